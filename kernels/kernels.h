@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What runs on a "GPU": a complete table of operations, one for CUDA and one for the host twin.
+ * The core holds one table and never asks which it is. Pointers to frames and rings are addresses
+ * that the device can use.
+ *
+ * Everything here is control code except the workers that start() leaves running.
+ */
+#ifndef GDRCAP_KERNELS_H
+#define GDRCAP_KERNELS_H
+
+#include <stdint.h>
+
+#include "burst_ring.h"
+#include "frame.h"
+#include "pattern.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct kernel_device; /* one GPU, or the CPU threads that stand for one */
+struct kernel_workers; /* one running job */
+
+enum kernel_role {
+	KERNEL_CHECK, /* capture: take bursts, check every frame, write runs */
+	KERNEL_WRITE, /* replay: take bursts of empty slots, write frames as ordered */
+};
+
+struct kernel_job {
+	enum kernel_role role;
+	const struct burst_ring_view *rings; /* copied by start() */
+	uint32_t ring_count;
+	uint32_t workers_per_ring; /* thread blocks, or CPU threads; 0: the back end's default.
+				    * Worker k of a ring takes bursts k, k + workers, ... */
+	uint32_t frame_bytes_hint; /* typical length in memory: chooses the variant; 0 unknown */
+	struct frame_layout layout;
+	struct pattern_plan plan; /* host pointers; start() uploads the tables */
+	const int *cpus; /* host twin: CPUs to pin its threads to, in turn; NULL: none */
+	uint32_t cpu_count;
+};
+
+struct kernel_info {
+	char name[64]; /* "NVIDIA H200", "2 CPU threads" */
+	uint32_t units; /* multiprocessors or CPUs */
+	int32_t writes_ordering; /* cudaDevAttrGPUDirectRDMAWritesOrdering, or -1 */
+	int32_t flush_options; /* cudaDevAttrGPUDirectRDMAFlushWritesOptions, or -1 */
+};
+
+/* All return 0 or a negative errno; kernel_error() then has the text of the calling thread. */
+struct kernel_ops {
+	const char *name; /* "cuda", "host" */
+	int (*open)(int ordinal, struct kernel_device **device);
+	void (*close)(struct kernel_device *device);
+	void (*info)(const struct kernel_device *device, struct kernel_info *info);
+	/* Synchronous, usable while workers run (never on the default stream). */
+	int (*fill)(struct kernel_device *device, void *at, uint8_t byte, size_t bytes);
+	int (*copy_in)(struct kernel_device *device, void *to, const void *from, size_t bytes);
+	int (*copy_out)(struct kernel_device *device, void *to, const void *from, size_t bytes);
+	/* Starts workers that run until *ring.stop is set. Allocates all it needs before launch. */
+	int (*start)(struct kernel_device *device, const struct kernel_job *job,
+		     struct kernel_workers **workers);
+	/* After the stop words are set: waits until the workers left (they must within 100 ms),
+	 * frees them. -ETIMEDOUT after timeout_ms, then nothing is freed; other errors are the
+	 * device's, such as a fault in a kernel. */
+	int (*join)(struct kernel_workers *workers, unsigned int timeout_ms);
+	/* 1 running, 0 left, negative errno: the device failed under it. Cheap. */
+	int (*running)(struct kernel_workers *workers);
+	uint32_t (*workers_per_ring)(const struct kernel_workers *workers); /* as chosen */
+	/* Makes what a NIC wrote visible to running workers: between the completion and PUBLISH.
+	 * On the frame path only for devices whose writes_ordering needs it. */
+	int (*flush)(struct kernel_device *device);
+	/* Calls release(arg) from any thread once `stream` (a cudaStream_t; NULL on the host twin:
+	 * at once) has reached this point. */
+	int (*after)(struct kernel_device *device, void *stream, void (*release)(void *arg),
+		     void *arg);
+};
+
+extern const struct kernel_ops kernel_host_ops;
+#ifdef GDRCAP_WITH_CUDA
+extern const struct kernel_ops kernel_cuda_ops;
+#endif
+
+/* Text of the last failure in this thread: cause and remedy, no newline. */
+const char *kernel_error(void);
+/* For back ends: records a text and returns `code`. */
+int kernel_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#ifdef __cplusplus
+}
+#endif
+#endif

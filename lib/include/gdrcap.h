@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * libgdrcap: raw Ethernet frames into GPU memory, every byte accounted for.
+ *
+ * Life of a session: gdrcap_create() (ports, memory), optionally gdrcap_prove() (staged first
+ * frame), gdrcap_start(), ... gdrcap_stop(), gdrcap_destroy(). Control calls return 0 or a negative
+ * errno and put cause and remedy into struct gdrcap_error (may be NULL); they are not thread-safe
+ * per session, except where said. Before version 1.0 no layout is promised: structs that callers
+ * fill carry their size.
+ */
+#ifndef GDRCAP_H
+#define GDRCAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GDRCAP_VERSION "0.1.0"
+#define GDRCAP_PORTS_MAX 8
+#define GDRCAP_QUEUES_MAX 16
+#define GDRCAP_CORES_MAX 64
+#define GDRCAP_DAMAGE_MAX 16
+#define GDRCAP_STREAMS_MAX 1024
+
+struct gdrcap_session; /**< ports, one memory region, one consumer */
+struct gdrcap_queue; /**< one receive queue: one caller thread */
+struct CUstream_st; /**< what cudaStream_t points to; no CUDA header here */
+
+/** Library, DPDK and CUDA versions in one line. */
+const char *gdrcap_version(void);
+
+struct gdrcap_error {
+	int code; /**< negative errno */
+	char text[508]; /**< cause and remedy */
+};
+
+/* ---- configuration ---- */
+
+enum gdrcap_memory { GDRCAP_MEMORY_AUTO, GDRCAP_MEMORY_DEVICE, GDRCAP_MEMORY_PINNED,
+		     GDRCAP_MEMORY_HOST };
+enum gdrcap_consumer {
+	GDRCAP_CONSUMER_VALIDATE, /**< built in: checks every payload byte */
+	GDRCAP_CONSUMER_HOST, /**< caller's thread: gdrcap_poll() */
+	GDRCAP_CONSUMER_GPU, /**< caller's running kernel: gdrcap_get_gpu_queue() */
+};
+enum gdrcap_format { GDRCAP_FORMAT_ETHERNET, GDRCAP_FORMAT_UDP };
+enum gdrcap_invert { GDRCAP_INVERT_AUTO, GDRCAP_INVERT_NO, GDRCAP_INVERT_YES };
+enum gdrcap_flush { GDRCAP_FLUSH_AUTO, GDRCAP_FLUSH_HOST, GDRCAP_FLUSH_NONE };
+enum gdrcap_log_level { GDRCAP_LOG_ERROR, GDRCAP_LOG_WARNING, GDRCAP_LOG_INFO, GDRCAP_LOG_DEBUG };
+
+/** Start from gdrcap_config_default(). */
+struct gdrcap_config {
+	size_t size; /**< sizeof(struct gdrcap_config) of the caller */
+
+	/* Ports: "ring:NAME" (both ends of a wire in this process), a DPDK vdev such as
+	 * "net_af_packet0,iface=veth0", or a PCI address. */
+	char port[GDRCAP_PORTS_MAX][256]; /**< receive; first empty entry ends the list */
+	char tx_port[GDRCAP_PORTS_MAX][256]; /**< send, loopback: tx_port[i] plays into port[i] */
+	uint32_t queues; /**< receive queues a port; default 1 */
+	uint32_t burst; /**< frames in one burst at most, 1..256; default 64 */
+	uint32_t descriptors; /**< NIC ring size; default 1024 */
+
+	/* Memory and GPU */
+	char gpu[32]; /**< "auto" (first CUDA device, else the CPU), "host", or a CUDA ordinal */
+	enum gdrcap_memory memory;
+	uint64_t pool_bytes; /**< of the region; 0: chosen, and printed */
+	uint32_t slot_bytes; /**< power of two, 256..16384; 0: from the largest frame */
+	uint32_t guard; /**< host "GPU": the CPU's path may not touch a payload (PROT_NONE) */
+	enum gdrcap_flush flush;
+	void *memory_addr; /**< caller's own region (64 KiB aligned) of pool_bytes; NULL: allocate */
+
+	/* Consumer */
+	enum gdrcap_consumer consumer;
+	uint32_t blocks; /**< thread blocks (CPU threads) a queue; 0: chosen */
+	uint32_t watchdog_ms; /**< a consumer without progress for so long is reported; default 2000 */
+
+	/* Frames sent and expected */
+	enum gdrcap_format format;
+	char frame_size[256]; /**< with FCS: "64", "64,512,1518", "64-1518", "imix"; default "1518" */
+	uint16_t ethertype, vlan, src_port, dst_port; /**< 0: 0x88b5, untagged, 12345, 12345 */
+	char src_mac[32], dst_mac[32], src_ip[32], dst_ip[32];
+	uint32_t streams; /**< sent, 1..1024, spread over the tx queues; default 1 a queue */
+	char pattern[32]; /**< "prbs31" (default), "counter16be", "random", "file", ... */
+	enum gdrcap_invert invert;
+	uint32_t restart; /**< 1: the pattern starts anew in each frame */
+	uint32_t value; /**< byte of pattern "constant" */
+	uint64_t seed; /**< of pattern "random" */
+	char pattern_file[512];
+
+	/* Run */
+	char cores[256]; /**< "2,4-7"; empty: near the port's NUMA node */
+	uint64_t seconds_ms; /**< end after; 0: no limit. In ms; options and YAML take seconds */
+	uint64_t frames; /**< end after so many sent (loopback) or received; 0: no limit */
+	uint32_t quiet_ms; /**< silence that ends the wait for frames in flight; default 200 */
+
+	/* Embedding; not in YAML */
+	void (*log)(void *context, enum gdrcap_log_level level, const char *line);
+	void *log_context;
+};
+
+void gdrcap_config_default(struct gdrcap_config *config);
+
+/**
+ * Reads YAML into *config (start from the default). Unknown key, wrong type, value out of range:
+ * -EINVAL, and error->text names file, line and what is allowed.
+ */
+int gdrcap_config_load(struct gdrcap_config *config, const char *path, struct gdrcap_error *error);
+/** The same from memory; `name` stands for the file in error texts. */
+int gdrcap_config_parse(struct gdrcap_config *config, const char *name, const char *text,
+			size_t bytes, struct gdrcap_error *error);
+/** Sets one option by its YAML path ("frame.size") or command-line name ("frame-size"). Lists
+ * (port, tx_port) are replaced at the first call with `append` 0 and extended with 1. */
+int gdrcap_config_set(struct gdrcap_config *config, const char *key, const char *value, int append,
+		      struct gdrcap_error *error);
+/** Checks what depends on several options. Called by gdrcap_create() too. */
+int gdrcap_config_check(const struct gdrcap_config *config, struct gdrcap_error *error);
+
+/** The option table, for --help and documentation. */
+struct gdrcap_option {
+	const char *key; /**< YAML path, "frame.size" */
+	const char *flag; /**< command line without dashes, "frame-size" */
+	const char *argument; /**< "BYTES", "PORT", ...; NULL for a switch */
+	const char *help; /**< one sentence with range, unit and default */
+	int is_list;
+};
+/** Option `index`, or NULL after the last. */
+const struct gdrcap_option *gdrcap_option_at(size_t index);
+
+/* ---- control ---- */
+
+int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **session,
+		  struct gdrcap_error *error);
+int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error);
+/** Ends the run: sender, receivers, consumer, in this order; every slot is back afterwards.
+ * Idempotent. 0, or the error that ended the run early. */
+int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error);
+void gdrcap_destroy(struct gdrcap_session *session);
+/** 1 when the run has reached its end (frames, seconds, an error) and nothing is in flight; 0 after
+ * timeout_ms. Sleeps; any thread. Call gdrcap_stop() next. */
+int gdrcap_wait_end(struct gdrcap_session *session, uint32_t timeout_ms);
+
+/* ---- the staged first frame ---- */
+
+enum gdrcap_stage_state { GDRCAP_STAGE_PASSED, GDRCAP_STAGE_FAILED, GDRCAP_STAGE_SKIPPED };
+struct gdrcap_stage {
+	const char *name; /**< "ports up", ... "consumer saw it" */
+	enum gdrcap_stage_state state;
+	char detail[256]; /**< what was seen */
+	const char *const *causes; /**< failed: likely causes with their remedies, NULL-ended */
+};
+/**
+ * Loopback sessions, after create and before start: plays the proof of concept's frame from
+ * tx_port[0] into port[0] and calls `stage` for each stage as it passes; stops at the first that
+ * fails. 0; -EIO when a stage failed (error->text names it).
+ */
+int gdrcap_prove(struct gdrcap_session *session,
+		 void (*stage)(void *context, const struct gdrcap_stage *stage), void *context,
+		 struct gdrcap_error *error);
+
+/* ---- results: any thread, at any time ---- */
+
+/**
+ * received = valid + damaged + duplicate + filtered. sent = valid + damaged + lost over unique
+ * sequence numbers. Frames.
+ */
+struct gdrcap_counts {
+	uint64_t sent; /**< handed to the wire; capture without a sender: from sequence numbers */
+	uint64_t received, valid, damaged, lost, duplicate, reordered, filtered;
+	uint64_t bits_checked, bits_wrong; /**< payload bits */
+	uint64_t bytes; /**< received, in memory (without FCS) */
+};
+
+#define GDRCAP_HAS_NIC_MISSED 1u
+#define GDRCAP_HAS_NIC_ERROR 2u
+#define GDRCAP_HAS_TX_STALLED 4u
+
+struct gdrcap_summary {
+	struct gdrcap_counts total;
+	double seconds; /**< from the first frame's poll to the last's */
+	uint32_t known; /**< which of the counters below were measured: GDRCAP_HAS_* */
+	uint64_t nic_missed, nic_error; /**< lost in the card for want of buffers; with errors */
+	uint64_t unexplained; /**< lost - what the exact counters explain */
+	uint64_t tx_stalled; /**< sender's polls that found no free slot or a full wire */
+	double gbps; /**< received on the wire: frames with FCS, preamble and gap (+24 bytes) */
+	double mpps;
+	uint32_t ports, queues, streams;
+	int cores[GDRCAP_CORES_MAX]; /**< CPUs used */
+	uint32_t core_count;
+	enum gdrcap_memory memory; /**< as chosen */
+	char gpu[64]; /**< "NVIDIA H200", "host: 1 CPU thread" */
+	char driver[32]; /**< gpudev driver: "gpu_cuda", "gpu_host" */
+	uint64_t region_bytes;
+	uint32_t slot_bytes, slots;
+	uint32_t blocks; /**< consumer workers a queue */
+	int failed; /**< 1: the run ended with an error */
+};
+void gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary);
+
+/** Of receive queue `index` (ports in order, then queues): only what a queue can know: received,
+ * valid, damaged, duplicate, reordered, filtered, bits, bytes. -ENOENT after the last. */
+int gdrcap_get_queue_counts(const struct gdrcap_session *session, uint32_t index,
+			    struct gdrcap_counts *counts);
+/** Of the stream at `index` in order of appearance. -ENOENT after the last. */
+int gdrcap_get_stream_counts(const struct gdrcap_session *session, uint32_t index,
+			     uint32_t *stream, struct gdrcap_counts *counts);
+
+/** One of the first damaged frames. */
+struct gdrcap_damage {
+	uint64_t sequence;
+	uint32_t stream, queue;
+	uint32_t wrong_bits;
+	uint32_t offset; /**< first wrong byte, from the frame's first byte */
+	uint8_t expected, got;
+	uint8_t header_ok; /**< 0: sequence and stream could not be read */
+	const char *kind; /**< "payload", "header", "length" */
+};
+/** -ENOENT after the last (GDRCAP_DAMAGE_MAX are kept). */
+int gdrcap_get_damage(const struct gdrcap_session *session, uint32_t index,
+		      struct gdrcap_damage *damage);
+/** Error and warning lines of the run, oldest first; NULL after the last. */
+const char *gdrcap_get_message(const struct gdrcap_session *session, uint32_t index);
+
+/** Short statistics for embedders of their own consumer. */
+struct gdrcap_stats {
+	size_t size; /**< sizeof(struct gdrcap_stats) of the caller */
+	uint64_t rx_frames, rx_bytes, bursts;
+	uint64_t in_flight; /**< frames published and not yet released */
+	uint64_t nic_missed, nic_error;
+	uint32_t known; /**< GDRCAP_HAS_* */
+};
+int gdrcap_get_stats(const struct gdrcap_session *session, struct gdrcap_stats *stats);
+
+/* ---- frames to the caller's own consumer ---- */
+
+struct gdrcap_pkt {
+	uint32_t slot;
+	uint16_t len; /**< bytes, without FCS */
+	uint16_t offset; /**< of the frame in its slot, bytes */
+};
+/** Frame i begins at data + (size_t)pkts[i].slot * slot_bytes + pkts[i].offset. */
+struct gdrcap_batch {
+	uint64_t seq; /**< +1 a batch of the queue, no gaps */
+	uint8_t *data; /**< region base; a device pointer where memory is `device` */
+	const struct gdrcap_pkt *pkts; /**< readable by CPU and GPU */
+	uint32_t count, slot_bytes;
+};
+
+/** Receive queue `index`, or NULL. */
+struct gdrcap_queue *gdrcap_get_queue(struct gdrcap_session *session, uint32_t index);
+/**
+ * Up to `max` batches: their count, 0 for none yet, -ESHUTDOWN for none ever again. One thread a
+ * queue; no lock, allocation or log. The frames are visible to kernels launched afterwards.
+ */
+int gdrcap_poll(struct gdrcap_queue *queue, const struct gdrcap_batch **batches, unsigned int max);
+/** The same, waiting up to `usec` microseconds (-1: for ever) for the first. */
+int gdrcap_wait(struct gdrcap_queue *queue, const struct gdrcap_batch **batches, unsigned int max,
+		int64_t usec);
+/** Gives batches back, in any order. Any thread. */
+void gdrcap_release(struct gdrcap_queue *queue, const struct gdrcap_batch *const *batches,
+		    unsigned int count);
+/** Gives them back once `stream` has reached this point; returns at once. */
+int gdrcap_release_after(struct gdrcap_queue *queue, const struct gdrcap_batch *const *batches,
+			 unsigned int count, struct CUstream_st *stream);
+
+/** For a kernel that is already running: see gdrcap_device.cuh. */
+struct gdrcap_gpu_queue {
+	const struct gdrcap_pkt *pkts;
+	const uint64_t *ready;
+	uint64_t *done;
+	const uint32_t *stop;
+	uint8_t *data;
+	uint32_t pkt_mask, burst_mask, done_stride, slot_bytes;
+};
+int gdrcap_get_gpu_queue(struct gdrcap_queue *queue, struct gdrcap_gpu_queue *gpu_queue);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

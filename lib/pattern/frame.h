@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The own frame: Ethernet (802.1Q tag optional), or Ethernet/IPv4/UDP, then a 36-byte header, then
+ * the payload. docs/frame-format.md is the same for FPGA engineers. All fields are big-endian.
+ *
+ *   offset  bytes  field
+ *        0      2  magic 0x6743 ("gC")
+ *        2      1  version 1
+ *        3      1  pattern (enum pattern_kind)
+ *        4      2  stream id
+ *        6      2  payload length, bytes
+ *        8      8  sequence number, from 0, +1 a frame of the stream
+ *       16      8  position in the stream of the payload's first byte
+ *       24      8  send time, ns since the Unix epoch
+ *       32      4  CRC32C (RFC 3720 B.4, reflected 0x82f63b78) of the 32 bytes before it
+ *
+ * Frame sizes named to users include the 4-byte FCS; lengths in memory ("len") do not.
+ * Bytes after the payload (Ethernet padding) are not checked.
+ */
+#ifndef GDRCAP_FRAME_H
+#define GDRCAP_FRAME_H
+
+#include "pattern.h"
+
+#define FRAME_MAGIC 0x6743u
+#define FRAME_VERSION 1u
+#define FRAME_HEADER_BYTES 36u
+#define FRAME_FCS_BYTES 4u
+#define FRAME_MIN_BYTES 64u /* with FCS */
+#define FRAME_MAX_BYTES 9216u /* with FCS */
+#define FRAME_ETHERTYPE 0x88b5u /* IEEE 802 local experimental 1 */
+#define FRAME_MAX_OVERHEAD (14u + 4u + 20u + 8u + FRAME_HEADER_BYTES)
+
+enum frame_format {
+	FRAME_ETHERNET = 0, /* own header after the EtherType */
+	FRAME_IPV4_UDP = 1,
+};
+
+/*
+ * What a frame of this run looks like, decided at start. The first `own_offset` bytes are a
+ * template that the sender copies; the receiver recognises an own frame by them. Plain data,
+ * passed by value to kernels.
+ */
+struct frame_layout {
+	uint32_t format; /* enum frame_format */
+	uint32_t own_offset; /* where the own header starts: 14, 18, 42 or 46 */
+	uint32_t raw; /* 1: no own header; the payload starts at own_offset and is a
+		       * restarting pattern (the proof of concept's first frame) */
+	uint32_t raw_payload; /* raw: expected payload bytes */
+	uint16_t ethertype; /* of the innermost tag, host order */
+	uint16_t vlan; /* 0: untagged; else TCI, host order (the receiver accepts tagged frames
+			* of this VID only) */
+	uint16_t udp_port; /* destination, host order; FRAME_IPV4_UDP only */
+	uint8_t templ[48]; /* Ethernet .. UDP header; IPv4 length/id/checksum and UDP length/checksum 0 */
+};
+
+/* The header's fields in host order. */
+struct frame_header {
+	uint64_t sequence, position, time_ns;
+	uint16_t stream, payload_bytes;
+	uint8_t pattern, version;
+};
+
+/* What a checker says of one frame. The numbers are stable: they are in the JSON as text. */
+enum frame_verdict {
+	FRAME_VALID = 0,
+	FRAME_DAMAGED_PAYLOAD, /* header readable, payload bits wrong */
+	FRAME_DAMAGED_HEADER, /* own frame, header unreadable (magic, version or CRC32C) */
+	FRAME_DAMAGED_LENGTH, /* header readable but claims more payload than the frame has, or the
+			       * frame is too short for a header: the first is attributable to
+			       * its sequence number (header_ok = 1) */
+	FRAME_FILTERED, /* not ours */
+	FRAME_VERDICTS
+};
+
+struct frame_result {
+	uint64_t sequence;
+	uint32_t stream; /* 0..65535 */
+	uint32_t payload_bytes; /* bytes compared */
+	uint32_t wrong_bits;
+	uint16_t offset; /* first wrong byte, from the frame's first byte */
+	uint8_t expected, got;
+	uint8_t verdict; /* enum frame_verdict */
+	uint8_t header_ok; /* 1: stream and sequence can be trusted */
+};
+
+/* CRC32C of n bytes; `table` is frame_crc32c_table (host) or its device copy. */
+GDRCAP_HD uint32_t frame_crc32c(const uint32_t *table, const uint8_t *bytes, uint32_t n);
+
+/*
+ * Decides whether the frame is ours and reads its header. FRAME_VALID means: payload of
+ * header->payload_bytes bytes at layout->own_offset + 36 is to be compared. Reads only
+ * frame[0 .. len). Any bytes are safe input.
+ */
+GDRCAP_HD enum frame_verdict frame_parse(const struct frame_layout *layout,
+					 const uint32_t *crc_table, const uint8_t *frame,
+					 uint32_t len, struct frame_header *header, int *header_ok);
+
+/*
+ * The whole check, byte by byte with pattern_word(): the reference that the fast paths must equal
+ * in every field. A header pattern other than the plan's kind is FRAME_DAMAGED_HEADER with
+ * header_ok = 1.
+ */
+GDRCAP_HD void frame_check(const struct frame_layout *layout, const struct pattern_plan *plan,
+			   const uint32_t *crc_table, const uint8_t *frame, uint32_t len,
+			   struct frame_result *result);
+
+/* Writes template, IPv4/UDP lengths and IPv4 checksum, and the own header; not the payload and not
+ * the UDP checksum. `len` is the length in memory (without FCS). Returns the payload's offset. */
+GDRCAP_HD uint32_t frame_write_headers(const struct frame_layout *layout, const uint32_t *crc_table,
+				       uint8_t *frame, uint32_t len,
+				       const struct frame_header *header);
+
+/* Payload bytes that a frame of `len` bytes in memory carries (0 if it is too short). */
+GDRCAP_HD uint32_t frame_payload_bytes(const struct frame_layout *layout, uint32_t len);
+
+/* ---- host only: lib/pattern/frame.c ---- */
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+extern const uint32_t frame_crc32c_table[256];
+
+struct frame_config {
+	enum frame_format format;
+	uint16_t ethertype; /* 0: FRAME_ETHERTYPE (ignored for IPv4/UDP) */
+	uint16_t vlan; /* 0: untagged */
+	uint8_t src_mac[6], dst_mac[6]; /* all zero: 02:00:00:00:00:01 and :02 */
+	uint32_t src_ip, dst_ip; /* host order; 0: 192.0.2.1 and 192.0.2.2 (RFC 5737) */
+	uint16_t src_port, dst_port; /* 0: 12345 */
+};
+
+int frame_layout_init(struct frame_layout *layout, const struct frame_config *config);
+
+/* The published proof of concept's frame: Ethernet/IPv4/UDP to port 12345, 32 payload bytes 0..31. */
+void frame_layout_proof(struct frame_layout *layout);
+
+/* Smallest frame with FCS for this layout: 64, or 82 over IPv4/UDP (4 more with a VLAN tag). */
+uint32_t frame_min_bytes(const struct frame_layout *layout);
+
+/* A whole frame: headers, payload, zero padding up to len, UDP checksum (RFC 768). The host
+ * generator's fast path. */
+void frame_write(const struct frame_layout *layout, const struct pattern_plan *plan, uint8_t *frame,
+		 uint32_t len, const struct frame_header *header);
+
+/* frame_check() with pattern_check(): the host twin's fast path. */
+void frame_check_fast(const struct frame_layout *layout, const struct pattern_plan *plan,
+		      const uint8_t *frame, uint32_t len, struct frame_result *result);
+
+#ifdef __cplusplus
+}
+#endif
+
+#include "frame_check.h" /* definitions of the shared functions, for C and CUDA */
+
+#endif
