@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# A thin front for Meson: each target does its own set-up on a fresh machine.
+
+BUILD ?= build
+MESON_ARGS ?=
+DEMO_ARGS ?= loopback --config config/loopback-ring.yaml --seconds 3
+
+# Where NVIDIA's installer leaves nvcc.
+export PATH := $(PATH):/usr/local/cuda/bin
+
+.DEFAULT_GOAL := all
+.PHONY: all demo check bench install clean help
+
+all: ## build
+	@scripts/setup.sh build
+	@scripts/build.sh $(BUILD) $(MESON_ARGS)
+
+demo: all ## build, and play frames through a software port into memory: no NIC, no GPU needed
+	$(BUILD)/app/gdrcap $(DEMO_ARGS)
+
+check: ## build and test, with gcc, and with clang and sanitizers
+	@scripts/setup.sh check
+	@scripts/check.sh $(BUILD) $(MESON_ARGS)
+
+bench: all ## frame rates of this machine, software port
+	@scripts/bench.sh $(BUILD)/app/gdrcap
+
+install: all ## install program, library and headers; DESTDIR, MESON_ARGS=--prefix=... at first build
+	meson install -C $(BUILD) --no-rebuild --skip-subprojects
+
+clean: ## remove what was built, not what was downloaded
+	rm -rf $(BUILD) $(BUILD)-clang
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 16

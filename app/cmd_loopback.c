@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* gdrcap loopback: plays known frames from one port into the other and proves every byte. */
+#include <errno.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "options.h"
+#include "run_loop.h"
+
+#define DEFAULT_WIRE "ring:wire"
+#define DEFAULT_MS 10000
+
+static void stage_shown(void *context, const struct gdrcap_stage *stage)
+{
+	struct run *run = context;
+	struct report *report = &run->report;
+
+	if (report->stage_count < REPORT_STAGES_MAX)
+		report->stages[report->stage_count++] = *stage;
+	if (run->text) {
+		report_print_stage(run->text, stage, report->stage_count, run->colour);
+		fflush(run->text);
+	}
+}
+
+static int loopback_prove(struct run *run)
+{
+	struct gdrcap_error error = { 0 };
+	int rc;
+
+	if (run->text)
+		fprintf(run->text, "\nThe first frame, stage by stage:\n");
+	rc = gdrcap_prove(run->session, stage_shown, run, &error);
+	if (rc)
+		report_error(&run->report,
+			     rc == -EIO ? REPORT_EXIT_FRAMES : REPORT_EXIT_NOT_RUN, "%s",
+			     error.text);
+	else if (run->text)
+		fprintf(run->text, "\n");
+	return rc;
+}
+
+/* A wire in this process has the same name at both ends, so one end names the other. */
+static void loopback_complete(struct gdrcap_config *config)
+{
+	if (!config->port[0][0] && !config->tx_port[0][0])
+		strcpy(config->port[0], DEFAULT_WIRE);
+	if (!config->tx_port[0][0])
+		for (int i = 0; i < GDRCAP_PORTS_MAX && !strncmp(config->port[i], "ring:", 5); i++)
+			strcpy(config->tx_port[i], config->port[i]);
+	if (!config->seconds_ms && !config->frames)
+		config->seconds_ms = DEFAULT_MS;
+}
+
+static const char *const loopback_examples[] = {
+	"A wire inside this process, for ten seconds: needs no card and no GPU",
+	"gdrcap loopback",
+	"From one card into the other's queue in GPU memory, all frame sizes",
+	"gdrcap loopback --tx-port 0000:3b:00.0 --port 0000:3b:00.1 --frame-size 64-1518",
+	"Ten million frames over a veth pair, the result as JSON",
+	"gdrcap loopback --tx-port net_af_packet0,iface=veth0 "
+	"--port net_af_packet1,iface=veth1 --frames 10M --json",
+	NULL,
+};
+
+int cmd_loopback(int argc, char **argv)
+{
+	static const struct run_command command = {
+		.options = {
+			.name = "loopback",
+			.purpose = "Plays known frames from one port into the other and proves "
+				   "every byte; for 10 s without --seconds and --frames",
+			.examples = loopback_examples,
+			.complete = loopback_complete,
+		},
+		.prove = loopback_prove,
+	};
+
+	return run_command(argc, argv, &command);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* gdrcap: raw Ethernet frames into GPU memory, every byte accounted for. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "gdrcap.h"
+#include "options.h"
+#include "report.h"
+
+static const struct main_command {
+	const char *name;
+	const char *purpose;
+	int (*run)(int argc, char **argv);
+} commands[] = {
+	{ "loopback", "play known frames from one port into the other and prove every byte",
+	  cmd_loopback },
+	{ "capture", "receive frames, check every byte and count each frame", cmd_capture },
+};
+
+#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static void main_usage(FILE *to)
+{
+	fprintf(to, "Usage: gdrcap COMMAND [OPTION]...\n"
+		    "Raw Ethernet frames into GPU memory, every byte accounted for.\n\n"
+		    "Commands:\n");
+	for (size_t i = 0; i < COMMANDS; i++)
+		fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].purpose);
+	fprintf(to, "\n"
+		    "  gdrcap COMMAND --help   the command's options\n"
+		    "  gdrcap --version        versions of gdrcap, DPDK and CUDA\n\n"
+		    "Try:  gdrcap loopback     needs no card, no GPU and no configuration\n\n"
+		    "Exit status: 0 every frame was right; 1 could not run; 2 command line or\n"
+		    "configuration; 3 frames were lost, damaged, duplicated or reordered.\n");
+}
+
+static int main_unknown(const char *name)
+{
+	const struct main_command *nearest = &commands[0];
+
+	for (size_t i = 1; i < COMMANDS; i++)
+		if (options_distance(name, commands[i].name) <
+		    options_distance(name, nearest->name))
+			nearest = &commands[i];
+	fprintf(stderr, "gdrcap: unknown command '%s'.", name);
+	if (2 * options_distance(name, nearest->name) <= strlen(nearest->name))
+		fprintf(stderr, " Did you mean '%s'?", nearest->name);
+	fprintf(stderr, " 'gdrcap --help' lists the commands.\n");
+	return REPORT_EXIT_USAGE;
+}
+
+static int main_dispatch(int argc, char **argv)
+{
+	if (argc < 2) {
+		main_usage(stderr);
+		return REPORT_EXIT_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+		main_usage(stdout);
+		return REPORT_EXIT_OK;
+	}
+	if (!strcmp(argv[1], "--version")) {
+		printf("%s\n", gdrcap_version());
+		return REPORT_EXIT_OK;
+	}
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (!strcmp(argv[1], commands[i].name))
+			return commands[i].run(argc - 1, argv + 1);
+	return main_unknown(argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+	int status = main_dispatch(argc, argv);
+
+	/* A result that nobody could read is no success. */
+	errno = 0;
+	if (fflush(stdout) == EOF || ferror(stdout)) {
+		fprintf(stderr, "gdrcap: standard output could not be written%s%s\n",
+			errno ? ": " : "", errno ? strerror(errno) : "");
+		if (status == REPORT_EXIT_OK)
+			status = REPORT_EXIT_NOT_RUN;
+	}
+	return status;
+}

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "options.h"
+
+#define HELP_COLUMNS 80
+#define HELP_INDENT 27 /* where the sentences begin */
+
+#define LIBRARY_MAX 96
+#define NAME_BYTES 40
+
+/* getopt_long()'s `val`: what kind, and which of them. */
+#define VAL_LIBRARY 0x1000
+#define VAL_NEGATED 0x2000
+#define VAL_OWN 0x3000
+#define VAL_KIND 0xf000
+
+enum own { OWN_CONFIG, OWN_JSON, OWN_JSON_LINES, OWN_QUIET, OWN_VERBOSE, OWN_HELP };
+
+static const struct gdrcap_option own_options[] = {
+	[OWN_CONFIG] = { "", "config", "FILE",
+			 "YAML file with options (docs/configuration.md); the command line "
+			 "overrides it.", 0 },
+	[OWN_JSON] = { "", "json", NULL, "Print the result as one JSON object.", 0 },
+	[OWN_JSON_LINES] = { "", "json-lines", "SECONDS",
+			     "Print a line of JSON every so often while running, 0.1..3600 s.",
+			     0 },
+	[OWN_QUIET] = { "", "quiet", NULL, "Print the verdict and errors only.", 0 },
+	[OWN_VERBOSE] = { "", "verbose", NULL,
+			  "Print what is chosen and done; twice: in detail.", 0 },
+	[OWN_HELP] = { "", "help", NULL, "Print this help.", 0 },
+};
+#define OWN_COUNT (sizeof(own_options) / sizeof(own_options[0]))
+
+/* A heading stands before the first of its options, in the order of the library's table. */
+static const struct {
+	const char *flag, *heading;
+} help_groups[] = {
+	{ "port", "Ports" },	       { "gpu", "GPU and memory" }, { "blocks", "Consumer" },
+	{ "frame-size", "Frames" },    { "pattern", "Pattern" },    { "cores", "Run" },
+};
+
+/* One walk over a command line. */
+struct parser {
+	int argc;
+	char **argv;
+	const struct options_command *command;
+	struct option table[2 * LIBRARY_MAX + OWN_COUNT + 1];
+	char negated[LIBRARY_MAX][NAME_BYTES]; /* "no-guard": names in `table` */
+	const char *config_path;
+	unsigned char given[LIBRARY_MAX]; /* library options already applied */
+	struct app_options *options;
+};
+
+static int parser_refuse(const struct parser *parser, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static int parser_refuse(const struct parser *parser, const char *format, ...)
+{
+	va_list args;
+
+	fprintf(stderr, "gdrcap %s: ", parser->command->name);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fprintf(stderr, "\nTry 'gdrcap %s --help'.\n", parser->command->name);
+	return -EINVAL;
+}
+
+static int command_takes(const struct options_command *command, const char *flag)
+{
+	const char *const *at;
+
+	if (!command->flags)
+		return 1;
+	for (at = command->flags; *at; at++)
+		if (!strcmp(*at, flag))
+			return 1;
+	return 0;
+}
+
+/* ---- help ---- */
+
+/* Prints `text` from column `column` on, wrapped, each line indented by `indent`. */
+static void help_wrap(const char *text, size_t column, size_t indent)
+{
+	while (*text) {
+		size_t word = strcspn(text, " ");
+
+		if (column > indent && column + 1 + word > HELP_COLUMNS) {
+			putchar('\n');
+			column = 0;
+		}
+		if (column < indent) {
+			printf("%*s", (int)(indent - column), "");
+			column = indent;
+		} else if (column > indent) {
+			putchar(' ');
+			column++;
+		}
+		fwrite(text, 1, word, stdout);
+		column += word;
+		text += word;
+		text += strspn(text, " ");
+	}
+	putchar('\n');
+}
+
+static void help_option(const struct gdrcap_option *option, int negatable)
+{
+	char text[512];
+	int column;
+
+	column = printf("  --%s%s%s%s", negatable ? "[no-]" : "", option->flag,
+			option->argument ? " " : "", option->argument ? option->argument : "");
+	if (column + 2 > HELP_INDENT) {
+		putchar('\n');
+		column = 0;
+	}
+	snprintf(text, sizeof(text), "%s%s", option->help,
+		 option->is_list ? " Repeat the option for more." : "");
+	help_wrap(text, (size_t)column, HELP_INDENT);
+}
+
+static const char *help_heading(const char *flag)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(help_groups) / sizeof(help_groups[0]); i++)
+		if (!strcmp(help_groups[i].flag, flag))
+			return help_groups[i].heading;
+	return NULL;
+}
+
+static void help_print(const struct options_command *command)
+{
+	const char *heading = NULL, *const *example;
+	const struct gdrcap_option *option;
+	char purpose[256];
+	size_t i;
+
+	snprintf(purpose, sizeof(purpose), "%s.", command->purpose);
+	if (purpose[0] >= 'a' && purpose[0] <= 'z')
+		purpose[0] -= 'a' - 'A';
+	printf("Usage: gdrcap %s [OPTION]...\n", command->name);
+	help_wrap(purpose, 0, 0);
+	if (command->examples && command->examples[0])
+		printf("\nExamples:\n");
+	for (example = command->examples; example && example[0] && example[1]; example += 2)
+		printf("  # %s\n  %s\n", example[0], example[1]);
+	for (i = 0; (option = gdrcap_option_at(i)); i++) {
+		if (help_heading(option->flag))
+			heading = help_heading(option->flag);
+		if (!command_takes(command, option->flag))
+			continue;
+		if (heading)
+			printf("\n%s:\n", heading);
+		heading = NULL;
+		help_option(option, !option->argument);
+	}
+	printf("\nProgram:\n");
+	for (i = 0; i < OWN_COUNT; i++)
+		help_option(&own_options[i], 0);
+}
+
+/* ---- the command line ---- */
+
+size_t options_distance(const char *from, const char *to)
+{
+	size_t length = strlen(to), row[NAME_BYTES], i, j;
+
+	if (length >= NAME_BYTES)
+		return strlen(from) + length;
+	for (j = 0; j <= length; j++)
+		row[j] = j;
+	for (i = 0; from[i]; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i + 1;
+		for (j = 0; j < length; j++) {
+			size_t replaced = diagonal + (from[i] != to[j]);
+			size_t moved = (row[j] < row[j + 1] ? row[j] : row[j + 1]) + 1;
+
+			diagonal = row[j + 1];
+			row[j + 1] = replaced < moved ? replaced : moved;
+		}
+	}
+	return row[length];
+}
+
+static int refuse_unknown(const struct parser *parser, const char *argument)
+{
+	int length = (int)strcspn(argument, "=");
+	const struct gdrcap_option *option;
+	const struct option *row;
+	const char *nearest = NULL;
+	char name[NAME_BYTES];
+	size_t best, i;
+
+	if (strncmp(argument, "--", 2))
+		return parser_refuse(parser, "unknown option '%s'; options are words: --config",
+				     argument);
+	snprintf(name, sizeof(name), "%.*s", length - 2, argument + 2);
+	for (i = 0; (option = gdrcap_option_at(i)); i++)
+		if (!strcmp(option->flag, name))
+			return parser_refuse(parser, "--%s is no option of this command", name);
+	best = strlen(name) / 3 + 1;
+	for (row = parser->table; row->name; row++) {
+		size_t distance = options_distance(name, row->name);
+
+		/* What is written out further counts as near: --frame for --frame-size. */
+		if (strlen(name) > 2 && !strncmp(name, row->name, strlen(name)))
+			distance = 1;
+		if (distance <= best && (!nearest || distance < best)) {
+			best = distance;
+			nearest = row->name;
+		}
+	}
+	return parser_refuse(parser, "unknown option '%.*s'%s%s%s", length, argument,
+			     nearest ? "; did you mean '--" : "", nearest ? nearest : "",
+			     nearest ? "'?" : "");
+}
+
+static void table_add(struct parser *parser, size_t *rows, const char *name, int argument, int val)
+{
+	parser->table[(*rows)++] = (struct option){
+		.name = name,
+		.has_arg = argument ? required_argument : no_argument,
+		.val = val,
+	};
+}
+
+static void parser_init(struct parser *parser)
+{
+	const struct gdrcap_option *option;
+	size_t rows = 0, i;
+
+	for (i = 0; (option = gdrcap_option_at(i)) && i < LIBRARY_MAX; i++) {
+		if (!command_takes(parser->command, option->flag))
+			continue;
+		table_add(parser, &rows, option->flag, option->argument != NULL,
+			  VAL_LIBRARY | (int)i);
+		if (option->argument)
+			continue;
+		snprintf(parser->negated[i], NAME_BYTES, "no-%s", option->flag);
+		table_add(parser, &rows, parser->negated[i], 0, VAL_NEGATED | (int)i);
+	}
+	for (i = 0; i < OWN_COUNT; i++)
+		table_add(parser, &rows, own_options[i].flag, own_options[i].argument != NULL,
+			  VAL_OWN | (int)i);
+}
+
+static int apply_library(struct parser *parser, size_t index, const char *value)
+{
+	const struct gdrcap_option *option = gdrcap_option_at(index);
+	struct gdrcap_error error;
+	int ret;
+
+	/* The first of a list replaces what the file says, the others extend it. */
+	ret = gdrcap_config_set(&parser->options->config, option->flag, value,
+				option->is_list && parser->given[index], &error);
+	if (ret)
+		return parser_refuse(parser, "--%s", error.text);
+	parser->given[index] = 1;
+	return 0;
+}
+
+/* strtod() would take blanks, signs, hexadecimal and "inf". */
+static int parse_seconds(const char *text, double *seconds)
+{
+	size_t whole = strspn(text, "0123456789"), part = 0;
+	unsigned long long thousandths = 0;
+	size_t i;
+
+	if (!whole || whole > 4)
+		return -EINVAL;
+	if (text[whole] == '.') {
+		part = strspn(text + whole + 1, "0123456789");
+		if (!part || part > 3)
+			return -EINVAL;
+		part++;
+	}
+	if (text[whole + part])
+		return -EINVAL;
+	for (i = 0; i < whole; i++)
+		thousandths = thousandths * 10 + (unsigned int)(text[i] - '0');
+	for (i = 0; i < 3; i++)
+		thousandths = thousandths * 10 +
+			      (i + 1 < part ? (unsigned int)(text[whole + 1 + i] - '0') : 0);
+	if (thousandths < 100 || thousandths > 3600000)
+		return -EINVAL;
+	*seconds = (double)thousandths / 1000;
+	return 0;
+}
+
+static int apply_own(struct parser *parser, enum own which, const char *value)
+{
+	struct app_options *options = parser->options;
+
+	switch (which) {
+	case OWN_CONFIG:
+		if (parser->config_path)
+			return parser_refuse(parser, "--config is given twice; give one file");
+		parser->config_path = value;
+		break;
+	case OWN_JSON:
+		options->json = 1;
+		break;
+	case OWN_JSON_LINES:
+		if (parse_seconds(value, &options->json_lines))
+			return parser_refuse(parser, "--json-lines: '%s' is not a time; allowed: "
+						     "0.1..3600 s, at most three decimals", value);
+		break;
+	case OWN_QUIET:
+		options->quiet = 1;
+		break;
+	case OWN_VERBOSE:
+		if (options->verbose < 2)
+			options->verbose++;
+		break;
+	case OWN_HELP:
+		help_print(parser->command);
+		return 1;
+	}
+	return 0;
+}
+
+/* One walk: the program's own options (0) or the library's (1). The file comes in between. */
+static int parser_walk(struct parser *parser, int library)
+{
+	int at, val, index, ret;
+
+	optind = 0; /* glibc: start anew */
+	opterr = 0;
+	for (;;) {
+		const char *argument;
+
+		at = optind ? optind : 1;
+		index = -1;
+		/* '-': in order, so that argv[at] is what is being read. ':': we print errors. */
+		val = getopt_long(parser->argc, parser->argv, "-:h", parser->table, &index);
+		if (val == -1)
+			break;
+		argument = parser->argv[at];
+		if (val == 1)
+			return parser_refuse(parser, "unexpected argument '%s'; options begin with --",
+					     argument);
+		if (val == '?' && !optopt)
+			return refuse_unknown(parser, argument);
+		if (val == '?' && optopt >= VAL_LIBRARY)
+			return parser_refuse(parser, "%.*s takes no value",
+					     (int)strcspn(argument, "="), argument);
+		if (val == '?')
+			return refuse_unknown(parser, argument);
+		if (val == ':')
+			return parser_refuse(parser, "%s needs a value", argument);
+		/* getopt completes names; scripts that rely on it break with the next option. */
+		if (index >= 0 && strcspn(argument + 2, "=") != strlen(parser->table[index].name))
+			return refuse_unknown(parser, argument);
+		ret = 0;
+		if (val == 'h')
+			val = VAL_OWN | OWN_HELP;
+		if ((val & VAL_KIND) == VAL_OWN && !library)
+			ret = apply_own(parser, (enum own)(val & ~VAL_KIND), optarg);
+		else if ((val & VAL_KIND) == VAL_LIBRARY && library)
+			ret = apply_library(parser, (size_t)(val & ~VAL_KIND),
+					    optarg ? optarg : "true");
+		else if ((val & VAL_KIND) == VAL_NEGATED && library)
+			ret = apply_library(parser, (size_t)(val & ~VAL_KIND), "false");
+		if (ret)
+			return ret;
+	}
+	if (optind < parser->argc)
+		return parser_refuse(parser, "unexpected argument '%s'; options begin with --",
+				     parser->argv[optind]);
+	return 0;
+}
+
+int options_parse(int argc, char **argv, const struct options_command *command,
+		  struct app_options *options)
+{
+	struct parser parser = { .argc = argc, .argv = argv, .command = command,
+				 .options = options };
+	struct gdrcap_error error;
+	int ret;
+
+	memset(options, 0, sizeof(*options));
+	gdrcap_config_default(&options->config);
+	parser_init(&parser);
+	ret = parser_walk(&parser, 0);
+	if (ret)
+		return ret;
+	if (options->quiet && options->verbose)
+		return parser_refuse(&parser, "--quiet and --verbose exclude each other");
+	if (parser.config_path) {
+		ret = gdrcap_config_load(&options->config, parser.config_path, &error);
+		if (ret) {
+			fprintf(stderr, "gdrcap %s: %s\n", command->name, error.text);
+			return ret;
+		}
+	}
+	ret = parser_walk(&parser, 1);
+	if (ret)
+		return ret;
+	if (command->complete)
+		command->complete(&options->config);
+	return 0;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The command line of a subcommand: the library's options, by gdrcap_option_at(), and the few that
+ * only a program has. A --config file is read first, whatever its place; options override it.
+ */
+#ifndef GDRCAP_APP_OPTIONS_H
+#define GDRCAP_APP_OPTIONS_H
+
+#include <stddef.h>
+
+#include "gdrcap.h"
+
+struct app_options {
+	struct gdrcap_config config;
+	int json; /* 1: one JSON object at the end, on standard output */
+	double json_lines; /* seconds between JSON lines; 0: none */
+	int quiet; /* 1: the result and errors only */
+	int verbose; /* how often --verbose was given, at most 2 */
+};
+
+struct options_command {
+	const char *name; /* "capture" */
+	const char *purpose; /* one sentence, without a full stop */
+	const char *const *examples; /* command lines, each after its explanation; NULL-ended */
+	/* Flags of the library's options that apply; NULL-ended; NULL: all. */
+	const char *const *flags;
+	/* Puts in what the command takes where nobody said anything; may be NULL. */
+	void (*complete)(struct gdrcap_config *config);
+};
+
+/*
+ * argv[0] is the subcommand's name. 0; 1: --help was printed, exit with 0; negative errno: the error
+ * is on stderr, exit with 2. What depends on several options is not checked here:
+ * gdrcap_config_check() comes next.
+ */
+int options_parse(int argc, char **argv, const struct options_command *command,
+		  struct app_options *options);
+
+/* Letters that differ, are missing or too many (Levenshtein), for "did you mean". */
+size_t options_distance(const char *from, const char *to);
+
+#endif

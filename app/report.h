@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a run has to say, in one place and two shapes: a table for people, an object of schema
+ * gdrcap.summary/1 (docs/json.md) for programs. Nothing here talks to a session: run_loop.c fills
+ * struct report, so the output can be tested without ports.
+ */
+#ifndef GDRCAP_APP_REPORT_H
+#define GDRCAP_APP_REPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <jansson.h>
+
+#include "gdrcap.h"
+
+#define REPORT_SCHEMA "gdrcap.summary/1"
+#define REPORT_ERRORS_MAX 16
+#define REPORT_STAGES_MAX 32
+#define REPORT_MESSAGES_MAX 256
+
+enum report_result { REPORT_RUNNING, REPORT_PASS, REPORT_FAIL };
+
+/* The exit status of the program. */
+enum report_status {
+	REPORT_EXIT_OK = 0,
+	REPORT_EXIT_NOT_RUN = 1, /* could not run, or not to its end */
+	REPORT_EXIT_USAGE = 2, /* command line or configuration */
+	REPORT_EXIT_FRAMES = 3, /* ran, and frames were lost, damaged, duplicated or reordered */
+};
+
+struct report_stream {
+	uint32_t stream;
+	struct gdrcap_counts counts;
+};
+
+struct report {
+	const char *command; /* "loopback", "capture" */
+	const char *version;
+	const struct gdrcap_config *config; /* NULL: the command line could not be read */
+	enum report_result result;
+	enum report_status status;
+
+	int has_session; /* 1: memory, GPU and cores of `summary` are known */
+	int has_summary; /* 1: the run was started and counted; else every count is unknown */
+	struct gdrcap_summary summary;
+	struct gdrcap_counts queues[GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX];
+	uint32_t queue_count;
+	struct report_stream streams[GDRCAP_STREAMS_MAX];
+	uint32_t stream_count;
+	struct gdrcap_damage damage[GDRCAP_DAMAGE_MAX];
+	uint32_t damage_count;
+
+	struct gdrcap_stage stages[REPORT_STAGES_MAX]; /* of gdrcap_prove(), copied */
+	uint32_t stage_count;
+
+	const char *messages[REPORT_MESSAGES_MAX]; /* the library's lines, oldest first */
+	uint32_t message_count;
+	char errors[REPORT_ERRORS_MAX][512]; /* why the result is "fail" */
+	uint32_t error_count;
+};
+
+/* Adds a reason for failing and makes the result REPORT_FAIL. The first status but OK is kept. */
+void report_error(struct report *report, enum report_status status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Decides result and status from the counts: call once, when the run has ended. */
+void report_judge(struct report *report);
+
+/* NULL when memory is short. */
+json_t *report_to_json(const struct report *report);
+
+/* One line, ended by a line feed and flushed. 0 or a negative errno. */
+int report_print_json(FILE *to, const struct report *report);
+
+/* ---- text: report_text.c ---- */
+
+#define REPORT_TEXT_BYTES 32
+
+/* "10,000,000"; the buffer has REPORT_TEXT_BYTES. Returns it. */
+const char *report_text_count(char *to, uint64_t count);
+/* "1.234e-09", "< 1.2e-12" (one over the bits checked) when none was wrong, "not known". */
+const char *report_text_ratio(char *to, uint64_t wrong, uint64_t checked);
+/* "32 MiB"; exact, or with one decimal. */
+const char *report_text_bytes(char *to, uint64_t bytes);
+
+/* What is about to run: ports, memory as chosen, cores, frames. */
+void report_print_header(FILE *to, const struct report *report);
+void report_print_stage(FILE *to, const struct gdrcap_stage *stage, uint32_t number, int colour);
+/* Everything that was counted. */
+void report_print_table(FILE *to, const struct report *report);
+/* "PASS: ..." or "FAIL: ...": the last line of every run. */
+void report_print_verdict(FILE *to, const struct report *report, int colour);
+
+/* One second of a run that goes on. `before` is the summary a while earlier. */
+struct report_tick {
+	double elapsed, interval; /* seconds: since the start, since `before` */
+	const struct gdrcap_summary *now, *before;
+};
+void report_format_tick(char *to, size_t bytes, const struct report_tick *tick);
+
+#endif

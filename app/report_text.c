@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a run has to say, for people. No locale is set: the numbers look alike everywhere. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report.h"
+
+#define STREAMS_SHOWN 16
+
+#define RED "\033[31m"
+#define GREEN "\033[32m"
+#define PLAIN "\033[0m"
+
+const char *report_text_count(char *to, uint64_t count)
+{
+	char digits[24];
+	int length = snprintf(digits, sizeof(digits), "%" PRIu64, count);
+	char *end = to;
+
+	for (int i = 0; i < length; i++) {
+		if (i && (length - i) % 3 == 0)
+			*end++ = ',';
+		*end++ = digits[i];
+	}
+	*end = '\0';
+	return to;
+}
+
+const char *report_text_ratio(char *to, uint64_t wrong, uint64_t checked)
+{
+	if (!checked)
+		snprintf(to, REPORT_TEXT_BYTES, "not known");
+	else if (!wrong)
+		snprintf(to, REPORT_TEXT_BYTES, "< %.1e", 1.0 / (double)checked);
+	else
+		snprintf(to, REPORT_TEXT_BYTES, "%.3e", (double)wrong / (double)checked);
+	return to;
+}
+
+const char *report_text_bytes(char *to, uint64_t bytes)
+{
+	static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB" };
+	uint64_t scale = 1;
+	size_t unit = 0;
+
+	while (unit + 1 < sizeof(units) / sizeof(units[0]) && bytes / scale >= 1024) {
+		scale *= 1024;
+		unit++;
+	}
+	if (bytes % scale == 0)
+		snprintf(to, REPORT_TEXT_BYTES, "%" PRIu64 " %s", bytes / scale, units[unit]);
+	else
+		snprintf(to, REPORT_TEXT_BYTES, "%.1f %s", (double)bytes / (double)scale,
+			 units[unit]);
+	return to;
+}
+
+static const char *plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
+static const char *memory_words(enum gdrcap_memory memory)
+{
+	switch (memory) {
+	case GDRCAP_MEMORY_DEVICE:
+		return "device (GPU memory)";
+	case GDRCAP_MEMORY_PINNED:
+		return "pinned (host memory that the GPU reads)";
+	case GDRCAP_MEMORY_HOST:
+		return "host";
+	default:
+		return "not known";
+	}
+}
+
+static void print_ports(FILE *to, const struct gdrcap_config *config)
+{
+	for (int i = 0; i < GDRCAP_PORTS_MAX && config->port[i][0]; i++) {
+		fprintf(to, "  %-10s", i ? "" : "ports");
+		if (config->tx_port[i][0])
+			fprintf(to, "%s -> ", config->tx_port[i]);
+		fprintf(to, "%s\n", config->port[i]);
+	}
+}
+
+void report_print_header(FILE *to, const struct report *report)
+{
+	const struct gdrcap_config *config = report->config;
+	const struct gdrcap_summary *summary = &report->summary;
+	char region[REPORT_TEXT_BYTES], slots[REPORT_TEXT_BYTES], slot[REPORT_TEXT_BYTES];
+
+	fprintf(to, "%s %s\n", report->version, report->command);
+	print_ports(to, config);
+	fprintf(to, "  %-10s%" PRIu32 " a port, %" PRIu32 " consumer worker%s each\n", "queues",
+		config->queues, summary->blocks, plural(summary->blocks));
+	fprintf(to, "  %-10s%s: %s slots of %s = %s\n", "memory", memory_words(summary->memory),
+		report_text_count(slots, summary->slots),
+		report_text_bytes(slot, summary->slot_bytes),
+		report_text_bytes(region, summary->region_bytes));
+	fprintf(to, "  %-10s%s (driver %s)\n", "GPU", summary->gpu[0] ? summary->gpu : "not known",
+		summary->driver[0] ? summary->driver : "not known");
+	fprintf(to, "  %-10s", "cores");
+	for (uint32_t i = 0; i < summary->core_count && i < GDRCAP_CORES_MAX; i++)
+		fprintf(to, "%s%d", i ? "," : "", summary->cores[i]);
+	fprintf(to, "%s\n", summary->core_count ? "" : "not pinned");
+	if (config->tx_port[0][0])
+		fprintf(to, "  %-10s%s bytes with FCS, %s\n", "frames", config->frame_size,
+			config->format == GDRCAP_FORMAT_UDP ? "IPv4/UDP" : "Ethernet");
+	fprintf(to, "  %-10s%s%s\n", "pattern", config->pattern,
+		config->restart ? ", anew in each frame" : "");
+}
+
+void report_print_stage(FILE *to, const struct gdrcap_stage *stage, uint32_t number, int colour)
+{
+	static const char dots[] = "............................";
+	static const char *const words[] = {
+		[GDRCAP_STAGE_PASSED] = "passed",
+		[GDRCAP_STAGE_FAILED] = "FAILED",
+		[GDRCAP_STAGE_SKIPPED] = "skipped",
+	};
+	int failed = stage->state == GDRCAP_STAGE_FAILED;
+	const char *tint = failed ? RED : stage->state == GDRCAP_STAGE_PASSED ? GREEN : "";
+	size_t length = strlen(stage->name);
+	size_t skip = length < sizeof(dots) - 4 ? length : sizeof(dots) - 4;
+
+	fprintf(to, "  %2" PRIu32 "  %s %s %s%s%s%s%s\n", number, stage->name, dots + skip,
+		colour ? tint : "", words[stage->state], colour ? PLAIN : "",
+		stage->detail[0] ? "  " : "", stage->detail);
+	if (!failed || !stage->causes || !stage->causes[0])
+		return;
+	fprintf(to, "\n      Likely causes, the likeliest first:\n");
+	for (uint32_t i = 0; stage->causes[i]; i++)
+		fprintf(to, "      %" PRIu32 ". %s\n", i + 1, stage->causes[i]);
+	fprintf(to, "\n");
+}
+
+static void print_row(FILE *to, const char *name, uint64_t count, const char *unit)
+{
+	char text[REPORT_TEXT_BYTES];
+
+	fprintf(to, "  %-18s%27s  %s\n", name, report_text_count(text, count), unit);
+}
+
+static void print_row_if(FILE *to, int known, const char *name, uint64_t count, const char *unit)
+{
+	if (known)
+		print_row(to, name, count, unit);
+	else
+		fprintf(to, "  %-18s%27s\n", name, "not known");
+}
+
+static void print_totals(FILE *to, const struct gdrcap_summary *summary)
+{
+	const struct gdrcap_counts *total = &summary->total;
+	char ratio[REPORT_TEXT_BYTES];
+
+	print_row(to, "sent", total->sent, "frames");
+	print_row(to, "received", total->received, "frames");
+	print_row(to, "", total->bytes, "bytes in memory, without FCS");
+	print_row(to, "valid", total->valid, "frames");
+	print_row(to, "damaged", total->damaged, "frames");
+	print_row(to, "lost", total->lost, "frames");
+	print_row_if(to, summary->known & GDRCAP_HAS_NIC_MISSED, "  no buffer", summary->nic_missed,
+		     "frames that the port missed");
+	print_row_if(to, summary->known & GDRCAP_HAS_NIC_ERROR, "  bad on the wire",
+		     summary->nic_error, "frames that the port refused");
+	print_row(to, "  unexplained", summary->unexplained, "frames that no counter explains");
+	print_row(to, "duplicate", total->duplicate, "frames");
+	print_row(to, "reordered", total->reordered, "frames");
+	print_row(to, "filtered", total->filtered, "foreign frames");
+	print_row_if(to, summary->known & GDRCAP_HAS_TX_STALLED, "tx stalled", summary->tx_stalled,
+		     "polls in which the sender was held back");
+	print_row(to, "bits checked", total->bits_checked, "payload bits");
+	print_row(to, "bits wrong", total->bits_wrong, "payload bits");
+	fprintf(to, "  %-18s%27s  %s\n", "bit error ratio",
+		report_text_ratio(ratio, total->bits_wrong, total->bits_checked),
+		"wrong / checked payload bits");
+	fprintf(to, "  %-18s%27.3f  %s\n", "time", summary->seconds, "s, first frame to last");
+	fprintf(to, "  %-18s%27.3f  %s\n", "rate", summary->gbps,
+		"Gb/s received, with FCS, preamble and gap");
+	fprintf(to, "  %-18s%27.3f  %s\n", "", summary->mpps, "Mpps received");
+}
+
+static void print_cells(FILE *to, const uint64_t *cells, size_t count)
+{
+	char text[REPORT_TEXT_BYTES];
+
+	for (size_t i = 0; i < count; i++)
+		fprintf(to, " %15s", report_text_count(text, cells[i]));
+	fprintf(to, "\n");
+}
+
+static void print_queues(FILE *to, const struct report *report)
+{
+	fprintf(to, "\n  %-8s %15s %15s %15s %15s %15s %15s\n", "queue", "received", "valid",
+		"damaged", "duplicate", "reordered", "filtered");
+	for (uint32_t i = 0; i < report->queue_count; i++) {
+		const struct gdrcap_counts *counts = &report->queues[i];
+
+		fprintf(to, "  %-8" PRIu32, i);
+		print_cells(to, (const uint64_t[]){ counts->received, counts->valid,
+						    counts->damaged, counts->duplicate,
+						    counts->reordered, counts->filtered }, 6);
+	}
+}
+
+static void print_streams(FILE *to, const struct report *report)
+{
+	uint32_t shown = report->stream_count;
+
+	if (shown > STREAMS_SHOWN)
+		shown = STREAMS_SHOWN;
+	fprintf(to, "\n  %-8s %15s %15s %15s %15s %15s %15s\n", "stream", "sent", "valid",
+		"damaged", "lost", "duplicate", "reordered");
+	for (uint32_t i = 0; i < shown; i++) {
+		const struct gdrcap_counts *counts = &report->streams[i].counts;
+
+		fprintf(to, "  %-8" PRIu32, report->streams[i].stream);
+		print_cells(to, (const uint64_t[]){ counts->sent, counts->valid, counts->damaged,
+						    counts->lost, counts->duplicate,
+						    counts->reordered }, 6);
+	}
+	if (shown < report->stream_count)
+		fprintf(to, "  and %" PRIu32 " more: --json lists them all\n",
+			report->stream_count - shown);
+}
+
+static void print_damage(FILE *to, const struct report *report)
+{
+	char sequence[REPORT_TEXT_BYTES];
+
+	fprintf(to, "\n  The first damaged frames:\n");
+	for (uint32_t i = 0; i < report->damage_count; i++) {
+		const struct gdrcap_damage *damage = &report->damage[i];
+
+		if (damage->header_ok)
+			fprintf(to, "  stream %" PRIu32 " sequence %s, ", damage->stream,
+				report_text_count(sequence, damage->sequence));
+		else
+			fprintf(to, "  sequence number unreadable, ");
+		fprintf(to, "queue %" PRIu32 ", %s", damage->queue,
+			damage->kind ? damage->kind : "not known");
+		if (damage->wrong_bits)
+			fprintf(to,
+				": first wrong byte at offset %" PRIu32
+				" of the frame: expected 0x%02x, got 0x%02x; %" PRIu32
+				" wrong bit%s",
+				damage->offset, damage->expected, damage->got, damage->wrong_bits,
+				plural(damage->wrong_bits));
+		fprintf(to, "\n");
+	}
+}
+
+void report_print_table(FILE *to, const struct report *report)
+{
+	fprintf(to, "\n");
+	print_totals(to, &report->summary);
+	if (report->queue_count > 1)
+		print_queues(to, report);
+	if (report->stream_count > 1)
+		print_streams(to, report);
+	if (report->damage_count)
+		print_damage(to, report);
+	if (report->message_count) {
+		fprintf(to, "\n  Messages of the run:\n");
+		for (uint32_t i = 0; i < report->message_count; i++)
+			fprintf(to, "  %s\n", report->messages[i]);
+	}
+	fprintf(to, "\n");
+}
+
+void report_print_verdict(FILE *to, const struct report *report, int colour)
+{
+	const struct gdrcap_counts *total = &report->summary.total;
+	char count[REPORT_TEXT_BYTES];
+
+	if (report->result == REPORT_PASS) {
+		fprintf(to, "%sPASS%s: %s frame%s %s, every one valid\n", colour ? GREEN : "",
+			colour ? PLAIN : "", report_text_count(count, total->valid),
+			plural(total->valid),
+			report->config->tx_port[0][0] ? "sent" : "received");
+		return;
+	}
+	fprintf(to, "%sFAIL%s: ", colour ? RED : "", colour ? PLAIN : "");
+	for (uint32_t i = 0; i < report->error_count; i++)
+		fprintf(to, "%s%s", i ? "; " : "", report->errors[i]);
+	fprintf(to, "\n");
+}
+
+void report_format_tick(char *to, size_t bytes, const struct report_tick *tick)
+{
+	const struct gdrcap_counts *now = &tick->now->total, *before = &tick->before->total;
+	uint64_t frames = now->received - before->received;
+	/* On the wire a frame has 24 bytes more than in memory: FCS, preamble and gap. */
+	double bits = (double)(now->bytes - before->bytes + 24 * frames) * 8;
+	double nanoseconds = tick->interval > 0 ? tick->interval * 1e9 : 1;
+	char received[REPORT_TEXT_BYTES], damaged[REPORT_TEXT_BYTES], open[REPORT_TEXT_BYTES];
+
+	/* Before the end a frame that is missing may yet arrive: it is not called lost. */
+	snprintf(to, bytes,
+		 "%6.0f s  %s frames  %.3f Gb/s  %.3f Mpps  damaged %s  in flight or lost %s",
+		 tick->elapsed, report_text_count(received, now->received), bits / nanoseconds,
+		 (double)frames * 1e3 / nanoseconds, report_text_count(damaged, now->damaged),
+		 report_text_count(open, now->lost));
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Start, live line, signals, stop. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "run_loop.h"
+
+/* A handler can reach nothing but a file-scope object; it writes, the main thread reads. */
+static volatile sig_atomic_t stop_signals;
+
+static void signal_count(int number)
+{
+	static const char text[] = "\ngdrcap: stopped at once: the counts of this run are lost\n";
+
+	if (stop_signals == 0) {
+		stop_signals = 1;
+		return;
+	}
+	/* 128 + number, as a shell reports a program that a signal ended. */
+	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+		_exit(128 + number);
+	_exit(128 + number);
+}
+
+static int run_stop_requested(void)
+{
+	return stop_signals != 0;
+}
+
+static void signals_install(void)
+{
+	/* SA_RESTART: the last lines, written after the signal, must not fail with EINTR. */
+	struct sigaction action = { .sa_handler = signal_count, .sa_flags = SA_RESTART };
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+	sigemptyset(&action.sa_mask);
+	sigemptyset(&ignore.sa_mask);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	/* A reader that has gone away shows as a write error, which ends the run in order. */
+	sigaction(SIGPIPE, &ignore, NULL);
+}
+
+static double clock_seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* Any thread of the library; the fields read here do not change while there is a session. */
+static void run_log(void *context, enum gdrcap_log_level level, const char *line)
+{
+	static const char *const names[] = {
+		[GDRCAP_LOG_ERROR] = "error",
+		[GDRCAP_LOG_WARNING] = "warning",
+		[GDRCAP_LOG_INFO] = "info",
+		[GDRCAP_LOG_DEBUG] = "debug",
+	};
+	const struct run *run = context;
+
+	if ((int)level <= run->log_level)
+		fprintf(stderr, "%sgdrcap: %s: %s\n", run->log_rewrite ? "\r\033[K" : "",
+			names[level], line);
+}
+
+static void run_set_output(struct run *run)
+{
+	const struct app_options *options = run->options;
+	const char *no_color = getenv("NO_COLOR");
+	int json = options->json || options->json_lines > 0;
+
+	if (!options->quiet)
+		run->text = json ? stderr : stdout;
+	run->rewrite = run->text && isatty(fileno(run->text));
+	run->log_rewrite = run->rewrite && isatty(STDERR_FILENO);
+	run->colour = run->rewrite && !(no_color && no_color[0]);
+	run->log_level = options->quiet ? GDRCAP_LOG_ERROR :
+			 options->verbose ? GDRCAP_LOG_WARNING + options->verbose :
+					    GDRCAP_LOG_WARNING;
+}
+
+/* Ends a rewritten live line, so that what follows begins on a line of its own. */
+static void run_end_live(struct run *run)
+{
+	if (run->live_shown && run->rewrite)
+		fputc('\n', run->text);
+	run->live_shown = 0;
+}
+
+static void run_collect(struct run *run)
+{
+	struct report *report = &run->report;
+	struct gdrcap_session *session = run->session;
+	uint32_t n;
+
+	gdrcap_get_summary(session, &report->summary);
+	report->has_summary = 1;
+	for (n = 0; n < GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX; n++)
+		if (gdrcap_get_queue_counts(session, n, &report->queues[n]))
+			break;
+	report->queue_count = n;
+	for (n = 0; n < GDRCAP_STREAMS_MAX; n++)
+		if (gdrcap_get_stream_counts(session, n, &report->streams[n].stream,
+					     &report->streams[n].counts))
+			break;
+	report->stream_count = n;
+	for (n = 0; n < GDRCAP_DAMAGE_MAX; n++)
+		if (gdrcap_get_damage(session, n, &report->damage[n]))
+			break;
+	report->damage_count = n;
+	for (n = 0; n < REPORT_MESSAGES_MAX; n++) {
+		report->messages[n] = gdrcap_get_message(session, n);
+		if (!report->messages[n])
+			break;
+	}
+	report->message_count = n;
+}
+
+/* What gdrcap_config_check() cannot know: which way this command's frames go. */
+static int run_check(struct run *run, const struct gdrcap_config *config)
+{
+	const struct app_options *options = run->options;
+	struct gdrcap_error error = { 0 };
+	int rc;
+
+	if (options->json && options->json_lines > 0)
+		report_error(&run->report, REPORT_EXIT_USAGE,
+			     "--json and --json-lines: give one of them; the last of the lines is "
+			     "what --json prints");
+	else if (config->tx_port[0][0] && !run->command->prove)
+		report_error(&run->report, REPORT_EXIT_USAGE,
+			     "tx_port: %s only receives; leave tx_port out, or use loopback",
+			     run->report.command);
+	else if (!config->tx_port[0][0] && run->command->prove)
+		report_error(&run->report, REPORT_EXIT_USAGE,
+			     "tx_port: none is given; loopback needs the port that plays into %s, "
+			     "or use capture to receive only", config->port[0]);
+	if (run->report.error_count)
+		return -EINVAL;
+	rc = gdrcap_config_check(config, &error);
+	if (rc)
+		report_error(&run->report, REPORT_EXIT_USAGE, "%s", error.text);
+	return rc;
+}
+
+/* 0, or a negative errno with the reason in run->report. */
+static int run_open(struct run *run, const struct run_command *command,
+		    const struct app_options *options)
+{
+	struct gdrcap_config config = options->config;
+	struct gdrcap_error error = { 0 };
+	int rc;
+
+	memset(run, 0, sizeof(*run));
+	run->command = command;
+	run->options = options;
+	run->report.command = command->options.name;
+	run->report.version = gdrcap_version();
+	run->report.config = &options->config;
+	run_set_output(run);
+	signals_install();
+
+	config.log = run_log;
+	config.log_context = run;
+	rc = run_check(run, &config);
+	if (rc)
+		return rc;
+	rc = gdrcap_create(&config, &run->session, &error);
+	if (rc) {
+		run->session = NULL;
+		report_error(&run->report, REPORT_EXIT_NOT_RUN, "%s", error.text);
+		return rc;
+	}
+	gdrcap_get_summary(run->session, &run->report.summary);
+	run->report.has_session = 1;
+	if (run->text) {
+		report_print_header(run->text, &run->report);
+		fflush(run->text);
+	}
+	return 0;
+}
+
+static void run_tick(struct run *run, struct report_tick *tick, struct gdrcap_summary *now,
+		     struct gdrcap_summary *before)
+{
+	char line[256];
+
+	gdrcap_get_summary(run->session, now);
+	tick->now = now;
+	tick->before = before;
+	report_format_tick(line, sizeof(line), tick);
+	fprintf(run->text, run->rewrite ? "\r%s\033[K" : "%s\n", line);
+	fflush(run->text);
+	run->live_shown = 1;
+	*before = *now;
+}
+
+/* 0, or a negative errno when nobody reads the result any more. */
+static int run_wait(struct run *run)
+{
+	struct gdrcap_summary now, before;
+	double start = clock_seconds(), last = start, tick_at = start + 1;
+	double line_every = run->options->json_lines, line_at = start + line_every;
+	int rc;
+
+	gdrcap_get_summary(run->session, &before);
+	while (!run_stop_requested() && !gdrcap_wait_end(run->session, RUN_STEP_MS)) {
+		double time = clock_seconds();
+
+		if (run->text && time >= tick_at) {
+			struct report_tick tick = { .elapsed = time - start,
+						    .interval = time - last };
+
+			run_tick(run, &tick, &now, &before);
+			last = time;
+			tick_at = time + 1;
+			if (ferror(run->text) && run->text == stdout)
+				return -EIO;
+		}
+		if (line_every > 0 && time >= line_at) {
+			run_collect(run);
+			rc = report_print_json(stdout, &run->report);
+			if (rc)
+				return rc;
+			line_at += line_every;
+		}
+	}
+	return 0;
+}
+
+static int run_loop(struct run *run)
+{
+	struct report *report = &run->report;
+	struct gdrcap_error error = { 0 };
+	int rc, stop_rc;
+
+	if (run_stop_requested()) {
+		report_error(report, REPORT_EXIT_NOT_RUN, "interrupted before the run began");
+		return -EINTR;
+	}
+	rc = gdrcap_start(run->session, &error);
+	if (rc) {
+		report_error(report, REPORT_EXIT_NOT_RUN, "%s", error.text);
+		return rc;
+	}
+	rc = run_wait(run);
+	run_end_live(run);
+	if (rc)
+		report_error(report, REPORT_EXIT_NOT_RUN,
+			     "nobody reads the results: standard output: %s", strerror(-rc));
+	stop_rc = gdrcap_stop(run->session, &error);
+	if (stop_rc)
+		report_error(report, REPORT_EXIT_NOT_RUN, "%s", error.text);
+	run_collect(run);
+	report_judge(report);
+	return rc ? rc : stop_rc;
+}
+
+static int run_close(struct run *run)
+{
+	struct report *report = &run->report;
+	int json = run->options->json || run->options->json_lines;
+
+	run_end_live(run);
+	if (report->error_count == 0 && report->result != REPORT_PASS)
+		report_error(report, REPORT_EXIT_NOT_RUN, "nothing ran");
+	/* Destroy last: the messages are the session's. */
+	if (json) {
+		int rc = report_print_json(stdout, report);
+
+		if (rc)
+			report_error(report, REPORT_EXIT_NOT_RUN,
+				     "the result could not be written: %s", strerror(-rc));
+		if (run->text || rc)
+			report_print_verdict(stderr, report, run->colour);
+	} else if (report->has_summary || report->status == REPORT_EXIT_FRAMES) {
+		if (run->text && report->has_summary)
+			report_print_table(run->text, report);
+		report_print_verdict(stdout, report, run->colour);
+	} else {
+		/* Nothing ran: this is an error, not a result. */
+		report_print_verdict(stderr, report, 0);
+	}
+	gdrcap_destroy(run->session);
+	run->session = NULL;
+	return report->status;
+}
+
+/* A program that asked for JSON gets an object even where its own words could not be read. */
+static int run_refuse(int argc, char **argv, const struct run_command *command)
+{
+	static struct report report;
+	int json = 0;
+
+	for (int i = 1; i < argc; i++)
+		json |= !strncmp(argv[i], "--json", 6);
+	report.command = command->options.name;
+	report.version = gdrcap_version();
+	report_error(&report, REPORT_EXIT_USAGE,
+		     "the command line or the configuration file is wrong: standard error says "
+		     "where");
+	if (json)
+		report_print_json(stdout, &report);
+	return report.status;
+}
+
+int run_command(int argc, char **argv, const struct run_command *command)
+{
+	static struct app_options options;
+	static struct run run; /* with room for every stream: large for a stack */
+	int rc = options_parse(argc, argv, &command->options, &options);
+
+	if (rc > 0)
+		return REPORT_EXIT_OK;
+	if (rc < 0)
+		return run_refuse(argc, argv, command);
+	rc = run_open(&run, command, &options);
+	if (!rc && command->prove)
+		rc = command->prove(&run);
+	if (!rc)
+		run_loop(&run);
+	return run_close(&run);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The life of a run that loopback and capture share: signals, session, live line, end, report.
+ *
+ *   run_open()   signals, configuration, session, header
+ *   prove()      loopback: the staged first frame
+ *   run_loop()   start, wait for the end while saying how it goes, stop, count
+ *   run_close()  prints the result; always, also after a failure
+ *
+ * All of it is one thread's, the main thread's.
+ */
+#ifndef GDRCAP_APP_RUN_LOOP_H
+#define GDRCAP_APP_RUN_LOOP_H
+
+#include <stdio.h>
+
+#include "gdrcap.h"
+#include "options.h"
+#include "report.h"
+
+/* How long after a signal, or after the last frame, the loop may notice it. */
+#define RUN_STEP_MS 20
+
+struct run;
+
+struct run_command {
+	struct options_command options;
+	int (*prove)(struct run *run); /* NULL: the command only receives */
+};
+
+struct run {
+	const struct run_command *command;
+	const struct app_options *options;
+	struct gdrcap_session *session;
+	struct report report;
+	FILE *text; /* header, stages and live lines; NULL: none */
+	int colour; /* `text` is a terminal and NO_COLOR is not set */
+	int rewrite; /* `text` is a terminal: the live line is written over itself */
+	int log_rewrite; /* so is a log line, on standard error */
+	int live_shown; /* the cursor stands behind a live line */
+	int log_level; /* highest that goes to stderr */
+};
+
+/* The whole command, from its arguments to its exit status. */
+int run_command(int argc, char **argv, const struct run_command *command);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One GPU of this process. Inside kernels/cuda only.
+ *
+ * While a persistent kernel runs, a call that waits for the whole device waits for ever. So all
+ * that allocates, frees or loads code happens when the GPU is opened for the first time or closed
+ * for the last, and what is needed later comes from there: pinned memory, streams, a memory pool.
+ */
+#ifndef GDRCAP_CUDA_DEVICE_CUH
+#define GDRCAP_CUDA_DEVICE_CUH
+
+#include <pthread.h>
+
+#include "job.cuh"
+
+#define DEVICE_JOBS_MAX 4u /* two sessions that check and write */
+#define DEVICE_BLOCKS_MAX 4096u /* of a job */
+#define STAGING_BYTES ((size_t)4 << 20)
+
+/* Pinned. Writers: gate: start(); started: blocks. */
+struct job_control {
+	uint32_t gate; /* enum gate_state */
+	uint32_t reserved[15];
+	uint32_t started[DEVICE_BLOCKS_MAX];
+};
+
+struct kernel_workers {
+	struct kernel_device *device;
+	cudaStream_t stream;
+	struct job_control *control;
+	void *memory; /* of the pool: struct device_job and its tables */
+	bool busy; /* between start() and join(); under the device's lock */
+	uint32_t per_ring, blocks;
+	uint32_t blocks_per_unit; /* that fit a multiprocessor */
+};
+
+struct kernel_device {
+	int ordinal;
+	uint32_t handles; /* open() less close(); under the table's lock */
+	uint32_t units;
+	int32_t writes_ordering, flush_options;
+	char name[64];
+	struct kernel_program program[2]; /* by enum kernel_role */
+	cudaMemPool_t pool;
+	cudaStream_t copy_stream;
+	cudaEvent_t copied;
+	uint8_t *staging; /* pinned, STAGING_BYTES */
+	pthread_mutex_t copy_lock; /* over copy_stream, copied and staging */
+	pthread_mutex_t lock; /* over job[].busy and what start() decides from it */
+	struct job_control *controls; /* pinned, one a job */
+	struct kernel_workers job[DEVICE_JOBS_MAX];
+};
+
+/* Makes a GPU current for a scope and puts the caller's back. */
+class current_device {
+public:
+	explicit current_device(int ordinal)
+	{
+		before = -1;
+		cudaGetDevice(&before);
+		error = cudaSetDevice(ordinal);
+	}
+	~current_device()
+	{
+		if (before >= 0)
+			cudaSetDevice(before);
+	}
+	current_device(const current_device &) = delete;
+	current_device &operator=(const current_device &) = delete;
+	cudaError_t error;
+
+private:
+	int before;
+};
+
+/* Records cause and remedy; `what` was being done. Returns a negative errno. */
+int cuda_fail(cudaError_t error, const char *what);
+
+int cuda_fill(struct kernel_device *device, void *at, uint8_t byte, size_t bytes);
+int cuda_copy_in(struct kernel_device *device, void *to, const void *from, size_t bytes);
+int cuda_copy_out(struct kernel_device *device, void *to, const void *from, size_t bytes);
+
+int cuda_workers_start(struct kernel_device *device, const struct kernel_job *job,
+		       struct kernel_workers **started);
+int cuda_workers_join(struct kernel_workers *workers, unsigned int timeout_ms);
+int cuda_workers_running(struct kernel_workers *workers);
+uint32_t cuda_workers_per_ring(const struct kernel_workers *workers);
+
+#endif

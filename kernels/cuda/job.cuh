@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the host side (device.cu, workers.cu) and the persistent kernels (check.cu, write.cu) share.
+ * Inside kernels/cuda only.
+ */
+#ifndef GDRCAP_CUDA_JOB_CUH
+#define GDRCAP_CUDA_JOB_CUH
+
+#include <cuda_runtime.h>
+
+#include "kernels.h"
+
+/*
+ * A block is two ring warps (take, done) and the warps that work on frames. At least 256 of these
+ * threads, one a frame of a burst; 30 warps with the ring warps make the largest block there is.
+ */
+#define RING_THREADS 64u
+#define WORK_THREADS_SMALL 256u
+#define WORK_THREADS_LARGE 960u
+
+/*
+ * Tables for PRBS by word (prbs.cuh): how 32 bits continue 32 * lane bits on, for each lane, and
+ * 1024 bits on. By nibble of the word: [8][16][32] and [8][16] words.
+ */
+#define PRBS_LANE_WORDS (8u * 16u * 32u)
+#define PRBS_STEP_WORDS (8u * 16u)
+
+/* A running job. In device memory; all pointers are the device's. */
+struct device_job {
+	struct frame_layout layout;
+	struct pattern_plan plan;
+	const struct burst_ring_view *rings;
+	const uint32_t *crc_table; /* 256 words */
+	const uint32_t *prbs_tables; /* KERNEL_WRITE with a PRBS: lane table, then step table */
+	uint32_t *started; /* pinned: one word a block, 1: it runs; writers: blocks */
+	const uint32_t *gate; /* pinned: writer: start() */
+	uint32_t workers_per_ring;
+	uint32_t reserved;
+};
+
+enum gate_state {
+	GATE_SHUT = 0, /* blocks wait: some are not running yet */
+	GATE_OPEN = 1,
+	GATE_LEAVE = 2, /* not all can run at the same time: give up */
+};
+
+/* One persistent kernel as the host side sees it. */
+struct kernel_program {
+	const char *name;
+	const void *entry; /* __global__ function of (const struct device_job *) */
+	size_t shared_bytes; /* dynamic shared memory of a block */
+};
+
+struct kernel_program check_program(void);
+struct kernel_program write_program(void);
+
+/* Host: fills `tables` (PRBS_LANE_WORDS + PRBS_STEP_WORDS) for the polynomial x^degree + x^tap + 1. */
+void prbs_tables_build(uint32_t *tables, uint32_t degree, uint32_t tap);
+
+#endif

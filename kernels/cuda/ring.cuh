@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The device's side of the burst ring. In a block, the take warp waits for bursts and brings their
+ * descriptors into shared memory, the work threads turn them into results, and the done warp gives
+ * them back: so the three round trips over PCIe (1 to 2 us each) run while frames are worked on.
+ * Two bursts are in flight between each pair.
+ */
+#ifndef GDRCAP_CUDA_RING_CUH
+#define GDRCAP_CUDA_RING_CUH
+
+#include "frame_runs.h"
+#include "job.cuh"
+
+/* In count of struct burst_in: the ring was stopped. */
+#define BURST_LEAVE 0xffffffffu
+
+/* An idle block asks again after this time at most: short against a burst, long against the bus. */
+#define POLL_SLEEP_FIRST_NS 32u
+#define POLL_SLEEP_MAX_NS 1024u
+/* STOP is read with the first poll for a burst and then each time in so many. */
+#define POLLS_PER_STOP 8u
+
+#define WARP_ALL 0xffffffffu
+
+/* Named barriers of a block; 0 is __syncthreads(). Those with two turns count by turn. */
+enum ring_barrier {
+	BARRIER_WORK = 1, /* among work threads */
+	BARRIER_IN_FULL = 2, /* take warp -> work threads */
+	BARRIER_IN_EMPTY = 4, /* work threads -> take warp */
+	BARRIER_OUT_FULL = 6, /* work threads -> done warp */
+	BARRIER_OUT_EMPTY = 8, /* done warp -> work threads */
+};
+
+struct burst_in { /* writer: take warp */
+	uint64_t burst;
+	uint32_t count, first;
+	struct burst_order order; /* KERNEL_WRITE */
+	struct frame_desc desc[BURST_FRAMES_MAX];
+};
+
+struct burst_out { /* writer: work thread 0 */
+	uint64_t *done; /* NULL: leave */
+	uint64_t word;
+};
+
+struct ring_shared {
+	struct device_job job;
+	struct burst_ring_view ring;
+	uint32_t burst_bits, worker, work_threads, role_has_order;
+	uint32_t crc_table[256];
+	struct burst_in in[2];
+	struct burst_out out[2];
+};
+
+__device__ __forceinline__ uint64_t load_acquire_system(const uint64_t *at)
+{
+	uint64_t value;
+
+	asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
+	return value;
+}
+
+__device__ __forceinline__ uint32_t load_relaxed_system(const uint32_t *at)
+{
+	uint32_t value;
+
+	asm volatile("ld.relaxed.sys.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+	return value;
+}
+
+__device__ __forceinline__ void store_release_system(uint64_t *at, uint64_t value)
+{
+	asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
+}
+
+/* Waits for `threads` threads, with those that arrived. Whole warps. */
+__device__ __forceinline__ void barrier_sync(uint32_t barrier, uint32_t threads)
+{
+	__syncwarp();
+	asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+
+/* Counts in without waiting; what this thread did before is seen after the partner's sync. */
+__device__ __forceinline__ void barrier_arrive(uint32_t barrier, uint32_t threads)
+{
+	__syncwarp();
+	asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+
+__device__ __forceinline__ uint32_t lane_index(void)
+{
+	return threadIdx.x & 31;
+}
+
+/*
+ * One poll by the take warp: the ready word, and with ask_stop the stop word in the same round
+ * trip. TAKE: lane 0's acquire; __syncwarp() hands its order on to the other lanes.
+ */
+__device__ __forceinline__ uint64_t ring_poll(const struct burst_ring_view &ring, uint64_t burst,
+					      bool ask_stop, uint32_t *stop)
+{
+	uint64_t word = 0;
+	uint32_t stop_word = 0;
+
+	if (ask_stop && lane_index() == 1)
+		stop_word = load_relaxed_system(ring.stop);
+	if (lane_index() == 0)
+		word = load_acquire_system(&ring.ready[burst & ring.burst_mask]);
+	word = __shfl_sync(WARP_ALL, word, 0);
+	*stop = __shfl_sync(WARP_ALL, stop_word, 1);
+	__syncwarp();
+	return word;
+}
+
+/* Waits for `burst`; *word is what an earlier poll saw, then the ready word. False: stopped. */
+__device__ __forceinline__ bool ring_wait(const struct ring_shared &s, uint64_t burst,
+					  uint64_t *word)
+{
+	uint32_t sleep_ns = POLL_SLEEP_FIRST_NS, stop;
+
+	for (uint32_t polls = 0; !burst_word_is(*word, burst, s.burst_bits); polls++) {
+		*word = ring_poll(s.ring, burst, polls % POLLS_PER_STOP == 0, &stop);
+		if (stop)
+			return false;
+		if (burst_word_is(*word, burst, s.burst_bits))
+			break;
+		__nanosleep(sleep_ns);
+		sleep_ns = min(sleep_ns * 2, POLL_SLEEP_MAX_NS);
+	}
+	return true;
+}
+
+#define DESC_PER_LANE (BURST_FRAMES_MAX / 32)
+
+/* Brings the burst's descriptors and order into *in, and asks for the next burst meanwhile. */
+__device__ __forceinline__ uint64_t burst_fetch(const struct ring_shared &s, struct burst_in *in,
+						uint64_t burst, uint64_t word, uint32_t turn,
+						bool in_use, uint32_t *stop)
+{
+	const uint32_t lane = lane_index(), first = burst_word_first(word), count = burst_frames(word);
+	uint64_t desc[DESC_PER_LANE], order = 0, next;
+
+	/* all loads are under way before the first is waited for */
+#pragma unroll
+	for (uint32_t i = 0; i < DESC_PER_LANE; i++) {
+		const uint32_t at = lane + 32 * i;
+
+		if (at < count)
+			desc[i] = *(const uint64_t *)&s.ring.desc[(first + at) & s.ring.desc_mask];
+	}
+	if (s.role_has_order && lane < sizeof(struct burst_order) / 8)
+		order = ((const uint64_t *)&s.ring.order[burst & s.ring.burst_mask])[lane];
+	next = ring_poll(s.ring, burst + s.job.workers_per_ring, true, stop);
+	if (in_use)
+		barrier_sync(BARRIER_IN_EMPTY + turn, 32 + s.work_threads);
+#pragma unroll
+	for (uint32_t i = 0; i < DESC_PER_LANE; i++)
+		if (lane + 32 * i < count)
+			*(uint64_t *)&in->desc[lane + 32 * i] = desc[i];
+	if (s.role_has_order && lane < sizeof(struct burst_order) / 8)
+		((uint64_t *)&in->order)[lane] = order;
+	if (lane == 0) {
+		in->burst = burst;
+		in->first = first;
+		in->count = count;
+	}
+	barrier_arrive(BARRIER_IN_FULL + turn, 32 + s.work_threads);
+	return next;
+}
+
+/* The take warp. A burst that was taken is worked on to its end even when STOP comes meanwhile. */
+__device__ __forceinline__ void ring_take_warp(struct ring_shared &s)
+{
+	uint64_t burst = s.worker, word = 0;
+	uint32_t turn = 0, stop = 0;
+
+	/* `word` of an earlier poll belongs to `burst`, or is no match; zero never matches lap 0 */
+	for (uint32_t round = 0;; round++) {
+		turn = round & 1;
+		if (stop || !ring_wait(s, burst, &word)) {
+			if (round >= 2)
+				barrier_sync(BARRIER_IN_EMPTY + turn, 32 + s.work_threads);
+			if (lane_index() == 0)
+				s.in[turn].count = BURST_LEAVE;
+			barrier_arrive(BARRIER_IN_FULL + turn, 32 + s.work_threads);
+			return;
+		}
+		word = burst_fetch(s, &s.in[turn], burst, word, turn, round >= 2, &stop);
+		burst += s.job.workers_per_ring;
+	}
+}
+
+/*
+ * The done warp. DONE, partner COLLECT: the barrier puts all that the work threads read and wrote
+ * for the burst before the release, and the release at system scope is cumulative.
+ */
+__device__ __forceinline__ void ring_done_warp(struct ring_shared &s)
+{
+	for (uint32_t round = 0;; round++) {
+		const uint32_t turn = round & 1;
+		uint64_t *done, word;
+
+		barrier_sync(BARRIER_OUT_FULL + turn, 32 + s.work_threads);
+		done = s.out[turn].done;
+		word = s.out[turn].word;
+		if (!done)
+			return;
+		barrier_arrive(BARRIER_OUT_EMPTY + turn, 32 + s.work_threads);
+		if (lane_index() == 0)
+			store_release_system(done, word);
+	}
+}
+
+/* Work threads: hand the burst's result to the done warp. */
+__device__ __forceinline__ void ring_give(struct ring_shared &s, uint32_t round, uint32_t thread,
+					  uint64_t *done, uint64_t word)
+{
+	const uint32_t turn = round & 1;
+
+	if (round >= 2)
+		barrier_sync(BARRIER_OUT_EMPTY + turn, 32 + s.work_threads);
+	if (thread == 0) {
+		s.out[turn].done = done;
+		s.out[turn].word = word;
+	}
+	barrier_arrive(BARRIER_OUT_FULL + turn, 32 + s.work_threads);
+}
+
+/*
+ * The work threads' loop. work(in, thread) does one burst and returns, in thread 0, the number of
+ * runs; it may use BARRIER_WORK.
+ */
+template <typename Work>
+__device__ __forceinline__ void ring_work(struct ring_shared &s, uint32_t thread, Work work)
+{
+	for (uint32_t round = 0;; round++) {
+		const uint32_t turn = round & 1;
+		const struct burst_in &in = s.in[turn];
+		uint64_t *done = NULL, word = 0;
+		uint32_t runs;
+
+		barrier_sync(BARRIER_IN_FULL + turn, 32 + s.work_threads);
+		if (in.count == BURST_LEAVE) {
+			ring_give(s, round, thread, NULL, 0);
+			return;
+		}
+		runs = work(in, thread);
+		if (thread == 0) {
+			done = &s.ring.result[in.burst & s.ring.burst_mask].done;
+			word = burst_word(in.burst, s.burst_bits, runs, 0);
+		}
+		barrier_arrive(BARRIER_IN_EMPTY + turn, 32 + s.work_threads);
+		ring_give(s, round, thread, done, word);
+	}
+}
+
+/*
+ * Copies the job and waits until all blocks run. False: leave. Blocks that waited for others which
+ * found no room would never end, so start() looks at `started` before it opens the gate.
+ */
+__device__ __forceinline__ bool ring_enter(struct ring_shared &s, const struct device_job *job,
+					   bool role_has_order)
+{
+	const uint32_t words = sizeof(*job) / 4;
+	uint32_t state;
+
+	for (uint32_t i = threadIdx.x; i < words; i += blockDim.x)
+		((uint32_t *)&s.job)[i] = ((const uint32_t *)job)[i];
+	__syncthreads();
+	for (uint32_t i = threadIdx.x; i < sizeof(s.ring) / 4; i += blockDim.x)
+		((uint32_t *)&s.ring)[i] =
+			((const uint32_t *)&s.job.rings[blockIdx.x / s.job.workers_per_ring])[i];
+	for (uint32_t i = threadIdx.x; i < 256; i += blockDim.x)
+		s.crc_table[i] = s.job.crc_table[i];
+	__syncthreads();
+	if (threadIdx.x == 0) {
+		s.burst_bits = ring_burst_bits(&s.ring);
+		s.worker = blockIdx.x % s.job.workers_per_ring;
+		s.work_threads = blockDim.x - RING_THREADS;
+		s.role_has_order = role_has_order;
+		*(volatile uint32_t *)&s.job.started[blockIdx.x] = 1;
+		while (!(state = load_relaxed_system(s.job.gate)))
+			__nanosleep(POLL_SLEEP_MAX_NS);
+		s.out[0].word = state;
+	}
+	__syncthreads();
+	state = (uint32_t)s.out[0].word;
+	__syncthreads();
+	return state == GATE_OPEN;
+}
+
+static_assert(sizeof(struct device_job) % 4 == 0 && sizeof(struct burst_ring_view) % 4 == 0,
+	      "copied by words");
+
+#endif

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <time.h>
+
+#include "device.cuh"
+#include "kernel_job.h"
+
+/*
+ * Defaults. A block waits about 2.5 us for the bus per burst (the ready word, then descriptors and
+ * the next ready word together) while it checks the burst before, so few blocks keep up with bursts
+ * of 256; 16 keep up with bursts of 32, which a busy port gives when it is polled often: 16 x 32 /
+ * 2.5 us is 200 million frames a second. Writing has no reader that waits, and full bursts.
+ */
+#define DEFAULT_CHECK 16u
+#define DEFAULT_WRITE 8u
+
+/* Up to this length nearly all of a frame is in the first pieces, which one thread each checks. */
+#define SMALL_FRAME_BYTES 128u
+
+#define START_TIMEOUT_MS 5000u
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void sleep_us(long us)
+{
+	const struct timespec pause = { 0, us * 1000 };
+
+	nanosleep(&pause, NULL);
+}
+
+static uint32_t work_threads(const struct kernel_job *job)
+{
+	return job->frame_bytes_hint && job->frame_bytes_hint <= SMALL_FRAME_BYTES ?
+		       WORK_THREADS_SMALL : WORK_THREADS_LARGE;
+}
+
+/*
+ * How many blocks can join those that run, wherever these lie. Persistent blocks that wait for room
+ * would wait for ever. A multiprocessor refuses a block of this kernel when more than
+ * 1 - 1/blocks_per_unit of it is taken, so blocks that fill less than that of the whole GPU cannot
+ * be in the way on every one. What is left over lets fill() run.
+ */
+static uint32_t blocks_that_fit(const struct kernel_device *device, uint32_t blocks_per_unit)
+{
+	double load = 0, room;
+	uint32_t blocks = 0;
+
+	for (uint32_t i = 0; i < DEVICE_JOBS_MAX; i++) {
+		const struct kernel_workers *other = &device->job[i];
+
+		if (!other->busy)
+			continue;
+		blocks += other->blocks;
+		load += (double)other->blocks / other->blocks_per_unit;
+	}
+	if (blocks_per_unit == 1)
+		return blocks < device->units ? device->units - blocks : 0;
+	room = (device->units * (1.0 - 1.0 / blocks_per_unit) - load) * blocks_per_unit;
+	return room > 0 ? (uint32_t)room : 0;
+}
+
+/* Decides workers->per_ring and workers->blocks. */
+static int blocks_choose(struct kernel_workers *workers, const struct kernel_job *job)
+{
+	const struct kernel_device *device = workers->device;
+	const struct kernel_program *program = &device->program[job->role];
+	uint32_t fit, wanted;
+	int per_unit = 0;
+	cudaError_t error;
+
+	error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+		&per_unit, program->entry, (int)(RING_THREADS + work_threads(job)),
+		program->shared_bytes);
+	if (error)
+		return cuda_fail(error, "asking how many blocks fit a multiprocessor");
+	if (per_unit < 1)
+		return kernel_fail(-ENOTSUP, "%s is too small for a block of the %s kernel",
+				   device->name, program->name);
+	workers->blocks_per_unit = (uint32_t)per_unit;
+	fit = blocks_that_fit(device, workers->blocks_per_unit);
+	wanted = job->workers_per_ring;
+	if (!wanted) {
+		const uint32_t share = (job->role == KERNEL_CHECK ? fit / 3 * 2 : fit) / job->ring_count;
+
+		wanted = job->role == KERNEL_CHECK ? DEFAULT_CHECK : DEFAULT_WRITE;
+		wanted = wanted < share ? wanted : share ? share : 1;
+	}
+	workers->per_ring = wanted;
+	workers->blocks = wanted * job->ring_count;
+	if (workers->blocks > fit || workers->blocks > DEVICE_BLOCKS_MAX)
+		return kernel_fail(-EBUSY,
+				   "%u blocks of the %s kernel (%u rings, %u each) cannot all run at the "
+				   "same time on %s: %u can, beside what runs; use fewer blocks or queues",
+				   workers->blocks, program->name, job->ring_count, wanted, device->name,
+				   fit < DEVICE_BLOCKS_MAX ? fit : DEVICE_BLOCKS_MAX);
+	return 0;
+}
+
+/* A part of the job's memory: where it is copied from, and where it comes to lie. */
+struct job_part {
+	const void *from;
+	size_t bytes, at;
+};
+
+enum { PART_JOB, PART_RINGS, PART_CRC, PART_PRBS, PART_WINDOWS, PART_POWERS, PART_FILE, PARTS };
+
+static const void *part_address(const struct job_part *part, const uint8_t *memory)
+{
+	return part->bytes ? memory + part->at : NULL;
+}
+
+/* Copies the job and its tables into memory of the pool. */
+static int job_upload(struct kernel_workers *workers, const struct kernel_job *job)
+{
+	const struct pattern_tables tables = pattern_plan_tables(&job->plan);
+	const bool prbs = job->role == KERNEL_WRITE && pattern_is_prbs(job->plan.kind);
+	static thread_local uint32_t prbs_tables[PRBS_LANE_WORDS + PRBS_STEP_WORDS];
+	struct kernel_device *device = workers->device;
+	struct device_job image = {};
+	const struct job_part source[PARTS] = {
+		{ &image, sizeof(image), 0 },
+		{ job->rings, job->ring_count * sizeof(job->rings[0]), 0 },
+		{ frame_crc32c_table, sizeof(frame_crc32c_table), 0 },
+		{ prbs_tables, prbs ? sizeof(prbs_tables) : 0, 0 },
+		{ job->plan.windows, tables.windows_bytes, 0 },
+		{ job->plan.powers, tables.powers_bytes, 0 },
+		{ job->plan.file, tables.file_bytes, 0 },
+	};
+	struct job_part part[PARTS];
+	uint8_t *memory;
+	size_t bytes = 0;
+	cudaError_t error;
+	int ret = 0;
+
+	for (int i = 0; i < PARTS; i++) {
+		part[i] = source[i];
+		part[i].at = bytes;
+		bytes += (part[i].bytes + 255) & ~(size_t)255;
+	}
+	error = cudaMallocFromPoolAsync(&workers->memory, bytes, device->pool, device->copy_stream);
+	if (error)
+		return cuda_fail(error, "allocating the kernel's tables");
+	memory = (uint8_t *)workers->memory;
+	image.layout = job->layout;
+	image.plan = job->plan;
+	image.plan.windows = (const uint64_t *)part_address(&part[PART_WINDOWS], memory);
+	image.plan.powers = (const uint32_t *)part_address(&part[PART_POWERS], memory);
+	image.plan.file = (const uint8_t *)part_address(&part[PART_FILE], memory);
+	image.rings = (const struct burst_ring_view *)part_address(&part[PART_RINGS], memory);
+	image.crc_table = (const uint32_t *)part_address(&part[PART_CRC], memory);
+	image.prbs_tables = (const uint32_t *)part_address(&part[PART_PRBS], memory);
+	image.started = workers->control->started;
+	image.gate = &workers->control->gate;
+	image.workers_per_ring = workers->per_ring;
+	if (prbs)
+		prbs_tables_build(prbs_tables, job->plan.degree, job->plan.tap);
+	for (int i = 0; i < PARTS && !ret; i++)
+		ret = cuda_copy_in(device, memory + part[i].at, part[i].from, part[i].bytes);
+	return ret;
+}
+
+static uint32_t blocks_started(const struct kernel_workers *workers)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < workers->blocks; i++)
+		count += __atomic_load_n(&workers->control->started[i], __ATOMIC_RELAXED);
+	return count;
+}
+
+/* Launches and waits until every block runs. */
+static int job_launch(struct kernel_workers *workers, const struct kernel_job *job)
+{
+	const struct kernel_program *program = &workers->device->program[job->role];
+	const uint64_t until = now_ms() + START_TIMEOUT_MS;
+	void *args[] = { &workers->memory };
+	uint32_t started;
+	cudaError_t error;
+
+	for (uint32_t i = 0; i < workers->blocks; i++)
+		workers->control->started[i] = 0;
+	__atomic_store_n(&workers->control->gate, GATE_SHUT, __ATOMIC_SEQ_CST);
+	error = cudaLaunchKernel(program->entry, dim3(workers->blocks),
+				 dim3(RING_THREADS + work_threads(job)), args, program->shared_bytes,
+				 workers->stream);
+	if (error)
+		return cuda_fail(error, "launching a persistent kernel");
+	for (;;) {
+		started = blocks_started(workers);
+		error = started < workers->blocks ? cudaStreamQuery(workers->stream) : cudaErrorNotReady;
+		if (error != cudaErrorNotReady)
+			return cuda_fail(error, "starting a persistent kernel");
+		if (started == workers->blocks) {
+			__atomic_store_n(&workers->control->gate, GATE_OPEN, __ATOMIC_SEQ_CST);
+			return 0;
+		}
+		if (now_ms() > until)
+			break;
+		sleep_us(50);
+	}
+	__atomic_store_n(&workers->control->gate, GATE_LEAVE, __ATOMIC_SEQ_CST);
+	cudaStreamSynchronize(workers->stream);
+	return kernel_fail(-EBUSY,
+			   "only %u of %u blocks of the %s kernel came to run on %s within %u ms: other "
+			   "kernels hold its multiprocessors; end them (nvidia-smi) or use fewer blocks",
+			   started, workers->blocks, program->name, workers->device->name,
+			   START_TIMEOUT_MS);
+}
+
+static void workers_release(struct kernel_workers *workers)
+{
+	struct kernel_device *device = workers->device;
+
+	if (workers->memory)
+		cudaFreeAsync(workers->memory, device->copy_stream);
+	workers->memory = NULL;
+	cudaGetLastError();
+	pthread_mutex_lock(&device->lock);
+	workers->busy = false;
+	pthread_mutex_unlock(&device->lock);
+}
+
+/* Takes a free job of the device and room for its blocks. */
+static int workers_take(struct kernel_device *device, const struct kernel_job *job,
+			struct kernel_workers **taken)
+{
+	struct kernel_workers *workers = NULL;
+	int ret;
+
+	pthread_mutex_lock(&device->lock);
+	for (uint32_t i = 0; i < DEVICE_JOBS_MAX && !workers; i++)
+		if (!device->job[i].busy)
+			workers = &device->job[i];
+	if (workers)
+		ret = blocks_choose(workers, job);
+	else
+		ret = kernel_fail(-EBUSY, "%s runs %u jobs of this process already; end one first",
+				  device->name, DEVICE_JOBS_MAX);
+	if (!ret)
+		workers->busy = true;
+	pthread_mutex_unlock(&device->lock);
+	*taken = workers;
+	return ret;
+}
+
+int cuda_workers_start(struct kernel_device *device, const struct kernel_job *job,
+		       struct kernel_workers **started)
+{
+	current_device current(device->ordinal);
+	struct kernel_workers *workers;
+	int ret;
+
+	if (current.error)
+		return cuda_fail(current.error, "starting a persistent kernel");
+	ret = kernel_job_check(job);
+	if (ret)
+		return ret;
+	ret = workers_take(device, job, &workers);
+	if (ret)
+		return ret;
+	ret = job_upload(workers, job);
+	if (!ret)
+		ret = job_launch(workers, job);
+	if (ret) {
+		workers_release(workers);
+		return ret;
+	}
+	*started = workers;
+	return 0;
+}
+
+int cuda_workers_join(struct kernel_workers *workers, unsigned int timeout_ms)
+{
+	current_device current(workers->device->ordinal);
+	const uint64_t until = now_ms() + timeout_ms;
+	cudaError_t error;
+
+	while ((error = cudaStreamQuery(workers->stream)) == cudaErrorNotReady) {
+		if (now_ms() >= until)
+			return kernel_fail(-ETIMEDOUT,
+					   "the persistent kernel did not leave within %u ms: is every "
+					   "ring's stop word set?",
+					   timeout_ms);
+		sleep_us(100);
+	}
+	workers_release(workers);
+	return error ? cuda_fail(error, "the persistent kernel failed") : 0;
+}
+
+int cuda_workers_running(struct kernel_workers *workers)
+{
+	current_device current(workers->device->ordinal);
+	cudaError_t error = cudaStreamQuery(workers->stream);
+
+	if (error == cudaErrorNotReady)
+		return 1;
+	return error ? cuda_fail(error, "the persistent kernel failed") : 0;
+}
+
+uint32_t cuda_workers_per_ring(const struct kernel_workers *workers)
+{
+	return workers->per_ring;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "frame_runs.h"
+#include "host_workers.h"
+
+uint32_t host_burst_check(const struct burst_ring_view *ring, const struct frame_layout *layout,
+			  const struct pattern_plan *plan, uint64_t burst, uint64_t ready)
+{
+	const uint32_t first = burst_word_first(ready), count = burst_frames(ready);
+	struct frame_result last = { 0 }, result;
+	struct frame_run run;
+	uint32_t runs = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct frame_desc desc = ring->desc[(first + i) & ring->desc_mask];
+		const uint8_t *frame = frame_at(ring, desc);
+
+		if (frame)
+			frame_check_fast(layout, plan, frame, desc.len, &result);
+		else
+			frame_unreachable(&result);
+		if (i && run_joins(&last, &result)) {
+			run.count++;
+			run.bytes += run_bytes(&result);
+			run.wire_bytes += desc.len;
+		} else {
+			if (i)
+				*run_at(ring, burst, first, runs++) = run;
+			run_begin(&run, &result, i, desc.len);
+		}
+		last = result;
+	}
+	if (count)
+		*run_at(ring, burst, first, runs++) = run;
+	return runs;
+}
+
+void host_burst_write(const struct burst_ring_view *ring, const struct frame_layout *layout,
+		      const struct pattern_plan *plan, uint64_t burst, uint64_t ready)
+{
+	const uint32_t first = burst_word_first(ready), count = burst_frames(ready);
+	const struct burst_order order = ring->order[burst & ring->burst_mask];
+	uint64_t before = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct frame_desc desc = ring->desc[(first + i) & ring->desc_mask];
+		const uint32_t bytes = frame_payload_bytes(layout, desc.len);
+		uint8_t *frame = frame_at(ring, desc);
+		struct frame_header header;
+
+		order_header(&header, &order, i, before, bytes, plan->kind);
+		before += bytes;
+		/* a slot out of reach stays unwritten; what was sent from it is not valid */
+		if (frame)
+			frame_write(layout, plan, frame, desc.len, &header);
+	}
+}

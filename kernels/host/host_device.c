@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The host twin: CPU threads that stand for a GPU, so that every path runs without one. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host_workers.h"
+
+struct kernel_device {
+	uint32_t cpus; /* online when it was opened */
+};
+
+static int host_open(int ordinal, struct kernel_device **device)
+{
+	struct kernel_device *opened = calloc(1, sizeof(*opened));
+	const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (!opened)
+		return kernel_fail(-ENOMEM, "no memory for the host device");
+	opened->cpus = cpus > 0 ? (uint32_t)cpus : 1;
+	*device = opened;
+	return 0;
+}
+
+static void host_close(struct kernel_device *device)
+{
+	free(device);
+}
+
+static void host_info(const struct kernel_device *device, struct kernel_info *info)
+{
+	memset(info, 0, sizeof(*info));
+	snprintf(info->name, sizeof(info->name), "%u CPU%s", device->cpus,
+		 device->cpus == 1 ? "" : "s");
+	info->units = device->cpus;
+	info->writes_ordering = -1;
+	info->flush_options = -1;
+}
+
+static int host_fill(struct kernel_device *device, void *at, uint8_t byte, size_t bytes)
+{
+	memset(at, byte, bytes);
+	return 0;
+}
+
+static int host_copy(struct kernel_device *device, void *to, const void *from, size_t bytes)
+{
+	memcpy(to, from, bytes);
+	return 0;
+}
+
+static int host_flush(struct kernel_device *device)
+{
+	/* what a device wrote before its completion was read is visible to every CPU */
+	return 0;
+}
+
+static int host_after(struct kernel_device *device, void *stream, void (*release)(void *arg),
+		      void *arg)
+{
+	if (stream)
+		return kernel_fail(-ENOTSUP,
+				   "a CUDA stream was given, but the frames are consumed by the CPU: "
+				   "pass no stream, or choose a CUDA device");
+	release(arg);
+	return 0;
+}
+
+const struct kernel_ops kernel_host_ops = {
+	.name = "host",
+	.open = host_open,
+	.close = host_close,
+	.info = host_info,
+	.fill = host_fill,
+	.copy_in = host_copy,
+	.copy_out = host_copy,
+	.start = host_workers_start,
+	.join = host_workers_join,
+	.running = host_workers_running,
+	.workers_per_ring = host_workers_per_ring,
+	.flush = host_flush,
+	.after = host_after,
+};

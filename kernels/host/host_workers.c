@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "frame_runs.h"
+#include "host_workers.h"
+#include "kernel_job.h"
+
+/*
+ * One thread a ring keeps order in the cache and leaves the other cores to the port; a thread
+ * checks about as fast as one core can receive.
+ */
+#define DEFAULT_WORKERS 1u
+
+/* An idle worker first spins, then lets others run, then sleeps: on a machine with one core its
+ * producer needs that core. */
+#define IDLE_SPINS 256u
+#define IDLE_YIELDS 4096u
+#define IDLE_SLEEP_NS 50000
+
+struct host_worker {
+	struct kernel_workers *workers;
+	const struct burst_ring_view *ring;
+	uint32_t index; /* takes bursts index, index + per_ring, ... */
+	pthread_t thread;
+};
+
+struct kernel_workers {
+	enum kernel_role role;
+	struct frame_layout layout;
+	struct pattern_plan plan;
+	struct burst_ring_view *rings;
+	uint32_t per_ring;
+	uint32_t threads; /* entries of worker[] that were created */
+	pthread_mutex_t lock; /* over what follows */
+	pthread_cond_t changed;
+	enum { STARTING, RUNNING, CANCELLED } state; /* writer: start */
+	uint32_t left; /* threads that have returned; writers: workers */
+	struct host_worker worker[];
+};
+
+static void idle_wait(uint32_t polls)
+{
+	const struct timespec pause = { .tv_nsec = IDLE_SLEEP_NS };
+
+	if (polls < IDLE_SPINS) {
+#if defined(__x86_64__) || defined(__i386__)
+		__builtin_ia32_pause();
+#elif defined(__aarch64__)
+		__asm__ volatile("yield");
+#endif
+	} else if (polls < IDLE_YIELDS) {
+		sched_yield();
+	} else {
+		nanosleep(&pause, NULL);
+	}
+}
+
+/* TAKE: waits for `burst`. Returns its ready word, or 0 when the ring was stopped. */
+static uint64_t burst_take(const struct burst_ring_view *ring, uint64_t burst, uint32_t bits)
+{
+	const uint64_t *ready = &ring->ready[burst & ring->burst_mask];
+
+	for (uint32_t polls = 0;; polls += polls < IDLE_YIELDS) {
+		/* STOP: no data depends on it */
+		if (__atomic_load_n(ring->stop, __ATOMIC_RELAXED))
+			return 0;
+		/* TAKE, partner PUBLISH: descriptors, order and frames are read only after it */
+		const uint64_t word = __atomic_load_n(ready, __ATOMIC_ACQUIRE);
+
+		if (burst_word_is(word, burst, bits))
+			return word;
+		idle_wait(polls);
+	}
+}
+
+/* DONE, partner COLLECT: runs and frames were written, and frames read, before it. */
+static void burst_done(const struct burst_ring_view *ring, uint64_t burst, uint32_t bits,
+		       uint32_t runs)
+{
+	__atomic_store_n(&ring->result[burst & ring->burst_mask].done,
+			 burst_word(burst, bits, runs, 0), __ATOMIC_RELEASE);
+}
+
+/*
+ * Holds a new thread back until all exist, since only the rings' stop words, which the caller owns,
+ * end a running one. 0 when start gave up.
+ */
+static int worker_may_run(struct kernel_workers *workers)
+{
+	int run;
+
+	pthread_mutex_lock(&workers->lock);
+	while (workers->state == STARTING)
+		pthread_cond_wait(&workers->changed, &workers->lock);
+	run = workers->state == RUNNING;
+	pthread_mutex_unlock(&workers->lock);
+	return run;
+}
+
+static void worker_leave(struct kernel_workers *workers)
+{
+	pthread_mutex_lock(&workers->lock);
+	workers->left++;
+	pthread_cond_broadcast(&workers->changed);
+	pthread_mutex_unlock(&workers->lock);
+}
+
+static void *worker_main(void *argument)
+{
+	const struct host_worker *worker = argument;
+	struct kernel_workers *workers = worker->workers;
+	const struct burst_ring_view *ring = worker->ring;
+	const uint32_t bits = ring_burst_bits(ring);
+	uint64_t ready;
+
+	if (!worker_may_run(workers)) {
+		worker_leave(workers);
+		return NULL;
+	}
+	for (uint64_t burst = worker->index; (ready = burst_take(ring, burst, bits));
+	     burst += workers->per_ring) {
+		uint32_t runs = 0;
+
+		if (workers->role == KERNEL_CHECK)
+			runs = host_burst_check(ring, &workers->layout, &workers->plan, burst, ready);
+		else
+			host_burst_write(ring, &workers->layout, &workers->plan, burst, ready);
+		burst_done(ring, burst, bits, runs);
+	}
+	worker_leave(workers);
+	return NULL;
+}
+
+/* A thread that cannot have its CPU runs where the scheduler puts it. */
+static void thread_place(pthread_t thread, const struct kernel_job *job, uint32_t index)
+{
+	cpu_set_t set;
+	int cpu;
+
+	pthread_setname_np(thread, job->role == KERNEL_CHECK ? "gdrcap-chk" : "gdrcap-wrt");
+	if (!job->cpus || !job->cpu_count)
+		return;
+	cpu = job->cpus[index % job->cpu_count];
+	if (cpu < 0 || cpu >= CPU_SETSIZE)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	pthread_setaffinity_np(thread, sizeof(set), &set);
+}
+
+static void workers_free(struct kernel_workers *workers)
+{
+	pthread_cond_destroy(&workers->changed);
+	pthread_mutex_destroy(&workers->lock);
+	free(workers->rings);
+	free(workers);
+}
+
+static struct kernel_workers *workers_alloc(const struct kernel_job *job)
+{
+	const uint32_t per_ring = job->workers_per_ring ? job->workers_per_ring : DEFAULT_WORKERS;
+	const size_t threads = (size_t)per_ring * job->ring_count;
+	struct kernel_workers *workers;
+	pthread_condattr_t attr;
+
+	workers = calloc(1, sizeof(*workers) + threads * sizeof(workers->worker[0]));
+	if (!workers)
+		return NULL;
+	workers->rings = calloc(job->ring_count, sizeof(*workers->rings));
+	if (!workers->rings) {
+		free(workers);
+		return NULL;
+	}
+	memcpy(workers->rings, job->rings, job->ring_count * sizeof(*workers->rings));
+	workers->role = job->role;
+	workers->layout = job->layout;
+	workers->plan = job->plan;
+	workers->per_ring = per_ring;
+	pthread_mutex_init(&workers->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&workers->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	return workers;
+}
+
+static void workers_set_state(struct kernel_workers *workers, int state)
+{
+	pthread_mutex_lock(&workers->lock);
+	workers->state = state;
+	pthread_cond_broadcast(&workers->changed);
+	pthread_mutex_unlock(&workers->lock);
+}
+
+static void threads_join(struct kernel_workers *workers)
+{
+	for (uint32_t i = 0; i < workers->threads; i++)
+		pthread_join(workers->worker[i].thread, NULL);
+}
+
+static int threads_create(struct kernel_workers *workers, const struct kernel_job *job)
+{
+	const uint32_t threads = workers->per_ring * job->ring_count;
+	sigset_t all, before;
+	int ret = 0;
+
+	/* signals belong to the caller's threads */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	while (workers->threads < threads) {
+		struct host_worker *worker = &workers->worker[workers->threads];
+
+		worker->workers = workers;
+		worker->ring = &workers->rings[workers->threads / workers->per_ring];
+		worker->index = workers->threads % workers->per_ring;
+		ret = pthread_create(&worker->thread, NULL, worker_main, worker);
+		if (ret)
+			break;
+		thread_place(worker->thread, job, workers->threads++);
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -ret;
+}
+
+int host_workers_start(struct kernel_device *device, const struct kernel_job *job,
+		       struct kernel_workers **started)
+{
+	struct kernel_workers *workers;
+	int ret = kernel_job_check(job);
+
+	if (ret)
+		return ret;
+	workers = workers_alloc(job);
+	if (!workers)
+		return kernel_fail(-ENOMEM, "no memory for the workers of %u rings", job->ring_count);
+	ret = threads_create(workers, job);
+	workers_set_state(workers, ret ? CANCELLED : RUNNING);
+	if (ret) {
+		kernel_fail(ret,
+			    "thread %u of %u could not be created: %s; use fewer workers or queues, or "
+			    "raise the limit on tasks (ulimit -u)",
+			    workers->threads + 1, workers->per_ring * job->ring_count,
+			    strerror(-ret));
+		threads_join(workers);
+		workers_free(workers);
+		return ret;
+	}
+	*started = workers;
+	return 0;
+}
+
+int host_workers_join(struct kernel_workers *workers, unsigned int timeout_ms)
+{
+	struct timespec until;
+	int ret = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += timeout_ms / 1000;
+	until.tv_nsec += timeout_ms % 1000 * 1000000L;
+	if (until.tv_nsec >= 1000000000L) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000L;
+	}
+	pthread_mutex_lock(&workers->lock);
+	while (workers->left < workers->threads && !ret)
+		ret = pthread_cond_timedwait(&workers->changed, &workers->lock, &until);
+	if (workers->left == workers->threads)
+		ret = 0;
+	else
+		ret = kernel_fail(-ETIMEDOUT,
+				  "%u of %u workers did not leave within %u ms: is every ring's stop "
+				  "word set?",
+				  workers->threads - workers->left, workers->threads, timeout_ms);
+	pthread_mutex_unlock(&workers->lock);
+	if (ret)
+		return ret;
+	threads_join(workers);
+	workers_free(workers);
+	return 0;
+}
+
+int host_workers_running(struct kernel_workers *workers)
+{
+	int running;
+
+	pthread_mutex_lock(&workers->lock);
+	running = workers->left < workers->threads;
+	pthread_mutex_unlock(&workers->lock);
+	return running;
+}
+
+uint32_t host_workers_per_ring(const struct kernel_workers *workers)
+{
+	return workers->per_ring;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The host twin's threads. Inside kernels/host only. */
+#ifndef GDRCAP_HOST_WORKERS_H
+#define GDRCAP_HOST_WORKERS_H
+
+#include "kernels.h"
+
+int host_workers_start(struct kernel_device *device, const struct kernel_job *job,
+		       struct kernel_workers **workers);
+int host_workers_join(struct kernel_workers *workers, unsigned int timeout_ms);
+int host_workers_running(struct kernel_workers *workers);
+uint32_t host_workers_per_ring(const struct kernel_workers *workers);
+
+/* ---- host_burst.c: the work on one burst ---- */
+
+/* Checks the burst's frames, writes its runs and returns their number. */
+uint32_t host_burst_check(const struct burst_ring_view *ring, const struct frame_layout *layout,
+			  const struct pattern_plan *plan, uint64_t burst, uint64_t ready);
+/* Writes the burst's frames as ordered. */
+void host_burst_write(const struct burst_ring_view *ring, const struct frame_layout *layout,
+		      const struct pattern_plan *plan, uint64_t burst, uint64_t ready);
+
+#endif

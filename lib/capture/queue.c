@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "queue.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "thread.h"
+
+/* The public frame descriptor is the ring's own: no copy on the way to the caller. */
+_Static_assert(sizeof(struct gdrcap_pkt) == sizeof(struct frame_desc) &&
+		       offsetof(struct gdrcap_pkt, slot) == offsetof(struct frame_desc, slot) &&
+		       offsetof(struct gdrcap_pkt, len) == offsetof(struct frame_desc, len) &&
+		       offsetof(struct gdrcap_pkt, offset) == offsetof(struct frame_desc, offset),
+	       "gdrcap_pkt is frame_desc");
+
+int queue_create(struct gdrcap_queue *queue, struct ring_producer *ring,
+		 enum gdrcap_consumer consumer, const struct kernel_ops *ops,
+		 struct kernel_device *device)
+{
+	memset(queue, 0, sizeof(*queue));
+	queue->ring = ring;
+	queue->ops = ops;
+	queue->device = device;
+	queue->consumer = consumer;
+	queue->data = ring->view.frames;
+	queue->slot_bytes = 1u << ring->view.slot_shift;
+	if (consumer != GDRCAP_CONSUMER_HOST)
+		return 0;
+	queue->batches = calloc((size_t)ring->burst_mask + 1, sizeof(*queue->batches));
+	return queue->batches ? 0 : -ENOMEM;
+}
+
+void queue_destroy(struct gdrcap_queue *queue)
+{
+	free(queue->batches);
+	memset(queue, 0, sizeof(*queue));
+}
+
+/* Fills the batch of burst queue->next if it is published. */
+static const struct gdrcap_batch *queue_take(struct gdrcap_queue *queue)
+{
+	struct ring_producer *ring = queue->ring;
+	const uint32_t slot = (uint32_t)queue->next & ring->burst_mask;
+	struct queue_batch *entry = &queue->batches[slot];
+	uint64_t word;
+
+	/* TAKE. Partner: PUBLISH in ring_publish(). */
+	word = __atomic_load_n(&ring->ready[slot], __ATOMIC_ACQUIRE);
+	if (!burst_word_is(word, queue->next, ring->burst_bits))
+		return NULL;
+	entry->queue = queue;
+	entry->batch = (struct gdrcap_batch){
+		.seq = queue->next,
+		.data = queue->data,
+		.pkts = (const struct gdrcap_pkt *)&ring->desc[burst_word_first(word) &
+							       ring->desc_mask],
+		.count = burst_word_count(word),
+		.slot_bytes = queue->slot_bytes,
+	};
+	queue->next++;
+	return &entry->batch;
+}
+
+int gdrcap_poll(struct gdrcap_queue *queue, const struct gdrcap_batch **batches, unsigned int max)
+{
+	unsigned int n = 0;
+	int ended;
+
+	if (!queue || !queue->batches)
+		return -EINVAL;
+	/* Read before the ring: after it was set nothing is published. Partner: queue_end(). */
+	ended = atomic_load_explicit(&queue->ended, memory_order_acquire);
+	while (n < max) {
+		const struct gdrcap_batch *batch = queue_take(queue);
+
+		if (!batch)
+			break;
+		batches[n++] = batch;
+	}
+	return n ? (int)n : ended ? -ESHUTDOWN : 0;
+}
+
+static int64_t now_usec(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+int gdrcap_wait(struct gdrcap_queue *queue, const struct gdrcap_batch **batches, unsigned int max,
+		int64_t usec)
+{
+	const int64_t until = usec < 0 ? INT64_MAX : now_usec() + usec;
+	unsigned int idle = 0;
+	int n;
+
+	while ((n = gdrcap_poll(queue, batches, max)) == 0 && max) {
+		thread_idle(++idle);
+		if (idle > IDLE_PAUSES && now_usec() >= until)
+			break;
+	}
+	return n;
+}
+
+static void queue_release(void *arg)
+{
+	const struct queue_batch *entry = arg;
+	struct ring_producer *ring = entry->queue->ring;
+	const uint64_t burst = entry->batch.seq;
+	struct burst_result *result = &ring->result[(uint32_t)burst & ring->burst_mask];
+
+	/* DONE: the caller's last accesses to the frames. Partner: COLLECT in ring_is_done(). */
+	__atomic_store_n(&result->done, burst_word(burst, ring->burst_bits, 0, 0), __ATOMIC_RELEASE);
+}
+
+static struct queue_batch *entry_of(const struct gdrcap_batch *batch)
+{
+	return (struct queue_batch *)((uintptr_t)batch - offsetof(struct queue_batch, batch));
+}
+
+void gdrcap_release(struct gdrcap_queue *queue, const struct gdrcap_batch *const *batches,
+		    unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		queue_release(entry_of(batches[i]));
+}
+
+int gdrcap_release_after(struct gdrcap_queue *queue, const struct gdrcap_batch *const *batches,
+			 unsigned int count, struct CUstream_st *stream)
+{
+	for (unsigned int i = 0; i < count; i++) {
+		int ret = queue->ops->after(queue->device, stream, queue_release,
+					    entry_of(batches[i]));
+
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+int gdrcap_get_gpu_queue(struct gdrcap_queue *queue, struct gdrcap_gpu_queue *gpu_queue)
+{
+	const struct ring_producer *ring;
+
+	if (!queue || queue->consumer != GDRCAP_CONSUMER_GPU)
+		return -EINVAL;
+	ring = queue->ring;
+	*gpu_queue = (struct gdrcap_gpu_queue){
+		.pkts = (const struct gdrcap_pkt *)ring->desc,
+		.ready = ring->ready,
+		.done = &ring->result[0].done,
+		.stop = ring->stop,
+		.data = queue->data,
+		.pkt_mask = ring->desc_mask,
+		.burst_mask = ring->burst_mask,
+		.done_stride = sizeof(struct burst_result) / sizeof(uint64_t),
+		.slot_bytes = queue->slot_bytes,
+	};
+	return 0;
+}

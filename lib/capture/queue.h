@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A receive queue in the hands of the caller's own consumer. */
+#ifndef GDRCAP_QUEUE_H
+#define GDRCAP_QUEUE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "gdrcap.h"
+#include "kernels.h"
+#include "ring_producer.h"
+
+struct gdrcap_queue;
+
+struct queue_batch {
+	struct gdrcap_batch batch;
+	struct gdrcap_queue *queue;
+};
+
+struct gdrcap_queue {
+	struct ring_producer *ring;
+	const struct kernel_ops *ops;
+	struct kernel_device *device;
+	enum gdrcap_consumer consumer;
+	uint8_t *data; /* region base as the caller's consumer addresses it */
+	uint32_t slot_bytes;
+	struct queue_batch *batches; /* by burst & burst_mask; caller's thread fills, any thread releases */
+	uint64_t next; /* burst to be polled next; caller's thread only */
+	_Atomic int ended; /* writer: control. No burst will be published any more */
+};
+
+int queue_create(struct gdrcap_queue *queue, struct ring_producer *ring,
+		 enum gdrcap_consumer consumer, const struct kernel_ops *ops,
+		 struct kernel_device *device);
+void queue_destroy(struct gdrcap_queue *queue);
+
+#endif

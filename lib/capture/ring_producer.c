@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ring_producer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <rte_common.h>
+#include <rte_errno.h>
+#include <rte_gpudev.h>
+
+#include "log.h"
+#include "region.h"
+
+#define PAGE ((size_t)64 << 10)
+
+/* Takes `bytes` from the block at its own cache line. A NULL block only counts. */
+static void *carve(uint8_t *block, size_t *used, size_t bytes)
+{
+	const size_t at = *used;
+
+	*used = RTE_ALIGN_CEIL(at + bytes, (size_t)128);
+	return block ? block + at : NULL;
+}
+
+static size_t ring_lay_out(struct ring_producer *ring, uint8_t *block, bool replay)
+{
+	const size_t descs = (size_t)ring->desc_mask + 1, bursts = (size_t)ring->burst_mask + 1;
+	size_t used = 0;
+
+	ring->stop = carve(block, &used, sizeof(*ring->stop));
+	ring->ready = carve(block, &used, bursts * sizeof(*ring->ready));
+	ring->desc = carve(block, &used, descs * sizeof(*ring->desc));
+	ring->result = carve(block, &used, bursts * sizeof(*ring->result));
+	if (replay)
+		ring->order = carve(block, &used, bursts * sizeof(*ring->order));
+	else
+		ring->view.overflow = carve(block, &used, descs * sizeof(struct frame_run));
+	return used;
+}
+
+static int ring_memory(struct ring_producer *ring, bool replay, struct gdrcap_error *error)
+{
+	ring->memory_bytes = RTE_ALIGN_CEIL(ring_lay_out(ring, NULL, replay), PAGE);
+	ring->memory = mmap(NULL, ring->memory_bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (ring->memory == MAP_FAILED) {
+		ring->memory = NULL;
+		return error_set(error, -ENOMEM, "no memory for a burst ring of %zu KiB",
+				 ring->memory_bytes >> 10);
+	}
+	if (rte_gpu_mem_register(ring->gpu, ring->memory_bytes, ring->memory) < 0)
+		return error_set(error, -rte_errno,
+				 "the GPU refused to register a burst ring of %zu KiB: %s; raise the "
+				 "locked-memory limit (ulimit -l unlimited)",
+				 ring->memory_bytes >> 10, rte_strerror(rte_errno));
+	ring->registered = true;
+	ring_lay_out(ring, ring->memory, replay);
+	return 0;
+}
+
+int ring_create(struct ring_producer *ring, const struct ring_config *config,
+		struct gdrcap_error *error)
+{
+	const struct region *region = config->region;
+	struct burst_ring_view *view = &ring->view;
+	uint32_t bursts;
+	int ret;
+
+	memset(ring, 0, sizeof(*ring));
+	ring->gpu = region->gpu;
+	ring->burst_max = config->burst_max;
+	ring->desc_mask = rte_align32pow2(RTE_MAX(config->frames, BURST_FRAMES_MAX)) - 1;
+	bursts = rte_align32pow2(RING_SMALL_BURSTS + (ring->desc_mask + 1) / config->burst_max + 2);
+	ring->burst_mask = bursts - 1;
+	ring->burst_bits = (uint32_t)__builtin_ctz(bursts);
+	ret = ring_memory(ring, config->replay, error);
+	if (ret < 0)
+		goto err;
+	ring->mbuf = calloc((size_t)ring->desc_mask + 1, sizeof(struct rte_mbuf *));
+	ring->end = calloc(bursts, sizeof(*ring->end));
+	if (!ring->mbuf || !ring->end) {
+		ret = error_set(error, -ENOMEM, "no memory for a burst ring");
+		goto err;
+	}
+	view->desc = ring->desc;
+	view->ready = ring->ready;
+	view->result = ring->result;
+	view->order = ring->order;
+	view->stop = ring->stop;
+	view->frames = region->device;
+	view->frames_bytes = region->bytes;
+	view->desc_mask = ring->desc_mask;
+	view->burst_mask = ring->burst_mask;
+	view->slot_shift = region->slot_shift;
+	return 0;
+err:
+	ring_destroy(ring);
+	return ret;
+}
+
+void ring_destroy(struct ring_producer *ring)
+{
+	if (ring->registered && rte_gpu_mem_unregister(ring->gpu, ring->memory) < 0)
+		log_warning("the GPU kept a burst ring registered: %s", rte_strerror(rte_errno));
+	if (ring->memory)
+		munmap(ring->memory, ring->memory_bytes);
+	free(ring->mbuf);
+	free(ring->end);
+	memset(ring, 0, sizeof(*ring));
+}

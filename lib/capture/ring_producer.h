@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The producer's side of a burst ring (layout: burst_ring.h), for the rx worker and the tx worker.
+ *
+ * The ring cannot overflow, and that is arithmetic, not luck. Descriptors: there are at least as
+ * many as mbufs in the pool. Bursts: while RING_SMALL_BURSTS are outstanding only full bursts are
+ * published, so at most RING_SMALL_BURSTS + descriptors / burst_max + 2 ever are (one more a lap,
+ * because a burst never wraps round the end of the descriptors); that many words are allocated.
+ */
+#ifndef GDRCAP_RING_PRODUCER_H
+#define GDRCAP_RING_PRODUCER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "burst_ring.h"
+#include "gdrcap.h"
+
+#define RING_SMALL_BURSTS 1024u
+#define RING_LINE 64
+
+struct rte_mbuf;
+struct region;
+
+struct ring_producer {
+	/* Producer only. */
+	struct frame_desc *desc;
+	uint64_t *ready;
+	struct burst_order *order; /* NULL: capture */
+	struct rte_mbuf **mbuf; /* of descriptor i & desc_mask */
+	uint32_t *end; /* of burst b & burst_mask: descriptor index after its last */
+	uint32_t desc_mask, burst_mask, burst_bits, burst_max;
+	uint32_t head; /* free-running index of the next descriptor to fill */
+	uint32_t first; /* of the first descriptor not yet published */
+	uint32_t tail; /* of the first descriptor whose slot is not back */
+	uint64_t burst; /* number of the next burst to publish */
+	uint64_t reclaimed; /* number of the first burst whose slots are not back */
+	struct burst_result *result; /* written by the consumer */
+
+	/* Writer: producer. Readers: accountant, watchdog. */
+	_Alignas(RING_LINE) _Atomic uint64_t published; /* bursts */
+	/* Writer: accountant (capture with the built-in consumer). Reader: producer. */
+	_Alignas(RING_LINE) _Atomic uint64_t collected; /* bursts */
+
+	/* Control. */
+	_Alignas(RING_LINE) struct burst_ring_view view; /* for the consumer */
+	uint32_t *stop;
+	void *memory; /* what both sides see */
+	size_t memory_bytes;
+	int16_t gpu;
+	bool registered;
+};
+
+struct ring_config {
+	const struct region *region;
+	uint32_t frames; /* mbufs that can be in the ring: its pool's size */
+	uint32_t burst_max; /* 1..BURST_FRAMES_MAX */
+	bool replay;
+};
+
+int ring_create(struct ring_producer *ring, const struct ring_config *config,
+		struct gdrcap_error *error);
+void ring_destroy(struct ring_producer *ring);
+
+static inline uint32_t ring_pending(const struct ring_producer *ring)
+{
+	return ring->head - ring->first;
+}
+
+/* Descriptors that may be filled before the burst is full or the end of the ring is reached. */
+static inline uint32_t ring_room(const struct ring_producer *ring)
+{
+	const uint32_t in_burst = ring->burst_max - ring_pending(ring);
+	const uint32_t to_end = ring->desc_mask + 1 - (ring->head & ring->desc_mask);
+
+	return in_burst < to_end ? in_burst : to_end;
+}
+
+/* True when the descriptors filled so far are to be published now. */
+static inline bool ring_due(const struct ring_producer *ring)
+{
+	return ring_pending(ring) != 0 &&
+	       (ring_room(ring) == 0 || (ring->head & ring->desc_mask) == 0 ||
+		ring->burst - ring->reclaimed < RING_SMALL_BURSTS);
+}
+
+/* Publishes the descriptors filled since the last call as one burst. */
+static inline void ring_publish(struct ring_producer *ring)
+{
+	const uint32_t slot = (uint32_t)ring->burst & ring->burst_mask;
+	const uint64_t word = burst_word(ring->burst, ring->burst_bits, ring_pending(ring), ring->first);
+
+	ring->end[slot] = ring->head;
+	ring->first = ring->head;
+	/* PUBLISH: the descriptors and the order before the word. Partner: the consumer's TAKE. */
+	__atomic_store_n(&ring->ready[slot], word, __ATOMIC_RELEASE);
+	ring->burst++;
+	/* Only counts; whoever reads burst results synchronises on their done words. */
+	atomic_store_explicit(&ring->published, ring->burst, memory_order_relaxed);
+}
+
+/* True when the consumer is through with burst b. */
+static inline bool ring_is_done(const struct ring_producer *ring, uint64_t b)
+{
+	/* COLLECT: what the consumer wrote and its last reads of the frames, before we go on.
+	 * Partner: the consumer's DONE. */
+	const uint64_t done =
+		__atomic_load_n(&ring->result[(uint32_t)b & ring->burst_mask].done, __ATOMIC_ACQUIRE);
+
+	return burst_word_is(done, b, ring->burst_bits);
+}
+
+#endif

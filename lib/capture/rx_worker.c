@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rx_worker.h"
+
+#include <string.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_cycles.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+#include "region.h"
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+static inline void count(_Atomic uint64_t *counter, uint64_t add)
+{
+	/* One writer: no need for a locked instruction. */
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + add,
+			      memory_order_relaxed);
+}
+
+/*
+ * A frame longer than a slot comes as a chain. Its first slot is kept, so that it is counted as a
+ * damaged frame of its sequence number; the rest goes back.
+ */
+static __attribute__((noinline, cold)) void chain_cut(struct rte_mbuf *m)
+{
+	rte_pktmbuf_free(m->next);
+	m->next = NULL;
+	m->nb_segs = 1;
+	m->pkt_len = m->data_len;
+}
+
+ALWAYS_INLINE unsigned int rx_receive(struct rx_worker *worker)
+{
+	struct ring_producer *ring = &worker->ring;
+	const uint32_t at = ring->head & ring->desc_mask;
+	const uint32_t slot_mask = (1u << worker->slot_shift) - 1;
+	struct rte_mbuf **mbuf = &ring->mbuf[at];
+	struct frame_desc *desc = &ring->desc[at];
+	uint64_t bytes = 0, now;
+	unsigned int n;
+
+	n = rte_eth_rx_burst(worker->config.port, worker->config.queue, mbuf,
+			     (uint16_t)ring_room(ring));
+	if (n == 0)
+		return 0;
+	for (unsigned int i = 0; i < n; i++) {
+		struct rte_mbuf *m = mbuf[i];
+		uint64_t offset;
+
+		if (i + 4 < n)
+			rte_prefetch0(mbuf[i + 4]);
+		if (unlikely(m->nb_segs != 1))
+			chain_cut(m);
+		offset = (uint64_t)((uint8_t *)m->buf_addr + m->data_off - worker->base);
+		desc[i] = (struct frame_desc){
+			.slot = (uint32_t)(offset >> worker->slot_shift),
+			.len = m->data_len,
+			.offset = (uint16_t)(offset & slot_mask),
+		};
+		bytes += m->data_len;
+	}
+	ring->head += n;
+	now = rte_rdtsc();
+	if (unlikely(atomic_load_explicit(&worker->first_tsc, memory_order_relaxed) == 0))
+		atomic_store_explicit(&worker->first_tsc, now, memory_order_relaxed);
+	atomic_store_explicit(&worker->last_tsc, now, memory_order_relaxed);
+	count(&worker->frames, n);
+	count(&worker->bytes, bytes);
+	return n;
+}
+
+ALWAYS_INLINE void rx_publish(struct rx_worker *worker, const bool flush)
+{
+	if (flush) {
+		/* Completion -> CPU -> flush -> PUBLISH: the running kernel must see what the NIC wrote. */
+		int ret = worker->config.flush(worker->config.flush_context);
+
+		if (unlikely(ret < 0))
+			atomic_store_explicit(&worker->flush_error, ret, memory_order_relaxed);
+	}
+	ring_publish(&worker->ring);
+	count(&worker->bursts, 1);
+}
+
+/* Slots of bursts that are through go back to the pool, in bulk. Returns how many. */
+ALWAYS_INLINE unsigned int rx_reclaim(struct rx_worker *worker, const bool accounted)
+{
+	struct ring_producer *ring = &worker->ring;
+	uint64_t through = ring->reclaimed;
+	uint32_t end, n, at, run;
+
+	if (accounted) {
+		/* The accountant has read the results and, before it, the consumer the frames.
+		 * Partner: the release store in accountant_collect(). */
+		through = atomic_load_explicit(&ring->collected, memory_order_acquire);
+	} else {
+		while (through != ring->burst && ring_is_done(ring, through))
+			through++;
+	}
+	if (through == ring->reclaimed)
+		return 0;
+	end = ring->end[(uint32_t)(through - 1) & ring->burst_mask];
+	n = end - ring->tail;
+	at = ring->tail & ring->desc_mask;
+	run = RTE_MIN(n, ring->desc_mask + 1 - at);
+	/*
+	 * Each mbuf is as a driver left it: one segment, one reference, external buffer pinned to
+	 * it. So it may go back raw, without the per-mbuf checks of rte_pktmbuf_free_bulk().
+	 */
+	rte_mempool_put_bulk(worker->config.pool, (void *const *)&ring->mbuf[at], run);
+	if (n != run)
+		rte_mempool_put_bulk(worker->config.pool, (void *const *)ring->mbuf, n - run);
+	ring->tail = end;
+	ring->reclaimed = through;
+	count(&worker->back, n);
+	return n;
+}
+
+ALWAYS_INLINE void rx_loop(struct rx_worker *worker, const bool flush, const bool accounted)
+{
+	struct ring_producer *ring = &worker->ring;
+	unsigned int idle = 0, work;
+
+	while (atomic_load_explicit(&worker->phase, memory_order_relaxed) == RX_RUN) {
+		work = rx_receive(worker);
+		if (ring_due(ring))
+			rx_publish(worker, flush);
+		work += rx_reclaim(worker, accounted);
+		idle = work ? 0 : idle + 1;
+		if (idle)
+			thread_idle(idle);
+	}
+	if (ring_pending(ring))
+		rx_publish(worker, flush);
+	while (ring->reclaimed != ring->burst &&
+	       atomic_load_explicit(&worker->phase, memory_order_relaxed) != RX_ABANDON)
+		if (rx_reclaim(worker, accounted) == 0)
+			thread_idle(IDLE_PAUSES);
+}
+
+void rx_worker_run(void *arg)
+{
+	struct rx_worker *worker = arg;
+	const bool flush = worker->config.flush != NULL;
+
+	if (flush && worker->config.accounted)
+		rx_loop(worker, true, true);
+	else if (flush)
+		rx_loop(worker, true, false);
+	else if (worker->config.accounted)
+		rx_loop(worker, false, true);
+	else
+		rx_loop(worker, false, false);
+}
+
+int rx_worker_create(struct rx_worker *worker, const struct rx_config *config,
+		     const struct ring_config *ring, struct gdrcap_error *error)
+{
+	memset(worker, 0, sizeof(*worker));
+	worker->config = *config;
+	worker->base = config->region->base;
+	worker->slot_shift = config->region->slot_shift;
+	return ring_create(&worker->ring, ring, error);
+}
+
+void rx_worker_destroy(struct rx_worker *worker)
+{
+	ring_destroy(&worker->ring);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The rx worker: one thread a receive queue. It polls the port, publishes descriptors into the
+ * burst ring, and gives slots back to the pool when their bursts are through. It never reads a
+ * payload byte, allocates, locks, logs or makes a system call of its own (an idle one yields).
+ */
+#ifndef GDRCAP_RX_WORKER_H
+#define GDRCAP_RX_WORKER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ring_producer.h"
+#include "thread.h"
+
+struct rte_mempool;
+struct region;
+
+enum rx_phase {
+	RX_RUN, /* receive and reclaim */
+	RX_DRAIN, /* receive nothing more, reclaim until every slot is back */
+	RX_ABANDON, /* leave at once: the consumer is dead */
+};
+
+struct rx_config {
+	uint16_t port, queue;
+	const struct region *region;
+	struct rte_mempool *pool; /* where received mbufs come from */
+	int (*flush)(void *context); /* before each publish; NULL: not needed */
+	void *flush_context;
+	bool accounted; /* bursts are through when the accountant says so, not when they are done */
+};
+
+struct rx_worker {
+	struct ring_producer ring;
+
+	/* Read-only while running. */
+	struct rx_config config;
+	uint8_t *base;
+	uint32_t slot_shift;
+
+	/* Writer: this worker. Readers: anybody, relaxed. */
+	_Alignas(RING_LINE) _Atomic uint64_t frames;
+	_Atomic uint64_t bytes;
+	_Atomic uint64_t bursts;
+	_Atomic uint64_t back; /* frames whose slots are back in the pool */
+	_Atomic uint64_t first_tsc, last_tsc; /* of the first and the last poll that brought frames */
+	_Atomic int flush_error;
+
+	/* Writer: control. Reader: this worker. */
+	_Alignas(RING_LINE) _Atomic int phase; /* enum rx_phase */
+
+	struct thread thread;
+};
+
+int rx_worker_create(struct rx_worker *worker, const struct rx_config *config,
+		     const struct ring_config *ring, struct gdrcap_error *error);
+void rx_worker_destroy(struct rx_worker *worker);
+/* The thread's body. */
+void rx_worker_run(void *worker);
+
+#endif

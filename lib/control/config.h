@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The configuration as the library's other parts take it. */
+#ifndef GDRCAP_CONFIG_H
+#define GDRCAP_CONFIG_H
+
+#include "../pattern/frame.h"
+#include "gdrcap.h"
+
+/* Bytes of a slot before the frame: RTE_PKTMBUF_HEADROOM. */
+#define CONFIG_HEADROOM 128u
+
+/*
+ * What gdrcap_create() works with: copies the caller's struct, whose size may be another version's
+ * (a missing tail is zero), puts the defaults where zero stands for them, and checks everything.
+ * 0 or -EINVAL.
+ */
+int config_complete(struct gdrcap_config *to, const struct gdrcap_config *from,
+		    struct gdrcap_error *error);
+
+/* Of a completed configuration; fields left out are zero, which lib/pattern/frame.c fills. */
+void config_frame(const struct gdrcap_config *config, struct frame_config *frame);
+/* Largest frame with FCS, and the slot that holds it (slot_bytes, or the least that does). */
+uint32_t config_largest_frame(const struct gdrcap_config *config);
+uint32_t config_slot_bytes(const struct gdrcap_config *config);
+/* Ports before the first empty entry. */
+unsigned int config_port_count(const char ports[GDRCAP_PORTS_MAX][256]);
+
+/* For config_yaml.c: the same copy without defaults and checks, and the way back, which writes no
+ * more than the caller's size. */
+int config_import(struct gdrcap_config *to, const struct gdrcap_config *from,
+		  struct gdrcap_error *error);
+void config_export(struct gdrcap_config *to, const struct gdrcap_config *from);
+
+#endif

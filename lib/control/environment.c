@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "environment.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_bus_vdev.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_gpudev.h>
+#include <rte_log.h>
+
+#include "gpu_drivers.h"
+#include "log.h"
+#include "parse.h"
+
+static bool eal_is_ours;
+
+/* Free hugepages of all sizes, bytes. */
+static size_t hugepages_free(void)
+{
+	static const char root[] = "/sys/kernel/mm/hugepages";
+	struct dirent *entry;
+	size_t bytes = 0;
+	DIR *dir = opendir(root);
+
+	if (!dir)
+		return 0;
+	while ((entry = readdir(dir)) != NULL) {
+		char path[512];
+		size_t kib, pages;
+		FILE *file;
+
+		if (sscanf(entry->d_name, "hugepages-%zukB", &kib) != 1)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s/free_hugepages", root, entry->d_name);
+		file = fopen(path, "r");
+		if (!file)
+			continue;
+		if (fscanf(file, "%zu", &pages) == 1)
+			bytes += pages * kib << 10;
+		fclose(file);
+	}
+	closedir(dir);
+	return bytes;
+}
+
+/* EAL leaves its run-time files behind; the prefix is this process's own, so they are ours. */
+static void runtime_dir_remove(const char *path)
+{
+	struct dirent *entry;
+	DIR *dir = opendir(path);
+
+	if (!dir)
+		return;
+	while ((entry = readdir(dir)) != NULL)
+		if (entry->d_name[0] != '.' || strcmp(entry->d_name, ".gdrcap") == 0)
+			(void)unlinkat(dirfd(dir), entry->d_name, 0);
+	closedir(dir);
+	(void)rmdir(path);
+}
+
+static void environment_end(void)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s", rte_eal_get_runtime_dir());
+	rte_eal_cleanup();
+	runtime_dir_remove(path);
+}
+
+/* EAL pins the calling thread to its lcore; given every CPU the thread has, it changes nothing. */
+static void own_cpus_text(char *text, size_t bytes)
+{
+	cpu_set_t set;
+	size_t used;
+
+	used = (size_t)snprintf(text, bytes, "--lcores=0@(");
+	CPU_ZERO(&set);
+	if (sched_getaffinity(0, sizeof(set), &set) != 0)
+		CPU_SET(0, &set);
+	for (int cpu = 0; cpu < CPU_SETSIZE && used < bytes - 16; cpu++)
+		if (CPU_ISSET(cpu, &set))
+			used += (size_t)snprintf(text + used, bytes - used, "%d,", cpu);
+	snprintf(text + used - 1, bytes - used + 1, ")");
+}
+
+static int eal_start(const struct environment_needs *needs, bool huge)
+{
+	char memory[32], prefix[64], lcores[4096];
+	char *argv[16];
+	int argc = 0;
+
+	snprintf(memory, sizeof(memory), "%zu", (needs->memory_bytes >> 20) + 1);
+	snprintf(prefix, sizeof(prefix), "--file-prefix=gdrcap-%d", (int)getpid());
+	own_cpus_text(lcores, sizeof(lcores));
+	argv[argc++] = (char *)"gdrcap";
+	argv[argc++] = prefix;
+	argv[argc++] = lcores;
+	argv[argc++] = (char *)"--no-telemetry";
+	argv[argc++] = (char *)"--iova-mode=va";
+	argv[argc++] = (char *)"--log-level=*:error";
+	if (huge) {
+		argv[argc++] = (char *)"--in-memory";
+	} else {
+		argv[argc++] = (char *)"--no-huge";
+		argv[argc++] = (char *)"-m";
+		argv[argc++] = memory;
+	}
+	/* Ports are opened by name later; an allow list with the host bridge opens none by itself. */
+	if (needs->pci) {
+		argv[argc++] = (char *)"-a";
+		argv[argc++] = (char *)"0000:00:00.0";
+	} else {
+		argv[argc++] = (char *)"--no-pci";
+	}
+	argv[argc] = NULL;
+	return rte_eal_init(argc, argv) < 0 ? -rte_errno : 0;
+}
+
+int environment_start(const struct environment_needs *needs, struct gdrcap_error *error)
+{
+	const bool huge = hugepages_free() >= needs->memory_bytes;
+	int ret;
+
+	if (eal_is_ours)
+		return 0;
+	gpu_host_register();
+	gpu_cuda_register();
+	ret = eal_start(needs, huge);
+	if (ret == -EALREADY) {
+		log_info("EAL: as started by the embedder");
+		return 0;
+	}
+	if (ret < 0)
+		return error_set(error, ret,
+				 "DPDK's EAL does not start: %s; it needs %zu MiB of %s and a writable "
+				 "run-time directory (XDG_RUNTIME_DIR, or /var/run/dpdk as root)",
+				 rte_strerror(-ret), needs->memory_bytes >> 20,
+				 huge ? "hugepages" : "memory");
+	eal_is_ours = true;
+	atexit(environment_end);
+	log_info("EAL: %s, %zu MiB", huge ? "hugepages" : "no hugepages", needs->memory_bytes >> 20);
+	return 0;
+}
+
+static int gpu_by_name(const char *name)
+{
+	int16_t id;
+
+	RTE_GPU_FOREACH(id) {
+		struct rte_gpu_info info;
+
+		if (rte_gpu_info_get(id, &info) == 0 && strcmp(info.name, name) == 0)
+			return id;
+	}
+	return -ENODEV;
+}
+
+static int gpu_open(const char *name, const char *args, struct gdrcap_error *error)
+{
+	int id = gpu_by_name(name), ret;
+
+	if (id >= 0)
+		return id;
+	ret = rte_vdev_init(name, args);
+	if (ret < 0)
+		return error_set(error, ret, "the gpudev %s (%s) cannot be opened: %s", name, args,
+				 rte_strerror(-ret));
+	id = gpu_by_name(name);
+	if (id < 0)
+		return error_set(error, id, "the gpudev %s opened, but EAL does not list it", name);
+	return id;
+}
+
+int environment_gpu_host(bool guard, struct gdrcap_error *error)
+{
+	/* Two names: a session with a guard must not get the memory of one without. */
+	return guard ? gpu_open("gpu_host1", "guard=1", error) : gpu_open("gpu_host", "guard=0", error);
+}
+
+int environment_gpu_cuda(int ordinal, struct gdrcap_error *error)
+{
+	char name[32], args[32];
+
+	snprintf(name, sizeof(name), "gpu_cuda%d", ordinal);
+	snprintf(args, sizeof(args), "ordinal=%d", ordinal);
+	return gpu_open(name, args, error);
+}
+
+/* Moves the CPUs of `node` to the front, order kept. */
+static void node_first(int *cpus, size_t count, int node)
+{
+	char path[128], text[4096] = "";
+	int local[CPU_SETSIZE], ordered[CPU_SETSIZE];
+	size_t locals = 0, n = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/cpulist", node);
+	file = fopen(path, "r");
+	if (!file)
+		return;
+	if (!fgets(text, sizeof(text), file))
+		text[0] = '\0';
+	fclose(file);
+	text[strcspn(text, "\n")] = '\0';
+	if (parse_cpu_list(text, local, CPU_SETSIZE, &locals) < 0)
+		return;
+	for (int want = 1; want >= 0; want--)
+		for (size_t i = 0; i < count; i++) {
+			int is_local = 0;
+
+			for (size_t k = 0; k < locals; k++)
+				is_local |= local[k] == cpus[i];
+			if (is_local == want)
+				ordered[n++] = cpus[i];
+		}
+	memcpy(cpus, ordered, n * sizeof(*cpus));
+}
+
+int environment_cpus(const char *list, int numa_node, int *cpus, size_t max,
+		     struct gdrcap_error *error)
+{
+	cpu_set_t set;
+	size_t count = 0;
+
+	CPU_ZERO(&set);
+	if (sched_getaffinity(0, sizeof(set), &set) != 0)
+		return error_set(error, -errno, "cannot read the allowed CPUs: %s", strerror(errno));
+	if (list[0]) {
+		if (parse_cpu_list(list, cpus, max, &count) < 0)
+			return error_set(error, -EINVAL, "cores: \"%s\" is no list such as 2,4-7", list);
+		for (size_t i = 0; i < count; i++)
+			if (cpus[i] >= CPU_SETSIZE || !CPU_ISSET(cpus[i], &set))
+				return error_set(error, -EINVAL,
+						 "cores: CPU %d is not one that this process may use "
+						 "(see taskset -p %d)",
+						 cpus[i], (int)getpid());
+		return (int)count;
+	}
+	for (int cpu = 0; cpu < CPU_SETSIZE && count < max; cpu++)
+		if (CPU_ISSET(cpu, &set))
+			cpus[count++] = cpu;
+	if (numa_node >= 0)
+		node_first(cpus, count, numa_node);
+	return (int)count;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* DPDK's EAL: started once a process, or found started by the embedder. */
+#ifndef GDRCAP_ENVIRONMENT_H
+#define GDRCAP_ENVIRONMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gdrcap.h"
+
+struct environment_needs {
+	size_t memory_bytes; /* EAL's own: mempools, rings, queues; not the frames' region */
+	bool pci; /* a port is a PCI device */
+};
+
+int environment_start(const struct environment_needs *needs, struct gdrcap_error *error);
+
+/* The gpudev of the back end, created on first use: "gpu_host" (guard 0 or 1) or "gpu_cuda"
+ * (ordinal). Returns its id, or a negative errno. */
+int environment_gpu_host(bool guard, struct gdrcap_error *error);
+int environment_gpu_cuda(int ordinal, struct gdrcap_error *error);
+
+/* The CPUs this process may use, those of `numa_node` first (-1: any); or exactly those of `list`
+ * ("2,4-7") where it is not empty. Returns the count, or a negative errno. */
+int environment_cpus(const char *list, int numa_node, int *cpus, size_t max,
+		     struct gdrcap_error *error);
+
+#endif

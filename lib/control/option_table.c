@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "option_check.h"
+#include "option_table.h"
+
+#define FIELD(member) \
+	.offset = offsetof(struct gdrcap_config, member), \
+	.width = sizeof(((struct gdrcap_config *)0)->member)
+#define LIST(member) \
+	.offset = offsetof(struct gdrcap_config, member), \
+	.width = sizeof(((struct gdrcap_config *)0)->member[0])
+#define SINGLE(...) .named = { __VA_ARGS__, 0 }
+#define SEVERAL(...) .named = { __VA_ARGS__, 1 }
+
+static const char *const memory_names[] = { "auto", "device", "pinned", "host", NULL };
+static const char *const flush_names[] = { "auto", "host", "none", NULL };
+static const char *const format_names[] = { "ethernet", "udp", NULL };
+static const char *const invert_names[] = { "auto", "no", "yes", NULL };
+
+#define PORT_ALLOWED \
+	"ring:NAME, a DPDK vdev such as net_af_packet0,iface=eth0, or a PCI address such as " \
+	"0000:3b:00.0"
+
+/* In the order of --help and of docs/configuration.md. */
+static const struct option_row rows[] = {
+	{ SEVERAL("port", "port", "PORT",
+		"Port to receive on: ring:NAME (a wire in this process), a DPDK vdev such as "
+		"net_af_packet0,iface=eth0, or a PCI address; up to 8."),
+	  .type = OPTION_LIST, LIST(port), .check = option_check_port, .allowed = PORT_ALLOWED },
+	{ SEVERAL("tx_port", "tx-port", "PORT",
+		"Port to send from: the first plays into the first receiving port, and so on; "
+		"none, or one for each receiving port."),
+	  .type = OPTION_LIST, LIST(tx_port), .check = option_check_port, .allowed = PORT_ALLOWED },
+	{ SINGLE("queues", "queues", "NUMBER", "Receive queues of each port, 1..16; default 1."),
+	  .type = OPTION_NUMBER, FIELD(queues), .min = 1, .max = GDRCAP_QUEUES_MAX,
+	  .initial = "1" },
+	{ SINGLE("burst", "burst", "FRAMES", "Frames in one burst at most, 1..256; default 64."),
+	  .type = OPTION_NUMBER, FIELD(burst), .min = 1, .max = 256, .initial = "64" },
+	{ SINGLE("descriptors", "descriptors", "NUMBER",
+		"Descriptors of each receive and send ring, 64..32768; default 1024."),
+	  .type = OPTION_NUMBER, FIELD(descriptors), .min = 64, .max = 32768, .initial = "1024" },
+
+	{ SINGLE("gpu", "gpu", "GPU",
+		"GPU that takes the frames: auto (the first CUDA device, else the CPU), host (CPU "
+		"threads), or a CUDA ordinal 0..255; default auto."),
+	  .type = OPTION_TEXT, FIELD(gpu), .check = option_check_gpu,
+	  .allowed = "auto, host, or a CUDA ordinal 0..255", .initial = "auto" },
+	{ SINGLE("memory", "memory", "KIND",
+		"Where the frames land: auto, device, pinned or host; default auto (device where "
+		"the port can write it, else pinned where there is a GPU, else host)."),
+	  .type = OPTION_ENUM, FIELD(memory), .names = memory_names, .initial = "auto" },
+	{ SINGLE("pool", "pool", "BYTES",
+		"Size of the memory for frames in bytes, with K, M or G (powers of 1024), 0 or "
+		"1M..1T; default 0 (chosen from rings and frames, and printed)."),
+	  .type = OPTION_SIZE, FIELD(pool_bytes), .min = UINT64_C(1) << 20,
+	  .max = UINT64_C(1) << 40, .zero = 1 },
+	{ SINGLE("slot_bytes", "slot-bytes", "BYTES",
+		"Room for one frame and 128 bytes before it, a power of two, 0 or 256..16K bytes; "
+		"default 0 (from the largest frame)."),
+	  .type = OPTION_SIZE, FIELD(slot_bytes), .min = 256, .max = 16384, .zero = 1 },
+	{ SINGLE("guard", "guard", NULL,
+		"With the host as GPU: the CPU's path gets addresses that fault when a payload is "
+		"touched; true or false, default false."),
+	  .type = OPTION_BOOL, FIELD(guard), .max = 1 },
+	{ SINGLE("flush", "flush", "KIND",
+		"How a card's writes are made visible to a running kernel: auto, host or none; "
+		"default auto (what the GPU says it needs)."),
+	  .type = OPTION_ENUM, FIELD(flush), .names = flush_names, .initial = "auto" },
+
+	{ SINGLE("consumer.blocks", "blocks", "NUMBER",
+		"Thread blocks (on the host: threads) that check the frames of one queue, 0 or "
+		"1..1024; default 0 (chosen)."),
+	  .type = OPTION_NUMBER, FIELD(blocks), .min = 1, .max = 1024, .zero = 1 },
+	{ SINGLE("consumer.watchdog", "watchdog", "SECONDS",
+		"A consumer without progress for so long is reported, 0.1..3600 s; default 2 s."),
+	  .type = OPTION_DURATION, FIELD(watchdog_ms), .min = 100, .max = 3600000,
+	  .initial = "2" },
+
+	{ SINGLE("frame.size", "frame-size", "SIZES",
+		"Frame sizes in bytes with FCS, 64..9216: one (64), a list (64,512,1518), a range "
+		"(64-1518: each size in turn), or imix; default 1518."),
+	  .type = OPTION_TEXT, FIELD(frame_size), .check = option_check_frame_size,
+	  .allowed = "64, 64,512,1518, 64-1518 or imix, each 64..9216 bytes with FCS",
+	  .initial = "1518" },
+	{ SINGLE("frame.format", "format", "FORMAT",
+		"What carries the payload: ethernet or udp (IPv4); default ethernet."),
+	  .type = OPTION_ENUM, FIELD(format), .names = format_names, .initial = "ethernet" },
+	{ SINGLE("frame.ethertype", "ethertype", "HEX",
+		"EtherType of frames of format ethernet, 0x600..0xffff; default 0x88b5."),
+	  .type = OPTION_HEX, FIELD(ethertype), .min = 0x600, .max = 0xffff },
+	{ SINGLE("frame.vlan", "vlan", "ID",
+		"VLAN id of the 802.1Q tag, 0..4094; default 0 (no tag)."),
+	  .type = OPTION_NUMBER, FIELD(vlan), .max = 4094 },
+	{ SINGLE("frame.src_mac", "src-mac", "MAC",
+		"Source MAC address, not a group address; default 02:00:00:00:00:01."),
+	  .type = OPTION_TEXT, FIELD(src_mac), .check = option_check_src_mac, .empty = 1,
+	  .allowed = "six bytes such as 02:00:00:00:00:01, not a group address" },
+	{ SINGLE("frame.dst_mac", "dst-mac", "MAC",
+		"Destination MAC address; default 02:00:00:00:00:02."),
+	  .type = OPTION_TEXT, FIELD(dst_mac), .check = option_check_dst_mac, .empty = 1,
+	  .allowed = "six bytes such as 02:00:00:00:00:02" },
+	{ SINGLE("frame.src_ip", "src-ip", "ADDRESS",
+		"Source IPv4 address of format udp; default 192.0.2.1."),
+	  .type = OPTION_TEXT, FIELD(src_ip), .check = option_check_src_ip, .empty = 1,
+	  .allowed = "an IPv4 address such as 192.0.2.1, not multicast" },
+	{ SINGLE("frame.dst_ip", "dst-ip", "ADDRESS",
+		"Destination IPv4 address of format udp; default 192.0.2.2."),
+	  .type = OPTION_TEXT, FIELD(dst_ip), .check = option_check_dst_ip, .empty = 1,
+	  .allowed = "an IPv4 address such as 192.0.2.2" },
+	{ SINGLE("frame.src_port", "src-port", "NUMBER",
+		"Source port of format udp, 1..65535; default 12345."),
+	  .type = OPTION_NUMBER, FIELD(src_port), .min = 1, .max = 65535 },
+	{ SINGLE("frame.dst_port", "dst-port", "NUMBER",
+		"Destination port of format udp, 1..65535; default 12345."),
+	  .type = OPTION_NUMBER, FIELD(dst_port), .min = 1, .max = 65535 },
+	{ SINGLE("streams", "streams", "NUMBER",
+		"Streams sent, each with its own sequence numbers, spread over the sending queues, "
+		"0 or 1..1024; default 0 (one a queue)."),
+	  .type = OPTION_NUMBER, FIELD(streams), .min = 1, .max = GDRCAP_STREAMS_MAX, .zero = 1 },
+
+	{ SINGLE("pattern.name", "pattern", "PATTERN",
+		"Payload pattern: prbs7, 9, 11, 15, 20, 23 or 31, counter8, counter16be and the "
+		"like, constant, random, file, ...; default prbs31."),
+	  .type = OPTION_PATTERN, FIELD(pattern), .check = option_check_pattern,
+	  .initial = "prbs31" },
+	{ SINGLE("pattern.invert", "pattern-invert", "WHEN",
+		"PRBS bits inverted: auto (15, 23 and 31, as in ITU-T O.150), no or yes; default "
+		"auto."),
+	  .type = OPTION_ENUM, FIELD(invert), .names = invert_names, .initial = "auto" },
+	{ SINGLE("pattern.restart", "pattern-restart", NULL,
+		"The pattern starts anew in each frame; true or false, default false (it runs on "
+		"through the stream)."),
+	  .type = OPTION_BOOL, FIELD(restart), .max = 1 },
+	{ SINGLE("pattern.value", "pattern-value", "BYTE",
+		"Byte of the pattern constant, 0..255; default 0."),
+	  .type = OPTION_NUMBER, FIELD(value), .max = 255 },
+	{ SINGLE("pattern.seed", "pattern-seed", "NUMBER",
+		"Seed of the pattern random, 0..2^64-1; default 0."),
+	  .type = OPTION_NUMBER, FIELD(seed), .max = UINT64_MAX },
+	{ SINGLE("pattern.file", "pattern-file", "FILE",
+		"File whose bytes are the pattern file, repeated; no default."),
+	  .type = OPTION_TEXT, FIELD(pattern_file), .empty = 1, .allowed = "a file's path" },
+
+	{ SINGLE("cores", "cores", "CPUS",
+		"CPUs of the workers, such as 2,4-7, up to 64; default those near the port's NUMA "
+		"node."),
+	  .type = OPTION_TEXT, FIELD(cores), .check = option_check_cores, .empty = 1,
+	  .allowed = "CPU numbers such as 2,4-7, none twice, up to 64" },
+	{ SINGLE("seconds", "seconds", "SECONDS",
+		"The run ends after so long, 0..31622400 s, decimals allowed; default 0 (no "
+		"limit)."),
+	  .type = OPTION_DURATION, FIELD(seconds_ms), .max = UINT64_C(31622400000) },
+	{ SINGLE("frames", "frames", "COUNT",
+		"The run ends after so many frames sent (or, without a sender, received), "
+		"0..2^64-1, also 10M or 1e6; default 0 (no limit)."),
+	  .type = OPTION_COUNT, FIELD(frames), .max = UINT64_MAX },
+	{ SINGLE("quiet", "quiet-time", "SECONDS",
+		"Silence that ends the wait for frames in flight, 0.001..60 s; default 0.2 s."),
+	  .type = OPTION_DURATION, FIELD(quiet_ms), .min = 1, .max = 60000, .initial = "0.2" },
+};
+
+const struct option_row *option_at(size_t index)
+{
+	return index < sizeof(rows) / sizeof(rows[0]) ? &rows[index] : NULL;
+}
+
+const struct gdrcap_option *gdrcap_option_at(size_t index)
+{
+	const struct option_row *row = option_at(index);
+
+	return row ? &row->named : NULL;
+}
+
+const struct option_row *option_find(const char *name)
+{
+	const struct option_row *row;
+	size_t i;
+
+	/* All paths first: `quiet` is one, and must not be shadowed by a flag. */
+	for (i = 0; (row = option_at(i)); i++)
+		if (!strcmp(row->named.key, name))
+			return row;
+	for (i = 0; (row = option_at(i)); i++)
+		if (!strcmp(row->named.flag, name))
+			return row;
+	return NULL;
+}
+
+/* Edits (insert, delete, replace, swap neighbours) from a to b; both shorter than 32. */
+static unsigned int text_distance(const char *a, const char *b)
+{
+	unsigned int cost[32][32], i, j;
+	unsigned int m = (unsigned int)strlen(a), n = (unsigned int)strlen(b);
+
+	for (i = 0; i <= m; i++) {
+		for (j = 0; j <= n; j++) {
+			unsigned int best;
+
+			if (!i || !j) {
+				cost[i][j] = i + j;
+				continue;
+			}
+			best = cost[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+			if (cost[i - 1][j] + 1 < best)
+				best = cost[i - 1][j] + 1;
+			if (cost[i][j - 1] + 1 < best)
+				best = cost[i][j - 1] + 1;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+			    cost[i - 2][j - 2] + 1 < best)
+				best = cost[i - 2][j - 2] + 1;
+			cost[i][j] = best;
+		}
+	}
+	return cost[m][n];
+}
+
+const char *option_nearest(const char *name, const char *prefix, int flags)
+{
+	size_t length = strlen(name), i;
+	const struct option_row *row;
+	const char *nearest = NULL;
+	unsigned int best = 1 + (unsigned int)(length < 9 ? length / 3 : 3);
+
+	if (length < 2 || length >= 32)
+		return NULL;
+	for (i = 0; (row = option_at(i)); i++) {
+		const char *candidate = flags ? row->named.flag : row->named.key;
+		unsigned int distance;
+
+		if (strncmp(candidate, prefix, strlen(prefix)) || strlen(candidate) >= 32)
+			continue;
+		distance = text_distance(name, candidate);
+		if (distance < best || (distance == best && !nearest && length > 3)) {
+			best = distance;
+			nearest = candidate;
+		}
+	}
+	return nearest;
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_mbuf_core.h>
+
+#include "frame.h"
+#include "gpu_drivers.h"
+#include "log.h"
+#include "parse.h"
+#include "region.h"
+
+#define POOL_SLOTS_A_QUEUE 16384u
+#define POOL_SLOTS_MIN 2048u /* below this the per-core caches would hold them all */
+#define SLOT_SHIFT_MIN 8u
+#define SLOT_SHIFT_MAX 14u
+#define UMEM_SLOT_SHIFT 12u
+#define EAL_BASE_BYTES ((size_t)128 << 20) /* EAL, ports' queues and rings */
+
+const char *plan_memory_name(enum gdrcap_memory memory)
+{
+	static const char *const names[] = { "auto", "device", "pinned", "host" };
+
+	return (unsigned int)memory < 4 ? names[memory] : "unknown";
+}
+
+static const char *port_at(const struct gdrcap_config *config, uint32_t i)
+{
+	return i < GDRCAP_PORTS_MAX ? config->port[i] : config->tx_port[i - GDRCAP_PORTS_MAX];
+}
+
+/* A port of which direction so ever that cannot write, or read, memory that the CPU cannot address. */
+static const char *copying_port(const struct gdrcap_config *config)
+{
+	for (uint32_t i = 0; i < 2 * GDRCAP_PORTS_MAX; i++) {
+		const char *name = port_at(config, i);
+		const struct driver_facts *facts;
+
+		if (!name[0])
+			continue;
+		facts = driver_facts_find(name);
+		if (facts->writes == DRIVER_COPIES ||
+		    (strncmp(name, "net_null", 8) == 0 && strstr(name, "copy=1")))
+			return name;
+	}
+	return NULL;
+}
+
+static int plan_gpu(struct plan *plan, const struct gdrcap_config *config,
+		    struct gdrcap_error *error)
+{
+	const bool automatic = !config->gpu[0] || strcmp(config->gpu, "auto") == 0;
+	char why[256] = "";
+	uint64_t ordinal = 0;
+	int count;
+
+	if (strcmp(config->gpu, "host") == 0 || (automatic && config->memory == GDRCAP_MEMORY_HOST) ||
+	    (automatic && config->guard))
+		return 0;
+	count = gpu_cuda_count(why, sizeof(why));
+	if (automatic) {
+		plan->cuda = count > 0;
+		return 0;
+	}
+	if (parse_u64(config->gpu, &ordinal) < 0)
+		return error_set(error, -EINVAL, "gpu: \"%s\" is not auto, host or a CUDA ordinal",
+				 config->gpu);
+	if (ordinal >= (uint64_t)count)
+		return error_set(error, -ENODEV,
+				 "gpu: there is no CUDA device %s (%d found%s%s); use --gpu host for none, "
+				 "or nvidia-smi -L to see them",
+				 config->gpu, count, why[0] ? ": " : "", why);
+	plan->cuda = true;
+	plan->ordinal = (int)ordinal;
+	if (config->memory == GDRCAP_MEMORY_HOST)
+		return error_set(error, -ENOTSUP,
+				 "memory: a kernel on GPU %s cannot read plain host memory; use pinned "
+				 "(host memory registered with the GPU), or --gpu host",
+				 config->gpu);
+	return 0;
+}
+
+static int plan_memory(struct plan *plan, const struct gdrcap_config *config,
+		       struct gdrcap_error *error)
+{
+	const char *copies = copying_port(config);
+
+	plan->memory = config->memory;
+	if (plan->memory == GDRCAP_MEMORY_AUTO)
+		plan->memory = !copies ? GDRCAP_MEMORY_DEVICE :
+			       plan->cuda ? GDRCAP_MEMORY_PINNED :
+					    GDRCAP_MEMORY_HOST;
+	if (plan->memory == GDRCAP_MEMORY_DEVICE && copies)
+		return error_set(error, -ENOTSUP,
+				 "memory: port %s (%s) copies frames with the CPU and cannot reach GPU "
+				 "memory; use --memory %s, or a port that can: a ConnectX, or ring:NAME",
+				 copies, driver_facts_find(copies)->what,
+				 plan->cuda ? "pinned" : "host");
+	if (config->guard && plan->memory != GDRCAP_MEMORY_DEVICE)
+		return error_set(error, -ENOTSUP,
+				 "guard: only device memory can be guarded, and port %s needs %s memory",
+				 copies ? copies : config->port[0], plan_memory_name(plan->memory));
+	return 0;
+}
+
+static int plan_ports(struct plan *plan, const struct gdrcap_config *config)
+{
+	for (uint32_t i = 0; i < 2 * GDRCAP_PORTS_MAX; i++) {
+		const char *name = port_at(config, i);
+
+		if (!name[0])
+			continue;
+		plan->umem |= driver_facts_find(name)->umem;
+		plan->pci |= port_name_is_pci(name);
+	}
+	while (plan->ports < GDRCAP_PORTS_MAX && config->port[plan->ports][0])
+		plan->ports++;
+	plan->sends = config->tx_port[0][0] != '\0';
+	for (uint32_t i = 0; i < plan->ports; i++) {
+		plan->wire[i] = port_name_is_wire(config->port[i]);
+		plan->pools += plan->wire[i] || !plan->sends ? 1 : 2;
+	}
+	return 0;
+}
+
+static int plan_lengths(struct plan *plan, const struct gdrcap_config *config,
+			struct gdrcap_error *error)
+{
+	uint16_t *sizes = malloc(PARSE_FRAME_SIZES_MAX * sizeof(*sizes));
+	int ret;
+
+	if (!sizes)
+		return error_set(error, -ENOMEM, "no memory for the list of frame sizes");
+	ret = parse_frame_sizes(config->frame_size, sizes, PARSE_FRAME_SIZES_MAX, &plan->length_count);
+	if (ret < 0) {
+		free(sizes);
+		return error_set(error, ret, "frame.size: \"%s\" is no list of sizes", config->frame_size);
+	}
+	for (size_t i = 0; i < plan->length_count; i++) {
+		plan->frame_bytes_max = RTE_MAX(plan->frame_bytes_max, sizes[i]);
+		sizes[i] = (uint16_t)(sizes[i] - FRAME_FCS_BYTES);
+	}
+	plan->lengths = sizes;
+	return 0;
+}
+
+static int plan_slots(struct plan *plan, const struct gdrcap_config *config,
+		      struct gdrcap_error *error)
+{
+	const uint32_t need = RTE_PKTMBUF_HEADROOM + plan->frame_bytes_max - FRAME_FCS_BYTES;
+
+	plan->slot_shift = config->slot_bytes ? (uint32_t)__builtin_ctz(config->slot_bytes) :
+						(uint32_t)__builtin_ctz(rte_align32pow2(need));
+	plan->slot_shift = RTE_MAX(plan->slot_shift, SLOT_SHIFT_MIN);
+	if (plan->umem)
+		plan->slot_shift = UMEM_SLOT_SHIFT;
+	for (uint32_t i = 0; i < 2 * GDRCAP_PORTS_MAX; i++) {
+		const struct driver_facts *facts = driver_facts_find(port_at(config, i));
+
+		if (port_at(config, i)[0] && facts->frame_max && plan->frame_bytes_max > facts->frame_max)
+			return error_set(error, -EMSGSIZE,
+					 "port %s (%s) carries frames of up to %u bytes; frame.size names "
+					 "%u",
+					 port_at(config, i), facts->what, facts->frame_max,
+					 plan->frame_bytes_max);
+	}
+	if (plan->slot_shift > SLOT_SHIFT_MAX || need > 1u << plan->slot_shift)
+		return error_set(error, -EMSGSIZE,
+				 "slot_bytes: a frame of %u bytes and its headroom do not fit a slot of "
+				 "%u",
+				 plan->frame_bytes_max, 1u << plan->slot_shift);
+	return 0;
+}
+
+static int plan_pools(struct plan *plan, const struct gdrcap_config *config,
+		      struct gdrcap_error *error)
+{
+	const uint64_t slots_min = RTE_MAX((uint64_t)POOL_SLOTS_MIN,
+					   (uint64_t)plan->queues *
+						   (2 * plan->descriptors + 4 * plan->burst));
+	uint64_t slots = RTE_MAX(slots_min, (uint64_t)plan->queues * POOL_SLOTS_A_QUEUE);
+
+	if (config->pool_bytes) {
+		slots = (config->pool_bytes >> plan->slot_shift) / plan->pools;
+		if (slots < slots_min)
+			return error_set(error, -EINVAL,
+					 "pool: %u pools of %llu slots of %u bytes are the least for these "
+					 "queues and descriptors: %llu MiB",
+					 plan->pools, (unsigned long long)slots_min,
+					 1u << plan->slot_shift,
+					 (unsigned long long)((slots_min * plan->pools << plan->slot_shift) +
+							      (1u << 20) - 1) >>
+						 20);
+		if (slots > UINT32_MAX / 4)
+			return error_set(error, -EINVAL, "pool: more than %u slots are not supported",
+					 UINT32_MAX / 4);
+	}
+	plan->pool_slots = (uint32_t)slots;
+	plan->region_bytes = config->memory_addr ? config->pool_bytes :
+						   (size_t)slots * plan->pools << plan->slot_shift;
+	plan->eal_bytes = EAL_BASE_BYTES + plan->pools * region_pool_overhead(plan->pool_slots) +
+			  (size_t)plan->pools * plan->queues * 2 * sizeof(void *) *
+				  rte_align32pow2(plan->pool_slots);
+	return 0;
+}
+
+int plan_create(struct plan *plan, const struct gdrcap_config *config, struct gdrcap_error *error)
+{
+	int ret;
+
+	memset(plan, 0, sizeof(*plan));
+	plan->queues = config->queues ? config->queues : 1;
+	plan->burst = config->burst ? config->burst : 64;
+	plan->descriptors = config->descriptors ? config->descriptors : 1024;
+	plan->streams = RTE_MAX(config->streams, 1u);
+	ret = plan_ports(plan, config);
+	if (ret == 0)
+		ret = plan_gpu(plan, config, error);
+	if (ret == 0)
+		ret = plan_memory(plan, config, error);
+	if (ret == 0)
+		ret = plan_lengths(plan, config, error);
+	if (ret == 0)
+		ret = plan_slots(plan, config, error);
+	if (ret == 0)
+		ret = plan_pools(plan, config, error);
+	if (ret < 0)
+		plan_destroy(plan);
+	return ret;
+}
+
+void plan_destroy(struct plan *plan)
+{
+	free(plan->lengths);
+	memset(plan, 0, sizeof(*plan));
+}

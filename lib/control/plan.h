@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * From the configuration to numbers, before EAL starts and before anything is opened: which GPU,
+ * which memory, how large the slots and pools, what is sent. Asked for the impossible, it says
+ * which port cannot do it and what can.
+ */
+#ifndef GDRCAP_PLAN_H
+#define GDRCAP_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "driver_table.h"
+#include "gdrcap.h"
+
+struct plan {
+	uint32_t ports; /* receive ports */
+	bool sends; /* each receive port i has a tx_port i */
+	bool wire[GDRCAP_PORTS_MAX]; /* port i and tx_port i are the ends of a software wire */
+	bool umem; /* a port needs its pool's objects in the region */
+	bool pci;
+	bool cuda; /* false: the host "GPU" */
+	int ordinal; /* cuda */
+	enum gdrcap_memory memory; /* never AUTO */
+	uint32_t queues, burst, descriptors;
+	uint16_t frame_bytes_max; /* with FCS */
+	uint32_t slot_shift;
+	uint32_t pool_slots; /* of each pool: one a wire, one each for other ports' two directions */
+	uint32_t pools;
+	size_t region_bytes;
+	size_t eal_bytes;
+	uint32_t streams; /* sent */
+
+	uint16_t *lengths; /* frames' lengths in memory, the sender's cycle */
+	size_t length_count;
+};
+
+int plan_create(struct plan *plan, const struct gdrcap_config *config, struct gdrcap_error *error);
+void plan_destroy(struct plan *plan);
+
+const char *plan_memory_name(enum gdrcap_memory memory);
+
+#endif

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a session tells of its run, at any time and from any thread. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_cycles.h>
+#include <rte_version.h>
+
+#include "session.h"
+
+#define WIRE_OVERHEAD 24u /* FCS 4, preamble and start delimiter 8, interframe gap 12 bytes */
+
+/* Reading a run's results changes nothing in it but the lock. */
+static struct accountant *accountant_of(const struct gdrcap_session *session)
+{
+	return (struct accountant *)(uintptr_t)&session->accountant;
+}
+
+/* What the cards admit to have lost, where the drivers count it exactly. */
+static void summary_losses(const struct gdrcap_session *session, struct gdrcap_summary *summary)
+{
+	bool missed_exact = true, error_exact = true;
+	uint64_t explained = 0;
+
+	for (uint32_t p = 0; p < session->plan.ports; p++) {
+		const struct port *port = &session->pairs[p].rx;
+		struct port_counters counters;
+
+		port_counters(port, &counters);
+		missed_exact &= port->facts->missed_exact;
+		error_exact &= port->facts->error_exact;
+		summary->nic_missed += counters.missed;
+		summary->nic_error += counters.error;
+	}
+	if (missed_exact) {
+		summary->known |= GDRCAP_HAS_NIC_MISSED;
+		explained += summary->nic_missed;
+	}
+	if (error_exact) {
+		summary->known |= GDRCAP_HAS_NIC_ERROR;
+		explained += summary->nic_error;
+	}
+	summary->unexplained = summary->total.lost > explained ? summary->total.lost - explained : 0;
+}
+
+static void summary_sender(const struct gdrcap_session *session, struct gdrcap_summary *summary)
+{
+	if (session->tx_count == 0)
+		return;
+	summary->known |= GDRCAP_HAS_TX_STALLED;
+	for (uint32_t i = 0; i < session->tx_count; i++)
+		summary->tx_stalled +=
+			atomic_load_explicit(&session->tx[i].stalled, memory_order_relaxed);
+}
+
+/* From the first poll that brought frames to the last. */
+static double summary_seconds(const struct gdrcap_session *session)
+{
+	uint64_t first = UINT64_MAX, last = 0;
+
+	for (uint32_t i = 0; i < session->rx_count; i++) {
+		const struct rx_worker *worker = &session->rx[i];
+		const uint64_t from = atomic_load_explicit(&worker->first_tsc, memory_order_relaxed);
+
+		if (from == 0)
+			continue;
+		first = RTE_MIN(first, from);
+		last = RTE_MAX(last, atomic_load_explicit(&worker->last_tsc, memory_order_relaxed));
+	}
+	return last > first ? (double)(last - first) / (double)rte_get_tsc_hz() : 0;
+}
+
+static void summary_machine(const struct gdrcap_session *session, struct gdrcap_summary *summary)
+{
+	summary->ports = session->plan.ports;
+	summary->queues = session->rx_count;
+	summary->core_count = session->cpu_count;
+	memcpy(summary->cores, session->cpus, session->cpu_count * sizeof(summary->cores[0]));
+	summary->memory = session->region.kind;
+	snprintf(summary->gpu, sizeof(summary->gpu), "%s", session->device_info.name);
+	snprintf(summary->driver, sizeof(summary->driver), "%s", session->gpu_driver);
+	summary->region_bytes = session->region.bytes;
+	summary->slot_bytes = 1u << session->region.slot_shift;
+	summary->slots = session->region.slots;
+	summary->blocks = session->blocks;
+	summary->failed = session->failure != 0;
+}
+
+void gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary)
+{
+	const struct verdict *verdict;
+
+	memset(summary, 0, sizeof(*summary));
+	summary_machine(session, summary);
+	verdict = accountant_borrow(accountant_of(session));
+	verdict_total(verdict, session->tx_count != 0, session_sent(session), &summary->total);
+	summary->streams = verdict->stream_count;
+	accountant_return(accountant_of(session));
+	if (session->config.consumer != GDRCAP_CONSUMER_VALIDATE)
+		summary->total.received = session_received(session);
+	summary_losses(session, summary);
+	summary_sender(session, summary);
+	summary->seconds = summary_seconds(session);
+	if (summary->seconds > 0) {
+		const struct gdrcap_counts *total = &summary->total;
+
+		summary->mpps = (double)total->received / summary->seconds / 1e6;
+		summary->gbps = 8.0 * (double)(total->bytes + WIRE_OVERHEAD * total->received) /
+				summary->seconds / 1e9;
+	}
+}
+
+int gdrcap_get_queue_counts(const struct gdrcap_session *session, uint32_t index,
+			    struct gdrcap_counts *counts)
+{
+	if (index >= session->rx_count)
+		return -ENOENT;
+	verdict_queue_counts(accountant_borrow(accountant_of(session)), index, counts);
+	accountant_return(accountant_of(session));
+	return 0;
+}
+
+int gdrcap_get_stream_counts(const struct gdrcap_session *session, uint32_t index, uint32_t *stream,
+			     struct gdrcap_counts *counts)
+{
+	const struct verdict *verdict = accountant_borrow(accountant_of(session));
+	int ret = -ENOENT;
+
+	if (index < verdict->stream_count) {
+		*stream = verdict->streams[index].id;
+		verdict_stream_counts(verdict, index, session->tx_count != 0,
+				      session_stream_sent(session, *stream), counts);
+		ret = 0;
+	}
+	accountant_return(accountant_of(session));
+	return ret;
+}
+
+int gdrcap_get_damage(const struct gdrcap_session *session, uint32_t index,
+		      struct gdrcap_damage *damage)
+{
+	const struct verdict *verdict = accountant_borrow(accountant_of(session));
+	int ret = -ENOENT;
+
+	if (index < verdict->damage_count) {
+		*damage = verdict->damage[index];
+		ret = 0;
+	}
+	accountant_return(accountant_of(session));
+	return ret;
+}
+
+const char *gdrcap_get_message(const struct gdrcap_session *session, uint32_t index)
+{
+	pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&session->message_lock;
+	const char *line;
+
+	/* A line that was kept once stays until the session is destroyed. */
+	pthread_mutex_lock(lock);
+	line = index < session->message_count ? session->messages[index] : NULL;
+	pthread_mutex_unlock(lock);
+	return line;
+}
+
+int gdrcap_get_stats(const struct gdrcap_session *session, struct gdrcap_stats *stats)
+{
+	struct gdrcap_stats all = { .size = sizeof(all) };
+	struct gdrcap_summary summary;
+
+	if (stats->size < sizeof(stats->size) || stats->size > sizeof(all))
+		return -EINVAL;
+	for (uint32_t i = 0; i < session->rx_count; i++) {
+		const struct rx_worker *worker = &session->rx[i];
+		/* Read `back` first: what is not back yet can only grow by what comes later. */
+		const uint64_t back = atomic_load_explicit(&worker->back, memory_order_relaxed);
+		const uint64_t frames = atomic_load_explicit(&worker->frames, memory_order_relaxed);
+
+		all.rx_frames += frames;
+		all.rx_bytes += atomic_load_explicit(&worker->bytes, memory_order_relaxed);
+		all.bursts += atomic_load_explicit(&worker->bursts, memory_order_relaxed);
+		all.in_flight += frames - back;
+	}
+	memset(&summary, 0, sizeof(summary));
+	summary_losses(session, &summary);
+	all.nic_missed = summary.nic_missed;
+	all.nic_error = summary.nic_error;
+	all.known = summary.known;
+	all.size = stats->size;
+	memcpy(stats, &all, stats->size);
+	return 0;
+}
+
+const char *gdrcap_version(void)
+{
+#ifdef GDRCAP_WITH_CUDA
+	return "gdrcap " GDRCAP_VERSION " (" RTE_VER_PREFIX " " RTE_STR(RTE_VER_YEAR) "." RTE_STR(RTE_VER_MONTH) "." RTE_STR(RTE_VER_MINOR)
+	       ", CUDA Runtime " GDRCAP_CUDA_VERSION ")";
+#else
+	return "gdrcap " GDRCAP_VERSION " (" RTE_VER_PREFIX " " RTE_STR(RTE_VER_YEAR) "." RTE_STR(RTE_VER_MONTH) "." RTE_STR(RTE_VER_MINOR)
+	       ", built without CUDA)";
+#endif
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside of a session. Resources: session.c; running: run.c; results: results.c; staged first
+ * frame: prove.c; the caller's own consumer: queue.c. */
+#ifndef GDRCAP_SESSION_H
+#define GDRCAP_SESSION_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "accountant.h"
+#include "frame.h"
+#include "gdrcap.h"
+#include "kernels.h"
+#include "plan.h"
+#include "port.h"
+#include "queue.h"
+#include "region.h"
+#include "rx_worker.h"
+#include "tx_worker.h"
+
+#define SESSION_MESSAGES_MAX 64
+#define SESSION_POISON 0x55 /* what the memory holds before the first frame, as in the proof of concept */
+
+struct rte_mempool;
+
+/* One receive port, the port that plays into it, and their pools. */
+struct session_pair {
+	struct port rx, tx;
+	struct port_wire wire;
+	struct rte_mempool *rx_pool, *tx_pool; /* the same on a wire */
+	bool rx_mapped, tx_mapped; /* DMA registration done */
+};
+
+enum session_state { SESSION_CREATED, SESSION_RUNNING, SESSION_STOPPED };
+
+struct gdrcap_session {
+	struct gdrcap_config config;
+	struct plan plan;
+	struct frame_layout layout;
+	struct pattern_plan pattern;
+	uint8_t *pattern_file; /* mapped file, or NULL */
+	size_t pattern_file_bytes;
+
+	int16_t gpu; /* gpudev id */
+	char gpu_driver[32];
+	const struct kernel_ops *ops;
+	struct kernel_device *device;
+	struct kernel_info device_info;
+	struct region region;
+	struct session_pair pairs[GDRCAP_PORTS_MAX];
+
+	uint32_t rx_count, tx_count; /* workers: ports x queues */
+	struct rx_worker *rx;
+	struct tx_worker *tx;
+	struct ring_producer **rx_rings;
+	struct gdrcap_queue *queues;
+	struct accountant accountant;
+	bool accountant_ready;
+
+	int cpus[GDRCAP_CORES_MAX];
+	uint32_t cpu_count;
+
+	/* Run. */
+	enum session_state state;
+	struct kernel_workers *check, *write;
+	uint32_t blocks; /* consumer workers a queue, as chosen */
+	uint64_t start_tsc, end_tsc; /* wall of the run */
+	_Atomic int ending; /* the run has reached its end: senders are told to stop */
+	uint64_t progress_tsc, progress_count; /* watchdog: last change of the accounted bursts */
+	uint64_t quiet_tsc, quiet_count; /* last change of the received frames */
+	bool stuck; /* reported; cleared when it moves again */
+	int failure; /* negative errno that ended the run */
+
+	pthread_mutex_t message_lock;
+	char *messages[SESSION_MESSAGES_MAX];
+	uint32_t message_count;
+};
+
+/* Ends rx workers that still wait for batches which the caller never gave back. */
+void session_abandon(struct gdrcap_session *session);
+
+/* Logs a line and keeps it for the summary. */
+void session_message(struct gdrcap_session *session, enum gdrcap_log_level level,
+		     const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+uint64_t session_sent(const struct gdrcap_session *session);
+uint64_t session_received(const struct gdrcap_session *session);
+/* Sent by the sender of stream `id`; 0 without one. */
+uint64_t session_stream_sent(const struct gdrcap_session *session, uint32_t id);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "thread.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <rte_errno.h>
+#include <rte_lcore.h>
+
+#include "log.h"
+
+static void *thread_main(void *arg)
+{
+	struct thread *thread = arg;
+
+	if (rte_thread_register() < 0)
+		log_warning("thread %s has no lcore id (%s): its mempool accesses are slower",
+			    thread->name, rte_strerror(rte_errno));
+	thread->body(thread->arg);
+	rte_thread_unregister();
+	return NULL;
+}
+
+int thread_start(struct thread *thread, const char *name, const cpu_set_t *cpus,
+		 void (*body)(void *arg), void *arg, struct gdrcap_error *error)
+{
+	int ret;
+
+	thread->body = body;
+	thread->arg = arg;
+	snprintf(thread->name, sizeof(thread->name), "%s", name);
+	ret = pthread_create(&thread->id, NULL, thread_main, thread);
+	if (ret)
+		return error_set(error, -ret, "cannot start thread %s: %s; raise the limit of "
+					      "processes (ulimit -u)",
+				 name, strerror(ret));
+	thread->running = true;
+	pthread_setname_np(thread->id, thread->name);
+	ret = cpus ? pthread_setaffinity_np(thread->id, sizeof(*cpus), cpus) : 0;
+	if (ret)
+		log_warning("thread %s stays where the kernel puts it: %s", name, strerror(ret));
+	return 0;
+}
+
+void thread_join(struct thread *thread)
+{
+	if (!thread->running)
+		return;
+	pthread_join(thread->id, NULL);
+	thread->running = false;
+}
+
+bool thread_join_within(struct thread *thread, unsigned int timeout_ms)
+{
+	struct timespec until;
+
+	if (!thread->running)
+		return true;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += timeout_ms / 1000;
+	until.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	if (pthread_timedjoin_np(thread->id, NULL, &until) != 0)
+		return false;
+	thread->running = false;
+	return true;
+}

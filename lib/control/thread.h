@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A worker thread that DPDK knows as an lcore, and how an idle one waits. */
+#ifndef GDRCAP_THREAD_H
+#define GDRCAP_THREAD_H
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+
+#include <rte_pause.h>
+
+#include "gdrcap.h"
+
+struct thread {
+	pthread_t id;
+	bool running;
+	void (*body)(void *arg);
+	void *arg;
+	char name[16];
+};
+
+/* `cpus` may be NULL: the creator's. The thread gets an lcore id, so mempools give it a cache. */
+int thread_start(struct thread *thread, const char *name, const cpu_set_t *cpus,
+		 void (*body)(void *arg), void *arg, struct gdrcap_error *error);
+void thread_join(struct thread *thread);
+/* False when the thread has not ended within timeout_ms. */
+bool thread_join_within(struct thread *thread, unsigned int timeout_ms);
+
+#define IDLE_PAUSES 64u
+
+/* Pause while work is likely at once, then let another thread have the core: sender, receiver and
+ * consumer may share one. `idle` counts the calls since work was last found. */
+static inline void thread_idle(unsigned int idle)
+{
+	if (idle < IDLE_PAUSES)
+		rte_pause();
+	else
+		sched_yield();
+}
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The memory that frames land in: one region of equal slots a GPU, and mempools over parts of it.
+ * A slot is a power of two from 256 to 16384 bytes, so none straddles a 64 KiB page.
+ */
+#ifndef GDRCAP_REGION_H
+#define GDRCAP_REGION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gdrcap.h"
+
+#define REGION_ALIGN (64u << 10) /* GPUDirect RDMA maps GPU memory in pages of 64 KiB */
+
+struct rte_mempool;
+struct rte_device;
+
+struct region {
+	uint8_t *base; /* what mbufs and NICs use */
+	uint8_t *device; /* the same memory as the consumer's workers address it */
+	size_t bytes;
+	size_t page; /* as registered with EAL: the largest that base and bytes allow */
+	uint32_t slot_shift; /* log2 of the slot size in bytes */
+	uint32_t slots;
+	uint32_t slots_used; /* handed to pools so far */
+	enum gdrcap_memory kind; /* never AUTO */
+	int16_t gpu; /* gpudev id */
+	bool owned; /* false: the caller's memory */
+	bool gpu_registered, ext_registered;
+};
+
+struct region_config {
+	int16_t gpu;
+	enum gdrcap_memory kind;
+	size_t bytes; /* rounded up to 64 KiB */
+	uint32_t slot_shift;
+	void *addr; /* caller's memory, or NULL */
+	bool cpu_workers; /* the consumer's workers are CPU threads: they need the CPU map */
+};
+
+int region_create(struct region *region, const struct region_config *config,
+		  struct gdrcap_error *error);
+void region_destroy(struct region *region);
+
+/* Makes the region writable by a device that does DMA (mlx5: registers the memory). */
+int region_map_device(struct region *region, struct rte_device *device, struct gdrcap_error *error);
+void region_unmap_device(struct region *region, struct rte_device *device);
+
+/*
+ * A mempool of `slots` mbufs over the region's next slots. `umem`: the mempool's objects
+ * themselves lie in the region (af_xdp makes them its UMEM) instead of external buffers.
+ * NULL: *error says why.
+ */
+struct rte_mempool *region_pool_create(struct region *region, const char *name, uint32_t slots,
+				       bool umem, int numa_node, struct gdrcap_error *error);
+
+/* EAL memory in bytes that pools of so many mbufs need: for sizing before EAL starts. */
+size_t region_pool_overhead(uint32_t slots);
+
+#endif

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Definitions of the functions of frame.h that the host and the kernels share. Included by
+ * frame.h; compiles as C (gnu17) and as CUDA C++17. Frames may start at any address: loads are of
+ * bytes.
+ */
+#ifndef GDRCAP_FRAME_CHECK_H
+#define GDRCAP_FRAME_CHECK_H
+
+#define FRAME_LEN_MAX (FRAME_MAX_BYTES - FRAME_FCS_BYTES) /* that is written, in memory */
+
+GDRCAP_HD uint32_t frame_be16(const uint8_t *at)
+{
+	return (uint32_t)at[0] << 8 | at[1];
+}
+
+GDRCAP_HD uint32_t frame_be32(const uint8_t *at)
+{
+	return frame_be16(at) << 16 | frame_be16(at + 2);
+}
+
+GDRCAP_HD uint64_t frame_be64(const uint8_t *at)
+{
+	return (uint64_t)frame_be32(at) << 32 | frame_be32(at + 4);
+}
+
+GDRCAP_HD void frame_put16(uint8_t *at, uint32_t value)
+{
+	at[0] = (uint8_t)(value >> 8);
+	at[1] = (uint8_t)value;
+}
+
+GDRCAP_HD void frame_put32(uint8_t *at, uint32_t value)
+{
+	frame_put16(at, value >> 16);
+	frame_put16(at + 2, value);
+}
+
+GDRCAP_HD void frame_put64(uint8_t *at, uint64_t value)
+{
+	frame_put32(at, (uint32_t)(value >> 32));
+	frame_put32(at + 4, (uint32_t)value);
+}
+
+GDRCAP_HD uint32_t frame_crc32c(const uint32_t *table, const uint8_t *bytes, uint32_t n)
+{
+	uint32_t crc = 0xffffffffu;
+
+	for (uint32_t i = 0; i < n; i++)
+		crc = crc >> 8 ^ table[(crc ^ bytes[i]) & 0xffu];
+	return ~crc;
+}
+
+/* Where the payload starts in a frame of this layout. */
+GDRCAP_HD uint32_t frame_payload_offset(const struct frame_layout *layout)
+{
+	return layout->own_offset + (layout->raw ? 0 : FRAME_HEADER_BYTES);
+}
+
+GDRCAP_HD uint32_t frame_payload_bytes(const struct frame_layout *layout, uint32_t len)
+{
+	const uint32_t start = frame_payload_offset(layout);
+	uint32_t room;
+
+	if (len > FRAME_LEN_MAX)
+		len = FRAME_LEN_MAX;
+	room = len > start ? len - start : 0;
+	if (layout->raw)
+		return room < layout->raw_payload ? 0 : layout->raw_payload;
+	return room;
+}
+
+/*
+ * Step 1 of frame_parse(): FRAME_FILTERED; FRAME_DAMAGED_LENGTH when it is ours but ends before
+ * the own header does; else FRAME_VALID, and the own header's 36 bytes can be read.
+ */
+GDRCAP_HD enum frame_verdict frame_recognise(const struct frame_layout *layout,
+					     const uint8_t *frame, uint32_t len)
+{
+	const uint32_t l3 = layout->vlan ? 18 : 14;
+	const uint8_t *ip = frame + l3;
+
+	if (len < layout->own_offset)
+		return FRAME_FILTERED;
+	if (layout->vlan && (frame_be16(frame + 12) != 0x8100 ||
+			     ((frame_be16(frame + 14) ^ layout->vlan) & 0x0fff)))
+		return FRAME_FILTERED;
+	if (frame_be16(frame + l3 - 2) != layout->ethertype)
+		return FRAME_FILTERED;
+	if (layout->format == FRAME_IPV4_UDP) {
+		/* no options, no fragment, UDP to our port */
+		if (ip[0] != 0x45 || (frame_be16(ip + 6) & 0x3fff) || ip[9] != 17 ||
+		    frame_be16(ip + 22) != layout->udp_port)
+			return FRAME_FILTERED;
+	}
+	if (!layout->raw && len - layout->own_offset < FRAME_HEADER_BYTES)
+		return FRAME_DAMAGED_LENGTH;
+	return FRAME_VALID;
+}
+
+GDRCAP_HD void frame_header_clear(struct frame_header *header)
+{
+	header->sequence = 0;
+	header->position = 0;
+	header->time_ns = 0;
+	header->stream = 0;
+	header->payload_bytes = 0;
+	header->pattern = 0;
+	header->version = 0;
+}
+
+/*
+ * Step 2: reads the header of a frame that step 1 found valid. `crc` is the CRC32C of the own
+ * header's first 32 bytes (any value when layout->raw).
+ */
+GDRCAP_HD enum frame_verdict frame_read_header(const struct frame_layout *layout,
+					       const uint8_t *frame, uint32_t len, uint32_t crc,
+					       struct frame_header *header, int *header_ok)
+{
+	const uint8_t *own = frame + layout->own_offset;
+	uint32_t room;
+
+	frame_header_clear(header);
+	*header_ok = 0;
+	/* so that offsets fit struct frame_result, whatever length is claimed */
+	if (len > 0xffff)
+		len = 0xffff;
+	room = len - frame_payload_offset(layout);
+	if (layout->raw) {
+		header->version = FRAME_VERSION;
+		header->pattern = PATTERN_COUNTER8;
+		header->payload_bytes = (uint16_t)layout->raw_payload;
+	} else {
+		if (frame_be16(own) != FRAME_MAGIC || own[2] != FRAME_VERSION ||
+		    frame_be32(own + 32) != crc)
+			return FRAME_DAMAGED_HEADER;
+		header->version = own[2];
+		header->pattern = own[3];
+		header->stream = (uint16_t)frame_be16(own + 4);
+		header->payload_bytes = (uint16_t)frame_be16(own + 6);
+		header->sequence = frame_be64(own + 8);
+		header->position = frame_be64(own + 16);
+		header->time_ns = frame_be64(own + 24);
+	}
+	*header_ok = 1;
+	return header->payload_bytes > room ? FRAME_DAMAGED_LENGTH : FRAME_VALID;
+}
+
+GDRCAP_HD enum frame_verdict frame_parse(const struct frame_layout *layout,
+					 const uint32_t *crc_table, const uint8_t *frame,
+					 uint32_t len, struct frame_header *header, int *header_ok)
+{
+	const enum frame_verdict verdict = frame_recognise(layout, frame, len);
+	uint32_t crc = 0;
+
+	if (verdict != FRAME_VALID) {
+		frame_header_clear(header);
+		*header_ok = 0;
+		return verdict;
+	}
+	if (!layout->raw)
+		crc = frame_crc32c(crc_table, frame + layout->own_offset, 32);
+	return frame_read_header(layout, frame, len, crc, header, header_ok);
+}
+
+/*
+ * The result as far as the header tells: what frame_parse() said, and FRAME_DAMAGED_HEADER for
+ * another pattern than the plan's. Returns the number of payload bytes that are to be compared;
+ * with PATTERN_NONE that is 0 for every frame.
+ */
+GDRCAP_HD uint32_t frame_result_begin(const struct frame_layout *layout,
+				      const struct pattern_plan *plan, enum frame_verdict verdict,
+				      const struct frame_header *header, int header_ok,
+				      struct frame_result *result)
+{
+	if (verdict == FRAME_VALID && header->pattern != plan->kind)
+		verdict = FRAME_DAMAGED_HEADER;
+	result->sequence = header_ok ? header->sequence : 0;
+	result->stream = header_ok ? header->stream : 0;
+	result->payload_bytes =
+		verdict == FRAME_VALID && plan->kind != PATTERN_NONE ? header->payload_bytes : 0;
+	result->wrong_bits = 0;
+	result->offset = verdict == FRAME_DAMAGED_HEADER || verdict == FRAME_DAMAGED_LENGTH ?
+				 (uint16_t)layout->own_offset :
+				 (uint16_t)0;
+	result->expected = 0;
+	result->got = 0;
+	result->verdict = (uint8_t)verdict;
+	result->header_ok = (uint8_t)header_ok;
+	return result->payload_bytes;
+}
+
+GDRCAP_HD uint32_t frame_popcount(uint32_t x)
+{
+#ifdef __CUDA_ARCH__
+	return (uint32_t)__popc(x);
+#else
+	return (uint32_t)__builtin_popcount(x);
+#endif
+}
+
+GDRCAP_HD void frame_check(const struct frame_layout *layout, const struct pattern_plan *plan,
+			   const uint32_t *crc_table, const uint8_t *frame, uint32_t len,
+			   struct frame_result *result)
+{
+	struct frame_header header;
+	struct pattern_place place;
+	enum frame_verdict verdict;
+	const uint8_t *payload;
+	uint32_t bytes, start;
+	int header_ok;
+
+	verdict = frame_parse(layout, crc_table, frame, len, &header, &header_ok);
+	bytes = frame_result_begin(layout, plan, verdict, &header, header_ok, result);
+	start = frame_payload_offset(layout);
+	payload = frame + start;
+	place.position = header.position;
+	place.sequence = header.sequence;
+	place.stream = header.stream;
+	for (uint32_t at = 0; at < bytes; at += 4) {
+		const uint32_t expected = pattern_word(plan, &place, at);
+
+		for (uint32_t i = 0; i < 4 && at + i < bytes; i++) {
+			const uint8_t want = (uint8_t)(expected >> (8 * i)), got = payload[at + i];
+
+			if (want == got)
+				continue;
+			if (!result->wrong_bits) {
+				result->offset = (uint16_t)(start + at + i);
+				result->expected = want;
+				result->got = got;
+				result->verdict = FRAME_DAMAGED_PAYLOAD;
+			}
+			result->wrong_bits += frame_popcount((uint32_t)(want ^ got));
+		}
+	}
+}
+
+/* The ones' complement sum of `n` bytes (even) as big-endian 16-bit words, not yet folded. */
+GDRCAP_HD uint32_t frame_sum16(const uint8_t *at, uint32_t n)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < n; i += 2)
+		sum += frame_be16(at + i);
+	return sum;
+}
+
+GDRCAP_HD uint32_t frame_fold16(uint32_t sum)
+{
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (sum & 0xffff) + (sum >> 16);
+}
+
+/*
+ * frame_write_headers() without the own header's CRC32C. *payload_bytes is what the frame will
+ * carry. Returns the payload's offset, 0 when `len` is too short for the headers.
+ */
+GDRCAP_HD uint32_t frame_write_fields(const struct frame_layout *layout, uint8_t *frame,
+				      uint32_t len, const struct frame_header *header,
+				      uint32_t *payload_bytes)
+{
+	const uint32_t start = frame_payload_offset(layout), ip = layout->own_offset - 28;
+	uint32_t bytes = frame_payload_bytes(layout, len);
+	uint8_t *own = frame + layout->own_offset;
+
+	*payload_bytes = 0;
+	if (len < start || (layout->raw && bytes < layout->raw_payload))
+		return 0;
+	if (!layout->raw && header->payload_bytes < bytes)
+		bytes = header->payload_bytes;
+	*payload_bytes = bytes;
+	for (uint32_t i = 0; i < layout->own_offset; i++)
+		frame[i] = layout->templ[i];
+	if (layout->format == FRAME_IPV4_UDP) {
+		const uint32_t udp_bytes = start - layout->own_offset + 8 + bytes;
+
+		frame_put16(frame + ip + 2, 20 + udp_bytes);
+		frame_put16(frame + ip + 10, ~frame_fold16(frame_sum16(frame + ip, 20)));
+		frame_put16(frame + ip + 24, udp_bytes);
+	}
+	if (layout->raw)
+		return start;
+	frame_put16(own, FRAME_MAGIC);
+	own[2] = FRAME_VERSION;
+	own[3] = header->pattern;
+	frame_put16(own + 4, header->stream);
+	frame_put16(own + 6, bytes);
+	frame_put64(own + 8, header->sequence);
+	frame_put64(own + 16, header->position);
+	frame_put64(own + 24, header->time_ns);
+	return start;
+}
+
+GDRCAP_HD uint32_t frame_write_headers(const struct frame_layout *layout, const uint32_t *crc_table,
+				       uint8_t *frame, uint32_t len,
+				       const struct frame_header *header)
+{
+	uint8_t *own = frame + layout->own_offset;
+	uint32_t payload_bytes, start;
+
+	start = frame_write_fields(layout, frame, len, header, &payload_bytes);
+	if (start && !layout->raw)
+		frame_put32(own + 32, frame_crc32c(crc_table, own, 32));
+	return start;
+}
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside lib/pattern only: the vector paths of pattern_fill() and pattern_check(). Each takes the
+ * instruction sets to use, so that a test can run all that the CPU has.
+ */
+#ifndef GDRCAP_PATTERN_FAST_H
+#define GDRCAP_PATTERN_FAST_H
+
+#include <stdbool.h>
+
+#include "pattern.h"
+
+enum fast_level {
+	FAST_GENERIC, /* what the compiler's target has: SSE2 on x86-64 */
+	FAST_AVX2,
+	FAST_AVX512,
+};
+
+struct fast_cpu {
+	enum fast_level level;
+	bool clmul; /* PCLMULQDQ */
+	bool crc; /* the CRC32 instruction of SSE4.2 */
+};
+
+/*
+ * What this CPU has: a few loads and tests of libgcc's record, so there is no state to set up.
+ * An ifunc (target_clones) would run before a sanitizer's runtime is ready.
+ */
+static inline struct fast_cpu fast_cpu_now(void)
+{
+	struct fast_cpu cpu = { .level = FAST_GENERIC };
+
+#if defined(__x86_64__)
+	if (__builtin_cpu_supports("avx2"))
+		cpu.level = FAST_AVX2;
+	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw"))
+		cpu.level = FAST_AVX512;
+	cpu.clmul = __builtin_cpu_supports("pclmul");
+	cpu.crc = __builtin_cpu_supports("sse4.2");
+#endif
+	return cpu;
+}
+
+#if defined(__x86_64__)
+#define FAST_TARGET_AVX2 __attribute__((target("avx2")))
+#define FAST_TARGET_AVX512 __attribute__((target("avx512f,avx512bw")))
+#else
+#define FAST_TARGET_AVX2
+#define FAST_TARGET_AVX512
+#endif
+#define FAST_INLINE static inline __attribute__((always_inline))
+
+/* ---- pattern_prbs.c ---- */
+
+/* Fills in degree, tap, distances, period and tables for plan->kind. 0 or -ENOMEM. */
+int prbs_plan_init(struct pattern_plan *plan);
+
+/* 64 uninverted bits from bit position `phase`, first bit in bit 63. */
+uint64_t prbs_window(const struct pattern_plan *plan, uint64_t phase, bool clmul);
+
+void prbs_fill(const struct pattern_plan *plan, const struct pattern_place *place, uint32_t offset,
+	       uint8_t *to, size_t bytes, struct fast_cpu cpu);
+
+/* True when all bytes are right; does not say where they are not. */
+bool prbs_is_right(const struct pattern_plan *plan, const struct pattern_place *place,
+		   const uint8_t *payload, size_t bytes, struct fast_cpu cpu);
+
+/* ---- pattern_counter.c ---- */
+
+/* `q` is the position of to[0]; q + bytes must not pass 2^64. */
+void counter_fill(uint32_t kind, uint64_t q, uint8_t *to, size_t bytes, struct fast_cpu cpu);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "driver_table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The longest prefix that fits wins, so net_af_xdp is not taken for something shorter. */
+static const struct driver_facts driver_table[] = {
+	{ .prefix = "ring:", .writes = DRIVER_PASSES_ON, .missed_exact = true, .error_exact = true,
+	  .what = "software wire" },
+	{ .prefix = "net_ring", .writes = DRIVER_PASSES_ON, .missed_exact = true, .error_exact = true,
+	  .what = "software wire" },
+	{ .prefix = "mlx5", .writes = DRIVER_WRITES_DMA, .missed_exact = true, .error_exact = true,
+	  .what = "ConnectX" },
+	/* With copy=0, which the port set-up insists on for memory that the CPU cannot address. */
+	{ .prefix = "net_null", .writes = DRIVER_PASSES_ON, .missed_exact = true, .error_exact = true,
+	  .what = "endless source without content" },
+	{ .prefix = "net_memif", .writes = DRIVER_COPIES, .missed_exact = true, .error_exact = true,
+	  .system_calls = true, .what = "shared memory interface" },
+	{ .prefix = "net_pcap", .writes = DRIVER_COPIES, .missed_exact = true, .error_exact = true,
+	  .system_calls = true, .what = "pcap file" },
+	/* Its kernel ring drops without telling the driver; frames of 2 KiB fit its blocks. */
+	{ .prefix = "net_af_packet", .writes = DRIVER_COPIES, .system_calls = true, .needs_root = true,
+	  .frame_max = 0, .what = "kernel interface (AF_PACKET)" },
+	/* Chunks of 4096 bytes less mbuf, headers and the kernel's headroom of 256. */
+	{ .prefix = "net_af_xdp", .writes = DRIVER_COPIES, .umem = true, .system_calls = true,
+	  .needs_root = true, .frame_max = 3000, .what = "kernel interface (AF_XDP)" },
+	{ .prefix = "net_tap", .writes = DRIVER_COPIES, .system_calls = true, .needs_root = true,
+	  .what = "kernel interface (TAP)" },
+};
+
+static const struct driver_facts unknown_driver = {
+	.prefix = "", .writes = DRIVER_COPIES, .system_calls = true, .what = "driver without a row in "
+									      "the driver table",
+};
+
+const struct driver_facts *driver_facts_find(const char *name)
+{
+	const struct driver_facts *best = &unknown_driver;
+
+	if (port_name_is_pci(name))
+		return driver_facts_find("mlx5");
+	for (size_t i = 0; i < sizeof(driver_table) / sizeof(driver_table[0]); i++) {
+		const struct driver_facts *row = &driver_table[i];
+
+		if (strncmp(name, row->prefix, strlen(row->prefix)) == 0 &&
+		    strlen(row->prefix) > strlen(best->prefix))
+			best = row;
+	}
+	return best;
+}
+
+bool port_name_is_wire(const char *name)
+{
+	return strncmp(name, "ring:", strlen("ring:")) == 0;
+}
+
+bool port_name_is_pci(const char *name)
+{
+	unsigned int domain, bus, device, function;
+	int end = 0;
+
+	if (sscanf(name, "%4x:%2x:%2x.%1u%n", &domain, &bus, &device, &function, &end) == 4 ||
+	    (end = 0, sscanf(name, "%2x:%2x.%1u%n", &bus, &device, &function, &end) == 3))
+		return name[end] == '\0' || name[end] == ',';
+	return false;
+}

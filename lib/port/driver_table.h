@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Facts about ethdev drivers, in one table: what memory they can write, which of their counters
+ * are exact, their largest frame. rte_dev_dma_map() returns 0 on a vdev and does nothing, so it
+ * cannot be asked.
+ */
+#ifndef GDRCAP_DRIVER_TABLE_H
+#define GDRCAP_DRIVER_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum driver_writes {
+	DRIVER_WRITES_DMA, /* any memory that it was allowed to register */
+	DRIVER_PASSES_ON, /* hands mbufs over untouched: any memory */
+	DRIVER_COPIES, /* with the CPU: memory that the CPU can address */
+};
+
+struct driver_facts {
+	const char *prefix; /* of the vdev's name, or the ethdev's driver name */
+	enum driver_writes writes;
+	bool umem; /* the mempool's objects must lie in the region (AF_XDP) */
+	bool missed_exact; /* imissed counts every frame lost for want of buffers */
+	bool error_exact;
+	bool system_calls; /* its bursts enter the kernel */
+	bool needs_root;
+	uint16_t frame_max; /* bytes with FCS that it carries in one segment; 0: no own limit */
+	const char *what; /* for people */
+};
+
+/* Facts by the port's string in the configuration or by a driver's name; an unknown driver is
+ * treated as one that copies and whose counters are not exact. Never NULL. */
+const struct driver_facts *driver_facts_find(const char *name);
+
+/* True for "ring:NAME"; true for a PCI address such as 0000:3b:00.0 (devargs may follow). */
+bool port_name_is_wire(const char *name);
+bool port_name_is_pci(const char *name);
+
+#endif

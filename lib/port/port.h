@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ethernet ports. Every source and sink of frames is a DPDK ethdev; this file opens it by name,
+ * configures its queues over the session's mempools, and reads its counters.
+ */
+#ifndef GDRCAP_PORT_H
+#define GDRCAP_PORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "driver_table.h"
+#include "gdrcap.h"
+
+struct rte_mempool;
+struct rte_device;
+struct rte_ring;
+
+struct port {
+	char name[256]; /* as configured */
+	char device[64]; /* EAL device to remove at close; "" when EAL had it before us */
+	const struct driver_facts *facts;
+	uint16_t id; /* ethdev port id */
+	uint16_t rx_queues, tx_queues;
+	int numa_node; /* -1 unknown */
+	bool open, started;
+	/* Counters at start: ethdev statistics are since the device was opened. */
+	uint64_t missed_base, error_base, tx_error_base;
+};
+
+struct port_queues {
+	uint16_t rx_queues, tx_queues; /* 0: that direction is not used */
+	uint16_t descriptors;
+	uint16_t frame_bytes_max; /* with FCS */
+	struct rte_mempool *rx_pool;
+};
+
+/* Creates or finds the ethdev that `name` means (not a wire). */
+int port_open(struct port *port, const char *name, struct gdrcap_error *error);
+
+/* Both ends of a software wire of `queues` queues: what `sender` sends on queue q, `receiver`
+ * receives on queue q; the mbufs themselves travel. */
+struct port_wire {
+	struct rte_ring *forth[GDRCAP_QUEUES_MAX], *back[GDRCAP_QUEUES_MAX];
+	uint16_t queues;
+};
+int port_wire_open(struct port_wire *wire, struct port *sender, struct port *receiver,
+		   const char *name, uint16_t queues, uint32_t frames, struct gdrcap_error *error);
+void port_wire_close(struct port_wire *wire);
+
+int port_configure(const struct port *port, const struct port_queues *queues,
+		   struct gdrcap_error *error);
+int port_start(struct port *port, struct gdrcap_error *error);
+void port_stop(struct port *port);
+void port_close(struct port *port);
+
+struct rte_device *port_device(const struct port *port);
+bool port_link_up(const struct port *port);
+
+struct port_counters {
+	uint64_t rx_frames, tx_frames; /* as the driver counts them; diagnostic */
+	uint64_t missed, error; /* since port_start() */
+	uint64_t rx_nombuf; /* diagnostic: polls on mlx5 */
+};
+void port_counters(const struct port *port, struct port_counters *counters);
+
+#endif

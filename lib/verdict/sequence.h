@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sequence numbers of one stream: which came, which came twice, which came late. Exact while a
+ * late frame is at most SEQUENCE_WINDOW behind the newest; an older one cannot be told from a
+ * duplicate and is counted as one.
+ */
+#ifndef GDRCAP_SEQUENCE_H
+#define GDRCAP_SEQUENCE_H
+
+#include <stdint.h>
+
+#define SEQUENCE_WINDOW (1u << 20) /* sequence numbers; 128 KiB a stream */
+
+struct sequence {
+	uint64_t first; /* lowest sequence number that counts as sent */
+	uint64_t next; /* highest seen + 1; == first: nothing seen */
+	uint64_t unique; /* different ones seen */
+	uint64_t started; /* 0: the first frame decides `first` */
+	uint64_t *seen; /* bit s % SEQUENCE_WINDOW of the window [next - SEQUENCE_WINDOW, next) */
+};
+
+/* from_zero: the stream is known to begin with 0 (its sender is ours). 0 or -ENOMEM. */
+int sequence_init(struct sequence *sequence, int from_zero);
+void sequence_free(struct sequence *sequence);
+
+/* Marks s .. s + count - 1; returns how many of them were new (the rest are duplicates). */
+uint32_t sequence_mark(struct sequence *sequence, uint64_t s, uint32_t count);
+
+/* Sequence numbers that must have been sent: next - first. */
+static inline uint64_t sequence_expected(const struct sequence *sequence)
+{
+	return sequence->next - sequence->first;
+}
+
+#endif

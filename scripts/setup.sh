@@ -1,0 +1,78 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Installs the packages that building (build) or testing (check) needs, on Debian and Ubuntu.
+# Without root it only looks, and prints the command that is missing.
+set -eu
+
+usage="usage: scripts/setup.sh build|check"
+set_wanted=${1:?$usage}
+
+# Tools count as present when the command is, wherever it came from: "package:command".
+tools="gcc:gcc g++:g++ make:make meson:meson ninja-build:ninja pkg-config:pkg-config
+	python3:python3 xz-utils:xz curl:curl"
+libraries="libc6-dev ca-certificates python3-pyelftools libnuma-dev libibverbs-dev libpcap-dev
+	libbpf-dev libyaml-dev libjansson-dev libcmocka-dev"
+# Packages that not every release has as such: there their content is in one of the above.
+if_available="libxdp-dev"
+
+case $set_wanted in
+build) ;;
+check)
+	tools="$tools git:git clang:clang"
+	if_available="$if_available libclang-rt-dev"
+	;;
+*)
+	echo "$usage" >&2
+	exit 2
+	;;
+esac
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+	echo "setup: this is not Debian or Ubuntu; install what corresponds to these packages yourself:"
+	for tool in $tools; do printf ' %s' "${tool%%:*}"; done
+	echo " $libraries $if_available" | tr -s '\n\t ' '   '
+	echo
+	exit 0
+fi
+
+is_installed() {
+	test "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed
+}
+
+missing=
+for tool in $tools; do
+	command -v "${tool##*:}" >/dev/null || missing="$missing ${tool%%:*}"
+done
+for package in $libraries; do
+	is_installed "$package" || missing="$missing $package"
+done
+optional=
+for package in $if_available; do
+	is_installed "$package" || optional="$optional $package"
+done
+
+can_install=no
+test "$(id -u)" -eq 0 && can_install=yes
+if test "$can_install" = yes && test -n "$missing$optional"; then
+	echo "setup: fetching the package lists"
+	apt-get update -q || echo "setup: not every package list could be fetched; going on"
+fi
+for package in $optional; do
+	if apt-cache show "$package" 2>/dev/null | grep -q "^Package: $package\$"; then
+		missing="$missing $package"
+	fi
+done
+
+if test -z "$missing"; then
+	echo "setup: every package that is needed is installed"
+	exit 0
+fi
+if test "$can_install" = no; then
+	echo "setup: packages are missing. Run this, then the same command again:" >&2
+	echo "    sudo apt-get install --no-install-recommends$missing" >&2
+	exit 1
+fi
+echo "setup: installing$missing"
+# shellcheck disable=SC2086 # a list of words
+DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing

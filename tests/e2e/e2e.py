@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the end-to-end tests share: run gdrcap, read its JSON, check that it accounts for each frame.
+
+Each test_*.py is a program of its own: GDRCAP=build/app/gdrcap python3 tests/e2e/test_X.py [NAME...]
+Exit status 0: passed; 1: failed; 77: nothing could be run here, and the output says why.
+"""
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+import traceback
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+PROGRAM = os.environ.get("GDRCAP", str(ROOT / "build" / "app" / "gdrcap"))
+# Only so that a program that hangs fails the test; never a measure of speed.
+TIMEOUT = float(os.environ.get("E2E_TIMEOUT", "300"))
+# Frames of the one long run; sanitized builds set fewer.
+FRAMES = int(os.environ.get("E2E_FRAMES", "10000000"))
+
+
+class Skip(Exception):
+    """This machine lacks what the test needs."""
+
+
+class Result:
+    def __init__(self, arguments, status, out, err):
+        self.arguments = arguments
+        self.status = status
+        self.out = out
+        self.err = err
+
+    def __str__(self):
+        return "gdrcap %s\n  exit status %s\n  stdout: %s\n  stderr: %s" % (
+            " ".join(self.arguments), self.status, self.out[-3000:], self.err[-3000:])
+
+    @property
+    def summary(self):
+        """The JSON object: exactly one line on standard output."""
+        lines = self.out.splitlines()
+        assert len(lines) == 1, "not exactly one line on standard output: %s" % self
+        return json.loads(lines[0])
+
+
+def start(*arguments, prefix=(), **options):
+    options.setdefault("stdout", subprocess.PIPE)
+    options.setdefault("stderr", subprocess.PIPE)
+    return subprocess.Popen([*prefix, PROGRAM, *arguments], stdin=subprocess.DEVNULL,
+                            text=True, errors="replace", **options)
+
+
+def finish(process, arguments=()):
+    """Waits for a started program; kills it and fails when it does not end."""
+    try:
+        out, err = process.communicate(timeout=TIMEOUT)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+        raise AssertionError("did not end: %s" % Result(arguments, None, out, err))
+    return Result(arguments, process.returncode, out or "", err or "")
+
+
+def run(*arguments, expect=0, **options):
+    """Runs gdrcap to its end. expect: its exit status, or None for any that is no crash."""
+    result = finish(start(*arguments, **options), arguments)
+    if expect is None:
+        assert result.status in (0, 1, 2, 3), result
+    else:
+        assert result.status == expect, "exit status is not %d: %s" % (expect, result)
+    return result
+
+
+def run_json(*arguments, expect=0, **options):
+    """The same with --json: the summary, with the result that belongs to the exit status."""
+    result = run(*arguments, "--json", expect=expect, **options)
+    summary = result.summary
+    check_summary(summary, result)
+    assert (summary["result"] == "pass") == (result.status == 0), result
+    return summary
+
+
+KEYS = ("schema version command result ports tx_ports pattern frame_size seconds frames filtered bytes "
+        "lost_by tx_stalled bits rate memory blocks cores queues streams damage stages errors "
+        "messages").split()
+
+
+def check_summary(summary, context=""):
+    assert summary["schema"] == "gdrcap.summary/1", context
+    missing = [key for key in KEYS if key not in summary]
+    assert not missing, "keys %s are missing: %s" % (missing, context)
+    if summary["result"] == "fail":
+        assert summary["errors"], "fails without a reason: %s" % context
+    if summary["result"] == "pass":
+        assert not summary["errors"], context
+
+
+def check_identities(summary, context=""):
+    """Every frame is accounted for, in total, by stream and by queue."""
+    frames = summary["frames"]
+    context = "%s\n%s" % (context, json.dumps(summary, indent=1)[:6000])
+
+    def equal(name, left, right):
+        assert left == right, "%s: %d is not %d: %s" % (name, left, right, context)
+
+    equal("received = valid + damaged + duplicate + filtered", frames["received"],
+          frames["valid"] + frames["damaged"] + frames["duplicate"] + summary["filtered"])
+    equal("sent = valid + damaged + lost", frames["sent"],
+          frames["valid"] + frames["damaged"] + frames["lost"])
+    known = sum(summary["lost_by"][key] or 0 for key in ("nic_missed", "nic_error"))
+    assert summary["lost_by"]["unexplained"] >= max(0, frames["lost"] - known), context
+    for key in ("received", "valid", "damaged", "duplicate", "reordered"):
+        equal("%s, sum of the queues" % key, sum(queue[key] for queue in summary["queues"]),
+              frames[key])
+    equal("filtered, sum of the queues", sum(queue["filtered"] for queue in summary["queues"]),
+          summary["filtered"])
+    for stream in summary["streams"]:
+        counts = stream["frames"]
+        equal("stream %d: sent" % stream["stream"], counts["sent"],
+              counts["valid"] + counts["damaged"] + counts["lost"])
+    for key in ("checked", "wrong"):
+        equal("bits %s, sum of the queues" % key,
+              sum(queue["bits"][key] for queue in summary["queues"]), summary["bits"][key])
+
+
+def check_perfect(summary, sent=None):
+    """Every frame sent arrived once, in order and right."""
+    check_identities(summary)
+    frames = summary["frames"]
+    if sent is not None:
+        assert frames["sent"] == sent, "sent %d, not %d" % (frames["sent"], sent)
+    assert frames["valid"] == frames["sent"] > 0, frames
+    for key in ("damaged", "lost", "duplicate", "reordered"):
+        assert frames[key] == 0, "%s: %s" % (key, json.dumps(summary, indent=1)[:4000])
+    assert summary["lost_by"]["unexplained"] == 0, summary["lost_by"]
+    assert summary["bits"]["wrong"] == 0, summary["bits"]
+    assert not summary["damage"], summary["damage"]
+
+
+def loopback(*arguments, frames, expect=0, **options):
+    """A loopback over the wire in this process, every frame of it right."""
+    summary = run_json("loopback", "--quiet", "--frames", str(frames), *arguments, expect=expect,
+                       **options)
+    check_perfect(summary, frames)
+    assert summary["stages"], "no stage was reported"
+    assert all(stage["state"] != "failed" for stage in summary["stages"]), summary["stages"]
+    return summary
+
+
+def interrupt_when_running(process, wait_for, number=signal.SIGINT):
+    """Sends the signal once a line that matches has come on standard error; returns the lines."""
+    seen = []
+    for line in process.stderr:
+        seen.append(line)
+        if re.search(wait_for, line):
+            process.send_signal(number)
+            return seen
+    raise AssertionError("ended before it was interrupted: %s" % "".join(seen))
+
+
+def may_network():
+    """Root, and the kernel lets us make interfaces."""
+    if os.geteuid() != 0:
+        raise Skip("making a veth pair needs root")
+    if subprocess.run(["sh", "-c", "command -v ip"], stdout=subprocess.DEVNULL).returncode:
+        raise Skip("making a veth pair needs the program ip (iproute2)")
+
+
+class VethPair:
+    """Two interfaces with a wire between them, without IPv6's chatter, for a `with` block."""
+
+    def __init__(self, left=None, right=None, mtu=1500):
+        self.left = left or "gdr%da" % (os.getpid() % 100000)
+        self.right = right or "gdr%db" % (os.getpid() % 100000)
+        self.mtu = mtu
+
+    @staticmethod
+    def ip(*arguments):
+        done = subprocess.run(["ip", *arguments], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True)
+        if done.returncode:
+            raise Skip("ip %s: %s" % (" ".join(arguments), done.stdout.strip()))
+
+    def __enter__(self):
+        may_network()
+        self.ip("link", "add", self.left, "type", "veth", "peer", "name", self.right)
+        for name in (self.left, self.right):
+            ipv6 = pathlib.Path("/proc/sys/net/ipv6/conf/%s/disable_ipv6" % name)
+            try:
+                ipv6.write_text("1")
+            except OSError:
+                pass  # then IPv6's frames come and are counted as filtered
+            self.ip("link", "set", name, "mtu", str(self.mtu), "up")
+        self.wait_for_carrier()
+        return self
+
+    def wait_for_carrier(self):
+        for name in (self.left, self.right):
+            state = pathlib.Path("/sys/class/net/%s/operstate" % name)
+            for _ in range(500):
+                if state.read_text().strip() == "up":
+                    break
+                time.sleep(0.01)
+            else:
+                raise Skip("%s did not come up" % name)
+
+    def __exit__(self, *_):
+        subprocess.run(["ip", "link", "del", self.left], stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
+
+
+def main(namespace):
+    """Runs the namespace's test_* functions, in order, or those named on the command line."""
+    if not os.access(PROGRAM, os.X_OK):
+        print("FAILED: %s is not there: set GDRCAP to the program's path" % PROGRAM)
+        sys.exit(1)
+    tests = {name: function for name, function in namespace.items()
+             if name.startswith("test_") and callable(function)}
+    unknown = set(sys.argv[1:]) - set(tests)
+    if unknown:
+        print("unknown: %s; there are: %s" % (", ".join(unknown), ", ".join(tests)))
+        sys.exit(2)
+    counts = {"passed": 0, "FAILED": 0, "skipped": 0}
+    for name, function in tests.items():
+        if sys.argv[1:] and name not in sys.argv[1:]:
+            continue
+        try:
+            function()
+            word, why = "passed", ""
+        except Skip as reason:
+            word, why = "skipped", ": %s" % reason
+        except Exception:
+            word, why = "FAILED", "\n" + traceback.format_exc()
+        counts[word] += 1
+        print("%-8s %s%s" % (word, name, why), flush=True)
+    print(", ".join("%d %s" % (count, word) for word, count in counts.items()))
+    sys.exit(1 if counts["FAILED"] else 0 if counts["passed"] else 77)

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The own frame of docs/frame-format.md, written independently of the library's C code."""
+import struct
+
+MAGIC, VERSION, PRBS31 = 0x6743, 1, 7
+ETHERTYPE = 0x88B5
+DESTINATION, SOURCE = b"\x02\0\0\0\0\x02", b"\x02\0\0\0\0\x01"
+ETHERNET_BYTES, HEADER_BYTES = 14, 36
+
+
+def crc32c(data):
+    """RFC 3720 B.4, bit by bit."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+assert crc32c(b"123456789") == 0xE3069283
+
+
+def prbs31(count):
+    """`count` bytes of ITU-T O.150 PRBS-31, inverted, by its recurrence: 1 + x^28 + x^31."""
+    bits = [1] * 31
+    for i in range(31, 8 * count):
+        bits.append(bits[i - 31] ^ bits[i - 28])
+    value = int("".join("0" if bit else "1" for bit in bits[:8 * count]), 2)
+    return value.to_bytes(count, "big")
+
+
+def own_header(stream, sequence, position, payload_bytes, magic=MAGIC, crc_flip=0):
+    head = struct.pack(">HBBHHQQQ", magic, VERSION, PRBS31, stream, payload_bytes, sequence,
+                       position, 1_700_000_000_000_000_000 + sequence)
+    return head + struct.pack(">I", crc32c(head) ^ crc_flip)
+
+
+class Stream:
+    """One sender's stream, phase continuous over its payload bytes."""
+
+    def __init__(self, number, pattern):
+        self.number = number
+        self.pattern = pattern
+        self.sequence = 0
+        self.position = 0
+
+    def frame(self, size, claim=0, **header):
+        """The next frame of `size` bytes with FCS, as it lies in memory: without.
+
+        claim: payload bytes that the header says beyond those that are there."""
+        payload_bytes = size - 4 - ETHERNET_BYTES - HEADER_BYTES
+        payload = self.pattern[self.position:self.position + payload_bytes]
+        assert len(payload) == payload_bytes
+        frame = (DESTINATION + SOURCE + struct.pack(">H", ETHERTYPE) +
+                 own_header(self.number, self.sequence, self.position, payload_bytes + claim,
+                            **header) + payload)
+        self.sequence += 1
+        self.position += payload_bytes
+        return frame
+
+
+def write_pcap(path, frames):
+    with open(path, "wb") as file:
+        file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
+        for i, frame in enumerate(frames):
+            file.write(struct.pack("<IIII", i // 1000000, i % 1000000, len(frame), len(frame)))
+            file.write(frame)

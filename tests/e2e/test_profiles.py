@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every profile in config/ is accepted; those that this machine can run, run."""
+import pathlib
+import re
+import subprocess
+import tempfile
+
+import e2e
+import frames
+
+PROFILES = sorted((e2e.ROOT / "config").glob("*.yaml"))
+
+
+def interfaces(text):
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    return re.findall(r"iface=([\w.-]+)", "\n".join(lines))
+
+
+def needs(text):
+    """Skips what this machine cannot have, and says so."""
+    for line in text.splitlines():
+        if not line.lstrip().startswith("#") and re.search(r"\b[0-9a-f]{4}:[0-9a-f]{2}:", line):
+            raise e2e.Skip("it names a PCI card: %s" % line.strip())
+    if re.search(r"^gpu:\s*[\"']?\d", text, re.M) or re.search(r"^memory:\s*device", text, re.M):
+        if subprocess.run(["sh", "-c", "command -v nvidia-smi && nvidia-smi -L"],
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
+            raise e2e.Skip("it asks for a CUDA GPU")
+
+
+def run_file(path, arguments):
+    """A profile that reads frames.pcap from the current directory: gets one."""
+    sizes = [64 + 97 * i % 1455 for i in range(200)]
+    source = frames.Stream(0, frames.prbs31(sum(sizes)))
+    with tempfile.TemporaryDirectory() as directory:
+        frames.write_pcap(pathlib.Path(directory, "frames.pcap"),
+                          [source.frame(size) for size in sizes])
+        e2e.check_perfect(e2e.run_json(*arguments, "--frames", "200", cwd=directory), 200)
+
+
+def run_veth(arguments, names):
+    with e2e.VethPair(*names):
+        result = e2e.run(*arguments, "--json", expect=None)
+    if result.status == 1 and "net_af_xdp" in str(result):
+        raise e2e.Skip("no AF_XDP on this kernel: %s" % result.summary["errors"])
+    summary = result.summary
+    assert result.status in (0, 3), result
+    e2e.check_identities(summary)
+    assert summary["frames"]["valid"] > 0, summary
+    # The kernel may drop frames; it must not change them.
+    for key in ("damaged", "duplicate", "reordered"):
+        assert summary["frames"][key] == 0, summary
+
+
+def run_profile(path):
+    text = path.read_text()
+    needs(text)
+    names = interfaces(text)
+    receives_only = not re.search(r"^tx_port:", text, re.M)
+    arguments = ["capture" if receives_only else "loopback", "--config", str(path), "--quiet"]
+    if "rx_pcap=frames.pcap" in text:
+        run_file(path, arguments)
+    elif names and (receives_only or len(names) != 2):
+        raise e2e.Skip("its interfaces %s are the user's" % ", ".join(names))
+    elif names:
+        run_veth(arguments + ["--frames", "20000"], names)
+    else:
+        e2e.check_perfect(e2e.run_json(*arguments, "--frames", "20000"), 20000)
+
+
+def add(path):
+    def test():
+        run_profile(path)
+    globals()["test_" + path.stem.replace("-", "_")] = test
+
+
+for profile in PROFILES:
+    add(profile)
+
+
+def test_there_are_profiles():
+    assert PROFILES, "config/ holds no profile"
+
+
+if __name__ == "__main__":
+    e2e.main(globals())

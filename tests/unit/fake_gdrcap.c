@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "fake_gdrcap.h"
+
+struct fake_gdrcap fake;
+
+struct gdrcap_session {
+	int unused;
+};
+static struct gdrcap_session the_session;
+
+static int fake_answer(int rc, const char *what, struct gdrcap_error *error)
+{
+	if (rc && error) {
+		error->code = rc;
+		snprintf(error->text, sizeof(error->text), "%s failed as told", what);
+	}
+	return rc;
+}
+
+const char *gdrcap_version(void)
+{
+	return "gdrcap test";
+}
+
+int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **session,
+		  struct gdrcap_error *error)
+{
+	fake.created++;
+	fake.config = *config;
+	*session = fake.create_rc ? NULL : &the_session;
+	return fake_answer(fake.create_rc, "create", error);
+}
+
+int gdrcap_prove(struct gdrcap_session *session,
+		 void (*stage)(void *context, const struct gdrcap_stage *stage), void *context,
+		 struct gdrcap_error *error)
+{
+	fake.proved++;
+	for (uint32_t i = 0; i < fake.stage_count; i++)
+		stage(context, &fake.stages[i]);
+	return fake_answer(fake.prove_rc, "prove", error);
+}
+
+int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	fake.started++;
+	return fake_answer(fake.start_rc, "start", error);
+}
+
+int gdrcap_wait_end(struct gdrcap_session *session, uint32_t timeout_ms)
+{
+	const struct timespec nap = { .tv_nsec = 1000000 };
+
+	fake.waited++;
+	if (fake.waited == fake.signal_after)
+		raise(SIGINT);
+	if (fake.waited == fake.end_after)
+		return 1;
+	nanosleep(&nap, NULL);
+	return 0;
+}
+
+int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	fake.stopped++;
+	return fake_answer(fake.stop_rc, "stop", error);
+}
+
+void gdrcap_destroy(struct gdrcap_session *session)
+{
+	fake.destroyed += session != NULL;
+}
+
+void gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary)
+{
+	*summary = fake.summary;
+}
+
+int gdrcap_get_queue_counts(const struct gdrcap_session *session, uint32_t index,
+			    struct gdrcap_counts *counts)
+{
+	*counts = fake.summary.total;
+	return index ? -ENOENT : 0;
+}
+
+int gdrcap_get_stream_counts(const struct gdrcap_session *session, uint32_t index,
+			     uint32_t *stream, struct gdrcap_counts *counts)
+{
+	*stream = 0;
+	*counts = fake.summary.total;
+	return index ? -ENOENT : 0;
+}
+
+int gdrcap_get_damage(const struct gdrcap_session *session, uint32_t index,
+		      struct gdrcap_damage *damage)
+{
+	return -ENOENT;
+}
+
+const char *gdrcap_get_message(const struct gdrcap_session *session, uint32_t index)
+{
+	return index ? NULL : fake.message;
+}

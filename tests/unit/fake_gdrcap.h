@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A test double of the session half of gdrcap.h: it does what the test wrote into `fake`. */
+#ifndef FAKE_GDRCAP_H
+#define FAKE_GDRCAP_H
+
+#include "gdrcap.h"
+
+struct fake_gdrcap {
+	/* what the calls answer */
+	int create_rc, prove_rc, start_rc, stop_rc;
+	uint32_t end_after; /* calls of gdrcap_wait_end(); 0: never */
+	uint32_t signal_after; /* calls after which SIGINT is raised; 0: never */
+	struct gdrcap_stage stages[4];
+	uint32_t stage_count;
+	struct gdrcap_summary summary;
+	const char *message;
+	/* what was called */
+	struct gdrcap_config config; /* of gdrcap_create() */
+	uint32_t created, proved, started, waited, stopped, destroyed;
+};
+
+extern struct fake_gdrcap fake;
+
+#endif

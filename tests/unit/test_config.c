@@ -1,0 +1,798 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Options: table, YAML, gdrcap_config_set(), defaults, checks, profiles and their documentation. */
+#include <errno.h>
+#include <glob.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../../lib/control/config.h"
+#include "../../lib/control/log.h"
+#include "../../lib/control/option_table.h"
+
+static struct gdrcap_error error;
+
+static int yaml(struct gdrcap_config *config, const char *text)
+{
+	memset(&error, 0, sizeof(error));
+	gdrcap_config_default(config);
+	return gdrcap_config_parse(config, "f.yaml", text, strlen(text), &error);
+}
+
+static void assert_has(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("'%s' is not in '%s'", part, text);
+}
+
+/* The error begins with "f.yaml:LINE: START" and says `part`; the configuration is untouched. */
+static void assert_yaml_error(const char *text, int line, const char *start, const char *part)
+{
+	struct gdrcap_config config, untouched;
+	char beginning[128];
+
+	gdrcap_config_default(&untouched);
+	if (!yaml(&config, text))
+		fail_msg("accepted: %s", text);
+	assert_int_equal(error.code, -EINVAL);
+	snprintf(beginning, sizeof(beginning), "f.yaml:%d: %s", line, start);
+	if (strncmp(error.text, beginning, strlen(beginning)))
+		fail_msg("'%s' does not begin with '%s'", error.text, beginning);
+	assert_has(error.text, part);
+	assert_memory_equal(&config, &untouched, sizeof(config));
+}
+
+static void test_defaults(void **state)
+{
+	struct gdrcap_config config;
+
+	memset(&config, 0xff, sizeof(config));
+	gdrcap_config_default(&config);
+	assert_int_equal(config.size, sizeof(config));
+	assert_string_equal(config.port[0], "");
+	assert_int_equal(config.queues, 1);
+	assert_int_equal(config.burst, 64);
+	assert_int_equal(config.descriptors, 1024);
+	assert_string_equal(config.gpu, "auto");
+	assert_int_equal(config.memory, GDRCAP_MEMORY_AUTO);
+	assert_int_equal(config.pool_bytes, 0);
+	assert_int_equal(config.watchdog_ms, 2000);
+	assert_string_equal(config.frame_size, "1518");
+	assert_string_equal(config.pattern, "prbs31");
+	assert_int_equal(config.quiet_ms, 200);
+	assert_int_equal(config.consumer, GDRCAP_CONSUMER_VALIDATE);
+	assert_null(config.log);
+}
+
+/* One value of each option that is not its default, as written and as stored. */
+static const struct sample {
+	const char *key, *value;
+	size_t offset, width;
+	uint64_t number; /* texts: compared with `value` */
+} samples[] = {
+#define NUMBER(key, value, member, number) \
+	{ key, value, offsetof(struct gdrcap_config, member), \
+	  sizeof(((struct gdrcap_config *)0)->member), number }
+#define TEXT(key, value, member) { key, value, offsetof(struct gdrcap_config, member), 0, 0 }
+	TEXT("port", "net_af_packet0,iface=veth0", port),
+	TEXT("tx_port", "0000:3b:00.1", tx_port),
+	NUMBER("queues", "16", queues, 16),
+	NUMBER("burst", "256", burst, 256),
+	NUMBER("descriptors", "1000", descriptors, 1000),
+	TEXT("gpu", "3", gpu),
+	NUMBER("memory", "pinned", memory, GDRCAP_MEMORY_PINNED),
+	NUMBER("pool", "2GiB", pool_bytes, UINT64_C(2) << 30),
+	NUMBER("slot_bytes", "4K", slot_bytes, 4096),
+	NUMBER("guard", "true", guard, 1),
+	NUMBER("flush", "none", flush, GDRCAP_FLUSH_NONE),
+	NUMBER("consumer.blocks", "132", blocks, 132),
+	NUMBER("consumer.watchdog", "0.5", watchdog_ms, 500),
+	TEXT("frame.size", "64-1518,9000", frame_size),
+	NUMBER("frame.format", "udp", format, GDRCAP_FORMAT_UDP),
+	NUMBER("frame.ethertype", "0x88B6", ethertype, 0x88b6),
+	NUMBER("frame.vlan", "4094", vlan, 4094),
+	TEXT("frame.src_mac", "02:aa:BB:00:00:01", src_mac),
+	TEXT("frame.dst_mac", "ff-ff-ff-ff-ff-ff", dst_mac),
+	TEXT("frame.src_ip", "10.0.0.1", src_ip),
+	TEXT("frame.dst_ip", "239.1.2.3", dst_ip),
+	NUMBER("frame.src_port", "65535", src_port, 65535),
+	NUMBER("frame.dst_port", "1", dst_port, 1),
+	NUMBER("streams", "1024", streams, 1024),
+	TEXT("pattern.name", "counter16be", pattern),
+	NUMBER("pattern.invert", "no", invert, GDRCAP_INVERT_NO),
+	NUMBER("pattern.restart", "yes", restart, 1),
+	NUMBER("pattern.value", "0xff", value, 255),
+	NUMBER("pattern.seed", "18446744073709551615", seed, UINT64_MAX),
+	TEXT("pattern.file", "/tmp/x y.bin", pattern_file),
+	TEXT("cores", "2,4-7", cores),
+	NUMBER("seconds", "1.5", seconds_ms, 1500),
+	NUMBER("frames", "10M", frames, 10000000),
+	NUMBER("quiet", "0.001", quiet_ms, 1),
+};
+#define SAMPLES (sizeof(samples) / sizeof(samples[0]))
+
+static void assert_sample(const struct gdrcap_config *config, const struct sample *sample)
+{
+	const char *at = (const char *)config + sample->offset;
+	uint64_t number = 0;
+
+	if (!sample->width) {
+		assert_string_equal(at, sample->value);
+		return;
+	}
+	memcpy(&number, at, sample->width); /* little-endian: the low bytes */
+	assert_int_equal(number, sample->number);
+}
+
+static void sample_yaml(const struct sample *sample, char to[256])
+{
+	const char *dot = strchr(sample->key, '.');
+
+	if (dot)
+		snprintf(to, 256, "%.*s:\n  %s: %s\n", (int)(dot - sample->key), sample->key,
+			 dot + 1, sample->value);
+	else
+		snprintf(to, 256, "%s: %s\n", sample->key, sample->value);
+}
+
+/* Every option, one way each: same struct. */
+static void test_each_option(void **state)
+{
+	const struct gdrcap_option *option;
+	struct gdrcap_config by_yaml, by_key, by_flag;
+	char text[256];
+	size_t i;
+
+	for (i = 0; (option = gdrcap_option_at(i)); i++) {
+		assert_true(i < SAMPLES);
+		assert_string_equal(option->key, samples[i].key);
+		sample_yaml(&samples[i], text);
+		if (yaml(&by_yaml, text))
+			fail_msg("%s", error.text);
+		gdrcap_config_default(&by_key);
+		gdrcap_config_default(&by_flag);
+		assert_memory_not_equal(&by_yaml, &by_key, sizeof(by_key));
+		assert_int_equal(0, gdrcap_config_set(&by_key, option->key, samples[i].value, 0,
+						      &error));
+		assert_int_equal(0, gdrcap_config_set(&by_flag, option->flag, samples[i].value, 0,
+						      NULL));
+		assert_sample(&by_yaml, &samples[i]);
+		assert_memory_equal(&by_yaml, &by_key, sizeof(by_key));
+		assert_memory_equal(&by_yaml, &by_flag, sizeof(by_key));
+	}
+	assert_int_equal(i, SAMPLES);
+}
+
+/* All at once, in one file and by a sequence of calls. */
+static void test_round_trip(void **state)
+{
+	static const char text[] =
+		"# comment\n---\nport: [ring:a, \"ring:b\"]\ntx_port:\n  - ring:a\n  - ring:b\n"
+		"queues: 2\npattern:\n  name: random\n  seed: 7\nframe: {size: imix}\nseconds: 10\n...\n";
+	static const struct {
+		const char *key, *value;
+		int append;
+	} calls[] = {
+		{ "port", "ring:x", 0 },  { "port", "ring:a", 0 },    { "port", "ring:b", 1 },
+		{ "tx-port", "ring:a", 0 }, { "tx_port", "ring:b", 1 }, { "queues", "2", 0 },
+		{ "pattern", "random", 0 }, { "pattern-seed", "7", 0 }, { "frame-size", "imix", 0 },
+		{ "seconds", "10", 0 },
+	};
+	struct gdrcap_config config, set;
+	size_t i;
+
+	assert_int_equal(0, yaml(&config, text));
+	gdrcap_config_default(&set);
+	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		assert_int_equal(0, gdrcap_config_set(&set, calls[i].key, calls[i].value,
+						      calls[i].append, &error));
+	assert_memory_equal(&config, &set, sizeof(config));
+	assert_int_equal(0, gdrcap_config_check(&config, &error));
+	assert_string_equal(config.port[1], "ring:b");
+	assert_string_equal(config.port[2], "");
+}
+
+static void test_pattern_shorthand(void **state)
+{
+	struct gdrcap_config config;
+
+	assert_int_equal(0, yaml(&config, "pattern: prbs7\n"));
+	assert_string_equal(config.pattern, "prbs7");
+	assert_yaml_error("\npattern: prbs8\n", 2, "pattern.name: 'prbs8'", "prbs31");
+	assert_yaml_error("pattern: prbs7\npattern:\n  seed: 1\n", 2, "pattern: is given twice",
+			  "first in line 1");
+	assert_yaml_error("frame: 1518\n", 1, "frame: is not a map", "allowed");
+}
+
+static void test_yaml_errors(void **state)
+{
+	/* Keys */
+	assert_yaml_error("port: ring:a\nburts: 1\n", 2, "burts: is an unknown key",
+			  "did you mean 'burst'");
+	assert_yaml_error("frame:\n  size: 64\n  sise: 64\n", 3, "frame.sise: is an unknown key",
+			  "did you mean 'frame.size'");
+	assert_yaml_error("zzzzzzzz: 1\n", 1, "zzzzzzzz: is an unknown key", "docs/configuration.md");
+	assert_yaml_error("frame.size: 64\n", 1, "frame.size: is no key here", "written as a map");
+	assert_yaml_error("frame-size: 64\n", 1, "frame-size: is no key here",
+			  "the option is frame.size");
+	assert_yaml_error("frame:\n  queues: 1\n", 2, "frame.queues: is no key here",
+			  "outermost level");
+	assert_yaml_error("queues: 1\nburst: 2\nqueues: 1\n", 3, "queues: is given twice",
+			  "first in line 1");
+	assert_yaml_error("frame:\n  size: 64\n  size: 64\n", 3, "frame.size: is given twice",
+			  "first in line 2");
+	assert_yaml_error("frame: {}\nframe: {}\n", 2, "frame: is given twice", "line 1");
+	assert_yaml_error("? [a]\n: 1\n", 1, "a key must be a word", "");
+	assert_yaml_error("\"queues\\0\": 1\n", 1, "a key holds a NUL byte", "");
+	assert_yaml_error("ports_ports_ports_ports_ports_ports_ports_ports_ports_ports_ports_: 1\n",
+			  1, "a key is longer", "");
+	assert_yaml_error("\"\\e[31m\": 1\n", 1, "?[31m: is an unknown key", "");
+	/* Types */
+	assert_yaml_error("queues: [1]\n", 1, "queues: is a list", "allowed: 1..16");
+	assert_yaml_error("queues:\n  a: 1\n", 2, "queues: is a map", "allowed: 1..16");
+	assert_yaml_error("queues:\n", 1, "queues: has no value", "allowed: 1..16");
+	assert_yaml_error("\nport: ~\n", 2, "port: has no value", "ring:NAME");
+	assert_yaml_error("port:\n- ring:a\n- [b]\n", 3, "port: is a list of something else", "");
+	assert_yaml_error("port: []\n", 1, "port: is an empty list", "");
+	assert_yaml_error("queues: one\n", 1, "queues: 'one' is not a whole number", "1..16");
+	assert_yaml_error("queues: 1.0\n", 1, "queues: '1.0' is not a whole number", "1..16");
+	assert_yaml_error("guard: maybe\n", 1, "guard: 'maybe'", "allowed: true or false");
+	assert_yaml_error("memory: gpu\n", 1, "memory: 'gpu'", "auto, device, pinned, host");
+	assert_yaml_error("frame:\n  ethertype: 88b5\n", 2, "frame.ethertype: '88b5'",
+			  "allowed: 0x600..0xffff");
+	assert_yaml_error("seconds: soon\n", 1, "seconds: 'soon' is not a time", "0..31622400 s");
+	assert_yaml_error("pool: 2GB\n", 1, "pool: '2GB' is not a size", "0 or 1M..1T");
+	/* Ranges */
+	assert_yaml_error("queues: 0\n", 1, "queues: '0' is out of range", "1..16");
+	assert_yaml_error("queues: 17\n", 1, "queues: '17' is out of range", "1..16");
+	assert_yaml_error("queues: 4294967297\n", 1, "queues: '4294967297' is out of range", "");
+	assert_yaml_error("burst: 257\n", 1, "burst: '257' is out of range", "1..256");
+	assert_yaml_error("frame:\n  vlan: 4095\n", 2, "frame.vlan: '4095' is out of range",
+			  "0..4094");
+	assert_yaml_error("frame:\n  src_port: 65537\n", 2, "frame.src_port: '65537'", "1..65535");
+	assert_yaml_error("pattern:\n  seed: 18446744073709551616\n", 2, "pattern.seed:",
+			  "0..2^64-1");
+	assert_yaml_error("quiet: 0\n", 1, "quiet: '0' is out of range", "0.001..60 s");
+	assert_yaml_error("frame:\n  size: 63\n", 2, "frame.size: '63' is out of range",
+			  "64..9216");
+	assert_yaml_error("cores: 1,1\n", 1, "cores: '1,1' is not a list of CPUs", "none twice");
+	assert_yaml_error("gpu: 256\n", 1, "gpu: '256' is out of range", "0..255");
+	assert_yaml_error("frame:\n  src_mac: 03:00:00:00:00:01\n", 2, "frame.src_mac:",
+			  "group address");
+	assert_yaml_error("frame: {dst_mac: 00:00:00:00:00:00}\n", 1, "frame.dst_mac:", "zero");
+	assert_yaml_error("frame: {src_ip: 224.0.0.1}\n", 1, "frame.src_ip:", "multicast");
+	assert_yaml_error("port: eth0\n", 1, "port: 'eth0' is no port's name in DPDK",
+			  "net_af_packet0,iface=eth0");
+	assert_yaml_error("port: \"\"\n", 1, "port: '' is empty", "");
+	assert_yaml_error("port: ring:a/b\n", 1, "port: 'ring:a/b'", "name its wire");
+	assert_yaml_error("cores: \"1\\n\"\n", 1, "cores: '1?' holds a control character", "");
+	assert_yaml_error("cores: \"1\\02\"\n", 1, "cores: holds a NUL byte", "");
+	assert_yaml_error("port:\n- ring:1\n- ring:2\n- ring:3\n- ring:4\n- ring:5\n- ring:6\n- ring:7\n"
+			  "- ring:8\n- ring:9\n", 10, "port: more than 8", "up to 8");
+}
+
+static void test_yaml_structure(void **state)
+{
+	static const char bad_utf8[] = "queues: 1\nport: \xff\xfe\n";
+
+	assert_yaml_error("- a\n", 1, "is not a map", "port: ring:wire");
+	assert_yaml_error("text\n", 1, "is not a map", "");
+	assert_yaml_error("queues: 1\n---\nqueues: 2\n", 2, "a second document", "");
+	assert_yaml_error("queues: 1\n---\n", 2, "a second document", "");
+	assert_yaml_error("a: &x 1\n", 1, "a: is an unknown key", "");
+	assert_yaml_error("queues: &x 1\n", 1, "anchors", "not allowed");
+	assert_yaml_error("&x queues: 1\n", 1, "anchors", "not allowed");
+	assert_yaml_error("queues: 1\nburst: *x\n", 2, "aliases", "not allowed");
+	assert_yaml_error("frame:\n  <<: {size: 64}\n", 2, "merge keys", "not allowed");
+	assert_yaml_error("queues: !!str 1\n", 1, "tags", "not allowed");
+	assert_yaml_error("frame:\n  size: 64\n burst: 2\n", 3, "is not YAML", "");
+	assert_yaml_error("frame:\n\tsize: 64\n", 2, "is not YAML", "not with tabs");
+	assert_yaml_error("port: [ring:a\n", 2, "is not YAML", "");
+	assert_yaml_error(bad_utf8, 2, "is not text", "UTF-8");
+}
+
+static void test_yaml_empty(void **state)
+{
+	static const char *const texts[] = { "", "\n\n", "# nothing\n", "---\n", "--- ~\n", "{}\n",
+					     "frame: {}\n" };
+	struct gdrcap_config config;
+	size_t i;
+
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		assert_int_equal(-EINVAL, yaml(&config, texts[i]));
+		assert_has(error.text, "f.yaml: is empty");
+	}
+	assert_int_equal(-EINVAL, gdrcap_config_parse(&config, NULL, NULL, 0, &error));
+	assert_has(error.text, "is empty");
+}
+
+static void test_yaml_hostile(void **state)
+{
+	static const char laughs[] = "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\n";
+	const size_t deep = 100000, large = 10u << 20;
+	struct gdrcap_config config;
+	char *text;
+
+	assert_yaml_error(laughs, 1, "a: is an unknown key", "");
+	assert_yaml_error("port: &a [ring:a]\ntx_port: *a\n", 1, "anchors", "");
+
+	text = malloc(large);
+	assert_non_null(text);
+	memset(text, '[', deep);
+	gdrcap_config_default(&config);
+	assert_int_equal(-EINVAL, gdrcap_config_parse(&config, "deep", text, deep, &error));
+	assert_has(error.text, "deep:1: is not a map");
+	memcpy(text, "port: ", 6);
+	assert_int_equal(-EINVAL, gdrcap_config_parse(&config, "deep", text, deep, &error));
+	assert_has(error.text, "deep:1: port: is a list of something else");
+	memset(text, '{', deep);
+	assert_int_equal(-EINVAL, gdrcap_config_parse(&config, "deep", text, deep, &error));
+	assert_has(error.text, "deep:1: a key must be a word");
+
+	memset(text, '#', large);
+	assert_int_equal(-EINVAL, gdrcap_config_parse(&config, "large", text, large, &error));
+	assert_has(error.text, "large: is larger than 1 MiB");
+	assert_int_equal(-EINVAL, gdrcap_config_parse(&config, "large", text, 1u << 20, &error));
+	assert_has(error.text, "is empty");
+
+	/* A value as long as the file may be: cut in the error text. */
+	memset(text, 'a', 1u << 20);
+	memcpy(text, "cores: ", 7);
+	assert_int_equal(-EINVAL, gdrcap_config_parse(&config, "long", text, 1u << 20, &error));
+	assert_has(error.text, "long:1: cores: 'aaa");
+	assert_has(error.text, "...' is longer than 255 characters");
+
+	memcpy(text, "queues: 1\n\0", 11);
+	assert_int_equal(-EINVAL, gdrcap_config_parse(&config, "nul", text, 11, &error));
+	assert_has(error.text, "nul:2: holds a NUL byte");
+	free(text);
+}
+
+/* Texts that fill their field to the last byte but the ending zero, and one more. */
+static void test_text_limits(void **state)
+{
+	struct gdrcap_config config;
+	char text[600];
+
+	gdrcap_config_default(&config);
+	memset(text, 'f', sizeof(text));
+	text[511] = '\0';
+	assert_int_equal(0, gdrcap_config_set(&config, "pattern.file", text, 0, &error));
+	assert_int_equal(strlen(config.pattern_file), 511);
+	memset(text, 'f', sizeof(text));
+	text[512] = '\0';
+	assert_int_equal(-EINVAL, gdrcap_config_set(&config, "pattern.file", text, 0, &error));
+	assert_has(error.text, "pattern.file: 'ffff");
+	assert_has(error.text, "longer than 511 characters");
+	assert_int_equal(0, gdrcap_config_set(&config, "pattern.file", "", 0, &error));
+	assert_string_equal(config.pattern_file, "");
+}
+
+static void test_set_errors(void **state)
+{
+	struct gdrcap_config config;
+	int i;
+
+	gdrcap_config_default(&config);
+	assert_int_equal(-EINVAL, gdrcap_config_set(&config, "frame-sise", "64", 0, &error));
+	assert_has(error.text, "frame-sise: is no option; did you mean 'frame");
+	assert_int_equal(-EINVAL, gdrcap_config_set(&config, "frame-size", "9", 0, &error));
+	assert_has(error.text, "frame-size: '9' is out of range; allowed: ");
+	assert_int_equal(-EINVAL, gdrcap_config_set(&config, NULL, "9", 0, &error));
+	assert_int_equal(-EINVAL, gdrcap_config_set(&config, "queues", NULL, 0, &error));
+	assert_int_equal(-EINVAL, gdrcap_config_set(NULL, "queues", "1", 0, &error));
+	for (i = 0; i < GDRCAP_PORTS_MAX; i++)
+		assert_int_equal(0, gdrcap_config_set(&config, "port", "ring:a", i > 0, &error));
+	assert_int_equal(-EINVAL, gdrcap_config_set(&config, "port", "ring:a", 1, &error));
+	assert_has(error.text, "up to 8");
+	/* Zero where it has a meaning of its own. */
+	assert_int_equal(0, gdrcap_config_set(&config, "pool", "0", 0, &error));
+	assert_int_equal(0, gdrcap_config_set(&config, "frames", "0", 0, &error));
+	assert_int_equal(-EINVAL, gdrcap_config_set(&config, "src-port", "0", 0, &error));
+}
+
+/* Structs of other versions of the header. */
+static void test_sizes(void **state)
+{
+	struct {
+		struct gdrcap_config config;
+		char tail[64];
+	} later;
+	struct gdrcap_config early, complete;
+
+	memset(&later, 0, sizeof(later));
+	gdrcap_config_default(&later.config);
+	strcpy(later.config.port[0], "0000:3b:00.0");
+	later.config.size = sizeof(later);
+	assert_int_equal(0, gdrcap_config_check(&later.config, &error));
+	assert_int_equal(0, gdrcap_config_set(&later.config, "queues", "3", 0, &error));
+	assert_int_equal(later.config.size, sizeof(later));
+	assert_int_equal(later.config.queues, 3);
+	later.tail[63] = 1;
+	assert_int_equal(-EINVAL, gdrcap_config_check(&later.config, &error));
+	assert_has(error.text, "fields that this library");
+
+	/* Ends before `pattern`: what follows is not read, and not written. */
+	memset(&early, 0xee, sizeof(early));
+	memset(&early, 0, offsetof(struct gdrcap_config, pattern));
+	early.size = offsetof(struct gdrcap_config, pattern);
+	strcpy(early.port[0], "0000:3b:00.0");
+	assert_int_equal(0, config_complete(&complete, &early, &error));
+	assert_int_equal(complete.size, sizeof(complete));
+	assert_string_equal(complete.pattern, "prbs31");
+	assert_int_equal(complete.quiet_ms, 200);
+	assert_int_equal(0, gdrcap_config_set(&early, "queues", "3", 0, &error));
+	assert_int_equal(early.queues, 3);
+	assert_int_equal((unsigned char)early.pattern[0], 0xee);
+	assert_int_equal(-EINVAL, gdrcap_config_set(&early, "pattern", "prbs7", 0, &error));
+	assert_has(error.text, "no such field");
+	assert_int_equal(-EINVAL, gdrcap_config_parse(&early, "f", "pattern: prbs7", 14, &error));
+	assert_has(error.text, "f:1: pattern.name");
+
+	early.size = 0;
+	assert_int_equal(-EINVAL, gdrcap_config_check(&early, &error));
+	assert_has(error.text, "gdrcap_config_default()");
+	early.size = SIZE_MAX;
+	assert_int_equal(-EINVAL, gdrcap_config_check(&early, &error));
+	assert_int_equal(-EINVAL, gdrcap_config_check(NULL, &error));
+}
+
+/* Zero stands for the default, in a struct that was filled by hand. */
+static void test_complete(void **state)
+{
+	struct gdrcap_config config = { .size = sizeof(config) }, complete, defaults;
+
+	gdrcap_config_default(&defaults);
+	strcpy(config.port[0], "net_null0");
+	strcpy(defaults.port[0], "net_null0");
+	assert_int_equal(0, config_complete(&complete, &config, &error));
+	assert_memory_equal(&complete, &defaults, sizeof(complete));
+	assert_int_equal(config_slot_bytes(&complete), 2048);
+	strcpy(complete.frame_size, "64,9216,100");
+	assert_int_equal(config_largest_frame(&complete), 9216);
+	assert_int_equal(config_slot_bytes(&complete), 16384);
+	strcpy(complete.frame_size, "1920"); /* 128 + 1920 fills 2048 */
+	assert_int_equal(config_slot_bytes(&complete), 2048);
+	strcpy(complete.frame_size, "1921");
+	assert_int_equal(config_slot_bytes(&complete), 4096);
+}
+
+static void assert_check(const char *text, const char *start, const char *part)
+{
+	struct gdrcap_config config;
+
+	if (yaml(&config, text))
+		fail_msg("%s", error.text);
+	if (!start) {
+		if (gdrcap_config_check(&config, &error))
+			fail_msg("%s", error.text);
+		return;
+	}
+	if (!gdrcap_config_check(&config, &error))
+		fail_msg("passed: %s", text);
+	assert_int_equal(error.code, -EINVAL);
+	if (strncmp(error.text, start, strlen(start)))
+		fail_msg("'%s' does not begin with '%s'", error.text, start);
+	assert_has(error.text, part);
+}
+
+#define RING "port: ring:a\ntx_port: ring:a\n"
+
+static void test_check_ports(void **state)
+{
+	assert_check(RING, NULL, NULL);
+	assert_check("queues: 1\n", "port: none is given", "PCI");
+	assert_check("port: ring:a\n", "port: nothing plays into 'ring:a'", "tx_port: ring:a");
+	assert_check("port: net_null0\ntx_port: ring:a\n", "tx_port: nothing receives from", "");
+	assert_check("port: [ring:a, ring:b]\ntx_port: [ring:b, ring:a]\n",
+		     "port: nothing plays into 'ring:a'", "same place");
+	assert_check("port: [ring:a, net_null0]\ntx_port: ring:a\n", "tx_port: 1 for 2",
+		     "one for each");
+	assert_check("port: net_null0\ntx_port: [net_null1, net_null2]\n", "tx_port: 2 for 1", "");
+	assert_check("port: [ring:a, ring:a]\ntx_port: [ring:a, ring:a]\n", "port: 'ring:a'",
+		     "twice");
+	assert_check("port: ['0000:3b:00.0', '3B:00.0,mprq_en=1']\n", "port: '3B:00.0", "twice");
+	assert_check("port: ['0000:3b:00.0', '0001:3b:00.0']\n", NULL, NULL);
+	assert_check("port: ['net_null0,copy=0', 'net_null0']\n", "port: 'net_null0'", "twice");
+	assert_check("port: [net_null0, net_null1]\ntx_port: [net_null2, 'net_null2,copy=1']\n",
+		     "tx_port: 'net_null2,copy=1'", "twice");
+	assert_check("port: net_null0\ntx_port: net_null0\n", "tx_port: 'net_null0' is in port too",
+		     "only a ring");
+	assert_check("port: net_null0\n", NULL, NULL);
+	assert_check(RING "burst: 256\ndescriptors: 64\n", "burst: 256 is more than the 64", "");
+}
+
+static void test_check_memory(void **state)
+{
+	assert_check(RING "gpu: host\nmemory: device\nguard: true\n", NULL, NULL);
+	assert_check(RING "guard: true\n", NULL, NULL);
+	assert_check(RING "gpu: 0\nguard: true\n", "guard: ", "gpu: host");
+	assert_check(RING "memory: host\nguard: true\n", "guard: ", "memory: device");
+	assert_check(RING "gpu: 0\nmemory: host\n", "memory: host memory is not visible", "pinned");
+	assert_check(RING "slot_bytes: 3000\n", "slot_bytes: 3000 is not a power of two", "");
+	assert_check(RING "slot_bytes: 2048\nframe: {size: 1920}\n", NULL, NULL);
+	assert_check(RING "slot_bytes: 2048\nframe: {size: 1921}\n", "slot_bytes: 2048 cannot hold",
+		     "from 2049");
+}
+
+static void test_check_frames(void **state)
+{
+	assert_check(RING "frame: {size: 64}\n", NULL, NULL);
+	assert_check(RING "frame: {size: 81, format: udp}\n", "frame.size: 81 bytes", "82..9216");
+	assert_check(RING "frame: {size: 82, format: udp}\n", NULL, NULL);
+	assert_check(RING "frame: {size: 82, format: udp, vlan: 1}\n", "frame.size: 82 bytes",
+		     "VLAN");
+	assert_check(RING "frame: {size: 86, format: udp, vlan: 1}\n", NULL, NULL);
+	assert_check(RING "frame: {size: imix, format: udp}\n", "frame.size: 64 bytes", "");
+	assert_check(RING "frame: {size: 9216}\n", NULL, NULL);
+	assert_check(RING "frame: {ethertype: 0x8100}\n", "frame.ethertype: 0x8100", "frame.vlan");
+	assert_check(RING "pattern: file\n", "pattern.file: is missing", "path");
+	assert_check(RING "pattern: {name: file, file: x}\n", NULL, NULL);
+	assert_check(RING "pattern: {file: x}\n", "pattern.file: is for the pattern file only",
+		     "prbs31");
+}
+
+/* What YAML refuses is refused in a struct, too. */
+static void test_check_fields(void **state)
+{
+	struct gdrcap_config good, config;
+
+	assert_int_equal(0, yaml(&good, RING));
+#define REFUSED(statement, part) \
+	do { \
+		config = good; \
+		statement; \
+		assert_int_equal(-EINVAL, gdrcap_config_check(&config, &error)); \
+		assert_has(error.text, part); \
+	} while (0)
+	REFUSED(config.queues = 17, "queues: '17' is out of range");
+	REFUSED(config.burst = 257, "burst: '257'");
+	REFUSED(config.streams = 1025, "streams: '1025'");
+	REFUSED(config.guard = 2, "guard: '2'");
+	REFUSED(config.vlan = 4095, "frame.vlan: '4095'");
+	REFUSED(config.ethertype = 5, "frame.ethertype: '0x5'");
+	REFUSED(config.memory = (enum gdrcap_memory)9, "memory: '9'");
+	REFUSED(config.flush = (enum gdrcap_flush)-1, "flush: '4294967295'");
+	REFUSED(config.consumer = (enum gdrcap_consumer)3, "consumer: 3");
+	REFUSED(config.pool_bytes = 1, "pool: '1' is out of range");
+	REFUSED(config.slot_bytes = 255, "slot_bytes: '255' is out of range");
+	REFUSED(memset(config.gpu, 'x', sizeof(config.gpu)), "gpu: is not ended");
+	REFUSED(memset(config.port[7], 'x', 256); memset(config.port[0], 'x', 256),
+		"port: is not ended");
+	REFUSED(strcpy(config.port[0], "a\033b"), "'a?b' holds a control character");
+	REFUSED(strcpy(config.frame_size, "64,"), "frame.size: '64,' is not a list");
+	REFUSED(strcpy(config.src_mac, "x"), "frame.src_mac: 'x' is not a MAC");
+	REFUSED(strcpy(config.cores, "-1"), "cores: '-1' is not a list");
+	REFUSED(config.memory_addr = (void *)(uintptr_t)4096, "memory_addr: ");
+	REFUSED(config.memory_addr = (void *)(uintptr_t)65536, "pool: 0 bytes at memory_addr");
+	REFUSED(config.memory_addr = (void *)(uintptr_t)65536; config.guard = 1;
+		config.pool_bytes = 1u << 20, "guard: ");
+	config = good;
+	config.memory_addr = (void *)(uintptr_t)65536;
+	config.pool_bytes = 1u << 20;
+	assert_int_equal(0, gdrcap_config_check(&config, &error));
+#undef REFUSED
+}
+
+static void test_config_frame(void **state)
+{
+	struct gdrcap_config config;
+	struct frame_config frame;
+
+	assert_int_equal(0, yaml(&config, "frame: {format: udp, vlan: 7, src_mac: 02:00:00:00:00:aa, "
+					  "dst_ip: 10.1.2.3, src_port: 99}\n"));
+	config_frame(&config, &frame);
+	assert_int_equal(frame.format, FRAME_IPV4_UDP);
+	assert_int_equal(frame.vlan, 7);
+	assert_int_equal(frame.src_mac[5], 0xaa);
+	assert_int_equal(frame.dst_mac[0], 0);
+	assert_int_equal(frame.src_ip, 0);
+	assert_int_equal(frame.dst_ip, 0x0a010203);
+	assert_int_equal(frame.src_port, 99);
+	assert_int_equal(frame.dst_port, 0);
+}
+
+/* ---- files ---- */
+
+static void assert_load_error(const char *path, int code, const char *part)
+{
+	struct gdrcap_config config;
+
+	gdrcap_config_default(&config);
+	assert_int_equal(code, gdrcap_config_load(&config, path, &error));
+	assert_int_equal(code, error.code);
+	assert_has(error.text, part);
+}
+
+static void test_load(void **state)
+{
+	char folder[] = "/tmp/gdrcap_test_config_XXXXXX", path[64], message[128];
+	struct gdrcap_config config;
+	FILE *file;
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/f.yaml", folder);
+	assert_load_error(path, -ENOENT, "cannot be opened: No such file");
+	assert_load_error(folder, -EINVAL, "is not a regular file");
+	assert_load_error("/dev/zero", -EINVAL, "is not a regular file");
+	assert_load_error(NULL, -EINVAL, "no configuration file");
+	assert_load_error("", -EINVAL, "no configuration file");
+	assert_int_equal(0, mkfifo(path, 0600)); /* without a writer: must not wait for one */
+	assert_load_error(path, -EINVAL, "is not a regular file");
+	unlink(path);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs("queues: 1\nburst: x\n", file);
+	fclose(file);
+	snprintf(message, sizeof(message), "%s:2: burst: 'x' is not a whole number", path);
+	assert_load_error(path, -EINVAL, message);
+	file = fopen(path, "w");
+	fputs("queues: 5\n", file);
+	fclose(file);
+	gdrcap_config_default(&config);
+	assert_int_equal(0, gdrcap_config_load(&config, path, &error));
+	assert_int_equal(config.queues, 5);
+	assert_int_equal(0, truncate(path, 10 << 20));
+	assert_load_error(path, -EINVAL, "is larger than 1 MiB");
+	assert_int_equal(0, truncate(path, 0));
+	assert_load_error(path, -EINVAL, "is empty");
+	unlink(path);
+	rmdir(folder);
+}
+
+/* The source tree, from this file's own path, which the compiler was given. */
+static const char *source_path(const char *file)
+{
+	static char path[4096];
+	int length = (int)(strrchr(__FILE__, '/') - __FILE__);
+
+	snprintf(path, sizeof(path), "%.*s/../../%s", length, __FILE__, file);
+	return path;
+}
+
+static void test_profiles(void **state)
+{
+	struct gdrcap_config config;
+	glob_t found;
+	size_t i;
+
+	assert_int_equal(0, glob(source_path("config/*.yaml"), 0, NULL, &found));
+	assert_true(found.gl_pathc >= 7);
+	for (i = 0; i < found.gl_pathc; i++) {
+		gdrcap_config_default(&config);
+		if (gdrcap_config_load(&config, found.gl_pathv[i], &error) ||
+		    gdrcap_config_check(&config, &error))
+			fail_msg("%s", error.text);
+	}
+	globfree(&found);
+}
+
+/* Each row of the table is a row of docs/configuration.md, in the same order; nothing else is. */
+static void test_documentation(void **state)
+{
+	FILE *doc = fopen(source_path("docs/configuration.md"), "r");
+	const struct gdrcap_option *option;
+	char line[1024], expected[1024];
+	size_t i = 0;
+
+	assert_non_null(doc);
+	while (fgets(line, sizeof(line), doc)) {
+		if (strncmp(line, "| `", 3))
+			continue;
+		option = gdrcap_option_at(i++);
+		if (!option)
+			fail_msg("documented, but no option: %s", line);
+		snprintf(expected, sizeof(expected), "| `%s` | `--%s%s%s` | %s |\n", option->key,
+			 option->flag, option->argument ? " " : "",
+			 option->argument ? option->argument : "", option->help);
+		assert_string_equal(line, expected);
+	}
+	assert_null(gdrcap_option_at(i));
+	fclose(doc);
+}
+
+/* The sentences say the ranges and defaults that hold, and no name means two options. */
+static void test_table(void **state)
+{
+	const struct option_row *row, *other;
+	char allowed[OPTION_ALLOWED_BYTES], initial[64];
+	size_t i, j;
+
+	for (i = 0; (row = option_at(i)); i++) {
+		const char *help = row->named.help;
+
+		option_allowed(row, allowed);
+		if (row->type >= OPTION_NUMBER && row->type != OPTION_ENUM)
+			assert_has(help, allowed);
+		for (j = 0; row->type == OPTION_ENUM && row->names[j]; j++)
+			assert_has(help, row->names[j]);
+		if (row->initial) {
+			snprintf(initial, sizeof(initial), "default %s", row->initial);
+			assert_has(help, initial);
+		}
+		assert_int_equal(help[strlen(help) - 1], '.');
+		assert_int_equal(row->named.is_list, row->type == OPTION_LIST);
+		assert_int_equal(!row->named.argument, row->type == OPTION_BOOL);
+		for (j = 0; (other = option_at(j)); j++)
+			if (i != j) {
+				assert_string_not_equal(row->named.key, other->named.key);
+				assert_string_not_equal(row->named.flag, other->named.flag);
+				assert_string_not_equal(row->named.flag, other->named.key);
+			}
+	}
+	assert_true(i < 64); /* config_yaml.c counts on it */
+}
+
+/* ---- log ---- */
+
+static char logged[1200];
+static int logged_level;
+
+static void sink(void *context, enum gdrcap_log_level level, const char *line)
+{
+	assert_ptr_equal(context, logged);
+	logged_level = (int)level;
+	snprintf(logged, sizeof(logged), "%s", line);
+}
+
+static void test_log(void **state)
+{
+	char text[2000];
+
+	log_set(sink, logged);
+	log_debug("a %d\nb\033[31m\n", 5);
+	assert_string_equal(logged, "a 5 b [31m");
+	assert_int_equal(logged_level, GDRCAP_LOG_DEBUG);
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	log_error("%s", text);
+	assert_int_equal(strlen(logged), 1023);
+	log_set(NULL, NULL);
+	log_info("not shown");
+	assert_int_equal(logged_level, GDRCAP_LOG_ERROR);
+
+	assert_int_equal(-EIO, error_set(NULL, -EIO, "x"));
+	assert_int_equal(-EIO, error_set(&error, -EIO, "cause %s", text));
+	assert_int_equal(error.code, -EIO);
+	assert_int_equal(strlen(error.text), sizeof(error.text) - 1);
+	error_set(&error, -EIO, "cause");
+	error_set(&error, -EIO, "where: %s", error.text); /* prefixing what is there */
+	assert_string_equal(error.text, "where: cause");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_each_option),
+		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_pattern_shorthand),
+		cmocka_unit_test(test_yaml_errors),
+		cmocka_unit_test(test_yaml_structure),
+		cmocka_unit_test(test_yaml_empty),
+		cmocka_unit_test(test_yaml_hostile),
+		cmocka_unit_test(test_text_limits),
+		cmocka_unit_test(test_set_errors),
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_complete),
+		cmocka_unit_test(test_check_ports),
+		cmocka_unit_test(test_check_memory),
+		cmocka_unit_test(test_check_frames),
+		cmocka_unit_test(test_check_fields),
+		cmocka_unit_test(test_config_frame),
+		cmocka_unit_test(test_load),
+		cmocka_unit_test(test_profiles),
+		cmocka_unit_test(test_documentation),
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_log),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* app/options.c: every option by its flag, the file's place, errors and help. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../../app/options.h"
+
+#define ARGUMENTS_MAX 24
+
+static char output[2][65536]; /* what the last parse() wrote: stdout, stderr */
+static struct app_options options;
+
+static void complete(struct gdrcap_config *config)
+{
+	if (!config->port[0][0])
+		strcpy(config->port[0], "net_null0");
+}
+
+static const char *const examples[] = { "Show it", "gdrcap capture --port net_null0", NULL };
+static const char *const capture_flags[] = { "port", "queues", "guard", "quiet-time", NULL };
+static const struct options_command all = { "loopback", "send and receive", examples, NULL, NULL };
+static const struct options_command some = { "capture", "receive", examples, capture_flags,
+					     complete };
+
+/* Parses `line`, split at blanks, as arguments, with both streams kept in output[]. */
+static int parse(const struct options_command *command, const char *line)
+{
+	char copy[512], *argv[ARGUMENTS_MAX + 1], *rest = NULL, *word;
+	FILE *kept[2] = { tmpfile(), tmpfile() };
+	int saved[2], argc = 0, ret, i;
+
+	snprintf(copy, sizeof(copy), "%s %s", command->name, line);
+	for (word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+		assert_true(argc < ARGUMENTS_MAX);
+		argv[argc++] = word;
+	}
+	argv[argc] = NULL;
+	fflush(NULL);
+	for (i = 0; i < 2; i++) {
+		assert_non_null(kept[i]);
+		saved[i] = dup(i + 1);
+		dup2(fileno(kept[i]), i + 1);
+	}
+	ret = options_parse(argc, argv, command, &options);
+	fflush(NULL);
+	for (i = 0; i < 2; i++) {
+		size_t bytes;
+
+		dup2(saved[i], i + 1);
+		close(saved[i]);
+		rewind(kept[i]);
+		bytes = fread(output[i], 1, sizeof(output[i]) - 1, kept[i]);
+		output[i][bytes] = '\0';
+		fclose(kept[i]);
+	}
+	return ret;
+}
+
+static void assert_has(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("'%s' is not in '%s'", part, text);
+}
+
+static void assert_refused(const struct options_command *command, const char *line,
+			   const char *part)
+{
+	int ret = parse(command, line);
+
+	if (ret >= 0)
+		fail_msg("%d: %s", ret, line);
+	assert_string_equal(output[0], "");
+	assert_has(output[1], part);
+	assert_has(output[1], command->name);
+	if (!strstr(line, "--config"))
+		assert_has(output[1], "--help'");
+}
+
+static void test_values(void **state)
+{
+	assert_int_equal(0, parse(&all, ""));
+	assert_int_equal(options.config.queues, 1);
+	assert_int_equal(0, parse(&all, "--port ring:a --queues=3 --port ring:b --tx-port ring:a "
+					"--guard --quiet-time 0.5 --frame-size 64-1518 --seconds 2"));
+	assert_string_equal(options.config.port[0], "ring:a");
+	assert_string_equal(options.config.port[1], "ring:b");
+	assert_string_equal(options.config.port[2], "");
+	assert_int_equal(options.config.queues, 3);
+	assert_int_equal(options.config.guard, 1);
+	assert_int_equal(options.config.quiet_ms, 500);
+	assert_int_equal(options.config.seconds_ms, 2000);
+	assert_int_equal(0, parse(&all, "--guard --no-guard --queues 3 --queues 4"));
+	assert_int_equal(options.config.guard, 0);
+	assert_int_equal(options.config.queues, 4);
+	assert_string_equal(output[0], "");
+	assert_string_equal(output[1], "");
+}
+
+static void test_own(void **state)
+{
+	assert_int_equal(0, parse(&all, "--json --json-lines 0.25 --verbose --verbose --verbose"));
+	assert_int_equal(options.json, 1);
+	assert_true(options.json_lines == 0.25);
+	assert_int_equal(options.verbose, 2);
+	assert_int_equal(options.quiet, 0);
+	assert_int_equal(0, parse(&all, "--quiet --json-lines 3600"));
+	assert_int_equal(options.quiet, 1);
+	assert_true(options.json_lines == 3600);
+	assert_int_equal(0, parse(&all, "--json-lines=0.1"));
+	assert_true(options.json_lines == 0.1);
+	assert_refused(&all, "--json-lines 0", "'0' is not a time");
+	assert_refused(&all, "--json-lines 3600.001", "0.1..3600 s");
+	assert_refused(&all, "--json-lines inf", "0.1..3600 s");
+	assert_refused(&all, "--json-lines 1e1", "0.1..3600 s");
+	assert_refused(&all, "--json-lines -1", "0.1..3600 s");
+	assert_refused(&all, "--json-lines 1.", "0.1..3600 s");
+	assert_refused(&all, "--json-lines 0.1234", "0.1..3600 s");
+	assert_refused(&all, "--json-lines 99999999999999999999999", "0.1..3600 s");
+	assert_refused(&all, "--quiet --verbose", "exclude each other");
+}
+
+static void test_refused(void **state)
+{
+	assert_refused(&all, "--queue 3", "unknown option '--queue'; did you mean '--queues'?");
+	assert_refused(&all, "--frame=64", "did you mean '--frame-size'?");
+	assert_refused(&all, "--jsno", "did you mean '--json'?");
+	assert_refused(&all, "--patern prbs7", "did you mean '--pattern'?");
+	assert_refused(&all, "--xyzzyplugh", "unknown option '--xyzzyplugh'\n");
+	assert_refused(&all, "-q", "unknown option '-q'");
+	assert_refused(&all, "--queues", "--queues needs a value");
+	assert_refused(&all, "--queues 17", "--queues: '17' is out of range; allowed: 1..16");
+	assert_refused(&all, "--guard=yes", "--guard takes no value");
+	assert_refused(&all, "ring:a", "unexpected argument 'ring:a'");
+	assert_refused(&all, "--queues 1 x", "unexpected argument 'x'");
+	assert_refused(&all, "-- x", "unexpected argument 'x'");
+	assert_refused(&some, "--burst 3", "--burst is no option of this command");
+	assert_refused(&some, "--no-pattern-restart", "unknown option");
+	assert_refused(&all, "--config a --config b", "given twice");
+	assert_refused(&all, "--config /nonexistent/f.yaml", "/nonexistent/f.yaml: cannot be opened");
+}
+
+static void test_file(void **state)
+{
+	char path[] = "/tmp/gdrcap_test_options_XXXXXX", line[256];
+	int fd = mkstemp(path);
+	FILE *file = fdopen(fd, "w");
+
+	assert_non_null(file);
+	fputs("port: [ring:a, ring:b]\nqueues: 2\nburst: 8\nguard: true\n", file);
+	fclose(file);
+	/* The line overrides the file, whatever their order; a list is replaced, not extended. */
+	snprintf(line, sizeof(line), "--queues 5 --port ring:c --no-guard --config %s", path);
+	assert_int_equal(0, parse(&all, line));
+	assert_int_equal(options.config.queues, 5);
+	assert_int_equal(options.config.burst, 8);
+	assert_int_equal(options.config.guard, 0);
+	assert_string_equal(options.config.port[0], "ring:c");
+	assert_string_equal(options.config.port[1], "");
+	/* What the command completes, it completes last. */
+	snprintf(line, sizeof(line), "--config=%s", path);
+	assert_int_equal(0, parse(&some, line));
+	assert_string_equal(options.config.port[0], "ring:a");
+	assert_int_equal(0, parse(&some, ""));
+	assert_string_equal(options.config.port[0], "net_null0");
+
+	file = fopen(path, "w");
+	fputs("queues: 2\nburst: 1000\n", file);
+	fclose(file);
+	snprintf(line, sizeof(line), "--config %s", path);
+	assert_refused(&all, line, ":2: burst: '1000' is out of range; allowed: 1..256");
+	unlink(path);
+}
+
+static void test_help(void **state)
+{
+	const struct gdrcap_option *option;
+	char *line, *rest = NULL, flag[64];
+	size_t i;
+
+	assert_int_equal(1, parse(&all, "--queues 3 --help"));
+	assert_string_equal(output[1], "");
+	assert_has(output[0], "Usage: gdrcap loopback [OPTION]...\nSend and receive.\n");
+	assert_has(output[0], "  # Show it\n  gdrcap capture --port net_null0\n");
+	for (i = 0; (option = gdrcap_option_at(i)); i++) {
+		snprintf(flag, sizeof(flag), "  --%s%s%s", option->argument ? "" : "[no-]",
+			 option->flag, option->argument ? " " : "");
+		assert_has(output[0], flag);
+	}
+	assert_has(output[0], "\nGPU and memory:\n");
+	for (line = strtok_r(output[0], "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		if (strlen(line) > 80)
+			fail_msg("too wide: %s", line);
+
+	assert_int_equal(1, parse(&some, "-h"));
+	assert_has(output[0], "--queues NUMBER");
+	assert_null(strstr(output[0], "--burst"));
+	assert_null(strstr(output[0], "\nFrames:\n"));
+	assert_has(output[0], "\nRun:\n  --quiet-time"); /* heading of a group whose first is absent */
+	assert_has(output[0], "--config FILE");
+}
+
+static void test_distance(void **state)
+{
+	assert_int_equal(options_distance("", ""), 0);
+	assert_int_equal(options_distance("queue", "queues"), 1);
+	assert_int_equal(options_distance("kitten", "sitting"), 3);
+	assert_int_equal(options_distance("abc", ""), 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_values), cmocka_unit_test(test_own),
+		cmocka_unit_test(test_refused), cmocka_unit_test(test_file),
+		cmocka_unit_test(test_help),	cmocka_unit_test(test_distance),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What app/report.c and app/report_text.c print for known counts. No session, no ports. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "report.h"
+
+static struct gdrcap_config config;
+static struct report report; /* too large for a stack frame of a test */
+
+static int setup(void **state)
+{
+	memset(&config, 0, sizeof(config));
+	strcpy(config.port[0], "ring:wire");
+	strcpy(config.tx_port[0], "ring:wire");
+	strcpy(config.frame_size, "64-1518");
+	strcpy(config.pattern, "prbs31");
+	config.queues = 2;
+
+	memset(&report, 0, sizeof(report));
+	report.command = "loopback";
+	report.version = "gdrcap 0.1.0";
+	report.config = &config;
+	report.has_session = 1;
+	report.has_summary = 1;
+	report.summary = (struct gdrcap_summary){
+		.total = { .sent = 10000000, .received = 10000007, .valid = 10000000,
+			   .filtered = 7, .bits_checked = 1000000000000, .bytes = 125000000000 },
+		.seconds = 12.5,
+		.known = GDRCAP_HAS_NIC_MISSED | GDRCAP_HAS_TX_STALLED,
+		.tx_stalled = 42,
+		.gbps = 80.5, .mpps = 0.8,
+		.queues = 2, .streams = 1,
+		.cores = { 0, 3 }, .core_count = 2,
+		.memory = GDRCAP_MEMORY_HOST,
+		.gpu = "host: 1 CPU thread", .driver = "gpu_host",
+		.region_bytes = 33554432, .slot_bytes = 2048, .slots = 16384, .blocks = 1,
+	};
+	report.queue_count = 2;
+	report.queues[0] = (struct gdrcap_counts){ .received = 6000007, .valid = 6000000,
+						   .filtered = 7, .bits_checked = 600000000000,
+						   .bytes = 75000000000 };
+	report.queues[1] = (struct gdrcap_counts){ .received = 4000000, .valid = 4000000,
+						   .bits_checked = 400000000000,
+						   .bytes = 50000000000 };
+	report.stream_count = 1;
+	report.streams[0].stream = 5;
+	report.streams[0].counts = (struct gdrcap_counts){ .sent = 10000000, .received = 10000000,
+							   .valid = 10000000,
+							   .bits_checked = 1000000000000 };
+	return 0;
+}
+
+/* The text that `print` wrote, to be freed. */
+static char *printed(void (*print)(FILE *to))
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *to = open_memstream(&text, &bytes);
+
+	assert_non_null(to);
+	print(to);
+	assert_int_equal(fclose(to), 0);
+	return text;
+}
+
+static void print_json(FILE *to)
+{
+	assert_int_equal(report_print_json(to, &report), 0);
+}
+
+static void print_verdict(FILE *to)
+{
+	report_print_verdict(to, &report, 0);
+}
+
+static void print_table(FILE *to)
+{
+	report_print_table(to, &report);
+}
+
+static void print_header(FILE *to)
+{
+	report_print_header(to, &report);
+}
+
+static json_t *parsed(void)
+{
+	char *text = printed(print_json);
+	json_error_t error;
+	json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+
+	assert_non_null(object);
+	free(text);
+	return object;
+}
+
+static void assert_printed(void (*print)(FILE *to), const char *part)
+{
+	char *text = printed(print);
+
+	if (!strstr(text, part))
+		fail_msg("\"%s\" is not in:\n%s", part, text);
+	free(text);
+}
+
+static void test_json_pass(void **state)
+{
+	char *text;
+
+	report_judge(&report);
+	assert_int_equal(report.status, REPORT_EXIT_OK);
+	text = printed(print_json);
+	assert_string_equal(text,
+		"{\"schema\":\"gdrcap.summary/1\",\"version\":\"gdrcap 0.1.0\","
+		"\"command\":\"loopback\",\"result\":\"pass\",\"ports\":[\"ring:wire\"],"
+		"\"tx_ports\":[\"ring:wire\"],\"pattern\":\"prbs31\",\"frame_size\":\"64-1518\","
+		"\"seconds\":12.5,"
+		"\"frames\":{\"sent\":10000000,\"received\":10000007,\"valid\":10000000,"
+		"\"damaged\":0,\"lost\":0,\"duplicate\":0,\"reordered\":0},\"filtered\":7,"
+		"\"bytes\":125000000000,"
+		"\"lost_by\":{\"nic_missed\":0,\"nic_error\":null,\"unexplained\":0},"
+		"\"tx_stalled\":42,"
+		"\"bits\":{\"checked\":1000000000000,\"wrong\":0,\"ratio\":0.0},"
+		"\"rate\":{\"gbps\":80.5,\"mpps\":0.8},"
+		"\"memory\":{\"kind\":\"host\",\"gpu\":\"host: 1 CPU thread\","
+		"\"driver\":\"gpu_host\",\"region_bytes\":33554432,\"slot_bytes\":2048,"
+		"\"slots\":16384},\"blocks\":1,\"cores\":[0,3],"
+		"\"queues\":[{\"queue\":0,\"received\":6000007,\"valid\":6000000,\"damaged\":0,"
+		"\"duplicate\":0,\"reordered\":0,\"filtered\":7,\"bytes\":75000000000,"
+		"\"bits\":{\"checked\":600000000000,\"wrong\":0,\"ratio\":0.0}},"
+		"{\"queue\":1,\"received\":4000000,\"valid\":4000000,\"damaged\":0,"
+		"\"duplicate\":0,\"reordered\":0,\"filtered\":0,\"bytes\":50000000000,"
+		"\"bits\":{\"checked\":400000000000,\"wrong\":0,\"ratio\":0.0}}],"
+		"\"streams\":[{\"stream\":5,\"frames\":{\"sent\":10000000,\"received\":10000000,"
+		"\"valid\":10000000,\"damaged\":0,\"lost\":0,\"duplicate\":0,\"reordered\":0},"
+		"\"bits\":{\"checked\":1000000000000,\"wrong\":0,\"ratio\":0.0}}],"
+		"\"damage\":[],\"stages\":[],\"errors\":[],\"messages\":[]}\n");
+	free(text);
+}
+
+static void test_json_damage(void **state)
+{
+	json_t *object, *damage, *item;
+
+	report.summary.total.damaged = 2;
+	report.damage_count = 2;
+	report.damage[0] = (struct gdrcap_damage){ .sequence = 9000000000, .stream = 3, .queue = 1,
+						   .wrong_bits = 2, .offset = 77, .expected = 0xa5,
+						   .got = 0xa4, .header_ok = 1, .kind = "payload" };
+	report.damage[1] = (struct gdrcap_damage){ .sequence = 1, .stream = 2, .kind = "header" };
+	report_judge(&report);
+	object = parsed();
+	assert_string_equal(json_string_value(json_object_get(object, "result")), "fail");
+	assert_string_equal(json_string_value(json_array_get(json_object_get(object, "errors"), 0)),
+			    "2 frames damaged");
+	damage = json_object_get(object, "damage");
+	assert_int_equal(json_array_size(damage), 2);
+	item = json_array_get(damage, 0);
+	assert_int_equal(json_integer_value(json_object_get(item, "sequence")), 9000000000);
+	assert_int_equal(json_integer_value(json_object_get(item, "offset")), 77);
+	assert_int_equal(json_integer_value(json_object_get(item, "expected")), 0xa5);
+	assert_int_equal(json_integer_value(json_object_get(item, "got")), 0xa4);
+	/* An unreadable header names no frame, and nothing was compared. */
+	item = json_array_get(damage, 1);
+	assert_true(json_is_null(json_object_get(item, "sequence")));
+	assert_true(json_is_null(json_object_get(item, "stream")));
+	assert_true(json_is_null(json_object_get(item, "offset")));
+	assert_true(json_is_null(json_object_get(item, "got")));
+	json_decref(object);
+
+	assert_printed(print_table,
+		       "stream 3 sequence 9,000,000,000, queue 1, payload: first wrong byte at "
+		       "offset 77 of the frame: expected 0xa5, got 0xa4; 2 wrong bits\n");
+	assert_printed(print_table, "sequence number unreadable, queue 0, header\n");
+}
+
+static void test_json_not_run(void **state)
+{
+	static const char *const measured[] = { "seconds", "frames", "filtered", "bytes", "lost_by",
+						"tx_stalled", "bits", "rate", "memory", "blocks",
+						"cores" };
+	json_t *object;
+
+	report.has_session = report.has_summary = 0;
+	report.queue_count = report.stream_count = 0;
+	report.config = NULL;
+	report_error(&report, REPORT_EXIT_USAGE, "line %d: unknown key", 3);
+	object = parsed();
+	for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); i++) {
+		json_t *value = json_object_get(object, measured[i]);
+
+		if (!value || !json_is_null(value))
+			fail_msg("%s is not null", measured[i]);
+	}
+	assert_true(json_is_null(json_object_get(object, "ports")));
+	assert_string_equal(json_string_value(json_object_get(object, "result")), "fail");
+	assert_string_equal(json_string_value(json_array_get(json_object_get(object, "errors"), 0)),
+			    "line 3: unknown key");
+	assert_int_equal(report.status, REPORT_EXIT_USAGE);
+	json_decref(object);
+}
+
+static void test_json_stages(void **state)
+{
+	static const char *const causes[] = { "the cable is out: plug it in",
+					      "the port is down: ip link set up", NULL };
+	json_t *object, *stage;
+
+	report.stage_count = 2;
+	report.stages[0] = (struct gdrcap_stage){ .name = "ports up" };
+	report.stages[1] = (struct gdrcap_stage){ .name = "frame received",
+						  .state = GDRCAP_STAGE_FAILED,
+						  .detail = "0 frames in 1 s", .causes = causes };
+	object = parsed();
+	stage = json_array_get(json_object_get(object, "stages"), 0);
+	assert_string_equal(json_string_value(json_object_get(stage, "state")), "passed");
+	assert_int_equal(json_array_size(json_object_get(stage, "causes")), 0);
+	stage = json_array_get(json_object_get(object, "stages"), 1);
+	assert_string_equal(json_string_value(json_object_get(stage, "state")), "failed");
+	assert_int_equal(json_array_size(json_object_get(stage, "causes")), 2);
+	json_decref(object);
+}
+
+static void print_failed_stage(FILE *to)
+{
+	static const char *const causes[] = { "the cable is out: plug it in",
+					      "the port is down: ip link set up", NULL };
+	const struct gdrcap_stage stage = { .name = "frame received", .state = GDRCAP_STAGE_FAILED,
+					    .detail = "0 frames in 1 s", .causes = causes };
+
+	report_print_stage(to, &stage, 5, 0);
+}
+
+static void test_stage_text(void **state)
+{
+	assert_printed(print_failed_stage,
+		       "   5  frame received .............. FAILED  0 frames in 1 s\n\n"
+		       "      Likely causes, the likeliest first:\n"
+		       "      1. the cable is out: plug it in\n"
+		       "      2. the port is down: ip link set up\n");
+}
+
+/* Counts beyond a signed 64-bit integer, rates that are no numbers, names that are not UTF-8. */
+static void test_json_hostile(void **state)
+{
+	json_t *object;
+
+	report.summary.total.sent = UINT64_MAX;
+	report.summary.total.received = INT64_MAX;
+	report.summary.gbps = 0.0 / 0.0;
+	report.summary.mpps = 1.0 / 0.0;
+	report.messages[0] = "port \xff\xfe\"quoted\"\n\x01";
+	report.message_count = 1;
+	object = parsed();
+	assert_int_equal(json_integer_value(json_object_get(json_object_get(object, "frames"),
+							    "sent")), INT64_MAX);
+	assert_int_equal(json_integer_value(json_object_get(json_object_get(object, "frames"),
+							    "received")), INT64_MAX);
+	assert_true(json_is_null(json_object_get(json_object_get(object, "rate"), "gbps")));
+	assert_true(json_is_null(json_object_get(json_object_get(object, "rate"), "mpps")));
+	assert_string_equal(json_string_value(json_array_get(json_object_get(object, "messages"),
+							     0)), "port ??\"quoted\"\n\x01");
+	json_decref(object);
+}
+
+static void test_json_running(void **state)
+{
+	json_t *object;
+
+	report.summary.total.bits_checked = 0;
+	report.summary.known = 0;
+	object = parsed();
+	assert_string_equal(json_string_value(json_object_get(object, "result")), "running");
+	assert_true(json_is_null(json_object_get(json_object_get(object, "bits"), "ratio")));
+	assert_true(json_is_null(json_object_get(object, "tx_stalled")));
+	assert_true(json_is_null(json_object_get(json_object_get(object, "lost_by"),
+						 "nic_missed")));
+	json_decref(object);
+}
+
+static void test_full_disk(void **state)
+{
+	FILE *full = fopen("/dev/full", "w");
+
+	if (!full)
+		skip();
+	assert_int_equal(report_print_json(full, &report), -ENOSPC);
+	fclose(full);
+}
+
+static void judged(struct gdrcap_counts total, int failed, enum report_status status,
+		   const char *verdict)
+{
+	setup(NULL);
+	report.summary.total = total;
+	report.summary.failed = failed;
+	report_judge(&report);
+	if (report.status != status)
+		fail_msg("status %d, not %d: %s", report.status, status, verdict);
+	assert_int_equal(report.result, status == REPORT_EXIT_OK ? REPORT_PASS : REPORT_FAIL);
+	assert_printed(print_verdict, verdict);
+}
+
+static void test_judge(void **state)
+{
+	const struct gdrcap_counts good = { .sent = 1234567, .received = 1234568, .valid = 1234567,
+					    .filtered = 1 };
+	struct gdrcap_counts bad = good;
+
+	judged(good, 0, REPORT_EXIT_OK, "PASS: 1,234,567 frames sent, every one valid\n");
+	judged(good, 1, REPORT_EXIT_NOT_RUN, "FAIL: the run ended early");
+	bad.damaged = 1;
+	judged(bad, 0, REPORT_EXIT_FRAMES, "FAIL: 1 frame damaged\n");
+	bad.lost = 1000;
+	bad.duplicate = 2;
+	bad.reordered = 3;
+	judged(bad, 1, REPORT_EXIT_FRAMES,
+	       "FAIL: 1 frame damaged; 1,000 frames lost; 2 frames duplicated; "
+	       "3 frames reordered\n");
+	bad = good;
+	bad.lost = 1;
+	judged(bad, 0, REPORT_EXIT_FRAMES, "FAIL: 1 frame lost\n");
+	bad = good;
+	bad.duplicate = 1;
+	judged(bad, 0, REPORT_EXIT_FRAMES, "FAIL: 1 frame duplicated\n");
+	bad = good;
+	bad.reordered = 1;
+	judged(bad, 0, REPORT_EXIT_FRAMES, "FAIL: 1 frame reordered\n");
+	judged((struct gdrcap_counts){ 0 }, 0, REPORT_EXIT_FRAMES, "FAIL: no frame was received");
+	judged((struct gdrcap_counts){ .received = 9, .filtered = 9 }, 0, REPORT_EXIT_FRAMES,
+	       "FAIL: every frame received was foreign");
+}
+
+/* Lost frames outrank an early end, whichever was noticed first. */
+static void test_judge_order(void **state)
+{
+	report.summary.total.lost = 1;
+	report_error(&report, REPORT_EXIT_NOT_RUN, "the link went down");
+	report_judge(&report);
+	assert_int_equal(report.status, REPORT_EXIT_FRAMES);
+	assert_printed(print_verdict, "FAIL: the link went down; 1 frame lost\n");
+}
+
+static void test_verdict_capture(void **state)
+{
+	config.tx_port[0][0] = '\0';
+	report_judge(&report);
+	assert_printed(print_verdict, "PASS: 10,000,000 frames received, every one valid\n");
+}
+
+static void test_errors_bounded(void **state)
+{
+	for (int i = 0; i < 2 * REPORT_ERRORS_MAX; i++)
+		report_error(&report, REPORT_EXIT_NOT_RUN, "%0600d", i);
+	assert_int_equal(report.error_count, REPORT_ERRORS_MAX);
+	assert_int_equal(strlen(report.errors[REPORT_ERRORS_MAX - 1]),
+			 sizeof(report.errors[0]) - 1);
+}
+
+static void assert_count(uint64_t count, const char *expected)
+{
+	char text[REPORT_TEXT_BYTES];
+
+	assert_string_equal(report_text_count(text, count), expected);
+}
+
+static void assert_ratio(uint64_t wrong, uint64_t checked, const char *expected)
+{
+	char text[REPORT_TEXT_BYTES];
+
+	assert_string_equal(report_text_ratio(text, wrong, checked), expected);
+}
+
+static void assert_bytes(uint64_t bytes, const char *expected)
+{
+	char text[REPORT_TEXT_BYTES];
+
+	assert_string_equal(report_text_bytes(text, bytes), expected);
+}
+
+static void test_numbers(void **state)
+{
+	assert_count(0, "0");
+	assert_count(999, "999");
+	assert_count(1000, "1,000");
+	assert_count(12345, "12,345");
+	assert_count(100000, "100,000");
+	assert_count(1000000, "1,000,000");
+	assert_count(UINT64_MAX, "18,446,744,073,709,551,615");
+	assert_ratio(0, 0, "not known");
+	assert_ratio(0, 833333333333, "< 1.2e-12");
+	assert_ratio(1, 810372771, "1.234e-09");
+	assert_ratio(5, 5, "1.000e+00");
+	assert_bytes(0, "0 bytes");
+	assert_bytes(1023, "1023 bytes");
+	assert_bytes(2048, "2 KiB");
+	assert_bytes(33554432, "32 MiB");
+	assert_bytes(1610612736, "1.5 GiB");
+	assert_bytes(UINT64_MAX, "16777216.0 TiB");
+}
+
+static void test_table(void **state)
+{
+	assert_printed(print_table,
+		       "\n  sent                               10,000,000  frames\n");
+	assert_printed(print_table,
+		       "\n    bad on the wire                   not known\n");
+	assert_printed(print_table,
+		       "\n    no buffer                                 0  "
+		       "frames that the port missed\n");
+	assert_printed(print_table,
+		       "\n  bit error ratio                     < 1.0e-12  "
+		       "wrong / checked payload bits\n");
+	assert_printed(print_table,
+		       "\n  time                                   12.500  "
+		       "s, first frame to last\n");
+	assert_printed(print_table,
+		       "\n  0              6,000,007       6,000,000           "
+		       "    0               0               0               7\n");
+	report.summary.known = 0;
+	assert_printed(print_table,
+		       "\n  tx stalled                          not known\n");
+}
+
+static void test_table_streams(void **state)
+{
+	report.stream_count = 1024;
+	for (uint32_t i = 0; i < report.stream_count; i++)
+		report.streams[i].stream = 40000 + i;
+	assert_printed(print_table, "\n  40015  ");
+	assert_printed(print_table, "  and 1008 more: --json lists them all\n");
+}
+
+static void test_header(void **state)
+{
+	assert_printed(print_header, "gdrcap 0.1.0 loopback\n");
+	assert_printed(print_header, "  ports     ring:wire -> ring:wire\n");
+	assert_printed(print_header, "  memory    host: 16,384 slots of 2 KiB = 32 MiB\n");
+	assert_printed(print_header, "  GPU       host: 1 CPU thread (driver gpu_host)\n");
+	assert_printed(print_header, "  cores     0,3\n");
+}
+
+/* 1,000,000 frames of 1494 bytes in memory in 2 s: 1518 bytes on the wire each, gap included. */
+static void test_tick(void **state)
+{
+	struct gdrcap_summary before = { .total = { .received = 500, .bytes = 50000 } };
+	struct gdrcap_summary now = { .total = { .received = 1000500,
+						 .bytes = 50000 + 1494000000ull, .lost = 64 } };
+	struct report_tick tick = { .elapsed = 12, .interval = 2, .now = &now, .before = &before };
+	char line[256];
+
+	report_format_tick(line, sizeof(line), &tick);
+	assert_string_equal(line, "    12 s  1,000,500 frames  6.072 Gb/s  0.500 Mpps  damaged 0  "
+				  "in flight or lost 64");
+	tick.interval = 0; /* a clock that stands still must not print "inf" */
+	report_format_tick(line, sizeof(line), &tick);
+	assert_null(strstr(line, "inf Gb/s"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_json_pass, setup),
+		cmocka_unit_test_setup(test_json_damage, setup),
+		cmocka_unit_test_setup(test_json_not_run, setup),
+		cmocka_unit_test_setup(test_json_stages, setup),
+		cmocka_unit_test_setup(test_json_hostile, setup),
+		cmocka_unit_test_setup(test_json_running, setup),
+		cmocka_unit_test_setup(test_full_disk, setup),
+		cmocka_unit_test(test_judge),
+		cmocka_unit_test_setup(test_judge_order, setup),
+		cmocka_unit_test_setup(test_verdict_capture, setup),
+		cmocka_unit_test_setup(test_errors_bounded, setup),
+		cmocka_unit_test_setup(test_stage_text, setup),
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test_setup(test_table, setup),
+		cmocka_unit_test_setup(test_table_streams, setup),
+		cmocka_unit_test_setup(test_header, setup),
+		cmocka_unit_test_setup(test_tick, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
