@@ -29,7 +29,7 @@ static int loopback_prove(struct run *run)
 	int rc;
 
 	if (run->text)
-		fprintf(run->text, "\nThe first frame, stage by stage:\n");
+		fprintf(run->text, "The first frame, stage by stage:\n");
 	rc = gdrcap_prove(run->session, stage_shown, run, &error);
 	if (rc)
 		report_error(&run->report,

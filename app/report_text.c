@@ -61,11 +61,12 @@ static const char *plural(uint64_t count)
 	return count == 1 ? "" : "s";
 }
 
-static const char *memory_words(enum gdrcap_memory memory)
+static const char *memory_words(const struct gdrcap_summary *summary)
 {
-	switch (memory) {
+	switch (summary->memory) {
 	case GDRCAP_MEMORY_DEVICE:
-		return "device (GPU memory)";
+		return strcmp(summary->driver, "gpu_host") ? "device (GPU memory)" :
+							     "device (the CPU stands in for a GPU)";
 	case GDRCAP_MEMORY_PINNED:
 		return "pinned (host memory that the GPU reads)";
 	case GDRCAP_MEMORY_HOST:
@@ -93,9 +94,12 @@ void report_print_header(FILE *to, const struct report *report)
 
 	fprintf(to, "%s %s\n", report->version, report->command);
 	print_ports(to, config);
-	fprintf(to, "  %-10s%" PRIu32 " a port, %" PRIu32 " consumer worker%s each\n", "queues",
-		config->queues, summary->blocks, plural(summary->blocks));
-	fprintf(to, "  %-10s%s: %s slots of %s = %s\n", "memory", memory_words(summary->memory),
+	fprintf(to, "  %-10s%" PRIu32 " a port", "queues", config->queues);
+	if (summary->blocks)
+		fprintf(to, ", %" PRIu32 " consumer worker%s each", summary->blocks,
+			plural(summary->blocks));
+	fprintf(to, "\n");
+	fprintf(to, "  %-10s%s: %s slots of %s = %s\n", "memory", memory_words(summary),
 		report_text_count(slots, summary->slots),
 		report_text_bytes(slot, summary->slot_bytes),
 		report_text_bytes(region, summary->region_bytes));
@@ -108,7 +112,7 @@ void report_print_header(FILE *to, const struct report *report)
 	if (config->tx_port[0][0])
 		fprintf(to, "  %-10s%s bytes with FCS, %s\n", "frames", config->frame_size,
 			config->format == GDRCAP_FORMAT_UDP ? "IPv4/UDP" : "Ethernet");
-	fprintf(to, "  %-10s%s%s\n", "pattern", config->pattern,
+	fprintf(to, "  %-10s%s%s\n\n", "pattern", config->pattern,
 		config->restart ? ", anew in each frame" : "");
 }
 
@@ -255,7 +259,6 @@ static void print_damage(FILE *to, const struct report *report)
 
 void report_print_table(FILE *to, const struct report *report)
 {
-	fprintf(to, "\n");
 	print_totals(to, &report->summary);
 	if (report->queue_count > 1)
 		print_queues(to, report);

@@ -85,11 +85,11 @@ static void run_set_output(struct run *run)
 					    GDRCAP_LOG_WARNING;
 }
 
-/* Ends a rewritten live line, so that what follows begins on a line of its own. */
+/* What follows the live lines begins after an empty line. */
 static void run_end_live(struct run *run)
 {
-	if (run->live_shown && run->rewrite)
-		fputc('\n', run->text);
+	if (run->live_shown)
+		fputs(run->rewrite ? "\n\n" : "\n", run->text);
 	run->live_shown = 0;
 }
 
@@ -267,7 +267,6 @@ static int run_close(struct run *run)
 	struct report *report = &run->report;
 	int json = run->options->json || run->options->json_lines;
 
-	run_end_live(run);
 	if (report->error_count == 0 && report->result != REPORT_PASS)
 		report_error(report, REPORT_EXIT_NOT_RUN, "nothing ran");
 	/* Destroy last: the messages are the session's. */

@@ -5,7 +5,7 @@
 #include "device.cuh"
 
 /* A kernel of our own: it is loaded before workers run, and fills whatever the GPU can address. */
-__global__ void fill_kernel(uint8_t *at, uint32_t word, uint64_t bytes)
+__global__ void fill_kernel(uint8_t *at, uint32_t word, size_t bytes)
 {
 	const uint64_t shift = (uintptr_t)at % 16, pieces = (shift + bytes + 15) / 16;
 	uint8_t *base = at - shift;
@@ -34,15 +34,15 @@ int cuda_fill(struct kernel_device *device, void *at, uint8_t byte, size_t bytes
 {
 	current_device current(device->ordinal);
 	cudaError_t error = current.error;
+	uint32_t word = byte * 0x01010101u;
+	void *args[] = { &at, &word, &bytes };
 
 	if (!bytes)
 		return 0;
 	pthread_mutex_lock(&device->copy_lock);
-	if (!error) {
-		fill_kernel<<<64, 256, 0, device->copy_stream>>>((uint8_t *)at, byte * 0x01010101u,
-								 bytes);
-		error = cudaGetLastError();
-	}
+	if (!error)
+		error = cudaLaunchKernel((const void *)fill_kernel, dim3(64), dim3(256), args, 0,
+					 device->copy_stream);
 	if (!error)
 		error = copy_wait(device);
 	pthread_mutex_unlock(&device->copy_lock);

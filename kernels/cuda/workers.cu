@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "device.cuh"
@@ -120,14 +121,15 @@ static int job_upload(struct kernel_workers *workers, const struct kernel_job *j
 {
 	const struct pattern_tables tables = pattern_plan_tables(&job->plan);
 	const bool prbs = job->role == KERNEL_WRITE && pattern_is_prbs(job->plan.kind);
-	static thread_local uint32_t prbs_tables[PRBS_LANE_WORDS + PRBS_STEP_WORDS];
+	const size_t prbs_bytes = prbs ? (PRBS_LANE_WORDS + PRBS_STEP_WORDS) * sizeof(uint32_t) : 0;
+	uint32_t *prbs_tables = (uint32_t *)malloc(prbs_bytes + 1);
 	struct kernel_device *device = workers->device;
 	struct device_job image = {};
 	const struct job_part source[PARTS] = {
 		{ &image, sizeof(image), 0 },
 		{ job->rings, job->ring_count * sizeof(job->rings[0]), 0 },
 		{ frame_crc32c_table, sizeof(frame_crc32c_table), 0 },
-		{ prbs_tables, prbs ? sizeof(prbs_tables) : 0, 0 },
+		{ prbs_tables, prbs_bytes, 0 },
 		{ job->plan.windows, tables.windows_bytes, 0 },
 		{ job->plan.powers, tables.powers_bytes, 0 },
 		{ job->plan.file, tables.file_bytes, 0 },
@@ -138,14 +140,18 @@ static int job_upload(struct kernel_workers *workers, const struct kernel_job *j
 	cudaError_t error;
 	int ret = 0;
 
+	if (!prbs_tables)
+		return kernel_fail(-ENOMEM, "no memory for the kernel's tables");
 	for (int i = 0; i < PARTS; i++) {
 		part[i] = source[i];
 		part[i].at = bytes;
 		bytes += (part[i].bytes + 255) & ~(size_t)255;
 	}
 	error = cudaMallocFromPoolAsync(&workers->memory, bytes, device->pool, device->copy_stream);
-	if (error)
+	if (error) {
+		free(prbs_tables);
 		return cuda_fail(error, "allocating the kernel's tables");
+	}
 	memory = (uint8_t *)workers->memory;
 	image.layout = job->layout;
 	image.plan = job->plan;
@@ -162,7 +168,18 @@ static int job_upload(struct kernel_workers *workers, const struct kernel_job *j
 		prbs_tables_build(prbs_tables, job->plan.degree, job->plan.tap);
 	for (int i = 0; i < PARTS && !ret; i++)
 		ret = cuda_copy_in(device, memory + part[i].at, part[i].from, part[i].bytes);
+	free(prbs_tables);
 	return ret;
+}
+
+/* cudaErrorNotReady while the kernel runs; that is no error to leave for others to find. */
+static cudaError_t kernel_query(const struct kernel_workers *workers)
+{
+	cudaError_t error = cudaStreamQuery(workers->stream);
+
+	if (error == cudaErrorNotReady)
+		cudaGetLastError();
+	return error;
 }
 
 static uint32_t blocks_started(const struct kernel_workers *workers)
@@ -193,7 +210,7 @@ static int job_launch(struct kernel_workers *workers, const struct kernel_job *j
 		return cuda_fail(error, "launching a persistent kernel");
 	for (;;) {
 		started = blocks_started(workers);
-		error = started < workers->blocks ? cudaStreamQuery(workers->stream) : cudaErrorNotReady;
+		error = started < workers->blocks ? kernel_query(workers) : cudaErrorNotReady;
 		if (error != cudaErrorNotReady)
 			return cuda_fail(error, "starting a persistent kernel");
 		if (started == workers->blocks) {
@@ -281,7 +298,7 @@ int cuda_workers_join(struct kernel_workers *workers, unsigned int timeout_ms)
 	const uint64_t until = now_ms() + timeout_ms;
 	cudaError_t error;
 
-	while ((error = cudaStreamQuery(workers->stream)) == cudaErrorNotReady) {
+	while ((error = kernel_query(workers)) == cudaErrorNotReady) {
 		if (now_ms() >= until)
 			return kernel_fail(-ETIMEDOUT,
 					   "the persistent kernel did not leave within %u ms: is every "
@@ -296,7 +313,7 @@ int cuda_workers_join(struct kernel_workers *workers, unsigned int timeout_ms)
 int cuda_workers_running(struct kernel_workers *workers)
 {
 	current_device current(workers->device->ordinal);
-	cudaError_t error = cudaStreamQuery(workers->stream);
+	cudaError_t error = kernel_query(workers);
 
 	if (error == cudaErrorNotReady)
 		return 1;

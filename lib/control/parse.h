@@ -38,7 +38,7 @@ int parse_cpu_list(const char *text, int *cpus, size_t max, size_t *count);
 /*
  * Frame sizes in bytes with FCS, FRAME_MIN_BYTES..FRAME_MAX_BYTES (-ERANGE outside), as the cycle
  * that the sender goes through: "64"; "64,512,1518"; "64-1518" (each size of the range in turn);
- * both mixed; "imix" (64, 594 and 1518 in the ratio 7:4:1, interleaved). -E2BIG for more than `max`.
+ * both mixed; "imix" (64, 594 and 1518 in the ratio 7:4:1, interleaved). -E2BIG: more than `max`.
  */
 int parse_frame_sizes(const char *text, uint16_t *sizes, size_t max, size_t *count);
 

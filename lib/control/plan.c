@@ -151,8 +151,12 @@ static int plan_lengths(struct plan *plan, const struct gdrcap_config *config,
 static int plan_slots(struct plan *plan, const struct gdrcap_config *config,
 		      struct gdrcap_error *error)
 {
-	const uint32_t need = RTE_PKTMBUF_HEADROOM + plan->frame_bytes_max - FRAME_FCS_BYTES;
+	uint32_t need = plan->frame_bytes_max - FRAME_FCS_BYTES;
 
+	for (uint32_t i = 0; i < 2 * GDRCAP_PORTS_MAX; i++)
+		if (port_at(config, i)[0])
+			need = RTE_MAX(need, (uint32_t)driver_facts_find(port_at(config, i))->room_min);
+	need += RTE_PKTMBUF_HEADROOM;
 	plan->slot_shift = config->slot_bytes ? (uint32_t)__builtin_ctz(config->slot_bytes) :
 						(uint32_t)__builtin_ctz(rte_align32pow2(need));
 	plan->slot_shift = RTE_MAX(plan->slot_shift, SLOT_SHIFT_MIN);
@@ -170,9 +174,9 @@ static int plan_slots(struct plan *plan, const struct gdrcap_config *config,
 	}
 	if (plan->slot_shift > SLOT_SHIFT_MAX || need > 1u << plan->slot_shift)
 		return error_set(error, -EMSGSIZE,
-				 "slot_bytes: a frame of %u bytes and its headroom do not fit a slot of "
+				 "slot_bytes: headroom and frames of these ports need %u bytes, a slot has "
 				 "%u",
-				 plan->frame_bytes_max, 1u << plan->slot_shift);
+				 need, 1u << plan->slot_shift);
 	return 0;
 }
 

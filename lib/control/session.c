@@ -133,6 +133,23 @@ static int device_open(struct gdrcap_session *session, struct gdrcap_error *erro
 	return 0;
 }
 
+int session_poison(const struct gdrcap_session *session)
+{
+	const struct region *region = &session->region;
+	const size_t slot_bytes = (size_t)1 << region->slot_shift;
+	int ret = 0;
+
+	if (!session->plan.umem)
+		return session->ops->fill(session->device, region->device, SESSION_POISON,
+					  region->bytes);
+	/* The first bytes of each slot are the mempool's: its header and the mbuf. */
+	for (uint32_t i = 0; ret == 0 && i < region->slots; i++)
+		ret = session->ops->fill(session->device,
+					 region->device + i * slot_bytes + REGION_UMEM_HEAD,
+					 SESSION_POISON, slot_bytes - REGION_UMEM_HEAD);
+	return ret;
+}
+
 static int memory_create(struct gdrcap_session *session, struct gdrcap_error *error)
 {
 	const struct region_config config = {
@@ -148,8 +165,7 @@ static int memory_create(struct gdrcap_session *session, struct gdrcap_error *er
 	ret = region_create(&session->region, &config, error);
 	if (ret < 0)
 		return ret;
-	ret = session->ops->fill(session->device, session->region.device, SESSION_POISON,
-				 session->region.bytes);
+	ret = session_poison(session);
 	if (ret < 0) {
 		error_set(error, ret, "the memory cannot be poisoned: %s", kernel_error());
 		region_destroy(&session->region);
@@ -194,9 +210,17 @@ static int pair_open_ports(struct gdrcap_session *session, uint32_t index,
 			   struct gdrcap_error *error)
 {
 	struct session_pair *pair = &session->pairs[index];
-	int ret;
+	const char *rx_name = session->config.port[index];
+	const char *tx_name = session->config.tx_port[index];
+	const bool rx_first = !session->plan.sends || port_name_listens(rx_name);
+	int ret = 0;
 
-	ret = port_open(&pair->rx, session->config.port[index], error);
+	if (rx_first)
+		ret = port_open(&pair->rx, rx_name, error);
+	if (ret == 0 && session->plan.sends)
+		ret = port_open(&pair->tx, tx_name, error);
+	if (ret == 0 && !rx_first)
+		ret = port_open(&pair->rx, rx_name, error);
 	if (ret < 0)
 		return ret;
 	pair->rx_pool = pair_pool(session, "r", index, pair->rx.numa_node, error);
@@ -204,9 +228,6 @@ static int pair_open_ports(struct gdrcap_session *session, uint32_t index,
 		return -ENOMEM;
 	if (!session->plan.sends)
 		return 0;
-	ret = port_open(&pair->tx, session->config.tx_port[index], error);
-	if (ret < 0)
-		return ret;
 	pair->tx_pool = pair_pool(session, "t", index, pair->tx.numa_node, error);
 	return pair->tx_pool ? 0 : -ENOMEM;
 }
@@ -215,17 +236,18 @@ static int port_prepare(struct gdrcap_session *session, struct port *port, uint1
 			uint16_t tx_queues, struct rte_mempool *pool, bool *mapped,
 			struct gdrcap_error *error)
 {
+	const uint16_t most = RTE_MAX(rx_queues, tx_queues);
 	const struct port_queues queues = {
-		.rx_queues = rx_queues,
-		.tx_queues = tx_queues,
+		.rx_queues = port->facts->both_ways ? most : rx_queues,
+		.tx_queues = port->facts->both_ways ? most : tx_queues,
 		.descriptors = (uint16_t)session->plan.descriptors,
 		.frame_bytes_max = session->plan.frame_bytes_max,
 		.rx_pool = pool,
 	};
 	int ret;
 
-	port->rx_queues = rx_queues;
-	port->tx_queues = tx_queues;
+	port->rx_queues = queues.rx_queues;
+	port->tx_queues = queues.tx_queues;
 	if (port->facts->writes == DRIVER_WRITES_DMA) {
 		ret = region_map_device(&session->region, port_device(port), error);
 		if (ret < 0)
@@ -262,10 +284,14 @@ static int pair_create(struct gdrcap_session *session, uint32_t index, struct gd
 
 	ret = session->plan.wire[index] ? pair_open_wire(session, index, error) :
 					  pair_open_ports(session, index, error);
-	if (ret == 0 && pair->tx.open)
-		ret = port_prepare(session, &pair->tx, 0, queues, NULL, &pair->tx_mapped, error);
+	if (ret == 0 && pair->tx.open && !port_name_listens(pair->rx.name))
+		ret = port_prepare(session, &pair->tx, 0, queues, pair->tx_pool, &pair->tx_mapped,
+				   error);
 	if (ret == 0)
 		ret = port_prepare(session, &pair->rx, queues, 0, pair->rx_pool, &pair->rx_mapped,
+				   error);
+	if (ret == 0 && pair->tx.open && !pair->tx.started)
+		ret = port_prepare(session, &pair->tx, 0, queues, pair->tx_pool, &pair->tx_mapped,
 				   error);
 	if (ret < 0)
 		pair_close(session, pair);

@@ -83,6 +83,9 @@ void session_abandon(struct gdrcap_session *session);
 void session_message(struct gdrcap_session *session, enum gdrcap_log_level level,
 		     const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* Fills all that frames can land in with SESSION_POISON. 0, or kernel_error() says why not. */
+int session_poison(const struct gdrcap_session *session);
+
 uint64_t session_sent(const struct gdrcap_session *session);
 uint64_t session_received(const struct gdrcap_session *session);
 /* Sent by the sender of stream `id`; 0 without one. */

@@ -198,6 +198,10 @@ static struct rte_mempool *extbuf_pool(struct region *region, const char *name, 
 					      numa_node, &ext, 1);
 }
 
+_Static_assert(sizeof(struct rte_mempool_objhdr) + RTE_CACHE_LINE_SIZE + sizeof(struct rte_mbuf) <=
+		       REGION_UMEM_HEAD,
+	       "a slot's head");
+
 static struct rte_mempool *umem_pool(struct region *region, const char *name, uint32_t slots,
 				     int numa_node)
 {

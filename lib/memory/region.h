@@ -12,6 +12,7 @@
 
 #include "gdrcap.h"
 
+#define REGION_UMEM_HEAD 256u /* of a slot whose pool lies in the region: mempool header and mbuf */
 #define REGION_ALIGN (64u << 10) /* GPUDirect RDMA maps GPU memory in pages of 64 KiB */
 
 struct rte_mempool;

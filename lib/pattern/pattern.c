@@ -104,19 +104,27 @@ static void words_fill(const struct pattern_plan *plan, const struct pattern_pla
 static void random_fill(const struct pattern_plan *plan, const struct pattern_place *place,
 			uint32_t offset, uint8_t *to, size_t bytes)
 {
-	size_t skip = offset % 16;
 	uint32_t block = offset / 16;
+	size_t skip = offset % 16;
 
 	while (bytes) {
 		const size_t part = bytes < 16 - skip ? bytes : 16 - skip;
+		uint64_t halves[2];
 		uint32_t out[4];
 
 		pattern_random_block(plan, place, block++, out);
+		halves[0] = out[0] | (uint64_t)out[1] << 32;
+		halves[1] = out[2] | (uint64_t)out[3] << 32;
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-		for (unsigned int i = 0; i < 4; i++)
-			out[i] = __builtin_bswap32(out[i]);
+		halves[0] = __builtin_bswap64(halves[0]);
+		halves[1] = __builtin_bswap64(halves[1]);
 #endif
-		memcpy(to, (const uint8_t *)out + skip, part);
+		if (part == 16) {
+			memcpy(to, &halves[0], 8);
+			memcpy(to + 8, &halves[1], 8);
+		} else {
+			memcpy(to, (const uint8_t *)halves + skip, part);
+		}
 		to += part;
 		bytes -= part;
 		skip = 0;

@@ -12,7 +12,7 @@
 
 enum fast_level {
 	FAST_GENERIC, /* what the compiler's target has: SSE2 on x86-64 */
-	FAST_AVX2,
+	FAST_AVX2, /* and BMI2, whose shifts by a register take one operation */
 	FAST_AVX512,
 };
 
@@ -31,9 +31,10 @@ static inline struct fast_cpu fast_cpu_now(void)
 	struct fast_cpu cpu = { .level = FAST_GENERIC };
 
 #if defined(__x86_64__)
-	if (__builtin_cpu_supports("avx2"))
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
 		cpu.level = FAST_AVX2;
-	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw"))
+	if (cpu.level == FAST_AVX2 && __builtin_cpu_supports("avx512f") &&
+	    __builtin_cpu_supports("avx512bw"))
 		cpu.level = FAST_AVX512;
 	cpu.clmul = __builtin_cpu_supports("pclmul");
 	cpu.crc = __builtin_cpu_supports("sse4.2");
@@ -42,8 +43,8 @@ static inline struct fast_cpu fast_cpu_now(void)
 }
 
 #if defined(__x86_64__)
-#define FAST_TARGET_AVX2 __attribute__((target("avx2")))
-#define FAST_TARGET_AVX512 __attribute__((target("avx512f,avx512bw")))
+#define FAST_TARGET_AVX2 __attribute__((target("avx2,bmi2")))
+#define FAST_TARGET_AVX512 __attribute__((target("avx512f,avx512bw,bmi2")))
 #else
 #define FAST_TARGET_AVX2
 #define FAST_TARGET_AVX512

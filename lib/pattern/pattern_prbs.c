@@ -126,79 +126,170 @@ static inline uint64_t words_bits(const uint64_t *words, size_t at)
 }
 
 /*
- * `count` words of 64 uninverted bits from `phase` on; words[count] is written too. The further it
- * comes, the longer the distances a squared polynomial allows, until a word takes one step.
+ * `count` words (at most n) of 64 uninverted bits, words[0] given; words[count] is written too.
+ * The further it comes, the longer the distances a squared polynomial allows, until a word takes
+ * one step.
  */
-static void prbs_words(const struct pattern_plan *plan, uint64_t phase, uint64_t *words,
-		       size_t count, bool clmul)
+FAST_INLINE void words_extend(const struct pattern_plan *plan, uint64_t *words, size_t count)
 {
-	size_t n = plan->degree, m = plan->tap;
+	size_t n = plan->degree, m = plan->tap, i = 1;
 
-	words[0] = prbs_window(plan, phase, clmul);
 	words[1] = 0;
-	for (size_t i = 1; i < count; i++) {
-		const size_t at = 64 * i;
+	while (i < count) {
+		size_t end = count;
 
-		words[i + 1] = 0;
-		while (2 * n <= at) {
+		while (2 * n <= 64 * i) {
 			n *= 2;
 			m *= 2;
 		}
-		for (size_t done = 0; done < 64; done += m) {
-			uint64_t bits = words_bits(words, at + done - n) ^
-					words_bits(words, at + done - m);
-
-			if (m < 64)
-				bits &= ~(~0ull >> m);
-			words[i] |= bits >> done;
+		if (m >= 64) {
+			/* until the distances can be doubled again */
+			if (end > (2 * n + 63) / 64)
+				end = (2 * n + 63) / 64;
+			for (; i < end; i++)
+				words[i] = words_bits(words, 64 * i - n) ^
+					   words_bits(words, 64 * i - m);
+			words[i] = 0;
+			continue;
 		}
+		words[i + 1] = 0;
+		for (size_t done = 0; done < 64; done += m)
+			words[i] |= ((words_bits(words, 64 * i + done - n) ^
+				      words_bits(words, 64 * i + done - m)) &
+				     ~(~0ull >> m)) >>
+				    done;
+		i++;
 	}
 }
 
-#define HEAD_WORDS 80 /* PRBS-20's far_bytes */
-
-/* The first bytes, 8 * HEAD_WORDS at most, rounded up to whole words in `to`. */
-static void prbs_head(const struct pattern_plan *plan, uint64_t phase, uint64_t *to, size_t bytes,
-		      bool clmul)
+static void words_extend_generic(const struct pattern_plan *plan, uint64_t *words, size_t count)
 {
-	const size_t count = (bytes + 7) / 8;
-	const uint64_t invert = 0ull - plan->invert;
-	uint64_t words[HEAD_WORDS + 1];
+	words_extend(plan, words, count);
+}
 
-	prbs_words(plan, phase, words, count, clmul);
-	for (size_t i = 0; i < count; i++) {
+FAST_TARGET_AVX2 static void words_extend_avx2(const struct pattern_plan *plan, uint64_t *words,
+					       size_t count)
+{
+	words_extend(plan, words, count);
+}
+
+/* As many words from `phase` on. */
+static void prbs_words(const struct pattern_plan *plan, uint64_t phase, uint64_t *words,
+		       size_t count, struct fast_cpu cpu)
+{
+	words[0] = prbs_window(plan, phase, cpu.clmul);
+	if (cpu.level >= FAST_AVX2)
+		words_extend_avx2(plan, words, count);
+	else
+		words_extend_generic(plan, words, count);
+}
+
+/* The payload's next 8 bytes as they are in memory. */
+static inline uint64_t word_bytes(uint64_t word, uint64_t invert)
+{
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-		to[i] = __builtin_bswap64(words[i] ^ invert);
+	return __builtin_bswap64(word ^ invert);
 #else
-		to[i] = words[i] ^ invert;
+	return word ^ invert;
 #endif
+}
+
+typedef uint64_t vector32 __attribute__((vector_size(32), may_alias));
+typedef uint64_t vector32_any __attribute__((vector_size(32), aligned(1), may_alias));
+
+#define RING 64u /* vectors; a power of two above the largest n */
+
+/* Vectors from number n on; `to` is vector 0's place, `bytes` counts from there. */
+FAST_INLINE void rest_fill(vector32 ring[RING], uint8_t *to, size_t bytes, size_t n, size_t m,
+			   uint64_t invert)
+{
+	const vector32 inverted = { invert, invert, invert, invert };
+	size_t v = n;
+
+	for (; 32 * v + 32 <= bytes; v++) {
+		const vector32 next = ring[(v - n) % RING] ^ ring[(v - m) % RING] ^ inverted;
+
+		ring[v % RING] = next;
+		*(vector32_any *)(to + 32 * v) = next;
 	}
+	ring[v % RING] = ring[(v - n) % RING] ^ ring[(v - m) % RING] ^ inverted;
+	memcpy(to + 32 * v, &ring[v % RING], bytes - 32 * v);
+}
+
+#define FILL_VARIANT(level, target)                                                                \
+	target static void rest_fill_##level(vector32 ring[RING], uint8_t *to, size_t bytes,       \
+					     size_t n, size_t m, uint64_t invert)                  \
+	{                                                                                          \
+		rest_fill(ring, to, bytes, n, m, invert);                                          \
+	}
+
+FILL_VARIANT(generic, )
+FILL_VARIANT(avx2, FAST_TARGET_AVX2)
+
+/*
+ * After n words the squared polynomial's distances are n and m whole words, after 4 n words n and
+ * m vectors of 32 bytes. Every load is of what one store wrote: one that spans several would wait
+ * until they left the store buffer, where the last frame's stores wait for memory.
+ */
+void prbs_fill(const struct pattern_plan *plan, const struct pattern_place *place, uint32_t offset,
+	       uint8_t *to, size_t bytes, struct fast_cpu cpu)
+{
+	const size_t n = plan->degree, m = plan->tap, count = (bytes + 7) / 8;
+	const size_t head = count < n ? count : n, row = count < 4 * n ? count : 4 * n;
+	const uint64_t invert = 0ull - plan->invert;
+	uint64_t words[31 + 1];
+	union {
+		uint64_t words[4 * RING];
+		vector32 vectors[RING];
+	} ring;
+	size_t full = bytes / 8, i;
+	uint64_t next = 0;
+
+	if (!bytes)
+		return;
+	if (full > row)
+		full = row;
+	prbs_words(plan, pattern_prbs_phase(plan, place, offset), words, head, cpu);
+	for (i = 0; i < row; i++) {
+		next = i < n ? word_bytes(words[i], invert) :
+			       ring.words[i - n] ^ ring.words[i - m] ^ invert;
+		ring.words[i] = next;
+		if (i == full)
+			break;
+		memcpy(to + 8 * i, &next, 8);
+	}
+	if (i < row)
+		memcpy(to + 8 * i, &next, bytes % 8);
+	else if (cpu.level >= FAST_AVX2 && bytes > 8 * row)
+		rest_fill_avx2(ring.vectors, to, bytes, n, m, invert);
+	else if (bytes > 8 * row)
+		rest_fill_generic(ring.vectors, to, bytes, n, m, invert);
+}
+
+/* True when the first bytes (n at most) are right. */
+static bool head_is_right(const struct pattern_plan *plan, uint64_t phase, const uint8_t *at,
+			  size_t bytes, struct fast_cpu cpu)
+{
+	const uint64_t invert = 0ull - plan->invert;
+	uint64_t words[4 + 1], got, any = 0;
+	const size_t full = bytes / 8, rest = bytes % 8;
+
+	prbs_words(plan, phase, words, full + (rest != 0), cpu);
+	for (size_t i = 0; i < full; i++) {
+		memcpy(&got, at + 8 * i, 8);
+		any |= got ^ word_bytes(words[i], invert);
+	}
+	if (rest) {
+		got = 0;
+		for (size_t i = 0; i < rest; i++)
+			got |= (uint64_t)at[8 * full + i] << (56 - 8 * i);
+		any |= (got ^ words[full] ^ invert) >> (64 - 8 * rest);
+	}
+	return !any;
 }
 
 typedef uint64_t vector64 __attribute__((vector_size(64), aligned(1), may_alias));
 typedef uint64_t word8 __attribute__((aligned(1), may_alias));
-
-FAST_INLINE void rest_fill(uint8_t *to, size_t from, size_t bytes, size_t far, size_t near,
-			   uint64_t invert)
-{
-	const vector64 inverted = { invert, invert, invert, invert, invert, invert, invert, invert };
-	size_t i = from;
-
-	for (; i + 64 <= bytes; i += 64) {
-		/* what is read should have left the store buffer */
-		if (2 * far <= i && near < 1024) {
-			far *= 2;
-			near *= 2;
-		}
-		*(vector64 *)(to + i) = *(const vector64 *)(to + i - far) ^
-					*(const vector64 *)(to + i - near) ^ inverted;
-	}
-	for (; i + 8 <= bytes; i += 8)
-		*(word8 *)(to + i) =
-			*(const word8 *)(to + i - far) ^ *(const word8 *)(to + i - near) ^ invert;
-	for (; i < bytes; i++)
-		to[i] = (uint8_t)(to[i - far] ^ to[i - near] ^ invert);
-}
 
 /*
  * True when every byte from `far` on follows from the bytes before. Nothing is written here, so
@@ -232,11 +323,6 @@ FAST_INLINE bool rest_is_right(const uint8_t *at, size_t bytes, size_t far, size
 }
 
 #define REST_VARIANT(level, target)                                                                \
-	target static void rest_fill_##level(uint8_t *to, size_t from, size_t bytes, size_t far,   \
-					     size_t near, uint64_t invert)                         \
-	{                                                                                          \
-		rest_fill(to, from, bytes, far, near, invert);                                     \
-	}                                                                                          \
 	target static bool rest_is_right_##level(const uint8_t *at, size_t bytes, size_t far,      \
 						 size_t near, uint64_t invert)                     \
 	{                                                                                          \
@@ -247,56 +333,16 @@ REST_VARIANT(generic, )
 REST_VARIANT(avx2, FAST_TARGET_AVX2)
 REST_VARIANT(avx512, FAST_TARGET_AVX512)
 
-#define FILL_PART 2048
-
-/*
- * Goes through a buffer in the first-level cache: the recurrence reads what it wrote, and the
- * frame's own lines may still be on their way from memory.
- */
-void prbs_fill(const struct pattern_plan *plan, const struct pattern_place *place, uint32_t offset,
-	       uint8_t *to, size_t bytes, struct fast_cpu cpu)
-{
-	const size_t far = plan->far_bytes, near = plan->near_bytes;
-	const uint64_t invert = 0ull - plan->invert;
-	size_t part = bytes < far ? bytes : far, end = far;
-	union {
-		uint64_t words[HEAD_WORDS];
-		uint8_t bytes[8 * HEAD_WORDS + FILL_PART];
-	} buffer;
-
-	if (!bytes)
-		return;
-	prbs_head(plan, pattern_prbs_phase(plan, place, offset), buffer.words, part, cpu.clmul);
-	memcpy(to, buffer.bytes, part);
-	while (bytes -= part) {
-		to += part;
-		/* the next part follows from the `far` bytes before `end` */
-		if (end > far)
-			memmove(buffer.bytes, buffer.bytes + end - far, far);
-		part = bytes < FILL_PART ? bytes : FILL_PART;
-		end = far + part;
-		if (cpu.level == FAST_AVX512)
-			rest_fill_avx512(buffer.bytes, far, end, far, near, invert);
-		else if (cpu.level == FAST_AVX2)
-			rest_fill_avx2(buffer.bytes, far, end, far, near, invert);
-		else
-			rest_fill_generic(buffer.bytes, far, end, far, near, invert);
-		memcpy(to, buffer.bytes + far, part);
-	}
-}
-
 bool prbs_is_right(const struct pattern_plan *plan, const struct pattern_place *place,
 		   const uint8_t *payload, size_t bytes, struct fast_cpu cpu)
 {
 	const size_t far = plan->degree, near = plan->tap;
 	const size_t head = bytes < far ? bytes : far;
 	const uint64_t invert = 0ull - plan->invert;
-	uint64_t words[4]; /* 31 bytes */
 
 	if (!bytes)
 		return true;
-	prbs_head(plan, pattern_prbs_phase(plan, place, 0), words, head, cpu.clmul);
-	if (memcmp(payload, words, head))
+	if (!head_is_right(plan, pattern_prbs_phase(plan, place, 0), payload, head, cpu))
 		return false;
 	if (bytes == head)
 		return true;

@@ -16,15 +16,16 @@ static const struct driver_facts driver_table[] = {
 	{ .prefix = "net_null", .writes = DRIVER_PASSES_ON, .missed_exact = true, .error_exact = true,
 	  .what = "endless source without content" },
 	{ .prefix = "net_memif", .writes = DRIVER_COPIES, .missed_exact = true, .error_exact = true,
-	  .system_calls = true, .what = "shared memory interface" },
+	  .both_ways = true, .system_calls = true, .what = "shared memory interface" },
 	{ .prefix = "net_pcap", .writes = DRIVER_COPIES, .missed_exact = true, .error_exact = true,
 	  .system_calls = true, .what = "pcap file" },
-	/* Its kernel ring drops without telling the driver; frames of 2 KiB fit its blocks. */
+	/* Its kernel ring drops without telling the driver. Its ring's frames are 2048 bytes less a
+	 * header of 32 (devarg framesz), and it wants room for a whole one in each slot. */
 	{ .prefix = "net_af_packet", .writes = DRIVER_COPIES, .system_calls = true, .needs_root = true,
-	  .frame_max = 0, .what = "kernel interface (AF_PACKET)" },
+	  .room_min = 2016, .what = "kernel interface (AF_PACKET)" },
 	/* Chunks of 4096 bytes less mbuf, headers and the kernel's headroom of 256. */
 	{ .prefix = "net_af_xdp", .writes = DRIVER_COPIES, .umem = true, .system_calls = true,
-	  .needs_root = true, .frame_max = 3000, .what = "kernel interface (AF_XDP)" },
+	  .needs_root = true, .both_ways = true, .frame_max = 3000, .what = "kernel interface (AF_XDP)" },
 	{ .prefix = "net_tap", .writes = DRIVER_COPIES, .system_calls = true, .needs_root = true,
 	  .what = "kernel interface (TAP)" },
 };
@@ -64,4 +65,9 @@ bool port_name_is_pci(const char *name)
 	    (end = 0, sscanf(name, "%2x:%2x.%1u%n", &bus, &device, &function, &end) == 3))
 		return name[end] == '\0' || name[end] == ',';
 	return false;
+}
+
+bool port_name_listens(const char *name)
+{
+	return strstr(name, "role=server") != NULL || strstr(name, "role=master") != NULL;
 }

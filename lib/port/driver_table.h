@@ -24,7 +24,9 @@ struct driver_facts {
 	bool error_exact;
 	bool system_calls; /* its bursts enter the kernel */
 	bool needs_root;
+	bool both_ways; /* insists on as many receive as send queues */
 	uint16_t frame_max; /* bytes with FCS that it carries in one segment; 0: no own limit */
+	uint16_t room_min; /* bytes after the headroom that it insists on in a slot */
 	const char *what; /* for people */
 };
 
@@ -35,5 +37,7 @@ const struct driver_facts *driver_facts_find(const char *name);
 /* True for "ring:NAME"; true for a PCI address such as 0000:3b:00.0 (devargs may follow). */
 bool port_name_is_wire(const char *name);
 bool port_name_is_pci(const char *name);
+/* True for a port that its peer in the same process connects to, so it must be opened first. */
+bool port_name_listens(const char *name);
 
 #endif

@@ -24,7 +24,7 @@
 #define ARGUMENTS_MAX 16
 
 static struct fake_gdrcap *called; /* the child's `fake`, afterwards */
-static char out[65536], err[65536];
+static char out[1 << 20], err[65536];
 
 static void read_back(FILE *from, char *to, size_t bytes)
 {
@@ -274,7 +274,7 @@ static void test_json_lines(void **state)
 	assert_int_equal(run(cmd_capture, "capture", "--port", "net_null0", "--json-lines", "0.1",
 			     "--quiet", NULL), 0);
 	assert_has(out, "\"result\":\"running\"");
-	object = json_last(-2);
+	object = json_last(-4);
 	assert_string_equal(text_of(object, "result"), "pass");
 	json_decref(object);
 	assert_string_equal(err, "");

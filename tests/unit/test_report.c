@@ -410,7 +410,7 @@ static void test_numbers(void **state)
 static void test_table(void **state)
 {
 	assert_printed(print_table,
-		       "\n  sent                               10,000,000  frames\n");
+		       "  sent                               10,000,000  frames\n");
 	assert_printed(print_table,
 		       "\n    bad on the wire                   not known\n");
 	assert_printed(print_table,
