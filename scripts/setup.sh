@@ -19,7 +19,7 @@ if_available="libxdp-dev"
 case $set_wanted in
 build) ;;
 check)
-	tools="$tools git:git clang:clang"
+	tools="$tools git:git clang:clang iproute2:ip"
 	if_available="$if_available libclang-rt-dev"
 	;;
 *)

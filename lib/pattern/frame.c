@@ -136,26 +136,37 @@ uint32_t frame_min_bytes(const struct frame_layout *layout)
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) static uint32_t crc32c_instruction(const uint8_t *bytes)
+__attribute__((target("sse4.2"))) static uint32_t crc32c_instruction(const uint64_t own[4])
 {
-	uint64_t crc = 0xffffffffu, word;
+	uint64_t crc = 0xffffffffu;
 
-	for (unsigned int i = 0; i < 32; i += 8) {
-		memcpy(&word, bytes + i, 8);
-		crc = _mm_crc32_u64(crc, word);
-	}
+	for (unsigned int i = 0; i < 4; i++)
+		crc = _mm_crc32_u64(crc, own[i]);
 	return ~(uint32_t)crc;
 }
 #endif
 
-/* CRC32C of an own header. */
-static uint32_t header_crc(const uint8_t *own)
+/* CRC32C of an own header, given as it is in memory. */
+static uint32_t header_crc(const uint64_t own[4])
 {
 #if defined(__x86_64__)
 	if (fast_cpu_now().crc)
 		return crc32c_instruction(own);
 #endif
-	return frame_crc32c(frame_crc32c_table, own, 32);
+	return frame_crc32c(frame_crc32c_table, (const uint8_t *)own, 32);
+}
+
+/* The same of a header that was just written: reading it back would wait for the stores. */
+static uint32_t header_crc_new(const struct frame_header *header, uint32_t payload_bytes)
+{
+	uint64_t own[4];
+
+	frame_own_words(header, payload_bytes, own);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	for (unsigned int i = 0; i < 4; i++)
+		own[i] = __builtin_bswap64(own[i]);
+#endif
+	return header_crc(own);
 }
 
 /* The ones' complement sum of a whole datagram, folded; big-endian words, odd byte padded. */
@@ -213,7 +224,7 @@ void frame_write(const struct frame_layout *layout, const struct pattern_plan *p
 	if (layout->raw)
 		place = (struct pattern_place){ 0 };
 	else if (start)
-		frame_put32(own + 32, header_crc(own));
+		frame_put32(own + 32, header_crc_new(header, payload_bytes));
 	if (start)
 		pattern_fill(plan, &place, frame + start, payload_bytes);
 	memset(frame + start + payload_bytes, 0, len - start - payload_bytes);
@@ -229,14 +240,16 @@ void frame_check_fast(const struct frame_layout *layout, const struct pattern_pl
 	struct frame_header header;
 	struct pattern_place place;
 	uint32_t bytes, start;
+	uint64_t own[4] = { 0 };
 	int header_ok = 0;
 
-	if (verdict == FRAME_VALID)
-		verdict = frame_read_header(layout, frame, len,
-					    layout->raw ? 0 : header_crc(frame + layout->own_offset),
-					    &header, &header_ok);
-	else
+	if (verdict == FRAME_VALID) {
+		if (!layout->raw)
+			memcpy(own, frame + layout->own_offset, sizeof(own));
+		verdict = frame_read_header(layout, frame, len, header_crc(own), &header, &header_ok);
+	} else {
 		frame_header_clear(&header);
+	}
 	bytes = frame_result_begin(layout, plan, verdict, &header, header_ok, result);
 	if (!bytes)
 		return;

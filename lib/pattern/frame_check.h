@@ -252,6 +252,17 @@ GDRCAP_HD uint32_t frame_fold16(uint32_t sum)
 	return (sum & 0xffff) + (sum >> 16);
 }
 
+/* The own header but for its CRC32C: four 64-bit numbers, big-endian on the wire. */
+GDRCAP_HD void frame_own_words(const struct frame_header *header, uint32_t payload_bytes,
+			       uint64_t own[4])
+{
+	own[0] = (uint64_t)FRAME_MAGIC << 48 | (uint64_t)FRAME_VERSION << 40 |
+		 (uint64_t)header->pattern << 32 | (uint64_t)header->stream << 16 | payload_bytes;
+	own[1] = header->sequence;
+	own[2] = header->position;
+	own[3] = header->time_ns;
+}
+
 /*
  * frame_write_headers() without the own header's CRC32C. *payload_bytes is what the frame will
  * carry. Returns the payload's offset, 0 when `len` is too short for the headers.
@@ -263,6 +274,7 @@ GDRCAP_HD uint32_t frame_write_fields(const struct frame_layout *layout, uint8_t
 	const uint32_t start = frame_payload_offset(layout), ip = layout->own_offset - 28;
 	uint32_t bytes = frame_payload_bytes(layout, len);
 	uint8_t *own = frame + layout->own_offset;
+	uint64_t words[4];
 
 	*payload_bytes = 0;
 	if (len < start || (layout->raw && bytes < layout->raw_payload))
@@ -276,19 +288,15 @@ GDRCAP_HD uint32_t frame_write_fields(const struct frame_layout *layout, uint8_t
 		const uint32_t udp_bytes = start - layout->own_offset + 8 + bytes;
 
 		frame_put16(frame + ip + 2, 20 + udp_bytes);
-		frame_put16(frame + ip + 10, ~frame_fold16(frame_sum16(frame + ip, 20)));
+		frame_put16(frame + ip + 10,
+			    ~frame_fold16(frame_sum16(layout->templ + ip, 20) + 20 + udp_bytes));
 		frame_put16(frame + ip + 24, udp_bytes);
 	}
 	if (layout->raw)
 		return start;
-	frame_put16(own, FRAME_MAGIC);
-	own[2] = FRAME_VERSION;
-	own[3] = header->pattern;
-	frame_put16(own + 4, header->stream);
-	frame_put16(own + 6, bytes);
-	frame_put64(own + 8, header->sequence);
-	frame_put64(own + 16, header->position);
-	frame_put64(own + 24, header->time_ns);
+	frame_own_words(header, bytes, words);
+	for (uint32_t i = 0; i < 4; i++)
+		frame_put64(own + 8 * i, words[i]);
 	return start;
 }
 

@@ -197,6 +197,7 @@ static inline uint64_t word_bytes(uint64_t word, uint64_t invert)
 typedef uint64_t vector32 __attribute__((vector_size(32), may_alias));
 typedef uint64_t vector32_any __attribute__((vector_size(32), aligned(1), may_alias));
 
+#define FETCH_BYTES 1536
 #define RING 64u /* vectors; a power of two above the largest n */
 
 /* Vectors from number n on; `to` is vector 0's place, `bytes` counts from there. */
@@ -249,6 +250,9 @@ void prbs_fill(const struct pattern_plan *plan, const struct pattern_place *plac
 		return;
 	if (full > row)
 		full = row;
+	/* short stores to lines that are not there would fill the store buffer */
+	for (i = 0; i < bytes && i < FETCH_BYTES; i += 64)
+		__builtin_prefetch(to + i, 1);
 	prbs_words(plan, pattern_prbs_phase(plan, place, offset), words, head, cpu);
 	for (i = 0; i < row; i++) {
 		next = i < n ? word_bytes(words[i], invert) :

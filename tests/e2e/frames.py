@@ -32,7 +32,7 @@ def prbs31(count):
 
 def own_header(stream, sequence, position, payload_bytes, magic=MAGIC, crc_flip=0):
     head = struct.pack(">HBBHHQQQ", magic, VERSION, PRBS31, stream, payload_bytes, sequence,
-                       position, 1_700_000_000_000_000_000 + sequence)
+                       position, 1_700_000_000_000_000_000)
     return head + struct.pack(">I", crc32c(head) ^ crc_flip)
 
 

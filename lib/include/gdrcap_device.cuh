@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * Frames to a kernel that is already running: the device side of gdrcap_get_gpu_queue(). Inline
+ * only; compute capability 7.0 or later.
+ *
+ * Each function is called by all threads of a block, except gdrcap_gpu_frame() and
+ * gdrcap_gpu_frame_bytes(), which any thread may call. Block k of W takes batches k, k + W, ... :
+ *
+ *     for (uint64_t seq = blockIdx.x;; seq += gridDim.x) {
+ *             struct gdrcap_batch batch;
+ *             int got;
+ *
+ *             while ((got = gdrcap_gpu_try_next(queue, seq, &batch)) == 0)
+ *                     __nanosleep(200);
+ *             if (got < 0)
+ *                     return;
+ *             for (uint32_t i = threadIdx.x; i < batch.count; i += blockDim.x)
+ *                     use(gdrcap_gpu_frame(batch, i), gdrcap_gpu_frame_bytes(batch, i));
+ *             gdrcap_gpu_release(queue, seq);
+ *     }
+ *
+ * All blocks must be able to run at the same time, and nothing may wait for the whole device
+ * (cudaMalloc, cudaFree, the default stream, a kernel that is loaded lazily) while they do.
+ */
+#ifndef GDRCAP_DEVICE_CUH
+#define GDRCAP_DEVICE_CUH
+
+#include "gdrcap.h"
+
+/* The tag of batch `seq` in ready and done words: the ring's lap + 1. */
+__device__ __forceinline__ uint32_t gdrcap_gpu_tag(const struct gdrcap_gpu_queue &queue,
+						   uint64_t seq)
+{
+	return (uint32_t)((seq >> __popc(queue.burst_mask)) + 1) & 0xffffu;
+}
+
+/**
+ * Batch `seq`, if it is there: 1 and *batch filled for every thread, 0 none yet, -1 the session is
+ * stopping and it was not there. The frames and batch->pkts stay until gdrcap_gpu_release().
+ */
+__device__ __forceinline__ int gdrcap_gpu_try_next(const struct gdrcap_gpu_queue &queue,
+						   uint64_t seq, struct gdrcap_batch *batch)
+{
+	__shared__ uint64_t shared_word;
+	__shared__ uint32_t shared_stop;
+	const bool leader = threadIdx.x == 0 && threadIdx.y == 0 && threadIdx.z == 0;
+	uint64_t word;
+
+	__syncthreads(); /* all have read what the call before left */
+	if (leader) {
+		uint32_t stop;
+
+		/* Both reads cross the bus; the first does not wait for the second. */
+		asm volatile("ld.relaxed.sys.u32 %0, [%1];"
+			     : "=r"(stop)
+			     : "l"(queue.stop)
+			     : "memory");
+		/* TAKE: what the capture thread and the card wrote, before we read it. The partner
+		 * is its store-release of this word (PUBLISH). */
+		asm volatile("ld.acquire.sys.u64 %0, [%1];"
+			     : "=l"(word)
+			     : "l"(queue.ready + (seq & queue.burst_mask))
+			     : "memory");
+		shared_word = word;
+		shared_stop = stop;
+	}
+	__syncthreads();
+	word = shared_word;
+	if ((uint32_t)(word >> 48) != gdrcap_gpu_tag(queue, seq))
+		return shared_stop ? -1 : 0;
+	batch->seq = seq;
+	batch->data = queue.data;
+	batch->pkts = queue.pkts + ((uint32_t)word & queue.pkt_mask);
+	batch->count = (uint32_t)(word >> 32) & 0xffffu;
+	batch->slot_bytes = queue.slot_bytes;
+	return 1;
+}
+
+/** Gives the batch back: no thread of the block may touch its frames afterwards. */
+__device__ __forceinline__ void gdrcap_gpu_release(const struct gdrcap_gpu_queue &queue,
+						   uint64_t seq)
+{
+	__syncthreads();
+	if (threadIdx.x == 0 && threadIdx.y == 0 && threadIdx.z == 0) {
+		const uint64_t word = (uint64_t)gdrcap_gpu_tag(queue, seq) << 48;
+
+		/* DONE: every thread's last access, before the slots are used again. The partner is
+		 * the capture thread's load-acquire (COLLECT). done_stride counts 8-byte words. */
+		asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(
+				     queue.done + (seq & queue.burst_mask) * queue.done_stride),
+			     "l"(word)
+			     : "memory");
+	}
+}
+
+/** First byte of frame `i` of the batch. */
+__device__ __forceinline__ uint8_t *gdrcap_gpu_frame(const struct gdrcap_batch &batch, uint32_t i)
+{
+	return batch.data + (size_t)batch.pkts[i].slot * batch.slot_bytes + batch.pkts[i].offset;
+}
+
+/** Its length, without FCS. */
+__device__ __forceinline__ uint32_t gdrcap_gpu_frame_bytes(const struct gdrcap_batch &batch,
+							   uint32_t i)
+{
+	return batch.pkts[i].len;
+}
+
+#endif
