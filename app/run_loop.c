@@ -59,6 +59,7 @@ static void run_log(void *context, enum gdrcap_log_level level, const char *line
 	static const char *const names[] = {
 		[GDRCAP_LOG_ERROR] = "error",
 		[GDRCAP_LOG_WARNING] = "warning",
+		[GDRCAP_LOG_PROGRESS] = "progress",
 		[GDRCAP_LOG_INFO] = "info",
 		[GDRCAP_LOG_DEBUG] = "debug",
 	};
@@ -81,8 +82,8 @@ static void run_set_output(struct run *run)
 	run->log_rewrite = run->rewrite && isatty(STDERR_FILENO);
 	run->colour = run->rewrite && !(no_color && no_color[0]);
 	run->log_level = options->quiet ? GDRCAP_LOG_ERROR :
-			 options->verbose ? GDRCAP_LOG_WARNING + options->verbose :
-					    GDRCAP_LOG_WARNING;
+			 options->verbose ? GDRCAP_LOG_PROGRESS + options->verbose :
+					    GDRCAP_LOG_PROGRESS;
 }
 
 /* What follows the live lines begins after an empty line. */

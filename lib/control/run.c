@@ -36,6 +36,19 @@ uint64_t session_received(const struct gdrcap_session *session)
 	return received;
 }
 
+/* Frames of our sender that have arrived. Foreign frames and second copies must not end the wait
+ * for the sender's own; a consumer that is the caller's does not say which are which. */
+static uint64_t session_arrived(struct gdrcap_session *session)
+{
+	uint64_t arrived;
+
+	if (session->config.consumer != GDRCAP_CONSUMER_VALIDATE)
+		return session_received(session);
+	arrived = verdict_unique(accountant_borrow(&session->accountant));
+	accountant_return(&session->accountant);
+	return arrived;
+}
+
 uint64_t session_stream_sent(const struct gdrcap_session *session, uint32_t id)
 {
 	const struct tx_worker *worker;
@@ -271,17 +284,18 @@ static bool run_is_over(const struct gdrcap_session *session)
  * through, unless it is stuck. */
 static bool run_is_quiet(struct gdrcap_session *session)
 {
-	const uint64_t received = session_received(session);
+	uint64_t arrived;
 	bool quiet;
 
 	for (uint32_t i = 0; i < session->tx_count; i++)
 		if (!atomic_load_explicit(&session->tx[i].finished, memory_order_acquire))
 			return false;
-	if (received != session->quiet_count) {
-		session->quiet_count = received;
+	arrived = session_arrived(session);
+	if (arrived != session->quiet_count) {
+		session->quiet_count = arrived;
 		session->quiet_tsc = rte_rdtsc();
 	}
-	quiet = session->tx_count == 0 || received >= session_sent(session) ||
+	quiet = session->tx_count == 0 || arrived >= session_sent(session) ||
 		tsc_older(session->quiet_tsc, session->config.quiet_ms);
 	return quiet && (session->config.consumer != GDRCAP_CONSUMER_VALIDATE || session->stuck ||
 			 session->failure || bursts_collected(session) == bursts_published(session));
@@ -330,6 +344,7 @@ static void device_job_join(struct gdrcap_session *session, struct kernel_worker
 	if (ret < 0) {
 		if (!session->failure)
 			session->failure = ret;
+		session->stranded |= ret == -ETIMEDOUT;
 		session_message(session, GDRCAP_LOG_ERROR, "the %s did not end well: %s", what,
 				kernel_error());
 	}
@@ -351,7 +366,7 @@ static void drain_wire(struct gdrcap_session *session)
 	const uint64_t since = rte_rdtsc();
 
 	while (session->tx_count && !session->failure && !tsc_older(since, DRAIN_MS) &&
-	       session_received(session) < session_sent(session))
+	       session_arrived(session) < session_sent(session))
 		nanosleep(&tick, NULL);
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <rte_common.h>
+#include <rte_cycles.h>
 #include <rte_malloc.h>
 #include <rte_mempool.h>
 
@@ -133,15 +134,35 @@ static int device_open(struct gdrcap_session *session, struct gdrcap_error *erro
 	return 0;
 }
 
-int session_poison(const struct gdrcap_session *session)
+/* Fills a long stretch piece by piece and tells how far it is, where that takes long. */
+static int poison_whole(const struct gdrcap_session *session)
+{
+	const struct region *region = &session->region;
+	const size_t piece = (size_t)256 << 20;
+	uint64_t told = rte_rdtsc();
+	int ret = 0;
+
+	for (size_t at = 0; ret == 0 && at < region->bytes; at += piece) {
+		ret = session->ops->fill(session->device, region->device + at, SESSION_POISON,
+					 RTE_MIN(piece, region->bytes - at));
+		if (rte_rdtsc() - told > rte_get_tsc_hz()) {
+			log_line(GDRCAP_LOG_PROGRESS, "memory: filled %zu of %zu MiB",
+				 RTE_MIN(at + piece, region->bytes) >> 20, region->bytes >> 20);
+			told = rte_rdtsc();
+		}
+	}
+	return ret;
+}
+
+/* Fills all that frames can land in. 0, or kernel_error() says why not. */
+static int memory_poison(const struct gdrcap_session *session)
 {
 	const struct region *region = &session->region;
 	const size_t slot_bytes = (size_t)1 << region->slot_shift;
 	int ret = 0;
 
 	if (!session->plan.umem)
-		return session->ops->fill(session->device, region->device, SESSION_POISON,
-					  region->bytes);
+		return poison_whole(session);
 	/* The first bytes of each slot are the mempool's: its header and the mbuf. */
 	for (uint32_t i = 0; ret == 0 && i < region->slots; i++)
 		ret = session->ops->fill(session->device,
@@ -165,7 +186,7 @@ static int memory_create(struct gdrcap_session *session, struct gdrcap_error *er
 	ret = region_create(&session->region, &config, error);
 	if (ret < 0)
 		return ret;
-	ret = session_poison(session);
+	ret = memory_poison(session);
 	if (ret < 0) {
 		error_set(error, ret, "the memory cannot be poisoned: %s", kernel_error());
 		region_destroy(&session->region);
@@ -518,12 +539,28 @@ err:
 	return ret;
 }
 
+/* Workers that did not leave may still come back and use frames, rings and tables, and to free a
+ * GPU's memory is to wait for its kernels: all that they can reach stays until the process ends. */
+static void session_strand(struct gdrcap_session *session)
+{
+	static struct gdrcap_session *_Atomic stranded;
+
+	log_error("%zu MiB of memory stay allocated: workers of \"%s\" still hold them",
+		  session->region.bytes >> 20, session->device_info.name);
+	ports_destroy(session);
+	session->next_stranded = atomic_exchange(&stranded, session);
+}
+
 void gdrcap_destroy(struct gdrcap_session *session)
 {
 	if (!session)
 		return;
 	gdrcap_stop(session, NULL);
 	session_abandon(session);
+	if (session->stranded) {
+		session_strand(session);
+		return;
+	}
 	workers_destroy(session);
 	ports_destroy(session);
 	region_destroy(&session->region);

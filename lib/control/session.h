@@ -62,14 +62,17 @@ struct gdrcap_session {
 
 	/* Run. */
 	enum session_state state;
+	struct ring_producer *proof_ring; /* of the staged first frame; set when its consumer stayed */
 	struct kernel_workers *check, *write;
 	uint32_t blocks; /* consumer workers a queue, as chosen */
 	uint64_t start_tsc, end_tsc; /* wall of the run */
 	_Atomic int ending; /* the run has reached its end: senders are told to stop */
 	uint64_t progress_tsc, progress_count; /* watchdog: last change of the accounted bursts */
-	uint64_t quiet_tsc, quiet_count; /* last change of the received frames */
+	uint64_t quiet_tsc, quiet_count; /* last change of the arrived frames */
 	bool stuck; /* reported; cleared when it moves again */
 	int failure; /* negative errno that ended the run */
+	bool stranded; /* workers on the device did not leave: see gdrcap_destroy() */
+	struct gdrcap_session *next_stranded;
 
 	pthread_mutex_t message_lock;
 	char *messages[SESSION_MESSAGES_MAX];
@@ -82,9 +85,6 @@ void session_abandon(struct gdrcap_session *session);
 /* Logs a line and keeps it for the summary. */
 void session_message(struct gdrcap_session *session, enum gdrcap_log_level level,
 		     const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-/* Fills all that frames can land in with SESSION_POISON. 0, or kernel_error() says why not. */
-int session_poison(const struct gdrcap_session *session);
 
 uint64_t session_sent(const struct gdrcap_session *session);
 uint64_t session_received(const struct gdrcap_session *session);

@@ -50,7 +50,13 @@ enum gdrcap_consumer {
 enum gdrcap_format { GDRCAP_FORMAT_ETHERNET, GDRCAP_FORMAT_UDP };
 enum gdrcap_invert { GDRCAP_INVERT_AUTO, GDRCAP_INVERT_NO, GDRCAP_INVERT_YES };
 enum gdrcap_flush { GDRCAP_FLUSH_AUTO, GDRCAP_FLUSH_HOST, GDRCAP_FLUSH_NONE };
-enum gdrcap_log_level { GDRCAP_LOG_ERROR, GDRCAP_LOG_WARNING, GDRCAP_LOG_INFO, GDRCAP_LOG_DEBUG };
+enum gdrcap_log_level {
+	GDRCAP_LOG_ERROR,
+	GDRCAP_LOG_WARNING,
+	GDRCAP_LOG_PROGRESS, /**< of set-up that takes longer than a second */
+	GDRCAP_LOG_INFO,
+	GDRCAP_LOG_DEBUG,
+};
 
 /** Start from gdrcap_config_default(). */
 struct gdrcap_config {

@@ -258,8 +258,12 @@ struct rte_mempool *region_pool_create(struct region *region, const char *name, 
 
 size_t region_pool_overhead(uint32_t slots)
 {
-	/* Header, mbuf, the pool's ring of pointers rounded up to a power of two. */
-	return (size_t)slots * (sizeof(struct rte_mempool_objhdr) + sizeof(struct rte_mbuf) + 64) +
-	       (size_t)rte_align32pow2(slots + 1) * sizeof(void *) +
-	       (size_t)RTE_MAX_LCORE * sizeof(struct rte_mempool_cache) + (1u << 20);
+	/* As rte_pktmbuf_pool_create_extbuf() makes them: the external buffer's bookkeeping lies
+	 * behind the mbuf, and the mempool spreads objects over memory channels. */
+	const uint32_t object = rte_mempool_calc_obj_size(
+		sizeof(struct rte_mbuf) + sizeof(struct rte_mbuf_ext_shared_info), 0, NULL);
+
+	/* The pool's ring of pointers is rounded up to a power of two. */
+	return (size_t)slots * object + (size_t)rte_align32pow2(slots + 1) * sizeof(void *) +
+	       (size_t)RTE_MAX_LCORE * sizeof(struct rte_mempool_cache) + (4u << 20);
 }

@@ -246,7 +246,8 @@ void frame_check_fast(const struct frame_layout *layout, const struct pattern_pl
 	if (verdict == FRAME_VALID) {
 		if (!layout->raw)
 			memcpy(own, frame + layout->own_offset, sizeof(own));
-		verdict = frame_read_header(layout, frame, len, header_crc(own), &header, &header_ok);
+		verdict = frame_read_header(layout, frame, len, header_crc(own), &header,
+					    &header_ok);
 	} else {
 		frame_header_clear(&header);
 	}

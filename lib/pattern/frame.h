@@ -51,7 +51,8 @@ struct frame_layout {
 	uint16_t vlan; /* 0: untagged; else TCI, host order (the receiver accepts tagged frames
 			* of this VID only) */
 	uint16_t udp_port; /* destination, host order; FRAME_IPV4_UDP only */
-	uint8_t templ[48]; /* Ethernet .. UDP header; IPv4 length/id/checksum and UDP length/checksum 0 */
+	uint8_t templ[48]; /* Ethernet .. UDP header; IPv4 length/id/checksum and UDP
+			    * length/checksum 0 */
 };
 
 /* The header's fields in host order. */
@@ -76,12 +77,13 @@ enum frame_verdict {
 struct frame_result {
 	uint64_t sequence;
 	uint32_t stream; /* 0..65535 */
-	uint32_t payload_bytes; /* bytes compared */
+	uint32_t payload_bytes; /* bytes compared; PATTERN_NONE: 0 */
 	uint32_t wrong_bits;
-	uint16_t offset; /* first wrong byte, from the frame's first byte */
+	uint16_t offset; /* first wrong byte, from the frame's first byte; own_offset for a damaged
+			  * header or length */
 	uint8_t expected, got;
 	uint8_t verdict; /* enum frame_verdict */
-	uint8_t header_ok; /* 1: stream and sequence can be trusted */
+	uint8_t header_ok; /* 1: stream and sequence can be trusted (raw frames: always 0 and 0) */
 };
 
 /* CRC32C of n bytes; `table` is frame_crc32c_table (host) or its device copy. */
@@ -89,8 +91,10 @@ GDRCAP_HD uint32_t frame_crc32c(const uint32_t *table, const uint8_t *bytes, uin
 
 /*
  * Decides whether the frame is ours and reads its header. FRAME_VALID means: payload of
- * header->payload_bytes bytes at layout->own_offset + 36 is to be compared. Reads only
- * frame[0 .. len). Any bytes are safe input.
+ * header->payload_bytes bytes at frame_payload_offset(layout) is to be compared. Reads only
+ * frame[0 .. len). Any bytes are safe input. A raw frame counts as stream 0, sequence 0, pattern
+ * PATTERN_COUNTER8, header_ok = 1. Where several threads share the work, or the CRC32C is computed
+ * otherwise: frame_recognise(), frame_read_header(), frame_result_begin() in frame_check.h.
  */
 GDRCAP_HD enum frame_verdict frame_parse(const struct frame_layout *layout,
 					 const uint32_t *crc_table, const uint8_t *frame,
@@ -105,13 +109,18 @@ GDRCAP_HD void frame_check(const struct frame_layout *layout, const struct patte
 			   const uint32_t *crc_table, const uint8_t *frame, uint32_t len,
 			   struct frame_result *result);
 
-/* Writes template, IPv4/UDP lengths and IPv4 checksum, and the own header; not the payload and not
- * the UDP checksum. `len` is the length in memory (without FCS). Returns the payload's offset. */
+/*
+ * Writes template, IPv4/UDP lengths and IPv4 checksum, and the own header; not the payload and not
+ * the UDP checksum. `len` is the length in memory (without FCS). A payload_bytes that does not fit
+ * is cut to what frame_payload_bytes() says. Returns the payload's offset; 0, with nothing written,
+ * when len is too short for the headers.
+ */
 GDRCAP_HD uint32_t frame_write_headers(const struct frame_layout *layout, const uint32_t *crc_table,
 				       uint8_t *frame, uint32_t len,
 				       const struct frame_header *header);
 
-/* Payload bytes that a frame of `len` bytes in memory carries (0 if it is too short). */
+/* Payload bytes that a frame of `len` bytes in memory carries (0 if it is too short). A len above
+ * 9212 counts as 9212. */
 GDRCAP_HD uint32_t frame_payload_bytes(const struct frame_layout *layout, uint32_t len);
 
 /* ---- host only: lib/pattern/frame.c ---- */
@@ -130,16 +139,23 @@ struct frame_config {
 	uint16_t src_port, dst_port; /* 0: 12345 */
 };
 
+/* 0; -EINVAL for an unknown format, VID 4095, a group as source, or an EtherType that is a length
+ * or a VLAN tag. */
 int frame_layout_init(struct frame_layout *layout, const struct frame_config *config);
 
-/* The published proof of concept's frame: Ethernet/IPv4/UDP to port 12345, 32 payload bytes 0..31. */
+/* The published proof of concept's frame: Ethernet/IPv4/UDP to port 12345, 32 payload bytes 0..31.
+ * Its plan is PATTERN_COUNTER8 with restart. */
 void frame_layout_proof(struct frame_layout *layout);
 
 /* Smallest frame with FCS for this layout: 64, or 82 over IPv4/UDP (4 more with a VLAN tag). */
 uint32_t frame_min_bytes(const struct frame_layout *layout);
 
-/* A whole frame: headers, payload, zero padding up to len, UDP checksum (RFC 768). The host
- * generator's fast path. */
+/*
+ * A whole frame: headers, payload, zero padding up to len, UDP checksum (RFC 768). The host
+ * generator's fast path. Lengths that do not fit are cut as in frame_write_headers(); a frame too
+ * short for its headers is all zeros; of a len above 9212 only 9212 bytes are written. `header`
+ * must name plan->kind.
+ */
 void frame_write(const struct frame_layout *layout, const struct pattern_plan *plan, uint8_t *frame,
 		 uint32_t len, const struct frame_header *header);
 

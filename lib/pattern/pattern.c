@@ -46,7 +46,8 @@ int pattern_from_name(const char *name, enum pattern_kind *kind)
 int pattern_plan_init(struct pattern_plan *plan, const struct pattern_config *config)
 {
 	memset(plan, 0, sizeof(*plan));
-	if ((unsigned int)config->kind >= PATTERN_KINDS || config->invert < -1 || config->invert > 1)
+	if ((unsigned int)config->kind >= PATTERN_KINDS || config->invert < -1 ||
+	    config->invert > 1)
 		return -EINVAL;
 	/* an inversion that would not happen must not be accepted in silence */
 	if (config->invert == 1 && !pattern_is_prbs(config->kind))

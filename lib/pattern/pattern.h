@@ -27,7 +27,7 @@
 
 /* The numbers are on the wire (header field `pattern`): never renumber. */
 enum pattern_kind {
-	PATTERN_NONE = 0, /* payload is not checked */
+	PATTERN_NONE = 0, /* payload is not checked; sent as zeros */
 	PATTERN_PRBS7 = 1, /* x^7 + x^6 + 1 */
 	PATTERN_PRBS9 = 2, /* x^9 + x^5 + 1 */
 	PATTERN_PRBS11 = 3, /* x^11 + x^9 + 1 */
@@ -44,7 +44,8 @@ enum pattern_kind {
 	PATTERN_COUNTER64_LE = 14,
 	PATTERN_CONSTANT = 15, /* every byte is `value` */
 	PATTERN_WALKING_ONE = 16, /* 0x80, 0x40, ... 0x01, 0x80, ... */
-	PATTERN_RANDOM = 17, /* Philox4x32-10 keyed by seed, stream and sequence number */
+	PATTERN_RANDOM = 17, /* Philox4x32-10: counter (offset / 16, stream, sequence low and high),
+			      * key (seed low and high); words little-endian, in order */
 	PATTERN_FILE = 18, /* the bytes of a file, repeated */
 	PATTERN_KINDS
 };
@@ -64,14 +65,15 @@ struct pattern_plan {
 	 * PRBS of degree n and lower tap m: byte[i] = byte[i - far] ^ byte[i - near] (^ 0xff when
 	 * inverted), far = n * 2^k and near = m * 2^k bytes, since squaring a polynomial over GF(2)
 	 * doubles its exponents. k is the least that makes near >= 64, so that 64 bytes can be
-	 * checked at a time.
+	 * made at a time; to check bytes that are already there, far = n and near = m serve too.
 	 */
 	uint32_t degree, tap, near_bytes, far_bytes;
 	uint64_t period; /* PRBS: 2^n - 1 bits; file: bytes; others 0 */
 	/*
-	 * The jump: window(p) is linear in x^p mod f(x). p = hi * 2^lo_bits + lo;
-	 * windows[hi] holds the 64 uninverted bits from position hi * 2^lo_bits, first bit in bit 63;
-	 * powers[lo] holds x^lo mod f(x), coefficient of x^j in bit j.
+	 * The jump: window(p) is linear in x^p mod f(x), f(x) = x^n + x^(n - m) + 1 since
+	 * bit[i + n] = bit[i + n - m] ^ bit[i]. p = hi * 2^lo_bits + lo (p = 2^n - 1 works too);
+	 * windows[hi] holds the 64 uninverted bits from position hi * 2^lo_bits, first bit in
+	 * bit 63; powers[lo] holds x^lo mod f(x), coefficient of x^j in bit j.
 	 */
 	uint32_t lo_bits;
 	const uint64_t *windows;
@@ -101,7 +103,7 @@ extern "C" {
 struct pattern_config {
 	enum pattern_kind kind;
 	int restart;
-	int invert; /* -1: as in O.150; 0 no; 1 yes */
+	int invert; /* -1: as in O.150; 0 no; 1 yes (-EINVAL for other than PRBS) */
 	uint8_t value;
 	uint64_t seed;
 	const uint8_t *file; /* PATTERN_FILE: not copied, must outlive the plan */
@@ -122,7 +124,8 @@ struct pattern_tables {
 };
 struct pattern_tables pattern_plan_tables(const struct pattern_plan *plan);
 
-/* "prbs31", "counter16be", "constant", ...; NULL for an unknown kind. -EINVAL for an unknown name. */
+/* "prbs31", "counter16be", "constant", ...; NULL for an unknown kind. 0, or -EINVAL for an unknown
+ * name. */
 const char *pattern_name(enum pattern_kind kind);
 int pattern_from_name(const char *name, enum pattern_kind *kind);
 

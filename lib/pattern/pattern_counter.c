@@ -34,7 +34,7 @@ FAST_INLINE void swap8(counters8 *v)
 #define COUNTER_LOOP(width, vector, element, swap)                                                 \
 	do {                                                                                       \
 		vector counter, out;                                                               \
-									                           \
+                                                                                                   \
 		for (unsigned int lane = 0; lane < 64 / (width); lane++)                           \
 			counter[lane] = (element)(index + lane);                                   \
 		for (; bytes; to += 64, bytes -= 64) {                                             \
@@ -50,7 +50,8 @@ FAST_INLINE void swap8(counters8 *v)
 		}                                                                                  \
 	} while (0)
 
-FAST_INLINE void counter_rows(uint32_t log2, bool foreign, uint64_t index, uint8_t *to, size_t bytes)
+FAST_INLINE void counter_rows(uint32_t log2, bool foreign, uint64_t index, uint8_t *to,
+			      size_t bytes)
 {
 	switch (log2) {
 	case 0:

@@ -17,7 +17,8 @@
 #include "pattern_fast.h"
 
 /* Bits from `have` on follow from the first `have` (>= n) by the recurrence, m at a time. */
-static inline uint64_t prbs_extend(const struct pattern_plan *plan, uint64_t window, unsigned int have)
+static inline uint64_t prbs_extend(const struct pattern_plan *plan, uint64_t window,
+				   unsigned int have)
 {
 	const unsigned int n = plan->degree, m = plan->tap;
 
@@ -41,7 +42,8 @@ static inline uint64_t prbs_jump(uint64_t window, uint32_t power)
 
 #if defined(__x86_64__)
 /* prbs_jump() is a product over GF(2) modulo 2^64. */
-__attribute__((target("pclmul,sse2"))) static uint64_t prbs_jump_clmul(uint64_t window, uint32_t power)
+__attribute__((target("pclmul,sse2"))) static uint64_t prbs_jump_clmul(uint64_t window,
+								       uint32_t power)
 {
 	const __m128i product = _mm_clmulepi64_si128(_mm_cvtsi64_si128((long long)window),
 						     _mm_cvtsi64_si128((long long)power), 0);
@@ -204,7 +206,7 @@ typedef uint64_t vector32_any __attribute__((vector_size(32), aligned(1), may_al
 FAST_INLINE void rest_fill(vector32 ring[RING], uint8_t *to, size_t bytes, size_t n, size_t m,
 			   uint64_t invert)
 {
-	const vector32 inverted = { invert, invert, invert, invert };
+	const vector32 inverted = (vector32){ 0 } + invert;
 	size_t v = n;
 
 	for (; 32 * v + 32 <= bytes; v++) {
@@ -302,7 +304,7 @@ typedef uint64_t word8 __attribute__((aligned(1), may_alias));
 FAST_INLINE bool rest_is_right(const uint8_t *at, size_t bytes, size_t far, size_t near,
 			       uint64_t invert)
 {
-	const vector64 inverted = { invert, invert, invert, invert, invert, invert, invert, invert };
+	const vector64 inverted = (vector64){ 0 } + invert;
 	vector64 wrong = { 0 };
 	uint64_t any = 0;
 	size_t i = far;

@@ -2,7 +2,7 @@
 /*
  * Sequence numbers of one stream: which came, which came twice, which came late. Exact while a
  * late frame is at most SEQUENCE_WINDOW behind the newest; an older one cannot be told from a
- * duplicate and is counted as one.
+ * duplicate and is counted as one. 2^64 - 1 is no sequence number and counts as a duplicate.
  */
 #ifndef GDRCAP_SEQUENCE_H
 #define GDRCAP_SEQUENCE_H

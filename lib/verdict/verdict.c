@@ -200,10 +200,20 @@ void verdict_stream_counts(const struct verdict *verdict, uint32_t index, bool s
 	counts->lost = counts->sent - stream->sequence.unique;
 }
 
+uint64_t verdict_unique(const struct verdict *verdict)
+{
+	uint64_t unique = 0;
+
+	for (uint32_t i = 0; i < verdict->stream_count; i++)
+		unique += verdict->streams[i].sequence.unique;
+	return unique;
+}
+
 void verdict_total(const struct verdict *verdict, bool sent_known, uint64_t sent,
 		   struct gdrcap_counts *total)
 {
-	uint64_t expected = 0, unique = 0, gaps, filled;
+	const uint64_t unique = verdict_unique(verdict);
+	uint64_t expected = 0, gaps, filled;
 
 	memset(total, 0, sizeof(*total));
 	for (uint32_t q = 0; q < verdict->queue_count; q++) {
@@ -220,10 +230,8 @@ void verdict_total(const struct verdict *verdict, bool sent_known, uint64_t sent
 		total->bits_wrong += counts.bits_wrong;
 		total->bytes += counts.bytes;
 	}
-	for (uint32_t i = 0; i < verdict->stream_count; i++) {
+	for (uint32_t i = 0; i < verdict->stream_count; i++)
 		expected += sequence_expected(&verdict->streams[i].sequence);
-		unique += verdict->streams[i].sequence.unique;
-	}
 	if (!sent_known)
 		sent = expected;
 	if (sent < unique)

@@ -58,6 +58,9 @@ void verdict_destroy(struct verdict *verdict);
 /* One run of queue `queue`. No allocation (a new stream's window excepted), lock or system call. */
 void verdict_add(struct verdict *verdict, uint32_t queue, const struct frame_run *run);
 
+/* Different frames of ours that came and can be told apart: what `sent` is compared with. */
+uint64_t verdict_unique(const struct verdict *verdict);
+
 /* Totals. `sent` is what the sender handed to the wire; sent_known false: taken from the sequence
  * numbers. */
 void verdict_total(const struct verdict *verdict, bool sent_known, uint64_t sent,

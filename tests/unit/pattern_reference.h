@@ -61,7 +61,8 @@ static inline uint64_t random_position(void)
 	}
 }
 
-static inline void plan_make(struct pattern_plan *plan, enum pattern_kind kind, int restart, int invert)
+static inline void plan_make(struct pattern_plan *plan, enum pattern_kind kind, int restart,
+			     int invert)
 {
 	const struct pattern_config config = {
 		.kind = kind,
@@ -116,7 +117,8 @@ static inline uint32_t matrix_apply(const struct matrix *m, uint32_t v)
 }
 
 /* The register after `steps` clocks from all ones. */
-static inline struct shift_register register_at(unsigned int degree, unsigned int tap, uint64_t steps)
+static inline struct shift_register register_at(unsigned int degree, unsigned int tap,
+						uint64_t steps)
 {
 	struct shift_register r = { degree, tap, (uint32_t)((1ull << degree) - 1) };
 	struct matrix power, square;
@@ -139,8 +141,8 @@ static inline struct shift_register register_at(unsigned int degree, unsigned in
 
 /* ---- the definitions, byte by byte ---- */
 
-static inline void reference_fill(const struct pattern_plan *plan, const struct pattern_place *place,
-			   uint8_t *to, size_t bytes)
+static inline void reference_fill(const struct pattern_plan *plan,
+				  const struct pattern_place *place, uint8_t *to, size_t bytes)
 {
 	const uint64_t position = plan->restart ? 0 : place->position;
 	const uint32_t kind = plan->kind;

@@ -40,10 +40,6 @@ static void test_plan_refuses(void **state)
 	assert_true(pattern_plan_init(&plan, &config) < 0);
 }
 
-/* Every byte of a period and beyond its end (PRBS-31: of the first 4 Mbit). */
-
-/* The register comes back to its start after 2^n - 1 clocks, and not before. */
-
 static void test_philox_known_answers(void **state)
 {
 	static const struct {
@@ -68,13 +64,13 @@ static void test_philox_known_answers(void **state)
 }
 
 /* The same through the plan: which number goes into which word of counter and key. */
-
 static void test_random_is_keyed(void **state)
 {
 	const struct pattern_config config = {
 		.kind = PATTERN_RANDOM, .invert = -1, .seed = 0x299f31d0a4093822ull
 	};
-	const struct pattern_place place = { .stream = 0x85a308d3, .sequence = 0x0370734413198a2eull };
+	const struct pattern_place place = { .stream = 0x85a308d3,
+					     .sequence = 0x0370734413198a2eull };
 	const uint32_t block = 0x243f6a88u & 0x0fffffffu;
 	uint32_t words[4] = { block, 0x85a308d3, 0x13198a2e, 0x03707344 };
 	struct pattern_plan plan;
@@ -87,7 +83,6 @@ static void test_random_is_keyed(void **state)
 }
 
 /* One place, all kinds: pattern_fill(), pattern_word() and pattern_check() say the same. */
-
 static void place_agrees(const struct pattern_plan *plan, const struct pattern_place *place,
 			 size_t bytes)
 {
@@ -179,7 +174,6 @@ static void test_restart(void **state)
 }
 
 /* Damages a right payload and compares the answer with counting byte by byte. */
-
 static void damage_is_found(const struct pattern_plan *plan, const struct pattern_place *place,
 			    size_t bytes, unsigned int flips)
 {
@@ -235,10 +229,6 @@ static void test_damage(void **state)
 		pattern_plan_free(&plan);
 	}
 }
-
-/* Each single wrong bit, anywhere, with all that the CPU can run. */
-
-/* A payload that is wholly another pattern, so that nearly everything is wrong. */
 
 int main(void)
 {

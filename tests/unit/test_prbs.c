@@ -29,6 +29,7 @@ static void test_tables(void **state)
 	pattern_plan_free(&plan);
 }
 
+/* Every byte of a period and beyond its end (PRBS-31: of the first 4 Mbit). */
 static void test_prbs_from_start(void **state)
 {
 	static uint8_t bytes[MAX_BYTES];
@@ -54,6 +55,7 @@ static void test_prbs_from_start(void **state)
 	}
 }
 
+/* The register comes back to its start after 2^n - 1 clocks, and not before. */
 static void test_prbs_is_maximal(void **state)
 {
 	for (size_t i = 0; i < PRBS_COUNT; i++) {
@@ -123,6 +125,7 @@ static void test_jump_by_clmul(void **state)
 	}
 }
 
+/* Each single wrong bit, anywhere, with all that the CPU can run. */
 static void test_each_single_bit(void **state)
 {
 	const struct pattern_place place = { .position = 987654321 };
@@ -148,6 +151,7 @@ static void test_each_single_bit(void **state)
 	}
 }
 
+/* A payload that is wholly another pattern, so that nearly everything is wrong. */
 static void test_all_wrong(void **state)
 {
 	const struct pattern_place place = { .position = 77 };
