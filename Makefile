@@ -23,8 +23,8 @@ check: ## build and test, with gcc, and with clang and sanitizers
 	@scripts/setup.sh check
 	@scripts/check.sh $(BUILD) $(MESON_ARGS)
 
-bench: all ## frame rates of this machine, software port
-	@scripts/bench.sh $(BUILD)/app/gdrcap
+bench: all ## speed of the receive path and of the consumers on this machine
+	meson test -C $(BUILD) --no-rebuild --benchmark --verbose
 
 install: all ## install program, library and headers; DESTDIR, MESON_ARGS=--prefix=... at first build
 	meson install -C $(BUILD) --no-rebuild --skip-subprojects

@@ -2,6 +2,7 @@
 /* Start, live line, signals, stop. */
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -9,17 +10,32 @@
 
 #include "run_loop.h"
 
-/* A handler can reach nothing but a file-scope object; it writes, the main thread reads. */
-static volatile sig_atomic_t stop_signals;
+#define SIGNAL_PAIR_NS 250000000
 
-static void signal_count(int number)
+/*
+ * When the first signal came, ns of the monotonic clock; 0: none has. Writer: the handler, on any
+ * thread, for it can reach nothing but a file-scope object. Reader: the main thread.
+ */
+static _Atomic uint64_t stop_signal_ns;
+
+static uint64_t clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+static void signal_stop(int number)
 {
 	static const char text[] = "\ngdrcap: stopped at once: the counts of this run are lost\n";
+	uint64_t first = 0, now = clock_ns();
 
-	if (stop_signals == 0) {
-		stop_signals = 1;
+	if (atomic_compare_exchange_strong(&stop_signal_ns, &first, now))
 		return;
-	}
+	/* timeout(1) signals a program, then its group: the second of such a pair means nothing. */
+	if (now < first + SIGNAL_PAIR_NS)
+		return;
 	/* 128 + number, as a shell reports a program that a signal ended. */
 	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
 		_exit(128 + number);
@@ -28,13 +44,13 @@ static void signal_count(int number)
 
 static int run_stop_requested(void)
 {
-	return stop_signals != 0;
+	return atomic_load(&stop_signal_ns) != 0;
 }
 
 static void signals_install(void)
 {
 	/* SA_RESTART: the last lines, written after the signal, must not fail with EINTR. */
-	struct sigaction action = { .sa_handler = signal_count, .sa_flags = SA_RESTART };
+	struct sigaction action = { .sa_handler = signal_stop, .sa_flags = SA_RESTART };
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
 
 	sigemptyset(&action.sa_mask);
@@ -47,10 +63,7 @@ static void signals_install(void)
 
 static double clock_seconds(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+	return (double)clock_ns() * 1e-9;
 }
 
 /* Any thread of the library; the fields read here do not change while there is a session. */

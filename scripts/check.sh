@@ -31,8 +31,8 @@ if scripts/build.sh "$build" "$@"; then
 	say "build with clang and sanitizers"
 	if pc=$(scripts/dpdk-stage.sh "$build" "$build/dpdk-stage") &&
 		CC=clang PKG_CONFIG_PATH=$pc${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH} \
-			scripts/build.sh "$clang_build" -Dsystem_dpdk=true -Dsanitize=true \
-			-Dcuda=disabled -Dfuzzers=enabled; then
+			scripts/build.sh "$clang_build" "$@" -Dsystem_dpdk=true -Dsanitize=true \
+			-Doptimization=1 -Dcuda=disabled -Dfuzzers=enabled; then
 		say "tests with sanitizers, fuzz targets"
 		meson test -C "$clang_build" --no-rebuild --print-errorlogs
 		logs="$logs clang+sanitizers=$clang_build/meson-logs/testlog.json"

@@ -70,8 +70,11 @@ int gdrcap_poll(struct gdrcap_queue *queue, const struct gdrcap_batch **batches,
 
 	if (!queue || !queue->batches)
 		return -EINVAL;
-	/* Read before the ring: after it was set nothing is published. Partner: queue_end(). */
-	ended = atomic_load_explicit(&queue->ended, memory_order_acquire);
+	if (max == 0)
+		return 0;
+	/* Read before the ring: whoever sees it set also sees the last burst. Partner: the release
+	 * store in rx_loop(). */
+	ended = atomic_load_explicit(&queue->ring->ended, memory_order_acquire);
 	while (n < max) {
 		const struct gdrcap_batch *batch = queue_take(queue);
 
@@ -93,13 +96,13 @@ static int64_t now_usec(void)
 int gdrcap_wait(struct gdrcap_queue *queue, const struct gdrcap_batch **batches, unsigned int max,
 		int64_t usec)
 {
-	const int64_t until = usec < 0 ? INT64_MAX : now_usec() + usec;
+	const int64_t from = now_usec();
 	unsigned int idle = 0;
 	int n;
 
 	while ((n = gdrcap_poll(queue, batches, max)) == 0 && max) {
 		thread_idle(++idle);
-		if (idle > IDLE_PAUSES && now_usec() >= until)
+		if (usec >= 0 && idle > IDLE_PAUSES && now_usec() - from >= usec)
 			break;
 	}
 	return n;

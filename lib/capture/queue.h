@@ -26,7 +26,6 @@ struct gdrcap_queue {
 	uint32_t slot_bytes;
 	struct queue_batch *batches; /* by burst & burst_mask; caller's thread fills, any thread releases */
 	uint64_t next; /* burst to be polled next; caller's thread only */
-	_Atomic int ended; /* writer: control. No burst will be published any more */
 };
 
 int queue_create(struct gdrcap_queue *queue, struct ring_producer *ring,

@@ -41,6 +41,7 @@ struct ring_producer {
 
 	/* Writer: producer. Readers: accountant, watchdog. */
 	_Alignas(RING_LINE) _Atomic uint64_t published; /* bursts */
+	_Atomic int ended; /* capture: no burst will be published any more */
 	/* Writer: accountant (capture with the built-in consumer). Reader: producer. */
 	_Alignas(RING_LINE) _Atomic uint64_t collected; /* bursts */
 

@@ -134,6 +134,8 @@ ALWAYS_INLINE void rx_loop(struct rx_worker *worker, const bool flush, const boo
 	}
 	if (ring_pending(ring))
 		rx_publish(worker, flush);
+	/* After the last PUBLISH. Partner: the acquire load in gdrcap_poll(). */
+	atomic_store_explicit(&ring->ended, 1, memory_order_release);
 	while (ring->reclaimed != ring->burst &&
 	       atomic_load_explicit(&worker->phase, memory_order_relaxed) != RX_ABANDON)
 		if (rx_reclaim(worker, accounted) == 0)

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,13 +15,16 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_gpudev.h>
+#include <rte_lcore.h>
 #include <rte_log.h>
 
 #include "gpu_drivers.h"
 #include "log.h"
 #include "parse.h"
 
-static bool eal_is_ours;
+/* EAL and its devices belong to the process; sessions may be created by several threads. */
+static pthread_mutex_t environment_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool eal_is_ours, eal_failed;
 
 /* Free hugepages of all sizes, bytes. */
 static size_t hugepages_free(void)
@@ -121,10 +125,12 @@ static int eal_start(const struct environment_needs *needs, bool huge)
 		argv[argc++] = (char *)"--no-pci";
 	}
 	argv[argc] = NULL;
-	return rte_eal_init(argc, argv) < 0 ? -rte_errno : 0;
+	if (rte_eal_init(argc, argv) >= 0)
+		return 0;
+	return rte_errno ? -rte_errno : -EIO;
 }
 
-int environment_start(const struct environment_needs *needs, struct gdrcap_error *error)
+static int environment_start_once(const struct environment_needs *needs, struct gdrcap_error *error)
 {
 	const bool huge = hugepages_free() >= needs->memory_bytes;
 	int ret;
@@ -133,11 +139,18 @@ int environment_start(const struct environment_needs *needs, struct gdrcap_error
 		return 0;
 	gpu_host_register();
 	gpu_cuda_register();
-	ret = eal_start(needs, huge);
-	if (ret == -EALREADY) {
+	/* What the first attempt left behind makes a second one fail in other ways. */
+	if (eal_failed)
+		return error_set(error, -EALREADY,
+				 "DPDK's EAL failed to start before in this process and cannot be started "
+				 "again; repair what the first error says and start a new process");
+	/* It has no cores before it was started; asking it to start again would print an alert. */
+	if (rte_lcore_count() > 0) {
 		log_info("EAL: as started by the embedder");
 		return 0;
 	}
+	ret = eal_start(needs, huge);
+	eal_failed = ret < 0;
 	if (ret < 0)
 		return error_set(error, ret,
 				 "DPDK's EAL does not start: %s; it needs %zu MiB of %s and a writable "
@@ -148,6 +161,16 @@ int environment_start(const struct environment_needs *needs, struct gdrcap_error
 	atexit(environment_end);
 	log_info("EAL: %s, %zu MiB", huge ? "hugepages" : "no hugepages", needs->memory_bytes >> 20);
 	return 0;
+}
+
+int environment_start(const struct environment_needs *needs, struct gdrcap_error *error)
+{
+	int ret;
+
+	pthread_mutex_lock(&environment_lock);
+	ret = environment_start_once(needs, error);
+	pthread_mutex_unlock(&environment_lock);
+	return ret;
 }
 
 static int gpu_by_name(const char *name)
@@ -163,7 +186,7 @@ static int gpu_by_name(const char *name)
 	return -ENODEV;
 }
 
-static int gpu_open(const char *name, const char *args, struct gdrcap_error *error)
+static int gpu_open_once(const char *name, const char *args, struct gdrcap_error *error)
 {
 	int id = gpu_by_name(name), ret;
 
@@ -176,6 +199,16 @@ static int gpu_open(const char *name, const char *args, struct gdrcap_error *err
 	id = gpu_by_name(name);
 	if (id < 0)
 		return error_set(error, id, "the gpudev %s opened, but EAL does not list it", name);
+	return id;
+}
+
+static int gpu_open(const char *name, const char *args, struct gdrcap_error *error)
+{
+	int id;
+
+	pthread_mutex_lock(&environment_lock);
+	id = gpu_open_once(name, args, error);
+	pthread_mutex_unlock(&environment_lock);
 	return id;
 }
 

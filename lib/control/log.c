@@ -22,6 +22,17 @@ void log_set(void (*sink)(void *context, enum gdrcap_log_level level, const char
 	pthread_mutex_unlock(&log_lock);
 }
 
+void log_unset(void (*sink)(void *context, enum gdrcap_log_level level, const char *line),
+	       void *context)
+{
+	pthread_mutex_lock(&log_lock);
+	if (log_sink == sink && log_context == context) {
+		log_sink = NULL;
+		log_context = NULL;
+	}
+	pthread_mutex_unlock(&log_lock);
+}
+
 /* A line stays a line: what others put into it (driver names, file names) may hold anything. */
 static void line_clean(char *line)
 {

@@ -8,6 +8,9 @@
 /* Where lines go; NULL: stderr, warnings and errors only. Set once by session create. */
 void log_set(void (*sink)(void *context, enum gdrcap_log_level level, const char *line),
 	     void *context);
+/* Back to stderr, if lines still go there: its context is about to end. */
+void log_unset(void (*sink)(void *context, enum gdrcap_log_level level, const char *line),
+	       void *context);
 void log_line(enum gdrcap_log_level level, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

@@ -15,7 +15,7 @@
 #include "region.h"
 
 #define POOL_SLOTS_A_QUEUE 16384u
-#define POOL_SLOTS_MIN 2048u /* below this the per-core caches would hold them all */
+#define POOL_SLOTS_MIN 2048u
 #define SLOT_SHIFT_MIN 8u
 #define SLOT_SHIFT_MAX 14u
 #define UMEM_SLOT_SHIFT 12u
@@ -81,6 +81,18 @@ static int plan_gpu(struct plan *plan, const struct gdrcap_config *config,
 				 "memory: a kernel on GPU %s cannot read plain host memory; use pinned "
 				 "(host memory registered with the GPU), or --gpu host",
 				 config->gpu);
+	return 0;
+}
+
+/* Mbufs that pass from one owner to another would go back to a pool that they are not from. */
+static int plan_own_memory(const struct gdrcap_config *config, struct gdrcap_error *error)
+{
+	for (uint32_t i = 0; i < 2 * GDRCAP_PORTS_MAX; i++)
+		if (port_at(config, i)[0] && driver_facts_find(port_at(config, i))->foreign)
+			return error_set(error, -ENOTSUP,
+					 "port %s (%s) passes frames on in their sender's memory; use "
+					 "ring:NAME for a wire in this process, or net_memif between two",
+					 port_at(config, i), driver_facts_find(port_at(config, i))->what);
 	return 0;
 }
 
@@ -183,9 +195,12 @@ static int plan_slots(struct plan *plan, const struct gdrcap_config *config,
 static int plan_pools(struct plan *plan, const struct gdrcap_config *config,
 		      struct gdrcap_error *error)
 {
+	/* What the caches of a queue's two threads can hold is nobody else's: with fewer slots than
+	 * that a sender would wait for ever. */
 	const uint64_t slots_min = RTE_MAX((uint64_t)POOL_SLOTS_MIN,
 					   (uint64_t)plan->queues *
-						   (2 * plan->descriptors + 4 * plan->burst));
+						   (2 * REGION_POOL_CACHE_MOST + 2 * plan->descriptors +
+						    4 * plan->burst));
 	uint64_t slots = RTE_MAX(slots_min, (uint64_t)plan->queues * POOL_SLOTS_A_QUEUE);
 
 	if (config->pool_bytes) {
@@ -222,6 +237,8 @@ int plan_create(struct plan *plan, const struct gdrcap_config *config, struct gd
 	plan->descriptors = config->descriptors ? config->descriptors : 1024;
 	plan->streams = RTE_MAX(config->streams, 1u);
 	ret = plan_ports(plan, config);
+	if (ret == 0)
+		ret = plan_own_memory(config, error);
 	if (ret == 0)
 		ret = plan_gpu(plan, config, error);
 	if (ret == 0)

@@ -80,9 +80,9 @@ static uint64_t bursts_collected(const struct gdrcap_session *session)
 	return n;
 }
 
-static bool tsc_older(uint64_t since, uint32_t ms)
+static bool tsc_older(uint64_t since, uint64_t ms)
 {
-	return rte_rdtsc() - since > (uint64_t)ms * rte_get_tsc_hz() / 1000;
+	return rte_rdtsc() - since > ms * (rte_get_tsc_hz() / 1000);
 }
 
 /* ---- start ---- */
@@ -185,8 +185,11 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 	cpu_set_t cpus;
 	int ret = 0;
 
-	if (session->state != SESSION_CREATED)
+	pthread_mutex_lock(&session->run_lock);
+	if (session->state != SESSION_CREATED) {
+		pthread_mutex_unlock(&session->run_lock);
 		return error_set(error, -EALREADY, "a session runs once; create another");
+	}
 	deal.shared = threads_planned(session) > session->cpu_count;
 	session->state = SESSION_RUNNING;
 	session->start_tsc = rte_rdtsc();
@@ -202,10 +205,11 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 	}
 	if (ret == 0 && session->tx_count)
 		ret = senders_start(session, &deal, error);
-	if (ret < 0) {
+	if (ret < 0)
 		session->failure = ret;
+	pthread_mutex_unlock(&session->run_lock);
+	if (ret < 0)
 		gdrcap_stop(session, NULL);
-	}
 	return ret;
 }
 
@@ -272,7 +276,7 @@ static bool run_is_over(const struct gdrcap_session *session)
 	const struct gdrcap_config *config = &session->config;
 	bool sending = session->tx_count == 0;
 
-	if (config->seconds_ms && tsc_older(session->start_tsc, (uint32_t)config->seconds_ms))
+	if (config->seconds_ms && tsc_older(session->start_tsc, config->seconds_ms))
 		return true;
 	for (uint32_t i = 0; i < session->tx_count; i++)
 		sending |= !atomic_load_explicit(&session->tx[i].finished, memory_order_acquire);
@@ -280,46 +284,59 @@ static bool run_is_over(const struct gdrcap_session *session)
 			    session_received(session) >= config->frames);
 }
 
-/* Nothing is in flight: all that was sent came, or nothing came for quiet_ms; and the consumer is
- * through, unless it is stuck. */
+/* Nothing of the sender's is in flight: all of it came, or nothing came for quiet_ms and the consumer
+ * is through with what was there then, unless it is stuck. Others' frames may come for ever, so without
+ * a sender there is nothing to wait for: the stop takes what was received. */
 static bool run_is_quiet(struct gdrcap_session *session)
 {
 	uint64_t arrived;
-	bool quiet;
 
 	for (uint32_t i = 0; i < session->tx_count; i++)
 		if (!atomic_load_explicit(&session->tx[i].finished, memory_order_acquire))
 			return false;
 	arrived = session_arrived(session);
+	if (session->tx_count == 0 || arrived >= session_sent(session))
+		return true;
 	if (arrived != session->quiet_count) {
 		session->quiet_count = arrived;
 		session->quiet_tsc = rte_rdtsc();
+		session->quiet_bursts = 0;
 	}
-	quiet = session->tx_count == 0 || arrived >= session_sent(session) ||
-		tsc_older(session->quiet_tsc, session->config.quiet_ms);
-	return quiet && (session->config.consumer != GDRCAP_CONSUMER_VALIDATE || session->stuck ||
-			 session->failure || bursts_collected(session) == bursts_published(session));
+	if (!tsc_older(session->quiet_tsc, session->config.quiet_ms))
+		return false;
+	if (session->quiet_bursts == 0)
+		session->quiet_bursts = bursts_published(session);
+	return session->config.consumer != GDRCAP_CONSUMER_VALIDATE || session->stuck ||
+	       session->failure || bursts_collected(session) >= session->quiet_bursts;
+}
+
+/* One look at everything. True when nothing more will come. */
+static bool run_watch(struct gdrcap_session *session)
+{
+	watch_device(session, session->check);
+	watch_device(session, session->write);
+	watch_flush(session);
+	watch_consumer(session);
+	if (!atomic_load(&session->ending) && run_is_over(session))
+		run_end(session);
+	return atomic_load(&session->ending) && run_is_quiet(session);
 }
 
 int gdrcap_wait_end(struct gdrcap_session *session, uint32_t timeout_ms)
 {
 	const struct timespec tick = { .tv_nsec = TICK_US * 1000 };
 	const uint64_t since = rte_rdtsc();
+	bool over;
 
-	if (session->state != SESSION_RUNNING)
-		return 1;
-	do {
-		watch_device(session, session->check);
-		watch_device(session, session->write);
-		watch_flush(session);
-		watch_consumer(session);
-		if (!atomic_load(&session->ending) && run_is_over(session))
-			run_end(session);
-		if (atomic_load(&session->ending) && run_is_quiet(session))
-			return 1;
+	for (;;) {
+		/* Another thread may stop the session meanwhile. */
+		pthread_mutex_lock(&session->run_lock);
+		over = session->state != SESSION_RUNNING || run_watch(session);
+		pthread_mutex_unlock(&session->run_lock);
+		if (over || timeout_ms == 0 || tsc_older(since, timeout_ms))
+			return over;
 		nanosleep(&tick, NULL);
-	} while (!tsc_older(since, timeout_ms));
-	return 0;
+	}
 }
 
 /* ---- stop ---- */
@@ -390,17 +407,31 @@ static void receivers_phase(struct gdrcap_session *session, enum rx_phase phase)
 		atomic_store_explicit(&session->rx[i].phase, (int)phase, memory_order_relaxed);
 }
 
+/* Each has published its last burst, and receives nothing more. */
+static void receivers_end(struct gdrcap_session *session)
+{
+	const struct timespec tick = { .tv_nsec = TICK_US * 1000 };
+	const uint64_t since = rte_rdtsc();
+
+	receivers_phase(session, RX_DRAIN);
+	for (uint32_t i = 0; i < session->rx_count; i++) {
+		struct rx_worker *worker = &session->rx[i];
+
+		if (!worker->thread.running) /* never was: the start failed */
+			atomic_store(&worker->ring.ended, 1);
+		while (!atomic_load(&worker->ring.ended) && !tsc_older(since, CONSUMER_MS))
+			nanosleep(&tick, NULL);
+	}
+}
+
 static void receivers_stop(struct gdrcap_session *session)
 {
 	const bool validate = session->config.consumer == GDRCAP_CONSUMER_VALIDATE;
 	uint64_t collected;
 
-	receivers_phase(session, RX_DRAIN);
+	receivers_end(session);
 	if (!validate) {
 		/* The caller may keep batches; whoever destroys the session ends these threads. */
-		for (uint32_t i = 0; i < session->rx_count; i++)
-			/* Partner: the acquire load in gdrcap_poll(). */
-			atomic_store_explicit(&session->queues[i].ended, 1, memory_order_release);
 		receivers_join(session, DRAIN_MS);
 		return;
 	}
@@ -432,9 +463,12 @@ static void wires_empty(struct gdrcap_session *session)
 		}
 }
 
-/* Every slot is back where no card holds some in its queues: a leak is an error of ours. */
+/* Every slot is back where no card holds some in its queues: a leak is an error of ours, unless the
+ * caller still has batches. */
 static void slots_check(struct gdrcap_session *session)
 {
+	if (!receivers_join(session, 0))
+		return;
 	for (uint32_t p = 0; p < session->plan.ports; p++) {
 		const struct rte_mempool *pool = session->pairs[p].rx_pool;
 
@@ -454,8 +488,14 @@ void session_abandon(struct gdrcap_session *session)
 
 int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 {
-	if (session->state == SESSION_RUNNING) {
+	bool running;
+
+	pthread_mutex_lock(&session->run_lock);
+	running = session->state == SESSION_RUNNING;
+	if (running)
 		session->state = SESSION_STOPPED;
+	pthread_mutex_unlock(&session->run_lock);
+	if (running) {
 		senders_stop(session);
 		drain_wire(session);
 		receivers_stop(session);

@@ -23,9 +23,6 @@
 
 #define WIRE_FRAMES_MAX 4096u /* on a software wire at once: bounds what a stop has to drain */
 
-/* Pools have names in EAL's process-wide space. */
-static _Atomic unsigned int session_number;
-
 void session_message(struct gdrcap_session *session, enum gdrcap_log_level level,
 		     const char *format, ...)
 {
@@ -203,7 +200,7 @@ static struct rte_mempool *pair_pool(struct gdrcap_session *session, const char 
 {
 	char name[RTE_MEMPOOL_NAMESIZE];
 
-	snprintf(name, sizeof(name), "gc%u_%s%u", session_number, direction, index);
+	snprintf(name, sizeof(name), "gc%u_%s%u", session->number, direction, index);
 	return region_pool_create(&session->region, name, session->plan.pool_slots,
 				  session->plan.umem, numa_node, error);
 }
@@ -482,15 +479,20 @@ err:
 int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **out,
 		  struct gdrcap_error *error)
 {
-	struct gdrcap_session *session = calloc(1, sizeof(*session));
+	static _Atomic unsigned int sessions;
+	struct gdrcap_session *session;
 	struct environment_needs needs;
 	int ret;
 
+	if (!out)
+		return error_set(error, -EINVAL, "give a place for the new session");
 	*out = NULL;
+	session = calloc(1, sizeof(*session));
 	if (!session)
 		return error_set(error, -ENOMEM, "no memory for a session");
 	pthread_mutex_init(&session->message_lock, NULL);
-	session_number++;
+	pthread_mutex_init(&session->run_lock, NULL);
+	session->number = sessions++;
 	ret = config_complete(&session->config, config, error);
 	if (ret < 0)
 		goto err;
@@ -534,6 +536,8 @@ err_frames:
 	frames_destroy(session);
 	plan_destroy(&session->plan);
 err:
+	log_unset(session->config.log, session->config.log_context);
+	pthread_mutex_destroy(&session->run_lock);
 	pthread_mutex_destroy(&session->message_lock);
 	free(session);
 	return ret;
@@ -559,6 +563,7 @@ void gdrcap_destroy(struct gdrcap_session *session)
 	session_abandon(session);
 	if (session->stranded) {
 		session_strand(session);
+		log_unset(session->config.log, session->config.log_context);
 		return;
 	}
 	workers_destroy(session);
@@ -569,6 +574,8 @@ void gdrcap_destroy(struct gdrcap_session *session)
 	plan_destroy(&session->plan);
 	for (uint32_t i = 0; i < session->message_count; i++)
 		free(session->messages[i]);
+	log_unset(session->config.log, session->config.log_context);
+	pthread_mutex_destroy(&session->run_lock);
 	pthread_mutex_destroy(&session->message_lock);
 	free(session);
 }

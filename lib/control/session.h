@@ -35,6 +35,7 @@ enum session_state { SESSION_CREATED, SESSION_RUNNING, SESSION_STOPPED };
 
 struct gdrcap_session {
 	struct gdrcap_config config;
+	unsigned int number; /* of the process's sessions: pools have names in EAL's own space */
 	struct plan plan;
 	struct frame_layout layout;
 	struct pattern_plan pattern;
@@ -61,16 +62,18 @@ struct gdrcap_session {
 	uint32_t cpu_count;
 
 	/* Run. */
+	pthread_mutex_t run_lock; /* over `state` and what gdrcap_wait_end() watches, by any thread */
 	enum session_state state;
 	struct ring_producer *proof_ring; /* of the staged first frame; set when its consumer stayed */
 	struct kernel_workers *check, *write;
-	uint32_t blocks; /* consumer workers a queue, as chosen */
+	_Atomic uint32_t blocks; /* consumer workers a queue, as chosen */
 	uint64_t start_tsc, end_tsc; /* wall of the run */
 	_Atomic int ending; /* the run has reached its end: senders are told to stop */
 	uint64_t progress_tsc, progress_count; /* watchdog: last change of the accounted bursts */
 	uint64_t quiet_tsc, quiet_count; /* last change of the arrived frames */
+	uint64_t quiet_bursts; /* published when it was long enough ago; 0: it was not yet */
 	bool stuck; /* reported; cleared when it moves again */
-	int failure; /* negative errno that ended the run */
+	_Atomic int failure; /* negative errno that ended the run */
 	bool stranded; /* workers on the device did not leave: see gdrcap_destroy() */
 	struct gdrcap_session *next_stranded;
 

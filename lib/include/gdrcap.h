@@ -141,12 +141,13 @@ const struct gdrcap_option *gdrcap_option_at(size_t index);
 int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **session,
 		  struct gdrcap_error *error);
 int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error);
-/** Ends the run: sender, receivers, consumer, in this order; every slot is back afterwards.
- * Idempotent. 0, or the error that ended the run early. */
+/** Ends the run: sender, receivers, consumer, in this order; every slot is back afterwards, except
+ * those of batches that the caller still has: they stay valid until gdrcap_destroy(). Idempotent.
+ * 0, or the error that ended the run early. */
 int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error);
 void gdrcap_destroy(struct gdrcap_session *session);
 /** 1 when the run has reached its end (frames, seconds, an error) and nothing is in flight; 0 after
- * timeout_ms. Sleeps; any thread. Call gdrcap_stop() next. */
+ * timeout_ms. Sleeps; any thread, also while another stops the session. gdrcap_stop() is next. */
 int gdrcap_wait_end(struct gdrcap_session *session, uint32_t timeout_ms);
 
 /* ---- the staged first frame ---- */
@@ -183,6 +184,8 @@ struct gdrcap_counts {
 #define GDRCAP_HAS_NIC_MISSED 1u
 #define GDRCAP_HAS_NIC_ERROR 2u
 #define GDRCAP_HAS_TX_STALLED 4u
+#define GDRCAP_HAS_VERDICT 8u /**< without: the caller's own consumer has the frames, and only sent,
+			       * received and bytes are counted */
 
 struct gdrcap_summary {
 	struct gdrcap_counts total;

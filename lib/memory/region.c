@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <rte_dev.h>
 #include <rte_errno.h>
@@ -15,7 +16,6 @@
 
 #include "log.h"
 
-#define POOL_CACHE 512 /* mbufs a core keeps to itself: RTE_MEMPOOL_CACHE_MAX_SIZE */
 #define UMEM_OBJECT 4096u /* the kernel's limit for an AF_XDP chunk */
 #define PAGE_MAX ((size_t)1 << 30)
 
@@ -37,10 +37,16 @@ static size_t largest_page(const void *base, size_t bytes)
 
 static void *host_map(size_t bytes)
 {
+	const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
 	const size_t align = 2u << 20;
 	uint8_t *raw, *base;
 	size_t before;
 
+	/* The kernel would promise it, and end a process when the promise is called in. */
+	if (pages > 0 && page > 0 && bytes / (size_t)page >= (size_t)pages) {
+		errno = ENOMEM;
+		return NULL;
+	}
 	raw = mmap(NULL, bytes + align, PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (raw == MAP_FAILED)
@@ -194,7 +200,7 @@ static struct rte_mempool *extbuf_pool(struct region *region, const char *name, 
 		.elt_size = (uint16_t)slot_bytes,
 	};
 
-	return rte_pktmbuf_pool_create_extbuf(name, slots, POOL_CACHE, 0, (uint16_t)slot_bytes,
+	return rte_pktmbuf_pool_create_extbuf(name, slots, REGION_POOL_CACHE, 0, (uint16_t)slot_bytes,
 					      numa_node, &ext, 1);
 }
 
@@ -212,7 +218,7 @@ static struct rte_mempool *umem_pool(struct region *region, const char *name, ui
 	struct rte_mempool *pool;
 	int ret;
 
-	pool = rte_mempool_create_empty(name, slots, UMEM_OBJECT - header, POOL_CACHE,
+	pool = rte_mempool_create_empty(name, slots, UMEM_OBJECT - header, REGION_POOL_CACHE,
 					sizeof(private), numa_node, RTE_MEMPOOL_F_NO_SPREAD);
 	if (!pool)
 		return NULL;

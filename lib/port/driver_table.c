@@ -9,7 +9,7 @@ static const struct driver_facts driver_table[] = {
 	{ .prefix = "ring:", .writes = DRIVER_PASSES_ON, .missed_exact = true, .error_exact = true,
 	  .what = "software wire" },
 	{ .prefix = "net_ring", .writes = DRIVER_PASSES_ON, .missed_exact = true, .error_exact = true,
-	  .what = "software wire" },
+	  .foreign = true, .what = "another's software wire" },
 	{ .prefix = "mlx5", .writes = DRIVER_WRITES_DMA, .missed_exact = true, .error_exact = true,
 	  .what = "ConnectX" },
 	/* With copy=0, which the port set-up insists on for memory that the CPU cannot address. */

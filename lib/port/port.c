@@ -53,10 +53,12 @@ int port_open(struct port *port, const char *name, struct gdrcap_error *error)
 	} else {
 		ret = port_name_is_pci(name) ? rte_dev_probe(name) :
 					       rte_vdev_init(port->device, args);
+		/* A bare -1 is no errno: EAL has no such driver, or the driver gives no reason. */
 		if (ret < 0)
-			return error_set(error, ret == -EEXIST ? -EBUSY : ret,
+			return error_set(error, ret == -EEXIST ? -EBUSY : ret == -1 ? -ENODEV : ret,
 					 "port %s cannot be opened: %s; check its name and arguments%s",
-					 name, rte_strerror(-ret),
+					 name,
+					 ret == -1 ? "no driver takes it" : rte_strerror(-ret),
 					 port->facts->needs_root ?
 						 ", that the interface exists and is up, and that you "
 						 "are root (CAP_NET_RAW, CAP_NET_ADMIN)" :
@@ -143,8 +145,11 @@ int port_configure(const struct port *port, const struct port_queues *queues,
 	}
 	ret = rte_eth_dev_configure(port->id, queues->rx_queues, queues->tx_queues, &conf);
 	if (ret < 0)
-		return error_set(error, ret, "port %s (%s) refused its configuration: %s", port->name,
-				 info.driver_name, rte_strerror(-ret));
+		return error_set(error, ret, "port %s (%s) refused its configuration: %s%s",
+				 port->name, info.driver_name, rte_strerror(-ret),
+				 ret == -EBUSY ? "; it is started already: stop it first, or the session "
+						 "that has it" :
+						 "");
 	ret = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &rx_descriptors, &tx_descriptors);
 	if (ret < 0)
 		return error_set(error, ret, "port %s (%s) refused %u descriptors: %s", port->name,

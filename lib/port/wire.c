@@ -11,17 +11,14 @@
 #include "log.h"
 #include "port.h"
 
-/* Rings and net_ring ports have names in EAL's own, process-wide space. */
-static unsigned int wire_number;
-
-static int wire_end_open(struct port *port, const char *name, const char *end,
+static int wire_end_open(struct port *port, const char *name, unsigned int number, const char *end,
 			 struct rte_ring *const rx[], struct rte_ring *const tx[], uint16_t queues,
 			 struct gdrcap_error *error)
 {
 	char device[32];
 	int id;
 
-	snprintf(device, sizeof(device), "gdrcap%u%s", wire_number, end);
+	snprintf(device, sizeof(device), "gdrcap%u%s", number, end);
 	id = rte_eth_from_rings(device, rx, queues, tx, queues, (unsigned int)SOCKET_ID_ANY);
 	if (id < 0)
 		return error_set(error, -rte_errno, "the software wire %s cannot be made: %s", name,
@@ -39,18 +36,20 @@ static int wire_end_open(struct port *port, const char *name, const char *end,
 int port_wire_open(struct port_wire *wire, struct port *sender, struct port *receiver,
 		   const char *name, uint16_t queues, uint32_t frames, struct gdrcap_error *error)
 {
+	/* Rings and net_ring ports have names in EAL's own, process-wide space. */
+	static _Atomic unsigned int wires;
+	const unsigned int number = wires++;
 	int ret;
 
 	memset(wire, 0, sizeof(*wire));
-	wire_number++;
 	for (uint16_t q = 0; q < queues; q++) {
 		char ring[RTE_RING_NAMESIZE];
 		/* One thread sends on a queue and one receives from it. */
 		const unsigned int flags = RING_F_SP_ENQ | RING_F_SC_DEQ;
 
-		snprintf(ring, sizeof(ring), "gdrcap%u_f%u", wire_number, q);
+		snprintf(ring, sizeof(ring), "gdrcap%u_f%u", number, q);
 		wire->forth[q] = rte_ring_create(ring, frames, SOCKET_ID_ANY, flags);
-		snprintf(ring, sizeof(ring), "gdrcap%u_b%u", wire_number, q);
+		snprintf(ring, sizeof(ring), "gdrcap%u_b%u", number, q);
 		wire->back[q] = rte_ring_create(ring, 64, SOCKET_ID_ANY, flags);
 		wire->queues = (uint16_t)(q + 1);
 		if (!wire->forth[q] || !wire->back[q]) {
@@ -59,10 +58,10 @@ int port_wire_open(struct port_wire *wire, struct port *sender, struct port *rec
 			goto err;
 		}
 	}
-	ret = wire_end_open(sender, name, "tx", wire->back, wire->forth, queues, error);
+	ret = wire_end_open(sender, name, number, "tx", wire->back, wire->forth, queues, error);
 	if (ret < 0)
 		goto err;
-	ret = wire_end_open(receiver, name, "rx", wire->forth, wire->back, queues, error);
+	ret = wire_end_open(receiver, name, number, "rx", wire->forth, wire->back, queues, error);
 	if (ret < 0)
 		goto err_sender;
 	return 0;

@@ -156,6 +156,7 @@ int tx_worker_create(struct tx_worker *worker, const struct tx_config *config,
 		     const struct ring_config *ring, struct gdrcap_error *error)
 {
 	struct timespec now;
+	int ret;
 
 	memset(worker, 0, sizeof(*worker));
 	worker->config = *config;
@@ -166,7 +167,10 @@ int tx_worker_create(struct tx_worker *worker, const struct tx_config *config,
 	worker->clock_tsc = rte_rdtsc();
 	worker->clock_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	worker->tsc_hz = rte_get_tsc_hz();
-	return ring_create(&worker->ring, ring, error);
+	ret = ring_create(&worker->ring, ring, error);
+	if (ret < 0)
+		free(worker->streams);
+	return ret;
 }
 
 void tx_worker_destroy(struct tx_worker *worker)

@@ -55,8 +55,13 @@ static void accountant_run(void *arg)
 	while (!atomic_load_explicit(&accountant->stop, memory_order_relaxed)) {
 		idle = accountant_round(accountant) ? 0 : idle + 1;
 		if (atomic_load_explicit(&accountant->wanted, memory_order_relaxed)) {
+			const unsigned int turn =
+				atomic_load_explicit(&accountant->lent, memory_order_relaxed);
+
+			/* One of them, not all: readers who come again and again must not keep us. */
 			pthread_mutex_unlock(&accountant->lock);
-			while (atomic_load_explicit(&accountant->wanted, memory_order_relaxed))
+			while (atomic_load_explicit(&accountant->wanted, memory_order_relaxed) &&
+			       atomic_load_explicit(&accountant->lent, memory_order_relaxed) == turn)
 				sched_yield();
 			pthread_mutex_lock(&accountant->lock);
 		}
@@ -107,6 +112,7 @@ const struct verdict *accountant_borrow(struct accountant *accountant)
 {
 	atomic_fetch_add(&accountant->wanted, 1);
 	pthread_mutex_lock(&accountant->lock);
+	atomic_fetch_add_explicit(&accountant->lent, 1, memory_order_relaxed);
 	return &accountant->verdict;
 }
 

@@ -19,7 +19,8 @@ struct accountant {
 	struct ring_producer **rings; /* by queue */
 	uint32_t ring_count;
 	pthread_mutex_t lock; /* held by the thread, and lent while `wanted` is not 0 */
-	_Atomic unsigned int wanted; /* readers who wait for the lock */
+	_Atomic unsigned int wanted; /* readers who wait for the lock or have it */
+	_Atomic unsigned int lent; /* times that a reader got it */
 	_Atomic int stop;
 	struct thread thread;
 };

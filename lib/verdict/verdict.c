@@ -89,7 +89,9 @@ static void damage_keep(struct verdict *verdict, uint32_t queue, const struct fr
 /* Frames of this run that arrived after one with a higher number, on the same queue. */
 static uint32_t late_count(uint64_t *next, const struct frame_run *run)
 {
-	const uint64_t end = run->sequence + run->count;
+	/* As in sequence.c, the largest number is none. */
+	const uint64_t end = run->count < UINT64_MAX - run->sequence ? run->sequence + run->count :
+								       UINT64_MAX;
 	uint32_t late = 0;
 
 	if (run->sequence < *next)
@@ -107,11 +109,12 @@ static void add_filtered(struct verdict_queue *q, const struct frame_run *run)
 static void add_readable(struct verdict *verdict, struct verdict_queue *q,
 			 struct verdict_stream *stream, const struct frame_run *run)
 {
-	const uint32_t fresh = sequence_mark(&stream->sequence, run->sequence, run->count);
-	const uint32_t duplicate = run->count - fresh;
 	const uint32_t late = late_count(&q->next[stream - verdict->streams], run);
 	/* What was seen before is a duplicate, not late. */
-	const uint32_t reordered = late > duplicate ? late - duplicate : 0;
+	const uint32_t reordered = sequence_mark(&stream->sequence, run->sequence, late);
+	const uint32_t fresh = reordered + sequence_mark(&stream->sequence, run->sequence + late,
+							 run->count - late);
+	const uint32_t duplicate = run->count - fresh;
 
 	stream->received += run->count;
 	stream->bytes += run->wire_bytes;
@@ -231,7 +234,10 @@ void verdict_total(const struct verdict *verdict, bool sent_known, uint64_t sent
 		total->bytes += counts.bytes;
 	}
 	for (uint32_t i = 0; i < verdict->stream_count; i++)
-		expected += sequence_expected(&verdict->streams[i].sequence);
+		/* Sequence numbers are anybody's; the sum must not come round to a small one. */
+		if (__builtin_add_overflow(expected, sequence_expected(&verdict->streams[i].sequence),
+					   &expected))
+			expected = UINT64_MAX;
 	if (!sent_known)
 		sent = expected;
 	if (sent < unique)

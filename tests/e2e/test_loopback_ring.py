@@ -65,10 +65,10 @@ def test_queues_and_streams():
     summary = e2e.loopback("--queues", "4", "--frame-size", "64-1518", frames=SOME)
     assert len(summary["queues"]) == 4
     assert sum(queue["received"] for queue in summary["queues"]) == SOME
-    summary = e2e.loopback("--queues", "4", "--streams", "37", frames=SOME)
+    # Streams take turns burst by burst.
+    summary = e2e.loopback("--queues", "4", "--streams", "37", "--burst", "4", frames=SOME)
     assert sorted(stream["stream"] for stream in summary["streams"]) == list(range(37))
     assert sum(stream["frames"]["valid"] for stream in summary["streams"]) == SOME
-    # Streams take turns burst by burst.
     summary = e2e.loopback("--streams", "1024", "--burst", "4", "--frame-size", "64",
                            frames=5 * 1024)
     assert len(summary["streams"]) == 1024

@@ -40,7 +40,7 @@ def run_file(path, arguments):
 def run_veth(arguments, names):
     with e2e.VethPair(*names):
         result = e2e.run(*arguments, "--json", expect=None)
-    if result.status == 1 and "net_af_xdp" in str(result):
+    if result.status == 1 and "net_af_xdp" in str(result) and not result.summary["frames"]:
         raise e2e.Skip("no AF_XDP on this kernel: %s" % result.summary["errors"])
     summary = result.summary
     assert result.status in (0, 3), result

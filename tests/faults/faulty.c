@@ -275,7 +275,8 @@ static int faulty_start(struct kernel_device *device, const struct kernel_job *j
 	int ret;
 
 	if (job->layout.raw && fault_of(KNOB_CONSUMER_REFUSES))
-		return kernel_fail(-EAGAIN, "this consumer was made not to start; ask the test why");
+		return kernel_fail(-EAGAIN,
+				   "this consumer was made not to start; ask the test why");
 	ret = __real_kernel_host_ops.start(device, job, workers);
 	if (ret)
 		return ret;

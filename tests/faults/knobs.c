@@ -24,8 +24,9 @@ static const struct knob_row {
 	[KNOB_FOREIGN] = { "foreign", 1, 2 },
 	[KNOB_FOREIGN_EVERY] = { "foreign-every", 1, 1 },
 	[KNOB_GARBLE] = { "garble", 1, 2 },
+	[KNOB_HOLD] = { "hold", 2, 2 },
 	[KNOB_BABBLE] = { "babble", 0, 0 },
-	[KNOB_COUNTED] = { "counted", 0, 0 },
+	[KNOB_COUNTED] = { "counted", 1, 1 },
 	[KNOB_TRICKLE] = { "trickle", 0, 0 },
 	[KNOB_PARTIAL] = { "partial", 0, 0 },
 	[KNOB_STALL] = { "stall", 1, 1 },
@@ -113,7 +114,7 @@ static void entry_read(const char *entry)
 	if (*at == '@') {
 		const uint64_t queue = (at++, number_at(&at, entry));
 
-		if (queue > UINT16_MAX || fault.knob >= KNOB_FOREIGN_EVERY)
+		if (queue > UINT16_MAX || fault.knob >= KNOB_BABBLE)
 			refuse(entry);
 		fault.queue = (uint16_t)queue;
 	}

@@ -24,11 +24,12 @@ enum knob {
 	KNOB_CUT, /* cut=N:BYTES: only so many of its bytes come */
 	KNOB_SPLIT, /* split=N:BYTES: the rest is in a second segment */
 	KNOB_GROW, /* grow=N:BYTES: a second segment follows the whole frame */
+	KNOB_GARBLE, /* garble=N[:COUNT]: frames of our EtherType and random bytes after N */
 	KNOB_FOREIGN, /* foreign=N[:COUNT]: another EtherType's frames after frame N */
 	KNOB_FOREIGN_EVERY, /* foreign-every=K: one after each K frames */
-	KNOB_GARBLE, /* garble=N[:COUNT]: frames of our EtherType and random bytes after N */
+	KNOB_HOLD, /* hold=N:POLLS: before frame N so many polls bring nothing */
 	KNOB_BABBLE, /* foreign frames whenever the wire has none */
-	KNOB_COUNTED, /* the card counts dropped frames as missed */
+	KNOB_COUNTED, /* counted=N: the card counts the first N dropped frames as missed */
 	KNOB_TRICKLE, /* polls bring fewer frames than they could, or none */
 	KNOB_PARTIAL, /* the sending port takes fewer frames than offered, or none */
 	/* The consumer's and the device's, in the run. */

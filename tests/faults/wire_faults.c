@@ -42,6 +42,7 @@ struct line {
 	bool first_port;
 	uint64_t random;
 	uint64_t taken; /* frames of the run that came off the wire */
+	uint64_t held; /* polls that brought nothing before the next */
 	struct rte_mempool *pool; /* of its frames; NULL before the first */
 	struct rte_mbuf *stage[LINE_STAGE]; /* came off the wire, not looked at */
 	uint32_t stage_at, stage_end;
@@ -119,8 +120,7 @@ static void frame_split(struct rte_mbuf *m, uint64_t bytes)
 
 /* ---- frames put in ---- */
 
-static void line_put_add(struct line *line, const struct fault *fault, uint64_t count,
-			 const struct rte_mbuf *m)
+static void line_put_add(struct line *line, const struct fault *fault, const struct rte_mbuf *m)
 {
 	struct line_put *put;
 
@@ -128,7 +128,7 @@ static void line_put_add(struct line *line, const struct fault *fault, uint64_t 
 		give_up("too many faults at one frame");
 	put = &line->puts[line->put_count++];
 	put->knob = fault->knob;
-	put->left = count;
+	put->left = fault->value;
 	put->bytes = m->data_len;
 	memcpy(put->copy, rte_pktmbuf_mtod(m, uint8_t *), put->bytes);
 }
@@ -205,7 +205,7 @@ static bool fault_is_for(const struct fault *fault, const struct line *line, uin
 		return number >= fault->number && number - fault->number < fault->value;
 	if (fault->knob == KNOB_FOREIGN_EVERY)
 		return number % fault->number == fault->number - 1;
-	return fault->knob < KNOB_BABBLE && number == fault->number;
+	return fault->knob < KNOB_FOREIGN_EVERY && number == fault->number;
 }
 
 /* Returns the frame, or NULL when it does not come now or never. */
@@ -219,7 +219,7 @@ static struct rte_mbuf *line_apply(struct line *line, struct rte_mbuf *m)
 		if (!fault_is_for(fault, line, number))
 			continue;
 		if (fault->knob == KNOB_DROP) {
-			if (fault_of(KNOB_COUNTED))
+			if (fault_of(KNOB_COUNTED) && missed < fault_of(KNOB_COUNTED)->number)
 				missed++;
 			rte_pktmbuf_free(m);
 			m = NULL;
@@ -236,11 +236,24 @@ static struct rte_mbuf *line_apply(struct line *line, struct rte_mbuf *m)
 		} else if (fault->knob == KNOB_GROW) {
 			frame_chain(m, (uint32_t)fault->value);
 		} else {
-			line_put_add(line, fault, fault->value, m);
+			line_put_add(line, fault, m);
 		}
 	}
 	line_release(line, number);
 	return m;
+}
+
+/* True while the polls before a frame are to bring nothing. */
+static bool line_holds(struct line *line)
+{
+	for (unsigned int i = 0; i < fault_count; i++)
+		if (faults[i].knob == KNOB_HOLD && faults[i].queue == line->number &&
+		    faults[i].number == line->taken && line->held < faults[i].value) {
+			line->held++;
+			return true;
+		}
+	line->held = 0;
+	return false;
 }
 
 /* False: nothing can come now. *m may be NULL all the same: a frame that does not come. */
@@ -254,7 +267,7 @@ static bool line_next(struct line *line, struct rte_mbuf **m)
 		*m = line->due[--line->due_count];
 		return true;
 	}
-	*m = line_take(line);
+	*m = line_holds(line) ? NULL : line_take(line);
 	if (*m) {
 		*m = line_apply(line, *m);
 		return true;
@@ -302,7 +315,8 @@ static uint16_t rest_receive(struct line *line, struct rte_mbuf **mbufs, uint16_
 
 static struct rte_mbuf *mbuf_outside(void)
 {
-	struct rte_mempool *pool = rte_pktmbuf_pool_create("faulty", 15, 0, 0, 2048, SOCKET_ID_ANY);
+	struct rte_mempool *pool =
+		rte_pktmbuf_pool_create("faulty", 15, 0, 0, 2048, SOCKET_ID_ANY);
 	struct rte_mbuf *m = pool ? rte_pktmbuf_alloc(pool) : NULL;
 
 	if (!m)

@@ -157,7 +157,8 @@ static void test_quiet(void **state)
 
 static void test_stage_failed(void **state)
 {
-	static const char *const causes[] = { "no cable: plug it in", "wrong port: swap them", NULL };
+	static const char *const causes[] = { "no cable: plug it in", "wrong port: swap them",
+					      NULL };
 	json_t *object;
 
 	fake.stages[1] = (struct gdrcap_stage){ .name = "frame received",

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An embedder that uses DPDK itself. EAL starts once a process, so each scenario is a process:
+ * test_api_embedder NAME.
+ */
+#include "api.h"
+
+#include <unistd.h>
+
+#include <rte_bus_vdev.h>
+#include <rte_eal.h>
+#include <rte_ethdev.h>
+#include <rte_eth_ring.h>
+#include <rte_malloc.h>
+#include <rte_ring.h>
+
+static void own_eal_start(void)
+{
+	static char *argv[] = { (char *)"embedder", (char *)"--no-huge", (char *)"--no-pci",
+				(char *)"-m", (char *)"512", (char *)"--no-telemetry",
+				(char *)"--no-shconf", (char *)"-l", (char *)"0",
+				(char *)"--log-level=*:error", NULL };
+
+	assert_true(rte_eal_init(10, argv) >= 0);
+}
+
+static void clean_run(uint64_t frames)
+{
+	struct gdrcap_session *session;
+	struct gdrcap_summary summary;
+	struct gdrcap_config config;
+
+	api_config(&config, GDRCAP_CONSUMER_VALIDATE, frames);
+	session = api_create(&config);
+	api_start(session);
+	api_wait_end(session);
+	api_stop(session);
+	gdrcap_get_summary(session, &summary);
+	assert_true(summary.total.valid == frames);
+	assert_true(summary.total.received == frames);
+	gdrcap_destroy(session);
+}
+
+static void api_create_fails_once(const struct gdrcap_config *config, const char *part)
+{
+	struct gdrcap_session *session = NULL;
+	struct gdrcap_error error = { 0 };
+	int ret = gdrcap_create(config, &session, &error);
+
+	assert_true(ret < 0);
+	api_failed(ret, ret, &error, part);
+	assert_null(session);
+}
+
+/* EAL is the embedder's: sessions use it and leave it alone. */
+static void own_eal(void **state)
+{
+	void *memory;
+
+	own_eal_start();
+	for (int i = 0; i < 3; i++)
+		clean_run(5000);
+	memory = rte_malloc(NULL, 1 << 20, 64);
+	assert_non_null(memory);
+	rte_free(memory);
+	assert_int_equal(rte_eth_dev_count_avail(), 0);
+	assert_int_equal(rte_eal_cleanup(), 0);
+}
+
+/* A port that the embedder opened and left to the session; it is still there afterwards. */
+static void own_port(void **state)
+{
+	uint16_t id;
+
+	own_eal_start();
+	assert_int_equal(rte_vdev_init("net_null0", "size=64,copy=0"), 0);
+	assert_int_equal(rte_eth_dev_get_port_by_name("net_null0", &id), 0);
+	for (int i = 0; i < 2; i++) {
+		struct gdrcap_session *session;
+		struct gdrcap_summary summary;
+		struct gdrcap_config config;
+
+		api_config(&config, GDRCAP_CONSUMER_VALIDATE, 20000);
+		snprintf(config.port[0], sizeof(config.port[0]), "net_null0");
+		config.tx_port[0][0] = '\0';
+		session = api_create(&config);
+		/* It has one user at a time. */
+		api_create_fails(&config, -EBUSY, "stop it first");
+		api_start(session);
+		api_wait_end(session);
+		api_stop(session);
+		gdrcap_get_summary(session, &summary);
+		assert_true(summary.total.received >= 20000);
+		/* Nobody wrote a frame: what is in memory is not ours. */
+		assert_true(summary.total.filtered == summary.total.received);
+		gdrcap_destroy(session);
+		assert_true(rte_eth_dev_is_valid_port(id));
+	}
+	assert_int_equal(rte_eth_dev_close(id), 0);
+	assert_int_equal(rte_vdev_uninit("net_null0"), 0);
+}
+
+/* A wire of the embedder's carries its mbufs, which are in no session's memory and pools. */
+static void own_wire(void **state)
+{
+	struct gdrcap_config config;
+	struct rte_ring *ring;
+
+	own_eal_start();
+	ring = rte_ring_create("ring", 1024, SOCKET_ID_ANY, 0);
+	assert_non_null(ring);
+	assert_true(rte_eth_from_rings("own", &ring, 1, &ring, 1, 0) >= 0);
+	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 500);
+	snprintf(config.port[0], sizeof(config.port[0]), "net_ring_own");
+	config.tx_port[0][0] = '\0';
+	api_create_fails(&config, -ENOTSUP, "ring:NAME");
+	snprintf(config.tx_port[0], sizeof(config.tx_port[0]), "net_ring_own");
+	snprintf(config.port[0], sizeof(config.port[0]), "net_null0");
+	api_create_fails(&config, -ENOTSUP, "net_ring_own");
+}
+
+/* EAL cannot start without its run-time directory, and cannot be started twice: a second session is
+ * told so, and not misled into an EAL that stopped half way. */
+static void failed_eal(void **state)
+{
+	struct gdrcap_config config;
+
+	/* Root has /var/run. */
+	assert_int_equal(geteuid() ? 0 : setuid(65534), 0);
+	assert_int_equal(setenv("XDG_RUNTIME_DIR", "/proc/nowhere", 1), 0);
+	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 1000);
+	api_create_fails_once(&config, "XDG_RUNTIME_DIR");
+	for (int i = 0; i < 2; i++)
+		api_create_fails(&config, -EALREADY, "new process");
+}
+
+int main(int argc, char **argv)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(own_eal),
+		cmocka_unit_test(own_port),
+		cmocka_unit_test(own_wire),
+		cmocka_unit_test(failed_eal),
+	};
+
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
+		if (argc == 2 && strcmp(argv[1], tests[i].name) == 0) {
+			const struct CMUnitTest one[] = { tests[i] };
+
+			return cmocka_run_group_tests_name(argv[1], one, NULL, NULL);
+		}
+	fprintf(stderr, "usage: test_api_embedder own_eal|own_port|own_wire|failed_eal\n");
+	return 2;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The accountant at work on two queues while several threads borrow its verdict all the time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "accountant.h"
+#include "environment.h"
+#include "frame.h"
+#include "number_set.h"
+#include "region.h"
+
+#define QUEUES 2u
+#define BURSTS 20000u /* of each queue */
+#define READERS 6u
+#define RUNS_MAX 5u
+
+/* Port, rx worker and consumer of one queue in one thread. */
+struct source {
+	struct ring_producer *ring;
+	uint32_t queue;
+	uint64_t random;
+	uint64_t frames, filtered, damaged;
+	pthread_t thread;
+};
+
+struct stage {
+	struct accountant accountant;
+	struct ring_producer *rings[QUEUES];
+	struct source source[QUEUES];
+	_Atomic int over;
+	_Atomic uint64_t borrowed;
+};
+
+static int16_t gpu;
+
+static int eal_start(void **state)
+{
+	const struct environment_needs needs = { .memory_bytes = (size_t)64 << 20 };
+
+	if (environment_start(&needs, NULL) < 0)
+		return -1;
+	gpu = (int16_t)environment_gpu_host(false, NULL);
+	return gpu < 0 ? -1 : 0;
+}
+
+static void stage_begin(struct stage *stage)
+{
+	const struct region region = { .gpu = gpu, .slot_shift = 11 };
+	const struct ring_config config = { .region = &region, .frames = 2048, .burst_max = 64 };
+
+	memset(stage, 0, sizeof(*stage));
+	for (uint32_t q = 0; q < QUEUES; q++) {
+		struct ring_producer *ring = aligned_alloc(RING_LINE, sizeof(*ring));
+
+		assert_non_null(ring);
+		assert_int_equal(ring_create(ring, &config, NULL), 0);
+		stage->rings[q] = ring;
+		stage->source[q] = (struct source){ .ring = ring, .queue = q, .random = q + 1 };
+	}
+	assert_int_equal(accountant_create(&stage->accountant, stage->rings, QUEUES, QUEUES), 0);
+}
+
+static void stage_end(struct stage *stage)
+{
+	accountant_destroy(&stage->accountant);
+	for (uint32_t q = 0; q < QUEUES; q++) {
+		ring_destroy(stage->rings[q]);
+		free(stage->rings[q]);
+	}
+}
+
+/* The consumer's word on a burst of `count` frames: some runs, valid, filtered or unreadable. */
+static void source_result(struct source *source, uint64_t burst, uint32_t first, uint32_t count)
+{
+	struct ring_producer *ring = source->ring;
+	struct burst_result *result = &ring->result[burst & ring->burst_mask];
+	uint32_t runs = 0;
+
+	while (count) {
+		const uint32_t kind = runs % 3;
+		const uint32_t n = kind == 1 ? 1 : runs + 1 == RUNS_MAX ? count : 1 + count / 2;
+
+		*(runs ? &ring->view.overflow[(first + runs) & ring->desc_mask] : &result->run) =
+			(struct frame_run){
+				.sequence = source->frames,
+				.stream = (uint16_t)source->queue,
+				.count = (uint16_t)n,
+				.verdict = kind == 0 ? FRAME_VALID : kind == 1 ? FRAME_DAMAGED_HEADER :
+										 FRAME_FILTERED,
+				.header_ok = kind == 0,
+				.wire_bytes = 100 * n,
+			};
+		if (kind == 0)
+			source->frames += n;
+		else if (kind == 1)
+			source->damaged += n;
+		else
+			source->filtered += n;
+		runs++;
+		count -= n;
+	}
+	__atomic_store_n(&result->done, burst_word(burst, ring->burst_bits, runs, 0),
+			 __ATOMIC_RELEASE);
+}
+
+static void *source_run(void *arg)
+{
+	struct source *source = arg;
+	struct ring_producer *ring = source->ring;
+	unsigned int idle = 0;
+
+	for (uint64_t b = 0; b < BURSTS;) {
+		/* One or more: now and then a burst without any runs, such as nobody looked at. */
+		const uint32_t want = 1 + (uint32_t)random_below(&source->random, 64);
+		const uint32_t room = ring_room(ring), n = want < room ? want : room;
+
+		ring->reclaimed = atomic_load_explicit(&ring->collected, memory_order_acquire);
+		if (ring->reclaimed)
+			ring->tail = ring->end[(ring->reclaimed - 1) & ring->burst_mask];
+		if (ring->head + n - ring->tail > ring->desc_mask + 1 ||
+		    ring->burst - ring->reclaimed > ring->burst_mask) {
+			thread_idle(++idle);
+			continue;
+		}
+		idle = 0;
+		ring->head += n;
+		ring_publish(ring);
+		source_result(source, b, ring->head - n, random_below(&source->random, 9) ? n : 0);
+		b++;
+	}
+	return NULL;
+}
+
+static void *reader_run(void *arg)
+{
+	struct stage *stage = arg;
+	struct gdrcap_counts last = { 0 }, now;
+
+	while (!atomic_load(&stage->over)) {
+		const struct verdict *verdict = accountant_borrow(&stage->accountant);
+
+		verdict_total(verdict, true, verdict_unique(verdict), &now);
+		accountant_return(&stage->accountant);
+		atomic_fetch_add(&stage->borrowed, 1);
+		/* It stood still meanwhile, and never goes back. */
+		if (now.received != now.valid + now.damaged + now.duplicate + now.filtered ||
+		    now.received < last.received || now.valid < last.valid || now.bytes < last.bytes ||
+		    now.bytes != 100 * now.received)
+			return (void *)1;
+		last = now;
+	}
+	return NULL;
+}
+
+static void borrowed_all_the_time(void **state)
+{
+	static struct stage stage;
+	pthread_t reader[READERS];
+	struct gdrcap_counts counts;
+	uint64_t frames = 0, all = 0;
+	void *bad;
+
+	stage_begin(&stage);
+	assert_int_equal(accountant_start(&stage.accountant, NULL, NULL), 0);
+	for (uint32_t i = 0; i < READERS; i++)
+		assert_int_equal(pthread_create(&reader[i], NULL, reader_run, &stage), 0);
+	for (uint32_t q = 0; q < QUEUES; q++)
+		assert_int_equal(pthread_create(&stage.source[q].thread, NULL, source_run,
+						&stage.source[q]), 0);
+	/* They end only if the accountant gets on although it is borrowed. */
+	for (uint32_t q = 0; q < QUEUES; q++)
+		pthread_join(stage.source[q].thread, NULL);
+	accountant_stop(&stage.accountant);
+	atomic_store(&stage.over, 1);
+	for (uint32_t i = 0; i < READERS; i++) {
+		pthread_join(reader[i], &bad);
+		assert_null(bad);
+	}
+	assert_true(atomic_load(&stage.borrowed) >= READERS);
+	for (uint32_t q = 0; q < QUEUES; q++) {
+		const struct source *source = &stage.source[q];
+
+		assert_true(atomic_load(&stage.rings[q]->collected) == BURSTS);
+		verdict_queue_counts(&stage.accountant.verdict, q, &counts);
+		assert_true(counts.received == source->frames + source->filtered + source->damaged);
+		assert_true(counts.valid == source->frames);
+		assert_true(counts.filtered == source->filtered);
+		assert_true(counts.damaged == source->damaged);
+		frames += source->frames;
+		all += counts.received;
+	}
+	verdict_total(&stage.accountant.verdict, true, frames, &counts);
+	assert_true(counts.received == all);
+	assert_true(counts.valid == frames);
+	assert_int_equal(counts.lost, 0);
+	stage_end(&stage);
+}
+
+/* What is finished when it is stopped is counted; what is not stays. */
+static void stop_takes_what_is_done(void **state)
+{
+	static struct stage stage;
+	struct ring_producer *ring;
+
+	stage_begin(&stage);
+	ring = stage.rings[1];
+	assert_int_equal(accountant_start(&stage.accountant, NULL, NULL), 0);
+	for (uint32_t b = 0; b < 200; b++) {
+		ring->head += 4;
+		ring_publish(ring);
+		if (b != 150)
+			source_result(&stage.source[1], b, ring->head - 4, 4);
+	}
+	accountant_stop(&stage.accountant);
+	assert_true(atomic_load(&ring->collected) == 150);
+	/* Borrowing works after the end, and stopping twice. */
+	assert_true(accountant_borrow(&stage.accountant)->queues[1].received == 600);
+	accountant_return(&stage.accountant);
+	accountant_stop(&stage.accountant);
+	stage_end(&stage);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(borrowed_all_the_time),
+		cmocka_unit_test(stop_takes_what_is_done),
+	};
+
+	return cmocka_run_group_tests(tests, eal_start, NULL);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* driver_table.c: names of ports to facts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "driver_table.h"
+
+static void facts_by_name(void **state)
+{
+	static const struct {
+		const char *name;
+		enum driver_writes writes;
+		bool missed_exact, error_exact, umem;
+	} cases[] = {
+		{ "ring:wire", DRIVER_PASSES_ON, true, true, false },
+		{ "ring:", DRIVER_PASSES_ON, true, true, false },
+		{ "0000:3b:00.0", DRIVER_WRITES_DMA, true, true, false },
+		{ "0000:3b:00.0,rxq_cqe_comp_en=0", DRIVER_WRITES_DMA, true, true, false },
+		{ "ffff:FF:1f.7", DRIVER_WRITES_DMA, true, true, false },
+		{ "3b:00.0", DRIVER_WRITES_DMA, true, true, false },
+		{ "mlx5_pci", DRIVER_WRITES_DMA, true, true, false },
+		{ "net_null0,copy=0", DRIVER_PASSES_ON, true, true, false },
+		{ "net_memif1,role=server", DRIVER_COPIES, true, true, false },
+		{ "net_pcap0,rx_pcap=x", DRIVER_COPIES, true, true, false },
+		{ "net_af_packet0,iface=eth0", DRIVER_COPIES, false, false, false },
+		{ "net_af_xdp0,iface=eth0", DRIVER_COPIES, false, false, true },
+		{ "net_tap0", DRIVER_COPIES, false, false, false },
+		/* Unknown, or only nearly known: the careful answer. */
+		{ "net_ice0", DRIVER_COPIES, false, false, false },
+		{ "net_af", DRIVER_COPIES, false, false, false },
+		{ "", DRIVER_COPIES, false, false, false },
+		{ "xnet_null0", DRIVER_COPIES, false, false, false },
+		{ "RING:a", DRIVER_COPIES, false, false, false },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct driver_facts *facts = driver_facts_find(cases[i].name);
+
+		assert_non_null(facts);
+		if (facts->writes != cases[i].writes)
+			print_error("%s\n", cases[i].name);
+		assert_int_equal(facts->writes, cases[i].writes);
+		assert_int_equal(facts->missed_exact, cases[i].missed_exact);
+		assert_int_equal(facts->error_exact, cases[i].error_exact);
+		assert_int_equal(facts->umem, cases[i].umem);
+		assert_non_null(facts->prefix);
+		assert_true(strlen(facts->what) > 0);
+	}
+}
+
+static void pci_addresses(void **state)
+{
+	static const char *const good[] = { "0000:3b:00.0", "3b:00.0", "0:0:0.0", "0000:00:1f.7,a=b" };
+	static const char *const bad[] = { "", "3b", "3b:00", "3b:00.", "0000:3b:00", "0000:3b:00.0x",
+					   "0000:3b:00.0 ", "ring:3b:00.0", "net_null0", "3b:00.0.1",
+					   "0000:3b:00.0:1" };
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		if (!port_name_is_pci(good[i]))
+			print_error("%s\n", good[i]);
+		assert_true(port_name_is_pci(good[i]));
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		if (port_name_is_pci(bad[i]))
+			print_error("%s\n", bad[i]);
+		assert_false(port_name_is_pci(bad[i]));
+	}
+}
+
+/* Its frames are in its sender's memory: no session can have it. */
+static void wires_of_others(void **state)
+{
+	assert_true(driver_facts_find("net_ring0")->foreign);
+	assert_true(driver_facts_find("net_ring_own")->foreign);
+	assert_false(driver_facts_find("ring:a")->foreign);
+	assert_false(driver_facts_find("net_memif0")->foreign);
+}
+
+static void wires_and_listeners(void **state)
+{
+	assert_true(port_name_is_wire("ring:a"));
+	assert_false(port_name_is_wire("ring"));
+	assert_false(port_name_is_wire("net_ring0"));
+	assert_true(port_name_listens("net_memif0,role=server,id=1"));
+	assert_true(port_name_listens("net_memif0,role=master"));
+	assert_false(port_name_listens("net_memif0,role=client"));
+	assert_false(port_name_listens("net_memif0"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(facts_by_name),
+		cmocka_unit_test(pci_addresses),
+		cmocka_unit_test(wires_of_others),
+		cmocka_unit_test(wires_and_listeners),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* plan.c: which GPU and memory for which ports, and how large everything is. No EAL, no hugepages,
+ * no GPU: how many CUDA devices there are, the test says. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gpu_drivers.h"
+#include "plan.h"
+#include "region.h"
+
+static int cuda_devices;
+
+/* Instead of the library's own. */
+int gpu_cuda_count(char *why, unsigned int why_bytes)
+{
+	if (cuda_devices == 0)
+		snprintf(why, why_bytes, "the test has none");
+	return cuda_devices;
+}
+
+static const struct port_case {
+	const char *name;
+	bool copies, wire, umem, pci;
+	uint32_t frame_max;
+} ports[] = {
+	{ .name = "ring:a", .wire = true },
+	{ .name = "0000:3b:00.0", .pci = true },
+	{ .name = "3b:00.1,dv_flow_en=0", .pci = true },
+	{ .name = "net_null0" },
+	{ .name = "net_null0,copy=0" },
+	{ .name = "net_null0,size=64,copy=1", .copies = true },
+	{ .name = "net_memif0,role=client", .copies = true },
+	{ .name = "net_pcap0,rx_pcap=a.pcap", .copies = true },
+	{ .name = "net_af_packet0,iface=veth0", .copies = true },
+	{ .name = "net_af_xdp0,iface=veth0", .copies = true, .umem = true, .frame_max = 3000 },
+	{ .name = "net_tap0", .copies = true },
+	{ .name = "net_of_somebody0", .copies = true },
+};
+#define PORTS (sizeof(ports) / sizeof(ports[0]))
+
+static void config_for(struct gdrcap_config *config, const char *port, const char *tx_port)
+{
+	gdrcap_config_default(config);
+	snprintf(config->port[0], sizeof(config->port[0]), "%s", port);
+	snprintf(config->tx_port[0], sizeof(config->tx_port[0]), "%s", tx_port);
+	/* Within every driver's limit. */
+	snprintf(config->frame_size, sizeof(config->frame_size), "512");
+}
+
+/* What the design says; -errno for what cannot be. */
+static int memory_expected(bool copies, const char *gpu, enum gdrcap_memory asked, bool *cuda)
+{
+	*cuda = strcmp(gpu, "host") != 0 && cuda_devices > 0;
+	if (strcmp(gpu, "1") == 0 && cuda_devices < 2)
+		return -ENODEV;
+	if (strcmp(gpu, "auto") == 0 && asked == GDRCAP_MEMORY_HOST)
+		*cuda = false;
+	if (*cuda && asked == GDRCAP_MEMORY_HOST)
+		return -ENOTSUP;
+	if (asked == GDRCAP_MEMORY_DEVICE && copies)
+		return -ENOTSUP;
+	if (asked != GDRCAP_MEMORY_AUTO)
+		return (int)asked;
+	if (!copies)
+		return GDRCAP_MEMORY_DEVICE;
+	return *cuda ? GDRCAP_MEMORY_PINNED : GDRCAP_MEMORY_HOST;
+}
+
+static void memory_is(const struct port_case *rx, const struct port_case *tx, const char *gpu,
+		      enum gdrcap_memory asked)
+{
+	const bool copies = rx->copies || (tx && tx->copies);
+	struct gdrcap_error error = { 0 };
+	struct gdrcap_config config;
+	struct plan plan;
+	int expected, ret;
+	bool cuda;
+
+	config_for(&config, rx->name, tx ? tx->name : "");
+	snprintf(config.gpu, sizeof(config.gpu), "%s", gpu);
+	config.memory = asked;
+	expected = memory_expected(copies, gpu, asked, &cuda);
+	ret = plan_create(&plan, &config, &error);
+	if (expected < 0) {
+		assert_int_equal(ret, expected);
+		assert_int_equal(error.code, expected);
+		assert_null(plan.lengths);
+		if (expected == -ENODEV) {
+			assert_non_null(strstr(error.text, "--gpu host"));
+		} else if (asked == GDRCAP_MEMORY_DEVICE) {
+			/* It names the port that cannot, and the memory that can. */
+			assert_non_null(strstr(error.text, rx->copies ? rx->name : tx->name));
+			assert_non_null(strstr(error.text, cuda ? "--memory pinned" : "--memory host"));
+		} else {
+			assert_non_null(strstr(error.text, "pinned"));
+		}
+		return;
+	}
+	assert_int_equal(ret, 0);
+	assert_int_equal(plan.memory, expected);
+	assert_int_equal(plan.cuda, cuda);
+	assert_int_equal(plan.ordinal, strcmp(gpu, "1") == 0);
+	assert_int_equal(plan.ports, 1);
+	assert_int_equal(plan.sends, tx != NULL);
+	assert_int_equal(plan.wire[0], rx->wire);
+	assert_int_equal(plan.umem, rx->umem || (tx && tx->umem));
+	assert_int_equal(plan.pci, rx->pci || (tx && tx->pci));
+	assert_int_equal(plan.pools, rx->wire || !tx ? 1 : 2);
+	plan_destroy(&plan);
+}
+
+static void memory_of_each_kind(void **state)
+{
+	static const char *const gpus[] = { "auto", "host", "1" };
+
+	for (cuda_devices = 0; cuda_devices <= 2; cuda_devices++)
+		for (size_t g = 0; g < 3; g++)
+			for (int asked = GDRCAP_MEMORY_AUTO; asked <= GDRCAP_MEMORY_HOST; asked++)
+				for (size_t rx = 0; rx < PORTS; rx++) {
+					memory_is(&ports[rx], NULL, gpus[g], asked);
+					for (size_t tx = 1; tx < PORTS; tx++)
+						memory_is(&ports[rx], &ports[tx], gpus[g], asked);
+				}
+	cuda_devices = 0;
+}
+
+static void refused(const struct gdrcap_config *config, int code, const char *text1,
+		    const char *text2)
+{
+	struct gdrcap_error error = { 0 };
+	struct plan plan;
+
+	assert_int_equal(plan_create(&plan, config, &error), code);
+	if (!strstr(error.text, text1) || !strstr(error.text, text2))
+		print_error("\"%s\" has not \"%s\" and \"%s\"\n", error.text, text1, text2);
+	assert_non_null(strstr(error.text, text1));
+	assert_non_null(strstr(error.text, text2));
+}
+
+static void guard_needs_device_memory(void **state)
+{
+	struct gdrcap_config config;
+	struct plan plan;
+
+	config_for(&config, "net_pcap0,rx_pcap=a.pcap", "");
+	config.guard = 1;
+	refused(&config, -ENOTSUP, "guard", "net_pcap0");
+	config_for(&config, "ring:a", "ring:a");
+	config.guard = 1;
+	for (cuda_devices = 0; cuda_devices < 2; cuda_devices++) {
+		assert_int_equal(plan_create(&plan, &config, NULL), 0);
+		assert_false(plan.cuda);
+		assert_int_equal(plan.memory, GDRCAP_MEMORY_DEVICE);
+		plan_destroy(&plan);
+	}
+	cuda_devices = 0;
+}
+
+static uint32_t shift_of(const char *port, const char *frame_size, uint32_t slot_bytes)
+{
+	struct gdrcap_config config;
+	struct plan plan;
+	uint32_t shift;
+
+	config_for(&config, port, port);
+	snprintf(config.frame_size, sizeof(config.frame_size), "%s", frame_size);
+	config.slot_bytes = slot_bytes;
+	assert_int_equal(plan_create(&plan, &config, NULL), 0);
+	shift = plan.slot_shift;
+	plan_destroy(&plan);
+	return shift;
+}
+
+static void slots_hold_the_largest_frame(void **state)
+{
+	struct gdrcap_config config;
+
+	/* 128 bytes of headroom, and the frame without its FCS. */
+	assert_int_equal(shift_of("ring:a", "64", 0), 8);
+	assert_int_equal(shift_of("ring:a", "132", 0), 8);
+	assert_int_equal(shift_of("ring:a", "133", 0), 9);
+	assert_int_equal(shift_of("ring:a", "64,1518", 0), 11);
+	assert_int_equal(shift_of("ring:a", "1924", 0), 11);
+	assert_int_equal(shift_of("ring:a", "1925", 0), 12);
+	assert_int_equal(shift_of("ring:a", "9216", 0), 14);
+	assert_int_equal(shift_of("ring:a", "64", 16384), 14);
+	assert_int_equal(shift_of("ring:a", "132", 256), 8);
+	/* The kernel's own block size decides. */
+	assert_int_equal(shift_of("net_af_packet0,iface=a", "64", 0), 12);
+	assert_int_equal(shift_of("net_af_xdp0,iface=a", "64", 0), 12);
+	config_for(&config, "ring:a", "ring:a");
+	snprintf(config.frame_size, sizeof(config.frame_size), "133");
+	config.slot_bytes = 256;
+	refused(&config, -EMSGSIZE, "slot_bytes", "257");
+	config_for(&config, "net_af_packet0,iface=a", "");
+	config.slot_bytes = 2048;
+	refused(&config, -EMSGSIZE, "slot_bytes", "2144");
+	config_for(&config, "net_af_xdp0,iface=a", "");
+	snprintf(config.frame_size, sizeof(config.frame_size), "64,3001");
+	refused(&config, -EMSGSIZE, "net_af_xdp0", "3000");
+}
+
+static void lengths_are_without_fcs(void **state)
+{
+	struct gdrcap_config config;
+	struct plan plan;
+
+	config_for(&config, "ring:a", "ring:a");
+	snprintf(config.frame_size, sizeof(config.frame_size), "64,9216,100");
+	assert_int_equal(plan_create(&plan, &config, NULL), 0);
+	assert_int_equal(plan.frame_bytes_max, 9216);
+	assert_int_equal(plan.length_count, 3);
+	assert_int_equal(plan.lengths[0], 60);
+	assert_int_equal(plan.lengths[1], 9212);
+	assert_int_equal(plan.lengths[2], 96);
+	plan_destroy(&plan);
+	snprintf(config.frame_size, sizeof(config.frame_size), "sixty-four");
+	refused(&config, -EINVAL, "frame.size", "sixty-four");
+}
+
+/* Whatever the pool: each thread of each queue may keep some slots to itself, and there are others. */
+static void pool_is_enough(const struct plan *plan)
+{
+	const uint64_t kept = 2ull * plan->queues * REGION_POOL_CACHE_MOST;
+
+	assert_true(plan->pool_slots >= kept + plan->queues * (plan->descriptors + plan->burst));
+	assert_true((size_t)plan->pool_slots * plan->pools << plan->slot_shift <= plan->region_bytes);
+	assert_true(plan->eal_bytes >= (size_t)plan->pools * plan->pool_slots * 128);
+}
+
+static void pools_of_all_sizes(void **state)
+{
+	static const uint32_t queues[] = { 1, 2, 7, 16 }, descriptors[] = { 64, 1024, 32768 };
+	static const char *const rx[] = { "ring:a", "net_null0" };
+
+	for (size_t q = 0; q < 4; q++)
+		for (size_t d = 0; d < 3; d++)
+			for (size_t p = 0; p < 2; p++) {
+				struct gdrcap_error error;
+				struct gdrcap_config config;
+				unsigned long long least = 0;
+				const char *at;
+				struct plan plan;
+
+				config_for(&config, rx[p], p ? "net_null1" : "ring:a");
+				config.queues = queues[q];
+				config.descriptors = descriptors[d];
+				assert_int_equal(plan_create(&plan, &config, NULL), 0);
+				pool_is_enough(&plan);
+				plan_destroy(&plan);
+				/* Too small: the text says how large, and that is true. */
+				config.pool_bytes = 1 << 20;
+				refused(&config, -EINVAL, "pool:", "MiB");
+				plan_create(&plan, &config, &error);
+				at = strrchr(error.text, ':');
+				assert_int_equal(sscanf(at, ": %llu MiB", &least), 1);
+				config.pool_bytes = least << 20;
+				assert_int_equal(plan_create(&plan, &config, NULL), 0);
+				pool_is_enough(&plan);
+				assert_true(plan.region_bytes <= config.pool_bytes);
+				plan_destroy(&plan);
+				config.pool_bytes = (least << 20) - (1 << 20);
+				refused(&config, -EINVAL, "pool:", "MiB");
+			}
+}
+
+static void pool_given(void **state)
+{
+	struct gdrcap_config config;
+	struct plan plan;
+
+	config_for(&config, "net_null0", "net_null1");
+	config.pool_bytes = (1ull << 30) + 1000;
+	assert_int_equal(plan_create(&plan, &config, NULL), 0);
+	assert_int_equal(plan.slot_shift, 10);
+	assert_int_equal(plan.pool_slots, 1 << 19);
+	assert_true(plan.region_bytes == 1ull << 30);
+	plan_destroy(&plan);
+	/* The caller's memory: all of it is the region. */
+	config.memory_addr = (void *)(uintptr_t)(1 << 20);
+	config.pool_bytes = (1ull << 30) + 65536;
+	assert_int_equal(plan_create(&plan, &config, NULL), 0);
+	assert_true(plan.region_bytes == config.pool_bytes);
+	assert_int_equal(plan.pool_slots, (1 << 19) + 32);
+	plan_destroy(&plan);
+	/* More slots than indices in comfort. */
+	config.memory_addr = NULL;
+	config.slot_bytes = 256;
+	snprintf(config.frame_size, sizeof(config.frame_size), "64");
+	config.pool_bytes = 1ull << 40;
+	refused(&config, -EINVAL, "pool:", "slots");
+}
+
+static void several_ports(void **state)
+{
+	struct gdrcap_config config;
+	struct plan plan;
+
+	config_for(&config, "ring:a", "ring:a");
+	snprintf(config.port[1], sizeof(config.port[1]), "net_null0");
+	snprintf(config.tx_port[1], sizeof(config.tx_port[1]), "net_null1");
+	snprintf(config.port[2], sizeof(config.port[2]), "ring:b");
+	snprintf(config.tx_port[2], sizeof(config.tx_port[2]), "ring:b");
+	assert_int_equal(plan_create(&plan, &config, NULL), 0);
+	assert_int_equal(plan.ports, 3);
+	assert_int_equal(plan.pools, 4);
+	assert_true(plan.wire[0] && !plan.wire[1] && plan.wire[2]);
+	plan_destroy(&plan);
+	/* One that copies decides for all: there is one region. */
+	snprintf(config.tx_port[1], sizeof(config.tx_port[1]), "net_tap1");
+	assert_int_equal(plan_create(&plan, &config, NULL), 0);
+	assert_int_equal(plan.memory, GDRCAP_MEMORY_HOST);
+	plan_destroy(&plan);
+	config.memory = GDRCAP_MEMORY_DEVICE;
+	refused(&config, -ENOTSUP, "net_tap1", "--memory host");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(memory_of_each_kind),
+		cmocka_unit_test(guard_needs_device_memory),
+		cmocka_unit_test(slots_hold_the_largest_frame),
+		cmocka_unit_test(lengths_are_without_fcs),
+		cmocka_unit_test(pools_of_all_sizes),
+		cmocka_unit_test(pool_given),
+		cmocka_unit_test(several_ports),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
