@@ -38,9 +38,14 @@ struct burst_in { /* writer: take warp */
 	struct frame_desc desc[BURST_FRAMES_MAX];
 };
 
-struct burst_out { /* writer: work thread 0 */
-	uint64_t *done; /* NULL: leave */
-	uint64_t word;
+/*
+ * Writer: work thread 0; reader: lane 0 of the done warp. The barriers order the two; both sides use
+ * atomics all the same, because racecheck does not follow a barrier at which many warps arrive and
+ * one waits, and would report what it takes for a race.
+ */
+struct burst_out {
+	unsigned long long done; /* address; 0: leave */
+	unsigned long long word;
 };
 
 struct ring_shared {
@@ -198,16 +203,18 @@ __device__ __forceinline__ void ring_done_warp(struct ring_shared &s)
 {
 	for (uint32_t round = 0;; round++) {
 		const uint32_t turn = round & 1;
-		uint64_t *done, word;
+		unsigned long long done = 0, word = 0;
 
 		barrier_sync(BARRIER_OUT_FULL + turn, 32 + s.work_threads);
-		done = s.out[turn].done;
-		word = s.out[turn].word;
-		if (!done)
+		if (lane_index() == 0) {
+			done = atomicOr(&s.out[turn].done, 0);
+			word = atomicOr(&s.out[turn].word, 0);
+		}
+		if (!__shfl_sync(WARP_ALL, done, 0))
 			return;
 		barrier_arrive(BARRIER_OUT_EMPTY + turn, 32 + s.work_threads);
 		if (lane_index() == 0)
-			store_release_system(done, word);
+			store_release_system((uint64_t *)done, word);
 	}
 }
 
@@ -220,8 +227,8 @@ __device__ __forceinline__ void ring_give(struct ring_shared &s, uint32_t round,
 	if (round >= 2)
 		barrier_sync(BARRIER_OUT_EMPTY + turn, 32 + s.work_threads);
 	if (thread == 0) {
-		s.out[turn].done = done;
-		s.out[turn].word = word;
+		atomicExch(&s.out[turn].done, (unsigned long long)done);
+		atomicExch(&s.out[turn].word, (unsigned long long)word);
 	}
 	barrier_arrive(BARRIER_OUT_FULL + turn, 32 + s.work_threads);
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rte_common.h>
 #include <rte_mbuf_core.h>
@@ -192,6 +193,23 @@ static int plan_slots(struct plan *plan, const struct gdrcap_config *config,
 	return 0;
 }
 
+/* Before EAL starts: it would spend minutes on tables for memory that is not there. */
+static int plan_fits(const struct plan *plan, const struct gdrcap_config *config,
+		     struct gdrcap_error *error)
+{
+	const size_t physical = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+	const bool elsewhere = config->memory_addr ||
+			       (plan->cuda && plan->memory == GDRCAP_MEMORY_DEVICE);
+	const size_t need = plan->eal_bytes + (elsewhere ? 0 : plan->region_bytes);
+
+	if (need > physical)
+		return error_set(error, -ENOMEM,
+				 "pool: %u slots need %zu MiB of this machine's memory, it has %zu MiB; "
+				 "ask for less with --pool",
+				 plan->pool_slots * plan->pools, need >> 20, physical >> 20);
+	return 0;
+}
+
 static int plan_pools(struct plan *plan, const struct gdrcap_config *config,
 		      struct gdrcap_error *error)
 {
@@ -207,9 +225,9 @@ static int plan_pools(struct plan *plan, const struct gdrcap_config *config,
 		slots = (config->pool_bytes >> plan->slot_shift) / plan->pools;
 		if (slots < slots_min)
 			return error_set(error, -EINVAL,
-					 "pool: %u pools of %llu slots of %u bytes are the least for these "
-					 "queues and descriptors: %llu MiB",
-					 plan->pools, (unsigned long long)slots_min,
+					 "pool: these ports, queues and descriptors need at least %llu slots of "
+					 "%u bytes: %llu MiB",
+					 (unsigned long long)slots_min * plan->pools,
 					 1u << plan->slot_shift,
 					 (unsigned long long)((slots_min * plan->pools << plan->slot_shift) +
 							      (1u << 20) - 1) >>
@@ -224,7 +242,7 @@ static int plan_pools(struct plan *plan, const struct gdrcap_config *config,
 	plan->eal_bytes = EAL_BASE_BYTES + plan->pools * region_pool_overhead(plan->pool_slots) +
 			  (size_t)plan->pools * plan->queues * 2 * sizeof(void *) *
 				  rte_align32pow2(plan->pool_slots);
-	return 0;
+	return plan_fits(plan, config, error);
 }
 
 int plan_create(struct plan *plan, const struct gdrcap_config *config, struct gdrcap_error *error)

@@ -14,7 +14,8 @@
 #include "session.h"
 
 #define TICK_US 1000u /* of gdrcap_wait_end() */
-#define DRAIN_MS 60u /* a stop waits so long for frames in flight: an end within 100 ms */
+#define DRAIN_MS 60u /* a stop waits for frames in flight until none came for so long */
+#define DRAIN_MOST_MS 2000u
 #define CONSUMER_MS 2000u /* and so long for a consumer that still makes progress */
 #define LEAVE_MS 1000u /* workers on the device leave within 100 ms; a fault is certain after this */
 
@@ -376,15 +377,28 @@ static void senders_stop(struct gdrcap_session *session)
 		thread_join(&session->tx[i].thread);
 }
 
-/* Frames on the wire arrive while the receivers still run. */
+/*
+ * Frames on the wire arrive while the receivers still run. An idle machine has them within a few ms;
+ * a loaded one gets time for as long as some still come, since a frame left behind would be called
+ * lost.
+ */
 static void drain_wire(struct gdrcap_session *session)
 {
 	const struct timespec tick = { .tv_nsec = TICK_US * 1000 };
 	const uint64_t since = rte_rdtsc();
+	uint64_t arrived = 0, last = since;
 
-	while (session->tx_count && !session->failure && !tsc_older(since, DRAIN_MS) &&
-	       session_arrived(session) < session_sent(session))
+	while (session->tx_count && !session->failure && !tsc_older(last, DRAIN_MS) &&
+	       !tsc_older(since, DRAIN_MOST_MS)) {
+		const uint64_t now = session_arrived(session);
+
+		if (now >= session_sent(session))
+			return;
+		if (now != arrived)
+			last = rte_rdtsc();
+		arrived = now;
 		nanosleep(&tick, NULL);
+	}
 }
 
 static bool receivers_join(struct gdrcap_session *session, unsigned int timeout_ms)

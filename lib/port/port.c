@@ -58,7 +58,8 @@ int port_open(struct port *port, const char *name, struct gdrcap_error *error)
 			return error_set(error, ret == -EEXIST ? -EBUSY : ret == -1 ? -ENODEV : ret,
 					 "port %s cannot be opened: %s; check its name and arguments%s",
 					 name,
-					 ret == -1 ? "no driver takes it" : rte_strerror(-ret),
+					 ret == -1 ? "no driver takes it, or its own words are above" :
+							 rte_strerror(-ret),
 					 port->facts->needs_root ?
 						 ", that the interface exists and is up, and that you "
 						 "are root (CAP_NET_RAW, CAP_NET_ADMIN)" :
