@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside of a session. Resources: session.c; running: run.c; results: results.c; staged first
+/* Inside of a session. Resources: session.c, ports.c; running: run.c, stop.c; results: progress.c, results.c; staged first
  * frame: prove.c; the caller's own consumer: queue.c. */
 #ifndef GDRCAP_SESSION_H
 #define GDRCAP_SESSION_H
 
 #include <pthread.h>
 #include <stdatomic.h>
+
+#include <rte_cycles.h>
 
 #include "accountant.h"
 #include "frame.h"
@@ -89,9 +91,28 @@ void session_abandon(struct gdrcap_session *session);
 void session_message(struct gdrcap_session *session, enum gdrcap_log_level level,
 		     const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* Tells the senders to stop; the run is over when nothing is in flight any more. */
+void session_end(struct gdrcap_session *session);
+
+/* How far the run is, in frames and bursts. */
 uint64_t session_sent(const struct gdrcap_session *session);
 uint64_t session_received(const struct gdrcap_session *session);
+/* Frames of our sender that have arrived, each once. */
+uint64_t session_arrived(struct gdrcap_session *session);
+uint64_t session_bursts_published(const struct gdrcap_session *session);
+uint64_t session_bursts_collected(const struct gdrcap_session *session);
 /* Sent by the sender of stream `id`; 0 without one. */
 uint64_t session_stream_sent(const struct gdrcap_session *session, uint32_t id);
+
+#define SESSION_TICK_NS 1000000 /* between two looks at a run */
+
+static inline bool tsc_older(uint64_t since, uint64_t ms)
+{
+	return rte_rdtsc() - since > ms * (rte_get_tsc_hz() / 1000);
+}
+
+/* Ports, their pools and their software wires: ports.c. */
+int session_ports_create(struct gdrcap_session *session, struct gdrcap_error *error);
+void session_ports_destroy(struct gdrcap_session *session);
 
 #endif
