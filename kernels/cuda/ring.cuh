@@ -38,14 +38,9 @@ struct burst_in { /* writer: take warp */
 	struct frame_desc desc[BURST_FRAMES_MAX];
 };
 
-/*
- * Writer: work thread 0; reader: lane 0 of the done warp. The barriers order the two; both sides use
- * atomics all the same, because racecheck does not follow a barrier at which many warps arrive and
- * one waits, and would report what it takes for a race.
- */
-struct burst_out {
-	unsigned long long done; /* address; 0: leave */
-	unsigned long long word;
+struct burst_out { /* writer: work thread 0 */
+	uint64_t *done; /* NULL: leave */
+	uint64_t word;
 };
 
 struct ring_shared {
@@ -85,7 +80,11 @@ __device__ __forceinline__ void barrier_sync(uint32_t barrier, uint32_t threads)
 	asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
-/* Counts in without waiting; what this thread did before is seen after the partner's sync. */
+/*
+ * Counts in without waiting; what this thread did before is seen after the partner's sync. Work
+ * threads meet at BARRIER_WORK first: racecheck takes what a thread did since its last wait for
+ * unordered with the partner, and the meeting costs next to nothing.
+ */
 __device__ __forceinline__ void barrier_arrive(uint32_t barrier, uint32_t threads)
 {
 	__syncwarp();
@@ -203,18 +202,16 @@ __device__ __forceinline__ void ring_done_warp(struct ring_shared &s)
 {
 	for (uint32_t round = 0;; round++) {
 		const uint32_t turn = round & 1;
-		unsigned long long done = 0, word = 0;
+		uint64_t *done, word;
 
 		barrier_sync(BARRIER_OUT_FULL + turn, 32 + s.work_threads);
-		if (lane_index() == 0) {
-			done = atomicOr(&s.out[turn].done, 0);
-			word = atomicOr(&s.out[turn].word, 0);
-		}
-		if (!__shfl_sync(WARP_ALL, done, 0))
+		done = s.out[turn].done;
+		word = s.out[turn].word;
+		if (!done)
 			return;
 		barrier_arrive(BARRIER_OUT_EMPTY + turn, 32 + s.work_threads);
 		if (lane_index() == 0)
-			store_release_system((uint64_t *)done, word);
+			store_release_system(done, word);
 	}
 }
 
@@ -227,9 +224,10 @@ __device__ __forceinline__ void ring_give(struct ring_shared &s, uint32_t round,
 	if (round >= 2)
 		barrier_sync(BARRIER_OUT_EMPTY + turn, 32 + s.work_threads);
 	if (thread == 0) {
-		atomicExch(&s.out[turn].done, (unsigned long long)done);
-		atomicExch(&s.out[turn].word, (unsigned long long)word);
+		s.out[turn].done = done;
+		s.out[turn].word = word;
 	}
+	barrier_sync(BARRIER_WORK, s.work_threads);
 	barrier_arrive(BARRIER_OUT_FULL + turn, 32 + s.work_threads);
 }
 
@@ -256,6 +254,7 @@ __device__ __forceinline__ void ring_work(struct ring_shared &s, uint32_t thread
 			done = &s.ring.result[in.burst & s.ring.burst_mask].done;
 			word = burst_word(in.burst, s.burst_bits, runs, 0);
 		}
+		barrier_sync(BARRIER_WORK, s.work_threads);
 		barrier_arrive(BARRIER_IN_EMPTY + turn, 32 + s.work_threads);
 		ring_give(s, round, thread, done, word);
 	}

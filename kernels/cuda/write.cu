@@ -152,6 +152,7 @@ __device__ __forceinline__ void write_udp_checksum(const struct write_item &item
 	if (lane == 31)
 		sum += 17 + item.start - own_offset + 8 + item.bytes;
 	sum = ~frame_fold16(warp_sum(sum)) & 0xffff;
+	__syncwarp(); /* all have read the field that lane 0 now writes */
 	if (lane == 0)
 		frame_put16(head + own_offset - 2, sum ? sum : 0xffff);
 	__syncwarp();

@@ -8,28 +8,26 @@
 
 #define LOG_LINE_BYTES 1024
 
-/* Sink and context change together; control threads of a session read them. */
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
-static void (*log_sink)(void *context, enum gdrcap_log_level level, const char *line);
-static void *log_context;
+static struct log_sink *log_top;
 
-void log_set(void (*sink)(void *context, enum gdrcap_log_level level, const char *line),
-	     void *context)
+void log_push(struct log_sink *sink)
 {
 	pthread_mutex_lock(&log_lock);
-	log_sink = sink;
-	log_context = context;
+	sink->below = log_top;
+	log_top = sink;
 	pthread_mutex_unlock(&log_lock);
 }
 
-void log_unset(void (*sink)(void *context, enum gdrcap_log_level level, const char *line),
-	       void *context)
+void log_pop(struct log_sink *sink)
 {
+	struct log_sink **at;
+
 	pthread_mutex_lock(&log_lock);
-	if (log_sink == sink && log_context == context) {
-		log_sink = NULL;
-		log_context = NULL;
-	}
+	for (at = &log_top; *at && *at != sink; at = &(*at)->below)
+		;
+	if (*at)
+		*at = sink->below;
 	pthread_mutex_unlock(&log_lock);
 }
 
@@ -47,23 +45,22 @@ static void line_clean(char *line)
 
 void log_line(enum gdrcap_log_level level, const char *format, ...)
 {
-	void (*sink)(void *context, enum gdrcap_log_level level, const char *line);
+	struct log_sink sink = { 0 };
 	char line[LOG_LINE_BYTES];
-	void *context;
 	va_list args;
 
 	pthread_mutex_lock(&log_lock);
-	sink = log_sink;
-	context = log_context;
+	if (log_top)
+		sink = *log_top;
 	pthread_mutex_unlock(&log_lock);
-	if (!sink && level > GDRCAP_LOG_WARNING)
+	if (!sink.line && level > GDRCAP_LOG_WARNING)
 		return;
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
 	line_clean(line);
-	if (sink)
-		sink(context, level, line);
+	if (sink.line)
+		sink.line(sink.context, level, line);
 	else
 		fprintf(stderr, "gdrcap: %s: %s\n",
 			level == GDRCAP_LOG_ERROR ? "error" : "warning", line);

@@ -5,12 +5,16 @@
 
 #include "gdrcap.h"
 
-/* Where lines go; NULL: stderr, warnings and errors only. Set once by session create. */
-void log_set(void (*sink)(void *context, enum gdrcap_log_level level, const char *line),
-	     void *context);
-/* Back to stderr, if lines still go there: its context is about to end. */
-void log_unset(void (*sink)(void *context, enum gdrcap_log_level level, const char *line),
-	       void *context);
+/* Where lines go: to the sink that came last and is still there; without one, or to one whose `line`
+ * is NULL, warnings and errors go to stderr. Each session has its own from create to destroy. */
+struct log_sink {
+	void (*line)(void *context, enum gdrcap_log_level level, const char *line);
+	void *context;
+	struct log_sink *below; /* log.c's */
+};
+void log_push(struct log_sink *sink);
+/* Its context may end afterwards. */
+void log_pop(struct log_sink *sink);
 void log_line(enum gdrcap_log_level level, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

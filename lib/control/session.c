@@ -353,7 +353,9 @@ int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **ou
 	ret = config_complete(&session->config, config, error);
 	if (ret < 0)
 		goto err;
-	log_set(session->config.log, session->config.log_context);
+	session->log.line = session->config.log;
+	session->log.context = session->config.log_context;
+	log_push(&session->log);
 	ret = plan_create(&session->plan, &session->config, error);
 	if (ret < 0)
 		goto err;
@@ -393,7 +395,7 @@ err_frames:
 	frames_destroy(session);
 	plan_destroy(&session->plan);
 err:
-	log_unset(session->config.log, session->config.log_context);
+	log_pop(&session->log);
 	pthread_mutex_destroy(&session->run_lock);
 	pthread_mutex_destroy(&session->message_lock);
 	free(session);
@@ -420,7 +422,7 @@ void gdrcap_destroy(struct gdrcap_session *session)
 	session_abandon(session);
 	if (session->stranded) {
 		session_strand(session);
-		log_unset(session->config.log, session->config.log_context);
+		log_pop(&session->log);
 		return;
 	}
 	workers_destroy(session);
@@ -431,7 +433,7 @@ void gdrcap_destroy(struct gdrcap_session *session)
 	plan_destroy(&session->plan);
 	for (uint32_t i = 0; i < session->message_count; i++)
 		free(session->messages[i]);
-	log_unset(session->config.log, session->config.log_context);
+	log_pop(&session->log);
 	pthread_mutex_destroy(&session->run_lock);
 	pthread_mutex_destroy(&session->message_lock);
 	free(session);

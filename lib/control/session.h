@@ -13,6 +13,7 @@
 #include "frame.h"
 #include "gdrcap.h"
 #include "kernels.h"
+#include "log.h"
 #include "plan.h"
 #include "port.h"
 #include "queue.h"
@@ -37,6 +38,7 @@ enum session_state { SESSION_CREATED, SESSION_RUNNING, SESSION_STOPPED };
 
 struct gdrcap_session {
 	struct gdrcap_config config;
+	struct log_sink log;
 	unsigned int number; /* of the process's sessions: pools have names in EAL's own space */
 	struct plan plan;
 	struct frame_layout layout;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * An embedder that uses DPDK itself. EAL starts once a process, so each scenario is a process:
- * test_api_embedder NAME.
+ * test_api_embedder [NAME]; all, one after the other, without a name.
  */
 #include "api.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <rte_bus_vdev.h>
@@ -134,21 +135,49 @@ static void failed_eal(void **state)
 		api_create_fails(&config, -EALREADY, "new process");
 }
 
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(own_eal),
+	cmocka_unit_test(own_port),
+	cmocka_unit_test(own_wire),
+	cmocka_unit_test(failed_eal),
+};
+
+static int scenario_run(const struct CMUnitTest *test)
+{
+	const struct CMUnitTest one[] = { *test };
+
+	return cmocka_run_group_tests_name(test->name, one, NULL, NULL);
+}
+
+/* In a process of its own. */
+static int scenario_spawn(const char *program, const char *name)
+{
+	const pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		execl(program, program, name, (char *)NULL);
+		_exit(127);
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child)
+		return 1;
+	if (WIFSIGNALED(status))
+		fprintf(stderr, "%s: ended by signal %d\n", name, WTERMSIG(status));
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
 int main(int argc, char **argv)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(own_eal),
-		cmocka_unit_test(own_port),
-		cmocka_unit_test(own_wire),
-		cmocka_unit_test(failed_eal),
-	};
+	int failed = 0;
 
-	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
-		if (argc == 2 && strcmp(argv[1], tests[i].name) == 0) {
-			const struct CMUnitTest one[] = { tests[i] };
-
-			return cmocka_run_group_tests_name(argv[1], one, NULL, NULL);
-		}
-	fprintf(stderr, "usage: test_api_embedder own_eal|own_port|own_wire|failed_eal\n");
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
+		if (argc == 1)
+			failed |= scenario_spawn("/proc/self/exe", tests[i].name);
+		else if (strcmp(argv[1], tests[i].name) == 0)
+			return scenario_run(&tests[i]);
+	}
+	if (argc == 1)
+		return failed;
+	fprintf(stderr, "%s: there is no scenario %s\n", argv[0], argv[1]);
 	return 2;
 }

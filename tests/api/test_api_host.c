@@ -278,6 +278,37 @@ static void batches_outlive_the_stop(void **state)
 	}
 }
 
+/* With very many bursts out only full ones are published: the last frames wait, and the stop publishes
+ * them. */
+static void last_frames_are_published(void **state)
+{
+	for (uint64_t frames = 15000; frames < 15005; frames++) {
+		static struct taken taken;
+		struct gdrcap_stats stats = { .size = sizeof(stats) };
+		struct gdrcap_session *session;
+		const struct gdrcap_batch *batch;
+		struct gdrcap_queue *queue;
+		struct gdrcap_config config;
+
+		api_config(&config, GDRCAP_CONSUMER_HOST, frames);
+		config.burst = 7;
+		session = api_create(&config);
+		api_start(session);
+		queue = gdrcap_get_queue(session, 0);
+		api_wait_end(session);
+		api_stop(session);
+		gdrcap_get_stats(session, &stats);
+		assert_true(stats.rx_frames == frames);
+		memset(&taken, 0, sizeof(taken));
+		while (gdrcap_poll(queue, &batch, 1) == 1) {
+			take(&taken, batch);
+			gdrcap_release(queue, &batch, 1);
+		}
+		assert_true(taken.frames == frames);
+		gdrcap_destroy(session);
+	}
+}
+
 /* Stopped at any moment: after the end was told nothing more came. */
 static void nothing_after_the_end(void **state)
 {
@@ -407,6 +438,7 @@ int main(void)
 		cmocka_unit_test(released_by_another_thread),
 		cmocka_unit_test(slow_consumer),
 		cmocka_unit_test(batches_outlive_the_stop),
+		cmocka_unit_test(last_frames_are_published),
 		cmocka_unit_test(nothing_after_the_end),
 		cmocka_unit_test(polled_while_stopped),
 		cmocka_unit_test(waiting),

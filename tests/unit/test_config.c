@@ -744,9 +744,10 @@ static void sink(void *context, enum gdrcap_log_level level, const char *line)
 
 static void test_log(void **state)
 {
+	struct log_sink first = { .line = sink, .context = logged }, second = { 0 };
 	char text[2000];
 
-	log_set(sink, logged);
+	log_push(&first);
 	log_debug("a %d\nb\033[31m\n", 5);
 	assert_string_equal(logged, "a 5 b [31m");
 	assert_int_equal(logged_level, GDRCAP_LOG_DEBUG);
@@ -754,9 +755,22 @@ static void test_log(void **state)
 	text[sizeof(text) - 1] = '\0';
 	log_error("%s", text);
 	assert_int_equal(strlen(logged), 1023);
-	log_set(NULL, NULL);
+	log_push(&second);
 	log_info("not shown");
 	assert_int_equal(logged_level, GDRCAP_LOG_ERROR);
+	/* They end in any order, and one that never began may end too. */
+	log_pop(&second);
+	log_pop(&second);
+	log_info("shown");
+	assert_string_equal(logged, "shown");
+	log_push(&second);
+	log_pop(&first);
+	log_info("not shown");
+	assert_string_equal(logged, "shown");
+	log_pop(&second);
+	log_info("not shown");
+	assert_string_equal(logged, "shown");
+	logged_level = GDRCAP_LOG_ERROR;
 
 	assert_int_equal(-EIO, error_set(NULL, -EIO, "x"));
 	assert_int_equal(-EIO, error_set(&error, -EIO, "cause %s", text));
