@@ -139,9 +139,9 @@ int gdrcap_release_after(struct gdrcap_queue *queue, const struct gdrcap_batch *
 					    entry_of(batches[i]));
 
 		if (ret < 0)
-			return ret;
+			return i ? (int)i : ret;
 	}
-	return 0;
+	return (int)count;
 }
 
 int gdrcap_get_gpu_queue(struct gdrcap_queue *queue, struct gdrcap_gpu_queue *gpu_queue)

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <rte_bus_vdev.h>
@@ -55,6 +57,27 @@ static size_t hugepages_free(void)
 	return bytes;
 }
 
+/*
+ * That there are some does not mean that this user gets one: the kernel gives them to root and to
+ * the group vm.hugetlb_shm_group. EAL cannot be started again without them after it has failed.
+ */
+static bool hugepage_granted(void)
+{
+	const int fd = memfd_create("gdrcap", MFD_CLOEXEC | MFD_HUGETLB);
+	struct stat status;
+	void *page = MAP_FAILED;
+
+	if (fd < 0)
+		return false;
+	if (fstat(fd, &status) == 0 && ftruncate(fd, status.st_blksize) == 0)
+		page = mmap(NULL, (size_t)status.st_blksize, PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_POPULATE, fd, 0);
+	if (page != MAP_FAILED)
+		munmap(page, (size_t)status.st_blksize);
+	close(fd);
+	return page != MAP_FAILED;
+}
+
 /* EAL leaves its run-time files behind; the prefix is this process's own, so they are ours. */
 static void runtime_dir_remove(const char *path)
 {
@@ -70,6 +93,35 @@ static void runtime_dir_remove(const char *path)
 	(void)rmdir(path);
 }
 
+/*
+ * Where EAL puts them: /var/run for root, else XDG_RUNTIME_DIR. Without it EAL takes a folder in /tmp
+ * that belongs to the first user who ran any DPDK program, and fails for every other; this process
+ * then makes one of its own. Empty: not needed.
+ */
+static char own_runtime_dir[256];
+
+static void own_runtime_dir_create(void)
+{
+	const char *xdg = getenv("XDG_RUNTIME_DIR"), *tmp = getenv("TMPDIR");
+
+	if (getuid() == 0 || (xdg && access(xdg, W_OK | X_OK) == 0))
+		return;
+	snprintf(own_runtime_dir, sizeof(own_runtime_dir), "%s/gdrcap-XXXXXX", tmp ? tmp : "/tmp");
+	if (!mkdtemp(own_runtime_dir) || setenv("XDG_RUNTIME_DIR", own_runtime_dir, 1) < 0)
+		own_runtime_dir[0] = '\0';
+}
+
+static void own_runtime_dir_remove(void)
+{
+	char path[300];
+
+	if (!own_runtime_dir[0])
+		return;
+	snprintf(path, sizeof(path), "%s/dpdk", own_runtime_dir);
+	(void)rmdir(path);
+	(void)rmdir(own_runtime_dir);
+}
+
 static void environment_end(void)
 {
 	char path[512];
@@ -77,6 +129,7 @@ static void environment_end(void)
 	snprintf(path, sizeof(path), "%s", rte_eal_get_runtime_dir());
 	rte_eal_cleanup();
 	runtime_dir_remove(path);
+	own_runtime_dir_remove();
 }
 
 /* EAL pins the calling thread to its lcore; given every CPU the thread has, it changes nothing. */
@@ -125,14 +178,16 @@ static int eal_start(const struct environment_needs *needs, bool huge)
 		argv[argc++] = (char *)"--no-pci";
 	}
 	argv[argc] = NULL;
+	own_runtime_dir_create();
 	if (rte_eal_init(argc, argv) >= 0)
 		return 0;
+	own_runtime_dir_remove();
 	return rte_errno ? -rte_errno : -EIO;
 }
 
 static int environment_start_once(const struct environment_needs *needs, struct gdrcap_error *error)
 {
-	const bool huge = hugepages_free() >= needs->memory_bytes;
+	const bool huge = hugepages_free() >= needs->memory_bytes && hugepage_granted();
 	int ret;
 
 	if (eal_is_ours)

@@ -173,6 +173,9 @@ static int plan_slots(struct plan *plan, const struct gdrcap_config *config,
 	plan->slot_shift = config->slot_bytes ? (uint32_t)__builtin_ctz(config->slot_bytes) :
 						(uint32_t)__builtin_ctz(rte_align32pow2(need));
 	plan->slot_shift = RTE_MAX(plan->slot_shift, SLOT_SHIFT_MIN);
+	if (plan->umem && config->slot_bytes && plan->slot_shift != UMEM_SLOT_SHIFT)
+		return error_set(error, -EINVAL,
+				 "slot_bytes: an AF_XDP port's slots have 4096 bytes; leave it out");
 	if (plan->umem)
 		plan->slot_shift = UMEM_SLOT_SHIFT;
 	for (uint32_t i = 0; i < 2 * GDRCAP_PORTS_MAX; i++) {

@@ -32,6 +32,9 @@ void session_message(struct gdrcap_session *session, enum gdrcap_log_level level
 	va_end(args);
 	log_line(level, "%s", line);
 	pthread_mutex_lock(&session->message_lock);
+	/* The first error is the one that gdrcap_stop() tells. */
+	if (level == GDRCAP_LOG_ERROR && session->failure_text[0] == '\0')
+		snprintf(session->failure_text, sizeof(session->failure_text), "%s", line);
 	if (session->message_count < SESSION_MESSAGES_MAX) {
 		session->messages[session->message_count] = strdup(line);
 		if (session->messages[session->message_count])

@@ -82,6 +82,7 @@ struct gdrcap_session {
 	struct gdrcap_session *next_stranded;
 
 	pthread_mutex_t message_lock;
+	char failure_text[512]; /* the first error line of the run */
 	char *messages[SESSION_MESSAGES_MAX];
 	uint32_t message_count;
 };

@@ -132,8 +132,9 @@ static void receivers_stop(struct gdrcap_session *session)
 	if (!session->failure)
 		session->failure = -ETIMEDOUT;
 	session_message(session, GDRCAP_LOG_ERROR,
-			"the consumer is dead: %llu bursts stay unchecked",
-			(unsigned long long)(session_bursts_published(session) - session_bursts_collected(session)));
+			"the consumer is dead: %llu bursts stay unchecked, and their frames count as lost",
+			(unsigned long long)(session_bursts_published(session) -
+					     session_bursts_collected(session)));
 	receivers_phase(session, RX_ABANDON);
 	receivers_join(session, CONSUMER_MS);
 }
@@ -200,7 +201,7 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 	}
 	if (session->failure)
 		return error_set(error, session->failure, "%s",
-				 session->message_count ? session->messages[session->message_count - 1] :
-							  strerror(-session->failure));
+				 session->failure_text[0] ? session->failure_text :
+							    strerror(-session->failure));
 	return 0;
 }

@@ -271,7 +271,9 @@ int gdrcap_wait(struct gdrcap_queue *queue, const struct gdrcap_batch **batches,
 /** Gives batches back, in any order. Any thread. */
 void gdrcap_release(struct gdrcap_queue *queue, const struct gdrcap_batch *const *batches,
 		    unsigned int count);
-/** Gives them back once `stream` has reached this point; returns at once. */
+/** Gives them back once `stream` has reached this point; returns at once: how many it took, in order,
+ * the rest being still the caller's, or a negative errno for none. Synchronise the stream before
+ * gdrcap_destroy(). */
 int gdrcap_release_after(struct gdrcap_queue *queue, const struct gdrcap_batch *const *batches,
 			 unsigned int count, struct CUstream_st *stream);
 

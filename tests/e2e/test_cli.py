@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The command line: what it refuses and how it says so, signals, and the shapes of the result."""
+import atexit
+import shutil
 import fcntl
 import json
 import os
@@ -30,6 +32,7 @@ def refused(*arguments, texts, status=2, **options):
 
 def config(text, name="test.yaml"):
     directory = tempfile.mkdtemp(prefix="gdrcap-e2e-")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
     path = os.path.join(directory, name)
     with open(path, "wb") as file:
         file.write(text if isinstance(text, bytes) else text.encode())
