@@ -347,7 +347,8 @@ static int parser_walk(struct parser *parser, int library)
 			break;
 		argument = parser->argv[at];
 		if (val == 1)
-			return parser_refuse(parser, "unexpected argument '%s'; options begin with --",
+			return parser_refuse(parser,
+					     "unexpected argument '%s'; options begin with --",
 					     argument);
 		if (val == '?' && !optopt)
 			return refuse_unknown(parser, argument);

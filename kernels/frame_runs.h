@@ -86,9 +86,11 @@ GDRCAP_HD struct frame_run *run_at(const struct burst_ring_view *ring, uint64_t 
 		 : &ring->result[burst & ring->burst_mask].run;
 }
 
-/* The header of frame `index` of an order; `before`: payload bytes of the burst's earlier frames. */
+/* The header of frame `index` of an order; `before`: payload bytes of the burst's earlier frames.
+ */
 GDRCAP_HD void order_header(struct frame_header *header, const struct burst_order *order,
-			    uint32_t index, uint64_t before, uint32_t payload_bytes, uint32_t pattern)
+			    uint32_t index, uint64_t before, uint32_t payload_bytes,
+			    uint32_t pattern)
 {
 	header->sequence = order->sequence + index;
 	header->position = order->position + before;

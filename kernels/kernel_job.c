@@ -27,17 +27,18 @@ static int ring_check(const struct burst_ring_view *ring, uint32_t index, enum k
 	if (ring->slot_shift > SLOT_SHIFT_MAX)
 		return kernel_fail(-EINVAL, "ring %u: slots of 2^%u bytes; at most 2^%u", index,
 				   ring->slot_shift, SLOT_SHIFT_MAX);
-	if (!is_aligned(ring->desc, 8) || !is_aligned(ring->ready, 8) || !is_aligned(ring->stop, 4) ||
-	    !is_aligned(ring->result, ACCESS_BYTES))
-		return kernel_fail(-EINVAL,
-				   "ring %u: a part is missing or not aligned (result: to %u bytes)",
-				   index, ACCESS_BYTES);
+	if (!is_aligned(ring->desc, 8) || !is_aligned(ring->ready, 8) ||
+	    !is_aligned(ring->stop, 4) || !is_aligned(ring->result, ACCESS_BYTES))
+		return kernel_fail(
+			-EINVAL, "ring %u: a part is missing or not aligned (result: to %u bytes)",
+			index, ACCESS_BYTES);
 	if (!is_aligned(ring->frames, ACCESS_BYTES) || ring->frames_bytes % ACCESS_BYTES)
 		return kernel_fail(-EINVAL,
-				   "ring %u: the frames' region must begin and end at %u bytes", index,
-				   ACCESS_BYTES);
+				   "ring %u: the frames' region must begin and end at %u bytes",
+				   index, ACCESS_BYTES);
 	if (role == KERNEL_CHECK && !is_aligned(ring->overflow, ACCESS_BYTES))
-		return kernel_fail(-EINVAL, "ring %u: no aligned overflow runs to check into", index);
+		return kernel_fail(-EINVAL, "ring %u: no aligned overflow runs to check into",
+				   index);
 	if (role == KERNEL_WRITE && !is_aligned(ring->order, 8))
 		return kernel_fail(-EINVAL, "ring %u: no orders to write frames from", index);
 	return 0;

@@ -48,8 +48,9 @@ __device__ __forceinline__ void stage_frames(struct check_shared &s, const struc
 		const uint32_t f = i / STAGE_PIECES, piece = i % STAGE_PIECES;
 		const struct frame_desc desc = in.desc[f];
 		const uint8_t *frame = frame_at(&s.ring.ring, desc);
-		const uint8_t *at = (const uint8_t *)((uintptr_t)frame & ~(uintptr_t)(PIECE_BYTES - 1)) +
-				    piece * PIECE_BYTES;
+		const uint8_t *at =
+			(const uint8_t *)((uintptr_t)frame & ~(uintptr_t)(PIECE_BYTES - 1)) +
+			piece * PIECE_BYTES;
 		uint32_t *to = &s.stage[f][piece * PIECE_BYTES / 4];
 
 		/* the region begins and ends at whole pieces */
@@ -72,14 +73,15 @@ __device__ __forceinline__ uint32_t stage_word(const uint32_t *stage, uint32_t a
 
 /* Compares a staged payload word by word with the definition. */
 __device__ __noinline__ void payload_count_staged(const struct pattern_plan *plan,
-						  struct pattern_place place,
-						  const uint32_t *stage, uint32_t at, uint32_t bytes,
-						  uint32_t start, struct frame_result *result)
+						  struct pattern_place place, const uint32_t *stage,
+						  uint32_t at, uint32_t bytes, uint32_t start,
+						  struct frame_result *result)
 {
 	uint32_t wrong_bits = 0;
 
 	for (uint32_t o = 0; o < bytes; o += 4) {
-		const uint32_t expected = pattern_word(plan, &place, o), got = stage_word(stage, at + o);
+		const uint32_t expected = pattern_word(plan, &place, o),
+			       got = stage_word(stage, at + o);
 		const uint32_t wrong = (expected ^ got) & byte_mask(0, (int)(bytes - o));
 
 		if (!wrong)
@@ -116,8 +118,8 @@ __device__ __forceinline__ bool prbs_staged_is_right(const struct pattern_plan &
 }
 
 /* Step 2: frame i of the burst, from its staged bytes. */
-__device__ __forceinline__ void frame_check_staged(struct check_shared &s, const struct burst_in &in,
-						   uint32_t i)
+__device__ __forceinline__ void frame_check_staged(struct check_shared &s,
+						   const struct burst_in &in, uint32_t i)
 {
 	const struct device_job &job = s.ring.job;
 	const struct frame_desc desc = in.desc[i];
@@ -136,8 +138,8 @@ __device__ __forceinline__ void frame_check_staged(struct check_shared &s, const
 		frame_unreachable(&s.result[i]);
 		return;
 	}
-	verdict = frame_parse(&job.layout, s.ring.crc_table, (const uint8_t *)stage + shift, desc.len,
-			      &header, &header_ok);
+	verdict = frame_parse(&job.layout, s.ring.crc_table, (const uint8_t *)stage + shift,
+			      desc.len, &header, &header_ok);
 	bytes = frame_result_begin(&job.layout, &job.plan, verdict, &header, header_ok, &result);
 	s.result[i] = result;
 	if (!bytes)
@@ -196,9 +198,12 @@ __device__ __forceinline__ uint32_t warp_check_prbs(const struct pattern_plan &p
 #pragma unroll
 		for (uint32_t k = 0; k < PIECES_AT_ONCE; k++) {
 			const uint32_t p = first + 32 * k + lane;
-			const uint32_t w0 = pattern_swap32(piece[k].x), w1 = pattern_swap32(piece[k].y);
-			const uint32_t w2 = pattern_swap32(piece[k].z), w3 = pattern_swap32(piece[k].w);
-			const int o = (int)(p * PIECE_BYTES) - (int)shift; /* of the piece's first byte */
+			const uint32_t w0 = pattern_swap32(piece[k].x),
+				       w1 = pattern_swap32(piece[k].y);
+			const uint32_t w2 = pattern_swap32(piece[k].z),
+				       w3 = pattern_swap32(piece[k].w);
+			const int o =
+				(int)(p * PIECE_BYTES) - (int)shift; /* of the piece's first byte */
 			uint32_t e0, e1, e2, e3, before;
 
 			if (first + 32 * k >= count)

@@ -59,8 +59,8 @@ int cuda_copy_in(struct kernel_device *device, void *to, const void *from, size_
 		const size_t part = bytes - at < STAGING_BYTES ? bytes - at : STAGING_BYTES;
 
 		memcpy(device->staging, (const uint8_t *)from + at, part);
-		error = cudaMemcpyAsync((uint8_t *)to + at, device->staging, part, cudaMemcpyDefault,
-					device->copy_stream);
+		error = cudaMemcpyAsync((uint8_t *)to + at, device->staging, part,
+					cudaMemcpyDefault, device->copy_stream);
 		if (!error)
 			error = copy_wait(device);
 	}

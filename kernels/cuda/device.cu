@@ -20,10 +20,11 @@ int cuda_fail(cudaError_t error, const char *what)
 	cudaGetLastError(); /* an error that was reported must not surprise a later call */
 	switch (error) {
 	case cudaErrorMemoryAllocation:
-		return kernel_fail(-ENOMEM,
-				   "%s: out of memory; free GPU memory (nvidia-smi lists its users) or "
-				   "take a smaller pool",
-				   what);
+		return kernel_fail(
+			-ENOMEM,
+			"%s: out of memory; free GPU memory (nvidia-smi lists its users) or "
+			"take a smaller pool",
+			what);
 	case cudaErrorNoDevice:
 		return kernel_fail(-ENODEV, "%s: no CUDA device; nvidia-smi must list one, and "
 				   "CUDA_VISIBLE_DEVICES must not hide it", what);
@@ -31,25 +32,31 @@ int cuda_fail(cudaError_t error, const char *what)
 		cudaDriverGetVersion(&driver);
 		cudaRuntimeGetVersion(&runtime);
 		if (!driver)
-			return kernel_fail(-ENODEV, "%s: no NVIDIA driver is loaded; install it, or "
-					   "run with the GPU visible (in a container: --gpus all)", what);
-		return kernel_fail(-ENODEV,
-				   "%s: the NVIDIA driver serves CUDA up to %d.%d, this program was built "
-				   "with %d.%d; update the driver",
-				   what, driver / 1000, driver % 1000 / 10, runtime / 1000,
-				   runtime % 1000 / 10);
+			return kernel_fail(-ENODEV,
+					   "%s: no NVIDIA driver is loaded; install it, or "
+					   "run with the GPU visible (in a container: --gpus all)",
+					   what);
+		return kernel_fail(
+			-ENODEV,
+			"%s: the NVIDIA driver serves CUDA up to %d.%d, this program was built "
+			"with %d.%d; update the driver",
+			what, driver / 1000, driver % 1000 / 10, runtime / 1000,
+			runtime % 1000 / 10);
 	case cudaErrorNoKernelImageForDevice:
 	case cudaErrorUnsupportedPtxVersion:
-		return kernel_fail(-ENOTSUP,
-				   "%s: this build has no code for the GPU; build with its architecture "
-				   "in -Dgpu_archs (nvidia-smi --query-gpu=compute_cap --format=csv)",
-				   what);
+		return kernel_fail(
+			-ENOTSUP,
+			"%s: this build has no code for the GPU; build with its architecture "
+			"in -Dgpu_archs (nvidia-smi --query-gpu=compute_cap --format=csv)",
+			what);
 	case cudaErrorDevicesUnavailable:
-		return kernel_fail(-EBUSY, "%s: the GPU is busy or in exclusive mode; end its other "
-				   "users or set nvidia-smi -c 0", what);
+		return kernel_fail(-EBUSY,
+				   "%s: the GPU is busy or in exclusive mode; end its other "
+				   "users or set nvidia-smi -c 0",
+				   what);
 	default:
-		return kernel_fail(-EIO, "%s: %s (%s); if it stays so, see dmesg for Xid lines", what,
-				   cudaGetErrorString(error), cudaGetErrorName(error));
+		return kernel_fail(-EIO, "%s: %s (%s); if it stays so, see dmesg for Xid lines",
+				   what, cudaGetErrorString(error), cudaGetErrorName(error));
 	}
 }
 
@@ -98,7 +105,8 @@ static cudaError_t pool_create(struct kernel_device *device)
 	props.location.id = device->ordinal;
 	error = cudaMemPoolCreate(&device->pool, &props);
 	if (!error)
-		error = cudaMemPoolSetAttribute(device->pool, cudaMemPoolAttrReleaseThreshold, &keep);
+		error = cudaMemPoolSetAttribute(device->pool, cudaMemPoolAttrReleaseThreshold,
+						&keep);
 	if (!error)
 		error = cudaMallocFromPoolAsync(&warm, POOL_WARM_BYTES, device->pool,
 						device->copy_stream);
@@ -164,8 +172,10 @@ static int device_set_up(struct kernel_device *device)
 	device->flush_options =
 		attribute(cudaDevAttrGPUDirectRDMAFlushWritesOptions, device->ordinal);
 	if (attribute(cudaDevAttrMemoryPoolsSupported, device->ordinal) != 1)
-		return kernel_fail(-ENOTSUP, "GPU %d (%s) has no memory pools; they need a driver for "
-				   "CUDA 11.4 or later", device->ordinal, device->name);
+		return kernel_fail(-ENOTSUP,
+				   "GPU %d (%s) has no memory pools; they need a driver for "
+				   "CUDA 11.4 or later",
+				   device->ordinal, device->name);
 	ret = programs_load(device);
 	if (ret)
 		return ret;
@@ -173,7 +183,8 @@ static int device_set_up(struct kernel_device *device)
 	if (!error)
 		error = pool_create(device);
 	if (!error)
-		error = cudaHostAlloc((void **)&device->staging, STAGING_BYTES, cudaHostAllocDefault);
+		error = cudaHostAlloc((void **)&device->staging, STAGING_BYTES,
+				      cudaHostAllocDefault);
 	if (!error)
 		error = cudaHostAlloc((void **)&device->controls,
 				      DEVICE_JOBS_MAX * sizeof(struct job_control),
@@ -184,10 +195,12 @@ static int device_set_up(struct kernel_device *device)
 		device->job[i].device = device;
 		device->job[i].control = &device->controls[i];
 	}
-	/* first uses: whatever the driver sets up for them is not left for a running kernel to block */
+	/* first uses: whatever the driver sets up for them is not left for a running kernel to
+	 * block */
 	ret = cuda_fill(device, device->controls, 0, DEVICE_JOBS_MAX * sizeof(struct job_control));
-	return ret ? ret : cuda_copy_out(device, device->staging + STAGING_BYTES / 2, device->controls,
-					 sizeof(uint32_t));
+	return ret ? ret
+		   : cuda_copy_out(device, device->staging + STAGING_BYTES / 2, device->controls,
+				   sizeof(uint32_t));
 }
 
 static int device_create(int ordinal, struct kernel_device **created)

@@ -54,7 +54,8 @@ struct kernel_program {
 struct kernel_program check_program(void);
 struct kernel_program write_program(void);
 
-/* Host: fills `tables` (PRBS_LANE_WORDS + PRBS_STEP_WORDS) for the polynomial x^degree + x^tap + 1. */
+/* Host: fills `tables` (PRBS_LANE_WORDS + PRBS_STEP_WORDS) for the polynomial x^degree + x^tap + 1.
+ */
 void prbs_tables_build(uint32_t *tables, uint32_t degree, uint32_t tap);
 
 #endif

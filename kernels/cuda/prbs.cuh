@@ -2,10 +2,11 @@
 /*
  * PRBS in a kernel, by 32-bit words with the first bit in bit 31.
  *
- * Checking: a bit of x^n + x^m + 1 is the xor of the bits n and m before it (inverted in an inverted
- * sequence). So a payload is right exactly when its first 32 bits are right and every later bit
- * agrees with two received bits at most 31 before it: those lie in the word itself and the word
- * before, wherever the words are cut. No jump, no second read, and alignment does not matter.
+ * Checking: a bit of x^n + x^m + 1 is the xor of the bits n and m before it (inverted in an
+ * inverted sequence). So a payload is right exactly when its first 32 bits are right and every
+ * later bit agrees with two received bits at most 31 before it: those lie in the word itself and
+ * the word before, wherever the words are cut. No jump, no second read, and alignment does not
+ * matter.
  *
  * Writing: 32 bits hold the whole state (n <= 31), and going on by a fixed number of bits is linear
  * in it: eight lookups by nibble.
@@ -26,7 +27,8 @@ __device__ __forceinline__ struct prbs_taps prbs_taps_of(const struct pattern_pl
 }
 
 /* The bits of `word` that do not follow from it and the word before; both with bit 31 first. */
-__device__ __forceinline__ uint32_t prbs_error(struct prbs_taps taps, uint32_t before, uint32_t word)
+__device__ __forceinline__ uint32_t prbs_error(struct prbs_taps taps, uint32_t before,
+					       uint32_t word)
 {
 	return word ^ __funnelshift_l(word, before, taps.far_shift) ^
 	       __funnelshift_l(word, before, taps.near_shift) ^ taps.invert;
@@ -44,8 +46,10 @@ __device__ __forceinline__ uint32_t byte_mask(int low, int high)
 	return from & to;
 }
 
-/* The words of the tables are indexed by nibble, value and, in the first, lane: no bank conflict. */
-__device__ __forceinline__ uint32_t prbs_by_lane(const uint32_t *table, uint32_t lane, uint32_t word)
+/* The words of the tables are indexed by nibble, value and, in the first, lane: no bank conflict.
+ */
+__device__ __forceinline__ uint32_t prbs_by_lane(const uint32_t *table, uint32_t lane,
+						 uint32_t word)
 {
 	uint32_t out = 0;
 

@@ -141,7 +141,8 @@ __device__ __forceinline__ uint64_t burst_fetch(const struct ring_shared &s, str
 						uint64_t burst, uint64_t word, uint32_t turn,
 						bool in_use, uint32_t *stop)
 {
-	const uint32_t lane = lane_index(), first = burst_word_first(word), count = burst_frames(word);
+	const uint32_t lane = lane_index(), first = burst_word_first(word),
+		       count = burst_frames(word);
 	uint64_t desc[DESC_PER_LANE], order = 0, next;
 
 	/* all loads are under way before the first is waited for */

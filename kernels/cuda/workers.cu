@@ -87,7 +87,8 @@ static int blocks_choose(struct kernel_workers *workers, const struct kernel_job
 	fit = blocks_that_fit(device, workers->blocks_per_unit);
 	wanted = job->workers_per_ring;
 	if (!wanted) {
-		const uint32_t share = (job->role == KERNEL_CHECK ? fit / 3 * 2 : fit) / job->ring_count;
+		const uint32_t share =
+			(job->role == KERNEL_CHECK ? fit / 3 * 2 : fit) / job->ring_count;
 
 		wanted = job->role == KERNEL_CHECK ? DEFAULT_CHECK : DEFAULT_WRITE;
 		wanted = wanted < share ? wanted : share ? share : 1;
@@ -95,11 +96,12 @@ static int blocks_choose(struct kernel_workers *workers, const struct kernel_job
 	workers->per_ring = wanted;
 	workers->blocks = wanted * job->ring_count;
 	if (workers->blocks > fit || workers->blocks > DEVICE_BLOCKS_MAX)
-		return kernel_fail(-EBUSY,
-				   "%u blocks of the %s kernel (%u rings, %u each) cannot all run at the "
-				   "same time on %s: %u can, beside what runs; use fewer blocks or queues",
-				   workers->blocks, program->name, job->ring_count, wanted, device->name,
-				   fit < DEVICE_BLOCKS_MAX ? fit : DEVICE_BLOCKS_MAX);
+		return kernel_fail(
+			-EBUSY,
+			"%u blocks of the %s kernel (%u rings, %u each) cannot all run at the "
+			"same time on %s: %u can, beside what runs; use fewer blocks or queues",
+			workers->blocks, program->name, job->ring_count, wanted, device->name,
+			fit < DEVICE_BLOCKS_MAX ? fit : DEVICE_BLOCKS_MAX);
 	return 0;
 }
 
@@ -204,8 +206,8 @@ static int job_launch(struct kernel_workers *workers, const struct kernel_job *j
 		workers->control->started[i] = 0;
 	__atomic_store_n(&workers->control->gate, GATE_SHUT, __ATOMIC_SEQ_CST);
 	error = cudaLaunchKernel(program->entry, dim3(workers->blocks),
-				 dim3(RING_THREADS + work_threads(job)), args, program->shared_bytes,
-				 workers->stream);
+				 dim3(RING_THREADS + work_threads(job)), args,
+				 program->shared_bytes, workers->stream);
 	if (error)
 		return cuda_fail(error, "launching a persistent kernel");
 	for (;;) {
@@ -223,11 +225,11 @@ static int job_launch(struct kernel_workers *workers, const struct kernel_job *j
 	}
 	__atomic_store_n(&workers->control->gate, GATE_LEAVE, __ATOMIC_SEQ_CST);
 	cudaStreamSynchronize(workers->stream);
-	return kernel_fail(-EBUSY,
-			   "only %u of %u blocks of the %s kernel came to run on %s within %u ms: other "
-			   "kernels hold its multiprocessors; end them (nvidia-smi) or use fewer blocks",
-			   started, workers->blocks, program->name, workers->device->name,
-			   START_TIMEOUT_MS);
+	return kernel_fail(
+		-EBUSY,
+		"only %u of %u blocks of the %s kernel came to run on %s within %u ms: other "
+		"kernels hold its multiprocessors; end them (nvidia-smi) or use fewer blocks",
+		started, workers->blocks, program->name, workers->device->name, START_TIMEOUT_MS);
 }
 
 static void workers_release(struct kernel_workers *workers)
@@ -300,10 +302,11 @@ int cuda_workers_join(struct kernel_workers *workers, unsigned int timeout_ms)
 
 	while ((error = kernel_query(workers)) == cudaErrorNotReady) {
 		if (now_ms() >= until)
-			return kernel_fail(-ETIMEDOUT,
-					   "the persistent kernel did not leave within %u ms: is every "
-					   "ring's stop word set?",
-					   timeout_ms);
+			return kernel_fail(
+				-ETIMEDOUT,
+				"the persistent kernel did not leave within %u ms: is every "
+				"ring's stop word set?",
+				timeout_ms);
 		sleep_us(100);
 	}
 	workers_release(workers);

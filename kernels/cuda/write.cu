@@ -3,8 +3,8 @@
  * The persistent generator. For each burst:
  *   1. one thread a frame sums up the payload before it, writes the headers and the payload's first
  *      word into shared memory, and the state from which a PRBS goes on;
- *   2. one warp a frame writes the payload from the next aligned word on, summing it up for UDP, and
- *      then what was prepared in shared memory.
+ *   2. one warp a frame writes the payload from the next aligned word on, summing it up for UDP,
+ * and then what was prepared in shared memory.
  */
 #include "block.cuh"
 #include "prbs.cuh"
@@ -183,7 +183,8 @@ __device__ __forceinline__ uint32_t write_burst(struct write_shared &s, const st
 						uint32_t thread)
 {
 	const uint32_t bytes =
-		thread < in.count ? frame_payload_bytes(&s.ring.job.layout, in.desc[thread].len) : 0;
+		thread < in.count ? frame_payload_bytes(&s.ring.job.layout, in.desc[thread].len)
+				  : 0;
 	uint64_t sum;
 
 	if (thread == 0)

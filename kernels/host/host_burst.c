@@ -27,7 +27,8 @@ uint32_t host_burst_check(const struct burst_ring_view *ring, const struct frame
 		const uint8_t *frame = frame_at(ring, desc);
 
 		if (i + 1 < count) {
-			const struct frame_desc next = ring->desc[(first + i + 1) & ring->desc_mask];
+			const struct frame_desc next =
+				ring->desc[(first + i + 1) & ring->desc_mask];
 
 			prefetch_frame(frame_at(ring, next), next.len);
 		}

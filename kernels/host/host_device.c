@@ -61,9 +61,10 @@ static int host_after(struct kernel_device *device, void *stream, void (*release
 		      void *arg)
 {
 	if (stream)
-		return kernel_fail(-ENOTSUP,
-				   "a CUDA stream was given, but the frames are consumed by the CPU: "
-				   "pass no stream, or choose a CUDA device");
+		return kernel_fail(
+			-ENOTSUP,
+			"a CUDA stream was given, but the frames are consumed by the CPU: "
+			"pass no stream, or choose a CUDA device");
 	release(arg);
 	return 0;
 }

@@ -131,7 +131,8 @@ static void *worker_main(void *argument)
 		uint32_t runs = 0;
 
 		if (workers->role == KERNEL_CHECK)
-			runs = host_burst_check(ring, &workers->layout, &workers->plan, burst, ready);
+			runs = host_burst_check(ring, &workers->layout, &workers->plan, burst,
+						ready);
 		else
 			host_burst_write(ring, &workers->layout, &workers->plan, burst, ready);
 		burst_done(ring, burst, bits, runs);
@@ -241,15 +242,16 @@ int host_workers_start(struct kernel_device *device, const struct kernel_job *jo
 		return ret;
 	workers = workers_alloc(job);
 	if (!workers)
-		return kernel_fail(-ENOMEM, "no memory for the workers of %u rings", job->ring_count);
+		return kernel_fail(-ENOMEM, "no memory for the workers of %u rings",
+				   job->ring_count);
 	ret = threads_create(workers, job);
 	workers_set_state(workers, ret ? CANCELLED : RUNNING);
 	if (ret) {
-		kernel_fail(ret,
-			    "thread %u of %u could not be created: %s; use fewer workers or queues, or "
-			    "raise the limit on tasks (ulimit -u)",
-			    workers->threads + 1, workers->per_ring * job->ring_count,
-			    strerror(-ret));
+		kernel_fail(
+			ret,
+			"thread %u of %u could not be created: %s; use fewer workers or queues, or "
+			"raise the limit on tasks (ulimit -u)",
+			workers->threads + 1, workers->per_ring * job->ring_count, strerror(-ret));
 		threads_join(workers);
 		workers_free(workers);
 		return ret;
@@ -276,10 +278,11 @@ int host_workers_join(struct kernel_workers *workers, unsigned int timeout_ms)
 	if (workers->left == workers->threads)
 		ret = 0;
 	else
-		ret = kernel_fail(-ETIMEDOUT,
-				  "%u of %u workers did not leave within %u ms: is every ring's stop "
-				  "word set?",
-				  workers->threads - workers->left, workers->threads, timeout_ms);
+		ret = kernel_fail(
+			-ETIMEDOUT,
+			"%u of %u workers did not leave within %u ms: is every ring's stop "
+			"word set?",
+			workers->threads - workers->left, workers->threads, timeout_ms);
 	pthread_mutex_unlock(&workers->lock);
 	if (ret)
 		return ret;

@@ -13,12 +13,10 @@
  *
  * Orderings, by name:
  *   PUBLISH  producer: store-release of ready[b] after desc[] (and order[b]).
- *            partner, TAKE: consumer's load-acquire (system scope) of ready[b] before it reads them.
- *   DONE     consumer: store-release (system scope) of result[b].done after the runs and after its
- *            last access to the frames.
- *            partner, COLLECT: load-acquire of result[b].done before the runs are read and
- *            before the slots are reused.
- *   STOP     one relaxed word; no data depends on it.
+ *            partner, TAKE: consumer's load-acquire (system scope) of ready[b] before it reads
+ * them. DONE     consumer: store-release (system scope) of result[b].done after the runs and after
+ * its last access to the frames. partner, COLLECT: load-acquire of result[b].done before the runs
+ * are read and before the slots are reused. STOP     one relaxed word; no data depends on it.
  */
 #ifndef GDRCAP_BURST_RING_H
 #define GDRCAP_BURST_RING_H

@@ -116,7 +116,8 @@ static void queue_release(void *arg)
 	struct burst_result *result = &ring->result[(uint32_t)burst & ring->burst_mask];
 
 	/* DONE: the caller's last accesses to the frames. Partner: COLLECT in ring_is_done(). */
-	__atomic_store_n(&result->done, burst_word(burst, ring->burst_bits, 0, 0), __ATOMIC_RELEASE);
+	__atomic_store_n(&result->done, burst_word(burst, ring->burst_bits, 0, 0),
+			 __ATOMIC_RELEASE);
 }
 
 static struct queue_batch *entry_of(const struct gdrcap_batch *batch)

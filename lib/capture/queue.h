@@ -24,7 +24,8 @@ struct gdrcap_queue {
 	enum gdrcap_consumer consumer;
 	uint8_t *data; /* region base as the caller's consumer addresses it */
 	uint32_t slot_bytes;
-	struct queue_batch *batches; /* by burst & burst_mask; caller's thread fills, any thread releases */
+	struct queue_batch
+		*batches; /* by burst & burst_mask; caller's thread fills, any thread releases */
 	uint64_t next; /* burst to be polled next; caller's thread only */
 };
 

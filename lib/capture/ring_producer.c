@@ -51,10 +51,11 @@ static int ring_memory(struct ring_producer *ring, bool replay, struct gdrcap_er
 				 ring->memory_bytes >> 10);
 	}
 	if (rte_gpu_mem_register(ring->gpu, ring->memory_bytes, ring->memory) < 0)
-		return error_set(error, -rte_errno,
-				 "the GPU refused to register a burst ring of %zu KiB: %s; raise the "
-				 "locked-memory limit (ulimit -l unlimited)",
-				 ring->memory_bytes >> 10, rte_strerror(rte_errno));
+		return error_set(
+			error, -rte_errno,
+			"the GPU refused to register a burst ring of %zu KiB: %s; raise the "
+			"locked-memory limit (ulimit -l unlimited)",
+			ring->memory_bytes >> 10, rte_strerror(rte_errno));
 	ring->registered = true;
 	ring_lay_out(ring, ring->memory, replay);
 	return 0;

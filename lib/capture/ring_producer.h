@@ -91,7 +91,8 @@ static inline bool ring_due(const struct ring_producer *ring)
 static inline void ring_publish(struct ring_producer *ring)
 {
 	const uint32_t slot = (uint32_t)ring->burst & ring->burst_mask;
-	const uint64_t word = burst_word(ring->burst, ring->burst_bits, ring_pending(ring), ring->first);
+	const uint64_t word =
+		burst_word(ring->burst, ring->burst_bits, ring_pending(ring), ring->first);
 
 	ring->end[slot] = ring->head;
 	ring->first = ring->head;
@@ -107,8 +108,8 @@ static inline bool ring_is_done(const struct ring_producer *ring, uint64_t b)
 {
 	/* COLLECT: what the consumer wrote and its last reads of the frames, before we go on.
 	 * Partner: the consumer's DONE. */
-	const uint64_t done =
-		__atomic_load_n(&ring->result[(uint32_t)b & ring->burst_mask].done, __ATOMIC_ACQUIRE);
+	const uint64_t done = __atomic_load_n(&ring->result[(uint32_t)b & ring->burst_mask].done,
+					      __ATOMIC_ACQUIRE);
 
 	return burst_word_is(done, b, ring->burst_bits);
 }

@@ -74,7 +74,8 @@ ALWAYS_INLINE unsigned int rx_receive(struct rx_worker *worker)
 ALWAYS_INLINE void rx_publish(struct rx_worker *worker, const bool flush)
 {
 	if (flush) {
-		/* Completion -> CPU -> flush -> PUBLISH: the running kernel must see what the NIC wrote. */
+		/* Completion -> CPU -> flush -> PUBLISH: the running kernel must see what the NIC
+		 * wrote. */
 		int ret = worker->config.flush(worker->config.flush_context);
 
 		if (unlikely(ret < 0))

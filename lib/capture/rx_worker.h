@@ -45,7 +45,8 @@ struct rx_worker {
 	_Atomic uint64_t bytes;
 	_Atomic uint64_t bursts;
 	_Atomic uint64_t back; /* frames whose slots are back in the pool */
-	_Atomic uint64_t first_tsc, last_tsc; /* of the first and the last poll that brought frames */
+	_Atomic uint64_t first_tsc,
+		last_tsc; /* of the first and the last poll that brought frames */
 	_Atomic int flush_error;
 
 	/* Writer: control. Reader: this worker. */

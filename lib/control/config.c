@@ -29,9 +29,11 @@ int config_import(struct gdrcap_config *to, const struct gdrcap_config *from,
 				 "start from gdrcap_config_default()", from->size);
 	for (i = sizeof(*to); i < from->size; i++)
 		if (bytes[i])
-			return error_set(error, -EINVAL,
-					 "the configuration has fields that this library (%s) does not "
-					 "know; leave them zero, or update libgdrcap", GDRCAP_VERSION);
+			return error_set(
+				error, -EINVAL,
+				"the configuration has fields that this library (%s) does not "
+				"know; leave them zero, or update libgdrcap",
+				GDRCAP_VERSION);
 	memset(to, 0, sizeof(*to));
 	memcpy(to, from, from->size < sizeof(*to) ? from->size : sizeof(*to));
 	return 0;
@@ -166,10 +168,11 @@ static int check_list(const char *key, const char ports[GDRCAP_PORTS_MAX][256],
 	for (i = 0; i < count; i++)
 		for (j = 0; j < i; j++)
 			if (port_is_same(ports[i], ports[j]))
-				return error_set(error, -EINVAL,
-						 "%s: '%s' is given twice; give each port once (more "
-						 "queues: option queues)", key,
-						 option_quote(quoted, sizeof(quoted), ports[i]));
+				return error_set(
+					error, -EINVAL,
+					"%s: '%s' is given twice; give each port once (more "
+					"queues: option queues)",
+					key, option_quote(quoted, sizeof(quoted), ports[i]));
 	return 0;
 }
 
@@ -183,10 +186,12 @@ static int check_rings(const struct gdrcap_config *config, unsigned int rx, unsi
 		const char *peer = i < tx ? config->tx_port[i] : "";
 
 		if (port_name_is_wire(config->port[i]) && strcmp(config->port[i], peer))
-			return error_set(error, -EINVAL,
-					 "port: nothing plays into '%s', a wire inside this process; "
-					 "give tx_port: %s in the same place, or receive from a port "
-					 "that has another end", config->port[i], config->port[i]);
+			return error_set(
+				error, -EINVAL,
+				"port: nothing plays into '%s', a wire inside this process; "
+				"give tx_port: %s in the same place, or receive from a port "
+				"that has another end",
+				config->port[i], config->port[i]);
 		if (port_name_is_wire(peer) && strcmp(config->port[i], peer))
 			return error_set(error, -EINVAL,
 					 "tx_port: nothing receives from '%s', a wire inside this "
@@ -207,9 +212,11 @@ static int check_ports(const struct gdrcap_config *config, struct gdrcap_error *
 				 "port: none is given; allowed: ring:NAME, a DPDK vdev such as "
 				 "net_af_packet0,iface=eth0, or a PCI address (lspci -D)");
 	if (tx && tx != rx)
-		return error_set(error, -EINVAL,
-				 "tx_port: %u for %u in port; give none, or one for each (the first "
-				 "plays into the first)", tx, rx);
+		return error_set(
+			error, -EINVAL,
+			"tx_port: %u for %u in port; give none, or one for each (the first "
+			"plays into the first)",
+			tx, rx);
 	ret = check_list("port", config->port, error);
 	if (!ret)
 		ret = check_list("tx_port", config->tx_port, error);
@@ -221,11 +228,11 @@ static int check_ports(const struct gdrcap_config *config, struct gdrcap_error *
 		for (j = 0; j < tx; j++)
 			if (!port_name_is_wire(config->port[i]) &&
 			    port_is_same(config->port[i], config->tx_port[j]))
-				return error_set(error, -EINVAL,
-						 "tx_port: '%s' is in port too; only a ring is both "
-						 "ends, so send from another port",
-						 option_quote(quoted, sizeof(quoted),
-							      config->tx_port[j]));
+				return error_set(
+					error, -EINVAL,
+					"tx_port: '%s' is in port too; only a ring is both "
+					"ends, so send from another port",
+					option_quote(quoted, sizeof(quoted), config->tx_port[j]));
 	if (config->burst > config->descriptors)
 		return error_set(error, -EINVAL,
 				 "burst: %u is more than the %u descriptors of a ring; allowed: up "
@@ -242,18 +249,23 @@ static int check_memory(const struct gdrcap_config *config, struct gdrcap_error 
 				 "memory: host memory is not visible to CUDA device %s; use pinned "
 				 "(host memory that the GPU reads), or gpu: host", config->gpu);
 	if (config->guard && cuda)
-		return error_set(error, -EINVAL,
-				 "guard: works on host memory only, not on CUDA device %s; use gpu: "
-				 "host, or leave guard out", config->gpu);
+		return error_set(
+			error, -EINVAL,
+			"guard: works on host memory only, not on CUDA device %s; use gpu: "
+			"host, or leave guard out",
+			config->gpu);
 	if (config->guard && (config->memory == GDRCAP_MEMORY_PINNED ||
 			      config->memory == GDRCAP_MEMORY_HOST || config->memory_addr))
-		return error_set(error, -EINVAL,
-				 "guard: protects memory of the host \"GPU\" only; use memory: device "
-				 "without a region of your own, or leave guard out");
+		return error_set(
+			error, -EINVAL,
+			"guard: protects memory of the host \"GPU\" only; use memory: device "
+			"without a region of your own, or leave guard out");
 	if (config->slot_bytes & (config->slot_bytes - 1))
-		return error_set(error, -EINVAL,
-				 "slot_bytes: %u is not a power of two; allowed: 256, 512, ... 16384, "
-				 "or 0 (chosen)", config->slot_bytes);
+		return error_set(
+			error, -EINVAL,
+			"slot_bytes: %u is not a power of two; allowed: 256, 512, ... 16384, "
+			"or 0 (chosen)",
+			config->slot_bytes);
 	if (!config->memory_addr)
 		return 0;
 	if ((uintptr_t)config->memory_addr % REGION_ALIGNMENT)
@@ -261,8 +273,10 @@ static int check_memory(const struct gdrcap_config *config, struct gdrcap_error 
 				 "memory_addr: %p is not aligned to 64 KiB", config->memory_addr);
 	if (!config->pool_bytes || config->pool_bytes % REGION_ALIGNMENT)
 		return error_set(error, -EINVAL,
-				 "pool: %" PRIu64 " bytes at memory_addr; give the region's length, a "
-				 "multiple of 64 KiB", config->pool_bytes);
+				 "pool: %" PRIu64
+				 " bytes at memory_addr; give the region's length, a "
+				 "multiple of 64 KiB",
+				 config->pool_bytes);
 	return 0;
 }
 
@@ -275,9 +289,11 @@ static int check_frames(const struct gdrcap_config *config, struct gdrcap_error 
 	/* A tag inside what claims to be the innermost header would never be read. */
 	if (config->format == GDRCAP_FORMAT_ETHERNET &&
 	    (config->ethertype == 0x8100 || config->ethertype == 0x88a8))
-		return error_set(error, -EINVAL,
-				 "frame.ethertype: 0x%x is that of a VLAN tag; use frame.vlan for a "
-				 "tag, and here another EtherType", config->ethertype);
+		return error_set(
+			error, -EINVAL,
+			"frame.ethertype: 0x%x is that of a VLAN tag; use frame.vlan for a "
+			"tag, and here another EtherType",
+			config->ethertype);
 	config_frame(config, &frame);
 	if (frame_layout_init(&layout, &frame))
 		return error_set(error, -EINVAL, "frame: the addresses make no frame");
@@ -292,8 +308,9 @@ static int check_frames(const struct gdrcap_config *config, struct gdrcap_error 
 	if (config->slot_bytes && config->slot_bytes < CONFIG_HEADROOM + largest)
 		return error_set(error, -EINVAL,
 				 "slot_bytes: %u cannot hold %u bytes of room and a frame of %u; "
-				 "allowed: 0 (chosen) or a power of two from %u", config->slot_bytes,
-				 CONFIG_HEADROOM, largest, CONFIG_HEADROOM + largest);
+				 "allowed: 0 (chosen) or a power of two from %u",
+				 config->slot_bytes, CONFIG_HEADROOM, largest,
+				 CONFIG_HEADROOM + largest);
 	return 0;
 }
 
@@ -306,9 +323,11 @@ static int check_pattern(const struct gdrcap_config *config, struct gdrcap_error
 		return error_set(error, -EINVAL,
 				 "pattern.file: is missing; the pattern file needs a file's path");
 	if (kind != PATTERN_FILE && config->pattern_file[0])
-		return error_set(error, -EINVAL,
-				 "pattern.file: is for the pattern file only, not for %s; leave it out, "
-				 "or set pattern.name: file", config->pattern);
+		return error_set(
+			error, -EINVAL,
+			"pattern.file: is for the pattern file only, not for %s; leave it out, "
+			"or set pattern.name: file",
+			config->pattern);
 	return 0;
 }
 

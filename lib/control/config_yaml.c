@@ -139,7 +139,8 @@ static int value_refuse(struct reader *reader, unsigned int line, const char *ke
 
 	return error_set(reader->error, -EINVAL, "%s:%u: %s: %s; allowed: %s", reader->name, line,
 			 option_quote(quoted, sizeof(quoted), key), what,
-			 row ? option_allowed(row, allowed) : "its keys, indented, each with a value");
+			 row ? option_allowed(row, allowed)
+			     : "its keys, indented, each with a value");
 }
 
 /* Has a plain scalar no value in YAML's sense? */
@@ -269,11 +270,11 @@ static int key_refuse(struct reader *reader, unsigned int line, const char *path
 		row = option_find(path + strlen(section));
 	if (row)
 		return error_set(reader->error, -EINVAL,
-				 "%s:%u: %s: is no key here; the option is %s%s", reader->name, line,
-				 quoted, row->named.key,
-				 strchr(row->named.key, '.') ?
-					 ", written as a map: section, then key indented below" :
-					 ", at the outermost level");
+				 "%s:%u: %s: is no key here; the option is %s%s", reader->name,
+				 line, quoted, row->named.key,
+				 strchr(row->named.key, '.')
+					 ? ", written as a map: section, then key indented below"
+					 : ", at the outermost level");
 	if (!nearest)
 		nearest = option_nearest(path, "", 0);
 	return error_set(reader->error, -EINVAL, "%s:%u: %s: is an unknown key%s%s%s", reader->name,
@@ -417,7 +418,8 @@ static int read_stream(struct reader *reader)
 static int size_refuse(const char *name, struct gdrcap_error *error)
 {
 	return error_set(error, -EINVAL,
-			 "%s: is larger than 1 MiB, which no configuration is; check the path", name);
+			 "%s: is larger than 1 MiB, which no configuration is; check the path",
+			 name);
 }
 
 int gdrcap_config_parse(struct gdrcap_config *config, const char *name, const char *text,
@@ -489,7 +491,8 @@ int gdrcap_config_load(struct gdrcap_config *config, const char *path, struct gd
 		return error_set(error, ret, "%s: cannot be opened: %s", name, strerror(-ret));
 	}
 	if (fstat(fd, &status) || !S_ISREG(status.st_mode)) {
-		ret = error_set(error, -EINVAL, "%s: is not a regular file; give a YAML file", name);
+		ret = error_set(error, -EINVAL, "%s: is not a regular file; give a YAML file",
+				name);
 		goto close_file;
 	}
 	if (status.st_size > (off_t)CONFIG_BYTES_MAX) {

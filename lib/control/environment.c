@@ -94,9 +94,9 @@ static void runtime_dir_remove(const char *path)
 }
 
 /*
- * Where EAL puts them: /var/run for root, else XDG_RUNTIME_DIR. Without it EAL takes a folder in /tmp
- * that belongs to the first user who ran any DPDK program, and fails for every other; this process
- * then makes one of its own. Empty: not needed.
+ * Where EAL puts them: /var/run for root, else XDG_RUNTIME_DIR. Without it EAL takes a folder in
+ * /tmp that belongs to the first user who ran any DPDK program, and fails for every other; this
+ * process then makes one of its own. Empty: not needed.
  */
 static char own_runtime_dir[256];
 
@@ -170,7 +170,8 @@ static int eal_start(const struct environment_needs *needs, bool huge)
 		argv[argc++] = (char *)"-m";
 		argv[argc++] = memory;
 	}
-	/* Ports are opened by name later; an allow list with the host bridge opens none by itself. */
+	/* Ports are opened by name later; an allow list with the host bridge opens none by itself.
+	 */
 	if (needs->pci) {
 		argv[argc++] = (char *)"-a";
 		argv[argc++] = (char *)"0000:00:00.0";
@@ -196,9 +197,10 @@ static int environment_start_once(const struct environment_needs *needs, struct 
 	gpu_cuda_register();
 	/* What the first attempt left behind makes a second one fail in other ways. */
 	if (eal_failed)
-		return error_set(error, -EALREADY,
-				 "DPDK's EAL failed to start before in this process and cannot be started "
-				 "again; repair what the first error says and start a new process");
+		return error_set(
+			error, -EALREADY,
+			"DPDK's EAL failed to start before in this process and cannot be started "
+			"again; repair what the first error says and start a new process");
 	/* It has no cores before it was started; asking it to start again would print an alert. */
 	if (rte_lcore_count() > 0) {
 		log_info("EAL: as started by the embedder");
@@ -207,14 +209,16 @@ static int environment_start_once(const struct environment_needs *needs, struct 
 	ret = eal_start(needs, huge);
 	eal_failed = ret < 0;
 	if (ret < 0)
-		return error_set(error, ret,
-				 "DPDK's EAL does not start: %s; it needs %zu MiB of %s and a writable "
-				 "run-time directory (XDG_RUNTIME_DIR, or /var/run/dpdk as root)",
-				 rte_strerror(-ret), needs->memory_bytes >> 20,
-				 huge ? "hugepages" : "memory");
+		return error_set(
+			error, ret,
+			"DPDK's EAL does not start: %s; it needs %zu MiB of %s and a writable "
+			"run-time directory (XDG_RUNTIME_DIR, or /var/run/dpdk as root)",
+			rte_strerror(-ret), needs->memory_bytes >> 20,
+			huge ? "hugepages" : "memory");
 	eal_is_ours = true;
 	atexit(environment_end);
-	log_info("EAL: %s, %zu MiB", huge ? "hugepages" : "no hugepages", needs->memory_bytes >> 20);
+	log_info("EAL: %s, %zu MiB", huge ? "hugepages" : "no hugepages",
+		 needs->memory_bytes >> 20);
 	return 0;
 }
 
@@ -270,7 +274,8 @@ static int gpu_open(const char *name, const char *args, struct gdrcap_error *err
 int environment_gpu_host(bool guard, struct gdrcap_error *error)
 {
 	/* Two names: a session with a guard must not get the memory of one without. */
-	return guard ? gpu_open("gpu_host1", "guard=1", error) : gpu_open("gpu_host", "guard=0", error);
+	return guard ? gpu_open("gpu_host1", "guard=1", error)
+		     : gpu_open("gpu_host", "guard=0", error);
 }
 
 int environment_gpu_cuda(int ordinal, struct gdrcap_error *error)
@@ -320,16 +325,19 @@ int environment_cpus(const char *list, int numa_node, int *cpus, size_t max,
 
 	CPU_ZERO(&set);
 	if (sched_getaffinity(0, sizeof(set), &set) != 0)
-		return error_set(error, -errno, "cannot read the allowed CPUs: %s", strerror(errno));
+		return error_set(error, -errno, "cannot read the allowed CPUs: %s",
+				 strerror(errno));
 	if (list[0]) {
 		if (parse_cpu_list(list, cpus, max, &count) < 0)
-			return error_set(error, -EINVAL, "cores: \"%s\" is no list such as 2,4-7", list);
+			return error_set(error, -EINVAL, "cores: \"%s\" is no list such as 2,4-7",
+					 list);
 		for (size_t i = 0; i < count; i++)
 			if (cpus[i] >= CPU_SETSIZE || !CPU_ISSET(cpus[i], &set))
-				return error_set(error, -EINVAL,
-						 "cores: CPU %d is not one that this process may use "
-						 "(see taskset -p %d)",
-						 cpus[i], (int)getpid());
+				return error_set(
+					error, -EINVAL,
+					"cores: CPU %d is not one that this process may use "
+					"(see taskset -p %d)",
+					cpus[i], (int)getpid());
 		return (int)count;
 	}
 	for (int cpu = 0; cpu < CPU_SETSIZE && count < max; cpu++)

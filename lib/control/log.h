@@ -5,8 +5,9 @@
 
 #include "gdrcap.h"
 
-/* Where lines go: to the sink that came last and is still there; without one, or to one whose `line`
- * is NULL, warnings and errors go to stderr. Each session has its own from create to destroy. */
+/* Where lines go: to the sink that came last and is still there; without one, or to one whose
+ * `line` is NULL, warnings and errors go to stderr. Each session has its own from create to
+ * destroy. */
 struct log_sink {
 	void (*line)(void *context, enum gdrcap_log_level level, const char *line);
 	void *context;

@@ -43,7 +43,8 @@ const char *option_check_port(const char *text)
 		text = strchr(text, ':') + 1;
 		length = strspn(text, NAME_CHARS);
 		if (!length || text[length] || length > WIRE_NAME_MAX)
-			return "does not name its wire with 1 to 32 letters, digits, '_', '.' or '-'";
+			return "does not name its wire with 1 to 32 letters, digits, '_', '.' or "
+			       "'-'";
 		return NULL;
 	}
 	if (port_name_is_pci(text) && strspn(text, HEX_DIGITS ":.") == length)

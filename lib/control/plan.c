@@ -34,7 +34,8 @@ static const char *port_at(const struct gdrcap_config *config, uint32_t i)
 	return i < GDRCAP_PORTS_MAX ? config->port[i] : config->tx_port[i - GDRCAP_PORTS_MAX];
 }
 
-/* A port of which direction so ever that cannot write, or read, memory that the CPU cannot address. */
+/* A port of which direction so ever that cannot write, or read, memory that the CPU cannot address.
+ */
 static const char *copying_port(const struct gdrcap_config *config)
 {
 	for (uint32_t i = 0; i < 2 * GDRCAP_PORTS_MAX; i++) {
@@ -59,8 +60,8 @@ static int plan_gpu(struct plan *plan, const struct gdrcap_config *config,
 	uint64_t ordinal = 0;
 	int count;
 
-	if (strcmp(config->gpu, "host") == 0 || (automatic && config->memory == GDRCAP_MEMORY_HOST) ||
-	    (automatic && config->guard))
+	if (strcmp(config->gpu, "host") == 0 ||
+	    (automatic && config->memory == GDRCAP_MEMORY_HOST) || (automatic && config->guard))
 		return 0;
 	count = gpu_cuda_count(why, sizeof(why));
 	if (automatic) {
@@ -71,17 +72,19 @@ static int plan_gpu(struct plan *plan, const struct gdrcap_config *config,
 		return error_set(error, -EINVAL, "gpu: \"%s\" is not auto, host or a CUDA ordinal",
 				 config->gpu);
 	if (ordinal >= (uint64_t)count)
-		return error_set(error, -ENODEV,
-				 "gpu: there is no CUDA device %s (%d found%s%s); use --gpu host for none, "
-				 "or nvidia-smi -L to see them",
-				 config->gpu, count, why[0] ? ": " : "", why);
+		return error_set(
+			error, -ENODEV,
+			"gpu: there is no CUDA device %s (%d found%s%s); use --gpu host for none, "
+			"or nvidia-smi -L to see them",
+			config->gpu, count, why[0] ? ": " : "", why);
 	plan->cuda = true;
 	plan->ordinal = (int)ordinal;
 	if (config->memory == GDRCAP_MEMORY_HOST)
-		return error_set(error, -ENOTSUP,
-				 "memory: a kernel on GPU %s cannot read plain host memory; use pinned "
-				 "(host memory registered with the GPU), or --gpu host",
-				 config->gpu);
+		return error_set(
+			error, -ENOTSUP,
+			"memory: a kernel on GPU %s cannot read plain host memory; use pinned "
+			"(host memory registered with the GPU), or --gpu host",
+			config->gpu);
 	return 0;
 }
 
@@ -90,10 +93,11 @@ static int plan_own_memory(const struct gdrcap_config *config, struct gdrcap_err
 {
 	for (uint32_t i = 0; i < 2 * GDRCAP_PORTS_MAX; i++)
 		if (port_at(config, i)[0] && driver_facts_find(port_at(config, i))->foreign)
-			return error_set(error, -ENOTSUP,
-					 "port %s (%s) passes frames on in their sender's memory; use "
-					 "ring:NAME for a wire in this process, or net_memif between two",
-					 port_at(config, i), driver_facts_find(port_at(config, i))->what);
+			return error_set(
+				error, -ENOTSUP,
+				"port %s (%s) passes frames on in their sender's memory; use "
+				"ring:NAME for a wire in this process, or net_memif between two",
+				port_at(config, i), driver_facts_find(port_at(config, i))->what);
 	return 0;
 }
 
@@ -108,15 +112,16 @@ static int plan_memory(struct plan *plan, const struct gdrcap_config *config,
 			       plan->cuda ? GDRCAP_MEMORY_PINNED :
 					    GDRCAP_MEMORY_HOST;
 	if (plan->memory == GDRCAP_MEMORY_DEVICE && copies)
-		return error_set(error, -ENOTSUP,
-				 "memory: port %s (%s) copies frames with the CPU and cannot reach GPU "
-				 "memory; use --memory %s, or a port that can: a ConnectX, or ring:NAME",
-				 copies, driver_facts_find(copies)->what,
-				 plan->cuda ? "pinned" : "host");
+		return error_set(
+			error, -ENOTSUP,
+			"memory: port %s (%s) copies frames with the CPU and cannot reach GPU "
+			"memory; use --memory %s, or a port that can: a ConnectX, or ring:NAME",
+			copies, driver_facts_find(copies)->what, plan->cuda ? "pinned" : "host");
 	if (config->guard && plan->memory != GDRCAP_MEMORY_DEVICE)
-		return error_set(error, -ENOTSUP,
-				 "guard: only device memory can be guarded, and port %s needs %s memory",
-				 copies ? copies : config->port[0], plan_memory_name(plan->memory));
+		return error_set(
+			error, -ENOTSUP,
+			"guard: only device memory can be guarded, and port %s needs %s memory",
+			copies ? copies : config->port[0], plan_memory_name(plan->memory));
 	return 0;
 }
 
@@ -148,10 +153,12 @@ static int plan_lengths(struct plan *plan, const struct gdrcap_config *config,
 
 	if (!sizes)
 		return error_set(error, -ENOMEM, "no memory for the list of frame sizes");
-	ret = parse_frame_sizes(config->frame_size, sizes, PARSE_FRAME_SIZES_MAX, &plan->length_count);
+	ret = parse_frame_sizes(config->frame_size, sizes, PARSE_FRAME_SIZES_MAX,
+				&plan->length_count);
 	if (ret < 0) {
 		free(sizes);
-		return error_set(error, ret, "frame.size: \"%s\" is no list of sizes", config->frame_size);
+		return error_set(error, ret, "frame.size: \"%s\" is no list of sizes",
+				 config->frame_size);
 	}
 	for (size_t i = 0; i < plan->length_count; i++) {
 		plan->frame_bytes_max = RTE_MAX(plan->frame_bytes_max, sizes[i]);
@@ -168,31 +175,36 @@ static int plan_slots(struct plan *plan, const struct gdrcap_config *config,
 
 	for (uint32_t i = 0; i < 2 * GDRCAP_PORTS_MAX; i++)
 		if (port_at(config, i)[0])
-			need = RTE_MAX(need, (uint32_t)driver_facts_find(port_at(config, i))->room_min);
+			need = RTE_MAX(need,
+				       (uint32_t)driver_facts_find(port_at(config, i))->room_min);
 	need += RTE_PKTMBUF_HEADROOM;
 	plan->slot_shift = config->slot_bytes ? (uint32_t)__builtin_ctz(config->slot_bytes) :
 						(uint32_t)__builtin_ctz(rte_align32pow2(need));
 	plan->slot_shift = RTE_MAX(plan->slot_shift, SLOT_SHIFT_MIN);
 	if (plan->umem && config->slot_bytes && plan->slot_shift != UMEM_SLOT_SHIFT)
-		return error_set(error, -EINVAL,
-				 "slot_bytes: an AF_XDP port's slots have 4096 bytes; leave it out");
+		return error_set(
+			error, -EINVAL,
+			"slot_bytes: an AF_XDP port's slots have 4096 bytes; leave it out");
 	if (plan->umem)
 		plan->slot_shift = UMEM_SLOT_SHIFT;
 	for (uint32_t i = 0; i < 2 * GDRCAP_PORTS_MAX; i++) {
 		const struct driver_facts *facts = driver_facts_find(port_at(config, i));
 
-		if (port_at(config, i)[0] && facts->frame_max && plan->frame_bytes_max > facts->frame_max)
-			return error_set(error, -EMSGSIZE,
-					 "port %s (%s) carries frames of up to %u bytes; frame.size names "
-					 "%u",
-					 port_at(config, i), facts->what, facts->frame_max,
-					 plan->frame_bytes_max);
+		if (port_at(config, i)[0] && facts->frame_max &&
+		    plan->frame_bytes_max > facts->frame_max)
+			return error_set(
+				error, -EMSGSIZE,
+				"port %s (%s) carries frames of up to %u bytes; frame.size names "
+				"%u",
+				port_at(config, i), facts->what, facts->frame_max,
+				plan->frame_bytes_max);
 	}
 	if (plan->slot_shift > SLOT_SHIFT_MAX || need > 1u << plan->slot_shift)
-		return error_set(error, -EMSGSIZE,
-				 "slot_bytes: headroom and frames of these ports need %u bytes, a slot has "
-				 "%u",
-				 need, 1u << plan->slot_shift);
+		return error_set(
+			error, -EMSGSIZE,
+			"slot_bytes: headroom and frames of these ports need %u bytes, a slot has "
+			"%u",
+			need, 1u << plan->slot_shift);
 	return 0;
 }
 
@@ -206,10 +218,11 @@ static int plan_fits(const struct plan *plan, const struct gdrcap_config *config
 	const size_t need = plan->eal_bytes + (elsewhere ? 0 : plan->region_bytes);
 
 	if (need > physical)
-		return error_set(error, -ENOMEM,
-				 "pool: %u slots need %zu MiB of this machine's memory, it has %zu MiB; "
-				 "ask for less with --pool",
-				 plan->pool_slots * plan->pools, need >> 20, physical >> 20);
+		return error_set(
+			error, -ENOMEM,
+			"pool: %u slots need %zu MiB of this machine's memory, it has %zu MiB; "
+			"ask for less with --pool",
+			plan->pool_slots * plan->pools, need >> 20, physical >> 20);
 	return 0;
 }
 
@@ -218,25 +231,27 @@ static int plan_pools(struct plan *plan, const struct gdrcap_config *config,
 {
 	/* What the caches of a queue's two threads can hold is nobody else's: with fewer slots than
 	 * that a sender would wait for ever. */
-	const uint64_t slots_min = RTE_MAX((uint64_t)POOL_SLOTS_MIN,
-					   (uint64_t)plan->queues *
-						   (2 * REGION_POOL_CACHE_MOST + 2 * plan->descriptors +
-						    4 * plan->burst));
+	const uint64_t slots_min =
+		RTE_MAX((uint64_t)POOL_SLOTS_MIN,
+			(uint64_t)plan->queues * (2 * REGION_POOL_CACHE_MOST +
+						  2 * plan->descriptors + 4 * plan->burst));
 	uint64_t slots = RTE_MAX(slots_min, (uint64_t)plan->queues * POOL_SLOTS_A_QUEUE);
 
 	if (config->pool_bytes) {
 		slots = (config->pool_bytes >> plan->slot_shift) / plan->pools;
 		if (slots < slots_min)
-			return error_set(error, -EINVAL,
-					 "pool: these ports, queues and descriptors need at least %llu slots of "
-					 "%u bytes: %llu MiB",
-					 (unsigned long long)slots_min * plan->pools,
-					 1u << plan->slot_shift,
-					 (unsigned long long)((slots_min * plan->pools << plan->slot_shift) +
-							      (1u << 20) - 1) >>
-						 20);
+			return error_set(
+				error, -EINVAL,
+				"pool: these ports, queues and descriptors need at least %llu "
+				"slots of "
+				"%u bytes: %llu MiB",
+				(unsigned long long)slots_min * plan->pools, 1u << plan->slot_shift,
+				(unsigned long long)((slots_min * plan->pools << plan->slot_shift) +
+						     (1u << 20) - 1) >>
+					20);
 		if (slots > UINT32_MAX / 4)
-			return error_set(error, -EINVAL, "pool: more than %u slots are not supported",
+			return error_set(error, -EINVAL,
+					 "pool: more than %u slots are not supported",
 					 UINT32_MAX / 4);
 	}
 	plan->pool_slots = (uint32_t)slots;

@@ -26,7 +26,8 @@ struct plan {
 	uint32_t queues, burst, descriptors;
 	uint16_t frame_bytes_max; /* with FCS */
 	uint32_t slot_shift;
-	uint32_t pool_slots; /* of each pool: one a wire, one each for other ports' two directions */
+	uint32_t
+		pool_slots; /* of each pool: one a wire, one each for other ports' two directions */
 	uint32_t pools;
 	size_t region_bytes;
 	size_t eal_bytes;

@@ -145,7 +145,8 @@ static bool look_for_frame(struct prove *prove)
 		struct rte_mbuf *m;
 
 		while (!prove->received && rte_eth_rx_burst(pair->rx.id, q, &m, 1) == 1) {
-			if (m->pkt_len == PROOF_BYTES || (m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_BAD)) {
+			if (m->pkt_len == PROOF_BYTES ||
+			    (m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_BAD)) {
 				prove->received = m;
 				prove->queue = q;
 			} else {
@@ -168,7 +169,8 @@ static int prove_sent(struct prove *prove)
 	m->data_len = PROOF_BYTES;
 	m->pkt_len = PROOF_BYTES;
 	to = for_device(prove, rte_pktmbuf_mtod(m, void *));
-	if (prove->session->ops->copy_in(prove->session->device, to, prove->frame, PROOF_BYTES) < 0) {
+	if (prove->session->ops->copy_in(prove->session->device, to, prove->frame, PROOF_BYTES) <
+	    0) {
 		rte_pktmbuf_free(m);
 		return failed(prove, PROVE_SENT, "the frame cannot be written to memory: %s",
 			      kernel_error());
@@ -179,8 +181,8 @@ static int prove_sent(struct prove *prove)
 		look_for_frame(prove);
 		if (!within(since, ARRIVE_MS)) {
 			rte_pktmbuf_free(m);
-			return failed(prove, PROVE_SENT, "%s took no frame within %u ms", pair->tx.name,
-				      ARRIVE_MS);
+			return failed(prove, PROVE_SENT, "%s took no frame within %u ms",
+				      pair->tx.name, ARRIVE_MS);
 		}
 	}
 	return passed(prove, PROVE_SENT, "%u bytes: Ethernet, IPv4, UDP port 12345, payload 0..31",
@@ -200,16 +202,18 @@ static int prove_steered(struct prove *prove)
 		return failed(prove, PROVE_STEERED, "the frame came out of queue %u, not 0",
 			      prove->queue);
 	if (prove->received)
-		return passed(prove, PROVE_STEERED, "to queue %u of %s", prove->queue, pair->rx.name);
+		return passed(prove, PROVE_STEERED, "to queue %u of %s", prove->queue,
+			      pair->rx.name);
 	if (now.missed != prove->before.missed || now.error != prove->before.error) {
 		passed(prove, PROVE_STEERED, "%s counted it", pair->rx.name);
 		return failed(prove, PROVE_COMPLETED,
-			      "%s dropped it: %llu more missed, %llu more with errors", pair->rx.name,
+			      "%s dropped it: %llu more missed, %llu more with errors",
+			      pair->rx.name,
 			      (unsigned long long)(now.missed - prove->before.missed),
 			      (unsigned long long)(now.error - prove->before.error));
 	}
-	return failed(prove, PROVE_STEERED, "no frame of %u bytes came to %s within %u ms", PROOF_BYTES,
-		      pair->rx.name, ARRIVE_MS);
+	return failed(prove, PROVE_STEERED, "no frame of %u bytes came to %s within %u ms",
+		      PROOF_BYTES, pair->rx.name, ARRIVE_MS);
 }
 
 static int prove_completed(struct prove *prove)
@@ -219,8 +223,9 @@ static int prove_completed(struct prove *prove)
 	const uint8_t *at = rte_pktmbuf_mtod(m, const uint8_t *);
 
 	if (m->nb_segs != 1 || m->pkt_len != PROOF_BYTES)
-		return failed(prove, PROVE_COMPLETED, "it has %u bytes in %u segments, not %u in one",
-			      m->pkt_len, m->nb_segs, PROOF_BYTES);
+		return failed(prove, PROVE_COMPLETED,
+			      "it has %u bytes in %u segments, not %u in one", m->pkt_len,
+			      m->nb_segs, PROOF_BYTES);
 	if (m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_BAD)
 		return failed(prove, PROVE_COMPLETED, "the port flagged it as damaged");
 	if (at < region->base || at + PROOF_BYTES > region->base + region->bytes)
@@ -238,7 +243,8 @@ static int prove_bytes(struct prove *prove)
 
 	if (prove->session->ops->copy_out(prove->session->device, got, for_device(prove, at),
 					  PROOF_BYTES) < 0)
-		return failed(prove, PROVE_CHANGED, "the memory cannot be read: %s", kernel_error());
+		return failed(prove, PROVE_CHANGED, "the memory cannot be read: %s",
+			      kernel_error());
 	for (uint32_t i = 0; i < PROOF_BYTES; i++) {
 		poison += got[i] == SESSION_POISON && prove->frame[i] != SESSION_POISON;
 		if (got[i] != prove->frame[i] && i < first)
@@ -250,8 +256,8 @@ static int prove_bytes(struct prove *prove)
 			      PROOF_BYTES, SESSION_POISON);
 	ret = passed(prove, PROVE_CHANGED, "0x%02x is overwritten", SESSION_POISON);
 	if (ret == 0 && first != PROOF_BYTES)
-		return failed(prove, PROVE_RIGHT, "byte %u is 0x%02x, not 0x%02x", first, got[first],
-			      prove->frame[first]);
+		return failed(prove, PROVE_RIGHT, "byte %u is 0x%02x, not 0x%02x", first,
+			      got[first], prove->frame[first]);
 	return ret < 0 ? ret : passed(prove, PROVE_RIGHT, "all %u as sent", PROOF_BYTES);
 }
 
@@ -287,7 +293,8 @@ static int prove_consumer(struct prove *prove)
 	const struct ring_config config = {
 		.region = region, .frames = 1, .burst_max = 1,
 	};
-	const uint64_t offset = (uint64_t)(rte_pktmbuf_mtod(prove->received, uint8_t *) - region->base);
+	const uint64_t offset =
+		(uint64_t)(rte_pktmbuf_mtod(prove->received, uint8_t *) - region->base);
 	struct ring_producer *ring = aligned_alloc(RING_LINE, sizeof(*ring));
 	struct kernel_workers *workers = NULL;
 	struct kernel_job job = {
@@ -341,7 +348,9 @@ err:
 
 static int prove_prepare(struct prove *prove)
 {
-	const struct pattern_config pattern = { .kind = PATTERN_COUNTER8, .restart = 1, .invert = -1 };
+	const struct pattern_config pattern = { .kind = PATTERN_COUNTER8,
+						.restart = 1,
+						.invert = -1 };
 	const struct frame_header header = { 0 };
 	int ret;
 

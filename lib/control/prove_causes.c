@@ -6,20 +6,24 @@
 static const char *const ports_up[] = {
 	"no cable, or the other end is down: ip link show; ethtool INTERFACE",
 	"the interface is administratively down: ip link set INTERFACE up",
-	"the card's port is in InfiniBand mode: mlxconfig -d DEVICE set LINK_TYPE_P1=2, then reboot",
+	"the card's port is in InfiniBand mode: mlxconfig -d DEVICE set LINK_TYPE_P1=2, then "
+	"reboot",
 	NULL,
 };
 
 static const char *const memory[] = {
 	"another process holds the GPU in a broken state: nvidia-smi; dmesg | grep -i xid",
-	"the CPU map of the memory does not reach the GPU's memory: remove guard, or reload the driver",
+	"the CPU map of the memory does not reach the GPU's memory: remove guard, or reload the "
+	"driver",
 	NULL,
 };
 
 static const char *const sent[] = {
-	"the sending port takes no frame: its link is down (ip link show), or its queue is in error "
+	"the sending port takes no frame: its link is down (ip link show), or its queue is in "
+	"error "
 	"(dmesg | tail)",
-	"the sender's memory is not registered with its card: modprobe nvidia-peermem for GPU memory",
+	"the sender's memory is not registered with its card: modprobe nvidia-peermem for GPU "
+	"memory",
 	NULL,
 };
 
@@ -43,11 +47,14 @@ static const char *const completed[] = {
 };
 
 static const char *const changed[] = {
-	"the card wrote to another address than the GPU's memory: an IOMMU translates between them; "
+	"the card wrote to another address than the GPU's memory: an IOMMU translates between "
+	"them; "
 	"boot with iommu=pt, or turn it off",
-	"PCIe access control redirects peer writes to the root complex, which drops them: turn ACS off "
+	"PCIe access control redirects peer writes to the root complex, which drops them: turn ACS "
+	"off "
 	"on each bridge between card and GPU (setpci -s BRIDGE ECAP_ACS+0x6.w=0000)",
-	"nvidia-peermem was loaded before the RDMA stack or built for another one: reinstall the GPU "
+	"nvidia-peermem was loaded before the RDMA stack or built for another one: reinstall the "
+	"GPU "
 	"driver after the RDMA stack, then modprobe nvidia-peermem",
 	"card and GPU hang on different root complexes that do not forward peer writes: see "
 	"nvidia-smi topo -m; move one card",
@@ -59,12 +66,14 @@ static const char *const right[] = {
 	"part of the frame has arrived: the write is not yet visible; try --flush host",
 	"another sender's frame has landed in the slot: stop other traffic, or cable the ports "
 	"directly",
-	"bits are damaged on the way: check cable and transceivers (ethtool -S INTERFACE | grep -i err)",
+	"bits are damaged on the way: check cable and transceivers (ethtool -S INTERFACE | grep -i "
+	"err)",
 	NULL,
 };
 
 static const char *const consumer[] = {
-	"the consumer does not run: the GPU is busy with another process (nvidia-smi), or a debugger "
+	"the consumer does not run: the GPU is busy with another process (nvidia-smi), or a "
+	"debugger "
 	"holds it",
 	"the running kernel reads old bytes: try --flush host",
 	NULL,

@@ -50,7 +50,8 @@ static void summary_losses(const struct gdrcap_session *session, struct gdrcap_s
 		summary->known |= GDRCAP_HAS_NIC_ERROR;
 		explained += summary->nic_error;
 	}
-	summary->unexplained = summary->total.lost > explained ? summary->total.lost - explained : 0;
+	summary->unexplained =
+		summary->total.lost > explained ? summary->total.lost - explained : 0;
 }
 
 static void summary_sender(const struct gdrcap_session *session, struct gdrcap_summary *summary)
@@ -70,7 +71,8 @@ static double summary_seconds(const struct gdrcap_session *session)
 
 	for (uint32_t i = 0; i < session->rx_count; i++) {
 		const struct rx_worker *worker = &session->rx[i];
-		const uint64_t from = atomic_load_explicit(&worker->first_tsc, memory_order_relaxed);
+		const uint64_t from =
+			atomic_load_explicit(&worker->first_tsc, memory_order_relaxed);
 
 		if (from == 0)
 			continue;
@@ -224,10 +226,10 @@ int gdrcap_get_stats(const struct gdrcap_session *session, struct gdrcap_stats *
 const char *gdrcap_version(void)
 {
 #ifdef GDRCAP_WITH_CUDA
-	return "gdrcap " GDRCAP_VERSION " (" RTE_VER_PREFIX " " RTE_STR(RTE_VER_YEAR) "." RTE_STR(RTE_VER_MONTH) "." RTE_STR(RTE_VER_MINOR)
-	       ", CUDA Runtime " GDRCAP_CUDA_VERSION ")";
+	return "gdrcap " GDRCAP_VERSION " (" RTE_VER_PREFIX " " RTE_STR(RTE_VER_YEAR) "." RTE_STR(
+		RTE_VER_MONTH) "." RTE_STR(RTE_VER_MINOR) ", CUDA Runtime " GDRCAP_CUDA_VERSION ")";
 #else
-	return "gdrcap " GDRCAP_VERSION " (" RTE_VER_PREFIX " " RTE_STR(RTE_VER_YEAR) "." RTE_STR(RTE_VER_MONTH) "." RTE_STR(RTE_VER_MINOR)
-	       ", built without CUDA)";
+	return "gdrcap " GDRCAP_VERSION " (" RTE_VER_PREFIX " " RTE_STR(RTE_VER_YEAR) "." RTE_STR(
+		RTE_VER_MONTH) "." RTE_STR(RTE_VER_MINOR) ", built without CUDA)";
 #endif
 }

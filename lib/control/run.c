@@ -12,7 +12,9 @@
 /* Threads of the run: where there are not cores for each, all share all. */
 static uint32_t threads_planned(const struct gdrcap_session *session)
 {
-	const uint32_t blocks = session->plan.cuda ? 0 : session->config.blocks ? session->config.blocks : 1;
+	const uint32_t blocks = session->plan.cuda	 ? 0
+				: session->config.blocks ? session->config.blocks
+							 : 1;
 
 	return session->rx_count * (1 + blocks) + session->tx_count * (1 + !session->plan.cuda) + 1;
 }
@@ -55,7 +57,8 @@ static int device_job_start(struct gdrcap_session *session, enum kernel_role rol
 		views[i] = check ? session->rx[i].ring.view : session->tx[i].ring.view;
 	if (!session->plan.cuda && !deal->shared) {
 		job.cpus = &session->cpus[deal->next];
-		job.cpu_count = count * (check && session->config.blocks ? session->config.blocks : 1);
+		job.cpu_count =
+			count * (check && session->config.blocks ? session->config.blocks : 1);
 		deal->next += job.cpu_count;
 	}
 	ret = session->ops->start(session->device, &job, workers);
@@ -160,7 +163,8 @@ static void watch_device(struct gdrcap_session *session, struct kernel_workers *
 		run_fail(session, -EIO, kernel_error());
 }
 
-/* A consumer that makes no progress is reported, and that it moves again too; nobody quits for it. */
+/* A consumer that makes no progress is reported, and that it moves again too; nobody quits for it.
+ */
 static void watch_consumer(struct gdrcap_session *session)
 {
 	const uint64_t collected = session_bursts_collected(session);
@@ -168,7 +172,8 @@ static void watch_consumer(struct gdrcap_session *session)
 
 	if (session->config.consumer != GDRCAP_CONSUMER_VALIDATE)
 		return;
-	if (collected != session->progress_count || collected == session_bursts_published(session)) {
+	if (collected != session->progress_count ||
+	    collected == session_bursts_published(session)) {
 		if (session->stuck)
 			session_message(session, GDRCAP_LOG_WARNING, "the consumer moves again");
 		session->stuck = false;
@@ -176,11 +181,12 @@ static void watch_consumer(struct gdrcap_session *session)
 		session->progress_tsc = rte_rdtsc();
 	} else if (!session->stuck && limit_ms && tsc_older(session->progress_tsc, limit_ms)) {
 		session->stuck = true;
-		session_message(session, GDRCAP_LOG_WARNING,
-				"the consumer has made no progress for %u ms with %llu bursts waiting: is "
-				"the GPU busy with another process (nvidia-smi), or a debugger attached?",
-				limit_ms,
-				(unsigned long long)(session_bursts_published(session) - collected));
+		session_message(
+			session, GDRCAP_LOG_WARNING,
+			"the consumer has made no progress for %u ms with %llu bursts waiting: is "
+			"the GPU busy with another process (nvidia-smi), or a debugger attached?",
+			limit_ms,
+			(unsigned long long)(session_bursts_published(session) - collected));
 	}
 }
 
@@ -189,7 +195,8 @@ static void watch_flush(struct gdrcap_session *session)
 	for (uint32_t i = 0; i < session->rx_count; i++)
 		if (atomic_load_explicit(&session->rx[i].flush_error, memory_order_relaxed))
 			run_fail(session, -EIO,
-				 "the GPU refused to flush GPUDirect RDMA writes; try --flush none on a "
+				 "the GPU refused to flush GPUDirect RDMA writes; try --flush none "
+				 "on a "
 				 "device that orders them (gdrcap prints which do)");
 }
 
@@ -206,9 +213,9 @@ static bool run_is_over(const struct gdrcap_session *session)
 			    session_received(session) >= config->frames);
 }
 
-/* Nothing of the sender's is in flight: all of it came, or nothing came for quiet_ms and the consumer
- * is through with what was there then, unless it is stuck. Others' frames may come for ever, so without
- * a sender there is nothing to wait for: the stop takes what was received. */
+/* Nothing of the sender's is in flight: all of it came, or nothing came for quiet_ms and the
+ * consumer is through with what was there then, unless it is stuck. Others' frames may come for
+ * ever, so without a sender there is nothing to wait for: the stop takes what was received. */
 static bool run_is_quiet(struct gdrcap_session *session)
 {
 	uint64_t arrived;

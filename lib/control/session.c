@@ -57,7 +57,8 @@ static int pattern_file_map(struct gdrcap_session *session, struct gdrcap_error 
 		return error_set(error, -errno, "pattern.file: %s: %s", path, strerror(errno));
 	if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || status.st_size == 0) {
 		close(fd);
-		return error_set(error, -EINVAL, "pattern.file: %s is empty or no regular file", path);
+		return error_set(error, -EINVAL, "pattern.file: %s is empty or no regular file",
+				 path);
 	}
 	map = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	close(fd);
@@ -73,8 +74,9 @@ static int frames_create(struct gdrcap_session *session, struct gdrcap_error *er
 	const struct gdrcap_config *config = &session->config;
 	struct pattern_config pattern = {
 		.restart = (int)config->restart,
-		.invert = config->invert == GDRCAP_INVERT_AUTO ? -1 :
-								 config->invert == GDRCAP_INVERT_YES,
+		.invert = config->invert == GDRCAP_INVERT_AUTO
+				  ? -1
+				  : config->invert == GDRCAP_INVERT_YES,
 		.value = (uint8_t)config->value,
 		.seed = config->seed,
 	};
@@ -203,7 +205,8 @@ static bool flush_needed(const struct gdrcap_session *session, const struct port
 	if (session->config.flush != GDRCAP_FLUSH_AUTO)
 		return session->config.flush == GDRCAP_FLUSH_HOST;
 	return session->plan.cuda && session->region.kind == GDRCAP_MEMORY_DEVICE &&
-	       port->facts->writes == DRIVER_WRITES_DMA && session->device_info.writes_ordering < 100;
+	       port->facts->writes == DRIVER_WRITES_DMA &&
+	       session->device_info.writes_ordering < 100;
 }
 
 static int flush_device(void *context)
@@ -306,7 +309,8 @@ static void workers_destroy(struct gdrcap_session *session)
 static int workers_create(struct gdrcap_session *session, struct gdrcap_error *error)
 {
 	const uint32_t count = session->plan.ports * session->plan.queues;
-	const uint32_t own_streams = session->plan.sends ? RTE_MAX(session->plan.streams, count) : 0;
+	const uint32_t own_streams =
+		session->plan.sends ? RTE_MAX(session->plan.streams, count) : 0;
 	int ret;
 
 	/* Aligned: the workers' cache lines have one writer each. */

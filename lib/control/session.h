@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside of a session. Resources: session.c, ports.c; running: run.c, stop.c; results: progress.c, results.c; staged first
- * frame: prove.c; the caller's own consumer: queue.c. */
+/* Inside of a session. Resources: session.c, ports.c; running: run.c, stop.c; results: progress.c,
+ * results.c; staged first frame: prove.c; the caller's own consumer: queue.c. */
 #ifndef GDRCAP_SESSION_H
 #define GDRCAP_SESSION_H
 
@@ -22,7 +22,8 @@
 #include "tx_worker.h"
 
 #define SESSION_MESSAGES_MAX 64
-#define SESSION_POISON 0x55 /* what the memory holds before the first frame, as in the proof of concept */
+#define SESSION_POISON                                                                             \
+	0x55 /* what the memory holds before the first frame, as in the proof of concept */
 
 struct rte_mempool;
 
@@ -66,9 +67,11 @@ struct gdrcap_session {
 	uint32_t cpu_count;
 
 	/* Run. */
-	pthread_mutex_t run_lock; /* over `state` and what gdrcap_wait_end() watches, by any thread */
+	pthread_mutex_t
+		run_lock; /* over `state` and what gdrcap_wait_end() watches, by any thread */
 	enum session_state state;
-	struct ring_producer *proof_ring; /* of the staged first frame; set when its consumer stayed */
+	struct ring_producer
+		*proof_ring; /* of the staged first frame; set when its consumer stayed */
 	struct kernel_workers *check, *write;
 	_Atomic uint32_t blocks; /* consumer workers a queue, as chosen */
 	uint64_t start_tsc, end_tsc; /* wall of the run */

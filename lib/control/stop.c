@@ -15,7 +15,8 @@
 #define DRAIN_MS 60u /* a stop waits for frames in flight until none came for so long */
 #define DRAIN_MOST_MS 2000u
 #define CONSUMER_MS 2000u /* and so long for a consumer that still makes progress */
-#define LEAVE_MS 1000u /* workers on the device leave within 100 ms; a fault is certain after this */
+#define LEAVE_MS                                                                                   \
+	1000u /* workers on the device leave within 100 ms; a fault is certain after this */
 
 static void stop_words_set(struct gdrcap_session *session)
 {
@@ -53,9 +54,9 @@ static void senders_stop(struct gdrcap_session *session)
 }
 
 /*
- * Frames on the wire arrive while the receivers still run. An idle machine has them within a few ms;
- * a loaded one gets time for as long as some still come, since a frame left behind would be called
- * lost.
+ * Frames on the wire arrive while the receivers still run. An idle machine has them within a few
+ * ms; a loaded one gets time for as long as some still come, since a frame left behind would be
+ * called lost.
  */
 static void drain_wire(struct gdrcap_session *session)
 {
@@ -83,7 +84,8 @@ static bool receivers_join(struct gdrcap_session *session, unsigned int timeout_
 
 	for (uint32_t i = 0; i < session->rx_count; i++) {
 		const uint64_t gone_ms = (rte_rdtsc() - since) * 1000 / rte_get_tsc_hz();
-		const unsigned int left = gone_ms < timeout_ms ? timeout_ms - (unsigned int)gone_ms : 0;
+		const unsigned int left =
+			gone_ms < timeout_ms ? timeout_ms - (unsigned int)gone_ms : 0;
 
 		all &= thread_join_within(&session->rx[i].thread, left);
 	}
@@ -131,10 +133,11 @@ static void receivers_stop(struct gdrcap_session *session)
 	} while (!session->failure && session_bursts_collected(session) != collected);
 	if (!session->failure)
 		session->failure = -ETIMEDOUT;
-	session_message(session, GDRCAP_LOG_ERROR,
-			"the consumer is dead: %llu bursts stay unchecked, and their frames count as lost",
-			(unsigned long long)(session_bursts_published(session) -
-					     session_bursts_collected(session)));
+	session_message(
+		session, GDRCAP_LOG_ERROR,
+		"the consumer is dead: %llu bursts stay unchecked, and their frames count as lost",
+		(unsigned long long)(session_bursts_published(session) -
+				     session_bursts_collected(session)));
 	receivers_phase(session, RX_ABANDON);
 	receivers_join(session, CONSUMER_MS);
 }
@@ -164,7 +167,8 @@ static void slots_check(struct gdrcap_session *session)
 
 		if (session->plan.wire[p] && !session->failure &&
 		    rte_mempool_avail_count(pool) != session->plan.pool_slots)
-			session_message(session, GDRCAP_LOG_ERROR, "port %s: %u of %u slots are back",
+			session_message(session, GDRCAP_LOG_ERROR,
+					"port %s: %u of %u slots are back",
 					session->pairs[p].rx.name, rte_mempool_avail_count(pool),
 					session->plan.pool_slots);
 	}

@@ -77,16 +77,19 @@ struct gdrcap_config {
 	uint32_t slot_bytes; /**< power of two, 256..16384; 0: from the largest frame */
 	uint32_t guard; /**< host "GPU": the CPU's path may not touch a payload (PROT_NONE) */
 	enum gdrcap_flush flush;
-	void *memory_addr; /**< caller's own region (64 KiB aligned) of pool_bytes; NULL: allocate */
+	void *memory_addr; /**< caller's own region (64 KiB aligned) of pool_bytes; NULL: allocate
+			    */
 
 	/* Consumer */
 	enum gdrcap_consumer consumer;
 	uint32_t blocks; /**< thread blocks (CPU threads) a queue; 0: chosen */
-	uint32_t watchdog_ms; /**< a consumer without progress for so long is reported; default 2000 */
+	uint32_t watchdog_ms; /**< a consumer without progress for so long is reported; default 2000
+			       */
 
 	/* Frames sent and expected */
 	enum gdrcap_format format;
-	char frame_size[256]; /**< with FCS: "64", "64,512,1518", "64-1518", "imix"; default "1518" */
+	char frame_size[256]; /**< with FCS: "64", "64,512,1518", "64-1518", "imix"; default "1518"
+			       */
 	uint16_t ethertype, vlan, src_port, dst_port; /**< 0: 0x88b5, untagged, 12345, 12345 */
 	char src_mac[32], dst_mac[32], src_ip[32], dst_ip[32];
 	uint32_t streams; /**< sent, 1..1024, spread over the tx queues; default 1 a queue */
@@ -271,9 +274,9 @@ int gdrcap_wait(struct gdrcap_queue *queue, const struct gdrcap_batch **batches,
 /** Gives batches back, in any order. Any thread. */
 void gdrcap_release(struct gdrcap_queue *queue, const struct gdrcap_batch *const *batches,
 		    unsigned int count);
-/** Gives them back once `stream` has reached this point; returns at once: how many it took, in order,
- * the rest being still the caller's, or a negative errno for none. Synchronise the stream before
- * gdrcap_destroy(). */
+/** Gives them back once `stream` has reached this point; returns at once: how many it took, in
+ * order, the rest being still the caller's, or a negative errno for none. Synchronise the stream
+ * before gdrcap_destroy(). */
 int gdrcap_release_after(struct gdrcap_queue *queue, const struct gdrcap_batch *const *batches,
 			 unsigned int count, struct CUstream_st *stream);
 

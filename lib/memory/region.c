@@ -56,7 +56,8 @@ static void *host_map(size_t bytes)
 	if (before)
 		munmap(raw, before);
 	munmap(base + bytes, align - before);
-	/* Fewer TLB misses; a kernel without transparent huge pages refuses, which costs only speed. */
+	/* Fewer TLB misses; a kernel without transparent huge pages refuses, which costs only
+	 * speed. */
 	(void)madvise(base, bytes, MADV_HUGEPAGE);
 	return base;
 }
@@ -67,19 +68,21 @@ static int host_create(struct region *region, const struct region_config *config
 	if (!config->addr) {
 		region->base = host_map(region->bytes);
 		if (!region->base)
-			return error_set(error, -ENOMEM,
-					 "cannot map %zu MiB of host memory: %s; ask for less with --pool",
-					 region->bytes >> 20, strerror(errno));
+			return error_set(
+				error, -ENOMEM,
+				"cannot map %zu MiB of host memory: %s; ask for less with --pool",
+				region->bytes >> 20, strerror(errno));
 		region->owned = true;
 	}
 	region->device = region->base;
 	if (region->kind == GDRCAP_MEMORY_HOST)
 		return 0;
 	if (rte_gpu_mem_register(region->gpu, region->bytes, region->base) < 0)
-		return error_set(error, -rte_errno,
-				 "the GPU refused to register %zu MiB of host memory: %s; raise the "
-				 "locked-memory limit (ulimit -l unlimited) or ask for less with --pool",
-				 region->bytes >> 20, rte_strerror(rte_errno));
+		return error_set(
+			error, -rte_errno,
+			"the GPU refused to register %zu MiB of host memory: %s; raise the "
+			"locked-memory limit (ulimit -l unlimited) or ask for less with --pool",
+			region->bytes >> 20, rte_strerror(rte_errno));
 	region->gpu_registered = true;
 	return 0;
 }
@@ -93,10 +96,11 @@ static int device_create(struct region *region, const struct region_config *conf
 		region->base = rte_gpu_mem_alloc(region->gpu, region->bytes,
 						 (unsigned int)(2u << 20));
 		if (!region->base)
-			return error_set(error, rte_errno ? -rte_errno : -ENOMEM,
-					 "the GPU has no %zu MiB to give: %s; ask for less with "
-					 "--pool, or free memory on it (nvidia-smi shows who holds it)",
-					 region->bytes >> 20, rte_strerror(rte_errno));
+			return error_set(
+				error, rte_errno ? -rte_errno : -ENOMEM,
+				"the GPU has no %zu MiB to give: %s; ask for less with "
+				"--pool, or free memory on it (nvidia-smi shows who holds it)",
+				region->bytes >> 20, rte_strerror(rte_errno));
 		region->owned = true;
 	}
 	/*
@@ -122,7 +126,8 @@ int region_create(struct region *region, const struct region_config *config,
 	memset(region, 0, sizeof(*region));
 	region->gpu = config->gpu;
 	region->kind = config->kind;
-	region->bytes = align_up(config->bytes, config->bytes >= 2u << 20 ? 2u << 20 : REGION_ALIGN);
+	region->bytes =
+		align_up(config->bytes, config->bytes >= 2u << 20 ? 2u << 20 : REGION_ALIGN);
 	if (config->addr)
 		region->bytes = config->bytes / REGION_ALIGN * REGION_ALIGN;
 	region->slot_shift = config->slot_shift;
@@ -174,11 +179,12 @@ void region_destroy(struct region *region)
 int region_map_device(struct region *region, struct rte_device *device, struct gdrcap_error *error)
 {
 	if (rte_dev_dma_map(device, region->base, RTE_BAD_IOVA, region->bytes) < 0)
-		return error_set(error, -rte_errno,
-				 "%s cannot register the region for DMA: %s; for GPU memory load the "
-				 "peer memory module (modprobe nvidia-peermem), for any memory raise "
-				 "the locked-memory limit (ulimit -l unlimited)",
-				 rte_dev_name(device), rte_strerror(rte_errno));
+		return error_set(
+			error, -rte_errno,
+			"%s cannot register the region for DMA: %s; for GPU memory load the "
+			"peer memory module (modprobe nvidia-peermem), for any memory raise "
+			"the locked-memory limit (ulimit -l unlimited)",
+			rte_dev_name(device), rte_strerror(rte_errno));
 	return 0;
 }
 
@@ -200,8 +206,8 @@ static struct rte_mempool *extbuf_pool(struct region *region, const char *name, 
 		.elt_size = (uint16_t)slot_bytes,
 	};
 
-	return rte_pktmbuf_pool_create_extbuf(name, slots, REGION_POOL_CACHE, 0, (uint16_t)slot_bytes,
-					      numa_node, &ext, 1);
+	return rte_pktmbuf_pool_create_extbuf(name, slots, REGION_POOL_CACHE, 0,
+					      (uint16_t)slot_bytes, numa_node, &ext, 1);
 }
 
 _Static_assert(sizeof(struct rte_mempool_objhdr) + RTE_CACHE_LINE_SIZE + sizeof(struct rte_mbuf) <=
@@ -211,7 +217,8 @@ _Static_assert(sizeof(struct rte_mempool_objhdr) + RTE_CACHE_LINE_SIZE + sizeof(
 static struct rte_mempool *umem_pool(struct region *region, const char *name, uint32_t slots,
 				     int numa_node)
 {
-	const uint32_t header = RTE_ALIGN_CEIL(sizeof(struct rte_mempool_objhdr), RTE_CACHE_LINE_SIZE);
+	const uint32_t header =
+		RTE_ALIGN_CEIL(sizeof(struct rte_mempool_objhdr), RTE_CACHE_LINE_SIZE);
 	struct rte_pktmbuf_pool_private private = {
 		.mbuf_data_room_size = (uint16_t)(UMEM_OBJECT - header - sizeof(struct rte_mbuf)),
 	};
@@ -246,15 +253,17 @@ struct rte_mempool *region_pool_create(struct region *region, const char *name, 
 	struct rte_mempool *pool;
 
 	if (slots > region->slots - region->slots_used) {
-		error_set(error, -ENOMEM, "the region has %u slots left, %u are needed; raise --pool",
+		error_set(error, -ENOMEM,
+			  "the region has %u slots left, %u are needed; raise --pool",
 			  region->slots - region->slots_used, slots);
 		return NULL;
 	}
 	pool = umem ? umem_pool(region, name, slots, numa_node) :
 		      extbuf_pool(region, name, slots, numa_node);
 	if (!pool) {
-		error_set(error, -rte_errno, "cannot make a pool of %u frames: %s; ask for less with "
-					     "--pool or reserve more hugepages",
+		error_set(error, -rte_errno,
+			  "cannot make a pool of %u frames: %s; ask for less with "
+			  "--pool or reserve more hugepages",
 			  slots, rte_strerror(rte_errno));
 		return NULL;
 	}

@@ -13,7 +13,8 @@
 #include "gdrcap.h"
 
 #define REGION_UMEM_HEAD 256u /* of a slot whose pool lies in the region: mempool header and mbuf */
-#define REGION_POOL_CACHE 512u /* mbufs that a thread keeps to itself: RTE_MEMPOOL_CACHE_MAX_SIZE ... */
+#define REGION_POOL_CACHE                                                                          \
+	512u /* mbufs that a thread keeps to itself: RTE_MEMPOOL_CACHE_MAX_SIZE ... */
 #define REGION_POOL_CACHE_MOST 768u /* ... and half as many more before it gives some back */
 #define REGION_ALIGN (64u << 10) /* GPUDirect RDMA maps GPU memory in pages of 64 KiB */
 

@@ -25,7 +25,8 @@ struct driver_facts {
 	bool system_calls; /* its bursts enter the kernel */
 	bool needs_root;
 	bool both_ways; /* insists on as many receive as send queues */
-	bool foreign; /* its frames lie in the memory of whoever plays into it, not in ours: refused */
+	bool foreign; /* its frames lie in the memory of whoever plays into it, not in ours: refused
+		       */
 	uint16_t frame_max; /* bytes with FCS that it carries in one segment; 0: no own limit */
 	uint16_t room_min; /* bytes after the headroom that it insists on in a slot */
 	const char *what; /* for people */

@@ -55,19 +55,24 @@ int port_open(struct port *port, const char *name, struct gdrcap_error *error)
 					       rte_vdev_init(port->device, args);
 		/* A bare -1 is no errno: EAL has no such driver, or the driver gives no reason. */
 		if (ret < 0)
-			return error_set(error, ret == -EEXIST ? -EBUSY : ret == -1 ? -ENODEV : ret,
-					 "port %s cannot be opened: %s; check its name and arguments%s",
-					 name,
-					 ret == -1 ? "no driver takes it, or its own words are above" :
-							 rte_strerror(-ret),
-					 port->facts->needs_root ?
-						 ", that the interface exists and is up, and that you "
-						 "are root (CAP_NET_RAW, CAP_NET_ADMIN)" :
-						 "");
+			return error_set(
+				error,
+				ret == -EEXIST ? -EBUSY
+				: ret == -1    ? -ENODEV
+					       : ret,
+				"port %s cannot be opened: %s; check its name and arguments%s",
+				name,
+				ret == -1 ? "no driver takes it, or its own words are above"
+					  : rte_strerror(-ret),
+				port->facts->needs_root
+					? ", that the interface exists and is up, and that you "
+					  "are root (CAP_NET_RAW, CAP_NET_ADMIN)"
+					: "");
 		port->open = true;
 		if (port_by_name(port, port->device) < 0) {
 			port_close(port);
-			return error_set(error, -ENODEV, "%s opened, but is no Ethernet port", name);
+			return error_set(error, -ENODEV, "%s opened, but is no Ethernet port",
+					 name);
 		}
 	}
 	port->numa_node = rte_eth_dev_socket_id(port->id);
@@ -79,15 +84,16 @@ static int port_rx_setup(const struct port *port, const struct port_queues *queu
 			 struct gdrcap_error *error)
 {
 	for (uint16_t q = 0; q < port->rx_queues; q++) {
-		int ret = rte_eth_rx_queue_setup(port->id, q, descriptors,
-						 (unsigned int)SOCKET_ID_ANY, NULL, queues->rx_pool);
+		int ret =
+			rte_eth_rx_queue_setup(port->id, q, descriptors,
+					       (unsigned int)SOCKET_ID_ANY, NULL, queues->rx_pool);
 
 		if (ret < 0)
-			return error_set(error, ret,
-					 "port %s (%s) refused receive queue %u of %u descriptors: %s; "
-					 "try fewer --descriptors",
-					 port->name, info->driver_name, q, descriptors,
-					 rte_strerror(-ret));
+			return error_set(
+				error, ret,
+				"port %s (%s) refused receive queue %u of %u descriptors: %s; "
+				"try fewer --descriptors",
+				port->name, info->driver_name, q, descriptors, rte_strerror(-ret));
 	}
 	return 0;
 }
@@ -100,11 +106,11 @@ static int port_tx_setup(const struct port *port, const struct rte_eth_dev_info 
 						 (unsigned int)SOCKET_ID_ANY, NULL);
 
 		if (ret < 0)
-			return error_set(error, ret,
-					 "port %s (%s) refused send queue %u of %u descriptors: %s; "
-					 "try fewer --descriptors",
-					 port->name, info->driver_name, q, descriptors,
-					 rte_strerror(-ret));
+			return error_set(
+				error, ret,
+				"port %s (%s) refused send queue %u of %u descriptors: %s; "
+				"try fewer --descriptors",
+				port->name, info->driver_name, q, descriptors, rte_strerror(-ret));
 	}
 	return 0;
 }
@@ -112,7 +118,8 @@ static int port_tx_setup(const struct port *port, const struct rte_eth_dev_info 
 /* The MTU that the largest frame needs, within what the driver admits. */
 static uint32_t port_mtu(const struct rte_eth_dev_info *info, uint16_t frame_bytes_max)
 {
-	uint32_t mtu = RTE_MAX((uint32_t)frame_bytes_max, (uint32_t)RTE_ETHER_MAX_LEN) - L2_OVERHEAD;
+	uint32_t mtu =
+		RTE_MAX((uint32_t)frame_bytes_max, (uint32_t)RTE_ETHER_MAX_LEN) - L2_OVERHEAD;
 
 	if (info->max_mtu)
 		mtu = RTE_MIN(mtu, (uint32_t)info->max_mtu);
@@ -132,11 +139,12 @@ int port_configure(const struct port *port, const struct port_queues *queues,
 		return error_set(error, ret, "port %s does not tell its limits: %s", port->name,
 				 rte_strerror(-ret));
 	if (queues->rx_queues > info.max_rx_queues || queues->tx_queues > info.max_tx_queues)
-		return error_set(error, -EINVAL,
-				 "port %s (%s) has %u receive and %u send queues, %u and %u are asked "
-				 "for; lower --queues",
-				 port->name, info.driver_name, info.max_rx_queues, info.max_tx_queues,
-				 queues->rx_queues, queues->tx_queues);
+		return error_set(
+			error, -EINVAL,
+			"port %s (%s) has %u receive and %u send queues, %u and %u are asked "
+			"for; lower --queues",
+			port->name, info.driver_name, info.max_rx_queues, info.max_tx_queues,
+			queues->rx_queues, queues->tx_queues);
 	memset(&conf, 0, sizeof(conf));
 	conf.rxmode.mtu = port_mtu(&info, queues->frame_bytes_max);
 	if (queues->rx_queues > 1 && port->facts->writes == DRIVER_WRITES_DMA) {
@@ -148,9 +156,10 @@ int port_configure(const struct port *port, const struct port_queues *queues,
 	if (ret < 0)
 		return error_set(error, ret, "port %s (%s) refused its configuration: %s%s",
 				 port->name, info.driver_name, rte_strerror(-ret),
-				 ret == -EBUSY ? "; it is started already: stop it first, or the session "
-						 "that has it" :
-						 "");
+				 ret == -EBUSY
+					 ? "; it is started already: stop it first, or the session "
+					   "that has it"
+					 : "");
 	ret = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &rx_descriptors, &tx_descriptors);
 	if (ret < 0)
 		return error_set(error, ret, "port %s (%s) refused %u descriptors: %s", port->name,

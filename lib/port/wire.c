@@ -53,8 +53,8 @@ int port_wire_open(struct port_wire *wire, struct port *sender, struct port *rec
 		wire->back[q] = rte_ring_create(ring, 64, SOCKET_ID_ANY, flags);
 		wire->queues = (uint16_t)(q + 1);
 		if (!wire->forth[q] || !wire->back[q]) {
-			ret = error_set(error, -rte_errno, "no memory for the software wire %s: %s", name,
-					rte_strerror(rte_errno));
+			ret = error_set(error, -rte_errno, "no memory for the software wire %s: %s",
+					name, rte_strerror(rte_errno));
 			goto err;
 		}
 	}

@@ -106,13 +106,14 @@ static unsigned int tx_send(struct tx_worker *worker)
 	if (worker->sending == ring->burst || !ring_is_done(ring, worker->sending))
 		return 0;
 	left = ring->end[slot] - ring->tail;
-	taken = rte_eth_tx_burst(config->port, config->queue, &ring->mbuf[ring->tail & ring->desc_mask],
-				 (uint16_t)left);
+	taken = rte_eth_tx_burst(config->port, config->queue,
+				 &ring->mbuf[ring->tail & ring->desc_mask], (uint16_t)left);
 	if (taken == 0) {
 		add(&worker->stalled, 1);
 		return 0;
 	}
-	add(&worker->streams[(ring->order[slot].stream - config->stream_first) / config->stream_step]
+	add(&worker->streams[(ring->order[slot].stream - config->stream_first) /
+			     config->stream_step]
 		     .sent,
 	    taken);
 	add(&worker->sent, taken);

@@ -58,10 +58,12 @@ static void accountant_run(void *arg)
 			const unsigned int turn =
 				atomic_load_explicit(&accountant->lent, memory_order_relaxed);
 
-			/* One of them, not all: readers who come again and again must not keep us. */
+			/* One of them, not all: readers who come again and again must not keep us.
+			 */
 			pthread_mutex_unlock(&accountant->lock);
 			while (atomic_load_explicit(&accountant->wanted, memory_order_relaxed) &&
-			       atomic_load_explicit(&accountant->lent, memory_order_relaxed) == turn)
+			       atomic_load_explicit(&accountant->lent, memory_order_relaxed) ==
+				       turn)
 				sched_yield();
 			pthread_mutex_lock(&accountant->lock);
 		}

@@ -235,8 +235,8 @@ void verdict_total(const struct verdict *verdict, bool sent_known, uint64_t sent
 	}
 	for (uint32_t i = 0; i < verdict->stream_count; i++)
 		/* Sequence numbers are anybody's; the sum must not come round to a small one. */
-		if (__builtin_add_overflow(expected, sequence_expected(&verdict->streams[i].sequence),
-					   &expected))
+		if (__builtin_add_overflow(
+			    expected, sequence_expected(&verdict->streams[i].sequence), &expected))
 			expected = UINT64_MAX;
 	if (!sent_known)
 		sent = expected;

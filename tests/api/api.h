@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of the public API share: a loopback over a wire in this process, and a frame that is
- * read by hand from docs/frame-format.md. */
+/* What the tests of the public API share: a loopback over a wire in this process, and a frame that
+ * is read by hand from docs/frame-format.md. */
 #ifndef GDRCAP_TEST_API_H
 #define GDRCAP_TEST_API_H
 
@@ -83,7 +83,8 @@ static inline void api_wait_end(struct gdrcap_session *session)
 static inline void api_failed(int ret, int code, const struct gdrcap_error *error, const char *part)
 {
 	if (ret != code || !strstr(error->text, part))
-		print_error("%d instead of %d, \"%s\" with \"%s\"?\n", ret, code, error->text, part);
+		print_error("%d instead of %d, \"%s\" with \"%s\"?\n", ret, code, error->text,
+			    part);
 	assert_int_equal(ret, code);
 	assert_int_equal(error->code, code);
 	assert_non_null(strstr(error->text, part));
@@ -112,7 +113,8 @@ static inline uint64_t api_be(const uint8_t *at, int bytes)
 }
 
 /* The frame's stream and sequence number; 0 when the frame is not one of ours, whole and right. */
-static inline int api_frame(const uint8_t *frame, uint32_t len, uint32_t *stream, uint64_t *sequence)
+static inline int api_frame(const uint8_t *frame, uint32_t len, uint32_t *stream,
+			    uint64_t *sequence)
 {
 	const uint8_t *own = frame + API_HEADER;
 	const uint32_t bytes = len - API_PAYLOAD;
@@ -134,7 +136,8 @@ static inline int api_frame(const uint8_t *frame, uint32_t len, uint32_t *stream
 
 static inline const uint8_t *api_frame_at(const struct gdrcap_batch *batch, uint32_t i)
 {
-	return batch->data + (size_t)batch->pkts[i].slot * batch->slot_bytes + batch->pkts[i].offset;
+	return batch->data + (size_t)batch->pkts[i].slot * batch->slot_bytes +
+	       batch->pkts[i].offset;
 }
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The consumer of gdrcap_get_gpu_queue() and memory that is the caller's own. CPU threads do by hand
- * what gdrcap_device.cuh does in a kernel. */
+/* The consumer of gdrcap_get_gpu_queue() and memory that is the caller's own. CPU threads do by
+ * hand what gdrcap_device.cuh does in a kernel. */
 #include "api.h"
 
 #include <pthread.h>
@@ -59,7 +59,8 @@ static void *block_run(void *arg)
 
 		for (;;) {
 			stop = __atomic_load_n(queue->stop, __ATOMIC_RELAXED);
-			word = __atomic_load_n(&queue->ready[seq & queue->burst_mask], __ATOMIC_ACQUIRE);
+			word = __atomic_load_n(&queue->ready[seq & queue->burst_mask],
+					       __ATOMIC_ACQUIRE);
 			if (word >> 48 == tag)
 				break;
 			if (stop)
@@ -157,8 +158,8 @@ static void kernel_that_takes_nothing(void **state)
 
 static uint8_t *memory_map(size_t bytes)
 {
-	uint8_t *raw = mmap(NULL, bytes + MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			    0);
+	uint8_t *raw =
+		mmap(NULL, bytes + MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	assert_true(raw != MAP_FAILED);
 	return raw;

@@ -116,7 +116,8 @@ static void out_of_order(void **state)
 			take(&taken, batch);
 			held[count++] = batch;
 		}
-		/* Full, or nothing comes because we have it all: give half of them back, any half. */
+		/* Full, or nothing comes because we have it all: give half of them back, any half.
+		 */
 		for (unsigned int left = n == 0 || count == 600 ? count / 2 + 1 : 0; left && count;
 		     left--) {
 			unsigned int which = (random = random * 1664525 + 1013904223) % count;
@@ -124,7 +125,8 @@ static void out_of_order(void **state)
 			if (random >> 31)
 				gdrcap_release(queue, &held[which], 1);
 			else
-				assert_int_equal(gdrcap_release_after(queue, &held[which], 1, NULL), 1);
+				assert_int_equal(gdrcap_release_after(queue, &held[which], 1, NULL),
+						 1);
 			held[which] = held[--count];
 		}
 	}
@@ -278,8 +280,8 @@ static void batches_outlive_the_stop(void **state)
 	}
 }
 
-/* With very many bursts out only full ones are published: the last frames wait, and the stop publishes
- * them. */
+/* With very many bursts out only full ones are published: the last frames wait, and the stop
+ * publishes them. */
 static void last_frames_are_published(void **state)
 {
 	for (uint64_t frames = 15000; frames < 15005; frames++) {

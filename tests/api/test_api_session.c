@@ -142,7 +142,8 @@ static void *reader_run(void *arg)
 			if (counts.received != counts.valid + counts.damaged + counts.duplicate +
 						       counts.filtered)
 				return (void *)3;
-		for (uint32_t i = 0; gdrcap_get_stream_counts(session, i, &stream, &counts) == 0; i++)
+		for (uint32_t i = 0; gdrcap_get_stream_counts(session, i, &stream, &counts) == 0;
+		     i++)
 			if (counts.sent != counts.valid + counts.damaged + counts.lost)
 				return (void *)4;
 		gdrcap_get_damage(session, 0, &damage);

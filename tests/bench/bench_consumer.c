@@ -253,13 +253,15 @@ static double bench_play(struct bench *bench, struct kernel_workers *workers, do
 		left = 0;
 		for (uint32_t r = 0; r < bench->options.rings; r++) {
 			struct ring *ring = &bench->ring[r];
-			const uint64_t last = seconds ? UINT64_MAX : ring->slots / bench->options.burst;
+			const uint64_t last =
+				seconds ? UINT64_MAX : ring->slots / bench->options.burst;
 
 			for (uint32_t n = 0; n < 16 && more && ring->published < last &&
 					     ring->published - ring->collected < RING_BURSTS; n++)
 				ring_publish(bench, ring);
 			ring_collect(bench, ring);
-			left += ring->published - ring->collected + (more && ring->published < last);
+			left += ring->published - ring->collected +
+				(more && ring->published < last);
 		}
 		if (!on_cuda(bench))
 			sched_yield();
@@ -302,11 +304,13 @@ static void bench_run(struct bench *bench)
 	seconds = bench_play(bench, workers, options->ms / 1e3);
 	bench_stop(bench, workers);
 	frames = (double)(bench->good + bench->bad);
-	printf("%-5s %5u B  %2u ring%c x %3u blocks  burst %3u  %9.2f Mpps  %9.1f Gb/s  %llu %s, %llu not\n",
+	printf("%-5s %5u B  %2u ring%c x %3u blocks  burst %3u  %9.2f Mpps  %9.1f Gb/s  %llu %s, "
+	       "%llu not\n",
 	       options->role == KERNEL_CHECK ? "check" : "write", options->bytes, options->rings,
 	       options->rings == 1 ? ' ' : 's', blocks, options->burst, frames / seconds / 1e6,
 	       frames * options->bytes * 8 / seconds / 1e9, (unsigned long long)bench->good,
-	       options->role == KERNEL_CHECK ? "validated" : "written", (unsigned long long)bench->bad);
+	       options->role == KERNEL_CHECK ? "validated" : "written",
+	       (unsigned long long)bench->bad);
 	fflush(stdout);
 	if (bench->bad || !bench->good)
 		exit(1);
@@ -365,7 +369,8 @@ static void options_read(struct options *options, int argc, char **argv)
 		}
 	}
 	if (options->burst > BURST_FRAMES_MAX || !options->rings || options->rings > RINGS_MAX ||
-	    (options->bytes && (options->bytes < FRAME_MIN_BYTES || options->bytes > FRAME_MAX_BYTES)) ||
+	    (options->bytes &&
+	     (options->bytes < FRAME_MIN_BYTES || options->bytes > FRAME_MAX_BYTES)) ||
 	    !options->ms) {
 		fprintf(stderr, "bench_consumer: a number is out of range\n");
 		exit(2);

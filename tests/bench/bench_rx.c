@@ -119,7 +119,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: bench_rx [FRAMES [REPEATS, 1..%d]]\n", REPEATS_MAX);
 		return 2;
 	}
-	printf("rx worker on a software wire, %llu frames of 64 bytes, median of %d runs, one core\n",
+	printf("rx worker on a software wire, %llu frames of 64 bytes, median of %d runs, one "
+	       "core\n",
 	       (unsigned long long)frames, repeats);
 	printf("%8s %14s %10s %10s\n", "burst", "ns a frame", "least", "most");
 	for (size_t b = 0; b < sizeof(bursts) / sizeof(bursts[0]); b++) {

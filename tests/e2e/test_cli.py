@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The command line: what it refuses and how it says so, signals, and the shapes of the result."""
 import atexit
-import shutil
 import fcntl
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys

@@ -334,7 +334,8 @@ static struct rte_mbuf *proof_apply(struct line *line, struct rte_mbuf *m)
 		proof_moved = m;
 		return NULL;
 	}
-	if (fault_of(KNOB_PROOF_LOST) || fault_of(KNOB_PROOF_MISSED) || fault_of(KNOB_PROOF_ERROR)) {
+	if (fault_of(KNOB_PROOF_LOST) || fault_of(KNOB_PROOF_MISSED) ||
+	    fault_of(KNOB_PROOF_ERROR)) {
 		missed += fault_of(KNOB_PROOF_MISSED) != NULL;
 		errors += fault_of(KNOB_PROOF_ERROR) != NULL;
 		rte_pktmbuf_free(m);

@@ -69,7 +69,8 @@ __global__ static void running_kernel(struct gdrcap_gpu_queue queue, struct tall
 		if (got < 0)
 			return;
 		for (uint32_t i = threadIdx.x; i < batch.count; i += blockDim.x)
-			frame_tally(gdrcap_gpu_frame(batch, i), gdrcap_gpu_frame_bytes(batch, i), tally);
+			frame_tally(gdrcap_gpu_frame(batch, i), gdrcap_gpu_frame_bytes(batch, i),
+				    tally);
 		gdrcap_gpu_release(queue, seq);
 	}
 }
@@ -160,8 +161,8 @@ static int test_stream(const char *what, enum gdrcap_memory memory, uint64_t fra
 
 	cuda_check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
 	/* Loaded before anything runs for long: lazy loading would wait for the whole device. */
-	cuda_check(cudaFuncSetAttribute(batch_kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
-					0),
+	cuda_check(cudaFuncSetAttribute(batch_kernel,
+					cudaFuncAttributePreferredSharedMemoryCarveout, 0),
 		   "load");
 	api_check(gdrcap_start(session, &error), &error, "start");
 	while (taken < frames) {

@@ -58,13 +58,15 @@ static bool compare_written(uint8_t *device_frames, uint8_t *copy)
 	const struct kernel_ops *ops = &kernel_cuda_ops;
 
 	if (!done(ops->fill(cuda, device_frames, 0xa5, SCENE_BYTES), "fill") ||
-	    scene_play(&scene, &kernel_host_ops, host, &plain, scene.frames, KERNEL_WRITE, wanted) ||
+	    scene_play(&scene, &kernel_host_ops, host, &plain, scene.frames, KERNEL_WRITE,
+		       wanted) ||
 	    scene_play(&scene, ops, cuda, &pinned, device_frames, KERNEL_WRITE, found) ||
 	    !done(ops->copy_out(cuda, copy, device_frames, SCENE_BYTES), "copy_out"))
 		return false;
 	for (uint32_t b = 0; b < SCENE_BURSTS; b++)
 		frames_compared += scene.burst[b].count;
-	return scene_same_frames(&scene, scene.frames, copy) && scene_same_runs(&scene, wanted, found);
+	return scene_same_frames(&scene, scene.frames, copy) &&
+	       scene_same_runs(&scene, wanted, found);
 }
 
 static bool compare_checked(uint8_t *device_frames)
@@ -72,7 +74,8 @@ static bool compare_checked(uint8_t *device_frames)
 	const struct kernel_ops *ops = &kernel_cuda_ops;
 
 	if (!done(ops->copy_in(cuda, device_frames, scene.frames, SCENE_BYTES), "copy_in") ||
-	    scene_play(&scene, &kernel_host_ops, host, &plain, scene.frames, KERNEL_CHECK, wanted) ||
+	    scene_play(&scene, &kernel_host_ops, host, &plain, scene.frames, KERNEL_CHECK,
+		       wanted) ||
 	    scene_play(&scene, ops, cuda, &pinned, device_frames, KERNEL_CHECK, found))
 		return false;
 	for (uint32_t b = 0; b < SCENE_BURSTS; b++)
@@ -81,8 +84,8 @@ static bool compare_checked(uint8_t *device_frames)
 }
 
 /* One scene: written, checked whole, then with little and with much damage. */
-static bool round_play(uint64_t seed, enum pattern_kind kind, uint32_t shape, uint8_t *device_frames,
-		       uint8_t *copy)
+static bool round_play(uint64_t seed, enum pattern_kind kind, uint32_t shape,
+		       uint8_t *device_frames, uint8_t *copy)
 {
 	bool good = false;
 
@@ -105,10 +108,11 @@ static bool round_play(uint64_t seed, enum pattern_kind kind, uint32_t shape, ui
 	good = true;
 out:
 	if (!good)
-		fprintf(stderr, ": seed %#" PRIx64 " pattern %s layout %u rings %u workers %u bursts %u "
-			"descs %u hint %u restart %u\n", seed, pattern_name(kind), shape, scene.rings,
-			scene.workers, scene.ring_bursts, scene.ring_descs, scene.hint,
-			scene.plan.restart);
+		fprintf(stderr,
+			": seed %#" PRIx64 " pattern %s layout %u rings %u workers %u bursts %u "
+			"descs %u hint %u restart %u\n",
+			seed, pattern_name(kind), shape, scene.rings, scene.workers,
+			scene.ring_bursts, scene.ring_descs, scene.hint, scene.plan.restart);
 	scene_free(&scene);
 	return good;
 }
@@ -204,8 +208,8 @@ static bool rounds_play(uint32_t rounds, uint64_t seed, uint8_t *device_frames)
 	for (uint32_t round = 0; round < rounds && good; round++) {
 		for (uint32_t kind = PATTERN_NONE; kind < PATTERN_KINDS && good; kind++)
 			for (uint32_t shape = 0; shape < LAYOUTS && good; shape++)
-				good = round_play(seed++, (enum pattern_kind)kind, shape, device_frames,
-						  copy);
+				good = round_play(seed++, (enum pattern_kind)kind, shape,
+						  device_frames, copy);
 		good = good && round_play(seed++, PATTERN_COUNTER8, 4, device_frames, copy);
 	}
 	free(copy);

@@ -190,7 +190,8 @@ static void payload_fill(struct bench *bench, uint64_t burst)
 static void payload_check(struct bench *bench, uint64_t burst)
 {
 	for (uint32_t i = 0; i < PAYLOAD_WORDS; i++)
-		bench->wrong += payload_of(bench, burst)[i] != litmus_value(burst, i % LITMUS_WORDS, 1);
+		bench->wrong +=
+			payload_of(bench, burst)[i] != litmus_value(burst, i % LITMUS_WORDS, 1);
 }
 
 static void publish(struct bench *bench, uint64_t burst)
@@ -215,7 +216,8 @@ static void collect(struct bench *bench, uint64_t burst)
 						ring->burst_bits); polls++) {
 		if (polls % 1000000 || time(NULL) < until)
 			continue;
-		fprintf(stderr, "FAIL: burst %llu never came back (%s)\n", (unsigned long long)burst,
+		fprintf(stderr, "FAIL: burst %llu never came back (%s)\n",
+			(unsigned long long)burst,
 			cudaGetErrorString(cudaStreamQuery(bench->kernel_stream)));
 		exit(1);
 	}
@@ -247,15 +249,15 @@ static void play_device(struct bench *bench, uint64_t bursts)
 	for (uint64_t first = 0; first < bursts; first += depth) {
 		for (uint64_t b = first; b < first + depth; b++)
 			payload_fill(bench, b);
-		CHECK(cudaMemcpyAsync(frames, bench->copy, bench->payload_bytes, cudaMemcpyHostToDevice,
-				      bench->copy_stream));
+		CHECK(cudaMemcpyAsync(frames, bench->copy, bench->payload_bytes,
+				      cudaMemcpyHostToDevice, bench->copy_stream));
 		CHECK(cudaStreamSynchronize(bench->copy_stream));
 		for (uint64_t b = first; b < first + depth; b++)
 			publish(bench, b);
 		for (uint64_t b = first; b < first + depth; b++)
 			collect(bench, b);
-		CHECK(cudaMemcpyAsync(bench->copy, frames, bench->payload_bytes, cudaMemcpyDeviceToHost,
-				      bench->copy_stream));
+		CHECK(cudaMemcpyAsync(bench->copy, frames, bench->payload_bytes,
+				      cudaMemcpyDeviceToHost, bench->copy_stream));
 		CHECK(cudaStreamSynchronize(bench->copy_stream));
 		for (uint64_t b = first; b < first + depth; b++)
 			payload_check(bench, b);
@@ -265,8 +267,8 @@ static void play_device(struct bench *bench, uint64_t bursts)
 static bool report(struct bench *bench, const char *consumer, uint32_t blocks, uint64_t bursts)
 {
 	printf("%-5s %-6s payload, ring of %5u, %2u blocks: %llu bursts, %llu wrong values\n",
-	       consumer, bench->device_payload ? "GPU" : "pinned", bench->ring.burst_mask + 1, blocks,
-	       (unsigned long long)bursts, (unsigned long long)bench->wrong);
+	       consumer, bench->device_payload ? "GPU" : "pinned", bench->ring.burst_mask + 1,
+	       blocks, (unsigned long long)bursts, (unsigned long long)bench->wrong);
 	fflush(stdout);
 	return bench->wrong == 0;
 }

@@ -75,7 +75,9 @@ static bool scene_chance(struct scene *scene, uint32_t one_in)
 /* A length in memory: often usual ones, sometimes any. */
 static uint32_t scene_len(struct scene *scene)
 {
-	static const uint16_t usual[] = { 60, 64, 124, 128, 508, 512, 1514, 1500, 4096, 9000, 9212 };
+	static const uint16_t usual[] = {
+		60, 64, 124, 128, 508, 512, 1514, 1500, 4096, 9000, 9212
+	};
 
 	switch (scene_below(scene, 8)) {
 	case 0:
@@ -178,7 +180,9 @@ static int scene_make(struct scene *scene, uint64_t seed, enum pattern_kind kind
 	}
 	if (shape == 4) {
 		frame_layout_proof(&scene->layout);
-		pattern = (struct pattern_config){ .kind = PATTERN_COUNTER8, .restart = 1, .invert = -1 };
+		pattern = (struct pattern_config){ .kind = PATTERN_COUNTER8,
+						   .restart = 1,
+						   .invert = -1 };
 	}
 	if (pattern_plan_init(&scene->plan, &pattern))
 		return -1;
@@ -371,7 +375,8 @@ static bool scene_ring_collect(struct scene_ring *ring, const struct scene_burst
 		return false;
 	result->runs = burst_word_count(done);
 	for (uint32_t r = 0; r < result->runs && r < BURST_FRAMES_MAX; r++)
-		result->run[r] = r ? ring->overflow[(ring->tail + r) & ring->view.desc_mask] : from->run;
+		result->run[r] =
+			r ? ring->overflow[(ring->tail + r) & ring->view.desc_mask] : from->run;
 	ring->tail += burst->count;
 	ring->collected++;
 	return true;
@@ -453,7 +458,8 @@ out:
 static void run_print(const char *who, const struct frame_run *run)
 {
 	fprintf(stderr,
-		"  %s: first %u count %u verdict %u header_ok %u stream %u sequence %llu bytes %u wire %u "
+		"  %s: first %u count %u verdict %u header_ok %u stream %u sequence %llu bytes %u "
+		"wire %u "
 		"wrong_bits %u offset %u expected %02x got %02x\n",
 		who, run->first, run->count, run->verdict, run->header_ok, run->stream,
 		(unsigned long long)run->sequence, run->bytes, run->wire_bytes, run->wrong_bits,
@@ -472,15 +478,18 @@ static bool scene_same_runs(const struct scene *scene, const struct scene_result
 
 			if (!memcmp(&want[b].run[r], &got[b].run[r], sizeof(struct frame_run)))
 				continue;
-			fprintf(stderr, "burst %u (of %u frames), run %u; frame %u: slot %u offset %u len "
-				"%u\n", b, scene->burst[b].count, r, want[b].run[r].first, desc.slot,
+			fprintf(stderr,
+				"burst %u (of %u frames), run %u; frame %u: slot %u offset %u len "
+				"%u\n",
+				b, scene->burst[b].count, r, want[b].run[r].first, desc.slot,
 				desc.offset, desc.len);
 			run_print("want", &want[b].run[r]);
 			run_print("got ", &got[b].run[r]);
 			return false;
 		}
 		if (want[b].runs != got[b].runs) {
-			fprintf(stderr, "burst %u: %u runs, not %u\n", b, got[b].runs, want[b].runs);
+			fprintf(stderr, "burst %u: %u runs, not %u\n", b, got[b].runs,
+				want[b].runs);
 			return false;
 		}
 	}
@@ -503,10 +512,12 @@ static bool scene_same_frames(const struct scene *scene, const uint8_t *want, co
 				if (want[from + at] == got[from + at])
 					continue;
 				fprintf(stderr,
-					"burst %u frame %u (slot %u offset %u len %u): byte %u is %02x, not "
-					"%02x; own header at %u, payload at %u\n", b, i, desc.slot,
-					desc.offset, desc.len, at, got[from + at], want[from + at],
-					scene->layout.own_offset, frame_payload_offset(&scene->layout));
+					"burst %u frame %u (slot %u offset %u len %u): byte %u is "
+					"%02x, not "
+					"%02x; own header at %u, payload at %u\n",
+					b, i, desc.slot, desc.offset, desc.len, at, got[from + at],
+					want[from + at], scene->layout.own_offset,
+					frame_payload_offset(&scene->layout));
 				return false;
 			}
 		}
@@ -515,7 +526,8 @@ static bool scene_same_frames(const struct scene *scene, const uint8_t *want, co
 		if (want[at] == got[at])
 			continue;
 		fprintf(stderr, "slot %zu byte %zu, outside all frames: %02x, not %02x\n",
-			at >> SCENE_SLOT_SHIFT, at & ((1u << SCENE_SLOT_SHIFT) - 1), got[at], want[at]);
+			at >> SCENE_SLOT_SHIFT, at & ((1u << SCENE_SLOT_SHIFT) - 1), got[at],
+			want[at]);
 		break;
 	}
 	return false;

@@ -82,7 +82,8 @@ struct sequence_model {
 };
 
 /* True when the number is new. */
-static inline bool sequence_model_add(struct sequence_model *model, uint64_t number, uint64_t window)
+static inline bool sequence_model_add(struct sequence_model *model, uint64_t number,
+				      uint64_t window)
 {
 	if (number == UINT64_MAX) /* no sequence number */
 		return false;

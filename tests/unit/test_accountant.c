@@ -92,8 +92,9 @@ static void source_result(struct source *source, uint64_t burst, uint32_t first,
 				.sequence = source->frames,
 				.stream = (uint16_t)source->queue,
 				.count = (uint16_t)n,
-				.verdict = kind == 0 ? FRAME_VALID : kind == 1 ? FRAME_DAMAGED_HEADER :
-										 FRAME_FILTERED,
+				.verdict = kind == 0   ? FRAME_VALID
+					   : kind == 1 ? FRAME_DAMAGED_HEADER
+						       : FRAME_FILTERED,
 				.header_ok = kind == 0,
 				.wire_bytes = 100 * n,
 			};
@@ -151,8 +152,8 @@ static void *reader_run(void *arg)
 		atomic_fetch_add(&stage->borrowed, 1);
 		/* It stood still meanwhile, and never goes back. */
 		if (now.received != now.valid + now.damaged + now.duplicate + now.filtered ||
-		    now.received < last.received || now.valid < last.valid || now.bytes < last.bytes ||
-		    now.bytes != 100 * now.received)
+		    now.received < last.received || now.valid < last.valid ||
+		    now.bytes < last.bytes || now.bytes != 100 * now.received)
 			return (void *)1;
 		last = now;
 	}

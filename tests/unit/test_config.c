@@ -175,7 +175,8 @@ static void test_round_trip(void **state)
 {
 	static const char text[] =
 		"# comment\n---\nport: [ring:a, \"ring:b\"]\ntx_port:\n  - ring:a\n  - ring:b\n"
-		"queues: 2\npattern:\n  name: random\n  seed: 7\nframe: {size: imix}\nseconds: 10\n...\n";
+		"queues: 2\npattern:\n  name: random\n  seed: 7\nframe: {size: imix}\nseconds: "
+		"10\n...\n";
 	static const struct {
 		const char *key, *value;
 		int append;
@@ -218,7 +219,8 @@ static void test_yaml_errors(void **state)
 			  "did you mean 'burst'");
 	assert_yaml_error("frame:\n  size: 64\n  sise: 64\n", 3, "frame.sise: is an unknown key",
 			  "did you mean 'frame.size'");
-	assert_yaml_error("zzzzzzzz: 1\n", 1, "zzzzzzzz: is an unknown key", "docs/configuration.md");
+	assert_yaml_error("zzzzzzzz: 1\n", 1, "zzzzzzzz: is an unknown key",
+			  "docs/configuration.md");
 	assert_yaml_error("frame.size: 64\n", 1, "frame.size: is no key here", "written as a map");
 	assert_yaml_error("frame-size: 64\n", 1, "frame-size: is no key here",
 			  "the option is frame.size");
@@ -274,8 +276,10 @@ static void test_yaml_errors(void **state)
 	assert_yaml_error("port: ring:a/b\n", 1, "port: 'ring:a/b'", "name its wire");
 	assert_yaml_error("cores: \"1\\n\"\n", 1, "cores: '1?' holds a control character", "");
 	assert_yaml_error("cores: \"1\\02\"\n", 1, "cores: holds a NUL byte", "");
-	assert_yaml_error("port:\n- ring:1\n- ring:2\n- ring:3\n- ring:4\n- ring:5\n- ring:6\n- ring:7\n"
-			  "- ring:8\n- ring:9\n", 10, "port: more than 8", "up to 8");
+	assert_yaml_error(
+		"port:\n- ring:1\n- ring:2\n- ring:3\n- ring:4\n- ring:5\n- ring:6\n- ring:7\n"
+		"- ring:8\n- ring:9\n",
+		10, "port: more than 8", "up to 8");
 }
 
 static void test_yaml_structure(void **state)
@@ -586,8 +590,9 @@ static void test_config_frame(void **state)
 	struct gdrcap_config config;
 	struct frame_config frame;
 
-	assert_int_equal(0, yaml(&config, "frame: {format: udp, vlan: 7, src_mac: 02:00:00:00:00:aa, "
-					  "dst_ip: 10.1.2.3, src_port: 99}\n"));
+	assert_int_equal(0,
+			 yaml(&config, "frame: {format: udp, vlan: 7, src_mac: 02:00:00:00:00:aa, "
+				       "dst_ip: 10.1.2.3, src_port: 99}\n"));
 	config_frame(&config, &frame);
 	assert_int_equal(frame.format, FRAME_IPV4_UDP);
 	assert_int_equal(frame.vlan, 7);

@@ -56,9 +56,18 @@ static void facts_by_name(void **state)
 
 static void pci_addresses(void **state)
 {
-	static const char *const good[] = { "0000:3b:00.0", "3b:00.0", "0:0:0.0", "0000:00:1f.7,a=b" };
-	static const char *const bad[] = { "", "3b", "3b:00", "3b:00.", "0000:3b:00", "0000:3b:00.0x",
-					   "0000:3b:00.0 ", "ring:3b:00.0", "net_null0", "3b:00.0.1",
+	static const char *const good[] = { "0000:3b:00.0", "3b:00.0", "0:0:0.0",
+					    "0000:00:1f.7,a=b" };
+	static const char *const bad[] = { "",
+					   "3b",
+					   "3b:00",
+					   "3b:00.",
+					   "0000:3b:00",
+					   "0000:3b:00.0x",
+					   "0000:3b:00.0 ",
+					   "ring:3b:00.0",
+					   "net_null0",
+					   "3b:00.0.1",
 					   "0000:3b:00.0:1" };
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {

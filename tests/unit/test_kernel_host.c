@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The host twin: runs equal those of the reference, frames equal frame_write()'s, life and death. */
+/* The host twin: runs equal those of the reference, frames equal frame_write()'s, life and death.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +38,8 @@ static struct frame_run reference_run(const struct scene *scene, struct frame_de
 	struct frame_run run;
 
 	if (frame)
-		frame_check(&scene->layout, &scene->plan, frame_crc32c_table, frame, desc.len, &one);
+		frame_check(&scene->layout, &scene->plan, frame_crc32c_table, frame, desc.len,
+			    &one);
 	memset(&run, 0, sizeof(run));
 	run.verdict = one.verdict;
 	run.count = 1;
@@ -97,15 +99,16 @@ static void reference_write(const struct scene *scene, uint8_t *frames)
 				.position = position,
 				.time_ns = burst->order.time_ns,
 				.stream = (uint16_t)burst->order.stream,
-				.payload_bytes = (uint16_t)frame_payload_bytes(&scene->layout, desc.len),
+				.payload_bytes =
+					(uint16_t)frame_payload_bytes(&scene->layout, desc.len),
 				.pattern = (uint8_t)scene->plan.kind,
 				.version = FRAME_VERSION,
 			};
 
 			position += header.payload_bytes;
 			if (at)
-				frame_write(&scene->layout, &scene->plan, frames + (at - scene->frames),
-					    desc.len, &header);
+				frame_write(&scene->layout, &scene->plan,
+					    frames + (at - scene->frames), desc.len, &header);
 		}
 	}
 }

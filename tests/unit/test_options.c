@@ -88,8 +88,9 @@ static void test_values(void **state)
 {
 	assert_int_equal(0, parse(&all, ""));
 	assert_int_equal(options.config.queues, 1);
-	assert_int_equal(0, parse(&all, "--port ring:a --queues=3 --port ring:b --tx-port ring:a "
-					"--guard --quiet-time 0.5 --frame-size 64-1518 --seconds 2"));
+	assert_int_equal(0,
+			 parse(&all, "--port ring:a --queues=3 --port ring:b --tx-port ring:a "
+				     "--guard --quiet-time 0.5 --frame-size 64-1518 --seconds 2"));
 	assert_string_equal(options.config.port[0], "ring:a");
 	assert_string_equal(options.config.port[1], "ring:b");
 	assert_string_equal(options.config.port[2], "");
@@ -145,7 +146,8 @@ static void test_refused(void **state)
 	assert_refused(&some, "--burst 3", "--burst is no option of this command");
 	assert_refused(&some, "--no-pattern-restart", "unknown option");
 	assert_refused(&all, "--config a --config b", "given twice");
-	assert_refused(&all, "--config /nonexistent/f.yaml", "/nonexistent/f.yaml: cannot be opened");
+	assert_refused(&all, "--config /nonexistent/f.yaml",
+		       "/nonexistent/f.yaml: cannot be opened");
 }
 
 static void test_file(void **state)
@@ -204,7 +206,8 @@ static void test_help(void **state)
 	assert_has(output[0], "--queues NUMBER");
 	assert_null(strstr(output[0], "--burst"));
 	assert_null(strstr(output[0], "\nFrames:\n"));
-	assert_has(output[0], "\nRun:\n  --quiet-time"); /* heading of a group whose first is absent */
+	assert_has(output[0],
+		   "\nRun:\n  --quiet-time"); /* heading of a group whose first is absent */
 	assert_has(output[0], "--config FILE");
 }
 

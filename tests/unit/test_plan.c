@@ -98,7 +98,8 @@ static void memory_is(const struct port_case *rx, const struct port_case *tx, co
 		} else if (asked == GDRCAP_MEMORY_DEVICE) {
 			/* It names the port that cannot, and the memory that can. */
 			assert_non_null(strstr(error.text, rx->copies ? rx->name : tx->name));
-			assert_non_null(strstr(error.text, cuda ? "--memory pinned" : "--memory host"));
+			assert_non_null(
+				strstr(error.text, cuda ? "--memory pinned" : "--memory host"));
 		} else {
 			assert_non_null(strstr(error.text, "pinned"));
 		}
@@ -226,13 +227,15 @@ static void lengths_are_without_fcs(void **state)
 	refused(&config, -EINVAL, "frame.size", "sixty-four");
 }
 
-/* Whatever the pool: each thread of each queue may keep some slots to itself, and there are others. */
+/* Whatever the pool: each thread of each queue may keep some slots to itself, and there are others.
+ */
 static void pool_is_enough(const struct plan *plan)
 {
 	const uint64_t kept = 2ull * plan->queues * REGION_POOL_CACHE_MOST;
 
 	assert_true(plan->pool_slots >= kept + plan->queues * (plan->descriptors + plan->burst));
-	assert_true((size_t)plan->pool_slots * plan->pools << plan->slot_shift <= plan->region_bytes);
+	assert_true((size_t)plan->pool_slots * plan->pools << plan->slot_shift <=
+		    plan->region_bytes);
 	assert_true(plan->eal_bytes >= (size_t)plan->pools * plan->pool_slots * 128);
 }
 

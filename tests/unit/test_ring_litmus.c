@@ -128,8 +128,8 @@ static void litmus_play(uint32_t bits, uint32_t threads)
 	assert_true(ring.desc && ring.ready && ring.result && ring.order && ring.frames);
 	for (uint32_t t = 0; t < threads; t++) {
 		consumer[t] = (struct consumer){ &ring, t, threads, bursts, 0 };
-		assert_int_equal(pthread_create(&consumer[t].thread, NULL, consumer_main, &consumer[t]),
-				 0);
+		assert_int_equal(
+			pthread_create(&consumer[t].thread, NULL, consumer_main, &consumer[t]), 0);
 	}
 	wrong = produce(&ring, bursts);
 	for (uint32_t t = 0; t < threads; t++)

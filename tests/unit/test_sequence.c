@@ -160,8 +160,14 @@ static uint64_t wander(uint64_t *random, uint64_t at)
 
 static void random_walks(void **state)
 {
-	static const uint64_t bases[] = { 0, 1, WINDOW - 100, WINDOW * 7 + 3, 1ull << 32, 1ull << 63,
-					  UINT64_MAX - 100, UINT64_MAX - 2 * WINDOW,
+	static const uint64_t bases[] = { 0,
+					  1,
+					  WINDOW - 100,
+					  WINDOW * 7 + 3,
+					  1ull << 32,
+					  1ull << 63,
+					  UINT64_MAX - 100,
+					  UINT64_MAX - 2 * WINDOW,
 					  UINT64_MAX - 40 * WINDOW };
 
 	for (size_t b = 0; b < 2 * sizeof(bases) / sizeof(bases[0]); b++) {
@@ -186,9 +192,9 @@ static void random_walks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(in_order_is_all_new),	 cmocka_unit_test(losses_are_the_difference),
-		cmocka_unit_test(window_is_exact),	 cmocka_unit_test(run_across_the_newest),
-		cmocka_unit_test(largest_numbers),	 cmocka_unit_test(random_walks),
+		cmocka_unit_test(in_order_is_all_new), cmocka_unit_test(losses_are_the_difference),
+		cmocka_unit_test(window_is_exact),     cmocka_unit_test(run_across_the_newest),
+		cmocka_unit_test(largest_numbers),     cmocka_unit_test(random_walks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verdict.c against a model that looks at each frame alone and forgets nothing. Traffic is made frame
- * by frame, put together to runs by the consumer's own rule (kernels/frame_runs.h), and after each
- * burst every count of every queue, every stream and the total must be the model's.
+ * verdict.c against a model that looks at each frame alone and forgets nothing. Traffic is made
+ * frame by frame, put together to runs by the consumer's own rule (kernels/frame_runs.h), and after
+ * each burst every count of every queue, every stream and the total must be the model's.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -120,8 +120,9 @@ static void streams_equal(struct model *model)
 		verdict_stream_counts(&model->verdict, i, model->own, model->sent[id], &counts);
 		counts_equal(&counts, &model->of_stream[id]);
 		identities(&counts);
-		assert_true(counts.sent == (model->own ? model->sent[id] :
-							 sequence_model_expected(&model->stream[id], false)));
+		assert_true(counts.sent ==
+			    (model->own ? model->sent[id]
+					: sequence_model_expected(&model->stream[id], false)));
 		assert_int_equal(found >> id & 1, 0);
 		found |= 1ull << id;
 	}
@@ -301,8 +302,8 @@ static void random_traffic(bool own, uint64_t seed, uint32_t fault_rate)
 		if (copies == 2) {
 			const uint32_t from = (uint32_t)random_below(&model.random, count);
 
-			burst_add(&model, (uint32_t)random_below(&model.random, QUEUES), frames + from,
-				  count - from);
+			burst_add(&model, (uint32_t)random_below(&model.random, QUEUES),
+				  frames + from, count - from);
 		}
 		streams_equal(&model);
 		totals_equal(&model);
@@ -393,7 +394,8 @@ static void hostile_numbers(void **state)
 		add(&verdict, 0, run_of(0, 10, 4, FRAME_VALID, 1));
 		add(&verdict, 0, run_of(0, 10, 4, FRAME_VALID, 1));
 		for (uint32_t i = 0; i < 3 * sizeof(numbers) / sizeof(numbers[0]); i++) {
-			add(&verdict, 0, run_of((uint16_t)(i % 3), numbers[i / 3], 1, FRAME_VALID, 1));
+			add(&verdict, 0,
+			    run_of((uint16_t)(i % 3), numbers[i / 3], 1, FRAME_VALID, 1));
 			verdict_total(&verdict, own, 14, &counts);
 			identities(&counts);
 			assert_int_equal(counts.received, 8 + i + 1);
@@ -494,7 +496,8 @@ static void damage_is_told(void **state)
 	assert_string_equal(verdict.damage[1].kind, "header");
 	assert_int_equal(verdict.damage[1].header_ok, 0);
 	assert_string_equal(verdict.damage[2].kind, "length");
-	assert_int_equal(verdict.damage[GDRCAP_DAMAGE_MAX - 1].sequence, 100 + GDRCAP_DAMAGE_MAX - 1);
+	assert_int_equal(verdict.damage[GDRCAP_DAMAGE_MAX - 1].sequence,
+			 100 + GDRCAP_DAMAGE_MAX - 1);
 	verdict_destroy(&verdict);
 }
 
