@@ -129,10 +129,27 @@ static void failed_eal(void **state)
 	/* Root has /var/run. */
 	assert_int_equal(geteuid() ? 0 : setuid(65534), 0);
 	assert_int_equal(setenv("XDG_RUNTIME_DIR", "/proc/nowhere", 1), 0);
+	assert_int_equal(setenv("TMPDIR", "/proc/nowhere", 1), 0);
 	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 1000);
 	api_create_fails_once(&config, "XDG_RUNTIME_DIR");
 	for (int i = 0; i < 2; i++)
 		api_create_fails(&config, -EALREADY, "new process");
+}
+
+/* An ordinary user without a usable run-time directory: the library makes one of its own. */
+static void no_runtime_dir(void **state)
+{
+	struct gdrcap_session *session;
+	struct gdrcap_config config;
+
+	assert_int_equal(geteuid() ? 0 : setuid(65534), 0);
+	assert_int_equal(setenv("XDG_RUNTIME_DIR", "/proc/nowhere", 1), 0);
+	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 1000);
+	session = api_create(&config);
+	api_start(session);
+	api_wait_end(session);
+	api_stop(session);
+	gdrcap_destroy(session);
 }
 
 static const struct CMUnitTest tests[] = {
@@ -140,6 +157,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(own_port),
 	cmocka_unit_test(own_wire),
 	cmocka_unit_test(failed_eal),
+	cmocka_unit_test(no_runtime_dir),
 };
 
 static int scenario_run(const struct CMUnitTest *test)
