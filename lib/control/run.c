@@ -163,6 +163,13 @@ static void watch_device(struct gdrcap_session *session, struct kernel_workers *
 		run_fail(session, -EIO, kernel_error());
 }
 
+void session_moves(struct gdrcap_session *session)
+{
+	if (session->stuck)
+		session_message(session, GDRCAP_LOG_WARNING, "the consumer moves again");
+	session->stuck = false;
+}
+
 /* A consumer that makes no progress is reported, and that it moves again too; nobody quits for it.
  */
 static void watch_consumer(struct gdrcap_session *session)
@@ -174,9 +181,7 @@ static void watch_consumer(struct gdrcap_session *session)
 		return;
 	if (collected != session->progress_count ||
 	    collected == session_bursts_published(session)) {
-		if (session->stuck)
-			session_message(session, GDRCAP_LOG_WARNING, "the consumer moves again");
-		session->stuck = false;
+		session_moves(session);
 		session->progress_count = collected;
 		session->progress_tsc = rte_rdtsc();
 	} else if (!session->stuck && limit_ms && tsc_older(session->progress_tsc, limit_ms)) {

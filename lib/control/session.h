@@ -100,6 +100,9 @@ void session_message(struct gdrcap_session *session, enum gdrcap_log_level level
 /* Tells the senders to stop; the run is over when nothing is in flight any more. */
 void session_end(struct gdrcap_session *session);
 
+/* Reports the end of a stall, where one was reported. */
+void session_moves(struct gdrcap_session *session);
+
 /* How far the run is, in frames and bursts. */
 uint64_t session_sent(const struct gdrcap_session *session);
 uint64_t session_received(const struct gdrcap_session *session);

@@ -128,8 +128,10 @@ static void receivers_stop(struct gdrcap_session *session)
 	}
 	do {
 		collected = session_bursts_collected(session);
-		if (receivers_join(session, CONSUMER_MS))
+		if (receivers_join(session, CONSUMER_MS)) {
+			session_moves(session);
 			return;
+		}
 	} while (!session->failure && session_bursts_collected(session) != collected);
 	if (!session->failure)
 		session->failure = -ETIMEDOUT;
