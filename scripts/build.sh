@@ -24,6 +24,9 @@ if ! test -f "$build/build.ninja"; then
 		exit 1
 	fi
 	sed -n '/^gdrcap [0-9]/,$p' "$build/setup.log"
+elif test $# -gt 0; then
+	echo "build: $build is configured already; setting $*"
+	meson configure "$build" "$@"
 fi
 echo "build: compiling in $build; minutes when DPDK is new, seconds afterwards"
 exec meson compile -C "$build"

@@ -54,13 +54,16 @@ done
 
 can_install=no
 test "$(id -u)" -eq 0 && can_install=yes
-if test "$can_install" = yes && test -n "$missing$optional"; then
+if test "$can_install" = yes && test -n "$missing"; then
 	echo "setup: fetching the package lists"
 	apt-get update -q || echo "setup: not every package list could be fetched; going on"
 fi
 for package in $optional; do
-	if apt-cache show "$package" 2>/dev/null | grep -q "^Package: $package\$"; then
+	apt-cache show "$package" 2>/dev/null | grep -q "^Package: $package\$" || continue
+	if test "$can_install" = yes; then
 		missing="$missing $package"
+	else
+		echo "setup: $package is not installed; if the build misses it: sudo apt-get install $package"
 	fi
 done
 

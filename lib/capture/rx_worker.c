@@ -41,6 +41,8 @@ ALWAYS_INLINE unsigned int rx_receive(struct rx_worker *worker)
 	uint64_t bytes = 0, now;
 	unsigned int n;
 
+	if (unlikely(ring->head - ring->tail > worker->config.in_flight_max))
+		return 0;
 	n = rte_eth_rx_burst(worker->config.port, worker->config.queue, mbuf,
 			     (uint16_t)ring_room(ring));
 	if (n == 0)
@@ -115,7 +117,10 @@ ALWAYS_INLINE unsigned int rx_reclaim(struct rx_worker *worker, const bool accou
 		rte_mempool_put_bulk(worker->config.pool, (void *const *)ring->mbuf, n - run);
 	ring->tail = end;
 	ring->reclaimed = through;
-	count(&worker->back, n);
+	/* After the slots are back; pairs with the acquire load in gdrcap_get_stats(). */
+	atomic_store_explicit(&worker->back,
+			      atomic_load_explicit(&worker->back, memory_order_relaxed) + n,
+			      memory_order_release);
 	return n;
 }
 

@@ -29,6 +29,8 @@ struct rx_config {
 	struct rte_mempool *pool; /* where received mbufs come from */
 	int (*flush)(void *context); /* before each publish; NULL: not needed */
 	void *flush_context;
+	uint32_t in_flight_max; /* frames; a driver that loses what it has read when the pool is empty is
+				 * not asked for more than the pool surely has */
 	bool accounted; /* bursts are through when the accountant says so, not when they are done */
 };
 

@@ -49,8 +49,6 @@ const char *option_check_port(const char *text)
 	}
 	if (port_name_is_pci(text) && strspn(text, HEX_DIGITS ":.") == length)
 		return NULL;
-	if (!strncmp(text, "auxiliary:", strlen("auxiliary:")))
-		return NULL;
 	if (strspn(text, NAME_CHARS) != length)
 		return "is not a port's name";
 	if (length > 4 && (!strncmp(text, "net_", 4) || !strncmp(text, "eth_", 4)))

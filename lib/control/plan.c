@@ -175,8 +175,7 @@ static int plan_slots(struct plan *plan, const struct gdrcap_config *config,
 
 	for (uint32_t i = 0; i < 2 * GDRCAP_PORTS_MAX; i++)
 		if (port_at(config, i)[0])
-			need = RTE_MAX(need,
-				       (uint32_t)driver_facts_find(port_at(config, i))->room_min);
+			need = RTE_MAX(need, port_room_min(port_at(config, i)));
 	need += RTE_PKTMBUF_HEADROOM;
 	plan->slot_shift = config->slot_bytes ? (uint32_t)__builtin_ctz(config->slot_bytes) :
 						(uint32_t)__builtin_ctz(rte_align32pow2(need));
@@ -188,16 +187,21 @@ static int plan_slots(struct plan *plan, const struct gdrcap_config *config,
 	if (plan->umem)
 		plan->slot_shift = UMEM_SLOT_SHIFT;
 	for (uint32_t i = 0; i < 2 * GDRCAP_PORTS_MAX; i++) {
-		const struct driver_facts *facts = driver_facts_find(port_at(config, i));
+		const char *name = port_at(config, i);
+		const struct driver_facts *facts = driver_facts_find(name);
 
-		if (port_at(config, i)[0] && facts->frame_max &&
-		    plan->frame_bytes_max > facts->frame_max)
+		if (name[0] && port_frame_max(name) && plan->frame_bytes_max > port_frame_max(name))
 			return error_set(
 				error, -EMSGSIZE,
 				"port %s (%s) carries frames of up to %u bytes; frame.size names "
 				"%u",
-				port_at(config, i), facts->what, facts->frame_max,
-				plan->frame_bytes_max);
+				name, facts->what, port_frame_max(name), plan->frame_bytes_max);
+		if (name[0] && facts->no_vlan && config->vlan)
+			return error_set(
+				error, -ENOTSUP,
+				"port %s (%s) does not deliver VLAN tags; send untagged frames, or "
+				"use net_af_xdp0,iface=... or a ConnectX",
+				name, facts->what);
 	}
 	if (plan->slot_shift > SLOT_SHIFT_MAX || need > 1u << plan->slot_shift)
 		return error_set(

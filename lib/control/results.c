@@ -205,7 +205,7 @@ int gdrcap_get_stats(const struct gdrcap_session *session, struct gdrcap_stats *
 	for (uint32_t i = 0; i < session->rx_count; i++) {
 		const struct rx_worker *worker = &session->rx[i];
 		/* Read `back` first: what is not back yet can only grow by what comes later. */
-		const uint64_t back = atomic_load_explicit(&worker->back, memory_order_relaxed);
+		const uint64_t back = atomic_load_explicit(&worker->back, memory_order_acquire);
 		const uint64_t frames = atomic_load_explicit(&worker->frames, memory_order_relaxed);
 
 		all.rx_frames += frames;

@@ -35,7 +35,8 @@ void session_message(struct gdrcap_session *session, enum gdrcap_log_level level
 	/* The first error is the one that gdrcap_stop() tells. */
 	if (level == GDRCAP_LOG_ERROR && session->failure_text[0] == '\0')
 		snprintf(session->failure_text, sizeof(session->failure_text), "%s", line);
-	if (session->message_count < SESSION_MESSAGES_MAX) {
+	if (session->message_count <
+	    SESSION_MESSAGES_MAX - (level == GDRCAP_LOG_ERROR ? 0 : SESSION_MESSAGES_ERRORS)) {
 		session->messages[session->message_count] = strdup(line);
 		if (session->messages[session->message_count])
 			session->message_count++;
@@ -216,6 +217,15 @@ static int flush_device(void *context)
 	return session->ops->flush(session->device);
 }
 
+/* What a queue may hold so that the pool surely has more for it: its share, less what the caches of
+ * the control thread and of its own thread can keep. */
+static uint32_t in_flight_max(const struct plan *plan, const struct port *port)
+{
+	if (!port->facts->reads_first)
+		return UINT32_MAX;
+	return plan->pool_slots / plan->queues - 2 * REGION_POOL_CACHE_MOST - plan->burst;
+}
+
 static int rx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 {
 	const struct plan *plan = &session->plan;
@@ -237,6 +247,7 @@ static int rx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 				.pool = pair->rx_pool,
 				.flush = flush_needed(session, &pair->rx) ? flush_device : NULL,
 				.flush_context = session,
+				.in_flight_max = in_flight_max(plan, &pair->rx),
 				.accounted = session->config.consumer == GDRCAP_CONSUMER_VALIDATE,
 			};
 			int ret = rx_worker_create(worker, &config, &ring, error);

@@ -21,7 +21,8 @@
 #include "rx_worker.h"
 #include "tx_worker.h"
 
-#define SESSION_MESSAGES_MAX 64
+#define SESSION_MESSAGES_MAX 256
+#define SESSION_MESSAGES_ERRORS 16 /* of them kept free for errors */
 #define SESSION_POISON                                                                             \
 	0x55 /* what the memory holds before the first frame, as in the proof of concept */
 

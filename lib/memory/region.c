@@ -260,6 +260,14 @@ struct rte_mempool *region_pool_create(struct region *region, const char *name, 
 	}
 	pool = umem ? umem_pool(region, name, slots, numa_node) :
 		      extbuf_pool(region, name, slots, numa_node);
+	if (!pool && numa_node >= 0) {
+		/* Hugepages may all lie on another node: slower is better than not at all. */
+		log_warning("no memory for the frames' descriptors on NUMA node %d, the port's: "
+			    "taking another's",
+			    numa_node);
+		pool = umem ? umem_pool(region, name, slots, SOCKET_ID_ANY) :
+			      extbuf_pool(region, name, slots, SOCKET_ID_ANY);
+	}
 	if (!pool) {
 		error_set(error, -rte_errno,
 			  "cannot make a pool of %u frames: %s; ask for less with "

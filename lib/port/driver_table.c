@@ -2,6 +2,7 @@
 #include "driver_table.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The longest prefix that fits wins, so net_af_xdp is not taken for something shorter. */
@@ -40,13 +41,20 @@ static const struct driver_facts driver_table[] = {
 	  .missed_exact = true,
 	  .error_exact = true,
 	  .system_calls = true,
+	  .reads_first = true,
 	  .what = "pcap file" },
-	/* Its kernel ring drops without telling the driver. Its ring's frames are 2048 bytes less a
-	 * header of 32 (devarg framesz), and it wants room for a whole one in each slot. */
+	/*
+	 * Its kernel ring drops without telling the driver. Its ring's frames are 2048 bytes less a
+	 * header of 32 (devarg framesz): it frees a longer one as if it were sent, and wants room for
+	 * a whole one in each slot. The kernel takes 802.1Q tags off, and the driver cannot put them
+	 * back into external buffers.
+	 */
 	{ .prefix = "net_af_packet",
 	  .writes = DRIVER_COPIES,
 	  .system_calls = true,
 	  .needs_root = true,
+	  .no_vlan = true,
+	  .frame_max = 2020,
 	  .room_min = 2016,
 	  .what = "kernel interface (AF_PACKET)" },
 	/* Chunks of 4096 bytes less mbuf, headers and the kernel's headroom of 256. */
@@ -108,4 +116,30 @@ bool port_name_is_pci(const char *name)
 bool port_name_listens(const char *name)
 {
 	return strstr(name, "role=server") != NULL || strstr(name, "role=master") != NULL;
+}
+
+#define FRAMESZ_HEADER 32u /* of AF_PACKET's ring before each frame: TPACKET_V2 */
+#define FRAMESZ_FCS 4u
+
+/* devarg framesz of AF_PACKET; 0: not given. */
+static uint32_t framesz_of(const char *name)
+{
+	const char *at = driver_facts_find(name)->room_min ? strstr(name, "framesz=") : NULL;
+	const unsigned long bytes = at ? strtoul(at + strlen("framesz="), NULL, 10) : 0;
+
+	return bytes > FRAMESZ_HEADER && bytes <= UINT16_MAX ? (uint32_t)bytes : 0;
+}
+
+uint32_t port_frame_max(const char *name)
+{
+	const uint32_t framesz = framesz_of(name);
+
+	return framesz ? framesz - FRAMESZ_HEADER + FRAMESZ_FCS : driver_facts_find(name)->frame_max;
+}
+
+uint32_t port_room_min(const char *name)
+{
+	const uint32_t framesz = framesz_of(name);
+
+	return framesz ? framesz - FRAMESZ_HEADER : driver_facts_find(name)->room_min;
 }

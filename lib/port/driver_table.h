@@ -24,6 +24,8 @@ struct driver_facts {
 	bool error_exact;
 	bool system_calls; /* its bursts enter the kernel */
 	bool needs_root;
+	bool reads_first; /* takes a frame from its source before it has a slot for it, and loses it */
+	bool no_vlan; /* does not deliver 802.1Q tags into slots like ours */
 	bool both_ways; /* insists on as many receive as send queues */
 	bool foreign; /* its frames lie in the memory of whoever plays into it, not in ours: refused
 		       */
@@ -39,6 +41,9 @@ const struct driver_facts *driver_facts_find(const char *name);
 /* True for "ring:NAME"; true for a PCI address such as 0000:3b:00.0 (devargs may follow). */
 bool port_name_is_wire(const char *name);
 bool port_name_is_pci(const char *name);
+/* frame_max and room_min of a port, its devargs considered. */
+uint32_t port_frame_max(const char *name);
+uint32_t port_room_min(const char *name);
 /* True for a port that its peer in the same process connects to, so it must be opened first. */
 bool port_name_listens(const char *name);
 

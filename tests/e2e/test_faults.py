@@ -328,6 +328,22 @@ def test_consumer_stalls():
     check(summary, lost=1, duplicate=1)
 
 
+def test_pcap_waits_for_the_consumer():
+    """The driver reads a frame of the file before it has a slot for it, and loses it without one."""
+    count = 6000  # more than 1 MiB has slots
+    stream = frames.Stream(0, frames.prbs31(10 * count))
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "frames.pcap")
+        frames.write_pcap(path, [stream.frame(64) for _ in range(count)])
+        summary = e2e.run_json("capture", "--gpu", "host", "--quiet", "--port",
+                               "net_pcap0,rx_pcap=%s" % path, "--frames", str(count), "--seconds",
+                               "60", "--frame-size", "64", "--pool", "1M", "--descriptors", "64",
+                               "--burst", "4", "--watchdog", "0.5", expect=None,
+                               env=environment("stall=20"))
+    assert summary["result"] == "pass" and summary["frames"]["valid"] == count, summary
+    assert "no progress" in summary["messages"][0], summary["messages"]
+
+
 def abandoned(faults, wait_for, *arguments):
     """Interrupted once standard error shows `wait_for`."""
     arguments = ["loopback", "--gpu", "host", "--json", "--seconds", "3600", "--watchdog", "0.1",

@@ -102,6 +102,18 @@ static void wires_and_listeners(void **state)
 	assert_false(port_name_listens("net_memif0"));
 }
 
+/* AF_PACKET's largest frame follows its devarg; it would drop a longer one in silence. */
+static void af_packet_frames(void **state)
+{
+	assert_int_equal(port_frame_max("net_af_packet0,iface=a"), 2048 - 32 + 4);
+	assert_int_equal(port_room_min("net_af_packet0,iface=a"), 2048 - 32);
+	assert_int_equal(port_frame_max("net_af_packet0,iface=a,framesz=4096"), 4096 - 32 + 4);
+	assert_int_equal(port_room_min("net_af_packet0,iface=a,framesz=4096"), 4096 - 32);
+	assert_int_equal(port_frame_max("net_af_packet0,framesz=-1"), 2048 - 32 + 4);
+	assert_int_equal(port_frame_max("net_memif0,framesz=4096"), 0);
+	assert_int_equal(port_room_min("net_memif0,framesz=4096"), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -109,6 +121,7 @@ int main(void)
 		cmocka_unit_test(pci_addresses),
 		cmocka_unit_test(wires_of_others),
 		cmocka_unit_test(wires_and_listeners),
+		cmocka_unit_test(af_packet_frames),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

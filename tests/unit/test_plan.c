@@ -207,6 +207,12 @@ static void slots_hold_the_largest_frame(void **state)
 	config_for(&config, "net_af_xdp0,iface=a", "");
 	snprintf(config.frame_size, sizeof(config.frame_size), "64,3001");
 	refused(&config, -EMSGSIZE, "net_af_xdp0", "3000");
+	config_for(&config, "net_af_packet0,iface=a", "");
+	snprintf(config.frame_size, sizeof(config.frame_size), "64-9000");
+	refused(&config, -EMSGSIZE, "net_af_packet0", "2020");
+	config_for(&config, "net_af_packet0,iface=a", "");
+	config.vlan = 7;
+	refused(&config, -ENOTSUP, "net_af_packet0", "net_af_xdp0");
 }
 
 static void lengths_are_without_fcs(void **state)
