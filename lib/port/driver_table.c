@@ -44,10 +44,10 @@ static const struct driver_facts driver_table[] = {
 	  .reads_first = true,
 	  .what = "pcap file" },
 	/*
-	 * Its kernel ring drops without telling the driver. Its ring's frames are 2048 bytes less a
-	 * header of 32 (devarg framesz): it frees a longer one as if it were sent, and wants room for
-	 * a whole one in each slot. The kernel takes 802.1Q tags off, and the driver cannot put them
-	 * back into external buffers.
+	 * Its kernel ring drops without telling the driver. The ring's frames are 2048 bytes less a
+	 * header of 32 (devarg framesz): a longer frame is freed as if it were sent, and each slot
+	 * must have room for a whole one. The kernel takes 802.1Q tags off, and the driver cannot
+	 * put them back into external buffers.
 	 */
 	{ .prefix = "net_af_packet",
 	  .writes = DRIVER_COPIES,
@@ -134,7 +134,8 @@ uint32_t port_frame_max(const char *name)
 {
 	const uint32_t framesz = framesz_of(name);
 
-	return framesz ? framesz - FRAMESZ_HEADER + FRAMESZ_FCS : driver_facts_find(name)->frame_max;
+	return framesz ? framesz - FRAMESZ_HEADER + FRAMESZ_FCS :
+			 driver_facts_find(name)->frame_max;
 }
 
 uint32_t port_room_min(const char *name)
