@@ -31,9 +31,10 @@ def environment(faults):
 
 def loopback(faults, *arguments, count=SOME, expect=3, messages=()):
     """A run that counts everything and leaks no slot: that would be a message."""
+    # A loaded machine may hold up the consumer for seconds; who tests the watchdog says so.
     summary = e2e.run_json("loopback", "--gpu", "host", "--quiet", "--frames", str(count),
-                           "--frame-size", "64-1518", *arguments, expect=expect,
-                           env=environment(faults))
+                           "--frame-size", "64-1518", "--watchdog", "60", *arguments,
+                           expect=expect, env=environment(faults))
     context = "%s %s" % (faults, json.dumps(summary, indent=1)[:4000])
     e2e.check_identities(summary, faults)
     assert summary["frames"]["sent"] == count, context
