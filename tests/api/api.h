@@ -35,6 +35,8 @@ static inline void api_config(struct gdrcap_config *config, enum gdrcap_consumer
 	snprintf(config->pattern, sizeof(config->pattern), "counter8");
 	config->consumer = consumer;
 	config->frames = frames;
+	/* A loaded machine may hold up the consumer for seconds, which is no error of the API's. */
+	config->watchdog_ms = 60000;
 }
 
 static inline struct gdrcap_session *api_create(const struct gdrcap_config *config)
