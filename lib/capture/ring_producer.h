@@ -65,6 +65,14 @@ int ring_create(struct ring_producer *ring, const struct ring_config *config,
 		struct gdrcap_error *error);
 void ring_destroy(struct ring_producer *ring);
 
+/* Adds to a counter that one thread writes: no locked instruction. Release, so that who acquires it
+ * sees what it counts. */
+static inline void counter_add(_Atomic uint64_t *counter, uint64_t n)
+{
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
+			      memory_order_release);
+}
+
 static inline uint32_t ring_pending(const struct ring_producer *ring)
 {
 	return ring->head - ring->first;

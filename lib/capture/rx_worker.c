@@ -12,13 +12,6 @@
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-static inline void count(_Atomic uint64_t *counter, uint64_t add)
-{
-	/* One writer: no need for a locked instruction. */
-	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + add,
-			      memory_order_relaxed);
-}
-
 /*
  * A frame longer than a slot comes as a chain. Its first slot is kept, so that it is counted as a
  * damaged frame of its sequence number; the rest goes back.
@@ -68,8 +61,8 @@ ALWAYS_INLINE unsigned int rx_receive(struct rx_worker *worker)
 	if (unlikely(atomic_load_explicit(&worker->first_tsc, memory_order_relaxed) == 0))
 		atomic_store_explicit(&worker->first_tsc, now, memory_order_relaxed);
 	atomic_store_explicit(&worker->last_tsc, now, memory_order_relaxed);
-	count(&worker->frames, n);
-	count(&worker->bytes, bytes);
+	counter_add(&worker->frames, n);
+	counter_add(&worker->bytes, bytes);
 	return n;
 }
 
@@ -84,7 +77,7 @@ ALWAYS_INLINE void rx_publish(struct rx_worker *worker, const bool flush)
 			atomic_store_explicit(&worker->flush_error, ret, memory_order_relaxed);
 	}
 	ring_publish(&worker->ring);
-	count(&worker->bursts, 1);
+	counter_add(&worker->bursts, 1);
 }
 
 /* Slots of bursts that are through go back to the pool, in bulk. Returns how many. */
@@ -118,9 +111,7 @@ ALWAYS_INLINE unsigned int rx_reclaim(struct rx_worker *worker, const bool accou
 	ring->tail = end;
 	ring->reclaimed = through;
 	/* After the slots are back; pairs with the acquire load in gdrcap_get_stats(). */
-	atomic_store_explicit(&worker->back,
-			      atomic_load_explicit(&worker->back, memory_order_relaxed) + n,
-			      memory_order_release);
+	counter_add(&worker->back, n);
 	return n;
 }
 

@@ -87,7 +87,7 @@ static void runtime_dir_remove(const char *path)
 	if (!dir)
 		return;
 	while ((entry = readdir(dir)) != NULL)
-		if (entry->d_name[0] != '.' || strcmp(entry->d_name, ".gdrcap") == 0)
+		if (entry->d_name[0] != '.')
 			(void)unlinkat(dirfd(dir), entry->d_name, 0);
 	closedir(dir);
 	(void)rmdir(path);

@@ -14,7 +14,6 @@
 
 #include <rte_common.h>
 #include <rte_cycles.h>
-#include <rte_malloc.h>
 #include <rte_mempool.h>
 
 #include "config.h"

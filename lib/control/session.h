@@ -75,7 +75,7 @@ struct gdrcap_session {
 		*proof_ring; /* of the staged first frame; set when its consumer stayed */
 	struct kernel_workers *check, *write;
 	_Atomic uint32_t blocks; /* consumer workers a queue, as chosen */
-	uint64_t start_tsc, end_tsc; /* wall of the run */
+	uint64_t start_tsc; /* of the run */
 	_Atomic int ending; /* the run has reached its end: senders are told to stop */
 	uint64_t progress_tsc, progress_count; /* watchdog: last change of the accounted bursts */
 	uint64_t quiet_tsc, quiet_count; /* last change of the arrived frames */

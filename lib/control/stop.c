@@ -195,7 +195,6 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 		senders_stop(session);
 		drain_wire(session);
 		receivers_stop(session);
-		session->end_tsc = rte_rdtsc();
 		accountant_stop(&session->accountant);
 		stop_words_set(session);
 		device_job_join(session, &session->write, "frame writer");

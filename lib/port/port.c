@@ -189,7 +189,6 @@ int port_start(struct port *port, struct gdrcap_error *error)
 	if (rte_eth_stats_get(port->id, &stats) == 0) {
 		port->missed_base = stats.imissed;
 		port->error_base = stats.ierrors;
-		port->tx_error_base = stats.oerrors;
 	}
 	return 0;
 }

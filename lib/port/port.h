@@ -25,7 +25,7 @@ struct port {
 	int numa_node; /* -1 unknown */
 	bool open, started;
 	/* Counters at start: ethdev statistics are since the device was opened. */
-	uint64_t missed_base, error_base, tx_error_base;
+	uint64_t missed_base, error_base;
 };
 
 struct port_queues {

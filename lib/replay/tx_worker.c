@@ -17,13 +17,6 @@
 /* Bursts ordered ahead: they hide the round trip to the writer (2.9 us to an H200). */
 #define TX_AHEAD 64u
 
-static void add(_Atomic uint64_t *counter, uint64_t n)
-{
-	/* One writer: no need for a locked instruction. */
-	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
-			      memory_order_relaxed);
-}
-
 static uint64_t tx_now_ns(const struct tx_worker *worker)
 {
 	const uint64_t ticks = rte_rdtsc() - worker->clock_tsc;
@@ -75,7 +68,7 @@ static unsigned int tx_order(struct tx_worker *worker)
 	if (n == 0 || ring->burst - worker->sending >= TX_AHEAD)
 		return 0;
 	if (rte_pktmbuf_alloc_bulk(config->pool, &ring->mbuf[at], n) < 0) {
-		add(&worker->stalled, 1);
+		counter_add(&worker->stalled, 1);
 		return 0;
 	}
 	ring->order[(uint32_t)ring->burst & ring->burst_mask] = (struct burst_order){
@@ -109,14 +102,14 @@ static unsigned int tx_send(struct tx_worker *worker)
 	taken = rte_eth_tx_burst(config->port, config->queue,
 				 &ring->mbuf[ring->tail & ring->desc_mask], (uint16_t)left);
 	if (taken == 0) {
-		add(&worker->stalled, 1);
+		counter_add(&worker->stalled, 1);
 		return 0;
 	}
-	add(&worker->streams[(ring->order[slot].stream - config->stream_first) /
-			     config->stream_step]
-		     .sent,
-	    taken);
-	add(&worker->sent, taken);
+	counter_add(&worker->streams[(ring->order[slot].stream - config->stream_first) /
+				     config->stream_step]
+			     .sent,
+		    taken);
+	counter_add(&worker->sent, taken);
 	ring->tail += taken;
 	if (taken == left) {
 		worker->sending++;

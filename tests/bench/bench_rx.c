@@ -26,7 +26,6 @@ static struct {
 	eth_rx_burst_t wire; /* net_ring's own */
 	uint64_t frames; /* to receive */
 	uint64_t harness_cycles;
-	uint64_t bursts;
 } bench;
 
 /* Cycles from here to the return are the harness's, not the rx worker's. */
@@ -61,7 +60,6 @@ static uint16_t bench_rx_burst(void *queue, struct rte_mbuf **mbufs, uint16_t n)
 	const uint64_t before = rte_rdtsc();
 
 	bench_feed(n);
-	bench.bursts++;
 	bench.harness_cycles += rte_rdtsc() - before;
 	return bench.wire(queue, mbufs, n);
 }
@@ -89,7 +87,6 @@ static double bench_run(uint32_t burst, uint64_t frames)
 	port = bench.session->pairs[0].rx.id;
 	bench.frames = frames;
 	bench.harness_cycles = 0;
-	bench.bursts = 0;
 	bench.wire = rte_eth_fp_ops[port].rx_pkt_burst;
 	rte_eth_fp_ops[port].rx_pkt_burst = bench_rx_burst;
 	cycles = rte_rdtsc();
