@@ -5,5 +5,6 @@
 
 int cmd_loopback(int argc, char **argv);
 int cmd_capture(int argc, char **argv);
+int cmd_replay(int argc, char **argv);
 
 #endif

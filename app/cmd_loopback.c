@@ -48,7 +48,7 @@ static void loopback_complete(struct gdrcap_config *config)
 	if (!config->tx_port[0][0])
 		for (int i = 0; i < GDRCAP_PORTS_MAX && !strncmp(config->port[i], "ring:", 5); i++)
 			strcpy(config->tx_port[i], config->port[i]);
-	if (!config->seconds_ms && !config->frames)
+	if (!config->seconds_ms && !config->frames && !config->pcap[0])
 		config->seconds_ms = DEFAULT_MS;
 }
 
@@ -74,6 +74,8 @@ int cmd_loopback(int argc, char **argv)
 			.complete = loopback_complete,
 		},
 		.prove = loopback_prove,
+		.receives = 1,
+		.sends = 1,
 	};
 
 	return run_command(argc, argv, &command);

@@ -18,6 +18,7 @@ static const struct main_command {
 	{ "loopback", "play known frames from one port into the other and prove every byte",
 	  cmd_loopback },
 	{ "capture", "receive frames, check every byte and count each frame", cmd_capture },
+	{ "replay", "send frames of a pcap file or of a pattern, at an exact rate", cmd_replay },
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

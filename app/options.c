@@ -41,7 +41,8 @@ static const struct {
 	const char *flag, *heading;
 } help_groups[] = {
 	{ "port", "Ports" },	       { "gpu", "GPU and memory" }, { "blocks", "Consumer" },
-	{ "frame-size", "Frames" },    { "pattern", "Pattern" },    { "cores", "Run" },
+	{ "frame-size", "Frames" },    { "pattern", "Pattern" },    { "foreign-payload", "Others' frames" },
+	{ "pcap", "Files and rates" }, { "cores", "Run" },
 };
 
 /* One walk over a command line. */

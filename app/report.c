@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The verdict of a run, and its JSON object. */
-#include <errno.h>
-#include <inttypes.h>
-#include <math.h>
+/* The verdict of a run. Its JSON object: report_json.c; its text: report_text.c. */
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "report.h"
 
@@ -24,6 +19,11 @@ void report_error(struct report *report, enum report_status status, const char *
 	va_end(arguments);
 }
 
+int report_receives(const struct report *report)
+{
+	return report->config && report->config->port[0][0];
+}
+
 static void judge_count(struct report *report, uint64_t count, const char *what)
 {
 	char text[REPORT_TEXT_BYTES];
@@ -33,352 +33,60 @@ static void judge_count(struct report *report, uint64_t count, const char *what)
 			     report_text_count(text, count), count == 1 ? "" : "s", what);
 }
 
+/* Whatever came, or could come, from the wire. */
+static void judge_receiver(struct report *report)
+{
+	const struct gdrcap_summary *summary = &report->summary;
+	const struct gdrcap_counts *total = &summary->total;
+
+	/* What happened to frames outranks how the run ended. */
+	if (total->damaged || total->lost || total->duplicate || total->reordered)
+		report->status = REPORT_EXIT_FRAMES;
+	judge_count(report, total->damaged, "damaged");
+	judge_count(report, total->lost, "lost");
+	judge_count(report, total->duplicate, "duplicated");
+	judge_count(report, total->reordered, "reordered");
+	if (summary->lock_lost && report->error_count == 0)
+		report_error(report, REPORT_EXIT_FRAMES,
+			     "the payload did not go on where the frame before it ended; times: %llu",
+			     (unsigned long long)summary->lock_lost);
+	if (summary->failed && report->error_count == 0)
+		report_error(report, REPORT_EXIT_NOT_RUN,
+			     "the run ended early; the messages say why");
+	if (report->error_count == 0 && total->received == 0)
+		report_error(report, REPORT_EXIT_FRAMES,
+			     "no frame was received: is the sender running and the link up, and "
+			     "is this the right port?");
+	else if (report->error_count == 0 && total->valid == 0)
+		report_error(report, REPORT_EXIT_FRAMES,
+			     "every frame received was foreign: check EtherType, VLAN, UDP port, "
+			     "frame format and rules against the sender's");
+}
+
+static void judge_sender(struct report *report)
+{
+	const struct gdrcap_summary *summary = &report->summary;
+
+	if (summary->known & GDRCAP_HAS_TX_ERROR)
+		judge_count(report, summary->tx_error,
+			    "taken by the port, which then could not send them");
+	if (summary->failed && report->error_count == 0)
+		report_error(report, REPORT_EXIT_NOT_RUN,
+			     "the run ended early; the messages say why");
+	if (summary->total.sent == 0 && report->error_count == 0)
+		report_error(report, REPORT_EXIT_FRAMES,
+			     "no frame was sent: is the link up, and does the other end take "
+			     "frames?");
+}
+
 void report_judge(struct report *report)
 {
-	const struct gdrcap_counts *total = &report->summary.total;
-
-	if (report->has_summary) {
-		/* What happened to frames outranks how the run ended. */
-		if (total->damaged || total->lost || total->duplicate || total->reordered)
-			report->status = REPORT_EXIT_FRAMES;
-		judge_count(report, total->damaged, "damaged");
-		judge_count(report, total->lost, "lost");
-		judge_count(report, total->duplicate, "duplicated");
-		judge_count(report, total->reordered, "reordered");
-		if (report->summary.failed && report->error_count == 0)
-			report_error(report, REPORT_EXIT_NOT_RUN,
-				     "the run ended early; the messages say why");
-		if (report->error_count == 0 && total->received == 0)
-			report_error(report, REPORT_EXIT_FRAMES,
-				     "no frame was received: is the sender running and the link "
-				     "up, and is this the right port?");
-		else if (report->error_count == 0 && total->valid == 0)
-			report_error(report, REPORT_EXIT_FRAMES,
-				     "every frame received was foreign: check EtherType, VLAN, UDP "
-				     "port and frame format against the sender's");
-	} else if (report->error_count == 0) {
+	if (report->has_summary && report_receives(report))
+		judge_receiver(report);
+	else if (report->has_summary)
+		judge_sender(report);
+	else if (report->error_count == 0)
 		report_error(report, REPORT_EXIT_NOT_RUN, "nothing ran");
-	}
 	if (report->error_count == 0)
 		report->result = REPORT_PASS;
-}
-
-/* jansson's integers are signed: a count beyond 2^63 - 1 is reported as that. */
-static json_t *json_count(uint64_t count)
-{
-	return json_integer(count > INT64_MAX ? INT64_MAX : (json_int_t)count);
-}
-
-static json_t *json_count_if(int known, uint64_t count)
-{
-	return known ? json_count(count) : json_null();
-}
-
-static json_t *json_number(double value)
-{
-	return isfinite(value) ? json_real(value) : json_null();
-}
-
-/* Device names and file names may hold any bytes; JSON is UTF-8. */
-static json_t *json_text(const char *text)
-{
-	json_t *string;
-	char *copy;
-
-	if (!text)
-		return json_null();
-	string = json_string(text);
-	if (string)
-		return string;
-	copy = strdup(text);
-	if (!copy)
-		return NULL;
-	for (char *c = copy; *c; c++)
-		if ((unsigned char)*c >= 0x80)
-			*c = '?';
-	string = json_string(copy);
-	free(copy);
-	return string;
-}
-
-/* Takes `item` over; a NULL item or a failure empties *array to NULL, so errors need one check. */
-static void array_add(json_t **array, json_t *item)
-{
-	if (*array && item && json_array_append_new(*array, item) == 0)
-		return;
-	if (!*array)
-		json_decref(item);
-	json_decref(*array);
-	*array = NULL;
-}
-
-static const char *result_name(enum report_result result)
-{
-	switch (result) {
-	case REPORT_RUNNING:
-		return "running";
-	case REPORT_PASS:
-		return "pass";
-	default:
-		return "fail";
-	}
-}
-
-static const char *memory_name(enum gdrcap_memory memory)
-{
-	switch (memory) {
-	case GDRCAP_MEMORY_DEVICE:
-		return "device";
-	case GDRCAP_MEMORY_PINNED:
-		return "pinned";
-	case GDRCAP_MEMORY_HOST:
-		return "host";
-	default:
-		return "auto";
-	}
-}
-
-static const char *stage_name(enum gdrcap_stage_state state)
-{
-	switch (state) {
-	case GDRCAP_STAGE_PASSED:
-		return "passed";
-	case GDRCAP_STAGE_SKIPPED:
-		return "skipped";
-	default:
-		return "failed";
-	}
-}
-
-static json_t *frames_to_json(const struct gdrcap_counts *counts)
-{
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "sent", json_count(counts->sent),
-			 "received", json_count(counts->received), "valid",
-			 json_count(counts->valid), "damaged", json_count(counts->damaged), "lost",
-			 json_count(counts->lost), "duplicate", json_count(counts->duplicate),
-			 "reordered", json_count(counts->reordered));
-}
-
-static json_t *bits_to_json(const struct gdrcap_counts *counts)
-{
-	double checked = (double)counts->bits_checked;
-	json_t *ratio = counts->bits_checked ? json_real((double)counts->bits_wrong / checked) :
-					       json_null();
-
-	return json_pack("{s:o, s:o, s:o}", "checked", json_count(counts->bits_checked), "wrong",
-			 json_count(counts->bits_wrong), "ratio", ratio);
-}
-
-static json_t *lost_by_to_json(const struct gdrcap_summary *summary)
-{
-	return json_pack("{s:o, s:o, s:o}", "nic_missed",
-			 json_count_if(summary->known & GDRCAP_HAS_NIC_MISSED, summary->nic_missed),
-			 "nic_error",
-			 json_count_if(summary->known & GDRCAP_HAS_NIC_ERROR, summary->nic_error),
-			 "unexplained", json_count(summary->unexplained));
-}
-
-static json_t *memory_to_json(const struct gdrcap_summary *summary)
-{
-	return json_pack("{s:s, s:o, s:o, s:o, s:I, s:I}", "kind", memory_name(summary->memory),
-			 "gpu", json_text(summary->gpu), "driver", json_text(summary->driver),
-			 "region_bytes", json_count(summary->region_bytes), "slot_bytes",
-			 (json_int_t)summary->slot_bytes, "slots", (json_int_t)summary->slots);
-}
-
-static json_t *cores_to_json(const struct gdrcap_summary *summary)
-{
-	json_t *array = json_array();
-
-	for (uint32_t i = 0; i < summary->core_count && i < GDRCAP_CORES_MAX; i++)
-		array_add(&array, json_integer(summary->cores[i]));
-	return array;
-}
-
-static json_t *queues_to_json(const struct report *report)
-{
-	json_t *array = json_array();
-
-	for (uint32_t i = 0; i < report->queue_count; i++) {
-		const struct gdrcap_counts *counts = &report->queues[i];
-
-		array_add(&array,
-			  json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "queue",
-				    (json_int_t)i, "received", json_count(counts->received),
-				    "valid", json_count(counts->valid), "damaged",
-				    json_count(counts->damaged), "duplicate",
-				    json_count(counts->duplicate), "reordered",
-				    json_count(counts->reordered), "filtered",
-				    json_count(counts->filtered), "bytes",
-				    json_count(counts->bytes), "bits", bits_to_json(counts)));
-	}
-	return array;
-}
-
-static json_t *streams_to_json(const struct report *report)
-{
-	json_t *array = json_array();
-
-	for (uint32_t i = 0; i < report->stream_count; i++) {
-		const struct report_stream *stream = &report->streams[i];
-
-		array_add(&array, json_pack("{s:I, s:o, s:o}", "stream", (json_int_t)stream->stream,
-					    "frames", frames_to_json(&stream->counts), "bits",
-					    bits_to_json(&stream->counts)));
-	}
-	return array;
-}
-
-static json_t *damage_to_json(const struct report *report)
-{
-	json_t *array = json_array();
-
-	for (uint32_t i = 0; i < report->damage_count; i++) {
-		const struct gdrcap_damage *damage = &report->damage[i];
-		/* Only a payload was compared byte by byte; only a good header names its frame. */
-		int compared = damage->wrong_bits != 0;
-
-		array_add(&array,
-			  json_pack("{s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o}", "kind",
-				    json_text(damage->kind), "sequence",
-				    json_count_if(damage->header_ok, damage->sequence), "stream",
-				    json_count_if(damage->header_ok, damage->stream), "queue",
-				    (json_int_t)damage->queue, "wrong_bits",
-				    json_count_if(compared, damage->wrong_bits), "offset",
-				    json_count_if(compared, damage->offset), "expected",
-				    json_count_if(compared, damage->expected), "got",
-				    json_count_if(compared, damage->got)));
-	}
-	return array;
-}
-
-static json_t *stages_to_json(const struct report *report)
-{
-	json_t *array = json_array();
-
-	for (uint32_t i = 0; i < report->stage_count; i++) {
-		const struct gdrcap_stage *stage = &report->stages[i];
-		json_t *causes = json_array();
-
-		for (uint32_t n = 0; stage->causes && stage->causes[n]; n++)
-			array_add(&causes, json_text(stage->causes[n]));
-		array_add(&array, json_pack("{s:o, s:s, s:o, s:o}", "name", json_text(stage->name),
-					    "state", stage_name(stage->state), "detail",
-					    json_text(stage->detail), "causes", causes));
-	}
-	return array;
-}
-
-static json_t *ports_to_json(const char (*ports)[256])
-{
-	json_t *array = json_array();
-
-	for (uint32_t i = 0; i < GDRCAP_PORTS_MAX && ports[i][0]; i++)
-		array_add(&array, json_text(ports[i]));
-	return array;
-}
-
-/* The part of the object that says what was asked for. */
-static int add_config(json_t *object, const struct gdrcap_config *config)
-{
-	int rc = 0;
-
-	rc |= json_object_set_new(object, "ports",
-				  config ? ports_to_json(config->port) : json_null());
-	rc |= json_object_set_new(object, "tx_ports",
-				  config ? ports_to_json(config->tx_port) : json_null());
-	rc |= json_object_set_new(object, "pattern",
-				  config ? json_text(config->pattern) : json_null());
-	rc |= json_object_set_new(object, "frame_size",
-				  config ? json_text(config->frame_size) : json_null());
-	return rc;
-}
-
-/* The part that was measured: null throughout where nothing ran. */
-static int add_summary(json_t *object, const struct report *report)
-{
-	const struct gdrcap_summary *summary = report->has_summary ? &report->summary : NULL;
-	const struct gdrcap_summary *session = report->has_session ? &report->summary : NULL;
-	int rc = 0;
-	int stalled = summary && (summary->known & GDRCAP_HAS_TX_STALLED);
-
-	rc |= json_object_set_new(object, "seconds",
-				  summary ? json_number(summary->seconds) : json_null());
-	rc |= json_object_set_new(object, "frames",
-				  summary ? frames_to_json(&summary->total) : json_null());
-	rc |= json_object_set_new(object, "filtered",
-				  summary ? json_count(summary->total.filtered) : json_null());
-	rc |= json_object_set_new(object, "bytes",
-				  summary ? json_count(summary->total.bytes) : json_null());
-	rc |= json_object_set_new(object, "lost_by",
-				  summary ? lost_by_to_json(summary) : json_null());
-	rc |= json_object_set_new(object, "tx_stalled",
-				  stalled ? json_count(summary->tx_stalled) : json_null());
-	rc |= json_object_set_new(object, "bits",
-				  summary ? bits_to_json(&summary->total) : json_null());
-	rc |= json_object_set_new(object, "rate",
-				  summary ? json_pack("{s:o, s:o}", "gbps",
-						      json_number(summary->gbps), "mpps",
-						      json_number(summary->mpps)) :
-					    json_null());
-	rc |= json_object_set_new(object, "memory",
-				  session ? memory_to_json(session) : json_null());
-	rc |= json_object_set_new(object, "blocks",
-				  session ? json_integer(session->blocks) : json_null());
-	rc |= json_object_set_new(object, "cores", session ? cores_to_json(session) : json_null());
-	return rc;
-}
-
-static int add_texts(json_t *object, const struct report *report)
-{
-	json_t *errors = json_array(), *messages = json_array();
-	int rc = 0;
-
-	for (uint32_t i = 0; i < report->error_count; i++)
-		array_add(&errors, json_text(report->errors[i]));
-	for (uint32_t i = 0; i < report->message_count; i++)
-		array_add(&messages, json_text(report->messages[i]));
-	rc |= json_object_set_new(object, "errors", errors);
-	rc |= json_object_set_new(object, "messages", messages);
-	return rc;
-}
-
-json_t *report_to_json(const struct report *report)
-{
-	json_t *object = json_object();
-	int rc = 0;
-
-	if (!object)
-		return NULL;
-	rc |= json_object_set_new(object, "schema", json_string(REPORT_SCHEMA));
-	rc |= json_object_set_new(object, "version", json_text(report->version));
-	rc |= json_object_set_new(object, "command", json_text(report->command));
-	rc |= json_object_set_new(object, "result", json_string(result_name(report->result)));
-	rc |= add_config(object, report->config);
-	rc |= add_summary(object, report);
-	rc |= json_object_set_new(object, "queues", queues_to_json(report));
-	rc |= json_object_set_new(object, "streams", streams_to_json(report));
-	rc |= json_object_set_new(object, "damage", damage_to_json(report));
-	rc |= json_object_set_new(object, "stages", stages_to_json(report));
-	rc |= add_texts(object, report);
-	if (rc) {
-		json_decref(object);
-		return NULL;
-	}
-	return object;
-}
-
-int report_print_json(FILE *to, const struct report *report)
-{
-	json_t *object = report_to_json(report);
-	int rc;
-
-	if (!object)
-		return -ENOMEM;
-	errno = 0;
-	rc = json_dumpf(object, to, JSON_REAL_PRECISION(12) | JSON_COMPACT);
-	json_decref(object);
-	if (rc || fputc('\n', to) == EOF || fflush(to) == EOF)
-		return errno ? -errno : -EIO;
-	return 0;
 }

@@ -36,7 +36,7 @@ struct report_stream {
 };
 
 struct report {
-	const char *command; /* "loopback", "capture" */
+	const char *command; /* "loopback", "capture", "replay" */
 	const char *version;
 	const struct gdrcap_config *config; /* NULL: the command line could not be read */
 	enum report_result result;
@@ -65,8 +65,13 @@ struct report {
 void report_error(struct report *report, enum report_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* True for a run that receives frames; else it only sends. */
+int report_receives(const struct report *report);
+
 /* Decides result and status from the counts: call once, when the run has ended. */
 void report_judge(struct report *report);
+
+/* ---- JSON: report_json.c ---- */
 
 /* NULL when memory is short. */
 json_t *report_to_json(const struct report *report);

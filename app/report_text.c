@@ -78,12 +78,47 @@ static const char *memory_words(const struct gdrcap_summary *summary)
 
 static void print_ports(FILE *to, const struct gdrcap_config *config)
 {
-	for (int i = 0; i < GDRCAP_PORTS_MAX && config->port[i][0]; i++) {
+	for (int i = 0; i < GDRCAP_PORTS_MAX && (config->port[i][0] || config->tx_port[i][0]);
+	     i++) {
 		fprintf(to, "  %-10s", i ? "" : "ports");
 		if (config->tx_port[i][0])
 			fprintf(to, "%s -> ", config->tx_port[i]);
 		fprintf(to, "%s\n", config->port[i]);
 	}
+}
+
+/* What is sent, what is expected, and which frames are meant at all. */
+static void print_frames(FILE *to, const struct report *report)
+{
+	static const char *const formats[] = {
+		[GDRCAP_FORMAT_ETHERNET] = "Ethernet",
+		[GDRCAP_FORMAT_UDP] = "IPv4/UDP",
+		[GDRCAP_FORMAT_FOREIGN] = "foreign",
+	};
+	const struct gdrcap_config *config = report->config;
+
+	if (config->pcap[0])
+		fprintf(to, "  %-10sof %s, played %s%s\n", "frames", config->pcap, config->loops,
+			strcmp(config->loops, "1") ? " times" : " time");
+	else if (config->tx_port[0][0])
+		fprintf(to, "  %-10s%s bytes with FCS, %s\n", "frames", config->frame_size,
+			formats[config->format]);
+	if (config->tx_port[0][0])
+		fprintf(to, "  %-10s%s%s\n", "rate",
+			config->rate[0]	 ? config->rate :
+			config->speed[0] ? config->speed :
+			config->pcap[0]	 ? "the file's own times" :
+					   "as fast as the port takes them",
+			config->speed[0] ? " the file's own times" : "");
+	for (int i = 0; i < GDRCAP_MATCH_MAX && config->match[i][0]; i++)
+		fprintf(to, "  %-10s%s%s\n", i ? "" : "match", config->match[i],
+			report->summary.software_match ? " (applied in software)" : "");
+	if (config->expect[0])
+		fprintf(to, "  %-10sframes of %s\n", "expected", config->expect);
+	else if (!config->pcap[0])
+		fprintf(to, "  %-10s%s%s%s\n", "pattern", config->pattern,
+			config->restart ? ", anew in each frame" : "",
+			config->format == GDRCAP_FORMAT_FOREIGN ? ", in foreign frames" : "");
 }
 
 void report_print_header(FILE *to, const struct report *report)
@@ -109,11 +144,8 @@ void report_print_header(FILE *to, const struct report *report)
 	for (uint32_t i = 0; i < summary->core_count && i < GDRCAP_CORES_MAX; i++)
 		fprintf(to, "%s%d", i ? "," : "", summary->cores[i]);
 	fprintf(to, "%s\n", summary->core_count ? "" : "not pinned");
-	if (config->tx_port[0][0])
-		fprintf(to, "  %-10s%s bytes with FCS, %s\n", "frames", config->frame_size,
-			config->format == GDRCAP_FORMAT_UDP ? "IPv4/UDP" : "Ethernet");
-	fprintf(to, "  %-10s%s%s\n\n", "pattern", config->pattern,
-		config->restart ? ", anew in each frame" : "");
+	print_frames(to, report);
+	fprintf(to, "\n");
 }
 
 void report_print_stage(FILE *to, const struct gdrcap_stage *stage, uint32_t number, int colour)
@@ -155,32 +187,93 @@ static void print_row_if(FILE *to, int known, const char *name, uint64_t count, 
 		fprintf(to, "  %-18s%27s\n", name, "not known");
 }
 
-static void print_totals(FILE *to, const struct gdrcap_summary *summary)
+static void print_sender(FILE *to, const struct gdrcap_summary *summary)
 {
-	const struct gdrcap_counts *total = &summary->total;
-	char ratio[REPORT_TEXT_BYTES];
+	print_row(to, "tx stalled", summary->tx_stalled, "polls in which the sender was held back");
+	print_row(to, "tx starved", summary->tx_starved,
+		  "polls in which its next frames were not ready");
+	print_row_if(to, summary->known & GDRCAP_HAS_TX_ERROR, "tx errors", summary->tx_error,
+		     "frames that the port took and could not send");
+	fprintf(to, "  %-18s%27.3f  s, first hand-over to last\n", "tx time",
+		summary->tx_seconds);
+	if (summary->asked_seconds > 0)
+		fprintf(to, "  %-18s%27.3f  s, by the file's own times\n", "  asked",
+			summary->asked_seconds);
+	fprintf(to, "  %-18s%27.6f  Gb/s on the wire, with FCS, preamble and gap\n", "tx rate",
+		summary->tx_gbps);
+	if (summary->asked_gbps > 0)
+		fprintf(to, "  %-18s%27.6f  Gb/s\n", "  asked", summary->asked_gbps);
+	fprintf(to, "  %-18s%27.6f  Mpps\n", "", summary->tx_mpps);
+	if (summary->asked_mpps > 0)
+		fprintf(to, "  %-18s%27.6f  Mpps\n", "  asked", summary->asked_mpps);
+	if (summary->known & GDRCAP_HAS_PACE)
+		fprintf(to,
+			"  %-18s%27s  p50 %.3f us, p99 %.3f us, max %.3f us (hand-over to the port)\n",
+			"tx gap error", "", (double)summary->gap_p50_ns / 1e3,
+			(double)summary->gap_p99_ns / 1e3, (double)summary->gap_max_ns / 1e3);
+}
 
-	print_row(to, "sent", total->sent, "frames");
-	print_row(to, "received", total->received, "frames");
-	print_row(to, "", total->bytes, "bytes in memory, without FCS");
-	print_row(to, "valid", total->valid, "frames");
-	print_row(to, "damaged", total->damaged, "frames");
-	print_row(to, "lost", total->lost, "frames");
+static void print_losses(FILE *to, const struct gdrcap_summary *summary)
+{
+	const int ordered = (summary->known & GDRCAP_HAS_LOSS) != 0;
+	const struct gdrcap_counts *total = &summary->total;
+
+	print_row_if(to, ordered, "lost", total->lost, "frames");
 	print_row_if(to, summary->known & GDRCAP_HAS_NIC_MISSED, "  no buffer", summary->nic_missed,
 		     "frames that the port missed");
 	print_row_if(to, summary->known & GDRCAP_HAS_NIC_ERROR, "  bad on the wire",
 		     summary->nic_error, "frames that the port refused");
-	print_row(to, "  unexplained", summary->unexplained, "frames that no counter explains");
-	print_row(to, "duplicate", total->duplicate, "frames");
-	print_row(to, "reordered", total->reordered, "frames");
-	print_row(to, "filtered", total->filtered, "foreign frames");
-	print_row_if(to, summary->known & GDRCAP_HAS_TX_STALLED, "tx stalled", summary->tx_stalled,
-		     "polls in which the sender was held back");
+	print_row_if(to, ordered, "  unexplained", summary->unexplained,
+		     "frames that no counter explains");
+	print_row_if(to, ordered, "duplicate", total->duplicate, "frames");
+	print_row_if(to, ordered, "reordered", total->reordered, "frames");
+	if (summary->known & GDRCAP_HAS_LOCK)
+		print_row(to, "lock lost", summary->lock_lost,
+			  "times that a payload did not go on where the one before ended");
+	print_row(to, "filtered", total->filtered, "frames that are not meant");
+}
+
+static void print_saved(FILE *to, const struct report *report)
+{
+	const struct gdrcap_summary *summary = &report->summary;
+
+	if (report->config->save[0]) {
+		print_row(to, "saved", summary->saved, report->config->save);
+		print_row(to, "  missed", summary->save_missed, "frames that the file did not take");
+	}
+	if (report->config->save_damaged[0]) {
+		print_row(to, "saved, damaged", summary->damaged_saved,
+			  report->config->save_damaged);
+		print_row(to, "  missed", summary->damaged_missed,
+			  "frames that the file did not take");
+	}
+}
+
+static void print_totals(FILE *to, const struct report *report)
+{
+	const struct gdrcap_summary *summary = &report->summary;
+	const struct gdrcap_counts *total = &summary->total;
+	char ratio[REPORT_TEXT_BYTES];
+
+	print_row(to, "sent", total->sent, "frames");
+	if (!report_receives(report)) {
+		print_row(to, "", summary->tx_bytes, "bytes in memory, without FCS");
+		print_sender(to, summary);
+		return;
+	}
+	print_row(to, "received", total->received, "frames");
+	print_row(to, "", total->bytes, "bytes in memory, without FCS");
+	print_row(to, "valid", total->valid, "frames");
+	print_row(to, "damaged", total->damaged, "frames");
+	print_losses(to, summary);
 	print_row(to, "bits checked", total->bits_checked, "payload bits");
 	print_row(to, "bits wrong", total->bits_wrong, "payload bits");
 	fprintf(to, "  %-18s%27s  %s\n", "bit error ratio",
 		report_text_ratio(ratio, total->bits_wrong, total->bits_checked),
 		"wrong / checked payload bits");
+	print_saved(to, report);
+	if (summary->known & GDRCAP_HAS_TX_STALLED)
+		print_sender(to, summary);
 	fprintf(to, "  %-18s%27.3f  %s\n", "time", summary->seconds, "s, first frame to last");
 	fprintf(to, "  %-18s%27.3f  %s\n", "rate", summary->gbps,
 		"Gb/s received, with FCS, preamble and gap");
@@ -259,7 +352,7 @@ static void print_damage(FILE *to, const struct report *report)
 
 void report_print_table(FILE *to, const struct report *report)
 {
-	print_totals(to, &report->summary);
+	print_totals(to, report);
 	if (report->queue_count > 1)
 		print_queues(to, report);
 	if (report->stream_count > 1)
@@ -280,6 +373,12 @@ void report_print_verdict(FILE *to, const struct report *report, int colour)
 	char count[REPORT_TEXT_BYTES];
 
 	if (report->result == REPORT_PASS) {
+		if (!report_receives(report)) {
+			fprintf(to, "%sPASS%s: %s frame%s sent\n", colour ? GREEN : "",
+				colour ? PLAIN : "", report_text_count(count, total->sent),
+				plural(total->sent));
+			return;
+		}
 		fprintf(to, "%sPASS%s: %s frame%s %s, every one valid\n", colour ? GREEN : "",
 			colour ? PLAIN : "", report_text_count(count, total->valid),
 			plural(total->valid),
@@ -292,6 +391,19 @@ void report_print_verdict(FILE *to, const struct report *report, int colour)
 	fprintf(to, "\n");
 }
 
+static void format_sender_tick(char *to, size_t bytes, const struct report_tick *tick)
+{
+	const uint64_t frames = tick->now->total.sent - tick->before->total.sent;
+	const uint64_t sent_bytes = tick->now->tx_bytes - tick->before->tx_bytes;
+	const double nanoseconds = tick->interval > 0 ? tick->interval * 1e9 : 1;
+	char sent[REPORT_TEXT_BYTES];
+
+	snprintf(to, bytes, "%6.0f s  %s frames sent  %.6f Gb/s  %.6f Mpps", tick->elapsed,
+		 report_text_count(sent, tick->now->total.sent),
+		 (double)(sent_bytes + 24 * frames) * 8 / nanoseconds,
+		 (double)frames * 1e3 / nanoseconds);
+}
+
 void report_format_tick(char *to, size_t bytes, const struct report_tick *tick)
 {
 	const struct gdrcap_counts *now = &tick->now->total, *before = &tick->before->total;
@@ -301,6 +413,10 @@ void report_format_tick(char *to, size_t bytes, const struct report_tick *tick)
 	double nanoseconds = tick->interval > 0 ? tick->interval * 1e9 : 1;
 	char received[REPORT_TEXT_BYTES], damaged[REPORT_TEXT_BYTES], open[REPORT_TEXT_BYTES];
 
+	if (tick->now->queues == 0) {
+		format_sender_tick(to, bytes, tick);
+		return;
+	}
 	/* Before the end a frame that is missing may yet arrive: it is not called lost. */
 	snprintf(to, bytes,
 		 "%6.0f s  %s frames  %.3f Gb/s  %.3f Mpps  damaged %s  in flight or lost %s",

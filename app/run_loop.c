@@ -139,6 +139,7 @@ static void run_collect(struct run *run)
 /* What gdrcap_config_check() cannot know: which way this command's frames go. */
 static int run_check(struct run *run, const struct gdrcap_config *config)
 {
+	const struct run_command *command = run->command;
 	const struct app_options *options = run->options;
 	struct gdrcap_error error = { 0 };
 	int rc;
@@ -147,14 +148,24 @@ static int run_check(struct run *run, const struct gdrcap_config *config)
 		report_error(&run->report, REPORT_EXIT_USAGE,
 			     "--json and --json-lines: give one of them; the last of the lines is "
 			     "what --json prints");
-	else if (config->tx_port[0][0] && !run->command->prove)
+	else if (config->tx_port[0][0] && !command->sends)
 		report_error(&run->report, REPORT_EXIT_USAGE,
-			     "tx_port: %s only receives; leave tx_port out, or use loopback",
-			     run->report.command);
-	else if (!config->tx_port[0][0] && run->command->prove)
+			     "tx_port: %s only receives; leave tx_port out, or use loopback or "
+			     "replay", command->options.name);
+	else if (config->port[0][0] && !command->receives)
 		report_error(&run->report, REPORT_EXIT_USAGE,
-			     "tx_port: none is given; loopback needs the port that plays into %s, "
-			     "or use capture to receive only", config->port[0]);
+			     "port: %s only sends; leave port out, or use loopback or capture",
+			     command->options.name);
+	else if (!config->tx_port[0][0] && command->sends)
+		report_error(&run->report, REPORT_EXIT_USAGE,
+			     "tx_port: none is given; %s needs the port that frames are sent from%s",
+			     command->options.name,
+			     command->receives ? ", or use capture to receive only" : "");
+	else if (!config->port[0][0] && command->receives)
+		report_error(&run->report, REPORT_EXIT_USAGE,
+			     "port: none is given; %s needs the port that frames are received on, "
+			     "such as net_af_packet0,iface=eth0 or a PCI address (lspci -D)",
+			     command->options.name);
 	if (run->report.error_count)
 		return -EINVAL;
 	rc = gdrcap_config_check(config, &error);

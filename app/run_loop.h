@@ -25,7 +25,8 @@ struct run;
 
 struct run_command {
 	struct options_command options;
-	int (*prove)(struct run *run); /* NULL: the command only receives */
+	int (*prove)(struct run *run); /* before the run starts, or NULL */
+	int receives, sends; /* which ports it takes, and needs */
 };
 
 struct run {

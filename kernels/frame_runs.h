@@ -8,6 +8,7 @@
 
 #include "burst_ring.h"
 #include "frame.h"
+#include "frame_store.h"
 
 /* The frame's first byte, or NULL where the descriptor reaches past the region. */
 GDRCAP_HD uint8_t *frame_at(const struct burst_ring_view *ring, struct frame_desc desc)
@@ -29,6 +30,9 @@ GDRCAP_HD void frame_unreachable(struct frame_result *result)
 	result->got = 0;
 	result->verdict = FRAME_DAMAGED_LENGTH;
 	result->header_ok = 0;
+	result->phase_first = 0;
+	result->phase_next = 0;
+	result->detail = 0;
 }
 
 /* A burst's frames as they may be indexed: the count comes from a word that others write. */
@@ -39,16 +43,44 @@ GDRCAP_HD uint32_t burst_frames(uint64_t ready)
 	return count < BURST_FRAMES_MAX ? count : BURST_FRAMES_MAX;
 }
 
-/* 1: the frame after `last` in arrival order belongs to the same run. */
-GDRCAP_HD int run_joins(const struct frame_result *last, const struct frame_result *next)
+/* 1: the valid foreign frame `next` goes on where `last` of the same stream ended. */
+GDRCAP_HD int run_joins_foreign(const struct frame_foreign *foreign,
+				const struct frame_result *last, const struct frame_result *next)
+{
+	const uint32_t bytes = foreign->sequence.bytes < 8 ? foreign->sequence.bytes : 8;
+
+	if (bytes && ((last->sequence + foreign->sequence_step - next->sequence) &
+		      frame_field_mask(bytes)))
+		return 0;
+	/* phases are 0 where none is looked for: then frames are only counted */
+	return last->phase_next == next->phase_first;
+}
+
+/*
+ * 1: the frame after `last` in arrival order belongs to the same run. `store`: frames are compared
+ * with these (NULL: they are not).
+ *
+ * Frames of a file are named by the first that has their content. What follows `last` is looked up
+ * behind that first one, so that two neighbours are enough to decide. Where a file has equal frames
+ * with different ones behind them, a run may end there although the order was kept; the counts are
+ * the same, in more runs.
+ */
+GDRCAP_HD int run_joins(const struct frame_layout *layout, const struct frame_store_view *store,
+			const struct frame_result *last, const struct frame_result *next)
 {
 	if (last->verdict != next->verdict)
 		return 0;
 	if (next->verdict == FRAME_FILTERED)
 		return 1;
+	if (next->verdict != FRAME_VALID || last->stream != next->stream)
+		return 0;
+	if (store)
+		return store->frames[(last->sequence + 1) % store->count].class_first ==
+		       next->sequence;
+	if (layout->format == FRAME_FOREIGN)
+		return run_joins_foreign(&layout->foreign, last, next);
 	/* sequence 0 follows nothing, not even the largest number */
-	return next->verdict == FRAME_VALID && last->stream == next->stream && next->sequence &&
-	       last->sequence + 1 == next->sequence;
+	return next->sequence && last->sequence + 1 == next->sequence;
 }
 
 /* Payload bytes that a frame adds to its run. */
@@ -57,12 +89,16 @@ GDRCAP_HD uint32_t run_bytes(const struct frame_result *result)
 	return result->verdict == FRAME_FILTERED ? 0 : result->payload_bytes;
 }
 
-/* A run of the one frame at `index` of the burst. What an outcome does not define is 0. */
+/*
+ * A run of the one frame at `index` of the burst. What an outcome does not define is 0. For each
+ * further frame count, bytes and wire_bytes grow, and phase_next becomes the frame's.
+ */
 GDRCAP_HD void run_begin(struct frame_run *run, const struct frame_result *result, uint32_t index,
 			 uint32_t len)
 {
-	const int damaged = result->verdict != FRAME_VALID && result->verdict != FRAME_FILTERED;
-	const int known = result->header_ok && result->verdict != FRAME_FILTERED;
+	const int damaged = frame_is_damaged(result->verdict);
+	const int ours = result->verdict != FRAME_FILTERED;
+	const int known = ours && result->header_ok;
 
 	run->sequence = known ? result->sequence : 0;
 	run->bytes = run_bytes(result);
@@ -76,6 +112,10 @@ GDRCAP_HD void run_begin(struct frame_run *run, const struct frame_result *resul
 	run->header_ok = known ? 1 : 0;
 	run->first = (uint16_t)index;
 	run->wire_bytes = len;
+	run->phase_first = ours ? result->phase_first : 0;
+	run->phase_next = ours ? result->phase_next : 0;
+	run->detail = ours ? result->detail : 0;
+	run->reserved = 0;
 }
 
 /* Where run r of a burst is written. */
@@ -86,19 +126,40 @@ GDRCAP_HD struct frame_run *run_at(const struct burst_ring_view *ring, uint64_t 
 		 : &ring->result[burst & ring->burst_mask].run;
 }
 
-/* The header of frame `index` of an order; `before`: payload bytes of the burst's earlier frames.
+/*
+ * The header of frame `index` of an order; `before`: payload bytes of the burst's earlier frames.
+ * End-of-stream frames are all alike.
  */
 GDRCAP_HD void order_header(struct frame_header *header, const struct burst_order *order,
 			    uint32_t index, uint64_t before, uint32_t payload_bytes,
 			    uint32_t pattern)
 {
-	header->sequence = order->sequence + index;
-	header->position = order->position + before;
+	header->sequence = order->sequence + (order->end ? 0 : index);
+	header->position = order->position + (order->end ? 0 : before);
 	header->time_ns = order->time_ns;
 	header->stream = (uint16_t)order->stream;
-	header->payload_bytes = (uint16_t)payload_bytes;
-	header->pattern = (uint8_t)pattern;
+	header->payload_bytes = order->end ? 0 : (uint16_t)payload_bytes;
+	header->pattern = (uint8_t)(order->end ? FRAME_PATTERN_END : pattern);
 	header->version = FRAME_VERSION;
+}
+
+/*
+ * Where the frame of a store lies that belongs into slot `index` of an order; NULL where the store
+ * has no so many bytes there: the slot stays as it is. Not of an order with `end`: these frames are
+ * made from the layout with a store too.
+ */
+GDRCAP_HD const uint8_t *order_stored(const struct frame_store_view *store,
+				      const struct burst_order *order, uint32_t index,
+				      uint32_t bytes)
+{
+	const uint64_t at = order->position + index;
+	uint64_t from;
+
+	if (at >= store->count)
+		return NULL;
+	from = store->frames[at].at;
+	return from <= store->data_bytes && bytes <= store->data_bytes - from ? store->data + from
+									      : NULL;
 }
 
 /* log2 of the number of burst words. */

@@ -44,6 +44,93 @@ static int ring_check(const struct burst_ring_view *ring, uint32_t index, enum k
 	return 0;
 }
 
+static int field_check(const struct frame_field *field, const char *name)
+{
+	if (field->bytes > 8 || (field->bytes && field->offset > FRAME_FOREIGN_PAYLOAD_MAX))
+		return kernel_fail(-EINVAL, "foreign %s field of %u bytes at %u: at most 8 at %u",
+				   name, field->bytes, field->offset, FRAME_FOREIGN_PAYLOAD_MAX);
+	return 0;
+}
+
+/* Kernels read no more of a frame than its beginning to find out where it belongs. */
+static int foreign_check(const struct kernel_job *job)
+{
+	const struct frame_foreign *foreign = &job->layout.foreign;
+	int ret;
+
+	if (job->role == KERNEL_WRITE)
+		return kernel_fail(-EINVAL, "foreign frames cannot be made, only compared");
+	if (foreign->payload > FRAME_FOREIGN_PAYLOAD_MAX)
+		return kernel_fail(-EINVAL, "foreign payload at %u: at most %u", foreign->payload,
+				   FRAME_FOREIGN_PAYLOAD_MAX);
+	ret = field_check(&foreign->sequence, "sequence");
+	if (!ret)
+		ret = field_check(&foreign->stream, "stream");
+	if (!ret && foreign->self_phase && !pattern_is_prbs(job->plan.kind))
+		ret = kernel_fail(-EINVAL, "pattern %u has no phase to be found", job->plan.kind);
+	return ret;
+}
+
+static int store_frame_check(const struct frame_store_view *store, uint32_t index)
+{
+	const struct store_frame *frame = &store->frames[index];
+	const uint64_t bytes = (uint64_t)store_pieces(frame->len) * STORE_PIECE_BYTES;
+
+	if (frame->len > FRAME_LEN_MAX || frame->at % STORE_PIECE_BYTES ||
+	    frame->at > store->data_bytes || bytes > store->data_bytes - frame->at)
+		return kernel_fail(-EINVAL,
+				   "stored frame %u: %u bytes at %llu do not lie in its %llu bytes",
+				   index, frame->len, (unsigned long long)frame->at,
+				   (unsigned long long)store->data_bytes);
+	if (frame->class_first >= store->count)
+		return kernel_fail(-EINVAL, "stored frame %u: equal to frame %u of %u", index,
+				   frame->class_first, store->count);
+	return 0;
+}
+
+/* A table without an empty bucket would be searched for ever. */
+static int buckets_check(const struct frame_store_view *store)
+{
+	uint64_t used = 0;
+
+	if (!store->bucket_mask || !is_mask(store->bucket_mask) ||
+	    !is_aligned(store->buckets, ACCESS_BYTES))
+		return kernel_fail(-EINVAL,
+				   "no aligned table of a power of two buckets to find frames in");
+	for (uint64_t b = 0; b <= store->bucket_mask; b++) {
+		if (store->buckets[b].frame > store->count)
+			return kernel_fail(-EINVAL, "bucket %llu: frame %u of %u",
+					   (unsigned long long)b, store->buckets[b].frame - 1,
+					   store->count);
+		used += store->buckets[b].frame != 0;
+	}
+	return used <= store->bucket_mask ? 0 : kernel_fail(-EINVAL, "the table of frames is full");
+}
+
+static int store_check(const struct frame_store_view *store, enum kernel_role role)
+{
+	int ret;
+
+	if (!store->count || !is_aligned(store->data, ACCESS_BYTES) ||
+	    !is_aligned(store->frames, ACCESS_BYTES))
+		return kernel_fail(-EINVAL, "a store without frames, or not aligned to %u bytes",
+				   ACCESS_BYTES);
+	if (role == KERNEL_CHECK) {
+		if (!store->resident)
+			return kernel_fail(-EINVAL, "frames that change cannot be expected");
+		ret = buckets_check(store);
+		if (ret)
+			return ret;
+	}
+	/* a streamed store's frames are not there yet */
+	for (uint32_t i = 0; store->resident && i < store->count; i++) {
+		ret = store_frame_check(store, i);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
 int kernel_job_check(const struct kernel_job *job)
 {
 	int ret;
@@ -58,6 +145,15 @@ int kernel_job_check(const struct kernel_job *job)
 				   KERNEL_WORKERS_MAX);
 	if (job->plan.kind >= PATTERN_KINDS)
 		return kernel_fail(-EINVAL, "unknown pattern %u", job->plan.kind);
+	if (job->layout.match.count > FRAME_MATCH_RULES)
+		return kernel_fail(-EINVAL, "%u match rules; at most %u", job->layout.match.count,
+				   FRAME_MATCH_RULES);
+	if (job->store)
+		ret = store_check(job->store, job->role);
+	else
+		ret = job->layout.format == FRAME_FOREIGN ? foreign_check(job) : 0;
+	if (ret)
+		return ret;
 	for (uint32_t r = 0; r < job->ring_count; r++) {
 		ret = ring_check(&job->rings[r], r, job->role);
 		if (ret)

@@ -13,6 +13,7 @@
 
 #include "burst_ring.h"
 #include "frame.h"
+#include "frame_store.h"
 #include "pattern.h"
 
 #ifdef __cplusplus
@@ -36,6 +37,13 @@ struct kernel_job {
 	uint32_t frame_bytes_hint; /* typical length in memory: chooses the variant; 0 unknown */
 	struct frame_layout layout;
 	struct pattern_plan plan; /* host pointers; start() uploads the tables */
+	/*
+	 * NULL: frames are made of, and compared with, layout and plan. Else frames of a file:
+	 * KERNEL_WRITE copies them into the slots, as its orders say; KERNEL_CHECK compares with
+	 * them (frame_store.h). Pointers are good for both sides; start() may make a copy of a
+	 * resident store.
+	 */
+	const struct frame_store_view *store;
 	const int *cpus; /* host twin: CPUs to pin its threads to, in turn; NULL: none */
 	uint32_t cpu_count;
 };
@@ -47,6 +55,15 @@ struct kernel_info {
 	int32_t flush_options; /* cudaDevAttrGPUDirectRDMAFlushWritesOptions, or -1 */
 };
 
+/* One stretch of memory to be copied; both addresses are the device's. */
+struct kernel_copy {
+	const void *from;
+	void *to;
+	uint32_t bytes;
+	uint32_t reserved;
+};
+#define KERNEL_COPIES_MAX 4096u /* in one gather() */
+
 /* All return 0 or a negative errno; kernel_error() then has the text of the calling thread. */
 struct kernel_ops {
 	const char *name; /* "cuda", "host" */
@@ -57,6 +74,10 @@ struct kernel_ops {
 	int (*fill)(struct kernel_device *device, void *at, uint8_t byte, size_t bytes);
 	int (*copy_in)(struct kernel_device *device, void *to, const void *from, size_t bytes);
 	int (*copy_out)(struct kernel_device *device, void *to, const void *from, size_t bytes);
+	/* Copies `count` frames at once, beside running workers: one thread at a time. Returns when
+	 * all is copied and the CPU may read it. */
+	int (*gather)(struct kernel_device *device, const struct kernel_copy *copies,
+		      uint32_t count);
 	/* Starts workers that run until *ring.stop is set. Allocates all it needs before launch. */
 	int (*start)(struct kernel_device *device, const struct kernel_job *job,
 		     struct kernel_workers **workers);

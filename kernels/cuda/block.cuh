@@ -3,6 +3,7 @@
 #ifndef GDRCAP_CUDA_BLOCK_CUH
 #define GDRCAP_CUDA_BLOCK_CUH
 
+#include "prbs.cuh"
 #include "ring.cuh"
 
 /*
@@ -45,6 +46,52 @@ __device__ __forceinline__ uint32_t warp_min(uint32_t value)
 	for (uint32_t step = 16; step; step /= 2)
 		value = min(value, __shfl_xor_sync(WARP_ALL, value, step));
 	return value;
+}
+
+/* What a warp found; the same in all lanes. */
+struct warp_wrong {
+	uint32_t bits, first; /* wrong bits; offset of the first wrong byte */
+	uint32_t expected, got; /* that byte; 0 when nothing is wrong */
+};
+
+/*
+ * A warp counts what is wrong with a payload of `bytes` bytes, of which those after the first
+ * `have` are zeros that are not there. expected(o) gives the four bytes that belong at o; a
+ * lane is asked for each 32nd word, in order, the first time for word number lane.
+ */
+template <typename Expected>
+__device__ __forceinline__ struct warp_wrong warp_compare(const uint8_t *payload, uint32_t have,
+							  uint32_t bytes, Expected expected)
+{
+	struct warp_wrong found = { 0, 0xffffffffu, 0, 0 };
+	uint32_t least;
+
+	for (uint32_t o = 4 * lane_index(); o < bytes; o += 128) {
+		const uint32_t count = min(4u, bytes - o), want = expected(o);
+		uint32_t got = 0, wrong;
+
+		for (uint32_t b = 0; b < count && o + b < have; b++)
+			got |= (uint32_t)payload[o + b] << (8 * b);
+		wrong = (want ^ got) & byte_mask(0, (int)count);
+		found.bits += __popc(wrong);
+		if (wrong && found.first == 0xffffffffu) {
+			const uint32_t byte = (__ffs(wrong) - 1) / 8;
+
+			found.first = o + byte;
+			found.expected = want >> (8 * byte) & 0xff;
+			found.got = got >> (8 * byte) & 0xff;
+		}
+	}
+	found.bits = warp_sum(found.bits);
+	least = warp_min(found.first);
+	if (found.bits) {
+		const int owner = (int)(least / 4 % 32);
+
+		found.expected = __shfl_sync(WARP_ALL, found.expected, owner);
+		found.got = __shfl_sync(WARP_ALL, found.got, owner);
+	}
+	found.first = least;
+	return found;
 }
 
 /* The next item of a list that the block's warps share, for the whole warp. */

@@ -1,68 +1,45 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The persistent checker. For each burst:
+ * The persistent checker of patterns. For each burst:
  *   1. all threads bring the first STAGE_BYTES of every frame into shared memory, together;
  *   2. one thread a frame reads its header there and, if the payload is all there, checks it;
  *   3. one warp a frame checks the longer payloads where they lie;
  *   4. one thread a frame, together, turn outcomes into runs.
+ *
+ * Built twice: `any` is constant. Without it frames are our own and no rules say which are meant,
+ * so that what foreign frames need costs no register there.
  */
-#include "block.cuh"
-#include "prbs.cuh"
-
-#define PIECE_BYTES 16u
-#define STAGE_PIECES 8u
-#define STAGE_BYTES (PIECE_BYTES * STAGE_PIECES)
-/* One word more than the bytes need, so that threads which walk their frames in step meet no bank
- * conflict. */
-#define STAGE_STRIDE (STAGE_BYTES / 4 + 1)
-/* Pieces that a warp has under way for a long payload: with 30 warps 60 KiB a multiprocessor. */
-#define PIECES_AT_ONCE 4u
-
-/* A frame starts up to 15 bytes into its first piece; its headers and first word must be staged. */
-static_assert(STAGE_BYTES >= PIECE_BYTES - 1 + FRAME_MAX_OVERHEAD + 4, "stage holds the headers");
+#include "phase.cuh"
+#include "runs.cuh"
+#include "stage.cuh"
 
 /* In the list of long payloads: the first word was wrong already. */
 #define LONG_IS_WRONG 0x8000u
 
-struct run_mark { /* a run's first frame, and the sums over the frames before it */
-	uint32_t index, bytes, wire_bytes;
-};
-
 struct check_shared {
 	struct ring_shared ring;
-	struct frame_result result[BURST_FRAMES_MAX];
+	struct runs_shared runs;
 	uint64_t position[BURST_FRAMES_MAX];
-	struct run_mark mark[BURST_FRAMES_MAX + 1];
-	uint64_t totals[8];
 	uint32_t longs, next_long;
 	uint16_t long_frame[BURST_FRAMES_MAX];
 	uint32_t stage[BURST_FRAMES_MAX][STAGE_STRIDE];
 };
 
-__device__ __forceinline__ void stage_frames(struct check_shared &s, const struct burst_in &in,
-					     uint32_t thread)
+/*
+ * What reading one of our own frames needs of the layout: a copy from which the compiler sees what
+ * cannot be.
+ */
+__device__ __forceinline__ void layout_own(struct frame_layout *own,
+					   const struct frame_layout &layout)
 {
-	const uint32_t pieces = in.count * STAGE_PIECES;
-
-	for (uint32_t i = thread; i < pieces; i += s.ring.work_threads) {
-		const uint32_t f = i / STAGE_PIECES, piece = i % STAGE_PIECES;
-		const struct frame_desc desc = in.desc[f];
-		const uint8_t *frame = frame_at(&s.ring.ring, desc);
-		const uint8_t *at =
-			(const uint8_t *)((uintptr_t)frame & ~(uintptr_t)(PIECE_BYTES - 1)) +
-			piece * PIECE_BYTES;
-		uint32_t *to = &s.stage[f][piece * PIECE_BYTES / 4];
-
-		/* the region begins and ends at whole pieces */
-		if (frame && at < frame + desc.len) {
-			const uint4 bytes = *(const uint4 *)at;
-
-			to[0] = bytes.x;
-			to[1] = bytes.y;
-			to[2] = bytes.z;
-			to[3] = bytes.w;
-		}
-	}
+	own->format = layout.format == FRAME_IPV4_UDP ? FRAME_IPV4_UDP : FRAME_ETHERNET;
+	own->own_offset = layout.own_offset;
+	own->raw = layout.raw;
+	own->raw_payload = layout.raw_payload;
+	own->ethertype = layout.ethertype;
+	own->vlan = layout.vlan;
+	own->udp_port = layout.udp_port;
+	own->match.count = 0;
 }
 
 /* Four bytes of a staged frame from byte `at` of its stage. */
@@ -117,36 +94,70 @@ __device__ __forceinline__ bool prbs_staged_is_right(const struct pattern_plan &
 	return !wrong;
 }
 
+/*
+ * Step 2 of a payload whose phase is not known, by its staged start: right when its first word is
+ * one of the sequence and the others follow. Its warp does what is left to do, which is all where
+ * something is wrong.
+ */
+__device__ __forceinline__ void phase_check_staged(struct check_shared &s, uint32_t i, uint32_t at,
+						   uint32_t bytes)
+{
+	const struct pattern_plan &plan = s.ring.job.plan;
+	const uint32_t *stage = s.stage[i];
+	const uint32_t first = stage_word(stage, at);
+	const uint32_t phase = pattern_swap32(first) ^ (0u - plan.invert);
+	bool wrong = !phase_is_one(&plan, phase);
+
+	s.runs.result[i].phase_first = phase;
+	if (at + bytes <= STAGE_BYTES) {
+		wrong = wrong || !prbs_staged_is_right(plan, stage, at, bytes, first);
+		if (!wrong) {
+			s.runs.result[i].phase_next =
+				phase_after(plan, (const uint8_t *)stage + at, bytes);
+			return;
+		}
+	}
+	s.long_frame[atomicAdd(&s.longs, 1)] = (uint16_t)(i | (wrong ? LONG_IS_WRONG : 0));
+}
+
 /* Step 2: frame i of the burst, from its staged bytes. */
+template <bool any>
 __device__ __forceinline__ void frame_check_staged(struct check_shared &s,
 						   const struct burst_in &in, uint32_t i)
 {
 	const struct device_job &job = s.ring.job;
+	struct frame_layout own;
+	const struct frame_layout &layout = any ? job.layout : own;
 	const struct frame_desc desc = in.desc[i];
 	const uint8_t *frame = frame_at(&s.ring.ring, desc);
-	const uint32_t shift = (uint32_t)(uintptr_t)frame % PIECE_BYTES;
-	const uint32_t start = frame_payload_offset(&job.layout), at = shift + start;
+	const uint32_t shift = stage_shift(frame);
 	const uint32_t *stage = s.stage[i];
 	struct frame_result result;
 	struct frame_header header;
 	struct pattern_place place;
 	enum frame_verdict verdict;
-	uint32_t bytes, expected, got, mask;
+	uint32_t start, at, bytes, expected, got, mask;
 	int header_ok;
 
 	if (!frame) {
-		frame_unreachable(&s.result[i]);
+		frame_unreachable(&s.runs.result[i]);
 		return;
 	}
-	verdict = frame_parse(&job.layout, s.ring.crc_table, (const uint8_t *)stage + shift,
-			      desc.len, &header, &header_ok);
-	bytes = frame_result_begin(&job.layout, &job.plan, verdict, &header, header_ok, &result);
-	s.result[i] = result;
+	if (!any)
+		layout_own(&own, job.layout);
+	start = frame_payload_offset(&layout);
+	at = shift + start;
+	verdict = frame_parse(&layout, s.ring.crc_table, (const uint8_t *)stage + shift, desc.len,
+			      &header, &header_ok);
+	bytes = frame_result_begin(&layout, &job.plan, verdict, &header, header_ok, &result);
+	s.runs.result[i] = result;
 	if (!bytes)
 		return;
-	place.position = header.position;
-	place.sequence = header.sequence;
-	place.stream = header.stream;
+	if (any && frame_is_self_phase(&layout, &job.plan)) {
+		phase_check_staged(s, i, at, bytes);
+		return;
+	}
+	frame_place(&layout, &header, &place);
 	expected = pattern_word(&job.plan, &place, 0);
 	got = stage_word(stage, at);
 	mask = byte_mask(0, (int)bytes);
@@ -161,7 +172,7 @@ __device__ __forceinline__ void frame_check_staged(struct check_shared &s,
 	    (bytes <= 4 || (pattern_is_prbs(job.plan.kind) &&
 			    prbs_staged_is_right(job.plan, stage, at, bytes, got))))
 		return;
-	payload_count_staged(&job.plan, place, stage, at, bytes, start, &s.result[i]);
+	payload_count_staged(&job.plan, place, stage, at, bytes, start, &s.runs.result[i]);
 }
 
 struct long_payload {
@@ -257,122 +268,67 @@ __device__ __forceinline__ uint32_t warp_check_words(const struct pattern_plan &
 __device__ __noinline__ void warp_count(const struct pattern_plan &plan, struct long_payload frame,
 					uint32_t start, struct frame_result *result)
 {
-	uint32_t wrong_bits = 0, first = 0xffffffffu, expected_byte = 0, got_byte = 0, least;
+	const struct warp_wrong wrong =
+		warp_compare(frame.payload, frame.bytes, frame.bytes,
+			     [&](uint32_t o) { return pattern_word(&plan, &frame.place, o); });
 
-	for (uint32_t o = 4 * lane_index(); o < frame.bytes; o += 128) {
-		const uint32_t bytes = min(4u, frame.bytes - o);
-		const uint32_t expected = pattern_word(&plan, &frame.place, o);
-		uint32_t got = 0, wrong;
-
-		for (uint32_t b = 0; b < bytes; b++)
-			got |= (uint32_t)frame.payload[o + b] << (8 * b);
-		wrong = (expected ^ got) & byte_mask(0, (int)bytes);
-		wrong_bits += __popc(wrong);
-		if (wrong && first == 0xffffffffu) {
-			const uint32_t byte = (__ffs(wrong) - 1) / 8;
-
-			first = o + byte;
-			expected_byte = expected >> (8 * byte) & 0xff;
-			got_byte = got >> (8 * byte) & 0xff;
-		}
-	}
-	wrong_bits = warp_sum(wrong_bits);
-	least = warp_min(first);
-	if (wrong_bits && first == least) {
-		result->wrong_bits = wrong_bits;
-		result->offset = (uint16_t)(start + first);
-		result->expected = (uint8_t)expected_byte;
-		result->got = (uint8_t)got_byte;
+	if (wrong.bits && lane_index() == 0) {
+		result->wrong_bits = wrong.bits;
+		result->offset = (uint16_t)(start + wrong.first);
+		result->expected = (uint8_t)wrong.expected;
+		result->got = (uint8_t)wrong.got;
 		result->verdict = FRAME_DAMAGED_PAYLOAD;
 	}
 }
 
+/* Step 3 of a payload whose phase is not known. */
+__device__ __forceinline__ void check_long_phase(const struct device_job &job,
+						 const struct long_payload &frame, uint32_t start,
+						 uint32_t wrong, struct frame_result *result)
+{
+	if (!wrong)
+		wrong = warp_check_prbs(job.plan, frame);
+	if (wrong)
+		warp_phase_check(job, frame.payload, frame.bytes, start, result);
+	else if (lane_index() == 0)
+		result->phase_next = phase_after(job.plan, frame.payload, frame.bytes);
+}
+
 /* Step 3. */
+template <bool any>
 __device__ __forceinline__ void check_longs(struct check_shared &s, const struct burst_in &in)
 {
 	const struct device_job &job = s.ring.job;
-	const uint32_t start = frame_payload_offset(&job.layout);
+	const uint32_t start =
+		any ? frame_payload_offset(&job.layout)
+		    : job.layout.own_offset + (job.layout.raw ? 0 : FRAME_HEADER_BYTES);
 	const uint32_t longs = s.longs;
 
 	for (uint32_t n; (n = warp_next(&s.next_long)) < longs;) {
 		const uint32_t item = s.long_frame[n], i = item & ~LONG_IS_WRONG;
+		struct frame_result *result = &s.runs.result[i];
 		struct long_payload frame;
 		uint32_t wrong = item & LONG_IS_WRONG;
 
 		frame.payload = frame_at(&s.ring.ring, in.desc[i]) + start;
-		frame.bytes = s.result[i].payload_bytes;
+		frame.bytes = result->payload_bytes;
+		if (any && frame_is_self_phase(&job.layout, &job.plan)) {
+			check_long_phase(job, frame, start, wrong, result);
+			continue;
+		}
 		frame.place.position = s.position[i];
-		frame.place.sequence = s.result[i].sequence;
-		frame.place.stream = s.result[i].stream;
+		frame.place.sequence =
+			any ? frame_number(&job.layout, result->sequence) : result->sequence;
+		frame.place.stream = result->stream;
 		if (!wrong)
-			wrong = pattern_is_prbs(job.plan.kind) ? warp_check_prbs(job.plan, frame) :
-								 warp_check_words(job.plan, frame);
+			wrong = pattern_is_prbs(job.plan.kind) ? warp_check_prbs(job.plan, frame)
+							       : warp_check_words(job.plan, frame);
 		if (wrong)
-			warp_count(job.plan, frame, start, &s.result[i]);
+			warp_count(job.plan, frame, start, result);
 	}
 }
 
-/* A run in two 16-byte stores: over PCIe it is one write. */
-__device__ __forceinline__ void run_store(struct frame_run *to, const struct frame_run &run)
-{
-	static_assert(sizeof(run) == 2 * sizeof(uint4), "a run is two pieces");
-	union {
-		struct frame_run run;
-		uint4 piece[2];
-	} out;
-
-	out.run = run;
-	((uint4 *)to)[0] = out.piece[0];
-	((uint4 *)to)[1] = out.piece[1];
-}
-
-/* Step 4. Returns the number of runs. */
-__device__ __forceinline__ uint32_t write_runs(struct check_shared &s, const struct burst_in &in,
-					       uint32_t thread)
-{
-	/* sums in one word: bytes and wire bytes below 2^24 each, heads at most 256 */
-	const uint32_t wire_at = 25, heads_at = 50, sum_mask = (1u << 25) - 1;
-	const uint32_t count = in.count;
-	const bool mine = thread < count;
-	const bool head = mine && (!thread || !run_joins(&s.result[thread - 1], &s.result[thread]));
-	const uint64_t value = mine ? (uint64_t)run_bytes(&s.result[thread]) |
-					      (uint64_t)in.desc[thread].len << wire_at |
-					      (uint64_t)head << heads_at :
-				      0;
-	const uint64_t sum = block_scan(value, s.totals, thread, s.ring.work_threads);
-	const uint64_t before = sum - value;
-	uint32_t runs;
-
-	if (head) {
-		struct run_mark *mark = &s.mark[before >> heads_at];
-
-		mark->index = thread;
-		mark->bytes = (uint32_t)before & sum_mask;
-		mark->wire_bytes = (uint32_t)(before >> wire_at) & sum_mask;
-	}
-	if (thread == BURST_FRAMES_MAX - 1) {
-		struct run_mark *end = &s.mark[sum >> heads_at];
-
-		end->index = count;
-		end->bytes = (uint32_t)sum & sum_mask;
-		end->wire_bytes = (uint32_t)(sum >> wire_at) & sum_mask;
-		s.longs = (uint32_t)(sum >> heads_at);
-	}
-	barrier_sync(BARRIER_WORK, s.ring.work_threads);
-	runs = s.longs;
-	if (thread < runs) {
-		const struct run_mark mark = s.mark[thread], next = s.mark[thread + 1];
-		struct frame_run run;
-
-		run_begin(&run, &s.result[mark.index], mark.index, 0);
-		run.count = (uint16_t)(next.index - mark.index);
-		run.bytes = next.bytes - mark.bytes;
-		run.wire_bytes = next.wire_bytes - mark.wire_bytes;
-		run_store(run_at(&s.ring.ring, in.burst, in.first, thread), run);
-	}
-	return runs;
-}
-
+template <bool any>
 __device__ __forceinline__ uint32_t check_burst(struct check_shared &s, const struct burst_in &in,
 						uint32_t thread)
 {
@@ -380,16 +336,25 @@ __device__ __forceinline__ uint32_t check_burst(struct check_shared &s, const st
 		s.longs = 0;
 		s.next_long = 0;
 	}
-	stage_frames(s, in, thread);
+	stage_frames(s.ring, s.stage, in, thread);
 	barrier_sync(BARRIER_WORK, s.ring.work_threads);
 	if (thread < in.count)
-		frame_check_staged(s, in, thread);
+		frame_check_staged<any>(s, in, thread);
 	barrier_sync(BARRIER_WORK, s.ring.work_threads);
-	check_longs(s, in);
+	check_longs<any>(s, in);
 	barrier_sync(BARRIER_WORK, s.ring.work_threads);
-	return write_runs(s, in, thread);
+	return write_runs(s.ring, s.runs, in, thread,
+			  [&s](const struct frame_result &last, const struct frame_result &next) {
+				  struct frame_layout own;
+
+				  if (any)
+					  return run_joins(&s.ring.job.layout, NULL, &last, &next);
+				  layout_own(&own, s.ring.job.layout);
+				  return run_joins(&own, NULL, &last, &next);
+			  });
 }
 
+template <bool any>
 __global__ void __launch_bounds__(RING_THREADS + WORK_THREADS_LARGE)
 	check_kernel(const struct device_job *job)
 {
@@ -405,11 +370,16 @@ __global__ void __launch_bounds__(RING_THREADS + WORK_THREADS_LARGE)
 	else
 		ring_work(s.ring, threadIdx.x - RING_THREADS,
 			  [&s](const struct burst_in &in, uint32_t thread) {
-				  return check_burst(s, in, thread);
+				  return check_burst<any>(s, in, thread);
 			  });
 }
 
 struct kernel_program check_program(void)
 {
-	return { "check", (const void *)check_kernel, sizeof(struct check_shared) };
+	return { "check", (const void *)check_kernel<false>, sizeof(struct check_shared) };
+}
+
+struct kernel_program check_any_program(void)
+{
+	return { "check", (const void *)check_kernel<true>, sizeof(struct check_shared) };
 }

@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Fill and copy beside running kernels: a stream of their own, pinned staging, no implicit wait. */
+#include <errno.h>
 #include <string.h>
 
 #include "device.cuh"
+#include "pieces.cuh"
+#include "ring.cuh"
+
+/* A gather waits for memory and PCIe, so many warps take part, with a frame each. */
+#define GATHER_THREADS 256u
+#define GATHER_BLOCKS_MAX 64u
 
 /* A kernel of our own: it is loaded before workers run, and fills whatever the GPU can address. */
 __global__ void fill_kernel(uint8_t *at, uint32_t word, size_t bytes)
@@ -86,4 +93,68 @@ int cuda_copy_out(struct kernel_device *device, void *to, const void *from, size
 	}
 	pthread_mutex_unlock(&device->copy_lock);
 	return error ? cuda_fail(error, "copying from GPU memory") : 0;
+}
+
+/*
+ * Warp w of W takes copies w, w + W, ... Their addresses come over PCIe, so lanes ask for 32 of
+ * them at once.
+ */
+__global__ void gather_kernel(const struct kernel_copy *copies, uint32_t count)
+{
+	const uint32_t lane = lane_index(), warps = gridDim.x * (GATHER_THREADS / 32);
+	const uint32_t warp = (blockIdx.x * GATHER_THREADS + threadIdx.x) / 32;
+
+	for (uint32_t first = warp; first < count; first += 32 * warps) {
+		const uint32_t mine = first + lane * warps;
+		uint64_t from = 0, to = 0;
+		uint32_t bytes = 0;
+
+		if (mine < count) {
+			from = (uint64_t)copies[mine].from;
+			to = (uint64_t)copies[mine].to;
+			bytes = copies[mine].bytes;
+		}
+		for (uint32_t k = 0; k < 32 && first + k * warps < count; k++)
+			warp_copy((uint8_t *)__shfl_sync(WARP_ALL, to, (int)k),
+				  (const uint8_t *)__shfl_sync(WARP_ALL, from, (int)k),
+				  __shfl_sync(WARP_ALL, bytes, (int)k));
+	}
+}
+
+/* Asks until all is copied: being woken would take 50 us, and the caller has other work to do. */
+static cudaError_t gather_wait(struct kernel_device *device)
+{
+	cudaError_t error;
+
+	while ((error = cudaEventQuery(device->gathered)) == cudaErrorNotReady)
+		;
+	return error;
+}
+
+int cuda_gather(struct kernel_device *device, const struct kernel_copy *copies, uint32_t count)
+{
+	current_device current(device->ordinal);
+	const uint32_t blocks = (count + GATHER_THREADS / 32 - 1) / (GATHER_THREADS / 32);
+	cudaError_t error = current.error;
+	void *args[] = { &device->copies, &count };
+
+	if (!count)
+		return 0;
+	if (count > KERNEL_COPIES_MAX)
+		return kernel_fail(-EINVAL, "%u frames to be copied at once; at most %u", count,
+				   KERNEL_COPIES_MAX);
+	pthread_mutex_lock(&device->gather_lock);
+	memcpy(device->copies, copies, count * sizeof(*copies));
+	if (!error)
+		error = cudaLaunchKernel(
+			(const void *)gather_kernel,
+			dim3(blocks < GATHER_BLOCKS_MAX ? blocks : GATHER_BLOCKS_MAX),
+			dim3(GATHER_THREADS), args, 0, device->copy_stream);
+	if (!error)
+		error = cudaEventRecord(device->gathered, device->copy_stream);
+	if (!error)
+		error = gather_wait(device);
+	cudaGetLastError(); /* that it was not ready at once is no error for others to find */
+	pthread_mutex_unlock(&device->gather_lock);
+	return error ? cuda_fail(error, "gathering frames") : 0;
 }

@@ -63,20 +63,24 @@ int cuda_fail(cudaError_t error, const char *what)
 /* Loads all code now: a kernel that is loaded lazily waits for those that run. */
 static int programs_load(struct kernel_device *device)
 {
-	device->program[KERNEL_CHECK] = check_program();
-	device->program[KERNEL_WRITE] = write_program();
-	for (uint32_t i = 0; i < 2; i++) {
-		const struct kernel_program *program = &device->program[i];
-		struct cudaFuncAttributes attributes;
-		cudaError_t error = cudaFuncGetAttributes(&attributes, program->entry);
+	static struct kernel_program (*const programs[PROGRAMS])(void) = {
+		check_program, check_any_program, check_store_program,
+		write_program, write_store_program,
+	};
 
+	for (uint32_t i = 0; i < PROGRAMS; i++) {
+		struct kernel_program *program = &device->program[i];
+		struct cudaFuncAttributes attributes;
+		cudaError_t error;
+
+		*program = programs[i]();
+		error = cudaFuncGetAttributes(&attributes, program->entry);
 		if (!error)
 			error = cudaFuncSetAttribute(program->entry,
 						     cudaFuncAttributeMaxDynamicSharedMemorySize,
 						     (int)program->shared_bytes);
 		if (error)
-			return cuda_fail(error, i ? "loading the write kernel" :
-						    "loading the check kernel");
+			return cuda_fail(error, "loading the kernels");
 	}
 	return 0;
 }
@@ -128,6 +132,8 @@ static cudaError_t streams_create(struct kernel_device *device)
 	if (!error)
 		error = cudaEventCreateWithFlags(&device->copied,
 						 cudaEventBlockingSync | cudaEventDisableTiming);
+	if (!error)
+		error = cudaEventCreateWithFlags(&device->gathered, cudaEventDisableTiming);
 	for (uint32_t i = 0; i < DEVICE_JOBS_MAX && !error; i++)
 		error = cudaStreamCreateWithPriority(&device->job[i].stream, cudaStreamNonBlocking,
 						     least);
@@ -143,16 +149,34 @@ static void device_destroy(struct kernel_device *device)
 			cudaStreamDestroy(device->job[i].stream);
 	if (device->pool)
 		cudaMemPoolDestroy(device->pool);
+	if (device->gathered)
+		cudaEventDestroy(device->gathered);
 	if (device->copied)
 		cudaEventDestroy(device->copied);
 	if (device->copy_stream)
 		cudaStreamDestroy(device->copy_stream);
 	cudaFreeHost(device->controls);
+	cudaFreeHost(device->copies);
 	cudaFreeHost(device->staging);
 	cudaGetLastError();
 	pthread_mutex_destroy(&device->lock);
+	pthread_mutex_destroy(&device->gather_lock);
 	pthread_mutex_destroy(&device->copy_lock);
 	free(device);
+}
+
+/* Whatever the driver sets up for a first use is not left for a running kernel to block. */
+static int first_uses(struct kernel_device *device)
+{
+	const struct kernel_copy copy = { device->staging, device->staging + STAGING_BYTES / 2,
+					  sizeof(uint32_t), 0 };
+	int ret;
+
+	ret = cuda_fill(device, device->controls, 0, DEVICE_JOBS_MAX * sizeof(struct job_control));
+	if (!ret)
+		ret = cuda_copy_out(device, device->staging + STAGING_BYTES / 2, device->controls,
+				    sizeof(uint32_t));
+	return ret ? ret : cuda_gather(device, &copy, 1);
 }
 
 /* All that is allocated or loaded for a GPU; device_destroy() undoes what was done. */
@@ -186,6 +210,10 @@ static int device_set_up(struct kernel_device *device)
 		error = cudaHostAlloc((void **)&device->staging, STAGING_BYTES,
 				      cudaHostAllocDefault);
 	if (!error)
+		error = cudaHostAlloc((void **)&device->copies,
+				      KERNEL_COPIES_MAX * sizeof(*device->copies),
+				      cudaHostAllocMapped);
+	if (!error)
 		error = cudaHostAlloc((void **)&device->controls,
 				      DEVICE_JOBS_MAX * sizeof(struct job_control),
 				      cudaHostAllocMapped);
@@ -195,12 +223,7 @@ static int device_set_up(struct kernel_device *device)
 		device->job[i].device = device;
 		device->job[i].control = &device->controls[i];
 	}
-	/* first uses: whatever the driver sets up for them is not left for a running kernel to
-	 * block */
-	ret = cuda_fill(device, device->controls, 0, DEVICE_JOBS_MAX * sizeof(struct job_control));
-	return ret ? ret
-		   : cuda_copy_out(device, device->staging + STAGING_BYTES / 2, device->controls,
-				   sizeof(uint32_t));
+	return first_uses(device);
 }
 
 static int device_create(int ordinal, struct kernel_device **created)
@@ -216,6 +239,7 @@ static int device_create(int ordinal, struct kernel_device **created)
 		return kernel_fail(-ENOMEM, "no memory for the CUDA device");
 	device->ordinal = ordinal;
 	pthread_mutex_init(&device->lock, NULL);
+	pthread_mutex_init(&device->gather_lock, NULL);
 	pthread_mutex_init(&device->copy_lock, NULL);
 	ret = device_set_up(device);
 	if (ret) {
@@ -300,6 +324,7 @@ const struct kernel_ops kernel_cuda_ops = {
 	cuda_fill,
 	cuda_copy_in,
 	cuda_copy_out,
+	cuda_gather,
 	cuda_workers_start,
 	cuda_workers_join,
 	cuda_workers_running,

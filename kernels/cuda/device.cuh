@@ -26,6 +26,7 @@ struct job_control {
 
 struct kernel_workers {
 	struct kernel_device *device;
+	const struct kernel_program *program;
 	cudaStream_t stream;
 	struct job_control *control;
 	void *memory; /* of the pool: struct device_job and its tables */
@@ -40,12 +41,15 @@ struct kernel_device {
 	uint32_t units;
 	int32_t writes_ordering, flush_options;
 	char name[64];
-	struct kernel_program program[2]; /* by enum kernel_role */
+	struct kernel_program program[PROGRAMS];
 	cudaMemPool_t pool;
 	cudaStream_t copy_stream;
 	cudaEvent_t copied;
 	uint8_t *staging; /* pinned, STAGING_BYTES */
-	pthread_mutex_t copy_lock; /* over copy_stream, copied and staging */
+	pthread_mutex_t copy_lock; /* over copied and staging */
+	struct kernel_copy *copies; /* pinned, KERNEL_COPIES_MAX */
+	cudaEvent_t gathered;
+	pthread_mutex_t gather_lock; /* over copies and gathered: sessions share the GPU */
 	pthread_mutex_t lock; /* over job[].busy and what start() decides from it */
 	struct job_control *controls; /* pinned, one a job */
 	struct kernel_workers job[DEVICE_JOBS_MAX];
@@ -79,6 +83,7 @@ int cuda_fail(cudaError_t error, const char *what);
 int cuda_fill(struct kernel_device *device, void *at, uint8_t byte, size_t bytes);
 int cuda_copy_in(struct kernel_device *device, void *to, const void *from, size_t bytes);
 int cuda_copy_out(struct kernel_device *device, void *to, const void *from, size_t bytes);
+int cuda_gather(struct kernel_device *device, const struct kernel_copy *copies, uint32_t count);
 
 int cuda_workers_start(struct kernel_device *device, const struct kernel_job *job,
 		       struct kernel_workers **started);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the host side (device.cu, workers.cu) and the persistent kernels (check.cu, write.cu) share.
+ * What the host side (device.cu, workers.cu) and the persistent kernels (check.cu, check_store.cu,
+ * write.cu) share.
  * Inside kernels/cuda only.
  */
 #ifndef GDRCAP_CUDA_JOB_CUH
@@ -29,9 +30,10 @@
 struct device_job {
 	struct frame_layout layout;
 	struct pattern_plan plan;
+	struct frame_store_view store; /* of jobs that have one */
 	const struct burst_ring_view *rings;
 	const uint32_t *crc_table; /* 256 words */
-	const uint32_t *prbs_tables; /* KERNEL_WRITE with a PRBS: lane table, then step table */
+	const uint32_t *prbs_tables; /* lane table, then step table; see prbs_tables_needed() */
 	uint32_t *started; /* pinned: one word a block, 1: it runs; writers: blocks */
 	const uint32_t *gate; /* pinned: writer: start() */
 	uint32_t workers_per_ring;
@@ -51,8 +53,21 @@ struct kernel_program {
 	size_t shared_bytes; /* dynamic shared memory of a block */
 };
 
+/* One body may be built several times: what a job does not need costs it no register. */
+enum kernel_program_id {
+	PROGRAM_CHECK, /* own frames, no match rules */
+	PROGRAM_CHECK_ANY, /* any layout, with or without rules */
+	PROGRAM_CHECK_STORE, /* frames expected from a file */
+	PROGRAM_WRITE,
+	PROGRAM_WRITE_STORE, /* frames of a file */
+	PROGRAMS
+};
+
 struct kernel_program check_program(void);
+struct kernel_program check_any_program(void);
+struct kernel_program check_store_program(void);
 struct kernel_program write_program(void);
+struct kernel_program write_store_program(void);
 
 /* Host: fills `tables` (PRBS_LANE_WORDS + PRBS_STEP_WORDS) for the polynomial x^degree + x^tap + 1.
  */

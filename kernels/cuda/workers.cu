@@ -37,15 +37,19 @@ static void sleep_us(long us)
 
 static uint32_t work_threads(const struct kernel_job *job)
 {
-	return job->frame_bytes_hint && job->frame_bytes_hint <= SMALL_FRAME_BYTES ?
-		       WORK_THREADS_SMALL : WORK_THREADS_LARGE;
+	/* a warp takes a whole frame of a store, and waits for memory most of the time */
+	if (job->store)
+		return WORK_THREADS_LARGE;
+	return job->frame_bytes_hint && job->frame_bytes_hint <= SMALL_FRAME_BYTES
+		       ? WORK_THREADS_SMALL
+		       : WORK_THREADS_LARGE;
 }
 
 /*
  * How many blocks can join those that run, wherever these lie. Persistent blocks that wait for room
  * would wait for ever. A multiprocessor refuses a block of this kernel when more than
  * 1 - 1/blocks_per_unit of it is taken, so blocks that fill less than that of the whole GPU cannot
- * be in the way on every one. What is left over lets fill() run.
+ * be in the way on every one. What is left over lets fill() and gather() run.
  */
 static uint32_t blocks_that_fit(const struct kernel_device *device, uint32_t blocks_per_unit)
 {
@@ -60,17 +64,27 @@ static uint32_t blocks_that_fit(const struct kernel_device *device, uint32_t blo
 		blocks += other->blocks;
 		load += (double)other->blocks / other->blocks_per_unit;
 	}
-	if (blocks_per_unit == 1)
-		return blocks < device->units ? device->units - blocks : 0;
+	if (blocks_per_unit == 1) /* one multiprocessor stays free */
+		return blocks + 1 < device->units ? device->units - 1 - blocks : 0;
 	room = (device->units * (1.0 - 1.0 / blocks_per_unit) - load) * blocks_per_unit;
 	return room > 0 ? (uint32_t)room : 0;
 }
 
-/* Decides workers->per_ring and workers->blocks. */
+static enum kernel_program_id program_of(const struct kernel_job *job)
+{
+	if (job->role == KERNEL_WRITE)
+		return job->store ? PROGRAM_WRITE_STORE : PROGRAM_WRITE;
+	if (job->store)
+		return PROGRAM_CHECK_STORE;
+	return job->layout.match.count || job->layout.format == FRAME_FOREIGN ? PROGRAM_CHECK_ANY
+									      : PROGRAM_CHECK;
+}
+
+/* Decides workers->program, per_ring and blocks. */
 static int blocks_choose(struct kernel_workers *workers, const struct kernel_job *job)
 {
 	const struct kernel_device *device = workers->device;
-	const struct kernel_program *program = &device->program[job->role];
+	const struct kernel_program *program = &device->program[program_of(job)];
 	uint32_t fit, wanted;
 	int per_unit = 0;
 	cudaError_t error;
@@ -83,6 +97,7 @@ static int blocks_choose(struct kernel_workers *workers, const struct kernel_job
 	if (per_unit < 1)
 		return kernel_fail(-ENOTSUP, "%s is too small for a block of the %s kernel",
 				   device->name, program->name);
+	workers->program = program;
 	workers->blocks_per_unit = (uint32_t)per_unit;
 	fit = blocks_that_fit(device, workers->blocks_per_unit);
 	wanted = job->workers_per_ring;
@@ -111,23 +126,118 @@ struct job_part {
 	size_t bytes, at;
 };
 
-enum { PART_JOB, PART_RINGS, PART_CRC, PART_PRBS, PART_WINDOWS, PART_POWERS, PART_FILE, PARTS };
+enum {
+	PART_JOB,
+	PART_RINGS,
+	PART_CRC,
+	PART_PRBS,
+	PART_WINDOWS,
+	PART_POWERS,
+	PART_FILE,
+	PART_STORE_DATA, /* last, since a job can do without its own copy of a store */
+	PART_STORE_FRAMES,
+	PART_STORE_BUCKETS,
+	PARTS
+};
 
 static const void *part_address(const struct job_part *part, const uint8_t *memory)
 {
 	return part->bytes ? memory + part->at : NULL;
 }
 
-/* Copies the job and its tables into memory of the pool. */
+static uint32_t prbs_table_words(const struct kernel_job *job)
+{
+	const bool writes = job->role == KERNEL_WRITE;
+	const bool finds = job->role == KERNEL_CHECK && !job->store &&
+			   job->layout.format == FRAME_FOREIGN && job->layout.foreign.self_phase;
+
+	return (writes || finds) && pattern_is_prbs(job->plan.kind)
+		       ? PRBS_LANE_WORDS + PRBS_STEP_WORDS
+		       : 0;
+}
+
+/* Places the parts behind each other; returns the bytes that they need. */
+static size_t parts_place(struct job_part *part, uint32_t count)
+{
+	size_t bytes = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		part[i].at = bytes;
+		bytes += (part[i].bytes + 255) & ~(size_t)255;
+	}
+	return bytes;
+}
+
+/*
+ * Takes memory of the pool for the job's parts. A copy of a resident store, that workers read at
+ * the GPU's speed, is made where there is room; else they read it where it is, over PCIe.
+ */
+static int job_memory(struct kernel_workers *workers, const struct kernel_job *job,
+		      struct job_part part[PARTS])
+{
+	const struct frame_store_view *store = job->store;
+	struct kernel_device *device = workers->device;
+	cudaError_t error;
+
+	for (uint32_t i = PART_STORE_DATA; i < PARTS; i++)
+		part[i].bytes = 0;
+	if (store && store->resident) {
+		part[PART_STORE_DATA].bytes = store->data_bytes;
+		part[PART_STORE_FRAMES].bytes = store->count * sizeof(store->frames[0]);
+		if (job->role == KERNEL_CHECK)
+			part[PART_STORE_BUCKETS].bytes =
+				((size_t)store->bucket_mask + 1) * sizeof(store->buckets[0]);
+		error = cudaMallocFromPoolAsync(&workers->memory, parts_place(part, PARTS),
+						device->pool, device->copy_stream);
+		if (!error)
+			return 0;
+		cudaGetLastError();
+		for (uint32_t i = PART_STORE_DATA; i < PARTS; i++)
+			part[i].bytes = 0;
+	}
+	error = cudaMallocFromPoolAsync(&workers->memory, parts_place(part, PARTS), device->pool,
+					device->copy_stream);
+	return error ? cuda_fail(error, "allocating the kernel's tables") : 0;
+}
+
+/* The job as the kernel sees it; part addresses are the device's. */
+static void job_image(struct device_job *image, const struct kernel_workers *workers,
+		      const struct kernel_job *job, const struct job_part part[PARTS])
+{
+	const uint8_t *memory = (const uint8_t *)workers->memory;
+
+	image->layout = job->layout;
+	image->plan = job->plan;
+	image->plan.windows = (const uint64_t *)part_address(&part[PART_WINDOWS], memory);
+	image->plan.powers = (const uint32_t *)part_address(&part[PART_POWERS], memory);
+	image->plan.file = (const uint8_t *)part_address(&part[PART_FILE], memory);
+	if (job->store)
+		image->store = *job->store;
+	if (part[PART_STORE_FRAMES].bytes) {
+		image->store.data = (const uint8_t *)part_address(&part[PART_STORE_DATA], memory);
+		image->store.frames =
+			(const struct store_frame *)part_address(&part[PART_STORE_FRAMES], memory);
+		image->store.buckets = (const struct store_bucket *)part_address(
+			&part[PART_STORE_BUCKETS], memory);
+	}
+	image->rings = (const struct burst_ring_view *)part_address(&part[PART_RINGS], memory);
+	image->crc_table = (const uint32_t *)part_address(&part[PART_CRC], memory);
+	image->prbs_tables = (const uint32_t *)part_address(&part[PART_PRBS], memory);
+	image->started = workers->control->started;
+	image->gate = &workers->control->gate;
+	image->workers_per_ring = workers->per_ring;
+}
+
+/* Copies the job, its tables and its store into memory of the pool. */
 static int job_upload(struct kernel_workers *workers, const struct kernel_job *job)
 {
 	const struct pattern_tables tables = pattern_plan_tables(&job->plan);
-	const bool prbs = job->role == KERNEL_WRITE && pattern_is_prbs(job->plan.kind);
-	const size_t prbs_bytes = prbs ? (PRBS_LANE_WORDS + PRBS_STEP_WORDS) * sizeof(uint32_t) : 0;
+	const struct frame_store_view no_store = {};
+	const struct frame_store_view *store = job->store ? job->store : &no_store;
+	const size_t prbs_bytes = prbs_table_words(job) * sizeof(uint32_t);
 	uint32_t *prbs_tables = (uint32_t *)malloc(prbs_bytes + 1);
-	struct kernel_device *device = workers->device;
 	struct device_job image = {};
-	const struct job_part source[PARTS] = {
+	struct job_part part[PARTS] = {
 		{ &image, sizeof(image), 0 },
 		{ job->rings, job->ring_count * sizeof(job->rings[0]), 0 },
 		{ frame_crc32c_table, sizeof(frame_crc32c_table), 0 },
@@ -135,41 +245,23 @@ static int job_upload(struct kernel_workers *workers, const struct kernel_job *j
 		{ job->plan.windows, tables.windows_bytes, 0 },
 		{ job->plan.powers, tables.powers_bytes, 0 },
 		{ job->plan.file, tables.file_bytes, 0 },
+		{ store->data, 0, 0 },
+		{ store->frames, 0, 0 },
+		{ store->buckets, 0, 0 },
 	};
-	struct job_part part[PARTS];
-	uint8_t *memory;
-	size_t bytes = 0;
-	cudaError_t error;
-	int ret = 0;
+	int ret;
 
 	if (!prbs_tables)
 		return kernel_fail(-ENOMEM, "no memory for the kernel's tables");
-	for (int i = 0; i < PARTS; i++) {
-		part[i] = source[i];
-		part[i].at = bytes;
-		bytes += (part[i].bytes + 255) & ~(size_t)255;
-	}
-	error = cudaMallocFromPoolAsync(&workers->memory, bytes, device->pool, device->copy_stream);
-	if (error) {
-		free(prbs_tables);
-		return cuda_fail(error, "allocating the kernel's tables");
-	}
-	memory = (uint8_t *)workers->memory;
-	image.layout = job->layout;
-	image.plan = job->plan;
-	image.plan.windows = (const uint64_t *)part_address(&part[PART_WINDOWS], memory);
-	image.plan.powers = (const uint32_t *)part_address(&part[PART_POWERS], memory);
-	image.plan.file = (const uint8_t *)part_address(&part[PART_FILE], memory);
-	image.rings = (const struct burst_ring_view *)part_address(&part[PART_RINGS], memory);
-	image.crc_table = (const uint32_t *)part_address(&part[PART_CRC], memory);
-	image.prbs_tables = (const uint32_t *)part_address(&part[PART_PRBS], memory);
-	image.started = workers->control->started;
-	image.gate = &workers->control->gate;
-	image.workers_per_ring = workers->per_ring;
-	if (prbs)
+	if (prbs_bytes)
 		prbs_tables_build(prbs_tables, job->plan.degree, job->plan.tap);
+	ret = job_memory(workers, job, part);
+	if (!ret)
+		job_image(&image, workers, job, part);
 	for (int i = 0; i < PARTS && !ret; i++)
-		ret = cuda_copy_in(device, memory + part[i].at, part[i].from, part[i].bytes);
+		if (part[i].bytes)
+			ret = cuda_copy_in(workers->device, (uint8_t *)workers->memory + part[i].at,
+					   part[i].from, part[i].bytes);
 	free(prbs_tables);
 	return ret;
 }
@@ -196,7 +288,7 @@ static uint32_t blocks_started(const struct kernel_workers *workers)
 /* Launches and waits until every block runs. */
 static int job_launch(struct kernel_workers *workers, const struct kernel_job *job)
 {
-	const struct kernel_program *program = &workers->device->program[job->role];
+	const struct kernel_program *program = workers->program;
 	const uint64_t until = now_ms() + START_TIMEOUT_MS;
 	void *args[] = { &workers->memory };
 	uint32_t started;

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The persistent generator. For each burst:
+ * The persistent writer. For each burst of generated frames:
  *   1. one thread a frame sums up the payload before it, writes the headers and the payload's first
  *      word into shared memory, and the state from which a PRBS goes on;
  *   2. one warp a frame writes the payload from the next aligned word on, summing it up for UDP,
  * and then what was prepared in shared memory.
+ * For each burst of a file's frames:
+ *   1. one thread a frame looks up where the frame lies in the store;
+ *   2. one warp a frame copies it. The store is in GPU memory, or in pinned memory behind PCIe.
+ *
+ * Built twice: `stored` is constant. With it there may be both, since end-of-stream frames are
+ * generated for a file's frames too.
  */
 #include "block.cuh"
-#include "prbs.cuh"
+#include "pieces.cuh"
 
 /* Headers and the payload's first four bytes, and a word against bank conflicts (an odd stride). */
 #define HEAD_BYTES ((FRAME_MAX_OVERHEAD + 4u + 3u) / 4u * 4u)
@@ -16,15 +22,16 @@
 struct write_item {
 	struct pattern_place place;
 	uint8_t *frame;
-	uint32_t len; /* bytes to write; 0: the slot cannot be reached */
+	uint32_t len;	       /* bytes to write; 0: the slot stays as it is */
 	uint32_t start, bytes; /* payload: offset and length */
-	uint32_t head; /* bytes that step 1 prepared */
-	uint32_t state; /* PRBS: 32 uninverted bits from payload byte head - start */
+	uint32_t head;	       /* bytes that step 1 prepared */
+	uint32_t state;	       /* PRBS: 32 uninverted bits from payload byte head - start */
 };
 
 struct write_shared {
 	struct ring_shared ring;
 	struct write_item item[BURST_FRAMES_MAX];
+	const uint8_t *stored[BURST_FRAMES_MAX]; /* the file's frames */
 	uint64_t totals[8];
 	uint32_t next_frame;
 	uint32_t lane_table[PRBS_LANE_WORDS], step_table[PRBS_STEP_WORDS];
@@ -82,8 +89,8 @@ __device__ __forceinline__ void prepare_frame(struct write_shared &s, const stru
 		place.sequence = header.sequence;
 		place.stream = header.stream;
 	}
-	if (!start)
-		bytes = 0; /* too short for its headers: all zero */
+	if (!start || (in.order.end && !job.layout.raw))
+		bytes = 0; /* too short for its headers: all zero; or an end-of-stream frame */
 	if (bytes)
 		word = pattern_word(&job.plan, &place, 0) & byte_mask(0, (int)bytes);
 	for (uint32_t b = 0; b < 4; b++)
@@ -179,6 +186,25 @@ __device__ __forceinline__ void write_frames(struct write_shared &s, const struc
 	}
 }
 
+__device__ __forceinline__ void write_stored(struct write_shared &s, const struct burst_in &in,
+					     uint32_t thread)
+{
+	const uint32_t count = in.count;
+
+	if (thread < count) {
+		struct write_item *item = &s.item[thread];
+		const uint32_t len = in.desc[thread].len;
+
+		item->frame = frame_at(&s.ring.ring, in.desc[thread]);
+		s.stored[thread] = order_stored(&s.ring.job.store, &in.order, thread, len);
+		item->len = item->frame && s.stored[thread] ? len : 0;
+	}
+	barrier_sync(BARRIER_WORK, s.ring.work_threads);
+	for (uint32_t i; (i = warp_next(&s.next_frame)) < count;)
+		warp_copy(s.item[i].frame, s.stored[i], s.item[i].len);
+}
+
+template <bool stored>
 __device__ __forceinline__ uint32_t write_burst(struct write_shared &s, const struct burst_in &in,
 						uint32_t thread)
 {
@@ -189,6 +215,10 @@ __device__ __forceinline__ uint32_t write_burst(struct write_shared &s, const st
 
 	if (thread == 0)
 		s.next_frame = 0;
+	if (stored && !in.order.end) {
+		write_stored(s, in, thread);
+		return 0;
+	}
 	sum = block_scan(bytes, s.totals, thread, s.ring.work_threads);
 	if (thread < in.count)
 		prepare_frame(s, in, thread, sum - bytes, bytes);
@@ -197,6 +227,7 @@ __device__ __forceinline__ uint32_t write_burst(struct write_shared &s, const st
 	return 0;
 }
 
+template <bool stored>
 __global__ void __launch_bounds__(RING_THREADS + WORK_THREADS_LARGE)
 	write_kernel(const struct device_job *job)
 {
@@ -219,11 +250,16 @@ __global__ void __launch_bounds__(RING_THREADS + WORK_THREADS_LARGE)
 	else
 		ring_work(s.ring, threadIdx.x - RING_THREADS,
 			  [&s](const struct burst_in &in, uint32_t thread) {
-				  return write_burst(s, in, thread);
+				  return write_burst<stored>(s, in, thread);
 			  });
 }
 
 struct kernel_program write_program(void)
 {
-	return { "write", (const void *)write_kernel, sizeof(struct write_shared) };
+	return { "write", (const void *)write_kernel<false>, sizeof(struct write_shared) };
+}
+
+struct kernel_program write_store_program(void)
+{
+	return { "write", (const void *)write_kernel<true>, sizeof(struct write_shared) };
 }

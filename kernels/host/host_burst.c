@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
 #include "frame_runs.h"
 #include "host_workers.h"
 
@@ -14,8 +16,21 @@ static void prefetch_frame(const uint8_t *frame, uint32_t len)
 		__builtin_prefetch(frame + at);
 }
 
-uint32_t host_burst_check(const struct burst_ring_view *ring, const struct frame_layout *layout,
-			  const struct pattern_plan *plan, uint64_t burst, uint64_t ready)
+/* The result of the frame behind one whose result is `last`. */
+static void frame_judge(const struct host_work *work, const uint8_t *frame, uint32_t len,
+			const struct frame_result *last, struct frame_result *result)
+{
+	if (!frame)
+		frame_unreachable(result);
+	else if (work->store)
+		frame_expect_check_after(work->layout, work->store, last->sequence, frame, len,
+					 result);
+	else
+		frame_check_fast(work->layout, work->plan, frame, len, result);
+}
+
+uint32_t host_burst_check(const struct burst_ring_view *ring, const struct host_work *work,
+			  uint64_t burst, uint64_t ready)
 {
 	const uint32_t first = burst_word_first(ready), count = burst_frames(ready);
 	struct frame_result last = { 0 }, result;
@@ -32,14 +47,12 @@ uint32_t host_burst_check(const struct burst_ring_view *ring, const struct frame
 
 			prefetch_frame(frame_at(ring, next), next.len);
 		}
-		if (frame)
-			frame_check_fast(layout, plan, frame, desc.len, &result);
-		else
-			frame_unreachable(&result);
-		if (i && run_joins(&last, &result)) {
+		frame_judge(work, frame, desc.len, &last, &result);
+		if (i && run_joins(work->layout, work->store, &last, &result)) {
 			run.count++;
 			run.bytes += run_bytes(&result);
 			run.wire_bytes += desc.len;
+			run.phase_next = result.phase_next;
 		} else {
 			if (i)
 				*run_at(ring, burst, first, runs++) = run;
@@ -52,23 +65,40 @@ uint32_t host_burst_check(const struct burst_ring_view *ring, const struct frame
 	return runs;
 }
 
-void host_burst_write(const struct burst_ring_view *ring, const struct frame_layout *layout,
-		      const struct pattern_plan *plan, uint64_t burst, uint64_t ready)
+static void stored_write(const struct burst_ring_view *ring, const struct frame_store_view *store,
+			 const struct burst_order *order, uint32_t first, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct frame_desc desc = ring->desc[(first + i) & ring->desc_mask];
+		const uint8_t *stored = order_stored(store, order, i, desc.len);
+		uint8_t *frame = frame_at(ring, desc);
+
+		if (frame && stored)
+			memcpy(frame, stored, desc.len);
+	}
+}
+
+void host_burst_write(const struct burst_ring_view *ring, const struct host_work *work,
+		      uint64_t burst, uint64_t ready)
 {
 	const uint32_t first = burst_word_first(ready), count = burst_frames(ready);
 	const struct burst_order order = ring->order[burst & ring->burst_mask];
 	uint64_t before = 0;
 
+	if (work->store && !order.end) {
+		stored_write(ring, work->store, &order, first, count);
+		return;
+	}
 	for (uint32_t i = 0; i < count; i++) {
 		const struct frame_desc desc = ring->desc[(first + i) & ring->desc_mask];
-		const uint32_t bytes = frame_payload_bytes(layout, desc.len);
+		const uint32_t bytes = frame_payload_bytes(work->layout, desc.len);
 		uint8_t *frame = frame_at(ring, desc);
 		struct frame_header header;
 
-		order_header(&header, &order, i, before, bytes, plan->kind);
+		order_header(&header, &order, i, before, bytes, work->plan->kind);
 		before += bytes;
 		/* a slot out of reach stays unwritten; what was sent from it is not valid */
 		if (frame)
-			frame_write(layout, plan, frame, desc.len, &header);
+			frame_write(work->layout, work->plan, frame, desc.len, &header);
 	}
 }

@@ -51,6 +51,17 @@ static int host_copy(struct kernel_device *device, void *to, const void *from, s
 	return 0;
 }
 
+static int host_gather(struct kernel_device *device, const struct kernel_copy *copies,
+		       uint32_t count)
+{
+	if (count > KERNEL_COPIES_MAX)
+		return kernel_fail(-EINVAL, "%u copies at once: at most %u", count,
+				   KERNEL_COPIES_MAX);
+	for (uint32_t i = 0; i < count; i++)
+		memcpy(copies[i].to, copies[i].from, copies[i].bytes);
+	return 0;
+}
+
 static int host_flush(struct kernel_device *device)
 {
 	/* what a device wrote before its completion was read is visible to every CPU */
@@ -77,6 +88,7 @@ const struct kernel_ops kernel_host_ops = {
 	.fill = host_fill,
 	.copy_in = host_copy,
 	.copy_out = host_copy,
+	.gather = host_gather,
 	.start = host_workers_start,
 	.join = host_workers_join,
 	.running = host_workers_running,

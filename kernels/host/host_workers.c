@@ -37,6 +37,8 @@ struct kernel_workers {
 	enum kernel_role role;
 	struct frame_layout layout;
 	struct pattern_plan plan;
+	struct frame_store_view store;
+	struct host_work work; /* points to the three above */
 	struct burst_ring_view *rings;
 	uint32_t per_ring;
 	uint32_t threads; /* entries of worker[] that were created */
@@ -131,10 +133,9 @@ static void *worker_main(void *argument)
 		uint32_t runs = 0;
 
 		if (workers->role == KERNEL_CHECK)
-			runs = host_burst_check(ring, &workers->layout, &workers->plan, burst,
-						ready);
+			runs = host_burst_check(ring, &workers->work, burst, ready);
 		else
-			host_burst_write(ring, &workers->layout, &workers->plan, burst, ready);
+			host_burst_write(ring, &workers->work, burst, ready);
 		burst_done(ring, burst, bits, runs);
 	}
 	worker_leave(workers);
@@ -185,6 +186,12 @@ static struct kernel_workers *workers_alloc(const struct kernel_job *job)
 	workers->role = job->role;
 	workers->layout = job->layout;
 	workers->plan = job->plan;
+	workers->work.layout = &workers->layout;
+	workers->work.plan = &workers->plan;
+	if (job->store) {
+		workers->store = *job->store;
+		workers->work.store = &workers->store;
+	}
 	workers->per_ring = per_ring;
 	pthread_mutex_init(&workers->lock, NULL);
 	pthread_condattr_init(&attr);

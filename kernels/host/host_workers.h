@@ -13,11 +13,18 @@ uint32_t host_workers_per_ring(const struct kernel_workers *workers);
 
 /* ---- host_burst.c: the work on one burst ---- */
 
+/* What frames are made of, or compared with. */
+struct host_work {
+	const struct frame_layout *layout;
+	const struct pattern_plan *plan;
+	const struct frame_store_view *store; /* NULL: layout and plan */
+};
+
 /* Checks the burst's frames, writes its runs and returns their number. */
-uint32_t host_burst_check(const struct burst_ring_view *ring, const struct frame_layout *layout,
-			  const struct pattern_plan *plan, uint64_t burst, uint64_t ready);
+uint32_t host_burst_check(const struct burst_ring_view *ring, const struct host_work *work,
+			  uint64_t burst, uint64_t ready);
 /* Writes the burst's frames as ordered. */
-void host_burst_write(const struct burst_ring_view *ring, const struct frame_layout *layout,
-		      const struct pattern_plan *plan, uint64_t burst, uint64_t ready);
+void host_burst_write(const struct burst_ring_view *ring, const struct host_work *work,
+		      uint64_t burst, uint64_t ready);
 
 #endif

@@ -33,10 +33,10 @@ struct frame_desc {
 /*
  * Frames next to each other in arrival order that have the same outcome: consecutive sequence
  * numbers of one stream, all valid; or one damaged frame; or neighbouring filtered frames. A burst
- * of valid frames in order is one run, so its accounting is O(1). 32 bytes. Writer: consumer.
+ * of valid frames in order is one run, so its accounting is O(1). 48 bytes. Writer: consumer.
  */
 struct frame_run {
-	uint64_t sequence; /* of the first frame */
+	uint64_t sequence; /* of the first frame: see struct frame_result */
 	uint32_t bytes; /* payload bytes compared, the run's sum */
 	uint32_t wrong_bits;
 	uint16_t stream;
@@ -47,22 +47,27 @@ struct frame_run {
 	uint8_t header_ok;
 	uint16_t first; /* index in the burst of the run's first frame */
 	uint32_t wire_bytes; /* the frames' lengths in memory, sum */
+	uint32_t phase_first, phase_next; /* of the first frame, of the last: struct frame_result */
+	uint32_t detail; /* struct frame_result */
+	uint32_t reserved;
 };
 
 /* What the consumer writes for a burst: one cache line. Writer: consumer; reader: accountant. */
 struct burst_result {
 	uint64_t done; /* burst_tag() | runs << 32; written last (DONE) */
-	uint64_t reserved[3];
+	uint64_t reserved;
 	struct frame_run run; /* run 0; runs 1.. are in overflow[(first + r) & desc_mask] */
 };
 
 /* Replay: what to write into the burst's slots. 32 bytes. Writer: producer. */
 struct burst_order {
 	uint64_t sequence; /* of the burst's first frame */
-	uint64_t position; /* of its first payload byte in the stream */
+	uint64_t position; /* of its first payload byte in the stream; frames of a store: index of
+			    * the first in store.frames, the burst's are next to each other there */
 	uint64_t time_ns; /* send time for the headers */
 	uint32_t stream;
-	uint32_t reserved;
+	uint32_t end; /* 1: end-of-stream frames, all alike: `sequence` is the number of frames
+		       * that the stream had, `position` the number of the sender's streams */
 };
 
 /* The ring as the consumer sees it: pointers valid for the consumer. Passed by value. */
@@ -117,10 +122,12 @@ BURST_RING_HD uint32_t burst_word_first(uint64_t word)
 
 #ifdef __cplusplus
 static_assert(sizeof(struct frame_desc) == 8, "8 bytes a frame");
-static_assert(sizeof(struct frame_run) == 40 || sizeof(struct frame_run) == 32, "run");
+static_assert(sizeof(struct frame_run) == 48, "run");
+static_assert(sizeof(struct burst_result) == 64, "one cache line");
 static_assert(sizeof(struct burst_order) == 32, "order");
 #else
 _Static_assert(sizeof(struct frame_desc) == 8, "8 bytes a frame");
+_Static_assert(sizeof(struct burst_result) == 64, "one cache line");
 _Static_assert(sizeof(struct burst_order) == 32, "order");
 #endif
 

@@ -81,7 +81,9 @@ int ring_create(struct ring_producer *ring, const struct ring_config *config,
 		goto err;
 	ring->mbuf = calloc((size_t)ring->desc_mask + 1, sizeof(struct rte_mbuf *));
 	ring->end = calloc(bursts, sizeof(*ring->end));
-	if (!ring->mbuf || !ring->end) {
+	if (config->times)
+		ring->tsc = calloc((size_t)ring->desc_mask + 1, sizeof(*ring->tsc));
+	if (!ring->mbuf || !ring->end || (config->times && !ring->tsc)) {
 		ret = error_set(error, -ENOMEM, "no memory for a burst ring");
 		goto err;
 	}
@@ -109,5 +111,6 @@ void ring_destroy(struct ring_producer *ring)
 		munmap(ring->memory, ring->memory_bytes);
 	free(ring->mbuf);
 	free(ring->end);
+	free(ring->tsc);
 	memset(ring, 0, sizeof(*ring));
 }

@@ -31,6 +31,8 @@ struct ring_producer {
 	struct burst_order *order; /* NULL: capture */
 	struct rte_mbuf **mbuf; /* of descriptor i & desc_mask */
 	uint32_t *end; /* of burst b & burst_mask: descriptor index after its last */
+	uint64_t *tsc; /* of descriptor i & desc_mask: capture, when its poll brought it; replay, when
+			* it is due. NULL: nobody asks */
 	uint32_t desc_mask, burst_mask, burst_bits, burst_max;
 	uint32_t head; /* free-running index of the next descriptor to fill */
 	uint32_t first; /* of the first descriptor not yet published */
@@ -43,7 +45,9 @@ struct ring_producer {
 	_Alignas(RING_LINE) _Atomic uint64_t published; /* bursts */
 	_Atomic int ended; /* capture: no burst will be published any more */
 	/* Writer: accountant (capture with the built-in consumer). Reader: producer. */
-	_Alignas(RING_LINE) _Atomic uint64_t collected; /* bursts */
+	_Alignas(RING_LINE) _Atomic uint64_t collected; /* bursts whose slots may go back */
+	/* Bursts that are in the verdict, `collected` or more. Readers: accountant, watchdog. */
+	_Atomic uint64_t accounted;
 
 	/* Control. */
 	_Alignas(RING_LINE) struct burst_ring_view view; /* for the consumer */
@@ -59,6 +63,7 @@ struct ring_config {
 	uint32_t frames; /* mbufs that can be in the ring: its pool's size */
 	uint32_t burst_max; /* 1..BURST_FRAMES_MAX */
 	bool replay;
+	bool times; /* allocate tsc[] */
 };
 
 int ring_create(struct ring_producer *ring, const struct ring_config *config,

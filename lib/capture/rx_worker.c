@@ -24,7 +24,7 @@ static __attribute__((noinline, cold)) void chain_cut(struct rte_mbuf *m)
 	m->pkt_len = m->data_len;
 }
 
-ALWAYS_INLINE unsigned int rx_receive(struct rx_worker *worker)
+ALWAYS_INLINE unsigned int rx_receive(struct rx_worker *worker, const bool times)
 {
 	struct ring_producer *ring = &worker->ring;
 	const uint32_t at = ring->head & ring->desc_mask;
@@ -58,6 +58,8 @@ ALWAYS_INLINE unsigned int rx_receive(struct rx_worker *worker)
 	}
 	ring->head += n;
 	now = rte_rdtsc();
+	for (unsigned int i = 0; times && i < n; i++)
+		ring->tsc[at + i] = now;
 	if (unlikely(atomic_load_explicit(&worker->first_tsc, memory_order_relaxed) == 0))
 		atomic_store_explicit(&worker->first_tsc, now, memory_order_relaxed);
 	atomic_store_explicit(&worker->last_tsc, now, memory_order_relaxed);
@@ -115,13 +117,14 @@ ALWAYS_INLINE unsigned int rx_reclaim(struct rx_worker *worker, const bool accou
 	return n;
 }
 
-ALWAYS_INLINE void rx_loop(struct rx_worker *worker, const bool flush, const bool accounted)
+ALWAYS_INLINE void rx_loop(struct rx_worker *worker, const bool flush, const bool accounted,
+			   const bool times)
 {
 	struct ring_producer *ring = &worker->ring;
 	unsigned int idle = 0, work;
 
 	while (atomic_load_explicit(&worker->phase, memory_order_relaxed) == RX_RUN) {
-		work = rx_receive(worker);
+		work = rx_receive(worker, times);
 		if (ring_due(ring))
 			rx_publish(worker, flush);
 		work += rx_reclaim(worker, accounted);
@@ -139,19 +142,34 @@ ALWAYS_INLINE void rx_loop(struct rx_worker *worker, const bool flush, const boo
 			thread_idle(IDLE_PAUSES);
 }
 
+/* Eight loops from the one above, each without the questions whose answer is known at the start. */
+#define RX_LOOP(name, flush, accounted, times)                                                     \
+	static void rx_loop_##name(struct rx_worker *worker)                                       \
+	{                                                                                          \
+		rx_loop(worker, flush, accounted, times);                                          \
+	}
+
+RX_LOOP(plain, false, false, false)
+RX_LOOP(flush, true, false, false)
+RX_LOOP(accounted, false, true, false)
+RX_LOOP(accounted_flush, true, true, false)
+RX_LOOP(times, false, false, true)
+RX_LOOP(times_flush, true, false, true)
+RX_LOOP(times_accounted, false, true, true)
+RX_LOOP(times_accounted_flush, true, true, true)
+
 void rx_worker_run(void *arg)
 {
+	static void (*const loops[2][2][2])(struct rx_worker *worker) = {
+		{ { rx_loop_plain, rx_loop_flush },
+		  { rx_loop_accounted, rx_loop_accounted_flush } },
+		{ { rx_loop_times, rx_loop_times_flush },
+		  { rx_loop_times_accounted, rx_loop_times_accounted_flush } },
+	};
 	struct rx_worker *worker = arg;
-	const bool flush = worker->config.flush != NULL;
 
-	if (flush && worker->config.accounted)
-		rx_loop(worker, true, true);
-	else if (flush)
-		rx_loop(worker, true, false);
-	else if (worker->config.accounted)
-		rx_loop(worker, false, true);
-	else
-		rx_loop(worker, false, false);
+	loops[worker->ring.tsc != NULL][worker->config.accounted][worker->config.flush != NULL](
+		worker);
 }
 
 int rx_worker_create(struct rx_worker *worker, const struct rx_config *config,

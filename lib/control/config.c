@@ -143,21 +143,6 @@ uint32_t config_slot_bytes(const struct gdrcap_config *config)
 	return slot;
 }
 
-void config_frame(const struct gdrcap_config *config, struct frame_config *frame)
-{
-	memset(frame, 0, sizeof(*frame));
-	frame->format = config->format == GDRCAP_FORMAT_UDP ? FRAME_IPV4_UDP : FRAME_ETHERNET;
-	frame->ethertype = config->ethertype;
-	frame->vlan = config->vlan;
-	frame->src_port = config->src_port;
-	frame->dst_port = config->dst_port;
-	/* Empty texts leave zero. */
-	parse_mac(config->src_mac, frame->src_mac);
-	parse_mac(config->dst_mac, frame->dst_mac);
-	parse_ipv4(config->src_ip, &frame->src_ip);
-	parse_ipv4(config->dst_ip, &frame->dst_ip);
-}
-
 /* One list: no device twice. */
 static int check_list(const char *key, const char ports[GDRCAP_PORTS_MAX][256],
 		      struct gdrcap_error *error)
@@ -182,7 +167,7 @@ static int check_rings(const struct gdrcap_config *config, unsigned int rx, unsi
 {
 	unsigned int i;
 
-	for (i = 0; i < rx; i++) {
+	for (i = 0; i < rx || i < tx; i++) {
 		const char *peer = i < tx ? config->tx_port[i] : "";
 
 		if (port_name_is_wire(config->port[i]) && strcmp(config->port[i], peer))
@@ -207,11 +192,12 @@ static int check_ports(const struct gdrcap_config *config, struct gdrcap_error *
 	char quoted[OPTION_QUOTE_BYTES];
 	int ret;
 
-	if (!rx)
+	if (!rx && !tx)
 		return error_set(error, -EINVAL,
-				 "port: none is given; allowed: ring:NAME, a DPDK vdev such as "
-				 "net_af_packet0,iface=eth0, or a PCI address (lspci -D)");
-	if (tx && tx != rx)
+				 "port: none is given, nor a tx_port; allowed: ring:NAME, a DPDK "
+				 "vdev such as net_af_packet0,iface=eth0, or a PCI address (lspci "
+				 "-D)");
+	if (rx && tx && tx != rx)
 		return error_set(
 			error, -EINVAL,
 			"tx_port: %u for %u in port; give none, or one for each (the first "
@@ -284,7 +270,6 @@ static int check_frames(const struct gdrcap_config *config, struct gdrcap_error 
 {
 	uint32_t least, largest, allowed;
 	struct frame_layout layout;
-	struct frame_config frame;
 
 	/* A tag inside what claims to be the innermost header would never be read. */
 	if (config->format == GDRCAP_FORMAT_ETHERNET &&
@@ -294,8 +279,7 @@ static int check_frames(const struct gdrcap_config *config, struct gdrcap_error 
 			"frame.ethertype: 0x%x is that of a VLAN tag; use frame.vlan for a "
 			"tag, and here another EtherType",
 			config->ethertype);
-	config_frame(config, &frame);
-	if (frame_layout_init(&layout, &frame))
+	if (config_layout(config, &layout))
 		return error_set(error, -EINVAL, "frame: the addresses make no frame");
 	allowed = frame_min_bytes(&layout);
 	frame_size_limits(config, &least, &largest);
@@ -351,6 +335,9 @@ int config_complete(struct gdrcap_config *to, const struct gdrcap_config *from,
 		return error_set(error, -EINVAL, "consumer: %u is none of enum gdrcap_consumer",
 				 (unsigned int)to->consumer);
 	config_set_defaults(to);
+	/* A file played into our own port is what is expected there. */
+	if (to->pcap[0] && to->port[0][0] && !to->expect[0] && to->format != GDRCAP_FORMAT_FOREIGN)
+		memcpy(to->expect, to->pcap, sizeof(to->expect));
 	ret = check_ports(to, error);
 	if (!ret)
 		ret = check_memory(to, error);
@@ -358,6 +345,10 @@ int config_complete(struct gdrcap_config *to, const struct gdrcap_config *from,
 		ret = check_frames(to, error);
 	if (!ret)
 		ret = check_pattern(to, error);
+	if (!ret)
+		ret = config_check_foreign(to, error);
+	if (!ret)
+		ret = config_check_files(to, error);
 	return ret;
 }
 

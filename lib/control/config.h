@@ -19,6 +19,15 @@ int config_complete(struct gdrcap_config *to, const struct gdrcap_config *from,
 
 /* Of a completed configuration; fields left out are zero, which lib/pattern/frame.c fills. */
 void config_frame(const struct gdrcap_config *config, struct frame_config *frame);
+/* The frames received: own or foreign, with the match rules. 0 or -EINVAL. */
+int config_layout(const struct gdrcap_config *config, struct frame_layout *layout);
+/* What depends on several options of foreign frames; of files, rates and rules. */
+int config_check_foreign(const struct gdrcap_config *config, struct gdrcap_error *error);
+int config_check_files(const struct gdrcap_config *config, struct gdrcap_error *error);
+/* How often the file is played; UINT64_MAX: for ever. */
+uint64_t config_loops(const struct gdrcap_config *config);
+struct pacing_config;
+void config_pacing(const struct gdrcap_config *config, struct pacing_config *pacing);
 /* Largest frame with FCS, and the slot that holds it (slot_bytes, or the least that does). */
 uint32_t config_largest_frame(const struct gdrcap_config *config);
 uint32_t config_slot_bytes(const struct gdrcap_config *config);

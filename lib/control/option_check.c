@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../pattern/pattern.h"
+#include "../pattern/frame_match.h"
 #include "../port/driver_table.h"
+#include "../replay/pacing.h"
 #include "gdrcap.h"
 #include "option_check.h"
 #include "parse.h"
@@ -154,4 +155,37 @@ const char *option_check_cores(const char *text)
 	default:
 		return "is not a list of CPUs, each named once";
 	}
+}
+
+const char *option_check_match(const char *text)
+{
+	static _Thread_local char why[128];
+	struct frame_match_rule rule;
+
+	return frame_match_parse(&rule, text, why, sizeof(why)) ? why : NULL;
+}
+
+const char *option_check_loops(const char *text)
+{
+	uint64_t loops;
+
+	if (strcmp(text, "forever") == 0)
+		return NULL;
+	if (parse_count(text, &loops))
+		return "is no count";
+	return loops >= 1 && loops <= UINT32_MAX ? NULL : "is out of range";
+}
+
+const char *option_check_rate(const char *text)
+{
+	struct pacing_config pacing;
+
+	return pacing_parse_rate(text, &pacing) ? "is no rate" : NULL;
+}
+
+const char *option_check_speed(const char *text)
+{
+	struct pacing_config pacing;
+
+	return pacing_parse_speed(text, &pacing) ? "is no factor" : NULL;
 }

@@ -12,6 +12,10 @@ const char *option_check_src_ip(const char *text);
 const char *option_check_dst_ip(const char *text);
 const char *option_check_pattern(const char *text);
 const char *option_check_cores(const char *text);
+const char *option_check_match(const char *text);
+const char *option_check_loops(const char *text);
+const char *option_check_rate(const char *text);
+const char *option_check_speed(const char *text);
 
 /* Do both texts name one device, whatever their arguments? */
 int port_is_same(const char *a, const char *b);

@@ -15,7 +15,9 @@
 
 static const char *const memory_names[] = { "auto", "device", "pinned", "host", NULL };
 static const char *const flush_names[] = { "auto", "host", "none", NULL };
-static const char *const format_names[] = { "ethernet", "udp", NULL };
+static const char *const format_names[] = { "ethernet", "udp", "foreign", NULL };
+static const char *const order_names[] = { "big", "little", NULL };
+static const char *const end_names[] = { "stream", "never", NULL };
 static const char *const invert_names[] = { "auto", "no", "yes", NULL };
 
 #define PORT_ALLOWED \
@@ -29,8 +31,8 @@ static const struct option_row rows[] = {
 		"net_af_packet0,iface=eth0, or a PCI address; up to 8."),
 	  .type = OPTION_LIST, LIST(port), .check = option_check_port, .allowed = PORT_ALLOWED },
 	{ SEVERAL("tx_port", "tx-port", "PORT",
-		"Port to send from: the first plays into the first receiving port, and so on; "
-		"none, or one for each receiving port."),
+		"Port to send from; in a loopback the first plays into the first receiving port, "
+		"and so on. One for each receiving port, or none of the other kind."),
 	  .type = OPTION_LIST, LIST(tx_port), .check = option_check_port, .allowed = PORT_ALLOWED },
 	{ SINGLE("queues", "queues", "NUMBER", "Receive queues of each port, 1..16; default 1."),
 	  .type = OPTION_NUMBER, FIELD(queues), .min = 1, .max = GDRCAP_QUEUES_MAX,
@@ -84,7 +86,8 @@ static const struct option_row rows[] = {
 	  .allowed = "64, 64,512,1518, 64-1518 or imix, each 64..9216 bytes with FCS",
 	  .initial = "1518" },
 	{ SINGLE("frame.format", "format", "FORMAT",
-		"What carries the payload: ethernet or udp (IPv4); default ethernet."),
+		"What carries the payload: ethernet, udp (IPv4), or foreign (somebody else's "
+		"frames, described by foreign.*); default ethernet."),
 	  .type = OPTION_ENUM, FIELD(format), .names = format_names, .initial = "ethernet" },
 	{ SINGLE("frame.ethertype", "ethertype", "HEX",
 		"EtherType of frames of format ethernet, 0x600..0xffff; default 0x88b5."),
@@ -142,6 +145,86 @@ static const struct option_row rows[] = {
 		"File whose bytes are the pattern file, repeated; no default."),
 	  .type = OPTION_TEXT, FIELD(pattern_file), .empty = 1, .allowed = "a file's path" },
 
+	{ SINGLE("foreign.payload", "foreign-payload", "BYTES",
+		"Offset of the payload in a foreign frame, 14..100 bytes from the frame's first; "
+		"default 14."),
+	  .type = OPTION_NUMBER, FIELD(foreign_payload), .min = 14, .max = 100, .initial = "14" },
+	{ SINGLE("foreign.payload_bytes", "foreign-payload-bytes", "BYTES",
+		"Length of its payload, 0 or 1..9198 bytes; default 0 (to the frame's end)."),
+	  .type = OPTION_NUMBER, FIELD(foreign_payload_bytes), .min = 1, .max = 9198, .zero = 1 },
+	{ SINGLE("foreign.sequence_offset", "sequence-offset", "BYTES",
+		"Offset of its sequence number, 0..111 bytes from the frame's first; default 0."),
+	  .type = OPTION_NUMBER, FIELD(sequence_offset), .max = 111 },
+	{ SINGLE("foreign.sequence_bytes", "sequence-bytes", "BYTES",
+		"Length of its sequence number, 0..8 bytes; default 0 (there is none: a PRBS is "
+		"followed by its own phase)."),
+	  .type = OPTION_NUMBER, FIELD(sequence_bytes), .max = 8 },
+	{ SINGLE("foreign.sequence_order", "sequence-order", "ORDER",
+		"Byte order of its sequence number: big or little; default big."),
+	  .type = OPTION_ENUM, FIELD(sequence_order), .names = order_names, .initial = "big" },
+	{ SINGLE("foreign.sequence_start", "sequence-start", "NUMBER",
+		"Sequence number with which its sender begins, 0..2^64-1; default 0."),
+	  .type = OPTION_NUMBER, FIELD(sequence_start), .max = UINT64_MAX },
+	{ SINGLE("foreign.sequence_step", "sequence-step", "NUMBER",
+		"Step from one sequence number to the next, 1..2^32-1; default 1."),
+	  .type = OPTION_NUMBER, FIELD(sequence_step), .min = 1, .max = UINT32_MAX,
+	  .initial = "1" },
+	{ SINGLE("foreign.stream_offset", "stream-offset", "BYTES",
+		"Offset of its stream id, big-endian, 0..111 bytes from the frame's first; default "
+		"0."),
+	  .type = OPTION_NUMBER, FIELD(stream_offset), .max = 111 },
+	{ SINGLE("foreign.stream_bytes", "stream-bytes", "BYTES",
+		"Length of its stream id, 0..2 bytes; default 0 (one stream)."),
+	  .type = OPTION_NUMBER, FIELD(stream_bytes), .max = 2 },
+	{ SEVERAL("match", "match", "RULE",
+		"Frames that are meant, FIELD=VALUE,... with src_mac, dst_mac, ethertype, vlan, "
+		"src_ip, dst_ip (/PREFIX), src_port and dst_port (UDP); up to 8 rules, one must "
+		"fit; default every frame."),
+	  .type = OPTION_LIST, LIST(match), .check = option_check_match,
+	  .allowed = "FIELD=VALUE,... such as vlan=5,dst_ip=192.0.2.0/24,dst_port=4000" },
+
+	{ SINGLE("pcap", "pcap", "FILE",
+		"Frames to send come from this pcap or pcapng file; no default (the pattern)."),
+	  .type = OPTION_TEXT, FIELD(pcap), .empty = 1, .allowed = "a file's path" },
+	{ SINGLE("loops", "loops", "COUNT",
+		"How often the file is played: 1..2^32-1, also 10k, or forever; default 1."),
+	  .type = OPTION_TEXT, FIELD(loops), .check = option_check_loops,
+	  .allowed = "1..2^32-1, also 10k, or forever", .initial = "1" },
+	{ SINGLE("rate", "rate", "RATE",
+		"Rate sent at: bits a second on the wire, with FCS, preamble and gap (9.5gbit, "
+		"100mbit), frames a second (2mpps, 500kpps, 1000pps), or max; default max, or for "
+		"a file its own times."),
+	  .type = OPTION_TEXT, FIELD(rate), .check = option_check_rate, .empty = 1,
+	  .allowed = "max, 9.5gbit, 100mbit, 2mpps, 500kpps, 1000pps" },
+	{ SINGLE("speed", "speed", "FACTOR",
+		"Times between a file's frames are divided by this: 1x, 2x, 0.5x; default 1x."),
+	  .type = OPTION_TEXT, FIELD(speed), .check = option_check_speed, .empty = 1,
+	  .allowed = "a factor such as 2x or 0.5x, 0.000001..1000000" },
+	{ SINGLE("pcap_memory", "pcap-memory", "BYTES",
+		"Memory that a file's frames may take, with K, M or G (powers of 1024), 0 or "
+		"1M..1T; a larger file is read while it is sent; default 0 (half of what is "
+		"free)."),
+	  .type = OPTION_SIZE, FIELD(pcap_memory), .min = UINT64_C(1) << 20,
+	  .max = UINT64_C(1) << 40, .zero = 1 },
+	{ SINGLE("expect", "expect", "FILE",
+		"Frames received are compared, in order, with this pcap or pcapng file's; no "
+		"default."),
+	  .type = OPTION_TEXT, FIELD(expect), .empty = 1, .allowed = "a file's path" },
+	{ SINGLE("save", "save", "FILE",
+		"All frames received are written to this file, as pcapng; no default."),
+	  .type = OPTION_TEXT, FIELD(save), .empty = 1, .allowed = "a file's path" },
+	{ SINGLE("save_every", "save-every", "COUNT",
+		"Only each so many-th frame of a queue is saved, 1..2^32-1; default 1."),
+	  .type = OPTION_COUNT, FIELD(save_every), .min = 1, .max = UINT32_MAX, .initial = "1" },
+	{ SINGLE("save_damaged", "save-damaged", "FILE",
+		"Damaged frames are written to this file, as pcapng with comments that say what "
+		"is wrong; no default."),
+	  .type = OPTION_TEXT, FIELD(save_damaged), .empty = 1, .allowed = "a file's path" },
+	{ SINGLE("save_around", "save-around", "FRAMES",
+		"Frames before and after each damaged one that are saved with it, 0..256; default "
+		"0."),
+	  .type = OPTION_NUMBER, FIELD(save_around), .max = 256 },
+
 	{ SINGLE("cores", "cores", "CPUS",
 		"CPUs of the workers, such as 2,4-7, up to 64; default those near the port's NUMA "
 		"node."),
@@ -158,6 +241,14 @@ static const struct option_row rows[] = {
 	{ SINGLE("quiet", "quiet-time", "SECONDS",
 		"Silence that ends the wait for frames in flight, 0.001..60 s; default 0.2 s."),
 	  .type = OPTION_DURATION, FIELD(quiet_ms), .min = 1, .max = 60000, .initial = "0.2" },
+	{ SINGLE("end", "end", "WHEN",
+		"End-of-stream frames: stream (a replay sends them after its last frame, a capture "
+		"ends when all came) or never; default stream."),
+	  .type = OPTION_ENUM, FIELD(end), .names = end_names, .initial = "stream" },
+	{ SINGLE("idle", "idle", "SECONDS",
+		"A capture ends after so long without a frame, once one came, 0 or 0.01..86400 s; "
+		"default 0 (never)."),
+	  .type = OPTION_DURATION, FIELD(idle_ms), .min = 10, .max = 86400000, .zero = 1 },
 };
 
 const struct option_row *option_at(size_t index)

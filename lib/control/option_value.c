@@ -31,6 +31,10 @@ static const char *number_write(const struct option_row *row, uint64_t number, c
 		snprintf(to, 32, "2^64-1");
 		return to;
 	}
+	if (number == UINT32_MAX) {
+		snprintf(to, 32, "2^32-1");
+		return to;
+	}
 	switch (row->type) {
 	case OPTION_HEX:
 		snprintf(to, 32, "0x%" PRIx64, number);

@@ -2,6 +2,7 @@
 #include "plan.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <rte_common.h>
 #include <rte_mbuf_core.h>
 
+#include "config.h"
 #include "frame.h"
 #include "gpu_drivers.h"
 #include "log.h"
@@ -121,7 +123,8 @@ static int plan_memory(struct plan *plan, const struct gdrcap_config *config,
 		return error_set(
 			error, -ENOTSUP,
 			"guard: only device memory can be guarded, and port %s needs %s memory",
-			copies ? copies : config->port[0], plan_memory_name(plan->memory));
+			copies ? copies : config->port[0][0] ? config->port[0] : config->tx_port[0],
+			plan_memory_name(plan->memory));
 	return 0;
 }
 
@@ -135,14 +138,51 @@ static int plan_ports(struct plan *plan, const struct gdrcap_config *config)
 		plan->umem |= driver_facts_find(name)->umem;
 		plan->pci |= port_name_is_pci(name);
 	}
-	while (plan->ports < GDRCAP_PORTS_MAX && config->port[plan->ports][0])
-		plan->ports++;
+	plan->receives = config->port[0][0] != '\0';
 	plan->sends = config->tx_port[0][0] != '\0';
+	while (plan->ports < GDRCAP_PORTS_MAX &&
+	       (config->port[plan->ports][0] || config->tx_port[plan->ports][0]))
+		plan->ports++;
 	for (uint32_t i = 0; i < plan->ports; i++) {
 		plan->wire[i] = port_name_is_wire(config->port[i]);
-		plan->pools += plan->wire[i] || !plan->sends ? 1 : 2;
+		plan->pools += plan->wire[i] || !plan->sends || !plan->receives ? 1 : 2;
 	}
 	return 0;
+}
+
+/* What the machine could give to programs now. */
+static size_t memory_available(void)
+{
+	FILE *file = fopen("/proc/meminfo", "re");
+	unsigned long long kib = 0;
+	char line[128];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return kib ? (size_t)kib << 10 :
+		     (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Files are read once before anything is opened: slots and pools follow from their frames. */
+static int plan_files(struct plan *plan, const struct gdrcap_config *config,
+		      struct gdrcap_error *error)
+{
+	int ret = 0;
+
+	plan->loops = config_loops(config);
+	plan->file_memory = config->pcap_memory ? config->pcap_memory : memory_available() / 2;
+	if (config->pcap[0])
+		ret = file_frames_scan(config->pcap, &plan->pcap, error);
+	if (ret == 0 && config->expect[0] && strcmp(config->expect, config->pcap) == 0)
+		plan->expect = plan->pcap;
+	else if (ret == 0 && config->expect[0])
+		ret = file_frames_scan(config->expect, &plan->expect, error);
+	plan->frame_bytes_max = (uint16_t)(RTE_MAX(plan->pcap.len_max, plan->expect.len_max) +
+					   FRAME_FCS_BYTES);
+	return ret;
 }
 
 static int plan_lengths(struct plan *plan, const struct gdrcap_config *config,
@@ -161,7 +201,9 @@ static int plan_lengths(struct plan *plan, const struct gdrcap_config *config,
 				 config->frame_size);
 	}
 	for (size_t i = 0; i < plan->length_count; i++) {
-		plan->frame_bytes_max = RTE_MAX(plan->frame_bytes_max, sizes[i]);
+		/* A sender that plays a file has no sizes of its own. */
+		if (!plan->pcap.frames || plan->receives)
+			plan->frame_bytes_max = RTE_MAX(plan->frame_bytes_max, sizes[i]);
 		sizes[i] = (uint16_t)(sizes[i] - FRAME_FCS_BYTES);
 	}
 	plan->lengths = sizes;
@@ -193,8 +235,8 @@ static int plan_slots(struct plan *plan, const struct gdrcap_config *config,
 		if (name[0] && port_frame_max(name) && plan->frame_bytes_max > port_frame_max(name))
 			return error_set(
 				error, -EMSGSIZE,
-				"port %s (%s) carries frames of up to %u bytes; frame.size names "
-				"%u",
+				"port %s (%s) carries frames of up to %u bytes; frame.size, or the "
+				"file, has %u",
 				name, facts->what, port_frame_max(name), plan->frame_bytes_max);
 		if (name[0] && facts->no_vlan && config->vlan)
 			return error_set(
@@ -275,7 +317,7 @@ int plan_create(struct plan *plan, const struct gdrcap_config *config, struct gd
 	plan->queues = config->queues ? config->queues : 1;
 	plan->burst = config->burst ? config->burst : 64;
 	plan->descriptors = config->descriptors ? config->descriptors : 1024;
-	plan->streams = RTE_MAX(config->streams, 1u);
+	plan->streams = config->pcap[0] ? 1 : RTE_MAX(config->streams, 1u);
 	ret = plan_ports(plan, config);
 	if (ret == 0)
 		ret = plan_own_memory(config, error);
@@ -283,6 +325,8 @@ int plan_create(struct plan *plan, const struct gdrcap_config *config, struct gd
 		ret = plan_gpu(plan, config, error);
 	if (ret == 0)
 		ret = plan_memory(plan, config, error);
+	if (ret == 0)
+		ret = plan_files(plan, config, error);
 	if (ret == 0)
 		ret = plan_lengths(plan, config, error);
 	if (ret == 0)

@@ -12,11 +12,12 @@
 #include <stdint.h>
 
 #include "driver_table.h"
+#include "file_frames.h"
 #include "gdrcap.h"
 
 struct plan {
-	uint32_t ports; /* receive ports */
-	bool sends; /* each receive port i has a tx_port i */
+	uint32_t ports; /* pairs of a receiving and a sending port, or the one kind there is */
+	bool receives, sends; /* port i is there, tx_port i is */
 	bool wire[GDRCAP_PORTS_MAX]; /* port i and tx_port i are the ends of a software wire */
 	bool umem; /* a port needs its pool's objects in the region */
 	bool pci;
@@ -32,6 +33,9 @@ struct plan {
 	size_t region_bytes;
 	size_t eal_bytes;
 	uint32_t streams; /* sent */
+	struct file_scan pcap, expect; /* frames 0: there is no such file */
+	size_t file_memory; /* bytes that a file's frames may take */
+	uint64_t loops; /* UINT64_MAX: for ever */
 
 	uint16_t *lengths; /* frames' lengths in memory, the sender's cycle */
 	size_t length_count;

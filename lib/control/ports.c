@@ -47,24 +47,33 @@ static int pair_open_ports(struct gdrcap_session *session, uint32_t index,
 	struct session_pair *pair = &session->pairs[index];
 	const char *rx_name = session->config.port[index];
 	const char *tx_name = session->config.tx_port[index];
-	const bool rx_first = !session->plan.sends || port_name_listens(rx_name);
+	const bool rx_first = !tx_name[0] || port_name_listens(rx_name);
 	int ret = 0;
 
 	if (rx_first)
 		ret = port_open(&pair->rx, rx_name, error);
-	if (ret == 0 && session->plan.sends)
+	if (ret == 0 && tx_name[0])
 		ret = port_open(&pair->tx, tx_name, error);
-	if (ret == 0 && !rx_first)
+	if (ret == 0 && !rx_first && rx_name[0])
 		ret = port_open(&pair->rx, rx_name, error);
 	if (ret < 0)
 		return ret;
-	pair->rx_pool = pair_pool(session, "r", index, pair->rx.numa_node, error);
-	if (!pair->rx_pool)
-		return -ENOMEM;
-	if (!session->plan.sends)
+	if (rx_name[0]) {
+		pair->rx_pool = pair_pool(session, "r", index, pair->rx.numa_node, error);
+		if (!pair->rx_pool)
+			return -ENOMEM;
+	}
+	if (!tx_name[0])
 		return 0;
 	pair->tx_pool = pair_pool(session, "t", index, pair->tx.numa_node, error);
 	return pair->tx_pool ? 0 : -ENOMEM;
+}
+
+/* A card that sends at the times written into its frames keeps them better than a CPU. */
+static bool sends_on_time(const struct gdrcap_session *session, const struct port *port,
+			  uint16_t tx_queues)
+{
+	return session->pacing.kind != PACING_NONE && tx_queues && tx_clock_supported(port->id);
 }
 
 static int port_prepare(struct gdrcap_session *session, struct port *port, uint16_t rx_queues,
@@ -78,6 +87,7 @@ static int port_prepare(struct gdrcap_session *session, struct port *port, uint1
 		.descriptors = (uint16_t)session->plan.descriptors,
 		.frame_bytes_max = session->plan.frame_bytes_max,
 		.rx_pool = pool,
+		.send_on_timestamp = sends_on_time(session, port, tx_queues),
 	};
 	int ret;
 
@@ -95,6 +105,8 @@ static int port_prepare(struct gdrcap_session *session, struct port *port, uint1
 
 static void pair_close(struct gdrcap_session *session, struct session_pair *pair)
 {
+	if (pair->tx_clocked)
+		tx_clock_close(&pair->tx_clock);
 	/* Ports first: closing one gives back the mbufs in its queues. */
 	port_stop(&pair->tx);
 	port_stop(&pair->rx);
@@ -122,12 +134,16 @@ static int pair_create(struct gdrcap_session *session, uint32_t index, struct gd
 	if (ret == 0 && pair->tx.open && !port_name_listens(pair->rx.name))
 		ret = port_prepare(session, &pair->tx, 0, queues, pair->tx_pool, &pair->tx_mapped,
 				   error);
-	if (ret == 0)
+	if (ret == 0 && pair->rx.open)
 		ret = port_prepare(session, &pair->rx, queues, 0, pair->rx_pool, &pair->rx_mapped,
 				   error);
 	if (ret == 0 && pair->tx.open && !pair->tx.started)
 		ret = port_prepare(session, &pair->tx, 0, queues, pair->tx_pool, &pair->tx_mapped,
 				   error);
+	if (ret == 0 && pair->tx.open && sends_on_time(session, &pair->tx, queues)) {
+		ret = tx_clock_open(&pair->tx_clock, pair->tx.id, rte_get_tsc_hz(), error);
+		pair->tx_clocked = ret == 0;
+	}
 	if (ret < 0)
 		pair_close(session, pair);
 	return ret;

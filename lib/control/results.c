@@ -32,7 +32,7 @@ static void summary_losses(const struct gdrcap_session *session, struct gdrcap_s
 	bool missed_exact = true, error_exact = true;
 	uint64_t explained = 0;
 
-	for (uint32_t p = 0; p < session->plan.ports; p++) {
+	for (uint32_t p = 0; session->rx_count && p < session->plan.ports; p++) {
 		const struct port *port = &session->pairs[p].rx;
 		struct port_counters counters;
 
@@ -42,6 +42,8 @@ static void summary_losses(const struct gdrcap_session *session, struct gdrcap_s
 		summary->nic_missed += counters.missed;
 		summary->nic_error += counters.error;
 	}
+	if (session->rx_count == 0)
+		return;
 	if (missed_exact) {
 		summary->known |= GDRCAP_HAS_NIC_MISSED;
 		explained += summary->nic_missed;
@@ -56,12 +58,51 @@ static void summary_losses(const struct gdrcap_session *session, struct gdrcap_s
 
 static void summary_sender(const struct gdrcap_session *session, struct gdrcap_summary *summary)
 {
-	if (session->tx_count == 0)
+	bool exact = true;
+
+	session_sender_summary(session, summary);
+	for (uint32_t p = 0; session->tx_count && p < session->plan.ports; p++) {
+		const struct port *port = &session->pairs[p].tx;
+		struct port_counters counters;
+
+		port_counters(port, &counters);
+		exact &= port->facts->tx_error_counted;
+		summary->tx_error += counters.tx_error;
+	}
+	if (session->tx_count && exact)
+		summary->known |= GDRCAP_HAS_TX_ERROR;
+	else
+		summary->tx_error = 0;
+}
+
+static void summary_saved(const struct gdrcap_session *session, struct gdrcap_summary *summary)
+{
+	struct save_counts counts;
+
+	if (!session->save)
 		return;
-	summary->known |= GDRCAP_HAS_TX_STALLED;
-	for (uint32_t i = 0; i < session->tx_count; i++)
-		summary->tx_stalled +=
-			atomic_load_explicit(&session->tx[i].stalled, memory_order_relaxed);
+	save_counts(session->save, &counts);
+	summary->saved = counts.saved;
+	summary->save_missed = counts.missed;
+	summary->damaged_saved = counts.damaged_saved;
+	summary->damaged_missed = counts.damaged_missed;
+}
+
+/* Which of the verdict's counts mean something for these frames. */
+static uint32_t summary_known(const struct gdrcap_session *session)
+{
+	const struct frame_foreign *foreign = &session->layout.foreign;
+	uint32_t known = 0;
+
+	if (session->config.consumer != GDRCAP_CONSUMER_VALIDATE || session->rx_count == 0)
+		return 0;
+	known = GDRCAP_HAS_VERDICT;
+	if (session->config.format != GDRCAP_FORMAT_FOREIGN || session->expect ||
+	    foreign->sequence.bytes || foreign->self_phase)
+		known |= GDRCAP_HAS_LOSS;
+	if (session->config.format == GDRCAP_FORMAT_FOREIGN && foreign->self_phase)
+		known |= GDRCAP_HAS_LOCK;
+	return known;
 }
 
 /* From the first poll that brought frames to the last. */
@@ -96,6 +137,8 @@ static void summary_machine(const struct gdrcap_session *session, struct gdrcap_
 	summary->slots = session->region.slots;
 	summary->blocks = session->blocks;
 	summary->failed = session->failure != 0;
+	summary->software_match = session->layout.match.count != 0;
+	summary->ended_by_sender = session->ended_by_sender;
 }
 
 /* The caller's own consumer has the frames: what became of each, it knows. */
@@ -121,14 +164,16 @@ void gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summ
 	if (session->config.consumer == GDRCAP_CONSUMER_VALIDATE) {
 		verdict_total(verdict, session->tx_count != 0, session_sent(session),
 			      &summary->total);
-		summary->known |= GDRCAP_HAS_VERDICT;
+		summary->lock_lost = verdict->lock_lost;
 	} else {
 		summary_unchecked(session, &summary->total);
 	}
+	summary->known |= summary_known(session);
 	summary->streams = verdict->stream_count;
 	accountant_return(accountant_of(session));
 	summary_losses(session, summary);
 	summary_sender(session, summary);
+	summary_saved(session, summary);
 	summary->seconds = summary_seconds(session);
 	if (summary->seconds > 0) {
 		const struct gdrcap_counts *total = &summary->total;

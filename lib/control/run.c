@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A session's run: its start, and the watch over it. Its end: stop.c. */
+/* A session's start. The watch over its run: watch.c; its end: stop.c. */
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>
@@ -16,7 +16,8 @@ static uint32_t threads_planned(const struct gdrcap_session *session)
 				: session->config.blocks ? session->config.blocks
 							 : 1;
 
-	return session->rx_count * (1 + blocks) + session->tx_count * (1 + !session->plan.cuda) + 1;
+	return session->rx_count * (1 + blocks) + session->tx_count * (1 + !session->plan.cuda) +
+	       (session->rx_count != 0) + (session->file && session->file->streamed);
 }
 
 struct cpu_deal {
@@ -35,6 +36,15 @@ static void cpu_next(struct cpu_deal *deal, cpu_set_t *set)
 		CPU_SET((size_t)deal->session->cpus[deal->next++], set);
 }
 
+/* The file's frames that the role compares with, or copies; NULL: layout and pattern say it. */
+static const struct frame_store_view *job_store(const struct gdrcap_session *session,
+						enum kernel_role role)
+{
+	const struct file_frames *file = role == KERNEL_CHECK ? session->expect : session->file;
+
+	return file ? &file->view : NULL;
+}
+
 static int device_job_start(struct gdrcap_session *session, enum kernel_role role,
 			    struct cpu_deal *deal, struct kernel_workers **workers,
 			    struct gdrcap_error *error)
@@ -50,6 +60,7 @@ static int device_job_start(struct gdrcap_session *session, enum kernel_role rol
 		.frame_bytes_hint = session->plan.frame_bytes_max,
 		.layout = session->layout,
 		.plan = session->pattern,
+		.store = job_store(session, role),
 	};
 	int ret;
 
@@ -72,8 +83,16 @@ static int device_job_start(struct gdrcap_session *session, enum kernel_role rol
 static int senders_start(struct gdrcap_session *session, struct cpu_deal *deal,
 			 struct gdrcap_error *error)
 {
-	int ret = device_job_start(session, KERNEL_WRITE, deal, &session->write, error);
+	int ret = 0;
 
+	if (session->file && session->file->streamed) {
+		cpu_set_t cpus;
+
+		cpu_next(deal, &cpus);
+		ret = file_frames_start(session->file, &cpus, error);
+	}
+	if (ret == 0)
+		ret = device_job_start(session, KERNEL_WRITE, deal, &session->write, error);
 	for (uint32_t i = 0; ret == 0 && i < session->tx_count; i++) {
 		struct tx_worker *worker = &session->tx[i];
 		cpu_set_t cpus;
@@ -105,7 +124,8 @@ static int receivers_start(struct gdrcap_session *session, struct cpu_deal *deal
 
 int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 {
-	const bool validate = session->config.consumer == GDRCAP_CONSUMER_VALIDATE;
+	const bool validate = session->config.consumer == GDRCAP_CONSUMER_VALIDATE &&
+			      session->rx_count != 0;
 	struct cpu_deal deal = { .session = session };
 	cpu_set_t cpus;
 	int ret = 0;
@@ -120,6 +140,7 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 	session->start_tsc = rte_rdtsc();
 	session->progress_tsc = session->start_tsc;
 	session->quiet_tsc = session->start_tsc;
+	session->idle_tsc = session->start_tsc;
 	/* Receivers take the first, nearest cores. */
 	ret = receivers_start(session, &deal, error);
 	if (ret == 0 && validate)
@@ -138,124 +159,6 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 	return ret;
 }
 
-/* ---- while it runs ---- */
-
-void session_end(struct gdrcap_session *session)
-{
-	for (uint32_t i = 0; i < session->tx_count; i++)
-		atomic_store_explicit(&session->tx[i].stop, 1, memory_order_relaxed);
-	session->quiet_tsc = rte_rdtsc();
-	atomic_store(&session->ending, 1);
-}
-
-static void run_fail(struct gdrcap_session *session, int code, const char *what)
-{
-	if (session->failure)
-		return;
-	session->failure = code;
-	session_message(session, GDRCAP_LOG_ERROR, "the run ends: %s", what);
-	session_end(session);
-}
-
-static void watch_device(struct gdrcap_session *session, struct kernel_workers *workers)
-{
-	if (workers && session->ops->running(workers) < 0)
-		run_fail(session, -EIO, kernel_error());
-}
-
-void session_moves(struct gdrcap_session *session)
-{
-	if (session->stuck)
-		session_message(session, GDRCAP_LOG_WARNING, "the consumer moves again");
-	session->stuck = false;
-}
-
-/* A consumer that makes no progress is reported, and that it moves again too; nobody quits for it.
- */
-static void watch_consumer(struct gdrcap_session *session)
-{
-	const uint64_t collected = session_bursts_collected(session);
-	const uint32_t limit_ms = session->config.watchdog_ms;
-
-	if (session->config.consumer != GDRCAP_CONSUMER_VALIDATE)
-		return;
-	if (collected != session->progress_count ||
-	    collected == session_bursts_published(session)) {
-		session_moves(session);
-		session->progress_count = collected;
-		session->progress_tsc = rte_rdtsc();
-	} else if (!session->stuck && limit_ms && tsc_older(session->progress_tsc, limit_ms)) {
-		session->stuck = true;
-		session_message(
-			session, GDRCAP_LOG_WARNING,
-			"the consumer has made no progress for %u ms with %llu bursts waiting: is "
-			"the GPU busy with another process (nvidia-smi), or a debugger attached?",
-			limit_ms,
-			(unsigned long long)(session_bursts_published(session) - collected));
-	}
-}
-
-static void watch_flush(struct gdrcap_session *session)
-{
-	for (uint32_t i = 0; i < session->rx_count; i++)
-		if (atomic_load_explicit(&session->rx[i].flush_error, memory_order_relaxed))
-			run_fail(session, -EIO,
-				 "the GPU refused to flush GPUDirect RDMA writes; try --flush none "
-				 "on a "
-				 "device that orders them (gdrcap prints which do)");
-}
-
-static bool run_is_over(const struct gdrcap_session *session)
-{
-	const struct gdrcap_config *config = &session->config;
-	bool sending = session->tx_count == 0;
-
-	if (config->seconds_ms && tsc_older(session->start_tsc, config->seconds_ms))
-		return true;
-	for (uint32_t i = 0; i < session->tx_count; i++)
-		sending |= !atomic_load_explicit(&session->tx[i].finished, memory_order_acquire);
-	return !sending || (session->tx_count == 0 && config->frames &&
-			    session_received(session) >= config->frames);
-}
-
-/* Nothing of the sender's is in flight: all of it came, or nothing came for quiet_ms and the
- * consumer is through with what was there then, unless it is stuck. Others' frames may come for
- * ever, so without a sender there is nothing to wait for: the stop takes what was received. */
-static bool run_is_quiet(struct gdrcap_session *session)
-{
-	uint64_t arrived;
-
-	for (uint32_t i = 0; i < session->tx_count; i++)
-		if (!atomic_load_explicit(&session->tx[i].finished, memory_order_acquire))
-			return false;
-	arrived = session_arrived(session);
-	if (session->tx_count == 0 || arrived >= session_sent(session))
-		return true;
-	if (arrived != session->quiet_count) {
-		session->quiet_count = arrived;
-		session->quiet_tsc = rte_rdtsc();
-		session->quiet_bursts = 0;
-	}
-	if (!tsc_older(session->quiet_tsc, session->config.quiet_ms))
-		return false;
-	if (session->quiet_bursts == 0)
-		session->quiet_bursts = session_bursts_published(session);
-	return session->config.consumer != GDRCAP_CONSUMER_VALIDATE || session->stuck ||
-	       session->failure || session_bursts_collected(session) >= session->quiet_bursts;
-}
-
-/* One look at everything. True when nothing more will come. */
-static bool run_watch(struct gdrcap_session *session)
-{
-	watch_device(session, session->check);
-	watch_device(session, session->write);
-	watch_flush(session);
-	watch_consumer(session);
-	if (!atomic_load(&session->ending) && run_is_over(session))
-		session_end(session);
-	return atomic_load(&session->ending) && run_is_quiet(session);
-}
-
 int gdrcap_wait_end(struct gdrcap_session *session, uint32_t timeout_ms)
 {
 	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
@@ -265,7 +168,7 @@ int gdrcap_wait_end(struct gdrcap_session *session, uint32_t timeout_ms)
 	for (;;) {
 		/* Another thread may stop the session meanwhile. */
 		pthread_mutex_lock(&session->run_lock);
-		over = session->state != SESSION_RUNNING || run_watch(session);
+		over = session->state != SESSION_RUNNING || session_watch(session);
 		pthread_mutex_unlock(&session->run_lock);
 		if (over || timeout_ms == 0 || tsc_older(since, timeout_ms))
 			return over;

@@ -3,18 +3,13 @@
 #include "session.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <rte_common.h>
 #include <rte_cycles.h>
-#include <rte_mempool.h>
 
 #include "config.h"
 #include "environment.h"
@@ -41,72 +36,6 @@ void session_message(struct gdrcap_session *session, enum gdrcap_log_level level
 			session->message_count++;
 	}
 	pthread_mutex_unlock(&session->message_lock);
-}
-
-static int pattern_file_map(struct gdrcap_session *session, struct gdrcap_error *error)
-{
-	const char *path = session->config.pattern_file;
-	struct stat status;
-	void *map;
-	int fd;
-
-	if (!path[0])
-		return 0;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return error_set(error, -errno, "pattern.file: %s: %s", path, strerror(errno));
-	if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || status.st_size == 0) {
-		close(fd);
-		return error_set(error, -EINVAL, "pattern.file: %s is empty or no regular file",
-				 path);
-	}
-	map = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	close(fd);
-	if (map == MAP_FAILED)
-		return error_set(error, -errno, "pattern.file: %s: %s", path, strerror(errno));
-	session->pattern_file = map;
-	session->pattern_file_bytes = (size_t)status.st_size;
-	return 0;
-}
-
-static int frames_create(struct gdrcap_session *session, struct gdrcap_error *error)
-{
-	const struct gdrcap_config *config = &session->config;
-	struct pattern_config pattern = {
-		.restart = (int)config->restart,
-		.invert = config->invert == GDRCAP_INVERT_AUTO
-				  ? -1
-				  : config->invert == GDRCAP_INVERT_YES,
-		.value = (uint8_t)config->value,
-		.seed = config->seed,
-	};
-	struct frame_config frame;
-	int ret;
-
-	config_frame(config, &frame);
-	ret = frame_layout_init(&session->layout, &frame);
-	if (ret < 0)
-		return error_set(error, ret, "frame: this combination of options makes no frame");
-	ret = pattern_from_name(config->pattern, &pattern.kind);
-	if (ret < 0)
-		return error_set(error, ret, "pattern: \"%s\" is unknown", config->pattern);
-	ret = pattern_file_map(session, error);
-	if (ret < 0)
-		return ret;
-	pattern.file = session->pattern_file;
-	pattern.file_bytes = session->pattern_file_bytes;
-	ret = pattern_plan_init(&session->pattern, &pattern);
-	if (ret < 0)
-		return error_set(error, ret, "pattern: %s cannot be prepared: %s", config->pattern,
-				 strerror(-ret));
-	return 0;
-}
-
-static void frames_destroy(struct gdrcap_session *session)
-{
-	pattern_plan_free(&session->pattern);
-	if (session->pattern_file)
-		munmap(session->pattern_file, session->pattern_file_bytes);
 }
 
 static int device_open(struct gdrcap_session *session, struct gdrcap_error *error)
@@ -198,158 +127,6 @@ static int memory_create(struct gdrcap_session *session, struct gdrcap_error *er
 	return 0;
 }
 
-/* GPUDirect RDMA writes need a flush where the device orders them for nobody (CUDA Driver API,
- * CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING: 0 none, 100 owner, 200 all devices). */
-static bool flush_needed(const struct gdrcap_session *session, const struct port *port)
-{
-	if (session->config.flush != GDRCAP_FLUSH_AUTO)
-		return session->config.flush == GDRCAP_FLUSH_HOST;
-	return session->plan.cuda && session->region.kind == GDRCAP_MEMORY_DEVICE &&
-	       port->facts->writes == DRIVER_WRITES_DMA &&
-	       session->device_info.writes_ordering < 100;
-}
-
-static int flush_device(void *context)
-{
-	struct gdrcap_session *session = context;
-
-	return session->ops->flush(session->device);
-}
-
-/* What a queue may hold so that the pool surely has more for it: its share, less what the caches of
- * the control thread and of its own thread can keep. */
-static uint32_t in_flight_max(const struct plan *plan, const struct port *port)
-{
-	if (!port->facts->reads_first)
-		return UINT32_MAX;
-	return plan->pool_slots / plan->queues - 2 * REGION_POOL_CACHE_MOST - plan->burst;
-}
-
-static int rx_create(struct gdrcap_session *session, struct gdrcap_error *error)
-{
-	const struct plan *plan = &session->plan;
-
-	for (uint32_t p = 0; p < plan->ports; p++) {
-		const struct session_pair *pair = &session->pairs[p];
-		const struct ring_config ring = {
-			.region = &session->region,
-			.frames = plan->pool_slots,
-			.burst_max = plan->burst,
-		};
-
-		for (uint32_t q = 0; q < plan->queues; q++) {
-			struct rx_worker *worker = &session->rx[session->rx_count];
-			const struct rx_config config = {
-				.port = pair->rx.id,
-				.queue = (uint16_t)q,
-				.region = &session->region,
-				.pool = pair->rx_pool,
-				.flush = flush_needed(session, &pair->rx) ? flush_device : NULL,
-				.flush_context = session,
-				.in_flight_max = in_flight_max(plan, &pair->rx),
-				.accounted = session->config.consumer == GDRCAP_CONSUMER_VALIDATE,
-			};
-			int ret = rx_worker_create(worker, &config, &ring, error);
-
-			if (ret < 0)
-				return ret;
-			session->rx_rings[session->rx_count++] = &worker->ring;
-			ret = queue_create(&session->queues[session->rx_count - 1], &worker->ring,
-					   session->config.consumer, session->ops, session->device);
-			if (ret < 0)
-				return error_set(error, ret, "no memory for a queue");
-		}
-	}
-	return 0;
-}
-
-static int tx_create(struct gdrcap_session *session, struct gdrcap_error *error)
-{
-	const struct plan *plan = &session->plan;
-	const uint32_t workers = plan->ports * plan->queues;
-	const uint32_t streams = RTE_MAX(plan->streams, workers);
-	const uint64_t frames = session->config.frames;
-
-	for (uint32_t w = 0; w < workers; w++) {
-		const struct session_pair *pair = &session->pairs[w / plan->queues];
-		const struct ring_config ring = {
-			.region = &session->region,
-			.frames = plan->pool_slots,
-			.burst_max = plan->burst,
-			.replay = true,
-		};
-		const struct tx_config config = {
-			.port = pair->tx.id,
-			.queue = (uint16_t)(w % plan->queues),
-			.region = &session->region,
-			.pool = pair->tx_pool,
-			.layout = &session->layout,
-			.lengths = plan->lengths,
-			.length_count = (uint32_t)plan->length_count,
-			.stream_first = w,
-			.stream_step = workers,
-			.stream_count = (streams - w + workers - 1) / workers,
-			.frames = frames ? frames / workers + (w < frames % workers) : UINT64_MAX,
-		};
-		int ret = tx_worker_create(&session->tx[w], &config, &ring, error);
-
-		if (ret < 0)
-			return ret;
-		session->tx_count++;
-	}
-	return 0;
-}
-
-static void workers_destroy(struct gdrcap_session *session)
-{
-	if (session->accountant_ready)
-		accountant_destroy(&session->accountant);
-	for (uint32_t i = 0; i < session->tx_count; i++)
-		tx_worker_destroy(&session->tx[i]);
-	for (uint32_t i = 0; i < session->rx_count; i++) {
-		queue_destroy(&session->queues[i]);
-		rx_worker_destroy(&session->rx[i]);
-	}
-	free(session->tx);
-	free(session->rx);
-	free(session->rx_rings);
-	free(session->queues);
-}
-
-static int workers_create(struct gdrcap_session *session, struct gdrcap_error *error)
-{
-	const uint32_t count = session->plan.ports * session->plan.queues;
-	const uint32_t own_streams =
-		session->plan.sends ? RTE_MAX(session->plan.streams, count) : 0;
-	int ret;
-
-	/* Aligned: the workers' cache lines have one writer each. */
-	session->rx = aligned_alloc(RING_LINE, count * sizeof(*session->rx));
-	session->tx = aligned_alloc(RING_LINE, count * sizeof(*session->tx));
-	session->rx_rings = calloc(count, sizeof(*session->rx_rings));
-	session->queues = calloc(count, sizeof(*session->queues));
-	if (!session->rx || !session->tx || !session->rx_rings || !session->queues) {
-		ret = error_set(error, -ENOMEM, "no memory for %u workers", count);
-		goto err;
-	}
-	ret = rx_create(session, error);
-	if (ret == 0 && session->plan.sends)
-		ret = tx_create(session, error);
-	if (ret < 0)
-		goto err;
-	ret = accountant_create(&session->accountant, session->rx_rings, session->rx_count,
-				own_streams);
-	if (ret < 0) {
-		error_set(error, ret, "no memory for the accounts");
-		goto err;
-	}
-	session->accountant_ready = true;
-	return 0;
-err:
-	workers_destroy(session);
-	return ret;
-}
-
 int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **out,
 		  struct gdrcap_error *error)
 {
@@ -376,9 +153,10 @@ int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **ou
 	ret = plan_create(&session->plan, &session->config, error);
 	if (ret < 0)
 		goto err;
-	ret = frames_create(session, error);
+	ret = session_frames_create(session, error);
 	if (ret < 0)
 		goto err_frames;
+	config_pacing(&session->config, &session->pacing);
 	needs = (struct environment_needs){ session->plan.eal_bytes, session->plan.pci };
 	ret = environment_start(&needs, error);
 	if (ret < 0)
@@ -386,18 +164,23 @@ int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **ou
 	ret = device_open(session, error);
 	if (ret < 0)
 		goto err_frames;
-	ret = memory_create(session, error);
+	ret = session_files_create(session, error);
 	if (ret < 0)
 		goto err_device;
+	ret = memory_create(session, error);
+	if (ret < 0)
+		goto err_files;
 	ret = session_ports_create(session, error);
 	if (ret < 0)
 		goto err_memory;
-	ret = environment_cpus(session->config.cores, session->pairs[0].rx.numa_node, session->cpus,
-			       GDRCAP_CORES_MAX, error);
+	ret = environment_cpus(session->config.cores,
+			       session->plan.receives ? session->pairs[0].rx.numa_node :
+							session->pairs[0].tx.numa_node,
+			       session->cpus, GDRCAP_CORES_MAX, error);
 	if (ret < 0)
 		goto err_ports;
 	session->cpu_count = (uint32_t)ret;
-	ret = workers_create(session, error);
+	ret = session_workers_create(session, error);
 	if (ret < 0)
 		goto err_ports;
 	*out = session;
@@ -406,10 +189,12 @@ err_ports:
 	session_ports_destroy(session);
 err_memory:
 	region_destroy(&session->region);
+err_files:
+	session_files_destroy(session);
 err_device:
 	session->ops->close(session->device);
 err_frames:
-	frames_destroy(session);
+	session_frames_destroy(session);
 	plan_destroy(&session->plan);
 err:
 	log_pop(&session->log);
@@ -442,11 +227,12 @@ void gdrcap_destroy(struct gdrcap_session *session)
 		log_pop(&session->log);
 		return;
 	}
-	workers_destroy(session);
+	session_workers_destroy(session);
 	session_ports_destroy(session);
 	region_destroy(&session->region);
+	session_files_destroy(session);
 	session->ops->close(session->device);
-	frames_destroy(session);
+	session_frames_destroy(session);
 	plan_destroy(&session->plan);
 	for (uint32_t i = 0; i < session->message_count; i++)
 		free(session->messages[i]);

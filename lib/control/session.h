@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside of a session. Resources: session.c, ports.c; running: run.c, stop.c; results: progress.c,
- * results.c; staged first frame: prove.c; the caller's own consumer: queue.c. */
+/* Inside of a session. Resources: session.c, frames.c, ports.c, workers.c; running: run.c, watch.c,
+ * stop.c; results: progress.c, results.c; staged first frame: prove.c; the caller's own consumer:
+ * queue.c. */
 #ifndef GDRCAP_SESSION_H
 #define GDRCAP_SESSION_H
 
@@ -10,6 +11,7 @@
 #include <rte_cycles.h>
 
 #include "accountant.h"
+#include "file_frames.h"
 #include "frame.h"
 #include "gdrcap.h"
 #include "kernels.h"
@@ -19,6 +21,8 @@
 #include "queue.h"
 #include "region.h"
 #include "rx_worker.h"
+#include "save.h"
+#include "tx_clock.h"
 #include "tx_worker.h"
 
 #define SESSION_MESSAGES_MAX 256
@@ -34,6 +38,8 @@ struct session_pair {
 	struct port_wire wire;
 	struct rte_mempool *rx_pool, *tx_pool; /* the same on a wire */
 	bool rx_mapped, tx_mapped; /* DMA registration done */
+	struct tx_clock tx_clock; /* the card keeps the send times */
+	bool tx_clocked;
 };
 
 enum session_state { SESSION_CREATED, SESSION_RUNNING, SESSION_STOPPED };
@@ -45,6 +51,10 @@ struct gdrcap_session {
 	struct plan plan;
 	struct frame_layout layout;
 	struct pattern_plan pattern;
+	struct file_frames *file; /* that is played; NULL: the pattern is */
+	struct file_frames *expect; /* that is compared with; may be the same; NULL: the pattern is */
+	struct save *save; /* NULL: nothing is saved */
+	struct pacing_config pacing; /* of all senders together */
 	uint8_t *pattern_file; /* mapped file, or NULL */
 	size_t pattern_file_bytes;
 
@@ -77,6 +87,10 @@ struct gdrcap_session {
 	_Atomic uint32_t blocks; /* consumer workers a queue, as chosen */
 	uint64_t start_tsc; /* of the run */
 	_Atomic int ending; /* the run has reached its end: senders are told to stop */
+	_Atomic int ended_by_sender; /* its end-of-stream frames came */
+	uint64_t idle_tsc, idle_count; /* last change of the received frames */
+	uint64_t link_tsc; /* last look at the links */
+	bool link_down[2 * GDRCAP_PORTS_MAX]; /* as reported: receiving ports, then sending ones */
 	uint64_t progress_tsc, progress_count; /* watchdog: last change of the accounted bursts */
 	uint64_t quiet_tsc, quiet_count; /* last change of the arrived frames */
 	uint64_t quiet_bursts; /* published when it was long enough ago; 0: it was not yet */
@@ -98,6 +112,9 @@ void session_abandon(struct gdrcap_session *session);
 void session_message(struct gdrcap_session *session, enum gdrcap_log_level level,
 		     const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* One look at everything. True when nothing more will come: watch.c. */
+bool session_watch(struct gdrcap_session *session);
+
 /* Tells the senders to stop; the run is over when nothing is in flight any more. */
 void session_end(struct gdrcap_session *session);
 
@@ -111,6 +128,8 @@ uint64_t session_received(const struct gdrcap_session *session);
 uint64_t session_arrived(struct gdrcap_session *session);
 uint64_t session_bursts_published(const struct gdrcap_session *session);
 uint64_t session_bursts_collected(const struct gdrcap_session *session);
+/* What the senders did, over all of them; see struct gdrcap_summary. */
+void session_sender_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary);
 /* Sent by the sender of stream `id`; 0 without one. */
 uint64_t session_stream_sent(const struct gdrcap_session *session, uint32_t id);
 
@@ -120,6 +139,16 @@ static inline bool tsc_older(uint64_t since, uint64_t ms)
 {
 	return rte_rdtsc() - since > ms * (rte_get_tsc_hz() / 1000);
 }
+
+/* Layout, pattern and files: frames.c. What was not created is destroyed as well. */
+int session_frames_create(struct gdrcap_session *session, struct gdrcap_error *error);
+void session_frames_destroy(struct gdrcap_session *session);
+int session_files_create(struct gdrcap_session *session, struct gdrcap_error *error);
+void session_files_destroy(struct gdrcap_session *session);
+
+/* Receivers, senders, saver and accounts: workers.c. */
+int session_workers_create(struct gdrcap_session *session, struct gdrcap_error *error);
+void session_workers_destroy(struct gdrcap_session *session);
 
 /* Ports, their pools and their software wires: ports.c. */
 int session_ports_create(struct gdrcap_session *session, struct gdrcap_error *error);

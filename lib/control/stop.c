@@ -18,6 +18,9 @@
 #define LEAVE_MS                                                                                   \
 	1000u /* workers on the device leave within 100 ms; a fault is certain after this */
 
+#define RATE_MISSED 0.99 /* a rate below this part of the one asked for was not reached */
+#define RATE_SLACK_S 0.002 /* of a file's times: a start and an end */
+
 static void stop_words_set(struct gdrcap_session *session)
 {
 	for (uint32_t i = 0; i < session->rx_count; i++)
@@ -96,6 +99,54 @@ static void receivers_phase(struct gdrcap_session *session, enum rx_phase phase)
 {
 	for (uint32_t i = 0; i < session->rx_count; i++)
 		atomic_store_explicit(&session->rx[i].phase, (int)phase, memory_order_relaxed);
+}
+
+/* The files get what is still in the buffer, and what the run lost. */
+static void saver_stop(struct gdrcap_session *session)
+{
+	struct gdrcap_error error;
+	int ret;
+
+	if (!session->save)
+		return;
+	for (uint32_t q = 0; q < session->rx_count; q++) {
+		struct port_counters counters;
+
+		/* A port's own counters are told with its first queue. */
+		port_counters(&session->pairs[q / session->plan.queues].rx, &counters);
+		save_set_lost(session->save, q,
+			      atomic_load_explicit(&session->rx[q].frames, memory_order_relaxed),
+			      q % session->plan.queues ? 0 : counters.missed + counters.error);
+	}
+	ret = save_finish(session->save, &error);
+	if (ret < 0)
+		session_message(session, GDRCAP_LOG_WARNING, "%s", error.text);
+}
+
+/* Says where the sender did not do what was asked. */
+static void sender_judge(struct gdrcap_session *session)
+{
+	struct gdrcap_summary summary = { 0 };
+
+	session_sender_summary(session, &summary);
+	if (session->tx_count == 0 || summary.tx_seconds <= 0)
+		return;
+	if (summary.asked_gbps > 0 && summary.tx_gbps < RATE_MISSED * summary.asked_gbps)
+		session_message(session, GDRCAP_LOG_WARNING,
+				"the rate was not reached: %.3f Gb/s of %.3f; the port, or this "
+				"machine's cores, cannot do more", summary.tx_gbps,
+				summary.asked_gbps);
+	if (summary.asked_mpps > 0 && summary.tx_mpps < RATE_MISSED * summary.asked_mpps)
+		session_message(session, GDRCAP_LOG_WARNING,
+				"the rate was not reached: %.6f Mpps of %.6f; the port, or this "
+				"machine's cores, cannot do more", summary.tx_mpps,
+				summary.asked_mpps);
+	if (summary.asked_seconds > 0 &&
+	    RATE_MISSED * summary.tx_seconds > summary.asked_seconds + RATE_SLACK_S)
+		session_message(session, GDRCAP_LOG_WARNING,
+				"the file's times were not kept: it took %.3f s instead of %.3f; the "
+				"port, or this machine's cores, cannot do more", summary.tx_seconds,
+				summary.asked_seconds);
 }
 
 /* Each has published its last burst, and receives nothing more. */
@@ -196,11 +247,13 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 		drain_wire(session);
 		receivers_stop(session);
 		accountant_stop(&session->accountant);
+		saver_stop(session);
 		stop_words_set(session);
 		device_job_join(session, &session->write, "frame writer");
 		device_job_join(session, &session->check, "consumer");
 		for (uint32_t i = 0; i < session->tx_count; i++)
 			tx_worker_reclaim(&session->tx[i]);
+		sender_judge(session);
 		wires_empty(session);
 		slots_check(session);
 	}

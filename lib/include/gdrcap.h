@@ -25,6 +25,7 @@ extern "C" {
 #define GDRCAP_CORES_MAX 64
 #define GDRCAP_DAMAGE_MAX 16
 #define GDRCAP_STREAMS_MAX 1024
+#define GDRCAP_MATCH_MAX 8
 
 struct gdrcap_session; /**< ports, one memory region, one consumer */
 struct gdrcap_queue; /**< one receive queue: one caller thread */
@@ -47,7 +48,16 @@ enum gdrcap_consumer {
 	GDRCAP_CONSUMER_HOST, /**< caller's thread: gdrcap_poll() */
 	GDRCAP_CONSUMER_GPU, /**< caller's running kernel: gdrcap_get_gpu_queue() */
 };
-enum gdrcap_format { GDRCAP_FORMAT_ETHERNET, GDRCAP_FORMAT_UDP };
+enum gdrcap_format {
+	GDRCAP_FORMAT_ETHERNET,
+	GDRCAP_FORMAT_UDP,
+	GDRCAP_FORMAT_FOREIGN, /**< somebody else's frames, as foreign_* describe them */
+};
+enum gdrcap_order { GDRCAP_ORDER_BIG, GDRCAP_ORDER_LITTLE };
+enum gdrcap_end {
+	GDRCAP_END_STREAM, /**< a capture ends when the sender says so; a replay says so */
+	GDRCAP_END_NEVER, /**< end-of-stream frames are not sent, and mean nothing */
+};
 enum gdrcap_invert { GDRCAP_INVERT_AUTO, GDRCAP_INVERT_NO, GDRCAP_INVERT_YES };
 enum gdrcap_flush { GDRCAP_FLUSH_AUTO, GDRCAP_FLUSH_HOST, GDRCAP_FLUSH_NONE };
 enum gdrcap_log_level {
@@ -64,8 +74,9 @@ struct gdrcap_config {
 
 	/* Ports: "ring:NAME" (both ends of a wire in this process), a DPDK vdev such as
 	 * "net_af_packet0,iface=veth0", or a PCI address. */
-	char port[GDRCAP_PORTS_MAX][256]; /**< receive; first empty entry ends the list */
-	char tx_port[GDRCAP_PORTS_MAX][256]; /**< send, loopback: tx_port[i] plays into port[i] */
+	char port[GDRCAP_PORTS_MAX][256]; /**< receive; first empty entry ends the list; none: a
+					   * session that only sends (replay) */
+	char tx_port[GDRCAP_PORTS_MAX][256]; /**< send; loopback: tx_port[i] plays into port[i] */
 	uint32_t queues; /**< receive queues a port; default 1 */
 	uint32_t burst; /**< frames in one burst at most, 1..256; default 64 */
 	uint32_t descriptors; /**< NIC ring size; default 1024 */
@@ -100,11 +111,34 @@ struct gdrcap_config {
 	uint64_t seed; /**< of pattern "random" */
 	char pattern_file[512];
 
+	/* Others' frames: format FOREIGN. Offsets in bytes from the frame's first. */
+	uint32_t foreign_payload; /**< of the payload, 14..100; 0: 14 */
+	uint32_t foreign_payload_bytes; /**< its length; 0: to the frame's end */
+	uint32_t sequence_offset, sequence_bytes; /**< of a sequence number; 0 bytes: there is none */
+	enum gdrcap_order sequence_order;
+	uint64_t sequence_start, sequence_step; /**< first number, from one to the next; step 0: 1 */
+	uint32_t stream_offset, stream_bytes; /**< of a stream id, big-endian; 0 bytes: none */
+	char match[GDRCAP_MATCH_MAX][256]; /**< rules: frames that none names are filtered */
+
+	/* Files */
+	char pcap[512]; /**< replay: a pcap or pcapng file's frames instead of the pattern's */
+	char loops[16]; /**< how often the file is played: "1" (default), "10", "forever" */
+	char rate[32]; /**< sent at most: "max", "9.5gbit", "2mpps"; "": max, or a file's own times */
+	char speed[32]; /**< of a file's own times: "2x" */
+	uint64_t pcap_memory; /**< bytes that a file may take; what is larger is streamed; 0: chosen */
+	char expect[512]; /**< capture: frames are compared with this file's */
+	char save[512]; /**< all frames, or each `save_every`-th, as pcapng */
+	uint32_t save_every; /**< default 1 */
+	char save_damaged[512]; /**< damaged frames, and `save_around` before and after, as pcapng */
+	uint32_t save_around; /**< 0..256 */
+
 	/* Run */
 	char cores[256]; /**< "2,4-7"; empty: near the port's NUMA node */
 	uint64_t seconds_ms; /**< end after; 0: no limit. In ms; options and YAML take seconds */
 	uint64_t frames; /**< end after so many sent (loopback) or received; 0: no limit */
 	uint32_t quiet_ms; /**< silence that ends the wait for frames in flight; default 200 */
+	enum gdrcap_end end;
+	uint32_t idle_ms; /**< a capture ends after so long without a frame, once one came; 0: never */
 
 	/* Embedding; not in YAML */
 	void (*log)(void *context, enum gdrcap_log_level level, const char *line);
@@ -186,9 +220,14 @@ struct gdrcap_counts {
 
 #define GDRCAP_HAS_NIC_MISSED 1u
 #define GDRCAP_HAS_NIC_ERROR 2u
-#define GDRCAP_HAS_TX_STALLED 4u
+#define GDRCAP_HAS_TX_STALLED 4u /* there is a sender */
 #define GDRCAP_HAS_VERDICT 8u /**< without: the caller's own consumer has the frames, and only sent,
 			       * received and bytes are counted */
+#define GDRCAP_HAS_LOSS 16u /* frames have sequence numbers, phases or places in a file: `lost`,
+			     * `duplicate` and `reordered` mean something */
+#define GDRCAP_HAS_LOCK 32u /* a foreign PRBS: lock_lost */
+#define GDRCAP_HAS_PACE 64u /* the sender keeps to a rate or to times: gap errors */
+#define GDRCAP_HAS_TX_ERROR 128u
 
 struct gdrcap_summary {
 	struct gdrcap_counts total;
@@ -209,6 +248,22 @@ struct gdrcap_summary {
 	uint32_t slot_bytes, slots;
 	uint32_t blocks; /**< consumer workers a queue */
 	int failed; /**< 1: the run ended with an error */
+
+	uint64_t lock_lost; /**< a PRBS payload did not go on where the frame before it ended */
+	int software_match; /**< 1: rules are applied by the consumer, 0: by the card, or there are none */
+	int ended_by_sender; /**< 1: all end-of-stream frames came */
+	uint64_t saved, save_missed; /**< frames in the file of `save`, and not taken for it */
+	uint64_t damaged_saved, damaged_missed; /**< the same of `save_damaged` */
+
+	/* The sender. On the wire a frame has 24 bytes more than in memory. */
+	double tx_seconds; /**< from the first hand-over to the last */
+	double tx_gbps, tx_mpps; /**< handed to the port, counted on the wire */
+	double asked_gbps, asked_mpps; /**< the one that was asked for; 0: not asked */
+	double asked_seconds; /**< a file's own times: as long as it should have taken; else 0 */
+	uint64_t gap_p50_ns, gap_p99_ns, gap_max_ns; /**< |gap between hand-overs - asked gap| */
+	uint64_t tx_starved; /**< sender's polls that found the next frames not read or written yet */
+	uint64_t tx_error; /**< frames that the port took and then said it could not send */
+	uint64_t tx_bytes; /**< sent, in memory (without FCS) */
 };
 void gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary);
 

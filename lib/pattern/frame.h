@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
+ * The own frame, and how frames of others are read.
+ *
  * The own frame: Ethernet (802.1Q tag optional), or Ethernet/IPv4/UDP, then a 36-byte header, then
  * the payload. docs/frame-format.md is the same for FPGA engineers. All fields are big-endian.
  *
@@ -20,6 +22,7 @@
 #ifndef GDRCAP_FRAME_H
 #define GDRCAP_FRAME_H
 
+#include "frame_match.h"
 #include "pattern.h"
 
 #define FRAME_MAGIC 0x6743u
@@ -30,10 +33,43 @@
 #define FRAME_MAX_BYTES 9216u /* with FCS */
 #define FRAME_ETHERTYPE 0x88b5u /* IEEE 802 local experimental 1 */
 #define FRAME_MAX_OVERHEAD (14u + 4u + 20u + 8u + FRAME_HEADER_BYTES)
+/* Header field `pattern` of an end-of-stream frame: no payload, `sequence` is the number of frames
+ * that the stream had, `position` the number of the sender's streams. */
+#define FRAME_PATTERN_END 0xffu
+/* Foreign frames: the payload, and what the checker reads before it, begin in so many bytes. */
+#define FRAME_FOREIGN_PAYLOAD_MAX 100u
 
 enum frame_format {
 	FRAME_ETHERNET = 0, /* own header after the EtherType */
 	FRAME_IPV4_UDP = 1,
+	FRAME_FOREIGN = 2, /* somebody else's, as described in struct frame_foreign */
+};
+
+/* An unsigned number in a foreign frame. */
+struct frame_field {
+	uint16_t offset; /* bytes from the frame's first */
+	uint8_t bytes; /* 1..8; 0: the frame has no such field */
+	uint8_t little; /* 1: least significant byte first */
+};
+
+/*
+ * Where things are in a foreign frame. A frame is ours when a rule of layout.match says so, or when
+ * there are no rules.
+ */
+struct frame_foreign {
+	struct frame_field sequence, stream;
+	uint64_t sequence_start, sequence_step; /* numbers of a stream: start, start + step, ... in
+						 * `sequence.bytes` bytes, going on from 0 after the
+						 * largest: frame_number() */
+	uint32_t payload; /* offset of its first byte, at most FRAME_FOREIGN_PAYLOAD_MAX */
+	uint32_t payload_bytes; /* 0: to the frame's end */
+	/*
+	 * 1: a PRBS that runs on through the stream: each frame's phase is found in its own data,
+	 * and the verdict follows it from frame to frame (phase.h). 0: the pattern restarts in each
+	 * frame, or its position is frame number x payload bytes.
+	 */
+	uint32_t self_phase;
+	uint32_t reserved;
 };
 
 /*
@@ -43,7 +79,7 @@ enum frame_format {
  */
 struct frame_layout {
 	uint32_t format; /* enum frame_format */
-	uint32_t own_offset; /* where the own header starts: 14, 18, 42 or 46 */
+	uint32_t own_offset; /* where the own header starts: 14, 18, 42 or 46; foreign: 0 */
 	uint32_t raw; /* 1: no own header; the payload starts at own_offset and is a
 		       * restarting pattern (the proof of concept's first frame) */
 	uint32_t raw_payload; /* raw: expected payload bytes */
@@ -53,6 +89,8 @@ struct frame_layout {
 	uint16_t udp_port; /* destination, host order; FRAME_IPV4_UDP only */
 	uint8_t templ[48]; /* Ethernet .. UDP header; IPv4 length/id/checksum and UDP
 			    * length/checksum 0 */
+	struct frame_foreign foreign; /* FRAME_FOREIGN */
+	struct frame_match match; /* frames that no rule names are FRAME_FILTERED */
 };
 
 /* The header's fields in host order. */
@@ -71,11 +109,21 @@ enum frame_verdict {
 			       * frame is too short for a header: the first is attributable to
 			       * its sequence number (header_ok = 1) */
 	FRAME_FILTERED, /* not ours */
+	FRAME_DAMAGED_UNLOCKED, /* foreign PRBS: so much is wrong that no phase can be found */
+	FRAME_END, /* end of a stream: no data, counted as filtered */
 	FRAME_VERDICTS
 };
 
+/* What a frame cannot be a damaged one of. */
+GDRCAP_HD int frame_is_damaged(uint32_t verdict)
+{
+	return verdict != FRAME_VALID && verdict != FRAME_FILTERED && verdict != FRAME_END;
+}
+
 struct frame_result {
-	uint64_t sequence;
+	uint64_t sequence; /* own frame: its number; foreign: the field as it is on the wire, 0
+			    * without one; expected from a file: index of the first frame there
+			    * with this content; FRAME_END: frames that the stream had */
 	uint32_t stream; /* 0..65535 */
 	uint32_t payload_bytes; /* bytes compared; PATTERN_NONE: 0 */
 	uint32_t wrong_bits;
@@ -84,6 +132,11 @@ struct frame_result {
 	uint8_t expected, got;
 	uint8_t verdict; /* enum frame_verdict */
 	uint8_t header_ok; /* 1: stream and sequence can be trusted (raw frames: always 0 and 0) */
+	/* foreign.self_phase, and a phase was found: the 32 uninverted bits (first in bit 31) that
+	 * the payload should begin with, and those that should follow its last bit; else 0. */
+	uint32_t phase_first, phase_next;
+	uint32_t detail; /* FRAME_END: streams of the sender; FRAME_DAMAGED_UNLOCKED: payload bytes
+			  * that could not be compared; else 0 */
 };
 
 /* CRC32C of n bytes; `table` is frame_crc32c_table (host) or its device copy. */
@@ -110,6 +163,8 @@ GDRCAP_HD void frame_check(const struct frame_layout *layout, const struct patte
 			   struct frame_result *result);
 
 /*
+ * Own frames only; of FRAME_FOREIGN nothing is ever written.
+ *
  * Writes template, IPv4/UDP lengths and IPv4 checksum, and the own header; not the payload and not
  * the UDP checksum. `len` is the length in memory (without FCS). A payload_bytes that does not fit
  * is cut to what frame_payload_bytes() says. Returns the payload's offset; 0, with nothing written,
@@ -139,7 +194,8 @@ struct frame_config {
 	uint16_t src_port, dst_port; /* 0: 12345 */
 };
 
-/* 0; -EINVAL for an unknown format, VID 4095, a group as source, or an EtherType that is a length
+/* FRAME_FOREIGN: layout->foreign is the caller's to fill in afterwards. layout->match stays empty.
+ * 0; -EINVAL for an unknown format, VID 4095, a group as source, or an EtherType that is a length
  * or a VLAN tag. */
 int frame_layout_init(struct frame_layout *layout, const struct frame_config *config);
 
@@ -154,7 +210,7 @@ uint32_t frame_min_bytes(const struct frame_layout *layout);
  * A whole frame: headers, payload, zero padding up to len, UDP checksum (RFC 768). The host
  * generator's fast path. Lengths that do not fit are cut as in frame_write_headers(); a frame too
  * short for its headers is all zeros; of a len above 9212 only 9212 bytes are written. `header`
- * must name plan->kind.
+ * must name plan->kind, or FRAME_PATTERN_END with no payload.
  */
 void frame_write(const struct frame_layout *layout, const struct pattern_plan *plan, uint8_t *frame,
 		 uint32_t len, const struct frame_header *header);

@@ -7,40 +7,11 @@
 #ifndef GDRCAP_FRAME_CHECK_H
 #define GDRCAP_FRAME_CHECK_H
 
+#include "frame_bytes.h"
+#include "phase.h"
+#include "phase_check.h" /* phase.h has not come to it when it is what includes frame.h */
+
 #define FRAME_LEN_MAX (FRAME_MAX_BYTES - FRAME_FCS_BYTES) /* that is written, in memory */
-
-GDRCAP_HD uint32_t frame_be16(const uint8_t *at)
-{
-	return (uint32_t)at[0] << 8 | at[1];
-}
-
-GDRCAP_HD uint32_t frame_be32(const uint8_t *at)
-{
-	return frame_be16(at) << 16 | frame_be16(at + 2);
-}
-
-GDRCAP_HD uint64_t frame_be64(const uint8_t *at)
-{
-	return (uint64_t)frame_be32(at) << 32 | frame_be32(at + 4);
-}
-
-GDRCAP_HD void frame_put16(uint8_t *at, uint32_t value)
-{
-	at[0] = (uint8_t)(value >> 8);
-	at[1] = (uint8_t)value;
-}
-
-GDRCAP_HD void frame_put32(uint8_t *at, uint32_t value)
-{
-	frame_put16(at, value >> 16);
-	frame_put16(at + 2, value);
-}
-
-GDRCAP_HD void frame_put64(uint8_t *at, uint64_t value)
-{
-	frame_put32(at, (uint32_t)(value >> 32));
-	frame_put32(at + 4, (uint32_t)value);
-}
 
 GDRCAP_HD uint32_t frame_crc32c(const uint32_t *table, const uint8_t *bytes, uint32_t n)
 {
@@ -51,28 +22,111 @@ GDRCAP_HD uint32_t frame_crc32c(const uint32_t *table, const uint8_t *bytes, uin
 	return ~crc;
 }
 
+/* 1: frames have an own header, with a CRC32C. */
+GDRCAP_HD int frame_has_header(const struct frame_layout *layout)
+{
+	return !layout->raw && layout->format != FRAME_FOREIGN;
+}
+
 /* Where the payload starts in a frame of this layout. */
 GDRCAP_HD uint32_t frame_payload_offset(const struct frame_layout *layout)
 {
+	if (layout->format == FRAME_FOREIGN)
+		return layout->foreign.payload;
 	return layout->own_offset + (layout->raw ? 0 : FRAME_HEADER_BYTES);
 }
 
 GDRCAP_HD uint32_t frame_payload_bytes(const struct frame_layout *layout, uint32_t len)
 {
 	const uint32_t start = frame_payload_offset(layout);
-	uint32_t room;
+	uint32_t fixed = layout->raw ? layout->raw_payload : 0, room;
 
 	if (len > FRAME_LEN_MAX)
 		len = FRAME_LEN_MAX;
 	room = len > start ? len - start : 0;
-	if (layout->raw)
-		return room < layout->raw_payload ? 0 : layout->raw_payload;
+	if (layout->format == FRAME_FOREIGN)
+		fixed = layout->foreign.payload_bytes;
+	if (fixed)
+		return room < fixed ? 0 : fixed;
 	return room;
+}
+
+/* 1: the payload's phase is found in itself (phase.h). */
+GDRCAP_HD int frame_is_self_phase(const struct frame_layout *layout,
+				  const struct pattern_plan *plan)
+{
+	return layout->format == FRAME_FOREIGN && layout->foreign.self_phase &&
+	       pattern_is_prbs(plan->kind);
+}
+
+/* ---- fields of foreign frames ---- */
+
+/* All values of a field of so many bytes (1..8). */
+GDRCAP_HD uint64_t frame_field_mask(uint32_t bytes)
+{
+	return UINT64_MAX >> (64 - 8 * bytes);
+}
+
+/* 1, and the field's value (0 where the frame has no such field); 0: the frame ends before it. */
+GDRCAP_HD int frame_field_read(const struct frame_field *field, const uint8_t *frame, uint32_t len,
+			       uint64_t *value)
+{
+	const uint32_t bytes = field->bytes < 8 ? field->bytes : 8;
+
+	*value = 0;
+	if (!bytes)
+		return 1;
+	if ((uint32_t)field->offset + bytes > len)
+		return 0;
+	for (uint32_t i = 0; i < bytes; i++)
+		*value = *value << 8 | frame[field->offset + (field->little ? bytes - 1 - i : i)];
+	return 1;
+}
+
+/*
+ * Which frame of its stream has this value in its sequence field, modulo what the field can hold:
+ * the k for which start + k * step is `raw`. An odd step has an inverse modulo 2^w, so that the
+ * answer is right after a wrap too where 2^w is no multiple of the step. An even one is an odd one
+ * with bits below it that never change.
+ */
+GDRCAP_HD uint64_t frame_number(const struct frame_layout *layout, uint64_t raw)
+{
+	const struct frame_foreign *foreign = &layout->foreign;
+	uint64_t step = foreign->sequence_step, inverse, mask;
+
+	if (layout->format != FRAME_FOREIGN)
+		return raw;
+	if (!foreign->sequence.bytes)
+		return 0;
+	mask = frame_field_mask(foreign->sequence.bytes < 8 ? foreign->sequence.bytes : 8);
+	raw = (raw - foreign->sequence_start) & mask;
+	step &= mask;
+	if (step <= 1)
+		return raw;
+	for (; !(step & 1); step >>= 1) {
+		raw >>= 1;
+		mask >>= 1;
+	}
+	/* Newton: each round doubles the bits that are right; a number is its own inverse in 3 */
+	inverse = step;
+	for (uint32_t right = 3; right < 64; right *= 2)
+		inverse *= 2 - step * inverse;
+	return raw * inverse & mask;
+}
+
+/* Where the pattern of a frame with this header is. */
+GDRCAP_HD void frame_place(const struct frame_layout *layout, const struct frame_header *header,
+			   struct pattern_place *place)
+{
+	place->position = header->position;
+	place->sequence = frame_number(layout, header->sequence);
+	place->stream = header->stream;
 }
 
 /*
  * Step 1 of frame_parse(): FRAME_FILTERED; FRAME_DAMAGED_LENGTH when it is ours but ends before
- * the own header does; else FRAME_VALID, and the own header's 36 bytes can be read.
+ * the own header does; else FRAME_VALID, and where frame_has_header() the own header's 36 bytes can
+ * be read.
  */
 GDRCAP_HD enum frame_verdict frame_recognise(const struct frame_layout *layout,
 					     const uint8_t *frame, uint32_t len)
@@ -80,6 +134,10 @@ GDRCAP_HD enum frame_verdict frame_recognise(const struct frame_layout *layout,
 	const uint32_t l3 = layout->vlan ? 18 : 14;
 	const uint8_t *ip = frame + l3;
 
+	if (layout->match.count && !frame_matches(&layout->match, frame, len))
+		return FRAME_FILTERED;
+	if (layout->format == FRAME_FOREIGN)
+		return FRAME_VALID;
 	if (len < layout->own_offset)
 		return FRAME_FILTERED;
 	if (layout->vlan && (frame_be16(frame + 12) != 0x8100 ||
@@ -110,8 +168,38 @@ GDRCAP_HD void frame_header_clear(struct frame_header *header)
 }
 
 /*
+ * Step 2 of a foreign frame. Stream ids are of 16 bits: of a larger field, its low ones. The
+ * header's sequence is the field as it is on the wire.
+ */
+GDRCAP_HD enum frame_verdict frame_read_foreign(const struct frame_layout *layout,
+						const uint8_t *frame, uint32_t len,
+						struct frame_header *header, int *header_ok)
+{
+	const struct frame_foreign *foreign = &layout->foreign;
+	uint32_t bytes = foreign->payload_bytes, room;
+	uint64_t stream;
+
+	if (!frame_field_read(&foreign->sequence, frame, len, &header->sequence) ||
+	    !frame_field_read(&foreign->stream, frame, len, &stream))
+		return FRAME_DAMAGED_LENGTH;
+	header->stream = (uint16_t)stream;
+	*header_ok = 1;
+	if (len < foreign->payload)
+		return FRAME_DAMAGED_LENGTH;
+	room = len - foreign->payload;
+	if (bytes > room)
+		return FRAME_DAMAGED_LENGTH;
+	if (!bytes)
+		bytes = room;
+	header->payload_bytes = (uint16_t)bytes;
+	if (!foreign->self_phase)
+		header->position = frame_number(layout, header->sequence) * bytes;
+	return FRAME_VALID;
+}
+
+/*
  * Step 2: reads the header of a frame that step 1 found valid. `crc` is the CRC32C of the own
- * header's first 32 bytes (any value when layout->raw).
+ * header's first 32 bytes (any value where there is none: frame_has_header()).
  */
 GDRCAP_HD enum frame_verdict frame_read_header(const struct frame_layout *layout,
 					       const uint8_t *frame, uint32_t len, uint32_t crc,
@@ -125,6 +213,8 @@ GDRCAP_HD enum frame_verdict frame_read_header(const struct frame_layout *layout
 	/* so that offsets fit struct frame_result, whatever length is claimed */
 	if (len > 0xffff)
 		len = 0xffff;
+	if (layout->format == FRAME_FOREIGN)
+		return frame_read_foreign(layout, frame, len, header, header_ok);
 	room = len - frame_payload_offset(layout);
 	if (layout->raw) {
 		header->version = FRAME_VERSION;
@@ -158,45 +248,51 @@ GDRCAP_HD enum frame_verdict frame_parse(const struct frame_layout *layout,
 		*header_ok = 0;
 		return verdict;
 	}
-	if (!layout->raw)
+	if (frame_has_header(layout))
 		crc = frame_crc32c(crc_table, frame + layout->own_offset, 32);
 	return frame_read_header(layout, frame, len, crc, header, header_ok);
 }
 
 /*
- * The result as far as the header tells: what frame_parse() said, and FRAME_DAMAGED_HEADER for
- * another pattern than the plan's. Returns the number of payload bytes that are to be compared;
- * with PATTERN_NONE that is 0 for every frame.
+ * The result as far as the header tells: what frame_parse() said, FRAME_END, FRAME_DAMAGED_HEADER
+ * for another pattern than the plan's, and FRAME_DAMAGED_UNLOCKED for a payload that is too short
+ * to have a phase. Returns the number of payload bytes that are to be compared, by phase_check()
+ * where frame_is_self_phase(); with PATTERN_NONE that is 0 for every frame.
  */
 GDRCAP_HD uint32_t frame_result_begin(const struct frame_layout *layout,
 				      const struct pattern_plan *plan, enum frame_verdict verdict,
 				      const struct frame_header *header, int header_ok,
 				      struct frame_result *result)
 {
-	if (verdict == FRAME_VALID && header->pattern != plan->kind)
+	result->wrong_bits = 0;
+	result->expected = 0;
+	result->got = 0;
+	result->phase_first = 0;
+	result->phase_next = 0;
+	result->detail = 0;
+	if (verdict == FRAME_VALID && header->pattern != plan->kind &&
+	    layout->format != FRAME_FOREIGN) {
 		verdict = FRAME_DAMAGED_HEADER;
+		if (header->pattern == FRAME_PATTERN_END) {
+			verdict = FRAME_END;
+			result->detail = header->position < UINT32_MAX ?
+						 (uint32_t)header->position :
+						 UINT32_MAX;
+		}
+	}
 	result->sequence = header_ok ? header->sequence : 0;
 	result->stream = header_ok ? header->stream : 0;
 	result->payload_bytes =
 		verdict == FRAME_VALID && plan->kind != PATTERN_NONE ? header->payload_bytes : 0;
-	result->wrong_bits = 0;
 	result->offset = verdict == FRAME_DAMAGED_HEADER || verdict == FRAME_DAMAGED_LENGTH ?
 				 (uint16_t)layout->own_offset :
 				 (uint16_t)0;
-	result->expected = 0;
-	result->got = 0;
 	result->verdict = (uint8_t)verdict;
 	result->header_ok = (uint8_t)header_ok;
+	if (frame_is_self_phase(layout, plan) && verdict == FRAME_VALID &&
+	    result->payload_bytes < PHASE_BELIEVED_BITS / 8)
+		phase_unlocked(result->payload_bytes, frame_payload_offset(layout), result);
 	return result->payload_bytes;
-}
-
-GDRCAP_HD uint32_t frame_popcount(uint32_t x)
-{
-#ifdef __CUDA_ARCH__
-	return (uint32_t)__popc(x);
-#else
-	return (uint32_t)__builtin_popcount(x);
-#endif
 }
 
 GDRCAP_HD void frame_check(const struct frame_layout *layout, const struct pattern_plan *plan,
@@ -214,9 +310,11 @@ GDRCAP_HD void frame_check(const struct frame_layout *layout, const struct patte
 	bytes = frame_result_begin(layout, plan, verdict, &header, header_ok, result);
 	start = frame_payload_offset(layout);
 	payload = frame + start;
-	place.position = header.position;
-	place.sequence = header.sequence;
-	place.stream = header.stream;
+	if (bytes && frame_is_self_phase(layout, plan)) {
+		phase_check(plan, payload, bytes, start, result);
+		return;
+	}
+	frame_place(layout, &header, &place);
 	for (uint32_t at = 0; at < bytes; at += 4) {
 		const uint32_t expected = pattern_word(plan, &place, at);
 
@@ -277,7 +375,8 @@ GDRCAP_HD uint32_t frame_write_fields(const struct frame_layout *layout, uint8_t
 	uint64_t words[4];
 
 	*payload_bytes = 0;
-	if (len < start || (layout->raw && bytes < layout->raw_payload))
+	if (layout->format == FRAME_FOREIGN || len < start ||
+	    (layout->raw && bytes < layout->raw_payload))
 		return 0;
 	if (!layout->raw && header->payload_bytes < bytes)
 		bytes = header->payload_bytes;

@@ -66,6 +66,11 @@ void prbs_fill(const struct pattern_plan *plan, const struct pattern_place *plac
 bool prbs_is_right(const struct pattern_plan *plan, const struct pattern_place *place,
 		   const uint8_t *payload, size_t bytes, struct fast_cpu cpu);
 
+/* The same of a payload that may be anywhere in the sequence: true when all of it
+ * follows from its first 64 uninverted bits (first bit in bit 63), which are given. */
+bool prbs_follows(const struct pattern_plan *plan, uint64_t window, const uint8_t *payload,
+		  size_t bytes, struct fast_cpu cpu);
+
 /* ---- pattern_counter.c ---- */
 
 /* `q` is the position of to[0]; q + bytes must not pass 2^64. */

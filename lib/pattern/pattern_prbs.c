@@ -175,11 +175,11 @@ FAST_TARGET_AVX2 static void words_extend_avx2(const struct pattern_plan *plan, 
 	words_extend(plan, words, count);
 }
 
-/* As many words from `phase` on. */
-static void prbs_words(const struct pattern_plan *plan, uint64_t phase, uint64_t *words,
+/* As many words, of which the first is `window`. */
+static void prbs_words(const struct pattern_plan *plan, uint64_t window, uint64_t *words,
 		       size_t count, struct fast_cpu cpu)
 {
-	words[0] = prbs_window(plan, phase, cpu.clmul);
+	words[0] = window;
 	if (cpu.level >= FAST_AVX2)
 		words_extend_avx2(plan, words, count);
 	else
@@ -255,7 +255,8 @@ void prbs_fill(const struct pattern_plan *plan, const struct pattern_place *plac
 	/* short stores to lines that are not there would fill the store buffer */
 	for (i = 0; i < bytes && i < FETCH_BYTES; i += 64)
 		__builtin_prefetch(to + i, 1);
-	prbs_words(plan, pattern_prbs_phase(plan, place, offset), words, head, cpu);
+	prbs_words(plan, prbs_window(plan, pattern_prbs_phase(plan, place, offset), cpu.clmul),
+		   words, head, cpu);
 	for (i = 0; i < row; i++) {
 		next = i < n ? word_bytes(words[i], invert) :
 			       ring.words[i - n] ^ ring.words[i - m] ^ invert;
@@ -272,15 +273,15 @@ void prbs_fill(const struct pattern_plan *plan, const struct pattern_place *plac
 		rest_fill_generic(ring.vectors, to, bytes, n, m, invert);
 }
 
-/* True when the first bytes (n at most) are right. */
-static bool head_is_right(const struct pattern_plan *plan, uint64_t phase, const uint8_t *at,
-			  size_t bytes, struct fast_cpu cpu)
+/* True when the first bytes (n at most) are `window` and what follows from it. */
+FAST_INLINE bool head_is_right(const struct pattern_plan *plan, uint64_t window, const uint8_t *at,
+			       size_t bytes, struct fast_cpu cpu)
 {
 	const uint64_t invert = 0ull - plan->invert;
 	uint64_t words[4 + 1], got, any = 0;
 	const size_t full = bytes / 8, rest = bytes % 8;
 
-	prbs_words(plan, phase, words, full + (rest != 0), cpu);
+	prbs_words(plan, window, words, full + (rest != 0), cpu);
 	for (size_t i = 0; i < full; i++) {
 		memcpy(&got, at + 8 * i, 8);
 		any |= got ^ word_bytes(words[i], invert);
@@ -339,16 +340,14 @@ REST_VARIANT(generic, )
 REST_VARIANT(avx2, FAST_TARGET_AVX2)
 REST_VARIANT(avx512, FAST_TARGET_AVX512)
 
-bool prbs_is_right(const struct pattern_plan *plan, const struct pattern_place *place,
-		   const uint8_t *payload, size_t bytes, struct fast_cpu cpu)
+FAST_INLINE bool all_follows(const struct pattern_plan *plan, uint64_t window,
+			     const uint8_t *payload, size_t bytes, struct fast_cpu cpu)
 {
 	const size_t far = plan->degree, near = plan->tap;
 	const size_t head = bytes < far ? bytes : far;
 	const uint64_t invert = 0ull - plan->invert;
 
-	if (!bytes)
-		return true;
-	if (!head_is_right(plan, pattern_prbs_phase(plan, place, 0), payload, head, cpu))
+	if (!head_is_right(plan, window, payload, head, cpu))
 		return false;
 	if (bytes == head)
 		return true;
@@ -357,4 +356,19 @@ bool prbs_is_right(const struct pattern_plan *plan, const struct pattern_place *
 	if (cpu.level == FAST_AVX2)
 		return rest_is_right_avx2(payload, bytes, far, near, invert);
 	return rest_is_right_generic(payload, bytes, far, near, invert);
+}
+
+bool prbs_follows(const struct pattern_plan *plan, uint64_t window, const uint8_t *payload,
+		  size_t bytes, struct fast_cpu cpu)
+{
+	return all_follows(plan, window, payload, bytes, cpu);
+}
+
+bool prbs_is_right(const struct pattern_plan *plan, const struct pattern_place *place,
+		   const uint8_t *payload, size_t bytes, struct fast_cpu cpu)
+{
+	if (!bytes)
+		return true;
+	return all_follows(plan, prbs_window(plan, pattern_prbs_phase(plan, place, 0), cpu.clmul),
+			   payload, bytes, cpu);
 }

@@ -8,35 +8,42 @@
 /* The longest prefix that fits wins, so net_af_xdp is not taken for something shorter. */
 static const struct driver_facts driver_table[] = {
 	{ .prefix = "ring:",
+	  .tx_error_counted = true,
 	  .writes = DRIVER_PASSES_ON,
 	  .missed_exact = true,
 	  .error_exact = true,
 	  .what = "software wire" },
 	{ .prefix = "net_ring",
+	  .tx_error_counted = true,
 	  .writes = DRIVER_PASSES_ON,
 	  .missed_exact = true,
 	  .error_exact = true,
 	  .foreign = true,
 	  .what = "another's software wire" },
 	{ .prefix = "mlx5",
+	  .tx_error_counted = true,
 	  .writes = DRIVER_WRITES_DMA,
 	  .missed_exact = true,
 	  .error_exact = true,
 	  .what = "ConnectX" },
 	/* With copy=0, which the port set-up insists on for memory that the CPU cannot address. */
 	{ .prefix = "net_null",
+	  .tx_error_counted = true,
 	  .writes = DRIVER_PASSES_ON,
 	  .missed_exact = true,
 	  .error_exact = true,
 	  .what = "endless source without content" },
 	{ .prefix = "net_memif",
+	  .tx_error_counted = true,
 	  .writes = DRIVER_COPIES,
 	  .missed_exact = true,
 	  .error_exact = true,
+	  .joins = true,
 	  .both_ways = true,
 	  .system_calls = true,
 	  .what = "shared memory interface" },
 	{ .prefix = "net_pcap",
+	  .tx_error_counted = true,
 	  .writes = DRIVER_COPIES,
 	  .missed_exact = true,
 	  .error_exact = true,
@@ -50,6 +57,7 @@ static const struct driver_facts driver_table[] = {
 	 * put them back into external buffers.
 	 */
 	{ .prefix = "net_af_packet",
+	  .tx_error_counted = true,
 	  .writes = DRIVER_COPIES,
 	  .system_calls = true,
 	  .needs_root = true,
@@ -59,6 +67,7 @@ static const struct driver_facts driver_table[] = {
 	  .what = "kernel interface (AF_PACKET)" },
 	/* Chunks of 4096 bytes less mbuf, headers and the kernel's headroom of 256. */
 	{ .prefix = "net_af_xdp",
+	  .tx_error_counted = true,
 	  .writes = DRIVER_COPIES,
 	  .umem = true,
 	  .system_calls = true,
@@ -116,6 +125,11 @@ bool port_name_is_pci(const char *name)
 bool port_name_listens(const char *name)
 {
 	return strstr(name, "role=server") != NULL || strstr(name, "role=master") != NULL;
+}
+
+bool port_name_joins(const char *name)
+{
+	return driver_facts_find(name)->joins && !port_name_listens(name);
 }
 
 #define FRAMESZ_HEADER 32u /* of AF_PACKET's ring before each frame: TPACKET_V2 */

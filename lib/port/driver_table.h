@@ -22,10 +22,12 @@ struct driver_facts {
 	bool umem; /* the mempool's objects must lie in the region (AF_XDP) */
 	bool missed_exact; /* imissed counts every frame lost for want of buffers */
 	bool error_exact;
+	bool tx_error_counted; /* oerrors counts what it took and could not send */
 	bool system_calls; /* its bursts enter the kernel */
 	bool needs_root;
 	bool reads_first; /* takes a frame from its source before it has a slot for it, and loses it */
 	bool no_vlan; /* does not deliver 802.1Q tags into slots like ours */
+	bool joins; /* as a client it starts only when its server is there */
 	bool both_ways; /* insists on as many receive as send queues */
 	bool foreign; /* its frames lie in the memory of whoever plays into it, not in ours: refused
 		       */
@@ -46,5 +48,7 @@ uint32_t port_frame_max(const char *name);
 uint32_t port_room_min(const char *name);
 /* True for a port that its peer in the same process connects to, so it must be opened first. */
 bool port_name_listens(const char *name);
+/* True for a port that needs its peer, in another process, to be there when it starts. */
+bool port_name_joins(const char *name);
 
 #endif

@@ -2,8 +2,13 @@
 #include "port.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <rte_bus_vdev.h>
 #include <rte_dev.h>
@@ -13,6 +18,8 @@
 
 #include "log.h"
 
+#define JOIN_MS 5000u /* a port that joins another waits so long for it */
+#define JOIN_TICK_MS 100u
 #define L2_OVERHEAD (RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN)
 
 /* "net_pcap0,rx_pcap=a" is a device name and its arguments. */
@@ -152,6 +159,8 @@ int port_configure(const struct port *port, const struct port_queues *queues,
 		conf.rx_adv_conf.rss_conf.rss_hf =
 			info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP);
 	}
+	if (queues->send_on_timestamp)
+		conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP;
 	ret = rte_eth_dev_configure(port->id, queues->rx_queues, queues->tx_queues, &conf);
 	if (ret < 0)
 		return error_set(error, ret, "port %s (%s) refused its configuration: %s%s",
@@ -177,18 +186,30 @@ int port_configure(const struct port *port, const struct port_queues *queues,
 
 int port_start(struct port *port, struct gdrcap_error *error)
 {
+	const struct timespec tick = { .tv_nsec = 1000000L * JOIN_TICK_MS };
+	const bool joins = port_name_joins(port->name);
 	struct rte_eth_stats stats;
 	int ret;
 
 	ret = rte_eth_dev_start(port->id);
+	for (unsigned int ms = 0; joins && ret < 0 && ms < JOIN_MS; ms += JOIN_TICK_MS) {
+		if (ms == 0)
+			log_line(GDRCAP_LOG_PROGRESS, "port %s: waiting for its other end",
+				 port->name);
+		nanosleep(&tick, NULL);
+		ret = rte_eth_dev_start(port->id);
+	}
 	if (ret < 0)
-		return error_set(error, ret,
-				 "port %s does not start: %s; the log above has the driver's words",
-				 port->name, rte_strerror(-ret));
+		return error_set(error, joins ? -ECONNREFUSED : ret,
+				 "port %s does not start: %s; the log above has the driver's words%s",
+				 port->name, rte_strerror(-ret),
+				 joins ? "; its other end (role=server, the same socket and id) must "
+					 "be there first, in this or another process" : "");
 	port->started = true;
 	if (rte_eth_stats_get(port->id, &stats) == 0) {
 		port->missed_base = stats.imissed;
 		port->error_base = stats.ierrors;
+		port->tx_error_base = stats.oerrors;
 	}
 	return 0;
 }
@@ -234,11 +255,34 @@ struct rte_device *port_device(const struct port *port)
 	return rte_eth_dev_info_get(port->id, &info) == 0 ? info.device : NULL;
 }
 
+/* The kernel's interface under a port: the AF_PACKET and AF_XDP drivers call a link up for as long
+ * as they run. True where there is none, or nobody can tell. */
+static bool interface_up(const char *name)
+{
+	const char *at = strstr(name, ",iface=");
+	struct ifreq request = { 0 };
+	bool up = true;
+	int fd;
+
+	if (!at)
+		return true;
+	at += strlen(",iface=");
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%.*s", (int)strcspn(at, ","), at);
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return true;
+	if (ioctl(fd, SIOCGIFFLAGS, &request) == 0)
+		up = (request.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
+	close(fd);
+	return up;
+}
+
 bool port_link_up(const struct port *port)
 {
 	struct rte_eth_link link;
 
-	return rte_eth_link_get_nowait(port->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+	return rte_eth_link_get_nowait(port->id, &link) == 0 &&
+	       link.link_status == RTE_ETH_LINK_UP && interface_up(port->name);
 }
 
 void port_counters(const struct port *port, struct port_counters *counters)
@@ -252,5 +296,6 @@ void port_counters(const struct port *port, struct port_counters *counters)
 	counters->tx_frames = stats.opackets;
 	counters->missed = stats.imissed - port->missed_base;
 	counters->error = stats.ierrors - port->error_base;
+	counters->tx_error = stats.oerrors - port->tx_error_base;
 	counters->rx_nombuf = stats.rx_nombuf;
 }

@@ -25,13 +25,14 @@ struct port {
 	int numa_node; /* -1 unknown */
 	bool open, started;
 	/* Counters at start: ethdev statistics are since the device was opened. */
-	uint64_t missed_base, error_base;
+	uint64_t missed_base, error_base, tx_error_base;
 };
 
 struct port_queues {
 	uint16_t rx_queues, tx_queues; /* 0: that direction is not used */
 	uint16_t descriptors;
 	uint16_t frame_bytes_max; /* with FCS */
+	bool send_on_timestamp; /* ask for it: the port has it */
 	struct rte_mempool *rx_pool;
 };
 
@@ -59,7 +60,7 @@ bool port_link_up(const struct port *port);
 
 struct port_counters {
 	uint64_t rx_frames, tx_frames; /* as the driver counts them; diagnostic */
-	uint64_t missed, error; /* since port_start() */
+	uint64_t missed, error, tx_error; /* since port_start() */
 	uint64_t rx_nombuf; /* diagnostic: polls on mlx5 */
 };
 void port_counters(const struct port *port, struct port_counters *counters);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include <rte_branch_prediction.h>
@@ -14,34 +15,100 @@
 #include "log.h"
 #include "region.h"
 
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
 /* Bursts ordered ahead: they hide the round trip to the writer (2.9 us to an H200). */
 #define TX_AHEAD 64u
+/* Paced: ordered so long before they are due at most, so that a header's send time is about right
+ * and a stop is prompt; one burst has frames that are due within so long. */
+#define TX_HORIZON_US 20000u
+#define TX_SPAN_US 200u
+/* Nobody else gets the core when the next frame is due so soon. */
+#define TX_SPIN_US 50u
+/* Earlier than that a thread that sleeps is woken in better time than one that yields gets its core
+ * back from others. It wakes so long before it is due, and now and then to see a stop. */
+#define TX_WAKE_US 200u
+#define TX_SLEEP_MOST_US 2000u
 
-static uint64_t tx_now_ns(const struct tx_worker *worker)
+uint64_t tx_wall_ns(const struct tx_worker *worker, uint64_t tsc)
 {
-	const uint64_t ticks = rte_rdtsc() - worker->clock_tsc;
+	const uint64_t ticks = tsc > worker->clock_tsc ? tsc - worker->clock_tsc : 0;
 
 	/* Two steps, so that the product stays within 64 bits. */
 	return worker->clock_ns + ticks / worker->tsc_hz * 1000000000u +
 	       ticks % worker->tsc_hz * 1000000000u / worker->tsc_hz;
 }
 
-/* Fills the burst's mbufs and descriptors; returns the payload bytes that they will carry. */
-static uint64_t tx_describe(struct tx_worker *worker, uint32_t at, uint32_t n)
+/* ---- ordering ---- */
+
+/* What is to be ordered next. */
+struct tx_next {
+	uint32_t at; /* first descriptor */
+	uint32_t count; /* frames at most */
+	uint32_t index; /* of the first in the file's frames[] */
+};
+
+ALWAYS_INLINE uint64_t tx_file_ns(const struct tx_worker *worker, uint32_t index)
+{
+	return worker->file_ns + worker->config.file->time_ns[index];
+}
+
+/* True when the first of them is due within the horizon. */
+ALWAYS_INLINE bool tx_is_near(struct tx_worker *worker, const struct tx_next *next, const bool file)
+{
+	struct pacing *pacing = &worker->pacing;
+	const uint64_t due = pacing_due(pacing, file ? tx_file_ns(worker, next->index) : 0);
+	const uint64_t since = pacing->started ? rte_rdtsc() - pacing->base_tsc : 0;
+
+	return due <= since + tx_ticks(worker, TX_HORIZON_US);
+}
+
+/* The frame's length in memory; the cycle or the file then stands at the next one. */
+ALWAYS_INLINE uint16_t tx_length(struct tx_worker *worker, uint32_t index, const bool file)
+{
+	const struct tx_config *config = &worker->config;
+	uint16_t length;
+
+	if (file) {
+		length = (uint16_t)config->file->view.frames[index].len;
+		if (unlikely(++worker->file_at == config->file->count)) {
+			worker->file_at = 0;
+			worker->file_ns += config->file->span_ns;
+		}
+		return length;
+	}
+	length = config->lengths[worker->length_at];
+	if (++worker->length_at == config->length_count)
+		worker->length_at = 0;
+	return length;
+}
+
+/*
+ * Fills mbufs, descriptors and times of up to next->count frames; returns of how many, which is
+ * less where the others are due much later. *payload: bytes that they will carry.
+ */
+ALWAYS_INLINE uint32_t tx_describe(struct tx_worker *worker, const struct tx_next *next,
+				   uint64_t *payload, const bool paced, const bool file)
 {
 	const struct tx_config *config = &worker->config;
 	const uint8_t *base = config->region->base;
-	const uint32_t shift = config->region->slot_shift;
+	const uint32_t shift = config->region->slot_shift, at = next->at;
+	const uint64_t span = paced ? tx_ticks(worker, TX_SPAN_US) : 0;
 	struct ring_producer *ring = &worker->ring;
-	uint64_t payload = 0;
+	uint64_t sum = 0;
+	uint32_t i;
 
-	for (uint32_t i = 0; i < n; i++) {
+	for (i = 0; i < next->count; i++) {
 		struct rte_mbuf *m = ring->mbuf[at + i];
-		const uint16_t length = config->lengths[worker->length_at];
 		const uint64_t offset = (uint64_t)((uint8_t *)m->buf_addr + m->data_off - base);
+		const uint64_t file_ns = paced && file ? tx_file_ns(worker, next->index + i) : 0;
+		uint16_t length;
 
-		if (++worker->length_at == config->length_count)
-			worker->length_at = 0;
+		if (paced && i && pacing_due(&worker->pacing, file_ns) - ring->tsc[at] > span)
+			break;
+		length = tx_length(worker, next->index + i, file);
+		if (paced)
+			ring->tsc[at + i] = pacing_next(&worker->pacing, length, file_ns);
 		m->data_len = length;
 		m->pkt_len = length;
 		ring->desc[at + i] = (struct frame_desc){
@@ -49,35 +116,81 @@ static uint64_t tx_describe(struct tx_worker *worker, uint32_t at, uint32_t n)
 			.len = length,
 			.offset = (uint16_t)(offset & ((1u << shift) - 1)),
 		};
-		payload += frame_payload_bytes(config->layout, length);
+		if (!file)
+			sum += frame_payload_bytes(config->layout, length);
 	}
-	return payload;
+	*payload = sum;
+	return i;
+}
+
+/* When the burst's first frame will be sent, for the headers. */
+ALWAYS_INLINE uint64_t tx_time_ns(const struct tx_worker *worker, uint32_t at, const bool paced)
+{
+	const struct pacing *pacing = &worker->pacing;
+	const uint64_t now = rte_rdtsc();
+
+	if (!paced)
+		return tx_wall_ns(worker, now);
+	return tx_wall_ns(worker,
+			  (pacing->started ? pacing->base_tsc : now) + worker->ring.tsc[at]);
+}
+
+/* Frames of the file from where the worker is; 0: not read yet, or it broke off. */
+ALWAYS_INLINE uint32_t tx_file_ready(struct tx_worker *worker, uint32_t *index)
+{
+	struct file_frames *file = worker->config.file;
+	const uint32_t ready = file_frames_ready(file, worker->ordered, index);
+
+	if (likely(ready))
+		return ready;
+	counter_add(&worker->starved, 1);
+	/* After the last look at what is filled: the reader fills before it fails. */
+	if (atomic_load_explicit(&file->failed, memory_order_acquire) &&
+	    file_frames_ready(file, worker->ordered, index) == 0)
+		worker->limit = worker->ordered;
+	return 0;
 }
 
 /* Orders one burst. Returns the frames ordered; 0: nothing to order, or no slot free. */
-static unsigned int tx_order(struct tx_worker *worker)
+ALWAYS_INLINE unsigned int tx_order(struct tx_worker *worker, const bool paced, const bool file)
 {
 	const struct tx_config *config = &worker->config;
 	struct ring_producer *ring = &worker->ring;
 	struct tx_stream *stream = &worker->streams[worker->stream_at];
-	const uint64_t left = config->frames - worker->ordered;
-	const uint32_t at = ring->head & ring->desc_mask;
+	const uint64_t left = worker->limit - worker->ordered;
 	const uint32_t room = ring_room(ring);
-	const uint32_t n = left < room ? (uint32_t)left : room;
+	struct tx_next next = { .at = ring->head & ring->desc_mask };
+	struct burst_order *order = &ring->order[(uint32_t)ring->burst & ring->burst_mask];
+	uint64_t payload;
+	uint32_t n, ready;
 
-	if (n == 0 || ring->burst - worker->sending >= TX_AHEAD)
+	next.count = left < room ? (uint32_t)left : room;
+	if (next.count == 0 || ring->burst - worker->sending >= TX_AHEAD)
 		return 0;
-	if (rte_pktmbuf_alloc_bulk(config->pool, &ring->mbuf[at], n) < 0) {
+	if (file) {
+		ready = tx_file_ready(worker, &next.index);
+		next.count = ready < next.count ? ready : next.count;
+		if (next.count == 0)
+			return 0;
+	}
+	if (paced && !tx_is_near(worker, &next, file))
+		return 0;
+	if (rte_pktmbuf_alloc_bulk(config->pool, &ring->mbuf[next.at], next.count) < 0) {
 		counter_add(&worker->stalled, 1);
 		return 0;
 	}
-	ring->order[(uint32_t)ring->burst & ring->burst_mask] = (struct burst_order){
+	n = tx_describe(worker, &next, &payload, paced, file);
+	if (paced && n < next.count)
+		/* As they came: one segment, one reference. */
+		rte_mempool_put_bulk(config->pool, (void *const *)&ring->mbuf[next.at + n],
+				     next.count - n);
+	*order = (struct burst_order){
 		.sequence = stream->sequence,
-		.position = stream->position,
-		.time_ns = tx_now_ns(worker),
+		.position = file ? next.index : stream->position,
+		.time_ns = tx_time_ns(worker, next.at, paced),
 		.stream = config->stream_first + worker->stream_at * config->stream_step,
 	};
-	stream->position += tx_describe(worker, at, n);
+	stream->position += payload;
 	stream->sequence += n;
 	worker->ordered += n;
 	if (++worker->stream_at == config->stream_count)
@@ -87,52 +200,193 @@ static unsigned int tx_order(struct tx_worker *worker)
 	return n;
 }
 
-/* Hands over what is written of the oldest burst. Returns the frames that the port took. */
-static unsigned int tx_send(struct tx_worker *worker)
+/* ---- sending ---- */
+
+/* Ticks until the oldest frame that was not sent is due; negative when it already is. */
+static int64_t tx_until_due(const struct tx_worker *worker, uint64_t now)
+{
+	const struct ring_producer *ring = &worker->ring;
+
+	return (int64_t)(worker->pacing.base_tsc + ring->tsc[ring->tail & ring->desc_mask] - now);
+}
+
+/* Writes send times into frames for a port that keeps to them itself. */
+static void tx_mark(struct tx_worker *worker, uint32_t at, uint32_t count, uint64_t now)
+{
+	const struct tx_clock *clock = worker->config.clock;
+	const struct ring_producer *ring = &worker->ring;
+
+	tx_clock_renew(clock, &worker->clock_map, now);
+	for (uint32_t i = 0; i < count; i++)
+		tx_clock_mark(clock, ring->mbuf[at + i], &ring->mbuf[at + i]->ol_flags,
+			      tx_clock_at(&worker->clock_map,
+					  worker->pacing.base_tsc + ring->tsc[at + i]));
+}
+
+/* Of the oldest burst's `left` frames, those that may be handed over now. */
+ALWAYS_INLINE uint32_t tx_due(struct tx_worker *worker, uint32_t at, uint32_t left, uint64_t now)
+{
+	struct pacing *pacing = &worker->pacing;
+	const bool clock = worker->config.clock != NULL;
+	uint32_t due;
+
+	if (unlikely(!pacing->started))
+		pacing_start(pacing, now);
+	due = pacing_ready(pacing, &worker->ring.tsc[at], left, now,
+			   clock ? tx_ticks(worker, TX_CLOCK_AHEAD_US) : 0);
+	if (clock)
+		tx_mark(worker, at, due, now);
+	return due;
+}
+
+/* The port took `taken` frames at tick `now`. */
+ALWAYS_INLINE void tx_count(struct tx_worker *worker, uint32_t slot, uint32_t at, uint32_t taken,
+			    uint64_t now, const bool paced)
+{
+	const struct tx_config *config = &worker->config;
+	struct ring_producer *ring = &worker->ring;
+	const uint32_t stream =
+		(ring->order[slot].stream - config->stream_first) / config->stream_step;
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < taken; i++)
+		bytes += ring->desc[at + i].len;
+	if (unlikely(atomic_load_explicit(&worker->first_tsc, memory_order_relaxed) == 0))
+		atomic_store_explicit(&worker->first_tsc, now, memory_order_relaxed);
+	atomic_store_explicit(&worker->last_tsc, now, memory_order_relaxed);
+	atomic_store_explicit(&worker->last_frames, taken, memory_order_relaxed);
+	atomic_store_explicit(&worker->last_bytes, bytes, memory_order_relaxed);
+	counter_add(&worker->streams[stream].sent, taken);
+	counter_add(&worker->bytes, bytes);
+	counter_add(&worker->sent, taken);
+	if (paced && config->clock)
+		pacing_handed(&worker->pacing, &ring->tsc[at], taken, now);
+	else if (paced)
+		pacing_sent(&worker->pacing, &ring->tsc[at], taken, now);
+}
+
+/* Hands over what is written, and due, of the oldest burst. Returns the frames that the port took.
+ */
+ALWAYS_INLINE unsigned int tx_send(struct tx_worker *worker, const bool paced, const bool file)
 {
 	const struct tx_config *config = &worker->config;
 	struct ring_producer *ring = &worker->ring;
 	const uint32_t slot = (uint32_t)worker->sending & ring->burst_mask;
-	uint32_t left;
+	const uint32_t at = ring->tail & ring->desc_mask;
+	uint32_t left, due;
 	uint16_t taken;
+	uint64_t now;
 
-	if (worker->sending == ring->burst || !ring_is_done(ring, worker->sending))
+	if (worker->sending == ring->burst)
 		return 0;
+	now = rte_rdtsc();
+	if (!ring_is_done(ring, worker->sending)) {
+		if (!paced || (worker->pacing.started && tx_until_due(worker, now) <= 0))
+			counter_add(&worker->starved, 1);
+		return 0;
+	}
+	if (unlikely(atomic_load_explicit(&worker->hold, memory_order_relaxed))) {
+		counter_add(&worker->stalled, 1);
+		return 0;
+	}
 	left = ring->end[slot] - ring->tail;
-	taken = rte_eth_tx_burst(config->port, config->queue,
-				 &ring->mbuf[ring->tail & ring->desc_mask], (uint16_t)left);
+	due = paced ? tx_due(worker, at, left, now) : left;
+	if (paced && due == 0)
+		return 0;
+	taken = rte_eth_tx_burst(config->port, config->queue, &ring->mbuf[at], (uint16_t)due);
 	if (taken == 0) {
 		counter_add(&worker->stalled, 1);
 		return 0;
 	}
-	counter_add(&worker->streams[(ring->order[slot].stream - config->stream_first) /
-				     config->stream_step]
-			     .sent,
-		    taken);
-	counter_add(&worker->sent, taken);
+	tx_count(worker, slot, at, taken, now, paced);
 	ring->tail += taken;
 	if (taken == left) {
 		worker->sending++;
 		ring->reclaimed = worker->sending;
+		if (file)
+			/* USED: the device's reads of the frames (COLLECT) before they are written
+			 * over. Partner: the reader thread. Bursts are sent in order, so all that
+			 * was sent is no longer needed. */
+			atomic_store_explicit(
+				&config->file->used,
+				atomic_load_explicit(&worker->sent, memory_order_relaxed),
+				memory_order_release);
 	}
 	return taken;
+}
+
+/* ---- the thread ---- */
+
+static __attribute__((noinline)) void tx_sleep(uint32_t us)
+{
+	const struct timespec pause = { .tv_nsec = 1000L * us };
+
+	nanosleep(&pause, NULL);
+}
+
+/* A paced sender waits for what is due: it spins, sleeps, or lets others have the core. */
+static void tx_wait_due(const struct tx_worker *worker, unsigned int idle)
+{
+	int64_t until;
+
+	if (worker->sending == worker->ring.burst || !worker->pacing.started ||
+	    !ring_is_done(&worker->ring, worker->sending) ||
+	    atomic_load_explicit(&worker->hold, memory_order_relaxed)) {
+		thread_idle(idle);
+		return;
+	}
+	until = tx_until_due(worker, rte_rdtsc());
+	if (until < (int64_t)tx_ticks(worker, TX_SPIN_US))
+		rte_pause();
+	else if (until > (int64_t)tx_ticks(worker, TX_WAKE_US + TX_SLEEP_MOST_US))
+		tx_sleep(TX_SLEEP_MOST_US);
+	else if (until > (int64_t)tx_ticks(worker, 2 * TX_WAKE_US))
+		tx_sleep((uint32_t)((uint64_t)until * 1000000u / worker->tsc_hz) - TX_WAKE_US);
+	else
+		thread_idle(idle);
+}
+
+/* Nothing to do. */
+ALWAYS_INLINE void tx_wait(const struct tx_worker *worker, unsigned int idle, const bool paced)
+{
+	if (paced)
+		tx_wait_due(worker, idle);
+	else
+		thread_idle(idle);
+}
+
+ALWAYS_INLINE void tx_loop(struct tx_worker *worker, const bool paced, const bool file)
+{
+	unsigned int idle = 0, work;
+
+	while (!atomic_load_explicit(&worker->stop, memory_order_relaxed)) {
+		work = tx_order(worker, paced, file);
+		work += tx_send(worker, paced, file);
+		if (worker->ordered == worker->limit && worker->sending == worker->ring.burst)
+			break;
+		idle = work ? 0 : idle + 1;
+		if (idle)
+			tx_wait(worker, idle, paced);
+	}
 }
 
 void tx_worker_run(void *arg)
 {
 	struct tx_worker *worker = arg;
-	unsigned int idle = 0, work;
+	const bool paced = worker->config.pacing.kind != PACING_NONE;
 
-	while (!atomic_load_explicit(&worker->stop, memory_order_relaxed)) {
-		work = tx_order(worker);
-		work += tx_send(worker);
-		if (worker->ordered == worker->config.frames &&
-		    worker->sending == worker->ring.burst)
-			break;
-		idle = work ? 0 : idle + 1;
-		if (idle)
-			thread_idle(idle);
-	}
+	if (paced)
+		prctl(PR_SET_TIMERSLACK, 1UL); /* ns; a sleep of 50 us more is no pacing */
+	if (paced && worker->config.file)
+		tx_loop(worker, true, true);
+	else if (paced)
+		tx_loop(worker, true, false);
+	else if (worker->config.file)
+		tx_loop(worker, false, true);
+	else
+		tx_loop(worker, false, false);
+	if (worker->config.end_streams)
+		tx_end_streams(worker);
 	atomic_store_explicit(&worker->finished, 1, memory_order_release);
 }
 
@@ -146,14 +400,30 @@ void tx_worker_reclaim(struct tx_worker *worker)
 	ring->reclaimed = ring->burst;
 }
 
+/* ---- life ---- */
+
+/* A file is played so often, and no further. */
+static uint64_t tx_limit(const struct tx_config *config)
+{
+	const struct file_frames *file = config->file;
+	uint64_t frames;
+
+	if (!file || file->laps == UINT64_MAX ||
+	    __builtin_mul_overflow(file->count, file->laps, &frames) || frames > config->frames)
+		return config->frames;
+	return frames;
+}
+
 int tx_worker_create(struct tx_worker *worker, const struct tx_config *config,
 		     const struct ring_config *ring, struct gdrcap_error *error)
 {
+	struct ring_config own = *ring;
 	struct timespec now;
 	int ret;
 
 	memset(worker, 0, sizeof(*worker));
 	worker->config = *config;
+	worker->limit = tx_limit(config);
 	worker->streams = calloc(config->stream_count, sizeof(*worker->streams));
 	if (!worker->streams)
 		return error_set(error, -ENOMEM, "no memory for %u streams", config->stream_count);
@@ -161,7 +431,11 @@ int tx_worker_create(struct tx_worker *worker, const struct tx_config *config,
 	worker->clock_tsc = rte_rdtsc();
 	worker->clock_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	worker->tsc_hz = rte_get_tsc_hz();
-	ret = ring_create(&worker->ring, ring, error);
+	pacing_init(&worker->pacing, &config->pacing, worker->tsc_hz);
+	if (config->clock)
+		worker->clock_map = config->clock->map;
+	own.times |= config->pacing.kind != PACING_NONE;
+	ret = ring_create(&worker->ring, &own, error);
 	if (ret < 0)
 		free(worker->streams);
 	return ret;

@@ -2,7 +2,8 @@
 /*
  * The tx worker: one thread a send queue. It takes empty slots from the pool, orders frames into
  * them through a burst ring (a kernel or its host twin writes them, no CPU on this path touches a
- * payload), and hands finished bursts to the port. What the port does not take is offered again.
+ * payload), and hands finished bursts to the port, each frame no earlier than it is due. What the
+ * port does not take is offered again.
  */
 #ifndef GDRCAP_TX_WORKER_H
 #define GDRCAP_TX_WORKER_H
@@ -11,9 +12,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "file_frames.h"
 #include "frame.h"
+#include "pacing.h"
 #include "ring_producer.h"
 #include "thread.h"
+#include "tx_clock.h"
 
 struct rte_mempool;
 struct region;
@@ -27,7 +31,17 @@ struct tx_config {
 	uint32_t length_count;
 	uint32_t stream_first, stream_count, stream_step; /* first, first + step, ... */
 	uint64_t frames; /* to send; UINT64_MAX: until stopped */
+	struct file_frames *file; /* frames of a file instead of the pattern's; one stream, one
+				   * worker; NULL: pattern */
+	struct pacing_config pacing; /* of this worker: its share of the rate */
+	const struct tx_clock *clock; /* the port itself sends on time; NULL: this worker does */
+	/* Not 0: after the last frame, end-of-stream frames for each stream, TX_END_TIMES times,
+	 * that say so many streams. */
+	uint32_t end_streams;
 };
+
+#define TX_END_TIMES 5u /* of each end-of-stream frame, ... */
+#define TX_END_GAP_US 2000u /* ... so far apart, so that a burst of loss does not take all */
 
 struct tx_stream {
 	uint64_t sequence, position; /* of the next frame to be ordered */
@@ -43,16 +57,27 @@ struct tx_worker {
 	uint32_t length_at; /* in the cycle */
 	uint32_t stream_at; /* whose turn it is */
 	uint64_t ordered; /* frames */
+	uint64_t limit; /* of them: config.frames, a file's laps, or where a file broke off */
+	uint64_t file_at, file_ns; /* next frame in its lap; times of all laps before */
+	struct tx_clock_map clock_map;
 	uint64_t sending; /* number of the burst that is being sent */
 	uint64_t clock_tsc, clock_ns, tsc_hz; /* wall clock at clock_tsc */
 
 	/* Writer: this worker. Readers: anybody, relaxed. */
 	_Alignas(RING_LINE) _Atomic uint64_t sent; /* frames the port took */
+	_Atomic uint64_t bytes; /* their lengths in memory */
 	_Atomic uint64_t stalled; /* polls that found no free slot or a full wire */
+	_Atomic uint64_t starved; /* polls that found the next frames not yet read or written */
+	_Atomic uint64_t first_tsc, last_tsc; /* of the first and last hand-over; first 0: none */
+	_Atomic uint64_t last_frames, last_bytes; /* of the last hand-over: they begin at last_tsc,
+						   * so a rate is what was sent before it */
 	_Atomic int finished; /* all of config.frames are sent, or it was stopped */
 
 	/* Writer: control. Reader: this worker. */
 	_Alignas(RING_LINE) _Atomic int stop;
+	_Atomic int hold; /* the link is down: hand nothing over */
+
+	struct pacing pacing;
 
 	struct thread thread;
 };
@@ -62,6 +87,16 @@ int tx_worker_create(struct tx_worker *worker, const struct tx_config *config,
 void tx_worker_destroy(struct tx_worker *worker);
 /* The thread's body. */
 void tx_worker_run(void *worker);
+/* Inside of the sender: what follows the last frame (tx_end.c), and the wall clock at a tick that
+ * is not before the worker's creation. */
+void tx_end_streams(struct tx_worker *worker);
+uint64_t tx_wall_ns(const struct tx_worker *worker, uint64_t tsc);
+
+static inline uint64_t tx_ticks(const struct tx_worker *worker, uint32_t us)
+{
+	return worker->tsc_hz / 1000000u * us;
+}
+
 /* After the thread and the ring's consumer have ended: slots ordered and not sent go back. */
 void tx_worker_reclaim(struct tx_worker *worker);
 

@@ -6,35 +6,88 @@
 
 #define COLLECT_BURSTS 64u /* of one queue before the next has its turn */
 
+/* The runs of a finished burst. */
+static void accountant_add(struct accountant *accountant, uint32_t queue, uint64_t b)
+{
+	const struct ring_producer *ring = accountant->rings[queue];
+	const uint32_t slot = (uint32_t)b & ring->burst_mask;
+	const struct burst_result *result = &ring->result[slot];
+	const uint32_t runs = burst_word_count(result->done);
+	uint32_t first;
+
+	if (runs == 0)
+		return;
+	verdict_add(&accountant->verdict, queue, &result->run);
+	first = burst_word_first(ring->ready[slot]);
+	for (uint32_t r = 1; r < runs; r++)
+		verdict_add(&accountant->verdict, queue,
+			    &ring->view.overflow[(first + r) & ring->desc_mask]);
+}
+
+/* The bursts before `through` may be used again: results are read, frames are not wanted. */
+static void accountant_release(struct ring_producer *ring, uint64_t through)
+{
+	/* Their entries and the frames' slots. Partner: the acquire load in rx_reclaim(). */
+	atomic_store_explicit(&ring->collected, through, memory_order_release);
+}
+
+/* Copies what is to be saved; what may still be has to wait. */
+static void accountant_save(struct accountant *accountant, uint32_t queue, uint64_t through)
+{
+	struct ring_producer *ring = accountant->rings[queue];
+	const uint64_t released = atomic_load_explicit(&ring->collected, memory_order_relaxed);
+	uint64_t hold;
+
+	save_flush(accountant->save);
+	hold = save_hold(accountant->save, queue, through);
+	if (hold > through)
+		hold = through;
+	if (hold > released)
+		accountant_release(ring, hold);
+}
+
 /* Returns the bursts collected. */
 static unsigned int accountant_collect(struct accountant *accountant, uint32_t queue)
 {
 	struct ring_producer *ring = accountant->rings[queue];
-	uint64_t b = atomic_load_explicit(&ring->collected, memory_order_relaxed);
+	uint64_t b = atomic_load_explicit(&ring->accounted, memory_order_relaxed);
 	unsigned int n = 0;
 
-	for (; n < COLLECT_BURSTS; n++, b++) {
-		const uint32_t slot = (uint32_t)b & ring->burst_mask;
-		const struct burst_result *result = &ring->result[slot];
-		uint32_t runs, first;
-
-		__builtin_prefetch(&ring->result[(slot + 2) & ring->burst_mask]);
-		if (!ring_is_done(ring, b))
-			break;
-		runs = burst_word_count(result->done);
-		if (runs == 0)
-			continue;
-		verdict_add(&accountant->verdict, queue, &result->run);
-		first = burst_word_first(ring->ready[slot]);
-		for (uint32_t r = 1; r < runs; r++)
-			verdict_add(&accountant->verdict, queue,
-				    &ring->view.overflow[(first + r) & ring->desc_mask]);
+	verdict_round(&accountant->verdict);
+	for (; n < COLLECT_BURSTS && ring_is_done(ring, b); n++, b++) {
+		__builtin_prefetch(&ring->result[((uint32_t)b + 2) & ring->burst_mask]);
+		accountant_add(accountant, queue, b);
+		if (accountant->save)
+			save_burst(accountant->save, queue, b);
 	}
-	if (n)
-		/* The results are read: their entries and the frames' slots may be used again.
-		 * Partner: the acquire load in rx_reclaim(). */
-		atomic_store_explicit(&ring->collected, b, memory_order_release);
+	if (n == 0) {
+		/* What was held for frames to come may go back when none will. */
+		if (accountant->save &&
+		    b != atomic_load_explicit(&ring->collected, memory_order_relaxed))
+			accountant_save(accountant, queue, b);
+		return 0;
+	}
+	atomic_store_explicit(&ring->accounted, b, memory_order_relaxed);
+	if (accountant->save)
+		accountant_save(accountant, queue, b);
+	else
+		accountant_release(ring, b);
 	return n;
+}
+
+/* No burst will follow: nothing is held any longer. */
+static void accountant_end(struct accountant *accountant)
+{
+	verdict_finish(&accountant->verdict);
+	if (!accountant->save)
+		return;
+	save_end(accountant->save);
+	for (uint32_t q = 0; q < accountant->ring_count; q++) {
+		struct ring_producer *ring = accountant->rings[q];
+
+		accountant_release(ring, atomic_load_explicit(&ring->accounted,
+							      memory_order_relaxed));
+	}
 }
 
 static unsigned int accountant_round(struct accountant *accountant)
@@ -72,20 +125,22 @@ static void accountant_run(void *arg)
 	}
 	while (accountant_round(accountant))
 		;
+	accountant_end(accountant);
 	pthread_mutex_unlock(&accountant->lock);
 }
 
 int accountant_create(struct accountant *accountant, struct ring_producer **rings, uint32_t count,
-		      uint32_t own_streams)
+		      const struct verdict_config *config, struct save *save)
 {
 	int ret;
 
 	memset(accountant, 0, sizeof(*accountant));
-	ret = verdict_create(&accountant->verdict, count, own_streams);
+	ret = verdict_create(&accountant->verdict, count, config);
 	if (ret < 0)
 		return ret;
 	accountant->rings = rings;
 	accountant->ring_count = count;
+	accountant->save = save;
 	pthread_mutex_init(&accountant->lock, NULL);
 	return 0;
 }

@@ -3,6 +3,10 @@
  * The accountant: one thread that takes finished bursts of all queues in order, adds their runs to
  * the verdict, and lets the rx workers have the slots back. One owner, so sequence numbers that
  * are spread over queues need no atomics and duplicates across queues are seen.
+ *
+ * Two cursors of a queue, in its ring: `accounted` bursts are in the verdict; `collected` ones are
+ * released too. They are the same but where frames are saved: those that a damaged frame still to
+ * come would want are held back (save_hold()) until more has come, or until the end.
  */
 #ifndef GDRCAP_ACCOUNTANT_H
 #define GDRCAP_ACCOUNTANT_H
@@ -11,6 +15,7 @@
 #include <stdatomic.h>
 
 #include "ring_producer.h"
+#include "save.h"
 #include "thread.h"
 #include "verdict.h"
 
@@ -18,6 +23,7 @@ struct accountant {
 	struct verdict verdict; /* under `lock` */
 	struct ring_producer **rings; /* by queue */
 	uint32_t ring_count;
+	struct save *save; /* frames that go to files pass here before their slots go back; or NULL */
 	pthread_mutex_t lock; /* held by the thread, and lent while `wanted` is not 0 */
 	_Atomic unsigned int wanted; /* readers who wait for the lock or have it */
 	_Atomic unsigned int lent; /* times that a reader got it */
@@ -25,13 +31,13 @@ struct accountant {
 	struct thread thread;
 };
 
-/* `rings` is kept, not copied. */
+/* `rings` and `save` are kept, not copied. */
 int accountant_create(struct accountant *accountant, struct ring_producer **rings, uint32_t count,
-		      uint32_t own_streams);
+		      const struct verdict_config *config, struct save *save);
 void accountant_destroy(struct accountant *accountant);
 int accountant_start(struct accountant *accountant, const cpu_set_t *cpus,
 		     struct gdrcap_error *error);
-/* Takes what is finished and ends the thread. */
+/* Takes what is finished, releases everything and ends the thread. */
 void accountant_stop(struct accountant *accountant);
 
 /* The verdict between these two calls stands still; any thread. */

@@ -21,6 +21,14 @@ void sequence_free(struct sequence *sequence)
 	memset(sequence, 0, sizeof(*sequence));
 }
 
+void sequence_restart(struct sequence *sequence)
+{
+	uint64_t *seen = sequence->seen;
+
+	memset(seen, 0, SEQUENCE_WINDOW / 8);
+	*sequence = (struct sequence){ .seen = seen };
+}
+
 static uint64_t bit_of(uint64_t s)
 {
 	return 1ull << (s % WORD_BITS);

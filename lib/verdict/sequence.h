@@ -23,6 +23,9 @@ struct sequence {
 int sequence_init(struct sequence *sequence, int from_zero);
 void sequence_free(struct sequence *sequence);
 
+/* As if nothing had been seen, and the next frame decides `first`. */
+void sequence_restart(struct sequence *sequence);
+
 /* Marks s .. s + count - 1; returns how many of them were new (the rest are duplicates). */
 uint32_t sequence_mark(struct sequence *sequence, uint64_t s, uint32_t count);
 

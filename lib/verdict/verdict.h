@@ -10,6 +10,25 @@
  * only, where it fills one gap. Where the sender's count is known and there is no gap left, it can
  * only be a second copy and counts as a duplicate; where `sent` itself comes from the sequence
  * numbers, it is one frame more that was sent.
+ *
+ * Own frames (config.layout and expect NULL, or a layout of our own): numbers begin with 0 and are
+ * what the header says. An end-of-stream frame says how many frames its stream had. It is believed
+ * unless a frame beyond it came; of several that disagree, the least that no frame contradicts, so
+ * that a forged one cannot turn into loss what others have settled. More than GDRCAP_STREAMS_MAX
+ * streams are nobody's and not believed.
+ *
+ * Foreign frames with a sequence field: a raw number's signed distance from the newest of its
+ * stream, in as many bits as the field has, divided by the step, leads to the 64-bit frame number;
+ * numbering begins with the first frame seen. The field has no checksum. So a lone frame whose
+ * number is no whole step away, is more than VERDICT_JUMP ahead, or is too far behind to be told
+ * from a duplicate, is in doubt: it counts as damaged with an unreadable header until the stream's
+ * next frame goes on from it, which proves it after all. If that contradicts the stream's first
+ * frame by more than SEQUENCE_WINDOW, that one's number was damaged. (A loss of half of what the
+ * field can say, or more, cannot be seen.)
+ *
+ * Foreign PRBS that runs on through the stream: see verdict_phase.h.
+ *
+ * Expected from a file: see verdict_expect.c.
  */
 #ifndef GDRCAP_VERDICT_H
 #define GDRCAP_VERDICT_H
@@ -18,16 +37,50 @@
 #include <stdint.h>
 
 #include "burst_ring.h"
+#include "frame_store.h"
 #include "gdrcap.h"
+#include "phase.h"
 #include "sequence.h"
 
 #define VERDICT_STREAM_IDS 65536u
+/* Foreign PRBS without sequence numbers: so many frames, lost or late, are looked for. */
+#define VERDICT_PHASE_AHEAD 1024u
+#define VERDICT_PHASE_BACK 64u
+/* Foreign frames with a sequence field: a lone frame more than so many ahead is in doubt. */
+#define VERDICT_JUMP 4096u
+/* Foreign streams are numbered from here, so that frames before the first one seen have numbers. */
+#define VERDICT_FIRST_NUMBER (1ull << 63)
+
+/* What the frames are, decided at create. */
+struct verdict_config {
+	/* Not 0: the sender is ours, its streams are 0 .. own_streams - 1 and begin with sequence
+	 * number 0; frames of other streams are somebody else's and filtered. */
+	uint32_t own_streams;
+	/* Foreign frames: their numbers and phases; others: NULL. Kept, not copied. */
+	const struct frame_layout *layout;
+	const struct pattern_plan *plan;
+	const struct frame_store_view *expect; /* frames of a file, or NULL. Kept, not copied */
+};
 
 struct verdict_stream {
 	struct sequence sequence;
 	uint32_t id;
 	uint64_t received, valid, damaged, duplicate, reordered;
 	uint64_t bits_checked, bits_wrong, bytes;
+	uint64_t announced; /* frames that it had, as its sender says; where `ended` */
+	bool ended; /* its end-of-stream frame came */
+	/* Foreign frames with a sequence field. */
+	bool numbered; /* raw and number are known */
+	bool doubted; /* `doubt` is a frame in doubt, counted as unreadable */
+	bool alone; /* `first` is the only frame that was believed so far */
+	uint64_t raw, number; /* of the newest frame: as on the wire, and unwrapped */
+	struct frame_run doubt, first;
+	uint32_t doubt_queue, first_queue;
+	/* Foreign PRBS. */
+	uint32_t phase; /* that the frame after the newest should begin with; 0: none is held */
+	uint64_t phase_number; /* of that frame */
+	uint32_t arrived; /* without a sequence field: that would go on from the last to arrive */
+	uint64_t arrived_number; /* of the frame that begins with it */
 };
 
 struct verdict_queue {
@@ -35,6 +88,9 @@ struct verdict_queue {
 	uint64_t bits_checked, bits_wrong, bytes;
 	uint64_t *next; /* by stream index: highest sequence number seen here + 1 */
 };
+
+struct verdict_places; /* verdict_expect.c */
+struct verdict_phases; /* verdict_phase.c */
 
 /* Writer: the accountant. */
 struct verdict {
@@ -47,22 +103,36 @@ struct verdict {
 	uint64_t strangers; /* among the filtered: frames of others' streams, or of too many */
 	struct gdrcap_damage damage[GDRCAP_DAMAGE_MAX];
 	uint32_t damage_count;
-	/* Not 0: the sender is ours, its streams are 0 .. own_streams - 1 and begin with sequence
-	 * number 0; frames of other streams are somebody else's and filtered. */
-	uint32_t own_streams;
+	struct verdict_config config;
+	struct verdict_places *places; /* config.expect */
+	struct verdict_phases *phases; /* foreign PRBS */
+	uint64_t lock_lost; /* foreign PRBS: a payload did not go on where it should: verdict_phase.h */
+	uint32_t streams_ended; /* whose end-of-stream frame came */
+	uint32_t streams_announced; /* that the sender has, as its end-of-stream frames say */
 };
 
-int verdict_create(struct verdict *verdict, uint32_t queues, uint32_t own_streams);
+int verdict_create(struct verdict *verdict, uint32_t queues, const struct verdict_config *config);
 void verdict_destroy(struct verdict *verdict);
 
 /* One run of queue `queue`. No allocation (a new stream's window excepted), lock or system call. */
 void verdict_add(struct verdict *verdict, uint32_t queue, const struct frame_run *run);
 
+/* Renews the work that may go into looking for phases (VERDICT_PHASE_BUDGET): once for every round
+ * in which the accountant takes a queue's bursts. */
+void verdict_round(struct verdict *verdict);
+
+/* No run will follow: frames whose number is still in doubt are kept among the damaged. */
+void verdict_finish(struct verdict *verdict);
+
+/* True when an end-of-stream frame of each of the sender's streams came. Any count of frames that
+ * are still missing is then known: `sent` is what the sender announced. */
+bool verdict_ended(const struct verdict *verdict);
+
 /* Different frames of ours that came and can be told apart: what `sent` is compared with. */
 uint64_t verdict_unique(const struct verdict *verdict);
 
-/* Totals. `sent` is what the sender handed to the wire; sent_known false: taken from the sequence
- * numbers. */
+/* Totals. `sent` is what the sender handed to the wire; sent_known false: what the sender
+ * announced, for streams that have ended, else taken from the sequence numbers. */
 void verdict_total(const struct verdict *verdict, bool sent_known, uint64_t sent,
 		   struct gdrcap_counts *total);
 void verdict_queue_counts(const struct verdict *verdict, uint32_t queue,

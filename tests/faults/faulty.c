@@ -32,15 +32,13 @@ int __wrap_rte_eth_link_get_nowait(uint16_t port, struct rte_eth_link *link);
 int __real_rte_eth_stats_get(uint16_t port, struct rte_eth_stats *stats);
 int __wrap_rte_eth_stats_get(uint16_t port, struct rte_eth_stats *stats);
 uint32_t __real_host_burst_check(const struct burst_ring_view *ring,
-				 const struct frame_layout *layout, const struct pattern_plan *plan,
-				 uint64_t burst, uint64_t ready);
+				 const struct host_work *work, uint64_t burst, uint64_t ready);
 uint32_t __wrap_host_burst_check(const struct burst_ring_view *ring,
-				 const struct frame_layout *layout, const struct pattern_plan *plan,
-				 uint64_t burst, uint64_t ready);
-void __real_host_burst_write(const struct burst_ring_view *ring, const struct frame_layout *layout,
-			     const struct pattern_plan *plan, uint64_t burst, uint64_t ready);
-void __wrap_host_burst_write(const struct burst_ring_view *ring, const struct frame_layout *layout,
-			     const struct pattern_plan *plan, uint64_t burst, uint64_t ready);
+				 const struct host_work *work, uint64_t burst, uint64_t ready);
+void __real_host_burst_write(const struct burst_ring_view *ring, const struct host_work *work,
+			     uint64_t burst, uint64_t ready);
+void __wrap_host_burst_write(const struct burst_ring_view *ring, const struct host_work *work,
+			     uint64_t burst, uint64_t ready);
 void __real_session_message(struct gdrcap_session *session, enum gdrcap_log_level level,
 			    const char *format, ...) __attribute__((format(printf, 3, 4)));
 void __wrap_session_message(struct gdrcap_session *session, enum gdrcap_log_level level,
@@ -136,8 +134,8 @@ static uint8_t *stale_frames(const struct burst_ring_view *ring, uint64_t ready,
 	return frames;
 }
 
-static uint32_t proof_check(const struct burst_ring_view *ring, const struct frame_layout *layout,
-			    const struct pattern_plan *plan, uint64_t burst, uint64_t ready)
+static uint32_t proof_check(const struct burst_ring_view *ring, const struct host_work *work,
+			    uint64_t burst, uint64_t ready)
 {
 	const struct fault *stale = fault_of(KNOB_CONSUMER_STALE);
 	struct burst_ring_view view = *ring;
@@ -150,37 +148,36 @@ static uint32_t proof_check(const struct burst_ring_view *ring, const struct fra
 		be_stuck(&proof_workers);
 	if (stale)
 		view.frames = stale_frames(ring, ready, stale->number);
-	burst = __real_host_burst_check(&view, layout, plan, burst, ready);
+	burst = __real_host_burst_check(&view, work, burst, ready);
 	if (stale)
 		free(view.frames);
 	return (uint32_t)burst;
 }
 
 uint32_t __wrap_host_burst_check(const struct burst_ring_view *ring,
-				 const struct frame_layout *layout, const struct pattern_plan *plan,
-				 uint64_t burst, uint64_t ready)
+				 const struct host_work *work, uint64_t burst, uint64_t ready)
 {
 	const struct fault *fault;
 
-	if (layout->raw)
-		return proof_check(ring, layout, plan, burst, ready);
+	if (work->layout->raw)
+		return proof_check(ring, work, burst, ready);
 	if ((fault = fault_of(KNOB_STALL)) && fault->number == burst)
 		flag_wait(&stall_reported, false);
 	if ((fault = fault_of(KNOB_ABANDON)) && fault->number == burst)
 		be_stuck(&check_workers);
 	if ((fault = fault_of(KNOB_DIES)) && fault->number == burst)
 		died = true;
-	return __real_host_burst_check(ring, layout, plan, burst, ready);
+	return __real_host_burst_check(ring, work, burst, ready);
 }
 
-void __wrap_host_burst_write(const struct burst_ring_view *ring, const struct frame_layout *layout,
-			     const struct pattern_plan *plan, uint64_t burst, uint64_t ready)
+void __wrap_host_burst_write(const struct burst_ring_view *ring, const struct host_work *work,
+			     uint64_t burst, uint64_t ready)
 {
 	const struct fault *fault = fault_of(KNOB_ABANDON_WRITER);
 
 	if (fault && fault->number == burst)
 		be_stuck(&write_workers);
-	__real_host_burst_write(ring, layout, plan, burst, ready);
+	__real_host_burst_write(ring, work, burst, ready);
 }
 
 void __wrap_session_message(struct gdrcap_session *session, enum gdrcap_log_level level,

@@ -3,85 +3,10 @@
  * The CUDA kernels against their host twin, on the same random scenes: frames written must be equal
  * byte for byte, runs bit for bit. Usage: test_kernel_cuda [ROUNDS [SEED]]. 77 without a GPU.
  */
-#include <inttypes.h>
-
-#include <cuda_runtime_api.h>
-
-#include "../unit/kernel_scene.h"
+#include "kernel_pair.h"
 
 #define DEFAULT_ROUNDS 3u
 #define LAYOUTS 4u
-
-static struct kernel_device *host, *cuda;
-static struct scene_result wanted[SCENE_BURSTS], found[SCENE_BURSTS];
-static struct scene scene;
-static uint64_t frames_compared, runs_compared;
-
-static void *pinned_alloc(size_t bytes)
-{
-	void *memory = NULL;
-
-	if (cudaHostAlloc(&memory, bytes, cudaHostAllocMapped) != cudaSuccess)
-		return NULL;
-	memset(memory, 0, bytes);
-	return memory;
-}
-
-static void pinned_free(void *memory)
-{
-	cudaFreeHost(memory);
-}
-
-static void *plain_alloc(size_t bytes)
-{
-	const size_t whole = (bytes + 127) & ~(size_t)127;
-	void *memory = aligned_alloc(128, whole);
-
-	if (memory)
-		memset(memory, 0, whole);
-	return memory;
-}
-
-static const struct scene_memory pinned = { pinned_alloc, pinned_free };
-static const struct scene_memory plain = { plain_alloc, free };
-
-/* Says which call failed; the text is of the back end. */
-static bool done(int ret, const char *what)
-{
-	if (ret)
-		fprintf(stderr, "%s: %s\n", what, kernel_error());
-	return !ret;
-}
-
-static bool compare_written(uint8_t *device_frames, uint8_t *copy)
-{
-	const struct kernel_ops *ops = &kernel_cuda_ops;
-
-	if (!done(ops->fill(cuda, device_frames, 0xa5, SCENE_BYTES), "fill") ||
-	    scene_play(&scene, &kernel_host_ops, host, &plain, scene.frames, KERNEL_WRITE,
-		       wanted) ||
-	    scene_play(&scene, ops, cuda, &pinned, device_frames, KERNEL_WRITE, found) ||
-	    !done(ops->copy_out(cuda, copy, device_frames, SCENE_BYTES), "copy_out"))
-		return false;
-	for (uint32_t b = 0; b < SCENE_BURSTS; b++)
-		frames_compared += scene.burst[b].count;
-	return scene_same_frames(&scene, scene.frames, copy) &&
-	       scene_same_runs(&scene, wanted, found);
-}
-
-static bool compare_checked(uint8_t *device_frames)
-{
-	const struct kernel_ops *ops = &kernel_cuda_ops;
-
-	if (!done(ops->copy_in(cuda, device_frames, scene.frames, SCENE_BYTES), "copy_in") ||
-	    scene_play(&scene, &kernel_host_ops, host, &plain, scene.frames, KERNEL_CHECK,
-		       wanted) ||
-	    scene_play(&scene, ops, cuda, &pinned, device_frames, KERNEL_CHECK, found))
-		return false;
-	for (uint32_t b = 0; b < SCENE_BURSTS; b++)
-		runs_compared += wanted[b].runs;
-	return scene_same_runs(&scene, wanted, found);
-}
 
 /* One scene: written, checked whole, then with little and with much damage. */
 static bool round_play(uint64_t seed, enum pattern_kind kind, uint32_t shape,
@@ -221,28 +146,16 @@ int main(int argc, char **argv)
 	const uint32_t rounds = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 0) : DEFAULT_ROUNDS;
 	const uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : (uint64_t)time(NULL) << 20;
 	uint8_t *device_frames = NULL;
-	struct kernel_info info;
 	bool good;
-	int ret = kernel_cuda_ops.open(0, &cuda);
+	int ret = pair_open(&device_frames);
 
-	if (ret) {
-		printf("skipped: %s\n", kernel_error());
-		return ret == -19 /* ENODEV */ ? 77 : 1;
-	}
-	kernel_host_ops.open(0, &host);
-	kernel_cuda_ops.info(cuda, &info);
-	printf("%s, %u multiprocessors, writes ordering %d, flush options %d; seed %#" PRIx64 "\n",
-	       info.name, info.units, info.writes_ordering, info.flush_options, seed);
-	cudaSetDevice(0);
-	if (cudaMalloc((void **)&device_frames, SCENE_BYTES) != cudaSuccess) {
-		fprintf(stderr, "no GPU memory\n");
-		return 1;
-	}
+	if (ret)
+		return ret;
+	setvbuf(stdout, NULL, _IOLBF, 0); /* under a sanitizer a test may be ended from outside */
+	printf("seed %#" PRIx64 "\n", seed);
 	good = test_refusals() && test_together(device_frames) && test_after() &&
 	       rounds_play(rounds, seed, device_frames);
-	cudaFree(device_frames);
-	kernel_cuda_ops.close(cuda);
-	kernel_host_ops.close(host);
+	pair_close(device_frames);
 	printf("%s: kernel and twin compared on %" PRIu64 " frames written and %" PRIu64 " runs\n",
 	       good ? "PASS" : "FAIL", frames_compared, runs_compared);
 	return good ? 0 : 1;

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "kernels.h"
+#include "store_build.h"
 
 #define SCENE_BURSTS 24u
 #define SCENE_SLOT_SHIFT 14u
@@ -38,6 +39,19 @@ struct scene {
 	uint32_t ring_bursts, ring_descs; /* sizes of a ring */
 	struct scene_burst burst[SCENE_BURSTS]; /* burst b goes to ring b % rings */
 	uint8_t *frames; /* SCENE_BYTES, host memory */
+	struct built_store store; /* view.count not 0: frames of a file */
+};
+
+enum scene_shape {
+	SCENE_ETHERNET,
+	SCENE_VLAN,
+	SCENE_UDP,
+	SCENE_UDP_VLAN,
+	SCENE_RAW,
+	SCENE_FOREIGN, /* position by number; of this and the next two, senders are not ours */
+	SCENE_PHASE, /* a phase, and a number */
+	SCENE_PHASE_ONLY,
+	SCENE_SHAPES
 };
 
 /* What a back end said of a burst. */
@@ -149,25 +163,101 @@ static void scene_orders(struct scene *scene)
 		burst->order.position = position;
 		burst->order.time_ns = scene_next(&scene->random);
 		burst->order.stream = stream;
+		burst->order.end = !scene->layout.raw && scene_chance(scene, 8);
+		if (burst->order.end)
+			continue;
 		sequence += burst->count;
 		for (uint32_t i = 0; i < burst->count; i++)
 			position += frame_payload_bytes(&scene->layout, burst->desc[i].len);
 	}
 }
 
-/* A scene for pattern `kind` and layout `shape`: 0 Ethernet, 1 VLAN, 2 UDP, 3 both, 4 raw. */
-static int scene_make(struct scene *scene, uint64_t seed, enum pattern_kind kind, uint32_t shape)
+/* A foreign layout: fields in any place behind the EtherType, then the payload. */
+static void scene_foreign(struct scene *scene, bool number, bool self_phase)
+{
+	struct frame_foreign *foreign = &scene->layout.foreign;
+	uint32_t at = 14 + scene_below(scene, 16);
+
+	foreign->self_phase = self_phase;
+	if (scene_chance(scene, 2)) {
+		foreign->stream.offset = (uint16_t)at;
+		foreign->stream.bytes = (uint8_t)(1 + scene_below(scene, 2));
+		foreign->stream.little = (uint8_t)scene_below(scene, 2);
+		at += 2 + scene_below(scene, 16);
+	}
+	if (number) {
+		foreign->sequence.offset = (uint16_t)at;
+		foreign->sequence.bytes = (uint8_t)(1 + scene_below(scene, 8));
+		foreign->sequence.little = (uint8_t)scene_below(scene, 2);
+		at += 8;
+	}
+	foreign->sequence_start = scene_next(&scene->random) >> scene_below(scene, 64);
+	foreign->sequence_step = scene_chance(scene, 2) ? 1 : 1 + scene_below(scene, 300);
+	foreign->payload = at + scene_below(scene, FRAME_FOREIGN_PAYLOAD_MAX + 1 - at);
+	foreign->payload_bytes = scene_chance(scene, 3) ? 1 + scene_below(scene, 1600) : 0;
+}
+
+/* One rule names the frames, others may not. */
+static void scene_rules(struct scene *scene)
+{
+	struct frame_match *match = &scene->layout.match;
+	struct frame_match_rule *rule;
+
+	if (scene_chance(scene, 2))
+		return;
+	match->count = 1 + scene_below(scene, FRAME_MATCH_RULES);
+	for (uint32_t r = 0; r < match->count; r++) {
+		rule = &match->rule[r];
+		rule->fields = FRAME_MATCH_VLAN | FRAME_MATCH_SRC_IP | FRAME_MATCH_DST_PORT;
+		rule->vlan = (uint16_t)scene_below(scene, 4095);
+		rule->ip_version = 4;
+		rule->src_prefix = (uint8_t)(1 + scene_below(scene, 32));
+		rule->dst_port = (uint16_t)scene_below(scene, 65536);
+	}
+	rule = &match->rule[scene_below(scene, match->count)];
+	rule->fields = FRAME_MATCH_ETHERTYPE | FRAME_MATCH_VLAN;
+	rule->ethertype = scene->layout.ethertype ? scene->layout.ethertype : FRAME_ETHERTYPE;
+	rule->vlan = scene->layout.vlan & 0x0fff;
+	if (scene->layout.format == FRAME_IPV4_UDP) {
+		rule->fields |= FRAME_MATCH_DST_PORT | FRAME_MATCH_DST_IP;
+		rule->dst_port = scene->layout.udp_port;
+		rule->dst_prefix = 24;
+		memcpy(rule->dst_ip, "\xc0\0\x02", 3); /* 192.0.2.2 is the default */
+	}
+}
+
+static int scene_layout(struct scene *scene, uint32_t shape)
 {
 	struct frame_config frame = { .format = FRAME_ETHERNET };
+
+	if (shape == SCENE_RAW) {
+		frame_layout_proof(&scene->layout);
+		return 0;
+	}
+	if (shape == SCENE_UDP || shape == SCENE_UDP_VLAN)
+		frame.format = FRAME_IPV4_UDP;
+	if (shape == SCENE_VLAN || shape == SCENE_UDP_VLAN)
+		frame.vlan = (uint16_t)(1 + scene_below(scene, 4000));
+	if (shape >= SCENE_FOREIGN)
+		frame.format = FRAME_FOREIGN;
+	if (frame_layout_init(&scene->layout, &frame))
+		return -1;
+	if (shape >= SCENE_FOREIGN)
+		scene_foreign(scene, shape != SCENE_PHASE_ONLY, shape != SCENE_FOREIGN);
+	scene_rules(scene);
+	return 0;
+}
+
+/* A scene for pattern `kind` and layout `shape` (enum scene_shape). */
+static int scene_make(struct scene *scene, uint64_t seed, enum pattern_kind kind, uint32_t shape)
+{
 	struct pattern_config pattern = { .kind = kind, .invert = -1 };
 
 	memset(scene, 0, sizeof(*scene));
 	scene->random = seed;
-	frame.format = shape >= 2 ? FRAME_IPV4_UDP : FRAME_ETHERNET;
-	frame.vlan = shape == 1 || shape == 3 ? (uint16_t)(1 + scene_below(scene, 4000)) : 0;
-	if (frame_layout_init(&scene->layout, &frame))
+	if (scene_layout(scene, shape))
 		return -1;
-	pattern.restart = scene_chance(scene, 3);
+	pattern.restart = scene_chance(scene, 3) && !scene->layout.foreign.self_phase;
 	pattern.value = (uint8_t)scene_below(scene, 256);
 	pattern.seed = scene_next(&scene->random);
 	if (pattern_is_prbs(kind) && scene_chance(scene, 4))
@@ -178,12 +268,10 @@ static int scene_make(struct scene *scene, uint64_t seed, enum pattern_kind kind
 		pattern.file = scene->file;
 		pattern.file_bytes = 1 + scene_below(scene, SCENE_FILE_BYTES);
 	}
-	if (shape == 4) {
-		frame_layout_proof(&scene->layout);
+	if (shape == SCENE_RAW)
 		pattern = (struct pattern_config){ .kind = PATTERN_COUNTER8,
 						   .restart = 1,
 						   .invert = -1 };
-	}
 	if (pattern_plan_init(&scene->plan, &pattern))
 		return -1;
 	scene->rings = 1 + scene_below(scene, SCENE_RINGS_MAX);
@@ -285,252 +373,6 @@ static void scene_spoil(struct scene *scene, uint32_t one_in)
 	}
 }
 
-/* ---- the producer ---- */
-
-struct scene_ring {
-	struct burst_ring_view view;
-	struct frame_desc *desc;
-	uint64_t *ready;
-	struct burst_result *result;
-	struct frame_run *overflow;
-	struct burst_order *order;
-	uint32_t bits;
-	uint64_t published, collected; /* bursts */
-	uint32_t head, tail; /* descriptors */
-};
-
-static void *scene_part(const struct scene_memory *memory, size_t bytes)
-{
-	void *part = memory->ring_alloc(bytes);
-
-	if (!part) {
-		fprintf(stderr, "no memory for a ring\n");
-		exit(1);
-	}
-	return part;
-}
-
-static void scene_ring_create(struct scene_ring *ring, const struct scene *scene,
-			      const struct scene_memory *memory, uint8_t *frames, uint32_t *stop)
-{
-	memset(ring, 0, sizeof(*ring));
-	ring->desc = scene_part(memory, scene->ring_descs * sizeof(*ring->desc));
-	ring->ready = scene_part(memory, scene->ring_bursts * sizeof(*ring->ready));
-	ring->result = scene_part(memory, scene->ring_bursts * sizeof(*ring->result));
-	ring->overflow = scene_part(memory, scene->ring_descs * sizeof(*ring->overflow));
-	ring->order = scene_part(memory, scene->ring_bursts * sizeof(*ring->order));
-	/* free-running indices pass 2^32 in the middle of a run */
-	ring->head = ring->tail = 0 - 3 * BURST_FRAMES_MAX;
-	ring->view.desc = ring->desc;
-	ring->view.ready = ring->ready;
-	ring->view.result = ring->result;
-	ring->view.overflow = ring->overflow;
-	ring->view.order = ring->order;
-	ring->view.stop = stop;
-	ring->view.frames = frames;
-	ring->view.frames_bytes = SCENE_BYTES;
-	ring->view.desc_mask = scene->ring_descs - 1;
-	ring->view.burst_mask = scene->ring_bursts - 1;
-	ring->view.slot_shift = SCENE_SLOT_SHIFT;
-	while (scene->ring_bursts >> ring->bits > 1)
-		ring->bits++;
-}
-
-static void scene_ring_free(struct scene_ring *ring, const struct scene_memory *memory)
-{
-	memory->ring_free(ring->desc);
-	memory->ring_free(ring->ready);
-	memory->ring_free(ring->result);
-	memory->ring_free(ring->overflow);
-	memory->ring_free(ring->order);
-}
-
-static bool scene_ring_publish(struct scene_ring *ring, const struct scene_burst *burst)
-{
-	const uint32_t at = ring->published & ring->view.burst_mask;
-
-	if (ring->published - ring->collected > ring->view.burst_mask ||
-	    ring->head - ring->tail + burst->count > ring->view.desc_mask + 1)
-		return false;
-	for (uint32_t i = 0; i < burst->count; i++)
-		ring->desc[(ring->head + i) & ring->view.desc_mask] = burst->desc[i];
-	ring->order[at] = burst->order;
-	/* PUBLISH */
-	__atomic_store_n(&ring->ready[at],
-			 burst_word(ring->published, ring->bits, burst->count, ring->head),
-			 __ATOMIC_RELEASE);
-	ring->head += burst->count;
-	ring->published++;
-	return true;
-}
-
-static bool scene_ring_collect(struct scene_ring *ring, const struct scene_burst *burst,
-			       struct scene_result *result)
-{
-	struct burst_result *from = &ring->result[ring->collected & ring->view.burst_mask];
-	/* COLLECT */
-	const uint64_t done = __atomic_load_n(&from->done, __ATOMIC_ACQUIRE);
-
-	if (!burst_word_is(done, ring->collected, ring->bits))
-		return false;
-	result->runs = burst_word_count(done);
-	for (uint32_t r = 0; r < result->runs && r < BURST_FRAMES_MAX; r++)
-		result->run[r] =
-			r ? ring->overflow[(ring->tail + r) & ring->view.desc_mask] : from->run;
-	ring->tail += burst->count;
-	ring->collected++;
-	return true;
-}
-
-static uint32_t scene_bursts_of(const struct scene *scene, uint32_t ring)
-{
-	return (SCENE_BURSTS - ring + scene->rings - 1) / scene->rings;
-}
-
-/*
- * Plays the scene through a back end whose frames lie at `frames`. 0; on an error says what
- * happened and returns -1. result: SCENE_BURSTS entries.
- */
-static int scene_play(const struct scene *scene, const struct kernel_ops *ops,
-		      struct kernel_device *device, const struct scene_memory *memory,
-		      uint8_t *frames, enum kernel_role role, struct scene_result *result)
-{
-	uint32_t *stop = scene_part(memory, sizeof(*stop));
-	struct burst_ring_view views[SCENE_RINGS_MAX];
-	struct scene_ring ring[SCENE_RINGS_MAX];
-	struct kernel_workers *workers;
-	struct kernel_job job = {
-		.role = role,
-		.rings = views,
-		.ring_count = scene->rings,
-		.workers_per_ring = scene->workers,
-		.frame_bytes_hint = scene->hint,
-		.layout = scene->layout,
-		.plan = scene->plan,
-	};
-	const time_t until = time(NULL) + SCENE_HANG_SECONDS;
-	uint32_t left = SCENE_BURSTS;
-	int ret;
-
-	for (uint32_t r = 0; r < scene->rings; r++) {
-		scene_ring_create(&ring[r], scene, memory, frames, stop);
-		views[r] = ring[r].view;
-	}
-	ret = ops->start(device, &job, &workers);
-	if (ret) {
-		fprintf(stderr, "%s: start: %s\n", ops->name, kernel_error());
-		goto out;
-	}
-	while (left && !ret) {
-		for (uint32_t r = 0; r < scene->rings; r++) {
-			const uint32_t total = scene_bursts_of(scene, r);
-			uint64_t b = ring[r].published;
-
-			if (b < total)
-				scene_ring_publish(&ring[r], &scene->burst[b * scene->rings + r]);
-			b = ring[r].collected * scene->rings + r;
-			if (ring[r].collected < total &&
-			    scene_ring_collect(&ring[r], &scene->burst[b], &result[b]))
-				left--;
-		}
-		sched_yield();
-		if (ops->running(workers) <= 0 || time(NULL) > until) {
-			fprintf(stderr, "%s: %s with %u of %u bursts not done: %s\n", ops->name,
-				time(NULL) > until ? "hangs" : "left", left, SCENE_BURSTS,
-				kernel_error());
-			ret = -1;
-		}
-	}
-	__atomic_store_n(stop, 1, __ATOMIC_RELAXED);
-	if (ops->join(workers, SCENE_HANG_SECONDS * 1000)) {
-		fprintf(stderr, "%s: join: %s\n", ops->name, kernel_error());
-		exit(1);
-	}
-out:
-	for (uint32_t r = 0; r < scene->rings; r++)
-		scene_ring_free(&ring[r], memory);
-	memory->ring_free(stop);
-	return ret ? -1 : 0;
-}
-
-/* ---- comparing ---- */
-
-static void run_print(const char *who, const struct frame_run *run)
-{
-	fprintf(stderr,
-		"  %s: first %u count %u verdict %u header_ok %u stream %u sequence %llu bytes %u "
-		"wire %u "
-		"wrong_bits %u offset %u expected %02x got %02x\n",
-		who, run->first, run->count, run->verdict, run->header_ok, run->stream,
-		(unsigned long long)run->sequence, run->bytes, run->wire_bytes, run->wrong_bits,
-		run->offset, run->expected, run->got);
-}
-
-/* True when both said the same; else prints the first difference. */
-static bool scene_same_runs(const struct scene *scene, const struct scene_result *want,
-			    const struct scene_result *got)
-{
-	for (uint32_t b = 0; b < SCENE_BURSTS; b++) {
-		const uint32_t runs = want[b].runs < got[b].runs ? want[b].runs : got[b].runs;
-
-		for (uint32_t r = 0; r < runs; r++) {
-			const struct frame_desc desc = scene->burst[b].desc[want[b].run[r].first];
-
-			if (!memcmp(&want[b].run[r], &got[b].run[r], sizeof(struct frame_run)))
-				continue;
-			fprintf(stderr,
-				"burst %u (of %u frames), run %u; frame %u: slot %u offset %u len "
-				"%u\n",
-				b, scene->burst[b].count, r, want[b].run[r].first, desc.slot,
-				desc.offset, desc.len);
-			run_print("want", &want[b].run[r]);
-			run_print("got ", &got[b].run[r]);
-			return false;
-		}
-		if (want[b].runs != got[b].runs) {
-			fprintf(stderr, "burst %u: %u runs, not %u\n", b, got[b].runs,
-				want[b].runs);
-			return false;
-		}
-	}
-	return true;
-}
-
-/* True when both regions are the same; else names the first frame that differs. */
-static bool scene_same_frames(const struct scene *scene, const uint8_t *want, const uint8_t *got)
-{
-	if (!memcmp(want, got, SCENE_BYTES))
-		return true;
-	for (uint32_t b = 0; b < SCENE_BURSTS; b++) {
-		for (uint32_t i = 0; i < scene->burst[b].count; i++) {
-			const struct frame_desc desc = scene->burst[b].desc[i];
-			const size_t from = ((size_t)desc.slot << SCENE_SLOT_SHIFT) + desc.offset;
-
-			if (from + desc.len > SCENE_BYTES)
-				continue;
-			for (uint32_t at = 0; at < desc.len; at++) {
-				if (want[from + at] == got[from + at])
-					continue;
-				fprintf(stderr,
-					"burst %u frame %u (slot %u offset %u len %u): byte %u is "
-					"%02x, not "
-					"%02x; own header at %u, payload at %u\n",
-					b, i, desc.slot, desc.offset, desc.len, at, got[from + at],
-					want[from + at], scene->layout.own_offset,
-					frame_payload_offset(&scene->layout));
-				return false;
-			}
-		}
-	}
-	for (size_t at = 0; at < SCENE_BYTES; at++) {
-		if (want[at] == got[at])
-			continue;
-		fprintf(stderr, "slot %zu byte %zu, outside all frames: %02x, not %02x\n",
-			at >> SCENE_SLOT_SHIFT, at & ((1u << SCENE_SLOT_SHIFT) - 1), got[at],
-			want[at]);
-		break;
-	}
-	return false;
-}
+#include "kernel_scene_play.h"
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The accountant at work on two queues while several threads borrow its verdict all the time. */
+/* The accountant at work on two queues while several threads borrow its verdict all the time, and
+ * what it owes to whoever saves frames (a double here). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,8 +31,62 @@ struct source {
 	pthread_t thread;
 };
 
+/* Stands for lib/save: what it was shown, and what it holds back. */
+struct save {
+	struct ring_producer **rings;
+	uint64_t shown[QUEUES], flushed[QUEUES]; /* bursts */
+	uint64_t hold[QUEUES]; /* so many of the newest are held */
+	uint64_t answer[QUEUES]; /* of the last save_hold(), or what it must have been */
+	bool odd; /* answers that nobody can follow */
+	uint32_t flushes, ends;
+	bool wrong;
+};
+
+/* In order, each once, done and not released. */
+void save_burst(struct save *save, uint32_t queue, uint64_t burst)
+{
+	if (queue >= QUEUES || burst != save->shown[queue]++ || save->ends ||
+	    !ring_is_done(save->rings[queue], burst) ||
+	    atomic_load(&save->rings[queue]->collected) > burst)
+		save->wrong = true;
+}
+
+void save_flush(struct save *save)
+{
+	save->flushes++;
+	for (uint32_t q = 0; q < QUEUES; q++)
+		save->flushed[q] = save->shown[q];
+}
+
+uint64_t save_hold(const struct save *save, uint32_t queue, uint64_t through)
+{
+	struct save *mine = (struct save *)save;
+	const uint64_t held = save->hold[queue];
+	uint64_t answer = held < through ? through - held : 0;
+
+	if (through != save->shown[queue] || through != save->flushed[queue])
+		mine->wrong = true;
+	/* What it said before stays released. */
+	if (answer < save->answer[queue])
+		answer = save->answer[queue];
+	mine->answer[queue] = answer;
+	if (save->odd)
+		return through & 1 ? UINT64_MAX : 0;
+	return answer;
+}
+
+void save_end(struct save *save)
+{
+	for (uint32_t q = 0; q < QUEUES; q++)
+		if (!save->odd && save->rings[q] &&
+		    atomic_load(&save->rings[q]->collected) != save->answer[q])
+			save->wrong = true;
+	save->ends++;
+}
+
 struct stage {
 	struct accountant accountant;
+	struct save save;
 	struct ring_producer *rings[QUEUES];
 	struct source source[QUEUES];
 	_Atomic int over;
@@ -50,8 +105,9 @@ static int eal_start(void **state)
 	return gpu < 0 ? -1 : 0;
 }
 
-static void stage_begin(struct stage *stage)
+static void stage_begin(struct stage *stage, bool saves)
 {
+	const struct verdict_config verdict = { .own_streams = QUEUES };
 	const struct region region = { .gpu = gpu, .slot_shift = 11 };
 	const struct ring_config config = { .region = &region, .frames = 2048, .burst_max = 64 };
 
@@ -64,7 +120,9 @@ static void stage_begin(struct stage *stage)
 		stage->rings[q] = ring;
 		stage->source[q] = (struct source){ .ring = ring, .queue = q, .random = q + 1 };
 	}
-	assert_int_equal(accountant_create(&stage->accountant, stage->rings, QUEUES, QUEUES), 0);
+	stage->save.rings = stage->rings;
+	assert_int_equal(accountant_create(&stage->accountant, stage->rings, QUEUES, &verdict,
+					   saves ? &stage->save : NULL), 0);
 }
 
 static void stage_end(struct stage *stage)
@@ -160,7 +218,7 @@ static void *reader_run(void *arg)
 	return NULL;
 }
 
-static void borrowed_all_the_time(void **state)
+static void at_work(bool saves)
 {
 	static struct stage stage;
 	pthread_t reader[READERS];
@@ -168,7 +226,8 @@ static void borrowed_all_the_time(void **state)
 	uint64_t frames = 0, all = 0;
 	void *bad;
 
-	stage_begin(&stage);
+	stage_begin(&stage, saves);
+	stage.save.hold[0] = 3;
 	assert_int_equal(accountant_start(&stage.accountant, NULL, NULL), 0);
 	for (uint32_t i = 0; i < READERS; i++)
 		assert_int_equal(pthread_create(&reader[i], NULL, reader_run, &stage), 0);
@@ -188,7 +247,10 @@ static void borrowed_all_the_time(void **state)
 	for (uint32_t q = 0; q < QUEUES; q++) {
 		const struct source *source = &stage.source[q];
 
+		/* Everything is released at the end. */
 		assert_true(atomic_load(&stage.rings[q]->collected) == BURSTS);
+		assert_true(atomic_load(&stage.rings[q]->accounted) == BURSTS);
+		assert_true(stage.save.shown[q] == (saves ? BURSTS : 0));
 		verdict_queue_counts(&stage.accountant.verdict, q, &counts);
 		assert_true(counts.received == source->frames + source->filtered + source->damaged);
 		assert_true(counts.valid == source->frames);
@@ -201,7 +263,77 @@ static void borrowed_all_the_time(void **state)
 	assert_true(counts.received == all);
 	assert_true(counts.valid == frames);
 	assert_int_equal(counts.lost, 0);
+	assert_false(stage.save.wrong);
+	assert_int_equal(stage.save.ends, saves);
+	assert_int_equal(stage.save.flushes != 0, saves);
 	stage_end(&stage);
+}
+
+static void borrowed_all_the_time(void **state)
+{
+	at_work(false);
+}
+
+static void frames_are_saved(void **state)
+{
+	at_work(true);
+}
+
+static void wait_for(_Atomic uint64_t *counter, uint64_t value)
+{
+	unsigned int idle = 0;
+
+	while (atomic_load(counter) < value)
+		thread_idle(++idle);
+}
+
+static void publish(struct stage *stage, uint32_t queue, uint64_t from, uint64_t count)
+{
+	struct ring_producer *ring = stage->rings[queue];
+
+	for (uint64_t b = from; b < from + count; b++) {
+		ring->head += 4;
+		ring_publish(ring);
+		source_result(&stage->source[queue], b, ring->head - 4, 4);
+	}
+}
+
+/* What is held is accounted, but not released before the end. */
+static void held_bursts_stay(void **state)
+{
+	static struct stage stage;
+
+	for (int odd = 0; odd < 2; odd++) {
+		stage_begin(&stage, true);
+		stage.save.hold[0] = 10;
+		stage.save.hold[1] = UINT64_MAX;
+		stage.save.odd = odd;
+		assert_int_equal(accountant_start(&stage.accountant, NULL, NULL), 0);
+		for (uint64_t b = 0; b < 100; b++)
+			for (uint32_t q = 0; q < QUEUES; q++) {
+				struct ring_producer *ring = stage.rings[q];
+
+				publish(&stage, q, b, 1);
+				wait_for(&ring->accounted, b + 1);
+			}
+		/* Lent between two rounds. */
+		accountant_borrow(&stage.accountant);
+		if (!odd) {
+			assert_true(atomic_load(&stage.rings[0]->collected) == 90);
+			assert_true(atomic_load(&stage.rings[1]->collected) == 0);
+		} else {
+			/* Never beyond what was shown, and never back. */
+			assert_true(atomic_load(&stage.rings[0]->collected) <= 100);
+			assert_true(atomic_load(&stage.rings[0]->collected) > 0);
+		}
+		accountant_return(&stage.accountant);
+		accountant_stop(&stage.accountant);
+		for (uint32_t q = 0; q < QUEUES; q++)
+			assert_true(atomic_load(&stage.rings[q]->collected) == 100);
+		assert_false(stage.save.wrong);
+		assert_int_equal(stage.save.ends, 1);
+		stage_end(&stage);
+	}
 }
 
 /* What is finished when it is stopped is counted; what is not stays. */
@@ -210,7 +342,7 @@ static void stop_takes_what_is_done(void **state)
 	static struct stage stage;
 	struct ring_producer *ring;
 
-	stage_begin(&stage);
+	stage_begin(&stage, false);
 	ring = stage.rings[1];
 	assert_int_equal(accountant_start(&stage.accountant, NULL, NULL), 0);
 	for (uint32_t b = 0; b < 200; b++) {
@@ -232,6 +364,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(borrowed_all_the_time),
+		cmocka_unit_test(frames_are_saved),
+		cmocka_unit_test(held_bursts_stay),
 		cmocka_unit_test(stop_takes_what_is_done),
 	};
 

@@ -232,6 +232,26 @@ static void test_capture(void **state)
 	assert_int_equal(called->config.seconds_ms, 0);
 }
 
+static void test_replay(void **state)
+{
+	fake.summary.total = (struct gdrcap_counts){ .sent = 1000 };
+	fake.summary.known = GDRCAP_HAS_TX_STALLED;
+	assert_int_equal(run(cmd_replay, "replay", "--tx-port", "net_null0", NULL), 0);
+	assert_has(out, "\nPASS: 1,000 frames sent\n");
+	assert_int_equal(called->proved, 0);
+	assert_string_equal(called->config.tx_port[0], "net_null0");
+	assert_string_equal(called->config.port[0], "");
+	/* A port that took frames and then said it could not send them. */
+	fake.summary.known |= GDRCAP_HAS_TX_ERROR;
+	fake.summary.tx_error = 3;
+	assert_int_equal(run(cmd_replay, "replay", "--tx-port", "net_null0", NULL), 3);
+	assert_has(out, "\nFAIL: 3 frames taken by the port, which then could not send them\n");
+	fake.summary.tx_error = 0;
+	fake.summary.total.sent = 0;
+	assert_int_equal(run(cmd_replay, "replay", "--tx-port", "net_null0", NULL), 3);
+	assert_has(out, "\nFAIL: no frame was sent");
+}
+
 static void test_capture_nothing(void **state)
 {
 	memset(&fake.summary.total, 0, sizeof(fake.summary.total));
@@ -245,6 +265,14 @@ static void test_usage(void **state)
 	assert_has(err, "port: none is given");
 	assert_int_equal(run(cmd_loopback, "loopback", "--port", "net_null0", NULL), 2);
 	assert_has(err, "tx_port: none is given");
+	assert_int_equal(run(cmd_replay, "replay", NULL), 2);
+	assert_has(err, "tx_port: none is given");
+	/* What only the other direction has. */
+	assert_int_equal(run(cmd_replay, "replay", "--port", "net_null0", NULL), 2);
+	assert_has(err, "--port");
+	assert_int_equal(run(cmd_capture, "capture", "--tx-port", "net_null0", NULL), 2);
+	assert_int_equal(run(cmd_capture, "capture", "--port", "net_null0", "--rate", "1gbit",
+			     NULL), 2);
 	assert_int_equal(run(cmd_loopback, "loopback", "--json", "--json-lines", "1", NULL), 2);
 	assert_int_equal(called->created, 0);
 	json_decref(json_last(1));
@@ -318,6 +346,7 @@ int main(void)
 		cmocka_unit_test_setup(test_cannot_run, setup),
 		cmocka_unit_test_setup(test_ended_early, setup),
 		cmocka_unit_test_setup(test_capture, setup),
+		cmocka_unit_test_setup(test_replay, setup),
 		cmocka_unit_test_setup(test_capture_nothing, setup),
 		cmocka_unit_test_setup(test_usage, setup),
 		cmocka_unit_test_setup(test_signal, setup),

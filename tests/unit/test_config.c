@@ -16,6 +16,7 @@
 #include "../../lib/control/config.h"
 #include "../../lib/control/log.h"
 #include "../../lib/control/option_table.h"
+#include "../../lib/replay/pacing.h"
 
 static struct gdrcap_error error;
 
@@ -111,10 +112,32 @@ static const struct sample {
 	NUMBER("pattern.value", "0xff", value, 255),
 	NUMBER("pattern.seed", "18446744073709551615", seed, UINT64_MAX),
 	TEXT("pattern.file", "/tmp/x y.bin", pattern_file),
+	NUMBER("foreign.payload", "18", foreign_payload, 18),
+	NUMBER("foreign.payload_bytes", "1000", foreign_payload_bytes, 1000),
+	NUMBER("foreign.sequence_offset", "14", sequence_offset, 14),
+	NUMBER("foreign.sequence_bytes", "4", sequence_bytes, 4),
+	NUMBER("foreign.sequence_order", "little", sequence_order, GDRCAP_ORDER_LITTLE),
+	NUMBER("foreign.sequence_start", "18446744073709551615", sequence_start, UINT64_MAX),
+	NUMBER("foreign.sequence_step", "1400", sequence_step, 1400),
+	NUMBER("foreign.stream_offset", "12", stream_offset, 12),
+	NUMBER("foreign.stream_bytes", "2", stream_bytes, 2),
+	TEXT("match", "vlan=5,dst_ip=192.0.2.0/24,dst_port=4000", match),
+	TEXT("pcap", "/tmp/x y.pcap", pcap),
+	TEXT("loops", "forever", loops),
+	TEXT("rate", "9.5gbit", rate),
+	TEXT("speed", "2x", speed),
+	NUMBER("pcap_memory", "8G", pcap_memory, UINT64_C(8) << 30),
+	TEXT("expect", "e.pcapng", expect),
+	TEXT("save", "all.pcapng", save),
+	NUMBER("save_every", "1k", save_every, 1000),
+	TEXT("save_damaged", "bad.pcapng", save_damaged),
+	NUMBER("save_around", "256", save_around, 256),
 	TEXT("cores", "2,4-7", cores),
 	NUMBER("seconds", "1.5", seconds_ms, 1500),
 	NUMBER("frames", "10M", frames, 10000000),
 	NUMBER("quiet", "0.001", quiet_ms, 1),
+	NUMBER("end", "never", end, GDRCAP_END_NEVER),
+	NUMBER("idle", "2.5", idle_ms, 2500),
 };
 #define SAMPLES (sizeof(samples) / sizeof(samples[0]))
 
@@ -510,6 +533,8 @@ static void test_check_ports(void **state)
 	assert_check("port: net_null0\ntx_port: net_null0\n", "tx_port: 'net_null0' is in port too",
 		     "only a ring");
 	assert_check("port: net_null0\n", NULL, NULL);
+	assert_check("tx_port: net_null0\n", NULL, NULL);
+	assert_check("tx_port: ring:a\n", "tx_port: nothing receives from 'ring:a'", "port: ring:a");
 	assert_check(RING "burst: 256\ndescriptors: 64\n", "burst: 256 is more than the 64", "");
 }
 
@@ -544,6 +569,111 @@ static void test_check_frames(void **state)
 }
 
 /* What YAML refuses is refused in a struct, too. */
+#define FOREIGN "port: net_null0\nframe: {format: foreign}\n"
+
+static void test_check_foreign(void **state)
+{
+	assert_check(FOREIGN, NULL, NULL);
+	assert_check(FOREIGN "foreign: {sequence_offset: 104, sequence_bytes: 8}\n", NULL, NULL);
+	assert_check(FOREIGN "foreign: {sequence_offset: 105, sequence_bytes: 8}\n",
+		     "foreign.sequence_offset: 8 bytes at 105", "first 112 bytes");
+	assert_check(FOREIGN "foreign: {stream_offset: 111, stream_bytes: 2}\n",
+		     "foreign.stream_offset: 2 bytes at 111", "first 112 bytes");
+	assert_check(FOREIGN "foreign: {sequence_bytes: 1, sequence_start: 256}\n",
+		     "foreign.sequence_start: 256 does not fit 1 bytes", "");
+	/* Only a PRBS tells where in it a frame is. */
+	assert_check(FOREIGN "pattern: counter32be\n", "pattern: without a sequence number",
+		     "pattern.restart: true");
+	assert_check(FOREIGN "pattern: {name: counter32be, restart: true}\n", NULL, NULL);
+	assert_check(FOREIGN "pattern: counter32be\nforeign: {sequence_bytes: 4}\n", NULL, NULL);
+	assert_check(FOREIGN "pattern: constant\n", NULL, NULL);
+	assert_check("tx_port: net_null0\nframe: {format: foreign}\n",
+		     "frame.format: foreign frames can be received, not made", "pcap");
+	assert_check(FOREIGN "expect: a.pcap\n", "expect: ", "one of expect and format: foreign");
+}
+
+static void test_check_files(void **state)
+{
+	assert_check("tx_port: net_null0\npcap: a.pcap\nspeed: 2x\nloops: forever\n", NULL, NULL);
+	assert_check("tx_port: net_null0\nspeed: 2x\n", "speed: ", "rate");
+	assert_check("tx_port: net_null0\npcap: a\nspeed: 2x\nrate: 1gbit\n", "rate: ",
+		     "one of rate and speed");
+	assert_check("tx_port: [net_null0, net_null1]\npcap: a\n", "pcap: a file's order", "");
+	assert_check("tx_port: net_null0\nqueues: 2\npcap: a\n", "pcap: a file's order", "");
+	assert_check("port: net_null0\npcap: a\n", "pcap: a capture sends nothing", "expect");
+	assert_check("port: net_null0\nrate: 1gbit\n", "rate: is of the sender", "");
+	assert_check("port: net_null0\nrate: max\n", NULL, NULL);
+	assert_check("tx_port: net_null0\nsave: a\n", "save: is about frames received", "");
+	assert_check("tx_port: net_null0\nmatch: vlan=5\n", "match: is about frames received", "");
+	assert_check("port: net_null0\nsave: a\nsave_damaged: a\n", "save_damaged: a is the file",
+		     "another");
+	assert_check("port: net_null0\nsave_around: 3\n", "save_around: ", "save_damaged");
+	assert_check("port: net_null0\nsave_around: 3\nsave_damaged: b\n", NULL, NULL);
+}
+
+static void test_sender_options(void **state)
+{
+	struct gdrcap_config config, complete;
+	struct pacing_config pacing;
+
+	assert_int_equal(0, yaml(&config, "tx_port: net_null0\nrate: 9.5gbit\nloops: 10k\n"));
+	assert_int_equal(0, config_complete(&complete, &config, &error));
+	config_pacing(&complete, &pacing);
+	assert_int_equal(pacing.kind, PACING_BITS);
+	assert_true(pacing.value == 9.5e9);
+	assert_int_equal(config_loops(&complete), 10000);
+	/* A file's own times, unless something else is asked for. */
+	assert_int_equal(0, yaml(&config, "tx_port: net_null0\npcap: a\nloops: forever\n"));
+	assert_int_equal(0, config_complete(&complete, &config, &error));
+	config_pacing(&complete, &pacing);
+	assert_int_equal(pacing.kind, PACING_ORIGINAL);
+	assert_true(pacing.value == 1);
+	assert_true(config_loops(&complete) == UINT64_MAX);
+	assert_int_equal(0, yaml(&config, "tx_port: net_null0\npcap: a\nrate: max\n"));
+	assert_int_equal(0, config_complete(&complete, &config, &error));
+	config_pacing(&complete, &pacing);
+	assert_int_equal(pacing.kind, PACING_NONE);
+	assert_int_equal(0, yaml(&config, "tx_port: net_null0\n"));
+	assert_int_equal(0, config_complete(&complete, &config, &error));
+	config_pacing(&complete, &pacing);
+	assert_int_equal(pacing.kind, PACING_NONE);
+	/* A file that is played into our own port is what is expected there. */
+	assert_int_equal(0, yaml(&config, RING "pcap: a\n"));
+	assert_int_equal(0, config_complete(&complete, &config, &error));
+	assert_string_equal(complete.expect, "a");
+}
+
+static void test_layout(void **state)
+{
+	struct gdrcap_config config, complete;
+	struct frame_layout layout;
+
+	assert_int_equal(0, yaml(&config, FOREIGN
+				 "foreign: {sequence_offset: 14, sequence_bytes: 4, sequence_step: 3, "
+				 "sequence_order: little, payload: 18, payload_bytes: 100, "
+				 "stream_offset: 12, stream_bytes: 2}\n"
+				 "match: [vlan=5, 'dst_ip=192.0.2.0/24,dst_port=4000']\n"));
+	assert_int_equal(0, config_complete(&complete, &config, &error));
+	assert_int_equal(0, config_layout(&complete, &layout));
+	assert_int_equal(layout.format, FRAME_FOREIGN);
+	assert_int_equal(layout.foreign.sequence.offset, 14);
+	assert_int_equal(layout.foreign.sequence.bytes, 4);
+	assert_int_equal(layout.foreign.sequence.little, 1);
+	assert_int_equal(layout.foreign.sequence_step, 3);
+	assert_int_equal(layout.foreign.stream.offset, 12);
+	assert_int_equal(layout.foreign.stream.bytes, 2);
+	assert_int_equal(layout.foreign.payload, 18);
+	assert_int_equal(layout.foreign.payload_bytes, 100);
+	assert_int_equal(layout.foreign.self_phase, 1);
+	assert_int_equal(layout.match.count, 2);
+	assert_int_equal(layout.match.rule[0].vlan, 5);
+	assert_int_equal(layout.match.rule[1].dst_port, 4000);
+	config.restart = 1;
+	assert_int_equal(0, config_complete(&complete, &config, &error));
+	assert_int_equal(0, config_layout(&complete, &layout));
+	assert_int_equal(layout.foreign.self_phase, 0);
+}
+
 static void test_check_fields(void **state)
 {
 	struct gdrcap_config good, config;
@@ -804,6 +934,10 @@ int main(void)
 		cmocka_unit_test(test_check_ports),
 		cmocka_unit_test(test_check_memory),
 		cmocka_unit_test(test_check_frames),
+		cmocka_unit_test(test_check_foreign),
+		cmocka_unit_test(test_check_files),
+		cmocka_unit_test(test_sender_options),
+		cmocka_unit_test(test_layout),
 		cmocka_unit_test(test_check_fields),
 		cmocka_unit_test(test_config_frame),
 		cmocka_unit_test(test_load),

@@ -238,7 +238,7 @@ static void test_documented_patterns(void **state)
 static void test_layout(void **state)
 {
 	const struct frame_config refused[] = {
-		{ .format = (enum frame_format)2 },
+		{ .format = (enum frame_format)3 },
 		{ .ethertype = 0x5ff },
 		{ .ethertype = 0x8100 },
 		{ .ethertype = 0x88a8 },
@@ -271,6 +271,14 @@ static void test_layout(void **state)
 		assert_int_equal(frame_payload_bytes(&layout, LEN_MAX), LEN_MAX - overhead);
 		assert_int_equal(frame_payload_bytes(&layout, UINT32_MAX), LEN_MAX - overhead);
 	}
+	layout_make(&layout, FRAME_FOREIGN, 0);
+	assert_int_equal(layout.own_offset | layout.foreign.payload | layout.match.count, 0);
+	layout.foreign.payload = 18;
+	assert_int_equal(frame_payload_bytes(&layout, 17), 0);
+	assert_int_equal(frame_payload_bytes(&layout, 60), 42);
+	layout.foreign.payload_bytes = 40;
+	assert_int_equal(frame_payload_bytes(&layout, 57), 0);
+	assert_int_equal(frame_payload_bytes(&layout, 60), 40);
 	frame_layout_proof(&layout);
 	assert_int_equal(frame_min_bytes(&layout), 78);
 	assert_int_equal(frame_payload_bytes(&layout, 73), 0);

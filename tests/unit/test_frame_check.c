@@ -51,6 +51,9 @@ static void results_equal(const struct frame_result *a, const struct frame_resul
 	assert_int_equal(a->offset, b->offset);
 	assert_int_equal(a->expected, b->expected);
 	assert_int_equal(a->got, b->got);
+	assert_int_equal(a->phase_first, b->phase_first);
+	assert_int_equal(a->phase_next, b->phase_next);
+	assert_int_equal(a->detail, b->detail);
 }
 
 /* Both checkers, on a copy of exactly `len` bytes so that a sanitizer sees any read beyond. */
@@ -360,7 +363,9 @@ static void test_checkers_agree(void **state)
 				.sequence = random64(),
 				.position = random64() >> random64() % 64,
 				.stream = (uint16_t)random64(),
-				.pattern = (uint8_t)(random64() % 20 ? (uint64_t)kind : random64()),
+				.pattern = (uint8_t)(random64() % 20 ? (uint64_t)kind :
+						     random64() % 2  ? FRAME_PATTERN_END :
+								       random64()),
 				.payload_bytes = (uint16_t)(random64() % 8 ? 0xffff : random64()),
 			};
 
@@ -379,7 +384,66 @@ static void test_checkers_agree(void **state)
 		pattern_plan_free(&plan);
 	}
 	for (int i = 0; i < FRAME_VERDICTS; i++)
-		assert_true(seen[i] > 1000);
+		assert_true(i == FRAME_DAMAGED_UNLOCKED ? !seen[i] : seen[i] > 400);
+}
+
+/* The end of a stream: no payload, whatever the header claims; not of a frame that is cut. */
+static void test_end_frames(void **state)
+{
+	static const uint64_t positions[] = { 3, UINT32_MAX - 1, UINT32_MAX, 1ull << 32,
+					      UINT64_MAX };
+	const uint32_t clipped[] = { 3, UINT32_MAX - 1, UINT32_MAX, UINT32_MAX, UINT32_MAX };
+
+	for (unsigned int i = 0; i < sizeof(positions) / sizeof(positions[0]); i++) {
+		const struct frame_header header = { .sequence = 1000000, .stream = 9,
+						     .position = positions[i],
+						     .pattern = FRAME_PATTERN_END };
+		struct frame_layout layout;
+		struct pattern_plan plan;
+		uint8_t frame[64];
+		struct frame_result r;
+
+		layout_make(&layout, FRAME_ETHERNET, 0);
+		plan_make(&plan, i % 2 ? PATTERN_NONE : PATTERN_PRBS31);
+		frame_write(&layout, &plan, frame, 60, &header);
+		assert_int_equal(frame_be16(frame + 14 + 6), 0);
+		for (unsigned int at = 50; at < 60; at++)
+			assert_int_equal(frame[at], 0);
+		r = both_check(&layout, &plan, frame, 60);
+		assert_int_equal(r.verdict, FRAME_END);
+		assert_int_equal(r.header_ok, 1);
+		assert_int_equal(r.sequence, 1000000);
+		assert_int_equal(r.stream, 9);
+		assert_int_equal(r.detail, clipped[i]);
+		assert_int_equal(r.payload_bytes | r.wrong_bits | r.offset | r.phase_first, 0);
+		assert_false(frame_is_damaged(r.verdict));
+		frame[14 + 16] ^= 1; /* its position: the CRC32C tells */
+		r = both_check(&layout, &plan, frame, 60);
+		assert_int_equal(r.verdict, FRAME_DAMAGED_HEADER);
+		assert_int_equal(r.header_ok | r.detail, 0);
+		pattern_plan_free(&plan);
+	}
+}
+
+/* Rules sort out frames of the own formats too. */
+static void test_match_of_own_frames(void **state)
+{
+	struct sample s;
+
+	sample_make(&s, FRAME_IPV4_UDP, 100);
+	s.layout.match.count = 1;
+	s.layout.match.rule[0].fields = FRAME_MATCH_VLAN | FRAME_MATCH_DST_PORT;
+	s.layout.match.rule[0].vlan = 100;
+	s.layout.match.rule[0].dst_port = 12345;
+	verdict_is(&s, s.len, FRAME_VALID, 1);
+	s.layout.match.rule[0].vlan = 101;
+	verdict_is(&s, s.len, FRAME_FILTERED, 0);
+	verdict_is(&s, 50, FRAME_FILTERED, 0);
+	s.layout.match.rule[1].fields = 0;
+	s.layout.match.count = 2;
+	verdict_is(&s, s.len, FRAME_VALID, 1);
+	verdict_is(&s, 50, FRAME_DAMAGED_LENGTH, 0);
+	pattern_plan_free(&s.plan);
 }
 
 int main(void)
@@ -391,6 +455,8 @@ int main(void)
 		cmocka_unit_test(test_verdicts_of_payloads),
 		cmocka_unit_test(test_proof_frame),
 		cmocka_unit_test(test_checkers_agree),
+		cmocka_unit_test(test_end_frames),
+		cmocka_unit_test(test_match_of_own_frames),
 	};
 
 	return cmocka_run_group_tests_name("frame_check", tests, NULL, NULL);

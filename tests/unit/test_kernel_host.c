@@ -11,7 +11,8 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "kernel_scene.h"
+#include "kernel_reference.h"
+#include "kernel_scene_others.h"
 
 #define ROUNDS 2 /* a scene of each pattern and layout, twice */
 
@@ -29,90 +30,6 @@ static void *host_alloc(size_t bytes)
 
 static const struct scene_memory host_memory = { host_alloc, free };
 
-/* ---- the reference: frame_check(), and runs by their description in burst_ring.h ---- */
-
-static struct frame_run reference_run(const struct scene *scene, struct frame_desc desc, uint32_t i)
-{
-	const uint8_t *frame = scene_frame(scene, desc);
-	struct frame_result one = { .verdict = FRAME_DAMAGED_LENGTH };
-	struct frame_run run;
-
-	if (frame)
-		frame_check(&scene->layout, &scene->plan, frame_crc32c_table, frame, desc.len,
-			    &one);
-	memset(&run, 0, sizeof(run));
-	run.verdict = one.verdict;
-	run.count = 1;
-	run.first = (uint16_t)i;
-	run.wire_bytes = desc.len;
-	if (one.verdict == FRAME_FILTERED)
-		return run;
-	run.bytes = one.payload_bytes;
-	run.header_ok = one.header_ok;
-	run.sequence = one.sequence;
-	run.stream = (uint16_t)one.stream;
-	if (one.verdict != FRAME_VALID) {
-		run.wrong_bits = one.wrong_bits;
-		run.offset = one.offset;
-		run.expected = one.expected;
-		run.got = one.got;
-	}
-	return run;
-}
-
-static void reference_check(const struct scene *scene, struct scene_result *result)
-{
-	for (uint32_t b = 0; b < SCENE_BURSTS; b++) {
-		const struct scene_burst *burst = &scene->burst[b];
-
-		result[b].runs = 0;
-		for (uint32_t i = 0; i < burst->count; i++) {
-			const struct frame_run next = reference_run(scene, burst->desc[i], i);
-			struct frame_run *run = &result[b].run[i ? result[b].runs - 1 : 0];
-
-			if (i && run->verdict == next.verdict &&
-			    (next.verdict == FRAME_FILTERED ||
-			     (next.verdict == FRAME_VALID && run->stream == next.stream &&
-			      run->sequence + run->count == next.sequence && next.sequence))) {
-				run->count++;
-				run->bytes += next.bytes;
-				run->wire_bytes += next.wire_bytes;
-			} else {
-				result[b].run[result[b].runs++] = next;
-			}
-		}
-	}
-}
-
-static void reference_write(const struct scene *scene, uint8_t *frames)
-{
-	memset(frames, 0xa5, SCENE_BYTES);
-	for (uint32_t b = 0; b < SCENE_BURSTS; b++) {
-		const struct scene_burst *burst = &scene->burst[b];
-		uint64_t position = burst->order.position;
-
-		for (uint32_t i = 0; i < burst->count; i++) {
-			const struct frame_desc desc = burst->desc[i];
-			const uint8_t *at = scene_frame(scene, desc);
-			const struct frame_header header = {
-				.sequence = burst->order.sequence + i,
-				.position = position,
-				.time_ns = burst->order.time_ns,
-				.stream = (uint16_t)burst->order.stream,
-				.payload_bytes =
-					(uint16_t)frame_payload_bytes(&scene->layout, desc.len),
-				.pattern = (uint8_t)scene->plan.kind,
-				.version = FRAME_VERSION,
-			};
-
-			position += header.payload_bytes;
-			if (at)
-				frame_write(&scene->layout, &scene->plan,
-					    frames + (at - scene->frames), desc.len, &header);
-		}
-	}
-}
-
 /* Bursts in which all is well must be one run: else a slip in both checkers would go unseen. */
 static void assert_whole_bursts_valid(const struct scene *scene, const struct scene_result *result)
 {
@@ -126,6 +43,12 @@ static void assert_whole_bursts_valid(const struct scene *scene, const struct sc
 				burst->desc[i].len >= frame_payload_offset(&scene->layout);
 		if (!whole || scene->layout.raw)
 			continue;
+		if (burst->order.end) {
+			assert_int_equal(result[b].runs, burst->count);
+			assert_int_equal(result[b].run[0].verdict, FRAME_END);
+			assert_int_equal(result[b].run[0].sequence, burst->order.sequence);
+			continue;
+		}
 		assert_int_equal(result[b].runs, 1);
 		assert_int_equal(result[b].run[0].verdict, FRAME_VALID);
 		assert_int_equal(result[b].run[0].count, burst->count);
@@ -133,35 +56,59 @@ static void assert_whole_bursts_valid(const struct scene *scene, const struct sc
 	}
 }
 
-static void round_play(uint64_t seed, enum pattern_kind kind, uint32_t shape)
+/* Spoils the frames step by step; the twin must say what the reference says. */
+static void round_check(struct scene *scene, bool whole)
 {
-	struct scene *scene = malloc(sizeof(*scene));
-	uint8_t *frames = malloc(SCENE_BYTES);
-
-	assert_non_null(scene);
-	assert_non_null(frames);
-	assert_int_equal(scene_make(scene, seed, kind, shape), 0);
-	assert_int_equal(scene_play(scene, &kernel_host_ops, device, &host_memory, scene->frames,
-				    KERNEL_WRITE, results), 0);
-	reference_write(scene, frames);
-	if (!scene_same_frames(scene, frames, scene->frames))
-		fail_msg("written frames differ: seed %#llx pattern %s layout %u",
-			 (unsigned long long)seed, pattern_name(kind), shape);
 	for (uint32_t one_in = 0; one_in <= 32; one_in += 16) {
 		if (one_in)
 			scene_spoil(scene, one_in);
 		reference_check(scene, expected);
-		if (!one_in)
+		if (!one_in && whole)
 			assert_whole_bursts_valid(scene, expected);
 		assert_int_equal(scene_play(scene, &kernel_host_ops, device, &host_memory,
 					    scene->frames, KERNEL_CHECK, results), 0);
 		if (!scene_same_runs(scene, expected, results))
-			fail_msg("runs differ: seed %#llx pattern %s layout %u",
-				 (unsigned long long)seed, pattern_name(kind), shape);
+			fail_msg("runs differ: pattern %s", pattern_name(scene->plan.kind));
 	}
-	scene_free(scene);
+}
+
+static void round_write(struct scene *scene)
+{
+	uint8_t *frames = malloc(SCENE_BYTES);
+
+	assert_non_null(frames);
+	assert_int_equal(scene_play(scene, &kernel_host_ops, device, &host_memory, scene->frames,
+				    KERNEL_WRITE, results), 0);
+	reference_write(scene, frames);
+	if (!scene_same_frames(scene, frames, scene->frames))
+		fail_msg("written frames differ: pattern %s", pattern_name(scene->plan.kind));
 	free(frames);
+}
+
+static struct scene *round_begin(uint64_t seed, enum pattern_kind kind, uint32_t shape)
+{
+	struct scene *scene = malloc(sizeof(*scene));
+
+	printf("seed %#llx pattern %s layout %u\n", (unsigned long long)seed, pattern_name(kind),
+	       shape);
+	assert_non_null(scene);
+	assert_int_equal(scene_make(scene, seed, kind, shape), 0);
+	return scene;
+}
+
+static void round_end(struct scene *scene)
+{
+	scene_free(scene);
 	free(scene);
+}
+
+static void round_play(uint64_t seed, enum pattern_kind kind, uint32_t shape)
+{
+	struct scene *scene = round_begin(seed, kind, shape);
+
+	round_write(scene);
+	round_check(scene, true);
+	round_end(scene);
 }
 
 static void test_equals_reference(void **state)
@@ -171,7 +118,53 @@ static void test_equals_reference(void **state)
 	for (uint32_t round = 0; round < ROUNDS; round++)
 		for (uint32_t kind = PATTERN_NONE; kind < PATTERN_KINDS; kind++)
 			round_play(++seed, (enum pattern_kind)kind, (kind + round) % 4);
-	round_play(++seed, PATTERN_COUNTER8, 4);
+	round_play(++seed, PATTERN_COUNTER8, SCENE_RAW);
+}
+
+static uint32_t frames_of(const struct scene_result *result, enum frame_verdict verdict)
+{
+	uint32_t frames = 0;
+
+	for (uint32_t b = 0; b < SCENE_BURSTS; b++)
+		for (uint32_t r = 0; r < result[b].runs; r++)
+			frames += result[b].run[r].verdict == verdict ? result[b].run[r].count : 0;
+	return frames;
+}
+
+static void test_foreign_equals_reference(void **state)
+{
+	uint64_t seed = 0x6764726361710000u;
+
+	for (uint32_t kind = PATTERN_NONE; kind < PATTERN_KINDS; kind++) {
+		for (uint32_t shape = SCENE_FOREIGN; shape < SCENE_SHAPES; shape++) {
+			struct scene *scene;
+			uint32_t filled;
+
+			if (shape != SCENE_FOREIGN && !pattern_is_prbs(kind))
+				continue;
+			scene = round_begin(++seed, (enum pattern_kind)kind, shape);
+			filled = scene_foreign_fill(scene);
+			reference_check(scene, expected);
+			assert_int_equal(frames_of(expected, FRAME_VALID), filled);
+			assert_int_equal(frames_of(expected, FRAME_DAMAGED_PAYLOAD), 0);
+			round_check(scene, false);
+			round_end(scene);
+		}
+	}
+}
+
+static void test_stores_equal_reference(void **state)
+{
+	for (uint64_t seed = 1; seed < 9; seed++) {
+		struct scene *scene = round_begin(seed, PATTERN_PRBS31, seed % 4);
+
+		scene_store_make(scene, &built_here);
+		round_write(scene);
+		round_check(scene, false);
+		assert_true(frames_of(expected, FRAME_VALID) || scene->layout.match.count);
+		built_destroy(&scene->store, &built_here);
+		round_end(scene);
+	}
 }
 
 /* ---- life ---- */
@@ -284,6 +277,101 @@ static void test_bad_jobs_are_refused(void **state)
 	free(scene);
 }
 
+static void test_bad_foreign_layouts_are_refused(void **state)
+{
+	struct scene *scene = calloc(1, sizeof(*scene));
+	struct scene_ring ring;
+	struct kernel_job job;
+	struct frame_foreign *foreign = &job.layout.foreign;
+	uint32_t stop = 0;
+
+	ring_of(&ring, scene, &stop);
+	job = job_of(&ring);
+	job.layout.format = FRAME_FOREIGN;
+	foreign->payload = FRAME_FOREIGN_PAYLOAD_MAX + 1;
+	assert_refused(&ring, &job, "payload at 101");
+	foreign->payload = FRAME_FOREIGN_PAYLOAD_MAX;
+	foreign->sequence.bytes = 9;
+	assert_refused(&ring, &job, "sequence field of 9");
+	foreign->sequence.bytes = 8;
+	foreign->sequence.offset = FRAME_FOREIGN_PAYLOAD_MAX + 1;
+	assert_refused(&ring, &job, "sequence field");
+	foreign->sequence.bytes = 0; /* there is none: its place does not matter */
+	foreign->stream.bytes = 200;
+	assert_refused(&ring, &job, "stream field");
+	foreign->stream.bytes = 2;
+	foreign->self_phase = 1;
+	assert_refused(&ring, &job, "no phase");
+	foreign->self_phase = 0;
+	job.layout.match.count = FRAME_MATCH_RULES + 1;
+	assert_refused(&ring, &job, "match rules");
+	job.layout.match.count = 0;
+	job.role = KERNEL_WRITE;
+	assert_refused(&ring, &job, "cannot be made");
+	free(ring.view.frames);
+	scene_ring_free(&ring, &host_memory);
+	free(scene);
+}
+
+static void test_bad_stores_are_refused(void **state)
+{
+	const uint8_t bytes[100] = { 1 }, *const pointers[] = { bytes, bytes, bytes + 1 };
+	const uint32_t len[] = { 100, 60, 99 };
+	struct scene *scene = calloc(1, sizeof(*scene));
+	struct frame_store_view view;
+	struct built_store store;
+	struct scene_ring ring;
+	struct kernel_job job;
+	uint32_t stop = 0;
+
+	built_create(&store, &built_here, pointers, len, 3);
+	ring_of(&ring, scene, &stop);
+	job = job_of(&ring);
+	view = store.view;
+	job.store = &view;
+	view.count = 0;
+	assert_refused(&ring, &job, "without frames");
+	view = store.view;
+	view.data++;
+	assert_refused(&ring, &job, "not aligned");
+	view = store.view;
+	view.bucket_mask = 0;
+	assert_refused(&ring, &job, "table");
+	view.bucket_mask = 5;
+	assert_refused(&ring, &job, "table");
+	view = store.view;
+	view.buckets = NULL;
+	assert_refused(&ring, &job, "table");
+	view = store.view;
+	view.resident = 0;
+	assert_refused(&ring, &job, "that change");
+	view = store.view;
+	view.data_bytes -= 16;
+	assert_refused(&ring, &job, "stored frame 2: 99 bytes");
+	view = store.view;
+	store.frames[1].at += 8;
+	assert_refused(&ring, &job, "stored frame 1");
+	store.frames[1].at -= 8;
+	store.frames[0].at = 0 - 16ull;
+	assert_refused(&ring, &job, "stored frame 0");
+	store.frames[0].at = 0;
+	store.frames[1].len = FRAME_LEN_MAX + 1;
+	assert_refused(&ring, &job, "stored frame 1");
+	store.frames[1].len = 60;
+	store.frames[2].class_first = 3;
+	assert_refused(&ring, &job, "equal to frame 3 of 3");
+	store.frames[2].class_first = 2;
+	store.buckets[0].frame = 4;
+	assert_refused(&ring, &job, "frame 3 of 3");
+	for (uint32_t b = 0; b <= view.bucket_mask; b++)
+		store.buckets[b].frame = 1;
+	assert_refused(&ring, &job, "full");
+	built_destroy(&store, &built_here);
+	free(ring.view.frames);
+	scene_ring_free(&ring, &host_memory);
+	free(scene);
+}
+
 static void count_call(void *argument)
 {
 	++*(int *)argument;
@@ -301,6 +389,21 @@ static void test_memory_and_order(void **state)
 	copy[1] = 1;
 	assert_int_equal(kernel_host_ops.copy_in(device, memory, copy, sizeof(copy)), 0);
 	assert_int_equal(memory[1], 1);
+	{
+		const struct kernel_copy copies[] = {
+			{ .from = memory, .to = copy + 8, .bytes = 3 },
+			{ .from = memory + 60, .to = copy, .bytes = 0 },
+			{ .from = memory + 1, .to = copy + 20, .bytes = 1 },
+		};
+
+		memset(copy, 0, sizeof(copy));
+		assert_int_equal(kernel_host_ops.gather(device, copies, 3), 0);
+		assert_memory_equal(copy, "\0\0\0\0\0\0\0\0\x5a\x01\x5a\0", 12);
+		assert_int_equal(copy[20], 1);
+		assert_int_equal(copy[21], 0);
+		assert_int_equal(kernel_host_ops.gather(device, copies, KERNEL_COPIES_MAX + 1),
+				 -EINVAL);
+	}
 	assert_int_equal(kernel_host_ops.flush(device), 0);
 	assert_int_equal(kernel_host_ops.after(device, NULL, count_call, &calls), 0);
 	assert_int_equal(calls, 1);
@@ -327,9 +430,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_equals_reference),
+		cmocka_unit_test(test_foreign_equals_reference),
+		cmocka_unit_test(test_stores_equal_reference),
 		cmocka_unit_test(test_join_waits_for_stop),
 		cmocka_unit_test(test_untaken_bursts_stay),
 		cmocka_unit_test(test_bad_jobs_are_refused),
+		cmocka_unit_test(test_bad_foreign_layouts_are_refused),
+		cmocka_unit_test(test_bad_stores_are_refused),
 		cmocka_unit_test(test_memory_and_order),
 	};
 

@@ -10,7 +10,9 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "gpu_drivers.h"
 #include "plan.h"
@@ -110,6 +112,7 @@ static void memory_is(const struct port_case *rx, const struct port_case *tx, co
 	assert_int_equal(plan.cuda, cuda);
 	assert_int_equal(plan.ordinal, strcmp(gpu, "1") == 0);
 	assert_int_equal(plan.ports, 1);
+	assert_true(plan.receives);
 	assert_int_equal(plan.sends, tx != NULL);
 	assert_int_equal(plan.wire[0], rx->wire);
 	assert_int_equal(plan.umem, rx->umem || (tx && tx->umem));
@@ -131,6 +134,68 @@ static void memory_of_each_kind(void **state)
 						memory_is(&ports[rx], &ports[tx], gpus[g], asked);
 				}
 	cuda_devices = 0;
+}
+
+/* A session that only sends has one pool, and its ports count as any. */
+static void sends_only(void **state)
+{
+	struct gdrcap_error error = { 0 };
+	struct gdrcap_config config;
+	struct plan plan;
+
+	config_for(&config, "", "net_af_xdp0,iface=veth0");
+	snprintf(config.tx_port[1], sizeof(config.tx_port[1]), "net_null0");
+	assert_int_equal(plan_create(&plan, &config, &error), 0);
+	assert_int_equal(plan.ports, 2);
+	assert_false(plan.receives);
+	assert_true(plan.sends);
+	assert_int_equal(plan.pools, 2);
+	assert_true(plan.umem);
+	plan_destroy(&plan);
+}
+
+/* Frames of a file decide the slots, and there is one stream of them. */
+static void plays_a_file(void **state)
+{
+	/* Two frames, of 60 and 3000 bytes. */
+	static const uint8_t header[24] = { 0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, [16] = 0xff, 0xff, 0, 0,
+					    1 };
+	static const uint32_t lengths[] = { 60, 3000 };
+	static const uint8_t bytes[3000];
+	char path[] = "/tmp/gdrcap_test_plan_XXXXXX";
+	struct gdrcap_error error = { 0 };
+	struct gdrcap_config config;
+	struct plan plan;
+	FILE *file = fdopen(mkstemp(path), "w");
+
+	assert_non_null(file);
+	fwrite(header, sizeof(header), 1, file);
+	for (int i = 0; i < 2; i++) {
+		const uint32_t record[] = { 100, (uint32_t)i, lengths[i], lengths[i] };
+
+		fwrite(record, sizeof(record), 1, file);
+		fwrite(bytes, lengths[i], 1, file);
+	}
+	fclose(file);
+	config_for(&config, "", "net_null0");
+	snprintf(config.pcap, sizeof(config.pcap), "%s", path);
+	snprintf(config.loops, sizeof(config.loops), "3");
+	config.streams = 5;
+	assert_int_equal(plan_create(&plan, &config, &error), 0);
+	assert_int_equal(plan.pcap.frames, 2);
+	assert_int_equal(plan.pcap.bytes, 3060);
+	assert_int_equal(plan.frame_bytes_max, 3004);
+	assert_int_equal(plan.slot_shift, 12);
+	assert_int_equal(plan.streams, 1);
+	assert_int_equal(plan.loops, 3);
+	plan_destroy(&plan);
+	/* A frame that the port cannot carry is named before anything is opened. */
+	snprintf(config.tx_port[0], sizeof(config.tx_port[0]), "net_af_packet0,iface=veth0");
+	assert_int_equal(plan_create(&plan, &config, &error), -EMSGSIZE);
+	assert_non_null(strstr(error.text, "3004"));
+	unlink(path);
+	assert_true(plan_create(&plan, &config, &error) < 0);
+	assert_non_null(strstr(error.text, path));
 }
 
 static void refused(const struct gdrcap_config *config, int code, const char *text1,
@@ -336,6 +401,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(memory_of_each_kind),
+		cmocka_unit_test(sends_only),
+		cmocka_unit_test(plays_a_file),
 		cmocka_unit_test(guard_needs_device_memory),
 		cmocka_unit_test(slots_hold_the_largest_frame),
 		cmocka_unit_test(lengths_are_without_fcs),

@@ -34,7 +34,8 @@ static int setup(void **state)
 		.total = { .sent = 10000000, .received = 10000007, .valid = 10000000,
 			   .filtered = 7, .bits_checked = 1000000000000, .bytes = 125000000000 },
 		.seconds = 12.5,
-		.known = GDRCAP_HAS_NIC_MISSED | GDRCAP_HAS_TX_STALLED,
+		.known = GDRCAP_HAS_NIC_MISSED | GDRCAP_HAS_TX_STALLED | GDRCAP_HAS_VERDICT |
+			 GDRCAP_HAS_LOSS,
 		.tx_stalled = 42,
 		.gbps = 80.5, .mpps = 0.8,
 		.queues = 2, .streams = 1,
@@ -129,6 +130,12 @@ static void test_json_pass(void **state)
 		"\"lost_by\":{\"nic_missed\":0,\"nic_error\":null,\"unexplained\":0},"
 		"\"tx_stalled\":42,"
 		"\"bits\":{\"checked\":1000000000000,\"wrong\":0,\"ratio\":0.0},"
+		"\"lock_lost\":null,"
+		"\"sender\":{\"asked\":{\"gbps\":null,\"mpps\":null,\"seconds\":null},"
+		"\"gbps\":0.0,\"mpps\":0.0,\"seconds\":0.0,\"frames\":10000000,\"bytes\":0,"
+		"\"gap_error_ns\":null,\"starved\":0,\"errors\":null},"
+		"\"saved\":null,\"match\":{\"rules\":[],\"applied\":\"none\"},"
+		"\"ended_by_sender\":false,"
 		"\"rate\":{\"gbps\":80.5,\"mpps\":0.8},"
 		"\"memory\":{\"kind\":\"host\",\"gpu\":\"host: 1 CPU thread\","
 		"\"driver\":\"gpu_host\",\"region_bytes\":33554432,\"slot_bytes\":2048,"
@@ -249,6 +256,86 @@ static void test_stage_text(void **state)
 }
 
 /* Counts beyond a signed 64-bit integer, rates that are no numbers, names that are not UTF-8. */
+static double number_of(json_t *object, const char *map, const char *key)
+{
+	json_t *value = json_object_get(json_object_get(object, map), key);
+
+	assert_true(json_is_number(value));
+	return json_number_value(value);
+}
+
+/* A run that only sends: what a receiver would know is null, and what was asked stands beside what
+ * was done. */
+static void test_json_sender(void **state)
+{
+	static const char *const unknown[] = { "received", "valid", "damaged", "lost", "duplicate",
+					       "reordered" };
+	static const char *const absent[] = { "filtered", "bytes", "bits", "rate", "lost_by", "saved",
+					      "lock_lost", "ended_by_sender" };
+	json_t *object, *sender;
+
+	strcpy(config.port[0], "");
+	report.summary.total = (struct gdrcap_counts){ .sent = 500 };
+	report.summary.known = GDRCAP_HAS_TX_STALLED | GDRCAP_HAS_PACE | GDRCAP_HAS_TX_ERROR;
+	report.summary.asked_mpps = 0.5;
+	report.summary.tx_mpps = 0.25;
+	report.summary.tx_gbps = 1.5;
+	report.summary.tx_seconds = 2;
+	report.summary.tx_bytes = 30000;
+	report.summary.gap_p50_ns = 10;
+	report.summary.gap_p99_ns = 200;
+	report.summary.gap_max_ns = 3000;
+	report.queue_count = 0;
+	report.stream_count = 0;
+	report_judge(&report);
+	assert_int_equal(report.status, REPORT_EXIT_OK);
+	object = parsed();
+	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
+		assert_true(json_is_null(json_object_get(json_object_get(object, "frames"),
+							 unknown[i])));
+	for (size_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++)
+		assert_true(json_is_null(json_object_get(object, absent[i])));
+	assert_true(number_of(object, "frames", "sent") == 500);
+	sender = json_object_get(object, "sender");
+	assert_true(number_of(sender, "asked", "mpps") == 0.5);
+	assert_true(json_is_null(json_object_get(json_object_get(sender, "asked"), "gbps")));
+	assert_true(json_is_null(json_object_get(json_object_get(sender, "asked"), "seconds")));
+	assert_true(number_of(object, "sender", "mpps") == 0.25);
+	assert_true(number_of(object, "sender", "bytes") == 30000);
+	assert_true(number_of(object, "sender", "errors") == 0);
+	assert_true(number_of(sender, "gap_error_ns", "p50") == 10);
+	assert_true(number_of(sender, "gap_error_ns", "p99") == 200);
+	assert_true(number_of(sender, "gap_error_ns", "max") == 3000);
+	json_decref(object);
+	assert_printed(print_table, "p50 0.010 us, p99 0.200 us, max 3.000 us");
+	assert_printed(print_verdict, "PASS: 500 frames sent\n");
+}
+
+/* Frames without numbers, phases or places: nobody can tell what was lost. */
+static void test_json_unordered(void **state)
+{
+	json_t *object, *frames;
+
+	report.summary.known &= ~GDRCAP_HAS_LOSS;
+	strcpy(config.match[0], "vlan=5");
+	strcpy(config.save, "all.pcapng");
+	report.summary.software_match = 1;
+	report.summary.saved = 10;
+	report.summary.save_missed = 2;
+	object = parsed();
+	frames = json_object_get(object, "frames");
+	assert_true(json_is_null(json_object_get(frames, "lost")));
+	assert_true(json_is_null(json_object_get(frames, "duplicate")));
+	assert_true(json_is_integer(json_object_get(frames, "valid")));
+	assert_true(number_of(object, "saved", "frames") == 10);
+	assert_true(number_of(object, "saved", "missed") == 2);
+	assert_string_equal(json_string_value(json_object_get(json_object_get(object, "match"),
+							      "applied")), "software");
+	json_decref(object);
+	assert_printed(print_header, "vlan=5 (applied in software)\n");
+	assert_printed(print_table, "frames that the file did not take\n");
+}
+
 static void test_json_hostile(void **state)
 {
 	json_t *object;
@@ -427,7 +514,7 @@ static void test_table(void **state)
 		       "    0               0               0               7\n");
 	report.summary.known = 0;
 	assert_printed(print_table,
-		       "\n  tx stalled                          not known\n");
+		       "\n  lost                                not known\n");
 }
 
 static void test_table_streams(void **state)
@@ -451,8 +538,9 @@ static void test_header(void **state)
 /* 1,000,000 frames of 1494 bytes in memory in 2 s: 1518 bytes on the wire each, gap included. */
 static void test_tick(void **state)
 {
-	struct gdrcap_summary before = { .total = { .received = 500, .bytes = 50000 } };
-	struct gdrcap_summary now = { .total = { .received = 1000500,
+	struct gdrcap_summary before = { .queues = 1, .total = { .received = 500, .bytes = 50000 } };
+	struct gdrcap_summary now = { .queues = 1,
+				      .total = { .received = 1000500,
 						 .bytes = 50000 + 1494000000ull, .lost = 64 } };
 	struct report_tick tick = { .elapsed = 12, .interval = 2, .now = &now, .before = &before };
 	char line[256];
@@ -472,6 +560,8 @@ int main(void)
 		cmocka_unit_test_setup(test_json_damage, setup),
 		cmocka_unit_test_setup(test_json_not_run, setup),
 		cmocka_unit_test_setup(test_json_stages, setup),
+		cmocka_unit_test_setup(test_json_sender, setup),
+		cmocka_unit_test_setup(test_json_unordered, setup),
 		cmocka_unit_test_setup(test_json_hostile, setup),
 		cmocka_unit_test_setup(test_json_running, setup),
 		cmocka_unit_test_setup(test_full_disk, setup),

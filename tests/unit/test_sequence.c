@@ -95,6 +95,20 @@ static void window_is_exact(void **state)
 	}
 }
 
+static void restart_forgets(void **state)
+{
+	struct pair pair;
+
+	pair_init(&pair, false);
+	pair_mark(&pair, 5 * WINDOW, 70);
+	number_set_free(&pair.model.seen);
+	memset(&pair.model, 0, sizeof(pair.model));
+	sequence_restart(&pair.real);
+	assert_int_equal(pair_mark(&pair, 3 * WINDOW + 20, 3), 3);
+	assert_int_equal(pair_mark(&pair, 3 * WINDOW, 70), 67);
+	pair_free(&pair);
+}
+
 /* A run that begins before the newest and ends after it. */
 static void run_across_the_newest(void **state)
 {
@@ -195,6 +209,7 @@ int main(void)
 		cmocka_unit_test(in_order_is_all_new), cmocka_unit_test(losses_are_the_difference),
 		cmocka_unit_test(window_is_exact),     cmocka_unit_test(run_across_the_newest),
 		cmocka_unit_test(largest_numbers),     cmocka_unit_test(random_walks),
+		cmocka_unit_test(restart_forgets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,6 +22,12 @@
 #define IDS 8 /* more: strangers' */
 #define WINDOW ((uint64_t)SEQUENCE_WINDOW)
 
+static int create(struct verdict *verdict, uint32_t queues, uint32_t own_streams)
+{
+	return verdict_create(verdict, queues,
+			      &(struct verdict_config){ .own_streams = own_streams });
+}
+
 struct model_counts {
 	uint64_t received, valid, damaged, duplicate, reordered, filtered;
 	uint64_t bits_checked, bits_wrong, bytes;
@@ -37,6 +43,7 @@ struct model {
 	struct model_counts queue[QUEUES], of_stream[IDS];
 	struct sequence_model newest[QUEUES][IDS]; /* of what this queue saw */
 	uint64_t unreadable, damaged_frames;
+	bool ended; /* all streams: the sender has said what it sent */
 	struct verdict verdict;
 };
 
@@ -120,14 +127,16 @@ static void streams_equal(struct model *model)
 		verdict_stream_counts(&model->verdict, i, model->own, model->sent[id], &counts);
 		counts_equal(&counts, &model->of_stream[id]);
 		identities(&counts);
-		assert_true(counts.sent ==
-			    (model->own ? model->sent[id]
-					: sequence_model_expected(&model->stream[id], false)));
+		assert_true(counts.sent == (model->own || model->ended ?
+						    model->sent[id] :
+						    sequence_model_expected(&model->stream[id],
+									    false)));
 		assert_int_equal(found >> id & 1, 0);
 		found |= 1ull << id;
 	}
 	for (uint32_t id = 0; id < IDS; id++)
-		assert_int_equal(found >> id & 1, model->of_stream[id].received != 0);
+		assert_int_equal(found >> id & 1, model->of_stream[id].received != 0 ||
+							  (model->ended && id < STREAMS));
 }
 
 static void totals_equal(struct model *model)
@@ -155,12 +164,15 @@ static void totals_equal(struct model *model)
 	}
 	for (uint32_t id = 0; id < IDS; id++) {
 		unique += model->stream[id].seen.used;
-		expected += sequence_model_expected(&model->stream[id], false);
+		expected += model->ended ? model->sent[id] :
+					   sequence_model_expected(&model->stream[id], false);
 	}
 	/* An unreadable frame is one of the missing while some are. */
 	gaps = (model->own ? sent : expected) - unique;
 	filled = model->unreadable < gaps ? model->unreadable : gaps;
-	if (model->own) {
+	if (model->own || model->ended) {
+		if (!model->own)
+			sent = expected;
 		total.damaged -= model->unreadable - filled;
 		total.duplicate += model->unreadable - filled;
 	} else {
@@ -181,13 +193,14 @@ static void totals_equal(struct model *model)
 static void burst_add(struct model *model, uint32_t queue, const struct frame_result *frames,
 		      uint32_t count)
 {
+	static const struct frame_layout layout = { .format = FRAME_ETHERNET };
 	struct frame_run run = { 0 };
 
 	for (uint32_t i = 0; i < count; i++) {
 		const uint32_t len = 60 + (uint32_t)frames[i].sequence % 100;
 
 		model_frame(model, queue, &frames[i], len);
-		if (i && run_joins(&frames[i - 1], &frames[i])) {
+		if (i && run_joins(&layout, NULL, &frames[i - 1], &frames[i])) {
 			run.count++;
 			run.bytes += run_bytes(&frames[i]);
 			run.wire_bytes += len;
@@ -267,7 +280,7 @@ static void model_init(struct model *model, bool own, uint64_t seed)
 	memset(model, 0, sizeof(*model));
 	model->own = own;
 	model->random = seed;
-	assert_int_equal(verdict_create(&model->verdict, QUEUES, own ? STREAMS : 0), 0);
+	assert_int_equal(create(&model->verdict, QUEUES, own ? STREAMS : 0), 0);
 	if (!own)
 		for (uint32_t id = 0; id < STREAMS; id++)
 			model->sent[id] = id < 2 ? id : random_next(&model->random) >> (id + 1);
@@ -278,6 +291,36 @@ static void model_free(struct model *model)
 	for (uint32_t id = 0; id < IDS; id++)
 		number_set_free(&model->stream[id].seen);
 	verdict_destroy(&model->verdict);
+}
+
+/* The sender is through. Its last frames were lost, of one stream all. */
+static void random_end(struct model *model)
+{
+	assert_false(verdict_ended(&model->verdict));
+	for (uint32_t copy = 0; copy < 3; copy++) {
+		for (uint32_t id = 0; id < STREAMS; id++) {
+			const uint32_t queue = (uint32_t)random_below(&model->random, QUEUES);
+			const uint32_t count = 1 + (uint32_t)random_below(&model->random, 3);
+
+			if (copy == 0)
+				model->sent[id] += random_below(&model->random, 2) ? 0 : 1000 + id;
+			verdict_add(&model->verdict, queue,
+				    &(struct frame_run){ .verdict = FRAME_END,
+							 .header_ok = 1,
+							 .stream = (uint16_t)id,
+							 .sequence = model->sent[id],
+							 .detail = STREAMS,
+							 .count = (uint16_t)count,
+							 .wire_bytes = 60 * count });
+			model->queue[queue].received += count;
+			model->queue[queue].filtered += count;
+			model->queue[queue].bytes += 60 * count;
+			model->ended = copy || id == STREAMS - 1;
+			assert_true(verdict_ended(&model->verdict) == model->ended);
+		}
+		streams_equal(model);
+		totals_equal(model);
+	}
 }
 
 static void random_traffic(bool own, uint64_t seed, uint32_t fault_rate)
@@ -308,6 +351,8 @@ static void random_traffic(bool own, uint64_t seed, uint32_t fault_rate)
 		streams_equal(&model);
 		totals_equal(&model);
 	}
+	if (!own)
+		random_end(&model);
 	model_free(&model);
 }
 
@@ -343,7 +388,7 @@ static void unreadable(void **state)
 	struct gdrcap_counts counts;
 	struct verdict verdict;
 
-	assert_int_equal(verdict_create(&verdict, 1, 1), 0);
+	assert_int_equal(create(&verdict, 1, 1), 0);
 	add(&verdict, 0, run_of(0, 0, 5, FRAME_VALID, 1));
 	add(&verdict, 0, run_of(0, 6, 4, FRAME_VALID, 1));
 	for (uint32_t n = 1; n <= 3; n++) {
@@ -372,7 +417,7 @@ static void late_and_duplicate_in_one_run(void **state)
 	struct gdrcap_counts counts;
 	struct verdict verdict;
 
-	assert_int_equal(verdict_create(&verdict, 2, 1), 0);
+	assert_int_equal(create(&verdict, 2, 1), 0);
 	add(&verdict, 0, run_of(0, 7, 1, FRAME_VALID, 1));
 	add(&verdict, 1, run_of(0, 8, 10, FRAME_VALID, 1));
 	add(&verdict, 0, run_of(0, 5, 8, FRAME_VALID, 1)); /* 5, 6 late; 7 .. 12 a second time */
@@ -390,7 +435,7 @@ static void hostile_numbers(void **state)
 		struct gdrcap_counts counts;
 		struct verdict verdict;
 
-		assert_int_equal(verdict_create(&verdict, 1, own ? 3 : 0), 0);
+		assert_int_equal(create(&verdict, 1, own ? 3 : 0), 0);
 		add(&verdict, 0, run_of(0, 10, 4, FRAME_VALID, 1));
 		add(&verdict, 0, run_of(0, 10, 4, FRAME_VALID, 1));
 		for (uint32_t i = 0; i < 3 * sizeof(numbers) / sizeof(numbers[0]); i++) {
@@ -414,7 +459,7 @@ static void more_than_64_bits_of_gaps(void **state)
 	struct gdrcap_counts counts;
 	struct verdict verdict;
 
-	assert_int_equal(verdict_create(&verdict, 1, 2), 0);
+	assert_int_equal(create(&verdict, 1, 2), 0);
 	add(&verdict, 0, run_of(0, 1ull << 63, 1, FRAME_VALID, 1));
 	add(&verdict, 0, run_of(1, 1ull << 63, 1, FRAME_VALID, 1));
 	verdict_total(&verdict, false, 0, &counts);
@@ -429,7 +474,7 @@ static void streams_beyond_the_limit(void **state)
 	struct gdrcap_counts counts;
 	struct verdict verdict;
 
-	assert_int_equal(verdict_create(&verdict, 1, 0), 0);
+	assert_int_equal(create(&verdict, 1, 0), 0);
 	for (uint32_t round = 0; round < 2; round++)
 		for (uint32_t id = 0; id < GDRCAP_STREAMS_MAX + 50; id++)
 			add(&verdict, 0, run_of((uint16_t)(65535 - id), round, 1, FRAME_VALID, 1));
@@ -452,7 +497,7 @@ static void seen_before_it_counts(void **state)
 	struct gdrcap_counts counts;
 	struct verdict verdict;
 
-	assert_int_equal(verdict_create(&verdict, 1, 1), 0);
+	assert_int_equal(create(&verdict, 1, 1), 0);
 	add(&verdict, 0, run_of(0, 0, 10, FRAME_VALID, 1));
 	verdict_total(&verdict, true, 7, &counts);
 	identities(&counts);
@@ -466,7 +511,7 @@ static void damage_is_told(void **state)
 {
 	struct verdict verdict;
 
-	assert_int_equal(verdict_create(&verdict, 3, 2), 0);
+	assert_int_equal(create(&verdict, 3, 2), 0);
 	for (uint32_t i = 0; i < 2 * GDRCAP_DAMAGE_MAX; i++) {
 		struct frame_run run = run_of(1, 100 + i, 1, FRAME_DAMAGED_PAYLOAD, 1);
 

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The JSON object of a run: schema gdrcap.summary/1, docs/json.md. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report.h"
+
+/* jansson's integers are signed: a count beyond 2^63 - 1 is reported as that. */
+static json_t *json_count(uint64_t count)
+{
+	return json_integer(count > INT64_MAX ? INT64_MAX : (json_int_t)count);
+}
+
+static json_t *json_count_if(int known, uint64_t count)
+{
+	return known ? json_count(count) : json_null();
+}
+
+static json_t *json_number(double value)
+{
+	return isfinite(value) ? json_real(value) : json_null();
+}
+
+/* Device names and file names may hold any bytes; JSON is UTF-8. */
+static json_t *json_text(const char *text)
+{
+	json_t *string;
+	char *copy;
+
+	if (!text)
+		return json_null();
+	string = json_string(text);
+	if (string)
+		return string;
+	copy = strdup(text);
+	if (!copy)
+		return NULL;
+	for (char *c = copy; *c; c++)
+		if ((unsigned char)*c >= 0x80)
+			*c = '?';
+	string = json_string(copy);
+	free(copy);
+	return string;
+}
+
+/* Takes `item` over; a NULL item or a failure empties *array to NULL, so errors need one check. */
+static void array_add(json_t **array, json_t *item)
+{
+	if (*array && item && json_array_append_new(*array, item) == 0)
+		return;
+	if (!*array)
+		json_decref(item);
+	json_decref(*array);
+	*array = NULL;
+}
+
+static const char *result_name(enum report_result result)
+{
+	switch (result) {
+	case REPORT_RUNNING:
+		return "running";
+	case REPORT_PASS:
+		return "pass";
+	default:
+		return "fail";
+	}
+}
+
+static const char *memory_name(enum gdrcap_memory memory)
+{
+	switch (memory) {
+	case GDRCAP_MEMORY_DEVICE:
+		return "device";
+	case GDRCAP_MEMORY_PINNED:
+		return "pinned";
+	case GDRCAP_MEMORY_HOST:
+		return "host";
+	default:
+		return "auto";
+	}
+}
+
+static const char *stage_name(enum gdrcap_stage_state state)
+{
+	switch (state) {
+	case GDRCAP_STAGE_PASSED:
+		return "passed";
+	case GDRCAP_STAGE_SKIPPED:
+		return "skipped";
+	default:
+		return "failed";
+	}
+}
+
+/* Which counts mean something; the others are null. */
+static json_t *frames_to_json(const struct gdrcap_counts *counts, int received, int ordered)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "sent", json_count(counts->sent),
+			 "received", json_count_if(received, counts->received), "valid",
+			 json_count_if(received, counts->valid), "damaged",
+			 json_count_if(received, counts->damaged), "lost",
+			 json_count_if(ordered, counts->lost), "duplicate",
+			 json_count_if(ordered, counts->duplicate), "reordered",
+			 json_count_if(ordered, counts->reordered));
+}
+
+static json_t *bits_to_json(const struct gdrcap_counts *counts)
+{
+	double checked = (double)counts->bits_checked;
+	json_t *ratio = counts->bits_checked ? json_real((double)counts->bits_wrong / checked) :
+					       json_null();
+
+	return json_pack("{s:o, s:o, s:o}", "checked", json_count(counts->bits_checked), "wrong",
+			 json_count(counts->bits_wrong), "ratio", ratio);
+}
+
+static json_t *lost_by_to_json(const struct gdrcap_summary *summary)
+{
+	const int ordered = (summary->known & GDRCAP_HAS_LOSS) != 0;
+
+	return json_pack("{s:o, s:o, s:o}", "nic_missed",
+			 json_count_if(summary->known & GDRCAP_HAS_NIC_MISSED, summary->nic_missed),
+			 "nic_error",
+			 json_count_if(summary->known & GDRCAP_HAS_NIC_ERROR, summary->nic_error),
+			 "unexplained", json_count_if(ordered, summary->unexplained));
+}
+
+static json_t *memory_to_json(const struct gdrcap_summary *summary)
+{
+	return json_pack("{s:s, s:o, s:o, s:o, s:I, s:I}", "kind", memory_name(summary->memory),
+			 "gpu", json_text(summary->gpu), "driver", json_text(summary->driver),
+			 "region_bytes", json_count(summary->region_bytes), "slot_bytes",
+			 (json_int_t)summary->slot_bytes, "slots", (json_int_t)summary->slots);
+}
+
+static json_t *number_if(int known, double value)
+{
+	return known ? json_number(value) : json_null();
+}
+
+/* What was asked of the sender, what it did, and how far its gaps were off. */
+static json_t *sender_to_json(const struct gdrcap_summary *summary)
+{
+	const int paced = (summary->known & GDRCAP_HAS_PACE) != 0;
+	json_t *asked = json_pack("{s:o, s:o, s:o}", "gbps",
+				  number_if(summary->asked_gbps > 0, summary->asked_gbps), "mpps",
+				  number_if(summary->asked_mpps > 0, summary->asked_mpps),
+				  "seconds",
+				  number_if(summary->asked_seconds > 0, summary->asked_seconds));
+	json_t *gaps = paced ? json_pack("{s:o, s:o, s:o}", "p50",
+					 json_count(summary->gap_p50_ns), "p99",
+					 json_count(summary->gap_p99_ns), "max",
+					 json_count(summary->gap_max_ns)) :
+			       json_null();
+
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "asked", asked, "gbps",
+			 json_number(summary->tx_gbps), "mpps", json_number(summary->tx_mpps),
+			 "seconds", json_number(summary->tx_seconds), "frames",
+			 json_count(summary->total.sent), "bytes", json_count(summary->tx_bytes),
+			 "gap_error_ns", gaps, "starved", json_count(summary->tx_starved),
+			 "errors",
+			 json_count_if(summary->known & GDRCAP_HAS_TX_ERROR, summary->tx_error));
+}
+
+static int saves(const struct gdrcap_config *config)
+{
+	return config && (config->save[0] || config->save_damaged[0]);
+}
+
+static json_t *saved_to_json(const struct gdrcap_summary *summary)
+{
+	return json_pack("{s:o, s:o, s:o, s:o}", "frames", json_count(summary->saved), "missed",
+			 json_count(summary->save_missed), "damaged_frames",
+			 json_count(summary->damaged_saved), "damaged_missed",
+			 json_count(summary->damaged_missed));
+}
+
+/* Rules, and who applies them. */
+static json_t *match_to_json(const struct report *report)
+{
+	json_t *rules = json_array();
+	uint32_t i;
+
+	for (i = 0; report->config && i < GDRCAP_MATCH_MAX && report->config->match[i][0]; i++)
+		array_add(&rules, json_text(report->config->match[i]));
+	return json_pack("{s:o, s:s}", "rules", rules, "applied",
+			 i == 0				    ? "none" :
+			 report->summary.software_match ? "software" :
+							      "card");
+}
+
+static json_t *cores_to_json(const struct gdrcap_summary *summary)
+{
+	json_t *array = json_array();
+
+	for (uint32_t i = 0; i < summary->core_count && i < GDRCAP_CORES_MAX; i++)
+		array_add(&array, json_integer(summary->cores[i]));
+	return array;
+}
+
+static json_t *queues_to_json(const struct report *report)
+{
+	json_t *array = json_array();
+
+	for (uint32_t i = 0; i < report->queue_count; i++) {
+		const struct gdrcap_counts *counts = &report->queues[i];
+
+		array_add(&array,
+			  json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "queue",
+				    (json_int_t)i, "received", json_count(counts->received),
+				    "valid", json_count(counts->valid), "damaged",
+				    json_count(counts->damaged), "duplicate",
+				    json_count(counts->duplicate), "reordered",
+				    json_count(counts->reordered), "filtered",
+				    json_count(counts->filtered), "bytes",
+				    json_count(counts->bytes), "bits", bits_to_json(counts)));
+	}
+	return array;
+}
+
+static json_t *streams_to_json(const struct report *report)
+{
+	const int ordered = (report->summary.known & GDRCAP_HAS_LOSS) != 0;
+	json_t *array = json_array();
+
+	for (uint32_t i = 0; i < report->stream_count; i++) {
+		const struct report_stream *stream = &report->streams[i];
+
+		array_add(&array, json_pack("{s:I, s:o, s:o}", "stream", (json_int_t)stream->stream,
+					    "frames", frames_to_json(&stream->counts, 1, ordered),
+					    "bits",
+					    bits_to_json(&stream->counts)));
+	}
+	return array;
+}
+
+static json_t *damage_to_json(const struct report *report)
+{
+	json_t *array = json_array();
+
+	for (uint32_t i = 0; i < report->damage_count; i++) {
+		const struct gdrcap_damage *damage = &report->damage[i];
+		/* Only a payload was compared byte by byte; only a good header names its frame. */
+		int compared = damage->wrong_bits != 0;
+
+		array_add(&array,
+			  json_pack("{s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o}", "kind",
+				    json_text(damage->kind), "sequence",
+				    json_count_if(damage->header_ok, damage->sequence), "stream",
+				    json_count_if(damage->header_ok, damage->stream), "queue",
+				    (json_int_t)damage->queue, "wrong_bits",
+				    json_count_if(compared, damage->wrong_bits), "offset",
+				    json_count_if(compared, damage->offset), "expected",
+				    json_count_if(compared, damage->expected), "got",
+				    json_count_if(compared, damage->got)));
+	}
+	return array;
+}
+
+static json_t *stages_to_json(const struct report *report)
+{
+	json_t *array = json_array();
+
+	for (uint32_t i = 0; i < report->stage_count; i++) {
+		const struct gdrcap_stage *stage = &report->stages[i];
+		json_t *causes = json_array();
+
+		for (uint32_t n = 0; stage->causes && stage->causes[n]; n++)
+			array_add(&causes, json_text(stage->causes[n]));
+		array_add(&array, json_pack("{s:o, s:s, s:o, s:o}", "name", json_text(stage->name),
+					    "state", stage_name(stage->state), "detail",
+					    json_text(stage->detail), "causes", causes));
+	}
+	return array;
+}
+
+static json_t *ports_to_json(const char (*ports)[256])
+{
+	json_t *array = json_array();
+
+	for (uint32_t i = 0; i < GDRCAP_PORTS_MAX && ports[i][0]; i++)
+		array_add(&array, json_text(ports[i]));
+	return array;
+}
+
+/* The part of the object that says what was asked for. */
+static int add_config(json_t *object, const struct gdrcap_config *config)
+{
+	int rc = 0;
+
+	rc |= json_object_set_new(object, "ports",
+				  config ? ports_to_json(config->port) : json_null());
+	rc |= json_object_set_new(object, "tx_ports",
+				  config ? ports_to_json(config->tx_port) : json_null());
+	rc |= json_object_set_new(object, "pattern",
+				  config ? json_text(config->pattern) : json_null());
+	rc |= json_object_set_new(object, "frame_size",
+				  config ? json_text(config->frame_size) : json_null());
+	return rc;
+}
+
+/* The part that was measured: null throughout where nothing ran. */
+static int add_summary(json_t *object, const struct report *report)
+{
+	const struct gdrcap_summary *summary = report->has_summary ? &report->summary : NULL;
+	const struct gdrcap_summary *session = report->has_session ? &report->summary : NULL;
+	const int received = report_receives(report);
+	int rc = 0;
+	int stalled = summary && (summary->known & GDRCAP_HAS_TX_STALLED);
+
+	rc |= json_object_set_new(object, "seconds",
+				  summary && received ? json_number(summary->seconds) :
+							json_null());
+	rc |= json_object_set_new(
+		object, "frames",
+		summary ? frames_to_json(&summary->total, received,
+					 (summary->known & GDRCAP_HAS_LOSS) != 0) : json_null());
+	rc |= json_object_set_new(object, "filtered",
+				  summary && received ? json_count(summary->total.filtered) :
+							json_null());
+	rc |= json_object_set_new(object, "bytes",
+				  summary && received ? json_count(summary->total.bytes) :
+							json_null());
+	rc |= json_object_set_new(object, "lost_by",
+				  summary && received ? lost_by_to_json(summary) : json_null());
+	rc |= json_object_set_new(object, "tx_stalled",
+				  stalled ? json_count(summary->tx_stalled) : json_null());
+	rc |= json_object_set_new(object, "bits",
+				  summary && received ? bits_to_json(&summary->total) :
+							json_null());
+	rc |= json_object_set_new(object, "lock_lost",
+				  json_count_if(summary && (summary->known & GDRCAP_HAS_LOCK),
+						report->summary.lock_lost));
+	rc |= json_object_set_new(object, "sender",
+				  stalled ? sender_to_json(summary) : json_null());
+	rc |= json_object_set_new(object, "saved",
+				  summary && saves(report->config) ? saved_to_json(summary) :
+								     json_null());
+	rc |= json_object_set_new(object, "match", match_to_json(report));
+	rc |= json_object_set_new(object, "ended_by_sender",
+				  summary && received ? json_boolean(summary->ended_by_sender) :
+							json_null());
+	rc |= json_object_set_new(object, "rate",
+				  summary && received ? json_pack("{s:o, s:o}", "gbps",
+						      json_number(summary->gbps), "mpps",
+						      json_number(summary->mpps)) :
+					    json_null());
+	rc |= json_object_set_new(object, "memory",
+				  session ? memory_to_json(session) : json_null());
+	rc |= json_object_set_new(object, "blocks",
+				  session ? json_integer(session->blocks) : json_null());
+	rc |= json_object_set_new(object, "cores", session ? cores_to_json(session) : json_null());
+	return rc;
+}
+
+static int add_texts(json_t *object, const struct report *report)
+{
+	json_t *errors = json_array(), *messages = json_array();
+	int rc = 0;
+
+	for (uint32_t i = 0; i < report->error_count; i++)
+		array_add(&errors, json_text(report->errors[i]));
+	for (uint32_t i = 0; i < report->message_count; i++)
+		array_add(&messages, json_text(report->messages[i]));
+	rc |= json_object_set_new(object, "errors", errors);
+	rc |= json_object_set_new(object, "messages", messages);
+	return rc;
+}
+
+json_t *report_to_json(const struct report *report)
+{
+	json_t *object = json_object();
+	int rc = 0;
+
+	if (!object)
+		return NULL;
+	rc |= json_object_set_new(object, "schema", json_string(REPORT_SCHEMA));
+	rc |= json_object_set_new(object, "version", json_text(report->version));
+	rc |= json_object_set_new(object, "command", json_text(report->command));
+	rc |= json_object_set_new(object, "result", json_string(result_name(report->result)));
+	rc |= add_config(object, report->config);
+	rc |= add_summary(object, report);
+	rc |= json_object_set_new(object, "queues", queues_to_json(report));
+	rc |= json_object_set_new(object, "streams", streams_to_json(report));
+	rc |= json_object_set_new(object, "damage", damage_to_json(report));
+	rc |= json_object_set_new(object, "stages", stages_to_json(report));
+	rc |= add_texts(object, report);
+	if (rc) {
+		json_decref(object);
+		return NULL;
+	}
+	return object;
+}
+
+int report_print_json(FILE *to, const struct report *report)
+{
+	json_t *object = report_to_json(report);
+	int rc;
+
+	if (!object)
+		return -ENOMEM;
+	errno = 0;
+	rc = json_dumpf(object, to, JSON_REAL_PRECISION(12) | JSON_COMPACT);
+	json_decref(object);
+	if (rc || fputc('\n', to) == EOF || fflush(to) == EOF)
+		return errno ? -errno : -EIO;
+	return 0;
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The persistent checker of frames that a file has. For each burst:
+ *   1. where rules say which frames are meant, one thread a frame asks them;
+ *   2. one warp a frame hashes it, finds the file's frame and compares every byte;
+ *   3. one thread a frame, together, turn outcomes into runs.
+ * frame_expect_check() is the reference.
+ */
+#include "runs.cuh"
+#include "stage.cuh"
+
+#define NO_FRAME 0xffffffffu
+
+struct check_store_shared {
+	struct ring_shared ring;
+	struct runs_shared runs;
+	uint32_t next_frame;
+	uint32_t stage[BURST_FRAMES_MAX][STAGE_STRIDE];
+};
+
+struct received_frame {
+	const uint8_t *at;
+	uint32_t len, padded; /* bytes; bytes that count, those after len as zeros */
+};
+
+/* The bytes of a piece that come before `bytes` of its frame; the rest as zeros. */
+__device__ __forceinline__ uint4 piece_cut(uint4 piece, uint32_t p, uint32_t bytes)
+{
+	const int left = (int)bytes - (int)(p * PIECE_BYTES);
+
+	if (left >= (int)PIECE_BYTES)
+		return piece;
+	return make_uint4(piece.x & byte_mask(0, left), piece.y & byte_mask(0, left - 4),
+			  piece.z & byte_mask(0, left - 8), piece.w & byte_mask(0, left - 12));
+}
+
+/* Piece p of a frame, which may start anywhere. */
+__device__ __forceinline__ uint4 frame_piece(const struct received_frame &frame, uint32_t p)
+{
+	const uint32_t shift = stage_shift(frame.at), end = shift + frame.len;
+	const uint4 *pieces = (const uint4 *)(frame.at - shift);
+	const uint4 none = make_uint4(0, 0, 0, 0);
+	const uint4 first = p * PIECE_BYTES < end ? pieces[p] : none;
+	const uint4 second = shift && (p + 1) * PIECE_BYTES < end ? pieces[p + 1] : none;
+
+	return piece_cut(piece_between(first, second, shift), p, frame.len);
+}
+
+__device__ __forceinline__ uint64_t warp_sum64(uint64_t value)
+{
+#pragma unroll
+	for (uint32_t step = 16; step; step /= 2)
+		value += __shfl_xor_sync(WARP_ALL, value, step);
+	return value;
+}
+
+/* The sums over the pieces of each part, in all lanes. */
+__device__ __forceinline__ void warp_part_sums(const struct received_frame &frame,
+					       uint64_t sum[STORE_PARTS])
+{
+	const uint32_t count = store_pieces(frame.len);
+
+	for (uint32_t part = 0; part < STORE_PARTS; part++)
+		sum[part] = 0;
+	for (uint32_t first = 0; first < count; first += 32 * PIECES_AT_ONCE) {
+		uint4 piece[PIECES_AT_ONCE];
+
+#pragma unroll
+		for (uint32_t k = 0; k < PIECES_AT_ONCE; k++)
+			piece[k] = frame_piece(frame, first + 32 * k + lane_index());
+#pragma unroll
+		for (uint32_t k = 0; k < PIECES_AT_ONCE; k++) {
+			const uint32_t p = first + 32 * k + lane_index();
+			const uint32_t word[4] = { piece[k].x, piece[k].y, piece[k].z, piece[k].w };
+			const uint32_t mine = store_part_of(p, count);
+			const uint64_t hash = store_hash_piece(p, word);
+
+			if (first + 32 * k >= count)
+				break;
+#pragma unroll
+			for (uint32_t part = 0; part < STORE_PARTS; part++)
+				sum[part] += p < count && part == mine ? hash : 0;
+		}
+	}
+#pragma unroll
+	for (uint32_t part = 0; part < STORE_PARTS; part++)
+		sum[part] = warp_sum64(sum[part]);
+}
+
+/* The frame that this hash names, if it names one of this length. */
+__device__ __forceinline__ uint32_t frame_named(const struct frame_store_view &store, uint64_t hash,
+						uint32_t padded)
+{
+	const struct store_bucket *bucket = store_find(&store, hash);
+
+	if (!bucket || bucket->shared || bucket->frame > store.count ||
+	    store_padded(store.frames[bucket->frame - 1].len) != padded)
+		return NO_FRAME;
+	return bucket->frame - 1;
+}
+
+/* The frame that is meant: by the whole, else by the first part that tells. */
+__device__ __forceinline__ uint32_t warp_find(const struct frame_store_view &store,
+					      const struct received_frame &frame)
+{
+	const uint32_t lane = lane_index();
+	uint64_t sum[STORE_PARTS], part_sum;
+	uint32_t found = NO_FRAME, telling;
+
+	warp_part_sums(frame, sum);
+	if (lane == 0)
+		found = frame_named(store, store_hash_frame(frame.len, sum), frame.padded);
+	found = __shfl_sync(WARP_ALL, found, 0);
+	if (found != NO_FRAME)
+		return found;
+	part_sum = lane & 2 ? (lane & 1 ? sum[3] : sum[2]) : (lane & 1 ? sum[1] : sum[0]);
+	if (lane < STORE_PARTS)
+		found = frame_named(store, store_hash_part(lane, frame.len, part_sum),
+				    frame.padded);
+	telling = __ballot_sync(WARP_ALL, found != NO_FRAME);
+	return telling ? __shfl_sync(WARP_ALL, found, __ffs(telling) - 1) : NO_FRAME;
+}
+
+/* True in all lanes when all bytes are those of the file's frame. */
+__device__ __forceinline__ bool warp_is_equal(const struct received_frame &frame,
+					      const uint8_t *stored)
+{
+	const uint32_t count = store_pieces(frame.len);
+	uint32_t wrong = 0;
+
+#pragma unroll 2
+	for (uint32_t p = lane_index(); p < count; p += 32) {
+		const uint4 got = frame_piece(frame, p);
+		const uint4 want = piece_cut(((const uint4 *)stored)[p], p, frame.padded);
+
+		wrong |= (got.x ^ want.x) | (got.y ^ want.y) | (got.z ^ want.z) | (got.w ^ want.w);
+	}
+	return !__any_sync(WARP_ALL, wrong != 0);
+}
+
+/* Step 2: a warp, one frame. Lane 0 writes the result. */
+__device__ __forceinline__ void warp_check_frame(const struct frame_store_view &store,
+						 const struct received_frame &frame,
+						 struct frame_result *to)
+{
+	const uint32_t found = warp_find(store, frame);
+	struct warp_wrong wrong = { 0, 0, 0, 0 };
+	struct frame_result result = {};
+
+	result.verdict = FRAME_DAMAGED_HEADER;
+	if (found != NO_FRAME) {
+		const struct store_frame entry = store.frames[found];
+		const uint8_t *stored = store.data + entry.at;
+
+		if (!warp_is_equal(frame, stored))
+			wrong = warp_compare(frame.at, frame.len, frame.padded, [&](uint32_t o) {
+				return *(const uint32_t *)(stored + o);
+			});
+		result.verdict = FRAME_VALID;
+		result.header_ok = 1;
+		result.sequence = entry.class_first;
+		result.payload_bytes = frame.len;
+	}
+	if (wrong.bits) {
+		result.verdict = FRAME_DAMAGED_PAYLOAD;
+		result.wrong_bits = wrong.bits;
+		result.offset = (uint16_t)wrong.first;
+		result.expected = (uint8_t)wrong.expected;
+		result.got = (uint8_t)wrong.got;
+	}
+	if (lane_index() == 0)
+		*to = result;
+}
+
+/* Step 1: frame i of the burst. Its verdict becomes FRAME_FILTERED or anything else. */
+__device__ __forceinline__ void frame_match_staged(struct check_store_shared &s,
+						   const struct burst_in &in, uint32_t i)
+{
+	const struct frame_desc desc = in.desc[i];
+	const uint8_t *frame = frame_at(&s.ring.ring, desc);
+	struct frame_result result = {};
+
+	if (!frame || frame_matches(&s.ring.job.layout.match,
+				    (const uint8_t *)s.stage[i] + stage_shift(frame), desc.len))
+		result.verdict = FRAME_VALID;
+	else
+		result.verdict = FRAME_FILTERED;
+	s.runs.result[i] = result;
+}
+
+__device__ __forceinline__ uint32_t check_store_burst(struct check_store_shared &s,
+						      const struct burst_in &in, uint32_t thread)
+{
+	const struct device_job &job = s.ring.job;
+	const bool matching = job.layout.match.count != 0;
+	const uint32_t count = in.count;
+
+	if (thread == 0)
+		s.next_frame = 0;
+	if (matching) {
+		stage_frames(s.ring, s.stage, in, thread);
+		barrier_sync(BARRIER_WORK, s.ring.work_threads);
+		if (thread < count)
+			frame_match_staged(s, in, thread);
+	}
+	barrier_sync(BARRIER_WORK, s.ring.work_threads);
+	for (uint32_t i; (i = warp_next(&s.next_frame)) < count;) {
+		const uint32_t len = in.desc[i].len;
+		const struct received_frame frame = { frame_at(&s.ring.ring, in.desc[i]), len,
+						      store_padded(len) };
+
+		const bool filtered = matching && s.runs.result[i].verdict == FRAME_FILTERED;
+
+		__syncwarp(); /* all have read what lane 0 writes below */
+		if (filtered)
+			continue;
+		if (frame.at)
+			warp_check_frame(job.store, frame, &s.runs.result[i]);
+		else if (lane_index() == 0)
+			frame_unreachable(&s.runs.result[i]);
+	}
+	barrier_sync(BARRIER_WORK, s.ring.work_threads);
+	return write_runs(s.ring, s.runs, in, thread,
+			  [&job](const struct frame_result &last, const struct frame_result &next) {
+				  return run_joins(&job.layout, &job.store, &last, &next);
+			  });
+}
+
+__global__ void __launch_bounds__(RING_THREADS + WORK_THREADS_LARGE)
+	check_store_kernel(const struct device_job *job)
+{
+	extern __shared__ uint4 memory[];
+	struct check_store_shared &s = *(struct check_store_shared *)memory;
+
+	if (!ring_enter(s.ring, job, false))
+		return;
+	if (threadIdx.x < 32)
+		ring_take_warp(s.ring);
+	else if (threadIdx.x < RING_THREADS)
+		ring_done_warp(s.ring);
+	else
+		ring_work(s.ring, threadIdx.x - RING_THREADS,
+			  [&s](const struct burst_in &in, uint32_t thread) {
+				  return check_store_burst(s, in, thread);
+			  });
+}
+
+struct kernel_program check_store_program(void)
+{
+	return { "check", (const void *)check_store_kernel, sizeof(struct check_store_shared) };
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A checker's last step: from the outcome of each frame of a burst to runs. */
+#ifndef GDRCAP_CUDA_RUNS_CUH
+#define GDRCAP_CUDA_RUNS_CUH
+
+#include "block.cuh"
+
+struct run_mark { /* a run's first frame, and the sums over the frames before it */
+	uint32_t index, bytes, wire_bytes;
+};
+
+struct runs_shared {
+	struct frame_result result[BURST_FRAMES_MAX];
+	struct run_mark mark[BURST_FRAMES_MAX + 1];
+	uint64_t totals[8];
+	uint32_t runs;
+};
+
+/* A run in three 16-byte stores: over PCIe it is one write. */
+__device__ __forceinline__ void run_store(struct frame_run *to, const struct frame_run &run)
+{
+	static_assert(sizeof(run) == 3 * sizeof(uint4), "a run is three pieces");
+	union {
+		struct frame_run run;
+		uint4 piece[3];
+	} out;
+
+	out.run = run;
+	((uint4 *)to)[0] = out.piece[0];
+	((uint4 *)to)[1] = out.piece[1];
+	((uint4 *)to)[2] = out.piece[2];
+}
+
+/*
+ * All work threads call it, after a barrier behind the last result. joins(last, next) says whether
+ * the second result goes on with the run of the first. Returns the number of runs.
+ */
+template <typename Joins>
+__device__ __forceinline__ uint32_t write_runs(const struct ring_shared &ring,
+					       struct runs_shared &s, const struct burst_in &in,
+					       uint32_t thread, Joins joins)
+{
+	/* sums in one word: bytes and wire bytes below 2^24 each, heads at most 256 */
+	const uint32_t wire_at = 25, heads_at = 50, sum_mask = (1u << 25) - 1;
+	const uint32_t count = in.count;
+	const bool mine = thread < count;
+	const bool head = mine && (!thread || !joins(s.result[thread - 1], s.result[thread]));
+	const uint64_t value = mine ? (uint64_t)run_bytes(&s.result[thread]) |
+					       (uint64_t)in.desc[thread].len << wire_at |
+					       (uint64_t)head << heads_at
+				    : 0;
+	const uint64_t sum = block_scan(value, s.totals, thread, ring.work_threads);
+	const uint64_t before = sum - value;
+	uint32_t runs;
+
+	if (head) {
+		struct run_mark *mark = &s.mark[before >> heads_at];
+
+		mark->index = thread;
+		mark->bytes = (uint32_t)before & sum_mask;
+		mark->wire_bytes = (uint32_t)(before >> wire_at) & sum_mask;
+	}
+	if (thread == BURST_FRAMES_MAX - 1) {
+		struct run_mark *end = &s.mark[sum >> heads_at];
+
+		end->index = count;
+		end->bytes = (uint32_t)sum & sum_mask;
+		end->wire_bytes = (uint32_t)(sum >> wire_at) & sum_mask;
+		s.runs = (uint32_t)(sum >> heads_at);
+	}
+	barrier_sync(BARRIER_WORK, ring.work_threads);
+	runs = s.runs;
+	if (thread < runs) {
+		const struct run_mark mark = s.mark[thread], next = s.mark[thread + 1];
+		struct frame_run run;
+
+		run_begin(&run, &s.result[mark.index], mark.index, 0);
+		run.count = (uint16_t)(next.index - mark.index);
+		run.bytes = next.bytes - mark.bytes;
+		run.wire_bytes = next.wire_bytes - mark.wire_bytes;
+		if (run.verdict != FRAME_FILTERED)
+			run.phase_next = s.result[next.index - 1].phase_next;
+		run_store(run_at(&ring.ring, in.burst, in.first, thread), run);
+	}
+	return runs;
+}
+
+#endif

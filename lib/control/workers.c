@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A session's threads and what they share: receivers, senders, the saver, the accounts. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_mbuf_core.h>
+
+#include "log.h"
+#include "session.h"
+
+/* GPUDirect RDMA writes need a flush where the device orders them for nobody (CUDA Driver API,
+ * CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING: 0 none, 100 owner, 200 all devices). */
+static bool flush_needed(const struct gdrcap_session *session, const struct port *port)
+{
+	if (session->config.flush != GDRCAP_FLUSH_AUTO)
+		return session->config.flush == GDRCAP_FLUSH_HOST;
+	return session->plan.cuda && session->region.kind == GDRCAP_MEMORY_DEVICE &&
+	       port->facts->writes == DRIVER_WRITES_DMA &&
+	       session->device_info.writes_ordering < 100;
+}
+
+static int flush_device(void *context)
+{
+	struct gdrcap_session *session = context;
+
+	return session->ops->flush(session->device);
+}
+
+/* What a queue may hold so that the pool surely has more for it: its share, less what the caches of
+ * the control thread and of its own thread can keep. */
+static uint32_t in_flight_max(const struct plan *plan, const struct port *port)
+{
+	if (!port->facts->reads_first)
+		return UINT32_MAX;
+	return plan->pool_slots / plan->queues - 2 * REGION_POOL_CACHE_MOST - plan->burst;
+}
+
+static int rx_create(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	const struct plan *plan = &session->plan;
+
+	for (uint32_t p = 0; p < plan->ports; p++) {
+		const struct session_pair *pair = &session->pairs[p];
+		const struct ring_config ring = {
+			.region = &session->region,
+			.frames = plan->pool_slots,
+			.burst_max = plan->burst,
+			.times = session->config.save[0] || session->config.save_damaged[0],
+		};
+
+		for (uint32_t q = 0; q < plan->queues; q++) {
+			struct rx_worker *worker = &session->rx[session->rx_count];
+			const struct rx_config config = {
+				.port = pair->rx.id,
+				.queue = (uint16_t)q,
+				.region = &session->region,
+				.pool = pair->rx_pool,
+				.flush = flush_needed(session, &pair->rx) ? flush_device : NULL,
+				.flush_context = session,
+				.in_flight_max = in_flight_max(plan, &pair->rx),
+				.accounted = session->config.consumer == GDRCAP_CONSUMER_VALIDATE,
+			};
+			int ret = rx_worker_create(worker, &config, &ring, error);
+
+			if (ret < 0)
+				return ret;
+			session->rx_rings[session->rx_count++] = &worker->ring;
+			ret = queue_create(&session->queues[session->rx_count - 1], &worker->ring,
+					   session->config.consumer, session->ops, session->device);
+			if (ret < 0)
+				return error_set(error, ret, "no memory for a queue");
+		}
+	}
+	return 0;
+}
+
+/* UINT64_MAX: until it is stopped. */
+static uint64_t frames_to_send(const struct gdrcap_session *session)
+{
+	const struct plan *plan = &session->plan;
+	uint64_t frames = session->config.frames ? session->config.frames : UINT64_MAX, file;
+
+	if (plan->pcap.frames && !__builtin_mul_overflow(plan->pcap.frames, plan->loops, &file))
+		frames = RTE_MIN(frames, file);
+	return frames;
+}
+
+static int tx_create(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	const struct plan *plan = &session->plan;
+	const uint32_t workers = plan->ports * plan->queues;
+	const uint32_t streams = RTE_MAX(plan->streams, workers);
+	const uint64_t frames = frames_to_send(session);
+	const bool says_end = !plan->receives && !plan->pcap.frames &&
+			      session->config.end == GDRCAP_END_STREAM;
+	struct pacing_config pacing = session->pacing;
+
+	/* Each sender has its share; a file's own times are one sender's. */
+	if (pacing.kind != PACING_ORIGINAL)
+		pacing.value /= workers;
+	for (uint32_t w = 0; w < workers; w++) {
+		const struct session_pair *pair = &session->pairs[w / plan->queues];
+		const struct ring_config ring = {
+			.region = &session->region,
+			.frames = plan->pool_slots,
+			.burst_max = plan->burst,
+			.replay = true,
+			.times = pacing.kind != PACING_NONE,
+		};
+		const struct tx_config config = {
+			.port = pair->tx.id,
+			.queue = (uint16_t)(w % plan->queues),
+			.region = &session->region,
+			.pool = pair->tx_pool,
+			.layout = &session->layout,
+			.lengths = plan->lengths,
+			.length_count = (uint32_t)plan->length_count,
+			.stream_first = w,
+			.stream_step = workers,
+			.stream_count = (streams - w + workers - 1) / workers,
+			.frames = frames == UINT64_MAX ? frames :
+				  frames / workers + (w < frames % workers),
+			.file = session->file,
+			.pacing = pacing,
+			.clock = pair->tx_clocked ? &pair->tx_clock : NULL,
+			.end_streams = says_end ? streams : 0,
+		};
+		int ret = tx_worker_create(&session->tx[w], &config, &ring, error);
+
+		if (ret < 0)
+			return ret;
+		session->tx_count++;
+	}
+	return 0;
+}
+
+/* Frames received that go to files; the writer's thread may run on any of the session's CPUs. */
+static int saver_create(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	const char *names[GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX];
+	struct save_config config = {
+		.all = session->config.save,
+		.every = session->config.save_every,
+		.damaged = session->config.save_damaged,
+		.around = session->config.save_around,
+		.rings = session->rx_rings,
+		.queues = session->rx_count,
+		.names = names,
+		.slots = session->plan.pool_slots / session->plan.queues,
+		.patient = true,
+		.frame_max = (1u << session->plan.slot_shift) - RTE_PKTMBUF_HEADROOM,
+		.gpu = session->gpu,
+		.ops = session->ops,
+		.device = session->device,
+		.layout = &session->layout,
+		.plan = &session->pattern,
+		.expect = session->expect ? &session->expect->view : NULL,
+	};
+	cpu_set_t cpus;
+
+	if (!config.all[0] && !config.damaged[0])
+		return 0;
+	for (uint32_t i = 0; i < session->rx_count; i++) {
+		const struct port *port = &session->pairs[i / session->plan.queues].rx;
+
+		names[i] = port->name;
+		config.patient &= port->facts->reads_first;
+		config.slots = RTE_MIN(config.slots, in_flight_max(&session->plan, port));
+	}
+	CPU_ZERO(&cpus);
+	for (uint32_t i = 0; i < session->cpu_count; i++)
+		CPU_SET((size_t)session->cpus[i], &cpus);
+	return save_create(&session->save, &config, &cpus, error);
+}
+
+static int accounts_create(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	const struct plan *plan = &session->plan;
+	const bool foreign = session->config.format == GDRCAP_FORMAT_FOREIGN && !session->expect;
+	const uint32_t senders = plan->sends && plan->receives && !foreign ?
+					 plan->ports * plan->queues : 0;
+	const struct verdict_config config = {
+		.own_streams = senders ? RTE_MAX(plan->streams, senders) : 0,
+		.layout = foreign ? &session->layout : NULL,
+		.plan = &session->pattern,
+		.expect = session->expect ? &session->expect->view : NULL,
+	};
+	int ret = accountant_create(&session->accountant, session->rx_rings, session->rx_count,
+				    &config, session->save);
+
+	if (ret < 0)
+		return error_set(error, ret, "no memory for the accounts");
+	session->accountant_ready = true;
+	return 0;
+}
+
+void session_workers_destroy(struct gdrcap_session *session)
+{
+	if (session->accountant_ready)
+		accountant_destroy(&session->accountant);
+	save_destroy(session->save);
+	for (uint32_t i = 0; i < session->tx_count; i++)
+		tx_worker_destroy(&session->tx[i]);
+	for (uint32_t i = 0; i < session->rx_count; i++) {
+		queue_destroy(&session->queues[i]);
+		rx_worker_destroy(&session->rx[i]);
+	}
+	free(session->tx);
+	free(session->rx);
+	free(session->rx_rings);
+	free(session->queues);
+}
+
+int session_workers_create(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	const uint32_t count = session->plan.ports * session->plan.queues;
+	int ret = 0;
+
+	/* Aligned: the workers' cache lines have one writer each. */
+	session->rx = aligned_alloc(RING_LINE, count * sizeof(*session->rx));
+	session->tx = aligned_alloc(RING_LINE, count * sizeof(*session->tx));
+	session->rx_rings = calloc(count, sizeof(*session->rx_rings));
+	session->queues = calloc(count, sizeof(*session->queues));
+	if (!session->rx || !session->tx || !session->rx_rings || !session->queues) {
+		ret = error_set(error, -ENOMEM, "no memory for %u workers", count);
+		goto err;
+	}
+	if (session->plan.receives)
+		ret = rx_create(session, error);
+	if (ret == 0 && session->plan.sends)
+		ret = tx_create(session, error);
+	if (ret == 0)
+		ret = saver_create(session, error);
+	if (ret == 0)
+		ret = accounts_create(session, error);
+	if (ret == 0)
+		return 0;
+err:
+	session_workers_destroy(session);
+	return ret;
+}

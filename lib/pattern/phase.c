@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "pattern_fast.h"
+#include "phase.h"
+
+/* The phase of which only bit `b` (31 the first) of its first n bits is set. */
+static uint32_t phase_of_bit(const struct pattern_plan *plan, uint32_t b)
+{
+	uint32_t phase = 1u << b;
+
+	/* the bits after the nth follow from those before them, m at a time */
+	for (uint32_t have = plan->degree; have < 32; have += plan->tap) {
+		const uint32_t later = UINT32_MAX >> have;
+
+		phase = (phase & ~later) | ((phase >> plan->degree ^ phase >> plan->tap) & later);
+	}
+	return phase;
+}
+
+/* a after b. */
+static void jump_compose(struct phase_jump *to, const struct phase_jump *a,
+			 const struct phase_jump *b)
+{
+	struct phase_jump both;
+
+	for (uint32_t i = 0; i < 32; i++)
+		both.column[i] = phase_jump_apply(a, b->column[i]);
+	*to = both;
+}
+
+void phase_jump_init(struct phase_jump *jump, const struct pattern_plan *plan, int64_t bytes)
+{
+	const int64_t period = (int64_t)plan->period;
+	/* the period is odd, so it is as many bytes as bits; back is on by the rest of it */
+	uint64_t bits = (uint64_t)((bytes % period + period) % period) * 8 % plan->period;
+	struct phase_jump power = { { 0 } };
+
+	memset(jump, 0, sizeof(*jump));
+	/* the first n bits are all of the state: those behind them add nothing */
+	for (uint32_t b = 32 - plan->degree; b < 32; b++) {
+		jump->column[b] = phase_of_bit(plan, b);
+		power.column[b] = phase_skip(plan, jump->column[b], 1);
+	}
+	for (; bits; bits >>= 1) {
+		if (bits & 1)
+			jump_compose(jump, &power, jump);
+		jump_compose(&power, &power, &power);
+	}
+}
+
+uint32_t phase_jump_apply(const struct phase_jump *jump, uint32_t phase)
+{
+	uint32_t to = 0;
+
+	for (uint32_t b = 0; b < 32; b++)
+		to ^= jump->column[b] & (0u - (phase >> b & 1));
+	return to;
+}
+
+void phase_check_fast(const struct pattern_plan *plan, const uint8_t *payload, uint32_t bytes,
+		      uint32_t payload_offset, struct frame_result *result)
+{
+	uint32_t first, next;
+
+	if (bytes < PHASE_BELIEVED_BITS / 8) {
+		phase_unlocked(bytes, payload_offset, result);
+		return;
+	}
+	first = phase_word(plan, payload);
+	next = phase_step(plan, first);
+	if (!phase_is_one(plan, first) ||
+	    !prbs_follows(plan, (uint64_t)first << 32 | next, payload, bytes, fast_cpu_now())) {
+		phase_check(plan, payload, bytes, payload_offset, result);
+		return;
+	}
+	result->verdict = FRAME_VALID;
+	result->payload_bytes = bytes;
+	result->wrong_bits = 0;
+	result->offset = 0;
+	result->expected = 0;
+	result->got = 0;
+	result->phase_first = first;
+	/* the last four bytes are the sequence's, so what follows them is what follows the payload
+	 */
+	result->phase_next = phase_step(plan, phase_word(plan, payload + bytes - 4));
+	result->detail = 0;
+}

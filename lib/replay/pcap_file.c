@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * libpcap reads through a stream of ours (fopencookie), which knows where the file ends and bounds
+ * what a hostile header can make libpcap allocate.
+ */
+#include "pcap_file.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <pcap/pcap.h>
+
+#include "frame.h"
+#include "log.h"
+
+#define FRAME_LEN_MIN 14u
+#define FRAME_LEN_MAX (FRAME_MAX_BYTES - FRAME_FCS_BYTES)
+#define STREAM_BYTES ((size_t)256 << 10)
+
+/* The head of a classic pcap file: magic, two versions, zone, accuracy, snap length, link type. */
+#define HEAD_BYTES 24u
+#define HEAD_SNAP 16u
+/* libpcap's own largest for Ethernet: it may allocate so much for a frame. */
+#define SNAP_MAX 262144u
+
+struct pcap_file {
+	FILE *stream; /* the file itself */
+	FILE *cookie; /* what libpcap reads */
+	pcap_t *pcap; /* closes the cookie */
+	uint64_t bytes; /* of the file; 0: not known */
+	uint64_t at; /* bytes that libpcap has read */
+	int failed; /* errno of a read */
+	uint8_t head[HEAD_BYTES];
+	size_t head_bytes;
+	uint64_t frame; /* number of the last one, from 1, as other tools count */
+	uint32_t fcs_bytes; /* at the end of each frame, if the file says so */
+	char path[]; /* for error texts */
+};
+
+/* ---- the stream ---- */
+
+static uint32_t load32(const uint8_t *at, bool swapped)
+{
+	uint32_t value;
+
+	memcpy(&value, at, sizeof(value));
+	return swapped ? __builtin_bswap32(value) : value;
+}
+
+static void snap_bound(struct pcap_file *file)
+{
+	const uint32_t magic = load32(file->head, false);
+	const bool straight = magic == 0xa1b2c3d4u || magic == 0xa1b23c4du;
+	const bool swapped = magic == 0xd4c3b2a1u || magic == 0x4d3cb2a1u;
+	uint32_t snap;
+
+	if (file->head_bytes < HEAD_BYTES || (!straight && !swapped))
+		return;
+	snap = load32(file->head + HEAD_SNAP, swapped);
+	if (snap != 0 && snap <= SNAP_MAX)
+		return;
+	snap = swapped ? __builtin_bswap32(SNAP_MAX) : SNAP_MAX;
+	memcpy(file->head + HEAD_SNAP, &snap, sizeof(snap));
+}
+
+static ssize_t stream_read(void *cookie, char *to, size_t bytes)
+{
+	struct pcap_file *file = cookie;
+	size_t n;
+
+	if (file->at < file->head_bytes) {
+		n = file->head_bytes - (size_t)file->at;
+		n = bytes < n ? bytes : n;
+		memcpy(to, file->head + file->at, n);
+	} else {
+		n = fread(to, 1, bytes, file->stream);
+		if (n < bytes && ferror(file->stream)) {
+			file->failed = errno ? errno : EIO;
+			clearerr(file->stream);
+			errno = file->failed;
+			return -1;
+		}
+	}
+	file->at += n;
+	return (ssize_t)n;
+}
+
+static int stream_close(void *cookie)
+{
+	return 0; /* the file stays open, for a rewind */
+}
+
+/* ---- what is wrong with it ---- */
+
+static int fail_read(const struct pcap_file *file, struct gdrcap_error *error)
+{
+	return error_set(error, -file->failed, "%s: it cannot be read after %llu bytes: %s",
+			 file->path, (unsigned long long)file->at, strerror(file->failed));
+}
+
+static int fail_open(const struct pcap_file *file, const char *why, struct gdrcap_error *error)
+{
+	static const struct {
+		uint8_t magic[4];
+		const char *program;
+	} packed[] = {
+		{ { 0x1f, 0x8b }, "gunzip" },
+		{ { 'B', 'Z', 'h' }, "bunzip2" },
+		{ { 0xfd, '7', 'z', 'X' }, "unxz" },
+		{ { 0x28, 0xb5, 0x2f, 0xfd }, "unzstd" },
+	};
+
+	if (file->failed)
+		return fail_read(file, error);
+	if (file->head_bytes == 0)
+		return error_set(error, -ENODATA, "%s: the file is empty; capture into it first",
+				 file->path);
+	for (size_t i = 0; i < sizeof(packed) / sizeof(packed[0]); i++) {
+		const size_t n = strnlen((const char *)packed[i].magic, 4);
+
+		if (file->head_bytes >= n && memcmp(file->head, packed[i].magic, n) == 0)
+			return error_set(error, -EINVAL,
+					 "%s: the file is compressed; unpack it first (%s)",
+					 file->path, packed[i].program);
+	}
+	if (feof(file->cookie))
+		return error_set(
+			error, -EINVAL,
+			"%s: the file is no pcap or pcapng file, or ends in the middle of "
+			"its header, after %llu bytes (%s); copy it again, or give another",
+			file->path, (unsigned long long)file->at, why);
+	return error_set(error, -EINVAL,
+			 "%s: the file is no pcap or pcapng file (%s); convert it with editcap, or "
+			 "give another",
+			 file->path, why);
+}
+
+/* Frame `number` is corrupt, or not all there: what can be done. */
+static int fail_here(const struct pcap_file *file, unsigned long long number, const char *what,
+		     struct gdrcap_error *error)
+{
+	if (number == 1)
+		return error_set(error, -EINVAL, "%s: %s; copy the file again, or give another",
+				 file->path, what);
+	return error_set(error, -EINVAL,
+			 "%s: %s; copy the file again, or keep what is before: editcap -r FILE NEW "
+			 "1-%llu",
+			 file->path, what, number - 1);
+}
+
+static int fail_frame(const struct pcap_file *file, struct gdrcap_error *error)
+{
+	const unsigned long long number = file->frame + 1;
+	char what[PCAP_ERRBUF_SIZE + 80];
+
+	if (file->failed)
+		return fail_read(file, error);
+	snprintf(what, sizeof(what),
+		 feof(file->cookie) ? "the file ends in the middle of frame %llu (%s)"
+				    : "frame %llu is corrupt (%s)",
+		 number, pcap_geterr(file->pcap));
+	return fail_here(file, number, what, error);
+}
+
+static int check_link_type(struct pcap_file *file, struct gdrcap_error *error)
+{
+	const int link = pcap_datalink(file->pcap);
+	const int ext = pcap_datalink_ext(file->pcap);
+	const char *name = pcap_datalink_val_to_description(link);
+
+	if (link != DLT_EN10MB)
+		return error_set(error, -EINVAL,
+				 "%s: its link type is %d (%s), not Ethernet; capture from one "
+				 "Ethernet interface (tcpdump -i eth0, not -i any)",
+				 file->path, link, name ? name : "unknown");
+	file->fcs_bytes = 0;
+	if (LT_FCS_LENGTH_PRESENT(ext))
+		file->fcs_bytes = 2 * ((uint32_t)LT_FCS_LENGTH((uint32_t)ext));
+	return 0;
+}
+
+/* libpcap takes pcap's 32 bits for a signed number: they reach to 2106. */
+static int64_t frame_seconds(const struct pcap_pkthdr *head)
+{
+	const int64_t seconds = head->ts.tv_sec;
+
+	return seconds < 0 && seconds >= INT32_MIN ? (int64_t)(uint32_t)seconds : seconds;
+}
+
+static int check_time(const struct pcap_file *file, const struct pcap_pkthdr *head,
+		      struct gdrcap_error *error)
+{
+	const int64_t seconds = frame_seconds(head);
+	char what[128];
+
+	/* tv_usec counts nanoseconds here. The sum must fit into 63 bits. */
+	if (seconds >= 0 && seconds < INT64_MAX / 1000000000 && head->ts.tv_usec >= 0 &&
+	    head->ts.tv_usec < 1000000000)
+		return 0;
+	snprintf(what, sizeof(what), "frame %llu has an impossible time (%lld s, %lld ns)",
+		 (unsigned long long)file->frame, (long long)head->ts.tv_sec,
+		 (long long)head->ts.tv_usec);
+	return fail_here(file, file->frame, what, error);
+}
+
+static int check_length(const struct pcap_file *file, const struct pcap_pkthdr *head,
+			struct gdrcap_error *error)
+{
+	const uint32_t fcs = file->fcs_bytes;
+	const unsigned long long number = file->frame;
+
+	if (head->len > FRAME_LEN_MAX + fcs)
+		return error_set(error, -EINVAL,
+				 "%s: frame %llu is %u bytes long without FCS, %u are the most; "
+				 "frames that the kernel has put together are none of a wire "
+				 "(capture with ethtool -K IFACE gro off gso off tso off)",
+				 file->path, number, head->len - fcs, FRAME_LEN_MAX);
+	if (head->caplen < head->len)
+		return error_set(error, -EINVAL,
+				 "%s: frame %llu is cut to %u of its %u bytes (the file's snap "
+				 "length is %d); capture whole frames (tcpdump -s 0)",
+				 file->path, number, head->caplen, head->len,
+				 pcap_snapshot(file->pcap));
+	if (head->caplen > head->len)
+		return error_set(error, -EINVAL,
+				 "%s: frame %llu has %u bytes, but its length is said to be %u; "
+				 "the file is corrupt",
+				 file->path, number, head->caplen, head->len);
+	if (head->len < FRAME_LEN_MIN + fcs)
+		return error_set(error, -EINVAL,
+				 "%s: frame %llu is %u bytes long without FCS, an Ethernet header "
+				 "alone has %u; remove it (editcap FILE NEW %llu)",
+				 file->path, number, head->len > fcs ? head->len - fcs : 0,
+				 FRAME_LEN_MIN, number);
+	return 0;
+}
+
+/* ---- opening ---- */
+
+/* A new libpcap over the stream's beginning. */
+static int file_begin(struct pcap_file *file, struct gdrcap_error *error)
+{
+	const cookie_io_functions_t functions = { .read = stream_read, .close = stream_close };
+	char why[PCAP_ERRBUF_SIZE] = "";
+	int ret;
+
+	file->at = 0;
+	file->frame = 0;
+	file->failed = 0;
+	errno = 0;
+	file->head_bytes = fread(file->head, 1, HEAD_BYTES, file->stream);
+	if (ferror(file->stream)) {
+		file->failed = errno ? errno : EIO;
+		return fail_read(file, error);
+	}
+	snap_bound(file);
+	file->cookie = fopencookie(file, "r", functions);
+	if (!file->cookie)
+		return error_set(error, -ENOMEM, "%s: no memory to read it", file->path);
+	/* Large enough that the file's own buffer is passed by; less speed without. */
+	(void)setvbuf(file->cookie, NULL, _IOFBF, STREAM_BYTES);
+	file->pcap = pcap_fopen_offline_with_tstamp_precision(file->cookie,
+							      PCAP_TSTAMP_PRECISION_NANO, why);
+	if (!file->pcap) {
+		ret = fail_open(file, why, error);
+		fclose(file->cookie);
+		return ret;
+	}
+	return check_link_type(file, error);
+}
+
+/* A file that is read twice must be one that stays. */
+static int path_open(struct pcap_file *file, struct gdrcap_error *error)
+{
+	struct stat status;
+
+	file->stream = fopen(file->path, "rbe");
+	if (!file->stream)
+		return error_set(error, -errno, "%s: %s; check the file's name and rights",
+				 file->path, strerror(errno));
+	if (fstat(fileno(file->stream), &status) < 0 || !S_ISREG(status.st_mode))
+		return error_set(error, -EINVAL,
+				 "%s: it is no regular file, and must be read more than once; save "
+				 "it as a file first",
+				 file->path);
+	file->bytes = (uint64_t)status.st_size;
+	return 0;
+}
+
+int pcap_file_open(struct pcap_file **out, const char *path, FILE *stream,
+		   struct gdrcap_error *error)
+{
+	const size_t bytes = strlen(path) + 1;
+	struct pcap_file *file = calloc(1, sizeof(*file) + bytes);
+	int ret = 0;
+
+	*out = NULL;
+	if (!file) {
+		if (stream)
+			fclose(stream);
+		return error_set(error, -ENOMEM, "%s: no memory to read it", path);
+	}
+	memcpy(file->path, path, bytes);
+	file->stream = stream;
+	if (!stream)
+		ret = path_open(file, error);
+	if (ret == 0)
+		ret = file_begin(file, error);
+	if (ret < 0) {
+		pcap_file_close(file);
+		return ret;
+	}
+	*out = file;
+	return 0;
+}
+
+int pcap_file_rewind(struct pcap_file *file, struct gdrcap_error *error)
+{
+	pcap_close(file->pcap);
+	file->pcap = NULL;
+	if (fseeko(file->stream, 0, SEEK_SET) < 0)
+		return error_set(error, -errno,
+				 "%s: it cannot be read again from its beginning: %s", file->path,
+				 strerror(errno));
+	return file_begin(file, error);
+}
+
+int pcap_file_next(struct pcap_file *file, struct pcap_frame *frame, struct gdrcap_error *error)
+{
+	struct pcap_pkthdr *head;
+	const u_char *bytes;
+	int ret;
+
+	if (!file->pcap)
+		return error_set(error, -EINVAL, "%s: it was not opened again", file->path);
+	ret = pcap_next_ex(file->pcap, &head, &bytes);
+	if (ret == PCAP_ERROR_BREAK)
+		return 0;
+	if (ret != 1)
+		return fail_frame(file, error);
+	file->frame++;
+	ret = check_length(file, head, error);
+	if (ret == 0)
+		ret = check_time(file, head, error);
+	if (ret < 0)
+		return ret;
+	frame->bytes = bytes;
+	frame->len = head->len - file->fcs_bytes;
+	frame->time_ns = (uint64_t)frame_seconds(head) * 1000000000u + (uint64_t)head->ts.tv_usec;
+	return 1;
+}
+
+void pcap_file_where(const struct pcap_file *file, uint64_t *at, uint64_t *bytes)
+{
+	*at = file->at;
+	*bytes = file->bytes;
+}
+
+const char *pcap_file_name(const struct pcap_file *file)
+{
+	return file->path;
+}
+
+void pcap_file_close(struct pcap_file *file)
+{
+	if (!file)
+		return;
+	if (file->pcap)
+		pcap_close(file->pcap);
+	if (file->stream)
+		fclose(file->stream);
+	free(file);
+}

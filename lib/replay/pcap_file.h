@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A pcap or pcapng file, read frame by frame with libpcap. Every file is hostile: what is not
+ * whole, or is not Ethernet, is an error that names the file, the frame and the remedy.
+ */
+#ifndef GDRCAP_PCAP_FILE_H
+#define GDRCAP_PCAP_FILE_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "gdrcap.h"
+
+struct pcap_file;
+
+struct pcap_frame {
+	const uint8_t *bytes; /* until the next call */
+	uint32_t len; /* in memory, without FCS; 14..9212 */
+	uint64_t time_ns; /* since the Unix epoch */
+};
+
+/* `stream` NULL: opens `path`; else reads from it (it is closed with the file) and `path` is its
+ * name for error texts. */
+int pcap_file_open(struct pcap_file **file, const char *path, FILE *stream,
+		   struct gdrcap_error *error);
+/* 1 and *frame filled; 0 at the end; negative errno: the file is broken here. */
+int pcap_file_next(struct pcap_file *file, struct pcap_frame *frame, struct gdrcap_error *error);
+/* Back to the first frame. */
+int pcap_file_rewind(struct pcap_file *file, struct gdrcap_error *error);
+/* How far it is read, and how long it is, in bytes of the file; a length of 0 is not known. */
+void pcap_file_where(const struct pcap_file *file, uint64_t *at, uint64_t *bytes);
+const char *pcap_file_name(const struct pcap_file *file);
+void pcap_file_close(struct pcap_file *file);
+
+#endif

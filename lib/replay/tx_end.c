@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* After a sender's last frame: frames that say how many there were. */
+#include "tx_worker.h"
+
+#include <rte_cycles.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+#include "region.h"
+
+/* They are given up when nothing of them moved for so long. */
+#define TX_END_WAIT_US 1000000u
+#define TX_END_AHEAD 64u /* of them ordered before they are sent */
+
+/* Waits until the writer is through with every burst, and gives back what was not sent. False: it
+ * is not, so nothing more can be ordered. */
+static bool tx_drop(struct tx_worker *worker)
+{
+	const uint64_t since = rte_rdtsc();
+	struct ring_producer *ring = &worker->ring;
+	unsigned int idle = 0;
+
+	for (; worker->sending != ring->burst; worker->sending++)
+		while (!ring_is_done(ring, worker->sending)) {
+			if (rte_rdtsc() - since > tx_ticks(worker, TX_END_WAIT_US))
+				return false;
+			thread_idle(idle++);
+		}
+	for (; ring->tail != ring->head; ring->tail++)
+		rte_pktmbuf_free(ring->mbuf[ring->tail & ring->desc_mask]);
+	ring->reclaimed = worker->sending;
+	return true;
+}
+
+static bool tx_end_order(struct tx_worker *worker, uint32_t s)
+{
+	const struct tx_config *config = &worker->config;
+	const struct region *region = config->region;
+	const uint16_t length = (uint16_t)(frame_min_bytes(config->layout) - FRAME_FCS_BYTES);
+	struct ring_producer *ring = &worker->ring;
+	const uint32_t at = ring->head & ring->desc_mask;
+	struct rte_mbuf *m;
+	uint64_t offset;
+
+	if (ring->burst - worker->sending >= TX_END_AHEAD)
+		return false;
+	m = rte_pktmbuf_alloc(config->pool);
+	if (!m)
+		return false;
+	m->data_len = length;
+	m->pkt_len = length;
+	offset = (uint64_t)((uint8_t *)m->buf_addr + m->data_off - region->base);
+	ring->mbuf[at] = m;
+	ring->desc[at] = (struct frame_desc){
+		.slot = (uint32_t)(offset >> region->slot_shift),
+		.len = length,
+		.offset = (uint16_t)(offset & ((1u << region->slot_shift) - 1)),
+	};
+	ring->order[(uint32_t)ring->burst & ring->burst_mask] = (struct burst_order){
+		.sequence = atomic_load_explicit(&worker->streams[s].sent, memory_order_relaxed),
+		.position = config->end_streams,
+		.time_ns = tx_wall_ns(worker, rte_rdtsc()),
+		.stream = config->stream_first + s * config->stream_step,
+		.end = 1,
+	};
+	ring->head++;
+	ring_publish(ring);
+	return true;
+}
+
+/* These are no data: they count nowhere. */
+static bool tx_end_send(struct tx_worker *worker)
+{
+	const struct tx_config *config = &worker->config;
+	struct ring_producer *ring = &worker->ring;
+
+	if (worker->sending == ring->burst || !ring_is_done(ring, worker->sending) ||
+	    atomic_load_explicit(&worker->hold, memory_order_relaxed) ||
+	    rte_eth_tx_burst(config->port, config->queue, &ring->mbuf[ring->tail & ring->desc_mask],
+			     1) == 0)
+		return false;
+	ring->tail++;
+	worker->sending++;
+	ring->reclaimed = worker->sending;
+	return true;
+}
+
+/* One frame for each stream. False: nothing of it moved any more. */
+static bool tx_end_round(struct tx_worker *worker)
+{
+	const uint64_t wait = tx_ticks(worker, TX_END_WAIT_US);
+	uint64_t moved = rte_rdtsc();
+	unsigned int idle = 0;
+	uint32_t s = 0;
+
+	while (s < worker->config.stream_count || worker->sending != worker->ring.burst) {
+		const bool ordered = s < worker->config.stream_count && tx_end_order(worker, s);
+
+		s += ordered;
+		if (tx_end_send(worker) || ordered) {
+			moved = rte_rdtsc();
+			idle = 0;
+		} else if (rte_rdtsc() - moved > wait) {
+			return false;
+		} else {
+			thread_idle(idle++);
+		}
+	}
+	return true;
+}
+
+void tx_end_streams(struct tx_worker *worker)
+{
+	const uint64_t gap = tx_ticks(worker, TX_END_GAP_US);
+
+	if (!tx_drop(worker))
+		return;
+	for (uint32_t i = 0; i < TX_END_TIMES; i++) {
+		const uint64_t since = rte_rdtsc();
+
+		if (!tx_end_round(worker))
+			return;
+		while (i + 1 < TX_END_TIMES && rte_rdtsc() - since < gap)
+			thread_idle(IDLE_PAUSES);
+	}
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Writes pcapng (IETF draft-ietf-opsawg-pcapng), one section, in the byte order of this machine.
+ * Whole blocks are collected in a buffer and written when it is full, with write() and not stdio:
+ * after a failed write it is then known how much arrived, and the file is cut where a block ends.
+ *
+ * After an error every call returns it and does nothing. One thread at a time.
+ */
+#ifndef GDRCAP_PCAPNG_H
+#define GDRCAP_PCAPNG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PCAPNG_SNAPLEN_MAX 65535u
+#define PCAPNG_TEXT_MAX 1024u /* bytes of a name or comment; what is longer is cut */
+
+struct pcapng {
+	int fd;
+	uint8_t *buffer;
+	uint32_t used; /* bytes of whole blocks in the buffer */
+	uint32_t pending; /* frames among them */
+	uint64_t bytes; /* of whole blocks in the file */
+	uint64_t frames; /* in these */
+	int error; /* negative errno of the write that failed */
+	bool torn; /* then: the file's last block is not whole, and could not be cut off */
+};
+
+struct pcapng_frame {
+	uint32_t interface; /* in the order of pcapng_interface() */
+	uint64_t time_ns; /* since the Unix epoch */
+	const uint8_t *bytes;
+	uint32_t captured, length; /* bytes of the frame here, and that it had */
+	uint64_t dropped; /* of the interface, missing here since its last frame; 0: not written */
+	const char *comment; /* or NULL */
+};
+
+struct pcapng_statistics {
+	uint32_t interface;
+	uint64_t start_ns, end_ns; /* of the capture */
+	bool port_known; /* received and dropped mean something */
+	uint64_t received; /* frames that reached the port */
+	uint64_t dropped; /* of these: lost in the port, or wanted here and not taken */
+	uint64_t accepted; /* wanted here */
+	uint64_t delivered; /* here */
+};
+
+/* Opens or creates the file, as it is: what is in it stays until pcapng_begin(). -EISDIR for a
+ * folder, -ENXIO for a pipe that nobody reads, and what open() says. */
+int pcapng_open(struct pcapng *file, const char *path);
+/* Both write to the same file, whatever the paths are. */
+bool pcapng_same(const struct pcapng *one, const struct pcapng *other);
+
+/* Empties the file. Section header: which program writes it. */
+int pcapng_begin(struct pcapng *file, const char *application);
+int pcapng_interface(struct pcapng *file, const char *name, const char *description,
+		     uint32_t snaplen);
+int pcapng_frame(struct pcapng *file, const struct pcapng_frame *frame);
+int pcapng_statistics(struct pcapng *file, const struct pcapng_statistics *statistics);
+
+/* What is in the buffer goes to the file. */
+int pcapng_flush(struct pcapng *file);
+/* Flushes, closes and frees; also after a failed open. 0, or the first error. */
+int pcapng_close(struct pcapng *file);
+
+/* Frames that are in the file, or will be if the next flush succeeds. */
+static inline uint64_t pcapng_frames(const struct pcapng *file)
+{
+	return file->frames + file->pending;
+}
+
+#endif

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Control: files, buffer and writer are set up, and ended. */
+#include "save_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <rte_common.h>
+#include <rte_cycles.h>
+#include <rte_errno.h>
+#include <rte_gpudev.h>
+
+#include "log.h"
+
+#define BOUNCE_BYTES ((size_t)64 << 20)
+#define BOUNCE_BYTES_MIN ((size_t)64 << 10)
+#define PROGRESS_MS 1000u
+
+static const char *const option_names[SAVE_FILES] = { "save", "save_damaged" };
+
+static int config_check(const struct save_config *config, struct gdrcap_error *error)
+{
+	if (!config->all[0] && !config->damaged[0])
+		return error_set(error, -EINVAL, "nothing is to be saved: no file is named");
+	if (config->around > SAVE_AROUND_MAX)
+		return error_set(error, -EINVAL,
+				 "save_around: %u frames around a damaged one are too many; give "
+				 "0..%u",
+				 config->around, SAVE_AROUND_MAX);
+	for (uint32_t q = 0; q < config->queues; q++)
+		if (!config->rings[q]->tsc)
+			return error_set(error, -EINVAL,
+					 "queue %u has no receive times, which saved frames need",
+					 q);
+	return 0;
+}
+
+static int file_error(const char *option, const char *path, int code, struct gdrcap_error *error)
+{
+	const char *remedy = "name a file in a folder that exists and that you may write to";
+	const char *why = strerror(-code);
+
+	if (code == -EISDIR)
+		remedy = "name a file in it";
+	else if (code == -ENOSPC || code == -EDQUOT)
+		remedy = "free space there, or name a file elsewhere";
+	else if (code == -ENXIO) {
+		why = "nobody reads this pipe";
+		remedy = "start its reader first";
+	}
+	return error_set(error, code, "%s: cannot write %s: %s; %s", option, path, why, remedy);
+}
+
+static int files_open(struct save *save, const struct save_config *config,
+		      struct gdrcap_error *error)
+{
+	const char *const paths[SAVE_FILES] = { config->all, config->damaged };
+
+	for (unsigned int f = 0; f < SAVE_FILES; f++) {
+		struct save_file *file = &save->files[f];
+		int ret;
+
+		file->pcapng.fd = -1;
+		if (!paths[f][0])
+			continue;
+		file->path = strdup(paths[f]);
+		if (!file->path)
+			return error_set(error, -ENOMEM, "no memory for the files to save to");
+		ret = pcapng_open(&file->pcapng, file->path);
+		if (ret < 0)
+			return file_error(option_names[f], file->path, ret, error);
+	}
+	if (save->files[SAVE_ALL].path && save->files[SAVE_DAMAGED].path &&
+	    pcapng_same(&save->files[SAVE_ALL].pcapng, &save->files[SAVE_DAMAGED].pcapng))
+		return error_set(error, -EINVAL,
+				 "save_damaged: %s is the file of save too; give another",
+				 config->damaged);
+	return 0;
+}
+
+/* From here on what the file held before is gone. */
+static int file_begin(struct save *save, struct save_file *file, const struct save_config *config)
+{
+	const uint32_t snaplen = save->frame_max;
+	char description[64];
+
+	pcapng_begin(&file->pcapng, "gdrcap " GDRCAP_VERSION);
+	for (uint32_t q = 0; q < config->queues; q++) {
+		uint32_t before = 0;
+
+		for (uint32_t i = 0; i < q; i++)
+			before += strcmp(config->names[i], config->names[q]) == 0;
+		snprintf(description, sizeof(description), "receive queue %u", before);
+		pcapng_interface(&file->pcapng, config->names[q], description, snaplen);
+	}
+	return pcapng_flush(&file->pcapng);
+}
+
+static int files_begin(struct save *save, const struct save_config *config,
+		       struct gdrcap_error *error)
+{
+	for (unsigned int f = 0; f < SAVE_FILES; f++) {
+		struct save_file *file = &save->files[f];
+		int ret = file->path ? file_begin(save, file, config) : 0;
+
+		if (ret < 0)
+			return file_error(option_names[f], file->path, ret, error);
+	}
+	return 0;
+}
+
+static int bounce_create(struct save *save, size_t bytes, struct gdrcap_error *error)
+{
+	struct save_bounce *bounce = &save->bounce;
+
+	bounce->bytes = rte_align64pow2(RTE_MAX(bytes ? bytes : BOUNCE_BYTES, BOUNCE_BYTES_MIN));
+	bounce->base = mmap(NULL, bounce->bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (bounce->base == MAP_FAILED) {
+		bounce->base = NULL;
+		return error_set(error, -ENOMEM, "no memory for %zu MiB of frames to be saved",
+				 bounce->bytes >> 20);
+	}
+	if (rte_gpu_mem_register(save->gpu, bounce->bytes, bounce->base) < 0)
+		return error_set(error, -rte_errno,
+				 "the GPU refused to register %zu MiB for frames to be saved: %s; "
+				 "raise the locked-memory limit (ulimit -l unlimited)",
+				 bounce->bytes >> 20, rte_strerror(rte_errno));
+	bounce->registered = true;
+	return 0;
+}
+
+static int tables_create(struct save *save, struct gdrcap_error *error)
+{
+	const size_t bytes = save->queue_count * sizeof(*save->queues);
+
+	save->copies = calloc(KERNEL_COPIES_MAX, sizeof(*save->copies));
+	save->queues = aligned_alloc(RING_LINE, bytes ? bytes : RING_LINE);
+	if (!save->copies || !save->queues)
+		return error_set(error, -ENOMEM, "no memory for the frames to be saved");
+	memset(save->queues, 0, bytes);
+	for (uint32_t q = 0; q < save->queue_count; q++)
+		save->queues[q].until = save->files[SAVE_ALL].path ? save->every : UINT64_MAX;
+	return 0;
+}
+
+int save_create(struct save **created, const struct save_config *config, const cpu_set_t *cpus,
+		struct gdrcap_error *error)
+{
+	struct save *save;
+	int ret;
+
+	*created = NULL;
+	ret = config_check(config, error);
+	if (ret < 0)
+		return ret;
+	save = aligned_alloc(RING_LINE, sizeof(*save));
+	if (!save)
+		return error_set(error, -ENOMEM, "no memory for the frames to be saved");
+	memset(save, 0, sizeof(*save));
+	save->rings = config->rings;
+	save->queue_count = config->queues;
+	save->every = config->every ? config->every : 1;
+	save->around = config->around;
+	save->slots = config->slots;
+	save->patient = config->patient;
+	save->frame_max = RTE_MIN(config->frame_max, PCAPNG_SNAPLEN_MAX);
+	save->gpu = config->gpu;
+	save->ops = config->ops;
+	save->device = config->device;
+	save->reference.layout = config->layout;
+	save->reference.plan = config->plan;
+	save->reference.expect = config->expect;
+	save->finished = true; /* nothing to finish before the writer runs */
+	ret = files_open(save, config, error);
+	if (ret < 0)
+		goto err;
+	ret = tables_create(save, error);
+	if (ret < 0)
+		goto err;
+	ret = bounce_create(save, config->buffer_bytes, error);
+	if (ret < 0)
+		goto err;
+	ret = files_begin(save, config, error);
+	if (ret < 0)
+		goto err;
+	save_clock_start(&save->clock);
+	save->start_ns = save->clock.ns;
+	ret = thread_start(&save->writer, "gdrcap-save", cpus, save_writer_run, save, error);
+	if (ret < 0)
+		goto err;
+	save->finished = false;
+	*created = save;
+	return 0;
+err:
+	save_destroy(save);
+	return ret;
+}
+
+void save_counts(const struct save *save, struct save_counts *counts)
+{
+	const struct save_file *all = &save->files[SAVE_ALL], *damaged = &save->files[SAVE_DAMAGED];
+	int error = atomic_load_explicit(&save->gather_error, memory_order_relaxed);
+
+	if (!error)
+		error = atomic_load_explicit(&all->error, memory_order_relaxed);
+	if (!error)
+		error = atomic_load_explicit(&damaged->error, memory_order_relaxed);
+	counts->saved = atomic_load_explicit(&all->saved, memory_order_relaxed);
+	counts->missed = atomic_load_explicit(&all->missed, memory_order_relaxed) +
+			 atomic_load_explicit(&all->lost, memory_order_relaxed);
+	counts->damaged_saved = atomic_load_explicit(&damaged->saved, memory_order_relaxed);
+	counts->damaged_missed = atomic_load_explicit(&damaged->missed, memory_order_relaxed) +
+				 atomic_load_explicit(&damaged->lost, memory_order_relaxed);
+	counts->error = error;
+}
+
+void save_set_lost(struct save *save, uint32_t queue, uint64_t received, uint64_t lost)
+{
+	save->queues[queue].port_known = true;
+	save->queues[queue].port_received = received;
+	save->queues[queue].port_lost = lost;
+}
+
+/* Waits until the writer has written all that was handed over. */
+static void writer_join(struct save *save)
+{
+	const struct save_bounce *bounce = &save->bounce;
+
+	/* After the last HAND_OVER. Partner: the acquire load in save_writer_run(). */
+	atomic_store_explicit(&save->stop, 1, memory_order_release);
+	while (!thread_join_within(&save->writer, PROGRESS_MS))
+		log_line(GDRCAP_LOG_PROGRESS, "save: %llu MiB of frames still to be written",
+			 (unsigned long long)((atomic_load(&bounce->head) -
+					       atomic_load(&bounce->tail)) >>
+					      20));
+}
+
+/* What each queue had, and closes. */
+static void file_finish(struct save *save, enum save_index index)
+{
+	struct save_file *file = &save->files[index];
+	struct pcapng_statistics statistics = {
+		.start_ns = save->start_ns,
+		.end_ns = save_clock_ns(&save->clock, rte_rdtsc()),
+	};
+	uint64_t saved;
+	int ret;
+
+	for (uint32_t q = 0; q < save->queue_count; q++) {
+		const struct save_queue *queue = &save->queues[q];
+
+		statistics.interface = q;
+		statistics.port_known = queue->port_known;
+		statistics.received = queue->port_received + queue->port_lost;
+		statistics.dropped = queue->port_lost + queue->missed[index];
+		statistics.accepted = queue->wanted[index];
+		statistics.delivered = queue->saved[index];
+		pcapng_statistics(&file->pcapng, &statistics);
+	}
+	ret = pcapng_close(&file->pcapng);
+	if (ret < 0)
+		atomic_store(&file->error, ret);
+	saved = pcapng_frames(&file->pcapng);
+	atomic_store(&file->saved, saved);
+	atomic_store(&file->lost, file->taken - saved);
+}
+
+/* The first reason why the files are not whole. */
+static int finish_result(struct save *save, struct gdrcap_error *error)
+{
+	/* The text is there when the code is. Partner: list_failed(). */
+	const int gather = atomic_load_explicit(&save->gather_error, memory_order_acquire);
+
+	for (unsigned int f = 0; f < SAVE_FILES; f++) {
+		const struct save_file *file = &save->files[f];
+		const int code = atomic_load(&file->error);
+
+		if (code)
+			return error_set(
+				error, code,
+				"%s: cannot write %s: %s; it holds the first %llu frames%s; %s",
+				option_names[f], file->path, strerror(-code),
+				(unsigned long long)atomic_load(&file->saved),
+				file->pcapng.torn ? " and a part of one" : "",
+				code == -EPIPE ? "keep its reader running"
+					       : "free space there, or save fewer frames "
+						 "(save_every)");
+	}
+	if (gather)
+		return error_set(error, gather,
+				 "save: frames could not be copied out of the GPU's memory: %s; "
+				 "what was saved before is in the files",
+				 save->gather_text[0] ? save->gather_text : strerror(-gather));
+	return 0;
+}
+
+int save_finish(struct save *save, struct gdrcap_error *error)
+{
+	if (!save->finished) {
+		save->finished = true;
+		writer_join(save);
+		for (unsigned int f = 0; f < SAVE_FILES; f++)
+			if (save->files[f].path)
+				file_finish(save, (enum save_index)f);
+		save->result = finish_result(save, &save->result_error);
+	}
+	if (save->result < 0)
+		error_set(error, save->result, "%s", save->result_error.text);
+	return save->result;
+}
+
+void save_destroy(struct save *save)
+{
+	if (!save)
+		return;
+	(void)save_finish(save, NULL);
+	if (save->bounce.registered && rte_gpu_mem_unregister(save->gpu, save->bounce.base) < 0)
+		log_warning("the GPU kept the buffer of saved frames registered: %s",
+			    rte_strerror(rte_errno));
+	if (save->bounce.base)
+		munmap(save->bounce.base, save->bounce.bytes);
+	for (unsigned int f = 0; f < SAVE_FILES; f++) {
+		if (save->files[f].path && save->files[f].pcapng.buffer)
+			pcapng_close(&save->files[f].pcapng);
+		free(save->files[f].path);
+	}
+	free(save->queues);
+	free(save->copies);
+	free(save);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames to files. The accountant shows every finished burst here before its slots go back; what is
+ * wanted is copied (from GPU memory too, many frames at once) into a bounce buffer, from which a
+ * thread of its own writes pcapng. Nothing here waits for the file: what the buffer cannot take,
+ * and what would be taken while the accountant is behind (a few damaged frames excepted), is not
+ * saved and counted.
+ *
+ *   accountant -> save_burst() -> [list] -> save_flush(): gather -> bounce ring -> writer -> files
+ */
+#ifndef GDRCAP_SAVE_H
+#define GDRCAP_SAVE_H
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "burst_ring.h"
+#include "frame_store.h"
+#include "gdrcap.h"
+#include "kernels.h"
+
+struct ring_producer;
+struct save;
+
+#define SAVE_AROUND_MAX 256u
+
+struct save_config {
+	const char *all; /* path of --save, or "" */
+	uint32_t every; /* of all frames: each so many-th, 1: every one */
+	const char *damaged; /* path of --save-damaged, or "" */
+	uint32_t around; /* frames of the same queue before and after a damaged one,
+			  * 0..SAVE_AROUND_MAX */
+	struct ring_producer *const *rings; /* by queue; kept */
+	uint32_t queues;
+	const char *const *names; /* of each queue's port, for the files; copied */
+	bool patient; /* the ports lose nothing while they wait for slots (files): no frame is left out
+		       * because many wait */
+	uint32_t slots; /* that a queue can have: its share of the pool, and no more than what its
+			 * port allows in flight. Frames are taken while fewer than half wait */
+	uint32_t frame_max; /* longest frame in memory, bytes */
+	size_t buffer_bytes; /* of the bounce buffer, rounded up to a power of two; 0: 64 MiB */
+	int16_t gpu; /* gpudev id: the bounce buffer is registered with it */
+	const struct kernel_ops *ops;
+	struct kernel_device *device;
+	/* What the frames should be, for comments. Kept, not copied. */
+	const struct frame_layout *layout;
+	const struct pattern_plan *plan;
+	const struct frame_store_view *expect; /* or NULL */
+};
+
+/* Opens the files and starts the writer on `cpus`. */
+int save_create(struct save **save, const struct save_config *config, const cpu_set_t *cpus,
+		struct gdrcap_error *error);
+
+/* The accountant only: burst `burst` of queue `queue` is finished, its results can be read. */
+void save_burst(struct save *save, uint32_t queue, uint64_t burst);
+/* The accountant only, after some bursts: copies what is wanted of them. */
+void save_flush(struct save *save);
+/* After it, for `queue`: the number of the first burst whose slots must not go back yet (frames
+ * before a damaged one that is still to come); `through` is the one after the last shown. Asked
+ * again while nothing comes, it may say more: a queue that has ended needs none of them. */
+uint64_t save_hold(const struct save *save, uint32_t queue, uint64_t through);
+/* The accountant only: no burst will be shown any more. */
+void save_end(struct save *save);
+
+/* While it runs, frames in the buffer are in none of these; after save_finish() the sums are all
+ * that was wanted. */
+struct save_counts {
+	uint64_t saved, missed; /* frames written to --save, and that could not be taken */
+	/* The same of --save-damaged, frames around included. */
+	uint64_t damaged_saved, damaged_missed;
+	int error; /* negative errno that ended the writing (disk full), else 0 */
+};
+void save_counts(const struct save *save, struct save_counts *counts);
+
+/* What the port lost, for the files' statistics. Before save_finish(). */
+void save_set_lost(struct save *save, uint32_t queue, uint64_t received, uint64_t lost);
+/* Writes what is in the buffer, ends the writer and closes the files. 0, or why they are not
+ * whole; asked again, the same. */
+int save_finish(struct save *save, struct gdrcap_error *error);
+void save_destroy(struct save *save);
+
+#endif

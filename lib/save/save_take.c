@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The accountant's side: which frames of finished bursts are wanted, and their way into the bounce
+ * buffer. No frame is read here: gather() copies them.
+ */
+#include "save_internal.h"
+
+#include <stdio.h>
+
+#include "frame_runs.h"
+
+/* Held back for frames that are still to come: of a queue's slots one in so many at most. */
+#define HELD_ONE_IN 4u
+/* Copies for the file of damaged frames that are made even when the accountant is behind: so few
+ * between two flushes cost nothing, and they are what somebody looks for. */
+#define BEHIND_COPIES 64u
+
+static uint64_t frame_number_of(const struct save_queue *queue, uint32_t index)
+{
+	/* Near what was shown last, on either side. */
+	return queue->shown +
+	       (uint64_t)(int64_t)(int32_t)(index - queue->base - (uint32_t)queue->shown);
+}
+
+/* Frames whose slots are out of the port's hands, published last to first held. */
+static uint32_t queue_waiting(const struct save_queue *queue, const struct ring_producer *ring)
+{
+	const uint64_t last = atomic_load_explicit(&ring->published, memory_order_relaxed) - 1;
+	const uint64_t word =
+		__atomic_load_n(&ring->ready[(uint32_t)last & ring->burst_mask], __ATOMIC_RELAXED);
+	uint64_t end = queue->shown;
+
+	/* Only a number is taken from the word, so nothing is ordered. It may not be that burst's:
+	 * the counter can be seen before it. */
+	if (burst_word_is(word, last, ring->burst_bits) && last + 1 > queue->seen)
+		end = frame_number_of(queue, burst_word_first(word) + burst_word_count(word));
+	return (uint32_t)(end - queue->kept);
+}
+
+static bool queue_is_behind(const struct save *save, uint32_t index)
+{
+	return !save->patient &&
+	       queue_waiting(&save->queues[index], save->rings[index]) >= save->slots / 2;
+}
+
+static void file_missed(struct save *save, struct save_queue *queue, enum save_index file)
+{
+	queue->dropped[file]++;
+	queue->missed[file]++;
+	counter_add(&save->files[file].missed, 1);
+}
+
+static struct save_record *record_at(const struct save_bounce *bounce, uint64_t at)
+{
+	return (struct save_record *)(void *)(bounce->base + (at & (bounce->bytes - 1)));
+}
+
+/* A record of so many bytes, or NULL: there is no room. */
+static struct save_record *bounce_take(struct save_bounce *bounce, uint32_t bytes)
+{
+	const uint64_t to_end = bounce->bytes - (bounce->filled & (bounce->bytes - 1));
+	const uint64_t need = bytes <= to_end ? bytes : to_end + bytes;
+	struct save_record *record;
+
+	if (bounce->filled + need - bounce->room > bounce->bytes) {
+		/* ROOM: the writer has read what was there. */
+		bounce->room = atomic_load_explicit(&bounce->tail, memory_order_acquire);
+		if (bounce->filled + need - bounce->room > bounce->bytes)
+			return NULL;
+	}
+	if (bytes > to_end) {
+		record = record_at(bounce, bounce->filled);
+		record->bytes = (uint32_t)to_end;
+		record->kind = SAVE_SKIP;
+		bounce->filled += to_end;
+	}
+	record = record_at(bounce, bounce->filled);
+	record->bytes = bytes;
+	record->kind = SAVE_FRAME;
+	bounce->filled += bytes;
+	return record;
+}
+
+/* What was listed cannot be copied: it was not taken after all. */
+static void list_failed(struct save *save, int error)
+{
+	struct save_bounce *bounce = &save->bounce;
+	const uint64_t from = atomic_load_explicit(&bounce->head, memory_order_relaxed);
+
+	for (uint64_t at = from; at != bounce->filled;) {
+		const struct save_record *record = record_at(bounce, at);
+
+		at += record->bytes;
+		if (record->kind == SAVE_SKIP)
+			continue;
+		for (unsigned int f = 0; f < SAVE_FILES; f++)
+			if (record->files & 1u << f)
+				file_missed(save, &save->queues[record->queue], (enum save_index)f);
+	}
+	bounce->filled = from;
+	save->broken = true;
+	snprintf(save->gather_text, sizeof(save->gather_text), "%s", kernel_error());
+	/* The text before the code. Partner: the acquire loads in save.c. */
+	atomic_store_explicit(&save->gather_error, error, memory_order_release);
+}
+
+static void list_flush(struct save *save)
+{
+	struct save_bounce *bounce = &save->bounce;
+	int ret = 0;
+
+	if (save->listed)
+		ret = save->ops->gather(save->device, save->copies, save->listed);
+	save->listed = 0;
+	if (ret < 0) {
+		list_failed(save, ret);
+		return;
+	}
+	/* HAND_OVER: records and frames before the number. Partner: save_writer_run(). */
+	atomic_store_explicit(&bounce->head, bounce->filled, memory_order_release);
+}
+
+/* The files that this one can go to; the others miss it. */
+static unsigned int files_open(struct save *save, struct save_queue *queue, unsigned int files,
+			       bool possible)
+{
+	for (unsigned int f = 0; f < SAVE_FILES; f++) {
+		struct save_file *file = &save->files[f];
+
+		if (!(files & 1u << f))
+			continue;
+		queue->wanted[f]++;
+		if (possible && !atomic_load_explicit(&file->error, memory_order_relaxed))
+			continue;
+		file_missed(save, queue, (enum save_index)f);
+		files &= ~(1u << f);
+	}
+	return files;
+}
+
+/* Lists frame `number` of a queue for `files`. `run` is NULL for one that is not damaged. */
+static void frame_take(struct save *save, uint32_t index, uint64_t number, unsigned int files,
+		       int32_t distance, const struct frame_run *run)
+{
+	struct save_queue *queue = &save->queues[index];
+	const struct ring_producer *ring = save->rings[index];
+	const uint32_t at = (queue->base + (uint32_t)number) & ring->desc_mask;
+	const struct frame_desc desc = ring->desc[at];
+	/* An address of the device's, which the CPU must not follow. */
+	const uint8_t *from = frame_at(&ring->view, desc);
+	const uint32_t captured = desc.len < save->frame_max ? desc.len : save->frame_max;
+	struct save_record *record = NULL;
+	bool behind = queue->behind;
+
+	if ((files & 1u << SAVE_DAMAGED) && save->listed < BEHIND_COPIES)
+		behind = false;
+	files = files_open(save, queue, files,
+			   !save->broken && !behind && number >= queue->kept && from);
+	if (!files)
+		return;
+	record = bounce_take(&save->bounce,
+			     (uint32_t)((sizeof(*record) + captured + SAVE_ALIGN - 1) / SAVE_ALIGN *
+					SAVE_ALIGN));
+	for (unsigned int f = 0; f < SAVE_FILES; f++) {
+		if (!(files & 1u << f))
+			continue;
+		if (!record) {
+			file_missed(save, queue, (enum save_index)f);
+			continue;
+		}
+		record->dropped[f] = queue->dropped[f];
+		queue->dropped[f] = 0;
+	}
+	if (!record)
+		return;
+	record->files = (uint16_t)files;
+	record->queue = index;
+	record->distance = distance;
+	record->captured = captured;
+	record->length = desc.len;
+	record->tsc = ring->tsc[at];
+	if (run)
+		record->run = *run;
+	else
+		record->run.verdict = FRAME_VALID;
+	if (!captured)
+		return;
+	save->copies[save->listed++] = (struct kernel_copy){
+		.from = from,
+		.to = record + 1,
+		.bytes = captured,
+	};
+	if (save->listed == KERNEL_COPIES_MAX)
+		list_flush(save);
+}
+
+/* The next frame: 1 << SAVE_ALL when it is an n-th. */
+static unsigned int all_next(struct save *save, struct save_queue *queue)
+{
+	if (--queue->until)
+		return 0;
+	queue->until = save->every;
+	return 1u << SAVE_ALL;
+}
+
+/* `count` frames from `number` that are not damaged. */
+static void take_clean(struct save *save, uint32_t index, uint64_t number, uint64_t count)
+{
+	struct save_queue *queue = &save->queues[index];
+
+	for (; count; number++, count--) {
+		unsigned int files;
+		int32_t distance = 0;
+
+		if (!queue->after) {
+			/* Most frames are of no interest, and pass in one step. */
+			const uint64_t pass = queue->until - 1 < count ? queue->until - 1 : count;
+
+			queue->until -= pass;
+			number += pass;
+			count -= pass;
+			if (!count)
+				return;
+		}
+		files = all_next(save, queue);
+		if (queue->after) {
+			files |= 1u << SAVE_DAMAGED;
+			distance = (int32_t)(save->around - queue->after + 1);
+			queue->after--;
+			queue->next = number + 1;
+		}
+		if (files)
+			frame_take(save, index, number, files, distance, NULL);
+	}
+}
+
+/* A damaged frame, and before it those that led to it. */
+static void take_damaged(struct save *save, uint32_t index, uint64_t number,
+			 const struct frame_run *run)
+{
+	struct save_queue *queue = &save->queues[index];
+	unsigned int files = all_next(save, queue);
+
+	if (save->files[SAVE_DAMAGED].path) {
+		uint64_t n = number > save->around ? number - save->around : 0;
+
+		for (n = n > queue->next ? n : queue->next; n < number; n++)
+			frame_take(save, index, n, 1u << SAVE_DAMAGED, -(int32_t)(number - n),
+				   NULL);
+		queue->next = number + 1;
+		queue->after = save->around;
+		files |= 1u << SAVE_DAMAGED;
+	}
+	if (files)
+		frame_take(save, index, number, files, 0, run);
+}
+
+void save_burst(struct save *save, uint32_t index, uint64_t burst)
+{
+	const struct ring_producer *ring = save->rings[index];
+	const uint32_t slot = (uint32_t)burst & ring->burst_mask;
+	const uint64_t word = ring->ready[slot];
+	const uint32_t first = burst_word_first(word), count = burst_frames(word);
+	struct save_queue *queue = &save->queues[index];
+	uint32_t runs = burst_word_count(ring->result[slot].done), at = 0;
+	uint64_t number;
+
+	if (!queue->started) {
+		queue->started = true;
+		queue->base = first;
+		queue->held = burst;
+	}
+	number = frame_number_of(queue, first);
+	queue->shown = number + count;
+	queue->seen = burst + 1;
+	queue->behind = queue_is_behind(save, index);
+	for (uint32_t r = 0; r < runs && r < count; r++) {
+		const struct frame_run *run = run_at(&ring->view, burst, first, r);
+		uint32_t end;
+
+		if (!frame_is_damaged(run->verdict) || run->first < at || run->first >= count)
+			continue;
+		end = run->first + run->count < count ? (uint32_t)run->first + run->count : count;
+		take_clean(save, index, number + at, run->first - at);
+		for (at = run->first; at < end; at++)
+			take_damaged(save, index, number + at, run);
+	}
+	take_clean(save, index, number + at, count - at);
+}
+
+/* Bursts whose frames are all below `number` may go back. */
+static void queue_release(struct save_queue *queue, const struct ring_producer *ring,
+			  uint64_t number)
+{
+	for (; queue->held != queue->seen; queue->held++) {
+		const uint64_t word = ring->ready[(uint32_t)queue->held & ring->burst_mask];
+		const uint64_t end =
+			frame_number_of(queue, burst_word_first(word) + burst_frames(word));
+
+		if (end > number)
+			return;
+		queue->kept = end;
+	}
+}
+
+/* True when all bursts that there will ever be were shown. */
+static bool queue_has_ended(const struct save_queue *queue, const struct ring_producer *ring)
+{
+	/* Stored after the last PUBLISH: the count is then the last. Partner: rx_loop(). */
+	return atomic_load_explicit(&ring->ended, memory_order_acquire) &&
+	       atomic_load_explicit(&ring->published, memory_order_relaxed) == queue->seen;
+}
+
+/* What may go back after all that is listed was copied. */
+static void queue_hold(struct save *save, uint32_t index)
+{
+	struct save_queue *queue = &save->queues[index];
+	const struct ring_producer *ring = save->rings[index];
+	uint64_t needed = queue->shown > save->around ? queue->shown - save->around : 0;
+
+	if (needed < queue->next)
+		needed = queue->next;
+	if (!save->files[SAVE_DAMAGED].path || save->broken || queue_is_behind(save, index) ||
+	    queue_has_ended(queue, ring))
+		needed = queue->shown;
+	queue_release(queue, ring, needed);
+	if (queue->shown - queue->kept > save->slots / HELD_ONE_IN)
+		queue_release(queue, ring, queue->shown);
+}
+
+void save_flush(struct save *save)
+{
+	if (atomic_load_explicit(&save->bounce.head, memory_order_relaxed) != save->bounce.filled)
+		list_flush(save);
+	for (uint32_t q = 0; q < save->queue_count; q++)
+		if (save->queues[q].held != save->queues[q].seen)
+			queue_hold(save, q);
+}
+
+uint64_t save_hold(const struct save *save, uint32_t index, uint64_t through)
+{
+	const struct save_queue *queue = &save->queues[index];
+
+	if (save->ended || !queue->started || queue->held > through)
+		return through;
+	return queue->held;
+}
+
+void save_end(struct save *save)
+{
+	save_flush(save);
+	save->ended = true;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Foreign frames: from what is on the wire to frame numbers. */
+#include "verdict_internal.h"
+#include "verdict_phase.h"
+
+/* A number of the sequence field's width, as the nearest to 0 that it can mean. */
+static int64_t field_signed(const struct frame_field *field, uint64_t value)
+{
+	const uint32_t unused = field->bytes < 8 ? 64u - 8u * field->bytes : 0;
+
+	return (int64_t)(value << unused) >> unused;
+}
+
+/* Frames from one raw number to another; false: no whole number of steps. */
+static bool frames_between(const struct frame_foreign *foreign, uint64_t from, uint64_t to,
+			   int64_t *frames)
+{
+	const int64_t way = field_signed(&foreign->sequence, to - from);
+	int64_t step = field_signed(&foreign->sequence, foreign->sequence_step);
+
+	if (step == 0)
+		step = 1;
+	if (step == -1) {
+		*frames = (int64_t)(0 - (uint64_t)way);
+		return way != INT64_MIN;
+	}
+	*frames = way / step;
+	return way % step == 0;
+}
+
+static uint64_t number_moved(uint64_t number, int64_t by)
+{
+	const uint64_t size = by < 0 ? -(uint64_t)by : (uint64_t)by;
+
+	if (by < 0)
+		return size < number ? number - size : 0;
+	return size < UINT64_MAX - number ? number + size : UINT64_MAX;
+}
+
+/* Adds a run whose number is believed. */
+static void take(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
+		 const struct frame_run *run, uint64_t number)
+{
+	const uint64_t before = run->count ? run->count - 1u : 0;
+
+	/* The largest number is none (sequence.h). */
+	if ((!stream->numbered || number + before > stream->number) && before < UINT64_MAX - number) {
+		stream->number = number + before;
+		stream->raw = run->sequence +
+			      before * verdict->config.layout->foreign.sequence_step;
+		stream->numbered = true;
+	}
+	if (run->verdict != FRAME_VALID)
+		verdict_keep_damage(verdict, queue, run, run->sequence, true);
+	if (verdict->phases)
+		verdict_phase_follow(verdict, stream, run, number);
+	verdict_add_readable(verdict, queue, stream, run, number);
+}
+
+/* The frame's number is damaged. */
+static void keep_number_damage(struct verdict *verdict, uint32_t queue, const struct frame_run *run)
+{
+	const struct frame_run damaged = {
+		.stream = run->stream,
+		.verdict = FRAME_DAMAGED_HEADER,
+		.offset = verdict->config.layout->foreign.sequence.offset,
+	};
+
+	verdict_keep_damage(verdict, queue, &damaged, run->sequence, false);
+}
+
+/* The frame in doubt was what it seemed. */
+static void doubt_settle(struct verdict *verdict, struct verdict_stream *stream)
+{
+	if (!stream->doubted)
+		return;
+	stream->doubted = false;
+	keep_number_damage(verdict, stream->doubt_queue, &stream->doubt);
+}
+
+void verdict_finish(struct verdict *verdict)
+{
+	for (uint32_t i = 0; i < verdict->stream_count; i++)
+		doubt_settle(verdict, &verdict->streams[i]);
+}
+
+static void doubt_begin(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
+			const struct frame_run *run)
+{
+	doubt_settle(verdict, stream);
+	verdict_add_unreadable(verdict, queue, run);
+	stream->doubted = true;
+	stream->doubt = *run;
+	stream->doubt_queue = queue;
+}
+
+/* The stream's first frame is contradicted by the next: its number was damaged, and numbering
+ * begins anew. */
+static void first_undo(struct verdict *verdict, struct verdict_stream *stream)
+{
+	const struct frame_run *run = &stream->first;
+	struct verdict_queue *q = &verdict->queues[stream->first_queue];
+
+	stream->alone = false;
+	stream->numbered = false;
+	stream->phase = 0;
+	stream->phase_number = 0;
+	sequence_restart(&stream->sequence);
+	q->next[stream - verdict->streams] = 0;
+	if (run->verdict == FRAME_VALID) {
+		q->valid--;
+		stream->valid--;
+		keep_number_damage(verdict, stream->first_queue, run);
+	} else {
+		q->damaged--;
+		stream->damaged--;
+	}
+	q->bits_checked -= 8ull * run->bytes;
+	q->bits_wrong -= run->wrong_bits;
+	stream->bits_checked -= 8ull * run->bytes;
+	stream->bits_wrong -= run->wrong_bits;
+	stream->bytes -= run->wire_bytes;
+	stream->received--;
+	verdict_add_unreadable(verdict, stream->first_queue, run);
+}
+
+/* Adds a run that is far from the newest and yet to be believed. */
+static void take_far(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
+		     const struct frame_run *run)
+{
+	const int64_t window = SEQUENCE_WINDOW;
+	uint64_t number = VERDICT_FIRST_NUMBER;
+	int64_t by;
+	bool whole;
+
+	whole = frames_between(&verdict->config.layout->foreign, stream->raw, run->sequence, &by);
+	if (stream->alone && (!whole || by > window || by <= -window))
+		first_undo(verdict, stream);
+	else /* other numbers: nobody knows what was lost between */
+		number = number_moved(stream->number, whole ? by : 1);
+	stream->alone = false;
+	take(verdict, queue, stream, run, number);
+}
+
+/* The run goes on from the frame in doubt, which was right then. */
+static void doubt_confirm(struct verdict *verdict, struct verdict_stream *stream)
+{
+	const struct frame_run run = stream->doubt;
+
+	stream->doubted = false;
+	verdict->queues[stream->doubt_queue].damaged -= run.count;
+	verdict->unreadable -= run.count;
+	take_far(verdict, stream->doubt_queue, stream, &run);
+}
+
+static bool goes_on(const struct frame_foreign *foreign, const struct verdict_stream *stream,
+		    const struct frame_run *run)
+{
+	int64_t by;
+
+	return stream->doubted &&
+	       frames_between(foreign, stream->doubt.sequence, run->sequence, &by) && by != 0 &&
+	       by <= (int64_t)VERDICT_JUMP && by >= -(int64_t)VERDICT_JUMP;
+}
+
+static void add_numbered(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
+			 const struct frame_run *run)
+{
+	const struct frame_foreign *foreign = &verdict->config.layout->foreign;
+	int64_t by;
+
+	if (!stream->numbered) {
+		stream->alone = run->count == 1;
+		stream->first = *run;
+		stream->first_queue = queue;
+		take(verdict, queue, stream, run, VERDICT_FIRST_NUMBER);
+		return;
+	}
+	if (frames_between(foreign, stream->raw, run->sequence, &by) &&
+	    by <= (int64_t)VERDICT_JUMP && by > -(int64_t)SEQUENCE_WINDOW) {
+		doubt_settle(verdict, stream);
+		stream->alone = false;
+		take(verdict, queue, stream, run, number_moved(stream->number, by));
+		return;
+	}
+	if (goes_on(foreign, stream, run)) {
+		doubt_confirm(verdict, stream);
+		take_far(verdict, queue, stream, run);
+	} else if (run->count > 1) {
+		doubt_settle(verdict, stream);
+		take_far(verdict, queue, stream, run);
+	} else {
+		if (verdict->phases)
+			verdict_phase_is_next(verdict, stream, run);
+		doubt_begin(verdict, queue, stream, run);
+	}
+}
+
+void verdict_add_foreign(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
+			 const struct frame_run *run)
+{
+	uint64_t number;
+
+	if (verdict->config.layout->foreign.sequence.bytes) {
+		add_numbered(verdict, queue, stream, run);
+		return;
+	}
+	if (run->verdict != FRAME_VALID)
+		verdict_keep_damage(verdict, queue, run, run->sequence, true);
+	if (verdict->phases)
+		number = verdict_phase_number(verdict, stream, run);
+	else /* nothing tells one frame from the other */
+		number = stream->sequence.started ? stream->sequence.next : VERDICT_FIRST_NUMBER;
+	verdict_add_readable(verdict, queue, stream, run, number);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the workers must make of a scene: frame_check() and frame_expect_check() frame by frame,
+ * and runs by their description in burst_ring.h. */
+#ifndef GDRCAP_TEST_KERNEL_REFERENCE_H
+#define GDRCAP_TEST_KERNEL_REFERENCE_H
+
+#include "kernel_scene.h"
+
+static struct frame_run reference_run(const struct scene *scene, struct frame_desc desc, uint32_t i)
+{
+	const uint8_t *frame = scene_frame(scene, desc);
+	struct frame_result one = { .verdict = FRAME_DAMAGED_LENGTH };
+	struct frame_run run;
+
+	if (frame && scene->store.view.count)
+		frame_expect_check(&scene->layout, &scene->store.view, frame, desc.len, &one);
+	else if (frame)
+		frame_check(&scene->layout, &scene->plan, frame_crc32c_table, frame, desc.len,
+			    &one);
+	memset(&run, 0, sizeof(run));
+	run.verdict = one.verdict;
+	run.count = 1;
+	run.first = (uint16_t)i;
+	run.wire_bytes = desc.len;
+	if (one.verdict == FRAME_FILTERED)
+		return run;
+	run.bytes = one.payload_bytes;
+	run.header_ok = one.header_ok;
+	run.sequence = one.sequence;
+	run.stream = (uint16_t)one.stream;
+	run.phase_first = one.phase_first;
+	run.phase_next = one.phase_next;
+	run.detail = one.detail;
+	if (one.verdict != FRAME_VALID && one.verdict != FRAME_END) {
+		run.wrong_bits = one.wrong_bits;
+		run.offset = one.offset;
+		run.expected = one.expected;
+		run.got = one.got;
+	}
+	return run;
+}
+
+/* `run` so far, of which `last` is the last frame. */
+static bool reference_joins(const struct scene *scene, const struct frame_run *run,
+			    const struct frame_run *last, const struct frame_run *next)
+{
+	const struct frame_foreign *foreign = &scene->layout.foreign;
+	uint64_t follows = run->sequence + run->count * foreign->sequence_step;
+
+	if (run->verdict != next->verdict)
+		return false;
+	if (next->verdict == FRAME_FILTERED)
+		return true;
+	if (next->verdict != FRAME_VALID || run->stream != next->stream)
+		return false;
+	if (scene->store.view.count) {
+		follows = (last->sequence + 1) % scene->store.view.count;
+		return scene->store.frames[follows].class_first == next->sequence;
+	}
+	if (scene->layout.format != FRAME_FOREIGN)
+		return run->sequence + run->count == next->sequence && next->sequence;
+	if (foreign->sequence.bytes && foreign->sequence.bytes < 8)
+		follows %= 1ull << (8 * foreign->sequence.bytes);
+	if (foreign->sequence.bytes && follows != next->sequence)
+		return false;
+	return !foreign->self_phase || run->phase_next == next->phase_first;
+}
+
+static void reference_check(const struct scene *scene, struct scene_result *result)
+{
+	for (uint32_t b = 0; b < SCENE_BURSTS; b++) {
+		const struct scene_burst *burst = &scene->burst[b];
+		struct frame_run last = { 0 };
+
+		result[b].runs = 0;
+		for (uint32_t i = 0; i < burst->count; i++) {
+			const struct frame_run next = reference_run(scene, burst->desc[i], i);
+			struct frame_run *run = &result[b].run[i ? result[b].runs - 1 : 0];
+
+			if (i && reference_joins(scene, run, &last, &next)) {
+				run->count++;
+				run->bytes += next.bytes;
+				run->wire_bytes += next.wire_bytes;
+				run->phase_next = next.phase_next;
+			} else {
+				result[b].run[result[b].runs++] = next;
+			}
+			last = next;
+		}
+	}
+}
+
+static void reference_write(const struct scene *scene, uint8_t *frames)
+{
+	const struct frame_store_view *store = &scene->store.view;
+
+	memset(frames, 0xa5, SCENE_BYTES);
+	for (uint32_t b = 0; b < SCENE_BURSTS; b++) {
+		const struct scene_burst *burst = &scene->burst[b];
+		const bool end = burst->order.end;
+		uint64_t position = burst->order.position;
+
+		for (uint32_t i = 0; i < burst->count; i++) {
+			const struct frame_desc desc = burst->desc[i];
+			const uint8_t *at = scene_frame(scene, desc);
+			const struct frame_header header = {
+				.sequence = burst->order.sequence + (end ? 0 : i),
+				.position = position,
+				.time_ns = burst->order.time_ns,
+				.stream = (uint16_t)burst->order.stream,
+				.payload_bytes = end ? 0
+						     : (uint16_t)frame_payload_bytes(&scene->layout,
+										     desc.len),
+				.pattern = end ? 0xff : (uint8_t)scene->plan.kind,
+				.version = FRAME_VERSION,
+			};
+
+			position += header.payload_bytes;
+			if (!at)
+				continue;
+			if (!store->count || end) {
+				frame_write(&scene->layout, &scene->plan,
+					    frames + (at - scene->frames), desc.len, &header);
+				continue;
+			}
+			if (burst->order.position + i < store->count) {
+				const uint64_t from = store->frames[burst->order.position + i].at;
+
+				if (from + desc.len <= store->data_bytes)
+					memcpy(frames + (at - scene->frames), store->data + from,
+					       desc.len);
+			}
+		}
+	}
+}
+
+#endif

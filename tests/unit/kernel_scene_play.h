@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Plays a scene through burst rings, and compares what came of it. Included by kernel_scene.h. */
+#ifndef GDRCAP_TEST_KERNEL_SCENE_PLAY_H
+#define GDRCAP_TEST_KERNEL_SCENE_PLAY_H
+
+/* ---- the producer ---- */
+
+struct scene_ring {
+	struct burst_ring_view view;
+	struct frame_desc *desc;
+	uint64_t *ready;
+	struct burst_result *result;
+	struct frame_run *overflow;
+	struct burst_order *order;
+	uint32_t bits;
+	uint64_t published, collected; /* bursts */
+	uint32_t head, tail; /* descriptors */
+};
+
+static void *scene_part(const struct scene_memory *memory, size_t bytes)
+{
+	void *part = memory->ring_alloc(bytes);
+
+	if (!part) {
+		fprintf(stderr, "no memory for a ring\n");
+		exit(1);
+	}
+	return part;
+}
+
+static void scene_ring_create(struct scene_ring *ring, const struct scene *scene,
+			      const struct scene_memory *memory, uint8_t *frames, uint32_t *stop)
+{
+	memset(ring, 0, sizeof(*ring));
+	ring->desc = scene_part(memory, scene->ring_descs * sizeof(*ring->desc));
+	ring->ready = scene_part(memory, scene->ring_bursts * sizeof(*ring->ready));
+	ring->result = scene_part(memory, scene->ring_bursts * sizeof(*ring->result));
+	ring->overflow = scene_part(memory, scene->ring_descs * sizeof(*ring->overflow));
+	ring->order = scene_part(memory, scene->ring_bursts * sizeof(*ring->order));
+	/* free-running indices pass 2^32 in the middle of a run */
+	ring->head = ring->tail = 0 - 3 * BURST_FRAMES_MAX;
+	ring->view.desc = ring->desc;
+	ring->view.ready = ring->ready;
+	ring->view.result = ring->result;
+	ring->view.overflow = ring->overflow;
+	ring->view.order = ring->order;
+	ring->view.stop = stop;
+	ring->view.frames = frames;
+	ring->view.frames_bytes = SCENE_BYTES;
+	ring->view.desc_mask = scene->ring_descs - 1;
+	ring->view.burst_mask = scene->ring_bursts - 1;
+	ring->view.slot_shift = SCENE_SLOT_SHIFT;
+	while (scene->ring_bursts >> ring->bits > 1)
+		ring->bits++;
+}
+
+static void scene_ring_free(struct scene_ring *ring, const struct scene_memory *memory)
+{
+	memory->ring_free(ring->desc);
+	memory->ring_free(ring->ready);
+	memory->ring_free(ring->result);
+	memory->ring_free(ring->overflow);
+	memory->ring_free(ring->order);
+}
+
+static bool scene_ring_publish(struct scene_ring *ring, const struct scene_burst *burst)
+{
+	const uint32_t at = ring->published & ring->view.burst_mask;
+
+	if (ring->published - ring->collected > ring->view.burst_mask ||
+	    ring->head - ring->tail + burst->count > ring->view.desc_mask + 1)
+		return false;
+	for (uint32_t i = 0; i < burst->count; i++)
+		ring->desc[(ring->head + i) & ring->view.desc_mask] = burst->desc[i];
+	ring->order[at] = burst->order;
+	/* PUBLISH */
+	__atomic_store_n(&ring->ready[at],
+			 burst_word(ring->published, ring->bits, burst->count, ring->head),
+			 __ATOMIC_RELEASE);
+	ring->head += burst->count;
+	ring->published++;
+	return true;
+}
+
+static bool scene_ring_collect(struct scene_ring *ring, const struct scene_burst *burst,
+			       struct scene_result *result)
+{
+	struct burst_result *from = &ring->result[ring->collected & ring->view.burst_mask];
+	/* COLLECT */
+	const uint64_t done = __atomic_load_n(&from->done, __ATOMIC_ACQUIRE);
+
+	if (!burst_word_is(done, ring->collected, ring->bits))
+		return false;
+	result->runs = burst_word_count(done);
+	for (uint32_t r = 0; r < result->runs && r < BURST_FRAMES_MAX; r++)
+		result->run[r] =
+			r ? ring->overflow[(ring->tail + r) & ring->view.desc_mask] : from->run;
+	ring->tail += burst->count;
+	ring->collected++;
+	return true;
+}
+
+static uint32_t scene_bursts_of(const struct scene *scene, uint32_t ring)
+{
+	return (SCENE_BURSTS - ring + scene->rings - 1) / scene->rings;
+}
+
+/*
+ * Plays the scene through a back end whose frames lie at `frames`. 0; on an error says what
+ * happened and returns -1. result: SCENE_BURSTS entries.
+ */
+static int scene_play(const struct scene *scene, const struct kernel_ops *ops,
+		      struct kernel_device *device, const struct scene_memory *memory,
+		      uint8_t *frames, enum kernel_role role, struct scene_result *result)
+{
+	uint32_t *stop = scene_part(memory, sizeof(*stop));
+	struct burst_ring_view views[SCENE_RINGS_MAX];
+	struct scene_ring ring[SCENE_RINGS_MAX];
+	struct kernel_workers *workers;
+	struct kernel_job job = {
+		.role = role,
+		.rings = views,
+		.ring_count = scene->rings,
+		.workers_per_ring = scene->workers,
+		.frame_bytes_hint = scene->hint,
+		.layout = scene->layout,
+		.plan = scene->plan,
+		.store = scene->store.view.count ? &scene->store.view : NULL,
+	};
+	const time_t until = time(NULL) + SCENE_HANG_SECONDS;
+	uint32_t left = SCENE_BURSTS;
+	int ret;
+
+	for (uint32_t r = 0; r < scene->rings; r++) {
+		scene_ring_create(&ring[r], scene, memory, frames, stop);
+		views[r] = ring[r].view;
+	}
+	ret = ops->start(device, &job, &workers);
+	if (ret) {
+		fprintf(stderr, "%s: start: %s\n", ops->name, kernel_error());
+		goto out;
+	}
+	while (left && !ret) {
+		for (uint32_t r = 0; r < scene->rings; r++) {
+			const uint32_t total = scene_bursts_of(scene, r);
+			uint64_t b = ring[r].published;
+
+			if (b < total)
+				scene_ring_publish(&ring[r], &scene->burst[b * scene->rings + r]);
+			b = ring[r].collected * scene->rings + r;
+			if (ring[r].collected < total &&
+			    scene_ring_collect(&ring[r], &scene->burst[b], &result[b]))
+				left--;
+		}
+		sched_yield();
+		if (ops->running(workers) <= 0 || time(NULL) > until) {
+			fprintf(stderr, "%s: %s with %u of %u bursts not done: %s\n", ops->name,
+				time(NULL) > until ? "hangs" : "left", left, SCENE_BURSTS,
+				kernel_error());
+			ret = -1;
+		}
+	}
+	__atomic_store_n(stop, 1, __ATOMIC_RELAXED);
+	if (ops->join(workers, SCENE_HANG_SECONDS * 1000)) {
+		fprintf(stderr, "%s: join: %s\n", ops->name, kernel_error());
+		exit(1);
+	}
+out:
+	for (uint32_t r = 0; r < scene->rings; r++)
+		scene_ring_free(&ring[r], memory);
+	memory->ring_free(stop);
+	return ret ? -1 : 0;
+}
+
+/* ---- comparing ---- */
+
+static void run_print(const char *who, const struct frame_run *run)
+{
+	fprintf(stderr,
+		"  %s: first %u count %u verdict %u header_ok %u stream %u sequence %llu bytes %u "
+		"wire %u "
+		"wrong_bits %u offset %u expected %02x got %02x phases %08x %08x detail %u\n",
+		who, run->first, run->count, run->verdict, run->header_ok, run->stream,
+		(unsigned long long)run->sequence, run->bytes, run->wire_bytes, run->wrong_bits,
+		run->offset, run->expected, run->got, run->phase_first, run->phase_next,
+		run->detail);
+}
+
+/* True when both said the same; else prints the first difference. */
+static bool scene_same_runs(const struct scene *scene, const struct scene_result *want,
+			    const struct scene_result *got)
+{
+	for (uint32_t b = 0; b < SCENE_BURSTS; b++) {
+		const uint32_t runs = want[b].runs < got[b].runs ? want[b].runs : got[b].runs;
+
+		for (uint32_t r = 0; r < runs; r++) {
+			const struct frame_desc desc = scene->burst[b].desc[want[b].run[r].first];
+
+			if (!memcmp(&want[b].run[r], &got[b].run[r], sizeof(struct frame_run)))
+				continue;
+			fprintf(stderr,
+				"burst %u (of %u frames), run %u; frame %u: slot %u offset %u len "
+				"%u\n",
+				b, scene->burst[b].count, r, want[b].run[r].first, desc.slot,
+				desc.offset, desc.len);
+			run_print("want", &want[b].run[r]);
+			run_print("got ", &got[b].run[r]);
+			return false;
+		}
+		if (want[b].runs != got[b].runs) {
+			fprintf(stderr, "burst %u: %u runs, not %u\n", b, got[b].runs,
+				want[b].runs);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* True when both regions are the same; else names the first frame that differs. */
+static bool scene_same_frames(const struct scene *scene, const uint8_t *want, const uint8_t *got)
+{
+	if (!memcmp(want, got, SCENE_BYTES))
+		return true;
+	for (uint32_t b = 0; b < SCENE_BURSTS; b++) {
+		for (uint32_t i = 0; i < scene->burst[b].count; i++) {
+			const struct frame_desc desc = scene->burst[b].desc[i];
+			const size_t from = ((size_t)desc.slot << SCENE_SLOT_SHIFT) + desc.offset;
+
+			if (from + desc.len > SCENE_BYTES)
+				continue;
+			for (uint32_t at = 0; at < desc.len; at++) {
+				if (want[from + at] == got[from + at])
+					continue;
+				fprintf(stderr,
+					"burst %u frame %u (slot %u offset %u len %u): byte %u is "
+					"%02x, not "
+					"%02x; own header at %u, payload at %u\n",
+					b, i, desc.slot, desc.offset, desc.len, at, got[from + at],
+					want[from + at], scene->layout.own_offset,
+					frame_payload_offset(&scene->layout));
+				return false;
+			}
+		}
+	}
+	for (size_t at = 0; at < SCENE_BYTES; at++) {
+		if (want[at] == got[at])
+			continue;
+		fprintf(stderr, "slot %zu byte %zu, outside all frames: %02x, not %02x\n",
+			at >> SCENE_SLOT_SHIFT, at & ((1u << SCENE_SLOT_SHIFT) - 1), got[at],
+			want[at]);
+		break;
+	}
+	return false;
+}
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a sender's end-of-stream frames add to the verdict: loss at the head and at the tail. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "verdict.h"
+
+static int create(struct verdict *verdict, uint32_t queues, uint32_t own_streams)
+{
+	return verdict_create(verdict, queues,
+			      &(struct verdict_config){ .own_streams = own_streams });
+}
+
+static void identities(const struct gdrcap_counts *counts)
+{
+	assert_true(counts->received ==
+		    counts->valid + counts->damaged + counts->duplicate + counts->filtered);
+	assert_true(counts->sent == counts->valid + counts->damaged + counts->lost);
+}
+
+static struct frame_run run_of(uint16_t stream, uint64_t sequence, uint16_t count, uint8_t verdict,
+			       uint8_t header_ok)
+{
+	return (struct frame_run){
+		.sequence = sequence, .stream = stream, .count = count, .verdict = verdict,
+		.header_ok = header_ok, .bytes = 24u * count, .wire_bytes = 60u * count,
+	};
+}
+
+static void add(struct verdict *verdict, uint32_t queue, struct frame_run run)
+{
+	verdict_add(verdict, queue, &run);
+}
+
+static void add_end(struct verdict *verdict, uint16_t stream, uint64_t frames, uint32_t streams)
+{
+	struct frame_run run = run_of(stream, frames, 1, FRAME_END, 1);
+
+	run.bytes = 0;
+	run.detail = streams;
+	add(verdict, 0, run);
+}
+
+static void sent_is(const struct verdict *verdict, uint64_t sent, uint64_t lost)
+{
+	struct gdrcap_counts counts, stream;
+
+	verdict_total(verdict, false, 0, &counts);
+	identities(&counts);
+	assert_true(counts.sent == sent);
+	assert_true(counts.lost == lost);
+	for (uint32_t i = 0; i < verdict->stream_count; i++) {
+		verdict_stream_counts(verdict, i, false, 0, &stream);
+		identities(&stream);
+	}
+}
+
+/* Loss before the first frame that was seen, after the last, and of a whole stream. */
+static void end_tells_what_was_sent(void **state)
+{
+	struct gdrcap_counts counts;
+	struct verdict verdict;
+
+	assert_int_equal(create(&verdict, 1, 0), 0);
+	add(&verdict, 0, run_of(0, 100, 50, FRAME_VALID, 1));
+	sent_is(&verdict, 50, 0);
+	add_end(&verdict, 0, 200, 2);
+	assert_false(verdict_ended(&verdict));
+	sent_is(&verdict, 200, 150);
+	add_end(&verdict, 7, 30, 2);
+	assert_true(verdict_ended(&verdict));
+	sent_is(&verdict, 230, 180);
+	verdict_stream_counts(&verdict, 1, false, 0, &counts);
+	assert_int_equal(counts.sent, 30);
+	assert_int_equal(counts.lost, 30);
+	assert_int_equal(counts.received, 0);
+	verdict_queue_counts(&verdict, 0, &counts);
+	assert_int_equal(counts.received, 52);
+	assert_int_equal(counts.filtered, 2);
+	assert_int_equal(counts.bytes, 52 * 60);
+	assert_int_equal(counts.duplicate, 0);
+	/* Frames that come after it, in another queue. */
+	add(&verdict, 0, run_of(0, 150, 50, FRAME_VALID, 1));
+	sent_is(&verdict, 230, 130);
+	/* Where the sender's own count is known it decides. */
+	verdict_total(&verdict, true, 240, &counts);
+	assert_int_equal(counts.sent, 240);
+	verdict_destroy(&verdict);
+}
+
+/* All that was sent is there: another frame that cannot be read is a second copy. */
+static void unreadable_after_the_end(void **state)
+{
+	struct gdrcap_counts counts;
+	struct verdict verdict;
+
+	assert_int_equal(create(&verdict, 1, 0), 0);
+	add(&verdict, 0, run_of(0, 0, 9, FRAME_VALID, 1));
+	for (uint32_t i = 0; i < 3; i++)
+		add(&verdict, 0, run_of(0, 0, 1, FRAME_DAMAGED_HEADER, 0));
+	add_end(&verdict, 0, 10, 1);
+	verdict_total(&verdict, false, 0, &counts);
+	identities(&counts);
+	assert_int_equal(counts.sent, 10);
+	assert_int_equal(counts.damaged, 1);
+	assert_int_equal(counts.duplicate, 2);
+	verdict_destroy(&verdict);
+}
+
+static void ends_that_disagree(void **state)
+{
+	struct verdict verdict;
+
+	assert_int_equal(create(&verdict, 1, 0), 0);
+	add(&verdict, 0, run_of(0, 0, 100, FRAME_VALID, 1));
+	add_end(&verdict, 0, 110, 1);
+	add_end(&verdict, 0, 1ull << 63, 1);
+	sent_is(&verdict, 110, 10);
+	add_end(&verdict, 0, 50, 1); /* there are more */
+	sent_is(&verdict, 110, 10);
+	add_end(&verdict, 0, 100, 1);
+	sent_is(&verdict, 100, 0);
+	/* The sender went on after all. */
+	add(&verdict, 0, run_of(0, 100, 20, FRAME_VALID, 1));
+	sent_is(&verdict, 120, 0);
+	add_end(&verdict, 0, 125, 1);
+	sent_is(&verdict, 125, 5);
+	assert_int_equal(verdict.streams_ended, 1);
+	verdict_destroy(&verdict);
+}
+
+/* Ends that nobody of ours sends: of no stream, of too many, of somebody else's; and sums. */
+static void hostile_ends(void **state)
+{
+	struct frame_run unread = run_of(0, 5, 1, FRAME_END, 0);
+	struct verdict verdict;
+
+	assert_int_equal(create(&verdict, 1, 0), 0);
+	add(&verdict, 0, unread);
+	assert_int_equal(verdict.stream_count, 0);
+	add_end(&verdict, 0, UINT64_MAX, 0);
+	assert_false(verdict_ended(&verdict));
+	add_end(&verdict, 1, UINT64_MAX, UINT32_MAX);
+	assert_int_equal(verdict.streams_announced, 0);
+	assert_false(verdict_ended(&verdict));
+	add_end(&verdict, 2, 1, 2);
+	assert_true(verdict_ended(&verdict));
+	sent_is(&verdict, UINT64_MAX, UINT64_MAX);
+	add(&verdict, 0, run_of(0, 0, 1, FRAME_DAMAGED_HEADER, 0));
+	sent_is(&verdict, UINT64_MAX, UINT64_MAX - 1);
+	verdict_destroy(&verdict);
+
+	assert_int_equal(create(&verdict, 1, 2), 0);
+	add_end(&verdict, 2, 5, 3);
+	assert_int_equal(verdict.strangers, 1);
+	assert_int_equal(verdict.streams_announced, 0);
+	for (uint32_t id = 0; id < 2; id++)
+		add_end(&verdict, (uint16_t)id, 5, 2);
+	assert_true(verdict_ended(&verdict));
+	verdict_destroy(&verdict);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(end_tells_what_was_sent),
+		cmocka_unit_test(unreadable_after_the_end),
+		cmocka_unit_test(ends_that_disagree),
+		cmocka_unit_test(hostile_ends),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
