@@ -186,10 +186,11 @@ static json_t *match_to_json(const struct report *report)
 
 	for (i = 0; report->config && i < GDRCAP_MATCH_MAX && report->config->match[i][0]; i++)
 		array_add(&rules, json_text(report->config->match[i]));
-	return json_pack("{s:o, s:s}", "rules", rules, "applied",
-			 i == 0				    ? "none" :
-			 report->summary.software_match ? "software" :
-							      "card");
+	return json_pack("{s:o, s:o}", "rules", rules, "applied",
+			 i == 0				    ? json_string("none") :
+			 !report->has_session		    ? json_null() :
+			 report->summary.software_match ? json_string("software") :
+							      json_string("card"));
 }
 
 static json_t *cores_to_json(const struct gdrcap_summary *summary)

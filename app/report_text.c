@@ -81,9 +81,9 @@ static void print_ports(FILE *to, const struct gdrcap_config *config)
 	for (int i = 0; i < GDRCAP_PORTS_MAX && (config->port[i][0] || config->tx_port[i][0]);
 	     i++) {
 		fprintf(to, "  %-10s", i ? "" : "ports");
-		if (config->tx_port[i][0])
-			fprintf(to, "%s -> ", config->tx_port[i]);
-		fprintf(to, "%s\n", config->port[i]);
+		fprintf(to, "%s%s%s\n", config->tx_port[i],
+			config->tx_port[i][0] && config->port[i][0] ? " -> " : "",
+			config->port[i]);
 	}
 }
 
@@ -355,7 +355,7 @@ void report_print_table(FILE *to, const struct report *report)
 	print_totals(to, report);
 	if (report->queue_count > 1)
 		print_queues(to, report);
-	if (report->stream_count > 1)
+	if (report->stream_count > 1 && (report->summary.known & GDRCAP_HAS_LOSS))
 		print_streams(to, report);
 	if (report->damage_count)
 		print_damage(to, report);

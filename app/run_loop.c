@@ -301,7 +301,7 @@ static int run_close(struct run *run)
 		if (rc)
 			report_error(report, REPORT_EXIT_NOT_RUN,
 				     "the result could not be written: %s", strerror(-rc));
-		if (run->text || rc)
+		if (run->text || rc || !report->has_summary)
 			report_print_verdict(stderr, report, run->colour);
 	} else if (report->has_summary || report->status == REPORT_EXIT_FRAMES) {
 		if (run->text && report->has_summary)

@@ -13,9 +13,26 @@
 /* The frame's first byte, or NULL where the descriptor reaches past the region. */
 GDRCAP_HD uint8_t *frame_at(const struct burst_ring_view *ring, struct frame_desc desc)
 {
-	const uint64_t at = ((uint64_t)desc.slot << ring->slot_shift) + desc.offset;
+	const uint64_t at = ((uint64_t)desc.slot << ring->slot_shift) +
+			    (desc.offset & ~(uint32_t)FRAME_DESC_CUT);
 
 	return at + desc.len <= ring->frames_bytes ? ring->frames + at : NULL;
+}
+
+/* What is said of a frame that did not fit its slot: it is damaged, if it is meant at all. */
+GDRCAP_HD void frame_cut(struct frame_result *result)
+{
+	if (result->verdict == FRAME_FILTERED || result->verdict == FRAME_END)
+		return;
+	result->verdict = FRAME_DAMAGED_LENGTH;
+	result->payload_bytes = 0;
+	result->wrong_bits = 0;
+	result->offset = 0;
+	result->expected = 0;
+	result->got = 0;
+	result->phase_first = 0;
+	result->phase_next = 0;
+	result->detail = 0;
 }
 
 /* What is said of a frame whose descriptor cannot be followed. */

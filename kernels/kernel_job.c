@@ -46,9 +46,11 @@ static int ring_check(const struct burst_ring_view *ring, uint32_t index, enum k
 
 static int field_check(const struct frame_field *field, const char *name)
 {
-	if (field->bytes > 8 || (field->bytes && field->offset > FRAME_FOREIGN_PAYLOAD_MAX))
-		return kernel_fail(-EINVAL, "foreign %s field of %u bytes at %u: at most 8 at %u",
-				   name, field->bytes, field->offset, FRAME_FOREIGN_PAYLOAD_MAX);
+	if (field->bytes > 8 ||
+	    (field->bytes && field->offset + (uint32_t)field->bytes > FRAME_FIELD_END_MAX))
+		return kernel_fail(-EINVAL,
+				   "foreign %s field of %u bytes at %u: at most 8, the last before %u",
+				   name, field->bytes, field->offset, FRAME_FIELD_END_MAX);
 	return 0;
 }
 

@@ -150,6 +150,10 @@ __device__ __forceinline__ void frame_check_staged(struct check_shared &s,
 	verdict = frame_parse(&layout, s.ring.crc_table, (const uint8_t *)stage + shift, desc.len,
 			      &header, &header_ok);
 	bytes = frame_result_begin(&layout, &job.plan, verdict, &header, header_ok, &result);
+	if (any && (desc.offset & FRAME_DESC_CUT)) {
+		frame_cut(&result);
+		bytes = 0;
+	}
 	s.runs.result[i] = result;
 	if (!bytes)
 		return;

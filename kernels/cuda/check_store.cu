@@ -214,7 +214,7 @@ __device__ __forceinline__ uint32_t check_store_burst(struct check_store_shared 
 		__syncwarp(); /* all have read what lane 0 writes below */
 		if (filtered)
 			continue;
-		if (frame.at)
+		if (frame.at && !(in.desc[i].offset & FRAME_DESC_CUT))
 			warp_check_frame(job.store, frame, &s.runs.result[i]);
 		else if (lane_index() == 0)
 			frame_unreachable(&s.runs.result[i]);

@@ -48,6 +48,8 @@ uint32_t host_burst_check(const struct burst_ring_view *ring, const struct host_
 			prefetch_frame(frame_at(ring, next), next.len);
 		}
 		frame_judge(work, frame, desc.len, &last, &result);
+		if (desc.offset & FRAME_DESC_CUT)
+			frame_cut(&result);
 		if (i && run_joins(work->layout, work->store, &last, &result)) {
 			run.count++;
 			run.bytes += run_bytes(&result);

@@ -27,8 +27,12 @@
 struct frame_desc {
 	uint32_t slot; /* index in the region */
 	uint16_t len; /* bytes in memory, without FCS */
-	uint16_t offset; /* of the frame's first byte from its slot's first, bytes */
+	uint16_t offset; /* of the frame's first byte from its slot's first, bytes; FRAME_DESC_CUT */
 };
+
+/* In offset: the frame did not fit its slot, and only its beginning is there. Slots are smaller. For
+ * frames whose own header does not say how long they should be. */
+#define FRAME_DESC_CUT 0x8000u
 
 /*
  * Frames next to each other in arrival order that have the same outcome: consecutive sequence

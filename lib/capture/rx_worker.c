@@ -14,14 +14,17 @@
 
 /*
  * A frame longer than a slot comes as a chain. Its first slot is kept, so that it is counted as a
- * damaged frame of its sequence number; the rest goes back.
+ * damaged frame of its sequence number; the rest goes back. Returns its descriptor's mark.
  */
-static __attribute__((noinline, cold)) void chain_cut(struct rte_mbuf *m)
+static __attribute__((noinline, cold)) uint16_t chain_cut(struct rx_worker *worker,
+							  struct rte_mbuf *m)
 {
+	counter_add(&worker->cut, 1);
 	rte_pktmbuf_free(m->next);
 	m->next = NULL;
 	m->nb_segs = 1;
 	m->pkt_len = m->data_len;
+	return worker->config.mark_cut ? FRAME_DESC_CUT : 0;
 }
 
 ALWAYS_INLINE unsigned int rx_receive(struct rx_worker *worker, const bool times)
@@ -42,17 +45,18 @@ ALWAYS_INLINE unsigned int rx_receive(struct rx_worker *worker, const bool times
 		return 0;
 	for (unsigned int i = 0; i < n; i++) {
 		struct rte_mbuf *m = mbuf[i];
+		uint16_t mark = 0;
 		uint64_t offset;
 
 		if (i + 4 < n)
 			rte_prefetch0(mbuf[i + 4]);
 		if (unlikely(m->nb_segs != 1))
-			chain_cut(m);
+			mark = chain_cut(worker, m);
 		offset = (uint64_t)((uint8_t *)m->buf_addr + m->data_off - worker->base);
 		desc[i] = (struct frame_desc){
 			.slot = (uint32_t)(offset >> worker->slot_shift),
 			.len = m->data_len,
-			.offset = (uint16_t)(offset & slot_mask),
+			.offset = (uint16_t)(offset & slot_mask) | mark,
 		};
 		bytes += m->data_len;
 	}
@@ -139,7 +143,7 @@ ALWAYS_INLINE void rx_loop(struct rx_worker *worker, const bool flush, const boo
 	while (ring->reclaimed != ring->burst &&
 	       atomic_load_explicit(&worker->phase, memory_order_relaxed) != RX_ABANDON)
 		if (rx_reclaim(worker, accounted) == 0)
-			thread_idle(IDLE_PAUSES);
+			thread_idle(IDLE_YIELDS + 1);
 }
 
 /* Eight loops from the one above, each without the questions whose answer is known at the start. */

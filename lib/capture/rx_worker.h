@@ -31,6 +31,7 @@ struct rx_config {
 	void *flush_context;
 	uint32_t in_flight_max; /* frames; a driver that loses what it has read when the pool is empty is
 				 * not asked for more than the pool surely has */
+	bool mark_cut; /* frames that do not fit their slot get FRAME_DESC_CUT */
 	bool accounted; /* bursts are through when the accountant says so, not when they are done */
 };
 
@@ -46,6 +47,7 @@ struct rx_worker {
 	_Alignas(RING_LINE) _Atomic uint64_t frames;
 	_Atomic uint64_t bytes;
 	_Atomic uint64_t bursts;
+	_Atomic uint64_t cut; /* frames that did not fit their slot */
 	_Atomic uint64_t back; /* frames whose slots are back in the pool */
 	_Atomic uint64_t first_tsc,
 		last_tsc; /* of the first and the last poll that brought frames */

@@ -266,6 +266,12 @@ static int check_memory(const struct gdrcap_config *config, struct gdrcap_error 
 	return 0;
 }
 
+/* A value of an enum option, by name. */
+static const char *option_name(const char *key, int value)
+{
+	return option_find(key)->names[value];
+}
+
 static int check_frames(const struct gdrcap_config *config, struct gdrcap_error *error)
 {
 	uint32_t least, largest, allowed;
@@ -281,13 +287,16 @@ static int check_frames(const struct gdrcap_config *config, struct gdrcap_error 
 			config->ethertype);
 	if (config_layout(config, &layout))
 		return error_set(error, -EINVAL, "frame: the addresses make no frame");
+	/* A sender of a file has its sizes from there. */
+	if (config->pcap[0] && !config->port[0][0])
+		return 0;
 	allowed = frame_min_bytes(&layout);
 	frame_size_limits(config, &least, &largest);
 	if (least < allowed)
 		return error_set(error, -EINVAL,
 				 "frame.size: %u bytes cannot hold the headers of format %s%s; "
 				 "allowed: %u..%u bytes with FCS", least,
-				 config->format == GDRCAP_FORMAT_UDP ? "udp" : "ethernet",
+				 option_name("frame.format", config->format),
 				 config->vlan ? " with a VLAN tag" : "", allowed, FRAME_MAX_BYTES);
 	if (config->slot_bytes && config->slot_bytes < CONFIG_HEADROOM + largest)
 		return error_set(error, -EINVAL,
@@ -336,7 +345,8 @@ int config_complete(struct gdrcap_config *to, const struct gdrcap_config *from,
 				 (unsigned int)to->consumer);
 	config_set_defaults(to);
 	/* A file played into our own port is what is expected there. */
-	if (to->pcap[0] && to->port[0][0] && !to->expect[0] && to->format != GDRCAP_FORMAT_FOREIGN)
+	if (to->pcap[0] && to->port[0][0] && !to->expect[0] &&
+	    to->format != GDRCAP_FORMAT_FOREIGN && to->consumer == GDRCAP_CONSUMER_VALIDATE)
 		memcpy(to->expect, to->pcap, sizeof(to->expect));
 	ret = check_ports(to, error);
 	if (!ret)

@@ -9,9 +9,6 @@
 #include "log.h"
 #include "parse.h"
 
-/* Fields of a foreign frame that the checker can read: FRAME_FOREIGN_PAYLOAD_MAX and one more. */
-#define FIELD_END_MAX 112u
-
 void config_frame(const struct gdrcap_config *config, struct frame_config *frame)
 {
 	memset(frame, 0, sizeof(*frame));
@@ -44,6 +41,11 @@ static bool phase_is_own(const struct gdrcap_config *config)
 
 	pattern_from_name(config->pattern, &kind);
 	return pattern_is_prbs(kind) && !config->restart;
+}
+
+static bool more_than_one_queue(const struct gdrcap_config *config)
+{
+	return config->queues > 1 || config->port[1][0];
 }
 
 static void foreign_set(const struct gdrcap_config *config, struct frame_foreign *foreign)
@@ -86,12 +88,12 @@ int config_layout(const struct gdrcap_config *config, struct frame_layout *layou
 static int check_field(const char *name, uint32_t offset, uint32_t bytes,
 		       struct gdrcap_error *error)
 {
-	if (bytes == 0 || offset + bytes <= FIELD_END_MAX)
+	if (bytes == 0 || offset + bytes <= FRAME_FIELD_END_MAX)
 		return 0;
 	return error_set(error, -EINVAL,
 			 "foreign.%s_offset: %u bytes at %u reach past the first %u bytes of the "
 			 "frame, which are the ones that can be read", name, bytes, offset,
-			 FIELD_END_MAX);
+			 FRAME_FIELD_END_MAX);
 }
 
 int config_check_foreign(const struct gdrcap_config *config, struct gdrcap_error *error)
@@ -120,6 +122,18 @@ int config_check_foreign(const struct gdrcap_config *config, struct gdrcap_error
 				 "foreign.sequence_start: %llu does not fit %u bytes",
 				 (unsigned long long)config->sequence_start,
 				 config->sequence_bytes);
+	if (config->sequence_bytes < 8 && config->sequence_bytes &&
+	    config->sequence_step >> (8 * config->sequence_bytes))
+		return error_set(error, -EINVAL,
+				 "foreign.sequence_step: %llu does not fit %u bytes",
+				 (unsigned long long)config->sequence_step,
+				 config->sequence_bytes);
+	if (!config->sequence_bytes && phase_is_own(config) && more_than_one_queue(config))
+		return error_set(error, -EINVAL,
+				 "queues: frames without a sequence number are followed in the order "
+				 "in which they came, which is one queue's of one port; leave out "
+				 "queues and other ports, or give foreign.sequence_offset and "
+				 "sequence_bytes");
 	pattern_from_name(config->pattern, &kind);
 	if (config->sequence_bytes || config->restart || pattern_is_prbs(kind) ||
 	    kind == PATTERN_NONE || kind == PATTERN_CONSTANT)
@@ -167,6 +181,10 @@ static int check_receiver_files(const struct gdrcap_config *config, struct gdrca
 	if (given && !config->port[0][0])
 		return error_set(error, -EINVAL,
 				 "%s: is about frames received, and nothing is; leave it out", given);
+	if (config->expect[0] && more_than_one_queue(config))
+		return error_set(error, -EINVAL,
+				 "queues: a file's frames are expected in their order, which is one "
+				 "queue's of one port; leave out queues and other ports");
 	if (config->consumer != GDRCAP_CONSUMER_VALIDATE && given && strcmp(given, "match"))
 		return error_set(error, -EINVAL,
 				 "%s: needs the built-in consumer; the caller's own has the frames",
@@ -186,6 +204,35 @@ static int check_receiver_files(const struct gdrcap_config *config, struct gdrca
 	return 0;
 }
 
+/* Options that would mean nothing here: whoever gives one expects something of it. */
+static int check_unused(const struct gdrcap_config *config, struct gdrcap_error *error)
+{
+	const bool foreign = config->format == GDRCAP_FORMAT_FOREIGN;
+	const struct {
+		bool unused;
+		const char *text;
+	} checks[] = {
+		{ !config->pcap[0] && strcmp(config->loops, "1"),
+		  "loops: is how often a file is played; give pcap: FILE, or leave it out" },
+		{ config->pcap[0] && config->streams > 1,
+		  "streams: a file's frames are one stream; leave it out" },
+		{ !config->pcap[0] && !config->expect[0] && config->pcap_memory,
+		  "pcap_memory: is for a file's frames; give pcap or expect, or leave it out" },
+		{ !config->save[0] && config->save_every > 1,
+		  "save_every: is of the frames that save takes; give save: FILE too" },
+		{ !foreign && (config->sequence_bytes || config->stream_bytes ||
+			       config->foreign_payload_bytes || config->foreign_payload != 14),
+		  "foreign: describes frames of format foreign; set frame.format: foreign" },
+		{ config->idle_ms && config->tx_port[0][0],
+		  "idle: ends a capture whose sender is elsewhere; leave it out" },
+	};
+
+	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
+		if (checks[i].unused)
+			return error_set(error, -EINVAL, "%s", checks[i].text);
+	return 0;
+}
+
 int config_check_files(const struct gdrcap_config *config, struct gdrcap_error *error)
 {
 	struct pacing_config pacing;
@@ -193,6 +240,8 @@ int config_check_files(const struct gdrcap_config *config, struct gdrcap_error *
 
 	if (ret == 0)
 		ret = check_receiver_files(config, error);
+	if (ret == 0)
+		ret = check_unused(config, error);
 	if (ret == 0 && config->rate[0] && !config->tx_port[0][0] &&
 	    pacing_parse_rate(config->rate, &pacing) == 0 && pacing.kind != PACING_NONE)
 		ret = error_set(error, -EINVAL,

@@ -242,8 +242,8 @@ static const struct option_row rows[] = {
 		"Silence that ends the wait for frames in flight, 0.001..60 s; default 0.2 s."),
 	  .type = OPTION_DURATION, FIELD(quiet_ms), .min = 1, .max = 60000, .initial = "0.2" },
 	{ SINGLE("end", "end", "WHEN",
-		"End-of-stream frames: stream (a replay sends them after its last frame, a capture "
-		"ends when all came) or never; default stream."),
+		"End-of-stream frames: stream (a replay of a pattern sends them after its last "
+		"frame, a capture ends when all came) or never; default stream."),
 	  .type = OPTION_ENUM, FIELD(end), .names = end_names, .initial = "stream" },
 	{ SINGLE("idle", "idle", "SECONDS",
 		"A capture ends after so long without a frame, once one came, 0 or 0.01..86400 s; "

@@ -210,10 +210,37 @@ static int plan_lengths(struct plan *plan, const struct gdrcap_config *config,
 	return 0;
 }
 
+/* Tags that a rule asks for must reach those who apply the rule. */
+static int plan_tags(const struct gdrcap_config *config, struct gdrcap_error *error)
+{
+	struct frame_match_rule rule;
+	char why[128];
+
+	for (uint32_t p = 0; p < GDRCAP_PORTS_MAX && config->port[p][0]; p++) {
+		const struct driver_facts *facts = driver_facts_find(config->port[p]);
+
+		for (uint32_t i = 0; facts->no_vlan && i < GDRCAP_MATCH_MAX; i++)
+			if (config->match[i][0] &&
+			    frame_match_parse(&rule, config->match[i], why, sizeof(why)) == 0 &&
+			    (rule.fields & FRAME_MATCH_VLAN) && rule.vlan)
+				return error_set(
+					error, -ENOTSUP,
+					"match: \"%s\": port %s (%s) does not deliver VLAN tags; use "
+					"net_af_xdp0,iface=... or a ConnectX", config->match[i],
+					config->port[p], facts->what);
+		if (facts->no_vlan && (config->save[0] || config->expect[0]))
+			log_warning("port %s (%s) does not deliver VLAN tags: tagged frames are "
+				    "%s without", config->port[p], facts->what,
+				    config->save[0] ? "saved" : "compared");
+	}
+	return 0;
+}
+
 static int plan_slots(struct plan *plan, const struct gdrcap_config *config,
 		      struct gdrcap_error *error)
 {
 	uint32_t need = plan->frame_bytes_max - FRAME_FCS_BYTES;
+	int ret;
 
 	for (uint32_t i = 0; i < 2 * GDRCAP_PORTS_MAX; i++)
 		if (port_at(config, i)[0])
@@ -245,6 +272,9 @@ static int plan_slots(struct plan *plan, const struct gdrcap_config *config,
 				"use net_af_xdp0,iface=... or a ConnectX",
 				name, facts->what);
 	}
+	ret = plan_tags(config, error);
+	if (ret < 0)
+		return ret;
 	if (plan->slot_shift > SLOT_SHIFT_MAX || need > 1u << plan->slot_shift)
 		return error_set(
 			error, -EMSGSIZE,

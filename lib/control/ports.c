@@ -141,8 +141,12 @@ static int pair_create(struct gdrcap_session *session, uint32_t index, struct gd
 		ret = port_prepare(session, &pair->tx, 0, queues, pair->tx_pool, &pair->tx_mapped,
 				   error);
 	if (ret == 0 && pair->tx.open && sends_on_time(session, &pair->tx, queues)) {
-		ret = tx_clock_open(&pair->tx_clock, pair->tx.id, rte_get_tsc_hz(), error);
-		pair->tx_clocked = ret == 0;
+		struct gdrcap_error why;
+
+		pair->tx_clocked = tx_clock_open(&pair->tx_clock, pair->tx.id, rte_get_tsc_hz(),
+						 &why) == 0;
+		if (!pair->tx_clocked)
+			log_warning("%s", why.text);
 	}
 	if (ret < 0)
 		pair_close(session, pair);

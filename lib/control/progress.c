@@ -67,50 +67,36 @@ uint64_t session_bursts_collected(const struct gdrcap_session *session)
 	return n;
 }
 
-/* What the first hand-overs of all senders began and the last ones ended: a rate over n frames is
- * over n - 1 gaps, so the last hand-over's frames do not count. */
+/* Each sender's rate is what it handed over before its last hand-over, in the time between its first
+ * and its last: n frames have n - 1 gaps. The rates add up. */
 static void sender_rate(const struct gdrcap_session *session, struct gdrcap_summary *summary)
 {
-	uint64_t first = UINT64_MAX, last = 0, frames = 0, bytes = 0;
+	const double hz = (double)rte_get_tsc_hz();
+	uint64_t first = UINT64_MAX, last = 0;
 
 	for (uint32_t i = 0; i < session->tx_count; i++) {
 		const struct tx_worker *worker = &session->tx[i];
 		const uint64_t from =
 			atomic_load_explicit(&worker->first_tsc, memory_order_relaxed);
+		const uint64_t to = atomic_load_explicit(&worker->last_tsc, memory_order_relaxed);
+		uint64_t frames, bytes;
 
 		if (from == 0)
 			continue;
 		first = RTE_MIN(first, from);
-		last = RTE_MAX(last, atomic_load_explicit(&worker->last_tsc, memory_order_relaxed));
-		frames += atomic_load_explicit(&worker->sent, memory_order_relaxed) -
-			  atomic_load_explicit(&worker->last_frames, memory_order_relaxed);
-		bytes += atomic_load_explicit(&worker->bytes, memory_order_relaxed) -
-			 atomic_load_explicit(&worker->last_bytes, memory_order_relaxed);
+		last = RTE_MAX(last, to);
+		if (to <= from)
+			continue;
+		frames = atomic_load_explicit(&worker->sent, memory_order_relaxed) -
+			 atomic_load_explicit(&worker->last_frames, memory_order_relaxed);
+		bytes = atomic_load_explicit(&worker->bytes, memory_order_relaxed) -
+			atomic_load_explicit(&worker->last_bytes, memory_order_relaxed);
+		summary->tx_mpps += (double)frames * hz / (double)(to - from) / 1e6;
+		summary->tx_gbps += 8.0 * (double)(bytes + PACING_WIRE_OVERHEAD * frames) * hz /
+				    (double)(to - from) / 1e9;
 	}
-	if (last <= first)
-		return;
-	summary->tx_seconds = (double)(last - first) / (double)rte_get_tsc_hz();
-	summary->tx_mpps = (double)frames / summary->tx_seconds / 1e6;
-	summary->tx_gbps = 8.0 * (double)(bytes + PACING_WIRE_OVERHEAD * frames) /
-			   summary->tx_seconds / 1e9;
-}
-
-/* A file's own times, for as many of its frames as were sent. */
-static double asked_seconds(const struct gdrcap_session *session)
-{
-	const struct file_frames *file = session->file;
-	const uint64_t sent = session_sent(session);
-	uint64_t laps, left;
-
-	if (!file || sent == 0)
-		return 0;
-	laps = (sent - 1) / file->count;
-	left = (sent - 1) % file->count;
-	/* A streamed file's times are not all in memory: by whole laps, and the mean. */
-	return ((double)laps * (double)file->span_ns +
-		(file->streamed ? (double)left * (double)file->span_ns / (double)file->count :
-				  (double)file->time_ns[left])) /
-	       session->pacing.value * 1e-9;
+	if (last > first)
+		summary->tx_seconds = (double)(last - first) / hz;
 }
 
 void session_sender_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary)
@@ -138,7 +124,11 @@ void session_sender_summary(const struct gdrcap_session *session, struct gdrcap_
 		summary->asked_mpps = session->pacing.value / 1e6;
 		break;
 	case PACING_ORIGINAL:
-		summary->asked_seconds = asked_seconds(session);
+		/* One worker's, at its last frame. */
+		summary->asked_seconds =
+			(double)atomic_load_explicit(&session->tx[0].last_due,
+						     memory_order_relaxed) /
+			(double)rte_get_tsc_hz();
 		break;
 	default:
 		return;

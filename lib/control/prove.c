@@ -374,7 +374,8 @@ int gdrcap_prove(struct gdrcap_session *session,
 			       .error = error };
 	int ret;
 
-	if (session->state != SESSION_CREATED || !session->plan.sends)
+	if (session->state != SESSION_CREATED || !session->plan.sends ||
+	    !session->plan.receives)
 		return error_set(error, -EINVAL,
 				 "the staged first frame needs a session with tx_port that has not "
 				 "started");

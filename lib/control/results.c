@@ -21,6 +21,12 @@ static void queue_unchecked(const struct rx_worker *worker, struct gdrcap_counts
 }
 
 /* Reading a run's results changes nothing in it but the lock. */
+bool session_sent_known(const struct gdrcap_session *session)
+{
+	return session->tx_count && (session->config.format != GDRCAP_FORMAT_FOREIGN ||
+				     session->expect);
+}
+
 static struct accountant *accountant_of(const struct gdrcap_session *session)
 {
 	return (struct accountant *)(uintptr_t)&session->accountant;
@@ -161,8 +167,8 @@ void gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summ
 	memset(summary, 0, sizeof(*summary));
 	summary_machine(session, summary);
 	verdict = accountant_borrow(accountant_of(session));
-	if (session->config.consumer == GDRCAP_CONSUMER_VALIDATE) {
-		verdict_total(verdict, session->tx_count != 0, session_sent(session),
+	if (session->config.consumer == GDRCAP_CONSUMER_VALIDATE && session->rx_count) {
+		verdict_total(verdict, session_sent_known(session), session_sent(session),
 			      &summary->total);
 		summary->lock_lost = verdict->lock_lost;
 	} else {
@@ -206,7 +212,7 @@ int gdrcap_get_stream_counts(const struct gdrcap_session *session, uint32_t inde
 
 	if (index < verdict->stream_count) {
 		*stream = verdict->streams[index].id;
-		verdict_stream_counts(verdict, index, session->tx_count != 0,
+		verdict_stream_counts(verdict, index, session_sent_known(session),
 				      session_stream_sent(session, *stream), counts);
 		ret = 0;
 	}

@@ -136,6 +136,8 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 		return error_set(error, -EALREADY, "a session runs once; create another");
 	}
 	deal.shared = threads_planned(session) > session->cpu_count;
+	if (deal.shared)
+		thread_share_cores();
 	session->state = SESSION_RUNNING;
 	session->start_tsc = rte_rdtsc();
 	session->progress_tsc = session->start_tsc;

@@ -42,6 +42,7 @@ struct session_pair {
 	bool tx_clocked;
 };
 
+enum session_link { LINK_WAITED_FOR, LINK_UP, LINK_DOWN };
 enum session_state { SESSION_CREATED, SESSION_RUNNING, SESSION_STOPPED };
 
 struct gdrcap_session {
@@ -89,8 +90,9 @@ struct gdrcap_session {
 	_Atomic int ending; /* the run has reached its end: senders are told to stop */
 	_Atomic int ended_by_sender; /* its end-of-stream frames came */
 	uint64_t idle_tsc, idle_count; /* last change of the received frames */
+	bool ended_idle; /* the run ended for want of frames */
 	uint64_t link_tsc; /* last look at the links */
-	bool link_down[2 * GDRCAP_PORTS_MAX]; /* as reported: receiving ports, then sending ones */
+	enum session_link link[2 * GDRCAP_PORTS_MAX]; /* receiving ports, then sending ones */
 	uint64_t progress_tsc, progress_count; /* watchdog: last change of the accounted bursts */
 	uint64_t quiet_tsc, quiet_count; /* last change of the arrived frames */
 	uint64_t quiet_bursts; /* published when it was long enough ago; 0: it was not yet */
@@ -114,6 +116,10 @@ void session_message(struct gdrcap_session *session, enum gdrcap_log_level level
 
 /* One look at everything. True when nothing more will come: watch.c. */
 bool session_watch(struct gdrcap_session *session);
+/* Fails the run when the file that is played broke off. */
+void session_watch_file(struct gdrcap_session *session);
+/* True when the frames received are our sender's own, so that what it sent is what is expected. */
+bool session_sent_known(const struct gdrcap_session *session);
 
 /* Tells the senders to stop; the run is over when nothing is in flight any more. */
 void session_end(struct gdrcap_session *session);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include <rte_common.h>
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
@@ -123,6 +124,66 @@ static void saver_stop(struct gdrcap_session *session)
 		session_message(session, GDRCAP_LOG_WARNING, "%s", error.text);
 }
 
+/* Says what the counts alone do not. */
+static void receivers_judge(struct gdrcap_session *session)
+{
+	const struct verdict *verdict;
+	uint64_t cut = 0, strangers;
+
+	/* Of own frames the damage itself says it. */
+	for (uint32_t i = 0; i < session->rx_count; i++)
+		if (session->rx[i].config.mark_cut)
+			cut += atomic_load_explicit(&session->rx[i].cut, memory_order_relaxed);
+	if (cut)
+		session_message(session, GDRCAP_LOG_WARNING,
+				"%llu frames were longer than a slot of %u bytes and count as "
+				"damaged; say how long they can be with --frame-size",
+				(unsigned long long)cut, 1u << session->plan.slot_shift);
+	verdict = accountant_borrow(&session->accountant);
+	strangers = verdict->strangers;
+	accountant_return(&session->accountant);
+	if (strangers == 0 || session->config.format != GDRCAP_FORMAT_FOREIGN)
+		return;
+	if (!session->failure)
+		session->failure = -EOVERFLOW;
+	session_message(session, GDRCAP_LOG_ERROR,
+			"%llu frames were not judged: they are of more than %u streams; give "
+			"foreign.stream_offset and stream_bytes of another field, or --match fewer",
+			(unsigned long long)strangers, GDRCAP_STREAMS_MAX);
+}
+
+/* By more than what a start and an end make. */
+static bool rate_missed(double done, double asked, double seconds)
+{
+	return asked > 0 && done < RATE_MISSED * asked &&
+	       seconds * (1 - done / asked) > RATE_SLACK_S;
+}
+
+/* What a rate's average does not show. */
+static void senders_judge_pace(struct gdrcap_session *session)
+{
+	uint64_t rebased = 0, late = 0, late_max_ns = 0;
+
+	for (uint32_t i = 0; i < session->tx_count; i++) {
+		const struct pacing *pacing = &session->tx[i].pacing;
+		const uint64_t most =
+			atomic_load_explicit(&pacing->late_max_ns, memory_order_relaxed);
+
+		rebased += atomic_load_explicit(&pacing->rebased, memory_order_relaxed);
+		late += atomic_load_explicit(&pacing->late, memory_order_relaxed);
+		late_max_ns = RTE_MAX(late_max_ns, most);
+	}
+	if (rebased)
+		session_message(session, GDRCAP_LOG_WARNING,
+				"the sender was behind by more than %u ms, and did not catch up, %llu "
+				"times", PACING_LAG_MS, (unsigned long long)rebased);
+	if (late)
+		session_message(session, GDRCAP_LOG_WARNING,
+				"the port, which keeps the send times itself, was given %llu frames too "
+				"late, by %.3f us at most", (unsigned long long)late,
+				(double)late_max_ns / 1e3);
+}
+
 /* Says where the sender did not do what was asked. */
 static void sender_judge(struct gdrcap_session *session)
 {
@@ -131,12 +192,12 @@ static void sender_judge(struct gdrcap_session *session)
 	session_sender_summary(session, &summary);
 	if (session->tx_count == 0 || summary.tx_seconds <= 0)
 		return;
-	if (summary.asked_gbps > 0 && summary.tx_gbps < RATE_MISSED * summary.asked_gbps)
+	if (rate_missed(summary.tx_gbps, summary.asked_gbps, summary.tx_seconds))
 		session_message(session, GDRCAP_LOG_WARNING,
-				"the rate was not reached: %.3f Gb/s of %.3f; the port, or this "
+				"the rate was not reached: %.6f Gb/s of %.6f; the port, or this "
 				"machine's cores, cannot do more", summary.tx_gbps,
 				summary.asked_gbps);
-	if (summary.asked_mpps > 0 && summary.tx_mpps < RATE_MISSED * summary.asked_mpps)
+	if (rate_missed(summary.tx_mpps, summary.asked_mpps, summary.tx_seconds))
 		session_message(session, GDRCAP_LOG_WARNING,
 				"the rate was not reached: %.6f Mpps of %.6f; the port, or this "
 				"machine's cores, cannot do more", summary.tx_mpps,
@@ -147,6 +208,12 @@ static void sender_judge(struct gdrcap_session *session)
 				"the file's times were not kept: it took %.3f s instead of %.3f; the "
 				"port, or this machine's cores, cannot do more", summary.tx_seconds,
 				summary.asked_seconds);
+	if (summary.tx_seconds < RATE_MISSED * summary.asked_seconds - RATE_SLACK_S)
+		session_message(session, GDRCAP_LOG_WARNING,
+				"the file's times were not kept: it took only %.3f s instead of "
+				"%.3f, since its first frames were held up", summary.tx_seconds,
+				summary.asked_seconds);
+	senders_judge_pace(session);
 }
 
 /* Each has published its last burst, and receives nothing more. */
@@ -244,9 +311,17 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 	pthread_mutex_unlock(&session->run_lock);
 	if (running) {
 		senders_stop(session);
+		session_watch_file(session);
 		drain_wire(session);
 		receivers_stop(session);
 		accountant_stop(&session->accountant);
+		if (session->ended_idle && session->expect) {
+			/* The accountant has ended; readers may still look. */
+			pthread_mutex_lock(&session->accountant.lock);
+			verdict_expect_whole(&session->accountant.verdict);
+			pthread_mutex_unlock(&session->accountant.lock);
+		}
+		receivers_judge(session);
 		saver_stop(session);
 		stop_words_set(session);
 		device_job_join(session, &session->write, "frame writer");

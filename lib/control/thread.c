@@ -2,8 +2,10 @@
 #include "thread.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include <rte_errno.h>
@@ -11,9 +13,31 @@
 
 #include "log.h"
 
+#define IDLE_SLEEP_NS 5000L
+
+static _Atomic bool cores_shared;
+
+void thread_share_cores(void)
+{
+	atomic_store(&cores_shared, true);
+}
+
+void thread_give_way(unsigned int idle)
+{
+	const struct timespec pause = { .tv_nsec = IDLE_SLEEP_NS };
+
+	if (idle > IDLE_YIELDS && atomic_load_explicit(&cores_shared, memory_order_relaxed))
+		nanosleep(&pause, NULL);
+	else
+		sched_yield();
+}
+
 static void *thread_main(void *arg)
 {
 	struct thread *thread = arg;
+
+	/* ns: else a sleep of some microseconds takes 50 more. */
+	prctl(PR_SET_TIMERSLACK, 1UL);
 
 	if (rte_thread_register() < 0)
 		log_warning("thread %s has no lcore id (%s): its mempool accesses are slower",

@@ -27,6 +27,17 @@ void thread_join(struct thread *thread);
 bool thread_join_within(struct thread *thread, unsigned int timeout_ms);
 
 #define IDLE_PAUSES 64u
+#define IDLE_YIELDS 128u /* pauses before them included */
+
+/*
+ * Workers of some session have no core each: idle ones then yield a few times and after that sleep
+ * for some microseconds. (Recent kernels take a share of its time from a thread with each yield, and
+ * one that polls by nothing else, beside threads that work, can be kept waiting for seconds; a sleep
+ * settles that.) Writer: control, before it starts threads. Readers: workers.
+ */
+void thread_share_cores(void);
+/* Lets another thread have the core: out of line, since idle workers are in no hurry. */
+void thread_give_way(unsigned int idle);
 
 /* Pause while work is likely at once, then let another thread have the core: sender, receiver and
  * consumer may share one. `idle` counts the calls since work was last found. */
@@ -35,7 +46,7 @@ static inline void thread_idle(unsigned int idle)
 	if (idle < IDLE_PAUSES)
 		rte_pause();
 	else
-		sched_yield();
+		thread_give_way(idle);
 }
 
 #endif

@@ -75,7 +75,7 @@ static void watch_flush(struct gdrcap_session *session)
 }
 
 /* A streamed file that broke off ends its sender; here is why. */
-static void watch_file(struct gdrcap_session *session)
+void session_watch_file(struct gdrcap_session *session)
 {
 	const struct file_frames *file = session->file;
 
@@ -84,13 +84,20 @@ static void watch_file(struct gdrcap_session *session)
 		run_fail(session, -EIO, file->error.text);
 }
 
-static void watch_link(struct gdrcap_session *session, const struct port *port, bool *down)
+/* A link that was never up may be waited for; one that goes down is worth a word. */
+static void watch_link(struct gdrcap_session *session, const struct port *port,
+		       enum session_link *link)
 {
-	if (!port->open || port_link_up(port) == !*down)
+	const bool up = port->open && port_link_up(port);
+
+	if (!port->open || up == (*link == LINK_UP))
 		return;
-	*down = !*down;
-	session_message(session, GDRCAP_LOG_WARNING, "port %s: the link is %s", port->name,
-			*down ? "down" : "up again");
+	if (*link == LINK_WAITED_FOR)
+		log_info("port %s: the link is up", port->name);
+	else
+		session_message(session, GDRCAP_LOG_WARNING, "port %s: the link is %s", port->name,
+				up ? "up again" : "down");
+	*link = up ? LINK_UP : LINK_DOWN;
 }
 
 /* A link that goes down ends nothing: its sender waits, its receiver hears nothing. */
@@ -100,13 +107,14 @@ static void watch_links(struct gdrcap_session *session)
 		return;
 	session->link_tsc = rte_rdtsc();
 	for (uint32_t p = 0; p < session->plan.ports; p++) {
-		bool *down = &session->link_down[GDRCAP_PORTS_MAX + p];
+		enum session_link *link = &session->link[GDRCAP_PORTS_MAX + p];
 
-		watch_link(session, &session->pairs[p].rx, &session->link_down[p]);
-		watch_link(session, &session->pairs[p].tx, down);
+		if (!atomic_load(&session->ended_by_sender))
+			watch_link(session, &session->pairs[p].rx, &session->link[p]);
+		watch_link(session, &session->pairs[p].tx, link);
 		for (uint32_t q = 0; session->tx_count && q < session->plan.queues; q++)
 			atomic_store_explicit(&session->tx[p * session->plan.queues + q].hold,
-					      *down, memory_order_relaxed);
+					      *link != LINK_UP, memory_order_relaxed);
 	}
 }
 
@@ -134,8 +142,9 @@ static bool run_is_idle(struct gdrcap_session *session)
 		session->idle_count = received;
 		session->idle_tsc = rte_rdtsc();
 	}
-	return session->config.idle_ms && received &&
-	       tsc_older(session->idle_tsc, session->config.idle_ms);
+	session->ended_idle = session->config.idle_ms && received &&
+			      tsc_older(session->idle_tsc, session->config.idle_ms);
+	return session->ended_idle;
 }
 
 static bool run_is_over(struct gdrcap_session *session)
@@ -166,9 +175,12 @@ static bool run_is_quiet(struct gdrcap_session *session)
 			return false;
 	if (session->rx_count == 0)
 		return true;
-	if (session->tx_count == 0 && !atomic_load(&session->ended_by_sender))
+	if (session->tx_count == 0 && (!atomic_load(&session->ended_by_sender) ||
+				       (session->config.seconds_ms &&
+					tsc_older(session->start_tsc, session->config.seconds_ms))))
 		return true;
-	arrived = session->tx_count ? session_arrived(session) : session_received(session);
+	/* Not all frames: somebody else's may come for ever. */
+	arrived = session_arrived(session);
 	if (session->tx_count && arrived >= session_sent(session))
 		return true;
 	if (arrived != session->quiet_count) {
@@ -190,7 +202,7 @@ bool session_watch(struct gdrcap_session *session)
 	watch_device(session, session->write);
 	watch_flush(session);
 	watch_consumer(session);
-	watch_file(session);
+	session_watch_file(session);
 	watch_links(session);
 	if (!atomic_load(&session->ending) && run_is_over(session))
 		session_end(session);

@@ -61,6 +61,10 @@ static int rx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 				.flush_context = session,
 				.in_flight_max = in_flight_max(plan, &pair->rx),
 				.accounted = session->config.consumer == GDRCAP_CONSUMER_VALIDATE,
+				/* Own frames' headers say how long they should be. */
+				.mark_cut = session->config.consumer == GDRCAP_CONSUMER_VALIDATE &&
+					    (session->config.format == GDRCAP_FORMAT_FOREIGN ||
+					     session->expect),
 			};
 			int ret = rx_worker_create(worker, &config, &ring, error);
 
@@ -74,6 +78,17 @@ static int rx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 		}
 	}
 	return 0;
+}
+
+/* Streams that leave through port `port`: what a receiver there can wait for the end of. */
+static uint32_t port_streams(const struct plan *plan, uint32_t streams, uint32_t port)
+{
+	const uint32_t workers = plan->ports * plan->queues;
+	uint32_t count = 0;
+
+	for (uint32_t w = port * plan->queues; w < (port + 1) * plan->queues; w++)
+		count += (streams - w + workers - 1) / workers;
+	return count;
 }
 
 /* UINT64_MAX: until it is stopped. */
@@ -125,7 +140,7 @@ static int tx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 			.file = session->file,
 			.pacing = pacing,
 			.clock = pair->tx_clocked ? &pair->tx_clock : NULL,
-			.end_streams = says_end ? streams : 0,
+			.end_streams = says_end ? port_streams(plan, streams, w / plan->queues) : 0,
 		};
 		int ret = tx_worker_create(&session->tx[w], &config, &ring, error);
 
@@ -157,6 +172,7 @@ static int saver_create(struct gdrcap_session *session, struct gdrcap_error *err
 		.layout = &session->layout,
 		.plan = &session->pattern,
 		.expect = session->expect ? &session->expect->view : NULL,
+		.inputs = { session->config.expect, session->config.pcap },
 	};
 	cpu_set_t cpus;
 

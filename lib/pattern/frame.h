@@ -38,6 +38,7 @@
 #define FRAME_PATTERN_END 0xffu
 /* Foreign frames: the payload, and what the checker reads before it, begin in so many bytes. */
 #define FRAME_FOREIGN_PAYLOAD_MAX 100u
+#define FRAME_FIELD_END_MAX 112u /* and their fields end there */
 
 enum frame_format {
 	FRAME_ETHERNET = 0, /* own header after the EtherType */

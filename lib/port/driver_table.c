@@ -54,10 +54,10 @@ static const struct driver_facts driver_table[] = {
 	 * Its kernel ring drops without telling the driver. The ring's frames are 2048 bytes less a
 	 * header of 32 (devarg framesz): a longer frame is freed as if it were sent, and each slot
 	 * must have room for a whole one. The kernel takes 802.1Q tags off, and the driver cannot
-	 * put them back into external buffers.
+	 * put them back into external buffers. What it calls send errors while the link is down is
+	 * sent when the link is up again.
 	 */
 	{ .prefix = "net_af_packet",
-	  .tx_error_counted = true,
 	  .writes = DRIVER_COPIES,
 	  .system_calls = true,
 	  .needs_root = true,

@@ -14,12 +14,16 @@
 #include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_log.h>
 #include <rte_mbuf.h>
 
 #include "log.h"
 
-#define JOIN_MS 5000u /* a port that joins another waits so long for it */
-#define JOIN_TICK_MS 100u
+#define JOIN_MS 5000u /* a port that joins another waits so long for it, ... */
+#define JOIN_TRY_MS 200u /* ... and so long for an answer before it asks again */
+#define JOIN_TICK_MS 10u
+#define JOIN_PAUSE_MS 100u
+#define JOIN_LOG "pmd.net.memif"
 #define L2_OVERHEAD (RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN)
 
 /* "net_pcap0,rx_pcap=a" is a device name and its arguments. */
@@ -184,27 +188,59 @@ int port_configure(const struct port *port, const struct port_queues *queues,
 	return 0;
 }
 
-int port_start(struct port *port, struct gdrcap_error *error)
+/* Starts a port that joins another until the two are connected. A driver that was turned away, since
+ * the other end is there but not started yet, does not try again by itself. */
+static int port_join(struct port *port, struct gdrcap_error *error)
 {
 	const struct timespec tick = { .tv_nsec = 1000000L * JOIN_TICK_MS };
-	const bool joins = port_name_joins(port->name);
+	const struct timespec pause = { .tv_nsec = 1000000L * JOIN_PAUSE_MS };
+	unsigned int tries = 0, ms = 0;
+	int ret;
+
+	do {
+		ret = rte_eth_dev_start(port->id);
+		for (unsigned int n = 0; ret == 0 && n < JOIN_TRY_MS; n += JOIN_TICK_MS) {
+			if (port_link_up(port)) {
+				rte_log_set_level_pattern(JOIN_LOG, RTE_LOG_NOTICE);
+				return 0;
+			}
+			nanosleep(&tick, NULL);
+			ms += JOIN_TICK_MS;
+		}
+		if (ret == 0)
+			rte_eth_dev_stop(port->id);
+		if (tries++ == 0) {
+			log_line(GDRCAP_LOG_PROGRESS, "port %s: waiting for its other end",
+				 port->name);
+			/* It says so each time. */
+			rte_log_set_level_pattern(JOIN_LOG, RTE_LOG_EMERG);
+		}
+		nanosleep(&pause, NULL);
+		ms += JOIN_PAUSE_MS;
+	} while (ms < JOIN_MS);
+	rte_log_set_level_pattern(JOIN_LOG, RTE_LOG_NOTICE);
+	return error_set(error, -ECONNREFUSED,
+			 "port %s: nobody answers after %u s; its other end (role=server, the same "
+			 "socket and id) must be there first, in this or another process",
+			 port->name, JOIN_MS / 1000);
+}
+
+int port_start(struct port *port, struct gdrcap_error *error)
+{
 	struct rte_eth_stats stats;
 	int ret;
 
-	ret = rte_eth_dev_start(port->id);
-	for (unsigned int ms = 0; joins && ret < 0 && ms < JOIN_MS; ms += JOIN_TICK_MS) {
-		if (ms == 0)
-			log_line(GDRCAP_LOG_PROGRESS, "port %s: waiting for its other end",
-				 port->name);
-		nanosleep(&tick, NULL);
+	if (port_name_joins(port->name)) {
+		ret = port_join(port, error);
+		if (ret < 0)
+			return ret;
+	} else {
 		ret = rte_eth_dev_start(port->id);
+		if (ret < 0)
+			return error_set(error, ret,
+					 "port %s does not start: %s; the log above has the "
+					 "driver's words", port->name, rte_strerror(-ret));
 	}
-	if (ret < 0)
-		return error_set(error, joins ? -ECONNREFUSED : ret,
-				 "port %s does not start: %s; the log above has the driver's words%s",
-				 port->name, rte_strerror(-ret),
-				 joins ? "; its other end (role=server, the same socket and id) must "
-					 "be there first, in this or another process" : "");
 	port->started = true;
 	if (rte_eth_stats_get(port->id, &stats) == 0) {
 		port->missed_base = stats.imissed;
@@ -281,8 +317,10 @@ bool port_link_up(const struct port *port)
 {
 	struct rte_eth_link link;
 
-	return rte_eth_link_get_nowait(port->id, &link) == 0 &&
-	       link.link_status == RTE_ETH_LINK_UP && interface_up(port->name);
+	/* A driver that cannot tell is not in the way. */
+	return (rte_eth_link_get_nowait(port->id, &link) != 0 ||
+		link.link_status == RTE_ETH_LINK_UP) &&
+	       interface_up(port->name);
 }
 
 void port_counters(const struct port *port, struct port_counters *counters)

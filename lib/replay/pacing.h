@@ -30,7 +30,7 @@ struct pacing_config {
 };
 
 /* A sender that is so late gives up catching up, so that a stall does not become a burst. */
-#define PACING_LAG_MS 100u
+#define PACING_LAG_MS 1000u
 
 /* Gap errors |real gap - asked gap| in a histogram: 8 buckets a factor of two, 1 ns to 2^40. */
 #define PACING_BUCKETS 320u

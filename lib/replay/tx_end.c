@@ -121,6 +121,6 @@ void tx_end_streams(struct tx_worker *worker)
 		if (!tx_end_round(worker))
 			return;
 		while (i + 1 < TX_END_TIMES && rte_rdtsc() - since < gap)
-			thread_idle(IDLE_PAUSES);
+			thread_idle(IDLE_YIELDS + 1);
 	}
 }

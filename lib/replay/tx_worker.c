@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <time.h>
 
 #include <rte_branch_prediction.h>
@@ -25,8 +24,8 @@
 #define TX_SPAN_US 200u
 /* Nobody else gets the core when the next frame is due so soon. */
 #define TX_SPIN_US 50u
-/* Earlier than that a thread that sleeps is woken in better time than one that yields gets its core
- * back from others. It wakes so long before it is due, and now and then to see a stop. */
+/* Earlier than that it sleeps: Linux wakes a sleeper in better time than it gives a thread that
+ * yields its core back. It wakes so long before a frame is due, and now and then to see a stop. */
 #define TX_WAKE_US 200u
 #define TX_SLEEP_MOST_US 2000u
 
@@ -259,6 +258,9 @@ ALWAYS_INLINE void tx_count(struct tx_worker *worker, uint32_t slot, uint32_t at
 	counter_add(&worker->streams[stream].sent, taken);
 	counter_add(&worker->bytes, bytes);
 	counter_add(&worker->sent, taken);
+	if (paced)
+		atomic_store_explicit(&worker->last_due, ring->tsc[at + taken - 1],
+				      memory_order_relaxed);
 	if (paced && config->clock)
 		pacing_handed(&worker->pacing, &ring->tsc[at], taken, now);
 	else if (paced)
@@ -286,8 +288,15 @@ ALWAYS_INLINE unsigned int tx_send(struct tx_worker *worker, const bool paced, c
 		return 0;
 	}
 	if (unlikely(atomic_load_explicit(&worker->hold, memory_order_relaxed))) {
+		if (paced && !worker->held_tsc)
+			worker->held_tsc = now;
 		counter_add(&worker->stalled, 1);
 		return 0;
+	}
+	if (paced && unlikely(worker->held_tsc)) {
+		/* What was due while the link was down is not to come as a burst. */
+		worker->pacing.base_tsc += now - worker->held_tsc;
+		worker->held_tsc = 0;
 	}
 	left = ring->end[slot] - ring->tail;
 	due = paced ? tx_due(worker, at, left, now) : left;
@@ -295,6 +304,10 @@ ALWAYS_INLINE unsigned int tx_send(struct tx_worker *worker, const bool paced, c
 		return 0;
 	taken = rte_eth_tx_burst(config->port, config->queue, &ring->mbuf[at], (uint16_t)due);
 	if (taken == 0) {
+		/* The timeline begins when the other end is there. */
+		if (paced &&
+		    atomic_load_explicit(&worker->first_tsc, memory_order_relaxed) == 0)
+			worker->pacing.started = false;
 		counter_add(&worker->stalled, 1);
 		return 0;
 	}
@@ -324,15 +337,19 @@ static __attribute__((noinline)) void tx_sleep(uint32_t us)
 	nanosleep(&pause, NULL);
 }
 
-/* A paced sender waits for what is due: it spins, sleeps, or lets others have the core. */
+/* A paced sender waits for what is due, or for what is to be written: it spins or sleeps. */
 static void tx_wait_due(const struct tx_worker *worker, unsigned int idle)
 {
 	int64_t until;
 
+	if (idle < IDLE_PAUSES) {
+		rte_pause();
+		return;
+	}
 	if (worker->sending == worker->ring.burst || !worker->pacing.started ||
 	    !ring_is_done(&worker->ring, worker->sending) ||
 	    atomic_load_explicit(&worker->hold, memory_order_relaxed)) {
-		thread_idle(idle);
+		tx_sleep(TX_SPIN_US);
 		return;
 	}
 	until = tx_until_due(worker, rte_rdtsc());
@@ -343,7 +360,7 @@ static void tx_wait_due(const struct tx_worker *worker, unsigned int idle)
 	else if (until > (int64_t)tx_ticks(worker, 2 * TX_WAKE_US))
 		tx_sleep((uint32_t)((uint64_t)until * 1000000u / worker->tsc_hz) - TX_WAKE_US);
 	else
-		thread_idle(idle);
+		tx_sleep(TX_SPIN_US / 2);
 }
 
 /* Nothing to do. */
@@ -375,8 +392,6 @@ void tx_worker_run(void *arg)
 	struct tx_worker *worker = arg;
 	const bool paced = worker->config.pacing.kind != PACING_NONE;
 
-	if (paced)
-		prctl(PR_SET_TIMERSLACK, 1UL); /* ns; a sleep of 50 us more is no pacing */
 	if (paced && worker->config.file)
 		tx_loop(worker, true, true);
 	else if (paced)

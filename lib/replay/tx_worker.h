@@ -62,6 +62,7 @@ struct tx_worker {
 	struct tx_clock_map clock_map;
 	uint64_t sending; /* number of the burst that is being sent */
 	uint64_t clock_tsc, clock_ns, tsc_hz; /* wall clock at clock_tsc */
+	uint64_t held_tsc; /* since when nothing is handed over for want of a link; 0: it is */
 
 	/* Writer: this worker. Readers: anybody, relaxed. */
 	_Alignas(RING_LINE) _Atomic uint64_t sent; /* frames the port took */
@@ -71,6 +72,7 @@ struct tx_worker {
 	_Atomic uint64_t first_tsc, last_tsc; /* of the first and last hand-over; first 0: none */
 	_Atomic uint64_t last_frames, last_bytes; /* of the last hand-over: they begin at last_tsc,
 						   * so a rate is what was sent before it */
+	_Atomic uint64_t last_due; /* ticks from the first frame's time to the last one's, as asked */
 	_Atomic int finished; /* all of config.frames are sent, or it was stopped */
 
 	/* Writer: control. Reader: this worker. */

@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define BUFFER_BYTES (1u << 20)
@@ -48,8 +50,9 @@ int pcapng_open(struct pcapng *file, const char *path)
 
 	memset(file, 0, sizeof(*file));
 	file->fd = -1;
-	/* Opening a pipe would wait for its reader, perhaps for ever. */
-	if (stat(path, &status) == 0 && S_ISFIFO(status.st_mode))
+	file->stall_ms = PCAPNG_STALL_MS;
+	/* Opening a pipe would wait for its reader, perhaps for ever, and so would writing. */
+	if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
 		flags |= O_NONBLOCK;
 	file->buffer = malloc(BUFFER_BYTES);
 	if (!file->buffer)
@@ -57,17 +60,72 @@ int pcapng_open(struct pcapng *file, const char *path)
 	file->fd = open(path, flags, 0666);
 	if (file->fd < 0)
 		return file->error = -errno;
-	if ((flags & O_NONBLOCK) && fcntl(file->fd, F_SETFL, O_WRONLY) < 0)
-		return file->error = -errno;
 	return 0;
+}
+
+/* Writing to the one spoils the other: not so for a terminal or /dev/null. */
+static bool status_same(const struct stat *a, const struct stat *b)
+{
+	return !S_ISCHR(a->st_mode) && a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
 bool pcapng_same(const struct pcapng *one, const struct pcapng *other)
 {
 	struct stat a, b;
 
-	return fstat(one->fd, &a) == 0 && fstat(other->fd, &b) == 0 && S_ISREG(a.st_mode) &&
-	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+	return fstat(one->fd, &a) == 0 && fstat(other->fd, &b) == 0 && status_same(&a, &b);
+}
+
+bool pcapng_is(const struct pcapng *file, const char *path)
+{
+	struct stat a, b;
+
+	return fstat(file->fd, &a) == 0 && stat(path, &b) == 0 && status_same(&a, &b);
+}
+
+/* ---- calls that may not return ---- */
+
+static void system_enter(struct pcapng *file)
+{
+	/* What this thread did before the place. Partner: pcapng_give_up(). */
+	atomic_store_explicit(&file->place, PCAPNG_IN_SYSTEM, memory_order_release);
+}
+
+/* False: the file is somebody else's by now. */
+static bool system_leave(struct pcapng *file)
+{
+	int place = PCAPNG_IN_SYSTEM;
+
+	return atomic_compare_exchange_strong_explicit(&file->place, &place, PCAPNG_HERE,
+						       memory_order_relaxed, memory_order_relaxed);
+}
+
+/* -ECANCELED means something else here. */
+static int system_error(int code)
+{
+	return code == ECANCELED ? -EIO : -code;
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* The reader has taken nothing since `since`: waits until it does. */
+static int reader_wait(struct pcapng *file, uint64_t since)
+{
+	struct pollfd room = { .fd = file->fd, .events = POLLOUT };
+	const uint64_t gone = now_ms() - since;
+
+	file->stalled = gone >= file->stall_ms;
+	if (file->stalled)
+		return -ETIMEDOUT;
+	if (poll(&room, 1, (int)(file->stall_ms - gone)) < 0 && errno != EINTR)
+		return -errno;
+	return 0;
 }
 
 static uint32_t get32(const uint8_t *at)
@@ -148,12 +206,11 @@ static void put_option_text(struct block *block, enum option code, const char *t
 			at[i] = '?';
 }
 
-/*
- * A write failed after `out` bytes of the buffer: the file keeps the blocks that are whole. Where
- * it cannot be cut (a pipe, a device), its reader has seen part of a block.
- */
-static int write_failed(struct pcapng *file, int error, uint32_t out)
+/* The blocks that the file took as a whole are in it; the rest of the buffer is not, and returned
+ * is whether it took a part of one. */
+static bool buffer_drop(struct pcapng *file)
 {
+	const uint32_t out = file->out;
 	uint32_t whole = 0;
 
 	while (whole < out) {
@@ -166,29 +223,73 @@ static int write_failed(struct pcapng *file, int error, uint32_t out)
 		whole += bytes;
 	}
 	file->bytes += whole;
-	file->torn = whole != out && ftruncate(file->fd, (off_t)file->bytes) < 0;
-	file->used = file->pending = 0;
-	return file->error = error;
+	file->used = file->out = file->pending = 0;
+	return whole != out;
+}
+
+/*
+ * A write failed in the middle of the buffer: the file keeps the blocks that are whole. Where it
+ * cannot be cut (a pipe, a device), its reader has seen part of a block.
+ */
+static int write_failed(struct pcapng *file, int error)
+{
+	int ret;
+
+	file->error = error;
+	file->torn = buffer_drop(file);
+	if (!file->torn)
+		return error;
+	system_enter(file);
+	ret = ftruncate(file->fd, (off_t)file->bytes);
+	if (!system_leave(file))
+		return -ECANCELED;
+	file->torn = ret < 0;
+	return error;
+}
+
+bool pcapng_give_up(struct pcapng *file)
+{
+	int place = PCAPNG_IN_SYSTEM;
+
+	/* All that the other thread did is seen. Partner: system_enter(). */
+	if (!atomic_compare_exchange_strong_explicit(&file->place, &place, PCAPNG_GIVEN_UP,
+						     memory_order_acquire, memory_order_relaxed))
+		return false;
+	file->torn |= buffer_drop(file);
+	if (!file->error)
+		file->error = -ETIMEDOUT;
+	return true;
 }
 
 int pcapng_flush(struct pcapng *file)
 {
-	uint32_t out = 0;
+	uint64_t since = now_ms();
 
-	while (!file->error && out < file->used) {
-		const ssize_t n = write(file->fd, file->buffer + out, file->used - out);
+	while (!file->error && file->out < file->used) {
+		ssize_t n;
+		int ret;
 
-		if (n < 0 && errno == EINTR)
+		system_enter(file);
+		n = write(file->fd, file->buffer + file->out, file->used - file->out);
+		ret = n < 0 ? system_error(errno) : -EIO;
+		if (!system_leave(file))
+			return -ECANCELED;
+		if (n > 0) {
+			file->out += (uint32_t)n;
+			atomic_fetch_add_explicit(&file->moved, (uint64_t)n, memory_order_relaxed);
+			since = now_ms();
 			continue;
-		if (n <= 0)
-			return write_failed(file, n < 0 ? -errno : -EIO, out);
-		out += (uint32_t)n;
+		}
+		if (ret == -EAGAIN)
+			ret = reader_wait(file, since);
+		if (ret < 0 && ret != -EINTR)
+			return write_failed(file, ret);
 	}
 	if (file->error)
 		return file->error;
 	file->bytes += file->used;
 	file->frames += file->pending;
-	file->used = file->pending = 0;
+	file->used = file->out = file->pending = 0;
 	return 0;
 }
 
@@ -312,10 +413,19 @@ int pcapng_statistics(struct pcapng *file, const struct pcapng_statistics *stati
 
 int pcapng_close(struct pcapng *file)
 {
-	pcapng_flush(file);
-	/* A network file system says only here that it is full. */
-	if (file->fd >= 0 && close(file->fd) < 0 && !file->error)
-		file->error = -errno;
+	int ret = pcapng_flush(file);
+
+	if (ret == -ECANCELED || pcapng_is_given_up(file))
+		return ret;
+	if (file->fd >= 0) {
+		system_enter(file);
+		ret = close(file->fd) < 0 ? system_error(errno) : 0;
+		if (!system_leave(file))
+			return -ECANCELED;
+		/* A network file system says only here that it is full. */
+		if (!file->error)
+			file->error = ret;
+	}
 	file->fd = -1;
 	free(file->buffer);
 	file->buffer = NULL;

@@ -4,26 +4,45 @@
  * Whole blocks are collected in a buffer and written when it is full, with write() and not stdio:
  * after a failed write it is then known how much arrived, and the file is cut where a block ends.
  *
- * After an error every call returns it and does nothing. One thread at a time.
+ * A pipe whose reader takes nothing for stall_ms is an error. A file of which the system does not
+ * answer cannot be left by the thread that writes it; another one can give it up.
+ *
+ * After an error every call returns it and does nothing. One thread at a time, but for what says
+ * otherwise.
  */
 #ifndef GDRCAP_PCAPNG_H
 #define GDRCAP_PCAPNG_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #define PCAPNG_SNAPLEN_MAX 65535u
 #define PCAPNG_TEXT_MAX 1024u /* bytes of a name or comment; what is longer is cut */
 
+#define PCAPNG_STALL_MS 10000u
+
+/* Where the thread is that writes. */
+enum pcapng_place {
+	PCAPNG_HERE,
+	PCAPNG_IN_SYSTEM, /* in a call that may never return */
+	PCAPNG_GIVEN_UP, /* and whose end nobody waits for any more */
+};
+
 struct pcapng {
 	int fd;
 	uint8_t *buffer;
 	uint32_t used; /* bytes of whole blocks in the buffer */
+	uint32_t out; /* of these: that the file took */
 	uint32_t pending; /* frames among them */
+	uint32_t stall_ms; /* PCAPNG_STALL_MS; may be set when it is open */
 	uint64_t bytes; /* of whole blocks in the file */
 	uint64_t frames; /* in these */
 	int error; /* negative errno of the write that failed */
+	bool stalled; /* then: nobody read */
 	bool torn; /* then: the file's last block is not whole, and could not be cut off */
+	_Atomic int place; /* enum pcapng_place */
+	_Atomic uint64_t moved; /* bytes that the file took. Readers: any thread */
 };
 
 struct pcapng_frame {
@@ -48,8 +67,9 @@ struct pcapng_statistics {
 /* Opens or creates the file, as it is: what is in it stays until pcapng_begin(). -EISDIR for a
  * folder, -ENXIO for a pipe that nobody reads, and what open() says. */
 int pcapng_open(struct pcapng *file, const char *path);
-/* Both write to the same file, whatever the paths are. */
+/* Both write to the same file, or it is the one at `path`, whatever the paths are. */
 bool pcapng_same(const struct pcapng *one, const struct pcapng *other);
+bool pcapng_is(const struct pcapng *file, const char *path);
 
 /* Empties the file. Section header: which program writes it. */
 int pcapng_begin(struct pcapng *file, const char *application);
@@ -62,6 +82,20 @@ int pcapng_statistics(struct pcapng *file, const struct pcapng_statistics *stati
 int pcapng_flush(struct pcapng *file);
 /* Flushes, closes and frees; also after a failed open. 0, or the first error. */
 int pcapng_close(struct pcapng *file);
+
+/*
+ * Any other thread: where the one that writes is in a call of the system, it is left there, and
+ * the file is the caller's: -ETIMEDOUT is its error. The call that the other thread made here
+ * returns -ECANCELED when the system answers; it must not touch the file after that. False, with
+ * nothing done, when it is not in such a call. `file` and its buffer must stay, since the system
+ * still reads it: pcapng_close() then neither closes nor frees.
+ */
+bool pcapng_give_up(struct pcapng *file);
+
+static inline bool pcapng_is_given_up(const struct pcapng *file)
+{
+	return atomic_load_explicit(&file->place, memory_order_relaxed) == PCAPNG_GIVEN_UP;
+}
 
 /* Frames that are in the file, or will be if the next flush succeeds. */
 static inline uint64_t pcapng_frames(const struct pcapng *file)

@@ -38,20 +38,37 @@ static int config_check(const struct save_config *config, struct gdrcap_error *e
 	return 0;
 }
 
-static int file_error(const char *option, const char *path, int code, struct gdrcap_error *error)
+static int file_error(const char *option, const struct save_file *file, int code,
+		      struct gdrcap_error *error)
 {
 	const char *remedy = "name a file in a folder that exists and that you may write to";
-	const char *why = strerror(-code);
+	const char *why = save_file_why(file, code);
 
 	if (code == -EISDIR)
 		remedy = "name a file in it";
 	else if (code == -ENOSPC || code == -EDQUOT)
 		remedy = "free space there, or name a file elsewhere";
+	else if (file->pcapng.stalled)
+		remedy = "let it read";
 	else if (code == -ENXIO) {
 		why = "nobody reads this pipe";
 		remedy = "start its reader first";
 	}
-	return error_set(error, code, "%s: cannot write %s: %s; %s", option, path, why, remedy);
+	return error_set(error, code, "%s: cannot write %s: %s; %s", option, file->path, why,
+			 remedy);
+}
+
+/* An input would be emptied before it is read, or while it is. */
+static int input_check(const char *option, const struct save_file *file,
+		       const struct save_config *config, struct gdrcap_error *error)
+{
+	for (unsigned int i = 0; i < RTE_DIM(config->inputs); i++)
+		if (config->inputs[i] && config->inputs[i][0] &&
+		    pcapng_is(&file->pcapng, config->inputs[i]))
+			return error_set(error, -EINVAL,
+					 "%s: %s is a file that this run reads (%s); give another",
+					 option, file->path, config->inputs[i]);
+	return 0;
 }
 
 static int files_open(struct save *save, const struct save_config *config,
@@ -71,7 +88,11 @@ static int files_open(struct save *save, const struct save_config *config,
 			return error_set(error, -ENOMEM, "no memory for the files to save to");
 		ret = pcapng_open(&file->pcapng, file->path);
 		if (ret < 0)
-			return file_error(option_names[f], file->path, ret, error);
+			return file_error(option_names[f], file, ret, error);
+		file->pcapng.stall_ms = save->stall_ms;
+		ret = input_check(option_names[f], file, config, error);
+		if (ret < 0)
+			return ret;
 	}
 	if (save->files[SAVE_ALL].path && save->files[SAVE_DAMAGED].path &&
 	    pcapng_same(&save->files[SAVE_ALL].pcapng, &save->files[SAVE_DAMAGED].pcapng))
@@ -107,7 +128,7 @@ static int files_begin(struct save *save, const struct save_config *config,
 		int ret = file->path ? file_begin(save, file, config) : 0;
 
 		if (ret < 0)
-			return file_error(option_names[f], file->path, ret, error);
+			return file_error(option_names[f], file, ret, error);
 	}
 	return 0;
 }
@@ -171,6 +192,7 @@ int save_create(struct save **created, const struct save_config *config, const c
 	save->gpu = config->gpu;
 	save->ops = config->ops;
 	save->device = config->device;
+	save->stall_ms = config->stall_ms ? config->stall_ms : PCAPNG_STALL_MS;
 	save->reference.layout = config->layout;
 	save->reference.plan = config->plan;
 	save->reference.expect = config->expect;
@@ -225,48 +247,90 @@ void save_set_lost(struct save *save, uint32_t queue, uint64_t received, uint64_
 	save->queues[queue].port_lost = lost;
 }
 
-/* Waits until the writer has written all that was handed over. */
+/* A number that changes when the writer gets on. */
+static uint64_t writer_progress(const struct save *save)
+{
+	uint64_t sum = atomic_load_explicit(&save->bounce.tail, memory_order_relaxed);
+
+	for (unsigned int f = 0; f < SAVE_FILES; f++)
+		sum += atomic_load_explicit(&save->files[f].pcapng.moved, memory_order_relaxed) +
+		       (atomic_load_explicit(&save->files[f].error, memory_order_relaxed) != 0);
+	return sum;
+}
+
+/* Leaves a writer behind that is in a call of the system, and starts another for the other file.
+ * False: it is not in one. */
+static bool writer_replace(struct save *save)
+{
+	struct gdrcap_error error;
+
+	for (unsigned int f = 0; f < SAVE_FILES; f++) {
+		struct save_file *file = &save->files[f];
+
+		if (!file->path || !pcapng_give_up(&file->pcapng))
+			continue;
+		atomic_store(&file->saved, pcapng_frames(&file->pcapng));
+		atomic_store(&file->lost, file->taken - pcapng_frames(&file->pcapng));
+		atomic_store(&file->error, file->pcapng.error);
+		(void)pthread_detach(save->writer.id);
+		save->writer.running = false;
+		if (thread_start(&save->writer, "gdrcap-save", NULL, save_writer_run, save,
+				 &error) < 0) {
+			log_warning("%s", error.text);
+			save_writer_run(save);
+		}
+		return true;
+	}
+	return false;
+}
+
+/* Waits until the writer has written all that was handed over, and closed. */
 static void writer_join(struct save *save)
 {
 	const struct save_bounce *bounce = &save->bounce;
+	const uint32_t tick = RTE_MIN(PROGRESS_MS, save->stall_ms);
+	uint64_t last = writer_progress(save);
+	uint32_t still_ms = 0;
 
-	/* After the last HAND_OVER. Partner: the acquire load in save_writer_run(). */
+	/* After the last HAND_OVER. Partner: the acquire load in writer_loop(). */
 	atomic_store_explicit(&save->stop, 1, memory_order_release);
-	while (!thread_join_within(&save->writer, PROGRESS_MS))
+	while (!thread_join_within(&save->writer, tick)) {
+		const uint64_t now = writer_progress(save);
+
+		still_ms = now == last ? still_ms + tick : 0;
+		last = now;
+		/* A pipe's writer ends by itself, and first. */
+		if (still_ms > save->stall_ms && writer_replace(save)) {
+			last = writer_progress(save);
+			still_ms = 0;
+			continue;
+		}
 		log_line(GDRCAP_LOG_PROGRESS, "save: %llu MiB of frames still to be written",
 			 (unsigned long long)((atomic_load(&bounce->head) -
 					       atomic_load(&bounce->tail)) >>
 					      20));
+	}
 }
 
-/* What each queue had, and closes. */
-static void file_finish(struct save *save, enum save_index index)
+static int file_result(const char *option, const struct save_file *file, int code,
+		       struct gdrcap_error *error)
 {
-	struct save_file *file = &save->files[index];
-	struct pcapng_statistics statistics = {
-		.start_ns = save->start_ns,
-		.end_ns = save_clock_ns(&save->clock, rte_rdtsc()),
-	};
-	uint64_t saved;
-	int ret;
+	const unsigned long long saved = atomic_load(&file->saved);
+	const char *remedy = "free space there, or save fewer frames (save_every)";
 
-	for (uint32_t q = 0; q < save->queue_count; q++) {
-		const struct save_queue *queue = &save->queues[q];
-
-		statistics.interface = q;
-		statistics.port_known = queue->port_known;
-		statistics.received = queue->port_received + queue->port_lost;
-		statistics.dropped = queue->port_lost + queue->missed[index];
-		statistics.accepted = queue->wanted[index];
-		statistics.delivered = queue->saved[index];
-		pcapng_statistics(&file->pcapng, &statistics);
-	}
-	ret = pcapng_close(&file->pcapng);
-	if (ret < 0)
-		atomic_store(&file->error, ret);
-	saved = pcapng_frames(&file->pcapng);
-	atomic_store(&file->saved, saved);
-	atomic_store(&file->lost, file->taken - saved);
+	if (pcapng_is_given_up(&file->pcapng))
+		return error_set(error, code,
+				 "%s: cannot write %s: its file system does not answer; after "
+				 "%llu frames it was given up, with the memory that is being "
+				 "written; see to the file system, or name a file elsewhere",
+				 option, file->path, saved);
+	if (code == -EPIPE)
+		remedy = "keep its reader running";
+	else if (file->pcapng.stalled)
+		remedy = "let it read all the time, or name a file";
+	return error_set(error, code, "%s: cannot write %s: %s; it holds the first %llu frames%s; %s",
+			 option, file->path, save_file_why(file, code), saved,
+			 file->pcapng.torn ? " and a part of one" : "", remedy);
 }
 
 /* The first reason why the files are not whole. */
@@ -280,15 +344,7 @@ static int finish_result(struct save *save, struct gdrcap_error *error)
 		const int code = atomic_load(&file->error);
 
 		if (code)
-			return error_set(
-				error, code,
-				"%s: cannot write %s: %s; it holds the first %llu frames%s; %s",
-				option_names[f], file->path, strerror(-code),
-				(unsigned long long)atomic_load(&file->saved),
-				file->pcapng.torn ? " and a part of one" : "",
-				code == -EPIPE ? "keep its reader running"
-					       : "free space there, or save fewer frames "
-						 "(save_every)");
+			return file_result(option_names[f], file, code, error);
 	}
 	if (gather)
 		return error_set(error, gather,
@@ -303,9 +359,6 @@ int save_finish(struct save *save, struct gdrcap_error *error)
 	if (!save->finished) {
 		save->finished = true;
 		writer_join(save);
-		for (unsigned int f = 0; f < SAVE_FILES; f++)
-			if (save->files[f].path)
-				file_finish(save, (enum save_index)f);
 		save->result = finish_result(save, &save->result_error);
 	}
 	if (save->result < 0)
@@ -315,6 +368,8 @@ int save_finish(struct save *save, struct gdrcap_error *error)
 
 void save_destroy(struct save *save)
 {
+	bool left = false;
+
 	if (!save)
 		return;
 	(void)save_finish(save, NULL);
@@ -326,9 +381,13 @@ void save_destroy(struct save *save)
 	for (unsigned int f = 0; f < SAVE_FILES; f++) {
 		if (save->files[f].path && save->files[f].pcapng.buffer)
 			pcapng_close(&save->files[f].pcapng);
+		left |= pcapng_is_given_up(&save->files[f].pcapng);
 		free(save->files[f].path);
+		save->files[f].path = NULL;
 	}
 	free(save->queues);
 	free(save->copies);
-	free(save);
+	/* A writer that was given up asks the file's place when its call returns. */
+	if (!left)
+		free(save);
 }

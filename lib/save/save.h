@@ -32,6 +32,10 @@ struct save_config {
 	const char *damaged; /* path of --save-damaged, or "" */
 	uint32_t around; /* frames of the same queue before and after a damaged one,
 			  * 0..SAVE_AROUND_MAX */
+	const char *inputs[2]; /* paths of files that the run reads, which must not be written to; ""
+				* or NULL: none */
+	uint32_t stall_ms; /* a pipe whose reader, or a file whose system takes nothing for so long
+			    * ends; 0: 10 s. A pipe at any time, a file in save_finish() */
 	struct ring_producer *const *rings; /* by queue; kept */
 	uint32_t queues;
 	const char *const *names; /* of each queue's port, for the files; copied */
@@ -78,7 +82,8 @@ void save_counts(const struct save *save, struct save_counts *counts);
 /* What the port lost, for the files' statistics. Before save_finish(). */
 void save_set_lost(struct save *save, uint32_t queue, uint64_t received, uint64_t lost);
 /* Writes what is in the buffer, ends the writer and closes the files. 0, or why they are not
- * whole; asked again, the same. */
+ * whole; asked again, the same. A writer whose file system does not answer is left behind, with
+ * the little memory that it may still touch; another one writes the other file. */
 int save_finish(struct save *save, struct gdrcap_error *error);
 void save_destroy(struct save *save);
 

@@ -42,7 +42,9 @@ enum save_kind {
 struct save_record {
 	uint32_t bytes; /* of all */
 	uint16_t kind; /* enum save_kind */
-	uint16_t files; /* 1 << SAVE_ALL, 1 << SAVE_DAMAGED */
+	/* 1 << SAVE_ALL, 1 << SAVE_DAMAGED; the writer clears them before it writes, so that one
+	 * which takes over from another that was given up does not write it again. */
+	uint16_t files;
 	uint32_t queue;
 	int32_t distance; /* frames after a damaged one, below 0 before; 0: no neighbour of one */
 	uint32_t captured, length; /* bytes of the frame here, and that it had in memory */
@@ -81,7 +83,7 @@ struct save_queue {
 struct save_file {
 	char *path; /* NULL: not wanted */
 	struct pcapng pcapng; /* the writer's while it runs, else control's */
-	uint64_t taken; /* writer only: records for it */
+	uint64_t taken; /* the writer's, as pcapng: records for it */
 	/* Writer: accountant. */
 	_Alignas(RING_LINE) _Atomic uint64_t missed;
 	/* Writer: the writer. `lost` were taken, and are not in the file. */
@@ -129,6 +131,7 @@ struct save {
 	_Alignas(RING_LINE) _Atomic int stop; /* no record will come any more */
 	struct save_clock clock; /* the writer's while it runs */
 	uint64_t start_ns;
+	uint32_t stall_ms;
 	struct thread writer;
 	bool finished;
 	int result; /* of save_finish() */
@@ -137,5 +140,7 @@ struct save {
 
 /* The writer thread's body. */
 void save_writer_run(void *save);
+/* Why a file could not be written. */
+const char *save_file_why(const struct save_file *file, int error);
 
 #endif

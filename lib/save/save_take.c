@@ -146,8 +146,9 @@ static void frame_take(struct save *save, uint32_t index, uint64_t number, unsig
 	const struct ring_producer *ring = save->rings[index];
 	const uint32_t at = (queue->base + (uint32_t)number) & ring->desc_mask;
 	const struct frame_desc desc = ring->desc[at];
-	/* An address of the device's, which the CPU must not follow. */
-	const uint8_t *from = frame_at(&ring->view, desc);
+	/* An address of the device's, which the CPU must not follow. Of a frame that did not fit its
+	 * slot nobody knows the length: it is missed. */
+	const uint8_t *from = desc.offset & FRAME_DESC_CUT ? NULL : frame_at(&ring->view, desc);
 	const uint32_t captured = desc.len < save->frame_max ? desc.len : save->frame_max;
 	struct save_record *record = NULL;
 	bool behind = queue->behind;

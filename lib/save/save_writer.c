@@ -2,6 +2,7 @@
 /* The writer: a thread that takes records out of the bounce buffer and writes them to the files. */
 #include "save_internal.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
@@ -13,39 +14,52 @@
 #define NAP_NS 500000 /* when idle for long: at 400 Gb/s the buffer has room for twice that */
 #define NAP_AFTER (4 * IDLE_PAUSES)
 
+const char *save_file_why(const struct save_file *file, int error)
+{
+	return file->pcapng.stalled ? "its reader takes nothing" : strerror(-error);
+}
+
 static void file_failed(struct save_file *file, int error)
 {
 	const uint64_t saved = pcapng_frames(&file->pcapng);
 
 	atomic_store_explicit(&file->error, error, memory_order_relaxed);
 	log_warning("cannot write %s: %s; no more frames are saved there, the capture goes on",
-		    file->path, strerror(-error));
+		    file->path, save_file_why(file, error));
 	/* What was in the buffer did not all arrive. */
 	atomic_store_explicit(&file->saved, saved, memory_order_relaxed);
 	atomic_store_explicit(&file->lost, file->taken - saved, memory_order_relaxed);
 }
 
-static void file_write(struct save *save, const struct save_record *record, enum save_index index,
+/*
+ * These return false when the writer was given up in the middle: what it worked on is another
+ * one's by now, and it must touch none of it.
+ */
+static bool file_write(struct save *save, struct save_record *record, enum save_index index,
 		       const struct pcapng_frame *frame)
 {
 	struct save_file *file = &save->files[index];
 	int ret;
 
+	record->files &= (uint16_t)~(1u << index);
 	file->taken++;
 	if (file->pcapng.error) {
 		counter_add(&file->lost, 1);
-		return;
+		return true;
 	}
 	ret = pcapng_frame(&file->pcapng, frame);
+	if (ret == -ECANCELED)
+		return false;
 	if (ret < 0) {
 		file_failed(file, ret);
-		return;
+		return true;
 	}
 	save->queues[record->queue].saved[index]++;
 	counter_add(&file->saved, 1);
+	return true;
 }
 
-static void record_write(struct save *save, const struct save_record *record)
+static bool record_write(struct save *save, struct save_record *record)
 {
 	const uint8_t *bytes = (const uint8_t *)(record + 1);
 	struct save_queue *queue = &save->queues[record->queue];
@@ -69,7 +83,8 @@ static void record_write(struct save *save, const struct save_record *record)
 	}
 	if (record->files & 1u << SAVE_ALL) {
 		frame.dropped = record->dropped[SAVE_ALL];
-		file_write(save, record, SAVE_ALL, &frame);
+		if (!file_write(save, record, SAVE_ALL, &frame))
+			return false;
 	}
 	if (record->files & 1u << SAVE_DAMAGED) {
 		if (!damaged) {
@@ -77,28 +92,27 @@ static void record_write(struct save *save, const struct save_record *record)
 			frame.comment = comment;
 		}
 		frame.dropped = record->dropped[SAVE_DAMAGED];
-		file_write(save, record, SAVE_DAMAGED, &frame);
+		return file_write(save, record, SAVE_DAMAGED, &frame);
 	}
+	return true;
 }
 
-/* Writes what there is. False when there was nothing. */
-static bool writer_work(struct save *save)
+/* Writes what there is; *none says that there was nothing. */
+static bool writer_work(struct save *save, bool *none)
 {
 	struct save_bounce *bounce = &save->bounce;
 	uint64_t tail = atomic_load_explicit(&bounce->tail, memory_order_relaxed);
 	/* HAND_OVER: the records and their frames can be read. */
 	const uint64_t head = atomic_load_explicit(&bounce->head, memory_order_acquire);
 
-	if (tail == head)
-		return false;
+	*none = tail == head;
 	while (tail != head) {
-		const struct save_record *record =
-			(const struct save_record *)(const void *)(bounce->base +
-								   (tail & (bounce->bytes - 1)));
+		struct save_record *record =
+			(struct save_record *)(void *)(bounce->base + (tail & (bounce->bytes - 1)));
 
+		if (record->kind == SAVE_FRAME && !record_write(save, record))
+			return false;
 		tail += record->bytes;
-		if (record->kind == SAVE_FRAME)
-			record_write(save, record);
 		/* ROOM: the record was read. Partner: bounce_take(). */
 		atomic_store_explicit(&bounce->tail, tail, memory_order_release);
 	}
@@ -106,7 +120,7 @@ static bool writer_work(struct save *save)
 }
 
 /* While nothing comes, what was written so far can be seen in the files. */
-static void writer_flush(struct save *save)
+static bool writer_flush(struct save *save)
 {
 	for (unsigned int f = 0; f < SAVE_FILES; f++) {
 		struct save_file *file = &save->files[f];
@@ -115,16 +129,86 @@ static void writer_flush(struct save *save)
 		if (!file->path || file->pcapng.error || !file->pcapng.used)
 			continue;
 		ret = pcapng_flush(&file->pcapng);
+		if (ret == -ECANCELED)
+			return false;
 		if (ret < 0)
 			file_failed(file, ret);
 	}
+	return true;
+}
+
+/* What each queue had, and closes. */
+static bool file_finish(struct save *save, enum save_index index)
+{
+	struct save_file *file = &save->files[index];
+	struct pcapng_statistics statistics = {
+		.start_ns = save->start_ns,
+		.end_ns = save_clock_ns(&save->clock, rte_rdtsc()),
+	};
+	uint64_t saved;
+	int ret;
+
+	for (uint32_t q = 0; q < save->queue_count; q++) {
+		const struct save_queue *queue = &save->queues[q];
+
+		statistics.interface = q;
+		statistics.port_known = queue->port_known;
+		statistics.received = queue->port_received + queue->port_lost;
+		statistics.dropped = queue->port_lost + queue->missed[index];
+		statistics.accepted = queue->wanted[index];
+		statistics.delivered = queue->saved[index];
+		if (pcapng_statistics(&file->pcapng, &statistics) == -ECANCELED)
+			return false;
+	}
+	ret = pcapng_close(&file->pcapng);
+	if (ret == -ECANCELED)
+		return false;
+	if (ret < 0)
+		atomic_store(&file->error, ret);
+	saved = pcapng_frames(&file->pcapng);
+	atomic_store(&file->saved, saved);
+	atomic_store(&file->lost, file->taken - saved);
+	return true;
+}
+
+/* Until there is nothing to write any more. */
+static bool writer_loop(struct save *save)
+{
+	const struct timespec nap = { .tv_nsec = NAP_NS };
+	unsigned int idle = 0;
+
+	for (;;) {
+		/* Before the last look: what was handed over before the stop is seen. */
+		const int stop = atomic_load_explicit(&save->stop, memory_order_acquire);
+		bool none;
+
+		save_clock_renew(&save->clock);
+		if (!writer_work(save, &none))
+			return false;
+		if (!none) {
+			idle = 0;
+			continue;
+		}
+		if (stop)
+			break;
+		idle++;
+		if (idle == NAP_AFTER && !writer_flush(save))
+			return false;
+		if (idle < NAP_AFTER)
+			thread_idle(idle);
+		else
+			nanosleep(&nap, NULL);
+	}
+	for (unsigned int f = 0; f < SAVE_FILES; f++)
+		/* One without a buffer was closed by a writer that was given up at the other. */
+		if (save->files[f].path && save->files[f].pcapng.buffer &&
+		    !file_finish(save, (enum save_index)f))
+			return false;
+	return true;
 }
 
 void save_writer_run(void *arg)
 {
-	const struct timespec nap = { .tv_nsec = NAP_NS };
-	struct save *save = arg;
-	unsigned int idle = 0;
 	sigset_t signals;
 
 	/* A reader that closes its pipe, or a file as long as it may be, is an error of write() and
@@ -133,24 +217,7 @@ void save_writer_run(void *arg)
 	sigaddset(&signals, SIGPIPE);
 	sigaddset(&signals, SIGXFSZ);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
-	for (;;) {
-		/* Before the last look: what was handed over before the stop is seen. */
-		const int stop = atomic_load_explicit(&save->stop, memory_order_acquire);
-
-		save_clock_renew(&save->clock);
-		if (writer_work(save)) {
-			idle = 0;
-			continue;
-		}
-		if (stop)
-			break;
-		idle++;
-		if (idle == NAP_AFTER)
-			writer_flush(save);
-		if (idle < NAP_AFTER)
-			thread_idle(idle);
-		else
-			nanosleep(&nap, NULL);
-	}
-	writer_flush(save);
+	if (!writer_loop(arg))
+		/* The program may be at its end, with DPDK gone: no way back through it. */
+		pthread_exit(NULL);
 }

@@ -22,7 +22,9 @@
  * numbering begins with the first frame seen. The field has no checksum. So a lone frame whose
  * number is no whole step away, is more than VERDICT_JUMP ahead, or is too far behind to be told
  * from a duplicate, is in doubt: it counts as damaged with an unreadable header until the stream's
- * next frame goes on from it, which proves it after all. If that contradicts the stream's first
+ * next frame goes on from it, which proves it after all. So is one of a PRBS that runs on through
+ * the stream whose payload says that it is the next, and whose number says otherwise; that is
+ * proved by the very next number only. If that contradicts the stream's first
  * frame by more than SEQUENCE_WINDOW, that one's number was damaged. (A loss of half of what the
  * field can say, or more, cannot be seen.)
  *
@@ -68,7 +70,10 @@ struct verdict_stream {
 	uint64_t received, valid, damaged, duplicate, reordered;
 	uint64_t bits_checked, bits_wrong, bytes;
 	uint64_t announced; /* frames that it had, as its sender says; where `ended` */
-	bool ended; /* its end-of-stream frame came */
+	bool ended; /* its end-of-stream frame came, or verdict_expect_whole() was called */
+	/* Expected from a file: frames, among the valid and damaged, that came before their place;
+	 * they count as sent, but have no number yet. */
+	uint64_t ahead;
 	/* Foreign frames with a sequence field. */
 	bool numbered; /* raw and number are known */
 	bool doubted; /* `doubt` is a frame in doubt, counted as unreadable */
@@ -121,8 +126,14 @@ void verdict_add(struct verdict *verdict, uint32_t queue, const struct frame_run
  * in which the accountant takes a queue's bursts. */
 void verdict_round(struct verdict *verdict);
 
-/* No run will follow: frames whose number is still in doubt are kept among the damaged. */
+/* No run will follow: frames whose number is still in doubt are kept among the damaged, and those
+ * of a file whose place is get one. */
 void verdict_finish(struct verdict *verdict);
+
+/* Expected from a file, after the last run: the sender is known to have played its file to the end,
+ * so what is missing of the last lap that was seen is lost. A stream whose end-of-stream frame said
+ * how many frames it had keeps that. No frame seen: nothing is known. */
+void verdict_expect_whole(struct verdict *verdict);
 
 /* True when an end-of-stream frame of each of the sender's streams came. Any count of frames that
  * are still missing is then known: `sent` is what the sender announced. */

@@ -28,7 +28,7 @@ static uint64_t stream_expected(const struct verdict_stream *stream)
 	const struct sequence *sequence = &stream->sequence;
 
 	if (!stream->ended)
-		return sequence_expected(sequence);
+		return sequence_expected(sequence) + stream->ahead;
 	/* Its numbers begin with 0, wherever it was when it was first seen. */
 	return stream->announced > sequence->next ? stream->announced : sequence->next;
 }
@@ -37,6 +37,7 @@ void verdict_stream_counts(const struct verdict *verdict, uint32_t index, bool s
 			   uint64_t sent, struct gdrcap_counts *counts)
 {
 	const struct verdict_stream *stream = &verdict->streams[index];
+	const uint64_t unique = stream->sequence.unique + stream->ahead;
 
 	*counts = (struct gdrcap_counts){
 		.sent = sent_known ? sent : stream_expected(stream),
@@ -50,9 +51,9 @@ void verdict_stream_counts(const struct verdict *verdict, uint32_t index, bool s
 		.bytes = stream->bytes,
 	};
 	/* The sender counts after it has handed over, so a frame may be seen before it counts. */
-	if (counts->sent < stream->sequence.unique)
-		counts->sent = stream->sequence.unique;
-	counts->lost = counts->sent - stream->sequence.unique;
+	if (counts->sent < unique)
+		counts->sent = unique;
+	counts->lost = counts->sent - unique;
 }
 
 uint64_t verdict_unique(const struct verdict *verdict)
@@ -60,7 +61,7 @@ uint64_t verdict_unique(const struct verdict *verdict)
 	uint64_t unique = 0;
 
 	for (uint32_t i = 0; i < verdict->stream_count; i++)
-		unique += verdict->streams[i].sequence.unique;
+		unique += verdict->streams[i].sequence.unique + verdict->streams[i].ahead;
 	return unique;
 }
 

@@ -10,212 +10,220 @@
  * once a loss of more than half of it may thus look like frames sent twice. Where a content is
  * repeated in the file, PLACES_TRIED places of the run's first frame are tried; the one where most
  * of the run agrees is taken, and the rest of the run is looked for from there.
+ *
+ * A frame out of place must not carry the others away. A run of one frame that is ahead of the
+ * expected place is in doubt, and the expected place stays, until its queue's next run shows which
+ * of the two the stream goes on from; runs of several frames are believed at once. Runs that are
+ * behind, or that go on from neither, show nothing. A frame in doubt that the stream did not go on
+ * from is early: it keeps its place, and turns out a duplicate when the place's own frame comes.
+ * Until then, frames that wait count as sent and received (stream->ahead), but have no number. At
+ * the end, one still in doubt is believed in the lap that was being played; others, and those in
+ * the next lap, are second or late copies of what lies behind. The first lap has nothing behind it;
+ * there an early frame stays what it is.
  */
-#include <errno.h>
-#include <stdlib.h>
-
 #include "verdict_internal.h"
+#include "verdict_places.h"
 
-#define PLACES_TRIED 16u
-
-/* The places of each content; where no two frames are alike, NULL twice. */
-struct verdict_places {
-	uint32_t *start; /* by index of a class's first frame: in member[]; [count]: its end */
-	uint32_t *member; /* indices of frames, ascending within a class */
-};
-
-static int places_fill(struct verdict_places *places, const struct frame_store_view *store)
+/* Counts a frame that has no number (yet), or takes that back. */
+static void count_alone(struct verdict *verdict, const struct waiting *frame, bool take_back)
 {
-	uint32_t sum = 0;
+	struct verdict_queue *q = &verdict->queues[frame->queue];
+	struct verdict_stream *stream = frame->stream;
+	const bool valid = frame->run.verdict == FRAME_VALID;
+	const uint64_t by = take_back ? UINT64_MAX : 1; /* unsigned: adding it subtracts one */
 
-	places->start = calloc((size_t)store->count + 1, sizeof(*places->start));
-	places->member = calloc(store->count, sizeof(*places->member));
-	if (!places->start || !places->member)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < store->count; i++)
-		places->start[store->frames[i].class_first + 1]++;
-	for (uint32_t i = 0; i <= store->count; i++) {
-		sum += places->start[i];
-		places->start[i] = sum;
-	}
-	/* Filling moves each start to its end, which is the next one's start. */
-	for (uint32_t i = 0; i < store->count; i++)
-		places->member[places->start[store->frames[i].class_first]++] = i;
-	for (uint32_t i = store->count; i > 0; i--)
-		places->start[i] = places->start[i - 1];
-	places->start[0] = 0;
-	return 0;
+	stream->received += by;
+	stream->ahead += by;
+	*(valid ? &stream->valid : &stream->damaged) += by;
+	*(valid ? &q->valid : &q->damaged) += by;
+	stream->bytes += by * frame->run.wire_bytes;
+	stream->bits_checked += by * 8 * frame->run.bytes;
+	stream->bits_wrong += by * frame->run.wrong_bits;
+	q->bits_checked += by * 8 * frame->run.bytes;
+	q->bits_wrong += by * frame->run.wrong_bits;
 }
 
-int verdict_places_create(struct verdict *verdict)
+/* A second copy of a frame that has no number yet. */
+static void count_copy(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
+		       const struct frame_run *run)
 {
-	const struct frame_store_view *store = verdict->config.expect;
-	bool repeated = false;
+	struct verdict_queue *q = &verdict->queues[queue];
 
-	if (!store)
-		return 0;
-	for (uint32_t i = 0; i < store->count; i++) {
-		const uint32_t first = store->frames[i].class_first;
-
-		if (first > i || store->frames[first].class_first != first)
-			return -EINVAL;
-		repeated |= first != i;
-	}
-	verdict->places = calloc(1, sizeof(*verdict->places));
-	if (!verdict->places)
-		return -ENOMEM;
-	return repeated ? places_fill(verdict->places, store) : 0;
+	stream->received++;
+	stream->duplicate++;
+	q->duplicate++;
+	stream->bytes += run->wire_bytes;
+	stream->bits_checked += 8ull * run->bytes;
+	stream->bits_wrong += run->wrong_bits;
+	q->bits_checked += 8ull * run->bytes;
+	q->bits_wrong += run->wrong_bits;
 }
 
-void verdict_places_destroy(struct verdict *verdict)
+static struct waiting waiting_end(struct verdict *verdict, uint32_t slot)
 {
-	if (!verdict->places)
+	struct verdict_places *places = verdict->places;
+	const struct waiting frame = places->waiting[slot];
+
+	places->place[slot] = PLACE_NONE;
+	count_alone(verdict, &frame, true);
+	return frame;
+}
+
+/* Its place is right. */
+static void waiting_believe(struct verdict *verdict, uint32_t slot)
+{
+	const uint64_t place = verdict->places->place[slot];
+	const struct waiting frame = waiting_end(verdict, slot);
+	uint64_t *next = &verdict->queues[frame.queue].next[frame.stream - verdict->streams];
+
+	/* Of frames that changed places some are late. Those it overtook have been counted as in
+	 * order, so it is this one. */
+	if (frame.early && *next <= place)
+		*next = place + 1;
+	verdict_add_readable(verdict, frame.queue, frame.stream, &frame.run, place);
+}
+
+/* It is a second or late copy of what lies behind, or one too many. */
+static void waiting_behind(struct verdict *verdict, uint32_t slot)
+{
+	const struct waiting frame = waiting_end(verdict, slot);
+	uint64_t place;
+
+	if (place_behind(verdict, frame.stream->sequence.next, (uint32_t)frame.run.sequence,
+			 &place))
+		verdict_add_readable(verdict, frame.queue, frame.stream, &frame.run, place);
+	else
+		count_copy(verdict, frame.queue, frame.stream, &frame.run);
+}
+
+/* The stream's frame that waits for the lowest place, of the first `slots`. False: none waits. */
+static bool waiting_first(const struct verdict_places *places, const struct verdict_stream *stream,
+			  uint32_t slots, uint32_t *slot)
+{
+	uint64_t lowest = PLACE_NONE;
+
+	for (uint32_t i = 0; i < slots; i++)
+		if (places->place[i] < lowest && places->waiting[i].stream == stream) {
+			lowest = places->place[i];
+			*slot = i;
+		}
+	return lowest != PLACE_NONE;
+}
+
+/* The place of an early frame is given to the one that comes in time, so it has to be past. At the
+ * end it may be the next, but not the first of another lap. */
+static bool place_has_come(const struct verdict *verdict, const struct verdict_stream *stream,
+			   uint32_t slot, bool end)
+{
+	const uint64_t place = verdict->places->place[slot], next = stream->sequence.next;
+
+	if (!verdict->places->waiting[slot].early ||
+	    (end && place % verdict->config.expect->count))
+		return place <= next;
+	return place < next;
+}
+
+/* Believes the frames whose place has come. */
+static void waiting_reached(struct verdict *verdict, const struct verdict_stream *stream, bool end)
+{
+	struct verdict_places *places = verdict->places;
+	uint32_t slot;
+
+	if (places->lowest > stream->sequence.next)
 		return;
-	free(verdict->places->start);
-	free(verdict->places->member);
-	free(verdict->places);
-	verdict->places = NULL;
+	while (waiting_first(places, stream, places->slots, &slot) &&
+	       place_has_come(verdict, stream, slot, end))
+		waiting_believe(verdict, slot);
+	places->lowest = PLACE_NONE;
+	for (uint32_t i = 0; i < places->slots; i++)
+		if (places->place[i] < places->lowest)
+			places->lowest = places->place[i];
 }
 
-static uint32_t index_after(const struct frame_store_view *store, uint32_t index)
+/* The stream did not go on from the queue's frame in doubt. */
+static void doubt_to_early(struct verdict *verdict, uint32_t queue)
 {
-	return index + 1 == store->count ? 0 : index + 1;
-}
+	struct verdict_places *places = verdict->places;
+	uint32_t empty = 0;
 
-/* The content of the frame that follows one of content `class` in a run. */
-static uint32_t class_after(const struct frame_store_view *store, uint32_t class)
-{
-	return store->frames[index_after(store, class)].class_first;
-}
+	for (uint32_t i = verdict->queue_count; i < places->slots; i++) {
+		if (places->place[i] == places->place[queue] &&
+		    places->waiting[i].stream == places->waiting[queue].stream) {
+			const struct waiting copy = waiting_end(verdict, queue);
 
-/* How many frames, of `count` from content `class`, the file has from `index` on; not 0. */
-static uint32_t agreeing(const struct frame_store_view *store, uint32_t index, uint32_t class,
-			 uint32_t count)
-{
-	uint32_t n = 0;
-
-	while (n < count && store->frames[index].class_first == class) {
-		n++;
-		index = index_after(store, index);
-		class = class_after(store, class);
+			count_copy(verdict, queue, copy.stream, &copy.run);
+			return;
+		}
+		if (places->place[i] == PLACE_NONE && !empty)
+			empty = i;
 	}
-	return n;
-}
-
-/* The places of one content around the expected one, the nearest first. */
-struct walk {
-	const uint32_t *member;
-	uint32_t count, ahead, back; /* members; the next ones to try */
-	uint64_t expected;
-	uint32_t index, period; /* expected % period; frames of the file */
-	uint32_t ahead_tried, back_tried;
-};
-
-static uint32_t distance_ahead(const struct walk *walk)
-{
-	const uint32_t m = walk->member[walk->ahead];
-
-	return m >= walk->index ? m - walk->index : walk->period - walk->index + m;
-}
-
-/* 1 .. period: the frame expected is ahead, a whole lap before it is behind. */
-static uint32_t distance_back(const struct walk *walk)
-{
-	const uint32_t m = walk->member[walk->back];
-
-	return m < walk->index ? walk->index - m : walk->period - m + walk->index;
-}
-
-static void walk_begin(struct walk *walk, const struct verdict_places *places,
-		       const struct frame_store_view *store, uint32_t class, uint64_t expected)
-{
-	uint32_t low = 0, high;
-
-	walk->member = places->start ? &places->member[places->start[class]] : NULL;
-	walk->count = places->start ? places->start[class + 1] - places->start[class] : 1;
-	walk->expected = expected;
-	walk->period = store->count;
-	walk->index = (uint32_t)(expected % store->count);
-	walk->ahead_tried = 0;
-	walk->back_tried = 0;
-	/* The first member that is not before the expected frame. */
-	for (high = walk->count; low < high;) {
-		const uint32_t middle = low + (high - low) / 2;
-
-		if (walk->member[middle] < walk->index)
-			low = middle + 1;
-		else
-			high = middle;
+	if (!empty) {
+		waiting_behind(verdict, queue);
+		return;
 	}
-	walk->ahead = low < walk->count ? low : 0;
-	walk->back = low ? low - 1 : walk->count - 1;
+	places->waiting[empty] = places->waiting[queue];
+	places->waiting[empty].early = true;
+	places->place[empty] = places->place[queue];
+	places->place[queue] = PLACE_NONE;
 }
 
-/* False: no other. */
-static bool walk_next(struct walk *walk, uint64_t *place)
+static void doubt_begin(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
+			const struct frame_run *run, uint64_t place)
 {
-	const bool can_ahead = walk->ahead_tried < walk->count;
-	const uint32_t ahead = distance_ahead(walk), back = distance_back(walk);
-	const bool can_back = walk->back_tried < walk->count && back <= walk->expected;
+	struct verdict_places *places = verdict->places;
 
-	if (can_ahead && (!can_back || ahead <= back)) {
-		*place = walk->expected + ahead;
-		walk->ahead = walk->ahead + 1 == walk->count ? 0 : walk->ahead + 1;
-		walk->ahead_tried++;
+	if (places->place[queue] != PLACE_NONE)
+		doubt_to_early(verdict, queue);
+	places->waiting[queue] = (struct waiting){
+		.stream = stream, .run = *run, .queue = queue,
+	};
+	places->place[queue] = place;
+	if (place < places->lowest)
+		places->lowest = place;
+	count_alone(verdict, &places->waiting[queue], false);
+}
+
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+	return a < b ? b - a : a - b;
+}
+
+/* What a queue's next run says of its frame in doubt. True: it is another copy of that frame, and
+ * has been counted. */
+static bool doubt_look(struct verdict *verdict, uint32_t queue, const struct frame_run *run)
+{
+	struct verdict_stream *stream = verdict->places->waiting[queue].stream;
+	const uint64_t doubt = verdict->places->place[queue], old = stream->sequence.next;
+	uint32_t old_count = run->count, new_count = run->count;
+	const uint64_t from_old = place_of(verdict, old, (uint32_t)run->sequence, &old_count);
+	const uint64_t from_new = place_of(verdict, doubt + 1, (uint32_t)run->sequence, &new_count);
+	bool believed = distance(from_new, doubt + 1) < distance(from_old, old);
+
+	if (new_count != old_count)
+		believed = new_count > old_count;
+	else if (from_new == doubt + 1) /* and maybe from the old place too, but not a lap on */
+		believed = doubt + 1 - old < verdict->config.expect->count || from_old != old;
+	if (!believed) {
+		if (from_old == old)
+			doubt_to_early(verdict, queue);
+		return false;
+	}
+	if (run->count == 1 && from_new == doubt) {
+		count_copy(verdict, queue, stream, run);
 		return true;
 	}
-	if (!can_back)
-		return false;
-	*place = walk->expected - back;
-	walk->back = walk->back ? walk->back - 1 : walk->count - 1;
-	walk->back_tried++;
-	return true;
+	waiting_believe(verdict, queue);
+	return false;
 }
 
-/* The place of a run, or of as many of its frames (*count) as are found together. */
-static uint64_t place_of(const struct verdict *verdict, uint64_t expected, uint32_t class,
-			 uint32_t *count)
+/* The run's contents become numbers. */
+static void add_placed(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
+		       const struct frame_run *run)
 {
 	const struct frame_store_view *store = verdict->config.expect;
-	const uint32_t index = (uint32_t)(expected % store->count);
-	uint64_t place, best = expected;
-	uint32_t most = 0;
-	struct walk walk;
-
-	if (!verdict->places->start) {
-		const uint32_t ahead = class >= index ? class - index
-						      : store->count - index + class;
-		const uint32_t back = store->count - ahead;
-
-		return back < ahead && back <= expected ? expected - back : expected + ahead;
-	}
-	walk_begin(&walk, verdict->places, store, class, expected);
-	for (uint32_t tried = 0; tried < PLACES_TRIED && most < *count; tried++) {
-		uint32_t n;
-
-		if (!walk_next(&walk, &place))
-			break;
-		n = agreeing(store, (uint32_t)(place % store->count), class, *count);
-		if (n > most) {
-			most = n;
-			best = place;
-		}
-	}
-	*count = most;
-	return best;
-}
-
-bool verdict_add_expected(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
-			  const struct frame_run *run)
-{
-	const struct frame_store_view *store = verdict->config.expect;
+	uint32_t class = (uint32_t)run->sequence, left = run->count;
 	struct frame_run part = *run;
-	uint32_t class, left = run->count;
 
-	if (run->sequence >= store->count ||
-	    store->frames[run->sequence].class_first != run->sequence)
-		return false;
-	class = (uint32_t)run->sequence;
 	while (left) {
 		uint32_t count = left;
 		const uint64_t place = place_of(verdict, stream->sequence.next, class, &count);
@@ -223,6 +231,10 @@ bool verdict_add_expected(struct verdict *verdict, uint32_t queue, struct verdic
 		part.count = (uint16_t)count;
 		if (run->verdict != FRAME_VALID)
 			verdict_keep_damage(verdict, queue, run, place % store->count, true);
+		if (run->count == 1 && place > stream->sequence.next) {
+			doubt_begin(verdict, queue, stream, run, place);
+			return;
+		}
 		verdict_add_readable(verdict, queue, stream, &part, place);
 		/* The sums are the whole run's: they are counted once. */
 		part.bytes = 0;
@@ -232,5 +244,118 @@ bool verdict_add_expected(struct verdict *verdict, uint32_t queue, struct verdic
 		while (left && count--)
 			class = class_after(store, class);
 	}
+}
+
+/* The first run of all begins with the file's last frame, and goes on with its first ones: rather
+ * than all of a lap, that one frame is out of place. */
+static bool begins_early(const struct verdict *verdict, const struct verdict_stream *stream,
+			 const struct frame_run *run)
+{
+	uint32_t count = run->count;
+
+	return run->count > 1 && stream->sequence.next == 0 && verdict->config.expect->count > 1 &&
+	       place_of(verdict, 0, (uint32_t)run->sequence, &count) + 1 ==
+		       verdict->config.expect->count && count > 1;
+}
+
+static void add_early(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
+		      struct frame_run *run)
+{
+	const struct frame_store_view *store = verdict->config.expect;
+	struct frame_run first = *run;
+
+	/* The sums stay with the rest. */
+	first.count = 1;
+	first.bytes = 0;
+	first.wire_bytes = 0;
+	first.wrong_bits = 0;
+	doubt_begin(verdict, queue, stream, &first, store->count - 1u);
+	doubt_to_early(verdict, queue);
+	run->count--;
+	run->sequence = class_after(store, (uint32_t)run->sequence);
+}
+
+bool verdict_add_expected(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
+			  const struct frame_run *run)
+{
+	const struct frame_store_view *store = verdict->config.expect;
+	const struct verdict_places *places = verdict->places;
+	struct frame_run rest;
+
+	if (run->sequence >= store->count ||
+	    store->frames[run->sequence].class_first != run->sequence)
+		return false;
+	if (places->place[queue] != PLACE_NONE && places->waiting[queue].stream == stream &&
+	    run->count && doubt_look(verdict, queue, run)) {
+		if (run->verdict != FRAME_VALID)
+			verdict_keep_damage(verdict, queue, run, run->sequence, true);
+		return true;
+	}
+	rest = *run;
+	if (begins_early(verdict, stream, run))
+		add_early(verdict, queue, stream, &rest);
+	add_placed(verdict, queue, stream, &rest);
+	waiting_reached(verdict, stream, false);
 	return true;
+}
+
+void verdict_finish_expected(struct verdict *verdict, struct verdict_stream *stream)
+{
+	const uint64_t period = verdict->config.expect->count;
+	struct verdict_places *places = verdict->places;
+	uint32_t slot;
+
+	while (waiting_first(places, stream, verdict->queue_count, &slot)) {
+		const uint64_t next = stream->sequence.next;
+
+		if (places->place[slot] / period == (next ? next - 1 : 0) / period)
+			waiting_believe(verdict, slot);
+		else
+			waiting_behind(verdict, slot);
+		waiting_reached(verdict, stream, true);
+	}
+	waiting_reached(verdict, stream, true);
+	for (slot = verdict->queue_count; slot < places->slots; slot++) {
+		const struct waiting *frame = &places->waiting[slot];
+		uint64_t place;
+
+		if (places->place[slot] != PLACE_NONE && frame->stream == stream &&
+		    place_behind(verdict, stream->sequence.next, (uint32_t)frame->run.sequence,
+				 &place))
+			waiting_behind(verdict, slot);
+	}
+}
+
+static void stream_whole(struct verdict *verdict, struct verdict_stream *stream)
+{
+	const uint64_t period = verdict->config.expect->count;
+	uint32_t slot = 0;
+	uint64_t over;
+
+	verdict_finish_expected(verdict, stream);
+	if (stream->sequence.unique == 0)
+		return;
+	/* Those of the first lap that came before their place: all places have come now. */
+	while (waiting_first(verdict->places, stream, verdict->places->slots, &slot))
+		waiting_believe(verdict, slot);
+	if (stream->ended && stream->announced >= stream->sequence.next)
+		return;
+	over = stream->sequence.next % period;
+	stream->announced = stream->sequence.next;
+	if (over && __builtin_add_overflow(stream->announced, period - over, &stream->announced))
+		stream->announced = UINT64_MAX;
+	if (!stream->ended) {
+		stream->ended = true;
+		verdict->streams_ended++;
+	}
+}
+
+void verdict_expect_whole(struct verdict *verdict)
+{
+	if (!verdict->config.expect)
+		return;
+	for (uint32_t i = 0; i < verdict->stream_count; i++)
+		stream_whole(verdict, &verdict->streams[i]);
+	if (verdict->streams_announced < verdict->streams_ended)
+		verdict->streams_announced = verdict->streams_ended;
 }

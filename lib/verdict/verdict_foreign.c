@@ -80,8 +80,11 @@ static void doubt_settle(struct verdict *verdict, struct verdict_stream *stream)
 
 void verdict_finish(struct verdict *verdict)
 {
-	for (uint32_t i = 0; i < verdict->stream_count; i++)
+	for (uint32_t i = 0; i < verdict->stream_count; i++) {
 		doubt_settle(verdict, &verdict->streams[i]);
+		if (verdict->places)
+			verdict_finish_expected(verdict, &verdict->streams[i]);
+	}
 }
 
 static void doubt_begin(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
@@ -124,9 +127,9 @@ static void first_undo(struct verdict *verdict, struct verdict_stream *stream)
 	verdict_add_unreadable(verdict, stream->first_queue, run);
 }
 
-/* Adds a run that is far from the newest and yet to be believed. */
+/* Adds a run that is far from the newest, or not where its phase says, and yet to be believed. */
 static void take_far(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
-		     const struct frame_run *run)
+		     const struct frame_run *run, bool contradicts)
 {
 	const int64_t window = SEQUENCE_WINDOW;
 	uint64_t number = VERDICT_FIRST_NUMBER;
@@ -134,7 +137,7 @@ static void take_far(struct verdict *verdict, uint32_t queue, struct verdict_str
 	bool whole;
 
 	whole = frames_between(&verdict->config.layout->foreign, stream->raw, run->sequence, &by);
-	if (stream->alone && (!whole || by > window || by <= -window))
+	if (stream->alone && (contradicts || !whole || by > window || by <= -window))
 		first_undo(verdict, stream);
 	else /* other numbers: nobody knows what was lost between */
 		number = number_moved(stream->number, whole ? by : 1);
@@ -143,30 +146,36 @@ static void take_far(struct verdict *verdict, uint32_t queue, struct verdict_str
 }
 
 /* The run goes on from the frame in doubt, which was right then. */
-static void doubt_confirm(struct verdict *verdict, struct verdict_stream *stream)
+static void doubt_confirm(struct verdict *verdict, struct verdict_stream *stream, bool contradicts)
 {
 	const struct frame_run run = stream->doubt;
 
 	stream->doubted = false;
 	verdict->queues[stream->doubt_queue].damaged -= run.count;
 	verdict->unreadable -= run.count;
-	take_far(verdict, stream->doubt_queue, stream, &run);
+	take_far(verdict, stream->doubt_queue, stream, &run, contradicts);
 }
 
+/* `near`: as the very next. */
 static bool goes_on(const struct frame_foreign *foreign, const struct verdict_stream *stream,
-		    const struct frame_run *run)
+		    const struct frame_run *run, bool near)
 {
 	int64_t by;
 
-	return stream->doubted &&
-	       frames_between(foreign, stream->doubt.sequence, run->sequence, &by) && by != 0 &&
-	       by <= (int64_t)VERDICT_JUMP && by >= -(int64_t)VERDICT_JUMP;
+	if (!stream->doubted ||
+	    !frames_between(foreign, stream->doubt.sequence, run->sequence, &by))
+		return false;
+	if (near)
+		return by == 1;
+	return by != 0 && by <= (int64_t)VERDICT_JUMP && by >= -(int64_t)VERDICT_JUMP;
 }
 
 static void add_numbered(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
 			 const struct frame_run *run)
 {
 	const struct frame_foreign *foreign = &verdict->config.layout->foreign;
+	bool contradicts = false, near;
+	uint64_t number;
 	int64_t by;
 
 	if (!stream->numbered) {
@@ -176,22 +185,28 @@ static void add_numbered(struct verdict *verdict, uint32_t queue, struct verdict
 		take(verdict, queue, stream, run, VERDICT_FIRST_NUMBER);
 		return;
 	}
-	if (frames_between(foreign, stream->raw, run->sequence, &by) &&
-	    by <= (int64_t)VERDICT_JUMP && by > -(int64_t)SEQUENCE_WINDOW) {
+	near = frames_between(foreign, stream->raw, run->sequence, &by) &&
+	       by <= (int64_t)VERDICT_JUMP && by > -(int64_t)SEQUENCE_WINDOW;
+	if (near) {
+		number = number_moved(stream->number, by);
+		contradicts = verdict->phases &&
+			      verdict_phase_contradicts(verdict, stream, run, number);
+	}
+	if (near && !contradicts) {
 		doubt_settle(verdict, stream);
 		stream->alone = false;
-		take(verdict, queue, stream, run, number_moved(stream->number, by));
+		take(verdict, queue, stream, run, number);
 		return;
 	}
-	if (goes_on(foreign, stream, run)) {
-		doubt_confirm(verdict, stream);
-		take_far(verdict, queue, stream, run);
+	if (goes_on(foreign, stream, run, contradicts)) {
+		doubt_confirm(verdict, stream, contradicts);
+		take_far(verdict, queue, stream, run, false);
 	} else if (run->count > 1) {
 		doubt_settle(verdict, stream);
-		take_far(verdict, queue, stream, run);
+		take_far(verdict, queue, stream, run, false);
 	} else {
-		if (verdict->phases)
-			verdict_phase_is_next(verdict, stream, run);
+		if (verdict->phases && verdict_phase_is_next(stream, run))
+			verdict_phase_take_next(stream, run);
 		doubt_begin(verdict, queue, stream, run);
 	}
 }

@@ -31,5 +31,7 @@ void verdict_places_destroy(struct verdict *verdict);
 /* False: no frame of the file has the run's index. */
 bool verdict_add_expected(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
 			  const struct frame_run *run);
+/* No run will follow: frames that wait for their place get one. */
+void verdict_finish_expected(struct verdict *verdict, struct verdict_stream *stream);
 
 #endif

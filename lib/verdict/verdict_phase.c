@@ -187,12 +187,26 @@ void verdict_phase_follow(struct verdict *verdict, struct verdict_stream *stream
 	stream->phase_number = end;
 }
 
-bool verdict_phase_is_next(struct verdict *verdict, struct verdict_stream *stream,
-			   const struct frame_run *run)
+bool verdict_phase_is_next(const struct verdict_stream *stream, const struct frame_run *run)
 {
-	if (!stream->phase || stream->phase != run->phase_first)
-		return false;
+	return stream->phase && stream->phase == run->phase_first;
+}
+
+void verdict_phase_take_next(struct verdict_stream *stream, const struct frame_run *run)
+{
 	stream->phase = run->phase_next;
 	stream->phase_number = run_end(run, stream->phase_number);
-	return true;
+}
+
+bool verdict_phase_contradicts(struct verdict *verdict, const struct verdict_stream *stream,
+			       const struct frame_run *run, uint64_t number)
+{
+	uint32_t phase;
+
+	if (!verdict_phase_is_next(stream, run) || number == stream->phase_number)
+		return false;
+	/* A short PRBS may have come round to the same phase. */
+	phase = phase_at(verdict, stream->phase, (int64_t)(number - stream->phase_number),
+			 payload_of(verdict, run));
+	return phase && phase != run->phase_first;
 }

@@ -39,8 +39,12 @@ uint64_t verdict_phase_number(struct verdict *verdict, struct verdict_stream *st
 void verdict_phase_follow(struct verdict *verdict, struct verdict_stream *stream,
 			  const struct frame_run *run, uint64_t number);
 /* With one that makes no sense: true when the payload goes right on, so that the frame is known to
- * be the next. Moves the held phase then. */
-bool verdict_phase_is_next(struct verdict *verdict, struct verdict_stream *stream,
-			   const struct frame_run *run);
+ * be the next. */
+bool verdict_phase_is_next(const struct verdict_stream *stream, const struct frame_run *run);
+/* As the next, whatever its number: moves the held phase. */
+void verdict_phase_take_next(struct verdict_stream *stream, const struct frame_run *run);
+/* With one that is `number`: true when the payload goes right on, and would not in that frame. */
+bool verdict_phase_contradicts(struct verdict *verdict, const struct verdict_stream *stream,
+			       const struct frame_run *run, uint64_t number);
 
 #endif

@@ -444,7 +444,7 @@ static uint64_t file_is(const struct play *play, unsigned int file, uint64_t *wa
 }
 
 /* Everything is back, files and counts agree with the model. Returns how many were missed. */
-static uint64_t play_finish(struct play *play, int result)
+static inline uint64_t play_finish(struct play *play, int result)
 {
 	struct save_counts counts;
 	uint64_t wanted, in_file;

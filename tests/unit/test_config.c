@@ -581,6 +581,14 @@ static void test_check_foreign(void **state)
 		     "foreign.stream_offset: 2 bytes at 111", "first 112 bytes");
 	assert_check(FOREIGN "foreign: {sequence_bytes: 1, sequence_start: 256}\n",
 		     "foreign.sequence_start: 256 does not fit 1 bytes", "");
+	assert_check(FOREIGN "foreign: {sequence_bytes: 1, sequence_step: 256}\n",
+		     "foreign.sequence_step: 256 does not fit 1 bytes", "");
+	/* Order is one queue's. */
+	assert_check(FOREIGN "queues: 2\n", "queues: frames without a sequence number", "");
+	assert_check(FOREIGN "queues: 2\nforeign: {sequence_bytes: 4}\n", NULL, NULL);
+	assert_check(FOREIGN "queues: 2\npattern: {name: prbs31, restart: true}\n", NULL, NULL);
+	assert_check("port: [net_null0, net_null1]\nexpect: a\n", "queues: a file's frames", "");
+	assert_check("port: net_null0\nqueues: 2\nexpect: a\n", "queues: a file's frames", "");
 	/* Only a PRBS tells where in it a frame is. */
 	assert_check(FOREIGN "pattern: counter32be\n", "pattern: without a sequence number",
 		     "pattern.restart: true");
@@ -609,6 +617,15 @@ static void test_check_files(void **state)
 		     "another");
 	assert_check("port: net_null0\nsave_around: 3\n", "save_around: ", "save_damaged");
 	assert_check("port: net_null0\nsave_around: 3\nsave_damaged: b\n", NULL, NULL);
+	/* What would mean nothing is no option. */
+	assert_check("tx_port: net_null0\nloops: 2\n", "loops: ", "pcap");
+	assert_check("tx_port: net_null0\npcap: a\nstreams: 2\n", "streams: ", "one stream");
+	assert_check("port: net_null0\npcap_memory: 1G\n", "pcap_memory: ", "expect");
+	assert_check("port: net_null0\nsave_every: 2\n", "save_every: ", "save");
+	assert_check("port: net_null0\nforeign: {sequence_bytes: 4}\n", "foreign: ", "format");
+	assert_check(RING "idle: 2\n", "idle: ", "elsewhere");
+	/* A file's sender has its sizes from there. */
+	assert_check("tx_port: net_null0\npcap: a\nframe: {size: 64, vlan: 5}\n", NULL, NULL);
 }
 
 static void test_sender_options(void **state)
@@ -616,12 +633,12 @@ static void test_sender_options(void **state)
 	struct gdrcap_config config, complete;
 	struct pacing_config pacing;
 
-	assert_int_equal(0, yaml(&config, "tx_port: net_null0\nrate: 9.5gbit\nloops: 10k\n"));
+	assert_int_equal(0, yaml(&config, "tx_port: net_null0\nrate: 9.5gbit\n"));
 	assert_int_equal(0, config_complete(&complete, &config, &error));
 	config_pacing(&complete, &pacing);
 	assert_int_equal(pacing.kind, PACING_BITS);
 	assert_true(pacing.value == 9.5e9);
-	assert_int_equal(config_loops(&complete), 10000);
+	assert_int_equal(config_loops(&complete), 1);
 	/* A file's own times, unless something else is asked for. */
 	assert_int_equal(0, yaml(&config, "tx_port: net_null0\npcap: a\nloops: forever\n"));
 	assert_int_equal(0, config_complete(&complete, &config, &error));
@@ -629,6 +646,9 @@ static void test_sender_options(void **state)
 	assert_int_equal(pacing.kind, PACING_ORIGINAL);
 	assert_true(pacing.value == 1);
 	assert_true(config_loops(&complete) == UINT64_MAX);
+	assert_int_equal(0, yaml(&config, "tx_port: net_null0\npcap: a\nloops: 10k\n"));
+	assert_int_equal(0, config_complete(&complete, &config, &error));
+	assert_int_equal(config_loops(&complete), 10000);
 	assert_int_equal(0, yaml(&config, "tx_port: net_null0\npcap: a\nrate: max\n"));
 	assert_int_equal(0, config_complete(&complete, &config, &error));
 	config_pacing(&complete, &pacing);

@@ -294,7 +294,7 @@ static void test_bad_foreign_layouts_are_refused(void **state)
 	foreign->sequence.bytes = 9;
 	assert_refused(&ring, &job, "sequence field of 9");
 	foreign->sequence.bytes = 8;
-	foreign->sequence.offset = FRAME_FOREIGN_PAYLOAD_MAX + 1;
+	foreign->sequence.offset = FRAME_FIELD_END_MAX - 7;
 	assert_refused(&ring, &job, "sequence field");
 	foreign->sequence.bytes = 0; /* there is none: its place does not matter */
 	foreign->stream.bytes = 200;

@@ -150,6 +150,7 @@ static void opened_is_not_emptied(void **state)
 {
 	struct pcapng file, other;
 	struct stat status;
+	char name[160];
 
 	whole_file_write();
 	assert_int_equal(pcapng_open(&file, path), 0);
@@ -163,7 +164,66 @@ static void opened_is_not_emptied(void **state)
 	assert_int_equal(pcapng_open(&other, "/dev/null"), 0);
 	assert_false(pcapng_same(&file, &other));
 	pcapng_close(&other);
+	/* By path, with another name, and one that there is not. */
+	snprintf(name, sizeof(name), "%s/link", folder);
+	assert_true(pcapng_is(&file, path));
+	assert_false(pcapng_is(&file, name));
+	assert_int_equal(link(path, name), 0);
+	assert_true(pcapng_is(&file, name));
+	assert_false(pcapng_is(&file, "/dev/null"));
+	unlink(name);
 	pcapng_close(&file);
+	assert_int_equal(pcapng_open(&file, "/dev/null"), 0);
+	assert_false(pcapng_is(&file, "/dev/null"));
+	pcapng_close(&file);
+}
+
+/* A pipe that is not read: an error, and what is in it are the frames that are said to be. */
+static void pipe_nobody_reads(void **state)
+{
+	static uint8_t bytes[2 << 20];
+	char name[160], comment[64];
+	struct reader reader;
+	struct pcapng file;
+	size_t whole = 0;
+	ssize_t n, used = 0;
+	int from, ret = 0;
+	FILE *copy;
+
+	snprintf(name, sizeof(name), "%s/pipe", folder);
+	assert_int_equal(mkfifo(name, 0600), 0);
+	from = open(name, O_RDONLY | O_NONBLOCK);
+	assert_true(from >= 0);
+	assert_int_equal(pcapng_open(&file, name), 0);
+	assert_int_equal(file.stall_ms, PCAPNG_STALL_MS);
+	file.stall_ms = 50;
+	assert_int_equal(pcapng_begin(&file, "gdrcap test"), 0);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(pcapng_interface(&file, "x", "y", LONGEST), 0);
+	for (uint32_t i = 0; ret == 0; i++) {
+		const struct pcapng_frame frame = frame_of(i, comment);
+
+		ret = pcapng_frame(&file, &frame);
+	}
+	assert_int_equal(ret, -ETIMEDOUT);
+	assert_true(file.stalled && file.torn);
+	assert_int_equal(pcapng_close(&file), -ETIMEDOUT);
+	while ((n = read(from, bytes + used, sizeof(bytes) - (size_t)used)) > 0)
+		used += n;
+	assert_true(used > 0 && (uint64_t)used == atomic_load(&file.moved));
+	close(from);
+	unlink(name);
+	while (whole + 12 <= (size_t)used &&
+	       whole + reader_u32(bytes + whole + 4) <= (size_t)used)
+		whole += reader_u32(bytes + whole + 4);
+	copy = fopen(path, "wb");
+	assert_non_null(copy);
+	assert_int_equal(fwrite(bytes, 1, whole, copy), whole);
+	fclose(copy);
+	reader_open(&reader, path);
+	assert_true(reader.frames != 0);
+	frames_are(&reader, (size_t)pcapng_frames(&file));
+	reader_close(&reader);
 }
 
 /* The file system takes `limit` bytes and no more. */
@@ -295,6 +355,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_written_is_read),
 		cmocka_unit_test(opened_is_not_emptied),
+		cmocka_unit_test(pipe_nobody_reads),
 		cmocka_unit_test(full_ends_at_a_block),
 		cmocka_unit_test(full_device),
 		cmocka_unit_test(what_cannot_be_opened),

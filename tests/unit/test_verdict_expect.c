@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames expected from a file, against two models. Where contents cannot be taken for one another
- * within reach, the model knows each frame's true place. Where they can, it tries every place of
- * the file, from the expected one outwards, frame by frame.
+ * Frames expected from a file: traffic at random against the models of expect_model.h, and what is
+ * to be said of frames out of place, one row each.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,195 +12,7 @@
 
 #include <errno.h>
 
-#include "frame_runs.h"
-#include "number_set.h"
-#include "verdict.h"
-
-#define QUEUES 2
-#define FRAMES_MAX 5000u
-
-struct scene {
-	struct store_frame frames[FRAMES_MAX];
-	struct frame_store_view store;
-	struct frame_layout layout;
-	struct verdict verdict;
-	uint64_t random;
-	bool search; /* the model searches places instead of knowing them */
-
-	struct number_set seen;
-	uint64_t next, next_here[QUEUES]; /* newest + 1 */
-	uint64_t received, valid, damaged, duplicate, reordered, unknown;
-
-	struct frame_run run;
-	struct frame_result last;
-	uint64_t run_place;
-	uint32_t queue;
-};
-
-/* contents: of how many kinds the file's frames are, in turn; 0: at random. */
-static void scene_begin(struct scene *scene, uint32_t frames, uint32_t contents, bool in_turn,
-			uint64_t seed)
-{
-	uint32_t first[FRAMES_MAX];
-
-	memset(scene, 0, sizeof(*scene));
-	memset(first, 0xff, sizeof(first));
-	scene->random = seed;
-	scene->layout.format = FRAME_ETHERNET;
-	for (uint32_t i = 0; i < frames; i++) {
-		const uint32_t content = in_turn ? i % contents :
-						   (uint32_t)random_below(&scene->random, contents);
-
-		if (first[content] == UINT32_MAX)
-			first[content] = i;
-		scene->frames[i].class_first = first[content];
-	}
-	scene->store.frames = scene->frames;
-	scene->store.count = frames;
-	assert_int_equal(verdict_create(&scene->verdict, QUEUES,
-					&(struct verdict_config){ .layout = &scene->layout,
-								  .expect = &scene->store }), 0);
-}
-
-static void scene_end(struct scene *scene)
-{
-	verdict_destroy(&scene->verdict);
-	number_set_free(&scene->seen);
-}
-
-static void model_add(struct scene *scene, uint64_t place, uint8_t verdict)
-{
-	const bool late = place < scene->next_here[scene->queue];
-
-	scene->received++;
-	if (!late)
-		scene->next_here[scene->queue] = place + 1;
-	if (place >= scene->next)
-		scene->next = place + 1;
-	if (!number_add(&scene->seen, place)) {
-		scene->duplicate++;
-		return;
-	}
-	scene->reordered += late;
-	if (verdict == FRAME_VALID)
-		scene->valid++;
-	else
-		scene->damaged++;
-}
-
-static uint32_t agreeing(const struct scene *scene, uint64_t place, const uint32_t *class,
-			 uint32_t count)
-{
-	uint32_t n = 0;
-
-	while (n < count &&
-	       scene->frames[(place + n) % scene->store.count].class_first == class[n])
-		n++;
-	return n;
-}
-
-/* Every place within a lap either way. */
-static void model_search(struct scene *scene)
-{
-	const struct frame_run *run = &scene->run;
-	uint32_t class[256], left = run->count, *at = class;
-
-	class[0] = (uint32_t)run->sequence;
-	for (uint32_t i = 1; i < left; i++)
-		class[i] = scene->frames[(class[i - 1] + 1) % scene->store.count].class_first;
-	while (left) {
-		uint64_t place = 0;
-		uint32_t most = 0;
-
-		for (uint32_t far = 0; far <= scene->store.count && most < left; far++) {
-			uint32_t n = far < scene->store.count ?
-					     agreeing(scene, scene->next + far, at, left) : 0;
-
-			if (n > most) {
-				most = n;
-				place = scene->next + far;
-			}
-			n = far && far <= scene->next && most < left ?
-				    agreeing(scene, scene->next - far, at, left) : 0;
-			if (n > most) {
-				most = n;
-				place = scene->next - far;
-			}
-		}
-		assert_true(most);
-		for (uint32_t i = 0; i < most; i++)
-			model_add(scene, place + i, run->verdict);
-		left -= most;
-		at += most;
-	}
-}
-
-static void run_flush(struct scene *scene)
-{
-	if (!scene->run.count)
-		return;
-	if (scene->search)
-		model_search(scene);
-	else
-		for (uint32_t i = 0; i < scene->run.count; i++)
-			model_add(scene, scene->run_place + i, scene->run.verdict);
-	verdict_add(&scene->verdict, scene->queue, &scene->run);
-	scene->run.count = 0;
-}
-
-/* Frame `place` % count of the file arrives. */
-static void arrive(struct scene *scene, uint64_t place, uint8_t verdict)
-{
-	const struct frame_result frame = {
-		.sequence = scene->frames[place % scene->store.count].class_first,
-		.header_ok = 1,
-		.verdict = verdict,
-		.payload_bytes = 100,
-		.wrong_bits = verdict == FRAME_VALID ? 0 : 3,
-	};
-
-	if (scene->run.count && scene->run.count < 256 &&
-	    run_joins(&scene->layout, &scene->store, &scene->last, &frame)) {
-		scene->run.count++;
-		scene->run.bytes += 100;
-		scene->run.wire_bytes += 100;
-	} else {
-		run_flush(scene);
-		run_begin(&scene->run, &frame, 0, 100);
-		scene->run_place = place;
-	}
-	scene->last = frame;
-}
-
-static void unknown(struct scene *scene)
-{
-	run_flush(scene);
-	verdict_add(&scene->verdict, scene->queue,
-		    &(struct frame_run){ .verdict = FRAME_DAMAGED_HEADER, .count = 1,
-					 .wire_bytes = 100 });
-	scene->received++;
-	scene->unknown++;
-}
-
-static void check(struct scene *scene)
-{
-	struct gdrcap_counts counts;
-	uint64_t gaps, filled;
-
-	run_flush(scene);
-	verdict_total(&scene->verdict, false, 0, &counts);
-	gaps = scene->next - scene->seen.used;
-	filled = scene->unknown < gaps ? scene->unknown : gaps;
-	assert_int_equal(counts.received, scene->received);
-	assert_int_equal(counts.valid, scene->valid);
-	assert_int_equal(counts.damaged, scene->damaged + scene->unknown);
-	assert_int_equal(counts.duplicate, scene->duplicate);
-	assert_int_equal(counts.reordered, scene->reordered);
-	assert_int_equal(counts.lost, gaps - filled);
-	assert_int_equal(counts.sent, counts.valid + counts.damaged + counts.lost);
-	assert_int_equal(counts.bytes, 100 * scene->received);
-	assert_int_equal(counts.bits_checked, 800 * (scene->received - scene->unknown));
-}
+#include "expect_model.h"
 
 static void new_burst(struct scene *scene)
 {
@@ -213,8 +24,12 @@ static void new_burst(struct scene *scene)
 static void random_traffic(struct scene *scene, uint64_t frames, uint32_t reach)
 {
 	uint64_t *r = &scene->random;
+	uint64_t n = random_below(r, reach);
 
-	for (uint64_t n = random_below(r, reach); n < frames; n++) {
+	/* Where the model knows the places, two frames follow each loss: nobody is in doubt. */
+	arrive(scene, n++, FRAME_VALID);
+	arrive(scene, n++, FRAME_VALID);
+	for (; n < frames; n++) {
 		if (random_below(r, 40) == 0)
 			new_burst(scene);
 		if (random_below(r, 500) == 0)
@@ -227,6 +42,8 @@ static void random_traffic(struct scene *scene, uint64_t frames, uint32_t reach)
 		case 0:
 			n += random_below(r, reach);
 			arrive(scene, n, FRAME_VALID);
+			if (!scene->search)
+				arrive(scene, ++n, FRAME_VALID);
 			break;
 		case 1:
 			arrive(scene, n, FRAME_VALID);
@@ -245,6 +62,10 @@ static void random_traffic(struct scene *scene, uint64_t frames, uint32_t reach)
 			arrive(scene, n + 1, FRAME_VALID);
 			arrive(scene, n, FRAME_VALID);
 			n++;
+			if (scene->search)
+				break;
+			arrive(scene, ++n, FRAME_VALID);
+			arrive(scene, ++n, FRAME_VALID);
 			break;
 		case 4:
 			arrive(scene, n, FRAME_DAMAGED_PAYLOAD);
@@ -254,6 +75,11 @@ static void random_traffic(struct scene *scene, uint64_t frames, uint32_t reach)
 			break;
 		}
 	}
+	check(scene);
+	model_finish(scene);
+	verdict_finish(&scene->verdict);
+	check(scene);
+	verdict_finish(&scene->verdict);
 	check(scene);
 }
 
@@ -341,18 +167,233 @@ static void head_tail_and_laps(void **state)
 	counts_are(&scene, 5, 80, 0, 0);
 	run_of(&scene, 85, 215); /* two laps more, in one run */
 	counts_are(&scene, 220, 80, 0, 0);
-	run_of(&scene, 50, 1); /* half a lap either way: ahead */
-	counts_are(&scene, 221, 130, 0, 0);
-	run_of(&scene, 0, 1); /* 51 behind or 49 ahead */
-	counts_are(&scene, 222, 179, 0, 0);
-	run_of(&scene, 99, 1); /* 2 behind: it was lost */
-	counts_are(&scene, 223, 178, 0, 1);
+	run_of(&scene, 50, 2); /* half a lap either way: ahead */
+	counts_are(&scene, 222, 130, 0, 0);
+	run_of(&scene, 1, 2); /* 51 behind or 49 ahead */
+	counts_are(&scene, 224, 179, 0, 0);
+	run_of(&scene, 99, 1); /* 4 behind: it was lost */
+	counts_are(&scene, 225, 178, 0, 1);
 	/* The sender's end: the tail is lost. */
 	verdict_add(&scene.verdict, 0,
 		    &(struct frame_run){ .verdict = FRAME_END, .header_ok = 1, .count = 1,
 					 .sequence = 500, .detail = 1 });
 	assert_true(verdict_ended(&scene.verdict));
-	counts_are(&scene, 223, 277, 0, 1);
+	counts_are(&scene, 225, 275, 0, 1);
+	/* It said how many: that is not overruled. */
+	verdict_expect_whole(&scene.verdict);
+	counts_are(&scene, 225, 275, 0, 1);
+	scene_end(&scene);
+}
+
+/* Frames from .. from + count - 1 of the file, played again and again. */
+struct part {
+	uint32_t from;
+	int32_t count; /* -1: one, damaged */
+};
+
+/* Each frame in a run of its own, as at low rates, or as many as can be. */
+static void parts_arrive(struct scene *scene, const struct part *part, bool each)
+{
+	for (; part->count; part++)
+		for (int32_t i = 0; i < abs(part->count); i++) {
+			arrive(scene, part->from + (uint32_t)i,
+			       part->count < 0 ? FRAME_DAMAGED_PAYLOAD : FRAME_VALID);
+			if (each)
+				run_flush(scene);
+		}
+	run_flush(scene);
+}
+
+static void a_frame_out_of_place(void **state)
+{
+	static const struct {
+		uint32_t frames;
+		struct part part[8];
+		uint64_t valid, lost, duplicate, reordered; /* at the end */
+		uint64_t lost_whole; /* when the file was played to its end */
+	} rows[] = {
+		/* A copy of a later frame, of one of the lap before, at the end, of one near. */
+		{ 1000, { { 0, 100 }, { 900, 1 }, { 100, 900 } }, 1000, 0, 1, 0, 0 },
+		{ 1000, { { 0, 900 }, { 100, 1 }, { 900, 100 } }, 1000, 0, 1, 0, 0 },
+		{ 1000, { { 0, 1000 }, { 100, 1 } }, 1000, 0, 1, 0, 0 },
+		{ 1000, { { 0, 900 }, { 0, 1 }, { 900, 100 } }, 1000, 0, 1, 0, 0 },
+		{ 1000, { { 0, 500 }, { 503, 1 }, { 500, 500 } }, 1000, 0, 1, 0, 0 },
+		{ 1000, { { 0, 1100 }, { 400, 1 }, { 100, 900 } }, 2000, 0, 1, 0, 0 },
+		{ 1000, { { 900, 1 }, { 0, 1000 } }, 1000, 0, 1, 0, 0 },
+		/* One that comes early, once. */
+		{ 1000, { { 999, 1 }, { 0, 999 } }, 1000, 0, 0, 1, 0 },
+		{ 1000, { { 0, 100 }, { 900, 1 }, { 100, 800 }, { 901, 99 } }, 1000, 0, 0, 1, 0 },
+		{ 1000, { { 0, 1100 }, { 400, 1 }, { 100, 300 }, { 401, 599 } }, 2000, 0, 0, 1, 0 },
+		/* Two that changed places, in the first lap and in another. */
+		{ 1000, { { 0, 10 }, { 11, 1 }, { 10, 1 }, { 12, 988 } }, 1000, 0, 0, 1, 0 },
+		{ 1000, { { 0, 1010 }, { 11, 1 }, { 10, 1 }, { 12, 988 } }, 2000, 0, 0, 1, 0 },
+		/* Several: different ones, and one twice. */
+		{ 1000, { { 0, 100 }, { 900, 1 }, { 400, 1 }, { 100, 900 } }, 1000, 0, 2, 0, 0 },
+		{ 1000, { { 0, 100 }, { 900, 1 }, { 900, 1 }, { 100, 900 } }, 1000, 0, 2, 0, 0 },
+		{ 1000, { { 0, 100 }, { 900, 1 }, { 100, 9 }, { 900, 1 }, { 109, 891 } },
+		  1000, 0, 2, 0, 0 },
+		/* True loss. */
+		{ 1000, { { 0, 100 }, { 400, 600 } }, 700, 300, 0, 0, 300 },
+		{ 1000, { { 0, 100 }, { 400, 1 }, { 403, 1 }, { 450, 1 }, { 500, 500 } },
+		  603, 397, 0, 0, 397 },
+		{ 1000, { { 0, 100 }, { 400, 1 }, { 99, 1 }, { 401, 599 } }, 700, 300, 1, 0, 300 },
+		{ 1000, { { 0, 900 }, { 999, 1 } }, 901, 99, 0, 0, 99 },
+		{ 1000, { { 80, 1 } }, 1, 80, 0, 0, 999 },
+		{ 1000, { { 80, 920 }, { 0, 1000 } }, 1920, 80, 0, 0, 80 },
+		/* The lap was not ended: how far the sender was, nobody knows. */
+		{ 1000, { { 0, 100 }, { 900, 1 }, { 100, 201 } }, 302, 0, 0, 0, 698 },
+		{ 1000, { { 0, 999 } }, 999, 0, 0, 0, 1 },
+		{ 1000, { { 0, 1001 } }, 1001, 0, 0, 0, 999 },
+		/* What is known by a part of it only. */
+		{ 301, { { 0, 20 }, { 200, -1 }, { 20, 281 } },
+		  301, 0, 1, 0, 0 },
+		{ 301, { { 0, 250 }, { 200, -1 }, { 250, 51 } },
+		  301, 0, 1, 0, 0 },
+		{ 3, { { 0, 1 }, { 2, 1 }, { 1, 2 } }, 3, 0, 1, 0, 0 },
+	};
+
+	for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+		static struct scene scene;
+
+		scene_begin(&scene, rows[i / 2].frames, rows[i / 2].frames, true, 1);
+		scene.search = true;
+		parts_arrive(&scene, rows[i / 2].part, i % 2);
+		check(&scene);
+		model_finish(&scene);
+		verdict_finish(&scene.verdict);
+		check(&scene);
+		counts_are(&scene, rows[i / 2].valid, rows[i / 2].lost, rows[i / 2].duplicate,
+			   rows[i / 2].reordered);
+		verdict_expect_whole(&scene.verdict);
+		counts_are(&scene, rows[i / 2].valid, rows[i / 2].lost_whole,
+			   rows[i / 2].duplicate, scene.verdict.queues[0].reordered);
+		assert_int_equal(scene.verdict.streams[0].ahead, 0);
+		assert_int_equal(scene.verdict.streams[0].announced % rows[i / 2].frames, 0);
+		assert_true(verdict_ended(&scene.verdict));
+		scene_end(&scene);
+	}
+}
+
+/* No frame seen: nothing is known of a lap. What fits nowhere may be one of the missing. */
+static void the_whole_file(void **state)
+{
+	static struct scene scene;
+	struct gdrcap_counts counts;
+
+	scene_begin(&scene, 100, 100, true, 1);
+	verdict_expect_whole(&scene.verdict);
+	counts_are(&scene, 0, 0, 0, 0);
+	assert_false(verdict_ended(&scene.verdict));
+	run_of(&scene, 100, 1);
+	verdict_expect_whole(&scene.verdict);
+	counts_are(&scene, 0, 0, 0, 0);
+	assert_false(verdict_ended(&scene.verdict));
+	run_of(&scene, 20, 1); /* in doubt until then */
+	verdict_expect_whole(&scene.verdict);
+	counts_are(&scene, 1, 98, 0, 0);
+	verdict_stream_counts(&scene.verdict, 0, false, 0, &counts);
+	assert_int_equal(counts.sent, 100);
+	assert_int_equal(counts.lost, 99);
+	verdict_expect_whole(&scene.verdict);
+	counts_are(&scene, 1, 98, 0, 0);
+	scene_end(&scene);
+	scene_begin(&scene, 0, 1, true, 1);
+	verdict_expect_whole(&scene.verdict);
+	scene_end(&scene);
+}
+
+/* Copies of any frame of the file anywhere; nothing is lost. */
+static void strays_at_random(void **state)
+{
+	for (uint64_t seed = 1; seed <= 40; seed++) {
+		static struct scene scene;
+		const uint32_t frames = 20 + (uint32_t)(seed * 37 % 500);
+		const uint64_t sent = frames * (1 + seed % 4);
+		uint64_t strays = 0;
+
+		scene_begin(&scene, frames, frames, true, seed);
+		scene.search = true;
+		for (uint64_t n = 0, calm = 3; n < sent; n++) {
+			arrive(&scene, n, FRAME_VALID);
+			if (random_below(&scene.random, 4) == 0)
+				run_flush(&scene);
+			if (calm++ < 3 || random_below(&scene.random, 10))
+				continue;
+			run_flush(&scene);
+			arrive(&scene, random_below(&scene.random, frames), FRAME_VALID);
+			run_flush(&scene);
+			strays += scene.last.sequence != (n + 1) % frames;
+			n += scene.last.sequence == (n + 1) % frames;
+			calm = 0;
+		}
+		check(&scene);
+		model_finish(&scene);
+		verdict_finish(&scene.verdict);
+		check(&scene);
+		assert_int_equal(scene.duplicate, strays);
+		assert_int_equal(scene.valid, sent);
+		assert_int_equal(scene.next, sent);
+		scene_end(&scene);
+	}
+}
+
+/* Frames of one stream on several queues: almost each is a run of its own and ahead of what the
+ * other queue will have. */
+static void spread_over_queues(void **state)
+{
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		static struct scene scene;
+		static uint64_t place[QUEUES][64];
+		uint64_t lost = 0, sent = 0;
+
+		scene_begin(&scene, 1000, 1000, true, seed);
+		scene.search = true;
+		for (uint32_t chunk = 0; chunk < 100; chunk++) {
+			uint32_t count[QUEUES] = { 0 };
+
+			for (uint32_t i = 0; i < 64; i++, sent++) {
+				const uint64_t q = random_below(&scene.random, QUEUES);
+
+				if (chunk < 99 && random_below(&scene.random, 30) == 0)
+					lost++;
+				else
+					place[q][count[q]++] = sent;
+			}
+			for (scene.queue = 0; scene.queue < QUEUES; scene.queue++) {
+				for (uint32_t i = 0; i < count[scene.queue]; i++)
+					arrive(&scene, place[scene.queue][i], FRAME_VALID);
+				run_flush(&scene);
+			}
+			scene.queue = 0;
+			check(&scene);
+		}
+		model_finish(&scene);
+		verdict_finish(&scene.verdict);
+		check(&scene);
+		counts_are(&scene, sent - lost, lost, 0, 0);
+		scene_end(&scene);
+	}
+}
+
+/* More early ones than are kept. */
+static void too_many_early(void **state)
+{
+	static struct scene scene;
+	struct gdrcap_counts counts;
+
+	scene_begin(&scene, 1000, 1000, true, 1);
+	for (uint32_t n = 0; n < 100; n++) {
+		run_of(&scene, n, 1);
+		run_of(&scene, 900 - 5 * n, 1);
+		verdict_total(&scene.verdict, false, 0, &counts);
+		assert_int_equal(counts.received, 2 * n + 2);
+		assert_int_equal(counts.received, counts.valid + counts.duplicate);
+		assert_int_equal(counts.sent, counts.valid + counts.lost);
+		assert_int_equal(counts.lost, 0);
+	}
+	run_of(&scene, 100, 900);
+	verdict_finish(&scene.verdict);
+	counts_are(&scene, 1000, 0, 100, 0);
 	scene_end(&scene);
 }
 
@@ -463,6 +504,11 @@ int main(void)
 		cmocka_unit_test(contents_in_turn),
 		cmocka_unit_test(contents_at_random),
 		cmocka_unit_test(head_tail_and_laps),
+		cmocka_unit_test(a_frame_out_of_place),
+		cmocka_unit_test(the_whole_file),
+		cmocka_unit_test(strays_at_random),
+		cmocka_unit_test(spread_over_queues),
+		cmocka_unit_test(too_many_early),
 		cmocka_unit_test(nothing_to_tell_them_apart),
 		cmocka_unit_test(run_of_two_places),
 		cmocka_unit_test(damage_is_told),

@@ -478,6 +478,195 @@ static void lengths_are_mixed(void **state)
 	}
 }
 
+/* Frame n of the sender's, alone, with this number on the wire. */
+static void arrive_as(struct scene *scene, uint64_t n, uint64_t raw, uint32_t bytes)
+{
+	const struct frame_run run = {
+		.sequence = raw, .stream = 9, .count = 1, .verdict = FRAME_VALID, .header_ok = 1,
+		.bytes = bytes, .wire_bytes = 100, .phase_first = phase_of(scene, n * bytes),
+		.phase_next = phase_of(scene, (n + 1) * bytes),
+	};
+
+	burst_flush(scene);
+	verdict_add(&scene->verdict, 0, &run);
+}
+
+static void counts_are(struct scene *scene, uint64_t valid, uint64_t damaged, uint64_t lost,
+		       uint64_t duplicate, uint64_t reordered)
+{
+	struct gdrcap_counts counts;
+
+	burst_flush(scene);
+	verdict_finish(&scene->verdict);
+	verdict_total(&scene->verdict, false, 0, &counts);
+	assert_int_equal(counts.valid, valid);
+	assert_int_equal(counts.damaged, damaged);
+	assert_int_equal(counts.lost, lost);
+	assert_int_equal(counts.duplicate, duplicate);
+	assert_int_equal(counts.reordered, reordered);
+	assert_int_equal(counts.received, valid + damaged + duplicate);
+	assert_int_equal(counts.sent, valid + damaged + lost);
+}
+
+/* One number is damaged, by so much that it would be believed. The payload goes right on. */
+static void damaged_numbers_near_by(void **state)
+{
+	for (int64_t by = -(int64_t)VERDICT_JUMP; by <= (int64_t)VERDICT_JUMP; by++) {
+		static struct scene scene;
+
+		if (by == 0 || (by > 40 && by % 100) || (by < -40 && by % 100))
+			continue;
+		for (uint32_t alone = 0; alone < 2; alone++) {
+			scene_begin(&scene, 4, 1, PATTERN_PRBS31, 1);
+			arrive_many(&scene, 4500, 500);
+			arrive_as(&scene, 5000, (uint64_t)(5000 + by), PAYLOAD);
+			if (alone)
+				for (uint32_t n = 5001; n < 5101; n++)
+					arrive_as(&scene, n, n, PAYLOAD);
+			else
+				arrive_many(&scene, 5001, 100);
+			counts_are(&scene, 600, 1, 0, 0, 0);
+			assert_int_equal(scene.verdict.lock_lost, 0);
+			assert_int_equal(scene.verdict.damage_count, 1);
+			assert_int_equal(scene.verdict.damage[0].sequence, 5000 + by);
+			assert_int_equal(scene.verdict.damage[0].header_ok, 0);
+			assert_string_equal(scene.verdict.damage[0].kind, "header");
+			scene_end(&scene);
+		}
+	}
+}
+
+/* Several in turn, which do not go on from each other. */
+static void damaged_numbers_in_turn(void **state)
+{
+	static struct scene scene;
+
+	scene_begin(&scene, 4, 1, PATTERN_PRBS31, 1);
+	arrive_many(&scene, 4500, 500);
+	arrive_as(&scene, 5000, 5100, PAYLOAD);
+	arrive_as(&scene, 5001, 5090, PAYLOAD);
+	arrive_as(&scene, 5002, 5110, PAYLOAD);
+	arrive_many(&scene, 5003, 100);
+	counts_are(&scene, 600, 3, 0, 0, 0);
+	assert_int_equal(scene.verdict.lock_lost, 0);
+	assert_int_equal(scene.verdict.damage_count, 3);
+	scene_end(&scene);
+}
+
+/* The first frame's number is damaged, or the second's. */
+static void damaged_numbers_at_the_start(void **state)
+{
+	for (uint32_t damaged = 0; damaged < 2; damaged++)
+		for (uint32_t bit = 0; bit < 32; bit++) {
+			static struct scene scene;
+
+			scene_begin(&scene, 4, 1, PATTERN_PRBS31, 1);
+			for (uint32_t n = 0; n < 5; n++)
+				arrive_as(&scene, n, n ^ (n == damaged ? 1u << bit : 0), PAYLOAD);
+			counts_are(&scene, 4, 1, 0, 0, 0);
+			assert_int_equal(scene.verdict.damage_count, 1);
+			assert_int_equal(scene.verdict.damage[0].header_ok, 0);
+			scene_end(&scene);
+		}
+}
+
+/* Numbers that are right: of frames that came twice, changed places, or followed a loss. */
+static void numbers_and_phases_agree(void **state)
+{
+	static const uint32_t order[] = {
+		0, 1, 1, 0, 1, 2, 4, 3, 5, 6, 9, 10, 8, 9, 11, 11, 12, 20, 21,
+	};
+	static const uint32_t lengths[] = { PAYLOAD, 127 }; /* PRBS-7 is the same in each of 127 */
+
+	for (uint32_t i = 0; i < 2; i++) {
+		static struct scene scene;
+
+		scene_begin(&scene, 4, 1, i ? PATTERN_PRBS7 : PATTERN_PRBS31, 1);
+		for (size_t n = 0; n < sizeof(order) / sizeof(order[0]); n++)
+			arrive_as(&scene, order[n], order[n], lengths[i]);
+		counts_are(&scene, 14, 0, 8, 5, 2);
+		assert_int_equal(scene.verdict.lock_lost, 0);
+		scene_end(&scene);
+	}
+}
+
+/* The sender's counter jumps and its payload does not: two numbers in turn are right. */
+static void counter_jumps_and_payload_does_not(void **state)
+{
+	static const int64_t jumps[] = { 10, 1000, -10, -1000 };
+
+	for (size_t i = 0; i < 3 * sizeof(jumps) / sizeof(jumps[0]); i++) {
+		const int64_t by = jumps[i / 3];
+		static struct scene scene;
+
+		scene_begin(&scene, 4, 1, PATTERN_PRBS31, 1);
+		scene.layout.foreign.sequence_start = 0;
+		for (uint32_t n = 5000; n < 7000; n++)
+			arrive_as(&scene, n, n, PAYLOAD);
+		arrive_as(&scene, 7000, (uint64_t)(7000 + by), PAYLOAD);
+		if (i % 3) {
+			/* The rest in one run, or nearly. */
+			struct frame_run run = {
+				.sequence = (uint64_t)(7001 + by), .stream = 9, .count = 99,
+				.verdict = FRAME_VALID, .header_ok = 1, .bytes = 99 * PAYLOAD,
+				.wire_bytes = 9900,
+				.phase_first = phase_of(&scene, 7001 * PAYLOAD),
+				.phase_next = phase_of(&scene, 7100 * PAYLOAD),
+			};
+
+			if (i % 3 == 2) {
+				arrive_as(&scene, 7001, (uint64_t)(7001 + by), PAYLOAD);
+				run.sequence++;
+				run.count--;
+				run.bytes -= PAYLOAD;
+				run.wire_bytes -= 100;
+				run.phase_first = phase_of(&scene, 7002 * PAYLOAD);
+			}
+			verdict_add(&scene.verdict, 0, &run);
+		} else {
+			for (uint32_t n = 7001; n < 7100; n++)
+				arrive_as(&scene, n, (uint64_t)(n + by), PAYLOAD);
+		}
+		if (by > 0)
+			counts_are(&scene, 2100, 0, (uint64_t)by, 0, 0);
+		else /* what was there before is a second copy */
+			counts_are(&scene, by == -10 ? 2090 : 2000, 0, 0, by == -10 ? 10 : 100, 0);
+		assert_true(scene.verdict.lock_lost <= 1);
+		scene_end(&scene);
+	}
+}
+
+/* Any numbers with any phases: the identities hold. */
+static void hostile_numbers_and_phases(void **state)
+{
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		static struct scene scene;
+		uint64_t received = 0, n = 5000;
+
+		scene_begin(&scene, 1 + (uint32_t)(seed % 8), 1 + seed / 8, PATTERN_PRBS31, seed);
+		for (uint32_t i = 0; i < 5000; i++) {
+			const uint64_t kind = random_below(&scene.random, 12);
+			struct gdrcap_counts counts;
+
+			if (i % 8 == 0)
+				verdict_round(&scene.verdict);
+			n += kind == 0 ? random_below(&scene.random, 5) : 1;
+			n -= kind == 1 ? random_below(&scene.random, 5) : 0;
+			arrive_as(&scene, n,
+				  n * (1 + seed / 8) ^
+					  (kind < 4 ? 1ull << random_below(&scene.random, 64) : 0),
+				  PAYLOAD);
+			received++;
+			verdict_total(&scene.verdict, false, 0, &counts);
+			assert_int_equal(counts.received, received);
+			assert_int_equal(received,
+					 counts.valid + counts.damaged + counts.duplicate);
+			assert_int_equal(counts.sent, counts.valid + counts.damaged + counts.lost);
+		}
+		scene_end(&scene);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -488,6 +677,12 @@ int main(void)
 		cmocka_unit_test(unlocked_frames),
 		cmocka_unit_test(lock_is_lost_and_found),
 		cmocka_unit_test(lengths_are_mixed),
+		cmocka_unit_test(damaged_numbers_near_by),
+		cmocka_unit_test(damaged_numbers_in_turn),
+		cmocka_unit_test(damaged_numbers_at_the_start),
+		cmocka_unit_test(numbers_and_phases_agree),
+		cmocka_unit_test(counter_jumps_and_payload_does_not),
+		cmocka_unit_test(hostile_numbers_and_phases),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

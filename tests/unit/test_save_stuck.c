@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Files that take nothing: pipes that are not read, and a file system that does not answer, played
+ * by this program's own write() and close(). The end comes all the same, with counts that are
+ * right, and the other file is whole. And files that must not be written to.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <semaphore.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "save_play.h"
+
+#define STALL_MS 100u
+#define NEVER 1000000
+
+/* A file that stops to answer: the n-th call and those after it wait for `answer`. Set before the
+ * calls' thread starts, or while it has nothing to do with the file. */
+struct stuck {
+	ino_t file;
+	_Atomic int writes_left, closes_left;
+	sem_t answer;
+};
+
+static struct stuck stuck[2];
+static struct save *left_behind[32]; /* so that a leak checker sees that somebody knows them */
+static unsigned int left_count;
+
+static struct stuck *stuck_of(int fd)
+{
+	struct stat status;
+
+	for (unsigned int f = 0; f < 2; f++)
+		if (stuck[f].file && fstat(fd, &status) == 0 && status.st_ino == stuck[f].file)
+			return &stuck[f];
+	return NULL;
+}
+
+static void answer_wait(struct stuck *file)
+{
+	while (sem_wait(&file->answer) < 0)
+		;
+}
+
+ssize_t write(int fd, const void *bytes, size_t n)
+{
+	struct stuck *file = stuck_of(fd);
+
+	if (file && atomic_fetch_sub(&file->writes_left, 1) <= 0)
+		answer_wait(file);
+	return syscall(SYS_write, fd, bytes, n);
+}
+
+int close(int fd)
+{
+	struct stuck *file = stuck_of(fd);
+
+	if (file && atomic_fetch_sub(&file->closes_left, 1) <= 0)
+		answer_wait(file);
+	return (int)syscall(SYS_close, fd);
+}
+
+static unsigned int threads(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	unsigned int n = 0;
+
+	assert_non_null(tasks);
+	while (readdir(tasks))
+		n++;
+	closedir(tasks);
+	return n;
+}
+
+static void stuck_prepare(const struct play *play, unsigned int f, int writes, int closes)
+{
+	struct stat status;
+
+	assert_int_equal(stat(play->paths[f], &status), 0);
+	sem_init(&stuck[f].answer, 0, 0);
+	atomic_store(&stuck[f].writes_left, writes);
+	atomic_store(&stuck[f].closes_left, closes);
+	stuck[f].file = status.st_ino;
+}
+
+/* Frames are received, and the accountant's part ends. */
+static void play_through(struct play *play)
+{
+	play_run(play);
+	save_end(play->save);
+	for (uint32_t q = 0; q < QUEUES - 1; q++)
+		save_set_lost(play->save, q, play->lane[q].frames, 5 * q);
+}
+
+static void ends_late(struct play *play, const char *text)
+{
+	struct gdrcap_error error;
+	struct save_counts counts;
+
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(save_finish(play->save, &error), -ETIMEDOUT);
+		if (!strstr(error.text, text))
+			fail_msg("\"%s\" is not in \"%s\"", text, error.text);
+	}
+	save_counts(play->save, &counts);
+	assert_int_equal(counts.error, -ETIMEDOUT);
+}
+
+/* What the file holds, the counts and the model agree. Returns how many frames are in it. */
+static uint64_t counts_are(const struct play *play, unsigned int f, bool finished)
+{
+	struct save_counts counts;
+	uint64_t wanted, in_file = file_is(play, f, &wanted, finished);
+
+	save_counts(play->save, &counts);
+	assert_true((f ? counts.damaged_saved : counts.saved) == in_file);
+	assert_true((f ? counts.damaged_missed : counts.missed) == wanted - in_file);
+	return in_file;
+}
+
+/* `writes` and `closes` of file f are answered; when both[] is set, none of the other either. */
+static void no_answer(unsigned int f, int writes, int closes, bool both)
+{
+	const unsigned int before = threads();
+	struct play play;
+	uint64_t in_file;
+
+	play_prepare(&play, 500 + (uint64_t)writes, 64);
+	play.config.stall_ms = STALL_MS;
+	play.config.patient = true;
+	play.damage = 4;
+	play_start(&play);
+	stuck_prepare(&play, f, writes, closes);
+	if (both)
+		stuck_prepare(&play, !f, 0, NEVER);
+	play_through(&play);
+	ends_late(&play, "its file system does not answer");
+	in_file = counts_are(&play, f, writes == NEVER);
+	assert_true((in_file != 0) == (writes != 0));
+	in_file = counts_are(&play, !f, !both);
+	assert_true((in_file == 0) == both);
+	left_behind[left_count++] = play.save;
+	/* The answer comes when all is over. */
+	play_end(&play);
+	for (unsigned int i = 0; i < 2; i++)
+		if (stuck[i].file)
+			sem_post(&stuck[i].answer);
+	while (threads() != before)
+		;
+	stuck[0].file = stuck[1].file = 0;
+}
+
+static void no_answer_to_write(void **state)
+{
+	for (unsigned int f = 0; f < 2; f++)
+		for (int writes = 0; writes < 4; writes++)
+			no_answer(f, writes, NEVER, false);
+}
+
+static void no_answer_to_close(void **state)
+{
+	no_answer(0, NEVER, 0, false);
+	no_answer(1, NEVER, 0, false);
+}
+
+static void no_answer_from_both(void **state)
+{
+	no_answer(0, 2, NEVER, true);
+	no_answer(1, 0, NEVER, true);
+}
+
+/* The whole blocks of what is in a pipe, as a file. */
+static void pipe_to_file(int from, const char *path)
+{
+	static uint8_t bytes[2 << 20];
+	size_t used = 0, whole = 0;
+	FILE *to = fopen(path, "wb");
+	ssize_t n;
+
+	while ((n = read(from, bytes + used, sizeof(bytes) - used)) > 0)
+		used += (size_t)n;
+	while (whole + 12 <= used && whole + reader_u32(bytes + whole + 4) <= used)
+		whole += reader_u32(bytes + whole + 4);
+	assert_true(whole != 0);
+	assert_non_null(to);
+	assert_int_equal(fwrite(bytes, 1, whole, to), whole);
+	fclose(to);
+}
+
+/* --save, --save-damaged or both are pipes that somebody opened and does not read. */
+static void nobody_reads(void **state)
+{
+	for (unsigned int pipes = 1; pipes < 4; pipes++) {
+		const unsigned int before = threads();
+		char path[2][160];
+		struct play play;
+		int from[2];
+
+		play_prepare(&play, 600 + pipes, 64);
+		play.config.stall_ms = STALL_MS;
+		play.config.patient = true;
+		play.damage = 4;
+		for (unsigned int f = 0; f < 2; f++) {
+			if (!(pipes & 1u << f))
+				continue;
+			snprintf(path[f], sizeof(path[f]), "%s/pipe%u", folder, f);
+			assert_int_equal(mkfifo(path[f], 0600), 0);
+			from[f] = open(path[f], O_RDONLY | O_NONBLOCK);
+			assert_true(from[f] >= 0);
+			*(f ? &play.config.damaged : &play.config.all) = path[f];
+		}
+		play_start(&play);
+		play_through(&play);
+		ends_late(&play, "its reader takes nothing");
+		/* No writer is left behind, since none has to be. */
+		assert_int_equal(threads(), before);
+		for (unsigned int f = 0; f < 2; f++) {
+			if (pipes & 1u << f) {
+				pipe_to_file(from[f], play.paths[f]);
+				close(from[f]);
+				unlink(path[f]);
+			}
+			assert_true(counts_are(&play, f, !(pipes & 1u << f)) != 0);
+		}
+		play_end(&play);
+	}
+}
+
+static void refused(struct play *play, const char *text)
+{
+	struct gdrcap_error error;
+
+	assert_int_equal(save_create(&play->save, &play->config, NULL, &error), -EINVAL);
+	assert_null(play->save);
+	if (!strstr(error.text, text))
+		fail_msg("\"%s\" is not in \"%s\"", text, error.text);
+}
+
+/* A file that the run reads stays as it is, whatever name it has. */
+static void inputs_stay(void **state)
+{
+	static const char content[] = "frames that are expected";
+	char input[160], other[160], got[64] = "";
+	struct save_config good;
+	struct play play;
+	FILE *file;
+
+	play_prepare(&play, 1, 64);
+	good = play.config;
+	snprintf(input, sizeof(input), "%s/input", folder);
+	snprintf(other, sizeof(other), "%s/other", folder);
+	file = fopen(input, "wb");
+	assert_non_null(file);
+	fputs(content, file);
+	fclose(file);
+	for (unsigned int i = 0; i < 8; i++) {
+		assert_int_equal(i & 4 ? symlink(input, other) : link(input, other), 0);
+		play.config = good;
+		play.config.inputs[i & 1] = input;
+		play.config.inputs[!(i & 1)] = i & 2 ? "" : NULL;
+		*(i & 2 ? &play.config.damaged : &play.config.all) = other;
+		refused(&play, i & 2 ? "save_damaged: " : "save: ");
+		refused(&play, "is a file that this run reads");
+		play.config.inputs[i & 1] = other;
+		*(i & 2 ? &play.config.damaged : &play.config.all) = input;
+		refused(&play, "is a file that this run reads");
+		/* One file for both outputs. */
+		play.config = good;
+		play.config.all = input;
+		play.config.damaged = other;
+		refused(&play, "is the file of save too");
+		unlink(other);
+	}
+	file = fopen(input, "rb");
+	assert_non_null(file);
+	assert_true(fread(got, 1, sizeof(got) - 1, file) == strlen(content));
+	fclose(file);
+	assert_string_equal(got, content);
+	/* Another file, one that there is not, and devices are no matter. */
+	play.config = good;
+	play.config.inputs[0] = input;
+	play.config.inputs[1] = "/nowhere/at/all";
+	play_start(&play);
+	save_destroy(play.save);
+	play.config.all = play.config.damaged = play.config.inputs[0] = "/dev/null";
+	play_start(&play);
+	unlink(input);
+	play_end(&play);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nobody_reads),
+		cmocka_unit_test(no_answer_to_write),
+		cmocka_unit_test(no_answer_to_close),
+		cmocka_unit_test(no_answer_from_both),
+		cmocka_unit_test(inputs_stay),
+	};
+
+	return cmocka_run_group_tests(tests, begin, end);
+}
