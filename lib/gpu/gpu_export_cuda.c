@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "gpu_export.h"
+
+#include <errno.h>
+#include <stdint.h>
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+/* Signature and numbers below are those of CUDA 11.7, which brought the call; they are given here
+ * because 11.4, the least that is supported, can compile this and its driver may be newer. */
+#define EXPORT_ABI 11070
+#define HANDLE_DMA_BUF 1      /* CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD */
+#define ATTRIBUTE_DMA_BUF 124 /* CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED */
+
+struct export_calls {
+	CUresult (*context_push)(CUcontext context);
+	CUresult (*context_pop)(CUcontext *context);
+	CUresult (*context_device)(CUdevice *device);
+	CUresult (*device_attribute)(int *value, int attribute, CUdevice device);
+	CUresult (*range_handle)(void *handle, CUdeviceptr at, size_t bytes, int type,
+				 unsigned long long flags);
+};
+
+/* NULL where the driver lacks it. */
+static void *call_get(const char *symbol, unsigned int abi)
+{
+	enum cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSuccess;
+	cudaError_t error;
+	void *call = NULL;
+
+#if CUDART_VERSION >= 12050
+	error = cudaGetDriverEntryPointByVersion(symbol, &call, abi, cudaEnableDefault, &found);
+#elif CUDART_VERSION >= 12000
+	error = cudaGetDriverEntryPoint(symbol, &call, cudaEnableDefault, &found);
+#else
+	error = cudaGetDriverEntryPoint(symbol, &call, cudaEnableDefault);
+#endif
+	if (error == cudaSuccess && found == cudaDriverEntryPointSuccess)
+		return call;
+	(void)cudaGetLastError(); /* the application's own check would find it */
+	return NULL;
+}
+
+static int calls_get(struct export_calls *calls)
+{
+	*(void **)&calls->context_push = call_get("cuCtxPushCurrent", EXPORT_ABI);
+	*(void **)&calls->context_pop = call_get("cuCtxPopCurrent", EXPORT_ABI);
+	*(void **)&calls->context_device = call_get("cuCtxGetDevice", EXPORT_ABI);
+	*(void **)&calls->device_attribute = call_get("cuDeviceGetAttribute", EXPORT_ABI);
+	*(void **)&calls->range_handle = call_get("cuMemGetHandleForAddressRange", EXPORT_ABI);
+	return calls->context_push && calls->context_pop && calls->context_device &&
+			       calls->device_attribute && calls->range_handle
+		       ? 0
+		       : -ENOTSUP;
+}
+
+/* In the memory's context. */
+static int range_export(const struct export_calls *calls, void *base, size_t bytes)
+{
+	CUdevice device;
+	int supported = 0, fd = -1;
+	CUresult result = calls->context_device(&device);
+
+	if (result == CUDA_SUCCESS)
+		result = calls->device_attribute(&supported, ATTRIBUTE_DMA_BUF, device);
+	if (result != CUDA_SUCCESS || !supported)
+		return -ENOTSUP;
+	result = calls->range_handle(&fd, (CUdeviceptr)(uintptr_t)base, bytes, HANDLE_DMA_BUF, 0);
+	switch (result) {
+	case CUDA_SUCCESS:
+		return fd;
+	case CUDA_ERROR_NOT_SUPPORTED:
+		return -ENOTSUP;
+	case CUDA_ERROR_INVALID_VALUE:
+		return -EINVAL;
+	default:
+		return -EIO;
+	}
+}
+
+int gpu_cuda_export(void *context, void *base, size_t bytes)
+{
+	struct export_calls calls;
+	CUcontext popped;
+	int ret = calls_get(&calls);
+
+	if (ret < 0)
+		return ret;
+	if (calls.context_push(context) != CUDA_SUCCESS)
+		return -EIO;
+	ret = range_export(&calls, base, bytes);
+	calls.context_pop(&popped);
+	return ret;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* DevX: doorbell pages, and the event objects that the driver opens and the model never fires. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "nic.h"
+#include "queues.h"
+
+struct mlx5dv_devx_uar *mlx5dv_devx_alloc_uar(struct ibv_context *context, uint32_t flags)
+{
+	struct soft_uar *uar;
+
+	nic_lock();
+	uar = uar_create(soft_device(context));
+	nic_unlock();
+	return uar != NULL ? &uar->dv : NULL;
+}
+
+void mlx5dv_devx_free_uar(struct mlx5dv_devx_uar *devx_uar)
+{
+	nic_lock();
+	uar_destroy(container(devx_uar, struct soft_uar, dv));
+	nic_unlock();
+}
+
+int mlx5dv_devx_query_eqn(struct ibv_context *context, uint32_t vector, uint32_t *eqn)
+{
+	*eqn = 1;
+	return 0;
+}
+
+struct mlx5dv_devx_cmd_comp *mlx5dv_devx_create_cmd_comp(struct ibv_context *context)
+{
+	struct mlx5dv_devx_cmd_comp *comp = calloc(1, sizeof(*comp));
+
+	if (comp == NULL)
+		return NULL;
+	comp->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (comp->fd < 0) {
+		free(comp);
+		return NULL;
+	}
+	return comp;
+}
+
+void mlx5dv_devx_destroy_cmd_comp(struct mlx5dv_devx_cmd_comp *cmd_comp)
+{
+	close(cmd_comp->fd);
+	free(cmd_comp);
+}
+
+int mlx5dv_devx_get_async_cmd_comp(struct mlx5dv_devx_cmd_comp *cmd_comp,
+				   struct mlx5dv_devx_async_cmd_hdr *cmd_resp, size_t cmd_resp_len)
+{
+	return EAGAIN;
+}
+
+struct mlx5dv_devx_event_channel *
+mlx5dv_devx_create_event_channel(struct ibv_context *context,
+				 enum mlx5dv_devx_create_event_channel_flags flags)
+{
+	struct mlx5dv_devx_event_channel *channel = calloc(1, sizeof(*channel));
+
+	if (channel == NULL)
+		return NULL;
+	channel->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (channel->fd < 0) {
+		free(channel);
+		return NULL;
+	}
+	return channel;
+}
+
+void mlx5dv_devx_destroy_event_channel(struct mlx5dv_devx_event_channel *event_channel)
+{
+	close(event_channel->fd);
+	free(event_channel);
+}
+
+int mlx5dv_devx_subscribe_devx_event(struct mlx5dv_devx_event_channel *event_channel,
+				     struct mlx5dv_devx_obj *obj, uint16_t events_sz,
+				     uint16_t events_num[], uint64_t cookie)
+{
+	return 0;
+}
+
+ssize_t mlx5dv_devx_get_event(struct mlx5dv_devx_event_channel *event_channel,
+			      struct mlx5dv_devx_async_event_hdr *event_data, size_t event_resp_len)
+{
+	errno = EAGAIN;
+	return -1;
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Protection domains, memory registration, umem. */
+#include "memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "nic.h"
+
+#define REGIONS_MAX 65536
+#define LOCAL_WRITE_FLAGS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING)
+
+struct umem {
+	struct mlx5dv_devx_umem dv;
+	struct soft_device *device;
+	uint8_t *address;
+	uint64_t length;
+};
+
+static struct soft_region *regions[REGIONS_MAX];
+static unsigned int region_end = 1; /* 0 is never a key */
+static uint8_t key_variant;
+static struct umem *umems[SOFT_OBJECTS_MAX];
+static unsigned int umem_end;
+static uint32_t pd_number;
+
+/* The order in which they are asked. */
+static const struct soft_dma *const plugins[] = {
+	&soft_dma_cuda,
+	&soft_dma_hidden,
+	&soft_dma_plain,
+};
+#define PLUGINS (sizeof(plugins) / sizeof(plugins[0]))
+
+struct soft_region *soft_region_find(struct soft_device *device, uint32_t key, uint64_t address,
+				     uint32_t length)
+{
+	uint32_t slot = key >> 8;
+	struct soft_region *region = slot < region_end ? regions[slot] : NULL;
+
+	if (device->faults.no_key_check && region == NULL) {
+		/* The planted defect: any memory, as if it were registered. */
+		static struct soft_region everything = { .dma = &soft_dma_plain,
+							 .length = UINT64_MAX };
+
+		return &everything;
+	}
+	if (region == NULL || region->key != key || region->revoked || region->device != device ||
+	    address < region->iova || address - region->iova > region->length ||
+	    length > region->length - (address - region->iova)) {
+		device->count.bad_keys++;
+		soft_log("%s: DMA refused: key 0x%x, address 0x%lx, %u bytes", device->ibv.name,
+			 key, (unsigned long)address, length);
+		return NULL;
+	}
+	return region;
+}
+
+void soft_regions_restore(void)
+{
+	for (unsigned int i = 1; i < region_end; i++)
+		if (regions[i] != NULL)
+			regions[i]->revoked = false;
+}
+
+void soft_dma_complete(void)
+{
+	for (unsigned int i = 0; i < PLUGINS; i++)
+		if (plugins[i]->complete != NULL)
+			plugins[i]->complete();
+}
+
+/* Asks the plugins for memory at region->ibv.addr. 0 or a positive errno. */
+static int attach(struct soft_region *region, int file, uint64_t file_offset)
+{
+	int ret;
+
+	for (unsigned int i = 0; i < PLUGINS; i++) {
+		ret = plugins[i]->attach(region, file, file_offset);
+		if (ret < 0)
+			return -ret;
+		if (ret == 0)
+			continue;
+		region->dma = plugins[i];
+		/* Without nvidia-peermem the kernel finds no pages behind such an address. */
+		if (file < 0 && region->dma->peer &&
+		    soft_fault(&region->device->faults.refuse_peer)) {
+			if (region->dma->detach != NULL)
+				region->dma->detach(region);
+			return EFAULT;
+		}
+		return 0;
+	}
+	return EFAULT;
+}
+
+static struct ibv_mr *region_create(struct ibv_pd *pd, void *address, uint64_t length,
+				    uint64_t iova, int file, uint64_t file_offset)
+{
+	struct soft_device *device = soft_device(pd->context);
+	struct soft_region *region = calloc(1, sizeof(*region));
+	unsigned int slot;
+	int error = ENOMEM;
+
+	if (region == NULL)
+		goto fail;
+	nic_lock();
+	error = EINVAL;
+	if (length == 0)
+		goto fail_unlock;
+	error = ENOMEM;
+	if (soft_fault(&device->faults.refuse))
+		goto fail_unlock;
+	error = EOPNOTSUPP;
+	if (file >= 0 && soft_fault(&device->faults.refuse_dmabuf))
+		goto fail_unlock;
+	/* A freed slot is taken again only when there is no other: stale keys are caught longer. */
+	for (slot = region_end; slot < REGIONS_MAX && regions[slot] != NULL; slot++)
+		;
+	if (slot == REGIONS_MAX)
+		for (slot = 1; slot < REGIONS_MAX && regions[slot] != NULL; slot++)
+			;
+	error = ENOSPC;
+	if (slot == REGIONS_MAX)
+		goto fail_unlock;
+	region->device = device;
+	region->iova = iova;
+	region->length = length;
+	region->key = slot << 8 | ++key_variant;
+	region->ibv = (struct ibv_mr){
+		.context = pd->context,
+		.pd = pd,
+		.addr = address,
+		.length = length,
+		.handle = slot,
+		.lkey = region->key,
+		.rkey = region->key,
+	};
+	error = attach(region, file, file_offset);
+	if (error != 0)
+		goto fail_unlock;
+	regions[slot] = region;
+	if (slot >= region_end)
+		region_end = slot + 1;
+	nic_unlock();
+	soft_log("%s: %lu bytes at 0x%lx registered as %s memory%s, key 0x%x", device->ibv.name,
+		 (unsigned long)length, (unsigned long)iova, region->dma->name,
+		 file >= 0 ? " by its dma-buf" : "", region->key);
+	return &region->ibv;
+fail_unlock:
+	nic_unlock();
+	soft_log("%s: %lu bytes at 0x%lx not registered: errno %d", device->ibv.name,
+		 (unsigned long)length, (unsigned long)iova, error);
+	free(region);
+fail:
+	errno = error;
+	return NULL;
+}
+
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				unsigned int access)
+{
+	return region_create(pd, addr, length, iova, -1, 0);
+}
+
+#undef ibv_reg_mr
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	return region_create(pd, addr, length, (uintptr_t)addr, -1, 0);
+}
+
+#undef ibv_reg_mr_iova
+struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+			       int access)
+{
+	return region_create(pd, addr, length, iova, -1, 0);
+}
+
+struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
+				 int fd, int access)
+{
+	if (fd < 0) {
+		errno = EBADF;
+		return NULL;
+	}
+	return region_create(pd, (void *)(uintptr_t)iova, length, iova, fd, offset);
+}
+
+int ibv_dereg_mr(struct ibv_mr *mr)
+{
+	struct soft_region *region = container(mr, struct soft_region, ibv);
+
+	nic_lock();
+	regions[mr->handle] = NULL;
+	if (region->dma->detach != NULL)
+		region->dma->detach(region);
+	nic_unlock();
+	free(region);
+	return 0;
+}
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+	struct soft_pd *pd = calloc(1, sizeof(*pd));
+
+	if (pd == NULL)
+		return NULL;
+	pd->ibv.context = context;
+	pd->number = __atomic_add_fetch(&pd_number, 1, __ATOMIC_RELAXED);
+	pd->ibv.handle = pd->number;
+	return &pd->ibv;
+}
+
+int ibv_dealloc_pd(struct ibv_pd *pd)
+{
+	free(container(pd, struct soft_pd, ibv));
+	return 0;
+}
+
+struct mlx5dv_devx_umem *mlx5dv_devx_umem_reg(struct ibv_context *ctx, void *addr, size_t size,
+					      uint32_t access)
+{
+	struct umem *umem = calloc(1, sizeof(*umem));
+	uint32_t slot;
+
+	if (umem == NULL)
+		return NULL;
+	nic_lock();
+	slot = soft_slot((void *const *)umems, &umem_end);
+	if (slot != 0) {
+		*umem = (struct umem){ .dv.umem_id = slot,
+				       .device = soft_device(ctx),
+				       .address = addr,
+				       .length = size };
+		umems[slot] = umem;
+	}
+	nic_unlock();
+	if (slot == 0) {
+		free(umem);
+		errno = ENOSPC;
+		return NULL;
+	}
+	return &umem->dv;
+}
+
+int mlx5dv_devx_umem_dereg(struct mlx5dv_devx_umem *dv)
+{
+	struct umem *umem = container(dv, struct umem, dv);
+
+	nic_lock();
+	umems[dv->umem_id] = NULL;
+	nic_unlock();
+	free(umem);
+	return 0;
+}
+
+void *soft_umem(struct soft_device *device, uint32_t number, uint64_t offset, uint64_t length)
+{
+	struct umem *umem = number < SOFT_OBJECTS_MAX ? umems[number] : NULL;
+
+	if (umem == NULL || umem->device != device || offset > umem->length ||
+	    length > umem->length - offset)
+		return NULL;
+	return umem->address + offset;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* connectx.c: names against a made-up /sys, and the driver's arguments. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "connectx.h"
+
+static char root[64];
+static struct gdrcap_error error;
+
+static void folder(const char *path)
+{
+	char whole[512];
+
+	snprintf(whole, sizeof(whole), "%s/%s", root, path);
+	for (char *c = whole + 1; *c; c++)
+		if (*c == '/') {
+			*c = '\0';
+			assert_true(mkdir(whole, 0700) == 0 || errno == EEXIST);
+			*c = '/';
+		}
+	assert_true(mkdir(whole, 0700) == 0 || errno == EEXIST);
+}
+
+static void file(const char *path, const char *text)
+{
+	char whole[512];
+	FILE *out;
+
+	snprintf(whole, sizeof(whole), "%s/%s", root, path);
+	out = fopen(whole, "w");
+	assert_non_null(out);
+	fputs(text, out);
+	fclose(out);
+}
+
+static void link_to(const char *path, const char *target)
+{
+	char whole[512];
+
+	snprintf(whole, sizeof(whole), "%s/%s", root, path);
+	unlink(whole);
+	assert_int_equal(symlink(target, whole), 0);
+}
+
+static void card_make(const char *pci, const char *vendor, const char *device, const char *driver)
+{
+	char path[128], target[128];
+
+	snprintf(path, sizeof(path), "bus/pci/devices/%s", pci);
+	folder(path);
+	snprintf(path, sizeof(path), "bus/pci/devices/%s/vendor", pci);
+	file(path, vendor);
+	snprintf(path, sizeof(path), "bus/pci/devices/%s/device", pci);
+	file(path, device);
+	snprintf(path, sizeof(path), "bus/pci/devices/%s/numa_node", pci);
+	file(path, "1\n");
+	snprintf(path, sizeof(path), "bus/pci/devices/%s/driver", pci);
+	snprintf(target, sizeof(target), "../../drivers/%s", driver);
+	if (driver[0])
+		link_to(path, target);
+}
+
+static int tree_make(void **state)
+{
+	snprintf(root, sizeof(root), "/tmp/gdrcap_connectx_XXXXXX");
+	assert_non_null(mkdtemp(root));
+	card_make("0000:3b:00.0", "0x15b3\n", "0x101d\n", "mlx5_core");
+	folder("bus/pci/devices/0000:3b:00.0/net/enp59s0f0np0");
+	folder("bus/pci/devices/0000:3b:00.0/infiniband/mlx5_0");
+	folder("class/net/enp59s0f0np0");
+	link_to("class/net/enp59s0f0np0/device", "../../../0000:3b:00.0");
+	file("class/net/enp59s0f0np0/phys_port_name", "p0\n");
+	folder("class/infiniband/mlx5_0");
+	link_to("class/infiniband/mlx5_0/device", "../../../0000:3b:00.0");
+	/* a representor hangs on the same card */
+	folder("class/net/enp59s0f0npf0vf1");
+	link_to("class/net/enp59s0f0npf0vf1/device", "../../../0000:3b:00.0");
+	file("class/net/enp59s0f0npf0vf1/phys_port_name", "pf0vf1\n");
+	/* others */
+	card_make("0000:17:00.0", "0x8086\n", "0x1592\n", "ice");
+	folder("class/net/ens1");
+	link_to("class/net/ens1/device", "../../../0000:17:00.0");
+	card_make("0001:5e:00.1", "0x15b3\n", "0x1017\n", "vfio-pci");
+	card_make("0000:5e:00.2", "0x15b3\n", "0x1015\n", "");
+	folder("class/net/lo");
+	folder("class/net/sf0");
+	link_to("class/net/sf0/device", "../../../mlx5_core.sf.4");
+	return 0;
+}
+
+static int tree_remove(void **state)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf %s", root);
+	return system(command);
+}
+
+static void found_by_any_name(void **state)
+{
+	static const char *const names[] = {
+		"0000:3b:00.0", "3b:00.0", "enp59s0f0np0", "mlx5_0", "0000:3b:00.0,dv_flow_en=0",
+		"mlx5_0,a=b"
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct connectx_card card;
+
+		memset(&card, 0xa5, sizeof(card));
+		assert_int_equal(connectx_find(&card, names[i], root, &error), 0);
+		assert_string_equal(card.pci, "0000:3b:00.0");
+		assert_string_equal(card.interface, "enp59s0f0np0");
+		assert_string_equal(card.rdma, "mlx5_0");
+		assert_int_equal(card.device, 0x101d);
+		assert_int_equal(card.numa_node, 1);
+	}
+}
+
+static void not_found(void **state)
+{
+	static const struct {
+		const char *name;
+		int code;
+		const char *says;
+	} cases[] = {
+		{ "eth7", -ENOENT, "called eth7" },
+		{ "lo", -ENOENT, "called lo" },
+		{ "0000:99:00.0", -ENOENT, "no PCI device 0000:99:00.0" },
+		{ "ens1", -ENODEV, "vendor is 0x8086" },
+		{ "17:00.0", -ENODEV, "vendor is 0x8086" },
+		{ "0001:5e:00.1", -ENODEV, "dpdk-devbind.py --bind=mlx5_core 0001:5e:00.1" },
+		{ "5e:00.2", -ENODEV, "kernel driver none" },
+		{ "enp59s0f0npf0vf1", -ENOTSUP, "representor" },
+		{ "sf0", -ENOTSUP, "mlx5_core.sf.4" },
+		{ "", -ENOENT, "no name" },
+		{ ",a=b", -ENOENT, "no name" },
+		{ "../net/enp59s0f0np0", -ENOENT, "no name" },
+		{ "..", -ENOENT, "no name" },
+		{ "net/x", -ENOENT, "no name" },
+		{ "0000:3b:00.0x", -ENOENT, "called 0000:3b:00.0x" },
+	};
+	struct connectx_card card;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		error.text[0] = '\0';
+		if (connectx_find(&card, cases[i].name, root, &error) != cases[i].code ||
+		    !strstr(error.text, cases[i].says))
+			fail_msg("%s: %s", cases[i].name, error.text);
+	}
+}
+
+static void root_of_eal(void **state)
+{
+	struct connectx_card card;
+	char devices[128];
+
+	snprintf(devices, sizeof(devices), "%s/bus/pci/devices", root);
+	setenv("SYSFS_PCI_DEVICES", devices, 1);
+	assert_int_equal(connectx_find(&card, "mlx5_0", NULL, &error), 0);
+	setenv("SYSFS_PCI_DEVICES", "/nonsense", 1);
+	assert_int_not_equal(connectx_find(&card, "0000:3b:00.0", NULL, &error), 0);
+	unsetenv("SYSFS_PCI_DEVICES");
+}
+
+static const uint16_t whole[] = { 64, 1024 }, odd[] = { 64, 1514 };
+
+static void arguments(void **state)
+{
+	static const struct connectx_card card = { .pci = "0000:3b:00.0", .device = 0x101d };
+	static const struct {
+		const char *port;
+		bool cpu_reads;
+		const uint16_t *lengths;
+		const char *result; /* "!..." is in the error */
+	} cases[] = {
+		{ "3b:00.0", false, whole,
+		  "0000:3b:00.0,txq_inline_max=0,txq_inline_mpw=0,mprq_en=0,dv_flow_en=1" },
+		{ "mlx5_0", false, odd,
+		  "0000:3b:00.0,txq_inline_max=0,txq_inline_mpw=0,mprq_en=0,dv_flow_en=1,"
+		  "rxq_pkt_pad_en=1" },
+		{ "mlx5_0", false, NULL,
+		  "0000:3b:00.0,txq_inline_max=0,txq_inline_mpw=0,mprq_en=0,dv_flow_en=1,"
+		  "rxq_pkt_pad_en=1" },
+		{ "mlx5_0", true, whole, "0000:3b:00.0,mprq_en=0,dv_flow_en=1" },
+		/* what the user says stays as he said it, and comes once */
+		{ "mlx5_0,dv_flow_en=0,rxq_pkt_pad_en=0,rxq_cqe_comp_en=0", true, odd,
+		  "0000:3b:00.0,dv_flow_en=0,rxq_pkt_pad_en=0,rxq_cqe_comp_en=0,mprq_en=0" },
+		{ "x,txq_inline_max=0,txq_inline_mpw=0x0,mprq_en=00,dv_flow_en=1", false, whole,
+		  "0000:3b:00.0,txq_inline_max=0,txq_inline_mpw=0x0,mprq_en=00,dv_flow_en=1" },
+		{ "x,txq_inline_max=290", true, whole,
+		  "0000:3b:00.0,txq_inline_max=290,mprq_en=0,dv_flow_en=1" },
+		{ "x,representor=vf[0,2],class=eth", true, whole,
+		  "0000:3b:00.0,representor=vf[0,2],class=eth,mprq_en=0,dv_flow_en=1" },
+		/* what cannot work */
+		{ "x,txq_inline_max=290", false, whole, "!txq_inline_max=290 is refused" },
+		{ "x,txq_inline_mpw=1", false, whole, "!cannot read this memory" },
+		{ "x,txq_inline_min=18", false, whole, "!txq_inline_min=18 is refused" },
+		{ "x,txq_inline=64", false, whole, "!txq_inline=64 is refused" },
+		{ "x,txq_max_inline_len=64", false, whole, "!txq_max_inline_len=64 is refused" },
+		{ "x,mprq_en=1", true, whole, "!mprq_en=1 is refused: a multi-packet" },
+		{ "x,dv_flow_en=2", true, whole, "!hardware steering (2) wants templates" },
+		{ "x,dv_flow_en=-1", true, whole, "!dv_flow_en=-1 is refused" },
+		{ "x,dv_flow_en=on", true, whole, "!dv_flow_en takes a number" },
+		{ "x,dv_flow_en", true, whole, "!dv_flow_en takes a number" },
+		{ "x,dv_flow_en=", true, whole, "!dv_flow_en takes a number" },
+		{ "x,a=1,b=2,a=1", true, whole, "!a is there twice" },
+		{ "x,", true, whole, "!not KEY=VALUE" },
+		{ "x,a=1,,b=2", true, whole, "!not KEY=VALUE" },
+		{ "x,representor=vf[0,2", true, whole, "!not KEY=VALUE" },
+		{ "x,a=]", true, whole, "!not KEY=VALUE" },
+	};
+	char out[512];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct connectx_use use = {
+			.card = &card,
+			.cpu_reads = cases[i].cpu_reads,
+			.sends = true,
+			.lengths = cases[i].lengths,
+			.length_count = cases[i].lengths ? 2 : 0,
+		};
+		const bool refused = cases[i].result[0] == '!';
+		const int ret = connectx_devargs(cases[i].port, &use, out, sizeof(out), &error);
+
+		if (refused && (ret != -EINVAL || !strstr(error.text, cases[i].result + 1)))
+			fail_msg("%s: %d %s", cases[i].port, ret, error.text);
+		if (!refused && (ret != 0 || strcmp(out, cases[i].result) != 0))
+			fail_msg("%s: %d %s", cases[i].port, ret, ret ? error.text : out);
+	}
+}
+
+static void long_arguments(void **state)
+{
+	static const struct connectx_card card = { .pci = "0000:3b:00.0" };
+	const struct connectx_use use = { .card = &card };
+	static const char expected[] = "0000:3b:00.0,txq_inline_max=0,txq_inline_mpw=0,mprq_en=0,"
+				       "dv_flow_en=1,rxq_pkt_pad_en=1";
+	char out[sizeof(expected)], many[512] = "x";
+
+	for (size_t bytes = 0; bytes < sizeof(expected); bytes++)
+		assert_int_equal(connectx_devargs("x", &use, out, bytes, &error), -ENAMETOOLONG);
+	assert_int_equal(connectx_devargs("x", &use, out, sizeof(expected), &error), 0);
+	assert_string_equal(out, expected);
+	for (int i = 0; i < 40; i++)
+		sprintf(many + strlen(many), ",k%d=1", i);
+	assert_int_equal(connectx_devargs(many, &use, out, sizeof(out), &error), -EINVAL);
+}
+
+static void connectx4(void **state)
+{
+	struct connectx_card card = { .pci = "0000:3b:00.0" };
+	struct connectx_use use = { .card = &card, .sends = true };
+	char out[512];
+
+	for (uint16_t device = 0x1010; device <= 0x101f; device++) {
+		const bool old = device >= 0x1013 && device <= 0x1016;
+
+		card.device = device;
+		use.sends = true;
+		use.cpu_reads = false;
+		assert_int_equal(connectx_devargs("x", &use, out, sizeof(out), &error),
+				 old ? -ENOTSUP : 0);
+		use.cpu_reads = true;
+		assert_int_equal(connectx_devargs("x", &use, out, sizeof(out), &error), 0);
+		use.cpu_reads = false;
+		use.sends = false;
+		assert_int_equal(connectx_devargs("x", &use, out, sizeof(out), &error), 0);
+	}
+}
+
+static void reasons(void **state)
+{
+	size_t count = 0;
+
+	while (connectx_reason(count))
+		assert_non_null(strstr(connectx_reason(count++), ": "));
+	assert_int_equal(count, 5);
+	assert_int_equal(strncmp(connectx_reason(3), "dv_flow_en=1: ", 14), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(found_by_any_name), cmocka_unit_test(not_found),
+		cmocka_unit_test(root_of_eal),	     cmocka_unit_test(arguments),
+		cmocka_unit_test(long_arguments),    cmocka_unit_test(connectx4),
+		cmocka_unit_test(reasons),
+	};
+
+	return cmocka_run_group_tests(tests, tree_make, tree_remove);
+}
