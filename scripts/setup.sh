@@ -20,7 +20,8 @@ case $set_wanted in
 build) ;;
 check)
 	tools="$tools git:git clang:clang iproute2:ip"
-	if_available="$if_available libclang-rt-dev"
+	# Other tools that frames are compared with; their tests are skipped where they are not.
+	if_available="$if_available libclang-rt-dev tcpdump tcpreplay tshark"
 	;;
 *)
 	echo "$usage" >&2
