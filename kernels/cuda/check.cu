@@ -367,15 +367,9 @@ __global__ void __launch_bounds__(RING_THREADS + WORK_THREADS_LARGE)
 
 	if (!ring_enter(s.ring, job, false))
 		return;
-	if (threadIdx.x < 32)
-		ring_take_warp(s.ring);
-	else if (threadIdx.x < RING_THREADS)
-		ring_done_warp(s.ring);
-	else
-		ring_work(s.ring, threadIdx.x - RING_THREADS,
-			  [&s](const struct burst_in &in, uint32_t thread) {
-				  return check_burst<any>(s, in, thread);
-			  });
+	ring_run(s.ring, [&s](const struct burst_in &in, uint32_t thread) {
+		return check_burst<any>(s, in, thread);
+	});
 }
 
 struct kernel_program check_program(void)

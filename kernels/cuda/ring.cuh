@@ -296,6 +296,18 @@ __device__ __forceinline__ bool ring_enter(struct ring_shared &s, const struct d
 	return state == GATE_OPEN;
 }
 
+/* What each thread of a block does from then on: the ring's two warps, and the work threads. */
+template <typename Work>
+__device__ __forceinline__ void ring_run(struct ring_shared &s, Work work)
+{
+	if (threadIdx.x < 32)
+		ring_take_warp(s);
+	else if (threadIdx.x < RING_THREADS)
+		ring_done_warp(s);
+	else
+		ring_work(s, threadIdx.x - RING_THREADS, work);
+}
+
 static_assert(sizeof(struct device_job) % 4 == 0 && sizeof(struct burst_ring_view) % 4 == 0,
 	      "copied by words");
 

@@ -243,15 +243,9 @@ __global__ void __launch_bounds__(RING_THREADS + WORK_THREADS_LARGE)
 			s.step_table[i] = s.ring.job.prbs_tables[PRBS_LANE_WORDS + i];
 		__syncthreads();
 	}
-	if (threadIdx.x < 32)
-		ring_take_warp(s.ring);
-	else if (threadIdx.x < RING_THREADS)
-		ring_done_warp(s.ring);
-	else
-		ring_work(s.ring, threadIdx.x - RING_THREADS,
-			  [&s](const struct burst_in &in, uint32_t thread) {
-				  return write_burst<stored>(s, in, thread);
-			  });
+	ring_run(s.ring, [&s](const struct burst_in &in, uint32_t thread) {
+		return write_burst<stored>(s, in, thread);
+	});
 }
 
 struct kernel_program write_program(void)

@@ -8,6 +8,7 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
+#include "mbuf_desc.h"
 #include "region.h"
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
@@ -31,7 +32,6 @@ ALWAYS_INLINE unsigned int rx_receive(struct rx_worker *worker, const bool times
 {
 	struct ring_producer *ring = &worker->ring;
 	const uint32_t at = ring->head & ring->desc_mask;
-	const uint32_t slot_mask = (1u << worker->slot_shift) - 1;
 	struct rte_mbuf **mbuf = &ring->mbuf[at];
 	struct frame_desc *desc = &ring->desc[at];
 	uint64_t bytes = 0, now;
@@ -46,18 +46,13 @@ ALWAYS_INLINE unsigned int rx_receive(struct rx_worker *worker, const bool times
 	for (unsigned int i = 0; i < n; i++) {
 		struct rte_mbuf *m = mbuf[i];
 		uint16_t mark = 0;
-		uint64_t offset;
 
 		if (i + 4 < n)
 			rte_prefetch0(mbuf[i + 4]);
 		if (unlikely(m->nb_segs != 1))
 			mark = chain_cut(worker, m);
-		offset = (uint64_t)((uint8_t *)m->buf_addr + m->data_off - worker->base);
-		desc[i] = (struct frame_desc){
-			.slot = (uint32_t)(offset >> worker->slot_shift),
-			.len = m->data_len,
-			.offset = (uint16_t)(offset & slot_mask) | mark,
-		};
+		desc[i] = mbuf_desc(m, worker->base, worker->slot_shift);
+		desc[i].offset |= mark;
 		bytes += m->data_len;
 	}
 	ring->head += n;

@@ -10,8 +10,6 @@
 
 #include "session.h"
 
-#define WIRE_OVERHEAD 24u /* FCS 4, preamble and start delimiter 8, interframe gap 12 bytes */
-
 static void queue_unchecked(const struct rx_worker *worker, struct gdrcap_counts *counts)
 {
 	*counts = (struct gdrcap_counts){
@@ -185,7 +183,7 @@ void gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summ
 		const struct gdrcap_counts *total = &summary->total;
 
 		summary->mpps = (double)total->received / summary->seconds / 1e6;
-		summary->gbps = 8.0 * (double)(total->bytes + WIRE_OVERHEAD * total->received) /
+		summary->gbps = 8.0 * (double)(total->bytes + PACING_WIRE_OVERHEAD * total->received) /
 				summary->seconds / 1e9;
 	}
 }

@@ -20,6 +20,13 @@ static uint32_t threads_planned(const struct gdrcap_session *session)
 	       (session->rx_count != 0) + (session->file && session->file->streamed);
 }
 
+void session_cpus(const struct gdrcap_session *session, cpu_set_t *set)
+{
+	CPU_ZERO(set);
+	for (uint32_t i = 0; i < session->cpu_count; i++)
+		CPU_SET((size_t)session->cpus[i], set);
+}
+
 struct cpu_deal {
 	const struct gdrcap_session *session;
 	uint32_t next;
@@ -28,12 +35,12 @@ struct cpu_deal {
 
 static void cpu_next(struct cpu_deal *deal, cpu_set_t *set)
 {
+	if (deal->shared) {
+		session_cpus(deal->session, set);
+		return;
+	}
 	CPU_ZERO(set);
-	if (deal->shared)
-		for (uint32_t i = 0; i < deal->session->cpu_count; i++)
-			CPU_SET((size_t)deal->session->cpus[i], set);
-	else
-		CPU_SET((size_t)deal->session->cpus[deal->next++], set);
+	CPU_SET((size_t)deal->session->cpus[deal->next++], set);
 }
 
 /* The file's frames that the role compares with, or copies; NULL: layout and pattern say it. */

@@ -114,6 +114,9 @@ void session_abandon(struct gdrcap_session *session);
 void session_message(struct gdrcap_session *session, enum gdrcap_log_level level,
 		     const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* All CPUs of the session, for threads that have none of their own. */
+void session_cpus(const struct gdrcap_session *session, cpu_set_t *set);
+
 /* One look at everything. True when nothing more will come: watch.c. */
 bool session_watch(struct gdrcap_session *session);
 /* Fails the run when the file that is played broke off. */

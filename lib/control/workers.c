@@ -185,9 +185,7 @@ static int saver_create(struct gdrcap_session *session, struct gdrcap_error *err
 		config.patient &= port->facts->reads_first;
 		config.slots = RTE_MIN(config.slots, in_flight_max(&session->plan, port));
 	}
-	CPU_ZERO(&cpus);
-	for (uint32_t i = 0; i < session->cpu_count; i++)
-		CPU_SET((size_t)session->cpus[i], &cpus);
+	session_cpus(session, &cpus);
 	return save_create(&session->save, &config, &cpus, error);
 }
 

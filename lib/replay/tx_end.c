@@ -6,6 +6,7 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
+#include "mbuf_desc.h"
 #include "region.h"
 
 /* They are given up when nothing of them moved for so long. */
@@ -40,7 +41,6 @@ static bool tx_end_order(struct tx_worker *worker, uint32_t s)
 	struct ring_producer *ring = &worker->ring;
 	const uint32_t at = ring->head & ring->desc_mask;
 	struct rte_mbuf *m;
-	uint64_t offset;
 
 	if (ring->burst - worker->sending >= TX_END_AHEAD)
 		return false;
@@ -49,13 +49,8 @@ static bool tx_end_order(struct tx_worker *worker, uint32_t s)
 		return false;
 	m->data_len = length;
 	m->pkt_len = length;
-	offset = (uint64_t)((uint8_t *)m->buf_addr + m->data_off - region->base);
 	ring->mbuf[at] = m;
-	ring->desc[at] = (struct frame_desc){
-		.slot = (uint32_t)(offset >> region->slot_shift),
-		.len = length,
-		.offset = (uint16_t)(offset & ((1u << region->slot_shift) - 1)),
-	};
+	ring->desc[at] = mbuf_desc(m, region->base, region->slot_shift);
 	ring->order[(uint32_t)ring->burst & ring->burst_mask] = (struct burst_order){
 		.sequence = atomic_load_explicit(&worker->streams[s].sent, memory_order_relaxed),
 		.position = config->end_streams,

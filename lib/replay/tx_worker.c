@@ -12,6 +12,7 @@
 #include <rte_mbuf.h>
 
 #include "log.h"
+#include "mbuf_desc.h"
 #include "region.h"
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
@@ -99,7 +100,6 @@ ALWAYS_INLINE uint32_t tx_describe(struct tx_worker *worker, const struct tx_nex
 
 	for (i = 0; i < next->count; i++) {
 		struct rte_mbuf *m = ring->mbuf[at + i];
-		const uint64_t offset = (uint64_t)((uint8_t *)m->buf_addr + m->data_off - base);
 		const uint64_t file_ns = paced && file ? tx_file_ns(worker, next->index + i) : 0;
 		uint16_t length;
 
@@ -110,11 +110,7 @@ ALWAYS_INLINE uint32_t tx_describe(struct tx_worker *worker, const struct tx_nex
 			ring->tsc[at + i] = pacing_next(&worker->pacing, length, file_ns);
 		m->data_len = length;
 		m->pkt_len = length;
-		ring->desc[at + i] = (struct frame_desc){
-			.slot = (uint32_t)(offset >> shift),
-			.len = length,
-			.offset = (uint16_t)(offset & ((1u << shift) - 1)),
-		};
+		ring->desc[at + i] = mbuf_desc(m, base, shift);
 		if (!file)
 			sum += frame_payload_bytes(config->layout, length);
 	}

@@ -16,17 +16,12 @@
 #include "frame_runs.h"
 #include "number_set.h"
 #include "verdict.h"
+#include "verdict_runs.h"
 
 #define QUEUES 4
 #define STREAMS 5 /* of the sender */
 #define IDS 8 /* more: strangers' */
 #define WINDOW ((uint64_t)SEQUENCE_WINDOW)
-
-static int create(struct verdict *verdict, uint32_t queues, uint32_t own_streams)
-{
-	return verdict_create(verdict, queues,
-			      &(struct verdict_config){ .own_streams = own_streams });
-}
 
 struct model_counts {
 	uint64_t received, valid, damaged, duplicate, reordered, filtered;
@@ -107,13 +102,6 @@ static void counts_equal(const struct gdrcap_counts *real, const struct model_co
 	assert_true(real->bits_checked == model->bits_checked);
 	assert_true(real->bits_wrong == model->bits_wrong);
 	assert_true(real->bytes == model->bytes);
-}
-
-static void identities(const struct gdrcap_counts *counts)
-{
-	assert_true(counts->received ==
-		    counts->valid + counts->damaged + counts->duplicate + counts->filtered);
-	assert_true(counts->sent == counts->valid + counts->damaged + counts->lost);
 }
 
 static void streams_equal(struct model *model)
@@ -366,20 +354,6 @@ static void traffic_of_somebody(void **state)
 {
 	for (uint64_t seed = 1; seed <= 12; seed++)
 		random_traffic(false, seed, seed % 3 == 0 ? 3 : seed % 3 == 1 ? 50 : 2000);
-}
-
-static struct frame_run run_of(uint16_t stream, uint64_t sequence, uint16_t count, uint8_t verdict,
-			       uint8_t header_ok)
-{
-	return (struct frame_run){
-		.sequence = sequence, .stream = stream, .count = count, .verdict = verdict,
-		.header_ok = header_ok, .bytes = 24u * count, .wire_bytes = 60u * count,
-	};
-}
-
-static void add(struct verdict *verdict, uint32_t queue, struct frame_run run)
-{
-	verdict_add(verdict, queue, &run);
 }
 
 /* A damaged frame without a number is one of the missing; where none is, a second copy. */

@@ -8,33 +8,7 @@
 #include <cmocka.h>
 
 #include "verdict.h"
-
-static int create(struct verdict *verdict, uint32_t queues, uint32_t own_streams)
-{
-	return verdict_create(verdict, queues,
-			      &(struct verdict_config){ .own_streams = own_streams });
-}
-
-static void identities(const struct gdrcap_counts *counts)
-{
-	assert_true(counts->received ==
-		    counts->valid + counts->damaged + counts->duplicate + counts->filtered);
-	assert_true(counts->sent == counts->valid + counts->damaged + counts->lost);
-}
-
-static struct frame_run run_of(uint16_t stream, uint64_t sequence, uint16_t count, uint8_t verdict,
-			       uint8_t header_ok)
-{
-	return (struct frame_run){
-		.sequence = sequence, .stream = stream, .count = count, .verdict = verdict,
-		.header_ok = header_ok, .bytes = 24u * count, .wire_bytes = 60u * count,
-	};
-}
-
-static void add(struct verdict *verdict, uint32_t queue, struct frame_run run)
-{
-	verdict_add(verdict, queue, &run);
-}
+#include "verdict_runs.h"
 
 static void add_end(struct verdict *verdict, uint16_t stream, uint64_t frames, uint32_t streams)
 {
