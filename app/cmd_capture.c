@@ -24,12 +24,13 @@ static const char *const capture_examples[] = {
 /* Without what only a sender needs. The sizes stay: the largest decides the slots'. */
 static const char *const capture_flags[] = {
 	"port", "queues", "burst", "descriptors", "gpu", "memory", "pool", "slot-bytes", "guard",
-	"flush", "blocks", "watchdog", "frame-size", "format", "ethertype", "vlan", "dst-port",
+	"flush", "split", "stale-check", "blocks", "watchdog", "frame-size", "format", "ethertype",
+	"vlan", "dst-port",
 	"pattern", "pattern-invert", "pattern-restart", "pattern-value", "pattern-seed",
 	"pattern-file", "foreign-payload", "foreign-payload-bytes", "sequence-offset",
 	"sequence-bytes", "sequence-order", "sequence-start", "sequence-step", "stream-offset",
 	"stream-bytes", "match", "pcap-memory", "expect", "save", "save-every", "save-damaged",
-	"save-around", "cores", "seconds", "frames", "quiet-time", "end", "idle", NULL,
+	"save-around", "clock", "cores", "seconds", "frames", "quiet-time", "end", "idle", NULL,
 };
 
 int cmd_capture(int argc, char **argv)

@@ -57,6 +57,8 @@ static const char *const loopback_examples[] = {
 	"gdrcap loopback",
 	"From one card into the other's queue in GPU memory, all frame sizes",
 	"gdrcap loopback --tx-port 0000:3b:00.0 --port 0000:3b:00.1 --frame-size 64-1518",
+	"The same by the kernel's interface names; is the GPU ever told of a frame too early?",
+	"gdrcap loopback --tx-port enp59s0f0np0 --port enp59s0f1np1 --stale-check 100",
 	"Ten million frames over a veth pair, the result as JSON",
 	"gdrcap loopback --tx-port net_af_packet0,iface=veth0 "
 	"--port net_af_packet1,iface=veth1 --frames 10M --json",

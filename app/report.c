@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The verdict of a run. Its JSON object: report_json.c; its text: report_text.c. */
 #include <stdarg.h>
+#include <string.h>
 
 #include "report.h"
 
@@ -24,6 +25,11 @@ int report_receives(const struct report *report)
 	return report->config && report->config->port[0][0];
 }
 
+int report_damage_is_late(const struct gdrcap_damage *damage)
+{
+	return damage->kind && !strcmp(damage->kind, "stale") && damage->expected != damage->got;
+}
+
 static void judge_count(struct report *report, uint64_t count, const char *what)
 {
 	char text[REPORT_TEXT_BYTES];
@@ -43,6 +49,9 @@ static void judge_receiver(struct report *report)
 	if (total->damaged || total->lost || total->duplicate || total->reordered)
 		report->status = REPORT_EXIT_FRAMES;
 	judge_count(report, total->damaged, "damaged");
+	judge_count(report, summary->stale,
+		    "seen before their bytes were there: set --flush host, and report it where "
+		    "that is set");
 	judge_count(report, total->lost, "lost");
 	judge_count(report, total->duplicate, "duplicated");
 	judge_count(report, total->reordered, "reordered");

@@ -19,6 +19,7 @@
 #define REPORT_ERRORS_MAX 16
 #define REPORT_STAGES_MAX 32
 #define REPORT_MESSAGES_MAX 256
+#define REPORT_CAUSES_MAX 32
 
 enum report_result { REPORT_RUNNING, REPORT_PASS, REPORT_FAIL };
 
@@ -52,6 +53,11 @@ struct report {
 	struct gdrcap_damage damage[GDRCAP_DAMAGE_MAX];
 	uint32_t damage_count;
 
+	struct gdrcap_cause causes[REPORT_CAUSES_MAX]; /* of loss, and of slow senders */
+	uint32_t cause_count;
+	struct gdrcap_rule rules[GDRCAP_MATCH_MAX]; /* that the cards steer by */
+	uint32_t rule_count;
+
 	struct gdrcap_stage stages[REPORT_STAGES_MAX]; /* of gdrcap_prove(), copied */
 	uint32_t stage_count;
 
@@ -67,6 +73,10 @@ void report_error(struct report *report, enum report_status status, const char *
 
 /* True for a run that receives frames; else it only sends. */
 int report_receives(const struct report *report);
+
+/* True for a stale frame of which such a byte is known: `offset` is its place, `got` what was seen
+ * there, `expected` what came. */
+int report_damage_is_late(const struct gdrcap_damage *damage);
 
 /* Decides result and status from the counts: call once, when the run has ended. */
 void report_judge(struct report *report);

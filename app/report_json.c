@@ -46,6 +46,11 @@ static json_t *json_text(const char *text)
 	return string;
 }
 
+static json_t *json_text_if(const char *text)
+{
+	return text[0] ? json_text(text) : json_null();
+}
+
 /* Takes `item` over; a NULL item or a failure empties *array to NULL, so errors need one check. */
 static void array_add(json_t **array, json_t *item)
 {
@@ -117,23 +122,46 @@ static json_t *bits_to_json(const struct gdrcap_counts *counts)
 			 json_count(counts->bits_wrong), "ratio", ratio);
 }
 
-static json_t *lost_by_to_json(const struct gdrcap_summary *summary)
+/* Of receiving ports, or of sending ones. */
+static json_t *causes_to_json(const struct report *report, int sender)
 {
+	json_t *object = json_object();
+
+	for (uint32_t i = 0; object && i < report->cause_count; i++) {
+		const struct gdrcap_cause *cause = &report->causes[i];
+
+		if (cause->sender == sender &&
+		    json_object_set_new(object, cause->name,
+					json_count_if(cause->known, cause->count))) {
+			json_decref(object);
+			return NULL;
+		}
+	}
+	return object;
+}
+
+static json_t *lost_by_to_json(const struct report *report)
+{
+	const struct gdrcap_summary *summary = &report->summary;
 	const int ordered = (summary->known & GDRCAP_HAS_LOSS) != 0;
 
-	return json_pack("{s:o, s:o, s:o}", "nic_missed",
+	return json_pack("{s:o, s:o, s:o, s:o}", "nic_missed",
 			 json_count_if(summary->known & GDRCAP_HAS_NIC_MISSED, summary->nic_missed),
 			 "nic_error",
 			 json_count_if(summary->known & GDRCAP_HAS_NIC_ERROR, summary->nic_error),
-			 "unexplained", json_count_if(ordered, summary->unexplained));
+			 "unexplained", json_count_if(ordered, summary->unexplained), "causes",
+			 causes_to_json(report, 0));
 }
 
 static json_t *memory_to_json(const struct gdrcap_summary *summary)
 {
-	return json_pack("{s:s, s:o, s:o, s:o, s:I, s:I}", "kind", memory_name(summary->memory),
+	return json_pack("{s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:o}", "kind",
+			 memory_name(summary->memory),
 			 "gpu", json_text(summary->gpu), "driver", json_text(summary->driver),
 			 "region_bytes", json_count(summary->region_bytes), "slot_bytes",
-			 (json_int_t)summary->slot_bytes, "slots", (json_int_t)summary->slots);
+			 (json_int_t)summary->slot_bytes, "slots", (json_int_t)summary->slots,
+			 "split", (json_int_t)summary->split, "registration",
+			 json_text_if(summary->registration));
 }
 
 static json_t *number_if(int known, double value)
@@ -142,8 +170,9 @@ static json_t *number_if(int known, double value)
 }
 
 /* What was asked of the sender, what it did, and how far its gaps were off. */
-static json_t *sender_to_json(const struct gdrcap_summary *summary)
+static json_t *sender_to_json(const struct report *report)
 {
+	const struct gdrcap_summary *summary = &report->summary;
 	const int paced = (summary->known & GDRCAP_HAS_PACE) != 0;
 	json_t *asked = json_pack("{s:o, s:o, s:o}", "gbps",
 				  number_if(summary->asked_gbps > 0, summary->asked_gbps), "mpps",
@@ -156,13 +185,14 @@ static json_t *sender_to_json(const struct gdrcap_summary *summary)
 					 json_count(summary->gap_max_ns)) :
 			       json_null();
 
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "asked", asked, "gbps",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "asked", asked, "gbps",
 			 json_number(summary->tx_gbps), "mpps", json_number(summary->tx_mpps),
 			 "seconds", json_number(summary->tx_seconds), "frames",
 			 json_count(summary->total.sent), "bytes", json_count(summary->tx_bytes),
 			 "gap_error_ns", gaps, "starved", json_count(summary->tx_starved),
 			 "errors",
-			 json_count_if(summary->known & GDRCAP_HAS_TX_ERROR, summary->tx_error));
+			 json_count_if(summary->known & GDRCAP_HAS_TX_ERROR, summary->tx_error),
+			 "causes", causes_to_json(report, 1));
 }
 
 static int saves(const struct gdrcap_config *config)
@@ -191,6 +221,21 @@ static json_t *match_to_json(const struct report *report)
 			 !report->has_session		    ? json_null() :
 			 report->summary.software_match ? json_string("software") :
 							      json_string("card"));
+}
+
+/* The rules that the cards apply, be they configured or made for our own frames. */
+static json_t *steering_to_json(const struct report *report)
+{
+	json_t *rules;
+
+	if (report->rule_count == 0)
+		return json_null();
+	rules = json_array();
+	for (uint32_t i = 0; i < report->rule_count; i++)
+		array_add(&rules, json_pack("{s:o, s:o}", "rule", json_text(report->rules[i].text),
+					    "frames", json_count_if(report->rules[i].known,
+								    report->rules[i].frames)));
+	return json_pack("{s:s, s:o}", "by", "card", "rules", rules);
 }
 
 static json_t *cores_to_json(const struct gdrcap_summary *summary)
@@ -246,6 +291,7 @@ static json_t *damage_to_json(const struct report *report)
 		const struct gdrcap_damage *damage = &report->damage[i];
 		/* Only a payload was compared byte by byte; only a good header names its frame. */
 		int compared = damage->wrong_bits != 0;
+		int placed = compared || report_damage_is_late(damage);
 
 		array_add(&array,
 			  json_pack("{s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o}", "kind",
@@ -254,9 +300,9 @@ static json_t *damage_to_json(const struct report *report)
 				    json_count_if(damage->header_ok, damage->stream), "queue",
 				    (json_int_t)damage->queue, "wrong_bits",
 				    json_count_if(compared, damage->wrong_bits), "offset",
-				    json_count_if(compared, damage->offset), "expected",
-				    json_count_if(compared, damage->expected), "got",
-				    json_count_if(compared, damage->got)));
+				    json_count_if(placed, damage->offset), "expected",
+				    json_count_if(placed, damage->expected), "got",
+				    json_count_if(placed, damage->got)));
 	}
 	return array;
 }
@@ -326,7 +372,7 @@ static int add_summary(json_t *object, const struct report *report)
 				  summary && received ? json_count(summary->total.bytes) :
 							json_null());
 	rc |= json_object_set_new(object, "lost_by",
-				  summary && received ? lost_by_to_json(summary) : json_null());
+				  summary && received ? lost_by_to_json(report) : json_null());
 	rc |= json_object_set_new(object, "tx_stalled",
 				  stalled ? json_count(summary->tx_stalled) : json_null());
 	rc |= json_object_set_new(object, "bits",
@@ -335,12 +381,21 @@ static int add_summary(json_t *object, const struct report *report)
 	rc |= json_object_set_new(object, "lock_lost",
 				  json_count_if(summary && (summary->known & GDRCAP_HAS_LOCK),
 						report->summary.lock_lost));
+	rc |= json_object_set_new(object, "stale",
+				  json_count_if(summary && (summary->known & GDRCAP_HAS_STALE),
+						report->summary.stale));
+	rc |= json_object_set_new(object, "queue_restarts",
+				  summary && received ? json_count(summary->queue_restarts) :
+							json_null());
 	rc |= json_object_set_new(object, "sender",
-				  stalled ? sender_to_json(summary) : json_null());
+				  stalled ? sender_to_json(report) : json_null());
 	rc |= json_object_set_new(object, "saved",
 				  summary && saves(report->config) ? saved_to_json(summary) :
 								     json_null());
+	rc |= json_object_set_new(object, "clock",
+				  session ? json_text_if(session->clock) : json_null());
 	rc |= json_object_set_new(object, "match", match_to_json(report));
+	rc |= json_object_set_new(object, "steering", steering_to_json(report));
 	rc |= json_object_set_new(object, "ended_by_sender",
 				  summary && received ? json_boolean(summary->ended_by_sender) :
 							json_null());

@@ -112,7 +112,9 @@ static void print_frames(FILE *to, const struct report *report)
 			config->speed[0] ? " the file's own times" : "");
 	for (int i = 0; i < GDRCAP_MATCH_MAX && config->match[i][0]; i++)
 		fprintf(to, "  %-10s%s%s\n", i ? "" : "match", config->match[i],
-			report->summary.software_match ? " (applied in software)" : "");
+			report->summary.software_match ? " (applied in software)" :
+			report->summary.steered	       ? " (applied by the card)" :
+							 "");
 	if (config->expect[0])
 		fprintf(to, "  %-10sframes of %s\n", "expected", config->expect);
 	else if (!config->pcap[0])
@@ -134,10 +136,14 @@ void report_print_header(FILE *to, const struct report *report)
 		fprintf(to, ", %" PRIu32 " consumer worker%s each", summary->blocks,
 			plural(summary->blocks));
 	fprintf(to, "\n");
-	fprintf(to, "  %-10s%s: %s slots of %s = %s\n", "memory", memory_words(summary),
+	fprintf(to, "  %-10s%s%s%s: %s slots of %s = %s", "memory", memory_words(summary),
+		summary->registration[0] ? ", via " : "", summary->registration,
 		report_text_count(slots, summary->slots),
 		report_text_bytes(slot, summary->slot_bytes),
 		report_text_bytes(region, summary->region_bytes));
+	if (summary->split)
+		fprintf(to, "; split %" PRIu32 " bytes", summary->split);
+	fprintf(to, "\n");
 	fprintf(to, "  %-10s%s (driver %s)\n", "GPU", summary->gpu[0] ? summary->gpu : "not known",
 		summary->driver[0] ? summary->driver : "not known");
 	fprintf(to, "  %-10s", "cores");
@@ -187,13 +193,43 @@ static void print_row_if(FILE *to, int known, const char *name, uint64_t count, 
 		fprintf(to, "  %-18s%27s\n", name, "not known");
 }
 
-static void print_sender(FILE *to, const struct gdrcap_summary *summary)
+/* What the cards of receiving or of sending ports counted, and what can be done about it. */
+static void print_causes(FILE *to, const struct report *report, int sender)
 {
+	char text[REPORT_TEXT_BYTES];
+
+	for (uint32_t i = 0; i < report->cause_count; i++) {
+		const struct gdrcap_cause *cause = &report->causes[i];
+
+		if (cause->sender == sender && cause->known && cause->count)
+			fprintf(to, "    %-22s%21s  %s\n", cause->name,
+				report_text_count(text, cause->count), cause->meaning);
+	}
+}
+
+static void print_rules(FILE *to, const struct report *report)
+{
+	char text[REPORT_TEXT_BYTES];
+
+	for (uint32_t i = 0; i < report->rule_count; i++) {
+		const struct gdrcap_rule *rule = &report->rules[i];
+
+		fprintf(to, "  %-18s%27s  frames by the card's rule %s\n", i ? "" : "steered",
+			rule->known ? report_text_count(text, rule->frames) : "not known",
+			rule->text);
+	}
+}
+
+static void print_sender(FILE *to, const struct report *report)
+{
+	const struct gdrcap_summary *summary = &report->summary;
+
 	print_row(to, "tx stalled", summary->tx_stalled, "polls in which the sender was held back");
 	print_row(to, "tx starved", summary->tx_starved,
 		  "polls in which its next frames were not ready");
 	print_row_if(to, summary->known & GDRCAP_HAS_TX_ERROR, "tx errors", summary->tx_error,
 		     "frames that the port took and could not send");
+	print_causes(to, report, 1);
 	fprintf(to, "  %-18s%27.3f  s, first hand-over to last\n", "tx time",
 		summary->tx_seconds);
 	if (summary->asked_seconds > 0)
@@ -213,8 +249,9 @@ static void print_sender(FILE *to, const struct gdrcap_summary *summary)
 			(double)summary->gap_p99_ns / 1e3, (double)summary->gap_max_ns / 1e3);
 }
 
-static void print_losses(FILE *to, const struct gdrcap_summary *summary)
+static void print_losses(FILE *to, const struct report *report)
 {
+	const struct gdrcap_summary *summary = &report->summary;
 	const int ordered = (summary->known & GDRCAP_HAS_LOSS) != 0;
 	const struct gdrcap_counts *total = &summary->total;
 
@@ -225,12 +262,17 @@ static void print_losses(FILE *to, const struct gdrcap_summary *summary)
 		     summary->nic_error, "frames that the port refused");
 	print_row_if(to, ordered, "  unexplained", summary->unexplained,
 		     "frames that no counter explains");
+	print_causes(to, report, 0);
 	print_row_if(to, ordered, "duplicate", total->duplicate, "frames");
 	print_row_if(to, ordered, "reordered", total->reordered, "frames");
 	if (summary->known & GDRCAP_HAS_LOCK)
 		print_row(to, "lock lost", summary->lock_lost,
 			  "times that a payload did not go on where the one before ended");
 	print_row(to, "filtered", total->filtered, "frames that are not meant");
+	print_rules(to, report);
+	if (summary->queue_restarts)
+		print_row(to, "queue restarts", summary->queue_restarts,
+			  "receive queues in error that were started again");
 }
 
 static void print_saved(FILE *to, const struct report *report)
@@ -258,14 +300,17 @@ static void print_totals(FILE *to, const struct report *report)
 	print_row(to, "sent", total->sent, "frames");
 	if (!report_receives(report)) {
 		print_row(to, "", summary->tx_bytes, "bytes in memory, without FCS");
-		print_sender(to, summary);
+		print_sender(to, report);
 		return;
 	}
 	print_row(to, "received", total->received, "frames");
 	print_row(to, "", total->bytes, "bytes in memory, without FCS");
 	print_row(to, "valid", total->valid, "frames");
 	print_row(to, "damaged", total->damaged, "frames");
-	print_losses(to, summary);
+	if (summary->known & GDRCAP_HAS_STALE)
+		print_row(to, "  stale", summary->stale,
+			  "frames that were seen before their bytes were there");
+	print_losses(to, report);
 	print_row(to, "bits checked", total->bits_checked, "payload bits");
 	print_row(to, "bits wrong", total->bits_wrong, "payload bits");
 	fprintf(to, "  %-18s%27s  %s\n", "bit error ratio",
@@ -273,7 +318,7 @@ static void print_totals(FILE *to, const struct report *report)
 		"wrong / checked payload bits");
 	print_saved(to, report);
 	if (summary->known & GDRCAP_HAS_TX_STALLED)
-		print_sender(to, summary);
+		print_sender(to, report);
 	fprintf(to, "  %-18s%27.3f  %s\n", "time", summary->seconds, "s, first frame to last");
 	fprintf(to, "  %-18s%27.3f  %s\n", "rate", summary->gbps,
 		"Gb/s received, with FCS, preamble and gap");
@@ -346,6 +391,11 @@ static void print_damage(FILE *to, const struct report *report)
 				" wrong bit%s",
 				damage->offset, damage->expected, damage->got, damage->wrong_bits,
 				plural(damage->wrong_bits));
+		else if (report_damage_is_late(damage))
+			fprintf(to,
+				": at offset %" PRIu32
+				" of the frame 0x%02x was seen, and 0x%02x came later",
+				damage->offset, damage->got, damage->expected);
 		fprintf(to, "\n");
 	}
 }

@@ -11,6 +11,7 @@
 #include "run_loop.h"
 
 #define SIGNAL_PAIR_NS 250000000
+#define RULES_NS 1200000000 /* a card tells its rules' counts once a second */
 
 /*
  * When the first signal came, ns of the monotonic clock; 0: none has. Writer: the handler, on any
@@ -107,6 +108,53 @@ static void run_end_live(struct run *run)
 	run->live_shown = 0;
 }
 
+/* What the ports say; their drivers ask the cards, so not for every live line. */
+static void run_collect_ports(struct run *run)
+{
+	struct report *report = &run->report;
+	uint32_t n;
+
+	for (n = 0; n < REPORT_CAUSES_MAX; n++)
+		if (gdrcap_get_cause(run->session, n, &report->causes[n]))
+			break;
+	report->cause_count = n;
+	for (n = 0; n < GDRCAP_MATCH_MAX; n++)
+		if (gdrcap_get_rule(run->session, n, &report->rules[n]))
+			break;
+	report->rule_count = n;
+}
+
+/* True when the rules' counts cannot become more: they are all that came to the queues. */
+static int rules_settled(const struct report *report)
+{
+	const struct gdrcap_summary *summary = &report->summary;
+	const uint64_t came =
+		summary->total.received + summary->nic_missed + summary->nic_error;
+	uint64_t hits = 0;
+
+	for (uint32_t i = 0; i < report->rule_count; i++) {
+		if (!report->rules[i].known)
+			return 1;
+		hits += report->rules[i].frames;
+	}
+	return report->rule_count == 0 || hits >= came;
+}
+
+/* Once, when the run has ended. */
+static void run_settle_rules(struct run *run)
+{
+	const struct timespec tick = { .tv_nsec = RUN_STEP_MS * 1000000L };
+	const uint64_t until = clock_ns() + RULES_NS;
+
+	while (!rules_settled(&run->report) && clock_ns() < until) {
+		struct report *report = &run->report;
+
+		nanosleep(&tick, NULL);
+		for (uint32_t n = 0; n < report->rule_count; n++)
+			gdrcap_get_rule(run->session, n, &report->rules[n]);
+	}
+}
+
 static void run_collect(struct run *run)
 {
 	struct report *report = &run->report;
@@ -115,6 +163,7 @@ static void run_collect(struct run *run)
 
 	gdrcap_get_summary(session, &report->summary);
 	report->has_summary = 1;
+	run_collect_ports(run);
 	for (n = 0; n < GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX; n++)
 		if (gdrcap_get_queue_counts(session, n, &report->queues[n]))
 			break;
@@ -164,7 +213,8 @@ static int run_check(struct run *run, const struct gdrcap_config *config)
 	else if (!config->port[0][0] && command->receives)
 		report_error(&run->report, REPORT_EXIT_USAGE,
 			     "port: none is given; %s needs the port that frames are received on, "
-			     "such as net_af_packet0,iface=eth0 or a PCI address (lspci -D)",
+			     "such as net_af_packet0,iface=eth0, or a ConnectX: 0000:3b:00.0 (lspci "
+			     "-D) or enp59s0f0np0 (ip link)",
 			     command->options.name);
 	if (run->report.error_count)
 		return -EINVAL;
@@ -283,6 +333,7 @@ static int run_loop(struct run *run)
 	if (stop_rc)
 		report_error(report, REPORT_EXIT_NOT_RUN, "%s", error.text);
 	run_collect(run);
+	run_settle_rules(run);
 	report_judge(report);
 	return rc ? rc : stop_rc;
 }

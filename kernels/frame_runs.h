@@ -19,6 +19,41 @@ GDRCAP_HD uint8_t *frame_at(const struct burst_ring_view *ring, struct frame_des
 	return at + desc.len <= ring->frames_bytes ? ring->frames + at : NULL;
 }
 
+/* A received frame, which header-data split leaves in two pieces. */
+struct frame_pieces {
+	const uint8_t *head; /* first piece; not of a frame that lies whole: head_len is 0 */
+	uint8_t *rest; /* what follows it, in a slot of `frames` */
+	uint32_t head_len, rest_len;
+};
+
+/* Bytes of the frame of a descriptor, and of its first piece's: all zero where there is none. */
+GDRCAP_HD uint32_t frame_pieces_len(struct frame_desc desc, struct frame_desc head)
+{
+	return (uint32_t)head.len + desc.len;
+}
+
+/* 1: the frame did not fit. */
+GDRCAP_HD uint32_t frame_pieces_cut(struct frame_desc desc, struct frame_desc head)
+{
+	return ((uint32_t)desc.offset | head.offset) & FRAME_DESC_CUT;
+}
+
+/* 0: a descriptor reaches past its region, or its first piece is longer than any can be. */
+GDRCAP_HD int frame_pieces(const struct burst_ring_view *ring, struct frame_desc desc,
+			   struct frame_desc head, struct frame_pieces *pieces)
+{
+	const uint64_t at = ((uint64_t)head.slot << ring->head_shift) +
+			    (head.offset & ~(uint32_t)FRAME_DESC_CUT);
+
+	pieces->rest = frame_at(ring, desc);
+	pieces->rest_len = desc.len;
+	/* without a split there are no heads to add to */
+	pieces->head = head.len ? ring->heads + at : ring->heads;
+	pieces->head_len = head.len;
+	return pieces->rest && (!head.len || (head.len <= FRAME_HEAD_BYTES_MAX &&
+					      at + head.len <= ring->heads_bytes));
+}
+
 /* What is said of a frame that did not fit its slot: it is damaged, if it is meant at all. */
 GDRCAP_HD void frame_cut(struct frame_result *result)
 {

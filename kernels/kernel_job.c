@@ -39,6 +39,19 @@ static int ring_check(const struct burst_ring_view *ring, uint32_t index, enum k
 	if (role == KERNEL_CHECK && !is_aligned(ring->overflow, ACCESS_BYTES))
 		return kernel_fail(-EINVAL, "ring %u: no aligned overflow runs to check into",
 				   index);
+	if (role == KERNEL_WRITE && (ring->head_desc || ring->generation))
+		return kernel_fail(-EINVAL,
+				   "ring %u: frames are written whole, and no slot is poisoned",
+				   index);
+	if (ring->head_desc &&
+	    (!is_aligned(ring->head_desc, 8) || !is_aligned(ring->heads, ACCESS_BYTES) ||
+	     ring->heads_bytes % ACCESS_BYTES || ring->head_shift > SLOT_SHIFT_MAX))
+		return kernel_fail(-EINVAL,
+				   "ring %u: the region of the frames' first pieces must begin and "
+				   "end at %u bytes, its slots be of 2^%u bytes at most",
+				   index, ACCESS_BYTES, SLOT_SHIFT_MAX);
+	if (ring->generation && (!is_aligned(ring->generation, 4) || ring->slot_shift < 3))
+		return kernel_fail(-EINVAL, "ring %u: generations are of aligned slots", index);
 	if (role == KERNEL_WRITE && !is_aligned(ring->order, 8))
 		return kernel_fail(-EINVAL, "ring %u: no orders to write frames from", index);
 	return 0;

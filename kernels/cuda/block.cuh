@@ -56,11 +56,12 @@ struct warp_wrong {
 
 /*
  * A warp counts what is wrong with a payload of `bytes` bytes, of which those after the first
- * `have` are zeros that are not there. expected(o) gives the four bytes that belong at o; a
- * lane is asked for each 32nd word, in order, the first time for word number lane.
+ * `have` are zeros that are not there; payload(o) gives the byte at o. expected(o) gives the four
+ * bytes that belong at o; a lane is asked for each 32nd word, in order, the first time for word
+ * number lane.
  */
-template <typename Expected>
-__device__ __forceinline__ struct warp_wrong warp_compare(const uint8_t *payload, uint32_t have,
+template <typename Payload, typename Expected>
+__device__ __forceinline__ struct warp_wrong warp_compare(Payload payload, uint32_t have,
 							  uint32_t bytes, Expected expected)
 {
 	struct warp_wrong found = { 0, 0xffffffffu, 0, 0 };
@@ -71,7 +72,7 @@ __device__ __forceinline__ struct warp_wrong warp_compare(const uint8_t *payload
 		uint32_t got = 0, wrong;
 
 		for (uint32_t b = 0; b < count && o + b < have; b++)
-			got |= (uint32_t)payload[o + b] << (8 * b);
+			got |= (uint32_t)payload(o + b) << (8 * b);
 		wrong = (want ^ got) & byte_mask(0, (int)count);
 		found.bits += __popc(wrong);
 		if (wrong && found.first == 0xffffffffu) {

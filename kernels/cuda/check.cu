@@ -6,8 +6,9 @@
  *   3. one warp a frame checks the longer payloads where they lie;
  *   4. one thread a frame, together, turn outcomes into runs.
  *
- * Built twice: `any` is constant. Without it frames are our own and no rules say which are meant,
- * so that what foreign frames need costs no register there.
+ * Built three times: `any` and `more` are constant. Without `any` frames are our own and no rules
+ * say which are meant; without `more` they lie whole and no slot is poisoned (more.cuh): so that
+ * what other frames need costs no register there.
  */
 #include "phase.cuh"
 #include "runs.cuh"
@@ -16,14 +17,15 @@
 /* In the list of long payloads: the first word was wrong already. */
 #define LONG_IS_WRONG 0x8000u
 
-struct check_shared {
+template <bool more> struct check_shared : more_shared<more> {
 	struct ring_shared ring;
 	struct runs_shared runs;
 	uint64_t position[BURST_FRAMES_MAX];
 	uint32_t longs, next_long;
 	uint16_t long_frame[BURST_FRAMES_MAX];
-	uint32_t stage[BURST_FRAMES_MAX][STAGE_STRIDE];
+	uint32_t stage[BURST_FRAMES_MAX][stage_size<more>::stride];
 };
+static_assert(sizeof(check_shared<true>) <= 64 << 10, "a block of Turing has 64 KiB");
 
 /*
  * What reading one of our own frames needs of the layout: a copy from which the compiler sees what
@@ -40,12 +42,6 @@ __device__ __forceinline__ void layout_own(struct frame_layout *own,
 	own->vlan = layout.vlan;
 	own->udp_port = layout.udp_port;
 	own->match.count = 0;
-}
-
-/* Four bytes of a staged frame from byte `at` of its stage. */
-__device__ __forceinline__ uint32_t stage_word(const uint32_t *stage, uint32_t at)
-{
-	return __funnelshift_r(stage[at / 4], stage[at / 4 + 1], 8 * (at % 4));
 }
 
 /* Compares a staged payload word by word with the definition. */
@@ -99,8 +95,9 @@ __device__ __forceinline__ bool prbs_staged_is_right(const struct pattern_plan &
  * one of the sequence and the others follow. Its warp does what is left to do, which is all where
  * something is wrong.
  */
-__device__ __forceinline__ void phase_check_staged(struct check_shared &s, uint32_t i, uint32_t at,
-						   uint32_t bytes)
+template <bool more>
+__device__ __forceinline__ void phase_check_staged(struct check_shared<more> &s, uint32_t i,
+						   uint32_t at, uint32_t bytes)
 {
 	const struct pattern_plan &plan = s.ring.job.plan;
 	const uint32_t *stage = s.stage[i];
@@ -109,11 +106,13 @@ __device__ __forceinline__ void phase_check_staged(struct check_shared &s, uint3
 	bool wrong = !phase_is_one(&plan, phase);
 
 	s.runs.result[i].phase_first = phase;
-	if (at + bytes <= STAGE_BYTES) {
+	if (at + bytes <= stage_size<more>::bytes) {
 		wrong = wrong || !prbs_staged_is_right(plan, stage, at, bytes, first);
 		if (!wrong) {
+			const uint8_t *payload = (const uint8_t *)stage + at;
+
 			s.runs.result[i].phase_next =
-				phase_after(plan, (const uint8_t *)stage + at, bytes);
+				phase_after(plan, { payload, payload, 0, 1 }, bytes);
 			return;
 		}
 	}
@@ -121,16 +120,15 @@ __device__ __forceinline__ void phase_check_staged(struct check_shared &s, uint3
 }
 
 /* Step 2: frame i of the burst, from its staged bytes. */
-template <bool any>
-__device__ __forceinline__ void frame_check_staged(struct check_shared &s,
+template <bool any, bool more>
+__device__ __forceinline__ void frame_check_staged(struct check_shared<more> &s,
 						   const struct burst_in &in, uint32_t i)
 {
 	const struct device_job &job = s.ring.job;
 	struct frame_layout own;
 	const struct frame_layout &layout = any ? job.layout : own;
-	const struct frame_desc desc = in.desc[i];
-	const uint8_t *frame = frame_at(&s.ring.ring, desc);
-	const uint32_t shift = stage_shift(frame);
+	const struct placed_frame frame = frame_placed(s.ring, s, in, i);
+	const uint32_t shift = stage_shift(frame.at);
 	const uint32_t *stage = s.stage[i];
 	struct frame_result result;
 	struct frame_header header;
@@ -139,7 +137,7 @@ __device__ __forceinline__ void frame_check_staged(struct check_shared &s,
 	uint32_t start, at, bytes, expected, got, mask;
 	int header_ok;
 
-	if (!frame) {
+	if (!frame.at) {
 		frame_unreachable(&s.runs.result[i]);
 		return;
 	}
@@ -147,10 +145,10 @@ __device__ __forceinline__ void frame_check_staged(struct check_shared &s,
 		layout_own(&own, job.layout);
 	start = frame_payload_offset(&layout);
 	at = shift + start;
-	verdict = frame_parse(&layout, s.ring.crc_table, (const uint8_t *)stage + shift, desc.len,
+	verdict = frame_parse(&layout, s.ring.crc_table, (const uint8_t *)stage + shift, frame.len,
 			      &header, &header_ok);
 	bytes = frame_result_begin(&layout, &job.plan, verdict, &header, header_ok, &result);
-	if (any && (desc.offset & FRAME_DESC_CUT)) {
+	if (frame.cut) {
 		frame_cut(&result);
 		bytes = 0;
 	}
@@ -158,14 +156,14 @@ __device__ __forceinline__ void frame_check_staged(struct check_shared &s,
 	if (!bytes)
 		return;
 	if (any && frame_is_self_phase(&layout, &job.plan)) {
-		phase_check_staged(s, i, at, bytes);
+		phase_check_staged<more>(s, i, at, bytes);
 		return;
 	}
 	frame_place(&layout, &header, &place);
 	expected = pattern_word(&job.plan, &place, 0);
 	got = stage_word(stage, at);
 	mask = byte_mask(0, (int)bytes);
-	if (at + bytes > STAGE_BYTES) {
+	if (at + bytes > stage_size<more>::bytes) {
 		const uint32_t wrong = (expected ^ got) & mask;
 
 		s.position[i] = header.position;
@@ -179,8 +177,8 @@ __device__ __forceinline__ void frame_check_staged(struct check_shared &s,
 	payload_count_staged(&job.plan, place, stage, at, bytes, start, &s.runs.result[i]);
 }
 
-struct long_payload {
-	const uint8_t *payload;
+template <bool more> struct long_payload {
+	struct received<more> payload;
 	uint32_t bytes;
 	struct pattern_place place;
 };
@@ -190,13 +188,13 @@ struct long_payload {
  * Lanes read pieces next to each other, and the word before a lane's piece comes from its
  * neighbour.
  */
+template <bool more>
 __device__ __forceinline__ uint32_t warp_check_prbs(const struct pattern_plan &plan,
-						    const struct long_payload &frame)
+						    const struct long_payload<more> &frame)
 {
 	const struct prbs_taps taps = prbs_taps_of(plan);
 	const uint32_t lane = lane_index();
-	const uint32_t shift = (uint32_t)(uintptr_t)frame.payload % PIECE_BYTES;
-	const uint4 *pieces = (const uint4 *)(frame.payload - shift);
+	const uint32_t shift = stage_shift(frame.payload.at);
 	const int end = (int)frame.bytes;
 	const uint32_t count = (shift + frame.bytes + PIECE_BYTES - 1) / PIECE_BYTES;
 	uint32_t wrong = 0, carry = 0;
@@ -208,7 +206,8 @@ __device__ __forceinline__ uint32_t warp_check_prbs(const struct pattern_plan &p
 		for (uint32_t k = 0; k < PIECES_AT_ONCE; k++) {
 			const uint32_t p = first + 32 * k + lane;
 
-			piece[k] = p < count ? pieces[p] : make_uint4(0, 0, 0, 0);
+			piece[k] = p < count ? received_piece(frame.payload, p)
+					     : make_uint4(0, 0, 0, 0);
 		}
 #pragma unroll
 		for (uint32_t k = 0; k < PIECES_AT_ONCE; k++) {
@@ -243,17 +242,17 @@ __device__ __forceinline__ uint32_t warp_check_prbs(const struct pattern_plan &p
 }
 
 /* The same for any pattern: lanes compute the words that they read. */
+template <bool more>
 __device__ __forceinline__ uint32_t warp_check_words(const struct pattern_plan &plan,
-						     const struct long_payload &frame)
+						     const struct long_payload<more> &frame)
 {
-	const uint32_t shift = (uint32_t)(uintptr_t)frame.payload % 4;
-	const uint32_t *words = (const uint32_t *)(frame.payload - shift);
+	const uint32_t shift = (uint32_t)(uintptr_t)frame.payload.at % 4;
 	const uint32_t count = (shift + frame.bytes + 3) / 4;
 	uint32_t wrong = 0;
 
 #pragma unroll 2
 	for (uint32_t w = lane_index(); w < count; w += 32) {
-		const uint32_t got = words[w];
+		const uint32_t got = received_word(frame.payload, w);
 
 		if (w) {
 			const uint32_t o = 4 * w - shift;
@@ -269,12 +268,15 @@ __device__ __forceinline__ uint32_t warp_check_words(const struct pattern_plan &
 }
 
 /* A warp counts what is wrong with a payload by the definition. */
-__device__ __noinline__ void warp_count(const struct pattern_plan &plan, struct long_payload frame,
-					uint32_t start, struct frame_result *result)
+template <bool more>
+__device__ __noinline__ void warp_count(const struct pattern_plan &plan,
+					struct long_payload<more> frame, uint32_t start,
+					struct frame_result *result)
 {
-	const struct warp_wrong wrong =
-		warp_compare(frame.payload, frame.bytes, frame.bytes,
-			     [&](uint32_t o) { return pattern_word(&plan, &frame.place, o); });
+	const struct frame_span payload = received_span(frame.payload);
+	const struct warp_wrong wrong = warp_compare(
+		[&](uint32_t o) { return frame_span_byte(&payload, o); }, frame.bytes, frame.bytes,
+		[&](uint32_t o) { return pattern_word(&plan, &frame.place, o); });
 
 	if (wrong.bits && lane_index() == 0) {
 		result->wrong_bits = wrong.bits;
@@ -286,21 +288,23 @@ __device__ __noinline__ void warp_count(const struct pattern_plan &plan, struct 
 }
 
 /* Step 3 of a payload whose phase is not known. */
-__device__ __forceinline__ void check_long_phase(const struct device_job &job,
-						 const struct long_payload &frame, uint32_t start,
-						 uint32_t wrong, struct frame_result *result)
+template <bool more>
+__device__ __forceinline__ void
+check_long_phase(const struct device_job &job, const struct long_payload<more> &frame,
+		 uint32_t start, uint32_t wrong, struct frame_result *result)
 {
 	if (!wrong)
 		wrong = warp_check_prbs(job.plan, frame);
 	if (wrong)
-		warp_phase_check(job, frame.payload, frame.bytes, start, result);
+		warp_phase_check<more>(job, frame.payload, frame.bytes, start, result);
 	else if (lane_index() == 0)
-		result->phase_next = phase_after(job.plan, frame.payload, frame.bytes);
+		result->phase_next =
+			phase_after(job.plan, received_span(frame.payload), frame.bytes);
 }
 
 /* Step 3. */
-template <bool any>
-__device__ __forceinline__ void check_longs(struct check_shared &s, const struct burst_in &in)
+template <bool any, bool more>
+__device__ __forceinline__ void check_longs(struct check_shared<more> &s, const struct burst_in &in)
 {
 	const struct device_job &job = s.ring.job;
 	const uint32_t start =
@@ -311,10 +315,11 @@ __device__ __forceinline__ void check_longs(struct check_shared &s, const struct
 	for (uint32_t n; (n = warp_next(&s.next_long)) < longs;) {
 		const uint32_t item = s.long_frame[n], i = item & ~LONG_IS_WRONG;
 		struct frame_result *result = &s.runs.result[i];
-		struct long_payload frame;
+		struct long_payload<more> frame;
 		uint32_t wrong = item & LONG_IS_WRONG;
 
-		frame.payload = frame_at(&s.ring.ring, in.desc[i]) + start;
+		frame.payload =
+			received_from<more>(frame_placed(s.ring, s, in, i).at, s.stage[i], start);
 		frame.bytes = result->payload_bytes;
 		if (any && frame_is_self_phase(&job.layout, &job.plan)) {
 			check_long_phase(job, frame, start, wrong, result);
@@ -332,52 +337,74 @@ __device__ __forceinline__ void check_longs(struct check_shared &s, const struct
 	}
 }
 
-template <bool any>
-__device__ __forceinline__ uint32_t check_burst(struct check_shared &s, const struct burst_in &in,
-						uint32_t thread)
+/* Steps 1 to 3, of the frames that are due. Begins after a barrier and ends with one. */
+template <bool any, bool more>
+__device__ __forceinline__ void check_pass(struct check_shared<more> &s, const struct burst_in &in,
+					   uint32_t thread)
 {
 	if (thread == 0) {
 		s.longs = 0;
 		s.next_long = 0;
 	}
-	stage_frames(s.ring, s.stage, in, thread);
+	stage_frames<more>(s.ring, s, s.stage, in, thread);
 	barrier_sync(BARRIER_WORK, s.ring.work_threads);
-	if (thread < in.count)
-		frame_check_staged<any>(s, in, thread);
+	if (thread < in.count && frame_is_due(s, thread))
+		frame_check_staged<any, more>(s, in, thread);
 	barrier_sync(BARRIER_WORK, s.ring.work_threads);
-	check_longs<any>(s, in);
+	check_longs<any, more>(s, in);
 	barrier_sync(BARRIER_WORK, s.ring.work_threads);
-	return write_runs(s.ring, s.runs, in, thread,
-			  [&s](const struct frame_result &last, const struct frame_result &next) {
-				  struct frame_layout own;
-
-				  if (any)
-					  return run_joins(&s.ring.job.layout, NULL, &last, &next);
-				  layout_own(&own, s.ring.job.layout);
-				  return run_joins(&own, NULL, &last, &next);
-			  });
 }
 
-template <bool any>
+template <bool any, bool more>
+__device__ __forceinline__ uint32_t check_burst(struct check_shared<more> &s,
+						const struct burst_in &in, uint32_t thread)
+{
+	if constexpr (more)
+		check_more(s.ring, s, in, s.runs.result, thread,
+			   [&] { check_pass<any, more>(s, in, thread); });
+	else
+		check_pass<any, more>(s, in, thread);
+	return write_runs(
+		s.ring, s.runs, in, thread,
+		[&s](const struct frame_result &last, const struct frame_result &next) {
+			struct frame_layout own;
+
+			if (any)
+				return run_joins(&s.ring.job.layout, NULL, &last, &next);
+			layout_own(&own, s.ring.job.layout);
+			return run_joins(&own, NULL, &last, &next);
+		},
+		[&](uint32_t i) { return frame_len(s, in, i); });
+}
+
+template <bool any, bool more>
 __global__ void __launch_bounds__(RING_THREADS + WORK_THREADS_LARGE)
 	check_kernel(const struct device_job *job)
 {
 	extern __shared__ uint4 memory[];
-	struct check_shared &s = *(struct check_shared *)memory;
+	struct check_shared<more> &s = *(struct check_shared<more> *)memory;
 
 	if (!ring_enter(s.ring, job, false))
 		return;
 	ring_run(s.ring, [&s](const struct burst_in &in, uint32_t thread) {
-		return check_burst<any>(s, in, thread);
+		return check_burst<any, more>(s, in, thread);
 	});
 }
 
 struct kernel_program check_program(void)
 {
-	return { "check", (const void *)check_kernel<false>, sizeof(struct check_shared) };
+	return { "check", (const void *)check_kernel<false, false>,
+		 sizeof(struct check_shared<false>) };
 }
 
 struct kernel_program check_any_program(void)
 {
-	return { "check", (const void *)check_kernel<true>, sizeof(struct check_shared) };
+	return { "check", (const void *)check_kernel<true, false>,
+		 sizeof(struct check_shared<false>) };
+}
+
+struct kernel_program check_more_program(void)
+{
+	return { "check", (const void *)check_kernel<true, true>,
+		 sizeof(struct check_shared<true>) };
 }

@@ -4,24 +4,30 @@
  *   1. where rules say which frames are meant, one thread a frame asks them;
  *   2. one warp a frame hashes it, finds the file's frame and compares every byte;
  *   3. one thread a frame, together, turn outcomes into runs.
- * frame_expect_check() is the reference.
+ * frame_expect_check() is the reference. Built twice: `more` is constant (more.cuh); with it frames
+ * are always staged, since their first pieces are read over PCIe.
  */
 #include "runs.cuh"
 #include "stage.cuh"
 
 #define NO_FRAME 0xffffffffu
 
-struct check_store_shared {
+template <bool more> struct check_store_shared : more_shared<more> {
 	struct ring_shared ring;
 	struct runs_shared runs;
 	uint32_t next_frame;
-	uint32_t stage[BURST_FRAMES_MAX][STAGE_STRIDE];
+	uint32_t stage[BURST_FRAMES_MAX][stage_size<more>::stride];
 };
+static_assert(sizeof(check_store_shared<true>) <= 64 << 10, "a block of Turing has 64 KiB");
 
-struct received_frame {
-	const uint8_t *at;
+template <bool more> struct received_frame {
+	struct received<more> from;
 	uint32_t len, padded; /* bytes; bytes that count, those after len as zeros */
 };
+
+/* Pieces, from the frame's first byte on, that are in the stage whole: a frame in two pieces must
+ * be read from there so far. */
+#define PIECES_STAGED (FRAME_HEAD_BYTES_MAX / PIECE_BYTES)
 
 /* The bytes of a piece that come before `bytes` of its frame; the rest as zeros. */
 __device__ __forceinline__ uint4 piece_cut(uint4 piece, uint32_t p, uint32_t bytes)
@@ -35,10 +41,23 @@ __device__ __forceinline__ uint4 piece_cut(uint4 piece, uint32_t p, uint32_t byt
 }
 
 /* Piece p of a frame, which may start anywhere. */
-__device__ __forceinline__ uint4 frame_piece(const struct received_frame &frame, uint32_t p)
+template <bool more>
+__device__ __forceinline__ uint4 frame_piece(const struct received_frame<more> &frame, uint32_t p)
 {
-	const uint32_t shift = stage_shift(frame.at), end = shift + frame.len;
-	const uint4 *pieces = (const uint4 *)(frame.at - shift);
+	const uint32_t shift = stage_shift(frame.from.at), end = shift + frame.len;
+	const uint4 *pieces = (const uint4 *)(frame.from.at - shift);
+
+	if constexpr (more) {
+		const uint32_t at = shift + p * PIECE_BYTES;
+		const uint32_t *stage = (const uint32_t *)(frame.from.staged - shift);
+
+		if (p < PIECES_STAGED) /* what is not the frame's is zero there */
+			return make_uint4(stage_word(stage, at), stage_word(stage, at + 4),
+					  stage_word(stage, at + 8), stage_word(stage, at + 12));
+		/* what is read below is then in the frame's rest */
+		if (p * PIECE_BYTES >= frame.len)
+			return make_uint4(0, 0, 0, 0);
+	}
 	const uint4 none = make_uint4(0, 0, 0, 0);
 	const uint4 first = p * PIECE_BYTES < end ? pieces[p] : none;
 	const uint4 second = shift && (p + 1) * PIECE_BYTES < end ? pieces[p + 1] : none;
@@ -55,7 +74,8 @@ __device__ __forceinline__ uint64_t warp_sum64(uint64_t value)
 }
 
 /* The sums over the pieces of each part, in all lanes. */
-__device__ __forceinline__ void warp_part_sums(const struct received_frame &frame,
+template <bool more>
+__device__ __forceinline__ void warp_part_sums(const struct received_frame<more> &frame,
 					       uint64_t sum[STORE_PARTS])
 {
 	const uint32_t count = store_pieces(frame.len);
@@ -100,8 +120,9 @@ __device__ __forceinline__ uint32_t frame_named(const struct frame_store_view &s
 }
 
 /* The frame that is meant: by the whole, else by the first part that tells. */
+template <bool more>
 __device__ __forceinline__ uint32_t warp_find(const struct frame_store_view &store,
-					      const struct received_frame &frame)
+					      const struct received_frame<more> &frame)
 {
 	const uint32_t lane = lane_index();
 	uint64_t sum[STORE_PARTS], part_sum;
@@ -122,7 +143,8 @@ __device__ __forceinline__ uint32_t warp_find(const struct frame_store_view &sto
 }
 
 /* True in all lanes when all bytes are those of the file's frame. */
-__device__ __forceinline__ bool warp_is_equal(const struct received_frame &frame,
+template <bool more>
+__device__ __forceinline__ bool warp_is_equal(const struct received_frame<more> &frame,
 					      const uint8_t *stored)
 {
 	const uint32_t count = store_pieces(frame.len);
@@ -139,10 +161,12 @@ __device__ __forceinline__ bool warp_is_equal(const struct received_frame &frame
 }
 
 /* Step 2: a warp, one frame. Lane 0 writes the result. */
+template <bool more>
 __device__ __forceinline__ void warp_check_frame(const struct frame_store_view &store,
-						 const struct received_frame &frame,
+						 const struct received_frame<more> &frame,
 						 struct frame_result *to)
 {
+	const struct frame_span span = received_span(frame.from);
 	const uint32_t found = warp_find(store, frame);
 	struct warp_wrong wrong = { 0, 0, 0, 0 };
 	struct frame_result result = {};
@@ -153,9 +177,10 @@ __device__ __forceinline__ void warp_check_frame(const struct frame_store_view &
 		const uint8_t *stored = store.data + entry.at;
 
 		if (!warp_is_equal(frame, stored))
-			wrong = warp_compare(frame.at, frame.len, frame.padded, [&](uint32_t o) {
-				return *(const uint32_t *)(stored + o);
-			});
+			wrong = warp_compare(
+				[&](uint32_t o) { return frame_span_byte(&span, o); }, frame.len,
+				frame.padded,
+				[&](uint32_t o) { return *(const uint32_t *)(stored + o); });
 		result.verdict = FRAME_VALID;
 		result.header_ok = 1;
 		result.sequence = entry.class_first;
@@ -173,23 +198,26 @@ __device__ __forceinline__ void warp_check_frame(const struct frame_store_view &
 }
 
 /* Step 1: frame i of the burst. Its verdict becomes FRAME_FILTERED or anything else. */
-__device__ __forceinline__ void frame_match_staged(struct check_store_shared &s,
+template <bool more>
+__device__ __forceinline__ void frame_match_staged(struct check_store_shared<more> &s,
 						   const struct burst_in &in, uint32_t i)
 {
-	const struct frame_desc desc = in.desc[i];
-	const uint8_t *frame = frame_at(&s.ring.ring, desc);
+	const struct placed_frame frame = frame_placed(s.ring, s, in, i);
 	struct frame_result result = {};
 
-	if (!frame || frame_matches(&s.ring.job.layout.match,
-				    (const uint8_t *)s.stage[i] + stage_shift(frame), desc.len))
+	if (!frame.at ||
+	    frame_matches(&s.ring.job.layout.match,
+			  (const uint8_t *)s.stage[i] + stage_shift(frame.at), frame.len))
 		result.verdict = FRAME_VALID;
 	else
 		result.verdict = FRAME_FILTERED;
 	s.runs.result[i] = result;
 }
 
-__device__ __forceinline__ uint32_t check_store_burst(struct check_store_shared &s,
-						      const struct burst_in &in, uint32_t thread)
+/* Steps 1 and 2, of the frames that are due. Ends with a barrier. */
+template <bool more>
+__device__ __forceinline__ void check_store_pass(struct check_store_shared<more> &s,
+						 const struct burst_in &in, uint32_t thread)
 {
 	const struct device_job &job = s.ring.job;
 	const bool matching = job.layout.match.count != 0;
@@ -197,49 +225,73 @@ __device__ __forceinline__ uint32_t check_store_burst(struct check_store_shared 
 
 	if (thread == 0)
 		s.next_frame = 0;
-	if (matching) {
-		stage_frames(s.ring, s.stage, in, thread);
+	if (matching || more) {
+		stage_frames<more>(s.ring, s, s.stage, in, thread);
 		barrier_sync(BARRIER_WORK, s.ring.work_threads);
-		if (thread < count)
-			frame_match_staged(s, in, thread);
+		if (matching && thread < count && frame_is_due(s, thread))
+			frame_match_staged<more>(s, in, thread);
 	}
 	barrier_sync(BARRIER_WORK, s.ring.work_threads);
 	for (uint32_t i; (i = warp_next(&s.next_frame)) < count;) {
-		const uint32_t len = in.desc[i].len;
-		const struct received_frame frame = { frame_at(&s.ring.ring, in.desc[i]), len,
-						      store_padded(len) };
-
+		const struct placed_frame placed = frame_placed(s.ring, s, in, i);
+		const struct received_frame<more> frame = {
+			received_from<more>(placed.at, s.stage[i], 0), placed.len,
+				store_padded(placed.len)
+		};
 		const bool filtered = matching && s.runs.result[i].verdict == FRAME_FILTERED;
 
 		__syncwarp(); /* all have read what lane 0 writes below */
-		if (filtered)
+		if (filtered || !frame_is_due(s, i))
 			continue;
-		if (frame.at && !(in.desc[i].offset & FRAME_DESC_CUT))
+		if (placed.at && !placed.cut)
 			warp_check_frame(job.store, frame, &s.runs.result[i]);
 		else if (lane_index() == 0)
 			frame_unreachable(&s.runs.result[i]);
 	}
 	barrier_sync(BARRIER_WORK, s.ring.work_threads);
-	return write_runs(s.ring, s.runs, in, thread,
-			  [&job](const struct frame_result &last, const struct frame_result &next) {
-				  return run_joins(&job.layout, &job.store, &last, &next);
-			  });
 }
 
+template <bool more>
+__device__ __forceinline__ uint32_t check_store_burst(struct check_store_shared<more> &s,
+						      const struct burst_in &in, uint32_t thread)
+{
+	const struct device_job &job = s.ring.job;
+
+	if constexpr (more)
+		check_more(s.ring, s, in, s.runs.result, thread,
+			   [&] { check_store_pass<more>(s, in, thread); });
+	else
+		check_store_pass<more>(s, in, thread);
+	return write_runs(
+		s.ring, s.runs, in, thread,
+		[&job](const struct frame_result &last, const struct frame_result &next) {
+			return run_joins(&job.layout, &job.store, &last, &next);
+		},
+		[&](uint32_t i) { return frame_len(s, in, i); });
+}
+
+template <bool more>
 __global__ void __launch_bounds__(RING_THREADS + WORK_THREADS_LARGE)
 	check_store_kernel(const struct device_job *job)
 {
 	extern __shared__ uint4 memory[];
-	struct check_store_shared &s = *(struct check_store_shared *)memory;
+	struct check_store_shared<more> &s = *(struct check_store_shared<more> *)memory;
 
 	if (!ring_enter(s.ring, job, false))
 		return;
 	ring_run(s.ring, [&s](const struct burst_in &in, uint32_t thread) {
-		return check_store_burst(s, in, thread);
+		return check_store_burst<more>(s, in, thread);
 	});
 }
 
 struct kernel_program check_store_program(void)
 {
-	return { "check", (const void *)check_store_kernel, sizeof(struct check_store_shared) };
+	return { "check", (const void *)check_store_kernel<false>,
+		 sizeof(struct check_store_shared<false>) };
+}
+
+struct kernel_program check_store_more_program(void)
+{
+	return { "check", (const void *)check_store_kernel<true>,
+		 sizeof(struct check_store_shared<true>) };
 }

@@ -65,6 +65,7 @@ static int programs_load(struct kernel_device *device)
 {
 	static struct kernel_program (*const programs[PROGRAMS])(void) = {
 		check_program, check_any_program, check_store_program,
+		check_more_program, check_store_more_program,
 		write_program, write_store_program,
 	};
 

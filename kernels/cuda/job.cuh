@@ -58,6 +58,9 @@ enum kernel_program_id {
 	PROGRAM_CHECK, /* own frames, no match rules */
 	PROGRAM_CHECK_ANY, /* any layout, with or without rules */
 	PROGRAM_CHECK_STORE, /* frames expected from a file */
+	/* header-data split, or the stale-read detector: */
+	PROGRAM_CHECK_MORE, /* any layout */
+	PROGRAM_CHECK_STORE_MORE,
 	PROGRAM_WRITE,
 	PROGRAM_WRITE_STORE, /* frames of a file */
 	PROGRAMS
@@ -66,6 +69,8 @@ enum kernel_program_id {
 struct kernel_program check_program(void);
 struct kernel_program check_any_program(void);
 struct kernel_program check_store_program(void);
+struct kernel_program check_more_program(void);
+struct kernel_program check_store_more_program(void);
 struct kernel_program write_program(void);
 struct kernel_program write_store_program(void);
 

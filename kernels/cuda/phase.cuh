@@ -8,12 +8,13 @@
 
 #include "block.cuh"
 #include "prbs.cuh"
+#include "stage.cuh"
 
 /* What follows a payload that is right: its last 32 bits hold the whole state. */
 __device__ __forceinline__ uint32_t phase_after(const struct pattern_plan &plan,
-						const uint8_t *payload, uint32_t bytes)
+						const struct frame_span &payload, uint32_t bytes)
 {
-	return phase_step(&plan, phase_word(&plan, payload + bytes - 4));
+	return phase_step(&plan, phase_word_at(&plan, &payload, bytes - 4));
 }
 
 /* The vector that a matrix, one column a lane (lane b: what bit b contributes), makes of `bits`. */
@@ -53,7 +54,7 @@ __device__ __forceinline__ uint32_t warp_phase_back(const struct pattern_plan &p
 
 /* phase_count(), which see; lane 0 writes the result. False: too much is wrong. */
 __device__ __forceinline__ bool warp_phase_count(const struct device_job &job, uint32_t phase,
-						 const uint8_t *payload, uint32_t bytes,
+						 const struct frame_span &payload, uint32_t bytes,
 						 uint32_t payload_offset,
 						 struct frame_result *result)
 {
@@ -62,7 +63,9 @@ __device__ __forceinline__ bool warp_phase_count(const struct device_job &job, u
 	uint32_t state = prbs_by_lane(job.prbs_tables, lane_index(), phase), state_last = state;
 	struct warp_wrong wrong;
 
-	wrong = warp_compare(payload, bytes, bytes, [&](uint32_t o) {
+	const auto got = [&](uint32_t o) { return frame_span_byte(&payload, o); };
+
+	wrong = warp_compare(got, bytes, bytes, [&](uint32_t o) {
 		const uint32_t word = pattern_swap32(state ^ invert);
 
 		state_last = o == 4 * last ? state : state_last;
@@ -90,23 +93,25 @@ __device__ __forceinline__ bool warp_phase_count(const struct device_job &job, u
 }
 
 /* phase_check(), which see. */
-__device__ __noinline__ void warp_phase_check(const struct device_job &job, const uint8_t *payload,
-					      uint32_t bytes, uint32_t payload_offset,
-					      struct frame_result *result)
+template <bool more>
+__device__ __noinline__ void warp_phase_check(const struct device_job &job,
+					      struct received<more> from, uint32_t bytes,
+					      uint32_t payload_offset, struct frame_result *result)
 {
 	const struct pattern_plan &plan = job.plan;
+	const struct frame_span payload = received_span(from);
 	const uint32_t words = bytes / 4;
 	uint32_t tries = 0;
 
 	for (uint32_t first = 0; first < words && tries < PHASE_TRIES; first += 32) {
 		const uint32_t mine = first + lane_index();
-		const bool starts = mine < words && phase_is_start(&plan, payload, words, mine);
+		const bool starts = mine < words && phase_is_start(&plan, &payload, words, mine);
 		uint32_t found = __ballot_sync(WARP_ALL, starts);
 
 		for (; found && tries < PHASE_TRIES; found &= found - 1, tries++) {
 			const uint32_t k = first + __ffs(found) - 1;
 			const uint32_t phase =
-				warp_phase_back(plan, phase_word(&plan, payload + 4 * k), k);
+				warp_phase_back(plan, phase_word_at(&plan, &payload, 4 * k), k);
 
 			if (warp_phase_count(job, phase, payload, bytes, payload_offset, result))
 				return;

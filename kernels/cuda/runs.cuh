@@ -33,20 +33,22 @@ __device__ __forceinline__ void run_store(struct frame_run *to, const struct fra
 
 /*
  * All work threads call it, after a barrier behind the last result. joins(last, next) says whether
- * the second result goes on with the run of the first. Returns the number of runs.
+ * the second result goes on with the run of the first; wire(i) is frame i's length. Returns the
+ * number of runs.
  */
-template <typename Joins>
+template <typename Joins, typename Wire>
 __device__ __forceinline__ uint32_t write_runs(const struct ring_shared &ring,
 					       struct runs_shared &s, const struct burst_in &in,
-					       uint32_t thread, Joins joins)
+					       uint32_t thread, Joins joins, Wire wire)
 {
-	/* sums in one word: bytes and wire bytes below 2^24 each, heads at most 256 */
+	/* sums in one word: bytes and wire bytes below 2^25 each (twice 65,535 a frame at most),
+	 * heads at most 256 */
 	const uint32_t wire_at = 25, heads_at = 50, sum_mask = (1u << 25) - 1;
 	const uint32_t count = in.count;
 	const bool mine = thread < count;
 	const bool head = mine && (!thread || !joins(s.result[thread - 1], s.result[thread]));
 	const uint64_t value = mine ? (uint64_t)run_bytes(&s.result[thread]) |
-					       (uint64_t)in.desc[thread].len << wire_at |
+					       (uint64_t)wire(thread) << wire_at |
 					       (uint64_t)head << heads_at
 				    : 0;
 	const uint64_t sum = block_scan(value, s.totals, thread, ring.work_threads);

@@ -1,54 +1,195 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The beginnings of a burst's frames in shared memory, for threads that read one frame each. */
+/*
+ * The beginnings of a burst's frames in shared memory, for threads that read one frame each.
+ *
+ * A frame of header-data split is staged as if it lay whole where its rest lies, its first piece
+ * before it: the pieces that its first piece touches are all in the stage, and those behind them
+ * are read where they are.
+ */
 #ifndef GDRCAP_CUDA_STAGE_CUH
 #define GDRCAP_CUDA_STAGE_CUH
 
 #include "block.cuh"
+#include "more.cuh"
 #include "pieces.cuh"
 
-#define STAGE_PIECES 8u
-#define STAGE_BYTES (PIECE_BYTES * STAGE_PIECES)
-/* One word more than the bytes need, so that threads which walk their frames in step meet no bank
- * conflict. */
-#define STAGE_STRIDE (STAGE_BYTES / 4 + 1)
+/* Frame f's byte 0 is byte stage_shift() of stage[f]. */
+template <bool more> struct stage_size {
+	/* a first piece may end in the ninth, since a frame starts up to 15 bytes into its first */
+	static constexpr uint32_t pieces = more ? 9 : 8;
+	static constexpr uint32_t bytes = PIECE_BYTES * pieces;
+	/* One word more than the bytes need, so that threads which walk their frames in step meet
+	 * no bank conflict. */
+	static constexpr uint32_t stride = bytes / 4 + 1;
+};
 
 /* A frame starts up to 15 bytes into its first piece; its headers and first word must be staged. */
-#define STAGE_FRAME_BYTES (STAGE_BYTES - (PIECE_BYTES - 1))
+#define STAGE_FRAME_BYTES (stage_size<false>::bytes - (PIECE_BYTES - 1))
 static_assert(STAGE_FRAME_BYTES >= FRAME_MAX_OVERHEAD + 4 &&
 		      STAGE_FRAME_BYTES >= FRAME_FOREIGN_PAYLOAD_MAX + 8 &&
+		      STAGE_FRAME_BYTES >= FRAME_FIELD_END_MAX &&
 		      STAGE_FRAME_BYTES >= FRAME_MATCH_BYTES,
 	      "stage holds the headers");
+static_assert(stage_size<true>::bytes - (PIECE_BYTES - 1) >= FRAME_HEAD_BYTES_MAX,
+	      "stage holds first pieces");
 
-/* Frame f's byte 0 is byte stage_shift() of stage[f]. */
 __device__ __forceinline__ uint32_t stage_shift(const uint8_t *frame)
 {
 	return (uint32_t)(uintptr_t)frame % PIECE_BYTES;
 }
 
+/* Four bytes of a staged frame from byte `at` of its stage. */
+__device__ __forceinline__ uint32_t stage_word(const uint32_t *stage, uint32_t at)
+{
+	return __funnelshift_r(stage[at / 4], stage[at / 4 + 1], 8 * (at % 4));
+}
+
+/* Bytes from .. from + 15 of a stretch of `bytes` bytes that may start anywhere; those before and
+ * behind it are zeros. Reads only pieces in which some of it lies. */
+__device__ __forceinline__ uint4 stretch_piece(const uint8_t *stretch, uint32_t bytes, int from)
+{
+	const uint8_t *at = stretch + from;
+	const uint32_t shift = stage_shift(at);
+	const uint4 *pieces = (const uint4 *)(at - shift);
+	const int first = from - (int)shift, end = (int)bytes; /* of pieces[0], in the stretch */
+	uint4 low = make_uint4(0, 0, 0, 0), high = low, out;
+
+	if (end && first + (int)PIECE_BYTES > 0 && first < end)
+		low = pieces[0];
+	if (end && shift && first + 2 * (int)PIECE_BYTES > 0 && first + (int)PIECE_BYTES < end)
+		high = pieces[1];
+	out = piece_between(low, high, shift);
+	return make_uint4(out.x & byte_mask(-from, end - from),
+			  out.y & byte_mask(-from - 4, end - from - 4),
+			  out.z & byte_mask(-from - 8, end - from - 8),
+			  out.w & byte_mask(-from - 12, end - from - 12));
+}
+
+/* Piece `piece` of the stage of a frame that may lie in two pieces. */
+__device__ __forceinline__ uint4 stage_piece(const struct ring_shared &ring,
+					     const struct more_shared<true> &extra,
+					     const struct burst_in &in, uint32_t f, uint32_t piece)
+{
+	const uint8_t *frame = frame_placed(ring, extra, in, f).at;
+	const int from = (int)(piece * PIECE_BYTES) - (int)stage_shift(frame);
+	struct frame_pieces pieces;
+	uint4 out = make_uint4(0, 0, 0, 0), head;
+
+	if (!frame)
+		return out;
+	frame_pieces(&ring.ring, in.desc[f], extra.head[f], &pieces);
+	out = stretch_piece(pieces.rest, pieces.rest_len, from - (int)pieces.head_len);
+	if (from >= (int)pieces.head_len)
+		return out;
+	head = stretch_piece(pieces.head, pieces.head_len, from);
+	return make_uint4(out.x | head.x, out.y | head.y, out.z | head.z, out.w | head.w);
+}
+
 /* All work threads, together. */
+template <bool more>
 __device__ __forceinline__ void stage_frames(const struct ring_shared &ring,
-					     uint32_t (*stage)[STAGE_STRIDE],
+					     const struct more_shared<more> &extra,
+					     uint32_t (*stage)[stage_size<more>::stride],
 					     const struct burst_in &in, uint32_t thread)
 {
-	const uint32_t pieces = in.count * STAGE_PIECES;
+	const uint32_t pieces = in.count * stage_size<more>::pieces;
 
 	for (uint32_t i = thread; i < pieces; i += ring.work_threads) {
-		const uint32_t f = i / STAGE_PIECES, piece = i % STAGE_PIECES;
-		const struct frame_desc desc = in.desc[f];
-		const uint8_t *frame = frame_at(&ring.ring, desc);
-		const uint8_t *at = frame - stage_shift(frame) + piece * PIECE_BYTES;
+		const uint32_t f = i / stage_size<more>::pieces,
+			       piece = i % stage_size<more>::pieces;
 		uint32_t *to = &stage[f][piece * PIECE_BYTES / 4];
+		uint4 bytes;
 
-		/* the region begins and ends at whole pieces */
-		if (frame && at < frame + desc.len) {
-			const uint4 bytes = *(const uint4 *)at;
+		if constexpr (more) {
+			if (!frame_is_due(extra, f))
+				continue;
+			bytes = stage_piece(ring, extra, in, f, piece);
+		} else {
+			const struct frame_desc desc = in.desc[f];
+			const uint8_t *frame = frame_at(&ring.ring, desc);
+			const uint8_t *at = frame - stage_shift(frame) + piece * PIECE_BYTES;
 
-			to[0] = bytes.x;
-			to[1] = bytes.y;
-			to[2] = bytes.z;
-			to[3] = bytes.w;
+			/* the region begins and ends at whole pieces */
+			if (!frame || at >= frame + desc.len)
+				continue;
+			bytes = *(const uint4 *)at;
 		}
+		to[0] = bytes.x;
+		to[1] = bytes.y;
+		to[2] = bytes.z;
+		to[3] = bytes.w;
 	}
+}
+
+/*
+ * A received payload, or frame, that is read by a warp. Split: its first bytes are in the stage.
+ */
+template <bool more> struct received;
+
+template <> struct received<false> {
+	const uint8_t *at;
+};
+
+template <> struct received<true> {
+	const uint8_t *at; /* where it would begin if it lay whole */
+	const uint8_t *staged;
+	uint32_t staged_bytes;
+};
+
+/* From byte `start` of frame i, which begins at `frame`, on. */
+template <bool more>
+__device__ __forceinline__ struct received<more>
+received_from(const uint8_t *frame, const uint32_t *stage, uint32_t start) {
+	if constexpr (more) {
+		const uint32_t before = stage_shift(frame) + start;
+
+		return { frame + start, (const uint8_t *)stage + before,
+			 stage_size<true>::bytes - before };
+	} else {
+		return { frame + start };
+	}
+}
+
+__device__ __forceinline__ struct frame_span
+received_span(const struct received<false> &from)
+{
+	return { from.at, from.at, 0, 1 };
+}
+
+__device__ __forceinline__ struct frame_span received_span(const struct received<true> &from)
+{
+	return { from.staged, from.at + from.staged_bytes, from.staged_bytes, 0 };
+}
+
+/* Piece p, counted from the one that its first byte lies in. */
+__device__ __forceinline__ uint4 received_piece(const struct received<false> &from, uint32_t p)
+{
+	return ((const uint4 *)(from.at - stage_shift(from.at)))[p];
+}
+
+__device__ __forceinline__ uint4 received_piece(const struct received<true> &from, uint32_t p)
+{
+	const uint32_t shift = stage_shift(from.at);
+	const uint32_t *word = (const uint32_t *)(from.staged - shift) + 4 * p;
+
+	if (p * PIECE_BYTES < shift + from.staged_bytes)
+		return make_uint4(word[0], word[1], word[2], word[3]);
+	return ((const uint4 *)(from.at - shift))[p];
+}
+
+/* The same of aligned words. */
+__device__ __forceinline__ uint32_t received_word(const struct received<false> &from, uint32_t w)
+{
+	return ((const uint32_t *)(from.at - (uintptr_t)from.at % 4))[w];
+}
+
+__device__ __forceinline__ uint32_t received_word(const struct received<true> &from, uint32_t w)
+{
+	const uint32_t shift = (uint32_t)(uintptr_t)from.at % 4;
+
+	if (4 * w < shift + from.staged_bytes)
+		return ((const uint32_t *)(from.staged - shift))[w];
+	return ((const uint32_t *)(from.at - shift))[w];
 }
 
 #endif

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
+#include <time.h>
 
 #include "frame_runs.h"
 #include "host_workers.h"
+#include "stale.h"
 
 /* The CPU's own prefetcher starts only once a frame is under way; slots are too far apart for it to
  * see the next one coming. */
@@ -29,17 +31,146 @@ static void frame_judge(const struct host_work *work, const uint8_t *frame, uint
 		frame_check_fast(work->layout, work->plan, frame, len, result);
 }
 
-uint32_t host_burst_check(const struct burst_ring_view *ring, const struct host_work *work,
-			  uint64_t burst, uint64_t ready)
+/* Of a frame that did not fit its slot. Which one of a file's it is, its beginning does not say. */
+static void judge_cut(const struct host_work *work, struct frame_result *result)
+{
+	if (work->store && result->verdict != FRAME_FILTERED)
+		frame_unreachable(result);
+	else
+		frame_cut(result);
+}
+
+/* ---- header-data split, stale-read detector ---- */
+
+/* One frame of a ring that has either. */
+struct host_frame {
+	struct frame_desc desc, head;
+	struct frame_pieces pieces;
+	uint32_t len;
+	int reachable;
+};
+
+static void host_frame_at(const struct burst_ring_view *ring, uint32_t index,
+			  struct host_frame *frame)
+{
+	const struct frame_desc none = { 0 };
+
+	frame->desc = ring->desc[index & ring->desc_mask];
+	frame->head = ring->head_desc ? ring->head_desc[index & ring->desc_mask] : none;
+	frame->len = frame_pieces_len(frame->desc, frame->head);
+	frame->reachable = frame_pieces(ring, frame->desc, frame->head, &frame->pieces);
+}
+
+/* A frame in two pieces. What its headers may reach into is put together; the rest stays. */
+static void judge_pieces(const struct host_work *work, const struct host_frame *frame,
+			 const struct frame_result *last, struct frame_result *result)
+{
+	const struct frame_pieces *pieces = &frame->pieces;
+	const uint32_t room = FRAME_HEAD_BYTES_MAX - pieces->head_len;
+	const uint32_t part = pieces->rest_len < room ? pieces->rest_len : room;
+	uint8_t front[FRAME_HEAD_BYTES_MAX];
+	const struct frame_span span = {
+		.first = front,
+		.rest = pieces->rest + part,
+		.first_bytes = FRAME_HEAD_BYTES_MAX,
+	};
+
+	memcpy(front, pieces->head, pieces->head_len);
+	memcpy(front + pieces->head_len, pieces->rest, part);
+	if (work->store)
+		frame_expect_check_span(work->layout, work->store, last->sequence, &span,
+					frame->len, result);
+	else
+		frame_check_span(work->layout, work->plan, &span, frame->len, result);
+}
+
+static void judge_once(const struct host_work *work, const struct host_frame *frame,
+		       const struct frame_result *last, struct frame_result *result)
+{
+	if (frame->reachable && frame->pieces.head_len)
+		judge_pieces(work, frame, last, result);
+	else
+		frame_judge(work, frame->reachable ? frame->pieces.rest : NULL, frame->len, last,
+			    result);
+	if (frame_pieces_cut(frame->desc, frame->head))
+		judge_cut(work, result);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/*
+ * Reads a frame that is not right again, at least once; more than once where poison was `seen`.
+ * *until_ns: when that ends, the same for all frames of a burst; 0: this is the first.
+ */
+static void stale_again(const struct burst_ring_view *ring, const struct host_work *work,
+			const struct host_frame *frame, const struct stale_area *area,
+			uint32_t seen, const struct frame_result *last, uint64_t *until_ns,
+			struct frame_result *result)
+{
+	struct frame_result again;
+	int over, absent;
+
+	if (seen && !*until_ns)
+		*until_ns = now_ns() + (uint64_t)ring->stale_us * 1000u;
+	do {
+		over = !seen || now_ns() >= *until_ns;
+		/* what is read below is what other CPUs and devices have written by now */
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		/* before the frame is read: what comes in between is seen */
+		absent = over && seen && stale_is_absent(area);
+		judge_once(work, frame, last, &again);
+		if (stale_settles(&again)) {
+			stale_found(area, seen, result, &again);
+			*result = again;
+			return;
+		}
+	} while (!over);
+	if (absent)
+		stale_absent(result);
+}
+
+__attribute__((noinline)) static void stale_follow(const struct burst_ring_view *ring,
+						   const struct host_work *work,
+						   const struct host_frame *frame,
+						   const struct frame_result *last,
+						   uint64_t *until_ns, struct frame_result *result)
+{
+	struct stale_area area;
+	uint32_t edges;
+
+	stale_area_of(ring, frame->desc, &frame->pieces, &area);
+	if (!stale_settles(result) && !frame_pieces_cut(frame->desc, frame->head))
+		stale_again(ring, work, frame, &area, stale_seen(&area), last, until_ns,
+			    result);
+	edges = stale_edges(&area);
+	for (uint32_t k = 0; k < edges; k++)
+		stale_poison(&area, k);
+	ring->generation[frame->desc.slot] = area.generation + 1;
+}
+
+/* ---- bursts ---- */
+
+/* One body. `more`, a constant: the ring has header-data split or the stale-read detector. */
+static inline __attribute__((always_inline)) uint32_t
+burst_check(const struct burst_ring_view *ring, const struct host_work *work, uint64_t burst,
+	    uint64_t ready, const int more)
 {
 	const uint32_t first = burst_word_first(ready), count = burst_frames(ready);
 	struct frame_result last = { 0 }, result;
 	struct frame_run run;
+	uint64_t until_ns = 0;
 	uint32_t runs = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct frame_desc desc = ring->desc[(first + i) & ring->desc_mask];
 		const uint8_t *frame = frame_at(ring, desc);
+		uint32_t len = desc.len;
 
 		if (i + 1 < count) {
 			const struct frame_desc next =
@@ -47,24 +178,46 @@ uint32_t host_burst_check(const struct burst_ring_view *ring, const struct host_
 
 			prefetch_frame(frame_at(ring, next), next.len);
 		}
-		frame_judge(work, frame, desc.len, &last, &result);
-		if (desc.offset & FRAME_DESC_CUT)
-			frame_cut(&result);
+		if (more) {
+			struct host_frame whole;
+
+			host_frame_at(ring, first + i, &whole);
+			len = whole.len;
+			judge_once(work, &whole, &last, &result);
+			if (ring->generation && whole.reachable && desc.len)
+				stale_follow(ring, work, &whole, &last, &until_ns, &result);
+		} else {
+			frame_judge(work, frame, len, &last, &result);
+			if (desc.offset & FRAME_DESC_CUT)
+				judge_cut(work, &result);
+		}
 		if (i && run_joins(work->layout, work->store, &last, &result)) {
 			run.count++;
 			run.bytes += run_bytes(&result);
-			run.wire_bytes += desc.len;
+			run.wire_bytes += len;
 			run.phase_next = result.phase_next;
 		} else {
 			if (i)
 				*run_at(ring, burst, first, runs++) = run;
-			run_begin(&run, &result, i, desc.len);
+			run_begin(&run, &result, i, len);
 		}
 		last = result;
 	}
 	if (count)
 		*run_at(ring, burst, first, runs++) = run;
 	return runs;
+}
+
+uint32_t host_burst_check(const struct burst_ring_view *ring, const struct host_work *work,
+			  uint64_t burst, uint64_t ready)
+{
+	return burst_check(ring, work, burst, ready, 0);
+}
+
+uint32_t host_burst_check_more(const struct burst_ring_view *ring, const struct host_work *work,
+			       uint64_t burst, uint64_t ready)
+{
+	return burst_check(ring, work, burst, ready, 1);
 }
 
 static void stored_write(const struct burst_ring_view *ring, const struct frame_store_view *store,

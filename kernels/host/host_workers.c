@@ -126,6 +126,9 @@ static void *worker_main(void *argument)
 	struct kernel_workers *workers = worker->workers;
 	const struct burst_ring_view *ring = worker->ring;
 	const uint32_t bits = ring_burst_bits(ring);
+	uint32_t (*check)(const struct burst_ring_view *, const struct host_work *, uint64_t,
+			  uint64_t) =
+		ring->head_desc || ring->generation ? host_burst_check_more : host_burst_check;
 	uint64_t ready;
 
 	prctl(PR_SET_TIMERSLACK, 1UL); /* ns; else a nap takes 50 us more */
@@ -138,7 +141,7 @@ static void *worker_main(void *argument)
 		uint32_t runs = 0;
 
 		if (workers->role == KERNEL_CHECK)
-			runs = host_burst_check(ring, &workers->work, burst, ready);
+			runs = check(ring, &workers->work, burst, ready);
 		else
 			host_burst_write(ring, &workers->work, burst, ready);
 		burst_done(ring, burst, bits, runs);

@@ -23,6 +23,9 @@ struct host_work {
 /* Checks the burst's frames, writes its runs and returns their number. */
 uint32_t host_burst_check(const struct burst_ring_view *ring, const struct host_work *work,
 			  uint64_t burst, uint64_t ready);
+/* The same where the ring has header-data split or the stale-read detector (stale.h). */
+uint32_t host_burst_check_more(const struct burst_ring_view *ring, const struct host_work *work,
+			       uint64_t burst, uint64_t ready);
 /* Writes the burst's frames as ordered. */
 void host_burst_write(const struct burst_ring_view *ring, const struct host_work *work,
 		      uint64_t burst, uint64_t ready);

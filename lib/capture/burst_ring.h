@@ -12,11 +12,15 @@
  * Descriptors are a ring of their own: burst b's are desc[(first + i) & desc_mask].
  *
  * Orderings, by name:
- *   PUBLISH  producer: store-release of ready[b] after desc[] (and order[b]).
- *            partner, TAKE: consumer's load-acquire (system scope) of ready[b] before it reads
- * them. DONE     consumer: store-release (system scope) of result[b].done after the runs and after
- * its last access to the frames. partner, COLLECT: load-acquire of result[b].done before the runs
- * are read and before the slots are reused. STOP     one relaxed word; no data depends on it.
+ *
+ * PUBLISH: the producer's store-release of ready[b] after desc[] (and head_desc[], order[b]).
+ * Partner, TAKE: the consumer's load-acquire (system scope) of ready[b] before it reads them.
+ *
+ * DONE: the consumer's store-release (system scope) of result[b].done after the runs and after its
+ * last access to the frames. Partner, COLLECT: the load-acquire of result[b].done before the runs
+ * are read and before the slots are reused.
+ *
+ * STOP: one relaxed word; no data depends on it.
  */
 #ifndef GDRCAP_BURST_RING_H
 #define GDRCAP_BURST_RING_H
@@ -30,8 +34,9 @@ struct frame_desc {
 	uint16_t offset; /* of the frame's first byte from its slot's first, bytes; FRAME_DESC_CUT */
 };
 
-/* In offset: the frame did not fit its slot, and only its beginning is there. Slots are smaller. For
- * frames whose own header does not say how long they should be. */
+/* In offset: the frame did not fit its slot, and only its beginning is there, so it is damaged if
+ * it is meant at all. Slots are smaller. For frames whose own header does not say how long they
+ * should be. */
 #define FRAME_DESC_CUT 0x8000u
 
 /*
@@ -86,6 +91,19 @@ struct burst_ring_view {
 	uint64_t frames_bytes; /* region length: no descriptor may reach past it */
 	uint32_t desc_mask, burst_mask;
 	uint32_t slot_shift; /* log2 of the slot size in bytes */
+	uint32_t head_shift; /* the same of the slots in `heads` */
+	/*
+	 * Header-data split; NULL: frames lie whole in their slots. Else the first bytes of the frame
+	 * of descriptor i are where head_desc[i] says, in `heads`, and desc[i] is the rest: its len is 0
+	 * for a frame that has no more bytes. The frame's length is the sum. Capture only.
+	 */
+	const struct frame_desc *head_desc;
+	uint8_t *heads; /* host memory that the consumer reads over PCIe */
+	uint64_t heads_bytes;
+	/* Stale-read detector (kernels/stale.h), by slot of `frames`: how often the slot was poisoned.
+	 * Writer: the consumer that has the slot's frame. NULL: no detector. Capture only. */
+	uint32_t *generation;
+	uint32_t stale_us; /* how long a frame that shows poison is waited for, us a burst */
 	uint32_t reserved;
 };
 

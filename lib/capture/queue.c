@@ -17,7 +17,7 @@ _Static_assert(sizeof(struct gdrcap_pkt) == sizeof(struct frame_desc) &&
 
 int queue_create(struct gdrcap_queue *queue, struct ring_producer *ring,
 		 enum gdrcap_consumer consumer, const struct kernel_ops *ops,
-		 struct kernel_device *device)
+		 struct kernel_device *device, const struct rx_clock *clock)
 {
 	memset(queue, 0, sizeof(*queue));
 	queue->ring = ring;
@@ -26,6 +26,11 @@ int queue_create(struct gdrcap_queue *queue, struct ring_producer *ring,
 	queue->consumer = consumer;
 	queue->data = ring->view.frames;
 	queue->slot_bytes = 1u << ring->view.slot_shift;
+	queue->head_slot_bytes = ring->view.head_desc ? 1u << ring->view.head_shift : 0;
+	if (clock) {
+		queue->timed = true;
+		queue->clock = *clock;
+	}
 	if (consumer != GDRCAP_CONSUMER_HOST)
 		return 0;
 	queue->batches = calloc((size_t)ring->burst_mask + 1, sizeof(*queue->batches));
@@ -44,21 +49,29 @@ static const struct gdrcap_batch *queue_take(struct gdrcap_queue *queue)
 	struct ring_producer *ring = queue->ring;
 	const uint32_t slot = (uint32_t)queue->next & ring->burst_mask;
 	struct queue_batch *entry = &queue->batches[slot];
+	uint32_t first;
 	uint64_t word;
 
 	/* TAKE. Partner: PUBLISH in ring_publish(). */
 	word = __atomic_load_n(&ring->ready[slot], __ATOMIC_ACQUIRE);
 	if (!burst_word_is(word, queue->next, ring->burst_bits))
 		return NULL;
+	first = burst_word_first(word) & ring->desc_mask;
 	entry->queue = queue;
 	entry->batch = (struct gdrcap_batch){
 		.seq = queue->next,
 		.data = queue->data,
-		.pkts = (const struct gdrcap_pkt *)&ring->desc[burst_word_first(word) &
-							       ring->desc_mask],
+		.pkts = (const struct gdrcap_pkt *)&ring->desc[first],
 		.count = burst_word_count(word),
 		.slot_bytes = queue->slot_bytes,
 	};
+	if (ring->head_desc) {
+		entry->batch.heads = (const struct gdrcap_pkt *)&ring->head_desc[first];
+		entry->batch.head_data = ring->view.heads;
+		entry->batch.head_slot_bytes = queue->head_slot_bytes;
+	}
+	if (queue->timed)
+		entry->batch.times = &ring->tsc[first];
 	queue->next++;
 	return &entry->batch;
 }
@@ -75,6 +88,8 @@ int gdrcap_poll(struct gdrcap_queue *queue, const struct gdrcap_batch **batches,
 	/* Read before the ring: whoever sees it set also sees the last burst. Partner: the release
 	 * store in rx_loop(). */
 	ended = atomic_load_explicit(&queue->ring->ended, memory_order_acquire);
+	if (queue->timed)
+		rx_clock_renew(&queue->clock);
 	while (n < max) {
 		const struct gdrcap_batch *batch = queue_take(queue);
 
@@ -83,6 +98,11 @@ int gdrcap_poll(struct gdrcap_queue *queue, const struct gdrcap_batch **batches,
 		batches[n++] = batch;
 	}
 	return n ? (int)n : ended ? -ESHUTDOWN : 0;
+}
+
+uint64_t gdrcap_time_ns(struct gdrcap_queue *queue, uint64_t time)
+{
+	return queue && queue->timed ? rx_clock_ns(&queue->clock, time) : 0;
 }
 
 static int64_t now_usec(void)
@@ -162,6 +182,9 @@ int gdrcap_get_gpu_queue(struct gdrcap_queue *queue, struct gdrcap_gpu_queue *gp
 		.burst_mask = ring->burst_mask,
 		.done_stride = sizeof(struct burst_result) / sizeof(uint64_t),
 		.slot_bytes = queue->slot_bytes,
+		.heads = (const struct gdrcap_pkt *)ring->head_desc,
+		.head_data = ring->view.heads,
+		.head_slot_bytes = queue->head_slot_bytes,
 	};
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include "gdrcap.h"
 #include "kernels.h"
 #include "ring_producer.h"
+#include "rx_clock.h"
 
 struct gdrcap_queue;
 
@@ -23,15 +24,18 @@ struct gdrcap_queue {
 	struct kernel_device *device;
 	enum gdrcap_consumer consumer;
 	uint8_t *data; /* region base as the caller's consumer addresses it */
-	uint32_t slot_bytes;
+	uint32_t slot_bytes, head_slot_bytes;
+	bool timed;
+	struct rx_clock clock; /* of the frames' times; renewed by the caller's thread */
 	struct queue_batch
 		*batches; /* by burst & burst_mask; caller's thread fills, any thread releases */
 	uint64_t next; /* burst to be polled next; caller's thread only */
 };
 
+/* `clock`: whose times the ring has; copied; NULL: none. */
 int queue_create(struct gdrcap_queue *queue, struct ring_producer *ring,
 		 enum gdrcap_consumer consumer, const struct kernel_ops *ops,
-		 struct kernel_device *device);
+		 struct kernel_device *device, const struct rx_clock *clock);
 void queue_destroy(struct gdrcap_queue *queue);
 
 #endif

@@ -24,7 +24,8 @@ static void *carve(uint8_t *block, size_t *used, size_t bytes)
 	return block ? block + at : NULL;
 }
 
-static size_t ring_lay_out(struct ring_producer *ring, uint8_t *block, bool replay)
+static size_t ring_lay_out(struct ring_producer *ring, uint8_t *block,
+			   const struct ring_config *config)
 {
 	const size_t descs = (size_t)ring->desc_mask + 1, bursts = (size_t)ring->burst_mask + 1;
 	size_t used = 0;
@@ -32,17 +33,20 @@ static size_t ring_lay_out(struct ring_producer *ring, uint8_t *block, bool repl
 	ring->stop = carve(block, &used, sizeof(*ring->stop));
 	ring->ready = carve(block, &used, bursts * sizeof(*ring->ready));
 	ring->desc = carve(block, &used, descs * sizeof(*ring->desc));
+	if (config->heads)
+		ring->head_desc = carve(block, &used, descs * sizeof(*ring->head_desc));
 	ring->result = carve(block, &used, bursts * sizeof(*ring->result));
-	if (replay)
+	if (config->replay)
 		ring->order = carve(block, &used, bursts * sizeof(*ring->order));
 	else
 		ring->view.overflow = carve(block, &used, descs * sizeof(struct frame_run));
 	return used;
 }
 
-static int ring_memory(struct ring_producer *ring, bool replay, struct gdrcap_error *error)
+static int ring_memory(struct ring_producer *ring, const struct ring_config *config,
+		       struct gdrcap_error *error)
 {
-	ring->memory_bytes = RTE_ALIGN_CEIL(ring_lay_out(ring, NULL, replay), PAGE);
+	ring->memory_bytes = RTE_ALIGN_CEIL(ring_lay_out(ring, NULL, config), PAGE);
 	ring->memory = mmap(NULL, ring->memory_bytes, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (ring->memory == MAP_FAILED) {
@@ -57,15 +61,39 @@ static int ring_memory(struct ring_producer *ring, bool replay, struct gdrcap_er
 			"locked-memory limit (ulimit -l unlimited)",
 			ring->memory_bytes >> 10, rte_strerror(rte_errno));
 	ring->registered = true;
-	ring_lay_out(ring, ring->memory, replay);
+	ring_lay_out(ring, ring->memory, config);
 	return 0;
+}
+
+/* The consumer's view of it. */
+static void ring_show(struct ring_producer *ring, const struct ring_config *config)
+{
+	struct burst_ring_view *view = &ring->view;
+
+	view->desc = ring->desc;
+	view->ready = ring->ready;
+	view->result = ring->result;
+	view->order = ring->order;
+	view->stop = ring->stop;
+	view->frames = config->region->device;
+	view->frames_bytes = config->region->bytes;
+	view->desc_mask = ring->desc_mask;
+	view->burst_mask = ring->burst_mask;
+	view->slot_shift = config->region->slot_shift;
+	view->generation = config->generation;
+	view->stale_us = config->stale_us;
+	if (!config->heads)
+		return;
+	view->head_desc = ring->head_desc;
+	view->heads = config->heads->device;
+	view->heads_bytes = config->heads->bytes;
+	view->head_shift = config->heads->slot_shift;
 }
 
 int ring_create(struct ring_producer *ring, const struct ring_config *config,
 		struct gdrcap_error *error)
 {
 	const struct region *region = config->region;
-	struct burst_ring_view *view = &ring->view;
 	uint32_t bursts;
 	int ret;
 
@@ -76,27 +104,21 @@ int ring_create(struct ring_producer *ring, const struct ring_config *config,
 	bursts = rte_align32pow2(RING_SMALL_BURSTS + (ring->desc_mask + 1) / config->burst_max + 2);
 	ring->burst_mask = bursts - 1;
 	ring->burst_bits = (uint32_t)__builtin_ctz(bursts);
-	ret = ring_memory(ring, config->replay, error);
+	ret = ring_memory(ring, config, error);
 	if (ret < 0)
 		goto err;
 	ring->mbuf = calloc((size_t)ring->desc_mask + 1, sizeof(struct rte_mbuf *));
 	ring->end = calloc(bursts, sizeof(*ring->end));
+	if (config->heads)
+		ring->head_mbuf = calloc((size_t)ring->desc_mask + 1, sizeof(struct rte_mbuf *));
 	if (config->times)
 		ring->tsc = calloc((size_t)ring->desc_mask + 1, sizeof(*ring->tsc));
-	if (!ring->mbuf || !ring->end || (config->times && !ring->tsc)) {
+	if (!ring->mbuf || !ring->end || (config->heads && !ring->head_mbuf) ||
+	    (config->times && !ring->tsc)) {
 		ret = error_set(error, -ENOMEM, "no memory for a burst ring");
 		goto err;
 	}
-	view->desc = ring->desc;
-	view->ready = ring->ready;
-	view->result = ring->result;
-	view->order = ring->order;
-	view->stop = ring->stop;
-	view->frames = region->device;
-	view->frames_bytes = region->bytes;
-	view->desc_mask = ring->desc_mask;
-	view->burst_mask = ring->burst_mask;
-	view->slot_shift = region->slot_shift;
+	ring_show(ring, config);
 	return 0;
 err:
 	ring_destroy(ring);
@@ -110,6 +132,7 @@ void ring_destroy(struct ring_producer *ring)
 	if (ring->memory)
 		munmap(ring->memory, ring->memory_bytes);
 	free(ring->mbuf);
+	free(ring->head_mbuf);
 	free(ring->end);
 	free(ring->tsc);
 	memset(ring, 0, sizeof(*ring));

@@ -27,12 +27,14 @@ struct region;
 struct ring_producer {
 	/* Producer only. */
 	struct frame_desc *desc;
+	struct frame_desc *head_desc; /* where the frame of desc[i] begins; NULL: no split */
 	uint64_t *ready;
 	struct burst_order *order; /* NULL: capture */
-	struct rte_mbuf **mbuf; /* of descriptor i & desc_mask */
+	struct rte_mbuf **mbuf; /* of descriptor i & desc_mask; NULL: a split frame without a rest */
+	struct rte_mbuf **head_mbuf; /* split: of where it begins */
 	uint32_t *end; /* of burst b & burst_mask: descriptor index after its last */
-	uint64_t *tsc; /* of descriptor i & desc_mask: capture, when its poll brought it; replay, when
-			* it is due. NULL: nobody asks */
+	uint64_t *tsc; /* of descriptor i & desc_mask: capture, when it came (enum rx_times); replay,
+			* when it is due. NULL: nobody asks */
 	uint32_t desc_mask, burst_mask, burst_bits, burst_max;
 	uint32_t head; /* free-running index of the next descriptor to fill */
 	uint32_t first; /* of the first descriptor not yet published */
@@ -60,6 +62,9 @@ struct ring_producer {
 
 struct ring_config {
 	const struct region *region;
+	const struct region *heads; /* header-data split; NULL: none */
+	uint32_t *generation; /* burst_ring_view.generation */
+	uint32_t stale_us;
 	uint32_t frames; /* mbufs that can be in the ring: its pool's size */
 	uint32_t burst_max; /* 1..BURST_FRAMES_MAX */
 	bool replay;

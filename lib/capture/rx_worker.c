@@ -14,8 +14,9 @@
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 /*
- * A frame longer than a slot comes as a chain. Its first slot is kept, so that it is counted as a
- * damaged frame of its sequence number; the rest goes back. Returns its descriptor's mark.
+ * A frame longer than a slot comes as a chain. Its first slot, where it is split that of its rest,
+ * is kept, so that it is counted as a damaged frame of its sequence number; the others go back.
+ * Returns its descriptor's mark.
  */
 static __attribute__((noinline, cold)) uint16_t chain_cut(struct rx_worker *worker,
 							  struct rte_mbuf *m)
@@ -28,21 +29,57 @@ static __attribute__((noinline, cold)) uint16_t chain_cut(struct rx_worker *work
 	return worker->config.mark_cut ? FRAME_DESC_CUT : 0;
 }
 
-ALWAYS_INLINE unsigned int rx_receive(struct rx_worker *worker, const bool times)
+/* True when the pool may have no slots for what a driver reads first. */
+ALWAYS_INLINE bool rx_must_wait(const struct rx_worker *worker)
 {
-	struct ring_producer *ring = &worker->ring;
-	const uint32_t at = ring->head & ring->desc_mask;
-	struct rte_mbuf **mbuf = &ring->mbuf[at];
-	struct frame_desc *desc = &ring->desc[at];
-	uint64_t bytes = 0, now;
-	unsigned int n;
+	return worker->ring.head - worker->ring.tail > worker->config.in_flight_max;
+}
 
-	if (unlikely(ring->head - ring->tail > worker->config.in_flight_max))
+/* From the stash; when it is empty, it is filled first. */
+static __attribute__((noinline, cold)) unsigned int
+stash_take(struct rx_worker *worker, struct rte_mbuf **mbuf, uint32_t room)
+{
+	uint32_t n;
+
+	if (worker->stash_count == 0) {
+		if (rx_must_wait(worker))
+			return 0;
+		worker->stash_next = 0;
+		worker->stash_count = rte_eth_rx_burst(worker->config.port, worker->config.queue,
+						       worker->stash, RX_LEAST);
+	}
+	n = RTE_MIN(room, worker->stash_count);
+	for (uint32_t i = 0; i < n; i++)
+		mbuf[i] = worker->stash[worker->stash_next++];
+	worker->stash_count -= n;
+	return n;
+}
+
+ALWAYS_INLINE unsigned int rx_poll(struct rx_worker *worker, struct rte_mbuf **mbuf)
+{
+	const struct ring_producer *ring = &worker->ring;
+	/*
+	 * Vector receive functions write past what they return, as far as they were asked: pointers
+	 * that say nothing, so they must meet no place in use. There are as many places as mbufs:
+	 * what can be received always finds one.
+	 */
+	const uint32_t unused = ring->desc_mask + 1 - (ring->head - ring->tail);
+	const uint32_t room = RTE_MIN(ring_room(ring), unused);
+
+	if (unlikely(room < RX_LEAST || worker->stash_count))
+		return stash_take(worker, mbuf, room);
+	if (unlikely(rx_must_wait(worker)))
 		return 0;
-	n = rte_eth_rx_burst(worker->config.port, worker->config.queue, mbuf,
-			     (uint16_t)ring_room(ring));
-	if (n == 0)
-		return 0;
+	return rte_eth_rx_burst(worker->config.port, worker->config.queue, mbuf, (uint16_t)room);
+}
+
+/* Fills n descriptors. Returns the frames' bytes. */
+ALWAYS_INLINE uint64_t rx_describe(struct rx_worker *worker, uint32_t at, unsigned int n)
+{
+	struct rte_mbuf **mbuf = &worker->ring.mbuf[at];
+	struct frame_desc *desc = &worker->ring.desc[at];
+	uint64_t bytes = 0;
+
 	for (unsigned int i = 0; i < n; i++) {
 		struct rte_mbuf *m = mbuf[i];
 		uint16_t mark = 0;
@@ -55,10 +92,80 @@ ALWAYS_INLINE unsigned int rx_receive(struct rx_worker *worker, const bool times
 		desc[i].offset |= mark;
 		bytes += m->data_len;
 	}
+	return bytes;
+}
+
+/* The same of split frames, each a chain of its head and, if it is longer, the rest. Chains are
+ * taken apart: mbufs go back as single ones. */
+static uint64_t rx_describe_split(struct rx_worker *worker, uint32_t at, unsigned int n)
+{
+	struct rte_mbuf **head = &worker->ring.head_mbuf[at], **rest = &worker->ring.mbuf[at];
+	struct frame_desc *head_desc = &worker->ring.head_desc[at], *desc = &worker->ring.desc[at];
+	uint64_t bytes = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		struct rte_mbuf *m = head[i];
+		uint16_t mark = 0;
+
+		if (i + 4 < n)
+			rte_mbuf_prefetch_part2(head[i + 4]);
+		rest[i] = m->next;
+		head_desc[i] = mbuf_desc(m, worker->head_base, worker->head_shift);
+		desc[i] = (struct frame_desc){ 0 };
+		bytes += m->data_len;
+		if (!rest[i])
+			continue;
+		m->next = NULL;
+		m->nb_segs = 1;
+		m = rest[i];
+		if (unlikely(m->next))
+			mark = chain_cut(worker, m);
+		desc[i] = mbuf_desc(m, worker->base, worker->slot_shift);
+		desc[i].offset |= mark;
+		bytes += m->data_len;
+	}
+	return bytes;
+}
+
+/* The frames' times, where they are kept: the poll's, or the card's. */
+static void rx_keep_times(struct rx_worker *worker, struct rte_mbuf *const *mbuf, uint32_t at,
+			  unsigned int n, uint64_t now)
+{
+	const struct rx_config *config = &worker->config;
+	uint64_t *tsc = worker->ring.tsc;
+
+	if (!tsc)
+		return;
+	if (config->times == RX_TIMES_TSC) {
+		for (unsigned int i = 0; i < n; i++)
+			tsc[at + i] = now;
+		return;
+	}
+	for (unsigned int i = 0; i < n; i++) {
+		const uint64_t known = (mbuf[i]->ol_flags & config->time_flag) != 0;
+
+		tsc[at + i] = -known & *RTE_MBUF_DYNFIELD(mbuf[i], config->time_offset,
+							  const uint64_t *);
+	}
+}
+
+/* `extra`: split frames or times, which of them is asked once a burst. */
+ALWAYS_INLINE unsigned int rx_receive(struct rx_worker *worker, const bool extra)
+{
+	struct ring_producer *ring = &worker->ring;
+	const bool split = extra && worker->split;
+	const uint32_t at = ring->head & ring->desc_mask;
+	struct rte_mbuf **mbuf = split ? &ring->head_mbuf[at] : &ring->mbuf[at];
+	const unsigned int n = rx_poll(worker, mbuf);
+	uint64_t bytes, now;
+
+	if (n == 0)
+		return 0;
+	bytes = split ? rx_describe_split(worker, at, n) : rx_describe(worker, at, n);
 	ring->head += n;
 	now = rte_rdtsc();
-	for (unsigned int i = 0; times && i < n; i++)
-		ring->tsc[at + i] = now;
+	if (extra)
+		rx_keep_times(worker, mbuf, at, n, now);
 	if (unlikely(atomic_load_explicit(&worker->first_tsc, memory_order_relaxed) == 0))
 		atomic_store_explicit(&worker->first_tsc, now, memory_order_relaxed);
 	atomic_store_explicit(&worker->last_tsc, now, memory_order_relaxed);
@@ -71,7 +178,9 @@ ALWAYS_INLINE void rx_publish(struct rx_worker *worker, const bool flush)
 {
 	if (flush) {
 		/* Completion -> CPU -> flush -> PUBLISH: the running kernel must see what the NIC
-		 * wrote. */
+		 * wrote into GPU memory. Heads need none: the CPU sees the NIC's writes to host
+		 * memory before the completion, and its PUBLISH is what the kernel's TAKE
+		 * acquires. */
 		int ret = worker->config.flush(worker->config.flush_context);
 
 		if (unlikely(ret < 0))
@@ -81,9 +190,38 @@ ALWAYS_INLINE void rx_publish(struct rx_worker *worker, const bool flush)
 	counter_add(&worker->bursts, 1);
 }
 
-/* Slots of bursts that are through go back to the pool, in bulk. Returns how many. */
-ALWAYS_INLINE unsigned int rx_reclaim(struct rx_worker *worker, const bool accounted)
+/*
+ * Each mbuf is as a driver left it, or rx_describe_split(): one segment, one reference, external
+ * buffer pinned to it. So it may go back raw, without the per-mbuf checks of
+ * rte_pktmbuf_free_bulk().
+ */
+ALWAYS_INLINE void rx_put(struct rx_worker *worker, uint32_t at, uint32_t n, const bool split)
 {
+	struct rte_mbuf **mbuf = &worker->ring.mbuf[at];
+	uint32_t rests = 0;
+
+	if (!split) {
+		rte_mempool_put_bulk(worker->config.pool, (void *const *)mbuf, n);
+		return;
+	}
+	rte_mempool_put_bulk(worker->config.head_pool,
+			     (void *const *)&worker->ring.head_mbuf[at], n);
+	/* Not every frame has a rest. Their places are free from now on, so they are moved up. */
+	for (uint32_t i = 0; i < n; i++) {
+		struct rte_mbuf *rest = mbuf[i];
+
+		mbuf[rests] = rest;
+		rests += rest != NULL;
+	}
+	if (rests)
+		rte_mempool_put_bulk(worker->config.pool, (void *const *)mbuf, rests);
+}
+
+/* Slots of bursts that are through go back to the pool, in bulk. Returns of how many frames. */
+ALWAYS_INLINE unsigned int rx_reclaim(struct rx_worker *worker, const bool accounted,
+				      const bool extra)
+{
+	const bool split = extra && worker->split;
 	struct ring_producer *ring = &worker->ring;
 	uint64_t through = ring->reclaimed;
 	uint32_t end, n, at, run;
@@ -102,13 +240,9 @@ ALWAYS_INLINE unsigned int rx_reclaim(struct rx_worker *worker, const bool accou
 	n = end - ring->tail;
 	at = ring->tail & ring->desc_mask;
 	run = RTE_MIN(n, ring->desc_mask + 1 - at);
-	/*
-	 * Each mbuf is as a driver left it: one segment, one reference, external buffer pinned to
-	 * it. So it may go back raw, without the per-mbuf checks of rte_pktmbuf_free_bulk().
-	 */
-	rte_mempool_put_bulk(worker->config.pool, (void *const *)&ring->mbuf[at], run);
+	rx_put(worker, at, run, split);
 	if (n != run)
-		rte_mempool_put_bulk(worker->config.pool, (void *const *)ring->mbuf, n - run);
+		rx_put(worker, 0, n - run, split);
 	ring->tail = end;
 	ring->reclaimed = through;
 	/* After the slots are back; pairs with the acquire load in gdrcap_get_stats(). */
@@ -116,59 +250,98 @@ ALWAYS_INLINE unsigned int rx_reclaim(struct rx_worker *worker, const bool accou
 	return n;
 }
 
-ALWAYS_INLINE void rx_loop(struct rx_worker *worker, const bool flush, const bool accounted,
-			   const bool times)
+/* What the port gave goes into the ring, which has descriptors for every mbuf. */
+static __attribute__((noinline, cold)) void stash_deliver(struct rx_worker *worker)
 {
-	struct ring_producer *ring = &worker->ring;
-	unsigned int idle = 0, work;
+	while (worker->stash_count) {
+		rx_receive(worker, true);
+		if (ring_due(&worker->ring))
+			rx_publish(worker, worker->config.flush != NULL);
+	}
+}
 
-	while (atomic_load_explicit(&worker->phase, memory_order_relaxed) == RX_RUN) {
-		work = rx_receive(worker, times);
-		if (ring_due(ring))
-			rx_publish(worker, flush);
-		work += rx_reclaim(worker, accounted);
+/* While the phase is RX_PAUSE. False when it is a later one than that. */
+static __attribute__((noinline, cold)) bool rx_pause(struct rx_worker *worker)
+{
+	unsigned int idle = 0, work;
+	int phase = atomic_load_explicit(&worker->phase, memory_order_relaxed);
+
+	if (phase != RX_PAUSE)
+		return phase == RX_RUN;
+	stash_deliver(worker);
+	/* After the last access to the port. Partner: the acquire load of who waits for it. */
+	atomic_store_explicit(&worker->paused, 1, memory_order_release);
+	/* Before the next one. Partner: the release store of who has done with the port. */
+	while ((phase = atomic_load_explicit(&worker->phase, memory_order_acquire)) == RX_PAUSE) {
+		/* Later bursts are not published before their time: the ring has words for no
+		 * more (ring_producer.h). */
+		if (ring_due(&worker->ring))
+			rx_publish(worker, worker->config.flush != NULL);
+		work = rx_reclaim(worker, worker->config.accounted, true);
 		idle = work ? 0 : idle + 1;
 		if (idle)
 			thread_idle(idle);
 	}
+	atomic_store_explicit(&worker->paused, 0, memory_order_release);
+	return phase == RX_RUN;
+}
+
+ALWAYS_INLINE void rx_loop(struct rx_worker *worker, const bool flush, const bool accounted,
+			   const bool extra)
+{
+	struct ring_producer *ring = &worker->ring;
+	unsigned int idle = 0, work;
+
+	do {
+		while (atomic_load_explicit(&worker->phase, memory_order_relaxed) == RX_RUN) {
+			work = rx_receive(worker, extra);
+			if (ring_due(ring))
+				rx_publish(worker, flush);
+			work += rx_reclaim(worker, accounted, extra);
+			idle = work ? 0 : idle + 1;
+			if (idle)
+				thread_idle(idle);
+		}
+	} while (rx_pause(worker));
+	stash_deliver(worker);
 	if (ring_pending(ring))
 		rx_publish(worker, flush);
 	/* After the last PUBLISH. Partner: the acquire load in gdrcap_poll(). */
 	atomic_store_explicit(&ring->ended, 1, memory_order_release);
 	while (ring->reclaimed != ring->burst &&
 	       atomic_load_explicit(&worker->phase, memory_order_relaxed) != RX_ABANDON)
-		if (rx_reclaim(worker, accounted) == 0)
+		if (rx_reclaim(worker, accounted, extra) == 0)
 			thread_idle(IDLE_YIELDS + 1);
 }
 
 /* Eight loops from the one above, each without the questions whose answer is known at the start. */
-#define RX_LOOP(name, flush, accounted, times)                                                     \
+#define RX_LOOP(name, flush, accounted, extra)                                                     \
 	static void rx_loop_##name(struct rx_worker *worker)                                       \
 	{                                                                                          \
-		rx_loop(worker, flush, accounted, times);                                          \
+		rx_loop(worker, flush, accounted, extra);                                          \
 	}
 
 RX_LOOP(plain, false, false, false)
 RX_LOOP(flush, true, false, false)
 RX_LOOP(accounted, false, true, false)
 RX_LOOP(accounted_flush, true, true, false)
-RX_LOOP(times, false, false, true)
-RX_LOOP(times_flush, true, false, true)
-RX_LOOP(times_accounted, false, true, true)
-RX_LOOP(times_accounted_flush, true, true, true)
+RX_LOOP(extra, false, false, true)
+RX_LOOP(extra_flush, true, false, true)
+RX_LOOP(extra_accounted, false, true, true)
+RX_LOOP(extra_accounted_flush, true, true, true)
 
 void rx_worker_run(void *arg)
 {
 	static void (*const loops[2][2][2])(struct rx_worker *worker) = {
 		{ { rx_loop_plain, rx_loop_flush },
 		  { rx_loop_accounted, rx_loop_accounted_flush } },
-		{ { rx_loop_times, rx_loop_times_flush },
-		  { rx_loop_times_accounted, rx_loop_times_accounted_flush } },
+		{ { rx_loop_extra, rx_loop_extra_flush },
+		  { rx_loop_extra_accounted, rx_loop_extra_accounted_flush } },
 	};
 	struct rx_worker *worker = arg;
+	const bool extra = worker->split || worker->ring.tsc;
 
-	loops[worker->ring.tsc != NULL][worker->config.accounted][worker->config.flush != NULL](
-		worker);
+	loops[extra][worker->config.accounted][worker->config.flush != NULL](worker);
 }
 
 int rx_worker_create(struct rx_worker *worker, const struct rx_config *config,
@@ -178,6 +351,11 @@ int rx_worker_create(struct rx_worker *worker, const struct rx_config *config,
 	worker->config = *config;
 	worker->base = config->region->base;
 	worker->slot_shift = config->region->slot_shift;
+	worker->split = config->heads != NULL;
+	if (worker->split) {
+		worker->head_base = config->heads->base;
+		worker->head_shift = config->heads->slot_shift;
+	}
 	return ring_create(&worker->ring, ring, error);
 }
 

@@ -17,16 +17,35 @@
 struct rte_mempool;
 struct region;
 
+/* Vector receive functions give nothing to who asks for fewer frames (mlx5, others of DPDK's): a
+ * worker whose ring has less room asks for so many, and keeps what is over. */
+#define RX_LEAST 4u
+
 enum rx_phase {
 	RX_RUN, /* receive and reclaim */
+	/* Do not touch the port, reclaim; `paused` says that it is so. Whoever sets it back to
+	 * RX_RUN does so with release, and waits until `paused` is 0 before the next pause. */
+	RX_PAUSE,
 	RX_DRAIN, /* receive nothing more, reclaim until every slot is back */
 	RX_ABANDON, /* leave at once: the consumer is dead */
+};
+
+/* Whose times are kept in the ring's tsc[]: only where that was asked for. */
+enum rx_times {
+	RX_TIMES_TSC, /* of the CPU when the poll returned */
+	RX_TIMES_CARD, /* the card's ticks, 0: none; from the mbuf's dynamic field */
 };
 
 struct rx_config {
 	uint16_t port, queue;
 	const struct region *region;
 	struct rte_mempool *pool; /* where received mbufs come from */
+	/* Header-data split: frames' first bytes; NULL: frames lie whole. */
+	const struct region *heads;
+	struct rte_mempool *head_pool;
+	enum rx_times times;
+	int time_offset; /* of the time in an mbuf: RX_TIMES_CARD */
+	uint64_t time_flag; /* of an mbuf that has one */
 	int (*flush)(void *context); /* before each publish; NULL: not needed */
 	void *flush_context;
 	uint32_t in_flight_max; /* frames; a driver that loses what it has read when the pool is empty is
@@ -40,8 +59,9 @@ struct rx_worker {
 
 	/* Read-only while running. */
 	struct rx_config config;
-	uint8_t *base;
-	uint32_t slot_shift;
+	uint8_t *base, *head_base;
+	uint32_t slot_shift, head_shift;
+	bool split;
 
 	/* Writer: this worker. Readers: anybody, relaxed. */
 	_Alignas(RING_LINE) _Atomic uint64_t frames;
@@ -49,9 +69,15 @@ struct rx_worker {
 	_Atomic uint64_t bursts;
 	_Atomic uint64_t cut; /* frames that did not fit their slot */
 	_Atomic uint64_t back; /* frames whose slots are back in the pool */
+	_Atomic int paused; /* in RX_PAUSE: the port is nobody's. Release; partner: the acquire load
+			     * of who waits for it */
 	_Atomic uint64_t first_tsc,
 		last_tsc; /* of the first and the last poll that brought frames */
 	_Atomic int flush_error;
+
+	/* This worker only: received, and in the ring when it next has room. */
+	_Alignas(RING_LINE) struct rte_mbuf *stash[RX_LEAST];
+	uint32_t stash_next, stash_count;
 
 	/* Writer: control. Reader: this worker. */
 	_Alignas(RING_LINE) _Atomic int phase; /* enum rx_phase */

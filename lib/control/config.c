@@ -195,8 +195,8 @@ static int check_ports(const struct gdrcap_config *config, struct gdrcap_error *
 	if (!rx && !tx)
 		return error_set(error, -EINVAL,
 				 "port: none is given, nor a tx_port; allowed: ring:NAME, a DPDK "
-				 "vdev such as net_af_packet0,iface=eth0, or a PCI address (lspci "
-				 "-D)");
+				 "vdev such as net_af_packet0,iface=eth0, or a ConnectX: PCI "
+				 "address, interface or mlx5_N (rdma link)");
 	if (rx && tx && tx != rx)
 		return error_set(
 			error, -EINVAL,
@@ -263,6 +263,37 @@ static int check_memory(const struct gdrcap_config *config, struct gdrcap_error 
 				 " bytes at memory_addr; give the region's length, a "
 				 "multiple of 64 KiB",
 				 config->pool_bytes);
+	return 0;
+}
+
+/* Options about how frames are received: whoever gives one expects something of it. */
+static int check_receiver(const struct gdrcap_config *config, struct gdrcap_error *error)
+{
+	const bool times = config_wants_times(config);
+	const char *given = config->split			 ? "split"
+			    : config->stale_check		 ? "stale_check"
+			    : config->clock != GDRCAP_CLOCK_AUTO ? "clock"
+								 : NULL;
+
+	if (given && !config->port[0][0])
+		return error_set(error, -EINVAL,
+				 "%s: is about frames received, and nothing is; leave it out",
+				 given);
+	if (config->clock != GDRCAP_CLOCK_AUTO && !times)
+		return error_set(error, -EINVAL,
+				 "clock: is of the arrival times in saved files; give save or "
+				 "save_damaged: FILE too, or leave it out");
+	if (config->stale_check && config->consumer != GDRCAP_CONSUMER_VALIDATE)
+		return error_set(
+			error, -EINVAL,
+			"stale_check: is done by the built-in consumer; the caller's own has "
+			"the frames");
+	if (config->stale_check && (config->save[0] || config->save_damaged[0]))
+		return error_set(
+			error, -EINVAL,
+			"stale_check: writes over frames once they are checked, so %s would "
+			"hold its marks in their place; give one of the two",
+			config->save[0] ? "save" : "save_damaged");
 	return 0;
 }
 
@@ -351,6 +382,8 @@ int config_complete(struct gdrcap_config *to, const struct gdrcap_config *from,
 	ret = check_ports(to, error);
 	if (!ret)
 		ret = check_memory(to, error);
+	if (!ret)
+		ret = check_receiver(to, error);
 	if (!ret)
 		ret = check_frames(to, error);
 	if (!ret)

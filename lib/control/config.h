@@ -3,6 +3,8 @@
 #ifndef GDRCAP_CONFIG_H
 #define GDRCAP_CONFIG_H
 
+#include <stdbool.h>
+
 #include "../pattern/frame.h"
 #include "gdrcap.h"
 
@@ -24,6 +26,12 @@ int config_layout(const struct gdrcap_config *config, struct frame_layout *layou
 /* What depends on several options of foreign frames; of files, rates and rules. */
 int config_check_foreign(const struct gdrcap_config *config, struct gdrcap_error *error);
 int config_check_files(const struct gdrcap_config *config, struct gdrcap_error *error);
+/* True when somebody asks for arrival times: files, or batches. */
+static inline bool config_wants_times(const struct gdrcap_config *config)
+{
+	return config->save[0] || config->save_damaged[0] || config->batch_times;
+}
+
 /* How often the file is played; UINT64_MAX: for ever. */
 uint64_t config_loops(const struct gdrcap_config *config);
 struct pacing_config;

@@ -189,10 +189,6 @@ static int check_receiver_files(const struct gdrcap_config *config, struct gdrca
 		return error_set(error, -EINVAL,
 				 "%s: needs the built-in consumer; the caller's own has the frames",
 				 given);
-	if (config->consumer != GDRCAP_CONSUMER_VALIDATE && config->match[0][0])
-		return error_set(error, -EINVAL,
-				 "match: this port's rules are applied by the built-in consumer, "
-				 "and the caller's own has the frames; leave match out");
 	if (config->save[0] && strcmp(config->save, config->save_damaged) == 0)
 		return error_set(error, -EINVAL,
 				 "save_damaged: %s is the file of save too; give another",

@@ -148,6 +148,14 @@ static void own_cpus_text(char *text, size_t bytes)
 	snprintf(text + used - 1, bytes - used + 1, ")");
 }
 
+/* Where EAL looks for PCI devices; not there in some containers, and EAL would complain. */
+static bool pci_there(void)
+{
+	const char *path = getenv("SYSFS_PCI_DEVICES");
+
+	return access(path ? path : "/sys/bus/pci/devices", R_OK | X_OK) == 0;
+}
+
 static int eal_start(const struct environment_needs *needs, bool huge)
 {
 	char memory[32], prefix[64], lcores[4096];
@@ -170,9 +178,9 @@ static int eal_start(const struct environment_needs *needs, bool huge)
 		argv[argc++] = (char *)"-m";
 		argv[argc++] = memory;
 	}
-	/* Ports are opened by name later; an allow list with the host bridge opens none by itself.
-	 */
-	if (needs->pci) {
+	/* Ports are opened by name later, by this session or one to come; an allow list with the
+	 * host bridge opens none by itself. */
+	if (needs->pci || pci_there()) {
 		argv[argc++] = (char *)"-a";
 		argv[argc++] = (char *)"0000:00:00.0";
 	} else {
@@ -317,6 +325,25 @@ static void node_first(int *cpus, size_t count, int node)
 	memcpy(cpus, ordered, n * sizeof(*cpus));
 }
 
+/* True when this thread may run on that CPU. Isolated ones (isolcpus=) are in no process's set, and
+ * may be asked for all the same. */
+static bool cpu_allowed(int cpu)
+{
+	cpu_set_t before, one;
+	bool allowed;
+
+	if (cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof(before), &before) != 0)
+		return false;
+	if (CPU_ISSET(cpu, &before))
+		return true;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	allowed = sched_setaffinity(0, sizeof(one), &one) == 0;
+	if (allowed)
+		(void)sched_setaffinity(0, sizeof(before), &before);
+	return allowed;
+}
+
 int environment_cpus(const char *list, int numa_node, int *cpus, size_t max,
 		     struct gdrcap_error *error)
 {
@@ -332,12 +359,12 @@ int environment_cpus(const char *list, int numa_node, int *cpus, size_t max,
 			return error_set(error, -EINVAL, "cores: \"%s\" is no list such as 2,4-7",
 					 list);
 		for (size_t i = 0; i < count; i++)
-			if (cpus[i] >= CPU_SETSIZE || !CPU_ISSET(cpus[i], &set))
+			if (!cpu_allowed(cpus[i]))
 				return error_set(
 					error, -EINVAL,
-					"cores: CPU %d is not one that this process may use "
-					"(see taskset -p %d)",
-					cpus[i], (int)getpid());
+					"cores: CPU %d is not there, or its cgroup keeps this "
+					"process from it (see /sys/fs/cgroup, cpuset.cpus)",
+					cpus[i]);
 		return (int)count;
 	}
 	for (int cpu = 0; cpu < CPU_SETSIZE && count < max; cpu++)

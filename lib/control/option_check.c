@@ -52,10 +52,10 @@ const char *option_check_port(const char *text)
 		return NULL;
 	if (strspn(text, NAME_CHARS) != length)
 		return "is not a port's name";
-	if (length > 4 && (!strncmp(text, "net_", 4) || !strncmp(text, "eth_", 4)))
+	/* A ConnectX's interface or RDMA device: whether there is one, plan.c finds out. */
+	if (port_name_is_vdev(text) ? length > 4 : length > 0)
 		return NULL;
-	return "is no port's name in DPDK (a Linux interface eth0 is net_af_packet0,iface=eth0, or "
-	       "its PCI address)";
+	return "is not a port's name";
 }
 
 const char *option_check_gpu(const char *text)

@@ -15,20 +15,22 @@
 
 static const char *const memory_names[] = { "auto", "device", "pinned", "host", NULL };
 static const char *const flush_names[] = { "auto", "host", "none", NULL };
+static const char *const clock_names[] = { "auto", "cpu", "card", NULL };
 static const char *const format_names[] = { "ethernet", "udp", "foreign", NULL };
 static const char *const order_names[] = { "big", "little", NULL };
 static const char *const end_names[] = { "stream", "never", NULL };
 static const char *const invert_names[] = { "auto", "no", "yes", NULL };
 
 #define PORT_ALLOWED \
-	"ring:NAME, a DPDK vdev such as net_af_packet0,iface=eth0, or a PCI address such as " \
-	"0000:3b:00.0"
+	"ring:NAME, a DPDK vdev such as net_af_packet0,iface=eth0, or a ConnectX: 0000:3b:00.0, " \
+	"enp59s0f0np0 or mlx5_0"
 
 /* In the order of --help and of docs/configuration.md. */
 static const struct option_row rows[] = {
 	{ SEVERAL("port", "port", "PORT",
 		"Port to receive on: ring:NAME (a wire in this process), a DPDK vdev such as "
-		"net_af_packet0,iface=eth0, or a PCI address; up to 8."),
+		"net_af_packet0,iface=eth0, or a ConnectX by PCI address, interface or mlx5_N; up "
+		"to 8."),
 	  .type = OPTION_LIST, LIST(port), .check = option_check_port, .allowed = PORT_ALLOWED },
 	{ SEVERAL("tx_port", "tx-port", "PORT",
 		"Port to send from; in a loopback the first plays into the first receiving port, "
@@ -69,6 +71,16 @@ static const struct option_row rows[] = {
 		"How a card's writes are made visible to a running kernel: auto, host or none; "
 		"default auto (what the GPU says it needs)."),
 	  .type = OPTION_ENUM, FIELD(flush), .names = flush_names, .initial = "auto" },
+	{ SINGLE("split", "split", "BYTES",
+		"Header-data split: so many first bytes of each frame land in host memory, the rest "
+		"in the frames' memory, 0 or 32..128 bytes, ConnectX only; default 0 (frames lie "
+		"whole)."),
+	  .type = OPTION_NUMBER, FIELD(split), .min = 32, .max = 128, .zero = 1 },
+	{ SINGLE("stale_check", "stale-check", "US",
+		"The consumer poisons slots, to tell frames that it sees before their bytes are "
+		"there from damaged ones, and waits so long for these bytes: 0 or 1..1000000 us, "
+		"100 is enough for a card; default 0 (off)."),
+	  .type = OPTION_NUMBER, FIELD(stale_check), .min = 1, .max = 1000000, .zero = 1 },
 
 	{ SINGLE("consumer.blocks", "blocks", "NUMBER",
 		"Thread blocks (on the host: threads) that check the frames of one queue, 0 or "
@@ -112,7 +124,8 @@ static const struct option_row rows[] = {
 	  .type = OPTION_TEXT, FIELD(dst_ip), .check = option_check_dst_ip, .empty = 1,
 	  .allowed = "an IPv4 address such as 192.0.2.2" },
 	{ SINGLE("frame.src_port", "src-port", "NUMBER",
-		"Source port of format udp, 1..65535; default 12345."),
+		"Source port of format udp, 1..65535; stream N has the N-th after it, so that a "
+		"card spreads streams over queues; default 12345."),
 	  .type = OPTION_NUMBER, FIELD(src_port), .min = 1, .max = 65535 },
 	{ SINGLE("frame.dst_port", "dst-port", "NUMBER",
 		"Destination port of format udp, 1..65535; default 12345."),
@@ -224,6 +237,10 @@ static const struct option_row rows[] = {
 		"Frames before and after each damaged one that are saved with it, 0..256; default "
 		"0."),
 	  .type = OPTION_NUMBER, FIELD(save_around), .max = 256 },
+	{ SINGLE("clock", "clock", "CLOCK",
+		"Clock of the arrival times in saved files: auto, cpu or card; default auto (the "
+		"card's where it has one)."),
+	  .type = OPTION_ENUM, FIELD(clock), .names = clock_names, .initial = "auto" },
 
 	{ SINGLE("cores", "cores", "CPUS",
 		"CPUs of the workers, such as 2,4-7, up to 64; default those near the port's NUMA "

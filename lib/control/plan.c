@@ -15,6 +15,7 @@
 #include "gpu_drivers.h"
 #include "log.h"
 #include "parse.h"
+#include "plan_internal.h"
 #include "region.h"
 
 #define POOL_SLOTS_A_QUEUE 16384u
@@ -31,17 +32,12 @@ const char *plan_memory_name(enum gdrcap_memory memory)
 	return (unsigned int)memory < 4 ? names[memory] : "unknown";
 }
 
-static const char *port_at(const struct gdrcap_config *config, uint32_t i)
-{
-	return i < GDRCAP_PORTS_MAX ? config->port[i] : config->tx_port[i - GDRCAP_PORTS_MAX];
-}
-
 /* A port of which direction so ever that cannot write, or read, memory that the CPU cannot address.
  */
 static const char *copying_port(const struct gdrcap_config *config)
 {
-	for (uint32_t i = 0; i < 2 * GDRCAP_PORTS_MAX; i++) {
-		const char *name = port_at(config, i);
+	for (uint32_t i = 0; i < PLAN_PORTS; i++) {
+		const char *name = plan_port_name(config, i);
 		const struct driver_facts *facts;
 
 		if (!name[0])
@@ -93,13 +89,15 @@ static int plan_gpu(struct plan *plan, const struct gdrcap_config *config,
 /* Mbufs that pass from one owner to another would go back to a pool that they are not from. */
 static int plan_own_memory(const struct gdrcap_config *config, struct gdrcap_error *error)
 {
-	for (uint32_t i = 0; i < 2 * GDRCAP_PORTS_MAX; i++)
-		if (port_at(config, i)[0] && driver_facts_find(port_at(config, i))->foreign)
+	for (uint32_t i = 0; i < PLAN_PORTS; i++)
+		if (plan_port_name(config, i)[0] &&
+		    driver_facts_find(plan_port_name(config, i))->foreign)
 			return error_set(
 				error, -ENOTSUP,
 				"port %s (%s) passes frames on in their sender's memory; use "
 				"ring:NAME for a wire in this process, or net_memif between two",
-				port_at(config, i), driver_facts_find(port_at(config, i))->what);
+				plan_port_name(config, i),
+				driver_facts_find(plan_port_name(config, i))->what);
 	return 0;
 }
 
@@ -128,15 +126,20 @@ static int plan_memory(struct plan *plan, const struct gdrcap_config *config,
 	return 0;
 }
 
-static int plan_ports(struct plan *plan, const struct gdrcap_config *config)
+static int plan_ports(struct plan *plan, const struct gdrcap_config *config,
+		      struct gdrcap_error *error)
 {
-	for (uint32_t i = 0; i < 2 * GDRCAP_PORTS_MAX; i++) {
-		const char *name = port_at(config, i);
+	for (uint32_t i = 0; i < PLAN_PORTS; i++) {
+		const char *name = plan_port_name(config, i);
+		int ret;
 
 		if (!name[0])
 			continue;
 		plan->umem |= driver_facts_find(name)->umem;
-		plan->pci |= port_name_is_pci(name);
+		snprintf(plan_port_at(plan, i)->opened, PLAN_OPENED_BYTES, "%s", name);
+		ret = port_name_is_connectx(name) ? plan_card(plan, config, i, error) : 0;
+		if (ret < 0)
+			return ret;
 	}
 	plan->receives = config->port[0][0] != '\0';
 	plan->sends = config->tx_port[0][0] != '\0';
@@ -236,15 +239,27 @@ static int plan_tags(const struct gdrcap_config *config, struct gdrcap_error *er
 	return 0;
 }
 
+/* Bytes after the headroom that port `i` insists on in a slot. */
+static uint32_t port_room(const struct plan *plan, const struct gdrcap_config *config, uint32_t i)
+{
+	const char *name = plan_port_name(config, i);
+	const bool fcs = driver_facts_find(name)->room_fcs;
+
+	/* A card's own demand is on what it receives into. */
+	if (fcs && i >= GDRCAP_PORTS_MAX)
+		return 0;
+	return RTE_MAX(port_room_min(name), fcs ? (uint32_t)plan->frame_bytes_max : 0u);
+}
+
 static int plan_slots(struct plan *plan, const struct gdrcap_config *config,
 		      struct gdrcap_error *error)
 {
 	uint32_t need = plan->frame_bytes_max - FRAME_FCS_BYTES;
 	int ret;
 
-	for (uint32_t i = 0; i < 2 * GDRCAP_PORTS_MAX; i++)
-		if (port_at(config, i)[0])
-			need = RTE_MAX(need, port_room_min(port_at(config, i)));
+	for (uint32_t i = 0; i < PLAN_PORTS; i++)
+		if (plan_port_name(config, i)[0])
+			need = RTE_MAX(need, port_room(plan, config, i));
 	need += RTE_PKTMBUF_HEADROOM;
 	plan->slot_shift = config->slot_bytes ? (uint32_t)__builtin_ctz(config->slot_bytes) :
 						(uint32_t)__builtin_ctz(rte_align32pow2(need));
@@ -255,8 +270,8 @@ static int plan_slots(struct plan *plan, const struct gdrcap_config *config,
 			"slot_bytes: an AF_XDP port's slots have 4096 bytes; leave it out");
 	if (plan->umem)
 		plan->slot_shift = UMEM_SLOT_SHIFT;
-	for (uint32_t i = 0; i < 2 * GDRCAP_PORTS_MAX; i++) {
-		const char *name = port_at(config, i);
+	for (uint32_t i = 0; i < PLAN_PORTS; i++) {
+		const char *name = plan_port_name(config, i);
 		const struct driver_facts *facts = driver_facts_find(name);
 
 		if (name[0] && port_frame_max(name) && plan->frame_bytes_max > port_frame_max(name))
@@ -291,7 +306,8 @@ static int plan_fits(const struct plan *plan, const struct gdrcap_config *config
 	const size_t physical = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
 	const bool elsewhere = config->memory_addr ||
 			       (plan->cuda && plan->memory == GDRCAP_MEMORY_DEVICE);
-	const size_t need = plan->eal_bytes + (elsewhere ? 0 : plan->region_bytes);
+	const size_t need =
+		plan->eal_bytes + plan->heads_bytes + (elsewhere ? 0 : plan->region_bytes);
 
 	if (need > physical)
 		return error_set(
@@ -312,6 +328,7 @@ static int plan_pools(struct plan *plan, const struct gdrcap_config *config,
 			(uint64_t)plan->queues * (2 * REGION_POOL_CACHE_MOST +
 						  2 * plan->descriptors + 4 * plan->burst));
 	uint64_t slots = RTE_MAX(slots_min, (uint64_t)plan->queues * POOL_SLOTS_A_QUEUE);
+	uint32_t pools;
 
 	if (config->pool_bytes) {
 		slots = (config->pool_bytes >> plan->slot_shift) / plan->pools;
@@ -333,8 +350,14 @@ static int plan_pools(struct plan *plan, const struct gdrcap_config *config,
 	plan->pool_slots = (uint32_t)slots;
 	plan->region_bytes = config->memory_addr ? config->pool_bytes :
 						   (size_t)slots * plan->pools << plan->slot_shift;
-	plan->eal_bytes = EAL_BASE_BYTES + plan->pools * region_pool_overhead(plan->pool_slots) +
-			  (size_t)plan->pools * plan->queues * 2 * sizeof(void *) *
+	/* Any slot of a receiving pool may hold the rest of a frame, whose beginning lies
+	 * elsewhere. */
+	if (config->split)
+		plan->heads_bytes = (size_t)slots * plan->ports << REGION_HEAD_SHIFT;
+	pools = plan->pools + (config->split ? plan->ports : 0);
+	plan->eal_bytes = EAL_BASE_BYTES + plan_cards_bytes(plan) +
+			  pools * region_pool_overhead(plan->pool_slots) +
+			  (size_t)pools * plan->queues * 2 * sizeof(void *) *
 				  rte_align32pow2(plan->pool_slots);
 	return plan_fits(plan, config, error);
 }
@@ -348,7 +371,9 @@ int plan_create(struct plan *plan, const struct gdrcap_config *config, struct gd
 	plan->burst = config->burst ? config->burst : 64;
 	plan->descriptors = config->descriptors ? config->descriptors : 1024;
 	plan->streams = config->pcap[0] ? 1 : RTE_MAX(config->streams, 1u);
-	ret = plan_ports(plan, config);
+	ret = plan_ports(plan, config, error);
+	if (ret == 0)
+		ret = plan_card_only(config, error);
 	if (ret == 0)
 		ret = plan_own_memory(config, error);
 	if (ret == 0)
@@ -359,6 +384,8 @@ int plan_create(struct plan *plan, const struct gdrcap_config *config, struct gd
 		ret = plan_files(plan, config, error);
 	if (ret == 0)
 		ret = plan_lengths(plan, config, error);
+	if (ret == 0)
+		ret = plan_devargs(plan, config, error);
 	if (ret == 0)
 		ret = plan_slots(plan, config, error);
 	if (ret == 0)

@@ -11,9 +11,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "connectx.h"
 #include "driver_table.h"
 #include "file_frames.h"
 #include "gdrcap.h"
+
+#define PLAN_OPENED_BYTES 512u
+
+/* A port by the name that port_open() gets. */
+struct plan_port {
+	char opened[PLAN_OPENED_BYTES]; /* as configured; a ConnectX's PCI address and devargs */
+	struct connectx_card card;	/* pci "": no ConnectX */
+};
 
 struct plan {
 	uint32_t ports; /* pairs of a receiving and a sending port, or the one kind there is */
@@ -21,6 +30,7 @@ struct plan {
 	bool wire[GDRCAP_PORTS_MAX]; /* port i and tx_port i are the ends of a software wire */
 	bool umem; /* a port needs its pool's objects in the region */
 	bool pci;
+	struct plan_port port[GDRCAP_PORTS_MAX], tx_port[GDRCAP_PORTS_MAX];
 	bool cuda; /* false: the host "GPU" */
 	int ordinal; /* cuda */
 	enum gdrcap_memory memory; /* never AUTO */
@@ -31,6 +41,8 @@ struct plan {
 		pool_slots; /* of each pool: one a wire, one each for other ports' two directions */
 	uint32_t pools;
 	size_t region_bytes;
+	size_t heads_bytes; /* header-data split: of the second region, slots of REGION_HEAD_SHIFT;
+			     * 0: none */
 	size_t eal_bytes;
 	uint32_t streams; /* sent */
 	struct file_scan pcap, expect; /* frames 0: there is no such file */

@@ -6,35 +6,18 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
 #include "log.h"
-#include "prove_causes.h"
-#include "session.h"
+#include "prove_internal.h"
 
-#define PROOF_BYTES 74u /* Ethernet 14, IPv4 20, UDP 8, payload 32; without FCS */
 #define LINK_MS 5000u /* autonegotiation and training take seconds */
-#define ARRIVE_MS 1000u
+#define SEND_MS 50u   /* a card tells of a frame that it could not send in less */
 #define SAMPLE_BYTES 64u
-
-struct prove {
-	struct gdrcap_session *session;
-	void (*report)(void *context, const struct gdrcap_stage *stage);
-	void *context;
-	struct gdrcap_error *error;
-	struct frame_layout layout; /* the proof of concept's */
-	struct pattern_plan pattern;
-	uint8_t frame[PROOF_BYTES]; /* as it must arrive */
-	struct port_counters before; /* of the receiving port */
-	struct rte_mbuf *received;
-	uint32_t queue; /* where it came */
-};
 
 static int stage_end(struct prove *prove, enum prove_stage stage, enum gdrcap_stage_state state,
 		     const char *format, va_list args)
@@ -53,8 +36,7 @@ static int stage_end(struct prove *prove, enum prove_stage stage, enum gdrcap_st
 	return error_set(prove->error, -EIO, "stage \"%s\" failed: %s", out.name, out.detail);
 }
 
-static __attribute__((format(printf, 3, 4))) int passed(struct prove *prove, enum prove_stage stage,
-							const char *format, ...)
+int prove_passed(struct prove *prove, enum prove_stage stage, const char *format, ...)
 {
 	va_list args;
 	int ret;
@@ -65,8 +47,7 @@ static __attribute__((format(printf, 3, 4))) int passed(struct prove *prove, enu
 	return ret;
 }
 
-static __attribute__((format(printf, 3, 4))) int failed(struct prove *prove, enum prove_stage stage,
-							const char *format, ...)
+int prove_failed(struct prove *prove, enum prove_stage stage, const char *format, ...)
 {
 	va_list args;
 	int ret;
@@ -77,33 +58,18 @@ static __attribute__((format(printf, 3, 4))) int failed(struct prove *prove, enu
 	return ret;
 }
 
-static bool within(uint64_t since_tsc, uint32_t ms)
-{
-	const struct timespec tick = { .tv_nsec = 100000 };
-
-	nanosleep(&tick, NULL);
-	return rte_rdtsc() - since_tsc < (uint64_t)ms * rte_get_tsc_hz() / 1000;
-}
-
-/* Where the region's byte at `at` is for the device. */
-static uint8_t *for_device(const struct prove *prove, const void *at)
-{
-	const struct region *region = &prove->session->region;
-
-	return region->device + ((const uint8_t *)at - region->base);
-}
-
 static int prove_ports(struct prove *prove)
 {
 	const struct session_pair *pair = &prove->session->pairs[0];
 	const uint64_t since = rte_rdtsc();
 
 	while (!port_link_up(&pair->rx) || !port_link_up(&pair->tx))
-		if (!within(since, LINK_MS))
-			return failed(prove, PROVE_PORTS_UP, "%s is down after %u s",
-				      port_link_up(&pair->rx) ? pair->tx.name : pair->rx.name,
-				      LINK_MS / 1000);
-	return passed(prove, PROVE_PORTS_UP, "%s plays into %s", pair->tx.name, pair->rx.name);
+		if (!prove_within(since, LINK_MS))
+			return prove_failed(prove, PROVE_PORTS_UP, "%s is down after %u s",
+					    port_link_up(&pair->rx) ? pair->tx.name : pair->rx.name,
+					    LINK_MS / 1000);
+	return prove_passed(prove, PROVE_PORTS_UP, "%s plays into %s", pair->tx.name,
+			    pair->rx.name);
 }
 
 /* All of it was filled when the session was created; samples are filled again, since a port that
@@ -120,230 +86,77 @@ static int prove_memory(struct prove *prove)
 
 		if (session->ops->fill(session->device, region->device + at, SESSION_POISON,
 				       sizeof(sample)) < 0)
-			return failed(prove, PROVE_MEMORY, "cannot be written: %s", kernel_error());
+			return prove_failed(prove, PROVE_MEMORY, "cannot be written: %s",
+					    kernel_error());
 		if (session->ops->copy_out(session->device, sample, region->device + at,
 					   sizeof(sample)) < 0)
-			return failed(prove, PROVE_MEMORY, "cannot be read: %s", kernel_error());
+			return prove_failed(prove, PROVE_MEMORY, "cannot be read: %s",
+					    kernel_error());
 		for (size_t k = 0; k < sizeof(sample); k++)
 			if (sample[k] != SESSION_POISON)
-				return failed(prove, PROVE_MEMORY,
-					      "byte %zu is 0x%02x after the memory was filled with "
-					      "0x%02x",
-					      at + k, sample[k], SESSION_POISON);
+				return prove_failed(
+					prove, PROVE_MEMORY,
+					"byte %zu is 0x%02x after the memory was filled with "
+					"0x%02x",
+					at + k, sample[k], SESSION_POISON);
 	}
-	return passed(prove, PROVE_MEMORY, "%s, %zu MiB of 0x%02x",
-		      plan_memory_name(region->kind), region->bytes >> 20, SESSION_POISON);
+	return prove_passed(prove, PROVE_MEMORY, "%s, %zu MiB of 0x%02x",
+			    plan_memory_name(region->kind), region->bytes >> 20, SESSION_POISON);
 }
 
-/* Other traffic on the port is passed over. A frame of the right length may hold anything: that is
- * what the later stages are for. */
-static bool look_for_frame(struct prove *prove)
+/* True when the sender's card says that it could not send it: an error completion, for which its
+ * driver is to be asked. */
+static bool sender_failed(const struct prove *prove)
 {
 	const struct session_pair *pair = &prove->session->pairs[0];
+	struct port_counters now;
 
-	for (uint16_t q = 0; q < pair->rx.rx_queues; q++) {
-		struct rte_mbuf *m;
-
-		while (!prove->received && rte_eth_rx_burst(pair->rx.id, q, &m, 1) == 1) {
-			if (m->pkt_len == PROOF_BYTES ||
-			    (m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_BAD)) {
-				prove->received = m;
-				prove->queue = q;
-			} else {
-				rte_pktmbuf_free(m);
-			}
-		}
-	}
-	return prove->received != NULL;
+	if (pair->tx.facts->writes == DRIVER_WRITES_DMA)
+		(void)rte_eth_tx_descriptor_status(pair->tx.id, 0, 0);
+	port_counters(&pair->tx, &now);
+	return now.tx_error != prove->tx_before.tx_error;
 }
 
 static int prove_sent(struct prove *prove)
 {
 	const struct session_pair *pair = &prove->session->pairs[0];
-	const uint64_t since = rte_rdtsc();
+	const struct region *region = &prove->session->region;
 	struct rte_mbuf *m = rte_pktmbuf_alloc(pair->tx_pool);
-	uint8_t *to;
+	uint64_t since;
 
 	if (!m)
-		return failed(prove, PROVE_SENT, "the sender's pool is empty");
+		return prove_failed(prove, PROVE_SENT, "the sender's pool is empty");
 	m->data_len = PROOF_BYTES;
 	m->pkt_len = PROOF_BYTES;
-	to = for_device(prove, rte_pktmbuf_mtod(m, void *));
-	if (prove->session->ops->copy_in(prove->session->device, to, prove->frame, PROOF_BYTES) <
-	    0) {
+	if (prove->session->ops->copy_in(prove->session->device,
+					 prove_for_device(region, rte_pktmbuf_mtod(m, void *)),
+					 prove->frame, PROOF_BYTES) < 0) {
 		rte_pktmbuf_free(m);
-		return failed(prove, PROVE_SENT, "the frame cannot be written to memory: %s",
-			      kernel_error());
+		return prove_failed(prove, PROVE_SENT, "the frame cannot be written to memory: %s",
+				    kernel_error());
 	}
-	port_counters(&pair->rx, &prove->before);
+	port_counters(&pair->rx, &prove->rx_before);
+	port_counters(&pair->tx, &prove->tx_before);
+	xstats_read(&pair->rx_xstats, &prove->wire_before);
+	since = rte_rdtsc();
 	while (rte_eth_tx_burst(pair->tx.id, 0, &m, 1) == 0) {
 		/* A shared memory port has buffers to send into once its peer has polled. */
-		look_for_frame(prove);
-		if (!within(since, ARRIVE_MS)) {
+		prove_look(prove);
+		if (!prove_within(since, PROVE_ARRIVE_MS)) {
 			rte_pktmbuf_free(m);
-			return failed(prove, PROVE_SENT, "%s took no frame within %u ms",
-				      pair->tx.name, ARRIVE_MS);
+			return prove_failed(prove, PROVE_SENT, "%s took no frame within %u ms",
+					    pair->tx.name, PROVE_ARRIVE_MS);
 		}
 	}
-	return passed(prove, PROVE_SENT, "%u bytes: Ethernet, IPv4, UDP port 12345, payload 0..31",
-		      PROOF_BYTES);
-}
-
-static int prove_steered(struct prove *prove)
-{
-	const struct session_pair *pair = &prove->session->pairs[0];
-	const uint64_t since = rte_rdtsc();
-	struct port_counters now;
-
-	while (!look_for_frame(prove) && within(since, ARRIVE_MS))
-		;
-	port_counters(&pair->rx, &now);
-	if (prove->received && pair->rx.facts->writes != DRIVER_WRITES_DMA && prove->queue != 0)
-		return failed(prove, PROVE_STEERED, "the frame came out of queue %u, not 0",
-			      prove->queue);
-	if (prove->received)
-		return passed(prove, PROVE_STEERED, "to queue %u of %s", prove->queue,
-			      pair->rx.name);
-	if (now.missed != prove->before.missed || now.error != prove->before.error) {
-		passed(prove, PROVE_STEERED, "%s counted it", pair->rx.name);
-		return failed(prove, PROVE_COMPLETED,
-			      "%s dropped it: %llu more missed, %llu more with errors",
-			      pair->rx.name,
-			      (unsigned long long)(now.missed - prove->before.missed),
-			      (unsigned long long)(now.error - prove->before.error));
-	}
-	return failed(prove, PROVE_STEERED, "no frame of %u bytes came to %s within %u ms",
-		      PROOF_BYTES, pair->rx.name, ARRIVE_MS);
-}
-
-static int prove_completed(struct prove *prove)
-{
-	const struct region *region = &prove->session->region;
-	const struct rte_mbuf *m = prove->received;
-	const uint8_t *at = rte_pktmbuf_mtod(m, const uint8_t *);
-
-	if (m->nb_segs != 1 || m->pkt_len != PROOF_BYTES)
-		return failed(prove, PROVE_COMPLETED,
-			      "it has %u bytes in %u segments, not %u in one", m->pkt_len,
-			      m->nb_segs, PROOF_BYTES);
-	if (m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_BAD)
-		return failed(prove, PROVE_COMPLETED, "the port flagged it as damaged");
-	if (at < region->base || at + PROOF_BYTES > region->base + region->bytes)
-		return failed(prove, PROVE_COMPLETED, "its address is outside the region");
-	return passed(prove, PROVE_COMPLETED, "%u bytes in slot %zu", m->pkt_len,
-		      (size_t)(at - region->base) >> region->slot_shift);
-}
-
-static int prove_bytes(struct prove *prove)
-{
-	const uint8_t *at = rte_pktmbuf_mtod(prove->received, const uint8_t *);
-	uint8_t got[PROOF_BYTES];
-	uint32_t poison = 0, first = PROOF_BYTES;
-	int ret;
-
-	if (prove->session->ops->copy_out(prove->session->device, got, for_device(prove, at),
-					  PROOF_BYTES) < 0)
-		return failed(prove, PROVE_CHANGED, "the memory cannot be read: %s",
-			      kernel_error());
-	for (uint32_t i = 0; i < PROOF_BYTES; i++) {
-		poison += got[i] == SESSION_POISON && prove->frame[i] != SESSION_POISON;
-		if (got[i] != prove->frame[i] && i < first)
-			first = i;
-	}
-	if (poison >= PROOF_BYTES / 2)
-		return failed(prove, PROVE_CHANGED,
-			      "a completion came, but %u of %u bytes still hold 0x%02x", poison,
-			      PROOF_BYTES, SESSION_POISON);
-	ret = passed(prove, PROVE_CHANGED, "0x%02x is overwritten", SESSION_POISON);
-	if (ret == 0 && first != PROOF_BYTES)
-		return failed(prove, PROVE_RIGHT, "byte %u is 0x%02x, not 0x%02x", first,
-			      got[first], prove->frame[first]);
-	return ret < 0 ? ret : passed(prove, PROVE_RIGHT, "all %u as sent", PROOF_BYTES);
-}
-
-/* Waits for the consumer's word on the one burst in `ring`; reports a bad one. */
-static int consumer_verdict(struct prove *prove, struct ring_producer *ring,
-			    struct kernel_workers *workers)
-{
-	const struct burst_result *result = &ring->result[0];
-	const uint64_t since = rte_rdtsc();
-
-	while (!ring_is_done(ring, 0)) {
-		if (prove->session->ops->running(workers) < 0)
-			return failed(prove, PROVE_CONSUMER, "it died: %s", kernel_error());
-		if (!within(since, ARRIVE_MS))
-			return failed(prove, PROVE_CONSUMER, "it gave no result within %u ms",
-				      ARRIVE_MS);
-	}
-	if (burst_word_count(result->done) != 1 || result->run.verdict == FRAME_FILTERED)
-		return failed(prove, PROVE_CONSUMER,
-			      "it did not recognise the frame, whose bytes are right in memory");
-	if (result->run.verdict != FRAME_VALID || result->run.bytes != prove->layout.raw_payload)
-		return failed(prove, PROVE_CONSUMER,
-			      "it found %u wrong bits, the first in byte %u: 0x%02x, not 0x%02x",
-			      result->run.wrong_bits, result->run.offset, result->run.got,
-			      result->run.expected);
-	return 0;
-}
-
-static int prove_consumer(struct prove *prove)
-{
-	struct gdrcap_session *session = prove->session;
-	const struct region *region = &session->region;
-	const struct ring_config config = {
-		.region = region, .frames = 1, .burst_max = 1,
-	};
-	const uint64_t offset =
-		(uint64_t)(rte_pktmbuf_mtod(prove->received, uint8_t *) - region->base);
-	struct ring_producer *ring = aligned_alloc(RING_LINE, sizeof(*ring));
-	struct kernel_workers *workers = NULL;
-	struct kernel_job job = {
-		.role = KERNEL_CHECK,
-		.ring_count = 1,
-		.workers_per_ring = 1,
-		.frame_bytes_hint = PROOF_BYTES,
-		.layout = prove->layout,
-		.plan = prove->pattern,
-	};
-	int ret, join;
-
-	if (!ring)
-		return error_set(prove->error, -ENOMEM, "no memory for the first frame's ring");
-	ret = ring_create(ring, &config, prove->error);
-	if (ret < 0)
-		goto err;
-	job.rings = &ring->view;
-	ret = session->ops->start(session->device, &job, &workers);
-	if (ret < 0) {
-		ret = failed(prove, PROVE_CONSUMER, "it does not start: %s", kernel_error());
-		goto err_ring;
-	}
-	ring->desc[0] = (struct frame_desc){
-		.slot = (uint32_t)(offset >> region->slot_shift),
-		.len = PROOF_BYTES,
-		.offset = (uint16_t)(offset & ((1u << region->slot_shift) - 1)),
-	};
-	ring->head = 1;
-	ring_publish(ring);
-	ret = consumer_verdict(prove, ring, workers);
-	__atomic_store_n(ring->stop, 1, __ATOMIC_RELAXED);
-	join = session->ops->join(workers, ARRIVE_MS);
-	if (ret == 0 && join < 0)
-		ret = failed(prove, PROVE_CONSUMER, "it does not leave: %s", kernel_error());
-	else if (ret == 0)
-		ret = passed(prove, PROVE_CONSUMER, "%u payload bytes checked, all right",
-			     prove->layout.raw_payload);
-	if (join == -ETIMEDOUT) {
-		/* It may still come back to the ring. */
-		session->stranded = true;
-		session->proof_ring = ring;
-		return ret;
-	}
-err_ring:
-	ring_destroy(ring);
-err:
-	free(ring);
-	return ret;
+	since = rte_rdtsc();
+	while (!prove_look(prove) && prove_within(since, SEND_MS))
+		if (sender_failed(prove))
+			return prove_failed(prove, PROVE_SENT,
+					    "%s took the frame, and its card could not send it: an "
+					    "error completion",
+					    pair->tx.name);
+	return prove_passed(prove, PROVE_SENT,
+			    "%u bytes: Ethernet, IPv4, UDP port 12345, payload 0..31", PROOF_BYTES);
 }
 
 static int prove_prepare(struct prove *prove)
@@ -366,9 +179,9 @@ int gdrcap_prove(struct gdrcap_session *session,
 		 void (*stage)(void *context, const struct gdrcap_stage *stage), void *context,
 		 struct gdrcap_error *error)
 {
-	static int (*const steps[])(struct prove *prove) = {
-		prove_ports,	 prove_memory, prove_sent,     prove_steered,
-		prove_completed, prove_bytes,  prove_consumer,
+	static int (*const steps[])(struct prove * prove) = {
+		prove_ports,   prove_memory,	prove_rules, prove_sent,
+		prove_steered, prove_completed, prove_bytes, prove_consumer,
 	};
 	struct prove prove = { .session = session, .report = stage, .context = context,
 			       .error = error };
@@ -385,5 +198,5 @@ int gdrcap_prove(struct gdrcap_session *session,
 	if (prove.received)
 		rte_pktmbuf_free(prove.received);
 	pattern_plan_free(&prove.pattern);
-	return ret;
+	return prove_rules_end(&prove, ret);
 }

@@ -22,8 +22,8 @@ static const char *const sent[] = {
 	"the sending port takes no frame: its link is down (ip link show), or its queue is in "
 	"error "
 	"(dmesg | tail)",
-	"the sender's memory is not registered with its card: modprobe nvidia-peermem for GPU "
-	"memory",
+	"an error completion: the card may not read the sender's memory; its registration was "
+	"revoked or never made: modprobe nvidia-peermem for GPU memory, dmesg | grep mlx5",
 	NULL,
 };
 
@@ -33,13 +33,19 @@ static const char *const steered[] = {
 	"a switch between them does not pass the frame: cable the ports directly",
 	"the frame went to another queue or to the kernel: a steering rule is missing or another "
 	"program owns the port (ip -d link show)",
-	"the interface filters it: ip link set INTERFACE promisc on",
+	"damaged on the wire (wire_crc): reseat or change cable and transceivers; both ends must "
+	"have "
+	"the same FEC (ethtool --show-fec INTERFACE)",
+	"the card's own buffer was full (card_full): PCIe is slower than the wire; see LnkSta in "
+	"lspci -vv -s DEVICE",
+	"the interface filters it, on a port without rules: ip link set INTERFACE promisc on",
 	NULL,
 };
 
 static const char *const completed[] = {
-	"the card had no receive buffer, or refused to write it: see nic_missed and nic_error, and "
-	"dmesg | grep mlx5",
+	"the card had no receive buffer (more missed: raise --descriptors), or refused to write it "
+	"(more with errors: the queue is in error); see nic_missed and nic_error, and dmesg | grep "
+	"mlx5",
 	"the memory's registration was revoked: reload nvidia-peermem after the GPU driver "
 	"(modprobe -r nvidia-peermem; modprobe nvidia-peermem)",
 	"the receive buffer is smaller than the frame: raise --frame-size or --slot-bytes",

@@ -18,7 +18,6 @@ static void queue_unchecked(const struct rx_worker *worker, struct gdrcap_counts
 	};
 }
 
-/* Reading a run's results changes nothing in it but the lock. */
 bool session_sent_known(const struct gdrcap_session *session)
 {
 	return session->tx_count && (session->config.format != GDRCAP_FORMAT_FOREIGN ||
@@ -40,7 +39,7 @@ static void summary_losses(const struct gdrcap_session *session, struct gdrcap_s
 		const struct port *port = &session->pairs[p].rx;
 		struct port_counters counters;
 
-		port_counters(port, &counters);
+		session_port_counters(session, port, &counters);
 		missed_exact &= port->facts->missed_exact;
 		error_exact &= port->facts->error_exact;
 		summary->nic_missed += counters.missed;
@@ -55,7 +54,10 @@ static void summary_losses(const struct gdrcap_session *session, struct gdrcap_s
 	if (error_exact) {
 		summary->known |= GDRCAP_HAS_NIC_ERROR;
 		explained += summary->nic_error;
+	} else {
+		summary->nic_error = 0;
 	}
+	explained += session_causes_lost(session);
 	summary->unexplained =
 		summary->total.lost > explained ? summary->total.lost - explained : 0;
 }
@@ -69,7 +71,7 @@ static void summary_sender(const struct gdrcap_session *session, struct gdrcap_s
 		const struct port *port = &session->pairs[p].tx;
 		struct port_counters counters;
 
-		port_counters(port, &counters);
+		session_port_counters(session, port, &counters);
 		exact &= port->facts->tx_error_counted;
 		summary->tx_error += counters.tx_error;
 	}
@@ -106,6 +108,8 @@ static uint32_t summary_known(const struct gdrcap_session *session)
 		known |= GDRCAP_HAS_LOSS;
 	if (session->config.format == GDRCAP_FORMAT_FOREIGN && foreign->self_phase)
 		known |= GDRCAP_HAS_LOCK;
+	if (session->config.stale_check)
+		known |= GDRCAP_HAS_STALE;
 	return known;
 }
 
@@ -141,8 +145,8 @@ static void summary_machine(const struct gdrcap_session *session, struct gdrcap_
 	summary->slots = session->region.slots;
 	summary->blocks = session->blocks;
 	summary->failed = session->failure != 0;
-	summary->software_match = session->layout.match.count != 0;
 	summary->ended_by_sender = session->ended_by_sender;
+	session_ports_summary(session, summary);
 }
 
 /* The caller's own consumer has the frames: what became of each, it knows. */
@@ -169,6 +173,7 @@ void gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summ
 		verdict_total(verdict, session_sent_known(session), session_sent(session),
 			      &summary->total);
 		summary->lock_lost = verdict->lock_lost;
+		summary->stale = verdict->stale;
 	} else {
 		summary_unchecked(session, &summary->total);
 	}

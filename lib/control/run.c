@@ -150,6 +150,7 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 	session->progress_tsc = session->start_tsc;
 	session->quiet_tsc = session->start_tsc;
 	session->idle_tsc = session->start_tsc;
+	recover_begin(session);
 	/* Receivers take the first, nearest cores. */
 	ret = receivers_start(session, &deal, error);
 	if (ret == 0 && validate)

@@ -10,6 +10,8 @@
 
 #include <rte_common.h>
 #include <rte_cycles.h>
+#include <rte_errno.h>
+#include <rte_gpudev.h>
 
 #include "config.h"
 #include "environment.h"
@@ -38,6 +40,26 @@ void session_message(struct gdrcap_session *session, enum gdrcap_log_level level
 	pthread_mutex_unlock(&session->message_lock);
 }
 
+static void locks_create(struct gdrcap_session *session)
+{
+	pthread_mutexattr_t recursive;
+
+	pthread_mutex_init(&session->message_lock, NULL);
+	pthread_mutex_init(&session->run_lock, NULL);
+	/* The caller's log function may read results. */
+	pthread_mutexattr_init(&recursive);
+	pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(&session->ports_lock, &recursive);
+	pthread_mutexattr_destroy(&recursive);
+}
+
+static void locks_destroy(struct gdrcap_session *session)
+{
+	pthread_mutex_destroy(&session->ports_lock);
+	pthread_mutex_destroy(&session->run_lock);
+	pthread_mutex_destroy(&session->message_lock);
+}
+
 static int device_open(struct gdrcap_session *session, struct gdrcap_error *error)
 {
 	const struct plan *plan = &session->plan;
@@ -64,9 +86,8 @@ static int device_open(struct gdrcap_session *session, struct gdrcap_error *erro
 }
 
 /* Fills a long stretch piece by piece and tells how far it is, where that takes long. */
-static int poison_whole(const struct gdrcap_session *session)
+static int poison_whole(const struct gdrcap_session *session, const struct region *region)
 {
-	const struct region *region = &session->region;
 	const size_t piece = (size_t)256 << 20;
 	uint64_t told = rte_rdtsc();
 	int ret = 0;
@@ -91,7 +112,7 @@ static int memory_poison(const struct gdrcap_session *session)
 	int ret = 0;
 
 	if (!session->plan.umem)
-		return poison_whole(session);
+		return poison_whole(session, region);
 	/* The first bytes of each slot are the mempool's: its header and the mbuf. */
 	for (uint32_t i = 0; ret == 0 && i < region->slots; i++)
 		ret = session->ops->fill(session->device,
@@ -100,7 +121,7 @@ static int memory_poison(const struct gdrcap_session *session)
 	return ret;
 }
 
-static int memory_create(struct gdrcap_session *session, struct gdrcap_error *error)
+static int frames_create(struct gdrcap_session *session, struct gdrcap_error *error)
 {
 	const struct region_config config = {
 		.gpu = session->gpu,
@@ -127,6 +148,96 @@ static int memory_create(struct gdrcap_session *session, struct gdrcap_error *er
 	return 0;
 }
 
+/* Where the beginnings of split frames land: memory that the CPU and the consumer both read. */
+static int heads_create(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	const struct region_config config = {
+		.gpu = session->gpu,
+		.kind = session->plan.cuda ? GDRCAP_MEMORY_PINNED : GDRCAP_MEMORY_HOST,
+		.bytes = session->plan.heads_bytes,
+		.slot_shift = REGION_HEAD_SHIFT,
+		.cpu_workers = !session->plan.cuda,
+	};
+	int ret;
+
+	if (!session->plan.heads_bytes)
+		return 0;
+	ret = region_create(&session->heads, &config, error);
+	if (ret < 0)
+		return ret;
+	ret = poison_whole(session, &session->heads);
+	if (ret < 0) {
+		error_set(error, ret, "the memory of frames' first bytes cannot be poisoned: %s",
+			  kernel_error());
+		region_destroy(&session->heads);
+		return ret;
+	}
+	log_info("memory: frames' first bytes in %s memory, %zu MiB",
+		 plan_memory_name(session->heads.kind), session->heads.bytes >> 20);
+	return 0;
+}
+
+static void generation_destroy(struct gdrcap_session *session)
+{
+	if (!session->plan.cuda)
+		free(session->generation);
+	else if (rte_gpu_mem_free(session->gpu, session->generation) < 0)
+		log_warning("the GPU kept the stale-read detector's memory: %s",
+			    rte_strerror(rte_errno));
+	session->generation = NULL;
+}
+
+/* Only the consumer's workers touch it: GPU memory for a GPU's, plain memory for CPU threads. */
+static int generation_create(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	const size_t bytes = (size_t)session->region.slots * sizeof(*session->generation);
+	int ret;
+
+	if (!session->config.stale_check)
+		return 0;
+	session->generation =
+		session->plan.cuda ? rte_gpu_mem_alloc(session->gpu, bytes, 0) : malloc(bytes);
+	if (!session->generation)
+		return error_set(error, -ENOMEM,
+				 "no %zu KiB of %s memory for the stale-read detector: ask for "
+				 "less with --pool",
+				 bytes >> 10, session->plan.cuda ? "GPU" : "host");
+	ret = session->ops->fill(session->device, session->generation, 0, bytes);
+	if (ret < 0) {
+		error_set(error, ret, "the stale-read detector's memory cannot be cleared: %s",
+			  kernel_error());
+		generation_destroy(session);
+	}
+	return ret;
+}
+
+static void memory_destroy(struct gdrcap_session *session)
+{
+	generation_destroy(session);
+	region_destroy(&session->heads);
+	region_destroy(&session->region);
+}
+
+static int memory_create(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	int ret = frames_create(session, error);
+
+	if (ret < 0)
+		return ret;
+	ret = heads_create(session, error);
+	if (ret < 0)
+		goto err_frames;
+	ret = generation_create(session, error);
+	if (ret < 0)
+		goto err_heads;
+	return 0;
+err_heads:
+	region_destroy(&session->heads);
+err_frames:
+	region_destroy(&session->region);
+	return ret;
+}
+
 int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **out,
 		  struct gdrcap_error *error)
 {
@@ -141,8 +252,7 @@ int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **ou
 	session = calloc(1, sizeof(*session));
 	if (!session)
 		return error_set(error, -ENOMEM, "no memory for a session");
-	pthread_mutex_init(&session->message_lock, NULL);
-	pthread_mutex_init(&session->run_lock, NULL);
+	locks_create(session);
 	session->number = sessions++;
 	ret = config_complete(&session->config, config, error);
 	if (ret < 0)
@@ -188,7 +298,7 @@ int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **ou
 err_ports:
 	session_ports_destroy(session);
 err_memory:
-	region_destroy(&session->region);
+	memory_destroy(session);
 err_files:
 	session_files_destroy(session);
 err_device:
@@ -198,8 +308,7 @@ err_frames:
 	plan_destroy(&session->plan);
 err:
 	log_pop(&session->log);
-	pthread_mutex_destroy(&session->run_lock);
-	pthread_mutex_destroy(&session->message_lock);
+	locks_destroy(session);
 	free(session);
 	return ret;
 }
@@ -212,6 +321,9 @@ static void session_strand(struct gdrcap_session *session)
 
 	log_error("%zu MiB of memory stay allocated: workers of \"%s\" still hold them",
 		  session->region.bytes >> 20, session->device_info.name);
+	/* The writer of its files reads a card's clock. After a run it has ended. */
+	if (session->save)
+		(void)save_finish(session->save, NULL);
 	session_ports_destroy(session);
 	session->next_stranded = atomic_exchange(&stranded, session);
 }
@@ -229,7 +341,7 @@ void gdrcap_destroy(struct gdrcap_session *session)
 	}
 	session_workers_destroy(session);
 	session_ports_destroy(session);
-	region_destroy(&session->region);
+	memory_destroy(session);
 	session_files_destroy(session);
 	session->ops->close(session->device);
 	session_frames_destroy(session);
@@ -237,8 +349,7 @@ void gdrcap_destroy(struct gdrcap_session *session)
 	for (uint32_t i = 0; i < session->message_count; i++)
 		free(session->messages[i]);
 	log_pop(&session->log);
-	pthread_mutex_destroy(&session->run_lock);
-	pthread_mutex_destroy(&session->message_lock);
+	locks_destroy(session);
 	free(session);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Inside of a session. Resources: session.c, frames.c, ports.c, workers.c; running: run.c, watch.c,
- * stop.c; results: progress.c, results.c; staged first frame: prove.c; the caller's own consumer:
- * queue.c. */
+ * stop.c; results: progress.c, results.c, results_ports.c; staged first frame: prove.c; the caller's
+ * own consumer: queue.c. */
 #ifndef GDRCAP_SESSION_H
 #define GDRCAP_SESSION_H
 
@@ -19,11 +19,15 @@
 #include "plan.h"
 #include "port.h"
 #include "queue.h"
+#include "recover.h"
 #include "region.h"
+#include "rx_clock.h"
 #include "rx_worker.h"
 #include "save.h"
+#include "steering.h"
 #include "tx_clock.h"
 #include "tx_worker.h"
+#include "xstats.h"
 
 #define SESSION_MESSAGES_MAX 256
 #define SESSION_MESSAGES_ERRORS 16 /* of them kept free for errors */
@@ -37,9 +41,15 @@ struct session_pair {
 	struct port rx, tx;
 	struct port_wire wire;
 	struct rte_mempool *rx_pool, *tx_pool; /* the same on a wire */
+	struct rte_mempool *head_pool; /* header-data split: in session->heads; NULL: none */
+	struct steering steering; /* of rx, where it is isolated */
+	struct xstats rx_xstats, tx_xstats; /* since the ports were started */
+	struct rx_clock rx_clock; /* of rx's arrival times, where they are kept */
 	bool rx_mapped, tx_mapped; /* DMA registration done */
 	struct tx_clock tx_clock; /* the card keeps the send times */
 	bool tx_clocked;
+	struct recover_pair recover;
+	bool rules_anew; /* rx was started again, so its rules do not count the whole run */
 };
 
 enum session_link { LINK_WAITED_FOR, LINK_UP, LINK_DOWN };
@@ -65,6 +75,11 @@ struct gdrcap_session {
 	struct kernel_device *device;
 	struct kernel_info device_info;
 	struct region region;
+	struct region heads; /* header-data split: pinned host memory; bytes 0: none */
+	uint32_t *generation; /* stale-read detector, by slot of `region`; NULL: none */
+	/* What cards steer by: the configured rules, or one for our own frames. */
+	struct frame_match steered;
+	char steered_text[GDRCAP_MATCH_MAX][256];
 	struct session_pair pairs[GDRCAP_PORTS_MAX];
 
 	uint32_t rx_count, tx_count; /* workers: ports x queues */
@@ -92,6 +107,9 @@ struct gdrcap_session {
 	uint64_t idle_tsc, idle_count; /* last change of the received frames */
 	bool ended_idle; /* the run ended for want of frames */
 	uint64_t link_tsc; /* last look at the links */
+	bool link_lost; /* a sender's link was down for a while */
+	uint64_t recover_tsc; /* last look at the cards' queues */
+	_Atomic uint32_t queue_restarts; /* receive queues in error that were started again */
 	enum session_link link[2 * GDRCAP_PORTS_MAX]; /* receiving ports, then sending ones */
 	uint64_t progress_tsc, progress_count; /* watchdog: last change of the accounted bursts */
 	uint64_t quiet_tsc, quiet_count; /* last change of the arrived frames */
@@ -101,7 +119,12 @@ struct gdrcap_session {
 	bool stranded; /* workers on the device did not leave: see gdrcap_destroy() */
 	struct gdrcap_session *next_stranded;
 
-	pthread_mutex_t message_lock;
+	/* Recursive. Over what the ports' drivers and rules count, which any thread may ask for: a
+	 * driver is not asked twice at a time, nor while a port is started again. */
+	pthread_mutex_t ports_lock;
+
+	pthread_mutex_t message_lock; /* over what is kept to be told, by any thread */
+	struct xstats_values rx_causes, tx_causes; /* as gdrcap_get_cause() last read them */
 	char failure_text[512]; /* the first error line of the run */
 	char *messages[SESSION_MESSAGES_MAX];
 	uint32_t message_count;
@@ -114,11 +137,37 @@ void session_abandon(struct gdrcap_session *session);
 void session_message(struct gdrcap_session *session, enum gdrcap_log_level level,
 		     const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* Reading a run's results changes nothing in it but the lock. */
+static inline void session_ports_lock(const struct gdrcap_session *session)
+{
+	pthread_mutex_lock((pthread_mutex_t *)(uintptr_t)&session->ports_lock);
+}
+
+static inline void session_ports_unlock(const struct gdrcap_session *session)
+{
+	pthread_mutex_unlock((pthread_mutex_t *)(uintptr_t)&session->ports_lock);
+}
+
+static inline void session_port_counters(const struct gdrcap_session *session,
+					 const struct port *port, struct port_counters *counters)
+{
+	session_ports_lock(session);
+	port_counters(port, counters);
+	session_ports_unlock(session);
+}
+
+/* Asks all cards for what they know of losses, and keeps it: results_ports.c. */
+void session_causes_ask(const struct gdrcap_session *session);
+/* Frames that were lost at a plug or before it, as last asked: of anybody's frames. */
+uint64_t session_causes_lost(const struct gdrcap_session *session);
+
 /* All CPUs of the session, for threads that have none of their own. */
 void session_cpus(const struct gdrcap_session *session, cpu_set_t *set);
 
 /* One look at everything. True when nothing more will come: watch.c. */
 bool session_watch(struct gdrcap_session *session);
+/* Ends the run with an error, the first of the run. */
+void session_fail(struct gdrcap_session *session, int code, const char *what);
 /* Fails the run when the file that is played broke off. */
 void session_watch_file(struct gdrcap_session *session);
 /* True when the frames received are our sender's own, so that what it sent is what is expected. */
@@ -139,6 +188,8 @@ uint64_t session_bursts_published(const struct gdrcap_session *session);
 uint64_t session_bursts_collected(const struct gdrcap_session *session);
 /* What the senders did, over all of them; see struct gdrcap_summary. */
 void session_sender_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary);
+/* How the ports reach the memory and choose the frames: results_ports.c. */
+void session_ports_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary);
 /* Sent by the sender of stream `id`; 0 without one. */
 uint64_t session_stream_sent(const struct gdrcap_session *session, uint32_t id);
 
@@ -162,5 +213,8 @@ void session_workers_destroy(struct gdrcap_session *session);
 /* Ports, their pools and their software wires: ports.c. */
 int session_ports_create(struct gdrcap_session *session, struct gdrcap_error *error);
 void session_ports_destroy(struct gdrcap_session *session);
+/* The rules of a pair's receiving card, from session->steered; nothing where it is not isolated. */
+int session_rules_create(struct gdrcap_session *session, struct session_pair *pair,
+			 struct gdrcap_error *error);
 
 #endif

@@ -114,7 +114,8 @@ static void saver_stop(struct gdrcap_session *session)
 		struct port_counters counters;
 
 		/* A port's own counters are told with its first queue. */
-		port_counters(&session->pairs[q / session->plan.queues].rx, &counters);
+		session_port_counters(session, &session->pairs[q / session->plan.queues].rx,
+				      &counters);
 		save_set_lost(session->save, q,
 			      atomic_load_explicit(&session->rx[q].frames, memory_order_relaxed),
 			      q % session->plan.queues ? 0 : counters.missed + counters.error);
@@ -187,6 +188,8 @@ static void senders_judge_pace(struct gdrcap_session *session)
 /* Says where the sender did not do what was asked. */
 static void sender_judge(struct gdrcap_session *session)
 {
+	const char *why = session->link_lost ? "the link was down for a while" :
+					       "the port, or this machine's cores, cannot do more";
 	struct gdrcap_summary summary = { 0 };
 
 	session_sender_summary(session, &summary);
@@ -194,20 +197,17 @@ static void sender_judge(struct gdrcap_session *session)
 		return;
 	if (rate_missed(summary.tx_gbps, summary.asked_gbps, summary.tx_seconds))
 		session_message(session, GDRCAP_LOG_WARNING,
-				"the rate was not reached: %.6f Gb/s of %.6f; the port, or this "
-				"machine's cores, cannot do more", summary.tx_gbps,
-				summary.asked_gbps);
+				"the rate was not reached: %.6f Gb/s of %.6f; %s", summary.tx_gbps,
+				summary.asked_gbps, why);
 	if (rate_missed(summary.tx_mpps, summary.asked_mpps, summary.tx_seconds))
 		session_message(session, GDRCAP_LOG_WARNING,
-				"the rate was not reached: %.6f Mpps of %.6f; the port, or this "
-				"machine's cores, cannot do more", summary.tx_mpps,
-				summary.asked_mpps);
+				"the rate was not reached: %.6f Mpps of %.6f; %s", summary.tx_mpps,
+				summary.asked_mpps, why);
 	if (summary.asked_seconds > 0 &&
 	    RATE_MISSED * summary.tx_seconds > summary.asked_seconds + RATE_SLACK_S)
 		session_message(session, GDRCAP_LOG_WARNING,
-				"the file's times were not kept: it took %.3f s instead of %.3f; the "
-				"port, or this machine's cores, cannot do more", summary.tx_seconds,
-				summary.asked_seconds);
+				"the file's times were not kept: it took %.3f s instead of %.3f; "
+				"%s", summary.tx_seconds, summary.asked_seconds, why);
 	if (summary.tx_seconds < RATE_MISSED * summary.asked_seconds - RATE_SLACK_S)
 		session_message(session, GDRCAP_LOG_WARNING,
 				"the file's times were not kept: it took only %.3f s instead of "
@@ -314,6 +314,8 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 		session_watch_file(session);
 		drain_wire(session);
 		receivers_stop(session);
+		recover_end(session);
+		session_causes_ask(session);
 		accountant_stop(&session->accountant);
 		if (session->ended_idle && session->expect) {
 			/* The accountant has ended; readers may still look. */

@@ -17,7 +17,7 @@ void session_end(struct gdrcap_session *session)
 	atomic_store(&session->ending, 1);
 }
 
-static void run_fail(struct gdrcap_session *session, int code, const char *what)
+void session_fail(struct gdrcap_session *session, int code, const char *what)
 {
 	if (session->failure)
 		return;
@@ -29,7 +29,7 @@ static void run_fail(struct gdrcap_session *session, int code, const char *what)
 static void watch_device(struct gdrcap_session *session, struct kernel_workers *workers)
 {
 	if (workers && session->ops->running(workers) < 0)
-		run_fail(session, -EIO, kernel_error());
+		session_fail(session, -EIO, kernel_error());
 }
 
 void session_moves(struct gdrcap_session *session)
@@ -68,7 +68,7 @@ static void watch_flush(struct gdrcap_session *session)
 {
 	for (uint32_t i = 0; i < session->rx_count; i++)
 		if (atomic_load_explicit(&session->rx[i].flush_error, memory_order_relaxed))
-			run_fail(session, -EIO,
+			session_fail(session, -EIO,
 				 "the GPU refused to flush GPUDirect RDMA writes; try --flush none "
 				 "on a "
 				 "device that orders them (gdrcap prints which do)");
@@ -81,7 +81,7 @@ void session_watch_file(struct gdrcap_session *session)
 
 	if (file && file->streamed &&
 	    atomic_load_explicit(&file->failed, memory_order_acquire))
-		run_fail(session, -EIO, file->error.text);
+		session_fail(session, -EIO, file->error.text);
 }
 
 /* A link that was never up may be waited for; one that goes down is worth a word. */
@@ -112,6 +112,7 @@ static void watch_links(struct gdrcap_session *session)
 		if (!atomic_load(&session->ended_by_sender))
 			watch_link(session, &session->pairs[p].rx, &session->link[p]);
 		watch_link(session, &session->pairs[p].tx, link);
+		session->link_lost |= *link == LINK_DOWN;
 		for (uint32_t q = 0; session->tx_count && q < session->plan.queues; q++)
 			atomic_store_explicit(&session->tx[p * session->plan.queues + q].hold,
 					      *link != LINK_UP, memory_order_relaxed);
@@ -204,6 +205,7 @@ bool session_watch(struct gdrcap_session *session)
 	watch_consumer(session);
 	session_watch_file(session);
 	watch_links(session);
+	recover_watch(session);
 	if (!atomic_load(&session->ending) && run_is_over(session))
 		session_end(session);
 	return atomic_load(&session->ending) && run_is_quiet(session);

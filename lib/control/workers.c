@@ -7,6 +7,7 @@
 #include <rte_common.h>
 #include <rte_mbuf_core.h>
 
+#include "config.h"
 #include "log.h"
 #include "session.h"
 
@@ -28,54 +29,79 @@ static int flush_device(void *context)
 	return session->ops->flush(session->device);
 }
 
-/* What a queue may hold so that the pool surely has more for it: its share, less what the caches of
- * the control thread and of its own thread can keep. */
-static uint32_t in_flight_max(const struct plan *plan, const struct port *port)
+/*
+ * What a queue may hold so that the pool surely has more for it: its share, less what the caches of
+ * the control thread and of its own thread can keep, and a card the descriptors. A card that splits
+ * frames counts none that it loses when there is a slot for the head and none for the rest; the
+ * frames that nobody fetches it does count.
+ */
+static uint32_t in_flight_max(const struct gdrcap_session *session, const struct port *port)
 {
-	if (!port->facts->reads_first)
-		return UINT32_MAX;
-	return plan->pool_slots / plan->queues - 2 * REGION_POOL_CACHE_MOST - plan->burst;
+	const struct plan *plan = &session->plan;
+	const uint32_t share = plan->pool_slots / plan->queues - 2 * REGION_POOL_CACHE_MOST -
+			       RTE_MAX(plan->burst, RX_LEAST);
+
+	if (port->facts->reads_first)
+		return share;
+	return session->config.split ? share - plan->descriptors : UINT32_MAX;
+}
+
+static int rx_queue_create(struct gdrcap_session *session, const struct session_pair *pair,
+			   uint16_t queue, struct gdrcap_error *error)
+{
+	const struct region *heads = session->config.split ? &session->heads : NULL;
+	const bool times = config_wants_times(&session->config);
+	const bool validates = session->config.consumer == GDRCAP_CONSUMER_VALIDATE;
+	const uint32_t index = session->rx_count;
+	struct rx_worker *worker = &session->rx[index];
+	const struct ring_config ring = {
+		.region = &session->region,
+		.heads = heads,
+		.generation = session->generation,
+		.stale_us = session->config.stale_check,
+		.frames = session->plan.pool_slots,
+		.burst_max = session->plan.burst,
+		.times = times,
+	};
+	const struct rx_config config = {
+		.port = pair->rx.id,
+		.queue = queue,
+		.region = &session->region,
+		.pool = pair->rx_pool,
+		.heads = heads,
+		.head_pool = pair->head_pool,
+		.times = pair->rx_clock.port == RX_CLOCK_CPU ? RX_TIMES_TSC : RX_TIMES_CARD,
+		.time_offset = pair->rx_clock.offset,
+		.time_flag = pair->rx_clock.flag,
+		.flush = flush_needed(session, &pair->rx) ? flush_device : NULL,
+		.flush_context = session,
+		.in_flight_max = in_flight_max(session, &pair->rx),
+		.accounted = validates,
+		/* Own frames' headers say how long they should be. */
+		.mark_cut = validates && (session->config.format == GDRCAP_FORMAT_FOREIGN ||
+					  session->expect),
+	};
+	int ret = rx_worker_create(worker, &config, &ring, error);
+
+	if (ret < 0)
+		return ret;
+	session->rx_rings[session->rx_count++] = &worker->ring;
+	ret = queue_create(&session->queues[index], &worker->ring, session->config.consumer,
+			   session->ops, session->device,
+			   session->config.batch_times ? &pair->rx_clock : NULL);
+	return ret < 0 ? error_set(error, ret, "no memory for a queue") : 0;
 }
 
 static int rx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 {
 	const struct plan *plan = &session->plan;
 
-	for (uint32_t p = 0; p < plan->ports; p++) {
-		const struct session_pair *pair = &session->pairs[p];
-		const struct ring_config ring = {
-			.region = &session->region,
-			.frames = plan->pool_slots,
-			.burst_max = plan->burst,
-			.times = session->config.save[0] || session->config.save_damaged[0],
-		};
+	for (uint32_t i = 0; i < plan->ports * plan->queues; i++) {
+		int ret = rx_queue_create(session, &session->pairs[i / plan->queues],
+					  (uint16_t)(i % plan->queues), error);
 
-		for (uint32_t q = 0; q < plan->queues; q++) {
-			struct rx_worker *worker = &session->rx[session->rx_count];
-			const struct rx_config config = {
-				.port = pair->rx.id,
-				.queue = (uint16_t)q,
-				.region = &session->region,
-				.pool = pair->rx_pool,
-				.flush = flush_needed(session, &pair->rx) ? flush_device : NULL,
-				.flush_context = session,
-				.in_flight_max = in_flight_max(plan, &pair->rx),
-				.accounted = session->config.consumer == GDRCAP_CONSUMER_VALIDATE,
-				/* Own frames' headers say how long they should be. */
-				.mark_cut = session->config.consumer == GDRCAP_CONSUMER_VALIDATE &&
-					    (session->config.format == GDRCAP_FORMAT_FOREIGN ||
-					     session->expect),
-			};
-			int ret = rx_worker_create(worker, &config, &ring, error);
-
-			if (ret < 0)
-				return ret;
-			session->rx_rings[session->rx_count++] = &worker->ring;
-			ret = queue_create(&session->queues[session->rx_count - 1], &worker->ring,
-					   session->config.consumer, session->ops, session->device);
-			if (ret < 0)
-				return error_set(error, ret, "no memory for a queue");
-		}
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
@@ -140,6 +166,9 @@ static int tx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 			.file = session->file,
 			.pacing = pacing,
 			.clock = pair->tx_clocked ? &pair->tx_clock : NULL,
+			.after = pair->tx.facts->writes == DRIVER_WRITES_DMA && w % plan->queues
+					 ? &session->tx[w - 1]
+					 : NULL,
 			.end_streams = says_end ? port_streams(plan, streams, w / plan->queues) : 0,
 		};
 		int ret = tx_worker_create(&session->tx[w], &config, &ring, error);
@@ -155,6 +184,7 @@ static int tx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 static int saver_create(struct gdrcap_session *session, struct gdrcap_error *error)
 {
 	const char *names[GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX];
+	const struct rx_clock *clocks[GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX];
 	struct save_config config = {
 		.all = session->config.save,
 		.every = session->config.save_every,
@@ -163,9 +193,11 @@ static int saver_create(struct gdrcap_session *session, struct gdrcap_error *err
 		.rings = session->rx_rings,
 		.queues = session->rx_count,
 		.names = names,
+		.clocks = clocks,
 		.slots = session->plan.pool_slots / session->plan.queues,
 		.patient = true,
-		.frame_max = (1u << session->plan.slot_shift) - RTE_PKTMBUF_HEADROOM,
+		.frame_max = (1u << session->plan.slot_shift) - RTE_PKTMBUF_HEADROOM +
+			     session->config.split,
 		.gpu = session->gpu,
 		.ops = session->ops,
 		.device = session->device,
@@ -179,11 +211,12 @@ static int saver_create(struct gdrcap_session *session, struct gdrcap_error *err
 	if (!config.all[0] && !config.damaged[0])
 		return 0;
 	for (uint32_t i = 0; i < session->rx_count; i++) {
-		const struct port *port = &session->pairs[i / session->plan.queues].rx;
+		const struct session_pair *pair = &session->pairs[i / session->plan.queues];
 
-		names[i] = port->name;
-		config.patient &= port->facts->reads_first;
-		config.slots = RTE_MIN(config.slots, in_flight_max(&session->plan, port));
+		names[i] = pair->rx.name;
+		clocks[i] = &pair->rx_clock;
+		config.patient &= pair->rx.facts->reads_first;
+		config.slots = RTE_MIN(config.slots, in_flight_max(session, &pair->rx));
 	}
 	session_cpus(session, &cpus);
 	return save_create(&session->save, &config, &cpus, error);

@@ -1,16 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* GPU memory as a dma-buf, for dmabuf_add(). */
+/*
+ * What a card's driver needs to know of GPU memory and rte_gpudev does not tell. `gpu`: the gpudev
+ * id of one of our two drivers' devices; -ENODEV: it is not.
+ */
 #ifndef GDRCAP_GPU_EXPORT_H
 #define GDRCAP_GPU_EXPORT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /*
- * `context`: the CUcontext that has the memory (rte_gpu_info.context). `base` and `bytes`: whole
- * pages of the host, inside one allocation. Returns a file descriptor for the caller to close;
- * -ENOTSUP: the driver, its kernel modules or the GPU do not make dma-bufs; another negative errno:
- * this memory is none for it. Defined only with CUDA.
+ * A dma-buf of exactly these bytes: whole pages of the host, inside one allocation. Returns a file
+ * descriptor for the caller to close; -ENOTSUP: the driver, its kernel modules or the GPU do not
+ * make dma-bufs; another negative errno: this memory is none for it. gpu_host gives a file that
+ * stands for one, of a whole allocation only.
  */
+int gpu_export(int16_t gpu, void *base, size_t bytes);
+
+/* 1: both ends lie in memory of this GPU itself; 0: the CPU's, managed, or another GPU's. gpu_host
+ * has all memory of this machine. */
+int gpu_owns(int16_t gpu, const void *base, size_t bytes);
+
+/* The first of them for a CUDA device. `context`: the CUcontext that has the memory
+ * (rte_gpu_info.context). Defined only with CUDA. */
 int gpu_cuda_export(void *context, void *base, size_t bytes);
 
 #endif

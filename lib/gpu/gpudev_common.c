@@ -10,6 +10,8 @@
 #include <rte_errno.h>
 #include <rte_kvargs.h>
 
+#include "gpu_export.h"
+
 static struct gpu_block *blocks_find(struct gpu_blocks *blocks, uintptr_t start)
 {
 	struct gpu_block *block;
@@ -286,6 +288,49 @@ static int gpu_dev_info_get(struct rte_gpu *gpu, struct rte_gpu_info *info)
 {
 	*info = gpu->mpshared->info;
 	return 0;
+}
+
+/* Locked, or NULL. */
+static struct gpu_device *device_find(int16_t id)
+{
+	struct rte_gpu_info info;
+	struct rte_gpu *gpu;
+
+	if (rte_gpu_info_get(id, &info) < 0)
+		return NULL;
+	gpu = rte_gpu_get_by_name(info.name);
+	return gpu && gpu->ops.mem_alloc == gpu_mem_alloc ? device_lock(gpu) : NULL;
+}
+
+int gpu_export(int16_t gpu, void *base, size_t bytes)
+{
+	struct gpu_device *device;
+	int ret;
+
+	if (bytes == 0 || (uintptr_t)base + bytes < bytes)
+		return -EINVAL;
+	device = device_find(gpu);
+	if (!device)
+		return -ENODEV;
+	ret = device->backend->export(device,
+				      blocks_find_around(&device->allocated, (uintptr_t)base, bytes),
+				      base, bytes);
+	pthread_mutex_unlock(&device->lock);
+	return ret;
+}
+
+int gpu_owns(int16_t gpu, const void *base, size_t bytes)
+{
+	struct gpu_device *device = device_find(gpu);
+	int ret;
+
+	if (!device)
+		return -ENODEV;
+	ret = device->backend->owns(device, base);
+	if (ret == 1)
+		ret = device->backend->owns(device, (const uint8_t *)base + bytes - 1);
+	pthread_mutex_unlock(&device->lock);
+	return ret;
 }
 
 /* Takes each block once, whether or not the hardware agrees to let it go. */

@@ -31,6 +31,7 @@ struct gpu_block {
 	size_t base_bytes;
 	void *cpu; /* where the CPU can reach it */
 	unsigned long handle; /* of a mapping made by GDRCopy */
+	int file; /* behind an allocation of gpu_host */
 };
 LIST_HEAD(gpu_blocks, gpu_block);
 
@@ -48,6 +49,12 @@ struct gpu_backend {
 	int (*map)(struct gpu_device *device, const struct gpu_block *allocation,
 		   struct gpu_block *mapping);
 	int (*unmap)(struct gpu_device *device, struct gpu_block *mapping);
+	/* A new file descriptor of a dma-buf of exactly these bytes, or a negative errno.
+	 * `allocation`: what they lie in; NULL: the caller's own memory. Logs nothing. */
+	int (*export)(struct gpu_device *device, const struct gpu_block *allocation, void *base,
+		      size_t bytes);
+	/* 1: memory that only this GPU and cards reach; 0: any other. Logs nothing. */
+	int (*owns)(struct gpu_device *device, const void *at);
 	/* CPU writes through a mapping reach the GPU before what the CPU writes next. No lock. */
 	int (*write_barrier)(struct gpu_device *device);
 	/* Frees `device`, which holds no memory any more. */

@@ -20,6 +20,7 @@
 #include <rte_errno.h>
 
 #include "gdrcopy.h"
+#include "gpu_export.h"
 #include "gpudev_common.h"
 
 #define CUDA_DRIVER "gpu_cuda"
@@ -344,6 +345,31 @@ static int cuda_unmap(struct gpu_device *device, struct gpu_block *block)
 	return ret;
 }
 
+static int cuda_export(struct gpu_device *device, const struct gpu_block *allocation, void *base,
+		       size_t bytes)
+{
+	return gpu_cuda_export(cuda_device_of(device)->context, base, bytes);
+}
+
+static int cuda_owns(struct gpu_device *device, const void *at)
+{
+	struct cuda_device *cuda = cuda_device_of(device);
+	struct cudaPointerAttributes attributes;
+	cudaError_t error;
+	int ret = device_enter(cuda);
+
+	if (ret)
+		return ret;
+	error = cudaPointerGetAttributes(&attributes, at);
+	if (error == cudaSuccess)
+		ret = attributes.type == cudaMemoryTypeDevice &&
+		      attributes.device == cuda->ordinal;
+	else
+		(void)cudaGetLastError(); /* the application's own check would find it */
+	device_leave(cuda);
+	return ret;
+}
+
 /*
  * Two steps: the CPU's write-combined stores leave it; then, unless the device orders what comes
  * over PCIe before its own later reads, they are flushed. Silent, since it may be called often:
@@ -393,6 +419,8 @@ static const struct gpu_backend cuda_backend = {
 	.unregister_host = cuda_unregister_host,
 	.map = cuda_map,
 	.unmap = cuda_unmap,
+	.export = cuda_export,
+	.owns = cuda_owns,
 	.write_barrier = cuda_write_barrier,
 	.destroy = cuda_destroy,
 };

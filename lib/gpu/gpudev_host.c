@@ -8,6 +8,7 @@
 #define _GNU_SOURCE /* memfd_create() */
 #endif
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -88,7 +89,7 @@ static int host_allocate(struct gpu_device *device, struct gpu_block *block, siz
 	/* Fewer TLB misses where the kernel's shared memory settings allow; else no loss. */
 	if (block->bytes >= GPU_LARGE_BYTES)
 		madvise(alias, block->bytes, MADV_HUGEPAGE);
-	close(fd);
+	block->file = fd;
 	block->start = (uintptr_t)handed;
 	block->base = handed;
 	block->base_bytes = block->bytes;
@@ -113,6 +114,7 @@ static int host_release(struct gpu_device *device, struct gpu_block *block)
 	if (block->cpu != block->base)
 		munmap(block->cpu, block->base_bytes);
 	munmap(block->base, block->base_bytes);
+	close(block->file);
 	host->used -= block->base_bytes;
 	return 0;
 }
@@ -139,6 +141,25 @@ static int host_map(struct gpu_device *device, const struct gpu_block *allocatio
 	return 0;
 }
 
+/* No dma-buf, but a file with the same pages, as a model of a card takes it. It has no parts. */
+static int host_export(struct gpu_device *device, const struct gpu_block *allocation, void *base,
+		       size_t bytes)
+{
+	int fd;
+
+	if (!allocation)
+		return -ENOTSUP;
+	if ((uintptr_t)base != allocation->start)
+		return -EINVAL;
+	fd = fcntl(allocation->file, F_DUPFD_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+static int host_owns(struct gpu_device *device, const void *at)
+{
+	return 1;
+}
+
 static int host_write_barrier(struct gpu_device *device)
 {
 	rte_wmb();
@@ -155,6 +176,8 @@ static const struct gpu_backend host_backend = {
 	.release = host_release,
 	.register_host = host_register,
 	.map = host_map,
+	.export = host_export,
+	.owns = host_owns,
 	.write_barrier = host_write_barrier,
 	.destroy = host_destroy,
 };

@@ -60,6 +60,12 @@ enum gdrcap_end {
 };
 enum gdrcap_invert { GDRCAP_INVERT_AUTO, GDRCAP_INVERT_NO, GDRCAP_INVERT_YES };
 enum gdrcap_flush { GDRCAP_FLUSH_AUTO, GDRCAP_FLUSH_HOST, GDRCAP_FLUSH_NONE };
+/** Whose clock arrival times are from. */
+enum gdrcap_clock {
+	GDRCAP_CLOCK_AUTO, /**< the card's where it has one, else the CPU's */
+	GDRCAP_CLOCK_CPU, /**< when the poll that brought the frame returned */
+	GDRCAP_CLOCK_CARD,
+};
 enum gdrcap_log_level {
 	GDRCAP_LOG_ERROR,
 	GDRCAP_LOG_WARNING,
@@ -73,7 +79,8 @@ struct gdrcap_config {
 	size_t size; /**< sizeof(struct gdrcap_config) of the caller */
 
 	/* Ports: "ring:NAME" (both ends of a wire in this process), a DPDK vdev such as
-	 * "net_af_packet0,iface=veth0", or a PCI address. */
+	 * "net_af_packet0,iface=veth0", or a ConnectX: its PCI address, the kernel's interface, or
+	 * the RDMA device ("mlx5_0"); arguments of DPDK's mlx5 driver may follow. */
 	char port[GDRCAP_PORTS_MAX][256]; /**< receive; first empty entry ends the list; none: a
 					   * session that only sends (replay) */
 	char tx_port[GDRCAP_PORTS_MAX][256]; /**< send; loopback: tx_port[i] plays into port[i] */
@@ -88,6 +95,10 @@ struct gdrcap_config {
 	uint32_t slot_bytes; /**< power of two, 256..16384; 0: from the largest frame */
 	uint32_t guard; /**< host "GPU": the CPU's path may not touch a payload (PROT_NONE) */
 	enum gdrcap_flush flush;
+	uint32_t split; /**< header-data split: so many first bytes of each frame land in host memory,
+			 * the rest in `memory`; 0: frames lie whole */
+	uint32_t stale_check; /**< not 0: the consumer looks for frames that it sees before their bytes,
+			       * and waits so many us for them */
 	void *memory_addr; /**< caller's own region (64 KiB aligned) of pool_bytes; NULL: allocate
 			    */
 
@@ -131,6 +142,7 @@ struct gdrcap_config {
 	uint32_t save_every; /**< default 1 */
 	char save_damaged[512]; /**< damaged frames, and `save_around` before and after, as pcapng */
 	uint32_t save_around; /**< 0..256 */
+	enum gdrcap_clock clock; /**< of arrival times, in these files and in batches */
 
 	/* Run */
 	char cores[256]; /**< "2,4-7"; empty: near the port's NUMA node */
@@ -141,6 +153,7 @@ struct gdrcap_config {
 	uint32_t idle_ms; /**< a capture ends after so long without a frame, once one came; 0: never */
 
 	/* Embedding; not in YAML */
+	uint32_t batch_times; /**< 1: batches carry arrival times */
 	void (*log)(void *context, enum gdrcap_log_level level, const char *line);
 	void *log_context;
 };
@@ -228,6 +241,7 @@ struct gdrcap_counts {
 #define GDRCAP_HAS_LOCK 32u /* a foreign PRBS: lock_lost */
 #define GDRCAP_HAS_PACE 64u /* the sender keeps to a rate or to times: gap errors */
 #define GDRCAP_HAS_TX_ERROR 128u
+#define GDRCAP_HAS_STALE 256u /* the stale-read detector is on */
 
 struct gdrcap_summary {
 	struct gdrcap_counts total;
@@ -264,6 +278,15 @@ struct gdrcap_summary {
 	uint64_t tx_starved; /**< sender's polls that found the next frames not read or written yet */
 	uint64_t tx_error; /**< frames that the port took and then said it could not send */
 	uint64_t tx_bytes; /**< sent, in memory (without FCS) */
+
+	uint64_t stale; /**< frames seen before their bytes were there, if these ever came; damaged,
+			 * unless they are second copies or others' besides */
+	uint32_t split; /**< as configured, bytes */
+	int steered; /**< 1: the receiving cards' rules choose our frames: gdrcap_get_rule() */
+	char registration[32]; /**< how cards reach the memory: "nvidia-peermem", "dma-buf", "host
+				* memory", ...; "": no card does */
+	char clock[32]; /**< of arrival times: "CPU", "card"; "": nobody asked for them */
+	uint32_t queue_restarts; /**< receive queues in error that were started again */
 };
 void gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary);
 
@@ -275,6 +298,29 @@ int gdrcap_get_queue_counts(const struct gdrcap_session *session, uint32_t index
 int gdrcap_get_stream_counts(const struct gdrcap_session *session, uint32_t index,
 			     uint32_t *stream, struct gdrcap_counts *counts);
 
+/** What a port's driver says of why frames were lost, or a sender was slow: over all ports. */
+struct gdrcap_cause {
+	const char *name; /**< "out_of_buffer", ...: as in JSON's lost_by.causes */
+	const char *meaning; /**< with the remedy, for people */
+	uint64_t count; /**< events since the start */
+	int known; /**< 0: no port counts it; `count` is 0 */
+	int sender; /**< 1: of sending ports */
+};
+/** -ENOENT after the last. Index 0 asks the cards, for some milliseconds; the others tell what they
+ * said then. */
+int gdrcap_get_cause(const struct gdrcap_session *session, uint32_t index,
+		     struct gdrcap_cause *cause);
+
+/** A rule by which the receiving cards put frames into our queues. */
+struct gdrcap_rule {
+	const char *text; /**< as configured, or the one made for our own frames */
+	uint64_t frames; /**< that it put into our queues; over all ports, since the start */
+	int known; /**< 0: the card does not count, or a port was started again in the run */
+};
+/** -ENOENT after the last; at once where cards do not steer. A card tells its counts once a second.
+ */
+int gdrcap_get_rule(const struct gdrcap_session *session, uint32_t index, struct gdrcap_rule *rule);
+
 /** One of the first damaged frames. */
 struct gdrcap_damage {
 	uint64_t sequence;
@@ -283,7 +329,7 @@ struct gdrcap_damage {
 	uint32_t offset; /**< first wrong byte, from the frame's first byte */
 	uint8_t expected, got;
 	uint8_t header_ok; /**< 0: sequence and stream could not be read */
-	const char *kind; /**< "payload", "header", "length" */
+	const char *kind; /**< "payload", "header", "length", "stale", ... */
 };
 /** -ENOENT after the last (GDRCAP_DAMAGE_MAX are kept). */
 int gdrcap_get_damage(const struct gdrcap_session *session, uint32_t index,
@@ -305,7 +351,7 @@ int gdrcap_get_stats(const struct gdrcap_session *session, struct gdrcap_stats *
 
 struct gdrcap_pkt {
 	uint32_t slot;
-	uint16_t len; /**< bytes, without FCS */
+	uint16_t len; /**< bytes, without FCS; of a frame longer than a slot, those that fitted */
 	uint16_t offset; /**< of the frame in its slot, bytes */
 };
 /** Frame i begins at data + (size_t)pkts[i].slot * slot_bytes + pkts[i].offset. */
@@ -314,7 +360,20 @@ struct gdrcap_batch {
 	uint8_t *data; /**< region base; a device pointer where memory is `device` */
 	const struct gdrcap_pkt *pkts; /**< readable by CPU and GPU */
 	uint32_t count, slot_bytes;
+	/* Header-data split: frame i's first bytes, of length heads[i].len, begin at head_data +
+	 * (size_t)heads[i].slot * head_slot_bytes + heads[i].offset, in host memory that the GPU
+	 * reads too; pkts[i] is the rest. NULL: frames lie whole. */
+	const struct gdrcap_pkt *heads;
+	uint8_t *head_data;
+	uint32_t head_slot_bytes;
+	uint32_t reserved;
+	/* Arrival times, for gdrcap_time_ns(); NULL: not asked for (batch_times). */
+	const uint64_t *times;
 };
+
+/** An arrival time of a batch of `queue` in ns since the Unix epoch; 0: the card gave none. The
+ * queue's thread. */
+uint64_t gdrcap_time_ns(struct gdrcap_queue *queue, uint64_t time);
 
 /** Receive queue `index`, or NULL. */
 struct gdrcap_queue *gdrcap_get_queue(struct gdrcap_session *session, uint32_t index);
@@ -343,6 +402,10 @@ struct gdrcap_gpu_queue {
 	const uint32_t *stop;
 	uint8_t *data;
 	uint32_t pkt_mask, burst_mask, done_stride, slot_bytes;
+	/* Header-data split, as in struct gdrcap_batch; NULL: frames lie whole. */
+	const struct gdrcap_pkt *heads;
+	uint8_t *head_data;
+	uint32_t head_slot_bytes, reserved;
 };
 int gdrcap_get_gpu_queue(struct gdrcap_queue *queue, struct gdrcap_gpu_queue *gpu_queue);
 

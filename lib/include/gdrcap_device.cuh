@@ -4,8 +4,9 @@
  * Frames to a kernel that is already running: the device side of gdrcap_get_gpu_queue(). Inline
  * only; compute capability 7.0 or later.
  *
- * Each function is called by all threads of a block, except gdrcap_gpu_frame() and
- * gdrcap_gpu_frame_bytes(), which any thread may call. Block k of W takes batches k, k + W, ... :
+ * Each function is called by all threads of a block, except those that ask for a frame,
+ * gdrcap_gpu_frame() to gdrcap_gpu_head_bytes(), which any thread may call. Block k of W takes
+ * batches k, k + W, ... :
  *
  *     for (uint64_t seq = blockIdx.x;; seq += gridDim.x) {
  *             struct gdrcap_batch batch;
@@ -74,6 +75,11 @@ __device__ __forceinline__ int gdrcap_gpu_try_next(const struct gdrcap_gpu_queue
 	batch->pkts = queue.pkts + ((uint32_t)word & queue.pkt_mask);
 	batch->count = (uint32_t)(word >> 32) & 0xffffu;
 	batch->slot_bytes = queue.slot_bytes;
+	batch->heads = queue.heads ? queue.heads + ((uint32_t)word & queue.pkt_mask) : nullptr;
+	batch->head_data = queue.head_data;
+	batch->head_slot_bytes = queue.head_slot_bytes;
+	batch->reserved = 0;
+	batch->times = nullptr;
 	return 1;
 }
 
@@ -94,17 +100,34 @@ __device__ __forceinline__ void gdrcap_gpu_release(const struct gdrcap_gpu_queue
 	}
 }
 
-/** First byte of frame `i` of the batch. */
+/** First byte of frame `i` of the batch; with header-data split, of what follows its head. */
 __device__ __forceinline__ uint8_t *gdrcap_gpu_frame(const struct gdrcap_batch &batch, uint32_t i)
 {
 	return batch.data + (size_t)batch.pkts[i].slot * batch.slot_bytes + batch.pkts[i].offset;
 }
 
-/** Its length, without FCS. */
+/** Its length, without FCS; with header-data split, of what follows its head: 0 where nothing does.
+ */
 __device__ __forceinline__ uint32_t gdrcap_gpu_frame_bytes(const struct gdrcap_batch &batch,
 							   uint32_t i)
 {
 	return batch.pkts[i].len;
+}
+
+/** Header-data split: first byte of frame `i`, in host memory. NULL where frames lie whole. */
+__device__ __forceinline__ uint8_t *gdrcap_gpu_head(const struct gdrcap_batch &batch, uint32_t i)
+{
+	if (!batch.heads)
+		return nullptr;
+	return batch.head_data + (size_t)batch.heads[i].slot * batch.head_slot_bytes +
+	       batch.heads[i].offset;
+}
+
+/** So many of its bytes are there; 0 where frames lie whole. */
+__device__ __forceinline__ uint32_t gdrcap_gpu_head_bytes(const struct gdrcap_batch &batch,
+							  uint32_t i)
+{
+	return batch.heads ? batch.heads[i].len : 0;
 }
 
 #endif

@@ -230,8 +230,10 @@ void dmabuf_explain(const void *base, char *text, size_t bytes)
 			 "as dma-buf the card's kernel driver refuses it: %s (needs Linux 5.12 or "
 			 "later, built with CONFIG_INFINIBAND_ON_DEMAND_PAGING)",
 			 strerror(state.dmabuf_error));
-	snprintf(text, bytes,
-		 "by address the kernel refuses it: %s (load the peer memory module, modprobe "
-		 "nvidia-peermem); %s",
-		 strerror(state.address_error), second);
+	snprintf(text, bytes, "by address the kernel refuses it: %s (%s); %s",
+		 strerror(state.address_error),
+		 state.address_error == ENOMEM ?
+			 "raise the locked-memory limit, ulimit -l unlimited" :
+			 "load the peer memory module, modprobe nvidia-peermem",
+		 second);
 }

@@ -2,6 +2,7 @@
 #include "region.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,6 +15,8 @@
 #include <rte_memory.h>
 #include <rte_mempool.h>
 
+#include "dmabuf.h"
+#include "gpu_export.h"
 #include "log.h"
 
 #define UMEM_OBJECT 4096u /* the kernel's limit for an AF_XDP chunk */
@@ -77,6 +80,12 @@ static int host_create(struct region *region, const struct region_config *config
 	region->device = region->base;
 	if (region->kind == GDRCAP_MEMORY_HOST)
 		return 0;
+	if (!region->owned && !config->cpu_workers &&
+	    gpu_owns(region->gpu, region->base, region->bytes) == 1)
+		return error_set(error, -EINVAL,
+				 "the caller's memory at %p is the GPU's own, which cannot be "
+				 "pinned: ask for memory: device",
+				 region->base);
 	if (rte_gpu_mem_register(region->gpu, region->bytes, region->base) < 0)
 		return error_set(
 			error, -rte_errno,
@@ -103,6 +112,13 @@ static int device_create(struct region *region, const struct region_config *conf
 				region->bytes >> 20, rte_strerror(rte_errno));
 		region->owned = true;
 	}
+	if (!region->owned && region->peer &&
+	    gpu_owns(region->gpu, region->base, region->bytes) == 0)
+		return error_set(error, -EINVAL,
+				 "the caller's memory at %p is not memory of this GPU's own: pass "
+				 "an address from cudaMalloc() on it, or ask for memory: pinned if "
+				 "it is the CPU's",
+				 region->base);
 	/*
 	 * The host "GPU" with guard=1 hands out addresses that the CPU cannot touch; its workers
 	 * reach the memory through the CPU map. A CUDA kernel uses the address itself.
@@ -118,6 +134,27 @@ static int device_create(struct region *region, const struct region_config *conf
 	return 0;
 }
 
+/* For dmabuf.c. `context`: the gpudev id. */
+static int region_export(void *context, void *base, size_t bytes)
+{
+	return gpu_export((int16_t)(intptr_t)context, base, bytes);
+}
+
+/* Of any region, as it is also what knows why a card was refused. */
+static int region_note(struct region *region, struct gdrcap_error *error)
+{
+	const struct dmabuf_memory memory = {
+		.base = region->base,
+		.bytes = region->bytes,
+		.export_fd = region->kind == GDRCAP_MEMORY_DEVICE ? region_export : NULL,
+		.context = (void *)(intptr_t)region->gpu,
+	};
+	int ret = dmabuf_add(&memory, error);
+
+	region->noted = ret == 0;
+	return ret;
+}
+
 int region_create(struct region *region, const struct region_config *config,
 		  struct gdrcap_error *error)
 {
@@ -126,6 +163,7 @@ int region_create(struct region *region, const struct region_config *config,
 	memset(region, 0, sizeof(*region));
 	region->gpu = config->gpu;
 	region->kind = config->kind;
+	region->peer = config->kind == GDRCAP_MEMORY_DEVICE && !config->cpu_workers;
 	region->bytes =
 		align_up(config->bytes, config->bytes >= 2u << 20 ? 2u << 20 : REGION_ALIGN);
 	if (config->addr)
@@ -143,6 +181,9 @@ int region_create(struct region *region, const struct region_config *config,
 		goto err;
 	region->slots = (uint32_t)(region->bytes >> region->slot_shift);
 	region->page = largest_page(region->base, region->bytes);
+	ret = region_note(region, error);
+	if (ret < 0)
+		goto err;
 	if (rte_extmem_register(region->base, region->bytes, NULL, 0, region->page) < 0) {
 		ret = error_set(error, -rte_errno,
 				"EAL refused the region as external memory: %s; is the same memory "
@@ -163,6 +204,8 @@ void region_destroy(struct region *region)
 		return;
 	if (region->ext_registered && rte_extmem_unregister(region->base, region->bytes) < 0)
 		log_warning("EAL kept the region registered: %s", rte_strerror(rte_errno));
+	if (region->noted)
+		dmabuf_remove(region->base);
 	if (region->gpu_registered && rte_gpu_mem_unregister(region->gpu, region->base) < 0)
 		log_warning("the GPU kept the region registered: %s", rte_strerror(rte_errno));
 	if (region->owned && region->kind == GDRCAP_MEMORY_DEVICE) {
@@ -176,15 +219,49 @@ void region_destroy(struct region *region)
 	memset(region, 0, sizeof(*region));
 }
 
+/* What it means that a card registered the region by its address. */
+static const char *address_name(const struct region *region)
+{
+	return region->peer ? "nvidia-peermem" : "host memory";
+}
+
+static int map_failed(const struct region *region, const struct rte_device *device,
+		      struct gdrcap_error *error)
+{
+	struct dmabuf_state state;
+	char why[400];
+	int code;
+
+	dmabuf_state(region->base, &state);
+	/* The driver's own is always EINVAL. */
+	code = state.address_error ? -state.address_error : -EIO;
+	if (region->kind == GDRCAP_MEMORY_DEVICE) {
+		dmabuf_explain(region->base, why, sizeof(why));
+		return error_set(error, code, "%s cannot register the frames' memory: %s",
+				 rte_dev_name(device), why);
+	}
+	return error_set(error, code,
+			 "%s cannot register %zu MiB of host memory: %s; raise the locked-memory "
+			 "limit (ulimit -l unlimited) or ask for less with --pool",
+			 rte_dev_name(device), region->bytes >> 20, strerror(-code));
+}
+
 int region_map_device(struct region *region, struct rte_device *device, struct gdrcap_error *error)
 {
+	struct dmabuf_state before, now;
+
+	dmabuf_state(region->base, &before);
 	if (rte_dev_dma_map(device, region->base, RTE_BAD_IOVA, region->bytes) < 0)
-		return error_set(
-			error, -rte_errno,
-			"%s cannot register the region for DMA: %s; for GPU memory load the "
-			"peer memory module (modprobe nvidia-peermem), for any memory raise "
-			"the locked-memory limit (ulimit -l unlimited)",
-			rte_dev_name(device), rte_strerror(rte_errno));
+		return map_failed(region, device, error);
+	region->devices++;
+	/* The pools over it, which the driver registers when its port starts, go the same way. */
+	dmabuf_state(region->base, &now);
+	if (now.by_dmabuf != before.by_dmabuf)
+		log_info("memory: %s reaches it through dma-buf (%s refused: %s)",
+			 rte_dev_name(device), region->peer ? "nvidia-peermem" : "its address",
+			 strerror(now.address_error));
+	else if (region->peer)
+		log_info("memory: %s reaches it through nvidia-peermem", rte_dev_name(device));
 	return 0;
 }
 
@@ -193,6 +270,24 @@ void region_unmap_device(struct region *region, struct rte_device *device)
 	if (rte_dev_dma_unmap(device, region->base, RTE_BAD_IOVA, region->bytes) < 0)
 		log_warning("%s kept the region registered: %s", rte_dev_name(device),
 			    rte_strerror(rte_errno));
+	else
+		region->devices--;
+}
+
+void region_registration(const struct region *region, char *text, size_t bytes)
+{
+	struct dmabuf_state state;
+
+	text[0] = '\0';
+	if (region->devices == 0)
+		return;
+	dmabuf_state(region->base, &state);
+	/* A driver that does not come by dmabuf.c knows only the address. */
+	if (state.by_dmabuf == 0)
+		snprintf(text, bytes, "%s", address_name(region));
+	else
+		snprintf(text, bytes, "%s%sdma-buf", state.by_address ? address_name(region) : "",
+			 state.by_address ? " and " : "");
 }
 
 static struct rte_mempool *extbuf_pool(struct region *region, const char *name, uint32_t slots,

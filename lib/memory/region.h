@@ -18,6 +18,8 @@
 #define REGION_POOL_CACHE_MOST 768u /* ... and half as many more before it gives some back */
 #define REGION_ALIGN (64u << 10) /* GPUDirect RDMA maps GPU memory in pages of 64 KiB */
 
+#define REGION_HEAD_SHIFT 8u /* header-data split: slots of 256 bytes for the frames' beginnings */
+
 struct rte_mempool;
 struct rte_device;
 
@@ -33,6 +35,9 @@ struct region {
 	int16_t gpu; /* gpudev id */
 	bool owned; /* false: the caller's memory */
 	bool gpu_registered, ext_registered;
+	uint32_t devices; /* that it is mapped for */
+	bool noted; /* dmabuf_add() was called */
+	bool peer; /* a card finds it by its address only with the peer memory module */
 };
 
 struct region_config {
@@ -48,9 +53,13 @@ int region_create(struct region *region, const struct region_config *config,
 		  struct gdrcap_error *error);
 void region_destroy(struct region *region);
 
-/* Makes the region writable by a device that does DMA (mlx5: registers the memory). */
+/* Makes the region writable by a device that does DMA: mlx5 registers the memory, by address or as
+ * a dma-buf (dmabuf.h), which is logged. */
 int region_map_device(struct region *region, struct rte_device *device, struct gdrcap_error *error);
 void region_unmap_device(struct region *region, struct rte_device *device);
+/* How the cards that it was mapped for reach it, for people: "nvidia-peermem", "dma-buf",
+ * "nvidia-peermem and dma-buf", "host memory", ...; "" where no card does. */
+void region_registration(const struct region *region, char *text, size_t bytes);
 
 /*
  * A mempool of `slots` mbufs over the region's next slots. `umem`: the mempool's objects

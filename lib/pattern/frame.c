@@ -294,6 +294,47 @@ __attribute__((noinline)) static void check_others(const struct frame_layout *la
 	payload_check(plan, &place, frame, start, bytes, result);
 }
 
+/* The payload of a frame in two parts, of which it begins in the first. */
+static void payload_check_span(const struct pattern_plan *plan, const struct pattern_place *place,
+			       const struct frame_span *payload, uint32_t start, uint32_t bytes,
+			       struct frame_result *result)
+{
+	const uint32_t part = bytes < payload->first_bytes ? bytes : payload->first_bytes;
+	struct pattern_mismatch mismatch, behind;
+
+	pattern_check_part(plan, place, 0, payload->first, part, &mismatch);
+	pattern_check_part(plan, place, part, payload->rest, bytes - part, &behind);
+	result->wrong_bits = mismatch.wrong_bits + behind.wrong_bits;
+	if (!mismatch.wrong_bits)
+		mismatch = behind;
+	if (!mismatch.wrong_bits)
+		return;
+	result->verdict = FRAME_DAMAGED_PAYLOAD;
+	result->offset = (uint16_t)(start + mismatch.offset);
+	result->expected = mismatch.expected;
+	result->got = mismatch.got;
+}
+
+void frame_check_span(const struct frame_layout *layout, const struct pattern_plan *plan,
+		      const struct frame_span *frame, uint32_t len, struct frame_result *result)
+{
+	const uint32_t start = frame_payload_offset(layout);
+	struct frame_header header;
+	struct pattern_place place;
+	const uint32_t bytes = header_check(layout, plan, frame->first, len, &header, result);
+	struct frame_span payload;
+
+	if (!bytes)
+		return;
+	payload = frame_span_from(frame, start);
+	if (frame_is_self_phase(layout, plan)) {
+		phase_check_span_fast(plan, &payload, bytes, start, result);
+		return;
+	}
+	frame_place(layout, &header, &place);
+	payload_check_span(plan, &place, &payload, start, bytes, result);
+}
+
 /* Flattened: a call costs as much here as the reading that it does. */
 __attribute__((flatten)) void frame_check_fast(const struct frame_layout *layout,
 					       const struct pattern_plan *plan,

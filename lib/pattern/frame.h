@@ -39,6 +39,9 @@
 /* Foreign frames: the payload, and what the checker reads before it, begin in so many bytes. */
 #define FRAME_FOREIGN_PAYLOAD_MAX 100u
 #define FRAME_FIELD_END_MAX 112u /* and their fields end there */
+/* Header-data split: bytes of a frame's first piece at most. All that says what a frame is lies in
+ * so many bytes: headers, fields, and where the payload begins. */
+#define FRAME_HEAD_BYTES_MAX 128u
 
 enum frame_format {
 	FRAME_ETHERNET = 0, /* own header after the EtherType */
@@ -112,6 +115,10 @@ enum frame_verdict {
 	FRAME_FILTERED, /* not ours */
 	FRAME_DAMAGED_UNLOCKED, /* foreign PRBS: so much is wrong that no phase can be found */
 	FRAME_END, /* end of a stream: no data, counted as filtered */
+	FRAME_DAMAGED_STALE, /* the bytes were not there yet when the completion said so: a
+			      * visibility fault, not damage on the way. They came within stale_us,
+			      * and the header fields are those of the frame that came; or nothing
+			      * of it did, and header_ok is 0 */
 	FRAME_VERDICTS
 };
 
@@ -219,6 +226,11 @@ void frame_write(const struct frame_layout *layout, const struct pattern_plan *p
 /* frame_check() with pattern_check(): the host twin's fast path. */
 void frame_check_fast(const struct frame_layout *layout, const struct pattern_plan *plan,
 		      const uint8_t *frame, uint32_t len, struct frame_result *result);
+
+/* The same of a frame whose first FRAME_HEAD_BYTES_MAX bytes, or all where it has fewer, are
+ * frame->first; a foreign one's fields and its payload's first byte are among them. */
+void frame_check_span(const struct frame_layout *layout, const struct pattern_plan *plan,
+		      const struct frame_span *frame, uint32_t len, struct frame_result *result);
 
 #ifdef __cplusplus
 }

@@ -393,6 +393,13 @@ GDRCAP_HD uint32_t frame_write_fields(const struct frame_layout *layout, uint8_t
 	}
 	if (layout->raw)
 		return start;
+	/* A card spreads frames over its queues by addresses and ports: so streams differ there. */
+	if (layout->format == FRAME_IPV4_UDP && header->stream) {
+		const uint8_t *port = layout->templ + ip + 20;
+
+		frame_put16(frame + ip + 20,
+			    1 + (((uint32_t)port[0] << 8 | port[1]) - 1 + header->stream) % 65535);
+	}
 	frame_own_words(header, bytes, words);
 	for (uint32_t i = 0; i < 4; i++)
 		frame_put64(own + 8 * i, words[i]);

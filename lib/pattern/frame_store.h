@@ -138,6 +138,12 @@ void frame_expect_check(const struct frame_layout *layout, const struct frame_st
 void frame_expect_check_after(const struct frame_layout *layout,
 			      const struct frame_store_view *store, uint64_t after,
 			      const uint8_t *frame, uint32_t len, struct frame_result *result);
+/* The same of a frame whose first FRAME_HEAD_BYTES_MAX bytes, or all where it has fewer, are
+ * frame->first. */
+void frame_expect_check_span(const struct frame_layout *layout,
+			     const struct frame_store_view *store, uint64_t after,
+			     const struct frame_span *frame, uint32_t len,
+			     struct frame_result *result);
 
 #ifdef __cplusplus
 }

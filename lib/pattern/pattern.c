@@ -223,23 +223,50 @@ static void piece_count(const uint8_t *expected, const uint8_t *got, uint32_t of
 		mismatch->wrong_bits += (uint32_t)__builtin_popcount(expected[i] ^ got[i]);
 }
 
+/* Compares payload bytes [offset, offset + bytes) by making what belongs there. */
+FAST_INLINE uint32_t filled_check(const struct pattern_plan *plan,
+				  const struct pattern_place *place, uint32_t offset,
+				  const uint8_t *payload, size_t bytes, struct fast_cpu cpu,
+				  struct pattern_mismatch *mismatch)
+{
+	uint8_t expected[2048]; /* stays in the first-level cache */
+
+	for (size_t at = 0; at < bytes; at += sizeof(expected)) {
+		const size_t part = bytes - at < sizeof(expected) ? bytes - at : sizeof(expected);
+		const uint32_t from = offset + (uint32_t)at;
+
+		place_fill(plan, place, from, expected, part, cpu);
+		if (memcmp(expected, payload + at, part))
+			piece_count(expected, payload + at, from, part, mismatch);
+	}
+	return mismatch->wrong_bits;
+}
+
 uint32_t pattern_check(const struct pattern_plan *plan, const struct pattern_place *place,
 		       const uint8_t *payload, size_t bytes, struct pattern_mismatch *mismatch)
 {
 	const struct fast_cpu cpu = fast_cpu_now();
-	uint8_t expected[2048]; /* stays in the first-level cache */
 
 	memset(mismatch, 0, sizeof(*mismatch));
 	if (plan->kind == PATTERN_NONE)
 		return 0;
 	if (pattern_is_prbs(plan->kind) && prbs_is_right(plan, place, payload, bytes, cpu))
 		return 0;
-	for (size_t at = 0; at < bytes; at += sizeof(expected)) {
-		const size_t part = bytes - at < sizeof(expected) ? bytes - at : sizeof(expected);
+	return filled_check(plan, place, 0, payload, bytes, cpu, mismatch);
+}
 
-		place_fill(plan, place, (uint32_t)at, expected, part, cpu);
-		if (memcmp(expected, payload + at, part))
-			piece_count(expected, payload + at, (uint32_t)at, part, mismatch);
-	}
-	return mismatch->wrong_bits;
+uint32_t pattern_check_part(const struct pattern_plan *plan, const struct pattern_place *place,
+			    uint32_t offset, const uint8_t *part, size_t bytes,
+			    struct pattern_mismatch *mismatch)
+{
+	const struct fast_cpu cpu = fast_cpu_now();
+
+	memset(mismatch, 0, sizeof(*mismatch));
+	if (plan->kind == PATTERN_NONE || !bytes)
+		return 0;
+	if (pattern_is_prbs(plan->kind) &&
+	    prbs_follows(plan, prbs_window(plan, pattern_prbs_phase(plan, place, offset), cpu.clmul),
+			 part, bytes, cpu))
+		return 0;
+	return filled_check(plan, place, offset, part, bytes, cpu, mismatch);
 }

@@ -58,22 +58,18 @@ uint32_t phase_jump_apply(const struct phase_jump *jump, uint32_t phase)
 	return to;
 }
 
-void phase_check_fast(const struct pattern_plan *plan, const uint8_t *payload, uint32_t bytes,
-		      uint32_t payload_offset, struct frame_result *result)
+/* True when `bytes` bytes begin with `phase` and go on as it does. */
+static bool phase_is_followed(const struct pattern_plan *plan, uint32_t phase, const uint8_t *at,
+			      uint32_t bytes)
 {
-	uint32_t first, next;
+	return !bytes || prbs_follows(plan, (uint64_t)phase << 32 | phase_step(plan, phase), at,
+				      bytes, fast_cpu_now());
+}
 
-	if (bytes < PHASE_BELIEVED_BITS / 8) {
-		phase_unlocked(bytes, payload_offset, result);
-		return;
-	}
-	first = phase_word(plan, payload);
-	next = phase_step(plan, first);
-	if (!phase_is_one(plan, first) ||
-	    !prbs_follows(plan, (uint64_t)first << 32 | next, payload, bytes, fast_cpu_now())) {
-		phase_check(plan, payload, bytes, payload_offset, result);
-		return;
-	}
+/* The result of a payload that is right and begins with `first`; `last` are its last 32 bits. */
+static void phase_valid(const struct pattern_plan *plan, uint32_t first, uint32_t last,
+			uint32_t bytes, struct frame_result *result)
+{
 	result->verdict = FRAME_VALID;
 	result->payload_bytes = bytes;
 	result->wrong_bits = 0;
@@ -83,6 +79,48 @@ void phase_check_fast(const struct pattern_plan *plan, const uint8_t *payload, u
 	result->phase_first = first;
 	/* the last four bytes are the sequence's, so what follows them is what follows the payload
 	 */
-	result->phase_next = phase_step(plan, phase_word(plan, payload + bytes - 4));
+	result->phase_next = phase_step(plan, last);
 	result->detail = 0;
+}
+
+void phase_check_fast(const struct pattern_plan *plan, const uint8_t *payload, uint32_t bytes,
+		      uint32_t payload_offset, struct frame_result *result)
+{
+	uint32_t first;
+
+	if (bytes < PHASE_BELIEVED_BITS / 8) {
+		phase_unlocked(bytes, payload_offset, result);
+		return;
+	}
+	first = phase_word(plan, payload);
+	if (phase_is_one(plan, first) && phase_is_followed(plan, first, payload, bytes))
+		phase_valid(plan, first, phase_word(plan, payload + bytes - 4), bytes, result);
+	else
+		phase_check(plan, payload, bytes, payload_offset, result);
+}
+
+/* The phase `bytes` bytes behind `phase`. */
+static uint32_t phase_behind(const struct pattern_plan *plan, uint32_t phase, uint32_t bytes)
+{
+	for (; bytes >= 4; bytes -= 4)
+		phase = phase_step(plan, phase);
+	return phase_skip(plan, phase, 8 * bytes);
+}
+
+void phase_check_span_fast(const struct pattern_plan *plan, const struct frame_span *payload,
+			   uint32_t bytes, uint32_t payload_offset, struct frame_result *result)
+{
+	const uint32_t part = bytes < payload->first_bytes ? bytes : payload->first_bytes;
+	uint32_t first;
+
+	if (bytes < PHASE_BELIEVED_BITS / 8) {
+		phase_unlocked(bytes, payload_offset, result);
+		return;
+	}
+	first = phase_word_at(plan, payload, 0);
+	if (phase_is_one(plan, first) && phase_is_followed(plan, first, payload->first, part) &&
+	    phase_is_followed(plan, phase_behind(plan, first, part), payload->rest, bytes - part))
+		phase_valid(plan, first, phase_word_at(plan, payload, bytes - 4), bytes, result);
+	else
+		phase_check_span(plan, payload, bytes, payload_offset, result);
 }

@@ -39,6 +39,11 @@ GDRCAP_HD uint32_t phase_skip(const struct pattern_plan *plan, uint32_t phase, u
 GDRCAP_HD void phase_check(const struct pattern_plan *plan, const uint8_t *payload, uint32_t bytes,
 			   uint32_t payload_offset, struct frame_result *result);
 
+/* The same of a payload that may lie in two parts. */
+GDRCAP_HD void phase_check_span(const struct pattern_plan *plan, const struct frame_span *payload,
+				uint32_t bytes, uint32_t payload_offset,
+				struct frame_result *result);
+
 /* ---- host only: lib/pattern/phase.c ---- */
 #ifdef __cplusplus
 extern "C" {
@@ -55,6 +60,8 @@ uint32_t phase_jump_apply(const struct phase_jump *jump, uint32_t phase);
 /* phase_check(), near memory speed where the payload follows from its first word throughout. */
 void phase_check_fast(const struct pattern_plan *plan, const uint8_t *payload, uint32_t bytes,
 		      uint32_t payload_offset, struct frame_result *result);
+void phase_check_span_fast(const struct pattern_plan *plan, const struct frame_span *payload,
+			   uint32_t bytes, uint32_t payload_offset, struct frame_result *result);
 
 #ifdef __cplusplus
 }

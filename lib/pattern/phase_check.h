@@ -16,6 +16,12 @@ GDRCAP_HD uint32_t phase_word(const struct pattern_plan *plan, const uint8_t *at
 	return frame_be32(at) ^ (0u - plan->invert);
 }
 
+GDRCAP_HD uint32_t phase_word_at(const struct pattern_plan *plan, const struct frame_span *payload,
+				 uint32_t at)
+{
+	return frame_span_be32(payload, at) ^ (0u - plan->invert);
+}
+
 GDRCAP_HD uint32_t phase_step(const struct pattern_plan *plan, uint32_t phase)
 {
 	uint64_t window = (uint64_t)phase << 32;
@@ -69,19 +75,18 @@ GDRCAP_HD int phase_follows(const struct pattern_plan *plan, uint32_t word, uint
  * 1: the search tries word k of a payload of `words` whole ones: the next two follow from it. A
  * word that itself follows from the one before it is of that one's phase, which was tried.
  */
-GDRCAP_HD int phase_is_start(const struct pattern_plan *plan, const uint8_t *payload,
+GDRCAP_HD int phase_is_start(const struct pattern_plan *plan, const struct frame_span *payload,
 			     uint32_t words, uint32_t k)
 {
-	const uint8_t *at = payload + 4 * k;
 	uint32_t word, next;
 
 	if (k + 2 >= words)
 		return 0;
-	word = phase_word(plan, at);
-	next = phase_word(plan, at + 4);
+	word = phase_word_at(plan, payload, 4 * k);
+	next = phase_word_at(plan, payload, 4 * k + 4);
 	return phase_follows(plan, word, next) &&
-	       phase_follows(plan, next, phase_word(plan, at + 8)) &&
-	       !(k && phase_follows(plan, phase_word(plan, at - 4), word));
+	       phase_follows(plan, next, phase_word_at(plan, payload, 4 * k + 8)) &&
+	       !(k && phase_follows(plan, phase_word_at(plan, payload, 4 * k - 4), word));
 }
 
 /* The most wrong bits that a payload may have. */
@@ -108,8 +113,9 @@ GDRCAP_HD void phase_unlocked(uint32_t bytes, uint32_t payload_offset, struct fr
  * Counts what is wrong with a payload that begins with `phase`, and fills the result. 0, with the
  * result undefined, when that is too much.
  */
-GDRCAP_HD int phase_count(const struct pattern_plan *plan, uint32_t phase, const uint8_t *payload,
-			  uint32_t bytes, uint32_t payload_offset, struct frame_result *result)
+GDRCAP_HD int phase_count(const struct pattern_plan *plan, uint32_t phase,
+			  const struct frame_span *payload, uint32_t bytes, uint32_t payload_offset,
+			  struct frame_result *result)
 {
 	const uint32_t most = phase_wrong_max(bytes);
 
@@ -127,7 +133,7 @@ GDRCAP_HD int phase_count(const struct pattern_plan *plan, uint32_t phase, const
 
 		for (i = 0; i < 4 && at + i < bytes; i++) {
 			const uint8_t want = (uint8_t)(expected >> (24 - 8 * i));
-			const uint8_t got = payload[at + i];
+			const uint8_t got = (uint8_t)frame_span_byte(payload, at + i);
 
 			if (want == got)
 				continue;
@@ -147,8 +153,9 @@ GDRCAP_HD int phase_count(const struct pattern_plan *plan, uint32_t phase, const
 	return 1;
 }
 
-GDRCAP_HD void phase_check(const struct pattern_plan *plan, const uint8_t *payload, uint32_t bytes,
-			   uint32_t payload_offset, struct frame_result *result)
+GDRCAP_HD void phase_check_span(const struct pattern_plan *plan, const struct frame_span *payload,
+				uint32_t bytes, uint32_t payload_offset,
+				struct frame_result *result)
 {
 	uint32_t tries = 0;
 
@@ -157,7 +164,7 @@ GDRCAP_HD void phase_check(const struct pattern_plan *plan, const uint8_t *paylo
 
 		if (!phase_is_start(plan, payload, bytes / 4, k))
 			continue;
-		phase = phase_word(plan, payload + 4 * k);
+		phase = phase_word_at(plan, payload, 4 * k);
 		for (uint32_t back = 0; back < k; back++)
 			phase = phase_step_back(plan, phase);
 		if (phase_count(plan, phase, payload, bytes, payload_offset, result))
@@ -165,6 +172,14 @@ GDRCAP_HD void phase_check(const struct pattern_plan *plan, const uint8_t *paylo
 		tries++;
 	}
 	phase_unlocked(bytes, payload_offset, result);
+}
+
+GDRCAP_HD void phase_check(const struct pattern_plan *plan, const uint8_t *payload, uint32_t bytes,
+			   uint32_t payload_offset, struct frame_result *result)
+{
+	const struct frame_span span = { payload, payload, 0, 1 };
+
+	phase_check_span(plan, &span, bytes, payload_offset, result);
 }
 
 #endif

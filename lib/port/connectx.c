@@ -163,8 +163,8 @@ static int device_find(const char *root, const char *name, char *pci, size_t byt
 			continue;
 		if (i == 0 && is_representor(root, name))
 			return error_set(error, -ENOTSUP,
-					 "%s is a representor; give its card's PCI address and "
-					 "representor=..., as in 0000:3b:00.0,representor=vf0",
+					 "%s is a representor, which cannot be opened by itself; "
+					 "give the port that it stands for, or its card's own",
 					 name);
 		if (pci_read(device, pci, bytes))
 			return 0;
@@ -174,9 +174,17 @@ static int device_find(const char *root, const char *name, char *pci, size_t byt
 					 "address of its own",
 					 name, device);
 	}
-	return error_set(error, -ENOENT,
-			 "there is no interface and no RDMA device called %s (ip link, rdma link)",
-			 name);
+	if (path_make(path, root, "class/net/%s", name) && access(path, F_OK) == 0)
+		return error_set(error, -ENODEV,
+				 "%s is an interface, but no ConnectX's; use net_af_packet0,iface=%s, "
+				 "through the kernel, or give a ConnectX (rdma link)",
+				 name, name);
+	return error_set(
+		error, -ENOENT,
+		"there is no interface and no RDMA device called %s (ip link, rdma link); a "
+		"ConnectX is 0000:3b:00.0, enp59s0f0np0 or mlx5_0, another card's interface "
+		"eth0 is net_af_packet0,iface=eth0",
+		name);
 }
 
 /* The mlx5 driver works beside the kernel's, not instead of it. */
@@ -219,7 +227,8 @@ int connectx_find(struct connectx_card *card, const char *name, const char *root
 	if (vendor != VENDOR_MELLANOX)
 		return error_set(error, -ENODEV,
 				 "%s is no ConnectX: its vendor is 0x%04lx, not 0x%04x (NVIDIA "
-				 "Mellanox)",
+				 "Mellanox); an interface of another card is "
+				 "net_af_packet0,iface=NAME",
 				 own, vendor, VENDOR_MELLANOX);
 	ret = driver_check(card, root, error);
 	if (ret < 0)
@@ -243,7 +252,7 @@ struct argument {
 	size_t key_bytes, value_bytes; /* no '=': value NULL */
 };
 
-/* Splits at commas, except within brackets: "representor=vf[0,2]". */
+/* Splits at commas, except within brackets: "KEY=[0,2]". */
 static int arguments_split(const char *port, struct argument *argument, size_t most, size_t *count,
 			   struct gdrcap_error *error)
 {
@@ -298,11 +307,18 @@ static bool always(const struct connectx_use *use)
 	return true;
 }
 
+static bool receives(const struct connectx_use *use)
+{
+	return use->receives;
+}
+
 /* A write that does not fill a line of the receiver's memory makes it read, change and write back:
  * padded to whole lines, frames of other lengths cost no more. The slot has room: it starts at a
  * multiple of 64 and is one long. */
 static bool lengths_odd(const struct connectx_use *use)
 {
+	if (!use->receives)
+		return false;
 	for (size_t i = 0; i < use->length_count; i++)
 		if (use->lengths[i] % PAD_BYTES)
 			return true;
@@ -326,7 +342,7 @@ static const struct rule {
 	{ "txq_inline_max", "0", 0, 0, memory_hidden, INLINE_WHY },
 	{ "txq_inline_mpw", "0", 0, 0, memory_hidden, INLINE_WHY },
 	{ "txq_inline_min", NULL, 0, 0, memory_hidden, INLINE_WHY },
-	{ "txq_inline", NULL, 0, 0, memory_hidden, INLINE_WHY }, /* older name of _max */
+	{ "txq_inline", NULL, 0, 0, memory_hidden, INLINE_WHY },	 /* older name of _max */
 	{ "txq_max_inline_len", NULL, 0, 0, memory_hidden, INLINE_WHY }, /* of _mpw */
 	{ "mprq_en", "0", 0, 0, always,
 	  "a multi-packet receive queue puts several frames into one buffer, and the driver has it "
@@ -335,6 +351,9 @@ static const struct rule {
 	  "rules are made one by one at start, in the driver's software steering (1) or through "
 	  "Verbs (0); hardware steering (2) wants templates and queues of rules set up "
 	  "beforehand" },
+	{ "rxq_cqe_comp_en", "0", LONG_MIN, LONG_MAX, receives,
+	  "with compressed completions a receive queue that was in error takes the driver's vector "
+	  "functions out of step, which ends in a crash" },
 	{ "rxq_pkt_pad_en", "1", LONG_MIN, LONG_MAX, lengths_odd,
 	  "frames that do not fill their last 64 bytes are padded on their way into memory: "
 	  "partial "
@@ -342,17 +361,34 @@ static const struct rule {
 };
 #define RULES (sizeof(rules) / sizeof(rules[0]))
 
-const char *connectx_reason(size_t index)
+void connectx_reasons(const char *port, const char *opened, char *text, size_t bytes)
 {
-	static _Thread_local char text[320];
-	size_t i = 0;
+	/* Behind the name and what the user said. */
+	const char *added = opened + strcspn(opened, ",") + strlen(port + strcspn(port, ","));
+	const struct rule *last = NULL;
+	size_t used = 0;
 
-	while (i < RULES && (!rules[i].set || index-- > 0))
-		i++;
-	if (i == RULES)
-		return NULL;
-	snprintf(text, sizeof(text), "%s=%s: %s", rules[i].key, rules[i].set, rules[i].why);
-	return text;
+	text[0] = '\0';
+	for (size_t r = 0; r <= RULES && used < bytes; r++) {
+		const struct rule *rule = r < RULES ? &rules[r] : NULL;
+		char argument[VALUE_BYTES];
+
+		if (rule) {
+			snprintf(argument, sizeof(argument), ",%s=%s", rule->key,
+				 rule->set ? rule->set : "");
+			if (!rule->set || !strstr(added, argument))
+				continue;
+		}
+		if (last && (!rule || strcmp(rule->why, last->why) != 0))
+			used += (size_t)snprintf(text + used, bytes - used, " (%s)", last->why);
+		if (rule && used < bytes)
+			used += (size_t)snprintf(text + used, bytes - used, "%s%s",
+						 !last				? ""
+						 : strcmp(rule->why, last->why) ? "; "
+										: ", ",
+						 argument + 1);
+		last = rule;
+	}
 }
 
 /* The user's argument `a` against the rules and his other arguments. */
@@ -362,6 +398,9 @@ static int argument_check(const char *port, const struct connectx_use *use,
 	const int bytes = (int)argument[a].key_bytes;
 	long number;
 
+	if (key_is(&argument[a], "representor"))
+		return error_set(error, -EINVAL,
+				 "port %s: representors cannot be opened; leave it out", port);
 	for (size_t i = 0; i < a; i++)
 		if (argument[i].key_bytes == argument[a].key_bytes &&
 		    memcmp(argument[i].key, argument[a].key, argument[a].key_bytes) == 0)

@@ -34,7 +34,7 @@ int connectx_find(struct connectx_card *card, const char *name, const char *root
 struct connectx_use {
 	const struct connectx_card *card;
 	bool cpu_reads; /* the CPU can read the frames' memory: not so with memory "device" */
-	bool sends;
+	bool sends, receives;
 	/* Frames that it receives: lengths in memory, without FCS; count 0: of any length. */
 	const uint16_t *lengths;
 	size_t length_count;
@@ -48,8 +48,8 @@ struct connectx_use {
 int connectx_devargs(const char *port, const struct connectx_use *use, char *out, size_t bytes,
 		     struct gdrcap_error *error);
 
-/* The reasons, for people: argument `index` that may be set, "KEY=VALUE: why"; NULL after the last.
- */
-const char *connectx_reason(size_t index);
+/* For people: what connectx_devargs() put into `opened` beyond what the user said in `port`, with
+ * the reasons: "KEY=VALUE, KEY=VALUE (why); KEY=VALUE (why)". "" for nothing. */
+void connectx_reasons(const char *port, const char *opened, char *text, size_t bytes);
 
 #endif

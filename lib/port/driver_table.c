@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CONNECTX_DRIVER "mlx5"
+
 /* The longest prefix that fits wins, so net_af_xdp is not taken for something shorter. */
 static const struct driver_facts driver_table[] = {
 	{ .prefix = "ring:",
@@ -20,11 +22,16 @@ static const struct driver_facts driver_table[] = {
 	  .error_exact = true,
 	  .foreign = true,
 	  .what = "another's software wire" },
-	{ .prefix = "mlx5",
-	  .tx_error_counted = true,
+	/* Without scatter, which would cost the vector functions, a slot must hold a frame of the
+	 * MTU with its FCS; and an MTU below 1500 would harm the kernel's own traffic on the
+	 * interface. */
+	/* Its errors are send WQEs, which may hold several frames, and receive buffers of a queue in
+	 * error: no frames. What it lost before a queue, its extended statistics say. */
+	{ .prefix = CONNECTX_DRIVER,
 	  .writes = DRIVER_WRITES_DMA,
 	  .missed_exact = true,
-	  .error_exact = true,
+	  .room_min = 1518,
+	  .room_fcs = true,
 	  .what = "ConnectX" },
 	/* With copy=0, which the port set-up insists on for memory that the CPU cannot address. */
 	{ .prefix = "net_null",
@@ -94,8 +101,8 @@ const struct driver_facts *driver_facts_find(const char *name)
 {
 	const struct driver_facts *best = &unknown_driver;
 
-	if (port_name_is_pci(name))
-		return driver_facts_find("mlx5");
+	if (port_name_is_connectx(name))
+		name = CONNECTX_DRIVER;
 	for (size_t i = 0; i < sizeof(driver_table) / sizeof(driver_table[0]); i++) {
 		const struct driver_facts *row = &driver_table[i];
 
@@ -120,6 +127,18 @@ bool port_name_is_pci(const char *name)
 	    (end = 0, sscanf(name, "%2x:%2x.%1u%n", &bus, &device, &function, &end) == 3))
 		return name[end] == '\0' || name[end] == ',';
 	return false;
+}
+
+/* DPDK's names of virtual devices begin so, whichever driver they are of. */
+bool port_name_is_vdev(const char *name)
+{
+	return strncmp(name, "net_", strlen("net_")) == 0 ||
+	       strncmp(name, "eth_", strlen("eth_")) == 0;
+}
+
+bool port_name_is_connectx(const char *name)
+{
+	return name[0] && name[0] != ',' && !port_name_is_wire(name) && !port_name_is_vdev(name);
 }
 
 bool port_name_listens(const char *name)

@@ -17,7 +17,7 @@ enum driver_writes {
 };
 
 struct driver_facts {
-	const char *prefix; /* of the vdev's name, or the ethdev's driver name */
+	const char *prefix; /* of the vdev's name; ConnectX: of the driver's */
 	enum driver_writes writes;
 	bool umem; /* the mempool's objects must lie in the region (AF_XDP) */
 	bool missed_exact; /* imissed counts every frame lost for want of buffers */
@@ -33,6 +33,7 @@ struct driver_facts {
 		       */
 	uint16_t frame_max; /* bytes with FCS that it carries in one segment; 0: no own limit */
 	uint16_t room_min; /* bytes after the headroom that it insists on in a slot */
+	bool room_fcs;	   /* ... and for the FCS of the largest frame, which it takes off */
 	const char *what; /* for people */
 };
 
@@ -43,6 +44,11 @@ const struct driver_facts *driver_facts_find(const char *name);
 /* True for "ring:NAME"; true for a PCI address such as 0000:3b:00.0 (devargs may follow). */
 bool port_name_is_wire(const char *name);
 bool port_name_is_pci(const char *name);
+/* True for "net_..." and "eth_...": a DPDK vdev, of whichever driver. */
+bool port_name_is_vdev(const char *name);
+/* True for all others: PCI address, kernel interface or RDMA device of a ConnectX, if there is one
+ * of that name: connectx_find() knows. */
+bool port_name_is_connectx(const char *name);
 /* frame_max and room_min of a port, its devargs considered. */
 uint32_t port_frame_max(const char *name);
 uint32_t port_room_min(const char *name);

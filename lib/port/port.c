@@ -25,6 +25,11 @@
 #define JOIN_PAUSE_MS 100u
 #define JOIN_LOG "pmd.net.memif"
 #define L2_OVERHEAD (RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN)
+#define SPLIT_SEGMENTS 2
+/* With more, the completion queue of the mlx5 driver's scalar functions, twice as long where
+ * completions are compressed, has a length that does not fit their 16 bits: nothing is received. */
+#define SPLIT_DESCRIPTORS_MAX 16384u
+#define DRAIN_FRAMES 32
 
 /* "net_pcap0,rx_pcap=a" is a device name and its arguments. */
 static int name_split(const char *name, char *device, size_t device_bytes, const char **args)
@@ -40,64 +45,123 @@ static int name_split(const char *name, char *device, size_t device_bytes, const
 	return 0;
 }
 
+/* The ethdev has the device's name; but that of a bond of a ConnectX's ports has a longer one. */
 static int port_by_name(struct port *port, const char *device)
 {
-	return rte_eth_dev_get_port_by_name(device, &port->id) == 0 ? 0 : -ENODEV;
+	uint16_t id;
+
+	port->id = RTE_MAX_ETHPORTS;
+	if (rte_eth_dev_get_port_by_name(device, &port->id) == 0)
+		return 0;
+	RTE_ETH_FOREACH_DEV(id)
+	{
+		struct rte_eth_dev_info info;
+
+		if (rte_eth_dev_info_get(id, &info) != 0 || !info.device ||
+		    strcmp(rte_dev_name(info.device), device) != 0)
+			continue;
+		port->id = id;
+		return 0;
+	}
+	return -ENODEV;
 }
 
-int port_open(struct port *port, const char *name, struct gdrcap_error *error)
+/* A bare -1 is no errno: EAL has no such driver, or the driver gives no reason. */
+static int open_refused(const struct port *port, int code, struct gdrcap_error *error)
+{
+	const bool card = port->facts->writes == DRIVER_WRITES_DMA;
+	const char *why =
+		code == -1 ? "no driver takes it, or its own words are above" : rte_strerror(-code);
+
+	code = code == -EEXIST ? -EBUSY : code == -1 ? -ENODEV : code;
+	if (card)
+		return error_set(
+			error, code,
+			"port %s (%s) cannot be opened: %s; it needs the kernel's mlx5_ib (rdma "
+			"link shows its device), libmlx5 (package ibverbs-providers), arguments "
+			"that the driver knows, and rights: be root, or have CAP_NET_RAW and "
+			"ulimit -l unlimited",
+			port->name, port->device, why);
+	return error_set(
+		error, code, "port %s cannot be opened: %s; check its name and arguments%s",
+		port->name, why,
+		port->facts->needs_root ? ", that the interface exists and is up, and that you "
+					  "are root (CAP_NET_RAW, CAP_NET_ADMIN)"
+					: "");
+}
+
+int port_open(struct port *port, const char *name, const char *named, struct gdrcap_error *error)
 {
 	const char *args;
 	int ret;
 
 	memset(port, 0, sizeof(*port));
-	snprintf(port->name, sizeof(port->name), "%s", name);
+	snprintf(port->name, sizeof(port->name), "%s", named);
 	port->facts = driver_facts_find(name);
 	if (name_split(name, port->device, sizeof(port->device), &args) < 0)
 		return error_set(error, -EINVAL,
 				 "\"%s\" is no port; give ring:NAME, a DPDK vdev such as "
-				 "net_af_packet0,iface=eth0, or a PCI address such as 0000:3b:00.0",
-				 name);
+				 "net_af_packet0,iface=eth0, or a ConnectX such as 0000:3b:00.0",
+				 named);
 	if (port_by_name(port, port->device) == 0) {
 		port->device[0] = '\0'; /* opened by an embedder: it stays theirs */
 		port->open = true;
 	} else {
-		ret = port_name_is_pci(name) ? rte_dev_probe(name) :
-					       rte_vdev_init(port->device, args);
-		/* A bare -1 is no errno: EAL has no such driver, or the driver gives no reason. */
+		ret = port_name_is_connectx(name) ? rte_dev_probe(name)
+						  : rte_vdev_init(port->device, args);
 		if (ret < 0)
-			return error_set(
-				error,
-				ret == -EEXIST ? -EBUSY
-				: ret == -1    ? -ENODEV
-					       : ret,
-				"port %s cannot be opened: %s; check its name and arguments%s",
-				name,
-				ret == -1 ? "no driver takes it, or its own words are above"
-					  : rte_strerror(-ret),
-				port->facts->needs_root
-					? ", that the interface exists and is up, and that you "
-					  "are root (CAP_NET_RAW, CAP_NET_ADMIN)"
-					: "");
+			return open_refused(port, ret, error);
 		port->open = true;
 		if (port_by_name(port, port->device) < 0) {
 			port_close(port);
 			return error_set(error, -ENODEV, "%s opened, but is no Ethernet port",
-					 name);
+					 named);
 		}
 	}
 	port->numa_node = rte_eth_dev_socket_id(port->id);
 	return 0;
 }
 
+static bool rx_has(const struct port *port, uint64_t offloads, struct rte_eth_dev_info *info)
+{
+	return rte_eth_dev_info_get(port->id, info) == 0 &&
+	       (info->rx_offload_capa & offloads) == offloads;
+}
+
+#define SPLIT_OFFLOADS (RTE_ETH_RX_OFFLOAD_SCATTER | RTE_ETH_RX_OFFLOAD_BUFFER_SPLIT)
+
+bool port_has_split(const struct port *port)
+{
+	struct rte_eth_dev_info info;
+
+	return rx_has(port, SPLIT_OFFLOADS, &info) && info.rx_seg_capa.multi_pools &&
+	       info.rx_seg_capa.max_nseg >= SPLIT_SEGMENTS;
+}
+
+bool port_has_rx_timestamps(const struct port *port)
+{
+	struct rte_eth_dev_info info;
+
+	return rx_has(port, RTE_ETH_RX_OFFLOAD_TIMESTAMP, &info);
+}
+
 static int port_rx_setup(const struct port *port, const struct port_queues *queues,
 			 const struct rte_eth_dev_info *info, uint16_t descriptors,
 			 struct gdrcap_error *error)
 {
+	union rte_eth_rxseg segment[SPLIT_SEGMENTS] = {
+		{ .split = { .mp = queues->head_pool, .length = queues->split } },
+		{ .split = { .mp = queues->rx_pool } },
+	};
+	struct rte_eth_rxconf split = info->default_rxconf;
+
+	split.rx_seg = segment;
+	split.rx_nseg = SPLIT_SEGMENTS;
+	split.offloads |= SPLIT_OFFLOADS;
 	for (uint16_t q = 0; q < port->rx_queues; q++) {
-		int ret =
-			rte_eth_rx_queue_setup(port->id, q, descriptors,
-					       (unsigned int)SOCKET_ID_ANY, NULL, queues->rx_pool);
+		int ret = rte_eth_rx_queue_setup(
+			port->id, q, descriptors, (unsigned int)SOCKET_ID_ANY,
+			queues->split ? &split : NULL, queues->split ? NULL : queues->rx_pool);
 
 		if (ret < 0)
 			return error_set(
@@ -137,8 +201,56 @@ static uint32_t port_mtu(const struct rte_eth_dev_info *info, uint16_t frame_byt
 	return mtu;
 }
 
-int port_configure(const struct port *port, const struct port_queues *queues,
-		   struct gdrcap_error *error)
+/* What the port is asked for, within what `info` says that it can. */
+static void conf_make(const struct port *port, const struct port_queues *queues,
+		      const struct rte_eth_dev_info *info, struct rte_eth_conf *conf)
+{
+	memset(conf, 0, sizeof(*conf));
+	conf->rxmode.mtu = port_mtu(info, queues->frame_bytes_max);
+	/* Where rules decide, it is their own actions that spread frames, by the same fields. */
+	if (queues->rx_queues > 1 && port->facts->writes == DRIVER_WRITES_DMA) {
+		conf->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+		conf->rx_adv_conf.rss_conf.rss_hf =
+			info->flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP);
+	}
+	if (queues->split)
+		conf->rxmode.offloads |= SPLIT_OFFLOADS;
+	if (queues->rx_timestamps)
+		conf->rxmode.offloads |= RTE_ETH_RX_OFFLOAD_TIMESTAMP;
+	if (queues->send_on_timestamp)
+		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP;
+	/* Without it a card that is taken away does not say so. */
+	conf->intr_conf.rmv = info->dev_flags && (*info->dev_flags & RTE_ETH_DEV_INTR_RMV) != 0;
+}
+
+/* The mlx5 driver sets the MTU of the kernel's interface, which is the card's: longer frames are
+ * dropped at the plug, those for the kernel too. */
+static void mtu_remember(struct port *port, uint32_t mtu)
+{
+	if (port->facts->writes != DRIVER_WRITES_DMA || port->mtu_before ||
+	    rte_eth_dev_get_mtu(port->id, &port->mtu_before) != 0)
+		return;
+	if (port->mtu_before > mtu)
+		log_warning("port %s: its MTU of %u is %u until the port is closed, as the frames' "
+			    "slots are; the kernel's longer frames on it are dropped meanwhile "
+			    "(--frame-size %u leaves it as it is)",
+			    port->name, port->mtu_before, mtu, port->mtu_before + L2_OVERHEAD);
+	else if (port->mtu_before < mtu)
+		log_info("port %s: its MTU of %u is %u until the port is closed", port->name,
+			 port->mtu_before, mtu);
+}
+
+static const char *configure_remedy(int code)
+{
+	if (code == -EBUSY)
+		return "; it is started already: stop it first, or the session that has it";
+	if (code == -EPERM)
+		return "; to change the MTU of its interface takes CAP_NET_ADMIN, or root: or let "
+		       "--frame-size be the MTU and 18 bytes";
+	return "";
+}
+
+int port_configure(struct port *port, const struct port_queues *queues, struct gdrcap_error *error)
 {
 	struct rte_eth_conf conf;
 	struct rte_eth_dev_info info;
@@ -156,23 +268,18 @@ int port_configure(const struct port *port, const struct port_queues *queues,
 			"for; lower --queues",
 			port->name, info.driver_name, info.max_rx_queues, info.max_tx_queues,
 			queues->rx_queues, queues->tx_queues);
-	memset(&conf, 0, sizeof(conf));
-	conf.rxmode.mtu = port_mtu(&info, queues->frame_bytes_max);
-	if (queues->rx_queues > 1 && port->facts->writes == DRIVER_WRITES_DMA) {
-		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
-		conf.rx_adv_conf.rss_conf.rss_hf =
-			info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP);
-	}
-	if (queues->send_on_timestamp)
-		conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP;
+	port->setup = *queues;
+	conf_make(port, queues, &info, &conf);
+	mtu_remember(port, conf.rxmode.mtu);
 	ret = rte_eth_dev_configure(port->id, queues->rx_queues, queues->tx_queues, &conf);
 	if (ret < 0)
 		return error_set(error, ret, "port %s (%s) refused its configuration: %s%s",
 				 port->name, info.driver_name, rte_strerror(-ret),
-				 ret == -EBUSY
-					 ? "; it is started already: stop it first, or the session "
-					   "that has it"
-					 : "");
+				 configure_remedy(ret));
+	/* A split frame takes one for each part. */
+	if (queues->split)
+		rx_descriptors = (uint16_t)RTE_MIN(SPLIT_SEGMENTS * (uint32_t)rx_descriptors,
+						   SPLIT_DESCRIPTORS_MAX);
 	ret = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &rx_descriptors, &tx_descriptors);
 	if (ret < 0)
 		return error_set(error, ret, "port %s (%s) refused %u descriptors: %s", port->name,
@@ -183,8 +290,10 @@ int port_configure(const struct port *port, const struct port_queues *queues,
 	ret = port_tx_setup(port, &info, tx_descriptors, error);
 	if (ret < 0)
 		return ret;
-	/* Not every driver has these; a wire in software hears everything anyway. */
-	(void)rte_eth_promiscuous_enable(port->id);
+	/* Not every driver has it; a wire in software hears everything anyway, and an isolated port
+	 * what its rules say. */
+	if (port->rx_queues > 0 && !port->isolated)
+		(void)rte_eth_promiscuous_enable(port->id);
 	return 0;
 }
 
@@ -262,6 +371,46 @@ void port_stop(struct port *port)
 		log_warning("port %s does not stop: %s", port->name, rte_strerror(-ret));
 }
 
+int port_restart(struct port *port, struct gdrcap_error *error)
+{
+	const struct port_queues queues = port->setup;
+	struct rte_mbuf *mbufs[DRAIN_FRAMES];
+	struct port_counters counted;
+	int ret;
+
+	port_stop(port);
+	port_counters(port, &counted);
+	/* New queues: the mlx5 driver's vector functions remember an error over a stop, and would
+	 * ask the card for a change of state that the queue is not in. */
+	ret = port_configure(port, &queues, error);
+	if (ret == 0)
+		ret = port_start(port, error);
+	if (ret < 0)
+		return ret;
+	/* Some drivers' counters begin anew at a start and others' go on. */
+	port->missed_base -= counted.missed;
+	port->error_base -= counted.error;
+	port->tx_error_base -= counted.tx_error;
+	/* A queue that remembers an error loses what comes until a poll has found nothing. */
+	for (uint16_t q = 0; q < port->rx_queues; q++)
+		rte_pktmbuf_free_bulk(mbufs, rte_eth_rx_burst(port->id, q, mbufs, DRAIN_FRAMES));
+	return 0;
+}
+
+static void mtu_give_back(struct port *port)
+{
+	uint16_t mtu;
+	int ret;
+
+	if (!port->mtu_before || rte_eth_dev_get_mtu(port->id, &mtu) != 0 ||
+	    mtu == port->mtu_before)
+		return;
+	ret = rte_eth_dev_set_mtu(port->id, port->mtu_before);
+	if (ret < 0)
+		log_warning("port %s: its MTU stays %u: %s; it was %u (ip link set INTERFACE mtu)",
+			    port->name, mtu, rte_strerror(-ret), port->mtu_before);
+}
+
 void port_close(struct port *port)
 {
 	int ret;
@@ -270,6 +419,7 @@ void port_close(struct port *port)
 		return;
 	port_stop(port);
 	port->open = false;
+	mtu_give_back(port);
 	if (port->device[0] == '\0')
 		return;
 	if (rte_eth_dev_is_valid_port(port->id)) {
@@ -277,7 +427,12 @@ void port_close(struct port *port)
 		if (ret < 0)
 			log_warning("port %s does not close: %s", port->name, rte_strerror(-ret));
 	}
-	if (!port_name_is_pci(port->name)) {
+	if (port->facts->writes == DRIVER_WRITES_DMA) {
+		/* Else nobody could open it again with other arguments in this process. */
+		ret = rte_eal_hotplug_remove("pci", port->device);
+		if (ret < 0)
+			log_warning("port %s stays open: %s", port->name, rte_strerror(-ret));
+	} else {
 		ret = rte_vdev_uninit(port->device);
 		if (ret < 0)
 			log_debug("vdev %s stays: %s", port->device, rte_strerror(-ret));

@@ -16,28 +16,38 @@ struct rte_mempool;
 struct rte_device;
 struct rte_ring;
 
-struct port {
-	char name[256]; /* as configured */
-	char device[64]; /* EAL device to remove at close; "" when EAL had it before us */
-	const struct driver_facts *facts;
-	uint16_t id; /* ethdev port id */
-	uint16_t rx_queues, tx_queues;
-	int numa_node; /* -1 unknown */
-	bool open, started;
-	/* Counters at start: ethdev statistics are since the device was opened. */
-	uint64_t missed_base, error_base, tx_error_base;
-};
-
 struct port_queues {
 	uint16_t rx_queues, tx_queues; /* 0: that direction is not used */
 	uint16_t descriptors;
 	uint16_t frame_bytes_max; /* with FCS */
 	bool send_on_timestamp; /* ask for it: the port has it */
+	bool rx_timestamps;	/* the same of arrival times */
 	struct rte_mempool *rx_pool;
+	/* Header-data split: each frame's first `split` bytes go into mbufs of head_pool, the rest
+	 * into a chained one of rx_pool. 0: whole frames. */
+	uint16_t split;
+	struct rte_mempool *head_pool;
 };
 
-/* Creates or finds the ethdev that `name` means (not a wire). */
-int port_open(struct port *port, const char *name, struct gdrcap_error *error);
+struct port {
+	char name[256];	 /* as the user calls it */
+	char device[64]; /* EAL device to remove at close; "" when EAL had it before us */
+	const struct driver_facts *facts;
+	uint16_t id; /* ethdev port id */
+	uint16_t rx_queues, tx_queues;
+	int numa_node; /* -1 unknown */
+	bool isolated; /* receives only what rules say: they are to be made after the start */
+	bool open, started;
+	uint16_t mtu_before; /* of the kernel's interface under a ConnectX, given back at close; 0:
+				unknown */
+	struct port_queues setup; /* as configured, for a restart */
+	/* Counters at start: ethdev statistics are since the device was opened. */
+	uint64_t missed_base, error_base, tx_error_base;
+};
+
+/* Creates or finds the ethdev that `name` means (not a wire): for a ConnectX, what
+ * connectx_devargs() made of it. `named`: as the user calls it. */
+int port_open(struct port *port, const char *name, const char *named, struct gdrcap_error *error);
 
 /* Both ends of a software wire of `queues` queues: what `sender` sends on queue q, `receiver`
  * receives on queue q; the mbufs themselves travel. */
@@ -49,14 +59,23 @@ int port_wire_open(struct port_wire *wire, struct port *sender, struct port *rec
 		   const char *name, uint16_t queues, uint32_t frames, struct gdrcap_error *error);
 void port_wire_close(struct port_wire *wire);
 
-int port_configure(const struct port *port, const struct port_queues *queues,
-		   struct gdrcap_error *error);
+int port_configure(struct port *port, const struct port_queues *queues, struct gdrcap_error *error);
 int port_start(struct port *port, struct gdrcap_error *error);
 void port_stop(struct port *port);
 void port_close(struct port *port);
 
 struct rte_device *port_device(const struct port *port);
 bool port_link_up(const struct port *port);
+/* True when the driver says that it can: before port_configure(). */
+bool port_has_split(const struct port *port);
+bool port_has_rx_timestamps(const struct port *port);
+/*
+ * Stops a port, if it still runs, configures it as it was and starts it again, its counters going
+ * on: a receive queue in error leaves that state so. Nobody may poll it or ask for its counters
+ * meanwhile; its rules are to be destroyed before and made after. Extended statistics begin anew in
+ * the mlx5 driver: xstats_go_on().
+ */
+int port_restart(struct port *port, struct gdrcap_error *error);
 
 struct port_counters {
 	uint64_t rx_frames, tx_frames; /* as the driver counts them; diagnostic */

@@ -115,6 +115,13 @@ static const char *rule_text(const struct work *work)
 
 static int refused(const struct work *work, int code, const char *why, struct gdrcap_error *error)
 {
+	if (code == -ENOMEM)
+		return error_set(
+			error, code,
+			"port %s: no memory for rule %u, \"%s\": %s; EAL's memory is as "
+			"large as the process's first session asked for: create the largest "
+			"first, or reserve hugepages",
+			work->config->name, work->rule + 1, rule_text(work), why);
 	return error_set(error, code,
 			 "port %s: the card refuses rule %u, \"%s\": %s; change or remove the "
 			 "rule, or see what this card and its firmware can match",
@@ -385,4 +392,15 @@ int steering_isolate(uint16_t port, const char *name, struct gdrcap_error *error
 			 "port %s does not let its rules alone decide what it receives: %s (%s); "
 			 "is it started already?",
 			 name, told.message ? told.message : "no reason given", rte_strerror(-ret));
+}
+
+void steering_release(uint16_t port)
+{
+	struct rte_flow_error told = { 0 };
+	const int ret = rte_flow_isolate(port, 0, &told);
+
+	if (ret < 0)
+		log_warning("port %u goes on to receive what rules say, and nothing else: %s (%s)",
+			    port, told.message ? told.message : "no reason given",
+			    rte_strerror(-ret));
 }

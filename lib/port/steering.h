@@ -4,7 +4,8 @@
  * other frames stay with the kernel. A port whose driver has no such rules says so, and the checker
  * applies the rules instead. Control code.
  *
- * Order: steering_isolate(), configure, start, steering_create(), ..., steering_destroy(), stop.
+ * Order: steering_isolate(), configure, start, steering_create(), ..., steering_destroy(), stop,
+ * steering_release().
  */
 #ifndef GDRCAP_STEERING_H
 #define GDRCAP_STEERING_H
@@ -86,5 +87,8 @@ void steering_query(const struct steering *steering, struct steering_hits hits[S
 
 /* Before the port is stopped: a stop takes the rules away by itself. */
 void steering_destroy(struct steering *steering);
+
+/* After an isolated port was stopped, where it goes on to be somebody's: undoes the isolation. */
+void steering_release(uint16_t port);
 
 #endif

@@ -34,8 +34,9 @@ static int pair_read(uint16_t port, struct tx_clock_pair *pair)
 		before = rte_rdtsc_precise();
 		ret = rte_eth_read_clock(port, &clock);
 		after = rte_rdtsc_precise();
-		if (ret < 0)
-			return ret;
+		/* mlx5 hands on a positive errno. */
+		if (ret)
+			return ret < 0 ? ret : -ret;
 		if (after - before >= least)
 			continue;
 		least = after - before;

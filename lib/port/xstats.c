@@ -18,7 +18,9 @@
 #define KERNEL_COUNTERS_MAX 16384u /* an mlx5 interface has some thousand */
 
 /* Each counter's name in DPDK's mlx5 driver, and in the kernel's, which other DPDK drivers and
- * later releases use too. The first that is there counts; the driver is asked before the kernel. */
+ * later releases use too. The first that is there counts. What is counted at the plug is asked of
+ * the kernel before the driver, as the kernel's goes on while the port is started again; of a queue
+ * the kernel knows only its own. */
 static const struct {
 	const char *name, *counter[2];
 } causes[XSTATS_CAUSES] = {
@@ -74,7 +76,12 @@ static uint32_t kernel_counters(const char *interface)
 	return count <= KERNEL_COUNTERS_MAX ? count : 0;
 }
 
-/* Where the kernel has what the driver has not. */
+static bool at_plug(uint32_t cause)
+{
+	return strstr(causes[cause].counter[1], "_phy") != NULL;
+}
+
+/* Where the kernel has what the driver has not, or knows it better. */
 static void kernel_names(struct xstats *xstats)
 {
 	const uint32_t count = kernel_counters(xstats->interface);
@@ -92,7 +99,8 @@ static void kernel_names(struct xstats *xstats)
 		xstats->kernel_counters = count;
 		for (uint32_t i = 0; i < count; i++)
 			for (uint32_t c = 0; c < XSTATS_CAUSES; c++) {
-				if (xstats->cause[c].source != XSTATS_NOWHERE ||
+				if (xstats->cause[c].source == XSTATS_KERNEL ||
+				    (xstats->cause[c].source == XSTATS_DRIVER && !at_plug(c)) ||
 				    strncmp((char *)names->data + (size_t)i * ETH_GSTRING_LEN,
 					    causes[c].counter[1], ETH_GSTRING_LEN) != 0)
 					continue;
@@ -190,4 +198,16 @@ void xstats_read(const struct xstats *xstats, struct xstats_values *values)
 	for (uint32_t c = 0; c < XSTATS_CAUSES; c++)
 		if (xstats_known(values, (enum xstats_cause)c))
 			values->count[c] -= xstats->cause[c].base;
+}
+
+void xstats_go_on(struct xstats *xstats, const struct xstats_values *before)
+{
+	struct xstats_values now;
+
+	xstats_read(xstats, &now);
+	for (uint32_t c = 0; c < XSTATS_CAUSES; c++)
+		if (xstats->cause[c].source == XSTATS_DRIVER &&
+		    xstats_known(&now, (enum xstats_cause)c) &&
+		    (int64_t)(now.count[c] - before->count[c]) < 0)
+			xstats->cause[c].base += now.count[c] - before->count[c];
 }

@@ -38,8 +38,9 @@ enum xstats_cause {
 enum xstats_source {
 	XSTATS_NOWHERE,
 	XSTATS_DRIVER, /* rte_eth_xstats */
-	XSTATS_KERNEL, /* ethtool -S of the interface beside it: DPDK 22.11's mlx5 driver leaves the
-			* pause counters out */
+	/* ethtool -S of the interface beside it: DPDK 22.11's mlx5 driver leaves the pause counters
+	 * out, and counts all others anew when its port is started again */
+	XSTATS_KERNEL,
 };
 
 struct xstats {
@@ -64,6 +65,9 @@ void xstats_open(struct xstats *xstats, uint16_t port);
 
 /* Asks the driver, and it the card: some milliseconds on a ConnectX. */
 void xstats_read(const struct xstats *xstats, struct xstats_values *values);
+
+/* After the port was started again, which made the driver count anew: goes on where it was. */
+void xstats_go_on(struct xstats *xstats, const struct xstats_values *before);
 
 /* "out_of_buffer", ...: as in JSON. */
 const char *xstats_cause_name(enum xstats_cause cause);

@@ -383,11 +383,23 @@ ALWAYS_INLINE void tx_loop(struct tx_worker *worker, const bool paced, const boo
 	}
 }
 
+static void tx_wait_turn(const struct tx_worker *worker)
+{
+	const struct tx_worker *after = worker->config.after;
+	unsigned int idle = 0;
+
+	while (after && !atomic_load_explicit(&worker->stop, memory_order_relaxed) &&
+	       !atomic_load_explicit(&after->sent, memory_order_relaxed) &&
+	       !atomic_load_explicit(&after->finished, memory_order_acquire))
+		thread_idle(idle++);
+}
+
 void tx_worker_run(void *arg)
 {
 	struct tx_worker *worker = arg;
 	const bool paced = worker->config.pacing.kind != PACING_NONE;
 
+	tx_wait_turn(worker);
 	if (paced && worker->config.file)
 		tx_loop(worker, true, true);
 	else if (paced)

@@ -249,6 +249,11 @@ void comment_damaged(char out[COMMENT_BYTES], const struct comment_reference *re
 		say(&text, ": no phase of %s fits the %u payload bytes from offset %u of the frame",
 		    pattern ? pattern : "the pattern", run->detail, run->offset);
 		break;
+	case FRAME_DAMAGED_STALE:
+		say(&text, "gdrcap: stale");
+		say_which(&text, &subject);
+		say(&text, ": it was announced before its bytes were there; this is what came");
+		break;
 	default:
 		say(&text, "gdrcap: damaged");
 		break;

@@ -168,6 +168,31 @@ static int tables_create(struct save *save, struct gdrcap_error *error)
 	return 0;
 }
 
+/* The CPU's, and a copy of each that the queues name. */
+static int clocks_create(struct save *save, const struct save_config *config,
+			 struct gdrcap_error *error)
+{
+	save->clocks = calloc((size_t)save->queue_count + 1, sizeof(*save->clocks));
+	if (!save->clocks)
+		return error_set(error, -ENOMEM, "no memory for the frames to be saved");
+	save->clocks[0].port = RX_CLOCK_CPU;
+	save->clock_count = 1;
+	for (uint32_t q = 0; q < save->queue_count; q++) {
+		const struct rx_clock *named = config->clocks ? config->clocks[q] : NULL;
+		struct save_queue *queue = &save->queues[q];
+
+		queue->clock = save->clocks;
+		for (uint32_t i = 0; named && i < q; i++)
+			if (config->clocks[i] == named)
+				queue->clock = save->queues[i].clock;
+		if (!named || queue->clock != save->clocks)
+			continue;
+		queue->clock = &save->clocks[save->clock_count++];
+		*queue->clock = *named;
+	}
+	return rx_clock_open(save->clocks, error);
+}
+
 int save_create(struct save **created, const struct save_config *config, const cpu_set_t *cpus,
 		struct gdrcap_error *error)
 {
@@ -209,8 +234,10 @@ int save_create(struct save **created, const struct save_config *config, const c
 	ret = files_begin(save, config, error);
 	if (ret < 0)
 		goto err;
-	save_clock_start(&save->clock);
-	save->start_ns = save->clock.ns;
+	ret = clocks_create(save, config, error);
+	if (ret < 0)
+		goto err;
+	save->start_ns = rx_clock_ns(save->clocks, rte_rdtsc());
 	ret = thread_start(&save->writer, "gdrcap-save", cpus, save_writer_run, save, error);
 	if (ret < 0)
 		goto err;
@@ -386,6 +413,7 @@ void save_destroy(struct save *save)
 		save->files[f].path = NULL;
 	}
 	free(save->queues);
+	free(save->clocks);
 	free(save->copies);
 	/* A writer that was given up asks the file's place when its call returns. */
 	if (!left)

@@ -22,6 +22,7 @@
 #include "kernels.h"
 
 struct ring_producer;
+struct rx_clock;
 struct save;
 
 #define SAVE_AROUND_MAX 256u
@@ -38,6 +39,10 @@ struct save_config {
 			    * ends; 0: 10 s. A pipe at any time, a file in save_finish() */
 	struct ring_producer *const *rings; /* by queue; kept */
 	uint32_t queues;
+	/* Whose ticks each queue's times are, copied. Queues with the same pointer share one copy,
+	 * which the writer renews. NULL: the CPU's. A frame without a time gets that at which it is
+	 * written: later than it came, but never the same for all. */
+	const struct rx_clock *const *clocks;
 	const char *const *names; /* of each queue's port, for the files; copied */
 	bool patient; /* the ports lose nothing while they wait for slots (files): no frame is left out
 		       * because many wait */

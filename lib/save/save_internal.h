@@ -20,8 +20,8 @@
 #include "comment.h"
 #include "pcapng.h"
 #include "ring_producer.h"
+#include "rx_clock.h"
 #include "save.h"
-#include "save_clock.h"
 #include "thread.h"
 
 #define SAVE_ALIGN 64u
@@ -48,7 +48,7 @@ struct save_record {
 	uint32_t queue;
 	int32_t distance; /* frames after a damaged one, below 0 before; 0: no neighbour of one */
 	uint32_t captured, length; /* bytes of the frame here, and that it had in memory */
-	uint64_t tsc;
+	uint64_t ticks; /* when it came; 0: nobody knows */
 	uint64_t dropped[SAVE_FILES]; /* of this queue, before it, that were not taken */
 	struct frame_run run; /* damaged: what was found */
 	uint8_t reserved[32];
@@ -72,7 +72,8 @@ struct save_queue {
 	uint64_t missed[SAVE_FILES], wanted[SAVE_FILES];
 
 	/* Writer only. */
-	_Alignas(RING_LINE) uint64_t last_ns; /* time of the last frame: they never go back */
+	_Alignas(RING_LINE) uint64_t last_ns; /* time of the last frame */
+	struct rx_clock *clock; /* of its frames' times, in save->clocks */
 	uint64_t saved[SAVE_FILES];
 
 	/* Control, before save_finish(). */
@@ -129,7 +130,9 @@ struct save {
 
 	/* Control. */
 	_Alignas(RING_LINE) _Atomic int stop; /* no record will come any more */
-	struct save_clock clock; /* the writer's while it runs */
+	/* The writer's while it runs. The first is the CPU's, the others are of ports. */
+	struct rx_clock *clocks;
+	uint32_t clock_count;
 	uint64_t start_ns;
 	uint32_t stall_ms;
 	struct thread writer;

@@ -138,6 +138,47 @@ static unsigned int files_open(struct save *save, struct save_queue *queue, unsi
 	return files;
 }
 
+/* A frame in the ring: addresses are the device's, which the CPU must not follow. */
+struct save_source {
+	struct frame_pieces pieces;
+	uint32_t length; /* of the frame in memory */
+	bool known; /* it is all there, and nothing more: not of one that did not fit */
+};
+
+static void source_find(const struct ring_producer *ring, uint32_t at, struct save_source *source)
+{
+	const struct frame_desc desc = ring->desc[at];
+	const struct frame_desc head = ring->head_desc ? ring->head_desc[at] :
+							 (struct frame_desc){ 0 };
+
+	source->known = frame_pieces(&ring->view, desc, head, &source->pieces) &&
+			!frame_pieces_cut(desc, head);
+	source->length = frame_pieces_len(desc, head);
+}
+
+static void copy_list(struct save *save, const uint8_t *from, uint8_t *to, uint32_t bytes)
+{
+	if (bytes)
+		save->copies[save->listed++] =
+			(struct kernel_copy){ .from = from, .to = to, .bytes = bytes };
+}
+
+/* A frame's pieces, one behind the other. Room for two is always left in the list, so that what is
+ * handed over is whole. */
+static void source_list(struct save *save, const struct save_source *source,
+			struct save_record *record)
+{
+	const struct frame_pieces *pieces = &source->pieces;
+	const uint32_t head = pieces->head_len < record->captured ? pieces->head_len :
+								     record->captured;
+	uint8_t *to = (uint8_t *)(record + 1);
+
+	copy_list(save, pieces->head, to, head);
+	copy_list(save, pieces->rest, to + head, record->captured - head);
+	if (save->listed > KERNEL_COPIES_MAX - 2)
+		list_flush(save);
+}
+
 /* Lists frame `number` of a queue for `files`. `run` is NULL for one that is not damaged. */
 static void frame_take(struct save *save, uint32_t index, uint64_t number, unsigned int files,
 		       int32_t distance, const struct frame_run *run)
@@ -145,18 +186,18 @@ static void frame_take(struct save *save, uint32_t index, uint64_t number, unsig
 	struct save_queue *queue = &save->queues[index];
 	const struct ring_producer *ring = save->rings[index];
 	const uint32_t at = (queue->base + (uint32_t)number) & ring->desc_mask;
-	const struct frame_desc desc = ring->desc[at];
-	/* An address of the device's, which the CPU must not follow. Of a frame that did not fit its
-	 * slot nobody knows the length: it is missed. */
-	const uint8_t *from = desc.offset & FRAME_DESC_CUT ? NULL : frame_at(&ring->view, desc);
-	const uint32_t captured = desc.len < save->frame_max ? desc.len : save->frame_max;
 	struct save_record *record = NULL;
+	struct save_source source;
 	bool behind = queue->behind;
+	uint32_t captured;
 
+	source_find(ring, at, &source);
+	captured = source.length < save->frame_max ? source.length : save->frame_max;
 	if ((files & 1u << SAVE_DAMAGED) && save->listed < BEHIND_COPIES)
 		behind = false;
+	/* Of a frame that did not fit its slot nobody knows the length: it is missed. */
 	files = files_open(save, queue, files,
-			   !save->broken && !behind && number >= queue->kept && from);
+			   !save->broken && !behind && number >= queue->kept && source.known);
 	if (!files)
 		return;
 	record = bounce_take(&save->bounce,
@@ -178,21 +219,13 @@ static void frame_take(struct save *save, uint32_t index, uint64_t number, unsig
 	record->queue = index;
 	record->distance = distance;
 	record->captured = captured;
-	record->length = desc.len;
-	record->tsc = ring->tsc[at];
+	record->length = source.length;
+	record->ticks = ring->tsc[at];
 	if (run)
 		record->run = *run;
 	else
 		record->run.verdict = FRAME_VALID;
-	if (!captured)
-		return;
-	save->copies[save->listed++] = (struct kernel_copy){
-		.from = from,
-		.to = record + 1,
-		.bytes = captured,
-	};
-	if (save->listed == KERNEL_COPIES_MAX)
-		list_flush(save);
+	source_list(save, &source, record);
 }
 
 /* The next frame: 1 << SAVE_ALL when it is an n-th. */

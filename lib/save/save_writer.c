@@ -13,6 +13,7 @@
 
 #define NAP_NS 500000 /* when idle for long: at 400 Gb/s the buffer has room for twice that */
 #define NAP_AFTER (4 * IDLE_PAUSES)
+#define BACK_NS 1000000u /* times of a queue do not go back by less */
 
 const char *save_file_why(const struct save_file *file, int error)
 {
@@ -59,6 +60,24 @@ static bool file_write(struct save *save, struct save_record *record, enum save_
 	return true;
 }
 
+/*
+ * When the frame came. A card may put frames that came together into another order than their times
+ * have, and a frame can be older than the last measurement of its clock; a real-time clock that was
+ * set back is another matter, and is shown.
+ */
+static uint64_t record_time(const struct save *save, struct save_queue *queue,
+			    const struct save_record *record)
+{
+	uint64_t ns = rx_clock_ns(queue->clock, record->ticks);
+
+	if (ns == 0)
+		return rx_clock_ns(save->clocks, rte_rdtsc());
+	if (ns < queue->last_ns && queue->last_ns - ns < BACK_NS)
+		ns = queue->last_ns;
+	queue->last_ns = ns;
+	return ns;
+}
+
 static bool record_write(struct save *save, struct save_record *record)
 {
 	const uint8_t *bytes = (const uint8_t *)(record + 1);
@@ -67,15 +86,12 @@ static bool record_write(struct save *save, struct save_record *record)
 	const bool damaged = frame_is_damaged(record->run.verdict);
 	struct pcapng_frame frame = {
 		.interface = record->queue,
-		.time_ns = save_clock_ns(&save->clock, record->tsc),
+		.time_ns = record_time(save, queue, record),
 		.bytes = bytes,
 		.captured = record->captured,
 		.length = record->length,
 	};
 
-	if (frame.time_ns < queue->last_ns)
-		frame.time_ns = queue->last_ns; /* the clock's ratio was measured anew */
-	queue->last_ns = frame.time_ns;
 	if (damaged) {
 		comment_damaged(comment, &save->reference, &record->run, bytes, record->captured,
 				record->length);
@@ -143,7 +159,7 @@ static bool file_finish(struct save *save, enum save_index index)
 	struct save_file *file = &save->files[index];
 	struct pcapng_statistics statistics = {
 		.start_ns = save->start_ns,
-		.end_ns = save_clock_ns(&save->clock, rte_rdtsc()),
+		.end_ns = rx_clock_ns(save->clocks, rte_rdtsc()),
 	};
 	uint64_t saved;
 	int ret;
@@ -182,7 +198,8 @@ static bool writer_loop(struct save *save)
 		const int stop = atomic_load_explicit(&save->stop, memory_order_acquire);
 		bool none;
 
-		save_clock_renew(&save->clock);
+		for (uint32_t i = 0; i < save->clock_count; i++)
+			rx_clock_renew(&save->clocks[i]);
 		if (!writer_work(save, &none))
 			return false;
 		if (!none) {

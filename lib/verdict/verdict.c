@@ -79,6 +79,8 @@ static const char *damage_kind(const struct verdict *verdict, uint8_t kind)
 		return "length";
 	case FRAME_DAMAGED_UNLOCKED:
 		return "unlocked";
+	case FRAME_DAMAGED_STALE:
+		return "stale";
 	default:
 		return "payload";
 	}
@@ -193,6 +195,8 @@ void verdict_add(struct verdict *verdict, uint32_t queue, const struct frame_run
 
 	q->received += run->count;
 	q->bytes += run->wire_bytes;
+	if (run->verdict == FRAME_DAMAGED_STALE)
+		verdict->stale += run->count;
 	if (run->verdict == FRAME_FILTERED || run->verdict == FRAME_END) {
 		q->filtered += run->count;
 		if (run->verdict == FRAME_END)

@@ -105,6 +105,8 @@ struct verdict {
 	uint32_t stream_count;
 	uint16_t *stream_index; /* by id: index + 1; 0: not seen */
 	uint64_t unreadable; /* damaged frames without a sequence number */
+	uint64_t stale; /* seen before their bytes were there, if these ever came, whatever else they
+			 * are counted as */
 	uint64_t strangers; /* among the filtered: frames of others' streams, or of too many */
 	struct gdrcap_damage damage[GDRCAP_DAMAGE_MAX];
 	uint32_t damage_count;

@@ -44,6 +44,8 @@ static void batch_use(struct block *block, uint64_t word)
 						  frame + pkt[i].len > block->to);
 	}
 	block->batches++;
+	/* Nothing splits frames here. */
+	block->wrong += queue->heads || queue->head_data || queue->head_slot_bytes;
 }
 
 /* As a thread block: takes every BLOCKS-th batch until it is told to leave and there is none. */

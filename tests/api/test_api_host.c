@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <time.h>
 #include <unistd.h>
 
 #define HELD_MAX 4096
@@ -94,6 +95,52 @@ static void in_order(void **state)
 	assert_int_equal(gdrcap_wait(queue, batch, 32, -1), -ESHUTDOWN);
 	stats_are(session, 100000, 0);
 	gdrcap_destroy(session);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Each frame's, where it was asked for: between the start and now, and in order. */
+static void times_of_arrival(void **state)
+{
+	for (uint32_t asked = 0; asked < 2; asked++) {
+		/* The clock may be set while the test runs, a little. */
+		const uint64_t slack = 1000000000, start = now_ns() - slack;
+		const struct gdrcap_batch *batch;
+		struct gdrcap_session *session;
+		struct gdrcap_config config;
+		struct gdrcap_queue *queue;
+		uint64_t frames = 0, last = start;
+
+		api_config(&config, GDRCAP_CONSUMER_HOST, 20000);
+		config.batch_times = asked;
+		session = api_create(&config);
+		queue = gdrcap_get_queue(session, 0);
+		assert_true(gdrcap_time_ns(queue, 0) == 0);
+		api_start(session);
+		for (; frames < 20000; frames += batch->count) {
+			assert_int_equal(gdrcap_wait(queue, &batch, 1, -1), 1);
+			assert_int_equal(batch->times != NULL, asked);
+			/* Nothing splits frames here. */
+			assert_null(batch->heads);
+			assert_null(batch->head_data);
+			for (uint32_t i = 0; asked && i < batch->count; i++) {
+				const uint64_t ns = gdrcap_time_ns(queue, batch->times[i]);
+
+				assert_true(ns >= last && ns <= now_ns() + slack);
+				last = ns;
+			}
+			gdrcap_release(queue, &batch, 1);
+		}
+		assert_true(gdrcap_time_ns(NULL, 1) == 0);
+		api_stop(session);
+		gdrcap_destroy(session);
+	}
 }
 
 /* Held for long and given back in any order, with and without a stream. */
@@ -435,6 +482,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(in_order),
+		cmocka_unit_test(times_of_arrival),
 		cmocka_unit_test(out_of_order),
 		cmocka_unit_test(stream_without_gpu),
 		cmocka_unit_test(released_by_another_thread),

@@ -5,8 +5,8 @@
  * only when its burst came back as one run of valid frames.
  *
  * bench_consumer [-o cuda|host] [-w] [-m device|pinned] [-s FRAME_BYTES] [-k BLOCKS] [-b BURST]
- *                [-r RINGS] [-t MILLISECONDS] [-p PATTERN]
- * -w: write instead of check. Without -s, -k or -b: a table over usual ones. Frame bytes are with
+ *                [-r RINGS] [-t MILLISECONDS] [-p PATTERN] [-S HEAD_BYTES]
+ * -w: write instead of check. -S: header-data split, so many first bytes in host memory. Without -s, -k or -b: a table over usual ones. Frame bytes are with
  * FCS, and so are the Gb/s.
  */
 #include <getopt.h>
@@ -27,17 +27,18 @@
 #define RING_BURSTS 1024u
 #define REGION_BYTES ((size_t)256 << 20)
 #define STREAM 7u
+#define HEAD_SHIFT 7u /* log2 of FRAME_HEAD_BYTES_MAX */
 
 struct options {
 	const struct kernel_ops *ops;
 	const char *memory, *pattern;
 	enum kernel_role role;
-	uint32_t bytes, blocks, burst, rings, ms;
+	uint32_t bytes, blocks, burst, rings, ms, split;
 };
 
 struct ring {
 	struct burst_ring_view view;
-	struct frame_desc *desc;
+	struct frame_desc *desc, *head_desc;
 	uint64_t *ready;
 	struct burst_result *result;
 	struct burst_order *order;
@@ -50,7 +51,7 @@ struct bench {
 	struct kernel_device *device;
 	struct frame_layout layout;
 	struct pattern_plan plan;
-	uint8_t *frames;
+	uint8_t *frames, *heads; /* heads: NULL, or slots of 2^HEAD_SHIFT bytes, one a frame's slot */
 	uint32_t slot_shift;
 	uint32_t *stop;
 	struct ring ring[RINGS_MAX];
@@ -134,6 +135,13 @@ static void ring_create(struct bench *bench, uint32_t r)
 	ring->view.desc_mask = (uint32_t)descs - 1;
 	ring->view.burst_mask = RING_BURSTS - 1;
 	ring->view.slot_shift = bench->slot_shift;
+	if (!bench->heads)
+		return;
+	ring->head_desc = memory_alloc(bench, descs * sizeof(*ring->head_desc), false);
+	ring->view.head_desc = ring->head_desc;
+	ring->view.heads = bench->heads;
+	ring->view.heads_bytes = REGION_BYTES >> bench->slot_shift << HEAD_SHIFT;
+	ring->view.head_shift = HEAD_SHIFT;
 }
 
 static void ring_free(struct bench *bench, uint32_t r)
@@ -145,11 +153,24 @@ static void ring_free(struct bench *bench, uint32_t r)
 	memory_free(bench, ring->result, false);
 	memory_free(bench, ring->order, false);
 	memory_free(bench, ring->view.overflow, false);
+	if (ring->head_desc)
+		memory_free(bench, ring->head_desc, false);
 }
 
 static uint32_t burst_bits(void)
 {
 	return (uint32_t)__builtin_ctz(RING_BURSTS);
+}
+
+/* A whole frame's descriptor becomes that of its rest, which stays where it is. */
+static void frame_part(const struct bench *bench, struct frame_desc *desc, struct frame_desc *head)
+{
+	const uint16_t part =
+		(uint16_t)(desc->len < bench->options.split ? desc->len : bench->options.split);
+
+	*head = (struct frame_desc){ .slot = desc->slot, .len = part };
+	desc->len = (uint16_t)(desc->len - part);
+	desc->offset = part;
 }
 
 /* The ring's slots in turn: frame n of the ring is always in slot n modulo their number. */
@@ -166,6 +187,9 @@ static void ring_publish(struct bench *bench, struct ring *ring)
 		desc->slot = ring->first_slot + (uint32_t)frame + i;
 		desc->len = len;
 		desc->offset = 0;
+		if (ring->head_desc)
+			frame_part(bench, desc,
+				   &ring->head_desc[(first + i) & ring->view.desc_mask]);
 	}
 	if (bench->options.role == KERNEL_WRITE)
 		ring->order[at] = (struct burst_order){
@@ -274,6 +298,21 @@ static double bench_play(struct bench *bench, struct kernel_workers *workers, do
 	return now() - begin;
 }
 
+/* Copies what each frame begins with into host memory. */
+static void heads_make(struct bench *bench)
+{
+	const uint32_t slots = (uint32_t)(REGION_BYTES >> bench->slot_shift);
+	uint8_t *copy = malloc(REGION_BYTES);
+
+	bench->heads = memory_alloc(bench, (size_t)slots << HEAD_SHIFT, false);
+	if (!copy || bench->options.ops->copy_out(bench->device, copy, bench->frames, REGION_BYTES))
+		die("copy_out");
+	for (size_t slot = 0; slot < slots; slot++)
+		memcpy(bench->heads + (slot << HEAD_SHIFT), copy + (slot << bench->slot_shift),
+		       bench->options.split);
+	free(copy);
+}
+
 /* Fills the region with what is to be checked. */
 static void bench_prepare(struct bench *bench)
 {
@@ -286,6 +325,8 @@ static void bench_prepare(struct bench *bench)
 	bench_play(bench, workers, 0);
 	bench_stop(bench, workers);
 	bench->options = kept;
+	if (kept.split && kept.role == KERNEL_CHECK)
+		heads_make(bench);
 }
 
 static void bench_run(struct bench *bench)
@@ -303,6 +344,9 @@ static void bench_run(struct bench *bench)
 	blocks = options->ops->workers_per_ring(workers);
 	seconds = bench_play(bench, workers, options->ms / 1e3);
 	bench_stop(bench, workers);
+	if (bench->heads)
+		memory_free(bench, bench->heads, false);
+	bench->heads = NULL;
 	frames = (double)(bench->good + bench->bad);
 	printf("%-5s %5u B  %2u ring%c x %3u blocks  burst %3u  %9.2f Mpps  %9.1f Gb/s  %llu %s, "
 	       "%llu not\n",
@@ -352,7 +396,7 @@ static void options_read(struct options *options, int argc, char **argv)
 {
 	int option;
 
-	while ((option = getopt(argc, argv, "o:wm:s:k:b:r:t:p:")) != -1) {
+	while ((option = getopt(argc, argv, "o:wm:s:k:b:r:t:p:S:")) != -1) {
 		const uint32_t number = optarg ? (uint32_t)strtoul(optarg, NULL, 0) : 0;
 
 		switch (option) {
@@ -365,13 +409,14 @@ static void options_read(struct options *options, int argc, char **argv)
 		case 'r': options->rings = number; break;
 		case 't': options->ms = number; break;
 		case 'p': options->pattern = optarg; break;
+		case 'S': options->split = number; break;
 		default: exit(2);
 		}
 	}
 	if (options->burst > BURST_FRAMES_MAX || !options->rings || options->rings > RINGS_MAX ||
 	    (options->bytes &&
 	     (options->bytes < FRAME_MIN_BYTES || options->bytes > FRAME_MAX_BYTES)) ||
-	    !options->ms) {
+	    !options->ms || options->split > FRAME_HEAD_BYTES_MAX) {
 		fprintf(stderr, "bench_consumer: a number is out of range\n");
 		exit(2);
 	}

@@ -93,8 +93,8 @@ def run_json(*arguments, expect=0, **options):
 
 
 KEYS = ("schema version command result ports tx_ports pattern frame_size seconds frames filtered "
-        "bytes lost_by tx_stalled bits rate memory blocks cores queues streams damage stages errors "
-        "messages").split()
+        "bytes lost_by tx_stalled bits stale queue_restarts clock match steering rate memory blocks "
+        "cores queues streams damage stages errors messages").split()
 
 
 def check_summary(summary, context=""):
@@ -121,6 +121,10 @@ def check_identities(summary, context=""):
     equal("sent = valid + damaged + lost", frames["sent"],
           frames["valid"] + frames["damaged"] + frames["lost"])
     known = sum(summary["lost_by"][key] or 0 for key in ("nic_missed", "nic_error"))
+    causes = dict(summary["lost_by"]["causes"] or {})
+    causes.update((summary["sender"] or {}).get("causes") or {})
+    known += sum(causes.get(key) or 0 for key in ("card_full", "wire_crc", "wire_length",
+                                                  "tx_discard"))
     assert summary["lost_by"]["unexplained"] >= max(0, frames["lost"] - known), context
     for key in ("received", "valid", "reordered"):
         equal("%s, sum of the queues" % key, sum(queue[key] for queue in summary["queues"]),

@@ -15,7 +15,7 @@ import time
 import e2e
 
 NEW_KEYS = "sender lock_lost saved match ended_by_sender".split()
-SENDER_KEYS = "asked gbps mpps seconds frames bytes gap_error_ns starved errors".split()
+SENDER_KEYS = "asked gbps mpps seconds frames bytes gap_error_ns starved errors causes".split()
 
 
 def scaled(count, least=1000):

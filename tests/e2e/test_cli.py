@@ -49,6 +49,11 @@ def test_help():
             assert word in result.out, "%s: %s" % (word, result)
         assert result.err == "", result
     assert "--tx-port" not in e2e.run("capture", "--help").out
+    # What is about frames received.
+    for flag in ("--split", "--stale-check", "--clock", "--flush"):
+        assert flag in e2e.run("capture", "--help").out, flag
+        assert flag in e2e.run("loopback", "--help").out, flag
+        assert flag not in e2e.run("replay", "--help").out, flag
 
 
 def test_version():

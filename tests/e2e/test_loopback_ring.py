@@ -22,6 +22,12 @@ def test_defaults():
     assert summary["ports"] == summary["tx_ports"] == ["ring:wire"]
     assert summary["memory"]["kind"] in ("device", "pinned", "host")
     assert summary["memory"]["slots"] > 0 and summary["cores"]
+    # What only a card has.
+    assert summary["memory"]["registration"] is None and summary["memory"]["split"] == 0
+    assert summary["steering"] is summary["stale"] is summary["clock"] is None, summary
+    assert summary["queue_restarts"] == 0
+    for causes in (summary["lost_by"]["causes"], summary["sender"]["causes"]):
+        assert causes and set(causes.values()) == {None}, causes
     assert summary["bits"]["checked"] == payload_bits([1518], SOME)
 
 

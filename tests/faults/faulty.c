@@ -35,6 +35,10 @@ uint32_t __real_host_burst_check(const struct burst_ring_view *ring,
 				 const struct host_work *work, uint64_t burst, uint64_t ready);
 uint32_t __wrap_host_burst_check(const struct burst_ring_view *ring,
 				 const struct host_work *work, uint64_t burst, uint64_t ready);
+uint32_t __real_host_burst_check_more(const struct burst_ring_view *ring,
+				      const struct host_work *work, uint64_t burst, uint64_t ready);
+uint32_t __wrap_host_burst_check_more(const struct burst_ring_view *ring,
+				      const struct host_work *work, uint64_t burst, uint64_t ready);
 void __real_host_burst_write(const struct burst_ring_view *ring, const struct host_work *work,
 			     uint64_t burst, uint64_t ready);
 void __wrap_host_burst_write(const struct burst_ring_view *ring, const struct host_work *work,
@@ -120,6 +124,9 @@ static void wait_for_stop(const struct burst_ring_view *ring)
 		nap();
 }
 
+typedef uint32_t burst_check(const struct burst_ring_view *ring, const struct host_work *work,
+			     uint64_t burst, uint64_t ready);
+
 /* The frames as a consumer sees them that reads old bytes from `from` of the first on. */
 static uint8_t *stale_frames(const struct burst_ring_view *ring, uint64_t ready, uint64_t from)
 {
@@ -134,8 +141,8 @@ static uint8_t *stale_frames(const struct burst_ring_view *ring, uint64_t ready,
 	return frames;
 }
 
-static uint32_t proof_check(const struct burst_ring_view *ring, const struct host_work *work,
-			    uint64_t burst, uint64_t ready)
+static uint32_t proof_check(burst_check *check, const struct burst_ring_view *ring,
+			    const struct host_work *work, uint64_t burst, uint64_t ready)
 {
 	const struct fault *stale = fault_of(KNOB_CONSUMER_STALE);
 	struct burst_ring_view view = *ring;
@@ -148,26 +155,38 @@ static uint32_t proof_check(const struct burst_ring_view *ring, const struct hos
 		be_stuck(&proof_workers);
 	if (stale)
 		view.frames = stale_frames(ring, ready, stale->number);
-	burst = __real_host_burst_check(&view, work, burst, ready);
+	burst = check(&view, work, burst, ready);
 	if (stale)
 		free(view.frames);
 	return (uint32_t)burst;
 }
 
-uint32_t __wrap_host_burst_check(const struct burst_ring_view *ring,
-				 const struct host_work *work, uint64_t burst, uint64_t ready)
+static uint32_t faulty_check(burst_check *check, const struct burst_ring_view *ring,
+			     const struct host_work *work, uint64_t burst, uint64_t ready)
 {
 	const struct fault *fault;
 
 	if (work->layout->raw)
-		return proof_check(ring, work, burst, ready);
+		return proof_check(check, ring, work, burst, ready);
 	if ((fault = fault_of(KNOB_STALL)) && fault->number == burst)
 		flag_wait(&stall_reported, false);
 	if ((fault = fault_of(KNOB_ABANDON)) && fault->number == burst)
 		be_stuck(&check_workers);
 	if ((fault = fault_of(KNOB_DIES)) && fault->number == burst)
 		died = true;
-	return __real_host_burst_check(ring, work, burst, ready);
+	return check(ring, work, burst, ready);
+}
+
+uint32_t __wrap_host_burst_check(const struct burst_ring_view *ring,
+				 const struct host_work *work, uint64_t burst, uint64_t ready)
+{
+	return faulty_check(__real_host_burst_check, ring, work, burst, ready);
+}
+
+uint32_t __wrap_host_burst_check_more(const struct burst_ring_view *ring,
+				      const struct host_work *work, uint64_t burst, uint64_t ready)
+{
+	return faulty_check(__real_host_burst_check_more, ring, work, burst, ready);
 }
 
 void __wrap_host_burst_write(const struct burst_ring_view *ring, const struct host_work *work,
@@ -305,10 +324,15 @@ static uint32_t faulty_workers_per_ring(const struct kernel_workers *workers)
 	return __real_kernel_host_ops.workers_per_ring(workers);
 }
 
+/* Of the software ConnectX, where it is preloaded: data that wait for a flush are written. */
+extern void softmlx5_flush(void) __attribute__((weak));
+
 static int faulty_flush(struct kernel_device *device)
 {
 	if (fault_of(KNOB_FLUSH_FAILS))
 		return kernel_fail(-EIO, "this flush was made to fail; ask the test why");
+	if (softmlx5_flush)
+		softmlx5_flush();
 	return __real_kernel_host_ops.flush(device);
 }
 

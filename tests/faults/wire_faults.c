@@ -38,6 +38,7 @@ struct line {
 	void *queue; /* the driver's */
 	eth_rx_burst_t receive;
 	eth_tx_burst_t send;
+	eth_tx_descriptor_status_t send_status;
 	uint16_t number;
 	bool first_port;
 	uint64_t random;
@@ -362,17 +363,22 @@ static struct rte_mbuf *proof_apply(struct line *line, struct rte_mbuf *m)
 	return m;
 }
 
-static uint16_t proof_receive(struct line *line, struct rte_mbuf **mbufs)
+static uint16_t proof_receive(struct line *line, struct rte_mbuf **mbufs, uint16_t n)
 {
+	uint16_t got, kept = 0;
+
 	if (line->number == 1 && proof_moved) {
 		mbufs[0] = proof_moved;
 		proof_moved = NULL;
 		return 1;
 	}
-	if (line->receive(line->queue, mbufs, 1) == 0)
-		return 0;
-	mbufs[0] = proof_apply(line, mbufs[0]);
-	return mbufs[0] != NULL;
+	/* A card's driver gives nothing to who asks for a single frame. */
+	got = line->receive(line->queue, mbufs, n);
+	for (uint16_t i = 0; i < got; i++) {
+		mbufs[kept] = proof_apply(line, mbufs[i]);
+		kept += mbufs[kept] != NULL;
+	}
+	return kept;
 }
 
 /* ---- what the port's users call ---- */
@@ -398,7 +404,7 @@ static uint16_t line_receive(void *queue, struct rte_mbuf **mbufs, uint16_t n)
 		atomic_store_explicit(&running, true, memory_order_relaxed);
 		return run_receive(line, mbufs, n);
 	}
-	return running ? rest_receive(line, mbufs, n) : proof_receive(line, mbufs);
+	return running ? rest_receive(line, mbufs, n) : proof_receive(line, mbufs, n);
 }
 
 static uint16_t line_send(void *queue, struct rte_mbuf **mbufs, uint16_t n)
@@ -412,6 +418,13 @@ static uint16_t line_send(void *queue, struct rte_mbuf **mbufs, uint16_t n)
 	return n ? line->send(line->queue, mbufs, n) : 0;
 }
 
+static int line_send_status(void *queue, uint16_t offset)
+{
+	struct line *line = queue;
+
+	return line->send_status(line->queue, offset);
+}
+
 static void *line_create(uint16_t port, uint16_t number, void *queue)
 {
 	struct line *line = calloc(1, sizeof(*line));
@@ -422,6 +435,7 @@ static void *line_create(uint16_t port, uint16_t number, void *queue)
 	line->number = number;
 	line->receive = rte_eth_fp_ops[port].rx_pkt_burst;
 	line->send = rte_eth_fp_ops[port].tx_pkt_burst;
+	line->send_status = rte_eth_fp_ops[port].tx_descriptor_status;
 	line->random = 0x9e3779b97f4a7c15u + number;
 	return line;
 }
@@ -451,6 +465,9 @@ void wire_faults_install(uint16_t port)
 	ops->txq.data = lines->tx;
 	ops->rx_pkt_burst = line_receive;
 	ops->tx_pkt_burst = line_send;
+	/* A card's driver is asked for its send errors so. */
+	if (ops->tx_descriptor_status)
+		ops->tx_descriptor_status = line_send_status;
 }
 
 void wire_faults_stats(uint16_t port, uint64_t *more_missed, uint64_t *more_errors)

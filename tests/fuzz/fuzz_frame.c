@@ -198,6 +198,43 @@ static void expect(int right, const char *what)
 	}
 }
 
+static int field_is_near(const struct frame_field *field)
+{
+	return !field->bytes || field->offset + (uint32_t)field->bytes <= FRAME_FIELD_END_MAX;
+}
+
+/* The frame in two parts, each in memory of its own; of layouts that a worker takes. */
+static void apart_agrees(const struct frame_layout *layout, const struct pattern_plan *plan,
+			 const uint8_t *frame, uint32_t len, const struct frame_result *whole)
+{
+	const uint32_t part = len < FRAME_HEAD_BYTES_MAX ? len : FRAME_HEAD_BYTES_MAX;
+	uint8_t *first = malloc(part + 1), *rest = malloc(len - part + 1);
+	const struct frame_span span = { first, rest, FRAME_HEAD_BYTES_MAX, 0 };
+	struct frame_result apart;
+
+	if (!first || !rest)
+		abort();
+	if (layout->format == FRAME_FOREIGN &&
+	    (layout->foreign.payload > FRAME_FOREIGN_PAYLOAD_MAX ||
+	     !field_is_near(&layout->foreign.sequence) || !field_is_near(&layout->foreign.stream)))
+		goto out;
+	memcpy(first, frame, part);
+	memcpy(rest, frame + part, len - part);
+	memset(&apart, 0x33, sizeof(apart));
+	frame_check_span(layout, plan, &span, len, &apart);
+	expect(apart.verdict == whole->verdict && apart.header_ok == whole->header_ok &&
+		       apart.sequence == whole->sequence && apart.stream == whole->stream &&
+		       apart.payload_bytes == whole->payload_bytes &&
+		       apart.wrong_bits == whole->wrong_bits && apart.offset == whole->offset &&
+		       apart.expected == whole->expected && apart.got == whole->got &&
+		       apart.phase_first == whole->phase_first &&
+		       apart.phase_next == whole->phase_next && apart.detail == whole->detail,
+	       "in two parts");
+out:
+	free(first);
+	free(rest);
+}
+
 static void results_agree(const struct frame_layout *layout, const struct pattern_plan *plan,
 			  const uint8_t *frame, uint32_t len)
 {
@@ -210,6 +247,7 @@ static void results_agree(const struct frame_layout *layout, const struct patter
 	memset(&fast, 0x22, sizeof(fast));
 	frame_check(layout, plan, frame_crc32c_table, frame, len, &slow);
 	frame_check_fast(layout, plan, frame, len, &fast);
+	apart_agrees(layout, plan, frame, len, &slow);
 	verdict = frame_parse(layout, frame_crc32c_table, frame, len, &header, &header_ok);
 	expect(slow.verdict == fast.verdict, "verdict");
 	expect(slow.header_ok == fast.header_ok && header_ok == slow.header_ok, "header_ok");

@@ -80,7 +80,7 @@ static void pair_close(uint8_t *device_frames)
 	kernel_host_ops.close(host);
 }
 
-static bool compare_written(uint8_t *device_frames, uint8_t *copy)
+static inline bool compare_written(uint8_t *device_frames, uint8_t *copy)
 {
 	const struct kernel_ops *ops = &kernel_cuda_ops;
 
@@ -96,7 +96,7 @@ static bool compare_written(uint8_t *device_frames, uint8_t *copy)
 	       scene_same_runs(&scene, wanted, found);
 }
 
-static bool compare_checked(uint8_t *device_frames)
+static inline bool compare_checked(uint8_t *device_frames)
 {
 	const struct kernel_ops *ops = &kernel_cuda_ops;
 

@@ -144,7 +144,7 @@ static void store_free(struct store_scene *store)
 }
 
 /* Orders for the scene's bursts: the file's frames in a circle, some lengths not the file's. */
-static void store_orders(struct scene *scene, const struct store_scene *store)
+static inline void store_orders(struct scene *scene, const struct store_scene *store)
 {
 	uint64_t next = 0;
 

@@ -52,10 +52,19 @@ __device__ static void frame_tally(const uint8_t *frame, uint32_t len, struct ta
 		atomicAdd(&tally->wrong, 1ull);
 }
 
+/* Nothing splits frames here: they have no head of their own. */
+__device__ static void batch_frame_tally(const struct gdrcap_batch &batch, uint32_t i,
+					 struct tally *tally)
+{
+	if (gdrcap_gpu_head(batch, i) || gdrcap_gpu_head_bytes(batch, i))
+		atomicAdd(&tally->wrong, 1ull);
+	frame_tally(gdrcap_gpu_frame(batch, i), gdrcap_gpu_frame_bytes(batch, i), tally);
+}
+
 __global__ static void batch_kernel(struct gdrcap_batch batch, struct tally *tally)
 {
 	for (uint32_t i = threadIdx.x; i < batch.count; i += blockDim.x)
-		frame_tally(gdrcap_gpu_frame(batch, i), gdrcap_gpu_frame_bytes(batch, i), tally);
+		batch_frame_tally(batch, i, tally);
 }
 
 __global__ static void running_kernel(struct gdrcap_gpu_queue queue, struct tally *tally)
@@ -69,8 +78,7 @@ __global__ static void running_kernel(struct gdrcap_gpu_queue queue, struct tall
 		if (got < 0)
 			return;
 		for (uint32_t i = threadIdx.x; i < batch.count; i += blockDim.x)
-			frame_tally(gdrcap_gpu_frame(batch, i), gdrcap_gpu_frame_bytes(batch, i),
-				    tally);
+			batch_frame_tally(batch, i, tally);
 		gdrcap_gpu_release(queue, seq);
 	}
 }

@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +23,7 @@
 #include <rte_memory.h>
 
 #include "gpu_drivers.h"
+#include "gpu_export.h"
 
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
@@ -208,6 +211,61 @@ static void external_memory_takes_large_pages(void **state)
 	assert_int_equal(rte_gpu_mem_free(cuda(), at), 0);
 }
 
+/* As a dma-buf: our own allocations, parts of them, and the application's. */
+static void memory_is_exported(void **state)
+{
+	uint8_t *at = rte_gpu_mem_alloc(cuda(), 4 * MIB, 0), *own = NULL;
+	static uint8_t host[64 << 10] __attribute__((aligned(4096)));
+	int fd;
+
+	assert_non_null(at);
+	fd = gpu_export(cuda(), at, 4 * MIB);
+	if (fd == -ENOTSUP) {
+		/* the driver, its kernel modules or the GPU make none */
+		assert_int_equal(rte_gpu_mem_free(cuda(), at), 0);
+		skip();
+	}
+	assert_true(fd >= 0);
+	assert_int_equal(lseek(fd, 0, SEEK_END), 4 * MIB);
+	close(fd);
+	fd = gpu_export(cuda(), at + MIB, 64 * KIB);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(cudaMalloc((void **)&own, 2 * MIB), cudaSuccess);
+	fd = gpu_export(cuda(), own, 2 * MIB);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_true(gpu_export(cuda(), host, sizeof(host)) < 0);
+	assert_int_equal(cudaPeekAtLastError(), cudaSuccess);
+	assert_int_equal(cudaFree(own), cudaSuccess);
+	assert_int_equal(rte_gpu_mem_free(cuda(), at), 0);
+}
+
+static void own_memory_is_told_from_other(void **state)
+{
+	uint8_t *at = rte_gpu_mem_alloc(cuda(), MIB, 0), *device = NULL, *pinned = NULL,
+		*managed = NULL;
+	static uint8_t host[4096];
+
+	assert_non_null(at);
+	assert_int_equal(gpu_owns(cuda(), at, MIB), 1);
+	assert_int_equal(gpu_owns(cuda(), host, sizeof(host)), 0);
+	assert_int_equal(cudaMalloc((void **)&device, MIB), cudaSuccess);
+	assert_int_equal(gpu_owns(cuda(), device, MIB), 1);
+	assert_int_equal(cudaHostAlloc((void **)&pinned, MIB, cudaHostAllocMapped), cudaSuccess);
+	assert_int_equal(gpu_owns(cuda(), pinned, MIB), 0);
+	assert_int_equal(cudaMallocManaged((void **)&managed, MIB, cudaMemAttachGlobal),
+			 cudaSuccess);
+	assert_int_equal(gpu_owns(cuda(), managed, MIB), 0);
+	/* from the GPU's into nobody's */
+	assert_int_equal(gpu_owns(cuda(), device, (size_t)1 << 46), 0);
+	assert_int_equal(cudaPeekAtLastError(), cudaSuccess);
+	assert_int_equal(cudaFree(managed), cudaSuccess);
+	assert_int_equal(cudaFreeHost(pinned), cudaSuccess);
+	assert_int_equal(cudaFree(device), cudaSuccess);
+	assert_int_equal(rte_gpu_mem_free(cuda(), at), 0);
+}
+
 /* With a second GPU: its memory is its own, and the caller stays on the device it chose. */
 static void the_callers_device_stays(void **state)
 {
@@ -225,6 +283,10 @@ static void the_callers_device_stays(void **state)
 	assert_non_null(at);
 	assert_int_equal(cudaPointerGetAttributes(&attributes, at), cudaSuccess);
 	assert_int_equal(attributes.device, last);
+	assert_int_equal(cudaGetDevice(&current), cudaSuccess);
+	assert_int_equal(current, 0);
+	assert_int_equal(gpu_owns(gpu, at, MIB), 1);
+	assert_int_equal(gpu_owns(cuda(), at, MIB), last == 0);
 	assert_int_equal(cudaGetDevice(&current), cudaSuccess);
 	assert_int_equal(current, 0);
 	/* left allocated: removal gives it back */
@@ -247,6 +309,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(cpu_mapping_is_the_same_memory),
 		cmocka_unit_test(write_barrier_follows_the_device),
 		cmocka_unit_test(external_memory_takes_large_pages),
+		cmocka_unit_test(memory_is_exported),
+		cmocka_unit_test(own_memory_is_told_from_other),
 		cmocka_unit_test(the_callers_device_stays),
 	};
 	int failed;

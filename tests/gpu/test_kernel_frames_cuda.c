@@ -341,7 +341,8 @@ int main(int argc, char **argv)
 	printf("frames by verdict:");
 	for (uint32_t v = 0; v < FRAME_VERDICTS; v++) {
 		printf(" %" PRIu64, verdicts[v]);
-		if (!verdicts[v] && rounds) {
+		/* STALE is of test_kernel_more_cuda: memory does not change here */
+		if (!verdicts[v] && rounds && v != FRAME_DAMAGED_STALE) {
 			fprintf(stderr, "\nno frame with verdict %u was compared\n", v);
 			good = false;
 		}

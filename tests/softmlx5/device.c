@@ -28,7 +28,6 @@ static void device_init(struct soft_device *device, unsigned int index)
 	device->link = true;
 	device->mtu = MTU_DEFAULT;
 	device->ifindex = IFINDEX_FIRST + index;
-	device->async_fd = -1;
 	device->peer = &soft_devices[index ^ 1];
 	memcpy(device->mac, (uint8_t[]){ 0x02, 0x15, 0xb3, 0, 0, (uint8_t)index },
 	       sizeof(device->mac));
@@ -58,10 +57,19 @@ static void __attribute__((constructor)) devices_init(void)
 			soft_device_count = 0;
 	}
 	soft_faults_init();
+	play_init();
 	if (sysfs_create() < 0) {
 		fprintf(stderr, "softmlx5: no folder for the cards; set TMPDIR\n");
 		soft_device_count = 0;
 	}
+}
+
+static void log_counters(const struct soft_device *device)
+{
+	for (unsigned int i = 0; i < netdev_stats_count(); i++)
+		if (netdev_stats_value(device, i) != 0)
+			soft_log("%s: %s %lu", device->ibv.name, netdev_stats_name(i),
+				 (unsigned long)netdev_stats_value(device, i));
 }
 
 static void __attribute__((destructor)) devices_exit(void)
@@ -69,6 +77,8 @@ static void __attribute__((destructor)) devices_exit(void)
 	if (getpid() != owner)
 		return;
 	sysfs_remove();
+	for (unsigned int i = 0; i < soft_device_count; i++)
+		log_counters(&soft_devices[i]);
 	for (unsigned int i = 0; i < soft_device_count; i++)
 		steering_destroy(soft_devices[i].steering);
 }
@@ -189,8 +199,9 @@ static int query_clock(struct ibv_context *context, struct ibv_values_ex *values
 	if ((values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK) == 0)
 		return EINVAL;
 	values->comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
-	values->raw_clock.tv_sec = (time_t)(now / 1000000000);
-	values->raw_clock.tv_nsec = (long)(now % 1000000000);
+	/* As rdma-core's mlx5 does: all ticks are there. */
+	values->raw_clock.tv_sec = 0;
+	values->raw_clock.tv_nsec = (long)now;
 	return 0;
 }
 
@@ -258,6 +269,9 @@ static struct ibv_context *device_open(struct ibv_device *ibv, bool devx)
 	}
 	nic_lock();
 	device->opens++;
+	context->told_up = wire_up(device);
+	context->next = device->contexts;
+	device->contexts = context;
 	nic_unlock();
 	return ctx;
 }
@@ -285,21 +299,50 @@ int ibv_close_device(struct ibv_context *ctx)
 
 	nic_lock();
 	context->device->opens--;
+	for (struct soft_context **at = &context->device->contexts; *at != NULL;
+	     at = &(*at)->next) {
+		if (*at != context)
+			continue;
+		*at = context->next;
+		break;
+	}
 	nic_unlock();
-	for (unsigned int i = 0; i < netdev_stats_count(); i++)
-		if (netdev_stats_value(context->device, i) != 0)
-			soft_log("%s: %s %lu", context->device->ibv.name, netdev_stats_name(i),
-				 (unsigned long)netdev_stats_value(context->device, i));
 	nic_stop();
 	close(ctx->async_fd);
 	free(context);
 	return 0;
 }
 
-int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
+void device_tell_link(struct soft_device *device)
 {
-	errno = EAGAIN;
-	return -1;
+	for (struct soft_context *context = device->contexts; context != NULL;
+	     context = context->next)
+		if (context->told_up != wire_up(device))
+			eventfd_write(context->verbs.context.async_fd, 1);
+}
+
+/* Link changes; the descriptor is non-blocking, as the driver sets it. */
+int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
+{
+	struct soft_context *context = soft_context(ctx);
+	eventfd_t unused;
+	bool up, told;
+
+	nic_lock();
+	eventfd_read(ctx->async_fd, &unused);
+	up = wire_up(context->device);
+	told = context->told_up;
+	context->told_up = up;
+	nic_unlock();
+	if (up == told) {
+		errno = EAGAIN;
+		return -1;
+	}
+	*event = (struct ibv_async_event){
+		.event_type = up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR,
+		.element.port_num = 1,
+	};
+	return 0;
 }
 
 void ibv_ack_async_event(struct ibv_async_event *event)

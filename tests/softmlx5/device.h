@@ -8,6 +8,10 @@
 /* sysfs.c: the folders below SYSFS_PCI_DEVICES that DPDK reads. 0 or negative errno. */
 int sysfs_create(void);
 void sysfs_remove(void);
+/* Of the tree, as /sys is. */
+const char *sysfs_root(void);
+/* Brings the card's register of time, which the driver maps, up to date. */
+void device_clock(struct soft_device *device);
 /* Brings the files with counters up to date. */
 void device_report(struct soft_device *device);
 

@@ -273,6 +273,9 @@ struct mlx5dv_dr_rule *mlx5dv_dr_rule_create(struct mlx5dv_dr_matcher *matcher,
 		return NULL;
 	for (size_t i = 0; error == 0 && i < num_actions; i++)
 		error = add_action(&rule->rule, actions[i]);
+	if (error == 0 && rule->rule.hash != NULL &&
+	    soft_fault(&matcher->table->table->device->faults.refuse_rule))
+		error = ENOSPC;
 	if (error != 0) {
 		free(rule);
 		errno = error;

@@ -105,12 +105,14 @@ static int answer_ethtool(struct soft_device *device, void *data)
 		nic_unlock();
 		return 0;
 	case ETHTOOL_GSSET_INFO:
-		sets->sset_mask = 0;
+		sets->sset_mask &= 1ull << ETH_SS_STATS;
+		if (sets->sset_mask != 0)
+			sets->data[0] = netdev_stats_count();
 		return 0;
 	case ETHTOOL_GPAUSEPARAM:
 		pause->autoneg = 0;
-		pause->rx_pause = 0;
-		pause->tx_pause = 0;
+		pause->rx_pause = device->peer->faults.pause != 0;
+		pause->tx_pause = device->faults.pause != 0;
 		return 0;
 	case ETHTOOL_SPAUSEPARAM:
 		return 0;

@@ -109,8 +109,12 @@ static void take_doorbells(struct soft_device *device)
 			if (sq == NULL || sq->uar != uar)
 				continue;
 			known |= sq->number == number;
-			if (sq->state == SOFT_READY && (sq->number == number || sq->rung_once))
-				sq->rung = sq->rung_once = true;
+		}
+		for (unsigned int n = 1; known && n < device->sq_end; n++) {
+			struct soft_sq *sq = device->sqs[n];
+
+			if (sq != NULL && sq->uar == uar && sq->state == SOFT_READY)
+				sq->rung = true;
 		}
 		if (!known) {
 			device->count.bad_doorbells++;
@@ -126,6 +130,8 @@ static unsigned int pass(void)
 	for (unsigned int i = 0; i < soft_device_count; i++) {
 		struct soft_device *device = &soft_devices[i];
 
+		device_clock(device);
+		work += play_run(device);
 		if (device->opens == 0)
 			continue;
 		take_doorbells(device);
@@ -147,6 +153,7 @@ static void slow_pass(uint64_t now_ns)
 	soft_faults_poll();
 	for (unsigned int i = 0; i < soft_device_count; i++) {
 		wire_poll(&soft_devices[i], now_ns);
+		device_tell_link(&soft_devices[i]);
 		device_report(&soft_devices[i]);
 	}
 	rx_poll(now_ns);

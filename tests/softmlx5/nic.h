@@ -34,10 +34,24 @@ void sq_fail(struct soft_sq *sq, uint16_t block, uint8_t syndrome);
 void wire_send(struct soft_device *from, struct soft_frame *frame);
 void wire_poll(struct soft_device *device, uint64_t now_ns);
 bool wire_up(const struct soft_device *device);
+/* device.c: wakes drivers where the link has changed since they were told. */
+void device_tell_link(struct soft_device *device);
+/* False: the receiver's flow control holds the sender back. */
+bool wire_ready(struct soft_device *from);
+
+/* play.c: a file's frames, from a sender that is no driver of ours. Frames sent. */
+void play_init(void);
+unsigned int play_run(struct soft_device *device);
 
 /* rx.c */
 void rx_deliver(struct soft_device *device, uint8_t *data, uint32_t length);
 void rx_poll(uint64_t now_ns);
+/* Buffers enough for a pass of the sender, in every queue that receives? */
+bool rx_has_room(const struct soft_device *device);
+/* Is there late data that waits for its reader? The sender is held up meanwhile. Any thread. */
+bool rx_holds_back(void);
+/* The reader is there; comes_back: it asks again, once it has read. */
+void rx_hand_over(bool comes_back);
 void rq_fail(struct soft_rq *rq, uint16_t wqe, uint8_t syndrome);
 
 /* cqe.c: a completion to fill in, all zeros; it reaches the driver at the next completion_flush().

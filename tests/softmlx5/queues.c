@@ -214,7 +214,6 @@ void sq_set_state(struct soft_sq *sq, enum soft_state state)
 	if (state == SOFT_RESET) {
 		sq->next = 0;
 		sq->rung = false;
-		sq->rung_once = false;
 	}
 	sq->state = state;
 }

@@ -19,10 +19,13 @@
 #define SEGMENTS_MAX 32
 #define VLAN_STRIPPED 1
 #define LATE_MAX 256
+#define READER_NS 2000000000ull /* so long a sender is held up for a reader at most */
+#define ROOM_LOW 128 /* buffers; more than a sender's pass has frames */
 
 /* Data that comes after its completion: the "stale" fault. */
 static struct late {
 	struct soft_device *device;
+	bool for_reader; /* due when its reader asks, or else: */
 	uint64_t due_ns;
 	uint64_t address;
 	uint32_t key;
@@ -30,6 +33,9 @@ static struct late {
 	uint8_t *data;
 } late[LATE_MAX];
 static unsigned int late_count;
+/* Of them, for a reader: its threads look at these without the lock. */
+static unsigned int held_count;
+static uint64_t reading_ns; /* it has them, and is to come once more: until then at most; 0: not */
 
 /* A piece of a frame and where it goes. */
 struct piece {
@@ -49,6 +55,22 @@ static uint16_t posted(const struct soft_rq *rq)
 {
 	/* Acquire: the WQEs were written before the record. */
 	return (uint16_t)be32toh(__atomic_load_n(rq->record, __ATOMIC_ACQUIRE));
+}
+
+bool rx_has_room(const struct soft_device *device)
+{
+	for (unsigned int i = 1; i < device->rq_end; i++) {
+		const struct soft_rq *rq = device->rqs[i];
+		uint32_t half, left;
+
+		if (rq == NULL || rq->state != SOFT_READY)
+			continue;
+		half = 1u << rq->log_size >> 1;
+		left = (uint16_t)(posted(rq) - rq->next);
+		if (left < (half < ROOM_LOW ? half : ROOM_LOW))
+			return false;
+	}
+	return true;
 }
 
 static void complete_error(struct soft_rq *rq, uint16_t wqe, uint8_t syndrome)
@@ -84,7 +106,10 @@ static void write_late(struct soft_rq *rq, const struct piece *piece, const uint
 		return;
 	*entry = (struct late){
 		.device = rq->device,
-		.due_ns = nic_now_ns() + rq->device->faults.stale_us * 1000,
+		.for_reader = rq->device->faults.stale_us == 0,
+		.due_ns = nic_now_ns() + (rq->device->faults.stale_us != 0
+						  ? rq->device->faults.stale_us * 1000
+						  : READER_NS),
 		.address = piece->address,
 		.key = piece->region->key,
 		.length = piece->length,
@@ -94,9 +119,12 @@ static void write_late(struct soft_rq *rq, const struct piece *piece, const uint
 		return;
 	memcpy(entry->data, data, piece->length);
 	late_count++;
+	if (entry->for_reader)
+		__atomic_add_fetch(&held_count, 1, __ATOMIC_RELAXED);
 }
 
-void rx_poll(uint64_t now_ns)
+/* Writes what is due, or what waits for its reader. */
+static void late_write(uint64_t now_ns, bool reader)
 {
 	unsigned int kept = 0;
 
@@ -104,10 +132,12 @@ void rx_poll(uint64_t now_ns)
 		struct late *entry = &late[i];
 		struct soft_region *region;
 
-		if (entry->due_ns > now_ns) {
+		if (entry->due_ns > now_ns && !(reader && entry->for_reader)) {
 			late[kept++] = *entry;
 			continue;
 		}
+		if (entry->for_reader)
+			__atomic_sub_fetch(&held_count, 1, __ATOMIC_RELAXED);
 		region = soft_region_find(entry->device, entry->key, entry->address, entry->length);
 		if (region != NULL)
 			soft_region_write(region, entry->address, entry->data, entry->length);
@@ -115,6 +145,28 @@ void rx_poll(uint64_t now_ns)
 		free(entry->data);
 	}
 	late_count = kept;
+}
+
+void rx_poll(uint64_t now_ns)
+{
+	late_write(now_ns, false);
+	if (now_ns > reading_ns)
+		__atomic_store_n(&reading_ns, 0, __ATOMIC_RELAXED);
+}
+
+bool rx_holds_back(void)
+{
+	return __atomic_load_n(&held_count, __ATOMIC_RELAXED) != 0 ||
+	       __atomic_load_n(&reading_ns, __ATOMIC_RELAXED) != 0;
+}
+
+void rx_hand_over(bool comes_back)
+{
+	bool held = held_count != 0;
+
+	late_write(0, true);
+	__atomic_store_n(&reading_ns, held && comes_back ? nic_now_ns() + READER_NS : 0,
+			 __ATOMIC_RELAXED);
 }
 
 /* Where the bytes go. Number of pieces, or 0 with *syndrome set. */

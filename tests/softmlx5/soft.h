@@ -119,7 +119,6 @@ struct soft_sq {
 	uint32_t *own_record;
 	bool own_memory;
 	bool rung; /* a doorbell register was written since the record was last caught up with */
-	bool rung_once; /* since the queue was reset */
 	uint16_t next;	/* block that the card reads next */
 	uint16_t last;	/* first block of the WQE before that */
 	struct soft_cq *cq;
@@ -148,6 +147,7 @@ struct soft_device {
 	uint8_t after_ibv[4096]; /* zeros, where the real library looks for its own fields */
 	unsigned int index;
 	unsigned int opens;
+	struct soft_context *contexts;
 	char pci[16];
 	char ifname[IFNAMSIZ];
 	unsigned int ifindex;
@@ -156,12 +156,13 @@ struct soft_device {
 	bool up;	       /* as set by the administrator */
 	bool link;	       /* the cable */
 	uint64_t link_back_ns; /* when a link that a knob took down comes back; 0: never */
+	bool paused;	       /* its sender, by the receiver's flow control */
 	struct soft_device *peer;
+	uint64_t *clock; /* the register of time; NULL: none */
 	struct soft_counters count;
 	uint64_t oob_reported; /* what the sysfs file says */
 	struct soft_faults faults;
 	struct soft_steering *steering;
-	int async_fd;
 
 	struct soft_cq *cqs[SOFT_OBJECTS_MAX];
 	struct soft_rq *rqs[SOFT_OBJECTS_MAX];
@@ -174,7 +175,9 @@ struct soft_device {
 /* What open_device() returns. */
 struct soft_context {
 	struct soft_device *device;
+	struct soft_context *next; /* of this device */
 	bool devx;
+	bool told_up; /* link state that the driver was last told of */
 	struct verbs_context verbs;
 };
 

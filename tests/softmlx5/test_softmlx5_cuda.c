@@ -80,6 +80,10 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
+	struct rig *rig = *state;
+
+	free(rig->memory.host);
+	free(rig);
 	return 0;
 }
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The card without a driver: WQEs, doorbells and completions by hand. */
 #include <endian.h>
+#include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +16,8 @@
 #include "nic.h"
 
 #define ENTRIES 64
+#define PLAYED 100
+#define PLAY_FILE "test_softmlx5_queues.pcap" /* in the current folder */
 #define FRAME 100
 #define COMPLETE_ERROR 0
 #define COMPLETE_FIRST_ERROR 1
@@ -260,8 +265,82 @@ static void full_completion_queue_overruns(void **state)
 	}
 }
 
+static void set(const char *faults)
+{
+	nic_lock();
+	assert_int_equal(soft_faults_parse(faults), 0);
+	nic_unlock();
+}
+
+/* The descriptor becomes readable; then there is one event and no more. */
+static void expect_event(struct bench *bench, enum ibv_event_type type)
+{
+	struct pollfd wait = { .fd = bench->context->async_fd, .events = POLLIN };
+	struct ibv_async_event event;
+
+	assert_int_equal(poll(&wait, 1, 5000), 1);
+	assert_int_equal(ibv_get_async_event(bench->context, &event), 0);
+	assert_int_equal(event.event_type, type);
+	assert_int_equal(event.element.port_num, 1);
+	ibv_ack_async_event(&event);
+	assert_int_equal(ibv_get_async_event(bench->context, &event), -1);
+	assert_int_equal(errno, EAGAIN);
+}
+
+static void link_changes_are_events(void **state)
+{
+	struct bench *bench = *state;
+	struct ibv_async_event event;
+
+	assert_int_equal(ibv_get_async_event(bench->context, &event), -1);
+	set("1.link=0");
+	expect_event(bench, IBV_EVENT_PORT_ERR);
+	set("1.link=1");
+	expect_event(bench, IBV_EVENT_PORT_ACTIVE);
+}
+
+/* There is no queue behind the cable, and so nothing to wait for; without the cable all is lost. */
+static void another_plays_into_the_cable(void **state)
+{
+	struct bench *bench = *state;
+	uint64_t before = sent(bench);
+
+	set("0.play=3");
+	for (unsigned int i = 0; i < 500 && sent(bench) < before + 3 * PLAYED; i++)
+		usleep(10000);
+	usleep(10000);
+	assert_int_equal(sent(bench), before + 3 * PLAYED);
+	set("0.play=0");
+	usleep(50000);
+	set("0.play=1");
+	for (unsigned int i = 0; i < 500 && sent(bench) < before + 4 * PLAYED; i++)
+		usleep(10000);
+	assert_int_equal(sent(bench), before + 4 * PLAYED);
+	set("0.play=0");
+}
+
+/* A file of PLAYED frames; before the library looks for it. */
+static void __attribute__((constructor(101))) write_file(void)
+{
+	uint32_t header[6] = { 0xa1b2c3d4, 4 << 16 | 2, 0, 0, 65535, 1 };
+	uint32_t record[4] = { 0, 0, 60, 60 };
+	uint8_t frame[60] = { 2 };
+	FILE *file = fopen(PLAY_FILE, "w");
+
+	if (file == NULL)
+		return;
+	fwrite(header, sizeof(header), 1, file);
+	for (unsigned int i = 0; i < PLAYED; i++) {
+		fwrite(record, sizeof(record), 1, file);
+		fwrite(frame, sizeof(frame), 1, file);
+	}
+	fclose(file);
+	setenv("SOFTMLX5_PLAY", PLAY_FILE, 1);
+}
+
 int main(void)
 {
+	int failed;
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(record_alone_starts_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(completions_come_where_asked_for, setup, teardown),
@@ -269,7 +348,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(error_flushes_what_follows, setup, teardown),
 		cmocka_unit_test_setup_teardown(wrong_index_is_an_error, setup, teardown),
 		cmocka_unit_test_setup_teardown(full_completion_queue_overruns, setup, teardown),
+		cmocka_unit_test_setup_teardown(link_changes_are_events, setup, teardown),
+		cmocka_unit_test_setup_teardown(another_plays_into_the_cable, setup, teardown),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	unlink(PLAY_FILE);
+	return failed;
 }

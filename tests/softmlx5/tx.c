@@ -314,6 +314,8 @@ unsigned int sq_run(struct soft_sq *sq)
 		flush_posted(sq);
 		return 1;
 	}
+	if (!wire_ready(sq->device))
+		return 0;
 	while (sq->next != end && wqes < FRAMES_MAX && gather.count < PASS_FRAMES) {
 		before = gather.count;
 		if (wqe_at(sq, sq->next, &wqe) < 0 ||

@@ -158,6 +158,8 @@ static struct ibv_flow *create_flow(struct ibv_qp *qp, struct ibv_flow_attr *att
 		flow->rule.any_multicast = true;
 	else if (attr->type != IBV_FLOW_ATTR_NORMAL && attr->type != IBV_FLOW_ATTR_ALL_DEFAULT)
 		error = EOPNOTSUPP;
+	else if (error == 0 && !flow->rule.drop && soft_fault(&sq->device->faults.refuse_rule))
+		error = ENOSPC;
 	if (error != 0) {
 		free(flow);
 		errno = error;

@@ -21,6 +21,19 @@ bool wire_up(const struct soft_device *device)
 	       peer->faults.link != 0;
 }
 
+bool wire_ready(struct soft_device *from)
+{
+	struct soft_device *to = from->peer;
+	bool full = to->faults.pause != 0 && !rx_has_room(to);
+
+	if (full && !from->paused) {
+		to->count.tx_pause_phy++;
+		from->count.rx_pause_phy++;
+	}
+	from->paused = full;
+	return !full && !rx_holds_back();
+}
+
 static void count_cast(struct soft_counters *count, const uint8_t *data, uint32_t length,
 		       unsigned int way)
 {

@@ -103,6 +103,27 @@ int gdrcap_get_damage(const struct gdrcap_session *session, uint32_t index,
 	return -ENOENT;
 }
 
+int gdrcap_get_cause(const struct gdrcap_session *session, uint32_t index,
+		     struct gdrcap_cause *cause)
+{
+	fake.causes_asked += index == 0;
+	if (index >= fake.cause_count)
+		return -ENOENT;
+	*cause = fake.causes[index];
+	return 0;
+}
+
+int gdrcap_get_rule(const struct gdrcap_session *session, uint32_t index, struct gdrcap_rule *rule)
+{
+	fake.rules_asked += index == 0;
+	if (index >= fake.rule_count)
+		return -ENOENT;
+	*rule = fake.rules[index];
+	if (index == 0 && fake.rules_asked <= fake.rules_after)
+		rule->frames--;
+	return 0;
+}
+
 const char *gdrcap_get_message(const struct gdrcap_session *session, uint32_t index)
 {
 	return index ? NULL : fake.message;

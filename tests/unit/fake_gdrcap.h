@@ -14,9 +14,15 @@ struct fake_gdrcap {
 	uint32_t stage_count;
 	struct gdrcap_summary summary;
 	const char *message;
+	struct gdrcap_cause causes[4];
+	uint32_t cause_count;
+	struct gdrcap_rule rules[2];
+	uint32_t rule_count;
+	uint32_t rules_after; /* reads of rule 0 that find one frame less */
 	/* what was called */
 	struct gdrcap_config config; /* of gdrcap_create() */
 	uint32_t created, proved, started, waited, stopped, destroyed;
+	uint32_t causes_asked, rules_asked; /* how often the first of them */
 };
 
 extern struct fake_gdrcap fake;

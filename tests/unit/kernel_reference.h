@@ -4,11 +4,15 @@
 #ifndef GDRCAP_TEST_KERNEL_REFERENCE_H
 #define GDRCAP_TEST_KERNEL_REFERENCE_H
 
-#include "kernel_scene.h"
+#include "kernel_scene_more.h"
 
-static struct frame_run reference_run(const struct scene *scene, struct frame_desc desc, uint32_t i)
+/* Frame i of burst b. `made`: the scene as it is played, which may have it in two pieces. */
+static struct frame_run reference_run(const struct scene *scene, const struct scene *made,
+				      uint32_t b, uint32_t i)
 {
+	const struct frame_desc desc = scene->burst[b].desc[i];
 	const uint8_t *frame = scene_frame(scene, desc);
+	const struct frame_result none = { .verdict = FRAME_DAMAGED_LENGTH };
 	struct frame_result one = { .verdict = FRAME_DAMAGED_LENGTH };
 	struct frame_run run;
 
@@ -17,6 +21,21 @@ static struct frame_run reference_run(const struct scene *scene, struct frame_de
 	else if (frame)
 		frame_check(&scene->layout, &scene->plan, frame_crc32c_table, frame, desc.len,
 			    &one);
+	if (desc.offset & FRAME_DESC_CUT && frame && one.verdict != FRAME_FILTERED &&
+	    one.verdict != FRAME_END) {
+		const struct frame_result was = one;
+
+		one = none;
+		if (!scene->store.view.count) {
+			one.sequence = was.sequence;
+			one.stream = was.stream;
+			one.header_ok = was.header_ok;
+		}
+	}
+	if (one.verdict != FRAME_VALID && one.verdict != FRAME_END && scene_is_absent(made, b, i)) {
+		one = none;
+		one.verdict = FRAME_DAMAGED_STALE;
+	}
 	memset(&run, 0, sizeof(run));
 	run.verdict = one.verdict;
 	run.count = 1;
@@ -66,7 +85,8 @@ static bool reference_joins(const struct scene *scene, const struct frame_run *r
 	return !foreign->self_phase || run->phase_next == next->phase_first;
 }
 
-static void reference_check(const struct scene *scene, struct scene_result *result)
+static void reference_check(const struct scene *scene, const struct scene *made,
+			    struct scene_result *result)
 {
 	for (uint32_t b = 0; b < SCENE_BURSTS; b++) {
 		const struct scene_burst *burst = &scene->burst[b];
@@ -74,7 +94,7 @@ static void reference_check(const struct scene *scene, struct scene_result *resu
 
 		result[b].runs = 0;
 		for (uint32_t i = 0; i < burst->count; i++) {
-			const struct frame_run next = reference_run(scene, burst->desc[i], i);
+			const struct frame_run next = reference_run(scene, made, b, i);
 			struct frame_run *run = &result[b].run[i ? result[b].runs - 1 : 0];
 
 			if (i && reference_joins(scene, run, &last, &next)) {

@@ -18,16 +18,20 @@
 
 #define SCENE_BURSTS 24u
 #define SCENE_SLOT_SHIFT 14u
+#define SCENE_STALE_US 100u
 #define SCENE_SLOTS 2048u
 #define SCENE_BYTES ((size_t)SCENE_SLOTS << SCENE_SLOT_SHIFT)
 #define SCENE_FILE_BYTES 1013u
 #define SCENE_RINGS_MAX 2u
 #define SCENE_HANG_SECONDS 60
+#define SCENE_HEAD_SHIFT 8u
+#define SCENE_HEADS_BYTES ((size_t)SCENE_SLOTS << SCENE_HEAD_SHIFT)
 
 struct scene_burst {
 	uint32_t count;
 	struct burst_order order;
 	struct frame_desc desc[BURST_FRAMES_MAX];
+	struct frame_desc head[BURST_FRAMES_MAX]; /* header-data split */
 };
 
 struct scene {
@@ -40,6 +44,10 @@ struct scene {
 	struct scene_burst burst[SCENE_BURSTS]; /* burst b goes to ring b % rings */
 	uint8_t *frames; /* SCENE_BYTES, host memory */
 	struct built_store store; /* view.count not 0: frames of a file */
+	/* kernel_scene_more.h; NULL: frames lie whole; no slot is poisoned */
+	uint8_t *heads; /* SCENE_HEADS_BYTES */
+	uint32_t *generation; /* SCENE_SLOTS, stale_us SCENE_STALE_US: before the scene is played */
+	uint32_t *generation_after;
 };
 
 enum scene_shape {
@@ -66,7 +74,7 @@ struct scene_memory {
 	void (*ring_free)(void *memory);
 };
 
-static uint64_t scene_next(uint64_t *state)
+static inline uint64_t scene_next(uint64_t *state)
 {
 	/* splitmix64 */
 	uint64_t z = *state += 0x9e3779b97f4a7c15u;
@@ -76,18 +84,18 @@ static uint64_t scene_next(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-static uint32_t scene_below(struct scene *scene, uint32_t n)
+static inline uint32_t scene_below(struct scene *scene, uint32_t n)
 {
 	return (uint32_t)(scene_next(&scene->random) % n);
 }
 
-static bool scene_chance(struct scene *scene, uint32_t one_in)
+static inline bool scene_chance(struct scene *scene, uint32_t one_in)
 {
 	return scene_below(scene, one_in) == 0;
 }
 
 /* A length in memory: often usual ones, sometimes any. */
-static uint32_t scene_len(struct scene *scene)
+static inline uint32_t scene_len(struct scene *scene)
 {
 	static const uint16_t usual[] = {
 		60, 64, 124, 128, 508, 512, 1514, 1500, 4096, 9000, 9212
@@ -106,7 +114,7 @@ static uint32_t scene_len(struct scene *scene)
 	}
 }
 
-static void scene_descs(struct scene *scene)
+static inline void scene_descs(struct scene *scene)
 {
 	uint16_t slot[SCENE_SLOTS];
 	uint32_t used = 0, fixed = scene_chance(scene, 2) ? scene_len(scene) : 0;
@@ -146,7 +154,7 @@ static void scene_descs(struct scene *scene)
 	}
 }
 
-static void scene_orders(struct scene *scene)
+static inline void scene_orders(struct scene *scene)
 {
 	uint64_t sequence = scene_below(scene, 1000), position = 0;
 	const uint32_t stream = scene_below(scene, 65536);
@@ -173,7 +181,7 @@ static void scene_orders(struct scene *scene)
 }
 
 /* A foreign layout: fields in any place behind the EtherType, then the payload. */
-static void scene_foreign(struct scene *scene, bool number, bool self_phase)
+static inline void scene_foreign(struct scene *scene, bool number, bool self_phase)
 {
 	struct frame_foreign *foreign = &scene->layout.foreign;
 	uint32_t at = 14 + scene_below(scene, 16);
@@ -198,7 +206,7 @@ static void scene_foreign(struct scene *scene, bool number, bool self_phase)
 }
 
 /* One rule names the frames, others may not. */
-static void scene_rules(struct scene *scene)
+static inline void scene_rules(struct scene *scene)
 {
 	struct frame_match *match = &scene->layout.match;
 	struct frame_match_rule *rule;
@@ -226,7 +234,7 @@ static void scene_rules(struct scene *scene)
 	}
 }
 
-static int scene_layout(struct scene *scene, uint32_t shape)
+static inline int scene_layout(struct scene *scene, uint32_t shape)
 {
 	struct frame_config frame = { .format = FRAME_ETHERNET };
 
@@ -249,7 +257,8 @@ static int scene_layout(struct scene *scene, uint32_t shape)
 }
 
 /* A scene for pattern `kind` and layout `shape` (enum scene_shape). */
-static int scene_make(struct scene *scene, uint64_t seed, enum pattern_kind kind, uint32_t shape)
+static inline int scene_make(struct scene *scene, uint64_t seed, enum pattern_kind kind,
+			     uint32_t shape)
 {
 	struct pattern_config pattern = { .kind = kind, .invert = -1 };
 
@@ -288,22 +297,28 @@ static int scene_make(struct scene *scene, uint64_t seed, enum pattern_kind kind
 	return 0;
 }
 
-static void scene_free(struct scene *scene)
+static inline void scene_free(struct scene *scene)
 {
 	pattern_plan_free(&scene->plan);
 	free(scene->frames);
 	scene->frames = NULL;
 }
 
-static uint8_t *scene_frame(const struct scene *scene, struct frame_desc desc)
+/* Where a frame begins in the region. */
+static inline uint64_t scene_at(struct frame_desc desc)
 {
-	const uint64_t at = ((uint64_t)desc.slot << SCENE_SLOT_SHIFT) + desc.offset;
+	return ((uint64_t)desc.slot << SCENE_SLOT_SHIFT) + (desc.offset & 0x7fffu);
+}
+
+static inline uint8_t *scene_frame(const struct scene *scene, struct frame_desc desc)
+{
+	const uint64_t at = scene_at(desc);
 
 	return at + desc.len <= SCENE_BYTES ? scene->frames + at : NULL;
 }
 
 /* One frame's bytes or descriptor are spoilt, in one of the ways of a wire, a switch or a liar. */
-static void scene_spoil_frame(struct scene *scene, struct frame_desc *desc)
+static inline void scene_spoil_frame(struct scene *scene, struct frame_desc *desc)
 {
 	uint8_t *frame = scene_frame(scene, *desc);
 	const uint32_t own = scene->layout.own_offset;
@@ -311,7 +326,7 @@ static void scene_spoil_frame(struct scene *scene, struct frame_desc *desc)
 
 	if (!frame || desc->len < own + FRAME_HEADER_BYTES)
 		return;
-	switch (scene_below(scene, 9)) {
+	switch (scene_below(scene, 10)) {
 	case 0: /* one bit anywhere, padding too */
 		frame[scene_below(scene, desc->len)] ^= (uint8_t)(1u << scene_below(scene, 8));
 		break;
@@ -345,6 +360,10 @@ static void scene_spoil_frame(struct scene *scene, struct frame_desc *desc)
 		if (at < desc->len)
 			frame[scene_chance(scene, 2) ? at : desc->len - 1u] ^= 0x81;
 		break;
+	case 8: /* it did not fit its slot; the rest may be right */
+		desc->offset |= FRAME_DESC_CUT;
+		desc->len = (uint16_t)(desc->len - scene_below(scene, 3));
+		break;
 	default: /* poison that was never overwritten, from somewhere on */
 		at = scene_below(scene, desc->len);
 		memset(frame + at, 0xa5, desc->len - at);
@@ -353,7 +372,7 @@ static void scene_spoil_frame(struct scene *scene, struct frame_desc *desc)
 }
 
 /* Spoils about one frame in `one_in`, and the order of some: duplicates and exchanges. */
-static void scene_spoil(struct scene *scene, uint32_t one_in)
+static inline void scene_spoil(struct scene *scene, uint32_t one_in)
 {
 	for (uint32_t b = 0; b < SCENE_BURSTS; b++) {
 		struct scene_burst *burst = &scene->burst[b];

@@ -12,12 +12,13 @@ struct scene_ring {
 	struct burst_result *result;
 	struct frame_run *overflow;
 	struct burst_order *order;
+	struct frame_desc *head_desc; /* NULL: frames lie whole */
 	uint32_t bits;
 	uint64_t published, collected; /* bursts */
 	uint32_t head, tail; /* descriptors */
 };
 
-static void *scene_part(const struct scene_memory *memory, size_t bytes)
+static inline void *scene_part(const struct scene_memory *memory, size_t bytes)
 {
 	void *part = memory->ring_alloc(bytes);
 
@@ -28,7 +29,7 @@ static void *scene_part(const struct scene_memory *memory, size_t bytes)
 	return part;
 }
 
-static void scene_ring_create(struct scene_ring *ring, const struct scene *scene,
+static inline void scene_ring_create(struct scene_ring *ring, const struct scene *scene,
 			      const struct scene_memory *memory, uint8_t *frames, uint32_t *stop)
 {
 	memset(ring, 0, sizeof(*ring));
@@ -52,26 +53,39 @@ static void scene_ring_create(struct scene_ring *ring, const struct scene *scene
 	ring->view.slot_shift = SCENE_SLOT_SHIFT;
 	while (scene->ring_bursts >> ring->bits > 1)
 		ring->bits++;
+	if (!scene->heads)
+		return;
+	ring->head_desc = scene_part(memory, scene->ring_descs * sizeof(*ring->head_desc));
+	ring->view.head_desc = ring->head_desc;
+	ring->view.head_shift = SCENE_HEAD_SHIFT;
+	ring->view.heads_bytes = SCENE_HEADS_BYTES;
 }
 
-static void scene_ring_free(struct scene_ring *ring, const struct scene_memory *memory)
+static inline void scene_ring_free(struct scene_ring *ring, const struct scene_memory *memory)
 {
 	memory->ring_free(ring->desc);
 	memory->ring_free(ring->ready);
 	memory->ring_free(ring->result);
 	memory->ring_free(ring->overflow);
 	memory->ring_free(ring->order);
+	if (ring->head_desc)
+		memory->ring_free(ring->head_desc);
 }
 
-static bool scene_ring_publish(struct scene_ring *ring, const struct scene_burst *burst)
+static inline bool scene_ring_publish(struct scene_ring *ring, const struct scene_burst *burst)
 {
 	const uint32_t at = ring->published & ring->view.burst_mask;
 
 	if (ring->published - ring->collected > ring->view.burst_mask ||
 	    ring->head - ring->tail + burst->count > ring->view.desc_mask + 1)
 		return false;
-	for (uint32_t i = 0; i < burst->count; i++)
-		ring->desc[(ring->head + i) & ring->view.desc_mask] = burst->desc[i];
+	for (uint32_t i = 0; i < burst->count; i++) {
+		const uint32_t d = (ring->head + i) & ring->view.desc_mask;
+
+		ring->desc[d] = burst->desc[i];
+		if (ring->head_desc)
+			ring->head_desc[d] = burst->head[i];
+	}
 	ring->order[at] = burst->order;
 	/* PUBLISH */
 	__atomic_store_n(&ring->ready[at],
@@ -82,7 +96,7 @@ static bool scene_ring_publish(struct scene_ring *ring, const struct scene_burst
 	return true;
 }
 
-static bool scene_ring_collect(struct scene_ring *ring, const struct scene_burst *burst,
+static inline bool scene_ring_collect(struct scene_ring *ring, const struct scene_burst *burst,
 			       struct scene_result *result)
 {
 	struct burst_result *from = &ring->result[ring->collected & ring->view.burst_mask];
@@ -100,7 +114,7 @@ static bool scene_ring_collect(struct scene_ring *ring, const struct scene_burst
 	return true;
 }
 
-static uint32_t scene_bursts_of(const struct scene *scene, uint32_t ring)
+static inline uint32_t scene_bursts_of(const struct scene *scene, uint32_t ring)
 {
 	return (SCENE_BURSTS - ring + scene->rings - 1) / scene->rings;
 }
@@ -109,7 +123,7 @@ static uint32_t scene_bursts_of(const struct scene *scene, uint32_t ring)
  * Plays the scene through a back end whose frames lie at `frames`. 0; on an error says what
  * happened and returns -1. result: SCENE_BURSTS entries.
  */
-static int scene_play(const struct scene *scene, const struct kernel_ops *ops,
+static inline int scene_play(const struct scene *scene, const struct kernel_ops *ops,
 		      struct kernel_device *device, const struct scene_memory *memory,
 		      uint8_t *frames, enum kernel_role role, struct scene_result *result)
 {
@@ -128,11 +142,23 @@ static int scene_play(const struct scene *scene, const struct kernel_ops *ops,
 		.store = scene->store.view.count ? &scene->store.view : NULL,
 	};
 	const time_t until = time(NULL) + SCENE_HANG_SECONDS;
-	uint32_t left = SCENE_BURSTS;
+	uint32_t left = SCENE_BURSTS, *generation = NULL;
+	uint8_t *heads = NULL;
 	int ret;
 
+	if (scene->heads) {
+		heads = scene_part(memory, SCENE_HEADS_BYTES);
+		memcpy(heads, scene->heads, SCENE_HEADS_BYTES);
+	}
+	if (scene->generation) {
+		generation = scene_part(memory, SCENE_SLOTS * sizeof(*generation));
+		memcpy(generation, scene->generation, SCENE_SLOTS * sizeof(*generation));
+	}
 	for (uint32_t r = 0; r < scene->rings; r++) {
 		scene_ring_create(&ring[r], scene, memory, frames, stop);
+		ring[r].view.heads = heads;
+		ring[r].view.generation = generation;
+		ring[r].view.stale_us = SCENE_STALE_US;
 		views[r] = ring[r].view;
 	}
 	ret = ops->start(device, &job, &workers);
@@ -168,13 +194,19 @@ static int scene_play(const struct scene *scene, const struct kernel_ops *ops,
 out:
 	for (uint32_t r = 0; r < scene->rings; r++)
 		scene_ring_free(&ring[r], memory);
+	if (heads)
+		memory->ring_free(heads);
+	if (generation) {
+		memcpy(scene->generation_after, generation, SCENE_SLOTS * sizeof(*generation));
+		memory->ring_free(generation);
+	}
 	memory->ring_free(stop);
 	return ret ? -1 : 0;
 }
 
 /* ---- comparing ---- */
 
-static void run_print(const char *who, const struct frame_run *run)
+static inline void run_print(const char *who, const struct frame_run *run)
 {
 	fprintf(stderr,
 		"  %s: first %u count %u verdict %u header_ok %u stream %u sequence %llu bytes %u "
@@ -187,7 +219,7 @@ static void run_print(const char *who, const struct frame_run *run)
 }
 
 /* True when both said the same; else prints the first difference. */
-static bool scene_same_runs(const struct scene *scene, const struct scene_result *want,
+static inline bool scene_same_runs(const struct scene *scene, const struct scene_result *want,
 			    const struct scene_result *got)
 {
 	for (uint32_t b = 0; b < SCENE_BURSTS; b++) {
@@ -217,14 +249,15 @@ static bool scene_same_runs(const struct scene *scene, const struct scene_result
 }
 
 /* True when both regions are the same; else names the first frame that differs. */
-static bool scene_same_frames(const struct scene *scene, const uint8_t *want, const uint8_t *got)
+static inline bool scene_same_frames(const struct scene *scene, const uint8_t *want,
+				     const uint8_t *got)
 {
 	if (!memcmp(want, got, SCENE_BYTES))
 		return true;
 	for (uint32_t b = 0; b < SCENE_BURSTS; b++) {
 		for (uint32_t i = 0; i < scene->burst[b].count; i++) {
 			const struct frame_desc desc = scene->burst[b].desc[i];
-			const size_t from = ((size_t)desc.slot << SCENE_SLOT_SHIFT) + desc.offset;
+			const size_t from = scene_at(desc);
 
 			if (from + desc.len > SCENE_BYTES)
 				continue;

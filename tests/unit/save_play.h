@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The stage and the model of test_save.c: rings that are filled as port, rx worker, consumer and
+ * The stage and the model of test_save*.c: rings that are filled as port, rx worker, consumer and
  * accountant do it, and which frames must then be in the files. cmocka.h comes before it.
  */
 #ifndef GDRCAP_TEST_SAVE_PLAY_H
 #define GDRCAP_TEST_SAVE_PLAY_H
 
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -24,6 +25,10 @@
 #define SLOTS 1024u /* of a queue */
 #define SLOT_SHIFT 14u
 #define QUEUE_BYTES ((size_t)SLOTS << SLOT_SHIFT)
+/* Header-data split: behind the frames' slots of all queues. */
+#define HEADS_AT (QUEUES * QUEUE_BYTES)
+#define QUEUE_HEADS ((size_t)SLOTS << REGION_HEAD_SHIFT)
+#define MEMORY_BYTES (HEADS_AT + QUEUES * QUEUE_HEADS)
 #define FRAMES_MAX 60000u /* of a queue */
 #define HEAD 16u /* bytes that say which frame it is: queue, number, length */
 
@@ -55,6 +60,7 @@ struct play {
 	uint32_t damage; /* one frame in so many; 0: none */
 	uint32_t ahead; /* bursts that may wait for the accountant */
 	uint32_t longest;
+	uint32_t split; /* bytes of a frame that lie apart; 0: frames lie whole */
 	struct timespec start, end;
 	char paths[2][128];
 };
@@ -77,7 +83,7 @@ static int gather_double(struct kernel_device *device, const struct kernel_copy 
 	for (uint32_t i = 0; i < count; i++) {
 		const size_t at = (size_t)((const uint8_t *)copies[i].from - device_base);
 
-		assert_true(at + copies[i].bytes <= QUEUES * QUEUE_BYTES);
+		assert_true(at + copies[i].bytes <= MEMORY_BYTES);
 		assert_true(copies[i].bytes != 0);
 		memcpy(copies[i].to, cpu_base + at, copies[i].bytes);
 	}
@@ -91,7 +97,7 @@ static int begin(void **state)
 	const struct environment_needs needs = { .memory_bytes = (size_t)64 << 20 };
 	const struct frame_config frame = { .format = FRAME_ETHERNET };
 	const struct pattern_config pattern = { .kind = PATTERN_PRBS31, .invert = -1 };
-	const size_t bytes = QUEUES * QUEUE_BYTES;
+	const size_t bytes = MEMORY_BYTES;
 	int fd;
 
 	if (environment_start(&needs, NULL) < 0 || !mkdtemp(folder) ||
@@ -110,14 +116,14 @@ static int begin(void **state)
 static int end(void **state)
 {
 	pattern_plan_free(&plan);
-	munmap(cpu_base, QUEUES * QUEUE_BYTES);
-	munmap(device_base, QUEUES * QUEUE_BYTES);
+	munmap(cpu_base, MEMORY_BYTES);
+	munmap(device_base, MEMORY_BYTES);
 	return rmdir(folder);
 }
 
 /* ---- the stage ---- */
 
-static void play_prepare(struct play *play, uint64_t seed, uint32_t burst_max)
+static void play_prepare_split(struct play *play, uint64_t seed, uint32_t burst_max, uint32_t split)
 {
 	static const char *const names[QUEUES] = { "net_ring0", "net_ring0", "0000:01:00.1" };
 
@@ -126,13 +132,19 @@ static void play_prepare(struct play *play, uint64_t seed, uint32_t burst_max)
 	play->damage = 40;
 	play->ahead = 4;
 	play->longest = 1514;
+	play->split = split;
 	for (uint32_t q = 0; q < QUEUES; q++) {
 		const struct region region = {
 			.gpu = gpu, .slot_shift = SLOT_SHIFT, .bytes = QUEUE_BYTES,
 			.device = device_base + q * QUEUE_BYTES,
 		};
+		const struct region heads = {
+			.gpu = gpu, .slot_shift = REGION_HEAD_SHIFT, .bytes = QUEUE_HEADS,
+			.device = device_base + HEADS_AT + q * QUEUE_HEADS,
+		};
 		const struct ring_config config = {
-			.region = &region, .frames = SLOTS, .burst_max = burst_max, .times = true,
+			.region = &region, .heads = split ? &heads : NULL, .frames = SLOTS,
+			.burst_max = burst_max, .times = true,
 		};
 		struct lane *lane = &play->lane[q];
 
@@ -158,6 +170,11 @@ static void play_prepare(struct play *play, uint64_t seed, uint32_t burst_max)
 		.frame_max = 9212, .gpu = gpu, .ops = &ops, .layout = &layout, .plan = &plan,
 	};
 	gathers_left = 0;
+}
+
+static inline void play_prepare(struct play *play, uint64_t seed, uint32_t burst_max)
+{
+	play_prepare_split(play, seed, burst_max, 0);
 }
 
 static void play_start(struct play *play)
@@ -189,6 +206,29 @@ static void content_make(uint8_t *to, uint32_t queue, uint32_t number, uint32_t 
 		to[i] = i < HEAD ? head[i] : (uint8_t)(number * 31 + queue * 7 + i);
 }
 
+/* A frame's bytes into its slots, and its descriptors. Heads lie in the slots' mirror image. */
+static void lane_place(struct play *play, uint32_t q, uint32_t at, uint32_t offset)
+{
+	static uint8_t content[1 << SLOT_SHIFT];
+	const struct lane *lane = &play->lane[q];
+	const struct note *note = &lane->notes[lane->frames];
+	const uint32_t head = play->split < note->length ? play->split : note->length;
+	const uint16_t rest = (uint16_t)(note->length - head), mirror = SLOTS - 1 - note->slot;
+	struct ring_producer *ring = lane->ring;
+
+	content_make(content, q, lane->frames, note->length);
+	memcpy(cpu_base + q * QUEUE_BYTES + ((size_t)note->slot << SLOT_SHIFT) + offset,
+	       content + head, rest);
+	ring->desc[at] = (struct frame_desc){ note->slot, rest, (uint16_t)offset };
+	if (!play->split)
+		return;
+	memcpy(cpu_base + HEADS_AT + q * QUEUE_HEADS + ((size_t)mirror << REGION_HEAD_SHIFT) + 128,
+	       content, head);
+	ring->head_desc[at] = (struct frame_desc){ mirror, (uint16_t)head, 128 };
+	if (!rest)
+		ring->desc[at] = (struct frame_desc){ 0 };
+}
+
 /* The port's and the rx worker's part: n frames into the ring. */
 static uint32_t lane_receive(struct play *play, uint32_t q, uint32_t n)
 {
@@ -210,9 +250,7 @@ static uint32_t lane_receive(struct play *play, uint32_t q, uint32_t n)
 							      play->longest + 1 - HEAD));
 		note->damaged = play->damage && random_below(&play->random, play->damage) == 0;
 		note->tsc = rte_rdtsc();
-		content_make(cpu_base + q * QUEUE_BYTES + ((size_t)note->slot << SLOT_SHIFT) +
-			     offset, q, lane->frames, note->length);
-		ring->desc[at] = (struct frame_desc){ note->slot, note->length, (uint16_t)offset };
+		lane_place(play, q, at, offset);
 		ring->tsc[at] = note->tsc;
 		ring->head++;
 		lane->frames++;
@@ -278,6 +316,9 @@ static void lane_reclaim(struct play *play, uint32_t q, uint64_t through)
 
 		memset(cpu_base + q * QUEUE_BYTES + ((size_t)note->slot << SLOT_SHIFT), 0xee,
 		       (size_t)1 << SLOT_SHIFT);
+		memset(cpu_base + HEADS_AT + q * QUEUE_HEADS +
+			       ((size_t)(SLOTS - 1 - note->slot) << REGION_HEAD_SHIFT),
+		       0xee, (size_t)1 << REGION_HEAD_SHIFT);
 		lane->free[lane->free_count++] = note->slot;
 	}
 	lane->back = ring->reclaimed = through;
@@ -309,7 +350,7 @@ static bool play_is_over(const struct play *play)
 	return true;
 }
 
-static void play_run(struct play *play)
+static inline void play_run(struct play *play)
 {
 	while (!play_is_over(play)) {
 		const uint32_t q = (uint32_t)random_below(&play->random, QUEUES);

@@ -309,6 +309,64 @@ static void test_json_lines(void **state)
 	assert_string_equal(err, "");
 }
 
+/* A card's rules say late what they did: the run waits for it, once, and no longer than it must. */
+static void test_rules(void **state)
+{
+	json_t *object, *steering;
+
+	fake.rule_count = 2;
+	fake.rules[0] = (struct gdrcap_rule){ .text = "vlan=5", .frames = 600, .known = 1 };
+	fake.rules[1] = (struct gdrcap_rule){ .text = "vlan=6", .frames = 400, .known = 1 };
+	fake.rules_after = 4;
+	assert_int_equal(run(cmd_loopback, "loopback", "--json", NULL), 0);
+	object = json_last(1);
+	steering = json_object_get(object, "steering");
+	assert_int_equal(json_integer_value(json_object_get(
+				 json_array_get(json_object_get(steering, "rules"), 1), "frames")),
+			 400);
+	json_decref(object);
+	assert_int_equal(called->rules_asked, 5);
+	/* Nothing to wait for: all is there at once; the card does not count; it never gets there. */
+	fake.rules_after = 0;
+	assert_int_equal(run(cmd_loopback, "loopback", "--json", NULL), 0);
+	assert_int_equal(called->rules_asked, 1);
+	fake.rules_after = 4;
+	fake.rules[1].known = 0;
+	assert_int_equal(run(cmd_loopback, "loopback", "--json", NULL), 0);
+	assert_int_equal(called->rules_asked, 1);
+	/* Frames that the queue missed or dropped were steered as well. */
+	fake.rules[1].known = 1;
+	fake.rules[1].frames = 503;
+	fake.summary.nic_missed = 100;
+	fake.summary.nic_error = 3;
+	assert_int_equal(run(cmd_loopback, "loopback", "--json", NULL), 0);
+	assert_int_equal(called->rules_asked, 5);
+}
+
+/* A rule that never gets to what came: the run ends all the same. */
+static void test_rules_short(void **state)
+{
+	fake.rule_count = 1;
+	fake.rules[0] = (struct gdrcap_rule){ .text = "vlan=5", .frames = 999, .known = 1 };
+	assert_int_equal(run(cmd_loopback, "loopback", NULL), 0);
+	assert_true(called->rules_asked > 2);
+	assert_has(out, "999  frames by the card's rule vlan=5\n");
+}
+
+/* Cards are asked once, at the end, however many live lines there were. */
+static void test_causes(void **state)
+{
+	fake.end_after = 1200;
+	fake.cause_count = 1;
+	fake.causes[0] = (struct gdrcap_cause){ .name = "card_full", .meaning = "PCIe is slow",
+						.count = 5, .known = 1 };
+	assert_int_equal(run(cmd_capture, "capture", "--port", "net_null0", NULL), 0);
+	assert_has(out, "     1 s  1,000 frames");
+	assert_has(out, "card_full                                 5  PCIe is slow\n");
+	assert_int_equal(called->causes_asked, 1);
+	assert_int_equal(called->rules_asked, 1);
+}
+
 static void test_reader_gone(void **state)
 {
 	fake.end_after = 0; /* only the write error can end it */
@@ -351,6 +409,9 @@ int main(void)
 		cmocka_unit_test_setup(test_usage, setup),
 		cmocka_unit_test_setup(test_signal, setup),
 		cmocka_unit_test_setup(test_json_lines, setup),
+		cmocka_unit_test_setup(test_rules, setup),
+		cmocka_unit_test_setup(test_rules_short, setup),
+		cmocka_unit_test_setup(test_causes, setup),
 		cmocka_unit_test_setup(test_reader_gone, setup),
 	};
 

@@ -303,6 +303,22 @@ static void expected_from_a_file(void **state)
 	reference.expect = NULL;
 }
 
+/* It is right now, so there is nothing to compare. */
+static void stale_frames(void **state)
+{
+	const struct frame_run run = { .verdict = FRAME_DAMAGED_STALE, .stream = 3,
+				       .sequence = 1234, .header_ok = 1, .count = 1 };
+	const struct frame_run unread = { .verdict = FRAME_DAMAGED_STALE, .count = 1 };
+	uint8_t frame[LEN];
+
+	plan_make(PATTERN_PRBS31);
+	frame_make(frame, 240);
+	comment_is(&run, frame, LEN, "gdrcap: stale, stream 3 sequence 1234: it was announced "
+				     "before its bytes were there; this is what came");
+	comment_is(&unread, frame, LEN, "gdrcap: stale: it was announced before its bytes were "
+					"there; this is what came");
+}
+
 /* Whatever the run and the frame say, nothing is read that is not there. */
 static void hostile(void **state)
 {
@@ -358,6 +374,7 @@ int main(void)
 		cmocka_unit_test(lengths),
 		cmocka_unit_test(foreign_frames),
 		cmocka_unit_test(expected_from_a_file),
+		cmocka_unit_test(stale_frames),
 		cmocka_unit_test(hostile),
 		cmocka_unit_test(neighbours),
 	};

@@ -93,6 +93,8 @@ static const struct sample {
 	NUMBER("slot_bytes", "4K", slot_bytes, 4096),
 	NUMBER("guard", "true", guard, 1),
 	NUMBER("flush", "none", flush, GDRCAP_FLUSH_NONE),
+	NUMBER("split", "64", split, 64),
+	NUMBER("stale_check", "100", stale_check, 100),
 	NUMBER("consumer.blocks", "132", blocks, 132),
 	NUMBER("consumer.watchdog", "0.5", watchdog_ms, 500),
 	TEXT("frame.size", "64-1518,9000", frame_size),
@@ -132,6 +134,7 @@ static const struct sample {
 	NUMBER("save_every", "1k", save_every, 1000),
 	TEXT("save_damaged", "bad.pcapng", save_damaged),
 	NUMBER("save_around", "256", save_around, 256),
+	NUMBER("clock", "card", clock, GDRCAP_CLOCK_CARD),
 	TEXT("cores", "2,4-7", cores),
 	NUMBER("seconds", "1.5", seconds_ms, 1500),
 	NUMBER("frames", "10M", frames, 10000000),
@@ -293,8 +296,11 @@ static void test_yaml_errors(void **state)
 			  "group address");
 	assert_yaml_error("frame: {dst_mac: 00:00:00:00:00:00}\n", 1, "frame.dst_mac:", "zero");
 	assert_yaml_error("frame: {src_ip: 224.0.0.1}\n", 1, "frame.src_ip:", "multicast");
-	assert_yaml_error("port: eth0\n", 1, "port: 'eth0' is no port's name in DPDK",
+	assert_yaml_error("port: eth 0\n", 1, "port: 'eth 0' is not a port's name",
 			  "net_af_packet0,iface=eth0");
+	assert_yaml_error("port: net_\n", 1, "port: 'net_' is not a port's name", "");
+	assert_yaml_error("port: \",a=b\"\n", 1, "port: ',a=b' is not a port's name", "");
+	assert_yaml_error("port: a/b\n", 1, "port: 'a/b' is not a port's name", "mlx5_0");
 	assert_yaml_error("port: \"\"\n", 1, "port: '' is empty", "");
 	assert_yaml_error("port: ring:a/b\n", 1, "port: 'ring:a/b'", "name its wire");
 	assert_yaml_error("cores: \"1\\n\"\n", 1, "cores: '1?' holds a control character", "");
@@ -533,6 +539,10 @@ static void test_check_ports(void **state)
 	assert_check("port: net_null0\ntx_port: net_null0\n", "tx_port: 'net_null0' is in port too",
 		     "only a ring");
 	assert_check("port: net_null0\n", NULL, NULL);
+	/* Whether there are such, is found out when they are opened. */
+	assert_check("port: enp59s0f0np0\ntx_port: 'mlx5_1,dv_flow_en=0'\n", NULL, NULL);
+	assert_check("port: mlx5_0\ntx_port: 'mlx5_0,dv_flow_en=0'\n",
+		     "tx_port: 'mlx5_0,dv_flow_en=0' is in port too", "only a ring");
 	assert_check("tx_port: net_null0\n", NULL, NULL);
 	assert_check("tx_port: ring:a\n", "tx_port: nothing receives from 'ring:a'", "port: ring:a");
 	assert_check(RING "burst: 256\ndescriptors: 64\n", "burst: 256 is more than the 64", "");
@@ -626,6 +636,40 @@ static void test_check_files(void **state)
 	assert_check(RING "idle: 2\n", "idle: ", "elsewhere");
 	/* A file's sender has its sizes from there. */
 	assert_check("tx_port: net_null0\npcap: a\nframe: {size: 64, vlan: 5}\n", NULL, NULL);
+}
+
+/* Options about how frames are received. */
+static void test_check_receiver(void **state)
+{
+	struct gdrcap_config config;
+
+	assert_check("port: mlx5_0\nsplit: 64\n", NULL, NULL);
+	assert_check("tx_port: net_null0\nsplit: 64\n", "split: is about frames received", "leave");
+	assert_check("tx_port: net_null0\nstale_check: 100\n", "stale_check: is about frames", "");
+	assert_check("port: net_null0\nstale_check: 100\n", NULL, NULL);
+	assert_check("port: net_null0\nstale_check: 100\nsave: a\n",
+		     "stale_check: writes over frames", "so save would");
+	assert_check("port: net_null0\nstale_check: 100\nsave_damaged: a\n",
+		     "stale_check: writes over frames", "so save_damaged would");
+	assert_check("port: net_null0\nclock: cpu\n", "clock: is of the arrival times", "save");
+	assert_check("port: net_null0\nclock: auto\n", NULL, NULL);
+	assert_check("port: net_null0\nclock: cpu\nsave_damaged: a\n", NULL, NULL);
+	assert_check("tx_port: net_null0\nclock: cpu\n", "clock: is about frames received", "");
+	/* Batches have times too; the caller's own consumer is told of no stale frames. */
+	gdrcap_config_default(&config);
+	strcpy(config.port[0], "mlx5_0");
+	config.consumer = GDRCAP_CONSUMER_HOST;
+	config.clock = GDRCAP_CLOCK_CARD;
+	assert_int_equal(-EINVAL, gdrcap_config_check(&config, &error));
+	config.batch_times = 1;
+	assert_int_equal(0, gdrcap_config_check(&config, &error));
+	config.stale_check = 1;
+	assert_int_equal(-EINVAL, gdrcap_config_check(&config, &error));
+	assert_has(error.text, "stale_check: is done by the built-in consumer");
+	config.stale_check = 0;
+	/* A card applies rules for it: plan.c knows whether there is one. */
+	strcpy(config.match[0], "vlan=5");
+	assert_int_equal(0, gdrcap_config_check(&config, &error));
 }
 
 static void test_sender_options(void **state)
@@ -956,6 +1000,7 @@ int main(void)
 		cmocka_unit_test(test_check_frames),
 		cmocka_unit_test(test_check_foreign),
 		cmocka_unit_test(test_check_files),
+		cmocka_unit_test(test_check_receiver),
 		cmocka_unit_test(test_sender_options),
 		cmocka_unit_test(test_layout),
 		cmocka_unit_test(test_check_fields),

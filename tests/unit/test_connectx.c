@@ -11,102 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "connectx.h"
+#include "sysfs_tree.h"
 
-static char root[64];
 static struct gdrcap_error error;
-
-static void folder(const char *path)
-{
-	char whole[512];
-
-	snprintf(whole, sizeof(whole), "%s/%s", root, path);
-	for (char *c = whole + 1; *c; c++)
-		if (*c == '/') {
-			*c = '\0';
-			assert_true(mkdir(whole, 0700) == 0 || errno == EEXIST);
-			*c = '/';
-		}
-	assert_true(mkdir(whole, 0700) == 0 || errno == EEXIST);
-}
-
-static void file(const char *path, const char *text)
-{
-	char whole[512];
-	FILE *out;
-
-	snprintf(whole, sizeof(whole), "%s/%s", root, path);
-	out = fopen(whole, "w");
-	assert_non_null(out);
-	fputs(text, out);
-	fclose(out);
-}
-
-static void link_to(const char *path, const char *target)
-{
-	char whole[512];
-
-	snprintf(whole, sizeof(whole), "%s/%s", root, path);
-	unlink(whole);
-	assert_int_equal(symlink(target, whole), 0);
-}
-
-static void card_make(const char *pci, const char *vendor, const char *device, const char *driver)
-{
-	char path[128], target[128];
-
-	snprintf(path, sizeof(path), "bus/pci/devices/%s", pci);
-	folder(path);
-	snprintf(path, sizeof(path), "bus/pci/devices/%s/vendor", pci);
-	file(path, vendor);
-	snprintf(path, sizeof(path), "bus/pci/devices/%s/device", pci);
-	file(path, device);
-	snprintf(path, sizeof(path), "bus/pci/devices/%s/numa_node", pci);
-	file(path, "1\n");
-	snprintf(path, sizeof(path), "bus/pci/devices/%s/driver", pci);
-	snprintf(target, sizeof(target), "../../drivers/%s", driver);
-	if (driver[0])
-		link_to(path, target);
-}
-
-static int tree_make(void **state)
-{
-	snprintf(root, sizeof(root), "/tmp/gdrcap_connectx_XXXXXX");
-	assert_non_null(mkdtemp(root));
-	card_make("0000:3b:00.0", "0x15b3\n", "0x101d\n", "mlx5_core");
-	folder("bus/pci/devices/0000:3b:00.0/net/enp59s0f0np0");
-	folder("bus/pci/devices/0000:3b:00.0/infiniband/mlx5_0");
-	folder("class/net/enp59s0f0np0");
-	link_to("class/net/enp59s0f0np0/device", "../../../0000:3b:00.0");
-	file("class/net/enp59s0f0np0/phys_port_name", "p0\n");
-	folder("class/infiniband/mlx5_0");
-	link_to("class/infiniband/mlx5_0/device", "../../../0000:3b:00.0");
-	/* a representor hangs on the same card */
-	folder("class/net/enp59s0f0npf0vf1");
-	link_to("class/net/enp59s0f0npf0vf1/device", "../../../0000:3b:00.0");
-	file("class/net/enp59s0f0npf0vf1/phys_port_name", "pf0vf1\n");
-	/* others */
-	card_make("0000:17:00.0", "0x8086\n", "0x1592\n", "ice");
-	folder("class/net/ens1");
-	link_to("class/net/ens1/device", "../../../0000:17:00.0");
-	card_make("0001:5e:00.1", "0x15b3\n", "0x1017\n", "vfio-pci");
-	card_make("0000:5e:00.2", "0x15b3\n", "0x1015\n", "");
-	folder("class/net/lo");
-	folder("class/net/sf0");
-	link_to("class/net/sf0/device", "../../../mlx5_core.sf.4");
-	return 0;
-}
-
-static int tree_remove(void **state)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -rf %s", root);
-	return system(command);
-}
 
 static void found_by_any_name(void **state)
 {
@@ -136,7 +45,7 @@ static void not_found(void **state)
 		const char *says;
 	} cases[] = {
 		{ "eth7", -ENOENT, "called eth7" },
-		{ "lo", -ENOENT, "called lo" },
+		{ "lo", -ENODEV, "net_af_packet0,iface=lo" },
 		{ "0000:99:00.0", -ENOENT, "no PCI device 0000:99:00.0" },
 		{ "ens1", -ENODEV, "vendor is 0x8086" },
 		{ "17:00.0", -ENODEV, "vendor is 0x8086" },
@@ -186,23 +95,26 @@ static void arguments(void **state)
 		const char *result; /* "!..." is in the error */
 	} cases[] = {
 		{ "3b:00.0", false, whole,
-		  "0000:3b:00.0,txq_inline_max=0,txq_inline_mpw=0,mprq_en=0,dv_flow_en=1" },
+		  "0000:3b:00.0,txq_inline_max=0,txq_inline_mpw=0,mprq_en=0,dv_flow_en=1,"
+		  "rxq_cqe_comp_en=0" },
 		{ "mlx5_0", false, odd,
 		  "0000:3b:00.0,txq_inline_max=0,txq_inline_mpw=0,mprq_en=0,dv_flow_en=1,"
-		  "rxq_pkt_pad_en=1" },
+		  "rxq_cqe_comp_en=0,rxq_pkt_pad_en=1" },
 		{ "mlx5_0", false, NULL,
 		  "0000:3b:00.0,txq_inline_max=0,txq_inline_mpw=0,mprq_en=0,dv_flow_en=1,"
-		  "rxq_pkt_pad_en=1" },
-		{ "mlx5_0", true, whole, "0000:3b:00.0,mprq_en=0,dv_flow_en=1" },
+		  "rxq_cqe_comp_en=0,rxq_pkt_pad_en=1" },
+		{ "mlx5_0", true, whole, "0000:3b:00.0,mprq_en=0,dv_flow_en=1,rxq_cqe_comp_en=0" },
 		/* what the user says stays as he said it, and comes once */
 		{ "mlx5_0,dv_flow_en=0,rxq_pkt_pad_en=0,rxq_cqe_comp_en=0", true, odd,
 		  "0000:3b:00.0,dv_flow_en=0,rxq_pkt_pad_en=0,rxq_cqe_comp_en=0,mprq_en=0" },
-		{ "x,txq_inline_max=0,txq_inline_mpw=0x0,mprq_en=00,dv_flow_en=1", false, whole,
-		  "0000:3b:00.0,txq_inline_max=0,txq_inline_mpw=0x0,mprq_en=00,dv_flow_en=1" },
+		{ "x,txq_inline_max=0,txq_inline_mpw=0x0,mprq_en=00,dv_flow_en=1,rxq_cqe_comp_en=3",
+		  false, whole,
+		  "0000:3b:00.0,txq_inline_max=0,txq_inline_mpw=0x0,mprq_en=00,dv_flow_en=1,"
+		  "rxq_cqe_comp_en=3" },
 		{ "x,txq_inline_max=290", true, whole,
-		  "0000:3b:00.0,txq_inline_max=290,mprq_en=0,dv_flow_en=1" },
-		{ "x,representor=vf[0,2],class=eth", true, whole,
-		  "0000:3b:00.0,representor=vf[0,2],class=eth,mprq_en=0,dv_flow_en=1" },
+		  "0000:3b:00.0,txq_inline_max=290,mprq_en=0,dv_flow_en=1,rxq_cqe_comp_en=0" },
+		{ "x,list=vf[0,2],class=eth", true, whole,
+		  "0000:3b:00.0,list=vf[0,2],class=eth,mprq_en=0,dv_flow_en=1,rxq_cqe_comp_en=0" },
 		/* what cannot work */
 		{ "x,txq_inline_max=290", false, whole, "!txq_inline_max=290 is refused" },
 		{ "x,txq_inline_mpw=1", false, whole, "!cannot read this memory" },
@@ -218,7 +130,8 @@ static void arguments(void **state)
 		{ "x,a=1,b=2,a=1", true, whole, "!a is there twice" },
 		{ "x,", true, whole, "!not KEY=VALUE" },
 		{ "x,a=1,,b=2", true, whole, "!not KEY=VALUE" },
-		{ "x,representor=vf[0,2", true, whole, "!not KEY=VALUE" },
+		{ "x,list=vf[0,2", true, whole, "!not KEY=VALUE" },
+		{ "x,representor=vf0", true, whole, "!representors cannot be opened" },
 		{ "x,a=]", true, whole, "!not KEY=VALUE" },
 	};
 	char out[512];
@@ -228,6 +141,7 @@ static void arguments(void **state)
 			.card = &card,
 			.cpu_reads = cases[i].cpu_reads,
 			.sends = true,
+			.receives = true,
 			.lengths = cases[i].lengths,
 			.length_count = cases[i].lengths ? 2 : 0,
 		};
@@ -244,9 +158,9 @@ static void arguments(void **state)
 static void long_arguments(void **state)
 {
 	static const struct connectx_card card = { .pci = "0000:3b:00.0" };
-	const struct connectx_use use = { .card = &card };
+	const struct connectx_use use = { .card = &card, .receives = true };
 	static const char expected[] = "0000:3b:00.0,txq_inline_max=0,txq_inline_mpw=0,mprq_en=0,"
-				       "dv_flow_en=1,rxq_pkt_pad_en=1";
+				       "dv_flow_en=1,rxq_cqe_comp_en=0,rxq_pkt_pad_en=1";
 	char out[sizeof(expected)], many[512] = "x";
 
 	for (size_t bytes = 0; bytes < sizeof(expected); bytes++)
@@ -280,14 +194,58 @@ static void connectx4(void **state)
 	}
 }
 
+/* What a port only sends is not padded on its way into memory. */
+static void sending_only(void **state)
+{
+	static const struct connectx_card card = { .pci = "0000:3b:00.0" };
+	const struct connectx_use use = { .card = &card, .sends = true };
+	char out[512];
+
+	assert_int_equal(connectx_devargs("x", &use, out, sizeof(out), &error), 0);
+	assert_null(strstr(out, "rxq_pkt_pad_en"));
+}
+
+static void reasons_for(const char *port, const char *opened, const char *const says[],
+			size_t count)
+{
+	const char *at;
+	char text[768];
+
+	memset(text, 'x', sizeof(text));
+	connectx_reasons(port, opened, text, sizeof(text));
+	at = text;
+	for (size_t i = 0; i < count; i++) {
+		at = strstr(at, says[i]);
+		if (!at)
+			fail_msg("%s: no %s in %s", port, says[i], text);
+	}
+	if (count == 0)
+		assert_string_equal(text, "");
+}
+
+/* Each argument once, those for one reason together; not what the user said. */
 static void reasons(void **state)
 {
-	size_t count = 0;
+	static const char *const all[] = { "txq_inline_max=0, txq_inline_mpw=0 (the CPU would copy",
+					   "); mprq_en=0 (a multi", "); dv_flow_en=1 (rules are" };
+	static const char *const one[] = { "mprq_en=0 (a multi" };
+	char text[768];
 
-	while (connectx_reason(count))
-		assert_non_null(strstr(connectx_reason(count++), ": "));
-	assert_int_equal(count, 5);
-	assert_int_equal(strncmp(connectx_reason(3), "dv_flow_en=1: ", 14), 0);
+	reasons_for("x", "0000:3b:00.0,txq_inline_max=0,txq_inline_mpw=0,mprq_en=0,dv_flow_en=1",
+		    all, 3);
+	reasons_for("x,dv_flow_en=1,a=b", "0000:3b:00.0,dv_flow_en=1,a=b,mprq_en=0", one, 1);
+	connectx_reasons("x,dv_flow_en=1", "0000:3b:00.0,dv_flow_en=1,mprq_en=0", text,
+			 sizeof(text));
+	assert_null(strstr(text, "dv_flow_en"));
+	assert_int_equal(text[strlen(text) - 1], ')');
+	reasons_for("x,mprq_en=0", "0000:3b:00.0,mprq_en=0", NULL, 0);
+	reasons_for("x", "0000:3b:00.0", NULL, 0);
+	for (size_t bytes = 1; bytes < 200; bytes++) {
+		memset(text, 'x', sizeof(text));
+		connectx_reasons("x", "0000:3b:00.0,txq_inline_max=0,mprq_en=0", text, bytes);
+		assert_true(strlen(text) < bytes);
+		assert_int_equal(text[bytes], 'x');
+	}
 }
 
 int main(void)
@@ -296,7 +254,7 @@ int main(void)
 		cmocka_unit_test(found_by_any_name), cmocka_unit_test(not_found),
 		cmocka_unit_test(root_of_eal),	     cmocka_unit_test(arguments),
 		cmocka_unit_test(long_arguments),    cmocka_unit_test(connectx4),
-		cmocka_unit_test(reasons),
+		cmocka_unit_test(sending_only),	     cmocka_unit_test(reasons),
 	};
 
 	return cmocka_run_group_tests(tests, tree_make, tree_remove);

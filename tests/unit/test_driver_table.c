@@ -20,11 +20,16 @@ static void facts_by_name(void **state)
 	} cases[] = {
 		{ "ring:wire", DRIVER_PASSES_ON, true, true, false },
 		{ "ring:", DRIVER_PASSES_ON, true, true, false },
-		{ "0000:3b:00.0", DRIVER_WRITES_DMA, true, true, false },
-		{ "0000:3b:00.0,rxq_cqe_comp_en=0", DRIVER_WRITES_DMA, true, true, false },
-		{ "ffff:FF:1f.7", DRIVER_WRITES_DMA, true, true, false },
-		{ "3b:00.0", DRIVER_WRITES_DMA, true, true, false },
-		{ "mlx5_pci", DRIVER_WRITES_DMA, true, true, false },
+		{ "0000:3b:00.0", DRIVER_WRITES_DMA, true, false, false },
+		{ "0000:3b:00.0,rxq_cqe_comp_en=0", DRIVER_WRITES_DMA, true, false, false },
+		{ "ffff:FF:1f.7", DRIVER_WRITES_DMA, true, false, false },
+		{ "3b:00.0", DRIVER_WRITES_DMA, true, false, false },
+		/* All that is no vdev and no wire can only be a ConnectX. */
+		{ "mlx5_0", DRIVER_WRITES_DMA, true, false, false },
+		{ "enp59s0f0np0", DRIVER_WRITES_DMA, true, false, false },
+		{ "eth0,dv_flow_en=0", DRIVER_WRITES_DMA, true, false, false },
+		{ "xnet_null0", DRIVER_WRITES_DMA, true, false, false },
+		{ "RING:a", DRIVER_WRITES_DMA, true, false, false },
 		{ "net_null0,copy=0", DRIVER_PASSES_ON, true, true, false },
 		{ "net_memif1,role=server", DRIVER_COPIES, true, true, false },
 		{ "net_pcap0,rx_pcap=x", DRIVER_COPIES, true, true, false },
@@ -35,8 +40,8 @@ static void facts_by_name(void **state)
 		{ "net_ice0", DRIVER_COPIES, false, false, false },
 		{ "net_af", DRIVER_COPIES, false, false, false },
 		{ "", DRIVER_COPIES, false, false, false },
-		{ "xnet_null0", DRIVER_COPIES, false, false, false },
-		{ "RING:a", DRIVER_COPIES, false, false, false },
+		{ ",a=b", DRIVER_COPIES, false, false, false },
+		{ "eth_null0", DRIVER_COPIES, false, false, false },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -82,6 +87,28 @@ static void pci_addresses(void **state)
 	}
 }
 
+static void connectx_names(void **state)
+{
+	static const char *const cards[] = { "0000:3b:00.0", "3b:00.0,a=b", "mlx5_0", "enp1s0",
+					     "eth0",	     "net",	    "eth" };
+	static const char *const others[] = {
+		"", ",a", "ring:a", "net_null0", "net_", "eth_pcap0"
+	};
+
+	for (size_t i = 0; i < sizeof(cards) / sizeof(cards[0]); i++) {
+		assert_true(port_name_is_connectx(cards[i]));
+		assert_false(port_name_is_vdev(cards[i]));
+	}
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_false(port_name_is_connectx(others[i]));
+	assert_true(port_name_is_vdev("net_null0"));
+	assert_true(port_name_is_vdev("eth_pcap0,a=b"));
+	/* The driver wants room for a frame of the MTU, its FCS included. */
+	assert_int_equal(port_room_min("mlx5_0"), 1518);
+	assert_true(driver_facts_find("mlx5_0")->room_fcs);
+	assert_false(driver_facts_find("net_af_packet0")->room_fcs);
+}
+
 /* Its frames are in its sender's memory: no session can have it. */
 static void wires_of_others(void **state)
 {
@@ -117,11 +144,9 @@ static void af_packet_frames(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(facts_by_name),
-		cmocka_unit_test(pci_addresses),
-		cmocka_unit_test(wires_of_others),
-		cmocka_unit_test(wires_and_listeners),
-		cmocka_unit_test(af_packet_frames),
+		cmocka_unit_test(facts_by_name),       cmocka_unit_test(pci_addresses),
+		cmocka_unit_test(connectx_names),      cmocka_unit_test(wires_of_others),
+		cmocka_unit_test(wires_and_listeners), cmocka_unit_test(af_packet_frames),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

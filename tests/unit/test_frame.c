@@ -288,7 +288,7 @@ static void test_layout(void **state)
 
 static void test_header_on_the_wire(void **state)
 {
-	const struct frame_header header = {
+	struct frame_header header = {
 		.sequence = 0x0102030405060708ull,
 		.position = 0x1112131415161718ull,
 		.time_ns = 0x2122232425262728ull,
@@ -321,13 +321,17 @@ static void test_header_on_the_wire(void **state)
 	assert_int_equal(field(frame + 26, 2), 64 << 8 | 17);
 	assert_int_equal(internet_checksum(0, frame + 18, 20), 0);
 	assert_int_equal(field(frame + 30, 8), 0x0a0000010a000002ull);
-	assert_int_equal(field(frame + 38, 4), 1000 << 16 | 2000);
+	assert_int_equal(field(frame + 38, 4), (1000 + 0x3132) << 16 | 2000);
 	assert_int_equal(field(frame + 42, 2), 8 + 36 + 100);
 	assert_int_equal(field(own, 8), 0x6743010800000064ull | 0x3132ull << 16);
 	assert_int_equal(field(own + 8, 8), header.sequence);
 	assert_int_equal(field(own + 16, 8), header.position);
 	assert_int_equal(field(own + 24, 8), header.time_ns);
 	assert_int_equal(field(own + 32, 4), crc_bitwise(0x82f63b78, own, 32));
+	/* 1 follows the last port */
+	header.stream = 65535 - 1000 + 2;
+	frame_write(&layout, &plan, frame, 200, &header);
+	assert_int_equal(field(frame + 38, 2), 2);
 	for (unsigned int i = 0; i < 100; i++)
 		assert_int_equal(own[36 + i], i);
 	for (unsigned int i = 182; i < 200; i++)

@@ -7,7 +7,9 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +25,7 @@
 #include <rte_memory.h>
 
 #include "gpu_drivers.h"
+#include "gpu_export.h"
 
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
@@ -287,6 +290,58 @@ static void external_memory_takes_large_pages(void **state)
 	}
 }
 
+static unsigned int files_open(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned int count = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		count++;
+	closedir(dir);
+	return count;
+}
+
+static void exported_file_is_the_memory(void **state)
+{
+	static uint8_t foreign[4096];
+	const unsigned int files = files_open();
+	uint8_t *seen;
+	int fd;
+
+	for (int guard = 0; guard < 2; guard++) {
+		int16_t gpu = guard ? guarded() : plain();
+		uint8_t *at = rte_gpu_mem_alloc(gpu, 3 * MIB, 0);
+		uint8_t *cpu = rte_gpu_mem_cpu_map(gpu, 3 * MIB, at);
+
+		assert_non_null(cpu);
+		cpu[2 * MIB + 9] = 0x21;
+		fd = gpu_export(gpu, at, 3 * MIB);
+		assert_true(fd >= 0);
+		assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+		seen = mmap(NULL, 3 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		assert_true(seen != MAP_FAILED);
+		assert_int_equal(seen[2 * MIB + 9], 0x21);
+		seen[5] = 0x42;
+		assert_int_equal(cpu[5], 0x42);
+		assert_int_equal(munmap(seen, 3 * MIB), 0);
+		assert_int_equal(close(fd), 0);
+
+		assert_int_equal(gpu_export(gpu, at + 64 * KIB, 64 * KIB), -EINVAL);
+		assert_int_equal(gpu_export(gpu, at, 0), -EINVAL);
+		assert_int_equal(gpu_export(gpu, at, SIZE_MAX), -EINVAL);
+		assert_int_equal(gpu_export(gpu, at, 8 * MIB), -ENOTSUP);
+		assert_int_equal(gpu_export(gpu, foreign, sizeof(foreign)), -ENOTSUP);
+		assert_int_equal(gpu_export(guard ? plain() : guarded(), at, 3 * MIB), -ENOTSUP);
+		assert_int_equal(rte_gpu_mem_free(gpu, at), 0);
+		assert_int_equal(gpu_export(gpu, at, 3 * MIB), -ENOTSUP);
+	}
+	assert_int_equal(files_open(), files);
+	assert_int_equal(gpu_export(99, foreign, sizeof(foreign)), -ENODEV);
+	assert_int_equal(gpu_owns(99, foreign, sizeof(foreign)), -ENODEV);
+	assert_int_equal(gpu_owns(plain(), foreign, sizeof(foreign)), 1);
+}
+
 static void large_allocations_touch_nothing(void **state)
 {
 	struct rte_gpu_info info;
@@ -350,6 +405,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(mappings_are_counted_and_checked),
 		cmocka_unit_test(registrations_do_not_overlap),
 		cmocka_unit_test(external_memory_takes_large_pages),
+		cmocka_unit_test(exported_file_is_the_memory),
 		cmocka_unit_test(large_allocations_touch_nothing),
 		cmocka_unit_test(closing_gives_all_back),
 	};

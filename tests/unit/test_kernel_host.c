@@ -62,7 +62,7 @@ static void round_check(struct scene *scene, bool whole)
 	for (uint32_t one_in = 0; one_in <= 32; one_in += 16) {
 		if (one_in)
 			scene_spoil(scene, one_in);
-		reference_check(scene, expected);
+		reference_check(scene, scene, expected);
 		if (!one_in && whole)
 			assert_whole_bursts_valid(scene, expected);
 		assert_int_equal(scene_play(scene, &kernel_host_ops, device, &host_memory,
@@ -144,7 +144,7 @@ static void test_foreign_equals_reference(void **state)
 				continue;
 			scene = round_begin(++seed, (enum pattern_kind)kind, shape);
 			filled = scene_foreign_fill(scene);
-			reference_check(scene, expected);
+			reference_check(scene, scene, expected);
 			assert_int_equal(frames_of(expected, FRAME_VALID), filled);
 			assert_int_equal(frames_of(expected, FRAME_DAMAGED_PAYLOAD), 0);
 			round_check(scene, false);

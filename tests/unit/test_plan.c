@@ -17,6 +17,7 @@
 #include "gpu_drivers.h"
 #include "plan.h"
 #include "region.h"
+#include "sysfs_tree.h"
 
 static int cuda_devices;
 
@@ -35,6 +36,8 @@ static const struct port_case {
 } ports[] = {
 	{ .name = "ring:a", .wire = true },
 	{ .name = "0000:3b:00.0", .pci = true },
+	{ .name = "enp59s0f0np0", .pci = true },
+	{ .name = "mlx5_1,rx_vec_en=0", .pci = true },
 	{ .name = "3b:00.1,dv_flow_en=0", .pci = true },
 	{ .name = "net_null0" },
 	{ .name = "net_null0,copy=0" },
@@ -131,7 +134,10 @@ static void memory_of_each_kind(void **state)
 				for (size_t rx = 0; rx < PORTS; rx++) {
 					memory_is(&ports[rx], NULL, gpus[g], asked);
 					for (size_t tx = 1; tx < PORTS; tx++)
-						memory_is(&ports[rx], &ports[tx], gpus[g], asked);
+						if (!ports[rx].pci || !ports[tx].pci)
+							memory_is(&ports[rx], &ports[tx], gpus[g],
+								  asked);
+					memory_is(&ports[1], &ports[3], gpus[g], asked);
 				}
 	cuda_devices = 0;
 }
@@ -397,6 +403,152 @@ static void several_ports(void **state)
 	refused(&config, -ENOTSUP, "net_tap1", "--memory host");
 }
 
+/* ---- ConnectX ---- */
+
+static void card_names(void **state)
+{
+	struct gdrcap_config config;
+	struct plan plan;
+
+	config_for(&config, "enp59s0f0np0", "3b:00.1,rx_vec_en=0");
+	assert_int_equal(plan_create(&plan, &config, NULL), 0);
+	assert_true(plan.pci);
+	assert_string_equal(plan.port[0].card.pci, "0000:3b:00.0");
+	assert_string_equal(plan.tx_port[0].card.rdma, "mlx5_1");
+	/* GPU memory, or memory like it: nothing may be inlined; 508 bytes are no whole lines. */
+	assert_string_equal(plan.port[0].opened,
+			    "0000:3b:00.0,txq_inline_max=0,txq_inline_mpw=0,mprq_en=0,dv_flow_en=1,"
+			    "rxq_cqe_comp_en=0,rxq_pkt_pad_en=1");
+	assert_string_equal(plan.tx_port[0].opened,
+			    "0000:3b:00.1,rx_vec_en=0,txq_inline_max=0,txq_inline_mpw=0,mprq_en=0,"
+			    "dv_flow_en=1");
+	plan_destroy(&plan);
+	/* Memory that the CPU reads, whole lines. */
+	config.memory = GDRCAP_MEMORY_HOST;
+	snprintf(config.frame_size, sizeof(config.frame_size), "68,132");
+	assert_int_equal(plan_create(&plan, &config, NULL), 0);
+	assert_string_equal(plan.port[0].opened,
+			    "0000:3b:00.0,mprq_en=0,dv_flow_en=1,rxq_cqe_comp_en=0");
+	plan_destroy(&plan);
+	/* Others' frames have any length. */
+	config.tx_port[0][0] = '\0';
+	assert_int_equal(plan_create(&plan, &config, NULL), 0);
+	assert_string_equal(plan.port[0].opened,
+			    "0000:3b:00.0,mprq_en=0,dv_flow_en=1,rxq_cqe_comp_en=0,"
+			    "rxq_pkt_pad_en=1");
+	plan_destroy(&plan);
+	config_for(&config, "net_null0,copy=0", "");
+	assert_int_equal(plan_create(&plan, &config, NULL), 0);
+	assert_string_equal(plan.port[0].opened, "net_null0,copy=0");
+	assert_string_equal(plan.port[0].card.pci, "");
+	plan_destroy(&plan);
+}
+
+static void cards_refused(void **state)
+{
+	struct gdrcap_config config;
+
+	config_for(&config, "eth7", "");
+	refused(&config, -ENOENT, "called eth7", "net_af_packet0,iface=eth0");
+	config_for(&config, "ens1", "");
+	refused(&config, -ENODEV, "ens1 is no ConnectX", "net_af_packet0,iface=");
+	config_for(&config, "0000:3c:00.0", "");
+	refused(&config, -ENODEV, "0000:3c:00.0", "modprobe mlx5_ib");
+	config_for(&config, "mlx5_0", "0000:3b:00.0");
+	refused(&config, -EINVAL, "tx_port: \"mlx5_0\" and \"0000:3b:00.0\" are one port",
+		"each port once");
+	config_for(&config, "mlx5_0", "");
+	snprintf(config.port[1], sizeof(config.port[1]), "enp59s0f0np0");
+	refused(&config, -EINVAL, "port: \"mlx5_0\" and \"enp59s0f0np0\" are one port", "");
+	config_for(&config, "mlx5_0,txq_inline_max=64", "");
+	refused(&config, -EINVAL, "txq_inline_max=64 is refused", "cannot read this memory");
+}
+
+/* The driver wants room for a frame of the least MTU, and for the FCS, where it receives. */
+static void card_slots(void **state)
+{
+	static const struct {
+		const char *size;
+		uint32_t shift, shift_sends;
+	} cases[] = { { "64", 11, 8 },	  { "132", 11, 8 },   { "1518", 11, 11 },
+		      { "1920", 11, 11 }, { "1921", 12, 11 }, { "1924", 12, 11 },
+		      { "1925", 12, 12 }, { "9216", 14, 14 } };
+	struct gdrcap_config config;
+	struct plan plan;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		config_for(&config, "mlx5_0", "mlx5_1");
+		snprintf(config.frame_size, sizeof(config.frame_size), "%s", cases[i].size);
+		assert_int_equal(plan_create(&plan, &config, NULL), 0);
+		assert_int_equal(plan.slot_shift, cases[i].shift);
+		plan_destroy(&plan);
+		config.port[0][0] = '\0';
+		assert_int_equal(plan_create(&plan, &config, NULL), 0);
+		assert_int_equal(plan.slot_shift, cases[i].shift_sends);
+		plan_destroy(&plan);
+	}
+	config_for(&config, "mlx5_0", "");
+	config.slot_bytes = 1024;
+	refused(&config, -EMSGSIZE, "slot_bytes", "1646");
+}
+
+static void split_frames(void **state)
+{
+	struct gdrcap_config config;
+	struct plan plan, whole;
+
+	config_for(&config, "mlx5_0", "mlx5_1");
+	assert_int_equal(plan_create(&whole, &config, NULL), 0);
+	assert_true(whole.heads_bytes == 0);
+	config.split = 64;
+	assert_int_equal(plan_create(&plan, &config, NULL), 0);
+	/* As many as the receiving pool has slots; the sender's frames lie whole. */
+	assert_true(plan.heads_bytes == (size_t)plan.pool_slots << REGION_HEAD_SHIFT);
+	assert_true(plan.region_bytes == whole.region_bytes);
+	assert_true(plan.eal_bytes >= whole.eal_bytes + (size_t)plan.pool_slots * 128);
+	plan_destroy(&plan);
+	plan_destroy(&whole);
+	snprintf(config.port[1], sizeof(config.port[1]), "ring:a");
+	snprintf(config.tx_port[1], sizeof(config.tx_port[1]), "ring:a");
+	refused(&config, -ENOTSUP, "split: port ring:a (software wire)",
+		"a ConnectX-5 or later can");
+	config_for(&config, "net_memif0,role=server", "");
+	config.split = 32;
+	refused(&config, -ENOTSUP, "split: port net_memif0", "leave split out");
+}
+
+/* Clock and, with the caller's own consumer, rules: only a card has them. */
+static void cards_only(void **state)
+{
+	struct gdrcap_config config;
+	struct plan plan;
+
+	config_for(&config, "net_null0", "");
+	config.clock = GDRCAP_CLOCK_CARD;
+	refused(&config, -ENOTSUP, "clock: port net_null0", "a ConnectX");
+	config.clock = GDRCAP_CLOCK_CPU;
+	assert_int_equal(plan_create(&plan, &config, NULL), 0);
+	plan_destroy(&plan);
+	snprintf(config.match[0], sizeof(config.match[0]), "vlan=5");
+	assert_int_equal(plan_create(&plan, &config, NULL), 0);
+	plan_destroy(&plan);
+	config.consumer = GDRCAP_CONSUMER_HOST;
+	refused(&config, -ENOTSUP, "match: port net_null0", "a ConnectX");
+	snprintf(config.port[0], sizeof(config.port[0]), "mlx5_0");
+	config.clock = GDRCAP_CLOCK_CARD;
+	assert_int_equal(plan_create(&plan, &config, NULL), 0);
+	plan_destroy(&plan);
+}
+
+static int cards_there(void **state)
+{
+	char devices[128];
+	int ret = tree_make(state);
+
+	snprintf(devices, sizeof(devices), "%s/bus/pci/devices", root);
+	return ret ? ret : setenv("SYSFS_PCI_DEVICES", devices, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -409,7 +561,12 @@ int main(void)
 		cmocka_unit_test(pools_of_all_sizes),
 		cmocka_unit_test(pool_given),
 		cmocka_unit_test(several_ports),
+		cmocka_unit_test(card_names),
+		cmocka_unit_test(cards_refused),
+		cmocka_unit_test(card_slots),
+		cmocka_unit_test(split_frames),
+		cmocka_unit_test(cards_only),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, cards_there, tree_remove);
 }

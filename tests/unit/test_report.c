@@ -112,6 +112,15 @@ static void assert_printed(void (*print)(FILE *to), const char *part)
 	free(text);
 }
 
+static void assert_not_printed(void (*print)(FILE *to), const char *part)
+{
+	char *text = printed(print);
+
+	if (strstr(text, part))
+		fail_msg("\"%s\" is in:\n%s", part, text);
+	free(text);
+}
+
 static void test_json_pass(void **state)
 {
 	char *text;
@@ -127,19 +136,20 @@ static void test_json_pass(void **state)
 		"\"frames\":{\"sent\":10000000,\"received\":10000007,\"valid\":10000000,"
 		"\"damaged\":0,\"lost\":0,\"duplicate\":0,\"reordered\":0},\"filtered\":7,"
 		"\"bytes\":125000000000,"
-		"\"lost_by\":{\"nic_missed\":0,\"nic_error\":null,\"unexplained\":0},"
+		"\"lost_by\":{\"nic_missed\":0,\"nic_error\":null,\"unexplained\":0,\"causes\":{}},"
 		"\"tx_stalled\":42,"
 		"\"bits\":{\"checked\":1000000000000,\"wrong\":0,\"ratio\":0.0},"
-		"\"lock_lost\":null,"
+		"\"lock_lost\":null,\"stale\":null,\"queue_restarts\":0,"
 		"\"sender\":{\"asked\":{\"gbps\":null,\"mpps\":null,\"seconds\":null},"
 		"\"gbps\":0.0,\"mpps\":0.0,\"seconds\":0.0,\"frames\":10000000,\"bytes\":0,"
-		"\"gap_error_ns\":null,\"starved\":0,\"errors\":null},"
-		"\"saved\":null,\"match\":{\"rules\":[],\"applied\":\"none\"},"
+		"\"gap_error_ns\":null,\"starved\":0,\"errors\":null,\"causes\":{}},"
+		"\"saved\":null,\"clock\":null,\"match\":{\"rules\":[],\"applied\":\"none\"},"
+		"\"steering\":null,"
 		"\"ended_by_sender\":false,"
 		"\"rate\":{\"gbps\":80.5,\"mpps\":0.8},"
 		"\"memory\":{\"kind\":\"host\",\"gpu\":\"host: 1 CPU thread\","
 		"\"driver\":\"gpu_host\",\"region_bytes\":33554432,\"slot_bytes\":2048,"
-		"\"slots\":16384},\"blocks\":1,\"cores\":[0,3],"
+		"\"slots\":16384,\"split\":0,\"registration\":null},\"blocks\":1,\"cores\":[0,3],"
 		"\"queues\":[{\"queue\":0,\"received\":6000007,\"valid\":6000000,\"damaged\":0,"
 		"\"duplicate\":0,\"reordered\":0,\"filtered\":7,\"bytes\":75000000000,"
 		"\"bits\":{\"checked\":600000000000,\"wrong\":0,\"ratio\":0.0}},"
@@ -158,18 +168,22 @@ static void test_json_damage(void **state)
 	json_t *object, *damage, *item;
 
 	report.summary.total.damaged = 2;
-	report.damage_count = 2;
+	report.damage_count = 4;
 	report.damage[0] = (struct gdrcap_damage){ .sequence = 9000000000, .stream = 3, .queue = 1,
 						   .wrong_bits = 2, .offset = 77, .expected = 0xa5,
 						   .got = 0xa4, .header_ok = 1, .kind = "payload" };
 	report.damage[1] = (struct gdrcap_damage){ .sequence = 1, .stream = 2, .kind = "header" };
+	report.damage[2] = (struct gdrcap_damage){ .sequence = 8, .stream = 3, .offset = 14,
+						   .expected = 0x67, .got = 0x55, .header_ok = 1,
+						   .kind = "stale" };
+	report.damage[3] = (struct gdrcap_damage){ .sequence = 9, .header_ok = 1, .kind = "stale" };
 	report_judge(&report);
 	object = parsed();
 	assert_string_equal(json_string_value(json_object_get(object, "result")), "fail");
 	assert_string_equal(json_string_value(json_array_get(json_object_get(object, "errors"), 0)),
 			    "2 frames damaged");
 	damage = json_object_get(object, "damage");
-	assert_int_equal(json_array_size(damage), 2);
+	assert_int_equal(json_array_size(damage), 4);
 	item = json_array_get(damage, 0);
 	assert_int_equal(json_integer_value(json_object_get(item, "sequence")), 9000000000);
 	assert_int_equal(json_integer_value(json_object_get(item, "offset")), 77);
@@ -181,19 +195,31 @@ static void test_json_damage(void **state)
 	assert_true(json_is_null(json_object_get(item, "stream")));
 	assert_true(json_is_null(json_object_get(item, "offset")));
 	assert_true(json_is_null(json_object_get(item, "got")));
+	/* Its bits are right by now. */
+	item = json_array_get(damage, 2);
+	assert_true(json_is_null(json_object_get(item, "wrong_bits")));
+	assert_int_equal(json_integer_value(json_object_get(item, "offset")), 14);
+	assert_int_equal(json_integer_value(json_object_get(item, "expected")), 0x67);
+	assert_int_equal(json_integer_value(json_object_get(item, "got")), 0x55);
+	item = json_array_get(damage, 3); /* nobody knows which byte it was */
+	assert_true(json_is_null(json_object_get(item, "offset")));
 	json_decref(object);
 
 	assert_printed(print_table,
 		       "stream 3 sequence 9,000,000,000, queue 1, payload: first wrong byte at "
 		       "offset 77 of the frame: expected 0xa5, got 0xa4; 2 wrong bits\n");
 	assert_printed(print_table, "sequence number unreadable, queue 0, header\n");
+	assert_printed(print_table, "stream 3 sequence 8, queue 0, stale: at offset 14 of the frame "
+				    "0x55 was seen, and 0x67 came later\n");
+	assert_printed(print_table, "stream 0 sequence 9, queue 0, stale\n");
 }
 
 static void test_json_not_run(void **state)
 {
 	static const char *const measured[] = { "seconds", "frames", "filtered", "bytes", "lost_by",
 						"tx_stalled", "bits", "rate", "memory", "blocks",
-						"cores" };
+						"cores", "stale", "queue_restarts", "clock",
+						"steering" };
 	json_t *object;
 
 	report.has_session = report.has_summary = 0;
@@ -334,6 +360,109 @@ static void test_json_unordered(void **state)
 	json_decref(object);
 	assert_printed(print_header, "vlan=5 (applied in software)\n");
 	assert_printed(print_table, "frames that the file did not take\n");
+}
+
+/* A ConnectX: what its counters say of the loss, by side, and what its rules did. */
+static void test_causes(void **state)
+{
+	json_t *object, *causes;
+
+	report.cause_count = 4;
+	report.causes[0] = (struct gdrcap_cause){ .name = "out_of_buffer", .meaning = "no free slot",
+						  .count = 1234, .known = 1 };
+	report.causes[1] = (struct gdrcap_cause){ .name = "card_full", .meaning = "PCIe is slow",
+						  .known = 1 };
+	report.causes[2] = (struct gdrcap_cause){ .name = "wire_crc", .meaning = "the cable" };
+	report.causes[3] = (struct gdrcap_cause){ .name = "pause_received", .meaning = "held up",
+						  .count = 77, .known = 1, .sender = 1 };
+	report.summary.total.lost = 1234;
+	report.summary.nic_missed = 1234;
+	object = parsed();
+	causes = json_object_get(json_object_get(object, "lost_by"), "causes");
+	assert_int_equal(json_object_size(causes), 3);
+	assert_int_equal(json_integer_value(json_object_get(causes, "out_of_buffer")), 1234);
+	assert_true(json_is_integer(json_object_get(causes, "card_full")));
+	assert_int_equal(json_integer_value(json_object_get(causes, "card_full")), 0);
+	assert_true(json_is_null(json_object_get(causes, "wire_crc")));
+	causes = json_object_get(json_object_get(object, "sender"), "causes");
+	assert_int_equal(json_object_size(causes), 1);
+	assert_int_equal(json_integer_value(json_object_get(causes, "pause_received")), 77);
+	json_decref(object);
+	assert_printed(print_table, "\n    out_of_buffer                         1,234  no free slot\n");
+	assert_printed(print_table, "\n    pause_received                           77  held up\n");
+	assert_not_printed(print_table, "PCIe is slow"); /* 0 is no cause */
+	assert_not_printed(print_table, "the cable"); /* nor is what nobody knows */
+	/* a run that only sends */
+	config.port[0][0] = '\0';
+	assert_printed(print_table, "pause_received");
+	assert_not_printed(print_table, "out_of_buffer");
+}
+
+static void test_steering(void **state)
+{
+	json_t *object, *rules;
+
+	strcpy(config.match[0], "vlan=5");
+	strcpy(config.match[1], "dst_port=4000");
+	report.summary.steered = 1;
+	report.rule_count = 2;
+	report.rules[0] = (struct gdrcap_rule){ .text = "vlan=5", .frames = 1000000, .known = 1 };
+	report.rules[1] = (struct gdrcap_rule){ .text = "dst_port=4000" };
+	object = parsed();
+	assert_string_equal(json_string_value(json_object_get(json_object_get(object, "match"),
+							      "applied")), "card");
+	assert_string_equal(json_string_value(json_object_get(json_object_get(object, "steering"),
+							      "by")), "card");
+	rules = json_object_get(json_object_get(object, "steering"), "rules");
+	assert_int_equal(json_array_size(rules), 2);
+	assert_string_equal(json_string_value(json_object_get(json_array_get(rules, 0), "rule")),
+			    "vlan=5");
+	assert_int_equal(json_integer_value(json_object_get(json_array_get(rules, 0), "frames")),
+			 1000000);
+	assert_true(json_is_null(json_object_get(json_array_get(rules, 1), "frames")));
+	json_decref(object);
+	assert_printed(print_header, "vlan=5 (applied by the card)\n");
+	assert_printed(print_table,
+		       "\n  steered                             1,000,000  "
+		       "frames by the card's rule vlan=5\n"
+		       "                                      not known  "
+		       "frames by the card's rule dst_port=4000\n");
+}
+
+/* How the memory is reached, and what went wrong on the way there. */
+static void test_memory(void **state)
+{
+	json_t *object, *memory;
+
+	report.summary.split = 64;
+	report.summary.memory = GDRCAP_MEMORY_DEVICE;
+	strcpy(report.summary.registration, "dma-buf");
+	strcpy(report.summary.clock, "card");
+	strcpy(report.summary.driver, "gpu_cuda");
+	report.summary.queue_restarts = 2;
+	report.summary.known |= GDRCAP_HAS_STALE;
+	object = parsed();
+	memory = json_object_get(object, "memory");
+	assert_int_equal(json_integer_value(json_object_get(memory, "split")), 64);
+	assert_string_equal(json_string_value(json_object_get(memory, "registration")), "dma-buf");
+	assert_string_equal(json_string_value(json_object_get(object, "clock")), "card");
+	assert_int_equal(json_integer_value(json_object_get(object, "queue_restarts")), 2);
+	assert_true(json_is_integer(json_object_get(object, "stale")));
+	json_decref(object);
+	assert_printed(print_header, "  memory    device (GPU memory), via dma-buf: 16,384 slots of "
+				     "2 KiB = 32 MiB; split 64 bytes\n");
+	assert_printed(print_table, "\n  queue restarts                              2  "
+				    "receive queues in error that were started again\n");
+	assert_printed(print_table, "\n    stale                                     0  frames");
+	report_judge(&report);
+	assert_int_equal(report.status, REPORT_EXIT_OK);
+	/* damage of the way to the memory is told apart from the wire's */
+	report.summary.total.damaged = 3;
+	report.summary.stale = 2;
+	report_judge(&report);
+	assert_int_equal(report.status, REPORT_EXIT_FRAMES);
+	assert_printed(print_verdict, "FAIL: 3 frames damaged; 2 frames seen before their bytes were "
+				      "there: set --flush host");
 }
 
 static void test_json_hostile(void **state)
@@ -562,6 +691,9 @@ int main(void)
 		cmocka_unit_test_setup(test_json_stages, setup),
 		cmocka_unit_test_setup(test_json_sender, setup),
 		cmocka_unit_test_setup(test_json_unordered, setup),
+		cmocka_unit_test_setup(test_causes, setup),
+		cmocka_unit_test_setup(test_steering, setup),
+		cmocka_unit_test_setup(test_memory, setup),
 		cmocka_unit_test_setup(test_json_hostile, setup),
 		cmocka_unit_test_setup(test_json_running, setup),
 		cmocka_unit_test_setup(test_full_disk, setup),

@@ -295,6 +295,57 @@ static void nothing_waits_for_a_full_burst(void **state)
 	play_end(&play);
 }
 
+/* What is for both sides lies in the memory that the GPU was shown, and nothing there overlaps. */
+static void views(void **state)
+{
+	uint8_t frames[1], heads[1];
+	uint32_t generation[1];
+	const struct region region = {
+		.gpu = gpu, .slot_shift = 11, .device = frames, .bytes = 4096ull << 11,
+	};
+	const struct region head_region = {
+		.gpu = gpu, .slot_shift = REGION_HEAD_SHIFT, .device = heads, .bytes = 4096ull << 8,
+	};
+
+	for (int split = 0; split < 2; split++) {
+		const struct ring_config config = {
+			.region = &region, .heads = split ? &head_region : NULL,
+			.generation = split ? generation : NULL, .frames = 4096, .burst_max = 64,
+			.times = !split,
+		};
+		struct ring_producer *ring = aligned_alloc(RING_LINE, sizeof(*ring));
+		const struct burst_ring_view *view = &ring->view;
+		const uint8_t *from, *to;
+
+		assert_int_equal(ring_create(ring, &config, NULL), 0);
+		from = ring->memory;
+		to = from + ring->memory_bytes;
+		assert_ptr_equal(view->frames, frames);
+		assert_true(view->frames_bytes == region.bytes && view->slot_shift == 11);
+		assert_ptr_equal(view->desc, ring->desc);
+		assert_ptr_equal(view->head_desc, ring->head_desc);
+		assert_ptr_equal(view->generation, config.generation);
+		assert_int_equal(ring->tsc != NULL, !split);
+		assert_int_equal(ring->head_mbuf != NULL, split);
+		assert_ptr_equal(view->heads, split ? heads : NULL);
+		assert_true(view->heads_bytes == (split ? head_region.bytes : 0));
+		assert_int_equal(view->head_shift, split ? REGION_HEAD_SHIFT : 0);
+		assert_int_equal(ring->head_desc != NULL, split);
+		if (split) {
+			assert_true((const uint8_t *)ring->head_desc >= from);
+			assert_true((const uint8_t *)&ring->head_desc[4096] <= to);
+			assert_true(&ring->head_desc[4096] <= ring->desc ||
+				    &ring->desc[4096] <= ring->head_desc);
+			assert_true((const uint8_t *)&ring->head_desc[4096] <=
+					    (const uint8_t *)ring->result ||
+				    (const uint8_t *)&ring->result[ring->burst_mask + 1] <=
+					    (const uint8_t *)ring->head_desc);
+		}
+		ring_destroy(ring);
+		free(ring);
+	}
+}
+
 static void words(void **state)
 {
 	for (uint32_t bits = 0; bits < 20; bits += 3)
@@ -317,6 +368,7 @@ int main(void)
 		cmocka_unit_test(cannot_overflow),
 		cmocka_unit_test(numbers_wrap),
 		cmocka_unit_test(nothing_waits_for_a_full_burst),
+		cmocka_unit_test(views),
 		cmocka_unit_test(words),
 	};
 

@@ -18,7 +18,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "save_clock.h"
 #include "save_play.h"
 
 static void refused(struct play *play, int code, const char *text)
@@ -447,35 +446,6 @@ static void no_frames(void **state)
 	play_end(&play);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-static void times_of_day(void **state)
-{
-	const struct timespec pause = { .tv_nsec = 100000000 };
-	const uint64_t slack = 1000000;
-	struct save_clock clock;
-	uint64_t before, ns, last = 0;
-
-	save_clock_start(&clock);
-	for (int i = 0; i < 15; i++) {
-		before = now_ns();
-		ns = save_clock_ns(&clock, rte_rdtsc());
-		assert_true(ns + slack > before && ns < now_ns() + slack);
-		assert_true(ns > last);
-		last = ns;
-		nanosleep(&pause, NULL);
-		save_clock_renew(&clock);
-	}
-	/* Before it was started, too. */
-	assert_true(save_clock_ns(&clock, clock.tsc - rte_get_tsc_hz()) < clock.ns - 900000000);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -494,7 +464,6 @@ int main(void)
 		cmocka_unit_test(hostile_descriptor),
 		cmocka_unit_test(hostile_runs),
 		cmocka_unit_test(no_frames),
-		cmocka_unit_test(times_of_day),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);

@@ -26,6 +26,7 @@
 /* The card: what it was asked, and what it refuses. */
 static struct card {
 	int isolate; /* its answer */
+	bool releases; /* the isolation is expected to be undone */
 	unsigned int isolated;
 	char validated[ASKED_MAX][512], created[ASKED_MAX][512];
 	unsigned int validations, creations, destroyed, queries;
@@ -178,7 +179,7 @@ int __wrap_rte_flow_isolate(uint16_t port, int set, struct rte_flow_error *told)
 int __wrap_rte_flow_isolate(uint16_t port, int set, struct rte_flow_error *told)
 {
 	assert_int_equal(port, PORT);
-	assert_int_equal(set, 1);
+	assert_int_equal(set, !card.releases);
 	card.isolated++;
 	if (card.isolate)
 		told->message = card.words;
@@ -573,6 +574,12 @@ static void isolation(void **state)
 	assert_int_equal(steering_isolate(PORT, "p", &error), -EBUSY);
 	assert_non_null(strstr(error.text, "port must be stopped first"));
 	assert_int_equal(card.isolated, 4);
+	/* Undone; a refusal is only told. */
+	card.releases = true;
+	steering_release(PORT);
+	card.isolate = 0;
+	steering_release(PORT);
+	assert_int_equal(card.isolated, 6);
 }
 
 static void hostile(void **state)

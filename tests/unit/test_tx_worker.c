@@ -144,6 +144,35 @@ static void a_held_sender_hands_over_nothing(void **state)
 
 /* ---- the end of the streams ---- */
 
+/* It sends nothing before the other has sent, or has nothing to send. */
+static void senders_in_turn(void **state)
+{
+	struct tx_worker *other = aligned_alloc(RING_LINE, sizeof(*other));
+	struct tx_config config = run_config();
+
+	assert_non_null(other);
+	config.frames = 10;
+	config.after = other;
+	for (uint32_t way = 0; way < 3; way++) {
+		struct seen seen;
+		struct run run;
+
+		memset(other, 0, sizeof(*other));
+		seen_begin(&seen, &config);
+		run_open(&run, &config, 64, 1024);
+		run_go(&run);
+		for (uint32_t n = 0; n < 2000; n++)
+			sched_yield();
+		assert_int_equal(atomic_load(&run.worker->sent), 0);
+		atomic_store(&other->finished, way == 0);
+		atomic_store(&run.worker->stop, way == 1);
+		atomic_store(&other->sent, way == 2);
+		assert_int_equal(run_receive(&run, 64, pattern_frame, &seen), way == 1 ? 0 : 10);
+		run_close(&run);
+	}
+	free(other);
+}
+
 static void ends_agree(const struct run *run, const struct seen *seen)
 {
 	for (uint32_t s = 0; s < seen->config->stream_count; s++) {
@@ -412,6 +441,7 @@ int main(void)
 		cmocka_unit_test(pattern_in_order),
 		cmocka_unit_test(a_full_wire_loses_nothing),
 		cmocka_unit_test(a_held_sender_hands_over_nothing),
+		cmocka_unit_test(senders_in_turn),
 		cmocka_unit_test(end_frames),
 		cmocka_unit_test(end_frames_after_a_stop),
 		cmocka_unit_test(end_frames_are_given_up),

@@ -37,7 +37,7 @@ struct model {
 	struct sequence_model stream[IDS];
 	struct model_counts queue[QUEUES], of_stream[IDS];
 	struct sequence_model newest[QUEUES][IDS]; /* of what this queue saw */
-	uint64_t unreadable, damaged_frames;
+	uint64_t unreadable, damaged_frames, stale;
 	bool ended; /* all streams: the sender has said what it sent */
 	struct verdict verdict;
 };
@@ -65,6 +65,7 @@ static void model_frame(struct model *model, uint32_t queue, const struct frame_
 	struct sequence_model *here;
 	bool late, fresh;
 
+	model->stale += frame->verdict == FRAME_DAMAGED_STALE;
 	if (frame->verdict != FRAME_FILTERED && !frame->header_ok) {
 		q->received++;
 		q->bytes += len;
@@ -172,6 +173,7 @@ static void totals_equal(struct model *model)
 	assert_true(counts.sent == sent);
 	assert_true(counts.lost == gaps - filled);
 	assert_true(verdict_unique(&model->verdict) == unique);
+	assert_true(model->verdict.stale == model->stale);
 	assert_int_equal(model->verdict.damage_count,
 			 model->damaged_frames < GDRCAP_DAMAGE_MAX ? model->damaged_frames :
 								     GDRCAP_DAMAGE_MAX);
@@ -240,6 +242,10 @@ static struct frame_result frame_next(struct model *model, uint32_t stream, uint
 	case 4:
 		frame.verdict = FRAME_DAMAGED_PAYLOAD;
 		frame.wrong_bits = 1 + (uint32_t)random_below(r, 100);
+		if (random_below(r, 2)) {
+			frame.verdict = FRAME_DAMAGED_STALE;
+			frame.wrong_bits = 0;
+		}
 		break;
 	case 5:
 		frame.verdict = random_below(r, 2) ? FRAME_DAMAGED_LENGTH : FRAME_DAMAGED_HEADER;
@@ -497,6 +503,8 @@ static void damage_is_told(void **state)
 			run = run_of(0, 0, 1, FRAME_DAMAGED_HEADER, 0);
 		if (i == 2)
 			run = run_of(1, 5, 1, FRAME_DAMAGED_LENGTH, 1);
+		if (i == 3)
+			run = run_of(1, 103, 1, FRAME_DAMAGED_STALE, 1);
 		add(&verdict, 2, run_of(1, i, 1, FRAME_VALID, 1));
 		add(&verdict, 2, run);
 		/* A stranger's damage is no business of ours. */
@@ -515,8 +523,41 @@ static void damage_is_told(void **state)
 	assert_string_equal(verdict.damage[1].kind, "header");
 	assert_int_equal(verdict.damage[1].header_ok, 0);
 	assert_string_equal(verdict.damage[2].kind, "length");
+	assert_string_equal(verdict.damage[3].kind, "stale");
+	assert_int_equal(verdict.damage[3].sequence, 103);
+	assert_int_equal(verdict.damage[3].header_ok, 1);
 	assert_int_equal(verdict.damage[GDRCAP_DAMAGE_MAX - 1].sequence,
 			 100 + GDRCAP_DAMAGE_MAX - 1);
+	verdict_destroy(&verdict);
+}
+
+/* A frame that was seen too early is damaged, came, and fills its own place; whatever else such
+ * frames are, second copies, others' or without a number, each is a fault that was seen. */
+static void stale_frames(void **state)
+{
+	struct gdrcap_counts counts;
+	struct verdict verdict;
+
+	assert_int_equal(create(&verdict, 1, 1), 0);
+	add(&verdict, 0, run_of(0, 0, 3, FRAME_VALID, 1));
+	add(&verdict, 0, run_of(0, 3, 1, FRAME_DAMAGED_STALE, 1));
+	add(&verdict, 0, run_of(0, 4, 3, FRAME_VALID, 1));
+	verdict_total(&verdict, true, 7, &counts);
+	assert_int_equal(counts.damaged, 1);
+	assert_int_equal(counts.lost, 0);
+	assert_int_equal(counts.reordered, 0);
+	assert_int_equal(verdict.stale, 1);
+	identities(&counts);
+	add(&verdict, 0, run_of(0, 3, 1, FRAME_DAMAGED_STALE, 1));
+	add(&verdict, 0, run_of(1, 0, 1, FRAME_DAMAGED_STALE, 1));
+	add(&verdict, 0, run_of(0, 0, 1, FRAME_DAMAGED_STALE, 0));
+	verdict_total(&verdict, true, 8, &counts);
+	assert_int_equal(counts.damaged, 2);
+	assert_int_equal(counts.duplicate, 1);
+	assert_int_equal(counts.filtered, 1);
+	assert_int_equal(counts.lost, 0);
+	assert_int_equal(verdict.stale, 4);
+	identities(&counts);
 	verdict_destroy(&verdict);
 }
 
@@ -532,6 +573,7 @@ int main(void)
 		cmocka_unit_test(streams_beyond_the_limit),
 		cmocka_unit_test(seen_before_it_counts),
 		cmocka_unit_test(damage_is_told),
+		cmocka_unit_test(stale_frames),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

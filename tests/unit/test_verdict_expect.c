@@ -68,7 +68,7 @@ static void random_traffic(struct scene *scene, uint64_t frames, uint32_t reach)
 			arrive(scene, ++n, FRAME_VALID);
 			break;
 		case 4:
-			arrive(scene, n, FRAME_DAMAGED_PAYLOAD);
+			arrive(scene, n, n & 1 ? FRAME_DAMAGED_PAYLOAD : FRAME_DAMAGED_STALE);
 			break;
 		case 5: /* so much is wrong that the file has nothing like it */
 			unknown(scene);
@@ -440,17 +440,21 @@ static void damage_is_told(void **state)
 	scene_begin(&scene, 60, 20, true, 1);
 	for (uint32_t n = 0; n < 90; n++)
 		arrive(&scene, n, n == 75 ? FRAME_DAMAGED_PAYLOAD :
-				  n == 80 ? FRAME_DAMAGED_LENGTH : FRAME_VALID);
+				  n == 80 ? FRAME_DAMAGED_LENGTH :
+				  n == 85 ? FRAME_DAMAGED_STALE : FRAME_VALID);
 	unknown(&scene);
 	check(&scene);
-	assert_int_equal(scene.verdict.damage_count, 3);
+	assert_int_equal(scene.verdict.damage_count, 4);
+	assert_int_equal(scene.verdict.stale, 1);
 	assert_string_equal(scene.verdict.damage[0].kind, "payload");
 	assert_int_equal(scene.verdict.damage[0].sequence, 15); /* of the second lap */
 	assert_int_equal(scene.verdict.damage[0].wrong_bits, 3);
 	assert_string_equal(scene.verdict.damage[1].kind, "length");
 	assert_int_equal(scene.verdict.damage[1].sequence, 20);
-	assert_string_equal(scene.verdict.damage[2].kind, "unknown");
-	assert_int_equal(scene.verdict.damage[2].header_ok, 0);
+	assert_string_equal(scene.verdict.damage[2].kind, "stale");
+	assert_int_equal(scene.verdict.damage[2].sequence, 25);
+	assert_string_equal(scene.verdict.damage[3].kind, "unknown");
+	assert_int_equal(scene.verdict.damage[3].header_ok, 0);
 	scene_end(&scene);
 }
 

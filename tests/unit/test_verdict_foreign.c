@@ -32,7 +32,7 @@ struct scene {
 	struct number_set seen;
 	bool any, any_here[QUEUES];
 	uint64_t lowest, newest, newest_here[QUEUES];
-	uint64_t received, valid, damaged, duplicate, reordered, lock_lost;
+	uint64_t received, valid, damaged, duplicate, reordered, lock_lost, stale;
 	uint64_t arrived_next; /* number after the last frame to arrive */
 
 	/* The burst that is being made. */
@@ -157,6 +157,7 @@ static void arrive(struct scene *scene, uint64_t n, uint8_t verdict)
 		frame.sequence &= (1ull << 8 * foreign->sequence.bytes) - 1;
 	if (verdict == FRAME_DAMAGED_PAYLOAD)
 		frame.wrong_bits = 1;
+	scene->stale += verdict == FRAME_DAMAGED_STALE;
 	if (verdict == FRAME_DAMAGED_UNLOCKED) {
 		frame.payload_bytes = 0;
 		frame.detail = PAYLOAD;
@@ -200,6 +201,7 @@ static void check(struct scene *scene)
 	assert_int_equal(counts.lost, scene->newest - scene->lowest + 1 - scene->seen.used);
 	assert_int_equal(counts.sent, counts.valid + counts.damaged + counts.lost);
 	assert_int_equal(counts.bytes, 100 * scene->received);
+	assert_int_equal(scene->verdict.stale, scene->stale);
 	assert_int_equal(scene->verdict.stream_count, 1);
 	verdict_stream_counts(&scene->verdict, 0, false, 0, &stream);
 	assert_int_equal(stream.received, counts.received);
@@ -261,7 +263,8 @@ static void random_traffic(struct scene *scene, uint32_t ahead, uint32_t back, u
 			n++;
 			break;
 		case 4:
-			arrive(scene, n, FRAME_DAMAGED_PAYLOAD);
+			arrive(scene, n, random_below(r, 2) ? FRAME_DAMAGED_PAYLOAD :
+							      FRAME_DAMAGED_STALE);
 			break;
 		case 5:
 			if (held == UINT64_MAX)

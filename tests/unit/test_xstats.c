@@ -150,9 +150,12 @@ static void mlx5(void **state)
 	card.driver[3] = (struct counter){ "rx_phy_crc_errors", 0 };
 	card.kernel[0] = (struct counter){ "rx_packets", 5 };
 	card.kernel[1] = (struct counter){ "rx_pause_ctrl_phy", 70 };
-	card.kernel[2] = (struct counter){ "rx_discards_phy", 12345 }; /* the driver's counts */
+	/* At the plug the kernel's counts, as that goes on while a port is started again; of our
+	 * queues the driver's, as the kernel knows only its own. */
+	card.kernel[2] = (struct counter){ "rx_discards_phy", 12345 };
 	card.kernel[3] = (struct counter){ "tx_pause_ctrl_phy", 80 };
-	card.kernel_count = 4;
+	card.kernel[4] = (struct counter){ "rx_out_of_buffer", 31 };
+	card.kernel_count = 5;
 	xstats_open(&xstats, PORT);
 	assert_int_equal(card.driver_reads, 1);
 	xstats_read(&xstats, &values);
@@ -162,8 +165,10 @@ static void mlx5(void **state)
 	expect(XSTATS_PAUSE_RX, 0);
 	unknown(XSTATS_WIRE_SYMBOL);
 	unknown(XSTATS_TX_DISCARD);
-	card.driver[0].value = 57;
+	card.driver[0].value = 0;
+	card.kernel[2].value = 12352;
 	card.driver[2].value = 1003;
+	card.kernel[4].value = 99;
 	card.driver[3].value = 1;
 	card.kernel[1].value = 72;
 	card.kernel[3].value = 84;
@@ -174,6 +179,35 @@ static void mlx5(void **state)
 	expect(XSTATS_PAUSE_RX, 2);
 	expect(XSTATS_PAUSE_TX, 4);
 	assert_int_equal(__builtin_popcount(values.known), 5);
+}
+
+/* A start makes the driver count anew, and the kernel not. */
+static void started_again(void **state)
+{
+	struct xstats_values before;
+
+	card.driver[0] = (struct counter){ "rx_out_of_buffer", 1000 };
+	card.driver[1] = (struct counter){ "rx_wqe_errors", 5 };
+	card.kernel[0] = (struct counter){ "rx_discards_phy", 40 };
+	card.kernel_count = 1;
+	xstats_open(&xstats, PORT);
+	card.driver[0].value = 1007;
+	card.kernel[0].value = 42;
+	xstats_read(&xstats, &before);
+	card.driver[0].value = 0;
+	card.driver[1].value = 6; /* of another driver: it went on */
+	card.kernel[0].value = 43;
+	xstats_go_on(&xstats, &before);
+	card.driver[0].value = 2;
+	xstats_read(&xstats, &values);
+	expect(XSTATS_NO_BUFFER, 7 + 2);
+	expect(XSTATS_QUEUE_ERROR, 1);
+	expect(XSTATS_CARD_FULL, 3);
+	/* and once more */
+	card.driver[0].value = 0;
+	xstats_go_on(&xstats, &values);
+	xstats_read(&xstats, &values);
+	expect(XSTATS_NO_BUFFER, 7 + 2);
 }
 
 static void kernel_names(void **state)
@@ -249,6 +283,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(mlx5, setup),
+		cmocka_unit_test_setup(started_again, setup),
 		cmocka_unit_test_setup(kernel_names, setup),
 		cmocka_unit_test_setup(nothing, setup),
 		cmocka_unit_test_setup(failures, setup),

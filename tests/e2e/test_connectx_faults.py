@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What can go wrong in a card and on its cable: each fault of the software ConnectX, planted a
+known number of times, is exactly that count, cause or message in the summary.  Events are counted
+from 1, and the staged first frame is one of them: event N is frame N - 2."""
+import re
+
+import connectx
+import e2e
+import processes
+
+SOME = processes.scaled(100000, 20000)
+FEW = 20000
+MODES = ("devx", "verbs flow scalar")
+
+
+def loopback(faults, *arguments, count=FEW, expect=3, **options):
+    return connectx.loopback("--frame-size", "64-1518", *arguments, count=count, expect=expect,
+                             faults=connectx.LOSSLESS + "," + faults, **options)
+
+
+# ---- on the cable ----
+
+def test_drop():
+    for mode in MODES:
+        loopback("0.drop=100/100/10", mode=mode).check(lost=10)
+    loopback("0.drop=2").check(lost=1)
+    # The last ones: nothing follows that would show the gap.
+    loopback("0.drop=%d/1/5" % (FEW + 1 - 4)).check(lost=5)
+
+
+def test_corrupt():
+    """One bit on the wire: the frame, the byte and what it should be."""
+    for mode in MODES:
+        done = loopback("0.corrupt=1000/1000/7,0.corrupt_at=58", mode=mode)
+        done.check(damaged=7, wrong=7)
+        rows = done.summary["damage"]
+        assert [row["sequence"] for row in rows] == [998 + 1000 * i for i in range(7)], rows
+        for row in rows:
+            assert (row["kind"], row["offset"], row["wrong_bits"]) == ("payload", 58, 1), row
+            assert row["got"] == row["expected"] ^ 0x10, row
+
+
+def test_corrupt_header():
+    done = loopback("0.corrupt=500,0.corrupt_at=30").check(damaged=1)
+    assert [row["kind"] for row in done.summary["damage"]] == ["header"], done
+
+
+def test_duplicate():
+    for mode in MODES:
+        loopback("0.duplicate=50/50/40", mode=mode).check(duplicate=40)
+
+
+def test_reorder():
+    for mode in MODES:
+        loopback("0.reorder=50/50/40", mode=mode).check(reordered=40)
+
+
+def test_all_on_the_cable():
+    loopback("0.drop=1000/1000/5,0.corrupt=1501/1000/4,0.corrupt_at=56,0.duplicate=1703/1000/3,"
+             "0.reorder=1907/1000/2").check(lost=5, damaged=4, wrong=4, duplicate=3, reordered=2)
+
+
+# ---- in the receiving card ----
+
+def test_lost_in_the_card():
+    """Each cause by its name; what was lost in the queue is explained frame by frame."""
+    for mode in MODES:
+        loopback("1.crc=10/100/4", mode=mode).check(lost=4, wire_crc=4)
+        loopback("1.discard=10/100/7", mode=mode).check(lost=7, card_full=7)
+        loopback("1.no_buffers=10/100/9", mode=mode).check(lost=9, out_of_buffer=9)
+    loopback("1.crc=10/100/4,1.discard=20/100/7,1.no_buffers=30/100/9").check(
+        lost=20, wire_crc=4, card_full=7, out_of_buffer=9)
+
+
+def test_dma_flips_a_bit():
+    for mode in MODES:
+        loopback("1.flip=100/100/6", "--frame-size", "200-1518", mode=mode).check(
+            damaged=6, wrong=6)
+
+
+def test_late_completions():
+    """Only late."""
+    for mode in MODES:
+        loopback("1.late=100/1000/10,1.late_us=3000", mode=mode, expect=0).check()
+
+
+def test_wrong_owner():
+    """A completion that the driver takes for an old one: what follows waits behind it for ever."""
+    done = connectx.loopback(count=2000, faults="1.wrong_owner=500", expect=3)
+    frames = done.frames
+    e2e.check_identities(done.summary, done)
+    assert frames["lost"] > 0 and frames["damaged"] == 0, done
+
+
+# ---- completions before their data ----
+
+# Their data come when the consumer looks again, or so late that nobody waits for them. By then each
+# slot has been used before.
+STALE_SHORT = "1.stale=12000/500/8,1.stale_us=0"
+STALE_LONG = "1.stale=1000/1000/8,1.stale_us=300000"
+
+
+def test_stale_is_told_from_damage():
+    """The consumer looks again: the frame was not there yet, and came."""
+    for mode in MODES:
+        for more in ((), ("--split", "64")):
+            done = loopback(STALE_SHORT, "--stale-check", "100", "--pool", "16M", "--frame-size",
+                            "200-1518", *more, mode=mode,
+                            variables={"softmlx5_reader": "gdrcap-chk"})
+            done.check(damaged=8)
+            assert done.summary["stale"] == 8, done
+            assert {row["kind"] for row in done.summary["damage"]} == {"stale"}, done
+
+
+def test_data_that_never_come():
+    """A completion, and memory that does not change: in a slot's first use, and in a later one."""
+    for mode in MODES:
+        for first, pool in ((1000, "64M"), (12000, "16M")):
+            done = loopback("1.stale=%d/500/8,1.stale_us=60000000" % first, "--stale-check", "100",
+                            "--pool", pool, "--frame-size", "64-1518", mode=mode)
+            done.check(damaged=8)
+            assert done.summary["stale"] == 8 and done.summary["filtered"] == 0, done
+            rows = {(row["kind"], row["sequence"], row["offset"])
+                    for row in done.summary["damage"]}
+            assert rows == {("stale", None, None)}, done
+
+
+def test_flush_comes_before_publish():
+    """All data come behind their completions, at the flush: no frame is seen before."""
+    with connectx.Faulty():
+        for mode in MODES:
+            connectx.perfect("--flush", "host", "--frame-size", "64-1518", count=200, mode=mode,
+                             faults="pause=1,1.stale=2/1/0,1.stale_us=0")
+
+
+def test_stale_without_the_detector():
+    """Then it is damage: never valid."""
+    for mode in MODES:
+        done = loopback(STALE_LONG, mode=mode)
+        frames = done.frames
+        e2e.check_identities(done.summary, done)
+        assert frames["damaged"] + frames["duplicate"] + done.summary["filtered"] >= 8, done
+        assert frames["valid"] <= FEW - 8, done
+        assert done.summary["stale"] is None, done
+
+
+def test_stale_check_without_faults():
+    for mode in MODES:
+        done = connectx.perfect("--stale-check", "100", "--frame-size", "64-1518", count=SOME,
+                                mode=mode)
+        assert done.summary["stale"] == 0, done
+
+
+# ---- queues in error ----
+
+def test_send_error():
+    """The card gives up on a frame and on what was behind it: told, and the run goes on."""
+    for mode in MODES:
+        done = loopback("0.tx_error=200", mode=mode)
+        e2e.check_identities(done.summary, done)
+        lost = done.frames["lost"]
+        assert lost > 0 and done.frames["valid"] == FEW - lost, done
+        assert done.card(0, "tx_packets_phy") == FEW + connectx.STAGED - lost, done
+        assert done.summary["sender"]["causes"]["wire_frames_sent"] == (
+            FEW + connectx.STAGED - lost), done
+        # The driver counts blocks of its ring that it threw away, and not their frames.
+        assert done.summary["sender"]["errors"] is None, done
+        assert "send queue was in error" in processes.messages(done.summary), done
+
+
+def test_receive_error():
+    """The queue is started again: what was under way is lost, what comes after is received."""
+    for mode in ("devx", "devx scalar", "verbs", "verbs flow scalar"):
+        done = loopback("1.rx_error=5000", "--rate", "20kpps", mode=mode)
+        e2e.check_identities(done.summary, done)
+        assert done.frames["damaged"] == 0, done
+        assert 0 < done.frames["lost"] < FEW - 5000, done
+        assert done.causes["queue_error"] >= 1, done
+        assert done.summary["queue_restarts"] == 1, done
+        # The driver's scalar function recovers by itself.
+        assert ("started again by the driver" in processes.messages(done.summary)) == (
+            "scalar" in mode), done
+
+
+def test_revoked_key():
+    """The memory's registration is gone for good: it is said, and the run ends."""
+    for mode in ("devx", "verbs flow scalar"):
+        done = loopback("1.revoke=5000", "--rate", "20kpps", mode=mode, sends_all=False)
+        e2e.check_identities(done.summary, done)
+        assert done.frames["valid"] < 5000 and done.frames["damaged"] == 0, done
+        assert done.causes["queue_error"] >= 1, done
+        assert done.card(1, "rx_wqe_err") >= 1, done
+
+
+# ---- the link ----
+
+def test_link_goes_down_and_comes_back():
+    for mode in MODES:
+        done = loopback("0.link_down=2000,0.link_ms=700", "--rate", "20kpps", count=40000,
+                        mode=mode)
+        e2e.check_identities(done.summary, done)
+        text = processes.messages(done.summary)
+        assert re.search(r"link.*down|is down", text), done
+        assert re.search(r"link.*up|is up", text), done
+        discarded = done.summary["sender"]["causes"]["tx_discard"]
+        assert done.frames["lost"] == discarded > 0, done
+        assert done.frames["valid"] == 40000 - discarded > 20000, done
+
+
+# ---- a consumer that is too slow ----
+
+def test_slow_consumer():
+    """The wire waits for nobody: what found no buffer is counted, all of it and only that; what
+    comes after the stall is received."""
+    with connectx.Faulty():
+        for mode in MODES:
+            done = connectx.loopback(
+                "--frame-size", "64-1518", "--pool", "16M", "--rate", "40kpps", "--watchdog",
+                "0.3", count=40000, mode=mode, faults="", expect=3,
+                variables={"gdrcap_faults": "stall=20"})
+            frames = done.frames
+            e2e.check_identities(done.summary, done)
+            missed = done.summary["lost_by"]["nic_missed"]
+            assert missed > 0 and frames["lost"] == missed, done
+            assert done.causes["out_of_buffer"] == missed, done
+            assert done.summary["lost_by"]["unexplained"] == 0, done
+            assert done.card(1, "rx_out_of_buffer") == missed, done
+            assert frames["damaged"] == frames["duplicate"] == frames["reordered"] == 0, done
+            assert "no progress" in done.summary["messages"][0], done
+            # It came back: much more is there than was waiting for it.
+            assert frames["valid"] > done.summary["memory"]["slots"], done
+
+
+def test_slower_than_the_wire():
+    """No buffers to spare and a sender at full speed: identities hold."""
+    for arguments in (("--pool", "16M"), ("--descriptors", "64", "--burst", "16"),
+                      ("--queues", "2")):
+        done = connectx.loopback(*arguments, count=SOME, faults="", expect=None)
+        lost = done.frames["lost"]
+        done.check(lost=lost, out_of_buffer=lost)
+
+
+def test_flow_control():
+    """With it the same sender waits instead, and both cards say so."""
+    done = connectx.perfect("--pool", "16M", count=SOME)
+    assert done.causes["pause_sent"] > 0, done
+    assert done.summary["sender"]["causes"]["pause_received"] == done.causes["pause_sent"], done
+    assert done.summary["tx_stalled"] > 0, done
+
+
+if __name__ == "__main__":
+    connectx.main(globals())

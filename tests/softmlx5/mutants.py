@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Defects planted in the product: each must be caught by the test that is named for it.
+
+usage: mutants.py BUILD [DEFECT...]
+
+For each, one source file is copied, changed, compiled as BUILD compiles it and linked before the
+rest of tests/gdrcap-faulty, and of the same without tests/faults, which stands for gdrcap in the
+test. BUILD must be up to date; nothing in it or in the sources is changed. Takes some seconds a
+defect. Exit status 1: a defect was not seen, or does not fit the sources any more.
+"""
+import collections
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+PROGRAM = "tests/gdrcap-faulty"
+ARCHIVES = ("lib/libgdrcap_core.a", "kernels/libgdrcap_kernels.a")
+
+Defect = collections.namedtuple("Defect", "what source old new test")
+
+DEFECTS = {
+    "inline": Defect(
+        "frames are copied into descriptors by the CPU", "lib/port/connectx.c",
+        '{ "txq_inline_max", "0",', '{ "txq_inline_max", "290,txqs_min_inline=0",',
+        "connectx test_few_frames"),
+    "isolate": Defect(
+        "the port is not isolated", "lib/port/steering.c",
+        "const int ret = rte_flow_isolate(port, 1, &told);", "const int ret = 0;",
+        "connectx_steering test_capture_among_others"),
+    "ethertype": Defect(
+        "rules do not compare the EtherType in full", "lib/port/steering_pattern.c",
+        "mask->hdr.ether_type = RTE_BE16(0xffff);", "mask->hdr.ether_type = RTE_BE16(0xf000);",
+        "connectx_steering test_match_devx"),
+    "stash": Defect(
+        "polls with room for less than the driver's vectors", "lib/capture/rx_worker.c",
+        "unlikely(room < RX_LEAST || worker->stash_count)", "unlikely(worker->stash_count)",
+        "connectx test_rings_and_bursts"),
+    "flush": Defect(
+        "frames are published without a flush", "lib/capture/rx_worker.c",
+        "int ret = worker->config.flush(worker->config.flush_context);", "int ret = 0;",
+        "connectx_faults test_flush_comes_before_publish"),
+    "generation": Defect(
+        "a slot's poison is not counted", "kernels/host/host_burst.c",
+        "ring->generation[frame->desc.slot] = area.generation + 1;", ";",
+        "connectx_faults test_stale_is_told_from_damage"),
+    "poison": Defect(
+        "slots are not poisoned", "kernels/host/host_burst.c",
+        "stale_poison(&area, k);", ";",
+        "connectx_faults test_stale_is_told_from_damage"),
+    "dmabuf": Defect(
+        "memory is never exported as a dma-buf", "lib/memory/dmabuf.c",
+        "fd = entry->memory.export_fd\n", "fd = entry->memory.export_fd && !entry\n",
+        "connectx_stages test_through_dma_buf"),
+    "split": Defect(
+        "a split frame's rest is looked for a byte too far", "lib/capture/rx_worker.c",
+        "bytes += m->data_len;\n\t}\n\treturn bytes;\n}\n\n/* The frames' times",
+        "bytes += m->data_len;\n\t\tdesc[i].offset++;\n\t}\n\treturn bytes;\n}\n\n"
+        "/* The frames' times",
+        "connectx test_split"),
+    "restart": Defect(
+        "a port that was started again gets no rules", "lib/control/recover_ports.c",
+        "ret = session_rules_create(session, pair, error);", "ret = 0;",
+        "connectx_faults test_receive_error"),
+}
+
+
+def words(build, target):
+    """The command that makes `target`."""
+    text = subprocess.run(["ninja", "-C", build, "-t", "commands", "-s", target], check=True,
+                          stdout=subprocess.PIPE, text=True).stdout
+    return shlex.split(text.strip().splitlines()[-1])
+
+
+def compile_words(build, source):
+    for entry in json.loads((pathlib.Path(build) / "compile_commands.json").read_text()):
+        path = (pathlib.Path(entry["directory"]) / entry["file"]).resolve()
+        if path == ROOT / source and "gdrcap" in entry["output"].split("/")[1]:
+            return shlex.split(entry["command"]), entry["file"]
+    raise SystemExit("%s is compiled by no target of %s" % (source, build))
+
+
+def without_output(command):
+    """A compile command less -o, -c, -MF and the like."""
+    kept, skip = [], False
+    for word in command:
+        if skip:
+            skip = False
+        elif word in ("-o", "-MF", "-MQ"):
+            skip = True
+        elif word not in ("-c", "-MD"):
+            kept.append(word)
+    return kept
+
+
+def changed(defect):
+    text = (ROOT / defect.source).read_text(encoding="utf-8")
+    if text.count(defect.old) != 1:
+        raise SystemExit("%s: \"%s\" is there %d times" % (
+            defect.source, defect.old, text.count(defect.old)))
+    return text.replace(defect.old, defect.new)
+
+
+def is_faults(word):
+    """Of what makes gdrcap-faulty out of gdrcap."""
+    return ".p/faults_" in word or (word.startswith("-Wl,--wrap=") and
+                                    not word.startswith("-Wl,--wrap=ibv_"))
+
+
+def make(build, defect, directory):
+    """The two programs with the defect."""
+    source = pathlib.Path(directory) / pathlib.Path(defect.source).name
+    source.write_text(changed(defect), encoding="utf-8")
+    command, named = compile_words(build, defect.source)
+    command = [word for word in without_output(command) if word != named]
+    compiled = source.with_suffix(".o")
+    # A changed line may leave something unused.
+    subprocess.run([*command, "-Wno-error", "-w", "-I", str((ROOT / defect.source).parent), "-c",
+                    str(source), "-o", str(compiled)], cwd=build, check=True)
+    programs = []
+    for name in ("gdrcap", "gdrcap-faulty"):
+        link = [word for word in words(build, PROGRAM) if name != "gdrcap" or not is_faults(word)]
+        programs.append(str(pathlib.Path(directory) / name))
+        link[link.index("-o") + 1] = programs[-1]
+        link.insert(min(link.index(word) for word in link if word in ARCHIVES), str(compiled))
+        subprocess.run(link, cwd=build, check=True)
+    return programs
+
+
+def run(build, programs, test):
+    """What the test says, or None when it passed."""
+    name, *functions = test.split()
+    environment = dict(os.environ, GDRCAP=programs[0], GDRCAP_FAULTY=programs[1],
+                       SOFTMLX5=str(pathlib.Path(build).resolve() / "tests/libsoftmlx5.so"),
+                       E2E_TIMEOUT="60", PYTHONDONTWRITEBYTECODE="1")
+    done = subprocess.run([sys.executable, str(ROOT / "tests/e2e" / ("test_%s.py" % name)),
+                           *functions], env=environment, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True)
+    if done.returncode == 0:
+        return None
+    if done.returncode != 1 or "FAILED" not in done.stdout:
+        raise SystemExit("%s could not be run: %s" % (test, done.stdout[-2000:]))
+    causes = [line for line in done.stdout.splitlines() if "Error: " in line]
+    return (causes or ["it failed"])[-1][:110]
+
+
+def main():
+    if len(sys.argv) < 2 or set(sys.argv[2:]) - set(DEFECTS):
+        raise SystemExit(__doc__)
+    build = sys.argv[1]
+    missed = 0
+    for name in sys.argv[2:] or DEFECTS:
+        defect = DEFECTS[name]
+        with tempfile.TemporaryDirectory(prefix="gdrcap-mutant-") as directory:
+            os.chmod(directory, 0o755)
+            why = run(build, make(build, defect, directory), defect.test)
+        missed += why is None
+        print("%-10s %-52s %-50s %s" % (name, defect.what, defect.test, why or "NOT SEEN"),
+              flush=True)
+    sys.exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main()
