@@ -19,6 +19,7 @@ static const struct main_command {
 	  cmd_loopback },
 	{ "capture", "receive frames, check every byte and count each frame", cmd_capture },
 	{ "replay", "send frames of a pcap file or of a pattern, at an exact rate", cmd_replay },
+	{ "doctor", "is this machine able to, and if not, the exact remedy", cmd_doctor },
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -35,7 +36,8 @@ static void main_usage(FILE *to)
 		    "  gdrcap --version        versions of gdrcap, DPDK and CUDA\n\n"
 		    "Try:  gdrcap loopback     needs no card, no GPU and no configuration\n\n"
 		    "Exit status: 0 every frame was right; 1 could not run; 2 command line or\n"
-		    "configuration; 3 frames were lost, damaged, duplicated or reordered.\n");
+		    "configuration; 3 frames were lost, damaged, duplicated or reordered, or (doctor) this\n"
+		    "machine is not able to.\n");
 }
 
 static int main_unknown(const char *name)

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Live tests: on each GPU that CUDA has, and each card with an RDMA device. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checks.h"
+#include "doctor_internal.h"
+#include "environment.h"
+#include "gpu_drivers.h"
+#include "live_gpu.h"
+#include "log.h"
+
+#define EAL_BYTES ((size_t)64 << 20)
+#define COPY_SHARE 0.6 /* of what the link carries, packet headers included */
+
+struct live_device {
+	struct live_gpu gpu;
+	char pci[16];
+	int ordinal;
+};
+
+/* Why nothing can be tested; "": something can. */
+static const char *live_obstacle(struct gdrcap_doctor *doctor, int *devices)
+{
+	char text[TREE_TEXT_MAX];
+
+	*devices = tree_fact(doctor->tree, text, "cuda/count") == 0 ? atoi(text) : 0;
+	if (*devices > (int)MACHINE_GPUS_MAX)
+		*devices = (int)MACHINE_GPUS_MAX;
+#ifndef GDRCAP_WITH_CUDA
+	if (*devices > 0) {
+		*devices = 0;
+		return "this gdrcap was built without CUDA";
+	}
+#endif
+	return *devices > 0 ? "" : "CUDA has no device here";
+}
+
+/* The GPU with this ordinal, opened. */
+static int live_open(struct gdrcap_doctor *doctor, int ordinal, struct live_device *live,
+		     struct gdrcap_error *error)
+{
+	const struct environment_needs needs = { .memory_bytes = EAL_BYTES };
+	char text[TREE_TEXT_MAX];
+	int ret;
+
+	memset(live, 0, sizeof(*live));
+	live->ordinal = ordinal;
+	if (tree_fact(doctor->tree, text, "cuda/%d/pci", ordinal) < 0)
+		snprintf(text, sizeof(text), "CUDA ordinal %d", ordinal);
+	snprintf(live->pci, sizeof(live->pci), "%.15s", text);
+	live->gpu.ops = NULL;
+#ifdef GDRCAP_WITH_CUDA
+	live->gpu.ops = &kernel_cuda_ops;
+#endif
+	/* Before EAL: at the process's end EAL gives the GPU back, and CUDA must still be there. */
+	ret = gpu_cuda_count(NULL, 0) > ordinal ? environment_start(&needs, error) :
+						  error_set(error, -ENODEV, "CUDA has lost it");
+	if (ret == 0)
+		ret = environment_gpu_cuda(ordinal, error);
+	if (ret < 0)
+		return ret;
+	live->gpu.gpu = (int16_t)ret;
+	ret = live->gpu.ops->open(ordinal, &live->gpu.device);
+	return ret < 0 ? error_set(error, ret, "%s", kernel_error()) : 0;
+}
+
+/* Calls `test` for each GPU. */
+static void live_each(struct gdrcap_doctor *doctor,
+		      void (*test)(struct gdrcap_doctor *doctor, const struct live_device *live))
+{
+	struct gdrcap_error error;
+	int devices;
+	const char *obstacle = live_obstacle(doctor, &devices);
+
+	if (obstacle[0])
+		finding(doctor, NULL, GDRCAP_HEALTH_NOT_APPLICABLE, "%s", obstacle);
+	for (int i = 0; i < devices; i++) {
+		struct live_device live;
+
+		if (live_open(doctor, i, &live, &error) < 0) {
+			finding(doctor, live.pci, GDRCAP_HEALTH_FAIL, "%s", error.text);
+			continue;
+		}
+		test(doctor, &live);
+		live.gpu.ops->close(live.gpu.device);
+	}
+}
+
+/* ---- registration ---- */
+
+static void outcome(char *text, size_t size, const char *how, int error, int dmabuf)
+{
+	const char *reason = live_register_reason(error, dmabuf);
+
+	if (error == 0)
+		snprintf(text, size, "%s: registered", how);
+	else
+		snprintf(text, size, "%s: errno %d (%s)%s%s", how, error, strerror(error),
+			 reason[0] ? ": " : "", reason);
+}
+
+static void register_with(struct gdrcap_doctor *doctor, const struct live_device *live,
+			  const struct machine_card *card)
+{
+	struct live_registration result;
+	char subject[96], address[256], dmabuf[256];
+	bool able;
+
+	snprintf(subject, sizeof(subject), "%s with %s (%s)", live->pci, card->pci.address,
+		 card->rdma);
+	live_register(&live->gpu, card->rdma, &result);
+	if (result.open || result.allocate) {
+		const int error = result.open ? result.open : result.allocate;
+
+		finding(doctor, subject, GDRCAP_HEALTH_FAIL, "%s: errno %d (%s)",
+			result.open ? "the RDMA device cannot be opened" :
+				      "64 KiB of GPU memory cannot be allocated",
+			error, strerror(error));
+		return;
+	}
+	outcome(address, sizeof(address), "64 KiB by address", result.by_address, 0);
+	if (result.export)
+		snprintf(dmabuf, sizeof(dmabuf), "as a dma-buf: the GPU's driver makes none (errno %d)",
+			 result.export);
+	else
+		outcome(dmabuf, sizeof(dmabuf), "as a dma-buf", result.as_dmabuf, 1);
+	able = !result.by_address || (!result.export && !result.as_dmabuf);
+	finding(doctor, subject, able ? GDRCAP_HEALTH_OK : GDRCAP_HEALTH_FAIL, "%s; %s", address,
+		dmabuf);
+	if (able)
+		return;
+	if (result.by_address == ENOMEM)
+		finding_remedy(doctor, "ulimit -l unlimited");
+	else
+		finding_remedy(doctor, "sudo modprobe nvidia-peermem");
+	finding_remedy(doctor, "# then again; the checks of group peer-memory say what stands in its "
+			       "way");
+}
+
+static void register_all(struct gdrcap_doctor *doctor, const struct live_device *live)
+{
+	const struct machine *machine = &doctor->machine;
+	bool any = false;
+
+	for (uint32_t i = 0; i < machine->cards; i++)
+		if (machine->card[i].rdma[0]) {
+			any = true;
+			register_with(doctor, live, &machine->card[i]);
+		}
+	if (!any)
+		finding(doctor, live->pci, GDRCAP_HEALTH_NOT_APPLICABLE, "no card has an RDMA device");
+}
+
+static void check_live_register(struct gdrcap_doctor *doctor)
+{
+	live_each(doctor, register_all);
+}
+
+/* ---- copies ---- */
+
+/* Bytes a second that the GPU's PCIe link carries, right after use; 0: unknown. */
+static double link_rate(struct gdrcap_doctor *doctor, const char *pci, char *text, size_t size)
+{
+	char speed_text[TREE_TEXT_MAX];
+	uint64_t width;
+	double speed;
+
+	snprintf(text, size, "its link is unknown");
+	if (tree_text(doctor->tree, speed_text, "/sys/bus/pci/devices/%s/current_link_speed", pci) <
+		    0 ||
+	    tree_number(doctor->tree, &width, 10, "/sys/bus/pci/devices/%s/current_link_width",
+			pci) < 0)
+		return 0;
+	speed = strtod(speed_text, NULL);
+	if (!(speed >= 2.5 && speed < 1000) || width == 0 || width > 32)
+		return 0;
+	/* GT/s are bits before encoding: 8b/10b up to 5 GT/s, then 128b/130b. */
+	speed *= speed > 5 ? 128.0 / 130 : 0.8;
+	snprintf(text, size, "its link of %.40s x%u carries %.1f", speed_text, (unsigned int)width,
+		 speed * (double)width / 8);
+	return speed * (double)width / 8 * 1e9;
+}
+
+static void copy_one(struct gdrcap_doctor *doctor, const struct live_device *live)
+{
+	struct gdrcap_error error;
+	char link[128];
+	double rate, most;
+
+	if (live_copy(&live->gpu, &rate, &error) < 0) {
+		finding(doctor, live->pci, GDRCAP_HEALTH_FAIL, "%s", error.text);
+		return;
+	}
+	most = link_rate(doctor, live->pci, link, sizeof(link));
+	if (most == 0 || rate >= COPY_SHARE * most) {
+		finding(doctor, live->pci, GDRCAP_HEALTH_OK, "host to GPU %.1f GB/s; %s", rate / 1e9,
+			link);
+		return;
+	}
+	finding(doctor, live->pci, GDRCAP_HEALTH_WARN, "host to GPU %.1f GB/s; %s", rate / 1e9, link);
+	finding_remedy(doctor, "# again on an idle machine, and on CPUs near the GPU:");
+	finding_remedy(doctor, "taskset -c \"$(cat /sys/bus/pci/devices/%s/local_cpulist)\" gdrcap doctor "
+			       "--live", live->pci);
+}
+
+static void check_live_copy(struct gdrcap_doctor *doctor)
+{
+	live_each(doctor, copy_one);
+}
+
+/* ---- the kernel ---- */
+
+static void kernel_one(struct gdrcap_doctor *doctor, const struct live_device *live)
+{
+	struct gdrcap_error error;
+	double us;
+
+	if (live_kernel(&live->gpu, &us, &error) < 0) {
+		finding(doctor, live->pci, GDRCAP_HEALTH_FAIL, "%s", error.text);
+		return;
+	}
+	finding(doctor, live->pci, GDRCAP_HEALTH_OK,
+		"a frame in GPU memory, CPU to running kernel and back: %.1f us", us);
+}
+
+static void check_live_kernel(struct gdrcap_doctor *doctor)
+{
+	live_each(doctor, kernel_one);
+}
+
+static void check_live_loopback(struct gdrcap_doctor *doctor)
+{
+	finding(doctor, NULL, GDRCAP_HEALTH_NOT_APPLICABLE,
+		"the way of a frame through cards and cable is gdrcap loopback's");
+	finding_remedy(doctor, "gdrcap doctor --write-config gdrcap.yaml");
+	finding_remedy(doctor, "gdrcap loopback --config gdrcap.yaml");
+}
+
+static const struct doctor_check live_checks[] = {
+	{ "live-register", "peer-memory", GDRCAP_SEVERITY_FATAL,
+	  "what a card cannot register it cannot write; this is the same call that a capture makes",
+	  check_live_register },
+	{ "live-copy", "pcie", GDRCAP_SEVERITY_SLOW,
+	  "a GPU that the host reaches slowly is reached slowly by cards too", check_live_copy },
+	{ "live-kernel", "gpu", GDRCAP_SEVERITY_FATAL,
+	  "frames are checked by a kernel that runs all the time and is handed bursts by the CPU",
+	  check_live_kernel },
+	{ "live-loopback", "nic", GDRCAP_SEVERITY_INFO,
+	  "only a frame that was sent and came back proves all of it", check_live_loopback },
+};
+
+void doctor_live(struct gdrcap_doctor *doctor, const struct gdrcap_doctor_config *config)
+{
+	for (size_t i = 0; i < sizeof(live_checks) / sizeof(live_checks[0]); i++)
+		doctor_check_run(doctor, &live_checks[i], config);
+}
