@@ -6,17 +6,21 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rte_bus_vdev.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_gpudev.h>
+#include <rte_interrupts.h>
 #include <rte_lcore.h>
 #include <rte_log.h>
 
@@ -27,6 +31,8 @@
 /* EAL and its devices belong to the process; sessions may be created by several threads. */
 static pthread_mutex_t environment_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool eal_is_ours, eal_failed;
+
+#define PARK_MS 5000u
 
 /* Free hugepages of all sizes, bytes. */
 static size_t hugepages_free(void)
@@ -122,12 +128,43 @@ static void own_runtime_dir_remove(void)
 	(void)rmdir(own_runtime_dir);
 }
 
+static void interrupts_stay(void *parked)
+{
+	atomic_store((_Atomic int *)parked, 1);
+	for (;;)
+		pause();
+}
+
+/*
+ * Holds EAL's interrupt thread until the process ends. rte_eal_cleanup() unmaps the memory that its
+ * list of interrupts lies in and does not stop it: when a device that was closed a moment ago, or
+ * the other end of a memif, wakes it after that, it reads there. False: it does not come.
+ */
+static bool interrupts_park(void)
+{
+	static _Atomic int parked;
+	const struct timespec tick = { .tv_nsec = 1000000 };
+	struct rte_intr_handle *handle = rte_intr_instance_alloc(RTE_INTR_INSTANCE_F_PRIVATE);
+	const int fd = eventfd(1, EFD_CLOEXEC);
+	const bool asked = handle && fd >= 0 && rte_intr_fd_set(handle, fd) == 0 &&
+			   rte_intr_type_set(handle, RTE_INTR_HANDLE_EXT) == 0 &&
+			   rte_intr_callback_register(handle, interrupts_stay, &parked) == 0;
+
+	for (unsigned int ms = 0; asked && !atomic_load(&parked) && ms < PARK_MS; ms++)
+		nanosleep(&tick, NULL);
+	/* The thread has its own copy. */
+	rte_intr_instance_free(handle);
+	return atomic_load(&parked);
+}
+
 static void environment_end(void)
 {
 	char path[512];
 
 	snprintf(path, sizeof(path), "%s", rte_eal_get_runtime_dir());
-	rte_eal_cleanup();
+	/* Without it the end of the process gives all back just as well. */
+	if (interrupts_park())
+		rte_eal_cleanup();
 	runtime_dir_remove(path);
 	own_runtime_dir_remove();
 }

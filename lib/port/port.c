@@ -7,23 +7,17 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rte_bus_vdev.h>
 #include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
-#include <rte_log.h>
 #include <rte_mbuf.h>
 
+#include "join.h"
 #include "log.h"
 
-#define JOIN_MS 5000u /* a port that joins another waits so long for it, ... */
-#define JOIN_TRY_MS 200u /* ... and so long for an answer before it asks again */
-#define JOIN_TICK_MS 10u
-#define JOIN_PAUSE_MS 100u
-#define JOIN_LOG "pmd.net.memif"
 #define L2_OVERHEAD (RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN)
 #define SPLIT_SEGMENTS 2
 /* With more, the completion queue of the mlx5 driver's scalar functions, twice as long where
@@ -297,50 +291,13 @@ int port_configure(struct port *port, const struct port_queues *queues, struct g
 	return 0;
 }
 
-/* Starts a port that joins another until the two are connected. A driver that was turned away, since
- * the other end is there but not started yet, does not try again by itself. */
-static int port_join(struct port *port, struct gdrcap_error *error)
-{
-	const struct timespec tick = { .tv_nsec = 1000000L * JOIN_TICK_MS };
-	const struct timespec pause = { .tv_nsec = 1000000L * JOIN_PAUSE_MS };
-	unsigned int tries = 0, ms = 0;
-	int ret;
-
-	do {
-		ret = rte_eth_dev_start(port->id);
-		for (unsigned int n = 0; ret == 0 && n < JOIN_TRY_MS; n += JOIN_TICK_MS) {
-			if (port_link_up(port)) {
-				rte_log_set_level_pattern(JOIN_LOG, RTE_LOG_NOTICE);
-				return 0;
-			}
-			nanosleep(&tick, NULL);
-			ms += JOIN_TICK_MS;
-		}
-		if (ret == 0)
-			rte_eth_dev_stop(port->id);
-		if (tries++ == 0) {
-			log_line(GDRCAP_LOG_PROGRESS, "port %s: waiting for its other end",
-				 port->name);
-			/* It says so each time. */
-			rte_log_set_level_pattern(JOIN_LOG, RTE_LOG_EMERG);
-		}
-		nanosleep(&pause, NULL);
-		ms += JOIN_PAUSE_MS;
-	} while (ms < JOIN_MS);
-	rte_log_set_level_pattern(JOIN_LOG, RTE_LOG_NOTICE);
-	return error_set(error, -ECONNREFUSED,
-			 "port %s: nobody answers after %u s; its other end (role=server, the same "
-			 "socket and id) must be there first, in this or another process",
-			 port->name, JOIN_MS / 1000);
-}
-
 int port_start(struct port *port, struct gdrcap_error *error)
 {
 	struct rte_eth_stats stats;
 	int ret;
 
 	if (port_name_joins(port->name)) {
-		ret = port_join(port, error);
+		ret = join_start(port, error);
 		if (ret < 0)
 			return ret;
 	} else {

@@ -97,6 +97,18 @@ def test_memif_nobody_listens():
         " ".join(arguments), "")), result
 
 
+def test_memif_slow_to_answer():
+    """A server that gets no core while its client connects: the client waits, the server lives."""
+    with processes.folder() as directory, receive(directory) as receiver:
+        receiver.wait_until_running()
+        receiver.signal(signal.SIGSTOP)
+        with send(directory, "--frames", "1000") as sender:
+            time.sleep(2)
+            receiver.signal(signal.SIGCONT)
+            sent, received = sender.finish(), receiver.finish()
+    check_both(sent, received, 1000)
+
+
 def test_memif_rings_and_bursts():
     """Small rings and large bursts: held back, not lost."""
     with processes.folder() as directory:
