@@ -10,10 +10,11 @@
  * Defaults. A block waits about 2.5 us for the bus per burst (the ready word, then descriptors and
  * the next ready word together) while it checks the burst before, so few blocks keep up with bursts
  * of 256; 16 keep up with bursts of 32, which a busy port gives when it is polled often: 16 x 32 /
- * 2.5 us is 200 million frames a second. Writing has no reader that waits, and full bursts.
+ * 2.5 us is 200 million frames a second. Writing takes a block 8 us for a burst of 64 frames of 64
+ * bytes and 22 us for 256, and a sender's core orders up to 90 million frames a second.
  */
 #define DEFAULT_CHECK 16u
-#define DEFAULT_WRITE 8u
+#define DEFAULT_WRITE 32u
 
 /* Up to this length nearly all of a frame is in the first pieces, which one thread each checks. */
 #define SMALL_FRAME_BYTES 128u

@@ -73,7 +73,7 @@ static void idle_wait(uint32_t polls)
 /* TAKE: waits for `burst`. Returns its ready word, or 0 when the ring was stopped. */
 static uint64_t burst_take(const struct burst_ring_view *ring, uint64_t burst, uint32_t bits)
 {
-	const uint64_t *ready = &ring->ready[burst & ring->burst_mask];
+	const uint64_t *ready = &ring->ready[burst & ring->burst_mask].word;
 
 	for (uint32_t polls = 0;; polls += polls < IDLE_NAPS) {
 		/* STOP: no data depends on it */

@@ -61,6 +61,13 @@ struct frame_run {
 	uint32_t reserved;
 };
 
+/* What tells the consumer that a burst is there: a cache line of its own, for each waiting consumer
+ * polls its line over the bus, and the producer's store to a line that others poll waits for them. */
+struct burst_ready {
+	uint64_t word; /* burst_word(): written last (PUBLISH) */
+	uint64_t reserved[7];
+};
+
 /* What the consumer writes for a burst: one cache line. Writer: consumer; reader: accountant. */
 struct burst_result {
 	uint64_t done; /* burst_tag() | runs << 32; written last (DONE) */
@@ -82,7 +89,7 @@ struct burst_order {
 /* The ring as the consumer sees it: pointers valid for the consumer. Passed by value. */
 struct burst_ring_view {
 	const struct frame_desc *desc;
-	const uint64_t *ready;
+	const struct burst_ready *ready;
 	struct burst_result *result;
 	struct frame_run *overflow; /* capture only */
 	const struct burst_order *order; /* replay only, index burst & burst_mask */
@@ -146,10 +153,12 @@ BURST_RING_HD uint32_t burst_word_first(uint64_t word)
 static_assert(sizeof(struct frame_desc) == 8, "8 bytes a frame");
 static_assert(sizeof(struct frame_run) == 48, "run");
 static_assert(sizeof(struct burst_result) == 64, "one cache line");
+static_assert(sizeof(struct burst_ready) == 64, "one cache line");
 static_assert(sizeof(struct burst_order) == 32, "order");
 #else
 _Static_assert(sizeof(struct frame_desc) == 8, "8 bytes a frame");
 _Static_assert(sizeof(struct burst_result) == 64, "one cache line");
+_Static_assert(sizeof(struct burst_ready) == 64, "one cache line");
 _Static_assert(sizeof(struct burst_order) == 32, "order");
 #endif
 

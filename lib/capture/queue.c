@@ -53,7 +53,7 @@ static const struct gdrcap_batch *queue_take(struct gdrcap_queue *queue)
 	uint64_t word;
 
 	/* TAKE. Partner: PUBLISH in ring_publish(). */
-	word = __atomic_load_n(&ring->ready[slot], __ATOMIC_ACQUIRE);
+	word = __atomic_load_n(&ring->ready[slot].word, __ATOMIC_ACQUIRE);
 	if (!burst_word_is(word, queue->next, ring->burst_bits))
 		return NULL;
 	first = burst_word_first(word) & ring->desc_mask;
@@ -174,12 +174,13 @@ int gdrcap_get_gpu_queue(struct gdrcap_queue *queue, struct gdrcap_gpu_queue *gp
 	ring = queue->ring;
 	*gpu_queue = (struct gdrcap_gpu_queue){
 		.pkts = (const struct gdrcap_pkt *)ring->desc,
-		.ready = ring->ready,
+		.ready = &ring->ready[0].word,
 		.done = &ring->result[0].done,
 		.stop = ring->stop,
 		.data = queue->data,
 		.pkt_mask = ring->desc_mask,
 		.burst_mask = ring->burst_mask,
+		.ready_stride = sizeof(struct burst_ready) / sizeof(uint64_t),
 		.done_stride = sizeof(struct burst_result) / sizeof(uint64_t),
 		.slot_bytes = queue->slot_bytes,
 		.heads = (const struct gdrcap_pkt *)ring->head_desc,

@@ -28,7 +28,7 @@ struct ring_producer {
 	/* Producer only. */
 	struct frame_desc *desc;
 	struct frame_desc *head_desc; /* where the frame of desc[i] begins; NULL: no split */
-	uint64_t *ready;
+	struct burst_ready *ready;
 	struct burst_order *order; /* NULL: capture */
 	struct rte_mbuf **mbuf; /* of descriptor i & desc_mask; NULL: a split frame without a rest */
 	struct rte_mbuf **head_mbuf; /* split: of where it begins */
@@ -115,7 +115,7 @@ static inline void ring_publish(struct ring_producer *ring)
 	ring->end[slot] = ring->head;
 	ring->first = ring->head;
 	/* PUBLISH: the descriptors and the order before the word. Partner: the consumer's TAKE. */
-	__atomic_store_n(&ring->ready[slot], word, __ATOMIC_RELEASE);
+	__atomic_store_n(&ring->ready[slot].word, word, __ATOMIC_RELEASE);
 	ring->burst++;
 	/* Only counts; whoever reads burst results synchronises on their done words. */
 	atomic_store_explicit(&ring->published, ring->burst, memory_order_relaxed);

@@ -11,6 +11,10 @@
 #include "mbuf_desc.h"
 #include "region.h"
 
+/* Frames whose mbufs are asked for ahead: over a software wire each comes from the sender's core, and
+ * a core fetches so many lines at once. */
+#define RX_PREFETCH 16u
+
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 /*
@@ -80,12 +84,14 @@ ALWAYS_INLINE uint64_t rx_describe(struct rx_worker *worker, uint32_t at, unsign
 	struct frame_desc *desc = &worker->ring.desc[at];
 	uint64_t bytes = 0;
 
+	for (unsigned int i = 0; i < RTE_MIN(RX_PREFETCH, n); i++)
+		rte_prefetch0(mbuf[i]);
 	for (unsigned int i = 0; i < n; i++) {
 		struct rte_mbuf *m = mbuf[i];
 		uint16_t mark = 0;
 
-		if (i + 4 < n)
-			rte_prefetch0(mbuf[i + 4]);
+		if (i + RX_PREFETCH < n)
+			rte_prefetch0(mbuf[i + RX_PREFETCH]);
 		if (unlikely(m->nb_segs != 1))
 			mark = chain_cut(worker, m);
 		desc[i] = mbuf_desc(m, worker->base, worker->slot_shift);

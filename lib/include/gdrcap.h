@@ -401,11 +401,11 @@ struct gdrcap_gpu_queue {
 	uint64_t *done;
 	const uint32_t *stop;
 	uint8_t *data;
-	uint32_t pkt_mask, burst_mask, done_stride, slot_bytes;
+	uint32_t pkt_mask, burst_mask, ready_stride, done_stride, slot_bytes;
 	/* Header-data split, as in struct gdrcap_batch; NULL: frames lie whole. */
 	const struct gdrcap_pkt *heads;
 	uint8_t *head_data;
-	uint32_t head_slot_bytes, reserved;
+	uint32_t head_slot_bytes;
 };
 int gdrcap_get_gpu_queue(struct gdrcap_queue *queue, struct gdrcap_gpu_queue *gpu_queue);
 

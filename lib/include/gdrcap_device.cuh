@@ -36,6 +36,20 @@ __device__ __forceinline__ uint32_t gdrcap_gpu_tag(const struct gdrcap_gpu_queue
 	return (uint32_t)((seq >> __popc(queue.burst_mask)) + 1) & 0xffffu;
 }
 
+/* TAKE: what the capture thread and the card wrote, before we read it. The partner is its
+ * store-release of this word (PUBLISH). Strides count 8-byte words. */
+__device__ __forceinline__ uint64_t gdrcap_gpu_word(const struct gdrcap_gpu_queue &queue,
+						    uint64_t seq)
+{
+	uint64_t word;
+
+	asm volatile("ld.acquire.sys.u64 %0, [%1];"
+		     : "=l"(word)
+		     : "l"(queue.ready + (seq & queue.burst_mask) * queue.ready_stride)
+		     : "memory");
+	return word;
+}
+
 /**
  * Batch `seq`, if it is there: 1 and *batch filled for every thread, 0 none yet, -1 the session is
  * stopping and it was not there. The frames and batch->pkts stay until gdrcap_gpu_release().
@@ -50,19 +64,19 @@ __device__ __forceinline__ int gdrcap_gpu_try_next(const struct gdrcap_gpu_queue
 
 	__syncthreads(); /* all have read what the call before left */
 	if (leader) {
-		uint32_t stop;
+		uint32_t stop = 0;
 
-		/* Both reads cross the bus; the first does not wait for the second. */
-		asm volatile("ld.relaxed.sys.u32 %0, [%1];"
-			     : "=r"(stop)
-			     : "l"(queue.stop)
-			     : "memory");
-		/* TAKE: what the capture thread and the card wrote, before we read it. The partner
-		 * is its store-release of this word (PUBLISH). */
-		asm volatile("ld.acquire.sys.u64 %0, [%1];"
-			     : "=l"(word)
-			     : "l"(queue.ready + (seq & queue.burst_mask))
-			     : "memory");
+		word = gdrcap_gpu_word(queue, seq);
+		/* Only an idle block asks: a GPU reads one and the same word of host memory for one
+		 * block after the other. What was published before the stop is still taken. */
+		if ((uint32_t)(word >> 48) != gdrcap_gpu_tag(queue, seq)) {
+			asm volatile("ld.acquire.sys.u32 %0, [%1];"
+				     : "=r"(stop)
+				     : "l"(queue.stop)
+				     : "memory");
+			if (stop)
+				word = gdrcap_gpu_word(queue, seq);
+		}
 		shared_word = word;
 		shared_stop = stop;
 	}
@@ -92,7 +106,7 @@ __device__ __forceinline__ void gdrcap_gpu_release(const struct gdrcap_gpu_queue
 		const uint64_t word = (uint64_t)gdrcap_gpu_tag(queue, seq) << 48;
 
 		/* DONE: every thread's last access, before the slots are used again. The partner is
-		 * the capture thread's load-acquire (COLLECT). done_stride counts 8-byte words. */
+		 * the capture thread's load-acquire (COLLECT). */
 		asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(
 				     queue.done + (seq & queue.burst_mask) * queue.done_stride),
 			     "l"(word)

@@ -27,7 +27,7 @@ static uint32_t queue_waiting(const struct save_queue *queue, const struct ring_
 {
 	const uint64_t last = atomic_load_explicit(&ring->published, memory_order_relaxed) - 1;
 	const uint64_t word =
-		__atomic_load_n(&ring->ready[(uint32_t)last & ring->burst_mask], __ATOMIC_RELAXED);
+		__atomic_load_n(&ring->ready[(uint32_t)last & ring->burst_mask].word, __ATOMIC_RELAXED);
 	uint64_t end = queue->shown;
 
 	/* Only a number is taken from the word, so nothing is ordered. It may not be that burst's:
@@ -293,7 +293,7 @@ void save_burst(struct save *save, uint32_t index, uint64_t burst)
 {
 	const struct ring_producer *ring = save->rings[index];
 	const uint32_t slot = (uint32_t)burst & ring->burst_mask;
-	const uint64_t word = ring->ready[slot];
+	const uint64_t word = ring->ready[slot].word;
 	const uint32_t first = burst_word_first(word), count = burst_frames(word);
 	struct save_queue *queue = &save->queues[index];
 	uint32_t runs = burst_word_count(ring->result[slot].done), at = 0;
@@ -327,7 +327,7 @@ static void queue_release(struct save_queue *queue, const struct ring_producer *
 			  uint64_t number)
 {
 	for (; queue->held != queue->seen; queue->held++) {
-		const uint64_t word = ring->ready[(uint32_t)queue->held & ring->burst_mask];
+		const uint64_t word = ring->ready[(uint32_t)queue->held & ring->burst_mask].word;
 		const uint64_t end =
 			frame_number_of(queue, burst_word_first(word) + burst_frames(word));
 

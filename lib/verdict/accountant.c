@@ -18,7 +18,7 @@ static void accountant_add(struct accountant *accountant, uint32_t queue, uint64
 	if (runs == 0)
 		return;
 	verdict_add(&accountant->verdict, queue, &result->run);
-	first = burst_word_first(ring->ready[slot]);
+	first = burst_word_first(ring->ready[slot].word);
 	for (uint32_t r = 1; r < runs; r++)
 		verdict_add(&accountant->verdict, queue,
 			    &ring->view.overflow[(first + r) & ring->desc_mask]);

@@ -61,8 +61,9 @@ static void *block_run(void *arg)
 
 		for (;;) {
 			stop = __atomic_load_n(queue->stop, __ATOMIC_RELAXED);
-			word = __atomic_load_n(&queue->ready[seq & queue->burst_mask],
-					       __ATOMIC_ACQUIRE);
+			word = __atomic_load_n(
+				&queue->ready[(seq & queue->burst_mask) * queue->ready_stride],
+				__ATOMIC_ACQUIRE);
 			if (word >> 48 == tag)
 				break;
 			if (stop)

@@ -39,7 +39,7 @@ struct options {
 struct ring {
 	struct burst_ring_view view;
 	struct frame_desc *desc, *head_desc;
-	uint64_t *ready;
+	struct burst_ready *ready;
 	struct burst_result *result;
 	struct burst_order *order;
 	uint64_t published, collected;
@@ -197,7 +197,7 @@ static void ring_publish(struct bench *bench, struct ring *ring)
 			.position = frame * frame_payload_bytes(&bench->layout, len),
 			.stream = STREAM,
 		};
-	__atomic_store_n(&ring->ready[at], burst_word(ring->published, burst_bits(), burst, first),
+	__atomic_store_n(&ring->ready[at].word, burst_word(ring->published, burst_bits(), burst, first),
 			 __ATOMIC_RELEASE);
 	ring->published++;
 }

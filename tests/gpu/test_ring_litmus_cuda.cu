@@ -146,7 +146,7 @@ static void bench_create(struct bench *bench, uint32_t bits, bool device_payload
 
 	memset(bench, 0, sizeof(*bench));
 	ring->desc = pinned<struct frame_desc>(depth * LITMUS_FRAMES);
-	ring->ready = pinned<uint64_t>(depth);
+	ring->ready = pinned<struct burst_ready>(depth);
 	ring->result = pinned<struct burst_result>(depth);
 	ring->order = pinned<struct burst_order>(depth);
 	ring->stop = pinned<uint32_t>(1);
@@ -200,7 +200,7 @@ static void publish(struct bench *bench, uint64_t burst)
 
 	litmus_fill(ring, burst);
 	/* PUBLISH */
-	__atomic_store_n(&ring->ready[burst & ring->burst_mask],
+	__atomic_store_n(&ring->ready[burst & ring->burst_mask].word,
 			 burst_word(burst, ring->burst_bits, LITMUS_FRAMES, litmus_first(burst)),
 			 __ATOMIC_RELEASE);
 }
@@ -327,7 +327,8 @@ static bool test_queue(uint32_t bits, uint32_t blocks, bool device_payload, uint
 
 	bench_create(&bench, bits, device_payload);
 	queue.pkts = (const struct gdrcap_pkt *)bench.ring.desc;
-	queue.ready = bench.ring.ready;
+	queue.ready = &bench.ring.ready[0].word;
+	queue.ready_stride = sizeof(struct burst_ready) / sizeof(uint64_t);
 	queue.done = &bench.ring.result[0].done;
 	queue.done_stride = sizeof(struct burst_result) / sizeof(uint64_t);
 	queue.stop = bench.ring.stop;

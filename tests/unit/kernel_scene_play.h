@@ -8,7 +8,7 @@
 struct scene_ring {
 	struct burst_ring_view view;
 	struct frame_desc *desc;
-	uint64_t *ready;
+	struct burst_ready *ready;
 	struct burst_result *result;
 	struct frame_run *overflow;
 	struct burst_order *order;
@@ -88,7 +88,7 @@ static inline bool scene_ring_publish(struct scene_ring *ring, const struct scen
 	}
 	ring->order[at] = burst->order;
 	/* PUBLISH */
-	__atomic_store_n(&ring->ready[at],
+	__atomic_store_n(&ring->ready[at].word,
 			 burst_word(ring->published, ring->bits, burst->count, ring->head),
 			 __ATOMIC_RELEASE);
 	ring->head += burst->count;

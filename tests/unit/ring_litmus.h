@@ -16,7 +16,7 @@
 /* One side's view; pointers valid for that side. Frames are slots of LITMUS_WORDS. */
 struct litmus {
 	struct frame_desc *desc;
-	uint64_t *ready;
+	struct burst_ready *ready;
 	struct burst_result *result;
 	struct burst_order *order;
 	uint64_t *frames;

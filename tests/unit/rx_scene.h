@@ -314,7 +314,7 @@ static void frame_is(struct rx_play *play, uint32_t at)
 static bool play_take(struct rx_play *play)
 {
 	struct ring_producer *ring = &play->worker->ring;
-	const uint64_t word = __atomic_load_n(&ring->ready[play->taken & ring->burst_mask],
+	const uint64_t word = __atomic_load_n(&ring->ready[play->taken & ring->burst_mask].word,
 					      __ATOMIC_ACQUIRE);
 
 	if (!burst_word_is(word, play->taken, ring->burst_bits))

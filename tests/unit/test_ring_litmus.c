@@ -60,7 +60,7 @@ static void *consumer_main(void *argument)
 		uint32_t wrong;
 
 		/* TAKE */
-		while (!burst_word_is(__atomic_load_n(&ring->ready[at], LITMUS_ACQUIRE), b,
+		while (!burst_word_is(__atomic_load_n(&ring->ready[at].word, LITMUS_ACQUIRE), b,
 				      ring->burst_bits))
 			sched_yield();
 		wrong = litmus_wrong_words(ring, b) + frames_take(ring, b);
@@ -103,7 +103,7 @@ static uint64_t produce(const struct litmus *ring, uint64_t end)
 			for (uint32_t w = 0; w < LITMUS_WORDS; w++)
 				litmus_frame(ring, b, i)[w] = litmus_value(b, w, 0);
 		/* PUBLISH */
-		__atomic_store_n(&ring->ready[b & ring->burst_mask],
+		__atomic_store_n(&ring->ready[b & ring->burst_mask].word,
 				 burst_word(b, ring->burst_bits, LITMUS_FRAMES, litmus_first(b)),
 				 LITMUS_RELEASE);
 	}
@@ -115,7 +115,7 @@ static void litmus_play(uint32_t bits, uint32_t threads)
 	const size_t depth = (size_t)1 << bits;
 	struct litmus ring = {
 		.desc = calloc(depth * LITMUS_FRAMES, sizeof(struct frame_desc)),
-		.ready = calloc(depth, sizeof(uint64_t)),
+		.ready = calloc(depth, sizeof(struct burst_ready)),
 		.result = calloc(depth, sizeof(struct burst_result)),
 		.order = calloc(depth, sizeof(struct burst_order)),
 		.frames = calloc(depth * LITMUS_FRAMES * LITMUS_WORDS, sizeof(uint64_t)),

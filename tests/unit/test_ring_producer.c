@@ -70,7 +70,7 @@ static void play_age(struct play *play, uint64_t burst, uint32_t head)
 	ring->head = ring->first = ring->tail = head;
 	atomic_store(&ring->published, burst);
 	for (uint64_t b = burst - bursts; b != burst; b++) {
-		ring->ready[b & ring->burst_mask] = burst_word(b, ring->burst_bits, 1, 0);
+		ring->ready[b & ring->burst_mask].word = burst_word(b, ring->burst_bits, 1, 0);
 		ring->result[b & ring->burst_mask].done = burst_word(b, ring->burst_bits, 1, 0);
 	}
 }
@@ -117,10 +117,10 @@ static void play_publish(struct play *play)
 	/* The word's last burst is through: nothing is overwritten. */
 	assert_true(b - ring->reclaimed <= ring->burst_mask);
 	/* What is there does not look like this burst before it is. */
-	assert_false(burst_word_is(ring->ready[slot], b, ring->burst_bits));
+	assert_false(burst_word_is(ring->ready[slot].word, b, ring->burst_bits));
 	assert_false(ring_is_done(ring, b));
 	ring_publish(ring);
-	word = ring->ready[slot];
+	word = ring->ready[slot].word;
 	assert_true(burst_word_is(word, b, ring->burst_bits));
 	assert_int_equal(burst_word_count(word), pending);
 	assert_int_equal(burst_word_first(word), first);
@@ -133,7 +133,7 @@ static void play_publish(struct play *play)
 static void play_done(struct play *play, uint64_t b)
 {
 	struct ring_producer *ring = play->ring;
-	const uint64_t word = ring->ready[b & ring->burst_mask];
+	const uint64_t word = ring->ready[b & ring->burst_mask].word;
 
 	assert_true(burst_word_is(word, b, ring->burst_bits));
 	for (uint32_t i = 0; i < burst_word_count(word); i++) {
