@@ -137,10 +137,8 @@ void check_gdrcopy(struct gdrcap_doctor *doctor)
 	}
 	finding(doctor, NULL, GDRCAP_HEALTH_WARN, "/dev/gdrdrv: %s; libgdrapi.so.2: %.200s",
 		device ? "there" : "not there", asked ? text : "not known");
-	if (!library && machine->distribution == DISTRIBUTION_RHEL)
-		finding_remedy(doctor, "sudo dnf install gdrcopy  # from NVIDIA's repository");
-	else if (!library)
-		finding_remedy(doctor, "sudo apt-get install libgdrapi  # from NVIDIA's repository");
+	if (!library)
+		finding_install(doctor, PACKAGE_GDRCOPY_LIBRARY);
 	if (device)
 		return;
 	if (machine->container[0])

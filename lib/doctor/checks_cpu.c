@@ -251,6 +251,8 @@ void check_lockdown(struct gdrcap_doctor *doctor)
 	}
 	finding(doctor, NULL, GDRCAP_HEALTH_UNKNOWN, "%s: %.100s", path,
 		ret < 0 ? strerror(-ret) : text);
+	if (ret == -ENOENT)
+		finding_remedy(doctor, "sudo mount -t securityfs securityfs /sys/kernel/security");
 	finding_remedy(doctor, "sudo cat %s", path);
 }
 

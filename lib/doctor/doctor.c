@@ -88,6 +88,7 @@ void finding_remedy(struct gdrcap_doctor *doctor, const char *format, ...)
 }
 
 #define NVIDIAS "  # from NVIDIA's repository"
+#define DOWNLOADED "  # downloaded from NVIDIA: GDRCopy's releases"
 
 /* Debian, Ubuntu, RHEL; elsewhere the name of the thing. Where no repository of the distribution
  * that everybody has got has it, a comment behind the command says which does. */
@@ -105,8 +106,12 @@ static const struct {
 	[PACKAGE_MSTFLINT] = { .name = { "mstflint", "mstflint", "mstflint", "mstflint" } },
 	[PACKAGE_ETHTOOL] = { .name = { "ethtool", "ethtool", "ethtool", "ethtool" } },
 	[PACKAGE_PCIUTILS] = { .name = { "pciutils", "pciutils", "pciutils", "pciutils" } },
-	[PACKAGE_GDRCOPY] = { .name = { "GDRCopy", "gdrdrv-dkms", "gdrdrv-dkms", "gdrcopy-kmod" },
-			      .from = { "", NVIDIAS, NVIDIAS, NVIDIAS } },
+	[PACKAGE_GDRCOPY] = { .name = { "GDRCopy", "./gdrdrv-dkms_*.deb", "./gdrdrv-dkms_*.deb",
+					"./gdrcopy-kmod-*.rpm" },
+			      .from = { "", DOWNLOADED, DOWNLOADED, DOWNLOADED } },
+	[PACKAGE_GDRCOPY_LIBRARY] = { .name = { "GDRCopy's library", "./libgdrapi_*.deb",
+						"./libgdrapi_*.deb", "./gdrcopy-2*.rpm" },
+				      .from = { "", DOWNLOADED, DOWNLOADED, DOWNLOADED } },
 };
 
 void finding_install(struct gdrcap_doctor *doctor, enum doctor_package package)
@@ -123,6 +128,9 @@ void finding_install(struct gdrcap_doctor *doctor, enum doctor_package package)
 		finding_remedy(doctor, "sudo apt-get install %s%s", name, from);
 		break;
 	case DISTRIBUTION_RHEL:
+		if (package == PACKAGE_NVIDIA_DRIVER)
+			finding_remedy(doctor, "sudo dnf module enable nvidia-driver:open-dkms  # "
+					       "releases 8 and 9 only");
 		finding_remedy(doctor, "sudo dnf install %s%s", name, from);
 		break;
 	case DISTRIBUTION_OTHER:

@@ -43,6 +43,7 @@ enum doctor_package {
 	PACKAGE_ETHTOOL,
 	PACKAGE_PCIUTILS, /* setpci, lspci */
 	PACKAGE_GDRCOPY,
+	PACKAGE_GDRCOPY_LIBRARY,
 };
 void finding_install(struct gdrcap_doctor *doctor, enum doctor_package package);
 /* The package's name for a remedy of the check's own. */

@@ -469,7 +469,8 @@ def fresh(name):
                 "debian": ["sudo apt-get install nvidia-open-kernel-dkms nvidia-driver  # from "
                            "contrib and non-free"],
                 "ubuntu": ["sudo apt-get install nvidia-open" + NVIDIAS],
-                "rhel": ["sudo dnf install nvidia-open" + NVIDIAS]}[name] + [
+                "rhel": ["sudo dnf module enable nvidia-driver:open-dkms  # releases 8 and 9 only",
+                         "sudo dnf install nvidia-open" + NVIDIAS]}[name] + [
                     "echo 'blacklist nouveau' | sudo tee /etc/modprobe.d/blacklist-nouveau.conf",
                     "sudo dracut --force && sudo reboot" if name == "rhel" else
                     "sudo update-initramfs -u && sudo reboot"],

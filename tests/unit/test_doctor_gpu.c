@@ -81,6 +81,7 @@ static void test_driver(void **state)
 	made_folder("/sys/bus/pci/drivers/nouveau");
 	made_examine();
 	made_expect("nvidia-driver", NULL, FAIL, "driver of " GPU ": nouveau",
+		    "sudo dnf module enable nvidia-driver:open-dkms  # releases 8 and 9 only\n"
 		    "sudo dnf install nvidia-open  # from NVIDIA's repository\n"
 		    "echo 'blacklist nouveau' | sudo tee "
 		    "/etc/modprobe.d/blacklist-nouveau.conf\nsudo dracut --force");
@@ -278,13 +279,13 @@ static void test_gdrcopy(void **state)
 	made_file("2.4", "/sys/module/gdrdrv/version");
 	made_examine();
 	made_expect("gdrcopy", NULL, WARN, "/dev/gdrdrv: not there",
-		    "sudo apt-get install libgdrapi  # from NVIDIA's repository\n"
+		    "sudo apt-get install ./libgdrapi_*.deb  # downloaded from NVIDIA: GDRCopy's releases\n"
 		    "sudo mknod /dev/gdrdrv");
 	made_fact("yes", "library/libgdrapi.so.2");
 	made_remove("/sys/module/gdrdrv");
 	made_examine();
 	made_expect("gdrcopy", NULL, WARN, NULL,
-		    "sudo apt-get install gdrdrv-dkms  # from NVIDIA's repository\n"
+		    "sudo apt-get install ./gdrdrv-dkms_*.deb  # downloaded from NVIDIA: GDRCopy's releases\n"
 		    "sudo modprobe gdrdrv");
 	made_file("", "/dev/gdrdrv");
 	made_examine();
@@ -292,7 +293,7 @@ static void test_gdrcopy(void **state)
 	made_fact("libgdrapi.so.2: cannot open", "library/libgdrapi.so.2");
 	made_examine();
 	made_expect("gdrcopy", NULL, WARN, "/dev/gdrdrv: there; libgdrapi.so.2: libgdrapi",
-		    "sudo apt-get install libgdrapi");
+		    "sudo apt-get install ./libgdrapi_*.deb");
 	made_remove("/gdrcap/facts/library/libgdrapi.so.2");
 	made_examine();
 	made_expect("gdrcopy", NULL, UNKNOWN, "not known", "ldconfig");
