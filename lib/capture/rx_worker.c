@@ -15,7 +15,12 @@
  * a core fetches so many lines at once. */
 #define RX_PREFETCH 16u
 
+#ifdef SANITIZED
+/* Inlined in eight loops, sanitizers' checks take a compiler minutes. */
+#define ALWAYS_INLINE static
+#else
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
+#endif
 
 /*
  * A frame longer than a slot comes as a chain. Its first slot, where it is split that of its rest,
