@@ -8,11 +8,11 @@
 
 /*
  * Inclusive sum over work threads 0..255 of one value each, by warps and then by the eight warps'
- * totals. All work threads call it; those from 256 on pass 0 and get the total. `totals` is shared
- * and free again after the next BARRIER_WORK.
+ * totals. All work threads of a group call it; those from 256 on pass 0 and get the total. `totals`
+ * is shared and free again after the group's next BARRIER_WORK.
  */
 __device__ __forceinline__ uint64_t block_scan(uint64_t value, uint64_t totals[8], uint32_t thread,
-					       uint32_t work_threads)
+					       uint32_t work_threads, uint32_t group = 0)
 {
 	const uint32_t lane = thread & 31, warp = thread >> 5;
 
@@ -25,7 +25,7 @@ __device__ __forceinline__ uint64_t block_scan(uint64_t value, uint64_t totals[8
 	}
 	if (lane == 31 && warp < 8)
 		totals[warp] = value;
-	barrier_sync(BARRIER_WORK, work_threads);
+	barrier_sync(BARRIER_WORK + group, work_threads);
 #pragma unroll
 	for (uint32_t w = 0; w < 8; w++)
 		value += w < warp ? totals[w] : 0;

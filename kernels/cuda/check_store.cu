@@ -226,7 +226,7 @@ __device__ __forceinline__ void check_store_pass(struct check_store_shared<more>
 	if (thread == 0)
 		s.next_frame = 0;
 	if (matching || more) {
-		stage_frames<more>(s.ring, s, s.stage, in, thread);
+		stage_frames(s.ring, s, s.stage, in, thread);
 		barrier_sync(BARRIER_WORK, s.ring.work_threads);
 		if (matching && thread < count && frame_is_due(s, thread))
 			frame_match_staged<more>(s, in, thread);

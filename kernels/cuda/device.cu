@@ -73,13 +73,15 @@ static int programs_load(struct kernel_device *device)
 		struct kernel_program *program = &device->program[i];
 		struct cudaFuncAttributes attributes;
 		cudaError_t error;
+		size_t shared;
 
 		*program = programs[i]();
 		error = cudaFuncGetAttributes(&attributes, program->entry);
+		program_groups(program, device->block_shared_bytes, &shared);
 		if (!error)
 			error = cudaFuncSetAttribute(program->entry,
 						     cudaFuncAttributeMaxDynamicSharedMemorySize,
-						     (int)program->shared_bytes);
+						     (int)shared);
 		if (error)
 			return cuda_fail(error, "loading the kernels");
 	}
@@ -192,6 +194,7 @@ static int device_set_up(struct kernel_device *device)
 		return cuda_fail(error, "reading the GPU's properties");
 	snprintf(device->name, sizeof(device->name), "%.63s", prop.name);
 	device->units = (uint32_t)prop.multiProcessorCount;
+	device->block_shared_bytes = prop.sharedMemPerBlockOptin;
 	device->writes_ordering =
 		attribute(cudaDevAttrGPUDirectRDMAWritesOrdering, device->ordinal);
 	device->flush_options =

@@ -33,12 +33,15 @@ struct kernel_workers {
 	bool busy; /* between start() and join(); under the device's lock */
 	uint32_t per_ring, blocks;
 	uint32_t blocks_per_unit; /* that fit a multiprocessor */
+	uint32_t groups, threads; /* of a block: groups of work threads; all threads */
+	size_t shared_bytes; /* of a block */
 };
 
 struct kernel_device {
 	int ordinal;
 	uint32_t handles; /* open() less close(); under the table's lock */
 	uint32_t units;
+	size_t block_shared_bytes; /* that a block can have */
 	int32_t writes_ordering, flush_options;
 	char name[64];
 	struct kernel_program program[PROGRAMS];
@@ -76,6 +79,13 @@ public:
 private:
 	int before;
 };
+
+/* How many groups of work threads a block of the program has: as many as shared memory is for,
+ * of which a block then has *shared_bytes. */
+uint32_t program_groups(const struct kernel_program *program, size_t block_shared_bytes,
+			size_t *shared_bytes);
+/* Threads of each, for the job's frames. */
+uint32_t group_threads(const struct kernel_job *job, uint32_t groups);
 
 /* Records cause and remedy; `what` was being done. Returns a negative errno. */
 int cuda_fail(cudaError_t error, const char *what);

@@ -18,6 +18,8 @@
 #define RING_THREADS 64u
 #define WORK_THREADS_SMALL 256u
 #define WORK_THREADS_LARGE 960u
+/* Groups of work threads in a block, each with a burst of its own (ring.cuh). */
+#define GROUPS_MAX 3u
 
 /*
  * Tables for PRBS by word (prbs.cuh): how 32 bits continue 32 * lane bits on, for each lane, and
@@ -37,7 +39,7 @@ struct device_job {
 	uint32_t *started; /* pinned: one word a block, 1: it runs; writers: blocks */
 	const uint32_t *gate; /* pinned: writer: start() */
 	uint32_t workers_per_ring;
-	uint32_t reserved;
+	uint32_t groups; /* of work threads in a block; 0: one */
 };
 
 enum gate_state {
@@ -50,7 +52,8 @@ enum gate_state {
 struct kernel_program {
 	const char *name;
 	const void *entry; /* __global__ function of (const struct device_job *) */
-	size_t shared_bytes; /* dynamic shared memory of a block */
+	size_t shared_bytes; /* dynamic shared memory of a block with one group */
+	size_t group_bytes = 0; /* of each further group; 0: there can be one only */
 };
 
 /* One body may be built several times: what a job does not need costs it no register. */

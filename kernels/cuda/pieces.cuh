@@ -9,6 +9,17 @@
 #include <stdint.h>
 
 #define PIECE_BYTES 16u
+/* A piece of device memory, which lies there like all frames: a load that need not ask where. */
+__device__ __forceinline__ uint4 piece_load(const uint4 *piece)
+{
+	uint4 out;
+
+	asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+		     : "=r"(out.x), "=r"(out.y), "=r"(out.z), "=r"(out.w)
+		     : "l"(__cvta_generic_to_global(piece)));
+	return out;
+}
+
 /* Pieces that a lane has under way: with 30 warps 60 KiB a multiprocessor. */
 #define PIECES_AT_ONCE 4u
 

@@ -3,37 +3,57 @@
  * The device's side of the burst ring. In a block, the take warp waits for bursts and brings their
  * descriptors into shared memory, the work threads turn them into results, and the done warp gives
  * them back: so the three round trips over PCIe (1 to 2 us each) run while frames are worked on.
- * Two bursts are in flight between each pair.
+ *
+ * The work threads are one group, or up to GROUPS_MAX that take the block's bursts in turn: while
+ * one waits for memory or at a barrier, another has something to do. One group has two bursts in
+ * flight on either side; several have one each.
  */
 #ifndef GDRCAP_CUDA_RING_CUH
 #define GDRCAP_CUDA_RING_CUH
 
+#include "crc.cuh"
 #include "frame_runs.h"
 #include "job.cuh"
 
 /* In count of struct burst_in: the ring was stopped. */
 #define BURST_LEAVE 0xffffffffu
 
-/* An idle block asks again after this time at most: short against a burst, long against the bus. */
+/*
+ * A block that waits asks again after the first time, which doubles with every so many polls, up to
+ * the last: short against a burst and, when nothing comes for some 100 us, long against the bus.
+ */
 #define POLL_SLEEP_FIRST_NS 32u
 #define POLL_SLEEP_MAX_NS 1024u
+#define POLLS_PER_SLEEP 16u
 /*
- * STOP is read with one poll in so many, busy or idle. All blocks of a ring read the same word, and an
- * H200 reads a line of host memory for one of them after the other, 1.4 us each: asked with every
- * burst it held a ring to 700 thousand bursts a second.
+ * STOP is read with one poll in so many, busy or idle. All blocks of a ring read the same word, and
+ * an H200 reads a line of host memory for one of them after the other, 1.4 us each: asked with
+ * every burst it held a ring to 700 thousand bursts a second.
  */
 #define POLLS_PER_STOP 64u
 
 #define WARP_ALL 0xffffffffu
 
-/* Named barriers of a block; 0 is __syncthreads(). Those with two turns count by turn. */
+/* What a poll reads from the ring; the bench counts it. */
+#ifndef RING_READS
+#define RING_READS(count)
+#endif
+
+/* Bursts in flight between two sides; a group has its own, and a single one has two. */
+#define RING_TURNS 3u
+static_assert(RING_TURNS >= GROUPS_MAX && RING_TURNS >= 2, "a turn for each group");
+
+/* Named barriers of a block; 0 is __syncthreads(). All 16 are taken. */
 enum ring_barrier {
-	BARRIER_WORK = 1, /* among work threads */
-	BARRIER_IN_FULL = 2, /* take warp -> work threads */
-	BARRIER_IN_EMPTY = 4, /* work threads -> take warp */
-	BARRIER_OUT_FULL = 6, /* work threads -> done warp */
-	BARRIER_OUT_EMPTY = 8, /* done warp -> work threads */
+	BARRIER_WORK = 1, /* among a group's work threads; by group */
+	/* by turn: */
+	BARRIER_IN_FULL = BARRIER_WORK + GROUPS_MAX, /* take warp -> work threads */
+	BARRIER_IN_EMPTY = BARRIER_IN_FULL + RING_TURNS, /* work threads -> take warp */
+	BARRIER_OUT_FULL = BARRIER_IN_EMPTY + RING_TURNS, /* work threads -> done warp */
+	BARRIER_OUT_EMPTY = BARRIER_OUT_FULL + RING_TURNS, /* done warp -> work threads */
+	BARRIERS = BARRIER_OUT_EMPTY + RING_TURNS,
 };
+static_assert(BARRIERS <= 16, "a block has 16 barriers");
 
 struct burst_in { /* writer: take warp */
 	uint64_t burst;
@@ -50,10 +70,12 @@ struct burst_out { /* writer: work thread 0 */
 struct ring_shared {
 	struct device_job job;
 	struct burst_ring_view ring;
-	uint32_t burst_bits, worker, work_threads, role_has_order;
+	uint32_t burst_bits, worker, role_has_order;
+	uint32_t work_threads, groups, turns; /* threads of a group; groups; bursts in flight */
 	uint32_t crc_table[256];
-	struct burst_in in[2];
-	struct burst_out out[2];
+	uint32_t crc_nibbles[CRC_NIBBLES]; /* crc.cuh */
+	struct burst_in in[RING_TURNS];
+	struct burst_out out[RING_TURNS];
 };
 
 __device__ __forceinline__ uint64_t load_acquire_system(const uint64_t *at)
@@ -110,6 +132,7 @@ __device__ __forceinline__ uint64_t ring_poll(const struct burst_ring_view &ring
 	uint64_t word = 0;
 	uint32_t stop_word = 0;
 
+	RING_READS(ask_stop ? 2 : 1);
 	if (ask_stop && lane_index() == 1)
 		stop_word = load_relaxed_system(ring.stop);
 	if (lane_index() == 0)
@@ -134,7 +157,8 @@ __device__ __forceinline__ bool ring_wait(const struct ring_shared &s, uint64_t 
 		if (burst_word_is(*word, burst, s.burst_bits))
 			break;
 		__nanosleep(sleep_ns);
-		sleep_ns = min(sleep_ns * 2, POLL_SLEEP_MAX_NS);
+		if (polls % POLLS_PER_SLEEP == POLLS_PER_SLEEP - 1)
+			sleep_ns = min(sleep_ns * 2, POLL_SLEEP_MAX_NS);
 	}
 	return true;
 }
@@ -178,6 +202,25 @@ __device__ __forceinline__ uint64_t burst_fetch(const struct ring_shared &s, str
 	return next;
 }
 
+/* The turn of the round after one of `turn`. */
+__device__ __forceinline__ uint32_t turn_next(const struct ring_shared &s, uint32_t turn)
+{
+	return turn + 1 == s.turns ? 0 : turn + 1;
+}
+
+/* The take warp's last act: all groups leave. */
+__device__ __forceinline__ void ring_leave(struct ring_shared &s, uint32_t round, uint32_t turn)
+{
+	for (uint32_t g = 0; g < s.groups; g++, round++) {
+		if (round >= s.turns)
+			barrier_sync(BARRIER_IN_EMPTY + turn, 32 + s.work_threads);
+		if (lane_index() == 0)
+			s.in[turn].count = BURST_LEAVE;
+		barrier_arrive(BARRIER_IN_FULL + turn, 32 + s.work_threads);
+		turn = turn_next(s, turn);
+	}
+}
+
 /* The take warp. A burst that was taken is worked on to its end even when STOP comes meanwhile. */
 __device__ __forceinline__ void ring_take_warp(struct ring_shared &s)
 {
@@ -186,18 +229,14 @@ __device__ __forceinline__ void ring_take_warp(struct ring_shared &s)
 
 	/* `word` of an earlier poll belongs to `burst`, or is no match; zero never matches lap 0 */
 	for (uint32_t round = 0;; round++) {
-		turn = round & 1;
 		if (stop || !ring_wait(s, burst, &word)) {
-			if (round >= 2)
-				barrier_sync(BARRIER_IN_EMPTY + turn, 32 + s.work_threads);
-			if (lane_index() == 0)
-				s.in[turn].count = BURST_LEAVE;
-			barrier_arrive(BARRIER_IN_FULL + turn, 32 + s.work_threads);
+			ring_leave(s, round, turn);
 			return;
 		}
-		word = burst_fetch(s, &s.in[turn], burst, word, turn, round >= 2,
+		word = burst_fetch(s, &s.in[turn], burst, word, turn, round >= s.turns,
 				   round % POLLS_PER_STOP == 0, &stop);
 		burst += s.job.workers_per_ring;
+		turn = turn_next(s, turn);
 	}
 }
 
@@ -207,64 +246,85 @@ __device__ __forceinline__ void ring_take_warp(struct ring_shared &s)
  */
 __device__ __forceinline__ void ring_done_warp(struct ring_shared &s)
 {
-	for (uint32_t round = 0;; round++) {
-		const uint32_t turn = round & 1;
+	for (uint32_t turn = 0, left = 0;; turn = turn_next(s, turn)) {
 		uint64_t *done, word;
 
 		barrier_sync(BARRIER_OUT_FULL + turn, 32 + s.work_threads);
 		done = s.out[turn].done;
 		word = s.out[turn].word;
-		if (!done)
+		if (!done && ++left == s.groups)
 			return;
 		barrier_arrive(BARRIER_OUT_EMPTY + turn, 32 + s.work_threads);
-		if (lane_index() == 0)
+		if (done && lane_index() == 0)
 			store_release_system(done, word);
 	}
 }
 
-/* Work threads: hand the burst's result to the done warp. */
-__device__ __forceinline__ void ring_give(struct ring_shared &s, uint32_t round, uint32_t thread,
-					  uint64_t *done, uint64_t word)
-{
-	const uint32_t turn = round & 1;
+/* A group of work threads, as one of them sees it. */
+struct work_group {
+	uint32_t index, thread; /* the group's number, and the thread's in the group */
+};
 
-	if (round >= 2)
+__device__ __forceinline__ struct work_group work_group_of(const struct ring_shared &s)
+{
+	const uint32_t thread = threadIdx.x - RING_THREADS;
+
+	return { thread / s.work_threads, thread % s.work_threads };
+}
+
+/* Work threads: hand the burst's result to the done warp. */
+__device__ __forceinline__ void ring_give(struct ring_shared &s, uint32_t turn, bool in_use,
+					  struct work_group group, uint64_t *done, uint64_t word)
+{
+	if (in_use)
 		barrier_sync(BARRIER_OUT_EMPTY + turn, 32 + s.work_threads);
-	if (thread == 0) {
+	if (group.thread == 0) {
 		s.out[turn].done = done;
 		s.out[turn].word = word;
 	}
-	barrier_sync(BARRIER_WORK, s.work_threads);
+	barrier_sync(BARRIER_WORK + group.index, s.work_threads);
 	barrier_arrive(BARRIER_OUT_FULL + turn, 32 + s.work_threads);
 }
 
 /*
- * The work threads' loop. work(in, thread) does one burst and returns, in thread 0, the number of
- * runs; it may use BARRIER_WORK.
+ * The loop of a group of work threads. work(in, thread) does one burst and returns, in thread 0,
+ * the number of runs; it may use the group's BARRIER_WORK.
  */
 template <typename Work>
-__device__ __forceinline__ void ring_work(struct ring_shared &s, uint32_t thread, Work work)
+__device__ __forceinline__ void ring_work_group(struct ring_shared &s, struct work_group group,
+						Work work)
 {
-	for (uint32_t round = 0;; round++) {
-		const uint32_t turn = round & 1;
+	uint32_t turn = group.index;
+
+	/* of several groups each has its turn; one has all */
+	for (uint32_t round = turn;; round += s.groups) {
 		const struct burst_in &in = s.in[turn];
+		const bool in_use = round >= s.turns;
 		uint64_t *done = NULL, word = 0;
 		uint32_t runs;
 
 		barrier_sync(BARRIER_IN_FULL + turn, 32 + s.work_threads);
 		if (in.count == BURST_LEAVE) {
-			ring_give(s, round, thread, NULL, 0);
+			ring_give(s, turn, in_use, group, NULL, 0);
 			return;
 		}
-		runs = work(in, thread);
-		if (thread == 0) {
+		runs = work(in, group.thread);
+		if (group.thread == 0) {
 			done = &s.ring.result[in.burst & s.ring.burst_mask].done;
 			word = burst_word(in.burst, s.burst_bits, runs, 0);
 		}
-		barrier_sync(BARRIER_WORK, s.work_threads);
+		barrier_sync(BARRIER_WORK + group.index, s.work_threads);
 		barrier_arrive(BARRIER_IN_EMPTY + turn, 32 + s.work_threads);
-		ring_give(s, round, thread, done, word);
+		ring_give(s, turn, in_use, group, done, word);
+		turn = s.groups == 1 ? turn_next(s, turn) : turn;
 	}
+}
+
+/* The loop of work threads that are one group. */
+template <typename Work>
+__device__ __forceinline__ void ring_work(struct ring_shared &s, uint32_t thread, Work work)
+{
+	ring_work_group(s, { 0, thread }, work);
 }
 
 /*
@@ -285,11 +345,15 @@ __device__ __forceinline__ bool ring_enter(struct ring_shared &s, const struct d
 			((const uint32_t *)&s.job.rings[blockIdx.x / s.job.workers_per_ring])[i];
 	for (uint32_t i = threadIdx.x; i < 256; i += blockDim.x)
 		s.crc_table[i] = s.job.crc_table[i];
+	for (uint32_t i = threadIdx.x; i < CRC_NIBBLES; i += blockDim.x)
+		s.crc_nibbles[i] = crc_nibble(s.job.crc_table, i);
 	__syncthreads();
 	if (threadIdx.x == 0) {
 		s.burst_bits = ring_burst_bits(&s.ring);
 		s.worker = blockIdx.x % s.job.workers_per_ring;
-		s.work_threads = blockDim.x - RING_THREADS;
+		s.groups = max(1u, s.job.groups);
+		s.work_threads = (blockDim.x - RING_THREADS) / s.groups;
+		s.turns = max(2u, s.groups);
 		s.role_has_order = role_has_order;
 		*(volatile uint32_t *)&s.job.started[blockIdx.x] = 1;
 		while (!(state = load_relaxed_system(s.job.gate)))
@@ -304,14 +368,22 @@ __device__ __forceinline__ bool ring_enter(struct ring_shared &s, const struct d
 
 /* What each thread of a block does from then on: the ring's two warps, and the work threads. */
 template <typename Work>
-__device__ __forceinline__ void ring_run(struct ring_shared &s, Work work)
+__device__ __forceinline__ void ring_run_groups(struct ring_shared &s, struct work_group group,
+						Work work)
 {
 	if (threadIdx.x < 32)
 		ring_take_warp(s);
 	else if (threadIdx.x < RING_THREADS)
 		ring_done_warp(s);
 	else
-		ring_work(s, threadIdx.x - RING_THREADS, work);
+		ring_work_group(s, group, work);
+}
+
+/* The same with one group. */
+template <typename Work>
+__device__ __forceinline__ void ring_run(struct ring_shared &s, Work work)
+{
+	ring_run_groups(s, { 0, threadIdx.x - RING_THREADS }, work);
 }
 
 static_assert(sizeof(struct device_job) % 4 == 0 && sizeof(struct burst_ring_view) % 4 == 0,

@@ -32,14 +32,15 @@ __device__ __forceinline__ void run_store(struct frame_run *to, const struct fra
 }
 
 /*
- * All work threads call it, after a barrier behind the last result. joins(last, next) says whether
- * the second result goes on with the run of the first; wire(i) is frame i's length. Returns the
- * number of runs.
+ * All work threads of a group call it, after a barrier behind the last result. joins(last, next)
+ * says whether the second result goes on with the run of the first; wire(i) is frame i's length.
+ * Returns the number of runs.
  */
 template <typename Joins, typename Wire>
 __device__ __forceinline__ uint32_t write_runs(const struct ring_shared &ring,
 					       struct runs_shared &s, const struct burst_in &in,
-					       uint32_t thread, Joins joins, Wire wire)
+					       uint32_t thread, Joins joins, Wire wire,
+					       uint32_t group = 0)
 {
 	/* sums in one word: bytes and wire bytes below 2^25 each (twice 65,535 a frame at most),
 	 * heads at most 256 */
@@ -51,7 +52,7 @@ __device__ __forceinline__ uint32_t write_runs(const struct ring_shared &ring,
 					       (uint64_t)wire(thread) << wire_at |
 					       (uint64_t)head << heads_at
 				    : 0;
-	const uint64_t sum = block_scan(value, s.totals, thread, ring.work_threads);
+	const uint64_t sum = block_scan(value, s.totals, thread, ring.work_threads, group);
 	const uint64_t before = sum - value;
 	uint32_t runs;
 
@@ -70,7 +71,7 @@ __device__ __forceinline__ uint32_t write_runs(const struct ring_shared &ring,
 		end->wire_bytes = (uint32_t)(sum >> wire_at) & sum_mask;
 		s.runs = (uint32_t)(sum >> heads_at);
 	}
-	barrier_sync(BARRIER_WORK, ring.work_threads);
+	barrier_sync(BARRIER_WORK + group, ring.work_threads);
 	runs = s.runs;
 	if (thread < runs) {
 		const struct run_mark mark = s.mark[thread], next = s.mark[thread + 1];

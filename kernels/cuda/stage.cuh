@@ -85,39 +85,75 @@ __device__ __forceinline__ uint4 stage_piece(const struct ring_shared &ring,
 	return make_uint4(out.x | head.x, out.y | head.y, out.z | head.z, out.w | head.w);
 }
 
-/* All work threads, together. */
-template <bool more>
+/* Pieces of its frames that a thread has under way while it stages them. */
+#define STAGE_AT_ONCE 4u
+
+__device__ __forceinline__ void stage_store(uint32_t *to, uint4 bytes)
+{
+	to[0] = bytes.x;
+	to[1] = bytes.y;
+	to[2] = bytes.z;
+	to[3] = bytes.w;
+}
+
+/* Where piece `piece` of frame f's stage is in the region; NULL: nothing of the frame is there. */
+__device__ __forceinline__ const uint4 *
+stage_source(const struct ring_shared &ring, const struct burst_in &in, uint32_t f, uint32_t piece)
+{
+	const struct frame_desc desc = in.desc[f];
+	const uint8_t *frame = frame_at(&ring.ring, desc);
+	const uint32_t shift = stage_shift(frame), from = piece * PIECE_BYTES;
+
+	/* the region begins and ends at whole pieces */
+	return frame && from < shift + desc.len ? (const uint4 *)(frame - shift + from) : NULL;
+}
+
+/* All work threads of a group, together; those of the group's next frames are asked for before the
+ * first has come. */
 __device__ __forceinline__ void stage_frames(const struct ring_shared &ring,
-					     const struct more_shared<more> &extra,
-					     uint32_t (*stage)[stage_size<more>::stride],
+					     const struct more_shared<false> &,
+					     uint32_t (*stage)[stage_size<false>::stride],
 					     const struct burst_in &in, uint32_t thread)
 {
-	const uint32_t pieces = in.count * stage_size<more>::pieces;
+	const uint32_t per_frame = stage_size<false>::pieces, step = ring.work_threads / per_frame;
+	const uint32_t piece = thread % per_frame, count = in.count;
+
+	for (uint32_t first = thread / per_frame; first < count; first += STAGE_AT_ONCE * step) {
+		uint4 bytes[STAGE_AT_ONCE];
+		uint32_t there = 0;
+
+#pragma unroll
+		for (uint32_t k = 0; k < STAGE_AT_ONCE; k++) {
+			const uint32_t f = first + k * step;
+			const uint4 *from = f < count ? stage_source(ring, in, f, piece) : NULL;
+
+			bytes[k] = make_uint4(0, 0, 0, 0);
+			if (from)
+				bytes[k] = piece_load(from);
+			there |= from ? 1u << k : 0;
+		}
+#pragma unroll
+		for (uint32_t k = 0; k < STAGE_AT_ONCE; k++)
+			if (there >> k & 1)
+				stage_store(&stage[first + k * step][piece * PIECE_BYTES / 4],
+					    bytes[k]);
+	}
+}
+
+/* The same of those frames that are due, which may lie in two pieces. */
+__device__ __forceinline__ void stage_frames(const struct ring_shared &ring,
+					     const struct more_shared<true> &extra,
+					     uint32_t (*stage)[stage_size<true>::stride],
+					     const struct burst_in &in, uint32_t thread)
+{
+	const uint32_t per_frame = stage_size<true>::pieces, pieces = in.count * per_frame;
 
 	for (uint32_t i = thread; i < pieces; i += ring.work_threads) {
-		const uint32_t f = i / stage_size<more>::pieces,
-			       piece = i % stage_size<more>::pieces;
-		uint32_t *to = &stage[f][piece * PIECE_BYTES / 4];
-		uint4 bytes;
+		const uint32_t f = i / per_frame, piece = i % per_frame;
 
-		if constexpr (more) {
-			if (!frame_is_due(extra, f))
-				continue;
-			bytes = stage_piece(ring, extra, in, f, piece);
-		} else {
-			const struct frame_desc desc = in.desc[f];
-			const uint8_t *frame = frame_at(&ring.ring, desc);
-			const uint8_t *at = frame - stage_shift(frame) + piece * PIECE_BYTES;
-
-			/* the region begins and ends at whole pieces */
-			if (!frame || at >= frame + desc.len)
-				continue;
-			bytes = *(const uint4 *)at;
-		}
-		to[0] = bytes.x;
-		to[1] = bytes.y;
-		to[2] = bytes.z;
-		to[3] = bytes.w;
+		if (frame_is_due(extra, f))
+			stage_store(&stage[f][piece * PIECE_BYTES / 4],
+				    stage_piece(ring, extra, in, f, piece));
 	}
 }
 
@@ -164,7 +200,7 @@ __device__ __forceinline__ struct frame_span received_span(const struct received
 /* Piece p, counted from the one that its first byte lies in. */
 __device__ __forceinline__ uint4 received_piece(const struct received<false> &from, uint32_t p)
 {
-	return ((const uint4 *)(from.at - stage_shift(from.at)))[p];
+	return piece_load((const uint4 *)(from.at - stage_shift(from.at)) + p);
 }
 
 __device__ __forceinline__ uint4 received_piece(const struct received<true> &from, uint32_t p)

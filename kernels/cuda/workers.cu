@@ -36,14 +36,26 @@ static void sleep_us(long us)
 	nanosleep(&pause, NULL);
 }
 
-static uint32_t work_threads(const struct kernel_job *job)
+uint32_t group_threads(const struct kernel_job *job, uint32_t groups)
 {
 	/* a warp takes a whole frame of a store, and waits for memory most of the time */
-	if (job->store)
-		return WORK_THREADS_LARGE;
-	return job->frame_bytes_hint && job->frame_bytes_hint <= SMALL_FRAME_BYTES
-		       ? WORK_THREADS_SMALL
-		       : WORK_THREADS_LARGE;
+	if (!job->store && job->frame_bytes_hint && job->frame_bytes_hint <= SMALL_FRAME_BYTES)
+		return WORK_THREADS_SMALL;
+	return WORK_THREADS_LARGE / groups;
+}
+
+uint32_t program_groups(const struct kernel_program *program, size_t block_shared_bytes,
+			size_t *shared_bytes)
+{
+	uint32_t groups = 1;
+
+	*shared_bytes = program->shared_bytes;
+	while (program->group_bytes && groups < GROUPS_MAX &&
+	       *shared_bytes + program->group_bytes <= block_shared_bytes) {
+		*shared_bytes += program->group_bytes;
+		groups++;
+	}
+	return groups;
 }
 
 /*
@@ -96,9 +108,11 @@ static int blocks_choose(struct kernel_workers *workers, const struct kernel_job
 	int per_unit = 0;
 	cudaError_t error;
 
+	workers->groups =
+		program_groups(program, device->block_shared_bytes, &workers->shared_bytes);
+	workers->threads = RING_THREADS + workers->groups * group_threads(job, workers->groups);
 	error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-		&per_unit, program->entry, (int)(RING_THREADS + work_threads(job)),
-		program->shared_bytes);
+		&per_unit, program->entry, (int)workers->threads, workers->shared_bytes);
 	if (error)
 		return cuda_fail(error, "asking how many blocks fit a multiprocessor");
 	if (per_unit < 1)
@@ -233,6 +247,7 @@ static void job_image(struct device_job *image, const struct kernel_workers *wor
 	image->started = workers->control->started;
 	image->gate = &workers->control->gate;
 	image->workers_per_ring = workers->per_ring;
+	image->groups = workers->groups;
 }
 
 /* Copies the job, its tables and its store into memory of the pool. */
@@ -293,7 +308,7 @@ static uint32_t blocks_started(const struct kernel_workers *workers)
 }
 
 /* Launches and waits until every block runs. */
-static int job_launch(struct kernel_workers *workers, const struct kernel_job *job)
+static int job_launch(struct kernel_workers *workers)
 {
 	const struct kernel_program *program = workers->program;
 	const uint64_t until = now_ms() + START_TIMEOUT_MS;
@@ -305,8 +320,8 @@ static int job_launch(struct kernel_workers *workers, const struct kernel_job *j
 		workers->control->started[i] = 0;
 	__atomic_store_n(&workers->control->gate, GATE_SHUT, __ATOMIC_SEQ_CST);
 	error = cudaLaunchKernel(program->entry, dim3(workers->blocks),
-				 dim3(RING_THREADS + work_threads(job)), args,
-				 program->shared_bytes, workers->stream);
+				 dim3(workers->threads), args, workers->shared_bytes,
+				 workers->stream);
 	if (error)
 		return cuda_fail(error, "launching a persistent kernel");
 	for (;;) {
@@ -384,7 +399,7 @@ int cuda_workers_start(struct kernel_device *device, const struct kernel_job *jo
 		return ret;
 	ret = job_upload(workers, job);
 	if (!ret)
-		ret = job_launch(workers, job);
+		ret = job_launch(workers);
 	if (ret) {
 		workers_release(workers);
 		return ret;

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What checks a burst of patterns: see check.cu. Steps 1, 2 and 4; step 3 is in check_long.cuh. */
+#ifndef GDRCAP_CUDA_CHECK_CUH
+#define GDRCAP_CUDA_CHECK_CUH
+
+#include "check_long.cuh"
+
+/*
+ * What reading one of our own frames needs of the layout: a copy from which the compiler sees what
+ * cannot be.
+ */
+__device__ __forceinline__ void layout_own(struct frame_layout *own,
+					   const struct frame_layout &layout)
+{
+	own->format = layout.format == FRAME_IPV4_UDP ? FRAME_IPV4_UDP : FRAME_ETHERNET;
+	own->own_offset = layout.own_offset;
+	own->raw = layout.raw;
+	own->raw_payload = layout.raw_payload;
+	own->ethertype = layout.ethertype;
+	own->vlan = layout.vlan;
+	own->udp_port = layout.udp_port;
+	own->match.count = 0;
+}
+
+/* Compares a staged payload word by word with the definition. */
+static __device__ __noinline__ void payload_count_staged(const struct pattern_plan *plan,
+							 struct pattern_place place,
+							 const uint32_t *stage, uint32_t at,
+							 uint32_t bytes, uint32_t start,
+							 struct frame_result *result)
+{
+	uint32_t wrong_bits = 0;
+
+	for (uint32_t o = 0; o < bytes; o += 4) {
+		const uint32_t expected = pattern_word(plan, &place, o),
+			       got = stage_word(stage, at + o);
+		const uint32_t wrong = (expected ^ got) & byte_mask(0, (int)(bytes - o));
+
+		if (!wrong)
+			continue;
+		if (!wrong_bits) {
+			const uint32_t byte = (__ffs(wrong) - 1) / 8;
+
+			result->offset = (uint16_t)(start + o + byte);
+			result->expected = (uint8_t)(expected >> (8 * byte));
+			result->got = (uint8_t)(got >> (8 * byte));
+			result->verdict = FRAME_DAMAGED_PAYLOAD;
+		}
+		wrong_bits += __popc(wrong);
+	}
+	result->wrong_bits = wrong_bits;
+}
+
+template <bool more>
+__device__ __forceinline__ void long_add(struct check_group<more> &g, uint32_t i,
+					 const uint8_t *payload, bool wrong)
+{
+	if constexpr (!more)
+		g.payload[i] = payload;
+	g.long_frame[atomicAdd(&g.longs, 1)] = (uint16_t)(i | (wrong ? LONG_IS_WRONG : 0));
+}
+
+/* frame_parse() of a staged frame, which begins `shift` bytes into the stage. */
+__device__ __forceinline__ enum frame_verdict
+parse_staged(const struct ring_shared &ring, const struct frame_layout &layout,
+	     const uint32_t *stage, uint32_t shift, uint32_t len, struct frame_header *header,
+	     int *header_ok)
+{
+	const uint8_t *frame = (const uint8_t *)stage + shift;
+	const enum frame_verdict verdict = frame_recognise(&layout, frame, len);
+	uint32_t crc = 0xffffffffu;
+
+	if (verdict != FRAME_VALID) {
+		frame_header_clear(header);
+		*header_ok = 0;
+		return verdict;
+	}
+	if (frame_has_header(&layout)) {
+		const uint32_t at = shift + layout.own_offset;
+
+#pragma unroll
+		for (uint32_t o = 0; o < 32; o += 4)
+			crc = crc_step(ring.crc_nibbles, crc, stage_word(stage, at + o));
+	}
+	return frame_read_header(&layout, frame, len, ~crc, header, header_ok);
+}
+
+/* True when all staged payload bytes of a PRBS are right; the first word is known to be. */
+__device__ __forceinline__ bool prbs_staged_is_right(const struct pattern_plan &plan,
+						     const uint32_t *stage, uint32_t at,
+						     uint32_t bytes, uint32_t first)
+{
+	const struct prbs_taps taps = prbs_taps_of(plan);
+	uint32_t before = pattern_swap32(first), wrong = 0;
+
+	for (uint32_t o = 4; o < bytes; o += 4) {
+		const uint32_t word = pattern_swap32(stage_word(stage, at + o));
+
+		wrong |= pattern_swap32(prbs_error(taps, before, word)) &
+			 byte_mask(0, (int)(bytes - o));
+		before = word;
+	}
+	return !wrong;
+}
+
+/*
+ * Step 2 of a payload whose phase is not known, by its staged start: right when its first word is
+ * one of the sequence and the others follow. Its warp does what is left to do, which is all where
+ * something is wrong.
+ */
+template <bool more>
+__device__ __forceinline__ void
+phase_check_staged(const struct pattern_plan &plan, struct check_group<more> &g, uint32_t i,
+		   const uint8_t *begin, uint32_t at, uint32_t bytes)
+{
+	const uint32_t *stage = g.stage[i];
+	const uint32_t first = stage_word(stage, at);
+	const uint32_t phase = pattern_swap32(first) ^ (0u - plan.invert);
+	const bool whole = at + bytes <= stage_size<more>::bytes;
+	const bool wrong = !phase_is_one(&plan, phase) ||
+			   !prbs_staged_is_right(plan, stage, at,
+						 min(bytes, stage_size<more>::bytes - at), first);
+
+	g.runs.result[i].phase_first = phase;
+	if (whole && !wrong) {
+		const uint8_t *payload = (const uint8_t *)stage + at;
+
+		g.runs.result[i].phase_next = phase_after(plan, { payload, payload, 0, 1 }, bytes);
+		return;
+	}
+	long_add(g, i, begin, wrong);
+}
+
+/* Step 2: frame i of the burst, from its staged bytes. */
+template <bool any, bool more>
+__device__ __noinline__ void frame_check_staged(uint32_t group, uint32_t turn, uint32_t i)
+{
+	struct check_shared<more> &s = check_here<more>();
+	struct check_group<more> &g = s.group[group];
+	const struct burst_in &in = s.ring.in[turn];
+	const struct device_job &job = s.ring.job;
+	struct frame_layout own;
+	const struct frame_layout &layout = any ? job.layout : own;
+	const struct placed_frame frame = frame_placed(s.ring, s, in, i);
+	const uint32_t shift = stage_shift(frame.at);
+	const uint32_t *stage = g.stage[i];
+	struct frame_result result;
+	struct frame_header header;
+	struct pattern_place place;
+	enum frame_verdict verdict;
+	uint32_t start, at, bytes, expected, got;
+	int header_ok;
+	bool whole, prbs, wrong;
+
+	if (!frame.at) {
+		frame_unreachable(&g.runs.result[i]);
+		return;
+	}
+	if (!any)
+		layout_own(&own, job.layout);
+	start = frame_payload_offset(&layout);
+	at = shift + start;
+	verdict = parse_staged(s.ring, layout, stage, shift, frame.len, &header, &header_ok);
+	bytes = frame_result_begin(&layout, &job.plan, verdict, &header, header_ok, &result);
+	if (frame.cut) {
+		frame_cut(&result);
+		bytes = 0;
+	}
+	g.runs.result[i] = result;
+	if (!bytes)
+		return;
+	if (any && frame_is_self_phase(&layout, &job.plan)) {
+		phase_check_staged<more>(job.plan, g, i, frame.at + start, at, bytes);
+		return;
+	}
+	frame_place(&layout, &header, &place);
+	expected = pattern_word(&job.plan, &place, 0);
+	got = stage_word(stage, at);
+	whole = at + bytes <= stage_size<more>::bytes;
+	prbs = pattern_is_prbs(job.plan.kind);
+	wrong = ((expected ^ got) & byte_mask(0, (int)bytes)) ||
+		(prbs && !prbs_staged_is_right(job.plan, stage, at,
+					       min(bytes, stage_size<more>::bytes - at), got));
+	if (!whole) {
+		g.position[i] = header.position;
+		long_add(g, i, frame.at + start, wrong);
+	} else if (wrong || (!prbs && bytes > 4)) {
+		payload_count_staged(&job.plan, place, stage, at, bytes, start, &g.runs.result[i]);
+	}
+}
+
+/* Steps 1 to 3, of the frames that are due. Begins after a barrier and ends with one. */
+template <bool any, bool more>
+__device__ __forceinline__ void check_pass(struct check_shared<more> &s, struct work_group group,
+					   const struct burst_in &in)
+{
+	struct check_group<more> &g = s.group[group.index];
+	const uint32_t thread = group.thread, barrier = BARRIER_WORK + group.index;
+	const uint32_t turn = (uint32_t)(&in - s.ring.in);
+
+	if (thread == 0)
+		g.longs = 0;
+	stage_frames(s.ring, s, g.stage, in, thread);
+	barrier_sync(barrier, s.ring.work_threads);
+	if (thread < in.count && frame_is_due(s, thread))
+		frame_check_staged<any, more>(group.index, turn, thread);
+	barrier_sync(barrier, s.ring.work_threads);
+	check_longs<any, more>(group.index, turn, thread);
+	barrier_sync(barrier, s.ring.work_threads);
+}
+
+template <bool any, bool more>
+__device__ __forceinline__ uint32_t check_burst(struct check_shared<more> &s,
+						struct work_group group, const struct burst_in &in)
+{
+	struct check_group<more> &g = s.group[group.index];
+	const uint32_t thread = group.thread;
+
+	if constexpr (more)
+		check_more(s.ring, s, in, g.runs.result, thread,
+			   [&] { check_pass<any, more>(s, group, in); });
+	else
+		check_pass<any, more>(s, group, in);
+	return write_runs(
+		s.ring, g.runs, in, thread,
+		[&s](const struct frame_result &last, const struct frame_result &next) {
+			struct frame_layout own;
+
+			if (any)
+				return run_joins(&s.ring.job.layout, NULL, &last, &next);
+			layout_own(&own, s.ring.job.layout);
+			return run_joins(&own, NULL, &last, &next);
+		},
+		[&](uint32_t i) { return frame_len(s, in, i); }, group.index);
+}
+
+#endif

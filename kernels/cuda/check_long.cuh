@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a checker's block has in shared memory, and step 3: payloads longer than the stage. */
+#ifndef GDRCAP_CUDA_CHECK_LONG_CUH
+#define GDRCAP_CUDA_CHECK_LONG_CUH
+
+#include "phase.cuh"
+#include "runs.cuh"
+#include "stage.cuh"
+
+/* In the list of long payloads: the first word was wrong already. */
+#define LONG_IS_WRONG 0x8000u
+
+/* Pieces of a long payload that a lane has under way. */
+#define LONG_AT_ONCE 4u
+
+/* Where long payloads begin; of frames in two pieces, that is worked out again. */
+template <bool more> struct check_places {
+};
+
+template <> struct check_places<false> {
+	const uint8_t *payload[BURST_FRAMES_MAX];
+};
+
+/* What a group of work threads has of its burst. */
+template <bool more> struct check_group : check_places<more> {
+	struct runs_shared runs;
+	uint64_t position[BURST_FRAMES_MAX];
+	/* frames whose payloads are longer than the stage: how many, and their numbers */
+	uint32_t longs;
+	uint16_t long_frame[BURST_FRAMES_MAX];
+	uint32_t stage[BURST_FRAMES_MAX][stage_size<more>::stride];
+};
+
+/* Followed by the groups behind the first, which only checkers without `more` have. */
+template <bool more> struct check_shared : more_shared<more> {
+	struct ring_shared ring;
+	struct check_group<more> group[1];
+};
+static_assert(sizeof(check_shared<true>) <= 64 << 10, "a block of Turing has 64 KiB");
+
+/*
+ * A block's shared memory begins with it. Steps that take registers of their own are functions that
+ * are called, and ask here: by an argument they would not know that it is shared memory.
+ */
+template <bool more> __device__ __forceinline__ struct check_shared<more> &check_here(void) {
+	extern __shared__ uint4 memory[];
+
+	return *(struct check_shared<more> *)memory;
+}
+
+template <bool more> struct long_payload {
+	struct received<more> payload;
+	uint32_t bytes;
+	struct pattern_place place;
+};
+
+/* All ones but for the first `bits` bits, of which there may be none or more than 32. */
+__device__ __forceinline__ uint32_t bits_behind(int bits)
+{
+	return __funnelshift_rc(0xffffffffu, 0, (uint32_t)max(bits, 0));
+}
+
+/*
+ * Of a long payload the thread that reads the header checks what is staged, and a warp the pieces
+ * behind that: so each byte is read once, which counts where reading goes over PCIe. Pieces are
+ * counted from the payload's first.
+ */
+template <bool more> struct prbs_span {
+	struct received<more> payload;
+	uint32_t begin, count; /* pieces */
+	uint32_t end; /* bytes, from the first piece's beginning */
+	uint32_t before; /* the last word before them */
+};
+
+/* `start`: of the payload in its frame, whose beginning is in `stage`. */
+template <bool more>
+__device__ __forceinline__ struct prbs_span<more> prbs_span_of(const struct received<more> &payload,
+							       const uint32_t *stage,
+							       uint32_t start, uint32_t bytes) {
+	const uint32_t end = stage_shift(payload.at) + bytes;
+	const uint32_t at = stage_shift(payload.at - start) + start; /* in the stage */
+
+	return { payload, stage_size<more>::pieces - at / PIECE_BYTES,
+		 (end + PIECE_BYTES - 1) / PIECE_BYTES, end,
+		 pattern_swap32(stage[stage_size<more>::bytes / 4 - 1]) };
+}
+
+/* Asks for the pieces from `first` on, each lane for every 32nd. */
+template <bool more>
+__device__ __forceinline__ void prbs_load(const struct prbs_span<more> &span, uint32_t first,
+					  uint4 piece[LONG_AT_ONCE])
+{
+#pragma unroll
+	for (uint32_t k = 0; k < LONG_AT_ONCE; k++) {
+		const uint32_t p = first + 32 * k + lane_index();
+
+		piece[k] = make_uint4(0, 0, 0, 0);
+		if (p < span.count)
+			piece[k] = received_piece(span.payload, p);
+	}
+}
+
+/* Not 0 where a lane's pieces do not follow the recurrence. `carry`: the last word before them. */
+template <bool more>
+__device__ __forceinline__ uint32_t prbs_wrong(struct prbs_taps taps,
+					       const struct prbs_span<more> &span, uint32_t first,
+					       const uint4 piece[LONG_AT_ONCE], uint32_t *carry)
+{
+	const uint32_t lane = lane_index(), neighbour = (lane + 31) & 31;
+	uint32_t wrong = 0;
+
+#pragma unroll
+	for (uint32_t k = 0; k < LONG_AT_ONCE; k++) {
+		const uint32_t at = first + 32 * k;
+		const uint32_t w0 = pattern_swap32(piece[k].x), w1 = pattern_swap32(piece[k].y);
+		const uint32_t w2 = pattern_swap32(piece[k].z), w3 = pattern_swap32(piece[k].w);
+		uint32_t e0, e1, e2, e3, before;
+
+		if (at >= span.count)
+			break;
+		/* lanes read pieces next to each other: the word before a lane's comes from its
+		 * neighbour; lane 0 takes what lane 31 had one round ago */
+		before = __shfl_sync(WARP_ALL, lane == 31 ? *carry : w3, (int)neighbour);
+		*carry = w3;
+		e0 = prbs_error(taps, before, w0);
+		e1 = prbs_error(taps, w0, w1);
+		e2 = prbs_error(taps, w1, w2);
+		e3 = prbs_error(taps, w2, w3);
+		if (at + 32 >= span.count) { /* the payload ends in one of these */
+			const int bits = 8 * ((int)span.end - (int)(PIECE_BYTES * (at + lane)));
+
+			e0 &= ~bits_behind(bits);
+			e1 &= ~bits_behind(bits - 32);
+			e2 &= ~bits_behind(bits - 64);
+			e3 &= ~bits_behind(bits - 96);
+		}
+		wrong |= e0 | e1;
+		wrong |= e2 | e3;
+	}
+	return wrong;
+}
+
+/*
+ * A warp: 0 in all lanes when the payload's pieces follow the recurrence. The first ones were asked
+ * for.
+ */
+template <bool more>
+__device__ __forceinline__ uint32_t warp_check_prbs(struct prbs_taps taps,
+						    const struct prbs_span<more> &span,
+						    uint4 piece[LONG_AT_ONCE])
+{
+	uint32_t carry = span.before;
+	uint32_t wrong = prbs_wrong(taps, span, span.begin, piece, &carry);
+
+	for (uint32_t first = span.begin + 32 * LONG_AT_ONCE; first < span.count;
+	     first += 32 * LONG_AT_ONCE) {
+		prbs_load(span, first, piece);
+		wrong |= prbs_wrong(taps, span, first, piece, &carry);
+	}
+	return __any_sync(WARP_ALL, wrong != 0);
+}
+
+/* The same for any pattern: lanes compute the words that they read. */
+template <bool more>
+__device__ __forceinline__ uint32_t warp_check_words(const struct pattern_plan &plan,
+						     const struct long_payload<more> &frame)
+{
+	const uint32_t shift = (uint32_t)(uintptr_t)frame.payload.at % 4;
+	const uint32_t count = (shift + frame.bytes + 3) / 4;
+	uint32_t wrong = 0;
+
+#pragma unroll 2
+	for (uint32_t w = lane_index(); w < count; w += 32) {
+		const uint32_t got = received_word(frame.payload, w);
+
+		if (w) {
+			const uint32_t o = 4 * w - shift;
+
+			wrong |= (got ^ pattern_word(&plan, &frame.place, o)) &
+				 byte_mask(0, (int)(frame.bytes - o));
+		} else {
+			wrong |= (got ^ pattern_word(&plan, &frame.place, 0) << (8 * shift)) &
+				 byte_mask((int)shift, (int)(shift + frame.bytes));
+		}
+	}
+	return __any_sync(WARP_ALL, wrong != 0);
+}
+
+/* A warp counts what is wrong with a payload by the definition. */
+template <bool more>
+__device__ __forceinline__ void warp_count(const struct pattern_plan &plan,
+					   const struct long_payload<more> &frame, uint32_t start,
+					   struct frame_result *result)
+{
+	const struct frame_span payload = received_span(frame.payload);
+	const struct warp_wrong wrong = warp_compare(
+		[&](uint32_t o) { return frame_span_byte(&payload, o); }, frame.bytes, frame.bytes,
+		[&](uint32_t o) { return pattern_word(&plan, &frame.place, o); });
+
+	if (wrong.bits && lane_index() == 0) {
+		result->wrong_bits = wrong.bits;
+		result->offset = (uint16_t)(start + wrong.first);
+		result->expected = (uint8_t)wrong.expected;
+		result->got = (uint8_t)wrong.got;
+		result->verdict = FRAME_DAMAGED_PAYLOAD;
+	}
+}
+
+/* Step 3 of a payload whose phase is not known. */
+template <bool more>
+__device__ __noinline__ void
+check_long_phase(const struct device_job &job, struct received<more> payload, uint32_t bytes,
+		 uint32_t start, uint32_t wrong, struct frame_result *result)
+{
+	if (wrong)
+		warp_phase_check<more>(job, payload, bytes, start, result);
+	else if (lane_index() == 0)
+		result->phase_next = phase_after(job.plan, received_span(payload), bytes);
+}
+
+/* Step 3 of what is rare, or no PRBS: compares words, and counts what is wrong. */
+template <bool any, bool more>
+__device__ __noinline__ void
+check_long_words(const struct device_job &job, struct received<more> payload, uint32_t start,
+		 uint64_t position, uint32_t wrong, struct frame_result *result)
+{
+	struct long_payload<more> frame;
+
+	frame.payload = payload;
+	frame.bytes = result->payload_bytes;
+	frame.place.position = position;
+	frame.place.sequence = any ? frame_number(&job.layout, result->sequence) : result->sequence;
+	frame.place.stream = result->stream;
+	if (wrong || warp_check_words(job.plan, frame))
+		warp_count(job.plan, frame, start, result);
+}
+
+/* The payload of frame i. */
+__device__ __forceinline__ struct received<false>
+long_payload_of(const struct check_shared<false> &, const struct check_group<false> &g,
+		const struct burst_in &, uint32_t, uint32_t i) {
+	return { g.payload[i] };
+}
+
+__device__ __forceinline__ struct received<true>
+long_payload_of(const struct check_shared<true> &s, const struct check_group<true> &g,
+		const struct burst_in &in, uint32_t start, uint32_t i) {
+	return received_from<true>(frame_placed(s.ring, s, in, i).at, g.stage[i], start);
+}
+
+/* Step 3 of the frame of an entry of the list. `wrong`: something is. */
+template <bool any, bool more>
+__device__ __forceinline__ void
+check_long_rest(const struct device_job &job, struct check_group<more> &g,
+		const struct received<more> &payload, uint32_t start, uint32_t i, uint32_t wrong)
+{
+	struct frame_result *result = &g.runs.result[i];
+
+	if (any && frame_is_self_phase(&job.layout, &job.plan))
+		check_long_phase<more>(job, payload, result->payload_bytes, start, wrong, result);
+	else if (wrong || !pattern_is_prbs(job.plan.kind))
+		check_long_words<any, more>(job, payload, start, g.position[i], wrong, result);
+}
+
+/* Step 3. */
+template <bool any, bool more>
+__device__ __noinline__ void check_longs(uint32_t group, uint32_t turn, uint32_t thread)
+{
+	struct check_shared<more> &s = check_here<more>();
+	struct check_group<more> &g = s.group[group];
+	const struct burst_in &in = s.ring.in[turn];
+	const struct device_job &job = s.ring.job;
+	const uint32_t start =
+		any ? frame_payload_offset(&job.layout)
+		    : job.layout.own_offset + (job.layout.raw ? 0 : FRAME_HEADER_BYTES);
+	const uint32_t longs = g.longs, warps = s.ring.work_threads / 32;
+	const bool prbs = pattern_is_prbs(job.plan.kind);
+	const struct prbs_taps taps = prbs_taps_of(job.plan);
+
+	for (uint32_t n = thread / 32; n < longs; n += warps) {
+		const uint32_t item = g.long_frame[n], i = item & ~LONG_IS_WRONG;
+		const struct received<more> payload = long_payload_of(s, g, in, start, i);
+		uint32_t wrong = item & LONG_IS_WRONG;
+
+		if (prbs && !wrong) {
+			const struct prbs_span<more> span =
+				prbs_span_of(payload, g.stage[i], start,
+					     g.runs.result[i].payload_bytes);
+			uint4 piece[LONG_AT_ONCE];
+
+			prbs_load(span, span.begin, piece);
+			wrong = warp_check_prbs(taps, span, piece);
+		}
+		check_long_rest<any, more>(job, g, payload, start, i, wrong);
+	}
+}
+
+#endif
