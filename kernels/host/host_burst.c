@@ -3,32 +3,25 @@
 #include <time.h>
 
 #include "frame_runs.h"
+#include "host_fetch.h"
 #include "host_workers.h"
 #include "stale.h"
 
-/* The CPU's own prefetcher starts only once a frame is under way; slots are too far apart for it to
- * see the next one coming. */
-#define PREFETCH_BYTES 512u
-
-static void prefetch_frame(const uint8_t *frame, uint32_t len)
-{
-	const uint32_t bytes = len < PREFETCH_BYTES ? len : PREFETCH_BYTES;
-
-	for (uint32_t at = 0; frame && at < bytes; at += 64)
-		__builtin_prefetch(frame + at);
-}
-
 /* The result of the frame behind one whose result is `last`. */
 static void frame_judge(const struct host_work *work, const uint8_t *frame, uint32_t len,
-			const struct frame_result *last, struct frame_result *result)
+			const struct frame_result *last, const struct pattern_ahead *ahead,
+			struct frame_result *result)
 {
-	if (!frame)
-		frame_unreachable(result);
-	else if (work->store)
+	if (frame && !work->store) {
+		frame_check_ahead(work->layout, work->plan, frame, len, ahead, result);
+		return;
+	}
+	ahead_all(ahead);
+	if (frame)
 		frame_expect_check_after(work->layout, work->store, last->sequence, frame, len,
 					 result);
 	else
-		frame_check_fast(work->layout, work->plan, frame, len, result);
+		frame_unreachable(result);
 }
 
 /* Of a frame that did not fit its slot. Which one of a file's it is, its beginning does not say. */
@@ -85,13 +78,16 @@ static void judge_pieces(const struct host_work *work, const struct host_frame *
 }
 
 static void judge_once(const struct host_work *work, const struct host_frame *frame,
-		       const struct frame_result *last, struct frame_result *result)
+		       const struct frame_result *last, const struct pattern_ahead *ahead,
+		       struct frame_result *result)
 {
-	if (frame->reachable && frame->pieces.head_len)
+	if (frame->reachable && frame->pieces.head_len) {
+		ahead_all(ahead);
 		judge_pieces(work, frame, last, result);
-	else
+	} else {
 		frame_judge(work, frame->reachable ? frame->pieces.rest : NULL, frame->len, last,
-			    result);
+			    ahead, result);
+	}
 	if (frame_pieces_cut(frame->desc, frame->head))
 		judge_cut(work, result);
 }
@@ -124,7 +120,7 @@ static void stale_again(const struct burst_ring_view *ring, const struct host_wo
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		/* before the frame is read: what comes in between is seen */
 		absent = over && seen && stale_is_absent(area);
-		judge_once(work, frame, last, &again);
+		judge_once(work, frame, last, NULL, &again);
 		if (stale_settles(&again)) {
 			stale_found(area, seen, result, &again);
 			*result = again;
@@ -164,30 +160,29 @@ burst_check(const struct burst_ring_view *ring, const struct host_work *work, ui
 	const uint32_t first = burst_word_first(ready), count = burst_frames(ready);
 	struct frame_result last = { 0 }, result;
 	struct frame_run run;
+	struct fetch fetch;
 	uint64_t until_ns = 0;
 	uint32_t runs = 0;
 
+	fetch_begin(&fetch, burst, work->step, ready);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct frame_desc desc = ring->desc[(first + i) & ring->desc_mask];
-		const uint8_t *frame = frame_at(ring, desc);
+		const struct pattern_ahead *ahead;
 		uint32_t len = desc.len;
 
-		if (i + 1 < count) {
-			const struct frame_desc next =
-				ring->desc[(first + i + 1) & ring->desc_mask];
-
-			prefetch_frame(frame_at(ring, next), next.len);
-		}
+		if (i)
+			fetch_arrived(&fetch, len);
+		ahead = fetch_more(ring, &fetch);
 		if (more) {
 			struct host_frame whole;
 
 			host_frame_at(ring, first + i, &whole);
 			len = whole.len;
-			judge_once(work, &whole, &last, &result);
+			judge_once(work, &whole, &last, ahead, &result);
 			if (ring->generation && whole.reachable && desc.len)
 				stale_follow(ring, work, &whole, &last, &until_ns, &result);
 		} else {
-			frame_judge(work, frame, len, &last, &result);
+			frame_judge(work, frame_at(ring, desc), len, &last, ahead, &result);
 			if (desc.offset & FRAME_DESC_CUT)
 				judge_cut(work, &result);
 		}

@@ -201,6 +201,7 @@ static struct kernel_workers *workers_alloc(const struct kernel_job *job)
 		workers->work.store = &workers->store;
 	}
 	workers->per_ring = per_ring;
+	workers->work.step = per_ring;
 	pthread_mutex_init(&workers->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

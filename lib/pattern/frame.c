@@ -260,11 +260,11 @@ static inline uint32_t header_check(const struct frame_layout *layout,
 
 static inline void payload_check(const struct pattern_plan *plan, const struct pattern_place *place,
 				 const uint8_t *frame, uint32_t start, uint32_t bytes,
-				 struct frame_result *result)
+				 const struct pattern_ahead *ahead, struct frame_result *result)
 {
 	struct pattern_mismatch mismatch;
 
-	if (!pattern_check(plan, place, frame + start, bytes, &mismatch))
+	if (!pattern_check_ahead(plan, place, frame + start, bytes, ahead, &mismatch))
 		return;
 	result->verdict = FRAME_DAMAGED_PAYLOAD;
 	result->wrong_bits = mismatch.wrong_bits;
@@ -277,6 +277,7 @@ static inline void payload_check(const struct pattern_plan *plan, const struct p
 __attribute__((noinline)) static void check_others(const struct frame_layout *layout,
 						   const struct pattern_plan *plan,
 						   const uint8_t *frame, uint32_t len,
+						   const struct pattern_ahead *ahead,
 						   struct frame_result *result)
 {
 	const uint32_t start = frame_payload_offset(layout);
@@ -284,14 +285,16 @@ __attribute__((noinline)) static void check_others(const struct frame_layout *la
 	struct pattern_place place;
 	const uint32_t bytes = header_check(layout, plan, frame, len, &header, result);
 
-	if (!bytes)
+	if (!bytes) {
+		ahead_all(ahead);
 		return;
+	}
 	if (frame_is_self_phase(layout, plan)) {
-		phase_check_fast(plan, frame + start, bytes, start, result);
+		phase_check_ahead(plan, frame + start, bytes, start, ahead, result);
 		return;
 	}
 	frame_place(layout, &header, &place);
-	payload_check(plan, &place, frame, start, bytes, result);
+	payload_check(plan, &place, frame, start, bytes, ahead, result);
 }
 
 /* The payload of a frame in two parts, of which it begins in the first. */
@@ -336,22 +339,31 @@ void frame_check_span(const struct frame_layout *layout, const struct pattern_pl
 }
 
 /* Flattened: a call costs as much here as the reading that it does. */
-__attribute__((flatten)) void frame_check_fast(const struct frame_layout *layout,
-					       const struct pattern_plan *plan,
-					       const uint8_t *frame, uint32_t len,
-					       struct frame_result *result)
+__attribute__((flatten)) void frame_check_ahead(const struct frame_layout *layout,
+						const struct pattern_plan *plan,
+						const uint8_t *frame, uint32_t len,
+						const struct pattern_ahead *ahead,
+						struct frame_result *result)
 {
 	struct frame_header header;
 	struct pattern_place place;
 	uint32_t bytes;
 
 	if (layout->format == FRAME_FOREIGN || layout->match.count) {
-		check_others(layout, plan, frame, len, result);
+		check_others(layout, plan, frame, len, ahead, result);
 		return;
 	}
 	bytes = header_check(layout, plan, frame, len, &header, result);
-	if (!bytes)
+	if (!bytes) {
+		ahead_all(ahead);
 		return;
+	}
 	frame_place(layout, &header, &place);
-	payload_check(plan, &place, frame, frame_payload_offset(layout), bytes, result);
+	payload_check(plan, &place, frame, frame_payload_offset(layout), bytes, ahead, result);
+}
+
+void frame_check_fast(const struct frame_layout *layout, const struct pattern_plan *plan,
+		      const uint8_t *frame, uint32_t len, struct frame_result *result)
+{
+	frame_check_ahead(layout, plan, frame, len, NULL, result);
 }

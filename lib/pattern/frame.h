@@ -226,6 +226,10 @@ void frame_write(const struct frame_layout *layout, const struct pattern_plan *p
 /* frame_check() with pattern_check(): the host twin's fast path. */
 void frame_check_fast(const struct frame_layout *layout, const struct pattern_plan *plan,
 		      const uint8_t *frame, uint32_t len, struct frame_result *result);
+/* The same, which fetches meanwhile what will be read next (pattern_ahead.h). */
+void frame_check_ahead(const struct frame_layout *layout, const struct pattern_plan *plan,
+		       const uint8_t *frame, uint32_t len, const struct pattern_ahead *ahead,
+		       struct frame_result *result);
 
 /* The same of a frame whose first FRAME_HEAD_BYTES_MAX bytes, or all where it has fewer, are
  * frame->first; a foreign one's fields and its payload's first byte are among them. */

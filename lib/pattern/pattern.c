@@ -242,17 +242,48 @@ FAST_INLINE uint32_t filled_check(const struct pattern_plan *plan,
 	return mismatch->wrong_bits;
 }
 
-uint32_t pattern_check(const struct pattern_plan *plan, const struct pattern_place *place,
-		       const uint8_t *payload, size_t bytes, struct pattern_mismatch *mismatch)
+/*
+ * True when the payload's bytes from `offset` on are right, for the kinds that need not be written
+ * to be compared; false says nothing yet.
+ */
+FAST_INLINE bool part_is_right(const struct pattern_plan *plan, const struct pattern_place *place,
+			       uint32_t offset, const uint8_t *part, size_t bytes,
+			       struct fast_cpu cpu, const struct pattern_ahead *ahead)
+{
+	const uint64_t q = (plan->restart ? 0 : place->position) + offset;
+
+	if (pattern_is_prbs(plan->kind) && !offset)
+		return prbs_is_right_ahead(plan, place, part, bytes, cpu, ahead);
+	if (pattern_is_prbs(plan->kind))
+		return prbs_follows(plan,
+				    prbs_window(plan, pattern_prbs_phase(plan, place, offset),
+						cpu.clmul),
+				    part, bytes, cpu, ahead);
+	if (plan->kind >= PATTERN_COUNTER8 && plan->kind <= PATTERN_COUNTER64_LE &&
+	    q <= UINT64_MAX - bytes)
+		return counter_is_right(plan->kind, q, part, bytes, cpu, ahead);
+	ahead_all(ahead);
+	return false;
+}
+
+uint32_t pattern_check_ahead(const struct pattern_plan *plan, const struct pattern_place *place,
+			     const uint8_t *payload, size_t bytes, const struct pattern_ahead *ahead,
+			     struct pattern_mismatch *mismatch)
 {
 	const struct fast_cpu cpu = fast_cpu_now();
 
 	memset(mismatch, 0, sizeof(*mismatch));
 	if (plan->kind == PATTERN_NONE)
 		return 0;
-	if (pattern_is_prbs(plan->kind) && prbs_is_right(plan, place, payload, bytes, cpu))
+	if (part_is_right(plan, place, 0, payload, bytes, cpu, ahead))
 		return 0;
 	return filled_check(plan, place, 0, payload, bytes, cpu, mismatch);
+}
+
+uint32_t pattern_check(const struct pattern_plan *plan, const struct pattern_place *place,
+		       const uint8_t *payload, size_t bytes, struct pattern_mismatch *mismatch)
+{
+	return pattern_check_ahead(plan, place, payload, bytes, NULL, mismatch);
 }
 
 uint32_t pattern_check_part(const struct pattern_plan *plan, const struct pattern_place *place,
@@ -264,9 +295,7 @@ uint32_t pattern_check_part(const struct pattern_plan *plan, const struct patter
 	memset(mismatch, 0, sizeof(*mismatch));
 	if (plan->kind == PATTERN_NONE || !bytes)
 		return 0;
-	if (pattern_is_prbs(plan->kind) &&
-	    prbs_follows(plan, prbs_window(plan, pattern_prbs_phase(plan, place, offset), cpu.clmul),
-			 part, bytes, cpu))
+	if (part_is_right(plan, place, offset, part, bytes, cpu, NULL))
 		return 0;
 	return filled_check(plan, place, offset, part, bytes, cpu, mismatch);
 }

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "pattern.h"
+#include "pattern_ahead.h"
 
 enum fast_level {
 	FAST_GENERIC, /* what the compiler's target has: SSE2 on x86-64 */
@@ -43,12 +44,17 @@ static inline struct fast_cpu fast_cpu_now(void)
 }
 
 #if defined(__x86_64__)
-#define FAST_TARGET_AVX2 __attribute__((target("avx2,bmi2")))
+/* Tuned for the first that had it: for the baseline's CPUs gcc would load vectors in halves. */
+#define FAST_TARGET_AVX2 __attribute__((target("avx2,bmi2,tune=haswell")))
 #define FAST_TARGET_AVX512 __attribute__((target("avx512f,avx512bw,bmi2")))
 #else
 #define FAST_TARGET_AVX2
 #define FAST_TARGET_AVX512
 #endif
+/* A level's vectors. Of wider ones gcc makes accesses to memory, many times slower. */
+#define FAST_BYTES_GENERIC 16
+#define FAST_BYTES_AVX2 32
+#define FAST_BYTES_AVX512 64
 #define FAST_INLINE static inline __attribute__((always_inline))
 
 /* ---- pattern_prbs.c ---- */
@@ -62,18 +68,32 @@ uint64_t prbs_window(const struct pattern_plan *plan, uint64_t phase, bool clmul
 void prbs_fill(const struct pattern_plan *plan, const struct pattern_place *place, uint32_t offset,
 	       uint8_t *to, size_t bytes, struct fast_cpu cpu);
 
-/* True when all bytes are right; does not say where they are not. */
-bool prbs_is_right(const struct pattern_plan *plan, const struct pattern_place *place,
-		   const uint8_t *payload, size_t bytes, struct fast_cpu cpu);
+/*
+ * True when all bytes are right; does not say where they are not. Here and below, what is ahead is
+ * fetched unless bytes are wrong.
+ */
+bool prbs_is_right_ahead(const struct pattern_plan *plan, const struct pattern_place *place,
+			 const uint8_t *payload, size_t bytes, struct fast_cpu cpu,
+			 const struct pattern_ahead *ahead);
+
+static inline bool prbs_is_right(const struct pattern_plan *plan, const struct pattern_place *place,
+				 const uint8_t *payload, size_t bytes, struct fast_cpu cpu)
+{
+	return prbs_is_right_ahead(plan, place, payload, bytes, cpu, NULL);
+}
 
 /* The same of a payload that may be anywhere in the sequence: true when all of it
  * follows from its first 64 uninverted bits (first bit in bit 63), which are given. */
 bool prbs_follows(const struct pattern_plan *plan, uint64_t window, const uint8_t *payload,
-		  size_t bytes, struct fast_cpu cpu);
+		  size_t bytes, struct fast_cpu cpu, const struct pattern_ahead *ahead);
 
 /* ---- pattern_counter.c ---- */
 
 /* `q` is the position of to[0]; q + bytes must not pass 2^64. */
 void counter_fill(uint32_t kind, uint64_t q, uint8_t *to, size_t bytes, struct fast_cpu cpu);
+
+/* True when all bytes are right; q as above. */
+bool counter_is_right(uint32_t kind, uint64_t q, const uint8_t *payload, size_t bytes,
+		      struct fast_cpu cpu, const struct pattern_ahead *ahead);
 
 #endif

@@ -273,102 +273,147 @@ void prbs_fill(const struct pattern_plan *plan, const struct pattern_place *plac
 		rest_fill_generic(ring.vectors, to, bytes, n, m, invert);
 }
 
-/* True when the first bytes (n at most) are `window` and what follows from it. */
-FAST_INLINE bool head_is_right(const struct pattern_plan *plan, uint64_t window, const uint8_t *at,
-			       size_t bytes, struct fast_cpu cpu)
-{
-	const uint64_t invert = 0ull - plan->invert;
-	uint64_t words[4 + 1], got, any = 0;
-	const size_t full = bytes / 8, rest = bytes % 8;
+/* ---- checking ---- */
 
-	prbs_words(plan, window, words, full + (rest != 0), cpu);
-	for (size_t i = 0; i < full; i++) {
-		memcpy(&got, at + 8 * i, 8);
-		any |= got ^ word_bytes(words[i], invert);
-	}
-	if (rest) {
-		got = 0;
-		for (size_t i = 0; i < rest; i++)
-			got |= (uint64_t)at[8 * full + i] << (56 - 8 * i);
-		any |= (got ^ words[full] ^ invert) >> (64 - 8 * rest);
-	}
-	return !any;
+/* Eight bytes as 64 bits, the first in bit 63. */
+FAST_INLINE uint64_t bits_at(const uint8_t *at)
+{
+	uint64_t word;
+
+	memcpy(&word, at, 8);
+	return word_bytes(word, 0);
 }
 
-typedef uint64_t vector64 __attribute__((vector_size(64), aligned(1), may_alias));
-typedef uint64_t word8 __attribute__((aligned(1), may_alias));
+/* True when fewer than 8 bytes are what `window` begins with. */
+static bool few_are_right(uint64_t window, const uint8_t *at, size_t bytes, uint64_t invert)
+{
+	uint64_t got = 0;
+
+	for (size_t i = 0; i < bytes; i++)
+		got |= (uint64_t)at[i] << (56 - 8 * i);
+	return !((got ^ window ^ invert) & ~(~0ull >> (8 * bytes)));
+}
 
 /*
- * True when every byte from `far` on follows from the bytes before. Nothing is written here, so
- * the shortest distances serve: far = n and near = m bytes.
+ * What is wrong in the 64 bits `here`, given the 64 before. The polynomial is squared until its
+ * largest distance is above 32; both distances then lead back into the two words.
  */
-FAST_INLINE bool rest_is_right(const uint8_t *at, size_t bytes, size_t far, size_t near,
-			       uint64_t invert)
-{
-	const vector64 inverted = (vector64){ 0 } + invert;
-	vector64 wrong = { 0 };
-	uint64_t any = 0;
-	size_t i = far;
+struct near_bits {
+	unsigned int far, near; /* 64 less the distances */
+};
 
-	if (bytes - far >= 64) {
-		for (; i + 64 <= bytes; i += 64)
-			wrong |= *(const vector64 *)(at + i) ^ *(const vector64 *)(at + i - far) ^
-				 *(const vector64 *)(at + i - near) ^ inverted;
-		i = bytes - 64; /* the tail, overlapping what was checked */
-		wrong |= *(const vector64 *)(at + i) ^ *(const vector64 *)(at + i - far) ^
-			 *(const vector64 *)(at + i - near) ^ inverted;
-		for (unsigned int lane = 0; lane < 8; lane++)
-			any |= wrong[lane];
-		return !any;
-	}
-	for (; i + 8 <= bytes; i += 8)
-		any |= *(const word8 *)(at + i) ^ *(const word8 *)(at + i - far) ^
-		       *(const word8 *)(at + i - near) ^ invert;
-	for (; i < bytes; i++)
-		any |= (uint8_t)(at[i] ^ at[i - far] ^ at[i - near] ^ invert);
-	return !any;
+FAST_INLINE uint64_t bits_wrong(struct near_bits back, uint64_t before, uint64_t here,
+				uint64_t invert)
+{
+	return here ^ (before << back.far | here >> (64 - back.far)) ^
+	       (before << back.near | here >> (64 - back.near)) ^ invert;
 }
 
-#define REST_VARIANT(level, target)                                                                \
+/* Not 0 when a byte of [8, bytes) does not follow from those before it; bytes is 8 at least. */
+FAST_INLINE uint64_t words_wrong(const struct pattern_plan *plan, const uint8_t *at, size_t bytes,
+				 uint64_t invert)
+{
+	const unsigned int twice = plan->degree > 16 ? 1 : plan->degree > 8 ? 2 : 3;
+	const struct near_bits back = { 64 - (plan->degree << twice), 64 - (plan->tap << twice) };
+	uint64_t before = bits_at(at), any = 0;
+	size_t i = 8;
+
+	for (; i + 8 <= bytes; i += 8) {
+		const uint64_t here = bits_at(at + i);
+
+		any |= bits_wrong(back, before, here, invert);
+		before = here;
+	}
+	if (i < bytes) {
+		const unsigned int rest = 8 * (unsigned int)(bytes - i);
+
+		/* what a bit should be, only bits before it say: none after the last is needed */
+		any |= bits_wrong(back, before, bits_at(at + bytes - 8) << (64 - rest), invert) &
+		       ~(~0ull >> rest);
+	}
+	return any;
+}
+
+/* What is wrong in the 64 bytes at `at`. */
+#define ROW_WRONG(vector, at)                                                                      \
+	do {                                                                                       \
+		for (size_t part = 0; part < 64; part += sizeof(vector))                           \
+			wrong |= *(const vector *)((at) + part) ^                                  \
+				 *(const vector *)((at) + part - far) ^                            \
+				 *(const vector *)((at) + part - near) ^ inverted;                 \
+	} while (0)
+
+/*
+ * True when every byte from `far` on follows from the bytes before; there are 64 at least. Nothing
+ * is written here, so the shortest distances serve: far = n and near = m bytes. Rows begin where
+ * lines do, but for the first and the last, which overlap others: of the three loads one then stays
+ * within its line.
+ */
+#define REST_VARIANT(level, target, size)                                                          \
+	typedef uint64_t vector_##level __attribute__((vector_size(size), aligned(1), may_alias)); \
+                                                                                                   \
 	target static bool rest_is_right_##level(const uint8_t *at, size_t bytes, size_t far,      \
-						 size_t near, uint64_t invert)                     \
+						 size_t near, uint64_t invert,                     \
+						 const struct pattern_ahead *ahead)                \
 	{                                                                                          \
-		return rest_is_right(at, bytes, far, near, invert);                                \
+		const vector_##level inverted = (vector_##level){ 0 } + invert;                    \
+		const uint8_t *const last = at + bytes - 64;                                       \
+		struct pattern_ahead lines = ahead_begin(ahead, at);                               \
+		vector_##level wrong = { 0 };                                                      \
+		uint64_t any = 0;                                                                  \
+                                                                                                   \
+		ROW_WRONG(vector_##level, at + far);                                               \
+		for (at += far + 64 - (uintptr_t)(at + far) % 64; at <= last; at += 64) {          \
+			ahead_line(&lines);                                                        \
+			ROW_WRONG(vector_##level, at);                                             \
+		}                                                                                  \
+		ahead_all(&lines);                                                                 \
+		ROW_WRONG(vector_##level, last);                                                   \
+		for (size_t lane = 0; lane < sizeof(wrong) / 8; lane++)                            \
+			any |= wrong[lane];                                                        \
+		return !any;                                                                       \
 	}
 
-REST_VARIANT(generic, )
-REST_VARIANT(avx2, FAST_TARGET_AVX2)
-REST_VARIANT(avx512, FAST_TARGET_AVX512)
+REST_VARIANT(generic, , FAST_BYTES_GENERIC)
+REST_VARIANT(avx2, FAST_TARGET_AVX2, FAST_BYTES_AVX2)
+REST_VARIANT(avx512, FAST_TARGET_AVX512, FAST_BYTES_AVX512)
 
+/* True when the payload is `window` and what follows from it. */
 FAST_INLINE bool all_follows(const struct pattern_plan *plan, uint64_t window,
-			     const uint8_t *payload, size_t bytes, struct fast_cpu cpu)
+			     const uint8_t *payload, size_t bytes, struct fast_cpu cpu,
+			     const struct pattern_ahead *ahead)
 {
-	const size_t far = plan->degree, near = plan->tap;
-	const size_t head = bytes < far ? bytes : far;
+	const size_t far = plan->degree, near = plan->tap, head = far < 8 ? 8 : far;
 	const uint64_t invert = 0ull - plan->invert;
+	const bool is_short = bytes < far + 64;
 
-	if (!head_is_right(plan, window, payload, head, cpu))
+	if (is_short)
+		ahead_all(ahead);
+	if (bytes < 8)
+		return few_are_right(window, payload, bytes, invert);
+	if ((bits_at(payload) ^ window ^ invert) |
+	    words_wrong(plan, payload, is_short ? bytes : head, invert))
 		return false;
-	if (bytes == head)
+	if (is_short)
 		return true;
 	if (cpu.level == FAST_AVX512)
-		return rest_is_right_avx512(payload, bytes, far, near, invert);
+		return rest_is_right_avx512(payload, bytes, far, near, invert, ahead);
 	if (cpu.level == FAST_AVX2)
-		return rest_is_right_avx2(payload, bytes, far, near, invert);
-	return rest_is_right_generic(payload, bytes, far, near, invert);
+		return rest_is_right_avx2(payload, bytes, far, near, invert, ahead);
+	return rest_is_right_generic(payload, bytes, far, near, invert, ahead);
 }
 
 bool prbs_follows(const struct pattern_plan *plan, uint64_t window, const uint8_t *payload,
-		  size_t bytes, struct fast_cpu cpu)
+		  size_t bytes, struct fast_cpu cpu, const struct pattern_ahead *ahead)
 {
-	return all_follows(plan, window, payload, bytes, cpu);
+	return all_follows(plan, window, payload, bytes, cpu, ahead);
 }
 
-bool prbs_is_right(const struct pattern_plan *plan, const struct pattern_place *place,
-		   const uint8_t *payload, size_t bytes, struct fast_cpu cpu)
+bool prbs_is_right_ahead(const struct pattern_plan *plan, const struct pattern_place *place,
+			 const uint8_t *payload, size_t bytes, struct fast_cpu cpu,
+			 const struct pattern_ahead *ahead)
 {
-	if (!bytes)
-		return true;
-	return all_follows(plan, prbs_window(plan, pattern_prbs_phase(plan, place, 0), cpu.clmul),
-			   payload, bytes, cpu);
+	return all_follows(plan,
+			   prbs_window(plan, pattern_prbs_phase(plan, place, 0), cpu.clmul),
+			   payload, bytes, cpu, ahead);
 }

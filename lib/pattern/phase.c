@@ -60,10 +60,10 @@ uint32_t phase_jump_apply(const struct phase_jump *jump, uint32_t phase)
 
 /* True when `bytes` bytes begin with `phase` and go on as it does. */
 static bool phase_is_followed(const struct pattern_plan *plan, uint32_t phase, const uint8_t *at,
-			      uint32_t bytes)
+			      uint32_t bytes, const struct pattern_ahead *ahead)
 {
 	return !bytes || prbs_follows(plan, (uint64_t)phase << 32 | phase_step(plan, phase), at,
-				      bytes, fast_cpu_now());
+				      bytes, fast_cpu_now(), ahead);
 }
 
 /* The result of a payload that is right and begins with `first`; `last` are its last 32 bits. */
@@ -83,8 +83,9 @@ static void phase_valid(const struct pattern_plan *plan, uint32_t first, uint32_
 	result->detail = 0;
 }
 
-void phase_check_fast(const struct pattern_plan *plan, const uint8_t *payload, uint32_t bytes,
-		      uint32_t payload_offset, struct frame_result *result)
+void phase_check_ahead(const struct pattern_plan *plan, const uint8_t *payload, uint32_t bytes,
+		       uint32_t payload_offset, const struct pattern_ahead *ahead,
+		       struct frame_result *result)
 {
 	uint32_t first;
 
@@ -93,10 +94,16 @@ void phase_check_fast(const struct pattern_plan *plan, const uint8_t *payload, u
 		return;
 	}
 	first = phase_word(plan, payload);
-	if (phase_is_one(plan, first) && phase_is_followed(plan, first, payload, bytes))
+	if (phase_is_one(plan, first) && phase_is_followed(plan, first, payload, bytes, ahead))
 		phase_valid(plan, first, phase_word(plan, payload + bytes - 4), bytes, result);
 	else
 		phase_check(plan, payload, bytes, payload_offset, result);
+}
+
+void phase_check_fast(const struct pattern_plan *plan, const uint8_t *payload, uint32_t bytes,
+		      uint32_t payload_offset, struct frame_result *result)
+{
+	phase_check_ahead(plan, payload, bytes, payload_offset, NULL, result);
 }
 
 /* The phase `bytes` bytes behind `phase`. */
@@ -118,8 +125,10 @@ void phase_check_span_fast(const struct pattern_plan *plan, const struct frame_s
 		return;
 	}
 	first = phase_word_at(plan, payload, 0);
-	if (phase_is_one(plan, first) && phase_is_followed(plan, first, payload->first, part) &&
-	    phase_is_followed(plan, phase_behind(plan, first, part), payload->rest, bytes - part))
+	if (phase_is_one(plan, first) &&
+	    phase_is_followed(plan, first, payload->first, part, NULL) &&
+	    phase_is_followed(plan, phase_behind(plan, first, part), payload->rest, bytes - part,
+			      NULL))
 		phase_valid(plan, first, phase_word_at(plan, payload, bytes - 4), bytes, result);
 	else
 		phase_check_span(plan, payload, bytes, payload_offset, result);

@@ -60,6 +60,10 @@ uint32_t phase_jump_apply(const struct phase_jump *jump, uint32_t phase);
 /* phase_check(), near memory speed where the payload follows from its first word throughout. */
 void phase_check_fast(const struct pattern_plan *plan, const uint8_t *payload, uint32_t bytes,
 		      uint32_t payload_offset, struct frame_result *result);
+/* The same, which fetches meanwhile what will be read next (pattern_ahead.h). */
+void phase_check_ahead(const struct pattern_plan *plan, const uint8_t *payload, uint32_t bytes,
+		       uint32_t payload_offset, const struct pattern_ahead *ahead,
+		       struct frame_result *result);
 void phase_check_span_fast(const struct pattern_plan *plan, const struct frame_span *payload,
 			   uint32_t bytes, uint32_t payload_offset, struct frame_result *result);
 
