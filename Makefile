@@ -5,6 +5,7 @@
 BUILD ?= build
 MESON_ARGS ?=
 DEMO_ARGS ?= loopback --config config/loopback-ring.yaml --seconds 3
+BENCH_ARGS ?= --quick --save $(BUILD)/bench.json
 
 # Where NVIDIA's installer leaves nvcc.
 export PATH := $(PATH):/usr/local/cuda/bin
@@ -23,8 +24,8 @@ check: ## build and test, with gcc, and with clang and sanitizers
 	@scripts/setup.sh check
 	@scripts/check.sh $(BUILD) $(MESON_ARGS)
 
-bench: all ## speed of the receive path and of the consumers on this machine
-	meson test -C $(BUILD) --no-rebuild --benchmark --verbose
+bench: all ## how fast each stage and the whole are on this machine: 8 minutes; goes on where it was stopped
+	$(BUILD)/app/gdrcap bench $(BENCH_ARGS)
 
 install: all ## install program, library and headers; DESTDIR, MESON_ARGS=--prefix=... at first build
 	meson install -C $(BUILD) --no-rebuild --skip-subprojects

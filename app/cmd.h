@@ -7,5 +7,6 @@ int cmd_loopback(int argc, char **argv);
 int cmd_capture(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
+int cmd_bench(int argc, char **argv);
 
 #endif

@@ -20,6 +20,7 @@ static const struct main_command {
 	{ "capture", "receive frames, check every byte and count each frame", cmd_capture },
 	{ "replay", "send frames of a pcap file or of a pattern, at an exact rate", cmd_replay },
 	{ "doctor", "is this machine able to, and if not, the exact remedy", cmd_doctor },
+	{ "bench", "how fast is the path here, beside the limits of this machine", cmd_bench },
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

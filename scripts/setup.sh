@@ -21,7 +21,7 @@ build) ;;
 check)
 	tools="$tools git:git clang:clang iproute2:ip"
 	# Other tools that frames are compared with; their tests are skipped where they are not.
-	if_available="$if_available libclang-rt-dev tcpdump tcpreplay tshark"
+	if_available="$if_available libclang-rt-dev tcpdump tcpreplay tshark gnuplot-nox"
 	;;
 *)
 	echo "$usage" >&2

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The JSON object of a bench: schema gdrcap.bench/1, docs/bench.md. Way back: bench_read.c. */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "bench.h"
+
+#define TEXT_BYTES 1024
+
+/* Drivers' and kernels' texts may hold any bytes; what is written here is read back. */
+static json_t *text(const char *from)
+{
+	char copy[TEXT_BYTES];
+
+	snprintf(copy, sizeof(copy), "%s", from);
+	for (char *c = copy; *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+	return json_string(copy);
+}
+
+static json_t *text_if(const char *from)
+{
+	return from[0] ? text(from) : json_null();
+}
+
+/* jansson's integers are signed. */
+static json_t *count(uint64_t number)
+{
+	return json_integer(number > INT64_MAX ? INT64_MAX : (json_int_t)number);
+}
+
+static json_t *count_if(uint64_t number)
+{
+	return number ? count(number) : json_null();
+}
+
+static json_t *number(double value)
+{
+	return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *number_if(double value)
+{
+	return value != 0 ? number(value) : json_null();
+}
+
+/* Takes `item` over, also when it fails; NULL fails. */
+static int append(json_t *array, json_t *item)
+{
+	return json_array_append_new(array, item);
+}
+
+static json_t *machine_to_json(const struct gdrcap_bench_machine *machine)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o}", "cpu",
+			 text_if(machine->cpu), "cpus", count_if(machine->cpus), "kernel",
+			 text_if(machine->kernel), "memory_bytes", count_if(machine->memory_bytes),
+			 "cache_bytes", count_if(machine->cache_bytes), "hugepages",
+			 machine->hugepages, "gpu", text_if(machine->gpu), "gpu_units",
+			 count_if(machine->gpu_units), "gpu_driver", text_if(machine->gpu_driver),
+			 "cuda", text_if(machine->cuda));
+}
+
+static json_t *parameters_to_json(const struct bench_parameters *parameters)
+{
+	return json_pack("{s:b, s:o, s:o, s:o, s:o}", "quick", (int)parameters->quick, "runs",
+			 count(parameters->runs), "run_ms", count_if(parameters->run_ms), "gpu",
+			 text(parameters->gpu), "cores", text(parameters->cores));
+}
+
+static json_t *stages_to_json(const struct bench_report *report, int *rc)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < report->row_count; i++) {
+		const struct bench_row *row = &report->rows[i];
+
+		*rc |= append(array,
+			      json_pack("{s:o, s:o, s:o, s:o, s:b, s:o}", "id", text(row->id),
+					"group", text(row->group), "what", text(row->what), "unit",
+					text(row->unit), "less_is_better", row->less_is_better,
+					"limit", text_if(row->limit)));
+	}
+	return array;
+}
+
+static json_t *latency_to_json(const struct gdrcap_bench_result *result)
+{
+	if (!result->samples)
+		return json_null();
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "p50_ns", number(result->p50_ns), "p99_ns",
+			 number(result->p99_ns), "p999_ns", number(result->p999_ns), "max_ns",
+			 number(result->max_ns), "samples", count(result->samples));
+}
+
+/* What was found; all of it null where it was not measured. */
+static int found_to_json(json_t *object, const struct gdrcap_bench_result *result)
+{
+	const int measured = !result->error[0];
+	json_t *runs = json_array();
+	json_t *found;
+	int rc = 0;
+
+	for (uint32_t i = 0; measured && i < result->runs; i++)
+		rc |= append(runs, number(result->run[i]));
+	found = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "runs", runs, "median",
+			  measured ? number(result->median) : json_null(), "least",
+			  measured ? number(result->least) : json_null(), "most",
+			  measured ? number(result->most) : json_null(), "limit",
+			  number_if(result->limit), "of_limit", number_if(result->of_limit), "mpps",
+			  number_if(result->mpps), "gbps", number_if(result->gbps), "seconds",
+			  measured ? number(result->seconds) : json_null());
+	rc |= !found || json_object_update(object, found);
+	json_decref(found);
+	found = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "frames",
+			  measured ? count(result->frames) : json_null(), "validated",
+			  measured ? count(result->validated) : json_null(), "damaged",
+			  measured ? count(result->damaged) : json_null(), "lost",
+			  measured ? count(result->lost) : json_null(), "sequence_checked",
+			  measured ? json_boolean(result->sequence_checked) : json_null(),
+			  "latency", latency_to_json(result), "note", text_if(result->note));
+	rc |= !found || json_object_update(object, found);
+	json_decref(found);
+	return rc;
+}
+
+static json_t *result_to_json(const struct gdrcap_bench_result *result)
+{
+	const struct gdrcap_bench_point *point = &result->point;
+	json_t *object = json_pack(
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "stage", text(point->stage),
+		"frame_bytes", count_if(point->frame_bytes), "burst", count_if(point->burst),
+		"blocks", count_if(point->blocks), "queues", count_if(point->queues), "pattern",
+		text_if(point->pattern), "memory", text_if(point->memory), "source",
+		text_if(point->source), "error", text_if(result->error));
+
+	if (object && found_to_json(object, result)) {
+		json_decref(object);
+		return NULL;
+	}
+	return object;
+}
+
+json_t *bench_to_json(const struct bench_report *report)
+{
+	json_t *results = json_array(), *stages, *object;
+	int rc = 0;
+
+	for (size_t i = 0; i < report->count; i++)
+		rc |= append(results, result_to_json(&report->results[i]));
+	stages = stages_to_json(report, &rc);
+	object = json_pack("{s:s, s:o, s:b, s:n, s:o, s:o, s:o, s:o}", "schema", BENCH_SCHEMA,
+			   "version", text(report->version), "complete", report->complete, "error",
+			   "machine", machine_to_json(&report->machine), "parameters",
+			   parameters_to_json(&report->parameters), "stages", stages, "results",
+			   results);
+	if (rc) {
+		json_decref(object);
+		return NULL;
+	}
+	return object;
+}
+
+static int print(FILE *to, json_t *object)
+{
+	int rc;
+
+	if (!object)
+		return -ENOMEM;
+	errno = 0;
+	rc = json_dumpf(object, to, JSON_COMPACT);
+	json_decref(object);
+	if (rc || fputc('\n', to) == EOF || fflush(to) == EOF)
+		return errno ? -errno : -EIO;
+	return 0;
+}
+
+int bench_print_json(FILE *to, const struct bench_report *report)
+{
+	return print(to, bench_to_json(report));
+}
+
+int bench_print_json_error(FILE *to, const char *why)
+{
+	return print(to,
+		     json_pack("{s:s, s:s, s:b, s:o, s:n, s:n, s:[], s:[]}", "schema", BENCH_SCHEMA,
+			       "version", gdrcap_version(), "complete", 0, "error", text(why),
+			       "machine", "parameters", "stages", "results"));
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bench_util.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <rte_cycles.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+#include "log.h"
+#include "session.h"
+#include "thread.h"
+
+#define FRAME_BYTES 64u /* with FCS */
+#define FRAME_LEN 60u	/* in memory */
+
+/* ---- threads ---- */
+
+enum crew_word { CREW_WAIT, CREW_GO, CREW_LEAVE };
+
+struct crew {
+	const struct bench *bench;
+	void (*body)(void *arg, uint32_t index);
+	void *arg;
+	_Atomic int word; /* enum crew_word. Writer: who started them; partner: its acquire load */
+	_Atomic uint32_t there; /* threads that wait for it */
+	_Atomic int pin_error;	/* negative errno */
+};
+
+#define AWAY_MATTERS 0.02
+
+struct hand {
+	struct thread thread;
+	struct crew *crew;
+	uint32_t index;
+	double away; /* part of the body's time that others had its core */
+};
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec used;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+	return (uint64_t)used.tv_sec * UINT64_C(1000000000) + (uint64_t)used.tv_nsec;
+}
+
+static void hand_work(struct hand *hand)
+{
+	const struct crew *crew = hand->crew;
+	const uint64_t began = bench_now_ns(), cpu_began = cpu_ns();
+	uint64_t spent, used;
+
+	crew->body(crew->arg, hand->index);
+	used = cpu_ns() - cpu_began;
+	spent = bench_now_ns() - began;
+	hand->away = spent > used ? (double)(spent - used) / (double)spent : 0;
+}
+
+static void hand_run(void *arg)
+{
+	struct hand *hand = arg;
+	struct crew *crew = hand->crew;
+	const int cpu = bench_pin(crew->bench, hand->index);
+	int word;
+
+	if (cpu < 0)
+		atomic_store(&crew->pin_error, cpu);
+	atomic_fetch_add(&crew->there, 1);
+	while ((word = atomic_load_explicit(&crew->word, memory_order_acquire)) == CREW_WAIT)
+		sched_yield();
+	if (word == CREW_GO)
+		hand_work(hand);
+}
+
+int bench_on_cores(const struct bench *bench, uint32_t count,
+		   void (*body)(void *arg, uint32_t index), void *arg, double *away,
+		   struct gdrcap_error *error)
+{
+	struct crew crew = { .bench = bench, .body = body, .arg = arg };
+	struct hand *hands = calloc(count, sizeof(*hands));
+	uint32_t started = 0;
+	int ret = 0;
+
+	if (!hands)
+		return error_set(error, -ENOMEM, "no memory for %u threads", count);
+	for (; started < count; started++) {
+		struct hand *hand = &hands[started];
+
+		hand->crew = &crew;
+		hand->index = started;
+		ret = thread_start(&hand->thread, "gdrcap-bench", NULL, hand_run, hand, error);
+		if (ret < 0)
+			break;
+	}
+	while (atomic_load(&crew.there) != started)
+		sched_yield();
+	if (ret == 0 && atomic_load(&crew.pin_error) < 0) {
+		ret = atomic_load(&crew.pin_error);
+		error_set(error, ret,
+			  "a thread cannot be kept on its CPU: %s; choose others with "
+			  "--cores",
+			  strerror(-ret));
+	}
+	atomic_store_explicit(&crew.word, ret == 0 ? CREW_GO : CREW_LEAVE, memory_order_release);
+	if (away)
+		*away = 0;
+	for (uint32_t i = 0; i < started; i++) {
+		thread_join(&hands[i].thread);
+		if (away)
+			*away = RTE_MAX(*away, hands[i].away);
+	}
+	free(hands);
+	return ret;
+}
+
+void bench_note_away(struct bench_sample *sample, double away)
+{
+	const size_t used = strlen(sample->note);
+
+	if (away > AWAY_MATTERS)
+		snprintf(sample->note + used, sizeof(sample->note) - used,
+			 "%sothers had a core for %.0f %% of the time", used ? "; " : "",
+			 away * 100);
+}
+
+/* ---- points and figures ---- */
+
+uint32_t bench_bursts(const struct bench *bench, uint32_t bursts[BENCH_BURSTS_MAX])
+{
+	static const uint32_t all[] = { 16, 32, 64, 128, 256 }, few[] = { 64, 256 };
+	const bool quick = bench->config && bench->config->quick;
+	const uint32_t count = quick ? RTE_DIM(few) : RTE_DIM(all);
+
+	memcpy(bursts, quick ? few : all, count * sizeof(*bursts));
+	return count;
+}
+
+uint32_t bench_burst_points(const struct bench *bench, const char *const *sources, uint32_t count,
+			    struct gdrcap_bench_point *points)
+{
+	uint32_t bursts[BENCH_BURSTS_MAX], n = 0;
+	const uint32_t burst_count = bench_bursts(bench, bursts);
+
+	for (uint32_t s = 0; s < count; s++)
+		for (uint32_t b = 0; b < burst_count; b++, n++) {
+			points[n] = (struct gdrcap_bench_point){
+				.frame_bytes = FRAME_BYTES,
+				.burst = bursts[b],
+				.queues = 1,
+			};
+			snprintf(points[n].source, sizeof(points[n].source), "%s", sources[s]);
+		}
+	return n;
+}
+
+void bench_frame_rate(struct bench_sample *sample, uint64_t cycles, uint64_t frames)
+{
+	sample->seconds = (double)cycles / (double)rte_get_tsc_hz();
+	sample->frames = frames;
+	sample->value = sample->seconds * 1e9 / (double)frames;
+	sample->mpps = (double)frames / sample->seconds * 1e-6;
+	sample->gbps = sample->mpps * FRAME_BYTES * 8 * 1e-3;
+}
+
+double bench_limit_alike(const struct bench *bench, const char *stage,
+			 const struct gdrcap_bench_point *point)
+{
+	for (size_t i = 0; i < bench->result_count; i++) {
+		const struct gdrcap_bench_result *result = &bench->results[i];
+
+		if (strcmp(result->point.stage, stage) == 0 && !result->error[0] &&
+		    result->point.burst == point->burst &&
+		    strcmp(result->point.source, point->source) == 0)
+			return result->median;
+	}
+	return 0;
+}
+
+/* ---- a receive port ---- */
+
+int bench_rx_open(struct bench_rx *rx, const struct gdrcap_bench_point *point,
+		  struct gdrcap_error *error)
+{
+	struct gdrcap_config config;
+	struct session_pair *pair;
+	int ret;
+
+	memset(rx, 0, sizeof(*rx));
+	rx->wire = strcmp(point->source, "ring") == 0;
+	gdrcap_config_default(&config);
+	snprintf(config.gpu, sizeof(config.gpu), "host");
+	snprintf(config.frame_size, sizeof(config.frame_size), "%u", FRAME_BYTES);
+	config.burst = point->burst;
+	if (rx->wire) {
+		snprintf(config.port[0], sizeof(config.port[0]), "ring:bench");
+		snprintf(config.tx_port[0], sizeof(config.tx_port[0]), "ring:bench");
+	} else {
+		snprintf(config.port[0], sizeof(config.port[0]),
+			 "net_null_gdrcap_bench,size=%u,copy=0", FRAME_LEN);
+	}
+	ret = gdrcap_create(&config, &rx->session, error);
+	if (ret < 0)
+		return ret;
+	pair = &rx->session->pairs[0];
+	rx->worker = &rx->session->rx[0];
+	rx->pool = pair->rx_pool;
+	rx->port = pair->rx.id;
+	rx->sender = pair->tx.id;
+	return 0;
+}
+
+void bench_rx_close(struct bench_rx *rx)
+{
+	gdrcap_destroy(rx->session);
+	memset(rx, 0, sizeof(*rx));
+}
+
+void bench_rx_feed(const struct bench_rx *rx, uint16_t n)
+{
+	struct rte_mbuf *mbufs[BURST_FRAMES_MAX];
+	uint16_t sent;
+
+	if (rte_pktmbuf_alloc_bulk(rx->pool, mbufs, n) < 0)
+		return;
+	for (uint16_t i = 0; i < n; i++) {
+		mbufs[i]->data_len = FRAME_LEN;
+		mbufs[i]->pkt_len = FRAME_LEN;
+	}
+	sent = rte_eth_tx_burst(rx->sender, 0, mbufs, n);
+	rte_pktmbuf_free_bulk(mbufs + sent, n - sent);
+}

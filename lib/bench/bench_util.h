@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What several stages of the CPU share: threads on cores of their own, and a receive port that
+ * always has frames, without anybody else on it. */
+#ifndef GDRCAP_BENCH_UTIL_H
+#define GDRCAP_BENCH_UTIL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bench.h"
+
+struct gdrcap_session;
+struct rte_mempool;
+struct rx_worker;
+
+/* How often a loop that is measured looks at the clock: every so many bursts, a power of two. */
+#define BENCH_LOOK 64u
+
+/* Runs body(arg, 0..count-1), each in a thread that DPDK knows, on CPU `index` of the bench's, and
+ * all begun at once. Returns when all have ended. *away, if not NULL: what part of the time others
+ * had the core that suffered most of it, which a figure should not hide. */
+int bench_on_cores(const struct bench *bench, uint32_t count,
+		   void (*body)(void *arg, uint32_t index), void *arg, double *away,
+		   struct gdrcap_error *error);
+/* Adds to the sample's note that it was so, if it matters. */
+void bench_note_away(struct bench_sample *sample, double away);
+
+/* Burst sizes of the stages that go by bursts, least first; fewer of them with config->quick.
+ * Returns their number. */
+#define BENCH_BURSTS_MAX 8
+uint32_t bench_bursts(const struct bench *bench, uint32_t bursts[BENCH_BURSTS_MAX]);
+/* Points of each of those and each source, in frames of 64 bytes. Returns their number. */
+uint32_t bench_burst_points(const struct bench *bench, const char *const *sources, uint32_t count,
+			    struct gdrcap_bench_point *points);
+/* Fills value, mpps, gbps, seconds and frames of a stage whose unit is ns a frame of 64 bytes. */
+void bench_frame_rate(struct bench_sample *sample, uint64_t cycles, uint64_t frames);
+/* Median of `stage` with the burst and the source of `point`, or 0. */
+double bench_limit_alike(const struct bench *bench, const char *stage,
+			 const struct gdrcap_bench_point *point);
+
+/* A session's receive port, pool and rx worker, of which nothing runs. */
+struct bench_rx {
+	struct gdrcap_session *session;
+	struct rx_worker *worker;
+	struct rte_mempool *pool;
+	uint16_t port, sender;
+	bool wire; /* frames come when bench_rx_feed() sends them; else always (net_null) */
+};
+
+/* point->source: "ring" or "null". */
+int bench_rx_open(struct bench_rx *rx, const struct gdrcap_bench_point *point,
+		  struct gdrcap_error *error);
+void bench_rx_close(struct bench_rx *rx);
+/* Sends n frames on the wire, so that the port has them. No payload is written. */
+void bench_rx_feed(const struct bench_rx *rx, uint16_t n);
+
+#endif

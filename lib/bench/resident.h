@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames that lie in their memory already, and rings over them: what the consumer's, the sender's
+ * and the latency's stages have in common. One CPU thread publishes bursts and collects results, no
+ * port. Frame n of a ring is always in the ring's slot n modulo their number, its sequence number
+ * that remainder; so a burst that is right is one run.
+ */
+#ifndef GDRCAP_BENCH_RESIDENT_H
+#define GDRCAP_BENCH_RESIDENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bench.h"
+
+#define RESIDENT_RINGS_MAX 16u
+#define RESIDENT_BURSTS 1024u /* of a ring: under way at most */
+#define RESIDENT_BURST_BITS 10u
+#define RESIDENT_STREAM 7u
+
+struct bench_gpu;
+
+struct resident_config {
+	uint32_t frame_bytes; /* with FCS */
+	uint32_t burst, rings;
+	const char *pattern; /* "prbs31", ... */
+	/* "device" (the GPU's), "pinned", "host". With "-split" at its end, of each frame the first
+	 * RESIDENT_SPLIT bytes are taken from host memory, as with header-data split. */
+	const char *memory;
+	size_t bytes; /* of the frames' region; 0: many times what the caches hold */
+	/* Slots somebody else filled: every frame there is to be checked by itself. NULL: own. */
+	uint8_t *frames;
+	uint32_t slot_shift; /* of these slots */
+	uint16_t offset;     /* of the frame in its slot */
+};
+
+#define RESIDENT_SPLIT 128u
+#define RESIDENT_HEAD_SHIFT 7u /* log2 of FRAME_HEAD_BYTES_MAX */
+
+struct resident_ring {
+	struct burst_ring_view view; /* the consumer's */
+	struct frame_desc *desc, *head_desc;
+	struct burst_ready *ready;
+	struct burst_result *result;
+	struct burst_order *order;
+	uint64_t published, collected; /* bursts */
+	uint32_t first_slot, slots;    /* a multiple of the burst */
+};
+
+struct resident_counts {
+	uint64_t frames, validated, damaged, lost;
+	double seconds;
+};
+
+struct resident {
+	const struct bench *bench;
+	struct bench_gpu *gpu; /* NULL: the host's twin */
+	uint32_t frame_bytes, burst, rings, payload_bytes, split;
+	enum kernel_role role; /* of the workers that run */
+	struct frame_layout layout;
+	struct pattern_plan plan;
+	uint8_t *frames, *heads;
+	size_t bytes;
+	bool pinned, borrowed;
+	uint32_t slot_shift;
+	uint16_t offset;
+	uint32_t *stop;
+	struct kernel_workers *workers; /* NULL: none run */
+	struct resident_ring ring[RESIDENT_RINGS_MAX];
+};
+
+/* The slots hold zeros; resident_fill() writes frames into them. */
+int resident_create(const struct bench *bench, const struct resident_config *config,
+		    struct resident **created, struct gdrcap_error *error);
+/* No workers may run; after a resident_stop() that failed, nothing is given back. */
+void resident_destroy(struct resident *resident);
+int resident_fill(struct resident *resident, struct gdrcap_error *error);
+
+/* Workers on empty rings. `blocks` a ring; 0: the back end's default. */
+int resident_start(struct resident *resident, enum kernel_role role, uint32_t blocks,
+		   struct gdrcap_error *error);
+int resident_stop(struct resident *resident, struct gdrcap_error *error);
+/* As a job of kernels.h: `views` has room for every ring. */
+void resident_job(const struct resident *resident, enum kernel_role role, uint32_t blocks,
+		  struct burst_ring_view *views, struct kernel_job *job);
+
+/* As if nothing was ever published: what resident_start() begins with. */
+void resident_reset(struct resident *resident, enum kernel_role role);
+
+/* Publishes for `ms`, or with 0 until each ring has had `bursts`, and collects all results. Adds to
+ * *counts; of KERNEL_WRITE only frames and seconds. */
+int resident_play(struct resident *resident, uint32_t ms, uint64_t bursts,
+		  struct resident_counts *counts, struct gdrcap_error *error);
+
+/* ---- one burst ---- */
+
+static inline bool resident_has_room(const struct resident_ring *ring)
+{
+	return ring->published - ring->collected < RESIDENT_BURSTS;
+}
+
+/* Writes descriptors and order of the next burst. */
+void resident_describe(const struct resident *resident, struct resident_ring *ring);
+
+/* PUBLISH, partner: the consumer's TAKE. */
+static inline void resident_publish(const struct resident *resident, struct resident_ring *ring)
+{
+	const uint64_t word = burst_word(ring->published, RESIDENT_BURST_BITS, resident->burst,
+					 (uint32_t)(ring->published * resident->burst));
+
+	__atomic_store_n(&ring->ready[ring->published & (RESIDENT_BURSTS - 1)].word, word,
+			 __ATOMIC_RELEASE);
+	ring->published++;
+}
+
+/* 0: the oldest burst is not done. Else its done word. */
+static inline uint64_t resident_done(const struct resident_ring *ring)
+{
+	/* COLLECT, partner: the consumer's DONE */
+	const uint64_t done = __atomic_load_n(
+		&ring->result[ring->collected & (RESIDENT_BURSTS - 1)].done, __ATOMIC_ACQUIRE);
+
+	return burst_word_is(done, ring->collected, RESIDENT_BURST_BITS) ? done : 0;
+}
+
+/* Counts the oldest burst, which is done, and goes on to the next. */
+void resident_account(const struct resident *resident, struct resident_ring *ring, uint64_t done,
+		      struct resident_counts *counts);
+
+/* Now and then: an error when workers failed, or when nothing has come back since `moved_ns` for
+ * too long. */
+int resident_watch(const struct resident *resident, uint64_t moved_ns, struct gdrcap_error *error);
+
+/* For a sample: rates from counts. */
+void resident_sample(const struct resident *resident, const struct resident_counts *counts,
+		     struct bench_sample *sample);
+
+/* Memory that both sides see (`shared`), or the frames' own; zeroed. NULL: *error says why. */
+void *resident_alloc(const struct resident *resident, size_t bytes, bool shared,
+		     struct gdrcap_error *error);
+void resident_free(const struct resident *resident, void *memory, bool shared);
+
+#endif

@@ -1,0 +1,512 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""gdrcap bench: what it measures here, as JSON and as tables, from files and into them; that it
+goes on where it was stopped; which files it refuses; and the picture."""
+import copy
+import json
+import os
+import pathlib
+import pty
+import re
+import resource
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+import time
+import xml.etree.ElementTree
+
+import e2e
+
+PARAMETERS = ("frame_bytes", "burst", "blocks", "queues", "pattern", "memory", "source")
+FOUND = ("runs", "median", "least", "most", "limit", "of_limit", "mpps", "gbps", "seconds",
+         "frames", "validated", "damaged", "lost", "sequence_checked", "latency", "note")
+# Short runs: what is looked at is not the figures.
+SHORT = ("--quick", "--gpu", "host", "--runs", "3", "--run-time", "2")
+
+
+def stages():
+    """Id -> group, in order, as --help has them."""
+    found, group = {}, None
+    for line in e2e.run("bench", "--help").out.split("Stages, in the order")[1].splitlines():
+        match = re.match(r"  group (\w+)$", line)
+        if match:
+            group = match.group(1)
+        match = re.match(r"    (\w+) ", line)
+        if match:
+            found[match.group(1)] = group
+    return found
+
+
+def few():
+    """Some stages that need no GPU and are soon done, with several points in all."""
+    there = stages()
+    wanted = [name for name in ("rx_burst", "mempool", "ring") if name in there]
+    assert wanted, "no stage of %s" % ", ".join(there)
+    return ",".join(wanted)
+
+
+def bench(*arguments, expect=0, **options):
+    return e2e.run("bench", *arguments, expect=expect, **options)
+
+
+def measure(*arguments, **options):
+    return bench(*SHORT, "--stages", few(), *arguments, **options)
+
+
+def point(result):
+    return tuple(result[key] for key in ("stage",) + PARAMETERS)
+
+
+def check_result(result, report):
+    stage = {row["id"]: row for row in report["stages"]}[result["stage"]]
+    missing = [key for key in PARAMETERS + FOUND + ("error",) if key not in result]
+    assert not missing, "%s: %s" % (missing, result)
+    if result["error"]:
+        assert result["runs"] == [] and result["median"] is None, result
+        return
+    assert len(result["runs"]) == report["parameters"]["runs"], result
+    assert result["median"] in result["runs"], result
+    assert result["least"] == min(result["runs"]) > 0, result
+    assert result["most"] == max(result["runs"]), result
+    assert sorted(result["runs"])[len(result["runs"]) // 2] == result["median"], result
+    assert result["seconds"] > 0 and result["damaged"] == 0, result
+    assert result["validated"] + result["damaged"] <= result["frames"] or not result["validated"]
+    if result["of_limit"]:
+        part = result["limit"] / result["median"]
+        part = part if stage["less_is_better"] else 1 / part
+        assert abs(part - result["of_limit"]) < 1e-9, result
+
+
+def check(report, complete=True):
+    assert report["schema"] == "gdrcap.bench/1" and report["error"] is None, report
+    assert report["complete"] is complete, report["complete"]
+    assert report["version"].startswith("gdrcap "), report["version"]
+    machine = report["machine"]
+    assert machine["cpus"] == len(os.sched_getaffinity(0)), machine
+    assert machine["kernel"] == os.uname().release and machine["gpu"] is None, machine
+    points = [point(result) for result in report["results"]]
+    assert len(set(points)) == len(points), "a point is there twice"
+    for result in report["results"]:
+        check_result(result, report)
+
+
+def test_help():
+    result = bench("--help")
+    for word in ("--quick", "--stages LIST", "--runs N", "--run-time MS", "--gpu GPU",
+                 "--cores LIST", "--save FILE.json", "--from FILE.json",
+                 "--plot FILE.svg", "--json", "--quiet", "Exit status", "group limit"):
+        assert word in result.out, "%s: %s" % (word, result)
+    assert not re.search(r" $", result.out, re.M) and max(map(len, result.out.splitlines())) < 100
+    assert "bench" in e2e.run("--help").out
+
+
+def test_refuses():
+    """Command lines: status 2, which option, and what is allowed."""
+    for arguments, words in (
+            (("--quik",), "did you mean '--quick'"),
+            (("extra",), "unknown argument 'extra'"),
+            (("--quick=1",), "--quick takes no value"),
+            (("--runs",), "--runs needs a value"),
+            (("--runs", "0"), "from 1 to 51"),
+            (("--runs", "52"), "from 1 to 51"),
+            (("--runs", "-1"), "from 1 to 51"),
+            (("--runs", "5", "--runs", "6"), "given twice"),
+            (("--run-time", "1s"), "from 1 to 60000"),
+            (("--run-time", "99999999999999999999"), "from 1 to 60000"),
+            (("--stages", "nothing"), "neither a stage (%s" % ", ".join(list(stages())[:2])),
+            (("--stages", few() + ","), "neither a stage"),
+            (("--cores", "0-"), "cores"),
+            (("--cores", "8191"), "CPU 8191 is not there"),
+            (("--gpu", "first"), "gpu"),
+            (("--from", "x.json", "--quick"), "measures nothing"),
+            (("--from", "x.json", "--save", "y.json"), "measures nothing"),
+            (("--save", "x", "--plot", "x"), "another file")):
+        result = bench(*arguments, expect=2)
+        assert words in result.err and not result.out, result
+        report = json.loads(bench("--json", *arguments, expect=2).out)
+        assert report["schema"] == "gdrcap.bench/1" and report["error"], report
+        assert report["results"] == [] and report["complete"] is False, report
+    assert not os.path.exists("x.json")
+
+
+def test_json():
+    result = measure("--json")
+    report = result.summary
+    check(report)
+    assert report["parameters"] == {"quick": True, "runs": 3, "run_ms": 2, "gpu": "host",
+                                    "cores": report["parameters"]["cores"]}
+    assert {row["id"]: row["group"] for row in report["stages"]} == stages()
+    measured = {result["stage"] for result in report["results"]}
+    assert set(few().split(",")) <= measured, measured
+    # What limits a stage comes with it, and before it.
+    order = [row["id"] for row in report["stages"]]
+    for row in report["stages"]:
+        if row["limit"]:
+            assert order.index(row["limit"]) < order.index(row["id"]), row
+        if row["limit"] and row["id"] in measured:
+            assert row["limit"] in measured, row
+    # A line for each point on stderr, and none with --quiet.
+    assert len(re.findall(r"^gdrcap bench: \d+/%d, \d+:\d\d min left: " % len(report["results"]),
+                          result.err, re.M)) == len(report["results"]), result
+    assert not measure("--json", "--quiet").err
+
+
+def test_table():
+    with tempfile.TemporaryDirectory() as folder:
+        file = folder + "/all.json"
+        table = measure("--save", file).out
+        report = json.loads(pathlib.Path(file).read_text())
+        check(report)
+        for stage in few().split(","):
+            assert re.search(r"^%s  \w" % stage, table, re.M), table
+        assert "validated" not in table or "lost" in table, table
+        assert max(map(len, table.splitlines())) <= 120, table
+        # One line for each result, and headings as wide as their columns.
+        rows = re.findall(r"^  +[-\d].*\+-\d+\.\d%.*$", table, re.M)
+        assert len(rows) == sum(not result["error"] for result in report["results"]), table
+        assert bench("--from", file).out == table
+        assert bench("--from", file, "--json").summary == report
+        assert "\033" not in table
+
+
+def test_save_again_measures_nothing():
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "all.json"
+        measure("--save", str(file))
+        before = file.read_text()
+        result = measure("--save", str(file))
+        assert "min left" not in result.err, result
+        assert file.read_text() == before
+        assert os.listdir(folder) == ["all.json"], os.listdir(folder)
+        assert stat.S_IMODE(file.stat().st_mode) & 0o111 == 0
+        # A file that was linked to stays one.
+        link = pathlib.Path(folder) / "link.json"
+        link.symlink_to("all.json")
+        measure("--save", str(link))
+        assert link.is_symlink() and file.read_text() == before
+
+
+def test_interrupt_and_resume():
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "all.json"
+        arguments = ("bench", "--quick", "--gpu", "host", "--runs", "3", "--run-time", "40",
+                     "--stages", few(), "--save", str(file))
+        process = e2e.start(*arguments)
+        e2e.interrupt_when_running(process, "bench: 3/")
+        result = e2e.finish(process, arguments)
+        assert result.status == 130, result
+        assert "stopped; the same command goes on" in result.err and str(file) in result.err, result
+        assert "Not all points were measured" in result.out, result
+        first = json.loads(file.read_text())
+        check(first, complete=False)
+        assert len(first["results"]) in (2, 3), result
+        assert "Not all points" in bench("--from", str(file)).out
+        result = e2e.run(*arguments)
+        second = json.loads(file.read_text())
+        check(second)
+        n = len(first["results"])
+        assert second["results"][:n] == first["results"], "measured again"
+        assert len(re.findall("min left", result.err)) == len(second["results"]) - n, result
+        # The same points as without an interruption.
+        whole = json.loads(measure("--json", "--quiet").out)
+        assert [point(r) for r in whole["results"]] == [point(r) for r in second["results"]]
+
+
+def test_stopped_at_once():
+    """A second Ctrl-C does not wait for the run; what was saved is whole."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "all.json"
+        process = e2e.start("bench", "--gpu", "host", "--run-time", "20000", "--stages", few(),
+                            "--save", str(file))
+        e2e.interrupt_when_running(process, "bench: 1/")
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        start = time.monotonic()
+        result = e2e.finish(process)
+        assert result.status == 130 and "stopped at once" in result.err, result
+        assert time.monotonic() - start < 10
+        check(json.loads(file.read_text()), complete=False)
+
+
+def test_another_machines_file():
+    """Refused, with the reason, and left as it is."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "other.json"
+        report = json.loads(measure("--json", "--quiet").out)
+        for change, words in (
+                (lambda r: r.update(version="gdrcap 9.9"), "of another version"),
+                (lambda r: r["machine"].update(cpu="Another CPU"), "of another machine"),
+                (lambda r: r["machine"].update(cpus=4096), "of another machine"),
+                (lambda r: r["machine"].update(gpu="NVIDIA H200"), "of another GPU"),
+                (lambda r: r["machine"].update(kernel="1.0"), "of another kernel"),
+                (lambda r: r["parameters"].update(runs=5), "--quick, --runs and --run-time"),
+                (lambda r: r["parameters"].update(run_ms=None), "--quick, --runs and --run-time"),
+                (lambda r: r["parameters"].update(quick=False), "--quick, --runs and --run-time"),
+                (lambda r: r["parameters"].update(cores="7"), "--gpu and --cores")):
+            other = copy.deepcopy(report)
+            change(other)
+            file.write_text(json.dumps(other))
+            result = measure("--save", str(file), expect=1)
+            assert words in result.err and "give --save a new file" in result.err, result
+            assert json.loads(file.read_text()) == other
+            assert bench("--from", str(file)).out
+        file.write_text(json.dumps(report))
+        measure("--save", str(file))
+        # What could not be measured is tried again.
+        other = copy.deepcopy(report)
+        other["results"][0].update(error="it was too hot; cool it", runs=[], median=None)
+        file.write_text(json.dumps(other))
+        assert "it was too hot; cool it" in bench("--from", str(file)).out
+        result = measure("--save", str(file))
+        assert result.err.count("min left") == 1, result
+        check(json.loads(file.read_text()))
+
+
+def hostile(report):
+    """Texts of files that are none of ours, each with what is said of it."""
+    whole = json.dumps(report)
+
+    def changed(change):
+        other = copy.deepcopy(report)
+        change(other)
+        return json.dumps(other)
+
+    def first(**values):
+        return changed(lambda r: r["results"][0].update(values))
+
+    yield "", "line 1"
+    for n in (1, len(whole) // 3, len(whole) - 2):
+        yield whole[:n], "line 1"
+    yield "[]", "schema"
+    yield "7", "line 1"
+    yield "{}", "schema"
+    yield "[" * 100000, "line 1"
+    yield "\0\xff\xfe\x80" * 100, "line 1"
+    yield whole + whole, "line 1"
+    yield whole.replace('"version"', '"schema"', 1), "duplicate"
+    yield changed(lambda r: r.update(schema="gdrcap.summary/1")), "schema"
+    yield changed(lambda r: r.update(schema=["gdrcap.bench/1"])), "schema"
+    yield changed(lambda r: r.pop("machine")), "machine is no object"
+    yield changed(lambda r: r.update(machine=None)), "machine is no object"
+    yield changed(lambda r: r["machine"].update(cpu="x" * 128)), "machine.cpu is longer than 127"
+    yield changed(lambda r: r["machine"].update(cpu={})), "machine.cpu is no text"
+    yield changed(lambda r: r["machine"].update(cpus=-1)), "machine.cpus is no whole number"
+    yield changed(lambda r: r["machine"].update(cpus=1 << 32)), "machine.cpus is no whole number"
+    yield changed(lambda r: r["machine"].update(cpus=1.5)), "machine.cpus is no whole number"
+    yield changed(lambda r: r.update(stages={})), "stages is no list"
+    yield changed(lambda r: r.update(stages=r["stages"] * 64)), "stages has more than 64"
+    yield changed(lambda r: r.update(stages=[])), "results[0].stage is none of its stages"
+    yield changed(lambda r: r.update(stages=[7])), "stages[0].id is no text"
+    yield changed(lambda r: r.update(results=[[]])), "results[0].stage is no text"
+    yield changed(lambda r: r.update(results=r["results"][:1] * 2)), "results[1] is there twice"
+    yield changed(lambda r: r.update(results=[{}] * 10000)), "results has more than 8192"
+    yield changed(lambda r: r["results"][0].pop("median")), "results[0].median is no number"
+    yield first(median="1"), "results[0].median is no number"
+    yield first(median=-1), "results[0].median is no number"
+    yield first(runs=[]), "results[0].runs is empty"
+    yield first(runs=[1] * 52), "results[0].runs has more than 51"
+    yield first(runs=[1, [2]]), "results[0].runs is no number"
+    yield first(frames=1 << 70), "line 1"
+    yield first(frames="all"), "results[0].frames is no whole number"
+    yield first(latency=7), "results[0].latency is no object"
+    yield first(latency={}), "results[0].p50_ns is no number"
+    yield first(sequence_checked=1), "results[0].sequence_checked is neither"
+    yield first(note="n" * 128), "results[0].note is longer than 127"
+    yield whole.replace('"median": ', '"median": 1e999, "other": ', 1), "line 1"
+    yield whole.replace('"median": ', '"median": NaN, "other": ', 1), "line 1"
+
+
+def test_hostile_files():
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "file.json"
+        report = json.loads(measure("--json", "--quiet").out)
+        for text, words in hostile(report):
+            data = text.encode("latin-1")
+            file.write_bytes(data)
+            result = bench("--from", str(file), expect=1)
+            assert str(file) in result.err and words in result.err, (words, text[:200], result)
+            assert "measure again" in result.err and not result.out, result
+            result = measure("--save", str(file), expect=1)
+            assert words in result.err and file.read_bytes() == data, result
+            answer = json.loads(bench("--from", str(file), "--json", expect=1).out)
+            assert words in answer["error"], answer
+        # Nothing that a terminal would obey.
+        other = copy.deepcopy(report)
+        other["machine"]["cpu"] = other["results"][0]["note"] = "\033]0;x\007\u009b31m"
+        file.write_text(json.dumps(other))
+        result = bench("--from", str(file))
+        assert not re.search(r"[^ -~\n]", result.out), repr(result.out)
+        # Numbers of any size.
+        other = copy.deepcopy(report)
+        other["results"][0].update(median=1e308, most=1.7e308, least=1e-300, frames=2**63 - 1,
+                                   validated=2**63 - 2, mpps=1e300, of_limit=1e300, runs=[1e308, 1])
+        file.write_text(json.dumps(other))
+        assert max(map(len, bench("--from", str(file)).out.splitlines())) < 160
+
+
+def test_no_files():
+    with tempfile.TemporaryDirectory() as folder:
+        os.mkfifo(folder + "/fifo")
+        with open(folder + "/large", "wb") as large:
+            large.truncate(65 << 20)
+        for name, words in (("", "no regular file"), ("/fifo", "no regular file"),
+                            ("/large", "too large"), ("/none/x", "No such file"),
+                            ("/none", "No such file")):
+            result = bench("--from", folder + name, expect=1)
+            assert words in result.err and folder + name in result.err, result
+        for name in ("", "/fifo", "/large"):
+            measure("--save", folder + name, expect=1)
+        # Seen before much is measured.
+        result = bench("--gpu", "host", "--run-time", "1000", "--stages", few(), "--save",
+                       folder + "/none/x", expect=1)
+        assert "/none/x" in result.err and "may be written" in result.err, result
+
+
+def test_disk_full():
+    """No half of a file, and nothing lost of the one that was there."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "all.json"
+        process = e2e.start(
+            "bench", "--gpu", "host", "--runs", "3", "--run-time", "100", "--stages", few(),
+            "--save", str(file), preexec_fn=lambda: signal.signal(signal.SIGXFSZ, signal.SIG_IGN))
+        for line in process.stderr:
+            if re.search("bench: 3/", line):
+                before = file.read_bytes()
+                resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (1000, 1000))
+                break
+        result = e2e.finish(process)
+        assert result.status == 1, result
+        assert "File too large" in result.err and "may be written" in result.err, result
+        assert "bench: 4/" not in result.err, result
+        check(json.loads(before), complete=False)
+        assert file.read_bytes() == before and os.listdir(folder) == ["all.json"]
+
+
+def test_progress_on_a_terminal():
+    master, slave = pty.openpty()
+    process = e2e.start("bench", *SHORT, "--stages", few(), stderr=slave)
+    os.close(slave)
+    seen = b""
+    try:
+        while True:
+            part = os.read(master, 4096)
+            if not part:
+                break
+            seen += part
+    except OSError:
+        pass  # the other end is closed
+    os.close(master)
+    assert e2e.finish(process).status == 0
+    assert b"\n" not in seen and b"min left" in seen, seen
+    assert seen.endswith(b"\r\033[K"), seen[-80:]
+
+
+# ---- the picture ----
+
+def made_up(report):
+    """The same with a path and a consumer of all frame sizes."""
+    report = copy.deepcopy(report)
+    row = report["stages"][0]
+    report["stages"] = [dict(row, id=group, group=group, unit="Mpps", limit=None)
+                        for group in ("path", "consumer")]
+    like = report["results"][0]
+    report["results"] = []
+    for stage, mpps in (("path", 40.0), ("consumer", 900.0)):
+        for size in (64, 128, 256, 512, 1024, 1500, 9000):
+            mpps = min(mpps, 250e3 / size)
+            report["results"].append(dict(
+                like, stage=stage, frame_bytes=size, burst=256, blocks=None, queues=1,
+                pattern="prbs31", memory="device", source="ring", error=None, runs=[mpps] * 3,
+                median=mpps, least=mpps, most=mpps, mpps=mpps, gbps=mpps * size * 8e-3))
+    return report
+
+
+def draw(folder, report, **options):
+    file = pathlib.Path(folder) / "drawn.json"
+    picture = pathlib.Path(folder) / "drawn.svg"
+    file.write_text(json.dumps(report))
+    return picture, bench("--from", str(file), "--plot", str(picture), **options)
+
+
+def need_gnuplot():
+    if not shutil.which("gnuplot"):
+        raise e2e.Skip("drawing needs the program gnuplot (gnuplot-nox)")
+
+
+def test_plot():
+    need_gnuplot()
+    report = made_up(json.loads(measure("--json", "--quiet").out))
+    with tempfile.TemporaryDirectory() as folder:
+        picture, _ = draw(folder, report)
+        assert sorted(os.listdir(folder)) == ["drawn.json", "drawn.svg"], os.listdir(folder)
+        tree = xml.etree.ElementTree.parse(picture)
+        assert tree.getroot().tag.endswith("}svg"), tree.getroot().tag
+        texts = ["".join(node.itertext()).strip() for node in tree.iter()
+                 if node.tag.endswith("}text")]
+        for text in ("100 GbE", "200 GbE", "400 GbE"):
+            assert texts.count(text) == 2, (text, texts)
+        for text in ("Mpps", "64", "1500", "9000", "path, burst 256, 1 queue, prbs31, device, ring",
+                     "consumer, burst 256, 1 queue, prbs31, device, ring"):
+            assert text in texts, (text, texts)
+        # A picture that is there is replaced.
+        before = picture.read_bytes()
+        picture.write_text("old")
+        draw(folder, report)
+        assert picture.read_bytes() == before
+        # Nothing to draw.
+        report["results"] = report["results"][:1]
+        picture.unlink()
+        _, result = draw(folder, report, expect=1)
+        assert "nothing to draw" in result.err and "--stages path,consumer" in result.err, result
+        assert os.listdir(folder) == ["drawn.json"], os.listdir(folder)
+
+
+def test_plot_of_a_strangers_file():
+    """Texts of the file are no commands of gnuplot's."""
+    need_gnuplot()
+    report = made_up(json.loads(measure("--json", "--quiet").out))
+    with tempfile.TemporaryDirectory() as folder:
+        mark = folder + "/mark"
+        for text in ("'; system('touch %s'); '", '"; system("touch %s"); "', "`touch %s`",
+                     "'\n!touch %s\n", "@x{touch %s}", "EOD\nsystem 'touch %s'"):
+            text %= mark
+            report["machine"]["cpu"] = text[:127]
+            for result in report["results"]:
+                result["pattern"] = text[:15]
+            picture, _ = draw(folder, report)
+            xml.etree.ElementTree.parse(picture)
+            assert not os.path.exists(mark), text
+
+
+def test_plot_without_gnuplot():
+    """Said before anything is measured; all else works."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = dict(os.environ, PATH=folder)
+        result = measure("--plot", folder + "/x.svg", expect=1, env=environment)
+        assert "apt-get install gnuplot-nox" in result.err, result
+        assert "min left" not in result.err and not os.listdir(folder), result
+        measure("--save", folder + "/x.json", env=environment)
+        bench("--from", folder + "/x.json", env=environment)
+        # One that fails.
+        script = pathlib.Path(folder) / "gnuplot"
+        script.write_text('#!/bin/sh\ntest "$1" = --version || { echo no terminal >&2; exit 1; }\n')
+        script.chmod(0o755)
+        report = made_up(json.loads(pathlib.Path(folder + "/x.json").read_text()))
+        picture, result = draw(folder, report, expect=1, env=environment)
+        assert "gnuplot ended with status 1" in result.err and "no terminal" in result.err, result
+        assert not picture.exists() and not list(pathlib.Path(folder).glob("*.tmp")), result
+
+
+def test_no_reader():
+    """Standard output that nobody reads any more is no success."""
+    process = subprocess.Popen([e2e.PROGRAM, "bench", *SHORT, "--stages", few(), "--json",
+                                "--quiet"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    process.stdout.close()
+    error = process.stderr.read()
+    assert process.wait(e2e.TIMEOUT) == 1 and error, error
+
+
+if __name__ == "__main__":
+    e2e.main(globals())
