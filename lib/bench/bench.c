@@ -78,6 +78,14 @@ static int refuse_stage(const char *name, struct gdrcap_error *error)
 			 ids, groups);
 }
 
+static bool limits(const struct runner *runner, const struct bench_stage *stage, const char *id)
+{
+	const char *limit = stage->about.limit, *host = stage->host_limit;
+
+	return (limit && strcmp(limit, id) == 0) ||
+	       (!runner->bench.cuda && host && strcmp(host, id) == 0);
+}
+
 /* The stages that limit chosen ones are measured with them. */
 static void choose_limits(struct runner *runner)
 {
@@ -87,10 +95,8 @@ static void choose_limits(struct runner *runner)
 		more = false;
 		for (size_t i = 0; i < bench_stage_count; i++)
 			for (size_t k = 0; k < bench_stage_count; k++) {
-				const char *limit = bench_stages[i]->about.limit;
-
-				if (!runner->chosen[i] || runner->chosen[k] || !limit ||
-				    strcmp(bench_stages[k]->about.id, limit) != 0)
+				if (!runner->chosen[i] || runner->chosen[k] ||
+				    !limits(runner, bench_stages[i], bench_stages[k]->about.id))
 					continue;
 				runner->chosen[k] = true;
 				more = true;
@@ -124,7 +130,6 @@ static int choose(struct runner *runner, const char *list, struct gdrcap_error *
 			break;
 		list += length + 1;
 	}
-	choose_limits(runner);
 	return 0;
 }
 
@@ -377,6 +382,7 @@ static int run(struct runner *runner, struct gdrcap_error *error)
 		ret = bench_open(&runner->bench, runner->config, error);
 	if (ret < 0)
 		return ret;
+	choose_limits(runner);
 	ret = points_create(runner, error);
 	if (ret == 0) {
 		runner->bench.run_ms = run_ms(runner);

@@ -47,6 +47,8 @@ struct bench_sample {
 
 struct bench_stage {
 	struct gdrcap_bench_stage about;
+	/* Measured along with it, besides about.limit, where CPU threads stand in for a GPU. */
+	const char *host_limit;
 	bool needs_cuda; /* left out, with a result that says so, where there is none */
 	/* Fills up to BENCH_POINTS_MAX points that make sense on this machine (fewer with
 	 * config->quick) and returns their number; .stage is filled by the runner. */

@@ -273,10 +273,12 @@ const struct bench_stage bench_consumer = {
 		.id = "consumer",
 		.group = "consumer",
 		.what = "frames that lie in memory already are checked, from publication in a ring to "
-			"the collected verdict",
+			"the collected verdict; not in the GPU's own memory, they cannot be read "
+			"faster than by zero_copy, or by memory_read where CPU threads check",
 		.unit = "Gb/s",
 		.limit = "zero_copy",
 	},
+	.host_limit = "memory_read",
 	.points = consumer_points,
 	.open = consumer_open,
 	.run = consumer_run,

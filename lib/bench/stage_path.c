@@ -270,6 +270,7 @@ const struct bench_stage bench_path = {
 		.unit = "Mpps",
 		.limit = "rx_burst",
 	},
+	.host_limit = "memory_read",
 	.points = path_points,
 	.open = path_open,
 	.run = path_run,

@@ -63,13 +63,19 @@ static const uint64_t lanes8[8] = { LANES8(0) };
 		}                                                                                  \
 	} while (0)
 
-/* Whole counters, 64 bytes of them at least; the last row overlaps what was checked. */
+/*
+ * Whole counters, 64 bytes of them at least. Rows begin where lines do, as far as counters do too,
+ * but for the first and the last, which overlap others.
+ */
 #define COUNTER_CHECK(width, vector, element, lanes, SWAP)                                         \
 	do {                                                                                       \
 		const uint8_t *const last = at + bytes - 64;                                       \
+		const size_t skip = (64 - (uintptr_t)at % 64) & ~(size_t)((width)-1);              \
 		vector counter = COUNTERS_FROM(vector, element, lanes, index), wrong = { 0 };      \
                                                                                                    \
-		for (; at <= last; at += 64) {                                                     \
+		COUNTER_ROW(width, vector, element, SWAP, at);                                     \
+		counter = COUNTERS_FROM(vector, element, lanes, index + skip / (width));           \
+		for (at += skip; at <= last; at += 64) {                                                     \
 			ahead_line(&lines);                                                        \
 			COUNTER_ROW(width, vector, element, SWAP, at);                             \
 		}                                                                                  \
