@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The persistent checker of patterns. For each burst:
- *   1. all threads bring the first STAGE_BYTES of every frame into shared memory, together;
- *   2. one thread a frame reads its header there and, if the payload is all there, checks it;
- *   3. one warp a frame checks the longer payloads where they lie;
+ *   1. a group's threads bring the first pieces of every frame into shared memory, together;
+ *   2. one thread a frame reads its header there and checks what is there of the payload;
+ *   3. one warp a frame checks what is behind that of a PRBS, and the whole of other patterns and of
+ *      what is wrong, where it lies;
  *   4. one thread a frame, together, turn outcomes into runs.
  *
  * Built three times: `any` and `more` are constant. Without `any` frames are our own and no rules
@@ -20,7 +21,7 @@ __global__ void __launch_bounds__(RING_THREADS + WORK_THREADS_LARGE)
 	struct check_shared<more> &s = *(struct check_shared<more> *)memory;
 	struct work_group group;
 
-	if (!ring_enter(s.ring, job, false))
+	if (!check_enter(s, job))
 		return;
 	group = work_group_of(s.ring);
 	ring_run_groups(s.ring, group, [&s, group](const struct burst_in &in, uint32_t) {

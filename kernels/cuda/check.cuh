@@ -62,9 +62,8 @@ __device__ __forceinline__ void long_add(struct check_group<more> &g, uint32_t i
 
 /* frame_parse() of a staged frame, which begins `shift` bytes into the stage. */
 __device__ __forceinline__ enum frame_verdict
-parse_staged(const struct ring_shared &ring, const struct frame_layout &layout,
-	     const uint32_t *stage, uint32_t shift, uint32_t len, struct frame_header *header,
-	     int *header_ok)
+parse_staged(const uint32_t *nibbles, const struct frame_layout &layout, const uint32_t *stage,
+	     uint32_t shift, uint32_t len, struct frame_header *header, int *header_ok)
 {
 	const uint8_t *frame = (const uint8_t *)stage + shift;
 	const enum frame_verdict verdict = frame_recognise(&layout, frame, len);
@@ -80,7 +79,7 @@ parse_staged(const struct ring_shared &ring, const struct frame_layout &layout,
 
 #pragma unroll
 		for (uint32_t o = 0; o < 32; o += 4)
-			crc = crc_step(ring.crc_nibbles, crc, stage_word(stage, at + o));
+			crc = crc_step(nibbles, crc, stage_word(stage, at + o));
 	}
 	return frame_read_header(&layout, frame, len, ~crc, header, header_ok);
 }
@@ -160,7 +159,7 @@ __device__ __noinline__ void frame_check_staged(uint32_t group, uint32_t turn, u
 		layout_own(&own, job.layout);
 	start = frame_payload_offset(&layout);
 	at = shift + start;
-	verdict = parse_staged(s.ring, layout, stage, shift, frame.len, &header, &header_ok);
+	verdict = parse_staged(s.crc_nibbles, layout, stage, shift, frame.len, &header, &header_ok);
 	bytes = frame_result_begin(&layout, &job.plan, verdict, &header, header_ok, &result);
 	if (frame.cut) {
 		frame_cut(&result);
@@ -232,6 +231,16 @@ __device__ __forceinline__ uint32_t check_burst(struct check_shared<more> &s,
 			return run_joins(&own, NULL, &last, &next);
 		},
 		[&](uint32_t i) { return frame_len(s, in, i); }, group.index);
+}
+
+/* ring_enter() of a checker of patterns. */
+template <bool more>
+__device__ __forceinline__ bool check_enter(struct check_shared<more> &s,
+					    const struct device_job *job)
+{
+	for (uint32_t i = threadIdx.x; i < CRC_NIBBLES; i += blockDim.x)
+		s.crc_nibbles[i] = crc_nibble(job->crc_table, i);
+	return ring_enter(s.ring, job, false);
 }
 
 #endif

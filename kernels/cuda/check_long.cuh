@@ -3,11 +3,12 @@
 #ifndef GDRCAP_CUDA_CHECK_LONG_CUH
 #define GDRCAP_CUDA_CHECK_LONG_CUH
 
+#include "crc.cuh"
 #include "phase.cuh"
 #include "runs.cuh"
 #include "stage.cuh"
 
-/* In the list of long payloads: the first word was wrong already. */
+/* In the list of long payloads: something that is staged was wrong already. */
 #define LONG_IS_WRONG 0x8000u
 
 /* Pieces of a long payload that a lane has under way. */
@@ -25,7 +26,7 @@ template <> struct check_places<false> {
 template <bool more> struct check_group : check_places<more> {
 	struct runs_shared runs;
 	uint64_t position[BURST_FRAMES_MAX];
-	/* frames whose payloads are longer than the stage: how many, and their numbers */
+	/* frames that are left to a warp, longer than the stage for the most: how many, and which */
 	uint32_t longs;
 	uint16_t long_frame[BURST_FRAMES_MAX];
 	uint32_t stage[BURST_FRAMES_MAX][stage_size<more>::stride];
@@ -34,6 +35,7 @@ template <bool more> struct check_group : check_places<more> {
 /* Followed by the groups behind the first, which only checkers without `more` have. */
 template <bool more> struct check_shared : more_shared<more> {
 	struct ring_shared ring;
+	uint32_t crc_nibbles[CRC_NIBBLES];
 	struct check_group<more> group[1];
 };
 static_assert(sizeof(check_shared<true>) <= 64 << 10, "a block of Turing has 64 KiB");

@@ -12,6 +12,7 @@
 
 #include "bench.cuh"
 #include "check.cuh"
+#include "kernel_job.h"
 
 #define START_TIMEOUT_MS 5000u
 /*
@@ -98,8 +99,7 @@ __device__ __forceinline__ uint32_t comm_fetch(const struct ring_shared &s,
 	ulonglong2 frame[DESC_PER_LANE];
 	uint32_t count = 0, next;
 
-	/* all loads are under way before the first is waited for; the list is longer than a burst
-	 */
+	/* all loads are under way before the first is waited for */
 #pragma unroll
 	for (uint32_t i = 0; i < DESC_PER_LANE; i++)
 		if (lane + 32 * i < view.burst)
@@ -129,7 +129,7 @@ __device__ __forceinline__ void comm_take_warp(struct ring_shared &s, const stru
 	uint64_t burst = s.worker;
 	uint32_t word = 0, turn = 0, stop = 0;
 
-	for (uint32_t round = 0;; round++) {
+	for (uint64_t round = 0;; round++) {
 		if (stop || !comm_wait(s, view.items[burst % view.count].status, word)) {
 			ring_leave(s, round, turn);
 			return;
@@ -173,7 +173,7 @@ __global__ void __launch_bounds__(RING_THREADS + WORK_THREADS_LARGE)
 
 	struct work_group group;
 
-	if (!ring_enter(s.ring, job, false))
+	if (!check_enter(s, job))
 		return;
 	group = work_group_of(s.ring);
 	if (threadIdx.x < 32)
@@ -275,6 +275,7 @@ static int comm_wait_started(struct bench_gpu *gpu, uint32_t blocks)
 {
 	const struct timespec tick = { 0, 1000000 };
 	uint32_t started = 0;
+	int ret;
 
 	for (uint32_t ms = 0; ms < START_TIMEOUT_MS; ms++) {
 		started = 0;
@@ -284,7 +285,10 @@ static int comm_wait_started(struct bench_gpu *gpu, uint32_t blocks)
 			__atomic_store_n(&gpu->control->gate, GATE_OPEN, __ATOMIC_SEQ_CST);
 			return 0;
 		}
-		if (bench_gpu_running(gpu) <= 0)
+		ret = bench_gpu_running(gpu);
+		if (ret < 0)
+			return ret;
+		if (ret == 0)
 			break;
 		nanosleep(&tick, NULL);
 	}
@@ -322,7 +326,15 @@ int bench_gpu_comm_start(struct bench_gpu *gpu, const struct kernel_job *job,
 
 	if (current.error)
 		return cuda_fail(current.error, "starting rte_gpu_comm_list's kernel");
-	if (job->ring_count != 1 || !job->workers_per_ring || !burst || burst > BURST_FRAMES_MAX ||
+	ret = kernel_job_check(job);
+	if (ret)
+		return ret;
+	if (job->ring_count != 1 || job->role != KERNEL_CHECK || job->store ||
+	    job->rings[0].head_desc || job->rings[0].generation || job->layout.match.count ||
+	    job->layout.format == FRAME_FOREIGN || job->plan.kind == PATTERN_FILE)
+		return kernel_fail(-EINVAL, "rte_gpu_comm_list's kernel checks one ring of whole "
+					    "frames of our own, of no file");
+	if (!job->workers_per_ring || !burst || burst > BURST_FRAMES_MAX ||
 	    job->workers_per_ring >= gpu->units ||
 	    item_count < ITEMS_PER_BLOCK * job->workers_per_ring ||
 	    item_count % job->workers_per_ring)

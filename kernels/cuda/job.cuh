@@ -12,14 +12,20 @@
 #include "kernels.h"
 
 /*
- * A block is two ring warps (take, done) and the warps that work on frames. At least 256 of these
- * threads, one a frame of a burst; 30 warps with the ring warps make the largest block there is.
+ * A block is two ring warps (take, done) and the warps that work on frames, in groups. At least 256
+ * threads a group, one a frame of a burst; 30 warps with the ring warps make the largest block there
+ * is.
  */
 #define RING_THREADS 64u
 #define WORK_THREADS_SMALL 256u
 #define WORK_THREADS_LARGE 960u
 /* Groups of work threads in a block, each with a burst of its own (ring.cuh). */
 #define GROUPS_MAX 3u
+static_assert(WORK_THREADS_SMALL >= BURST_FRAMES_MAX &&
+		      WORK_THREADS_LARGE / GROUPS_MAX >= BURST_FRAMES_MAX &&
+		      WORK_THREADS_LARGE % (32 * GROUPS_MAX) == 0 &&
+		      WORK_THREADS_LARGE % (32 * 2) == 0,
+	      "a thread a frame, whole warps");
 
 /*
  * Tables for PRBS by word (prbs.cuh): how 32 bits continue 32 * lane bits on, for each lane, and

@@ -9,7 +9,8 @@
 #include <stdint.h>
 
 #define PIECE_BYTES 16u
-/* A piece of device memory, which lies there like all frames: a load that need not ask where. */
+
+/* A piece of global memory, where all frames lie: a load that need not ask whether. */
 __device__ __forceinline__ uint4 piece_load(const uint4 *piece)
 {
 	uint4 out;

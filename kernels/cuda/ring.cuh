@@ -11,7 +11,6 @@
 #ifndef GDRCAP_CUDA_RING_CUH
 #define GDRCAP_CUDA_RING_CUH
 
-#include "crc.cuh"
 #include "frame_runs.h"
 #include "job.cuh"
 
@@ -72,8 +71,6 @@ struct ring_shared {
 	struct burst_ring_view ring;
 	uint32_t burst_bits, worker, role_has_order;
 	uint32_t work_threads, groups, turns; /* threads of a group; groups; bursts in flight */
-	uint32_t crc_table[256];
-	uint32_t crc_nibbles[CRC_NIBBLES]; /* crc.cuh */
 	struct burst_in in[RING_TURNS];
 	struct burst_out out[RING_TURNS];
 };
@@ -209,7 +206,7 @@ __device__ __forceinline__ uint32_t turn_next(const struct ring_shared &s, uint3
 }
 
 /* The take warp's last act: all groups leave. */
-__device__ __forceinline__ void ring_leave(struct ring_shared &s, uint32_t round, uint32_t turn)
+__device__ __forceinline__ void ring_leave(struct ring_shared &s, uint64_t round, uint32_t turn)
 {
 	for (uint32_t g = 0; g < s.groups; g++, round++) {
 		if (round >= s.turns)
@@ -228,7 +225,7 @@ __device__ __forceinline__ void ring_take_warp(struct ring_shared &s)
 	uint32_t turn = 0, stop = 0;
 
 	/* `word` of an earlier poll belongs to `burst`, or is no match; zero never matches lap 0 */
-	for (uint32_t round = 0;; round++) {
+	for (uint64_t round = 0;; round++) {
 		if (stop || !ring_wait(s, burst, &word)) {
 			ring_leave(s, round, turn);
 			return;
@@ -296,8 +293,9 @@ __device__ __forceinline__ void ring_work_group(struct ring_shared &s, struct wo
 {
 	uint32_t turn = group.index;
 
-	/* of several groups each has its turn; one has all */
-	for (uint32_t round = turn;; round += s.groups) {
+	/* of several groups each has its turn; one has all. Only whether it is the first lap matters
+	 * of the round */
+	for (uint32_t round = turn;; round = min(round + s.groups, s.turns)) {
 		const struct burst_in &in = s.in[turn];
 		const bool in_use = round >= s.turns;
 		uint64_t *done = NULL, word = 0;
@@ -320,13 +318,6 @@ __device__ __forceinline__ void ring_work_group(struct ring_shared &s, struct wo
 	}
 }
 
-/* The loop of work threads that are one group. */
-template <typename Work>
-__device__ __forceinline__ void ring_work(struct ring_shared &s, uint32_t thread, Work work)
-{
-	ring_work_group(s, { 0, thread }, work);
-}
-
 /*
  * Copies the job and waits until all blocks run. False: leave. Blocks that waited for others which
  * found no room would never end, so start() looks at `started` before it opens the gate.
@@ -343,10 +334,6 @@ __device__ __forceinline__ bool ring_enter(struct ring_shared &s, const struct d
 	for (uint32_t i = threadIdx.x; i < sizeof(s.ring) / 4; i += blockDim.x)
 		((uint32_t *)&s.ring)[i] =
 			((const uint32_t *)&s.job.rings[blockIdx.x / s.job.workers_per_ring])[i];
-	for (uint32_t i = threadIdx.x; i < 256; i += blockDim.x)
-		s.crc_table[i] = s.job.crc_table[i];
-	for (uint32_t i = threadIdx.x; i < CRC_NIBBLES; i += blockDim.x)
-		s.crc_nibbles[i] = crc_nibble(s.job.crc_table, i);
 	__syncthreads();
 	if (threadIdx.x == 0) {
 		s.burst_bits = ring_burst_bits(&s.ring);

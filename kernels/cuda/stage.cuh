@@ -197,23 +197,14 @@ __device__ __forceinline__ struct frame_span received_span(const struct received
 	return { from.staged, from.at + from.staged_bytes, from.staged_bytes, 0 };
 }
 
-/* Piece p, counted from the one that its first byte lies in. */
-__device__ __forceinline__ uint4 received_piece(const struct received<false> &from, uint32_t p)
+/* Piece p, counted from the one that its first byte lies in; one behind those that are staged. */
+template <bool more>
+__device__ __forceinline__ uint4 received_piece(const struct received<more> &from, uint32_t p)
 {
 	return piece_load((const uint4 *)(from.at - stage_shift(from.at)) + p);
 }
 
-__device__ __forceinline__ uint4 received_piece(const struct received<true> &from, uint32_t p)
-{
-	const uint32_t shift = stage_shift(from.at);
-	const uint32_t *word = (const uint32_t *)(from.staged - shift) + 4 * p;
-
-	if (p * PIECE_BYTES < shift + from.staged_bytes)
-		return make_uint4(word[0], word[1], word[2], word[3]);
-	return ((const uint4 *)(from.at - shift))[p];
-}
-
-/* The same of aligned words. */
+/* Aligned words, likewise counted; wherever they are. */
 __device__ __forceinline__ uint32_t received_word(const struct received<false> &from, uint32_t w)
 {
 	return ((const uint32_t *)(from.at - (uintptr_t)from.at % 4))[w];

@@ -123,8 +123,10 @@ static int blocks_choose(struct kernel_workers *workers, const struct kernel_job
 	fit = blocks_that_fit(device, workers->blocks_per_unit);
 	wanted = job->workers_per_ring;
 	if (!wanted) {
+		/* checkers leave room for writers, two of which fit where one of them does */
+		const uint32_t checkers = per_unit == 1 ? fit / 2 : fit / 3 * 2;
 		const uint32_t share =
-			(job->role == KERNEL_CHECK ? fit / 3 * 2 : fit) / job->ring_count;
+			(job->role == KERNEL_CHECK ? checkers : fit) / job->ring_count;
 
 		wanted = job->role == KERNEL_CHECK ? DEFAULT_CHECK : DEFAULT_WRITE;
 		wanted = wanted < share ? wanted : share ? share : 1;

@@ -30,6 +30,7 @@ struct write_item {
 
 struct write_shared {
 	struct ring_shared ring;
+	uint32_t crc_table[256];
 	struct write_item item[BURST_FRAMES_MAX];
 	const uint8_t *stored[BURST_FRAMES_MAX]; /* the file's frames */
 	uint64_t totals[8];
@@ -37,6 +38,7 @@ struct write_shared {
 	uint32_t lane_table[PRBS_LANE_WORDS], step_table[PRBS_STEP_WORDS];
 	uint32_t head[BURST_FRAMES_MAX][HEAD_STRIDE];
 };
+static_assert(sizeof(write_shared) <= 64 << 10, "a block of Turing has 64 KiB");
 
 void prbs_tables_build(uint32_t *tables, uint32_t degree, uint32_t tap)
 {
@@ -83,7 +85,7 @@ __device__ __forceinline__ void prepare_frame(struct write_shared &s, const stru
 	item->frame = frame_at(&s.ring.ring, desc);
 	item->len = item->frame ? min((uint32_t)desc.len, FRAME_LEN_MAX) : 0;
 	order_header(&header, &in.order, i, before, bytes, job.plan.kind);
-	start = frame_write_headers(&job.layout, s.ring.crc_table, head, desc.len, &header);
+	start = frame_write_headers(&job.layout, s.crc_table, head, desc.len, &header);
 	if (!job.layout.raw) {
 		place.position = header.position;
 		place.sequence = header.sequence;
@@ -234,6 +236,8 @@ __global__ void __launch_bounds__(RING_THREADS + WORK_THREADS_LARGE)
 	extern __shared__ uint4 memory[];
 	struct write_shared &s = *(struct write_shared *)memory;
 
+	for (uint32_t i = threadIdx.x; i < 256; i += blockDim.x)
+		s.crc_table[i] = job->crc_table[i];
 	if (!ring_enter(s.ring, job, true))
 		return;
 	if (pattern_is_prbs(s.ring.job.plan.kind)) {

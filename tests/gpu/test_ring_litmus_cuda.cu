@@ -60,10 +60,10 @@ __device__ uint32_t burst_in_wrong(const struct burst_in &in)
 __global__ void ring_kernel(const struct device_job *job, struct litmus ring)
 {
 	__shared__ struct ring_shared s;
-	__shared__ uint32_t wrong;
+	__shared__ uint32_t wrong[GROUPS_MAX];
 
-	if (threadIdx.x == 0)
-		wrong = 0;
+	if (threadIdx.x < GROUPS_MAX)
+		wrong[threadIdx.x] = 0;
 	if (!ring_enter(s, job, true))
 		return;
 	if (threadIdx.x < 32) {
@@ -71,19 +71,20 @@ __global__ void ring_kernel(const struct device_job *job, struct litmus ring)
 	} else if (threadIdx.x < RING_THREADS) {
 		ring_done_warp(s);
 	} else {
-		ring_work(s, threadIdx.x - RING_THREADS,
-			  [&](const struct burst_in &in, uint32_t thread) -> uint32_t {
-				  uint32_t mine = payload_take(ring, in.burst, thread);
+		const struct work_group group = work_group_of(s);
 
-				  if (thread == 0)
-					  mine += burst_in_wrong(in);
-				  if (mine)
-					  atomicAdd(&wrong, mine);
-				  barrier_sync(BARRIER_WORK, s.work_threads);
-				  if (thread == 0)
-					  litmus_answer(&ring, in.burst, atomicExch(&wrong, 0));
-				  return 1;
-			  });
+		ring_work_group(s, group, [&](const struct burst_in &in, uint32_t thread) -> uint32_t {
+			uint32_t mine = payload_take(ring, in.burst, thread);
+
+			if (thread == 0)
+				mine += burst_in_wrong(in);
+			if (mine)
+				atomicAdd(&wrong[group.index], mine);
+			barrier_sync(BARRIER_WORK + group.index, s.work_threads);
+			if (thread == 0)
+				litmus_answer(&ring, in.burst, atomicExch(&wrong[group.index], 0));
+			return 1;
+		});
 	}
 }
 
@@ -266,7 +267,7 @@ static void play_device(struct bench *bench, uint64_t bursts)
 
 static bool report(struct bench *bench, const char *consumer, uint32_t blocks, uint64_t bursts)
 {
-	printf("%-5s %-6s payload, ring of %5u, %2u blocks: %llu bursts, %llu wrong values\n",
+	printf("%-6s %-6s payload, ring of %5u, %2u blocks: %llu bursts, %llu wrong values\n",
 	       consumer, bench->device_payload ? "GPU" : "pinned", bench->ring.burst_mask + 1,
 	       blocks, (unsigned long long)bursts, (unsigned long long)bench->wrong);
 	fflush(stdout);
@@ -284,13 +285,14 @@ static bool play(struct bench *bench, const char *consumer, uint32_t blocks, uin
 	return report(bench, consumer, blocks, bursts);
 }
 
-static bool test_ring(uint32_t bits, uint32_t blocks, bool device_payload, uint64_t bursts)
+static bool test_ring(uint32_t bits, uint32_t blocks, uint32_t groups, bool device_payload,
+		      uint64_t bursts)
 {
 	struct bench bench;
 	struct burst_ring_view *view = pinned<struct burst_ring_view>(1);
 	struct device_job *job = pinned<struct device_job>(1);
 	uint32_t *started = pinned<uint32_t>(blocks), *gate = pinned<uint32_t>(1);
-	uint32_t *crc_table = pinned<uint32_t>(256);
+	char name[16];
 	bool good;
 
 	bench_create(&bench, bits, device_payload);
@@ -305,17 +307,17 @@ static bool test_ring(uint32_t bits, uint32_t blocks, bool device_payload, uint6
 	job->workers_per_ring = blocks;
 	job->started = started;
 	job->gate = gate;
-	job->crc_table = crc_table;
+	job->groups = groups;
 	*gate = GATE_OPEN;
-	ring_kernel<<<blocks, RING_THREADS + 64, 0, bench.kernel_stream>>>(job, bench.ring);
+	ring_kernel<<<blocks, RING_THREADS + groups * 64, 0, bench.kernel_stream>>>(job, bench.ring);
 	CHECK(cudaGetLastError());
-	good = play(&bench, "ring", blocks, bursts);
+	snprintf(name, sizeof(name), "ring/%u", groups);
+	good = play(&bench, name, blocks, bursts);
 	bench_free(&bench);
 	CHECK(cudaFreeHost(view));
 	CHECK(cudaFreeHost(job));
 	CHECK(cudaFreeHost(started));
 	CHECK(cudaFreeHost(gate));
-	CHECK(cudaFreeHost(crc_table));
 	return good;
 }
 
@@ -366,7 +368,9 @@ int main(int argc, char **argv)
 
 			if (device)
 				n = (n < lap * 20000 ? n : lap * 20000) / lap * lap;
-			good = test_ring(shape[i].bits, shape[i].blocks, device, n) && good;
+			for (uint32_t groups = 1; groups <= GROUPS_MAX; groups++)
+				good = test_ring(shape[i].bits, shape[i].blocks, groups, device,
+						 n) && good;
 			good = test_queue(shape[i].bits, shape[i].blocks, device, n) && good;
 		}
 	}
