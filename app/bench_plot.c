@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -367,12 +368,24 @@ static FILE *script_file(const struct plot *plot, const struct bench_report *rep
 	return file;
 }
 
+/* gnuplot does not say when it could not write all. */
+static bool picture_is_whole(int fd)
+{
+	char end[16];
+	struct stat status;
+	ssize_t bytes;
+
+	if (fstat(fd, &status) < 0 || status.st_size < (off_t)sizeof(end) || fsync(fd) < 0)
+		return false;
+	bytes = pread(fd, end, sizeof(end), status.st_size - (off_t)sizeof(end));
+	return bytes == (ssize_t)sizeof(end) && memmem(end, sizeof(end), "</svg>", 6);
+}
+
 static int draw(FILE *script, const char *path, char error[BENCH_ERROR_BYTES])
 {
 	/* -d: no settings of the user's. */
 	char program[] = "gnuplot", defaults[] = "-d";
 	char *const arguments[] = { program, defaults, NULL };
-	struct stat status = { 0 };
 	char *temporary = NULL;
 	int fd, rc;
 
@@ -380,12 +393,12 @@ static int draw(FILE *script, const char *path, char error[BENCH_ERROR_BYTES])
 		snprintf(error, BENCH_ERROR_BYTES, "%s: no memory", path);
 		return -ENOMEM;
 	}
-	fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+	fd = open(temporary, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
 	rc = fd < 0 ? -errno : gnuplot_run(arguments, fileno(script), fd, -1);
-	if (rc > 0 || (rc == 0 && (fstat(fd, &status) < 0 || status.st_size == 0))) {
+	if (rc > 0 || (rc == 0 && !picture_is_whole(fd))) {
 		snprintf(error, BENCH_ERROR_BYTES,
-			 "%s: gnuplot ended with status %d and no picture; standard error says "
-			 "why; gnuplot 5 or later with the SVG terminal is needed",
+			 "%s: gnuplot ended with status %d and no whole picture: gnuplot 5 or later "
+			 "with the SVG terminal is needed, and room on the disk",
 			 path, rc);
 		rc = -EIO;
 	} else if (rc < 0 && fd >= 0) {

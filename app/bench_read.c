@@ -17,6 +17,8 @@
 #define FILE_BYTES_MAX ((off_t)64 << 20)
 #define PLACE_BYTES 64
 
+#define NUMBER_MOST 1e15 /* more is no measurement, and no place in a picture */
+
 struct reader {
 	const char *path;
 	char *error;		 /* BENCH_ERROR_BYTES; "": nothing wrong so far */
@@ -73,9 +75,9 @@ static double get_value(struct reader *reader, json_t *value, const char *key)
 
 	if (json_is_null(value))
 		return 0;
-	if (json_is_number(value) && isfinite(number) && number >= 0)
+	if (json_is_number(value) && isfinite(number) && number >= 0 && number <= NUMBER_MOST)
 		return number;
-	refuse(reader, "%s%s is no number from 0 up", reader->place, key);
+	refuse(reader, "%s%s is no number from 0 to %g", reader->place, key, NUMBER_MOST);
 	return 0;
 }
 

@@ -9,7 +9,7 @@
 #include "report.h"
 
 #define CELL_BYTES 40
-#define NOTES_MAX 64
+#define NOTES_MAX 1536 /* of a stage's points, three each */
 #define COLUMNS 100
 
 #define BOLD "\033[1m"

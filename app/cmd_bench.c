@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -241,7 +243,18 @@ static void help_print(const struct flag *flags, size_t count)
 	}
 	printf("\n"
 	       "Exit status: 0 measured; 1 could not run, or not to its end; 2 command line;\n"
-	       "3 frames were damaged; 130 stopped by Ctrl-C.\n");
+	       "3 frames were damaged or lost; 130 stopped by Ctrl-C.\n");
+}
+
+/* By name or, where both are there, by what they are. */
+static bool same_file(const char *a, const char *b)
+{
+	struct stat of_a, of_b;
+
+	if (!a || !b)
+		return false;
+	return strcmp(a, b) == 0 || (stat(a, &of_a) == 0 && stat(b, &of_b) == 0 &&
+				     of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino);
 }
 
 static int check(const struct bench_options *o)
@@ -251,8 +264,8 @@ static int check(const struct bench_options *o)
 		return flags_refuse(COMMAND, "from",
 				    "measures nothing: only --plot, --json and "
 				    "--quiet go with it");
-	if (o->save && o->plot && !strcmp(o->save, o->plot))
-		return flags_refuse(COMMAND, "plot", "needs another file than --save");
+	if (o->plot && (same_file(o->save, o->plot) || same_file(o->from, o->plot)))
+		return flags_refuse(COMMAND, "plot", "needs another file than --save and --from");
 	return 0;
 }
 
@@ -349,7 +362,7 @@ static int prepare(struct bench *bench)
 static int damaged(const struct bench_report *report)
 {
 	for (size_t i = 0; i < report->count; i++)
-		if (report->results[i].damaged)
+		if (report->results[i].damaged || report->results[i].lost)
 			return 1;
 	return 0;
 }

@@ -3,8 +3,8 @@
  * The persistent checker of patterns. For each burst:
  *   1. a group's threads bring the first pieces of every frame into shared memory, together;
  *   2. one thread a frame reads its header there and checks what is there of the payload;
- *   3. one warp a frame checks what is behind that of a PRBS, and the whole of other patterns and of
- *      what is wrong, where it lies;
+ *   3. one warp a frame checks what is behind that of a PRBS, and the whole of other patterns and
+ *      of what is wrong, where it lies;
  *   4. one thread a frame, together, turn outcomes into runs.
  *
  * Built three times: `any` and `more` are constant. Without `any` frames are our own and no rules

@@ -13,8 +13,8 @@
 
 /*
  * A block is two ring warps (take, done) and the warps that work on frames, in groups. At least 256
- * threads a group, one a frame of a burst; 30 warps with the ring warps make the largest block there
- * is.
+ * threads a group, one a frame of a burst; 30 warps with the ring warps make the largest block
+ * there is.
  */
 #define RING_THREADS 64u
 #define WORK_THREADS_SMALL 256u

@@ -42,6 +42,7 @@ struct runner {
 	uint64_t began, spent; /* ns: when the first point was, and on points until now */
 	cpu_set_t cpus;	       /* of the caller: a stage may pin this thread */
 	struct bench_run run[GDRCAP_BENCH_RUNS_MAX];
+	struct bench_sample warm_up;
 };
 
 const struct gdrcap_bench_stage *gdrcap_bench_stage_at(size_t index)
@@ -78,12 +79,13 @@ static int refuse_stage(const char *name, struct gdrcap_error *error)
 			 ids, groups);
 }
 
-static bool limits(const struct runner *runner, const struct bench_stage *stage, const char *id)
+static bool limits(const struct bench_stage *stage, const char *id)
 {
-	const char *limit = stage->about.limit, *host = stage->host_limit;
+	bool found = stage->about.limit && strcmp(stage->about.limit, id) == 0;
 
-	return (limit && strcmp(limit, id) == 0) ||
-	       (!runner->bench.cuda && host && strcmp(host, id) == 0);
+	for (size_t i = 0; i < BENCH_LIMITS_MORE && stage->more_limits[i]; i++)
+		found |= strcmp(stage->more_limits[i], id) == 0;
+	return found;
 }
 
 /* The stages that limit chosen ones are measured with them. */
@@ -96,7 +98,7 @@ static void choose_limits(struct runner *runner)
 		for (size_t i = 0; i < bench_stage_count; i++)
 			for (size_t k = 0; k < bench_stage_count; k++) {
 				if (!runner->chosen[i] || runner->chosen[k] ||
-				    !limits(runner, bench_stages[i], bench_stages[k]->about.id))
+				    !limits(bench_stages[i], bench_stages[k]->about.id))
 					continue;
 				runner->chosen[k] = true;
 				more = true;
@@ -230,7 +232,9 @@ static int point_runs(struct runner *runner, const struct bench_stage *stage, vo
 		struct bench_sample sample = { 0 };
 		int ret = stage->run(state, runner->bench.run_ms, &sample, error);
 
-		if (ret == 0 && i > 0)
+		if (i == 0)
+			runner->warm_up = sample;
+		else if (ret == 0)
 			ret = bench_run_take(&runner->run[i - 1], &sample, error);
 		if (ret < 0)
 			return ret;
@@ -268,7 +272,8 @@ static int point_measure(struct runner *runner, const struct point *point,
 	if (ret < 0)
 		bench_result_fail(result, error.text[0] ? error.text : strerror(-ret));
 	else
-		bench_result_make(&runner->bench, stage, runner->run, runner->runs, result);
+		bench_result_make(&runner->bench, stage, runner->run, runner->runs,
+				  &runner->warm_up, result);
 	return 0;
 }
 

@@ -14,6 +14,7 @@
 
 #define BENCH_CPUS_MAX 256
 #define BENCH_POINTS_MAX 512 /* of one stage */
+#define BENCH_LIMITS_MORE 3
 
 struct bench {
 	const struct gdrcap_bench_config *config;
@@ -47,8 +48,9 @@ struct bench_sample {
 
 struct bench_stage {
 	struct gdrcap_bench_stage about;
-	/* Measured along with it, besides about.limit, where CPU threads stand in for a GPU. */
-	const char *host_limit;
+	/* Measured along with it, besides about.limit: the stage takes its limits from them. NULL:
+	 * no more. */
+	const char *more_limits[BENCH_LIMITS_MORE];
 	bool needs_cuda; /* left out, with a result that says so, where there is none */
 	/* Fills up to BENCH_POINTS_MAX points that make sense on this machine (fewer with
 	 * config->quick) and returns their number; .stage is filled by the runner. */
@@ -65,7 +67,8 @@ struct bench_stage {
 /* Each in the file of its name. */
 extern const struct bench_stage bench_memory_read; /* limit_memory.c: host memory, one core */
 extern const struct bench_stage bench_rx_burst;	   /* limit_rx_burst.c: bare loop on net_null */
-extern const struct bench_stage bench_copy, bench_zero_copy, bench_round_trip; /* limit_cuda.c */
+/* limit_cuda.c: */
+extern const struct bench_stage bench_gpu_memory, bench_copy, bench_zero_copy, bench_round_trip;
 extern const struct bench_stage bench_mempool, bench_ring;		       /* stage_ring.c */
 extern const struct bench_stage bench_rx_worker;			       /* stage_rx.c */
 extern const struct bench_stage bench_consumer;	 /* stage_consumer.c: frames resident */

@@ -26,8 +26,9 @@
 /* EAL is started once, so with what the largest stage needs: sessions and mempools of many queues.
  * Without hugepages it is only touched where it is used. */
 #define EAL_BYTES ((size_t)1 << 30)
-#define SMALL_MACHINE_PART 8 /* of a machine with less memory than SMALL_MACHINE_PART x EAL_BYTES  \
-			      */
+#define SMALL_MACHINE_PART                                                                         \
+	8 /* of a machine with less memory than SMALL_MACHINE_PART x EAL_BYTES                     \
+	   */
 #define CACHES_MAX 16
 
 uint64_t bench_now_ns(void)

@@ -70,7 +70,7 @@ static double percentile(const double *ascending, uint64_t count, double part)
 int bench_run_take(struct bench_run *run, const struct bench_sample *sample,
 		   struct gdrcap_error *error)
 {
-	if (!isfinite(sample->value) || sample->value < 0)
+	if (!isfinite(sample->value) || sample->value <= 0)
 		return error_set(error, -ERANGE,
 				 "the run was too short to be measured; give it "
 				 "more time (--run-time)");
@@ -102,45 +102,23 @@ static const struct bench_run *median_of(const struct bench_stage *stage,
 	return &runs[order[stage->about.less_is_better ? count / 2 : (count - 1) / 2]];
 }
 
-static void note_add(struct gdrcap_bench_result *result, const char *text)
-{
-	const size_t used = strlen(result->note);
-
-	snprintf(result->note + used, sizeof(result->note) - used, "%s%s", used ? "; " : "", text);
-}
-
-/* The counts are those of one run: what went wrong in the others must not go unseen. */
-static void note_others(struct gdrcap_bench_result *result, const struct bench_run *runs,
-			uint32_t count)
-{
-	uint64_t lost = 0, damaged = 0;
-	char text[96];
-
-	for (uint32_t i = 0; i < count; i++) {
-		lost += runs[i].sample.lost;
-		damaged += runs[i].sample.damaged;
-	}
-	if (lost == result->lost && damaged == result->damaged)
-		return;
-	snprintf(text, sizeof(text), "in all runs: %" PRIu64 " lost, %" PRIu64 " damaged", lost,
-		 damaged);
-	note_add(result, text);
-}
-
 void bench_result_make(const struct bench *bench, const struct bench_stage *stage,
 		       const struct bench_run *runs, uint32_t count,
-		       struct gdrcap_bench_result *result)
+		       const struct bench_sample *warm_up, struct gdrcap_bench_result *result)
 {
 	const struct bench_run *median = median_of(stage, runs, count);
 	const struct bench_sample *sample = &median->sample;
 
 	result->runs = count;
+	result->damaged = warm_up->damaged;
+	result->lost = warm_up->lost;
 	result->least = result->most = runs[0].sample.value;
 	for (uint32_t i = 0; i < count; i++) {
 		result->run[i] = runs[i].sample.value;
 		result->least = fmin(result->least, result->run[i]);
 		result->most = fmax(result->most, result->run[i]);
-		result->samples += runs[i].sample.latency_count;
+		result->damaged += runs[i].sample.damaged;
+		result->lost += runs[i].sample.lost;
 	}
 	result->median = sample->value;
 	result->limit = sample->limit > 0 ? sample->limit : limit_of(bench, stage, &result->point);
@@ -152,15 +130,13 @@ void bench_result_make(const struct bench *bench, const struct bench_stage *stag
 	result->seconds = sample->seconds;
 	result->frames = sample->frames;
 	result->validated = sample->validated;
-	result->damaged = sample->damaged;
-	result->lost = sample->lost;
 	result->sequence_checked = sample->sequence_checked;
 	result->p50_ns = median->p50_ns;
 	result->p99_ns = median->p99_ns;
 	result->p999_ns = median->p999_ns;
 	result->max_ns = median->max_ns;
+	result->samples = sample->latency_count;
 	snprintf(result->note, sizeof(result->note), "%s", sample->note);
-	note_others(result, runs, count);
 }
 
 void bench_result_fail(struct gdrcap_bench_result *result, const char *why)

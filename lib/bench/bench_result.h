@@ -14,10 +14,11 @@ struct bench_run {
 /* 0, or -ERANGE for a value that is no number. */
 int bench_run_take(struct bench_run *run, const struct bench_sample *sample,
 		   struct gdrcap_error *error);
-/* Fills all but result->point. `count` is at least 1. */
+/* Fills all but result->point. `count` is at least 1. Of the warm-up only what went wrong counts.
+ */
 void bench_result_make(const struct bench *bench, const struct bench_stage *stage,
 		       const struct bench_run *runs, uint32_t count,
-		       struct gdrcap_bench_result *result);
+		       const struct bench_sample *warm_up, struct gdrcap_bench_result *result);
 /* A point that was not measured, and why. */
 void bench_result_fail(struct gdrcap_bench_result *result, const char *why);
 

@@ -2,6 +2,7 @@
 #include "bench_util.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -159,13 +160,62 @@ uint32_t bench_burst_points(const struct bench *bench, const char *const *source
 	return n;
 }
 
+double bench_memory_limit(const struct bench *bench, uint32_t cores)
+{
+	const double all = bench_limit(bench, "memory_read", NULL);
+	double one = 0;
+
+	for (size_t i = 0; i < bench->result_count; i++) {
+		const struct gdrcap_bench_result *result = &bench->results[i];
+
+		if (!strcmp(result->point.stage, "memory_read") && result->point.queues == 1)
+			one = result->median;
+	}
+	return cores * one < all ? cores * one : all;
+}
+
+/* ---- memory ---- */
+
+uint64_t bench_file_number(const char *path, uint64_t otherwise)
+{
+	FILE *file = fopen(path, "re");
+	uint64_t number;
+
+	if (!file)
+		return otherwise;
+	if (fscanf(file, "%" SCNu64, &number) != 1)
+		number = otherwise;
+	fclose(file);
+	return number;
+}
+
+uint64_t bench_memory_available(void)
+{
+	const uint64_t most = bench_file_number("/sys/fs/cgroup/memory.max", UINT64_MAX);
+	const uint64_t used = bench_file_number("/sys/fs/cgroup/memory.current", 0);
+	uint64_t available = 0;
+	FILE *file = fopen("/proc/meminfo", "re");
+	char line[128];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "MemAvailable: %" SCNu64, &available) == 1)
+			break;
+	if (file)
+		fclose(file);
+	available <<= 10;
+	if (most > used && most - used < available)
+		available = most - used;
+	return available;
+}
+
+/* ---- rates ---- */
+
 void bench_frame_rate(struct bench_sample *sample, uint64_t cycles, uint64_t frames)
 {
 	sample->seconds = (double)cycles / (double)rte_get_tsc_hz();
 	sample->frames = frames;
 	sample->value = sample->seconds * 1e9 / (double)frames;
 	sample->mpps = (double)frames / sample->seconds * 1e-6;
-	sample->gbps = sample->mpps * FRAME_BYTES * 8 * 1e-3;
 }
 
 double bench_limit_alike(const struct bench *bench, const char *stage,

@@ -32,7 +32,14 @@ uint32_t bench_bursts(const struct bench *bench, uint32_t bursts[BENCH_BURSTS_MA
 /* Points of each of those and each source, in frames of 64 bytes. Returns their number. */
 uint32_t bench_burst_points(const struct bench *bench, const char *const *sources, uint32_t count,
 			    struct gdrcap_bench_point *points);
-/* Fills value, mpps, gbps, seconds and frames of a stage whose unit is ns a frame of 64 bytes. */
+/* Gb/s that so many cores read from memory: as one does, each, up to what all do. 0: not measured.
+ */
+double bench_memory_limit(const struct bench *bench, uint32_t cores);
+/* A number in a file of the kernel's, or `otherwise`: no such file, or "max". */
+uint64_t bench_file_number(const char *path, uint64_t otherwise);
+/* Bytes that this machine, and this container, could give now. */
+uint64_t bench_memory_available(void);
+/* Fills value, mpps, seconds and frames of a stage whose unit is ns a frame and that reads none. */
 void bench_frame_rate(struct bench_sample *sample, uint64_t cycles, uint64_t frames);
 /* Median of `stage` with the burst and the source of `point`, or 0. */
 double bench_limit_alike(const struct bench *bench, const char *stage,

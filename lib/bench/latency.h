@@ -10,7 +10,8 @@
 #define LATENCY_BLOCKS 16u /* of a GPU; its twin has one thread */
 #define LATENCY_LOAD_PERCENT 10u
 
-#define LATENCY_SAMPLES_LEAST 20000u /* a run, whatever time it takes */
+#define LATENCY_SAMPLES_LEAST 20000u /* a run, if it need not be longer than ... */
+#define LATENCY_TIMES_MOST 10u	     /* ... so many times what it should be */
 #define LATENCY_SAMPLES_MOST (1u << 20)
 
 /* ns from burst to burst at LATENCY_LOAD_PERCENT of the rate that a consumer of so many blocks
@@ -21,11 +22,13 @@ int latency_load(const struct bench *bench, uint32_t blocks, uint64_t *spacing_n
 /* Takes over the samples of a run, in any order: sorts them, and makes of the median the value. */
 void latency_sample(double *ns, uint64_t count, struct bench_sample *sample);
 
-/* True when a run has begun long enough ago and has enough samples, or no room for more. */
-static inline bool latency_is_over(uint64_t samples, uint64_t now_ns, uint64_t end_ns)
+/* True when a run has begun long enough ago and has enough samples, or no room or time for more. */
+static inline bool latency_is_over(uint64_t samples, uint64_t elapsed_ns, uint32_t run_ms)
 {
-	return samples >= LATENCY_SAMPLES_MOST ||
-	       (samples >= LATENCY_SAMPLES_LEAST && now_ns >= end_ns);
+	const uint64_t run_ns = (uint64_t)run_ms * 1000000u;
+
+	return samples >= LATENCY_SAMPLES_MOST || elapsed_ns >= LATENCY_TIMES_MOST * run_ns ||
+	       (samples >= LATENCY_SAMPLES_LEAST && elapsed_ns >= run_ns);
 }
 
 #endif

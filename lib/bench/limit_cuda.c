@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "bench.h"
 #ifdef GDRCAP_WITH_CUDA
@@ -23,9 +24,10 @@
 struct bus {
 	const struct bench *bench;
 	struct bench_gpu *gpu;
-	uint32_t blocks; /* 0: copy */
-	void *host, *device;
-	uint64_t sum; /* of what is in host memory */
+	uint32_t blocks;     /* 0: copy */
+	bool from_gpu;	     /* reads the GPU's memory; else the host's */
+	void *host, *device; /* the same is in both when it is read */
+	uint64_t sum;	     /* of that */
 };
 
 static uint32_t copy_points(const struct bench *bench, struct gdrcap_bench_point *points)
@@ -34,9 +36,10 @@ static uint32_t copy_points(const struct bench *bench, struct gdrcap_bench_point
 	return 1;
 }
 
-static uint32_t zero_copy_points(const struct bench *bench, struct gdrcap_bench_point *points)
+static uint32_t read_points(const struct bench *bench, const char *memory,
+			    struct gdrcap_bench_point *points)
 {
-	static const uint32_t blocks[] = { 1, 2, 4, 8, 16, 32, 64 }, quick[] = { 4, 16, 64 };
+	static const uint32_t blocks[] = { 1, 2, 4, 8, 16, 32, 64 }, quick[] = { 2, 8, 16, 64 };
 	const uint32_t *list = bench->config->quick ? quick : blocks;
 	const uint32_t entries = bench->config->quick ? sizeof(quick) / sizeof(quick[0])
 						      : sizeof(blocks) / sizeof(blocks[0]);
@@ -44,11 +47,20 @@ static uint32_t zero_copy_points(const struct bench *bench, struct gdrcap_bench_
 
 	for (; count < entries; count++)
 		points[count].blocks = list[count];
-	if (!bench->config->quick)
-		points[count++].blocks = bench->machine.gpu_units;
+	points[count++].blocks = bench->machine.gpu_units;
 	for (uint32_t i = 0; i < count; i++)
-		snprintf(points[i].memory, sizeof(points[i].memory), "pinned");
+		snprintf(points[i].memory, sizeof(points[i].memory), "%s", memory);
 	return count;
+}
+
+static uint32_t gpu_memory_points(const struct bench *bench, struct gdrcap_bench_point *points)
+{
+	return read_points(bench, "device", points);
+}
+
+static uint32_t zero_copy_points(const struct bench *bench, struct gdrcap_bench_point *points)
+{
+	return read_points(bench, "pinned", points);
 }
 
 static void bus_close(void *state)
@@ -68,6 +80,7 @@ static int bus_memory(struct bus *bus)
 {
 	int ret = bench_gpu_open(bus->bench->ordinal, &bus->gpu);
 	uint32_t *words;
+	double seconds;
 
 	if (ret < 0)
 		return ret;
@@ -81,7 +94,9 @@ static int bus_memory(struct bus *bus)
 		words[i] = i;
 		bus->sum += i;
 	}
-	return 0;
+	return bus->from_gpu
+		       ? bench_gpu_copy(bus->gpu, bus->device, bus->host, BUS_BYTES, 1, &seconds)
+		       : 0;
 }
 
 static int bus_open(const struct bench *bench, const struct gdrcap_bench_point *point, void **state,
@@ -94,6 +109,7 @@ static int bus_open(const struct bench *bench, const struct gdrcap_bench_point *
 		return error_set(error, -ENOMEM, "no memory for a bus");
 	bus->bench = bench;
 	bus->blocks = point->blocks;
+	bus->from_gpu = strcmp(point->memory, "device") == 0;
 	bench_pin(bench, 0);
 	ret = bus_memory(bus);
 	if (ret < 0) {
@@ -114,13 +130,13 @@ static int bus_move(struct bus *bus, double *seconds, struct gdrcap_error *error
 		ret = bench_gpu_copy(bus->gpu, bus->device, bus->host, BUS_BYTES, 1, seconds);
 		return ret ? error_set(error, ret, "%s", kernel_error()) : 0;
 	}
-	ret = bench_gpu_read(bus->gpu, bus->host, BUS_BYTES, bus->blocks, READ_THREADS, 1, seconds,
-			     &sum);
+	ret = bench_gpu_read(bus->gpu, bus->from_gpu ? bus->device : bus->host, BUS_BYTES,
+			     bus->blocks, READ_THREADS, 1, seconds, &sum);
 	if (ret)
 		return error_set(error, ret, "%s", kernel_error());
 	if (sum != bus->sum)
 		return error_set(error, -EIO,
-				 "a kernel read something else from pinned memory than there is: "
+				 "a kernel read something else than there is: "
 				 "see dmesg for Xid and AER lines");
 	return 0;
 }
@@ -238,12 +254,11 @@ static int trip_run(void *state, uint32_t run_ms, struct bench_sample *sample,
 		    struct gdrcap_error *error)
 {
 	struct trip *trip = state;
-	uint64_t begin, end, due, now, count = 0;
+	uint64_t begin, due, now, count = 0;
 
 	bench_pin(trip->bench, 0);
 	begin = due = now = bench_now_ns();
-	end = begin + (uint64_t)run_ms * 1000000u;
-	while (!latency_is_over(count, now, end)) {
+	while (!latency_is_over(count, now - begin, run_ms)) {
 		const uint64_t asked = trip_once(trip, due, &now);
 
 		if (!asked)
@@ -264,6 +279,22 @@ static int trip_run(void *state, uint32_t run_ms, struct bench_sample *sample,
 #endif
 
 /* Without CUDA nobody asks a stage that needs it for points. */
+const struct bench_stage bench_gpu_memory = {
+	.about = {
+		.id = "gpu_memory",
+		.group = "limit",
+		.what = "a kernel reads 256 MiB of the GPU's memory, 1024 threads a block",
+		.unit = "Gb/s",
+	},
+	.needs_cuda = true,
+#ifdef GDRCAP_WITH_CUDA
+	.points = gpu_memory_points,
+	.open = bus_open,
+	.run = bus_run,
+	.close = bus_close,
+#endif
+};
+
 const struct bench_stage bench_copy = {
 	.about = {
 		.id = "copy",

@@ -86,40 +86,6 @@ struct memory_stage {
 
 /* ---- how much ---- */
 
-/* A number in a file of the kernel's, or `otherwise`: no such file, or "max". */
-static uint64_t number_of(const char *path, uint64_t otherwise)
-{
-	FILE *file = fopen(path, "re");
-	uint64_t number;
-
-	if (!file)
-		return otherwise;
-	if (fscanf(file, "%" SCNu64, &number) != 1)
-		number = otherwise;
-	fclose(file);
-	return number;
-}
-
-/* Bytes that this machine, and this container, could give now. */
-static uint64_t memory_available(void)
-{
-	const uint64_t most = number_of("/sys/fs/cgroup/memory.max", UINT64_MAX);
-	const uint64_t used = number_of("/sys/fs/cgroup/memory.current", 0);
-	uint64_t available = 0;
-	FILE *file = fopen("/proc/meminfo", "re");
-	char line[128];
-
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "MemAvailable: %" SCNu64, &available) == 1)
-			break;
-	if (file)
-		fclose(file);
-	available <<= 10;
-	if (most > used && most - used < available)
-		available = most - used;
-	return available;
-}
-
 /* Which CPUs share the furthest cache of that one; "" where it is not known. */
 static void sharers_of(int cpu, char *text, size_t bytes)
 {
@@ -133,7 +99,7 @@ static void sharers_of(int cpu, char *text, size_t bytes)
 
 		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/cache/index%d/level",
 			 cpu, i);
-		level = number_of(path, 0);
+		level = bench_file_number(path, 0);
 		if (level <= furthest)
 			continue;
 		furthest = level;
@@ -215,7 +181,7 @@ static void memory_touch(void *arg, uint32_t index)
 
 static int memory_map(struct memory_stage *state, struct gdrcap_error *error)
 {
-	const uint64_t available = memory_available();
+	const uint64_t available = bench_memory_available();
 	uint8_t *base;
 
 	state->mapped_bytes = state->bytes * state->cores + PAGE;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "bench_util.h"
 #include "log.h"
 #ifdef GDRCAP_WITH_CUDA
 #include "cuda/bench.h"
@@ -86,12 +87,11 @@ static int region_bytes(const struct bench *bench, struct resident *resident, si
 		resident->bytes = (CACHE_TIMES * cache / touched + 1) << resident->slot_shift;
 	if (resident->bytes < least && !resident->borrowed)
 		resident->bytes = least;
-	if (!bench->cuda && bench->machine.memory_bytes &&
-	    resident->bytes > bench->machine.memory_bytes / 2)
+	if (!bench->cuda && resident->bytes > bench_memory_available() / 2)
 		return error_set(error, -ENOMEM,
 				 "a working set of %u times the last-level cache takes %zu MiB at "
-				 "%u bytes a frame, more than half of the memory: leave this frame "
-				 "size out",
+				 "%u bytes a frame, more than half of what is free: leave this "
+				 "frame size out",
 				 CACHE_TIMES, resident->bytes >> 20, resident->frame_bytes);
 	return 0;
 }

@@ -132,9 +132,9 @@ void resident_account(const struct resident *resident, struct resident_ring *rin
  * too long. */
 int resident_watch(const struct resident *resident, uint64_t moved_ns, struct gdrcap_error *error);
 
-/* For a sample: rates from counts. */
+/* For a sample: rates from counts; of frames that are `checked`, those that are right. */
 void resident_sample(const struct resident *resident, const struct resident_counts *counts,
-		     struct bench_sample *sample);
+		     bool checked, struct bench_sample *sample);
 
 /* Memory that both sides see (`shared`), or the frames' own; zeroed. NULL: *error says why. */
 void *resident_alloc(const struct resident *resident, size_t bytes, bool shared,

@@ -230,13 +230,14 @@ int resident_play(struct resident *resident, uint32_t ms, uint64_t bursts,
 }
 
 void resident_sample(const struct resident *resident, const struct resident_counts *counts,
-		     struct bench_sample *sample)
+		     bool checked, struct bench_sample *sample)
 {
 	sample->seconds = counts->seconds;
 	sample->frames = counts->frames;
 	sample->validated = counts->validated;
 	sample->damaged = counts->damaged;
 	sample->lost = counts->lost;
-	sample->mpps = (double)counts->frames / counts->seconds / 1e6;
+	sample->mpps =
+		(double)(checked ? counts->validated : counts->frames) / counts->seconds / 1e6;
 	sample->gbps = sample->mpps * resident->frame_bytes * 8 / 1e3;
 }

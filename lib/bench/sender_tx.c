@@ -322,7 +322,7 @@ int sender_tx_run(struct sender_tx *tx, uint32_t run_ms, struct bench_sample *sa
 		ret = slots_check(tx, &counts, error);
 	if (ret < 0 || ended < 0)
 		return ret < 0 ? ret : ended;
-	resident_sample(tx->check, &counts, sample);
+	resident_sample(tx->check, &counts, false, sample);
 	sample->value = sample->mpps;
 	snprintf(
 		sample->note, sizeof(sample->note),

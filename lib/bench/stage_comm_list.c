@@ -314,7 +314,7 @@ static int comm_run(void *state, uint32_t run_ms, struct bench_sample *sample,
 	ret = comm_play(comm, run_ms, &counts, error);
 	if (ret < 0)
 		return ret;
-	resident_sample(comm->resident, &counts, sample);
+	resident_sample(comm->resident, &counts, true, sample);
 	sample->value = sample->gbps;
 	sample->sequence_checked = true;
 	used = snprintf(sample->note, sizeof(sample->note), "status words in %s memory",

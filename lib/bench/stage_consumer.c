@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
+#include "bench_util.h"
 #include "log.h"
 #include "resident.h"
 
@@ -163,26 +163,21 @@ static uint32_t consumer_points(const struct bench *bench, struct gdrcap_bench_p
 
 /* ---- life ---- */
 
-/* Gb/s that so many cores read from memory: as one does, each, up to what all do. 0: not measured.
- */
-static double memory_limit(const struct bench *bench, uint32_t cores)
+/* Gb/s that so many blocks read from the GPU's memory, or the most that any number does. 0: not
+ * measured. */
+static double gpu_memory_limit(const struct bench *bench, uint32_t blocks)
 {
-	const double all = bench_limit(bench, "memory_read", NULL);
-	double one = 0;
-
 	for (size_t i = 0; i < bench->result_count; i++) {
 		const struct gdrcap_bench_result *result = &bench->results[i];
 
-		if (!strcmp(result->point.stage, "memory_read") && result->point.queues == 1)
-			one = result->median;
+		if (!strcmp(result->point.stage, "gpu_memory") && result->point.blocks == blocks)
+			return result->median;
 	}
-	return cores * one < all ? cores * one : all;
+	return bench_limit(bench, "gpu_memory", NULL);
 }
 
-/*
- * What the bus, or a core, brings at most, in Gb/s of frames with FCS, which is not in memory. 0:
- * not known, or the frames are in the GPU's own memory.
- */
+/* What memory, the bus or a core brings at most, in Gb/s of frames with FCS, which is not in
+ * memory. 0: not known. */
 static double limit_of(const struct bench *bench, const struct gdrcap_bench_point *point)
 {
 	const double len = point->frame_bytes - FRAME_FCS_BYTES;
@@ -192,9 +187,12 @@ static double limit_of(const struct bench *bench, const struct gdrcap_bench_poin
 	if (!strcmp(point->memory, "device-split"))
 		return bench_limit(bench, "zero_copy", "pinned") * point->frame_bytes /
 		       (len < RESIDENT_SPLIT ? len : RESIDENT_SPLIT);
-	if (!strncmp(point->memory, "host", 4))
-		return memory_limit(bench, point->blocks * point->queues) * point->frame_bytes /
+	if (!strcmp(point->memory, "device"))
+		return gpu_memory_limit(bench, point->blocks * point->queues) * point->frame_bytes /
 		       len;
+	if (!strncmp(point->memory, "host", 4))
+		return bench_memory_limit(bench, point->blocks * point->queues) *
+		       point->frame_bytes / len;
 	return 0;
 }
 
@@ -253,7 +251,7 @@ static int consumer_run(void *state, uint32_t run_ms, struct bench_sample *sampl
 	ret = resident_play(consumer->resident, run_ms, 0, &counts, error);
 	if (ret < 0)
 		return ret;
-	resident_sample(consumer->resident, &counts, sample);
+	resident_sample(consumer->resident, &counts, true, sample);
 	sample->value = sample->gbps;
 	sample->limit = consumer->limit;
 	sample->sequence_checked = true;
@@ -273,12 +271,11 @@ const struct bench_stage bench_consumer = {
 		.id = "consumer",
 		.group = "consumer",
 		.what = "frames that lie in memory already are checked, from publication in a ring to "
-			"the collected verdict; not in the GPU's own memory, they cannot be read "
-			"faster than by zero_copy, or by memory_read where CPU threads check",
+			"the collected verdict; limited by reads of that memory: gpu_memory by as "
+			"many blocks, zero_copy, or memory_read by as many cores",
 		.unit = "Gb/s",
-		.limit = "zero_copy",
 	},
-	.host_limit = "memory_read",
+	.more_limits = { "gpu_memory", "zero_copy", "memory_read" },
 	.points = consumer_points,
 	.open = consumer_open,
 	.run = consumer_run,

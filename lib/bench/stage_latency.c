@@ -179,7 +179,7 @@ static int latency_play(struct latency *latency, uint32_t run_ms, struct residen
 {
 	struct resident *resident = latency->resident;
 	struct resident_ring *ring = &resident->ring[0];
-	const uint64_t begin = bench_now_ns(), end = begin + (uint64_t)run_ms * 1000000u;
+	const uint64_t begin = bench_now_ns();
 	uint64_t due = begin, seen = begin, count = 0;
 	bool over = false;
 	int ret = 0;
@@ -194,7 +194,7 @@ static int latency_play(struct latency *latency, uint32_t run_ms, struct residen
 					(double)(seen - latency->sent_ns[ring->collected &
 									 (RESIDENT_BURSTS - 1)]);
 			resident_account(resident, ring, done, counts);
-			over = latency_is_over(count, seen, end);
+			over = latency_is_over(count, seen - begin, run_ms);
 		}
 		if (!over)
 			send_due(latency, ring, &due);
@@ -221,7 +221,7 @@ static int latency_run(void *state, uint32_t run_ms, struct bench_sample *sample
 	ret = latency_play(latency, run_ms, &counts, &samples, error);
 	if (ret < 0)
 		return ret;
-	resident_sample(latency->resident, &counts, sample);
+	resident_sample(latency->resident, &counts, true, sample);
 	sample->mpps = sample->gbps = 0;
 	sample->sequence_checked = true;
 	latency_sample(latency->ns, samples, sample);

@@ -13,8 +13,9 @@
 #include "session.h"
 
 #define FIRST_MS 5000u /* within which the first frames have to be through */
-#define WARM_PART 4u /* of a run's time: until each slot was used, and caches hold what they will  \
-		      */
+#define WARM_PART                                                                                  \
+	4u /* of a run's time: until each slot was used, and caches hold what they will            \
+	    */
 #define WARM_MS_LEAST 5u
 #define DRAIN_MS                                                                                   \
 	20000u /* for all that was sent to come, which takes no time where there are CPUs */
@@ -190,7 +191,7 @@ static void limit_take(const struct path *path, struct bench_sample *sample)
 			  bench_limit(path->bench, "zero_copy", "pinned") / len_kbit);
 	else if (strcmp(point->memory, "host") == 0)
 		limit_add(sample, &by, "memory_read",
-			  bench_limit(path->bench, "memory_read", NULL) * readers / len_kbit);
+			  bench_memory_limit(path->bench, readers) / len_kbit);
 	if (by)
 		note(sample, "limit: %s", by);
 }
@@ -268,9 +269,8 @@ const struct bench_stage bench_path = {
 			"every payload byte compared: \"ring\" written, sent and received by a "
 			"loopback, \"null\" received without a sender from slots filled before",
 		.unit = "Mpps",
-		.limit = "rx_burst",
 	},
-	.host_limit = "memory_read",
+	.more_limits = { "rx_burst", "zero_copy", "memory_read" },
 	.points = path_points,
 	.open = path_open,
 	.run = path_run,

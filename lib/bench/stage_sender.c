@@ -170,7 +170,7 @@ static int writer_run(struct sender *sender, uint32_t run_ms, struct bench_sampl
 	written.validated = checked.validated;
 	written.damaged = checked.damaged;
 	written.lost = checked.lost;
-	resident_sample(resident, &written, sample);
+	resident_sample(resident, &written, false, sample);
 	sample->value = sample->mpps;
 	sample->sequence_checked = true;
 	snprintf(sample->note, sizeof(sample->note),

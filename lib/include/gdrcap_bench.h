@@ -44,10 +44,10 @@ struct gdrcap_bench_result {
 	double seconds;
 	uint64_t frames; /**< that went through */
 	uint64_t validated; /**< found right, every payload byte */
-	uint64_t damaged, lost;
+	uint64_t damaged, lost; /**< of all runs and of the warm-up */
 	int sequence_checked; /**< 0: a source without content repeats frames, so only bytes are */
 	double p50_ns, p99_ns, p999_ns, max_ns; /**< of a latency; else 0 */
-	uint64_t samples; /**< of a latency, in all runs */
+	uint64_t samples; /**< of a latency */
 	char note[128]; /**< "": what a reader has to know besides */
 };
 

@@ -190,7 +190,7 @@ def test_save_again_measures_nothing():
 def test_interrupt_and_resume():
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "all.json"
-        arguments = ("bench", "--quick", "--gpu", "host", "--runs", "3", "--run-time", "40",
+        arguments = ("bench", "--quick", "--gpu", "host", "--runs", "3", "--run-time", "400",
                      "--stages", few(), "--save", str(file))
         process = e2e.start(*arguments)
         e2e.interrupt_when_running(process, "bench: 3/")
@@ -339,10 +339,17 @@ def test_hostile_files():
         assert not re.search(r"[^ -~\n]", result.out), repr(result.out)
         # Numbers of any size.
         other = copy.deepcopy(report)
-        other["results"][0].update(median=1e308, most=1.7e308, least=1e-300, frames=2**63 - 1,
-                                   validated=2**63 - 2, mpps=1e300, of_limit=1e300, runs=[1e308, 1])
+        other["results"][0].update(median=1e15, most=1e15, least=1e-300, frames=2**63 - 1,
+                                   validated=2**63 - 2, mpps=1e15, of_limit=1e15, runs=[1e15, 1])
         file.write_text(json.dumps(other))
         assert max(map(len, bench("--from", str(file)).out.splitlines())) < 160
+        other["results"][0]["mpps"] = 1.1e15
+        file.write_text(json.dumps(other))
+        assert "mpps is no number" in bench("--from", str(file), expect=1).err
+        # Lost frames are no success, whichever run they were lost in.
+        other["results"][0].update(mpps=1, lost=1)
+        file.write_text(json.dumps(other))
+        bench("--from", str(file), expect=3)
 
 
 def test_no_files():
@@ -368,7 +375,7 @@ def test_disk_full():
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "all.json"
         process = e2e.start(
-            "bench", "--gpu", "host", "--runs", "3", "--run-time", "100", "--stages", few(),
+            "bench", "--gpu", "host", "--runs", "3", "--run-time", "500", "--stages", few(),
             "--save", str(file), preexec_fn=lambda: signal.signal(signal.SIGXFSZ, signal.SIG_IGN))
         for line in process.stderr:
             if re.search("bench: 3/", line):
@@ -432,6 +439,18 @@ def draw(folder, report, **options):
 def need_gnuplot():
     if not shutil.which("gnuplot"):
         raise e2e.Skip("drawing needs the program gnuplot (gnuplot-nox)")
+
+
+def test_plot_beside_results():
+    """The picture does not replace the results that it is of, whatever they are called."""
+    with tempfile.TemporaryDirectory() as folder:
+        file, link = pathlib.Path(folder) / "a.json", pathlib.Path(folder) / "b.json"
+        measure("--save", str(file))
+        before = file.read_text()
+        link.hardlink_to(file)
+        for path in (file, link):
+            result = bench("--from", str(file), "--plot", str(path), expect=2)
+            assert "another file" in result.err and file.read_text() == before, result
 
 
 def test_plot():

@@ -337,7 +337,7 @@ static void percentiles(void **state)
 	assert_true(result->median == 2);
 	assert_true(result->p50_ns == 500 && result->p99_ns == 990);
 	assert_true(result->p999_ns == 999 && result->max_ns == 1000);
-	assert_int_equal(result->samples, 3000);
+	assert_int_equal(result->samples, 1000);
 }
 
 /* Loss in a run that is not the median one. */
@@ -350,8 +350,7 @@ static void loss_is_never_hidden(void **state)
 	fake.values = values;
 	fake.lost_in_run[2] = 7;
 	measure(&config);
-	assert_int_equal(fake.results[2].lost, 0);
-	assert_string_equal(fake.results[2].note, "in all runs: 7 lost, 0 damaged");
+	assert_int_equal(fake.results[2].lost, 7);
 }
 
 static void errors_are_results(void **state)

@@ -212,7 +212,10 @@ static void limits(void **state)
 	struct gdrcap_bench_result results[] = {
 		{ .point = { .stage = "rx_burst", .burst = 64, .source = "ring" }, .median = 3 },
 		{ .point = { .stage = "rx_burst", .burst = 64, .source = "null" }, .median = 4 },
-		{ .point = { .stage = "memory_read", .memory = "host" }, .median = 100 },
+		{ .point = { .stage = "memory_read", .memory = "host", .queues = 1 },
+		  .median = 100 },
+		{ .point = { .stage = "memory_read", .memory = "host", .queues = 2 },
+		  .median = 400 },
 	};
 	struct gdrcap_bench_point point = point_of("null", 64, 64, 1);
 	struct bench_sample sample;
@@ -221,9 +224,9 @@ static void limits(void **state)
 	assert_true(sample.limit == 0);
 	assert_null(strstr(sample.note, "limit"));
 	bench.results = results;
-	bench.result_count = 3;
+	bench.result_count = 4;
 	run_once(&point, &sample);
-	/* 4 ns a frame; 100 Gb/s would be 208 million frames of 60 bytes. */
+	/* 4 ns a frame; the 100 Gb/s of one reader are 208 million frames of 60 bytes. */
 	assert_true(fabs(sample.limit - 100e3 / 480) < 1e-6);
 	assert_non_null(strstr(sample.note, "limit: memory_read"));
 	results[2].median = 200;

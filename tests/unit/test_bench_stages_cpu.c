@@ -84,7 +84,6 @@ static void measure(const struct bench_stage *stage, const struct gdrcap_bench_p
 			fail_msg("%s", error.text);
 		assert_true(isfinite(sample->value) && sample->value > 0);
 		assert_true(isfinite(sample->seconds) && sample->seconds > 0);
-		assert_true(isfinite(sample->gbps) && sample->gbps > 0);
 		assert_true(isfinite(sample->limit) && sample->limit >= 0);
 		assert_true(sample->lost == 0 && sample->damaged == 0);
 		assert_true(memchr(sample->note, 0, sizeof(sample->note)) != NULL);
@@ -130,7 +129,7 @@ static void frames_stage(const struct bench_stage *stage)
 		assert_true(fabs(sample.value - sample.seconds * 1e9 / (double)sample.frames) <
 			    1e-6 * sample.value);
 		assert_true(fabs(sample.mpps * sample.value - 1e3) < 1e-3);
-		assert_true(fabs(sample.gbps - sample.mpps * 0.512) < 1e-6 * sample.gbps);
+		assert_true(sample.gbps == 0);
 		/* Not all of a run is measured, and it ends soon after its time. */
 		assert_true(sample.seconds < 1);
 	}
