@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The JSON object of a bench: schema gdrcap.bench/1, docs/bench.md. Way back: bench_read.c. */
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #include "bench.h"
+#include "json_line.h"
 
 #define TEXT_BYTES 1024
 
@@ -163,29 +163,17 @@ json_t *bench_to_json(const struct bench_report *report)
 	return object;
 }
 
-static int print(FILE *to, json_t *object)
-{
-	int rc;
-
-	if (!object)
-		return -ENOMEM;
-	errno = 0;
-	rc = json_dumpf(object, to, JSON_COMPACT);
-	json_decref(object);
-	if (rc || fputc('\n', to) == EOF || fflush(to) == EOF)
-		return errno ? -errno : -EIO;
-	return 0;
-}
-
 int bench_print_json(FILE *to, const struct bench_report *report)
 {
-	return print(to, bench_to_json(report));
+	return json_line_print(to, bench_to_json(report), 0);
 }
 
 int bench_print_json_error(FILE *to, const char *why)
 {
-	return print(to,
-		     json_pack("{s:s, s:s, s:b, s:o, s:n, s:n, s:[], s:[]}", "schema", BENCH_SCHEMA,
-			       "version", gdrcap_version(), "complete", 0, "error", text(why),
-			       "machine", "parameters", "stages", "results"));
+	return json_line_print(
+		to,
+		json_pack("{s:s, s:s, s:b, s:o, s:n, s:n, s:[], s:[]}", "schema", BENCH_SCHEMA,
+			  "version", gdrcap_version(), "complete", 0, "error", text(why), "machine",
+			  "parameters", "stages", "results"),
+		0);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* gdrcap bench: how fast is the path on this machine, beside the limits of the machine. */
 #include <errno.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +13,11 @@
 #include "flags.h"
 #include "options.h"
 #include "report.h"
+#include "signals.h"
 
 #define COMMAND "bench"
 #define RUNS 5
 #define RUN_MS_MOST 60000
-#define SIGNAL_PAIR_NS 250000000
 #define LINE_BYTES 79 /* of a terminal: a longer progress line could not be rewritten */
 
 struct bench_options {
@@ -40,48 +38,6 @@ struct bench {
 	uint32_t measured, resumed;
 	char error[BENCH_ERROR_BYTES];
 };
-
-/* ---- signals ---- */
-
-/*
- * The first signal and when it came, ns of the monotonic clock; 0: none has. Writer: the handler,
- * on any thread, for it can reach nothing but file-scope objects. Reader: the main thread.
- */
-static _Atomic uint64_t stop_ns;
-static _Atomic int stop_number;
-
-static void signal_stop(int number)
-{
-	static const char text[] =
-		"\ngdrcap: stopped at once; --save has each point before this one\n";
-	struct timespec now;
-	uint64_t first = 0, ns;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	ns = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-	if (atomic_compare_exchange_strong(&stop_ns, &first, ns)) {
-		atomic_store(&stop_number, number);
-		return;
-	}
-	/* timeout(1) signals a program, then its group: the second of such a pair means nothing. */
-	if (ns < first + SIGNAL_PAIR_NS)
-		return;
-	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
-		_exit(128 + number);
-	_exit(128 + number);
-}
-
-static void signals_install(void)
-{
-	struct sigaction action = { .sa_handler = signal_stop, .sa_flags = SA_RESTART };
-	struct sigaction ignore = { .sa_handler = SIG_IGN };
-
-	sigemptyset(&action.sa_mask);
-	sigemptyset(&ignore.sa_mask);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGPIPE, &ignore, NULL);
-}
 
 /* ---- what the library calls ---- */
 
@@ -158,7 +114,7 @@ static int stop(void *context)
 {
 	const struct bench *bench = context;
 
-	return bench->save_failed || atomic_load(&stop_ns) != 0;
+	return bench->save_failed || signals_stop() != 0;
 }
 
 /* ---- command line ---- */
@@ -441,7 +397,7 @@ static int ended(struct bench *bench, int rc, const struct gdrcap_error *error)
 			file ? "the same command goes on: what was measured is in "
 			     : "to go on later, save what is measured: --save FILE.json",
 			file ? file : "");
-		return 128 + atomic_load(&stop_number);
+		return 128 + signals_stop();
 	}
 	if (rc < 0) {
 		fprintf(stderr, "gdrcap bench: %s\n", error->text);
@@ -492,7 +448,7 @@ int cmd_bench(int argc, char **argv)
 	} else if (bench->options.from) {
 		rc = from_file(bench);
 	} else {
-		signals_install();
+		signals_install("\ngdrcap: stopped at once; --save has each point before this one\n");
 		rc = prepare(bench);
 		if (rc < 0)
 			rc = fail(bench, rc == -EINVAL ? REPORT_EXIT_USAGE : REPORT_EXIT_NOT_RUN);

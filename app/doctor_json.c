@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The JSON object of an examination: schema gdrcap.doctor/1, docs/doctor.md. */
-#include <errno.h>
-
 #include "doctor.h"
+#include "json_line.h"
 
 /* The library's texts are ASCII. */
 static json_t *text_if(const char *text)
@@ -138,28 +137,17 @@ static json_t *error_text(const char *text)
 	return json_string(copy);
 }
 
-static int print(FILE *to, json_t *object)
-{
-	int rc;
-
-	if (!object)
-		return -ENOMEM;
-	errno = 0;
-	rc = json_dumpf(object, to, JSON_COMPACT);
-	json_decref(object);
-	if (rc || fputc('\n', to) == EOF || fflush(to) == EOF)
-		return errno ? -errno : -EIO;
-	return 0;
-}
-
 int doctor_print_json(FILE *to, const struct gdrcap_doctor *doctor)
 {
-	return print(to, doctor_to_json(doctor));
+	return json_line_print(to, doctor_to_json(doctor), 0);
 }
 
 int doctor_print_json_error(FILE *to, const char *why)
 {
-	return print(to, json_pack("{s:s, s:s, s:n, s:n, s:n, s:[], s:[], s:o}", "schema",
-				   DOCTOR_SCHEMA, "version", gdrcap_version(), "able", "unknown",
-				   "machine", "checks", "pairs", "error", error_text(why)));
+	return json_line_print(
+		to,
+		json_pack("{s:s, s:s, s:n, s:n, s:n, s:[], s:[], s:o}", "schema", DOCTOR_SCHEMA,
+			  "version", gdrcap_version(), "able", "unknown", "machine", "checks",
+			  "pairs", "error", error_text(why)),
+		0);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The JSON object of a run: schema gdrcap.summary/1, docs/json.md. */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "json_line.h"
 #include "report.h"
 
 /* jansson's integers are signed: a count beyond 2^63 - 1 is reported as that. */
@@ -453,15 +453,5 @@ json_t *report_to_json(const struct report *report)
 
 int report_print_json(FILE *to, const struct report *report)
 {
-	json_t *object = report_to_json(report);
-	int rc;
-
-	if (!object)
-		return -ENOMEM;
-	errno = 0;
-	rc = json_dumpf(object, to, JSON_REAL_PRECISION(12) | JSON_COMPACT);
-	json_decref(object);
-	if (rc || fputc('\n', to) == EOF || fflush(to) == EOF)
-		return errno ? -errno : -EIO;
-	return 0;
+	return json_line_print(to, report_to_json(report), JSON_REAL_PRECISION(12));
 }

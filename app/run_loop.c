@@ -1,66 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Start, live line, signals, stop. */
+/* Start, live line, stop. */
 #include <errno.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "run_loop.h"
+#include "signals.h"
 
-#define SIGNAL_PAIR_NS 250000000
 #define RULES_NS 1200000000 /* a card tells its rules' counts once a second */
-
-/*
- * When the first signal came, ns of the monotonic clock; 0: none has. Writer: the handler, on any
- * thread, for it can reach nothing but a file-scope object. Reader: the main thread.
- */
-static _Atomic uint64_t stop_signal_ns;
-
-static uint64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
-static void signal_stop(int number)
-{
-	static const char text[] = "\ngdrcap: stopped at once: the counts of this run are lost\n";
-	uint64_t first = 0, now = clock_ns();
-
-	if (atomic_compare_exchange_strong(&stop_signal_ns, &first, now))
-		return;
-	/* timeout(1) signals a program, then its group: the second of such a pair means nothing. */
-	if (now < first + SIGNAL_PAIR_NS)
-		return;
-	/* 128 + number, as a shell reports a program that a signal ended. */
-	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
-		_exit(128 + number);
-	_exit(128 + number);
-}
-
-static int run_stop_requested(void)
-{
-	return atomic_load(&stop_signal_ns) != 0;
-}
-
-static void signals_install(void)
-{
-	/* SA_RESTART: the last lines, written after the signal, must not fail with EINTR. */
-	struct sigaction action = { .sa_handler = signal_stop, .sa_flags = SA_RESTART };
-	struct sigaction ignore = { .sa_handler = SIG_IGN };
-
-	sigemptyset(&action.sa_mask);
-	sigemptyset(&ignore.sa_mask);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	/* A reader that has gone away shows as a write error, which ends the run in order. */
-	sigaction(SIGPIPE, &ignore, NULL);
-}
 
 static double clock_seconds(void)
 {
@@ -239,7 +188,7 @@ static int run_open(struct run *run, const struct run_command *command,
 	run->report.version = gdrcap_version();
 	run->report.config = &options->config;
 	run_set_output(run);
-	signals_install();
+	signals_install("\ngdrcap: stopped at once: the counts of this run are lost\n");
 
 	config.log = run_log;
 	config.log_context = run;
@@ -285,7 +234,7 @@ static int run_wait(struct run *run)
 	int rc;
 
 	gdrcap_get_summary(run->session, &before);
-	while (!run_stop_requested() && !gdrcap_wait_end(run->session, RUN_STEP_MS)) {
+	while (!signals_stop() && !gdrcap_wait_end(run->session, RUN_STEP_MS)) {
 		double time = clock_seconds();
 
 		if (run->text && time >= tick_at) {
@@ -315,7 +264,7 @@ static int run_loop(struct run *run)
 	struct gdrcap_error error = { 0 };
 	int rc, stop_rc;
 
-	if (run_stop_requested()) {
+	if (signals_stop()) {
 		report_error(report, REPORT_EXIT_NOT_RUN, "interrupted before the run began");
 		return -EINTR;
 	}

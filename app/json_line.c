@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+
+#include "json_line.h"
+
+int json_line_print(FILE *to, json_t *object, size_t flags)
+{
+	int rc;
+
+	if (!object)
+		return -ENOMEM;
+	errno = 0;
+	rc = json_dumpf(object, to, JSON_COMPACT | flags);
+	json_decref(object);
+	if (rc || fputc('\n', to) == EOF || fflush(to) == EOF)
+		return errno ? -errno : -EIO;
+	return 0;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "signals.h"
+
+#define SIGNAL_PAIR_NS 250000000
+
+/*
+ * When the first signal came, ns of the monotonic clock, 0: none has; and then its number. Writer:
+ * the handler, on any thread, for it can reach nothing but file-scope objects. Reader: the main
+ * thread.
+ */
+static _Atomic uint64_t stop_ns;
+static _Atomic int stop_number;
+static const char *last_words; /* Writer: signals_install(), before there is a handler. */
+
+uint64_t clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+static void signal_stop(int number)
+{
+	uint64_t first = 0, now = clock_ns();
+
+	if (atomic_compare_exchange_strong(&stop_ns, &first, now)) {
+		atomic_store(&stop_number, number);
+		return;
+	}
+	/* timeout(1) signals a program, then its group: the second of such a pair means nothing. */
+	if (now < first + SIGNAL_PAIR_NS)
+		return;
+	/* 128 + number, as a shell reports a program that a signal ended. */
+	if (write(STDERR_FILENO, last_words, strlen(last_words)) < 0)
+		_exit(128 + number);
+	_exit(128 + number);
+}
+
+int signals_stop(void)
+{
+	return atomic_load(&stop_number);
+}
+
+void signals_install(const char *at_once)
+{
+	/* SA_RESTART: the last lines, written after the signal, must not fail with EINTR. */
+	struct sigaction action = { .sa_handler = signal_stop, .sa_flags = SA_RESTART };
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+	last_words = at_once;
+	sigemptyset(&action.sa_mask);
+	sigemptyset(&ignore.sa_mask);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	/* A reader that has gone away shows as a write error, which ends the run in order. */
+	sigaction(SIGPIPE, &ignore, NULL);
+}

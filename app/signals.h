@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SIGINT and SIGTERM of a long command: the first asks for an end in order, the next ends it. */
+#ifndef GDRCAP_APP_SIGNALS_H
+#define GDRCAP_APP_SIGNALS_H
+
+#include <stdint.h>
+
+/* `at_once` is written to stderr when the next one ends the program: what that costs. It stays the
+ * caller's and is read as long as the program runs. SIGPIPE is ignored from now on. */
+void signals_install(const char *at_once);
+
+/* The first one's number; 0: none has come. */
+int signals_stop(void);
+
+/* ns of the monotonic clock. Async-signal-safe. */
+uint64_t clock_ns(void);
+
+#endif
