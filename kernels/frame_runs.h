@@ -170,12 +170,68 @@ GDRCAP_HD void run_begin(struct frame_run *run, const struct frame_result *resul
 	run->reserved = 0;
 }
 
-/* Where run r of a burst is written. */
+/* 1: the run tells no more than struct burst_plain. */
+GDRCAP_HD int run_is_plain(const struct frame_run *run)
+{
+	return run->verdict == FRAME_VALID && run->header_ok && !run->wrong_bits && !run->first &&
+	       !run->phase_first && !run->phase_next && !run->detail;
+}
+
+GDRCAP_HD void run_to_plain(const struct frame_run *run, struct burst_plain *plain)
+{
+	plain->sequence = run->sequence;
+	plain->bytes = run->bytes;
+	plain->wire_bytes = run->wire_bytes;
+	plain->stream = run->stream;
+	plain->count = run->count;
+}
+
+GDRCAP_HD void run_from_plain(const struct burst_plain *plain, struct frame_run *run)
+{
+	run->sequence = plain->sequence;
+	run->bytes = plain->bytes;
+	run->wrong_bits = 0;
+	run->stream = plain->stream;
+	run->count = plain->count;
+	run->offset = 0;
+	run->expected = 0;
+	run->got = 0;
+	run->verdict = FRAME_VALID;
+	run->header_ok = 1;
+	run->first = 0;
+	run->wire_bytes = plain->wire_bytes;
+	run->phase_first = 0;
+	run->phase_next = 0;
+	run->detail = 0;
+	run->reserved = 0;
+}
+
+/* Where run r of a burst is written, if the burst is not told by PLAIN. */
 GDRCAP_HD struct frame_run *run_at(const struct burst_ring_view *ring, uint64_t burst,
 				   uint32_t first, uint32_t r)
 {
 	return r ? &ring->overflow[(first + r) & ring->desc_mask]
 		 : &ring->result[burst & ring->burst_mask].run;
+}
+
+/* Host: runs of a burst that is done. */
+static inline uint32_t burst_runs(const struct burst_ring_view *ring, uint64_t burst)
+{
+	return burst_word_count(ring->result[burst & ring->burst_mask].done);
+}
+
+/* Host: run r of a burst that is done; `plain` is room for one that is told by PLAIN. */
+static inline const struct frame_run *run_read(const struct burst_ring_view *ring, uint64_t burst,
+					       uint32_t first, uint32_t r, struct frame_run *plain)
+{
+	const struct burst_result *result = &ring->result[burst & ring->burst_mask];
+	struct burst_plain told;
+
+	if (!(result->done & BURST_PLAIN))
+		return run_at(ring, burst, first, r);
+	burst_plain_read(result, &told);
+	run_from_plain(&told, plain);
+	return plain;
 }
 
 /*

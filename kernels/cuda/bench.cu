@@ -81,7 +81,7 @@ __global__ void echo_kernel(struct bench_echo *echo)
 __global__ void __launch_bounds__(32) idle_kernel(struct burst_ring_view ring, uint64_t *reads)
 {
 	static __shared__ struct ring_shared s;
-	uint64_t word = 0;
+	struct ring_seen seen = { 0, 0, false };
 
 	if (threadIdx.x == 0) {
 		s.ring = ring;
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(32) idle_kernel(struct burst_ring_view ring, u
 		reads_counted = 0;
 	}
 	__syncthreads();
-	ring_wait(s, blockIdx.x, &word);
+	ring_wait(s, blockIdx.x, true, &seen);
 	if (threadIdx.x == 0)
 		reads[blockIdx.x] = reads_counted;
 }

@@ -34,10 +34,14 @@ __device__ __forceinline__ uint64_t block_scan(uint64_t value, uint64_t totals[8
 
 __device__ __forceinline__ uint32_t warp_sum(uint32_t value)
 {
+#if __CUDA_ARCH__ >= 800
+	return __reduce_add_sync(WARP_ALL, value);
+#else
 #pragma unroll
 	for (uint32_t step = 16; step; step /= 2)
 		value += __shfl_xor_sync(WARP_ALL, value, step);
 	return value;
+#endif
 }
 
 __device__ __forceinline__ uint32_t warp_min(uint32_t value)

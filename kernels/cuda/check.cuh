@@ -3,7 +3,7 @@
 #ifndef GDRCAP_CUDA_CHECK_CUH
 #define GDRCAP_CUDA_CHECK_CUH
 
-#include "check_long.cuh"
+#include "quick.cuh"
 
 /*
  * What reading one of our own frames needs of the layout: a copy from which the compiler sees what
@@ -159,7 +159,7 @@ __device__ __noinline__ void frame_check_staged(uint32_t group, uint32_t turn, u
 		layout_own(&own, job.layout);
 	start = frame_payload_offset(&layout);
 	at = shift + start;
-	verdict = parse_staged(s.crc_nibbles, layout, stage, shift, frame.len, &header, &header_ok);
+	verdict = parse_staged(crc_nibbles_of(s), layout, stage, shift, frame.len, &header, &header_ok);
 	bytes = frame_result_begin(&layout, &job.plan, verdict, &header, header_ok, &result);
 	if (frame.cut) {
 		frame_cut(&result);
@@ -215,12 +215,15 @@ __device__ __forceinline__ uint32_t check_burst(struct check_shared<more> &s,
 	struct check_group<more> &g = s.group[group.index];
 	const uint32_t thread = group.thread;
 
+	if constexpr (!any && !more)
+		if (burst_is_quick(s.ring, in) && burst_quick(s, group, in))
+			return RUNS_TOLD;
 	if constexpr (more)
 		check_more(s.ring, s, in, g.runs.result, thread,
 			   [&] { check_pass<any, more>(s, group, in); });
 	else
 		check_pass<any, more>(s, group, in);
-	return write_runs(
+	return write_runs<more>(
 		s.ring, g.runs, in, thread,
 		[&s](const struct frame_result &last, const struct frame_result &next) {
 			struct frame_layout own;
@@ -238,8 +241,10 @@ template <bool more>
 __device__ __forceinline__ bool check_enter(struct check_shared<more> &s,
 					    const struct device_job *job)
 {
-	for (uint32_t i = threadIdx.x; i < CRC_NIBBLES; i += blockDim.x)
-		s.crc_nibbles[i] = crc_nibble(job->crc_table, i);
+	const uint32_t words = check_places<more>::crc_words, first = CRC_PLACED - words;
+
+	for (uint32_t i = threadIdx.x; i < words; i += blockDim.x)
+		s.crc[i] = crc_placed_entry(job->crc_table, first + i);
 	return ring_enter(s.ring, job, false);
 }
 

@@ -14,12 +14,24 @@
 /* Pieces of a long payload that a lane has under way. */
 #define LONG_AT_ONCE 4u
 
-/* Where long payloads begin; of frames in two pieces, that is worked out again. */
+#define QUICK_FRAMES 32u /* of a burst that quick.cuh may tell */
+
+struct quick_frame {
+	uint64_t sequence;
+	uint32_t stream, sums; /* sums: payload bytes, and from bit 16 on wire bytes */
+};
+
+/* Where long payloads begin; of frames in two pieces, that is worked out again. And what quick.cuh
+ * needs. */
 template <bool more> struct check_places {
+	static constexpr uint32_t crc_words = CRC_NIBBLES;
 };
 
 template <> struct check_places<false> {
+	static constexpr uint32_t crc_words = CRC_PLACED;
 	const uint8_t *payload[BURST_FRAMES_MAX];
+	struct quick_frame quick[QUICK_FRAMES];
+	uint32_t quick_told;
 };
 
 /* What a group of work threads has of its burst. */
@@ -35,10 +47,16 @@ template <bool more> struct check_group : check_places<more> {
 /* Followed by the groups behind the first, which only checkers without `more` have. */
 template <bool more> struct check_shared : more_shared<more> {
 	struct ring_shared ring;
-	uint32_t crc_nibbles[CRC_NIBBLES];
+	uint32_t crc[check_places<more>::crc_words]; /* of places, the last if there is one */
 	struct check_group<more> group[1];
 };
-static_assert(sizeof(check_shared<true>) <= 64 << 10, "a block of Turing has 64 KiB");
+static_assert(sizeof(check_shared<true>) <= 64 << 10 && sizeof(check_shared<false>) <= 64 << 10,
+	      "a block of Turing has 64 KiB");
+
+template <bool more>
+__device__ __forceinline__ const uint32_t *crc_nibbles_of(const struct check_shared<more> &s) {
+	return s.crc + check_places<more>::crc_words - CRC_NIBBLES;
+}
 
 /*
  * A block's shared memory begins with it. Steps that take registers of their own are functions that

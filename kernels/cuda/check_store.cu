@@ -262,7 +262,7 @@ __device__ __forceinline__ uint32_t check_store_burst(struct check_store_shared<
 			   [&] { check_store_pass<more>(s, in, thread); });
 	else
 		check_store_pass<more>(s, in, thread);
-	return write_runs(
+	return write_runs<more>(
 		s.ring, s.runs, in, thread,
 		[&job](const struct frame_result &last, const struct frame_result &next) {
 			return run_joins(&job.layout, &job.store, &last, &next);

@@ -157,7 +157,8 @@ __device__ __forceinline__ void comm_done_warp(struct ring_shared &s, const stru
 			return;
 		barrier_arrive(BARRIER_OUT_EMPTY + turn, 32 + s.work_threads);
 		if (done && lane_index() == 0) {
-			*done = word;
+			if (word) /* else PLAIN */
+				*done = word;
 			store_release_system(view.items[burst % view.count].status,
 					     (uint32_t)BENCH_COMM_DONE);
 		}
@@ -250,6 +251,7 @@ static int comm_upload(struct bench_gpu *gpu, const struct kernel_job *job,
 		return cuda_fail(error, "taking memory for rte_gpu_comm_list's kernel");
 	memory = (uint8_t *)gpu->memory;
 	image.layout = job->layout;
+	frame_look_init(&image.look, &job->layout);
 	image.plan = job->plan;
 	image.plan.windows = (const uint64_t *)(memory + part[COMM_WINDOWS].at);
 	image.plan.powers = (const uint32_t *)(memory + part[COMM_POWERS].at);

@@ -37,6 +37,7 @@ static_assert(WORK_THREADS_SMALL >= BURST_FRAMES_MAX &&
 /* A running job. In device memory; all pointers are the device's. */
 struct device_job {
 	struct frame_layout layout;
+	struct frame_look look; /* of own frames */
 	struct pattern_plan plan;
 	struct frame_store_view store; /* of jobs that have one */
 	const struct burst_ring_view *rings;

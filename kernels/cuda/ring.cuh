@@ -33,7 +33,13 @@
 
 #define WARP_ALL 0xffffffffu
 
-/* What a poll reads from the ring; the bench counts it. */
+/* Words of a ready line, one a lane: the word itself, and the INLINE descriptors. */
+#define READY_WORDS ((uint32_t)(sizeof(struct burst_ready) / 8))
+#define STOP_LANE 31u
+static_assert(READY_WORDS <= STOP_LANE, "a lane a word");
+#define READY_WORDS_A_LINE 8u /* of host memory */
+
+/* Cache lines that a poll reads from the ring; the bench counts them. */
 #ifndef RING_READS
 #define RING_READS(count)
 #endif
@@ -63,13 +69,13 @@ struct burst_in { /* writer: take warp */
 
 struct burst_out { /* writer: work thread 0 */
 	uint64_t *done; /* NULL: leave */
-	uint64_t word;
+	uint64_t word; /* 0: nothing is left to be written */
 };
 
 struct ring_shared {
 	struct device_job job;
 	struct burst_ring_view ring;
-	uint32_t burst_bits, worker, role_has_order;
+	uint32_t burst_bits, worker, role_has_order, inlines;
 	uint32_t work_threads, groups, turns; /* threads of a group; groups; bursts in flight */
 	struct burst_in in[RING_TURNS];
 	struct burst_out out[RING_TURNS];
@@ -89,6 +95,11 @@ __device__ __forceinline__ uint32_t load_relaxed_system(const uint32_t *at)
 
 	asm volatile("ld.relaxed.sys.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
 	return value;
+}
+
+__device__ __forceinline__ void store_relaxed_system(uint64_t *at, uint64_t value)
+{
+	asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
 }
 
 __device__ __forceinline__ void store_release_system(uint64_t *at, uint64_t value)
@@ -119,39 +130,53 @@ __device__ __forceinline__ uint32_t lane_index(void)
 	return threadIdx.x & 31;
 }
 
+/* What a poll saw of a ready line. */
+struct ring_seen {
+	uint64_t word; /* the same in all lanes */
+	uint64_t mine; /* lane l's: word l of the line */
+	bool wide; /* lanes have one; else only lane 0 has */
+};
+
 /*
- * One poll by the take warp: the ready word, and with ask_stop the stop word in the same round
- * trip. TAKE: lane 0's acquire; __syncwarp() hands its order on to the other lanes.
+ * One poll by the take warp: the ready word, with `wide` the descriptors beside it, and with
+ * ask_stop the stop word, all in one round trip. TAKE: the acquire of lane 0; __syncwarp() hands
+ * its order on to the other lanes.
  */
-__device__ __forceinline__ uint64_t ring_poll(const struct burst_ring_view &ring, uint64_t burst,
-					      bool ask_stop, uint32_t *stop)
+__device__ __forceinline__ struct ring_seen ring_poll(const struct burst_ring_view &ring,
+						      uint64_t burst, bool wide, bool ask_stop,
+						      uint32_t *stop)
 {
-	uint64_t word = 0;
+	const uint32_t words = wide ? READY_WORDS : 1;
+	struct ring_seen seen = { 0, 0, wide };
 	uint32_t stop_word = 0;
 
-	RING_READS(ask_stop ? 2 : 1);
-	if (ask_stop && lane_index() == 1)
+	RING_READS((words + READY_WORDS_A_LINE - 1) / READY_WORDS_A_LINE + ask_stop);
+	if (ask_stop && lane_index() == STOP_LANE)
 		stop_word = load_relaxed_system(ring.stop);
-	if (lane_index() == 0)
-		word = load_acquire_system(&ring.ready[burst & ring.burst_mask].word);
-	word = __shfl_sync(WARP_ALL, word, 0);
-	*stop = __shfl_sync(WARP_ALL, stop_word, 1);
+	if (lane_index() < words)
+		seen.mine = load_acquire_system(&ring.ready[burst & ring.burst_mask].word +
+						lane_index());
+	seen.word = __shfl_sync(WARP_ALL, seen.mine, 0);
+	*stop = __shfl_sync(WARP_ALL, stop_word, STOP_LANE);
 	__syncwarp();
-	return word;
+	return seen;
 }
 
-/* Waits for `burst`; *word is what an earlier poll saw, then the ready word. False: stopped. */
-__device__ __forceinline__ bool ring_wait(const struct ring_shared &s, uint64_t burst,
-					  uint64_t *word)
+/*
+ * Waits for `burst`; *seen is what an earlier poll saw, then the poll that saw it. `wide` until
+ * nothing has come for long. False: stopped.
+ */
+__device__ __forceinline__ bool ring_wait(const struct ring_shared &s, uint64_t burst, bool wide,
+					  struct ring_seen *seen)
 {
 	uint32_t sleep_ns = POLL_SLEEP_FIRST_NS, stop;
 
-	for (uint32_t polls = 0; !burst_word_is(*word, burst, s.burst_bits); polls++) {
-		*word = ring_poll(s.ring, burst, polls % POLLS_PER_STOP == POLLS_PER_STOP - 1,
-				  &stop);
+	for (uint32_t polls = 0; !burst_word_is(seen->word, burst, s.burst_bits); polls++) {
+		*seen = ring_poll(s.ring, burst, wide && sleep_ns < POLL_SLEEP_MAX_NS,
+				  polls % POLLS_PER_STOP == POLLS_PER_STOP - 1, &stop);
 		if (stop)
 			return false;
-		if (burst_word_is(*word, burst, s.burst_bits))
+		if (burst_word_is(seen->word, burst, s.burst_bits))
 			break;
 		__nanosleep(sleep_ns);
 		if (polls % POLLS_PER_SLEEP == POLLS_PER_SLEEP - 1)
@@ -162,14 +187,44 @@ __device__ __forceinline__ bool ring_wait(const struct ring_shared &s, uint64_t 
 
 #define DESC_PER_LANE (BURST_FRAMES_MAX / 32)
 
+/* True when a poll saw the burst's descriptors too: INLINE, all with the mark of the word. */
+__device__ __forceinline__ bool burst_is_inline(const struct ring_seen &seen, uint32_t count)
+{
+	const bool mark = seen.mine & BURST_DESC_MARK, want = seen.word & BURST_INLINE_MARK;
+	const bool mine = lane_index() - 1 < count; /* lane 0 has the word */
+
+	return seen.wide && (seen.word & BURST_INLINE) && count <= BURST_INLINE_MAX &&
+	       __all_sync(WARP_ALL, !mine || mark == want);
+}
+
+/* The take warp gives a burst to work threads, by the descriptors that it saw with its word. */
+__device__ __forceinline__ void burst_give_inline(const struct ring_shared &s, struct burst_in *in,
+						  uint64_t burst, const struct ring_seen &seen,
+						  uint32_t count, uint32_t turn, bool in_use)
+{
+	const uint32_t lane = lane_index();
+
+	if (in_use)
+		barrier_sync(BARRIER_IN_EMPTY + turn, 32 + s.work_threads);
+	if (lane - 1 < count)
+		*(uint64_t *)&in->desc[lane - 1] = seen.mine & ~BURST_DESC_MARK;
+	if (lane == 0) {
+		in->burst = burst;
+		in->first = burst_word_first(seen.word);
+		in->count = count;
+	}
+	barrier_arrive(BARRIER_IN_FULL + turn, 32 + s.work_threads);
+}
+
 /* Brings the burst's descriptors and order into *in, and asks for the next burst meanwhile. */
-__device__ __forceinline__ uint64_t burst_fetch(const struct ring_shared &s, struct burst_in *in,
-						uint64_t burst, uint64_t word, uint32_t turn,
-						bool in_use, bool ask_stop, uint32_t *stop)
+__device__ __forceinline__ struct ring_seen
+burst_fetch(const struct ring_shared &s, struct burst_in *in, uint64_t burst, uint64_t word,
+	    uint32_t turn, bool in_use, bool wide, bool ask_stop, uint32_t *stop)
 {
 	const uint32_t lane = lane_index(), first = burst_word_first(word),
 		       count = burst_frames(word);
-	uint64_t desc[DESC_PER_LANE], order = 0, next;
+	uint64_t desc[DESC_PER_LANE], order = 0;
+	struct ring_seen next;
 
 	/* all loads are under way before the first is waited for */
 #pragma unroll
@@ -181,7 +236,7 @@ __device__ __forceinline__ uint64_t burst_fetch(const struct ring_shared &s, str
 	}
 	if (s.role_has_order && lane < sizeof(struct burst_order) / 8)
 		order = ((const uint64_t *)&s.ring.order[burst & s.ring.burst_mask])[lane];
-	next = ring_poll(s.ring, burst + s.job.workers_per_ring, ask_stop, stop);
+	next = ring_poll(s.ring, burst + s.job.workers_per_ring, wide, ask_stop, stop);
 	if (in_use)
 		barrier_sync(BARRIER_IN_EMPTY + turn, 32 + s.work_threads);
 #pragma unroll
@@ -221,17 +276,31 @@ __device__ __forceinline__ void ring_leave(struct ring_shared &s, uint64_t round
 /* The take warp. A burst that was taken is worked on to its end even when STOP comes meanwhile. */
 __device__ __forceinline__ void ring_take_warp(struct ring_shared &s)
 {
-	uint64_t burst = s.worker, word = 0;
+	struct ring_seen seen = { 0, 0, false };
+	uint64_t burst = s.worker;
 	uint32_t turn = 0, stop = 0;
+	bool wide = s.inlines;
 
-	/* `word` of an earlier poll belongs to `burst`, or is no match; zero never matches lap 0 */
+	/* what an earlier poll saw belongs to `burst`, or is no match; zero never matches lap 0 */
 	for (uint64_t round = 0;; round++) {
-		if (stop || !ring_wait(s, burst, &word)) {
+		const bool ask_stop = round % POLLS_PER_STOP == 0, in_use = round >= s.turns;
+		uint32_t count;
+
+		if (stop || !ring_wait(s, burst, wide, &seen)) {
 			ring_leave(s, round, turn);
 			return;
 		}
-		word = burst_fetch(s, &s.in[turn], burst, word, turn, round >= s.turns,
-				   round % POLLS_PER_STOP == 0, &stop);
+		count = burst_frames(seen.word);
+		/* small bursts are mostly followed by small ones */
+		wide = s.inlines && count <= BURST_INLINE_MAX;
+		if (wide && burst_is_inline(seen, count)) {
+			burst_give_inline(s, &s.in[turn], burst, seen, count, turn, in_use);
+			seen = ring_poll(s.ring, burst + s.job.workers_per_ring, wide, ask_stop,
+					 &stop);
+		} else {
+			seen = burst_fetch(s, &s.in[turn], burst, seen.word, turn, in_use, wide,
+					   ask_stop, &stop);
+		}
 		burst += s.job.workers_per_ring;
 		turn = turn_next(s, turn);
 	}
@@ -252,7 +321,7 @@ __device__ __forceinline__ void ring_done_warp(struct ring_shared &s)
 		if (!done && ++left == s.groups)
 			return;
 		barrier_arrive(BARRIER_OUT_EMPTY + turn, 32 + s.work_threads);
-		if (done && lane_index() == 0)
+		if (word && lane_index() == 0)
 			store_release_system(done, word);
 	}
 }
@@ -283,9 +352,12 @@ __device__ __forceinline__ void ring_give(struct ring_shared &s, uint32_t turn, 
 	barrier_arrive(BARRIER_OUT_FULL + turn, 32 + s.work_threads);
 }
 
+/* What work() returns of a burst whose outcome it wrote itself: PLAIN. */
+#define RUNS_TOLD 0xffffffffu
+
 /*
  * The loop of a group of work threads. work(in, thread) does one burst and returns, in thread 0,
- * the number of runs; it may use the group's BARRIER_WORK.
+ * the number of runs, or RUNS_TOLD; it may use the group's BARRIER_WORK.
  */
 template <typename Work>
 __device__ __forceinline__ void ring_work_group(struct ring_shared &s, struct work_group group,
@@ -309,7 +381,8 @@ __device__ __forceinline__ void ring_work_group(struct ring_shared &s, struct wo
 		runs = work(in, group.thread);
 		if (group.thread == 0) {
 			done = &s.ring.result[in.burst & s.ring.burst_mask].done;
-			word = burst_word(in.burst, s.burst_bits, runs, 0);
+			word = runs == RUNS_TOLD ? 0 :
+						   burst_word(in.burst, s.burst_bits, runs, 0);
 		}
 		barrier_sync(BARRIER_WORK + group.index, s.work_threads);
 		barrier_arrive(BARRIER_IN_EMPTY + turn, 32 + s.work_threads);
@@ -342,6 +415,8 @@ __device__ __forceinline__ bool ring_enter(struct ring_shared &s, const struct d
 		s.work_threads = (blockDim.x - RING_THREADS) / s.groups;
 		s.turns = max(2u, s.groups);
 		s.role_has_order = role_has_order;
+		/* more blocks than lines: a block may skip what marks tell apart */
+		s.inlines = !role_has_order && s.job.workers_per_ring <= s.ring.burst_mask + 1;
 		*(volatile uint32_t *)&s.job.started[blockIdx.x] = 1;
 		while (!(state = load_relaxed_system(s.job.gate)))
 			__nanosleep(POLL_SLEEP_MAX_NS);

@@ -31,12 +31,52 @@ __device__ __forceinline__ void run_store(struct frame_run *to, const struct fra
 	((uint4 *)to)[2] = out.piece[2];
 }
 
+/* Where a lane of a warp writes its word of a PLAIN outcome, and the lap that it has. */
+struct plain_to {
+	uint64_t *word; /* NULL: a lane that writes none */
+	uint64_t lap;
+};
+
+__device__ __forceinline__ struct plain_to plain_to_of(const struct ring_shared &ring,
+						       uint64_t burst)
+{
+	uint64_t *done = &ring.ring.result[burst & ring.ring.burst_mask].done;
+
+	static_assert(offsetof(struct burst_result, plain) == 8, "behind done");
+	return { lane_index() < BURST_PLAIN_WORDS ? done + lane_index() : NULL,
+		 burst_word(burst, ring.burst_bits, 0, 0) };
+}
+
+/* PLAIN, by a whole warp whose lanes all have it: one write over the bus. */
+__device__ __forceinline__ void plain_store(const struct plain_to &to,
+					    const struct burst_plain &plain)
+{
+	const uint64_t word = to.lap | burst_plain_bits(&plain, lane_index());
+
+	if (to.word)
+		store_relaxed_system(to.word, word);
+}
+
+/* Tells of a burst's only run, by a warp whose lanes all have it. False: it is not PLAIN. */
+__device__ __forceinline__ bool run_tell(const struct ring_shared &ring, uint64_t burst,
+					 const struct frame_run &run)
+{
+	struct burst_plain plain;
+
+	if (!run_is_plain(&run))
+		return false;
+	run_to_plain(&run, &plain);
+	plain_store(plain_to_of(ring, burst), plain);
+	return true;
+}
+
 /*
  * All work threads of a group call it, after a barrier behind the last result. joins(last, next)
  * says whether the second result goes on with the run of the first; wire(i) is frame i's length.
- * Returns the number of runs.
+ * Returns the number of runs; RUNS_TOLD for one that it could tell at once. `written`, a constant:
+ * the consumer wrote to the frames, so that nothing may be told before that is seen.
  */
-template <typename Joins, typename Wire>
+template <bool written, typename Joins, typename Wire>
 __device__ __forceinline__ uint32_t write_runs(const struct ring_shared &ring,
 					       struct runs_shared &s, const struct burst_in &in,
 					       uint32_t thread, Joins joins, Wire wire,
@@ -73,8 +113,9 @@ __device__ __forceinline__ uint32_t write_runs(const struct ring_shared &ring,
 	}
 	barrier_sync(BARRIER_WORK + group, ring.work_threads);
 	runs = s.runs;
-	if (thread < runs) {
-		const struct run_mark mark = s.mark[thread], next = s.mark[thread + 1];
+	if (thread < (!written && runs == 1 ? 32 : runs)) {
+		const uint32_t r = min(thread, runs - 1);
+		const struct run_mark mark = s.mark[r], next = s.mark[r + 1];
 		struct frame_run run;
 
 		run_begin(&run, &s.result[mark.index], mark.index, 0);
@@ -83,7 +124,10 @@ __device__ __forceinline__ uint32_t write_runs(const struct ring_shared &ring,
 		run.wire_bytes = next.wire_bytes - mark.wire_bytes;
 		if (run.verdict != FRAME_FILTERED)
 			run.phase_next = s.result[next.index - 1].phase_next;
-		run_store(run_at(&ring.ring, in.burst, in.first, thread), run);
+		if (!written && runs == 1 && run_tell(ring, in.burst, run))
+			return RUNS_TOLD;
+		if (thread < runs)
+			run_store(run_at(&ring.ring, in.burst, in.first, thread), run);
 	}
 	return runs;
 }

@@ -230,6 +230,8 @@ static void job_image(struct device_job *image, const struct kernel_workers *wor
 	const uint8_t *memory = (const uint8_t *)workers->memory;
 
 	image->layout = job->layout;
+	if (job->layout.format != FRAME_FOREIGN)
+		frame_look_init(&image->look, &job->layout);
 	image->plan = job->plan;
 	image->plan.windows = (const uint64_t *)part_address(&part[PART_WINDOWS], memory);
 	image->plan.powers = (const uint32_t *)part_address(&part[PART_POWERS], memory);

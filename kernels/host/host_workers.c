@@ -92,8 +92,15 @@ static uint64_t burst_take(const struct burst_ring_view *ring, uint64_t burst, u
 static void burst_done(const struct burst_ring_view *ring, uint64_t burst, uint32_t bits,
 		       uint32_t runs)
 {
-	__atomic_store_n(&ring->result[burst & ring->burst_mask].done,
-			 burst_word(burst, bits, runs, 0), __ATOMIC_RELEASE);
+	struct burst_result *result = &ring->result[burst & ring->burst_mask];
+	struct burst_plain plain;
+
+	if (runs == 1 && run_is_plain(&result->run)) {
+		run_to_plain(&result->run, &plain);
+		burst_tell(result, &plain, burst, bits);
+		return;
+	}
+	__atomic_store_n(&result->done, burst_word(burst, bits, runs, 0), __ATOMIC_RELEASE);
 }
 
 /*

@@ -103,29 +103,26 @@ static inline bool resident_has_room(const struct resident_ring *ring)
 /* Writes descriptors and order of the next burst. */
 void resident_describe(const struct resident *resident, struct resident_ring *ring);
 
-/* PUBLISH, partner: the consumer's TAKE. */
 static inline void resident_publish(const struct resident *resident, struct resident_ring *ring)
 {
-	const uint64_t word = burst_word(ring->published, RESIDENT_BURST_BITS, resident->burst,
-					 (uint32_t)(ring->published * resident->burst));
+	const uint32_t first = (uint32_t)(ring->published * resident->burst);
 
-	__atomic_store_n(&ring->ready[ring->published & (RESIDENT_BURSTS - 1)].word, word,
-			 __ATOMIC_RELEASE);
+	burst_publish(&ring->ready[ring->published & (RESIDENT_BURSTS - 1)],
+		      &ring->desc[first & ring->view.desc_mask], ring->published,
+		      RESIDENT_BURST_BITS, resident->burst, first,
+		      resident->role == KERNEL_CHECK);
 	ring->published++;
 }
 
-/* 0: the oldest burst is not done. Else its done word. */
-static inline uint64_t resident_done(const struct resident_ring *ring)
+/* True when the oldest burst is done. */
+static inline bool resident_done(const struct resident_ring *ring)
 {
-	/* COLLECT, partner: the consumer's DONE */
-	const uint64_t done = __atomic_load_n(
-		&ring->result[ring->collected & (RESIDENT_BURSTS - 1)].done, __ATOMIC_ACQUIRE);
-
-	return burst_word_is(done, ring->collected, RESIDENT_BURST_BITS) ? done : 0;
+	return burst_is_done(&ring->result[ring->collected & (RESIDENT_BURSTS - 1)],
+			     ring->collected, RESIDENT_BURST_BITS);
 }
 
 /* Counts the oldest burst, which is done, and goes on to the next. */
-void resident_account(const struct resident *resident, struct resident_ring *ring, uint64_t done,
+void resident_account(const struct resident *resident, struct resident_ring *ring,
 		      struct resident_counts *counts);
 
 /* Now and then: an error when workers failed, or when nothing has come back since `moved_ns` for

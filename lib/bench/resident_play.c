@@ -54,13 +54,15 @@ void resident_describe(const struct resident *resident, struct resident_ring *ri
 
 /* Counts what the runs say of a burst that is not one run of what was expected. */
 static void account_runs(const struct resident *resident, const struct resident_ring *ring,
-			 uint64_t done, struct resident_counts *counts)
+			 uint32_t runs, struct resident_counts *counts)
 {
 	const uint32_t first = (uint32_t)(ring->collected * resident->burst);
+	struct frame_run plain;
 	uint64_t seen = 0;
 
-	for (uint32_t r = 0; r < burst_word_count(done) && r < resident->burst; r++) {
-		const struct frame_run *run = run_at(&ring->view, ring->collected, first, r);
+	for (uint32_t r = 0; r < runs && r < resident->burst; r++) {
+		const struct frame_run *run =
+			run_read(&ring->view, ring->collected, first, r, &plain);
 
 		seen += run->count;
 		if (frame_is_damaged(run->verdict))
@@ -71,21 +73,22 @@ static void account_runs(const struct resident *resident, const struct resident_
 	counts->lost += seen < resident->burst ? resident->burst - seen : 0;
 }
 
-void resident_account(const struct resident *resident, struct resident_ring *ring, uint64_t done,
+void resident_account(const struct resident *resident, struct resident_ring *ring,
 		      struct resident_counts *counts)
 {
-	const struct frame_run *run = &ring->result[ring->collected & (RESIDENT_BURSTS - 1)].run;
+	const uint32_t runs = burst_runs(&ring->view, ring->collected);
+	struct frame_run plain;
+	const struct frame_run *run = run_read(&ring->view, ring->collected, 0, 0, &plain);
 
 	counts->frames += resident->burst;
 	if (resident->role == KERNEL_CHECK) {
-		if (!resident->borrowed && burst_word_count(done) == 1 &&
-		    run->verdict == FRAME_VALID && run->count == resident->burst &&
+		if (!resident->borrowed && runs == 1 && run->verdict == FRAME_VALID && run->count == resident->burst &&
 		    run->stream == RESIDENT_STREAM &&
 		    run->sequence == ring->collected * resident->burst % ring->slots &&
 		    run->bytes == resident->burst * resident->payload_bytes)
 			counts->validated += resident->burst;
 		else
-			account_runs(resident, ring, done, counts);
+			account_runs(resident, ring, runs, counts);
 	}
 	ring->collected++;
 }
@@ -174,15 +177,13 @@ int resident_stop(struct resident *resident, struct gdrcap_error *error)
 static uint64_t ring_turn(const struct resident *resident, struct resident_ring *ring,
 			  uint64_t last, struct resident_counts *counts)
 {
-	uint64_t done;
-
 	for (uint32_t n = 0;
 	     n < PUBLISH_AT_ONCE && ring->published < last && resident_has_room(ring); n++) {
 		resident_describe(resident, ring);
 		resident_publish(resident, ring);
 	}
-	while (ring->collected < ring->published && (done = resident_done(ring)))
-		resident_account(resident, ring, done, counts);
+	while (ring->collected < ring->published && resident_done(ring))
+		resident_account(resident, ring, counts);
 	return ring->published - ring->collected + (ring->published < last);
 }
 

@@ -240,8 +240,7 @@ static bool comm_collect(struct comm *comm, struct resident_ring *ring,
 		return false;
 	/* The kernel's release of the status, after the outcome. DPDK reads it relaxed. */
 	atomic_thread_fence(memory_order_acquire);
-	resident_account(comm->resident, ring,
-			 ring->result[ring->collected & (RESIDENT_BURSTS - 1)].done, counts);
+	resident_account(comm->resident, ring, counts);
 	if (rte_gpu_comm_cleanup_list(item) < 0)
 		*ret = -rte_errno;
 	return true;

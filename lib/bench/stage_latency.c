@@ -185,15 +185,13 @@ static int latency_play(struct latency *latency, uint32_t run_ms, struct residen
 	int ret = 0;
 
 	for (uint32_t loop = 1; (!over || ring->collected < ring->published) && !ret; loop++) {
-		const uint64_t done = ring->collected < ring->published ? resident_done(ring) : 0;
-
-		if (done) {
+		if (ring->collected < ring->published && resident_done(ring)) {
 			seen = bench_now_ns();
 			if (count < LATENCY_SAMPLES_MOST)
 				latency->ns[count++] =
 					(double)(seen - latency->sent_ns[ring->collected &
 									 (RESIDENT_BURSTS - 1)]);
-			resident_account(resident, ring, done, counts);
+			resident_account(resident, ring, counts);
 			over = latency_is_over(count, seen - begin, run_ms);
 		}
 		if (!over)

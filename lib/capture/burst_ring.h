@@ -13,14 +13,28 @@
  *
  * Orderings, by name:
  *
- * PUBLISH: the producer's store-release of ready[b] after desc[] (and head_desc[], order[b]).
- * Partner, TAKE: the consumer's load-acquire (system scope) of ready[b] before it reads them.
+ * PUBLISH: the producer's store-release of ready[b].word after desc[] (and head_desc[], order[b]).
+ * Partner, TAKE: the consumer's load-acquire (system scope) of it before it reads them.
  *
  * DONE: the consumer's store-release (system scope) of result[b].done after the runs and after its
  * last access to the frames. Partner, COLLECT: the load-acquire of result[b].done before the runs
  * are read and before the slots are reused.
  *
  * STOP: one relaxed word; no data depends on it.
+ *
+ * Over a bus each ordering of two accesses costs a round trip, so where few words tell all, each
+ * of them says by itself which burst it belongs to, and none has to wait for another:
+ *
+ * INLINE: the descriptors of a small burst stand beside its ready word too, each marked with a bit
+ * that changes whenever the line's are written. A consumer that reads the line at once has them
+ * with the word, or sees by the bit that one of them came later. All of the line's are always
+ * written, and before the next ones the burst went through TAKE to COLLECT: so what a reader may
+ * find is what belongs to the word, or the one before, which has the other bit.
+ *
+ * PLAIN: a burst that is one run of valid frames has its outcome in the four words result[b].done
+ * and .plain[], each with the ring's lap, in relaxed stores. It is done when all four have it. No
+ * store of the consumer is to be seen before them, and its loads from the frames come before
+ * because their values are in the words.
  */
 #ifndef GDRCAP_BURST_RING_H
 #define GDRCAP_BURST_RING_H
@@ -61,18 +75,24 @@ struct frame_run {
 	uint32_t reserved;
 };
 
-/* What tells the consumer that a burst is there: a cache line of its own, for each waiting consumer
- * polls its line over the bus, and the producer's store to a line that others poll waits for them. */
+#define BURST_INLINE_MAX 23u /* frames of a burst whose descriptors stand beside the ready word */
+
+/* What tells the consumer that a burst is there: cache lines of its own, for each waiting consumer
+ * polls its own over the bus, and the producer's store to a line that others poll waits for them.
+ * Writer: producer, by burst_publish(). */
 struct burst_ready {
 	uint64_t word; /* burst_word(): written last (PUBLISH) */
-	uint64_t reserved[7];
+	uint64_t desc[BURST_INLINE_MAX]; /* struct frame_desc, with a mark in BURST_DESC_MARK */
 };
 
-/* What the consumer writes for a burst: one cache line. Writer: consumer; reader: accountant. */
+/* What the consumer writes for a burst: one cache line, and another for run 0 where the first does
+ * not say all. Writer: consumer; reader: accountant. */
 struct burst_result {
-	uint64_t done; /* burst_tag() | runs << 32; written last (DONE) */
-	uint64_t reserved;
+	uint64_t done; /* burst_word() of the runs; written last (DONE), or with plain[] (PLAIN) */
+	uint64_t plain[3]; /* struct burst_plain */
+	uint64_t reserved[4];
 	struct frame_run run; /* run 0; runs 1.. are in overflow[(first + r) & desc_mask] */
+	uint64_t reserved_run[2];
 };
 
 /* Replay: what to write into the burst's slots. 32 bytes. Writer: producer. */
@@ -118,10 +138,17 @@ struct burst_ring_view {
 
 /*
  * ready and done words: bits 63..48 the lap + 1 of the ring (so that zeroed memory is never
- * ready and a word of the lap before is never mistaken), 47..32 frames (ready) or runs (done),
- * 31..0 the free-running index of the first descriptor (ready), 0 (done).
- * burst_bits = log2(burst_mask + 1).
+ * ready and a word of the lap before is never mistaken), 47..46 flags, 45..32 frames (ready) or runs
+ * (done), 31..0 the free-running index of the first descriptor (ready), 0 (done; PLAIN: payload
+ * bytes). burst_bits = log2(burst_mask + 1).
  */
+#define BURST_COUNT_MASK 0x3fffu
+#define BURST_INLINE_MARK ((uint64_t)1 << 47) /* ready: the mark of the line's descriptors */
+#define BURST_INLINE ((uint64_t)1 << 46) /* ready: and they are this burst's */
+#define BURST_PLAIN ((uint64_t)1 << 46) /* done: plain[] tells all */
+#define BURST_LAP_SHIFT 48u
+#define BURST_DESC_MARK ((uint64_t)1 << 62) /* in a descriptor: bit 14 of its offset */
+
 #ifdef __CUDACC__
 #define BURST_RING_HD __host__ __device__ __forceinline__
 #else
@@ -131,17 +158,18 @@ struct burst_ring_view {
 BURST_RING_HD uint64_t burst_word(uint64_t burst, uint32_t burst_bits, uint32_t count,
 				  uint32_t first)
 {
-	return ((burst >> burst_bits) + 1) << 48 | (uint64_t)(uint16_t)count << 32 | first;
+	return ((burst >> burst_bits) + 1) << BURST_LAP_SHIFT |
+	       (uint64_t)(count & BURST_COUNT_MASK) << 32 | first;
 }
 
 BURST_RING_HD int burst_word_is(uint64_t word, uint64_t burst, uint32_t burst_bits)
 {
-	return (uint16_t)(word >> 48) == (uint16_t)((burst >> burst_bits) + 1);
+	return (uint16_t)(word >> BURST_LAP_SHIFT) == (uint16_t)((burst >> burst_bits) + 1);
 }
 
 BURST_RING_HD uint32_t burst_word_count(uint64_t word)
 {
-	return (uint32_t)(word >> 32) & 0xffff;
+	return (uint32_t)(word >> 32) & BURST_COUNT_MASK;
 }
 
 BURST_RING_HD uint32_t burst_word_first(uint64_t word)
@@ -149,16 +177,111 @@ BURST_RING_HD uint32_t burst_word_first(uint64_t word)
 	return (uint32_t)word;
 }
 
+/* PLAIN: one run of valid frames. What is not here is 0 in its struct frame_run, but for verdict
+ * and header_ok. */
+struct burst_plain {
+	uint64_t sequence; /* of the first frame */
+	uint32_t bytes, wire_bytes; /* as in struct frame_run */
+	uint16_t stream, count;
+};
+
+#define BURST_PLAIN_WORDS 4u /* done and plain[] */
+
+/* Bits 47..0 of word w of the four, done first; above is the lap, as in burst_word(). Selects, since
+ * a GPU's lanes ask for one each. */
+BURST_RING_HD uint64_t burst_plain_bits(const struct burst_plain *plain, uint32_t w)
+{
+	const uint64_t done = BURST_PLAIN | (uint64_t)1 << 32 | plain->bytes;
+	const uint64_t low = plain->sequence & (((uint64_t)1 << BURST_LAP_SHIFT) - 1);
+	const uint64_t rest = (plain->sequence >> BURST_LAP_SHIFT) << 32 |
+			      (uint32_t)plain->stream << 16 | plain->count;
+
+	return w < 2 ? (w ? low : done) : (w == 2 ? rest : plain->wire_bytes);
+}
+
+/* ---- host ---- */
+
+/*
+ * Producer: publishes `count` frames as burst `burst`, the descriptors of which are written, the
+ * first at `desc`, number `first`. Those of a small burst are written beside its word, each in one
+ * store: a reader may look at any time. `alone`: the descriptors are all that it has to read.
+ */
+static inline void burst_publish(struct burst_ready *ready, const struct frame_desc *desc,
+				 uint64_t burst, uint32_t burst_bits, uint32_t count,
+				 uint32_t first, int alone)
+{
+	uint64_t word = burst_word(burst, burst_bits, count, first);
+	uint64_t mark = ready->word & BURST_INLINE_MARK, raw, all = 0;
+
+	if (alone && count <= BURST_INLINE_MAX) {
+		mark ^= BURST_INLINE_MARK;
+		for (uint32_t i = 0; i < BURST_INLINE_MAX; i++) {
+			__builtin_memcpy(&raw, &desc[i < count ? i : 0], sizeof(raw));
+			all |= raw;
+			raw = (raw & ~BURST_DESC_MARK) | (mark ? BURST_DESC_MARK : 0);
+			/* INLINE */
+			__atomic_store_n(&ready->desc[i], raw, __ATOMIC_RELAXED);
+		}
+		/* offsets of slots larger than any that is needed have no room for it */
+		if (!(all & BURST_DESC_MARK))
+			word |= BURST_INLINE;
+	}
+	/* PUBLISH: the descriptors and the order before the word. Partner: the consumer's TAKE. */
+	__atomic_store_n(&ready->word, word | mark, __ATOMIC_RELEASE);
+}
+
+/* COLLECT: true when the consumer is through with burst b. What it wrote, and its last reads of the
+ * frames, come before what follows. Partner: the consumer's DONE, or PLAIN. */
+static inline int burst_is_done(const struct burst_result *result, uint64_t burst,
+				uint32_t burst_bits)
+{
+	const uint64_t done = __atomic_load_n(&result->done, __ATOMIC_ACQUIRE);
+	int all = burst_word_is(done, burst, burst_bits);
+
+	if (all && (done & BURST_PLAIN))
+		for (uint32_t w = 0; w < 3; w++)
+			all &= burst_word_is(__atomic_load_n(&result->plain[w], __ATOMIC_RELAXED),
+					     burst, burst_bits);
+	return all;
+}
+
+/* The outcome of a burst that is done and PLAIN. */
+static inline void burst_plain_read(const struct burst_result *result, struct burst_plain *plain)
+{
+	uint64_t word[3];
+
+	for (uint32_t w = 0; w < 3; w++)
+		word[w] = __atomic_load_n(&result->plain[w], __ATOMIC_RELAXED);
+	plain->sequence = (word[0] & (((uint64_t)1 << BURST_LAP_SHIFT) - 1)) |
+			  (word[1] >> 32 & 0xffff) << BURST_LAP_SHIFT;
+	plain->bytes = (uint32_t)__atomic_load_n(&result->done, __ATOMIC_RELAXED);
+	plain->wire_bytes = (uint32_t)word[2];
+	plain->stream = (uint16_t)(word[1] >> 16);
+	plain->count = (uint16_t)word[1];
+}
+
+/* Consumer: PLAIN, by a CPU; DONE for what else it wrote. */
+static inline void burst_tell(struct burst_result *result, const struct burst_plain *plain,
+			      uint64_t burst, uint32_t burst_bits)
+{
+	const uint64_t lap = burst_word(burst, burst_bits, 0, 0);
+
+	for (uint32_t w = 1; w < BURST_PLAIN_WORDS; w++)
+		__atomic_store_n(&result->plain[w - 1], lap | burst_plain_bits(plain, w),
+				 __ATOMIC_RELAXED);
+	__atomic_store_n(&result->done, lap | burst_plain_bits(plain, 0), __ATOMIC_RELEASE);
+}
+
 #ifdef __cplusplus
 static_assert(sizeof(struct frame_desc) == 8, "8 bytes a frame");
 static_assert(sizeof(struct frame_run) == 48, "run");
-static_assert(sizeof(struct burst_result) == 64, "one cache line");
-static_assert(sizeof(struct burst_ready) == 64, "one cache line");
+static_assert(sizeof(struct burst_result) == 128, "two cache lines");
+static_assert(sizeof(struct burst_ready) == 192, "three cache lines");
 static_assert(sizeof(struct burst_order) == 32, "order");
 #else
 _Static_assert(sizeof(struct frame_desc) == 8, "8 bytes a frame");
-_Static_assert(sizeof(struct burst_result) == 64, "one cache line");
-_Static_assert(sizeof(struct burst_ready) == 64, "one cache line");
+_Static_assert(sizeof(struct burst_result) == 128, "two cache lines");
+_Static_assert(sizeof(struct burst_ready) == 192, "three cache lines");
 _Static_assert(sizeof(struct burst_order) == 32, "order");
 #endif
 

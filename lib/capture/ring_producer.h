@@ -109,13 +109,11 @@ static inline bool ring_due(const struct ring_producer *ring)
 static inline void ring_publish(struct ring_producer *ring)
 {
 	const uint32_t slot = (uint32_t)ring->burst & ring->burst_mask;
-	const uint64_t word =
-		burst_word(ring->burst, ring->burst_bits, ring_pending(ring), ring->first);
 
 	ring->end[slot] = ring->head;
+	burst_publish(&ring->ready[slot], &ring->desc[ring->first & ring->desc_mask], ring->burst,
+		      ring->burst_bits, ring_pending(ring), ring->first, ring->order == NULL);
 	ring->first = ring->head;
-	/* PUBLISH: the descriptors and the order before the word. Partner: the consumer's TAKE. */
-	__atomic_store_n(&ring->ready[slot].word, word, __ATOMIC_RELEASE);
 	ring->burst++;
 	/* Only counts; whoever reads burst results synchronises on their done words. */
 	atomic_store_explicit(&ring->published, ring->burst, memory_order_relaxed);
@@ -124,12 +122,7 @@ static inline void ring_publish(struct ring_producer *ring)
 /* True when the consumer is through with burst b. */
 static inline bool ring_is_done(const struct ring_producer *ring, uint64_t b)
 {
-	/* COLLECT: what the consumer wrote and its last reads of the frames, before we go on.
-	 * Partner: the consumer's DONE. */
-	const uint64_t done = __atomic_load_n(&ring->result[(uint32_t)b & ring->burst_mask].done,
-					      __ATOMIC_ACQUIRE);
-
-	return burst_word_is(done, b, ring->burst_bits);
+	return burst_is_done(&ring->result[(uint32_t)b & ring->burst_mask], b, ring->burst_bits);
 }
 
 #endif

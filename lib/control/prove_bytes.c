@@ -5,6 +5,7 @@
 
 #include <rte_cycles.h>
 
+#include "frame_runs.h"
 #include "log.h"
 #include "prove_internal.h"
 
@@ -59,7 +60,8 @@ int prove_bytes(struct prove *prove)
 static int consumer_verdict(struct prove *prove, struct ring_producer *ring,
 			    struct kernel_workers *workers)
 {
-	const struct burst_result *result = &ring->result[0];
+	struct frame_run plain;
+	const struct frame_run *run;
 	const uint64_t since = rte_rdtsc();
 
 	while (!ring_is_done(ring, 0)) {
@@ -69,16 +71,16 @@ static int consumer_verdict(struct prove *prove, struct ring_producer *ring,
 			return prove_failed(prove, PROVE_CONSUMER, "it gave no result within %u ms",
 					    PROVE_ARRIVE_MS);
 	}
-	if (burst_word_count(result->done) != 1 || result->run.verdict == FRAME_FILTERED)
+	run = run_read(&ring->view, 0, 0, 0, &plain);
+	if (burst_runs(&ring->view, 0) != 1 || run->verdict == FRAME_FILTERED)
 		return prove_failed(
 			prove, PROVE_CONSUMER,
 			"it did not recognise the frame, whose bytes are right in memory");
-	if (result->run.verdict != FRAME_VALID || result->run.bytes != prove->layout.raw_payload)
+	if (run->verdict != FRAME_VALID || run->bytes != prove->layout.raw_payload)
 		return prove_failed(
 			prove, PROVE_CONSUMER,
 			"it found %u wrong bits, the first in byte %u: 0x%02x, not 0x%02x",
-			result->run.wrong_bits, result->run.offset, result->run.got,
-			result->run.expected);
+			run->wrong_bits, run->offset, run->got, run->expected);
 	return 0;
 }
 

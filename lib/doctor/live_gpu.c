@@ -12,6 +12,7 @@
 #include <rte_errno.h>
 #include <rte_gpudev.h>
 
+#include "frame_runs.h"
 #include "gpu_drivers.h"
 #include "gpu_export.h"
 #include "log.h"
@@ -195,7 +196,7 @@ static int round_trip(const struct live_gpu *gpu, struct ring_producer *ring,
 		      struct kernel_workers *workers, uint64_t *ns, struct gdrcap_error *error)
 {
 	const uint64_t burst = ring->burst, begin = now_ns();
-	const struct burst_result *result;
+	struct frame_run plain;
 
 	ring->desc[ring->head & ring->desc_mask] = (struct frame_desc){ .len = FRAME_BYTES };
 	ring->head++;
@@ -206,8 +207,8 @@ static int round_trip(const struct live_gpu *gpu, struct ring_producer *ring,
 				       error_set(error, -EIO, "the kernel died: %s", kernel_error()) :
 				       error_set(error, -ETIMEDOUT, "no answer within 2 s");
 	*ns = now_ns() - begin;
-	result = &ring->result[burst & ring->burst_mask];
-	if (burst_word_count(result->done) != 1 || result->run.verdict != FRAME_VALID)
+	if (burst_runs(&ring->view, burst) != 1 ||
+	    run_read(&ring->view, burst, 0, 0, &plain)->verdict != FRAME_VALID)
 		return error_set(error, -EIO, "it found the frame damaged, which was right in memory");
 	return 0;
 }

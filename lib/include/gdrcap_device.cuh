@@ -87,7 +87,7 @@ __device__ __forceinline__ int gdrcap_gpu_try_next(const struct gdrcap_gpu_queue
 	batch->seq = seq;
 	batch->data = queue.data;
 	batch->pkts = queue.pkts + ((uint32_t)word & queue.pkt_mask);
-	batch->count = (uint32_t)(word >> 32) & 0xffffu;
+	batch->count = (uint32_t)(word >> 32) & 0x3fffu; /* flags above */
 	batch->slot_bytes = queue.slot_bytes;
 	batch->heads = queue.heads ? queue.heads + ((uint32_t)word & queue.pkt_mask) : nullptr;
 	batch->head_data = queue.head_data;

@@ -129,6 +129,35 @@ void frame_layout_proof(struct frame_layout *layout)
 	layout->raw_payload = 32;
 }
 
+/* A big-endian field of 16 bits at byte `at`, of which the bits of `mask` are asked. */
+static void look_at(struct frame_look *look, uint32_t at, uint32_t mask, uint32_t want)
+{
+	for (uint32_t b = 0; b < 2; b++, at++) {
+		const uint32_t shift = 8 * (at % 4), bits = b ? mask : mask >> 8;
+
+		look->mask[at / 4] |= (bits & 0xff) << shift;
+		look->want[at / 4] |= ((b ? want : want >> 8) & bits & 0xff) << shift;
+	}
+}
+
+void frame_look_init(struct frame_look *look, const struct frame_layout *layout)
+{
+	const uint32_t l3 = layout->vlan ? 18 : 14;
+
+	memset(look, 0, sizeof(*look));
+	if (layout->vlan) {
+		look_at(look, 12, 0xffff, 0x8100);
+		look_at(look, 14, 0x0fff, layout->vlan);
+	}
+	look_at(look, l3 - 2, 0xffff, layout->ethertype);
+	if (layout->format != FRAME_IPV4_UDP)
+		return;
+	look_at(look, l3, 0xff00, 0x4500); /* no options */
+	look_at(look, l3 + 6, 0x3fff, 0); /* no fragment */
+	look_at(look, l3 + 8, 0x00ff, 17); /* UDP */
+	look_at(look, l3 + 22, 0xffff, layout->udp_port);
+}
+
 uint32_t frame_min_bytes(const struct frame_layout *layout)
 {
 	const uint32_t tag = layout->vlan ? 4 : 0;

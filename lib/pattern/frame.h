@@ -211,6 +211,17 @@ int frame_layout_init(struct frame_layout *layout, const struct frame_config *co
  * Its plan is PATTERN_COUNTER8 with restart. */
 void frame_layout_proof(struct frame_layout *layout);
 
+/*
+ * What frame_recognise() asks of an own frame's bytes, for who compares them all at once: every word
+ * of the frame's beginning, byte 0 in bits 7..0, is `want` where `mask` has ones. How long the frame
+ * is, is asked apart. Not of FRAME_FOREIGN; rules of layout.match are not in it.
+ */
+#define FRAME_LOOK_WORDS 12u
+struct frame_look {
+	uint32_t mask[FRAME_LOOK_WORDS], want[FRAME_LOOK_WORDS];
+};
+void frame_look_init(struct frame_look *look, const struct frame_layout *layout);
+
 /* Smallest frame with FCS for this layout: 64, or 82 over IPv4/UDP (4 more with a VLAN tag). */
 uint32_t frame_min_bytes(const struct frame_layout *layout);
 

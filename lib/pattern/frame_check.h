@@ -126,7 +126,7 @@ GDRCAP_HD void frame_place(const struct frame_layout *layout, const struct frame
 /*
  * Step 1 of frame_parse(): FRAME_FILTERED; FRAME_DAMAGED_LENGTH when it is ours but ends before
  * the own header does; else FRAME_VALID, and where frame_has_header() the own header's 36 bytes can
- * be read.
+ * be read. Own frames: the same as struct frame_look.
  */
 GDRCAP_HD enum frame_verdict frame_recognise(const struct frame_layout *layout,
 					     const uint8_t *frame, uint32_t len)
@@ -165,6 +165,26 @@ GDRCAP_HD void frame_header_clear(struct frame_header *header)
 	header->payload_bytes = 0;
 	header->pattern = 0;
 	header->version = 0;
+}
+
+/* ---- the own header ---- */
+
+/* 1: magic and version, in the header's first four bytes, are ours. */
+GDRCAP_HD int frame_header_is_own(uint32_t word)
+{
+	return word >> 8 == (FRAME_MAGIC << 8 | FRAME_VERSION);
+}
+
+/* From the header's first 32 bytes, as big-endian words. */
+GDRCAP_HD void frame_header_decode(const uint32_t word[8], struct frame_header *header)
+{
+	header->version = (uint8_t)(word[0] >> 8);
+	header->pattern = (uint8_t)word[0];
+	header->stream = (uint16_t)(word[1] >> 16);
+	header->payload_bytes = (uint16_t)word[1];
+	header->sequence = (uint64_t)word[2] << 32 | word[3];
+	header->position = (uint64_t)word[4] << 32 | word[5];
+	header->time_ns = (uint64_t)word[6] << 32 | word[7];
 }
 
 /*
@@ -206,7 +226,7 @@ GDRCAP_HD enum frame_verdict frame_read_header(const struct frame_layout *layout
 					       struct frame_header *header, int *header_ok)
 {
 	const uint8_t *own = frame + layout->own_offset;
-	uint32_t room;
+	uint32_t room, word[8];
 
 	frame_header_clear(header);
 	*header_ok = 0;
@@ -221,16 +241,12 @@ GDRCAP_HD enum frame_verdict frame_read_header(const struct frame_layout *layout
 		header->pattern = PATTERN_COUNTER8;
 		header->payload_bytes = (uint16_t)layout->raw_payload;
 	} else {
-		if (frame_be16(own) != FRAME_MAGIC || own[2] != FRAME_VERSION ||
-		    frame_be32(own + 32) != crc)
+		GDRCAP_UNROLL
+		for (uint32_t i = 0; i < 8; i++)
+			word[i] = frame_be32(own + 4 * i);
+		if (!frame_header_is_own(word[0]) || frame_be32(own + 32) != crc)
 			return FRAME_DAMAGED_HEADER;
-		header->version = own[2];
-		header->pattern = own[3];
-		header->stream = (uint16_t)frame_be16(own + 4);
-		header->payload_bytes = (uint16_t)frame_be16(own + 6);
-		header->sequence = frame_be64(own + 8);
-		header->position = frame_be64(own + 16);
-		header->time_ns = frame_be64(own + 24);
+		frame_header_decode(word, header);
 	}
 	*header_ok = 1;
 	return header->payload_bytes > room ? FRAME_DAMAGED_LENGTH : FRAME_VALID;

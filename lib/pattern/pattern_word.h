@@ -56,26 +56,61 @@ GDRCAP_HD uint64_t pattern_prbs_phase(const struct pattern_plan *plan,
 	return pattern_fold((start + offset) << 3, plan->degree, plan->period);
 }
 
+/* What a jump reads from memory: a caller may have something to do before it comes. */
+struct pattern_jump {
+	uint64_t window;
+	uint32_t power;
+};
+
+GDRCAP_HD void pattern_prbs_jump(const struct pattern_plan *plan, uint64_t phase,
+				 struct pattern_jump *jump)
+{
+	jump->window = plan->windows[phase >> plan->lo_bits];
+	jump->power = plan->powers[phase & ((1u << plan->lo_bits) - 1)];
+}
+
+/* Coefficients 16 * part .. 16 * part + 15 of the power, part 0 or 1: the jump is the sum of both.
+ * 31 is the largest degree; the powers of smaller ones have zeros above. */
+GDRCAP_HD uint32_t pattern_jump_part(const struct pattern_jump *jump, uint32_t part)
+{
+	const uint64_t window = jump->window << (16 * part);
+	const uint32_t power = jump->power >> (16 * part);
+	uint32_t bits = 0;
+
+	GDRCAP_UNROLL
+	for (uint32_t j = 0; j < 16; j++)
+		bits ^= (uint32_t)(window >> (32 - j)) & (0u - (power >> j & 1u));
+	return bits;
+}
+
+/* 32 uninverted bits, first bit in bit 31. */
+GDRCAP_HD uint32_t pattern_jump_bits(const struct pattern_jump *jump)
+{
+	return pattern_jump_part(jump, 0) ^ pattern_jump_part(jump, 1);
+}
+
 /* 32 uninverted bits from bit position `phase`, first bit in bit 31. */
 GDRCAP_HD uint32_t pattern_prbs_bits(const struct pattern_plan *plan, uint64_t phase)
 {
-	const uint64_t window = plan->windows[phase >> plan->lo_bits];
-	const uint32_t power = plan->powers[phase & ((1u << plan->lo_bits) - 1)];
-	uint32_t bits = 0;
+	struct pattern_jump jump;
 
-	/* 31 is the largest degree; the powers of smaller ones have zeros above. */
-	GDRCAP_UNROLL
-	for (uint32_t j = 0; j < 31; j++)
-		bits ^= (uint32_t)(window >> (32 - j)) & (0u - (power >> j & 1u));
-	return bits;
+	pattern_prbs_jump(plan, phase, &jump);
+	return pattern_jump_bits(&jump);
+}
+
+/* Payload bytes of 32 such bits. */
+GDRCAP_HD uint32_t pattern_prbs_bytes(const struct pattern_plan *plan, uint32_t bits)
+{
+	return pattern_swap32(bits ^ (0u - plan->invert));
 }
 
 GDRCAP_HD uint32_t pattern_prbs_word(const struct pattern_plan *plan,
 				     const struct pattern_place *place, uint32_t offset)
 {
-	uint32_t bits = pattern_prbs_bits(plan, pattern_prbs_phase(plan, place, offset));
+	struct pattern_jump jump;
 
-	return pattern_swap32(bits ^ (0u - plan->invert));
+	pattern_prbs_jump(plan, pattern_prbs_phase(plan, place, offset), &jump);
+	return pattern_prbs_bytes(plan, pattern_jump_bits(&jump));
 }
 
 /* Four bytes from offset `r` of the byte string that the low (first) and high 32 bits make. */

@@ -296,7 +296,8 @@ void save_burst(struct save *save, uint32_t index, uint64_t burst)
 	const uint64_t word = ring->ready[slot].word;
 	const uint32_t first = burst_word_first(word), count = burst_frames(word);
 	struct save_queue *queue = &save->queues[index];
-	uint32_t runs = burst_word_count(ring->result[slot].done), at = 0;
+	uint32_t runs = burst_runs(&ring->view, burst), at = 0;
+	struct frame_run plain;
 	uint64_t number;
 
 	if (!queue->started) {
@@ -309,7 +310,7 @@ void save_burst(struct save *save, uint32_t index, uint64_t burst)
 	queue->seen = burst + 1;
 	queue->behind = queue_is_behind(save, index);
 	for (uint32_t r = 0; r < runs && r < count; r++) {
-		const struct frame_run *run = run_at(&ring->view, burst, first, r);
+		const struct frame_run *run = run_read(&ring->view, burst, first, r, &plain);
 		uint32_t end;
 
 		if (!frame_is_damaged(run->verdict) || run->first < at || run->first >= count)

@@ -4,24 +4,22 @@
 #include <errno.h>
 #include <string.h>
 
+#include "frame_runs.h"
+
 #define COLLECT_BURSTS 64u /* of one queue before the next has its turn */
 
 /* The runs of a finished burst. */
 static void accountant_add(struct accountant *accountant, uint32_t queue, uint64_t b)
 {
 	const struct ring_producer *ring = accountant->rings[queue];
-	const uint32_t slot = (uint32_t)b & ring->burst_mask;
-	const struct burst_result *result = &ring->result[slot];
-	const uint32_t runs = burst_word_count(result->done);
-	uint32_t first;
+	const uint32_t runs = burst_runs(&ring->view, b);
+	const uint32_t first =
+		runs > 1 ? burst_word_first(ring->ready[(uint32_t)b & ring->burst_mask].word) : 0;
+	struct frame_run plain;
 
-	if (runs == 0)
-		return;
-	verdict_add(&accountant->verdict, queue, &result->run);
-	first = burst_word_first(ring->ready[slot].word);
-	for (uint32_t r = 1; r < runs; r++)
+	for (uint32_t r = 0; r < runs; r++)
 		verdict_add(&accountant->verdict, queue,
-			    &ring->view.overflow[(first + r) & ring->desc_mask]);
+			    run_read(&ring->view, b, first, r, &plain));
 }
 
 /* The bursts before `through` may be used again: results are read, frames are not wanted. */

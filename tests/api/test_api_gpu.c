@@ -30,7 +30,7 @@ static void batch_use(struct block *block, uint64_t word)
 {
 	const struct gdrcap_gpu_queue *queue = &block->queue;
 	const struct gdrcap_pkt *pkt = queue->pkts + ((uint32_t)word & queue->pkt_mask);
-	const uint32_t count = (uint32_t)(word >> 32) & 0xffff;
+	const uint32_t count = (uint32_t)(word >> 32) & 0x3fff;
 
 	for (uint32_t i = 0; i < count; i++) {
 		const uint8_t *frame = queue->data + (size_t)pkt[i].slot * queue->slot_bytes +

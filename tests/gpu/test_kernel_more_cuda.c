@@ -268,7 +268,7 @@ static bool late_tries(struct scene_ring *ring, uint8_t *slot, bool device, uint
 
 		frame_write(&layout, &plan, right, LATE_LEN, &header);
 		good = done(kernel_cuda_ops.copy_out(cuda, before, slot, LATE_LEN), "copy_out") &&
-		       scene_ring_publish(ring, &burst) && late_bring(slot, right, device);
+		       scene_ring_publish(ring, &burst, KERNEL_CHECK) && late_bring(slot, right, device);
 		while (good && !scene_ring_collect(ring, &burst, &result))
 			good = now_ns() < until;
 		if (!good || result.runs != 1)

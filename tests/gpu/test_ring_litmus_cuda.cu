@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * PUBLISH/TAKE and DONE/COLLECT between a CPU thread and running kernels: the checker's own take,
- * work and done warps, and the consumer of gdrcap_device.cuh. Payload in pinned memory, or in GPU
+ * work and done warps, and the consumer of gdrcap_device.cuh; INLINE and PLAIN ("told"). Payload in pinned memory, or in GPU
  * memory that a copy engine writes before PUBLISH and reads after COLLECT.
  * Usage: test_ring_litmus_cuda [BURSTS]. 77 without a GPU.
  *
@@ -15,7 +15,7 @@
 
 #include "../unit/ring_litmus.h"
 #include "gdrcap_device.cuh"
-#include "ring.cuh"
+#include "runs.cuh"
 
 #define PAYLOAD_WORDS (LITMUS_FRAMES * LITMUS_WORDS)
 #define HANG_SECONDS 60
@@ -43,15 +43,26 @@ __device__ uint32_t payload_take(const struct litmus &ring, uint64_t burst, uint
 	return wrong;
 }
 
+/* The same words, which stay as they are: what they are like goes into an outcome that is told. */
+__device__ uint32_t payload_look(const struct litmus &ring, uint64_t burst, uint32_t thread)
+{
+	const uint32_t w = thread % LITMUS_WORDS;
+
+	if (thread >= PAYLOAD_WORDS)
+		return 0;
+	return *(volatile uint64_t *)&litmus_frame(&ring, burst, thread / LITMUS_WORDS)[w] !=
+	       litmus_value(burst, w, 0);
+}
+
 /* What the take warp brought is this burst's. */
-__device__ uint32_t burst_in_wrong(const struct burst_in &in)
+__device__ uint32_t burst_in_wrong(const struct burst_in &in, bool order)
 {
 	uint32_t wrong = in.count != LITMUS_FRAMES || in.first != litmus_first(in.burst);
 
 	for (uint32_t i = 0; i < LITMUS_FRAMES; i++)
-		wrong += in.desc[i].slot != (uint32_t)litmus_value(in.burst, i, 0) ||
-			 in.desc[i].len != (uint16_t)(in.burst + i) ||
-			 in.desc[i].offset != (uint16_t)(in.burst >> 16);
+		wrong += litmus_wrong_desc(in.burst, i, &in.desc[i]);
+	if (!order)
+		return wrong;
 	return wrong + (in.order.sequence != litmus_value(in.burst, 100, 0)) +
 	       (in.order.time_ns != litmus_value(in.burst, 101, 0));
 }
@@ -77,13 +88,51 @@ __global__ void ring_kernel(const struct device_job *job, struct litmus ring)
 			uint32_t mine = payload_take(ring, in.burst, thread);
 
 			if (thread == 0)
-				mine += burst_in_wrong(in);
+				mine += burst_in_wrong(in, true);
 			if (mine)
 				atomicAdd(&wrong[group.index], mine);
 			barrier_sync(BARRIER_WORK + group.index, s.work_threads);
 			if (thread == 0)
 				litmus_answer(&ring, in.burst, atomicExch(&wrong[group.index], 0));
 			return 1;
+		});
+	}
+}
+
+/* That of check.cu where small bursts are told: descriptors beside the ready word, outcomes of
+ * words that nobody orders. */
+__global__ void told_kernel(const struct device_job *job, struct litmus ring)
+{
+	__shared__ struct ring_shared s;
+	__shared__ uint32_t wrong[GROUPS_MAX];
+
+	if (threadIdx.x < GROUPS_MAX)
+		wrong[threadIdx.x] = 0;
+	if (!ring_enter(s, job, false))
+		return;
+	if (threadIdx.x < 32) {
+		ring_take_warp(s);
+	} else if (threadIdx.x < RING_THREADS) {
+		ring_done_warp(s);
+	} else {
+		const struct work_group group = work_group_of(s);
+
+		ring_work_group(s, group, [&](const struct burst_in &in, uint32_t thread) -> uint32_t {
+			uint32_t mine = payload_look(ring, in.burst, thread);
+
+			if (thread == 0)
+				mine += burst_in_wrong(in, false);
+			if (mine)
+				atomicAdd(&wrong[group.index], mine);
+			barrier_sync(BARRIER_WORK + group.index, s.work_threads);
+			mine = wrong[group.index];
+			barrier_sync(BARRIER_WORK + group.index, s.work_threads);
+			if (thread == 0)
+				wrong[group.index] = 0;
+			if (thread < 32)
+				plain_store(plain_to_of(s, in.burst),
+					    litmus_plain(in.burst, mine));
+			return RUNS_TOLD;
 		});
 	}
 }
@@ -126,7 +175,7 @@ struct bench {
 	struct litmus ring;
 	uint64_t *copy; /* device payload: its host copy; pinned payload: the payload */
 	size_t payload_bytes;
-	bool device_payload;
+	bool device_payload, told;
 	cudaStream_t kernel_stream, copy_stream;
 	uint64_t wrong;
 };
@@ -191,8 +240,8 @@ static void payload_fill(struct bench *bench, uint64_t burst)
 static void payload_check(struct bench *bench, uint64_t burst)
 {
 	for (uint32_t i = 0; i < PAYLOAD_WORDS; i++)
-		bench->wrong +=
-			payload_of(bench, burst)[i] != litmus_value(burst, i % LITMUS_WORDS, 1);
+		bench->wrong += payload_of(bench, burst)[i] !=
+				litmus_value(burst, i % LITMUS_WORDS, !bench->told);
 }
 
 static void publish(struct bench *bench, uint64_t burst)
@@ -200,21 +249,18 @@ static void publish(struct bench *bench, uint64_t burst)
 	const struct litmus *ring = &bench->ring;
 
 	litmus_fill(ring, burst);
-	/* PUBLISH */
-	__atomic_store_n(&ring->ready[burst & ring->burst_mask].word,
-			 burst_word(burst, ring->burst_bits, LITMUS_FRAMES, litmus_first(burst)),
-			 __ATOMIC_RELEASE);
+	burst_publish(&ring->ready[burst & ring->burst_mask],
+		      &ring->desc[litmus_first(burst) & litmus_desc_mask(ring)], burst,
+		      ring->burst_bits, LITMUS_FRAMES, litmus_first(burst), bench->told);
 }
 
 static void collect(struct bench *bench, uint64_t burst)
 {
 	const struct litmus *ring = &bench->ring;
-	const uint64_t *done = &ring->result[burst & ring->burst_mask].done;
+	const struct burst_result *result = &ring->result[burst & ring->burst_mask];
 	const time_t until = time(NULL) + HANG_SECONDS;
 
-	/* COLLECT */
-	for (uint32_t polls = 1; !burst_word_is(__atomic_load_n(done, __ATOMIC_ACQUIRE), burst,
-						ring->burst_bits); polls++) {
+	for (uint32_t polls = 1; !burst_is_done(result, burst, ring->burst_bits); polls++) {
 		if (polls % 1000000 || time(NULL) < until)
 			continue;
 		fprintf(stderr, "FAIL: burst %llu never came back (%s)\n",
@@ -222,7 +268,8 @@ static void collect(struct bench *bench, uint64_t burst)
 			cudaGetErrorString(cudaStreamQuery(bench->kernel_stream)));
 		exit(1);
 	}
-	bench->wrong += litmus_wrong_answer(ring, burst);
+	bench->wrong +=
+		bench->told ? litmus_wrong_plain(ring, burst) : litmus_wrong_answer(ring, burst);
 }
 
 static void play_pinned(struct bench *bench, uint64_t bursts)
@@ -286,7 +333,7 @@ static bool play(struct bench *bench, const char *consumer, uint32_t blocks, uin
 }
 
 static bool test_ring(uint32_t bits, uint32_t blocks, uint32_t groups, bool device_payload,
-		      uint64_t bursts)
+		      bool told, uint64_t bursts)
 {
 	struct bench bench;
 	struct burst_ring_view *view = pinned<struct burst_ring_view>(1);
@@ -296,6 +343,7 @@ static bool test_ring(uint32_t bits, uint32_t blocks, uint32_t groups, bool devi
 	bool good;
 
 	bench_create(&bench, bits, device_payload);
+	bench.told = told;
 	view->desc = bench.ring.desc;
 	view->ready = bench.ring.ready;
 	view->result = bench.ring.result;
@@ -309,9 +357,14 @@ static bool test_ring(uint32_t bits, uint32_t blocks, uint32_t groups, bool devi
 	job->gate = gate;
 	job->groups = groups;
 	*gate = GATE_OPEN;
-	ring_kernel<<<blocks, RING_THREADS + groups * 64, 0, bench.kernel_stream>>>(job, bench.ring);
+	if (told)
+		told_kernel<<<blocks, RING_THREADS + groups * 64, 0, bench.kernel_stream>>>(
+			job, bench.ring);
+	else
+		ring_kernel<<<blocks, RING_THREADS + groups * 64, 0, bench.kernel_stream>>>(
+			job, bench.ring);
 	CHECK(cudaGetLastError());
-	snprintf(name, sizeof(name), "ring/%u", groups);
+	snprintf(name, sizeof(name), "%s/%u", told ? "told" : "ring", groups);
 	good = play(&bench, name, blocks, bursts);
 	bench_free(&bench);
 	CHECK(cudaFreeHost(view));
@@ -359,6 +412,7 @@ int main(int argc, char **argv)
 	}
 	/* loaded before any runs */
 	CHECK(cudaFuncGetAttributes(&attributes, ring_kernel));
+	CHECK(cudaFuncGetAttributes(&attributes, told_kernel));
 	CHECK(cudaFuncGetAttributes(&attributes, queue_kernel));
 	for (uint32_t device = 0; device < 2; device++) {
 		for (uint32_t i = 0; i < sizeof(shape) / sizeof(shape[0]); i++) {
@@ -368,9 +422,10 @@ int main(int argc, char **argv)
 
 			if (device)
 				n = (n < lap * 20000 ? n : lap * 20000) / lap * lap;
-			for (uint32_t groups = 1; groups <= GROUPS_MAX; groups++)
-				good = test_ring(shape[i].bits, shape[i].blocks, groups, device,
-						 n) && good;
+			for (uint32_t told = 0; told < 2; told++)
+				for (uint32_t groups = 1; groups <= GROUPS_MAX; groups++)
+					good = test_ring(shape[i].bits, shape[i].blocks, groups,
+							 device, told, n) && good;
 			good = test_queue(shape[i].bits, shape[i].blocks, device, n) && good;
 		}
 	}

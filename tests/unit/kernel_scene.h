@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "frame_runs.h"
 #include "kernels.h"
 #include "store_build.h"
 

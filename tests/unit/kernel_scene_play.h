@@ -72,7 +72,8 @@ static inline void scene_ring_free(struct scene_ring *ring, const struct scene_m
 		memory->ring_free(ring->head_desc);
 }
 
-static inline bool scene_ring_publish(struct scene_ring *ring, const struct scene_burst *burst)
+static inline bool scene_ring_publish(struct scene_ring *ring, const struct scene_burst *burst,
+			       enum kernel_role role)
 {
 	const uint32_t at = ring->published & ring->view.burst_mask;
 
@@ -87,10 +88,8 @@ static inline bool scene_ring_publish(struct scene_ring *ring, const struct scen
 			ring->head_desc[d] = burst->head[i];
 	}
 	ring->order[at] = burst->order;
-	/* PUBLISH */
-	__atomic_store_n(&ring->ready[at].word,
-			 burst_word(ring->published, ring->bits, burst->count, ring->head),
-			 __ATOMIC_RELEASE);
+	burst_publish(&ring->ready[at], burst->desc, ring->published, ring->bits, burst->count,
+		      ring->head, role == KERNEL_CHECK);
 	ring->head += burst->count;
 	ring->published++;
 	return true;
@@ -99,16 +98,14 @@ static inline bool scene_ring_publish(struct scene_ring *ring, const struct scen
 static inline bool scene_ring_collect(struct scene_ring *ring, const struct scene_burst *burst,
 			       struct scene_result *result)
 {
-	struct burst_result *from = &ring->result[ring->collected & ring->view.burst_mask];
-	/* COLLECT */
-	const uint64_t done = __atomic_load_n(&from->done, __ATOMIC_ACQUIRE);
+	const uint64_t b = ring->collected;
+	struct frame_run plain;
 
-	if (!burst_word_is(done, ring->collected, ring->bits))
+	if (!burst_is_done(&ring->result[b & ring->view.burst_mask], b, ring->bits))
 		return false;
-	result->runs = burst_word_count(done);
+	result->runs = burst_runs(&ring->view, b);
 	for (uint32_t r = 0; r < result->runs && r < BURST_FRAMES_MAX; r++)
-		result->run[r] =
-			r ? ring->overflow[(ring->tail + r) & ring->view.desc_mask] : from->run;
+		result->run[r] = *run_read(&ring->view, b, ring->tail, r, &plain);
 	ring->tail += burst->count;
 	ring->collected++;
 	return true;
@@ -172,7 +169,7 @@ static inline int scene_play(const struct scene *scene, const struct kernel_ops 
 			uint64_t b = ring[r].published;
 
 			if (b < total)
-				scene_ring_publish(&ring[r], &scene->burst[b * scene->rings + r]);
+				scene_ring_publish(&ring[r], &scene->burst[b * scene->rings + r], role);
 			b = ring[r].collected * scene->rings + r;
 			if (ring[r].collected < total &&
 			    scene_ring_collect(&ring[r], &scene->burst[b], &result[b]))

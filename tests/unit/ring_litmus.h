@@ -64,6 +64,13 @@ BURST_RING_HD void litmus_fill(const struct litmus *ring, uint64_t burst)
 	order->time_ns = litmus_value(burst, 101, 0);
 }
 
+/* Consumer: descriptor i is this burst's; 1: it is not. */
+BURST_RING_HD uint32_t litmus_wrong_desc(uint64_t burst, uint32_t i, const struct frame_desc *desc)
+{
+	return desc->slot != (uint32_t)litmus_value(burst, i, 0) ||
+	       desc->len != (uint16_t)(burst + i) || desc->offset != (uint16_t)(burst >> 16);
+}
+
 /* Consumer: descriptors and order are this burst's. Counts those that are not. */
 BURST_RING_HD uint32_t litmus_wrong_words(const struct litmus *ring, uint64_t burst)
 {
@@ -74,12 +81,34 @@ BURST_RING_HD uint32_t litmus_wrong_words(const struct litmus *ring, uint64_t bu
 		const struct frame_desc *desc =
 			&ring->desc[(litmus_first(burst) + i) & litmus_desc_mask(ring)];
 
-		wrong += desc->slot != (uint32_t)litmus_value(burst, i, 0) ||
-			 desc->len != (uint16_t)(burst + i) ||
-			 desc->offset != (uint16_t)(burst >> 16);
+		wrong += litmus_wrong_desc(burst, i, desc);
 	}
 	return wrong + (order->sequence != litmus_value(burst, 100, 0)) +
 	       (order->time_ns != litmus_value(burst, 101, 0));
+}
+
+/* Consumer: PLAIN. */
+BURST_RING_HD struct burst_plain litmus_plain(uint64_t burst, uint32_t wrong)
+{
+	struct burst_plain plain;
+
+	plain.sequence = litmus_value(burst, 200, 1);
+	plain.bytes = wrong;
+	plain.wire_bytes = (uint32_t)litmus_value(burst, 201, 1);
+	plain.stream = (uint16_t)litmus_value(burst, 202, 1);
+	plain.count = (uint16_t)litmus_value(burst, 203, 1);
+	return plain;
+}
+
+/* Producer: the outcome is this burst's. Adds what the consumer counted. */
+static inline uint32_t litmus_wrong_plain(const struct litmus *ring, uint64_t burst)
+{
+	const struct burst_plain want = litmus_plain(burst, 0);
+	struct burst_plain got;
+
+	burst_plain_read(&ring->result[burst & ring->burst_mask], &got);
+	return got.bytes + (got.sequence != want.sequence) + (got.wire_bytes != want.wire_bytes) +
+	       (got.stream != want.stream) + (got.count != want.count);
 }
 
 /* Consumer: what is written before DONE, frames aside. */

@@ -13,7 +13,7 @@
 
 #include "accountant.h"
 #include "environment.h"
-#include "frame.h"
+#include "frame_runs.h"
 #include "number_set.h"
 #include "region.h"
 
@@ -164,6 +164,14 @@ static void source_result(struct source *source, uint64_t burst, uint32_t first,
 			source->filtered += n;
 		runs++;
 		count -= n;
+	}
+	if (runs == 1 && run_is_plain(&result->run)) {
+		struct burst_plain plain;
+
+		run_to_plain(&result->run, &plain);
+		memset(&result->run, 0xff, sizeof(result->run)); /* not to be read */
+		burst_tell(result, &plain, burst, ring->burst_bits);
+		return;
 	}
 	__atomic_store_n(&result->done, burst_word(burst, ring->burst_bits, runs, 0),
 			 __ATOMIC_RELEASE);

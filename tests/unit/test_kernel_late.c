@@ -148,7 +148,7 @@ static void late_play(struct late *late)
 	const time_t until = time(NULL) + SCENE_HANG_SECONDS;
 	struct kernel_workers *workers;
 
-	assert_true(scene_ring_publish(&late->ring, &late->scene.burst[0]));
+	assert_true(scene_ring_publish(&late->ring, &late->scene.burst[0], KERNEL_CHECK));
 	__atomic_store_n(&fake.on, 1, __ATOMIC_RELEASE);
 	assert_int_equal(kernel_host_ops.start(device, &late->job, &workers), 0);
 	while (!scene_ring_collect(&late->ring, &late->scene.burst[0], &late->result)) {

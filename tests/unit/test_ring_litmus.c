@@ -13,6 +13,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,9 @@ static uint64_t bursts = 150000; /* past the end of 16-bit laps of a one-burst r
 
 struct consumer {
 	const struct litmus *ring;
+	void (*take)(const struct litmus *ring, uint64_t burst, uint64_t *inlines);
 	uint64_t first, stride, end;
+	uint64_t inlines; /* bursts whose descriptors came with their word */
 	pthread_t thread;
 };
 
@@ -50,25 +53,77 @@ static uint32_t frames_take(const struct litmus *ring, uint64_t burst)
 	return wrong;
 }
 
+/* As with ordered words. */
+static void take_ordered(const struct litmus *ring, uint64_t b, uint64_t *inlines)
+{
+	const uint32_t at = b & ring->burst_mask;
+	uint32_t wrong;
+
+	/* TAKE */
+	while (!burst_word_is(__atomic_load_n(&ring->ready[at].word, LITMUS_ACQUIRE), b,
+			      ring->burst_bits))
+		sched_yield();
+	wrong = litmus_wrong_words(ring, b) + frames_take(ring, b);
+	litmus_answer(ring, b, wrong);
+	/* DONE */
+	__atomic_store_n(&ring->result[at].done, burst_word(b, ring->burst_bits, 1, 0),
+			 LITMUS_RELEASE);
+}
+
+/* As a GPU does: the whole line in any order, here descriptors before their word; an outcome in any
+ * order, here its first word first. */
+static void take_told(const struct litmus *ring, uint64_t b, uint64_t *inlines)
+{
+	const uint32_t at = b & ring->burst_mask;
+	const struct burst_ready *ready = &ring->ready[at];
+	struct burst_result *result = &ring->result[at];
+	struct burst_plain plain;
+	uint64_t desc[LITMUS_FRAMES], word, lap;
+	uint32_t wrong = 0;
+	bool marked = true;
+
+	for (;;) {
+		for (uint32_t i = LITMUS_FRAMES; i-- > 0;) /* INLINE */
+			desc[i] = __atomic_load_n(&ready->desc[i], __ATOMIC_RELAXED);
+		word = __atomic_load_n(&ready->word, LITMUS_ACQUIRE); /* TAKE */
+		if (burst_word_is(word, b, ring->burst_bits))
+			break;
+		sched_yield();
+	}
+	for (uint32_t i = 0; i < LITMUS_FRAMES; i++)
+		marked = marked &&
+			 !(desc[i] & BURST_DESC_MARK) == !(word & BURST_INLINE_MARK);
+	for (uint32_t i = 0; i < LITMUS_FRAMES && marked; i++) {
+		const uint64_t bare = desc[i] & ~BURST_DESC_MARK;
+		struct frame_desc seen;
+
+		memcpy(&seen, &bare, sizeof(seen));
+		wrong += litmus_wrong_desc(b, i, &seen);
+	}
+	*inlines += marked;
+	wrong += litmus_wrong_words(ring, b);
+	for (uint32_t i = 0; i < LITMUS_FRAMES; i++)
+		for (uint32_t w = 0; w < LITMUS_WORDS; w++)
+			wrong += litmus_frame(ring, b, i)[w] != litmus_value(b, w, 0);
+	plain = litmus_plain(b, wrong);
+	/* PLAIN. The frames were read; to a CPU's thread that is no order by itself. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	lap = burst_word(b, ring->burst_bits, 0, 0);
+	__atomic_store_n(&result->done, lap | burst_plain_bits(&plain, 0), LITMUS_RELEASE);
+	for (uint32_t w = 1; w < BURST_PLAIN_WORDS; w++) {
+		if (b % 64 == w)
+			sched_yield();
+		__atomic_store_n(&result->plain[w - 1],
+				 lap | burst_plain_bits(&plain, w), __ATOMIC_RELAXED);
+	}
+}
+
 static void *consumer_main(void *argument)
 {
-	const struct consumer *consumer = argument;
-	const struct litmus *ring = consumer->ring;
+	struct consumer *consumer = argument;
 
-	for (uint64_t b = consumer->first; b < consumer->end; b += consumer->stride) {
-		const uint32_t at = b & ring->burst_mask;
-		uint32_t wrong;
-
-		/* TAKE */
-		while (!burst_word_is(__atomic_load_n(&ring->ready[at].word, LITMUS_ACQUIRE), b,
-				      ring->burst_bits))
-			sched_yield();
-		wrong = litmus_wrong_words(ring, b) + frames_take(ring, b);
-		litmus_answer(ring, b, wrong);
-		/* DONE */
-		__atomic_store_n(&ring->result[at].done, burst_word(b, ring->burst_bits, 1, 0),
-				 LITMUS_RELEASE);
-	}
+	for (uint64_t b = consumer->first; b < consumer->end; b += consumer->stride)
+		consumer->take(consumer->ring, b, &consumer->inlines);
 	return NULL;
 }
 
@@ -88,29 +143,48 @@ static uint32_t collect(const struct litmus *ring, uint64_t burst)
 	return wrong;
 }
 
-static uint64_t produce(const struct litmus *ring, uint64_t end)
+/* The same of take_told(). */
+static uint32_t collect_told(const struct litmus *ring, uint64_t burst)
+{
+	while (!burst_is_done(&ring->result[burst & ring->burst_mask], burst, ring->burst_bits))
+		sched_yield();
+	return litmus_wrong_plain(ring, burst);
+}
+
+static void publish(const struct litmus *ring, uint64_t b, bool told)
+{
+	struct burst_ready *ready = &ring->ready[b & ring->burst_mask];
+
+	if (told)
+		burst_publish(ready, &ring->desc[litmus_first(b) & litmus_desc_mask(ring)], b,
+			      ring->burst_bits, LITMUS_FRAMES, litmus_first(b), 1);
+	else
+		/* PUBLISH */
+		__atomic_store_n(&ready->word,
+				 burst_word(b, ring->burst_bits, LITMUS_FRAMES, litmus_first(b)),
+				 LITMUS_RELEASE);
+}
+
+static uint64_t produce(const struct litmus *ring, uint64_t end, bool told)
 {
 	const uint64_t depth = (uint64_t)ring->burst_mask + 1;
 	uint64_t wrong = 0;
 
 	for (uint64_t b = 0; b < end + depth; b++) {
 		if (b >= depth && b - depth < end)
-			wrong += collect(ring, b - depth);
+			wrong += told ? collect_told(ring, b - depth) : collect(ring, b - depth);
 		if (b >= end)
 			continue;
 		litmus_fill(ring, b);
 		for (uint32_t i = 0; i < LITMUS_FRAMES; i++)
 			for (uint32_t w = 0; w < LITMUS_WORDS; w++)
 				litmus_frame(ring, b, i)[w] = litmus_value(b, w, 0);
-		/* PUBLISH */
-		__atomic_store_n(&ring->ready[b & ring->burst_mask].word,
-				 burst_word(b, ring->burst_bits, LITMUS_FRAMES, litmus_first(b)),
-				 LITMUS_RELEASE);
+		publish(ring, b, told);
 	}
 	return wrong;
 }
 
-static void litmus_play(uint32_t bits, uint32_t threads)
+static void litmus_play(uint32_t bits, uint32_t threads, bool told)
 {
 	const size_t depth = (size_t)1 << bits;
 	struct litmus ring = {
@@ -123,17 +197,22 @@ static void litmus_play(uint32_t bits, uint32_t threads)
 		.burst_bits = bits,
 	};
 	struct consumer consumer[4];
-	uint64_t wrong;
+	uint64_t wrong, inlines = 0;
 
 	assert_true(ring.desc && ring.ready && ring.result && ring.order && ring.frames);
 	for (uint32_t t = 0; t < threads; t++) {
-		consumer[t] = (struct consumer){ &ring, t, threads, bursts, 0 };
+		consumer[t] = (struct consumer){ &ring, told ? take_told : take_ordered, t,
+						 threads, bursts, 0, 0 };
 		assert_int_equal(
 			pthread_create(&consumer[t].thread, NULL, consumer_main, &consumer[t]), 0);
 	}
-	wrong = produce(&ring, bursts);
-	for (uint32_t t = 0; t < threads; t++)
+	wrong = produce(&ring, bursts, told);
+	for (uint32_t t = 0; t < threads; t++) {
 		pthread_join(consumer[t].thread, NULL);
+		inlines += consumer[t].inlines;
+	}
+	if (told)
+		assert_in_range(inlines, 1, bursts);
 	free(ring.desc);
 	free(ring.ready);
 	free(ring.result);
@@ -147,16 +226,24 @@ static void litmus_play(uint32_t bits, uint32_t threads)
 static void test_one_consumer(void **state)
 {
 	/* one burst in flight; and so few that the 16-bit lap wraps */
-	litmus_play(0, 1);
-	litmus_play(2, 1);
-	litmus_play(8, 1);
+	litmus_play(0, 1, false);
+	litmus_play(2, 1, false);
+	litmus_play(8, 1, false);
 }
 
 static void test_several_consumers(void **state)
 {
-	litmus_play(1, 2);
-	litmus_play(3, 3);
-	litmus_play(6, 4);
+	litmus_play(1, 2, false);
+	litmus_play(3, 3, false);
+	litmus_play(6, 4, false);
+}
+
+/* INLINE and PLAIN */
+static void test_words_that_tell(void **state)
+{
+	litmus_play(0, 1, true);
+	litmus_play(2, 3, true);
+	litmus_play(8, 4, true);
 }
 
 static void test_words(void **state)
@@ -183,6 +270,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_one_consumer),
 		cmocka_unit_test(test_several_consumers),
+		cmocka_unit_test(test_words_that_tell),
 	};
 
 	if (argc > 1)

@@ -103,13 +103,35 @@ static uint32_t play_receive(struct play *play, uint32_t n)
 	return n;
 }
 
+/* A small burst's descriptors stand beside its word, and each of the line's has the mark that none
+ * had before. Those of a large one do not, nor orders', and nothing of the line is touched. */
+static void play_inline(const struct ring_producer *ring, uint32_t slot, uint32_t first,
+			uint32_t count, uint64_t mark_before)
+{
+	const struct burst_ready *ready = &ring->ready[slot];
+	const uint64_t mark = ready->word & BURST_INLINE_MARK;
+	const bool inlines = !ring->order && count <= BURST_INLINE_MAX;
+
+	assert_int_equal((ready->word & BURST_INLINE) != 0, inlines);
+	assert_int_equal(mark != mark_before, inlines);
+	for (uint32_t i = 0; i < BURST_INLINE_MAX && inlines; i++) {
+		const struct frame_desc *desc = &ring->desc[(first + i) & ring->desc_mask];
+		uint64_t want;
+
+		assert_int_equal((ready->desc[i] & BURST_DESC_MARK) != 0, mark != 0);
+		memcpy(&want, desc, sizeof(want));
+		if (i < count)
+			assert_int_equal(ready->desc[i] & ~BURST_DESC_MARK, want);
+	}
+}
+
 static void play_publish(struct play *play)
 {
 	struct ring_producer *ring = play->ring;
 	const uint64_t b = ring->burst;
 	const uint32_t slot = (uint32_t)b & ring->burst_mask, pending = ring_pending(ring);
 	const uint32_t first = ring->first;
-	uint64_t word;
+	uint64_t word, mark;
 
 	assert_in_range(pending, 1, ring->burst_max);
 	/* Contiguous. */
@@ -119,8 +141,10 @@ static void play_publish(struct play *play)
 	/* What is there does not look like this burst before it is. */
 	assert_false(burst_word_is(ring->ready[slot].word, b, ring->burst_bits));
 	assert_false(ring_is_done(ring, b));
+	mark = ring->ready[slot].word & BURST_INLINE_MARK;
 	ring_publish(ring);
 	word = ring->ready[slot].word;
+	play_inline(ring, slot, first, pending, mark);
 	assert_true(burst_word_is(word, b, ring->burst_bits));
 	assert_int_equal(burst_word_count(word), pending);
 	assert_int_equal(burst_word_first(word), first);
@@ -346,6 +370,60 @@ static void views(void **state)
 	}
 }
 
+/* Offsets that need the mark's bit, of slots that no frame needs: their descriptors do not stand
+ * beside the word, and the line's have its mark all the same. */
+static void mark_is_taken(void **state)
+{
+	struct frame_desc desc[3] = { { 7, 60, 0x4010 }, { 8, 60, 0x10 }, { 9, 60, 0x4000 } };
+	struct burst_ready ready = { 0 };
+
+	for (uint64_t b = 0; b < 4; b++) {
+		desc[0].offset = b == 2 ? 0x10 : 0x4010;
+		desc[2].offset = b == 2 ? 0 : 0x4000;
+		burst_publish(&ready, desc, b, 0, 3, 0, 1);
+		assert_int_equal((ready.word & BURST_INLINE) != 0, b == 2);
+		assert_int_equal((ready.word & BURST_INLINE_MARK) != 0, b % 2 == 0);
+		for (uint32_t i = 0; i < BURST_INLINE_MAX; i++)
+			assert_int_equal((ready.desc[i] & BURST_DESC_MARK) != 0, b % 2 == 0);
+	}
+	/* not alone: nothing beside the word */
+	burst_publish(&ready, desc, 4, 0, 3, 0, 0);
+	assert_int_equal(ready.word, burst_word(4, 0, 3, 0));
+}
+
+/* All that a plain outcome tells comes back, and it is done only when all four words are there. */
+static void plain_words(void **state)
+{
+	static const struct burst_plain plain[] = {
+		{ UINT64_MAX, UINT32_MAX, UINT32_MAX, UINT16_MAX, UINT16_MAX },
+		{ 0, 0, 0, 0, 0 },
+		{ 0x0123456789abcdefu, 0x01020304, 0x50607080, 0x90a0, 0xb0c0 },
+	};
+
+	for (uint64_t burst = 0; burst < 1u << 20; burst += 4093)
+		for (size_t p = 0; p < sizeof(plain) / sizeof(plain[0]); p++)
+			for (uint32_t absent = 0; absent < 4; absent++) {
+				struct burst_result result = { 0 };
+				struct burst_plain back;
+				uint64_t *word = &result.done, late;
+
+				burst_tell(&result, &plain[p], burst, 3);
+				assert_int_equal(burst_word_count(result.done), 1);
+				assert_true(burst_is_done(&result, burst, 3));
+				late = word[absent];
+				word[absent] = burst_word(burst - 8, 3, 0, 0) |
+					       burst_plain_bits(&plain[p], absent);
+				assert_false(burst_is_done(&result, burst, 3));
+				word[absent] = late;
+				burst_plain_read(&result, &back);
+				assert_int_equal(back.sequence, plain[p].sequence);
+				assert_int_equal(back.bytes, plain[p].bytes);
+				assert_int_equal(back.wire_bytes, plain[p].wire_bytes);
+				assert_int_equal(back.stream, plain[p].stream);
+				assert_int_equal(back.count, plain[p].count);
+			}
+}
+
 static void words(void **state)
 {
 	for (uint32_t bits = 0; bits < 20; bits += 3)
@@ -367,6 +445,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cannot_overflow),
 		cmocka_unit_test(numbers_wrap),
+		cmocka_unit_test(mark_is_taken),
+		cmocka_unit_test(plain_words),
 		cmocka_unit_test(nothing_waits_for_a_full_burst),
 		cmocka_unit_test(views),
 		cmocka_unit_test(words),
