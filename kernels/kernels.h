@@ -67,6 +67,7 @@ struct kernel_copy {
 /* All return 0 or a negative errno; kernel_error() then has the text of the calling thread. */
 struct kernel_ops {
 	const char *name; /* "cuda", "host" */
+	int reads_inline; /* 1: checkers read descriptors that stand beside the ready word (INLINE) */
 	int (*open)(int ordinal, struct kernel_device **device);
 	void (*close)(struct kernel_device *device);
 	void (*info)(const struct kernel_device *device, struct kernel_info *info);

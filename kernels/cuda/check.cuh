@@ -215,14 +215,20 @@ __device__ __forceinline__ uint32_t check_burst(struct check_shared<more> &s,
 	struct check_group<more> &g = s.group[group.index];
 	const uint32_t thread = group.thread;
 
-	if constexpr (!any && !more)
-		if (burst_is_quick(s.ring, in) && burst_quick(s, group, in))
+	if constexpr (!any && !more) {
+		const bool tried = burst_is_quick(s.ring, g, in);
+
+		if (tried && burst_quick(s, group, in))
 			return RUNS_TOLD;
-	if constexpr (more)
+		check_pass<any, more>(s, group, in);
+		if (thread == 0 && !tried)
+			quick_untried(g);
+	} else if constexpr (more) {
 		check_more(s.ring, s, in, g.runs.result, thread,
 			   [&] { check_pass<any, more>(s, group, in); });
-	else
+	} else {
 		check_pass<any, more>(s, group, in);
+	}
 	return write_runs<more>(
 		s.ring, g.runs, in, thread,
 		[&s](const struct frame_result &last, const struct frame_result &next) {
@@ -245,6 +251,10 @@ __device__ __forceinline__ bool check_enter(struct check_shared<more> &s,
 
 	for (uint32_t i = threadIdx.x; i < words; i += blockDim.x)
 		s.crc[i] = crc_placed_entry(job->crc_table, first + i);
+	if (threadIdx.x < max(1u, job->groups)) {
+		s.group[threadIdx.x].quick_misses = 0;
+		s.group[threadIdx.x].quick_wait = 0;
+	}
 	return ring_enter(s.ring, job, false);
 }
 

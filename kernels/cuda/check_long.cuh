@@ -29,9 +29,10 @@ template <bool more> struct check_places {
 
 template <> struct check_places<false> {
 	static constexpr uint32_t crc_words = CRC_PLACED;
-	const uint8_t *payload[BURST_FRAMES_MAX];
-	struct quick_frame quick[QUICK_FRAMES];
-	uint32_t quick_told;
+	union {
+		const uint8_t *payload[BURST_FRAMES_MAX];
+		struct quick_frame quick[QUICK_FRAMES]; /* before there is a list of payloads */
+	};
 };
 
 /* What a group of work threads has of its burst. */
@@ -40,6 +41,9 @@ template <bool more> struct check_group : check_places<more> {
 	uint64_t position[BURST_FRAMES_MAX];
 	/* frames that are left to a warp, longer than the stage for the most: how many, and which */
 	uint32_t longs;
+	/* quick.cuh, writer: thread 0: told; bursts in a row that were not; those to come that are
+	 * not tried */
+	uint8_t quick_told, quick_misses, quick_wait;
 	uint16_t long_frame[BURST_FRAMES_MAX];
 	uint32_t stage[BURST_FRAMES_MAX][stage_size<more>::stride];
 };
@@ -52,6 +56,9 @@ template <bool more> struct check_shared : more_shared<more> {
 };
 static_assert(sizeof(check_shared<true>) <= 64 << 10 && sizeof(check_shared<false>) <= 64 << 10,
 	      "a block of Turing has 64 KiB");
+static_assert(sizeof(check_shared<false>) + (GROUPS_MAX - 1) * sizeof(check_group<false>) <=
+		      163 << 10,
+	      "a block of the first Ampere has 163 KiB: all groups");
 
 template <bool more>
 __device__ __forceinline__ const uint32_t *crc_nibbles_of(const struct check_shared<more> &s) {

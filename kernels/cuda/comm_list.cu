@@ -157,7 +157,7 @@ __device__ __forceinline__ void comm_done_warp(struct ring_shared &s, const stru
 			return;
 		barrier_arrive(BARRIER_OUT_EMPTY + turn, 32 + s.work_threads);
 		if (done && lane_index() == 0) {
-			if (word) /* else PLAIN */
+			if (word != DONE_TOLD)
 				*done = word;
 			store_release_system(view.items[burst % view.count].status,
 					     (uint32_t)BENCH_COMM_DONE);

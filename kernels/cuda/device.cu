@@ -322,6 +322,7 @@ static int cuda_after(struct kernel_device *device, void *stream, void (*release
 
 const struct kernel_ops kernel_cuda_ops = {
 	"cuda",
+	1,
 	cuda_open,
 	cuda_close,
 	cuda_info,

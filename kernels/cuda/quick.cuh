@@ -87,8 +87,9 @@ __device__ __forceinline__ uint32_t quick_prbs(const struct pattern_plan &plan,
 		uint32_t bits = pattern_jump_part(&jump, part);
 
 		bits ^= __shfl_xor_sync(WARP_ALL, bits, QUICK_WORDS);
-		wrong |= (pattern_prbs_bytes(&plan, bits) ^ stage_word(stage, at + o)) &
-			 byte_mask(0, (int)bytes - (int)o);
+		if (o < bytes) /* frames of a warp may differ in length */
+			wrong |= (pattern_prbs_bytes(&plan, bits) ^ stage_word(stage, at + o)) &
+				 byte_mask(0, (int)(bytes - o));
 		o += 4 * QUICK_WORDS;
 		if (!__any_sync(WARP_ALL, o < bytes))
 			return wrong;
@@ -176,13 +177,34 @@ __device__ __forceinline__ bool quick_tell(const struct plain_to &to,
 	return true;
 }
 
+#define QUICK_MISSES 2u /* in a row: this traffic is not what is hoped for */
+#define QUICK_WAIT 15u /* bursts of a group that are not tried then */
+
 /* True for a burst that is worth trying: all threads of a group see the same. What is asked is read
  * together. */
 __device__ __forceinline__ bool burst_is_quick(const struct ring_shared &ring,
+					       const struct check_group<false> &g,
 					       const struct burst_in &in)
 {
 	return (in.count - 1 < QUICK_FRAMES) & (in.desc[0].len <= STAGE_FRAME_BYTES) &
-	       !ring.job.layout.raw;
+	       !ring.job.layout.raw & !g.quick_wait;
+}
+
+/* Thread 0 remembers whether the burst was told. */
+__device__ __forceinline__ void quick_remember(struct check_group<false> &g, bool told)
+{
+	const uint32_t misses = told ? 0 : min(g.quick_misses + 1u, QUICK_MISSES);
+
+	g.quick_told = told;
+	g.quick_misses = (uint8_t)misses;
+	g.quick_wait = misses == QUICK_MISSES ? QUICK_WAIT : 0;
+}
+
+/* Thread 0, of a burst that was not tried, when all threads have seen why. */
+__device__ __forceinline__ void quick_untried(struct check_group<false> &g)
+{
+	if (g.quick_wait)
+		g.quick_wait--;
 }
 
 /* All work threads of a group call it, after a barrier. True: the burst is told. Ends with one. */
@@ -199,7 +221,7 @@ __device__ __forceinline__ bool burst_quick(struct check_shared<false> &s, struc
 		const bool told = quick_tell(plain_to_of(s.ring, in.burst), g, in.count);
 
 		if (group.thread == 0)
-			g.quick_told = told;
+			quick_remember(g, told);
 	}
 	barrier_sync(barrier, s.ring.work_threads);
 	return g.quick_told;

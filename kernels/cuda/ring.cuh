@@ -16,6 +16,9 @@
 
 /* In count of struct burst_in: the ring was stopped. */
 #define BURST_LEAVE 0xffffffffu
+/* In word of struct burst_out: the outcome is there already. No done word: those that are PLAIN are
+ * written by others, and 0 is one, of no runs in lap 65535. */
+#define DONE_TOLD BURST_PLAIN
 
 /*
  * A block that waits asks again after the first time, which doubles with every so many polls, up to
@@ -69,7 +72,7 @@ struct burst_in { /* writer: take warp */
 
 struct burst_out { /* writer: work thread 0 */
 	uint64_t *done; /* NULL: leave */
-	uint64_t word; /* 0: nothing is left to be written */
+	uint64_t word; /* DONE_TOLD: nothing is left to be written */
 };
 
 struct ring_shared {
@@ -307,9 +310,23 @@ __device__ __forceinline__ void ring_take_warp(struct ring_shared &s)
 }
 
 /*
- * The done warp. DONE, partner COLLECT: the barrier puts all that the work threads read and wrote
- * for the burst before the release, and the release at system scope is cumulative.
+ * What is written for a burst that is not PLAIN, by the done warp. DONE, partner COLLECT: the barrier
+ * puts all that the work threads read and wrote for the burst before the release, and the release
+ * at system scope is cumulative. Checkers give the lap to the other words too, so that no word of a
+ * lap long ago is ever taken for one of PLAIN.
  */
+__device__ __forceinline__ void burst_done(const struct ring_shared &s, uint64_t *done,
+					   uint64_t word)
+{
+	const uint32_t lane = lane_index();
+
+	if (!s.role_has_order && lane - 1 < BURST_PLAIN_WORDS - 1)
+		store_relaxed_system(done + lane, word >> BURST_LAP_SHIFT << BURST_LAP_SHIFT);
+	__syncwarp();
+	if (lane == 0)
+		store_release_system(done, word);
+}
+
 __device__ __forceinline__ void ring_done_warp(struct ring_shared &s)
 {
 	for (uint32_t turn = 0, left = 0;; turn = turn_next(s, turn)) {
@@ -321,8 +338,8 @@ __device__ __forceinline__ void ring_done_warp(struct ring_shared &s)
 		if (!done && ++left == s.groups)
 			return;
 		barrier_arrive(BARRIER_OUT_EMPTY + turn, 32 + s.work_threads);
-		if (word && lane_index() == 0)
-			store_release_system(done, word);
+		if (done && word != DONE_TOLD)
+			burst_done(s, done, word);
 	}
 }
 
@@ -381,7 +398,7 @@ __device__ __forceinline__ void ring_work_group(struct ring_shared &s, struct wo
 		runs = work(in, group.thread);
 		if (group.thread == 0) {
 			done = &s.ring.result[in.burst & s.ring.burst_mask].done;
-			word = runs == RUNS_TOLD ? 0 :
+			word = runs == RUNS_TOLD ? DONE_TOLD :
 						   burst_word(in.burst, s.burst_bits, runs, 0);
 		}
 		barrier_sync(BARRIER_WORK + group.index, s.work_threads);

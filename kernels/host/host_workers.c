@@ -100,7 +100,7 @@ static void burst_done(const struct burst_ring_view *ring, uint64_t burst, uint3
 		burst_tell(result, &plain, burst, bits);
 		return;
 	}
-	__atomic_store_n(&result->done, burst_word(burst, bits, runs, 0), __ATOMIC_RELEASE);
+	burst_tell_runs(result, runs, burst, bits);
 }
 
 /*

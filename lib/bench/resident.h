@@ -110,7 +110,7 @@ static inline void resident_publish(const struct resident *resident, struct resi
 	burst_publish(&ring->ready[ring->published & (RESIDENT_BURSTS - 1)],
 		      &ring->desc[first & ring->view.desc_mask], ring->published,
 		      RESIDENT_BURST_BITS, resident->burst, first,
-		      resident->role == KERNEL_CHECK);
+		      resident->role == KERNEL_CHECK && resident->bench->ops->reads_inline);
 	ring->published++;
 }
 

@@ -82,8 +82,8 @@ void resident_account(const struct resident *resident, struct resident_ring *rin
 
 	counts->frames += resident->burst;
 	if (resident->role == KERNEL_CHECK) {
-		if (!resident->borrowed && runs == 1 && run->verdict == FRAME_VALID && run->count == resident->burst &&
-		    run->stream == RESIDENT_STREAM &&
+		if (!resident->borrowed && runs == 1 && run->verdict == FRAME_VALID &&
+		    run->count == resident->burst && run->stream == RESIDENT_STREAM &&
 		    run->sequence == ring->collected * resident->burst % ring->slots &&
 		    run->bytes == resident->burst * resident->payload_bytes)
 			counts->validated += resident->burst;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a consumer that waits costs: the speed that it leaves to a bystander, a kernel of others
- * that fills the GPU, and its reads of the ring over the bus.
+ * that fills the GPU, and the cache lines of the ring that it reads over the bus.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -271,8 +271,8 @@ static int reads_run(void *state, uint32_t run_ms, struct bench_sample *sample,
 		return error_set(error, -EIO, "no block counted what it read from the ring");
 	sample->value = (double)reads / sample->seconds;
 	snprintf(sample->note, sizeof(sample->note),
-		 "counted by the ring's own wait, one warp a "
-		 "block: the ready word and, with some polls, the stop word");
+		 "cache lines, counted by the ring's own wait, one warp a block: the ready word "
+		 "and, with some polls, the stop word");
 	return 0;
 }
 #endif

@@ -188,7 +188,11 @@ static int ring_open(const struct bench *bench, const struct gdrcap_bench_point 
 {
 	const struct environment_needs needs = { .memory_bytes = EAL_BYTES };
 	struct ring_stage *state;
-	struct ring_config config = { .frames = FRAMES, .burst_max = point->burst };
+	struct ring_config config = {
+		.frames = FRAMES,
+		.burst_max = point->burst,
+		.inlines = true,
+	};
 	int ret = environment_start(&needs, error), gpu;
 
 	if (ret < 0)

@@ -203,17 +203,17 @@ BURST_RING_HD uint64_t burst_plain_bits(const struct burst_plain *plain, uint32_
 
 /*
  * Producer: publishes `count` frames as burst `burst`, the descriptors of which are written, the
- * first at `desc`, number `first`. Those of a small burst are written beside its word, each in one
- * store: a reader may look at any time. `alone`: the descriptors are all that it has to read.
+ * first at `desc`, number `first`. With `inlines` those of a small burst are written beside its word,
+ * each in one store: a reader may look at any time.
  */
 static inline void burst_publish(struct burst_ready *ready, const struct frame_desc *desc,
 				 uint64_t burst, uint32_t burst_bits, uint32_t count,
-				 uint32_t first, int alone)
+				 uint32_t first, int inlines)
 {
 	uint64_t word = burst_word(burst, burst_bits, count, first);
 	uint64_t mark = ready->word & BURST_INLINE_MARK, raw, all = 0;
 
-	if (alone && count <= BURST_INLINE_MAX) {
+	if (inlines && count <= BURST_INLINE_MAX) {
 		mark ^= BURST_INLINE_MARK;
 		for (uint32_t i = 0; i < BURST_INLINE_MAX; i++) {
 			__builtin_memcpy(&raw, &desc[i < count ? i : 0], sizeof(raw));
@@ -240,7 +240,7 @@ static inline int burst_is_done(const struct burst_result *result, uint64_t burs
 
 	if (all && (done & BURST_PLAIN))
 		for (uint32_t w = 0; w < 3; w++)
-			all &= burst_word_is(__atomic_load_n(&result->plain[w], __ATOMIC_RELAXED),
+			all &= burst_word_is(__atomic_load_n(&result->plain[w], __ATOMIC_ACQUIRE),
 					     burst, burst_bits);
 	return all;
 }
@@ -260,7 +260,17 @@ static inline void burst_plain_read(const struct burst_result *result, struct bu
 	plain->count = (uint16_t)word[1];
 }
 
-/* Consumer: PLAIN, by a CPU; DONE for what else it wrote. */
+/* Checker: DONE, by a CPU, of a burst that is not PLAIN. */
+static inline void burst_tell_runs(struct burst_result *result, uint32_t runs, uint64_t burst,
+				   uint32_t burst_bits)
+{
+	for (uint32_t w = 1; w < BURST_PLAIN_WORDS; w++)
+		__atomic_store_n(&result->plain[w - 1], burst_word(burst, burst_bits, 0, 0),
+				 __ATOMIC_RELAXED);
+	__atomic_store_n(&result->done, burst_word(burst, burst_bits, runs, 0), __ATOMIC_RELEASE);
+}
+
+/* Checker: PLAIN, by a CPU; DONE for what else it wrote. */
 static inline void burst_tell(struct burst_result *result, const struct burst_plain *plain,
 			      uint64_t burst, uint32_t burst_bits)
 {

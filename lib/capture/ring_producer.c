@@ -100,6 +100,7 @@ int ring_create(struct ring_producer *ring, const struct ring_config *config,
 	memset(ring, 0, sizeof(*ring));
 	ring->gpu = region->gpu;
 	ring->burst_max = config->burst_max;
+	ring->inlines = config->inlines && !config->replay; /* orders have to be read anyway */
 	ring->desc_mask = rte_align32pow2(RTE_MAX(config->frames, BURST_FRAMES_MAX)) - 1;
 	bursts = rte_align32pow2(RING_SMALL_BURSTS + (ring->desc_mask + 1) / config->burst_max + 2);
 	ring->burst_mask = bursts - 1;

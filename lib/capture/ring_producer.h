@@ -33,6 +33,7 @@ struct ring_producer {
 	struct rte_mbuf **mbuf; /* of descriptor i & desc_mask; NULL: a split frame without a rest */
 	struct rte_mbuf **head_mbuf; /* split: of where it begins */
 	uint32_t *end; /* of burst b & burst_mask: descriptor index after its last */
+	bool inlines; /* INLINE */
 	uint64_t *tsc; /* of descriptor i & desc_mask: capture, when it came (enum rx_times); replay,
 			* when it is due. NULL: nobody asks */
 	uint32_t desc_mask, burst_mask, burst_bits, burst_max;
@@ -69,6 +70,7 @@ struct ring_config {
 	uint32_t burst_max; /* 1..BURST_FRAMES_MAX */
 	bool replay;
 	bool times; /* allocate tsc[] */
+	bool inlines; /* INLINE: the consumer reads what stands beside the ready word */
 };
 
 int ring_create(struct ring_producer *ring, const struct ring_config *config,
@@ -112,7 +114,7 @@ static inline void ring_publish(struct ring_producer *ring)
 
 	ring->end[slot] = ring->head;
 	burst_publish(&ring->ready[slot], &ring->desc[ring->first & ring->desc_mask], ring->burst,
-		      ring->burst_bits, ring_pending(ring), ring->first, ring->order == NULL);
+		      ring->burst_bits, ring_pending(ring), ring->first, ring->inlines);
 	ring->first = ring->head;
 	ring->burst++;
 	/* Only counts; whoever reads burst results synchronises on their done words. */

@@ -104,6 +104,7 @@ int prove_consumer(struct prove *prove)
 		.heads = session->config.split ? &session->heads : NULL,
 		.frames = 1,
 		.burst_max = 1,
+		.inlines = session->ops->reads_inline,
 	};
 	struct ring_producer *ring = aligned_alloc(RING_LINE, sizeof(*ring));
 	struct kernel_workers *workers = NULL;

@@ -62,6 +62,7 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 		.frames = session->plan.pool_slots,
 		.burst_max = session->plan.burst,
 		.times = times,
+		.inlines = validates && session->ops->reads_inline,
 	};
 	const struct rx_config config = {
 		.port = pair->rx.id,

@@ -254,7 +254,8 @@ int live_kernel(const struct live_gpu *gpu, double *round_trip_us, struct gdrcap
 	const struct frame_header header = { 0 };
 	struct kernel_job job = { .role = KERNEL_CHECK, .ring_count = 1, .workers_per_ring = 1,
 				  .frame_bytes_hint = FRAME_BYTES };
-	struct ring_config rings = { .frames = ROUND_TRIPS, .burst_max = 1 };
+	struct ring_config rings = { .frames = ROUND_TRIPS, .burst_max = 1,
+				     .inlines = gpu->ops->reads_inline };
 	struct ring_producer *ring = aligned_alloc(RING_LINE, sizeof(*ring));
 	uint8_t frame[FRAME_BYTES];
 	struct region region;

@@ -66,6 +66,7 @@ enum scene_shape {
 /* What a back end said of a burst. */
 struct scene_result {
 	uint32_t runs;
+	bool plain; /* told by PLAIN */
 	struct frame_run run[BURST_FRAMES_MAX];
 };
 
@@ -119,6 +120,9 @@ static inline void scene_descs(struct scene *scene)
 {
 	uint16_t slot[SCENE_SLOTS];
 	uint32_t used = 0, fixed = scene_chance(scene, 2) ? scene_len(scene) : 0;
+	/* small bursts of small frames, which kernels have ways of their own for */
+	const bool small = scene_chance(scene, 3);
+	const uint32_t jitter = scene_chance(scene, 2) ? 1 : 20;
 	const uint32_t offset_mask = scene_chance(scene, 2) ? 0xff : 0xf0;
 
 	for (uint32_t i = 0; i < SCENE_SLOTS; i++)
@@ -135,6 +139,10 @@ static inline void scene_descs(struct scene *scene)
 
 		burst->count = scene_chance(scene, 4) ? BURST_FRAMES_MAX :
 							1 + scene_below(scene, BURST_FRAMES_MAX);
+		if (small) {
+			burst->count = 1 + scene_below(scene, 40);
+			fixed = 56 + scene_below(scene, 80);
+		}
 		if (burst->count > SCENE_SLOTS - used)
 			burst->count = SCENE_SLOTS - used;
 		for (uint32_t i = 0; i < burst->count; i++) {
@@ -142,6 +150,8 @@ static inline void scene_descs(struct scene *scene)
 
 			desc->slot = slot[used++];
 			desc->len = (uint16_t)(fixed ? fixed : scene_len(scene));
+			if (small)
+				desc->len = (uint16_t)(desc->len + scene_below(scene, jitter));
 			desc->offset = (uint16_t)(scene_below(scene, 256) & offset_mask);
 			if (scene_chance(scene, 300))
 				desc->slot = SCENE_SLOTS + scene_below(scene, 3) * 0x7ffff000u;
@@ -162,7 +172,7 @@ static inline void scene_orders(struct scene *scene)
 
 	/* near the ends of the numbers too */
 	if (scene_chance(scene, 4))
-		sequence = 0 - (uint64_t)scene_below(scene, 2000);
+		sequence = 0 - (uint64_t)(scene_below(scene, 2000) >> scene_below(scene, 8));
 	if (scene_chance(scene, 2))
 		position = scene_next(&scene->random);
 	for (uint32_t b = 0; b < SCENE_BURSTS; b++) {
@@ -353,6 +363,8 @@ static inline void scene_spoil_frame(struct scene *scene, struct frame_desc *des
 		break;
 	case 6: /* a header that is right but claims other things */
 		at = own + (scene_chance(scene, 3) ? 3 : 4 + scene_below(scene, 28));
+		if (scene_chance(scene, 3)) /* another stream */
+			at = own + 4 + scene_below(scene, 2);
 		frame[at] ^= (uint8_t)(1u << scene_below(scene, 8));
 		frame_put32(frame + own + 32, frame_crc32c(frame_crc32c_table, frame + own, 32));
 		break;

@@ -104,6 +104,7 @@ static inline bool scene_ring_collect(struct scene_ring *ring, const struct scen
 	if (!burst_is_done(&ring->result[b & ring->view.burst_mask], b, ring->bits))
 		return false;
 	result->runs = burst_runs(&ring->view, b);
+	result->plain = ring->result[b & ring->view.burst_mask].done & BURST_PLAIN;
 	for (uint32_t r = 0; r < result->runs && r < BURST_FRAMES_MAX; r++)
 		result->run[r] = *run_read(&ring->view, b, ring->tail, r, &plain);
 	ring->tail += burst->count;
@@ -234,6 +235,12 @@ static inline bool scene_same_runs(const struct scene *scene, const struct scene
 				desc.offset, desc.len);
 			run_print("want", &want[b].run[r]);
 			run_print("got ", &got[b].run[r]);
+			return false;
+		}
+		if (!scene->generation && !scene->heads &&
+		    got[b].plain != (got[b].runs == 1 && run_is_plain(&got[b].run[0]))) {
+			fprintf(stderr, "burst %u: %stold by PLAIN\n", b,
+				got[b].plain ? "" : "not ");
 			return false;
 		}
 		if (want[b].runs != got[b].runs) {

@@ -2,6 +2,7 @@
 /* What the checkers say of each kind of frame, and that frame_check_fast() equals frame_check(). */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -462,6 +463,52 @@ static void test_match_of_own_frames(void **state)
 	pattern_plan_free(&s.plan);
 }
 
+/* struct frame_look says of each frame what frame_recognise() says. */
+static void test_look(void **state)
+{
+	static const uint16_t types[] = { FRAME_ETHERTYPE, 0x0800, 0x8100, 0x6743 };
+	uint32_t meant = 0, tries = 400000;
+
+	for (uint32_t n = 0; n < tries; n++) {
+		const struct frame_config config = {
+			.format = n & 1 ? FRAME_IPV4_UDP : FRAME_ETHERNET,
+			.vlan = n & 2 ? (uint16_t)(1 + random64() % 4094) : 0,
+			.dst_port = (uint16_t)random64(),
+			.ethertype = n & 4 ? 0x9000 : 0,
+		};
+		uint8_t frame[FRAME_MIN_BYTES + 32] = { 0 };
+		struct frame_layout layout;
+		struct frame_look look;
+		bool same = true, recognised;
+
+		assert_int_equal(frame_layout_init(&layout, &config), 0);
+		frame_look_init(&look, &layout);
+		memcpy(frame, layout.templ, sizeof(layout.templ));
+		/* what may differ does: fields that are not asked for, and one bit, byte or type */
+		for (uint32_t i = 0; i < 12; i++)
+			frame[i] = (uint8_t)random64();
+		if (random64() % 4)
+			frame[12 + random64() % (layout.own_offset - 12)] ^=
+				(uint8_t)(1u << random64() % 8);
+		if (random64() % 16 == 0)
+			frame[random64() % sizeof(layout.templ)] = (uint8_t)random64();
+		if (random64() % 16 == 0)
+			frame_put16(frame + 12 + 4 * (random64() % 2), types[random64() % 4]);
+		for (uint32_t w = 0; w < FRAME_LOOK_WORDS; w++) {
+			const uint32_t word = (uint32_t)frame[4 * w] | (uint32_t)frame[4 * w + 1] << 8 |
+					      (uint32_t)frame[4 * w + 2] << 16 |
+					      (uint32_t)frame[4 * w + 3] << 24;
+
+			same = same && (word & look.mask[w]) == look.want[w];
+		}
+		recognised = frame_recognise(&layout, frame, sizeof(frame)) == FRAME_VALID;
+		if (same != recognised)
+			fail_msg("try %u: words say %d, the frame's bytes %d", n, same, recognised);
+		meant += recognised;
+	}
+	assert_in_range(meant, tries / 4, tries * 3 / 4);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -473,6 +520,7 @@ int main(void)
 		cmocka_unit_test(test_checkers_agree),
 		cmocka_unit_test(test_end_frames),
 		cmocka_unit_test(test_match_of_own_frames),
+		cmocka_unit_test(test_look),
 	};
 
 	return cmocka_run_group_tests_name("frame_check", tests, NULL, NULL);

@@ -47,6 +47,7 @@ static void play_begin(struct play *play, uint32_t frames, uint32_t burst_max, b
 	const struct region region = { .gpu = gpu, .slot_shift = 11 };
 	const struct ring_config config = {
 		.region = &region, .frames = frames, .burst_max = burst_max, .replay = replay,
+		.inlines = true,
 	};
 
 	memset(play, 0, sizeof(*play));
@@ -110,8 +111,9 @@ static void play_inline(const struct ring_producer *ring, uint32_t slot, uint32_
 {
 	const struct burst_ready *ready = &ring->ready[slot];
 	const uint64_t mark = ready->word & BURST_INLINE_MARK;
-	const bool inlines = !ring->order && count <= BURST_INLINE_MAX;
+	const bool inlines = ring->inlines && count <= BURST_INLINE_MAX;
 
+	assert_false(ring->order && ring->inlines);
 	assert_int_equal((ready->word & BURST_INLINE) != 0, inlines);
 	assert_int_equal(mark != mark_before, inlines);
 	for (uint32_t i = 0; i < BURST_INLINE_MAX && inlines; i++) {
