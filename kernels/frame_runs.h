@@ -207,11 +207,9 @@ GDRCAP_HD void run_from_plain(const struct burst_plain *plain, struct frame_run 
 }
 
 /* Where run r of a burst is written, if the burst is not told by PLAIN. */
-GDRCAP_HD struct frame_run *run_at(const struct burst_ring_view *ring, uint64_t burst,
-				   uint32_t first, uint32_t r)
+GDRCAP_HD struct frame_run *run_at(const struct burst_ring_view *ring, uint32_t first, uint32_t r)
 {
-	return r ? &ring->overflow[(first + r) & ring->desc_mask]
-		 : &ring->result[burst & ring->burst_mask].run;
+	return &ring->overflow[(first + r) & ring->desc_mask];
 }
 
 /* Host: runs of a burst that is done. */
@@ -228,7 +226,7 @@ static inline const struct frame_run *run_read(const struct burst_ring_view *rin
 	struct burst_plain told;
 
 	if (!(result->done & BURST_PLAIN))
-		return run_at(ring, burst, first, r);
+		return run_at(ring, first, r);
 	burst_plain_read(result, &told);
 	run_from_plain(&told, plain);
 	return plain;

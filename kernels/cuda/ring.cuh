@@ -36,11 +36,12 @@
 
 #define WARP_ALL 0xffffffffu
 
-/* Words of a ready line, one a lane: the word itself, and the INLINE descriptors. */
+/* What a poll reads, a word a lane: the ready line, and what is beside it. */
 #define READY_WORDS ((uint32_t)(sizeof(struct burst_ready) / 8))
+#define POLL_WORDS (1 + BURST_INLINE_MAX)
 #define STOP_LANE 31u
-static_assert(READY_WORDS <= STOP_LANE, "a lane a word");
-#define READY_WORDS_A_LINE 8u /* of host memory */
+static_assert(POLL_WORDS <= STOP_LANE, "a lane a word");
+#define WORDS_A_LINE 8u /* of host memory */
 
 /* Cache lines that a poll reads from the ring; the bench counts them. */
 #ifndef RING_READS
@@ -136,7 +137,7 @@ __device__ __forceinline__ uint32_t lane_index(void)
 /* What a poll saw of a ready line. */
 struct ring_seen {
 	uint64_t word; /* the same in all lanes */
-	uint64_t mine; /* lane l's: word l of the line */
+	uint64_t mine; /* lane 0's: the word; lane l's: descriptor l - 1 */
 	bool wide; /* lanes have one; else only lane 0 has */
 };
 
@@ -149,16 +150,19 @@ __device__ __forceinline__ struct ring_seen ring_poll(const struct burst_ring_vi
 						      uint64_t burst, bool wide, bool ask_stop,
 						      uint32_t *stop)
 {
-	const uint32_t words = wide ? READY_WORDS : 1;
+	const uint32_t words = wide ? POLL_WORDS : 1, lane = lane_index();
+	const uint64_t slot = burst & ring.burst_mask;
+	const uint64_t *at = &ring.ready[slot].word + lane;
 	struct ring_seen seen = { 0, 0, wide };
 	uint32_t stop_word = 0;
 
-	RING_READS((words + READY_WORDS_A_LINE - 1) / READY_WORDS_A_LINE + ask_stop);
-	if (ask_stop && lane_index() == STOP_LANE)
+	RING_READS((words + WORDS_A_LINE - 1) / WORDS_A_LINE + ask_stop);
+	if (lane >= READY_WORDS)
+		at = &ring.beside[slot].desc[lane - READY_WORDS];
+	if (ask_stop && lane == STOP_LANE)
 		stop_word = load_relaxed_system(ring.stop);
-	if (lane_index() < words)
-		seen.mine = load_acquire_system(&ring.ready[burst & ring.burst_mask].word +
-						lane_index());
+	if (lane < words)
+		seen.mine = load_acquire_system(at);
 	seen.word = __shfl_sync(WARP_ALL, seen.mine, 0);
 	*stop = __shfl_sync(WARP_ALL, stop_word, STOP_LANE);
 	__syncwarp();
@@ -433,7 +437,7 @@ __device__ __forceinline__ bool ring_enter(struct ring_shared &s, const struct d
 		s.turns = max(2u, s.groups);
 		s.role_has_order = role_has_order;
 		/* more blocks than lines: a block may skip what marks tell apart */
-		s.inlines = !role_has_order && s.job.workers_per_ring <= s.ring.burst_mask + 1;
+		s.inlines = s.ring.beside && s.job.workers_per_ring <= s.ring.burst_mask + 1;
 		*(volatile uint32_t *)&s.job.started[blockIdx.x] = 1;
 		while (!(state = load_relaxed_system(s.job.gate)))
 			__nanosleep(POLL_SLEEP_MAX_NS);

@@ -127,7 +127,7 @@ __device__ __forceinline__ uint32_t write_runs(const struct ring_shared &ring,
 		if (!written && runs == 1 && run_tell(ring, in.burst, run))
 			return RUNS_TOLD;
 		if (thread < runs)
-			run_store(run_at(&ring.ring, in.burst, in.first, thread), run);
+			run_store(run_at(&ring.ring, in.first, thread), run);
 	}
 	return runs;
 }

@@ -193,13 +193,13 @@ burst_check(const struct burst_ring_view *ring, const struct host_work *work, ui
 			run.phase_next = result.phase_next;
 		} else {
 			if (i)
-				*run_at(ring, burst, first, runs++) = run;
+				*run_at(ring, first, runs++) = run;
 			run_begin(&run, &result, i, len);
 		}
 		last = result;
 	}
 	if (count)
-		*run_at(ring, burst, first, runs++) = run;
+		*run_at(ring, first, runs++) = run;
 	return runs;
 }
 

@@ -89,14 +89,15 @@ static uint64_t burst_take(const struct burst_ring_view *ring, uint64_t burst, u
 }
 
 /* DONE, partner COLLECT: runs and frames were written, and frames read, before it. */
-static void burst_done(const struct burst_ring_view *ring, uint64_t burst, uint32_t bits,
-		       uint32_t runs)
+static void burst_done(const struct burst_ring_view *ring, uint64_t burst, uint64_t ready,
+		       uint32_t bits, uint32_t runs)
 {
 	struct burst_result *result = &ring->result[burst & ring->burst_mask];
+	const struct frame_run *run = runs == 1 ? run_at(ring, burst_word_first(ready), 0) : NULL;
 	struct burst_plain plain;
 
-	if (runs == 1 && run_is_plain(&result->run)) {
-		run_to_plain(&result->run, &plain);
+	if (run && run_is_plain(run)) {
+		run_to_plain(run, &plain);
 		burst_tell(result, &plain, burst, bits);
 		return;
 	}
@@ -151,7 +152,7 @@ static void *worker_main(void *argument)
 			runs = check(ring, &workers->work, burst, ready);
 		else
 			host_burst_write(ring, &workers->work, burst, ready);
-		burst_done(ring, burst, bits, runs);
+		burst_done(ring, burst, ready, bits, runs);
 	}
 	worker_leave(workers);
 	return NULL;

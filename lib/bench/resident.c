@@ -108,6 +108,9 @@ static int ring_memory(struct resident *resident, struct resident_ring *ring,
 		ring->ready = resident_alloc(resident, RESIDENT_BURSTS * sizeof(*ring->ready), true,
 					     error);
 	if (ring->ready)
+		ring->beside = resident_alloc(resident, RESIDENT_BURSTS * sizeof(*ring->beside),
+					      true, error);
+	if (ring->beside)
 		ring->result = resident_alloc(resident, RESIDENT_BURSTS * sizeof(*ring->result),
 					      true, error);
 	if (ring->result)
@@ -151,6 +154,7 @@ static void ring_destroy(const struct resident *resident, struct resident_ring *
 	resident_free(resident, ring->view.overflow, true);
 	resident_free(resident, ring->order, true);
 	resident_free(resident, ring->result, true);
+	resident_free(resident, ring->beside, true);
 	resident_free(resident, ring->ready, true);
 	resident_free(resident, ring->desc, true);
 }

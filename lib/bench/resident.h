@@ -42,6 +42,7 @@ struct resident_ring {
 	struct burst_ring_view view; /* the consumer's */
 	struct frame_desc *desc, *head_desc;
 	struct burst_ready *ready;
+	struct burst_beside *beside;
 	struct burst_result *result;
 	struct burst_order *order;
 	uint64_t published, collected; /* bursts */
@@ -107,10 +108,11 @@ static inline void resident_publish(const struct resident *resident, struct resi
 {
 	const uint32_t first = (uint32_t)(ring->published * resident->burst);
 
-	burst_publish(&ring->ready[ring->published & (RESIDENT_BURSTS - 1)],
+	const uint32_t slot = (uint32_t)ring->published & (RESIDENT_BURSTS - 1);
+
+	burst_publish(&ring->ready[slot], ring->view.beside ? &ring->beside[slot] : NULL,
 		      &ring->desc[first & ring->view.desc_mask], ring->published,
-		      RESIDENT_BURST_BITS, resident->burst, first,
-		      resident->role == KERNEL_CHECK && resident->bench->ops->reads_inline);
+		      RESIDENT_BURST_BITS, resident->burst, first);
 	ring->published++;
 }
 

@@ -77,8 +77,9 @@ void resident_account(const struct resident *resident, struct resident_ring *rin
 		      struct resident_counts *counts)
 {
 	const uint32_t runs = burst_runs(&ring->view, ring->collected);
+	const uint32_t first = (uint32_t)(ring->collected * resident->burst);
 	struct frame_run plain;
-	const struct frame_run *run = run_read(&ring->view, ring->collected, 0, 0, &plain);
+	const struct frame_run *run = run_read(&ring->view, ring->collected, first, 0, &plain);
 
 	counts->frames += resident->burst;
 	if (resident->role == KERNEL_CHECK) {
@@ -134,6 +135,10 @@ void resident_reset(struct resident *resident, enum kernel_role role)
 		struct resident_ring *ring = &resident->ring[r];
 
 		memset(ring->ready, 0, RESIDENT_BURSTS * sizeof(*ring->ready));
+		memset(ring->beside, 0, RESIDENT_BURSTS * sizeof(*ring->beside));
+		ring->view.beside = role == KERNEL_CHECK && resident->bench->ops->reads_inline ?
+					    ring->beside :
+					    NULL;
 		memset(ring->result, 0, RESIDENT_BURSTS * sizeof(*ring->result));
 		ring->published = ring->collected = 0;
 		ring->view.head_desc =

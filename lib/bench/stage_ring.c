@@ -249,22 +249,14 @@ static inline bool ring_consume(struct ring_stage *state, uint64_t b)
 	/* TAKE. Partner: PUBLISH in ring_publish(). */
 	const uint64_t word = __atomic_load_n(&view->ready[slot].word, __ATOMIC_ACQUIRE);
 	const uint32_t count = burst_word_count(word);
-	struct burst_result *result = &view->result[slot];
-	uint64_t bytes = 0;
+	struct burst_plain plain = { .sequence = b * count, .count = (uint16_t)count };
 
 	if (!burst_word_is(word, b, state->ring.burst_bits))
 		return false;
 	for (uint32_t i = 0; i < count; i++)
-		bytes += view->desc[(burst_word_first(word) + i) & view->desc_mask].len;
-	state->seen += bytes;
-	result->run = (struct frame_run){
-		.sequence = b * count,
-		.count = (uint16_t)count,
-		.wire_bytes = (uint32_t)bytes,
-	};
-	/* DONE. Partner: COLLECT in ring_is_done(). */
-	__atomic_store_n(&result->done, burst_word(b, state->ring.burst_bits, 1, 0),
-			 __ATOMIC_RELEASE);
+		plain.wire_bytes += view->desc[(burst_word_first(word) + i) & view->desc_mask].len;
+	state->seen += plain.wire_bytes;
+	burst_tell(&view->result[slot], &plain, b, state->ring.burst_bits);
 	return true;
 }
 

@@ -8,8 +8,9 @@
  * checks them and writes runs. Replay: the producer publishes empty slots with an order, the
  * consumer writes frames into them.
  *
- * Bursts are numbered from 0. Burst b uses ready[b & burst_mask] and result[b & burst_mask].
- * Descriptors are a ring of their own: burst b's are desc[(first + i) & desc_mask].
+ * Bursts are numbered from 0. Burst b uses ready[b & burst_mask] and result[b & burst_mask], a cache
+ * line each, next to those of its neighbours. Descriptors and runs are rings of their own: burst b's
+ * are desc[(first + i) & desc_mask] and overflow[(first + i) & desc_mask].
  *
  * Orderings, by name:
  *
@@ -25,11 +26,11 @@
  * Over a bus each ordering of two accesses costs a round trip, so where few words tell all, each
  * of them says by itself which burst it belongs to, and none has to wait for another:
  *
- * INLINE: the descriptors of a small burst stand beside its ready word too, each marked with a bit
- * that changes whenever the line's are written. A consumer that reads the line at once has them
- * with the word, or sees by the bit that one of them came later. All of the line's are always
- * written, and before the next ones the burst went through TAKE to COLLECT: so what a reader may
- * find is what belongs to the word, or the one before, which has the other bit.
+ * INLINE: the descriptors of a small burst stand in ready[b] and beside[b] too, each marked with a
+ * bit that changes whenever those are written. A consumer that reads all at once has them with the
+ * word, or sees by the bit that one of them came later. All are always written, and before the next
+ * ones the burst went through TAKE to COLLECT: so what a reader may find is what belongs to the
+ * word, or the one before, which has the other bit.
  *
  * PLAIN: a burst that is one run of valid frames has its outcome in the four words result[b].done
  * and .plain[], each with the ring's lap, in relaxed stores. It is done when all four have it. No
@@ -75,24 +76,29 @@ struct frame_run {
 	uint32_t reserved;
 };
 
-#define BURST_INLINE_MAX 23u /* frames of a burst whose descriptors stand beside the ready word */
+/* Descriptors of a burst that stand in its ready line, and beside it. */
+#define BURST_READY_DESCS 7u
+#define BURST_BESIDE_DESCS 16u
+#define BURST_INLINE_MAX (BURST_READY_DESCS + BURST_BESIDE_DESCS) /* frames, for INLINE */
 
-/* What tells the consumer that a burst is there: cache lines of its own, for each waiting consumer
- * polls its own over the bus, and the producer's store to a line that others poll waits for them.
- * Writer: producer, by burst_publish(). */
+/* What tells the consumer that a burst is there: a cache line of its own, for each waiting consumer
+ * polls its line over the bus, and the producer's store to a line that others poll waits for them.
+ * Writer of this and the next: producer, by burst_publish(). */
 struct burst_ready {
 	uint64_t word; /* burst_word(): written last (PUBLISH) */
-	uint64_t desc[BURST_INLINE_MAX]; /* struct frame_desc, with a mark in BURST_DESC_MARK */
+	uint64_t desc[BURST_READY_DESCS]; /* struct frame_desc, with a mark in BURST_DESC_MARK */
 };
 
-/* What the consumer writes for a burst: one cache line, and another for run 0 where the first does
- * not say all. Writer: consumer; reader: accountant. */
+struct burst_beside {
+	uint64_t desc[BURST_BESIDE_DESCS]; /* likewise, those that follow */
+};
+
+/* What the consumer writes for a burst, its runs apart: one cache line. Writer: consumer; reader:
+ * accountant. */
 struct burst_result {
 	uint64_t done; /* burst_word() of the runs; written last (DONE), or with plain[] (PLAIN) */
 	uint64_t plain[3]; /* struct burst_plain */
 	uint64_t reserved[4];
-	struct frame_run run; /* run 0; runs 1.. are in overflow[(first + r) & desc_mask] */
-	uint64_t reserved_run[2];
 };
 
 /* Replay: what to write into the burst's slots. 32 bytes. Writer: producer. */
@@ -110,8 +116,9 @@ struct burst_order {
 struct burst_ring_view {
 	const struct frame_desc *desc;
 	const struct burst_ready *ready;
+	const struct burst_beside *beside; /* NULL: nothing is INLINE */
 	struct burst_result *result;
-	struct frame_run *overflow; /* capture only */
+	struct frame_run *overflow; /* runs of bursts that are not PLAIN; capture only */
 	const struct burst_order *order; /* replay only, index burst & burst_mask */
 	const uint32_t *stop; /* not 0: leave; burst not yet taken stay untaken */
 	uint8_t *frames; /* region base */
@@ -143,8 +150,8 @@ struct burst_ring_view {
  * bytes). burst_bits = log2(burst_mask + 1).
  */
 #define BURST_COUNT_MASK 0x3fffu
-#define BURST_INLINE_MARK ((uint64_t)1 << 47) /* ready: the mark of the line's descriptors */
-#define BURST_INLINE ((uint64_t)1 << 46) /* ready: and they are this burst's */
+#define BURST_INLINE_MARK ((uint64_t)1 << 47) /* ready: INLINE: the mark of the descriptors */
+#define BURST_INLINE ((uint64_t)1 << 46) /* ready */
 #define BURST_PLAIN ((uint64_t)1 << 46) /* done: plain[] tells all */
 #define BURST_LAP_SHIFT 48u
 #define BURST_DESC_MARK ((uint64_t)1 << 62) /* in a descriptor: bit 14 of its offset */
@@ -201,33 +208,42 @@ BURST_RING_HD uint64_t burst_plain_bits(const struct burst_plain *plain, uint32_
 
 /* ---- host ---- */
 
+/* Producer: the descriptors of a small burst, with the mark that those before them had not, each in
+ * one store: a reader may look at any time. Returns what the ready word says of it. */
+static inline uint64_t burst_write_inline(struct burst_ready *ready, struct burst_beside *beside,
+					  const struct frame_desc *desc, uint32_t count)
+{
+	const uint64_t mark = ~ready->desc[0] & BURST_DESC_MARK;
+	uint64_t raw, all = 0;
+
+	for (uint32_t i = 0; i < BURST_INLINE_MAX; i++) {
+		uint64_t *to = i < BURST_READY_DESCS ? &ready->desc[i] :
+						       &beside->desc[i - BURST_READY_DESCS];
+
+		__builtin_memcpy(&raw, &desc[i < count ? i : 0], sizeof(raw));
+		all |= raw;
+		__atomic_store_n(to, (raw & ~BURST_DESC_MARK) | mark, __ATOMIC_RELAXED);
+	}
+	/* offsets of slots larger than any that is needed have no room for a mark */
+	if (all & BURST_DESC_MARK)
+		return 0;
+	return BURST_INLINE | (mark ? BURST_INLINE_MARK : 0);
+}
+
 /*
  * Producer: publishes `count` frames as burst `burst`, the descriptors of which are written, the
- * first at `desc`, number `first`. With `inlines` those of a small burst are written beside its word,
- * each in one store: a reader may look at any time.
+ * first at `desc`, number `first`. `beside`: NULL where nobody reads it.
  */
-static inline void burst_publish(struct burst_ready *ready, const struct frame_desc *desc,
-				 uint64_t burst, uint32_t burst_bits, uint32_t count,
-				 uint32_t first, int inlines)
+static inline void burst_publish(struct burst_ready *ready, struct burst_beside *beside,
+				 const struct frame_desc *desc, uint64_t burst,
+				 uint32_t burst_bits, uint32_t count, uint32_t first)
 {
 	uint64_t word = burst_word(burst, burst_bits, count, first);
-	uint64_t mark = ready->word & BURST_INLINE_MARK, raw, all = 0;
 
-	if (inlines && count <= BURST_INLINE_MAX) {
-		mark ^= BURST_INLINE_MARK;
-		for (uint32_t i = 0; i < BURST_INLINE_MAX; i++) {
-			__builtin_memcpy(&raw, &desc[i < count ? i : 0], sizeof(raw));
-			all |= raw;
-			raw = (raw & ~BURST_DESC_MARK) | (mark ? BURST_DESC_MARK : 0);
-			/* INLINE */
-			__atomic_store_n(&ready->desc[i], raw, __ATOMIC_RELAXED);
-		}
-		/* offsets of slots larger than any that is needed have no room for it */
-		if (!(all & BURST_DESC_MARK))
-			word |= BURST_INLINE;
-	}
+	if (beside && count <= BURST_INLINE_MAX)
+		word |= burst_write_inline(ready, beside, desc, count);
 	/* PUBLISH: the descriptors and the order before the word. Partner: the consumer's TAKE. */
-	__atomic_store_n(&ready->word, word | mark, __ATOMIC_RELEASE);
+	__atomic_store_n(&ready->word, word, __ATOMIC_RELEASE);
 }
 
 /* COLLECT: true when the consumer is through with burst b. What it wrote, and its last reads of the
@@ -285,13 +301,15 @@ static inline void burst_tell(struct burst_result *result, const struct burst_pl
 #ifdef __cplusplus
 static_assert(sizeof(struct frame_desc) == 8, "8 bytes a frame");
 static_assert(sizeof(struct frame_run) == 48, "run");
-static_assert(sizeof(struct burst_result) == 128, "two cache lines");
-static_assert(sizeof(struct burst_ready) == 192, "three cache lines");
+static_assert(sizeof(struct burst_result) == 64, "one cache line");
+static_assert(sizeof(struct burst_ready) == 64, "one cache line");
+static_assert(sizeof(struct burst_beside) == 128, "two cache lines");
 static_assert(sizeof(struct burst_order) == 32, "order");
 #else
 _Static_assert(sizeof(struct frame_desc) == 8, "8 bytes a frame");
-_Static_assert(sizeof(struct burst_result) == 128, "two cache lines");
-_Static_assert(sizeof(struct burst_ready) == 192, "three cache lines");
+_Static_assert(sizeof(struct burst_result) == 64, "one cache line");
+_Static_assert(sizeof(struct burst_ready) == 64, "one cache line");
+_Static_assert(sizeof(struct burst_beside) == 128, "two cache lines");
 _Static_assert(sizeof(struct burst_order) == 32, "order");
 #endif
 

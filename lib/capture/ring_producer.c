@@ -32,6 +32,8 @@ static size_t ring_lay_out(struct ring_producer *ring, uint8_t *block,
 
 	ring->stop = carve(block, &used, sizeof(*ring->stop));
 	ring->ready = carve(block, &used, bursts * sizeof(*ring->ready));
+	if (config->inlines && !config->replay) /* orders have to be read anyway */
+		ring->beside = carve(block, &used, bursts * sizeof(*ring->beside));
 	ring->desc = carve(block, &used, descs * sizeof(*ring->desc));
 	if (config->heads)
 		ring->head_desc = carve(block, &used, descs * sizeof(*ring->head_desc));
@@ -72,6 +74,7 @@ static void ring_show(struct ring_producer *ring, const struct ring_config *conf
 
 	view->desc = ring->desc;
 	view->ready = ring->ready;
+	view->beside = ring->beside;
 	view->result = ring->result;
 	view->order = ring->order;
 	view->stop = ring->stop;
@@ -100,7 +103,6 @@ int ring_create(struct ring_producer *ring, const struct ring_config *config,
 	memset(ring, 0, sizeof(*ring));
 	ring->gpu = region->gpu;
 	ring->burst_max = config->burst_max;
-	ring->inlines = config->inlines && !config->replay; /* orders have to be read anyway */
 	ring->desc_mask = rte_align32pow2(RTE_MAX(config->frames, BURST_FRAMES_MAX)) - 1;
 	bursts = rte_align32pow2(RING_SMALL_BURSTS + (ring->desc_mask + 1) / config->burst_max + 2);
 	ring->burst_mask = bursts - 1;

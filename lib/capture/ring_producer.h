@@ -29,11 +29,11 @@ struct ring_producer {
 	struct frame_desc *desc;
 	struct frame_desc *head_desc; /* where the frame of desc[i] begins; NULL: no split */
 	struct burst_ready *ready;
+	struct burst_beside *beside; /* NULL: nothing is INLINE */
 	struct burst_order *order; /* NULL: capture */
 	struct rte_mbuf **mbuf; /* of descriptor i & desc_mask; NULL: a split frame without a rest */
 	struct rte_mbuf **head_mbuf; /* split: of where it begins */
 	uint32_t *end; /* of burst b & burst_mask: descriptor index after its last */
-	bool inlines; /* INLINE */
 	uint64_t *tsc; /* of descriptor i & desc_mask: capture, when it came (enum rx_times); replay,
 			* when it is due. NULL: nobody asks */
 	uint32_t desc_mask, burst_mask, burst_bits, burst_max;
@@ -113,8 +113,9 @@ static inline void ring_publish(struct ring_producer *ring)
 	const uint32_t slot = (uint32_t)ring->burst & ring->burst_mask;
 
 	ring->end[slot] = ring->head;
-	burst_publish(&ring->ready[slot], &ring->desc[ring->first & ring->desc_mask], ring->burst,
-		      ring->burst_bits, ring_pending(ring), ring->first, ring->inlines);
+	burst_publish(&ring->ready[slot], ring->beside ? &ring->beside[slot] : NULL,
+		      &ring->desc[ring->first & ring->desc_mask], ring->burst, ring->burst_bits,
+		      ring_pending(ring), ring->first);
 	ring->first = ring->head;
 	ring->burst++;
 	/* Only counts; whoever reads burst results synchronises on their done words. */

@@ -196,6 +196,7 @@ static int round_trip(const struct live_gpu *gpu, struct ring_producer *ring,
 		      struct kernel_workers *workers, uint64_t *ns, struct gdrcap_error *error)
 {
 	const uint64_t burst = ring->burst, begin = now_ns();
+	const uint32_t first = ring->first;
 	struct frame_run plain;
 
 	ring->desc[ring->head & ring->desc_mask] = (struct frame_desc){ .len = FRAME_BYTES };
@@ -208,7 +209,7 @@ static int round_trip(const struct live_gpu *gpu, struct ring_producer *ring,
 				       error_set(error, -ETIMEDOUT, "no answer within 2 s");
 	*ns = now_ns() - begin;
 	if (burst_runs(&ring->view, burst) != 1 ||
-	    run_read(&ring->view, burst, 0, 0, &plain)->verdict != FRAME_VALID)
+	    run_read(&ring->view, burst, first, 0, &plain)->verdict != FRAME_VALID)
 		return error_set(error, -EIO, "it found the frame damaged, which was right in memory");
 	return 0;
 }

@@ -12,11 +12,13 @@
 static void accountant_add(struct accountant *accountant, uint32_t queue, uint64_t b)
 {
 	const struct ring_producer *ring = accountant->rings[queue];
-	const uint32_t runs = burst_runs(&ring->view, b);
-	const uint32_t first =
-		runs > 1 ? burst_word_first(ring->ready[(uint32_t)b & ring->burst_mask].word) : 0;
+	const uint32_t runs = burst_runs(&ring->view, b), slot = (uint32_t)b & ring->burst_mask;
 	struct frame_run plain;
+	uint32_t first = 0;
 
+	/* the rx worker's line, which a PLAIN burst leaves alone */
+	if (!(ring->result[slot].done & BURST_PLAIN))
+		first = burst_word_first(ring->ready[slot].word);
 	for (uint32_t r = 0; r < runs; r++)
 		verdict_add(&accountant->verdict, queue,
 			    run_read(&ring->view, b, first, r, &plain));

@@ -57,7 +57,7 @@ static bool test_together(uint8_t *device_frames)
 	memset(&scene, 0, sizeof(scene));
 	scene.ring_bursts = 8;
 	scene.ring_descs = 2048;
-	scene_ring_create(&ring, &scene, &pinned, device_frames, stop);
+	scene_ring_create(&ring, &scene, &pinned, device_frames, stop, KERNEL_CHECK);
 	frame_layout_init(&job.layout, &frame);
 	job.rings = &ring.view;
 	good = done(ops->start(cuda, &job, &check), "start of check");

@@ -284,7 +284,7 @@ static bool test_beside(uint8_t *device_frames, uint64_t seed)
 	memset(&scene, 0, sizeof(scene));
 	scene.ring_bursts = 8;
 	scene.ring_descs = 2048;
-	scene_ring_create(&ring, &scene, &pinned, device_frames, beside.stop);
+	scene_ring_create(&ring, &scene, &pinned, device_frames, beside.stop, KERNEL_CHECK);
 	frame_layout_init(&job.layout, &frame);
 	job.rings = &ring.view;
 	good = done(ops->start(cuda, &job, &check), "start of check") &&

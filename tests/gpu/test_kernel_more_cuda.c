@@ -268,7 +268,7 @@ static bool late_tries(struct scene_ring *ring, uint8_t *slot, bool device, uint
 
 		frame_write(&layout, &plan, right, LATE_LEN, &header);
 		good = done(kernel_cuda_ops.copy_out(cuda, before, slot, LATE_LEN), "copy_out") &&
-		       scene_ring_publish(ring, &burst, KERNEL_CHECK) && late_bring(slot, right, device);
+		       scene_ring_publish(ring, &burst) && late_bring(slot, right, device);
 		while (good && !scene_ring_collect(ring, &burst, &result))
 			good = now_ns() < until;
 		if (!good || result.runs != 1)
@@ -309,7 +309,7 @@ static bool test_late(uint8_t *frames, bool device)
 	memset(&scene, 0, sizeof(scene));
 	scene.ring_bursts = 8;
 	scene.ring_descs = 2048;
-	scene_ring_create(&ring, &scene, &pinned, frames, stop);
+	scene_ring_create(&ring, &scene, &pinned, frames, stop, KERNEL_CHECK);
 	ring.view.generation = generation;
 	ring.view.stale_us = SCENE_STALE_US;
 	frame_layout_init(&job.layout, &frame);

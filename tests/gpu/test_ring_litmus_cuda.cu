@@ -202,7 +202,9 @@ static void bench_create(struct bench *bench, uint32_t bits, bool device_payload
 	memset(bench, 0, sizeof(*bench));
 	ring->desc = pinned<struct frame_desc>(depth * LITMUS_FRAMES);
 	ring->ready = pinned<struct burst_ready>(depth);
+	ring->beside = pinned<struct burst_beside>(depth);
 	ring->result = pinned<struct burst_result>(depth);
+	ring->overflow = pinned<struct frame_run>(depth * LITMUS_FRAMES);
 	ring->order = pinned<struct burst_order>(depth);
 	ring->stop = pinned<uint32_t>(1);
 	ring->burst_mask = (uint32_t)depth - 1;
@@ -224,7 +226,9 @@ static void bench_free(struct bench *bench)
 	CHECK(cudaFreeHost(bench->copy));
 	CHECK(cudaFreeHost(bench->ring.desc));
 	CHECK(cudaFreeHost(bench->ring.ready));
+	CHECK(cudaFreeHost(bench->ring.beside));
 	CHECK(cudaFreeHost(bench->ring.result));
+	CHECK(cudaFreeHost(bench->ring.overflow));
 	CHECK(cudaFreeHost(bench->ring.order));
 	CHECK(cudaFreeHost(bench->ring.stop));
 	CHECK(cudaStreamDestroy(bench->kernel_stream));
@@ -255,9 +259,9 @@ static void publish(struct bench *bench, uint64_t burst)
 
 	litmus_fill(ring, burst);
 	burst_publish(&ring->ready[burst & ring->burst_mask],
+		      bench->told && burst % 3 ? &ring->beside[burst & ring->burst_mask] : NULL,
 		      &ring->desc[litmus_first(burst) & litmus_desc_mask(ring)], burst,
-		      ring->burst_bits, LITMUS_FRAMES, litmus_first(burst),
-		      bench->told && burst % 3);
+		      ring->burst_bits, LITMUS_FRAMES, litmus_first(burst));
 }
 
 static void collect(struct bench *bench, uint64_t burst)
@@ -353,6 +357,7 @@ static bool test_ring(uint32_t bits, uint32_t blocks, uint32_t groups, bool devi
 	bench.told = told;
 	view->desc = bench.ring.desc;
 	view->ready = bench.ring.ready;
+	view->beside = told ? bench.ring.beside : NULL;
 	view->result = bench.ring.result;
 	view->order = bench.ring.order;
 	view->stop = bench.ring.stop;

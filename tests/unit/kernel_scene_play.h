@@ -9,6 +9,7 @@ struct scene_ring {
 	struct burst_ring_view view;
 	struct frame_desc *desc;
 	struct burst_ready *ready;
+	struct burst_beside *beside;
 	struct burst_result *result;
 	struct frame_run *overflow;
 	struct burst_order *order;
@@ -30,11 +31,13 @@ static inline void *scene_part(const struct scene_memory *memory, size_t bytes)
 }
 
 static inline void scene_ring_create(struct scene_ring *ring, const struct scene *scene,
-			      const struct scene_memory *memory, uint8_t *frames, uint32_t *stop)
+			      const struct scene_memory *memory, uint8_t *frames, uint32_t *stop,
+			      enum kernel_role role)
 {
 	memset(ring, 0, sizeof(*ring));
 	ring->desc = scene_part(memory, scene->ring_descs * sizeof(*ring->desc));
 	ring->ready = scene_part(memory, scene->ring_bursts * sizeof(*ring->ready));
+	ring->beside = scene_part(memory, scene->ring_bursts * sizeof(*ring->beside));
 	ring->result = scene_part(memory, scene->ring_bursts * sizeof(*ring->result));
 	ring->overflow = scene_part(memory, scene->ring_descs * sizeof(*ring->overflow));
 	ring->order = scene_part(memory, scene->ring_bursts * sizeof(*ring->order));
@@ -42,6 +45,7 @@ static inline void scene_ring_create(struct scene_ring *ring, const struct scene
 	ring->head = ring->tail = 0 - 3 * BURST_FRAMES_MAX;
 	ring->view.desc = ring->desc;
 	ring->view.ready = ring->ready;
+	ring->view.beside = role == KERNEL_CHECK ? ring->beside : NULL;
 	ring->view.result = ring->result;
 	ring->view.overflow = ring->overflow;
 	ring->view.order = ring->order;
@@ -65,6 +69,7 @@ static inline void scene_ring_free(struct scene_ring *ring, const struct scene_m
 {
 	memory->ring_free(ring->desc);
 	memory->ring_free(ring->ready);
+	memory->ring_free(ring->beside);
 	memory->ring_free(ring->result);
 	memory->ring_free(ring->overflow);
 	memory->ring_free(ring->order);
@@ -72,8 +77,7 @@ static inline void scene_ring_free(struct scene_ring *ring, const struct scene_m
 		memory->ring_free(ring->head_desc);
 }
 
-static inline bool scene_ring_publish(struct scene_ring *ring, const struct scene_burst *burst,
-			       enum kernel_role role)
+static inline bool scene_ring_publish(struct scene_ring *ring, const struct scene_burst *burst)
 {
 	const uint32_t at = ring->published & ring->view.burst_mask;
 
@@ -88,8 +92,8 @@ static inline bool scene_ring_publish(struct scene_ring *ring, const struct scen
 			ring->head_desc[d] = burst->head[i];
 	}
 	ring->order[at] = burst->order;
-	burst_publish(&ring->ready[at], burst->desc, ring->published, ring->bits, burst->count,
-		      ring->head, role == KERNEL_CHECK);
+	burst_publish(&ring->ready[at], ring->view.beside ? &ring->beside[at] : NULL, burst->desc,
+		      ring->published, ring->bits, burst->count, ring->head);
 	ring->head += burst->count;
 	ring->published++;
 	return true;
@@ -153,7 +157,7 @@ static inline int scene_play(const struct scene *scene, const struct kernel_ops 
 		memcpy(generation, scene->generation, SCENE_SLOTS * sizeof(*generation));
 	}
 	for (uint32_t r = 0; r < scene->rings; r++) {
-		scene_ring_create(&ring[r], scene, memory, frames, stop);
+		scene_ring_create(&ring[r], scene, memory, frames, stop, role);
 		ring[r].view.heads = heads;
 		ring[r].view.generation = generation;
 		ring[r].view.stale_us = SCENE_STALE_US;
@@ -170,7 +174,7 @@ static inline int scene_play(const struct scene *scene, const struct kernel_ops 
 			uint64_t b = ring[r].published;
 
 			if (b < total)
-				scene_ring_publish(&ring[r], &scene->burst[b * scene->rings + r], role);
+				scene_ring_publish(&ring[r], &scene->burst[b * scene->rings + r]);
 			b = ring[r].collected * scene->rings + r;
 			if (ring[r].collected < total &&
 			    scene_ring_collect(&ring[r], &scene->burst[b], &result[b]))

@@ -139,13 +139,14 @@ static void source_result(struct source *source, uint64_t burst, uint32_t first,
 {
 	struct ring_producer *ring = source->ring;
 	struct burst_result *result = &ring->result[burst & ring->burst_mask];
+	struct frame_run *run;
 	uint32_t runs = 0;
 
 	while (count) {
 		const uint32_t kind = runs % 3;
 		const uint32_t n = kind == 1 ? 1 : runs + 1 == RUNS_MAX ? count : 1 + count / 2;
 
-		*(runs ? &ring->view.overflow[(first + runs) & ring->desc_mask] : &result->run) =
+		ring->view.overflow[(first + runs) & ring->desc_mask] =
 			(struct frame_run){
 				.sequence = source->frames,
 				.stream = (uint16_t)source->queue,
@@ -165,11 +166,12 @@ static void source_result(struct source *source, uint64_t burst, uint32_t first,
 		runs++;
 		count -= n;
 	}
-	if (runs == 1 && run_is_plain(&result->run)) {
+	run = &ring->view.overflow[first & ring->desc_mask];
+	if (runs == 1 && run_is_plain(run)) {
 		struct burst_plain plain;
 
-		run_to_plain(&result->run, &plain);
-		memset(&result->run, 0xff, sizeof(result->run)); /* not to be read */
+		run_to_plain(run, &plain);
+		memset(run, 0xff, sizeof(*run)); /* not to be read */
 		burst_tell(result, &plain, burst, ring->burst_bits);
 		return;
 	}

@@ -173,7 +173,7 @@ static void ring_of(struct scene_ring *ring, struct scene *scene, uint32_t *stop
 {
 	scene->ring_bursts = 4;
 	scene->ring_descs = BURST_FRAMES_MAX;
-	scene_ring_create(ring, scene, &host_memory, host_alloc(SCENE_BYTES), stop);
+	scene_ring_create(ring, scene, &host_memory, host_alloc(SCENE_BYTES), stop, KERNEL_CHECK);
 }
 
 static struct kernel_job job_of(const struct scene_ring *ring)
@@ -223,7 +223,7 @@ static void test_untaken_bursts_stay(void **state)
 	ring_of(&ring, scene, &stop);
 	job = job_of(&ring);
 	scene->burst[0].count = 1;
-	assert_true(scene_ring_publish(&ring, &scene->burst[0], KERNEL_CHECK));
+	assert_true(scene_ring_publish(&ring, &scene->burst[0]));
 	assert_int_equal(kernel_host_ops.start(device, &job, &workers), 0);
 	assert_int_equal(kernel_host_ops.workers_per_ring(workers), 1);
 	assert_int_equal(kernel_host_ops.join(workers, SCENE_HANG_SECONDS * 1000), 0);

@@ -94,7 +94,7 @@ static struct late *late_make(uint32_t len, uint32_t head_len, uint32_t offset, 
 	late->scene.ring_bursts = 4;
 	late->scene.ring_descs = BURST_FRAMES_MAX;
 	late->scene.heads = head_len ? late->heads : NULL;
-	scene_ring_create(&late->ring, &late->scene, &host_memory, late->frames, &late->stop);
+	scene_ring_create(&late->ring, &late->scene, &host_memory, late->frames, &late->stop, KERNEL_CHECK);
 	late->ring.view.heads = late->heads;
 	late->ring.view.generation = late->generation;
 	late->ring.view.stale_us = SCENE_STALE_US;
@@ -148,7 +148,7 @@ static void late_play(struct late *late)
 	const time_t until = time(NULL) + SCENE_HANG_SECONDS;
 	struct kernel_workers *workers;
 
-	assert_true(scene_ring_publish(&late->ring, &late->scene.burst[0], KERNEL_CHECK));
+	assert_true(scene_ring_publish(&late->ring, &late->scene.burst[0]));
 	__atomic_store_n(&fake.on, 1, __ATOMIC_RELEASE);
 	assert_int_equal(kernel_host_ops.start(device, &late->job, &workers), 0);
 	while (!scene_ring_collect(&late->ring, &late->scene.burst[0], &late->result)) {

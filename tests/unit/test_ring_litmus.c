@@ -76,6 +76,7 @@ static void take_told(const struct litmus *ring, uint64_t b, uint64_t *inlines)
 {
 	const uint32_t at = b & ring->burst_mask;
 	const struct burst_ready *ready = &ring->ready[at];
+	const struct burst_beside *beside = &ring->beside[at];
 	struct burst_result *result = &ring->result[at];
 	struct burst_plain plain;
 	uint64_t desc[LITMUS_FRAMES], word, lap;
@@ -84,7 +85,10 @@ static void take_told(const struct litmus *ring, uint64_t b, uint64_t *inlines)
 
 	for (;;) {
 		for (uint32_t i = LITMUS_FRAMES; i-- > 0;) /* INLINE */
-			desc[i] = __atomic_load_n(&ready->desc[i], __ATOMIC_RELAXED);
+			desc[i] = __atomic_load_n(i < BURST_READY_DESCS ?
+							  &ready->desc[i] :
+							  &beside->desc[i - BURST_READY_DESCS],
+						  __ATOMIC_RELAXED);
 		word = __atomic_load_n(&ready->word, LITMUS_ACQUIRE); /* TAKE */
 		if (burst_word_is(word, b, ring->burst_bits))
 			break;
@@ -161,8 +165,9 @@ static void publish(const struct litmus *ring, uint64_t b, bool told)
 	struct burst_ready *ready = &ring->ready[b & ring->burst_mask];
 
 	if (told)
-		burst_publish(ready, &ring->desc[litmus_first(b) & litmus_desc_mask(ring)], b,
-			      ring->burst_bits, LITMUS_FRAMES, litmus_first(b), b % 3 != 0);
+		burst_publish(ready, b % 3 ? &ring->beside[b & ring->burst_mask] : NULL,
+			      &ring->desc[litmus_first(b) & litmus_desc_mask(ring)], b,
+			      ring->burst_bits, LITMUS_FRAMES, litmus_first(b));
 	else
 		/* PUBLISH */
 		__atomic_store_n(&ready->word,
@@ -195,7 +200,9 @@ static void litmus_play(uint32_t bits, uint32_t threads, bool told)
 	struct litmus ring = {
 		.desc = calloc(depth * LITMUS_FRAMES, sizeof(struct frame_desc)),
 		.ready = calloc(depth, sizeof(struct burst_ready)),
+		.beside = calloc(depth, sizeof(struct burst_beside)),
 		.result = calloc(depth, sizeof(struct burst_result)),
+		.overflow = calloc(depth * LITMUS_FRAMES, sizeof(struct frame_run)),
 		.order = calloc(depth, sizeof(struct burst_order)),
 		.frames = calloc(depth * LITMUS_FRAMES * LITMUS_WORDS, sizeof(uint64_t)),
 		.burst_mask = (uint32_t)depth - 1,
@@ -204,7 +211,8 @@ static void litmus_play(uint32_t bits, uint32_t threads, bool told)
 	struct consumer consumer[4];
 	uint64_t wrong, inlines = 0;
 
-	assert_true(ring.desc && ring.ready && ring.result && ring.order && ring.frames);
+	assert_true(ring.desc && ring.ready && ring.beside && ring.result && ring.overflow &&
+		    ring.order && ring.frames);
 	for (uint32_t t = 0; t < threads; t++) {
 		consumer[t] = (struct consumer){ &ring, told ? take_told : take_ordered, t,
 						 threads, bursts, 0, 0 };
@@ -220,7 +228,9 @@ static void litmus_play(uint32_t bits, uint32_t threads, bool told)
 		assert_in_range(inlines, 1, bursts);
 	free(ring.desc);
 	free(ring.ready);
+	free(ring.beside);
 	free(ring.result);
+	free(ring.overflow);
 	free(ring.order);
 	free(ring.frames);
 	if (wrong)

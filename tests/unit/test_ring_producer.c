@@ -104,26 +104,37 @@ static uint32_t play_receive(struct play *play, uint32_t n)
 	return n;
 }
 
-/* A small burst's descriptors stand beside its word, and each of the line's has the mark that none
- * had before. Those of a large one do not, nor orders', and nothing of the line is touched. */
+/* Descriptor i of those of a burst that are INLINE. */
+static uint64_t inline_desc(const struct burst_ready *ready, const struct burst_beside *beside,
+			    uint32_t i)
+{
+	return i < BURST_READY_DESCS ? ready->desc[i] : beside->desc[i - BURST_READY_DESCS];
+}
+
+/* A small burst's descriptors stand with its word, and each there has the mark that none had before.
+ * Those of a large one do not, nor orders', and nothing of them is touched. */
 static void play_inline(const struct ring_producer *ring, uint32_t slot, uint32_t first,
 			uint32_t count, uint64_t mark_before)
 {
 	const struct burst_ready *ready = &ring->ready[slot];
-	const uint64_t mark = ready->word & BURST_INLINE_MARK;
-	const bool inlines = ring->inlines && count <= BURST_INLINE_MAX;
+	const bool inlines = ring->beside && count <= BURST_INLINE_MAX;
+	const uint64_t mark = ready->desc[0] & BURST_DESC_MARK;
 
-	assert_false(ring->order && ring->inlines);
+	assert_false(ring->order && ring->beside);
+	assert_ptr_equal(ring->view.beside, ring->beside);
 	assert_int_equal((ready->word & BURST_INLINE) != 0, inlines);
 	assert_int_equal(mark != mark_before, inlines);
-	for (uint32_t i = 0; i < BURST_INLINE_MAX && inlines; i++) {
-		const struct frame_desc *desc = &ring->desc[(first + i) & ring->desc_mask];
+	if (!inlines)
+		return;
+	assert_int_equal((ready->word & BURST_INLINE_MARK) != 0, mark != 0);
+	for (uint32_t i = 0; i < BURST_INLINE_MAX; i++) {
+		const uint64_t desc = inline_desc(ready, &ring->beside[slot], i);
 		uint64_t want;
 
-		assert_int_equal((ready->desc[i] & BURST_DESC_MARK) != 0, mark != 0);
-		memcpy(&want, desc, sizeof(want));
+		assert_int_equal(desc & BURST_DESC_MARK, mark);
+		memcpy(&want, &ring->desc[(first + i) & ring->desc_mask], sizeof(want));
 		if (i < count)
-			assert_int_equal(ready->desc[i] & ~BURST_DESC_MARK, want);
+			assert_int_equal(desc & ~BURST_DESC_MARK, want);
 	}
 }
 
@@ -143,7 +154,7 @@ static void play_publish(struct play *play)
 	/* What is there does not look like this burst before it is. */
 	assert_false(burst_word_is(ring->ready[slot].word, b, ring->burst_bits));
 	assert_false(ring_is_done(ring, b));
-	mark = ring->ready[slot].word & BURST_INLINE_MARK;
+	mark = ring->ready[slot].desc[0] & BURST_DESC_MARK;
 	ring_publish(ring);
 	word = ring->ready[slot].word;
 	play_inline(ring, slot, first, pending, mark);
@@ -372,25 +383,29 @@ static void views(void **state)
 	}
 }
 
-/* Offsets that need the mark's bit, of slots that no frame needs: their descriptors do not stand
- * beside the word, and the line's have its mark all the same. */
+/* Offsets that need the mark's bit, of slots that no frame needs: their descriptors do not count, and
+ * those that are written have one mark all the same. */
 static void mark_is_taken(void **state)
 {
 	struct frame_desc desc[3] = { { 7, 60, 0x4010 }, { 8, 60, 0x10 }, { 9, 60, 0x4000 } };
+	struct burst_beside beside = { 0 };
 	struct burst_ready ready = { 0 };
 
 	for (uint64_t b = 0; b < 4; b++) {
 		desc[0].offset = b == 2 ? 0x10 : 0x4010;
 		desc[2].offset = b == 2 ? 0 : 0x4000;
-		burst_publish(&ready, desc, b, 0, 3, 0, 1);
-		assert_int_equal((ready.word & BURST_INLINE) != 0, b == 2);
-		assert_int_equal((ready.word & BURST_INLINE_MARK) != 0, b % 2 == 0);
+		burst_publish(&ready, &beside, desc, b, 0, 3, 0);
+		assert_int_equal(ready.word, burst_word(b, 0, 3, 0) |
+						     (b == 2 ? BURST_INLINE | BURST_INLINE_MARK :
+							       0));
 		for (uint32_t i = 0; i < BURST_INLINE_MAX; i++)
-			assert_int_equal((ready.desc[i] & BURST_DESC_MARK) != 0, b % 2 == 0);
+			assert_int_equal((inline_desc(&ready, &beside, i) & BURST_DESC_MARK) != 0,
+					 b % 2 == 0);
 	}
-	/* not alone: nothing beside the word */
-	burst_publish(&ready, desc, 4, 0, 3, 0, 0);
+	/* nobody reads it */
+	burst_publish(&ready, NULL, desc, 4, 0, 3, 0);
 	assert_int_equal(ready.word, burst_word(4, 0, 3, 0));
+	assert_int_equal(ready.desc[0] & BURST_DESC_MARK, 0);
 }
 
 /* All that a plain outcome tells comes back, and it is done only when all four words are there. */
