@@ -32,9 +32,8 @@ static int ring_check(const struct burst_ring_view *ring, uint32_t index, enum k
 		return kernel_fail(
 			-EINVAL, "ring %u: a part is missing or not aligned (result: to %u bytes)",
 			index, ACCESS_BYTES);
-	if (ring->beside && (!is_aligned(ring->beside, 8) || role == KERNEL_WRITE))
-		return kernel_fail(-EINVAL,
-				   "ring %u: what stands beside ready words is not aligned, or of orders",
+	if (ring->beside && !is_aligned(ring->beside, 8))
+		return kernel_fail(-EINVAL, "ring %u: what stands beside ready words is not aligned",
 				   index);
 	if (!is_aligned(ring->frames, ACCESS_BYTES) || ring->frames_bytes % ACCESS_BYTES)
 		return kernel_fail(-EINVAL,

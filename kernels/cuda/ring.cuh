@@ -437,7 +437,8 @@ __device__ __forceinline__ bool ring_enter(struct ring_shared &s, const struct d
 		s.turns = max(2u, s.groups);
 		s.role_has_order = role_has_order;
 		/* more blocks than lines: a block may skip what marks tell apart */
-		s.inlines = s.ring.beside && s.job.workers_per_ring <= s.ring.burst_mask + 1;
+		s.inlines = !role_has_order && s.ring.beside &&
+			    s.job.workers_per_ring <= s.ring.burst_mask + 1;
 		*(volatile uint32_t *)&s.job.started[blockIdx.x] = 1;
 		while (!(state = load_relaxed_system(s.job.gate)))
 			__nanosleep(POLL_SLEEP_MAX_NS);
