@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(32) idle_kernel(struct burst_ring_view ring, u
 		reads_counted = 0;
 	}
 	__syncthreads();
-	ring_wait(s, blockIdx.x, true, &seen);
+	ring_wait(s, blockIdx.x, ring.beside != NULL, &seen);
 	if (threadIdx.x == 0)
 		reads[blockIdx.x] = reads_counted;
 }

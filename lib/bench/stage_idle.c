@@ -251,7 +251,7 @@ static int reads_run(void *state, uint32_t run_ms, struct bench_sample *sample,
 	uint64_t begin;
 	int ret;
 
-	*resident->stop = 0;
+	resident_reset(resident, KERNEL_CHECK);
 	begin = bench_now_ns();
 	ret = bench_gpu_idle_start(idle->gpu, &resident->ring[0].view, idle->blocks, idle->reads);
 	if (ret < 0)
