@@ -7,6 +7,8 @@
  *      of what is wrong, where it lies;
  *   4. one thread a frame, together, turn outcomes into runs.
  *
+ * A small burst of our own frames is tried by quick.cuh first, which tells it if all is right.
+ *
  * Built three times: `any` and `more` are constant. Without `any` frames are our own and no rules
  * say which are meant; without `more` they lie whole and no slot is poisoned (more.cuh): so that
  * what other frames need costs no register there.

@@ -159,7 +159,8 @@ __device__ __noinline__ void frame_check_staged(uint32_t group, uint32_t turn, u
 		layout_own(&own, job.layout);
 	start = frame_payload_offset(&layout);
 	at = shift + start;
-	verdict = parse_staged(crc_nibbles_of(s), layout, stage, shift, frame.len, &header, &header_ok);
+	verdict = parse_staged(crc_nibbles_of(s), layout, stage, shift, frame.len, &header,
+			       &header_ok);
 	bytes = frame_result_begin(&layout, &job.plan, verdict, &header, header_ok, &result);
 	if (frame.cut) {
 		frame_cut(&result);

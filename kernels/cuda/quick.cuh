@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A small burst that is what is hoped for: one run of valid frames, whole in the stage. To know that
- * takes no sums over the block and no outcome of each frame, so it is told 2 us sooner. Eight lanes
- * share a frame, for one thread's steps through it, each waiting for the one before, are what takes
- * the time. Where anything is otherwise nothing is told, and the burst is checked as any other.
+ * A small burst that is what is hoped for: one run of valid frames, whole in the stage. To know
+ * that takes no sums over the block and no outcome of each frame, so it is told 2 us sooner. Eight
+ * lanes share a frame, for one thread's steps through it, each waiting for the one before, are what
+ * takes the time. Where anything is otherwise nothing is told, and the burst is checked as any
+ * other.
  */
 #ifndef GDRCAP_CUDA_QUICK_CUH
 #define GDRCAP_CUDA_QUICK_CUH
@@ -29,8 +30,8 @@ __device__ __forceinline__ uint32_t quick_xor(uint32_t value)
 	return value;
 }
 
-/* Brings a frame that begins at `frame` into its stage. Whole warps. False: it is not there, or does
- * not lie in the stage whole. */
+/* Brings a frame that begins at `frame` into its stage. Whole warps. False: it is not there, or
+ * does not lie in the stage whole. */
 __device__ __forceinline__ bool quick_stage(const uint8_t *frame, struct frame_desc desc,
 					    uint32_t *stage, uint32_t lane)
 {

@@ -3,6 +3,7 @@
  * The device's side of the burst ring. In a block, the take warp waits for bursts and brings their
  * descriptors into shared memory, the work threads turn them into results, and the done warp gives
  * them back: so the three round trips over PCIe (1 to 2 us each) run while frames are worked on.
+ * What is PLAIN is told by the work threads themselves: there nothing has to be waited for.
  *
  * The work threads are one group, or up to GROUPS_MAX that take the block's bursts in turn: while
  * one waits for memory or at a barrier, another has something to do. One group has two bursts in
@@ -314,10 +315,10 @@ __device__ __forceinline__ void ring_take_warp(struct ring_shared &s)
 }
 
 /*
- * What is written for a burst that is not PLAIN, by the done warp. DONE, partner COLLECT: the barrier
- * puts all that the work threads read and wrote for the burst before the release, and the release
- * at system scope is cumulative. Checkers give the lap to the other words too, so that no word of a
- * lap long ago is ever taken for one of PLAIN.
+ * What is written for a burst that is not PLAIN, by the done warp. DONE, partner COLLECT: the
+ * barrier puts all that the work threads read and wrote for the burst before the release, and the
+ * release at system scope is cumulative. Checkers give the lap to the other words too, so that no
+ * word of a lap long ago is ever taken for one of PLAIN.
  */
 __device__ __forceinline__ void burst_done(const struct ring_shared &s, uint64_t *done,
 					   uint64_t word)

@@ -8,9 +8,9 @@
  * checks them and writes runs. Replay: the producer publishes empty slots with an order, the
  * consumer writes frames into them.
  *
- * Bursts are numbered from 0. Burst b uses ready[b & burst_mask] and result[b & burst_mask], a cache
- * line each, next to those of its neighbours. Descriptors and runs are rings of their own: burst b's
- * are desc[(first + i) & desc_mask] and overflow[(first + i) & desc_mask].
+ * Bursts are numbered from 0. Burst b uses ready[b & burst_mask] and result[b & burst_mask], a
+ * cache line each, next to those of its neighbours. Descriptors and runs are rings of their own:
+ * burst b's are desc[(first + i) & desc_mask] and overflow[(first + i) & desc_mask].
  *
  * Orderings, by name:
  *
@@ -145,9 +145,9 @@ struct burst_ring_view {
 
 /*
  * ready and done words: bits 63..48 the lap + 1 of the ring (so that zeroed memory is never
- * ready and a word of the lap before is never mistaken), 47..46 flags, 45..32 frames (ready) or runs
- * (done), 31..0 the free-running index of the first descriptor (ready), 0 (done; PLAIN: payload
- * bytes). burst_bits = log2(burst_mask + 1).
+ * ready and a word of the lap before is never mistaken), 47..46 flags, 45..32 frames (ready) or
+ * runs (done), 31..0 the free-running index of the first descriptor (ready), 0 (done; PLAIN:
+ * payload bytes). burst_bits = log2(burst_mask + 1).
  */
 #define BURST_COUNT_MASK 0x3fffu
 #define BURST_INLINE_MARK ((uint64_t)1 << 47) /* ready: INLINE: the mark of the descriptors */
@@ -194,8 +194,8 @@ struct burst_plain {
 
 #define BURST_PLAIN_WORDS 4u /* done and plain[] */
 
-/* Bits 47..0 of word w of the four, done first; above is the lap, as in burst_word(). Selects, since
- * a GPU's lanes ask for one each. */
+/* Bits 47..0 of word w of the four, done first; above is the lap, as in burst_word(). Selects,
+ * since a GPU's lanes ask for one each. */
 BURST_RING_HD uint64_t burst_plain_bits(const struct burst_plain *plain, uint32_t w)
 {
 	const uint64_t done = BURST_PLAIN | (uint64_t)1 << 32 | plain->bytes;

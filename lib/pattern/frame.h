@@ -212,9 +212,9 @@ int frame_layout_init(struct frame_layout *layout, const struct frame_config *co
 void frame_layout_proof(struct frame_layout *layout);
 
 /*
- * What frame_recognise() asks of an own frame's bytes, for who compares them all at once: every word
- * of the frame's beginning, byte 0 in bits 7..0, is `want` where `mask` has ones. How long the frame
- * is, is asked apart. Not of FRAME_FOREIGN; rules of layout.match are not in it.
+ * What frame_recognise() asks of an own frame's bytes, for who compares them all at once: each word
+ * of the frame's beginning, byte 0 in bits 7..0, is `want` where `mask` has ones. How long the
+ * frame is, is asked apart. Not of FRAME_FOREIGN; rules of layout.match are not in it.
  */
 #define FRAME_LOOK_WORDS 12u
 struct frame_look {

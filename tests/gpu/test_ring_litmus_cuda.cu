@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * PUBLISH/TAKE and DONE/COLLECT between a CPU thread and running kernels: the checker's own take,
- * work and done warps, and the consumer of gdrcap_device.cuh; INLINE and PLAIN ("told"). Payload in pinned memory, or in GPU
- * memory that a copy engine writes before PUBLISH and reads after COLLECT.
+ * work and done warps, and the consumer of gdrcap_device.cuh; INLINE and PLAIN ("told"). Payload in
+ * pinned memory, or in GPU memory that a copy engine writes before PUBLISH and reads after COLLECT.
  * Usage: test_ring_litmus_cuda [BURSTS]. 77 without a GPU.
  *
  * A copy of the headers with st.relaxed in place of st.release, or ld.relaxed in place of

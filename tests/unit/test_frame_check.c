@@ -495,9 +495,7 @@ static void test_look(void **state)
 		if (random64() % 16 == 0)
 			frame_put16(frame + 12 + 4 * (random64() % 2), types[random64() % 4]);
 		for (uint32_t w = 0; w < FRAME_LOOK_WORDS; w++) {
-			const uint32_t word = (uint32_t)frame[4 * w] | (uint32_t)frame[4 * w + 1] << 8 |
-					      (uint32_t)frame[4 * w + 2] << 16 |
-					      (uint32_t)frame[4 * w + 3] << 24;
+			const uint32_t word = pattern_swap32(frame_be32(frame + 4 * w));
 
 			same = same && (word & look.mask[w]) == look.want[w];
 		}

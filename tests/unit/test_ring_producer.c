@@ -111,8 +111,8 @@ static uint64_t inline_desc(const struct burst_ready *ready, const struct burst_
 	return i < BURST_READY_DESCS ? ready->desc[i] : beside->desc[i - BURST_READY_DESCS];
 }
 
-/* A small burst's descriptors stand with its word, and each there has the mark that none had before.
- * Those of a large one do not, nor orders', and nothing of them is touched. */
+/* A small burst's descriptors stand with its word, and each there has the mark that none had
+ * before. Those of a large one do not, nor orders', and nothing of them is touched. */
 static void play_inline(const struct ring_producer *ring, uint32_t slot, uint32_t first,
 			uint32_t count, uint64_t mark_before)
 {
@@ -383,8 +383,8 @@ static void views(void **state)
 	}
 }
 
-/* Offsets that need the mark's bit, of slots that no frame needs: their descriptors do not count, and
- * those that are written have one mark all the same. */
+/* Offsets that need the mark's bit, of slots that no frame needs: their descriptors do not count,
+ * and those that are written have one mark all the same. */
 static void mark_is_taken(void **state)
 {
 	struct frame_desc desc[3] = { { 7, 60, 0x4010 }, { 8, 60, 0x10 }, { 9, 60, 0x4000 } };
