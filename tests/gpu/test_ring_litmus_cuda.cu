@@ -72,31 +72,25 @@ __global__ void ring_kernel(const struct device_job *job, struct litmus ring)
 {
 	__shared__ struct ring_shared s;
 	__shared__ uint32_t wrong[GROUPS_MAX];
+	struct work_group group;
 
 	if (threadIdx.x < GROUPS_MAX)
 		wrong[threadIdx.x] = 0;
 	if (!ring_enter(s, job, true))
 		return;
-	if (threadIdx.x < 32) {
-		ring_take_warp(s);
-	} else if (threadIdx.x < RING_THREADS) {
-		ring_done_warp(s);
-	} else {
-		const struct work_group group = work_group_of(s);
+	group = work_group_of(s);
+	ring_run_groups(s, group, [&](const struct burst_in &in, uint32_t thread) -> uint32_t {
+		uint32_t mine = payload_take(ring, in.burst, thread);
 
-		ring_work_group(s, group, [&](const struct burst_in &in, uint32_t thread) -> uint32_t {
-			uint32_t mine = payload_take(ring, in.burst, thread);
-
-			if (thread == 0)
-				mine += burst_in_wrong(in, true);
-			if (mine)
-				atomicAdd(&wrong[group.index], mine);
-			barrier_sync(BARRIER_WORK + group.index, s.work_threads);
-			if (thread == 0)
-				litmus_answer(&ring, in.burst, atomicExch(&wrong[group.index], 0));
-			return 0; /* as a writer: its done word in lap 65535 is 0 */
-		});
-	}
+		if (thread == 0)
+			mine += burst_in_wrong(in, true);
+		if (mine)
+			atomicAdd(&wrong[group.index], mine);
+		barrier_sync(BARRIER_WORK + group.index, s.work_threads);
+		if (thread == 0)
+			litmus_answer(&ring, in.burst, atomicExch(&wrong[group.index], 0));
+		return 0; /* as a writer: its done word in lap 65535 is 0 */
+	});
 }
 
 /* That of check.cu where small bursts are told: descriptors beside the ready word, outcomes of
@@ -105,41 +99,35 @@ __global__ void told_kernel(const struct device_job *job, struct litmus ring)
 {
 	__shared__ struct ring_shared s;
 	__shared__ uint32_t wrong[GROUPS_MAX];
+	struct work_group group;
 
 	if (threadIdx.x < GROUPS_MAX)
 		wrong[threadIdx.x] = 0;
 	if (!ring_enter(s, job, false))
 		return;
-	if (threadIdx.x < 32) {
-		ring_take_warp(s);
-	} else if (threadIdx.x < RING_THREADS) {
-		ring_done_warp(s);
-	} else {
-		const struct work_group group = work_group_of(s);
+	group = work_group_of(s);
+	ring_run_groups(s, group, [&](const struct burst_in &in, uint32_t thread) -> uint32_t {
+		uint32_t mine = payload_look(ring, in.burst, thread);
 
-		ring_work_group(s, group, [&](const struct burst_in &in, uint32_t thread) -> uint32_t {
-			uint32_t mine = payload_look(ring, in.burst, thread);
-
+		if (thread == 0)
+			mine += burst_in_wrong(in, false);
+		if (mine)
+			atomicAdd(&wrong[group.index], mine);
+		barrier_sync(BARRIER_WORK + group.index, s.work_threads);
+		mine = wrong[group.index];
+		barrier_sync(BARRIER_WORK + group.index, s.work_threads);
+		if (thread == 0)
+			wrong[group.index] = 0;
+		if (in.burst % 5 == 0) {
 			if (thread == 0)
-				mine += burst_in_wrong(in, false);
-			if (mine)
-				atomicAdd(&wrong[group.index], mine);
-			barrier_sync(BARRIER_WORK + group.index, s.work_threads);
-			mine = wrong[group.index];
-			barrier_sync(BARRIER_WORK + group.index, s.work_threads);
-			if (thread == 0)
-				wrong[group.index] = 0;
-			if (in.burst % 5 == 0) {
-				if (thread == 0)
-					litmus_answer(&ring, in.burst, mine);
-				return 1;
-			}
-			if (thread < 32)
-				plain_store(plain_to_of(s, in.burst),
-					    litmus_plain(in.burst, mine));
-			return RUNS_TOLD;
-		});
-	}
+				litmus_answer(&ring, in.burst, mine);
+			return 1;
+		}
+		if (thread < 32)
+			plain_store(plain_to_of(s, in.burst),
+				    litmus_plain(in.burst, mine));
+		return RUNS_TOLD;
+	});
 }
 
 /* An embedder's consumer. */
