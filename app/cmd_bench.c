@@ -198,7 +198,7 @@ static void help_print(const struct flag *flags, size_t count)
 		flags_print_words(stage->what, column, 24);
 	}
 	printf("\n"
-	       "Exit status: 0 measured; 1 could not run, or not to its end; 2 command line;\n"
+	       "Exit status: 0 measured; 1 could not run, not to its end, or a run failed; 2 command line;\n"
 	       "3 frames were damaged or lost; 130 stopped by Ctrl-C.\n");
 }
 
@@ -422,7 +422,8 @@ static int measure(struct bench *bench)
 		snprintf(bench->error, sizeof(bench->error), "%s", error.text);
 		return fail(bench, REPORT_EXIT_USAGE);
 	}
-	bench->report.complete = rc == 0 && !bench->save_failed;
+	/* with -EIO all points had their turn */
+	bench->report.complete = (rc == 0 || rc == -EIO) && !bench->save_failed;
 	if (!bench->save_failed)
 		save(bench);
 	status = ended(bench, rc, &error);

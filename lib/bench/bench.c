@@ -43,6 +43,10 @@ struct runner {
 	cpu_set_t cpus;	       /* of the caller: a stage may pin this thread */
 	struct bench_run run[GDRCAP_BENCH_RUNS_MAX];
 	struct bench_sample warm_up;
+	/* Points of which a run failed, and what the first said: not those that cannot be measured. */
+	uint32_t failed;
+	const char *failed_stage;
+	struct gdrcap_error failed_error;
 };
 
 const struct gdrcap_bench_stage *gdrcap_bench_stage_at(size_t index)
@@ -223,6 +227,16 @@ static uint64_t point_ns(const struct runner *runner)
 	return before > runs ? before : runs;
 }
 
+static int run_failed(struct runner *runner, const struct bench_stage *stage, int ret,
+		      const struct gdrcap_error *error)
+{
+	if (runner->failed++)
+		return ret;
+	runner->failed_stage = stage->about.id;
+	runner->failed_error = *error;
+	return ret;
+}
+
 /* 0, -EINTR between two runs, or what the stage says. */
 static int point_runs(struct runner *runner, const struct bench_stage *stage, void *state,
 		      struct gdrcap_error *error)
@@ -232,9 +246,11 @@ static int point_runs(struct runner *runner, const struct bench_stage *stage, vo
 		struct bench_sample sample = { 0 };
 		int ret = stage->run(state, runner->bench.run_ms, &sample, error);
 
+		if (ret < 0)
+			return run_failed(runner, stage, ret, error);
 		if (i == 0)
 			runner->warm_up = sample;
-		else if (ret == 0)
+		else
 			ret = bench_run_take(&runner->run[i - 1], &sample, error);
 		if (ret < 0)
 			return ret;
@@ -361,6 +377,11 @@ static int measure(struct runner *runner, struct gdrcap_error *error)
 		if (runner->config->result)
 			runner->config->result(runner->config->context, result);
 	}
+	if (runner->failed)
+		return error_set(error, -EIO,
+				 "%u %s failed, as the notes say; the first, %s: %s", runner->failed,
+				 runner->failed == 1 ? "point" : "points", runner->failed_stage,
+				 runner->failed_error.text);
 	return ret;
 }
 

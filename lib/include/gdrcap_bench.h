@@ -98,7 +98,8 @@ int gdrcap_bench_machine(const struct gdrcap_bench_config *config,
 /** Measures. 0, -EINTR when stop() said so, -ETIME when the 8 minutes of a quick bench are over
  * (the error says which points are left), -EINVAL for a wrong configuration, or an error that ended
  * it; a point that cannot be measured here (no GPU, too few cores) is a result with its error and
- * ends nothing. Stages that limit chosen ones are measured with them. */
+ * ends nothing. One of which a run failed ends nothing either, but -EIO comes of it at the end, with
+ * what the first said. Stages that limit chosen ones are measured with them. */
 int gdrcap_bench_run(const struct gdrcap_bench_config *config, struct gdrcap_error *error);
 
 #ifdef __cplusplus

@@ -358,6 +358,7 @@ static void errors_are_results(void **state)
 	struct gdrcap_bench_config config = config_of("slow,card");
 	const struct gdrcap_bench_result *result = &fake.results[2];
 	static const double nothing[] = { NAN, NAN, NAN, NAN, NAN, NAN };
+	struct gdrcap_error error;
 
 	fake.open_error = -ENOMEM;
 	assert_int_equal(gdrcap_bench_run(&config, NULL), 0);
@@ -369,10 +370,14 @@ static void errors_are_results(void **state)
 	assert_non_null(strstr(fake.results[3].error, "CUDA GPU"));
 	assert_int_equal(fake.opens, 3);
 	reset(state);
+	/* A run that fails is told at the end too; the other points are measured. */
 	fake.run_error_at = 3;
-	measure(&config);
+	assert_int_equal(gdrcap_bench_run(&config, &error), -EIO);
 	assert_string_equal(result->error, "this run failed");
+	assert_non_null(strstr(error.text, "this run failed"));
+	assert_memory_equal(error.text, "3 points failed", 15);
 	assert_int_equal(result->runs, 0);
+	assert_int_equal(fake.count, 4);
 	reset(state);
 	fake.values = nothing;
 	measure(&config);
