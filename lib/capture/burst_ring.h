@@ -35,7 +35,8 @@
  * PLAIN: a burst that is one run of valid frames has its outcome in the four words result[b].done
  * and .plain[], each with the ring's lap, in relaxed stores. It is done when all four have it. No
  * store of the consumer is to be seen before them, and its loads from the frames come before
- * because their values are in the words.
+ * because what they brought decides the words. Other bursts of a checker give plain[] their lap
+ * too: so what a reader may find is of this lap, or of the one before.
  */
 #ifndef GDRCAP_BURST_RING_H
 #define GDRCAP_BURST_RING_H
