@@ -198,8 +198,8 @@ static void help_print(const struct flag *flags, size_t count)
 		flags_print_words(stage->what, column, 24);
 	}
 	printf("\n"
-	       "Exit status: 0 measured; 1 could not run, not to its end, or a run failed; 2 command line;\n"
-	       "3 frames were damaged or lost; 130 stopped by Ctrl-C.\n");
+	       "Exit status: 0 measured; 1 could not run, not to its end, or a run failed;\n"
+	       "2 command line; 3 frames were damaged or lost; 130 stopped by Ctrl-C.\n");
 }
 
 /* By name or, where both are there, by what they are. */

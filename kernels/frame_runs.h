@@ -186,30 +186,23 @@ GDRCAP_HD void run_to_plain(const struct frame_run *run, struct burst_plain *pla
 	plain->count = run->count;
 }
 
-GDRCAP_HD void run_from_plain(const struct burst_plain *plain, struct frame_run *run)
+/* Host: back again. */
+static inline void run_from_plain(const struct burst_plain *plain, struct frame_run *run)
 {
+	__builtin_memset(run, 0, sizeof(*run));
 	run->sequence = plain->sequence;
 	run->bytes = plain->bytes;
-	run->wrong_bits = 0;
 	run->stream = plain->stream;
 	run->count = plain->count;
-	run->offset = 0;
-	run->expected = 0;
-	run->got = 0;
 	run->verdict = FRAME_VALID;
 	run->header_ok = 1;
-	run->first = 0;
 	run->wire_bytes = plain->wire_bytes;
-	run->phase_first = 0;
-	run->phase_next = 0;
-	run->detail = 0;
-	run->reserved = 0;
 }
 
 /* Where run r of a burst is written, if the burst is not told by PLAIN. */
 GDRCAP_HD struct frame_run *run_at(const struct burst_ring_view *ring, uint32_t first, uint32_t r)
 {
-	return &ring->overflow[(first + r) & ring->desc_mask];
+	return &ring->runs[(first + r) & ring->desc_mask];
 }
 
 /* Host: runs of a burst that is done. */

@@ -69,7 +69,7 @@ enum bench_comm_status { /* enum rte_gpu_comm_list_status */
 /*
  * Checks frames of items in turn, burst b is item b % item_count, up to `burst` frames each, with the
  * code of the checker, until *job->rings[0].stop is set. Of the ring the frames' memory, result and
- * overflow are used: result[b & burst_mask] is written before the item's status becomes
+ * runs are used: result[b & burst_mask] is written before the item's status becomes
  * BENCH_COMM_DONE. One ring; workers_per_ring is given; items are a multiple of it, 16 times at least.
  */
 int bench_gpu_comm_start(struct bench_gpu *gpu, const struct kernel_job *job,

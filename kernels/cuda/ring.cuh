@@ -332,6 +332,7 @@ __device__ __forceinline__ void burst_done(const struct ring_shared &s, uint64_t
 		store_release_system(done, word);
 }
 
+/* The done warp: the groups' bursts in turn, until all groups have left. */
 __device__ __forceinline__ void ring_done_warp(struct ring_shared &s)
 {
 	for (uint32_t turn = 0, left = 0;; turn = turn_next(s, turn)) {

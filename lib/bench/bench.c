@@ -43,7 +43,8 @@ struct runner {
 	cpu_set_t cpus;	       /* of the caller: a stage may pin this thread */
 	struct bench_run run[GDRCAP_BENCH_RUNS_MAX];
 	struct bench_sample warm_up;
-	/* Points of which a run failed, and what the first said: not those that cannot be measured. */
+	/* Points of which a run failed, and what the first said: not those that cannot be
+	 * measured. */
 	uint32_t failed;
 	const char *failed_stage;
 	struct gdrcap_error failed_error;
@@ -227,14 +228,13 @@ static uint64_t point_ns(const struct runner *runner)
 	return before > runs ? before : runs;
 }
 
-static int run_failed(struct runner *runner, const struct bench_stage *stage, int ret,
-		      const struct gdrcap_error *error)
+static void run_failed(struct runner *runner, const struct bench_stage *stage,
+		       const struct gdrcap_error *error)
 {
 	if (runner->failed++)
-		return ret;
+		return;
 	runner->failed_stage = stage->about.id;
 	runner->failed_error = *error;
-	return ret;
 }
 
 /* 0, -EINTR between two runs, or what the stage says. */
@@ -247,8 +247,8 @@ static int point_runs(struct runner *runner, const struct bench_stage *stage, vo
 		int ret = stage->run(state, runner->bench.run_ms, &sample, error);
 
 		if (ret < 0)
-			return run_failed(runner, stage, ret, error);
-		if (i == 0)
+			run_failed(runner, stage, error);
+		else if (i == 0)
 			runner->warm_up = sample;
 		else
 			ret = bench_run_take(&runner->run[i - 1], &sample, error);

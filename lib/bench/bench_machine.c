@@ -24,11 +24,10 @@
 #include "plan.h"
 
 /* EAL is started once, so with what the largest stage needs: sessions and mempools of many queues.
- * Without hugepages it is only touched where it is used. */
+ * Without hugepages it is only touched where it is used. A machine with less than SMALL_MACHINE_PART
+ * times as much gives it that part. */
 #define EAL_BYTES ((size_t)1 << 30)
-#define SMALL_MACHINE_PART                                                                         \
-	8 /* of a machine with less memory than SMALL_MACHINE_PART x EAL_BYTES                     \
-	   */
+#define SMALL_MACHINE_PART 8
 #define CACHES_MAX 16
 
 uint64_t bench_now_ns(void)

@@ -10,7 +10,7 @@
  *
  * Bursts are numbered from 0. Burst b uses ready[b & burst_mask] and result[b & burst_mask], a
  * cache line each, next to those of its neighbours. Descriptors and runs are rings of their own:
- * burst b's are desc[(first + i) & desc_mask] and overflow[(first + i) & desc_mask].
+ * burst b's are desc[(first + i) & desc_mask] and runs[(first + i) & desc_mask].
  *
  * Orderings, by name:
  *
@@ -119,7 +119,7 @@ struct burst_ring_view {
 	const struct burst_ready *ready;
 	const struct burst_beside *beside; /* NULL: nothing is INLINE */
 	struct burst_result *result;
-	struct frame_run *overflow; /* runs of bursts that are not PLAIN; capture only */
+	struct frame_run *runs; /* runs of bursts that are not PLAIN; capture only */
 	const struct burst_order *order; /* replay only, index burst & burst_mask */
 	const uint32_t *stop; /* not 0: leave; burst not yet taken stay untaken */
 	uint8_t *frames; /* region base */
@@ -209,6 +209,21 @@ BURST_RING_HD uint64_t burst_plain_bits(const struct burst_plain *plain, uint32_
 
 /* ---- host ---- */
 
+/* The outcome of a burst that is done and PLAIN. */
+static inline void burst_plain_read(const struct burst_result *result, struct burst_plain *plain)
+{
+	uint64_t word[3];
+
+	for (uint32_t w = 0; w < 3; w++)
+		word[w] = __atomic_load_n(&result->plain[w], __ATOMIC_RELAXED);
+	plain->sequence = (word[0] & (((uint64_t)1 << BURST_LAP_SHIFT) - 1)) |
+			  (word[1] >> 32 & 0xffff) << BURST_LAP_SHIFT;
+	plain->bytes = (uint32_t)__atomic_load_n(&result->done, __ATOMIC_RELAXED);
+	plain->wire_bytes = (uint32_t)word[2];
+	plain->stream = (uint16_t)(word[1] >> 16);
+	plain->count = (uint16_t)word[1];
+}
+
 /* Producer: the descriptors of a small burst, with the mark that those before them had not, each in
  * one store: a reader may look at any time. Returns what the ready word says of it. */
 static inline uint64_t burst_write_inline(struct burst_ready *ready, struct burst_beside *beside,
@@ -260,21 +275,6 @@ static inline int burst_is_done(const struct burst_result *result, uint64_t burs
 			all &= burst_word_is(__atomic_load_n(&result->plain[w], __ATOMIC_ACQUIRE),
 					     burst, burst_bits);
 	return all;
-}
-
-/* The outcome of a burst that is done and PLAIN. */
-static inline void burst_plain_read(const struct burst_result *result, struct burst_plain *plain)
-{
-	uint64_t word[3];
-
-	for (uint32_t w = 0; w < 3; w++)
-		word[w] = __atomic_load_n(&result->plain[w], __ATOMIC_RELAXED);
-	plain->sequence = (word[0] & (((uint64_t)1 << BURST_LAP_SHIFT) - 1)) |
-			  (word[1] >> 32 & 0xffff) << BURST_LAP_SHIFT;
-	plain->bytes = (uint32_t)__atomic_load_n(&result->done, __ATOMIC_RELAXED);
-	plain->wire_bytes = (uint32_t)word[2];
-	plain->stream = (uint16_t)(word[1] >> 16);
-	plain->count = (uint16_t)word[1];
 }
 
 /* Checker: DONE, by a CPU, of a burst that is not PLAIN. */

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Every stage of the bench that runs kernels, shortly: its figures are not looked at, only that no run
-# fails and no frame is damaged or lost.
+# Every stage of the bench that runs kernels, shortly: its figures are not looked at, only that no
+# run fails and no frame is damaged or lost.
 # usage: test_bench_cuda.sh GDRCAP      exit: 0, 1, or 77 without a CUDA device
 set -u
 

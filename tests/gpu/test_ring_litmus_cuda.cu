@@ -192,7 +192,7 @@ static void bench_create(struct bench *bench, uint32_t bits, bool device_payload
 	ring->ready = pinned<struct burst_ready>(depth);
 	ring->beside = pinned<struct burst_beside>(depth);
 	ring->result = pinned<struct burst_result>(depth);
-	ring->overflow = pinned<struct frame_run>(depth * LITMUS_FRAMES);
+	ring->runs = pinned<struct frame_run>(depth * LITMUS_FRAMES);
 	ring->order = pinned<struct burst_order>(depth);
 	ring->stop = pinned<uint32_t>(1);
 	ring->burst_mask = (uint32_t)depth - 1;
@@ -216,7 +216,7 @@ static void bench_free(struct bench *bench)
 	CHECK(cudaFreeHost(bench->ring.ready));
 	CHECK(cudaFreeHost(bench->ring.beside));
 	CHECK(cudaFreeHost(bench->ring.result));
-	CHECK(cudaFreeHost(bench->ring.overflow));
+	CHECK(cudaFreeHost(bench->ring.runs));
 	CHECK(cudaFreeHost(bench->ring.order));
 	CHECK(cudaFreeHost(bench->ring.stop));
 	CHECK(cudaStreamDestroy(bench->kernel_stream));

@@ -11,7 +11,7 @@ struct scene_ring {
 	struct burst_ready *ready;
 	struct burst_beside *beside;
 	struct burst_result *result;
-	struct frame_run *overflow;
+	struct frame_run *runs;
 	struct burst_order *order;
 	struct frame_desc *head_desc; /* NULL: frames lie whole */
 	uint32_t bits;
@@ -39,7 +39,7 @@ static inline void scene_ring_create(struct scene_ring *ring, const struct scene
 	ring->ready = scene_part(memory, scene->ring_bursts * sizeof(*ring->ready));
 	ring->beside = scene_part(memory, scene->ring_bursts * sizeof(*ring->beside));
 	ring->result = scene_part(memory, scene->ring_bursts * sizeof(*ring->result));
-	ring->overflow = scene_part(memory, scene->ring_descs * sizeof(*ring->overflow));
+	ring->runs = scene_part(memory, scene->ring_descs * sizeof(*ring->runs));
 	ring->order = scene_part(memory, scene->ring_bursts * sizeof(*ring->order));
 	/* free-running indices pass 2^32 in the middle of a run */
 	ring->head = ring->tail = 0 - 3 * BURST_FRAMES_MAX;
@@ -47,7 +47,7 @@ static inline void scene_ring_create(struct scene_ring *ring, const struct scene
 	ring->view.ready = ring->ready;
 	ring->view.beside = role == KERNEL_CHECK ? ring->beside : NULL;
 	ring->view.result = ring->result;
-	ring->view.overflow = ring->overflow;
+	ring->view.runs = ring->runs;
 	ring->view.order = ring->order;
 	ring->view.stop = stop;
 	ring->view.frames = frames;
@@ -71,7 +71,7 @@ static inline void scene_ring_free(struct scene_ring *ring, const struct scene_m
 	memory->ring_free(ring->ready);
 	memory->ring_free(ring->beside);
 	memory->ring_free(ring->result);
-	memory->ring_free(ring->overflow);
+	memory->ring_free(ring->runs);
 	memory->ring_free(ring->order);
 	if (ring->head_desc)
 		memory->ring_free(ring->head_desc);

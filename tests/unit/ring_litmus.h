@@ -19,7 +19,7 @@ struct litmus {
 	struct burst_ready *ready;
 	struct burst_beside *beside; /* NULL: nothing is INLINE */
 	struct burst_result *result;
-	struct frame_run *overflow; /* as many as descriptors */
+	struct frame_run *runs; /* as many as descriptors */
 	struct burst_order *order;
 	uint64_t *frames;
 	uint32_t *stop;
@@ -116,7 +116,7 @@ static inline uint32_t litmus_wrong_plain(const struct litmus *ring, uint64_t bu
 /* Consumer: what is written before DONE, frames aside. */
 BURST_RING_HD void litmus_answer(const struct litmus *ring, uint64_t burst, uint32_t wrong)
 {
-	struct frame_run *run = &ring->overflow[litmus_first(burst) & litmus_desc_mask(ring)];
+	struct frame_run *run = &ring->runs[litmus_first(burst) & litmus_desc_mask(ring)];
 
 	run->sequence = litmus_value(burst, 200, 1);
 	run->bytes = wrong;
@@ -126,7 +126,7 @@ BURST_RING_HD void litmus_answer(const struct litmus *ring, uint64_t burst, uint
 /* Producer: the answer is this burst's. Adds what the consumer counted. */
 BURST_RING_HD uint32_t litmus_wrong_answer(const struct litmus *ring, uint64_t burst)
 {
-	const struct frame_run *run = &ring->overflow[litmus_first(burst) & litmus_desc_mask(ring)];
+	const struct frame_run *run = &ring->runs[litmus_first(burst) & litmus_desc_mask(ring)];
 
 	return run->bytes + (run->sequence != litmus_value(burst, 200, 1)) +
 	       (run->wire_bytes != (uint32_t)litmus_value(burst, 201, 1));

@@ -269,7 +269,7 @@ static void lane_check(struct play *play, uint32_t q, uint32_t first, uint32_t c
 
 	for (uint32_t at = 0, n; at < count; at += n) {
 		struct frame_run *run =
-			&ring->view.overflow[(first + runs) & ring->desc_mask];
+			&ring->view.runs[(first + runs) & ring->desc_mask];
 		const uint64_t kind = random_below(&play->random, 3);
 
 		/* A damaged one is a run; the others in runs of any length. */

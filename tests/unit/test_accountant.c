@@ -146,7 +146,7 @@ static void source_result(struct source *source, uint64_t burst, uint32_t first,
 		const uint32_t kind = runs % 3;
 		const uint32_t n = kind == 1 ? 1 : runs + 1 == RUNS_MAX ? count : 1 + count / 2;
 
-		ring->view.overflow[(first + runs) & ring->desc_mask] =
+		ring->view.runs[(first + runs) & ring->desc_mask] =
 			(struct frame_run){
 				.sequence = source->frames,
 				.stream = (uint16_t)source->queue,
@@ -166,7 +166,7 @@ static void source_result(struct source *source, uint64_t burst, uint32_t first,
 		runs++;
 		count -= n;
 	}
-	run = &ring->view.overflow[first & ring->desc_mask];
+	run = &ring->view.runs[first & ring->desc_mask];
 	if (runs == 1 && run_is_plain(run)) {
 		struct burst_plain plain;
 

@@ -264,7 +264,7 @@ static void test_bad_jobs_are_refused(void **state)
 	ring.view.frames++;
 	assert_refused(&ring, &job, "begin and end");
 	ring.view = view;
-	ring.view.overflow = NULL;
+	ring.view.runs = NULL;
 	assert_refused(&ring, &job, "overflow");
 	ring.view = view;
 	ring.view.order = NULL;

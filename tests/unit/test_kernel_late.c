@@ -94,7 +94,8 @@ static struct late *late_make(uint32_t len, uint32_t head_len, uint32_t offset, 
 	late->scene.ring_bursts = 4;
 	late->scene.ring_descs = BURST_FRAMES_MAX;
 	late->scene.heads = head_len ? late->heads : NULL;
-	scene_ring_create(&late->ring, &late->scene, &host_memory, late->frames, &late->stop, KERNEL_CHECK);
+	scene_ring_create(&late->ring, &late->scene, &host_memory, late->frames, &late->stop,
+			  KERNEL_CHECK);
 	late->ring.view.heads = late->heads;
 	late->ring.view.generation = late->generation;
 	late->ring.view.stale_us = SCENE_STALE_US;

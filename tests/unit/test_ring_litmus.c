@@ -202,7 +202,7 @@ static void litmus_play(uint32_t bits, uint32_t threads, bool told)
 		.ready = calloc(depth, sizeof(struct burst_ready)),
 		.beside = calloc(depth, sizeof(struct burst_beside)),
 		.result = calloc(depth, sizeof(struct burst_result)),
-		.overflow = calloc(depth * LITMUS_FRAMES, sizeof(struct frame_run)),
+		.runs = calloc(depth * LITMUS_FRAMES, sizeof(struct frame_run)),
 		.order = calloc(depth, sizeof(struct burst_order)),
 		.frames = calloc(depth * LITMUS_FRAMES * LITMUS_WORDS, sizeof(uint64_t)),
 		.burst_mask = (uint32_t)depth - 1,
@@ -211,7 +211,7 @@ static void litmus_play(uint32_t bits, uint32_t threads, bool told)
 	struct consumer consumer[4];
 	uint64_t wrong, inlines = 0;
 
-	assert_true(ring.desc && ring.ready && ring.beside && ring.result && ring.overflow &&
+	assert_true(ring.desc && ring.ready && ring.beside && ring.result && ring.runs &&
 		    ring.order && ring.frames);
 	for (uint32_t t = 0; t < threads; t++) {
 		consumer[t] = (struct consumer){ &ring, told ? take_told : take_ordered, t,
@@ -230,7 +230,7 @@ static void litmus_play(uint32_t bits, uint32_t threads, bool told)
 	free(ring.ready);
 	free(ring.beside);
 	free(ring.result);
-	free(ring.overflow);
+	free(ring.runs);
 	free(ring.order);
 	free(ring.frames);
 	if (wrong)

@@ -412,7 +412,7 @@ static void hostile_runs(void **state)
 		ring->result[b & ring->burst_mask].done =
 			burst_word(b, ring->burst_bits, (uint32_t)random_below(&random, 300), 0);
 		for (uint32_t r = 0; r < 70; r++) {
-			run = (uint8_t *)&ring->view.overflow[(ring->head + r - 64) &
+			run = (uint8_t *)&ring->view.runs[(ring->head + r - 64) &
 							      ring->desc_mask];
 			for (uint32_t i = 0; i < sizeof(struct frame_run); i++)
 				run[i] = (uint8_t)random_next(&random);
