@@ -99,13 +99,16 @@ static json_t *latency_to_json(const struct gdrcap_bench_result *result)
 static int found_to_json(json_t *object, const struct gdrcap_bench_result *result)
 {
 	const int measured = !result->error[0];
-	json_t *runs = json_array();
+	json_t *runs = json_array(), *speeds = json_array();
 	json_t *found;
 	int rc = 0;
 
 	for (uint32_t i = 0; measured && i < result->runs; i++)
 		rc |= append(runs, number(result->run[i]));
-	found = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "runs", runs, "median",
+	for (uint32_t i = 0; measured && i < result->runs && result->core_speed[i] > 0; i++)
+		rc |= append(speeds, number(result->core_speed[i]));
+	found = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "runs", runs,
+			  "core_speed", speeds, "median",
 			  measured ? number(result->median) : json_null(), "least",
 			  measured ? number(result->least) : json_null(), "most",
 			  measured ? number(result->most) : json_null(), "limit",

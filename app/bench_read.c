@@ -198,6 +198,22 @@ static void read_latency(struct reader *reader, json_t *object, struct gdrcap_be
 	to->samples = get_count(reader, latency, "samples", INT64_MAX);
 }
 
+/* Each run's; none where it is not known, as in files of versions that did not ask. */
+static void read_core_speed(struct reader *reader, json_t *object, struct gdrcap_bench_result *to)
+{
+	json_t *speeds;
+
+	if (!json_object_get(object, "core_speed"))
+		return;
+	speeds = get_array(reader, object, "core_speed", GDRCAP_BENCH_RUNS_MAX);
+	if (reader->error[0])
+		return;
+	if (to->runs && json_array_size(speeds) && json_array_size(speeds) != to->runs)
+		refuse(reader, "%score_speed has not as many entries as runs", reader->place);
+	for (uint32_t i = 0; i < json_array_size(speeds); i++)
+		to->core_speed[i] = get_value(reader, json_array_get(speeds, i), "core_speed");
+}
+
 static void read_result(struct reader *reader, json_t *object, size_t index,
 			struct gdrcap_bench_result *to)
 {
@@ -213,6 +229,7 @@ static void read_result(struct reader *reader, json_t *object, size_t index,
 	to->runs = (uint32_t)json_array_size(runs);
 	for (uint32_t i = 0; i < to->runs; i++)
 		to->run[i] = get_value(reader, json_array_get(runs, i), "runs");
+	read_core_speed(reader, object, to);
 	to->median = get_number(reader, object, "median");
 	to->least = get_number(reader, object, "least");
 	to->most = get_number(reader, object, "most");

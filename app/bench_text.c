@@ -130,6 +130,16 @@ static void cell_spread(char *to, RESULT)
 		snprintf(to, CELL_BYTES, "+-%.1f%%", fmin(100 * most / result->median, 1e6));
 }
 
+/* Of the median run, or of the first of equal ones. */
+static void cell_core_speed(char *to, RESULT)
+{
+	uint32_t i = 0;
+
+	while (i + 1 < result->runs && result->run[i] != result->median)
+		i++;
+	format_rate(to, result->core_speed[i]);
+}
+
 static void cell_limit(char *to, RESULT)
 {
 	format_rate(to, result->limit);
@@ -216,17 +226,18 @@ static const struct column {
 	{ "blocks", cell_blocks, "-", 1, 0 },	  { "queues", cell_queues, "-", 1, 0 },
 	{ "pattern", cell_pattern, "-", 1, 1 },	  { "memory", cell_memory, "-", 1, 1 },
 	{ "source", cell_source, "-", 1, 1 },	  { "", cell_median, NULL, 0, 0 },
-	{ "spread", cell_spread, NULL, 0, 0 },	  { "limit", cell_limit, "-", 0, 0 },
-	{ "of limit", cell_of_limit, "-", 0, 0 }, { "Mpps", cell_mpps, "-", 0, 0 },
-	{ "Gb/s", cell_gbps, "-", 0, 0 },	  { "p50", cell_p50, "-", 0, 0 },
-	{ "p99", cell_p99, "-", 0, 0 },		  { "p99.9", cell_p999, "-", 0, 0 },
-	{ "max", cell_max, "-", 0, 0 },		  { "samples", cell_samples, "0", 0, 0 },
-	{ "frames", cell_frames, "0", 0, 0 },	  { "validated", cell_validated, NULL, 0, 0 },
-	{ "lost", cell_lost, NULL, 0, 0 },	  { "damaged", cell_damaged, "0", 0, 0 },
+	{ "spread", cell_spread, NULL, 0, 0 },	  { "op/ns", cell_core_speed, "-", 0, 0 },
+	{ "limit", cell_limit, "-", 0, 0 },	  { "of limit", cell_of_limit, "-", 0, 0 },
+	{ "Mpps", cell_mpps, "-", 0, 0 },	  { "Gb/s", cell_gbps, "-", 0, 0 },
+	{ "p50", cell_p50, "-", 0, 0 },		  { "p99", cell_p99, "-", 0, 0 },
+	{ "p99.9", cell_p999, "-", 0, 0 },	  { "max", cell_max, "-", 0, 0 },
+	{ "samples", cell_samples, "0", 0, 0 },	  { "frames", cell_frames, "0", 0, 0 },
+	{ "validated", cell_validated, NULL, 0, 0 }, { "lost", cell_lost, NULL, 0, 0 },
+	{ "damaged", cell_damaged, "0", 0, 0 },
 };
 #define COLUMN_COUNT (sizeof(columns) / sizeof(columns[0]))
 #define MEDIAN_COLUMN 7
-#define VALIDATED_COLUMN 19
+#define VALIDATED_COLUMN 20
 
 /* One stage's. */
 struct table {
@@ -426,6 +437,8 @@ void bench_print_header(FILE *to, const struct bench_report *report)
 		parameters->runs == 1 ? "" : "s");
 	if (parameters->run_ms)
 		fprintf(to, " of %u ms", parameters->run_ms);
-	fprintf(to, " after a warm-up%s; spread: of the run furthest from the median\n",
-		parameters->quick ? ", quick" : "");
+	fprintf(to,
+		" after a warm-up%s; spread: of the run furthest from the median;\n  %-10sop/ns: "
+		"simple operations of the slowest core just before the run, all at work\n",
+		parameters->quick ? ", quick" : "", "");
 }

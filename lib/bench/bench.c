@@ -238,12 +238,17 @@ static void run_failed(struct runner *runner, const struct bench_stage *stage,
 }
 
 /* 0, -EINTR between two runs, or what the stage says. */
-static int point_runs(struct runner *runner, const struct bench_stage *stage, void *state,
+static int point_runs(struct runner *runner, const struct point *point, void *state,
 		      struct gdrcap_error *error)
 {
+	const struct bench_stage *stage = point->stage;
+	const uint32_t cores = stage->cores ? stage->cores(&runner->bench, &point->point)
+					    : point->point.queues;
+
 	/* The first is the warm-up. */
 	for (uint32_t i = 0; i <= runner->runs; i++) {
 		struct bench_sample sample = { 0 };
+		const double speed = cores ? bench_core_speed(&runner->bench, cores) : 0;
 		int ret = stage->run(state, runner->bench.run_ms, &sample, error);
 
 		if (ret < 0)
@@ -251,7 +256,7 @@ static int point_runs(struct runner *runner, const struct bench_stage *stage, vo
 		else if (i == 0)
 			runner->warm_up = sample;
 		else
-			ret = bench_run_take(&runner->run[i - 1], &sample, error);
+			ret = bench_run_take(&runner->run[i - 1], &sample, speed, error);
 		if (ret < 0)
 			return ret;
 		if (i < runner->runs && stopped(runner))
@@ -279,7 +284,7 @@ static int point_measure(struct runner *runner, const struct point *point,
 	if (ret == 0) {
 		bool interrupted;
 
-		ret = point_runs(runner, stage, state, &error);
+		ret = point_runs(runner, point, state, &error);
 		interrupted = ret == -EINTR && !error.text[0];
 		stage->close(state);
 		if (interrupted)

@@ -52,6 +52,8 @@ struct bench_stage {
 	 * no more. */
 	const char *more_limits[BENCH_LIMITS_MORE];
 	bool needs_cuda; /* left out, with a result that says so, where there is none */
+	/* Cores that a run keeps busy; NULL: one a queue, and none without queues. */
+	uint32_t (*cores)(const struct bench *bench, const struct gdrcap_bench_point *point);
 	/* Fills up to BENCH_POINTS_MAX points that make sense on this machine (fewer with
 	 * config->quick) and returns their number; .stage is filled by the runner. */
 	uint32_t (*points)(const struct bench *bench, struct gdrcap_bench_point *points);
@@ -86,6 +88,9 @@ extern const size_t bench_stage_count;
  * pattern; of several points the best. 0: not measured. */
 double bench_limit(const struct bench *bench, const char *stage, const char *memory);
 
+/* Simple operations a nanosecond that the slowest of the bench's first `cores` CPUs does now, with
+ * all of them at work, at most as many as there are; takes 2 ms. 0: not known. */
+double bench_core_speed(const struct bench *bench, uint32_t cores);
 /* ns of the monotonic clock. */
 uint64_t bench_now_ns(void);
 /* Pins the calling thread to bench->cpus[index % cpu_count]; returns the CPU. */

@@ -67,7 +67,7 @@ static double percentile(const double *ascending, uint64_t count, double part)
 	return ascending[rank ? rank - 1 : 0];
 }
 
-int bench_run_take(struct bench_run *run, const struct bench_sample *sample,
+int bench_run_take(struct bench_run *run, const struct bench_sample *sample, double core_speed,
 		   struct gdrcap_error *error)
 {
 	if (!isfinite(sample->value) || sample->value <= 0)
@@ -77,6 +77,7 @@ int bench_run_take(struct bench_run *run, const struct bench_sample *sample,
 	memset(run, 0, sizeof(*run));
 	run->sample = *sample;
 	run->sample.latencies = NULL;
+	run->core_speed = core_speed;
 	if (!sample->latency_count)
 		return 0;
 	run->p50_ns = percentile(sample->latencies, sample->latency_count, 0.5);
@@ -115,6 +116,7 @@ void bench_result_make(const struct bench *bench, const struct bench_stage *stag
 	result->least = result->most = runs[0].sample.value;
 	for (uint32_t i = 0; i < count; i++) {
 		result->run[i] = runs[i].sample.value;
+		result->core_speed[i] = runs[i].core_speed;
 		result->least = fmin(result->least, result->run[i]);
 		result->most = fmax(result->most, result->run[i]);
 		result->damaged += runs[i].sample.damaged;

@@ -8,11 +8,12 @@
 /* What is kept of a run: its latencies are the stage's, until the next. */
 struct bench_run {
 	struct bench_sample sample;
+	double core_speed; /* before it; 0: not known */
 	double p50_ns, p99_ns, p999_ns, max_ns;
 };
 
 /* 0, or -ERANGE for a value that is no number. */
-int bench_run_take(struct bench_run *run, const struct bench_sample *sample,
+int bench_run_take(struct bench_run *run, const struct bench_sample *sample, double core_speed,
 		   struct gdrcap_error *error);
 /* Fills all but result->point. `count` is at least 1. Of the warm-up only what went wrong counts.
  */

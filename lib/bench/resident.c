@@ -24,6 +24,11 @@ _Static_assert(RESIDENT_SPLIT <= FRAME_HEAD_BYTES_MAX &&
 		       FRAME_HEAD_BYTES_MAX == 1u << RESIDENT_HEAD_SHIFT,
 	       "a first piece fits its slot");
 
+uint32_t resident_cores(const struct bench *bench, const struct gdrcap_bench_point *point)
+{
+	return bench->cuda ? 1 : 1 + point->queues * point->blocks;
+}
+
 /* ---- memory ---- */
 
 static void *host_alloc(size_t bytes, struct gdrcap_error *error)

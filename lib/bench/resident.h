@@ -94,6 +94,9 @@ void resident_reset(struct resident *resident, enum kernel_role role);
 int resident_play(struct resident *resident, uint32_t ms, uint64_t bursts,
 		  struct resident_counts *counts, struct gdrcap_error *error);
 
+/* As bench_stage.cores: the thread that publishes, and on the host the workers. */
+uint32_t resident_cores(const struct bench *bench, const struct gdrcap_bench_point *point);
+
 /* ---- one burst ---- */
 
 static inline bool resident_has_room(const struct resident_ring *ring)

@@ -276,6 +276,7 @@ const struct bench_stage bench_consumer = {
 		.unit = "Gb/s",
 	},
 	.more_limits = { "gpu_memory", "zero_copy", "memory_read" },
+	.cores = resident_cores,
 	.points = consumer_points,
 	.open = consumer_open,
 	.run = consumer_run,

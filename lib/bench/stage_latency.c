@@ -239,6 +239,7 @@ const struct bench_stage bench_latency = {
 		.less_is_better = 1,
 		.limit = "round_trip",
 	},
+	.cores = resident_cores,
 	.points = latency_points,
 	.open = latency_open,
 	.run = latency_run,

@@ -271,6 +271,7 @@ const struct bench_stage bench_path = {
 		.unit = "Mpps",
 	},
 	.more_limits = { "rx_burst", "zero_copy", "memory_read" },
+	.cores = path_threads,
 	.points = path_points,
 	.open = path_open,
 	.run = path_run,

@@ -197,6 +197,7 @@ const struct bench_stage bench_sender = {
 			"one tx worker that hands them to net_null",
 		.unit = "Mpps",
 	},
+	.cores = resident_cores,
 	.points = sender_points,
 	.open = sender_open,
 	.run = sender_run,

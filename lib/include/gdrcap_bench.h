@@ -35,6 +35,8 @@ struct gdrcap_bench_result {
 	char error[256]; /**< "": measured; else why not, with the remedy */
 	uint32_t runs;
 	double run[GDRCAP_BENCH_RUNS_MAX]; /**< each run's value, the stage's unit, in time order */
+	double core_speed[GDRCAP_BENCH_RUNS_MAX]; /**< simple operations a nanosecond that the
+			* slowest of the cores did just before each run, all at work; 0: not known */
 	double median, least, most;
 	double limit; /**< physical limit, same unit, measured in this bench; 0: there is none */
 	double of_limit; /**< 0..1: what part of the limit was reached; 0: there is none */

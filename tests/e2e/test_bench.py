@@ -19,7 +19,7 @@ import xml.etree.ElementTree
 import e2e
 
 PARAMETERS = ("frame_bytes", "burst", "blocks", "queues", "pattern", "memory", "source")
-FOUND = ("runs", "median", "least", "most", "limit", "of_limit", "mpps", "gbps", "seconds",
+FOUND = ("runs", "core_speed", "median", "least", "most", "limit", "of_limit", "mpps", "gbps", "seconds",
          "frames", "validated", "damaged", "lost", "sequence_checked", "latency", "note")
 # Short runs: what is looked at is not the figures.
 SHORT = ("--quick", "--gpu", "host", "--runs", "3", "--run-time", "2")
@@ -63,10 +63,12 @@ def check_result(result, report):
     missing = [key for key in PARAMETERS + FOUND + ("error",) if key not in result]
     assert not missing, "%s: %s" % (missing, result)
     if result["error"]:
-        assert result["runs"] == [] and result["median"] is None, result
+        assert result["runs"] == result["core_speed"] == [] and result["median"] is None, result
         return
     assert len(result["runs"]) == report["parameters"]["runs"], result
     assert result["median"] in result["runs"], result
+    assert len(result["core_speed"]) == (len(result["runs"]) if result["queues"] else 0), result
+    assert all(0.01 < speed < 200 for speed in result["core_speed"]), result
     assert result["least"] == min(result["runs"]) > 0, result
     assert result["most"] == max(result["runs"]), result
     assert sorted(result["runs"])[len(result["runs"]) // 2] == result["median"], result
@@ -306,6 +308,9 @@ def hostile(report):
     yield first(median=-1), "results[0].median is no number"
     yield first(runs=[]), "results[0].runs is empty"
     yield first(runs=[1] * 52), "results[0].runs has more than 51"
+    yield first(core_speed={}), "results[0].core_speed is no list"
+    yield first(core_speed=[1]), "results[0].core_speed has not as many entries as runs"
+    yield first(core_speed=[1, 1, "x"]), "results[0].core_speed is no number"
     yield first(runs=[1, [2]]), "results[0].runs is no number"
     yield first(frames=1 << 70), "line 1"
     yield first(frames="all"), "results[0].frames is no whole number"
@@ -340,7 +345,8 @@ def test_hostile_files():
         # Numbers of any size.
         other = copy.deepcopy(report)
         other["results"][0].update(median=1e15, most=1e15, least=1e-300, frames=2**63 - 1,
-                                   validated=2**63 - 2, mpps=1e15, of_limit=1e15, runs=[1e15, 1])
+                                   validated=2**63 - 2, mpps=1e15, of_limit=1e15, runs=[1e15, 1],
+                                   core_speed=[1e15, 0])
         file.write_text(json.dumps(other))
         assert max(map(len, bench("--from", str(file)).out.splitlines())) < 160
         other["results"][0]["mpps"] = 1.1e15

@@ -27,9 +27,11 @@ static struct {
 	uint64_t run_takes;   /* ns; 0: as long as it is asked to */
 	uint32_t fast_points; /* of stage "fast" ... */
 	uint32_t fast_repeat; /* ... each so often */
+	uint32_t fast_queues;
 	char open_stage[24];
 	uint32_t opens, closes, runs, run_ms; /* runs of this point, the warm-up too */
 	uint32_t all_runs;
+	uint32_t speeds; /* how often cores' were asked for */
 	int open_error, run_error_at; /* run number, 0: never */
 	const double *values;	      /* of "slow"'s runs, the warm-up first */
 	double own_limit;
@@ -47,6 +49,14 @@ uint64_t __wrap_bench_now_ns(void);
 uint64_t __wrap_bench_now_ns(void)
 {
 	return fake.now;
+}
+
+double __wrap_bench_core_speed(const struct bench *bench, uint32_t cores);
+double __wrap_bench_core_speed(const struct bench *bench, uint32_t cores)
+{
+	assert_true(cores > 0);
+	fake.speeds++;
+	return cores + fake.speeds * 0.01;
 }
 
 /* ---- stages ---- */
@@ -123,8 +133,10 @@ static int slow_run(void *state, uint32_t run_ms, struct bench_sample *sample,
 
 static uint32_t fast_points(const struct bench *bench, struct gdrcap_bench_point *points)
 {
-	for (uint32_t i = 0; i < fake.fast_points; i++)
+	for (uint32_t i = 0; i < fake.fast_points; i++) {
 		points[i].frame_bytes = 64 + i / fake.fast_repeat;
+		points[i].queues = fake.fast_queues;
+	}
 	return fake.fast_points;
 }
 
@@ -151,6 +163,11 @@ static int pinning_run(void *state, uint32_t run_ms, struct bench_sample *sample
 	return run_one(run_ms, 1, sample, error);
 }
 
+static uint32_t five_cores(const struct bench *bench, const struct gdrcap_bench_point *point)
+{
+	return 5;
+}
+
 #define STAGE(name, stage_group, stage_unit, less, limit_id, points_of, run_of)                    \
 	static const struct bench_stage name = {                                                   \
 		.about = { #name, stage_group, "what it is", stage_unit, less, limit_id },         \
@@ -162,8 +179,15 @@ static int pinning_run(void *state, uint32_t run_ms, struct bench_sample *sample
 STAGE(ground, "limit", "ns/frame", 1, NULL, floor_points, floor_run);
 STAGE(slow, "cpu", "ns/frame", 1, "ground", one_point, slow_run);
 STAGE(fast, "cpu", "Mpps", 0, "ground", fast_points, slow_run);
-STAGE(wave, "latency", "ns", 1, NULL, one_point, wave_run);
 STAGE(pinning, "idle", "part", 0, NULL, one_point, pinning_run);
+static const struct bench_stage wave = {
+	.about = { "wave", "latency", "what it is", "ns", 1, NULL },
+	.cores = five_cores,
+	.points = one_point,
+	.open = fake_open,
+	.run = wave_run,
+	.close = fake_close,
+};
 static const struct bench_stage card = {
 	.about = { "card", "idle", "what it is", "part", 0, NULL },
 	.needs_cuda = true,
@@ -306,6 +330,22 @@ static void limits(void **state)
 	measure(&config);
 	assert_true(fake.results[3].limit == 40);
 	assert_true(fabs(fake.results[3].of_limit - 0.25) < 1e-9);
+}
+
+/* Before each run, the warm-up too; of as many cores as the stage has, or one a queue. */
+static void speed_of_the_cores(void **state)
+{
+	struct gdrcap_bench_config config = config_of("slow,fast,wave");
+
+	config.runs = 3;
+	fake.fast_queues = 3;
+	measure(&config);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_true(fake.results[2].core_speed[i] == 0);
+		assert_true(fabs(fake.results[3].core_speed[i] - (3.02 + i * 0.01)) < 1e-9);
+		assert_true(fabs(fake.results[4].core_speed[i] - (3.06 + i * 0.01)) < 1e-9);
+		assert_true(fabs(fake.results[5].core_speed[i] - (5.10 + i * 0.01)) < 1e-9);
+	}
 }
 
 static void limit_of_the_same_memory(void **state)
@@ -595,6 +635,7 @@ int main(void)
 		cmocka_unit_test_setup(order_and_median, reset),
 		cmocka_unit_test_setup(even_runs, reset),
 		cmocka_unit_test_setup(limits, reset),
+		cmocka_unit_test_setup(speed_of_the_cores, reset),
 		cmocka_unit_test_setup(limit_of_the_same_memory, reset),
 		cmocka_unit_test_setup(percentiles, reset),
 		cmocka_unit_test_setup(loss_is_never_hidden, reset),
