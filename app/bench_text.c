@@ -439,6 +439,6 @@ void bench_print_header(FILE *to, const struct bench_report *report)
 		fprintf(to, " of %u ms", parameters->run_ms);
 	fprintf(to,
 		" after a warm-up%s; spread: of the run furthest from the median;\n  %-10sop/ns: "
-		"simple operations of the slowest core just before the run, all at work\n",
+		"simple operations of the slowest core before and after the run, all at work\n",
 		parameters->quick ? ", quick" : "", "");
 }

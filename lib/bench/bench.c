@@ -244,19 +244,23 @@ static int point_runs(struct runner *runner, const struct point *point, void *st
 	const struct bench_stage *stage = point->stage;
 	const uint32_t cores = stage->cores ? stage->cores(&runner->bench, &point->point)
 					    : point->point.queues;
+	double after = cores ? bench_core_speed(&runner->bench, cores) : 0;
 
 	/* The first is the warm-up. */
 	for (uint32_t i = 0; i <= runner->runs; i++) {
 		struct bench_sample sample = { 0 };
-		const double speed = cores ? bench_core_speed(&runner->bench, cores) : 0;
+		const double before = after;
 		int ret = stage->run(state, runner->bench.run_ms, &sample, error);
 
+		if (cores)
+			after = bench_core_speed(&runner->bench, cores);
 		if (ret < 0)
 			run_failed(runner, stage, error);
 		else if (i == 0)
 			runner->warm_up = sample;
 		else
-			ret = bench_run_take(&runner->run[i - 1], &sample, speed, error);
+			ret = bench_run_take(&runner->run[i - 1], &sample, (before + after) / 2,
+					     error);
 		if (ret < 0)
 			return ret;
 		if (i < runner->runs && stopped(runner))

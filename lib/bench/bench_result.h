@@ -8,7 +8,7 @@
 /* What is kept of a run: its latencies are the stage's, until the next. */
 struct bench_run {
 	struct bench_sample sample;
-	double core_speed; /* before it; 0: not known */
+	double core_speed; /* mean of before and after it; 0: not known */
 	double p50_ns, p99_ns, p999_ns, max_ns;
 };
 

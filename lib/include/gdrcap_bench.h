@@ -36,7 +36,8 @@ struct gdrcap_bench_result {
 	uint32_t runs;
 	double run[GDRCAP_BENCH_RUNS_MAX]; /**< each run's value, the stage's unit, in time order */
 	double core_speed[GDRCAP_BENCH_RUNS_MAX]; /**< simple operations a nanosecond that the
-			* slowest of the cores did just before each run, all at work; 0: not known */
+			* slowest of the cores did, all at work, just before and just after each run:
+			* the mean; 0: not known */
 	double median, least, most;
 	double limit; /**< physical limit, same unit, measured in this bench; 0: there is none */
 	double of_limit; /**< 0..1: what part of the limit was reached; 0: there is none */

@@ -65,24 +65,16 @@ ALWAYS_INLINE bool tx_is_near(struct tx_worker *worker, const struct tx_next *ne
 	return due <= since + tx_ticks(worker, TX_HORIZON_US);
 }
 
-/* The frame's length in memory; the cycle or the file then stands at the next one. */
-ALWAYS_INLINE uint16_t tx_length(struct tx_worker *worker, uint32_t index, const bool file)
+/* The length in memory of the file's frame; the file then stands at the next one. */
+ALWAYS_INLINE uint16_t tx_file_length(struct tx_worker *worker, uint32_t index)
 {
-	const struct tx_config *config = &worker->config;
-	uint16_t length;
+	const struct file_frames *file = worker->config.file;
 
-	if (file) {
-		length = (uint16_t)config->file->view.frames[index].len;
-		if (unlikely(++worker->file_at == config->file->count)) {
-			worker->file_at = 0;
-			worker->file_ns += config->file->span_ns;
-		}
-		return length;
+	if (unlikely(++worker->file_at == file->count)) {
+		worker->file_at = 0;
+		worker->file_ns += file->span_ns;
 	}
-	length = config->lengths[worker->length_at];
-	if (++worker->length_at == config->length_count)
-		worker->length_at = 0;
-	return length;
+	return (uint16_t)file->view.frames[index].len;
 }
 
 /* Not __builtin_prefetch(): for this baseline of x86 it asks for a line to read, which has to be asked
@@ -118,29 +110,36 @@ ALWAYS_INLINE uint32_t tx_describe(struct tx_worker *worker, const struct tx_nex
 {
 	const struct tx_config *config = &worker->config;
 	const uint8_t *base = config->region->base;
-	const uint32_t shift = config->region->slot_shift, at = next->at;
+	const uint32_t shift = config->region->slot_shift, count = next->count;
+	const uint32_t size_count = config->length_count;
 	const uint64_t span = paced ? tx_ticks(worker, TX_SPAN_US) : 0;
-	struct ring_producer *ring = &worker->ring;
-	uint64_t sum = 0;
-	uint32_t i;
+	const struct tx_size *sizes = worker->sizes;
+	struct rte_mbuf **mbuf = &worker->ring.mbuf[next->at];
+	struct frame_desc *desc = &worker->ring.desc[next->at];
+	uint64_t *tsc = paced ? &worker->ring.tsc[next->at] : NULL, sum = 0;
+	uint32_t i, size_at = worker->size_at;
 
-	for (i = 0; i < next->count; i++) {
-		struct rte_mbuf *m = ring->mbuf[at + i];
+	for (i = 0; i < count; i++) {
 		const uint64_t file_ns = paced && file ? tx_file_ns(worker, next->index + i) : 0;
 		uint16_t length;
 
-		if (paced && i && pacing_due(&worker->pacing, file_ns) - ring->tsc[at] > span)
+		if (paced && i && pacing_due(&worker->pacing, file_ns) - tsc[0] > span)
 			break;
-		length = tx_length(worker, next->index + i, file);
+		if (file) {
+			length = tx_file_length(worker, next->index + i);
+		} else {
+			length = sizes[size_at].length;
+			sum += sizes[size_at].payload;
+			size_at = size_at + 1 == size_count ? 0 : size_at + 1;
+		}
 		if (paced)
-			ring->tsc[at + i] = pacing_next(&worker->pacing, length, file_ns);
-		if (i + TX_PREFETCH < next->count)
-			prefetch_for_write(ring->mbuf[at + i + TX_PREFETCH]);
-		tx_mbuf_reset(m, length);
-		ring->desc[at + i] = mbuf_desc(m, base, shift);
-		if (!file)
-			sum += frame_payload_bytes(config->layout, length);
+			tsc[i] = pacing_next(&worker->pacing, length, file_ns);
+		if (i + TX_PREFETCH < count)
+			prefetch_for_write(mbuf[i + TX_PREFETCH]);
+		tx_mbuf_reset(mbuf[i], length);
+		desc[i] = mbuf_desc(mbuf[i], base, shift);
 	}
+	worker->size_at = size_at;
 	*payload = sum;
 	return i;
 }
@@ -466,6 +465,23 @@ static uint64_t tx_limit(const struct tx_config *config)
 	return frames;
 }
 
+static int tx_sizes_create(struct tx_worker *worker, struct gdrcap_error *error)
+{
+	const struct tx_config *config = &worker->config;
+
+	worker->sizes = calloc(config->length_count, sizeof(*worker->sizes));
+	if (!worker->sizes && config->length_count)
+		return error_set(error, -ENOMEM, "no memory for %u frame sizes",
+				 config->length_count);
+	for (uint32_t i = 0; i < config->length_count; i++) {
+		const uint16_t length = config->lengths[i];
+
+		worker->sizes[i].length = length;
+		worker->sizes[i].payload = (uint16_t)frame_payload_bytes(config->layout, length);
+	}
+	return 0;
+}
+
 int tx_worker_create(struct tx_worker *worker, const struct tx_config *config,
 		     const struct ring_config *ring, struct gdrcap_error *error)
 {
@@ -476,9 +492,14 @@ int tx_worker_create(struct tx_worker *worker, const struct tx_config *config,
 	memset(worker, 0, sizeof(*worker));
 	worker->config = *config;
 	worker->limit = tx_limit(config);
+	ret = tx_sizes_create(worker, error);
+	if (ret < 0)
+		return ret;
 	worker->streams = calloc(config->stream_count, sizeof(*worker->streams));
-	if (!worker->streams)
-		return error_set(error, -ENOMEM, "no memory for %u streams", config->stream_count);
+	if (!worker->streams) {
+		ret = error_set(error, -ENOMEM, "no memory for %u streams", config->stream_count);
+		goto err;
+	}
 	clock_gettime(CLOCK_REALTIME, &now);
 	worker->clock_tsc = rte_rdtsc();
 	worker->clock_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
@@ -489,7 +510,11 @@ int tx_worker_create(struct tx_worker *worker, const struct tx_config *config,
 	own.times |= config->pacing.kind != PACING_NONE;
 	ret = ring_create(&worker->ring, &own, error);
 	if (ret < 0)
-		free(worker->streams);
+		goto err;
+	return 0;
+err:
+	free(worker->streams);
+	free(worker->sizes);
 	return ret;
 }
 
@@ -497,5 +522,7 @@ void tx_worker_destroy(struct tx_worker *worker)
 {
 	ring_destroy(&worker->ring);
 	free(worker->streams);
+	free(worker->sizes);
 	worker->streams = NULL;
+	worker->sizes = NULL;
 }

@@ -52,13 +52,19 @@ struct tx_stream {
 	_Atomic uint64_t sent; /* frames handed to the wire; readers: anybody */
 };
 
+/* Of a frame of the pattern. */
+struct tx_size {
+	uint16_t length, payload; /* bytes in memory, and of them the pattern's */
+};
+
 struct tx_worker {
 	struct ring_producer ring;
 
 	/* Worker only. */
 	struct tx_config config;
 	struct tx_stream *streams;
-	uint32_t length_at; /* in the cycle */
+	struct tx_size *sizes; /* config.length_count of them: the cycle */
+	uint32_t size_at; /* in the cycle */
 	uint32_t stream_at; /* whose turn it is */
 	uint64_t ordered; /* frames */
 	uint64_t limit; /* of them: config.frames, a file's laps, or where a file broke off */
