@@ -87,6 +87,8 @@ ALWAYS_INLINE uint64_t rx_describe(struct rx_worker *worker, uint32_t at, unsign
 {
 	struct rte_mbuf **mbuf = &worker->ring.mbuf[at];
 	struct frame_desc *desc = &worker->ring.desc[at];
+	const uint8_t *base = worker->base;
+	const uint32_t shift = worker->slot_shift;
 	uint64_t bytes = 0;
 
 	for (unsigned int i = 0; i < RTE_MIN(RX_PREFETCH, n); i++)
@@ -99,7 +101,7 @@ ALWAYS_INLINE uint64_t rx_describe(struct rx_worker *worker, uint32_t at, unsign
 			rte_prefetch0(mbuf[i + RX_PREFETCH]);
 		if (unlikely(m->nb_segs != 1))
 			mark = chain_cut(worker, m);
-		desc[i] = mbuf_desc(m, worker->base, worker->slot_shift);
+		desc[i] = mbuf_desc(m, base, shift);
 		desc[i].offset |= mark;
 		bytes += m->data_len;
 	}
