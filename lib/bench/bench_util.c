@@ -259,7 +259,7 @@ int bench_rx_open(struct bench_rx *rx, const struct gdrcap_bench_point *point,
 		return ret;
 	pair = &rx->session->pairs[0];
 	rx->worker = &rx->session->rx[0];
-	rx->pool = pair->rx_pool;
+	rx->pool = pair->rx_pool[0];
 	rx->port = pair->rx.id;
 	rx->sender = pair->tx.id;
 	return 0;

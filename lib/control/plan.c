@@ -18,7 +18,7 @@
 #include "plan_internal.h"
 #include "region.h"
 
-#define POOL_SLOTS_A_QUEUE 16384u
+#define POOL_SLOTS 16384u
 #define POOL_SLOTS_MIN 2048u
 #define SLOT_SHIFT_MIN 8u
 #define SLOT_SHIFT_MAX 14u
@@ -148,7 +148,8 @@ static int plan_ports(struct plan *plan, const struct gdrcap_config *config,
 		plan->ports++;
 	for (uint32_t i = 0; i < plan->ports; i++) {
 		plan->wire[i] = port_name_is_wire(config->port[i]);
-		plan->pools += plan->wire[i] || !plan->sends || !plan->receives ? 1 : 2;
+		plan->pools += plan->queues *
+			       (plan->wire[i] || !plan->sends || !plan->receives ? 1 : 2);
 	}
 	return 0;
 }
@@ -324,10 +325,9 @@ static int plan_pools(struct plan *plan, const struct gdrcap_config *config,
 	/* What the caches of a queue's two threads can hold is nobody else's: with fewer slots than
 	 * that a sender would wait for ever. */
 	const uint64_t slots_min =
-		RTE_MAX((uint64_t)POOL_SLOTS_MIN,
-			(uint64_t)plan->queues * (2 * REGION_POOL_CACHE_MOST +
-						  2 * plan->descriptors + 4 * plan->burst));
-	uint64_t slots = RTE_MAX(slots_min, (uint64_t)plan->queues * POOL_SLOTS_A_QUEUE);
+		RTE_MAX((uint64_t)POOL_SLOTS_MIN, (uint64_t)2 * REGION_POOL_CACHE_MOST +
+							  2 * plan->descriptors + 4 * plan->burst);
+	uint64_t slots = RTE_MAX(slots_min, (uint64_t)POOL_SLOTS);
 	uint32_t pools;
 
 	if (config->pool_bytes) {
@@ -353,12 +353,11 @@ static int plan_pools(struct plan *plan, const struct gdrcap_config *config,
 	/* Any slot of a receiving pool may hold the rest of a frame, whose beginning lies
 	 * elsewhere. */
 	if (config->split)
-		plan->heads_bytes = (size_t)slots * plan->ports << REGION_HEAD_SHIFT;
-	pools = plan->pools + (config->split ? plan->ports : 0);
+		plan->heads_bytes = (size_t)slots * plan->ports * plan->queues << REGION_HEAD_SHIFT;
+	pools = plan->pools + (config->split ? plan->ports * plan->queues : 0);
 	plan->eal_bytes = EAL_BASE_BYTES + plan_cards_bytes(plan) +
 			  pools * region_pool_overhead(plan->pool_slots) +
-			  (size_t)pools * plan->queues * 2 * sizeof(void *) *
-				  rte_align32pow2(plan->pool_slots);
+			  (size_t)pools * 2 * sizeof(void *) * rte_align32pow2(plan->pool_slots);
 	return plan_fits(plan, config, error);
 }
 

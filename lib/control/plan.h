@@ -37,9 +37,8 @@ struct plan {
 	uint32_t queues, burst, descriptors;
 	uint16_t frame_bytes_max; /* with FCS */
 	uint32_t slot_shift;
-	uint32_t
-		pool_slots; /* of each pool: one a wire, one each for other ports' two directions */
-	uint32_t pools;
+	uint32_t pool_slots; /* of each pool */
+	uint32_t pools; /* one for each queue of a wire, and of each direction of other ports */
 	size_t region_bytes;
 	size_t heads_bytes; /* header-data split: of the second region, slots of REGION_HEAD_SHIFT;
 			     * 0: none */

@@ -15,15 +15,23 @@
 #define SCALAR_DESCRIPTORS_MAX 16384u
 #define WIRE_FRAMES_MAX 4096u /* on a software wire at once: bounds what a stop has to drain */
 
-static struct rte_mempool *pair_pool(struct gdrcap_session *session, struct region *region,
-				     const char *direction, uint32_t index, int numa_node,
-				     struct gdrcap_error *error)
+/* One a queue. */
+static int pair_pools(struct gdrcap_session *session, struct rte_mempool **pools,
+		      struct region *region, const char *direction, uint32_t index, int numa_node,
+		      struct gdrcap_error *error)
 {
-	char name[RTE_MEMPOOL_NAMESIZE];
+	const struct plan *plan = &session->plan;
 
-	snprintf(name, sizeof(name), "gc%u_%s%u", session->number, direction, index);
-	return region_pool_create(region, name, session->plan.pool_slots, session->plan.umem,
-				  numa_node, error);
+	for (uint32_t q = 0; q < plan->queues; q++) {
+		char name[RTE_MEMPOOL_NAMESIZE];
+
+		snprintf(name, sizeof(name), "gc%u_%s%u.%u", session->number, direction, index, q);
+		pools[q] = region_pool_create(region, name, plan->pool_slots, plan->umem, numa_node,
+					      error);
+		if (!pools[q])
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 static int pair_open_wire(struct gdrcap_session *session, uint32_t index,
@@ -38,11 +46,9 @@ static int pair_open_wire(struct gdrcap_session *session, uint32_t index,
 			     RTE_MIN(WIRE_FRAMES_MAX, rte_align32pow2(plan->pool_slots)), error);
 	if (ret < 0)
 		return ret;
-	pair->rx_pool = pair_pool(session, &session->region, "w", index, -1, error);
-	if (!pair->rx_pool)
-		return -ENOMEM;
-	pair->tx_pool = pair->rx_pool;
-	return 0;
+	ret = pair_pools(session, pair->rx_pool, &session->region, "w", index, -1, error);
+	memcpy(pair->tx_pool, pair->rx_pool, sizeof(pair->tx_pool));
+	return ret;
 }
 
 /* Opens the port that the plan names so; says what a ConnectX is and what its driver is told. */
@@ -70,14 +76,12 @@ static int pair_rx_pools(struct gdrcap_session *session, uint32_t index, struct 
 {
 	struct session_pair *pair = &session->pairs[index];
 	const int node = pair->rx.numa_node;
+	int ret = pair_pools(session, pair->rx_pool, &session->region, "r", index, node, error);
 
-	pair->rx_pool = pair_pool(session, &session->region, "r", index, node, error);
-	if (!pair->rx_pool)
-		return -ENOMEM;
-	if (!session->config.split)
-		return 0;
-	pair->head_pool = pair_pool(session, &session->heads, "h", index, node, error);
-	return pair->head_pool ? 0 : -ENOMEM;
+	if (ret == 0 && session->config.split)
+		ret = pair_pools(session, pair->head_pool, &session->heads, "h", index, node,
+				 error);
+	return ret;
 }
 
 static int pair_open_ports(struct gdrcap_session *session, uint32_t index,
@@ -101,8 +105,8 @@ static int pair_open_ports(struct gdrcap_session *session, uint32_t index,
 		ret = pair_rx_pools(session, index, error);
 	if (ret < 0 || !tx_name[0])
 		return ret;
-	pair->tx_pool = pair_pool(session, &session->region, "t", index, pair->tx.numa_node, error);
-	return pair->tx_pool ? 0 : -ENOMEM;
+	return pair_pools(session, pair->tx_pool, &session->region, "t", index, pair->tx.numa_node,
+			  error);
 }
 
 /* ---- rules ---- */
@@ -411,10 +415,12 @@ static void pair_close(struct gdrcap_session *session, struct session_pair *pair
 	port_close(&pair->tx);
 	port_close(&pair->rx);
 	port_wire_close(&pair->wire);
-	if (pair->tx_pool != pair->rx_pool)
-		rte_mempool_free(pair->tx_pool);
-	rte_mempool_free(pair->head_pool);
-	rte_mempool_free(pair->rx_pool);
+	for (uint32_t q = 0; q < session->plan.queues; q++) {
+		if (pair->tx_pool[q] != pair->rx_pool[q])
+			rte_mempool_free(pair->tx_pool[q]);
+		rte_mempool_free(pair->head_pool[q]);
+		rte_mempool_free(pair->rx_pool[q]);
+	}
 	memset(pair, 0, sizeof(*pair));
 }
 

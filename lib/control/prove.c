@@ -121,7 +121,7 @@ static int prove_sent(struct prove *prove)
 {
 	const struct session_pair *pair = &prove->session->pairs[0];
 	const struct region *region = &prove->session->region;
-	struct rte_mbuf *m = rte_pktmbuf_alloc(pair->tx_pool);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pair->tx_pool[0]);
 	uint64_t since;
 
 	if (!m)

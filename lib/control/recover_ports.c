@@ -65,8 +65,14 @@ static bool pair_has_room(const struct gdrcap_session *session, const struct ses
 {
 	const uint32_t ring = session->plan.descriptors;
 
-	return rte_mempool_avail_count(pair->rx_pool) >= ring &&
-	       (!pair->head_pool || rte_mempool_avail_count(pair->head_pool) >= ring);
+	for (uint32_t q = 0; q < session->plan.queues; q++) {
+		const struct rte_mempool *heads = pair->head_pool[q];
+
+		if (rte_mempool_avail_count(pair->rx_pool[q]) < ring ||
+		    (heads && rte_mempool_avail_count(heads) < ring))
+			return false;
+	}
+	return true;
 }
 
 /* False: the driver does not answer. */

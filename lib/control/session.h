@@ -36,12 +36,17 @@
 
 struct rte_mempool;
 
-/* One receive port, the port that plays into it, and their pools. */
+/*
+ * One receive port, the port that plays into it, and their pools: one a queue, so that no core waits
+ * for another's, and a core's mbufs are few enough for its caches.
+ */
 struct session_pair {
 	struct port rx, tx;
 	struct port_wire wire;
-	struct rte_mempool *rx_pool, *tx_pool; /* the same on a wire */
-	struct rte_mempool *head_pool; /* header-data split: in session->heads; NULL: none */
+	struct rte_mempool *rx_pool[GDRCAP_QUEUES_MAX];
+	struct rte_mempool *tx_pool[GDRCAP_QUEUES_MAX]; /* on a wire the same */
+	/* Header-data split: in session->heads; NULL: none. */
+	struct rte_mempool *head_pool[GDRCAP_QUEUES_MAX];
 	struct steering steering; /* of rx, where it is isolated */
 	struct xstats rx_xstats, tx_xstats; /* since the ports were started */
 	struct rx_clock rx_clock; /* of rx's arrival times, where they are kept */

@@ -280,17 +280,22 @@ static void wires_empty(struct gdrcap_session *session)
  * caller still has batches. */
 static void slots_check(struct gdrcap_session *session)
 {
+	const struct plan *plan = &session->plan;
+
 	if (!receivers_join(session, 0))
 		return;
-	for (uint32_t p = 0; p < session->plan.ports; p++) {
-		const struct rte_mempool *pool = session->pairs[p].rx_pool;
+	for (uint32_t i = 0; i < plan->ports * plan->queues; i++) {
+		const struct session_pair *pair = &session->pairs[i / plan->queues];
+		const uint32_t q = i % plan->queues;
+		uint32_t back;
 
-		if (session->plan.wire[p] && !session->failure &&
-		    rte_mempool_avail_count(pool) != session->plan.pool_slots)
+		if (!plan->wire[i / plan->queues] || session->failure)
+			continue;
+		back = rte_mempool_avail_count(pair->rx_pool[q]);
+		if (back != plan->pool_slots)
 			session_message(session, GDRCAP_LOG_ERROR,
-					"port %s: %u of %u slots are back",
-					session->pairs[p].rx.name, rte_mempool_avail_count(pool),
-					session->plan.pool_slots);
+					"port %s, queue %u: %u of %u slots are back",
+					pair->rx.name, q, back, plan->pool_slots);
 	}
 }
 

@@ -30,7 +30,7 @@ static int flush_device(void *context)
 }
 
 /*
- * What a queue may hold so that the pool surely has more for it: its share, less what the caches of
+ * What a queue may hold so that its pool surely has more for it: all, less what the caches of
  * the control thread and of its own thread can keep, and a card the descriptors. A card that splits
  * frames counts none that it loses when there is a slot for the head and none for the rest; the
  * frames that nobody fetches it does count.
@@ -38,7 +38,7 @@ static int flush_device(void *context)
 static uint32_t in_flight_max(const struct gdrcap_session *session, const struct port *port)
 {
 	const struct plan *plan = &session->plan;
-	const uint32_t share = plan->pool_slots / plan->queues - 2 * REGION_POOL_CACHE_MOST -
+	const uint32_t share = plan->pool_slots - 2 * REGION_POOL_CACHE_MOST -
 			       RTE_MAX(plan->burst, RX_LEAST);
 
 	if (port->facts->reads_first)
@@ -68,9 +68,9 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 		.port = pair->rx.id,
 		.queue = queue,
 		.region = &session->region,
-		.pool = pair->rx_pool,
+		.pool = pair->rx_pool[queue],
 		.heads = heads,
-		.head_pool = pair->head_pool,
+		.head_pool = pair->head_pool[queue],
 		.times = pair->rx_clock.port == RX_CLOCK_CPU ? RX_TIMES_TSC : RX_TIMES_CARD,
 		.time_offset = pair->rx_clock.offset,
 		.time_flag = pair->rx_clock.flag,
@@ -155,7 +155,7 @@ static int tx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 			.port = pair->tx.id,
 			.queue = (uint16_t)(w % plan->queues),
 			.region = &session->region,
-			.pool = pair->tx_pool,
+			.pool = pair->tx_pool[w % plan->queues],
 			.layout = &session->layout,
 			.lengths = plan->lengths,
 			.length_count = (uint32_t)plan->length_count,
@@ -195,7 +195,7 @@ static int saver_create(struct gdrcap_session *session, struct gdrcap_error *err
 		.queues = session->rx_count,
 		.names = names,
 		.clocks = clocks,
-		.slots = session->plan.pool_slots / session->plan.queues,
+		.slots = session->plan.pool_slots,
 		.patient = true,
 		.frame_max = (1u << session->plan.slot_shift) - RTE_PKTMBUF_HEADROOM +
 			     session->config.split,

@@ -143,20 +143,23 @@ static int port_rx_setup(const struct port *port, const struct port_queues *queu
 			 const struct rte_eth_dev_info *info, uint16_t descriptors,
 			 struct gdrcap_error *error)
 {
-	union rte_eth_rxseg segment[SPLIT_SEGMENTS] = {
-		{ .split = { .mp = queues->head_pool, .length = queues->split } },
-		{ .split = { .mp = queues->rx_pool } },
-	};
+	union rte_eth_rxseg segment[SPLIT_SEGMENTS] = { 0 };
 	struct rte_eth_rxconf split = info->default_rxconf;
 
 	split.rx_seg = segment;
 	split.rx_nseg = SPLIT_SEGMENTS;
 	split.offloads |= SPLIT_OFFLOADS;
 	for (uint16_t q = 0; q < port->rx_queues; q++) {
-		int ret = rte_eth_rx_queue_setup(
-			port->id, q, descriptors, (unsigned int)SOCKET_ID_ANY,
-			queues->split ? &split : NULL, queues->split ? NULL : queues->rx_pool);
+		int ret;
 
+		if (queues->split) {
+			segment[0].split.mp = queues->head_pool[q];
+			segment[0].split.length = queues->split;
+			segment[1].split.mp = queues->rx_pool[q];
+		}
+		ret = rte_eth_rx_queue_setup(port->id, q, descriptors, (unsigned int)SOCKET_ID_ANY,
+					     queues->split ? &split : NULL,
+					     queues->split ? NULL : queues->rx_pool[q]);
 		if (ret < 0)
 			return error_set(
 				error, ret,

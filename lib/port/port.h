@@ -22,11 +22,11 @@ struct port_queues {
 	uint16_t frame_bytes_max; /* with FCS */
 	bool send_on_timestamp; /* ask for it: the port has it */
 	bool rx_timestamps;	/* the same of arrival times */
-	struct rte_mempool *rx_pool;
+	struct rte_mempool *const *rx_pool; /* one a queue */
 	/* Header-data split: each frame's first `split` bytes go into mbufs of head_pool, the rest
 	 * into a chained one of rx_pool. 0: whole frames. */
 	uint16_t split;
-	struct rte_mempool *head_pool;
+	struct rte_mempool *const *head_pool;
 };
 
 struct port {

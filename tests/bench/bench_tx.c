@@ -176,7 +176,7 @@ static int bench_open(struct gdrcap_error *error)
 	bench.pool = region_pool_create(&bench.region, "bench", SLOTS, false, -1, error);
 	if (!bench.pool)
 		return -1;
-	with_pool.rx_pool = bench.pool;
+	with_pool.rx_pool = &bench.pool;
 	ret = port_wire_open(&bench.wire, &bench.sender, &bench.receiver, "ring:bench", 1, SLOTS,
 			     error);
 	bench.sender.rx_queues = bench.sender.tx_queues = 1;

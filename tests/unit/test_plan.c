@@ -304,13 +304,12 @@ static void lengths_are_without_fcs(void **state)
 	refused(&config, -EINVAL, "frame.size", "sixty-four");
 }
 
-/* Whatever the pool: each thread of each queue may keep some slots to itself, and there are others.
- */
+/* Whatever the pool: each of its queue's two threads may keep some slots to itself, and there are
+ * others. */
 static void pool_is_enough(const struct plan *plan)
 {
-	const uint64_t kept = 2ull * plan->queues * REGION_POOL_CACHE_MOST;
-
-	assert_true(plan->pool_slots >= kept + plan->queues * (plan->descriptors + plan->burst));
+	assert_true(plan->pool_slots >=
+		    2 * REGION_POOL_CACHE_MOST + plan->descriptors + plan->burst);
 	assert_true((size_t)plan->pool_slots * plan->pools << plan->slot_shift <=
 		    plan->region_bytes);
 	assert_true(plan->eal_bytes >= (size_t)plan->pools * plan->pool_slots * 128);
@@ -335,6 +334,7 @@ static void pools_of_all_sizes(void **state)
 				config.descriptors = descriptors[d];
 				assert_int_equal(plan_create(&plan, &config, NULL), 0);
 				pool_is_enough(&plan);
+				assert_int_equal(plan.pools, queues[q] * (p ? 2 : 1));
 				plan_destroy(&plan);
 				/* Too small: the text says how large, and that is true. */
 				config.pool_bytes = 1 << 20;
@@ -508,6 +508,11 @@ static void split_frames(void **state)
 	assert_true(plan.eal_bytes >= whole.eal_bytes + (size_t)plan.pool_slots * 128);
 	plan_destroy(&plan);
 	plan_destroy(&whole);
+	config.queues = 3;
+	assert_int_equal(plan_create(&plan, &config, NULL), 0);
+	assert_true(plan.heads_bytes == (size_t)3 * plan.pool_slots << REGION_HEAD_SHIFT);
+	plan_destroy(&plan);
+	config.queues = 1;
 	snprintf(config.port[1], sizeof(config.port[1]), "ring:a");
 	snprintf(config.tx_port[1], sizeof(config.tx_port[1]), "ring:a");
 	refused(&config, -ENOTSUP, "split: port ring:a (software wire)",

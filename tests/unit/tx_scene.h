@@ -99,7 +99,7 @@ static void port_up(struct port *port)
 		.tx_queues = 1,
 		.descriptors = 64,
 		.frame_bytes_max = 1518,
-		.rx_pool = scene.pool,
+		.rx_pool = &scene.pool,
 	};
 
 	port->rx_queues = port->tx_queues = 1;
