@@ -100,13 +100,16 @@ static int found_to_json(json_t *object, const struct gdrcap_bench_result *resul
 {
 	const int measured = !result->error[0];
 	json_t *runs = json_array(), *speeds = json_array();
+	int known = 0;
 	json_t *found;
 	int rc = 0;
 
 	for (uint32_t i = 0; measured && i < result->runs; i++)
 		rc |= append(runs, number(result->run[i]));
-	for (uint32_t i = 0; measured && i < result->runs && result->core_speed[i] > 0; i++)
-		rc |= append(speeds, number(result->core_speed[i]));
+	for (uint32_t i = 0; i < result->runs; i++)
+		known |= result->core_speed[i] > 0;
+	for (uint32_t i = 0; measured && known && i < result->runs; i++)
+		rc |= append(speeds, number_if(result->core_speed[i]));
 	found = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "runs", runs,
 			  "core_speed", speeds, "median",
 			  measured ? number(result->median) : json_null(), "least",

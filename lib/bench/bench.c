@@ -259,7 +259,8 @@ static int point_runs(struct runner *runner, const struct point *point, void *st
 		else if (i == 0)
 			runner->warm_up = sample;
 		else
-			ret = bench_run_take(&runner->run[i - 1], &sample, (before + after) / 2,
+			ret = bench_run_take(&runner->run[i - 1], &sample,
+					     before > 0 && after > 0 ? (before + after) / 2 : 0,
 					     error);
 		if (ret < 0)
 			return ret;

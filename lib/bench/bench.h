@@ -89,7 +89,8 @@ extern const size_t bench_stage_count;
 double bench_limit(const struct bench *bench, const char *stage, const char *memory);
 
 /* Simple operations a nanosecond that the slowest of the bench's first `cores` CPUs does now, with
- * all of them at work, at most as many as there are; takes 2 ms. 0: not known. */
+ * all of them at work, at most as many as there are: the best of some slices, 2 ms in all. 0: not
+ * known. */
 double bench_core_speed(const struct bench *bench, uint32_t cores);
 /* ns of the monotonic clock. */
 uint64_t bench_now_ns(void);

@@ -5,7 +5,6 @@
  * throttled, does half of what it did before, and no figure of a run tells that.
  */
 #include "bench_util.h"
-#include "log.h"
 
 #define SLICES 4u /* the best counts: others may have had the core in one */
 #define SLICE_NS UINT64_C(400000)

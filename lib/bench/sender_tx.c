@@ -268,7 +268,8 @@ static int run_timed(struct sender_tx *tx, uint32_t run_ms, struct resident_coun
 	int ret;
 
 	CPU_ZERO(&cpus);
-	CPU_SET(bench->cpus[1 % bench->cpu_count], &cpus);
+	/* Ours only sleeps; the host's twin is another thread. */
+	CPU_SET(bench->cpus[bench->cuda ? 0 : 1 % bench->cpu_count], &cpus);
 	ret = thread_start(&tx->worker->thread, "bench-tx", &cpus, tx_worker_run, tx->worker,
 			   error);
 	if (ret == 0)

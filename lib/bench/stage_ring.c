@@ -343,6 +343,11 @@ static int ring_run(void *arg, uint32_t run_ms, struct bench_sample *sample,
 	return 0;
 }
 
+static uint32_t ring_cores(const struct bench *bench, const struct gdrcap_bench_point *point)
+{
+	return point->blocks ? 2 : 1;
+}
+
 const struct bench_stage bench_ring = {
 	.about = {
 		.id = "ring",
@@ -353,6 +358,7 @@ const struct bench_stage bench_ring = {
 		.unit = "ns/frame",
 		.less_is_better = 1,
 	},
+	.cores = ring_cores,
 	.points = ring_points,
 	.open = ring_open,
 	.run = ring_run,

@@ -35,9 +35,6 @@ struct gdrcap_bench_result {
 	char error[256]; /**< "": measured; else why not, with the remedy */
 	uint32_t runs;
 	double run[GDRCAP_BENCH_RUNS_MAX]; /**< each run's value, the stage's unit, in time order */
-	double core_speed[GDRCAP_BENCH_RUNS_MAX]; /**< simple operations a nanosecond that the
-			* slowest of the cores did, all at work, just before and just after each run:
-			* the mean; 0: not known */
 	double median, least, most;
 	double limit; /**< physical limit, same unit, measured in this bench; 0: there is none */
 	double of_limit; /**< 0..1: what part of the limit was reached; 0: there is none */
@@ -52,6 +49,9 @@ struct gdrcap_bench_result {
 	double p50_ns, p99_ns, p999_ns, max_ns; /**< of a latency; else 0 */
 	uint64_t samples; /**< of a latency */
 	char note[128]; /**< "": what a reader has to know besides */
+	/** Simple operations a nanosecond that the slowest of the cores did, all at work, just before
+	 * and just after each run: the mean, in time order; 0: not known. */
+	double core_speed[GDRCAP_BENCH_RUNS_MAX];
 };
 
 struct gdrcap_bench_stage {

@@ -342,11 +342,17 @@ def test_hostile_files():
         file.write_text(json.dumps(other))
         result = bench("--from", str(file))
         assert not re.search(r"[^ -~\n]", result.out), repr(result.out)
+        # What is not known of one run is not known of that one only.
+        other = copy.deepcopy(report)
+        other["results"][0]["core_speed"] = [5.5, None, 6.5]
+        file.write_text(json.dumps(other))
+        again = json.loads(bench("--from", str(file), "--json").out)
+        assert again["results"] == other["results"], again["results"][0]
         # Numbers of any size.
         other = copy.deepcopy(report)
         other["results"][0].update(median=1e15, most=1e15, least=1e-300, frames=2**63 - 1,
                                    validated=2**63 - 2, mpps=1e15, of_limit=1e15, runs=[1e15, 1],
-                                   core_speed=[1e15, 0])
+                                   core_speed=[1e15, None])
         file.write_text(json.dumps(other))
         assert max(map(len, bench("--from", str(file)).out.splitlines())) < 160
         other["results"][0]["mpps"] = 1.1e15

@@ -332,7 +332,8 @@ static void limits(void **state)
 	assert_true(fabs(fake.results[3].of_limit - 0.25) < 1e-9);
 }
 
-/* Before and after each run, the warm-up too: the mean; of as many cores as the stage has, or one a queue. */
+/* Before and after each run, the warm-up too: the mean. Of as many cores as the stage has, or one a
+ * queue. */
 static void speed_of_the_cores(void **state)
 {
 	struct gdrcap_bench_config config = config_of("slow,fast,wave");

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include <rte_ethdev.h>
+#include <rte_lcore.h>
 #include <rte_mempool.h>
 
 #include "bench.h"
@@ -264,9 +265,43 @@ static void memory_is_bounded(void **state)
 	scene.bench.machine.cache_bytes = CACHE_BYTES;
 }
 
+/* Of no cores nothing is known; of more than there are, those. The threads do not stay. */
+static void core_speed(void **state)
+{
+	const uint32_t count = scene.bench.cpu_count;
+
+	assert_true(bench_core_speed(&scene.bench, 0) == 0);
+	assert_true(bench_core_speed(&scene.bench, 1) > 0);
+	assert_true(bench_core_speed(&scene.bench, count + 1) > 0);
+	scene.bench.cpu_count = 0;
+	assert_true(bench_core_speed(&scene.bench, 1) == 0);
+	scene.bench.cpu_count = count;
+	assert_int_equal(rte_lcore_count(), 1);
+}
+
+/* Cores that a run keeps busy. */
+static void cores_of_stages(void **state)
+{
+	const struct gdrcap_bench_point alone = { .queues = 1 }, two = { .queues = 1, .blocks = 1 };
+	const struct gdrcap_bench_point many = { .queues = 4, .blocks = 2 };
+	struct bench with_gpu = scene.bench;
+
+	with_gpu.cuda = true;
+	assert_int_equal(bench_ring.cores(&scene.bench, &alone), 1);
+	assert_int_equal(bench_ring.cores(&scene.bench, &two), 2);
+	/* One publishes; without a GPU others check. */
+	assert_int_equal(bench_consumer.cores(&scene.bench, &many), 9);
+	assert_int_equal(bench_consumer.cores(&with_gpu, &many), 1);
+	assert_int_equal(bench_sender.cores(&with_gpu, &two), 1);
+	/* The accountant too. */
+	assert_int_equal(bench_path.cores(&with_gpu, &many), 4 + 4 + 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(core_speed),
+		cmocka_unit_test(cores_of_stages),
 		cmocka_unit_test(rx_burst),
 		cmocka_unit_test(mempool),
 		cmocka_unit_test(ring),
