@@ -56,7 +56,8 @@ static const struct option_row rows[] = {
 	  .type = OPTION_ENUM, FIELD(memory), .names = memory_names, .initial = "auto" },
 	{ SINGLE("pool", "pool", "BYTES",
 		"Size of the memory for frames in bytes, with K, M or G (powers of 1024), 0 or "
-		"1M..1T; default 0 (chosen from rings and frames, and printed)."),
+		"1M..1T; each queue has its part; default 0 (chosen from rings and frames, and "
+		"printed)."),
 	  .type = OPTION_SIZE, FIELD(pool_bytes), .min = UINT64_C(1) << 20,
 	  .max = UINT64_C(1) << 40, .zero = 1 },
 	{ SINGLE("slot_bytes", "slot-bytes", "BYTES",

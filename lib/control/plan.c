@@ -20,6 +20,7 @@
 
 #define POOL_SLOTS 16384u
 #define POOL_SLOTS_MIN 2048u
+#define POOL_PAGES 64u /* a pool is so many pages, or up to twice that, or pages of REGION_ALIGN */
 #define SLOT_SHIFT_MIN 8u
 #define SLOT_SHIFT_MAX 14u
 #define UMEM_SLOT_SHIFT 12u
@@ -319,19 +320,30 @@ static int plan_fits(const struct plan *plan, const struct gdrcap_config *config
 	return 0;
 }
 
+/* Slots of a page, a power of two, so that few pages make up a pool of about so many slots. Pools
+ * are whole pages: none has a part of another's. */
+static uint64_t pool_page(uint64_t slots, uint32_t slot_shift)
+{
+	const uint64_t few = slots ? rte_align64prevpow2(slots) / POOL_PAGES : 0;
+
+	return RTE_MAX((uint64_t)REGION_ALIGN >> slot_shift, few);
+}
+
 static int plan_pools(struct plan *plan, const struct gdrcap_config *config,
 		      struct gdrcap_error *error)
 {
 	/* What the caches of a queue's two threads can hold is nobody else's: with fewer slots than
 	 * that a sender would wait for ever. */
-	const uint64_t slots_min =
+	const uint64_t wanted =
 		RTE_MAX((uint64_t)POOL_SLOTS_MIN, (uint64_t)2 * REGION_POOL_CACHE_MOST +
 							  2 * plan->descriptors + 4 * plan->burst);
+	const uint64_t slots_min = RTE_ALIGN_CEIL(wanted, pool_page(wanted, plan->slot_shift));
 	uint64_t slots = RTE_MAX(slots_min, (uint64_t)POOL_SLOTS);
 	uint32_t pools;
 
 	if (config->pool_bytes) {
 		slots = (config->pool_bytes >> plan->slot_shift) / plan->pools;
+		slots = RTE_ALIGN_FLOOR(slots, pool_page(slots, plan->slot_shift));
 		if (slots < slots_min)
 			return error_set(
 				error, -EINVAL,
@@ -342,7 +354,7 @@ static int plan_pools(struct plan *plan, const struct gdrcap_config *config,
 				(unsigned long long)((slots_min * plan->pools << plan->slot_shift) +
 						     (1u << 20) - 1) >>
 					20);
-		if (slots > UINT32_MAX / 4)
+		if (slots * plan->pools > UINT32_MAX / 4)
 			return error_set(error, -EINVAL,
 					 "pool: more than %u slots are not supported",
 					 UINT32_MAX / 4);

@@ -129,6 +129,7 @@ static int frames_create(struct gdrcap_session *session, struct gdrcap_error *er
 		.bytes = session->plan.region_bytes,
 		.slot_shift = session->plan.slot_shift,
 		.addr = session->config.memory_addr,
+		.pool_bytes = (size_t)session->plan.pool_slots << session->plan.slot_shift,
 		.cpu_workers = !session->plan.cuda,
 	};
 	int ret;
@@ -156,6 +157,7 @@ static int heads_create(struct gdrcap_session *session, struct gdrcap_error *err
 		.kind = session->plan.cuda ? GDRCAP_MEMORY_PINNED : GDRCAP_MEMORY_HOST,
 		.bytes = session->plan.heads_bytes,
 		.slot_shift = REGION_HEAD_SHIFT,
+		.pool_bytes = (size_t)session->plan.pool_slots << REGION_HEAD_SHIFT,
 		.cpu_workers = !session->plan.cuda,
 	};
 	int ret;

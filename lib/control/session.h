@@ -37,8 +37,8 @@
 struct rte_mempool;
 
 /*
- * One receive port, the port that plays into it, and their pools: one a queue, so that no core waits
- * for another's, and a core's mbufs are few enough for its caches.
+ * One receive port, the port that plays into it, and their pools: one a queue, so that no core
+ * waits for another's, and a core's mbufs are few enough for its caches.
  */
 struct session_pair {
 	struct port rx, tx;

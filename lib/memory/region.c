@@ -29,13 +29,13 @@ static size_t align_up(size_t value, size_t to)
 
 /*
  * mlx5 sorts its list of pages once for each new page, so small pages make a large pool slow to
- * start; and a page must divide both the address and the length.
+ * start; and a page must divide the address, the length, and that of each pool.
  */
-static size_t largest_page(const void *base, size_t bytes)
+static size_t largest_page(const void *base, size_t bytes, size_t pool_bytes)
 {
-	size_t both = (uintptr_t)base | bytes | PAGE_MAX;
+	size_t all = (uintptr_t)base | bytes | pool_bytes | PAGE_MAX;
 
-	return both & -both;
+	return all & -all;
 }
 
 static void *host_map(size_t bytes)
@@ -180,7 +180,7 @@ int region_create(struct region *region, const struct region_config *config,
 	if (ret < 0)
 		goto err;
 	region->slots = (uint32_t)(region->bytes >> region->slot_shift);
-	region->page = largest_page(region->base, region->bytes);
+	region->page = largest_page(region->base, region->bytes, config->pool_bytes);
 	ret = region_note(region, error);
 	if (ret < 0)
 		goto err;
@@ -383,5 +383,5 @@ size_t region_pool_overhead(uint32_t slots)
 
 	/* The pool's ring of pointers is rounded up to a power of two. */
 	return (size_t)slots * object + (size_t)rte_align32pow2(slots + 1) * sizeof(void *) +
-	       (size_t)RTE_MAX_LCORE * sizeof(struct rte_mempool_cache) + (4u << 20);
+	       (size_t)RTE_MAX_LCORE * sizeof(struct rte_mempool_cache) + (1u << 20);
 }

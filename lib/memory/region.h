@@ -46,6 +46,8 @@ struct region_config {
 	size_t bytes; /* rounded up to 64 KiB */
 	uint32_t slot_shift;
 	void *addr; /* caller's memory, or NULL */
+	size_t pool_bytes; /* of each pool; 0: one takes all. Drivers register whole pages for a pool:
+			    * of theirs none belongs to two */
 	bool cpu_workers; /* the consumer's workers are CPU threads: they need the CPU map */
 };
 

@@ -36,8 +36,8 @@ struct tx_config {
 	struct pacing_config pacing; /* of this worker: its share of the rate */
 	const struct tx_clock *clock; /* the port itself sends on time; NULL: this worker does */
 	/* Must have sent a frame before this one sends its first: a card's driver registers a pool's
-	 * memory when a queue first sends from it, and one that does so at the same time loses its
-	 * frames. NULL: nobody. */
+	 * memory when a queue first sends from it, and two queues that did so of one pool at the
+	 * same time lost frames; no two do so at all. NULL: nobody. */
 	const struct tx_worker *after;
 	/* Not 0: after the last frame, end-of-stream frames for each stream, TX_END_TIMES times,
 	 * that say so many streams. */

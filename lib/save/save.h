@@ -46,7 +46,7 @@ struct save_config {
 	const char *const *names; /* of each queue's port, for the files; copied */
 	bool patient; /* the ports lose nothing while they wait for slots (files): no frame is left out
 		       * because many wait */
-	uint32_t slots; /* that a queue can have: its share of the pool, and no more than what its
+	uint32_t slots; /* that a queue can have: those of its pool, and no more than what its
 			 * port allows in flight. Frames are taken while fewer than half wait */
 	uint32_t frame_max; /* longest frame in memory, bytes */
 	size_t buffer_bytes; /* of the bounce buffer, rounded up to a power of two; 0: 64 MiB */

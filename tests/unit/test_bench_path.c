@@ -16,7 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_mbuf_core.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
 
 #include "bench_machine.h"
 #include "path.h"
@@ -302,6 +303,32 @@ static void points_fit(uint32_t cpus, bool cuda, uint32_t count)
 	}
 }
 
+/* What a queue receives is of its own pool: its worker gives it back there without a look. */
+static void a_pool_a_queue(void **state)
+{
+	struct gdrcap_bench_point point = point_of("null", 64, 64, 1);
+	struct gdrcap_error error = { 0 };
+	struct gdrcap_session *session;
+	struct gdrcap_config of_session;
+
+	point.queues = 4;
+	assert_int_equal(path_config(&bench, &point, &of_session, &error), 0);
+	if (gdrcap_create(&of_session, &session, &error) < 0)
+		fail_msg("%s", error.text);
+	for (uint16_t q = 0; q < 4; q++) {
+		struct rte_mempool *pool = session->rx[q].config.pool;
+		struct rte_mbuf *mbufs[64];
+
+		for (uint16_t k = 0; k < q; k++)
+			assert_ptr_not_equal(pool, session->rx[k].config.pool);
+		assert_int_equal(rte_eth_rx_burst(session->pairs[0].rx.id, q, mbufs, 64), 64);
+		for (uint32_t i = 0; i < 64; i++)
+			assert_ptr_equal(mbufs[i]->pool, pool);
+		rte_pktmbuf_free_bulk(mbufs, 64);
+	}
+	gdrcap_destroy(session);
+}
+
 static void points_of_machines(void **state)
 {
 	static const uint32_t cpus[] = { 1, 2, 4, 16, 64 };
@@ -334,6 +361,7 @@ int main(void)
 		cmocka_unit_test(a_burst_is_one_run),
 		cmocka_unit_test(limits),
 		cmocka_unit_test(what_cannot_be),
+		cmocka_unit_test(a_pool_a_queue),
 		cmocka_unit_test(points_of_machines),
 	};
 

@@ -142,7 +142,7 @@ static void memory_of_each_kind(void **state)
 	cuda_devices = 0;
 }
 
-/* A session that only sends has one pool, and its ports count as any. */
+/* A session that only sends has a pool for each queue, and its ports count as any. */
 static void sends_only(void **state)
 {
 	struct gdrcap_error error = { 0 };
@@ -308,6 +308,7 @@ static void lengths_are_without_fcs(void **state)
  * others. */
 static void pool_is_enough(const struct plan *plan)
 {
+	assert_int_equal(((size_t)plan->pool_slots << plan->slot_shift) % REGION_ALIGN, 0);
 	assert_true(plan->pool_slots >=
 		    2 * REGION_POOL_CACHE_MOST + plan->descriptors + plan->burst);
 	assert_true((size_t)plan->pool_slots * plan->pools << plan->slot_shift <=
@@ -369,13 +370,25 @@ static void pool_given(void **state)
 	config.pool_bytes = (1ull << 30) + 65536;
 	assert_int_equal(plan_create(&plan, &config, NULL), 0);
 	assert_true(plan.region_bytes == config.pool_bytes);
-	assert_int_equal(plan.pool_slots, (1 << 19) + 32);
+	assert_int_equal(plan.pool_slots, 1 << 19);
+	plan_destroy(&plan);
+	config.memory_addr = NULL;
+	/* Whole pages, and few of them: here of 512 KiB, and of 64 MiB. */
+	config.pool_bytes = 2 * ((UINT64_C(42) << 20) - 1024);
+	assert_int_equal(plan_create(&plan, &config, NULL), 0);
+	assert_int_equal(plan.pool_slots, 83 << 9);
+	plan_destroy(&plan);
+	config.pool_bytes = 2 * ((UINT64_C(4160) << 20) - 1024);
+	assert_int_equal(plan_create(&plan, &config, NULL), 0);
+	assert_int_equal(plan.pool_slots, 4096 << 10);
 	plan_destroy(&plan);
 	/* More slots than indices in comfort. */
-	config.memory_addr = NULL;
 	config.slot_bytes = 256;
 	snprintf(config.frame_size, sizeof(config.frame_size), "64");
 	config.pool_bytes = 1ull << 40;
+	refused(&config, -EINVAL, "pool:", "slots");
+	/* Of all pools together. */
+	config.queues = 8;
 	refused(&config, -EINVAL, "pool:", "slots");
 }
 
@@ -502,7 +515,7 @@ static void split_frames(void **state)
 	assert_true(whole.heads_bytes == 0);
 	config.split = 64;
 	assert_int_equal(plan_create(&plan, &config, NULL), 0);
-	/* As many as the receiving pool has slots; the sender's frames lie whole. */
+	/* As many as the receiving pools have slots; the sender's frames lie whole. */
 	assert_true(plan.heads_bytes == (size_t)plan.pool_slots << REGION_HEAD_SHIFT);
 	assert_true(plan.region_bytes == whole.region_bytes);
 	assert_true(plan.eal_bytes >= whole.eal_bytes + (size_t)plan.pool_slots * 128);

@@ -189,6 +189,22 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* Of pages, none belongs to two pools. */
+static void page_divides_pools(void **state)
+{
+	struct region_config config = device_config(false);
+	const struct region *region;
+	size_t whole;
+
+	region = region_make(&config);
+	whole = region->page;
+	assert_true(whole >= MIB && region->bytes % whole == 0);
+	region_destroy(&regions[0]);
+	config.pool_bytes = 3 * MIB / 2;
+	region = region_make(&config);
+	assert_int_equal(region->page, MIB / 2);
+}
+
 static void by_address(void **state)
 {
 	const struct region_config config = device_config(false);
@@ -410,6 +426,7 @@ int main(int argc, char **argv)
 			"--no-shconf", "--file-prefix", prefix, "--vdev", "gpu_host_plain",
 			"--vdev", "gpu_host_guard,guard=1", NULL };
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(page_divides_pools, setup, teardown),
 		cmocka_unit_test_setup_teardown(by_address, setup, teardown),
 		cmocka_unit_test_setup_teardown(by_dmabuf, setup, teardown),
 		cmocka_unit_test_setup_teardown(each_card_its_way, setup, teardown),
