@@ -198,37 +198,40 @@ static void read_latency(struct reader *reader, json_t *object, struct gdrcap_be
 	to->samples = get_count(reader, latency, "samples", INT64_MAX);
 }
 
-/* Each run's; none where it is not known, as in files of versions that did not ask. */
+/* A number of each run. Returns how many there are. */
+static uint32_t read_runs(struct reader *reader, json_t *object, const char *key,
+			  double to[GDRCAP_BENCH_RUNS_MAX])
+{
+	json_t *list = get_array(reader, object, key, GDRCAP_BENCH_RUNS_MAX);
+	const uint32_t count = reader->error[0] ? 0 : (uint32_t)json_array_size(list);
+
+	for (uint32_t i = 0; i < count; i++)
+		to[i] = get_value(reader, json_array_get(list, i), key);
+	return count;
+}
+
+/* None where it is not known, as in files of versions that did not ask. */
 static void read_core_speed(struct reader *reader, json_t *object, struct gdrcap_bench_result *to)
 {
-	json_t *speeds;
+	uint32_t count;
 
 	if (!json_object_get(object, "core_speed"))
 		return;
-	speeds = get_array(reader, object, "core_speed", GDRCAP_BENCH_RUNS_MAX);
-	if (reader->error[0])
-		return;
-	if (to->runs && json_array_size(speeds) && json_array_size(speeds) != to->runs)
+	count = read_runs(reader, object, "core_speed", to->core_speed);
+	if (to->runs && count && count != to->runs)
 		refuse(reader, "%score_speed has not as many entries as runs", reader->place);
-	for (uint32_t i = 0; i < json_array_size(speeds); i++)
-		to->core_speed[i] = get_value(reader, json_array_get(speeds, i), "core_speed");
 }
 
 static void read_result(struct reader *reader, json_t *object, size_t index,
 			struct gdrcap_bench_result *to)
 {
-	json_t *runs;
-
 	snprintf(reader->place, sizeof(reader->place), "results[%zu].", index);
 	*to = (struct gdrcap_bench_result){ 0 };
 	read_point(reader, object, &to->point);
 	get_text(reader, object, "error", to->error, sizeof(to->error));
-	runs = get_array(reader, object, "runs", GDRCAP_BENCH_RUNS_MAX);
+	to->runs = read_runs(reader, object, "runs", to->run);
 	if (reader->error[0])
 		return;
-	to->runs = (uint32_t)json_array_size(runs);
-	for (uint32_t i = 0; i < to->runs; i++)
-		to->run[i] = get_value(reader, json_array_get(runs, i), "runs");
 	read_core_speed(reader, object, to);
 	to->median = get_number(reader, object, "median");
 	to->least = get_number(reader, object, "least");

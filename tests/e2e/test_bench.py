@@ -19,8 +19,8 @@ import xml.etree.ElementTree
 import e2e
 
 PARAMETERS = ("frame_bytes", "burst", "blocks", "queues", "pattern", "memory", "source")
-FOUND = ("runs", "core_speed", "median", "least", "most", "limit", "of_limit", "mpps", "gbps", "seconds",
-         "frames", "validated", "damaged", "lost", "sequence_checked", "latency", "note")
+FOUND = ("runs", "core_speed", "median", "least", "most", "limit", "of_limit", "mpps", "gbps",
+         "seconds", "frames", "validated", "damaged", "lost", "sequence_checked", "latency", "note")
 # Short runs: what is looked at is not the figures.
 SHORT = ("--quick", "--gpu", "host", "--runs", "3", "--run-time", "2")
 

@@ -168,34 +168,21 @@ static uint32_t five_cores(const struct bench *bench, const struct gdrcap_bench_
 	return 5;
 }
 
-#define STAGE(name, stage_group, stage_unit, less, limit_id, points_of, run_of)                    \
+#define STAGE(name, stage_group, stage_unit, less, limit_id, points_of, run_of, ...)               \
 	static const struct bench_stage name = {                                                   \
 		.about = { #name, stage_group, "what it is", stage_unit, less, limit_id },         \
 		.points = points_of,                                                               \
 		.open = fake_open,                                                                 \
 		.run = run_of,                                                                     \
 		.close = fake_close,                                                               \
+		__VA_ARGS__                                                                        \
 	}
 STAGE(ground, "limit", "ns/frame", 1, NULL, floor_points, floor_run);
 STAGE(slow, "cpu", "ns/frame", 1, "ground", one_point, slow_run);
 STAGE(fast, "cpu", "Mpps", 0, "ground", fast_points, slow_run);
+STAGE(wave, "latency", "ns", 1, NULL, one_point, wave_run, .cores = five_cores);
 STAGE(pinning, "idle", "part", 0, NULL, one_point, pinning_run);
-static const struct bench_stage wave = {
-	.about = { "wave", "latency", "what it is", "ns", 1, NULL },
-	.cores = five_cores,
-	.points = one_point,
-	.open = fake_open,
-	.run = wave_run,
-	.close = fake_close,
-};
-static const struct bench_stage card = {
-	.about = { "card", "idle", "what it is", "part", 0, NULL },
-	.needs_cuda = true,
-	.points = one_point,
-	.open = fake_open,
-	.run = slow_run,
-	.close = fake_close,
-};
+STAGE(card, "idle", "part", 0, NULL, one_point, slow_run, .needs_cuda = true);
 
 const struct bench_stage *const bench_stages[] = { &ground, &slow, &fast, &wave, &pinning, &card };
 const size_t bench_stage_count = 6;
