@@ -15,12 +15,7 @@
  * a core fetches so many lines at once. */
 #define RX_PREFETCH 16u
 
-#ifdef SANITIZED
-/* Inlined in eight loops, sanitizers' checks take a compiler minutes. */
-#define ALWAYS_INLINE static
-#else
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
-#endif
 
 /*
  * A frame longer than a slot comes as a chain. Its first slot, where it is split that of its rest,
@@ -206,19 +201,22 @@ ALWAYS_INLINE void rx_publish(struct rx_worker *worker, const bool flush)
 /*
  * Each mbuf is as a driver left it, or rx_describe_split(): one segment, one reference, external
  * buffer pinned to it. So it may go back raw, without the per-mbuf checks of
- * rte_pktmbuf_free_bulk().
+ * rte_pktmbuf_free_bulk(). DPDK's put is 3 KiB of code where it is inlined: that is worth it once a
+ * loop, for whole frames; elsewhere it is called here.
  */
-ALWAYS_INLINE void rx_put(struct rx_worker *worker, uint32_t at, uint32_t n, const bool split)
+static __attribute__((noinline)) void mbufs_put(struct rte_mempool *pool, struct rte_mbuf **mbuf,
+						uint32_t n)
+{
+	rte_mempool_put_bulk(pool, (void *const *)mbuf, n);
+}
+
+static __attribute__((noinline)) void rx_put_split(struct rx_worker *worker, uint32_t at,
+						   uint32_t n)
 {
 	struct rte_mbuf **mbuf = &worker->ring.mbuf[at];
 	uint32_t rests = 0;
 
-	if (!split) {
-		rte_mempool_put_bulk(worker->config.pool, (void *const *)mbuf, n);
-		return;
-	}
-	rte_mempool_put_bulk(worker->config.head_pool,
-			     (void *const *)&worker->ring.head_mbuf[at], n);
+	mbufs_put(worker->config.head_pool, &worker->ring.head_mbuf[at], n);
 	/* Not every frame has a rest. Their places are free from now on, so they are moved up. */
 	for (uint32_t i = 0; i < n; i++) {
 		struct rte_mbuf *rest = mbuf[i];
@@ -227,7 +225,7 @@ ALWAYS_INLINE void rx_put(struct rx_worker *worker, uint32_t at, uint32_t n, con
 		rests += rest != NULL;
 	}
 	if (rests)
-		rte_mempool_put_bulk(worker->config.pool, (void *const *)mbuf, rests);
+		mbufs_put(worker->config.pool, mbuf, rests);
 }
 
 /* Slots of bursts that are through go back to the pool, in bulk. Returns of how many frames. */
@@ -253,14 +251,26 @@ ALWAYS_INLINE unsigned int rx_reclaim(struct rx_worker *worker, const bool accou
 	n = end - ring->tail;
 	at = ring->tail & ring->desc_mask;
 	run = RTE_MIN(n, ring->desc_mask + 1 - at);
-	rx_put(worker, at, run, split);
-	if (n != run)
-		rx_put(worker, 0, n - run, split);
+	if (split) {
+		rx_put_split(worker, at, run);
+		if (n != run)
+			rx_put_split(worker, 0, n - run);
+	} else {
+		rte_mempool_put_bulk(worker->config.pool, (void *const *)&ring->mbuf[at], run);
+		if (unlikely(n != run))
+			mbufs_put(worker->config.pool, ring->mbuf, n - run);
+	}
 	ring->tail = end;
 	ring->reclaimed = through;
 	/* After the slots are back; pairs with the acquire load in gdrcap_get_stats(). */
 	counter_add(&worker->back, n);
 	return n;
+}
+
+/* The same where nothing is received: of any loop. */
+static __attribute__((noinline, cold)) unsigned int rx_reclaim_paused(struct rx_worker *worker)
+{
+	return rx_reclaim(worker, worker->config.accounted, true);
 }
 
 /* What the port gave goes into the ring, which has descriptors for every mbuf. */
@@ -290,7 +300,7 @@ static __attribute__((noinline, cold)) bool rx_pause(struct rx_worker *worker)
 		 * more (ring_producer.h). */
 		if (ring_due(&worker->ring))
 			rx_publish(worker, worker->config.flush != NULL);
-		work = rx_reclaim(worker, worker->config.accounted, true);
+		work = rx_reclaim_paused(worker);
 		idle = work ? 0 : idle + 1;
 		if (idle)
 			thread_idle(idle);
@@ -323,7 +333,7 @@ ALWAYS_INLINE void rx_loop(struct rx_worker *worker, const bool flush, const boo
 	atomic_store_explicit(&ring->ended, 1, memory_order_release);
 	while (ring->reclaimed != ring->burst &&
 	       atomic_load_explicit(&worker->phase, memory_order_relaxed) != RX_ABANDON)
-		if (rx_reclaim(worker, accounted, extra) == 0)
+		if (rx_reclaim_paused(worker) == 0)
 			thread_idle(IDLE_YIELDS + 1);
 }
 
