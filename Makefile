@@ -11,18 +11,28 @@ BENCH_ARGS ?= --quick --save $(BUILD)/bench.json
 export PATH := $(PATH):/usr/local/cuda/bin
 
 .DEFAULT_GOAL := all
-.PHONY: all demo check bench install clean help
+.PHONY: all demo check check-sanitized ci bench install clean help
 
-all: ## build
+all: ## build program and libraries
 	@scripts/setup.sh build
-	@scripts/build.sh $(BUILD) $(MESON_ARGS)
+	@scripts/build.sh $(BUILD) product $(MESON_ARGS)
 
-demo: all ## build, and play frames through a software port into memory: no NIC, no GPU needed
+demo: ## build the program, and play frames through a software port into memory: no NIC, no GPU needed
+	@scripts/setup.sh build
+	@scripts/build.sh $(BUILD) app/gdrcap $(MESON_ARGS)
 	$(BUILD)/app/gdrcap $(DEMO_ARGS)
 
-check: ## build and test, with gcc, and with clang and sanitizers
+check: ## build and run all tests
 	@scripts/setup.sh check
-	@scripts/check.sh $(BUILD) $(MESON_ARGS)
+	@scripts/check.sh $(BUILD) plain $(MESON_ARGS)
+
+check-sanitized: ## the same with clang, address and undefined-behaviour sanitizers, and the fuzz targets
+	@scripts/setup.sh check-sanitized
+	@scripts/check.sh $(BUILD) sanitized $(MESON_ARGS)
+
+ci: ## both, and kernels for every GPU architecture that the toolkit knows
+	@scripts/setup.sh check-sanitized
+	@scripts/check.sh $(BUILD) plain sanitized -Dgpu_archs=all $(MESON_ARGS)
 
 bench: all ## how fast each stage and the whole are on this machine: 8 minutes; goes on where it was stopped
 	$(BUILD)/app/gdrcap bench $(BENCH_ARGS)
@@ -34,4 +44,4 @@ clean: ## remove what was built, not what was downloaded
 	rm -rf $(BUILD) $(BUILD)-clang
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 24

@@ -1,47 +1,71 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# usage: check.sh BUILD [MESON_ARGUMENT]...
+# usage: check.sh BUILD PART... [MESON_ARGUMENT]...
 #
-# Builds and tests twice: BUILD with the default compiler, and BUILD-clang with clang, the address
-# and undefined-behaviour sanitizers and the fuzz targets. Ends with the sum of both.
+# Builds and tests the parts that are named, and ends with their sum:
+#   plain      BUILD, with the default compiler
+#   sanitized  BUILD-clang, with clang, the address and undefined-behaviour sanitizers and the fuzz
+#              targets; DPDK is that of BUILD
 set -u
 cd "$(dirname "$0")/.."
 build=$1
 shift
-clang_build=$build-clang
+parts=
+while test $# -gt 0; do
+	case $1 in
+	plain | sanitized) parts="$parts $1" ;;
+	*) break ;;
+	esac
+	shift
+done
 started=$(date +%s)
 broken=
+logs=
 
 say() {
 	echo
 	echo "==== $* ($(($(date +%s) - started)) s since the start)"
 }
 
+# usage: test_build NAME BUILD
+test_build() {
+	say "tests of $2"
+	meson test -C "$2" --no-rebuild --print-errorlogs
+	logs="$logs $1=$2/meson-logs/testlog.json"
+}
+
+build_plain() {
+	say "building program and tests in $build"
+	scripts/build.sh "$build" checks "$@"
+}
+
+build_sanitized() {
+	clang_build=$build-clang
+	say "building with clang and sanitizers in $clang_build"
+	case " $* " in
+	*" -Dsystem_dpdk=true "*) ;;
+	*)
+		scripts/build.sh "$build" dpdk-archives "$@" &&
+			pc=$(scripts/dpdk-stage.sh "$build" "$build/dpdk-stage") || return 1
+		export PKG_CONFIG_PATH="$pc${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
+		set -- "$@" -Dsystem_dpdk=true
+		;;
+	esac
+	CC=clang scripts/build.sh "$clang_build" checks "$@" -Dsanitize=true -Doptimization=1 \
+		-Dcuda=disabled -Dfuzzers=enabled
+}
+
 # A log of an earlier run must not count for this one.
-rm -f "$build/meson-logs/testlog.json" "$clang_build/meson-logs/testlog.json"
-
-logs=
-say "build with the default compiler; DPDK takes minutes when it is new"
-if scripts/build.sh "$build" "$@"; then
-	say "tests"
-	meson test -C "$build" --no-rebuild --print-errorlogs
-	logs="build=$build/meson-logs/testlog.json"
-
-	say "build with clang and sanitizers"
-	if pc=$(scripts/dpdk-stage.sh "$build" "$build/dpdk-stage") &&
-		CC=clang PKG_CONFIG_PATH=$pc${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH} \
-			scripts/build.sh "$clang_build" "$@" -Dsystem_dpdk=true -Dsanitize=true \
-			-Doptimization=1 -Dcuda=disabled -Dfuzzers=enabled; then
-		say "tests with sanitizers, fuzz targets"
-		meson test -C "$clang_build" --no-rebuild --print-errorlogs
-		logs="$logs clang+sanitizers=$clang_build/meson-logs/testlog.json"
+rm -f "$build/meson-logs/testlog.json" "$build-clang/meson-logs/testlog.json"
+for part in $parts; do
+	if test "$part" = plain; then
+		build_plain "$@" && test_build "$build" "$build" || broken="$broken --broken $build"
 	else
-		broken="--broken clang+sanitizers"
+		build_sanitized "$@" && test_build "$build-clang" "$build-clang" ||
+			broken="$broken --broken $build-clang"
 	fi
-else
-	broken="--broken build"
-fi
+done
 
 say "result"
 # shellcheck disable=SC2086 # lists of words

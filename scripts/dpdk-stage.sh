@@ -3,9 +3,9 @@
 #
 # usage: dpdk-stage.sh BUILD STAGE
 #
-# Copies the DPDK that was built in BUILD to STAGE, as an installed one, so that a second build with
-# other compiler flags can take it with -Dsystem_dpdk=true instead of compiling DPDK again. Prints
-# the folder for PKG_CONFIG_PATH.
+# Copies what of DPDK was built in BUILD (target "dpdk-archives"), and its headers, to STAGE, as an
+# installed one, so that a second build with other compiler flags can take it with
+# -Dsystem_dpdk=true instead of compiling DPDK again. Prints the folder for PKG_CONFIG_PATH.
 set -eu
 build=$1
 stage=$2
@@ -14,11 +14,13 @@ stage=$2
 rm -rf "$stage"
 mkdir -p "$stage"
 stage=$(cd "$stage" && pwd)
-DESTDIR="$stage" meson install -C "$build" --no-rebuild --tags devel >"$stage/install.log" 2>&1 || {
-	cat "$stage/install.log" >&2
-	exit 1
-}
-find "$stage" -name 'gdrcap*' -o -name 'libgdrcap*' | xargs rm -rf
-pc=$(find "$stage" -name libdpdk.pc)
+meson introspect --installed "$build" | python3 -c '
+import json, os, re, shutil, sys
+wanted = re.compile(r"/librte_\w+\.a$|/libdpdk(-libs)?\.pc$|/include/(?!gdrcap).*\.h$")
+for source, target in json.load(sys.stdin).items():
+    if wanted.search(target) and os.path.isfile(source):
+        os.makedirs(os.path.dirname(sys.argv[1] + target), exist_ok=True)
+        shutil.copy(source, sys.argv[1] + target)
+' "$stage"
 find "$stage" -name '*.pc' -exec sed -i "s|^prefix=|prefix=$stage|" {} +
-dirname "$pc"
+dirname "$(find "$stage" -name libdpdk.pc)"

@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Installs the packages that building (build) or testing (check) needs, on Debian and Ubuntu.
-# Without root it only looks, and prints the command that is missing.
+# Installs the packages that building (build), testing (check) or testing with sanitizers
+# (check-sanitized) needs, on Debian and Ubuntu. Without root it only looks, and prints the command
+# that is missing.
 set -eu
 
-usage="usage: scripts/setup.sh build|check"
+usage="usage: scripts/setup.sh build|check|check-sanitized"
 set_wanted=${1:?$usage}
 
 # Tools count as present when the command is, wherever it came from: "package:command".
@@ -18,10 +19,14 @@ if_available="libxdp-dev"
 
 case $set_wanted in
 build) ;;
-check)
-	tools="$tools git:git clang:clang iproute2:ip"
+check | check-sanitized)
+	tools="$tools git:git iproute2:ip"
 	# Other tools that frames are compared with; their tests are skipped where they are not.
-	if_available="$if_available libclang-rt-dev tcpdump tcpreplay tshark gnuplot-nox"
+	if_available="$if_available tcpdump tcpreplay tshark gnuplot-nox"
+	if test "$set_wanted" = check-sanitized; then
+		tools="$tools clang:clang"
+		if_available="$if_available libclang-rt-dev"
+	fi
 	;;
 *)
 	echo "$usage" >&2
