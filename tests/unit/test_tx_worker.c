@@ -218,7 +218,10 @@ static void end_frames_after_a_stop(void **state)
 	while (atomic_load(&run.worker->stalled) < 100)
 		assert_true(time(NULL) < run.until && sched_yield() == 0);
 	atomic_store(&run.worker->stop, 1);
-	/* Until then the wire is full. */
+	/* Until the sender has seen that, the wire is full: the slots of what it orders no more
+	 * come back, but for those on the wire and one of an end-of-stream frame. */
+	while (rte_mempool_in_use_count(scene.pool) > 63 + 1)
+		assert_true(time(NULL) < run.until && sched_yield() == 0);
 	assert_int_equal(run_receive(&run, 64, pattern_frame, &seen), 63 + TX_END_TIMES);
 	assert_int_equal(seen.frames, 63);
 	ends_agree(&run, &seen);
