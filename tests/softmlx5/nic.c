@@ -20,6 +20,8 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned int waiting; /* control calls: rw, thread: ro */
+static uint64_t settled;     /* passes that found nothing to do */
+static uint64_t reported;    /* passes that brought files up to date */
 static pthread_t thread;
 static unsigned int users; /* under start_lock */
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -79,6 +81,29 @@ void nic_lock(void)
 void nic_unlock(void)
 {
 	pthread_mutex_unlock(&lock);
+}
+
+static void wait_for_next(const uint64_t *passes)
+{
+	uint64_t before;
+
+	/* No pass is under way while the lock is held: the next one sees all that was asked for. */
+	nic_lock();
+	before = *passes;
+	nic_unlock();
+	while (__atomic_load_n(passes, __ATOMIC_ACQUIRE) == before)
+		sched_yield();
+}
+
+void nic_settle(void)
+{
+	wait_for_next(&settled);
+}
+
+void nic_report(void)
+{
+	wait_for_next(&settled);
+	wait_for_next(&reported);
 }
 
 /* Which send queues were told of new work. */
@@ -158,6 +183,7 @@ static void slow_pass(uint64_t now_ns)
 	}
 	rx_poll(now_ns);
 	completion_flush();
+	__atomic_store_n(&reported, reported + 1, __ATOMIC_RELEASE);
 }
 
 static void *thread_main(void *unused)
@@ -170,6 +196,8 @@ static void *thread_main(void *unused)
 			sched_yield();
 		pthread_mutex_lock(&lock);
 		idle = pass() == 0 ? idle + 1 : 0;
+		if (idle > 0 && !wire_holds())
+			__atomic_store_n(&settled, settled + 1, __ATOMIC_RELEASE);
 		if (++passes % SLOW_PASSES == 0 || idle > IDLE_SPINS) {
 			now_ns = nic_now_ns();
 			rx_poll(now_ns);

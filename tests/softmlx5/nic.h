@@ -9,6 +9,12 @@
 void nic_lock(void);
 void nic_unlock(void);
 
+/* Until the card has done all that it was given before, as far as it can: what it sent has arrived,
+ * and its completions are written. While a device is open. */
+void nic_settle(void);
+/* The same, and the files with its counters say so too. */
+void nic_report(void);
+
 /* The thread runs while a device is open. */
 int nic_start(void);
 void nic_stop(void);
@@ -24,7 +30,7 @@ struct soft_frame {
 	uint8_t checksums; /* to insert: the send WQE's cs_flags */
 };
 
-/* tx.c: takes what the driver posted, within a budget of frames. Frames handled. */
+/* tx.c: takes what the driver posted, within a budget of frames. WQEs handled. */
 unsigned int sq_run(struct soft_sq *sq);
 
 /* Ends the queue with an error completion of the WQE at that block; the rest is flushed. */
@@ -34,6 +40,8 @@ void sq_fail(struct soft_sq *sq, uint16_t block, uint8_t syndrome);
 void wire_send(struct soft_device *from, struct soft_frame *frame);
 void wire_poll(struct soft_device *device, uint64_t now_ns);
 bool wire_up(const struct soft_device *device);
+/* Is there a frame that waits for its successor, and will come without one too? */
+bool wire_holds(void);
 /* device.c: wakes drivers where the link has changed since they were told. */
 void device_tell_link(struct soft_device *device);
 /* False: the receiver's flow control holds the sender back. */

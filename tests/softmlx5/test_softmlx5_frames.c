@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 #include <rte_ip.h>
@@ -83,13 +82,10 @@ static struct rte_mbuf *exchange(struct rte_mbuf *mbuf)
 	struct rte_mbuf *back[4];
 
 	assert_int_equal(rte_eth_tx_burst(0, 0, &mbuf, 1), 1);
-	for (unsigned int i = 0; i < 10000; i++) {
-		if (rte_eth_rx_burst(1, 0, back, 4) > 0)
-			return back[0];
-		usleep(20);
-	}
-	fail_msg("the frame did not arrive");
-	return NULL;
+	nic_settle();
+	if (rte_eth_rx_burst(1, 0, back, 4) == 0)
+		fail_msg("the frame did not arrive");
+	return back[0];
 }
 
 /* A frame shorter than the smallest is padded by the sending card. */
@@ -354,7 +350,7 @@ static void no_buffers_is_counted(void **state)
 		else
 			rte_pktmbuf_free(frames[0]);
 	}
-	usleep(50000);
+	nic_settle();
 	while ((count = rte_eth_rx_burst(1, 0, back, 32)) > 0) {
 		received += count;
 		rte_pktmbuf_free_bulk(back, count);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -221,7 +220,7 @@ static void unregistered_buffer_is_not_sent(void **state)
 	rte_pktmbuf_attach_extbuf(mbuf, foreign.device, RTE_BAD_IOVA, SIZE / 2, &shared);
 	rte_pktmbuf_append(mbuf, 100);
 	assert_int_equal(rte_eth_tx_burst(0, 0, &mbuf, 1), 1);
-	usleep(20000);
+	nic_settle();
 	assert_int_equal(soft_devices[0].count.tx_packets_phy, before);
 	assert_int_equal(soft_devices[0].count.bad_keys > 0, 1);
 	/* The first of these find the queue in error. */

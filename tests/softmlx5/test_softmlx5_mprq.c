@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
-#include <rte_cycles.h>
 
 #include "nic.h"
 #include "rig.h"
@@ -107,7 +106,7 @@ static void missing_buffers_are_counted(void **state)
 		sent += done;
 		rte_pktmbuf_free_bulk(frames + done, (unsigned int)(count - done));
 	}
-	rte_delay_us_sleep(50000);
+	nic_settle();
 	while ((count = rte_eth_rx_burst(1, 0, back, 32)) > 0) {
 		received += count;
 		rte_pktmbuf_free_bulk(back, count);

@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 #include <rte_ip.h>
@@ -94,16 +93,9 @@ static void send_one(struct rig *rig, const struct shape *shape)
 static int arrival(struct rig *rig, struct rte_mbuf **mbuf)
 {
 	struct rte_mbuf *back[4];
-	bool arrived = false;
 
-	for (unsigned int i = 0; i < 100000 && !arrived; i++) {
-		usleep(20);
-		/* The card holds the lock from the frame's arrival to its completion. */
-		nic_lock();
-		arrived = soft_devices[1].count.rx_packets_phy > arrived_before;
-		nic_unlock();
-	}
-	assert_true(arrived);
+	nic_settle();
+	assert_true(soft_devices[1].count.rx_packets_phy > arrived_before);
 	for (uint16_t queue = 0; queue < rig->port[1].rx_queues; queue++) {
 		if (rte_eth_rx_burst(1, queue, back, 4) == 0)
 			continue;

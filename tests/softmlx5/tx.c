@@ -306,7 +306,7 @@ static uint8_t gather_wqe(const struct wqe *wqe)
 unsigned int sq_run(struct soft_sq *sq)
 {
 	struct wqe done[FRAMES_MAX], wqe;
-	unsigned int wqes = 0, frames, before;
+	unsigned int wqes = 0, before;
 	uint16_t end = posted(sq);
 	uint8_t syndrome = 0;
 
@@ -331,7 +331,6 @@ unsigned int sq_run(struct soft_sq *sq)
 		done[wqes++] = wqe;
 		sq->next = (uint16_t)(sq->next + blocks_of(&wqe));
 	}
-	frames = gather.count;
 	send_gathered(sq->device);
 	for (unsigned int i = 0; i < wqes; i++)
 		complete_wqe(&done[i]);
@@ -339,5 +338,5 @@ unsigned int sq_run(struct soft_sq *sq)
 		sq_fail(sq, sq->next, syndrome);
 	else if (sq->next == end)
 		sq->rung = false;
-	return frames + (syndrome != 0);
+	return wqes + (syndrome != 0);
 }

@@ -129,6 +129,14 @@ void wire_send(struct soft_device *from, struct soft_frame *frame)
 	release_held(from);
 }
 
+bool wire_holds(void)
+{
+	for (unsigned int i = 0; i < soft_device_count; i++)
+		if (held[i].length != 0 && wire_up(&soft_devices[i]))
+			return true;
+	return false;
+}
+
 void wire_poll(struct soft_device *device, uint64_t now_ns)
 {
 	if (!device->link && device->link_back_ns != 0 && now_ns >= device->link_back_ns) {
