@@ -92,7 +92,7 @@ static void wait_for_next(const uint64_t *passes)
 	before = *passes;
 	nic_unlock();
 	while (__atomic_load_n(passes, __ATOMIC_ACQUIRE) == before)
-		sched_yield();
+		usleep(IDLE_SLEEP_US);
 }
 
 void nic_settle(void)

@@ -6,7 +6,6 @@
 #ifndef GDRCAP_TEST_KERNEL_SCENE_H
 #define GDRCAP_TEST_KERNEL_SCENE_H
 
-#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 
 #include "frame_runs.h"
 #include "kernels.h"
+#include "nap.h"
 #include "store_build.h"
 
 #define SCENE_BURSTS 24u
@@ -24,7 +24,7 @@
 #define SCENE_BYTES ((size_t)SCENE_SLOTS << SCENE_SLOT_SHIFT)
 #define SCENE_FILE_BYTES 1013u
 #define SCENE_RINGS_MAX 2u
-#define SCENE_HANG_SECONDS 60
+#define SCENE_HANG_SECONDS 240
 #define SCENE_HEAD_SHIFT 8u
 #define SCENE_HEADS_BYTES ((size_t)SCENE_SLOTS << SCENE_HEAD_SHIFT)
 

@@ -180,7 +180,7 @@ static inline int scene_play(const struct scene *scene, const struct kernel_ops 
 			    scene_ring_collect(&ring[r], &scene->burst[b], &result[b]))
 				left--;
 		}
-		sched_yield();
+		nap();
 		if (ops->running(workers) <= 0 || time(NULL) > until) {
 			fprintf(stderr, "%s: %s with %u of %u bursts not done: %s\n", ops->name,
 				time(NULL) > until ? "hangs" : "left", left, SCENE_BURSTS,

@@ -20,6 +20,7 @@
 #include "region.h"
 #include "ring_producer.h"
 #include "save.h"
+#include "thread.h"
 
 #define QUEUES 3u
 #define SLOTS 1024u /* of a queue */
@@ -100,6 +101,7 @@ static int begin(void **state)
 	const size_t bytes = MEMORY_BYTES;
 	int fd;
 
+	thread_share_cores(); /* with whatever else this machine does */
 	if (environment_start(&needs, NULL) < 0 || !mkdtemp(folder) ||
 	    frame_layout_init(&layout, &frame) < 0 || pattern_plan_init(&plan, &pattern) < 0)
 		return -1;

@@ -9,16 +9,16 @@
 #include <cmocka.h>
 
 #include <errno.h>
-#include <sched.h>
 #include <time.h>
 
 #include "environment.h"
 #include "file_frames.h"
+#include "nap.h"
 #include "number_set.h"
 #include "pcap_bytes.h"
 
 #define FRAMES 5000u
-#define HANG_SECONDS 60
+#define HANG_SECONDS 240
 
 static int16_t gpu;
 static struct gdrcap_error error;
@@ -214,7 +214,7 @@ static void take_all(struct file_frames *frames, uint64_t total)
 			atomic_store_explicit(&frames->used, used, memory_order_release);
 			assert_true(time(NULL) < until);
 			assert_int_equal(atomic_load(&frames->failed), 0);
-			sched_yield();
+			nap();
 			continue;
 		}
 		ready = 1 + (uint32_t)random_below(&random, ready);
@@ -304,7 +304,7 @@ static void wait_failed(struct file_frames *frames)
 
 		atomic_store_explicit(&frames->used, filled, memory_order_release);
 		assert_true(time(NULL) < until);
-		sched_yield();
+		nap();
 	}
 	assert_non_null(strstr(frames->error.text, path));
 }

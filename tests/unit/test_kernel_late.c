@@ -154,7 +154,7 @@ static void late_play(struct late *late)
 	assert_int_equal(kernel_host_ops.start(device, &late->job, &workers), 0);
 	while (!scene_ring_collect(&late->ring, &late->scene.burst[0], &late->result)) {
 		assert_true(time(NULL) < until);
-		sched_yield();
+		nap();
 	}
 	__atomic_store_n(&fake.on, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&late->stop, 1, __ATOMIC_RELAXED);

@@ -13,11 +13,14 @@
 
 #include <pthread.h>
 #include <sched.h>
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "nap.h"
 #include "ring_litmus.h"
 
 /* A build with these other than the ring's orders shows that the test can fail. */
@@ -28,15 +31,31 @@
 #define LITMUS_ACQUIRE __ATOMIC_ACQUIRE
 #endif
 
-static uint64_t bursts = 150000; /* past the end of 16-bit laps of a one-burst ring */
+/* Of a ring, where they are played within PLAY_SECONDS; beside others' work, where a thread waits
+ * for its core with each burst, LEAST of them at least. They begin LEAST / 2 before 16-bit laps
+ * end. */
+static uint64_t bursts = 150000;
+#define LEAST 1000u
+#define PLAY_SECONDS 2
+static uint64_t end; /* atomic: no burst from this one on is published */
 
 struct consumer {
 	const struct litmus *ring;
 	void (*take)(const struct litmus *ring, uint64_t burst, uint64_t *inlines);
-	uint64_t first, stride, end;
+	uint64_t first, stride;
 	uint64_t inlines; /* bursts whose descriptors came with their word */
 	pthread_t thread;
 };
+
+/* False: burst `b` does not come any more. */
+static bool litmus_wait(uint64_t b, unsigned int *tries)
+{
+	if (++*tries < 4)
+		sched_yield();
+	else
+		nap();
+	return b < __atomic_load_n(&end, __ATOMIC_RELAXED);
+}
 
 static uint32_t frames_take(const struct litmus *ring, uint64_t burst)
 {
@@ -57,12 +76,14 @@ static uint32_t frames_take(const struct litmus *ring, uint64_t burst)
 static void take_ordered(const struct litmus *ring, uint64_t b, uint64_t *inlines)
 {
 	const uint32_t at = b & ring->burst_mask;
+	unsigned int tries = 0;
 	uint32_t wrong;
 
 	/* TAKE */
 	while (!burst_word_is(__atomic_load_n(&ring->ready[at].word, LITMUS_ACQUIRE), b,
 			      ring->burst_bits))
-		sched_yield();
+		if (!litmus_wait(b, &tries))
+			return;
 	wrong = litmus_wrong_words(ring, b) + frames_take(ring, b);
 	litmus_answer(ring, b, wrong);
 	/* DONE */
@@ -79,6 +100,7 @@ static void take_told(const struct litmus *ring, uint64_t b, uint64_t *inlines)
 	const struct burst_beside *beside = &ring->beside[at];
 	struct burst_result *result = &ring->result[at];
 	struct burst_plain plain;
+	unsigned int tries = 0;
 	uint64_t desc[LITMUS_FRAMES], word, lap;
 	uint32_t wrong = 0;
 	bool marked = true;
@@ -92,7 +114,8 @@ static void take_told(const struct litmus *ring, uint64_t b, uint64_t *inlines)
 		word = __atomic_load_n(&ready->word, LITMUS_ACQUIRE); /* TAKE */
 		if (burst_word_is(word, b, ring->burst_bits))
 			break;
-		sched_yield();
+		if (!litmus_wait(b, &tries))
+			return;
 	}
 	for (uint32_t i = 0; i < LITMUS_FRAMES; i++)
 		marked = marked && (word & BURST_INLINE) &&
@@ -120,8 +143,8 @@ static void take_told(const struct litmus *ring, uint64_t b, uint64_t *inlines)
 	lap = burst_word(b, ring->burst_bits, 0, 0);
 	__atomic_store_n(&result->done, lap | burst_plain_bits(&plain, 0), LITMUS_RELEASE);
 	for (uint32_t w = 1; w < BURST_PLAIN_WORDS; w++) {
-		if (b % 64 == w)
-			sched_yield();
+		if (b % 256 == w) /* time to look at half of it */
+			nap();
 		__atomic_store_n(&result->plain[w - 1],
 				 lap | burst_plain_bits(&plain, w), __ATOMIC_RELAXED);
 	}
@@ -131,7 +154,8 @@ static void *consumer_main(void *argument)
 {
 	struct consumer *consumer = argument;
 
-	for (uint64_t b = consumer->first; b < consumer->end; b += consumer->stride)
+	for (uint64_t b = consumer->first; b < __atomic_load_n(&end, __ATOMIC_RELAXED);
+	     b += consumer->stride)
 		consumer->take(consumer->ring, b, &consumer->inlines);
 	return NULL;
 }
@@ -139,12 +163,13 @@ static void *consumer_main(void *argument)
 static uint32_t collect(const struct litmus *ring, uint64_t burst)
 {
 	const uint32_t at = burst & ring->burst_mask;
+	unsigned int tries = 0;
 	uint32_t wrong;
 
 	/* COLLECT */
 	while (!burst_word_is(__atomic_load_n(&ring->result[at].done, LITMUS_ACQUIRE), burst,
 			      ring->burst_bits))
-		sched_yield();
+		litmus_wait(burst, &tries);
 	wrong = litmus_wrong_answer(ring, burst);
 	for (uint32_t i = 0; i < LITMUS_FRAMES; i++)
 		for (uint32_t w = 0; w < LITMUS_WORDS; w++)
@@ -155,8 +180,10 @@ static uint32_t collect(const struct litmus *ring, uint64_t burst)
 /* The same of take_told(). */
 static uint32_t collect_told(const struct litmus *ring, uint64_t burst)
 {
+	unsigned int tries = 0;
+
 	while (!burst_is_done(&ring->result[burst & ring->burst_mask], burst, ring->burst_bits))
-		sched_yield();
+		litmus_wait(burst, &tries);
 	return burst % 5 ? litmus_wrong_plain(ring, burst) : litmus_wrong_answer(ring, burst);
 }
 
@@ -175,14 +202,17 @@ static void publish(const struct litmus *ring, uint64_t b, bool told)
 				 LITMUS_RELEASE);
 }
 
-static uint64_t produce(const struct litmus *ring, uint64_t end, bool told)
+static uint64_t produce(const struct litmus *ring, uint64_t first, bool told)
 {
 	const uint64_t depth = (uint64_t)ring->burst_mask + 1;
+	const time_t until = time(NULL) + PLAY_SECONDS;
 	uint64_t wrong = 0;
 
-	for (uint64_t b = 0; b < end + depth; b++) {
-		if (b >= depth && b - depth < end)
+	for (uint64_t b = first; b < end + depth; b++) {
+		if (b >= first + depth)
 			wrong += told ? collect_told(ring, b - depth) : collect(ring, b - depth);
+		if (b < end && b - first >= LEAST && b % 64 == 0 && time(NULL) > until)
+			__atomic_store_n(&end, b, __ATOMIC_RELAXED);
 		if (b >= end)
 			continue;
 		litmus_fill(ring, b);
@@ -208,18 +238,21 @@ static void litmus_play(uint32_t bits, uint32_t threads, bool told)
 		.burst_mask = (uint32_t)depth - 1,
 		.burst_bits = bits,
 	};
+	const uint64_t first = ((uint64_t)UINT16_MAX << bits) - LEAST / 2;
 	struct consumer consumer[4];
 	uint64_t wrong, inlines = 0;
 
 	assert_true(ring.desc && ring.ready && ring.beside && ring.result && ring.runs &&
 		    ring.order && ring.frames);
+	__atomic_store_n(&end, first + bursts, __ATOMIC_RELAXED);
 	for (uint32_t t = 0; t < threads; t++) {
-		consumer[t] = (struct consumer){ &ring, told ? take_told : take_ordered, t,
-						 threads, bursts, 0, 0 };
+		consumer[t] = (struct consumer){ &ring,	    told ? take_told : take_ordered,
+						 first + t, threads,
+						 0,	    0 };
 		assert_int_equal(
 			pthread_create(&consumer[t].thread, NULL, consumer_main, &consumer[t]), 0);
 	}
-	wrong = produce(&ring, bursts, told);
+	wrong = produce(&ring, first, told);
 	for (uint32_t t = 0; t < threads; t++) {
 		pthread_join(consumer[t].thread, NULL);
 		inlines += consumer[t].inlines;
@@ -240,7 +273,7 @@ static void litmus_play(uint32_t bits, uint32_t threads, bool told)
 
 static void test_one_consumer(void **state)
 {
-	/* one burst in flight; and so few that the 16-bit lap wraps */
+	/* one burst in flight; the 16-bit lap wraps in each */
 	litmus_play(0, 1, false);
 	litmus_play(2, 1, false);
 	litmus_play(8, 1, false);

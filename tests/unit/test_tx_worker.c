@@ -113,7 +113,7 @@ static void a_full_wire_loses_nothing(void **state)
 	run_open(&run, &config, 50, 64);
 	run_go(&run);
 	while (atomic_load(&run.worker->stalled) < 100)
-		assert_true(time(NULL) < run.until && sched_yield() == 0);
+		assert_true(time(NULL) < run.until && nap());
 	/* As many as fit, of a burst that fits only in part too. */
 	assert_int_equal(atomic_load(&run.worker->sent), 63);
 	assert_int_equal(run_receive(&run, 1, pattern_frame, &seen), config.frames);
@@ -133,7 +133,7 @@ static void a_held_sender_hands_over_nothing(void **state)
 	atomic_store(&run.worker->hold, 1);
 	run_go(&run);
 	while (atomic_load(&run.worker->stalled) < 100)
-		assert_true(time(NULL) < run.until && sched_yield() == 0);
+		assert_true(time(NULL) < run.until && nap());
 	assert_int_equal(atomic_load(&run.worker->sent), 0);
 	assert_int_equal(atomic_load(&run.worker->first_tsc), 0);
 	atomic_store(&run.worker->hold, 0);
@@ -161,8 +161,8 @@ static void senders_in_turn(void **state)
 		seen_begin(&seen, &config);
 		run_open(&run, &config, 64, 1024);
 		run_go(&run);
-		for (uint32_t n = 0; n < 2000; n++)
-			sched_yield();
+		for (uint32_t n = 0; n < 100; n++)
+			nap();
 		assert_int_equal(atomic_load(&run.worker->sent), 0);
 		atomic_store(&other->finished, way == 0);
 		atomic_store(&run.worker->stop, way == 1);
@@ -216,12 +216,12 @@ static void end_frames_after_a_stop(void **state)
 	run_open(&run, &config, 50, 64);
 	run_go(&run);
 	while (atomic_load(&run.worker->stalled) < 100)
-		assert_true(time(NULL) < run.until && sched_yield() == 0);
+		assert_true(time(NULL) < run.until && nap());
 	atomic_store(&run.worker->stop, 1);
 	/* Until the sender has seen that, the wire is full: the slots of what it orders no more
 	 * come back, but for those on the wire and one of an end-of-stream frame. */
 	while (rte_mempool_in_use_count(scene.pool) > 63 + 1)
-		assert_true(time(NULL) < run.until && sched_yield() == 0);
+		assert_true(time(NULL) < run.until && nap());
 	assert_int_equal(run_receive(&run, 64, pattern_frame, &seen), 63 + TX_END_TIMES);
 	assert_int_equal(seen.frames, 63);
 	ends_agree(&run, &seen);
@@ -431,7 +431,7 @@ static void a_slow_sender_stops(void **state)
 	run_open(&run, &config, 64, 1024);
 	run_go(&run);
 	while (atomic_load(&run.worker->sent) == 0)
-		assert_true(time(NULL) < run.until && sched_yield() == 0);
+		assert_true(time(NULL) < run.until && nap());
 	atomic_store(&run.worker->stop, 1);
 	assert_int_equal(run_receive(&run, 64, pattern_frame, &seen), 1 + TX_END_TIMES);
 	ends_agree(&run, &seen);
