@@ -142,7 +142,8 @@ def perfect(*arguments, count, **options):
 
 
 def capture(frames, *arguments, mode=DEFAULT, faults=LOSSLESS, expect=0):
-    """What a capture makes of these frames, which come once its rules are there."""
+    """What a capture makes of these frames, which come once its rules are there. How many to wait
+    for is among the arguments; silence ends only what fails."""
     with processes.folder() as directory:
         start = os.path.join(directory, "faults")
         path = pcapfile.write_pcap(os.path.join(directory, "play.pcap"), frames)
@@ -150,7 +151,7 @@ def capture(frames, *arguments, mode=DEFAULT, faults=LOSSLESS, expect=0):
             pass
         variables = environment(faults, mode, softmlx5_faults_file=start, softmlx5_play=path)
         with processes.Running("capture", "--quiet", "--port", port(RECEIVER, mode), "--gpu",
-                               "host", "--guard", "--seconds", "60", "--idle", "0.5", *arguments,
+                               "host", "--guard", "--seconds", "240", "--idle", "30", *arguments,
                                env=variables) as running:
             running.wait_until_running()
             with open(start, "w", encoding="utf-8") as file:

@@ -37,7 +37,7 @@ def tool(name):
     return name
 
 
-def output(*command, timeout=120):
+def output(*command, timeout=e2e.TIMEOUT):
     """Another tool's standard output; its failure is ours."""
     tool(command[0])
     done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -191,13 +191,13 @@ class Tcpdump:
                 raise e2e.Skip("tcpdump: %s" % self.said)
             self.said += line
 
-    def finish(self, patience=5):
+    def finish(self, patience=20):
         """Ends when all frames came, or `patience` seconds after the last call."""
         try:
             self.process.wait(patience)
         except subprocess.TimeoutExpired:
             self.process.send_signal(signal.SIGINT)
-        self.said += self.process.communicate(timeout=60)[1]
+        self.said += self.process.communicate(timeout=e2e.TIMEOUT)[1]
         return self.said
 
     def __enter__(self):

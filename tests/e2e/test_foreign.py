@@ -3,7 +3,6 @@
 sequence numbers and without."""
 import os
 import subprocess
-import time
 
 import e2e
 import foreign_stream
@@ -259,14 +258,12 @@ def test_tcpreplay_over_veth():
         path = pcapfile.write_pcap(os.path.join(directory, "stream.pcap"),
                                    faults.apply(sender.frames(sizes(count)), 18))
         with processes.Running("capture", "--port", "net_af_packet0,iface=%s,framecnt=4096" %
-                               pair.right, *COUNTER, "--idle", "1", "--seconds", "60") as receiver:
+                               pair.right, *COUNTER, "--idle", "3") as receiver:
             receiver.wait_until_running()
             subprocess.run(["tcpreplay", "-q", "--pps=5000", "-i", pair.left, path], check=True,
                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                           stderr=subprocess.DEVNULL, timeout=60)
-            started = time.monotonic()
+                           stderr=subprocess.DEVNULL, timeout=e2e.TIMEOUT)
             summary = receiver.finish(expect=3)
-            assert time.monotonic() - started < 30, "--idle 1 did not end it"
     e2e.check_identities(summary)
     counts, planted = summary["frames"], faults.counts(count)
     assert counts["sent"] == count, counts
