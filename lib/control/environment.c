@@ -271,9 +271,9 @@ int environment_start(const struct environment_needs *needs, struct gdrcap_error
 {
 	int ret;
 
-	pthread_mutex_lock(&environment_lock);
+	log_lock(&environment_lock);
 	ret = environment_start_once(needs, error);
-	pthread_mutex_unlock(&environment_lock);
+	log_unlock(&environment_lock);
 	return ret;
 }
 
@@ -310,9 +310,9 @@ static int gpu_open(const char *name, const char *args, struct gdrcap_error *err
 {
 	int id;
 
-	pthread_mutex_lock(&environment_lock);
+	log_lock(&environment_lock);
 	id = gpu_open_once(name, args, error);
-	pthread_mutex_unlock(&environment_lock);
+	log_unlock(&environment_lock);
 	return id;
 }
 

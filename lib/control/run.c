@@ -137,9 +137,9 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 	cpu_set_t cpus;
 	int ret = 0;
 
-	pthread_mutex_lock(&session->run_lock);
+	log_lock(&session->run_lock);
 	if (session->state != SESSION_CREATED) {
-		pthread_mutex_unlock(&session->run_lock);
+		log_unlock(&session->run_lock);
 		return error_set(error, -EALREADY, "a session runs once; create another");
 	}
 	deal.shared = threads_planned(session) > session->cpu_count;
@@ -163,7 +163,7 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 		ret = senders_start(session, &deal, error);
 	if (ret < 0)
 		session->failure = ret;
-	pthread_mutex_unlock(&session->run_lock);
+	log_unlock(&session->run_lock);
 	if (ret < 0)
 		gdrcap_stop(session, NULL);
 	return ret;
@@ -177,9 +177,9 @@ int gdrcap_wait_end(struct gdrcap_session *session, uint32_t timeout_ms)
 
 	for (;;) {
 		/* Another thread may stop the session meanwhile. */
-		pthread_mutex_lock(&session->run_lock);
+		log_lock(&session->run_lock);
 		over = session->state != SESSION_RUNNING || session_watch(session);
-		pthread_mutex_unlock(&session->run_lock);
+		log_unlock(&session->run_lock);
 		if (over || timeout_ms == 0 || tsc_older(since, timeout_ms))
 			return over;
 		nanosleep(&tick, NULL);

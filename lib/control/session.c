@@ -13,6 +13,7 @@
 #include <rte_errno.h>
 #include <rte_gpudev.h>
 
+#include "assertion.h"
 #include "config.h"
 #include "environment.h"
 #include "log.h"
@@ -334,6 +335,12 @@ void gdrcap_destroy(struct gdrcap_session *session)
 {
 	if (!session)
 		return;
+	if (log_in_sink()) {
+		assertion(false, "gdrcap_destroy() was called by a log function: it may call "
+				 "gdrcap_stop(), and whoever created the session destroys it");
+		log_error("gdrcap_destroy() was called by a log function, and does nothing there");
+		return;
+	}
 	gdrcap_stop(session, NULL);
 	session_abandon(session);
 	if (session->stranded) {

@@ -145,12 +145,12 @@ void session_message(struct gdrcap_session *session, enum gdrcap_log_level level
 /* Reading a run's results changes nothing in it but the lock. */
 static inline void session_ports_lock(const struct gdrcap_session *session)
 {
-	pthread_mutex_lock((pthread_mutex_t *)(uintptr_t)&session->ports_lock);
+	log_lock((pthread_mutex_t *)(uintptr_t)&session->ports_lock);
 }
 
 static inline void session_ports_unlock(const struct gdrcap_session *session)
 {
-	pthread_mutex_unlock((pthread_mutex_t *)(uintptr_t)&session->ports_lock);
+	log_unlock((pthread_mutex_t *)(uintptr_t)&session->ports_lock);
 }
 
 static inline void session_port_counters(const struct gdrcap_session *session,

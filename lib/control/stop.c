@@ -305,15 +305,43 @@ void session_abandon(struct gdrcap_session *session)
 	receivers_join(session, CONSUMER_MS);
 }
 
+/* The session's threads, which may log, and so call the caller's log function. */
+static bool is_own_thread(const struct gdrcap_session *session)
+{
+	bool own = thread_is_self(&session->accountant.thread);
+
+	for (uint32_t i = 0; i < session->tx_count; i++)
+		own |= thread_is_self(&session->tx[i].thread);
+	for (uint32_t i = 0; i < session->rx_count; i++)
+		own |= thread_is_self(&session->rx[i].thread);
+	return own || (session->save && save_is_writer(session->save)) ||
+	       (session->file && thread_is_self(&session->file->thread));
+}
+
+/* What waits for a thread cannot be done by it. */
+static int stop_later(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	log_lock(&session->run_lock);
+	if (session->state == SESSION_RUNNING && !atomic_load(&session->ending))
+		session_end(session);
+	log_unlock(&session->run_lock);
+	return error_set(error, -EDEADLK,
+			 "gdrcap_stop() waits for the session's threads and was called on one of "
+			 "them, by the log function; the run ends, gdrcap_wait_end() returns 1, "
+			 "and gdrcap_stop() is then for another thread");
+}
+
 int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 {
 	bool running;
 
-	pthread_mutex_lock(&session->run_lock);
+	if (is_own_thread(session))
+		return stop_later(session, error);
+	log_lock(&session->run_lock);
 	running = session->state == SESSION_RUNNING;
 	if (running)
 		session->state = SESSION_STOPPED;
-	pthread_mutex_unlock(&session->run_lock);
+	log_unlock(&session->run_lock);
 	if (running) {
 		senders_stop(session);
 		session_watch_file(session);

@@ -16,6 +16,7 @@
 #define IDLE_SLEEP_NS 5000L
 
 static _Atomic bool cores_shared;
+static _Thread_local const struct thread *self; /* NULL: not one of ours */
 
 void thread_share_cores(void)
 {
@@ -38,12 +39,14 @@ static void *thread_main(void *arg)
 
 	/* ns: else a sleep of some microseconds takes 50 more. */
 	prctl(PR_SET_TIMERSLACK, 1UL);
-
+	self = thread;
 	if (rte_thread_register() < 0)
 		log_warning("thread %s has no lcore id (%s): its mempool accesses are slower",
 			    thread->name, rte_strerror(rte_errno));
 	thread->body(thread->arg);
 	rte_thread_unregister();
+	/* After its last access to anything. Partner: the acquire load in thread_has_left(). */
+	atomic_store_explicit(&thread->left, true, memory_order_release);
 	return NULL;
 }
 
@@ -54,6 +57,7 @@ int thread_start(struct thread *thread, const char *name, const cpu_set_t *cpus,
 
 	thread->body = body;
 	thread->arg = arg;
+	atomic_store_explicit(&thread->left, false, memory_order_relaxed);
 	snprintf(thread->name, sizeof(thread->name), "%s", name);
 	ret = pthread_create(&thread->id, NULL, thread_main, thread);
 	if (ret)
@@ -74,6 +78,17 @@ void thread_join(struct thread *thread)
 		return;
 	pthread_join(thread->id, NULL);
 	thread->running = false;
+}
+
+bool thread_is_self(const struct thread *thread)
+{
+	return self == thread;
+}
+
+bool thread_has_left(const struct thread *thread)
+{
+	return !thread->running || thread_is_self(thread) ||
+	       atomic_load_explicit(&thread->left, memory_order_acquire);
 }
 
 bool thread_join_within(struct thread *thread, unsigned int timeout_ms)

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include <rte_pause.h>
@@ -13,7 +14,8 @@
 
 struct thread {
 	pthread_t id;
-	bool running;
+	_Atomic bool running; /* started and not joined. Writer: control */
+	_Atomic bool left; /* its body has returned. Writer: the thread, as the last it does */
 	void (*body)(void *arg);
 	void *arg;
 	char name[16];
@@ -25,6 +27,10 @@ int thread_start(struct thread *thread, const char *name, const cpu_set_t *cpus,
 void thread_join(struct thread *thread);
 /* False when the thread has not ended within timeout_ms. */
 bool thread_join_within(struct thread *thread, unsigned int timeout_ms);
+/* True on this very thread. */
+bool thread_is_self(const struct thread *thread);
+/* True when it does nothing any more, or is the caller. Any thread; joins nothing. */
+bool thread_has_left(const struct thread *thread);
 
 #define IDLE_PAUSES 64u
 #define IDLE_YIELDS 128u /* pauses before them included */

@@ -393,6 +393,11 @@ int save_finish(struct save *save, struct gdrcap_error *error)
 	return save->result;
 }
 
+bool save_is_writer(const struct save *save)
+{
+	return thread_is_self(&save->writer);
+}
+
 void save_destroy(struct save *save)
 {
 	bool left = false;

@@ -91,5 +91,7 @@ void save_set_lost(struct save *save, uint32_t queue, uint64_t received, uint64_
  * the little memory that it may still touch; another one writes the other file. */
 int save_finish(struct save *save, struct gdrcap_error *error);
 void save_destroy(struct save *save);
+/* True on the writer's own thread. */
+bool save_is_writer(const struct save *save);
 
 #endif
