@@ -19,6 +19,7 @@
 
 #include "config.h"
 #include "environment.h"
+#include "guest.h"
 #include "log.h"
 #include "parse.h"
 #include "plan.h"
@@ -235,6 +236,8 @@ static int device_open(struct bench *bench, struct gdrcap_error *error)
 	ret = bench->ops->open(bench->ordinal, &bench->device);
 	if (ret < 0)
 		return error_set(error, ret, "%s", kernel_error());
+	if (bench->cuda)
+		guest_gpu_opened();
 	return 0;
 }
 
@@ -250,10 +253,13 @@ int bench_open(struct bench *bench, const struct gdrcap_bench_config *config,
 	int ret;
 
 	bench->config = config;
+	ret = guest_enter(error);
+	if (ret < 0)
+		return ret;
 	ret = environment_cpus(config->cores ? config->cores : "", -1, bench->cpus, BENCH_CPUS_MAX,
 			       error);
 	if (ret < 0)
-		return ret;
+		goto err;
 	bench->cpu_count = (uint32_t)ret;
 	ret = gpu_choose(bench, config->gpu, error);
 	if (ret == 0)
@@ -261,15 +267,19 @@ int bench_open(struct bench *bench, const struct gdrcap_bench_config *config,
 	if (ret == 0)
 		ret = device_open(bench, error);
 	if (ret < 0)
-		return ret;
+		goto err;
 	machine_fill(bench);
 	return 0;
+err:
+	guest_leave();
+	return ret;
 }
 
 void bench_close(struct bench *bench)
 {
 	bench->ops->close(bench->device);
 	bench->device = NULL;
+	guest_leave();
 }
 
 int gdrcap_bench_machine(const struct gdrcap_bench_config *config,

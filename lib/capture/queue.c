@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "guest.h"
 #include "thread.h"
 
 /* The public frame descriptor is the ring's own: no copy on the way to the caller. */
@@ -43,6 +44,14 @@ void queue_destroy(struct gdrcap_queue *queue)
 	memset(queue, 0, sizeof(*queue));
 }
 
+/* 0 when batches can be had from it. */
+static int queue_check(const struct gdrcap_queue *queue, const struct gdrcap_batch **batches)
+{
+	if (guest_is_child())
+		return -EPERM;
+	return queue && queue->batches && batches ? 0 : -EINVAL;
+}
+
 /* Fills the batch of burst queue->next if it is published. */
 static const struct gdrcap_batch *queue_take(struct gdrcap_queue *queue)
 {
@@ -76,13 +85,12 @@ static const struct gdrcap_batch *queue_take(struct gdrcap_queue *queue)
 	return &entry->batch;
 }
 
-int gdrcap_poll(struct gdrcap_queue *queue, const struct gdrcap_batch **batches, unsigned int max)
+static int queue_poll(struct gdrcap_queue *queue, const struct gdrcap_batch **batches,
+		      unsigned int max)
 {
 	unsigned int n = 0;
 	int ended;
 
-	if (!queue || !queue->batches)
-		return -EINVAL;
 	if (max == 0)
 		return 0;
 	/* Read before the ring: whoever sees it set also sees the last burst. Partner: the release
@@ -100,9 +108,18 @@ int gdrcap_poll(struct gdrcap_queue *queue, const struct gdrcap_batch **batches,
 	return n ? (int)n : ended ? -ESHUTDOWN : 0;
 }
 
+int gdrcap_poll(struct gdrcap_queue *queue, const struct gdrcap_batch **batches, unsigned int max)
+{
+	const int ret = queue_check(queue, batches);
+
+	if (ret < 0)
+		return ret;
+	return queue_poll(queue, batches, max);
+}
+
 uint64_t gdrcap_time_ns(struct gdrcap_queue *queue, uint64_t time)
 {
-	return queue && queue->timed ? rx_clock_ns(&queue->clock, time) : 0;
+	return !guest_is_child() && queue && queue->timed ? rx_clock_ns(&queue->clock, time) : 0;
 }
 
 static int64_t now_usec(void)
@@ -118,9 +135,11 @@ int gdrcap_wait(struct gdrcap_queue *queue, const struct gdrcap_batch **batches,
 {
 	const int64_t from = now_usec();
 	unsigned int idle = 0;
-	int n;
+	int n = queue_check(queue, batches);
 
-	while ((n = gdrcap_poll(queue, batches, max)) == 0 && max) {
+	if (n < 0)
+		return n;
+	while ((n = queue_poll(queue, batches, max)) == 0 && max) {
 		thread_idle(++idle);
 		if (usec >= 0 && idle > IDLE_PAUSES && now_usec() - from >= usec)
 			break;
@@ -148,6 +167,8 @@ static struct queue_batch *entry_of(const struct gdrcap_batch *batch)
 void gdrcap_release(struct gdrcap_queue *queue, const struct gdrcap_batch *const *batches,
 		    unsigned int count)
 {
+	if (guest_is_child() || !batches)
+		return;
 	for (unsigned int i = 0; i < count; i++)
 		queue_release(entry_of(batches[i]));
 }
@@ -155,6 +176,10 @@ void gdrcap_release(struct gdrcap_queue *queue, const struct gdrcap_batch *const
 int gdrcap_release_after(struct gdrcap_queue *queue, const struct gdrcap_batch *const *batches,
 			 unsigned int count, struct CUstream_st *stream)
 {
+	if (guest_is_child())
+		return -EPERM;
+	if (!queue || !batches)
+		return -EINVAL;
 	for (unsigned int i = 0; i < count; i++) {
 		int ret = queue->ops->after(queue->device, stream, queue_release,
 					    entry_of(batches[i]));
@@ -169,7 +194,9 @@ int gdrcap_get_gpu_queue(struct gdrcap_queue *queue, struct gdrcap_gpu_queue *gp
 {
 	const struct ring_producer *ring;
 
-	if (!queue || queue->consumer != GDRCAP_CONSUMER_GPU)
+	if (guest_is_child())
+		return -EPERM;
+	if (!queue || !gpu_queue || queue->consumer != GDRCAP_CONSUMER_GPU)
 		return -EINVAL;
 	ring = queue->ring;
 	*gpu_queue = (struct gdrcap_gpu_queue){

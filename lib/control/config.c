@@ -58,6 +58,8 @@ static void config_set_defaults(struct gdrcap_config *config)
 
 void gdrcap_config_default(struct gdrcap_config *config)
 {
+	if (!config)
+		return;
 	memset(config, 0, sizeof(*config));
 	config->size = sizeof(*config);
 	config_set_defaults(config);

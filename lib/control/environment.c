@@ -25,6 +25,7 @@
 #include <rte_log.h>
 
 #include "gpu_drivers.h"
+#include "guest.h"
 #include "log.h"
 #include "parse.h"
 
@@ -161,6 +162,8 @@ static void environment_end(void)
 {
 	char path[512];
 
+	if (!eal_is_ours)
+		return;
 	snprintf(path, sizeof(path), "%s", rte_eal_get_runtime_dir());
 	/* Without it the end of the process gives all back just as well. */
 	if (interrupts_park())
@@ -231,13 +234,24 @@ static int eal_start(const struct environment_needs *needs, bool huge)
 	return rte_errno ? -rte_errno : -EIO;
 }
 
+/* After EAL's start, so that our handler runs before those of what EAL has loaded. */
+static int exit_watch(struct gdrcap_error *error)
+{
+	static bool watched;
+
+	if (!watched && guest_at_exit(environment_end) < 0)
+		return error_set(error, -ENOMEM, "no memory for a handler of the process's end");
+	watched = true;
+	return 0;
+}
+
 static int environment_start_once(const struct environment_needs *needs, struct gdrcap_error *error)
 {
 	const bool huge = hugepages_free() >= needs->memory_bytes && hugepage_granted();
 	int ret;
 
 	if (eal_is_ours)
-		return 0;
+		return exit_watch(error);
 	gpu_host_register();
 	gpu_cuda_register();
 	/* What the first attempt left behind makes a second one fail in other ways. */
@@ -249,7 +263,7 @@ static int environment_start_once(const struct environment_needs *needs, struct 
 	/* It has no cores before it was started; asking it to start again would print an alert. */
 	if (rte_lcore_count() > 0) {
 		log_info("EAL: as started by the embedder");
-		return 0;
+		return exit_watch(error);
 	}
 	ret = eal_start(needs, huge);
 	eal_failed = ret < 0;
@@ -261,10 +275,9 @@ static int environment_start_once(const struct environment_needs *needs, struct 
 			rte_strerror(-ret), needs->memory_bytes >> 20,
 			huge ? "hugepages" : "memory");
 	eal_is_ours = true;
-	atexit(environment_end);
 	log_info("EAL: %s, %zu MiB", huge ? "hugepages" : "no hugepages",
 		 needs->memory_bytes >> 20);
-	return 0;
+	return exit_watch(error);
 }
 
 int environment_start(const struct environment_needs *needs, struct gdrcap_error *error)

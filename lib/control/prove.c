@@ -12,6 +12,7 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
+#include "guest.h"
 #include "log.h"
 #include "prove_internal.h"
 
@@ -185,8 +186,10 @@ int gdrcap_prove(struct gdrcap_session *session,
 	};
 	struct prove prove = { .session = session, .report = stage, .context = context,
 			       .error = error };
-	int ret;
+	int ret = guest_check(session, "session", error);
 
+	if (ret < 0)
+		return ret;
 	if (session->state != SESSION_CREATED || !session->plan.sends ||
 	    !session->plan.receives)
 		return error_set(error, -EINVAL,

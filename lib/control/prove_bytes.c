@@ -6,6 +6,7 @@
 #include <rte_cycles.h>
 
 #include "frame_runs.h"
+#include "guest.h"
 #include "log.h"
 #include "prove_internal.h"
 
@@ -96,6 +97,14 @@ static struct frame_desc desc_of(const struct prove_part *part)
 	};
 }
 
+/* For the end of the process, which may come from another thread. */
+static void proof_stop_set(struct gdrcap_session *session, uint32_t *stop)
+{
+	guest_lock();
+	session->proof_stop = stop;
+	guest_unlock();
+}
+
 int prove_consumer(struct prove *prove)
 {
 	struct gdrcap_session *session = prove->session;
@@ -126,6 +135,8 @@ int prove_consumer(struct prove *prove)
 		goto err;
 	job.rings = &ring->view;
 	ret = session->ops->start(session->device, &job, &workers);
+	if (ret == 0)
+		proof_stop_set(session, ring->stop);
 	if (ret < 0) {
 		ret = prove_failed(prove, PROVE_CONSUMER, "it does not start: %s", kernel_error());
 		goto err_ring;
@@ -139,6 +150,7 @@ int prove_consumer(struct prove *prove)
 	ret = consumer_verdict(prove, ring, workers);
 	__atomic_store_n(ring->stop, 1, __ATOMIC_RELAXED);
 	join = session->ops->join(workers, PROVE_ARRIVE_MS);
+	proof_stop_set(session, NULL);
 	if (ret == 0 && join < 0)
 		ret = prove_failed(prove, PROVE_CONSUMER, "it does not leave: %s", kernel_error());
 	else if (ret == 0)

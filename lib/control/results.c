@@ -8,7 +8,16 @@
 #include <rte_cycles.h>
 #include <rte_version.h>
 
+#include "guest.h"
 #include "session.h"
+
+/* 0 when there is a session to ask and a place for the answer. */
+static int results_check(const struct gdrcap_session *session, const void *out)
+{
+	const int ret = guest_check(session, "session", NULL);
+
+	return ret == 0 && !out ? -EINVAL : ret;
+}
 
 static void queue_unchecked(const struct rx_worker *worker, struct gdrcap_counts *counts)
 {
@@ -166,7 +175,11 @@ void gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summ
 {
 	const struct verdict *verdict;
 
+	if (!summary)
+		return;
 	memset(summary, 0, sizeof(*summary));
+	if (guest_check(session, "session", NULL) < 0)
+		return;
 	summary_machine(session, summary);
 	verdict = accountant_borrow(accountant_of(session));
 	if (session->config.consumer == GDRCAP_CONSUMER_VALIDATE && session->rx_count) {
@@ -196,6 +209,10 @@ void gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summ
 int gdrcap_get_queue_counts(const struct gdrcap_session *session, uint32_t index,
 			    struct gdrcap_counts *counts)
 {
+	const int ret = results_check(session, counts);
+
+	if (ret < 0)
+		return ret;
 	if (index >= session->rx_count)
 		return -ENOENT;
 	if (session->config.consumer != GDRCAP_CONSUMER_VALIDATE) {
@@ -210,9 +227,13 @@ int gdrcap_get_queue_counts(const struct gdrcap_session *session, uint32_t index
 int gdrcap_get_stream_counts(const struct gdrcap_session *session, uint32_t index, uint32_t *stream,
 			     struct gdrcap_counts *counts)
 {
-	const struct verdict *verdict = accountant_borrow(accountant_of(session));
-	int ret = -ENOENT;
+	const struct verdict *verdict;
+	int ret = results_check(session, counts);
 
+	if (ret < 0 || !stream)
+		return ret < 0 ? ret : -EINVAL;
+	ret = -ENOENT;
+	verdict = accountant_borrow(accountant_of(session));
 	if (index < verdict->stream_count) {
 		*stream = verdict->streams[index].id;
 		verdict_stream_counts(verdict, index, session_sent_known(session),
@@ -226,9 +247,13 @@ int gdrcap_get_stream_counts(const struct gdrcap_session *session, uint32_t inde
 int gdrcap_get_damage(const struct gdrcap_session *session, uint32_t index,
 		      struct gdrcap_damage *damage)
 {
-	const struct verdict *verdict = accountant_borrow(accountant_of(session));
-	int ret = -ENOENT;
+	const struct verdict *verdict;
+	int ret = results_check(session, damage);
 
+	if (ret < 0)
+		return ret;
+	ret = -ENOENT;
+	verdict = accountant_borrow(accountant_of(session));
 	if (index < verdict->damage_count) {
 		*damage = verdict->damage[index];
 		ret = 0;
@@ -239,9 +264,12 @@ int gdrcap_get_damage(const struct gdrcap_session *session, uint32_t index,
 
 const char *gdrcap_get_message(const struct gdrcap_session *session, uint32_t index)
 {
-	pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&session->message_lock;
+	pthread_mutex_t *lock;
 	const char *line;
 
+	if (guest_check(session, "session", NULL) < 0)
+		return NULL;
+	lock = (pthread_mutex_t *)(uintptr_t)&session->message_lock;
 	/* A line that was kept once stays until the session is destroyed. */
 	pthread_mutex_lock(lock);
 	line = index < session->message_count ? session->messages[index] : NULL;
@@ -253,7 +281,10 @@ int gdrcap_get_stats(const struct gdrcap_session *session, struct gdrcap_stats *
 {
 	struct gdrcap_stats all = { .size = sizeof(all) };
 	struct gdrcap_summary summary;
+	const int ret = results_check(session, stats);
 
+	if (ret < 0)
+		return ret;
 	if (stats->size < sizeof(stats->size) || stats->size > sizeof(all))
 		return -EINVAL;
 	for (uint32_t i = 0; i < session->rx_count; i++) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "config.h"
+#include "guest.h"
 #include "session.h"
 
 static const struct {
@@ -95,9 +96,12 @@ uint64_t session_causes_lost(const struct gdrcap_session *session)
 int gdrcap_get_cause(const struct gdrcap_session *session, uint32_t index,
 		     struct gdrcap_cause *cause)
 {
-	pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&session->message_lock;
 	const struct xstats_values *values;
+	pthread_mutex_t *lock;
+	const int ret = guest_check(session, "session", NULL);
 
+	if (ret < 0 || !cause)
+		return ret < 0 ? ret : -EINVAL;
 	if (index >= XSTATS_CAUSES)
 		return -ENOENT;
 	if (index == 0)
@@ -107,6 +111,7 @@ int gdrcap_get_cause(const struct gdrcap_session *session, uint32_t index,
 		.meaning = causes[index].meaning,
 		.sender = causes[index].sender,
 	};
+	lock = (pthread_mutex_t *)(uintptr_t)&session->message_lock;
 	pthread_mutex_lock(lock);
 	values = cause->sender ? &session->tx_causes : &session->rx_causes;
 	cause->known = xstats_known(values, (enum xstats_cause)index);
@@ -129,8 +134,11 @@ static uint32_t rule_count(const struct gdrcap_session *session)
 int gdrcap_get_rule(const struct gdrcap_session *session, uint32_t index, struct gdrcap_rule *rule)
 {
 	struct steering_hits hits[STEERING_RULES_MAX];
-	int ret = -ENOENT;
+	int ret = guest_check(session, "session", NULL);
 
+	if (ret < 0 || !rule)
+		return ret < 0 ? ret : -EINVAL;
+	ret = -ENOENT;
 	session_ports_lock(session);
 	if (index >= rule_count(session) || index >= STEERING_RULES_MAX)
 		goto out;

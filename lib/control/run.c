@@ -6,6 +6,7 @@
 
 #include <rte_cycles.h>
 
+#include "guest.h"
 #include "log.h"
 #include "session.h"
 
@@ -69,6 +70,7 @@ static int device_job_start(struct gdrcap_session *session, enum kernel_role rol
 		.plan = session->pattern,
 		.store = job_store(session, role),
 	};
+	struct kernel_workers *started = NULL;
 	int ret;
 
 	for (uint32_t i = 0; i < count; i++)
@@ -79,11 +81,14 @@ static int device_job_start(struct gdrcap_session *session, enum kernel_role rol
 			count * (check && session->config.blocks ? session->config.blocks : 1);
 		deal->next += job.cpu_count;
 	}
-	ret = session->ops->start(session->device, &job, workers);
+	ret = session->ops->start(session->device, &job, &started);
 	if (ret < 0)
 		return error_set(error, ret, "%s", kernel_error());
+	guest_lock();
+	*workers = started;
+	guest_unlock();
 	if (check)
-		session->blocks = session->ops->workers_per_ring(*workers);
+		session->blocks = session->ops->workers_per_ring(started);
 	return 0;
 }
 
@@ -131,12 +136,14 @@ static int receivers_start(struct gdrcap_session *session, struct cpu_deal *deal
 
 int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 {
-	const bool validate = session->config.consumer == GDRCAP_CONSUMER_VALIDATE &&
-			      session->rx_count != 0;
 	struct cpu_deal deal = { .session = session };
+	int ret = guest_check(session, "session", error);
 	cpu_set_t cpus;
-	int ret = 0;
+	bool validate;
 
+	if (ret < 0)
+		return ret;
+	validate = session->config.consumer == GDRCAP_CONSUMER_VALIDATE && session->rx_count != 0;
 	log_lock(&session->run_lock);
 	if (session->state != SESSION_CREATED) {
 		log_unlock(&session->run_lock);
@@ -173,8 +180,11 @@ int gdrcap_wait_end(struct gdrcap_session *session, uint32_t timeout_ms)
 {
 	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
 	const uint64_t since = rte_rdtsc();
+	int ret = guest_check(session, "session", NULL);
 	bool over;
 
+	if (ret < 0)
+		return ret;
 	for (;;) {
 		/* Another thread may stop the session meanwhile. */
 		log_lock(&session->run_lock);

@@ -16,6 +16,7 @@
 #include "assertion.h"
 #include "config.h"
 #include "environment.h"
+#include "guest.h"
 #include "log.h"
 
 void session_message(struct gdrcap_session *session, enum gdrcap_log_level level,
@@ -82,6 +83,8 @@ static int device_open(struct gdrcap_session *session, struct gdrcap_error *erro
 	ret = session->ops->open(plan->ordinal, &session->device);
 	if (ret < 0)
 		return error_set(error, ret, "%s", kernel_error());
+	if (plan->cuda)
+		guest_gpu_opened();
 	session->ops->info(session->device, &session->device_info);
 	return 0;
 }
@@ -252,9 +255,14 @@ int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **ou
 	if (!out)
 		return error_set(error, -EINVAL, "give a place for the new session");
 	*out = NULL;
+	ret = guest_enter(error);
+	if (ret < 0)
+		return ret;
 	session = calloc(1, sizeof(*session));
-	if (!session)
+	if (!session) {
+		guest_leave();
 		return error_set(error, -ENOMEM, "no memory for a session");
+	}
 	locks_create(session);
 	session->number = sessions++;
 	ret = config_complete(&session->config, config, error);
@@ -296,6 +304,8 @@ int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **ou
 	ret = session_workers_create(session, error);
 	if (ret < 0)
 		goto err_ports;
+	session->guest.leave = session_leave;
+	guest_add(&session->guest);
 	*out = session;
 	return 0;
 err_ports:
@@ -313,6 +323,7 @@ err:
 	log_pop(&session->log);
 	locks_destroy(session);
 	free(session);
+	guest_leave();
 	return ret;
 }
 
@@ -333,7 +344,7 @@ static void session_strand(struct gdrcap_session *session)
 
 void gdrcap_destroy(struct gdrcap_session *session)
 {
-	if (!session)
+	if (guest_check(session, "session", NULL) < 0)
 		return;
 	if (log_in_sink()) {
 		assertion(false, "gdrcap_destroy() was called by a log function: it may call "
@@ -343,6 +354,8 @@ void gdrcap_destroy(struct gdrcap_session *session)
 	}
 	gdrcap_stop(session, NULL);
 	session_abandon(session);
+	guest_remove(&session->guest);
+	/* Of a session that is stranded, guest_leave() is never called: its workers use everything. */
 	if (session->stranded) {
 		session_strand(session);
 		log_pop(&session->log);
@@ -360,9 +373,12 @@ void gdrcap_destroy(struct gdrcap_session *session)
 	log_pop(&session->log);
 	locks_destroy(session);
 	free(session);
+	guest_leave();
 }
 
 struct gdrcap_queue *gdrcap_get_queue(struct gdrcap_session *session, uint32_t index)
 {
+	if (guest_check(session, "session", NULL) < 0)
+		return NULL;
 	return index < session->rx_count ? &session->queues[index] : NULL;
 }

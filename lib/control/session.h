@@ -14,6 +14,7 @@
 #include "file_frames.h"
 #include "frame.h"
 #include "gdrcap.h"
+#include "guest.h"
 #include "kernels.h"
 #include "log.h"
 #include "plan.h"
@@ -104,7 +105,10 @@ struct gdrcap_session {
 	enum session_state state;
 	struct ring_producer
 		*proof_ring; /* of the staged first frame; set when its consumer stayed */
+	/* Under guest_lock() too, for the end of the process. */
 	struct kernel_workers *check, *write;
+	uint32_t *proof_stop; /* stop word of the staged first frame's consumer, while it runs */
+	unsigned int joining; /* jobs that are neither running nor known to have left */
 	_Atomic uint32_t blocks; /* consumer workers a queue, as chosen */
 	uint64_t start_tsc; /* of the run */
 	_Atomic int ending; /* the run has reached its end: senders are told to stop */
@@ -123,6 +127,7 @@ struct gdrcap_session {
 	_Atomic int failure; /* negative errno that ended the run */
 	bool stranded; /* workers on the device did not leave: see gdrcap_destroy() */
 	struct gdrcap_session *next_stranded;
+	struct guest guest; /* hears of the end of the process: session_leave() */
 
 	/* Recursive. Over what the ports' drivers and rules count, which any thread may ask for: a
 	 * driver is not asked twice at a time, nor while a port is started again. */
@@ -180,6 +185,9 @@ bool session_sent_known(const struct gdrcap_session *session);
 
 /* Tells the senders to stop; the run is over when nothing is in flight any more. */
 void session_end(struct gdrcap_session *session);
+
+/* The session's answer to the end of the process. Takes no lock of the session's. */
+bool session_leave(struct guest *guest);
 
 /* Reports the end of a stall, where one was reported. */
 void session_moves(struct gdrcap_session *session);

@@ -10,6 +10,7 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
+#include "guest.h"
 #include "log.h"
 #include "session.h"
 
@@ -34,11 +35,19 @@ static void stop_words_set(struct gdrcap_session *session)
 static void device_job_join(struct gdrcap_session *session, struct kernel_workers **workers,
 			    const char *what)
 {
+	struct kernel_workers *left = *workers;
 	int ret;
 
-	if (!*workers)
+	if (!left)
 		return;
-	ret = session->ops->join(*workers, LEAVE_MS);
+	guest_lock();
+	*workers = NULL;
+	session->joining++;
+	guest_unlock();
+	ret = session->ops->join(left, LEAVE_MS);
+	guest_lock();
+	session->joining--;
+	guest_unlock();
 	if (ret < 0) {
 		if (!session->failure)
 			session->failure = ret;
@@ -46,7 +55,6 @@ static void device_job_join(struct gdrcap_session *session, struct kernel_worker
 		session_message(session, GDRCAP_LOG_ERROR, "the %s did not end well: %s", what,
 				kernel_error());
 	}
-	*workers = NULL;
 }
 
 static void senders_stop(struct gdrcap_session *session)
@@ -305,6 +313,38 @@ void session_abandon(struct gdrcap_session *session)
 	receivers_join(session, CONSUMER_MS);
 }
 
+static bool job_left(const struct gdrcap_session *session, struct kernel_workers *job)
+{
+	return !job || session->ops->running(job) != 1;
+}
+
+/* Consumers last: the accountant takes what they finished, and the saver what it hands over. */
+bool session_leave(struct guest *guest)
+{
+	struct gdrcap_session *session = container_of(guest, struct gdrcap_session, guest);
+	bool left = session->joining == 0 && session->proof_stop == NULL;
+
+	atomic_store(&session->ending, 1);
+	for (uint32_t i = 0; i < session->tx_count; i++) {
+		atomic_store_explicit(&session->tx[i].stop, 1, memory_order_relaxed);
+		left &= thread_has_left(&session->tx[i].thread);
+	}
+	receivers_phase(session, RX_ABANDON);
+	for (uint32_t i = 0; i < session->rx_count; i++)
+		left &= thread_has_left(&session->rx[i].thread);
+	stop_words_set(session);
+	if (session->proof_stop)
+		__atomic_store_n(session->proof_stop, 1, __ATOMIC_RELAXED);
+	left &= job_left(session, session->check) && job_left(session, session->write);
+	if (session->file) {
+		atomic_store_explicit(&session->file->stop, 1, memory_order_relaxed);
+		left &= thread_has_left(&session->file->thread);
+	}
+	atomic_store(&session->accountant.stop, 1);
+	left &= thread_has_left(&session->accountant.thread);
+	return left && (!session->save || save_leave(session->save));
+}
+
 /* The session's threads, which may log, and so call the caller's log function. */
 static bool is_own_thread(const struct gdrcap_session *session)
 {
@@ -334,7 +374,10 @@ static int stop_later(struct gdrcap_session *session, struct gdrcap_error *error
 int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 {
 	bool running;
+	int ret = guest_check(session, "session", error);
 
+	if (ret < 0)
+		return ret;
 	if (is_own_thread(session))
 		return stop_later(session, error);
 	log_lock(&session->run_lock);

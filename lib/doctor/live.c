@@ -9,6 +9,7 @@
 #include "doctor_internal.h"
 #include "environment.h"
 #include "gpu_drivers.h"
+#include "guest.h"
 #include "live_gpu.h"
 #include "log.h"
 
@@ -55,16 +56,27 @@ static int live_open(struct gdrcap_doctor *doctor, int ordinal, struct live_devi
 #ifdef GDRCAP_WITH_CUDA
 	live->gpu.ops = &kernel_cuda_ops;
 #endif
+	ret = guest_enter(error);
+	if (ret < 0)
+		return ret;
 	/* Before EAL: at the process's end EAL gives the GPU back, and CUDA must still be there. */
 	ret = gpu_cuda_count(NULL, 0) > ordinal ? environment_start(&needs, error) :
 						  error_set(error, -ENODEV, "CUDA has lost it");
 	if (ret == 0)
 		ret = environment_gpu_cuda(ordinal, error);
 	if (ret < 0)
-		return ret;
+		goto err;
 	live->gpu.gpu = (int16_t)ret;
 	ret = live->gpu.ops->open(ordinal, &live->gpu.device);
-	return ret < 0 ? error_set(error, ret, "%s", kernel_error()) : 0;
+	if (ret < 0) {
+		error_set(error, ret, "%s", kernel_error());
+		goto err;
+	}
+	guest_gpu_opened();
+	return 0;
+err:
+	guest_leave();
+	return ret;
 }
 
 /* Calls `test` for each GPU. */
@@ -86,6 +98,7 @@ static void live_each(struct gdrcap_doctor *doctor,
 		}
 		test(doctor, &live);
 		live.gpu.ops->close(live.gpu.device);
+		guest_leave();
 	}
 }
 

@@ -398,6 +398,13 @@ bool save_is_writer(const struct save *save)
 	return thread_is_self(&save->writer);
 }
 
+bool save_leave(struct save *save)
+{
+	/* After the last HAND_OVER, as in writer_join(). */
+	atomic_store_explicit(&save->stop, 1, memory_order_release);
+	return thread_has_left(&save->writer);
+}
+
 void save_destroy(struct save *save)
 {
 	bool left = false;

@@ -93,5 +93,8 @@ int save_finish(struct save *save, struct gdrcap_error *error);
 void save_destroy(struct save *save);
 /* True on the writer's own thread. */
 bool save_is_writer(const struct save *save);
+/* At the end of the process, when the accountant has left: tells the writer to end with what is in
+ * the buffer. True when it has. Any thread; frees nothing. */
+bool save_leave(struct save *save);
 
 #endif
