@@ -27,6 +27,7 @@
 #include "gpu_drivers.h"
 #include "guest.h"
 #include "log.h"
+#include "old_dirs.h"
 #include "parse.h"
 
 /* EAL and its devices belong to the process; sessions may be created by several threads. */
@@ -85,50 +86,6 @@ static bool hugepage_granted(void)
 	return page != MAP_FAILED;
 }
 
-/* EAL leaves its run-time files behind; the prefix is this process's own, so they are ours. */
-static void runtime_dir_remove(const char *path)
-{
-	struct dirent *entry;
-	DIR *dir = opendir(path);
-
-	if (!dir)
-		return;
-	while ((entry = readdir(dir)) != NULL)
-		if (entry->d_name[0] != '.')
-			(void)unlinkat(dirfd(dir), entry->d_name, 0);
-	closedir(dir);
-	(void)rmdir(path);
-}
-
-/*
- * Where EAL puts them: /var/run for root, else XDG_RUNTIME_DIR. Without it EAL takes a folder in
- * /tmp that belongs to the first user who ran any DPDK program, and fails for every other; this
- * process then makes one of its own. Empty: not needed.
- */
-static char own_runtime_dir[256];
-
-static void own_runtime_dir_create(void)
-{
-	const char *xdg = getenv("XDG_RUNTIME_DIR"), *tmp = getenv("TMPDIR");
-
-	if (getuid() == 0 || (xdg && access(xdg, W_OK | X_OK) == 0))
-		return;
-	snprintf(own_runtime_dir, sizeof(own_runtime_dir), "%s/gdrcap-XXXXXX", tmp ? tmp : "/tmp");
-	if (!mkdtemp(own_runtime_dir) || setenv("XDG_RUNTIME_DIR", own_runtime_dir, 1) < 0)
-		own_runtime_dir[0] = '\0';
-}
-
-static void own_runtime_dir_remove(void)
-{
-	char path[300];
-
-	if (!own_runtime_dir[0])
-		return;
-	snprintf(path, sizeof(path), "%s/dpdk", own_runtime_dir);
-	(void)rmdir(path);
-	(void)rmdir(own_runtime_dir);
-}
-
 static void interrupts_stay(void *parked)
 {
 	atomic_store((_Atomic int *)parked, 1);
@@ -160,16 +117,9 @@ static bool interrupts_park(void)
 
 static void environment_end(void)
 {
-	char path[512];
-
-	if (!eal_is_ours)
-		return;
-	snprintf(path, sizeof(path), "%s", rte_eal_get_runtime_dir());
 	/* Without it the end of the process gives all back just as well. */
-	if (interrupts_park())
+	if (eal_is_ours && interrupts_park())
 		rte_eal_cleanup();
-	runtime_dir_remove(path);
-	own_runtime_dir_remove();
 }
 
 /* EAL pins the calling thread to its lcore; given every CPU the thread has, it changes nothing. */
@@ -196,21 +146,45 @@ static bool pci_there(void)
 	return access(path ? path : "/sys/bus/pci/devices", R_OK | X_OK) == 0;
 }
 
+/* rte_eal_init(); what it says while it fails goes to the log, and else to who wants to know all. */
+static int eal_init(int argc, char **argv)
+{
+	FILE *before = rte_log_get_stream(), *said;
+	char *text = NULL, *rest, *line;
+	size_t bytes;
+	int ret;
+
+	said = open_memstream(&text, &bytes);
+	if (said)
+		rte_openlog_stream(said);
+	ret = rte_eal_init(argc, argv) >= 0 ? 0 : rte_errno ? -rte_errno : -EIO;
+	if (!said)
+		return ret;
+	rte_openlog_stream(before == stderr ? NULL : before);
+	if (fclose(said) == 0)
+		for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+			log_line(ret < 0 ? GDRCAP_LOG_ERROR : GDRCAP_LOG_DEBUG, "%s", line);
+	free(text);
+	return ret;
+}
+
 static int eal_start(const struct environment_needs *needs, bool huge)
 {
-	char memory[32], prefix[64], lcores[4096];
+	char memory[32], lcores[4096];
 	char *argv[16];
 	int argc = 0;
 
 	snprintf(memory, sizeof(memory), "%zu", (needs->memory_bytes >> 20) + 1);
-	snprintf(prefix, sizeof(prefix), "--file-prefix=gdrcap-%d", (int)getpid());
 	own_cpus_text(lcores, sizeof(lcores));
 	argv[argc++] = (char *)"gdrcap";
-	argv[argc++] = prefix;
+	argv[argc++] = (char *)"--file-prefix=gdrcap";
 	argv[argc++] = lcores;
 	argv[argc++] = (char *)"--no-telemetry";
 	argv[argc++] = (char *)"--iova-mode=va";
 	argv[argc++] = (char *)"--log-level=*:error";
+	/* No file in EAL's run-time directory, which need not be there: nothing of a process that was
+	 * killed stays behind, and nothing is to be shared with a secondary process. */
+	argv[argc++] = (char *)"--no-shconf";
 	if (huge) {
 		argv[argc++] = (char *)"--in-memory";
 	} else {
@@ -227,11 +201,7 @@ static int eal_start(const struct environment_needs *needs, bool huge)
 		argv[argc++] = (char *)"--no-pci";
 	}
 	argv[argc] = NULL;
-	own_runtime_dir_create();
-	if (rte_eal_init(argc, argv) >= 0)
-		return 0;
-	own_runtime_dir_remove();
-	return rte_errno ? -rte_errno : -EIO;
+	return eal_init(argc, argv);
 }
 
 /* After EAL's start, so that our handler runs before those of what EAL has loaded. */
@@ -270,11 +240,12 @@ static int environment_start_once(const struct environment_needs *needs, struct 
 	if (ret < 0)
 		return error_set(
 			error, ret,
-			"DPDK's EAL does not start: %s; it needs %zu MiB of %s and a writable "
-			"run-time directory (XDG_RUNTIME_DIR, or /var/run/dpdk as root)",
+			"DPDK's EAL does not start: %s; it needs %zu MiB of %s and some file "
+			"descriptors (ulimit -n); the log has its own words",
 			rte_strerror(-ret), needs->memory_bytes >> 20,
 			huge ? "hugepages" : "memory");
 	eal_is_ours = true;
+	old_dirs_remove();
 	log_info("EAL: %s, %zu MiB", huge ? "hugepages" : "no hugepages",
 		 needs->memory_bytes >> 20);
 	return exit_watch(error);

@@ -5,6 +5,7 @@
  */
 #include "api.h"
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -120,36 +121,47 @@ static void own_wire(void **state)
 	api_create_fails(&config, -ENOTSUP, "net_ring_own");
 }
 
-/* EAL cannot start without its run-time directory, and cannot be started twice: a second session is
- * told so, and not misled into an EAL that stopped half way. */
+/* EAL cannot start without file descriptors, and cannot be started twice: a second session is told
+ * so, and not misled into an EAL that stopped half way. */
 static void failed_eal(void **state)
 {
+	const int next = dup(STDERR_FILENO);
 	struct gdrcap_config config;
+	struct rlimit limit;
 
-	/* Root has /var/run. */
-	assert_int_equal(geteuid() ? 0 : setuid(65534), 0);
-	assert_int_equal(setenv("XDG_RUNTIME_DIR", "/proc/nowhere", 1), 0);
-	assert_int_equal(setenv("TMPDIR", "/proc/nowhere", 1), 0);
+	assert_true(next >= 0);
+	assert_int_equal(close(next), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = (rlim_t)next;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 1000);
-	api_create_fails_once(&config, "XDG_RUNTIME_DIR");
+	api_create_fails_once(&config, "ulimit -n");
+	limit.rlim_cur = limit.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	for (int i = 0; i < 2; i++)
 		api_create_fails(&config, -EALREADY, "new process");
 }
 
-/* An ordinary user without a usable run-time directory: the library makes one of its own. */
+/* An ordinary user without a usable run-time directory needs none, and hears nothing of it. */
 static void no_runtime_dir(void **state)
 {
+	char said[] = "/tmp/gdrcap-said-XXXXXX";
+	const int fd = mkstemp(said);
 	struct gdrcap_session *session;
 	struct gdrcap_config config;
 
+	assert_true(fd >= 0);
+	assert_int_equal(unlink(said), 0);
 	assert_int_equal(geteuid() ? 0 : setuid(65534), 0);
 	assert_int_equal(setenv("XDG_RUNTIME_DIR", "/proc/nowhere", 1), 0);
+	assert_true(dup2(fd, STDERR_FILENO) >= 0);
 	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 1000);
 	session = api_create(&config);
 	api_start(session);
 	api_wait_end(session);
 	api_stop(session);
 	gdrcap_destroy(session);
+	assert_int_equal(lseek(fd, 0, SEEK_END), 0);
 }
 
 static const struct CMUnitTest tests[] = {
