@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "assertion.h"
 #include "guest.h"
 #include "thread.h"
 
@@ -43,6 +44,42 @@ void queue_destroy(struct gdrcap_queue *queue)
 	free(queue->batches);
 	memset(queue, 0, sizeof(*queue));
 }
+
+/* ---- what a caller promises, checked with assertions ---- */
+
+#ifdef GDRCAP_ASSERTIONS
+static void poll_begins(struct gdrcap_queue *queue)
+{
+	assertion(!atomic_exchange(&queue->polled, true),
+		  "receive queue %u is polled by two threads at the same time: gdrcap_poll() and "
+		  "gdrcap_wait() are for one thread a queue", queue->index);
+}
+
+static void poll_ends(struct gdrcap_queue *queue)
+{
+	atomic_store(&queue->polled, false);
+}
+
+static void batch_taken(struct queue_batch *entry)
+{
+	atomic_store(&entry->held, true);
+}
+
+static void batch_given_back(struct queue_batch *entry)
+{
+	assertion(atomic_exchange(&entry->held, false),
+		  "batch %llu of receive queue %u is given back twice: each batch is released once, "
+		  "by gdrcap_release() or gdrcap_release_after()",
+		  (unsigned long long)entry->batch.seq, entry->queue->index);
+}
+#else
+static void poll_begins(struct gdrcap_queue *queue) {}
+static void poll_ends(struct gdrcap_queue *queue) {}
+static void batch_taken(struct queue_batch *entry) {}
+static void batch_given_back(struct queue_batch *entry) {}
+#endif
+
+/* ---- polling ---- */
 
 /* 0 when batches can be had from it. */
 static int queue_check(const struct gdrcap_queue *queue, const struct gdrcap_batch **batches)
@@ -82,6 +119,7 @@ static const struct gdrcap_batch *queue_take(struct gdrcap_queue *queue)
 	if (queue->timed)
 		entry->batch.times = &ring->tsc[first];
 	queue->next++;
+	batch_taken(entry);
 	return &entry->batch;
 }
 
@@ -110,11 +148,14 @@ static int queue_poll(struct gdrcap_queue *queue, const struct gdrcap_batch **ba
 
 int gdrcap_poll(struct gdrcap_queue *queue, const struct gdrcap_batch **batches, unsigned int max)
 {
-	const int ret = queue_check(queue, batches);
+	int ret = queue_check(queue, batches);
 
 	if (ret < 0)
 		return ret;
-	return queue_poll(queue, batches, max);
+	poll_begins(queue);
+	ret = queue_poll(queue, batches, max);
+	poll_ends(queue);
+	return ret;
 }
 
 uint64_t gdrcap_time_ns(struct gdrcap_queue *queue, uint64_t time)
@@ -139,11 +180,13 @@ int gdrcap_wait(struct gdrcap_queue *queue, const struct gdrcap_batch **batches,
 
 	if (n < 0)
 		return n;
+	poll_begins(queue);
 	while ((n = queue_poll(queue, batches, max)) == 0 && max) {
 		thread_idle(++idle);
 		if (usec >= 0 && idle > IDLE_PAUSES && now_usec() - from >= usec)
 			break;
 	}
+	poll_ends(queue);
 	return n;
 }
 
@@ -169,8 +212,12 @@ void gdrcap_release(struct gdrcap_queue *queue, const struct gdrcap_batch *const
 {
 	if (guest_is_child() || !batches)
 		return;
-	for (unsigned int i = 0; i < count; i++)
-		queue_release(entry_of(batches[i]));
+	for (unsigned int i = 0; i < count; i++) {
+		struct queue_batch *entry = entry_of(batches[i]);
+
+		batch_given_back(entry);
+		queue_release(entry);
+	}
 }
 
 int gdrcap_release_after(struct gdrcap_queue *queue, const struct gdrcap_batch *const *batches,
@@ -181,11 +228,15 @@ int gdrcap_release_after(struct gdrcap_queue *queue, const struct gdrcap_batch *
 	if (!queue || !batches)
 		return -EINVAL;
 	for (unsigned int i = 0; i < count; i++) {
-		int ret = queue->ops->after(queue->device, stream, queue_release,
-					    entry_of(batches[i]));
+		struct queue_batch *entry = entry_of(batches[i]);
+		int ret;
 
-		if (ret < 0)
-			return i ? (int)i : ret;
+		batch_given_back(entry);
+		ret = queue->ops->after(queue->device, stream, queue_release, entry);
+		if (ret == 0)
+			continue;
+		batch_taken(entry);
+		return i ? (int)i : ret;
 	}
 	return (int)count;
 }

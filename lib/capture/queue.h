@@ -4,6 +4,7 @@
 #define GDRCAP_QUEUE_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "gdrcap.h"
@@ -16,6 +17,7 @@ struct gdrcap_queue;
 struct queue_batch {
 	struct gdrcap_batch batch;
 	struct gdrcap_queue *queue;
+	_Atomic bool held; /* with assertions: it is the caller's */
 };
 
 struct gdrcap_queue {
@@ -30,6 +32,8 @@ struct gdrcap_queue {
 	struct queue_batch
 		*batches; /* by burst & burst_mask; caller's thread fills, any thread releases */
 	uint64_t next; /* burst to be polled next; caller's thread only */
+	uint32_t index; /* of the session's receive queues */
+	_Atomic bool polled; /* with assertions: a thread is in gdrcap_poll() or gdrcap_wait() */
 };
 
 /* `clock`: whose times the ring has; copied; NULL: none. */

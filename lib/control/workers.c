@@ -90,6 +90,7 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 	ret = queue_create(&session->queues[index], &worker->ring, session->config.consumer,
 			   session->ops, session->device,
 			   session->config.batch_times ? &pair->rx_clock : NULL);
+	session->queues[index].index = index;
 	return ret < 0 ? error_set(error, ret, "no memory for a queue") : 0;
 }
 
