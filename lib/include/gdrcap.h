@@ -6,8 +6,21 @@
  * Life of a session: gdrcap_create() (ports, memory), optionally gdrcap_prove() (staged first
  * frame), gdrcap_start(), ... gdrcap_stop(), gdrcap_destroy(). Control calls return 0 or a negative
  * errno and put cause and remedy into struct gdrcap_error (may be NULL); they are not thread-safe
- * per session, except where said. Before version 1.0 no layout is promised: structs that callers
+ * per session, except where said. NULL for a session, a queue or a place for results is refused
+ * with -EINVAL, or nothing is done. Before version 1.0 no layout is promised: structs that callers
  * fill carry their size.
+ *
+ * The process may end at any moment, by exit() or a return from main(), while sessions exist, while
+ * other threads use them, and inside of a log function. Workers and kernels are then told to leave,
+ * and the end waits until they have left, at most 500 ms. Nothing is freed, so calls of other
+ * threads stay safe, and no log function is called any more. Only gdrcap_destroy() undoes what a
+ * session changed at the kernel's interfaces (their MTU, an XDP program), and only gdrcap_stop()
+ * promises that files to save to are whole. _exit() and signals end a process as any other.
+ *
+ * A child that fork() or clone() made has copies of its parent's sessions and none of their
+ * threads. In it every call that takes a session or a queue, and gdrcap_create(), returns -EPERM or
+ * does nothing; its end touches nothing of its parent's. Fork before the first session, or call
+ * exec in the child.
  */
 #ifndef GDRCAP_H
 #define GDRCAP_H
@@ -154,6 +167,12 @@ struct gdrcap_config {
 
 	/* Embedding; not in YAML */
 	uint32_t batch_times; /**< 1: batches carry arrival times */
+	/* Takes lines for people; NULL: warnings and errors go to stderr. Where several sessions
+	 * exist, the newest one's takes those of all. It is called on any thread that calls the
+	 * library and on threads of the sessions, on several at the same time, but never while the
+	 * same thread is in it already: what it logs by calling the library comes when it has
+	 * returned. No lock of the library is held meanwhile. It may read results and call
+	 * gdrcap_stop(), and must not call gdrcap_destroy(). */
 	void (*log)(void *context, enum gdrcap_log_level level, const char *line);
 	void *log_context;
 };
@@ -193,11 +212,15 @@ int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **se
 int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error);
 /** Ends the run: sender, receivers, consumer, in this order; every slot is back afterwards, except
  * those of batches that the caller still has: they stay valid until gdrcap_destroy(). Idempotent.
- * 0, or the error that ended the run early. */
+ * 0, or the error that ended the run early. -EDEADLK in a log function that one of the session's
+ * own threads called: the run ends then, and another thread is to call this. */
 int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error);
+/** Stops, and gives all back. When it returns no thread is in the session's log function. Inside of
+ * a log function it does nothing but log an error. */
 void gdrcap_destroy(struct gdrcap_session *session);
 /** 1 when the run has reached its end (frames, seconds, an error) and nothing is in flight; 0 after
- * timeout_ms. Sleeps; any thread, also while another stops the session. gdrcap_stop() is next. */
+ * timeout_ms. Sleeps; any thread, also while another stops the session. gdrcap_stop() is next.
+ * -EINVAL, -EPERM: see above. */
 int gdrcap_wait_end(struct gdrcap_session *session, uint32_t timeout_ms);
 
 /* ---- the staged first frame ---- */
@@ -379,7 +402,9 @@ uint64_t gdrcap_time_ns(struct gdrcap_queue *queue, uint64_t time);
 struct gdrcap_queue *gdrcap_get_queue(struct gdrcap_session *session, uint32_t index);
 /**
  * Up to `max` batches: their count, 0 for none yet, -ESHUTDOWN for none ever again. One thread a
- * queue; no lock, allocation or log. The frames are visible to kernels launched afterwards.
+ * queue; no lock, allocation or log. The frames are visible to kernels launched afterwards. A
+ * library built with -Dassertions=true aborts, and says why, when two threads poll one queue at the
+ * same time and when a batch is released twice.
  */
 int gdrcap_poll(struct gdrcap_queue *queue, const struct gdrcap_batch **batches, unsigned int max);
 /** The same, waiting up to `usec` microseconds (-1: for ever) for the first. */

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The shared library in a Python program, through ctypes, that ends by an exception nobody catches,
+while a session runs and logs into Python. LIBGDRCAP names the library."""
+
+import ctypes
+import os
+import subprocess
+import sys
+
+CONFIG_BYTES = 1 << 16  # more than the struct has; its first field says how many it has
+ERROR_BYTES = 512
+STATS_BYTES = 8 * 8
+
+LOG = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p)
+
+
+def program(how):
+    library = ctypes.CDLL(os.environ["LIBGDRCAP"])
+    config = ctypes.create_string_buffer(CONFIG_BYTES)
+    error = ctypes.create_string_buffer(ERROR_BYTES)
+    lines = []
+    log = LOG(lambda context, level, line: lines.append(line))
+
+    def check(ret):
+        assert ret == 0, (ret, error.raw[4:].split(b"\0")[0])
+
+    library.gdrcap_config_default(config)
+    for key, value in (("port", "ring:python"), ("tx-port", "ring:python"), ("gpu", "host")):
+        check(library.gdrcap_config_set(config, key.encode(), value.encode(), 0, error))
+    # The last two fields: the log function and its context.
+    size = ctypes.c_size_t.from_buffer(config).value
+    ctypes.c_void_p.from_buffer(config, size - 16).value = ctypes.cast(log, ctypes.c_void_p).value
+    session = ctypes.c_void_p()
+    check(library.gdrcap_create(config, ctypes.byref(session), error))
+    check(library.gdrcap_start(session, error))
+    stats = (ctypes.c_uint64 * (STATS_BYTES // 8))()
+    stats[0] = 56  # sizeof(struct gdrcap_stats)
+    while stats[1] < 1000:
+        check(library.gdrcap_get_stats(session, stats))
+    assert lines, "nothing was logged"
+    if how == "exception":
+        raise RuntimeError("nobody catches this")
+    if how == "exit":
+        sys.exit(3)
+
+
+def main():
+    if "LIBGDRCAP_SANITIZED" in os.environ:
+        print("the library is sanitized, the interpreter is not")
+        sys.exit(77)
+    for how, status in (("exception", 1), ("exit", 3), ("end", 0)):
+        result = subprocess.run([sys.executable, __file__, how], capture_output=True, text=True,
+                                timeout=300, check=False)
+        assert result.returncode == status, (how, result)
+        words = result.stderr.strip().splitlines()
+        if how == "exception":
+            assert words[-1] == "RuntimeError: nobody catches this", result
+        else:
+            assert not words, result
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        program(sys.argv[1])
+    else:
+        main()
