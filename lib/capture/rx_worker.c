@@ -302,8 +302,10 @@ static __attribute__((noinline, cold)) bool rx_pause(struct rx_worker *worker)
 			rx_publish(worker, worker->config.flush != NULL);
 		work = rx_reclaim_paused(worker);
 		idle = work ? 0 : idle + 1;
-		if (idle)
+		if (idle) {
+			counter_add(&worker->idle, 1);
 			thread_idle(idle);
+		}
 	}
 	atomic_store_explicit(&worker->paused, 0, memory_order_release);
 	return phase == RX_RUN;
@@ -322,8 +324,10 @@ ALWAYS_INLINE void rx_loop(struct rx_worker *worker, const bool flush, const boo
 				rx_publish(worker, flush);
 			work += rx_reclaim(worker, accounted, extra);
 			idle = work ? 0 : idle + 1;
-			if (idle)
+			if (idle) {
+				counter_add(&worker->idle, 1);
 				thread_idle(idle);
+			}
 		}
 	} while (rx_pause(worker));
 	stash_deliver(worker);

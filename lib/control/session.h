@@ -122,6 +122,7 @@ struct gdrcap_session {
 	enum session_link link[2 * GDRCAP_PORTS_MAX]; /* receiving ports, then sending ones */
 	uint64_t progress_tsc, progress_count; /* watchdog: last change of the accounted bursts */
 	uint64_t quiet_tsc, quiet_count; /* last change of the arrived frames */
+	uint64_t quiet_looks[GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX]; /* receivers' until then */
 	uint64_t quiet_bursts; /* published when it was long enough ago; 0: it was not yet */
 	bool stuck; /* reported; cleared when it moves again */
 	_Atomic int failure; /* negative errno that ended the run */
@@ -185,6 +186,9 @@ bool session_sent_known(const struct gdrcap_session *session);
 
 /* Tells the senders to stop; the run is over when nothing is in flight any more. */
 void session_end(struct gdrcap_session *session);
+/* Silence begins now; true when it was one for `ms`, in which each receiver had a core. */
+void session_quiet_begin(struct gdrcap_session *session);
+bool session_is_quiet(const struct gdrcap_session *session, uint32_t ms);
 
 /* The session's answer to the end of the process. Takes no lock of the session's. */
 bool session_leave(struct guest *guest);

@@ -74,16 +74,17 @@ static void drain_wire(struct gdrcap_session *session)
 {
 	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
 	const uint64_t since = rte_rdtsc();
-	uint64_t arrived = 0, last = since;
+	uint64_t arrived = 0;
 
-	while (session->tx_count && !session->failure && !tsc_older(last, DRAIN_MS) &&
+	session_quiet_begin(session);
+	while (session->tx_count && !session->failure && !session_is_quiet(session, DRAIN_MS) &&
 	       !tsc_older(since, DRAIN_MOST_MS)) {
 		const uint64_t now = session_arrived(session);
 
 		if (now >= session_sent(session))
 			return;
 		if (now != arrived)
-			last = rte_rdtsc();
+			session_quiet_begin(session);
 		arrived = now;
 		nanosleep(&tick, NULL);
 	}

@@ -8,12 +8,39 @@
 #include "session.h"
 
 #define LINK_LOOK_MS 100u /* a driver may ask the kernel for it */
+#define QUIET_LOOKS 16u /* of each receiver, since silence says nothing of one without a core */
+
+/* Rises while the receiver's thread runs, whether there is something to receive or not. */
+static uint64_t receiver_looks(const struct rx_worker *worker)
+{
+	return atomic_load_explicit(&worker->idle, memory_order_relaxed) +
+	       atomic_load_explicit(&worker->frames, memory_order_relaxed);
+}
+
+void session_quiet_begin(struct gdrcap_session *session)
+{
+	session->quiet_tsc = rte_rdtsc();
+	session->quiet_bursts = 0;
+	for (uint32_t i = 0; i < session->rx_count; i++)
+		session->quiet_looks[i] = receiver_looks(&session->rx[i]);
+}
+
+bool session_is_quiet(const struct gdrcap_session *session, uint32_t ms)
+{
+	if (!tsc_older(session->quiet_tsc, ms))
+		return false;
+	for (uint32_t i = 0; i < session->rx_count && !session->failure; i++)
+		if (session->rx[i].thread.running &&
+		    receiver_looks(&session->rx[i]) - session->quiet_looks[i] < QUIET_LOOKS)
+			return false;
+	return true;
+}
 
 void session_end(struct gdrcap_session *session)
 {
 	for (uint32_t i = 0; i < session->tx_count; i++)
 		atomic_store_explicit(&session->tx[i].stop, 1, memory_order_relaxed);
-	session->quiet_tsc = rte_rdtsc();
+	session_quiet_begin(session);
 	atomic_store(&session->ending, 1);
 }
 
@@ -163,8 +190,8 @@ static bool run_is_over(struct gdrcap_session *session)
 	       sender_said_end(session) || run_is_idle(session);
 }
 
-/* Nothing of the sender's is in flight: all of it came, or nothing came for quiet_ms and the
- * consumer is through with what was there then, unless it is stuck. Others' frames may come for
+/* Nothing of the sender's is in flight: all of it came, or nothing came for quiet_ms, in which each
+ * receiver looked, and the consumer is through with what was there then, unless it is stuck. Others' frames may come for
  * ever, so without a sender, and unless one far away has said its end, there is nothing to wait
  * for: the stop takes what was received. */
 static bool run_is_quiet(struct gdrcap_session *session)
@@ -186,10 +213,9 @@ static bool run_is_quiet(struct gdrcap_session *session)
 		return true;
 	if (arrived != session->quiet_count) {
 		session->quiet_count = arrived;
-		session->quiet_tsc = rte_rdtsc();
-		session->quiet_bursts = 0;
+		session_quiet_begin(session);
 	}
-	if (!tsc_older(session->quiet_tsc, session->config.quiet_ms))
+	if (!session_is_quiet(session, session->config.quiet_ms))
 		return false;
 	if (session->quiet_bursts == 0)
 		session->quiet_bursts = session_bursts_published(session);
