@@ -25,8 +25,10 @@ def scaled(count, least=1000):
 
 @contextlib.contextmanager
 def folder():
-    """A directory that anybody may use, for the block."""
-    with tempfile.TemporaryDirectory(prefix="gdrcap-e2e-") as path:
+    """A directory that anybody may use, for the block; in memory where it can be, since a disk that
+    others write to may hold up who writes a frame for seconds."""
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="gdrcap-e2e-", dir=memory) as path:
         os.chmod(path, 0o777)
         yield path
 
