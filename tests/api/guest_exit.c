@@ -41,8 +41,12 @@ static void exit_begins(void)
  */
 static void exit_passed(void)
 {
-	if (now_ms() - atomic_load(&exit_ms) < EXIT_MS / 2)
-		CHECK(threads_named("gdrcap-") == 0);
+	const bool in_time = now_ms() - atomic_load(&exit_ms) < EXIT_MS / 2;
+
+	/* One that has left may still be on its way out of the kernel; one that was not told to leave
+	 * stays until the alarm. */
+	while (in_time && threads_named("gdrcap-") != 0)
+		sched_yield();
 }
 
 static void exit_watch(void)
