@@ -191,9 +191,9 @@ static bool run_is_over(struct gdrcap_session *session)
 }
 
 /* Nothing of the sender's is in flight: all of it came, or nothing came for quiet_ms, in which each
- * receiver looked, and the consumer is through with what was there then, unless it is stuck. Others' frames may come for
- * ever, so without a sender, and unless one far away has said its end, there is nothing to wait
- * for: the stop takes what was received. */
+ * receiver looked, and the consumer is through with what was there then, unless it is stuck.
+ * Others' frames may come for ever, so without a sender, and unless one far away has said its end,
+ * there is nothing to wait for: the stop takes what was received. */
 static bool run_is_quiet(struct gdrcap_session *session)
 {
 	uint64_t arrived;
