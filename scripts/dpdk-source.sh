@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Puts DPDK's source archive where Meson looks for it before it downloads anything: from DPDK's own
-# server, else from the distribution's source package. Either must have the hash of dpdk.wrap.
-# Changes nothing outside subprojects/packagecache; needs no root.
+# Fetches DPDK's source archive, from DPDK's own server, else from the distribution's source package,
+# and unpacks it where Meson looks for it before it downloads anything. Either must have the hash of
+# dpdk.wrap. Changes nothing outside subprojects; needs no root.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -20,24 +20,38 @@ is_right() {
 	echo "$hash  $1" | sha256sum --check --status 2>/dev/null
 }
 
-if test -d "subprojects/$directory"; then
+# Of an unpacking by Meson that was stopped half way this file, one of the last, is missing.
+if test -f "subprojects/$directory/usertools/meson.build"; then
 	exit 0
 fi
+
+tmp=$(mktemp -d)
+unpacking=subprojects/dpdk-unpacking.$$
+trap 'rm -rf "$tmp" "$unpacking"' EXIT
+trap 'exit 1' HUP INT TERM
+
+# Whole or not at all: who interrupts it finds nothing half done the next time.
+unpack() {
+	echo "dpdk-source: unpacking $file"
+	rm -rf "subprojects/$directory"
+	mkdir -p "$unpacking"
+	tar -xf "$file" -C "$unpacking"
+	mv "$unpacking/$directory" "subprojects/$directory"
+}
+
 if test -f "$file"; then
 	if is_right "$file"; then
+		unpack
 		exit 0
 	fi
 	echo "dpdk-source: $file has the wrong SHA-256 and is fetched anew"
 fi
 
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-trap 'exit 1' HUP INT TERM
-
 from_upstream() {
 	command -v curl >/dev/null || return 1
 	echo "dpdk-source: fetching $url"
-	curl -fsSL --connect-timeout 10 --speed-limit 1000 --speed-time 20 -o "$tmp/archive" "$url"
+	curl -fsSL --connect-timeout 10 --speed-limit 1000 --speed-time 20 -o "$tmp/archive" "$url" ||
+		{ echo "dpdk-source: not to be had there; trying the distribution"; return 1; }
 }
 
 # The machine's own package sources of this release, as source-code entries.
@@ -99,6 +113,11 @@ from_distribution() {
 	apt_private apt-get update >"$tmp/log" 2>&1 || cat "$tmp/log"
 	versions=$(list_versions)
 	version=$(echo "$versions" | awk -v hash="$hash" '$2 == hash { print $1; exit }')
+	if test -z "$versions"; then
+		echo "dpdk-source: its package lists name no source of DPDK; without a network they" \
+			"cannot be fetched"
+		return 1
+	fi
 	if test -z "$version"; then
 		echo "dpdk-source: this distribution has the source of DPDK" \
 			"$(echo "$versions" | awk '{ printf "%s ", $1 }')- another one is needed"
@@ -125,7 +144,7 @@ for from in from_upstream from_distribution; do
 		continue
 	fi
 	mv "$tmp/archive" "$file"
-	echo "dpdk-source: $file is in place"
+	unpack
 	exit 0
 done
 
