@@ -21,6 +21,9 @@ demo: ## build the program, and play frames through a software port into memory:
 	@scripts/setup.sh build
 	@scripts/build.sh $(BUILD) app/gdrcap $(MESON_ARGS)
 	$(BUILD)/app/gdrcap $(DEMO_ARGS)
+	@echo
+	@echo "Next: $(BUILD)/app/gdrcap doctor   is this machine able to capture into GPU memory?"
+	@echo "      $(BUILD)/app/gdrcap --help   all commands; make install puts it into the PATH"
 
 check: ## build and run all tests
 	@scripts/setup.sh check

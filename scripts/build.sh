@@ -14,7 +14,45 @@ case $target in
 checks) targets="product meson-test-prereq" ;;
 *) targets=$target ;;
 esac
+for argument in "$@"; do
+	case $argument in
+	-*) ;;
+	*)
+		echo "build: MESON_ARGS: \"$argument\" is no option; they begin with -D, as -D$argument" >&2
+		exit 2
+		;;
+	esac
+done
 
+# usage: configure [MESON_ARGUMENT]...
+configure() {
+	echo "build: configuring $build: 15 seconds, a minute on a busy machine"
+	if ! meson setup "$build" "$@" >"$build/setup.log" 2>&1; then
+		# DPDK's own list of what it left out is long and hides the cause.
+		grep -v '^dpdk|' "$build/setup.log" | tail -40 >&2
+		exit 1
+	fi
+	sed -n '/^gdrcap [0-9]/,$p' "$build/setup.log"
+}
+
+# A few files of the mlx5 driver take a compiler long, and Ninja says nothing meanwhile.
+heartbeat() {
+	pause=
+	trap 'kill $pause 2>/dev/null; exit 0' TERM
+	while :; do
+		sleep 15 &
+		pause=$!
+		wait "$pause"
+		test -n "$(find "$build/.ninja_log" -newermt '-14 seconds' 2>/dev/null)" ||
+			echo "build: $(($(date +%s) - started)) s, still compiling:" \
+				"some files take a minute, more on a busy machine"
+	done
+}
+
+if ! test -w . || { test -e "$build" && ! test -w "$build"; }; then
+	echo "build: $PWD or $build cannot be written by $(id -un): clone into a folder of your own" >&2
+	exit 1
+fi
 if ! test -f "$build/build.ninja"; then
 	case " $* " in
 	*" -Dsystem_dpdk=true "*) ;;
@@ -23,20 +61,23 @@ if ! test -f "$build/build.ninja"; then
 	# What is left of a configuration that broke off is of no use.
 	rm -rf "$build/meson-private" "$build/meson-info"
 	mkdir -p "$build"
-	echo "build: configuring $build: some 15 seconds"
-	if ! meson setup "$build" "$@" >"$build/setup.log" 2>&1; then
-		# DPDK's own list of what it left out is long and hides the cause.
-		grep -v '^dpdk|' "$build/setup.log" | tail -40 >&2
-		exit 1
-	fi
-	sed -n '/^gdrcap [0-9]/,$p' "$build/setup.log"
-	echo "build: compiling $target in $build: minutes this first time, seconds afterwards"
+	configure "$@"
 elif test $# -gt 0; then
-	echo "build: $build is configured already; setting $*"
-	meson configure "$build" "$@"
+	configure --reconfigure "$@"
 fi
+# shellcheck disable=SC2086 # a list of words
+left=$(ninja -C "$build" -n $targets | grep -c '^\[' || true)
+if test "$left" -gt 0; then
+	echo "build: $left files are to be made in $build, of some 450 the first time, which takes minutes"
+fi
+
+started=$(date +%s)
+heartbeat &
+beat=$!
+trap 'kill "$beat" 2>/dev/null || true' EXIT
+trap 'exit 130' HUP INT TERM
 # Before each file's name: how far it is.
 NINJA_STATUS="build: %p, %f of %t files, %e s  "
 export NINJA_STATUS
 # shellcheck disable=SC2086 # a list of words
-exec ninja -C "$build" $targets
+ninja -C "$build" $targets
