@@ -210,7 +210,7 @@ static struct queue_batch *entry_of(const struct gdrcap_batch *batch)
 void gdrcap_release(struct gdrcap_queue *queue, const struct gdrcap_batch *const *batches,
 		    unsigned int count)
 {
-	if (guest_is_child() || !batches)
+	if (guest_is_child() || !queue || !batches)
 		return;
 	for (unsigned int i = 0; i < count; i++) {
 		struct queue_batch *entry = entry_of(batches[i]);

@@ -29,6 +29,7 @@
 #include "log.h"
 #include "old_dirs.h"
 #include "parse.h"
+#include "thread.h"
 
 /* EAL and its devices belong to the process; sessions may be created by several threads. */
 static pthread_mutex_t environment_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -151,13 +152,17 @@ static int eal_init(int argc, char **argv)
 {
 	FILE *before = rte_log_get_stream(), *said;
 	char *text = NULL, *rest, *line;
+	sigset_t signals;
 	size_t bytes;
 	int ret;
 
 	said = open_memstream(&text, &bytes);
 	if (said)
 		rte_openlog_stream(said);
+	/* EAL starts a thread for interrupts, which stays. */
+	thread_signals_block(&signals);
 	ret = rte_eal_init(argc, argv) >= 0 ? 0 : rte_errno ? -rte_errno : -EIO;
+	thread_signals_restore(&signals);
 	if (!said)
 		return ret;
 	rte_openlog_stream(before == stderr ? NULL : before);

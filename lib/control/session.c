@@ -349,7 +349,10 @@ void gdrcap_destroy(struct gdrcap_session *session)
 	if (log_in_sink()) {
 		assertion(false, "gdrcap_destroy() was called by a log function: it may call "
 				 "gdrcap_stop(), and whoever created the session destroys it");
-		log_error("gdrcap_destroy() was called by a log function, and does nothing there");
+		/* Once: the line goes to that function. */
+		if (!atomic_exchange(&session->destroy_refused, true))
+			log_error("gdrcap_destroy() was called by a log function, and does nothing "
+				  "there");
 		return;
 	}
 	gdrcap_stop(session, NULL);

@@ -126,6 +126,7 @@ struct gdrcap_session {
 	uint64_t quiet_bursts; /* published when it was long enough ago; 0: it was not yet */
 	bool stuck; /* reported; cleared when it moves again */
 	_Atomic int failure; /* negative errno that ended the run */
+	_Atomic bool destroy_refused; /* to a log function, which has been told */
 	bool stranded; /* workers on the device did not leave: see gdrcap_destroy() */
 	struct gdrcap_session *next_stranded;
 	struct guest guest; /* hears of the end of the process: session_leave() */

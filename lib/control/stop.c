@@ -325,25 +325,30 @@ bool session_leave(struct guest *guest)
 	struct gdrcap_session *session = container_of(guest, struct gdrcap_session, guest);
 	bool left = session->joining == 0 && session->proof_stop == NULL;
 
-	atomic_store(&session->ending, 1);
-	for (uint32_t i = 0; i < session->tx_count; i++) {
-		atomic_store_explicit(&session->tx[i].stop, 1, memory_order_relaxed);
+	/* Asked before it is told, so that the first look says whether anything was running. */
+	for (uint32_t i = 0; i < session->tx_count; i++)
 		left &= thread_has_left(&session->tx[i].thread);
-	}
-	receivers_phase(session, RX_ABANDON);
 	for (uint32_t i = 0; i < session->rx_count; i++)
 		left &= thread_has_left(&session->rx[i].thread);
+	left &= job_left(session, session->check) && job_left(session, session->write);
+	left &= !session->file || thread_has_left(&session->file->thread);
+	left &= thread_has_left(&session->accountant.thread);
+
+	atomic_store(&session->ending, 1);
+	for (uint32_t i = 0; i < session->tx_count; i++)
+		atomic_store_explicit(&session->tx[i].stop, 1, memory_order_relaxed);
+	receivers_phase(session, RX_ABANDON);
 	stop_words_set(session);
 	if (session->proof_stop)
 		__atomic_store_n(session->proof_stop, 1, __ATOMIC_RELAXED);
-	left &= job_left(session, session->check) && job_left(session, session->write);
-	if (session->file) {
+	if (session->file)
 		atomic_store_explicit(&session->file->stop, 1, memory_order_relaxed);
-		left &= thread_has_left(&session->file->thread);
-	}
 	atomic_store(&session->accountant.stop, 1);
-	left &= thread_has_left(&session->accountant.thread);
-	return left && (!session->save || save_leave(session->save));
+	left = left && (!session->save || save_leave(session->save));
+	/* What is in flight is given up: the results are no verdict. */
+	if (!left && !session->failure)
+		session->failure = -ESHUTDOWN;
+	return left;
 }
 
 /* The session's threads, which may log, and so call the caller's log function. */
@@ -411,6 +416,10 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 		wires_empty(session);
 		slots_check(session);
 	}
+	if (session->failure == -ESHUTDOWN && !session->failure_text[0])
+		return error_set(error, -ESHUTDOWN,
+				 "the process began to end in the run, which was broken off: what was "
+				 "in flight then counts as lost; stop sessions before exit()");
 	if (session->failure)
 		return error_set(error, session->failure, "%s",
 				 session->failure_text[0] ? session->failure_text :

@@ -50,16 +50,35 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
+void thread_signals_block(sigset_t *before)
+{
+	static const int own[] = { SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP };
+	sigset_t blocked;
+
+	sigfillset(&blocked);
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		sigdelset(&blocked, own[i]);
+	pthread_sigmask(SIG_BLOCK, &blocked, before);
+}
+
+void thread_signals_restore(const sigset_t *before)
+{
+	pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
 int thread_start(struct thread *thread, const char *name, const cpu_set_t *cpus,
 		 void (*body)(void *arg), void *arg, struct gdrcap_error *error)
 {
+	sigset_t before;
 	int ret;
 
 	thread->body = body;
 	thread->arg = arg;
 	atomic_store_explicit(&thread->left, false, memory_order_relaxed);
 	snprintf(thread->name, sizeof(thread->name), "%s", name);
+	thread_signals_block(&before);
 	ret = pthread_create(&thread->id, NULL, thread_main, thread);
+	thread_signals_restore(&before);
 	if (ret)
 		return error_set(error, -ret, "cannot start thread %s: %s; raise the limit of "
 					      "processes (ulimit -u)",

@@ -13,14 +13,19 @@
  * The process may end at any moment, by exit() or a return from main(), while sessions exist, while
  * other threads use them, and inside of a log function. Workers and kernels are then told to leave,
  * and the end waits until they have left, at most 500 ms. Nothing is freed, so calls of other
- * threads stay safe, and no log function is called any more. Only gdrcap_destroy() undoes what a
+ * threads and of later exit handlers stay safe, and no log function is called any more. A run that
+ * was broken off so is no verdict: gdrcap_stop() returns -ESHUTDOWN and the summary says `failed`. Only gdrcap_destroy() undoes what a
  * session changed at the kernel's interfaces (their MTU, an XDP program), and only gdrcap_stop()
  * promises that files to save to are whole. _exit() and signals end a process as any other.
  *
- * A child that fork() or clone() made has copies of its parent's sessions and none of their
- * threads. In it every call that takes a session or a queue, and gdrcap_create(), returns -EPERM or
+ * A child that fork() or clone() made after its parent's first session, also after its last, has
+ * copies of its sessions and none of their threads. In it every call that takes a session or a queue, and gdrcap_create(), returns -EPERM or
  * does nothing; its end touches nothing of its parent's. Fork before the first session, or call
  * exec in the child.
+ *
+ * Threads of the library block all signals but those of their own faults. One of DPDK's stays after
+ * the last session, so the library stays loaded after dlclose(), and a main thread that leaves by
+ * pthread_exit() does not end the process.
  */
 #ifndef GDRCAP_H
 #define GDRCAP_H
@@ -172,7 +177,7 @@ struct gdrcap_config {
 	 * library and on threads of the sessions, on several at the same time, but never while the
 	 * same thread is in it already: what it logs by calling the library comes when it has
 	 * returned. No lock of the library is held meanwhile. It may read results and call
-	 * gdrcap_stop(), and must not call gdrcap_destroy(). */
+	 * gdrcap_stop(), and must not call gdrcap_destroy(), throw or leave by longjmp(). */
 	void (*log)(void *context, enum gdrcap_log_level level, const char *line);
 	void *log_context;
 };
@@ -216,7 +221,7 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error);
  * own threads called: the run ends then, and another thread is to call this. */
 int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error);
 /** Stops, and gives all back. When it returns no thread is in the session's log function. Inside of
- * a log function it does nothing but log an error. */
+ * a log function it does nothing but log an error, once. */
 void gdrcap_destroy(struct gdrcap_session *session);
 /** 1 when the run has reached its end (frames, seconds, an error) and nothing is in flight; 0 after
  * timeout_ms. Sleeps; any thread, also while another stops the session. gdrcap_stop() is next.

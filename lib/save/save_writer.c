@@ -3,7 +3,6 @@
 #include "save_internal.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <time.h>
 
@@ -226,14 +225,8 @@ static bool writer_loop(struct save *save)
 
 void save_writer_run(void *arg)
 {
-	sigset_t signals;
-
 	/* A reader that closes its pipe, or a file as long as it may be, is an error of write() and
-	 * must not end the process. */
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGPIPE);
-	sigaddset(&signals, SIGXFSZ);
-	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	 * does not end the process: the thread takes no signals. */
 	if (!writer_loop(arg))
 		/* The program may be at its end, with DPDK gone: no way back through it. */
 		pthread_exit(NULL);

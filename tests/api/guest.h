@@ -150,6 +150,7 @@ int killed(void);
 int two_at_once(void);
 int old_dirs(void);
 int nulls(void);
+int signals(void);
 int callback_stop(void);
 int callback_stop_self(void);
 int callback_destroyed(void);

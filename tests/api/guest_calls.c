@@ -2,6 +2,7 @@
 /* A program that calls with nothing, calls back from its log function, or calls what it may not. */
 #include "guest.h"
 
+#include <dirent.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -70,11 +71,53 @@ int nulls(void)
 	CHECK(gdrcap_wait(NULL, batches, 4, -1) == -EINVAL);
 	CHECK(gdrcap_wait(queue, NULL, 4, -1) == -EINVAL);
 	gdrcap_release(NULL, NULL, 4);
+	gdrcap_release(NULL, &(const struct gdrcap_batch *){ NULL }, 1);
 	gdrcap_release(queue, NULL, 4);
 	CHECK(gdrcap_release_after(NULL, batches, 1, NULL) == -EINVAL);
 	CHECK(gdrcap_release_after(queue, NULL, 1, NULL) == -EINVAL);
 	CHECK(gdrcap_get_gpu_queue(NULL, &gpu_queue) == -EINVAL);
 	CHECK(gdrcap_get_gpu_queue(queue, NULL) == -EINVAL);
+	gdrcap_destroy(session);
+	return 0;
+}
+
+/* ---- signals ---- */
+
+/* Of the thread; UINT64_MAX when it has gone. */
+static uint64_t blocked_signals(const char *task)
+{
+	char path[300], line[256];
+	uint64_t blocked = UINT64_MAX;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%s/status", task);
+	file = fopen(path, "r");
+	while (file && fgets(line, sizeof(line), file))
+		if (strncmp(line, "SigBlk:", 7) == 0)
+			blocked = strtoull(line + 7, NULL, 16);
+	if (file)
+		fclose(file);
+	return blocked;
+}
+
+/* The program's handlers run on its own threads only. */
+int signals(void)
+{
+	struct gdrcap_session *session = running(GDRCAP_CONSUMER_VALIDATE);
+	const uint64_t usr1 = UINT64_C(1) << (SIGUSR1 - 1);
+	DIR *dir = opendir("/proc/self/task");
+	unsigned int threads = 0;
+	struct dirent *entry;
+
+	CHECK(dir != NULL);
+	while ((entry = readdir(dir)) != NULL) {
+		if (entry->d_name[0] == '.' || atoi(entry->d_name) == getpid())
+			continue;
+		CHECK(blocked_signals(entry->d_name) & usr1);
+		threads++;
+	}
+	closedir(dir);
+	CHECK(threads >= 4);
 	gdrcap_destroy(session);
 	return 0;
 }

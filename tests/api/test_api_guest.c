@@ -30,6 +30,7 @@ static const struct {
 	{ "two_at_once", two_at_once },
 	{ "old_dirs", old_dirs },
 	{ "nulls", nulls },
+	{ "signals", signals },
 	{ "callback_stop", callback_stop },
 	{ "callback_stop_self", callback_stop_self },
 	{ "callback_destroyed", callback_destroyed },
