@@ -285,7 +285,7 @@ def over_veth(driver, count, rate):
         left, right = ("net_%s0,iface=%s" % (driver, name) for name in (pair.left, pair.right))
         if driver == "af_packet":
             right += ",framecnt=4096"
-        with processes.Running("capture", "--port", right, "--idle", "5") as receiver:
+        with processes.Running("capture", "--port", right, "--idle", "60") as receiver:
             try:
                 receiver.wait_until_running()
             except AssertionError as error:
