@@ -24,15 +24,15 @@ for argument in "$@"; do
 	esac
 done
 
-# usage: configure [MESON_ARGUMENT]...
-configure() {
+# usage: configured COMMAND... - runs it, and tells what came of it
+configured() {
 	echo "build: configuring $build: 15 seconds, a minute on a busy machine"
-	if ! meson setup "$build" "$@" >"$build/setup.log" 2>&1; then
+	if ! "$@" >"$build/setup.log" 2>&1; then
 		# DPDK's own list of what it left out is long and hides the cause.
 		grep -v '^dpdk|' "$build/setup.log" | tail -40 >&2
 		exit 1
 	fi
-	sed -n '/^gdrcap [0-9]/,$p' "$build/setup.log"
+	sed -n '/^gdrcap [0-9]/,/^Found ninja/p' "$build/setup.log"
 }
 
 # A few files of the mlx5 driver take a compiler long, and Ninja says nothing meanwhile.
@@ -61,9 +61,16 @@ if ! test -f "$build/build.ninja"; then
 	# What is left of a configuration that broke off is of no use.
 	rm -rf "$build/meson-private" "$build/meson-info"
 	mkdir -p "$build"
-	configure "$@"
-elif test $# -gt 0; then
-	configure --reconfigure "$@"
+	configured meson setup "$build" "$@"
+else
+	test $# -eq 0 || meson configure "$build" "$@" >"$build/setup.log" 2>&1 || {
+		cat "$build/setup.log" >&2
+		exit 1
+	}
+	# Files of the build itself may have changed as well.
+	if ninja -C "$build" -n build.ninja | grep -q Regenerating; then
+		configured ninja -C "$build" build.ninja
+	fi
 fi
 # shellcheck disable=SC2086 # a list of words
 left=$(ninja -C "$build" -n $targets | grep -c '^\[' || true)
