@@ -17,8 +17,10 @@
 #define DRAIN_MS 60u /* a stop waits for frames in flight until none came for so long */
 #define DRAIN_MOST_MS 2000u
 #define CONSUMER_MS 2000u /* and so long for a consumer that still makes progress */
-#define LEAVE_MS                                                                                   \
-	1000u /* workers on the device leave within 100 ms; a fault is certain after this */
+/* Kernels leave within 100 ms, and a fault is certain after this. CPU threads leave as soon as they
+ * have a core, for which a loaded machine may need more than a second. */
+#define KERNEL_LEAVE_MS 1000u
+#define THREAD_LEAVE_MS 5000u
 
 #define RATE_MISSED 0.99 /* a rate below this part of the one asked for was not reached */
 #define RATE_SLACK_S 0.002 /* of a file's times: a start and an end */
@@ -44,7 +46,7 @@ static void device_job_join(struct gdrcap_session *session, struct kernel_worker
 	*workers = NULL;
 	session->joining++;
 	guest_unlock();
-	ret = session->ops->join(left, LEAVE_MS);
+	ret = session->ops->join(left, session->plan.cuda ? KERNEL_LEAVE_MS : THREAD_LEAVE_MS);
 	guest_lock();
 	session->joining--;
 	guest_unlock();
