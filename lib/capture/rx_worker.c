@@ -337,8 +337,10 @@ ALWAYS_INLINE void rx_loop(struct rx_worker *worker, const bool flush, const boo
 	atomic_store_explicit(&ring->ended, 1, memory_order_release);
 	while (ring->reclaimed != ring->burst &&
 	       atomic_load_explicit(&worker->phase, memory_order_relaxed) != RX_ABANDON)
-		if (rx_reclaim_paused(worker) == 0)
+		if (rx_reclaim_paused(worker) == 0) {
+			counter_add(&worker->idle, 1);
 			thread_idle(IDLE_YIELDS + 1);
+		}
 }
 
 /* Eight loops from the one above, each without the questions whose answer is known at the start. */
@@ -371,11 +373,22 @@ void rx_worker_run(void *arg)
 	loops[extra][worker->config.accounted][worker->config.flush != NULL](worker);
 }
 
+/* Each round receives, gives back, or is idle. */
+static uint64_t rx_rounds(const void *arg)
+{
+	const struct rx_worker *worker = arg;
+
+	return atomic_load_explicit(&worker->frames, memory_order_relaxed) +
+	       atomic_load_explicit(&worker->back, memory_order_relaxed) +
+	       atomic_load_explicit(&worker->idle, memory_order_relaxed);
+}
+
 int rx_worker_create(struct rx_worker *worker, const struct rx_config *config,
 		     const struct ring_config *ring, struct gdrcap_error *error)
 {
 	memset(worker, 0, sizeof(*worker));
 	worker->config = *config;
+	worker->thread.rounds = rx_rounds;
 	worker->base = config->region->base;
 	worker->slot_shift = config->region->slot_shift;
 	worker->split = config->heads != NULL;

@@ -14,9 +14,13 @@
 #include "log.h"
 
 #define IDLE_SLEEP_NS 5000L
+#define ROUND_LOOK_NS 20000L
 
 static _Atomic bool cores_shared;
 static _Thread_local const struct thread *self; /* NULL: not one of ours */
+
+static LIST_HEAD(, thread) pollers = LIST_HEAD_INITIALIZER(pollers); /* with rounds */
+static pthread_mutex_t pollers_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void thread_share_cores(void)
 {
@@ -66,6 +70,59 @@ void thread_signals_restore(const sigset_t *before)
 	pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
+static void poller_add(struct thread *thread)
+{
+	if (!thread->rounds)
+		return;
+	thread->rounds_until = 0;
+	pthread_mutex_lock(&pollers_lock);
+	LIST_INSERT_HEAD(&pollers, thread, next);
+	pthread_mutex_unlock(&pollers_lock);
+}
+
+static void poller_remove(struct thread *thread)
+{
+	if (!thread->rounds)
+		return;
+	pthread_mutex_lock(&pollers_lock);
+	LIST_REMOVE(thread, next);
+	pthread_mutex_unlock(&pollers_lock);
+}
+
+/* Whether all are where the last threads_go_round() wants them. */
+static bool pollers_are_round(void)
+{
+	const struct thread *thread;
+	bool round = true;
+
+	pthread_mutex_lock(&pollers_lock);
+	LIST_FOREACH(thread, &pollers, next)
+	{
+		round &= atomic_load_explicit(&thread->left, memory_order_acquire) ||
+			 thread->rounds(thread->arg) >= thread->rounds_until;
+	}
+	pthread_mutex_unlock(&pollers_lock);
+	return round;
+}
+
+void threads_go_round(void)
+{
+	const struct timespec pause = { .tv_nsec = ROUND_LOOK_NS };
+	struct thread *thread;
+
+	atomic_thread_fence(memory_order_seq_cst);
+	pthread_mutex_lock(&pollers_lock);
+	/* Two: the loads of a round may come before the store that ends the one before it. */
+	LIST_FOREACH(thread, &pollers, next)
+	{
+		thread->rounds_until = thread->rounds(thread->arg) + 2;
+	}
+	pthread_mutex_unlock(&pollers_lock);
+	/* However long: a thread without a core may be anywhere. */
+	while (!pollers_are_round())
+		nanosleep(&pause, NULL);
+}
+
 int thread_start(struct thread *thread, const char *name, const cpu_set_t *cpus,
 		 void (*body)(void *arg), void *arg, struct gdrcap_error *error)
 {
@@ -76,13 +133,17 @@ int thread_start(struct thread *thread, const char *name, const cpu_set_t *cpus,
 	thread->arg = arg;
 	atomic_store_explicit(&thread->left, false, memory_order_relaxed);
 	snprintf(thread->name, sizeof(thread->name), "%s", name);
+	poller_add(thread);
 	thread_signals_block(&before);
 	ret = pthread_create(&thread->id, NULL, thread_main, thread);
 	thread_signals_restore(&before);
-	if (ret)
-		return error_set(error, -ret, "cannot start thread %s: %s; raise the limit of "
-					      "processes (ulimit -u)",
+	if (ret) {
+		poller_remove(thread);
+		return error_set(error, -ret,
+				 "cannot start thread %s: %s; raise the limit of "
+				 "processes (ulimit -u)",
 				 name, strerror(ret));
+	}
 	thread->running = true;
 	pthread_setname_np(thread->id, thread->name);
 	ret = cpus ? pthread_setaffinity_np(thread->id, sizeof(*cpus), cpus) : 0;
@@ -91,12 +152,18 @@ int thread_start(struct thread *thread, const char *name, const cpu_set_t *cpus,
 	return 0;
 }
 
+static void thread_joined(struct thread *thread)
+{
+	poller_remove(thread);
+	thread->running = false;
+}
+
 void thread_join(struct thread *thread)
 {
 	if (!thread->running)
 		return;
 	pthread_join(thread->id, NULL);
-	thread->running = false;
+	thread_joined(thread);
 }
 
 bool thread_is_self(const struct thread *thread)
@@ -125,6 +192,6 @@ bool thread_join_within(struct thread *thread, unsigned int timeout_ms)
 	}
 	if (pthread_timedjoin_np(thread->id, NULL, &until) != 0)
 		return false;
-	thread->running = false;
+	thread_joined(thread);
 	return true;
 }

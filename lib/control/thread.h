@@ -8,6 +8,8 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
 
 #include <rte_pause.h>
 
@@ -20,6 +22,11 @@ struct thread {
 	void (*body)(void *arg);
 	void *arg;
 	char name[16];
+	/* For a thread that polls a port, set before its start: a number that grows with each round
+	 * of its loop. NULL: it uses no port. */
+	uint64_t (*rounds)(const void *arg);
+	LIST_ENTRY(thread) next; /* of those with rounds, from start to join */
+	uint64_t rounds_until; /* what threads_go_round() waits for */
 };
 
 /* `cpus` may be NULL: the creator's. The thread gets an lcore id, so mempools give it a cache. */
@@ -36,6 +43,9 @@ bool thread_join_within(struct thread *thread, unsigned int timeout_ms);
 bool thread_is_self(const struct thread *thread);
 /* True when it does nothing any more, or is the caller. Any thread; joins nothing. */
 bool thread_has_left(const struct thread *thread);
+/* Waits until every thread that polls a port has ended the call of its driver that it may be in, and
+ * seen what the caller wrote before. Not for such a thread itself. */
+void threads_go_round(void);
 
 #define IDLE_PAUSES 64u
 #define IDLE_YIELDS 128u /* pauses before them included */

@@ -25,6 +25,7 @@ static bool tx_drop(struct tx_worker *worker)
 		while (!ring_is_done(ring, worker->sending)) {
 			if (rte_rdtsc() - since > tx_ticks(worker, TX_END_WAIT_US))
 				return false;
+			counter_add(&worker->idle, 1);
 			thread_idle(idle++);
 		}
 	for (; ring->tail != ring->head; ring->tail++)
@@ -91,6 +92,7 @@ static bool tx_end_round(struct tx_worker *worker)
 	while (s < worker->config.stream_count || worker->sending != worker->ring.burst) {
 		const bool ordered = s < worker->config.stream_count && tx_end_order(worker, s);
 
+		counter_add(&worker->idle, 1);
 		s += ordered;
 		if (tx_end_send(worker) || ordered) {
 			moved = rte_rdtsc();
@@ -115,7 +117,9 @@ void tx_end_streams(struct tx_worker *worker)
 
 		if (!tx_end_round(worker))
 			return;
-		while (i + 1 < TX_END_TIMES && rte_rdtsc() - since < gap)
+		while (i + 1 < TX_END_TIMES && rte_rdtsc() - since < gap) {
+			counter_add(&worker->idle, 1);
 			thread_idle(IDLE_YIELDS + 1);
+		}
 	}
 }

@@ -406,20 +406,24 @@ ALWAYS_INLINE void tx_loop(struct tx_worker *worker, const bool paced, const boo
 		if (worker->ordered == worker->limit && worker->sending == worker->ring.burst)
 			break;
 		idle = work ? 0 : idle + 1;
-		if (idle)
+		if (idle) {
+			counter_add(&worker->idle, 1);
 			tx_wait(worker, idle, paced);
+		}
 	}
 }
 
-static void tx_wait_turn(const struct tx_worker *worker)
+static void tx_wait_turn(struct tx_worker *worker)
 {
 	const struct tx_worker *after = worker->config.after;
 	unsigned int idle = 0;
 
 	while (after && !atomic_load_explicit(&worker->stop, memory_order_relaxed) &&
 	       !atomic_load_explicit(&after->sent, memory_order_relaxed) &&
-	       !atomic_load_explicit(&after->finished, memory_order_acquire))
+	       !atomic_load_explicit(&after->finished, memory_order_acquire)) {
+		counter_add(&worker->idle, 1);
 		thread_idle(idle++);
+	}
 }
 
 void tx_worker_run(void *arg)
@@ -482,6 +486,15 @@ static int tx_sizes_create(struct tx_worker *worker, struct gdrcap_error *error)
 	return 0;
 }
 
+/* Each round hands over or is idle, but for some that only order. */
+static uint64_t tx_rounds(const void *arg)
+{
+	const struct tx_worker *worker = arg;
+
+	return atomic_load_explicit(&worker->sent, memory_order_relaxed) +
+	       atomic_load_explicit(&worker->idle, memory_order_relaxed);
+}
+
 int tx_worker_create(struct tx_worker *worker, const struct tx_config *config,
 		     const struct ring_config *ring, struct gdrcap_error *error)
 {
@@ -491,6 +504,7 @@ int tx_worker_create(struct tx_worker *worker, const struct tx_config *config,
 
 	memset(worker, 0, sizeof(*worker));
 	worker->config = *config;
+	worker->thread.rounds = tx_rounds;
 	worker->limit = tx_limit(config);
 	ret = tx_sizes_create(worker, error);
 	if (ret < 0)

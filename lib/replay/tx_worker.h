@@ -79,6 +79,8 @@ struct tx_worker {
 	_Atomic uint64_t bytes; /* their lengths in memory */
 	_Atomic uint64_t stalled; /* polls that found no free slot or a full wire */
 	_Atomic uint64_t starved; /* polls that found the next frames not yet read or written */
+	_Atomic uint64_t idle; /* rounds in which the port took nothing and nothing was ordered, and
+				* those of end-of-stream frames */
 	_Atomic uint64_t first_tsc, last_tsc; /* of the first and last hand-over; first 0: none */
 	_Atomic uint64_t last_frames, last_bytes; /* of the last hand-over: they begin at last_tsc,
 						   * so a rate is what was sent before it */

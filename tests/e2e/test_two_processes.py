@@ -180,6 +180,23 @@ def test_receiver_killed():
     assert "link" in processes.messages(sent), sent["messages"]
 
 
+def test_receiver_killed_at_full_speed():
+    """Its memory is unmapped while the sender copies into it: nobody falls into the hole."""
+    with processes.folder() as directory:
+        for _ in range(3):
+            with receive(directory) as receiver:
+                receiver.wait_until_running()
+                with send(directory, "--burst", "256", "--frame-size", "1518", "--seconds",
+                          "600") as sender:
+                    receiver.wait_for_frames("received", 5000)
+                    receiver.kill()
+                    sender.wait_until(lambda: any("the link is down" in line
+                                                  for line in sender.err))
+                    sender.signal(signal.SIGINT)
+                    sent = sender.finish(expect=None)
+            assert 5000 <= sent["sender"]["frames"], sent["sender"]
+
+
 def test_end_by_the_receiver():
     """--frames and --seconds end a capture whatever the sender does."""
     with processes.folder() as directory:

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Waiting until threads that poll ports have gone round their loops. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <rte_eal.h>
+
+#include "nap.h"
+#include "thread.h"
+
+/* A poller that goes a round when it is told to. */
+struct poller {
+	struct thread thread;
+	_Atomic uint64_t rounds, allowed;
+	_Atomic bool end;
+};
+
+static uint64_t poller_rounds(const void *arg)
+{
+	return atomic_load(&((const struct poller *)arg)->rounds);
+}
+
+static void poller_run(void *arg)
+{
+	struct poller *poller = arg;
+
+	while (!atomic_load(&poller->end)) {
+		if (atomic_load(&poller->rounds) < atomic_load(&poller->allowed))
+			atomic_fetch_add(&poller->rounds, 1);
+		nap();
+	}
+}
+
+static void poller_start(struct poller *poller, bool counts)
+{
+	struct gdrcap_error error;
+
+	memset(poller, 0, sizeof(*poller));
+	poller->thread.rounds = counts ? poller_rounds : NULL;
+	assert_int_equal(thread_start(&poller->thread, "poller", NULL, poller_run, poller, &error),
+			 0);
+}
+
+static void poller_end(struct poller *poller)
+{
+	atomic_store(&poller->end, true);
+	thread_join(&poller->thread);
+}
+
+/* Who waits for them. */
+struct waiter {
+	pthread_t id;
+	_Atomic bool waits, done;
+};
+
+static void *waiter_run(void *arg)
+{
+	struct waiter *waiter = arg;
+
+	atomic_store(&waiter->waits, true);
+	threads_go_round();
+	atomic_store(&waiter->done, true);
+	return NULL;
+}
+
+static void waiter_start(struct waiter *waiter)
+{
+	memset(waiter, 0, sizeof(*waiter));
+	assert_int_equal(pthread_create(&waiter->id, NULL, waiter_run, waiter), 0);
+	while (!atomic_load(&waiter->waits))
+		nap();
+	/* It cannot be seen to wait: long enough for one that does not. */
+	for (int i = 0; i < 2000; i++)
+		nap();
+}
+
+static void poller_allow(struct poller *poller, uint64_t rounds)
+{
+	atomic_store(&poller->allowed, rounds);
+	while (atomic_load(&poller->rounds) != rounds)
+		nap();
+	for (int i = 0; i < 2000; i++)
+		nap();
+}
+
+static void waits_for_two_rounds_of_each(void **state)
+{
+	struct poller one, two;
+	struct waiter waiter;
+
+	(void)state;
+	poller_start(&one, true);
+	poller_start(&two, true);
+	waiter_start(&waiter);
+	assert_false(atomic_load(&waiter.done));
+	poller_allow(&one, 5);
+	assert_false(atomic_load(&waiter.done));
+	poller_allow(&two, 1);
+	assert_false(atomic_load(&waiter.done));
+	atomic_store(&two.allowed, 2);
+	pthread_join(waiter.id, NULL);
+	poller_end(&one);
+	poller_end(&two);
+}
+
+static void waits_for_nobody_who_left(void **state)
+{
+	struct poller poller;
+	struct waiter waiter;
+
+	(void)state;
+	poller_start(&poller, true);
+	waiter_start(&waiter);
+	assert_false(atomic_load(&waiter.done));
+	/* It leaves, and is not joined before the other has seen that. */
+	atomic_store(&poller.end, true);
+	pthread_join(waiter.id, NULL);
+	thread_join(&poller.thread);
+	threads_go_round();
+}
+
+static void waits_for_no_other_thread(void **state)
+{
+	struct poller poller;
+
+	(void)state;
+	poller_start(&poller, false);
+	threads_go_round();
+	poller_end(&poller);
+}
+
+static int eal_start(void **state)
+{
+	char *arguments[] = { "test", "--no-huge", "--no-shconf", "--no-pci", "-m", "64", NULL };
+
+	(void)state;
+	return rte_eal_init(6, arguments) < 0 ? -1 : 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(waits_for_two_rounds_of_each),
+		cmocka_unit_test(waits_for_nobody_who_left),
+		cmocka_unit_test(waits_for_no_other_thread),
+	};
+
+	return cmocka_run_group_tests(tests, eal_start, NULL);
+}
