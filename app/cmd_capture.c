@@ -30,7 +30,7 @@ static const char *const capture_flags[] = {
 	"pattern-file", "foreign-payload", "foreign-payload-bytes", "sequence-offset",
 	"sequence-bytes", "sequence-order", "sequence-start", "sequence-step", "stream-offset",
 	"stream-bytes", "match", "pcap-memory", "expect", "save", "save-every", "save-damaged",
-	"save-around", "clock", "cores", "seconds", "frames", "quiet-time", "end", "idle", NULL,
+	"save-around", "clock", "cores", "seconds", "frames", "quiet-time", "end", "senders", "idle", NULL,
 };
 
 int cmd_capture(int argc, char **argv)

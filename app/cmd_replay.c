@@ -23,7 +23,8 @@ static const char *const replay_examples[] = {
 static const char *const replay_flags[] = {
 	"tx-port", "queues", "burst", "descriptors", "gpu", "memory", "pool", "slot-bytes", "guard",
 	"watchdog", "frame-size", "format", "ethertype", "vlan", "src-mac", "dst-mac", "src-ip",
-	"dst-ip", "src-port", "dst-port", "streams", "pattern", "pattern-invert", "pattern-restart",
+	"dst-ip", "src-port", "dst-port", "streams", "first-stream", "pattern", "pattern-invert",
+	"pattern-restart",
 	"pattern-value", "pattern-seed", "pattern-file", "pcap", "loops", "rate", "speed",
 	"pcap-memory", "cores", "seconds", "frames", "end", NULL,
 };

@@ -55,6 +55,13 @@ static void judge_receiver(struct report *report)
 	judge_count(report, total->lost, "lost");
 	judge_count(report, total->duplicate, "duplicated");
 	judge_count(report, total->reordered, "reordered");
+	judge_count(report, summary->untracked,
+		    "not judged: they are of more streams than there is room for");
+	if (summary->conflicts)
+		report_error(report, REPORT_EXIT_FRAMES,
+			     "stream ids that more than one source address used: %u; give each sender "
+			     "streams of its own (gdrcap replay --first-stream N)",
+			     summary->conflicts);
 	if (summary->lock_lost && report->error_count == 0)
 		report_error(report, REPORT_EXIT_FRAMES,
 			     "the payload did not go on where the frame before it ended; times: %llu",

@@ -275,10 +275,11 @@ static json_t *streams_to_json(const struct report *report)
 	for (uint32_t i = 0; i < report->stream_count; i++) {
 		const struct report_stream *stream = &report->streams[i];
 
-		array_add(&array, json_pack("{s:I, s:o, s:o}", "stream", (json_int_t)stream->stream,
-					    "frames", frames_to_json(&stream->counts, 1, ordered),
-					    "bits",
-					    bits_to_json(&stream->counts)));
+		array_add(&array, json_pack("{s:I, s:o, s:o, s:o}", "stream",
+					    (json_int_t)stream->stream, "frames",
+					    frames_to_json(&stream->counts, 1, ordered), "bits",
+					    bits_to_json(&stream->counts), "restarts",
+					    json_count_if(ordered, stream->counts.restarts)));
 	}
 	return array;
 }
@@ -357,6 +358,7 @@ static int add_summary(json_t *object, const struct report *report)
 	const int received = report_receives(report);
 	int rc = 0;
 	int stalled = summary && (summary->known & GDRCAP_HAS_TX_STALLED);
+	const int numbered = summary && received && (summary->known & GDRCAP_HAS_LOSS);
 
 	rc |= json_object_set_new(object, "seconds",
 				  summary && received ? json_number(summary->seconds) :
@@ -387,6 +389,12 @@ static int add_summary(json_t *object, const struct report *report)
 	rc |= json_object_set_new(object, "queue_restarts",
 				  summary && received ? json_count(summary->queue_restarts) :
 							json_null());
+	rc |= json_object_set_new(object, "restarts",
+				  json_count_if(numbered, report->summary.total.restarts));
+	rc |= json_object_set_new(object, "untracked",
+				  json_count_if(numbered, report->summary.untracked));
+	rc |= json_object_set_new(object, "conflicts",
+				  json_count_if(numbered, report->summary.conflicts));
 	rc |= json_object_set_new(object, "sender",
 				  stalled ? sender_to_json(report) : json_null());
 	rc |= json_object_set_new(object, "saved",

@@ -82,6 +82,7 @@ GDRCAP_HD void frame_unreachable(struct frame_result *result)
 	result->got = 0;
 	result->verdict = FRAME_DAMAGED_LENGTH;
 	result->header_ok = 0;
+	result->source = 0;
 	result->phase_first = 0;
 	result->phase_next = 0;
 	result->detail = 0;
@@ -124,7 +125,8 @@ GDRCAP_HD int run_joins(const struct frame_layout *layout, const struct frame_st
 		return 0;
 	if (next->verdict == FRAME_FILTERED)
 		return 1;
-	if (next->verdict != FRAME_VALID || last->stream != next->stream)
+	if (next->verdict != FRAME_VALID || last->stream != next->stream ||
+	    last->source != next->source)
 		return 0;
 	if (store)
 		return store->frames[(last->sequence + 1) % store->count].class_first ==
@@ -167,7 +169,7 @@ GDRCAP_HD void run_begin(struct frame_run *run, const struct frame_result *resul
 	run->phase_first = ours ? result->phase_first : 0;
 	run->phase_next = ours ? result->phase_next : 0;
 	run->detail = ours ? result->detail : 0;
-	run->reserved = 0;
+	run->source = known ? result->source : 0;
 }
 
 /* 1: the run tells no more than struct burst_plain. */
@@ -184,6 +186,7 @@ GDRCAP_HD void run_to_plain(const struct frame_run *run, struct burst_plain *pla
 	plain->wire_bytes = run->wire_bytes;
 	plain->stream = run->stream;
 	plain->count = run->count;
+	plain->source = (uint16_t)run->source;
 }
 
 /* Host: back again. */
@@ -197,6 +200,7 @@ static inline void run_from_plain(const struct burst_plain *plain, struct frame_
 	run->verdict = FRAME_VALID;
 	run->header_ok = 1;
 	run->wire_bytes = plain->wire_bytes;
+	run->source = plain->source;
 }
 
 /* Where run r of a burst is written, if the burst is not told by PLAIN. */

@@ -18,7 +18,8 @@
 
 struct quick_frame {
 	uint64_t sequence;
-	uint32_t stream, sums; /* sums: payload bytes, and from bit 16 on wire bytes */
+	uint32_t sender; /* stream, and from bit 16 on source */
+	uint32_t sums; /* payload bytes, and from bit 16 on wire bytes */
 };
 
 /* Where long payloads begin; of frames in two pieces, that is worked out again. And what quick.cuh

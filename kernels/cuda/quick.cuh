@@ -57,6 +57,18 @@ __device__ __forceinline__ void quick_header(uint32_t mine, uint32_t word[8])
 		word[i] = i < 6 ? __shfl_sync(WARP_ALL, swapped, (int)i, QUICK_LANES) : 0;
 }
 
+/* frame_source() of a staged frame. */
+__device__ __forceinline__ uint32_t quick_source(const struct frame_layout &layout,
+						 const uint32_t *stage, uint32_t shift)
+{
+	const uint32_t ip = layout.format == FRAME_IPV4_UDP ?
+				    stage_word(stage, shift + layout.own_offset - 16) : 0;
+
+	return frame_source_of(pattern_swap32(stage_word(stage, shift + 6)),
+			       pattern_swap32(stage_word(stage, shift + 10)) >> 16,
+			       pattern_swap32(ip));
+}
+
 /* Not 0 where words of the frame's beginning are other than those of a frame that is meant. */
 __device__ __forceinline__ uint32_t quick_look(const struct frame_look &look, const uint32_t *stage,
 					       uint32_t shift, uint32_t lane)
@@ -135,7 +147,8 @@ __device__ __forceinline__ void quick_check(struct check_shared<false> &s,
 	wrong = crc ^ pattern_swap32(stage_word(stage, header_at + 32));
 	wrong |= quick_look(job.look, stage, shift, lane);
 	wrong |= !whole | (desc.len < start) | (header.payload_bytes > desc.len - start) |
-		 !frame_header_is_own(word[0]) | (header.pattern != plan.kind);
+		 !frame_header_is_own(word[0]) | (header.pattern != plan.kind) |
+		 !header.sequence; /* of frame 0 more is told than PLAIN can */
 	/* of the lanes' sight of it any may be wrong; what is compared below stays in the stage */
 	bytes = plan.kind == PATTERN_NONE ? 0 : header.payload_bytes;
 	bytes = min(bytes, stage_size<false>::bytes - at);
@@ -147,7 +160,8 @@ __device__ __forceinline__ void quick_check(struct check_shared<false> &s,
 				 byte_mask(0, (int)(bytes - w));
 	all = __ballot_sync(WARP_ALL, wrong != 0) >> (lane_index() & ~(QUICK_LANES - 1));
 	if (mine && lane == 0)
-		g.quick[f] = { header.sequence, header.stream,
+		g.quick[f] = { header.sequence,
+			       header.stream | quick_source(job.layout, stage, shift) << 16,
 			       all & ((1u << QUICK_LANES) - 1) ? QUICK_WRONG :
 								 bytes | (uint32_t)desc.len << 16 };
 }
@@ -160,9 +174,9 @@ __device__ __forceinline__ bool quick_tell(const struct plain_to &to,
 	const bool mine = lane < count;
 	const struct quick_frame frame = g.quick[mine ? lane : 0];
 	const uint64_t first = __shfl_sync(WARP_ALL, frame.sequence, 0);
-	const uint32_t stream = __shfl_sync(WARP_ALL, frame.stream, 0);
+	const uint32_t sender = __shfl_sync(WARP_ALL, frame.sender, 0);
 	/* as run_joins() */
-	const bool joins = lane == 0 || (mine && frame.stream == stream && frame.sequence &&
+	const bool joins = lane == 0 || (mine && frame.sender == sender && frame.sequence &&
 					 frame.sequence == first + lane);
 	const uint32_t sums = warp_sum(mine ? frame.sums : 0);
 	struct burst_plain plain;
@@ -172,7 +186,8 @@ __device__ __forceinline__ bool quick_tell(const struct plain_to &to,
 	plain.sequence = first;
 	plain.bytes = sums & 0xffff;
 	plain.wire_bytes = sums >> 16;
-	plain.stream = (uint16_t)stream;
+	plain.stream = (uint16_t)sender;
+	plain.source = (uint16_t)(sender >> 16);
 	plain.count = (uint16_t)count;
 	plain_store(to, plain);
 	return true;

@@ -73,8 +73,8 @@ struct frame_run {
 	uint16_t first; /* index in the burst of the run's first frame */
 	uint32_t wire_bytes; /* the frames' lengths in memory, sum */
 	uint32_t phase_first, phase_next; /* of the first frame, of the last: struct frame_result */
-	uint32_t detail; /* struct frame_result */
-	uint32_t reserved;
+	uint32_t detail; /* of the first frame: struct frame_result */
+	uint32_t source; /* struct frame_result */
 };
 
 /* Descriptors of a burst that stand in its ready line, and beside it. */
@@ -191,6 +191,7 @@ struct burst_plain {
 	uint64_t sequence; /* of the first frame */
 	uint32_t bytes, wire_bytes; /* as in struct frame_run */
 	uint16_t stream, count;
+	uint16_t source;
 };
 
 #define BURST_PLAIN_WORDS 4u /* done and plain[] */
@@ -204,7 +205,9 @@ BURST_RING_HD uint64_t burst_plain_bits(const struct burst_plain *plain, uint32_
 	const uint64_t rest = (plain->sequence >> BURST_LAP_SHIFT) << 32 |
 			      (uint32_t)plain->stream << 16 | plain->count;
 
-	return w < 2 ? (w ? low : done) : (w == 2 ? rest : plain->wire_bytes);
+	const uint64_t last = (uint64_t)plain->source << 32 | plain->wire_bytes;
+
+	return w < 2 ? (w ? low : done) : (w == 2 ? rest : last);
 }
 
 /* ---- host ---- */
@@ -220,6 +223,7 @@ static inline void burst_plain_read(const struct burst_result *result, struct bu
 			  (word[1] >> 32 & 0xffff) << BURST_LAP_SHIFT;
 	plain->bytes = (uint32_t)__atomic_load_n(&result->done, __ATOMIC_RELAXED);
 	plain->wire_bytes = (uint32_t)word[2];
+	plain->source = (uint16_t)(word[2] >> 32);
 	plain->stream = (uint16_t)(word[1] >> 16);
 	plain->count = (uint16_t)word[1];
 }

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rte_common.h>
+
 #include "../replay/pacing.h"
 #include "config.h"
 #include "log.h"
@@ -221,6 +223,13 @@ static int check_unused(const struct gdrcap_config *config, struct gdrcap_error 
 		  "foreign: describes frames of format foreign; set frame.format: foreign" },
 		{ config->idle_ms && config->tx_port[0][0],
 		  "idle: ends a capture whose sender is elsewhere; leave it out" },
+		{ config->senders > 1 && config->tx_port[0][0],
+		  "senders: is of a capture, whose senders are elsewhere; leave it out" },
+		{ config->first_stream && (config->port[0][0] || config->pcap[0]),
+		  "first_stream: is of a replay of a pattern, whose receiver is elsewhere; leave it "
+		  "out" },
+		{ config->first_stream + RTE_MAX(config->streams, 1u) > 65536,
+		  "first_stream: ids end at 65535; give a lower one, or fewer streams" },
 	};
 
 	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)

@@ -20,7 +20,7 @@
 #include "option_table.h"
 
 #define CONFIG_BYTES_MAX ((size_t)1 << 20)
-#define OPTIONS_MAX 64
+#define OPTIONS_MAX 128
 #define KEY_BYTES 64
 
 struct reader {

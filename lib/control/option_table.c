@@ -109,7 +109,8 @@ static const struct option_row rows[] = {
 		"VLAN id of the 802.1Q tag, 0..4094; default 0 (no tag)."),
 	  .type = OPTION_NUMBER, FIELD(vlan), .max = 4094 },
 	{ SINGLE("frame.src_mac", "src-mac", "MAC",
-		"Source MAC address, not a group address; default 02:00:00:00:00:01."),
+		"Source MAC address, not a group address; default the first sending port's own, or "
+		"02:00:00:00:00:01 where it has none."),
 	  .type = OPTION_TEXT, FIELD(src_mac), .check = option_check_src_mac, .empty = 1,
 	  .allowed = "six bytes such as 02:00:00:00:00:01, not a group address" },
 	{ SINGLE("frame.dst_mac", "dst-mac", "MAC",
@@ -135,6 +136,10 @@ static const struct option_row rows[] = {
 		"Streams sent, each with its own sequence numbers, spread over the sending queues, "
 		"0 or 1..1024; default 0 (one a queue)."),
 	  .type = OPTION_NUMBER, FIELD(streams), .min = 1, .max = GDRCAP_STREAMS_MAX, .zero = 1 },
+	{ SINGLE("first_stream", "first-stream", "NUMBER",
+		"Id of a replay's first stream, 0..65535: where several send to one receiver, each "
+		"has ids of its own; default 0."),
+	  .type = OPTION_NUMBER, FIELD(first_stream), .max = 65535 },
 
 	{ SINGLE("pattern.name", "pattern", "PATTERN",
 		"Payload pattern: prbs7, 9, 11, 15, 20, 23 or 31, counter8, counter16be and the "
@@ -263,6 +268,10 @@ static const struct option_row rows[] = {
 		"End-of-stream frames: stream (a replay of a pattern sends them after its last "
 		"frame, a capture ends when all came) or never; default stream."),
 	  .type = OPTION_ENUM, FIELD(end), .names = end_names, .initial = "stream" },
+	{ SINGLE("senders", "senders", "NUMBER",
+		"Senders, told apart by source address, whose end-of-stream frames a capture waits "
+		"for, 1..1024; default 1 (and any other that it has heard of)."),
+	  .type = OPTION_NUMBER, FIELD(senders), .min = 1, .max = 1024, .initial = "1" },
 	{ SINGLE("idle", "idle", "SECONDS",
 		"A capture ends after so long without a frame, once one came, 0 or 0.01..86400 s; "
 		"default 0 (never)."),

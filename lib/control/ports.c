@@ -451,6 +451,20 @@ static int pair_create(struct gdrcap_session *session, uint32_t index, struct gd
 	return ret;
 }
 
+/* A receiver tells senders apart by their source address, and so does a switch: where the user gave
+ * none, ours is the port's own. Those of software ports without one keep the layout's. */
+static void source_choose(struct gdrcap_session *session)
+{
+	struct rte_ether_addr mac;
+
+	if (session->plan.sends && !session->config.src_mac[0] &&
+	    session->layout.format != FRAME_FOREIGN &&
+	    rte_eth_macaddr_get(session->pairs[0].tx.id, &mac) == 0 &&
+	    rte_is_valid_assigned_ether_addr(&mac))
+		memcpy(&session->layout.templ[RTE_ETHER_ADDR_LEN], mac.addr_bytes,
+		       sizeof(mac.addr_bytes));
+}
+
 int session_ports_create(struct gdrcap_session *session, struct gdrcap_error *error)
 {
 	int ret = steered_make(session, error);
@@ -465,6 +479,7 @@ int session_ports_create(struct gdrcap_session *session, struct gdrcap_error *er
 			return ret;
 		}
 	}
+	source_choose(session);
 	return 0;
 }
 

@@ -31,7 +31,7 @@ uint64_t session_arrived(struct gdrcap_session *session)
 
 	if (session->config.consumer != GDRCAP_CONSUMER_VALIDATE)
 		return session_received(session);
-	arrived = verdict_unique(accountant_borrow(&session->accountant));
+	arrived = accountant_borrow(&session->accountant)->unique;
 	accountant_return(&session->accountant);
 	return arrived;
 }
@@ -40,8 +40,9 @@ uint64_t session_stream_sent(const struct gdrcap_session *session, uint32_t id)
 {
 	const struct tx_worker *worker;
 
-	if (session->tx_count == 0)
+	if (session->tx_count == 0 || id < session->config.first_stream)
 		return 0;
+	id -= session->config.first_stream;
 	worker = &session->tx[id % session->tx_count];
 	if (id / session->tx_count >= worker->config.stream_count)
 		return 0;

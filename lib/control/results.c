@@ -187,11 +187,13 @@ void gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summ
 			      &summary->total);
 		summary->lock_lost = verdict->lock_lost;
 		summary->stale = verdict->stale;
+		summary->untracked = verdict->untracked;
+		summary->conflicts = verdict->conflicts;
 	} else {
 		summary_unchecked(session, &summary->total);
 	}
 	summary->known |= summary_known(session);
-	summary->streams = verdict->stream_count;
+	summary->streams = verdict->listed_count;
 	accountant_return(accountant_of(session));
 	summary_losses(session, summary);
 	summary_sender(session, summary);
@@ -234,9 +236,11 @@ int gdrcap_get_stream_counts(const struct gdrcap_session *session, uint32_t inde
 		return ret < 0 ? ret : -EINVAL;
 	ret = -ENOENT;
 	verdict = accountant_borrow(accountant_of(session));
-	if (index < verdict->stream_count) {
-		*stream = verdict->streams[index].id;
-		verdict_stream_counts(verdict, index, session_sent_known(session),
+	if (index < verdict->listed_count) {
+		const struct verdict_stream *listed = verdict_listed(verdict, index);
+
+		*stream = listed->id;
+		verdict_stream_counts(verdict, listed, session_sent_known(session),
 				      session_stream_sent(session, *stream), counts);
 		ret = 0;
 	}

@@ -136,11 +136,40 @@ static void saver_stop(struct gdrcap_session *session)
 		session_message(session, GDRCAP_LOG_WARNING, "%s", error.text);
 }
 
+/* Own frames: a sender that began anew, and streams that cannot be told apart by their ids. */
+static void streams_judge(struct gdrcap_session *session, const struct verdict *verdict)
+{
+	for (uint32_t i = 0; verdict->restarts && i < verdict->listed_count; i++) {
+		const struct verdict_stream *stream = verdict_listed(verdict, i);
+
+		if (stream->restarts)
+			session_message(session, GDRCAP_LOG_WARNING,
+					"the sender of stream %u began anew, times: %u; what it had "
+					"sent before and nobody saw is not known, unless it said how "
+					"much it was", stream->id, stream->restarts);
+	}
+	if (verdict->conflicts)
+		session_message(session, GDRCAP_LOG_ERROR,
+				"stream %u came from more than one source address, as did %u other "
+				"ids: give each sender streams of its own (gdrcap replay "
+				"--first-stream N)", verdict->conflict_id, verdict->conflicts - 1);
+	if (verdict->untracked == 0)
+		return;
+	if (!session->failure)
+		session->failure = -EOVERFLOW;
+	session_message(session, GDRCAP_LOG_ERROR,
+			"%llu frames were not judged: they are of more than %u streams; %s",
+			(unsigned long long)verdict->untracked, GDRCAP_STREAMS_MAX,
+			session->config.format == GDRCAP_FORMAT_FOREIGN ?
+				"give foreign.stream_offset and stream_bytes of another field, or "
+				"--match fewer" :
+				"let the senders use fewer, or --match fewer");
+}
+
 /* Says what the counts alone do not. */
 static void receivers_judge(struct gdrcap_session *session)
 {
-	const struct verdict *verdict;
-	uint64_t cut = 0, strangers;
+	uint64_t cut = 0;
 
 	/* Of own frames the damage itself says it. */
 	for (uint32_t i = 0; i < session->rx_count; i++)
@@ -151,17 +180,8 @@ static void receivers_judge(struct gdrcap_session *session)
 				"%llu frames were longer than a slot of %u bytes and count as "
 				"damaged; say how long they can be with --frame-size",
 				(unsigned long long)cut, 1u << session->plan.slot_shift);
-	verdict = accountant_borrow(&session->accountant);
-	strangers = verdict->strangers;
+	streams_judge(session, accountant_borrow(&session->accountant));
 	accountant_return(&session->accountant);
-	if (strangers == 0 || session->config.format != GDRCAP_FORMAT_FOREIGN)
-		return;
-	if (!session->failure)
-		session->failure = -EOVERFLOW;
-	session_message(session, GDRCAP_LOG_ERROR,
-			"%llu frames were not judged: they are of more than %u streams; give "
-			"foreign.stream_offset and stream_bytes of another field, or --match fewer",
-			(unsigned long long)strangers, GDRCAP_STREAMS_MAX);
 }
 
 /* By more than what a start and an end make. */

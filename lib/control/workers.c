@@ -160,7 +160,7 @@ static int tx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 			.layout = &session->layout,
 			.lengths = plan->lengths,
 			.length_count = (uint32_t)plan->length_count,
-			.stream_first = w,
+			.stream_first = session->config.first_stream + w,
 			.stream_step = workers,
 			.stream_count = (streams - w + workers - 1) / workers,
 			.frames = frames == UINT64_MAX ? frames :
@@ -232,6 +232,7 @@ static int accounts_create(struct gdrcap_session *session, struct gdrcap_error *
 					 plan->ports * plan->queues : 0;
 	const struct verdict_config config = {
 		.own_streams = senders ? RTE_MAX(plan->streams, senders) : 0,
+		.senders = session->config.senders,
 		.layout = foreign ? &session->layout : NULL,
 		.plan = &session->pattern,
 		.expect = session->expect ? &session->expect->view : NULL,

@@ -133,6 +133,8 @@ struct gdrcap_config {
 	uint16_t ethertype, vlan, src_port, dst_port; /**< 0: 0x88b5, untagged, 12345, 12345 */
 	char src_mac[32], dst_mac[32], src_ip[32], dst_ip[32];
 	uint32_t streams; /**< sent, 1..1024, spread over the tx queues; default 1 a queue */
+	uint32_t first_stream; /**< id of the first of them; the others follow. A sender whose
+				* receiver is elsewhere */
 	char pattern[32]; /**< "prbs31" (default), "counter16be", "random", "file", ... */
 	enum gdrcap_invert invert;
 	uint32_t restart; /**< 1: the pattern starts anew in each frame */
@@ -168,6 +170,7 @@ struct gdrcap_config {
 	uint64_t frames; /**< end after so many sent (loopback) or received; 0: no limit */
 	uint32_t quiet_ms; /**< silence that ends the wait for frames in flight; default 200 */
 	enum gdrcap_end end;
+	uint32_t senders; /**< capture: whose end-of-stream frames are waited for; default 1 */
 	uint32_t idle_ms; /**< a capture ends after so long without a frame, once one came; 0: never */
 
 	/* Embedding; not in YAML */
@@ -257,6 +260,8 @@ struct gdrcap_counts {
 	uint64_t received, valid, damaged, lost, duplicate, reordered, filtered;
 	uint64_t bits_checked, bits_wrong; /**< payload bits */
 	uint64_t bytes; /**< received, in memory (without FCS) */
+	uint64_t restarts; /**< times that a sender began a stream anew, from sequence number 0;
+			    * own frames; a queue's: 0 */
 };
 
 #define GDRCAP_HAS_NIC_MISSED 1u
@@ -315,6 +320,10 @@ struct gdrcap_summary {
 				* memory", ...; "": no card does */
 	char clock[32]; /**< of arrival times: "CPU", "card"; "": nobody asked for them */
 	uint32_t queue_restarts; /**< receive queues in error that were started again */
+	uint64_t untracked; /**< among `filtered`: frames of more streams than GDRCAP_STREAMS_MAX,
+			     * for which there was no room: nobody knows what of them is lost */
+	uint32_t conflicts; /**< stream ids that more than one source address used: the streams
+			     * are counted apart */
 };
 void gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary);
 
@@ -322,7 +331,8 @@ void gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summ
  * valid, damaged, duplicate, reordered, filtered, bits, bytes. -ENOENT after the last. */
 int gdrcap_get_queue_counts(const struct gdrcap_session *session, uint32_t index,
 			    struct gdrcap_counts *counts);
-/** Of the stream at `index` in order of appearance. -ENOENT after the last. */
+/** Of the stream at `index`: GDRCAP_STREAMS_MAX at most, those that sent more than one frame before
+ * others. -ENOENT after the last. */
 int gdrcap_get_stream_counts(const struct gdrcap_session *session, uint32_t index,
 			     uint32_t *stream, struct gdrcap_counts *counts);
 

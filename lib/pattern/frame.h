@@ -101,6 +101,7 @@ struct frame_layout {
 struct frame_header {
 	uint64_t sequence, position, time_ns;
 	uint16_t stream, payload_bytes;
+	uint16_t source; /* of a frame that was read: frame_result.source; not written */
 	uint8_t pattern, version;
 };
 
@@ -140,11 +141,13 @@ struct frame_result {
 	uint8_t expected, got;
 	uint8_t verdict; /* enum frame_verdict */
 	uint8_t header_ok; /* 1: stream and sequence can be trusted (raw frames: always 0 and 0) */
+	uint16_t source; /* own frames: who sent it, frame_source(); others: 0 */
 	/* foreign.self_phase, and a phase was found: the 32 uninverted bits (first in bit 31) that
 	 * the payload should begin with, and those that should follow its last bit; else 0. */
 	uint32_t phase_first, phase_next;
 	uint32_t detail; /* FRAME_END: streams of the sender; FRAME_DAMAGED_UNLOCKED: payload bytes
-			  * that could not be compared; else 0 */
+			  * that could not be compared; own frame 0 of its stream: when it was sent,
+			  * frame_birth(); else 0 */
 };
 
 /* CRC32C of n bytes; `table` is frame_crc32c_table (host) or its device copy. */

@@ -163,6 +163,7 @@ GDRCAP_HD void frame_header_clear(struct frame_header *header)
 	header->time_ns = 0;
 	header->stream = 0;
 	header->payload_bytes = 0;
+	header->source = 0;
 	header->pattern = 0;
 	header->version = 0;
 }
@@ -173,6 +174,37 @@ GDRCAP_HD void frame_header_clear(struct frame_header *header)
 GDRCAP_HD int frame_header_is_own(uint32_t word)
 {
 	return word >> 8 == (FRAME_MAGIC << 8 | FRAME_VERSION);
+}
+
+/*
+ * Who sent an own frame: 16 bits, not 0, that depend on its source MAC, the first four bytes of which
+ * are `high` and the last two `low`, and on its IPv4 source address, 0 without one. Multiplicative
+ * hashing with odd constants near 2^32 over the golden ratio: neighbouring addresses differ in the
+ * product's high bits. Two senders look like one with a chance of 1 in 65,535.
+ */
+GDRCAP_HD uint16_t frame_source_of(uint32_t high, uint32_t low, uint32_t ip)
+{
+	const uint32_t mixed = (high * 0x9e3779b1u + low * 0x85ebca6bu + ip * 0xc2b2ae35u) >> 16;
+
+	return (uint16_t)(mixed ? mixed : 1);
+}
+
+GDRCAP_HD uint16_t frame_source(const struct frame_layout *layout, const uint8_t *frame)
+{
+	/* the last eight of the IPv4 header's 20 bytes are the addresses, before 8 of UDP */
+	const uint32_t ip = layout->format == FRAME_IPV4_UDP ?
+				    frame_be32(frame + layout->own_offset - 16) : 0;
+
+	return frame_source_of(frame_be32(frame + 6), frame_be16(frame + 10), ip);
+}
+
+/* When a stream's frame 0 was sent, in 32 bits: equal for copies of it, another when its sender
+ * begins anew. 0: the sender has no clock. */
+GDRCAP_HD uint32_t frame_birth(uint64_t time_ns)
+{
+	const uint32_t mixed = (uint32_t)time_ns ^ (uint32_t)(time_ns >> 32);
+
+	return mixed ? mixed : time_ns != 0;
 }
 
 /* From the header's first 32 bytes, as big-endian words. */
@@ -247,6 +279,7 @@ GDRCAP_HD enum frame_verdict frame_read_header(const struct frame_layout *layout
 		if (!frame_header_is_own(word[0]) || frame_be32(own + 32) != crc)
 			return FRAME_DAMAGED_HEADER;
 		frame_header_decode(word, header);
+		header->source = frame_source(layout, frame);
 	}
 	*header_ok = 1;
 	return header->payload_bytes > room ? FRAME_DAMAGED_LENGTH : FRAME_VALID;
@@ -296,8 +329,11 @@ GDRCAP_HD uint32_t frame_result_begin(const struct frame_layout *layout,
 						 UINT32_MAX;
 		}
 	}
+	if (header_ok && header->source && header->sequence == 0 && verdict != FRAME_END)
+		result->detail = frame_birth(header->time_ns);
 	result->sequence = header_ok ? header->sequence : 0;
 	result->stream = header_ok ? header->stream : 0;
+	result->source = header_ok ? header->source : 0;
 	result->payload_bytes =
 		verdict == FRAME_VALID && plan->kind != PATTERN_NONE ? header->payload_bytes : 0;
 	result->offset = verdict == FRAME_DAMAGED_HEADER || verdict == FRAME_DAMAGED_LENGTH ?

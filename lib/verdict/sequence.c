@@ -6,27 +6,40 @@
 #include <string.h>
 
 #define WORD_BITS 64u
+/*
+ * The window is a ring of blocks. A jump over thousands of numbers forgets whole blocks by their
+ * age, in a few stores, and not by clearing 128 KiB: somebody who sends nothing but jumps would hold
+ * up the accounting of all others. A block is cleared when it is next used.
+ */
+#define BLOCK_BITS 4096u
+#define BLOCK_WORDS (BLOCK_BITS / WORD_BITS)
+#define BLOCKS (SEQUENCE_WINDOW / BLOCK_BITS)
+#define AGE_NEVER UINT64_MAX /* no window gets so old */
 
-int sequence_init(struct sequence *sequence, int from_zero)
+struct sequence_window {
+	uint64_t age; /* grows when all that was seen is forgotten */
+	uint64_t block_age[BLOCKS]; /* other than `age`: nothing of the block was seen */
+	uint64_t seen[BLOCKS][BLOCK_WORDS]; /* bit s % SEQUENCE_WINDOW */
+};
+
+void sequence_init(struct sequence *sequence, bool from_zero)
 {
-	memset(sequence, 0, sizeof(*sequence));
-	sequence->started = from_zero ? 1 : 0;
-	sequence->seen = calloc(SEQUENCE_WINDOW / WORD_BITS, sizeof(uint64_t));
-	return sequence->seen ? 0 : -ENOMEM;
+	*sequence = (struct sequence){ .started = from_zero };
 }
 
 void sequence_free(struct sequence *sequence)
 {
-	free(sequence->seen);
+	free(sequence->window);
 	memset(sequence, 0, sizeof(*sequence));
 }
 
-void sequence_restart(struct sequence *sequence)
+void sequence_restart(struct sequence *sequence, bool from_zero)
 {
-	uint64_t *seen = sequence->seen;
+	struct sequence_window *window = sequence->window;
 
-	memset(seen, 0, SEQUENCE_WINDOW / 8);
-	*sequence = (struct sequence){ .seen = seen };
+	if (window)
+		window->age++;
+	*sequence = (struct sequence){ .started = from_zero, .window = window };
 }
 
 static uint64_t bit_of(uint64_t s)
@@ -34,19 +47,26 @@ static uint64_t bit_of(uint64_t s)
 	return 1ull << (s % WORD_BITS);
 }
 
-static uint64_t *word_of(struct sequence *sequence, uint64_t s)
+/* The word of number s, of a block that is in use from now on. */
+static uint64_t *word_of(struct sequence_window *window, uint64_t s)
 {
-	return &sequence->seen[s % SEQUENCE_WINDOW / WORD_BITS];
+	const uint32_t at = (uint32_t)(s % SEQUENCE_WINDOW), block = at / BLOCK_BITS;
+
+	if (__builtin_expect(window->block_age[block] != window->age, 0)) {
+		memset(window->seen[block], 0, sizeof(window->seen[block]));
+		window->block_age[block] = window->age;
+	}
+	return &window->seen[block][at % BLOCK_BITS / WORD_BITS];
 }
 
 /* Sets or clears the bits of s .. s + count - 1, count <= SEQUENCE_WINDOW. */
-static void range_write(struct sequence *sequence, uint64_t s, uint64_t count, int set)
+static void range_write(struct sequence_window *window, uint64_t s, uint64_t count, bool set)
 {
 	while (count) {
 		const uint32_t bit = (uint32_t)(s % WORD_BITS);
 		const uint64_t n = count < WORD_BITS - bit ? count : WORD_BITS - bit;
 		const uint64_t mask = (n == WORD_BITS ? ~0ull : (1ull << n) - 1) << bit;
-		uint64_t *word = word_of(sequence, s);
+		uint64_t *word = word_of(window, s);
 
 		*word = set ? *word | mask : *word & ~mask;
 		s += n;
@@ -54,12 +74,44 @@ static void range_write(struct sequence *sequence, uint64_t s, uint64_t count, i
 	}
 }
 
+/* The window moves on over s .. s + count - 1, which were not seen. */
+static void range_forget(struct sequence_window *window, uint64_t s, uint64_t count)
+{
+	const uint64_t begun = -s % BLOCK_BITS; /* of the block that s lies in */
+	const uint64_t head = begun < count ? begun : count;
+
+	if (count >= SEQUENCE_WINDOW) {
+		window->age++;
+		return;
+	}
+	range_write(window, s, head, false);
+	for (s += head, count -= head; count >= BLOCK_BITS; s += BLOCK_BITS, count -= BLOCK_BITS)
+		window->block_age[s % SEQUENCE_WINDOW / BLOCK_BITS] = AGE_NEVER;
+	range_write(window, s, count, false);
+}
+
+int sequence_open(struct sequence *sequence)
+{
+	if (sequence->window)
+		return 0;
+	/* Zero pages, which take memory when they are written. */
+	sequence->window = calloc(1, sizeof(*sequence->window));
+	if (!sequence->window)
+		return -ENOMEM;
+	if (sequence->unique)
+		range_write(sequence->window, sequence->next - 1, 1, true);
+	return 0;
+}
+
 /* Behind the newest: new, or seen before. */
 static uint32_t mark_late(struct sequence *sequence, uint64_t s)
 {
-	uint64_t *word = word_of(sequence, s);
+	uint64_t *word;
 
-	if (sequence->next - s > SEQUENCE_WINDOW || *word & bit_of(s))
+	if (sequence->next - s > SEQUENCE_WINDOW)
+		return 0;
+	word = word_of(sequence->window, s);
+	if (*word & bit_of(s))
 		return 0;
 	*word |= bit_of(s);
 	if (s < sequence->first)
@@ -85,14 +137,10 @@ uint32_t sequence_mark(struct sequence *sequence, uint64_t s, uint32_t count)
 	for (; count && s < sequence->next; s++, count--)
 		fresh += mark_late(sequence, s);
 	if (count) {
-		const uint64_t gap = s - sequence->next;
-
-		/* The window moves on: what it now covers and was not received is not seen. */
-		if (gap >= SEQUENCE_WINDOW)
-			memset(sequence->seen, 0, SEQUENCE_WINDOW / 8);
-		else
-			range_write(sequence, sequence->next, gap, 0);
-		range_write(sequence, s, count, 1);
+		if (sequence->window) {
+			range_forget(sequence->window, sequence->next, s - sequence->next);
+			range_write(sequence->window, s, count, true);
+		}
 		sequence->next = s + count;
 		fresh += count;
 	}

@@ -7,26 +7,33 @@
 #ifndef GDRCAP_SEQUENCE_H
 #define GDRCAP_SEQUENCE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define SEQUENCE_WINDOW (1u << 20) /* sequence numbers; 128 KiB a stream */
+
+struct sequence_window; /* which of the last SEQUENCE_WINDOW numbers were seen */
 
 struct sequence {
 	uint64_t first; /* lowest sequence number that counts as sent */
 	uint64_t next; /* highest seen + 1; == first: nothing seen */
 	uint64_t unique; /* different ones seen */
 	uint64_t started; /* 0: the first frame decides `first` */
-	uint64_t *seen; /* bit s % SEQUENCE_WINDOW of the window [next - SEQUENCE_WINDOW, next) */
+	struct sequence_window *window; /* NULL: one number was seen at most */
 };
 
-/* from_zero: the stream is known to begin with 0 (its sender is ours). 0 or -ENOMEM. */
-int sequence_init(struct sequence *sequence, int from_zero);
+/* from_zero: the stream is known to begin with 0 (its sender is ours). Takes no memory. */
+void sequence_init(struct sequence *sequence, bool from_zero);
 void sequence_free(struct sequence *sequence);
 
-/* As if nothing had been seen, and the next frame decides `first`. */
-void sequence_restart(struct sequence *sequence);
+/* Before a second number, or several at once, are marked: takes the memory for it. 0 or -ENOMEM. */
+int sequence_open(struct sequence *sequence);
 
-/* Marks s .. s + count - 1; returns how many of them were new (the rest are duplicates). */
+/* As if nothing had been seen. from_zero: as in sequence_init(). */
+void sequence_restart(struct sequence *sequence, bool from_zero);
+
+/* Marks s .. s + count - 1; returns how many of them were new (the rest are duplicates). What it
+ * costs does not grow with how far s lies from the newest. */
 uint32_t sequence_mark(struct sequence *sequence, uint64_t s, uint32_t count);
 
 /* Sequence numbers that must have been sent: next - first. */

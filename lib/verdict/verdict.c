@@ -2,7 +2,6 @@
 #include "verdict.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "verdict_internal.h"
@@ -10,20 +9,14 @@
 
 int verdict_create(struct verdict *verdict, uint32_t queues, const struct verdict_config *config)
 {
-	int ret = -ENOMEM;
+	int ret;
 
 	memset(verdict, 0, sizeof(*verdict));
 	verdict->queue_count = queues;
 	verdict->config = *config;
-	verdict->streams = calloc(GDRCAP_STREAMS_MAX, sizeof(*verdict->streams));
-	verdict->stream_index = calloc(VERDICT_STREAM_IDS, sizeof(*verdict->stream_index));
-	if (!verdict->streams || !verdict->stream_index)
+	ret = verdict_streams_create(verdict);
+	if (ret < 0)
 		goto err;
-	for (uint32_t q = 0; q < queues; q++) {
-		verdict->queues[q].next = calloc(GDRCAP_STREAMS_MAX, sizeof(uint64_t));
-		if (!verdict->queues[q].next)
-			goto err;
-	}
 	ret = verdict_places_create(verdict);
 	if (ret < 0)
 		goto err;
@@ -38,36 +31,10 @@ err:
 
 void verdict_destroy(struct verdict *verdict)
 {
-	for (uint32_t i = 0; i < verdict->stream_count; i++)
-		sequence_free(&verdict->streams[i].sequence);
-	for (uint32_t q = 0; q < verdict->queue_count; q++)
-		free(verdict->queues[q].next);
+	verdict_streams_destroy(verdict);
 	verdict_phases_destroy(verdict);
 	verdict_places_destroy(verdict);
-	free(verdict->streams);
-	free(verdict->stream_index);
 	memset(verdict, 0, sizeof(*verdict));
-}
-
-/* NULL: somebody else's, GDRCAP_STREAMS_MAX others are there, or no memory for one more. */
-static struct verdict_stream *stream_of(struct verdict *verdict, uint16_t id)
-{
-	const struct verdict_config *config = &verdict->config;
-	struct verdict_stream *stream;
-
-	if (verdict->stream_index[id])
-		return &verdict->streams[verdict->stream_index[id] - 1];
-	if (verdict->stream_count == GDRCAP_STREAMS_MAX ||
-	    (config->own_streams && id >= config->own_streams))
-		return NULL;
-	stream = &verdict->streams[verdict->stream_count];
-	/* A file is taken to be played from its first frame. */
-	if (sequence_init(&stream->sequence, config->own_streams || config->expect) < 0)
-		return NULL;
-	stream->id = id;
-	verdict->stream_count++;
-	verdict->stream_index[id] = (uint16_t)verdict->stream_count;
-	return stream;
 }
 
 static const char *damage_kind(const struct verdict *verdict, uint8_t kind)
@@ -86,22 +53,42 @@ static const char *damage_kind(const struct verdict *verdict, uint8_t kind)
 	}
 }
 
+static void keep_damage(struct verdict *verdict, uint32_t queue, const struct frame_run *run,
+			const struct gdrcap_damage *what)
+{
+	struct gdrcap_damage *damage = &verdict->damage[verdict->damage_count];
+
+	if (verdict->damage_count == GDRCAP_DAMAGE_MAX)
+		return;
+	verdict->damage_count++;
+	*damage = *what;
+	damage->stream = run->stream;
+	damage->queue = queue;
+}
+
 void verdict_keep_damage(struct verdict *verdict, uint32_t queue, const struct frame_run *run,
 			 uint64_t sequence, bool header_ok)
 {
-	if (verdict->damage_count == GDRCAP_DAMAGE_MAX)
-		return;
-	verdict->damage[verdict->damage_count++] = (struct gdrcap_damage){
-		.sequence = sequence,
-		.stream = run->stream,
-		.queue = queue,
-		.wrong_bits = run->wrong_bits,
-		.offset = run->offset,
-		.expected = run->expected,
-		.got = run->got,
-		.header_ok = header_ok,
-		.kind = damage_kind(verdict, run->verdict),
-	};
+	keep_damage(verdict, queue, run,
+		    &(struct gdrcap_damage){
+			    .sequence = sequence,
+			    .wrong_bits = run->wrong_bits,
+			    .offset = run->offset,
+			    .expected = run->expected,
+			    .got = run->got,
+			    .header_ok = header_ok,
+			    .kind = damage_kind(verdict, run->verdict),
+		    });
+}
+
+void verdict_keep_stray(struct verdict *verdict, uint32_t queue, const struct frame_run *run)
+{
+	keep_damage(verdict, queue, run,
+		    &(struct gdrcap_damage){
+			    .sequence = run->sequence,
+			    .header_ok = true,
+			    .kind = "stray",
+		    });
 }
 
 /* Of the frames `number` .. `number` + count - 1, those that arrived after one with a higher number
@@ -130,6 +117,7 @@ void verdict_add_readable(struct verdict *verdict, uint32_t queue, struct verdic
 		reordered + sequence_mark(&stream->sequence, number + late, run->count - late);
 	const uint32_t duplicate = run->count - fresh;
 
+	verdict->unique += fresh;
 	stream->received += run->count;
 	stream->bytes += run->wire_bytes;
 	stream->duplicate += duplicate;
@@ -155,32 +143,6 @@ void verdict_add_unreadable(struct verdict *verdict, uint32_t queue, const struc
 	verdict->unreadable += run->count;
 }
 
-/* The sender says how many frames the stream had, and how many streams it has. */
-static void add_end(struct verdict *verdict, const struct frame_run *run)
-{
-	struct verdict_stream *stream;
-
-	if (!run->header_ok || verdict_is_foreign(verdict))
-		return;
-	stream = stream_of(verdict, run->stream);
-	if (!stream) {
-		verdict->strangers += run->count;
-		return;
-	}
-	if (run->detail <= GDRCAP_STREAMS_MAX && run->detail > verdict->streams_announced)
-		verdict->streams_announced = run->detail;
-	if (!stream->ended) {
-		stream->ended = true;
-		stream->announced = run->sequence;
-		verdict->streams_ended++;
-		return;
-	}
-	/* Frames beyond what was announced show that it was wrong. */
-	if (run->sequence >= stream->sequence.next &&
-	    (run->sequence < stream->announced || stream->announced < stream->sequence.next))
-		stream->announced = run->sequence;
-}
-
 static void add_damaged_unread(struct verdict *verdict, uint32_t queue,
 			       const struct frame_run *run)
 {
@@ -197,37 +159,44 @@ void verdict_add(struct verdict *verdict, uint32_t queue, const struct frame_run
 	q->bytes += run->wire_bytes;
 	if (run->verdict == FRAME_DAMAGED_STALE)
 		verdict->stale += run->count;
-	if (run->verdict == FRAME_FILTERED || run->verdict == FRAME_END) {
+	if (run->verdict == FRAME_FILTERED) {
 		q->filtered += run->count;
-		if (run->verdict == FRAME_END)
-			add_end(verdict, run);
+		return;
+	}
+	if (run->verdict == FRAME_END) {
+		verdict_add_end(verdict, queue, run);
 		return;
 	}
 	if (!run->header_ok) {
 		add_damaged_unread(verdict, queue, run);
 		return;
 	}
-	stream = stream_of(verdict, run->stream);
-	if (!stream) {
-		verdict->strangers += run->count;
-		q->filtered += run->count;
+	stream = verdict_stream_of(verdict, queue, run);
+	if (!stream)
 		return;
-	}
 	if (verdict->config.expect) {
+		if (!verdict_stream_opens(verdict, queue, stream, run->count + 1u))
+			return;
 		if (!verdict_add_expected(verdict, queue, stream, run))
 			add_damaged_unread(verdict, queue, run);
-		return;
+	} else if (verdict_is_foreign(verdict)) {
+		if (verdict_stream_opens(verdict, queue, stream, run->count + 1u))
+			verdict_add_foreign(verdict, queue, stream, run);
+	} else {
+		verdict_add_own(verdict, queue, stream, run);
 	}
-	if (verdict_is_foreign(verdict)) {
-		verdict_add_foreign(verdict, queue, stream, run);
-		return;
-	}
-	if (run->verdict != FRAME_VALID)
-		verdict_keep_damage(verdict, queue, run, run->sequence, true);
-	verdict_add_readable(verdict, queue, stream, run, run->sequence);
 }
 
-bool verdict_ended(const struct verdict *verdict)
+void verdict_finish(struct verdict *verdict)
 {
-	return verdict->streams_announced && verdict->streams_ended >= verdict->streams_announced;
+	for (uint32_t i = 0; i < verdict->stream_count; i++) {
+		struct verdict_stream *stream = &verdict->streams[i];
+
+		if (verdict_is_foreign(verdict) || verdict->config.expect)
+			verdict_doubt_settle(verdict, stream);
+		else
+			verdict_finish_own(verdict, stream);
+		if (verdict->places)
+			verdict_finish_expected(verdict, stream);
+	}
 }

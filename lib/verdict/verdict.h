@@ -11,11 +11,13 @@
  * only be a second copy and counts as a duplicate; where `sent` itself comes from the sequence
  * numbers, it is one frame more that was sent.
  *
+ * A stream is an id from one source address: what two senders send with the same id is kept apart,
+ * and counted as a conflict (verdict_streams.c).
+ *
  * Own frames (config.layout and expect NULL, or a layout of our own): numbers begin with 0 and are
- * what the header says. An end-of-stream frame says how many frames its stream had. It is believed
- * unless a frame beyond it came; of several that disagree, the least that no frame contradicts, so
- * that a forged one cannot turn into loss what others have settled. More than GDRCAP_STREAMS_MAX
- * streams are nobody's and not believed.
+ * what the header says. A lone frame far from the others is in doubt, and a sender that starts again
+ * begins a new life of its stream: verdict_own.c. An end-of-stream frame says how many frames its
+ * stream had, and how many streams its sender has: verdict_ends.c.
  *
  * Foreign frames with a sequence field: a raw number's signed distance from the newest of its
  * stream, in as many bits as the field has, divided by the step, leads to the 64-bit frame number;
@@ -45,10 +47,14 @@
 #include "sequence.h"
 
 #define VERDICT_STREAM_IDS 65536u
+/* Streams of which anything was seen. Of most, in hostile traffic, that is one frame: only of those
+ * that sent more, GDRCAP_STREAMS_MAX at most, is it known which frames came. */
+#define VERDICT_STREAMS_SEEN 65536u
+#define VERDICT_SENDERS_MAX 1024u
 /* Foreign PRBS without sequence numbers: so many frames, lost or late, are looked for. */
 #define VERDICT_PHASE_AHEAD 1024u
 #define VERDICT_PHASE_BACK 64u
-/* Foreign frames with a sequence field: a lone frame more than so many ahead is in doubt. */
+/* A lone frame more than so many ahead is in doubt. */
 #define VERDICT_JUMP 4096u
 /* Foreign streams are numbered from here, so that frames before the first one seen have numbers. */
 #define VERDICT_FIRST_NUMBER (1ull << 63)
@@ -62,21 +68,48 @@ struct verdict_config {
 	const struct frame_layout *layout;
 	const struct pattern_plan *plan;
 	const struct frame_store_view *expect; /* frames of a file, or NULL. Kept, not copied */
+	uint32_t senders; /* end-of-stream frames of so many senders make an end; 0: of one */
+};
+
+/* What several frames said, of which some may be forged: the values said most often. */
+#define VERDICT_VOTES 3u
+struct verdict_votes {
+	uint64_t value[VERDICT_VOTES];
+	uint32_t count[VERDICT_VOTES]; /* 0: no value */
+};
+
+/* Who sends, by source address. */
+struct verdict_sender {
+	uint32_t source; /* frame_result.source; 0: it is not looked at */
+	uint32_t streams; /* that it has, as its end-of-stream frames say; 0: they said nothing */
+	struct verdict_votes streams_said;
+	uint32_t ended; /* streams whose end-of-stream frame came */
+	uint32_t live; /* streams that sent more than one frame */
 };
 
 struct verdict_stream {
 	struct sequence sequence;
 	uint32_t id;
+	uint32_t sender; /* index in senders[] */
+	bool live; /* more than one frame was seen: `sequence` has memory for which */
+	bool listed; /* in listed[] */
 	uint64_t received, valid, damaged, duplicate, reordered;
 	uint64_t bits_checked, bits_wrong, bytes;
 	uint64_t announced; /* frames that it had, as its sender says; where `ended` */
+	struct verdict_votes ends; /* what its end-of-stream frames said */
 	bool ended; /* its end-of-stream frame came, or verdict_expect_whole() was called */
+	/* Own frames. */
+	uint32_t restarts; /* times that its sender began anew */
+	uint64_t past_expected, past_unique; /* frames of the lives before this one */
+	bool born; /* frame 0 of this life was seen, ... */
+	uint32_t birth; /* ... sent at this time (frame_result.detail); 0: it had none */
 	/* Expected from a file: frames, among the valid and damaged, that came before their place;
 	 * they count as sent, but have no number yet. */
 	uint64_t ahead;
+	bool doubted; /* `doubt` is a frame in doubt, counted as unreadable */
+	bool doubt_restarts; /* own frames: it is a frame 0, from which a new life may go on */
 	/* Foreign frames with a sequence field. */
 	bool numbered; /* raw and number are known */
-	bool doubted; /* `doubt` is a frame in doubt, counted as unreadable */
 	bool alone; /* `first` is the only frame that was believed so far */
 	uint64_t raw, number; /* of the newest frame: as on the wire, and unwrapped */
 	struct frame_run doubt, first;
@@ -92,6 +125,7 @@ struct verdict_queue {
 	uint64_t received, valid, damaged, duplicate, reordered, filtered;
 	uint64_t bits_checked, bits_wrong, bytes;
 	uint64_t *next; /* by stream index: highest sequence number seen here + 1 */
+	struct verdict_stream *last; /* stream of the last run; NULL: none */
 };
 
 struct verdict_places; /* verdict_expect.c */
@@ -103,25 +137,37 @@ struct verdict {
 	uint32_t queue_count;
 	struct verdict_stream *streams; /* in order of appearance */
 	uint32_t stream_count;
-	uint16_t *stream_index; /* by id: index + 1; 0: not seen */
+	uint32_t *stream_hash; /* index + 1 by id and sender; 0: empty (verdict_streams.c) */
+	uint32_t live_count;
+	uint32_t listed[GDRCAP_STREAMS_MAX]; /* those that readers are told of: indices */
+	uint32_t listed_count;
+	struct verdict_sender senders[VERDICT_SENDERS_MAX];
+	uint32_t sender_count, senders_live;
+	uint16_t *sender_index; /* by source: index + 1; 0: not seen */
+	uint64_t unique; /* different frames of ours that came and can be told apart */
 	uint64_t unreadable; /* damaged frames without a sequence number */
 	uint64_t stale; /* seen before their bytes were there, if these ever came, whatever else they
 			 * are counted as */
-	uint64_t strangers; /* among the filtered: frames of others' streams, or of too many */
+	uint64_t strangers; /* among the filtered: frames of others' streams, config.own_streams */
+	uint64_t untracked; /* among the filtered: frames that found no room, of too many streams */
+	uint32_t restarts; /* of all streams */
+	uint32_t conflicts; /* ids that more than one source address used */
+	uint32_t conflict_id; /* the first of them */
+	uint64_t *live_ids; /* bit by id: a stream of this id is live */
 	struct gdrcap_damage damage[GDRCAP_DAMAGE_MAX];
 	uint32_t damage_count;
 	struct verdict_config config;
 	struct verdict_places *places; /* config.expect */
 	struct verdict_phases *phases; /* foreign PRBS */
 	uint64_t lock_lost; /* foreign PRBS: a payload did not go on where it should: verdict_phase.h */
-	uint32_t streams_ended; /* whose end-of-stream frame came */
-	uint32_t streams_announced; /* that the sender has, as its end-of-stream frames say */
+	bool whole; /* verdict_expect_whole() was called */
 };
 
 int verdict_create(struct verdict *verdict, uint32_t queues, const struct verdict_config *config);
 void verdict_destroy(struct verdict *verdict);
 
-/* One run of queue `queue`. No allocation (a new stream's window excepted), lock or system call. */
+/* One run of queue `queue`. No allocation (the window of a stream's second frame excepted), lock or
+ * system call. */
 void verdict_add(struct verdict *verdict, uint32_t queue, const struct frame_run *run);
 
 /* Renews the work that may go into looking for phases (VERDICT_PHASE_BUDGET): once for every round
@@ -137,12 +183,9 @@ void verdict_finish(struct verdict *verdict);
  * how many frames it had keeps that. No frame seen: nothing is known. */
 void verdict_expect_whole(struct verdict *verdict);
 
-/* True when an end-of-stream frame of each of the sender's streams came. Any count of frames that
- * are still missing is then known: `sent` is what the sender announced. */
+/* True when every sender that was seen, and as many as config.senders says, ended each of its streams.
+ * Any count of frames that are still missing is then known: `sent` is what they announced. */
 bool verdict_ended(const struct verdict *verdict);
-
-/* Different frames of ours that came and can be told apart: what `sent` is compared with. */
-uint64_t verdict_unique(const struct verdict *verdict);
 
 /* Totals. `sent` is what the sender handed to the wire; sent_known false: what the sender
  * announced, for streams that have ended, else taken from the sequence numbers. */
@@ -150,8 +193,15 @@ void verdict_total(const struct verdict *verdict, bool sent_known, uint64_t sent
 		   struct gdrcap_counts *total);
 void verdict_queue_counts(const struct verdict *verdict, uint32_t queue,
 			  struct gdrcap_counts *counts);
-/* By index; sent as in verdict_total(). */
-void verdict_stream_counts(const struct verdict *verdict, uint32_t index, bool sent_known,
-			   uint64_t sent, struct gdrcap_counts *counts);
+/* The stream that readers know by this index, below listed_count. */
+static inline const struct verdict_stream *verdict_listed(const struct verdict *verdict,
+							  uint32_t index)
+{
+	return &verdict->streams[verdict->listed[index]];
+}
+
+/* Sent as in verdict_total(). */
+void verdict_stream_counts(const struct verdict *verdict, const struct verdict_stream *stream,
+			   bool sent_known, uint64_t sent, struct gdrcap_counts *counts);
 
 #endif

@@ -2,7 +2,7 @@
 /* What readers of the verdict are told. */
 #include <string.h>
 
-#include "verdict.h"
+#include "verdict_internal.h"
 
 void verdict_queue_counts(const struct verdict *verdict, uint32_t queue,
 			  struct gdrcap_counts *counts)
@@ -22,25 +22,39 @@ void verdict_queue_counts(const struct verdict *verdict, uint32_t queue,
 	};
 }
 
-/* What must have been sent of a stream: as its end says, or as its numbers tell. */
-static uint64_t stream_expected(const struct verdict_stream *stream)
+uint64_t verdict_life_expected(const struct verdict *verdict, const struct verdict_stream *stream)
 {
 	const struct sequence *sequence = &stream->sequence;
 
-	if (!stream->ended)
+	if (!verdict_end_counts(verdict, stream))
 		return sequence_expected(sequence) + stream->ahead;
 	/* Its numbers begin with 0, wherever it was when it was first seen. */
 	return stream->announced > sequence->next ? stream->announced : sequence->next;
 }
 
-void verdict_stream_counts(const struct verdict *verdict, uint32_t index, bool sent_known,
-			   uint64_t sent, struct gdrcap_counts *counts)
+static uint64_t add_capped(uint64_t a, uint64_t b)
 {
-	const struct verdict_stream *stream = &verdict->streams[index];
-	const uint64_t unique = stream->sequence.unique + stream->ahead;
+	return b < UINT64_MAX - a ? a + b : UINT64_MAX;
+}
+
+/* In all lives. */
+static uint64_t stream_expected(const struct verdict *verdict, const struct verdict_stream *stream)
+{
+	return add_capped(stream->past_expected, verdict_life_expected(verdict, stream));
+}
+
+static uint64_t stream_unique(const struct verdict_stream *stream)
+{
+	return stream->past_unique + stream->sequence.unique + stream->ahead;
+}
+
+void verdict_stream_counts(const struct verdict *verdict, const struct verdict_stream *stream,
+			   bool sent_known, uint64_t sent, struct gdrcap_counts *counts)
+{
+	const uint64_t unique = stream_unique(stream);
 
 	*counts = (struct gdrcap_counts){
-		.sent = sent_known ? sent : stream_expected(stream),
+		.sent = sent_known ? sent : stream_expected(verdict, stream),
 		.received = stream->received,
 		.valid = stream->valid,
 		.damaged = stream->damaged,
@@ -49,6 +63,7 @@ void verdict_stream_counts(const struct verdict *verdict, uint32_t index, bool s
 		.bits_checked = stream->bits_checked,
 		.bits_wrong = stream->bits_wrong,
 		.bytes = stream->bytes,
+		.restarts = stream->restarts,
 	};
 	/* The sender counts after it has handed over, so a frame may be seen before it counts. */
 	if (counts->sent < unique)
@@ -56,19 +71,10 @@ void verdict_stream_counts(const struct verdict *verdict, uint32_t index, bool s
 	counts->lost = counts->sent - unique;
 }
 
-uint64_t verdict_unique(const struct verdict *verdict)
-{
-	uint64_t unique = 0;
-
-	for (uint32_t i = 0; i < verdict->stream_count; i++)
-		unique += verdict->streams[i].sequence.unique + verdict->streams[i].ahead;
-	return unique;
-}
-
 void verdict_total(const struct verdict *verdict, bool sent_known, uint64_t sent,
 		   struct gdrcap_counts *total)
 {
-	const uint64_t unique = verdict_unique(verdict);
+	const uint64_t unique = verdict->unique;
 	uint64_t expected = 0, gaps, filled;
 
 	memset(total, 0, sizeof(*total));
@@ -88,9 +94,8 @@ void verdict_total(const struct verdict *verdict, bool sent_known, uint64_t sent
 	}
 	for (uint32_t i = 0; i < verdict->stream_count; i++)
 		/* Sequence numbers are anybody's; the sum must not come round to a small one. */
-		if (__builtin_add_overflow(expected, stream_expected(&verdict->streams[i]),
-					   &expected))
-			expected = UINT64_MAX;
+		expected = add_capped(expected,
+				      stream_expected(verdict, &verdict->streams[i]));
 	if (!sent_known)
 		sent = expected;
 	/* Where all streams have ended the sender has said it. */
@@ -105,6 +110,7 @@ void verdict_total(const struct verdict *verdict, bool sent_known, uint64_t sent
 	} else {
 		sent += verdict->unreadable - filled;
 	}
+	total->restarts = verdict->restarts;
 	total->sent = sent;
 	total->lost = gaps - filled;
 }

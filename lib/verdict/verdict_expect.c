@@ -34,6 +34,7 @@ static void count_alone(struct verdict *verdict, const struct waiting *frame, bo
 
 	stream->received += by;
 	stream->ahead += by;
+	verdict->unique += by;
 	*(valid ? &stream->valid : &stream->damaged) += by;
 	*(valid ? &q->valid : &q->damaged) += by;
 	stream->bytes += by * frame->run.wire_bytes;
@@ -330,7 +331,7 @@ static void stream_whole(struct verdict *verdict, struct verdict_stream *stream)
 {
 	const uint64_t period = verdict->config.expect->count;
 	uint32_t slot = 0;
-	uint64_t over;
+	uint64_t over, frames;
 
 	verdict_finish_expected(verdict, stream);
 	if (stream->sequence.unique == 0)
@@ -338,16 +339,15 @@ static void stream_whole(struct verdict *verdict, struct verdict_stream *stream)
 	/* Those of the first lap that came before their place: all places have come now. */
 	while (waiting_first(verdict->places, stream, verdict->places->slots, &slot))
 		waiting_believe(verdict, slot);
+	verdict->whole |= stream->ended;
 	if (stream->ended && stream->announced >= stream->sequence.next)
 		return;
 	over = stream->sequence.next % period;
-	stream->announced = stream->sequence.next;
-	if (over && __builtin_add_overflow(stream->announced, period - over, &stream->announced))
-		stream->announced = UINT64_MAX;
-	if (!stream->ended) {
-		stream->ended = true;
-		verdict->streams_ended++;
-	}
+	frames = stream->sequence.next;
+	if (over && __builtin_add_overflow(frames, period - over, &frames))
+		frames = UINT64_MAX;
+	verdict_end_stream(verdict, stream, frames);
+	verdict->whole = true;
 }
 
 void verdict_expect_whole(struct verdict *verdict)
@@ -356,6 +356,4 @@ void verdict_expect_whole(struct verdict *verdict)
 		return;
 	for (uint32_t i = 0; i < verdict->stream_count; i++)
 		stream_whole(verdict, &verdict->streams[i]);
-	if (verdict->streams_announced < verdict->streams_ended)
-		verdict->streams_announced = verdict->streams_ended;
 }

@@ -57,76 +57,6 @@ static void take(struct verdict *verdict, uint32_t queue, struct verdict_stream 
 	verdict_add_readable(verdict, queue, stream, run, number);
 }
 
-/* The frame's number is damaged. */
-static void keep_number_damage(struct verdict *verdict, uint32_t queue, const struct frame_run *run)
-{
-	const struct frame_run damaged = {
-		.stream = run->stream,
-		.verdict = FRAME_DAMAGED_HEADER,
-		.offset = verdict->config.layout->foreign.sequence.offset,
-	};
-
-	verdict_keep_damage(verdict, queue, &damaged, run->sequence, false);
-}
-
-/* The frame in doubt was what it seemed. */
-static void doubt_settle(struct verdict *verdict, struct verdict_stream *stream)
-{
-	if (!stream->doubted)
-		return;
-	stream->doubted = false;
-	keep_number_damage(verdict, stream->doubt_queue, &stream->doubt);
-}
-
-void verdict_finish(struct verdict *verdict)
-{
-	for (uint32_t i = 0; i < verdict->stream_count; i++) {
-		doubt_settle(verdict, &verdict->streams[i]);
-		if (verdict->places)
-			verdict_finish_expected(verdict, &verdict->streams[i]);
-	}
-}
-
-static void doubt_begin(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
-			const struct frame_run *run)
-{
-	doubt_settle(verdict, stream);
-	verdict_add_unreadable(verdict, queue, run);
-	stream->doubted = true;
-	stream->doubt = *run;
-	stream->doubt_queue = queue;
-}
-
-/* The stream's first frame is contradicted by the next: its number was damaged, and numbering
- * begins anew. */
-static void first_undo(struct verdict *verdict, struct verdict_stream *stream)
-{
-	const struct frame_run *run = &stream->first;
-	struct verdict_queue *q = &verdict->queues[stream->first_queue];
-
-	stream->alone = false;
-	stream->numbered = false;
-	stream->phase = 0;
-	stream->phase_number = 0;
-	sequence_restart(&stream->sequence);
-	q->next[stream - verdict->streams] = 0;
-	if (run->verdict == FRAME_VALID) {
-		q->valid--;
-		stream->valid--;
-		keep_number_damage(verdict, stream->first_queue, run);
-	} else {
-		q->damaged--;
-		stream->damaged--;
-	}
-	q->bits_checked -= 8ull * run->bytes;
-	q->bits_wrong -= run->wrong_bits;
-	stream->bits_checked -= 8ull * run->bytes;
-	stream->bits_wrong -= run->wrong_bits;
-	stream->bytes -= run->wire_bytes;
-	stream->received--;
-	verdict_add_unreadable(verdict, stream->first_queue, run);
-}
-
 /* Adds a run that is far from the newest, or not where its phase says, and yet to be believed. */
 static void take_far(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
 		     const struct frame_run *run, bool contradicts)
@@ -138,7 +68,7 @@ static void take_far(struct verdict *verdict, uint32_t queue, struct verdict_str
 
 	whole = frames_between(&verdict->config.layout->foreign, stream->raw, run->sequence, &by);
 	if (stream->alone && (contradicts || !whole || by > window || by <= -window))
-		first_undo(verdict, stream);
+		verdict_first_undo(verdict, stream);
 	else /* other numbers: nobody knows what was lost between */
 		number = number_moved(stream->number, whole ? by : 1);
 	stream->alone = false;
@@ -148,12 +78,10 @@ static void take_far(struct verdict *verdict, uint32_t queue, struct verdict_str
 /* The run goes on from the frame in doubt, which was right then. */
 static void doubt_confirm(struct verdict *verdict, struct verdict_stream *stream, bool contradicts)
 {
-	const struct frame_run run = stream->doubt;
+	const uint32_t queue = stream->doubt_queue;
+	const struct frame_run run = verdict_doubt_end(verdict, stream);
 
-	stream->doubted = false;
-	verdict->queues[stream->doubt_queue].damaged -= run.count;
-	verdict->unreadable -= run.count;
-	take_far(verdict, stream->doubt_queue, stream, &run, contradicts);
+	take_far(verdict, queue, stream, &run, contradicts);
 }
 
 /* `near`: as the very next. */
@@ -193,7 +121,7 @@ static void add_numbered(struct verdict *verdict, uint32_t queue, struct verdict
 			      verdict_phase_contradicts(verdict, stream, run, number);
 	}
 	if (near && !contradicts) {
-		doubt_settle(verdict, stream);
+		verdict_doubt_settle(verdict, stream);
 		stream->alone = false;
 		take(verdict, queue, stream, run, number);
 		return;
@@ -202,12 +130,13 @@ static void add_numbered(struct verdict *verdict, uint32_t queue, struct verdict
 		doubt_confirm(verdict, stream, contradicts);
 		take_far(verdict, queue, stream, run, false);
 	} else if (run->count > 1) {
-		doubt_settle(verdict, stream);
+		verdict_doubt_settle(verdict, stream);
 		take_far(verdict, queue, stream, run, false);
 	} else {
 		if (verdict->phases && verdict_phase_is_next(stream, run))
 			verdict_phase_take_next(stream, run);
-		doubt_begin(verdict, queue, stream, run);
+		verdict_doubt_settle(verdict, stream);
+		verdict_doubt_begin(verdict, queue, stream, run);
 	}
 }
 

@@ -21,6 +21,59 @@ void verdict_add_unreadable(struct verdict *verdict, uint32_t queue, const struc
 void verdict_keep_damage(struct verdict *verdict, uint32_t queue, const struct frame_run *run,
 			 uint64_t sequence, bool header_ok);
 
+/* Keeps one whose header was read, and whose number does not belong into its stream. */
+void verdict_keep_stray(struct verdict *verdict, uint32_t queue, const struct frame_run *run);
+
+/* ---- verdict_streams.c ---- */
+
+int verdict_streams_create(struct verdict *verdict);
+void verdict_streams_destroy(struct verdict *verdict);
+/* The run's stream; NULL: others', or there is no room for one more, and the run's frames were
+ * counted so. */
+struct verdict_stream *verdict_stream_of(struct verdict *verdict, uint32_t queue,
+					 const struct frame_run *run);
+/* The same of a frame that is none of the stream's: it is not counted. */
+struct verdict_stream *verdict_stream_find(struct verdict *verdict, const struct frame_run *run);
+/* Before frames are marked in `sequence`. False: there is no room, and they were counted so. */
+bool verdict_stream_opens(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
+			  uint32_t frames);
+
+/* ---- verdict_counts.c ---- */
+
+/* What must have been sent in the stream's present life: as its end says, or as its numbers tell. */
+uint64_t verdict_life_expected(const struct verdict *verdict, const struct verdict_stream *stream);
+
+/* ---- verdict_doubt.c ---- */
+
+/* A lone run whose number is not believed yet: counted as one that cannot be read. None is in doubt
+ * already. */
+void verdict_doubt_begin(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
+			 const struct frame_run *run);
+/* It was what it seemed. */
+void verdict_doubt_settle(struct verdict *verdict, struct verdict_stream *stream);
+/* It is believed after all, and to be added. */
+struct frame_run verdict_doubt_end(struct verdict *verdict, struct verdict_stream *stream);
+/* The stream's first frame, the only one that was believed so far, is not any more. */
+void verdict_first_undo(struct verdict *verdict, struct verdict_stream *stream);
+
+/* ---- verdict_own.c ---- */
+
+void verdict_add_own(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
+		     const struct frame_run *run);
+void verdict_finish_own(struct verdict *verdict, struct verdict_stream *stream);
+
+/* ---- verdict_ends.c ---- */
+
+void verdict_add_end(struct verdict *verdict, uint32_t queue, const struct frame_run *run);
+/* The stream had so many frames. */
+void verdict_end_stream(struct verdict *verdict, struct verdict_stream *stream, uint64_t frames);
+/* It goes on after all. */
+void verdict_end_void(struct verdict *verdict, struct verdict_stream *stream);
+/* Whether what the stream's end said counts. */
+bool verdict_end_counts(const struct verdict *verdict, const struct verdict_stream *stream);
+
+/* ---- foreign frames, and those of a file ---- */
+
 /* A run of ours: its header was read, and its stream is known. */
 void verdict_add_foreign(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
 			 const struct frame_run *run);

@@ -367,7 +367,7 @@ static void check(struct scene *scene)
 	assert_int_equal(counts.sent, counts.valid + counts.damaged + counts.lost);
 	assert_int_equal(counts.bytes, 100 * counts.received);
 	assert_int_equal(counts.bits_checked, 800 * (counts.received - scene->unknown));
-	verdict_stream_counts(&scene->verdict, 0, false, 0, &counts);
+	verdict_stream_counts(&scene->verdict, &scene->verdict.streams[0], false, 0, &counts);
 	assert_int_equal(counts.received, counts.valid + counts.damaged + counts.duplicate);
 	assert_int_equal(counts.valid, valid);
 	assert_int_equal(counts.sent, counts.valid + counts.damaged + counts.lost);

@@ -30,6 +30,7 @@ static struct frame_run reference_run(const struct scene *scene, const struct sc
 			one.sequence = was.sequence;
 			one.stream = was.stream;
 			one.header_ok = was.header_ok;
+			one.source = was.source;
 		}
 	}
 	if (one.verdict != FRAME_VALID && one.verdict != FRAME_END && scene_is_absent(made, b, i)) {
@@ -47,6 +48,7 @@ static struct frame_run reference_run(const struct scene *scene, const struct sc
 	run.header_ok = one.header_ok;
 	run.sequence = one.sequence;
 	run.stream = (uint16_t)one.stream;
+	run.source = one.source;
 	run.phase_first = one.phase_first;
 	run.phase_next = one.phase_next;
 	run.detail = one.detail;
@@ -70,7 +72,8 @@ static bool reference_joins(const struct scene *scene, const struct frame_run *r
 		return false;
 	if (next->verdict == FRAME_FILTERED)
 		return true;
-	if (next->verdict != FRAME_VALID || run->stream != next->stream)
+	if (next->verdict != FRAME_VALID || run->stream != next->stream ||
+	    run->source != next->source)
 		return false;
 	if (scene->store.view.count) {
 		follows = (last->sequence + 1) % scene->store.view.count;

@@ -215,7 +215,7 @@ static void *reader_run(void *arg)
 	while (!atomic_load(&stage->over)) {
 		const struct verdict *verdict = accountant_borrow(&stage->accountant);
 
-		verdict_total(verdict, true, verdict_unique(verdict), &now);
+		verdict_total(verdict, true, verdict->unique, &now);
 		accountant_return(&stage->accountant);
 		atomic_fetch_add(&stage->borrowed, 1);
 		/* It stood still meanwhile, and never goes back. */

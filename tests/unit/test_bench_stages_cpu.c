@@ -131,8 +131,8 @@ static void frames_stage(const struct bench_stage *stage)
 			    1e-6 * sample.value);
 		assert_true(fabs(sample.mpps * sample.value - 1e3) < 1e-3);
 		assert_true(sample.gbps == 0);
-		/* Not all of a run is measured, and it ends soon after its time. */
-		assert_true(sample.seconds < 1);
+		/* It ends: soon after its time, but for a machine that is busy with other things. */
+		assert_true(sample.seconds < 60);
 	}
 	assert_nothing_left();
 }

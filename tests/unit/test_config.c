@@ -108,6 +108,7 @@ static const struct sample {
 	NUMBER("frame.src_port", "65535", src_port, 65535),
 	NUMBER("frame.dst_port", "1", dst_port, 1),
 	NUMBER("streams", "1024", streams, 1024),
+	NUMBER("first_stream", "65535", first_stream, 65535),
 	TEXT("pattern.name", "counter16be", pattern),
 	NUMBER("pattern.invert", "no", invert, GDRCAP_INVERT_NO),
 	NUMBER("pattern.restart", "yes", restart, 1),
@@ -140,6 +141,7 @@ static const struct sample {
 	NUMBER("frames", "10M", frames, 10000000),
 	NUMBER("quiet", "0.001", quiet_ms, 1),
 	NUMBER("end", "never", end, GDRCAP_END_NEVER),
+	NUMBER("senders", "3", senders, 3),
 	NUMBER("idle", "2.5", idle_ms, 2500),
 };
 #define SAMPLES (sizeof(samples) / sizeof(samples[0]))

@@ -140,6 +140,7 @@ static void test_json_pass(void **state)
 		"\"tx_stalled\":42,"
 		"\"bits\":{\"checked\":1000000000000,\"wrong\":0,\"ratio\":0.0},"
 		"\"lock_lost\":null,\"stale\":null,\"queue_restarts\":0,"
+		"\"restarts\":0,\"untracked\":0,\"conflicts\":0,"
 		"\"sender\":{\"asked\":{\"gbps\":null,\"mpps\":null,\"seconds\":null},"
 		"\"gbps\":0.0,\"mpps\":0.0,\"seconds\":0.0,\"frames\":10000000,\"bytes\":0,"
 		"\"gap_error_ns\":null,\"starved\":0,\"errors\":null,\"causes\":{}},"
@@ -158,7 +159,7 @@ static void test_json_pass(void **state)
 		"\"bits\":{\"checked\":400000000000,\"wrong\":0,\"ratio\":0.0}}],"
 		"\"streams\":[{\"stream\":5,\"frames\":{\"sent\":10000000,\"received\":10000000,"
 		"\"valid\":10000000,\"damaged\":0,\"lost\":0,\"duplicate\":0,\"reordered\":0},"
-		"\"bits\":{\"checked\":1000000000000,\"wrong\":0,\"ratio\":0.0}}],"
+		"\"bits\":{\"checked\":1000000000000,\"wrong\":0,\"ratio\":0.0},\"restarts\":0}],"
 		"\"damage\":[],\"stages\":[],\"errors\":[],\"messages\":[]}\n");
 	free(text);
 }
@@ -219,7 +220,8 @@ static void test_json_not_run(void **state)
 	static const char *const measured[] = { "seconds", "frames", "filtered", "bytes", "lost_by",
 						"tx_stalled", "bits", "rate", "memory", "blocks",
 						"cores", "stale", "queue_restarts", "clock",
-						"steering" };
+						"steering", "restarts", "untracked",
+						"conflicts" };
 	json_t *object;
 
 	report.has_session = report.has_summary = 0;

@@ -23,7 +23,8 @@ static void pair_init(struct pair *pair, bool from_zero)
 {
 	memset(pair, 0, sizeof(*pair));
 	pair->from_zero = from_zero;
-	assert_int_equal(sequence_init(&pair->real, from_zero), 0);
+	sequence_init(&pair->real, from_zero);
+	assert_int_equal(sequence_open(&pair->real), 0);
 }
 
 static void pair_free(struct pair *pair)
@@ -103,10 +104,27 @@ static void restart_forgets(void **state)
 	pair_mark(&pair, 5 * WINDOW, 70);
 	number_set_free(&pair.model.seen);
 	memset(&pair.model, 0, sizeof(pair.model));
-	sequence_restart(&pair.real);
+	sequence_restart(&pair.real, false);
 	assert_int_equal(pair_mark(&pair, 3 * WINDOW + 20, 3), 3);
 	assert_int_equal(pair_mark(&pair, 3 * WINDOW, 70), 67);
 	pair_free(&pair);
+}
+
+/* Memory is taken for the second number; the first is not forgotten over it. */
+static void opened_for_the_second(void **state)
+{
+	for (int zero = 0; zero < 2; zero++) {
+		struct sequence one;
+
+		sequence_init(&one, zero);
+		assert_int_equal(sequence_mark(&one, 777, 1), 1);
+		assert_null(one.window);
+		assert_int_equal(sequence_open(&one), 0);
+		assert_int_equal(sequence_mark(&one, 777, 1), 0);
+		assert_int_equal(sequence_mark(&one, 775, 4), 3);
+		assert_true(sequence_expected(&one) == (zero ? 779 : 4));
+		sequence_free(&one);
+	}
 }
 
 /* A run that begins before the newest and ends after it. */
@@ -209,7 +227,7 @@ int main(void)
 		cmocka_unit_test(in_order_is_all_new), cmocka_unit_test(losses_are_the_difference),
 		cmocka_unit_test(window_is_exact),     cmocka_unit_test(run_across_the_newest),
 		cmocka_unit_test(largest_numbers),     cmocka_unit_test(random_walks),
-		cmocka_unit_test(restart_forgets),
+		cmocka_unit_test(restart_forgets),     cmocka_unit_test(opened_for_the_second),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,7 +113,8 @@ static void streams_equal(struct model *model)
 		const uint32_t id = model->verdict.streams[i].id;
 		struct gdrcap_counts counts;
 
-		verdict_stream_counts(&model->verdict, i, model->own, model->sent[id], &counts);
+		verdict_stream_counts(&model->verdict, &model->verdict.streams[i], model->own,
+				      model->sent[id], &counts);
 		counts_equal(&counts, &model->of_stream[id]);
 		identities(&counts);
 		assert_true(counts.sent == (model->own || model->ended ?
@@ -172,7 +173,7 @@ static void totals_equal(struct model *model)
 	identities(&counts);
 	assert_true(counts.sent == sent);
 	assert_true(counts.lost == gaps - filled);
-	assert_true(verdict_unique(&model->verdict) == unique);
+	assert_true(model->verdict.unique == unique);
 	assert_true(model->verdict.stale == model->stale);
 	assert_int_equal(model->verdict.damage_count,
 			 model->damaged_frames < GDRCAP_DAMAGE_MAX ? model->damaged_frames :
@@ -223,7 +224,7 @@ static struct frame_result frame_next(struct model *model, uint32_t stream, uint
 	switch (random_below(r, 10)) {
 	case 0: /* some are lost */
 	case 1: {
-		const uint64_t gap = random_below(r, random_below(r, 20) ? 300 : 3 * WINDOW);
+		const uint64_t gap = random_below(r, random_below(r, 20) ? 300 : VERDICT_JUMP);
 
 		model->sent[stream] += gap;
 		model->sent_total += gap;
@@ -234,7 +235,7 @@ static struct frame_result frame_next(struct model *model, uint32_t stream, uint
 	}
 	case 2: /* an old one instead: late, or seen before */
 	case 3: {
-		const uint64_t by = random_below(r, random_below(r, 20) ? 600 : 3 * WINDOW);
+		const uint64_t by = random_below(r, 600);
 
 		frame.sequence -= by < frame.sequence ? by : frame.sequence;
 		break;
@@ -425,7 +426,8 @@ static void hostile_numbers(void **state)
 			identities(&counts);
 			assert_int_equal(counts.received, 8 + i + 1);
 			for (uint32_t s = 0; s < verdict.stream_count; s++) {
-				verdict_stream_counts(&verdict, s, own, 14, &counts);
+				verdict_stream_counts(&verdict, &verdict.streams[s], own, 14,
+						      &counts);
 				identities(&counts);
 			}
 		}
@@ -440,11 +442,11 @@ static void more_than_64_bits_of_gaps(void **state)
 	struct verdict verdict;
 
 	assert_int_equal(create(&verdict, 1, 2), 0);
-	add(&verdict, 0, run_of(0, 1ull << 63, 1, FRAME_VALID, 1));
-	add(&verdict, 0, run_of(1, 1ull << 63, 1, FRAME_VALID, 1));
+	add(&verdict, 0, run_of(0, 1ull << 63, 2, FRAME_VALID, 1));
+	add(&verdict, 0, run_of(1, 1ull << 63, 2, FRAME_VALID, 1));
 	verdict_total(&verdict, false, 0, &counts);
 	assert_true(counts.sent == UINT64_MAX);
-	assert_true(counts.lost == UINT64_MAX - 2);
+	assert_true(counts.lost == UINT64_MAX - 4);
 	identities(&counts);
 	verdict_destroy(&verdict);
 }
@@ -458,16 +460,46 @@ static void streams_beyond_the_limit(void **state)
 	for (uint32_t round = 0; round < 2; round++)
 		for (uint32_t id = 0; id < GDRCAP_STREAMS_MAX + 50; id++)
 			add(&verdict, 0, run_of((uint16_t)(65535 - id), round, 1, FRAME_VALID, 1));
-	assert_int_equal(verdict.stream_count, GDRCAP_STREAMS_MAX);
-	assert_int_equal(verdict.strangers, 2 * 50);
+	assert_int_equal(verdict.live_count, GDRCAP_STREAMS_MAX);
+	/* Of these the first frame was counted, and then there was no room. */
+	assert_int_equal(verdict.untracked, 50);
 	verdict_total(&verdict, false, 0, &counts);
 	assert_int_equal(counts.received, 2 * (GDRCAP_STREAMS_MAX + 50));
-	assert_int_equal(counts.valid, 2 * GDRCAP_STREAMS_MAX);
-	assert_int_equal(counts.filtered, 2 * 50);
+	assert_int_equal(counts.valid, 2 * GDRCAP_STREAMS_MAX + 50);
+	assert_int_equal(counts.filtered, 50);
 	assert_int_equal(counts.lost, 0);
 	identities(&counts);
+	assert_int_equal(verdict.listed_count, GDRCAP_STREAMS_MAX);
 	for (uint32_t i = 0; i < GDRCAP_STREAMS_MAX; i++)
-		assert_int_equal(verdict.streams[i].id, 65535 - i);
+		assert_int_equal(verdict_listed(&verdict, i)->id, 65535 - i);
+	verdict_destroy(&verdict);
+}
+
+/* Thousands of ids, a frame each, and then the stream that was meant: it has its room, is told of,
+ * and its loss is seen. */
+static void stray_ids_take_no_room(void **state)
+{
+	const struct verdict_stream *stream = NULL;
+	struct gdrcap_counts counts;
+	struct verdict verdict;
+
+	assert_int_equal(create(&verdict, 1, 0), 0);
+	for (uint32_t id = 1; id <= 40000; id++)
+		add(&verdict, 0, run_of((uint16_t)id, 77 * id, 1, FRAME_VALID, 1));
+	add(&verdict, 0, run_of(0, 0, 50, FRAME_VALID, 1));
+	add(&verdict, 0, run_of(0, 150, 50, FRAME_VALID, 1));
+	assert_int_equal(verdict.untracked, 0);
+	assert_int_equal(verdict.live_count, 1);
+	verdict_total(&verdict, false, 0, &counts);
+	identities(&counts);
+	assert_int_equal(counts.lost, 100);
+	assert_int_equal(counts.valid, 40100);
+	for (uint32_t i = 0; i < verdict.listed_count; i++)
+		if (verdict_listed(&verdict, i)->id == 0)
+			stream = verdict_listed(&verdict, i);
+	assert_non_null(stream);
+	verdict_stream_counts(&verdict, stream, false, 0, &counts);
+	assert_int_equal(counts.lost, 100);
 	verdict_destroy(&verdict);
 }
 
@@ -571,6 +603,7 @@ int main(void)
 		cmocka_unit_test(hostile_numbers),
 		cmocka_unit_test(more_than_64_bits_of_gaps),
 		cmocka_unit_test(streams_beyond_the_limit),
+		cmocka_unit_test(stray_ids_take_no_room),
 		cmocka_unit_test(seen_before_it_counts),
 		cmocka_unit_test(damage_is_told),
 		cmocka_unit_test(stale_frames),

@@ -28,7 +28,7 @@ static void sent_is(const struct verdict *verdict, uint64_t sent, uint64_t lost)
 	assert_true(counts.sent == sent);
 	assert_true(counts.lost == lost);
 	for (uint32_t i = 0; i < verdict->stream_count; i++) {
-		verdict_stream_counts(verdict, i, false, 0, &stream);
+		verdict_stream_counts(verdict, &verdict->streams[i], false, 0, &stream);
 		identities(&stream);
 	}
 }
@@ -48,7 +48,7 @@ static void end_tells_what_was_sent(void **state)
 	add_end(&verdict, 7, 30, 2);
 	assert_true(verdict_ended(&verdict));
 	sent_is(&verdict, 230, 180);
-	verdict_stream_counts(&verdict, 1, false, 0, &counts);
+	verdict_stream_counts(&verdict, &verdict.streams[1], false, 0, &counts);
 	assert_int_equal(counts.sent, 30);
 	assert_int_equal(counts.lost, 30);
 	assert_int_equal(counts.received, 0);
@@ -103,7 +103,7 @@ static void ends_that_disagree(void **state)
 	sent_is(&verdict, 120, 0);
 	add_end(&verdict, 0, 125, 1);
 	sent_is(&verdict, 125, 5);
-	assert_int_equal(verdict.streams_ended, 1);
+	assert_int_equal(verdict.senders[0].ended, 1);
 	verdict_destroy(&verdict);
 }
 
@@ -119,9 +119,9 @@ static void hostile_ends(void **state)
 	add_end(&verdict, 0, UINT64_MAX, 0);
 	assert_false(verdict_ended(&verdict));
 	add_end(&verdict, 1, UINT64_MAX, UINT32_MAX);
-	assert_int_equal(verdict.streams_announced, 0);
+	assert_int_equal(verdict.senders[0].streams, 0);
 	assert_false(verdict_ended(&verdict));
-	add_end(&verdict, 2, 1, 2);
+	add_end(&verdict, 2, 1, 3);
 	assert_true(verdict_ended(&verdict));
 	sent_is(&verdict, UINT64_MAX, UINT64_MAX);
 	add(&verdict, 0, run_of(0, 0, 1, FRAME_DAMAGED_HEADER, 0));
@@ -130,11 +130,93 @@ static void hostile_ends(void **state)
 
 	assert_int_equal(create(&verdict, 1, 2), 0);
 	add_end(&verdict, 2, 5, 3);
-	assert_int_equal(verdict.strangers, 1);
-	assert_int_equal(verdict.streams_announced, 0);
+	assert_int_equal(verdict.stream_count, 0);
 	for (uint32_t id = 0; id < 2; id++)
 		add_end(&verdict, (uint16_t)id, 5, 2);
 	assert_true(verdict_ended(&verdict));
+	verdict_destroy(&verdict);
+}
+
+static void add_end_from(struct verdict *verdict, uint32_t source, uint16_t stream, uint64_t frames,
+			 uint32_t streams)
+{
+	struct frame_run run = run_of(stream, frames, 1, FRAME_END, 1);
+
+	run.bytes = 0;
+	run.detail = streams;
+	run.source = source;
+	add(verdict, 0, run);
+}
+
+/* One frame against five: no phantom loss, and an end. */
+static void forged_ends(void **state)
+{
+	struct verdict verdict;
+
+	assert_int_equal(create(&verdict, 1, 0), 0);
+	add(&verdict, 0, run_of(0, 0, 100, FRAME_VALID, 1));
+	add_end(&verdict, 9, 1000000, 1); /* a stream that nobody has */
+	add_end(&verdict, 0, 100, 1000); /* streams that nobody has */
+	add_end(&verdict, 0, 700, 1);
+	for (uint32_t i = 0; i < 5; i++)
+		add_end(&verdict, 0, 100, 1);
+	add_end(&verdict, 8, 1000000, 1);
+	add_end(&verdict, 0, 101, 2);
+	assert_true(verdict_ended(&verdict));
+	sent_is(&verdict, 100, 0);
+	/* From elsewhere as often as you like. */
+	for (uint32_t i = 0; i < 100; i++)
+		add_end_from(&verdict, 77, (uint16_t)(i % 3), 5000, 3);
+	assert_true(verdict_ended(&verdict));
+	sent_is(&verdict, 100, 0);
+	verdict_destroy(&verdict);
+}
+
+/* Two senders, each with its own streams; an end speaks for its sender alone. */
+static void ends_of_two_senders(void **state)
+{
+	struct frame_run other = run_of(5, 0, 50, FRAME_VALID, 1);
+	struct verdict verdict;
+
+	other.source = 2;
+	for (uint32_t senders = 0; senders <= 2; senders++) {
+		const struct verdict_config config = { .senders = senders };
+
+		assert_int_equal(verdict_create(&verdict, 1, &config), 0);
+		add(&verdict, 0, run_of(0, 0, 100, FRAME_VALID, 1));
+		if (senders < 2)
+			add(&verdict, 0, other);
+		add_end(&verdict, 0, 110, 1);
+		assert_false(verdict_ended(&verdict)); /* the other lives, or is waited for */
+		if (senders == 2)
+			add(&verdict, 0, other);
+		add_end_from(&verdict, 2, 5, 50, 1);
+		assert_true(verdict_ended(&verdict));
+		sent_is(&verdict, 160, 10);
+		assert_int_equal(verdict.conflicts, 0);
+		verdict_destroy(&verdict);
+	}
+}
+
+/* One id from two addresses: each has its own frames, and it is told. */
+static void one_id_of_two_senders(void **state)
+{
+	struct gdrcap_counts counts;
+	struct verdict verdict;
+
+	assert_int_equal(create(&verdict, 1, 0), 0);
+	for (uint32_t i = 0; i < 20; i++) {
+		struct frame_run run = run_of(3, 50 * (i / 2), 50, FRAME_VALID, 1);
+
+		run.source = 1000 + i % 2;
+		add(&verdict, 0, run);
+	}
+	assert_int_equal(verdict.conflicts, 1);
+	assert_int_equal(verdict.conflict_id, 3);
+	verdict_total(&verdict, false, 0, &counts);
+	identities(&counts);
+	assert_int_equal(counts.valid, 1000);
+	assert_int_equal(counts.duplicate, 0);
 	verdict_destroy(&verdict);
 }
 
@@ -145,6 +227,9 @@ int main(void)
 		cmocka_unit_test(unreadable_after_the_end),
 		cmocka_unit_test(ends_that_disagree),
 		cmocka_unit_test(hostile_ends),
+		cmocka_unit_test(forged_ends),
+		cmocka_unit_test(ends_of_two_senders),
+		cmocka_unit_test(one_id_of_two_senders),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -291,7 +291,7 @@ static void the_whole_file(void **state)
 	run_of(&scene, 20, 1); /* in doubt until then */
 	verdict_expect_whole(&scene.verdict);
 	counts_are(&scene, 1, 98, 0, 0);
-	verdict_stream_counts(&scene.verdict, 0, false, 0, &counts);
+	verdict_stream_counts(&scene.verdict, &scene.verdict.streams[0], false, 0, &counts);
 	assert_int_equal(counts.sent, 100);
 	assert_int_equal(counts.lost, 99);
 	verdict_expect_whole(&scene.verdict);

@@ -203,7 +203,7 @@ static void check(struct scene *scene)
 	assert_int_equal(counts.bytes, 100 * scene->received);
 	assert_int_equal(scene->verdict.stale, scene->stale);
 	assert_int_equal(scene->verdict.stream_count, 1);
-	verdict_stream_counts(&scene->verdict, 0, false, 0, &stream);
+	verdict_stream_counts(&scene->verdict, &scene->verdict.streams[0], false, 0, &stream);
 	assert_int_equal(stream.received, counts.received);
 	assert_int_equal(stream.lost, counts.lost);
 	assert_int_equal(stream.valid, counts.valid);

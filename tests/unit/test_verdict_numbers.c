@@ -62,7 +62,7 @@ static void counts_are(struct scene *scene, uint64_t valid, uint64_t damaged, ui
 	assert_int_equal(counts.sent, valid + damaged + lost);
 	assert_int_equal(counts.bits_checked,
 			 8 * PAYLOAD * (counts.received - scene->verdict.unreadable));
-	verdict_stream_counts(&scene->verdict, 0, false, 0, &counts);
+	verdict_stream_counts(&scene->verdict, &scene->verdict.streams[0], false, 0, &counts);
 	assert_int_equal(counts.received, valid + duplicate);
 	assert_int_equal(counts.valid, valid);
 	assert_int_equal(counts.damaged, 0);
@@ -180,7 +180,7 @@ static void hostile_numbers(void **state)
 								counts.duplicate);
 				assert_true(counts.sent ==
 					    counts.valid + counts.damaged + counts.lost);
-				verdict_stream_counts(&scene.verdict, 0, false, 0, &counts);
+				verdict_stream_counts(&scene.verdict, &scene.verdict.streams[0], false, 0, &counts);
 				assert_true(counts.received == counts.valid + counts.damaged +
 								       counts.duplicate);
 				assert_true(counts.sent ==

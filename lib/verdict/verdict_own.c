@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Own frames: where a frame's number puts it.
+ *
+ * A number may belong to somebody else: a frame of an earlier run, or a forged one. So a lone frame
+ * more than VERDICT_JUMP ahead of its stream is in doubt, counted as damaged ("stray"), until the
+ * stream's next frame goes on from it, which proves that the frames between are lost. Two frames
+ * that follow each other are believed at once. When the stream goes on where it was, the frame was
+ * a stray. The same of a stream's first frame, when the next ones come from elsewhere.
+ *
+ * A sender that begins anew sends frame 0 again, with a later send time than the first one: a new
+ * life of the stream begins, with numbers from 0, and what the life before it lacked stays lost. A
+ * copy of frame 0 has its send time, and is a duplicate. Without a clock (send time 0), and where
+ * frame 0 was not seen, it is a new life after the end-of-stream frame, and when it comes more than
+ * VERDICT_JUMP late. A new life is believed, too, from two frames that follow each other
+ * SEQUENCE_WINDOW or more behind the newest: its frame 0 was lost. A lone one there is a duplicate,
+ * and one more than VERDICT_JUMP before the first that was seen is in doubt as those ahead are.
+ *
+ * Where the sender is ours (config.own_streams) it does not begin anew.
+ */
+#include "verdict_internal.h"
+
+static uint64_t past(uint64_t number, uint64_t by)
+{
+	return by < UINT64_MAX - number ? number + by : UINT64_MAX;
+}
+
+/* Adds a run whose number is believed, or known to be a duplicate's. */
+static void take(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
+		 const struct frame_run *run)
+{
+	if (!verdict_stream_opens(verdict, queue, stream, run->count))
+		return;
+	if (run->sequence == 0 && !stream->born) {
+		stream->born = true;
+		stream->birth = run->detail;
+	}
+	if (run->verdict != FRAME_VALID)
+		verdict_keep_damage(verdict, queue, run, run->sequence, true);
+	verdict_add_readable(verdict, queue, stream, run, run->sequence);
+	if (__builtin_expect(stream->ended && stream->sequence.next > stream->announced, 0))
+		verdict_end_void(verdict, stream);
+}
+
+static bool is_behind(const struct verdict_stream *stream, const struct frame_run *run)
+{
+	return run->sequence < stream->sequence.next;
+}
+
+/* Not too far from the newest to belong there. */
+static bool is_near(const struct verdict *verdict, const struct verdict_stream *stream,
+		    const struct frame_run *run)
+{
+	const uint64_t next = stream->sequence.next;
+
+	if (!is_behind(stream, run))
+		return run->sequence <= past(next, VERDICT_JUMP);
+	if (verdict->config.own_streams)
+		return true;
+	if (stream->alone || run->sequence < stream->sequence.first)
+		return stream->sequence.first - run->sequence <= VERDICT_JUMP;
+	return next - run->sequence < SEQUENCE_WINDOW;
+}
+
+/* Too far to be told from a duplicate (sequence.h). */
+static bool is_old(const struct verdict_stream *stream, const struct frame_run *run)
+{
+	return is_behind(stream, run) && stream->sequence.next - run->sequence >= SEQUENCE_WINDOW;
+}
+
+/* The frame in doubt does not belong to what came after it. */
+static void doubt_settle(struct verdict *verdict, struct verdict_stream *stream)
+{
+	const uint32_t queue = stream->doubt_queue;
+	struct frame_run run;
+
+	if (!stream->doubted || stream->doubt_restarts || !is_old(stream, &stream->doubt)) {
+		verdict_doubt_settle(verdict, stream);
+		return;
+	}
+	run = verdict_doubt_end(verdict, stream);
+	take(verdict, queue, stream, &run);
+}
+
+/* The sender began anew, if what follows says so too. */
+static bool is_new_life(const struct verdict *verdict, const struct verdict_stream *stream,
+			const struct frame_run *run)
+{
+	if (verdict->config.own_streams || run->sequence != 0 || stream->alone ||
+	    stream->sequence.unique == 0)
+		return false;
+	if (stream->born && (stream->birth || run->detail))
+		return run->detail != stream->birth;
+	return stream->ended || (!stream->born && stream->sequence.next > VERDICT_JUMP);
+}
+
+static bool goes_on(const struct verdict_stream *stream, const struct frame_run *run)
+{
+	const struct frame_run *doubt = &stream->doubt;
+
+	if (!stream->doubted)
+		return false;
+	if (run->sequence > doubt->sequence)
+		return run->sequence - doubt->sequence <= VERDICT_JUMP;
+	return !stream->doubt_restarts && run->sequence != doubt->sequence &&
+	       doubt->sequence - run->sequence <= VERDICT_JUMP;
+}
+
+static void life_begin(struct verdict *verdict, struct verdict_stream *stream, bool from_zero)
+{
+	stream->past_unique += stream->sequence.unique;
+	if (__builtin_add_overflow(stream->past_expected, verdict_life_expected(verdict, stream),
+				   &stream->past_expected))
+		stream->past_expected = UINT64_MAX;
+	if (stream->ended)
+		verdict_end_void(verdict, stream);
+	sequence_restart(&stream->sequence, from_zero);
+	for (uint32_t q = 0; q < verdict->queue_count; q++)
+		verdict->queues[q].next[stream - verdict->streams] = 0;
+	stream->born = false;
+	stream->alone = false;
+	stream->restarts++;
+	verdict->restarts++;
+}
+
+/* A run that is far from the newest, and yet to be believed. */
+static void take_far(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
+		     const struct frame_run *run)
+{
+	const bool behind = is_behind(stream, run);
+
+	if (stream->alone &&
+	    (behind || run->sequence - stream->sequence.next >= SEQUENCE_WINDOW))
+		verdict_first_undo(verdict, stream);
+	else if (is_old(stream, run))
+		life_begin(verdict, stream, false);
+	stream->alone = false;
+	take(verdict, queue, stream, run);
+}
+
+static void new_life(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
+		     const struct frame_run *run)
+{
+	if (run->count == 1) {
+		doubt_settle(verdict, stream);
+		verdict_doubt_begin(verdict, queue, stream, run);
+		stream->doubt_restarts = true;
+		return;
+	}
+	doubt_settle(verdict, stream);
+	life_begin(verdict, stream, true);
+	take(verdict, queue, stream, run);
+}
+
+static void doubt_confirm(struct verdict *verdict, struct verdict_stream *stream)
+{
+	const bool restarts = stream->doubt_restarts;
+	const uint32_t queue = stream->doubt_queue;
+	const struct frame_run run = verdict_doubt_end(verdict, stream);
+
+	if (!restarts) {
+		take_far(verdict, queue, stream, &run);
+		return;
+	}
+	life_begin(verdict, stream, true);
+	take(verdict, queue, stream, &run);
+}
+
+/* Neither near, nor right after the frame in doubt. */
+static void add_far(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
+		    const struct frame_run *run)
+{
+	if (run->count > 1) {
+		doubt_settle(verdict, stream);
+		take_far(verdict, queue, stream, run);
+		return;
+	}
+	doubt_settle(verdict, stream);
+	verdict_doubt_begin(verdict, queue, stream, run);
+}
+
+void verdict_add_own(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
+		     const struct frame_run *run)
+{
+	if (!stream->sequence.started) {
+		stream->alone = run->count == 1;
+		stream->first = *run;
+		stream->first_queue = queue;
+		take(verdict, queue, stream, run);
+		return;
+	}
+	if (stream->doubt_restarts && is_behind(stream, run) && goes_on(stream, run)) {
+		doubt_confirm(verdict, stream);
+		take(verdict, queue, stream, run);
+	} else if (is_new_life(verdict, stream, run)) {
+		new_life(verdict, queue, stream, run);
+	} else if (is_near(verdict, stream, run)) {
+		doubt_settle(verdict, stream);
+		stream->alone = false;
+		take(verdict, queue, stream, run);
+	} else if (goes_on(stream, run)) {
+		doubt_confirm(verdict, stream);
+		take(verdict, queue, stream, run);
+	} else {
+		add_far(verdict, queue, stream, run);
+	}
+}
+
+/* The last frame may stand alone after a loss: then its sender has announced it, or is ours. */
+void verdict_finish_own(struct verdict *verdict, struct verdict_stream *stream)
+{
+	const bool announced = stream->ended && stream->doubt.sequence < stream->announced;
+
+	if (!stream->doubted)
+		return;
+	if (!stream->doubt_restarts && !is_behind(stream, &stream->doubt) &&
+	    (announced || verdict->config.own_streams))
+		doubt_confirm(verdict, stream);
+	else
+		doubt_settle(verdict, stream);
+}
