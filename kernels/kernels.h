@@ -9,6 +9,7 @@
 #ifndef GDRCAP_KERNELS_H
 #define GDRCAP_KERNELS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "burst_ring.h"
@@ -82,12 +83,16 @@ struct kernel_ops {
 	/* Starts workers that run until *ring.stop is set. Allocates all it needs before launch. */
 	int (*start)(struct kernel_device *device, const struct kernel_job *job,
 		     struct kernel_workers **workers);
-	/* After the stop words are set: waits until the workers left (they must within 100 ms),
-	 * frees them. -ETIMEDOUT after timeout_ms, then nothing is freed; other errors are the
-	 * device's, such as a fault in a kernel. */
+	/* After the stop words are set: waits until the workers left (kernels must within 100 ms),
+	 * frees them. -ETIMEDOUT after timeout_ms, in which time that CPU threads had no core for
+	 * does not count; then nothing is freed. Other errors are the device's, such as a fault in
+	 * a kernel. */
 	int (*join)(struct kernel_workers *workers, unsigned int timeout_ms);
 	/* 1 running, 0 left, negative errno: the device failed under it. Cheap. */
 	int (*running)(struct kernel_workers *workers);
+	/* True when workers are CPU threads of which one has had no core since the last call, though
+	 * it has something to do. One caller at a time. */
+	bool (*starved)(struct kernel_workers *workers);
 	uint32_t (*workers_per_ring)(const struct kernel_workers *workers); /* as chosen */
 	/* Makes what a NIC wrote visible to running workers: between the completion and PUBLISH.
 	 * On the frame path only for devices whose writes_ordering needs it. */

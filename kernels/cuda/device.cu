@@ -333,6 +333,7 @@ const struct kernel_ops kernel_cuda_ops = {
 	cuda_workers_start,
 	cuda_workers_join,
 	cuda_workers_running,
+	cuda_workers_starved,
 	cuda_workers_per_ring,
 	cuda_flush,
 	cuda_after,

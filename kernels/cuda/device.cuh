@@ -99,6 +99,7 @@ int cuda_workers_start(struct kernel_device *device, const struct kernel_job *jo
 		       struct kernel_workers **started);
 int cuda_workers_join(struct kernel_workers *workers, unsigned int timeout_ms);
 int cuda_workers_running(struct kernel_workers *workers);
+bool cuda_workers_starved(struct kernel_workers *workers);
 uint32_t cuda_workers_per_ring(const struct kernel_workers *workers);
 
 #endif

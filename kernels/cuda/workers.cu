@@ -441,6 +441,12 @@ int cuda_workers_running(struct kernel_workers *workers)
 	return error ? cuda_fail(error, "the persistent kernel failed") : 0;
 }
 
+bool cuda_workers_starved(struct kernel_workers *workers)
+{
+	(void)workers; /* no CPU threads */
+	return false;
+}
+
 uint32_t cuda_workers_per_ring(const struct kernel_workers *workers)
 {
 	return workers->per_ring;

@@ -92,6 +92,7 @@ const struct kernel_ops kernel_host_ops = {
 	.start = host_workers_start,
 	.join = host_workers_join,
 	.running = host_workers_running,
+	.starved = host_workers_starved,
 	.workers_per_ring = host_workers_per_ring,
 	.flush = host_flush,
 	.after = host_after,

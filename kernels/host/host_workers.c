@@ -14,6 +14,7 @@
 #include "frame_runs.h"
 #include "host_workers.h"
 #include "kernel_job.h"
+#include "patience.h"
 
 /*
  * One thread a ring keeps order in the cache and leaves the other cores to the port; a thread
@@ -29,12 +30,14 @@
 #define IDLE_NAPS 4096u
 #define IDLE_NAP_NS 5000
 #define IDLE_SLEEP_NS 50000
+#define JOIN_LOOK_NS 10000000L
 
 struct host_worker {
 	struct kernel_workers *workers;
 	const struct burst_ring_view *ring;
 	uint32_t index; /* takes bursts index, index + per_ring, ... */
 	pthread_t thread;
+	struct thread_look look;
 };
 
 struct kernel_workers {
@@ -130,7 +133,7 @@ static void worker_leave(struct kernel_workers *workers)
 
 static void *worker_main(void *argument)
 {
-	const struct host_worker *worker = argument;
+	struct host_worker *worker = argument;
 	struct kernel_workers *workers = worker->workers;
 	const struct burst_ring_view *ring = worker->ring;
 	const uint32_t bits = ring_burst_bits(ring);
@@ -139,6 +142,7 @@ static void *worker_main(void *argument)
 		ring->head_desc || ring->generation ? host_burst_check_more : host_burst_check;
 	uint64_t ready;
 
+	thread_look_begin(&worker->look);
 	prctl(PR_SET_TIMERSLACK, 1UL); /* ns; else a nap takes 50 us more */
 	if (!worker_may_run(workers)) {
 		worker_leave(workers);
@@ -284,29 +288,51 @@ int host_workers_start(struct kernel_device *device, const struct kernel_job *jo
 	return 0;
 }
 
-int host_workers_join(struct kernel_workers *workers, unsigned int timeout_ms)
+bool host_workers_starved(struct kernel_workers *workers)
+{
+	bool starved = false;
+
+	for (uint32_t i = 0; i < workers->threads; i++)
+		starved |= thread_is_starved(&workers->worker[i].look, workers->worker[i].thread);
+	return starved;
+}
+
+static bool starved(void *workers)
+{
+	return host_workers_starved(workers);
+}
+
+/* Some ms, or until a worker leaves. */
+static void leaver_wait(struct kernel_workers *workers)
 {
 	struct timespec until;
-	int ret = 0;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += timeout_ms / 1000;
-	until.tv_nsec += timeout_ms % 1000 * 1000000L;
+	until.tv_nsec += JOIN_LOOK_NS;
 	if (until.tv_nsec >= 1000000000L) {
 		until.tv_sec++;
 		until.tv_nsec -= 1000000000L;
 	}
+	pthread_cond_timedwait(&workers->changed, &workers->lock, &until);
+}
+
+int host_workers_join(struct kernel_workers *workers, unsigned int timeout_ms)
+{
+	struct patience patience;
+	int ret = 0;
+
+	patience_begin(&patience);
 	pthread_mutex_lock(&workers->lock);
-	while (workers->left < workers->threads && !ret)
-		ret = pthread_cond_timedwait(&workers->changed, &workers->lock, &until);
-	if (workers->left == workers->threads)
-		ret = 0;
-	else
-		ret = kernel_fail(
-			-ETIMEDOUT,
-			"%u of %u workers did not leave within %u ms: is every ring's stop "
-			"word set?",
-			workers->threads - workers->left, workers->threads, timeout_ms);
+	while (workers->left < workers->threads && !ret) {
+		if (patience_ends(&patience, timeout_ms, starved, workers))
+			ret = kernel_fail(
+				-ETIMEDOUT,
+				"%u of %u workers did not leave within %u ms: is every ring's stop "
+				"word set?",
+				workers->threads - workers->left, workers->threads, timeout_ms);
+		else
+			leaver_wait(workers);
+	}
 	pthread_mutex_unlock(&workers->lock);
 	if (ret)
 		return ret;

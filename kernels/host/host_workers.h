@@ -8,6 +8,7 @@
 int host_workers_start(struct kernel_device *device, const struct kernel_job *job,
 		       struct kernel_workers **workers);
 int host_workers_join(struct kernel_workers *workers, unsigned int timeout_ms);
+bool host_workers_starved(struct kernel_workers *workers);
 int host_workers_running(struct kernel_workers *workers);
 uint32_t host_workers_per_ring(const struct kernel_workers *workers);
 

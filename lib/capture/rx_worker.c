@@ -39,6 +39,18 @@ ALWAYS_INLINE bool rx_must_wait(const struct rx_worker *worker)
 	return worker->ring.head - worker->ring.tail > worker->config.in_flight_max;
 }
 
+/* A poll that brought nothing says that the queue was empty then, which a worker that cannot poll
+ * does not: the end of a run waits for some. */
+ALWAYS_INLINE unsigned int port_poll(struct rx_worker *worker, struct rte_mbuf **mbuf, uint32_t room)
+{
+	const unsigned int n = rte_eth_rx_burst(worker->config.port, worker->config.queue, mbuf,
+						(uint16_t)room);
+
+	if (n == 0)
+		counter_add(&worker->empty, 1);
+	return n;
+}
+
 /* From the stash; when it is empty, it is filled first. */
 static __attribute__((noinline, cold)) unsigned int
 stash_take(struct rx_worker *worker, struct rte_mbuf **mbuf, uint32_t room)
@@ -49,8 +61,7 @@ stash_take(struct rx_worker *worker, struct rte_mbuf **mbuf, uint32_t room)
 		if (rx_must_wait(worker))
 			return 0;
 		worker->stash_next = 0;
-		worker->stash_count = rte_eth_rx_burst(worker->config.port, worker->config.queue,
-						       worker->stash, RX_LEAST);
+		worker->stash_count = port_poll(worker, worker->stash, RX_LEAST);
 	}
 	n = RTE_MIN(room, worker->stash_count);
 	for (uint32_t i = 0; i < n; i++)
@@ -74,7 +85,7 @@ ALWAYS_INLINE unsigned int rx_poll(struct rx_worker *worker, struct rte_mbuf **m
 		return stash_take(worker, mbuf, room);
 	if (unlikely(rx_must_wait(worker)))
 		return 0;
-	return rte_eth_rx_burst(worker->config.port, worker->config.queue, mbuf, (uint16_t)room);
+	return port_poll(worker, mbuf, room);
 }
 
 /* Fills n descriptors. Returns the frames' bytes. */

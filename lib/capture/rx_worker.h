@@ -70,6 +70,7 @@ struct rx_worker {
 	_Atomic uint64_t cut; /* frames that did not fit their slot */
 	_Atomic uint64_t back; /* frames whose slots are back in the pool */
 	_Atomic uint64_t idle; /* looks at the port and the ring that found nothing to do */
+	_Atomic uint64_t empty; /* polls of the port that brought no frame */
 	_Atomic int paused; /* in RX_PAUSE: the port is nobody's. Release; partner: the acquire load
 			     * of who waits for it */
 	_Atomic uint64_t first_tsc,

@@ -155,8 +155,8 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 	session->state = SESSION_RUNNING;
 	session->start_tsc = rte_rdtsc();
 	session->progress_tsc = session->start_tsc;
-	session->quiet_tsc = session->start_tsc;
-	session->idle_tsc = session->start_tsc;
+	quiet_init(&session->quiet, session->rx, session->rx_count);
+	quiet_init(&session->idle, session->rx, session->rx_count);
 	recover_begin(session);
 	/* Receivers take the first, nearest cores. */
 	ret = receivers_start(session, &deal, error);

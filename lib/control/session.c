@@ -338,7 +338,9 @@ static void session_strand(struct gdrcap_session *session)
 	/* The writer of its files reads a card's clock. After a run it has ended. */
 	if (session->save)
 		(void)save_finish(session->save, NULL);
-	session_ports_destroy(session);
+	/* Nor is a port closed under a thread that hangs in its driver. */
+	if (!session->hung)
+		session_ports_destroy(session);
 	session->next_stranded = atomic_exchange(&stranded, session);
 }
 

@@ -20,6 +20,7 @@
 #include "plan.h"
 #include "port.h"
 #include "queue.h"
+#include "quiet.h"
 #include "recover.h"
 #include "region.h"
 #include "rx_clock.h"
@@ -113,7 +114,8 @@ struct gdrcap_session {
 	uint64_t start_tsc; /* of the run */
 	_Atomic int ending; /* the run has reached its end: senders are told to stop */
 	_Atomic int ended_by_sender; /* its end-of-stream frames came */
-	uint64_t idle_tsc, idle_count; /* last change of the received frames */
+	struct quiet idle; /* since the last change of the received frames, which were then: */
+	uint64_t idle_count;
 	bool ended_idle; /* the run ended for want of frames */
 	uint64_t link_tsc; /* last look at the links */
 	bool link_lost; /* a sender's link was down for a while */
@@ -121,10 +123,12 @@ struct gdrcap_session {
 	_Atomic uint32_t queue_restarts; /* receive queues in error that were started again */
 	enum session_link link[2 * GDRCAP_PORTS_MAX]; /* receiving ports, then sending ones */
 	uint64_t progress_tsc, progress_count; /* watchdog: last change of the accounted bursts */
-	uint64_t quiet_tsc, quiet_count; /* last change of the arrived frames */
-	uint64_t quiet_looks[GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX]; /* receivers' until then */
+	struct quiet quiet; /* since the last change of the arrived frames, which were then: */
+	uint64_t quiet_count;
 	uint64_t quiet_bursts; /* published when it was long enough ago; 0: it was not yet */
 	bool stuck; /* reported; cleared when it moves again */
+	bool starved; /* reported: a worker had no core for long */
+	bool hung; /* a worker hangs in its port's driver: it is not joined, and nothing is freed */
 	_Atomic int failure; /* negative errno that ended the run */
 	_Atomic bool destroy_refused; /* to a log function, which has been told */
 	bool stranded; /* workers on the device did not leave: see gdrcap_destroy() */
@@ -187,9 +191,13 @@ bool session_sent_known(const struct gdrcap_session *session);
 
 /* Tells the senders to stop; the run is over when nothing is in flight any more. */
 void session_end(struct gdrcap_session *session);
-/* Silence begins now; true when it was one for `ms`, in which each receiver had a core. */
-void session_quiet_begin(struct gdrcap_session *session);
-bool session_is_quiet(const struct gdrcap_session *session, uint32_t ms);
+/* Receivers have had no room for so long. Where our frames may be left on the wire that is told, and
+ * where there is a verdict it fails the run. */
+bool session_is_blocked(struct gdrcap_session *session, struct quiet *quiet);
+/* Reports a consumer that stands still, and one that moves again. */
+void session_watch_consumer(struct gdrcap_session *session);
+/* Fails the run when a worker hangs in its port's driver; says when one had no core for long. */
+void session_watch_workers(struct gdrcap_session *session);
 
 /* The session's answer to the end of the process. Takes no lock of the session's. */
 bool session_leave(struct guest *guest);

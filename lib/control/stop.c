@@ -15,12 +15,11 @@
 #include "session.h"
 
 #define DRAIN_MS 60u /* a stop waits for frames in flight until none came for so long */
-#define DRAIN_MOST_MS 2000u
-#define CONSUMER_MS 2000u /* and so long for a consumer that still makes progress */
-/* Kernels leave within 100 ms, and a fault is certain after this. CPU threads leave as soon as they
- * have a core, for which a loaded machine may need more than a second. */
-#define KERNEL_LEAVE_MS 1000u
-#define THREAD_LEAVE_MS 5000u
+/* A consumer without progress is dead after so long. Time in which CPU threads of it had no core does
+ * not count, here and where they are to leave. */
+#define CONSUMER_MS 2000u
+/* Kernels leave within 100 ms, and CPU threads as soon as they have a core. */
+#define LEAVE_MS 1000u
 
 #define RATE_MISSED 0.99 /* a rate below this part of the one asked for was not reached */
 #define RATE_SLACK_S 0.002 /* of a file's times: a start and an end */
@@ -34,9 +33,29 @@ static void stop_words_set(struct gdrcap_session *session)
 		__atomic_store_n(session->tx[i].ring.stop, 1, __ATOMIC_RELAXED);
 }
 
-static void device_job_join(struct gdrcap_session *session, struct kernel_workers **workers,
-			    const char *what)
+/* All that the workers of this role were given they have done. */
+static bool job_is_through(const struct gdrcap_session *session, enum kernel_role role)
 {
+	if (role == KERNEL_CHECK)
+		return session_bursts_collected(session) == session_bursts_published(session);
+	for (uint32_t i = 0; i < session->tx_count; i++) {
+		const struct ring_producer *ring = &session->tx[i].ring;
+		const uint64_t published =
+			atomic_load_explicit(&ring->published, memory_order_relaxed);
+		const uint64_t words = (uint64_t)ring->burst_mask + 1;
+
+		for (uint64_t b = published > words ? published - words : 0; b < published; b++)
+			if (!ring_is_done(ring, b))
+				return false;
+	}
+	return true;
+}
+
+/* Workers that leave late change nothing in what they have done: the results stand. */
+static void device_job_join(struct gdrcap_session *session, struct kernel_workers **workers,
+			    enum kernel_role role)
+{
+	const char *what = role == KERNEL_CHECK ? "consumer" : "frame writer";
 	struct kernel_workers *left = *workers;
 	int ret;
 
@@ -46,17 +65,32 @@ static void device_job_join(struct gdrcap_session *session, struct kernel_worker
 	*workers = NULL;
 	session->joining++;
 	guest_unlock();
-	ret = session->ops->join(left, session->plan.cuda ? KERNEL_LEAVE_MS : THREAD_LEAVE_MS);
+	ret = session->ops->join(left, LEAVE_MS);
 	guest_lock();
 	session->joining--;
 	guest_unlock();
-	if (ret < 0) {
-		if (!session->failure)
-			session->failure = ret;
-		session->stranded |= ret == -ETIMEDOUT;
-		session_message(session, GDRCAP_LOG_ERROR, "the %s did not end well: %s", what,
+	if (ret == 0)
+		return;
+	session->stranded |= ret == -ETIMEDOUT;
+	if (ret == -ETIMEDOUT && job_is_through(session, role)) {
+		session_message(session, GDRCAP_LOG_WARNING,
+				"the %s has done its work and does not leave: %s", what,
 				kernel_error());
+		return;
 	}
+	if (!session->failure)
+		session->failure = ret;
+	session_message(session, GDRCAP_LOG_ERROR, "the %s did not end well: %s", what,
+			kernel_error());
+}
+
+/* One that hangs in its driver may come back at any time: what it uses stays. */
+static void worker_join(struct gdrcap_session *session, struct thread *thread)
+{
+	if (thread_join_unless_stuck(thread))
+		return;
+	session_watch_workers(session);
+	session->stranded = true;
 }
 
 static void senders_stop(struct gdrcap_session *session)
@@ -64,34 +98,42 @@ static void senders_stop(struct gdrcap_session *session)
 	if (!atomic_load(&session->ending))
 		session_end(session);
 	for (uint32_t i = 0; i < session->tx_count; i++)
-		thread_join(&session->tx[i].thread);
+		worker_join(session, &session->tx[i].thread);
+}
+
+static void stop_pause(void)
+{
+	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
+
+	nanosleep(&tick, NULL);
 }
 
 /*
  * Frames on the wire arrive while the receivers still run. An idle machine has them within a few
- * ms; a loaded one gets time for as long as some still come, since a frame left behind would be
- * called lost.
+ * ms; a loaded one gets the time that it needs, since a frame left behind would be called lost.
  */
 static void drain_wire(struct gdrcap_session *session)
 {
-	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
-	const uint64_t since = rte_rdtsc();
 	uint64_t arrived = 0;
 
-	session_quiet_begin(session);
-	while (session->tx_count && !session->failure && !session_is_quiet(session, DRAIN_MS) &&
-	       !tsc_older(since, DRAIN_MOST_MS)) {
+	if (session->tx_count == 0 || session->rx_count == 0)
+		return;
+	quiet_begin(&session->quiet);
+	while (!session->failure && !quiet_is_over(&session->quiet, DRAIN_MS)) {
 		const uint64_t now = session_arrived(session);
 
-		if (now >= session_sent(session))
+		if (now >= session_sent(session) || session_is_blocked(session, &session->quiet))
 			return;
 		if (now != arrived)
-			session_quiet_begin(session);
+			quiet_begin(&session->quiet);
 		arrived = now;
-		nanosleep(&tick, NULL);
+		session_watch_consumer(session);
+		session_watch_workers(session);
+		stop_pause();
 	}
 }
 
+/* False: not all within that time. */
 static bool receivers_join(struct gdrcap_session *session, unsigned int timeout_ms)
 {
 	const uint64_t since = rte_rdtsc();
@@ -247,50 +289,88 @@ static void sender_judge(struct gdrcap_session *session)
 	senders_judge_pace(session);
 }
 
-/* Each has published its last burst, and receives nothing more. */
+/* Each has published its last burst, and receives nothing more; but for one that hangs. */
 static void receivers_end(struct gdrcap_session *session)
 {
-	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
-	const uint64_t since = rte_rdtsc();
-
 	receivers_phase(session, RX_DRAIN);
 	for (uint32_t i = 0; i < session->rx_count; i++) {
 		struct rx_worker *worker = &session->rx[i];
 
 		if (!worker->thread.running) /* never was: the start failed */
 			atomic_store(&worker->ring.ended, 1);
-		while (!atomic_load(&worker->ring.ended) && !tsc_older(since, CONSUMER_MS))
-			nanosleep(&tick, NULL);
+		while (!atomic_load(&worker->ring.ended) && !thread_is_stuck(&worker->thread))
+			stop_pause();
+		if (!atomic_load(&worker->ring.ended))
+			worker_join(session, &worker->thread);
 	}
+}
+
+/* Of a consumer on the CPU, which shares the cores with others, or of who collects its results. */
+static bool consumer_is_starved(void *arg)
+{
+	struct gdrcap_session *session = arg;
+	struct thread *accountant = &session->accountant.thread;
+	bool starved = session->check && session->ops->starved(session->check);
+
+	starved |= !thread_has_left(accountant) &&
+		   thread_is_starved(&accountant->look, accountant->id);
+	for (uint32_t i = 0; i < session->rx_count; i++) {
+		struct thread *thread = &session->rx[i].thread;
+
+		starved |= !thread_has_left(thread) && thread_is_starved(&thread->look, thread->id);
+	}
+	return starved;
+}
+
+/* True when the receivers have every slot back. */
+static bool consumer_finishes(struct gdrcap_session *session)
+{
+	struct patience patience;
+	uint64_t collected = 0;
+
+	patience_begin(&patience);
+	while (!receivers_join(session, 0)) {
+		const uint64_t now = session_bursts_collected(session);
+
+		if (now != collected && !session->failure)
+			patience_begin(&patience);
+		collected = now;
+		if (patience_ends(&patience, CONSUMER_MS, consumer_is_starved, session))
+			return false;
+		stop_pause();
+	}
+	session_moves(session);
+	return true;
+}
+
+/* Gives up frames that the consumer still has. */
+static void receivers_abandon(struct gdrcap_session *session)
+{
+	receivers_phase(session, RX_ABANDON);
+	for (uint32_t i = 0; i < session->rx_count; i++)
+		worker_join(session, &session->rx[i].thread);
 }
 
 static void receivers_stop(struct gdrcap_session *session)
 {
-	const bool validate = session->config.consumer == GDRCAP_CONSUMER_VALIDATE;
-	uint64_t collected;
-
 	receivers_end(session);
-	if (!validate) {
+	if (session->config.consumer != GDRCAP_CONSUMER_VALIDATE) {
 		/* The caller may keep batches; whoever destroys the session ends these threads. */
 		receivers_join(session, DRAIN_MS);
 		return;
 	}
-	do {
-		collected = session_bursts_collected(session);
-		if (receivers_join(session, CONSUMER_MS)) {
-			session_moves(session);
-			return;
-		}
-	} while (!session->failure && session_bursts_collected(session) != collected);
-	if (!session->failure)
-		session->failure = -ETIMEDOUT;
-	session_message(
-		session, GDRCAP_LOG_ERROR,
-		"the consumer is dead: %llu bursts stay unchecked, and their frames count as lost",
-		(unsigned long long)(session_bursts_published(session) -
-				     session_bursts_collected(session)));
-	receivers_phase(session, RX_ABANDON);
-	receivers_join(session, CONSUMER_MS);
+	if (consumer_finishes(session))
+		return;
+	if (session_bursts_published(session) != session_bursts_collected(session)) {
+		if (!session->failure)
+			session->failure = -ETIMEDOUT;
+		session_message(session, GDRCAP_LOG_ERROR,
+				"the consumer is dead: %llu bursts stay unchecked, and their frames "
+				"count as lost",
+				(unsigned long long)(session_bursts_published(session) -
+						     session_bursts_collected(session)));
+	}
+	receivers_abandon(session);
 }
 
 /* What is still on a software wire when nobody receives any more. */
@@ -298,6 +378,8 @@ static void wires_empty(struct gdrcap_session *session)
 {
 	struct rte_mbuf *mbufs[64];
 
+	if (session->hung)
+		return;
 	for (uint32_t p = 0; p < session->plan.ports; p++)
 		for (uint16_t q = 0; session->plan.wire[p] && q < session->plan.queues; q++) {
 			uint16_t n;
@@ -332,8 +414,7 @@ static void slots_check(struct gdrcap_session *session)
 
 void session_abandon(struct gdrcap_session *session)
 {
-	receivers_phase(session, RX_ABANDON);
-	receivers_join(session, CONSUMER_MS);
+	receivers_abandon(session);
 }
 
 static bool job_left(const struct gdrcap_session *session, struct kernel_workers *job)
@@ -430,10 +511,11 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 		receivers_judge(session);
 		saver_stop(session);
 		stop_words_set(session);
-		device_job_join(session, &session->write, "frame writer");
-		device_job_join(session, &session->check, "consumer");
+		device_job_join(session, &session->write, KERNEL_WRITE);
+		device_job_join(session, &session->check, KERNEL_CHECK);
 		for (uint32_t i = 0; i < session->tx_count; i++)
-			tx_worker_reclaim(&session->tx[i]);
+			if (!session->tx[i].thread.running)
+				tx_worker_reclaim(&session->tx[i]);
 		sender_judge(session);
 		wires_empty(session);
 		slots_check(session);

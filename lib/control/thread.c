@@ -15,6 +15,7 @@
 
 #define IDLE_SLEEP_NS 5000L
 #define ROUND_LOOK_NS 20000L
+#define JOIN_LOOK_NS 1000000L
 
 static _Atomic bool cores_shared;
 static _Thread_local const struct thread *self; /* NULL: not one of ours */
@@ -41,6 +42,7 @@ static void *thread_main(void *arg)
 {
 	struct thread *thread = arg;
 
+	thread_look_begin(&thread->look);
 	/* ns: else a sleep of some microseconds takes 50 more. */
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	self = thread;
@@ -131,6 +133,7 @@ int thread_start(struct thread *thread, const char *name, const cpu_set_t *cpus,
 
 	thread->body = body;
 	thread->arg = arg;
+	thread->look = (struct thread_look){ 0 };
 	atomic_store_explicit(&thread->left, false, memory_order_relaxed);
 	snprintf(thread->name, sizeof(thread->name), "%s", name);
 	poller_add(thread);
@@ -177,21 +180,63 @@ bool thread_has_left(const struct thread *thread)
 	       atomic_load_explicit(&thread->left, memory_order_acquire);
 }
 
+static void join_pause(void)
+{
+	const struct timespec pause = { .tv_nsec = JOIN_LOOK_NS };
+
+	nanosleep(&pause, NULL);
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
 bool thread_join_within(struct thread *thread, unsigned int timeout_ms)
 {
-	struct timespec until;
+	const uint64_t since = now_ms();
 
-	if (!thread->running)
-		return true;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += timeout_ms / 1000;
-	until.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000;
+	while (!thread_has_left(thread)) {
+		if (now_ms() - since >= timeout_ms)
+			return false;
+		join_pause();
 	}
-	if (pthread_timedjoin_np(thread->id, NULL, &until) != 0)
+	thread_join(thread);
+	return true;
+}
+
+static bool starved(void *arg)
+{
+	struct thread *thread = arg;
+
+	return thread_is_starved(&thread->look, thread->id);
+}
+
+bool thread_is_stuck(struct thread *thread)
+{
+	uint64_t rounds;
+
+	if (!thread->rounds || thread_has_left(thread))
 		return false;
-	thread_joined(thread);
+	rounds = thread->rounds(thread->arg);
+	/* At the first question there was none before. */
+	if (rounds != thread->rounds_seen || thread->patience.look_ns == 0) {
+		thread->rounds_seen = rounds;
+		patience_begin(&thread->patience);
+	}
+	return patience_ends(&thread->patience, THREAD_STUCK_MS, starved, thread);
+}
+
+bool thread_join_unless_stuck(struct thread *thread)
+{
+	while (!thread_has_left(thread)) {
+		if (thread_is_stuck(thread))
+			return false;
+		join_pause();
+	}
+	thread_join(thread);
 	return true;
 }

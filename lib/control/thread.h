@@ -14,6 +14,9 @@
 #include <rte_pause.h>
 
 #include "gdrcap.h"
+#include "patience.h"
+
+#define THREAD_STUCK_MS 10000u
 
 struct thread {
 	pthread_t id;
@@ -27,6 +30,10 @@ struct thread {
 	uint64_t (*rounds)(const void *arg);
 	LIST_ENTRY(thread) next; /* of those with rounds, from start to join */
 	uint64_t rounds_until; /* what threads_go_round() waits for */
+	struct thread_look look;
+	/* Of thread_is_stuck(), so of one thread at a time. */
+	struct patience patience; /* since the last round */
+	uint64_t rounds_seen;
 };
 
 /* `cpus` may be NULL: the creator's. The thread gets an lcore id, so mempools give it a cache. */
@@ -39,6 +46,11 @@ void thread_signals_restore(const sigset_t *before);
 void thread_join(struct thread *thread);
 /* False when the thread has not ended within timeout_ms. */
 bool thread_join_within(struct thread *thread, unsigned int timeout_ms);
+/* To be asked again and again of a thread with rounds: true when it has made none for
+ * THREAD_STUCK_MS although it had a core, so that it hangs in a call of its port's driver. */
+bool thread_is_stuck(struct thread *thread);
+/* Waits for as long as it takes, and gives up only a thread that is stuck: false. */
+bool thread_join_unless_stuck(struct thread *thread);
 /* True on this very thread. */
 bool thread_is_self(const struct thread *thread);
 /* True when it does nothing any more, or is the caller. Any thread; joins nothing. */

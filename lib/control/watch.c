@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The watch over a run: its end, and what goes wrong meanwhile. */
 #include <errno.h>
+#include <stdio.h>
 
 #include <rte_cycles.h>
 
@@ -8,39 +9,13 @@
 #include "session.h"
 
 #define LINK_LOOK_MS 100u /* a driver may ask the kernel for it */
-#define QUIET_LOOKS 16u /* of each receiver, since silence says nothing of one without a core */
-
-/* Rises while the receiver's thread runs, whether there is something to receive or not. */
-static uint64_t receiver_looks(const struct rx_worker *worker)
-{
-	return atomic_load_explicit(&worker->idle, memory_order_relaxed) +
-	       atomic_load_explicit(&worker->frames, memory_order_relaxed);
-}
-
-void session_quiet_begin(struct gdrcap_session *session)
-{
-	session->quiet_tsc = rte_rdtsc();
-	session->quiet_bursts = 0;
-	for (uint32_t i = 0; i < session->rx_count; i++)
-		session->quiet_looks[i] = receiver_looks(&session->rx[i]);
-}
-
-bool session_is_quiet(const struct gdrcap_session *session, uint32_t ms)
-{
-	if (!tsc_older(session->quiet_tsc, ms))
-		return false;
-	for (uint32_t i = 0; i < session->rx_count && !session->failure; i++)
-		if (session->rx[i].thread.running &&
-		    receiver_looks(&session->rx[i]) - session->quiet_looks[i] < QUIET_LOOKS)
-			return false;
-	return true;
-}
+#define ROOM_MS 2000u /* receivers have had no room for so long: nobody is going to make some */
 
 void session_end(struct gdrcap_session *session)
 {
 	for (uint32_t i = 0; i < session->tx_count; i++)
 		atomic_store_explicit(&session->tx[i].stop, 1, memory_order_relaxed);
-	session_quiet_begin(session);
+	quiet_begin(&session->quiet);
 	atomic_store(&session->ending, 1);
 }
 
@@ -68,7 +43,7 @@ void session_moves(struct gdrcap_session *session)
 
 /* A consumer that makes no progress is reported, and that it moves again too; nobody quits for it.
  */
-static void watch_consumer(struct gdrcap_session *session)
+void session_watch_consumer(struct gdrcap_session *session)
 {
 	const uint64_t collected = session_bursts_collected(session);
 	const uint32_t limit_ms = session->config.watchdog_ms;
@@ -89,6 +64,42 @@ static void watch_consumer(struct gdrcap_session *session)
 			limit_ms,
 			(unsigned long long)(session_bursts_published(session) - collected));
 	}
+}
+
+static void watch_worker(struct gdrcap_session *session, struct thread *thread,
+			 const struct port *port, uint32_t queue)
+{
+	char what[256];
+
+	if (session->hung)
+		return;
+	if (thread_is_stuck(thread)) {
+		session->hung = true;
+		snprintf(what, sizeof(what),
+			 "port %s, queue %u: its driver has not come back from a call for %u s "
+			 "(dmesg may say why); frames that are there count as lost",
+			 port->name, queue, THREAD_STUCK_MS / 1000);
+		session_fail(session, -ETIMEDOUT, what);
+	} else if (!session->starved &&
+		   thread->patience.starved_ns >= UINT64_C(1000000) * THREAD_STUCK_MS) {
+		session->starved = true;
+		session_message(session, GDRCAP_LOG_WARNING,
+				"thread %s has had no core for %u s and is waited for: end what holds "
+				"the machine's cores, or name free ones (cores)",
+				thread->name, THREAD_STUCK_MS / 1000);
+	}
+}
+
+void session_watch_workers(struct gdrcap_session *session)
+{
+	const uint32_t queues = session->plan.queues;
+
+	for (uint32_t i = 0; i < session->rx_count; i++)
+		watch_worker(session, &session->rx[i].thread, &session->pairs[i / queues].rx,
+			     i % queues);
+	for (uint32_t i = 0; i < session->tx_count; i++)
+		watch_worker(session, &session->tx[i].thread, &session->pairs[i / queues].tx,
+			     i % queues);
 }
 
 static void watch_flush(struct gdrcap_session *session)
@@ -161,6 +172,28 @@ static bool sender_said_end(struct gdrcap_session *session)
 	return ended;
 }
 
+bool session_is_blocked(struct gdrcap_session *session, struct quiet *quiet)
+{
+	const bool validate = session->config.consumer == GDRCAP_CONSUMER_VALIDATE;
+	uint64_t sent, arrived;
+
+	if (!quiet_is_blocked(quiet, ROOM_MS) ||
+	    (validate && !session->stuck && !session->failure))
+		return false;
+	sent = session_sent(session);
+	arrived = session_arrived(session);
+	if (validate)
+		session_fail(session, -ETIMEDOUT,
+			     "the consumer makes no progress, so that receivers have no room for "
+			     "frames that are still at their ports: these count as lost");
+	else if (arrived < sent)
+		session_message(session, GDRCAP_LOG_WARNING,
+				"%llu frames of %llu sent have not been received: there was no room "
+				"while the caller kept its batches",
+				(unsigned long long)(sent - arrived), (unsigned long long)sent);
+	return true;
+}
+
 /* A capture that heard nothing for long enough, after it heard something. */
 static bool run_is_idle(struct gdrcap_session *session)
 {
@@ -168,11 +201,12 @@ static bool run_is_idle(struct gdrcap_session *session)
 
 	if (received != session->idle_count) {
 		session->idle_count = received;
-		session->idle_tsc = rte_rdtsc();
+		quiet_begin(&session->idle);
 	}
-	session->ended_idle = session->config.idle_ms && received &&
-			      tsc_older(session->idle_tsc, session->config.idle_ms);
-	return session->ended_idle;
+	if (session->config.idle_ms == 0 || received == 0)
+		return false;
+	session->ended_idle = quiet_is_over(&session->idle, session->config.idle_ms);
+	return session->ended_idle || session_is_blocked(session, &session->idle);
 }
 
 static bool run_is_over(struct gdrcap_session *session)
@@ -190,33 +224,53 @@ static bool run_is_over(struct gdrcap_session *session)
 	       sender_said_end(session) || run_is_idle(session);
 }
 
-/* Nothing of the sender's is in flight: all of it came, or nothing came for quiet_ms, in which each
- * receiver looked, and the consumer is through with what was there then, unless it is stuck.
+/* True when the sender, here or far away, has handed over all that it will. Quiet begins after. */
+static bool senders_are_through(struct gdrcap_session *session)
+{
+	for (uint32_t i = 0; i < session->tx_count; i++)
+		if (!atomic_load_explicit(&session->tx[i].finished, memory_order_acquire)) {
+			quiet_begin(&session->quiet);
+			return false;
+		}
+	return true;
+}
+
+/* Each receiver has looked, and nothing of the sender's came for quiet_ms. */
+static bool receivers_hear_nothing(struct gdrcap_session *session)
+{
+	uint32_t quiet_ms = session->config.quiet_ms;
+	const uint64_t arrived = session_arrived(session);
+
+	/* Not all frames: somebody else's may come for ever. */
+	if (session->tx_count && arrived >= session_sent(session))
+		return true;
+	if (session->tx_count == 0 && session->config.seconds_ms &&
+	    tsc_older(session->start_tsc, session->config.seconds_ms)) {
+		/* No longer for what may still be under way. */
+		quiet_ms = 0;
+	} else if (arrived != session->quiet_count) {
+		session->quiet_count = arrived;
+		session->quiet_bursts = 0;
+		quiet_begin(&session->quiet);
+	}
+	return quiet_is_over(&session->quiet, quiet_ms);
+}
+
+/* Nothing of the sender's is in flight: all of it came, or nothing came for quiet_ms, which each
+ * receiver looked for, and the consumer is through with what was there then, unless it is stuck.
  * Others' frames may come for ever, so without a sender, and unless one far away has said its end,
  * there is nothing to wait for: the stop takes what was received. */
 static bool run_is_quiet(struct gdrcap_session *session)
 {
-	uint64_t arrived;
-
-	for (uint32_t i = 0; i < session->tx_count; i++)
-		if (!atomic_load_explicit(&session->tx[i].finished, memory_order_acquire))
-			return false;
-	if (session->rx_count == 0)
+	if (session->hung)
 		return true;
-	if (session->tx_count == 0 && (!atomic_load(&session->ended_by_sender) ||
-				       (session->config.seconds_ms &&
-					tsc_older(session->start_tsc, session->config.seconds_ms))))
-		return true;
-	/* Not all frames: somebody else's may come for ever. */
-	arrived = session_arrived(session);
-	if (session->tx_count && arrived >= session_sent(session))
-		return true;
-	if (arrived != session->quiet_count) {
-		session->quiet_count = arrived;
-		session_quiet_begin(session);
-	}
-	if (!session_is_quiet(session, session->config.quiet_ms))
+	if (!senders_are_through(session))
 		return false;
+	if (session->rx_count == 0 ||
+	    (session->tx_count == 0 && !atomic_load(&session->ended_by_sender)))
+		return true;
+	if (!receivers_hear_nothing(session))
+		return session_is_blocked(session, &session->quiet);
 	if (session->quiet_bursts == 0)
 		session->quiet_bursts = session_bursts_published(session);
 	return session->config.consumer != GDRCAP_CONSUMER_VALIDATE || session->stuck ||
@@ -228,7 +282,8 @@ bool session_watch(struct gdrcap_session *session)
 	watch_device(session, session->check);
 	watch_device(session, session->write);
 	watch_flush(session);
-	watch_consumer(session);
+	session_watch_consumer(session);
+	session_watch_workers(session);
 	session_watch_file(session);
 	watch_links(session);
 	recover_watch(session);

@@ -307,9 +307,14 @@ static int faulty_start(struct kernel_device *device, const struct kernel_job *j
 
 static int faulty_join(struct kernel_workers *workers, unsigned int timeout_ms)
 {
+	int ret;
+
 	if (workers == proof_workers && fault_of(KNOB_CONSUMER_STAYS))
 		return kernel_fail(-ETIMEDOUT, "this consumer was made to stay; ask the test why");
-	return __real_kernel_host_ops.join(workers, timeout_ms);
+	ret = __real_kernel_host_ops.join(workers, timeout_ms);
+	if (ret == 0 && workers != proof_workers && fault_of(KNOB_LEAVES_LATE))
+		return kernel_fail(-ETIMEDOUT, "this worker was made to stay; ask the test why");
+	return ret;
 }
 
 static int faulty_running(struct kernel_workers *workers)
@@ -317,6 +322,11 @@ static int faulty_running(struct kernel_workers *workers)
 	if (died || (workers == proof_workers && fault_of(KNOB_CONSUMER_DIES)))
 		return kernel_fail(-EIO, "this device was made to fail; ask the test why");
 	return __real_kernel_host_ops.running(workers);
+}
+
+static bool faulty_starved(struct kernel_workers *workers)
+{
+	return __real_kernel_host_ops.starved(workers);
 }
 
 static uint32_t faulty_workers_per_ring(const struct kernel_workers *workers)
@@ -353,6 +363,7 @@ const struct kernel_ops __wrap_kernel_host_ops = {
 	.start = faulty_start,
 	.join = faulty_join,
 	.running = faulty_running,
+	.starved = faulty_starved,
 	.workers_per_ring = faulty_workers_per_ring,
 	.flush = faulty_flush,
 	.after = faulty_after,

@@ -28,6 +28,8 @@ enum knob {
 	KNOB_FOREIGN, /* foreign=N[:COUNT]: another EtherType's frames after frame N */
 	KNOB_FOREIGN_EVERY, /* foreign-every=K: one after each K frames */
 	KNOB_HOLD, /* hold=N:POLLS: before frame N so many polls bring nothing */
+	KNOB_NAP, /* nap=N:MS: the poll for frame N takes so long */
+	KNOB_HANG, /* hang=N: the poll for frame N never ends */
 	KNOB_BABBLE, /* foreign frames whenever the wire has none */
 	KNOB_COUNTED, /* counted=N: the card counts the first N dropped frames as missed */
 	KNOB_TRICKLE, /* polls bring fewer frames than they could, or none */
@@ -36,6 +38,7 @@ enum knob {
 	KNOB_STALL, /* stall=BURST: it pauses there until the watchdog has said so */
 	KNOB_ABANDON, /* abandon=BURST: it never comes back */
 	KNOB_ABANDON_WRITER, /* the same of the frames' writer */
+	KNOB_LEAVES_LATE, /* consumer and writer do all their work, and are not seen to leave */
 	KNOB_COMES_BACK, /* with these: it comes back once the session is destroyed */
 	KNOB_DIES, /* dies=BURST: from then on the device reports a failure */
 	KNOB_FLUSH_FAILS,

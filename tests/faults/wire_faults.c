@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rte_ethdev.h>
@@ -44,6 +45,7 @@ struct line {
 	uint64_t random;
 	uint64_t taken; /* frames of the run that came off the wire */
 	uint64_t held; /* polls that brought nothing before the next */
+	bool napped;
 	struct rte_mempool *pool; /* of its frames; NULL before the first */
 	struct rte_mbuf *stage[LINE_STAGE]; /* came off the wire, not looked at */
 	uint32_t stage_at, stage_end;
@@ -281,11 +283,31 @@ static bool line_next(struct line *line, struct rte_mbuf **m)
 	return false;
 }
 
+/* The receiver's thread is held in its poll: as if it had no core, or for ever. */
+static void line_nap(struct line *line)
+{
+	const struct timespec tick = { .tv_nsec = 1000000 };
+
+	for (unsigned int i = 0; i < fault_count; i++) {
+		const struct fault *fault = &faults[i];
+
+		if (fault->queue != line->number || fault->number > line->taken)
+			continue;
+		while (fault->knob == KNOB_HANG)
+			nanosleep(&tick, NULL);
+		for (uint64_t ms = 0; fault->knob == KNOB_NAP && !line->napped && ms < fault->value;
+		     ms++)
+			nanosleep(&tick, NULL);
+		line->napped |= fault->knob == KNOB_NAP;
+	}
+}
+
 static uint16_t run_receive(struct line *line, struct rte_mbuf **mbufs, uint16_t n)
 {
 	uint16_t got = 0;
 	bool more = true;
 
+	line_nap(line);
 	if (fault_of(KNOB_TRICKLE))
 		n = (uint16_t)(line_random(line) % (n + 1u));
 	while (more && got < n) {
