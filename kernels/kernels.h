@@ -90,8 +90,8 @@ struct kernel_ops {
 	int (*join)(struct kernel_workers *workers, unsigned int timeout_ms);
 	/* 1 running, 0 left, negative errno: the device failed under it. Cheap. */
 	int (*running)(struct kernel_workers *workers);
-	/* True when workers are CPU threads of which one has had no core since the last call, though
-	 * it has something to do. One caller at a time. */
+	/* True when workers are CPU threads of which one has had no core since the last call,
+	 * though it has something to do. One caller at a time. */
 	bool (*starved)(struct kernel_workers *workers);
 	uint32_t (*workers_per_ring)(const struct kernel_workers *workers); /* as chosen */
 	/* Makes what a NIC wrote visible to running workers: between the completion and PUBLISH.

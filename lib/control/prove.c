@@ -62,10 +62,11 @@ int prove_failed(struct prove *prove, enum prove_stage stage, const char *format
 static int prove_ports(struct prove *prove)
 {
 	const struct session_pair *pair = &prove->session->pairs[0];
-	const uint64_t since = rte_rdtsc();
+	struct patience patience;
 
+	patience_begin(&patience);
 	while (!port_link_up(&pair->rx) || !port_link_up(&pair->tx))
-		if (!prove_within(since, LINK_MS))
+		if (!prove_within(&patience, LINK_MS))
 			return prove_failed(prove, PROVE_PORTS_UP, "%s is down after %u s",
 					    port_link_up(&pair->rx) ? pair->tx.name : pair->rx.name,
 					    LINK_MS / 1000);
@@ -123,7 +124,7 @@ static int prove_sent(struct prove *prove)
 	const struct session_pair *pair = &prove->session->pairs[0];
 	const struct region *region = &prove->session->region;
 	struct rte_mbuf *m = rte_pktmbuf_alloc(pair->tx_pool[0]);
-	uint64_t since;
+	struct patience patience;
 
 	if (!m)
 		return prove_failed(prove, PROVE_SENT, "the sender's pool is empty");
@@ -139,18 +140,18 @@ static int prove_sent(struct prove *prove)
 	port_counters(&pair->rx, &prove->rx_before);
 	port_counters(&pair->tx, &prove->tx_before);
 	xstats_read(&pair->rx_xstats, &prove->wire_before);
-	since = rte_rdtsc();
+	patience_begin(&patience);
 	while (rte_eth_tx_burst(pair->tx.id, 0, &m, 1) == 0) {
 		/* A shared memory port has buffers to send into once its peer has polled. */
 		prove_look(prove);
-		if (!prove_within(since, PROVE_ARRIVE_MS)) {
+		if (!prove_within(&patience, PROVE_ARRIVE_MS)) {
 			rte_pktmbuf_free(m);
 			return prove_failed(prove, PROVE_SENT, "%s took no frame within %u ms",
 					    pair->tx.name, PROVE_ARRIVE_MS);
 		}
 	}
-	since = rte_rdtsc();
-	while (!prove_look(prove) && prove_within(since, SEND_MS))
+	patience_begin(&patience);
+	while (!prove_look(prove) && prove_within(&patience, SEND_MS))
 		if (sender_failed(prove))
 			return prove_failed(prove, PROVE_SENT,
 					    "%s took the frame, and its card could not send it: an "

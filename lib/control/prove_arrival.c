@@ -108,11 +108,12 @@ static uint64_t clue(const struct prove *prove, const struct clues *clues, enum 
 static struct steering_hits rule_hits(const struct prove *prove)
 {
 	struct steering_hits hits[STEERING_RULES_MAX];
-	const uint64_t since = rte_rdtsc();
+	struct patience patience;
 
+	patience_begin(&patience);
 	do
 		steering_query(&prove->session->pairs[0].steering, hits);
-	while (hits[0].known && hits[0].frames == 0 && prove_within(since, COUNT_MS));
+	while (hits[0].known && hits[0].frames == 0 && prove_within(&patience, COUNT_MS));
 	return hits[0];
 }
 
@@ -218,10 +219,11 @@ static int steered(struct prove *prove)
 
 int prove_steered(struct prove *prove)
 {
-	const uint64_t since = rte_rdtsc();
+	struct patience patience;
 	struct clues clues;
 
-	while (!prove_look(prove) && prove_within(since, PROVE_ARRIVE_MS))
+	patience_begin(&patience);
+	while (!prove_look(prove) && prove_within(&patience, PROVE_ARRIVE_MS))
 		;
 	if (prove->received)
 		return steered(prove);

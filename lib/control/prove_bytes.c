@@ -57,20 +57,36 @@ int prove_bytes(struct prove *prove)
 	return ret < 0 ? ret : prove_passed(prove, PROVE_RIGHT, "all %u as sent", PROOF_BYTES);
 }
 
+struct consumer {
+	const struct kernel_ops *ops;
+	struct kernel_workers *workers;
+};
+
+static bool consumer_is_starved(void *arg)
+{
+	const struct consumer *consumer = arg;
+
+	return consumer->ops->starved(consumer->workers);
+}
+
 /* Waits for the consumer's word on the one burst in `ring`; reports a bad one. */
 static int consumer_verdict(struct prove *prove, struct ring_producer *ring,
 			    struct kernel_workers *workers)
 {
 	struct frame_run plain;
 	const struct frame_run *run;
-	const uint64_t since = rte_rdtsc();
+	const struct timespec tick = { .tv_nsec = 100000 };
+	struct consumer consumer = { prove->session->ops, workers };
+	struct patience patience;
 
+	patience_begin(&patience);
 	while (!ring_is_done(ring, 0)) {
 		if (prove->session->ops->running(workers) < 0)
 			return prove_failed(prove, PROVE_CONSUMER, "it died: %s", kernel_error());
-		if (!prove_within(since, PROVE_ARRIVE_MS))
+		if (patience_ends(&patience, PROVE_ARRIVE_MS, consumer_is_starved, &consumer))
 			return prove_failed(prove, PROVE_CONSUMER, "it gave no result within %u ms",
 					    PROVE_ARRIVE_MS);
+		nanosleep(&tick, NULL);
 	}
 	run = run_read(&ring->view, 0, 0, 0, &plain);
 	if (burst_runs(&ring->view, 0) != 1 || run->verdict == FRAME_FILTERED)

@@ -57,13 +57,13 @@ int prove_completed(struct prove *prove);
 int prove_bytes(struct prove *prove);
 int prove_consumer(struct prove *prove);
 
-/* A pause; false when so much time has passed. */
-static inline bool prove_within(uint64_t since_tsc, uint32_t ms)
+/* A pause; false when so much time has passed in which we could look. */
+static inline bool prove_within(struct patience *patience, uint32_t ms)
 {
 	const struct timespec tick = { .tv_nsec = 100000 };
 
 	nanosleep(&tick, NULL);
-	return !tsc_older(since_tsc, ms);
+	return !patience_ends(patience, ms, NULL, NULL);
 }
 
 /* Where a region's byte at `at` is for the device. */

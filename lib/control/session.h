@@ -191,8 +191,8 @@ bool session_sent_known(const struct gdrcap_session *session);
 
 /* Tells the senders to stop; the run is over when nothing is in flight any more. */
 void session_end(struct gdrcap_session *session);
-/* Receivers have had no room for so long. Where our frames may be left on the wire that is told, and
- * where there is a verdict it fails the run. */
+/* Receivers have had no room for so long. Where our frames may be left on the wire that is told,
+ * and where there is a verdict it fails the run. */
 bool session_is_blocked(struct gdrcap_session *session, struct quiet *quiet);
 /* Reports a consumer that stands still, and one that moves again. */
 void session_watch_consumer(struct gdrcap_session *session);

@@ -15,8 +15,8 @@
 #include "session.h"
 
 #define DRAIN_MS 60u /* a stop waits for frames in flight until none came for so long */
-/* A consumer without progress is dead after so long. Time in which CPU threads of it had no core does
- * not count, here and where they are to leave. */
+/* A consumer without progress is dead after so long. Time in which CPU threads of it had no core
+ * does not count, here and where they are to leave. */
 #define CONSUMER_MS 2000u
 /* Kernels leave within 100 ms, and CPU threads as soon as they have a core. */
 #define LEAVE_MS 1000u
@@ -287,6 +287,14 @@ static void sender_judge(struct gdrcap_session *session)
 				"%.3f, since its first frames were held up", summary.tx_seconds,
 				summary.asked_seconds);
 	senders_judge_pace(session);
+	for (uint32_t i = 0; i < session->tx_count; i++)
+		if (atomic_load_explicit(&session->tx[i].end_unsaid, memory_order_relaxed)) {
+			session_message(
+				session, GDRCAP_LOG_WARNING,
+				"the end-of-stream frames could not be sent: whoever receives "
+				"does not hear that it is over, nor how many frames there were");
+			break;
+		}
 }
 
 /* Each has published its last burst, and receives nothing more; but for one that hangs. */
@@ -364,11 +372,12 @@ static void receivers_stop(struct gdrcap_session *session)
 	if (session_bursts_published(session) != session_bursts_collected(session)) {
 		if (!session->failure)
 			session->failure = -ETIMEDOUT;
-		session_message(session, GDRCAP_LOG_ERROR,
-				"the consumer is dead: %llu bursts stay unchecked, and their frames "
-				"count as lost",
-				(unsigned long long)(session_bursts_published(session) -
-						     session_bursts_collected(session)));
+		session_message(
+			session, GDRCAP_LOG_ERROR,
+			"the consumer is dead: %llu bursts stay unchecked, and their frames "
+			"count as lost",
+			(unsigned long long)(session_bursts_published(session) -
+					     session_bursts_collected(session)));
 	}
 	receivers_abandon(session);
 }

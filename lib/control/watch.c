@@ -83,10 +83,11 @@ static void watch_worker(struct gdrcap_session *session, struct thread *thread,
 	} else if (!session->starved &&
 		   thread->patience.starved_ns >= UINT64_C(1000000) * THREAD_STUCK_MS) {
 		session->starved = true;
-		session_message(session, GDRCAP_LOG_WARNING,
-				"thread %s has had no core for %u s and is waited for: end what holds "
-				"the machine's cores, or name free ones (cores)",
-				thread->name, THREAD_STUCK_MS / 1000);
+		session_message(
+			session, GDRCAP_LOG_WARNING,
+			"thread %s has had no core for %u s and is waited for: end what holds "
+			"the machine's cores, or name free ones (cores)",
+			thread->name, THREAD_STUCK_MS / 1000);
 	}
 }
 
@@ -177,8 +178,7 @@ bool session_is_blocked(struct gdrcap_session *session, struct quiet *quiet)
 	const bool validate = session->config.consumer == GDRCAP_CONSUMER_VALIDATE;
 	uint64_t sent, arrived;
 
-	if (!quiet_is_blocked(quiet, ROOM_MS) ||
-	    (validate && !session->stuck && !session->failure))
+	if (!quiet_is_blocked(quiet, ROOM_MS) || (validate && !session->stuck && !session->failure))
 		return false;
 	sent = session_sent(session);
 	arrived = session_arrived(session);
@@ -187,10 +187,11 @@ bool session_is_blocked(struct gdrcap_session *session, struct quiet *quiet)
 			     "the consumer makes no progress, so that receivers have no room for "
 			     "frames that are still at their ports: these count as lost");
 	else if (arrived < sent)
-		session_message(session, GDRCAP_LOG_WARNING,
-				"%llu frames of %llu sent have not been received: there was no room "
-				"while the caller kept its batches",
-				(unsigned long long)(sent - arrived), (unsigned long long)sent);
+		session_message(
+			session, GDRCAP_LOG_WARNING,
+			"%llu frames of %llu sent have not been received: there was no room "
+			"while the caller kept its batches",
+			(unsigned long long)(sent - arrived), (unsigned long long)sent);
 	return true;
 }
 

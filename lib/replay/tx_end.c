@@ -9,21 +9,31 @@
 #include "mbuf_desc.h"
 #include "region.h"
 
-/* They are given up when nothing of them moved for so long. */
-#define TX_END_WAIT_US 1000000u
+/* They are given up when nothing of them moved for so long: whoever receives, and the writer, may
+ * be waiting for a core. Without a link nobody does. */
+#define TX_END_WAIT_MS 10000u
+#define TX_END_HOLD_MS 1000u
 #define TX_END_AHEAD 64u /* of them ordered before they are sent */
+
+static bool tx_end_is_stuck(const struct tx_worker *worker, struct patience *patience)
+{
+	const bool hold = atomic_load_explicit(&worker->hold, memory_order_relaxed);
+
+	return patience_ends(patience, hold ? TX_END_HOLD_MS : TX_END_WAIT_MS, NULL, NULL);
+}
 
 /* Waits until the writer is through with every burst, and gives back what was not sent. False: it
  * is not, so nothing more can be ordered. */
 static bool tx_drop(struct tx_worker *worker)
 {
-	const uint64_t since = rte_rdtsc();
 	struct ring_producer *ring = &worker->ring;
+	struct patience patience;
 	unsigned int idle = 0;
 
+	patience_begin(&patience);
 	for (; worker->sending != ring->burst; worker->sending++)
 		while (!ring_is_done(ring, worker->sending)) {
-			if (rte_rdtsc() - since > tx_ticks(worker, TX_END_WAIT_US))
+			if (tx_end_is_stuck(worker, &patience))
 				return false;
 			counter_add(&worker->idle, 1);
 			thread_idle(idle++);
@@ -84,20 +94,20 @@ static bool tx_end_send(struct tx_worker *worker)
 /* One frame for each stream. False: nothing of it moved any more. */
 static bool tx_end_round(struct tx_worker *worker)
 {
-	const uint64_t wait = tx_ticks(worker, TX_END_WAIT_US);
-	uint64_t moved = rte_rdtsc();
+	struct patience patience;
 	unsigned int idle = 0;
 	uint32_t s = 0;
 
+	patience_begin(&patience);
 	while (s < worker->config.stream_count || worker->sending != worker->ring.burst) {
 		const bool ordered = s < worker->config.stream_count && tx_end_order(worker, s);
 
 		counter_add(&worker->idle, 1);
 		s += ordered;
 		if (tx_end_send(worker) || ordered) {
-			moved = rte_rdtsc();
+			patience_begin(&patience);
 			idle = 0;
-		} else if (rte_rdtsc() - moved > wait) {
+		} else if (tx_end_is_stuck(worker, &patience)) {
 			return false;
 		} else {
 			thread_idle(idle++);
@@ -110,6 +120,7 @@ void tx_end_streams(struct tx_worker *worker)
 {
 	const uint64_t gap = tx_ticks(worker, TX_END_GAP_US);
 
+	atomic_store_explicit(&worker->end_unsaid, 1, memory_order_relaxed);
 	if (!tx_drop(worker))
 		return;
 	for (uint32_t i = 0; i < TX_END_TIMES; i++) {
@@ -117,6 +128,7 @@ void tx_end_streams(struct tx_worker *worker)
 
 		if (!tx_end_round(worker))
 			return;
+		atomic_store_explicit(&worker->end_unsaid, 0, memory_order_relaxed);
 		while (i + 1 < TX_END_TIMES && rte_rdtsc() - since < gap) {
 			counter_add(&worker->idle, 1);
 			thread_idle(IDLE_YIELDS + 1);

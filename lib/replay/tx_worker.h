@@ -85,6 +85,7 @@ struct tx_worker {
 	_Atomic uint64_t last_frames, last_bytes; /* of the last hand-over: they begin at last_tsc,
 						   * so a rate is what was sent before it */
 	_Atomic uint64_t last_due; /* ticks from the first frame's time to the last one's, as asked */
+	_Atomic int end_unsaid;	   /* not one end-of-stream frame of each stream could be sent */
 	_Atomic int finished; /* all of config.frames are sent, or it was stopped */
 
 	/* Writer: control. Reader: this worker. */

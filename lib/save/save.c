@@ -18,6 +18,7 @@
 #define BOUNCE_BYTES ((size_t)64 << 20)
 #define BOUNCE_BYTES_MIN ((size_t)64 << 10)
 #define PROGRESS_MS 1000u
+#define LOOK_MS 100u /* at a writer that is waited for */
 
 static const char *const option_names[SAVE_FILES] = { "save", "save_damaged" };
 
@@ -311,27 +312,42 @@ static bool writer_replace(struct save *save)
 	return false;
 }
 
+static bool writer_is_starved(void *arg)
+{
+	struct save *save = arg;
+
+	return thread_is_starved(&save->writer.look, save->writer.id);
+}
+
 /* Waits until the writer has written all that was handed over, and closed. */
 static void writer_join(struct save *save)
 {
 	const struct save_bounce *bounce = &save->bounce;
-	const uint32_t tick = RTE_MIN(PROGRESS_MS, save->stall_ms);
+	const uint32_t tick = RTE_MIN(LOOK_MS, save->stall_ms);
 	uint64_t last = writer_progress(save);
-	uint32_t still_ms = 0;
+	struct patience patience;
+	uint32_t told_ms = 0;
 
 	/* After the last HAND_OVER. Partner: the acquire load in writer_loop(). */
 	atomic_store_explicit(&save->stop, 1, memory_order_release);
+	patience_begin(&patience);
 	while (!thread_join_within(&save->writer, tick)) {
 		const uint64_t now = writer_progress(save);
 
-		still_ms = now == last ? still_ms + tick : 0;
+		if (now != last)
+			patience_begin(&patience);
 		last = now;
 		/* A pipe's writer ends by itself, and first. */
-		if (still_ms > save->stall_ms && writer_replace(save)) {
+		if (patience_ends(&patience, save->stall_ms + 2 * tick, writer_is_starved, save) &&
+		    writer_replace(save)) {
 			last = writer_progress(save);
-			still_ms = 0;
+			patience_begin(&patience);
 			continue;
 		}
+		told_ms += tick;
+		if (told_ms < PROGRESS_MS)
+			continue;
+		told_ms = 0;
 		log_line(GDRCAP_LOG_PROGRESS, "save: %llu MiB of frames still to be written",
 			 (unsigned long long)((atomic_load(&bounce->head) -
 					       atomic_load(&bounce->tail)) >>
