@@ -133,6 +133,97 @@ static void waits_for_no_other_thread(void **state)
 	poller_end(&poller);
 }
 
+/* Stuck is who makes no round for long enough, whatever time goes by in which nobody asks. */
+static void stuck_without_a_round(void **state)
+{
+	struct poller poller, other;
+
+	(void)state;
+	poller_start(&poller, true);
+	poller_start(&other, false);
+	assert_false(thread_is_stuck(&poller.thread));
+	poller.thread.patience.look_ns -= UINT64_C(3600000000000);
+	assert_false(thread_is_stuck(&poller.thread));
+	poller.thread.patience.spent_ns = UINT64_C(1000000) * THREAD_STUCK_MS;
+	assert_true(thread_is_stuck(&poller.thread));
+	assert_false(thread_join_unless_stuck(&poller.thread));
+	atomic_store(&poller.allowed, 1);
+	while (atomic_load(&poller.rounds) == 0)
+		nap();
+	assert_false(thread_is_stuck(&poller.thread));
+	/* One that uses no port cannot hang in one. */
+	other.thread.patience.spent_ns = UINT64_MAX / 2;
+	assert_false(thread_is_stuck(&other.thread));
+	poller.thread.patience.spent_ns = UINT64_C(1000000) * THREAD_STUCK_MS;
+	atomic_store(&poller.end, true);
+	while (!thread_has_left(&poller.thread))
+		nap();
+	assert_false(thread_is_stuck(&poller.thread));
+	assert_true(thread_join_unless_stuck(&poller.thread));
+	poller_end(&other);
+}
+
+static void joined_within_the_time_or_not(void **state)
+{
+	struct poller poller;
+
+	(void)state;
+	poller_start(&poller, true);
+	assert_false(thread_join_within(&poller.thread, 0));
+	assert_false(thread_join_within(&poller.thread, 5));
+	atomic_store(&poller.end, true);
+	assert_true(thread_join_within(&poller.thread, 3600000));
+	assert_false(poller.thread.running);
+	assert_true(thread_join_within(&poller.thread, 0));
+}
+
+struct sleeper {
+	struct thread_look look;
+	pthread_mutex_t lock;
+	_Atomic bool spin, spins;
+};
+
+static void *sleeper_run(void *arg)
+{
+	struct sleeper *sleeper = arg;
+
+	thread_look_begin(&sleeper->look);
+	pthread_mutex_lock(&sleeper->lock);
+	pthread_mutex_unlock(&sleeper->lock);
+	while (atomic_load(&sleeper->spin))
+		atomic_store(&sleeper->spins, true);
+	return NULL;
+}
+
+/* A thread that waits in the system for something, or runs, is not starved; one that never ran is. */
+static void starved_is_who_is_ready(void **state)
+{
+	struct sleeper sleeper = { .lock = PTHREAD_MUTEX_INITIALIZER, .spin = true };
+	pthread_t id;
+
+	(void)state;
+	assert_true(thread_is_starved(&sleeper.look, pthread_self()));
+	pthread_mutex_lock(&sleeper.lock);
+	assert_int_equal(pthread_create(&id, NULL, sleeper_run, &sleeper), 0);
+	/* It falls asleep once it has a core. */
+	while (thread_is_starved(&sleeper.look, id))
+		nap();
+	for (unsigned int quiet = 0; quiet < 100;) {
+		const uint64_t ran = sleeper.look.ran_ns;
+
+		if (thread_is_starved(&sleeper.look, id))
+			quiet = 0;
+		else
+			quiet += ran == sleeper.look.ran_ns;
+		nap();
+	}
+	pthread_mutex_unlock(&sleeper.lock);
+	while (!atomic_load(&sleeper.spins) || thread_is_starved(&sleeper.look, id))
+		nap();
+	atomic_store(&sleeper.spin, false);
+	pthread_join(id, NULL);
+}
+
 static int eal_start(void **state)
 {
 	char *arguments[] = { "test", "--no-huge", "--no-shconf", "--no-pci", "-m", "64", NULL };
@@ -147,6 +238,9 @@ int main(void)
 		cmocka_unit_test(waits_for_two_rounds_of_each),
 		cmocka_unit_test(waits_for_nobody_who_left),
 		cmocka_unit_test(waits_for_no_other_thread),
+		cmocka_unit_test(stuck_without_a_round),
+		cmocka_unit_test(joined_within_the_time_or_not),
+		cmocka_unit_test(starved_is_who_is_ready),
 	};
 
 	return cmocka_run_group_tests(tests, eal_start, NULL);
