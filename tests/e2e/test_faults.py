@@ -349,6 +349,69 @@ def test_pcap_waits_for_the_consumer():
     assert "no progress" in summary["messages"][0], summary["messages"]
 
 
+# ---- threads that come late ----
+
+def test_receiver_held_back():
+    """Much longer than the quiet time, with frames in its queue: they are not lost."""
+    for faults, more in (("nap=1000:1500", ["--guard"]), ("nap=0:1500", []),
+                         ("nap=700:1500@1", ["--queues", "2"])):
+        e2e.check_perfect(loopback(faults, *more, count=3000, expect=0), 3000)
+    # What is really missing is: the frames after it are looked at all the same.
+    check(loopback("nap=1000:1500,drop=2900:100", count=3000), lost=100)
+
+
+def test_receiver_held_back_while_the_run_is_stopped():
+    """Frames that were sent before Ctrl-C are taken off the wire, however late."""
+    arguments = ["loopback", "--gpu", "host", "--json", "--rate", "1kpps", "--watchdog", "60"]
+    process = e2e.start(*arguments, env=environment("nap=100:4000"))
+    e2e.interrupt_when_running(process, r"Mpps")
+    result = e2e.finish(process, arguments)
+    assert result.status == 0 and result.summary["result"] == "pass", result
+    found = result.summary["frames"]
+    assert found["sent"] == found["valid"] > 0, result
+
+
+def test_receiver_held_back_is_not_idle():
+    """The file goes on: that nobody looked was no silence."""
+    stream = frames.Stream(0, frames.prbs31(10 * 1000))
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "frames.pcap")
+        frames.write_pcap(path, [stream.frame(64) for _ in range(1000)])
+        summary = e2e.run_json("capture", "--gpu", "host", "--quiet", "--port",
+                               "net_pcap0,rx_pcap=%s" % path, "--idle", "0.2", "--watchdog", "60",
+                               expect=0, env=environment("nap=300:1500"))
+    assert summary["frames"]["valid"] == 1000, summary
+
+
+def test_receiver_hangs_in_its_driver():
+    """It ends as a failure that says so, not as loss without a word; what it uses stays."""
+    for faults, more in (("hang=1000", []), ("hang=0@1", ["--queues", "2"])):
+        result = e2e.run("loopback", "--gpu", "host", "--json", "--quiet", "--frames", "3000",
+                         "--watchdog", "60", *more, expect=3, env=environment(faults))
+        summary = result.summary
+        e2e.check_identities(summary, result)
+        assert summary["result"] == "fail" and summary["frames"]["lost"] > 0, result
+        assert "has not come back from a call" in summary["errors"][0], result
+        assert "queue %d" % ("@1" in faults) in summary["errors"][0], result
+        assert "stay allocated" in result.err, result
+
+
+def test_workers_that_leave_late():
+    """All frames were checked before: told, and the verdict stands."""
+    summary = loopback("leaves-late", expect=0, messages=("does not leave",))
+    assert len(summary["messages"]) == 2, summary
+    e2e.check_perfect(summary, SOME)
+    check(loopback("leaves-late,drop=5", messages=("does not leave",)), lost=1)
+
+
+def test_saver_that_leaves_late():
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "saved.pcapng")
+        summary = loopback("saved-late=1500", "--save", path, count=3000, expect=0)
+    e2e.check_perfect(summary, 3000)
+    assert summary["saved"]["frames"] == 3000, summary["saved"]
+
+
 def abandoned(faults, wait_for, *arguments):
     """Interrupted once standard error shows `wait_for`."""
     arguments = ["loopback", "--gpu", "host", "--json", "--seconds", "3600", "--watchdog", "0.1",

@@ -18,6 +18,7 @@
 #include "host_workers.h"
 #include "kernels.h"
 #include "knobs.h"
+#include "pcapng.h"
 #include "session.h"
 #include "wire_faults.h"
 
@@ -49,6 +50,8 @@ void __wrap_session_message(struct gdrcap_session *session, enum gdrcap_log_leve
 			    const char *format, ...) __attribute__((format(printf, 3, 4)));
 void __real_gdrcap_destroy(struct gdrcap_session *session);
 void __wrap_gdrcap_destroy(struct gdrcap_session *session);
+int __real_pcapng_close(struct pcapng *file);
+int __wrap_pcapng_close(struct pcapng *file);
 extern const struct kernel_ops __real_kernel_host_ops, __wrap_kernel_host_ops;
 
 static _Atomic bool stall_reported; /* by the watchdog */
@@ -230,6 +233,15 @@ void __wrap_gdrcap_destroy(struct gdrcap_session *session)
 	fprintf(stderr, "faulty: the worker came back and left\n");
 }
 
+int __wrap_pcapng_close(struct pcapng *file)
+{
+	const struct fault *fault = fault_of(KNOB_SAVED_LATE);
+
+	for (uint64_t ms = 0; fault && ms < fault->number; ms++)
+		nap();
+	return __real_pcapng_close(file);
+}
+
 /* ---- the device ---- */
 
 /* Call `*calls` of an operation, which it counts, is to fail. */
@@ -283,6 +295,12 @@ static int faulty_copy_out(struct kernel_device *device, void *to, const void *f
 	int ret = call_fails(KNOB_COPY_OUT_FAILS, &calls);
 
 	return ret ? ret : __real_kernel_host_ops.copy_out(device, to, from, bytes);
+}
+
+static int faulty_gather(struct kernel_device *device, const struct kernel_copy *copies,
+			 uint32_t count)
+{
+	return __real_kernel_host_ops.gather(device, copies, count);
 }
 
 static int faulty_start(struct kernel_device *device, const struct kernel_job *job,
@@ -360,6 +378,7 @@ const struct kernel_ops __wrap_kernel_host_ops = {
 	.fill = faulty_fill,
 	.copy_in = faulty_copy_in,
 	.copy_out = faulty_copy_out,
+	.gather = faulty_gather,
 	.start = faulty_start,
 	.join = faulty_join,
 	.running = faulty_running,

@@ -35,6 +35,7 @@ static const struct knob_row {
 	[KNOB_ABANDON] = { "abandon", 1, 1 },
 	[KNOB_ABANDON_WRITER] = { "abandon-writer", 1, 1 },
 	[KNOB_LEAVES_LATE] = { "leaves-late", 0, 0 },
+	[KNOB_SAVED_LATE] = { "saved-late", 1, 1 },
 	[KNOB_COMES_BACK] = { "comes-back", 0, 0 },
 	[KNOB_DIES] = { "dies", 1, 1 },
 	[KNOB_FLUSH_FAILS] = { "flush-fails", 0, 0 },

@@ -39,6 +39,7 @@ enum knob {
 	KNOB_ABANDON, /* abandon=BURST: it never comes back */
 	KNOB_ABANDON_WRITER, /* the same of the frames' writer */
 	KNOB_LEAVES_LATE, /* consumer and writer do all their work, and are not seen to leave */
+	KNOB_SAVED_LATE, /* saved-late=MS: a file that is saved takes so long to be closed */
 	KNOB_COMES_BACK, /* with these: it comes back once the session is destroyed */
 	KNOB_DIES, /* dies=BURST: from then on the device reports a failure */
 	KNOB_FLUSH_FAILS,
