@@ -168,10 +168,13 @@ struct gdrcap_config {
 	char cores[256]; /**< "2,4-7"; empty: near the port's NUMA node */
 	uint64_t seconds_ms; /**< end after; 0: no limit. In ms; options and YAML take seconds */
 	uint64_t frames; /**< end after so many sent (loopback) or received; 0: no limit */
-	uint32_t quiet_ms; /**< silence that ends the wait for frames in flight; default 200 */
+	/** Silence that ends the wait for frames in flight; default 200. It counts from where each
+	 * receiver has found its queue empty, and each has to do so again when it is over. */
+	uint32_t quiet_ms;
 	enum gdrcap_end end;
 	uint32_t senders; /**< capture: whose end-of-stream frames are waited for; default 1 */
-	uint32_t idle_ms; /**< a capture ends after so long without a frame, once one came; 0: never */
+	uint32_t idle_ms; /**< a capture ends after so long without a frame, once one came, as
+			   * above; 0: never */
 
 	/* Embedding; not in YAML */
 	uint32_t batch_times; /**< 1: batches carry arrival times */
@@ -220,15 +223,20 @@ int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **se
 int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error);
 /** Ends the run: sender, receivers, consumer, in this order; every slot is back afterwards, except
  * those of batches that the caller still has: they stay valid until gdrcap_destroy(). Idempotent.
- * 0, or the error that ended the run early. -EDEADLK in a log function that one of the session's
- * own threads called: the run ends then, and another thread is to call this. */
+ * 0, or the error that ended the run early. It takes as long as threads need that have no core; one
+ * that hangs in a driver's call for 10 s, or a consumer that does nothing for 2 s, is given up:
+ * -ETIMEDOUT. Workers that leave late after all their work was done are a message. -EDEADLK in a
+ * log function that one of the session's own threads called: the run ends then, and another thread
+ * is to call this. */
 int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error);
 /** Stops, and gives all back. When it returns no thread is in the session's log function. Inside of
  * a log function it does nothing but log an error, once. */
 void gdrcap_destroy(struct gdrcap_session *session);
-/** 1 when the run has reached its end (frames, seconds, an error) and nothing is in flight; 0 after
- * timeout_ms. Sleeps; any thread, also while another stops the session. gdrcap_stop() is next.
- * -EINVAL, -EPERM: see above. */
+/** 1 when the run has reached its end (frames, seconds, an error) and nothing is in flight: all
+ * that was sent came, or nothing came for quiet_ms although every receiver looked. A receiver that
+ * cannot look, since it hangs in its driver or its consumer is dead, ends the run with an error. 0
+ * after timeout_ms. Sleeps; any thread, also while another stops the session. gdrcap_stop() is
+ * next. -EINVAL, -EPERM: see above. */
 int gdrcap_wait_end(struct gdrcap_session *session, uint32_t timeout_ms);
 
 /* ---- the staged first frame ---- */
