@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Inside of a session. Resources: session.c, frames.c, ports.c, workers.c; running: run.c, watch.c,
- * stop.c; results: progress.c, results.c, results_ports.c; staged first frame: prove.c; the caller's
- * own consumer: queue.c. */
+ * stop.c, stop_receivers.c; results: progress.c, results.c, results_ports.c; staged first frame:
+ * prove.c; the caller's own consumer: queue.c. */
 #ifndef GDRCAP_SESSION_H
 #define GDRCAP_SESSION_H
 
@@ -146,8 +146,19 @@ struct gdrcap_session {
 	uint32_t message_count;
 };
 
+/* The receivers' end, in its order: stop_receivers.c. Waits for frames that were sent and are still
+ * at the ports. */
+void session_drain_wire(struct gdrcap_session *session);
+/* They receive nothing more, and leave when the consumer is through, which may be dead. */
+void session_receivers_stop(struct gdrcap_session *session);
 /* Ends rx workers that still wait for batches which the caller never gave back. */
 void session_abandon(struct gdrcap_session *session);
+void session_receivers_phase(struct gdrcap_session *session, enum rx_phase phase);
+/* False: not all of them have left within that time. */
+bool session_receivers_join(struct gdrcap_session *session, unsigned int timeout_ms);
+/* Waits for a receiver or sender. One that hangs in its driver may come back at any time: what it
+ * uses stays. */
+void session_worker_join(struct gdrcap_session *session, struct thread *thread);
 
 /* Logs a line and keeps it for the summary. */
 void session_message(struct gdrcap_session *session, enum gdrcap_log_level level,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of a run: senders, the wire, receivers, then the workers on the device. */
+/* The end of a run: senders, the wire, receivers (stop_receivers.c), then the workers on the
+ * device. */
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include <rte_common.h>
 #include <rte_cycles.h>
@@ -14,11 +14,8 @@
 #include "log.h"
 #include "session.h"
 
-#define DRAIN_MS 60u /* a stop waits for frames in flight until none came for so long */
-/* A consumer without progress is dead after so long. Time in which CPU threads of it had no core
- * does not count, here and where they are to leave. */
-#define CONSUMER_MS 2000u
-/* Kernels leave within 100 ms, and CPU threads as soon as they have a core. */
+/* Kernels leave within 100 ms, and CPU threads as soon as they have a core: time without one does
+ * not count. */
 #define LEAVE_MS 1000u
 
 #define RATE_MISSED 0.99 /* a rate below this part of the one asked for was not reached */
@@ -84,75 +81,12 @@ static void device_job_join(struct gdrcap_session *session, struct kernel_worker
 			kernel_error());
 }
 
-/* One that hangs in its driver may come back at any time: what it uses stays. */
-static void worker_join(struct gdrcap_session *session, struct thread *thread)
-{
-	if (thread_join_unless_stuck(thread))
-		return;
-	session_watch_workers(session);
-	session->stranded = true;
-}
-
 static void senders_stop(struct gdrcap_session *session)
 {
 	if (!atomic_load(&session->ending))
 		session_end(session);
 	for (uint32_t i = 0; i < session->tx_count; i++)
-		worker_join(session, &session->tx[i].thread);
-}
-
-static void stop_pause(void)
-{
-	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
-
-	nanosleep(&tick, NULL);
-}
-
-/*
- * Frames on the wire arrive while the receivers still run. An idle machine has them within a few
- * ms; a loaded one gets the time that it needs, since a frame left behind would be called lost.
- */
-static void drain_wire(struct gdrcap_session *session)
-{
-	uint64_t arrived = 0;
-
-	if (session->tx_count == 0 || session->rx_count == 0)
-		return;
-	quiet_begin(&session->quiet);
-	while (!session->failure && !quiet_is_over(&session->quiet, DRAIN_MS)) {
-		const uint64_t now = session_arrived(session);
-
-		if (now >= session_sent(session) || session_is_blocked(session, &session->quiet))
-			return;
-		if (now != arrived)
-			quiet_begin(&session->quiet);
-		arrived = now;
-		session_watch_consumer(session);
-		session_watch_workers(session);
-		stop_pause();
-	}
-}
-
-/* False: not all within that time. */
-static bool receivers_join(struct gdrcap_session *session, unsigned int timeout_ms)
-{
-	const uint64_t since = rte_rdtsc();
-	bool all = true;
-
-	for (uint32_t i = 0; i < session->rx_count; i++) {
-		const uint64_t gone_ms = (rte_rdtsc() - since) * 1000 / rte_get_tsc_hz();
-		const unsigned int left =
-			gone_ms < timeout_ms ? timeout_ms - (unsigned int)gone_ms : 0;
-
-		all &= thread_join_within(&session->rx[i].thread, left);
-	}
-	return all;
-}
-
-static void receivers_phase(struct gdrcap_session *session, enum rx_phase phase)
-{
-	for (uint32_t i = 0; i < session->rx_count; i++)
-		atomic_store_explicit(&session->rx[i].phase, (int)phase, memory_order_relaxed);
+		session_worker_join(session, &session->tx[i].thread);
 }
 
 /* The files get what is still in the buffer, and what the run lost. */
@@ -297,91 +231,6 @@ static void sender_judge(struct gdrcap_session *session)
 		}
 }
 
-/* Each has published its last burst, and receives nothing more; but for one that hangs. */
-static void receivers_end(struct gdrcap_session *session)
-{
-	receivers_phase(session, RX_DRAIN);
-	for (uint32_t i = 0; i < session->rx_count; i++) {
-		struct rx_worker *worker = &session->rx[i];
-
-		if (!worker->thread.running) /* never was: the start failed */
-			atomic_store(&worker->ring.ended, 1);
-		while (!atomic_load(&worker->ring.ended) && !thread_is_stuck(&worker->thread))
-			stop_pause();
-		if (!atomic_load(&worker->ring.ended))
-			worker_join(session, &worker->thread);
-	}
-}
-
-/* Of a consumer on the CPU, which shares the cores with others, or of who collects its results. */
-static bool consumer_is_starved(void *arg)
-{
-	struct gdrcap_session *session = arg;
-	struct thread *accountant = &session->accountant.thread;
-	bool starved = session->check && session->ops->starved(session->check);
-
-	starved |= !thread_has_left(accountant) &&
-		   thread_is_starved(&accountant->look, accountant->id);
-	for (uint32_t i = 0; i < session->rx_count; i++) {
-		struct thread *thread = &session->rx[i].thread;
-
-		starved |= !thread_has_left(thread) && thread_is_starved(&thread->look, thread->id);
-	}
-	return starved;
-}
-
-/* True when the receivers have every slot back. */
-static bool consumer_finishes(struct gdrcap_session *session)
-{
-	struct patience patience;
-	uint64_t collected = 0;
-
-	patience_begin(&patience);
-	while (!receivers_join(session, 0)) {
-		const uint64_t now = session_bursts_collected(session);
-
-		if (now != collected && !session->failure)
-			patience_begin(&patience);
-		collected = now;
-		if (patience_ends(&patience, CONSUMER_MS, consumer_is_starved, session))
-			return false;
-		stop_pause();
-	}
-	session_moves(session);
-	return true;
-}
-
-/* Gives up frames that the consumer still has. */
-static void receivers_abandon(struct gdrcap_session *session)
-{
-	receivers_phase(session, RX_ABANDON);
-	for (uint32_t i = 0; i < session->rx_count; i++)
-		worker_join(session, &session->rx[i].thread);
-}
-
-static void receivers_stop(struct gdrcap_session *session)
-{
-	receivers_end(session);
-	if (session->config.consumer != GDRCAP_CONSUMER_VALIDATE) {
-		/* The caller may keep batches; whoever destroys the session ends these threads. */
-		receivers_join(session, DRAIN_MS);
-		return;
-	}
-	if (consumer_finishes(session))
-		return;
-	if (session_bursts_published(session) != session_bursts_collected(session)) {
-		if (!session->failure)
-			session->failure = -ETIMEDOUT;
-		session_message(
-			session, GDRCAP_LOG_ERROR,
-			"the consumer is dead: %llu bursts stay unchecked, and their frames "
-			"count as lost",
-			(unsigned long long)(session_bursts_published(session) -
-					     session_bursts_collected(session)));
-	}
-	receivers_abandon(session);
-}
-
 /* What is still on a software wire when nobody receives any more. */
 static void wires_empty(struct gdrcap_session *session)
 {
@@ -404,7 +253,7 @@ static void slots_check(struct gdrcap_session *session)
 {
 	const struct plan *plan = &session->plan;
 
-	if (!receivers_join(session, 0))
+	if (!session_receivers_join(session, 0))
 		return;
 	for (uint32_t i = 0; i < plan->ports * plan->queues; i++) {
 		const struct session_pair *pair = &session->pairs[i / plan->queues];
@@ -419,11 +268,6 @@ static void slots_check(struct gdrcap_session *session)
 					"port %s, queue %u: %u of %u slots are back",
 					pair->rx.name, q, back, plan->pool_slots);
 	}
-}
-
-void session_abandon(struct gdrcap_session *session)
-{
-	receivers_abandon(session);
 }
 
 static bool job_left(const struct gdrcap_session *session, struct kernel_workers *job)
@@ -449,7 +293,7 @@ bool session_leave(struct guest *guest)
 	atomic_store(&session->ending, 1);
 	for (uint32_t i = 0; i < session->tx_count; i++)
 		atomic_store_explicit(&session->tx[i].stop, 1, memory_order_relaxed);
-	receivers_phase(session, RX_ABANDON);
+	session_receivers_phase(session, RX_ABANDON);
 	stop_words_set(session);
 	if (session->proof_stop)
 		__atomic_store_n(session->proof_stop, 1, __ATOMIC_RELAXED);
@@ -506,8 +350,8 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 	if (running) {
 		senders_stop(session);
 		session_watch_file(session);
-		drain_wire(session);
-		receivers_stop(session);
+		session_drain_wire(session);
+		session_receivers_stop(session);
 		recover_end(session);
 		session_causes_ask(session);
 		accountant_stop(&session->accountant);
