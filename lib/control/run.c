@@ -154,7 +154,7 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 		thread_share_cores();
 	session->state = SESSION_RUNNING;
 	session->start_tsc = rte_rdtsc();
-	session->progress_tsc = session->start_tsc;
+	patience_begin(&session->progress);
 	quiet_init(&session->quiet, session->rx, session->rx_count);
 	quiet_init(&session->idle, session->rx, session->rx_count);
 	recover_begin(session);

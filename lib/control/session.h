@@ -122,7 +122,8 @@ struct gdrcap_session {
 	uint64_t recover_tsc; /* last look at the cards' queues */
 	_Atomic uint32_t queue_restarts; /* receive queues in error that were started again */
 	enum session_link link[2 * GDRCAP_PORTS_MAX]; /* receiving ports, then sending ones */
-	uint64_t progress_tsc, progress_count; /* watchdog: last change of the accounted bursts */
+	struct patience progress; /* watchdog: since the last change of the accounted bursts */
+	uint64_t progress_count;  /* which they were then */
 	struct quiet quiet; /* since the last change of the arrived frames, which were then: */
 	uint64_t quiet_count;
 	uint64_t quiet_bursts; /* published when it was long enough ago; 0: it was not yet */
@@ -156,6 +157,8 @@ void session_abandon(struct gdrcap_session *session);
 void session_receivers_phase(struct gdrcap_session *session, enum rx_phase phase);
 /* False: not all of them have left within that time. */
 bool session_receivers_join(struct gdrcap_session *session, unsigned int timeout_ms);
+/* True when CPU threads that the consumer's progress takes had no core; arg: the session. */
+bool session_consumer_is_starved(void *arg);
 /* Waits for a receiver or sender. One that hangs in its driver may come back at any time: what it
  * uses stays. */
 void session_worker_join(struct gdrcap_session *session, struct thread *thread);

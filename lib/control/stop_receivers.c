@@ -102,8 +102,8 @@ static void receivers_end(struct gdrcap_session *session)
 	}
 }
 
-/* Of a consumer on the CPU, which shares the cores with others, or of who collects its results. */
-static bool consumer_is_starved(void *arg)
+/* Those of a consumer on the CPU, of who collects its results, and of who takes the slots back. */
+bool session_consumer_is_starved(void *arg)
 {
 	struct gdrcap_session *session = arg;
 	struct thread *accountant = &session->accountant.thread;
@@ -132,7 +132,7 @@ static bool consumer_finishes(struct gdrcap_session *session)
 		if (now != collected && !session->failure)
 			patience_begin(&patience);
 		collected = now;
-		if (patience_ends(&patience, CONSUMER_MS, consumer_is_starved, session))
+		if (patience_ends(&patience, CONSUMER_MS, session_consumer_is_starved, session))
 			return false;
 		stop_pause();
 	}

@@ -54,8 +54,10 @@ void session_watch_consumer(struct gdrcap_session *session)
 	    collected == session_bursts_published(session)) {
 		session_moves(session);
 		session->progress_count = collected;
-		session->progress_tsc = rte_rdtsc();
-	} else if (!session->stuck && limit_ms && tsc_older(session->progress_tsc, limit_ms)) {
+		patience_begin(&session->progress);
+	} else if (!session->stuck && limit_ms &&
+		   patience_ends(&session->progress, limit_ms, session_consumer_is_starved,
+				 session)) {
 		session->stuck = true;
 		session_message(
 			session, GDRCAP_LOG_WARNING,
