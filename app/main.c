@@ -37,8 +37,8 @@ static void main_usage(FILE *to)
 		    "  gdrcap --version        versions of gdrcap, DPDK and CUDA\n\n"
 		    "Try:  gdrcap loopback     needs no card, no GPU and no configuration\n\n"
 		    "Exit status: 0 every frame was right; 1 could not run; 2 command line or\n"
-		    "configuration; 3 frames were lost, damaged, duplicated or reordered, or (doctor) this\n"
-		    "machine is not able to.\n");
+		    "configuration; 3 frames were lost, damaged, duplicated or reordered, or not sent or\n"
+		    "saved though asked for, or (doctor) this machine is not able to.\n");
 }
 
 static int main_unknown(const char *name)

@@ -39,6 +39,23 @@ static void judge_count(struct report *report, uint64_t count, const char *what)
 			     report_text_count(text, count), count == 1 ? "" : "s", what);
 }
 
+/* Frames that should have been sent, or be in a file, and were not or are not. */
+static void judge_missing(struct report *report)
+{
+	const struct gdrcap_summary *summary = &report->summary;
+	const uint64_t unsaved = summary->save_missed + summary->damaged_missed;
+	char missing[REPORT_TEXT_BYTES], asked[REPORT_TEXT_BYTES];
+
+	/* What happened to frames outranks how the run ended. */
+	if (summary->tx_missing || unsaved)
+		report->status = REPORT_EXIT_FRAMES;
+	if (summary->tx_missing)
+		report_error(report, REPORT_EXIT_FRAMES, "%s of %s frames not sent",
+			     report_text_count(missing, summary->tx_missing),
+			     report_text_count(asked, summary->tx_asked));
+	judge_count(report, unsaved, "not saved");
+}
+
 /* Whatever came, or could come, from the wire. */
 static void judge_receiver(struct report *report)
 {
@@ -62,6 +79,7 @@ static void judge_receiver(struct report *report)
 			     "stream ids that more than one source address used: %u; give each sender "
 			     "streams of its own (gdrcap replay --first-stream N)",
 			     summary->conflicts);
+	judge_missing(report);
 	if (summary->lock_lost && report->error_count == 0)
 		report_error(report, REPORT_EXIT_FRAMES,
 			     "the payload did not go on where the frame before it ended; times: %llu",
@@ -86,6 +104,7 @@ static void judge_sender(struct report *report)
 	if (summary->known & GDRCAP_HAS_TX_ERROR)
 		judge_count(report, summary->tx_error,
 			    "taken by the port, which then could not send them");
+	judge_missing(report);
 	if (summary->failed && report->error_count == 0)
 		report_error(report, REPORT_EXIT_NOT_RUN,
 			     "the run ended early; the messages say why");

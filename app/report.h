@@ -28,7 +28,9 @@ enum report_status {
 	REPORT_EXIT_OK = 0,
 	REPORT_EXIT_NOT_RUN = 1, /* could not run, or not to its end */
 	REPORT_EXIT_USAGE = 2, /* command line or configuration */
-	REPORT_EXIT_FRAMES = 3, /* ran, and frames were lost, damaged, duplicated or reordered */
+	/* Ran, and frames were lost, damaged, duplicated or reordered, or not sent or saved though
+	 * asked for. */
+	REPORT_EXIT_FRAMES = 3,
 };
 
 struct report_stream {

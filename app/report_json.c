@@ -174,11 +174,12 @@ static json_t *sender_to_json(const struct report *report)
 {
 	const struct gdrcap_summary *summary = &report->summary;
 	const int paced = (summary->known & GDRCAP_HAS_PACE) != 0;
-	json_t *asked = json_pack("{s:o, s:o, s:o}", "gbps",
-				  number_if(summary->asked_gbps > 0, summary->asked_gbps), "mpps",
-				  number_if(summary->asked_mpps > 0, summary->asked_mpps),
-				  "seconds",
-				  number_if(summary->asked_seconds > 0, summary->asked_seconds));
+	json_t *asked =
+		json_pack("{s:o, s:o, s:o, s:o}", "gbps",
+			  number_if(summary->asked_gbps > 0, summary->asked_gbps), "mpps",
+			  number_if(summary->asked_mpps > 0, summary->asked_mpps), "seconds",
+			  number_if(summary->asked_seconds > 0, summary->asked_seconds), "frames",
+			  json_count_if(summary->tx_asked != 0, summary->tx_asked));
 	json_t *gaps = paced ? json_pack("{s:o, s:o, s:o}", "p50",
 					 json_count(summary->gap_p50_ns), "p99",
 					 json_count(summary->gap_p99_ns), "max",

@@ -61,4 +61,6 @@ void signals_install(const char *at_once)
 	sigaction(SIGTERM, &action, NULL);
 	/* A reader that has gone away shows as a write error, which ends the run in order. */
 	sigaction(SIGPIPE, &ignore, NULL);
+	/* And so does a file that may not grow (ulimit -f). */
+	sigaction(SIGXFSZ, &ignore, NULL);
 }

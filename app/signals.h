@@ -6,7 +6,8 @@
 #include <stdint.h>
 
 /* `at_once` is written to stderr when the next one ends the program: what that costs. It stays the
- * caller's and is read as long as the program runs. SIGPIPE is ignored from now on. */
+ * caller's and is read as long as the program runs. SIGPIPE and SIGXFSZ are ignored from now
+ * on. */
 void signals_install(const char *at_once);
 
 /* The first one's number; 0: none has come. */

@@ -414,6 +414,8 @@ static void pair_close(struct gdrcap_session *session, struct session_pair *pair
 		region_unmap_device(&session->region, port_device(&pair->rx));
 	port_close(&pair->tx);
 	port_close(&pair->rx);
+	interface_forget(&pair->tx_interface);
+	interface_forget(&pair->rx_interface);
 	port_wire_close(&pair->wire);
 	for (uint32_t q = 0; q < session->plan.queues; q++) {
 		if (pair->tx_pool[q] != pair->rx_pool[q])
@@ -438,6 +440,8 @@ static int pair_create(struct gdrcap_session *session, uint32_t index, struct gd
 		ret = rx_prepare(session, pair, error);
 	if (ret == 0 && pair->tx.open && !pair->tx.started)
 		ret = tx_prepare(session, pair, error);
+	interface_watch(&pair->rx_interface, &pair->rx);
+	interface_watch(&pair->tx_interface, &pair->tx);
 	if (ret == 0 && pair->tx.open && sends_on_time(session, &pair->tx, queues)) {
 		struct gdrcap_error why;
 

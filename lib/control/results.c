@@ -76,6 +76,8 @@ static void summary_sender(const struct gdrcap_session *session, struct gdrcap_s
 	bool exact = true;
 
 	session_sender_summary(session, summary);
+	summary->tx_asked = session->tx_asked;
+	summary->tx_missing = atomic_load(&session->tx_missing);
 	for (uint32_t p = 0; session->tx_count && p < session->plan.ports; p++) {
 		const struct port *port = &session->pairs[p].tx;
 		struct port_counters counters;

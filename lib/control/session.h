@@ -15,6 +15,7 @@
 #include "frame.h"
 #include "gdrcap.h"
 #include "guest.h"
+#include "interface.h"
 #include "kernels.h"
 #include "log.h"
 #include "plan.h"
@@ -45,6 +46,7 @@ struct rte_mempool;
 struct session_pair {
 	struct port rx, tx;
 	struct port_wire wire;
+	struct interface rx_interface, tx_interface;
 	struct rte_mempool *rx_pool[GDRCAP_QUEUES_MAX];
 	struct rte_mempool *tx_pool[GDRCAP_QUEUES_MAX]; /* on a wire the same */
 	/* Header-data split: in session->heads; NULL: none. */
@@ -117,6 +119,9 @@ struct gdrcap_session {
 	struct quiet idle; /* since the last change of the received frames, which were then: */
 	uint64_t idle_count;
 	bool ended_idle; /* the run ended for want of frames */
+	bool ended_by_time; /* ... because its time was over */
+	uint64_t tx_asked; /* frames for the senders together; 0: until they are stopped */
+	_Atomic uint64_t tx_missing; /* of them, not sent when the run had ended */
 	uint64_t link_tsc; /* last look at the links */
 	bool link_lost; /* a sender's link was down for a while */
 	uint64_t recover_tsc; /* last look at the cards' queues */
@@ -215,6 +220,11 @@ void session_watch_workers(struct gdrcap_session *session);
 
 /* The session's answer to the end of the process. Takes no lock of the session's. */
 bool session_leave(struct guest *guest);
+
+/* The senders' books are closed: says what is missing. senders.c. */
+void session_senders_judge(struct gdrcap_session *session);
+/* Fails the run when an interface under a port is gone. */
+void session_watch_interfaces(struct gdrcap_session *session);
 
 /* Reports the end of a stall, where one was reported. */
 void session_moves(struct gdrcap_session *session);

@@ -89,6 +89,27 @@ static void senders_stop(struct gdrcap_session *session)
 		session_worker_join(session, &session->tx[i].thread);
 }
 
+/* What was to be saved and is not. The text has the cause where it is not that they were slow. */
+static void saver_judge(struct gdrcap_session *session, int ret, const struct gdrcap_error *error)
+{
+	struct save_counts counts;
+
+	if (ret < 0) {
+		if (!session->failure)
+			session->failure = ret;
+		session_message(session, GDRCAP_LOG_ERROR, "%s", error->text);
+		return;
+	}
+	save_counts(session->save, &counts);
+	if (counts.missed + counts.damaged_missed)
+		session_message(
+			session, GDRCAP_LOG_WARNING,
+			"%llu frames were not saved: they came faster than they could be "
+			"written, or were cut; save fewer (save_every), to a faster disk, or "
+			"say how long frames are (--frame-size)",
+			(unsigned long long)(counts.missed + counts.damaged_missed));
+}
+
 /* The files get what is still in the buffer, and what the run lost. */
 static void saver_stop(struct gdrcap_session *session)
 {
@@ -108,8 +129,7 @@ static void saver_stop(struct gdrcap_session *session)
 			      q % session->plan.queues ? 0 : counters.missed + counters.error);
 	}
 	ret = save_finish(session->save, &error);
-	if (ret < 0)
-		session_message(session, GDRCAP_LOG_WARNING, "%s", error.text);
+	saver_judge(session, ret, &error);
 }
 
 /* Own frames: a sender that began anew, and streams that cannot be told apart by their ids. */
@@ -348,6 +368,8 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 		session->state = SESSION_STOPPED;
 	log_unlock(&session->run_lock);
 	if (running) {
+		if (!atomic_load(&session->ending))
+			session_watch_interfaces(session);
 		senders_stop(session);
 		session_watch_file(session);
 		session_drain_wire(session);
@@ -369,6 +391,7 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 		for (uint32_t i = 0; i < session->tx_count; i++)
 			if (!session->tx[i].thread.running)
 				tx_worker_reclaim(&session->tx[i]);
+		session_senders_judge(session);
 		sender_judge(session);
 		wires_empty(session);
 		slots_check(session);

@@ -125,6 +125,30 @@ void session_watch_file(struct gdrcap_session *session)
 		session_fail(session, -EIO, file->error.text);
 }
 
+static void watch_interface(struct gdrcap_session *session, const struct port *port,
+			    const struct interface *interface)
+{
+	char what[400];
+
+	if (session->failure || !interface_is_gone(interface))
+		return;
+	snprintf(what, sizeof(what),
+		 "port %s: its interface is gone: it was deleted, or moved to another network "
+		 "namespace; have it back (ip link), and begin a new run",
+		 port->name);
+	session_fail(session, -ENODEV, what);
+}
+
+void session_watch_interfaces(struct gdrcap_session *session)
+{
+	for (uint32_t p = 0; p < session->plan.ports; p++) {
+		const struct session_pair *pair = &session->pairs[p];
+
+		watch_interface(session, &pair->rx, &pair->rx_interface);
+		watch_interface(session, &pair->tx, &pair->tx_interface);
+	}
+}
+
 /* A link that was never up may be waited for; one that goes down is worth a word. */
 static void watch_link(struct gdrcap_session *session, const struct port *port,
 		       enum session_link *link)
@@ -147,6 +171,9 @@ static void watch_links(struct gdrcap_session *session)
 	if (!tsc_older(session->link_tsc, LINK_LOOK_MS))
 		return;
 	session->link_tsc = rte_rdtsc();
+	/* After the end of the sender's streams somebody may clean up. */
+	if (!atomic_load(&session->ending))
+		session_watch_interfaces(session);
 	for (uint32_t p = 0; p < session->plan.ports; p++) {
 		enum session_link *link = &session->link[GDRCAP_PORTS_MAX + p];
 
@@ -217,7 +244,9 @@ static bool run_is_over(struct gdrcap_session *session)
 	const struct gdrcap_config *config = &session->config;
 	bool sending = session->tx_count == 0;
 
-	if (config->seconds_ms && tsc_older(session->start_tsc, config->seconds_ms))
+	session->ended_by_time =
+		config->seconds_ms && tsc_older(session->start_tsc, config->seconds_ms);
+	if (session->ended_by_time)
 		return true;
 	for (uint32_t i = 0; i < session->tx_count; i++)
 		sending |= !atomic_load_explicit(&session->tx[i].finished, memory_order_acquire);

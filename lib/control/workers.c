@@ -140,6 +140,7 @@ static int tx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 			      session->config.end == GDRCAP_END_STREAM;
 	struct pacing_config pacing = session->pacing;
 
+	session->tx_asked = frames == UINT64_MAX ? 0 : frames;
 	/* Each sender has its share; a file's own times are one sender's. */
 	if (pacing.kind != PACING_ORIGINAL)
 		pacing.value /= workers;

@@ -223,7 +223,7 @@ int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **se
 int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error);
 /** Ends the run: sender, receivers, consumer, in this order; every slot is back afterwards, except
  * those of batches that the caller still has: they stay valid until gdrcap_destroy(). Idempotent.
- * 0, or the error that ended the run early. It takes as long as threads need that have no core; one
+ * 0, or the error that ended the run early, or that of files to save to. It takes as long as threads need that have no core; one
  * that hangs in a driver's call for 10 s, or a consumer that does nothing for 2 s, is given up:
  * -ETIMEDOUT. Workers that leave late after all their work was done are a message. -EDEADLK in a
  * log function that one of the session's own threads called: the run ends then, and another thread
@@ -307,7 +307,9 @@ struct gdrcap_summary {
 	uint64_t lock_lost; /**< a PRBS payload did not go on where the frame before it ended */
 	int software_match; /**< 1: rules are applied by the consumer, 0: by the card, or there are none */
 	int ended_by_sender; /**< 1: all end-of-stream frames came */
-	uint64_t saved, save_missed; /**< frames in the file of `save`, and not taken for it */
+	/** Frames in the file of `save`, and those that should be and are not. Not 0, or an error of
+	 * gdrcap_stop(): the file is not whole. */
+	uint64_t saved, save_missed;
 	uint64_t damaged_saved, damaged_missed; /**< the same of `save_damaged` */
 
 	/* The sender. On the wire a frame has 24 bytes more than in memory. */
@@ -332,6 +334,10 @@ struct gdrcap_summary {
 			     * for which there was no room: nobody knows what of them is lost */
 	uint32_t conflicts; /**< stream ids that more than one source address used: the streams
 			     * are counted apart */
+	uint64_t tx_asked; /**< frames to send, as `frames`, or a file and its loops, say; 0: until
+			    * the run is ended */
+	uint64_t tx_missing; /**< of them, not handed to a port when the run had ended; 0 where
+			      * `seconds` ended it while all was well */
 };
 void gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary);
 

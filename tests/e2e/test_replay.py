@@ -391,7 +391,8 @@ def test_rate_that_cannot_be():
 
 
 def test_interrupt():
-    """Ctrl-C in a long gap of the file: ends at once, and says how far it came."""
+    """Ctrl-C in a long gap of the file: ends at once, and says how far it came, and that this is
+    not all of it."""
     with processes.folder() as directory:
         times = [pcapfile.START_NS, pcapfile.START_NS + 10**6, pcapfile.START_NS + 3600 * 10**9]
         path = pcapfile.write_pcap(os.path.join(directory, "in.pcap"), numbered_frames(3),
@@ -399,8 +400,9 @@ def test_interrupt():
         with processes.Running("replay", "--tx-port", "net_null0", "--pcap", path) as sender:
             sender.wait_until_running()
             sender.signal(signal.SIGINT)
-            summary = sender.finish()
+            summary = sender.finish(expect=3)
     processes.check_sender(summary, 2)
+    assert summary["errors"] == ["1 of 3 frames not sent"], summary["errors"]
 
 
 # ---- links ----

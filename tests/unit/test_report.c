@@ -141,7 +141,7 @@ static void test_json_pass(void **state)
 		"\"bits\":{\"checked\":1000000000000,\"wrong\":0,\"ratio\":0.0},"
 		"\"lock_lost\":null,\"stale\":null,\"queue_restarts\":0,"
 		"\"restarts\":0,\"untracked\":0,\"conflicts\":0,"
-		"\"sender\":{\"asked\":{\"gbps\":null,\"mpps\":null,\"seconds\":null},"
+		"\"sender\":{\"asked\":{\"gbps\":null,\"mpps\":null,\"seconds\":null,\"frames\":null},"
 		"\"gbps\":0.0,\"mpps\":0.0,\"seconds\":0.0,\"frames\":10000000,\"bytes\":0,"
 		"\"gap_error_ns\":null,\"starved\":0,\"errors\":null,\"causes\":{}},"
 		"\"saved\":null,\"clock\":null,\"match\":{\"rules\":[],\"applied\":\"none\"},"
@@ -328,6 +328,7 @@ static void test_json_sender(void **state)
 	assert_true(number_of(sender, "asked", "mpps") == 0.5);
 	assert_true(json_is_null(json_object_get(json_object_get(sender, "asked"), "gbps")));
 	assert_true(json_is_null(json_object_get(json_object_get(sender, "asked"), "seconds")));
+	assert_true(json_is_null(json_object_get(json_object_get(sender, "asked"), "frames")));
 	assert_true(number_of(object, "sender", "mpps") == 0.25);
 	assert_true(number_of(object, "sender", "bytes") == 30000);
 	assert_true(number_of(object, "sender", "errors") == 0);
@@ -557,6 +558,43 @@ static void test_judge(void **state)
 	       "FAIL: every frame received was foreign");
 }
 
+/* What was asked for and not done: each said, and a matter of frames however the run ended. */
+static void test_judge_missing(void **state)
+{
+	json_t *object;
+
+	report.summary.tx_asked = 10001234;
+	report.summary.tx_missing = 1234;
+	report.summary.save_missed = 1;
+	report_error(&report, REPORT_EXIT_NOT_RUN, "save: cannot write x");
+	report_judge(&report);
+	assert_int_equal(report.status, REPORT_EXIT_FRAMES);
+	assert_printed(print_verdict, "FAIL: save: cannot write x; 1,234 of 10,001,234 frames not "
+				      "sent; 1 frame not saved\n");
+	object = parsed();
+	assert_int_equal(json_integer_value(json_object_get(
+		json_object_get(json_object_get(object, "sender"), "asked"), "frames")), 10001234);
+	json_decref(object);
+}
+
+/* The same of one who only sends, and of frames that were to be saved for their damage. */
+static void test_judge_missing_sender(void **state)
+{
+	strcpy(config.port[0], "");
+	report.summary.tx_asked = 5;
+	report.summary.tx_missing = 5;
+	report.summary.total.sent = 0;
+	report.summary.failed = 1;
+	report_judge(&report);
+	assert_int_equal(report.status, REPORT_EXIT_FRAMES);
+	assert_printed(print_verdict, "FAIL: 5 of 5 frames not sent\n");
+	setup(NULL);
+	report.summary.damaged_missed = 2;
+	report_judge(&report);
+	assert_int_equal(report.status, REPORT_EXIT_FRAMES);
+	assert_printed(print_verdict, "FAIL: 2 frames not saved\n");
+}
+
 /* Lost frames outrank an early end, whichever was noticed first. */
 static void test_judge_order(void **state)
 {
@@ -700,6 +738,8 @@ int main(void)
 		cmocka_unit_test_setup(test_json_running, setup),
 		cmocka_unit_test_setup(test_full_disk, setup),
 		cmocka_unit_test(test_judge),
+		cmocka_unit_test_setup(test_judge_missing, setup),
+		cmocka_unit_test_setup(test_judge_missing_sender, setup),
 		cmocka_unit_test_setup(test_judge_order, setup),
 		cmocka_unit_test_setup(test_verdict_capture, setup),
 		cmocka_unit_test_setup(test_errors_bounded, setup),

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What goes wrong in a run is said, in `errors` and in the exit status, and never waited out."""
+import os
+import re
+import resource
+import select
+import signal
+
+import e2e
+import pcapfile
+import processes
+import test_save
+
+
+def errors(summary):
+    return "\n".join(summary["errors"])
+
+
+def memif(directory, role):
+    return "net_memif0,role=%s,id=0,socket=%s" % (role, os.path.join(directory, "memif.sock"))
+
+
+def check_missing(summary, asked):
+    """Not all was sent that was asked for, and both numbers are said."""
+    sent = summary["sender"]["frames"]
+    assert summary["sender"]["asked"]["frames"] == asked, summary["sender"]
+    assert 0 <= sent < asked, summary["sender"]
+    words = "%s of %s frames not sent" % (format(asked - sent, ","), format(asked, ","))
+    assert words in errors(summary), "not '%s': %s" % (words, summary["errors"])
+
+
+# ---- an interface is deleted ----
+
+def interface_deleted(driver, *arguments):
+    """(capture's summary, replay's), of a run in which their wire went away."""
+    with e2e.VethPair() as pair:
+        with processes.Running("capture", "--port", "net_%s0,iface=%s" % (driver, pair.right)
+                               ) as receiver:
+            try:
+                receiver.wait_until_running()
+            except AssertionError as error:
+                if driver == "af_xdp":
+                    raise e2e.Skip("no AF_XDP on this kernel: %s" % error)
+                raise
+            with processes.Running("replay", "--tx-port", "net_%s0,iface=%s" % (driver, pair.left),
+                                   "--rate", "5kpps", *arguments) as sender:
+                receiver.wait_for_frames("received", 2000)
+                pair.ip("link", "del", pair.left)
+                sent = sender.finish(expect=3 if arguments else 1)
+            # Frames that were on the way are lost.
+            received = receiver.finish(expect=(1, 3))
+    for summary in (sent, received):
+        assert re.search(r"interface is gone", errors(summary)), processes.text_of(summary)
+        assert summary["result"] == "fail", summary["result"]
+    return sent, received
+
+
+def test_interface_deleted():
+    sent, received = interface_deleted("af_packet", "--frames", "4000000")
+    check_missing(sent, 4000000)
+    assert received["frames"]["valid"] >= 2000, received["frames"]
+    # Of one who sends until he is stopped nothing is missing; all the same he was not stopped.
+    sent, _ = interface_deleted("af_packet")
+    assert sent["sender"]["asked"]["frames"] is None, sent["sender"]
+
+
+def test_interface_deleted_af_xdp():
+    sent, _ = interface_deleted("af_xdp", "--frames", "4000000")
+    check_missing(sent, 4000000)
+
+
+def test_interface_of_the_same_name():
+    """A new one takes the name at once: it is not the one that frames came from."""
+    with e2e.VethPair() as pair:
+        with processes.Running("capture", "--port", "net_af_packet0,iface=%s" % pair.right
+                               ) as receiver:
+            receiver.wait_until_running()
+            pair.ip("link", "del", pair.left)
+            pair.ip("link", "add", pair.left, "type", "veth", "peer", "name", pair.right)
+            summary = receiver.finish(expect=1)
+    assert "interface is gone" in errors(summary), summary["errors"]
+
+
+# ---- a sender does not send all ----
+
+def test_receiver_leaves_and_the_sender_is_interrupted():
+    with processes.folder() as directory:
+        with processes.Running("capture", "--port", memif(directory, "server")) as receiver:
+            receiver.wait_until_running()
+            with processes.Running("replay", "--tx-port", memif(directory, "client"), "--rate",
+                                   "5kpps", "--frames", "4000000") as sender:
+                receiver.wait_for_frames("received", 1000)
+                receiver.kill()
+                sender.wait_until(lambda: any("the link is down" in line for line in sender.err))
+                sender.signal(signal.SIGTERM)
+                sent = sender.finish(expect=3)
+    check_missing(sent, 4000000)
+    assert "the port's link was down" in processes.messages(sent), sent["messages"]
+
+
+def test_interrupted_before_all_was_sent():
+    """In a loopback too, where all that was sent arrived; by a file's loops as by --frames."""
+    with processes.folder() as directory:
+        path = pcapfile.write_pcap(os.path.join(directory, "in.pcap"), test_save.own_frames(100))
+        for asked, arguments in (
+                (4000000, ("loopback", "--frames", "4000000", "--rate", "5kpps")),
+                (300000000, ("replay", "--tx-port", "net_null0", "--pcap", path, "--rate", "5kpps",
+                             "--loops", "3000000"))):
+            with processes.Running(*arguments) as sender:
+                sender.wait_for_frames("sent", 100)
+                sender.signal(signal.SIGINT)
+                check_missing(sender.finish(expect=3), asked)
+
+
+def test_time_was_over_first():
+    """Two ends were asked for, and one came first: said, and no failure."""
+    summary = processes.run_json("replay", "--quiet", "--tx-port", "net_null0", "--frames",
+                                 "4000000", "--rate", "5kpps", "--seconds", "0.5")
+    assert summary["sender"]["asked"]["frames"] == 4000000, summary["sender"]
+    assert "the time to run was over first" in processes.messages(summary), summary["messages"]
+
+
+# ---- frames are not saved ----
+
+def check_unsaved(summary, count, *words):
+    saved = summary["saved"]
+    assert saved["frames"] + saved["missed"] == count and saved["missed"] > 0, saved
+    for word in ("%s frames not saved" % format(saved["missed"], ","), *words):
+        assert word in errors(summary), "not '%s': %s" % (word, summary["errors"])
+    processes.check_counts(summary, received=count, valid=count, damaged=0, lost=0)
+
+
+def test_reader_of_saved_frames_dies():
+    frames = test_save.own_frames(3000)
+    with processes.folder() as directory:
+        path = os.path.join(directory, "fifo")
+        os.mkfifo(path)
+        reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        source = pcapfile.write_pcap(os.path.join(directory, "in.pcap"), frames)
+        with processes.Running("capture", "--port", "net_pcap0,rx_pcap=%s" % source, "--frames",
+                               "3000", "--save", path) as receiver:
+            # The file's head comes before the run begins.
+            select.select([reader], [], [], e2e.TIMEOUT)
+            os.close(reader)
+            summary = receiver.finish(expect=3)
+    check_unsaved(summary, 3000, "keep its reader running")
+
+
+def test_file_may_not_grow():
+    """The limit of a file's size (ulimit -f), where the disk has room."""
+    frames = test_save.own_frames(3000)
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+
+    with processes.folder() as directory:
+        source = pcapfile.write_pcap(os.path.join(directory, "in.pcap"), frames)
+        path = os.path.join(directory, "large.pcapng")
+        summary = processes.run_json("capture", "--quiet", "--port",
+                                     "net_pcap0,rx_pcap=%s" % source, "--frames", "3000", "--save",
+                                     path, expect=3, preexec_fn=limit)
+        assert len(pcapfile.read_capture(path).frames) == summary["saved"]["frames"]
+    check_unsaved(summary, 3000, "large.pcapng", "File too large")
+
+
+if __name__ == "__main__":
+    e2e.main(globals())
