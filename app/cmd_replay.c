@@ -26,7 +26,7 @@ static const char *const replay_flags[] = {
 	"dst-ip", "src-port", "dst-port", "streams", "first-stream", "pattern", "pattern-invert",
 	"pattern-restart",
 	"pattern-value", "pattern-seed", "pattern-file", "pcap", "loops", "rate", "speed",
-	"pcap-memory", "cores", "seconds", "frames", "end", NULL,
+	"pcap-memory", "cores", "seconds", "frames", "end", "give-up", NULL,
 };
 
 int cmd_replay(int argc, char **argv)

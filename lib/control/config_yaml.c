@@ -7,7 +7,6 @@
  * The schema is two maps deep: a scalar or a list of ports by key, or a section of them.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -16,6 +15,7 @@
 #include <yaml.h>
 
 #include "config.h"
+#include "input_file.h"
 #include "log.h"
 #include "option_table.h"
 
@@ -485,16 +485,12 @@ int gdrcap_config_load(struct gdrcap_config *config, const char *path, struct gd
 	if (!path || !*path)
 		return error_set(error, -EINVAL, "no configuration file is given");
 	option_quote(name, sizeof(name), path);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hold us */
-	if (fd < 0) {
-		ret = -errno;
-		return error_set(error, ret, "%s: cannot be opened: %s", name, strerror(-ret));
-	}
-	if (fstat(fd, &status) || !S_ISREG(status.st_mode)) {
-		ret = error_set(error, -EINVAL, "%s: is not a regular file; give a YAML file",
-				name);
-		goto close_file;
-	}
+	fd = input_file_open(path, &status);
+	if (fd == -ESPIPE)
+		return error_set(error, -EINVAL, "%s: is not a regular file; give a YAML file",
+				 name);
+	if (fd < 0)
+		return error_set(error, fd, "%s: cannot be opened: %s", name, strerror(-fd));
 	if (status.st_size > (off_t)CONFIG_BYTES_MAX) {
 		ret = size_refuse(name, error);
 		goto close_file;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a session's frames are: their layout and pattern, and the files that they are of. */
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "config.h"
+#include "input_file.h"
 #include "log.h"
 #include "session.h"
 
@@ -20,13 +20,16 @@ static int pattern_file_map(struct gdrcap_session *session, struct gdrcap_error 
 
 	if (!path[0])
 		return 0;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return error_set(error, -errno, "pattern.file: %s: %s", path, strerror(errno));
-	if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || status.st_size == 0) {
-		close(fd);
-		return error_set(error, -EINVAL, "pattern.file: %s is empty or no regular file",
-				 path);
+	fd = input_file_open(path, &status);
+	if (fd < 0 && fd != -ESPIPE)
+		return error_set(error, fd, "pattern.file: %s: %s; check the file's name and rights",
+				 path, strerror(-fd));
+	if (fd < 0 || status.st_size == 0) {
+		if (fd >= 0)
+			close(fd);
+		return error_set(error, -EINVAL,
+				 "pattern.file: %s is empty or no regular file; save the bytes as a "
+				 "file first", path);
 	}
 	map = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	close(fd);

@@ -276,6 +276,11 @@ static const struct option_row rows[] = {
 		"A capture ends after so long without a frame, once one came, 0 or 0.01..86400 s; "
 		"default 0 (never)."),
 	  .type = OPTION_DURATION, FIELD(idle_ms), .min = 10, .max = 86400000, .zero = 1 },
+	{ SINGLE("give_up", "give-up", "SECONDS",
+		"A replay fails after its ports took no frame for so long, since the other end left "
+		"or never came, 0 or 0.1..86400 s; default 60 s (0: it waits for ever)."),
+	  .type = OPTION_DURATION, FIELD(give_up_ms), .min = 100, .max = 86400000, .zero = 1,
+	  .initial = "60" },
 };
 
 const struct option_row *option_at(size_t index)

@@ -1,8 +1,67 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Whether the senders hand over what they were asked to. */
+#include <errno.h>
+#include <stdio.h>
+
+#include <rte_common.h>
+#include <rte_cycles.h>
+
 #include "session.h"
 
-/* What the run's end left unsent. Where `seconds` ended it, that was asked for too. */
+/* So much of the time between two looks counts at most: this process may have been stopped. */
+#define LOOK_MOST_S 1u
+
+static struct session_trying senders_look(const struct gdrcap_session *session)
+{
+	struct session_trying now = { .tsc = rte_rdtsc(), .vain = session->trying.vain };
+
+	for (uint32_t i = 0; i < session->tx_count; i++) {
+		const struct tx_worker *worker = &session->tx[i];
+
+		now.sent += atomic_load_explicit(&worker->sent, memory_order_relaxed);
+		now.stalled += atomic_load_explicit(&worker->stalled, memory_order_relaxed);
+		now.idle += atomic_load_explicit(&worker->idle, memory_order_relaxed);
+	}
+	return now;
+}
+
+/* Of a port that has frames to take. */
+static const struct port *port_of_vain(const struct gdrcap_session *session)
+{
+	for (uint32_t i = 0; i < session->tx_count; i++)
+		if (!atomic_load_explicit(&session->tx[i].finished, memory_order_acquire))
+			return &session->pairs[i / session->plan.queues].tx;
+	return &session->pairs[0].tx;
+}
+
+/* Only time in which a sender tried counts: one without a core did not, nor one whose next frame is
+ * not due. */
+void session_senders_watch(struct gdrcap_session *session)
+{
+	const uint64_t hz = rte_get_tsc_hz();
+	const struct session_trying before = session->trying;
+	struct session_trying now;
+	char what[512];
+
+	if (session->tx_count == 0 || session->rx_count || session->config.give_up_ms == 0)
+		return;
+	now = senders_look(session);
+	if (now.sent != before.sent || (now.stalled == before.stalled && now.idle != before.idle))
+		now.vain = 0;
+	else if (before.tsc && now.stalled != before.stalled)
+		now.vain += RTE_MIN(now.tsc - before.tsc, LOOK_MOST_S * hz);
+	session->trying = now;
+	if (now.vain <= session->config.give_up_ms * (hz / 1000))
+		return;
+	snprintf(what, sizeof(what),
+		 "port %s took nothing for %.1f s (--give-up): its other end left, never came, or "
+		 "does not take what it gets; start that first, or wait longer (0: for ever)",
+		 port_of_vain(session)->name, session->config.give_up_ms / 1e3);
+	session_fail(session, -ETIMEDOUT, what);
+}
+
+/* What the run's end left unsent. Where `seconds` ended it, that was asked for too; one who stops it
+ * himself knows. */
 void session_senders_judge(struct gdrcap_session *session)
 {
 	const uint64_t sent = session_sent(session), asked = session->tx_asked;
@@ -10,15 +69,14 @@ void session_senders_judge(struct gdrcap_session *session)
 
 	if (session->tx_count == 0 || asked == 0 || sent >= asked)
 		return;
-	for (uint32_t p = 0; p < session->plan.ports; p++)
+	for (uint32_t p = 0; session->link_tsc && p < session->plan.ports; p++)
 		down |= session->link[GDRCAP_PORTS_MAX + p] != LINK_UP;
 	if (!session->ended_by_time || down || session->failure)
 		atomic_store(&session->tx_missing, asked - sent);
-	if (session->failure)
+	if (session->failure || (!down && !session->ended_by_time))
 		return;
 	session_message(session, GDRCAP_LOG_WARNING, "%llu of %llu frames were sent: %s",
 			(unsigned long long)sent, (unsigned long long)asked,
-			down			 ? "the port's link was down when the run ended"
-			: session->ended_by_time ? "the time to run was over first"
-						 : "the run was ended before");
+			down ? "the port's link was down when the run ended" :
+			       "the time to run was over first");
 }

@@ -62,6 +62,12 @@ struct session_pair {
 };
 
 enum session_link { LINK_WAITED_FOR, LINK_UP, LINK_DOWN };
+/* A replay's attempts to hand over, as last looked at. */
+struct session_trying {
+	uint64_t tsc; /* of the look; 0: none yet */
+	uint64_t sent, stalled, idle; /* sums of the workers' */
+	uint64_t vain; /* ticks spent in trying since a port took something */
+};
 enum session_state { SESSION_CREATED, SESSION_RUNNING, SESSION_STOPPED };
 
 struct gdrcap_session {
@@ -122,6 +128,7 @@ struct gdrcap_session {
 	bool ended_by_time; /* ... because its time was over */
 	uint64_t tx_asked; /* frames for the senders together; 0: until they are stopped */
 	_Atomic uint64_t tx_missing; /* of them, not sent when the run had ended */
+	struct session_trying trying;
 	uint64_t link_tsc; /* last look at the links */
 	bool link_lost; /* a sender's link was down for a while */
 	uint64_t recover_tsc; /* last look at the cards' queues */
@@ -221,6 +228,8 @@ void session_watch_workers(struct gdrcap_session *session);
 /* The session's answer to the end of the process. Takes no lock of the session's. */
 bool session_leave(struct guest *guest);
 
+/* Fails a replay whose ports take nothing any more, nor did. Between two looks pass 100 ms. */
+void session_senders_watch(struct gdrcap_session *session);
 /* The senders' books are closed: says what is missing. senders.c. */
 void session_senders_judge(struct gdrcap_session *session);
 /* Fails the run when an interface under a port is gone. */

@@ -172,8 +172,10 @@ static void watch_links(struct gdrcap_session *session)
 		return;
 	session->link_tsc = rte_rdtsc();
 	/* After the end of the sender's streams somebody may clean up. */
-	if (!atomic_load(&session->ending))
+	if (!atomic_load(&session->ending)) {
 		session_watch_interfaces(session);
+		session_senders_watch(session);
+	}
 	for (uint32_t p = 0; p < session->plan.ports; p++) {
 		enum session_link *link = &session->link[GDRCAP_PORTS_MAX + p];
 

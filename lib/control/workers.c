@@ -207,7 +207,8 @@ static int saver_create(struct gdrcap_session *session, struct gdrcap_error *err
 		.layout = &session->layout,
 		.plan = &session->pattern,
 		.expect = session->expect ? &session->expect->view : NULL,
-		.inputs = { session->config.expect, session->config.pcap },
+		.inputs = { session->config.expect, session->config.pcap,
+			    session->config.pattern_file },
 	};
 	cpu_set_t cpus;
 

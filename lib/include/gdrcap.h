@@ -175,6 +175,8 @@ struct gdrcap_config {
 	uint32_t senders; /**< capture: whose end-of-stream frames are waited for; default 1 */
 	uint32_t idle_ms; /**< a capture ends after so long without a frame, once one came, as
 			   * above; 0: never */
+	uint32_t give_up_ms; /**< a session that only sends fails (-ETIMEDOUT) after its ports took
+			      * nothing for so long; 0: never; default 60000 */
 
 	/* Embedding; not in YAML */
 	uint32_t batch_times; /**< 1: batches carry arrival times */

@@ -10,10 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <pcap/pcap.h>
 
 #include "frame.h"
+#include "input_file.h"
 #include "log.h"
 
 #define FRAME_LEN_MIN 14u
@@ -276,16 +278,21 @@ static int file_begin(struct pcap_file *file, struct gdrcap_error *error)
 static int path_open(struct pcap_file *file, struct gdrcap_error *error)
 {
 	struct stat status;
+	int fd = input_file_open(file->path, &status);
 
-	file->stream = fopen(file->path, "rbe");
-	if (!file->stream)
-		return error_set(error, -errno, "%s: %s; check the file's name and rights",
-				 file->path, strerror(errno));
-	if (fstat(fileno(file->stream), &status) < 0 || !S_ISREG(status.st_mode))
+	if (fd == -ESPIPE)
 		return error_set(error, -EINVAL,
 				 "%s: it is no regular file, and must be read more than once; save "
 				 "it as a file first",
 				 file->path);
+	if (fd < 0)
+		return error_set(error, fd, "%s: %s; check the file's name and rights", file->path,
+				 strerror(-fd));
+	file->stream = fdopen(fd, "rb");
+	if (!file->stream) {
+		close(fd);
+		return error_set(error, -ENOMEM, "%s: no memory to read it", file->path);
+	}
 	file->bytes = (uint64_t)status.st_size;
 	return 0;
 }

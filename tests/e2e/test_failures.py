@@ -120,6 +120,63 @@ def test_time_was_over_first():
     assert "the time to run was over first" in processes.messages(summary), summary["messages"]
 
 
+def test_receiver_leaves_and_the_sender_gives_up():
+    """What it was to send is missing; one who sends until he is stopped could not go on."""
+    for arguments, status in ((("--frames", "4000000"), 3), ((), 1)):
+        with processes.folder() as directory:
+            with processes.Running("capture", "--port", memif(directory, "server")) as receiver:
+                receiver.wait_until_running()
+                with processes.Running("replay", "--tx-port", memif(directory, "client"), "--rate",
+                                       "5kpps", "--give-up", "1", *arguments) as sender:
+                    receiver.wait_for_frames("received", 1000)
+                    receiver.kill()
+                    sent = sender.finish(expect=status)
+        assert "took nothing for 1.0 s" in errors(sent), sent["errors"]
+        if arguments:
+            check_missing(sent, 4000000)
+
+
+def test_receiver_never_comes():
+    with processes.folder() as directory:
+        summary = processes.run_json("replay", "--quiet", "--tx-port", memif(directory, "server"),
+                                     "--frames", "1000", "--give-up", "0.5", expect=3)
+    assert "took nothing for 0.5 s" in errors(summary), summary["errors"]
+    check_missing(summary, 1000)
+
+
+def test_sender_with_nothing_to_send_does_not_give_up():
+    """Frames that are not due are none that a port does not take."""
+    times = [pcapfile.START_NS, pcapfile.START_NS + 3 * 10**9]
+    with processes.folder() as directory:
+        path = pcapfile.write_pcap(os.path.join(directory, "in.pcap"), test_save.own_frames(2),
+                                   times_ns=times)
+        summary = processes.run_json("replay", "--quiet", "--tx-port", "net_null0", "--pcap", path,
+                                     "--give-up", "0.5")
+    processes.check_sender(summary, 2)
+
+
+# ---- files that are none ----
+
+def test_fifos_are_refused():
+    """At once, and not when somebody writes to them: nothing holds the program."""
+    frames = test_save.own_frames(10)
+    with processes.folder() as directory:
+        path = os.path.join(directory, "fifo")
+        os.mkfifo(path)
+        source = pcapfile.write_pcap(os.path.join(directory, "in.pcap"), frames)
+        capture = ("capture", "--port", "net_pcap0,rx_pcap=%s" % source, "--frames", "10")
+        for arguments in (("replay", "--tx-port", "net_null0", "--pcap", path),
+                          (*capture, "--expect", path),
+                          (*capture, "--pattern", "file", "--pattern-file", path),
+                          (*capture, "--config", path)):
+            for name in (path, directory):
+                here = [name if argument == path else argument for argument in arguments]
+                result = e2e.run(*here, expect=None)
+                assert result.status in (1, 2), result
+                assert re.search(r"no(t a)? regular file", result.err), result
+                assert name in result.err, result
+
+
 # ---- frames are not saved ----
 
 def check_unsaved(summary, count, *words):

@@ -65,6 +65,7 @@ static void test_defaults(void **state)
 	assert_int_equal(config.memory, GDRCAP_MEMORY_AUTO);
 	assert_int_equal(config.pool_bytes, 0);
 	assert_int_equal(config.watchdog_ms, 2000);
+	assert_int_equal(config.give_up_ms, 60000);
 	assert_string_equal(config.frame_size, "1518");
 	assert_string_equal(config.pattern, "prbs31");
 	assert_int_equal(config.quiet_ms, 200);
@@ -143,6 +144,7 @@ static const struct sample {
 	NUMBER("end", "never", end, GDRCAP_END_NEVER),
 	NUMBER("senders", "3", senders, 3),
 	NUMBER("idle", "2.5", idle_ms, 2500),
+	NUMBER("give_up", "7", give_up_ms, 7000),
 };
 #define SAMPLES (sizeof(samples) / sizeof(samples[0]))
 

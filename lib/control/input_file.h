@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Files that a run reads. */
+#ifndef GDRCAP_INPUT_FILE_H
+#define GDRCAP_INPUT_FILE_H
+
+#include <sys/stat.h>
+
+/*
+ * Opens a regular file to read it, and says what `status` it has: of what was opened, whatever takes
+ * the path afterwards. Never waits: a FIFO without a writer would hold open() for ever, and signals
+ * with it. Returns the descriptor, -ESPIPE for what is no regular file, or what open() says.
+ */
+int input_file_open(const char *path, struct stat *status);
+
+#endif
