@@ -8,10 +8,16 @@
 #include "json_line.h"
 #include "report.h"
 
-/* jansson's integers are signed: a count beyond 2^63 - 1 is reported as that. */
+/* Integers are signed in jansson, and where many programs read them. A larger one is text: exact, so
+ * that the sums hold, and no number that is wrong. */
 static json_t *json_count(uint64_t count)
 {
-	return json_integer(count > INT64_MAX ? INT64_MAX : (json_int_t)count);
+	char digits[24];
+
+	if (count <= INT64_MAX)
+		return json_integer((json_int_t)count);
+	snprintf(digits, sizeof(digits), "%" PRIu64, count);
+	return json_string(digits);
 }
 
 static json_t *json_count_if(int known, uint64_t count)

@@ -468,19 +468,52 @@ static void test_memory(void **state)
 				      "there: set --flush host");
 }
 
+/* An integer, or the text of one that is too large for jansson's. */
+static uint64_t count_of(const json_t *object, const char *group, const char *key)
+{
+	const json_t *value = json_object_get(json_object_get(object, group), key);
+
+	if (json_is_integer(value))
+		return (uint64_t)json_integer_value(value);
+	assert_true(json_is_string(value));
+	return strtoull(json_string_value(value), NULL, 10);
+}
+
+/* Numbers that a forged sequence number makes: the sums still hold. */
+static void test_json_large(void **state)
+{
+	const uint64_t large[] = { INT64_MAX, (uint64_t)INT64_MAX + 1, UINT64_MAX };
+	json_t *object;
+
+	for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++) {
+		report.summary.total.sent = large[i];
+		report.summary.total.lost = large[i] - report.summary.total.valid;
+		object = parsed();
+		assert_true(count_of(object, "frames", "sent") == large[i]);
+		assert_true(count_of(object, "frames", "sent") ==
+			    count_of(object, "frames", "valid") +
+				    count_of(object, "frames", "damaged") +
+				    count_of(object, "frames", "lost"));
+		assert_int_equal(json_is_integer(json_object_get(
+			json_object_get(object, "frames"), "sent")), large[i] == INT64_MAX);
+		json_decref(object);
+	}
+	report.damage_count = 1;
+	report.damage[0] = (struct gdrcap_damage){ .kind = "header", .header_ok = 1,
+						   .sequence = UINT64_MAX };
+	assert_printed(print_json, "\"sequence\":\"18446744073709551615\"");
+}
+
 static void test_json_hostile(void **state)
 {
 	json_t *object;
 
-	report.summary.total.sent = UINT64_MAX;
 	report.summary.total.received = INT64_MAX;
 	report.summary.gbps = 0.0 / 0.0;
 	report.summary.mpps = 1.0 / 0.0;
 	report.messages[0] = "port \xff\xfe\"quoted\"\n\x01";
 	report.message_count = 1;
 	object = parsed();
-	assert_int_equal(json_integer_value(json_object_get(json_object_get(object, "frames"),
-							    "sent")), INT64_MAX);
 	assert_int_equal(json_integer_value(json_object_get(json_object_get(object, "frames"),
 							    "received")), INT64_MAX);
 	assert_true(json_is_null(json_object_get(json_object_get(object, "rate"), "gbps")));
@@ -734,6 +767,7 @@ int main(void)
 		cmocka_unit_test_setup(test_causes, setup),
 		cmocka_unit_test_setup(test_steering, setup),
 		cmocka_unit_test_setup(test_memory, setup),
+		cmocka_unit_test_setup(test_json_large, setup),
 		cmocka_unit_test_setup(test_json_hostile, setup),
 		cmocka_unit_test_setup(test_json_running, setup),
 		cmocka_unit_test_setup(test_full_disk, setup),
