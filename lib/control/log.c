@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "assertion.h"
+#include "text.h"
 
 #define LOG_LINE_BYTES 1024
 
@@ -61,9 +62,7 @@ static void line_clean(char *line)
 
 	while (end && line[end - 1] == '\n')
 		line[--end] = '\0';
-	for (; *line; line++)
-		if ((unsigned char)*line < 0x20 || *line == 0x7f)
-			*line = ' ';
+	text_clean(line, ' ');
 }
 
 static void line_tell(enum gdrcap_log_level level, const char *line)
@@ -188,6 +187,7 @@ int error_set(struct gdrcap_error *error, int code, const char *format, ...)
 		va_start(args, format);
 		vsnprintf(text, sizeof(text), format, args);
 		va_end(args);
+		text_clean(text, ' ');
 		error->code = code;
 		memcpy(error->text, text, sizeof(text));
 	}

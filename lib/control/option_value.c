@@ -9,6 +9,7 @@
 #include "log.h"
 #include "option_table.h"
 #include "parse.h"
+#include "text.h"
 
 const char *option_quote(char *to, size_t bytes, const char *text)
 {
@@ -213,13 +214,10 @@ static int number_set(const struct option_row *row, const char *name,
 
 static const char *text_problem(const struct option_row *row, const char *text)
 {
-	const char *at;
-
 	if (!*text)
 		return row->empty ? NULL : "is empty";
-	for (at = text; *at; at++)
-		if ((unsigned char)*at < 0x20 || *at == 0x7f)
-			return "holds a control character";
+	if (text_has_control(text))
+		return "holds a control character";
 	return row->check ? row->check(text) : NULL;
 }
 

@@ -18,6 +18,7 @@
 #include "environment.h"
 #include "guest.h"
 #include "log.h"
+#include "text.h"
 
 void session_message(struct gdrcap_session *session, enum gdrcap_log_level level,
 		     const char *format, ...)
@@ -28,6 +29,7 @@ void session_message(struct gdrcap_session *session, enum gdrcap_log_level level
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
+	text_clean(line, ' ');
 	log_line(level, "%s", line);
 	pthread_mutex_lock(&session->message_lock);
 	/* The first error is the one that gdrcap_stop() tells. */

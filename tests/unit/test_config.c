@@ -769,6 +769,8 @@ static void test_check_fields(void **state)
 	REFUSED(memset(config.port[7], 'x', 256); memset(config.port[0], 'x', 256),
 		"port: is not ended");
 	REFUSED(strcpy(config.port[0], "a\033b"), "'a?b' holds a control character");
+	REFUSED(strcpy(config.port[0], "a\xc2\x9b" "b"), "'a??b' holds a control character");
+	REFUSED(strcpy(config.port[0], "a\x9b" "b"), "'a?b' holds a control character");
 	REFUSED(strcpy(config.frame_size, "64,"), "frame.size: '64,' is not a list");
 	REFUSED(strcpy(config.src_mac, "x"), "frame.src_mac: 'x' is not a MAC");
 	REFUSED(strcpy(config.cores, "-1"), "cores: '-1' is not a list");
@@ -954,6 +956,14 @@ static void test_log(void **state)
 	log_debug("a %d\nb\033[31m\n", 5);
 	assert_string_equal(logged, "a 5 b [31m");
 	assert_int_equal(logged_level, GDRCAP_LOG_DEBUG);
+	/* C1: U+009B is ESC [, as UTF-8 and as a byte of its own, also where it is written too long. What
+	 * only has such a byte in it is shown. */
+	log_debug("\xc2\x9b" "31m|\x9b|\xe0\x82\x9b|\xc2\x80\xc2\x9f|\xc2\xa0\xc3\x9b\xe1\xbe\x9b"
+		  "\xf0\x9f\x98\x80|\xf8\x88\x82|\xc2");
+	assert_string_equal(logged, "  31m| |\xe0  |    |\xc2\xa0\xc3\x9b\xe1\xbe\x9b"
+				    "\xf0\x9f\x98\x80|\xf8  |\xc2");
+	assert_int_equal(error_set(&error, -EINVAL, "a\xc2\x9b%s", "\033]0;"), -EINVAL);
+	assert_string_equal(error.text, "a   ]0;");
 	memset(text, 'x', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
 	log_error("%s", text);

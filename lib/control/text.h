@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Text from outside (names of files and devices, words of drivers) on its way to a terminal. */
+#ifndef GDRCAP_TEXT_H
+#define GDRCAP_TEXT_H
+
+#include <stdbool.h>
+
+/*
+ * What a terminal obeys instead of showing it: 0x00 to 0x1f, 0x7f, and U+0080 to U+009F (U+009B is
+ * ESC [), be it in UTF-8 or as a byte that is part of none, as terminals of 8 bits take it.
+ */
+bool text_has_control(const char *text);
+/* Puts `with` in the place of each byte of them. */
+void text_clean(char *text, char with);
+
+#endif
