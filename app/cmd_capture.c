@@ -24,7 +24,7 @@ static const char *const capture_examples[] = {
 /* Without what only a sender needs. The sizes stay: the largest decides the slots'. */
 static const char *const capture_flags[] = {
 	"port", "queues", "burst", "descriptors", "gpu", "memory", "pool", "slot-bytes", "guard",
-	"flush", "split", "stale-check", "blocks", "watchdog", "frame-size", "format", "ethertype",
+	"flush", "split", "stale-check", "dump-frames", "blocks", "watchdog", "frame-size", "format", "ethertype",
 	"vlan", "dst-port",
 	"pattern", "pattern-invert", "pattern-restart", "pattern-value", "pattern-seed",
 	"pattern-file", "foreign-payload", "foreign-payload-bytes", "sequence-offset",

@@ -22,9 +22,9 @@ static const char *const replay_examples[] = {
 /* Without what only a receiver needs. */
 static const char *const replay_flags[] = {
 	"tx-port", "queues", "burst", "descriptors", "gpu", "memory", "pool", "slot-bytes", "guard",
-	"watchdog", "frame-size", "format", "ethertype", "vlan", "src-mac", "dst-mac", "src-ip",
-	"dst-ip", "src-port", "dst-port", "streams", "first-stream", "pattern", "pattern-invert",
-	"pattern-restart",
+	"dump-frames", "watchdog", "frame-size", "format", "ethertype", "vlan", "src-mac",
+	"dst-mac", "src-ip", "dst-ip", "src-port", "dst-port", "streams", "first-stream", "pattern",
+	"pattern-invert", "pattern-restart",
 	"pattern-value", "pattern-seed", "pattern-file", "pcap", "loops", "rate", "speed",
 	"pcap-memory", "cores", "seconds", "frames", "end", "give-up", NULL,
 };

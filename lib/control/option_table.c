@@ -82,6 +82,9 @@ static const struct option_row rows[] = {
 		"there from damaged ones, and waits so long for these bytes: 0 or 1..1000000 us, "
 		"100 is enough for a card; default 0 (off)."),
 	  .type = OPTION_NUMBER, FIELD(stale_check), .min = 1, .max = 1000000, .zero = 1 },
+	{ SINGLE("dump_frames", "dump-frames", NULL,
+		"Core dumps have the frames' memory too; true or false, default false."),
+	  .type = OPTION_BOOL, FIELD(dump_frames), .max = 1 },
 
 	{ SINGLE("consumer.blocks", "blocks", "NUMBER",
 		"Thread blocks (on the host: threads) that check the frames of one queue, 0 or "

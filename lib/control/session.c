@@ -137,6 +137,7 @@ static int frames_create(struct gdrcap_session *session, struct gdrcap_error *er
 		.addr = session->config.memory_addr,
 		.pool_bytes = (size_t)session->plan.pool_slots << session->plan.slot_shift,
 		.cpu_workers = !session->plan.cuda,
+		.dump = session->config.dump_frames != 0,
 	};
 	int ret;
 
@@ -165,6 +166,7 @@ static int heads_create(struct gdrcap_session *session, struct gdrcap_error *err
 		.slot_shift = REGION_HEAD_SHIFT,
 		.pool_bytes = (size_t)session->plan.pool_slots << REGION_HEAD_SHIFT,
 		.cpu_workers = !session->plan.cuda,
+		.dump = session->config.dump_frames != 0,
 	};
 	int ret;
 

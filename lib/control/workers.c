@@ -201,6 +201,7 @@ static int saver_create(struct gdrcap_session *session, struct gdrcap_error *err
 		.patient = true,
 		.frame_max = (1u << session->plan.slot_shift) - RTE_PKTMBUF_HEADROOM +
 			     session->config.split,
+		.dump = session->config.dump_frames != 0,
 		.gpu = session->gpu,
 		.ops = session->ops,
 		.device = session->device,

@@ -117,6 +117,8 @@ struct gdrcap_config {
 			 * the rest in `memory`; 0: frames lie whole */
 	uint32_t stale_check; /**< not 0: the consumer looks for frames that it sees before their bytes,
 			       * and waits so many us for them */
+	uint32_t dump_frames; /**< core dumps have the frames' memory too; the caller's own region is left
+			       * as it is */
 	void *memory_addr; /**< caller's own region (64 KiB aligned) of pool_bytes; NULL: allocate
 			    */
 

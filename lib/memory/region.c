@@ -15,6 +15,7 @@
 #include <rte_memory.h>
 #include <rte_mempool.h>
 
+#include "core_dump.h"
 #include "dmabuf.h"
 #include "gpu_export.h"
 #include "log.h"
@@ -155,6 +156,16 @@ static int region_note(struct region *region, struct gdrcap_error *error)
 	return ret;
 }
 
+/* Of a GPU's memory there is nothing in a dump; what stands in for it may be mapped twice. */
+static void region_leave_dumps(const struct region *region, const struct region_config *config)
+{
+	if (region->kind == GDRCAP_MEMORY_DEVICE && !config->cpu_workers)
+		return;
+	core_dump_without(region->base, region->bytes);
+	if (region->device != region->base)
+		core_dump_without(region->device, region->bytes);
+}
+
 int region_create(struct region *region, const struct region_config *config,
 		  struct gdrcap_error *error)
 {
@@ -179,6 +190,8 @@ int region_create(struct region *region, const struct region_config *config,
 						     host_create(region, config, error);
 	if (ret < 0)
 		goto err;
+	if (region->owned && !config->dump)
+		region_leave_dumps(region, config);
 	region->slots = (uint32_t)(region->bytes >> region->slot_shift);
 	region->page = largest_page(region->base, region->bytes, config->pool_bytes);
 	ret = region_note(region, error);

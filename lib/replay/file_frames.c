@@ -11,6 +11,7 @@
 #include <rte_errno.h>
 #include <rte_gpudev.h>
 
+#include "core_dump.h"
 #include "log.h"
 
 #define PAGE ((size_t)64 << 10)
@@ -129,7 +130,7 @@ static void memory_unregister(struct file_memory *memory)
 
 /* frames[], then data. */
 static int memory_create(struct file_frames *frames, uint64_t count, uint64_t data_bytes,
-			 int16_t gpu, struct gdrcap_error *error)
+			 const struct file_frames_config *config, struct gdrcap_error *error)
 {
 	const size_t head = RTE_ALIGN_CEIL(count * sizeof(struct store_frame), PAGE);
 	struct file_memory *memory = &frames->memory;
@@ -146,6 +147,8 @@ static int memory_create(struct file_frames *frames, uint64_t count, uint64_t da
 	}
 	/* Fewer TLB misses; a kernel without them refuses, which costs only speed. */
 	(void)madvise(memory->base, memory->bytes, MADV_HUGEPAGE);
+	if (!config->dump)
+		core_dump_without(memory->base, memory->bytes);
 	frames->time_ns = calloc(count, sizeof(*frames->time_ns));
 	if (!frames->time_ns)
 		return error_set(error, -ENOMEM, "no memory for the times of %llu frames",
@@ -159,7 +162,7 @@ static int memory_create(struct file_frames *frames, uint64_t count, uint64_t da
 		.data_bytes = data_bytes,
 		.resident = !frames->streamed,
 	};
-	return memory_register(memory, gpu, error);
+	return memory_register(memory, config->gpu, error);
 }
 
 /* Bytes that a resident store needs. */
@@ -377,7 +380,7 @@ int file_frames_create(struct file_frames **out, const struct file_frames_config
 	ret = pcap_file_open(&frames->file, config->path, NULL, error);
 	if (ret < 0)
 		goto err;
-	ret = memory_create(frames, count, data_bytes, config->gpu, error);
+	ret = memory_create(frames, count, data_bytes, config, error);
 	if (ret < 0)
 		goto err;
 	if (!frames->streamed) {

@@ -77,6 +77,7 @@ struct file_frames_config {
 	int16_t gpu; /* gpudev id: the memory is registered with it; negative: with none */
 	size_t memory_max; /* bytes; a file that needs more is streamed. For `expect`: refused */
 	bool expect; /* build classes and the hash table */
+	bool dump; /* core dumps have them */
 	uint64_t laps; /* replay: how often the file is played; 0: for ever */
 };
 int file_frames_create(struct file_frames **frames, const struct file_frames_config *config,

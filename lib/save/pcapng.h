@@ -64,8 +64,9 @@ struct pcapng_statistics {
 	uint64_t delivered; /* here */
 };
 
-/* Opens or creates the file, as it is: what is in it stays until pcapng_begin(). -EISDIR for a
- * folder, -ENXIO for a pipe that nobody reads, and what open() says. */
+/* Opens the file as it is, what is in it stays until pcapng_begin(); or creates it, for its owner
+ * alone. -EISDIR for a folder, -ELOOP for a symbolic link (/dev/stdout and /dev/fd/N are none here),
+ * -ENXIO for a pipe that nobody reads, and what open() says. */
 int pcapng_open(struct pcapng *file, const char *path);
 /* Both write to the same file, or it is the one at `path`, whatever the paths are. */
 bool pcapng_same(const struct pcapng *one, const struct pcapng *other);

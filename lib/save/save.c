@@ -13,6 +13,7 @@
 #include <rte_errno.h>
 #include <rte_gpudev.h>
 
+#include "core_dump.h"
 #include "log.h"
 
 #define BOUNCE_BYTES ((size_t)64 << 20)
@@ -51,7 +52,10 @@ static int file_error(const char *option, const struct save_file *file, int code
 		remedy = "free space there, or name a file elsewhere";
 	else if (file->pcapng.stalled)
 		remedy = "let it read";
-	else if (code == -ENXIO) {
+	else if (code == -ELOOP) {
+		why = "it is a symbolic link";
+		remedy = "name the file that it leads to";
+	} else if (code == -ENXIO) {
 		why = "nobody reads this pipe";
 		remedy = "start its reader first";
 	}
@@ -134,11 +138,13 @@ static int files_begin(struct save *save, const struct save_config *config,
 	return 0;
 }
 
-static int bounce_create(struct save *save, size_t bytes, struct gdrcap_error *error)
+static int bounce_create(struct save *save, const struct save_config *config,
+			 struct gdrcap_error *error)
 {
+	const size_t bytes = config->buffer_bytes ? config->buffer_bytes : BOUNCE_BYTES;
 	struct save_bounce *bounce = &save->bounce;
 
-	bounce->bytes = rte_align64pow2(RTE_MAX(bytes ? bytes : BOUNCE_BYTES, BOUNCE_BYTES_MIN));
+	bounce->bytes = rte_align64pow2(RTE_MAX(bytes, BOUNCE_BYTES_MIN));
 	bounce->base = mmap(NULL, bounce->bytes, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (bounce->base == MAP_FAILED) {
@@ -146,6 +152,8 @@ static int bounce_create(struct save *save, size_t bytes, struct gdrcap_error *e
 		return error_set(error, -ENOMEM, "no memory for %zu MiB of frames to be saved",
 				 bounce->bytes >> 20);
 	}
+	if (!config->dump)
+		core_dump_without(bounce->base, bounce->bytes);
 	if (rte_gpu_mem_register(save->gpu, bounce->bytes, bounce->base) < 0)
 		return error_set(error, -rte_errno,
 				 "the GPU refused to register %zu MiB for frames to be saved: %s; "
@@ -229,7 +237,7 @@ int save_create(struct save **created, const struct save_config *config, const c
 	ret = tables_create(save, error);
 	if (ret < 0)
 		goto err;
-	ret = bounce_create(save, config->buffer_bytes, error);
+	ret = bounce_create(save, config, error);
 	if (ret < 0)
 		goto err;
 	ret = files_begin(save, config, error);

@@ -49,6 +49,7 @@ struct save_config {
 	uint32_t slots; /* that a queue can have: those of its pool, and no more than what its
 			 * port allows in flight. Frames are taken while fewer than half wait */
 	uint32_t frame_max; /* longest frame in memory, bytes */
+	bool dump; /* core dumps have the frames that wait to be written */
 	size_t buffer_bytes; /* of the bounce buffer, rounded up to a power of two; 0: 64 MiB */
 	int16_t gpu; /* gpudev id: the bounce buffer is registered with it */
 	const struct kernel_ops *ops;

@@ -220,5 +220,32 @@ def test_file_may_not_grow():
     check_unsaved(summary, 3000, "large.pcapng", "File too large")
 
 
+# ---- what others may read ----
+
+def bytes_left_out_of_dumps(pid):
+    with open("/proc/%d/smaps" % pid) as maps:
+        text = maps.read()
+    return sum(1024 * int(size) for size, flags in re.findall(
+        r"^Size: +(\d+) kB\n(?:[^V].*\n)*VmFlags:(.*)$", text, re.M) if " dd" in flags)
+
+
+def test_core_dumps_have_no_frames():
+    """Nor the slots, nor what waits to be written, nor what a file's sender has."""
+    for option, wanted in (((), True), (("--dump-frames",), False)):
+        with processes.folder() as directory:
+            path = pcapfile.write_pcap(os.path.join(directory, "in.pcap"), test_save.own_frames(8))
+            with processes.Running("loopback", "--pcap", path, "--loops", "forever", "--rate",
+                                   "100pps", "--save", os.path.join(directory, "all.pcapng"),
+                                   *option) as runner:
+                runner.wait_for_frames("received", 10)
+                left_out = bytes_left_out_of_dumps(runner.process.pid)
+                runner.signal(signal.SIGINT)
+                summary = runner.finish()
+        region = summary["memory"]["region_bytes"]
+        # The kernel's own pages, such as the vDSO, are left out as well.
+        assert (left_out >= region + (64 << 20)) == wanted, (left_out, region, option)
+        assert wanted or left_out < 1 << 20, left_out
+
+
 if __name__ == "__main__":
     e2e.main(globals())

@@ -96,6 +96,7 @@ static const struct sample {
 	NUMBER("flush", "none", flush, GDRCAP_FLUSH_NONE),
 	NUMBER("split", "64", split, 64),
 	NUMBER("stale_check", "100", stale_check, 100),
+	NUMBER("dump_frames", "true", dump_frames, 1),
 	NUMBER("consumer.blocks", "132", blocks, 132),
 	NUMBER("consumer.watchdog", "0.5", watchdog_ms, 500),
 	TEXT("frame.size", "64-1518,9000", frame_size),

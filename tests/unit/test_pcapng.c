@@ -303,6 +303,57 @@ static void what_cannot_be_opened(void **state)
 	unlink(pipe_path);
 }
 
+/* A file that was not there is its owner's alone, whatever the umask; one that was stays as it was. */
+static void only_the_owner_reads_it(void **state)
+{
+	const mode_t before = umask(0);
+	struct stat status;
+	struct pcapng file;
+
+	unlink(path);
+	assert_int_equal(pcapng_open(&file, path), 0);
+	assert_int_equal(pcapng_close(&file), 0);
+	assert_int_equal(stat(path, &status), 0);
+	assert_int_equal(status.st_mode & 07777, 0600);
+	assert_int_equal(chmod(path, 0640), 0);
+	assert_int_equal(pcapng_open(&file, path), 0);
+	assert_int_equal(fcntl(file.fd, F_GETFL) & O_NONBLOCK, 0);
+	assert_int_equal(pcapng_close(&file), 0);
+	assert_int_equal(stat(path, &status), 0);
+	assert_int_equal(status.st_mode & 07777, 0640);
+	umask(before);
+}
+
+/* Somebody else's link does not decide what is written over; one to a descriptor of our own may. */
+static void links_are_not_followed(void **state)
+{
+	char target[160], name[200];
+	struct pcapng file;
+	int fd;
+
+	snprintf(target, sizeof(target), "%s/precious", folder);
+	snprintf(name, sizeof(name), "%s/link", folder);
+	fd = open(target, O_RDWR | O_CREAT, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(symlink(target, name), 0);
+	assert_int_equal(pcapng_open(&file, name), -ELOOP);
+	pcapng_close(&file);
+	assert_int_equal(unlink(target), 0);
+	assert_int_equal(pcapng_open(&file, name), -ELOOP);
+	pcapng_close(&file);
+	assert_int_equal(access(target, F_OK), -1);
+	unlink(name);
+	for (int proc = 0; proc < 2; proc++) {
+		snprintf(name, sizeof(name), "%s/%d", proc ? "/proc/self/fd" : "/dev/fd", fd);
+		assert_int_equal(pcapng_open(&file, name), 0);
+		assert_int_equal(pcapng_close(&file), 0);
+	}
+	snprintf(name, sizeof(name), "/dev/fd/%d/../%d", fd, fd);
+	assert_true(pcapng_open(&file, name) < 0);
+	pcapng_close(&file);
+	close(fd);
+}
+
 static void too_long_is_refused(void **state)
 {
 	const struct pcapng_frame frame = { .captured = PCAPNG_SNAPLEN_MAX + 1, .bytes = content };
@@ -359,6 +410,8 @@ int main(void)
 		cmocka_unit_test(full_ends_at_a_block),
 		cmocka_unit_test(full_device),
 		cmocka_unit_test(what_cannot_be_opened),
+		cmocka_unit_test(only_the_owner_reads_it),
+		cmocka_unit_test(links_are_not_followed),
 		cmocka_unit_test(too_long_is_refused),
 		cmocka_unit_test(tshark_reads_it),
 	};

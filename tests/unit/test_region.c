@@ -338,6 +338,45 @@ static void host_memory(void **state)
 	}
 }
 
+/* 1: a core dump leaves the page at `address` out. */
+static int left_out_of_dumps(const void *address)
+{
+	FILE *maps = fopen("/proc/self/smaps", "re");
+	unsigned long from = 0, to = 0;
+	char text[512];
+	int out = -1;
+
+	assert_non_null(maps);
+	while (out < 0 && fgets(text, sizeof(text), maps)) {
+		sscanf(text, "%lx-%lx ", &from, &to);
+		if (strncmp(text, "VmFlags:", 8) == 0 && (uintptr_t)address >= from &&
+		    (uintptr_t)address < to)
+			out = strstr(text, " dd") != NULL;
+	}
+	fclose(maps);
+	assert_true(out >= 0);
+	return out;
+}
+
+/* Also where the host stands in for a GPU, and its memory has two addresses. */
+static void no_frames_in_core_dumps(void **state)
+{
+	struct region_config config = device_config(true);
+
+	for (int kind = GDRCAP_MEMORY_DEVICE; kind <= GDRCAP_MEMORY_HOST; kind++)
+		for (int dump = 0; dump < 2; dump++) {
+			struct region *region;
+
+			config.kind = kind;
+			config.dump = dump;
+			region = region_make(&config);
+			assert_int_equal(left_out_of_dumps(region->base), !dump);
+			assert_int_equal(left_out_of_dumps(region->base + region->bytes - 1), !dump);
+			assert_int_equal(left_out_of_dumps(region->device), !dump);
+			region_destroy(region);
+		}
+}
+
 static void memory_of_the_caller(void **state)
 {
 	struct region_config config = device_config(true);
@@ -434,6 +473,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(both_ways_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(driver_gave_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(host_memory, setup, teardown),
+		cmocka_unit_test_setup_teardown(no_frames_in_core_dumps, setup, teardown),
 		cmocka_unit_test_setup_teardown(memory_of_the_caller, setup, teardown),
 		cmocka_unit_test_setup_teardown(memory_of_the_wrong_kind, setup, teardown),
 		cmocka_unit_test_setup_teardown(small_slots, setup, teardown),

@@ -331,7 +331,7 @@ static void disk_full(void **state)
 
 static void what_is_refused(void **state)
 {
-	char link[160];
+	char other[160];
 	struct play play;
 	struct save_config good;
 	struct stat status;
@@ -341,11 +341,14 @@ static void what_is_refused(void **state)
 	play.config.damaged = play.config.all;
 	refused(&play, -EINVAL, "is the file of save too");
 	/* The same file by another name. */
-	snprintf(link, sizeof(link), "%s/link", folder);
-	assert_int_equal(symlink(play.paths[0], link), 0);
-	play.config.damaged = link;
+	snprintf(other, sizeof(other), "%s/link", folder);
+	assert_int_equal(link(play.paths[0], other), 0);
+	play.config.damaged = other;
 	refused(&play, -EINVAL, "is the file of save too");
-	unlink(link);
+	unlink(other);
+	assert_int_equal(symlink(play.paths[0], other), 0);
+	refused(&play, -ELOOP, "it is a symbolic link; name the file that it leads to");
+	unlink(other);
 	play.config = good;
 	play.config.all = folder;
 	refused(&play, -EISDIR, "save: cannot write");
