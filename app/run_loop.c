@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "privileges.h"
 #include "run_loop.h"
 #include "signals.h"
 
@@ -201,6 +202,8 @@ static int run_open(struct run *run, const struct run_command *command,
 		report_error(&run->report, REPORT_EXIT_NOT_RUN, "%s", error.text);
 		return rc;
 	}
+	/* Before the threads that look into frames are started, which inherit it. */
+	privileges_drop(&config, run_log, run);
 	gdrcap_get_summary(run->session, &run->report.summary);
 	run->report.has_session = 1;
 	if (run->text) {

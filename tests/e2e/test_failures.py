@@ -247,5 +247,70 @@ def test_core_dumps_have_no_frames():
         assert wanted or left_out < 1 << 20, left_out
 
 
+# ---- what the program may do ----
+
+def capabilities(pid):
+    """[(permitted, bounding, no new privileges)], one for each thread."""
+    found = []
+    for task in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/status" % (pid, task)) as status:
+            text = status.read()
+        found.append(tuple(int(re.search(r"^%s:\s*(\w+)$" % name, text, re.M).group(1), 16)
+                           for name in ("CapPrm", "CapBnd", "NoNewPrivs")))
+    return found
+
+
+def check_dropped(runner, permitted):
+    found = capabilities(runner.process.pid)
+    assert len(found) > 4, found
+    assert set(found) == {(permitted, 0, 1)}, [tuple(map(hex, each)) for each in found]
+
+
+def test_capabilities_are_dropped():
+    """In every thread, DPDK's own and the file's writer's too; and all ends as it should."""
+    if capabilities(os.getpid())[0][0] & 1 << 12 == 0:
+        raise e2e.Skip("this needs capabilities to drop")
+    with processes.folder() as directory:
+        path = os.path.join(directory, "all.pcapng")
+        for ports, permitted in (
+                ((), 0),
+                (("net_af_packet0,iface=%s", "net_af_packet1,iface=%s"), 0),
+                (("net_af_xdp0,iface=%s", "net_af_xdp1,iface=%s"), 1 << 12 | 1 << 39)):
+            with e2e.VethPair() as pair:
+                names = [port % name for port, name in zip(ports, (pair.left, pair.right))]
+                arguments = ("--tx-port", names[0], "--port", names[1]) if ports else ()
+                with processes.Running("loopback", "--rate", "1kpps", "--save", path,
+                                       *arguments) as runner:
+                    runner.wait_for_frames("received", 100)
+                    check_dropped(runner, permitted)
+                    runner.signal(signal.SIGINT)
+                    runner.finish()
+                # Its program is off the interface again.
+                assert "xdp" not in pair.ip("link", "show", pair.right), pair.ip("link")
+        ends = [memif(directory, role) for role in ("server", "client")]
+        with processes.Running("capture", "--port", ends[0]) as receiver:
+            receiver.wait_until_running()
+            check_dropped(receiver, 0)
+            with processes.Running("replay", "--tx-port", ends[1], "--frames", "1000") as sender:
+                sender.finish()
+            receiver.finish()
+
+
+def test_socket_in_somebody_elses_folder():
+    """What is needed to remove it stays, and so it can be made again."""
+    if os.geteuid():
+        raise e2e.Skip("this needs root")
+    with processes.folder() as directory:
+        os.chown(directory, 65534, 65534)
+        os.chmod(directory, 0o755)
+        port = memif(directory, "server") + ",socket-abstract=no"
+        with processes.Running("capture", "--port", port) as receiver:
+            receiver.wait_until_running()
+            check_dropped(receiver, 1 << 1)
+            receiver.signal(signal.SIGINT)
+            receiver.finish(expect=3)
+        assert not os.listdir(directory), os.listdir(directory)
+
+
 if __name__ == "__main__":
     e2e.main(globals())
