@@ -60,23 +60,39 @@ void session_senders_watch(struct gdrcap_session *session)
 	session_fail(session, -ETIMEDOUT, what);
 }
 
-/* What the run's end left unsent. Where `seconds` ended it, that was asked for too; one who stops it
- * himself knows. */
+/* Seconds since a port took something, or since the start. */
+static double senders_silence(const struct gdrcap_session *session)
+{
+	uint64_t last = session->start_tsc;
+
+	for (uint32_t i = 0; i < session->tx_count; i++)
+		last = RTE_MAX(
+			last, atomic_load_explicit(&session->tx[i].last_tsc, memory_order_relaxed));
+	return (double)(rte_rdtsc() - last) / (double)rte_get_tsc_hz();
+}
+
+/* What the run's end left unsent. Where `seconds` ended it, that was asked for too; one who stops
+ * it himself knows. */
 void session_senders_judge(struct gdrcap_session *session)
 {
 	const uint64_t sent = session_sent(session), asked = session->tx_asked;
 	bool down = false;
 
-	if (session->tx_count == 0 || asked == 0 || sent >= asked)
+	if (session->tx_count == 0 || (asked && sent >= asked))
 		return;
 	for (uint32_t p = 0; session->link_tsc && p < session->plan.ports; p++)
 		down |= session->link[GDRCAP_PORTS_MAX + p] != LINK_UP;
-	if (!session->ended_by_time || down || session->failure)
+	if (asked && (!session->ended_by_time || down || session->failure))
 		atomic_store(&session->tx_missing, asked - sent);
-	if (session->failure || (!down && !session->ended_by_time))
+	if (session->failure)
 		return;
-	session_message(session, GDRCAP_LOG_WARNING, "%llu of %llu frames were sent: %s",
-			(unsigned long long)sent, (unsigned long long)asked,
-			down ? "the port's link was down when the run ended" :
-			       "the time to run was over first");
+	if (down)
+		session_message(session, GDRCAP_LOG_WARNING,
+				"the port's link was down when the run ended: nothing was sent in "
+				"the last %.1f s, which the rates do not count",
+				senders_silence(session));
+	else if (asked && session->ended_by_time)
+		session_message(session, GDRCAP_LOG_WARNING,
+				"%llu of %llu frames were sent: the time to run was over first",
+				(unsigned long long)sent, (unsigned long long)asked);
 }
