@@ -20,13 +20,24 @@
 #define SEND_MS 50u   /* a card tells of a frame that it could not send in less */
 #define SAMPLE_BYTES 64u
 
+/* What a card may have done is no cause where there is none. */
+static const char *const *stage_causes(const struct prove *prove, enum prove_stage stage)
+{
+	const struct session_pair *pair = &prove->session->pairs[0];
+	const struct prove_text *text = &prove_texts[stage];
+	const bool card = pair->rx.facts->writes == DRIVER_WRITES_DMA ||
+			  pair->tx.facts->writes == DRIVER_WRITES_DMA;
+
+	return card || !text->software ? text->causes : text->software;
+}
+
 static int stage_end(struct prove *prove, enum prove_stage stage, enum gdrcap_stage_state state,
 		     const char *format, va_list args)
 {
 	struct gdrcap_stage out = {
 		.name = prove_texts[stage].name,
 		.state = state,
-		.causes = state == GDRCAP_STAGE_FAILED ? prove_texts[stage].causes : NULL,
+		.causes = state == GDRCAP_STAGE_FAILED ? stage_causes(prove, stage) : NULL,
 	};
 
 	vsnprintf(out.detail, sizeof(out.detail), format, args);

@@ -11,6 +11,13 @@ static const char *const ports_up[] = {
 	NULL,
 };
 
+static const char *const ports_up_software[] = {
+	"the interface is down: ip link set INTERFACE up; of a veth pair, both ends",
+	"nothing is at its other end: no cable, or a peer that is down or gone (ip link show)",
+	"a port of another process: its other end does not run",
+	NULL,
+};
+
 static const char *const memory[] = {
 	"another process holds the GPU in a broken state: nvidia-smi; dmesg | grep -i xid",
 	"the CPU map of the memory does not reach the GPU's memory: remove guard, or reload the "
@@ -86,7 +93,7 @@ static const char *const consumer[] = {
 };
 
 const struct prove_text prove_texts[PROVE_STAGES] = {
-	[PROVE_PORTS_UP] = { "ports up", ports_up },
+	[PROVE_PORTS_UP] = { "ports up", ports_up, ports_up_software },
 	[PROVE_MEMORY] = { "memory ready and poisoned", memory },
 	[PROVE_SENT] = { "frame sent", sent },
 	[PROVE_STEERED] = { "steered", steered },

@@ -19,6 +19,7 @@ enum prove_stage {
 struct prove_text {
 	const char *name;
 	const char *const *causes; /* NULL-ended */
+	const char *const *software; /* the same where no port is a card's; NULL: as with one */
 };
 
 extern const struct prove_text prove_texts[PROVE_STAGES];
