@@ -393,6 +393,8 @@ static int add_summary(json_t *object, const struct report *report)
 	rc |= json_object_set_new(object, "stale",
 				  json_count_if(summary && (summary->known & GDRCAP_HAS_STALE),
 						report->summary.stale));
+	rc |= json_object_set_new(object, "cut",
+				  summary && received ? json_count(summary->cut) : json_null());
 	rc |= json_object_set_new(object, "queue_restarts",
 				  summary && received ? json_count(summary->queue_restarts) :
 							json_null());

@@ -270,6 +270,9 @@ static void print_losses(FILE *to, const struct report *report)
 			  "times that a payload did not go on where the one before ended");
 	print_row(to, "filtered", total->filtered, "frames that are not meant");
 	print_rules(to, report);
+	if (summary->cut)
+		print_row(to, "cut", summary->cut,
+			  "frames of which only the beginning came, ours or others'");
 	if (summary->queue_restarts)
 		print_row(to, "queue restarts", summary->queue_restarts,
 			  "receive queues in error that were started again");

@@ -50,9 +50,9 @@ struct frame_desc {
 	uint16_t offset; /* of the frame's first byte from its slot's first, bytes; FRAME_DESC_CUT */
 };
 
-/* In offset: the frame did not fit its slot, and only its beginning is there, so it is damaged if
- * it is meant at all. Slots are smaller. For frames whose own header does not say how long they
- * should be. */
+/* In offset: the frame did not fit its slot, or the kernel's, and only its beginning is there, so
+ * it is damaged if it is meant at all. Slots are smaller. For frames whose own header does not say
+ * how long they should be, and for the caller's own consumer. */
 #define FRAME_DESC_CUT 0x8000u
 
 /*

@@ -14,7 +14,8 @@
 _Static_assert(sizeof(struct gdrcap_pkt) == sizeof(struct frame_desc) &&
 		       offsetof(struct gdrcap_pkt, slot) == offsetof(struct frame_desc, slot) &&
 		       offsetof(struct gdrcap_pkt, len) == offsetof(struct frame_desc, len) &&
-		       offsetof(struct gdrcap_pkt, offset) == offsetof(struct frame_desc, offset),
+		       offsetof(struct gdrcap_pkt, offset) == offsetof(struct frame_desc, offset) &&
+		       GDRCAP_PKT_CUT == FRAME_DESC_CUT,
 	       "gdrcap_pkt is frame_desc");
 
 int queue_create(struct gdrcap_queue *queue, struct ring_producer *ring,

@@ -169,7 +169,24 @@ static void rx_keep_times(struct rx_worker *worker, struct rte_mbuf *const *mbuf
 	}
 }
 
-/* `extra`: split frames or times, which of them is asked once a burst. */
+/* Of whole frames, where the port itself may have cut some: they are as long as it has room. */
+static void rx_look_for_cut(struct rx_worker *worker, uint32_t at, unsigned int n)
+{
+	const uint16_t mark = worker->config.mark_cut ? FRAME_DESC_CUT : 0;
+	struct frame_desc *desc = &worker->ring.desc[at];
+	uint64_t cut = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		if (desc[i].len < worker->config.cut_from)
+			continue;
+		desc[i].offset |= mark;
+		cut++;
+	}
+	if (cut)
+		counter_add(&worker->cut, cut);
+}
+
+/* `extra`: split frames, times, or a port that cuts: which of them is asked once a burst. */
 ALWAYS_INLINE unsigned int rx_receive(struct rx_worker *worker, const bool extra)
 {
 	struct ring_producer *ring = &worker->ring;
@@ -184,8 +201,11 @@ ALWAYS_INLINE unsigned int rx_receive(struct rx_worker *worker, const bool extra
 	bytes = split ? rx_describe_split(worker, at, n) : rx_describe(worker, at, n);
 	ring->head += n;
 	now = rte_rdtsc();
-	if (extra)
+	if (extra) {
 		rx_keep_times(worker, mbuf, at, n, now);
+		if (worker->config.cut_from)
+			rx_look_for_cut(worker, at, n);
+	}
 	if (unlikely(atomic_load_explicit(&worker->first_tsc, memory_order_relaxed) == 0))
 		atomic_store_explicit(&worker->first_tsc, now, memory_order_relaxed);
 	atomic_store_explicit(&worker->last_tsc, now, memory_order_relaxed);
@@ -380,7 +400,7 @@ void rx_worker_run(void *arg)
 		  { rx_loop_extra_accounted, rx_loop_extra_accounted_flush } },
 	};
 	struct rx_worker *worker = arg;
-	const bool extra = worker->split || worker->ring.tsc;
+	const bool extra = worker->split || worker->ring.tsc || worker->config.cut_from;
 
 	loops[extra][worker->config.accounted][worker->config.flush != NULL](worker);
 }

@@ -50,7 +50,9 @@ struct rx_config {
 	void *flush_context;
 	uint32_t in_flight_max; /* frames; a driver that loses what it has read when the pool is empty is
 				 * not asked for more than the pool surely has */
-	bool mark_cut; /* frames that do not fit their slot get FRAME_DESC_CUT */
+	bool mark_cut;		/* frames of which only the beginning is there get FRAME_DESC_CUT */
+	uint32_t cut_from; /* bytes: so says the length of whole frames and of cut ones; 0: only a
+			    * chain does */
 	bool accounted; /* bursts are through when the accountant says so, not when they are done */
 };
 
@@ -67,7 +69,7 @@ struct rx_worker {
 	_Alignas(RING_LINE) _Atomic uint64_t frames;
 	_Atomic uint64_t bytes;
 	_Atomic uint64_t bursts;
-	_Atomic uint64_t cut; /* frames that did not fit their slot */
+	_Atomic uint64_t cut;  /* frames of which only the beginning is there */
 	_Atomic uint64_t back; /* frames whose slots are back in the pool */
 	_Atomic uint64_t idle; /* looks at the port and the ring that found nothing to do */
 	_Atomic uint64_t empty; /* polls of the port that brought no frame */

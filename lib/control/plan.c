@@ -242,15 +242,37 @@ static int plan_tags(const struct gdrcap_config *config, struct gdrcap_error *er
 }
 
 /* Bytes after the headroom that port `i` insists on in a slot. */
-static uint32_t port_room(const struct plan *plan, const struct gdrcap_config *config, uint32_t i)
+static uint32_t port_room(struct plan *plan, uint32_t i)
 {
-	const char *name = plan_port_name(config, i);
+	const char *name = plan_port_at(plan, i)->opened;
 	const bool fcs = driver_facts_find(name)->room_fcs;
 
 	/* A card's own demand is on what it receives into. */
 	if (fcs && i >= GDRCAP_PORTS_MAX)
 		return 0;
 	return RTE_MAX(port_room_min(name), fcs ? (uint32_t)plan->frame_bytes_max : 0u);
+}
+
+/* `need`: of the largest frame, or what a port insists on, and the headroom. */
+static int slot_fits(const struct plan *plan, const struct gdrcap_config *config, uint32_t need,
+		     struct gdrcap_error *error)
+{
+	const uint32_t most = 1u << (plan->umem ? UMEM_SLOT_SHIFT : SLOT_SHIFT_MAX);
+	const uint32_t bytes = 1u << plan->slot_shift;
+
+	if (need > most)
+		return error_set(
+			error, -EMSGSIZE,
+			"frame.size: frames of up to %u bytes need slots of %u bytes on these "
+			"ports, which can have %u at most%s; send and expect shorter ones",
+			plan->frame_bytes_max, need, most,
+			plan->umem ? " with an AF_XDP port" : "");
+	if (need > bytes)
+		return error_set(error, -EMSGSIZE,
+				 "slot_bytes: %u are too few: frames of up to %u bytes need %u on "
+				 "these ports; leave slot_bytes out, or give %u",
+				 bytes, plan->frame_bytes_max, need, rte_align32pow2(need));
+	return 0;
 }
 
 static int plan_slots(struct plan *plan, const struct gdrcap_config *config,
@@ -261,7 +283,7 @@ static int plan_slots(struct plan *plan, const struct gdrcap_config *config,
 
 	for (uint32_t i = 0; i < PLAN_PORTS; i++)
 		if (plan_port_name(config, i)[0])
-			need = RTE_MAX(need, port_room(plan, config, i));
+			need = RTE_MAX(need, port_room(plan, i));
 	need += RTE_PKTMBUF_HEADROOM;
 	plan->slot_shift = config->slot_bytes ? (uint32_t)__builtin_ctz(config->slot_bytes) :
 						(uint32_t)__builtin_ctz(rte_align32pow2(need));
@@ -292,13 +314,7 @@ static int plan_slots(struct plan *plan, const struct gdrcap_config *config,
 	ret = plan_tags(config, error);
 	if (ret < 0)
 		return ret;
-	if (plan->slot_shift > SLOT_SHIFT_MAX || need > 1u << plan->slot_shift)
-		return error_set(
-			error, -EMSGSIZE,
-			"slot_bytes: headroom and frames of these ports need %u bytes, a slot has "
-			"%u",
-			need, 1u << plan->slot_shift);
-	return 0;
+	return slot_fits(plan, config, need, error);
 }
 
 /* Before EAL starts: it would spend minutes on tables for memory that is not there. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The plan's part that concerns ConnectX ports. */
+/* The plan's part that concerns ConnectX ports, and what drivers are told. */
 #include <errno.h>
 #include <string.h>
 
+#include "af_packet.h"
 #include "log.h"
 #include "plan_internal.h"
 
@@ -89,11 +90,15 @@ int plan_devargs(struct plan *plan, const struct gdrcap_config *config, struct g
 			.lengths = plan->lengths,
 			.length_count = own ? plan->length_count : 0,
 		};
-		int ret = !port->card.pci[0]
-				  ? 0
-				  : connectx_devargs(plan_port_name(config, i), &use, port->opened,
-						     sizeof(port->opened), error);
+		const char *name = plan_port_name(config, i);
+		int ret = 0;
 
+		if (port->card.pci[0])
+			ret = connectx_devargs(name, &use, port->opened, sizeof(port->opened),
+					       error);
+		else if (port_name_is_af_packet(name))
+			ret = af_packet_devargs(name, plan->frame_bytes_max, port->opened,
+						sizeof(port->opened), error);
 		if (ret < 0)
 			return ret;
 	}

@@ -24,7 +24,7 @@ int plan_card(struct plan *plan, const struct gdrcap_config *config, uint32_t i,
 	      struct gdrcap_error *error);
 /* What only a ConnectX does, asked of another. */
 int plan_card_only(const struct gdrcap_config *config, struct gdrcap_error *error);
-/* What the mlx5 driver is to be told, once it is known which memory and which frames. */
+/* What the drivers are to be told, once it is known which memory and which frames. */
 int plan_devargs(struct plan *plan, const struct gdrcap_config *config, struct gdrcap_error *error);
 /* What it takes of EAL's memory. */
 size_t plan_cards_bytes(const struct plan *plan);

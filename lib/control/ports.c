@@ -8,6 +8,7 @@
 #include <rte_ethdev.h>
 #include <rte_mempool.h>
 
+#include "af_packet.h"
 #include "config.h"
 #include "log.h"
 #include "session.h"
@@ -59,6 +60,8 @@ static int pair_open_port(struct port *port, const struct plan_port *planned, co
 	char reasons[768];
 	int ret = port_open(port, planned->opened, named, error);
 
+	if (ret == 0 && port_name_is_af_packet(named) && port->device[0])
+		log_info("port %s: opened as %s", named, planned->opened);
 	if (ret < 0 || !card->pci[0])
 		return ret;
 	if (port->device[0] == '\0') {
@@ -272,6 +275,7 @@ static struct port_queues queues_of(const struct gdrcap_session *session, struct
 		.tx_queues = port->tx_queues,
 		.descriptors = (uint16_t)session->plan.descriptors,
 		.frame_bytes_max = session->plan.frame_bytes_max,
+		.sends = tx_queues != 0,
 	};
 }
 

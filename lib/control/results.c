@@ -157,6 +157,8 @@ static void summary_machine(const struct gdrcap_session *session, struct gdrcap_
 	summary->blocks = session->blocks;
 	summary->failed = session->failure != 0;
 	summary->ended_by_sender = session->ended_by_sender;
+	for (uint32_t i = 0; i < session->rx_count; i++)
+		summary->cut += atomic_load_explicit(&session->rx[i].cut, memory_order_relaxed);
 	session_ports_summary(session, summary);
 }
 
@@ -301,6 +303,7 @@ int gdrcap_get_stats(const struct gdrcap_session *session, struct gdrcap_stats *
 
 		all.rx_frames += frames;
 		all.rx_bytes += atomic_load_explicit(&worker->bytes, memory_order_relaxed);
+		all.cut += atomic_load_explicit(&worker->cut, memory_order_relaxed);
 		all.bursts += atomic_load_explicit(&worker->bursts, memory_order_relaxed);
 		all.in_flight += frames - back;
 	}

@@ -15,7 +15,7 @@
 #include "frame.h"
 #include "gdrcap.h"
 #include "guest.h"
-#include "interface.h"
+#include "interface_watch.h"
 #include "kernels.h"
 #include "log.h"
 #include "plan.h"

@@ -167,15 +167,17 @@ static void receivers_judge(struct gdrcap_session *session)
 {
 	uint64_t cut = 0;
 
-	/* Of own frames the damage itself says it. */
 	for (uint32_t i = 0; i < session->rx_count; i++)
-		if (session->rx[i].config.mark_cut)
-			cut += atomic_load_explicit(&session->rx[i].cut, memory_order_relaxed);
+		cut += atomic_load_explicit(&session->rx[i].cut, memory_order_relaxed);
 	if (cut)
 		session_message(session, GDRCAP_LOG_WARNING,
-				"%llu frames were longer than a slot of %u bytes and count as "
-				"damaged; say how long they can be with --frame-size",
-				(unsigned long long)cut, 1u << session->plan.slot_shift);
+				"%llu frames were longer than --frame-size, which is %u, and than "
+				"the port has room for: only their beginning came%s; say with "
+				"--frame-size how long they can be",
+				(unsigned long long)cut, session->plan.frame_bytes_max,
+				session->config.consumer == GDRCAP_CONSUMER_VALIDATE
+					? ", and those that are meant count as damaged"
+					: "");
 	streams_judge(session, accountant_borrow(&session->accountant));
 	accountant_return(&session->accountant);
 }

@@ -79,8 +79,9 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 		.in_flight_max = in_flight_max(session, &pair->rx),
 		.accounted = validates,
 		/* Own frames' headers say how long they should be. */
-		.mark_cut = validates && (session->config.format == GDRCAP_FORMAT_FOREIGN ||
-					  session->expect),
+		.mark_cut = !validates || session->config.format == GDRCAP_FORMAT_FOREIGN ||
+			    session->expect,
+		.cut_from = pair->rx.cut_from,
 	};
 	int ret = rx_worker_create(worker, &config, &ring, error);
 

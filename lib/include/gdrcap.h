@@ -342,6 +342,8 @@ struct gdrcap_summary {
 			    * the run is ended */
 	uint64_t tx_missing; /**< of them, not handed to a port when the run had ended; 0 where
 			      * `seconds` ended it while all was well */
+	uint64_t cut; /**< frames received of which only the beginning came: damaged, others', or
+		       * the caller's, who has GDRCAP_PKT_CUT */
 };
 void gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary);
 
@@ -400,17 +402,23 @@ struct gdrcap_stats {
 	uint64_t in_flight; /**< frames published and not yet released */
 	uint64_t nic_missed, nic_error;
 	uint32_t known; /**< GDRCAP_HAS_* */
+	uint64_t cut;	/**< frames of which only the beginning came */
 };
 int gdrcap_get_stats(const struct gdrcap_session *session, struct gdrcap_stats *stats);
 
 /* ---- frames to the caller's own consumer ---- */
 
+/** In gdrcap_pkt.offset, and no part of it: the frame was longer than there was room for (longer
+ * than frame.size), and only its first bytes came. Whoever plays into the port decides that. */
+#define GDRCAP_PKT_CUT 0x8000u
+
 struct gdrcap_pkt {
 	uint32_t slot;
-	uint16_t len; /**< bytes, without FCS; of a frame longer than a slot, those that fitted */
-	uint16_t offset; /**< of the frame in its slot, bytes */
+	uint16_t len;	 /**< bytes, without FCS; of a frame that was cut, those that came */
+	uint16_t offset; /**< of the frame in its slot, bytes; GDRCAP_PKT_CUT */
 };
-/** Frame i begins at data + (size_t)pkts[i].slot * slot_bytes + pkts[i].offset. */
+/** Frame i begins at gdrcap_frame(batch, i), which is data + (size_t)pkts[i].slot * slot_bytes +
+ * (pkts[i].offset & ~GDRCAP_PKT_CUT). */
 struct gdrcap_batch {
 	uint64_t seq; /**< +1 a batch of the queue, no gaps */
 	uint8_t *data; /**< region base; a device pointer where memory is `device` */
@@ -426,6 +434,20 @@ struct gdrcap_batch {
 	/* Arrival times, for gdrcap_time_ns(); NULL: not asked for (batch_times). */
 	const uint64_t *times;
 };
+
+/** First byte of frame `i`, with header-data split of what follows its head; gdrcap_device.cuh has
+ * the same for kernels. */
+static inline uint8_t *gdrcap_frame(const struct gdrcap_batch *batch, uint32_t i)
+{
+	return batch->data + (size_t)batch->pkts[i].slot * batch->slot_bytes +
+	       (batch->pkts[i].offset & ~GDRCAP_PKT_CUT);
+}
+
+/** 1: only its first bytes came. */
+static inline int gdrcap_frame_is_cut(const struct gdrcap_batch *batch, uint32_t i)
+{
+	return (batch->pkts[i].offset & GDRCAP_PKT_CUT) != 0;
+}
 
 /** An arrival time of a batch of `queue` in ns since the Unix epoch; 0: the card gave none. The
  * queue's thread. */

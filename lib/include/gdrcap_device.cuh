@@ -117,7 +117,15 @@ __device__ __forceinline__ void gdrcap_gpu_release(const struct gdrcap_gpu_queue
 /** First byte of frame `i` of the batch; with header-data split, of what follows its head. */
 __device__ __forceinline__ uint8_t *gdrcap_gpu_frame(const struct gdrcap_batch &batch, uint32_t i)
 {
-	return batch.data + (size_t)batch.pkts[i].slot * batch.slot_bytes + batch.pkts[i].offset;
+	return batch.data + (size_t)batch.pkts[i].slot * batch.slot_bytes +
+	       (batch.pkts[i].offset & ~GDRCAP_PKT_CUT);
+}
+
+/** True when only its first bytes came. */
+__device__ __forceinline__ bool gdrcap_gpu_frame_is_cut(const struct gdrcap_batch &batch,
+							uint32_t i)
+{
+	return batch.pkts[i].offset & GDRCAP_PKT_CUT;
 }
 
 /** Its length, without FCS; with header-data split, of what follows its head: 0 where nothing does.

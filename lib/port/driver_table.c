@@ -2,8 +2,9 @@
 #include "driver_table.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "af_packet.h"
 
 #define CONNECTX_DRIVER "mlx5"
 
@@ -25,8 +26,8 @@ static const struct driver_facts driver_table[] = {
 	/* Without scatter, which would cost the vector functions, a slot must hold a frame of the
 	 * MTU with its FCS; and an MTU below 1500 would harm the kernel's own traffic on the
 	 * interface. */
-	/* Its errors are send WQEs, which may hold several frames, and receive buffers of a queue in
-	 * error: no frames. What it lost before a queue, its extended statistics say. */
+	/* Its errors are send WQEs, which may hold several frames, and receive buffers of a queue
+	 * in error: no frames. What it lost before a queue, its extended statistics say. */
 	{ .prefix = CONNECTX_DRIVER,
 	  .writes = DRIVER_WRITES_DMA,
 	  .missed_exact = true,
@@ -58,19 +59,17 @@ static const struct driver_facts driver_table[] = {
 	  .reads_first = true,
 	  .what = "pcap file" },
 	/*
-	 * Its kernel ring drops without telling the driver. The ring's frames are 2048 bytes less a
-	 * header of 32 (devarg framesz): a longer frame is freed as if it were sent, and each slot
-	 * must have room for a whole one. The kernel takes 802.1Q tags off, and the driver cannot
-	 * put them back into external buffers. What it calls send errors while the link is down is
-	 * sent when the link is up again.
+	 * Its kernel ring drops without telling the driver, but tells us: kernel_drops.h. Frames
+	 * that do not fit the ring's slots are cut, or freed as if they were sent: af_packet.h. The
+	 * kernel takes 802.1Q tags off, and the driver cannot put them back into external buffers.
+	 * What it calls send errors while the link is down is sent when the link is up again.
 	 */
 	{ .prefix = "net_af_packet",
 	  .writes = DRIVER_COPIES,
 	  .system_calls = true,
 	  .needs_root = true,
 	  .no_vlan = true,
-	  .frame_max = 2020,
-	  .room_min = 2016,
+	  .interface = true,
 	  .what = "kernel interface (AF_PACKET)" },
 	/* Chunks of 4096 bytes less mbuf, headers and the kernel's headroom of 256. */
 	{ .prefix = "net_af_xdp",
@@ -80,6 +79,7 @@ static const struct driver_facts driver_table[] = {
 	  .system_calls = true,
 	  .needs_root = true,
 	  .both_ways = true,
+	  .interface = true,
 	  .frame_max = 3000,
 	  .what = "kernel interface (AF_XDP)" },
 	{ .prefix = "net_tap",
@@ -103,6 +103,9 @@ const struct driver_facts *driver_facts_find(const char *name)
 
 	if (port_name_is_connectx(name))
 		name = CONNECTX_DRIVER;
+	/* The driver's other name: what it loses and cuts must not go unsaid for that. */
+	if (strncmp(name, "eth_af_packet", strlen("eth_af_packet")) == 0)
+		name = "net_af_packet";
 	for (size_t i = 0; i < sizeof(driver_table) / sizeof(driver_table[0]); i++) {
 		const struct driver_facts *row = &driver_table[i];
 
@@ -151,29 +154,17 @@ bool port_name_joins(const char *name)
 	return driver_facts_find(name)->joins && !port_name_listens(name);
 }
 
-#define FRAMESZ_HEADER 32u /* of AF_PACKET's ring before each frame: TPACKET_V2 */
-#define FRAMESZ_FCS 4u
-
-/* devarg framesz of AF_PACKET; 0: not given. */
-static uint32_t framesz_of(const char *name)
-{
-	const char *at = driver_facts_find(name)->room_min ? strstr(name, "framesz=") : NULL;
-	const unsigned long bytes = at ? strtoul(at + strlen("framesz="), NULL, 10) : 0;
-
-	return bytes > FRAMESZ_HEADER && bytes <= UINT16_MAX ? (uint32_t)bytes : 0;
-}
-
 uint32_t port_frame_max(const char *name)
 {
-	const uint32_t framesz = framesz_of(name);
-
-	return framesz ? framesz - FRAMESZ_HEADER + FRAMESZ_FCS :
-			 driver_facts_find(name)->frame_max;
+	return driver_facts_find(name)->frame_max;
 }
 
 uint32_t port_room_min(const char *name)
 {
-	const uint32_t framesz = framesz_of(name);
+	struct af_packet_ring ring;
 
-	return framesz ? framesz - FRAMESZ_HEADER : driver_facts_find(name)->room_min;
+	if (!port_name_is_af_packet(name))
+		return driver_facts_find(name)->room_min;
+	af_packet_ring(&ring, name);
+	return af_packet_room(&ring);
 }

@@ -29,6 +29,7 @@ struct driver_facts {
 	bool no_vlan; /* does not deliver 802.1Q tags into slots like ours */
 	bool joins; /* as a client it starts only when its server is there */
 	bool both_ways; /* insists on as many receive as send queues */
+	bool interface; /* it is an interface of the kernel's, which its devarg iface names */
 	bool foreign; /* its frames lie in the memory of whoever plays into it, not in ours: refused
 		       */
 	uint16_t frame_max; /* bytes with FCS that it carries in one segment; 0: no own limit */
@@ -49,7 +50,7 @@ bool port_name_is_vdev(const char *name);
 /* True for all others: PCI address, kernel interface or RDMA device of a ConnectX, if there is one
  * of that name: connectx_find() knows. */
 bool port_name_is_connectx(const char *name);
-/* frame_max and room_min of a port, its devargs considered. */
+/* frame_max and room_min of a port, with the devargs that it is opened with. */
 uint32_t port_frame_max(const char *name);
 uint32_t port_room_min(const char *name);
 /* True for a port that its peer in the same process connects to, so it must be opened first. */

@@ -2,46 +2,56 @@
 #include "interface.h"
 
 #include <errno.h>
-#include <net/if.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <rte_ethdev.h>
 
-#include "log.h"
-#include "port.h"
-
-void interface_watch(struct interface *interface, const struct port *port)
+bool interface_of(const char *port, char name[IF_NAMESIZE])
 {
-	struct rte_eth_dev_info info;
+	const char *at = strstr(port, ",iface=");
+	size_t bytes;
 
-	memset(interface, 0, sizeof(*interface));
-	/* A card says so by an event; a caller's own port may be of another network namespace. */
-	if (!port->open || port->facts->writes != DRIVER_COPIES || port->device[0] == '\0' ||
-	    rte_eth_dev_info_get(port->id, &info) != 0 || info.if_index == 0)
-		return;
-	interface->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (interface->socket < 0) {
-		log_warning("port %s: nobody will notice when its interface is deleted: %s",
-			    port->name, strerror(errno));
-		return;
-	}
-	interface->index = info.if_index;
+	if (!at || strstr(at + 1, ",iface="))
+		return false;
+	at += strlen(",iface=");
+	bytes = strcspn(at, ",");
+	if (bytes == 0 || bytes >= IF_NAMESIZE)
+		return false;
+	memcpy(name, at, bytes);
+	name[bytes] = '\0';
+	return true;
 }
 
-bool interface_is_gone(const struct interface *interface)
+static int ask(const char *name, unsigned long question, struct ifreq *request)
 {
-	struct ifreq request = { .ifr_ifindex = (int)interface->index };
+	const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int ret;
 
-	return interface->index && ioctl(interface->socket, SIOCGIFNAME, &request) < 0 &&
-	       errno == ENODEV;
+	memset(request, 0, sizeof(*request));
+	snprintf(request->ifr_name, sizeof(request->ifr_name), "%s", name);
+	if (fd < 0)
+		return -errno;
+	ret = ioctl(fd, question, request) < 0 ? -errno : 0;
+	close(fd);
+	return ret;
 }
 
-void interface_forget(struct interface *interface)
+bool interface_up(const char *name)
 {
-	if (interface->index)
-		close(interface->socket);
-	interface->index = 0;
+	const short up = IFF_UP | IFF_RUNNING;
+	struct ifreq request;
+
+	return ask(name, SIOCGIFFLAGS, &request) < 0 || (request.ifr_flags & up) == up;
+}
+
+uint32_t interface_mtu(const char *name)
+{
+	struct ifreq request;
+
+	return ask(name, SIOCGIFMTU, &request) < 0 || request.ifr_mtu < 0
+		       ? 0
+		       : (uint32_t)request.ifr_mtu;
 }

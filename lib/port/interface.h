@@ -1,27 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The kernel's interface under a port. DPDK's drivers do not notice when it is deleted: they find
- * no frame, or hand frames to a socket that leads nowhere, for ever.
- */
+/* The kernel's interfaces under ports. Control code. */
 #ifndef GDRCAP_INTERFACE_H
 #define GDRCAP_INTERFACE_H
 
+#include <net/if.h>
 #include <stdbool.h>
+#include <stdint.h>
 
-struct port;
+/* The interface that a port's devargs name with iface=: false without, or with more than one. */
+bool interface_of(const char *port, char name[IF_NAMESIZE]);
 
-struct interface {
-	/* A new interface may have the old one's name, but not its index. 0: there is none to be
-	 * watched. */
-	unsigned int index;
-	int socket; /* in the network namespace where it was opened */
-};
-
-/* After the port was opened, in the same thread. A port without an interface, and one whose driver
- * tells itself when it is gone, are not watched. */
-void interface_watch(struct interface *interface, const struct port *port);
-/* True when it was deleted, or moved to another network namespace. Asks the kernel. */
-bool interface_is_gone(const struct interface *interface);
-void interface_forget(struct interface *interface);
+/* True where nobody can tell. */
+bool interface_up(const char *name);
+/* 0: nobody can tell. */
+uint32_t interface_mtu(const char *name);
 
 #endif

@@ -2,19 +2,18 @@
 #include "port.h"
 
 #include <errno.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <rte_bus_vdev.h>
 #include <rte_dev.h>
+#include <rte_devargs.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
+#include "af_packet.h"
+#include "interface.h"
 #include "join.h"
 #include "log.h"
 
@@ -76,12 +75,25 @@ static int open_refused(const struct port *port, int code, struct gdrcap_error *
 			"that the driver knows, and rights: be root, or have CAP_NET_RAW and "
 			"ulimit -l unlimited",
 			port->name, port->device, why);
-	return error_set(
-		error, code, "port %s cannot be opened: %s; check its name and arguments%s",
-		port->name, why,
-		port->facts->needs_root ? ", that the interface exists and is up, and that you "
-					  "are root (CAP_NET_RAW, CAP_NET_ADMIN)"
-					: "");
+	return error_set(error, code,
+			 "port %s cannot be opened: %s; check its name and arguments%s", port->name,
+			 why,
+			 port->facts->needs_root ? ", and that you are root (CAP_NET_RAW, "
+						   "CAP_NET_ADMIN)"
+						 : "");
+}
+
+/* By the arguments that it was opened with, be it by us or by an embedder before us. */
+static uint32_t cut_from(const struct port *port, const char *name)
+{
+	const struct rte_device *device = port_device(port);
+	const struct rte_devargs *devargs = device ? rte_dev_devargs(device) : NULL;
+	struct af_packet_ring ring;
+
+	if (!port_name_is_af_packet(name))
+		return 0;
+	af_packet_ring(&ring, devargs && devargs->args ? devargs->args : "");
+	return af_packet_cut(&ring);
 }
 
 int port_open(struct port *port, const char *name, const char *named, struct gdrcap_error *error)
@@ -113,6 +125,7 @@ int port_open(struct port *port, const char *name, const char *named, struct gdr
 		}
 	}
 	port->numa_node = rte_eth_dev_socket_id(port->id);
+	port->cut_from = cut_from(port, name);
 	return 0;
 }
 
@@ -188,13 +201,18 @@ static int port_tx_setup(const struct port *port, const struct rte_eth_dev_info 
 }
 
 /* The MTU that the largest frame needs, within what the driver admits. */
-static uint32_t port_mtu(const struct rte_eth_dev_info *info, uint16_t frame_bytes_max)
+static uint32_t port_mtu(const struct port *port, const struct rte_eth_dev_info *info,
+			 uint16_t frame_bytes_max)
 {
 	uint32_t mtu =
 		RTE_MAX((uint32_t)frame_bytes_max, (uint32_t)RTE_ETHER_MAX_LEN) - L2_OVERHEAD;
 
 	if (info->max_mtu)
 		mtu = RTE_MIN(mtu, (uint32_t)info->max_mtu);
+	/* Of an interface the kernel keeps the MTU, and the driver does nothing with ours; but
+	 * AF_PACKET's calls itself good for 1518 bytes. frames_fit() knows better. */
+	if (port->facts->interface && info->max_rx_pktlen > L2_OVERHEAD)
+		mtu = RTE_MIN(mtu, info->max_rx_pktlen - L2_OVERHEAD);
 	return mtu;
 }
 
@@ -203,7 +221,7 @@ static void conf_make(const struct port *port, const struct port_queues *queues,
 		      const struct rte_eth_dev_info *info, struct rte_eth_conf *conf)
 {
 	memset(conf, 0, sizeof(*conf));
-	conf->rxmode.mtu = port_mtu(info, queues->frame_bytes_max);
+	conf->rxmode.mtu = port_mtu(port, info, queues->frame_bytes_max);
 	/* Where rules decide, it is their own actions that spread frames, by the same fields. */
 	if (queues->rx_queues > 1 && port->facts->writes == DRIVER_WRITES_DMA) {
 		conf->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
@@ -237,6 +255,50 @@ static void mtu_remember(struct port *port, uint32_t mtu)
 			 port->mtu_before, mtu);
 }
 
+/*
+ * The kernel throws away longer frames than the MTU's that are sent, without a word to the driver.
+ * Which ones come is up to others: those of an embedder's port, opened with smaller slots, would be
+ * cut although they are no longer than was said.
+ */
+static int frames_fit(const struct port *port, const struct port_queues *queues,
+		      uint32_t interface_index, struct gdrcap_error *error)
+{
+	const uint32_t bytes = queues->frame_bytes_max, cut = port->cut_from + RTE_ETHER_CRC_LEN;
+	char interface[IF_NAMESIZE];
+	uint32_t mtu;
+
+	if (port->cut_from && bytes >= cut)
+		return error_set(error, -EMSGSIZE,
+				 "port %s was opened with room for frames of up to %u bytes, and "
+				 "frame.size, or the file, has %u; open it with a larger framesz",
+				 port->name, cut - 1, bytes);
+	if (!port->facts->interface || !if_indextoname(interface_index, interface))
+		return 0;
+	mtu = interface_mtu(interface);
+	if (mtu && queues->sends && bytes > mtu + L2_OVERHEAD)
+		return error_set(
+			error, -EMSGSIZE,
+			"port %s: interface %s has an MTU of %u, and frames of %u bytes need "
+			"%u: ip link set %s mtu %u (at the other end too)",
+			port->name, interface, mtu, bytes, bytes - L2_OVERHEAD, interface,
+			bytes - L2_OVERHEAD);
+	if (queues->sends || !mtu)
+		return 0;
+	if (bytes > mtu + L2_OVERHEAD)
+		log_warning(
+			"port %s: interface %s has an MTU of %u, so frames of over %u bytes may "
+			"not come: ip link set %s mtu %u",
+			port->name, interface, mtu, mtu + L2_OVERHEAD, interface,
+			bytes - L2_OVERHEAD);
+	else if (port->cut_from && mtu + L2_OVERHEAD >= cut)
+		log_warning(
+			"port %s: interface %s has an MTU of %u; of frames that are longer than "
+			"%u bytes only the beginning is received, and they count as cut "
+			"(--frame-size %u takes them all)",
+			port->name, interface, mtu, cut - 1, mtu + L2_OVERHEAD);
+	return 0;
+}
+
 static const char *configure_remedy(int code)
 {
 	if (code == -EBUSY)
@@ -265,6 +327,9 @@ int port_configure(struct port *port, const struct port_queues *queues, struct g
 			"for; lower --queues",
 			port->name, info.driver_name, info.max_rx_queues, info.max_tx_queues,
 			queues->rx_queues, queues->tx_queues);
+	ret = frames_fit(port, queues, info.if_index, error);
+	if (ret < 0)
+		return ret;
 	port->setup = *queues;
 	conf_make(port, queues, &info, &conf);
 	mtu_remember(port, conf.rxmode.mtu);
@@ -406,36 +471,16 @@ struct rte_device *port_device(const struct port *port)
 	return rte_eth_dev_info_get(port->id, &info) == 0 ? info.device : NULL;
 }
 
-/* The kernel's interface under a port: the AF_PACKET and AF_XDP drivers call a link up for as long
- * as they run. True where there is none, or nobody can tell. */
-static bool interface_up(const char *name)
-{
-	const char *at = strstr(name, ",iface=");
-	struct ifreq request = { 0 };
-	bool up = true;
-	int fd;
-
-	if (!at)
-		return true;
-	at += strlen(",iface=");
-	snprintf(request.ifr_name, sizeof(request.ifr_name), "%.*s", (int)strcspn(at, ","), at);
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return true;
-	if (ioctl(fd, SIOCGIFFLAGS, &request) == 0)
-		up = (request.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
-	close(fd);
-	return up;
-}
-
 bool port_link_up(const struct port *port)
 {
+	char interface[IF_NAMESIZE];
 	struct rte_eth_link link;
 
-	/* A driver that cannot tell is not in the way. */
+	/* A driver that cannot tell is not in the way. Those of the kernel's interfaces call a link
+	 * up for as long as they run. */
 	return (rte_eth_link_get_nowait(port->id, &link) != 0 ||
 		link.link_status == RTE_ETH_LINK_UP) &&
-	       interface_up(port->name);
+	       (!interface_of(port->name, interface) || interface_up(interface));
 }
 
 void port_counters(const struct port *port, struct port_counters *counters)

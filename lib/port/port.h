@@ -20,6 +20,7 @@ struct port_queues {
 	uint16_t rx_queues, tx_queues; /* 0: that direction is not used */
 	uint16_t descriptors;
 	uint16_t frame_bytes_max; /* with FCS */
+	bool sends;		/* frames are sent; a driver may want send queues where none are */
 	bool send_on_timestamp; /* ask for it: the port has it */
 	bool rx_timestamps;	/* the same of arrival times */
 	struct rte_mempool *const *rx_pool; /* one a queue */
@@ -37,6 +38,8 @@ struct port {
 	uint16_t rx_queues, tx_queues;
 	int numa_node; /* -1 unknown */
 	bool isolated; /* receives only what rules say: they are to be made after the start */
+	uint32_t cut_from; /* a received frame of so many bytes in memory, or more, may have been
+			      longer: only its beginning came. 0: it is whole, or a chain */
 	bool open, started;
 	uint16_t mtu_before; /* of the kernel's interface under a ConnectX, given back at close; 0:
 				unknown */

@@ -138,8 +138,7 @@ static inline int api_frame(const uint8_t *frame, uint32_t len, uint32_t *stream
 
 static inline const uint8_t *api_frame_at(const struct gdrcap_batch *batch, uint32_t i)
 {
-	return batch->data + (size_t)batch->pkts[i].slot * batch->slot_bytes +
-	       batch->pkts[i].offset;
+	return gdrcap_frame(batch, i);
 }
 
 #endif

@@ -34,7 +34,7 @@ static void batch_use(struct block *block, uint64_t word)
 
 	for (uint32_t i = 0; i < count; i++) {
 		const uint8_t *frame = queue->data + (size_t)pkt[i].slot * queue->slot_bytes +
-				       pkt[i].offset;
+				       (pkt[i].offset & ~GDRCAP_PKT_CUT);
 		uint64_t sequence;
 		uint32_t stream;
 

@@ -289,6 +289,73 @@ static void slow_consumer(void **state)
 	gdrcap_destroy(session);
 }
 
+/* Frames of these lengths as a pcap file. */
+static void pcap_write(char *path, const uint32_t *lengths, uint32_t count)
+{
+	static const uint8_t header[24] = { 0xd4, 0xc3,	       0xb2, 0xa1, 2, 0, 4,
+					    0,	  [16] = 0xff, 0xff, 0,	   0, 1 };
+	static uint8_t bytes[16384];
+	FILE *file = fdopen(mkstemp(path), "w");
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(header, sizeof(header), 1, file), 1);
+	for (uint32_t i = 0; i < count; i++) {
+		const uint32_t record[] = { 100, i, lengths[i], lengths[i] };
+
+		memset(bytes, (int)i + 1, lengths[i]);
+		assert_int_equal(fwrite(record, sizeof(record), 1, file), 1);
+		assert_int_equal(fwrite(bytes, lengths[i], 1, file), 1);
+	}
+	assert_int_equal(fclose(file), 0);
+}
+
+/* Whoever plays into the port decides how long frames are: the beginning of one that has no room is
+ * marked, and where it lies is found all the same. */
+static void longer_than_a_slot(void **state)
+{
+	static const uint32_t lengths[] = { 60, 5000, 1514, 1515, 9000, 60, 1920, 1921 };
+	char path[] = "/tmp/gdrcap_test_api_XXXXXX";
+	struct gdrcap_stats stats = { .size = sizeof(stats) };
+	const struct gdrcap_batch *batch;
+	struct gdrcap_session *session;
+	struct gdrcap_summary summary;
+	struct gdrcap_config config;
+	uint32_t frames = 0, cut = 0;
+
+	pcap_write(path, lengths, 8);
+	api_config(&config, GDRCAP_CONSUMER_HOST, 8);
+	config.tx_port[0][0] = '\0';
+	snprintf(config.port[0], sizeof(config.port[0]), "net_pcap0,rx_pcap=%s", path);
+	snprintf(config.frame_size, sizeof(config.frame_size), "1518");
+	session = api_create(&config);
+	api_start(session);
+	while (frames < 8) {
+		assert_int_equal(gdrcap_wait(gdrcap_get_queue(session, 0), &batch, 1, -1), 1);
+		for (uint32_t i = 0; i < batch->count; i++, frames++) {
+			/* 2048 less DPDK's headroom */
+			const int longer = lengths[frames] > 1920;
+
+			assert_int_equal(gdrcap_frame_is_cut(batch, i), longer);
+			assert_int_equal(batch->pkts[i].len, longer ? 1920 : lengths[frames]);
+			assert_int_equal(gdrcap_frame(batch, i)[0], frames + 1);
+			assert_int_equal(gdrcap_frame(batch, i)[batch->pkts[i].len - 1],
+					 frames + 1);
+			cut += (uint32_t)longer;
+		}
+		gdrcap_release(gdrcap_get_queue(session, 0), &batch, 1);
+	}
+	api_wait_end(session);
+	assert_int_equal(gdrcap_stop(session, NULL), 0);
+	assert_non_null(strstr(gdrcap_get_message(session, 0), "3 frames were longer"));
+	assert_int_equal(gdrcap_get_stats(session, &stats), 0);
+	gdrcap_get_summary(session, &summary);
+	assert_int_equal(cut, 3);
+	assert_int_equal(stats.cut, 3);
+	assert_int_equal(summary.cut, 3);
+	gdrcap_destroy(session);
+	unlink(path);
+}
+
 /* What was held when the run was stopped, and what was never polled, is there afterwards. */
 static void batches_outlive_the_stop(void **state)
 {
@@ -487,6 +554,7 @@ int main(void)
 		cmocka_unit_test(stream_without_gpu),
 		cmocka_unit_test(released_by_another_thread),
 		cmocka_unit_test(slow_consumer),
+		cmocka_unit_test(longer_than_a_slot),
 		cmocka_unit_test(batches_outlive_the_stop),
 		cmocka_unit_test(last_frames_are_published),
 		cmocka_unit_test(nothing_after_the_end),

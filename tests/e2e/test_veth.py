@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Loopback over a veth pair: frames that the kernel carries, by AF_PACKET at both ends."""
+"""A veth pair: frames that the kernel carries, by AF_PACKET."""
 import json
+import socket
 
 import e2e
+import processes
 
 FRAMES = 100000
 
@@ -38,6 +40,69 @@ def test_formats():
         veth_loopback(pair, "--format", "udp", frames=10000)
         veth_loopback(pair, "--frame-size", "64", frames=10000)
         veth_loopback(pair, "--pattern", "random", "--streams", "16", frames=10000)
+
+
+def test_jumbo():
+    """The kernel's ring follows the frame size."""
+    with e2e.VethPair(mtu=9000) as pair:
+        summary = veth_loopback(pair, "--frame-size", "64,9018,5000,2000", frames=2000)
+        assert summary["cut"] == 0, summary
+
+
+def play(interface, frames):
+    """Frames of another program's."""
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sender:
+        sender.bind((interface, 0))
+        for frame in frames:
+            sender.send(frame)
+
+
+def foreign(number, length):
+    return bytes(12) + b"\x88\xb6" + number.to_bytes(8, "big") + bytes(length - 22)
+
+
+def test_cut_frames_are_damaged():
+    """Frames beyond --frame-size, of which the kernel's ring has only the beginning, in a layout
+    without lengths: each is damaged and counted as cut, whole ones beside them are right."""
+    lengths = [8246, 60, 1514, 9014, 1967, 2300, 2048, 1983, 1982]
+    whole = sum(length < 1968 for length in lengths)
+    with e2e.VethPair(mtu=9000) as pair:
+        with processes.Running("capture", "--port", "net_af_packet0,iface=%s" % pair.right,
+                               "--format", "foreign", "--sequence-offset", "14",
+                               "--sequence-bytes", "8", "--pattern", "constant",
+                               "--foreign-payload", "22", "--frames", str(len(lengths))) as capture:
+            capture.wait_until_running()
+            play(pair.left, (foreign(*each) for each in enumerate(lengths)))
+            summary = capture.finish(expect=3)
+        processes.check_counts(summary, received=len(lengths), valid=whole,
+                               damaged=len(lengths) - whole, lost=0)
+        assert summary["cut"] == len(lengths) - whole, summary
+        assert "only their beginning came" in processes.messages(summary), summary
+        assert "--frame-size 9018 takes them all" in capture.result().err, capture.result()
+
+
+def test_own_cut_frames_are_damaged():
+    with e2e.VethPair(mtu=9000) as pair:
+        with processes.Running("capture", "--port", "net_af_packet0,iface=%s,framecnt=4096" %
+                               pair.right) as capture:
+            capture.wait_until_running()
+            e2e.run_json("replay", "--quiet", "--tx-port", "net_af_packet0,iface=%s" % pair.left,
+                         "--frame-size", "9018,1518", "--frames", "1000")
+            summary = capture.finish(expect=3)
+        lost = summary["frames"]["lost"]
+        assert summary["cut"] == summary["frames"]["damaged"] >= 500 - lost, summary
+        assert summary["frames"]["valid"] >= 500 - lost, summary
+        e2e.check_identities(summary)
+
+
+def test_a_link_that_is_down():
+    """What a ConnectX may lack is no cause of a veth's."""
+    with e2e.VethPair() as pair:
+        pair.ip("link", "set", pair.right, "down")
+        result = e2e.run("loopback", "--tx-port", "net_af_packet0,iface=%s" % pair.left, "--port",
+                         "net_af_packet1,iface=%s" % pair.right, "--frames", "10", expect=3)
+        assert "ip link set INTERFACE up" in result.err + result.out, result
+        assert "InfiniBand" not in result.err + result.out, result
 
 
 def test_capture_hears_nothing():

@@ -44,6 +44,7 @@ struct rx_setup {
 	bool chains; /* some frames do not fit */
 	enum rx_times clock;
 	uint32_t in_flight_max; /* 0: no limit */
+	uint32_t cut_from;	/* so long frames were cut; not with chains, and not split */
 	int flush_result;
 };
 
@@ -124,6 +125,7 @@ static struct rte_mbuf *frame_give(uint64_t number)
 				      1 + (uint32_t)(number % 2) : 0;
 	struct rte_mbuf *first = NULL, **next = &first;
 	struct given *given = given_at(number);
+	bool cut;
 
 	*given = (struct given){ 0 };
 	if (split) {
@@ -144,10 +146,11 @@ static struct rte_mbuf *frame_give(uint64_t number)
 		first->nb_segs = (uint16_t)((split != 0) + i + 1);
 		first->pkt_len = len + i * 99;
 	}
-	if (more && card.setup->mark_cut)
+	cut = more || (card.setup->cut_from && len >= card.setup->cut_from);
+	if (cut && card.setup->mark_cut)
 		given->desc.offset |= FRAME_DESC_CUT;
 	time_give(first, number);
-	card.cut += more != 0;
+	card.cut += cut;
 	card.bytes += len;
 	return first;
 }
@@ -263,6 +266,7 @@ static void play_open(struct rx_play *play, const struct rx_setup *setup, uint64
 		.flush_context = play,
 		.in_flight_max = setup->in_flight_max ? setup->in_flight_max : UINT32_MAX,
 		.mark_cut = setup->mark_cut,
+		.cut_from = setup->cut_from,
 		.accounted = setup->accounted,
 	};
 

@@ -196,7 +196,8 @@ static void plays_a_file(void **state)
 	assert_int_equal(plan.loops, 3);
 	plan_destroy(&plan);
 	/* A frame that the port cannot carry is named before anything is opened. */
-	snprintf(config.tx_port[0], sizeof(config.tx_port[0]), "net_af_packet0,iface=veth0");
+	snprintf(config.tx_port[0], sizeof(config.tx_port[0]),
+		 "net_af_packet0,iface=a,framesz=2048");
 	assert_int_equal(plan_create(&plan, &config, &error), -EMSGSIZE);
 	assert_non_null(strstr(error.text, "3004"));
 	unlink(path);
@@ -274,13 +275,19 @@ static void slots_hold_the_largest_frame(void **state)
 	refused(&config, -EMSGSIZE, "slot_bytes", "257");
 	config_for(&config, "net_af_packet0,iface=a", "");
 	config.slot_bytes = 2048;
-	refused(&config, -EMSGSIZE, "slot_bytes", "2144");
+	refused(&config, -EMSGSIZE, "slot_bytes: 2048 are too few", "give 4096");
 	config_for(&config, "net_af_xdp0,iface=a", "");
 	snprintf(config.frame_size, sizeof(config.frame_size), "64,3001");
 	refused(&config, -EMSGSIZE, "net_af_xdp0", "3000");
 	config_for(&config, "net_af_packet0,iface=a", "");
+	/* The ring follows the frames; what was given for it and is too small is refused. */
+	assert_int_equal(shift_of("net_af_packet0,iface=a", "9216", 0), 14);
 	snprintf(config.frame_size, sizeof(config.frame_size), "64-9000");
-	refused(&config, -EMSGSIZE, "net_af_packet0", "2020");
+	snprintf(config.port[0], sizeof(config.port[0]), "net_af_packet0,iface=a,framesz=2048");
+	refused(&config, -EMSGSIZE, "framesz=2048 holds frames of up to 1971 bytes", "9000");
+	/* No slot has so much: the text says what is needed, and what there is. */
+	config_for(&config, "net_af_packet0,iface=a,framesz=32768", "");
+	refused(&config, -EMSGSIZE, "need slots of 32864 bytes", "16384 at most");
 	config_for(&config, "net_af_packet0,iface=a", "");
 	config.vlan = 7;
 	refused(&config, -ENOTSUP, "net_af_packet0", "net_af_xdp0");

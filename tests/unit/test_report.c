@@ -128,7 +128,8 @@ static void test_json_pass(void **state)
 	report_judge(&report);
 	assert_int_equal(report.status, REPORT_EXIT_OK);
 	text = printed(print_json);
-	assert_string_equal(text,
+	assert_string_equal(
+		text,
 		"{\"schema\":\"gdrcap.summary/1\",\"version\":\"gdrcap 0.1.0\","
 		"\"command\":\"loopback\",\"result\":\"pass\",\"ports\":[\"ring:wire\"],"
 		"\"tx_ports\":[\"ring:wire\"],\"pattern\":\"prbs31\",\"frame_size\":\"64-1518\","
@@ -139,7 +140,7 @@ static void test_json_pass(void **state)
 		"\"lost_by\":{\"nic_missed\":0,\"nic_error\":null,\"unexplained\":0,\"causes\":{}},"
 		"\"tx_stalled\":42,"
 		"\"bits\":{\"checked\":1000000000000,\"wrong\":0,\"ratio\":0.0},"
-		"\"lock_lost\":null,\"stale\":null,\"queue_restarts\":0,"
+		"\"lock_lost\":null,\"stale\":null,\"cut\":0,\"queue_restarts\":0,"
 		"\"restarts\":0,\"untracked\":0,\"conflicts\":0,"
 		"\"sender\":{\"asked\":{\"gbps\":null,\"mpps\":null,\"seconds\":null,\"frames\":null},"
 		"\"gbps\":0.0,\"mpps\":0.0,\"seconds\":0.0,\"frames\":10000000,\"bytes\":0,"
@@ -221,7 +222,7 @@ static void test_json_not_run(void **state)
 						"tx_stalled", "bits", "rate", "memory", "blocks",
 						"cores", "stale", "queue_restarts", "clock",
 						"steering", "restarts", "untracked",
-						"conflicts" };
+						"conflicts", "cut" };
 	json_t *object;
 
 	report.has_session = report.has_summary = 0;
@@ -443,6 +444,7 @@ static void test_memory(void **state)
 	strcpy(report.summary.clock, "card");
 	strcpy(report.summary.driver, "gpu_cuda");
 	report.summary.queue_restarts = 2;
+	report.summary.cut = 5;
 	report.summary.known |= GDRCAP_HAS_STALE;
 	object = parsed();
 	memory = json_object_get(object, "memory");
@@ -450,6 +452,7 @@ static void test_memory(void **state)
 	assert_string_equal(json_string_value(json_object_get(memory, "registration")), "dma-buf");
 	assert_string_equal(json_string_value(json_object_get(object, "clock")), "card");
 	assert_int_equal(json_integer_value(json_object_get(object, "queue_restarts")), 2);
+	assert_int_equal(json_integer_value(json_object_get(object, "cut")), 5);
 	assert_true(json_is_integer(json_object_get(object, "stale")));
 	json_decref(object);
 	assert_printed(print_header, "  memory    device (GPU memory), via dma-buf: 16,384 slots of "

@@ -54,6 +54,21 @@ static void every_variant(void **state)
 	}
 }
 
+/* A port that cuts frames itself says so by their length alone: each is counted, and marked where
+ * that is asked for, in every loop. */
+static void cut_by_the_port(void **state)
+{
+	for (uint32_t v = 0; v < VARIANTS; v++) {
+		struct rx_setup setup = setup_of(1 + v % 64, v);
+
+		if (setup.split)
+			continue;
+		setup.chains = false;
+		setup.cut_from = 65; /* frames of 64 bytes and of 65 are played */
+		rx_run(&setup, 500 + v);
+	}
+}
+
 /* What a strict port gave beyond the room is there at the end, however it comes. */
 static void the_end_loses_nothing(void **state)
 {
@@ -277,6 +292,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_burst),
 		cmocka_unit_test(every_variant),
+		cmocka_unit_test(cut_by_the_port),
 		cmocka_unit_test(the_end_loses_nothing),
 		cmocka_unit_test(abandoned),
 		cmocka_unit_test(pauses),
