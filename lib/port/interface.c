@@ -2,12 +2,23 @@
 #include "interface.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "af_packet.h"
+#include "driver_table.h"
+#include "log.h"
+
+#ifndef AF_XDP
+#define AF_XDP 44
+#endif
+#define CAPABILITY_BPF 39 /* Linux 5.8; before, CAP_SYS_ADMIN has it */
 
 bool interface_of(const char *port, char name[IF_NAMESIZE])
 {
@@ -23,6 +34,103 @@ bool interface_of(const char *port, char name[IF_NAMESIZE])
 	memcpy(name, at, bytes);
 	name[bytes] = '\0';
 	return true;
+}
+
+static bool capable(unsigned int capability)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+	/* Who cannot tell lets the kernel decide. */
+	if (syscall(SYS_capget, &header, data) < 0)
+		return true;
+	return data[capability / 32].effective >> (capability % 32) & 1;
+}
+
+static int rights_check(const char *port, const char *named, struct gdrcap_error *error)
+{
+	const bool xdp = driver_facts_find(port)->umem;
+
+	if (!capable(CAP_NET_RAW))
+		return error_set(error, -EPERM,
+				 "port %s: this process may not open raw sockets; be root, or have "
+				 "CAP_NET_RAW and CAP_NET_ADMIN (setcap "
+				 "cap_net_raw,cap_net_admin,cap_ipc_lock+ep PROGRAM)",
+				 named);
+	if (xdp &&
+	    (!capable(CAP_NET_ADMIN) || (!capable(CAPABILITY_BPF) && !capable(CAP_SYS_ADMIN))))
+		return error_set(
+			error, -EPERM,
+			"port %s: this process may not put an XDP program on an interface; be "
+			"root, or have CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF",
+			named);
+	return 0;
+}
+
+/* Can the kernel do it at all? */
+static int kernel_check(const char *port, const char *named, struct gdrcap_error *error)
+{
+	const bool xdp = driver_facts_find(port)->umem;
+	/* Protocol 0: it hears nothing. */
+	const int fd = socket(xdp ? AF_XDP : AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0) {
+		close(fd);
+		return 0;
+	}
+	if (errno == EPERM || errno == EACCES)
+		return error_set(error, -EPERM,
+				 "port %s: the kernel refuses a raw socket to this process: a "
+				 "container's or service's filter (seccomp) forbids it",
+				 named);
+	if (errno != EAFNOSUPPORT)
+		return error_set(error, -errno, "port %s: no raw socket can be had: %s", named,
+				 strerror(errno));
+	return error_set(error, -ENOTSUP, "port %s: this kernel has no %s sockets (CONFIG_%s)%s",
+			 named, xdp ? "AF_XDP" : "AF_PACKET", xdp ? "XDP_SOCKETS" : "PACKET",
+			 xdp ? "; use net_af_packet0,iface=..." : "");
+}
+
+/* AF_PACKET's driver locks its rings in memory. */
+static int lock_check(const char *port, const char *named, struct gdrcap_error *error)
+{
+	struct af_packet_ring ring;
+	struct rlimit limit;
+	uint64_t bytes;
+
+	if (!port_name_is_af_packet(port) || capable(CAP_IPC_LOCK) ||
+	    getrlimit(RLIMIT_MEMLOCK, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
+		return 0;
+	af_packet_ring(&ring, port);
+	bytes = (uint64_t)2 * ring.slot_bytes * ring.frames * ring.queues;
+	if (bytes <= limit.rlim_cur)
+		return 0;
+	return error_set(
+		error, -ENOMEM,
+		"port %s: its rings take %llu KiB of locked memory, and this process may lock "
+		"%llu KiB; raise ulimit -l, have CAP_IPC_LOCK, or give a smaller framecnt=",
+		named, (unsigned long long)bytes >> 10, (unsigned long long)limit.rlim_cur >> 10);
+}
+
+int interface_check(const char *port, const char *named, struct gdrcap_error *error)
+{
+	char name[IF_NAMESIZE];
+	int ret;
+
+	if (!interface_of(port, name))
+		return error_set(error, -EINVAL,
+				 "port %s: it must name one interface of at most %u letters: "
+				 "%.*s,iface=eth0",
+				 named, IF_NAMESIZE - 1, (int)strcspn(port, ","), port);
+	if (if_nametoindex(name) == 0)
+		return error_set(error, -ENODEV,
+				 "port %s: there is no interface \"%s\" in this network namespace; "
+				 "ip link shows those that there are",
+				 named, name);
+	ret = rights_check(port, named, error);
+	if (ret == 0)
+		ret = kernel_check(port, named, error);
+	return ret == 0 ? lock_check(port, named, error) : ret;
 }
 
 static int ask(const char *name, unsigned long question, struct ifreq *request)

@@ -113,6 +113,9 @@ int port_open(struct port *port, const char *name, const char *named, struct gdr
 		port->device[0] = '\0'; /* opened by an embedder: it stays theirs */
 		port->open = true;
 	} else {
+		ret = port->facts->interface ? interface_check(name, named, error) : 0;
+		if (ret < 0)
+			return ret;
 		ret = port_name_is_connectx(name) ? rte_dev_probe(name)
 						  : rte_vdev_init(port->device, args);
 		if (ret < 0)
