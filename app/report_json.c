@@ -202,6 +202,12 @@ static json_t *sender_to_json(const struct report *report)
 			 "causes", causes_to_json(report, 1));
 }
 
+static json_t *pool_empty_to_json(const struct gdrcap_summary *summary)
+{
+	return json_pack("{s:o, s:o}", "times", json_count(summary->pool_empty), "seconds",
+			 json_number(summary->pool_empty_seconds));
+}
+
 static int saves(const struct gdrcap_config *config)
 {
 	return config && (config->save[0] || config->save_damaged[0]);
@@ -393,6 +399,8 @@ static int add_summary(json_t *object, const struct report *report)
 	rc |= json_object_set_new(object, "stale",
 				  json_count_if(summary && (summary->known & GDRCAP_HAS_STALE),
 						report->summary.stale));
+	rc |= json_object_set_new(object, "pool_empty",
+				  summary && received ? pool_empty_to_json(summary) : json_null());
 	rc |= json_object_set_new(object, "cut",
 				  summary && received ? json_count(summary->cut) : json_null());
 	rc |= json_object_set_new(object, "queue_restarts",

@@ -263,6 +263,9 @@ static void print_losses(FILE *to, const struct report *report)
 	print_row_if(to, ordered, "  unexplained", summary->unexplained,
 		     "frames that no counter explains");
 	print_causes(to, report, 0);
+	if (summary->pool_empty)
+		fprintf(to, "  %-18s%27.3f  s without a free slot: the consumer had them all\n",
+			"pool empty", summary->pool_empty_seconds);
 	print_row_if(to, ordered, "duplicate", total->duplicate, "frames");
 	print_row_if(to, ordered, "reordered", total->reordered, "frames");
 	if (summary->known & GDRCAP_HAS_LOCK)

@@ -15,6 +15,9 @@
  * a core fetches so many lines at once. */
 #define RX_PREFETCH 16u
 
+/* What drivers that copy ask their pool for at once, memif's and AF_XDP's. */
+#define RX_DRIVER_BURST 32u
+
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 /*
@@ -260,6 +263,36 @@ static __attribute__((noinline)) void rx_put_split(struct rx_worker *worker, uin
 		mbufs_put(worker->config.pool, mbuf, rests);
 }
 
+/* True when a driver finds no slots for a burst: those that are left may be in another thread's
+ * cache. */
+static bool rx_pool_is_empty(struct rte_mempool *pool)
+{
+	void *mbuf[RX_DRIVER_BURST];
+
+	if (rte_mempool_get_bulk(pool, mbuf, RX_DRIVER_BURST) < 0)
+		return true;
+	rte_mempool_put_bulk(pool, mbuf, RX_DRIVER_BURST);
+	return false;
+}
+
+/* A round that received nothing and gave nothing back, with most slots in flight: was it for want
+ * of them? Time counts from one such round to the next. */
+static __attribute__((noinline, cold)) void rx_starve(struct rx_worker *worker, unsigned int idle)
+{
+	const bool goes_on = idle > 1 && idle == worker->starved_idle + 1;
+	const uint64_t now = rte_rdtsc();
+
+	if (!rx_must_wait(worker) && !rx_pool_is_empty(worker->config.pool) &&
+	    (!worker->split || !rx_pool_is_empty(worker->config.head_pool)))
+		return;
+	if (goes_on)
+		counter_add(&worker->starved_tsc, now - worker->starved_last);
+	else
+		counter_add(&worker->starved, 1);
+	worker->starved_idle = idle;
+	worker->starved_last = now;
+}
+
 /* Slots of bursts that are through go back to the pool, in bulk. Returns of how many frames. */
 ALWAYS_INLINE unsigned int rx_reclaim(struct rx_worker *worker, const bool accounted,
 				      const bool extra)
@@ -358,6 +391,8 @@ ALWAYS_INLINE void rx_loop(struct rx_worker *worker, const bool flush, const boo
 			idle = work ? 0 : idle + 1;
 			if (idle) {
 				counter_add(&worker->idle, 1);
+				if (unlikely(ring->head - ring->tail > worker->config.starved_from))
+					rx_starve(worker, idle);
 				thread_idle(idle);
 			}
 		}

@@ -50,6 +50,8 @@ struct rx_config {
 	void *flush_context;
 	uint32_t in_flight_max; /* frames; a driver that loses what it has read when the pool is empty is
 				 * not asked for more than the pool surely has */
+	uint32_t starved_from; /* frames in flight with which the pool may be empty: only then it is
+				* looked at. UINT32_MAX: never */
 	bool mark_cut;		/* frames of which only the beginning is there get FRAME_DESC_CUT */
 	uint32_t cut_from; /* bytes: so says the length of whole frames and of cut ones; 0: only a
 			    * chain does */
@@ -73,6 +75,8 @@ struct rx_worker {
 	_Atomic uint64_t back; /* frames whose slots are back in the pool */
 	_Atomic uint64_t idle; /* looks at the port and the ring that found nothing to do */
 	_Atomic uint64_t empty; /* polls of the port that brought no frame */
+	_Atomic uint64_t starved;     /* times that the pool was empty, or nearly, ... */
+	_Atomic uint64_t starved_tsc; /* ... and for how long in all */
 	_Atomic int paused; /* in RX_PAUSE: the port is nobody's. Release; partner: the acquire load
 			     * of who waits for it */
 	_Atomic uint64_t first_tsc,
@@ -82,6 +86,8 @@ struct rx_worker {
 	/* This worker only: received, and in the ring when it next has room. */
 	_Alignas(RING_LINE) struct rte_mbuf *stash[RX_LEAST];
 	uint32_t stash_next, stash_count;
+	unsigned int starved_idle; /* the last idle round that found the pool empty, and ... */
+	uint64_t starved_last;	   /* ... when, TSC */
 
 	/* Writer: control. Reader: this worker. */
 	_Alignas(RING_LINE) _Atomic int phase; /* enum rx_phase */

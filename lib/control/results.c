@@ -49,7 +49,7 @@ static void summary_losses(const struct gdrcap_session *session, struct gdrcap_s
 		struct port_counters counters;
 
 		session_port_counters(session, port, &counters);
-		missed_exact &= port->facts->missed_exact;
+		missed_exact &= port_missed_exact(port);
 		error_exact &= port->facts->error_exact;
 		summary->nic_missed += counters.missed;
 		summary->nic_error += counters.error;
@@ -144,6 +144,8 @@ static double summary_seconds(const struct gdrcap_session *session)
 
 static void summary_machine(const struct gdrcap_session *session, struct gdrcap_summary *summary)
 {
+	uint64_t starved_tsc = 0;
+
 	summary->ports = session->plan.ports;
 	summary->queues = session->rx_count;
 	summary->core_count = session->cpu_count;
@@ -157,8 +159,14 @@ static void summary_machine(const struct gdrcap_session *session, struct gdrcap_
 	summary->blocks = session->blocks;
 	summary->failed = session->failure != 0;
 	summary->ended_by_sender = session->ended_by_sender;
-	for (uint32_t i = 0; i < session->rx_count; i++)
-		summary->cut += atomic_load_explicit(&session->rx[i].cut, memory_order_relaxed);
+	for (uint32_t i = 0; i < session->rx_count; i++) {
+		const struct rx_worker *worker = &session->rx[i];
+
+		summary->cut += atomic_load_explicit(&worker->cut, memory_order_relaxed);
+		summary->pool_empty += atomic_load_explicit(&worker->starved, memory_order_relaxed);
+		starved_tsc += atomic_load_explicit(&worker->starved_tsc, memory_order_relaxed);
+	}
+	summary->pool_empty_seconds = (double)starved_tsc / (double)rte_get_tsc_hz();
 	session_ports_summary(session, summary);
 }
 

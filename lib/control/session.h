@@ -130,6 +130,7 @@ struct gdrcap_session {
 	_Atomic uint64_t tx_missing; /* of them, not sent when the run had ended */
 	struct session_trying trying;
 	uint64_t link_tsc; /* last look at the links */
+	uint64_t drops_tsc; /* last look at what the kernel dropped */
 	bool link_lost; /* a sender's link was down for a while */
 	uint64_t recover_tsc; /* last look at the cards' queues */
 	_Atomic uint32_t queue_restarts; /* receive queues in error that were started again */

@@ -162,6 +162,28 @@ static void streams_judge(struct gdrcap_session *session, const struct verdict *
 				"let the senders use fewer, or --match fewer");
 }
 
+/* A file waits; what comes to others meanwhile is missed when their own room is full. */
+static void receivers_judge_pools(struct gdrcap_session *session)
+{
+	for (uint32_t i = 0; i < session->rx_count; i++) {
+		const struct port *port = &session->pairs[i / session->plan.queues].rx;
+		const struct rx_worker *worker = &session->rx[i];
+		const uint64_t times = atomic_load_explicit(&worker->starved, memory_order_relaxed);
+		const double hz = (double)rte_get_tsc_hz();
+
+		if (!times || port->facts->reads_first)
+			continue;
+		session_message(
+			session, GDRCAP_LOG_WARNING,
+			"port %s, queue %u: no slot was free %llu times, %.3f s in all: the "
+			"consumer was slower than the frames came; raise --blocks, or --pool "
+			"for what is short",
+			port->name, i % session->plan.queues, (unsigned long long)times,
+			(double)atomic_load_explicit(&worker->starved_tsc, memory_order_relaxed) /
+				hz);
+	}
+}
+
 /* Says what the counts alone do not. */
 static void receivers_judge(struct gdrcap_session *session)
 {
@@ -178,6 +200,7 @@ static void receivers_judge(struct gdrcap_session *session)
 				session->config.consumer == GDRCAP_CONSUMER_VALIDATE
 					? ", and those that are meant count as damaged"
 					: "");
+	receivers_judge_pools(session);
 	streams_judge(session, accountant_borrow(&session->accountant));
 	accountant_return(&session->accountant);
 }

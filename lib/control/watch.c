@@ -10,6 +10,7 @@
 
 #define LINK_LOOK_MS 100u /* a driver may ask the kernel for it */
 #define ROOM_MS 2000u /* receivers have had no room for so long: nobody is going to make some */
+#define DROPS_LOOK_MS 10000u /* the kernel's counter has 32 bits */
 
 void session_end(struct gdrcap_session *session)
 {
@@ -189,6 +190,19 @@ static void watch_links(struct gdrcap_session *session)
 	}
 }
 
+/* Who asks for no results all run long gets the right ones at its end. */
+static void watch_drops(struct gdrcap_session *session)
+{
+	struct port_counters counters;
+
+	if (!tsc_older(session->drops_tsc, DROPS_LOOK_MS))
+		return;
+	session->drops_tsc = rte_rdtsc();
+	for (uint32_t p = 0; p < session->plan.ports; p++)
+		if (session->pairs[p].rx.drops)
+			session_port_counters(session, &session->pairs[p].rx, &counters);
+}
+
 /* All of the sender's streams said their end. */
 static bool sender_said_end(struct gdrcap_session *session)
 {
@@ -320,6 +334,7 @@ bool session_watch(struct gdrcap_session *session)
 	session_watch_workers(session);
 	session_watch_file(session);
 	watch_links(session);
+	watch_drops(session);
 	recover_watch(session);
 	if (!atomic_load(&session->ending) && run_is_over(session))
 		session_end(session);

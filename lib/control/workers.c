@@ -35,15 +35,28 @@ static int flush_device(void *context)
  * frames counts none that it loses when there is a slot for the head and none for the rest; the
  * frames that nobody fetches it does count.
  */
+static uint32_t pool_share(const struct plan *plan)
+{
+	return plan->pool_slots - 2 * REGION_POOL_CACHE_MOST - RTE_MAX(plan->burst, RX_LEAST);
+}
+
 static uint32_t in_flight_max(const struct gdrcap_session *session, const struct port *port)
 {
 	const struct plan *plan = &session->plan;
-	const uint32_t share = plan->pool_slots - 2 * REGION_POOL_CACHE_MOST -
-			       RTE_MAX(plan->burst, RX_LEAST);
+	const uint32_t share = pool_share(plan);
 
 	if (port->facts->reads_first)
 		return share;
 	return session->config.split ? share - plan->descriptors : UINT32_MAX;
+}
+
+/* In flight when the pool may be empty: less than that is certain. On a software wire the pool is
+ * the sender's too, who is held back and says so. */
+static uint32_t starved_from(const struct gdrcap_session *session, const struct port *port)
+{
+	return port->facts->writes == DRIVER_PASSES_ON
+		       ? UINT32_MAX
+		       : pool_share(&session->plan) - session->plan.descriptors - 1;
 }
 
 static int rx_queue_create(struct gdrcap_session *session, const struct session_pair *pair,
@@ -77,6 +90,7 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 		.flush = flush_needed(session, &pair->rx) ? flush_device : NULL,
 		.flush_context = session,
 		.in_flight_max = in_flight_max(session, &pair->rx),
+		.starved_from = starved_from(session, &pair->rx),
 		.accounted = validates,
 		/* Own frames' headers say how long they should be. */
 		.mark_cut = !validates || session->config.format == GDRCAP_FORMAT_FOREIGN ||

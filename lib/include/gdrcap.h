@@ -344,6 +344,11 @@ struct gdrcap_summary {
 			      * `seconds` ended it while all was well */
 	uint64_t cut; /**< frames received of which only the beginning came: damaged, others', or
 		       * the caller's, who has GDRCAP_PKT_CUT */
+	/* How often a queue found its pool empty, and for how long, all queues together: the
+	 * consumer had not given back what came before. What comes meanwhile waits where the port
+	 * has room, and is missed then. */
+	uint64_t pool_empty;
+	double pool_empty_seconds;
 };
 void gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary);
 

@@ -15,6 +15,7 @@
 struct rte_mempool;
 struct rte_device;
 struct rte_ring;
+struct kernel_drops;
 
 struct port_queues {
 	uint16_t rx_queues, tx_queues; /* 0: that direction is not used */
@@ -44,6 +45,8 @@ struct port {
 	uint16_t mtu_before; /* of the kernel's interface under a ConnectX, given back at close; 0:
 				unknown */
 	struct port_queues setup; /* as configured, for a restart */
+	struct kernel_drops *drops; /* what the kernel missed for it; NULL: the driver says it, or
+				       nobody */
 	/* Counters at start: ethdev statistics are since the device was opened. */
 	uint64_t missed_base, error_base, tx_error_base;
 };
@@ -82,9 +85,12 @@ int port_restart(struct port *port, struct gdrcap_error *error);
 
 struct port_counters {
 	uint64_t rx_frames, tx_frames; /* as the driver counts them; diagnostic */
-	uint64_t missed, error, tx_error; /* since port_start() */
+	uint64_t missed, error, tx_error; /* since port_start(); see kernel_drops.h */
 	uint64_t rx_nombuf; /* diagnostic: polls on mlx5 */
 };
+/* One thread at a time. */
 void port_counters(const struct port *port, struct port_counters *counters);
+/* True when `missed` is every frame that was lost for want of room. */
+bool port_missed_exact(const struct port *port);
 
 #endif

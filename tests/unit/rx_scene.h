@@ -44,6 +44,7 @@ struct rx_setup {
 	bool chains; /* some frames do not fit */
 	enum rx_times clock;
 	uint32_t in_flight_max; /* 0: no limit */
+	uint32_t starved_from;	/* 0: never */
 	uint32_t cut_from;	/* so long frames were cut; not with chains, and not split */
 	int flush_result;
 };
@@ -265,6 +266,7 @@ static void play_open(struct rx_play *play, const struct rx_setup *setup, uint64
 		.flush = setup->flush ? play_flush : NULL,
 		.flush_context = play,
 		.in_flight_max = setup->in_flight_max ? setup->in_flight_max : UINT32_MAX,
+		.starved_from = setup->starved_from ? setup->starved_from : UINT32_MAX,
 		.mark_cut = setup->mark_cut,
 		.cut_from = setup->cut_from,
 		.accounted = setup->accounted,

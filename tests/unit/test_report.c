@@ -140,7 +140,8 @@ static void test_json_pass(void **state)
 		"\"lost_by\":{\"nic_missed\":0,\"nic_error\":null,\"unexplained\":0,\"causes\":{}},"
 		"\"tx_stalled\":42,"
 		"\"bits\":{\"checked\":1000000000000,\"wrong\":0,\"ratio\":0.0},"
-		"\"lock_lost\":null,\"stale\":null,\"cut\":0,\"queue_restarts\":0,"
+		"\"lock_lost\":null,\"stale\":null,\"pool_empty\":{\"times\":0,\"seconds\":0.0},"
+		"\"cut\":0,\"queue_restarts\":0,"
 		"\"restarts\":0,\"untracked\":0,\"conflicts\":0,"
 		"\"sender\":{\"asked\":{\"gbps\":null,\"mpps\":null,\"seconds\":null,\"frames\":null},"
 		"\"gbps\":0.0,\"mpps\":0.0,\"seconds\":0.0,\"frames\":10000000,\"bytes\":0,"
@@ -436,7 +437,7 @@ static void test_steering(void **state)
 /* How the memory is reached, and what went wrong on the way there. */
 static void test_memory(void **state)
 {
-	json_t *object, *memory;
+	json_t *object, *memory, *empty;
 
 	report.summary.split = 64;
 	report.summary.memory = GDRCAP_MEMORY_DEVICE;
@@ -445,6 +446,8 @@ static void test_memory(void **state)
 	strcpy(report.summary.driver, "gpu_cuda");
 	report.summary.queue_restarts = 2;
 	report.summary.cut = 5;
+	report.summary.pool_empty = 3;
+	report.summary.pool_empty_seconds = 1.5;
 	report.summary.known |= GDRCAP_HAS_STALE;
 	object = parsed();
 	memory = json_object_get(object, "memory");
@@ -453,6 +456,9 @@ static void test_memory(void **state)
 	assert_string_equal(json_string_value(json_object_get(object, "clock")), "card");
 	assert_int_equal(json_integer_value(json_object_get(object, "queue_restarts")), 2);
 	assert_int_equal(json_integer_value(json_object_get(object, "cut")), 5);
+	empty = json_object_get(object, "pool_empty");
+	assert_int_equal(json_integer_value(json_object_get(empty, "times")), 3);
+	assert_true(json_number_value(json_object_get(empty, "seconds")) == 1.5);
 	assert_true(json_is_integer(json_object_get(object, "stale")));
 	json_decref(object);
 	assert_printed(print_header, "  memory    device (GPU memory), via dma-buf: 16,384 slots of "

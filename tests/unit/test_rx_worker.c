@@ -201,6 +201,45 @@ static void slots_are_left(void **state)
 	}
 }
 
+/* ---- an empty pool ---- */
+
+/* While the consumer has every slot; not while there are slots, however little comes. */
+static void an_empty_pool_is_counted(void **state)
+{
+	for (uint32_t i = 0; i < 4; i++) {
+		struct rx_setup setup = setup_of(1 + 21 * i, i & 1 ? 8 : 0);
+		struct rx_play play;
+		uint64_t times, ticks;
+
+		setup.chains = false;
+		setup.starved_from = SCENE_SLOTS / 2;
+		/* As many in flight as make it look, and slots left. */
+		play_open(&play, &setup, SCENE_SLOTS / 2 + 10);
+		while (atomic_load(&play.worker->frames) < SCENE_SLOTS / 2 + 10)
+			play_yield(&play);
+		ticks = atomic_load(&play.worker->idle);
+		while (atomic_load(&play.worker->idle) < ticks + 10)
+			play_yield(&play);
+		assert_int_equal(atomic_load(&play.worker->starved), 0);
+		play_until(&play, SCENE_SLOTS / 2 + 10);
+		play_close(&play, RX_DRAIN);
+
+		play_open(&play, &setup, UINT32_MAX);
+		for (uint32_t round = 0; round < 3; round++) {
+			times = atomic_load(&play.worker->starved);
+			while (atomic_load(&play.worker->starved) == times)
+				play_yield(&play);
+			ticks = atomic_load(&play.worker->starved_tsc);
+			while (atomic_load(&play.worker->starved_tsc) == ticks)
+				play_yield(&play);
+			/* One time, as nothing moves. */
+			assert_true(atomic_load(&play.worker->starved) == times + 1);
+			play_until(&play, play.next + SCENE_SLOTS);
+		}
+		play_close(&play, RX_DRAIN);
+	}
+}
+
 /* ---- ports that write past what they give ---- */
 
 /* The ring has a place for each slot and no more: while all are taken, none may be written to. */
@@ -298,6 +337,7 @@ int main(void)
 		cmocka_unit_test(pauses),
 		cmocka_unit_test(many_pauses),
 		cmocka_unit_test(slots_are_left),
+		cmocka_unit_test(an_empty_pool_is_counted),
 		cmocka_unit_test(a_full_ring),
 		cmocka_unit_test(a_flush_that_fails),
 		cmocka_unit_test(batches_show_pieces_and_times),

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which ethdev a port's name means: found, or created. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_bus_vdev.h>
+#include <rte_dev.h>
+#include <rte_devargs.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+
+#include "af_packet.h"
+#include "interface.h"
+#include "kernel_drops.h"
+#include "log.h"
+#include "port.h"
+
+/* "net_pcap0,rx_pcap=a" is a device name and its arguments. */
+static int name_split(const char *name, char *device, size_t device_bytes, const char **args)
+{
+	const char *comma = strchr(name, ',');
+	const size_t length = comma ? (size_t)(comma - name) : strlen(name);
+
+	if (length == 0 || length >= device_bytes)
+		return -EINVAL;
+	memcpy(device, name, length);
+	device[length] = '\0';
+	*args = comma ? comma + 1 : "";
+	return 0;
+}
+
+/* The ethdev has the device's name; but that of a bond of a ConnectX's ports has a longer one. */
+static int port_by_name(struct port *port, const char *device)
+{
+	uint16_t id;
+
+	port->id = RTE_MAX_ETHPORTS;
+	if (rte_eth_dev_get_port_by_name(device, &port->id) == 0)
+		return 0;
+	RTE_ETH_FOREACH_DEV(id)
+	{
+		struct rte_eth_dev_info info;
+
+		if (rte_eth_dev_info_get(id, &info) != 0 || !info.device ||
+		    strcmp(rte_dev_name(info.device), device) != 0)
+			continue;
+		port->id = id;
+		return 0;
+	}
+	return -ENODEV;
+}
+
+/* A bare -1 is no errno: EAL has no such driver, or the driver gives no reason. */
+static int open_refused(const struct port *port, int code, struct gdrcap_error *error)
+{
+	const bool card = port->facts->writes == DRIVER_WRITES_DMA;
+	const char *why =
+		code == -1 ? "no driver takes it, or its own words are above" : rte_strerror(-code);
+
+	code = code == -EEXIST ? -EBUSY : code == -1 ? -ENODEV : code;
+	if (card)
+		return error_set(
+			error, code,
+			"port %s (%s) cannot be opened: %s; it needs the kernel's mlx5_ib (rdma "
+			"link shows its device), libmlx5 (package ibverbs-providers), arguments "
+			"that the driver knows, and rights: be root, or have CAP_NET_RAW and "
+			"ulimit -l unlimited",
+			port->name, port->device, why);
+	return error_set(error, code,
+			 "port %s cannot be opened: %s; check its name and arguments%s", port->name,
+			 why,
+			 port->facts->needs_root ? ", and that you are root (CAP_NET_RAW, "
+						   "CAP_NET_ADMIN)"
+						 : "");
+}
+
+/* By the arguments that it was opened with, be it by us or by an embedder before us. */
+static uint32_t cut_from(const struct port *port, const char *name)
+{
+	const struct rte_device *device = port_device(port);
+	const struct rte_devargs *devargs = device ? rte_dev_devargs(device) : NULL;
+	struct af_packet_ring ring;
+
+	if (!port_name_is_af_packet(name))
+		return 0;
+	af_packet_ring(&ring, devargs && devargs->args ? devargs->args : "");
+	return af_packet_cut(&ring);
+}
+
+/* A driver that opens its sockets when it is created is looked at then. */
+static int vdev_open(struct port *port, const char *name, const char *args, const char *named,
+		     struct gdrcap_error *error)
+{
+	struct kernel_sockets before = { 0 };
+	struct rte_eth_dev_info info;
+	int ret = port->facts->interface ? interface_check(name, named, error) : 0;
+
+	if (ret < 0)
+		return ret;
+	if (port->facts->interface)
+		kernel_sockets_list(&before);
+	ret = rte_vdev_init(port->device, args);
+	if (ret < 0)
+		return open_refused(port, ret, error);
+	if (port->facts->interface && port_by_name(port, port->device) == 0 &&
+	    rte_eth_dev_info_get(port->id, &info) == 0)
+		port->drops = kernel_drops_open(&before, info.if_index, info.max_rx_queues);
+	return 0;
+}
+
+int port_open(struct port *port, const char *name, const char *named, struct gdrcap_error *error)
+{
+	const char *args;
+	int ret;
+
+	memset(port, 0, sizeof(*port));
+	snprintf(port->name, sizeof(port->name), "%s", named);
+	port->facts = driver_facts_find(name);
+	if (name_split(name, port->device, sizeof(port->device), &args) < 0)
+		return error_set(error, -EINVAL,
+				 "\"%s\" is no port; give ring:NAME, a DPDK vdev such as "
+				 "net_af_packet0,iface=eth0, or a ConnectX such as 0000:3b:00.0",
+				 named);
+	if (port_by_name(port, port->device) == 0) {
+		port->device[0] = '\0'; /* opened by an embedder: it stays theirs */
+		port->open = true;
+	} else {
+		if (!port_name_is_connectx(name)) {
+			ret = vdev_open(port, name, args, named, error);
+		} else {
+			ret = rte_dev_probe(name);
+			ret = ret < 0 ? open_refused(port, ret, error) : 0;
+		}
+		if (ret < 0)
+			return ret;
+		port->open = true;
+		if (port_by_name(port, port->device) < 0) {
+			port_close(port);
+			return error_set(error, -ENODEV, "%s opened, but is no Ethernet port",
+					 named);
+		}
+	}
+	port->numa_node = rte_eth_dev_socket_id(port->id);
+	port->cut_from = cut_from(port, name);
+	return 0;
+}
