@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""gdrcap as memif's server, and clients that share memory which they could take away again."""
+import os
+import tempfile
+
+import e2e
+import memif_peer
+import processes
+
+FRAMES = 1000
+
+
+def capture(path, *arguments):
+    return processes.Running(
+        "capture", "--port", "net_memif0,role=server,id=0,socket=%s,socket-abstract=no%s" % (
+            path, "".join("," + argument for argument in arguments)))
+
+
+def honest(receiver, path, options=""):
+    """After whatever happened, DPDK's own client is served, and all is counted."""
+    e2e.run_json("replay", "--quiet", "--tx-port",
+                 "net_memif0,role=client,id=0,socket=%s,socket-abstract=no%s" % (path, options),
+                 "--frames", str(FRAMES))
+    summary = receiver.finish()
+    processes.check_counts(summary, valid=FRAMES, lost=0, damaged=0)
+
+
+def turned_away(file, why):
+    """It would have done what DPDK's client does, with memory that ends the process of who reads."""
+    with processes.folder() as folder:
+        path = os.path.join(folder, "wire")
+        with capture(path) as receiver:
+            receiver.wait_until_running()
+            peer = memif_peer.Peer(path, file)
+            peer.make_rings()
+            assert not peer.connect(), "a peer that can cut its memory short was connected"
+            peer.close()
+            honest(receiver, path)
+        assert why in receiver.result().err, receiver.result()
+
+
+def test_a_peer_as_it_should_be():
+    """This client can do it: its frames are received."""
+    frames = [bytes(12) + b"\x88\xb6" + bytes(100)] * 3
+    with processes.folder() as folder:
+        path = os.path.join(folder, "wire")
+        with capture(path) as receiver:
+            receiver.wait_until_running()
+            peer = memif_peer.Peer(path, memif_peer.memory_file())
+            peer.make_rings()
+            assert peer.connect()
+            peer.play(frames)
+            receiver.wait_until(lambda: peer.played() == len(frames))
+            receiver.wait_until(lambda: '"received":3' in receiver.out[-1])
+            peer.close()
+            honest(receiver, path)
+        assert "turned away" not in receiver.result().err, receiver.result()
+
+
+def test_memory_without_a_seal():
+    turned_away(memif_peer.memory_file(sealed=False), "can still be made shorter")
+
+
+def test_a_file_of_a_file_system():
+    with tempfile.NamedTemporaryFile() as named:
+        named.truncate(memif_peer.REGION_BYTES)
+        turned_away(os.dup(named.fileno()), "can still be made shorter")
+
+
+def test_memory_that_is_shorter_than_said():
+    """The rings are there, the frames' memory is not."""
+    turned_away(memif_peer.memory_file(size=2 * memif_peer.RING_BYTES),
+                "shorter than the peer says")
+
+
+def test_secret():
+    """The README's way: a socket of a directory of ours, and a secret."""
+    with processes.folder() as folder:
+        path = os.path.join(folder, "wire")
+        with capture(path, "secret=abc") as receiver:
+            receiver.wait_until_running()
+            for secret in (b"", b"abd", b"ab"):
+                peer = memif_peer.Peer(path, memif_peer.memory_file())
+                peer.make_rings()
+                assert not peer.connect(secret), "connected with %r" % secret
+                peer.close()
+            honest(receiver, path, ",secret=abc")
+
+
+if __name__ == "__main__":
+    e2e.main(globals())
