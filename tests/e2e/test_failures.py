@@ -205,19 +205,26 @@ def test_reader_of_saved_frames_dies():
 
 def test_file_may_not_grow():
     """The limit of a file's size (ulimit -f), where the disk has room."""
-    frames = test_save.own_frames(3000)
-
-    def limit():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
-
     with processes.folder() as directory:
-        source = pcapfile.write_pcap(os.path.join(directory, "in.pcap"), frames)
         path = os.path.join(directory, "large.pcapng")
-        summary = processes.run_json("capture", "--quiet", "--port",
-                                     "net_pcap0,rx_pcap=%s" % source, "--frames", "3000", "--save",
-                                     path, expect=3, preexec_fn=limit)
+        with processes.Running("capture", "--port", memif(directory, "server"), "--frames", "3000",
+                               "--save", path) as receiver:
+            receiver.wait_until_running()
+            resource.prlimit(receiver.process.pid, resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+            with processes.Running("replay", "--tx-port", memif(directory, "client"), "--frames",
+                                   "3000", "--end", "never") as sender:
+                sender.finish()
+                summary = receiver.finish(expect=3)
         assert len(pcapfile.read_capture(path).frames) == summary["saved"]["frames"]
     check_unsaved(summary, 3000, "large.pcapng", "File too large")
+
+
+def test_no_file_may_grow():
+    """From the start: an error where there is one, and not the end of the program."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
+
+    e2e.run("loopback", "--quiet", "--frames", "100", expect=None, preexec_fn=limit)
 
 
 # ---- what others may read ----
