@@ -32,7 +32,7 @@ static bool sent_is_known(struct gdrcap_session *session)
 	bool known = session->tx_count != 0;
 
 	if (session->config.consumer == GDRCAP_CONSUMER_VALIDATE) {
-		known |= accountant_borrow(&session->accountant)->streams_ended != 0;
+		known |= verdict_end_seen(accountant_borrow(&session->accountant));
 		accountant_return(&session->accountant);
 	}
 	return known;

@@ -186,6 +186,8 @@ void verdict_expect_whole(struct verdict *verdict);
 /* True when every sender that was seen, and as many as config.senders says, ended each of its streams.
  * Any count of frames that are still missing is then known: `sent` is what they announced. */
 bool verdict_ended(const struct verdict *verdict);
+/* True when any stream has ended. */
+bool verdict_end_seen(const struct verdict *verdict);
 
 /* Totals. `sent` is what the sender handed to the wire; sent_known false: what the sender
  * announced, for streams that have ended, else taken from the sequence numbers. */

@@ -107,6 +107,15 @@ bool verdict_end_counts(const struct verdict *verdict, const struct verdict_stre
 	return count > 1;
 }
 
+bool verdict_end_seen(const struct verdict *verdict)
+{
+	bool seen = verdict->whole;
+
+	for (uint32_t i = 0; i < verdict->sender_count; i++)
+		seen |= verdict->senders[i].ended != 0;
+	return seen;
+}
+
 bool verdict_ended(const struct verdict *verdict)
 {
 	const uint32_t waited_for = verdict->config.senders ? verdict->config.senders : 1;

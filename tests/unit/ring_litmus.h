@@ -99,6 +99,7 @@ BURST_RING_HD struct burst_plain litmus_plain(uint64_t burst, uint32_t wrong)
 	plain.wire_bytes = (uint32_t)litmus_value(burst, 201, 1);
 	plain.stream = (uint16_t)litmus_value(burst, 202, 1);
 	plain.count = (uint16_t)litmus_value(burst, 203, 1);
+	plain.source = (uint16_t)litmus_value(burst, 204, 1);
 	return plain;
 }
 
@@ -110,7 +111,8 @@ static inline uint32_t litmus_wrong_plain(const struct litmus *ring, uint64_t bu
 
 	burst_plain_read(&ring->result[burst & ring->burst_mask], &got);
 	return got.bytes + (got.sequence != want.sequence) + (got.wire_bytes != want.wire_bytes) +
-	       (got.stream != want.stream) + (got.count != want.count);
+	       (got.stream != want.stream) + (got.count != want.count) +
+	       (got.source != want.source);
 }
 
 /* Consumer: what is written before DONE, frames aside. */

@@ -412,9 +412,9 @@ static void mark_is_taken(void **state)
 static void plain_words(void **state)
 {
 	static const struct burst_plain plain[] = {
-		{ UINT64_MAX, UINT32_MAX, UINT32_MAX, UINT16_MAX, UINT16_MAX },
-		{ 0, 0, 0, 0, 0 },
-		{ 0x0123456789abcdefu, 0x01020304, 0x50607080, 0x90a0, 0xb0c0 },
+		{ UINT64_MAX, UINT32_MAX, UINT32_MAX, UINT16_MAX, UINT16_MAX, UINT16_MAX },
+		{ 0, 0, 0, 0, 0, 0 },
+		{ 0x0123456789abcdefu, 0x01020304, 0x50607080, 0x90a0, 0xb0c0, 0xd0e0 },
 	};
 
 	for (uint64_t burst = 0; burst < 1u << 20; burst += 4093)
@@ -438,6 +438,7 @@ static void plain_words(void **state)
 				assert_int_equal(back.wire_bytes, plain[p].wire_bytes);
 				assert_int_equal(back.stream, plain[p].stream);
 				assert_int_equal(back.count, plain[p].count);
+				assert_int_equal(back.source, plain[p].source);
 			}
 }
 
