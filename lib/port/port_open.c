@@ -14,6 +14,7 @@
 #include "interface.h"
 #include "kernel_drops.h"
 #include "log.h"
+#include "memif_socket.h"
 #include "port.h"
 
 /* "net_pcap0,rx_pcap=a" is a device name and its arguments. */
@@ -52,8 +53,10 @@ static int port_by_name(struct port *port, const char *device)
 }
 
 /* A bare -1 is no errno: EAL has no such driver, or the driver gives no reason. */
-static int open_refused(const struct port *port, int code, struct gdrcap_error *error)
+static int open_refused(const struct port *port, const char *name, int code,
+			struct gdrcap_error *error)
 {
+	char socket[400];
 	const bool card = port->facts->writes == DRIVER_WRITES_DMA;
 	const char *why =
 		code == -1 ? "no driver takes it, or its own words are above" : rte_strerror(-code);
@@ -67,6 +70,8 @@ static int open_refused(const struct port *port, int code, struct gdrcap_error *
 			"that the driver knows, and rights: be root, or have CAP_NET_RAW and "
 			"ulimit -l unlimited",
 			port->name, port->device, why);
+	if (memif_socket_why(name, socket, sizeof(socket)))
+		return error_set(error, code, "port %s cannot be opened: %s", port->name, socket);
 	return error_set(error, code,
 			 "port %s cannot be opened: %s; check its name and arguments%s", port->name,
 			 why,
@@ -102,7 +107,7 @@ static int vdev_open(struct port *port, const char *name, const char *args, cons
 		kernel_sockets_list(&before);
 	ret = rte_vdev_init(port->device, args);
 	if (ret < 0)
-		return open_refused(port, ret, error);
+		return open_refused(port, name, ret, error);
 	if (port->facts->interface && port_by_name(port, port->device) == 0 &&
 	    rte_eth_dev_info_get(port->id, &info) == 0)
 		port->drops = kernel_drops_open(&before, info.if_index, info.max_rx_queues);
@@ -130,7 +135,7 @@ int port_open(struct port *port, const char *name, const char *named, struct gdr
 			ret = vdev_open(port, name, args, named, error);
 		} else {
 			ret = rte_dev_probe(name);
-			ret = ret < 0 ? open_refused(port, ret, error) : 0;
+			ret = ret < 0 ? open_refused(port, name, ret, error) : 0;
 		}
 		if (ret < 0)
 			return ret;

@@ -73,6 +73,28 @@ def test_memory_that_is_shorter_than_said():
                 "shorter than the peer says")
 
 
+def test_a_socket_that_cannot_be_had():
+    """Each cause has its words."""
+    def refused(path, *texts):
+        result = e2e.run("capture", "--port",
+                         "net_memif0,role=server,socket=%s,socket-abstract=no" % path, expect=1)
+        last = result.err.splitlines()[-1]
+        assert all(text in last for text in texts), "not said: %s: %s" % (texts, result)
+
+    with processes.folder() as folder:
+        path = os.path.join(folder, "wire")
+        with capture(path) as receiver:
+            receiver.wait_until_running()
+            refused(path, "another process has " + path)
+            receiver.kill()
+            receiver.process.wait()
+            refused(path, "left over", "rm " + path)
+        os.unlink(path)
+        with open(path, "w", encoding="ascii"):
+            refused(path, "no socket; give another path")
+        refused(os.path.join(folder, "none", "wire"), "no socket can be made in", "No such file")
+
+
 def test_secret():
     """The README's way: a socket of a directory of ours, and a secret."""
     with processes.folder() as folder:
