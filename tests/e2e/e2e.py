@@ -226,6 +226,12 @@ class VethPair:
         self.wait_for_carrier()
         return self
 
+    def dropped(self):
+        """Frames from left to right that the pair itself lost, before any socket: the kernel's
+        queue of packets that no core has looked at was full."""
+        return json.loads(self.ip("-s", "-j", "link", "show", self.left))[0]["stats64"]["tx"][
+            "dropped"]
+
     def wait_for_carrier(self):
         for name in (self.left, self.right):
             for _ in range(500):

@@ -314,10 +314,13 @@ def over_veth(driver, count, rate):
                                    *arguments) as sender:
                 sent = sender.finish()
             received = receiver.finish(expect=None)
+        dropped = pair.dropped()
     processes.check_sender(sent, count)
     e2e.check_identities(received)
     counts = received["frames"]
     assert counts["sent"] == count, "%s\n%s" % (counts, processes.text_of(sent))
+    # Whatever was lost, somebody counted.
+    assert received["lost_by"]["unexplained"] <= dropped, (received["lost_by"], dropped)
     for key in ("damaged", "duplicate", "reordered"):
         assert counts[key] == 0, processes.text_of(received)
     assert received["ended_by_sender"] is True, processes.text_of(received)
