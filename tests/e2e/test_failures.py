@@ -238,20 +238,20 @@ def bytes_left_out_of_dumps(pid):
 
 def test_core_dumps_have_no_frames():
     """Nor the slots, nor what waits to be written, nor what a file's sender has."""
-    for option, wanted in (((), True), (("--dump-frames",), False)):
+    left_out = []
+    for option in ((), ("--dump-frames",)):
         with processes.folder() as directory:
             path = pcapfile.write_pcap(os.path.join(directory, "in.pcap"), test_save.own_frames(8))
             with processes.Running("loopback", "--pcap", path, "--loops", "forever", "--rate",
                                    "100pps", "--save", os.path.join(directory, "all.pcapng"),
                                    *option) as runner:
                 runner.wait_for_frames("received", 10)
-                left_out = bytes_left_out_of_dumps(runner.process.pid)
+                left_out.append(bytes_left_out_of_dumps(runner.process.pid))
                 runner.signal(signal.SIGINT)
                 summary = runner.finish()
-        region = summary["memory"]["region_bytes"]
-        # The kernel's own pages, such as the vDSO, are left out as well.
-        assert (left_out >= region + (64 << 20)) == wanted, (left_out, region, option)
-        assert wanted or left_out < 1 << 20, left_out
+    # Others leave memory out too: the kernel its vDSO, a sanitizer its shadow.
+    frames = summary["memory"]["region_bytes"] + (64 << 20)
+    assert frames < left_out[0] - left_out[1] < frames + (1 << 20), (left_out, frames)
 
 
 # ---- what the program may do ----
