@@ -42,15 +42,15 @@ ALWAYS_INLINE bool rx_must_wait(const struct rx_worker *worker)
 	return worker->ring.head - worker->ring.tail > worker->config.in_flight_max;
 }
 
-/* A poll that brought nothing says that the queue was empty then, which a worker that cannot poll
- * does not: the end of a run waits for some. */
+/* A poll that brought nothing, though there were slots, says that the queue was empty then: the end
+ * of a run waits for some. */
 ALWAYS_INLINE unsigned int port_poll(struct rx_worker *worker, struct rte_mbuf **mbuf,
 				     uint32_t room)
 {
 	const unsigned int n =
 		rte_eth_rx_burst(worker->config.port, worker->config.queue, mbuf, (uint16_t)room);
 
-	if (n == 0)
+	if (n == 0 && worker->ring.head - worker->ring.tail <= worker->config.empty_max)
 		counter_add(&worker->empty, 1);
 	return n;
 }

@@ -52,6 +52,8 @@ struct rx_config {
 				 * not asked for more than the pool surely has */
 	uint32_t starved_from; /* frames in flight with which the pool may be empty: only then it is
 				* looked at. UINT32_MAX: never */
+	uint32_t empty_max; /* frames in flight up to which the pool surely has more for the port:
+			     * beyond, a poll that brings nothing may have found no slot */
 	bool mark_cut;		/* frames of which only the beginning is there get FRAME_DESC_CUT */
 	uint32_t cut_from; /* bytes: so says the length of whole frames and of cut ones; 0: only a
 			    * chain does */
@@ -74,7 +76,8 @@ struct rx_worker {
 	_Atomic uint64_t cut;  /* frames of which only the beginning is there */
 	_Atomic uint64_t back; /* frames whose slots are back in the pool */
 	_Atomic uint64_t idle; /* looks at the port and the ring that found nothing to do */
-	_Atomic uint64_t empty; /* polls of the port that brought no frame */
+	_Atomic uint64_t
+		empty;	    /* polls of the port that brought no frame though there were slots */
 	_Atomic uint64_t starved;     /* times that the pool was empty, or nearly, ... */
 	_Atomic uint64_t starved_tsc; /* ... and for how long in all */
 	_Atomic int paused; /* in RX_PAUSE: the port is nobody's. Release; partner: the acquire load

@@ -223,7 +223,11 @@ bool session_is_blocked(struct gdrcap_session *session, struct quiet *quiet)
 	const bool validate = session->config.consumer == GDRCAP_CONSUMER_VALIDATE;
 	uint64_t sent, arrived;
 
-	if (!quiet_is_blocked(quiet, ROOM_MS) || (validate && !session->stuck && !session->failure))
+	if (!quiet_is_blocked(quiet, ROOM_MS))
+		return false;
+	/* It makes room, and if it does not that is going to be reported. */
+	if (validate && !session->stuck && !session->failure &&
+	    session_bursts_collected(session) != session_bursts_published(session))
 		return false;
 	sent = session_sent(session);
 	arrived = session_arrived(session);

@@ -29,17 +29,18 @@ static int flush_device(void *context)
 	return session->ops->flush(session->device);
 }
 
-/*
- * What a queue may hold so that its pool surely has more for it: all, less what the caches of
- * the control thread and of its own thread can keep, and a card the descriptors. A card that splits
- * frames counts none that it loses when there is a slot for the head and none for the rest; the
- * frames that nobody fetches it does count.
- */
+/* All slots of a queue's pool, less what the caches of the control thread and of its own thread can
+ * keep. */
 static uint32_t pool_share(const struct plan *plan)
 {
 	return plan->pool_slots - 2 * REGION_POOL_CACHE_MOST - RTE_MAX(plan->burst, RX_LEAST);
 }
 
+/*
+ * What a queue may hold so that its pool surely has more for it: its share, less a card's
+ * descriptors. A card that splits frames counts none that it loses when there is a slot for the
+ * head and none for the rest; the frames that nobody fetches it does count.
+ */
 static uint32_t in_flight_max(const struct gdrcap_session *session, const struct port *port)
 {
 	const struct plan *plan = &session->plan;
@@ -91,6 +92,10 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 		.flush_context = session,
 		.in_flight_max = in_flight_max(session, &pair->rx),
 		.starved_from = starved_from(session, &pair->rx),
+		/* What comes over a software wire has its slot. */
+		.empty_max = session->plan.wire[index / session->plan.queues]
+				     ? UINT32_MAX
+				     : pool_share(&session->plan) - session->plan.descriptors,
 		.accounted = validates,
 		/* Own frames' headers say how long they should be. */
 		.mark_cut = !validates || session->config.format == GDRCAP_FORMAT_FOREIGN ||

@@ -267,6 +267,7 @@ static void play_open(struct rx_play *play, const struct rx_setup *setup, uint64
 		.flush_context = play,
 		.in_flight_max = setup->in_flight_max ? setup->in_flight_max : UINT32_MAX,
 		.starved_from = setup->starved_from ? setup->starved_from : UINT32_MAX,
+		.empty_max = SCENE_SLOTS / 2,
 		.mark_cut = setup->mark_cut,
 		.cut_from = setup->cut_from,
 		.accounted = setup->accounted,

@@ -250,7 +250,7 @@ static void a_full_ring(void **state)
 	for (size_t i = 0; i < 10; i++) {
 		struct rx_setup setup = setup_of(bursts[i % 5], 1 | (i < 5 ? 0 : 8));
 		struct rx_play play;
-		uint64_t polls;
+		uint64_t polls, empty;
 
 		setup.chains = false;
 		play_open(&play, &setup, UINT32_MAX);
@@ -258,13 +258,36 @@ static void a_full_ring(void **state)
 			play_until(&play, play.next + SCENE_SLOTS / 2 + 5);
 			while (play_in_flight(&play) < SCENE_SLOTS)
 				play_yield(&play);
+			/* It is polled, and has no slot: that is no empty queue. */
+			empty = atomic_load(&play.worker->empty);
 			polls = atomic_load(&card.polls);
 			while (atomic_load(&card.polls) < polls + 10)
 				play_yield(&play);
+			assert_int_equal(atomic_load(&play.worker->empty), empty);
 		}
 		play_until(&play, play.next + 2 * SCENE_SLOTS);
 		play_close(&play, RX_DRAIN);
 	}
+}
+
+static void a_port_that_falls_silent(void **state)
+{
+	struct rx_setup setup = setup_of(64, 8);
+	struct rx_play play;
+	uint64_t polls;
+
+	setup.chains = false;
+	play_open(&play, &setup, 3 * SCENE_SLOTS);
+	play_until(&play, 3 * SCENE_SLOTS);
+	/* What was polled before the last frame was given back is not asked. */
+	while (play_in_flight(&play))
+		play_consume(&play);
+	polls = atomic_load(&play.worker->empty);
+	while (atomic_load(&play.worker->empty) < polls + 20)
+		play_yield(&play);
+	assert_true(atomic_load(&card.polls) >= 20);
+	assert_int_equal(atomic_load(&play.worker->frames), 3 * SCENE_SLOTS);
+	play_close(&play, RX_DRAIN);
 }
 
 /* ---- flush ---- */
@@ -339,6 +362,7 @@ int main(void)
 		cmocka_unit_test(slots_are_left),
 		cmocka_unit_test(an_empty_pool_is_counted),
 		cmocka_unit_test(a_full_ring),
+		cmocka_unit_test(a_port_that_falls_silent),
 		cmocka_unit_test(a_flush_that_fails),
 		cmocka_unit_test(batches_show_pieces_and_times),
 	};
