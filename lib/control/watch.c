@@ -72,7 +72,7 @@ void session_watch_consumer(struct gdrcap_session *session)
 static void watch_worker(struct gdrcap_session *session, struct thread *thread,
 			 const struct port *port, uint32_t queue)
 {
-	char what[256];
+	char what[512];
 
 	if (session->hung)
 		return;
