@@ -50,7 +50,7 @@ ALWAYS_INLINE unsigned int port_poll(struct rx_worker *worker, struct rte_mbuf *
 	const unsigned int n =
 		rte_eth_rx_burst(worker->config.port, worker->config.queue, mbuf, (uint16_t)room);
 
-	if (n == 0 && worker->ring.head - worker->ring.tail <= worker->config.empty_max)
+	if (n == 0 && worker->ring.head - worker->ring.tail <= worker->config.starved_from)
 		counter_add(&worker->empty, 1);
 	return n;
 }

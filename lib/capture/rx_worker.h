@@ -50,10 +50,9 @@ struct rx_config {
 	void *flush_context;
 	uint32_t in_flight_max; /* frames; a driver that loses what it has read when the pool is empty is
 				 * not asked for more than the pool surely has */
-	uint32_t starved_from; /* frames in flight with which the pool may be empty: only then it is
-				* looked at. UINT32_MAX: never */
-	uint32_t empty_max; /* frames in flight up to which the pool surely has more for the port:
-			     * beyond, a poll that brings nothing may have found no slot */
+	uint32_t starved_from; /* frames in flight up to which the pool surely has more for the port:
+				* beyond, it is looked at, and a poll that brings nothing may have
+				* found no slot. UINT32_MAX: it has always more */
 	bool mark_cut;		/* frames of which only the beginning is there get FRAME_DESC_CUT */
 	uint32_t cut_from; /* bytes: so says the length of whole frames and of cut ones; 0: only a
 			    * chain does */

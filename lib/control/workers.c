@@ -51,8 +51,8 @@ static uint32_t in_flight_max(const struct gdrcap_session *session, const struct
 	return session->config.split ? share - plan->descriptors : UINT32_MAX;
 }
 
-/* In flight when the pool may be empty: less than that is certain. On a software wire the pool is
- * the sender's too, who is held back and says so. */
+/* In flight up to which the pool surely has more. On a software wire the pool is the sender's too, who
+ * is held back and says so, and what comes has its slot. */
 static uint32_t starved_from(const struct gdrcap_session *session, const struct port *port)
 {
 	return port->facts->writes == DRIVER_PASSES_ON
@@ -92,10 +92,6 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 		.flush_context = session,
 		.in_flight_max = in_flight_max(session, &pair->rx),
 		.starved_from = starved_from(session, &pair->rx),
-		/* What comes over a software wire has its slot. */
-		.empty_max = session->plan.wire[index / session->plan.queues]
-				     ? UINT32_MAX
-				     : pool_share(&session->plan) - session->plan.descriptors,
 		.accounted = validates,
 		/* Own frames' headers say how long they should be. */
 		.mark_cut = !validates || session->config.format == GDRCAP_FORMAT_FOREIGN ||

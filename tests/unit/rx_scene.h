@@ -44,7 +44,6 @@ struct rx_setup {
 	bool chains; /* some frames do not fit */
 	enum rx_times clock;
 	uint32_t in_flight_max; /* 0: no limit */
-	uint32_t starved_from;	/* 0: never */
 	uint32_t cut_from;	/* so long frames were cut; not with chains, and not split */
 	int flush_result;
 };
@@ -266,8 +265,7 @@ static void play_open(struct rx_play *play, const struct rx_setup *setup, uint64
 		.flush = setup->flush ? play_flush : NULL,
 		.flush_context = play,
 		.in_flight_max = setup->in_flight_max ? setup->in_flight_max : UINT32_MAX,
-		.starved_from = setup->starved_from ? setup->starved_from : UINT32_MAX,
-		.empty_max = SCENE_SLOTS / 2,
+		.starved_from = SCENE_SLOTS / 2,
 		.mark_cut = setup->mark_cut,
 		.cut_from = setup->cut_from,
 		.accounted = setup->accounted,

@@ -212,7 +212,6 @@ static void an_empty_pool_is_counted(void **state)
 		uint64_t times, ticks;
 
 		setup.chains = false;
-		setup.starved_from = SCENE_SLOTS / 2;
 		/* As many in flight as make it look, and slots left. */
 		play_open(&play, &setup, SCENE_SLOTS / 2 + 10);
 		while (atomic_load(&play.worker->frames) < SCENE_SLOTS / 2 + 10)

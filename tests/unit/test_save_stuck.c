@@ -245,14 +245,19 @@ static void nobody_reads(void **state)
 	}
 }
 
-static void refused(struct play *play, const char *text)
+static void refused_as(struct play *play, int code, const char *text)
 {
 	struct gdrcap_error error;
 
-	assert_int_equal(save_create(&play->save, &play->config, NULL, &error), -EINVAL);
+	assert_int_equal(save_create(&play->save, &play->config, NULL, &error), code);
 	assert_null(play->save);
 	if (!strstr(error.text, text))
 		fail_msg("\"%s\" is not in \"%s\"", text, error.text);
+}
+
+static void refused(struct play *play, const char *text)
+{
+	refused_as(play, -EINVAL, text);
 }
 
 /* A file that the run reads stays as it is, whatever name it has. */
@@ -278,8 +283,10 @@ static void inputs_stay(void **state)
 		play.config.inputs[i & 1] = input;
 		play.config.inputs[!(i & 1)] = i & 2 ? "" : NULL;
 		*(i & 2 ? &play.config.damaged : &play.config.all) = other;
-		refused(&play, i & 2 ? "save_damaged: " : "save: ");
-		refused(&play, "is a file that this run reads");
+		/* A link is not followed. */
+		refused_as(&play, i & 4 ? -ELOOP : -EINVAL, i & 2 ? "save_damaged: " : "save: ");
+		refused_as(&play, i & 4 ? -ELOOP : -EINVAL,
+			   i & 4 ? "is a symbolic link" : "is a file that this run reads");
 		play.config.inputs[i & 1] = other;
 		*(i & 2 ? &play.config.damaged : &play.config.all) = input;
 		refused(&play, "is a file that this run reads");
@@ -287,7 +294,8 @@ static void inputs_stay(void **state)
 		play.config = good;
 		play.config.all = input;
 		play.config.damaged = other;
-		refused(&play, "is the file of save too");
+		refused_as(&play, i & 4 ? -ELOOP : -EINVAL,
+			   i & 4 ? "is a symbolic link" : "is the file of save too");
 		unlink(other);
 	}
 	file = fopen(input, "rb");
