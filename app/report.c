@@ -63,7 +63,8 @@ static void judge_receiver(struct report *report)
 	const struct gdrcap_counts *total = &summary->total;
 
 	/* What happened to frames outranks how the run ended. */
-	if (total->damaged || total->lost || total->duplicate || total->reordered)
+	if (total->damaged || total->lost || total->duplicate || total->reordered ||
+	    summary->untracked)
 		report->status = REPORT_EXIT_FRAMES;
 	judge_count(report, total->damaged, "damaged");
 	judge_count(report, summary->stale,
@@ -72,8 +73,10 @@ static void judge_receiver(struct report *report)
 	judge_count(report, total->lost, "lost");
 	judge_count(report, total->duplicate, "duplicated");
 	judge_count(report, total->reordered, "reordered");
-	judge_count(report, summary->untracked,
-		    "not judged: they are of more streams than there is room for");
+	/* The session has said it: gdrcap_stop() fails. */
+	if (report->error_count == 0)
+		judge_count(report, summary->untracked,
+			    "not judged: they are of more streams than there is room for");
 	if (summary->conflicts)
 		report_error(report, REPORT_EXIT_FRAMES,
 			     "stream ids that more than one source address used: %u; give each sender "

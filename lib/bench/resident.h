@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "bench.h"
+#include "patience.h"
 
 #define RESIDENT_RINGS_MAX 16u
 #define RESIDENT_BURSTS 1024u /* of a ring: under way at most */
@@ -68,6 +69,9 @@ struct resident {
 	uint16_t offset;
 	uint32_t *stop;
 	struct kernel_workers *workers; /* NULL: none run */
+	/* Of resident_watch(): since when nothing moves, and how long workers could have. */
+	uint64_t still_ns;
+	struct patience patience;
 	struct resident_ring ring[RESIDENT_RINGS_MAX];
 };
 
@@ -132,7 +136,7 @@ void resident_account(const struct resident *resident, struct resident_ring *rin
 
 /* Now and then: an error when workers failed, or when nothing has come back since `moved_ns` for
  * too long. */
-int resident_watch(const struct resident *resident, uint64_t moved_ns, struct gdrcap_error *error);
+int resident_watch(struct resident *resident, uint64_t moved_ns, struct gdrcap_error *error);
 
 /* For a sample: rates from counts; of frames that are `checked`, those that are right. */
 void resident_sample(const struct resident *resident, const struct resident_counts *counts,

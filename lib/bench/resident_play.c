@@ -11,7 +11,7 @@
 
 #define PUBLISH_AT_ONCE 16u /* bursts into a ring before the next one's turn */
 #define LOOPS_PER_LOOK 64u  /* at the clock, and whether workers still run */
-#define STUCK_NS 5000000000u
+#define STUCK_MS 5000u
 #define JOIN_MS 10000u
 
 /* ---- one burst ---- */
@@ -192,13 +192,33 @@ static uint64_t ring_turn(const struct resident *resident, struct resident_ring 
 	return ring->published - ring->collected + (ring->published < last);
 }
 
-int resident_watch(const struct resident *resident, uint64_t moved_ns, struct gdrcap_error *error)
+static bool workers_starve(void *arg)
+{
+	struct resident *resident = arg;
+
+	return resident->bench->ops->starved(resident->workers);
+}
+
+/* Nothing came back for a while, in which the workers may have had no core: then for as long again
+ * in which they had one. */
+static bool is_stuck(struct resident *resident, uint64_t moved_ns)
+{
+	if (bench_now_ns() - moved_ns <= STUCK_MS * 1000000ull)
+		return false;
+	if (resident->still_ns != moved_ns) {
+		resident->still_ns = moved_ns;
+		patience_begin(&resident->patience);
+	}
+	return patience_ends(&resident->patience, STUCK_MS, workers_starve, resident);
+}
+
+int resident_watch(struct resident *resident, uint64_t moved_ns, struct gdrcap_error *error)
 {
 	const int running = resident->bench->ops->running(resident->workers);
 
 	if (running < 0)
 		return error_set(error, running, "%s", kernel_error());
-	if (running == 0 || bench_now_ns() - moved_ns > STUCK_NS)
+	if (running == 0 || is_stuck(resident, moved_ns))
 		return error_set(error, -ETIMEDOUT,
 				 "no burst comes back from the workers any more: see dmesg, and "
 				 "whether other programs use the GPU (nvidia-smi)");

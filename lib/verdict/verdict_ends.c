@@ -126,7 +126,9 @@ bool verdict_ended(const struct verdict *verdict)
 	for (uint32_t i = 0; i < verdict->sender_count; i++) {
 		const struct verdict_sender *sender = &verdict->senders[i];
 
-		if (sender->streams && sender->ended >= sender->streams)
+		/* Two programs may send from one address: then more streams live than one says. */
+		if (sender->streams && sender->ended >= sender->streams &&
+		    sender->ended >= sender->live)
 			ended += sender_counts(verdict, sender);
 		else if (sender->live)
 			return false;

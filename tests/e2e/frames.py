@@ -30,9 +30,10 @@ def prbs31(count):
     return value.to_bytes(count, "big")
 
 
-def own_header(stream, sequence, position, payload_bytes, magic=MAGIC, crc_flip=0):
+def own_header(stream, sequence, position, payload_bytes, magic=MAGIC, crc_flip=0,
+               time_ns=1_700_000_000_000_000_000):
     head = struct.pack(">HBBHHQQQ", magic, VERSION, PRBS31, stream, payload_bytes, sequence,
-                       position, 1_700_000_000_000_000_000)
+                       position, time_ns)
     return head + struct.pack(">I", crc32c(head) ^ crc_flip)
 
 
