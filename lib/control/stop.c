@@ -170,8 +170,13 @@ static void receivers_judge_pools(struct gdrcap_session *session)
 		const struct rx_worker *worker = &session->rx[i];
 		const uint64_t times = atomic_load_explicit(&worker->starved, memory_order_relaxed);
 		const double hz = (double)rte_get_tsc_hz();
+		struct port_counters counters;
 
 		if (!times || port->facts->reads_first)
+			continue;
+		/* Whose sender was held up instead: nothing was missed. */
+		session_port_counters(session, port, &counters);
+		if (port->facts->missed_exact && counters.missed == 0)
 			continue;
 		session_message(
 			session, GDRCAP_LOG_WARNING,

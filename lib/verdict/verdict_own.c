@@ -182,6 +182,11 @@ static void add_far(struct verdict *verdict, uint32_t queue, struct verdict_stre
 void verdict_add_own(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
 		     const struct frame_run *run)
 {
+	if (run->sequence == UINT64_MAX) { /* no sequence number */
+		verdict_add_unreadable(verdict, queue, run);
+		verdict_keep_stray(verdict, queue, run);
+		return;
+	}
 	if (!stream->sequence.started) {
 		stream->alone = run->count == 1;
 		stream->first = *run;

@@ -323,7 +323,8 @@ static void truth_begin(struct truth *truth, uint64_t seed)
 			stream->next = VERDICT_JUMP +
 				       (random_next(&truth->random) >> (2 + below(truth, 60)));
 		if (below(truth, 10) == 0 && stream->next == 0) {
-			frame_arrives(truth, stream, 1ull << 63, FRAME_VALID, 0);
+			frame_arrives(truth, stream,
+				      below(truth, 2) ? UINT64_MAX : 1ull << 63, FRAME_VALID, 0);
 			truth->strays++;
 		}
 		send_surely(truth, stream, 2);
