@@ -94,11 +94,11 @@ static const char *const consumer[] = {
 
 const struct prove_text prove_texts[PROVE_STAGES] = {
 	[PROVE_PORTS_UP] = { "ports up", ports_up, ports_up_software },
-	[PROVE_MEMORY] = { "memory ready and poisoned", memory },
-	[PROVE_SENT] = { "frame sent", sent },
-	[PROVE_STEERED] = { "steered", steered },
-	[PROVE_COMPLETED] = { "completed", completed },
-	[PROVE_CHANGED] = { "bytes changed", changed },
-	[PROVE_RIGHT] = { "bytes right", right },
-	[PROVE_CONSUMER] = { "consumer saw it", consumer },
+	[PROVE_MEMORY] = { "memory ready and poisoned", memory, NULL },
+	[PROVE_SENT] = { "frame sent", sent, NULL },
+	[PROVE_STEERED] = { "steered", steered, NULL },
+	[PROVE_COMPLETED] = { "completed", completed, NULL },
+	[PROVE_CHANGED] = { "bytes changed", changed, NULL },
+	[PROVE_RIGHT] = { "bytes right", right, NULL },
+	[PROVE_CONSUMER] = { "consumer saw it", consumer, NULL },
 };

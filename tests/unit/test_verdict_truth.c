@@ -197,6 +197,15 @@ static void gap(struct truth *truth, struct stream *stream)
 	send_surely(truth, stream, 2);
 }
 
+/* A copy of frame 0, where that came in this life, is no new beginning. */
+static void first_again(struct truth *truth, struct stream *stream)
+{
+	if (*number_slot(&stream->came, 0)) {
+		deliver(truth, stream, 0, false);
+		send_surely(truth, stream, 1);
+	}
+}
+
 /* Of all lives: what must have been sent. */
 static uint64_t expected(const struct stream *stream)
 {
@@ -354,6 +363,9 @@ static uint32_t scenario(uint64_t seed)
 			break;
 		case 2:
 			begin_anew(&truth, stream);
+			break;
+		case 3:
+			first_again(&truth, stream);
 			break;
 		default:
 			send_some(&truth, stream, below(&truth, 300), fault_rate);
