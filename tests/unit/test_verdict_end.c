@@ -198,6 +198,47 @@ static void ends_of_two_senders(void **state)
 	}
 }
 
+/* Two programs behind one address, of which each speaks of its own streams. */
+static void ends_from_one_address(void **state)
+{
+	struct verdict verdict;
+
+	assert_int_equal(create(&verdict, 1, 0), 0);
+	add(&verdict, 0, run_of(0, 0, 100, FRAME_VALID, 1));
+	add(&verdict, 0, run_of(1, 0, 50, FRAME_VALID, 1));
+	add_end(&verdict, 0, 100, 1);
+	assert_false(verdict_ended(&verdict));
+	add(&verdict, 0, run_of(1, 50, 50, FRAME_VALID, 1));
+	add_end(&verdict, 1, 100, 1);
+	assert_true(verdict_ended(&verdict));
+	sent_is(&verdict, 200, 0);
+	verdict_destroy(&verdict);
+}
+
+/* All but the first and the last frame are lost: the last one is believed where its sender says that
+ * it had so many, or is ours. */
+static void a_lone_last_frame(void **state)
+{
+	for (uint32_t i = 0; i < 4; i++) {
+		const bool said = i == 1, known = i == 2;
+		struct gdrcap_counts counts;
+		struct verdict verdict;
+
+		assert_int_equal(create(&verdict, 1, known ? 1 : 0), 0);
+		add(&verdict, 0, run_of(0, 0, 10, FRAME_VALID, 1));
+		add(&verdict, 0, run_of(0, 9999, 1, FRAME_VALID, 1));
+		if (said || i == 3)
+			add_end(&verdict, 0, said ? 10000 : 9999, 1);
+		verdict_finish(&verdict);
+		verdict_total(&verdict, known, 10000, &counts);
+		identities(&counts);
+		assert_int_equal(counts.valid, said || known ? 11 : 10);
+		assert_int_equal(counts.lost, said || known ? 9989 : i == 3 ? 9988 : 0);
+		assert_int_equal(counts.damaged, said || known ? 0 : 1);
+		verdict_destroy(&verdict);
+	}
+}
+
 /* One id from two addresses: each has its own frames, and it is told. */
 static void one_id_of_two_senders(void **state)
 {
@@ -229,6 +270,8 @@ int main(void)
 		cmocka_unit_test(hostile_ends),
 		cmocka_unit_test(forged_ends),
 		cmocka_unit_test(ends_of_two_senders),
+		cmocka_unit_test(ends_from_one_address),
+		cmocka_unit_test(a_lone_last_frame),
 		cmocka_unit_test(one_id_of_two_senders),
 	};
 
