@@ -77,6 +77,16 @@ static void judge_receiver(struct report *report)
 	if (report->error_count == 0)
 		judge_count(report, summary->untracked,
 			    "not judged: they are of more streams than there is room for");
+	if (summary->senders_unheard)
+		report_error(report, REPORT_EXIT_FRAMES,
+			     "of %u senders that --senders waits for nothing came: are they "
+			     "running, with a source address each (--src-mac)?",
+			     summary->senders_unheard);
+	if (summary->streams_unheard)
+		report_error(report, REPORT_EXIT_FRAMES,
+			     "the end of %u streams that their sender says it has did not come: "
+			     "what of them is lost is not known",
+			     summary->streams_unheard);
 	if (summary->conflicts)
 		report_error(report, REPORT_EXIT_FRAMES,
 			     "stream ids that more than one source address used: %u; give each sender "

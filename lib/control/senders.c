@@ -2,6 +2,7 @@
 /* Whether the senders hand over what they were asked to. */
 #include <errno.h>
 #include <stdio.h>
+#include <time.h>
 
 #include <rte_common.h>
 #include <rte_cycles.h>
@@ -10,6 +11,7 @@
 
 /* So much of the time between two looks counts at most: this process may have been stopped. */
 #define LOOK_MOST_S 1u
+#define LINGER_MS 500u
 
 static struct session_trying senders_look(const struct gdrcap_session *session)
 {
@@ -69,6 +71,29 @@ static double senders_silence(const struct gdrcap_session *session)
 		last = RTE_MAX(
 			last, atomic_load_explicit(&session->tx[i].last_tsc, memory_order_relaxed));
 	return (double)(rte_rdtsc() - last) / (double)rte_get_tsc_hz();
+}
+
+/*
+ * A memif's memory goes with the one who leaves, and with it what the peer has not taken out of it;
+ * the driver tells nobody what that is. So the peer gets some time for the last frames, unless it
+ * has left itself.
+ */
+void session_senders_linger(struct gdrcap_session *session)
+{
+	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
+	uint64_t last = 0;
+
+	for (uint32_t i = 0; i < session->tx_count; i++) {
+		const struct port *port = &session->pairs[i / session->plan.queues].tx;
+		const struct tx_worker *worker = &session->tx[i];
+
+		if (port->facts->joins && session->rx_count == 0)
+			last = RTE_MAX(last, atomic_load_explicit(&worker->last_tsc,
+								  memory_order_relaxed));
+	}
+	while (last && !session->failure && !tsc_older(last, LINGER_MS) &&
+	       port_link_up(&session->pairs[0].tx))
+		nanosleep(&tick, NULL);
 }
 
 /* What the run's end left unsent. Where `seconds` ended it, that was asked for too; one who stops

@@ -231,6 +231,8 @@ bool session_leave(struct guest *guest);
 
 /* Fails a replay whose ports take nothing any more, nor did. Between two looks pass 100 ms. */
 void session_senders_watch(struct gdrcap_session *session);
+/* After the last frame: returns within half a second. */
+void session_senders_linger(struct gdrcap_session *session);
 /* The senders' books are closed: says what is missing. senders.c. */
 void session_senders_judge(struct gdrcap_session *session);
 /* Fails the run when an interface under a port is gone. */

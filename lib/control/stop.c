@@ -146,9 +146,9 @@ static void streams_judge(struct gdrcap_session *session, const struct verdict *
 	}
 	if (verdict->conflicts)
 		session_message(session, GDRCAP_LOG_ERROR,
-				"stream %u came from more than one source address, as did %u other "
-				"ids: give each sender streams of its own (gdrcap replay "
-				"--first-stream N)", verdict->conflict_id, verdict->conflicts - 1);
+				"stream %u came from more than one source address (such ids: %u): "
+				"give each sender streams of its own (gdrcap replay "
+				"--first-stream N)", verdict->conflict_id, verdict->conflicts);
 	if (verdict->untracked == 0)
 		return;
 	if (!session->failure)
@@ -401,6 +401,7 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 		if (!atomic_load(&session->ending))
 			session_watch_interfaces(session);
 		senders_stop(session);
+		session_senders_linger(session);
 		session_watch_file(session);
 		session_drain_wire(session);
 		session_receivers_stop(session);

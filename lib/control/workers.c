@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A session's threads and what they share: receivers, senders, the saver, the accounts. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -199,6 +200,19 @@ static int tx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 	return 0;
 }
 
+/* The file that DPDK's driver for files reads, of its first queue; "" for other ports. */
+static void port_file(const struct port *port, char *path, size_t bytes)
+{
+	static const char argument[] = ",rx_pcap=";
+	const char *at = strstr(port->name, argument);
+
+	path[0] = '\0';
+	if (at) {
+		at += sizeof(argument) - 1;
+		snprintf(path, bytes, "%.*s", (int)strcspn(at, ","), at);
+	}
+}
+
 /* Frames received that go to files; the writer's thread may run on any of the session's CPUs. */
 static int saver_create(struct gdrcap_session *session, struct gdrcap_error *error)
 {
@@ -227,10 +241,15 @@ static int saver_create(struct gdrcap_session *session, struct gdrcap_error *err
 		.inputs = { session->config.expect, session->config.pcap,
 			    session->config.pattern_file },
 	};
+	char files[GDRCAP_PORTS_MAX][sizeof(session->pairs[0].rx.name)];
 	cpu_set_t cpus;
 
 	if (!config.all[0] && !config.damaged[0])
 		return 0;
+	for (uint32_t p = 0; p < session->plan.ports; p++) {
+		port_file(&session->pairs[p].rx, files[p], sizeof(files[p]));
+		config.inputs[3 + p] = files[p];
+	}
 	for (uint32_t i = 0; i < session->rx_count; i++) {
 		const struct session_pair *pair = &session->pairs[i / session->plan.queues];
 

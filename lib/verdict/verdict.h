@@ -85,6 +85,7 @@ struct verdict_sender {
 	struct verdict_votes streams_said;
 	uint32_t ended; /* streams whose end-of-stream frame came */
 	uint32_t live; /* streams that sent more than one frame */
+	bool heard; /* a frame came, other than an end-of-stream frame */
 };
 
 struct verdict_stream {
@@ -153,7 +154,8 @@ struct verdict {
 	uint32_t restarts; /* of all streams */
 	uint32_t conflicts; /* ids that more than one source address used */
 	uint32_t conflict_id; /* the first of them */
-	uint64_t *live_ids; /* bit by id: a stream of this id is live */
+	uint64_t *live_ids; /* bit by id: a stream of this id is live, ... */
+	uint64_t *conflict_ids; /* ... more than one is */
 	struct gdrcap_damage damage[GDRCAP_DAMAGE_MAX];
 	uint32_t damage_count;
 	struct verdict_config config;
@@ -186,6 +188,9 @@ void verdict_expect_whole(struct verdict *verdict);
 /* True when every sender that was seen, and as many as config.senders says, ended each of its streams.
  * Any count of frames that are still missing is then known: `sent` is what they announced. */
 bool verdict_ended(const struct verdict *verdict);
+/* Senders that were waited for and of whom nothing came, and streams that those who ended some say
+ * they have, and whose end did not come: what of them is lost is not known. */
+void verdict_unheard(const struct verdict *verdict, uint32_t *senders, uint32_t *streams);
 /* True when any stream has ended. */
 bool verdict_end_seen(const struct verdict *verdict);
 

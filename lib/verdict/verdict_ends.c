@@ -107,6 +107,22 @@ bool verdict_end_counts(const struct verdict *verdict, const struct verdict_stre
 	return count > 1;
 }
 
+void verdict_unheard(const struct verdict *verdict, uint32_t *senders, uint32_t *streams)
+{
+	const uint32_t waited_for = verdict->config.senders ? verdict->config.senders : 1;
+	uint32_t heard = 0;
+
+	*streams = 0;
+	for (uint32_t i = 0; i < verdict->sender_count; i++) {
+		const struct verdict_sender *sender = &verdict->senders[i];
+
+		heard += sender->heard;
+		if (sender_counts(verdict, sender) && sender->ended < sender->streams)
+			*streams += sender->streams - sender->ended;
+	}
+	*senders = waited_for > 1 && heard < waited_for ? waited_for - heard : 0;
+}
+
 bool verdict_end_seen(const struct verdict *verdict)
 {
 	bool seen = verdict->whole;

@@ -86,7 +86,9 @@ static void doubt_settle(struct verdict *verdict, struct verdict_stream *stream)
 static bool is_new_life(const struct verdict *verdict, const struct verdict_stream *stream,
 			const struct frame_run *run)
 {
-	if (verdict->config.own_streams || run->sequence != 0 || stream->alone ||
+	const bool may_be_stray = stream->alone && !stream->ended; /* what came before */
+
+	if (verdict->config.own_streams || run->sequence != 0 || may_be_stray ||
 	    stream->sequence.unique == 0)
 		return false;
 	if (stream->born && (stream->birth || run->detail))
@@ -141,7 +143,8 @@ static void take_far(struct verdict *verdict, uint32_t queue, struct verdict_str
 static void new_life(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
 		     const struct frame_run *run)
 {
-	if (run->count == 1) {
+	/* After the end of the one before, nothing else is to be expected. */
+	if (run->count == 1 && !stream->ended) {
 		doubt_settle(verdict, stream);
 		verdict_doubt_begin(verdict, queue, stream, run);
 		stream->doubt_restarts = true;

@@ -20,8 +20,9 @@ int verdict_streams_create(struct verdict *verdict)
 	verdict->stream_hash = calloc(HASH_SLOTS, sizeof(*verdict->stream_hash));
 	verdict->sender_index = calloc(VERDICT_STREAM_IDS, sizeof(*verdict->sender_index));
 	verdict->live_ids = calloc(VERDICT_STREAM_IDS / 64, sizeof(*verdict->live_ids));
+	verdict->conflict_ids = calloc(VERDICT_STREAM_IDS / 64, sizeof(*verdict->conflict_ids));
 	if (!verdict->streams || !verdict->stream_hash || !verdict->sender_index ||
-	    !verdict->live_ids)
+	    !verdict->live_ids || !verdict->conflict_ids)
 		return -ENOMEM;
 	for (uint32_t q = 0; q < verdict->queue_count; q++) {
 		verdict->queues[q].next = calloc(VERDICT_STREAMS_SEEN, sizeof(uint64_t));
@@ -37,6 +38,7 @@ void verdict_streams_destroy(struct verdict *verdict)
 		sequence_free(&verdict->streams[i].sequence);
 	for (uint32_t q = 0; q < verdict->queue_count; q++)
 		free(verdict->queues[q].next);
+	free(verdict->conflict_ids);
 	free(verdict->live_ids);
 	free(verdict->sender_index);
 	free(verdict->stream_hash);
@@ -145,6 +147,7 @@ struct verdict_stream *verdict_stream_of(struct verdict *verdict, uint32_t queue
 		return stream;
 	stream = stream_find(verdict, run->stream, source);
 	if (stream) {
+		verdict->senders[stream->sender].heard = true;
 		q->last = stream;
 	} else if (verdict->config.own_streams && run->stream >= verdict->config.own_streams) {
 		verdict->strangers += run->count;
@@ -174,12 +177,16 @@ static void stream_lives(struct verdict *verdict, struct verdict_stream *stream)
 	struct verdict_sender *sender = &verdict->senders[stream->sender];
 	const uint64_t bit = 1ull << (stream->id % 64);
 	uint64_t *ids = &verdict->live_ids[stream->id / 64];
+	uint64_t *conflicts = &verdict->conflict_ids[stream->id / 64];
 
 	stream->live = true;
 	verdict->live_count++;
 	verdict->senders_live += sender->live++ == 0;
-	if (*ids & bit && verdict->conflicts++ == 0)
-		verdict->conflict_id = stream->id;
+	if (*ids & bit && !(*conflicts & bit)) {
+		*conflicts |= bit;
+		if (verdict->conflicts++ == 0)
+			verdict->conflict_id = stream->id;
+	}
 	*ids |= bit;
 	stream_list(verdict, stream);
 }

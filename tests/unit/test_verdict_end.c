@@ -198,6 +198,50 @@ static void ends_of_two_senders(void **state)
 	}
 }
 
+/* Who was waited for and not heard of, and a stream whose sender alone speaks of it. */
+static void unheard(void **state)
+{
+	uint32_t senders, streams;
+	struct verdict verdict;
+
+	assert_int_equal(verdict_create(&verdict, 1, &(struct verdict_config){ .senders = 3 }), 0);
+	add(&verdict, 0, run_of(0, 0, 100, FRAME_VALID, 1));
+	verdict_unheard(&verdict, &senders, &streams);
+	assert_int_equal(senders, 2);
+	assert_int_equal(streams, 0);
+	add_end(&verdict, 0, 100, 2);
+	add_end_from(&verdict, 5, 1, 0, 1); /* an end is no frame */
+	verdict_unheard(&verdict, &senders, &streams);
+	assert_int_equal(senders, 2);
+	assert_int_equal(streams, 1);
+	add_end(&verdict, 1, 0, 2);
+	verdict_unheard(&verdict, &senders, &streams);
+	assert_int_equal(streams, 0);
+	verdict_destroy(&verdict);
+}
+
+/* Runs of one frame each, one after the other. */
+static void restarts_of_one_frame(void **state)
+{
+	struct gdrcap_counts counts;
+	struct verdict verdict;
+
+	assert_int_equal(create(&verdict, 1, 0), 0);
+	for (uint32_t i = 1; i <= 20; i++) {
+		struct frame_run run = run_of(0, 0, 1, FRAME_VALID, 1);
+
+		run.detail = i;
+		add(&verdict, 0, run);
+		add_end(&verdict, 0, 1, 1);
+	}
+	verdict_finish(&verdict);
+	verdict_total(&verdict, false, 0, &counts);
+	identities(&counts);
+	assert_int_equal(counts.valid, 20);
+	assert_int_equal(counts.restarts, 19);
+	verdict_destroy(&verdict);
+}
+
 /* Two programs behind one address, of which each speaks of its own streams. */
 static void ends_from_one_address(void **state)
 {
@@ -254,9 +298,16 @@ static void one_id_of_two_senders(void **state)
 	}
 	assert_int_equal(verdict.conflicts, 1);
 	assert_int_equal(verdict.conflict_id, 3);
+	for (uint32_t i = 0; i < 4; i++) {
+		struct frame_run third = run_of(3, 0, 2, FRAME_VALID, 1);
+
+		third.source = 7 + i;
+		add(&verdict, 0, third);
+	}
+	assert_int_equal(verdict.conflicts, 1); /* one id, of however many */
 	verdict_total(&verdict, false, 0, &counts);
 	identities(&counts);
-	assert_int_equal(counts.valid, 1000);
+	assert_int_equal(counts.valid, 1008);
 	assert_int_equal(counts.duplicate, 0);
 	verdict_destroy(&verdict);
 }
@@ -271,6 +322,8 @@ int main(void)
 		cmocka_unit_test(forged_ends),
 		cmocka_unit_test(ends_of_two_senders),
 		cmocka_unit_test(ends_from_one_address),
+		cmocka_unit_test(unheard),
+		cmocka_unit_test(restarts_of_one_frame),
 		cmocka_unit_test(a_lone_last_frame),
 		cmocka_unit_test(one_id_of_two_senders),
 	};
