@@ -14,8 +14,9 @@ static const char *const replay_examples[] = {
 	"A pattern at 9.5 Gb/s on the wire, for a capture on another machine to check",
 	"gdrcap replay --tx-port 0000:3b:00.0 --rate 9.5gbit --frame-size 64-1518 --seconds 60",
 	"To a capture in another process on this machine, which is started first with "
-	"--port net_memif0,role=server,socket=/tmp/wire",
-	"gdrcap replay --tx-port net_memif0,role=client,socket=/tmp/wire --frames 1M",
+	"--port net_memif0,role=server,socket=/run/gdrcap/wire,socket-abstract=no",
+	"gdrcap replay --tx-port net_memif0,role=client,socket=/run/gdrcap/wire,socket-abstract=no "
+	"--frames 1M",
 	NULL,
 };
 
