@@ -32,11 +32,6 @@ uint64_t verdict_life_expected(const struct verdict *verdict, const struct verdi
 	return stream->announced > sequence->next ? stream->announced : sequence->next;
 }
 
-static uint64_t add_capped(uint64_t a, uint64_t b)
-{
-	return b < UINT64_MAX - a ? a + b : UINT64_MAX;
-}
-
 /* In all lives. */
 static uint64_t stream_expected(const struct verdict *verdict, const struct verdict_stream *stream)
 {
@@ -93,7 +88,6 @@ void verdict_total(const struct verdict *verdict, bool sent_known, uint64_t sent
 		total->bytes += counts.bytes;
 	}
 	for (uint32_t i = 0; i < verdict->stream_count; i++)
-		/* Sequence numbers are anybody's; the sum must not come round to a small one. */
 		expected = add_capped(expected,
 				      stream_expected(verdict, &verdict->streams[i]));
 	if (!sent_known)

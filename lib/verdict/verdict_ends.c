@@ -87,11 +87,14 @@ void verdict_add_end(struct verdict *verdict, uint32_t queue, const struct frame
 	verdict_end_stream(verdict, stream, votes_best(&stream->ends, &count));
 }
 
+static uint32_t senders_waited_for(const struct verdict *verdict)
+{
+	return verdict->config.senders ? verdict->config.senders : 1;
+}
+
 static bool sender_counts(const struct verdict *verdict, const struct verdict_sender *sender)
 {
-	const uint32_t waited_for = verdict->config.senders ? verdict->config.senders : 1;
-
-	return sender->live || verdict->senders_live < waited_for;
+	return sender->live || verdict->senders_live < senders_waited_for(verdict);
 }
 
 bool verdict_end_counts(const struct verdict *verdict, const struct verdict_stream *stream)
@@ -109,7 +112,7 @@ bool verdict_end_counts(const struct verdict *verdict, const struct verdict_stre
 
 void verdict_unheard(const struct verdict *verdict, uint32_t *senders, uint32_t *streams)
 {
-	const uint32_t waited_for = verdict->config.senders ? verdict->config.senders : 1;
+	const uint32_t waited_for = senders_waited_for(verdict);
 	uint32_t heard = 0;
 
 	*streams = 0;
@@ -134,7 +137,6 @@ bool verdict_end_seen(const struct verdict *verdict)
 
 bool verdict_ended(const struct verdict *verdict)
 {
-	const uint32_t waited_for = verdict->config.senders ? verdict->config.senders : 1;
 	uint32_t ended = 0;
 
 	if (verdict->whole)
@@ -149,5 +151,5 @@ bool verdict_ended(const struct verdict *verdict)
 		else if (sender->live)
 			return false;
 	}
-	return ended >= waited_for;
+	return ended >= senders_waited_for(verdict);
 }

@@ -331,7 +331,7 @@ static void stream_whole(struct verdict *verdict, struct verdict_stream *stream)
 {
 	const uint64_t period = verdict->config.expect->count;
 	uint32_t slot = 0;
-	uint64_t over, frames;
+	uint64_t over;
 
 	verdict_finish_expected(verdict, stream);
 	if (stream->sequence.unique == 0)
@@ -339,15 +339,12 @@ static void stream_whole(struct verdict *verdict, struct verdict_stream *stream)
 	/* Those of the first lap that came before their place: all places have come now. */
 	while (waiting_first(verdict->places, stream, verdict->places->slots, &slot))
 		waiting_believe(verdict, slot);
-	verdict->whole |= stream->ended;
+	verdict->whole = true;
 	if (stream->ended && stream->announced >= stream->sequence.next)
 		return;
 	over = stream->sequence.next % period;
-	frames = stream->sequence.next;
-	if (over && __builtin_add_overflow(frames, period - over, &frames))
-		frames = UINT64_MAX;
-	verdict_end_stream(verdict, stream, frames);
-	verdict->whole = true;
+	verdict_end_stream(verdict, stream,
+			   add_capped(stream->sequence.next, over ? period - over : 0));
 }
 
 void verdict_expect_whole(struct verdict *verdict)

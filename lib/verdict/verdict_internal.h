@@ -6,6 +6,12 @@
 #include "frame.h"
 #include "verdict.h"
 
+/* Numbers are anybody's: a sum must not come round to a small one. */
+static inline uint64_t add_capped(uint64_t a, uint64_t b)
+{
+	return b < UINT64_MAX - a ? a + b : UINT64_MAX;
+}
+
 static inline bool verdict_is_foreign(const struct verdict *verdict)
 {
 	return !verdict->config.expect && verdict->config.layout &&

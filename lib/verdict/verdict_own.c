@@ -20,11 +20,6 @@
  */
 #include "verdict_internal.h"
 
-static uint64_t past(uint64_t number, uint64_t by)
-{
-	return by < UINT64_MAX - number ? number + by : UINT64_MAX;
-}
-
 /* Adds a run whose number is believed, or known to be a duplicate's. */
 static void take(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
 		 const struct frame_run *run)
@@ -54,7 +49,7 @@ static bool is_near(const struct verdict *verdict, const struct verdict_stream *
 	const uint64_t next = stream->sequence.next;
 
 	if (!is_behind(stream, run))
-		return run->sequence <= past(next, VERDICT_JUMP);
+		return run->sequence <= add_capped(next, VERDICT_JUMP);
 	if (verdict->config.own_streams)
 		return true;
 	if (stream->alone || run->sequence < stream->sequence.first)
@@ -111,9 +106,8 @@ static bool goes_on(const struct verdict_stream *stream, const struct frame_run 
 static void life_begin(struct verdict *verdict, struct verdict_stream *stream, bool from_zero)
 {
 	stream->past_unique += stream->sequence.unique;
-	if (__builtin_add_overflow(stream->past_expected, verdict_life_expected(verdict, stream),
-				   &stream->past_expected))
-		stream->past_expected = UINT64_MAX;
+	stream->past_expected =
+		add_capped(stream->past_expected, verdict_life_expected(verdict, stream));
 	if (stream->ended)
 		verdict_end_void(verdict, stream);
 	sequence_restart(&stream->sequence, from_zero);
