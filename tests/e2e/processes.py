@@ -84,6 +84,15 @@ class Running:
         """The first line of counts comes after the start."""
         return self.wait_until(lambda: self.out)
 
+    def wait_until_running_on(self, driver):
+        """The same on a kernel interface: not every kernel has AF_XDP."""
+        try:
+            self.wait_until_running()
+        except AssertionError as error:
+            if driver == "af_xdp":
+                raise e2e.Skip("no AF_XDP on this kernel: %s" % error)
+            raise
+
     def wait_for_frames(self, key, count):
         """Until it counted so many of them."""
         return self.wait_until(lambda: self.out and (

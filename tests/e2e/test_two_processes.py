@@ -303,12 +303,7 @@ def over_veth(driver, count, rate):
         if driver == "af_packet":
             right += ",framecnt=4096"
         with processes.Running("capture", "--port", right, "--idle", "60") as receiver:
-            try:
-                receiver.wait_until_running()
-            except AssertionError as error:
-                if driver == "af_xdp":
-                    raise e2e.Skip("no AF_XDP on this kernel: %s" % error)
-                raise
+            receiver.wait_until_running_on(driver)
             arguments = ("--frames", str(count), "--frame-size", "64-1518", "--streams", "2")
             with processes.Running("replay", "--tx-port", left, "--rate", rate,
                                    *arguments) as sender:

@@ -139,12 +139,7 @@ def a_receiver_that_stands_still(driver, room):
                                "--format", "foreign", "--sequence-offset", "14",
                                "--sequence-bytes", "8", "--pattern", "constant",
                                "--foreign-payload", "22", "--frames", str(room + then)) as capture:
-            try:
-                capture.wait_until_running()
-            except AssertionError as error:
-                if driver == "af_xdp":
-                    raise e2e.Skip("no AF_XDP on this kernel: %s" % error)
-                raise
+            capture.wait_until_running_on(driver)
             capture.signal(signal.SIGSTOP)
             os.waitid(os.P_PID, capture.process.pid, os.WSTOPPED)  # all of its threads
             play(pair.left, (foreign(number, 60) for number in range(first)))
