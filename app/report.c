@@ -84,8 +84,9 @@ static void judge_receiver(struct report *report)
 			     summary->senders_unheard);
 	if (summary->streams_unheard)
 		report_error(report, REPORT_EXIT_FRAMES,
-			     "the end of %u streams that their sender says it has did not come: "
-			     "what of them is lost is not known",
+			     "streams whose sender announced them, or left, and whose end did not "
+			     "come: %u; what of them is lost is not known (of a sender that says "
+			     "no ends: --end never)",
 			     summary->streams_unheard);
 	if (summary->conflicts)
 		report_error(report, REPORT_EXIT_FRAMES,

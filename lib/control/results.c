@@ -202,7 +202,7 @@ void gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summ
 		summary->untracked = verdict->untracked;
 		summary->conflicts = verdict->conflicts;
 		if (session->tx_count == 0 && session->config.end == GDRCAP_END_STREAM)
-			verdict_unheard(verdict, &summary->senders_unheard,
+			verdict_unheard(verdict, session->peer_left, &summary->senders_unheard,
 					&summary->streams_unheard);
 	} else {
 		summary_unchecked(session, &summary->total);

@@ -15,7 +15,7 @@
 #include "frame.h"
 #include "gdrcap.h"
 #include "guest.h"
-#include "interface_watch.h"
+#include "interface.h"
 #include "kernels.h"
 #include "log.h"
 #include "plan.h"
@@ -132,6 +132,7 @@ struct gdrcap_session {
 	uint64_t link_tsc; /* last look at the links */
 	uint64_t drops_tsc; /* last look at what the kernel dropped */
 	bool link_lost; /* a sender's link was down for a while */
+	bool peer_left; /* a memif's other end went away while we received from it */
 	uint64_t recover_tsc; /* last look at the cards' queues */
 	_Atomic uint32_t queue_restarts; /* receive queues in error that were started again */
 	enum session_link link[2 * GDRCAP_PORTS_MAX]; /* receiving ports, then sending ones */

@@ -182,6 +182,9 @@ static void watch_links(struct gdrcap_session *session)
 
 		if (!atomic_load(&session->ended_by_sender))
 			watch_link(session, &session->pairs[p].rx, &session->link[p]);
+		if (session->rx_count && !atomic_load(&session->ending))
+			session->peer_left |= session->pairs[p].rx.facts->joins &&
+					      session->link[p] == LINK_DOWN;
 		watch_link(session, &session->pairs[p].tx, link);
 		session->link_lost |= *link == LINK_DOWN;
 		for (uint32_t q = 0; session->tx_count && q < session->plan.queues; q++)

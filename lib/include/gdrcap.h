@@ -339,7 +339,8 @@ struct gdrcap_summary {
 	uint32_t conflicts; /**< stream ids that more than one source address used: the streams
 			     * are counted apart */
 	uint32_t senders_unheard; /**< of `senders`, where more than one: nothing of them came */
-	uint32_t streams_unheard; /**< that senders say they have, and whose end did not come: what
+	uint32_t streams_unheard; /**< that senders announced, or were sending when they left a
+				   * memif, and whose end did not come: what
 				   * of them is lost is not known */
 	uint64_t tx_asked; /**< frames to send, as `frames`, or a file and its loops, say; 0: until
 			    * the run is ended */

@@ -47,10 +47,10 @@
 #include "sequence.h"
 
 #define VERDICT_STREAM_IDS 65536u
+#define VERDICT_SOURCES 65536u /* values of frame_result.source */
 /* Streams of which anything was seen. Of most, in hostile traffic, that is one frame: only of those
  * that sent more, GDRCAP_STREAMS_MAX at most, is it known which frames came. */
 #define VERDICT_STREAMS_SEEN 65536u
-#define VERDICT_SENDERS_MAX 1024u
 /* Foreign PRBS without sequence numbers: so many frames, lost or late, are looked for. */
 #define VERDICT_PHASE_AHEAD 1024u
 #define VERDICT_PHASE_BACK 64u
@@ -78,9 +78,8 @@ struct verdict_votes {
 	uint32_t count[VERDICT_VOTES]; /* 0: no value */
 };
 
-/* Who sends, by source address. */
+/* Who sends, by source address: place 0 also for those who are not looked at. */
 struct verdict_sender {
-	uint32_t source; /* frame_result.source; 0: it is not looked at */
 	uint32_t streams; /* that it has, as its end-of-stream frames say; 0: they said nothing */
 	struct verdict_votes streams_said;
 	uint32_t ended; /* streams whose end-of-stream frame came */
@@ -91,7 +90,7 @@ struct verdict_sender {
 struct verdict_stream {
 	struct sequence sequence;
 	uint32_t id;
-	uint32_t sender; /* index in senders[] */
+	uint32_t sender; /* its source: index in senders[] */
 	bool live; /* more than one frame was seen: `sequence` has memory for which */
 	bool listed; /* in listed[] */
 	uint64_t received, valid, damaged, duplicate, reordered;
@@ -122,6 +121,13 @@ struct verdict_stream {
 	uint64_t arrived_number; /* of the frame that begins with it */
 };
 
+/* Of all senders of a kind. */
+struct verdict_tally {
+	uint32_t ended; /* senders that ended each of their streams */
+	uint64_t missing; /* streams that they announced, and whose end has not come */
+	uint64_t silent; /* streams that live, of senders that announced nothing */
+};
+
 struct verdict_queue {
 	uint64_t received, valid, damaged, duplicate, reordered, filtered;
 	uint64_t bits_checked, bits_wrong, bytes;
@@ -142,9 +148,10 @@ struct verdict {
 	uint32_t live_count;
 	uint32_t listed[GDRCAP_STREAMS_MAX]; /* those that readers are told of: indices */
 	uint32_t listed_count;
-	struct verdict_sender senders[VERDICT_SENDERS_MAX];
-	uint32_t sender_count, senders_live;
-	uint16_t *sender_index; /* by source: index + 1; 0: not seen */
+	struct verdict_sender *senders; /* by source, VERDICT_SOURCES */
+	uint32_t senders_live, senders_heard;
+	uint32_t streams_ended; /* of all senders */
+	struct verdict_tally tally[2]; /* of senders without, and with, a stream that lives */
 	uint64_t unique; /* different frames of ours that came and can be told apart */
 	uint64_t unreadable; /* damaged frames without a sequence number */
 	uint64_t stale; /* seen before their bytes were there, if these ever came, whatever else they
@@ -189,8 +196,10 @@ void verdict_expect_whole(struct verdict *verdict);
  * Any count of frames that are still missing is then known: `sent` is what they announced. */
 bool verdict_ended(const struct verdict *verdict);
 /* Senders that were waited for and of whom nothing came, and streams that those who ended some say
- * they have, and whose end did not come: what of them is lost is not known. */
-void verdict_unheard(const struct verdict *verdict, uint32_t *senders, uint32_t *streams);
+ * they have, and whose end did not come: what of them is lost is not known. `left`: somebody left,
+ * so that streams count, too, whose sender said nothing about its end. */
+void verdict_unheard(const struct verdict *verdict, bool left, uint32_t *senders,
+		     uint32_t *streams);
 /* True when any stream has ended. */
 bool verdict_end_seen(const struct verdict *verdict);
 

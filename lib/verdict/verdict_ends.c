@@ -42,29 +42,58 @@ static uint64_t votes_best(const struct verdict_votes *votes, uint32_t *count)
 	return best;
 }
 
+void verdict_sender_weigh(struct verdict *verdict, const struct verdict_sender *sender, bool on)
+{
+	struct verdict_tally *tally = &verdict->tally[sender->live != 0];
+	/* Two programs may send from one address: then more streams live than one says. */
+	const uint32_t ended = sender->streams && sender->ended >= sender->streams &&
+			       sender->ended >= sender->live;
+	const uint32_t missing =
+		sender->streams > sender->ended ? sender->streams - sender->ended : 0;
+	const uint32_t silent = sender->streams == 0 && sender->live > sender->ended
+					? sender->live - sender->ended
+					: 0;
+
+	tally->ended += on ? ended : -ended;
+	tally->missing += on ? missing : -(uint64_t)missing;
+	tally->silent += on ? silent : -(uint64_t)silent;
+}
+
+static void stream_set_ended(struct verdict *verdict, struct verdict_stream *stream, bool ended)
+{
+	struct verdict_sender *sender = &verdict->senders[stream->sender];
+	const uint32_t change = (uint32_t)ended - (uint32_t)stream->ended;
+
+	verdict_sender_weigh(verdict, sender, false);
+	sender->ended += change;
+	verdict->streams_ended += change;
+	stream->ended = ended;
+	verdict_sender_weigh(verdict, sender, true);
+}
+
 void verdict_end_stream(struct verdict *verdict, struct verdict_stream *stream, uint64_t frames)
 {
-	verdict->senders[stream->sender].ended += !stream->ended;
-	stream->ended = true;
+	stream_set_ended(verdict, stream, true);
 	stream->announced = frames;
 }
 
 void verdict_end_void(struct verdict *verdict, struct verdict_stream *stream)
 {
-	verdict->senders[stream->sender].ended -= stream->ended;
-	stream->ended = false;
+	stream_set_ended(verdict, stream, false);
 	stream->announced = 0;
 	stream->ends = (struct verdict_votes){ 0 };
 }
 
-static void sender_says(struct verdict_sender *sender, uint32_t streams)
+static void sender_says(struct verdict *verdict, struct verdict_sender *sender, uint32_t streams)
 {
 	uint32_t count;
 
 	if (streams == 0 || streams > GDRCAP_STREAMS_MAX)
 		return;
+	verdict_sender_weigh(verdict, sender, false);
 	votes_add(&sender->streams_said, streams);
 	sender->streams = (uint32_t)votes_best(&sender->streams_said, &count);
+	verdict_sender_weigh(verdict, sender, true);
 }
 
 void verdict_add_end(struct verdict *verdict, uint32_t queue, const struct frame_run *run)
@@ -79,7 +108,7 @@ void verdict_add_end(struct verdict *verdict, uint32_t queue, const struct frame
 	stream = verdict_stream_find(verdict, run);
 	if (!stream)
 		return;
-	sender_says(&verdict->senders[stream->sender], run->detail);
+	sender_says(verdict, &verdict->senders[stream->sender], run->detail);
 	/* One that comes late: the stream is beyond it. */
 	if (run->sequence < stream->sequence.next)
 		return;
@@ -110,46 +139,30 @@ bool verdict_end_counts(const struct verdict *verdict, const struct verdict_stre
 	return count > 1;
 }
 
-void verdict_unheard(const struct verdict *verdict, uint32_t *senders, uint32_t *streams)
+void verdict_unheard(const struct verdict *verdict, bool left, uint32_t *senders, uint32_t *streams)
 {
-	const uint32_t waited_for = senders_waited_for(verdict);
-	uint32_t heard = 0;
+	const struct verdict_tally *quiet = &verdict->tally[0], *live = &verdict->tally[1];
+	const uint32_t waited_for = senders_waited_for(verdict), heard = verdict->senders_heard;
+	uint64_t unheard = live->missing + (left ? live->silent : 0);
 
-	*streams = 0;
-	for (uint32_t i = 0; i < verdict->sender_count; i++) {
-		const struct verdict_sender *sender = &verdict->senders[i];
-
-		heard += sender->heard;
-		if (sender_counts(verdict, sender) && sender->ended < sender->streams)
-			*streams += sender->streams - sender->ended;
-	}
+	if (verdict->senders_live < waited_for)
+		unheard += quiet->missing;
+	*streams = (uint32_t)(unheard < UINT32_MAX ? unheard : UINT32_MAX);
 	*senders = waited_for > 1 && heard < waited_for ? waited_for - heard : 0;
 }
 
 bool verdict_end_seen(const struct verdict *verdict)
 {
-	bool seen = verdict->whole;
-
-	for (uint32_t i = 0; i < verdict->sender_count; i++)
-		seen |= verdict->senders[i].ended != 0;
-	return seen;
+	return verdict->whole || verdict->streams_ended;
 }
 
 bool verdict_ended(const struct verdict *verdict)
 {
-	uint32_t ended = 0;
+	const uint32_t live = verdict->tally[1].ended, waited_for = senders_waited_for(verdict);
 
 	if (verdict->whole)
 		return true;
-	for (uint32_t i = 0; i < verdict->sender_count; i++) {
-		const struct verdict_sender *sender = &verdict->senders[i];
-
-		/* Two programs may send from one address: then more streams live than one says. */
-		if (sender->streams && sender->ended >= sender->streams &&
-		    sender->ended >= sender->live)
-			ended += sender_counts(verdict, sender);
-		else if (sender->live)
-			return false;
-	}
-	return ended >= senders_waited_for(verdict);
+	if (live < verdict->senders_live)
+		return false;
+	return live >= waited_for || live + verdict->tally[0].ended >= waited_for;
 }

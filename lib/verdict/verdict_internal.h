@@ -75,6 +75,8 @@ void verdict_add_end(struct verdict *verdict, uint32_t queue, const struct frame
 void verdict_end_stream(struct verdict *verdict, struct verdict_stream *stream, uint64_t frames);
 /* It goes on after all. */
 void verdict_end_void(struct verdict *verdict, struct verdict_stream *stream);
+/* Before a sender's counts change its weight is taken off the tallies, and put on them after. */
+void verdict_sender_weigh(struct verdict *verdict, const struct verdict_sender *sender, bool on);
 /* Whether what the stream's end said counts. */
 bool verdict_end_counts(const struct verdict *verdict, const struct verdict_stream *stream);
 

@@ -18,10 +18,10 @@ int verdict_streams_create(struct verdict *verdict)
 	/* Zero pages, which take memory when they are written. */
 	verdict->streams = calloc(VERDICT_STREAMS_SEEN, sizeof(*verdict->streams));
 	verdict->stream_hash = calloc(HASH_SLOTS, sizeof(*verdict->stream_hash));
-	verdict->sender_index = calloc(VERDICT_STREAM_IDS, sizeof(*verdict->sender_index));
+	verdict->senders = calloc(VERDICT_SOURCES, sizeof(*verdict->senders));
 	verdict->live_ids = calloc(VERDICT_STREAM_IDS / 64, sizeof(*verdict->live_ids));
 	verdict->conflict_ids = calloc(VERDICT_STREAM_IDS / 64, sizeof(*verdict->conflict_ids));
-	if (!verdict->streams || !verdict->stream_hash || !verdict->sender_index ||
+	if (!verdict->streams || !verdict->stream_hash || !verdict->senders ||
 	    !verdict->live_ids || !verdict->conflict_ids)
 		return -ENOMEM;
 	for (uint32_t q = 0; q < verdict->queue_count; q++) {
@@ -40,25 +40,9 @@ void verdict_streams_destroy(struct verdict *verdict)
 		free(verdict->queues[q].next);
 	free(verdict->conflict_ids);
 	free(verdict->live_ids);
-	free(verdict->sender_index);
+	free(verdict->senders);
 	free(verdict->stream_hash);
 	free(verdict->streams);
-}
-
-/* NULL: VERDICT_SENDERS_MAX others are there. */
-static struct verdict_sender *sender_of(struct verdict *verdict, uint32_t source)
-{
-	struct verdict_sender *sender;
-
-	source %= VERDICT_STREAM_IDS;
-	if (verdict->sender_index[source])
-		return &verdict->senders[verdict->sender_index[source] - 1];
-	if (verdict->sender_count == VERDICT_SENDERS_MAX)
-		return NULL;
-	sender = &verdict->senders[verdict->sender_count++];
-	sender->source = source;
-	verdict->sender_index[source] = (uint16_t)verdict->sender_count;
-	return sender;
 }
 
 /* Where the stream is, or would be. There is always an empty slot. */
@@ -105,19 +89,15 @@ static void count_untracked(struct verdict *verdict, uint32_t queue, uint32_t fr
 /* Where it is not there yet, it is from now on. NULL: others', or there is no room. */
 static struct verdict_stream *stream_find(struct verdict *verdict, uint32_t id, uint32_t source)
 {
-	const struct verdict_sender *sender;
 	uint32_t *slot;
 
 	if (verdict->config.own_streams && id >= verdict->config.own_streams)
 		return NULL;
-	sender = sender_of(verdict, source);
-	if (!sender)
-		return NULL;
-	slot = hash_slot(verdict, id, (uint32_t)(sender - verdict->senders));
+	slot = hash_slot(verdict, id, source);
 	if (*slot == 0) {
 		if (verdict->stream_count == VERDICT_STREAMS_SEEN)
 			return NULL;
-		stream_new(verdict, id, (uint32_t)(sender - verdict->senders));
+		stream_new(verdict, id, source);
 		*slot = verdict->stream_count;
 	}
 	return &verdict->streams[*slot - 1];
@@ -127,7 +107,7 @@ static struct verdict_stream *stream_find(struct verdict *verdict, uint32_t id, 
  * are counted. */
 static uint32_t source_of(const struct verdict *verdict, const struct frame_run *run)
 {
-	return verdict->config.own_streams ? 0 : run->source;
+	return verdict->config.own_streams ? 0 : run->source % VERDICT_SOURCES;
 }
 
 struct verdict_stream *verdict_stream_find(struct verdict *verdict, const struct frame_run *run)
@@ -142,12 +122,12 @@ struct verdict_stream *verdict_stream_of(struct verdict *verdict, uint32_t queue
 	const uint32_t source = source_of(verdict, run);
 	struct verdict_stream *stream = q->last;
 
-	if (stream && stream->id == run->stream &&
-	    verdict->senders[stream->sender].source == source)
+	if (stream && stream->id == run->stream && stream->sender == source)
 		return stream;
 	stream = stream_find(verdict, run->stream, source);
 	if (stream) {
-		verdict->senders[stream->sender].heard = true;
+		verdict->senders_heard += !verdict->senders[source].heard;
+		verdict->senders[source].heard = true;
 		q->last = stream;
 	} else if (verdict->config.own_streams && run->stream >= verdict->config.own_streams) {
 		verdict->strangers += run->count;
@@ -181,7 +161,9 @@ static void stream_lives(struct verdict *verdict, struct verdict_stream *stream)
 
 	stream->live = true;
 	verdict->live_count++;
+	verdict_sender_weigh(verdict, sender, false);
 	verdict->senders_live += sender->live++ == 0;
+	verdict_sender_weigh(verdict, sender, true);
 	if (*ids & bit && !(*conflicts & bit)) {
 		*conflicts |= bit;
 		if (verdict->conflicts++ == 0)

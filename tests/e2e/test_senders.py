@@ -69,7 +69,7 @@ def test_same_streams():
 
 
 def test_one_is_killed():
-    """What it had not sent is not the other's loss."""
+    """What it had not sent is not the other's loss; and what nobody says is no pass."""
     with processes.folder() as directory:
         ports = [memif(directory, "server", i) for i in range(2)]
         with receive(ports, "--senders", "2") as receiver:
@@ -88,6 +88,9 @@ def test_one_is_killed():
     assert streams[7]["valid"] >= 1000 and streams[7]["damaged"] == 0, streams
     assert streams[7]["duplicate"] == 0, streams
     assert received["ended_by_sender"] is False, received["ended_by_sender"]
+    assert received["result"] == "fail", processes.text_of(received)
+    assert any("whose end did not come: 1;" in line for line in received["errors"]), \
+        received["errors"]
 
 
 def test_two_interfaces():

@@ -206,17 +206,63 @@ static void unheard(void **state)
 
 	assert_int_equal(verdict_create(&verdict, 1, &(struct verdict_config){ .senders = 3 }), 0);
 	add(&verdict, 0, run_of(0, 0, 100, FRAME_VALID, 1));
-	verdict_unheard(&verdict, &senders, &streams);
+	verdict_unheard(&verdict, false, &senders, &streams);
 	assert_int_equal(senders, 2);
 	assert_int_equal(streams, 0);
 	add_end(&verdict, 0, 100, 2);
 	add_end_from(&verdict, 5, 1, 0, 1); /* an end is no frame */
-	verdict_unheard(&verdict, &senders, &streams);
+	verdict_unheard(&verdict, false, &senders, &streams);
 	assert_int_equal(senders, 2);
 	assert_int_equal(streams, 1);
 	add_end(&verdict, 1, 0, 2);
-	verdict_unheard(&verdict, &senders, &streams);
+	verdict_unheard(&verdict, false, &senders, &streams);
 	assert_int_equal(streams, 0);
+	verdict_destroy(&verdict);
+}
+
+/* Streams of a sender that left without a word about their end. */
+static void left_without_a_word(void **state)
+{
+	uint32_t senders, streams;
+	struct verdict verdict;
+
+	assert_int_equal(create(&verdict, 1, 0), 0);
+	add(&verdict, 0, run_of(0, 0, 100, FRAME_VALID, 1));
+	add(&verdict, 0, run_of(1, 0, 100, FRAME_VALID, 1));
+	add(&verdict, 0, run_of(2, 7, 1, FRAME_VALID, 1)); /* anybody's */
+	verdict_unheard(&verdict, false, &senders, &streams);
+	assert_int_equal(streams, 0);
+	verdict_unheard(&verdict, true, &senders, &streams);
+	assert_int_equal(streams, 2);
+	add_end(&verdict, 0, 100, 2);
+	verdict_unheard(&verdict, true, &senders, &streams);
+	assert_int_equal(streams, 1);
+	add_end(&verdict, 1, 100, 2);
+	verdict_unheard(&verdict, true, &senders, &streams);
+	assert_int_equal(streams, 0);
+	verdict_destroy(&verdict);
+}
+
+/* Lone frames and ends from half of the addresses that can be told apart take nobody's place. */
+static void ends_of_many_addresses(void **state)
+{
+	struct frame_run run = run_of(0, 0, 100, FRAME_VALID, 1);
+	struct verdict verdict;
+
+	assert_int_equal(create(&verdict, 1, 0), 0);
+	for (uint32_t source = 1; source < VERDICT_SOURCES / 2; source += 2) {
+		struct frame_run stray = run_of(9, 5, 1, FRAME_VALID, 1);
+
+		stray.source = source;
+		add(&verdict, 0, stray);
+		add_end_from(&verdict, source + 1, 9, 0, 3);
+	}
+	run.source = 77;
+	add(&verdict, 0, run);
+	add_end_from(&verdict, 77, 0, 100, 1);
+	assert_int_equal(verdict.untracked, 0);
+	assert_int_equal(verdict.senders_live, 1);
+	assert_true(verdict_ended(&verdict));
 	verdict_destroy(&verdict);
 }
 
@@ -323,6 +369,8 @@ int main(void)
 		cmocka_unit_test(ends_of_two_senders),
 		cmocka_unit_test(ends_from_one_address),
 		cmocka_unit_test(unheard),
+		cmocka_unit_test(left_without_a_word),
+		cmocka_unit_test(ends_of_many_addresses),
 		cmocka_unit_test(restarts_of_one_frame),
 		cmocka_unit_test(a_lone_last_frame),
 		cmocka_unit_test(one_id_of_two_senders),

@@ -264,7 +264,7 @@ static void judge(struct truth *truth)
 			const struct verdict_stream *one = &truth->verdict.streams[n];
 
 			if (one->id == stream->id &&
-			    truth->verdict.senders[one->sender].source == stream->source)
+			    one->sender == stream->source)
 				found = one;
 		}
 		assert_non_null(found);
