@@ -11,6 +11,7 @@
 #include <rte_mbuf_core.h>
 
 #include "config.h"
+#include "devargs.h"
 #include "frame.h"
 #include "gpu_drivers.h"
 #include "log.h"
@@ -171,6 +172,24 @@ static size_t memory_available(void)
 		     (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
 }
 
+/* DPDK's driver for files takes what it cannot read for the file's end, and says nothing. */
+static int plan_port_files(const struct gdrcap_config *config, struct gdrcap_error *error)
+{
+	char path[sizeof(config->port[0])];
+	int ret = 0;
+
+	for (uint32_t p = 0; ret == 0 && p < GDRCAP_PORTS_MAX; p++) {
+		const char *args = devargs_of(config->port[p]);
+
+		if (strncmp(config->port[p], "net_pcap", strlen("net_pcap")) != 0)
+			continue;
+		for (unsigned int n = 0;
+		     ret == 0 && devargs_value(args, "rx_pcap", n, path, sizeof(path)) >= 0; n++)
+			ret = file_frames_check(path, error);
+	}
+	return ret;
+}
+
 /* Files are read once before anything is opened: slots and pools follow from their frames. */
 static int plan_files(struct plan *plan, const struct gdrcap_config *config,
 		      struct gdrcap_error *error)
@@ -187,7 +206,7 @@ static int plan_files(struct plan *plan, const struct gdrcap_config *config,
 		ret = file_frames_scan(config->expect, &plan->expect, error);
 	plan->frame_bytes_max = (uint16_t)(RTE_MAX(plan->pcap.len_max, plan->expect.len_max) +
 					   FRAME_FCS_BYTES);
-	return ret;
+	return ret == 0 ? plan_port_files(config, error) : ret;
 }
 
 static int plan_lengths(struct plan *plan, const struct gdrcap_config *config,

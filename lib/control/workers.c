@@ -9,6 +9,7 @@
 #include <rte_mbuf_core.h>
 
 #include "config.h"
+#include "devargs.h"
 #include "log.h"
 #include "session.h"
 
@@ -200,16 +201,21 @@ static int tx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 	return 0;
 }
 
-/* The file that DPDK's driver for files reads, of its first queue; "" for other ports. */
-static void port_file(const struct port *port, char *path, size_t bytes)
+/* The files that DPDK's driver for files reads, one a queue: paths into `text`. */
+static void port_files(const struct port *port, const char *paths[GDRCAP_QUEUES_MAX],
+		       char text[sizeof(port->name)])
 {
-	static const char argument[] = ",rx_pcap=";
-	const char *at = strstr(port->name, argument);
+	const char *args = devargs_of(port->name);
+	size_t used = 0;
 
-	path[0] = '\0';
-	if (at) {
-		at += sizeof(argument) - 1;
-		snprintf(path, bytes, "%.*s", (int)strcspn(at, ","), at);
+	for (unsigned int n = 0; n < GDRCAP_QUEUES_MAX; n++) {
+		const int bytes = devargs_value(args, "rx_pcap", n, text + used,
+						sizeof(port->name) - used);
+
+		if (bytes < 0)
+			return;
+		paths[n] = text + used;
+		used += (size_t)bytes + 1;
 	}
 }
 
@@ -247,8 +253,8 @@ static int saver_create(struct gdrcap_session *session, struct gdrcap_error *err
 	if (!config.all[0] && !config.damaged[0])
 		return 0;
 	for (uint32_t p = 0; p < session->plan.ports; p++) {
-		port_file(&session->pairs[p].rx, files[p], sizeof(files[p]));
-		config.inputs[3 + p] = files[p];
+		port_files(&session->pairs[p].rx, &config.inputs[3 + p * GDRCAP_QUEUES_MAX],
+			   files[p]);
 	}
 	for (uint32_t i = 0; i < session->rx_count; i++) {
 		const struct session_pair *pair = &session->pairs[i / session->plan.queues];

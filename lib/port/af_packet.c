@@ -9,6 +9,7 @@
 
 #include <rte_common.h>
 
+#include "devargs.h"
 #include "driver_table.h"
 #include "log.h"
 
@@ -34,34 +35,20 @@ bool port_name_is_af_packet(const char *name)
 	return strcmp(driver_facts_find(name)->prefix, "net_af_packet") == 0;
 }
 
-/* The value of `key` that the driver takes, the last; its length, 0 for none. */
-static size_t value_of(const char *args, const char *key, const char **value)
-{
-	const size_t key_bytes = strlen(key);
-	size_t found = 0;
-
-	for (const char *at = args; at; at = strchr(at, ',')) {
-		at += *at == ',';
-		if (strncmp(at, key, key_bytes) != 0 || at[key_bytes] != '=')
-			continue;
-		*value = at + key_bytes + 1;
-		found = strcspn(*value, ",");
-	}
-	return found;
-}
-
-/* 0: not given, or no number. */
+/* That the driver takes, the last. 0: not given, or no number. */
 static uint32_t number_of(const char *args, const char *key)
 {
-	const char *value;
-	const size_t bytes = value_of(args, key, &value);
+	char value[16] = "";
 	unsigned long number;
+	unsigned int n = 0;
 	char *end;
 
-	if (bytes == 0 || value[0] < '0' || value[0] > '9')
+	while (devargs_value(args, key, n, value, sizeof(value)) >= 0)
+		n++;
+	if (value[0] < '0' || value[0] > '9')
 		return 0;
 	number = strtoul(value, &end, 10);
-	return end == value + bytes && number <= INT32_MAX ? (uint32_t)number : 0;
+	return *end == '\0' && number <= INT32_MAX ? (uint32_t)number : 0;
 }
 
 void af_packet_ring(struct af_packet_ring *ring, const char *args)
@@ -161,8 +148,7 @@ int af_packet_devargs(const char *port, uint16_t frame_bytes_max, char *out, siz
 		      struct gdrcap_error *error)
 {
 	const uint32_t needed = slot_for(frame_bytes_max), page = (uint32_t)sysconf(_SC_PAGESIZE);
-	const char *comma = strchr(port, ',');
-	const char *args = comma ? comma + 1 : "";
+	const char *args = devargs_of(port);
 	const uint32_t given = number_of(args, "framesz");
 	uint32_t block;
 	struct af_packet_ring ring;

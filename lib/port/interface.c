@@ -11,9 +11,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <rte_ethdev.h>
+
 #include "af_packet.h"
+#include "devargs.h"
 #include "driver_table.h"
 #include "log.h"
+#include "port.h"
 
 #ifndef AF_XDP
 #define AF_XDP 44
@@ -22,18 +26,14 @@
 
 bool interface_of(const char *port, char name[IF_NAMESIZE])
 {
-	const char *at = strstr(port, ",iface=");
-	size_t bytes;
+	const char *args = devargs_of(port);
+	char second[IF_NAMESIZE];
+	int bytes;
 
-	if (!at || strstr(at + 1, ",iface="))
+	if (devargs_value(args, "iface", 1, second, sizeof(second)) >= 0)
 		return false;
-	at += strlen(",iface=");
-	bytes = strcspn(at, ",");
-	if (bytes == 0 || bytes >= IF_NAMESIZE)
-		return false;
-	memcpy(name, at, bytes);
-	name[bytes] = '\0';
-	return true;
+	bytes = devargs_value(args, "iface", 0, name, IF_NAMESIZE);
+	return bytes > 0 && bytes < IF_NAMESIZE;
 }
 
 static bool capable(unsigned int capability)
@@ -162,4 +162,37 @@ uint32_t interface_mtu(const char *name)
 	return ask(name, SIOCGIFMTU, &request) < 0 || request.ifr_mtu < 0
 		       ? 0
 		       : (uint32_t)request.ifr_mtu;
+}
+
+void interface_watch(struct interface *interface, const struct port *port)
+{
+	struct rte_eth_dev_info info;
+
+	memset(interface, 0, sizeof(*interface));
+	/* A card says so by an event; a caller's own port may be of another network namespace. */
+	if (!port->open || port->facts->writes != DRIVER_COPIES || port->device[0] == '\0' ||
+	    rte_eth_dev_info_get(port->id, &info) != 0 || info.if_index == 0)
+		return;
+	interface->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (interface->socket < 0) {
+		log_warning("port %s: nobody will notice when its interface is deleted: %s",
+			    port->name, strerror(errno));
+		return;
+	}
+	interface->index = info.if_index;
+}
+
+bool interface_is_gone(const struct interface *interface)
+{
+	struct ifreq request = { .ifr_ifindex = (int)interface->index };
+
+	return interface->index && ioctl(interface->socket, SIOCGIFNAME, &request) < 0 &&
+	       errno == ENODEV;
+}
+
+void interface_forget(struct interface *interface)
+{
+	if (interface->index)
+		close(interface->socket);
+	interface->index = 0;
 }

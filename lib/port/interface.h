@@ -27,4 +27,24 @@ bool interface_up(const char *name);
 /* 0: nobody can tell. */
 uint32_t interface_mtu(const char *name);
 
+/*
+ * The interface under a port that is open. DPDK's drivers do not notice when it is deleted: they
+ * find no frame, or hand frames to a socket that leads nowhere, for ever.
+ */
+struct interface {
+	/* A new interface may have the old one's name, but not its index. 0: there is none to be
+	 * watched. */
+	unsigned int index;
+	int socket; /* in the network namespace where it was opened */
+};
+
+struct port;
+
+/* After the port was opened, in the same thread. A port without an interface, and one whose driver
+ * tells itself when it is gone, are not watched. */
+void interface_watch(struct interface *interface, const struct port *port);
+/* True when it was deleted, or moved to another network namespace. Asks the kernel. */
+bool interface_is_gone(const struct interface *interface);
+void interface_forget(struct interface *interface);
+
 #endif

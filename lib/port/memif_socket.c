@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "devargs.h"
 #include "driver_table.h"
 
 /* 0: somebody listens there; -ECONNREFUSED: nobody does any more. */
@@ -28,24 +29,24 @@ static int listener(const struct sockaddr_un *address)
 
 bool memif_socket_why(const char *port, char *why, size_t bytes)
 {
-	const char *at = strstr(port, ",socket="), *path;
+	const char *args = devargs_of(port);
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	char directory[sizeof(address.sun_path)];
+	char directory[sizeof(address.sun_path)], abstract[4] = "";
 	struct stat file;
-	size_t length;
+	int length;
 
-	if (!driver_facts_find(port)->joins || !port_name_listens(port) || !at ||
-	    !strstr(port, ",socket-abstract=no"))
+	if (!driver_facts_find(port)->joins || !port_name_listens(port))
 		return false;
-	path = at + strlen(",socket=");
-	length = strcspn(path, ",");
-	if (length == 0 || length >= sizeof(address.sun_path)) {
-		snprintf(why, bytes, "a socket's path has 1 to %zu letters, this one %zu",
+	(void)devargs_value(args, "socket-abstract", 0, abstract, sizeof(abstract));
+	length = devargs_value(args, "socket", 0, address.sun_path, sizeof(address.sun_path));
+	if (length < 0 || strcmp(abstract, "no") != 0)
+		return false;
+	if (length == 0 || length >= (int)sizeof(address.sun_path)) {
+		snprintf(why, bytes, "a socket's path has 1 to %zu letters, this one %d",
 			 sizeof(address.sun_path) - 1, length);
 		return true;
 	}
-	memcpy(address.sun_path, path, length);
-	snprintf(directory, sizeof(directory), "%.*s", (int)length, path);
+	snprintf(directory, sizeof(directory), "%s", address.sun_path);
 	*(strrchr(directory, '/') ? strrchr(directory, '/') + 1 : directory) = '\0';
 	if (lstat(address.sun_path, &file) < 0) {
 		if (access(directory[0] ? directory : ".", W_OK | X_OK) == 0)

@@ -335,20 +335,38 @@ int pcap_file_rewind(struct pcap_file *file, struct gdrcap_error *error)
 	return file_begin(file, error);
 }
 
-int pcap_file_next(struct pcap_file *file, struct pcap_frame *frame, struct gdrcap_error *error)
+static int frame_read(struct pcap_file *file, struct pcap_pkthdr **head, const u_char **bytes,
+		      struct gdrcap_error *error)
 {
-	struct pcap_pkthdr *head;
-	const u_char *bytes;
 	int ret;
 
 	if (!file->pcap)
 		return error_set(error, -EINVAL, "%s: it was not opened again", file->path);
-	ret = pcap_next_ex(file->pcap, &head, &bytes);
+	ret = pcap_next_ex(file->pcap, head, bytes);
 	if (ret == PCAP_ERROR_BREAK)
 		return 0;
 	if (ret != 1)
 		return fail_frame(file, error);
 	file->frame++;
+	return 1;
+}
+
+int pcap_file_skip(struct pcap_file *file, struct gdrcap_error *error)
+{
+	struct pcap_pkthdr *head;
+	const u_char *bytes;
+
+	return frame_read(file, &head, &bytes, error);
+}
+
+int pcap_file_next(struct pcap_file *file, struct pcap_frame *frame, struct gdrcap_error *error)
+{
+	struct pcap_pkthdr *head;
+	const u_char *bytes;
+	int ret = frame_read(file, &head, &bytes, error);
+
+	if (ret != 1)
+		return ret;
 	ret = check_length(file, head, error);
 	if (ret == 0)
 		ret = check_time(file, head, error);

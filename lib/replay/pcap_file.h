@@ -25,6 +25,8 @@ int pcap_file_open(struct pcap_file **file, const char *path, FILE *stream,
 		   struct gdrcap_error *error);
 /* 1 and *frame filled; 0 at the end; negative errno: the file is broken here. */
 int pcap_file_next(struct pcap_file *file, struct pcap_frame *frame, struct gdrcap_error *error);
+/* The same past a frame, however long it is and whenever it came. */
+int pcap_file_skip(struct pcap_file *file, struct gdrcap_error *error);
 /* Back to the first frame. */
 int pcap_file_rewind(struct pcap_file *file, struct gdrcap_error *error);
 /* How far it is read, and how long it is, in bytes of the file; a length of 0 is not known. */

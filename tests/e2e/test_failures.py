@@ -172,6 +172,56 @@ def test_fifos_are_refused():
                 assert name in result.err, result
 
 
+def test_port_of_a_fifo():
+    with processes.folder() as directory:
+        path = os.path.join(directory, "fifo")
+        os.mkfifo(path)
+        summary = e2e.run_json("capture", "--port", "net_pcap0,rx_pcap=%s" % path, expect=1)
+    assert "no regular file" in errors(summary) and path in errors(summary), summary["errors"]
+
+
+def test_port_of_a_broken_file():
+    """The driver would deliver what is before, and say nothing: that is no pass of the file."""
+    frames = test_save.own_frames(10)
+    whole = pcapfile.pcap_bytes(frames)
+    for count, data, words in (
+            (1, whole[:-1], "in the middle of frame 10"),
+            (2, pcapfile.pcapng_bytes(frames)[:-40], "in the middle of frame 10"),
+            (1, pcapfile.pcap_bytes(frames, link=113), "not Ethernet"),
+            (1, whole + pcapfile.pcap_record(frames[0], 0, length=2**31), "frame 11"),
+            (1, b"GET / HTTP/1.0\r\n\r\n" * 4, "no pcap or pcapng file")):
+        with processes.folder() as directory:
+            good, bad = (os.path.join(directory, name) for name in ("good", "bad"))
+            for path, content in ((good, whole), (bad, data)):
+                with open(path, "wb") as file:
+                    file.write(content)
+            files = [good] * (count - 1) + [bad]
+            summary = e2e.run_json("capture", "--queues", str(count), "--port",
+                                   ",".join(["net_pcap0"] + ["rx_pcap=" + f for f in files]),
+                                   "--seconds", "60", expect=1)
+        assert words in errors(summary) and bad in errors(summary), (words, summary["errors"])
+
+
+def test_inputs_are_not_saved_to():
+    """Neither the second queue's file nor the configuration, by whatever name."""
+    content = pcapfile.pcap_bytes(test_save.own_frames(10))
+    with processes.folder() as directory:
+        one, two, link, config = (os.path.join(directory, name) for name in "abcd")
+        for path, data in ((one, content), (two, content), (config, b"seconds: 60\n")):
+            with open(path, "wb") as file:
+                file.write(data)
+        os.link(two, link)
+        for target in (two, link, config):
+            for option in ("--save", "--save-damaged"):
+                e2e.run("capture", "--config", config, "--queues", "2", "--port",
+                        "net_pcap0,rx_pcap=%s,rx_pcap=%s" % (one, two), option, target,
+                        expect=2 if target == config else 1)
+        with open(two, "rb") as file:
+            assert file.read() == content
+        with open(config, "rb") as file:
+            assert file.read() == b"seconds: 60\n"
+
+
 # ---- frames are not saved ----
 
 def check_unsaved(summary, count, *words):

@@ -43,7 +43,7 @@ static const struct port_case {
 	{ .name = "net_null0,copy=0" },
 	{ .name = "net_null0,size=64,copy=1", .copies = true },
 	{ .name = "net_memif0,role=client", .copies = true },
-	{ .name = "net_pcap0,rx_pcap=a.pcap", .copies = true },
+	{ .name = "net_pcap0,iface=eth0", .copies = true },
 	{ .name = "net_af_packet0,iface=veth0", .copies = true },
 	{ .name = "net_af_xdp0,iface=veth0", .copies = true, .umem = true, .frame_max = 3000 },
 	{ .name = "net_tap0", .copies = true },
@@ -223,7 +223,7 @@ static void guard_needs_device_memory(void **state)
 	struct gdrcap_config config;
 	struct plan plan;
 
-	config_for(&config, "net_pcap0,rx_pcap=a.pcap", "");
+	config_for(&config, "net_pcap0,iface=eth0", "");
 	config.guard = 1;
 	refused(&config, -ENOTSUP, "guard", "net_pcap0");
 	config_for(&config, "ring:a", "ring:a");
