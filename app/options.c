@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "options.h"
 
@@ -62,13 +63,14 @@ static int parser_refuse(const struct parser *parser, const char *format, ...)
 
 static int parser_refuse(const struct parser *parser, const char *format, ...)
 {
+	char *refused = parser->options->refused;
 	va_list args;
 
-	fprintf(stderr, "gdrcap %s: ", parser->command->name);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	vsnprintf(refused, sizeof(parser->options->refused), format, args);
 	va_end(args);
-	fprintf(stderr, "\nTry 'gdrcap %s --help'.\n", parser->command->name);
+	fprintf(stderr, "gdrcap %s: %s\nTry 'gdrcap %s --help'.\n", parser->command->name, refused,
+		parser->command->name);
 	return -EINVAL;
 }
 
@@ -382,12 +384,49 @@ static int parser_walk(struct parser *parser, int library)
 	return 0;
 }
 
+static int load_file(struct parser *parser)
+{
+	struct app_options *options = parser->options;
+	struct gdrcap_error error;
+	int ret;
+
+	if (!parser->config_path)
+		return 0;
+	ret = gdrcap_config_load(&options->config, parser->config_path, &error);
+	if (ret == 0)
+		return 0;
+	snprintf(options->refused, sizeof(options->refused), "%s", error.text);
+	fprintf(stderr, "gdrcap %s: %s\n", parser->command->name, error.text);
+	return ret;
+}
+
+static int is_same_file(const char *one, const char *other)
+{
+	struct stat a, b;
+
+	return !stat(one, &a) && !stat(other, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* The files that the run writes; the library knows the others that it reads. */
+static int check_file_stays(const struct parser *parser)
+{
+	const struct gdrcap_config *config = &parser->options->config;
+
+	if (!parser->config_path)
+		return 0;
+	if (is_same_file(parser->config_path, config->save))
+		return parser_refuse(parser, "--save would overwrite the --config file; name another");
+	if (is_same_file(parser->config_path, config->save_damaged))
+		return parser_refuse(parser, "--save-damaged would overwrite the --config file; name "
+					     "another");
+	return 0;
+}
+
 int options_parse(int argc, char **argv, const struct options_command *command,
 		  struct app_options *options)
 {
 	struct parser parser = { .argc = argc, .argv = argv, .command = command,
 				 .options = options };
-	struct gdrcap_error error;
 	int ret;
 
 	memset(options, 0, sizeof(*options));
@@ -398,14 +437,11 @@ int options_parse(int argc, char **argv, const struct options_command *command,
 		return ret;
 	if (options->quiet && options->verbose)
 		return parser_refuse(&parser, "--quiet and --verbose exclude each other");
-	if (parser.config_path) {
-		ret = gdrcap_config_load(&options->config, parser.config_path, &error);
-		if (ret) {
-			fprintf(stderr, "gdrcap %s: %s\n", command->name, error.text);
-			return ret;
-		}
-	}
-	ret = parser_walk(&parser, 1);
+	ret = load_file(&parser);
+	if (ret == 0)
+		ret = parser_walk(&parser, 1);
+	if (ret == 0)
+		ret = check_file_stays(&parser);
 	if (ret)
 		return ret;
 	if (command->complete)

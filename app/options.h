@@ -16,6 +16,7 @@ struct app_options {
 	double json_lines; /* seconds between JSON lines; 0: none */
 	int quiet; /* 1: the result and errors only */
 	int verbose; /* how often --verbose was given, at most 2 */
+	char refused[512]; /* why, where options_parse() fails */
 };
 
 struct options_command {
@@ -30,7 +31,7 @@ struct options_command {
 
 /*
  * argv[0] is the subcommand's name. 0; 1: --help was printed, exit with 0; negative errno: the
- * error is on stderr, exit with 2. What depends on several options is not checked here:
+ * error is on stderr and in `refused`, exit with 2. What depends on several options is not checked here:
  * gdrcap_config_check() comes next.
  */
 int options_parse(int argc, char **argv, const struct options_command *command,

@@ -320,7 +320,7 @@ static int run_close(struct run *run)
 }
 
 /* A program that asked for JSON gets an object even where its own words could not be read. */
-static int run_refuse(int argc, char **argv, const struct run_command *command)
+static int run_refuse(int argc, char **argv, const struct run_command *command, const char *why)
 {
 	static struct report report;
 	int json = 0;
@@ -329,9 +329,7 @@ static int run_refuse(int argc, char **argv, const struct run_command *command)
 		json |= !strncmp(argv[i], "--json", 6);
 	report.command = command->options.name;
 	report.version = gdrcap_version();
-	report_error(&report, REPORT_EXIT_USAGE,
-		     "the command line or the configuration file is wrong: standard error says "
-		     "where");
+	report_error(&report, REPORT_EXIT_USAGE, "%s", why);
 	if (json)
 		report_print_json(stdout, &report);
 	return report.status;
@@ -346,7 +344,7 @@ int run_command(int argc, char **argv, const struct run_command *command)
 	if (rc > 0)
 		return REPORT_EXIT_OK;
 	if (rc < 0)
-		return run_refuse(argc, argv, command);
+		return run_refuse(argc, argv, command, options.refused);
 	rc = run_open(&run, command, &options);
 	if (!rc && command->prove)
 		rc = command->prove(&run);

@@ -111,6 +111,10 @@ def test_config_errors_name_the_line():
     refused("loopback", "--config", path, texts=["test.yaml", "3", "queues"])
     path = config("port: ring:x\nqueues: [1\n")
     refused("loopback", "--config", path, texts=["test.yaml"])
+    summary = e2e.run_json("loopback", "--config", path, expect=2)
+    assert "test.yaml" in summary["errors"][0], summary["errors"]
+    summary = e2e.run_json("loopback", "--framse", "4", expect=2)
+    assert "--framse" in summary["errors"][0], summary["errors"]
 
 
 def test_hostile_configs():
