@@ -288,6 +288,26 @@ static void restarts_of_one_frame(void **state)
 	verdict_destroy(&verdict);
 }
 
+/* After a loss, the first two frames came in the wrong order. */
+static void goes_on_backwards(void **state)
+{
+	struct gdrcap_counts counts;
+	struct verdict verdict;
+
+	assert_int_equal(create(&verdict, 1, 0), 0);
+	add(&verdict, 0, run_of(0, 0, 100, FRAME_VALID, 1));
+	add(&verdict, 0, run_of(0, 20001, 1, FRAME_VALID, 1));
+	add(&verdict, 0, run_of(0, 20000, 1, FRAME_VALID, 1));
+	add(&verdict, 0, run_of(0, 20002, 98, FRAME_VALID, 1));
+	verdict_finish(&verdict);
+	sent_is(&verdict, 20100, 19900);
+	verdict_total(&verdict, false, 0, &counts);
+	assert_int_equal(counts.valid, 200);
+	assert_int_equal(counts.damaged, 0);
+	assert_int_equal(counts.reordered, 1);
+	verdict_destroy(&verdict);
+}
+
 /* Two programs behind one address, of which each speaks of its own streams. */
 static void ends_from_one_address(void **state)
 {
@@ -372,6 +392,7 @@ int main(void)
 		cmocka_unit_test(left_without_a_word),
 		cmocka_unit_test(ends_of_many_addresses),
 		cmocka_unit_test(restarts_of_one_frame),
+		cmocka_unit_test(goes_on_backwards),
 		cmocka_unit_test(a_lone_last_frame),
 		cmocka_unit_test(one_id_of_two_senders),
 	};
