@@ -4,6 +4,7 @@ them, 0000:aa:00.0 (smlx0, mlx5_0) and 0000:aa:00.1."""
 import json
 import os
 import re
+import signal
 import sys
 
 import e2e
@@ -128,6 +129,18 @@ def loopback(*arguments, count, mode=DEFAULT, faults=LOSSLESS, devargs="", expec
     if done.frames:
         assert [stage["state"] for stage in done.summary["stages"]] == ["passed"] * 8, done
     return done
+
+
+def until(received, *arguments, mode=DEFAULT, faults=LOSSLESS, expect=3, **variables):
+    """The same until so many frames came: for what happens in a run that a loaded machine may
+    take any time for."""
+    with processes.Running("loopback", "--quiet", "--frame-size", "64-1518", "--watchdog", "60",
+                           *ports(mode), *arguments,
+                           env=environment(faults, mode, **variables)) as running:
+        running.wait_for_frames("received", received)
+        running.signal(signal.SIGINT)
+        running.finish(expect)
+        return Run(running.result())
 
 
 def perfect(*arguments, count, **options):

@@ -171,10 +171,10 @@ def test_send_error():
 def test_receive_error():
     """The queue is started again: what was under way is lost, what comes after is received."""
     for mode in ("devx", "devx scalar", "verbs", "verbs flow scalar"):
-        done = loopback("1.rx_error=5000", "--rate", "20kpps", mode=mode, count=2 * FEW)
+        done = connectx.until(FEW, "--rate", "20kpps", mode=mode,
+                              faults=connectx.LOSSLESS + ",1.rx_error=5000")
         e2e.check_identities(done.summary, done)
-        assert done.frames["damaged"] == 0, done
-        assert 0 < done.frames["lost"] < 2 * FEW - 5000, done
+        assert done.frames["damaged"] == 0 and done.frames["lost"] > 0, done
         assert done.causes["queue_error"] >= 1, done
         assert done.summary["queue_restarts"] == 1, done
         # The driver's scalar function recovers by itself.
@@ -196,29 +196,29 @@ def test_revoked_key():
 
 def test_link_goes_down_and_comes_back():
     for mode in MODES:
-        done = loopback("0.link_down=2000,0.link_ms=700", "--rate", "20kpps", count=40000,
-                        mode=mode)
+        done = connectx.until(FEW, "--rate", "20kpps", mode=mode, faults=connectx.LOSSLESS +
+                              ",0.link_down=2000,0.link_ms=700")
         e2e.check_identities(done.summary, done)
         text = processes.messages(done.summary)
         assert re.search(r"link.*down|is down", text), done
         assert re.search(r"link.*up|is up", text), done
         discarded = done.summary["sender"]["causes"]["tx_discard"]
         assert done.frames["lost"] == discarded > 0, done
-        assert done.frames["valid"] == 40000 - discarded > 20000, done
+        assert done.frames["valid"] == done.frames["sent"] - discarded >= FEW, done
 
 
 # ---- a consumer that is too slow ----
 
 def test_slow_consumer():
     """The wire waits for nobody: what found no buffer is counted, all of it and only that; what
-    comes after the stall is received."""
+    comes after the stall is received, which the run goes on for."""
+    slots = 8192
     with connectx.Faulty():
         for mode in MODES:
-            done = connectx.loopback(
-                "--frame-size", "64-1518", "--pool", "16M", "--rate", "40kpps", "--watchdog",
-                "0.3", count=40000, mode=mode, faults="", expect=3,
-                variables={"gdrcap_faults": "stall=20"})
+            done = connectx.until(2 * slots, "--pool", "16M", "--rate", "200kpps", "--watchdog",
+                                  "0.5", mode=mode, faults="", gdrcap_faults="stall=20")
             frames = done.frames
+            assert done.summary["memory"]["slots"] == slots, done
             e2e.check_identities(done.summary, done)
             missed = done.summary["lost_by"]["nic_missed"]
             assert missed > 0 and frames["lost"] == missed, done
@@ -227,8 +227,6 @@ def test_slow_consumer():
             assert done.card(1, "rx_out_of_buffer") == missed, done
             assert frames["damaged"] == frames["duplicate"] == frames["reordered"] == 0, done
             assert "no progress" in done.summary["messages"][0], done
-            # It came back: much more is there than was waiting for it.
-            assert frames["valid"] > done.summary["memory"]["slots"], done
 
 
 def test_slower_than_the_wire():
