@@ -135,7 +135,7 @@ def until(received, *arguments, mode=DEFAULT, faults=LOSSLESS, expect=3, **varia
     """The same until so many frames came: for what happens in a run that a loaded machine may
     take any time for."""
     with processes.Running("loopback", "--quiet", "--frame-size", "64-1518", "--watchdog", "60",
-                           *ports(mode), *arguments,
+                           "--seconds", "3600", *ports(mode), *arguments,
                            env=environment(faults, mode, **variables)) as running:
         running.wait_for_frames("received", received)
         running.signal(signal.SIGINT)
