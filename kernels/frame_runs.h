@@ -6,9 +6,9 @@
 #ifndef GDRCAP_FRAME_RUNS_H
 #define GDRCAP_FRAME_RUNS_H
 
-#include "burst_ring.h"
-#include "frame.h"
-#include "frame_store.h"
+#include "capture/burst_ring.h"
+#include "pattern/frame.h"
+#include "pattern/frame_store.h"
 
 /* The frame's first byte, or NULL where the descriptor reaches past the region. */
 GDRCAP_HD uint8_t *frame_at(const struct burst_ring_view *ring, struct frame_desc desc)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "kernel_job.h"
+#include "kernels/kernel_job.h"
 
 #include <errno.h>
 

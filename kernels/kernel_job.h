@@ -3,7 +3,7 @@
 #ifndef GDRCAP_KERNEL_JOB_H
 #define GDRCAP_KERNEL_JOB_H
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 #define KERNEL_RINGS_MAX 1024u
 #define KERNEL_WORKERS_MAX 1024u /* of one ring */

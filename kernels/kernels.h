@@ -12,10 +12,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "burst_ring.h"
-#include "frame.h"
-#include "frame_store.h"
-#include "pattern.h"
+#include "capture/burst_ring.h"
+#include "pattern/frame.h"
+#include "pattern/frame_store.h"
+#include "pattern/pattern.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -14,8 +14,8 @@ static __shared__ uint64_t reads_counted;
 		if ((threadIdx.x & 31) == 0)                                                       \
 			reads_counted += (count);                                                  \
 	} while (0)
-#include "bench.cuh"
-#include "ring.cuh"
+#include "kernels/cuda/bench.cuh"
+#include "kernels/cuda/ring.cuh"
 
 #define READ_THREADS_MAX 1024u
 #define COMPUTE_THREADS 256u

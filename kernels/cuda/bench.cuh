@@ -3,8 +3,8 @@
 #ifndef GDRCAP_CUDA_BENCH_CUH
 #define GDRCAP_CUDA_BENCH_CUH
 
-#include "bench.h"
-#include "device.cuh"
+#include "kernels/cuda/cuda_bench.h"
+#include "kernels/cuda/device.cuh"
 
 struct bench_gpu {
 	int ordinal;

@@ -3,8 +3,8 @@
 #ifndef GDRCAP_CUDA_BLOCK_CUH
 #define GDRCAP_CUDA_BLOCK_CUH
 
-#include "prbs.cuh"
-#include "ring.cuh"
+#include "kernels/cuda/prbs.cuh"
+#include "kernels/cuda/ring.cuh"
 
 /*
  * Inclusive sum over work threads 0..255 of one value each, by warps and then by the eight warps'

@@ -13,7 +13,7 @@
  * say which are meant; without `more` they lie whole and no slot is poisoned (more.cuh): so that
  * what other frames need costs no register there.
  */
-#include "check.cuh"
+#include "kernels/cuda/check.cuh"
 
 template <bool any, bool more>
 __global__ void __launch_bounds__(RING_THREADS + WORK_THREADS_LARGE)

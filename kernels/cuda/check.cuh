@@ -3,7 +3,7 @@
 #ifndef GDRCAP_CUDA_CHECK_CUH
 #define GDRCAP_CUDA_CHECK_CUH
 
-#include "quick.cuh"
+#include "kernels/cuda/quick.cuh"
 
 /*
  * What reading one of our own frames needs of the layout: a copy from which the compiler sees what

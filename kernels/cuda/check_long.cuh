@@ -3,10 +3,10 @@
 #ifndef GDRCAP_CUDA_CHECK_LONG_CUH
 #define GDRCAP_CUDA_CHECK_LONG_CUH
 
-#include "crc.cuh"
-#include "phase.cuh"
-#include "runs.cuh"
-#include "stage.cuh"
+#include "kernels/cuda/crc.cuh"
+#include "kernels/cuda/phase.cuh"
+#include "kernels/cuda/runs.cuh"
+#include "kernels/cuda/stage.cuh"
 
 /* In the list of long payloads: something that is staged was wrong already. */
 #define LONG_IS_WRONG 0x8000u

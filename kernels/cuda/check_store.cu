@@ -7,8 +7,8 @@
  * frame_expect_check() is the reference. Built twice: `more` is constant (more.cuh); with it frames
  * are always staged, since their first pieces are read over PCIe.
  */
-#include "runs.cuh"
-#include "stage.cuh"
+#include "kernels/cuda/runs.cuh"
+#include "kernels/cuda/stage.cuh"
 
 #define NO_FRAME 0xffffffffu
 

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "bench.cuh"
-#include "check.cuh"
-#include "kernel_job.h"
+#include "kernels/cuda/bench.cuh"
+#include "kernels/cuda/check.cuh"
+#include "kernels/kernel_job.h"
 
 #define START_TIMEOUT_MS 5000u
 /*

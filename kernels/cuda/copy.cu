@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "device.cuh"
-#include "pieces.cuh"
-#include "ring.cuh"
+#include "kernels/cuda/device.cuh"
+#include "kernels/cuda/pieces.cuh"
+#include "kernels/cuda/ring.cuh"
 
 /* A gather waits for memory and PCIe, so many warps take part, with a frame each. */
 #define GATHER_THREADS 256u

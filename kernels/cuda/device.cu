@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device.cuh"
+#include "kernels/cuda/device.cuh"
 
 /* Streams of 1 KiB tables to a few hundred KiB: four jobs' PRBS-31 without growing. */
 #define POOL_WARM_BYTES ((size_t)4 << 20)

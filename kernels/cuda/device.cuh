@@ -11,7 +11,7 @@
 
 #include <pthread.h>
 
-#include "job.cuh"
+#include "kernels/cuda/job.cuh"
 
 #define DEVICE_JOBS_MAX 4u /* two sessions that check and write */
 #define DEVICE_BLOCKS_MAX 4096u /* of a job */

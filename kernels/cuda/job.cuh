@@ -9,7 +9,7 @@
 
 #include <cuda_runtime.h>
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 /*
  * A block is two ring warps (take, done) and the warps that work on frames, in groups. At least 256

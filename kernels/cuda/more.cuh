@@ -6,8 +6,8 @@
 #ifndef GDRCAP_CUDA_MORE_CUH
 #define GDRCAP_CUDA_MORE_CUH
 
-#include "ring.cuh"
-#include "stale.h"
+#include "kernels/cuda/ring.cuh"
+#include "kernels/stale.h"
 
 template <bool more> struct more_shared {
 };

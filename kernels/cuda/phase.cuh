@@ -6,9 +6,9 @@
 #ifndef GDRCAP_CUDA_PHASE_CUH
 #define GDRCAP_CUDA_PHASE_CUH
 
-#include "block.cuh"
-#include "prbs.cuh"
-#include "stage.cuh"
+#include "kernels/cuda/block.cuh"
+#include "kernels/cuda/prbs.cuh"
+#include "kernels/cuda/stage.cuh"
 
 /* What follows a payload that is right: its last 32 bits hold the whole state. */
 __device__ __forceinline__ uint32_t phase_after(const struct pattern_plan &plan,

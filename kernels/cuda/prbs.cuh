@@ -14,7 +14,7 @@
 #ifndef GDRCAP_CUDA_PRBS_CUH
 #define GDRCAP_CUDA_PRBS_CUH
 
-#include "pattern.h"
+#include "pattern/pattern.h"
 
 struct prbs_taps {
 	uint32_t far_shift, near_shift; /* 32 - n, 32 - m */

@@ -9,7 +9,7 @@
 #ifndef GDRCAP_CUDA_QUICK_CUH
 #define GDRCAP_CUDA_QUICK_CUH
 
-#include "check_long.cuh"
+#include "kernels/cuda/check_long.cuh"
 
 #define QUICK_LANES 8u
 static_assert(QUICK_LANES == CRC_PLACES && QUICK_LANES == stage_size<false>::pieces,

@@ -12,8 +12,8 @@
 #ifndef GDRCAP_CUDA_RING_CUH
 #define GDRCAP_CUDA_RING_CUH
 
-#include "frame_runs.h"
-#include "job.cuh"
+#include "kernels/frame_runs.h"
+#include "kernels/cuda/job.cuh"
 
 /* In count of struct burst_in: the ring was stopped. */
 #define BURST_LEAVE 0xffffffffu

@@ -3,7 +3,7 @@
 #ifndef GDRCAP_CUDA_RUNS_CUH
 #define GDRCAP_CUDA_RUNS_CUH
 
-#include "block.cuh"
+#include "kernels/cuda/block.cuh"
 
 struct run_mark { /* a run's first frame, and the sums over the frames before it */
 	uint32_t index, bytes, wire_bytes;

@@ -9,9 +9,9 @@
 #ifndef GDRCAP_CUDA_STAGE_CUH
 #define GDRCAP_CUDA_STAGE_CUH
 
-#include "block.cuh"
-#include "more.cuh"
-#include "pieces.cuh"
+#include "kernels/cuda/block.cuh"
+#include "kernels/cuda/more.cuh"
+#include "kernels/cuda/pieces.cuh"
 
 /* Frame f's byte 0 is byte stage_shift() of stage[f]. */
 template <bool more> struct stage_size {

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "device.cuh"
-#include "kernel_job.h"
+#include "kernels/cuda/device.cuh"
+#include "kernels/kernel_job.h"
 
 /*
  * Defaults. A block waits about 2.5 us for the bus per burst (the ready word, then descriptors and

@@ -12,8 +12,8 @@
  * Built twice: `stored` is constant. With it there may be both, since end-of-stream frames are
  * generated for a file's frames too.
  */
-#include "block.cuh"
-#include "pieces.cuh"
+#include "kernels/cuda/block.cuh"
+#include "kernels/cuda/pieces.cuh"
 
 /* Headers and the payload's first four bytes, and a word against bank conflicts (an odd stride). */
 #define HEAD_BYTES ((FRAME_MAX_OVERHEAD + 4u + 3u) / 4u * 4u)

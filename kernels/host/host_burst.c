@@ -2,10 +2,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "frame_runs.h"
-#include "host_fetch.h"
-#include "host_workers.h"
-#include "stale.h"
+#include "kernels/frame_runs.h"
+#include "kernels/host/host_fetch.h"
+#include "kernels/host/host_workers.h"
+#include "kernels/stale.h"
 
 /* The result of the frame behind one whose result is `last`. */
 static void frame_judge(const struct host_work *work, const uint8_t *frame, uint32_t len,

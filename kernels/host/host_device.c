@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host_workers.h"
+#include "kernels/host/host_workers.h"
 
 struct kernel_device {
 	uint32_t cpus; /* online when it was opened */

@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-#include "frame_runs.h"
-#include "pattern_ahead.h"
+#include "kernels/frame_runs.h"
+#include "pattern/pattern_ahead.h"
 
 /*
  * So much is on its way beyond the frame in work: slots are too far apart for the CPU's own

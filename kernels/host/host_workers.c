@@ -11,10 +11,10 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#include "frame_runs.h"
-#include "host_workers.h"
-#include "kernel_job.h"
-#include "patience.h"
+#include "kernels/frame_runs.h"
+#include "kernels/host/host_workers.h"
+#include "kernels/kernel_job.h"
+#include "base/patience.h"
 
 /*
  * One thread a ring keeps order in the cache and leaves the other cores to the port; a thread

@@ -3,7 +3,7 @@
 #ifndef GDRCAP_HOST_WORKERS_H
 #define GDRCAP_HOST_WORKERS_H
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 int host_workers_start(struct kernel_device *device, const struct kernel_job *job,
 		       struct kernel_workers **workers);

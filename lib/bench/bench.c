@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The runner: which points there are, and one after the other. */
-#include "bench.h"
+#include "bench/bench.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench_machine.h"
-#include "bench_result.h"
-#include "log.h"
+#include "base/log.h"
+#include "bench/bench_machine.h"
+#include "bench/bench_result.h"
 
 #define RUNS 5u
 #define RUN_MS 500u

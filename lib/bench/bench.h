@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "gdrcap_bench.h"
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 #define BENCH_CPUS_MAX 256
 #define BENCH_POINTS_MAX 512 /* of one stage */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "bench_machine.h"
+#include "bench/bench_machine.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -17,12 +17,13 @@
 #include <cuda_runtime_api.h>
 #endif
 
-#include "config.h"
-#include "environment.h"
-#include "guest.h"
-#include "log.h"
-#include "parse.h"
-#include "plan.h"
+#include "base/eal.h"
+#include "base/guest.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "config/config.h"
+#include "gpu/gpu_open.h"
+#include "session/plan.h"
 
 /* EAL is started once, so with what the largest stage needs: sessions and mempools of many queues.
  * Without hugepages it is only touched where it is used. A machine with less than SMALL_MACHINE_PART
@@ -229,8 +230,8 @@ static int device_open(struct bench *bench, struct gdrcap_error *error)
 	if (bench->cuda)
 		bench->ops = &kernel_cuda_ops;
 #endif
-	ret = bench->cuda ? environment_gpu_cuda(bench->ordinal, error)
-			  : environment_gpu_host(false, error);
+	ret = bench->cuda ? gpu_open_cuda(bench->ordinal, error)
+			  : gpu_open_host(false, error);
 	if (ret < 0)
 		return ret;
 	ret = bench->ops->open(bench->ordinal, &bench->device);
@@ -245,7 +246,7 @@ int bench_open(struct bench *bench, const struct gdrcap_bench_config *config,
 	       struct gdrcap_error *error)
 {
 	const size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
-	const struct environment_needs needs = {
+	const struct eal_needs needs = {
 		.memory_bytes = memory / SMALL_MACHINE_PART < EAL_BYTES
 					? memory / SMALL_MACHINE_PART
 					: EAL_BYTES,
@@ -256,14 +257,14 @@ int bench_open(struct bench *bench, const struct gdrcap_bench_config *config,
 	ret = guest_enter(error);
 	if (ret < 0)
 		return ret;
-	ret = environment_cpus(config->cores ? config->cores : "", -1, bench->cpus, BENCH_CPUS_MAX,
+	ret = eal_cpus(config->cores ? config->cores : "", -1, bench->cpus, BENCH_CPUS_MAX,
 			       error);
 	if (ret < 0)
 		goto err;
 	bench->cpu_count = (uint32_t)ret;
 	ret = gpu_choose(bench, config->gpu, error);
 	if (ret == 0)
-		ret = environment_start(&needs, error);
+		ret = eal_start(&needs, error);
 	if (ret == 0)
 		ret = device_open(bench, error);
 	if (ret < 0)

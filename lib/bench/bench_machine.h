@@ -3,7 +3,7 @@
 #ifndef GDRCAP_BENCH_MACHINE_H
 #define GDRCAP_BENCH_MACHINE_H
 
-#include "bench.h"
+#include "bench/bench.h"
 
 /* Fills machine, cuda, ordinal, ops, device, cpus and cpu_count; the rest is the runner's. */
 int bench_open(struct bench *bench, const struct gdrcap_bench_config *config,

@@ -3,7 +3,7 @@
 #ifndef GDRCAP_BENCH_RESULT_H
 #define GDRCAP_BENCH_RESULT_H
 
-#include "bench.h"
+#include "bench/bench.h"
 
 /* What is kept of a run: its latencies are the stage's, until the next. */
 struct bench_run {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The stages, in the order of measuring: what limits others comes before them. */
-#include "bench.h"
+#include "bench/bench.h"
 
 const struct bench_stage *const bench_stages[] = {
 	&bench_memory_read, &bench_rx_burst,   &bench_gpu_memory, &bench_copy,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "bench_util.h"
+#include "bench/bench_util.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,9 +14,9 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
-#include "log.h"
-#include "session.h"
-#include "thread.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "session/session.h"
 
 #define FRAME_BYTES 64u /* with FCS */
 #define FRAME_LEN 60u	/* in memory */

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "bench.h"
+#include "bench/bench.h"
 
 struct gdrcap_session;
 struct rte_mempool;

@@ -4,7 +4,7 @@
  * other hyperthread is busy, be it with a thread of another virtual machine, or one that was
  * throttled, does half of what it did before, and no figure of a run tells that.
  */
-#include "bench_util.h"
+#include "bench/bench_util.h"
 
 #define SLICES 4u /* the best counts: others may have had the core in one */
 #define SLICE_NS UINT64_C(400000)

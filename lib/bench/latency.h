@@ -3,7 +3,7 @@
 #ifndef GDRCAP_BENCH_LATENCY_H
 #define GDRCAP_BENCH_LATENCY_H
 
-#include "bench.h"
+#include "bench/bench.h"
 
 #define LATENCY_FRAME_BYTES 64u
 #define LATENCY_BURST 16u

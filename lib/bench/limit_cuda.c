@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
+#include "bench/bench.h"
 #ifdef GDRCAP_WITH_CUDA
-#include "cuda/bench.h"
-#include "latency.h"
-#include "log.h"
+#include "base/log.h"
+#include "bench/latency.h"
+#include "kernels/cuda/cuda_bench.h"
 
 #define BUS_BYTES ((size_t)256 << 20)
 #define READ_THREADS 1024u

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "bench_util.h"
-#include "log.h"
+#include "base/log.h"
+#include "bench/bench_util.h"
 
 #define CACHES_IN_SET 4u
 #define CACHE_UNKNOWN (UINT64_C(128) << 20)

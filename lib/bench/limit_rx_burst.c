@@ -11,8 +11,8 @@
 #include <rte_ethdev.h>
 #include <rte_mempool.h>
 
-#include "bench_util.h"
-#include "log.h"
+#include "base/log.h"
+#include "bench/bench_util.h"
 
 struct rx_burst {
 	const struct bench *bench;

@@ -14,7 +14,7 @@
 #ifndef GDRCAP_BENCH_PATH_H
 #define GDRCAP_BENCH_PATH_H
 
-#include "bench.h"
+#include "bench/bench.h"
 
 #define PATH_PATTERN "prbs31"
 

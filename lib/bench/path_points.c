@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "path.h"
+#include "bench/path.h"
 
 #define BURST 64u	 /* as a session's default ... */
 #define BURST_LARGE 256u /* ... and the largest */

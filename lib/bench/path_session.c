@@ -8,9 +8,9 @@
 #include <rte_common.h>
 #include <rte_mbuf_core.h>
 
-#include "log.h"
-#include "path.h"
-#include "session.h"
+#include "base/log.h"
+#include "bench/path.h"
+#include "session/session.h"
 
 #define WIRE "ring:gdrcap_bench"
 #define FILL_BYTES ((size_t)4 << 20) /* in one copy: whole slots of any size */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "resident.h"
+#include "bench/resident.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "bench_util.h"
-#include "log.h"
+#include "base/log.h"
+#include "bench/bench_util.h"
 #ifdef GDRCAP_WITH_CUDA
-#include "cuda/bench.h"
+#include "kernels/cuda/cuda_bench.h"
 #endif
 
 #define DEVICE_BYTES ((size_t)1 << 30) /* 64-byte frames are a quarter of it: more than any L2 */

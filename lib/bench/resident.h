@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bench.h"
-#include "patience.h"
+#include "base/patience.h"
+#include "bench/bench.h"
 
 #define RESIDENT_RINGS_MAX 16u
 #define RESIDENT_BURSTS 1024u /* of a ring: under way at most */

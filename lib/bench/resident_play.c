@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Resident frames: bursts to workers and back. */
-#include "resident.h"
+#include "bench/resident.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
 
-#include "frame_runs.h"
-#include "log.h"
+#include "base/log.h"
+#include "kernels/frame_runs.h"
 
 #define PUBLISH_AT_ONCE 16u /* bursts into a ring before the next one's turn */
 #define LOOPS_PER_LOOK 64u  /* at the clock, and whether workers still run */

@@ -3,7 +3,7 @@
 #ifndef GDRCAP_BENCH_SENDER_H
 #define GDRCAP_BENCH_SENDER_H
 
-#include "bench.h"
+#include "bench/bench.h"
 
 struct sender_tx;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One tx worker, as a session has it, on a core of its own; net_null takes and frees what it sends.
  */
-#include "sender.h"
+#include "bench/sender.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -12,12 +12,13 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
-#include "environment.h"
-#include "log.h"
-#include "port.h"
-#include "region.h"
-#include "resident.h"
-#include "tx_worker.h"
+#include "base/eal.h"
+#include "base/log.h"
+#include "bench/resident.h"
+#include "gpu/gpu_open.h"
+#include "memory/region.h"
+#include "port/port.h"
+#include "replay/tx_worker.h"
 
 #define SLOTS 32768u /* what a worker has under way, and what its cache keeps, twice */
 #define SLOT_SHIFT_MIN 8u
@@ -54,17 +55,17 @@ static void sleep_ms(uint32_t ms)
 
 static int memory_open(struct sender_tx *tx, struct gdrcap_error *error)
 {
-	const struct environment_needs needs = { .memory_bytes = EAL_BYTES };
+	const struct eal_needs needs = { .memory_bytes = EAL_BYTES };
 	struct region_config config = {
 		.kind = tx->bench->cuda ? GDRCAP_MEMORY_DEVICE : GDRCAP_MEMORY_HOST,
 		.slot_shift = SLOT_SHIFT_MIN,
 		.cpu_workers = !tx->bench->cuda,
 	};
-	int ret = environment_start(&needs, error);
+	int ret = eal_start(&needs, error);
 
 	if (ret == 0)
-		ret = tx->bench->cuda ? environment_gpu_cuda(tx->bench->ordinal, error)
-				      : environment_gpu_host(false, error);
+		ret = tx->bench->cuda ? gpu_open_cuda(tx->bench->ordinal, error)
+				      : gpu_open_host(false, error);
 	if (ret < 0)
 		return ret;
 	config.gpu = (int16_t)ret;

@@ -10,17 +10,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
+#include "bench/bench.h"
 #ifdef GDRCAP_WITH_CUDA
 #include <rte_errno.h>
 #include <rte_gpudev.h>
 #include <rte_log.h>
 #include <rte_mbuf.h>
 
-#include "cuda/bench.h"
-#include "environment.h"
-#include "log.h"
-#include "resident.h"
+#include "base/eal.h"
+#include "base/log.h"
+#include "bench/resident.h"
+#include "gpu/gpu_open.h"
+#include "kernels/cuda/cuda_bench.h"
 
 #define ITEMS 512u  /* a multiple of all numbers of blocks below, 16 times as many at least */
 #define MBUFS 8192u /* they stay in the core's cache, which is in the list's favour */
@@ -90,7 +91,7 @@ static int driver_hush(int level)
 
 static int list_create(struct comm *comm, struct gdrcap_error *error)
 {
-	const int gpu = environment_gpu_cuda(comm->bench->ordinal, error);
+	const int gpu = gpu_open_cuda(comm->bench->ordinal, error);
 	int level;
 
 	if (gpu < 0)

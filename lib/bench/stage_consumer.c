@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench_util.h"
-#include "log.h"
-#include "resident.h"
+#include "base/log.h"
+#include "bench/bench_util.h"
+#include "bench/resident.h"
 
 #define DEFAULT_BLOCKS 16u /* of a GPU; its twin has one thread */
 #define BURST_LARGE 256u   /* the largest there is */

@@ -9,11 +9,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "bench.h"
+#include "bench/bench.h"
 #ifdef GDRCAP_WITH_CUDA
-#include "cuda/bench.h"
-#include "log.h"
-#include "resident.h"
+#include "base/log.h"
+#include "bench/resident.h"
+#include "kernels/cuda/cuda_bench.h"
 
 #define IDLE_BLOCKS 2u
 #define FRAME_BYTES 1500u    /* chooses the largest blocks */

@@ -3,15 +3,15 @@
  * Latency: from PUBLISH of a burst in the ring to its result seen by the CPU that polls for it. The
  * frames are resident, every byte is checked.
  */
-#include "latency.h"
+#include "bench/latency.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "log.h"
-#include "resident.h"
+#include "base/log.h"
+#include "bench/resident.h"
 
 #define PATTERN "prbs31"
 #define WARM_MS 20u

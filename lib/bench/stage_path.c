@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench_util.h"
-#include "log.h"
-#include "path.h"
-#include "session.h"
+#include "base/log.h"
+#include "bench/bench_util.h"
+#include "bench/path.h"
+#include "session/session.h"
 
 #define FIRST_MS 5000u /* within which the first frames have to be through */
 #define WARM_PART                                                                                  \

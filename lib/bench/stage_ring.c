@@ -15,11 +15,12 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
-#include "bench_util.h"
-#include "environment.h"
-#include "log.h"
-#include "region.h"
-#include "ring_producer.h"
+#include "base/eal.h"
+#include "base/log.h"
+#include "bench/bench_util.h"
+#include "capture/ring_producer.h"
+#include "gpu/gpu_open.h"
+#include "memory/region.h"
 
 #define FRAMES 16384u /* of the pool and the ring, as a session has for a queue */
 #define SLOT_SHIFT 8u
@@ -59,11 +60,11 @@ static void mempool_close(void *arg)
 static int mempool_open(const struct bench *bench, const struct gdrcap_bench_point *point,
 			void **out, struct gdrcap_error *error)
 {
-	const struct environment_needs needs = { .memory_bytes = EAL_BYTES };
+	const struct eal_needs needs = { .memory_bytes = EAL_BYTES };
 	static _Atomic unsigned int pools;
 	struct mempool_stage *state;
 	char name[RTE_MEMPOOL_NAMESIZE];
-	int ret = environment_start(&needs, error);
+	int ret = eal_start(&needs, error);
 
 	if (ret < 0)
 		return ret;
@@ -186,18 +187,18 @@ static void ring_close(void *arg)
 static int ring_open(const struct bench *bench, const struct gdrcap_bench_point *point, void **out,
 		     struct gdrcap_error *error)
 {
-	const struct environment_needs needs = { .memory_bytes = EAL_BYTES };
+	const struct eal_needs needs = { .memory_bytes = EAL_BYTES };
 	struct ring_stage *state;
 	struct ring_config config = {
 		.frames = FRAMES,
 		.burst_max = point->burst,
 		.inlines = true,
 	};
-	int ret = environment_start(&needs, error), gpu;
+	int ret = eal_start(&needs, error), gpu;
 
 	if (ret < 0)
 		return ret;
-	gpu = environment_gpu_host(false, error);
+	gpu = gpu_open_host(false, error);
 	if (gpu < 0)
 		return gpu;
 	state = aligned_alloc(RING_LINE, sizeof(*state));

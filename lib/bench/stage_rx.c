@@ -12,9 +12,9 @@
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
 
-#include "bench_util.h"
-#include "log.h"
-#include "rx_worker.h"
+#include "base/log.h"
+#include "bench/bench_util.h"
+#include "capture/rx_worker.h"
 
 struct rx_stage {
 	const struct bench *bench;

@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
-#include "log.h"
-#include "resident.h"
-#include "sender.h"
+#include "base/log.h"
+#include "bench/bench.h"
+#include "bench/resident.h"
+#include "bench/sender.h"
 
 #define BURST_LARGE 256u
 #define BURST_SMALL 64u

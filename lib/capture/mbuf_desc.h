@@ -5,7 +5,7 @@
 
 #include <rte_mbuf.h>
 
-#include "burst_ring.h"
+#include "capture/burst_ring.h"
 
 /* `base`: of the region as mbufs have it; slots of 2^slot_shift bytes. */
 static inline __attribute__((always_inline)) struct frame_desc

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ring_producer.h"
+#include "capture/ring_producer.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include <rte_errno.h>
 #include <rte_gpudev.h>
 
-#include "log.h"
-#include "region.h"
+#include "base/log.h"
+#include "memory/region.h"
 
 #define PAGE ((size_t)64 << 10)
 

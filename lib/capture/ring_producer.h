@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "burst_ring.h"
+#include "capture/burst_ring.h"
 #include "gdrcap.h"
 
 #define RING_SMALL_BURSTS 1024u

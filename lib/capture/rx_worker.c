@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "rx_worker.h"
+#include "capture/rx_worker.h"
 
 #include <string.h>
 
@@ -8,8 +8,8 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
-#include "mbuf_desc.h"
-#include "region.h"
+#include "capture/mbuf_desc.h"
+#include "memory/region.h"
 
 /* Frames whose mbufs are asked for ahead: over a software wire each comes from the sender's core, and
  * a core fetches so many lines at once. */

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ring_producer.h"
-#include "thread.h"
+#include "base/thread.h"
+#include "capture/ring_producer.h"
 
 struct rte_mempool;
 struct region;

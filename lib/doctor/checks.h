@@ -6,10 +6,10 @@
 #ifndef DOCTOR_CHECKS_H
 #define DOCTOR_CHECKS_H
 
-#include "doctor.h"
-#include "facts.h"
-#include "machine.h"
-#include "tree.h"
+#include "doctor/doctor.h"
+#include "doctor/facts.h"
+#include "doctor/machine.h"
+#include "doctor/tree.h"
 
 /* Rings, mempools and EAL's own; GPU memory needs none. */
 #define HUGEPAGES_WANTED (UINT64_C(512) << 20)

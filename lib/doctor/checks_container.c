@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checks.h"
-#include "registration.h"
+#include "doctor/checks.h"
+#include "doctor/registration.h"
 
 static bool in_container(const struct gdrcap_doctor *doctor)
 {

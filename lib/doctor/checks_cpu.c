@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checks.h"
-#include "parse.h"
-#include "registration.h"
+#include "base/parse.h"
+#include "doctor/checks.h"
+#include "doctor/registration.h"
 
 #define CPUS_MAX 8192u
 #define CPU "/sys/devices/system/cpu"

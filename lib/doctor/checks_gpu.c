@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checks.h"
-#include "registration.h"
+#include "doctor/checks.h"
+#include "doctor/registration.h"
 
 /* Bits of CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS and values of
  * CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING. */
@@ -341,7 +341,7 @@ void check_dmabuf(struct gdrcap_doctor *doctor)
 		dmabuf_one(doctor, &gpus[i], peer);
 }
 
-/* As flush_needed() in lib/control/workers.c decides for --flush auto. */
+/* As flush_needed() in lib/session/workers.c decides for --flush auto. */
 static void write_ordering_one(struct gdrcap_doctor *doctor, const struct gpu_seen *gpu)
 {
 	unsigned int ordering, options;

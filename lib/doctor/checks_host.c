@@ -7,8 +7,8 @@
 
 #include <linux/capability.h>
 
-#include "checks.h"
-#include "registration.h"
+#include "doctor/checks.h"
+#include "doctor/registration.h"
 
 #define HUGEPAGES "/sys/kernel/mm/hugepages"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checks.h"
+#include "doctor/checks.h"
 
 void finding_kernel_argument(struct gdrcap_doctor *doctor, const char *argument)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checks.h"
+#include "doctor/checks.h"
 
 #define READ_MAX 512u
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checks.h"
-#include "pci_config.h"
+#include "doctor/checks.h"
+#include "doctor/pci_config.h"
 
 static bool is_virtual(const struct machine_card *card)
 {

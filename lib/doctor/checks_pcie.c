@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "checks.h"
-#include "pci_config.h"
+#include "doctor/checks.h"
+#include "doctor/pci_config.h"
 
 #define LINKS_MOST 256u
 #define PAYLOAD_WANTED 256u

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checks.h"
-#include "registration.h"
+#include "doctor/checks.h"
+#include "doctor/registration.h"
 
 #define PARAMETERS "/sys/module/nvidia_peermem/parameters"
 

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "checks.h"
-#include "pci_config.h"
+#include "doctor/checks.h"
+#include "doctor/pci_config.h"
 
 /* With more pairs than that only the best of each card are told. */
 #define PAIRS_MOST 256u

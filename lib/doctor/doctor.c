@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "doctor.h"
+#include "doctor/doctor.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "doctor_internal.h"
-#include "log.h"
+#include "base/log.h"
+#include "doctor/doctor_internal.h"
 
 #define FINDING_TEXT 2048u
 

@@ -9,8 +9,8 @@
 
 #include <stdint.h>
 
+#include "doctor/machine.h"
 #include "gdrcap_doctor.h"
-#include "machine.h"
 
 struct gdrcap_doctor;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "checks.h"
+#include "doctor/checks.h"
 
 #define FATAL GDRCAP_SEVERITY_FATAL
 #define SLOW GDRCAP_SEVERITY_SLOW

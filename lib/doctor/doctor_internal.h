@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-#include "doctor.h"
-#include "machine.h"
+#include "doctor/doctor.h"
+#include "doctor/machine.h"
 
 #define DOCTOR_FINDINGS_MAX 2048u
 #define DOCTOR_PAIRS_MAX (MACHINE_GPUS_MAX * MACHINE_CARDS_MAX)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "facts.h"
+#include "doctor/facts.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "doctor_internal.h"
+#include "doctor/doctor_internal.h"
 
 /* Without a live test nobody waits for a driver that has to wake GPUs up first. */
 #define LIMIT_MS 700u

@@ -46,8 +46,8 @@
 #ifndef DOCTOR_FACTS_H
 #define DOCTOR_FACTS_H
 
-#include "machine.h"
-#include "tree.h"
+#include "doctor/machine.h"
+#include "doctor/tree.h"
 
 /* What a line of the kernel's messages must have in it to be kept. */
 #define FACTS_MESSAGES \

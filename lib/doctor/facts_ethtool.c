@@ -12,7 +12,7 @@
 #include <linux/sockios.h>
 #include <net/if.h>
 
-#include "facts.h"
+#include "doctor/facts.h"
 
 #define COUNTERS_MAX 65536u
 #define LINK_WORDS_MAX 127 /* of the kernel's bit maps: a signed 8-bit number */

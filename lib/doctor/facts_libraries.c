@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "facts.h"
+#include "doctor/facts.h"
 
 #define DEVICES_MAX ((int)MACHINE_GPUS_MAX)
 #define ANSWER_BYTES_MAX 65536u

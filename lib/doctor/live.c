@@ -5,13 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checks.h"
-#include "doctor_internal.h"
-#include "environment.h"
-#include "gpu_drivers.h"
-#include "guest.h"
-#include "live_gpu.h"
-#include "log.h"
+#include "base/eal.h"
+#include "base/guest.h"
+#include "base/log.h"
+#include "doctor/checks.h"
+#include "doctor/doctor_internal.h"
+#include "doctor/live_gpu.h"
+#include "gpu/gpu_drivers.h"
+#include "gpu/gpu_open.h"
 
 #define EAL_BYTES ((size_t)64 << 20)
 #define COPY_SHARE 0.6 /* of what the link carries, packet headers included */
@@ -43,7 +44,7 @@ static const char *live_obstacle(struct gdrcap_doctor *doctor, int *devices)
 static int live_open(struct gdrcap_doctor *doctor, int ordinal, struct live_device *live,
 		     struct gdrcap_error *error)
 {
-	const struct environment_needs needs = { .memory_bytes = EAL_BYTES };
+	const struct eal_needs needs = { .memory_bytes = EAL_BYTES };
 	char text[TREE_TEXT_MAX];
 	int ret;
 
@@ -60,10 +61,10 @@ static int live_open(struct gdrcap_doctor *doctor, int ordinal, struct live_devi
 	if (ret < 0)
 		return ret;
 	/* Before EAL: at the process's end EAL gives the GPU back, and CUDA must still be there. */
-	ret = gpu_cuda_count(NULL, 0) > ordinal ? environment_start(&needs, error) :
+	ret = gpu_cuda_count(NULL, 0) > ordinal ? eal_start(&needs, error) :
 						  error_set(error, -ENODEV, "CUDA has lost it");
 	if (ret == 0)
-		ret = environment_gpu_cuda(ordinal, error);
+		ret = gpu_open_cuda(ordinal, error);
 	if (ret < 0)
 		goto err;
 	live->gpu.gpu = (int16_t)ret;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "live_gpu.h"
+#include "doctor/live_gpu.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,12 +12,12 @@
 #include <rte_errno.h>
 #include <rte_gpudev.h>
 
-#include "frame_runs.h"
-#include "gpu_drivers.h"
-#include "gpu_export.h"
-#include "log.h"
-#include "region.h"
-#include "ring_producer.h"
+#include "base/log.h"
+#include "capture/ring_producer.h"
+#include "gpu/gpu_drivers.h"
+#include "gpu/gpu_export.h"
+#include "kernels/frame_runs.h"
+#include "memory/region.h"
 
 #define COPY_BYTES ((size_t)64 << 20)
 #define COPY_TIMES 8

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "gdrcap.h"
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 struct live_gpu {
 	int16_t gpu; /* gpudev id */

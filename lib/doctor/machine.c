@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "machine.h"
+#include "doctor/machine.h"
 
 #include <ctype.h>
 #include <stdio.h>

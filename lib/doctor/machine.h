@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "tree.h"
+#include "doctor/tree.h"
 
 #define MACHINE_GPUS_MAX 32u
 #define MACHINE_CARDS_MAX 64u /* physical functions first */

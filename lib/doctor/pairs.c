@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "doctor_internal.h"
-#include "parse.h"
-#include "tree.h"
+#include "base/parse.h"
+#include "doctor/doctor_internal.h"
+#include "doctor/tree.h"
 
 struct ranked {
 	enum topology topology;

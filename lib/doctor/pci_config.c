@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "pci_config.h"
+#include "doctor/pci_config.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tree.h"
+#include "doctor/tree.h"
 
 #define PCI_CONFIG_BYTES 4096u
 

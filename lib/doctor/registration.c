@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "registration.h"
+#include "doctor/registration.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "checks.h"
+#include "doctor/checks.h"
 
 #define PEERS "/sys/kernel/mm/memory_peers"
 #define SYMBOLS "/proc/kallsyms"

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "doctor.h"
+#include "doctor/doctor.h"
 
 #define READ_TEXT 640u /* of what was read, for the functions below */
 

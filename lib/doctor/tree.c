@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tree_internal.h"
+#include "doctor/tree_internal.h"
 
 #define FOLDER_ENTRIES_MAX 65536u
 #define REFUSED_BYTES_MAX ((size_t)256 << 10)

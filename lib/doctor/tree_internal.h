@@ -5,8 +5,8 @@
 
 #include <limits.h>
 
-#include "tree.h"
-#include "tree_record.h"
+#include "doctor/tree.h"
+#include "doctor/tree_record.h"
 
 struct tree {
 	char root[PATH_MAX]; /* "" for this machine's */

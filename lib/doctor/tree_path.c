@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tree_internal.h"
+#include "doctor/tree_internal.h"
 
 #define LINKS_MAX 40 /* as the kernel's own limit */
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tree_internal.h"
+#include "doctor/tree_internal.h"
 
 #define GREP_BYTES_MAX ((size_t)32 << 20)
 #define GREP_CHUNK ((size_t)64 << 10)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tree_record.h"
+#include "doctor/tree_record.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "doctor_internal.h"
-#include "log.h"
-#include "tree.h"
+#include "base/log.h"
+#include "doctor/doctor_internal.h"
+#include "doctor/tree.h"
 
 #define QUEUES_MAX 4u
 

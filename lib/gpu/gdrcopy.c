@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "gdrcopy.h"
+#include "gpu/gdrcopy.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "gpu_drivers.h"
+#include "gpu/gpu_drivers.h"
 
 /* ---- what libgdrapi.so.2 exports, as its users know it ---- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "gpu_export.h"
+#include "gpu/gpu_export.h"
 
 #include <errno.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "gpudev_common.h"
+#include "gpu/gpudev_common.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <rte_errno.h>
 #include <rte_kvargs.h>
 
-#include "gpu_export.h"
+#include "gpu/gpu_export.h"
 
 static struct gpu_block *blocks_find(struct gpu_blocks *blocks, uintptr_t start)
 {

@@ -15,7 +15,7 @@
 #include <bus_vdev_driver.h>
 #include <gpudev_driver.h>
 
-#include "gpu_drivers.h"
+#include "gpu/gpu_drivers.h"
 
 /* Allocations this large start at this alignment, so that they can be rte_extmem_register()ed with
  * pages of 2 MiB: the mlx5 driver's work grows with the square of the number of pages. */

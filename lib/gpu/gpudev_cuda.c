@@ -19,9 +19,9 @@
 #include <rte_common.h>
 #include <rte_errno.h>
 
-#include "gdrcopy.h"
-#include "gpu_export.h"
-#include "gpudev_common.h"
+#include "gpu/gdrcopy.h"
+#include "gpu/gpu_export.h"
+#include "gpu/gpudev_common.h"
 
 #define CUDA_DRIVER "gpu_cuda"
 /* Signatures of the driver calls below are those of this version, the least that is supported. */

@@ -18,7 +18,7 @@
 #include <rte_common.h>
 #include <rte_lcore.h>
 
-#include "gpudev_common.h"
+#include "gpu/gpudev_common.h"
 
 #define HOST_DRIVER "gpu_host"
 

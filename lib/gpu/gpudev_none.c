@@ -2,7 +2,7 @@
 /* In place of gpudev_cuda.c in a build without CUDA. */
 #include <stdio.h>
 
-#include "gpu_drivers.h"
+#include "gpu/gpu_drivers.h"
 
 void gpu_cuda_register(void)
 {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "log.h"
+#include "base/log.h"
 
 /* Leaves whole pages of our own out of core dumps, for as long as they are mapped. */
 static inline void core_dump_without(void *base, size_t bytes)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "dmabuf.h"
+#include "memory/dmabuf.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -11,7 +11,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "log.h"
+#include "base/log.h"
 
 struct entry {
 	LIST_ENTRY(entry) next;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "region.h"
+#include "memory/region.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,10 +15,10 @@
 #include <rte_memory.h>
 #include <rte_mempool.h>
 
-#include "core_dump.h"
-#include "dmabuf.h"
-#include "gpu_export.h"
-#include "log.h"
+#include "base/log.h"
+#include "gpu/gpu_export.h"
+#include "memory/core_dump.h"
+#include "memory/dmabuf.h"
 
 #define UMEM_OBJECT 4096u /* the kernel's limit for an AF_XDP chunk */
 #define PAGE_MAX ((size_t)1 << 30)

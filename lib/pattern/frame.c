@@ -6,8 +6,8 @@
 #include <immintrin.h>
 #endif
 
-#include "frame.h"
-#include "pattern_fast.h"
+#include "pattern/frame.h"
+#include "pattern/pattern_fast.h"
 
 #define ETHERTYPE_IPV4 0x0800u
 #define ETHERTYPE_VLAN 0x8100u

@@ -22,8 +22,8 @@
 #ifndef GDRCAP_FRAME_H
 #define GDRCAP_FRAME_H
 
-#include "frame_match.h"
-#include "pattern.h"
+#include "pattern/frame_match.h"
+#include "pattern/pattern.h"
 
 #define FRAME_MAGIC 0x6743u
 #define FRAME_VERSION 1u
@@ -254,6 +254,6 @@ void frame_check_span(const struct frame_layout *layout, const struct pattern_pl
 }
 #endif
 
-#include "frame_check.h" /* definitions of the shared functions, for C and CUDA */
+#include "pattern/frame_check.h" /* definitions of the shared functions, for C and CUDA */
 
 #endif

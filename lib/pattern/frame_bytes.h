@@ -6,7 +6,7 @@
 #ifndef GDRCAP_FRAME_BYTES_H
 #define GDRCAP_FRAME_BYTES_H
 
-#include "pattern.h"
+#include "pattern/pattern.h"
 
 GDRCAP_HD uint32_t frame_be16(const uint8_t *at)
 {

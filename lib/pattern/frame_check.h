@@ -7,9 +7,9 @@
 #ifndef GDRCAP_FRAME_CHECK_H
 #define GDRCAP_FRAME_CHECK_H
 
-#include "frame_bytes.h"
-#include "phase.h"
-#include "phase_check.h" /* phase.h has not come to it when it is what includes frame.h */
+#include "pattern/frame_bytes.h"
+#include "pattern/phase.h"
+#include "pattern/phase_check.h" /* phase.h has not come to it when it is what includes frame.h */
 
 #define FRAME_LEN_MAX (FRAME_MAX_BYTES - FRAME_FCS_BYTES) /* that is written, in memory */
 

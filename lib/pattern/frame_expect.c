@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "frame_store.h"
+#include "pattern/frame_store.h"
 
 /* Not an index of a store's frame. */
 #define NO_FRAME UINT32_MAX

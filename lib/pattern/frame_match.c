@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frame_match.h"
+#include "pattern/frame_match.h"
 
 #define VALUE_BYTES 64 /* "IPv6 address/prefix" and more */
 

@@ -7,7 +7,7 @@
 #ifndef GDRCAP_FRAME_MATCH_H
 #define GDRCAP_FRAME_MATCH_H
 
-#include "pattern.h"
+#include "pattern/pattern.h"
 
 #define FRAME_MATCH_RULES 8u
 
@@ -62,6 +62,6 @@ int frame_match_parse(struct frame_match_rule *rule, const char *text, char *why
 }
 #endif
 
-#include "frame_match_check.h" /* the definition of frame_matches(), for C and CUDA */
+#include "pattern/frame_match_check.h" /* the definition of frame_matches(), for C and CUDA */
 
 #endif

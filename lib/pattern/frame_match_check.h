@@ -6,7 +6,7 @@
 #ifndef GDRCAP_FRAME_MATCH_CHECK_H
 #define GDRCAP_FRAME_MATCH_CHECK_H
 
-#include "frame_bytes.h"
+#include "pattern/frame_bytes.h"
 
 /* What a frame has of the fields that rules compare. */
 struct frame_match_keys {

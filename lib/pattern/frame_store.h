@@ -11,7 +11,7 @@
 #ifndef GDRCAP_FRAME_STORE_H
 #define GDRCAP_FRAME_STORE_H
 
-#include "frame.h"
+#include "pattern/frame.h"
 
 #define STORE_PIECE_BYTES 16u
 #define STORE_PARTS 4u

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pattern_fast.h"
+#include "pattern/pattern_fast.h"
 
 static const char *const names[PATTERN_KINDS] = {
 	[PATTERN_NONE] = "none",

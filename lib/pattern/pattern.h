@@ -159,6 +159,6 @@ uint32_t pattern_check_ahead(const struct pattern_plan *plan, const struct patte
 }
 #endif
 
-#include "pattern_word.h" /* the definition of pattern_word(), for C and CUDA */
+#include "pattern/pattern_word.h" /* the definition of pattern_word(), for C and CUDA */
 
 #endif

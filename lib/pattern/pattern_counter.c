@@ -2,7 +2,7 @@
 /* Counter payloads, a vector at a time. */
 #include <string.h>
 
-#include "pattern_fast.h"
+#include "pattern/pattern_fast.h"
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define FOREIGN(big_endian) (big_endian)

@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-#include "pattern.h"
-#include "pattern_ahead.h"
+#include "pattern/pattern.h"
+#include "pattern/pattern_ahead.h"
 
 enum fast_level {
 	FAST_GENERIC, /* what the compiler's target has: SSE2 on x86-64 */

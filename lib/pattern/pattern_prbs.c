@@ -14,7 +14,7 @@
 #include <immintrin.h>
 #endif
 
-#include "pattern_fast.h"
+#include "pattern/pattern_fast.h"
 
 /* Bits from `have` on follow from the first `have` (>= n) by the recurrence, m at a time. */
 static inline uint64_t prbs_extend(const struct pattern_plan *plan, uint64_t window,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "pattern_fast.h"
-#include "phase.h"
+#include "pattern/pattern_fast.h"
+#include "pattern/phase.h"
 
 /* The phase of which only bit `b` (31 the first) of its first n bits is set. */
 static uint32_t phase_of_bit(const struct pattern_plan *plan, uint32_t b)

@@ -17,7 +17,7 @@
  * another place, must not cost one count each. */
 #define PHASE_TRIES 8u
 
-#include "frame.h" /* after the constants: it includes the definitions that use them */
+#include "pattern/frame.h" /* after the constants: it includes the definitions that use them */
 
 /* The 32 bits after, and before, `phase`. */
 GDRCAP_HD uint32_t phase_step(const struct pattern_plan *plan, uint32_t phase);
@@ -71,6 +71,6 @@ void phase_check_span_fast(const struct pattern_plan *plan, const struct frame_s
 }
 #endif
 
-#include "phase_check.h" /* definitions of the shared functions, for C and CUDA */
+#include "pattern/phase_check.h" /* definitions of the shared functions, for C and CUDA */
 
 #endif

@@ -8,7 +8,7 @@
 #ifndef GDRCAP_PHASE_CHECK_H
 #define GDRCAP_PHASE_CHECK_H
 
-#include "frame_bytes.h"
+#include "pattern/frame_bytes.h"
 
 /* The payload word at `at` as uninverted bits. */
 GDRCAP_HD uint32_t phase_word(const struct pattern_plan *plan, const uint8_t *at)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "af_packet.h"
+#include "port/af_packet.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,9 +9,9 @@
 
 #include <rte_common.h>
 
-#include "devargs.h"
-#include "driver_table.h"
-#include "log.h"
+#include "base/log.h"
+#include "port/devargs.h"
+#include "port/driver_table.h"
 
 #define SLOT_STEP 512u	 /* so that few pages hold whole slots */
 #define SLOT_LEAST 2048u /* an Ethernet frame of the usual MTU, and the driver's own choice */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "connectx.h"
+#include "port/connectx.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "log.h"
+#include "base/log.h"
 
 #define VENDOR_MELLANOX 0x15b3u
 #define PAD_BYTES 64u /* what the card pads its writes to: a cache line of x86 and of most ARM */

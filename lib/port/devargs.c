@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "devargs.h"
+#include "port/devargs.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "driver_table.h"
+#include "port/driver_table.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#include "af_packet.h"
 
 #define CONNECTX_DRIVER "mlx5"
 
@@ -157,14 +155,4 @@ bool port_name_joins(const char *name)
 uint32_t port_frame_max(const char *name)
 {
 	return driver_facts_find(name)->frame_max;
-}
-
-uint32_t port_room_min(const char *name)
-{
-	struct af_packet_ring ring;
-
-	if (!port_name_is_af_packet(name))
-		return driver_facts_find(name)->room_min;
-	af_packet_ring(&ring, name);
-	return af_packet_room(&ring);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "interface.h"
+#include "port/interface.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -11,13 +11,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <rte_ethdev.h>
-
-#include "af_packet.h"
-#include "devargs.h"
-#include "driver_table.h"
-#include "log.h"
-#include "port.h"
+#include "base/log.h"
+#include "port/af_packet.h"
+#include "port/devargs.h"
+#include "port/driver_table.h"
 
 #ifndef AF_XDP
 #define AF_XDP 44
@@ -164,22 +161,18 @@ uint32_t interface_mtu(const char *name)
 		       : (uint32_t)request.ifr_mtu;
 }
 
-void interface_watch(struct interface *interface, const struct port *port)
+void interface_watch(struct interface *interface, unsigned int index, const char *port)
 {
-	struct rte_eth_dev_info info;
-
 	memset(interface, 0, sizeof(*interface));
-	/* A card says so by an event; a caller's own port may be of another network namespace. */
-	if (!port->open || port->facts->writes != DRIVER_COPIES || port->device[0] == '\0' ||
-	    rte_eth_dev_info_get(port->id, &info) != 0 || info.if_index == 0)
+	if (index == 0)
 		return;
 	interface->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (interface->socket < 0) {
-		log_warning("port %s: nobody will notice when its interface is deleted: %s",
-			    port->name, strerror(errno));
+		log_warning("port %s: nobody will notice when its interface is deleted: %s", port,
+			    strerror(errno));
 		return;
 	}
-	interface->index = info.if_index;
+	interface->index = index;
 }
 
 bool interface_is_gone(const struct interface *interface)

@@ -38,11 +38,8 @@ struct interface {
 	int socket; /* in the network namespace where it was opened */
 };
 
-struct port;
-
-/* After the port was opened, in the same thread. A port without an interface, and one whose driver
- * tells itself when it is gone, are not watched. */
-void interface_watch(struct interface *interface, const struct port *port);
+/* Interface number `index` of the calling thread's network namespace, under `port`; 0: none. */
+void interface_watch(struct interface *interface, unsigned int index, const char *port);
 /* True when it was deleted, or moved to another network namespace. Asks the kernel. */
 bool interface_is_gone(const struct interface *interface);
 void interface_forget(struct interface *interface);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "kernel_drops.h"
+#include "port/kernel_drops.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -28,8 +28,8 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#include "log.h"
-#include "thread.h"
+#include "base/log.h"
+#include "base/thread.h"
 
 struct rte_eth_dev;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "memif_socket.h"
+#include "port/memif_socket.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,8 +9,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "devargs.h"
-#include "driver_table.h"
+#include "port/devargs.h"
+#include "port/driver_table.h"
 
 /* 0: somebody listens there; -ECONNREFUSED: nobody does any more. */
 static int listener(const struct sockaddr_un *address)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "port.h"
+#include "port/port.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,10 +11,11 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
-#include "interface.h"
-#include "join.h"
-#include "kernel_drops.h"
-#include "log.h"
+#include "base/log.h"
+#include "port/af_packet.h"
+#include "port/interface.h"
+#include "port/kernel_drops.h"
+#include "port/port_join.h"
 
 #define L2_OVERHEAD (RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN)
 #define SPLIT_SEGMENTS 2
@@ -382,6 +383,27 @@ struct rte_device *port_device(const struct port *port)
 	struct rte_eth_dev_info info;
 
 	return rte_eth_dev_info_get(port->id, &info) == 0 ? info.device : NULL;
+}
+
+uint32_t port_room_min(const char *name)
+{
+	struct af_packet_ring ring;
+
+	if (!port_name_is_af_packet(name))
+		return driver_facts_find(name)->room_min;
+	af_packet_ring(&ring, name);
+	return af_packet_room(&ring);
+}
+
+/* A card says so by an event; a caller's own port may be of another network namespace. */
+unsigned int port_interface_index(const struct port *port)
+{
+	struct rte_eth_dev_info info;
+
+	if (!port->open || port->facts->writes != DRIVER_COPIES || port->device[0] == '\0' ||
+	    rte_eth_dev_info_get(port->id, &info) != 0)
+		return 0;
+	return info.if_index;
 }
 
 bool port_link_up(const struct port *port)

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "driver_table.h"
 #include "gdrcap.h"
+#include "port/driver_table.h"
 
 struct rte_mempool;
 struct rte_device;
@@ -70,7 +70,11 @@ int port_start(struct port *port, struct gdrcap_error *error);
 void port_stop(struct port *port);
 void port_close(struct port *port);
 
+/* driver_facts.room_min of a port, with the devargs that it is opened with. */
+uint32_t port_room_min(const char *name);
 struct rte_device *port_device(const struct port *port);
+/* Of the interface under a port whose driver does not tell when that is gone; 0: there is none. */
+unsigned int port_interface_index(const struct port *port);
 bool port_link_up(const struct port *port);
 /* True when the driver says that it can: before port_configure(). */
 bool port_has_split(const struct port *port);

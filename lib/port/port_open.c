@@ -10,12 +10,12 @@
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 
-#include "af_packet.h"
-#include "interface.h"
-#include "kernel_drops.h"
-#include "log.h"
-#include "memif_socket.h"
-#include "port.h"
+#include "base/log.h"
+#include "port/af_packet.h"
+#include "port/interface.h"
+#include "port/kernel_drops.h"
+#include "port/memif_socket.h"
+#include "port/port.h"
 
 /* "net_pcap0,rx_pcap=a" is a device name and its arguments. */
 static int name_split(const char *name, char *device, size_t device_bytes, const char **args)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "rx_clock.h"
+#include "port/rx_clock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,8 +12,8 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf_dyn.h>
 
-#include "log.h"
-#include "rx_clock_verbs.h"
+#include "base/log.h"
+#include "port/rx_clock_verbs.h"
 
 #define NS 1000000000ull
 #define DAY_NS (86400 * NS)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "rx_clock_verbs.h"
+#include "port/rx_clock_verbs.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -14,7 +14,7 @@
 #include <rte_ethdev.h>
 #include <rte_pci.h>
 
-#include "log.h"
+#include "base/log.h"
 
 #define TICKS_MAX INT64_MAX /* the counter has 63 bits */
 

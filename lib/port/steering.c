@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "steering.h"
+#include "port/steering.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,8 +9,8 @@
 #include <rte_ethdev.h>
 #include <rte_flow.h>
 
-#include "log.h"
-#include "steering_pattern.h"
+#include "base/log.h"
+#include "port/steering_pattern.h"
 
 #define ACTIONS_MAX 4u /* mark, count, queue or rss, end */
 #define WHY_BYTES 320

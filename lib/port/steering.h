@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "frame_match.h"
 #include "gdrcap.h"
+#include "pattern/frame_match.h"
 
 struct rte_flow;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "steering_pattern.h"
+#include "port/steering_pattern.h"
 
 #include <string.h>
 

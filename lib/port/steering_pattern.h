@@ -8,7 +8,7 @@
 
 #include <rte_flow.h>
 
-#include "steering.h"
+#include "port/steering.h"
 
 #define STEERING_ITEMS_MAX 6u /* eth, vlan, vlan, ip, udp, end */
 

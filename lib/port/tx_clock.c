@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tx_clock.h"
+#include "port/tx_clock.h"
 
 #include <errno.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf_dyn.h>
 
-#include "log.h"
+#include "base/log.h"
 
 #define READS 5u /* of which the quickest counts */
 #define MEASURE_MS 50u

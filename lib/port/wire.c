@@ -8,8 +8,8 @@
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
-#include "log.h"
-#include "port.h"
+#include "base/log.h"
+#include "port/port.h"
 
 static int wire_end_open(struct port *port, const char *name, unsigned int number, const char *end,
 			 struct rte_ring *const rx[], struct rte_ring *const tx[], uint16_t queues,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "xstats.h"
+#include "port/xstats.h"
 
 #include <errno.h>
 #include <net/if.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "file_frames.h"
+#include "replay/file_frames.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,8 +11,8 @@
 #include <rte_errno.h>
 #include <rte_gpudev.h>
 
-#include "core_dump.h"
-#include "log.h"
+#include "base/log.h"
+#include "memory/core_dump.h"
 
 #define PAGE ((size_t)64 << 10)
 #define TELL_EVERY 4096u /* frames between two looks at the clock */

@@ -18,10 +18,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "frame_store.h"
+#include "base/thread.h"
 #include "gdrcap.h"
-#include "pcap_file.h"
-#include "thread.h"
+#include "pattern/frame_store.h"
+#include "replay/pcap_file.h"
 
 #define FILE_FRAMES_LINE 64
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "file_frames.h"
+#include "replay/file_frames.h"
 
 #define TABLE_ALIGN ((size_t)64 << 10) /* of memory that is registered with a GPU */
 #define KEYS (1 + STORE_PARTS) /* of a class */

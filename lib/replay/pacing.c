@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "pacing.h"
+#include "replay/pacing.h"
 
 #include <ctype.h>
 #include <errno.h>

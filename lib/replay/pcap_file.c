@@ -3,7 +3,7 @@
  * libpcap reads through a stream of ours (fopencookie), which knows where the file ends and bounds
  * what a hostile header can make libpcap allocate.
  */
-#include "pcap_file.h"
+#include "replay/pcap_file.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -14,9 +14,9 @@
 
 #include <pcap/pcap.h>
 
-#include "frame.h"
-#include "input_file.h"
-#include "log.h"
+#include "base/input_file.h"
+#include "base/log.h"
+#include "pattern/frame.h"
 
 #define FRAME_LEN_MIN 14u
 #define FRAME_LEN_MAX (FRAME_MAX_BYTES - FRAME_FCS_BYTES)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* After a sender's last frame: frames that say how many there were. */
-#include "tx_worker.h"
+#include "replay/tx_worker.h"
 
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
-#include "mbuf_desc.h"
-#include "region.h"
+#include "capture/mbuf_desc.h"
+#include "memory/region.h"
 
 /* They are given up when nothing of them moved for so long: whoever receives, and the writer, may
  * be waiting for a core. Without a link nobody does. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tx_worker.h"
+#include "replay/tx_worker.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
-#include "log.h"
-#include "mbuf_desc.h"
-#include "region.h"
+#include "base/log.h"
+#include "capture/mbuf_desc.h"
+#include "memory/region.h"
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 

@@ -12,12 +12,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "file_frames.h"
-#include "frame.h"
-#include "pacing.h"
-#include "ring_producer.h"
-#include "thread.h"
-#include "tx_clock.h"
+#include "base/thread.h"
+#include "capture/ring_producer.h"
+#include "pattern/frame.h"
+#include "port/tx_clock.h"
+#include "replay/file_frames.h"
+#include "replay/pacing.h"
 
 struct rte_mempool;
 struct region;

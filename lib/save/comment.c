@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "comment.h"
+#include "save/comment.h"
 
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "phase.h"
+#include "pattern/phase.h"
 
 /* A damaged frame as it was saved. */
 struct subject {

@@ -6,8 +6,8 @@
 #ifndef GDRCAP_COMMENT_H
 #define GDRCAP_COMMENT_H
 
-#include "burst_ring.h"
-#include "frame_store.h"
+#include "capture/burst_ring.h"
+#include "pattern/frame_store.h"
 
 #define COMMENT_BYTES 512u
 #define COMMENT_SHOWN 8u /* bytes expected and got, from the first wrong one */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "pcapng.h"
+#include "save/pcapng.h"
 
 #include <errno.h>
 #include <fcntl.h>

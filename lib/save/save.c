@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Control: files, buffer and writer are set up, and ended. */
-#include "save_internal.h"
+#include "save/save_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,8 +13,8 @@
 #include <rte_errno.h>
 #include <rte_gpudev.h>
 
-#include "core_dump.h"
-#include "log.h"
+#include "base/log.h"
+#include "memory/core_dump.h"
 
 #define BOUNCE_BYTES ((size_t)64 << 20)
 #define BOUNCE_BYTES_MIN ((size_t)64 << 10)

@@ -16,10 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "burst_ring.h"
-#include "frame_store.h"
+#include "capture/burst_ring.h"
 #include "gdrcap.h"
-#include "kernels.h"
+#include "kernels/kernels.h"
+#include "pattern/frame_store.h"
 
 struct ring_producer;
 struct rx_clock;

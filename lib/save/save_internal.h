@@ -17,12 +17,12 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-#include "comment.h"
-#include "pcapng.h"
-#include "ring_producer.h"
-#include "rx_clock.h"
-#include "save.h"
-#include "thread.h"
+#include "base/thread.h"
+#include "capture/ring_producer.h"
+#include "port/rx_clock.h"
+#include "save/comment.h"
+#include "save/pcapng.h"
+#include "save/save.h"
 
 #define SAVE_ALIGN 64u
 

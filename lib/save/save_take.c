@@ -3,11 +3,11 @@
  * The accountant's side: which frames of finished bursts are wanted, and their way into the bounce
  * buffer. No frame is read here: gather() copies them.
  */
-#include "save_internal.h"
+#include "save/save_internal.h"
 
 #include <stdio.h>
 
-#include "frame_runs.h"
+#include "kernels/frame_runs.h"
 
 /* Held back for frames that are still to come: of a queue's slots one in so many at most. */
 #define HELD_ONE_IN 4u

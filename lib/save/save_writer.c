@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The writer: a thread that takes records out of the bounce buffer and writes them to the files. */
-#include "save_internal.h"
+#include "save/save_internal.h"
 
 #include <errno.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #include <rte_cycles.h>
 
-#include "log.h"
+#include "base/log.h"
 
 #define NAP_NS 500000 /* when idle for long: at 400 Gb/s the buffer has room for twice that */
 #define NAP_AFTER (4 * IDLE_PAUSES)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "accountant.h"
+#include "verdict/accountant.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "frame_runs.h"
+#include "kernels/frame_runs.h"
 
 #define COLLECT_BURSTS 64u /* of one queue before the next has its turn */
 

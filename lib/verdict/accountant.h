@@ -14,10 +14,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "ring_producer.h"
-#include "save.h"
-#include "thread.h"
-#include "verdict.h"
+#include "base/thread.h"
+#include "capture/ring_producer.h"
+#include "save/save.h"
+#include "verdict/verdict.h"
 
 struct accountant {
 	struct verdict verdict; /* under `lock` */

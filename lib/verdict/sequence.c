@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "sequence.h"
+#include "verdict/sequence.h"
 
 #include <errno.h>
 #include <stdlib.h>

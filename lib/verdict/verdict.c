@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "verdict.h"
+#include "verdict/verdict.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "verdict_internal.h"
-#include "verdict_phase.h"
+#include "verdict/verdict_internal.h"
+#include "verdict/verdict_phase.h"
 
 int verdict_create(struct verdict *verdict, uint32_t queues, const struct verdict_config *config)
 {

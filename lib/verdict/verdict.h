@@ -40,11 +40,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "burst_ring.h"
-#include "frame_store.h"
+#include "capture/burst_ring.h"
 #include "gdrcap.h"
-#include "phase.h"
-#include "sequence.h"
+#include "pattern/frame_store.h"
+#include "pattern/phase.h"
+#include "verdict/sequence.h"
 
 #define VERDICT_STREAM_IDS 65536u
 #define VERDICT_SOURCES 65536u /* values of frame_result.source */

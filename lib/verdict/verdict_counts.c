@@ -2,7 +2,7 @@
 /* What readers of the verdict are told. */
 #include <string.h>
 
-#include "verdict_internal.h"
+#include "verdict/verdict_internal.h"
 
 void verdict_queue_counts(const struct verdict *verdict, uint32_t queue,
 			  struct gdrcap_counts *counts)

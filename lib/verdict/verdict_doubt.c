@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lone frames whose numbers do not fit: in doubt until the next frame of their stream is there. */
-#include "verdict_internal.h"
+#include "verdict/verdict_internal.h"
 
 /* The frame's number is damaged, or somebody else's. */
 static void keep_number_damage(struct verdict *verdict, uint32_t queue, const struct frame_run *run)

@@ -9,7 +9,7 @@
  * is seen, and a stranger's word is not loss. A stream of which no frame came counts where its
  * sender has room for it among the streams that it announced, or said its end twice.
  */
-#include "verdict_internal.h"
+#include "verdict/verdict_internal.h"
 
 static void votes_add(struct verdict_votes *votes, uint64_t value)
 {

@@ -21,8 +21,8 @@
  * the next lap, are second or late copies of what lies behind. The first lap has nothing behind it;
  * there an early frame stays what it is.
  */
-#include "verdict_internal.h"
-#include "verdict_places.h"
+#include "verdict/verdict_internal.h"
+#include "verdict/verdict_places.h"
 
 /* Counts a frame that has no number (yet), or takes that back. */
 static void count_alone(struct verdict *verdict, const struct waiting *frame, bool take_back)

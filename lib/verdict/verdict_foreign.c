@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Foreign frames: from what is on the wire to frame numbers. */
-#include "verdict_internal.h"
-#include "verdict_phase.h"
+#include "verdict/verdict_internal.h"
+#include "verdict/verdict_phase.h"
 
 /* A number of the sequence field's width, as the nearest to 0 that it can mean. */
 static int64_t field_signed(const struct frame_field *field, uint64_t value)

@@ -3,8 +3,8 @@
 #ifndef GDRCAP_VERDICT_INTERNAL_H
 #define GDRCAP_VERDICT_INTERNAL_H
 
-#include "frame.h"
-#include "verdict.h"
+#include "pattern/frame.h"
+#include "verdict/verdict.h"
 
 /* Numbers are anybody's: a sum must not come round to a small one. */
 static inline uint64_t add_capped(uint64_t a, uint64_t b)

@@ -18,7 +18,7 @@
  *
  * Where the sender is ours (config.own_streams) it does not begin anew.
  */
-#include "verdict_internal.h"
+#include "verdict/verdict_internal.h"
 
 /* Adds a run whose number is believed, or known to be a duplicate's. */
 static void take(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "verdict_phase.h"
+#include "verdict/verdict_phase.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "verdict_internal.h"
+#include "verdict/verdict_internal.h"
 
 #define JUMP_BITS 8u /* log2 of the payload lengths whose jumps are kept */
 #define JUMP_COST 1024u /* steps that making one is worth */

@@ -22,7 +22,7 @@
 #ifndef GDRCAP_VERDICT_PHASE_H
 #define GDRCAP_VERDICT_PHASE_H
 
-#include "verdict.h"
+#include "verdict/verdict.h"
 
 /* Steps of one payload that may be tried in a round; beyond it a phase that is not the held one is
  * held at once, so that a stream of arbitrary phases cannot stall the accountant. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "verdict_places.h"
+#include "verdict/verdict_places.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "verdict_internal.h"
+#include "verdict/verdict_internal.h"
 
 static int places_fill(struct verdict_places *places, const struct frame_store_view *store)
 {

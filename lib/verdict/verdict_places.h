@@ -6,7 +6,7 @@
 #ifndef GDRCAP_VERDICT_PLACES_H
 #define GDRCAP_VERDICT_PLACES_H
 
-#include "verdict.h"
+#include "verdict/verdict.h"
 
 #define PLACES_TRIED 16u /* of a content that is repeated in the file */
 #define PLACES_EARLY 32u /* early frames at a time; any more are copies of what lies behind */

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "verdict_internal.h"
+#include "verdict/verdict_internal.h"
 
 #define HASH_SLOTS (2 * VERDICT_STREAMS_SEEN)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A program that calls with nothing, calls back from its log function, or calls what it may not. */
-#include "guest.h"
+#include "guest_cases.h"
 
 #include <dirent.h>
 #include <semaphore.h>

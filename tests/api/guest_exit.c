@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A program that ends, in all ways but by a signal, while the library works. */
-#include "guest.h"
+#include "guest_cases.h"
 
 #include <dirent.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A program that forks, or is killed, while the library works. */
-#include "guest.h"
+#include "guest_cases.h"
 
 #include <dirent.h>
 #include <fcntl.h>

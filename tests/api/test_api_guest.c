@@ -4,7 +4,7 @@
  * wrongly, at any moment. Each scenario is a process of its own, which this program starts and
  * judges: test_api_guest NAME [gpu]; with `gpu` on the first CUDA device and in its memory.
  */
-#include "guest.h"
+#include "guest_cases.h"
 
 bool on_gpu;
 

@@ -18,10 +18,11 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
-#include "environment.h"
-#include "port.h"
-#include "region.h"
-#include "tx_worker.h"
+#include "base/eal.h"
+#include "gpu/gpu_open.h"
+#include "port/port.h"
+#include "memory/region.h"
+#include "replay/tx_worker.h"
 
 #define REPEATS_MAX 101
 #define SLOTS 8192u
@@ -147,7 +148,7 @@ static int bench_file(struct gdrcap_error *error)
 
 static int bench_open(struct gdrcap_error *error)
 {
-	const struct environment_needs needs = { .memory_bytes = (size_t)64 << 20 };
+	const struct eal_needs needs = { .memory_bytes = (size_t)64 << 20 };
 	const struct frame_config frame = { .format = FRAME_ETHERNET };
 	struct region_config region = {
 		.kind = GDRCAP_MEMORY_HOST,
@@ -161,10 +162,10 @@ static int bench_open(struct gdrcap_error *error)
 		.frame_bytes_max = 1518,
 	};
 	struct port_queues with_pool = queues;
-	int ret = environment_start(&needs, error);
+	int ret = eal_start(&needs, error);
 
 	if (ret == 0)
-		ret = environment_gpu_host(false, error);
+		ret = gpu_open_host(false, error);
 	if (ret < 0)
 		return ret;
 	region.gpu = (int16_t)ret;

@@ -15,11 +15,11 @@
 #include <rte_ethdev.h>
 
 #include "gdrcap.h"
-#include "host_workers.h"
-#include "kernels.h"
+#include "kernels/host/host_workers.h"
+#include "kernels/kernels.h"
 #include "knobs.h"
-#include "pcapng.h"
-#include "session.h"
+#include "save/pcapng.h"
+#include "session/session.h"
 #include "wire_faults.h"
 
 #define POISON 0x55

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "../unit/store_build.h"
-#include "phase.h"
+#include "pattern/phase.h"
 
 #define LAYOUTS 6u /* the last is foreign */
 #define STORED 5u

@@ -16,7 +16,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
-#include "gpu_export.h"
+#include "gpu/gpu_export.h"
 
 #define BYTES ((size_t)8 << 20)
 #define PAGE ((size_t)64 << 10)

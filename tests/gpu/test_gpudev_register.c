@@ -2,7 +2,7 @@
 /* Linked into DPDK's own, unmodified gpudev test: our drivers are there before its main(). */
 #include <stdio.h>
 
-#include "gpu_drivers.h"
+#include "gpu/gpu_drivers.h"
 
 static void __attribute__((constructor)) drivers_register(void)
 {

@@ -15,7 +15,7 @@
 
 #include "../unit/ring_litmus.h"
 #include "gdrcap_device.cuh"
-#include "runs.cuh"
+#include "kernels/cuda/runs.cuh"
 
 #define PAYLOAD_WORDS (LITMUS_FRAMES * LITMUS_WORDS)
 #define HANG_SECONDS 60

@@ -4,7 +4,7 @@
 #define SOFT_DEVX_H
 
 #include "soft.h"
-#include "steering.h"
+#include "soft_steering.h"
 
 /* The object's content if it is of that kind, or NULL. */
 struct soft_hash *devx_hash(struct mlx5dv_devx_obj *object);

@@ -6,7 +6,7 @@
 
 #include "devx.h"
 #include "nic.h"
-#include "steering.h"
+#include "soft_steering.h"
 
 #define CRITERIA_OUTER 1 /* the only part of a match that the model knows */
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "steering.h"
+#include "soft_steering.h"
 
 #define KEY_SIZE 40
 #define TUPLE_MAX 36 /* bytes: IPv6 addresses and ports */

@@ -64,7 +64,7 @@ DEFECTS = {
         "/* The frames' times",
         "connectx test_split"),
     "restart": Defect(
-        "a port that was started again gets no rules", "lib/control/recover_ports.c",
+        "a port that was started again gets no rules", "lib/session/recover_ports.c",
         "ret = session_rules_create(session, pair, error);", "ret = 0;",
         "connectx_faults test_receive_error"),
 }

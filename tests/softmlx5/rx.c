@@ -11,7 +11,7 @@
 
 #include "memory.h"
 #include "nic.h"
-#include "steering.h"
+#include "soft_steering.h"
 
 #define FILLER (1u << 31) /* of an MPRQ completion: these strides hold no frame */
 #define STRIDES_SHIFT 16

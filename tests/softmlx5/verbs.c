@@ -7,7 +7,7 @@
 #include "device.h"
 #include "nic.h"
 #include "queues.h"
-#include "steering.h"
+#include "soft_steering.h"
 
 #define RX_FIELDS_PORTS (IBV_RX_HASH_SRC_PORT_TCP | IBV_RX_HASH_SRC_PORT_UDP)
 

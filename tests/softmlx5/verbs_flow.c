@@ -6,7 +6,7 @@
 
 #include "device.h"
 #include "nic.h"
-#include "steering.h"
+#include "soft_steering.h"
 
 /* What every part of a rule starts with. */
 struct spec_header {

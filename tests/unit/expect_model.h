@@ -8,9 +8,9 @@
 #ifndef GDRCAP_TEST_EXPECT_MODEL_H
 #define GDRCAP_TEST_EXPECT_MODEL_H
 
-#include "frame_runs.h"
+#include "kernels/frame_runs.h"
 #include "number_set.h"
-#include "verdict.h"
+#include "verdict/verdict.h"
 
 #define QUEUES 2
 #define FRAMES_MAX 5000u

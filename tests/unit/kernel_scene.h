@@ -12,8 +12,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "frame_runs.h"
-#include "kernels.h"
+#include "kernels/frame_runs.h"
+#include "kernels/kernels.h"
 #include "nap.h"
 #include "store_build.h"
 

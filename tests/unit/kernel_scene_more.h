@@ -8,7 +8,7 @@
 #define GDRCAP_TEST_KERNEL_SCENE_MORE_H
 
 #include "kernel_scene.h"
-#include "stale.h"
+#include "kernels/stale.h"
 
 /* Where the frame of a slot was cut: a scene may name a slot more than once. */
 struct scene_cut {

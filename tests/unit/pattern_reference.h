@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "pattern_fast.h"
+#include "pattern/pattern_fast.h"
 
 #define MAX_BYTES 9200
 

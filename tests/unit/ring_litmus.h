@@ -8,7 +8,7 @@
 #ifndef GDRCAP_TEST_RING_LITMUS_H
 #define GDRCAP_TEST_RING_LITMUS_H
 
-#include "burst_ring.h"
+#include "capture/burst_ring.h"
 
 #define LITMUS_FRAMES 4u /* in a burst */
 #define LITMUS_WORDS 16u /* of 8 bytes in a frame's slot: two cache lines */

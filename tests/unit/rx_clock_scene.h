@@ -22,9 +22,9 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf_dyn.h>
 
-#include "log.h"
+#include "base/log.h"
 #include "number_set.h"
-#include "rx_clock.h"
+#include "port/rx_clock.h"
 
 #define NS 1000000000ull
 #define DAY (86400 * NS)

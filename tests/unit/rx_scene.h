@@ -14,12 +14,13 @@
 #include <rte_mbuf_dyn.h>
 #include <rte_mempool.h>
 
-#include "environment.h"
+#include "base/eal.h"
 #include "nap.h"
 #include "number_set.h"
-#include "queue.h"
-#include "region.h"
-#include "rx_worker.h"
+#include "gpu/gpu_open.h"
+#include "session/queue.h"
+#include "memory/region.h"
+#include "capture/rx_worker.h"
 
 #define SCENE_SLOTS 2048u
 #define SCENE_PORT (RTE_MAX_ETHPORTS - 1) /* nobody's */
@@ -198,13 +199,13 @@ static struct rte_mempool *pool_make(struct region *region, uint32_t slot_shift,
 
 static int scene_open(void **state)
 {
-	const struct environment_needs needs = { .memory_bytes = (size_t)64 << 20 };
+	const struct eal_needs needs = { .memory_bytes = (size_t)64 << 20 };
 
 	thread_share_cores(); /* with whatever else this machine does */
-	if (environment_start(&needs, NULL) < 0 ||
+	if (eal_start(&needs, NULL) < 0 ||
 	    rte_mbuf_dyn_rx_timestamp_register(&scene.time_offset, &scene.time_flag) < 0)
 		return -1;
-	scene.gpu = (int16_t)environment_gpu_host(false, NULL);
+	scene.gpu = (int16_t)gpu_open_host(false, NULL);
 	if (scene.gpu < 0)
 		return -1;
 	scene.pool = pool_make(&scene.region, 11, "frames");

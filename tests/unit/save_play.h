@@ -14,13 +14,14 @@
 
 #include <rte_cycles.h>
 
-#include "environment.h"
+#include "base/eal.h"
 #include "number_set.h"
 #include "pcapng_reader.h"
-#include "region.h"
-#include "ring_producer.h"
-#include "save.h"
-#include "thread.h"
+#include "gpu/gpu_open.h"
+#include "memory/region.h"
+#include "capture/ring_producer.h"
+#include "save/save.h"
+#include "base/thread.h"
 
 #define QUEUES 3u
 #define SLOTS 1024u /* of a queue */
@@ -96,7 +97,7 @@ static const struct kernel_ops ops = { .name = "double", .gather = gather_double
 
 static int begin(void **state)
 {
-	const struct environment_needs needs = { .memory_bytes = (size_t)64 << 20 };
+	const struct eal_needs needs = { .memory_bytes = (size_t)64 << 20 };
 	const struct frame_config frame = { .format = FRAME_ETHERNET };
 	const struct pattern_config pattern = { .kind = PATTERN_PRBS31, .invert = -1 };
 	const size_t bytes = MEMORY_BYTES;
@@ -105,10 +106,10 @@ static int begin(void **state)
 	thread_share_cores(); /* with whatever else this machine does */
 	if (access("/dev/shm", W_OK) < 0)
 		strcpy(folder, "/tmp/test_save_XXXXXX");
-	if (environment_start(&needs, NULL) < 0 || !mkdtemp(folder) ||
+	if (eal_start(&needs, NULL) < 0 || !mkdtemp(folder) ||
 	    frame_layout_init(&layout, &frame) < 0 || pattern_plan_init(&plan, &pattern) < 0)
 		return -1;
-	gpu = (int16_t)environment_gpu_host(false, NULL);
+	gpu = (int16_t)gpu_open_host(false, NULL);
 	fd = memfd_create("frames", 0);
 	if (gpu < 0 || fd < 0 || ftruncate(fd, (off_t)bytes) < 0)
 		return -1;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frame_store.h"
+#include "pattern/frame_store.h"
 
 struct built_store {
 	struct frame_store_view view;

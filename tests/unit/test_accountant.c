@@ -11,11 +11,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "accountant.h"
-#include "environment.h"
-#include "frame_runs.h"
+#include "verdict/accountant.h"
+#include "base/eal.h"
+#include "gpu/gpu_open.h"
+#include "kernels/frame_runs.h"
 #include "number_set.h"
-#include "region.h"
+#include "memory/region.h"
 
 #define QUEUES 2u
 #define BURSTS 20000u /* of each queue */
@@ -95,13 +96,13 @@ struct stage {
 
 static int16_t gpu;
 
-static int eal_start(void **state)
+static int gpu_set_up(void **state)
 {
-	const struct environment_needs needs = { .memory_bytes = (size_t)64 << 20 };
+	const struct eal_needs needs = { .memory_bytes = (size_t)64 << 20 };
 
-	if (environment_start(&needs, NULL) < 0)
+	if (eal_start(&needs, NULL) < 0)
 		return -1;
-	gpu = (int16_t)environment_gpu_host(false, NULL);
+	gpu = (int16_t)gpu_open_host(false, NULL);
 	return gpu < 0 ? -1 : 0;
 }
 
@@ -379,5 +380,5 @@ int main(void)
 		cmocka_unit_test(stop_takes_what_is_done),
 	};
 
-	return cmocka_run_group_tests(tests, eal_start, NULL);
+	return cmocka_run_group_tests(tests, gpu_set_up, NULL);
 }

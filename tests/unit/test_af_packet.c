@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "af_packet.h"
+#include "port/af_packet.h"
 
 #define OPENED_BYTES 512u
 

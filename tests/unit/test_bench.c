@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench.h"
+#include "bench/bench.h"
 
 #define RESULTS_MAX 512
 #define MS UINT64_C(1000000)

@@ -19,9 +19,9 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
-#include "bench_machine.h"
-#include "path.h"
-#include "session.h"
+#include "bench/bench_machine.h"
+#include "bench/path.h"
+#include "session/session.h"
 
 #define RUN_MS 30u
 #define TRIES 40

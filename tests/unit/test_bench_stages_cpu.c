@@ -22,8 +22,8 @@
 #include <rte_lcore.h>
 #include <rte_mempool.h>
 
-#include "bench.h"
-#include "environment.h"
+#include "bench/bench.h"
+#include "base/eal.h"
 
 #define RUN_MS 5u
 #define CACHE_BYTES (UINT64_C(3) << 20) /* as the test says: a small one is quickly read */
@@ -37,11 +37,11 @@ static struct {
 
 static int open_all(void **state)
 {
-	const struct environment_needs needs = { .memory_bytes = (size_t)512 << 20 };
+	const struct eal_needs needs = { .memory_bytes = (size_t)512 << 20 };
 	int count;
 
-	count = environment_cpus("", -1, scene.bench.cpus, BENCH_CPUS_MAX, NULL);
-	if (count < 1 || environment_start(&needs, NULL) < 0)
+	count = eal_cpus("", -1, scene.bench.cpus, BENCH_CPUS_MAX, NULL);
+	if (count < 1 || eal_start(&needs, NULL) < 0)
 		return -1;
 	scene.bench.config = &scene.config;
 	scene.bench.cpu_count = (uint32_t)count;

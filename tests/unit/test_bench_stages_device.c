@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "bench.h"
-#include "resident.h"
+#include "bench/bench.h"
+#include "bench/resident.h"
 
 #define RUN_MS 5u
 #define TRIES 40

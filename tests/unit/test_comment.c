@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comment.h"
-#include "frame_runs.h"
+#include "save/comment.h"
+#include "kernels/frame_runs.h"
 #include "number_set.h"
 
 #define LEN 300u

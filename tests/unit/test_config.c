@@ -13,9 +13,9 @@
 
 #include <cmocka.h>
 
-#include "../../lib/control/config.h"
-#include "../../lib/control/log.h"
-#include "../../lib/control/option_table.h"
+#include "config/config.h"
+#include "base/log.h"
+#include "config/option_table.h"
 #include "../../lib/replay/pacing.h"
 
 static struct gdrcap_error error;

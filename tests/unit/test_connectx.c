@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "connectx.h"
+#include "port/connectx.h"
 #include "sysfs_tree.h"
 
 static struct gdrcap_error error;

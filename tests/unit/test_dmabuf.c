@@ -17,7 +17,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "dmabuf.h"
+#include "memory/dmabuf.h"
 
 /* As in DPDK's mlx5_common_mr.h, which is not installed. */
 struct mlx5_pmd_mr {

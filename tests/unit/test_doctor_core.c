@@ -12,7 +12,7 @@
 #include <ftw.h>
 #include <time.h>
 
-#include "checks.h"
+#include "doctor/checks.h"
 #include "doctor_tree.h"
 
 #define GPU_WAY "pci0000:3a/0000:3a:00.0/0000:3b:00.0/0000:3c:00.0/0000:3d:00.0"

@@ -13,21 +13,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "environment.h"
-#include "live_gpu.h"
+#include "base/eal.h"
+#include "doctor/live_gpu.h"
+#include "gpu/gpu_open.h"
 
 static struct live_gpu gpu;
 static bool refused;
 
 static int setup(void **state)
 {
-	const struct environment_needs needs = { .memory_bytes = (size_t)64 << 20 };
+	const struct eal_needs needs = { .memory_bytes = (size_t)64 << 20 };
 	struct gdrcap_error error = { 0 };
 	int ret;
 
-	if (environment_start(&needs, &error) < 0)
+	if (eal_start(&needs, &error) < 0)
 		fail_msg("%s", error.text);
-	ret = environment_gpu_host(false, &error);
+	ret = gpu_open_host(false, &error);
 	assert_true(ret >= 0);
 	gpu.gpu = (int16_t)ret;
 	gpu.ops = &kernel_host_ops;

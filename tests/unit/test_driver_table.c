@@ -9,7 +9,8 @@
 
 #include <string.h>
 
-#include "driver_table.h"
+#include "port/driver_table.h"
+#include "port/port.h"
 
 static void facts_by_name(void **state)
 {

@@ -11,8 +11,9 @@
 #include <errno.h>
 #include <time.h>
 
-#include "environment.h"
-#include "file_frames.h"
+#include "base/eal.h"
+#include "gpu/gpu_open.h"
+#include "replay/file_frames.h"
 #include "nap.h"
 #include "number_set.h"
 #include "pcap_bytes.h"
@@ -24,13 +25,13 @@ static int16_t gpu;
 static struct gdrcap_error error;
 static char path[64];
 
-static int eal_start(void **state)
+static int gpu_set_up(void **state)
 {
-	const struct environment_needs needs = { .memory_bytes = (size_t)64 << 20 };
+	const struct eal_needs needs = { .memory_bytes = (size_t)64 << 20 };
 
-	if (environment_start(&needs, NULL) < 0)
+	if (eal_start(&needs, NULL) < 0)
 		return -1;
-	gpu = (int16_t)environment_gpu_host(false, NULL);
+	gpu = (int16_t)gpu_open_host(false, NULL);
 	return gpu < 0 ? -1 : 0;
 }
 
@@ -529,5 +530,5 @@ int main(void)
 		cmocka_unit_test(expect_needs_memory),
 	};
 
-	return cmocka_run_group_tests(tests, eal_start, NULL);
+	return cmocka_run_group_tests(tests, gpu_set_up, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Foreign frames: fields of any shape, numbers that wrap, payloads by number or by phase, runs. */
 #include "pattern_reference.h"
-#include "frame_runs.h"
+#include "kernels/frame_runs.h"
 
 #define LEN_MAX 2000u
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "frame.h"
+#include "pattern/frame.h"
 
 #define LEN_MAX 9212u
 

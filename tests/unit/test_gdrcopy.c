@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "fake_gdrapi.h"
-#include "gdrcopy.h"
+#include "gpu/gdrcopy.h"
 
 #define GPU 0x7f0000230000ul /* a multiple of 64 KiB */
 

@@ -24,8 +24,8 @@
 #include <rte_gpudev.h>
 #include <rte_memory.h>
 
-#include "gpu_drivers.h"
-#include "gpu_export.h"
+#include "gpu/gpu_drivers.h"
+#include "gpu/gpu_export.h"
 
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)

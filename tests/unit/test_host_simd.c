@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "host/host_fetch.h"
+#include "kernels/host/host_fetch.h"
 #include "pattern_reference.h"
 
 #define SHORT_MAX 300u

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "interface.h"
+#include "port/interface.h"
 
 static void refused(const char *port, int code, const char *first, const char *second)
 {

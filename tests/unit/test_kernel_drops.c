@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "kernel_drops.h"
+#include "port/kernel_drops.h"
 
 #define SLOT 2048u
 #define ROOM ((uint32_t)sysconf(_SC_PAGESIZE) / SLOT) /* frames in a ring of one page */

@@ -11,7 +11,7 @@
 
 #include <errno.h>
 
-#include "frame_match.h"
+#include "pattern/frame_match.h"
 
 /* ---- frames, byte by byte as the RFCs have them ---- */
 

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "number_set.h"
-#include "pacing.h"
+#include "replay/pacing.h"
 
 #define HZ 2596123457ull /* a TSC's, with no round factor */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/control/parse.c at its limits. */
+/* lib/base/parse.c at its limits. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +8,8 @@
 
 #include <cmocka.h>
 
-#include "../../lib/control/parse.h"
+#include "base/parse.h"
+#include "pattern/frame.h"
 
 #define UNTOUCHED 0x1234567
 
@@ -193,7 +194,7 @@ static uint16_t sizes[PARSE_FRAME_SIZES_MAX];
 static int frame_sizes(const char *text, size_t max, size_t *count)
 {
 	*count = UNTOUCHED;
-	return parse_frame_sizes(text, sizes, max, count);
+	return parse_frame_sizes(text, FRAME_MIN_BYTES, FRAME_MAX_BYTES, sizes, max, count);
 }
 
 static void test_frame_sizes(void **state)

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 
 #include "pcap_bytes.h"
-#include "pcap_file.h"
+#include "replay/pcap_file.h"
 
 #define ETHERNET 1
 #define SNAP 262144

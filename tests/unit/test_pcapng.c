@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "number_set.h"
-#include "pcapng.h"
+#include "save/pcapng.h"
 #include "pcapng_reader.h"
 
 #define FRAMES 3000u

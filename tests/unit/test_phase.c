@@ -4,7 +4,7 @@
  * is clocked bit by bit.
  */
 #include "pattern_reference.h"
-#include "phase.h"
+#include "pattern/phase.h"
 
 #define START 42u /* of the payload in its frame */
 

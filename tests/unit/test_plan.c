@@ -14,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gpu_drivers.h"
-#include "plan.h"
-#include "region.h"
+#include "gpu/gpu_drivers.h"
+#include "session/plan.h"
+#include "memory/region.h"
 #include "sysfs_tree.h"
 
 static int cuda_devices;

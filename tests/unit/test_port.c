@@ -14,8 +14,8 @@
 #include <rte_bus_vdev.h>
 #include <rte_ethdev.h>
 
-#include "environment.h"
-#include "port.h"
+#include "base/eal.h"
+#include "port/port.h"
 
 /* Of the ethdev with this name nothing is known by its name, ... */
 static const char *renamed;
@@ -42,9 +42,9 @@ static struct port first;
 
 static int setup(void **state)
 {
-	const struct environment_needs needs = { .memory_bytes = (size_t)32 << 20 };
+	const struct eal_needs needs = { .memory_bytes = (size_t)32 << 20 };
 
-	if (environment_start(&needs, NULL) < 0 ||
+	if (eal_start(&needs, NULL) < 0 ||
 	    port_open(&first, "net_null0,copy=0", "net_null0,copy=0", NULL) < 0)
 		return -1;
 	return first.id == 0 ? 0 : -1;

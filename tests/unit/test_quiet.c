@@ -11,8 +11,8 @@
 #include <rte_eal.h>
 
 #include "nap.h"
-#include "quiet.h"
-#include "rx_worker.h"
+#include "session/quiet.h"
+#include "capture/rx_worker.h"
 
 #define RECEIVERS 2u
 #define BLOCKED_MS 20u
@@ -226,7 +226,7 @@ static void test_patience(void **state)
 	assert_true(patience.spent_ns >= 50000000u);
 }
 
-static int eal_start(void **state)
+static int gpu_set_up(void **state)
 {
 	char *arguments[] = { "test", "--no-huge", "--no-shconf", "--no-pci", "-m", "64", NULL };
 
@@ -248,5 +248,5 @@ int main(void)
 		CASE(test_patience),
 	};
 
-	return cmocka_run_group_tests(tests, eal_start, NULL);
+	return cmocka_run_group_tests(tests, gpu_set_up, NULL);
 }

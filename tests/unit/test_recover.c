@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "recover.h"
+#include "session/recover.h"
 
 static struct recover recover;
 static struct recover_sample now;

@@ -25,9 +25,9 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
-#include "gpu_drivers.h"
-#include "log.h"
-#include "region.h"
+#include "gpu/gpu_drivers.h"
+#include "base/log.h"
+#include "memory/region.h"
 
 #define MIB ((size_t)1 << 20)
 #define REGIONS 8

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "session.h"
+#include "session/session.h"
 
 #define PORTS 2
 

@@ -15,10 +15,11 @@
 
 #include <rte_common.h>
 
-#include "environment.h"
+#include "base/eal.h"
 #include "number_set.h"
-#include "region.h"
-#include "ring_producer.h"
+#include "gpu/gpu_open.h"
+#include "memory/region.h"
+#include "capture/ring_producer.h"
 
 struct play {
 	struct ring_producer *ring;
@@ -32,13 +33,13 @@ struct play {
 
 static int16_t gpu;
 
-static int eal_start(void **state)
+static int gpu_set_up(void **state)
 {
-	const struct environment_needs needs = { .memory_bytes = (size_t)64 << 20 };
+	const struct eal_needs needs = { .memory_bytes = (size_t)64 << 20 };
 
-	if (environment_start(&needs, NULL) < 0)
+	if (eal_start(&needs, NULL) < 0)
 		return -1;
-	gpu = (int16_t)environment_gpu_host(false, NULL);
+	gpu = (int16_t)gpu_open_host(false, NULL);
 	return gpu < 0 ? -1 : 0;
 }
 
@@ -470,5 +471,5 @@ int main(void)
 		cmocka_unit_test(words),
 	};
 
-	return cmocka_run_group_tests(tests, eal_start, NULL);
+	return cmocka_run_group_tests(tests, gpu_set_up, NULL);
 }

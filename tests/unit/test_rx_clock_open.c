@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "rx_clock_scene.h"
-#include "rx_clock_verbs.h"
+#include "port/rx_clock_verbs.h"
 
 /* Where the kernel shows devices, and which RDMA device is on which. */
 static char root[64];

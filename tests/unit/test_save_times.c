@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "rx_clock.h"
+#include "port/rx_clock.h"
 #include "save_play.h"
 
 static uint64_t now_ns(void)

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "number_set.h"
-#include "sequence.h"
+#include "verdict/sequence.h"
 
 #define WINDOW ((uint64_t)SEQUENCE_WINDOW)
 #define STEPS 20000

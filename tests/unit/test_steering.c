@@ -16,9 +16,9 @@
 #include <rte_ethdev.h>
 #include <rte_flow.h>
 
-#include "log.h"
-#include "steering.h"
-#include "steering_pattern.h"
+#include "base/log.h"
+#include "port/steering.h"
+#include "port/steering_pattern.h"
 
 #define PORT 7
 #define ASKED_MAX 128

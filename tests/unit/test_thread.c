@@ -10,7 +10,7 @@
 #include <rte_eal.h>
 
 #include "nap.h"
-#include "thread.h"
+#include "base/thread.h"
 
 /* A poller that goes a round when it is told to. */
 struct poller {
@@ -224,7 +224,7 @@ static void starved_is_who_is_ready(void **state)
 	pthread_join(id, NULL);
 }
 
-static int eal_start(void **state)
+static int gpu_set_up(void **state)
 {
 	char *arguments[] = { "test", "--no-huge", "--no-shconf", "--no-pci", "-m", "64", NULL };
 
@@ -243,5 +243,5 @@ int main(void)
 		cmocka_unit_test(starved_is_who_is_ready),
 	};
 
-	return cmocka_run_group_tests(tests, eal_start, NULL);
+	return cmocka_run_group_tests(tests, gpu_set_up, NULL);
 }

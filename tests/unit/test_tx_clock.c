@@ -14,7 +14,7 @@
 #include <rte_errno.h>
 #include <rte_mbuf_dyn.h>
 
-#include "tx_clock.h"
+#include "port/tx_clock.h"
 #include "tx_scene.h"
 
 int __real_rte_eth_dev_info_get(uint16_t port, struct rte_eth_dev_info *info);

@@ -13,9 +13,9 @@
 
 #include <rte_common.h>
 
-#include "frame_runs.h"
+#include "kernels/frame_runs.h"
 #include "number_set.h"
-#include "verdict.h"
+#include "verdict/verdict.h"
 #include "verdict_runs.h"
 
 #define QUEUES 4

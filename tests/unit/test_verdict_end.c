@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "verdict.h"
+#include "verdict/verdict.h"
 #include "verdict_runs.h"
 
 static void add_end(struct verdict *verdict, uint16_t stream, uint64_t frames, uint32_t streams)

@@ -11,10 +11,10 @@
 
 #include <cmocka.h>
 
-#include "frame_runs.h"
+#include "kernels/frame_runs.h"
 #include "number_set.h"
-#include "verdict.h"
-#include "verdict_phase.h"
+#include "verdict/verdict.h"
+#include "verdict/verdict_phase.h"
 
 #define QUEUES 2
 #define FRAMES 40000u

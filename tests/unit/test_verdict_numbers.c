@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "number_set.h"
-#include "verdict.h"
+#include "verdict/verdict.h"
 
 #define PAYLOAD 40u
 

@@ -15,7 +15,7 @@
 #include <rte_common.h>
 
 #include "number_set.h"
-#include "verdict.h"
+#include "verdict/verdict.h"
 #include "verdict_runs.h"
 
 #define STREAMS 20000u /* in all; VERDICT_STREAMS sets another number, for a long run by hand */

@@ -17,7 +17,7 @@
 
 #include <rte_ethdev.h>
 
-#include "xstats.h"
+#include "port/xstats.h"
 
 #define PORT 3
 #define COUNTERS 8

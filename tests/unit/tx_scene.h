@@ -11,13 +11,14 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
-#include "environment.h"
-#include "kernels.h"
-#include "log.h"
+#include "base/eal.h"
+#include "gpu/gpu_open.h"
+#include "kernels/kernels.h"
+#include "base/log.h"
 #include "nap.h"
-#include "port.h"
-#include "region.h"
-#include "tx_worker.h"
+#include "port/port.h"
+#include "memory/region.h"
+#include "replay/tx_worker.h"
 
 #define SCENE_SLOTS 4096u
 #define SCENE_HANG_SECONDS 240
@@ -42,7 +43,7 @@ struct run {
 
 static int scene_open(void **state)
 {
-	const struct environment_needs needs = { .memory_bytes = (size_t)64 << 20 };
+	const struct eal_needs needs = { .memory_bytes = (size_t)64 << 20 };
 	const struct frame_config frame = { .format = FRAME_ETHERNET };
 	const struct pattern_config pattern = { .kind = PATTERN_PRBS31, .invert = -1 };
 	struct region_config region = {
@@ -53,9 +54,9 @@ static int scene_open(void **state)
 	};
 
 	thread_share_cores(); /* with whatever else this machine does */
-	if (environment_start(&needs, NULL) < 0)
+	if (eal_start(&needs, NULL) < 0)
 		return -1;
-	scene.gpu = (int16_t)environment_gpu_host(false, NULL);
+	scene.gpu = (int16_t)gpu_open_host(false, NULL);
 	region.gpu = scene.gpu;
 	if (scene.gpu < 0 || kernel_host_ops.open(0, &scene.device) < 0 ||
 	    region_create(&scene.region, &region, NULL) < 0 ||

@@ -3,7 +3,7 @@
 #ifndef GDRCAP_TEST_VERDICT_RUNS_H
 #define GDRCAP_TEST_VERDICT_RUNS_H
 
-#include "verdict.h"
+#include "verdict/verdict.h"
 
 static inline int create(struct verdict *verdict, uint32_t queues, uint32_t own_streams)
 {

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the bench measures of a GPU beside the workers of kernels.h: its physical limits, what an idle
+ * consumer costs others, and DPDK's own hand-over of frames. One thread uses it; failures leave
+ * their text in kernel_error().
+ */
+#ifndef GDRCAP_CUDA_BENCH_H
+#define GDRCAP_CUDA_BENCH_H
+
+#include "kernels/kernels.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct bench_gpu; /* one GPU: a stream and events of its own, its code loaded */
+
+int bench_gpu_open(int ordinal, struct bench_gpu **gpu);
+void bench_gpu_close(struct bench_gpu *gpu);
+
+/* Memory, zeroed. While a kernel runs that does not end, neither of the two returns. */
+void *bench_gpu_alloc(struct bench_gpu *gpu, size_t bytes, int pinned);
+void bench_gpu_free(struct bench_gpu *gpu, void *memory, int pinned);
+
+/* ---- limits: `times` times behind each other; *seconds by the GPU's clock ---- */
+
+int bench_gpu_copy(struct bench_gpu *gpu, void *to, const void *from, size_t bytes, uint32_t times,
+		   double *seconds);
+/* Reads a multiple of 16 bytes with so many blocks of so many threads; *sum: of all 32-bit words,
+ * all times. */
+int bench_gpu_read(struct bench_gpu *gpu, const void *from, size_t bytes, uint32_t blocks,
+		   uint32_t threads, uint32_t times, double *seconds, uint64_t *sum);
+/* `blocks` blocks of 256 threads that only calculate. */
+int bench_gpu_compute(struct bench_gpu *gpu, uint32_t blocks, uint32_t times, double *seconds);
+
+/* ---- kernels that run until they are told; one at a time ---- */
+
+/* Pinned. Each word on lines of its own, since the other side polls it. */
+struct bench_echo {
+	uint64_t ask; /* writer: CPU */
+	uint64_t reserved[15];
+	uint64_t answer; /* writer: kernel: the last `ask` that it saw */
+	uint64_t reserved_too[15];
+};
+#define BENCH_ECHO_LEAVE UINT64_MAX
+
+/* Answers what is asked, until it is asked BENCH_ECHO_LEAVE. */
+int bench_gpu_echo_start(struct bench_gpu *gpu, struct bench_echo *echo);
+
+/* Waits for a burst as a consumer's blocks do, until *ring->stop is set; reads[block] (pinned): what
+ * it read from the ring meanwhile. */
+int bench_gpu_idle_start(struct bench_gpu *gpu, const struct burst_ring_view *ring, uint32_t blocks,
+			 uint64_t *reads);
+
+/* An item of DPDK's struct rte_gpu_comm_list as a kernel sees it. */
+struct bench_comm_frame { /* struct rte_gpu_comm_pkt */
+	uint64_t at, bytes;
+};
+struct bench_comm_item {
+	const uint32_t *count;
+	const struct bench_comm_frame *frames;
+	uint32_t *status; /* writer: CPU up to BENCH_COMM_READY, then the kernel */
+};
+enum bench_comm_status { /* enum rte_gpu_comm_list_status */
+	BENCH_COMM_READY = 1,
+	BENCH_COMM_DONE = 2,
+};
+
+/*
+ * Checks frames of items in turn, burst b is item b % item_count, up to `burst` frames each, with the
+ * code of the checker, until *job->rings[0].stop is set. Of the ring the frames' memory, result and
+ * runs are used: result[b & burst_mask] is written before the item's status becomes
+ * BENCH_COMM_DONE. One ring; workers_per_ring is given; items are a multiple of it, 16 times at least.
+ */
+int bench_gpu_comm_start(struct bench_gpu *gpu, const struct kernel_job *job,
+			 const struct bench_comm_item *items, uint32_t item_count, uint32_t burst);
+
+/* 1 running, 0 left, negative: it failed. */
+int bench_gpu_running(struct bench_gpu *gpu);
+/* Waits until it has left; -ETIMEDOUT: it has not. */
+int bench_gpu_join(struct bench_gpu *gpu, uint32_t timeout_ms);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A worker thread that DPDK knows as an lcore, and how an idle one waits. */
+#ifndef GDRCAP_THREAD_H
+#define GDRCAP_THREAD_H
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <rte_pause.h>
+
+#include "base/patience.h"
+#include "gdrcap.h"
+
+#define THREAD_STUCK_MS 10000u
+
+struct thread {
+	pthread_t id;
+	_Atomic bool running; /* started and not joined. Writer: control */
+	_Atomic bool left; /* its body has returned. Writer: the thread, as the last it does */
+	void (*body)(void *arg);
+	void *arg;
+	char name[16];
+	/* For a thread that polls a port, set before its start: a number that grows with each round
+	 * of its loop. NULL: it uses no port. */
+	uint64_t (*rounds)(const void *arg);
+	LIST_ENTRY(thread) next; /* of those with rounds, from start to join */
+	uint64_t rounds_until; /* what threads_go_round() waits for */
+	struct thread_look look;
+	/* Of thread_is_stuck(), so of one thread at a time. */
+	struct patience patience; /* since the last round */
+	uint64_t rounds_seen;
+};
+
+/* `cpus` may be NULL: the creator's. The thread gets an lcore id, so mempools give it a cache. */
+int thread_start(struct thread *thread, const char *name, const cpu_set_t *cpus,
+		 void (*body)(void *arg), void *arg, struct gdrcap_error *error);
+/* Threads that are created in between take no signal: handlers and signalfds are the program's, whose
+ * own threads are to run them. Only signals of a thread's own faults stay. */
+void thread_signals_block(sigset_t *before);
+void thread_signals_restore(const sigset_t *before);
+void thread_join(struct thread *thread);
+/* False when the thread has not ended within timeout_ms. */
+bool thread_join_within(struct thread *thread, unsigned int timeout_ms);
+/* To be asked again and again of a thread with rounds: true when it has made none for
+ * THREAD_STUCK_MS although it had a core, so that it hangs in a call of its port's driver. */
+bool thread_is_stuck(struct thread *thread);
+/* Waits for as long as it takes, and gives up only a thread that is stuck: false. */
+bool thread_join_unless_stuck(struct thread *thread);
+/* True on this very thread. */
+bool thread_is_self(const struct thread *thread);
+/* True when it does nothing any more, or is the caller. Any thread; joins nothing. */
+bool thread_has_left(const struct thread *thread);
+/* Waits until every thread that polls a port has ended the call of its driver that it may be in, and
+ * seen what the caller wrote before. Not for such a thread itself. */
+void threads_go_round(void);
+
+#define IDLE_PAUSES 64u
+#define IDLE_YIELDS 128u /* pauses before them included */
+
+/*
+ * Workers of some session have no core each: idle ones then yield a few times and after that sleep
+ * for some microseconds. (Recent kernels take a share of its time from a thread with each yield, and
+ * one that polls by nothing else, beside threads that work, can be kept waiting for seconds; a sleep
+ * settles that.) Writer: control, before it starts threads. Readers: workers.
+ */
+void thread_share_cores(void);
+/* Lets another thread have the core: out of line, since idle workers are in no hurry. */
+void thread_give_way(unsigned int idle);
+
+/* Pause while work is likely at once, then let another thread have the core: sender, receiver and
+ * consumer may share one. `idle` counts the calls since work was last found. */
+static inline void thread_idle(unsigned int idle)
+{
+	if (idle < IDLE_PAUSES)
+		rte_pause();
+	else
+		thread_give_way(idle);
+}
+
+#endif

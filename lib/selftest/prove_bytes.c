@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The staged first frame in memory: are its bytes there, and does a consumer find them right? */
+#include <errno.h>
+#include <stdlib.h>
+
+#include <rte_cycles.h>
+
+#include "base/guest.h"
+#include "base/log.h"
+#include "kernels/frame_runs.h"
+#include "selftest/prove_internal.h"
+
+/* Copies a part to where it is in the frame; *poison: of its bytes, those that are still what the
+ * memory was filled with. */
+static int part_read(struct prove *prove, const struct prove_part *part, const uint8_t *sent,
+		     uint8_t *got, uint32_t *poison)
+{
+	const struct gdrcap_session *session = prove->session;
+
+	*poison = 0;
+	if (part->len == 0)
+		return 0;
+	if (session->ops->copy_out(session->device, got, prove_for_device(part->region, part->at),
+				   part->len) < 0)
+		return prove_failed(prove, PROVE_CHANGED, "the memory cannot be read: %s",
+				    kernel_error());
+	for (uint32_t i = 0; i < part->len; i++)
+		*poison += got[i] == SESSION_POISON && sent[i] != SESSION_POISON;
+	return 0;
+}
+
+int prove_bytes(struct prove *prove)
+{
+	uint32_t first = PROOF_BYTES, at = 0, poison;
+	uint8_t got[PROOF_BYTES];
+	struct prove_part parts[2];
+	int ret;
+
+	prove_parts(prove, parts);
+	for (size_t i = 0; i < 2; at += parts[i++].len) {
+		ret = part_read(prove, &parts[i], prove->frame + at, got + at, &poison);
+		if (ret < 0)
+			return ret;
+		if (poison && poison >= parts[i].len / 2)
+			return prove_failed(
+				prove, PROVE_CHANGED,
+				"a completion came, but %u of %u bytes%s still hold 0x%02x", poison,
+				parts[i].len, i == 0 ? " in host memory" : "", SESSION_POISON);
+	}
+	for (uint32_t i = PROOF_BYTES; i-- > 0;)
+		if (got[i] != prove->frame[i])
+			first = i;
+	ret = prove_passed(prove, PROVE_CHANGED, "0x%02x is overwritten", SESSION_POISON);
+	if (ret == 0 && first != PROOF_BYTES)
+		return prove_failed(prove, PROVE_RIGHT, "byte %u is 0x%02x, not 0x%02x", first,
+				    got[first], prove->frame[first]);
+	return ret < 0 ? ret : prove_passed(prove, PROVE_RIGHT, "all %u as sent", PROOF_BYTES);
+}
+
+struct consumer {
+	const struct kernel_ops *ops;
+	struct kernel_workers *workers;
+};
+
+static bool consumer_is_starved(void *arg)
+{
+	const struct consumer *consumer = arg;
+
+	return consumer->ops->starved(consumer->workers);
+}
+
+/* Waits for the consumer's word on the one burst in `ring`; reports a bad one. */
+static int consumer_verdict(struct prove *prove, struct ring_producer *ring,
+			    struct kernel_workers *workers)
+{
+	struct frame_run plain;
+	const struct frame_run *run;
+	const struct timespec tick = { .tv_nsec = 100000 };
+	struct consumer consumer = { prove->session->ops, workers };
+	struct patience patience;
+
+	patience_begin(&patience);
+	while (!ring_is_done(ring, 0)) {
+		if (prove->session->ops->running(workers) < 0)
+			return prove_failed(prove, PROVE_CONSUMER, "it died: %s", kernel_error());
+		if (patience_ends(&patience, PROVE_ARRIVE_MS, consumer_is_starved, &consumer))
+			return prove_failed(prove, PROVE_CONSUMER, "it gave no result within %u ms",
+					    PROVE_ARRIVE_MS);
+		nanosleep(&tick, NULL);
+	}
+	run = run_read(&ring->view, 0, 0, 0, &plain);
+	if (burst_runs(&ring->view, 0) != 1 || run->verdict == FRAME_FILTERED)
+		return prove_failed(
+			prove, PROVE_CONSUMER,
+			"it did not recognise the frame, whose bytes are right in memory");
+	if (run->verdict != FRAME_VALID || run->bytes != prove->layout.raw_payload)
+		return prove_failed(
+			prove, PROVE_CONSUMER,
+			"it found %u wrong bits, the first in byte %u: 0x%02x, not 0x%02x",
+			run->wrong_bits, run->offset, run->got, run->expected);
+	return 0;
+}
+
+static struct frame_desc desc_of(const struct prove_part *part)
+{
+	const struct region *region = part->region;
+	const uint64_t offset = part->len ? (uint64_t)(part->at - region->base) : 0;
+
+	return (struct frame_desc){
+		.slot = (uint32_t)(offset >> region->slot_shift),
+		.len = (uint16_t)part->len,
+		.offset = (uint16_t)(offset & ((1u << region->slot_shift) - 1)),
+	};
+}
+
+/* For the end of the process, which may come from another thread. */
+static void proof_stop_set(struct gdrcap_session *session, uint32_t *stop)
+{
+	guest_lock();
+	session->proof_stop = stop;
+	guest_unlock();
+}
+
+int prove_consumer(struct prove *prove)
+{
+	struct gdrcap_session *session = prove->session;
+	const struct ring_config config = {
+		.region = &session->region,
+		.heads = session->config.split ? &session->heads : NULL,
+		.frames = 1,
+		.burst_max = 1,
+		.inlines = session->ops->reads_inline,
+	};
+	struct ring_producer *ring = aligned_alloc(RING_LINE, sizeof(*ring));
+	struct kernel_workers *workers = NULL;
+	struct kernel_job job = {
+		.role = KERNEL_CHECK,
+		.ring_count = 1,
+		.workers_per_ring = 1,
+		.frame_bytes_hint = PROOF_BYTES,
+		.layout = prove->layout,
+		.plan = prove->pattern,
+	};
+	struct prove_part parts[2];
+	int ret, join;
+
+	if (!ring)
+		return error_set(prove->error, -ENOMEM, "no memory for the first frame's ring");
+	ret = ring_create(ring, &config, prove->error);
+	if (ret < 0)
+		goto err;
+	job.rings = &ring->view;
+	ret = session->ops->start(session->device, &job, &workers);
+	if (ret == 0)
+		proof_stop_set(session, ring->stop);
+	if (ret < 0) {
+		ret = prove_failed(prove, PROVE_CONSUMER, "it does not start: %s", kernel_error());
+		goto err_ring;
+	}
+	prove_parts(prove, parts);
+	ring->desc[0] = desc_of(&parts[1]);
+	if (config.heads)
+		ring->head_desc[0] = desc_of(&parts[0]);
+	ring->head = 1;
+	ring_publish(ring);
+	ret = consumer_verdict(prove, ring, workers);
+	__atomic_store_n(ring->stop, 1, __ATOMIC_RELAXED);
+	join = session->ops->join(workers, PROVE_ARRIVE_MS);
+	proof_stop_set(session, NULL);
+	if (ret == 0 && join < 0)
+		ret = prove_failed(prove, PROVE_CONSUMER, "it does not leave: %s", kernel_error());
+	else if (ret == 0)
+		ret = prove_passed(prove, PROVE_CONSUMER, "%u payload bytes checked, all right",
+				   prove->layout.raw_payload);
+	if (join == -ETIMEDOUT) {
+		/* It may still come back to the ring. */
+		session->stranded = true;
+		session->proof_ring = ring;
+		return ret;
+	}
+err_ring:
+	ring_destroy(ring);
+err:
+	free(ring);
+	return ret;
+}

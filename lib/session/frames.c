@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a session's frames are: their layout and pattern, and the files that they are of. */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/input_file.h"
+#include "base/log.h"
+#include "config/config.h"
+#include "session/session.h"
+
+static int pattern_file_map(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	const char *path = session->config.pattern_file;
+	struct stat status;
+	void *map;
+	int fd;
+
+	if (!path[0])
+		return 0;
+	fd = input_file_open(path, &status);
+	if (fd < 0 && fd != -ESPIPE)
+		return error_set(error, fd, "pattern.file: %s: %s; check the file's name and rights",
+				 path, strerror(-fd));
+	if (fd < 0 || status.st_size == 0) {
+		if (fd >= 0)
+			close(fd);
+		return error_set(error, -EINVAL,
+				 "pattern.file: %s is empty or no regular file; save the bytes as a "
+				 "file first", path);
+	}
+	map = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (map == MAP_FAILED)
+		return error_set(error, -errno, "pattern.file: %s: %s", path, strerror(errno));
+	session->pattern_file = map;
+	session->pattern_file_bytes = (size_t)status.st_size;
+	return 0;
+}
+
+int session_frames_create(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	const struct gdrcap_config *config = &session->config;
+	struct pattern_config pattern = {
+		.restart = (int)config->restart,
+		.invert = config->invert == GDRCAP_INVERT_AUTO
+				  ? -1
+				  : config->invert == GDRCAP_INVERT_YES,
+		.value = (uint8_t)config->value,
+		.seed = config->seed,
+	};
+	int ret;
+
+	ret = config_layout(config, &session->layout);
+	if (ret < 0)
+		return error_set(error, ret, "frame: this combination of options makes no frame");
+	ret = pattern_from_name(config->pattern, &pattern.kind);
+	if (ret < 0)
+		return error_set(error, ret, "pattern: \"%s\" is unknown", config->pattern);
+	ret = pattern_file_map(session, error);
+	if (ret < 0)
+		return ret;
+	pattern.file = session->pattern_file;
+	pattern.file_bytes = session->pattern_file_bytes;
+	ret = pattern_plan_init(&session->pattern, &pattern);
+	if (ret < 0)
+		return error_set(error, ret, "pattern: %s cannot be prepared: %s", config->pattern,
+				 strerror(-ret));
+	return 0;
+}
+
+void session_frames_destroy(struct gdrcap_session *session)
+{
+	pattern_plan_free(&session->pattern);
+	if (session->pattern_file)
+		munmap(session->pattern_file, session->pattern_file_bytes);
+}
+
+/* A file's frames in memory that the device reads: to be played, to be compared with. */
+int session_files_create(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	const struct plan *plan = &session->plan;
+	const bool shared = plan->pcap.frames &&
+			    strcmp(session->config.pcap, session->config.expect) == 0;
+	struct file_frames_config config = {
+		.path = session->config.expect,
+		.scan = &plan->expect,
+		.gpu = session->gpu,
+		.memory_max = plan->file_memory,
+		.expect = true,
+		.dump = session->config.dump_frames != 0,
+		.laps = plan->loops == UINT64_MAX ? 0 : plan->loops,
+	};
+	int ret = 0;
+
+	if (plan->expect.frames)
+		ret = file_frames_create(&session->expect, &config, error);
+	if (ret < 0 || !plan->pcap.frames)
+		return ret;
+	if (shared) {
+		session->file = session->expect;
+		return 0;
+	}
+	config.path = session->config.pcap;
+	config.scan = &plan->pcap;
+	config.expect = false;
+	ret = file_frames_create(&session->file, &config, error);
+	if (ret < 0) {
+		file_frames_destroy(session->expect);
+		session->expect = NULL;
+	}
+	return ret;
+}
+
+void session_files_destroy(struct gdrcap_session *session)
+{
+	if (session->file != session->expect)
+		file_frames_destroy(session->file);
+	file_frames_destroy(session->expect);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The plan's part that concerns ConnectX ports, and what drivers are told. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "port/af_packet.h"
+#include "session/plan_internal.h"
+
+#define CARD_BYTES ((size_t)44 << 20)
+#define CARD_RULES_BYTES ((size_t)40 << 20)
+#define CARD_DESCRIPTOR_BYTES 256u
+
+/* Two names may mean one card, which has one owner. */
+static int plan_card_once(struct plan *plan, const struct gdrcap_config *config, uint32_t i,
+			  struct gdrcap_error *error)
+{
+	for (uint32_t k = 0; k < i; k++)
+		if (strcmp(plan_port_at(plan, k)->card.pci, plan_port_at(plan, i)->card.pci) == 0)
+			return error_set(
+				error, -EINVAL,
+				"%s: \"%s\" and \"%s\" are one port, %s; give each port once",
+				i < GDRCAP_PORTS_MAX ? "port" : "tx_port",
+				plan_port_name(config, k), plan_port_name(config, i),
+				plan_port_at(plan, i)->card.pci);
+	return 0;
+}
+
+int plan_card(struct plan *plan, const struct gdrcap_config *config, uint32_t i,
+	      struct gdrcap_error *error)
+{
+	struct connectx_card *card = &plan_port_at(plan, i)->card;
+	int ret;
+
+	ret = connectx_find(card, plan_port_name(config, i), NULL, error);
+	if (ret < 0)
+		return ret;
+	if (!card->rdma[0])
+		return error_set(error, -ENODEV,
+				 "port %s (%s) has no RDMA device, by which it is opened; load the "
+				 "kernel's driver (modprobe mlx5_ib), see rdma link",
+				 plan_port_name(config, i), card->pci);
+	plan->pci = true;
+	return plan_card_once(plan, config, i, error);
+}
+
+int plan_card_only(const struct gdrcap_config *config, struct gdrcap_error *error)
+{
+	for (uint32_t i = 0; i < GDRCAP_PORTS_MAX && config->port[i][0]; i++) {
+		const char *name = config->port[i], *what = driver_facts_find(name)->what;
+
+		if (port_name_is_connectx(name))
+			continue;
+		if (config->split)
+			return error_set(error, -ENOTSUP,
+					 "split: port %s (%s) cannot split frames in two; a "
+					 "ConnectX-5 or later "
+					 "can: leave split out, or give its PCI address, interface "
+					 "or mlx5_N",
+					 name, what);
+		if (config->clock == GDRCAP_CLOCK_CARD)
+			return error_set(
+				error, -ENOTSUP,
+				"clock: port %s (%s) has no clock of its own; leave clock out, or "
+				"receive from a ConnectX",
+				name, what);
+		if (config->match[0][0] && config->consumer != GDRCAP_CONSUMER_VALIDATE)
+			return error_set(error, -ENOTSUP,
+					 "match: port %s (%s) has no rules of its own, the "
+					 "built-in consumer "
+					 "applies them, and the caller's has the frames; leave "
+					 "match out, or "
+					 "receive from a ConnectX",
+					 name, what);
+	}
+	return 0;
+}
+
+int plan_devargs(struct plan *plan, const struct gdrcap_config *config, struct gdrcap_error *error)
+{
+	const bool own = plan->sends && !plan->pcap.frames;
+
+	for (uint32_t i = 0; i < PLAN_PORTS; i++) {
+		struct plan_port *port = plan_port_at(plan, i);
+		const struct connectx_use use = {
+			.card = &port->card,
+			.cpu_reads = plan->memory != GDRCAP_MEMORY_DEVICE,
+			.receives = i < GDRCAP_PORTS_MAX,
+			.sends = i >= GDRCAP_PORTS_MAX,
+			.lengths = plan->lengths,
+			.length_count = own ? plan->length_count : 0,
+		};
+		const char *name = plan_port_name(config, i);
+		int ret = 0;
+
+		if (port->card.pci[0])
+			ret = connectx_devargs(name, &use, port->opened, sizeof(port->opened),
+					       error);
+		else if (port_name_is_af_packet(name))
+			ret = af_packet_devargs(name, plan->frame_bytes_max, port->opened,
+						sizeof(port->opened), error);
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+/* What the mlx5 driver takes of EAL's memory, as measured: for a port 38 MiB, and 35 MiB more where
+ * rules are made; queues come to some 150 bytes a descriptor. */
+size_t plan_cards_bytes(const struct plan *plan)
+{
+	size_t bytes = 0;
+
+	for (uint32_t i = 0; i < GDRCAP_PORTS_MAX; i++) {
+		if (plan->port[i].card.pci[0])
+			bytes += CARD_BYTES + CARD_RULES_BYTES +
+				 (size_t)plan->queues * plan->descriptors * CARD_DESCRIPTOR_BYTES;
+		if (plan->tx_port[i].card.pci[0])
+			bytes += CARD_BYTES +
+				 (size_t)plan->queues * plan->descriptors * CARD_DESCRIPTOR_BYTES;
+	}
+	return bytes;
+}

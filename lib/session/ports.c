@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A session's ports: opened, given pools over the regions, configured, started, given rules. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_ethdev.h>
+#include <rte_mempool.h>
+
+#include "base/log.h"
+#include "config/config.h"
+#include "port/af_packet.h"
+#include "session/session.h"
+
+#define SCALAR_DESCRIPTORS_MAX 16384u
+#define WIRE_FRAMES_MAX 4096u /* on a software wire at once: bounds what a stop has to drain */
+
+/* One a queue. */
+static int pair_pools(struct gdrcap_session *session, struct rte_mempool **pools,
+		      struct region *region, const char *direction, uint32_t index, int numa_node,
+		      struct gdrcap_error *error)
+{
+	const struct plan *plan = &session->plan;
+
+	for (uint32_t q = 0; q < plan->queues; q++) {
+		char name[RTE_MEMPOOL_NAMESIZE];
+
+		snprintf(name, sizeof(name), "gc%u_%s%u.%u", session->number, direction, index, q);
+		pools[q] = region_pool_create(region, name, plan->pool_slots, plan->umem, numa_node,
+					      error);
+		if (!pools[q])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int pair_open_wire(struct gdrcap_session *session, uint32_t index,
+			  struct gdrcap_error *error)
+{
+	struct session_pair *pair = &session->pairs[index];
+	const struct plan *plan = &session->plan;
+	int ret;
+
+	ret = port_wire_open(&pair->wire, &pair->tx, &pair->rx, session->config.port[index],
+			     (uint16_t)plan->queues,
+			     RTE_MIN(WIRE_FRAMES_MAX, rte_align32pow2(plan->pool_slots)), error);
+	if (ret < 0)
+		return ret;
+	ret = pair_pools(session, pair->rx_pool, &session->region, "w", index, -1, error);
+	memcpy(pair->tx_pool, pair->rx_pool, sizeof(pair->tx_pool));
+	return ret;
+}
+
+/* Opens the port that the plan names so; says what a ConnectX is and what its driver is told. */
+static int pair_open_port(struct port *port, const struct plan_port *planned, const char *named,
+			  struct gdrcap_error *error)
+{
+	const struct connectx_card *card = &planned->card;
+	char reasons[768];
+	int ret = port_open(port, planned->opened, named, error);
+
+	if (ret == 0 && port_name_is_af_packet(named) && port->device[0])
+		log_info("port %s: opened as %s", named, planned->opened);
+	if (ret < 0 || !card->pci[0])
+		return ret;
+	if (port->device[0] == '\0') {
+		log_info("port %s: %s, with the arguments that the embedder opened it with", named,
+			 card->pci);
+		return 0;
+	}
+	connectx_reasons(named, planned->opened, reasons, sizeof(reasons));
+	log_info("port %s: %s, interface %s, %s; set: %s", named, card->pci,
+		 card->interface[0] ? card->interface : "none here", card->rdma, reasons);
+	return 0;
+}
+
+static int pair_rx_pools(struct gdrcap_session *session, uint32_t index, struct gdrcap_error *error)
+{
+	struct session_pair *pair = &session->pairs[index];
+	const int node = pair->rx.numa_node;
+	int ret = pair_pools(session, pair->rx_pool, &session->region, "r", index, node, error);
+
+	if (ret == 0 && session->config.split)
+		ret = pair_pools(session, pair->head_pool, &session->heads, "h", index, node,
+				 error);
+	return ret;
+}
+
+static int pair_open_ports(struct gdrcap_session *session, uint32_t index,
+			   struct gdrcap_error *error)
+{
+	struct session_pair *pair = &session->pairs[index];
+	const struct plan_port *rx = &session->plan.port[index],
+			       *tx = &session->plan.tx_port[index];
+	const char *rx_name = session->config.port[index];
+	const char *tx_name = session->config.tx_port[index];
+	const bool rx_first = !tx_name[0] || port_name_listens(rx_name);
+	int ret = 0;
+
+	if (rx_first)
+		ret = pair_open_port(&pair->rx, rx, rx_name, error);
+	if (ret == 0 && tx_name[0])
+		ret = pair_open_port(&pair->tx, tx, tx_name, error);
+	if (ret == 0 && !rx_first && rx_name[0])
+		ret = pair_open_port(&pair->rx, rx, rx_name, error);
+	if (ret == 0 && rx_name[0])
+		ret = pair_rx_pools(session, index, error);
+	if (ret < 0 || !tx_name[0])
+		return ret;
+	return pair_pools(session, pair->tx_pool, &session->region, "t", index, pair->tx.numa_node,
+			  error);
+}
+
+/* ---- rules ---- */
+
+/* Without rules of the user's: our own frames, or, of others' frames, all. */
+static int steered_make(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	const struct gdrcap_config *config = &session->config;
+	const struct frame_layout *layout = &session->layout;
+	char *text = session->steered_text[0], why[128];
+	const size_t bytes = sizeof(session->steered_text[0]);
+	int used;
+
+	session->steered = layout->match;
+	_Static_assert(sizeof(session->steered_text) == sizeof(config->match), "same texts");
+	memcpy(session->steered_text, config->match, sizeof(session->steered_text));
+	if (layout->match.count)
+		return 0;
+	if (layout->format == FRAME_FOREIGN || session->expect ||
+	    config->consumer != GDRCAP_CONSUMER_VALIDATE) {
+		snprintf(text, bytes, "every frame");
+		return 0;
+	}
+	used = layout->format == FRAME_IPV4_UDP
+		       ? snprintf(text, bytes, "dst_port=%u", layout->udp_port)
+		       : snprintf(text, bytes, "ethertype=0x%04x", layout->ethertype);
+	if (layout->vlan)
+		snprintf(text + used, bytes - (size_t)used, ",vlan=%u", layout->vlan & 0xfff);
+	session->steered.count = 1;
+	if (frame_match_parse(&session->steered.rule[0], text, why, sizeof(why)) < 0)
+		return error_set(error, -EINVAL, "our own frames make no rule: \"%s\" %s", text,
+				 why);
+	return 0;
+}
+
+/* What became of a rule in the card. */
+static void rule_tell(const struct gdrcap_session *session, const struct session_pair *pair,
+		      uint32_t r)
+{
+	const struct steering_rule *rule = &pair->steering.rule[r];
+	const uint16_t queues = pair->rx.rx_queues;
+	char where[96];
+
+	if (rule->spread)
+		snprintf(where, sizeof(where), "over %u queues by IP addresses and UDP ports",
+			 queues);
+	else if (queues == 1)
+		snprintf(where, sizeof(where), "to the queue");
+	else
+		snprintf(where, sizeof(where), "all to queue %u, as a card spreads IP frames only",
+			 r % queues);
+	log_info("port %s: the card steers \"%s\" %s; frames with %s%s%s", pair->rx.name,
+		 session->steered_text[r], where,
+		 rule->tags_most == 2	? "up to two VLAN tags"
+		 : rule->tags_most == 1 ? "at most one VLAN tag"
+					: "no VLAN tag of their own rule",
+		 rule->counted ? "" : "; it does not count them",
+		 rule->marked ? "" : "; it does not mark them");
+}
+
+int session_rules_create(struct gdrcap_session *session, struct session_pair *pair,
+			 struct gdrcap_error *error)
+{
+	const char *text[GDRCAP_MATCH_MAX];
+	const struct steering_config config = {
+		.port = pair->rx.id,
+		.name = pair->rx.name,
+		.queues = pair->rx.rx_queues,
+		.match = &session->steered,
+		.text = text,
+	};
+
+	if (!pair->rx.isolated)
+		return 0;
+	for (uint32_t i = 0; i < GDRCAP_MATCH_MAX; i++)
+		text[i] = session->steered_text[i];
+	return steering_create(&pair->steering, &config, error);
+}
+
+/* A card that sends at the times written into its frames keeps them better than a CPU. */
+static bool sends_on_time(const struct gdrcap_session *session, const struct port *port,
+			  uint16_t tx_queues)
+{
+	return session->pacing.kind != PACING_NONE && tx_queues && tx_clock_supported(port->id);
+}
+
+/* ---- arrival times ---- */
+
+/* Whose clock: decided before the port is configured. */
+static int pair_choose_clock(struct gdrcap_session *session, struct session_pair *pair,
+			     struct gdrcap_error *error)
+{
+	const enum gdrcap_clock asked = session->config.clock;
+	struct gdrcap_error why = { .text = "its driver has no such offload" };
+	int ret = -ENOTSUP;
+
+	pair->rx_clock.port = RX_CLOCK_CPU;
+	if (!config_wants_times(&session->config) || asked == GDRCAP_CLOCK_CPU)
+		return 0;
+	if (port_has_rx_timestamps(&pair->rx))
+		ret = rx_clock_register(&pair->rx_clock, pair->rx.id, &why);
+	if (ret == 0)
+		return 0;
+	pair->rx_clock.port = RX_CLOCK_CPU;
+	if (asked != GDRCAP_CLOCK_CARD)
+		return 0;
+	return error_set(
+		error, ret,
+		"clock: port %s does not say when frames came: %s; leave clock out for the "
+		"CPU's, or receive from a ConnectX that has a clock",
+		pair->rx.name, why.text);
+}
+
+/* After the start. */
+static int pair_open_clock(struct gdrcap_session *session, struct session_pair *pair,
+			   struct gdrcap_error *error)
+{
+	struct gdrcap_error why;
+	int ret;
+
+	if (!config_wants_times(&session->config))
+		return 0;
+	ret = rx_clock_open(&pair->rx_clock, &why);
+	if (ret < 0 && pair->rx_clock.port != RX_CLOCK_CPU &&
+	    session->config.clock == GDRCAP_CLOCK_AUTO) {
+		log_info("%s; arrival times are the CPU's", why.text);
+		pair->rx_clock.port = RX_CLOCK_CPU;
+		ret = rx_clock_open(&pair->rx_clock, &why);
+	}
+	return ret < 0 ? error_set(error, ret, "clock: %s", why.text) : 0;
+}
+
+/* ---- both directions ---- */
+
+/* A card may write, or read, only what is registered with it. */
+static int port_map(struct gdrcap_session *session, const struct port *port, struct region *heads,
+		    bool *mapped, struct gdrcap_error *error)
+{
+	struct rte_device *device = port_device(port);
+	int ret;
+
+	if (port->facts->writes != DRIVER_WRITES_DMA)
+		return 0;
+	ret = region_map_device(&session->region, device, error);
+	if (ret == 0 && heads->bytes) {
+		ret = region_map_device(heads, device, error);
+		if (ret < 0)
+			region_unmap_device(&session->region, device);
+	}
+	*mapped = ret == 0;
+	return ret;
+}
+
+static struct port_queues queues_of(const struct gdrcap_session *session, struct port *port,
+				    uint16_t rx_queues, uint16_t tx_queues)
+{
+	const uint16_t most = RTE_MAX(rx_queues, tx_queues);
+
+	port->rx_queues = port->facts->both_ways ? most : rx_queues;
+	port->tx_queues = port->facts->both_ways ? most : tx_queues;
+	return (struct port_queues){
+		.rx_queues = port->rx_queues,
+		.tx_queues = port->tx_queues,
+		.descriptors = (uint16_t)session->plan.descriptors,
+		.frame_bytes_max = session->plan.frame_bytes_max,
+		.sends = tx_queues != 0,
+	};
+}
+
+/* An embedder may have opened the port with arguments that let the CPU copy frames into the card's
+ * descriptors: a crash at the first frame from memory that it cannot read. */
+static int inlining_check(const struct gdrcap_session *session, const struct port *port,
+			  struct gdrcap_error *error)
+{
+	struct rte_eth_burst_mode mode = { 0 };
+
+	if (port->facts->writes != DRIVER_WRITES_DMA ||
+	    session->region.kind != GDRCAP_MEMORY_DEVICE ||
+	    rte_eth_tx_burst_mode_get(port->id, 0, &mode) != 0 || !strstr(mode.info, "INLINE"))
+		return 0;
+	return error_set(
+		error, -EINVAL,
+		"port %s copies frames into its descriptors with the CPU (%s), which cannot "
+		"read GPU memory; open it with txq_inline_max=0,txq_inline_mpw=0",
+		port->name, mode.info);
+}
+
+static int tx_prepare(struct gdrcap_session *session, struct session_pair *pair,
+		      struct gdrcap_error *error)
+{
+	const uint16_t count = (uint16_t)session->plan.queues;
+	struct port_queues queues = queues_of(session, &pair->tx, 0, count);
+	struct region none = { 0 };
+	int ret;
+
+	queues.rx_pool = pair->tx_pool;
+	queues.send_on_timestamp = sends_on_time(session, &pair->tx, count);
+	ret = port_map(session, &pair->tx, &none, &pair->tx_mapped, error);
+	if (ret == 0)
+		ret = port_configure(&pair->tx, &queues, error);
+	if (ret == 0)
+		ret = port_start(&pair->tx, error);
+	if (ret == 0)
+		ret = inlining_check(session, &pair->tx, error);
+	if (ret == 0)
+		xstats_open(&pair->tx_xstats, pair->tx.id);
+	return ret;
+}
+
+/* Before the port is configured: what it can do of what is asked for. */
+static int rx_ask(struct gdrcap_session *session, struct session_pair *pair,
+		  struct gdrcap_error *error)
+{
+	struct port *port = &pair->rx;
+	int ret;
+
+	if (session->config.split && !port_has_split(port))
+		return error_set(
+			error, -ENOTSUP,
+			"split: port %s cannot split frames in two; leave split out, or use "
+			"a ConnectX-5 or later with firmware 16.28 or later",
+			port->name);
+	ret = pair_choose_clock(session, pair, error);
+	if (ret < 0 || port->facts->writes != DRIVER_WRITES_DMA)
+		return ret;
+	ret = steering_isolate(port->id, port->name, error);
+	if (ret == 0)
+		log_info("port %s has no rules: it receives everything, and the consumer chooses",
+			 port->name);
+	port->isolated = ret == 1;
+	return ret < 0 ? ret : 0;
+}
+
+/* So long, the completion queue of the mlx5 driver's scalar functions, of twice that length where
+ * completions are compressed, has a length that does not fit their 16 bits: nothing is received. */
+static int scalar_check(const struct gdrcap_session *session, const struct session_pair *pair,
+			struct gdrcap_error *error)
+{
+	const struct plan_port *planned = &session->plan.port[pair - session->pairs];
+	const struct port *port = &pair->rx;
+	struct rte_eth_burst_mode mode = { 0 };
+
+	if (port->facts->writes != DRIVER_WRITES_DMA || session->config.split ||
+	    session->plan.descriptors <= SCALAR_DESCRIPTORS_MAX ||
+	    strstr(planned->opened, ",rxq_cqe_comp_en=0") ||
+	    rte_eth_rx_burst_mode_get(port->id, 0, &mode) != 0 || !strstr(mode.info, "Scalar"))
+		return 0;
+	return error_set(
+		error, -EINVAL,
+		"descriptors: port %s receives with its driver's scalar functions, which have "
+		"at most %u with compressed completions; ask for fewer, or give "
+		"rxq_cqe_comp_en=0",
+		port->name, SCALAR_DESCRIPTORS_MAX);
+}
+
+static int rx_prepare(struct gdrcap_session *session, struct session_pair *pair,
+		      struct gdrcap_error *error)
+{
+	struct port_queues queues =
+		queues_of(session, &pair->rx, (uint16_t)session->plan.queues, 0);
+	int ret;
+
+	ret = port_map(session, &pair->rx, &session->heads, &pair->rx_mapped, error);
+	if (ret == 0)
+		ret = rx_ask(session, pair, error);
+	if (ret < 0)
+		return ret;
+	queues.rx_pool = pair->rx_pool;
+	queues.head_pool = pair->head_pool;
+	queues.split = (uint16_t)session->config.split;
+	queues.rx_timestamps = pair->rx_clock.port != RX_CLOCK_CPU;
+	ret = port_configure(&pair->rx, &queues, error);
+	if (ret == 0)
+		ret = port_start(&pair->rx, error);
+	if (ret == 0)
+		ret = scalar_check(session, pair, error);
+	if (ret == 0)
+		ret = session_rules_create(session, pair, error);
+	for (uint32_t r = 0; ret == 0 && r < pair->steering.rules; r++)
+		rule_tell(session, pair, r);
+	if (ret == 0)
+		ret = pair_open_clock(session, pair, error);
+	if (ret == 0)
+		xstats_open(&pair->rx_xstats, pair->rx.id);
+	return ret;
+}
+
+static void pair_close(struct gdrcap_session *session, struct session_pair *pair)
+{
+	if (pair->tx_clocked)
+		tx_clock_close(&pair->tx_clock);
+	/* The thread that writes a stranded session's files may still look at its copy. */
+	if (!session->stranded)
+		rx_clock_close(&pair->rx_clock);
+	steering_destroy(&pair->steering);
+	/* Ports first: closing one gives back the mbufs in its queues. */
+	port_stop(&pair->tx);
+	port_stop(&pair->rx);
+	if (pair->rx.isolated && pair->rx.device[0] == '\0')
+		steering_release(pair->rx.id);
+	if (pair->tx_mapped)
+		region_unmap_device(&session->region, port_device(&pair->tx));
+	if (pair->rx_mapped && session->heads.bytes)
+		region_unmap_device(&session->heads, port_device(&pair->rx));
+	if (pair->rx_mapped)
+		region_unmap_device(&session->region, port_device(&pair->rx));
+	port_close(&pair->tx);
+	port_close(&pair->rx);
+	interface_forget(&pair->tx_interface);
+	interface_forget(&pair->rx_interface);
+	port_wire_close(&pair->wire);
+	for (uint32_t q = 0; q < session->plan.queues; q++) {
+		if (pair->tx_pool[q] != pair->rx_pool[q])
+			rte_mempool_free(pair->tx_pool[q]);
+		rte_mempool_free(pair->head_pool[q]);
+		rte_mempool_free(pair->rx_pool[q]);
+	}
+	memset(pair, 0, sizeof(*pair));
+}
+
+static int pair_create(struct gdrcap_session *session, uint32_t index, struct gdrcap_error *error)
+{
+	struct session_pair *pair = &session->pairs[index];
+	const uint16_t queues = (uint16_t)session->plan.queues;
+	int ret;
+
+	ret = session->plan.wire[index] ? pair_open_wire(session, index, error) :
+					  pair_open_ports(session, index, error);
+	if (ret == 0 && pair->tx.open && !port_name_listens(pair->rx.name))
+		ret = tx_prepare(session, pair, error);
+	if (ret == 0 && pair->rx.open)
+		ret = rx_prepare(session, pair, error);
+	if (ret == 0 && pair->tx.open && !pair->tx.started)
+		ret = tx_prepare(session, pair, error);
+	interface_watch(&pair->rx_interface, port_interface_index(&pair->rx), pair->rx.name);
+	interface_watch(&pair->tx_interface, port_interface_index(&pair->tx), pair->tx.name);
+	if (ret == 0 && pair->tx.open && sends_on_time(session, &pair->tx, queues)) {
+		struct gdrcap_error why;
+
+		pair->tx_clocked = tx_clock_open(&pair->tx_clock, pair->tx.id, rte_get_tsc_hz(),
+						 &why) == 0;
+		if (!pair->tx_clocked)
+			log_warning("%s", why.text);
+	}
+	if (ret < 0)
+		pair_close(session, pair);
+	return ret;
+}
+
+/* A receiver tells senders apart by their source address, and so does a switch: where the user gave
+ * none, ours is the port's own. Those of software ports without one keep the layout's. */
+static void source_choose(struct gdrcap_session *session)
+{
+	struct rte_ether_addr mac;
+
+	if (session->plan.sends && !session->config.src_mac[0] &&
+	    session->layout.format != FRAME_FOREIGN &&
+	    rte_eth_macaddr_get(session->pairs[0].tx.id, &mac) == 0 &&
+	    rte_is_valid_assigned_ether_addr(&mac))
+		memcpy(&session->layout.templ[RTE_ETHER_ADDR_LEN], mac.addr_bytes,
+		       sizeof(mac.addr_bytes));
+}
+
+int session_ports_create(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	int ret = steered_make(session, error);
+
+	if (ret < 0)
+		return ret;
+	for (uint32_t i = 0; i < session->plan.ports; i++) {
+		ret = pair_create(session, i, error);
+		if (ret < 0) {
+			while (i-- > 0)
+				pair_close(session, &session->pairs[i]);
+			return ret;
+		}
+	}
+	source_choose(session);
+	return 0;
+}
+
+void session_ports_destroy(struct gdrcap_session *session)
+{
+	for (uint32_t i = session->plan.ports; i-- > 0;)
+		pair_close(session, &session->pairs[i]);
+}

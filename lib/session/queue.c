@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "session/queue.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/assertion.h"
+#include "base/guest.h"
+#include "base/thread.h"
+
+/* The public frame descriptor is the ring's own: no copy on the way to the caller. */
+_Static_assert(sizeof(struct gdrcap_pkt) == sizeof(struct frame_desc) &&
+		       offsetof(struct gdrcap_pkt, slot) == offsetof(struct frame_desc, slot) &&
+		       offsetof(struct gdrcap_pkt, len) == offsetof(struct frame_desc, len) &&
+		       offsetof(struct gdrcap_pkt, offset) == offsetof(struct frame_desc, offset) &&
+		       GDRCAP_PKT_CUT == FRAME_DESC_CUT,
+	       "gdrcap_pkt is frame_desc");
+
+int queue_create(struct gdrcap_queue *queue, struct ring_producer *ring,
+		 enum gdrcap_consumer consumer, const struct kernel_ops *ops,
+		 struct kernel_device *device, const struct rx_clock *clock)
+{
+	memset(queue, 0, sizeof(*queue));
+	queue->ring = ring;
+	queue->ops = ops;
+	queue->device = device;
+	queue->consumer = consumer;
+	queue->data = ring->view.frames;
+	queue->slot_bytes = 1u << ring->view.slot_shift;
+	queue->head_slot_bytes = ring->view.head_desc ? 1u << ring->view.head_shift : 0;
+	if (clock) {
+		queue->timed = true;
+		queue->clock = *clock;
+	}
+	if (consumer != GDRCAP_CONSUMER_HOST)
+		return 0;
+	queue->batches = calloc((size_t)ring->burst_mask + 1, sizeof(*queue->batches));
+	return queue->batches ? 0 : -ENOMEM;
+}
+
+void queue_destroy(struct gdrcap_queue *queue)
+{
+	free(queue->batches);
+	memset(queue, 0, sizeof(*queue));
+}
+
+/* ---- what a caller promises, checked with assertions ---- */
+
+#ifdef GDRCAP_ASSERTIONS
+static void poll_begins(struct gdrcap_queue *queue)
+{
+	assertion(!atomic_exchange(&queue->polled, true),
+		  "receive queue %u is polled by two threads at the same time: gdrcap_poll() and "
+		  "gdrcap_wait() are for one thread a queue", queue->index);
+}
+
+static void poll_ends(struct gdrcap_queue *queue)
+{
+	atomic_store(&queue->polled, false);
+}
+
+static void batch_taken(struct queue_batch *entry)
+{
+	atomic_store(&entry->held, true);
+}
+
+static void batch_given_back(struct queue_batch *entry)
+{
+	assertion(atomic_exchange(&entry->held, false),
+		  "batch %llu of receive queue %u is given back twice: each batch is released once, "
+		  "by gdrcap_release() or gdrcap_release_after()",
+		  (unsigned long long)entry->batch.seq, entry->queue->index);
+}
+#else
+static void poll_begins(struct gdrcap_queue *queue) {}
+static void poll_ends(struct gdrcap_queue *queue) {}
+static void batch_taken(struct queue_batch *entry) {}
+static void batch_given_back(struct queue_batch *entry) {}
+#endif
+
+/* ---- polling ---- */
+
+/* 0 when batches can be had from it. */
+static int queue_check(const struct gdrcap_queue *queue, const struct gdrcap_batch **batches)
+{
+	if (guest_is_child())
+		return -EPERM;
+	return queue && queue->batches && batches ? 0 : -EINVAL;
+}
+
+/* Fills the batch of burst queue->next if it is published. */
+static const struct gdrcap_batch *queue_take(struct gdrcap_queue *queue)
+{
+	struct ring_producer *ring = queue->ring;
+	const uint32_t slot = (uint32_t)queue->next & ring->burst_mask;
+	struct queue_batch *entry = &queue->batches[slot];
+	uint32_t first;
+	uint64_t word;
+
+	/* TAKE. Partner: PUBLISH in ring_publish(). */
+	word = __atomic_load_n(&ring->ready[slot].word, __ATOMIC_ACQUIRE);
+	if (!burst_word_is(word, queue->next, ring->burst_bits))
+		return NULL;
+	first = burst_word_first(word) & ring->desc_mask;
+	entry->queue = queue;
+	entry->batch = (struct gdrcap_batch){
+		.seq = queue->next,
+		.data = queue->data,
+		.pkts = (const struct gdrcap_pkt *)&ring->desc[first],
+		.count = burst_word_count(word),
+		.slot_bytes = queue->slot_bytes,
+	};
+	if (ring->head_desc) {
+		entry->batch.heads = (const struct gdrcap_pkt *)&ring->head_desc[first];
+		entry->batch.head_data = ring->view.heads;
+		entry->batch.head_slot_bytes = queue->head_slot_bytes;
+	}
+	if (queue->timed)
+		entry->batch.times = &ring->tsc[first];
+	queue->next++;
+	batch_taken(entry);
+	return &entry->batch;
+}
+
+static int queue_poll(struct gdrcap_queue *queue, const struct gdrcap_batch **batches,
+		      unsigned int max)
+{
+	unsigned int n = 0;
+	int ended;
+
+	if (max == 0)
+		return 0;
+	/* Read before the ring: whoever sees it set also sees the last burst. Partner: the release
+	 * store in rx_loop(). */
+	ended = atomic_load_explicit(&queue->ring->ended, memory_order_acquire);
+	if (queue->timed)
+		rx_clock_renew(&queue->clock);
+	while (n < max) {
+		const struct gdrcap_batch *batch = queue_take(queue);
+
+		if (!batch)
+			break;
+		batches[n++] = batch;
+	}
+	return n ? (int)n : ended ? -ESHUTDOWN : 0;
+}
+
+int gdrcap_poll(struct gdrcap_queue *queue, const struct gdrcap_batch **batches, unsigned int max)
+{
+	int ret = queue_check(queue, batches);
+
+	if (ret < 0)
+		return ret;
+	poll_begins(queue);
+	ret = queue_poll(queue, batches, max);
+	poll_ends(queue);
+	return ret;
+}
+
+uint64_t gdrcap_time_ns(struct gdrcap_queue *queue, uint64_t time)
+{
+	return !guest_is_child() && queue && queue->timed ? rx_clock_ns(&queue->clock, time) : 0;
+}
+
+static int64_t now_usec(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+int gdrcap_wait(struct gdrcap_queue *queue, const struct gdrcap_batch **batches, unsigned int max,
+		int64_t usec)
+{
+	const int64_t from = now_usec();
+	unsigned int idle = 0;
+	int n = queue_check(queue, batches);
+
+	if (n < 0)
+		return n;
+	poll_begins(queue);
+	while ((n = queue_poll(queue, batches, max)) == 0 && max) {
+		thread_idle(++idle);
+		if (usec >= 0 && idle > IDLE_PAUSES && now_usec() - from >= usec)
+			break;
+	}
+	poll_ends(queue);
+	return n;
+}
+
+static void queue_release(void *arg)
+{
+	const struct queue_batch *entry = arg;
+	struct ring_producer *ring = entry->queue->ring;
+	const uint64_t burst = entry->batch.seq;
+	struct burst_result *result = &ring->result[(uint32_t)burst & ring->burst_mask];
+
+	/* DONE: the caller's last accesses to the frames. Partner: COLLECT in ring_is_done(). */
+	__atomic_store_n(&result->done, burst_word(burst, ring->burst_bits, 0, 0),
+			 __ATOMIC_RELEASE);
+}
+
+static struct queue_batch *entry_of(const struct gdrcap_batch *batch)
+{
+	return (struct queue_batch *)((uintptr_t)batch - offsetof(struct queue_batch, batch));
+}
+
+void gdrcap_release(struct gdrcap_queue *queue, const struct gdrcap_batch *const *batches,
+		    unsigned int count)
+{
+	if (guest_is_child() || !queue || !batches)
+		return;
+	for (unsigned int i = 0; i < count; i++) {
+		struct queue_batch *entry = entry_of(batches[i]);
+
+		batch_given_back(entry);
+		queue_release(entry);
+	}
+}
+
+int gdrcap_release_after(struct gdrcap_queue *queue, const struct gdrcap_batch *const *batches,
+			 unsigned int count, struct CUstream_st *stream)
+{
+	if (guest_is_child())
+		return -EPERM;
+	if (!queue || !batches)
+		return -EINVAL;
+	for (unsigned int i = 0; i < count; i++) {
+		struct queue_batch *entry = entry_of(batches[i]);
+		int ret;
+
+		batch_given_back(entry);
+		ret = queue->ops->after(queue->device, stream, queue_release, entry);
+		if (ret == 0)
+			continue;
+		batch_taken(entry);
+		return i ? (int)i : ret;
+	}
+	return (int)count;
+}
+
+int gdrcap_get_gpu_queue(struct gdrcap_queue *queue, struct gdrcap_gpu_queue *gpu_queue)
+{
+	const struct ring_producer *ring;
+
+	if (guest_is_child())
+		return -EPERM;
+	if (!queue || !gpu_queue || queue->consumer != GDRCAP_CONSUMER_GPU)
+		return -EINVAL;
+	ring = queue->ring;
+	*gpu_queue = (struct gdrcap_gpu_queue){
+		.pkts = (const struct gdrcap_pkt *)ring->desc,
+		.ready = &ring->ready[0].word,
+		.done = &ring->result[0].done,
+		.stop = ring->stop,
+		.data = queue->data,
+		.pkt_mask = ring->desc_mask,
+		.burst_mask = ring->burst_mask,
+		.ready_stride = sizeof(struct burst_ready) / sizeof(uint64_t),
+		.done_stride = sizeof(struct burst_result) / sizeof(uint64_t),
+		.slot_bytes = queue->slot_bytes,
+		.heads = (const struct gdrcap_pkt *)ring->head_desc,
+		.head_data = ring->view.heads,
+		.head_slot_bytes = queue->head_slot_bytes,
+	};
+	return 0;
+}

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Looks at a session's cards while it runs, and starts again what no longer moves: recover.h. */
+#include "session/recover.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <rte_common.h>
+#include <rte_cycles.h>
+#include <rte_ethdev.h>
+#include <rte_mempool.h>
+
+#include "base/log.h"
+#include "session/session.h"
+
+#define PAUSE_MS 500u /* a receiver's thread answers within that, or it hardly runs at all */
+#define TOLD_MOST 16u /* restarts of a port that are reported one by one */
+
+static uint64_t now_ms(void)
+{
+	return rte_rdtsc() / (rte_get_tsc_hz() / 1000);
+}
+
+/* Others have no queues that a card can end in an error. */
+static bool is_card(const struct port *port)
+{
+	return port->open && port->facts->writes == DRIVER_WRITES_DMA;
+}
+
+/* "receive queue 0 was", "receive queues 1, 3 were". */
+static const char *queues_were(uint32_t queues, char *text, size_t bytes)
+{
+	const bool many = __builtin_popcount(queues) > 1;
+	size_t used = (size_t)snprintf(text, bytes, "receive queue%s", many ? "s" : "");
+
+	for (uint32_t q = 0; q < GDRCAP_QUEUES_MAX && used < bytes; q++)
+		if (queues >> q & 1)
+			used += (size_t)snprintf(text + used, bytes - used, "%s %u",
+						 queues & ((1u << q) - 1) ? "," : "", q);
+	if (used < bytes)
+		snprintf(text + used, bytes - used, many ? " were" : " was");
+	return text;
+}
+
+/* ---- looking ---- */
+
+/* Frames that the rules put into our queues since they were made. */
+static bool pair_hits(const struct session_pair *pair, uint64_t *frames)
+{
+	struct steering_hits hits[STEERING_RULES_MAX];
+
+	*frames = 0;
+	steering_query(&pair->steering, hits);
+	for (uint32_t r = 0; r < pair->steering.rules; r++) {
+		if (!hits[r].known)
+			return false;
+		*frames += hits[r].frames;
+	}
+	return pair->steering.rules != 0;
+}
+
+static bool pair_has_room(const struct gdrcap_session *session, const struct session_pair *pair)
+{
+	const uint32_t ring = session->plan.descriptors;
+
+	for (uint32_t q = 0; q < session->plan.queues; q++) {
+		const struct rte_mempool *heads = pair->head_pool[q];
+
+		if (rte_mempool_avail_count(pair->rx_pool[q]) < ring ||
+		    (heads && rte_mempool_avail_count(heads) < ring))
+			return false;
+	}
+	return true;
+}
+
+/* False: the driver does not answer. */
+static bool sample_take(const struct gdrcap_session *session, uint32_t p,
+			struct recover_sample *sample)
+{
+	const struct session_pair *pair = &session->pairs[p];
+	const uint32_t queues = session->plan.queues;
+	struct rte_eth_burst_mode mode;
+	struct rte_eth_stats stats;
+	int ret;
+
+	memset(sample, 0, sizeof(*sample));
+	session_ports_lock(session);
+	ret = rte_eth_stats_get(pair->rx.id, &stats);
+	session_ports_unlock(session);
+	if (ret != 0)
+		return false;
+	sample->ms = now_ms();
+	sample->queues = queues;
+	sample->stays = rte_eth_rx_burst_mode_get(pair->rx.id, 0, &mode) == 0 &&
+			strstr(mode.info, "Vector");
+	sample->room = pair_has_room(session, pair);
+	sample->hits_known = pair_hits(pair, &sample->hits);
+	sample->errors = stats.ierrors;
+	for (uint32_t q = 0; q < queues; q++) {
+		const struct rx_worker *worker = &session->rx[p * queues + q];
+
+		if (q < RTE_ETHDEV_QUEUE_STAT_CNTRS)
+			sample->queue_errors[q] = stats.q_errors[q];
+		sample->frames[q] = atomic_load_explicit(&worker->frames, memory_order_relaxed);
+	}
+	return true;
+}
+
+/* ---- starting a port again ---- */
+
+static void receivers_set(struct gdrcap_session *session, uint32_t p, enum rx_phase phase)
+{
+	for (uint32_t q = 0; q < session->plan.queues; q++)
+		/* RX_RUN: after the last access to the port. Partner: the acquire load of a worker
+		 * that pauses. */
+		atomic_store_explicit(&session->rx[p * session->plan.queues + q].phase, (int)phase,
+				      memory_order_release);
+}
+
+/* Waits for all of a port's receivers; false: one does not answer. */
+static bool receivers_are(const struct gdrcap_session *session, uint32_t p, int paused,
+			  uint64_t since)
+{
+	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
+	uint32_t q = 0;
+
+	while (q < session->plan.queues) {
+		/* After its last access to the port. Partner: the release store in rx_pause(). */
+		if (atomic_load_explicit(&session->rx[p * session->plan.queues + q].paused,
+					 memory_order_acquire) == paused)
+			q++;
+		else if (tsc_older(since, PAUSE_MS))
+			return false;
+		else
+			nanosleep(&tick, NULL);
+	}
+	return true;
+}
+
+/* From then on the port is ours. False: a thread does not answer; all go on as before. */
+static bool receivers_pause(struct gdrcap_session *session, uint32_t p)
+{
+	const uint64_t since = rte_rdtsc();
+
+	/* One that has not left the last pause would be taken for one in this. */
+	if (!receivers_are(session, p, 0, since))
+		return false;
+	receivers_set(session, p, RX_PAUSE);
+	if (receivers_are(session, p, 1, since))
+		return true;
+	receivers_set(session, p, RX_RUN);
+	return false;
+}
+
+/* Frames wait in them: it was their threads that did not run. */
+static bool queues_have_frames(const struct port *port, uint32_t queues)
+{
+	for (uint16_t q = 0; q < port->rx_queues; q++)
+		if (queues >> q & 1 && rte_eth_rx_queue_count(port->id, q) > 0)
+			return true;
+	return false;
+}
+
+/*
+ * A start makes rules anew, and some of the driver's counters: what was counted stays counted. Not
+ * so the rules' hits: the driver last read them up to a second ago. Nobody reads meanwhile what the
+ * port counts.
+ */
+static int port_start_again(struct gdrcap_session *session, struct session_pair *pair,
+			    struct gdrcap_error *error)
+{
+	struct xstats_values before;
+	int ret;
+
+	session_ports_lock(session);
+	pair->rules_anew = true;
+	steering_destroy(&pair->steering);
+	port_stop(&pair->rx);
+	xstats_read(&pair->rx_xstats, &before);
+	ret = port_restart(&pair->rx, error);
+	if (ret == 0) {
+		xstats_go_on(&pair->rx_xstats, &before);
+		ret = session_rules_create(session, pair, error);
+	}
+	session_ports_unlock(session);
+	return ret;
+}
+
+/* ---- what is found ---- */
+
+static bool ports_left(const struct gdrcap_session *session)
+{
+	for (uint32_t p = 0; p < session->plan.ports; p++)
+		if (!session->pairs[p].recover.rx_dead)
+			return true;
+	return false;
+}
+
+/* Its receivers stay away from it. */
+static void port_dies(struct gdrcap_session *session, uint32_t p)
+{
+	session->pairs[p].recover.rx_dead = true;
+	receivers_set(session, p, RX_PAUSE);
+	if (!ports_left(session))
+		session_fail(session, -EIO, "nothing is left to receive on");
+}
+
+static void told_restart(struct gdrcap_session *session, struct session_pair *pair, uint32_t queues,
+			 const char *how)
+{
+	char names[96];
+
+	session->queue_restarts += (uint32_t)__builtin_popcount(queues);
+	if (pair->recover.told++ >= TOLD_MOST)
+		return;
+	session_message(session, GDRCAP_LOG_WARNING,
+			"port %s: %s %s; frames meanwhile are lost%s", pair->rx.name,
+			queues_were(queues, names, sizeof(names)), how,
+			pair->recover.told == TOLD_MOST ? " (later ones are only counted)" : "");
+}
+
+static void told_driver(struct gdrcap_session *session, struct session_pair *pair, uint32_t queues)
+{
+	told_restart(session, pair, queues, "in error and started again by the driver");
+}
+
+static void port_heal(struct gdrcap_session *session, uint32_t p, const struct recover_found *found)
+{
+	const uint32_t queues = found->error | found->silent;
+	struct session_pair *pair = &session->pairs[p];
+	struct recover_sample sample;
+	struct gdrcap_error error;
+
+	if (!receivers_pause(session, p))
+		return;
+	if (!found->error && queues_have_frames(&pair->rx, queues)) {
+		receivers_set(session, p, RX_RUN);
+		return;
+	}
+	if (port_start_again(session, pair, &error) < 0) {
+		session_message(session, GDRCAP_LOG_ERROR,
+				"port %s: a receive queue was in error, and the port does not "
+				"start again: %s", pair->rx.name, error.text);
+		port_dies(session, p);
+		return;
+	}
+	if (sample_take(session, p, &sample))
+		recover_restarted(&pair->recover.rx, queues, &sample);
+	told_restart(session, pair, queues,
+		     found->error ? "in error and started again" :
+				    "given frames that did not come out, and started again");
+	receivers_set(session, p, RX_RUN);
+}
+
+static void queues_given_up(struct gdrcap_session *session, uint32_t p, uint32_t queues)
+{
+	struct session_pair *pair = &session->pairs[p];
+	const struct recover *rx = &pair->recover.rx;
+	uint32_t alive = 0;
+	char names[96];
+
+	session_message(session, GDRCAP_LOG_ERROR,
+			"port %s: %s started %u times and brought no frame: the card may not write "
+			"the frames' memory any more; was the GPU reset, or its driver loaded "
+			"anew? Load nvidia-peermem after the GPU's driver (modprobe -r "
+			"nvidia-peermem; modprobe nvidia-peermem) and run again; dmesg has the "
+			"card's words",
+			pair->rx.name, queues_were(queues, names, sizeof(names)), RECOVER_TRIES);
+	/* Those that never had a frame are no reason to go on. */
+	for (uint32_t q = 0; q < session->plan.queues; q++)
+		alive += !rx->queue[q].dead && rx->last.frames[q];
+	if (alive == 0)
+		port_dies(session, p);
+}
+
+static void receiver_look(struct gdrcap_session *session, uint32_t p)
+{
+	struct session_pair *pair = &session->pairs[p];
+	struct recover_sample sample;
+	struct recover_found found;
+
+	if (pair->recover.rx_dead || !sample_take(session, p, &sample))
+		return;
+	found = recover_look(&pair->recover.rx, &sample);
+	if (found.healed)
+		told_driver(session, pair, found.healed);
+	if (found.dead)
+		queues_given_up(session, p, found.dead);
+	/* Nothing more is going to come: the end tells what was seen. */
+	if ((found.error || found.silent) && !pair->recover.rx_dead &&
+	    !atomic_load(&session->ending))
+		port_heal(session, p, &found);
+}
+
+/* ---- senders ---- */
+
+static void sender_stuck(struct gdrcap_session *session, const struct session_pair *pair,
+			 uint32_t q)
+{
+	struct xstats_values values;
+	char why[160] = "is the other end there, and does it receive? ethtool and dmesg say more";
+
+	session_ports_lock(session);
+	xstats_read(&pair->tx_xstats, &values);
+	session_ports_unlock(session);
+	if (pair->recover.tx_failing)
+		snprintf(why, sizeof(why), "the queue is in error and the driver cannot start it "
+			 "again; dmesg has the card's words");
+	else if (xstats_known(&values, XSTATS_PAUSE_RX) && values.count[XSTATS_PAUSE_RX])
+		snprintf(why, sizeof(why), "the other side holds it up with pause frames (%llu so "
+			 "far; flow control: ethtool -a INTERFACE)",
+			 (unsigned long long)values.count[XSTATS_PAUSE_RX]);
+	session_message(session, GDRCAP_LOG_WARNING,
+			"port %s: send queue %u has taken no frame for %u ms: %s", pair->tx.name, q,
+			RECOVER_STUCK_MS, why);
+}
+
+/* The driver starts a send queue in error again by itself. What it counts are pieces of the queue,
+ * so only that there were some is told. */
+static void sender_errors(struct gdrcap_session *session, struct session_pair *pair)
+{
+	struct port_counters counters;
+	bool grew;
+
+	session_port_counters(session, &pair->tx, &counters);
+	grew = counters.tx_error != pair->recover.tx_errors;
+	pair->recover.tx_errors = counters.tx_error;
+	if (grew && !pair->recover.tx_failing)
+		session_message(session, GDRCAP_LOG_WARNING,
+				"port %s: a send queue was in error and the driver started it "
+				"again; frames that were in it are lost (dmesg has the card's "
+				"words)",
+				pair->tx.name);
+	pair->recover.tx_failing = grew;
+}
+
+/* After the senders' ends a driver hears of an error only when it is asked for something. */
+static void sender_ask(const struct tx_worker *worker)
+{
+	if (atomic_load_explicit(&worker->finished, memory_order_acquire))
+		(void)rte_eth_tx_descriptor_status(worker->config.port, worker->config.queue, 0);
+}
+
+static void sender_look(struct gdrcap_session *session, uint32_t p)
+{
+	struct session_pair *pair = &session->pairs[p];
+
+	for (uint32_t q = 0; q < session->plan.queues; q++) {
+		const struct tx_worker *worker = &session->tx[p * session->plan.queues + q];
+		const bool excused =
+			atomic_load_explicit(&worker->finished, memory_order_relaxed) ||
+			atomic_load_explicit(&worker->hold, memory_order_relaxed);
+
+		sender_ask(worker);
+		switch (recover_sender_look(
+			&pair->recover.tx[q], now_ms(),
+			atomic_load_explicit(&worker->sent, memory_order_relaxed),
+			atomic_load_explicit(&worker->stalled, memory_order_relaxed), excused)) {
+		case RECOVER_STUCK:
+			sender_stuck(session, pair, q);
+			break;
+		case RECOVER_MOVES:
+			session_message(session, GDRCAP_LOG_WARNING,
+					"port %s: send queue %u sends again", pair->tx.name, q);
+			break;
+		default:
+			break;
+		}
+	}
+	sender_errors(session, pair);
+}
+
+/* ---- removal ---- */
+
+static int port_removed(uint16_t port, enum rte_eth_event_type event, void *removed, void *detail)
+{
+	atomic_store((_Atomic int *)removed, 1);
+	return 0;
+}
+
+static void removal_watch(struct port *port, _Atomic int *removed, bool on)
+{
+	int ret = -EAGAIN;
+
+	if (!is_card(port))
+		return;
+	if (on)
+		ret = rte_eth_dev_callback_register(port->id, RTE_ETH_EVENT_INTR_RMV, port_removed,
+						    removed);
+	/* -EAGAIN: it is running just now. */
+	while (!on && ret == -EAGAIN)
+		ret = rte_eth_dev_callback_unregister(port->id, RTE_ETH_EVENT_INTR_RMV,
+						      port_removed, removed);
+	if (on && ret < 0)
+		log_debug("port %s: its removal will not be noticed: %s", port->name,
+			  rte_strerror(-ret));
+}
+
+static void removal_look(struct gdrcap_session *session, const struct port *port,
+			 _Atomic int *removed)
+{
+	if (!atomic_load(removed) || session->failure)
+		return;
+	session_message(session, GDRCAP_LOG_ERROR,
+			"port %s: the card was removed, or its driver gave it up (dmesg says "
+			"which)",
+			port->name);
+	session_fail(session, -ENODEV, "a card is gone");
+}
+
+/* ---- a session's run ---- */
+
+void recover_begin(struct gdrcap_session *session)
+{
+	for (uint32_t p = 0; p < session->plan.ports; p++) {
+		struct session_pair *pair = &session->pairs[p];
+		struct recover_sample sample;
+
+		pair->recover = (struct recover_pair){ .rx_dead = false };
+		if (session->rx_count && is_card(&pair->rx) && sample_take(session, p, &sample))
+			recover_look(&pair->recover.rx, &sample);
+		removal_watch(&pair->rx, &pair->recover.rx_removed, true);
+		removal_watch(&pair->tx, &pair->recover.tx_removed, true);
+	}
+}
+
+void recover_watch(struct gdrcap_session *session)
+{
+	if (!tsc_older(session->recover_tsc, RECOVER_LOOK_MS))
+		return;
+	session->recover_tsc = rte_rdtsc();
+	for (uint32_t p = 0; p < session->plan.ports && !session->failure; p++) {
+		struct session_pair *pair = &session->pairs[p];
+
+		removal_look(session, &pair->rx, &pair->recover.rx_removed);
+		removal_look(session, &pair->tx, &pair->recover.tx_removed);
+		if (session->rx_count && is_card(&pair->rx))
+			receiver_look(session, p);
+		if (session->tx_count && is_card(&pair->tx))
+			sender_look(session, p);
+	}
+}
+
+void recover_end(struct gdrcap_session *session)
+{
+	for (uint32_t p = 0; p < session->plan.ports; p++) {
+		struct session_pair *pair = &session->pairs[p];
+		uint32_t queues, healed;
+		char names[96];
+
+		removal_watch(&pair->rx, &pair->recover.rx_removed, false);
+		removal_watch(&pair->tx, &pair->recover.tx_removed, false);
+		if (session->tx_count && is_card(&pair->tx))
+			sender_look(session, p);
+		if (session->rx_count == 0 || !is_card(&pair->rx) || pair->recover.rx_dead)
+			continue;
+		receiver_look(session, p);
+		queues = recover_left(&pair->recover.rx, &healed);
+		if (healed)
+			told_driver(session, pair, healed);
+		if (queues)
+			session_message(session, GDRCAP_LOG_WARNING,
+					"port %s: %s in error when the run ended; frames since "
+					"then are lost", pair->rx.name,
+					queues_were(queues, names, sizeof(names)));
+	}
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a session tells of its run, at any time and from any thread. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_cycles.h>
+#include <rte_version.h>
+
+#include "base/guest.h"
+#include "session/session.h"
+
+/* 0 when there is a session to ask and a place for the answer. */
+static int results_check(const struct gdrcap_session *session, const void *out)
+{
+	const int ret = guest_check(session, "session", NULL);
+
+	return ret == 0 && !out ? -EINVAL : ret;
+}
+
+static void queue_unchecked(const struct rx_worker *worker, struct gdrcap_counts *counts)
+{
+	*counts = (struct gdrcap_counts){
+		.received = atomic_load_explicit(&worker->frames, memory_order_relaxed),
+		.bytes = atomic_load_explicit(&worker->bytes, memory_order_relaxed),
+	};
+}
+
+bool session_sent_known(const struct gdrcap_session *session)
+{
+	return session->tx_count && (session->config.format != GDRCAP_FORMAT_FOREIGN ||
+				     session->expect);
+}
+
+static struct accountant *accountant_of(const struct gdrcap_session *session)
+{
+	return (struct accountant *)(uintptr_t)&session->accountant;
+}
+
+/* What the cards admit to have lost, where the drivers count it exactly. */
+static void summary_losses(const struct gdrcap_session *session, struct gdrcap_summary *summary)
+{
+	bool missed_exact = true, error_exact = true;
+	uint64_t explained = 0;
+
+	for (uint32_t p = 0; session->rx_count && p < session->plan.ports; p++) {
+		const struct port *port = &session->pairs[p].rx;
+		struct port_counters counters;
+
+		session_port_counters(session, port, &counters);
+		missed_exact &= port_missed_exact(port);
+		error_exact &= port->facts->error_exact;
+		summary->nic_missed += counters.missed;
+		summary->nic_error += counters.error;
+	}
+	if (session->rx_count == 0)
+		return;
+	if (missed_exact) {
+		summary->known |= GDRCAP_HAS_NIC_MISSED;
+		explained += summary->nic_missed;
+	}
+	if (error_exact) {
+		summary->known |= GDRCAP_HAS_NIC_ERROR;
+		explained += summary->nic_error;
+	} else {
+		summary->nic_error = 0;
+	}
+	explained += session_causes_lost(session);
+	summary->unexplained =
+		summary->total.lost > explained ? summary->total.lost - explained : 0;
+}
+
+static void summary_sender(const struct gdrcap_session *session, struct gdrcap_summary *summary)
+{
+	bool exact = true;
+
+	session_sender_summary(session, summary);
+	summary->tx_asked = session->tx_asked;
+	summary->tx_missing = atomic_load(&session->tx_missing);
+	for (uint32_t p = 0; session->tx_count && p < session->plan.ports; p++) {
+		const struct port *port = &session->pairs[p].tx;
+		struct port_counters counters;
+
+		session_port_counters(session, port, &counters);
+		exact &= port->facts->tx_error_counted;
+		summary->tx_error += counters.tx_error;
+	}
+	if (session->tx_count && exact)
+		summary->known |= GDRCAP_HAS_TX_ERROR;
+	else
+		summary->tx_error = 0;
+}
+
+static void summary_saved(const struct gdrcap_session *session, struct gdrcap_summary *summary)
+{
+	struct save_counts counts;
+
+	if (!session->save)
+		return;
+	save_counts(session->save, &counts);
+	summary->saved = counts.saved;
+	summary->save_missed = counts.missed;
+	summary->damaged_saved = counts.damaged_saved;
+	summary->damaged_missed = counts.damaged_missed;
+}
+
+/* Which of the verdict's counts mean something for these frames. */
+static uint32_t summary_known(const struct gdrcap_session *session)
+{
+	const struct frame_foreign *foreign = &session->layout.foreign;
+	uint32_t known = 0;
+
+	if (session->config.consumer != GDRCAP_CONSUMER_VALIDATE || session->rx_count == 0)
+		return 0;
+	known = GDRCAP_HAS_VERDICT;
+	if (session->config.format != GDRCAP_FORMAT_FOREIGN || session->expect ||
+	    foreign->sequence.bytes || foreign->self_phase)
+		known |= GDRCAP_HAS_LOSS;
+	if (session->config.format == GDRCAP_FORMAT_FOREIGN && foreign->self_phase)
+		known |= GDRCAP_HAS_LOCK;
+	if (session->config.stale_check)
+		known |= GDRCAP_HAS_STALE;
+	return known;
+}
+
+/* From the first poll that brought frames to the last. */
+static double summary_seconds(const struct gdrcap_session *session)
+{
+	uint64_t first = UINT64_MAX, last = 0;
+
+	for (uint32_t i = 0; i < session->rx_count; i++) {
+		const struct rx_worker *worker = &session->rx[i];
+		const uint64_t from =
+			atomic_load_explicit(&worker->first_tsc, memory_order_relaxed);
+
+		if (from == 0)
+			continue;
+		first = RTE_MIN(first, from);
+		last = RTE_MAX(last, atomic_load_explicit(&worker->last_tsc, memory_order_relaxed));
+	}
+	return last > first ? (double)(last - first) / (double)rte_get_tsc_hz() : 0;
+}
+
+static void summary_machine(const struct gdrcap_session *session, struct gdrcap_summary *summary)
+{
+	uint64_t starved_tsc = 0;
+
+	summary->ports = session->plan.ports;
+	summary->queues = session->rx_count;
+	summary->core_count = session->cpu_count;
+	memcpy(summary->cores, session->cpus, session->cpu_count * sizeof(summary->cores[0]));
+	summary->memory = session->region.kind;
+	snprintf(summary->gpu, sizeof(summary->gpu), "%s", session->device_info.name);
+	snprintf(summary->driver, sizeof(summary->driver), "%s", session->gpu_driver);
+	summary->region_bytes = session->region.bytes;
+	summary->slot_bytes = 1u << session->region.slot_shift;
+	summary->slots = session->region.slots;
+	summary->blocks = session->blocks;
+	summary->failed = session->failure != 0;
+	summary->ended_by_sender = session->ended_by_sender;
+	for (uint32_t i = 0; i < session->rx_count; i++) {
+		const struct rx_worker *worker = &session->rx[i];
+
+		summary->cut += atomic_load_explicit(&worker->cut, memory_order_relaxed);
+		summary->pool_empty += atomic_load_explicit(&worker->starved, memory_order_relaxed);
+		starved_tsc += atomic_load_explicit(&worker->starved_tsc, memory_order_relaxed);
+	}
+	summary->pool_empty_seconds = (double)starved_tsc / (double)rte_get_tsc_hz();
+	session_ports_summary(session, summary);
+}
+
+/* The caller's own consumer has the frames: what became of each, it knows. */
+static void summary_unchecked(const struct gdrcap_session *session, struct gdrcap_counts *total)
+{
+	total->sent = session_sent(session);
+	for (uint32_t i = 0; i < session->rx_count; i++) {
+		struct gdrcap_counts counts;
+
+		queue_unchecked(&session->rx[i], &counts);
+		total->received += counts.received;
+		total->bytes += counts.bytes;
+	}
+}
+
+void gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary)
+{
+	const struct verdict *verdict;
+
+	if (!summary)
+		return;
+	memset(summary, 0, sizeof(*summary));
+	if (guest_check(session, "session", NULL) < 0)
+		return;
+	summary_machine(session, summary);
+	verdict = accountant_borrow(accountant_of(session));
+	if (session->config.consumer == GDRCAP_CONSUMER_VALIDATE && session->rx_count) {
+		verdict_total(verdict, session_sent_known(session), session_sent(session),
+			      &summary->total);
+		summary->lock_lost = verdict->lock_lost;
+		summary->stale = verdict->stale;
+		summary->untracked = verdict->untracked;
+		summary->conflicts = verdict->conflicts;
+		if (session->tx_count == 0 && session->config.end == GDRCAP_END_STREAM)
+			verdict_unheard(verdict, session->peer_left, &summary->senders_unheard,
+					&summary->streams_unheard);
+	} else {
+		summary_unchecked(session, &summary->total);
+	}
+	summary->known |= summary_known(session);
+	summary->streams = verdict->listed_count;
+	accountant_return(accountant_of(session));
+	summary_losses(session, summary);
+	summary_sender(session, summary);
+	summary_saved(session, summary);
+	summary->seconds = summary_seconds(session);
+	if (summary->seconds > 0) {
+		const struct gdrcap_counts *total = &summary->total;
+
+		summary->mpps = (double)total->received / summary->seconds / 1e6;
+		summary->gbps = 8.0 * (double)(total->bytes + PACING_WIRE_OVERHEAD * total->received) /
+				summary->seconds / 1e9;
+	}
+}
+
+int gdrcap_get_queue_counts(const struct gdrcap_session *session, uint32_t index,
+			    struct gdrcap_counts *counts)
+{
+	const int ret = results_check(session, counts);
+
+	if (ret < 0)
+		return ret;
+	if (index >= session->rx_count)
+		return -ENOENT;
+	if (session->config.consumer != GDRCAP_CONSUMER_VALIDATE) {
+		queue_unchecked(&session->rx[index], counts);
+		return 0;
+	}
+	verdict_queue_counts(accountant_borrow(accountant_of(session)), index, counts);
+	accountant_return(accountant_of(session));
+	return 0;
+}
+
+int gdrcap_get_stream_counts(const struct gdrcap_session *session, uint32_t index, uint32_t *stream,
+			     struct gdrcap_counts *counts)
+{
+	const struct verdict *verdict;
+	int ret = results_check(session, counts);
+
+	if (ret < 0 || !stream)
+		return ret < 0 ? ret : -EINVAL;
+	ret = -ENOENT;
+	verdict = accountant_borrow(accountant_of(session));
+	if (index < verdict->listed_count) {
+		const struct verdict_stream *listed = verdict_listed(verdict, index);
+
+		*stream = listed->id;
+		verdict_stream_counts(verdict, listed, session_sent_known(session),
+				      session_stream_sent(session, *stream), counts);
+		ret = 0;
+	}
+	accountant_return(accountant_of(session));
+	return ret;
+}
+
+int gdrcap_get_damage(const struct gdrcap_session *session, uint32_t index,
+		      struct gdrcap_damage *damage)
+{
+	const struct verdict *verdict;
+	int ret = results_check(session, damage);
+
+	if (ret < 0)
+		return ret;
+	ret = -ENOENT;
+	verdict = accountant_borrow(accountant_of(session));
+	if (index < verdict->damage_count) {
+		*damage = verdict->damage[index];
+		ret = 0;
+	}
+	accountant_return(accountant_of(session));
+	return ret;
+}
+
+const char *gdrcap_get_message(const struct gdrcap_session *session, uint32_t index)
+{
+	pthread_mutex_t *lock;
+	const char *line;
+
+	if (guest_check(session, "session", NULL) < 0)
+		return NULL;
+	lock = (pthread_mutex_t *)(uintptr_t)&session->message_lock;
+	/* A line that was kept once stays until the session is destroyed. */
+	pthread_mutex_lock(lock);
+	line = index < session->message_count ? session->messages[index] : NULL;
+	pthread_mutex_unlock(lock);
+	return line;
+}
+
+int gdrcap_get_stats(const struct gdrcap_session *session, struct gdrcap_stats *stats)
+{
+	struct gdrcap_stats all = { .size = sizeof(all) };
+	struct gdrcap_summary summary;
+	const int ret = results_check(session, stats);
+
+	if (ret < 0)
+		return ret;
+	if (stats->size < sizeof(stats->size) || stats->size > sizeof(all))
+		return -EINVAL;
+	for (uint32_t i = 0; i < session->rx_count; i++) {
+		const struct rx_worker *worker = &session->rx[i];
+		/* Read `back` first: what is not back yet can only grow by what comes later. */
+		const uint64_t back = atomic_load_explicit(&worker->back, memory_order_acquire);
+		const uint64_t frames = atomic_load_explicit(&worker->frames, memory_order_relaxed);
+
+		all.rx_frames += frames;
+		all.rx_bytes += atomic_load_explicit(&worker->bytes, memory_order_relaxed);
+		all.cut += atomic_load_explicit(&worker->cut, memory_order_relaxed);
+		all.bursts += atomic_load_explicit(&worker->bursts, memory_order_relaxed);
+		all.in_flight += frames - back;
+	}
+	memset(&summary, 0, sizeof(summary));
+	summary_losses(session, &summary);
+	all.nic_missed = summary.nic_missed;
+	all.nic_error = summary.nic_error;
+	all.known = summary.known;
+	all.size = stats->size;
+	memcpy(stats, &all, stats->size);
+	return 0;
+}
+
+const char *gdrcap_version(void)
+{
+#ifdef GDRCAP_WITH_CUDA
+	return "gdrcap " GDRCAP_VERSION " (" RTE_VER_PREFIX " " RTE_STR(RTE_VER_YEAR) "." RTE_STR(
+		RTE_VER_MONTH) "." RTE_STR(RTE_VER_MINOR) ", CUDA Runtime " GDRCAP_CUDA_VERSION ")";
+#else
+	return "gdrcap " GDRCAP_VERSION " (" RTE_VER_PREFIX " " RTE_STR(RTE_VER_YEAR) "." RTE_STR(
+		RTE_VER_MONTH) "." RTE_STR(RTE_VER_MINOR) ", built without CUDA)";
+#endif
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the ports' drivers tell of a run: why frames were lost or a sender was slow, which rules put
+ * the frames into our queues, whose clock their times are from. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/guest.h"
+#include "config/config.h"
+#include "session/session.h"
+
+static const struct {
+	const char *meaning;
+	int sender; /* 1: it is counted where frames are sent */
+} causes[XSTATS_CAUSES] = {
+	[XSTATS_NO_BUFFER] = {
+		"no free slot in the queue (the frames of nic_missed): the consumer is slower than "
+		"the wire, or the pool is small; raise --blocks or --pool", 0 },
+	[XSTATS_CARD_FULL] = {
+		"the card's own buffer was full: PCIe or the memory is slower than the wire; see "
+		"LnkSta in lspci -vv, and nvidia-smi topo -m", 0 },
+	[XSTATS_WIRE_CRC] = {
+		"damaged on the wire: clean or change cable and transceiver (ethtool -m INTERFACE)",
+		0 },
+	[XSTATS_WIRE_SYMBOL] = {
+		"symbol errors on the wire: clean or change cable and transceiver, and use the same "
+		"FEC at both ends (ethtool --show-fec INTERFACE)", 0 },
+	[XSTATS_WIRE_LENGTH] = {
+		"frames whose length field was wrong: the other side makes them; correct its frames",
+		0 },
+	[XSTATS_QUEUE_ERROR] = {
+		"receive buffers that ended in an error: the memory's registration broke, or the GPU "
+		"failed; the messages and dmesg say which", 0 },
+	[XSTATS_PAUSE_RX] = {
+		"pause frames that came: the other side held this sender up; its flow control off: "
+		"ethtool -A INTERFACE tx off, there", 1 },
+	[XSTATS_PAUSE_TX] = {
+		"pause frames that we sent: flow control held the sender up in place of loss; to see "
+		"the loss: ethtool -A INTERFACE tx off", 0 },
+	[XSTATS_TX_WIRE_ERROR] = {
+		"frames that the card could not send: see the link (ethtool INTERFACE) and dmesg",
+		1 },
+	[XSTATS_TX_DISCARD] = {
+		"frames that the card dropped before the wire: the link was down, or paused for too "
+		"long (ethtool -a INTERFACE)", 1 },
+	[XSTATS_WIRE_FRAMES_RX] = {
+		"all frames that came to the plug, the kernel's too; those sent that are not "
+		"among them were lost on the way", 0 },
+	[XSTATS_WIRE_FRAMES_TX] = {
+		"all frames that left through the plug, the kernel's too", 1 },
+};
+
+static void values_add(struct xstats_values *sum, const struct xstats *xstats)
+{
+	struct xstats_values values;
+
+	xstats_read(xstats, &values);
+	sum->known |= values.known;
+	for (uint32_t c = 0; c < XSTATS_CAUSES; c++)
+		sum->count[c] += values.count[c];
+}
+
+/* Each card is asked once for everything. What is kept changes nothing in the run. */
+void session_causes_ask(const struct gdrcap_session *asked)
+{
+	struct gdrcap_session *session = (struct gdrcap_session *)(uintptr_t)asked;
+	struct xstats_values rx = { 0 }, tx = { 0 };
+
+	session_ports_lock(session);
+	for (uint32_t p = 0; p < session->plan.ports; p++) {
+		values_add(&rx, &session->pairs[p].rx_xstats);
+		values_add(&tx, &session->pairs[p].tx_xstats);
+	}
+	session_ports_unlock(session);
+	pthread_mutex_lock(&session->message_lock);
+	session->rx_causes = rx;
+	session->tx_causes = tx;
+	pthread_mutex_unlock(&session->message_lock);
+}
+
+uint64_t session_causes_lost(const struct gdrcap_session *session)
+{
+	static const enum xstats_cause received[] = { XSTATS_CARD_FULL, XSTATS_WIRE_CRC,
+						      XSTATS_WIRE_LENGTH };
+	pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&session->message_lock;
+	uint64_t lost = 0;
+
+	pthread_mutex_lock(lock);
+	for (size_t i = 0; i < sizeof(received) / sizeof(received[0]); i++)
+		lost += session->rx_causes.count[received[i]];
+	lost += session->tx_causes.count[XSTATS_TX_DISCARD];
+	pthread_mutex_unlock(lock);
+	return lost;
+}
+
+int gdrcap_get_cause(const struct gdrcap_session *session, uint32_t index,
+		     struct gdrcap_cause *cause)
+{
+	const struct xstats_values *values;
+	pthread_mutex_t *lock;
+	const int ret = guest_check(session, "session", NULL);
+
+	if (ret < 0 || !cause)
+		return ret < 0 ? ret : -EINVAL;
+	if (index >= XSTATS_CAUSES)
+		return -ENOENT;
+	if (index == 0)
+		session_causes_ask(session);
+	*cause = (struct gdrcap_cause){
+		.name = xstats_cause_name((enum xstats_cause)index),
+		.meaning = causes[index].meaning,
+		.sender = causes[index].sender,
+	};
+	lock = (pthread_mutex_t *)(uintptr_t)&session->message_lock;
+	pthread_mutex_lock(lock);
+	values = cause->sender ? &session->tx_causes : &session->rx_causes;
+	cause->known = xstats_known(values, (enum xstats_cause)index);
+	cause->count = values->count[index];
+	pthread_mutex_unlock(lock);
+	return 0;
+}
+
+/* All receiving ports have as many rules, or none. */
+static uint32_t rule_count(const struct gdrcap_session *session)
+{
+	uint32_t most = 0;
+
+	for (uint32_t p = 0; session->rx_count && p < session->plan.ports; p++)
+		if (session->pairs[p].steering.rules > most)
+			most = session->pairs[p].steering.rules;
+	return most;
+}
+
+int gdrcap_get_rule(const struct gdrcap_session *session, uint32_t index, struct gdrcap_rule *rule)
+{
+	struct steering_hits hits[STEERING_RULES_MAX];
+	int ret = guest_check(session, "session", NULL);
+
+	if (ret < 0 || !rule)
+		return ret < 0 ? ret : -EINVAL;
+	ret = -ENOENT;
+	session_ports_lock(session);
+	if (index >= rule_count(session) || index >= STEERING_RULES_MAX)
+		goto out;
+	ret = 0;
+	*rule = (struct gdrcap_rule){ .text = session->steered_text[index], .known = 1 };
+	for (uint32_t p = 0; p < session->plan.ports; p++) {
+		const struct session_pair *pair = &session->pairs[p];
+
+		if (index >= pair->steering.rules)
+			continue;
+		steering_query(&pair->steering, hits);
+		rule->known &= hits[index].known && !pair->rules_anew;
+		rule->frames += hits[index].frames;
+	}
+	if (!rule->known)
+		rule->frames = 0;
+out:
+	session_ports_unlock(session);
+	return ret;
+}
+
+/* "" where nobody asked for times. */
+static const char *clock_name(const struct gdrcap_session *session)
+{
+	uint32_t cards = 0;
+
+	if (session->rx_count == 0 || !config_wants_times(&session->config))
+		return "";
+	for (uint32_t p = 0; p < session->plan.ports; p++)
+		cards += session->pairs[p].rx_clock.port != RX_CLOCK_CPU;
+	return cards == 0 ? "CPU" : cards == session->plan.ports ? "card" : "card, CPU";
+}
+
+void session_ports_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary)
+{
+	summary->steered = session->rx_count != 0;
+	for (uint32_t p = 0; p < session->plan.ports; p++)
+		summary->steered &= session->pairs[p].rx.isolated;
+	/* Where cards choose, the checker's rules leave nothing to do. */
+	summary->software_match = session->layout.match.count != 0 && !summary->steered;
+	summary->split = session->config.split;
+	summary->queue_restarts = session->queue_restarts;
+	region_registration(&session->region, summary->registration,
+			    sizeof(summary->registration));
+	snprintf(summary->clock, sizeof(summary->clock), "%s", clock_name(session));
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A session's start. The watch over its run: watch.c; its end: stop.c. */
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+#include <rte_cycles.h>
+
+#include "base/guest.h"
+#include "base/log.h"
+#include "session/session.h"
+
+/* Threads of the run: where there are not cores for each, all share all. */
+static uint32_t threads_planned(const struct gdrcap_session *session)
+{
+	const uint32_t blocks = session->plan.cuda	 ? 0
+				: session->config.blocks ? session->config.blocks
+							 : 1;
+
+	return session->rx_count * (1 + blocks) + session->tx_count * (1 + !session->plan.cuda) +
+	       (session->rx_count != 0) + (session->file && session->file->streamed);
+}
+
+void session_cpus(const struct gdrcap_session *session, cpu_set_t *set)
+{
+	CPU_ZERO(set);
+	for (uint32_t i = 0; i < session->cpu_count; i++)
+		CPU_SET((size_t)session->cpus[i], set);
+}
+
+struct cpu_deal {
+	const struct gdrcap_session *session;
+	uint32_t next;
+	bool shared;
+};
+
+static void cpu_next(struct cpu_deal *deal, cpu_set_t *set)
+{
+	if (deal->shared) {
+		session_cpus(deal->session, set);
+		return;
+	}
+	CPU_ZERO(set);
+	CPU_SET((size_t)deal->session->cpus[deal->next++], set);
+}
+
+/* The file's frames that the role compares with, or copies; NULL: layout and pattern say it. */
+static const struct frame_store_view *job_store(const struct gdrcap_session *session,
+						enum kernel_role role)
+{
+	const struct file_frames *file = role == KERNEL_CHECK ? session->expect : session->file;
+
+	return file ? &file->view : NULL;
+}
+
+static int device_job_start(struct gdrcap_session *session, enum kernel_role role,
+			    struct cpu_deal *deal, struct kernel_workers **workers,
+			    struct gdrcap_error *error)
+{
+	const bool check = role == KERNEL_CHECK;
+	const uint32_t count = check ? session->rx_count : session->tx_count;
+	struct burst_ring_view views[GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX];
+	struct kernel_job job = {
+		.role = role,
+		.rings = views,
+		.ring_count = count,
+		.workers_per_ring = check ? session->config.blocks : 0,
+		.frame_bytes_hint = session->plan.frame_bytes_max,
+		.layout = session->layout,
+		.plan = session->pattern,
+		.store = job_store(session, role),
+	};
+	struct kernel_workers *started = NULL;
+	int ret;
+
+	for (uint32_t i = 0; i < count; i++)
+		views[i] = check ? session->rx[i].ring.view : session->tx[i].ring.view;
+	if (!session->plan.cuda && !deal->shared) {
+		job.cpus = &session->cpus[deal->next];
+		job.cpu_count =
+			count * (check && session->config.blocks ? session->config.blocks : 1);
+		deal->next += job.cpu_count;
+	}
+	ret = session->ops->start(session->device, &job, &started);
+	if (ret < 0)
+		return error_set(error, ret, "%s", kernel_error());
+	guest_lock();
+	*workers = started;
+	guest_unlock();
+	if (check)
+		session->blocks = session->ops->workers_per_ring(started);
+	return 0;
+}
+
+static int senders_start(struct gdrcap_session *session, struct cpu_deal *deal,
+			 struct gdrcap_error *error)
+{
+	int ret = 0;
+
+	if (session->file && session->file->streamed) {
+		cpu_set_t cpus;
+
+		cpu_next(deal, &cpus);
+		ret = file_frames_start(session->file, &cpus, error);
+	}
+	if (ret == 0)
+		ret = device_job_start(session, KERNEL_WRITE, deal, &session->write, error);
+	for (uint32_t i = 0; ret == 0 && i < session->tx_count; i++) {
+		struct tx_worker *worker = &session->tx[i];
+		cpu_set_t cpus;
+		char name[24];
+
+		snprintf(name, sizeof(name), "gdrcap-tx%u", i);
+		cpu_next(deal, &cpus);
+		ret = thread_start(&worker->thread, name, &cpus, tx_worker_run, worker, error);
+	}
+	return ret;
+}
+
+static int receivers_start(struct gdrcap_session *session, struct cpu_deal *deal,
+			   struct gdrcap_error *error)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; ret == 0 && i < session->rx_count; i++) {
+		struct rx_worker *worker = &session->rx[i];
+		cpu_set_t cpus;
+		char name[24];
+
+		snprintf(name, sizeof(name), "gdrcap-rx%u", i);
+		cpu_next(deal, &cpus);
+		ret = thread_start(&worker->thread, name, &cpus, rx_worker_run, worker, error);
+	}
+	return ret;
+}
+
+int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	struct cpu_deal deal = { .session = session };
+	int ret = guest_check(session, "session", error);
+	cpu_set_t cpus;
+	bool validate;
+
+	if (ret < 0)
+		return ret;
+	validate = session->config.consumer == GDRCAP_CONSUMER_VALIDATE && session->rx_count != 0;
+	log_lock(&session->run_lock);
+	if (session->state != SESSION_CREATED) {
+		log_unlock(&session->run_lock);
+		return error_set(error, -EALREADY, "a session runs once; create another");
+	}
+	deal.shared = threads_planned(session) > session->cpu_count;
+	if (deal.shared)
+		thread_share_cores();
+	session->state = SESSION_RUNNING;
+	session->start_tsc = rte_rdtsc();
+	patience_begin(&session->progress);
+	quiet_init(&session->quiet, session->rx, session->rx_count);
+	quiet_init(&session->idle, session->rx, session->rx_count);
+	recover_begin(session);
+	/* Receivers take the first, nearest cores. */
+	ret = receivers_start(session, &deal, error);
+	if (ret == 0 && validate)
+		ret = device_job_start(session, KERNEL_CHECK, &deal, &session->check, error);
+	if (ret == 0 && validate) {
+		cpu_next(&deal, &cpus);
+		ret = accountant_start(&session->accountant, &cpus, error);
+	}
+	if (ret == 0 && session->tx_count)
+		ret = senders_start(session, &deal, error);
+	if (ret < 0)
+		session->failure = ret;
+	log_unlock(&session->run_lock);
+	if (ret < 0)
+		gdrcap_stop(session, NULL);
+	return ret;
+}
+
+int gdrcap_wait_end(struct gdrcap_session *session, uint32_t timeout_ms)
+{
+	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
+	const uint64_t since = rte_rdtsc();
+	int ret = guest_check(session, "session", NULL);
+	bool over;
+
+	if (ret < 0)
+		return ret;
+	for (;;) {
+		/* Another thread may stop the session meanwhile. */
+		log_lock(&session->run_lock);
+		over = session->state != SESSION_RUNNING || session_watch(session);
+		log_unlock(&session->run_lock);
+		if (over || timeout_ms == 0 || tsc_older(since, timeout_ms))
+			return over;
+		nanosleep(&tick, NULL);
+	}
+}

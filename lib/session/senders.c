@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whether the senders hand over what they were asked to. */
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+#include <rte_common.h>
+#include <rte_cycles.h>
+
+#include "session/session.h"
+
+/* So much of the time between two looks counts at most: this process may have been stopped. */
+#define LOOK_MOST_S 1u
+#define LINGER_MS 500u
+
+static struct session_trying senders_look(const struct gdrcap_session *session)
+{
+	struct session_trying now = { .tsc = rte_rdtsc(), .vain = session->trying.vain };
+
+	for (uint32_t i = 0; i < session->tx_count; i++) {
+		const struct tx_worker *worker = &session->tx[i];
+
+		now.sent += atomic_load_explicit(&worker->sent, memory_order_relaxed);
+		now.stalled += atomic_load_explicit(&worker->stalled, memory_order_relaxed);
+		now.idle += atomic_load_explicit(&worker->idle, memory_order_relaxed);
+	}
+	return now;
+}
+
+/* Of a port that has frames to take. */
+static const struct port *port_of_vain(const struct gdrcap_session *session)
+{
+	for (uint32_t i = 0; i < session->tx_count; i++)
+		if (!atomic_load_explicit(&session->tx[i].finished, memory_order_acquire))
+			return &session->pairs[i / session->plan.queues].tx;
+	return &session->pairs[0].tx;
+}
+
+/* Only time in which a sender tried counts: one without a core did not, nor one whose next frame is
+ * not due. */
+void session_senders_watch(struct gdrcap_session *session)
+{
+	const uint64_t hz = rte_get_tsc_hz();
+	const struct session_trying before = session->trying;
+	struct session_trying now;
+	char what[512];
+
+	if (session->tx_count == 0 || session->rx_count || session->config.give_up_ms == 0)
+		return;
+	now = senders_look(session);
+	if (now.sent != before.sent || (now.stalled == before.stalled && now.idle != before.idle))
+		now.vain = 0;
+	else if (before.tsc && now.stalled != before.stalled)
+		now.vain += RTE_MIN(now.tsc - before.tsc, LOOK_MOST_S * hz);
+	session->trying = now;
+	if (now.vain <= session->config.give_up_ms * (hz / 1000))
+		return;
+	snprintf(what, sizeof(what),
+		 "port %s took nothing for %.1f s (--give-up): its other end left, never came, or "
+		 "does not take what it gets; start that first, or wait longer (0: for ever)",
+		 port_of_vain(session)->name, session->config.give_up_ms / 1e3);
+	session_fail(session, -ETIMEDOUT, what);
+}
+
+/* Seconds since a port took something, or since the start. */
+static double senders_silence(const struct gdrcap_session *session)
+{
+	uint64_t last = session->start_tsc;
+
+	for (uint32_t i = 0; i < session->tx_count; i++)
+		last = RTE_MAX(
+			last, atomic_load_explicit(&session->tx[i].last_tsc, memory_order_relaxed));
+	return (double)(rte_rdtsc() - last) / (double)rte_get_tsc_hz();
+}
+
+/*
+ * A memif's memory goes with the one who leaves, and with it what the peer has not taken out of it;
+ * the driver tells nobody what that is. So the peer gets some time for the last frames, unless it
+ * has left itself.
+ */
+void session_senders_linger(struct gdrcap_session *session)
+{
+	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
+	uint64_t last = 0;
+
+	for (uint32_t i = 0; i < session->tx_count; i++) {
+		const struct port *port = &session->pairs[i / session->plan.queues].tx;
+		const struct tx_worker *worker = &session->tx[i];
+
+		if (port->facts->joins && session->rx_count == 0)
+			last = RTE_MAX(last, atomic_load_explicit(&worker->last_tsc,
+								  memory_order_relaxed));
+	}
+	while (last && !session->failure && !tsc_older(last, LINGER_MS) &&
+	       port_link_up(&session->pairs[0].tx))
+		nanosleep(&tick, NULL);
+}
+
+/* What the run's end left unsent. Where `seconds` ended it, that was asked for too; one who stops
+ * it himself knows. */
+void session_senders_judge(struct gdrcap_session *session)
+{
+	const uint64_t sent = session_sent(session), asked = session->tx_asked;
+	bool down = false;
+
+	if (session->tx_count == 0 || (asked && sent >= asked))
+		return;
+	for (uint32_t p = 0; session->link_tsc && p < session->plan.ports; p++)
+		down |= session->link[GDRCAP_PORTS_MAX + p] != LINK_UP;
+	if (asked && (!session->ended_by_time || down || session->failure))
+		atomic_store(&session->tx_missing, asked - sent);
+	if (session->failure)
+		return;
+	if (down)
+		session_message(session, GDRCAP_LOG_WARNING,
+				"the port's link was down when the run ended: nothing was sent in "
+				"the last %.1f s, which the rates do not count",
+				senders_silence(session));
+	else if (asked && session->ended_by_time)
+		session_message(session, GDRCAP_LOG_WARNING,
+				"%llu of %llu frames were sent: the time to run was over first",
+				(unsigned long long)sent, (unsigned long long)asked);
+}

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A session's resources: created in the order in which a frame meets them, undone in reverse. */
+#include "session/session.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_cycles.h>
+#include <rte_errno.h>
+#include <rte_gpudev.h>
+
+#include "base/assertion.h"
+#include "base/eal.h"
+#include "base/guest.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "gpu/gpu_open.h"
+
+void session_message(struct gdrcap_session *session, enum gdrcap_log_level level,
+		     const char *format, ...)
+{
+	char line[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	text_clean(line, ' ');
+	log_line(level, "%s", line);
+	pthread_mutex_lock(&session->message_lock);
+	/* The first error is the one that gdrcap_stop() tells. */
+	if (level == GDRCAP_LOG_ERROR && session->failure_text[0] == '\0')
+		snprintf(session->failure_text, sizeof(session->failure_text), "%s", line);
+	if (session->message_count <
+	    SESSION_MESSAGES_MAX - (level == GDRCAP_LOG_ERROR ? 0 : SESSION_MESSAGES_ERRORS)) {
+		session->messages[session->message_count] = strdup(line);
+		if (session->messages[session->message_count])
+			session->message_count++;
+	}
+	pthread_mutex_unlock(&session->message_lock);
+}
+
+static void locks_create(struct gdrcap_session *session)
+{
+	pthread_mutexattr_t recursive;
+
+	pthread_mutex_init(&session->message_lock, NULL);
+	pthread_mutex_init(&session->run_lock, NULL);
+	/* The caller's log function may read results. */
+	pthread_mutexattr_init(&recursive);
+	pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(&session->ports_lock, &recursive);
+	pthread_mutexattr_destroy(&recursive);
+}
+
+static void locks_destroy(struct gdrcap_session *session)
+{
+	pthread_mutex_destroy(&session->ports_lock);
+	pthread_mutex_destroy(&session->run_lock);
+	pthread_mutex_destroy(&session->message_lock);
+}
+
+static int device_open(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	const struct plan *plan = &session->plan;
+	int ret;
+
+	session->ops = &kernel_host_ops;
+	snprintf(session->gpu_driver, sizeof(session->gpu_driver), "gpu_host");
+#ifdef GDRCAP_WITH_CUDA
+	if (plan->cuda) {
+		session->ops = &kernel_cuda_ops;
+		snprintf(session->gpu_driver, sizeof(session->gpu_driver), "gpu_cuda");
+	}
+#endif
+	ret = plan->cuda ? gpu_open_cuda(plan->ordinal, error) :
+			   gpu_open_host(session->config.guard != 0, error);
+	if (ret < 0)
+		return ret;
+	session->gpu = (int16_t)ret;
+	ret = session->ops->open(plan->ordinal, &session->device);
+	if (ret < 0)
+		return error_set(error, ret, "%s", kernel_error());
+	if (plan->cuda)
+		guest_gpu_opened();
+	session->ops->info(session->device, &session->device_info);
+	return 0;
+}
+
+/* Fills a long stretch piece by piece and tells how far it is, where that takes long. */
+static int poison_whole(const struct gdrcap_session *session, const struct region *region)
+{
+	const size_t piece = (size_t)256 << 20;
+	uint64_t told = rte_rdtsc();
+	int ret = 0;
+
+	for (size_t at = 0; ret == 0 && at < region->bytes; at += piece) {
+		ret = session->ops->fill(session->device, region->device + at, SESSION_POISON,
+					 RTE_MIN(piece, region->bytes - at));
+		if (rte_rdtsc() - told > rte_get_tsc_hz()) {
+			log_line(GDRCAP_LOG_PROGRESS, "memory: filled %zu of %zu MiB",
+				 RTE_MIN(at + piece, region->bytes) >> 20, region->bytes >> 20);
+			told = rte_rdtsc();
+		}
+	}
+	return ret;
+}
+
+/* Fills all that frames can land in. 0, or kernel_error() says why not. */
+static int memory_poison(const struct gdrcap_session *session)
+{
+	const struct region *region = &session->region;
+	const size_t slot_bytes = (size_t)1 << region->slot_shift;
+	int ret = 0;
+
+	if (!session->plan.umem)
+		return poison_whole(session, region);
+	/* The first bytes of each slot are the mempool's: its header and the mbuf. */
+	for (uint32_t i = 0; ret == 0 && i < region->slots; i++)
+		ret = session->ops->fill(session->device,
+					 region->device + i * slot_bytes + REGION_UMEM_HEAD,
+					 SESSION_POISON, slot_bytes - REGION_UMEM_HEAD);
+	return ret;
+}
+
+static int frames_create(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	const struct region_config config = {
+		.gpu = session->gpu,
+		.kind = session->plan.memory,
+		.bytes = session->plan.region_bytes,
+		.slot_shift = session->plan.slot_shift,
+		.addr = session->config.memory_addr,
+		.pool_bytes = (size_t)session->plan.pool_slots << session->plan.slot_shift,
+		.cpu_workers = !session->plan.cuda,
+		.dump = session->config.dump_frames != 0,
+	};
+	int ret;
+
+	ret = region_create(&session->region, &config, error);
+	if (ret < 0)
+		return ret;
+	ret = memory_poison(session);
+	if (ret < 0) {
+		error_set(error, ret, "the memory cannot be poisoned: %s", kernel_error());
+		region_destroy(&session->region);
+		return ret;
+	}
+	log_info("memory: %s, %zu MiB in slots of %u bytes, pages of %zu KiB, poisoned with 0x%02x",
+		 plan_memory_name(session->region.kind), session->region.bytes >> 20,
+		 1u << session->region.slot_shift, session->region.page >> 10, SESSION_POISON);
+	return 0;
+}
+
+/* Where the beginnings of split frames land: memory that the CPU and the consumer both read. */
+static int heads_create(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	const struct region_config config = {
+		.gpu = session->gpu,
+		.kind = session->plan.cuda ? GDRCAP_MEMORY_PINNED : GDRCAP_MEMORY_HOST,
+		.bytes = session->plan.heads_bytes,
+		.slot_shift = REGION_HEAD_SHIFT,
+		.pool_bytes = (size_t)session->plan.pool_slots << REGION_HEAD_SHIFT,
+		.cpu_workers = !session->plan.cuda,
+		.dump = session->config.dump_frames != 0,
+	};
+	int ret;
+
+	if (!session->plan.heads_bytes)
+		return 0;
+	ret = region_create(&session->heads, &config, error);
+	if (ret < 0)
+		return ret;
+	ret = poison_whole(session, &session->heads);
+	if (ret < 0) {
+		error_set(error, ret, "the memory of frames' first bytes cannot be poisoned: %s",
+			  kernel_error());
+		region_destroy(&session->heads);
+		return ret;
+	}
+	log_info("memory: frames' first bytes in %s memory, %zu MiB",
+		 plan_memory_name(session->heads.kind), session->heads.bytes >> 20);
+	return 0;
+}
+
+static void generation_destroy(struct gdrcap_session *session)
+{
+	if (!session->plan.cuda)
+		free(session->generation);
+	else if (rte_gpu_mem_free(session->gpu, session->generation) < 0)
+		log_warning("the GPU kept the stale-read detector's memory: %s",
+			    rte_strerror(rte_errno));
+	session->generation = NULL;
+}
+
+/* Only the consumer's workers touch it: GPU memory for a GPU's, plain memory for CPU threads. */
+static int generation_create(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	const size_t bytes = (size_t)session->region.slots * sizeof(*session->generation);
+	int ret;
+
+	if (!session->config.stale_check)
+		return 0;
+	session->generation =
+		session->plan.cuda ? rte_gpu_mem_alloc(session->gpu, bytes, 0) : malloc(bytes);
+	if (!session->generation)
+		return error_set(error, -ENOMEM,
+				 "no %zu KiB of %s memory for the stale-read detector: ask for "
+				 "less with --pool",
+				 bytes >> 10, session->plan.cuda ? "GPU" : "host");
+	ret = session->ops->fill(session->device, session->generation, 0, bytes);
+	if (ret < 0) {
+		error_set(error, ret, "the stale-read detector's memory cannot be cleared: %s",
+			  kernel_error());
+		generation_destroy(session);
+	}
+	return ret;
+}
+
+static void memory_destroy(struct gdrcap_session *session)
+{
+	generation_destroy(session);
+	region_destroy(&session->heads);
+	region_destroy(&session->region);
+}
+
+static int memory_create(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	int ret = frames_create(session, error);
+
+	if (ret < 0)
+		return ret;
+	ret = heads_create(session, error);
+	if (ret < 0)
+		goto err_frames;
+	ret = generation_create(session, error);
+	if (ret < 0)
+		goto err_heads;
+	return 0;
+err_heads:
+	region_destroy(&session->heads);
+err_frames:
+	region_destroy(&session->region);
+	return ret;
+}
+
+int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **out,
+		  struct gdrcap_error *error)
+{
+	static _Atomic unsigned int sessions;
+	struct gdrcap_session *session;
+	struct eal_needs needs;
+	int ret;
+
+	if (!out)
+		return error_set(error, -EINVAL, "give a place for the new session");
+	*out = NULL;
+	ret = guest_enter(error);
+	if (ret < 0)
+		return ret;
+	session = calloc(1, sizeof(*session));
+	if (!session) {
+		guest_leave();
+		return error_set(error, -ENOMEM, "no memory for a session");
+	}
+	locks_create(session);
+	session->number = sessions++;
+	ret = config_complete(&session->config, config, error);
+	if (ret < 0)
+		goto err;
+	session->log.line = session->config.log;
+	session->log.context = session->config.log_context;
+	log_push(&session->log);
+	ret = plan_create(&session->plan, &session->config, error);
+	if (ret < 0)
+		goto err;
+	ret = session_frames_create(session, error);
+	if (ret < 0)
+		goto err_frames;
+	config_pacing(&session->config, &session->pacing);
+	needs = (struct eal_needs){ session->plan.eal_bytes, session->plan.pci };
+	ret = eal_start(&needs, error);
+	if (ret < 0)
+		goto err_frames;
+	ret = device_open(session, error);
+	if (ret < 0)
+		goto err_frames;
+	ret = session_files_create(session, error);
+	if (ret < 0)
+		goto err_device;
+	ret = memory_create(session, error);
+	if (ret < 0)
+		goto err_files;
+	ret = session_ports_create(session, error);
+	if (ret < 0)
+		goto err_memory;
+	ret = eal_cpus(session->config.cores,
+			       session->plan.receives ? session->pairs[0].rx.numa_node :
+							session->pairs[0].tx.numa_node,
+			       session->cpus, GDRCAP_CORES_MAX, error);
+	if (ret < 0)
+		goto err_ports;
+	session->cpu_count = (uint32_t)ret;
+	ret = session_workers_create(session, error);
+	if (ret < 0)
+		goto err_ports;
+	session->guest.leave = session_leave;
+	guest_add(&session->guest);
+	*out = session;
+	return 0;
+err_ports:
+	session_ports_destroy(session);
+err_memory:
+	memory_destroy(session);
+err_files:
+	session_files_destroy(session);
+err_device:
+	session->ops->close(session->device);
+err_frames:
+	session_frames_destroy(session);
+	plan_destroy(&session->plan);
+err:
+	log_pop(&session->log);
+	locks_destroy(session);
+	free(session);
+	guest_leave();
+	return ret;
+}
+
+/* Workers that did not leave may still come back and use frames, rings and tables, and to free a
+ * GPU's memory is to wait for its kernels: all that they can reach stays until the process ends. */
+static void session_strand(struct gdrcap_session *session)
+{
+	static struct gdrcap_session *_Atomic stranded;
+
+	log_error("%zu MiB of memory stay allocated: workers of \"%s\" still hold them",
+		  session->region.bytes >> 20, session->device_info.name);
+	/* The writer of its files reads a card's clock. After a run it has ended. */
+	if (session->save)
+		(void)save_finish(session->save, NULL);
+	/* Nor is a port closed under a thread that hangs in its driver. */
+	if (!session->hung)
+		session_ports_destroy(session);
+	session->next_stranded = atomic_exchange(&stranded, session);
+}
+
+void gdrcap_destroy(struct gdrcap_session *session)
+{
+	if (guest_check(session, "session", NULL) < 0)
+		return;
+	if (log_in_sink()) {
+		assertion(false, "gdrcap_destroy() was called by a log function: it may call "
+				 "gdrcap_stop(), and whoever created the session destroys it");
+		/* Once: the line goes to that function. */
+		if (!atomic_exchange(&session->destroy_refused, true))
+			log_error("gdrcap_destroy() was called by a log function, and does nothing "
+				  "there");
+		return;
+	}
+	gdrcap_stop(session, NULL);
+	session_abandon(session);
+	guest_remove(&session->guest);
+	/* Of a session that is stranded, guest_leave() is never called: its workers use everything. */
+	if (session->stranded) {
+		session_strand(session);
+		log_pop(&session->log);
+		return;
+	}
+	session_workers_destroy(session);
+	session_ports_destroy(session);
+	memory_destroy(session);
+	session_files_destroy(session);
+	session->ops->close(session->device);
+	session_frames_destroy(session);
+	plan_destroy(&session->plan);
+	for (uint32_t i = 0; i < session->message_count; i++)
+		free(session->messages[i]);
+	log_pop(&session->log);
+	locks_destroy(session);
+	free(session);
+	guest_leave();
+}
+
+struct gdrcap_queue *gdrcap_get_queue(struct gdrcap_session *session, uint32_t index)
+{
+	if (guest_check(session, "session", NULL) < 0)
+		return NULL;
+	return index < session->rx_count ? &session->queues[index] : NULL;
+}

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The end of a run: senders, the wire, receivers (stop_receivers.c), then the workers on the
+ * device. */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_cycles.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+#include "base/guest.h"
+#include "base/log.h"
+#include "session/session.h"
+
+/* Kernels leave within 100 ms, and CPU threads as soon as they have a core: time without one does
+ * not count. */
+#define LEAVE_MS 1000u
+
+#define RATE_MISSED 0.99 /* a rate below this part of the one asked for was not reached */
+#define RATE_SLACK_S 0.002 /* of a file's times: a start and an end */
+
+static void stop_words_set(struct gdrcap_session *session)
+{
+	for (uint32_t i = 0; i < session->rx_count; i++)
+		/* STOP: no data depends on it. */
+		__atomic_store_n(session->rx[i].ring.stop, 1, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < session->tx_count; i++)
+		__atomic_store_n(session->tx[i].ring.stop, 1, __ATOMIC_RELAXED);
+}
+
+/* All that the workers of this role were given they have done. */
+static bool job_is_through(const struct gdrcap_session *session, enum kernel_role role)
+{
+	if (role == KERNEL_CHECK)
+		return session_bursts_collected(session) == session_bursts_published(session);
+	for (uint32_t i = 0; i < session->tx_count; i++) {
+		const struct ring_producer *ring = &session->tx[i].ring;
+		const uint64_t published =
+			atomic_load_explicit(&ring->published, memory_order_relaxed);
+		const uint64_t words = (uint64_t)ring->burst_mask + 1;
+
+		for (uint64_t b = published > words ? published - words : 0; b < published; b++)
+			if (!ring_is_done(ring, b))
+				return false;
+	}
+	return true;
+}
+
+/* Workers that leave late change nothing in what they have done: the results stand. */
+static void device_job_join(struct gdrcap_session *session, struct kernel_workers **workers,
+			    enum kernel_role role)
+{
+	const char *what = role == KERNEL_CHECK ? "consumer" : "frame writer";
+	struct kernel_workers *left = *workers;
+	int ret;
+
+	if (!left)
+		return;
+	guest_lock();
+	*workers = NULL;
+	session->joining++;
+	guest_unlock();
+	ret = session->ops->join(left, LEAVE_MS);
+	guest_lock();
+	session->joining--;
+	guest_unlock();
+	if (ret == 0)
+		return;
+	session->stranded |= ret == -ETIMEDOUT;
+	if (ret == -ETIMEDOUT && job_is_through(session, role)) {
+		session_message(session, GDRCAP_LOG_WARNING,
+				"the %s has done its work and does not leave: %s", what,
+				kernel_error());
+		return;
+	}
+	if (!session->failure)
+		session->failure = ret;
+	session_message(session, GDRCAP_LOG_ERROR, "the %s did not end well: %s", what,
+			kernel_error());
+}
+
+static void senders_stop(struct gdrcap_session *session)
+{
+	if (!atomic_load(&session->ending))
+		session_end(session);
+	for (uint32_t i = 0; i < session->tx_count; i++)
+		session_worker_join(session, &session->tx[i].thread);
+}
+
+/* What was to be saved and is not. The text has the cause where it is not that they were slow. */
+static void saver_judge(struct gdrcap_session *session, int ret, const struct gdrcap_error *error)
+{
+	struct save_counts counts;
+
+	if (ret < 0) {
+		if (!session->failure)
+			session->failure = ret;
+		session_message(session, GDRCAP_LOG_ERROR, "%s", error->text);
+		return;
+	}
+	save_counts(session->save, &counts);
+	if (counts.missed + counts.damaged_missed)
+		session_message(
+			session, GDRCAP_LOG_WARNING,
+			"%llu frames were not saved: they came faster than they could be "
+			"written, or were cut; save fewer (save_every), to a faster disk, or "
+			"say how long frames are (--frame-size)",
+			(unsigned long long)(counts.missed + counts.damaged_missed));
+}
+
+/* The files get what is still in the buffer, and what the run lost. */
+static void saver_stop(struct gdrcap_session *session)
+{
+	struct gdrcap_error error;
+	int ret;
+
+	if (!session->save)
+		return;
+	for (uint32_t q = 0; q < session->rx_count; q++) {
+		struct port_counters counters;
+
+		/* A port's own counters are told with its first queue. */
+		session_port_counters(session, &session->pairs[q / session->plan.queues].rx,
+				      &counters);
+		save_set_lost(session->save, q,
+			      atomic_load_explicit(&session->rx[q].frames, memory_order_relaxed),
+			      q % session->plan.queues ? 0 : counters.missed + counters.error);
+	}
+	ret = save_finish(session->save, &error);
+	saver_judge(session, ret, &error);
+}
+
+/* Own frames: a sender that began anew, and streams that cannot be told apart by their ids. */
+static void streams_judge(struct gdrcap_session *session, const struct verdict *verdict)
+{
+	for (uint32_t i = 0; verdict->restarts && i < verdict->listed_count; i++) {
+		const struct verdict_stream *stream = verdict_listed(verdict, i);
+
+		if (stream->restarts)
+			session_message(session, GDRCAP_LOG_WARNING,
+					"the sender of stream %u began anew, times: %u; what it had "
+					"sent before and nobody saw is not known, unless it said how "
+					"much it was", stream->id, stream->restarts);
+	}
+	if (verdict->conflicts)
+		session_message(session, GDRCAP_LOG_ERROR,
+				"stream %u came from more than one source address (such ids: %u): "
+				"give each sender streams of its own (gdrcap replay "
+				"--first-stream N)", verdict->conflict_id, verdict->conflicts);
+	if (verdict->untracked == 0)
+		return;
+	if (!session->failure)
+		session->failure = -EOVERFLOW;
+	session_message(session, GDRCAP_LOG_ERROR,
+			"%llu frames were not judged: they are of more than %u streams; %s",
+			(unsigned long long)verdict->untracked, GDRCAP_STREAMS_MAX,
+			session->config.format == GDRCAP_FORMAT_FOREIGN ?
+				"give foreign.stream_offset and stream_bytes of another field, or "
+				"--match fewer" :
+				"let the senders use fewer, or --match fewer");
+}
+
+/* A file waits; what comes to others meanwhile is missed when their own room is full. */
+static void receivers_judge_pools(struct gdrcap_session *session)
+{
+	for (uint32_t i = 0; i < session->rx_count; i++) {
+		const struct port *port = &session->pairs[i / session->plan.queues].rx;
+		const struct rx_worker *worker = &session->rx[i];
+		const uint64_t times = atomic_load_explicit(&worker->starved, memory_order_relaxed);
+		const double hz = (double)rte_get_tsc_hz();
+		struct port_counters counters;
+
+		if (!times || port->facts->reads_first)
+			continue;
+		/* Whose sender was held up instead: nothing was missed. */
+		session_port_counters(session, port, &counters);
+		if (port->facts->missed_exact && counters.missed == 0)
+			continue;
+		session_message(
+			session, GDRCAP_LOG_WARNING,
+			"port %s, queue %u: no slot was free %llu times, %.3f s in all: the "
+			"consumer was slower than the frames came; raise --blocks, or --pool "
+			"for what is short",
+			port->name, i % session->plan.queues, (unsigned long long)times,
+			(double)atomic_load_explicit(&worker->starved_tsc, memory_order_relaxed) /
+				hz);
+	}
+}
+
+/* Says what the counts alone do not. */
+static void receivers_judge(struct gdrcap_session *session)
+{
+	uint64_t cut = 0;
+
+	for (uint32_t i = 0; i < session->rx_count; i++)
+		cut += atomic_load_explicit(&session->rx[i].cut, memory_order_relaxed);
+	if (cut)
+		session_message(session, GDRCAP_LOG_WARNING,
+				"%llu frames were longer than --frame-size, which is %u, and than "
+				"the port has room for: only their beginning came%s; say with "
+				"--frame-size how long they can be",
+				(unsigned long long)cut, session->plan.frame_bytes_max,
+				session->config.consumer == GDRCAP_CONSUMER_VALIDATE
+					? ", and those that are meant count as damaged"
+					: "");
+	receivers_judge_pools(session);
+	streams_judge(session, accountant_borrow(&session->accountant));
+	accountant_return(&session->accountant);
+}
+
+/* By more than what a start and an end make. */
+static bool rate_missed(double done, double asked, double seconds)
+{
+	return asked > 0 && done < RATE_MISSED * asked &&
+	       seconds * (1 - done / asked) > RATE_SLACK_S;
+}
+
+/* What a rate's average does not show. */
+static void senders_judge_pace(struct gdrcap_session *session)
+{
+	uint64_t rebased = 0, late = 0, late_max_ns = 0;
+
+	for (uint32_t i = 0; i < session->tx_count; i++) {
+		const struct pacing *pacing = &session->tx[i].pacing;
+		const uint64_t most =
+			atomic_load_explicit(&pacing->late_max_ns, memory_order_relaxed);
+
+		rebased += atomic_load_explicit(&pacing->rebased, memory_order_relaxed);
+		late += atomic_load_explicit(&pacing->late, memory_order_relaxed);
+		late_max_ns = RTE_MAX(late_max_ns, most);
+	}
+	if (rebased)
+		session_message(session, GDRCAP_LOG_WARNING,
+				"the sender was behind by more than %u ms, and did not catch up, %llu "
+				"times", PACING_LAG_MS, (unsigned long long)rebased);
+	if (late)
+		session_message(session, GDRCAP_LOG_WARNING,
+				"the port, which keeps the send times itself, was given %llu frames too "
+				"late, by %.3f us at most", (unsigned long long)late,
+				(double)late_max_ns / 1e3);
+}
+
+/* Says where the sender did not do what was asked. */
+static void sender_judge(struct gdrcap_session *session)
+{
+	const char *why = session->link_lost ? "the link was down for a while" :
+					       "the port, or this machine's cores, cannot do more";
+	struct gdrcap_summary summary = { 0 };
+
+	session_sender_summary(session, &summary);
+	if (session->tx_count == 0 || summary.tx_seconds <= 0)
+		return;
+	if (rate_missed(summary.tx_gbps, summary.asked_gbps, summary.tx_seconds))
+		session_message(session, GDRCAP_LOG_WARNING,
+				"the rate was not reached: %.6f Gb/s of %.6f; %s", summary.tx_gbps,
+				summary.asked_gbps, why);
+	if (rate_missed(summary.tx_mpps, summary.asked_mpps, summary.tx_seconds))
+		session_message(session, GDRCAP_LOG_WARNING,
+				"the rate was not reached: %.6f Mpps of %.6f; %s", summary.tx_mpps,
+				summary.asked_mpps, why);
+	if (summary.asked_seconds > 0 &&
+	    RATE_MISSED * summary.tx_seconds > summary.asked_seconds + RATE_SLACK_S)
+		session_message(session, GDRCAP_LOG_WARNING,
+				"the file's times were not kept: it took %.3f s instead of %.3f; "
+				"%s", summary.tx_seconds, summary.asked_seconds, why);
+	if (summary.tx_seconds < RATE_MISSED * summary.asked_seconds - RATE_SLACK_S)
+		session_message(session, GDRCAP_LOG_WARNING,
+				"the file's times were not kept: it took only %.3f s instead of "
+				"%.3f, since its first frames were held up", summary.tx_seconds,
+				summary.asked_seconds);
+	senders_judge_pace(session);
+	for (uint32_t i = 0; i < session->tx_count; i++)
+		if (atomic_load_explicit(&session->tx[i].end_unsaid, memory_order_relaxed)) {
+			session_message(
+				session, GDRCAP_LOG_WARNING,
+				"the end-of-stream frames could not be sent: whoever receives "
+				"does not hear that it is over, nor how many frames there were");
+			break;
+		}
+}
+
+/* What is still on a software wire when nobody receives any more. */
+static void wires_empty(struct gdrcap_session *session)
+{
+	struct rte_mbuf *mbufs[64];
+
+	if (session->hung)
+		return;
+	for (uint32_t p = 0; p < session->plan.ports; p++)
+		for (uint16_t q = 0; session->plan.wire[p] && q < session->plan.queues; q++) {
+			uint16_t n;
+
+			while ((n = rte_eth_rx_burst(session->pairs[p].rx.id, q, mbufs, 64)) != 0)
+				rte_pktmbuf_free_bulk(mbufs, n);
+		}
+}
+
+/* Every slot is back where no card holds some in its queues: a leak is an error of ours, unless the
+ * caller still has batches. */
+static void slots_check(struct gdrcap_session *session)
+{
+	const struct plan *plan = &session->plan;
+
+	if (!session_receivers_join(session, 0))
+		return;
+	for (uint32_t i = 0; i < plan->ports * plan->queues; i++) {
+		const struct session_pair *pair = &session->pairs[i / plan->queues];
+		const uint32_t q = i % plan->queues;
+		uint32_t back;
+
+		if (!plan->wire[i / plan->queues] || session->failure)
+			continue;
+		back = rte_mempool_avail_count(pair->rx_pool[q]);
+		if (back != plan->pool_slots)
+			session_message(session, GDRCAP_LOG_ERROR,
+					"port %s, queue %u: %u of %u slots are back",
+					pair->rx.name, q, back, plan->pool_slots);
+	}
+}
+
+static bool job_left(const struct gdrcap_session *session, struct kernel_workers *job)
+{
+	return !job || session->ops->running(job) != 1;
+}
+
+/* Consumers last: the accountant takes what they finished, and the saver what it hands over. */
+bool session_leave(struct guest *guest)
+{
+	struct gdrcap_session *session = container_of(guest, struct gdrcap_session, guest);
+	bool left = session->joining == 0 && session->proof_stop == NULL;
+
+	/* Asked before it is told, so that the first look says whether anything was running. */
+	for (uint32_t i = 0; i < session->tx_count; i++)
+		left &= thread_has_left(&session->tx[i].thread);
+	for (uint32_t i = 0; i < session->rx_count; i++)
+		left &= thread_has_left(&session->rx[i].thread);
+	left &= job_left(session, session->check) && job_left(session, session->write);
+	left &= !session->file || thread_has_left(&session->file->thread);
+	left &= thread_has_left(&session->accountant.thread);
+
+	atomic_store(&session->ending, 1);
+	for (uint32_t i = 0; i < session->tx_count; i++)
+		atomic_store_explicit(&session->tx[i].stop, 1, memory_order_relaxed);
+	session_receivers_phase(session, RX_ABANDON);
+	stop_words_set(session);
+	if (session->proof_stop)
+		__atomic_store_n(session->proof_stop, 1, __ATOMIC_RELAXED);
+	if (session->file)
+		atomic_store_explicit(&session->file->stop, 1, memory_order_relaxed);
+	atomic_store(&session->accountant.stop, 1);
+	left = left && (!session->save || save_leave(session->save));
+	/* What is in flight is given up: the results are no verdict. */
+	if (!left && !session->failure)
+		session->failure = -ESHUTDOWN;
+	return left;
+}
+
+/* The session's threads, which may log, and so call the caller's log function. */
+static bool is_own_thread(const struct gdrcap_session *session)
+{
+	bool own = thread_is_self(&session->accountant.thread);
+
+	for (uint32_t i = 0; i < session->tx_count; i++)
+		own |= thread_is_self(&session->tx[i].thread);
+	for (uint32_t i = 0; i < session->rx_count; i++)
+		own |= thread_is_self(&session->rx[i].thread);
+	return own || (session->save && save_is_writer(session->save)) ||
+	       (session->file && thread_is_self(&session->file->thread));
+}
+
+/* What waits for a thread cannot be done by it. */
+static int stop_later(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	log_lock(&session->run_lock);
+	if (session->state == SESSION_RUNNING && !atomic_load(&session->ending))
+		session_end(session);
+	log_unlock(&session->run_lock);
+	return error_set(error, -EDEADLK,
+			 "gdrcap_stop() waits for the session's threads and was called on one of "
+			 "them, by the log function; the run ends, gdrcap_wait_end() returns 1, "
+			 "and gdrcap_stop() is then for another thread");
+}
+
+int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	bool running;
+	int ret = guest_check(session, "session", error);
+
+	if (ret < 0)
+		return ret;
+	if (is_own_thread(session))
+		return stop_later(session, error);
+	log_lock(&session->run_lock);
+	running = session->state == SESSION_RUNNING;
+	if (running)
+		session->state = SESSION_STOPPED;
+	log_unlock(&session->run_lock);
+	if (running) {
+		if (!atomic_load(&session->ending))
+			session_watch_interfaces(session);
+		senders_stop(session);
+		session_senders_linger(session);
+		session_watch_file(session);
+		session_drain_wire(session);
+		session_receivers_stop(session);
+		recover_end(session);
+		session_causes_ask(session);
+		accountant_stop(&session->accountant);
+		if (session->ended_idle && session->expect) {
+			/* The accountant has ended; readers may still look. */
+			pthread_mutex_lock(&session->accountant.lock);
+			verdict_expect_whole(&session->accountant.verdict);
+			pthread_mutex_unlock(&session->accountant.lock);
+		}
+		receivers_judge(session);
+		saver_stop(session);
+		stop_words_set(session);
+		device_job_join(session, &session->write, KERNEL_WRITE);
+		device_job_join(session, &session->check, KERNEL_CHECK);
+		for (uint32_t i = 0; i < session->tx_count; i++)
+			if (!session->tx[i].thread.running)
+				tx_worker_reclaim(&session->tx[i]);
+		session_senders_judge(session);
+		sender_judge(session);
+		wires_empty(session);
+		slots_check(session);
+	}
+	if (session->failure == -ESHUTDOWN && !session->failure_text[0])
+		return error_set(error, -ESHUTDOWN,
+				 "the process began to end in the run, which was broken off: what was "
+				 "in flight then counts as lost; stop sessions before exit()");
+	if (session->failure)
+		return error_set(error, session->failure, "%s",
+				 session->failure_text[0] ? session->failure_text :
+							    strerror(-session->failure));
+	return 0;
+}

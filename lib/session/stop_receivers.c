@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The receivers' end: what is on the wire, what the consumer still has, and their threads. */
+#include <errno.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "session/session.h"
+
+#define DRAIN_MS 60u /* a stop waits for frames in flight until none came for so long */
+/* A consumer without progress is dead after so long. Time in which CPU threads of it had no core
+ * does not count, here and where they are to leave. */
+#define CONSUMER_MS 2000u
+
+static void stop_pause(void)
+{
+	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
+
+	nanosleep(&tick, NULL);
+}
+
+void session_worker_join(struct gdrcap_session *session, struct thread *thread)
+{
+	if (thread_join_unless_stuck(thread))
+		return;
+	session_watch_workers(session);
+	session->stranded = true;
+}
+
+/* What is left at a port is called lost where it is known how much was sent. */
+static bool sent_is_known(struct gdrcap_session *session)
+{
+	bool known = session->tx_count != 0;
+
+	if (session->config.consumer == GDRCAP_CONSUMER_VALIDATE) {
+		known |= verdict_end_seen(accountant_borrow(&session->accountant));
+		accountant_return(&session->accountant);
+	}
+	return known;
+}
+
+/*
+ * Frames on the wire arrive while the receivers still run. An idle machine has them within a few
+ * ms; a loaded one gets the time that it needs, since a frame left behind would be called lost.
+ * Those of a sender far away may come for ever: only what is there now is waited for.
+ */
+void session_drain_wire(struct gdrcap_session *session)
+{
+	uint64_t arrived = 0;
+
+	if (session->failure || session->rx_count == 0 || !sent_is_known(session))
+		return;
+	quiet_begin(&session->quiet);
+	while (!session->failure && !quiet_is_over(&session->quiet, DRAIN_MS)) {
+		const uint64_t now = session_arrived(session);
+
+		if ((session->tx_count && now >= session_sent(session)) ||
+		    session_is_blocked(session, &session->quiet))
+			return;
+		if (session->tx_count && now != arrived)
+			quiet_begin(&session->quiet);
+		arrived = now;
+		session_watch_consumer(session);
+		session_watch_workers(session);
+		stop_pause();
+	}
+}
+
+bool session_receivers_join(struct gdrcap_session *session, unsigned int timeout_ms)
+{
+	const uint64_t since = rte_rdtsc();
+	bool all = true;
+
+	for (uint32_t i = 0; i < session->rx_count; i++) {
+		const uint64_t gone_ms = (rte_rdtsc() - since) * 1000 / rte_get_tsc_hz();
+		const unsigned int left =
+			gone_ms < timeout_ms ? timeout_ms - (unsigned int)gone_ms : 0;
+
+		all &= thread_join_within(&session->rx[i].thread, left);
+	}
+	return all;
+}
+
+void session_receivers_phase(struct gdrcap_session *session, enum rx_phase phase)
+{
+	for (uint32_t i = 0; i < session->rx_count; i++)
+		atomic_store_explicit(&session->rx[i].phase, (int)phase, memory_order_relaxed);
+}
+
+/* Each has published its last burst, and receives nothing more; but for one that hangs. */
+static void receivers_end(struct gdrcap_session *session)
+{
+	session_receivers_phase(session, RX_DRAIN);
+	for (uint32_t i = 0; i < session->rx_count; i++) {
+		struct rx_worker *worker = &session->rx[i];
+
+		if (!worker->thread.running) /* never was: the start failed */
+			atomic_store(&worker->ring.ended, 1);
+		while (!atomic_load(&worker->ring.ended) && !thread_is_stuck(&worker->thread))
+			stop_pause();
+		if (!atomic_load(&worker->ring.ended))
+			session_worker_join(session, &worker->thread);
+	}
+}
+
+/* Those of a consumer on the CPU, of who collects its results, and of who takes the slots back. */
+bool session_consumer_is_starved(void *arg)
+{
+	struct gdrcap_session *session = arg;
+	struct thread *accountant = &session->accountant.thread;
+	bool starved = session->check && session->ops->starved(session->check);
+
+	starved |= !thread_has_left(accountant) &&
+		   thread_is_starved(&accountant->look, accountant->id);
+	for (uint32_t i = 0; i < session->rx_count; i++) {
+		struct thread *thread = &session->rx[i].thread;
+
+		starved |= !thread_has_left(thread) && thread_is_starved(&thread->look, thread->id);
+	}
+	return starved;
+}
+
+/* True when the receivers have every slot back. */
+static bool consumer_finishes(struct gdrcap_session *session)
+{
+	struct patience patience;
+	uint64_t collected = 0;
+
+	patience_begin(&patience);
+	while (!session_receivers_join(session, 0)) {
+		const uint64_t now = session_bursts_collected(session);
+
+		if (now != collected && !session->failure)
+			patience_begin(&patience);
+		collected = now;
+		if (patience_ends(&patience, CONSUMER_MS, session_consumer_is_starved, session))
+			return false;
+		stop_pause();
+	}
+	session_moves(session);
+	return true;
+}
+
+void session_abandon(struct gdrcap_session *session)
+{
+	session_receivers_phase(session, RX_ABANDON);
+	for (uint32_t i = 0; i < session->rx_count; i++)
+		session_worker_join(session, &session->rx[i].thread);
+}
+
+void session_receivers_stop(struct gdrcap_session *session)
+{
+	receivers_end(session);
+	if (session->config.consumer != GDRCAP_CONSUMER_VALIDATE) {
+		/* The caller may keep batches; whoever destroys the session ends these threads. */
+		session_receivers_join(session, DRAIN_MS);
+		return;
+	}
+	if (consumer_finishes(session))
+		return;
+	if (session_bursts_published(session) != session_bursts_collected(session)) {
+		if (!session->failure)
+			session->failure = -ETIMEDOUT;
+		session_message(
+			session, GDRCAP_LOG_ERROR,
+			"the consumer is dead: %llu bursts stay unchecked, and their frames "
+			"count as lost",
+			(unsigned long long)(session_bursts_published(session) -
+					     session_bursts_collected(session)));
+	}
+	session_abandon(session);
+}

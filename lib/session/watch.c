@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The watch over a run: its end, and what goes wrong meanwhile. */
+#include <errno.h>
+#include <stdio.h>
+
+#include <rte_cycles.h>
+
+#include "base/log.h"
+#include "session/session.h"
+
+#define LINK_LOOK_MS 100u /* a driver may ask the kernel for it */
+#define ROOM_MS 2000u /* receivers have had no room for so long: nobody is going to make some */
+#define DROPS_LOOK_MS 10000u /* the kernel's counter has 32 bits */
+
+void session_end(struct gdrcap_session *session)
+{
+	for (uint32_t i = 0; i < session->tx_count; i++)
+		atomic_store_explicit(&session->tx[i].stop, 1, memory_order_relaxed);
+	quiet_begin(&session->quiet);
+	atomic_store(&session->ending, 1);
+}
+
+void session_fail(struct gdrcap_session *session, int code, const char *what)
+{
+	if (session->failure)
+		return;
+	session->failure = code;
+	session_message(session, GDRCAP_LOG_ERROR, "the run ends: %s", what);
+	session_end(session);
+}
+
+static void watch_device(struct gdrcap_session *session, struct kernel_workers *workers)
+{
+	if (workers && session->ops->running(workers) < 0)
+		session_fail(session, -EIO, kernel_error());
+}
+
+void session_moves(struct gdrcap_session *session)
+{
+	if (session->stuck)
+		session_message(session, GDRCAP_LOG_WARNING, "the consumer moves again");
+	session->stuck = false;
+}
+
+/* A consumer that makes no progress is reported, and that it moves again too; nobody quits for it.
+ */
+void session_watch_consumer(struct gdrcap_session *session)
+{
+	const uint64_t collected = session_bursts_collected(session);
+	const uint32_t limit_ms = session->config.watchdog_ms;
+
+	if (session->config.consumer != GDRCAP_CONSUMER_VALIDATE)
+		return;
+	if (collected != session->progress_count ||
+	    collected == session_bursts_published(session)) {
+		session_moves(session);
+		session->progress_count = collected;
+		patience_begin(&session->progress);
+	} else if (!session->stuck && limit_ms &&
+		   patience_ends(&session->progress, limit_ms, session_consumer_is_starved,
+				 session)) {
+		session->stuck = true;
+		session_message(
+			session, GDRCAP_LOG_WARNING,
+			"the consumer has made no progress for %u ms with %llu bursts waiting: is "
+			"the GPU busy with another process (nvidia-smi), or a debugger attached?",
+			limit_ms,
+			(unsigned long long)(session_bursts_published(session) - collected));
+	}
+}
+
+static void watch_worker(struct gdrcap_session *session, struct thread *thread,
+			 const struct port *port, uint32_t queue)
+{
+	char what[512];
+
+	if (session->hung)
+		return;
+	if (thread_is_stuck(thread)) {
+		session->hung = true;
+		snprintf(what, sizeof(what),
+			 "port %s, queue %u: its driver has not come back from a call for %u s "
+			 "(dmesg may say why); frames that are there count as lost",
+			 port->name, queue, THREAD_STUCK_MS / 1000);
+		session_fail(session, -ETIMEDOUT, what);
+	} else if (!session->starved &&
+		   thread->patience.starved_ns >= UINT64_C(1000000) * THREAD_STUCK_MS) {
+		session->starved = true;
+		session_message(
+			session, GDRCAP_LOG_WARNING,
+			"thread %s has had no core for %u s and is waited for: end what holds "
+			"the machine's cores, or name free ones (cores)",
+			thread->name, THREAD_STUCK_MS / 1000);
+	}
+}
+
+void session_watch_workers(struct gdrcap_session *session)
+{
+	const uint32_t queues = session->plan.queues;
+
+	for (uint32_t i = 0; i < session->rx_count; i++)
+		watch_worker(session, &session->rx[i].thread, &session->pairs[i / queues].rx,
+			     i % queues);
+	for (uint32_t i = 0; i < session->tx_count; i++)
+		watch_worker(session, &session->tx[i].thread, &session->pairs[i / queues].tx,
+			     i % queues);
+}
+
+static void watch_flush(struct gdrcap_session *session)
+{
+	for (uint32_t i = 0; i < session->rx_count; i++)
+		if (atomic_load_explicit(&session->rx[i].flush_error, memory_order_relaxed))
+			session_fail(session, -EIO,
+				 "the GPU refused to flush GPUDirect RDMA writes; try --flush none "
+				 "on a "
+				 "device that orders them (gdrcap prints which do)");
+}
+
+/* A streamed file that broke off ends its sender; here is why. */
+void session_watch_file(struct gdrcap_session *session)
+{
+	const struct file_frames *file = session->file;
+
+	if (file && file->streamed &&
+	    atomic_load_explicit(&file->failed, memory_order_acquire))
+		session_fail(session, -EIO, file->error.text);
+}
+
+static void watch_interface(struct gdrcap_session *session, const struct port *port,
+			    const struct interface *interface)
+{
+	char what[400];
+
+	if (session->failure || !interface_is_gone(interface))
+		return;
+	snprintf(what, sizeof(what),
+		 "port %s: its interface is gone: it was deleted, or moved to another network "
+		 "namespace; have it back (ip link), and begin a new run",
+		 port->name);
+	session_fail(session, -ENODEV, what);
+}
+
+void session_watch_interfaces(struct gdrcap_session *session)
+{
+	for (uint32_t p = 0; p < session->plan.ports; p++) {
+		const struct session_pair *pair = &session->pairs[p];
+
+		watch_interface(session, &pair->rx, &pair->rx_interface);
+		watch_interface(session, &pair->tx, &pair->tx_interface);
+	}
+}
+
+/* A link that was never up may be waited for; one that goes down is worth a word. */
+static void watch_link(struct gdrcap_session *session, const struct port *port,
+		       enum session_link *link)
+{
+	const bool up = port->open && port_link_up(port);
+
+	if (!port->open || up == (*link == LINK_UP))
+		return;
+	if (*link == LINK_WAITED_FOR)
+		log_info("port %s: the link is up", port->name);
+	else
+		session_message(session, GDRCAP_LOG_WARNING, "port %s: the link is %s", port->name,
+				up ? "up again" : "down");
+	*link = up ? LINK_UP : LINK_DOWN;
+}
+
+/* A link that goes down ends nothing: its sender waits, its receiver hears nothing. */
+static void watch_links(struct gdrcap_session *session)
+{
+	if (!tsc_older(session->link_tsc, LINK_LOOK_MS))
+		return;
+	session->link_tsc = rte_rdtsc();
+	/* After the end of the sender's streams somebody may clean up. */
+	if (!atomic_load(&session->ending)) {
+		session_watch_interfaces(session);
+		session_senders_watch(session);
+	}
+	for (uint32_t p = 0; p < session->plan.ports; p++) {
+		enum session_link *link = &session->link[GDRCAP_PORTS_MAX + p];
+
+		if (!atomic_load(&session->ended_by_sender))
+			watch_link(session, &session->pairs[p].rx, &session->link[p]);
+		if (session->rx_count && !atomic_load(&session->ending))
+			session->peer_left |= session->pairs[p].rx.facts->joins &&
+					      session->link[p] == LINK_DOWN;
+		watch_link(session, &session->pairs[p].tx, link);
+		session->link_lost |= *link == LINK_DOWN;
+		for (uint32_t q = 0; session->tx_count && q < session->plan.queues; q++)
+			atomic_store_explicit(&session->tx[p * session->plan.queues + q].hold,
+					      *link != LINK_UP, memory_order_relaxed);
+	}
+}
+
+/* Who asks for no results all run long gets the right ones at its end. */
+static void watch_drops(struct gdrcap_session *session)
+{
+	struct port_counters counters;
+
+	if (!tsc_older(session->drops_tsc, DROPS_LOOK_MS))
+		return;
+	session->drops_tsc = rte_rdtsc();
+	for (uint32_t p = 0; p < session->plan.ports; p++)
+		if (session->pairs[p].rx.drops)
+			session_port_counters(session, &session->pairs[p].rx, &counters);
+}
+
+/* All of the sender's streams said their end. */
+static bool sender_said_end(struct gdrcap_session *session)
+{
+	bool ended;
+
+	if (session->config.end != GDRCAP_END_STREAM ||
+	    session->config.consumer != GDRCAP_CONSUMER_VALIDATE)
+		return false;
+	ended = verdict_ended(accountant_borrow(&session->accountant));
+	accountant_return(&session->accountant);
+	if (ended)
+		atomic_store(&session->ended_by_sender, 1);
+	return ended;
+}
+
+bool session_is_blocked(struct gdrcap_session *session, struct quiet *quiet)
+{
+	const bool validate = session->config.consumer == GDRCAP_CONSUMER_VALIDATE;
+	uint64_t sent, arrived;
+
+	if (!quiet_is_blocked(quiet, ROOM_MS))
+		return false;
+	/* It makes room, and if it does not that is going to be reported. */
+	if (validate && !session->stuck && !session->failure &&
+	    session_bursts_collected(session) != session_bursts_published(session))
+		return false;
+	sent = session_sent(session);
+	arrived = session_arrived(session);
+	if (validate)
+		session_fail(session, -ETIMEDOUT,
+			     "the consumer makes no progress, so that receivers have no room for "
+			     "frames that are still at their ports: these count as lost");
+	else if (arrived < sent)
+		session_message(
+			session, GDRCAP_LOG_WARNING,
+			"%llu frames of %llu sent have not been received: there was no room "
+			"while the caller kept its batches",
+			(unsigned long long)(sent - arrived), (unsigned long long)sent);
+	return true;
+}
+
+/* A capture that heard nothing for long enough, after it heard something. */
+static bool run_is_idle(struct gdrcap_session *session)
+{
+	const uint64_t received = session_received(session);
+
+	if (received != session->idle_count) {
+		session->idle_count = received;
+		quiet_begin(&session->idle);
+	}
+	if (session->config.idle_ms == 0 || received == 0)
+		return false;
+	session->ended_idle = quiet_is_over(&session->idle, session->config.idle_ms);
+	return session->ended_idle || session_is_blocked(session, &session->idle);
+}
+
+static bool run_is_over(struct gdrcap_session *session)
+{
+	const struct gdrcap_config *config = &session->config;
+	bool sending = session->tx_count == 0;
+
+	session->ended_by_time =
+		config->seconds_ms && tsc_older(session->start_tsc, config->seconds_ms);
+	if (session->ended_by_time)
+		return true;
+	for (uint32_t i = 0; i < session->tx_count; i++)
+		sending |= !atomic_load_explicit(&session->tx[i].finished, memory_order_acquire);
+	if (session->tx_count)
+		return !sending;
+	return (config->frames && session_received(session) >= config->frames) ||
+	       sender_said_end(session) || run_is_idle(session);
+}
+
+/* True when the sender, here or far away, has handed over all that it will. Quiet begins after. */
+static bool senders_are_through(struct gdrcap_session *session)
+{
+	for (uint32_t i = 0; i < session->tx_count; i++)
+		if (!atomic_load_explicit(&session->tx[i].finished, memory_order_acquire)) {
+			quiet_begin(&session->quiet);
+			return false;
+		}
+	return true;
+}
+
+/* Each receiver has looked, and nothing of the sender's came for quiet_ms. */
+static bool receivers_hear_nothing(struct gdrcap_session *session)
+{
+	uint32_t quiet_ms = session->config.quiet_ms;
+	const uint64_t arrived = session_arrived(session);
+
+	/* Not all frames: somebody else's may come for ever. */
+	if (session->tx_count && arrived >= session_sent(session))
+		return true;
+	if (session->tx_count == 0 && session->config.seconds_ms &&
+	    tsc_older(session->start_tsc, session->config.seconds_ms)) {
+		/* No longer for what may still be under way. */
+		quiet_ms = 0;
+	} else if (arrived != session->quiet_count) {
+		session->quiet_count = arrived;
+		session->quiet_bursts = 0;
+		quiet_begin(&session->quiet);
+	}
+	return quiet_is_over(&session->quiet, quiet_ms);
+}
+
+/* Nothing of the sender's is in flight: all of it came, or nothing came for quiet_ms, which each
+ * receiver looked for, and the consumer is through with what was there then, unless it is stuck.
+ * Others' frames may come for ever, so without a sender, and unless one far away has said its end,
+ * there is nothing to wait for: the stop takes what was received. */
+static bool run_is_quiet(struct gdrcap_session *session)
+{
+	if (session->hung)
+		return true;
+	if (!senders_are_through(session))
+		return false;
+	if (session->rx_count == 0 ||
+	    (session->tx_count == 0 && !atomic_load(&session->ended_by_sender)))
+		return true;
+	if (!receivers_hear_nothing(session))
+		return session_is_blocked(session, &session->quiet);
+	if (session->quiet_bursts == 0)
+		session->quiet_bursts = session_bursts_published(session);
+	return session->config.consumer != GDRCAP_CONSUMER_VALIDATE || session->stuck ||
+	       session->failure || session_bursts_collected(session) >= session->quiet_bursts;
+}
+
+bool session_watch(struct gdrcap_session *session)
+{
+	watch_device(session, session->check);
+	watch_device(session, session->write);
+	watch_flush(session);
+	session_watch_consumer(session);
+	session_watch_workers(session);
+	session_watch_file(session);
+	watch_links(session);
+	watch_drops(session);
+	recover_watch(session);
+	if (!atomic_load(&session->ending) && run_is_over(session))
+		session_end(session);
+	return atomic_load(&session->ending) && run_is_quiet(session);
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A session's threads and what they share: receivers, senders, the saver, the accounts. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_mbuf_core.h>
+
+#include "base/log.h"
+#include "config/config.h"
+#include "port/devargs.h"
+#include "session/session.h"
+
+/* GPUDirect RDMA writes need a flush where the device orders them for nobody (CUDA Driver API,
+ * CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING: 0 none, 100 owner, 200 all devices). */
+static bool flush_needed(const struct gdrcap_session *session, const struct port *port)
+{
+	if (session->config.flush != GDRCAP_FLUSH_AUTO)
+		return session->config.flush == GDRCAP_FLUSH_HOST;
+	return session->plan.cuda && session->region.kind == GDRCAP_MEMORY_DEVICE &&
+	       port->facts->writes == DRIVER_WRITES_DMA &&
+	       session->device_info.writes_ordering < 100;
+}
+
+static int flush_device(void *context)
+{
+	struct gdrcap_session *session = context;
+
+	return session->ops->flush(session->device);
+}
+
+/* All slots of a queue's pool, less what the caches of the control thread and of its own thread can
+ * keep. */
+static uint32_t pool_share(const struct plan *plan)
+{
+	return plan->pool_slots - 2 * REGION_POOL_CACHE_MOST - RTE_MAX(plan->burst, RX_LEAST);
+}
+
+/*
+ * What a queue may hold so that its pool surely has more for it: its share, less a card's
+ * descriptors. A card that splits frames counts none that it loses when there is a slot for the
+ * head and none for the rest; the frames that nobody fetches it does count.
+ */
+static uint32_t in_flight_max(const struct gdrcap_session *session, const struct port *port)
+{
+	const struct plan *plan = &session->plan;
+	const uint32_t share = pool_share(plan);
+
+	if (port->facts->reads_first)
+		return share;
+	return session->config.split ? share - plan->descriptors : UINT32_MAX;
+}
+
+/* In flight up to which the pool surely has more. On a software wire the pool is the sender's too, who
+ * is held back and says so, and what comes has its slot. */
+static uint32_t starved_from(const struct gdrcap_session *session, const struct port *port)
+{
+	return port->facts->writes == DRIVER_PASSES_ON
+		       ? UINT32_MAX
+		       : pool_share(&session->plan) - session->plan.descriptors - 1;
+}
+
+static int rx_queue_create(struct gdrcap_session *session, const struct session_pair *pair,
+			   uint16_t queue, struct gdrcap_error *error)
+{
+	const struct region *heads = session->config.split ? &session->heads : NULL;
+	const bool times = config_wants_times(&session->config);
+	const bool validates = session->config.consumer == GDRCAP_CONSUMER_VALIDATE;
+	const uint32_t index = session->rx_count;
+	struct rx_worker *worker = &session->rx[index];
+	const struct ring_config ring = {
+		.region = &session->region,
+		.heads = heads,
+		.generation = session->generation,
+		.stale_us = session->config.stale_check,
+		.frames = session->plan.pool_slots,
+		.burst_max = session->plan.burst,
+		.times = times,
+		.inlines = validates && session->ops->reads_inline,
+	};
+	const struct rx_config config = {
+		.port = pair->rx.id,
+		.queue = queue,
+		.region = &session->region,
+		.pool = pair->rx_pool[queue],
+		.heads = heads,
+		.head_pool = pair->head_pool[queue],
+		.times = pair->rx_clock.port == RX_CLOCK_CPU ? RX_TIMES_TSC : RX_TIMES_CARD,
+		.time_offset = pair->rx_clock.offset,
+		.time_flag = pair->rx_clock.flag,
+		.flush = flush_needed(session, &pair->rx) ? flush_device : NULL,
+		.flush_context = session,
+		.in_flight_max = in_flight_max(session, &pair->rx),
+		.starved_from = starved_from(session, &pair->rx),
+		.accounted = validates,
+		/* Own frames' headers say how long they should be. */
+		.mark_cut = !validates || session->config.format == GDRCAP_FORMAT_FOREIGN ||
+			    session->expect,
+		.cut_from = pair->rx.cut_from,
+	};
+	int ret = rx_worker_create(worker, &config, &ring, error);
+
+	if (ret < 0)
+		return ret;
+	session->rx_rings[session->rx_count++] = &worker->ring;
+	ret = queue_create(&session->queues[index], &worker->ring, session->config.consumer,
+			   session->ops, session->device,
+			   session->config.batch_times ? &pair->rx_clock : NULL);
+	session->queues[index].index = index;
+	return ret < 0 ? error_set(error, ret, "no memory for a queue") : 0;
+}
+
+static int rx_create(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	const struct plan *plan = &session->plan;
+
+	for (uint32_t i = 0; i < plan->ports * plan->queues; i++) {
+		int ret = rx_queue_create(session, &session->pairs[i / plan->queues],
+					  (uint16_t)(i % plan->queues), error);
+
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+/* Streams that leave through port `port`: what a receiver there can wait for the end of. */
+static uint32_t port_streams(const struct plan *plan, uint32_t streams, uint32_t port)
+{
+	const uint32_t workers = plan->ports * plan->queues;
+	uint32_t count = 0;
+
+	for (uint32_t w = port * plan->queues; w < (port + 1) * plan->queues; w++)
+		count += (streams - w + workers - 1) / workers;
+	return count;
+}
+
+/* UINT64_MAX: until it is stopped. */
+static uint64_t frames_to_send(const struct gdrcap_session *session)
+{
+	const struct plan *plan = &session->plan;
+	uint64_t frames = session->config.frames ? session->config.frames : UINT64_MAX, file;
+
+	if (plan->pcap.frames && !__builtin_mul_overflow(plan->pcap.frames, plan->loops, &file))
+		frames = RTE_MIN(frames, file);
+	return frames;
+}
+
+static int tx_create(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	const struct plan *plan = &session->plan;
+	const uint32_t workers = plan->ports * plan->queues;
+	const uint32_t streams = RTE_MAX(plan->streams, workers);
+	const uint64_t frames = frames_to_send(session);
+	const bool says_end = !plan->receives && !plan->pcap.frames &&
+			      session->config.end == GDRCAP_END_STREAM;
+	struct pacing_config pacing = session->pacing;
+
+	session->tx_asked = frames == UINT64_MAX ? 0 : frames;
+	/* Each sender has its share; a file's own times are one sender's. */
+	if (pacing.kind != PACING_ORIGINAL)
+		pacing.value /= workers;
+	for (uint32_t w = 0; w < workers; w++) {
+		const struct session_pair *pair = &session->pairs[w / plan->queues];
+		const struct ring_config ring = {
+			.region = &session->region,
+			.frames = plan->pool_slots,
+			.burst_max = plan->burst,
+			.replay = true,
+			.times = pacing.kind != PACING_NONE,
+		};
+		const struct tx_config config = {
+			.port = pair->tx.id,
+			.queue = (uint16_t)(w % plan->queues),
+			.region = &session->region,
+			.pool = pair->tx_pool[w % plan->queues],
+			.layout = &session->layout,
+			.lengths = plan->lengths,
+			.length_count = (uint32_t)plan->length_count,
+			.stream_first = session->config.first_stream + w,
+			.stream_step = workers,
+			.stream_count = (streams - w + workers - 1) / workers,
+			.frames = frames == UINT64_MAX ? frames :
+				  frames / workers + (w < frames % workers),
+			.file = session->file,
+			.pacing = pacing,
+			.clock = pair->tx_clocked ? &pair->tx_clock : NULL,
+			.after = pair->tx.facts->writes == DRIVER_WRITES_DMA && w % plan->queues
+					 ? &session->tx[w - 1]
+					 : NULL,
+			.end_streams = says_end ? port_streams(plan, streams, w / plan->queues) : 0,
+		};
+		int ret = tx_worker_create(&session->tx[w], &config, &ring, error);
+
+		if (ret < 0)
+			return ret;
+		session->tx_count++;
+	}
+	return 0;
+}
+
+/* The files that DPDK's driver for files reads, one a queue: paths into `text`. */
+static void port_files(const struct port *port, const char *paths[GDRCAP_QUEUES_MAX],
+		       char text[sizeof(port->name)])
+{
+	const char *args = devargs_of(port->name);
+	size_t used = 0;
+
+	for (unsigned int n = 0; n < GDRCAP_QUEUES_MAX; n++) {
+		const int bytes = devargs_value(args, "rx_pcap", n, text + used,
+						sizeof(port->name) - used);
+
+		if (bytes < 0)
+			return;
+		paths[n] = text + used;
+		used += (size_t)bytes + 1;
+	}
+}
+
+/* Frames received that go to files; the writer's thread may run on any of the session's CPUs. */
+static int saver_create(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	const char *names[GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX];
+	const struct rx_clock *clocks[GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX];
+	struct save_config config = {
+		.all = session->config.save,
+		.every = session->config.save_every,
+		.damaged = session->config.save_damaged,
+		.around = session->config.save_around,
+		.rings = session->rx_rings,
+		.queues = session->rx_count,
+		.names = names,
+		.clocks = clocks,
+		.slots = session->plan.pool_slots,
+		.patient = true,
+		.frame_max = (1u << session->plan.slot_shift) - RTE_PKTMBUF_HEADROOM +
+			     session->config.split,
+		.dump = session->config.dump_frames != 0,
+		.gpu = session->gpu,
+		.ops = session->ops,
+		.device = session->device,
+		.layout = &session->layout,
+		.plan = &session->pattern,
+		.expect = session->expect ? &session->expect->view : NULL,
+		.inputs = { session->config.expect, session->config.pcap,
+			    session->config.pattern_file },
+	};
+	char files[GDRCAP_PORTS_MAX][sizeof(session->pairs[0].rx.name)];
+	cpu_set_t cpus;
+
+	if (!config.all[0] && !config.damaged[0])
+		return 0;
+	for (uint32_t p = 0; p < session->plan.ports; p++) {
+		port_files(&session->pairs[p].rx, &config.inputs[3 + p * GDRCAP_QUEUES_MAX],
+			   files[p]);
+	}
+	for (uint32_t i = 0; i < session->rx_count; i++) {
+		const struct session_pair *pair = &session->pairs[i / session->plan.queues];
+
+		names[i] = pair->rx.name;
+		clocks[i] = &pair->rx_clock;
+		config.patient &= pair->rx.facts->reads_first;
+		config.slots = RTE_MIN(config.slots, in_flight_max(session, &pair->rx));
+	}
+	session_cpus(session, &cpus);
+	return save_create(&session->save, &config, &cpus, error);
+}
+
+static int accounts_create(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	const struct plan *plan = &session->plan;
+	const bool foreign = session->config.format == GDRCAP_FORMAT_FOREIGN && !session->expect;
+	const uint32_t senders = plan->sends && plan->receives && !foreign ?
+					 plan->ports * plan->queues : 0;
+	const struct verdict_config config = {
+		.own_streams = senders ? RTE_MAX(plan->streams, senders) : 0,
+		.senders = session->config.senders,
+		.layout = foreign ? &session->layout : NULL,
+		.plan = &session->pattern,
+		.expect = session->expect ? &session->expect->view : NULL,
+	};
+	int ret = accountant_create(&session->accountant, session->rx_rings, session->rx_count,
+				    &config, session->save);
+
+	if (ret < 0)
+		return error_set(error, ret, "no memory for the accounts");
+	session->accountant_ready = true;
+	return 0;
+}
+
+void session_workers_destroy(struct gdrcap_session *session)
+{
+	if (session->accountant_ready)
+		accountant_destroy(&session->accountant);
+	save_destroy(session->save);
+	for (uint32_t i = 0; i < session->tx_count; i++)
+		tx_worker_destroy(&session->tx[i]);
+	for (uint32_t i = 0; i < session->rx_count; i++) {
+		queue_destroy(&session->queues[i]);
+		rx_worker_destroy(&session->rx[i]);
+	}
+	free(session->tx);
+	free(session->rx);
+	free(session->rx_rings);
+	free(session->queues);
+}
+
+int session_workers_create(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	const uint32_t count = session->plan.ports * session->plan.queues;
+	int ret = 0;
+
+	/* Aligned: the workers' cache lines have one writer each. */
+	session->rx = aligned_alloc(RING_LINE, count * sizeof(*session->rx));
+	session->tx = aligned_alloc(RING_LINE, count * sizeof(*session->tx));
+	session->rx_rings = calloc(count, sizeof(*session->rx_rings));
+	session->queues = calloc(count, sizeof(*session->queues));
+	if (!session->rx || !session->tx || !session->rx_rings || !session->queues) {
+		ret = error_set(error, -ENOMEM, "no memory for %u workers", count);
+		goto err;
+	}
+	if (session->plan.receives)
+		ret = rx_create(session, error);
+	if (ret == 0 && session->plan.sends)
+		ret = tx_create(session, error);
+	if (ret == 0)
+		ret = saver_create(session, error);
+	if (ret == 0)
+		ret = accounts_create(session, error);
+	if (ret == 0)
+		return 0;
+err:
+	session_workers_destroy(session);
+	return ret;
+}
