@@ -64,7 +64,8 @@ static void judge_receiver(struct report *report)
 
 	/* What happened to frames outranks how the run ended. */
 	if (total->damaged || total->lost || total->duplicate || total->reordered ||
-	    summary->untracked)
+	    summary->untracked || summary->senders_unheard || summary->streams_unheard ||
+	    summary->conflicts)
 		report->status = REPORT_EXIT_FRAMES;
 	judge_count(report, total->damaged, "damaged");
 	judge_count(report, summary->stale,
@@ -79,19 +80,19 @@ static void judge_receiver(struct report *report)
 			    "not judged: they are of more streams than there is room for");
 	if (summary->senders_unheard)
 		report_error(report, REPORT_EXIT_FRAMES,
-			     "of %u senders that --senders waits for nothing came: are they "
-			     "running, with a source address each (--src-mac)?",
+			     "senders that --senders waits for and of which nothing came: %u; are "
+			     "they running, with a source address each (--src-mac)?",
 			     summary->senders_unheard);
 	if (summary->streams_unheard)
 		report_error(report, REPORT_EXIT_FRAMES,
-			     "streams whose sender announced them, or left, and whose end did not "
-			     "come: %u; what of them is lost is not known (of a sender that says "
-			     "no ends: --end never)",
+			     "streams whose end did not come: %u; what of them is lost is not "
+			     "known (of a sender that says no ends: --end never)",
 			     summary->streams_unheard);
 	if (summary->conflicts)
 		report_error(report, REPORT_EXIT_FRAMES,
 			     "stream ids that more than one source address used: %u; give each sender "
-			     "streams of its own (gdrcap replay --first-stream N)",
+			     "streams of its own (gdrcap replay --first-stream N), and one that is "
+			     "started again its old address (--src-mac)",
 			     summary->conflicts);
 	judge_missing(report);
 	if (summary->lock_lost && report->error_count == 0)

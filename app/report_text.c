@@ -435,10 +435,14 @@ void report_print_verdict(FILE *to, const struct report *report, int colour)
 				plural(total->sent));
 			return;
 		}
-		fprintf(to, "%sPASS%s: %s frame%s %s, every one valid\n", colour ? GREEN : "",
+		fprintf(to, "%sPASS%s: %s frame%s %s, every one valid", colour ? GREEN : "",
 			colour ? PLAIN : "", report_text_count(count, total->valid),
 			plural(total->valid),
 			report->config->tx_port[0][0] ? "sent" : "received");
+		if (total->restarts)
+			fprintf(to, "; senders that began anew: %s",
+				report_text_count(count, total->restarts));
+		fprintf(to, "\n");
 		return;
 	}
 	fprintf(to, "%sFAIL%s: ", colour ? RED : "", colour ? PLAIN : "");

@@ -73,7 +73,9 @@ enum gdrcap_format {
 };
 enum gdrcap_order { GDRCAP_ORDER_BIG, GDRCAP_ORDER_LITTLE };
 enum gdrcap_end {
-	GDRCAP_END_STREAM, /**< a capture ends when the sender says so; a replay says so */
+	/** A capture with the built-in consumer ends when the sender says so; a replay says so. To
+	 * the caller's own consumer end-of-stream frames are frames like others. */
+	GDRCAP_END_STREAM,
 	GDRCAP_END_NEVER, /**< end-of-stream frames are not sent, and mean nothing */
 };
 enum gdrcap_invert { GDRCAP_INVERT_AUTO, GDRCAP_INVERT_NO, GDRCAP_INVERT_YES };
@@ -125,8 +127,8 @@ struct gdrcap_config {
 	/* Consumer */
 	enum gdrcap_consumer consumer;
 	uint32_t blocks; /**< thread blocks (CPU threads) a queue; 0: chosen */
-	uint32_t watchdog_ms; /**< a consumer without progress for so long is reported; default 2000
-			       */
+	uint32_t watchdog_ms; /**< the built-in consumer without progress for so long is reported;
+			       * default 2000. Of the caller's own, pool_empty tells */
 
 	/* Frames sent and expected */
 	enum gdrcap_format format;
@@ -240,7 +242,8 @@ void gdrcap_destroy(struct gdrcap_session *session);
  * that was sent came, or nothing came for quiet_ms although every receiver looked. A receiver that
  * cannot look, since it hangs in its driver or its consumer is dead, ends the run with an error. 0
  * after timeout_ms. Sleeps; any thread, also while another stops the session. gdrcap_stop() is
- * next. -EINVAL, -EPERM: see above. */
+ * next. 1, too, before the start. Batches of the caller's own consumer may still be there to be
+ * polled. -EINVAL, -EPERM: see above. */
 int gdrcap_wait_end(struct gdrcap_session *session, uint32_t timeout_ms);
 
 /* ---- the staged first frame ---- */
@@ -288,6 +291,14 @@ struct gdrcap_counts {
 #define GDRCAP_HAS_TX_ERROR 128u
 #define GDRCAP_HAS_STALE 256u /* the stale-read detector is on */
 
+/**
+ * Results so far, or of the run. Every frame came whole, once and in order, as far as anybody can
+ * know, when gdrcap_stop() returned 0, `received` is not 0, and all of these are 0: damaged, lost,
+ * duplicate, reordered (in `total`), stale, lock_lost, untracked, conflicts, senders_unheard,
+ * streams_unheard; of a sender, tx_missing; of files, save_missed and damaged_missed. What was lost
+ * after the last frame that came is known where ended_by_sender is 1, or the sender is the session's
+ * own.
+ */
 struct gdrcap_summary {
 	struct gdrcap_counts total;
 	double seconds; /**< from the first frame's poll to the last's */
@@ -339,15 +350,16 @@ struct gdrcap_summary {
 	uint32_t conflicts; /**< stream ids that more than one source address used: the streams
 			     * are counted apart */
 	uint32_t senders_unheard; /**< of `senders`, where more than one: nothing of them came */
-	uint32_t streams_unheard; /**< that senders announced, or were sending when they left a
-				   * memif, and whose end did not come: what
-				   * of them is lost is not known */
+	uint32_t streams_unheard; /**< whose end did not come though their sender announced them,
+				   * left a memif, or is one of several that `senders` waits for:
+				   * what of them is lost is not known */
 	uint64_t tx_asked; /**< frames to send, as `frames`, or a file and its loops, say; 0: until
 			    * the run is ended */
 	uint64_t tx_missing; /**< of them, not handed to a port when the run had ended; 0 where
 			      * `seconds` ended it while all was well */
-	uint64_t cut; /**< frames received of which only the beginning came: damaged, others', or
-		       * the caller's, who has GDRCAP_PKT_CUT */
+	uint64_t cut; /**< frames received that filled the room at their port: only their beginning
+		       * may have come. Damaged then, others', or the caller's, who has
+		       * GDRCAP_PKT_CUT */
 	/* How often a queue found its pool empty, and for how long, all queues together: the
 	 * consumer had not given back what came before. What comes meanwhile waits where the port
 	 * has room, and is missed then. */
@@ -411,14 +423,15 @@ struct gdrcap_stats {
 	uint64_t in_flight; /**< frames published and not yet released */
 	uint64_t nic_missed, nic_error;
 	uint32_t known; /**< GDRCAP_HAS_* */
-	uint64_t cut;	/**< frames of which only the beginning came */
+	uint64_t cut;	/**< frames of which only the beginning may have come */
 };
 int gdrcap_get_stats(const struct gdrcap_session *session, struct gdrcap_stats *stats);
 
 /* ---- frames to the caller's own consumer ---- */
 
-/** In gdrcap_pkt.offset, and no part of it: the frame was longer than there was room for (longer
- * than frame.size), and only its first bytes came. Whoever plays into the port decides that. */
+/** In gdrcap_pkt.offset, and no part of it: the frame was longer than frame.size and filled the room
+ * at its port, so that only its first bytes may have come. (AF_PACKET does not tell whether a frame
+ * of up to 14 bytes less than its room is whole; no frame of frame.size is flagged.) */
 #define GDRCAP_PKT_CUT 0x8000u
 
 struct gdrcap_pkt {
@@ -452,7 +465,7 @@ static inline uint8_t *gdrcap_frame(const struct gdrcap_batch *batch, uint32_t i
 	       (batch->pkts[i].offset & ~GDRCAP_PKT_CUT);
 }
 
-/** 1: only its first bytes came. */
+/** 1: only its first bytes may have come: GDRCAP_PKT_CUT. */
 static inline int gdrcap_frame_is_cut(const struct gdrcap_batch *batch, uint32_t i)
 {
 	return (batch->pkts[i].offset & GDRCAP_PKT_CUT) != 0;

@@ -56,7 +56,8 @@ static void summary_losses(const struct gdrcap_session *session, struct gdrcap_s
 	}
 	if (session->rx_count == 0)
 		return;
-	if (missed_exact) {
+	/* What went with a memif's other end nobody counted. */
+	if (missed_exact && !session->peer_left) {
 		summary->known |= GDRCAP_HAS_NIC_MISSED;
 		explained += summary->nic_missed;
 	}
@@ -183,6 +184,16 @@ static void summary_unchecked(const struct gdrcap_session *session, struct gdrca
 	}
 }
 
+/* Streams that said nothing of their end fail the run: their memif's other end left, or it was said
+ * how many senders are waited for. A count of frames is another end. */
+static bool ends_are_due(const struct gdrcap_session *session)
+{
+	const uint64_t frames = session->config.frames;
+
+	return (session->peer_left || session->config.senders > 1) &&
+	       (frames == 0 || session_received(session) < frames);
+}
+
 void gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary)
 {
 	const struct verdict *verdict;
@@ -201,8 +212,8 @@ void gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summ
 		summary->stale = verdict->stale;
 		summary->untracked = verdict->untracked;
 		summary->conflicts = verdict->conflicts;
-		if (session->tx_count == 0 && session->config.end == GDRCAP_END_STREAM)
-			verdict_unheard(verdict, session->peer_left, &summary->senders_unheard,
+		if (session_hears_ends(session))
+			verdict_unheard(verdict, ends_are_due(session), &summary->senders_unheard,
 					&summary->streams_unheard);
 	} else {
 		summary_unchecked(session, &summary->total);

@@ -42,6 +42,7 @@ void session_senders_watch(struct gdrcap_session *session)
 {
 	const uint64_t hz = rte_get_tsc_hz();
 	const struct session_trying before = session->trying;
+	const struct port *port;
 	struct session_trying now;
 	char what[512];
 
@@ -55,10 +56,13 @@ void session_senders_watch(struct gdrcap_session *session)
 	session->trying = now;
 	if (now.vain <= session->config.give_up_ms * (hz / 1000))
 		return;
+	port = port_of_vain(session);
 	snprintf(what, sizeof(what),
-		 "port %s took nothing for %.1f s (--give-up): its other end left, never came, or "
-		 "does not take what it gets; start that first, or wait longer (0: for ever)",
-		 port_of_vain(session)->name, session->config.give_up_ms / 1e3);
+		 "port %s took nothing for %.1f s (--give-up): %s; start that first, or wait longer "
+		 "(0: for ever)",
+		 port->name, session->config.give_up_ms / 1e3,
+		 port_link_up(port) ? "its other end left, never came, or does not take what it gets"
+				    : "its link is down, or its other end never came (ip link)");
 	session_fail(session, -ETIMEDOUT, what);
 }
 

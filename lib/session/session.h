@@ -215,6 +215,13 @@ bool session_watch(struct gdrcap_session *session);
 void session_fail(struct gdrcap_session *session, int code, const char *what);
 /* Fails the run when the file that is played broke off. */
 void session_watch_file(struct gdrcap_session *session);
+/* True when the frames' senders are elsewhere, and end-of-stream frames mean something. */
+static inline bool session_hears_ends(const struct gdrcap_session *session)
+{
+	return session->tx_count == 0 && session->config.end == GDRCAP_END_STREAM &&
+	       session->config.consumer == GDRCAP_CONSUMER_VALIDATE && !session->expect &&
+	       session->config.format != GDRCAP_FORMAT_FOREIGN;
+}
 /* True when the frames received are our sender's own, so that what it sent is what is expected. */
 bool session_sent_known(const struct gdrcap_session *session);
 

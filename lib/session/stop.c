@@ -148,7 +148,18 @@ static void streams_judge(struct gdrcap_session *session, const struct verdict *
 		session_message(session, GDRCAP_LOG_ERROR,
 				"stream %u came from more than one source address (such ids: %u): "
 				"give each sender streams of its own (gdrcap replay "
-				"--first-stream N)", verdict->conflict_id, verdict->conflicts);
+				"--first-stream N), and one that is started again its old address "
+				"(--src-mac)", verdict->conflict_id, verdict->conflicts);
+	if (verdict->late_copies)
+		session_message(session, GDRCAP_LOG_WARNING,
+				"frames that came again after their stream's end: %llu; was its "
+				"sender started again, and its first frames lost?",
+				(unsigned long long)verdict->late_copies);
+	if (session->ended_idle && session_hears_ends(session) && verdict->senders_live &&
+	    !verdict_end_seen(verdict))
+		session_message(session, GDRCAP_LOG_WARNING,
+				"no stream said its end: what was lost after the last frame that "
+				"came is not known");
 	if (verdict->untracked == 0)
 		return;
 	if (!session->failure)
@@ -174,6 +185,11 @@ static void receivers_judge_pools(struct gdrcap_session *session)
 
 		if (!times || port->facts->reads_first)
 			continue;
+		if (rx_worker_ended_starved(worker))
+			session_message(session, GDRCAP_LOG_WARNING,
+					"port %s, queue %u: the run was stopped while no slot was "
+					"free: frames that were still at the port are not counted",
+					port->name, i % session->plan.queues);
 		/* Whose sender was held up instead: nothing was missed. */
 		session_port_counters(session, port, &counters);
 		if (port->facts->missed_exact && counters.missed == 0)
@@ -181,11 +197,13 @@ static void receivers_judge_pools(struct gdrcap_session *session)
 		session_message(
 			session, GDRCAP_LOG_WARNING,
 			"port %s, queue %u: no slot was free %llu times, %.3f s in all: the "
-			"consumer was slower than the frames came; raise --blocks, or --pool "
-			"for what is short",
+			"consumer was slower than the frames came; %s",
 			port->name, i % session->plan.queues, (unsigned long long)times,
 			(double)atomic_load_explicit(&worker->starved_tsc, memory_order_relaxed) /
-				hz);
+				hz,
+			session->config.consumer == GDRCAP_CONSUMER_VALIDATE
+				? "raise --blocks, or --pool for what is short"
+				: "release batches sooner, or raise --pool for what is short");
 	}
 }
 
@@ -198,9 +216,9 @@ static void receivers_judge(struct gdrcap_session *session)
 		cut += atomic_load_explicit(&session->rx[i].cut, memory_order_relaxed);
 	if (cut)
 		session_message(session, GDRCAP_LOG_WARNING,
-				"%llu frames were longer than --frame-size, which is %u, and than "
-				"the port has room for: only their beginning came%s; say with "
-				"--frame-size how long they can be",
+				"%llu frames were longer than --frame-size, which is %u, and filled "
+				"the room that the port has: of what was longer still only the "
+				"beginning came%s; say with --frame-size how long they can be",
 				(unsigned long long)cut, session->plan.frame_bytes_max,
 				session->config.consumer == GDRCAP_CONSUMER_VALIDATE
 					? ", and those that are meant count as damaged"

@@ -161,8 +161,12 @@ static void watch_link(struct gdrcap_session *session, const struct port *port,
 	if (*link == LINK_WAITED_FOR)
 		log_info("port %s: the link is up", port->name);
 	else
-		session_message(session, GDRCAP_LOG_WARNING, "port %s: the link is %s", port->name,
-				up ? "up again" : "down");
+		session_message(session, GDRCAP_LOG_WARNING, "port %s: the link is %s%s", port->name,
+				up ? "up again" : "down",
+				!up && port->facts->joins
+					? ": the other end left, and took along what it had handed "
+					  "over and nobody had taken yet"
+					: "");
 	*link = up ? LINK_UP : LINK_DOWN;
 }
 

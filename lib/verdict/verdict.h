@@ -157,6 +157,7 @@ struct verdict {
 	uint64_t stale; /* seen before their bytes were there, if these ever came, whatever else they
 			 * are counted as */
 	uint64_t strangers; /* among the filtered: frames of others' streams, config.own_streams */
+	uint64_t late_copies; /* among the duplicates: own frames that came after their stream's end */
 	uint64_t untracked; /* among the filtered: frames that found no room, of too many streams */
 	uint32_t restarts; /* of all streams */
 	uint32_t conflicts; /* ids that more than one source address used */

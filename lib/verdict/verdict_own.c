@@ -24,6 +24,8 @@
 static void take(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
 		 const struct frame_run *run)
 {
+	const uint64_t duplicates = stream->duplicate;
+
 	if (!verdict_stream_opens(verdict, queue, stream, run->count))
 		return;
 	if (run->sequence == 0 && !stream->born) {
@@ -33,7 +35,10 @@ static void take(struct verdict *verdict, uint32_t queue, struct verdict_stream 
 	if (run->verdict != FRAME_VALID)
 		verdict_keep_damage(verdict, queue, run, run->sequence, true);
 	verdict_add_readable(verdict, queue, stream, run, run->sequence);
-	if (__builtin_expect(stream->ended && stream->sequence.next > stream->announced, 0))
+	if (__builtin_expect(!stream->ended, 1))
+		return;
+	verdict->late_copies += stream->duplicate - duplicates;
+	if (stream->sequence.next > stream->announced)
 		verdict_end_void(verdict, stream);
 }
 

@@ -31,10 +31,16 @@ def prbs31(count):
 
 
 def own_header(stream, sequence, position, payload_bytes, magic=MAGIC, crc_flip=0,
-               time_ns=1_700_000_000_000_000_000):
-    head = struct.pack(">HBBHHQQQ", magic, VERSION, PRBS31, stream, payload_bytes, sequence,
+               time_ns=1_700_000_000_000_000_000, pattern=PRBS31):
+    head = struct.pack(">HBBHHQQQ", magic, VERSION, pattern, stream, payload_bytes, sequence,
                        position, time_ns)
     return head + struct.pack(">I", crc32c(head) ^ crc_flip)
+
+
+def end_of_stream(stream, count, streams=1):
+    """Says that the stream had so many frames, and its sender so many streams."""
+    return (DESTINATION + SOURCE + struct.pack(">H", ETHERTYPE) +
+            own_header(stream, count, streams, 0, pattern=0xFF) + bytes(10))
 
 
 class Stream:

@@ -89,7 +89,7 @@ def test_one_is_killed():
     assert streams[7]["duplicate"] == 0, streams
     assert received["ended_by_sender"] is False, received["ended_by_sender"]
     assert received["result"] == "fail", processes.text_of(received)
-    assert any("whose end did not come: 1;" in line for line in received["errors"]), \
+    assert any("streams whose end did not come: 1;" in line for line in received["errors"]), \
         received["errors"]
 
 
@@ -171,6 +171,38 @@ def test_stray_ids():
         summary = capture(directory, strays + whole[:200] + whole[300:], 3)
     processes.check_counts(summary, valid=300 + len(strays), damaged=0, lost=100)
     assert summary["untracked"] == 0, summary["untracked"]
+
+
+def from_source(frames, last):
+    return [data[:11] + bytes([last]) + data[12:] for data in frames]
+
+
+def test_one_says_no_end():
+    """Of two senders that are waited for one falls silent: what it lost last is not known."""
+    one = [frame(5, i) for i in range(500)] + 5 * [own.end_of_stream(5, 500)]
+    two = from_source([frame(6, i) for i in range(300)], 9)
+    end = from_source(5 * [own.end_of_stream(6, 300)], 9)
+    with processes.folder() as directory:
+        path = os.path.join(directory, "in.pcap")
+        for frames, senders, status in ((one + two, 2, 3), (one + two + end, 2, 0),
+                                        (two, 1, 0), (one + two[:-1] + end, 2, 3)):
+            own.write_pcap(path, frames)
+            summary = processes.run_json(
+                "capture", "--quiet", "--port", "net_pcap0,rx_pcap=%s" % path, "--idle", "0.3",
+                "--senders", str(senders), expect=status)
+            said = "\n".join(summary["errors"] + summary["messages"])
+            assert ("whose end did not come: 1;" in said) == (frames == one + two), said
+            assert ("no stream said its end" in said) == (senders == 1), said
+
+
+def test_a_restart_whose_beginning_is_lost():
+    """After the end its frames are copies, as far as anybody can know: what it may be is said."""
+    first = [frame(5, i) for i in range(500)] + 5 * [own.end_of_stream(5, 500)]
+    again = [frame(5, i, time_ns=1_700_000_100_000_000_000) for i in range(3, 100)]
+    with processes.folder() as directory:
+        summary = capture(directory, first + again, 3)
+    processes.check_counts(summary, valid=500, damaged=0, lost=0, duplicate=97)
+    assert "started again" in processes.messages(summary), summary["messages"]
 
 
 def test_more_streams_than_room():
