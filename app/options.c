@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "options.h"
 
@@ -407,11 +408,24 @@ static int is_same_file(const char *one, const char *other)
 	return !stat(one, &a) && !stat(other, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+static int is_standard_output(const char *path)
+{
+	struct stat a, b;
+
+	return !stat(path, &a) && !fstat(STDOUT_FILENO, &b) && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
 /* The files that the run writes; the library knows the others that it reads. */
 static int check_file_stays(const struct parser *parser)
 {
-	const struct gdrcap_config *config = &parser->options->config;
+	const struct app_options *options = parser->options;
+	const struct gdrcap_config *config = &options->config;
 
+	if ((options->json || options->json_lines) &&
+	    (is_standard_output(config->save) || is_standard_output(config->save_damaged)))
+		return parser_refuse(parser, "--json and saved frames cannot both go to standard "
+					     "output; save to a file");
 	if (!parser->config_path)
 		return 0;
 	if (is_same_file(parser->config_path, config->save))

@@ -291,6 +291,8 @@ static __attribute__((noinline, cold)) void rx_starve(struct rx_worker *worker, 
 		counter_add(&worker->starved, 1);
 	worker->starved_idle = idle;
 	worker->starved_last = now;
+	worker->starved_frames = atomic_load_explicit(&worker->frames, memory_order_relaxed);
+	worker->starved_empty = atomic_load_explicit(&worker->empty, memory_order_relaxed);
 }
 
 /* Slots of bursts that are through go back to the pool, in bulk. Returns of how many frames. */

@@ -89,7 +89,8 @@ struct rx_worker {
 	_Alignas(RING_LINE) struct rte_mbuf *stash[RX_LEAST];
 	uint32_t stash_next, stash_count;
 	unsigned int starved_idle; /* the last idle round that found the pool empty, and ... */
-	uint64_t starved_last;	   /* ... when, TSC */
+	uint64_t starved_last;	   /* ... when, TSC; and what was then: */
+	uint64_t starved_frames, starved_empty;
 
 	/* Writer: control. Reader: this worker. */
 	_Alignas(RING_LINE) _Atomic int phase; /* enum rx_phase */
@@ -102,5 +103,15 @@ int rx_worker_create(struct rx_worker *worker, const struct rx_config *config,
 void rx_worker_destroy(struct rx_worker *worker);
 /* The thread's body. */
 void rx_worker_run(void *worker);
+
+/* After ring.ended: true when its last poll found no free slot, so that it did not see whether more
+ * frames were there. */
+static inline bool rx_worker_ended_starved(const struct rx_worker *worker)
+{
+	return atomic_load_explicit(&worker->starved, memory_order_relaxed) &&
+	       worker->starved_frames ==
+		       atomic_load_explicit(&worker->frames, memory_order_relaxed) &&
+	       worker->starved_empty == atomic_load_explicit(&worker->empty, memory_order_relaxed);
+}
 
 #endif

@@ -261,8 +261,9 @@ static const struct option_row rows[] = {
 		"limit)."),
 	  .type = OPTION_DURATION, FIELD(seconds_ms), .max = UINT64_C(31622400000) },
 	{ SINGLE("frames", "frames", "COUNT",
-		"The run ends after so many frames sent (or, without a sender, received), "
-		"0..2^64-1, also 10M or 1e6; default 0 (no limit)."),
+		"The run ends after so many frames sent (or, without a sender, received, with "
+		"those that are there by then), 0..2^64-1, also 10M or 1e6; default 0 (no "
+		"limit)."),
 	  .type = OPTION_COUNT, FIELD(frames), .max = UINT64_MAX },
 	{ SINGLE("quiet", "quiet-time", "SECONDS",
 		"Silence that ends the wait for frames in flight, 0.001..60 s; default 0.2 s."),

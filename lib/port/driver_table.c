@@ -47,6 +47,7 @@ static const struct driver_facts driver_table[] = {
 	  .joins = true,
 	  .both_ways = true,
 	  .system_calls = true,
+	  .frame_max = 1518, /* whatever bsize is */
 	  .what = "shared memory interface" },
 	{ .prefix = "net_pcap",
 	  .tx_error_counted = true,
