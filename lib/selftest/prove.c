@@ -17,7 +17,6 @@
 #include "selftest/prove_internal.h"
 
 #define LINK_MS 5000u /* autonegotiation and training take seconds */
-#define SEND_MS 50u   /* a card tells of a frame that it could not send in less */
 #define SAMPLE_BYTES 64u
 
 /* What a card may have done is no cause where there is none. */
@@ -162,7 +161,7 @@ static int prove_sent(struct prove *prove)
 		}
 	}
 	patience_begin(&patience);
-	while (!prove_look(prove) && prove_within(&patience, SEND_MS))
+	while (!prove_look(prove) && prove_within(&patience, PROVE_ARRIVE_MS))
 		if (sender_failed(prove))
 			return prove_failed(prove, PROVE_SENT,
 					    "%s took the frame, and its card could not send it: an "

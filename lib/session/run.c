@@ -2,7 +2,6 @@
 /* A session's start. The watch over its run: watch.c; its end: stop.c. */
 #include <errno.h>
 #include <stdio.h>
-#include <time.h>
 
 #include <rte_cycles.h>
 
@@ -168,30 +167,12 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 	}
 	if (ret == 0 && session->tx_count)
 		ret = senders_start(session, &deal, error);
+	if (ret == 0)
+		ret = session_control_start(session, error);
 	if (ret < 0)
 		session->failure = ret;
 	log_unlock(&session->run_lock);
 	if (ret < 0)
 		gdrcap_stop(session, NULL);
 	return ret;
-}
-
-int gdrcap_wait_end(struct gdrcap_session *session, uint32_t timeout_ms)
-{
-	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
-	const uint64_t since = rte_rdtsc();
-	int ret = guest_check(session, "session", NULL);
-	bool over;
-
-	if (ret < 0)
-		return ret;
-	for (;;) {
-		/* Another thread may stop the session meanwhile. */
-		log_lock(&session->run_lock);
-		over = session->state != SESSION_RUNNING || session_watch(session);
-		log_unlock(&session->run_lock);
-		if (over || timeout_ms == 0 || tsc_older(since, timeout_ms))
-			return over;
-		nanosleep(&tick, NULL);
-	}
 }

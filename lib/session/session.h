@@ -69,6 +69,14 @@ struct session_trying {
 	uint64_t sent, stalled, idle; /* sums of the workers' */
 	uint64_t vain; /* ticks spent in trying since a port took something */
 };
+/* The thread that watches a run: control.c. */
+struct session_control {
+	struct thread thread;
+	_Atomic int stop; /* the process ends */
+	pthread_mutex_t lock; /* over `over` */
+	pthread_cond_t changed;
+	bool over; /* no run, or one that is over: gdrcap_wait_end() waits for it */
+};
 enum session_state { SESSION_CREATED, SESSION_RUNNING, SESSION_STOPPED };
 
 struct gdrcap_session {
@@ -110,8 +118,8 @@ struct gdrcap_session {
 	uint32_t cpu_count;
 
 	/* Run. */
-	pthread_mutex_t
-		run_lock; /* over `state` and what gdrcap_wait_end() watches, by any thread */
+	struct session_control control;
+	pthread_mutex_t run_lock; /* over `state` and what session_watch() does, by any thread */
 	enum session_state state;
 	struct ring_producer
 		*proof_ring; /* of the staged first frame; set when its consumer stayed */
@@ -125,6 +133,7 @@ struct gdrcap_session {
 	_Atomic int ended_by_sender; /* its end-of-stream frames came */
 	struct quiet idle; /* since the last change of the received frames, which were then: */
 	uint64_t idle_count;
+	bool cut; /* after an end by time or count receivers were told to receive no more */
 	bool ended_idle; /* the run ended for want of frames */
 	bool ended_by_time; /* ... because its time was over */
 	uint64_t tx_asked; /* frames for the senders together; 0: until they are stopped */
@@ -165,6 +174,9 @@ struct gdrcap_session {
 /* The receivers' end, in its order: stop_receivers.c. Waits for frames that were sent and are still
  * at the ports. */
 void session_drain_wire(struct gdrcap_session *session);
+/* After an end that is no sender's: one look, which tells them to receive no more. True when each has
+ * handed over what it had, and the built-in consumer is through with it. */
+bool session_receivers_cut(struct gdrcap_session *session);
 /* They receive nothing more, and leave when the consumer is through, which may be dead. */
 void session_receivers_stop(struct gdrcap_session *session);
 /* Ends rx workers that still wait for batches which the caller never gave back. */
@@ -209,6 +221,12 @@ uint64_t session_causes_lost(const struct gdrcap_session *session);
 /* All CPUs of the session, for threads that have none of their own. */
 void session_cpus(const struct gdrcap_session *session, cpu_set_t *set);
 
+void session_control_create(struct session_control *control);
+void session_control_destroy(struct session_control *control);
+/* With the run. */
+int session_control_start(struct gdrcap_session *session, struct gdrcap_error *error);
+/* After `state` has left SESSION_RUNNING. */
+void session_control_join(struct gdrcap_session *session);
 /* One look at everything. True when nothing more will come: watch.c. */
 bool session_watch(struct gdrcap_session *session);
 /* Ends the run with an error, the first of the run. */

@@ -343,22 +343,34 @@ static bool job_left(const struct gdrcap_session *session, struct kernel_workers
 	return !job || session->ops->running(job) != 1;
 }
 
+/* The session's threads on the CPU, the saver's excepted; NULL: there are no more. */
+static const struct thread *own_thread(const struct gdrcap_session *session, unsigned int i)
+{
+	if (i < session->tx_count)
+		return &session->tx[i].thread;
+	i -= session->tx_count;
+	if (i < session->rx_count)
+		return &session->rx[i].thread;
+	i -= session->rx_count;
+	return i == 0			     ? &session->accountant.thread
+	       : i == 1			     ? &session->control.thread
+	       : i == 2 && session->file     ? &session->file->thread
+					     : NULL;
+}
+
 /* Consumers last: the accountant takes what they finished, and the saver what it hands over. */
 bool session_leave(struct guest *guest)
 {
 	struct gdrcap_session *session = container_of(guest, struct gdrcap_session, guest);
 	bool left = session->joining == 0 && session->proof_stop == NULL;
 
-	/* Asked before it is told, so that the first look says whether anything was running. */
-	for (uint32_t i = 0; i < session->tx_count; i++)
-		left &= thread_has_left(&session->tx[i].thread);
-	for (uint32_t i = 0; i < session->rx_count; i++)
-		left &= thread_has_left(&session->rx[i].thread);
+	/* Asked before they are told, so that the first look says whether anything was running. */
+	for (unsigned int i = 0; own_thread(session, i); i++)
+		left &= thread_has_left(own_thread(session, i));
 	left &= job_left(session, session->check) && job_left(session, session->write);
-	left &= !session->file || thread_has_left(&session->file->thread);
-	left &= thread_has_left(&session->accountant.thread);
 
 	atomic_store(&session->ending, 1);
+	atomic_store(&session->control.stop, 1);
 	for (uint32_t i = 0; i < session->tx_count; i++)
 		atomic_store_explicit(&session->tx[i].stop, 1, memory_order_relaxed);
 	session_receivers_phase(session, RX_ABANDON);
@@ -375,17 +387,13 @@ bool session_leave(struct guest *guest)
 	return left;
 }
 
-/* The session's threads, which may log, and so call the caller's log function. */
+/* They may log, and so call the caller's log function. */
 static bool is_own_thread(const struct gdrcap_session *session)
 {
-	bool own = thread_is_self(&session->accountant.thread);
-
-	for (uint32_t i = 0; i < session->tx_count; i++)
-		own |= thread_is_self(&session->tx[i].thread);
-	for (uint32_t i = 0; i < session->rx_count; i++)
-		own |= thread_is_self(&session->rx[i].thread);
-	return own || (session->save && save_is_writer(session->save)) ||
-	       (session->file && thread_is_self(&session->file->thread));
+	for (unsigned int i = 0; own_thread(session, i); i++)
+		if (thread_is_self(own_thread(session, i)))
+			return true;
+	return session->save && save_is_writer(session->save);
 }
 
 /* What waits for a thread cannot be done by it. */
@@ -416,6 +424,7 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 		session->state = SESSION_STOPPED;
 	log_unlock(&session->run_lock);
 	if (running) {
+		session_control_join(session);
 		if (!atomic_load(&session->ending))
 			session_watch_interfaces(session);
 		senders_stop(session);

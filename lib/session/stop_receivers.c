@@ -47,7 +47,7 @@ void session_drain_wire(struct gdrcap_session *session)
 {
 	uint64_t arrived = 0;
 
-	if (session->failure || session->rx_count == 0 || !sent_is_known(session))
+	if (session->failure || session->rx_count == 0 || session->cut || !sent_is_known(session))
 		return;
 	quiet_begin(&session->quiet);
 	while (!session->failure && !quiet_is_over(&session->quiet, DRAIN_MS)) {
@@ -86,6 +86,11 @@ void session_receivers_phase(struct gdrcap_session *session, enum rx_phase phase
 		atomic_store_explicit(&session->rx[i].phase, (int)phase, memory_order_relaxed);
 }
 
+static bool receiver_has_ended(struct rx_worker *worker)
+{
+	return atomic_load(&worker->ring.ended) || thread_is_stuck(&worker->thread);
+}
+
 /* Each has published its last burst, and receives nothing more; but for one that hangs. */
 static void receivers_end(struct gdrcap_session *session)
 {
@@ -95,11 +100,28 @@ static void receivers_end(struct gdrcap_session *session)
 
 		if (!worker->thread.running) /* never was: the start failed */
 			atomic_store(&worker->ring.ended, 1);
-		while (!atomic_load(&worker->ring.ended) && !thread_is_stuck(&worker->thread))
+		while (!receiver_has_ended(worker))
 			stop_pause();
 		if (!atomic_load(&worker->ring.ended))
 			session_worker_join(session, &worker->thread);
 	}
+}
+
+bool session_receivers_cut(struct gdrcap_session *session)
+{
+	if (!session->cut && sent_is_known(session) &&
+	    !quiet_is_over(&session->quiet, DRAIN_MS) &&
+	    !session_is_blocked(session, &session->quiet))
+		return false;
+	if (!session->cut)
+		session_receivers_phase(session, RX_DRAIN);
+	session->cut = true;
+	for (uint32_t i = 0; i < session->rx_count; i++)
+		if (!receiver_has_ended(&session->rx[i]))
+			return false;
+	return session->config.consumer != GDRCAP_CONSUMER_VALIDATE || session->stuck ||
+	       session->failure ||
+	       session_bursts_collected(session) == session_bursts_published(session);
 }
 
 /* Those of a consumer on the CPU, of who collects its results, and of who takes the slots back. */

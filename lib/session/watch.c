@@ -318,16 +318,17 @@ static bool receivers_hear_nothing(struct gdrcap_session *session)
 /* Nothing of the sender's is in flight: all of it came, or nothing came for quiet_ms, which each
  * receiver looked for, and the consumer is through with what was there then, unless it is stuck.
  * Others' frames may come for ever, so without a sender, and unless one far away has said its end,
- * there is nothing to wait for: the stop takes what was received. */
+ * nothing more is received. */
 static bool run_is_quiet(struct gdrcap_session *session)
 {
 	if (session->hung)
 		return true;
 	if (!senders_are_through(session))
 		return false;
-	if (session->rx_count == 0 ||
-	    (session->tx_count == 0 && !atomic_load(&session->ended_by_sender)))
+	if (session->rx_count == 0)
 		return true;
+	if (session->tx_count == 0 && !atomic_load(&session->ended_by_sender))
+		return session_receivers_cut(session);
 	if (!receivers_hear_nothing(session))
 		return session_is_blocked(session, &session->quiet);
 	if (session->quiet_bursts == 0)

@@ -214,7 +214,7 @@ int exit_create(void)
 	return 1;
 }
 
-/* Inside of gdrcap_wait_end(), which has its lock when it finds what it logs. */
+/* On the control thread. */
 int exit_callback(void)
 {
 	static struct exit_at at = { .part = "the link is up" };

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The session's control thread. It watches a run until that is over, whether or not anybody waits
+ * for it: recovery, watchdog, links, broken files, ends by time, frames, silence and the sender.
+ */
+#include <errno.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "session/session.h"
+
+void session_control_create(struct session_control *control)
+{
+	pthread_condattr_t monotonic;
+
+	/* Nothing runs yet: there is nothing to wait for. */
+	control->over = true;
+	pthread_mutex_init(&control->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&control->changed, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+}
+
+void session_control_destroy(struct session_control *control)
+{
+	pthread_cond_destroy(&control->changed);
+	pthread_mutex_destroy(&control->lock);
+}
+
+static void control_set_over(struct session_control *control, bool over)
+{
+	pthread_mutex_lock(&control->lock);
+	control->over = over;
+	pthread_cond_broadcast(&control->changed);
+	pthread_mutex_unlock(&control->lock);
+}
+
+/* One look. Another thread may stop the session meanwhile. */
+static bool control_look(struct gdrcap_session *session)
+{
+	bool over;
+
+	log_lock(&session->run_lock);
+	over = session->state != SESSION_RUNNING || session_watch(session);
+	log_unlock(&session->run_lock);
+	return over;
+}
+
+static void control_run(void *arg)
+{
+	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
+	struct gdrcap_session *session = arg;
+
+	while (!atomic_load(&session->control.stop) && !control_look(session))
+		nanosleep(&tick, NULL);
+	control_set_over(&session->control, true);
+}
+
+int session_control_start(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	struct session_control *control = &session->control;
+	int ret;
+
+	control_set_over(control, false);
+	/* On the creator's CPUs: the workers' cores are theirs alone. */
+	ret = thread_start(&control->thread, "gdrcap-control", NULL, control_run, session, error);
+	if (ret < 0)
+		control_set_over(control, true);
+	return ret;
+}
+
+void session_control_join(struct gdrcap_session *session)
+{
+	thread_join(&session->control.thread);
+}
+
+int gdrcap_wait_end(struct gdrcap_session *session, uint32_t timeout_ms)
+{
+	struct session_control *control;
+	struct timespec until;
+	int ret = guest_check(session, "session", NULL);
+	bool over;
+
+	if (ret < 0)
+		return ret;
+	control = &session->control;
+	/* A log function that is called on it: it cannot wait for itself. */
+	if (thread_is_self(&control->thread))
+		timeout_ms = 0;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += timeout_ms / 1000;
+	until.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	pthread_mutex_lock(&control->lock);
+	while (!control->over && ret == 0 && timeout_ms)
+		ret = pthread_cond_timedwait(&control->changed, &control->lock, &until);
+	over = control->over;
+	pthread_mutex_unlock(&control->lock);
+	return over;
+}
