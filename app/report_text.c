@@ -275,7 +275,7 @@ static void print_losses(FILE *to, const struct report *report)
 	print_rules(to, report);
 	if (summary->cut)
 		print_row(to, "cut", summary->cut,
-			  "frames of which only the beginning came, ours or others'");
+			  "frames of which only the beginning may have come, ours or others'");
 	if (summary->queue_restarts)
 		print_row(to, "queue restarts", summary->queue_restarts,
 			  "receive queues in error that were started again");

@@ -151,7 +151,7 @@ void session_watch_interfaces(struct gdrcap_session *session)
 }
 
 /* A link that was never up may be waited for; one that goes down is worth a word. */
-static void watch_link(struct gdrcap_session *session, const struct port *port,
+static void watch_link(struct gdrcap_session *session, const struct port *port, bool receives,
 		       enum session_link *link)
 {
 	const bool up = port->open && port_link_up(port);
@@ -163,7 +163,7 @@ static void watch_link(struct gdrcap_session *session, const struct port *port,
 	else
 		session_message(session, GDRCAP_LOG_WARNING, "port %s: the link is %s%s", port->name,
 				up ? "up again" : "down",
-				!up && port->facts->joins
+				!up && receives && port->facts->joins
 					? ": the other end left, and took along what it had handed "
 					  "over and nobody had taken yet"
 					: "");
@@ -185,11 +185,11 @@ static void watch_links(struct gdrcap_session *session)
 		enum session_link *link = &session->link[GDRCAP_PORTS_MAX + p];
 
 		if (!atomic_load(&session->ended_by_sender))
-			watch_link(session, &session->pairs[p].rx, &session->link[p]);
+			watch_link(session, &session->pairs[p].rx, true, &session->link[p]);
 		if (session->rx_count && !atomic_load(&session->ending))
 			session->peer_left |= session->pairs[p].rx.facts->joins &&
 					      session->link[p] == LINK_DOWN;
-		watch_link(session, &session->pairs[p].tx, link);
+		watch_link(session, &session->pairs[p].tx, false, link);
 		session->link_lost |= *link == LINK_DOWN;
 		for (uint32_t q = 0; session->tx_count && q < session->plan.queues; q++)
 			atomic_store_explicit(&session->tx[p * session->plan.queues + q].hold,

@@ -41,7 +41,13 @@ class Peer:
             struct.pack_into("=IHH", self.memory, ring * RING_BYTES, COOKIE, 0, 0)
 
     def connect(self, secret=b""):
-        """True when the server takes the connection, False when it hangs up."""
+        """True when the server takes the connection, False when it hangs up, however early."""
+        try:
+            return self.shake_hands(secret)
+        except (BrokenPipeError, ConnectionResetError):
+            return False
+
+    def shake_hands(self, secret):
         self.send(INIT, struct.pack("=HIB24s32s", VERSION, 0, 0, secret, b"test"))
         self.send(ADD_REGION, struct.pack("=HQ", 0, REGION_BYTES), self.file)
         for ring in range(2):
@@ -51,10 +57,7 @@ class Peer:
             os.close(interrupt)
         self.send(CONNECT, struct.pack("=32s", b"test"))
         while True:
-            try:
-                message = self.receive()
-            except ConnectionResetError:
-                return False
+            message = self.receive()
             if message is None or message[0] == DISCONNECT:
                 return False
             if message[0] == CONNECTED:

@@ -27,7 +27,7 @@ COUNTS = "valid damaged lost duplicate reordered".split()
 
 
 # What is said of frames that came in two segments.
-CUT = ("only their beginning came",)
+CUT = ("only the beginning came",)
 
 
 def environment(faults):

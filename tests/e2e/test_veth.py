@@ -79,7 +79,7 @@ def test_cut_frames_are_damaged():
         processes.check_counts(summary, received=len(lengths), valid=whole,
                                damaged=len(lengths) - whole, lost=0)
         assert summary["cut"] == len(lengths) - whole, summary
-        assert "only their beginning came" in processes.messages(summary), summary
+        assert "only the beginning came" in processes.messages(summary), summary
         assert "--frame-size 9018 takes them all" in capture.result().err, capture.result()
 
 
