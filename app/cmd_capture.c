@@ -21,18 +21,6 @@ static const char *const capture_examples[] = {
 	NULL,
 };
 
-/* Without what only a sender needs. The sizes stay: the largest decides the slots'. */
-static const char *const capture_flags[] = {
-	"port", "queues", "burst", "descriptors", "gpu", "memory", "pool", "slot-bytes", "guard",
-	"flush", "split", "stale-check", "dump-frames", "blocks", "watchdog", "frame-size", "format", "ethertype",
-	"vlan", "dst-port",
-	"pattern", "pattern-invert", "pattern-restart", "pattern-value", "pattern-seed",
-	"pattern-file", "foreign-payload", "foreign-payload-bytes", "sequence-offset",
-	"sequence-bytes", "sequence-order", "sequence-start", "sequence-step", "stream-offset",
-	"stream-bytes", "match", "pcap-memory", "expect", "save", "save-every", "save-damaged",
-	"save-around", "clock", "cores", "seconds", "frames", "quiet-time", "end", "senders", "idle", NULL,
-};
-
 int cmd_capture(int argc, char **argv)
 {
 	static const struct run_command command = {
@@ -41,7 +29,7 @@ int cmd_capture(int argc, char **argv)
 			.purpose = "Receives frames and checks every byte, until the sender's end "
 				   "of stream, Ctrl-C, --seconds, --frames or --idle",
 			.examples = capture_examples,
-			.flags = capture_flags,
+			.commands = GDRCAP_FOR_CAPTURE,
 		},
 		.receives = 1,
 	};

@@ -73,6 +73,7 @@ int cmd_loopback(int argc, char **argv)
 			.purpose = "Plays known frames from one port into the other and proves "
 				   "every byte; for 10 s without --seconds and --frames",
 			.examples = loopback_examples,
+			.commands = GDRCAP_FOR_LOOPBACK,
 			.complete = loopback_complete,
 		},
 		.prove = loopback_prove,

@@ -20,16 +20,6 @@ static const char *const replay_examples[] = {
 	NULL,
 };
 
-/* Without what only a receiver needs. */
-static const char *const replay_flags[] = {
-	"tx-port", "queues", "burst", "descriptors", "gpu", "memory", "pool", "slot-bytes", "guard",
-	"dump-frames", "watchdog", "frame-size", "format", "ethertype", "vlan", "src-mac",
-	"dst-mac", "src-ip", "dst-ip", "src-port", "dst-port", "streams", "first-stream", "pattern",
-	"pattern-invert", "pattern-restart",
-	"pattern-value", "pattern-seed", "pattern-file", "pcap", "loops", "rate", "speed",
-	"pcap-memory", "cores", "seconds", "frames", "end", "give-up", NULL,
-};
-
 int cmd_replay(int argc, char **argv)
 {
 	static const struct run_command command = {
@@ -38,7 +28,7 @@ int cmd_replay(int argc, char **argv)
 			.purpose = "Sends frames of a pcap file or of a pattern, until the file's "
 				   "end, Ctrl-C, --seconds or --frames",
 			.examples = replay_examples,
-			.flags = replay_flags,
+			.commands = GDRCAP_FOR_REPLAY,
 		},
 		.sends = 1,
 	};

@@ -38,15 +38,6 @@ static const struct gdrcap_option own_options[] = {
 };
 #define OWN_COUNT (sizeof(own_options) / sizeof(own_options[0]))
 
-/* A heading stands before the first of its options, in the order of the library's table. */
-static const struct {
-	const char *flag, *heading;
-} help_groups[] = {
-	{ "port", "Ports" },	       { "gpu", "GPU and memory" }, { "blocks", "Consumer" },
-	{ "frame-size", "Frames" },    { "pattern", "Pattern" },    { "foreign-payload", "Others' frames" },
-	{ "pcap", "Files and rates" }, { "cores", "Run" },
-};
-
 /* One walk over a command line. */
 struct parser {
 	int argc;
@@ -75,16 +66,9 @@ static int parser_refuse(const struct parser *parser, const char *format, ...)
 	return -EINVAL;
 }
 
-static int command_takes(const struct options_command *command, const char *flag)
+static int command_takes(const struct options_command *command, const struct gdrcap_option *option)
 {
-	const char *const *at;
-
-	if (!command->flags)
-		return 1;
-	for (at = command->flags; *at; at++)
-		if (!strcmp(*at, flag))
-			return 1;
-	return 0;
+	return (option->commands & command->commands) != 0;
 }
 
 /* ---- help ---- */
@@ -130,16 +114,6 @@ static void help_option(const struct gdrcap_option *option, int negatable)
 	help_wrap(text, (size_t)column, HELP_INDENT);
 }
 
-static const char *help_heading(const char *flag)
-{
-	size_t i;
-
-	for (i = 0; i < sizeof(help_groups) / sizeof(help_groups[0]); i++)
-		if (!strcmp(help_groups[i].flag, flag))
-			return help_groups[i].heading;
-	return NULL;
-}
-
 static void help_print(const struct options_command *command)
 {
 	const char *heading = NULL, *const *example;
@@ -157,13 +131,11 @@ static void help_print(const struct options_command *command)
 	for (example = command->examples; example && example[0] && example[1]; example += 2)
 		printf("  # %s\n  %s\n", example[0], example[1]);
 	for (i = 0; (option = gdrcap_option_at(i)); i++) {
-		if (help_heading(option->flag))
-			heading = help_heading(option->flag);
-		if (!command_takes(command, option->flag))
+		if (!command_takes(command, option))
 			continue;
-		if (heading)
-			printf("\n%s:\n", heading);
-		heading = NULL;
+		if (!heading || strcmp(heading, option->group))
+			printf("\n%s:\n", option->group);
+		heading = option->group;
 		help_option(option, !option->argument);
 	}
 	printf("\nProgram:\n");
@@ -244,7 +216,7 @@ static void parser_init(struct parser *parser)
 	size_t rows = 0, i;
 
 	for (i = 0; (option = gdrcap_option_at(i)) && i < LIBRARY_MAX; i++) {
-		if (!command_takes(parser->command, option->flag))
+		if (!command_takes(parser->command, option))
 			continue;
 		table_add(parser, &rows, option->flag, option->argument != NULL,
 			  VAL_LIBRARY | (int)i);

@@ -23,8 +23,7 @@ struct options_command {
 	const char *name; /* "capture" */
 	const char *purpose; /* one sentence, without a full stop */
 	const char *const *examples; /* command lines, each after its explanation; NULL-ended */
-	/* Flags of the library's options that apply; NULL-ended; NULL: all. */
-	const char *const *flags;
+	unsigned int commands; /* options of any of these: GDRCAP_FOR_* */
 	/* Puts in what the command takes where nobody said anything; may be NULL. */
 	void (*complete)(struct gdrcap_config *config);
 };

@@ -211,6 +211,10 @@ int gdrcap_config_set(struct gdrcap_config *config, const char *key, const char 
 /** Checks what depends on several options. Called by gdrcap_create() too. */
 int gdrcap_config_check(const struct gdrcap_config *config, struct gdrcap_error *error);
 
+#define GDRCAP_FOR_LOOPBACK 1u /**< it receives and sends */
+#define GDRCAP_FOR_CAPTURE 2u
+#define GDRCAP_FOR_REPLAY 4u
+
 /** The option table, for --help and documentation. */
 struct gdrcap_option {
 	const char *key; /**< YAML path, "frame.size" */
@@ -218,6 +222,8 @@ struct gdrcap_option {
 	const char *argument; /**< "BYTES", "PORT", ...; NULL for a switch */
 	const char *help; /**< one sentence with range, unit and default */
 	int is_list;
+	const char *group; /**< heading in --help; those of a group follow each other */
+	unsigned int commands; /**< that it means something to: GDRCAP_FOR_* */
 };
 /** Option `index`, or NULL after the last. */
 const struct gdrcap_option *gdrcap_option_at(size_t index);

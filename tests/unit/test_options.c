@@ -25,9 +25,9 @@ static void complete(struct gdrcap_config *config)
 }
 
 static const char *const examples[] = { "Show it", "gdrcap capture --port net_null0", NULL };
-static const char *const capture_flags[] = { "port", "queues", "guard", "quiet-time", NULL };
-static const struct options_command all = { "loopback", "send and receive", examples, NULL, NULL };
-static const struct options_command some = { "capture", "receive", examples, capture_flags,
+static const struct options_command all = { "loopback", "send and receive", examples,
+					    GDRCAP_FOR_LOOPBACK, NULL };
+static const struct options_command some = { "capture", "receive", examples, GDRCAP_FOR_CAPTURE,
 					     complete };
 
 /* Parses `line`, split at blanks, as arguments, with both streams kept in output[]. */
@@ -143,8 +143,8 @@ static void test_refused(void **state)
 	assert_refused(&all, "ring:a", "unexpected argument 'ring:a'");
 	assert_refused(&all, "--queues 1 x", "unexpected argument 'x'");
 	assert_refused(&all, "-- x", "unexpected argument 'x'");
-	assert_refused(&some, "--burst 3", "--burst is no option of this command");
-	assert_refused(&some, "--no-pattern-restart", "unknown option");
+	assert_refused(&some, "--loops 3", "--loops is no option of this command");
+	assert_refused(&some, "--no-loops", "unknown option");
 	assert_refused(&all, "--config a --config b", "given twice");
 	assert_refused(&all, "--config /nonexistent/f.yaml",
 		       "/nonexistent/f.yaml: cannot be opened");
@@ -204,10 +204,9 @@ static void test_help(void **state)
 
 	assert_int_equal(1, parse(&some, "-h"));
 	assert_has(output[0], "--queues NUMBER");
-	assert_null(strstr(output[0], "--burst"));
-	assert_null(strstr(output[0], "\nFrames:\n"));
-	assert_has(output[0],
-		   "\nRun:\n  --quiet-time"); /* heading of a group whose first is absent */
+	assert_null(strstr(output[0], "--loops"));
+	/* The heading of a group whose first options are absent. */
+	assert_has(output[0], "\nFiles and rates:\n  --pcap-memory");
 	assert_has(output[0], "--config FILE");
 }
 
