@@ -12,7 +12,6 @@
 #define HELP_COLUMNS 80
 #define HELP_INDENT 27 /* where the sentences begin */
 
-#define LIBRARY_MAX 96
 #define NAME_BYTES 40
 
 /* getopt_long()'s `val`: what kind, and which of them. */
@@ -43,10 +42,10 @@ struct parser {
 	int argc;
 	char **argv;
 	const struct options_command *command;
-	struct option table[2 * LIBRARY_MAX + OWN_COUNT + 1];
-	char negated[LIBRARY_MAX][NAME_BYTES]; /* "no-guard": names in `table` */
+	struct option table[2 * GDRCAP_OPTIONS_MAX + OWN_COUNT + 1];
+	char negated[GDRCAP_OPTIONS_MAX][NAME_BYTES]; /* "no-guard": names in `table` */
 	const char *config_path;
-	unsigned char given[LIBRARY_MAX]; /* library options already applied */
+	unsigned char given[GDRCAP_OPTIONS_MAX]; /* library options already applied */
 	struct app_options *options;
 };
 
@@ -215,7 +214,7 @@ static void parser_init(struct parser *parser)
 	const struct gdrcap_option *option;
 	size_t rows = 0, i;
 
-	for (i = 0; (option = gdrcap_option_at(i)) && i < LIBRARY_MAX; i++) {
+	for (i = 0; (option = gdrcap_option_at(i)) && i < GDRCAP_OPTIONS_MAX; i++) {
 		if (!command_takes(parser->command, option))
 			continue;
 		table_add(parser, &rows, option->flag, option->argument != NULL,

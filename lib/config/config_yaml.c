@@ -20,7 +20,6 @@
 #include "config/option_table.h"
 
 #define CONFIG_BYTES_MAX ((size_t)1 << 20)
-#define OPTIONS_MAX 128
 #define KEY_BYTES 64
 
 struct reader {
@@ -32,8 +31,8 @@ struct reader {
 	char name[OPTION_QUOTE_BYTES * 3]; /* of the file, printable */
 	struct gdrcap_config config;
 	size_t caller_size;
-	unsigned int row_line[OPTIONS_MAX]; /* where an option was given, from 1; 0: not yet */
-	unsigned int section_line[OPTIONS_MAX]; /* the same for a section, at its first option */
+	unsigned int row_line[GDRCAP_OPTIONS_MAX]; /* where an option was given, from 1; 0: not yet */
+	unsigned int section_line[GDRCAP_OPTIONS_MAX]; /* the same for a section, at its first option */
 	unsigned int keys; /* read so far */
 	struct gdrcap_error *error;
 };

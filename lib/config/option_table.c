@@ -303,6 +303,10 @@ static const struct option_row rows[] = {
 	  .initial = "60" },
 };
 
+_Static_assert(sizeof(rows) / sizeof(rows[0]) <= GDRCAP_OPTIONS_MAX,
+	       "whoever keeps something for each option has room for so many");
+_Static_assert(GDRCAP_MATCH_MAX == GDRCAP_PORTS_MAX, "OPTION_LIST is so long for all lists");
+
 const struct option_row *option_at(size_t index)
 {
 	return index < sizeof(rows) / sizeof(rows[0]) ? &rows[index] : NULL;

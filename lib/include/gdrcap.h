@@ -215,6 +215,8 @@ int gdrcap_config_check(const struct gdrcap_config *config, struct gdrcap_error 
 #define GDRCAP_FOR_CAPTURE 2u
 #define GDRCAP_FOR_REPLAY 4u
 
+#define GDRCAP_OPTIONS_MAX 128 /**< more are never in the table */
+
 /** The option table, for --help and documentation. */
 struct gdrcap_option {
 	const char *key; /**< YAML path, "frame.size" */

@@ -28,6 +28,8 @@
 #define UMEM_SLOT_SHIFT 12u
 #define EAL_BASE_BYTES ((size_t)128 << 20) /* EAL, ports' queues and rings */
 
+_Static_assert(CONFIG_HEADROOM == RTE_PKTMBUF_HEADROOM, "checks of sizes do not ask DPDK");
+
 const char *plan_memory_name(enum gdrcap_memory memory)
 {
 	static const char *const names[] = { "auto", "device", "pinned", "host" };
