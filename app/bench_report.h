@@ -81,11 +81,4 @@ void bench_print_header(FILE *to, const struct bench_report *report);
 /* A table for each stage. */
 void bench_print_table(FILE *to, const struct bench_report *report, int colour);
 
-/* ---- bench_plot.c ---- */
-
-/* 0, or a negative errno with the error when there is no gnuplot. */
-int bench_plot_able(char error[BENCH_ERROR_BYTES]);
-/* Rates by frame size as SVG, through gnuplot. */
-int bench_plot(const struct bench_report *report, const char *path, char error[BENCH_ERROR_BYTES]);
-
 #endif

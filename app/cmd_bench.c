@@ -23,7 +23,7 @@
 struct bench_options {
 	int quick, json, quiet;
 	uint32_t runs, run_ms;
-	const char *stages, *gpu, *cores, *save, *from, *plot;
+	const char *stages, *gpu, *cores, *save, *from;
 };
 
 /* One `gdrcap bench`. */
@@ -150,10 +150,6 @@ static size_t flags_make(struct bench_options *o, struct flag *flags)
 		  "is there, its points are not measured again.",
 		  .text = &o->save },
 		{ "from", "FILE.json", "Measure nothing: show a saved file.", .text = &o->from },
-		{ "plot", "FILE.svg",
-		  "Draw Mpps and Gb/s by frame size against the line rates of "
-		  "100, 200 and 400 GbE (with gnuplot).",
-		  .text = &o->plot },
 		{ "json", NULL, "Print one JSON object (schema gdrcap.bench/1, docs/bench.md).",
 		  .on = &o->json },
 		{ "quiet", NULL, "No progress.", .on = &o->quiet },
@@ -182,8 +178,8 @@ static void help_print(const struct flag *flags, size_t count)
 	       "    gdrcap bench --cores 2-9 --save here.json\n"
 	       "  What the consumer does, in figures that settle sooner:\n"
 	       "    gdrcap bench --stages consumer --runs 3 --run-time 100\n"
-	       "  The table and the picture of a file that was saved here or elsewhere:\n"
-	       "    gdrcap bench --from here.json --plot here.svg\n\n"
+	       "  The table of a file that was saved here or elsewhere:\n"
+	       "    gdrcap bench --from here.json\n\n"
 	       "Options:\n");
 	flags_print(flags, count);
 	printf("\nStages, in the order of measuring:\n");
@@ -202,26 +198,12 @@ static void help_print(const struct flag *flags, size_t count)
 	       "2 command line; 3 frames were damaged or lost; 130 stopped by Ctrl-C.\n");
 }
 
-/* By name or, where both are there, by what they are. */
-static bool same_file(const char *a, const char *b)
-{
-	struct stat of_a, of_b;
-
-	if (!a || !b)
-		return false;
-	return strcmp(a, b) == 0 || (stat(a, &of_a) == 0 && stat(b, &of_b) == 0 &&
-				     of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino);
-}
-
 static int check(const struct bench_options *o)
 {
 	if (o->from &&
 	    (o->quick || o->stages || o->runs || o->run_ms || o->gpu || o->cores || o->save))
 		return flags_refuse(COMMAND, "from",
-				    "measures nothing: only --plot, --json and "
-				    "--quiet go with it");
-	if (o->plot && (same_file(o->save, o->plot) || same_file(o->from, o->plot)))
-		return flags_refuse(COMMAND, "plot", "needs another file than --save and --from");
+				    "measures nothing: only --json and --quiet go with it");
 	return 0;
 }
 
@@ -285,10 +267,8 @@ static int prepare(struct bench *bench)
 {
 	struct bench_options *options = &bench->options;
 	struct gdrcap_error error = { 0 };
-	int rc = options->plot ? bench_plot_able(bench->error) : 0;
+	int rc;
 
-	if (rc < 0)
-		return rc;
 	snprintf(bench->report.version, sizeof(bench->report.version), "%s", gdrcap_version());
 	parameters_make(&bench->report.parameters, options);
 	bench_report_rows(&bench->report);
@@ -342,10 +322,6 @@ static int show(struct bench *bench)
 			printf("\nNot all points were measured.\n");
 		fflush(stdout);
 	}
-	if (options->plot && bench_plot(&bench->report, options->plot, bench->error) < 0) {
-		fprintf(stderr, "gdrcap bench: %s\n", bench->error);
-		rc = -EIO;
-	}
 	return rc;
 }
 
@@ -371,12 +347,7 @@ static int refused(int argc, char **argv)
 
 static int from_file(struct bench *bench)
 {
-	const struct bench_options *options = &bench->options;
-	int rc = options->plot ? bench_plot_able(bench->error) : 0;
-
-	if (rc == 0)
-		rc = bench_load(&bench->report, options->from, bench->error);
-	if (rc < 0)
+	if (bench_load(&bench->report, bench->options.from, bench->error) < 0)
 		return fail(bench, REPORT_EXIT_NOT_RUN);
 	if (show(bench) < 0)
 		return REPORT_EXIT_NOT_RUN;

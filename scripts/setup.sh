@@ -22,7 +22,7 @@ build) ;;
 check | check-sanitized)
 	tools="$tools git:git iproute2:ip"
 	# Other tools that frames are compared with; their tests are skipped where they are not.
-	if_available="$if_available tcpdump tcpreplay tshark gnuplot-nox"
+	if_available="$if_available tcpdump tcpreplay tshark python3-matplotlib"
 	if test "$set_wanted" = check-sanitized; then
 		tools="$tools clang:clang"
 		if_available="$if_available libclang-rt-dev"

@@ -8,10 +8,10 @@ import pathlib
 import pty
 import re
 import resource
-import shutil
 import signal
 import stat
 import subprocess
+import sys
 import tempfile
 import time
 import xml.etree.ElementTree
@@ -97,7 +97,7 @@ def test_help():
     result = bench("--help")
     for word in ("--quick", "--stages LIST", "--runs N", "--run-time MS", "--gpu GPU",
                  "--cores LIST", "--save FILE.json", "--from FILE.json",
-                 "--plot FILE.svg", "--json", "--quiet", "Exit status", "group limit"):
+                 "--json", "--quiet", "Exit status", "group limit"):
         assert word in result.out, "%s: %s" % (word, result)
     assert not re.search(r" $", result.out, re.M) and max(map(len, result.out.splitlines())) < 100
     assert "bench" in e2e.run("--help").out
@@ -122,8 +122,7 @@ def test_refuses():
             (("--cores", "8191"), "CPU 8191 is not there"),
             (("--gpu", "first"), "gpu"),
             (("--from", "x.json", "--quick"), "measures nothing"),
-            (("--from", "x.json", "--save", "y.json"), "measures nothing"),
-            (("--save", "x", "--plot", "x"), "another file")):
+            (("--from", "x.json", "--save", "y.json"), "measures nothing")):
         result = bench(*arguments, expect=2)
         assert words in result.err and not result.out, result
         report = json.loads(bench("--json", *arguments, expect=2).out)
@@ -441,36 +440,30 @@ def made_up(report):
     return report
 
 
-def draw(folder, report, **options):
-    file = pathlib.Path(folder) / "drawn.json"
+def draw(folder, *reports):
+    """The script's end, and its picture."""
+    files = []
+    for i, report in enumerate(reports):
+        files.append(os.path.join(folder, "%u.json" % i))
+        pathlib.Path(files[-1]).write_text(json.dumps(report))
     picture = pathlib.Path(folder) / "drawn.svg"
-    file.write_text(json.dumps(report))
-    return picture, bench("--from", str(file), "--plot", str(picture), **options)
-
-
-def need_gnuplot():
-    if not shutil.which("gnuplot"):
-        raise e2e.Skip("drawing needs the program gnuplot (gnuplot-nox)")
-
-
-def test_plot_beside_results():
-    """The picture does not replace the results that it is of, whatever they are called."""
-    with tempfile.TemporaryDirectory() as folder:
-        file, link = pathlib.Path(folder) / "a.json", pathlib.Path(folder) / "b.json"
-        measure("--save", str(file))
-        before = file.read_text()
-        link.hardlink_to(file)
-        for path in (file, link):
-            result = bench("--from", str(file), "--plot", str(path), expect=2)
-            assert "another file" in result.err and file.read_text() == before, result
+    script = pathlib.Path(__file__).parents[2] / "scripts/bench_plot.py"
+    # The distribution's package is for the distribution's Python.
+    for python in (sys.executable, "/usr/bin/python3"):
+        if subprocess.run([python, "-c", "import matplotlib"], stderr=subprocess.DEVNULL,
+                          check=False).returncode == 0:
+            return picture, subprocess.run([python, script, *files, "-o", picture], text=True,
+                                           capture_output=True, check=False)
+    raise e2e.Skip("drawing needs matplotlib (python3-matplotlib)")
 
 
 def test_plot():
-    need_gnuplot()
     report = made_up(json.loads(measure("--json", "--quiet").out))
+    # Texts of a stranger's file are texts.
+    report["machine"]["cpu"] = report["machine"]["gpu"] = "$x_{1}$ `touch x` <b>"
     with tempfile.TemporaryDirectory() as folder:
-        picture, _ = draw(folder, report)
-        assert sorted(os.listdir(folder)) == ["drawn.json", "drawn.svg"], os.listdir(folder)
+        picture, done = draw(folder, report)
+        assert done.returncode == 0 and not done.stderr, done
         tree = xml.etree.ElementTree.parse(picture)
         assert tree.getroot().tag.endswith("}svg"), tree.getroot().tag
         texts = ["".join(node.itertext()).strip() for node in tree.iter()
@@ -480,53 +473,20 @@ def test_plot():
         for text in ("Mpps", "64", "1500", "9000", "path, burst 256, 1 queue, prbs31, device, ring",
                      "consumer, burst 256, 1 queue, prbs31, device, ring"):
             assert text in texts, (text, texts)
-        # A picture that is there is replaced.
-        before = picture.read_bytes()
-        picture.write_text("old")
-        draw(folder, report)
-        assert picture.read_bytes() == before
-        # Nothing to draw.
+        assert any("$x_{1}$ `touch x` <b>" in text for text in texts), texts
+        # Two machines beside each other.
+        other = copy.deepcopy(report)
+        other["machine"].update(cpu="B", gpu=None)
+        picture, done = draw(folder, report, other)
+        assert done.returncode == 0 and "B: path, burst 256" in picture.read_text(), done
+        # Nothing to draw, and what is none of ours.
         report["results"] = report["results"][:1]
-        picture.unlink()
-        _, result = draw(folder, report, expect=1)
-        assert "nothing to draw" in result.err and "--stages path,consumer" in result.err, result
-        assert os.listdir(folder) == ["drawn.json"], os.listdir(folder)
-
-
-def test_plot_of_a_strangers_file():
-    """Texts of the file are no commands of gnuplot's."""
-    need_gnuplot()
-    report = made_up(json.loads(measure("--json", "--quiet").out))
-    with tempfile.TemporaryDirectory() as folder:
-        mark = folder + "/mark"
-        for text in ("'; system('touch %s'); '", '"; system("touch %s"); "', "`touch %s`",
-                     "'\n!touch %s\n", "@x{touch %s}", "EOD\nsystem 'touch %s'"):
-            text %= mark
-            report["machine"]["cpu"] = text[:127]
-            for result in report["results"]:
-                result["pattern"] = text[:15]
-            picture, _ = draw(folder, report)
-            xml.etree.ElementTree.parse(picture)
-            assert not os.path.exists(mark), text
-
-
-def test_plot_without_gnuplot():
-    """Said before anything is measured; all else works."""
-    with tempfile.TemporaryDirectory() as folder:
-        environment = dict(os.environ, PATH=folder)
-        result = measure("--plot", folder + "/x.svg", expect=1, env=environment)
-        assert "apt-get install gnuplot-nox" in result.err, result
-        assert "min left" not in result.err and not os.listdir(folder), result
-        measure("--save", folder + "/x.json", env=environment)
-        bench("--from", folder + "/x.json", env=environment)
-        # One that fails.
-        script = pathlib.Path(folder) / "gnuplot"
-        script.write_text('#!/bin/sh\ntest "$1" = --version || { echo no terminal >&2; exit 1; }\n')
-        script.chmod(0o755)
-        report = made_up(json.loads(pathlib.Path(folder + "/x.json").read_text()))
-        picture, result = draw(folder, report, expect=1, env=environment)
-        assert "gnuplot ended with status 1" in result.err and "no terminal" in result.err, result
-        assert not picture.exists() and not list(pathlib.Path(folder).glob("*.tmp")), result
+        for what, words in ((report, "nothing to draw"), ([], "no result of gdrcap bench"),
+                            (dict(report, schema="x"), "schema"), ({}, "no result")):
+            picture.unlink(missing_ok=True)
+            _, done = draw(folder, what)
+            assert done.returncode == 1 and words in done.stderr, done
+            assert "Traceback" not in done.stderr and not picture.exists(), done
 
 
 def test_no_reader():
