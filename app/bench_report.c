@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The results of a bench in memory: added, found by their point, compared with another file's. */
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>

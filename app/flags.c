@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Command lines of the commands that have options of their own: doctor and bench. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

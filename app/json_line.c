@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* One JSON object on one line of a stream. */
 #include <errno.h>
 
 #include "json_line.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line of loopback, capture and replay: the library's option table as flags. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>

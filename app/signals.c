@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Ctrl-C and SIGTERM: the first asks the run to end, the second ends the process. */
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>

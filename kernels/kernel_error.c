@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The text of the calling thread's last error in a back end. */
 #include "kernels/kernels.h"
 
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* What both back ends check and choose before they start the workers of a job. */
 #include "kernels/kernel_job.h"
 
 #include <errno.h>

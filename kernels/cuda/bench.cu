@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Kernels that only the bench uses: copies, reads of host memory, empty round trips. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>

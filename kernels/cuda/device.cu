@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A CUDA device: opened, asked for what it can do, its memory filled and copied. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

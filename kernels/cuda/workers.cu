@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Persistent kernels on a CUDA device: started, watched, joined. */
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>

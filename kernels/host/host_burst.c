@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A burst checked, written or copied by CPU threads: what the CUDA kernels do. */
 #include <string.h>
 #include <time.h>
 

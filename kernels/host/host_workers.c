@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* CPU threads in place of a persistent kernel: started, watched, joined. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

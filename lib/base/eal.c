@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* DPDK's EAL: started once a process, ended at its end, and the CPUs that may be used. */
 #include "base/eal.h"
 
 #include <dirent.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Opens files that a run reads. */
 #include "base/input_file.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Numbers, sizes, durations, rates, addresses and lists from text. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>

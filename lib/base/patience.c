@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Time in which a thread that is waited for had a core. */
 #include "base/patience.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Makes text of any origin fit for a terminal and a log. */
 #include "base/text.h"
 
 #include <stddef.h>

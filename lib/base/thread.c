@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Threads of the library: started without signals, known to EAL, joined or given up. */
 #include "base/thread.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The machine that is measured: CPU, memory, GPU, and the cores that are used. */
 #include "bench/bench_machine.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* From a point's runs to its result: median, spread, limit. */
 #include "bench/bench_result.h"
 
 #include <errno.h>

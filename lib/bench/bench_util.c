@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* What stages of the bench share: clocks, helping threads, memory. */
 #include "bench/bench_util.h"
 
 #include <errno.h>

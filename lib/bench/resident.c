@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames that lie in memory and are handed to a consumer again and again. */
 #include "bench/resident.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The receiving side's end of a burst ring: memory, views, and what is published. */
 #include "capture/ring_producer.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The receiving thread of a queue: polls the port, publishes bursts, gives slots back. */
 #include "capture/rx_worker.h"
 
 #include <string.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A configuration as a whole: defaults, copies by size, and checks of options against each
+ * other. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>

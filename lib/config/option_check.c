@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Checks of single options whose value is a text. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The option table. */
 #include <string.h>
 
 #include "config/option_check.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* gdrcap_doctor(): reads a machine, runs the checks, sorts what they found. */
 #include "doctor/doctor.h"
 
 #include <errno.h>

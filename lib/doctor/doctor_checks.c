@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The list of checks. */
 #include "doctor/checks.h"
 
 #define FATAL GDRCAP_SEVERITY_FATAL

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* What libraries and the kernel are asked, and kept as files of the tree. */
 #include "doctor/facts.h"
 
 #include <errno.h>

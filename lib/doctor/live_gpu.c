@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Live tests of a GPU: memory registered, exported, written and read by a kernel. */
 #include "doctor/live_gpu.h"
 
 #include <errno.h>

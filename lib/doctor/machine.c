@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The machine as the checks see it: GPUs, cards, interfaces and their places. */
 #include "doctor/machine.h"
 
 #include <ctype.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Capabilities in a PCI device's configuration space. */
 #include "doctor/pci_config.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Whether a card can register memory, tried. */
 #include "doctor/registration.h"
 
 #include <ctype.h>

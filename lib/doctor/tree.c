@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A machine's files, read below a root that may be a capture of another machine. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>

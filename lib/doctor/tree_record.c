@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Keeps what was read, and writes it as a tar file. */
 #include "doctor/tree_record.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* GPU memory mapped for the CPU by GDRCopy's library, where there is one. */
 #include "gpu/gdrcopy.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A dma-buf of CUDA memory. */
 #include "gpu/gpu_export.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* What the two gpudev drivers share: their vdev, allocations and registrations. */
 #include "gpu/gpudev_common.h"
 
 #include <ctype.h>

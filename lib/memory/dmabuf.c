@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory registrations of the mlx5 driver, with a dma-buf in place of an address. */
 #include "memory/dmabuf.h"
 
 #include <errno.h>

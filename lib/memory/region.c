@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The region of frames: allocated, registered with EAL, devices and the GPU. */
 #include "memory/region.h"
 
 #include <errno.h>

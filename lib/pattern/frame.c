@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames of our own and custom layouts: headers written, frames checked by the CPU. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A received frame found among those of a file. */
 #include <string.h>
 
 #include "pattern/frame_store.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Rules that choose frames: parsed, printed, prepared for the checkers. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Payload patterns: by name, prepared, and filled by the CPU. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The phase of a PRBS found from its payload. */
 #include <string.h>
 
 #include "pattern/pattern_fast.h"

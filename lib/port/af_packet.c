@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The ring of DPDK's af_packet driver, made large enough for the frames. */
 #include "port/af_packet.h"
 
 #include <errno.h>

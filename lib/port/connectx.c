@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A ConnectX by PCI address, interface or RDMA device: found, and why it is not. */
 #include "port/connectx.h"
 
 #include <dirent.h>

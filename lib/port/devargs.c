@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Arguments in a port's name. */
 #include "port/devargs.h"
 
 #include <stdio.h>

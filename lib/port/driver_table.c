@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of facts about drivers. */
 #include "port/driver_table.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Kernel interfaces under ports: checked before they are opened, and watched. */
 #include "port/interface.h"
 
 #include <errno.h>

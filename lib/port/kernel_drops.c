@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames that the kernel dropped before a driver saw them. */
 #include "port/kernel_drops.h"
 
 #include <dirent.h>

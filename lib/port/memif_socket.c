@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Why a memif's socket cannot be had. */
 #include "port/memif_socket.h"
 
 #include <errno.h>

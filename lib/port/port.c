@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* An ethdev port: configured, started, started again, stopped, closed, its counters. */
 #include "port/port.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Starts a port whose other end may be another process, and waits for it. */
 #include "port/port_join.h"
 
 #include <dirent.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Arrival times: ticks of a card or of the CPU turned into time. */
 #include "port/rx_clock.h"
 
 #include <errno.h>

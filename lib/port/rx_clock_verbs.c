@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A ConnectX's clock, asked by Verbs. */
 #include "port/rx_clock_verbs.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Rules of a card (rte_flow): isolation, created, counted, destroyed. */
 #include "port/steering.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A rule of ours as rte_flow items. */
 #include "port/steering_pattern.h"
 
 #include <string.h>

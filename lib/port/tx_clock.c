@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Send times that a card keeps. */
 #include "port/tx_clock.h"
 
 #include <errno.h>

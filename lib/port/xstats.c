@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A driver's extended statistics: where and why frames were lost. */
 #include "port/xstats.h"
 
 #include <errno.h>

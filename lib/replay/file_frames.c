@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A file's frames in memory: all of them, or a window that a thread keeps filled. */
 #include "replay/file_frames.h"
 
 #include <errno.h>

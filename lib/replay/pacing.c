@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* When each frame is due: at a rate, or at a file's times. */
 #include "replay/pacing.h"
 
 #include <ctype.h>

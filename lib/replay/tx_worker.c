@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The sending thread of a queue: slots, orders to the writer, pacing, hand-over to the port. */
 #include "replay/tx_worker.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The comment of a saved frame that is wrong: what, and where. */
 #include "save/comment.h"
 
 #include <stdarg.h>

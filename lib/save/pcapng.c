@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Writes pcapng blocks. */
 #include "save/pcapng.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Possible causes of each stage's failure, for people. */
 #include "selftest/prove_causes.h"
 
 #include <stddef.h>

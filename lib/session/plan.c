@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* What a configuration comes to on this machine: memory kind, slots, pools. */
 #include "session/plan.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A receive queue for the caller's own consumer: poll, wait, release. */
 #include "session/queue.h"
 
 #include <errno.h>

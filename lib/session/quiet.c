@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Silence of the receivers. */
 #include "session/quiet.h"
 
 #include <string.h>

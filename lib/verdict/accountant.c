@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The accounting thread: takes results out of the burst rings, in order, to the verdict. */
 #include "verdict/accountant.h"
 
 #include <errno.h>

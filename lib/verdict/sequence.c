@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Which sequence numbers of a stream came: a window of bits. */
 #include "verdict/sequence.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A run of results added to the verdict, by what its frames are. */
 #include "verdict/verdict.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Custom layouts with a PRBS that runs on: numbers from the payload's phase. */
 #include "verdict/verdict_phase.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames of a file that came before their place, or again. */
 #include "verdict/verdict_places.h"
 
 #include <errno.h>
