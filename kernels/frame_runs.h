@@ -145,7 +145,7 @@ GDRCAP_HD uint32_t run_bytes(const struct frame_result *result)
 
 /*
  * A run of the one frame at `index` of the burst. What an outcome does not define is 0. For each
- * further frame count, bytes and wire_bytes grow, and phase_next becomes the frame's.
+ * further frame count, bytes and frame_bytes grow, and phase_next becomes the frame's.
  */
 GDRCAP_HD void run_begin(struct frame_run *run, const struct frame_result *result, uint32_t index,
 			 uint32_t len)
@@ -165,7 +165,7 @@ GDRCAP_HD void run_begin(struct frame_run *run, const struct frame_result *resul
 	run->verdict = result->verdict;
 	run->header_ok = known ? 1 : 0;
 	run->first = (uint16_t)index;
-	run->wire_bytes = len;
+	run->frame_bytes = len;
 	run->phase_first = ours ? result->phase_first : 0;
 	run->phase_next = ours ? result->phase_next : 0;
 	run->detail = ours ? result->detail : 0;
@@ -183,7 +183,7 @@ GDRCAP_HD void run_to_plain(const struct frame_run *run, struct burst_plain *pla
 {
 	plain->sequence = run->sequence;
 	plain->bytes = run->bytes;
-	plain->wire_bytes = run->wire_bytes;
+	plain->frame_bytes = run->frame_bytes;
 	plain->stream = run->stream;
 	plain->count = run->count;
 	plain->source = (uint16_t)run->source;
@@ -199,7 +199,7 @@ static inline void run_from_plain(const struct burst_plain *plain, struct frame_
 	run->count = plain->count;
 	run->verdict = FRAME_VALID;
 	run->header_ok = 1;
-	run->wire_bytes = plain->wire_bytes;
+	run->frame_bytes = plain->frame_bytes;
 	run->source = plain->source;
 }
 

@@ -185,7 +185,7 @@ __device__ __forceinline__ bool quick_tell(const struct plain_to &to,
 		return false;
 	plain.sequence = first;
 	plain.bytes = sums & 0xffff;
-	plain.wire_bytes = sums >> 16;
+	plain.frame_bytes = sums >> 16;
 	plain.stream = (uint16_t)sender;
 	plain.source = (uint16_t)(sender >> 16);
 	plain.count = (uint16_t)count;

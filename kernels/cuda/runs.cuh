@@ -6,7 +6,7 @@
 #include "kernels/cuda/block.cuh"
 
 struct run_mark { /* a run's first frame, and the sums over the frames before it */
-	uint32_t index, bytes, wire_bytes;
+	uint32_t index, bytes, frame_bytes;
 };
 
 struct runs_shared {
@@ -101,14 +101,14 @@ __device__ __forceinline__ uint32_t write_runs(const struct ring_shared &ring,
 
 		mark->index = thread;
 		mark->bytes = (uint32_t)before & sum_mask;
-		mark->wire_bytes = (uint32_t)(before >> wire_at) & sum_mask;
+		mark->frame_bytes = (uint32_t)(before >> wire_at) & sum_mask;
 	}
 	if (thread == BURST_FRAMES_MAX - 1) {
 		struct run_mark *end = &s.mark[sum >> heads_at];
 
 		end->index = count;
 		end->bytes = (uint32_t)sum & sum_mask;
-		end->wire_bytes = (uint32_t)(sum >> wire_at) & sum_mask;
+		end->frame_bytes = (uint32_t)(sum >> wire_at) & sum_mask;
 		s.runs = (uint32_t)(sum >> heads_at);
 	}
 	barrier_sync(BARRIER_WORK + group, ring.work_threads);
@@ -121,7 +121,7 @@ __device__ __forceinline__ uint32_t write_runs(const struct ring_shared &ring,
 		run_begin(&run, &s.result[mark.index], mark.index, 0);
 		run.count = (uint16_t)(next.index - mark.index);
 		run.bytes = next.bytes - mark.bytes;
-		run.wire_bytes = next.wire_bytes - mark.wire_bytes;
+		run.frame_bytes = next.frame_bytes - mark.frame_bytes;
 		if (run.verdict != FRAME_FILTERED)
 			run.phase_next = s.result[next.index - 1].phase_next;
 		if (!written && runs == 1 && run_tell(ring, in.burst, run))

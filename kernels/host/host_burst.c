@@ -190,7 +190,7 @@ burst_check(const struct burst_ring_view *ring, const struct host_work *work, ui
 		if (i && run_joins(work->layout, work->store, &last, &result)) {
 			run.count++;
 			run.bytes += run_bytes(&result);
-			run.wire_bytes += len;
+			run.frame_bytes += len;
 			run.phase_next = result.phase_next;
 		} else {
 			if (i)

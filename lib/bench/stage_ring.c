@@ -255,8 +255,8 @@ static inline bool ring_consume(struct ring_stage *state, uint64_t b)
 	if (!burst_word_is(word, b, state->ring.burst_bits))
 		return false;
 	for (uint32_t i = 0; i < count; i++)
-		plain.wire_bytes += view->desc[(burst_word_first(word) + i) & view->desc_mask].len;
-	state->seen += plain.wire_bytes;
+		plain.frame_bytes += view->desc[(burst_word_first(word) + i) & view->desc_mask].len;
+	state->seen += plain.frame_bytes;
 	burst_tell(&view->result[slot], &plain, b, state->ring.burst_bits);
 	return true;
 }

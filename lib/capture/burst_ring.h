@@ -71,7 +71,7 @@ struct frame_run {
 	uint8_t verdict; /* enum frame_verdict */
 	uint8_t header_ok;
 	uint16_t first; /* index in the burst of the run's first frame */
-	uint32_t wire_bytes; /* the frames' lengths in memory, sum */
+	uint32_t frame_bytes; /* the frames' lengths in memory, sum */
 	uint32_t phase_first, phase_next; /* of the first frame, of the last: struct frame_result */
 	uint32_t detail; /* of the first frame: struct frame_result */
 	uint32_t source; /* struct frame_result */
@@ -189,7 +189,7 @@ BURST_RING_HD uint32_t burst_word_first(uint64_t word)
  * and header_ok. */
 struct burst_plain {
 	uint64_t sequence; /* of the first frame */
-	uint32_t bytes, wire_bytes; /* as in struct frame_run */
+	uint32_t bytes, frame_bytes; /* as in struct frame_run */
 	uint16_t stream, count;
 	uint16_t source;
 };
@@ -205,7 +205,7 @@ BURST_RING_HD uint64_t burst_plain_bits(const struct burst_plain *plain, uint32_
 	const uint64_t rest = (plain->sequence >> BURST_LAP_SHIFT) << 32 |
 			      (uint32_t)plain->stream << 16 | plain->count;
 
-	const uint64_t last = (uint64_t)plain->source << 32 | plain->wire_bytes;
+	const uint64_t last = (uint64_t)plain->source << 32 | plain->frame_bytes;
 
 	return w < 2 ? (w ? low : done) : (w == 2 ? rest : last);
 }
@@ -222,7 +222,7 @@ static inline void burst_plain_read(const struct burst_result *result, struct bu
 	plain->sequence = (word[0] & (((uint64_t)1 << BURST_LAP_SHIFT) - 1)) |
 			  (word[1] >> 32 & 0xffff) << BURST_LAP_SHIFT;
 	plain->bytes = (uint32_t)__atomic_load_n(&result->done, __ATOMIC_RELAXED);
-	plain->wire_bytes = (uint32_t)word[2];
+	plain->frame_bytes = (uint32_t)word[2];
 	plain->source = (uint16_t)(word[2] >> 32);
 	plain->stream = (uint16_t)(word[1] >> 16);
 	plain->count = (uint16_t)word[1];

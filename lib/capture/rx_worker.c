@@ -56,22 +56,22 @@ ALWAYS_INLINE unsigned int port_poll(struct rx_worker *worker, struct rte_mbuf *
 	return n;
 }
 
-/* From the stash; when it is empty, it is filled first. */
+/* From the pending mbufs; where there are none, some are received first. */
 static __attribute__((noinline, cold)) unsigned int
-stash_take(struct rx_worker *worker, struct rte_mbuf **mbuf, uint32_t room)
+pending_take(struct rx_worker *worker, struct rte_mbuf **mbuf, uint32_t room)
 {
 	uint32_t n;
 
-	if (worker->stash_count == 0) {
+	if (worker->pending_count == 0) {
 		if (rx_must_wait(worker))
 			return 0;
-		worker->stash_next = 0;
-		worker->stash_count = port_poll(worker, worker->stash, RX_LEAST);
+		worker->pending_next = 0;
+		worker->pending_count = port_poll(worker, worker->pending, RX_LEAST);
 	}
-	n = RTE_MIN(room, worker->stash_count);
+	n = RTE_MIN(room, worker->pending_count);
 	for (uint32_t i = 0; i < n; i++)
-		mbuf[i] = worker->stash[worker->stash_next++];
-	worker->stash_count -= n;
+		mbuf[i] = worker->pending[worker->pending_next++];
+	worker->pending_count -= n;
 	return n;
 }
 
@@ -86,8 +86,8 @@ ALWAYS_INLINE unsigned int rx_poll(struct rx_worker *worker, struct rte_mbuf **m
 	const uint32_t unused = ring->desc_mask + 1 - (ring->head - ring->tail);
 	const uint32_t room = RTE_MIN(ring_room(ring), unused);
 
-	if (unlikely(room < RX_LEAST || worker->stash_count))
-		return stash_take(worker, mbuf, room);
+	if (unlikely(room < RX_LEAST || worker->pending_count))
+		return pending_take(worker, mbuf, room);
 	if (unlikely(rx_must_wait(worker)))
 		return 0;
 	return port_poll(worker, mbuf, room);
@@ -342,9 +342,9 @@ static __attribute__((noinline, cold)) unsigned int rx_reclaim_paused(struct rx_
 }
 
 /* What the port gave goes into the ring, which has descriptors for every mbuf. */
-static __attribute__((noinline, cold)) void stash_deliver(struct rx_worker *worker)
+static __attribute__((noinline, cold)) void pending_deliver(struct rx_worker *worker)
 {
-	while (worker->stash_count) {
+	while (worker->pending_count) {
 		rx_receive(worker, true);
 		if (ring_due(&worker->ring))
 			rx_publish(worker, worker->config.flush != NULL);
@@ -359,7 +359,7 @@ static __attribute__((noinline, cold)) bool rx_pause(struct rx_worker *worker)
 
 	if (phase != RX_PAUSE)
 		return phase == RX_RUN;
-	stash_deliver(worker);
+	pending_deliver(worker);
 	/* After the last access to the port. Partner: the acquire load of who waits for it. */
 	atomic_store_explicit(&worker->paused, 1, memory_order_release);
 	/* Before the next one. Partner: the release store of who has done with the port. */
@@ -400,7 +400,7 @@ ALWAYS_INLINE void rx_loop(struct rx_worker *worker, const bool flush, const boo
 			}
 		}
 	} while (rx_pause(worker));
-	stash_deliver(worker);
+	pending_deliver(worker);
 	if (ring_pending(ring))
 		rx_publish(worker, flush);
 	/* After the last PUBLISH. Partner: the acquire load in gdrcap_poll(). */

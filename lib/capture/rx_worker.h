@@ -86,8 +86,8 @@ struct rx_worker {
 	_Atomic int flush_error;
 
 	/* This worker only: received, and in the ring when it next has room. */
-	_Alignas(RING_LINE) struct rte_mbuf *stash[RX_LEAST];
-	uint32_t stash_next, stash_count;
+	_Alignas(RING_LINE) struct rte_mbuf *pending[RX_LEAST];
+	uint32_t pending_next, pending_count;
 	unsigned int starved_idle; /* the last idle round that found the pool empty, and ... */
 	uint64_t starved_last;	   /* ... when, TSC; and what was then: */
 	uint64_t starved_frames, starved_empty;

@@ -20,7 +20,7 @@ static const struct driver_facts driver_table[] = {
 	  .writes = DRIVER_PASSES_ON,
 	  .missed_exact = true,
 	  .error_exact = true,
-	  .foreign = true,
+	  .shared_mbufs = true,
 	  .what = "another's software wire" },
 	/* Without scatter, which would cost the vector functions, a slot must hold a frame of the
 	 * MTU with its FCS; and an MTU below 1500 would harm the kernel's own traffic on the

@@ -30,8 +30,8 @@ struct driver_facts {
 	bool joins; /* as a client it starts only when its server is there */
 	bool both_ways; /* insists on as many receive as send queues */
 	bool interface; /* it is an interface of the kernel's, which its devarg iface names */
-	bool foreign; /* its frames lie in the memory of whoever plays into it, not in ours: refused
-		       */
+	bool shared_mbufs; /* its frames lie in the memory of whoever plays into it, not in ours:
+			    * refused */
 	uint16_t frame_max; /* bytes with FCS that it carries in one segment; 0: no own limit */
 	uint16_t room_min; /* bytes after the headroom that it insists on in a slot */
 	bool room_fcs;	   /* ... and for the FCS of the largest frame, which it takes off */

@@ -97,7 +97,7 @@ static int plan_own_memory(const struct gdrcap_config *config, struct gdrcap_err
 {
 	for (uint32_t i = 0; i < PLAN_PORTS; i++)
 		if (plan_port_name(config, i)[0] &&
-		    driver_facts_find(plan_port_name(config, i))->foreign)
+		    driver_facts_find(plan_port_name(config, i))->shared_mbufs)
 			return error_set(
 				error, -ENOTSUP,
 				"port %s (%s) passes frames on in their sender's memory; use "

@@ -120,7 +120,7 @@ void verdict_add_readable(struct verdict *verdict, uint32_t queue, struct verdic
 
 	verdict->unique += fresh;
 	stream->received += run->count;
-	stream->bytes += run->wire_bytes;
+	stream->bytes += run->frame_bytes;
 	stream->duplicate += duplicate;
 	stream->reordered += reordered;
 	q->duplicate += duplicate;
@@ -157,7 +157,7 @@ void verdict_add(struct verdict *verdict, uint32_t queue, const struct frame_run
 	struct verdict_stream *stream;
 
 	q->received += run->count;
-	q->bytes += run->wire_bytes;
+	q->bytes += run->frame_bytes;
 	if (run->verdict == FRAME_DAMAGED_STALE)
 		verdict->stale += run->count;
 	if (run->verdict == FRAME_FILTERED) {

@@ -66,7 +66,7 @@ void verdict_first_undo(struct verdict *verdict, struct verdict_stream *stream)
 	q->bits_wrong -= run->wrong_bits;
 	stream->bits_checked -= 8ull * run->bytes;
 	stream->bits_wrong -= run->wrong_bits;
-	stream->bytes -= run->wire_bytes;
+	stream->bytes -= run->frame_bytes;
 	stream->received--;
 	verdict->unique--;
 	verdict_add_unreadable(verdict, stream->first_queue, run);

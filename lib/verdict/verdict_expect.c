@@ -37,7 +37,7 @@ static void count_alone(struct verdict *verdict, const struct waiting *frame, bo
 	verdict->unique += by;
 	*(valid ? &stream->valid : &stream->damaged) += by;
 	*(valid ? &q->valid : &q->damaged) += by;
-	stream->bytes += by * frame->run.wire_bytes;
+	stream->bytes += by * frame->run.frame_bytes;
 	stream->bits_checked += by * 8 * frame->run.bytes;
 	stream->bits_wrong += by * frame->run.wrong_bits;
 	q->bits_checked += by * 8 * frame->run.bytes;
@@ -53,7 +53,7 @@ static void count_copy(struct verdict *verdict, uint32_t queue, struct verdict_s
 	stream->received++;
 	stream->duplicate++;
 	q->duplicate++;
-	stream->bytes += run->wire_bytes;
+	stream->bytes += run->frame_bytes;
 	stream->bits_checked += 8ull * run->bytes;
 	stream->bits_wrong += run->wrong_bits;
 	q->bits_checked += 8ull * run->bytes;
@@ -239,7 +239,7 @@ static void add_placed(struct verdict *verdict, uint32_t queue, struct verdict_s
 		verdict_add_readable(verdict, queue, stream, &part, place);
 		/* The sums are the whole run's: they are counted once. */
 		part.bytes = 0;
-		part.wire_bytes = 0;
+		part.frame_bytes = 0;
 		part.wrong_bits = 0;
 		left -= count;
 		while (left && count--)
@@ -268,7 +268,7 @@ static void add_early(struct verdict *verdict, uint32_t queue, struct verdict_st
 	/* The sums stay with the rest. */
 	first.count = 1;
 	first.bytes = 0;
-	first.wire_bytes = 0;
+	first.frame_bytes = 0;
 	first.wrong_bits = 0;
 	doubt_begin(verdict, queue, stream, &first, store->count - 1u);
 	doubt_to_early(verdict, queue);

@@ -39,7 +39,7 @@ DEFECTS = {
         "connectx_steering test_match_devx"),
     "stash": Defect(
         "polls with room for less than the driver's vectors", "lib/capture/rx_worker.c",
-        "unlikely(room < RX_LEAST || worker->stash_count)", "unlikely(worker->stash_count)",
+        "unlikely(room < RX_LEAST || worker->pending_count)", "unlikely(worker->pending_count)",
         "connectx test_rings_and_bursts"),
     "flush": Defect(
         "frames are published without a flush", "lib/capture/rx_worker.c",

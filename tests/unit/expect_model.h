@@ -320,7 +320,7 @@ static void arrive(struct scene *scene, uint64_t place, uint8_t verdict)
 	    run_joins(&scene->layout, &scene->store, &scene->last, &frame)) {
 		scene->run.count++;
 		scene->run.bytes += 100;
-		scene->run.wire_bytes += 100;
+		scene->run.frame_bytes += 100;
 	} else {
 		run_flush(scene);
 		run_begin(&scene->run, &frame, 0, 100);
@@ -334,7 +334,7 @@ static void unknown(struct scene *scene)
 	run_flush(scene);
 	verdict_add(&scene->verdict, scene->queue,
 		    &(struct frame_run){ .verdict = FRAME_DAMAGED_HEADER, .count = 1,
-					 .wire_bytes = 100 });
+					 .frame_bytes = 100 });
 	scene->received++;
 	scene->unknown++;
 }

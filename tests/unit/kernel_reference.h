@@ -41,7 +41,7 @@ static struct frame_run reference_run(const struct scene *scene, const struct sc
 	run.verdict = one.verdict;
 	run.count = 1;
 	run.first = (uint16_t)i;
-	run.wire_bytes = desc.len;
+	run.frame_bytes = desc.len;
 	if (one.verdict == FRAME_FILTERED)
 		return run;
 	run.bytes = one.payload_bytes;
@@ -103,7 +103,7 @@ static void reference_check(const struct scene *scene, const struct scene *made,
 			if (i && reference_joins(scene, run, &last, &next)) {
 				run->count++;
 				run->bytes += next.bytes;
-				run->wire_bytes += next.wire_bytes;
+				run->frame_bytes += next.frame_bytes;
 				run->phase_next = next.phase_next;
 			} else {
 				result[b].run[result[b].runs++] = next;

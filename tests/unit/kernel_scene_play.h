@@ -215,7 +215,7 @@ static inline void run_print(const char *who, const struct frame_run *run)
 		"wire %u "
 		"wrong_bits %u offset %u expected %02x got %02x phases %08x %08x detail %u\n",
 		who, run->first, run->count, run->verdict, run->header_ok, run->stream,
-		(unsigned long long)run->sequence, run->bytes, run->wire_bytes, run->wrong_bits,
+		(unsigned long long)run->sequence, run->bytes, run->frame_bytes, run->wrong_bits,
 		run->offset, run->expected, run->got, run->phase_first, run->phase_next,
 		run->detail);
 }

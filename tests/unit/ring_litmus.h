@@ -96,7 +96,7 @@ BURST_RING_HD struct burst_plain litmus_plain(uint64_t burst, uint32_t wrong)
 
 	plain.sequence = litmus_value(burst, 200, 1);
 	plain.bytes = wrong;
-	plain.wire_bytes = (uint32_t)litmus_value(burst, 201, 1);
+	plain.frame_bytes = (uint32_t)litmus_value(burst, 201, 1);
 	plain.stream = (uint16_t)litmus_value(burst, 202, 1);
 	plain.count = (uint16_t)litmus_value(burst, 203, 1);
 	plain.source = (uint16_t)litmus_value(burst, 204, 1);
@@ -110,7 +110,7 @@ static inline uint32_t litmus_wrong_plain(const struct litmus *ring, uint64_t bu
 	struct burst_plain got;
 
 	burst_plain_read(&ring->result[burst & ring->burst_mask], &got);
-	return got.bytes + (got.sequence != want.sequence) + (got.wire_bytes != want.wire_bytes) +
+	return got.bytes + (got.sequence != want.sequence) + (got.frame_bytes != want.frame_bytes) +
 	       (got.stream != want.stream) + (got.count != want.count) +
 	       (got.source != want.source);
 }
@@ -122,7 +122,7 @@ BURST_RING_HD void litmus_answer(const struct litmus *ring, uint64_t burst, uint
 
 	run->sequence = litmus_value(burst, 200, 1);
 	run->bytes = wrong;
-	run->wire_bytes = (uint32_t)litmus_value(burst, 201, 1);
+	run->frame_bytes = (uint32_t)litmus_value(burst, 201, 1);
 }
 
 /* Producer: the answer is this burst's. Adds what the consumer counted. */
@@ -131,7 +131,7 @@ BURST_RING_HD uint32_t litmus_wrong_answer(const struct litmus *ring, uint64_t b
 	const struct frame_run *run = &ring->runs[litmus_first(burst) & litmus_desc_mask(ring)];
 
 	return run->bytes + (run->sequence != litmus_value(burst, 200, 1)) +
-	       (run->wire_bytes != (uint32_t)litmus_value(burst, 201, 1));
+	       (run->frame_bytes != (uint32_t)litmus_value(burst, 201, 1));
 }
 
 #endif

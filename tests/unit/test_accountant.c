@@ -156,7 +156,7 @@ static void source_result(struct source *source, uint64_t burst, uint32_t first,
 					   : kind == 1 ? FRAME_DAMAGED_HEADER
 						       : FRAME_FILTERED,
 				.header_ok = kind == 0,
-				.wire_bytes = 100 * n,
+				.frame_bytes = 100 * n,
 			};
 		if (kind == 0)
 			source->frames += n;

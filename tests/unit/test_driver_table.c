@@ -113,10 +113,10 @@ static void connectx_names(void **state)
 /* Its frames are in its sender's memory: no session can have it. */
 static void wires_of_others(void **state)
 {
-	assert_true(driver_facts_find("net_ring0")->foreign);
-	assert_true(driver_facts_find("net_ring_own")->foreign);
-	assert_false(driver_facts_find("ring:a")->foreign);
-	assert_false(driver_facts_find("net_memif0")->foreign);
+	assert_true(driver_facts_find("net_ring0")->shared_mbufs);
+	assert_true(driver_facts_find("net_ring_own")->shared_mbufs);
+	assert_false(driver_facts_find("ring:a")->shared_mbufs);
+	assert_false(driver_facts_find("net_memif0")->shared_mbufs);
 }
 
 static void wires_and_listeners(void **state)

@@ -444,7 +444,7 @@ static void test_what_a_run_says(void **state)
 		assert_int_equal(run.got, damaged ? 2 : 0);
 		assert_int_equal(run.first, 5);
 		assert_int_equal(run.count, 1);
-		assert_int_equal(run.wire_bytes, 64);
+		assert_int_equal(run.frame_bytes, 64);
 		assert_int_equal(run.source, 0);
 	}
 }

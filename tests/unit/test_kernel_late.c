@@ -179,10 +179,10 @@ static const struct frame_run *late_run(const struct late *late, enum frame_verd
 	assert_int_equal(late->result.runs, 3);
 	assert_int_equal(run[0].verdict, FRAME_VALID);
 	assert_int_equal(run[0].count, LATE);
-	assert_int_equal(run[0].wire_bytes, LATE * late->len);
+	assert_int_equal(run[0].frame_bytes, LATE * late->len);
 	assert_int_equal(run[1].verdict, verdict);
 	assert_int_equal(run[1].count, 1);
-	assert_int_equal(run[1].wire_bytes, late->len);
+	assert_int_equal(run[1].frame_bytes, late->len);
 	assert_int_equal(run[2].verdict, FRAME_VALID);
 	assert_int_equal(run[2].sequence, SEQUENCE + LATE + 1);
 	assert_int_equal(run[2].count, FRAMES - LATE - 1);

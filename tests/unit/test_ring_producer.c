@@ -436,7 +436,7 @@ static void plain_words(void **state)
 				burst_plain_read(&result, &back);
 				assert_int_equal(back.sequence, plain[p].sequence);
 				assert_int_equal(back.bytes, plain[p].bytes);
-				assert_int_equal(back.wire_bytes, plain[p].wire_bytes);
+				assert_int_equal(back.frame_bytes, plain[p].frame_bytes);
 				assert_int_equal(back.stream, plain[p].stream);
 				assert_int_equal(back.count, plain[p].count);
 				assert_int_equal(back.source, plain[p].source);

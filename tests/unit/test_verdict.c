@@ -194,7 +194,7 @@ static void burst_add(struct model *model, uint32_t queue, const struct frame_re
 		if (i && run_joins(&layout, NULL, &frames[i - 1], &frames[i])) {
 			run.count++;
 			run.bytes += run_bytes(&frames[i]);
-			run.wire_bytes += len;
+			run.frame_bytes += len;
 			continue;
 		}
 		if (i)
@@ -306,7 +306,7 @@ static void random_end(struct model *model)
 							 .sequence = model->sent[id],
 							 .detail = STREAMS,
 							 .count = (uint16_t)count,
-							 .wire_bytes = 60 * count });
+							 .frame_bytes = 60 * count });
 			model->queue[queue].received += count;
 			model->queue[queue].filtered += count;
 			model->queue[queue].bytes += 60 * count;

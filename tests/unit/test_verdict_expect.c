@@ -142,7 +142,7 @@ static void run_of(struct scene *scene, uint32_t class, uint32_t count)
 	verdict_add(&scene->verdict, 0,
 		    &(struct frame_run){ .verdict = FRAME_VALID, .header_ok = 1,
 					 .sequence = class, .count = (uint16_t)count,
-					 .bytes = 100 * count, .wire_bytes = 100 * count });
+					 .bytes = 100 * count, .frame_bytes = 100 * count });
 }
 
 static void counts_are(struct scene *scene, uint64_t valid, uint64_t lost, uint64_t duplicate,

@@ -170,7 +170,7 @@ static void arrive(struct scene *scene, uint64_t n, uint8_t verdict)
 	    run_joins(&scene->layout, NULL, &scene->last, &frame)) {
 		scene->run.count++;
 		scene->run.bytes += run_bytes(&frame);
-		scene->run.wire_bytes += 100;
+		scene->run.frame_bytes += 100;
 		scene->run.phase_next = frame.phase_next;
 	} else {
 		burst_flush(scene);
@@ -385,7 +385,7 @@ static void work_is_bounded(void **state)
 	for (uint32_t i = 0; i < 1000; i++) {
 		const struct frame_run run = {
 			.stream = 9, .count = 1, .verdict = FRAME_VALID, .header_ok = 1,
-			.bytes = PAYLOAD, .wire_bytes = 100,
+			.bytes = PAYLOAD, .frame_bytes = 100,
 			.phase_first = (uint32_t)random_next(&scene.random) | 1,
 			.phase_next = (uint32_t)random_next(&scene.random) | 1,
 		};
@@ -468,7 +468,7 @@ static void lengths_are_mixed(void **state)
 			const struct frame_run run = {
 				.sequence = bytes ? n : 0, .stream = 9, .count = 1,
 				.verdict = FRAME_VALID, .header_ok = 1, .bytes = length,
-				.wire_bytes = 100, .phase_first = phase_of(&scene, at),
+				.frame_bytes = 100, .phase_first = phase_of(&scene, at),
 				.phase_next = phase_of(&scene, at + length),
 			};
 
@@ -486,7 +486,7 @@ static void arrive_as(struct scene *scene, uint64_t n, uint64_t raw, uint32_t by
 {
 	const struct frame_run run = {
 		.sequence = raw, .stream = 9, .count = 1, .verdict = FRAME_VALID, .header_ok = 1,
-		.bytes = bytes, .wire_bytes = 100, .phase_first = phase_of(scene, n * bytes),
+		.bytes = bytes, .frame_bytes = 100, .phase_first = phase_of(scene, n * bytes),
 		.phase_next = phase_of(scene, (n + 1) * bytes),
 	};
 
@@ -612,7 +612,7 @@ static void counter_jumps_and_payload_does_not(void **state)
 			struct frame_run run = {
 				.sequence = (uint64_t)(7001 + by), .stream = 9, .count = 99,
 				.verdict = FRAME_VALID, .header_ok = 1, .bytes = 99 * PAYLOAD,
-				.wire_bytes = 9900,
+				.frame_bytes = 9900,
 				.phase_first = phase_of(&scene, 7001 * PAYLOAD),
 				.phase_next = phase_of(&scene, 7100 * PAYLOAD),
 			};
@@ -622,7 +622,7 @@ static void counter_jumps_and_payload_does_not(void **state)
 				run.sequence++;
 				run.count--;
 				run.bytes -= PAYLOAD;
-				run.wire_bytes -= 100;
+				run.frame_bytes -= 100;
 				run.phase_first = phase_of(&scene, 7002 * PAYLOAD);
 			}
 			verdict_add(&scene.verdict, 0, &run);

@@ -42,7 +42,7 @@ static void raw(struct scene *scene, uint64_t sequence, uint32_t count)
 	const struct frame_run run = {
 		.sequence = sequence, .stream = 9, .count = (uint16_t)count,
 		.verdict = FRAME_VALID, .header_ok = 1, .bytes = PAYLOAD * count,
-		.wire_bytes = 100 * count,
+		.frame_bytes = 100 * count,
 	};
 
 	verdict_add(&scene->verdict, 0, &run);

@@ -84,7 +84,7 @@ static void frame_arrives(struct truth *truth, const struct stream *stream, uint
 	if (joins && below(truth, 8)) {
 		run->count++;
 		run->bytes += 24;
-		run->wire_bytes += 60;
+		run->frame_bytes += 60;
 		return;
 	}
 	burst_flush(truth);

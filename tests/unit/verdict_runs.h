@@ -23,7 +23,7 @@ static inline struct frame_run run_of(uint16_t stream, uint64_t sequence, uint16
 {
 	return (struct frame_run){
 		.sequence = sequence, .stream = stream, .count = count, .verdict = verdict,
-		.header_ok = header_ok, .bytes = 24u * count, .wire_bytes = 60u * count,
+		.header_ok = header_ok, .bytes = 24u * count, .frame_bytes = 60u * count,
 	};
 }
 
