@@ -75,6 +75,9 @@ static void device_job_join(struct gdrcap_session *session, struct kernel_worker
 				kernel_error());
 		return;
 	}
+	/* The process ends, and CUDA has ended before: the job was told to leave in time. */
+	if (session->failure == -ESHUTDOWN)
+		return;
 	if (!session->failure)
 		session->failure = ret;
 	session_message(session, GDRCAP_LOG_ERROR, "the %s did not end well: %s", what,
