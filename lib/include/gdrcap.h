@@ -14,14 +14,15 @@
  * other threads use them, and inside of a log function. Workers and kernels are then told to leave,
  * and the end waits until they have left, at most 500 ms. Nothing is freed, so calls of other
  * threads and of later exit handlers stay safe, and no log function is called any more. A run that
- * was broken off so is no verdict: gdrcap_stop() returns -ESHUTDOWN and the summary says `failed`. Only gdrcap_destroy() undoes what a
- * session changed at the kernel's interfaces (their MTU, an XDP program), and only gdrcap_stop()
- * promises that files to save to are whole. _exit() and signals end a process as any other.
+ * was broken off so is no verdict: gdrcap_stop() returns -ESHUTDOWN and the summary says `failed`.
+ * Only gdrcap_destroy() undoes what a session changed at the kernel's interfaces (their MTU, an XDP
+ * program), and only gdrcap_stop() promises that files to save to are whole. _exit() and signals end
+ * a process as any other.
  *
  * A child that fork() or clone() made after its parent's first session, also after its last, has
- * copies of its sessions and none of their threads. In it every call that takes a session or a queue, and gdrcap_create(), returns -EPERM or
- * does nothing; its end touches nothing of its parent's. Fork before the first session, or call
- * exec in the child.
+ * copies of its sessions and none of their threads. In it every call that takes a session or a
+ * queue, and gdrcap_create(), returns -EPERM or does nothing; its end touches nothing of its
+ * parent's. Fork before the first session, or call exec in the child.
  *
  * Threads of the library block all signals but those of their own faults. One of DPDK's stays after
  * the last session, so the library stays loaded after dlclose(), and a main thread that leaves by
@@ -237,11 +238,11 @@ int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **se
 int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error);
 /** Ends the run: sender, receivers, consumer, in this order; every slot is back afterwards, except
  * those of batches that the caller still has: they stay valid until gdrcap_destroy(). Idempotent.
- * 0, or the error that ended the run early, or that of files to save to. It takes as long as threads need that have no core; one
- * that hangs in a driver's call for 10 s, or a consumer that does nothing for 2 s, is given up:
- * -ETIMEDOUT. Workers that leave late after all their work was done are a message. -EDEADLK in a
- * log function that one of the session's own threads called: the run ends then, and another thread
- * is to call this. */
+ * 0, or the error that ended the run early, or that of files to save to. It takes as long as threads
+ * need that have no core; one that hangs in a driver's call for 10 s, or a consumer that does
+ * nothing for 2 s, is given up: -ETIMEDOUT. Workers that leave late after all their work was done
+ * are a message. -EDEADLK in a log function that one of the session's own threads called: the run
+ * ends then, and another thread is to call this. */
 int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error);
 /** Stops, and gives all back. When it returns no thread is in the session's log function. Inside of
  * a log function it does nothing but log an error, once. */
@@ -428,7 +429,9 @@ const char *gdrcap_get_message(const struct gdrcap_session *session, uint32_t in
 struct gdrcap_stats {
 	size_t size; /**< sizeof(struct gdrcap_stats) of the caller */
 	uint64_t rx_frames, rx_bytes, bursts;
-	uint64_t in_flight; /**< frames published and not yet released */
+	uint64_t in_flight; /**< frames published whose slots are not back: released ones count
+			     * until the receiving thread has seen it, some us later or, without
+			     * a core, when it has one */
 	uint64_t nic_missed, nic_error;
 	uint32_t known; /**< GDRCAP_HAS_* */
 	uint64_t cut;	/**< frames of which only the beginning may have come */
