@@ -18,7 +18,7 @@
 /* In count of struct burst_in: the ring was stopped. */
 #define BURST_LEAVE 0xffffffffu
 /* In word of struct burst_out: the outcome is there already. No done word: those that are PLAIN are
- * written by others, and 0 is one, of no runs in lap 65535. */
+ * written by others, and 0 is one, of no runs in generation 65535. */
 #define DONE_TOLD BURST_PLAIN
 
 /*
@@ -289,7 +289,7 @@ __device__ __forceinline__ void ring_take_warp(struct ring_shared &s)
 	uint32_t turn = 0, stop = 0;
 	bool wide = s.inlines;
 
-	/* what an earlier poll saw belongs to `burst`, or is no match; zero never matches lap 0 */
+	/* what an earlier poll saw belongs to `burst`, or is no match; zero never matches generation 0 */
 	for (uint64_t round = 0;; round++) {
 		const bool ask_stop = round % POLLS_PER_STOP == 0, in_use = round >= s.turns;
 		uint32_t count;
@@ -317,8 +317,8 @@ __device__ __forceinline__ void ring_take_warp(struct ring_shared &s)
 /*
  * What is written for a burst that is not PLAIN, by the done warp. DONE, partner COLLECT: the
  * barrier puts all that the work threads read and wrote for the burst before the release, and the
- * release at system scope is cumulative. Checkers give the lap to the other words too, so that no
- * word of a lap long ago is ever taken for one of PLAIN.
+ * release at system scope is cumulative. Checkers give the generation to the other words too, so
+ * that no word of a generation long ago is ever taken for one of PLAIN.
  */
 __device__ __forceinline__ void burst_done(const struct ring_shared &s, uint64_t *done,
 					   uint64_t word)
@@ -326,7 +326,7 @@ __device__ __forceinline__ void burst_done(const struct ring_shared &s, uint64_t
 	const uint32_t lane = lane_index();
 
 	if (!s.role_has_order && lane - 1 < BURST_PLAIN_WORDS - 1)
-		store_relaxed_system(done + lane, word >> BURST_LAP_SHIFT << BURST_LAP_SHIFT);
+		store_relaxed_system(done + lane, word >> BURST_GENERATION_SHIFT << BURST_GENERATION_SHIFT);
 	__syncwarp();
 	if (lane == 0)
 		store_release_system(done, word);
@@ -388,8 +388,8 @@ __device__ __forceinline__ void ring_work_group(struct ring_shared &s, struct wo
 {
 	uint32_t turn = group.index;
 
-	/* of several groups each has its turn; one has all. Only whether it is the first lap matters
-	 * of the round */
+	/* of several groups each has its turn; one has all. Of the round only whether it is the
+	 * first generation matters */
 	for (uint32_t round = turn;; round = min(round + s.groups, s.turns)) {
 		const struct burst_in &in = s.in[turn];
 		const bool in_use = round >= s.turns;

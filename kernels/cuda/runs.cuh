@@ -31,10 +31,10 @@ __device__ __forceinline__ void run_store(struct frame_run *to, const struct fra
 	((uint4 *)to)[2] = out.piece[2];
 }
 
-/* Where a lane of a warp writes its word of a PLAIN outcome, and the lap that it has. */
+/* Where a lane of a warp writes its word of a PLAIN outcome, and the generation that it has. */
 struct plain_to {
 	uint64_t *word; /* NULL: a lane that writes none */
-	uint64_t lap;
+	uint64_t generation;
 };
 
 __device__ __forceinline__ struct plain_to plain_to_of(const struct ring_shared &ring,
@@ -51,7 +51,7 @@ __device__ __forceinline__ struct plain_to plain_to_of(const struct ring_shared 
 __device__ __forceinline__ void plain_store(const struct plain_to &to,
 					    const struct burst_plain &plain)
 {
-	const uint64_t word = to.lap | burst_plain_bits(&plain, lane_index());
+	const uint64_t word = to.generation | burst_plain_bits(&plain, lane_index());
 
 	if (to.word)
 		store_relaxed_system(to.word, word);

@@ -26,17 +26,36 @@
  * Over a bus each ordering of two accesses costs a round trip, so where few words tell all, each
  * of them says by itself which burst it belongs to, and none has to wait for another:
  *
- * INLINE: the descriptors of a small burst stand in ready[b] and beside[b] too, each marked with a
- * bit that changes whenever those are written. A consumer that reads all at once has them with the
- * word, or sees by the bit that one of them came later. All are always written, and before the next
- * ones the burst went through TAKE to COLLECT: so what a reader may find is what belongs to the
- * word, or the one before, which has the other bit.
+ * INLINE: a small burst's descriptors stand in ready[b] and beside[b] too, so that a consumer that
+ * loads the whole line has them with the word. The line's words may arrive in any order, so each
+ * says which use of the line it is from: a mark that changes with every use. Between two uses the
+ * burst went through TAKE to COLLECT, so a reader finds words of this use or of the one before, and
+ * those differ in the mark. It leans on 8-byte accesses being single-copy atomic. Without the mark a
+ * consumer would check the slots of the burst before.
  *
- * PLAIN: a burst that is one run of valid frames has its outcome in the four words result[b].done
- * and .plain[], each with the ring's lap, in relaxed stores. It is done when all four have it. No
- * store of the consumer is to be seen before them, and its loads from the frames come before
- * because what they brought decides the words. Other bursts of a checker give plain[] their lap
- * too: so what a reader may find is of this lap, or of the one before.
+ *   ready[b], 64 bytes       bit 63          48 47     46      45      32 31                0
+ *     word                   | generation + 1  | mark | INLINE | frames   | first descriptor |
+ *                            bit 63 62          48 47           32 31                        0
+ *     desc[0..6]             | cut | mark | offset | len           | slot                    |
+ *   beside[b], 128 bytes: 16 more descriptors
+ *
+ * PLAIN: the outcome of a burst that is one run of valid frames stands in four words, result[b].done
+ * and .plain[0..2], in relaxed stores. It is done when all four carry the ring's generation; other
+ * bursts of a checker give plain[] their generation too, so that a reader finds words of this use
+ * or of the one before. No store of the consumer has to be seen before them. On a CPU the store of
+ * done is a release. On a GPU, where that would cost a round trip, nothing orders the loads from the
+ * frames before the words but the data: what they brought decides what is stored (the values, and
+ * whether the burst is PLAIN at all), and PTX's memory model lets no store be seen before the loads
+ * that its value depends on (axiom No-Thin-Air). If that did not hold, a slot could be handed to the
+ * port while it is still being read, and its frame would count as damaged.
+ *
+ *   done                     bit 63          48 47 46          45      32 31                0
+ *                            | generation + 1  | 0 | PLAIN     | 1        | payload bytes    |
+ *   plain[0]                 | generation + 1  | sequence number, bits 47..0                 |
+ *   plain[1]                 | generation + 1  | sequence, bits 63..48 | stream | frames     |
+ *   plain[2]                 | generation + 1  | source                | frame bytes         |
+ *
+ * tests/unit/ring_litmus.h plays all of these, CPU against CPU and CPU against GPU.
  */
 #ifndef GDRCAP_BURST_RING_H
 #define GDRCAP_BURST_RING_H
@@ -145,8 +164,8 @@ struct burst_ring_view {
 #define BURST_FRAMES_MAX 256u /* frames in one burst at most */
 
 /*
- * ready and done words: bits 63..48 the lap + 1 of the ring (so that zeroed memory is never
- * ready and a word of the lap before is never mistaken), 47..46 flags, 45..32 frames (ready) or
+ * ready and done words: bits 63..48 the ring's generation + 1 (so that zeroed memory is never ready
+ * and a word of the generation before is never mistaken), 47..46 flags, 45..32 frames (ready) or
  * runs (done), 31..0 the free-running index of the first descriptor (ready), 0 (done; PLAIN:
  * payload bytes). burst_bits = log2(burst_mask + 1).
  */
@@ -154,7 +173,7 @@ struct burst_ring_view {
 #define BURST_INLINE_MARK ((uint64_t)1 << 47) /* ready: INLINE: the mark of the descriptors */
 #define BURST_INLINE ((uint64_t)1 << 46) /* ready */
 #define BURST_PLAIN ((uint64_t)1 << 46) /* done: plain[] tells all */
-#define BURST_LAP_SHIFT 48u
+#define BURST_GENERATION_SHIFT 48u
 #define BURST_DESC_MARK ((uint64_t)1 << 62) /* in a descriptor: bit 14 of its offset */
 
 #ifdef __CUDACC__
@@ -166,13 +185,13 @@ struct burst_ring_view {
 BURST_RING_HD uint64_t burst_word(uint64_t burst, uint32_t burst_bits, uint32_t count,
 				  uint32_t first)
 {
-	return ((burst >> burst_bits) + 1) << BURST_LAP_SHIFT |
+	return ((burst >> burst_bits) + 1) << BURST_GENERATION_SHIFT |
 	       (uint64_t)(count & BURST_COUNT_MASK) << 32 | first;
 }
 
 BURST_RING_HD int burst_word_is(uint64_t word, uint64_t burst, uint32_t burst_bits)
 {
-	return (uint16_t)(word >> BURST_LAP_SHIFT) == (uint16_t)((burst >> burst_bits) + 1);
+	return (uint16_t)(word >> BURST_GENERATION_SHIFT) == (uint16_t)((burst >> burst_bits) + 1);
 }
 
 BURST_RING_HD uint32_t burst_word_count(uint64_t word)
@@ -196,13 +215,13 @@ struct burst_plain {
 
 #define BURST_PLAIN_WORDS 4u /* done and plain[] */
 
-/* Bits 47..0 of word w of the four, done first; above is the lap, as in burst_word(). Selects,
- * since a GPU's lanes ask for one each. */
+/* Bits 47..0 of word w of the four, done first; above is the generation, as in burst_word().
+ * Selects, since a GPU's lanes ask for one each. */
 BURST_RING_HD uint64_t burst_plain_bits(const struct burst_plain *plain, uint32_t w)
 {
 	const uint64_t done = BURST_PLAIN | (uint64_t)1 << 32 | plain->bytes;
-	const uint64_t low = plain->sequence & (((uint64_t)1 << BURST_LAP_SHIFT) - 1);
-	const uint64_t rest = (plain->sequence >> BURST_LAP_SHIFT) << 32 |
+	const uint64_t low = plain->sequence & (((uint64_t)1 << BURST_GENERATION_SHIFT) - 1);
+	const uint64_t rest = (plain->sequence >> BURST_GENERATION_SHIFT) << 32 |
 			      (uint32_t)plain->stream << 16 | plain->count;
 
 	const uint64_t last = (uint64_t)plain->source << 32 | plain->frame_bytes;
@@ -219,8 +238,8 @@ static inline void burst_plain_read(const struct burst_result *result, struct bu
 
 	for (uint32_t w = 0; w < 3; w++)
 		word[w] = __atomic_load_n(&result->plain[w], __ATOMIC_RELAXED);
-	plain->sequence = (word[0] & (((uint64_t)1 << BURST_LAP_SHIFT) - 1)) |
-			  (word[1] >> 32 & 0xffff) << BURST_LAP_SHIFT;
+	plain->sequence = (word[0] & (((uint64_t)1 << BURST_GENERATION_SHIFT) - 1)) |
+			  (word[1] >> 32 & 0xffff) << BURST_GENERATION_SHIFT;
 	plain->bytes = (uint32_t)__atomic_load_n(&result->done, __ATOMIC_RELAXED);
 	plain->frame_bytes = (uint32_t)word[2];
 	plain->source = (uint16_t)(word[2] >> 32);
@@ -295,12 +314,12 @@ static inline void burst_tell_runs(struct burst_result *result, uint32_t runs, u
 static inline void burst_tell(struct burst_result *result, const struct burst_plain *plain,
 			      uint64_t burst, uint32_t burst_bits)
 {
-	const uint64_t lap = burst_word(burst, burst_bits, 0, 0);
+	const uint64_t generation = burst_word(burst, burst_bits, 0, 0);
 
 	for (uint32_t w = 1; w < BURST_PLAIN_WORDS; w++)
-		__atomic_store_n(&result->plain[w - 1], lap | burst_plain_bits(plain, w),
+		__atomic_store_n(&result->plain[w - 1], generation | burst_plain_bits(plain, w),
 				 __ATOMIC_RELAXED);
-	__atomic_store_n(&result->done, lap | burst_plain_bits(plain, 0), __ATOMIC_RELEASE);
+	__atomic_store_n(&result->done, generation | burst_plain_bits(plain, 0), __ATOMIC_RELEASE);
 }
 
 #ifdef __cplusplus

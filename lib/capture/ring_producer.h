@@ -4,8 +4,9 @@
  *
  * The ring cannot overflow, and that is arithmetic, not luck. Descriptors: there are at least as
  * many as mbufs in the pool. Bursts: while RING_SMALL_BURSTS are outstanding only full bursts are
- * published, so at most RING_SMALL_BURSTS + descriptors / burst_max + 2 ever are (one more a lap,
- * because a burst never wraps round the end of the descriptors); that many words are allocated.
+ * published, so at most RING_SMALL_BURSTS + descriptors / burst_max + 2 ever are (one more a
+ * generation, because a burst never wraps round the end of the descriptors); that many words are
+ * allocated.
  */
 #ifndef GDRCAP_RING_PRODUCER_H
 #define GDRCAP_RING_PRODUCER_H

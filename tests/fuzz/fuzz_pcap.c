@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../lib/replay/file_frames.h"
+#include "replay/file_frames.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

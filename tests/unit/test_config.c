@@ -16,7 +16,7 @@
 #include "config/config.h"
 #include "base/log.h"
 #include "config/option_table.h"
-#include "../../lib/replay/pacing.h"
+#include "replay/pacing.h"
 
 static struct gdrcap_error error;
 
