@@ -23,18 +23,19 @@
 
 enum own { OWN_CONFIG, OWN_JSON, OWN_JSON_LINES, OWN_QUIET, OWN_VERBOSE, OWN_HELP };
 
+#define OWN(name, value, text) { .key = "", .flag = name, .argument = value, .help = text }
+
 static const struct gdrcap_option own_options[] = {
-	[OWN_CONFIG] = { "", "config", "FILE",
-			 "YAML file with options (docs/configuration.md); the command line "
-			 "overrides it.", 0 },
-	[OWN_JSON] = { "", "json", NULL, "Print the result as one JSON object.", 0 },
-	[OWN_JSON_LINES] = { "", "json-lines", "SECONDS",
-			     "Print a line of JSON every so often while running, 0.1..3600 s.",
-			     0 },
-	[OWN_QUIET] = { "", "quiet", NULL, "Print the verdict and errors only.", 0 },
-	[OWN_VERBOSE] = { "", "verbose", NULL,
-			  "Print what is chosen and done; twice: in detail.", 0 },
-	[OWN_HELP] = { "", "help", NULL, "Print this help.", 0 },
+	[OWN_CONFIG] = OWN("config", "FILE",
+			   "YAML file with options (docs/configuration.md); the command line "
+			   "overrides it."),
+	[OWN_JSON] = OWN("json", NULL, "Print the result as one JSON object."),
+	[OWN_JSON_LINES] = OWN("json-lines", "SECONDS",
+			       "Print a line of JSON every so often while running, 0.1..3600 s."),
+	[OWN_QUIET] = OWN("quiet", NULL, "Print the verdict and errors only."),
+	[OWN_VERBOSE] = OWN("verbose", NULL,
+			    "Print what is chosen and done; twice: in detail."),
+	[OWN_HELP] = OWN("help", NULL, "Print this help."),
 };
 #define OWN_COUNT (sizeof(own_options) / sizeof(own_options[0]))
 
