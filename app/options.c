@@ -374,19 +374,11 @@ static int load_file(struct parser *parser)
 	return ret;
 }
 
-static int is_same_file(const char *one, const char *other)
+static int is_file(const char *path, const struct stat *other)
 {
-	struct stat a, b;
+	struct stat file;
 
-	return !stat(one, &a) && !stat(other, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
-static int is_standard_output(const char *path)
-{
-	struct stat a, b;
-
-	return !stat(path, &a) && !fstat(STDOUT_FILENO, &b) && a.st_dev == b.st_dev &&
-	       a.st_ino == b.st_ino;
+	return !stat(path, &file) && file.st_dev == other->st_dev && file.st_ino == other->st_ino;
 }
 
 /* The files that the run writes; the library knows the others that it reads. */
@@ -394,16 +386,17 @@ static int check_file_stays(const struct parser *parser)
 {
 	const struct app_options *options = parser->options;
 	const struct gdrcap_config *config = &options->config;
+	struct stat file;
 
-	if ((options->json || options->json_lines) &&
-	    (is_standard_output(config->save) || is_standard_output(config->save_damaged)))
+	if ((options->json || options->json_lines) && !fstat(STDOUT_FILENO, &file) &&
+	    (is_file(config->save, &file) || is_file(config->save_damaged, &file)))
 		return parser_refuse(parser, "--json and saved frames cannot both go to standard "
 					     "output; save to a file");
-	if (!parser->config_path)
+	if (!parser->config_path || stat(parser->config_path, &file))
 		return 0;
-	if (is_same_file(parser->config_path, config->save))
+	if (is_file(config->save, &file))
 		return parser_refuse(parser, "--save would overwrite the --config file; name another");
-	if (is_same_file(parser->config_path, config->save_damaged))
+	if (is_file(config->save_damaged, &file))
 		return parser_refuse(parser, "--save-damaged would overwrite the --config file; name "
 					     "another");
 	return 0;

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "port/af_packet.h"
+#include "port/devargs.h"
 #include "port/interface.h"
 #include "port/kernel_drops.h"
 #include "port/memif_socket.h"
@@ -20,14 +21,13 @@
 /* "net_pcap0,rx_pcap=a" is a device name and its arguments. */
 static int name_split(const char *name, char *device, size_t device_bytes, const char **args)
 {
-	const char *comma = strchr(name, ',');
-	const size_t length = comma ? (size_t)(comma - name) : strlen(name);
+	const size_t length = strcspn(name, ",");
 
 	if (length == 0 || length >= device_bytes)
 		return -EINVAL;
 	memcpy(device, name, length);
 	device[length] = '\0';
-	*args = comma ? comma + 1 : "";
+	*args = devargs_of(name);
 	return 0;
 }
 
