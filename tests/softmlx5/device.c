@@ -50,6 +50,8 @@ static void __attribute__((constructor)) devices_init(void)
 		count = DEVICES_DEFAULT;
 	soft_device_count = (unsigned int)count;
 	owner = getpid();
+	/* Not for what the program starts: a sanitizer's symbolizer does not run with this. */
+	unsetenv("LD_PRELOAD");
 	for (unsigned int i = 0; i < soft_device_count; i++) {
 		device_init(&soft_devices[i], i);
 		soft_devices[i].steering = steering_create();
