@@ -176,10 +176,10 @@ int bench_print_json(FILE *to, const struct bench_report *report)
 
 int bench_print_json_error(FILE *to, const char *why)
 {
-	return json_line_print(
-		to,
-		json_pack("{s:s, s:s, s:b, s:o, s:n, s:n, s:[], s:[]}", "schema", BENCH_SCHEMA,
-			  "version", gdrcap_version(), "complete", 0, "error", text(why), "machine",
-			  "parameters", "stages", "results"),
-		0);
+	return json_line_print(to,
+			       json_pack("{s:s, s:s, s:b, s:o, s:n, s:n, s:[], s:[]}", "schema",
+					 BENCH_SCHEMA, "version", gdrcap_version(), "complete", 0,
+					 "error", text(why), "machine", "parameters", "stages",
+					 "results"),
+			       0);
 }

@@ -420,7 +420,8 @@ int cmd_bench(int argc, char **argv)
 	} else if (bench->options.from) {
 		rc = from_file(bench);
 	} else {
-		signals_install("\ngdrcap: stopped at once; --save has each point before this one\n");
+		signals_install(
+			"\ngdrcap: stopped at once; --save has each point before this one\n");
 		rc = prepare(bench);
 		if (rc < 0)
 			rc = fail(bench, rc == -EINVAL ? REPORT_EXIT_USAGE : REPORT_EXIT_NOT_RUN);

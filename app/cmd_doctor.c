@@ -18,8 +18,15 @@ struct doctor_options {
 	const char *root, *capture, *config;
 };
 
-enum doctor_option { OPTION_JSON, OPTION_ALL, OPTION_LIVE, OPTION_ROOT, OPTION_CAPTURE,
-		     OPTION_CONFIG, OPTION_HELP };
+enum doctor_option {
+	OPTION_JSON,
+	OPTION_ALL,
+	OPTION_LIVE,
+	OPTION_ROOT,
+	OPTION_CAPTURE,
+	OPTION_CONFIG,
+	OPTION_HELP
+};
 
 static const struct {
 	const char *flag, *argument, *help;
@@ -101,8 +108,9 @@ static size_t row_of(const char *argument)
 						     options_distance(name, rows[best].flag)))
 				best = i;
 	}
-	fprintf(stderr, "gdrcap doctor: unknown %s '%.*s'%s%s%s; 'gdrcap doctor --help' lists the "
-			"options\n",
+	fprintf(stderr,
+		"gdrcap doctor: unknown %s '%.*s'%s%s%s; 'gdrcap doctor --help' lists the "
+		"options\n",
 		argument[0] == '-' ? "option" : "argument", (int)length, argument,
 		best < ROWS ? "; did you mean '--" : "", best < ROWS ? rows[best].flag : "",
 		best < ROWS ? "'?" : "");

@@ -32,9 +32,8 @@ static int loopback_prove(struct run *run)
 		fprintf(run->text, "The first frame, stage by stage:\n");
 	rc = gdrcap_prove(run->session, stage_shown, run, &error);
 	if (rc)
-		report_error(&run->report,
-			     rc == -EIO ? REPORT_EXIT_FRAMES : REPORT_EXIT_NOT_RUN, "%s",
-			     error.text);
+		report_error(&run->report, rc == -EIO ? REPORT_EXIT_FRAMES : REPORT_EXIT_NOT_RUN,
+			     "%s", error.text);
 	else if (run->text)
 		fprintf(run->text, "\n");
 	return rc;

@@ -59,13 +59,12 @@ static json_t *machine_to_json(const struct gdrcap_machine *machine, int *rc)
 	for (uint32_t i = 0; i < machine->cards; i++) {
 		const struct gdrcap_machine_card *card = &machine->card[i];
 
-		*rc |= append(cards,
-			      json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:b}", "pci", card->pci,
-					"model", text_if(card->model), "interface",
-					text_if(card->interface), "rdma", text_if(card->rdma),
-					"driver", text_if(card->driver), "numa_node",
-					number_if(card->numa_node), "virtual_function",
-					card->virtual_function));
+		*rc |= append(cards, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:b}", "pci",
+					       card->pci, "model", text_if(card->model),
+					       "interface", text_if(card->interface), "rdma",
+					       text_if(card->rdma), "driver", text_if(card->driver),
+					       "numa_node", number_if(card->numa_node),
+					       "virtual_function", card->virtual_function));
 	}
 	return json_pack("{s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "distribution",
 			 text_if(machine->distribution), "kernel", text_if(machine->kernel),
@@ -96,12 +95,12 @@ static json_t *pairs_to_json(const struct gdrcap_doctor *doctor, int *rc)
 	struct gdrcap_pair pair;
 
 	for (uint32_t i = 0; gdrcap_doctor_pair(doctor, i, &pair) == 0; i++)
-		*rc |= append(pairs, json_pack("{s:s, s:s, s:o, s:o, s:s, s:o, s:o}", "gpu",
-					       pair.gpu, "card", pair.card, "interface",
-					       text_if(pair.interface), "cuda_ordinal",
-					       number_if(pair.cuda_ordinal), "path", pair.path,
-					       "numa_node", number_if(pair.numa_node), "cores",
-					       text_if(pair.cores)));
+		*rc |= append(pairs,
+			      json_pack("{s:s, s:s, s:o, s:o, s:s, s:o, s:o}", "gpu", pair.gpu,
+					"card", pair.card, "interface", text_if(pair.interface),
+					"cuda_ordinal", number_if(pair.cuda_ordinal), "path",
+					pair.path, "numa_node", number_if(pair.numa_node), "cores",
+					text_if(pair.cores)));
 	return pairs;
 }
 
@@ -112,12 +111,11 @@ json_t *doctor_to_json(const struct gdrcap_doctor *doctor)
 	json_t *object;
 	int rc = 0;
 
-	object = json_pack("{s:s, s:s, s:b, s:I, s:o, s:o, s:o, s:n}", "schema", DOCTOR_SCHEMA,
-			   "version", gdrcap_version(), "able", able, "unknown",
-			   (json_int_t)unknown, "machine",
-			   machine_to_json(gdrcap_doctor_machine(doctor), &rc), "checks",
-			   checks_to_json(doctor, &rc), "pairs", pairs_to_json(doctor, &rc),
-			   "error");
+	object = json_pack(
+		"{s:s, s:s, s:b, s:I, s:o, s:o, s:o, s:n}", "schema", DOCTOR_SCHEMA, "version",
+		gdrcap_version(), "able", able, "unknown", (json_int_t)unknown, "machine",
+		machine_to_json(gdrcap_doctor_machine(doctor), &rc), "checks",
+		checks_to_json(doctor, &rc), "pairs", pairs_to_json(doctor, &rc), "error");
 	if (rc) {
 		json_decref(object);
 		return NULL;
@@ -144,10 +142,10 @@ int doctor_print_json(FILE *to, const struct gdrcap_doctor *doctor)
 
 int doctor_print_json_error(FILE *to, const char *why)
 {
-	return json_line_print(
-		to,
-		json_pack("{s:s, s:s, s:n, s:n, s:n, s:[], s:[], s:o}", "schema", DOCTOR_SCHEMA,
-			  "version", gdrcap_version(), "able", "unknown", "machine", "checks",
-			  "pairs", "error", error_text(why)),
-		0);
+	return json_line_print(to,
+			       json_pack("{s:s, s:s, s:n, s:n, s:n, s:[], s:[], s:o}", "schema",
+					 DOCTOR_SCHEMA, "version", gdrcap_version(), "able",
+					 "unknown", "machine", "checks", "pairs", "error",
+					 error_text(why)),
+			       0);
 }

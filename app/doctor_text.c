@@ -185,8 +185,9 @@ static void print_result(FILE *to, const struct gdrcap_doctor *doctor, int colou
 		fprintf(to, "Not known, and fatal if wrong: %u%s\n", unknown,
 			machine->root ? "" : "; root can read more");
 	if (!machine->gpus || !machine->cards)
-		fprintf(to, "There is no %s%s%s. Able to capture into host memory over software "
-			    "ports; try: gdrcap loopback\n",
+		fprintf(to,
+			"There is no %s%s%s. Able to capture into host memory over software "
+			"ports; try: gdrcap loopback\n",
 			machine->gpus ? "" : "GPU",
 			machine->gpus || machine->cards ? "" : " and no ",
 			machine->cards ? "" : "ConnectX");

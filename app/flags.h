@@ -8,7 +8,7 @@
 
 /* One option: of `on`, `text` and `number` at most one is there; none: --help. */
 struct flag {
-	const char *name; /* "run-time" */
+	const char *name;     /* "run-time" */
 	const char *argument; /* "MS"; NULL: takes none */
 	const char *help;
 	int *on;

@@ -32,13 +32,14 @@ static void main_usage(FILE *to)
 		    "Commands:\n");
 	for (size_t i = 0; i < COMMANDS; i++)
 		fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].purpose);
-	fprintf(to, "\n"
-		    "  gdrcap COMMAND --help   the command's options\n"
-		    "  gdrcap --version        versions of gdrcap, DPDK and CUDA\n\n"
-		    "Try:  gdrcap loopback     needs no card, no GPU and no configuration\n\n"
-		    "Exit status: 0 every frame was right; 1 could not run; 2 command line or\n"
-		    "configuration; 3 frames were lost, damaged, duplicated or reordered, or not sent or\n"
-		    "saved though asked for, or (doctor) this machine is not able to.\n");
+	fprintf(to,
+		"\n"
+		"  gdrcap COMMAND --help   the command's options\n"
+		"  gdrcap --version        versions of gdrcap, DPDK and CUDA\n\n"
+		"Try:  gdrcap loopback     needs no card, no GPU and no configuration\n\n"
+		"Exit status: 0 every frame was right; 1 could not run; 2 command line or\n"
+		"configuration; 3 frames were lost, damaged, duplicated or reordered, or not sent or\n"
+		"saved though asked for, or (doctor) this machine is not able to.\n");
 }
 
 static int main_unknown(const char *name)

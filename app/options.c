@@ -23,7 +23,10 @@
 
 enum own { OWN_CONFIG, OWN_JSON, OWN_JSON_LINES, OWN_QUIET, OWN_VERBOSE, OWN_HELP };
 
-#define OWN(name, value, text) { .key = "", .flag = name, .argument = value, .help = text }
+#define OWN(name, value, text)                                                                     \
+	{                                                                                          \
+		.key = "", .flag = name, .argument = value, .help = text                           \
+	}
 
 static const struct gdrcap_option own_options[] = {
 	[OWN_CONFIG] = OWN("config", "FILE",
@@ -33,8 +36,7 @@ static const struct gdrcap_option own_options[] = {
 	[OWN_JSON_LINES] = OWN("json-lines", "SECONDS",
 			       "Print a line of JSON every so often while running, 0.1..3600 s."),
 	[OWN_QUIET] = OWN("quiet", NULL, "Print the verdict and errors only."),
-	[OWN_VERBOSE] = OWN("verbose", NULL,
-			    "Print what is chosen and done; twice: in detail."),
+	[OWN_VERBOSE] = OWN("verbose", NULL, "Print what is chosen and done; twice: in detail."),
 	[OWN_HELP] = OWN("help", NULL, "Print this help."),
 };
 #define OWN_COUNT (sizeof(own_options) / sizeof(own_options[0]))
@@ -117,7 +119,7 @@ static void help_option(const struct gdrcap_option *option, int negatable)
 
 static void help_print(const struct options_command *command)
 {
-	const char *heading = NULL, *const *example;
+	const char *heading = NULL, *const * example;
 	const struct gdrcap_option *option;
 	char purpose[256];
 	size_t i;
@@ -289,8 +291,10 @@ static int apply_own(struct parser *parser, enum own which, const char *value)
 		break;
 	case OWN_JSON_LINES:
 		if (parse_seconds(value, &options->json_lines))
-			return parser_refuse(parser, "--json-lines: '%s' is not a time; allowed: "
-						     "0.1..3600 s, at most three decimals", value);
+			return parser_refuse(parser,
+					     "--json-lines: '%s' is not a time; allowed: "
+					     "0.1..3600 s, at most three decimals",
+					     value);
 		break;
 	case OWN_QUIET:
 		options->quiet = 1;
@@ -395,18 +399,21 @@ static int check_file_stays(const struct parser *parser)
 	if (!parser->config_path || stat(parser->config_path, &file))
 		return 0;
 	if (is_file(config->save, &file))
-		return parser_refuse(parser, "--save would overwrite the --config file; name another");
+		return parser_refuse(parser,
+				     "--save would overwrite the --config file; name another");
 	if (is_file(config->save_damaged, &file))
-		return parser_refuse(parser, "--save-damaged would overwrite the --config file; name "
-					     "another");
+		return parser_refuse(parser,
+				     "--save-damaged would overwrite the --config file; name "
+				     "another");
 	return 0;
 }
 
 int options_parse(int argc, char **argv, const struct options_command *command,
 		  struct app_options *options)
 {
-	struct parser parser = { .argc = argc, .argv = argv, .command = command,
-				 .options = options };
+	struct parser parser = {
+		.argc = argc, .argv = argv, .command = command, .options = options
+	};
 	int ret;
 
 	memset(options, 0, sizeof(*options));

@@ -89,16 +89,18 @@ static void judge_receiver(struct report *report)
 			     "known (of a sender that says no ends: --end never)",
 			     summary->streams_unheard);
 	if (summary->conflicts)
-		report_error(report, REPORT_EXIT_FRAMES,
-			     "stream ids that more than one source address used: %u; give each sender "
-			     "streams of its own (gdrcap replay --first-stream N), and one that is "
-			     "started again its old address (--src-mac)",
-			     summary->conflicts);
+		report_error(
+			report, REPORT_EXIT_FRAMES,
+			"stream ids that more than one source address used: %u; give each sender "
+			"streams of its own (gdrcap replay --first-stream N), and one that is "
+			"started again its old address (--src-mac)",
+			summary->conflicts);
 	judge_missing(report);
 	if (summary->lock_lost && report->error_count == 0)
-		report_error(report, REPORT_EXIT_FRAMES,
-			     "the payload did not go on where the frame before it ended; times: %llu",
-			     (unsigned long long)summary->lock_lost);
+		report_error(
+			report, REPORT_EXIT_FRAMES,
+			"the payload did not go on where the frame before it ended; times: %llu",
+			(unsigned long long)summary->lock_lost);
 	if (summary->failed && report->error_count == 0)
 		report_error(report, REPORT_EXIT_NOT_RUN,
 			     "the run ended early; the messages say why");

@@ -27,7 +27,7 @@ enum report_result { REPORT_RUNNING, REPORT_PASS, REPORT_FAIL };
 enum report_status {
 	REPORT_EXIT_OK = 0,
 	REPORT_EXIT_NOT_RUN = 1, /* could not run, or not to its end */
-	REPORT_EXIT_USAGE = 2, /* command line or configuration */
+	REPORT_EXIT_USAGE = 2,	 /* command line or configuration */
 	/* Ran, and frames were lost, damaged, duplicated or reordered, or not sent or saved though
 	 * asked for. */
 	REPORT_EXIT_FRAMES = 3,

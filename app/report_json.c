@@ -121,8 +121,8 @@ static json_t *frames_to_json(const struct gdrcap_counts *counts, int received, 
 static json_t *bits_to_json(const struct gdrcap_counts *counts)
 {
 	double checked = (double)counts->bits_checked;
-	json_t *ratio = counts->bits_checked ? json_real((double)counts->bits_wrong / checked) :
-					       json_null();
+	json_t *ratio = counts->bits_checked ? json_real((double)counts->bits_wrong / checked)
+					     : json_null();
 
 	return json_pack("{s:o, s:o, s:o}", "checked", json_count(counts->bits_checked), "wrong",
 			 json_count(counts->bits_wrong), "ratio", ratio);
@@ -161,13 +161,12 @@ static json_t *lost_by_to_json(const struct report *report)
 
 static json_t *memory_to_json(const struct gdrcap_summary *summary)
 {
-	return json_pack("{s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:o}", "kind",
-			 memory_name(summary->memory),
-			 "gpu", json_text(summary->gpu), "driver", json_text(summary->driver),
-			 "region_bytes", json_count(summary->region_bytes), "slot_bytes",
-			 (json_int_t)summary->slot_bytes, "slots", (json_int_t)summary->slots,
-			 "split", (json_int_t)summary->split, "registration",
-			 json_text_if(summary->registration));
+	return json_pack(
+		"{s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:o}", "kind", memory_name(summary->memory),
+		"gpu", json_text(summary->gpu), "driver", json_text(summary->driver),
+		"region_bytes", json_count(summary->region_bytes), "slot_bytes",
+		(json_int_t)summary->slot_bytes, "slots", (json_int_t)summary->slots, "split",
+		(json_int_t)summary->split, "registration", json_text_if(summary->registration));
 }
 
 static json_t *number_if(int known, double value)
@@ -186,18 +185,17 @@ static json_t *sender_to_json(const struct report *report)
 			  number_if(summary->asked_mpps > 0, summary->asked_mpps), "seconds",
 			  number_if(summary->asked_seconds > 0, summary->asked_seconds), "frames",
 			  json_count_if(summary->tx_asked != 0, summary->tx_asked));
-	json_t *gaps = paced ? json_pack("{s:o, s:o, s:o}", "p50",
-					 json_count(summary->gap_p50_ns), "p99",
-					 json_count(summary->gap_p99_ns), "max",
-					 json_count(summary->gap_max_ns)) :
-			       json_null();
+	json_t *gaps = paced ? json_pack("{s:o, s:o, s:o}", "p50", json_count(summary->gap_p50_ns),
+					 "p99", json_count(summary->gap_p99_ns), "max",
+					 json_count(summary->gap_max_ns))
+			     : json_null();
 
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "asked", asked, "gbps",
-			 json_number(summary->tx_gbps), "mpps", json_number(summary->tx_mpps),
-			 "seconds", json_number(summary->tx_seconds), "frames",
-			 json_count(summary->total.sent), "bytes", json_count(summary->tx_bytes),
-			 "gap_error_ns", gaps, "starved", json_count(summary->tx_starved),
-			 "errors",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "asked", asked,
+			 "gbps", json_number(summary->tx_gbps), "mpps",
+			 json_number(summary->tx_mpps), "seconds", json_number(summary->tx_seconds),
+			 "frames", json_count(summary->total.sent), "bytes",
+			 json_count(summary->tx_bytes), "gap_error_ns", gaps, "starved",
+			 json_count(summary->tx_starved), "errors",
 			 json_count_if(summary->known & GDRCAP_HAS_TX_ERROR, summary->tx_error),
 			 "causes", causes_to_json(report, 1));
 }
@@ -230,10 +228,10 @@ static json_t *match_to_json(const struct report *report)
 	for (i = 0; report->config && i < GDRCAP_MATCH_MAX && report->config->match[i][0]; i++)
 		array_add(&rules, json_text(report->config->match[i]));
 	return json_pack("{s:o, s:o}", "rules", rules, "applied",
-			 i == 0				    ? json_string("none") :
-			 !report->has_session		    ? json_null() :
-			 report->summary.software_match ? json_string("software") :
-							      json_string("card"));
+			 i == 0				  ? json_string("none")
+			 : !report->has_session		  ? json_null()
+			 : report->summary.software_match ? json_string("software")
+							  : json_string("card"));
 }
 
 /* The rules that the cards apply, be they configured or made for our own frames. */
@@ -245,9 +243,10 @@ static json_t *steering_to_json(const struct report *report)
 		return json_null();
 	rules = json_array();
 	for (uint32_t i = 0; i < report->rule_count; i++)
-		array_add(&rules, json_pack("{s:o, s:o}", "rule", json_text(report->rules[i].text),
-					    "frames", json_count_if(report->rules[i].known,
-								    report->rules[i].frames)));
+		array_add(
+			&rules,
+			json_pack("{s:o, s:o}", "rule", json_text(report->rules[i].text), "frames",
+				  json_count_if(report->rules[i].known, report->rules[i].frames)));
 	return json_pack("{s:s, s:o}", "by", "card", "rules", rules);
 }
 
@@ -288,11 +287,11 @@ static json_t *streams_to_json(const struct report *report)
 	for (uint32_t i = 0; i < report->stream_count; i++) {
 		const struct report_stream *stream = &report->streams[i];
 
-		array_add(&array, json_pack("{s:I, s:o, s:o, s:o}", "stream",
-					    (json_int_t)stream->stream, "frames",
-					    frames_to_json(&stream->counts, 1, ordered), "bits",
-					    bits_to_json(&stream->counts), "restarts",
-					    json_count_if(ordered, stream->counts.restarts)));
+		array_add(&array,
+			  json_pack("{s:I, s:o, s:o, s:o}", "stream", (json_int_t)stream->stream,
+				    "frames", frames_to_json(&stream->counts, 1, ordered), "bits",
+				    bits_to_json(&stream->counts), "restarts",
+				    json_count_if(ordered, stream->counts.restarts)));
 	}
 	return array;
 }
@@ -374,25 +373,24 @@ static int add_summary(json_t *object, const struct report *report)
 	const int numbered = summary && received && (summary->known & GDRCAP_HAS_LOSS);
 
 	rc |= json_object_set_new(object, "seconds",
-				  summary && received ? json_number(summary->seconds) :
-							json_null());
-	rc |= json_object_set_new(
-		object, "frames",
-		summary ? frames_to_json(&summary->total, received,
-					 (summary->known & GDRCAP_HAS_LOSS) != 0) : json_null());
+				  summary && received ? json_number(summary->seconds)
+						      : json_null());
+	rc |= json_object_set_new(object, "frames",
+				  summary ? frames_to_json(&summary->total, received,
+							   (summary->known & GDRCAP_HAS_LOSS) != 0)
+					  : json_null());
 	rc |= json_object_set_new(object, "filtered",
-				  summary && received ? json_count(summary->total.filtered) :
-							json_null());
+				  summary && received ? json_count(summary->total.filtered)
+						      : json_null());
 	rc |= json_object_set_new(object, "bytes",
-				  summary && received ? json_count(summary->total.bytes) :
-							json_null());
+				  summary && received ? json_count(summary->total.bytes)
+						      : json_null());
 	rc |= json_object_set_new(object, "lost_by",
 				  summary && received ? lost_by_to_json(report) : json_null());
 	rc |= json_object_set_new(object, "tx_stalled",
 				  stalled ? json_count(summary->tx_stalled) : json_null());
-	rc |= json_object_set_new(object, "bits",
-				  summary && received ? bits_to_json(&summary->total) :
-							json_null());
+	rc |= json_object_set_new(
+		object, "bits", summary && received ? bits_to_json(&summary->total) : json_null());
 	rc |= json_object_set_new(object, "lock_lost",
 				  json_count_if(summary && (summary->known & GDRCAP_HAS_LOCK),
 						report->summary.lock_lost));
@@ -404,31 +402,30 @@ static int add_summary(json_t *object, const struct report *report)
 	rc |= json_object_set_new(object, "cut",
 				  summary && received ? json_count(summary->cut) : json_null());
 	rc |= json_object_set_new(object, "queue_restarts",
-				  summary && received ? json_count(summary->queue_restarts) :
-							json_null());
+				  summary && received ? json_count(summary->queue_restarts)
+						      : json_null());
 	rc |= json_object_set_new(object, "restarts",
 				  json_count_if(numbered, report->summary.total.restarts));
 	rc |= json_object_set_new(object, "untracked",
 				  json_count_if(numbered, report->summary.untracked));
 	rc |= json_object_set_new(object, "conflicts",
 				  json_count_if(numbered, report->summary.conflicts));
-	rc |= json_object_set_new(object, "sender",
-				  stalled ? sender_to_json(report) : json_null());
+	rc |= json_object_set_new(object, "sender", stalled ? sender_to_json(report) : json_null());
 	rc |= json_object_set_new(object, "saved",
-				  summary && saves(report->config) ? saved_to_json(summary) :
-								     json_null());
+				  summary && saves(report->config) ? saved_to_json(summary)
+								   : json_null());
 	rc |= json_object_set_new(object, "clock",
 				  session ? json_text_if(session->clock) : json_null());
 	rc |= json_object_set_new(object, "match", match_to_json(report));
 	rc |= json_object_set_new(object, "steering", steering_to_json(report));
 	rc |= json_object_set_new(object, "ended_by_sender",
-				  summary && received ? json_boolean(summary->ended_by_sender) :
-							json_null());
-	rc |= json_object_set_new(object, "rate",
-				  summary && received ? json_pack("{s:o, s:o}", "gbps",
-						      json_number(summary->gbps), "mpps",
-						      json_number(summary->mpps)) :
-					    json_null());
+				  summary && received ? json_boolean(summary->ended_by_sender)
+						      : json_null());
+	rc |= json_object_set_new(
+		object, "rate",
+		summary && received ? json_pack("{s:o, s:o}", "gbps", json_number(summary->gbps),
+						"mpps", json_number(summary->mpps))
+				    : json_null());
 	rc |= json_object_set_new(object, "memory",
 				  session ? memory_to_json(session) : json_null());
 	rc |= json_object_set_new(object, "blocks",

@@ -65,8 +65,8 @@ static const char *memory_words(const struct gdrcap_summary *summary)
 {
 	switch (summary->memory) {
 	case GDRCAP_MEMORY_DEVICE:
-		return strcmp(summary->driver, "gpu_host") ? "device (GPU memory)" :
-							     "device (the CPU stands in for a GPU)";
+		return strcmp(summary->driver, "gpu_host") ? "device (GPU memory)"
+							   : "device (the CPU stands in for a GPU)";
 	case GDRCAP_MEMORY_PINNED:
 		return "pinned (host memory that the GPU reads)";
 	case GDRCAP_MEMORY_HOST:
@@ -82,8 +82,7 @@ static void print_ports(FILE *to, const struct gdrcap_config *config)
 	     i++) {
 		fprintf(to, "  %-10s", i ? "" : "ports");
 		fprintf(to, "%s%s%s\n", config->tx_port[i],
-			config->tx_port[i][0] && config->port[i][0] ? " -> " : "",
-			config->port[i]);
+			config->tx_port[i][0] && config->port[i][0] ? " -> " : "", config->port[i]);
 	}
 }
 
@@ -105,16 +104,16 @@ static void print_frames(FILE *to, const struct report *report)
 			formats[config->format]);
 	if (config->tx_port[0][0])
 		fprintf(to, "  %-10s%s%s\n", "rate",
-			config->rate[0]	 ? config->rate :
-			config->speed[0] ? config->speed :
-			config->pcap[0]	 ? "the file's own times" :
-					   "as fast as the port takes them",
+			config->rate[0]	   ? config->rate
+			: config->speed[0] ? config->speed
+			: config->pcap[0]  ? "the file's own times"
+					   : "as fast as the port takes them",
 			config->speed[0] ? " the file's own times" : "");
 	for (int i = 0; i < GDRCAP_MATCH_MAX && config->match[i][0]; i++)
 		fprintf(to, "  %-10s%s%s\n", i ? "" : "match", config->match[i],
-			report->summary.software_match ? " (applied in software)" :
-			report->summary.steered	       ? " (applied by the card)" :
-							 "");
+			report->summary.software_match ? " (applied in software)"
+			: report->summary.steered      ? " (applied by the card)"
+						       : "");
 	if (config->expect[0])
 		fprintf(to, "  %-10sframes of %s\n", "expected", config->expect);
 	else if (!config->pcap[0])
@@ -230,8 +229,7 @@ static void print_sender(FILE *to, const struct report *report)
 	print_row_if(to, summary->known & GDRCAP_HAS_TX_ERROR, "tx errors", summary->tx_error,
 		     "frames that the port took and could not send");
 	print_causes(to, report, 1);
-	fprintf(to, "  %-18s%27.3f  s, first hand-over to last\n", "tx time",
-		summary->tx_seconds);
+	fprintf(to, "  %-18s%27.3f  s, first hand-over to last\n", "tx time", summary->tx_seconds);
 	if (summary->asked_seconds > 0)
 		fprintf(to, "  %-18s%27.3f  s, by the file's own times\n", "  asked",
 			summary->asked_seconds);
@@ -287,7 +285,8 @@ static void print_saved(FILE *to, const struct report *report)
 
 	if (report->config->save[0]) {
 		print_row(to, "saved", summary->saved, report->config->save);
-		print_row(to, "  missed", summary->save_missed, "frames that the file did not take");
+		print_row(to, "  missed", summary->save_missed,
+			  "frames that the file did not take");
 	}
 	if (report->config->save_damaged[0]) {
 		print_row(to, "saved, damaged", summary->damaged_saved,
@@ -348,9 +347,11 @@ static void print_queues(FILE *to, const struct report *report)
 		const struct gdrcap_counts *counts = &report->queues[i];
 
 		fprintf(to, "  %-8" PRIu32, i);
-		print_cells(to, (const uint64_t[]){ counts->received, counts->valid,
-						    counts->damaged, counts->duplicate,
-						    counts->reordered, counts->filtered }, 6);
+		print_cells(to,
+			    (const uint64_t[]){ counts->received, counts->valid, counts->damaged,
+						counts->duplicate, counts->reordered,
+						counts->filtered },
+			    6);
 	}
 }
 
@@ -366,9 +367,11 @@ static void print_streams(FILE *to, const struct report *report)
 		const struct gdrcap_counts *counts = &report->streams[i].counts;
 
 		fprintf(to, "  %-8" PRIu32, report->streams[i].stream);
-		print_cells(to, (const uint64_t[]){ counts->sent, counts->valid, counts->damaged,
-						    counts->lost, counts->duplicate,
-						    counts->reordered }, 6);
+		print_cells(to,
+			    (const uint64_t[]){ counts->sent, counts->valid, counts->damaged,
+						counts->lost, counts->duplicate,
+						counts->reordered },
+			    6);
 	}
 	if (shown < report->stream_count)
 		fprintf(to, "  and %" PRIu32 " more: --json lists them all\n",
@@ -437,8 +440,7 @@ void report_print_verdict(FILE *to, const struct report *report, int colour)
 		}
 		fprintf(to, "%sPASS%s: %s frame%s %s, every one valid", colour ? GREEN : "",
 			colour ? PLAIN : "", report_text_count(count, total->valid),
-			plural(total->valid),
-			report->config->tx_port[0][0] ? "sent" : "received");
+			plural(total->valid), report->config->tx_port[0][0] ? "sent" : "received");
 		if (total->restarts)
 			fprintf(to, "; senders that began anew: %s",
 				report_text_count(count, total->restarts));

@@ -21,10 +21,8 @@ static double clock_seconds(void)
 static void run_log(void *context, enum gdrcap_log_level level, const char *line)
 {
 	static const char *const names[] = {
-		[GDRCAP_LOG_ERROR] = "error",
-		[GDRCAP_LOG_WARNING] = "warning",
-		[GDRCAP_LOG_PROGRESS] = "progress",
-		[GDRCAP_LOG_INFO] = "info",
+		[GDRCAP_LOG_ERROR] = "error",	    [GDRCAP_LOG_WARNING] = "warning",
+		[GDRCAP_LOG_PROGRESS] = "progress", [GDRCAP_LOG_INFO] = "info",
 		[GDRCAP_LOG_DEBUG] = "debug",
 	};
 	const struct run *run = context;
@@ -45,9 +43,9 @@ static void run_set_output(struct run *run)
 	run->rewrite = run->text && isatty(fileno(run->text));
 	run->log_rewrite = run->rewrite && isatty(STDERR_FILENO);
 	run->colour = run->rewrite && !(no_color && no_color[0]);
-	run->log_level = options->quiet ? GDRCAP_LOG_ERROR :
-			 options->verbose ? GDRCAP_LOG_PROGRESS + options->verbose :
-					    GDRCAP_LOG_PROGRESS;
+	run->log_level = options->quiet	    ? GDRCAP_LOG_ERROR
+			 : options->verbose ? GDRCAP_LOG_PROGRESS + options->verbose
+					    : GDRCAP_LOG_PROGRESS;
 }
 
 /* What follows the live lines begins after an empty line. */
@@ -78,8 +76,7 @@ static void run_collect_ports(struct run *run)
 static int rules_settled(const struct report *report)
 {
 	const struct gdrcap_summary *summary = &report->summary;
-	const uint64_t came =
-		summary->total.received + summary->nic_missed + summary->nic_error;
+	const uint64_t came = summary->total.received + summary->nic_missed + summary->nic_error;
 	uint64_t hits = 0;
 
 	for (uint32_t i = 0; i < report->rule_count; i++) {
@@ -150,22 +147,25 @@ static int run_check(struct run *run, const struct gdrcap_config *config)
 	else if (config->tx_port[0][0] && !command->sends)
 		report_error(&run->report, REPORT_EXIT_USAGE,
 			     "tx_port: %s only receives; leave tx_port out, or use loopback or "
-			     "replay", command->options.name);
+			     "replay",
+			     command->options.name);
 	else if (config->port[0][0] && !command->receives)
 		report_error(&run->report, REPORT_EXIT_USAGE,
 			     "port: %s only sends; leave port out, or use loopback or capture",
 			     command->options.name);
 	else if (!config->tx_port[0][0] && command->sends)
-		report_error(&run->report, REPORT_EXIT_USAGE,
-			     "tx_port: none is given; %s needs the port that frames are sent from%s",
-			     command->options.name,
-			     command->receives ? ", or use capture to receive only" : "");
+		report_error(
+			&run->report, REPORT_EXIT_USAGE,
+			"tx_port: none is given; %s needs the port that frames are sent from%s",
+			command->options.name,
+			command->receives ? ", or use capture to receive only" : "");
 	else if (!config->port[0][0] && command->receives)
-		report_error(&run->report, REPORT_EXIT_USAGE,
-			     "port: none is given; %s needs the port that frames are received on, "
-			     "such as net_af_packet0,iface=eth0, or a ConnectX: 0000:3b:00.0 (lspci "
-			     "-D) or enp59s0f0np0 (ip link)",
-			     command->options.name);
+		report_error(
+			&run->report, REPORT_EXIT_USAGE,
+			"port: none is given; %s needs the port that frames are received on, "
+			"such as net_af_packet0,iface=eth0, or a ConnectX: 0000:3b:00.0 (lspci "
+			"-D) or enp59s0f0np0 (ip link)",
+			command->options.name);
 	if (run->report.error_count)
 		return -EINVAL;
 	rc = gdrcap_config_check(config, &error);

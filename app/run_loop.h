@@ -26,7 +26,7 @@ struct run;
 struct run_command {
 	struct options_command options;
 	int (*prove)(struct run *run); /* before the run starts, or NULL */
-	int receives, sends; /* which ports it takes, and needs */
+	int receives, sends;	       /* which ports it takes, and needs */
 };
 
 struct run {
@@ -34,12 +34,12 @@ struct run {
 	const struct app_options *options;
 	struct gdrcap_session *session;
 	struct report report;
-	FILE *text; /* header, stages and live lines; NULL: none */
-	int colour; /* `text` is a terminal and NO_COLOR is not set */
-	int rewrite; /* `text` is a terminal: the live line is written over itself */
+	FILE *text;	 /* header, stages and live lines; NULL: none */
+	int colour;	 /* `text` is a terminal and NO_COLOR is not set */
+	int rewrite;	 /* `text` is a terminal: the live line is written over itself */
 	int log_rewrite; /* so is a log line, on standard error */
-	int live_shown; /* the cursor stands behind a live line */
-	int log_level; /* highest that goes to stderr */
+	int live_shown;	 /* the cursor stands behind a live line */
+	int log_level;	 /* highest that goes to stderr */
 };
 
 /* The whole command, from its arguments to its exit status. */

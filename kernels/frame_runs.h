@@ -22,7 +22,7 @@ GDRCAP_HD uint8_t *frame_at(const struct burst_ring_view *ring, struct frame_des
 /* A received frame, which header-data split leaves in two pieces. */
 struct frame_pieces {
 	const uint8_t *head; /* first piece; not of a frame that lies whole: head_len is 0 */
-	uint8_t *rest; /* what follows it, in a slot of `frames` */
+	uint8_t *rest;	     /* what follows it, in a slot of `frames` */
 	uint32_t head_len, rest_len;
 };
 
@@ -102,8 +102,8 @@ GDRCAP_HD int run_joins_foreign(const struct frame_foreign *foreign,
 {
 	const uint32_t bytes = foreign->sequence.bytes < 8 ? foreign->sequence.bytes : 8;
 
-	if (bytes && ((last->sequence + foreign->sequence_step - next->sequence) &
-		      frame_field_mask(bytes)))
+	if (bytes &&
+	    ((last->sequence + foreign->sequence_step - next->sequence) & frame_field_mask(bytes)))
 		return 0;
 	/* phases are 0 where none is looked for: then frames are only counted */
 	return last->phase_next == next->phase_first;

@@ -34,8 +34,8 @@ static int ring_check(const struct burst_ring_view *ring, uint32_t index, enum k
 			-EINVAL, "ring %u: a part is missing or not aligned (result: to %u bytes)",
 			index, ACCESS_BYTES);
 	if (ring->beside && !is_aligned(ring->beside, 8))
-		return kernel_fail(-EINVAL, "ring %u: what stands beside ready words is not aligned",
-				   index);
+		return kernel_fail(-EINVAL,
+				   "ring %u: what stands beside ready words is not aligned", index);
 	if (!is_aligned(ring->frames, ACCESS_BYTES) || ring->frames_bytes % ACCESS_BYTES)
 		return kernel_fail(-EINVAL,
 				   "ring %u: the frames' region must begin and end at %u bytes",
@@ -65,9 +65,10 @@ static int field_check(const struct frame_field *field, const char *name)
 {
 	if (field->bytes > 8 ||
 	    (field->bytes && field->offset + (uint32_t)field->bytes > FRAME_FIELD_END_MAX))
-		return kernel_fail(-EINVAL,
-				   "foreign %s field of %u bytes at %u: at most 8, the last before %u",
-				   name, field->bytes, field->offset, FRAME_FIELD_END_MAX);
+		return kernel_fail(
+			-EINVAL,
+			"foreign %s field of %u bytes at %u: at most 8, the last before %u", name,
+			field->bytes, field->offset, FRAME_FIELD_END_MAX);
 	return 0;
 }
 

@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-struct kernel_device; /* one GPU, or the CPU threads that stand for one */
+struct kernel_device;  /* one GPU, or the CPU threads that stand for one */
 struct kernel_workers; /* one running job */
 
 enum kernel_role {
@@ -50,10 +50,10 @@ struct kernel_job {
 };
 
 struct kernel_info {
-	char name[64]; /* "NVIDIA H200", "2 CPU threads" */
-	uint32_t units; /* multiprocessors or CPUs */
+	char name[64];		 /* "NVIDIA H200", "2 CPU threads" */
+	uint32_t units;		 /* multiprocessors or CPUs */
 	int32_t writes_ordering; /* cudaDevAttrGPUDirectRDMAWritesOrdering, or -1 */
-	int32_t flush_options; /* cudaDevAttrGPUDirectRDMAFlushWritesOptions, or -1 */
+	int32_t flush_options;	 /* cudaDevAttrGPUDirectRDMAFlushWritesOptions, or -1 */
 };
 
 /* One stretch of memory to be copied; both addresses are the device's. */

@@ -44,7 +44,7 @@
 #include "kernels/frame_runs.h"
 
 #define STALE_EDGE_BYTES 64u /* at each end */
-#define STALE_FILL 0x55u /* every byte of the slots before the run */
+#define STALE_FILL 0x55u     /* every byte of the slots before the run */
 
 #define STALE_EDGE_WORDS (STALE_EDGE_BYTES / 8)
 

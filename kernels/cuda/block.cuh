@@ -54,7 +54,7 @@ __device__ __forceinline__ uint32_t warp_min(uint32_t value)
 
 /* What a warp found; the same in all lanes. */
 struct warp_wrong {
-	uint32_t bits, first; /* wrong bits; offset of the first wrong byte */
+	uint32_t bits, first;	/* wrong bits; offset of the first wrong byte */
 	uint32_t expected, got; /* that byte; 0 when nothing is wrong */
 };
 

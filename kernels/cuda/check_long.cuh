@@ -19,7 +19,7 @@
 struct quick_frame {
 	uint64_t sequence;
 	uint32_t sender; /* stream, and from bit 16 on source */
-	uint32_t sums; /* payload bytes, and from bit 16 on wire bytes */
+	uint32_t sums;	 /* payload bytes, and from bit 16 on wire bytes */
 };
 
 /* Where long payloads begin; of frames in two pieces, that is worked out again. And what quick.cuh
@@ -62,7 +62,8 @@ static_assert(sizeof(check_shared<false>) + (GROUPS_MAX - 1) * sizeof(check_grou
 	      "a block of the first Ampere has 163 KiB: all groups");
 
 template <bool more>
-__device__ __forceinline__ const uint32_t *crc_nibbles_of(const struct check_shared<more> &s) {
+__device__ __forceinline__ const uint32_t *crc_nibbles_of(const struct check_shared<more> &s)
+{
 	return s.crc + check_places<more>::crc_words - CRC_NIBBLES;
 }
 
@@ -76,7 +77,8 @@ template <bool more> __device__ __forceinline__ struct check_shared<more> &check
 	return *(struct check_shared<more> *)memory;
 }
 
-template <bool more> struct long_payload {
+template <bool more>
+struct long_payload {
 	struct received<more> payload;
 	uint32_t bytes;
 	struct pattern_place place;
@@ -96,8 +98,8 @@ __device__ __forceinline__ uint32_t bits_behind(int bits)
 template <bool more> struct prbs_span {
 	struct received<more> payload;
 	uint32_t begin, count; /* pieces */
-	uint32_t end; /* bytes, from the first piece's beginning */
-	uint32_t before; /* the last word before them */
+	uint32_t end;	       /* bytes, from the first piece's beginning */
+	uint32_t before;       /* the last word before them */
 };
 
 /* `start`: of the payload in its frame, whose beginning is in `stage`. */
@@ -311,9 +313,8 @@ __device__ __noinline__ void check_longs(uint32_t group, uint32_t turn, uint32_t
 		uint32_t wrong = item & LONG_IS_WRONG;
 
 		if (prbs && !wrong) {
-			const struct prbs_span<more> span =
-				prbs_span_of(payload, g.stage[i], start,
-					     g.runs.result[i].payload_bytes);
+			const struct prbs_span<more> span = prbs_span_of(
+				payload, g.stage[i], start, g.runs.result[i].payload_bytes);
 			uint4 piece[LONG_AT_ONCE];
 
 			prbs_load(span, span.begin, piece);

@@ -12,8 +12,8 @@
 
 #include <stdint.h>
 
-#define CRC_NIBBLES 128u /* words of all tables of one place */
-#define CRC_PLACES 8u /* words under a header's CRC */
+#define CRC_NIBBLES 128u		      /* words of all tables of one place */
+#define CRC_PLACES 8u			      /* words under a header's CRC */
 #define CRC_PLACED (CRC_PLACES * CRC_NIBBLES) /* words of the tables of all places */
 
 /* Entry i of the tables, from the byte-wise one: four zero bytes after the nibble alone. */

@@ -62,8 +62,8 @@ struct bench_comm_item {
 	uint32_t *status; /* writer: CPU up to BENCH_COMM_READY, then the kernel */
 };
 enum bench_comm_status { /* enum rte_gpu_comm_list_status */
-	BENCH_COMM_READY = 1,
-	BENCH_COMM_DONE = 2,
+			 BENCH_COMM_READY = 1,
+			 BENCH_COMM_DONE = 2,
 };
 
 /*

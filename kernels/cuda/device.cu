@@ -27,8 +27,10 @@ int cuda_fail(cudaError_t error, const char *what)
 			"take a smaller pool",
 			what);
 	case cudaErrorNoDevice:
-		return kernel_fail(-ENODEV, "%s: no CUDA device; nvidia-smi must list one, and "
-				   "CUDA_VISIBLE_DEVICES must not hide it", what);
+		return kernel_fail(-ENODEV,
+				   "%s: no CUDA device; nvidia-smi must list one, and "
+				   "CUDA_VISIBLE_DEVICES must not hide it",
+				   what);
 	case cudaErrorInsufficientDriver:
 		cudaDriverGetVersion(&driver);
 		cudaRuntimeGetVersion(&runtime);
@@ -65,9 +67,9 @@ int cuda_fail(cudaError_t error, const char *what)
 static int programs_load(struct kernel_device *device)
 {
 	static struct kernel_program (*const programs[PROGRAMS])(void) = {
-		check_program, check_any_program, check_store_program,
-		check_more_program, check_store_more_program,
-		write_program, write_store_program,
+		check_program,	     check_any_program,	       check_store_program,
+		check_more_program,  check_store_more_program, write_program,
+		write_store_program,
 	};
 
 	for (uint32_t i = 0; i < PROGRAMS; i++) {
@@ -265,9 +267,10 @@ static int cuda_open(int ordinal, struct kernel_device **opened)
 	if (count > (int)(sizeof(table) / sizeof(table[0])))
 		count = sizeof(table) / sizeof(table[0]);
 	if (ordinal < 0 || ordinal >= count)
-		return kernel_fail(-ENODEV, "no CUDA device %d: there %s %d, numbered from 0 "
-				   "(nvidia-smi -L; CUDA_VISIBLE_DEVICES renumbers)", ordinal,
-				   count == 1 ? "is" : "are", count);
+		return kernel_fail(-ENODEV,
+				   "no CUDA device %d: there %s %d, numbered from 0 "
+				   "(nvidia-smi -L; CUDA_VISIBLE_DEVICES renumbers)",
+				   ordinal, count == 1 ? "is" : "are", count);
 	pthread_mutex_lock(&table_lock);
 	if (!table[ordinal])
 		ret = device_create(ordinal, &table[ordinal]);

@@ -13,7 +13,7 @@
 
 #include "kernels/cuda/job.cuh"
 
-#define DEVICE_JOBS_MAX 4u /* two sessions that check and write */
+#define DEVICE_JOBS_MAX 4u	/* two sessions that check and write */
 #define DEVICE_BLOCKS_MAX 4096u /* of a job */
 #define STAGING_BYTES ((size_t)4 << 20)
 
@@ -30,11 +30,11 @@ struct kernel_workers {
 	cudaStream_t stream;
 	struct job_control *control;
 	void *memory; /* of the pool: struct device_job and its tables */
-	bool busy; /* between start() and join(); under the device's lock */
+	bool busy;    /* between start() and join(); under the device's lock */
 	uint32_t per_ring, blocks;
 	uint32_t blocks_per_unit; /* that fit a multiprocessor */
 	uint32_t groups, threads; /* of a block: groups of work threads; all threads */
-	size_t shared_bytes; /* of a block */
+	size_t shared_bytes;	  /* of a block */
 };
 
 struct kernel_device {
@@ -48,19 +48,20 @@ struct kernel_device {
 	cudaMemPool_t pool;
 	cudaStream_t copy_stream;
 	cudaEvent_t copied;
-	uint8_t *staging; /* pinned, STAGING_BYTES */
-	pthread_mutex_t copy_lock; /* over copied and staging */
+	uint8_t *staging;	    /* pinned, STAGING_BYTES */
+	pthread_mutex_t copy_lock;  /* over copied and staging */
 	struct kernel_copy *copies; /* pinned, KERNEL_COPIES_MAX */
 	cudaEvent_t gathered;
-	pthread_mutex_t gather_lock; /* over copies and gathered: sessions share the GPU */
-	pthread_mutex_t lock; /* over job[].busy and what start() decides from it */
+	pthread_mutex_t gather_lock;  /* over copies and gathered: sessions share the GPU */
+	pthread_mutex_t lock;	      /* over job[].busy and what start() decides from it */
 	struct job_control *controls; /* pinned, one a job */
 	struct kernel_workers job[DEVICE_JOBS_MAX];
 };
 
 /* Makes a GPU current for a scope and puts the caller's back. */
-class current_device {
-public:
+class current_device
+{
+      public:
 	explicit current_device(int ordinal)
 	{
 		before = -1;
@@ -76,7 +77,7 @@ public:
 	current_device &operator=(const current_device &) = delete;
 	cudaError_t error;
 
-private:
+      private:
 	int before;
 };
 

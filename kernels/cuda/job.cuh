@@ -41,10 +41,10 @@ struct device_job {
 	struct pattern_plan plan;
 	struct frame_store_view store; /* of jobs that have one */
 	const struct burst_ring_view *rings;
-	const uint32_t *crc_table; /* 256 words */
+	const uint32_t *crc_table;   /* 256 words */
 	const uint32_t *prbs_tables; /* lane table, then step table; see prbs_tables_needed() */
-	uint32_t *started; /* pinned: one word a block, 1: it runs; writers: blocks */
-	const uint32_t *gate; /* pinned: writer: start() */
+	uint32_t *started;	     /* pinned: one word a block, 1: it runs; writers: blocks */
+	const uint32_t *gate;	     /* pinned: writer: start() */
 	uint32_t workers_per_ring;
 	uint32_t groups; /* of work threads in a block; 0: one */
 };
@@ -58,15 +58,15 @@ enum gate_state {
 /* One persistent kernel as the host side sees it. */
 struct kernel_program {
 	const char *name;
-	const void *entry; /* __global__ function of (const struct device_job *) */
-	size_t shared_bytes; /* dynamic shared memory of a block with one group */
+	const void *entry;	/* __global__ function of (const struct device_job *) */
+	size_t shared_bytes;	/* dynamic shared memory of a block with one group */
 	size_t group_bytes = 0; /* of each further group; 0: there can be one only */
 };
 
 /* One body may be built several times: what a job does not need costs it no register. */
 enum kernel_program_id {
-	PROGRAM_CHECK, /* own frames, no match rules */
-	PROGRAM_CHECK_ANY, /* any layout, with or without rules */
+	PROGRAM_CHECK,	     /* own frames, no match rules */
+	PROGRAM_CHECK_ANY,   /* any layout, with or without rules */
 	PROGRAM_CHECK_STORE, /* frames expected from a file */
 	/* header-data split, or the stale-read detector: */
 	PROGRAM_CHECK_MORE, /* any layout */

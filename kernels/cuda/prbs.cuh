@@ -18,7 +18,7 @@
 
 struct prbs_taps {
 	uint32_t far_shift, near_shift; /* 32 - n, 32 - m */
-	uint32_t invert; /* all ones in an inverted sequence */
+	uint32_t invert;		/* all ones in an inverted sequence */
 };
 
 __device__ __forceinline__ struct prbs_taps prbs_taps_of(const struct pattern_plan &plan)

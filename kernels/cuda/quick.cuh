@@ -18,7 +18,7 @@ static_assert(QUICK_LANES * QUICK_FRAMES <= WORK_THREADS_SMALL && QUICK_FRAMES <
 	      "lanes enough in the smallest group, and a lane a frame in a warp");
 
 #define QUICK_WORDS (QUICK_LANES / 2) /* of a PRBS at a time */
-#define QUICK_WRONG 0xffffffffu /* in sums of struct quick_frame: not what is hoped for */
+#define QUICK_WRONG 0xffffffffu	      /* in sums of struct quick_frame: not what is hoped for */
 static_assert(QUICK_FRAMES * stage_size<false>::bytes < 0x10000, "sums of 16 bits");
 
 /* Xor over a frame's lanes, in all of them. */
@@ -61,8 +61,9 @@ __device__ __forceinline__ void quick_header(uint32_t mine, uint32_t word[8])
 __device__ __forceinline__ uint32_t quick_source(const struct frame_layout &layout,
 						 const uint32_t *stage, uint32_t shift)
 {
-	const uint32_t ip = layout.format == FRAME_IPV4_UDP ?
-				    stage_word(stage, shift + layout.own_offset - 16) : 0;
+	const uint32_t ip = layout.format == FRAME_IPV4_UDP
+				    ? stage_word(stage, shift + layout.own_offset - 16)
+				    : 0;
 
 	return frame_source_of(pattern_swap32(stage_word(stage, shift + 6)),
 			       pattern_swap32(stage_word(stage, shift + 10)) >> 16,
@@ -117,8 +118,8 @@ __device__ __forceinline__ uint32_t quick_prbs(const struct pattern_plan &plan,
  * asked for as soon as the header says where, right or wrong, and the rest is done meanwhile.
  */
 __device__ __forceinline__ void quick_check(struct check_shared<false> &s,
-					    struct check_group<false> &g,
-					    const struct burst_in &in, uint32_t f, uint32_t lane)
+					    struct check_group<false> &g, const struct burst_in &in,
+					    uint32_t f, uint32_t lane)
 {
 	const struct device_job &job = s.ring.job;
 	const struct pattern_plan &plan = job.plan;
@@ -162,8 +163,8 @@ __device__ __forceinline__ void quick_check(struct check_shared<false> &s,
 	if (mine && lane == 0)
 		g.quick[f] = { header.sequence,
 			       header.stream | quick_source(job.layout, stage, shift) << 16,
-			       all & ((1u << QUICK_LANES) - 1) ? QUICK_WRONG :
-								 bytes | (uint32_t)desc.len << 16 };
+			       all & ((1u << QUICK_LANES) - 1) ? QUICK_WRONG
+							       : bytes | (uint32_t)desc.len << 16 };
 }
 
 /* The group's first warp, a lane a frame, after the barrier. True: told. */
@@ -194,7 +195,7 @@ __device__ __forceinline__ bool quick_tell(const struct plain_to &to,
 }
 
 #define QUICK_MISSES 2u /* in a row: this traffic is not what is hoped for */
-#define QUICK_WAIT 15u /* bursts of a group that are not tried then */
+#define QUICK_WAIT 15u	/* bursts of a group that are not tried then */
 
 /* True for a burst that is worth trying: all threads of a group see the same. What is asked is read
  * together. */

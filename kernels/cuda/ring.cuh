@@ -57,9 +57,9 @@ static_assert(RING_TURNS >= GROUPS_MAX && RING_TURNS >= 2, "a turn for each grou
 enum ring_barrier {
 	BARRIER_WORK = 1, /* among a group's work threads; by group */
 	/* by turn: */
-	BARRIER_IN_FULL = BARRIER_WORK + GROUPS_MAX, /* take warp -> work threads */
-	BARRIER_IN_EMPTY = BARRIER_IN_FULL + RING_TURNS, /* work threads -> take warp */
-	BARRIER_OUT_FULL = BARRIER_IN_EMPTY + RING_TURNS, /* work threads -> done warp */
+	BARRIER_IN_FULL = BARRIER_WORK + GROUPS_MAX,	   /* take warp -> work threads */
+	BARRIER_IN_EMPTY = BARRIER_IN_FULL + RING_TURNS,   /* work threads -> take warp */
+	BARRIER_OUT_FULL = BARRIER_IN_EMPTY + RING_TURNS,  /* work threads -> done warp */
 	BARRIER_OUT_EMPTY = BARRIER_OUT_FULL + RING_TURNS, /* done warp -> work threads */
 	BARRIERS = BARRIER_OUT_EMPTY + RING_TURNS,
 };
@@ -72,9 +72,9 @@ struct burst_in { /* writer: take warp */
 	struct frame_desc desc[BURST_FRAMES_MAX];
 };
 
-struct burst_out { /* writer: work thread 0 */
+struct burst_out {	/* writer: work thread 0 */
 	uint64_t *done; /* NULL: leave */
-	uint64_t word; /* DONE_TOLD: nothing is left to be written */
+	uint64_t word;	/* DONE_TOLD: nothing is left to be written */
 };
 
 struct ring_shared {
@@ -139,7 +139,7 @@ __device__ __forceinline__ uint32_t lane_index(void)
 struct ring_seen {
 	uint64_t word; /* the same in all lanes */
 	uint64_t mine; /* lane 0's: the word; lane l's: descriptor l - 1 */
-	bool wide; /* lanes have one; else only lane 0 has */
+	bool wide;     /* lanes have one; else only lane 0 has */
 };
 
 /*
@@ -225,9 +225,10 @@ __device__ __forceinline__ void burst_give_inline(const struct ring_shared &s, s
 }
 
 /* Brings the burst's descriptors and order into *in, and asks for the next burst meanwhile. */
-__device__ __forceinline__ struct ring_seen
-burst_fetch(const struct ring_shared &s, struct burst_in *in, uint64_t burst, uint64_t word,
-	    uint32_t turn, bool in_use, bool wide, bool ask_stop, uint32_t *stop)
+__device__ __forceinline__ struct ring_seen burst_fetch(const struct ring_shared &s,
+							struct burst_in *in, uint64_t burst,
+							uint64_t word, uint32_t turn, bool in_use,
+							bool wide, bool ask_stop, uint32_t *stop)
 {
 	const uint32_t lane = lane_index(), first = burst_word_first(word),
 		       count = burst_frames(word);
@@ -326,7 +327,8 @@ __device__ __forceinline__ void burst_done(const struct ring_shared &s, uint64_t
 	const uint32_t lane = lane_index();
 
 	if (!s.role_has_order && lane - 1 < BURST_PLAIN_WORDS - 1)
-		store_relaxed_system(done + lane, word >> BURST_GENERATION_SHIFT << BURST_GENERATION_SHIFT);
+		store_relaxed_system(done + lane,
+				     word >> BURST_GENERATION_SHIFT << BURST_GENERATION_SHIFT);
 	__syncwarp();
 	if (lane == 0)
 		store_release_system(done, word);
@@ -404,8 +406,8 @@ __device__ __forceinline__ void ring_work_group(struct ring_shared &s, struct wo
 		runs = work(in, group.thread);
 		if (group.thread == 0) {
 			done = &s.ring.result[in.burst & s.ring.burst_mask].done;
-			word = runs == RUNS_TOLD ? DONE_TOLD :
-						   burst_word(in.burst, s.burst_bits, runs, 0);
+			word = runs == RUNS_TOLD ? DONE_TOLD
+						 : burst_word(in.burst, s.burst_bits, runs, 0);
 		}
 		barrier_sync(BARRIER_WORK + group.index, s.work_threads);
 		barrier_arrive(BARRIER_IN_EMPTY + turn, 32 + s.work_threads);
@@ -466,8 +468,7 @@ __device__ __forceinline__ void ring_run_groups(struct ring_shared &s, struct wo
 }
 
 /* The same with one group. */
-template <typename Work>
-__device__ __forceinline__ void ring_run(struct ring_shared &s, Work work)
+template <typename Work> __device__ __forceinline__ void ring_run(struct ring_shared &s, Work work)
 {
 	ring_run_groups(s, { 0, threadIdx.x - RING_THREADS }, work);
 }

@@ -324,9 +324,8 @@ static int job_launch(struct kernel_workers *workers)
 	for (uint32_t i = 0; i < workers->blocks; i++)
 		workers->control->started[i] = 0;
 	__atomic_store_n(&workers->control->gate, GATE_SHUT, __ATOMIC_SEQ_CST);
-	error = cudaLaunchKernel(program->entry, dim3(workers->blocks),
-				 dim3(workers->threads), args, workers->shared_bytes,
-				 workers->stream);
+	error = cudaLaunchKernel(program->entry, dim3(workers->blocks), dim3(workers->threads),
+				 args, workers->shared_bytes, workers->stream);
 	if (error)
 		return cuda_fail(error, "launching a persistent kernel");
 	for (;;) {

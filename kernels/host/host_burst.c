@@ -143,8 +143,7 @@ __attribute__((noinline)) static void stale_follow(const struct burst_ring_view 
 
 	stale_area_of(ring, frame->desc, &frame->pieces, &area);
 	if (!stale_settles(result) && !frame_pieces_cut(frame->desc, frame->head))
-		stale_again(ring, work, frame, &area, stale_seen(&area), last, until_ns,
-			    result);
+		stale_again(ring, work, frame, &area, stale_seen(&area), last, until_ns, result);
 	edges = stale_edges(&area);
 	for (uint32_t k = 0; k < edges; k++)
 		stale_poison(&area, k);

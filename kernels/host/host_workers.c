@@ -49,7 +49,7 @@ struct kernel_workers {
 	struct host_work work; /* points to the three above */
 	struct burst_ring_view *rings;
 	uint32_t per_ring;
-	uint32_t threads; /* entries of worker[] that were created */
+	uint32_t threads;     /* entries of worker[] that were created */
 	pthread_mutex_t lock; /* over what follows */
 	pthread_cond_t changed;
 	enum { STARTING, RUNNING, CANCELLED } state; /* writer: start */
@@ -59,7 +59,8 @@ struct kernel_workers {
 
 static void idle_wait(uint32_t polls)
 {
-	const struct timespec nap = { .tv_nsec = IDLE_NAP_NS }, sleep = { .tv_nsec = IDLE_SLEEP_NS };
+	const struct timespec nap = { .tv_nsec = IDLE_NAP_NS },
+			      sleep = { .tv_nsec = IDLE_SLEEP_NS };
 
 	if (polls < IDLE_SPINS) {
 #if defined(__x86_64__) || defined(__i386__)

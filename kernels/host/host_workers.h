@@ -19,7 +19,7 @@ struct host_work {
 	const struct frame_layout *layout;
 	const struct pattern_plan *plan;
 	const struct frame_store_view *store; /* NULL: layout and plan */
-	uint32_t step; /* a worker takes every step-th burst of its ring */
+	uint32_t step;			      /* a worker takes every step-th burst of its ring */
 };
 
 /* Checks the burst's frames, writes its runs and returns their number. */

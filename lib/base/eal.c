@@ -311,8 +311,7 @@ static bool cpu_allowed(int cpu)
 	return allowed;
 }
 
-int eal_cpus(const char *list, int numa_node, int *cpus, size_t max,
-		     struct gdrcap_error *error)
+int eal_cpus(const char *list, int numa_node, int *cpus, size_t max, struct gdrcap_error *error)
 {
 	cpu_set_t set;
 	size_t count = 0;

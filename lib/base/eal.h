@@ -11,14 +11,13 @@
 
 struct eal_needs {
 	size_t memory_bytes; /* EAL's own: mempools, rings, queues; not the frames' region */
-	bool pci; /* a port is a PCI device */
+	bool pci;	     /* a port is a PCI device */
 };
 
 int eal_start(const struct eal_needs *needs, struct gdrcap_error *error);
 
 /* The CPUs this process may use, those of `numa_node` first (-1: any); or exactly those of `list`
  * ("2,4-7") where it is not empty. Returns the count, or a negative errno. */
-int eal_cpus(const char *list, int numa_node, int *cpus, size_t max,
-		     struct gdrcap_error *error);
+int eal_cpus(const char *list, int numa_node, int *cpus, size_t max, struct gdrcap_error *error);
 
 #endif

@@ -27,7 +27,7 @@ struct waiting_line {
 
 /* Of this thread. */
 static _Thread_local struct {
-	unsigned int locks; /* of log_lock() */
+	unsigned int locks;    /* of log_lock() */
 	struct log_sink *sink; /* that it is in; NULL: none */
 	struct waiting_line *first, *last;
 } own;

@@ -193,8 +193,8 @@ static int decimal_scale(const struct decimal *number, uint64_t factor, uint64_t
 int parse_count(const char *text, uint64_t *count)
 {
 	static const struct unit units[] = {
-		{ "", 1 },	    { "k", 1000 },	 { "K", 1000 },
-		{ "M", 1000000 },   { "G", 1000000000 }, { NULL, 0 },
+		{ "", 1 },	  { "k", 1000 },       { "K", 1000 },
+		{ "M", 1000000 }, { "G", 1000000000 }, { NULL, 0 },
 	};
 	const struct unit *unit = units;
 	struct decimal number;
@@ -226,8 +226,8 @@ int parse_count(const char *text, uint64_t *count)
 int parse_duration(const char *text, uint64_t *ms)
 {
 	static const struct unit units[] = {
-		{ "", 1000 },	    { "ms", 1 },       { "s", 1000 },
-		{ "min", 60000 },   { "h", 3600000 },  { NULL, 0 },
+		{ "", 1000 },	  { "ms", 1 },	    { "s", 1000 },
+		{ "min", 60000 }, { "h", 3600000 }, { NULL, 0 },
 	};
 	const struct unit *unit;
 	struct decimal number;
@@ -247,8 +247,8 @@ int parse_duration(const char *text, uint64_t *ms)
 int parse_bool(const char *text, uint32_t *value)
 {
 	static const struct unit words[] = {
-		{ "true", 1 },	{ "yes", 1 }, { "on", 1 },  { "1", 1 }, { "false", 0 },
-		{ "no", 0 },	{ "off", 0 }, { "0", 0 },   { NULL, 0 },
+		{ "true", 1 }, { "yes", 1 }, { "on", 1 }, { "1", 1 },  { "false", 0 },
+		{ "no", 0 },   { "off", 0 }, { "0", 0 },  { NULL, 0 },
 	};
 	const struct unit *word = text ? unit_find(words, text) : NULL;
 
@@ -312,8 +312,8 @@ int parse_cpu_list(const char *text, int *cpus, size_t max, size_t *count)
 	return 0;
 }
 
-int parse_frame_sizes(const char *text, uint16_t least, uint16_t most, uint16_t *sizes,
-		      size_t max, size_t *count)
+int parse_frame_sizes(const char *text, uint16_t least, uint16_t most, uint16_t *sizes, size_t max,
+		      size_t *count)
 {
 	/* Simple IMIX with no run of equal sizes longer than two. */
 	static const uint16_t imix[] = { 64, 594, 64, 594, 64, 64, 1518, 64, 594, 64, 594, 64 };

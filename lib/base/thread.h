@@ -21,7 +21,7 @@
 struct thread {
 	pthread_t id;
 	_Atomic bool running; /* started and not joined. Writer: control */
-	_Atomic bool left; /* its body has returned. Writer: the thread, as the last it does */
+	_Atomic bool left;    /* its body has returned. Writer: the thread, as the last it does */
 	void (*body)(void *arg);
 	void *arg;
 	char name[16];
@@ -29,7 +29,7 @@ struct thread {
 	 * of its loop. NULL: it uses no port. */
 	uint64_t (*rounds)(const void *arg);
 	LIST_ENTRY(thread) next; /* of those with rounds, from start to join */
-	uint64_t rounds_until; /* what threads_go_round() waits for */
+	uint64_t rounds_until;	 /* what threads_go_round() waits for */
 	struct thread_look look;
 	/* Of thread_is_stuck(), so of one thread at a time. */
 	struct patience patience; /* since the last round */

@@ -242,8 +242,8 @@ static int point_runs(struct runner *runner, const struct point *point, void *st
 		      struct gdrcap_error *error)
 {
 	const struct bench_stage *stage = point->stage;
-	const uint32_t cores = stage->cores ? stage->cores(&runner->bench, &point->point)
-					    : point->point.queues;
+	const uint32_t cores =
+		stage->cores ? stage->cores(&runner->bench, &point->point) : point->point.queues;
 	double after = cores ? bench_core_speed(&runner->bench, cores) : 0;
 
 	/* The first is the warm-up. */
@@ -388,10 +388,9 @@ static int measure(struct runner *runner, struct gdrcap_error *error)
 			runner->config->result(runner->config->context, result);
 	}
 	if (runner->failed)
-		return error_set(error, -EIO,
-				 "%u %s failed, as the notes say; the first, %s: %s", runner->failed,
-				 runner->failed == 1 ? "point" : "points", runner->failed_stage,
-				 runner->failed_error.text);
+		return error_set(error, -EIO, "%u %s failed, as the notes say; the first, %s: %s",
+				 runner->failed, runner->failed == 1 ? "point" : "points",
+				 runner->failed_stage, runner->failed_error.text);
 	return ret;
 }
 

@@ -71,9 +71,9 @@ extern const struct bench_stage bench_memory_read; /* limit_memory.c: host memor
 extern const struct bench_stage bench_rx_burst;	   /* limit_rx_burst.c: bare loop on net_null */
 /* limit_cuda.c: */
 extern const struct bench_stage bench_gpu_memory, bench_copy, bench_zero_copy, bench_round_trip;
-extern const struct bench_stage bench_mempool, bench_ring;		       /* stage_ring.c */
-extern const struct bench_stage bench_rx_worker;			       /* stage_rx.c */
-extern const struct bench_stage bench_consumer;	 /* stage_consumer.c: frames resident */
+extern const struct bench_stage bench_mempool, bench_ring; /* stage_ring.c */
+extern const struct bench_stage bench_rx_worker;	   /* stage_rx.c */
+extern const struct bench_stage bench_consumer;		   /* stage_consumer.c: frames resident */
 extern const struct bench_stage bench_comm_list; /* stage_comm_list.c: rte_gpu_comm_list instead */
 extern const struct bench_stage bench_latency;	 /* stage_latency.c */
 extern const struct bench_stage bench_sender;	 /* stage_sender.c */

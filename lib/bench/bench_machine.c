@@ -231,8 +231,7 @@ static int device_open(struct bench *bench, struct gdrcap_error *error)
 	if (bench->cuda)
 		bench->ops = &kernel_cuda_ops;
 #endif
-	ret = bench->cuda ? gpu_open_cuda(bench->ordinal, error)
-			  : gpu_open_host(false, error);
+	ret = bench->cuda ? gpu_open_cuda(bench->ordinal, error) : gpu_open_host(false, error);
 	if (ret < 0)
 		return ret;
 	ret = bench->ops->open(bench->ordinal, &bench->device);
@@ -258,8 +257,7 @@ int bench_open(struct bench *bench, const struct gdrcap_bench_config *config,
 	ret = guest_enter(error);
 	if (ret < 0)
 		return ret;
-	ret = eal_cpus(config->cores ? config->cores : "", -1, bench->cpus, BENCH_CPUS_MAX,
-			       error);
+	ret = eal_cpus(config->cores ? config->cores : "", -1, bench->cpus, BENCH_CPUS_MAX, error);
 	if (ret < 0)
 		goto err;
 	bench->cpu_count = (uint32_t)ret;

@@ -136,9 +136,9 @@ void resident_reset(struct resident *resident, enum kernel_role role)
 
 		memset(ring->ready, 0, RESIDENT_BURSTS * sizeof(*ring->ready));
 		memset(ring->beside, 0, RESIDENT_BURSTS * sizeof(*ring->beside));
-		ring->view.beside = role == KERNEL_CHECK && resident->bench->ops->reads_inline ?
-					    ring->beside :
-					    NULL;
+		ring->view.beside = role == KERNEL_CHECK && resident->bench->ops->reads_inline
+					    ? ring->beside
+					    : NULL;
 		memset(ring->result, 0, RESIDENT_BURSTS * sizeof(*ring->result));
 		ring->published = ring->collected = 0;
 		ring->view.head_desc =

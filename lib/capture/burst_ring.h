@@ -65,8 +65,9 @@
 /* One frame: 8 bytes. Writer: producer. */
 struct frame_desc {
 	uint32_t slot; /* index in the region */
-	uint16_t len; /* bytes in memory, without FCS */
-	uint16_t offset; /* of the frame's first byte from its slot's first, bytes; FRAME_DESC_CUT */
+	uint16_t len;  /* bytes in memory, without FCS */
+	uint16_t
+		offset; /* of the frame's first byte from its slot's first, bytes; FRAME_DESC_CUT */
 };
 
 /* In offset: the frame did not fit its slot, or the kernel's, and only its beginning is there, so
@@ -81,19 +82,19 @@ struct frame_desc {
  */
 struct frame_run {
 	uint64_t sequence; /* of the first frame: see struct frame_result */
-	uint32_t bytes; /* payload bytes compared, the run's sum */
+	uint32_t bytes;	   /* payload bytes compared, the run's sum */
 	uint32_t wrong_bits;
 	uint16_t stream;
-	uint16_t count; /* frames, 1.. */
-	uint16_t offset; /* damaged: first wrong byte, from the frame's first byte */
+	uint16_t count;	       /* frames, 1.. */
+	uint16_t offset;       /* damaged: first wrong byte, from the frame's first byte */
 	uint8_t expected, got; /* damaged */
-	uint8_t verdict; /* enum frame_verdict */
+	uint8_t verdict;       /* enum frame_verdict */
 	uint8_t header_ok;
-	uint16_t first; /* index in the burst of the run's first frame */
-	uint32_t frame_bytes; /* the frames' lengths in memory, sum */
+	uint16_t first;			  /* index in the burst of the run's first frame */
+	uint32_t frame_bytes;		  /* the frames' lengths in memory, sum */
 	uint32_t phase_first, phase_next; /* of the first frame, of the last: struct frame_result */
-	uint32_t detail; /* of the first frame: struct frame_result */
-	uint32_t source; /* struct frame_result */
+	uint32_t detail;		  /* of the first frame: struct frame_result */
+	uint32_t source;		  /* struct frame_result */
 };
 
 /* Descriptors of a burst that stand in its ready line, and beside it. */
@@ -105,7 +106,7 @@ struct frame_run {
  * polls its line over the bus, and the producer's store to a line that others poll waits for them.
  * Writer of this and the next: producer, by burst_publish(). */
 struct burst_ready {
-	uint64_t word; /* burst_word(): written last (PUBLISH) */
+	uint64_t word;			  /* burst_word(): written last (PUBLISH) */
 	uint64_t desc[BURST_READY_DESCS]; /* struct frame_desc, with a mark in BURST_DESC_MARK */
 };
 
@@ -126,7 +127,7 @@ struct burst_order {
 	uint64_t sequence; /* of the burst's first frame */
 	uint64_t position; /* of its first payload byte in the stream; frames of a store: index of
 			    * the first in store.frames, the burst's are next to each other there */
-	uint64_t time_ns; /* send time for the headers */
+	uint64_t time_ns;  /* send time for the headers */
 	uint32_t stream;
 	uint32_t end; /* 1: end-of-stream frames, all alike: `sequence` is the number of frames
 		       * that the stream had, `position` the number of the sender's streams */
@@ -138,11 +139,11 @@ struct burst_ring_view {
 	const struct burst_ready *ready;
 	const struct burst_beside *beside; /* NULL: nothing is INLINE */
 	struct burst_result *result;
-	struct frame_run *runs; /* runs of bursts that are not PLAIN; capture only */
+	struct frame_run *runs;		 /* runs of bursts that are not PLAIN; capture only */
 	const struct burst_order *order; /* replay only, index burst & burst_mask */
-	const uint32_t *stop; /* not 0: leave; burst not yet taken stay untaken */
-	uint8_t *frames; /* region base */
-	uint64_t frames_bytes; /* region length: no descriptor may reach past it */
+	const uint32_t *stop;		 /* not 0: leave; burst not yet taken stay untaken */
+	uint8_t *frames;		 /* region base */
+	uint64_t frames_bytes;		 /* region length: no descriptor may reach past it */
 	uint32_t desc_mask, burst_mask;
 	uint32_t slot_shift; /* log2 of the slot size in bytes */
 	uint32_t head_shift; /* the same of the slots in `heads` */
@@ -171,8 +172,8 @@ struct burst_ring_view {
  */
 #define BURST_COUNT_MASK 0x3fffu
 #define BURST_INLINE_MARK ((uint64_t)1 << 47) /* ready: INLINE: the mark of the descriptors */
-#define BURST_INLINE ((uint64_t)1 << 46) /* ready */
-#define BURST_PLAIN ((uint64_t)1 << 46) /* done: plain[] tells all */
+#define BURST_INLINE ((uint64_t)1 << 46)      /* ready */
+#define BURST_PLAIN ((uint64_t)1 << 46)	      /* done: plain[] tells all */
 #define BURST_GENERATION_SHIFT 48u
 #define BURST_DESC_MARK ((uint64_t)1 << 62) /* in a descriptor: bit 14 of its offset */
 
@@ -207,7 +208,7 @@ BURST_RING_HD uint32_t burst_word_first(uint64_t word)
 /* PLAIN: one run of valid frames. What is not here is 0 in its struct frame_run, but for verdict
  * and header_ok. */
 struct burst_plain {
-	uint64_t sequence; /* of the first frame */
+	uint64_t sequence;	     /* of the first frame */
 	uint32_t bytes, frame_bytes; /* as in struct frame_run */
 	uint16_t stream, count;
 	uint16_t source;
@@ -256,8 +257,8 @@ static inline uint64_t burst_write_inline(struct burst_ready *ready, struct burs
 	uint64_t raw, all = 0;
 
 	for (uint32_t i = 0; i < BURST_INLINE_MAX; i++) {
-		uint64_t *to = i < BURST_READY_DESCS ? &ready->desc[i] :
-						       &beside->desc[i - BURST_READY_DESCS];
+		uint64_t *to = i < BURST_READY_DESCS ? &ready->desc[i]
+						     : &beside->desc[i - BURST_READY_DESCS];
 
 		__builtin_memcpy(&raw, &desc[i < count ? i : 0], sizeof(raw));
 		all |= raw;
@@ -274,8 +275,8 @@ static inline uint64_t burst_write_inline(struct burst_ready *ready, struct burs
  * first at `desc`, number `first`. `beside`: NULL where nobody reads it.
  */
 static inline void burst_publish(struct burst_ready *ready, struct burst_beside *beside,
-				 const struct frame_desc *desc, uint64_t burst,
-				 uint32_t burst_bits, uint32_t count, uint32_t first)
+				 const struct frame_desc *desc, uint64_t burst, uint32_t burst_bits,
+				 uint32_t count, uint32_t first)
 {
 	uint64_t word = burst_word(burst, burst_bits, count, first);
 

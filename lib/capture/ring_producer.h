@@ -31,18 +31,20 @@ struct ring_producer {
 	struct frame_desc *head_desc; /* where the frame of desc[i] begins; NULL: no split */
 	struct burst_ready *ready;
 	struct burst_beside *beside; /* NULL: nothing is INLINE */
-	struct burst_order *order; /* NULL: capture */
-	struct rte_mbuf **mbuf; /* of descriptor i & desc_mask; NULL: a split frame without a rest */
+	struct burst_order *order;   /* NULL: capture */
+	struct rte_mbuf *
+		*mbuf; /* of descriptor i & desc_mask; NULL: a split frame without a rest */
 	struct rte_mbuf **head_mbuf; /* split: of where it begins */
-	uint32_t *end; /* of burst b & burst_mask: descriptor index after its last */
-	uint64_t *tsc; /* of descriptor i & desc_mask: capture, when it came (enum rx_times); replay,
+	uint32_t *end;		     /* of burst b & burst_mask: descriptor index after its last */
+	uint64_t
+		*tsc; /* of descriptor i & desc_mask: capture, when it came (enum rx_times); replay,
 			* when it is due. NULL: nobody asks */
 	uint32_t desc_mask, burst_mask, burst_bits, burst_max;
-	uint32_t head; /* free-running index of the next descriptor to fill */
-	uint32_t first; /* of the first descriptor not yet published */
-	uint32_t tail; /* of the first descriptor whose slot is not back */
-	uint64_t burst; /* number of the next burst to publish */
-	uint64_t reclaimed; /* number of the first burst whose slots are not back */
+	uint32_t head;		     /* free-running index of the next descriptor to fill */
+	uint32_t first;		     /* of the first descriptor not yet published */
+	uint32_t tail;		     /* of the first descriptor whose slot is not back */
+	uint64_t burst;		     /* number of the next burst to publish */
+	uint64_t reclaimed;	     /* number of the first burst whose slots are not back */
 	struct burst_result *result; /* written by the consumer */
 
 	/* Writer: producer. Readers: accountant, watchdog. */
@@ -65,12 +67,12 @@ struct ring_producer {
 struct ring_config {
 	const struct region *region;
 	const struct region *heads; /* header-data split; NULL: none */
-	uint32_t *generation; /* burst_ring_view.generation */
+	uint32_t *generation;	    /* burst_ring_view.generation */
 	uint32_t stale_us;
-	uint32_t frames; /* mbufs that can be in the ring: its pool's size */
+	uint32_t frames;    /* mbufs that can be in the ring: its pool's size */
 	uint32_t burst_max; /* 1..BURST_FRAMES_MAX */
 	bool replay;
-	bool times; /* allocate tsc[] */
+	bool times;   /* allocate tsc[] */
 	bool inlines; /* INLINE: the consumer reads what stands beside the ready word */
 };
 

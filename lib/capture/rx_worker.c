@@ -168,8 +168,8 @@ static void rx_keep_times(struct rx_worker *worker, struct rte_mbuf *const *mbuf
 	for (unsigned int i = 0; i < n; i++) {
 		const uint64_t known = (mbuf[i]->ol_flags & config->time_flag) != 0;
 
-		tsc[at + i] = -known & *RTE_MBUF_DYNFIELD(mbuf[i], config->time_offset,
-							  const uint64_t *);
+		tsc[at + i] =
+			-known & *RTE_MBUF_DYNFIELD(mbuf[i], config->time_offset, const uint64_t *);
 	}
 }
 
@@ -431,7 +431,7 @@ RX_LOOP(extra_accounted_flush, true, true, true)
 
 void rx_worker_run(void *arg)
 {
-	static void (*const loops[2][2][2])(struct rx_worker *worker) = {
+	static void (*const loops[2][2][2])(struct rx_worker * worker) = {
 		{ { rx_loop_plain, rx_loop_flush },
 		  { rx_loop_accounted, rx_loop_accounted_flush } },
 		{ { rx_loop_extra, rx_loop_extra_flush },

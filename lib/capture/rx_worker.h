@@ -26,13 +26,13 @@ enum rx_phase {
 	/* Do not touch the port, reclaim; `paused` says that it is so. Whoever sets it back to
 	 * RX_RUN does so with release, and waits until `paused` is 0 before the next pause. */
 	RX_PAUSE,
-	RX_DRAIN, /* receive nothing more, reclaim until every slot is back */
+	RX_DRAIN,   /* receive nothing more, reclaim until every slot is back */
 	RX_ABANDON, /* leave at once: the consumer is dead */
 };
 
 /* Whose times are kept in the ring's tsc[]: only where that was asked for. */
 enum rx_times {
-	RX_TIMES_TSC, /* of the CPU when the poll returned */
+	RX_TIMES_TSC,  /* of the CPU when the poll returned */
 	RX_TIMES_CARD, /* the card's ticks, 0: none; from the mbuf's dynamic field */
 };
 
@@ -44,16 +44,18 @@ struct rx_config {
 	const struct region *heads;
 	struct rte_mempool *head_pool;
 	enum rx_times times;
-	int time_offset; /* of the time in an mbuf: RX_TIMES_CARD */
-	uint64_t time_flag; /* of an mbuf that has one */
+	int time_offset;	     /* of the time in an mbuf: RX_TIMES_CARD */
+	uint64_t time_flag;	     /* of an mbuf that has one */
 	int (*flush)(void *context); /* before each publish; NULL: not needed */
 	void *flush_context;
-	uint32_t in_flight_max; /* frames; a driver that loses what it has read when the pool is empty is
+	uint32_t
+		in_flight_max; /* frames; a driver that loses what it has read when the pool is empty is
 				 * not asked for more than the pool surely has */
-	uint32_t starved_from; /* frames in flight up to which the pool surely has more for the port:
+	uint32_t
+		starved_from; /* frames in flight up to which the pool surely has more for the port:
 				* beyond, it is looked at, and a poll that brings nothing may have
 				* found no slot. UINT32_MAX: it has always more */
-	bool mark_cut;		/* frames of which only the beginning is there get FRAME_DESC_CUT */
+	bool mark_cut;	      /* frames of which only the beginning is there get FRAME_DESC_CUT */
 	uint32_t cut_from; /* bytes: so says the length of whole frames and of cut ones; 0: only a
 			    * chain does */
 	bool accounted; /* bursts are through when the accountant says so, not when they are done */
@@ -76,7 +78,7 @@ struct rx_worker {
 	_Atomic uint64_t back; /* frames whose slots are back in the pool */
 	_Atomic uint64_t idle; /* looks at the port and the ring that found nothing to do */
 	_Atomic uint64_t
-		empty;	    /* polls of the port that brought no frame though there were slots */
+		empty; /* polls of the port that brought no frame though there were slots */
 	_Atomic uint64_t starved;     /* times that the pool was empty, or nearly, ... */
 	_Atomic uint64_t starved_tsc; /* ... and for how long in all */
 	_Atomic int paused; /* in RX_PAUSE: the port is nobody's. Release; partner: the acquire load

@@ -28,7 +28,8 @@ int config_import(struct gdrcap_config *to, const struct gdrcap_config *from,
 	if (from->size < CONFIG_SIZE_MIN || from->size > CONFIG_SIZE_MAX)
 		return error_set(error, -EINVAL,
 				 "the configuration's size field is %zu, which is no version's; "
-				 "start from gdrcap_config_default()", from->size);
+				 "start from gdrcap_config_default()",
+				 from->size);
 	for (i = sizeof(*to); i < from->size; i++)
 		if (bytes[i])
 			return error_set(
@@ -94,7 +95,8 @@ int gdrcap_config_set(struct gdrcap_config *config, const char *key, const char 
 	if (row->offset + row->width > config->size)
 		return error_set(error, -EINVAL,
 				 "%s: the caller was built with a gdrcap.h that has no such field; "
-				 "rebuild it", key);
+				 "rebuild it",
+				 key);
 	ret = option_set(row, key, &work, value, append, error);
 	if (!ret)
 		config_export(config, &work);
@@ -120,7 +122,7 @@ static void frame_size_limits(const struct gdrcap_config *config, uint32_t *leas
 	*least = FRAME_MAX_BYTES;
 	*largest = FRAME_MIN_BYTES;
 	parse_frame_sizes(config->frame_size, FRAME_MIN_BYTES, FRAME_MAX_BYTES, sizes,
-				PARSE_FRAME_SIZES_MAX, &count);
+			  PARSE_FRAME_SIZES_MAX, &count);
 	for (i = 0; i < count; i++) {
 		if (sizes[i] < *least)
 			*least = sizes[i];
@@ -185,7 +187,8 @@ static int check_rings(const struct gdrcap_config *config, unsigned int rx, unsi
 		if (port_name_is_wire(peer) && strcmp(config->port[i], peer))
 			return error_set(error, -EINVAL,
 					 "tx_port: nothing receives from '%s', a wire inside this "
-					 "process; give port: %s in the same place", peer, peer);
+					 "process; give port: %s in the same place",
+					 peer, peer);
 	}
 	return 0;
 }
@@ -227,7 +230,8 @@ static int check_ports(const struct gdrcap_config *config, struct gdrcap_error *
 	if (config->burst > config->descriptors)
 		return error_set(error, -EINVAL,
 				 "burst: %u is more than the %u descriptors of a ring; allowed: up "
-				 "to descriptors", config->burst, config->descriptors);
+				 "to descriptors",
+				 config->burst, config->descriptors);
 	return 0;
 }
 
@@ -238,7 +242,8 @@ static int check_memory(const struct gdrcap_config *config, struct gdrcap_error 
 	if (cuda && config->memory == GDRCAP_MEMORY_HOST)
 		return error_set(error, -EINVAL,
 				 "memory: host memory is not visible to CUDA device %s; use pinned "
-				 "(host memory that the GPU reads), or gpu: host", config->gpu);
+				 "(host memory that the GPU reads), or gpu: host",
+				 config->gpu);
 	if (config->guard && cuda)
 		return error_set(
 			error, -EINVAL,
@@ -260,8 +265,8 @@ static int check_memory(const struct gdrcap_config *config, struct gdrcap_error 
 	if (!config->memory_addr)
 		return 0;
 	if ((uintptr_t)config->memory_addr % REGION_ALIGNMENT)
-		return error_set(error, -EINVAL,
-				 "memory_addr: %p is not aligned to 64 KiB", config->memory_addr);
+		return error_set(error, -EINVAL, "memory_addr: %p is not aligned to 64 KiB",
+				 config->memory_addr);
 	if (!config->pool_bytes || config->pool_bytes % REGION_ALIGNMENT)
 		return error_set(error, -EINVAL,
 				 "pool: %" PRIu64
@@ -331,8 +336,8 @@ static int check_frames(const struct gdrcap_config *config, struct gdrcap_error 
 	if (least < allowed)
 		return error_set(error, -EINVAL,
 				 "frame.size: %u bytes cannot hold the headers of format %s%s; "
-				 "allowed: %u..%u bytes with FCS", least,
-				 option_name("frame.format", config->format),
+				 "allowed: %u..%u bytes with FCS",
+				 least, option_name("frame.format", config->format),
 				 config->vlan ? " with a VLAN tag" : "", allowed, FRAME_MAX_BYTES);
 	if (config->slot_bytes && config->slot_bytes < CONFIG_HEADROOM + largest)
 		return error_set(error, -EINVAL,

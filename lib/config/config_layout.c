@@ -94,8 +94,8 @@ static int check_field(const char *name, uint32_t offset, uint32_t bytes,
 		return 0;
 	return error_set(error, -EINVAL,
 			 "foreign.%s_offset: %u bytes at %u reach past the first %u bytes of the "
-			 "frame, which are the ones that can be read", name, bytes, offset,
-			 FRAME_FIELD_END_MAX);
+			 "frame, which are the ones that can be read",
+			 name, bytes, offset, FRAME_FIELD_END_MAX);
 }
 
 int config_check_foreign(const struct gdrcap_config *config, struct gdrcap_error *error)
@@ -106,9 +106,10 @@ int config_check_foreign(const struct gdrcap_config *config, struct gdrcap_error
 	if (config->format != GDRCAP_FORMAT_FOREIGN)
 		return 0;
 	if (config->tx_port[0][0] && !config->pcap[0])
-		return error_set(error, -EINVAL,
-				 "frame.format: foreign frames can be received, not made; give pcap: "
-				 "FILE to send somebody else's frames, or another format");
+		return error_set(
+			error, -EINVAL,
+			"frame.format: foreign frames can be received, not made; give pcap: "
+			"FILE to send somebody else's frames, or another format");
 	if (config->expect[0])
 		return error_set(error, -EINVAL,
 				 "expect: frames are compared with a file or with a pattern in a "
@@ -120,31 +121,31 @@ int config_check_foreign(const struct gdrcap_config *config, struct gdrcap_error
 		return ret;
 	if (config->sequence_bytes < 8 && config->sequence_bytes &&
 	    config->sequence_start >> (8 * config->sequence_bytes))
-		return error_set(error, -EINVAL,
-				 "foreign.sequence_start: %llu does not fit %u bytes",
-				 (unsigned long long)config->sequence_start,
-				 config->sequence_bytes);
+		return error_set(
+			error, -EINVAL, "foreign.sequence_start: %llu does not fit %u bytes",
+			(unsigned long long)config->sequence_start, config->sequence_bytes);
 	if (config->sequence_bytes < 8 && config->sequence_bytes &&
 	    config->sequence_step >> (8 * config->sequence_bytes))
 		return error_set(error, -EINVAL,
 				 "foreign.sequence_step: %llu does not fit %u bytes",
-				 (unsigned long long)config->sequence_step,
-				 config->sequence_bytes);
+				 (unsigned long long)config->sequence_step, config->sequence_bytes);
 	if (!config->sequence_bytes && phase_is_own(config) && more_than_one_queue(config))
-		return error_set(error, -EINVAL,
-				 "queues: frames without a sequence number are followed in the order "
-				 "in which they came, which is one queue's of one port; leave out "
-				 "queues and other ports, or give foreign.sequence_offset and "
-				 "sequence_bytes");
+		return error_set(
+			error, -EINVAL,
+			"queues: frames without a sequence number are followed in the order "
+			"in which they came, which is one queue's of one port; leave out "
+			"queues and other ports, or give foreign.sequence_offset and "
+			"sequence_bytes");
 	pattern_from_name(config->pattern, &kind);
 	if (config->sequence_bytes || config->restart || pattern_is_prbs(kind) ||
 	    kind == PATTERN_NONE || kind == PATTERN_CONSTANT)
 		return 0;
-	return error_set(error, -EINVAL,
-			 "pattern: without a sequence number only the place of a PRBS can be found "
-			 "in the data, not of %s; give foreign.sequence_offset and sequence_bytes, or "
-			 "pattern.restart: true where it starts anew in each frame",
-			 config->pattern);
+	return error_set(
+		error, -EINVAL,
+		"pattern: without a sequence number only the place of a PRBS can be found "
+		"in the data, not of %s; give foreign.sequence_offset and sequence_bytes, or "
+		"pattern.restart: true where it starts anew in each frame",
+		config->pattern);
 }
 
 /* ---- files, rates, the end ---- */
@@ -153,15 +154,17 @@ static int check_pcap(const struct gdrcap_config *config, struct gdrcap_error *e
 {
 	if (!config->pcap[0]) {
 		if (config->speed[0])
-			return error_set(error, -EINVAL,
-					 "speed: is of a file's own times; give pcap: FILE, or rate "
-					 "for a pattern");
+			return error_set(
+				error, -EINVAL,
+				"speed: is of a file's own times; give pcap: FILE, or rate "
+				"for a pattern");
 		return 0;
 	}
 	if (!config->tx_port[0][0])
-		return error_set(error, -EINVAL,
-				 "pcap: a capture sends nothing; to compare frames with a file give "
-				 "expect: FILE, to receive from one port: net_pcap0,rx_pcap=FILE");
+		return error_set(
+			error, -EINVAL,
+			"pcap: a capture sends nothing; to compare frames with a file give "
+			"expect: FILE, to receive from one port: net_pcap0,rx_pcap=FILE");
 	if (config->tx_port[1][0] || config->queues > 1)
 		return error_set(error, -EINVAL,
 				 "pcap: a file's order is kept by one sending port with one queue; "
@@ -175,18 +178,21 @@ static int check_pcap(const struct gdrcap_config *config, struct gdrcap_error *e
 
 static int check_receiver_files(const struct gdrcap_config *config, struct gdrcap_error *error)
 {
-	const char *given = config->expect[0] ? "expect" :
-			    config->save[0]   ? "save" :
-			    config->save_damaged[0] ? "save_damaged" :
-			    config->match[0][0] ? "match" : NULL;
+	const char *given = config->expect[0]	      ? "expect"
+			    : config->save[0]	      ? "save"
+			    : config->save_damaged[0] ? "save_damaged"
+			    : config->match[0][0]     ? "match"
+						      : NULL;
 
 	if (given && !config->port[0][0])
 		return error_set(error, -EINVAL,
-				 "%s: is about frames received, and nothing is; leave it out", given);
+				 "%s: is about frames received, and nothing is; leave it out",
+				 given);
 	if (config->expect[0] && more_than_one_queue(config))
-		return error_set(error, -EINVAL,
-				 "queues: a file's frames are expected in their order, which is one "
-				 "queue's of one port; leave out queues and other ports");
+		return error_set(
+			error, -EINVAL,
+			"queues: a file's frames are expected in their order, which is one "
+			"queue's of one port; leave out queues and other ports");
 	if (config->consumer != GDRCAP_CONSUMER_VALIDATE && given && strcmp(given, "match"))
 		return error_set(error, -EINVAL,
 				 "%s: needs the built-in consumer; the caller's own has the frames",

@@ -31,9 +31,11 @@ struct reader {
 	char name[OPTION_QUOTE_BYTES * 3]; /* of the file, printable */
 	struct gdrcap_config config;
 	size_t caller_size;
-	unsigned int row_line[GDRCAP_OPTIONS_MAX]; /* where an option was given, from 1; 0: not yet */
-	unsigned int section_line[GDRCAP_OPTIONS_MAX]; /* the same for a section, at its first option */
-	unsigned int keys; /* read so far */
+	unsigned int
+		row_line[GDRCAP_OPTIONS_MAX]; /* where an option was given, from 1; 0: not yet */
+	unsigned int
+		section_line[GDRCAP_OPTIONS_MAX]; /* the same for a section, at its first option */
+	unsigned int keys;			  /* read so far */
 	struct gdrcap_error *error;
 };
 
@@ -192,8 +194,7 @@ static int read_list(struct reader *reader, const struct option_row *row)
 }
 
 /* Notes in *first where `key` is given; a second time is an error. */
-static int key_claim(struct reader *reader, const char *key, unsigned int *first,
-		     unsigned int line)
+static int key_claim(struct reader *reader, const char *key, unsigned int *first, unsigned int line)
 {
 	if (*first)
 		return error_set(reader->error, -EINVAL,
@@ -208,7 +209,8 @@ static int row_claim(struct reader *reader, const struct option_row *row, unsign
 	if (row->offset + row->width > reader->caller_size)
 		return error_set(reader->error, -EINVAL,
 				 "%s:%u: %s: the caller was built with a gdrcap.h that has no such "
-				 "field; rebuild it", reader->name, line, row->named.key);
+				 "field; rebuild it",
+				 reader->name, line, row->named.key);
 	reader->keys++;
 	return key_claim(reader, row->named.key, &reader->row_line[row - option_at(0)], line);
 }
@@ -228,9 +230,10 @@ static int read_value(struct reader *reader, const struct option_row *row, unsig
 	if (reader->event.type == YAML_SEQUENCE_START_EVENT && row->named.is_list)
 		return read_list(reader, row);
 	return value_refuse(reader, event_line(reader), row->named.key,
-			    reader->event.type == YAML_MAPPING_START_EVENT ?
-				    "is a map, but must be one value" :
-				    "is a list, but must be one value", row);
+			    reader->event.type == YAML_MAPPING_START_EVENT
+				    ? "is a map, but must be one value"
+				    : "is a list, but must be one value",
+			    row);
 }
 
 /* The current event as a key under `section` ("" or "frame."), into `path`. */

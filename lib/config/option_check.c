@@ -76,7 +76,8 @@ const char *option_check_frame_size(const char *text)
 	uint16_t sizes[PARSE_FRAME_SIZES_MAX];
 	size_t count;
 
-	switch (parse_frame_sizes(text, FRAME_MIN_BYTES, FRAME_MAX_BYTES, sizes, PARSE_FRAME_SIZES_MAX, &count)) {
+	switch (parse_frame_sizes(text, FRAME_MIN_BYTES, FRAME_MAX_BYTES, sizes,
+				  PARSE_FRAME_SIZES_MAX, &count)) {
 	case 0:
 		return NULL;
 	case -ERANGE:

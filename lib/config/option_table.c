@@ -5,11 +5,11 @@
 #include "config/option_check.h"
 #include "config/option_table.h"
 
-#define FIELD(member) \
-	.offset = offsetof(struct gdrcap_config, member), \
+#define FIELD(member)                                                                              \
+	.offset = offsetof(struct gdrcap_config, member),                                          \
 	.width = sizeof(((struct gdrcap_config *)0)->member)
-#define LIST(member) \
-	.offset = offsetof(struct gdrcap_config, member), \
+#define LIST(member)                                                                               \
+	.offset = offsetof(struct gdrcap_config, member),                                          \
 	.width = sizeof(((struct gdrcap_config *)0)->member[0])
 #define SINGLE(group, commands, ...) .named = { __VA_ARGS__, 0, group, commands }
 #define SEVERAL(group, commands, ...) .named = { __VA_ARGS__, 1, group, commands }
@@ -38,268 +38,269 @@ static const char *const order_names[] = { "big", "little", NULL };
 static const char *const end_names[] = { "stream", "never", NULL };
 static const char *const invert_names[] = { "auto", "no", "yes", NULL };
 
-#define PORT_ALLOWED \
-	"ring:NAME, a DPDK vdev such as net_af_packet0,iface=eth0, or a ConnectX: 0000:3b:00.0, " \
+#define PORT_ALLOWED                                                                               \
+	"ring:NAME, a DPDK vdev such as net_af_packet0,iface=eth0, or a ConnectX: 0000:3b:00.0, "  \
 	"enp59s0f0np0 or mlx5_0"
 
 /* In the order of --help and of docs/configuration.md. */
 static const struct option_row rows[] = {
 	{ SEVERAL(PORTS, RX, "port", "port", "PORT",
-		"Port to receive on: ring:NAME (a wire in this process), a DPDK vdev such as "
-		"net_af_packet0,iface=eth0, or a ConnectX by PCI address, interface or mlx5_N; up "
-		"to 8."),
+		  "Port to receive on: ring:NAME (a wire in this process), a DPDK vdev such as "
+		  "net_af_packet0,iface=eth0, or a ConnectX by PCI address, interface or mlx5_N; up "
+		  "to 8."),
 	  .type = OPTION_LIST, LIST(port), .check = option_check_port, .allowed = PORT_ALLOWED },
 	{ SEVERAL(PORTS, TX, "tx_port", "tx-port", "PORT",
-		"Port to send from; in a loopback the first plays into the first receiving port, "
-		"and so on. One for each receiving port, or none of the other kind."),
+		  "Port to send from; in a loopback the first plays into the first receiving port, "
+		  "and so on. One for each receiving port, or none of the other kind."),
 	  .type = OPTION_LIST, LIST(tx_port), .check = option_check_port, .allowed = PORT_ALLOWED },
-	{ SINGLE(PORTS, ALL, "queues", "queues", "NUMBER", "Receive queues of each port, 1..16; default 1."),
+	{ SINGLE(PORTS, ALL, "queues", "queues", "NUMBER",
+		 "Receive queues of each port, 1..16; default 1."),
 	  .type = OPTION_NUMBER, FIELD(queues), .min = 1, .max = GDRCAP_QUEUES_MAX,
 	  .initial = "1" },
-	{ SINGLE(PORTS, ALL, "burst", "burst", "FRAMES", "Frames in one burst at most, 1..256; default 64."),
+	{ SINGLE(PORTS, ALL, "burst", "burst", "FRAMES",
+		 "Frames in one burst at most, 1..256; default 64."),
 	  .type = OPTION_NUMBER, FIELD(burst), .min = 1, .max = 256, .initial = "64" },
 	{ SINGLE(PORTS, ALL, "descriptors", "descriptors", "NUMBER",
-		"Descriptors of each receive and send ring, 64..32768; default 1024."),
+		 "Descriptors of each receive and send ring, 64..32768; default 1024."),
 	  .type = OPTION_NUMBER, FIELD(descriptors), .min = 64, .max = 32768, .initial = "1024" },
 
 	{ SINGLE(GPU, ALL, "gpu", "gpu", "GPU",
-		"GPU that takes the frames: auto (the first CUDA device, else the CPU), host (CPU "
-		"threads), or a CUDA ordinal 0..255; default auto."),
+		 "GPU that takes the frames: auto (the first CUDA device, else the CPU), host (CPU "
+		 "threads), or a CUDA ordinal 0..255; default auto."),
 	  .type = OPTION_TEXT, FIELD(gpu), .check = option_check_gpu,
 	  .allowed = "auto, host, or a CUDA ordinal 0..255", .initial = "auto" },
 	{ SINGLE(GPU, ALL, "memory", "memory", "KIND",
-		"Where the frames land: auto, device, pinned or host; default auto (device where "
-		"the port can write it, else pinned where there is a GPU, else host)."),
+		 "Where the frames land: auto, device, pinned or host; default auto (device where "
+		 "the port can write it, else pinned where there is a GPU, else host)."),
 	  .type = OPTION_ENUM, FIELD(memory), .names = memory_names, .initial = "auto" },
 	{ SINGLE(GPU, ALL, "pool", "pool", "BYTES",
-		"Size of the memory for frames in bytes, with K, M or G (powers of 1024), 0 or "
-		"1M..1T; each queue has its part; default 0 (chosen from rings and frames, and "
-		"printed)."),
+		 "Size of the memory for frames in bytes, with K, M or G (powers of 1024), 0 or "
+		 "1M..1T; each queue has its part; default 0 (chosen from rings and frames, and "
+		 "printed)."),
 	  .type = OPTION_SIZE, FIELD(pool_bytes), .min = UINT64_C(1) << 20,
 	  .max = UINT64_C(1) << 40, .zero = 1 },
 	{ SINGLE(GPU, ALL, "slot_bytes", "slot-bytes", "BYTES",
-		"Room for one frame and 128 bytes before it, a power of two, 0 or 256..16K bytes; "
-		"default 0 (from the largest frame)."),
+		 "Room for one frame and 128 bytes before it, a power of two, 0 or 256..16K bytes; "
+		 "default 0 (from the largest frame)."),
 	  .type = OPTION_SIZE, FIELD(slot_bytes), .min = 256, .max = 16384, .zero = 1 },
 	{ SINGLE(GPU, ALL, "guard", "guard", NULL,
-		"With the host as GPU: the CPU's path gets addresses that fault when a payload is "
-		"touched; true or false, default false."),
+		 "With the host as GPU: the CPU's path gets addresses that fault when a payload is "
+		 "touched; true or false, default false."),
 	  .type = OPTION_BOOL, FIELD(guard), .max = 1 },
 	{ SINGLE(GPU, RX, "flush", "flush", "KIND",
-		"How a card's writes are made visible to a running kernel: auto, host or none; "
-		"default auto (what the GPU says it needs)."),
+		 "How a card's writes are made visible to a running kernel: auto, host or none; "
+		 "default auto (what the GPU says it needs)."),
 	  .type = OPTION_ENUM, FIELD(flush), .names = flush_names, .initial = "auto" },
 	{ SINGLE(GPU, RX, "split", "split", "BYTES",
-		"Header-data split: so many first bytes of each frame land in host memory, the rest "
-		"in the frames' memory, 0 or 32..128 bytes, ConnectX only; default 0 (frames lie "
-		"whole)."),
+		 "Header-data split: so many first bytes of each frame land in host memory, the rest "
+		 "in the frames' memory, 0 or 32..128 bytes, ConnectX only; default 0 (frames lie "
+		 "whole)."),
 	  .type = OPTION_NUMBER, FIELD(split), .min = 32, .max = 128, .zero = 1 },
 	{ SINGLE(GPU, RX, "stale_check", "stale-check", "US",
-		"The consumer poisons slots, to tell frames that it sees before their bytes are "
-		"there from damaged ones, and waits so long for these bytes: 0 or 1..1000000 us, "
-		"100 is enough for a card; default 0 (off)."),
+		 "The consumer poisons slots, to tell frames that it sees before their bytes are "
+		 "there from damaged ones, and waits so long for these bytes: 0 or 1..1000000 us, "
+		 "100 is enough for a card; default 0 (off)."),
 	  .type = OPTION_NUMBER, FIELD(stale_check), .min = 1, .max = 1000000, .zero = 1 },
 	{ SINGLE(GPU, ALL, "dump_frames", "dump-frames", NULL,
-		"Core dumps have the frames' memory too; true or false, default false."),
+		 "Core dumps have the frames' memory too; true or false, default false."),
 	  .type = OPTION_BOOL, FIELD(dump_frames), .max = 1 },
 
 	{ SINGLE(CONSUMER, RX, "consumer.blocks", "blocks", "NUMBER",
-		"Thread blocks (on the host: threads) that check the frames of one queue, 0 or "
-		"1..1024; default 0 (chosen)."),
+		 "Thread blocks (on the host: threads) that check the frames of one queue, 0 or "
+		 "1..1024; default 0 (chosen)."),
 	  .type = OPTION_NUMBER, FIELD(blocks), .min = 1, .max = 1024, .zero = 1 },
 	{ SINGLE(CONSUMER, ALL, "consumer.watchdog", "watchdog", "SECONDS",
-		"A consumer without progress for so long is reported, 0.1..3600 s; default 2 s."),
-	  .type = OPTION_DURATION, FIELD(watchdog_ms), .min = 100, .max = 3600000,
-	  .initial = "2" },
+		 "A consumer without progress for so long is reported, 0.1..3600 s; default 2 s."),
+	  .type = OPTION_DURATION, FIELD(watchdog_ms), .min = 100, .max = 3600000, .initial = "2" },
 
 	{ SINGLE(FRAMES, ALL, "frame.size", "frame-size", "SIZES",
-		"Frame sizes in bytes with FCS, 64..9216: one (64), a list (64,512,1518), a range "
-		"(64-1518: each size in turn), or imix; default 1518."),
+		 "Frame sizes in bytes with FCS, 64..9216: one (64), a list (64,512,1518), a range "
+		 "(64-1518: each size in turn), or imix; default 1518."),
 	  .type = OPTION_TEXT, FIELD(frame_size), .check = option_check_frame_size,
 	  .allowed = "64, 64,512,1518, 64-1518 or imix, each 64..9216 bytes with FCS",
 	  .initial = "1518" },
 	{ SINGLE(FRAMES, ALL, "frame.format", "format", "FORMAT",
-		"What carries the payload: ethernet, udp (IPv4), or foreign (somebody else's "
-		"frames, described by foreign.*); default ethernet."),
+		 "What carries the payload: ethernet, udp (IPv4), or foreign (somebody else's "
+		 "frames, described by foreign.*); default ethernet."),
 	  .type = OPTION_ENUM, FIELD(format), .names = format_names, .initial = "ethernet" },
 	{ SINGLE(FRAMES, ALL, "frame.ethertype", "ethertype", "HEX",
-		"EtherType of frames of format ethernet, 0x600..0xffff; default 0x88b5."),
+		 "EtherType of frames of format ethernet, 0x600..0xffff; default 0x88b5."),
 	  .type = OPTION_HEX, FIELD(ethertype), .min = 0x600, .max = 0xffff },
 	{ SINGLE(FRAMES, ALL, "frame.vlan", "vlan", "ID",
-		"VLAN id of the 802.1Q tag, 0..4094; default 0 (no tag)."),
+		 "VLAN id of the 802.1Q tag, 0..4094; default 0 (no tag)."),
 	  .type = OPTION_NUMBER, FIELD(vlan), .max = 4094 },
 	{ SINGLE(FRAMES, TX, "frame.src_mac", "src-mac", "MAC",
-		"Source MAC address, not a group address; default the first sending port's own, or "
-		"02:00:00:00:00:01 where it has none."),
+		 "Source MAC address, not a group address; default the first sending port's own, or "
+		 "02:00:00:00:00:01 where it has none."),
 	  .type = OPTION_TEXT, FIELD(src_mac), .check = option_check_src_mac, .empty = 1,
 	  .allowed = "six bytes such as 02:00:00:00:00:01, not a group address" },
 	{ SINGLE(FRAMES, TX, "frame.dst_mac", "dst-mac", "MAC",
-		"Destination MAC address; default 02:00:00:00:00:02."),
+		 "Destination MAC address; default 02:00:00:00:00:02."),
 	  .type = OPTION_TEXT, FIELD(dst_mac), .check = option_check_dst_mac, .empty = 1,
 	  .allowed = "six bytes such as 02:00:00:00:00:02" },
 	{ SINGLE(FRAMES, TX, "frame.src_ip", "src-ip", "ADDRESS",
-		"Source IPv4 address of format udp; default 192.0.2.1."),
+		 "Source IPv4 address of format udp; default 192.0.2.1."),
 	  .type = OPTION_TEXT, FIELD(src_ip), .check = option_check_src_ip, .empty = 1,
 	  .allowed = "an IPv4 address such as 192.0.2.1, not multicast" },
 	{ SINGLE(FRAMES, TX, "frame.dst_ip", "dst-ip", "ADDRESS",
-		"Destination IPv4 address of format udp; default 192.0.2.2."),
+		 "Destination IPv4 address of format udp; default 192.0.2.2."),
 	  .type = OPTION_TEXT, FIELD(dst_ip), .check = option_check_dst_ip, .empty = 1,
 	  .allowed = "an IPv4 address such as 192.0.2.2" },
 	{ SINGLE(FRAMES, TX, "frame.src_port", "src-port", "NUMBER",
-		"Source port of format udp, 1..65535; stream N has the N-th after it, so that a "
-		"card spreads streams over queues; default 12345."),
+		 "Source port of format udp, 1..65535; stream N has the N-th after it, so that a "
+		 "card spreads streams over queues; default 12345."),
 	  .type = OPTION_NUMBER, FIELD(src_port), .min = 1, .max = 65535 },
 	{ SINGLE(FRAMES, ALL, "frame.dst_port", "dst-port", "NUMBER",
-		"Destination port of format udp, 1..65535; default 12345."),
+		 "Destination port of format udp, 1..65535; default 12345."),
 	  .type = OPTION_NUMBER, FIELD(dst_port), .min = 1, .max = 65535 },
 	{ SINGLE(FRAMES, TX, "streams", "streams", "NUMBER",
-		"Streams sent, each with its own sequence numbers, spread over the sending queues, "
-		"0 or 1..1024; default 0 (one a queue)."),
+		 "Streams sent, each with its own sequence numbers, spread over the sending queues, "
+		 "0 or 1..1024; default 0 (one a queue)."),
 	  .type = OPTION_NUMBER, FIELD(streams), .min = 1, .max = GDRCAP_STREAMS_MAX, .zero = 1 },
 	{ SINGLE(FRAMES, TX, "first_stream", "first-stream", "NUMBER",
-		"Id of a replay's first stream, 0..65535: where several send to one receiver, each "
-		"has ids of its own; default 0."),
+		 "Id of a replay's first stream, 0..65535: where several send to one receiver, each "
+		 "has ids of its own; default 0."),
 	  .type = OPTION_NUMBER, FIELD(first_stream), .max = 65535 },
 
 	{ SINGLE(PATTERN, ALL, "pattern.name", "pattern", "PATTERN",
-		"Payload pattern: prbs7, 9, 11, 15, 20, 23 or 31, counter8, counter16be and the "
-		"like, constant, random, file, ...; default prbs31."),
+		 "Payload pattern: prbs7, 9, 11, 15, 20, 23 or 31, counter8, counter16be and the "
+		 "like, constant, random, file, ...; default prbs31."),
 	  .type = OPTION_PATTERN, FIELD(pattern), .check = option_check_pattern,
 	  .initial = "prbs31" },
 	{ SINGLE(PATTERN, ALL, "pattern.invert", "pattern-invert", "WHEN",
-		"PRBS bits inverted: auto (15, 23 and 31, as in ITU-T O.150), no or yes; default "
-		"auto."),
+		 "PRBS bits inverted: auto (15, 23 and 31, as in ITU-T O.150), no or yes; default "
+		 "auto."),
 	  .type = OPTION_ENUM, FIELD(invert), .names = invert_names, .initial = "auto" },
 	{ SINGLE(PATTERN, ALL, "pattern.restart", "pattern-restart", NULL,
-		"The pattern starts anew in each frame; true or false, default false (it runs on "
-		"through the stream)."),
+		 "The pattern starts anew in each frame; true or false, default false (it runs on "
+		 "through the stream)."),
 	  .type = OPTION_BOOL, FIELD(restart), .max = 1 },
 	{ SINGLE(PATTERN, ALL, "pattern.value", "pattern-value", "BYTE",
-		"Byte of the pattern constant, 0..255; default 0."),
+		 "Byte of the pattern constant, 0..255; default 0."),
 	  .type = OPTION_NUMBER, FIELD(value), .max = 255 },
 	{ SINGLE(PATTERN, ALL, "pattern.seed", "pattern-seed", "NUMBER",
-		"Seed of the pattern random, 0..2^64-1; default 0."),
+		 "Seed of the pattern random, 0..2^64-1; default 0."),
 	  .type = OPTION_NUMBER, FIELD(seed), .max = UINT64_MAX },
 	{ SINGLE(PATTERN, ALL, "pattern.file", "pattern-file", "FILE",
-		"File whose bytes are the pattern file, repeated; no default."),
+		 "File whose bytes are the pattern file, repeated; no default."),
 	  .type = OPTION_TEXT, FIELD(pattern_file), .empty = 1, .allowed = "a file's path" },
 
 	{ SINGLE(OTHERS, RX, "foreign.payload", "foreign-payload", "BYTES",
-		"Offset of the payload in a foreign frame, 14..100 bytes from the frame's first; "
-		"default 14."),
+		 "Offset of the payload in a foreign frame, 14..100 bytes from the frame's first; "
+		 "default 14."),
 	  .type = OPTION_NUMBER, FIELD(foreign_payload), .min = 14, .max = 100, .initial = "14" },
 	{ SINGLE(OTHERS, RX, "foreign.payload_bytes", "foreign-payload-bytes", "BYTES",
-		"Length of its payload, 0 or 1..9198 bytes; default 0 (to the frame's end)."),
+		 "Length of its payload, 0 or 1..9198 bytes; default 0 (to the frame's end)."),
 	  .type = OPTION_NUMBER, FIELD(foreign_payload_bytes), .min = 1, .max = 9198, .zero = 1 },
 	{ SINGLE(OTHERS, RX, "foreign.sequence_offset", "sequence-offset", "BYTES",
-		"Offset of its sequence number, 0..111 bytes from the frame's first; default 0."),
+		 "Offset of its sequence number, 0..111 bytes from the frame's first; default 0."),
 	  .type = OPTION_NUMBER, FIELD(sequence_offset), .max = 111 },
 	{ SINGLE(OTHERS, RX, "foreign.sequence_bytes", "sequence-bytes", "BYTES",
-		"Length of its sequence number, 0..8 bytes; default 0 (there is none: a PRBS is "
-		"followed by its own phase)."),
+		 "Length of its sequence number, 0..8 bytes; default 0 (there is none: a PRBS is "
+		 "followed by its own phase)."),
 	  .type = OPTION_NUMBER, FIELD(sequence_bytes), .max = 8 },
 	{ SINGLE(OTHERS, RX, "foreign.sequence_order", "sequence-order", "ORDER",
-		"Byte order of its sequence number: big or little; default big."),
+		 "Byte order of its sequence number: big or little; default big."),
 	  .type = OPTION_ENUM, FIELD(sequence_order), .names = order_names, .initial = "big" },
 	{ SINGLE(OTHERS, RX, "foreign.sequence_start", "sequence-start", "NUMBER",
-		"Sequence number with which its sender begins, 0..2^64-1; default 0."),
+		 "Sequence number with which its sender begins, 0..2^64-1; default 0."),
 	  .type = OPTION_NUMBER, FIELD(sequence_start), .max = UINT64_MAX },
 	{ SINGLE(OTHERS, RX, "foreign.sequence_step", "sequence-step", "NUMBER",
-		"Step from one sequence number to the next, 1..2^32-1; default 1."),
+		 "Step from one sequence number to the next, 1..2^32-1; default 1."),
 	  .type = OPTION_NUMBER, FIELD(sequence_step), .min = 1, .max = UINT32_MAX,
 	  .initial = "1" },
 	{ SINGLE(OTHERS, RX, "foreign.stream_offset", "stream-offset", "BYTES",
-		"Offset of its stream id, big-endian, 0..111 bytes from the frame's first; default "
-		"0."),
+		 "Offset of its stream id, big-endian, 0..111 bytes from the frame's first; default "
+		 "0."),
 	  .type = OPTION_NUMBER, FIELD(stream_offset), .max = 111 },
 	{ SINGLE(OTHERS, RX, "foreign.stream_bytes", "stream-bytes", "BYTES",
-		"Length of its stream id, 0..2 bytes; default 0 (one stream)."),
+		 "Length of its stream id, 0..2 bytes; default 0 (one stream)."),
 	  .type = OPTION_NUMBER, FIELD(stream_bytes), .max = 2 },
 	{ SEVERAL(OTHERS, RX, "match", "match", "RULE",
-		"Frames that are meant, FIELD=VALUE,... with src_mac, dst_mac, ethertype, vlan, "
-		"src_ip, dst_ip (/PREFIX), src_port and dst_port (UDP); up to 8 rules, one must "
-		"fit; default every frame."),
+		  "Frames that are meant, FIELD=VALUE,... with src_mac, dst_mac, ethertype, vlan, "
+		  "src_ip, dst_ip (/PREFIX), src_port and dst_port (UDP); up to 8 rules, one must "
+		  "fit; default every frame."),
 	  .type = OPTION_LIST, LIST(match), .check = option_check_match,
 	  .allowed = "FIELD=VALUE,... such as vlan=5,dst_ip=192.0.2.0/24,dst_port=4000" },
 
 	{ SINGLE(FILES, TX, "pcap", "pcap", "FILE",
-		"Frames to send come from this pcap or pcapng file; no default (the pattern)."),
+		 "Frames to send come from this pcap or pcapng file; no default (the pattern)."),
 	  .type = OPTION_TEXT, FIELD(pcap), .empty = 1, .allowed = "a file's path" },
 	{ SINGLE(FILES, TX, "loops", "loops", "COUNT",
-		"How often the file is played: 1..2^32-1, also 10k, or forever; default 1."),
+		 "How often the file is played: 1..2^32-1, also 10k, or forever; default 1."),
 	  .type = OPTION_TEXT, FIELD(loops), .check = option_check_loops,
 	  .allowed = "1..2^32-1, also 10k, or forever", .initial = "1" },
 	{ SINGLE(FILES, TX, "rate", "rate", "RATE",
-		"Rate sent at: bits a second on the wire, with FCS, preamble and gap (9.5gbit, "
-		"100mbit), frames a second (2mpps, 500kpps, 1000pps), or max; default max, or for "
-		"a file its own times."),
+		 "Rate sent at: bits a second on the wire, with FCS, preamble and gap (9.5gbit, "
+		 "100mbit), frames a second (2mpps, 500kpps, 1000pps), or max; default max, or for "
+		 "a file its own times."),
 	  .type = OPTION_TEXT, FIELD(rate), .check = option_check_rate, .empty = 1,
 	  .allowed = "max, 9.5gbit, 100mbit, 2mpps, 500kpps, 1000pps" },
 	{ SINGLE(FILES, TX, "speed", "speed", "FACTOR",
-		"Times between a file's frames are divided by this: 1x, 2x, 0.5x; default 1x."),
+		 "Times between a file's frames are divided by this: 1x, 2x, 0.5x; default 1x."),
 	  .type = OPTION_TEXT, FIELD(speed), .check = option_check_speed, .empty = 1,
 	  .allowed = "a factor such as 2x or 0.5x, 0.000001..1000000" },
 	{ SINGLE(FILES, ALL, "pcap_memory", "pcap-memory", "BYTES",
-		"Memory that a file's frames may take, with K, M or G (powers of 1024), 0 or "
-		"1M..1T; a larger file is read while it is sent; default 0 (half of what is "
-		"free)."),
+		 "Memory that a file's frames may take, with K, M or G (powers of 1024), 0 or "
+		 "1M..1T; a larger file is read while it is sent; default 0 (half of what is "
+		 "free)."),
 	  .type = OPTION_SIZE, FIELD(pcap_memory), .min = UINT64_C(1) << 20,
 	  .max = UINT64_C(1) << 40, .zero = 1 },
 	{ SINGLE(FILES, RX, "expect", "expect", "FILE",
-		"Frames received are compared, in order, with this pcap or pcapng file's; no "
-		"default."),
+		 "Frames received are compared, in order, with this pcap or pcapng file's; no "
+		 "default."),
 	  .type = OPTION_TEXT, FIELD(expect), .empty = 1, .allowed = "a file's path" },
 	{ SINGLE(FILES, RX, "save", "save", "FILE",
-		"All frames received are written to this file, as pcapng; no default."),
+		 "All frames received are written to this file, as pcapng; no default."),
 	  .type = OPTION_TEXT, FIELD(save), .empty = 1, .allowed = "a file's path" },
 	{ SINGLE(FILES, RX, "save_every", "save-every", "COUNT",
-		"Only each so many-th frame of a queue is saved, 1..2^32-1; default 1."),
+		 "Only each so many-th frame of a queue is saved, 1..2^32-1; default 1."),
 	  .type = OPTION_COUNT, FIELD(save_every), .min = 1, .max = UINT32_MAX, .initial = "1" },
 	{ SINGLE(FILES, RX, "save_damaged", "save-damaged", "FILE",
-		"Damaged frames are written to this file, as pcapng with comments that say what "
-		"is wrong; no default."),
+		 "Damaged frames are written to this file, as pcapng with comments that say what "
+		 "is wrong; no default."),
 	  .type = OPTION_TEXT, FIELD(save_damaged), .empty = 1, .allowed = "a file's path" },
 	{ SINGLE(FILES, RX, "save_around", "save-around", "FRAMES",
-		"Frames before and after each damaged one that are saved with it, 0..256; default "
-		"0."),
+		 "Frames before and after each damaged one that are saved with it, 0..256; default "
+		 "0."),
 	  .type = OPTION_NUMBER, FIELD(save_around), .max = 256 },
 	{ SINGLE(FILES, RX, "clock", "clock", "CLOCK",
-		"Clock of the arrival times in saved files: auto, cpu or card; default auto (the "
-		"card's where it has one)."),
+		 "Clock of the arrival times in saved files: auto, cpu or card; default auto (the "
+		 "card's where it has one)."),
 	  .type = OPTION_ENUM, FIELD(clock), .names = clock_names, .initial = "auto" },
 
 	{ SINGLE(RUN, ALL, "cores", "cores", "CPUS",
-		"CPUs of the workers, such as 2,4-7, up to 64; default those near the port's NUMA "
-		"node."),
+		 "CPUs of the workers, such as 2,4-7, up to 64; default those near the port's NUMA "
+		 "node."),
 	  .type = OPTION_TEXT, FIELD(cores), .check = option_check_cores, .empty = 1,
 	  .allowed = "CPU numbers such as 2,4-7, none twice, up to 64" },
 	{ SINGLE(RUN, ALL, "seconds", "seconds", "SECONDS",
-		"The run ends after so long, 0..31622400 s, decimals allowed; default 0 (no "
-		"limit)."),
+		 "The run ends after so long, 0..31622400 s, decimals allowed; default 0 (no "
+		 "limit)."),
 	  .type = OPTION_DURATION, FIELD(seconds_ms), .max = UINT64_C(31622400000) },
 	{ SINGLE(RUN, ALL, "frames", "frames", "COUNT",
-		"The run ends after so many frames sent (or, without a sender, received, with "
-		"those that are there by then), 0..2^64-1, also 10M or 1e6; default 0 (no "
-		"limit)."),
+		 "The run ends after so many frames sent (or, without a sender, received, with "
+		 "those that are there by then), 0..2^64-1, also 10M or 1e6; default 0 (no "
+		 "limit)."),
 	  .type = OPTION_COUNT, FIELD(frames), .max = UINT64_MAX },
 	{ SINGLE(RUN, RX, "quiet", "quiet-time", "SECONDS",
-		"Silence that ends the wait for frames in flight, 0.001..60 s; default 0.2 s."),
+		 "Silence that ends the wait for frames in flight, 0.001..60 s; default 0.2 s."),
 	  .type = OPTION_DURATION, FIELD(quiet_ms), .min = 1, .max = 60000, .initial = "0.2" },
 	{ SINGLE(RUN, ALL, "end", "end", "WHEN",
-		"End-of-stream frames: stream (a replay of a pattern sends them after its last "
-		"frame, a capture ends when all came) or never; default stream."),
+		 "End-of-stream frames: stream (a replay of a pattern sends them after its last "
+		 "frame, a capture ends when all came) or never; default stream."),
 	  .type = OPTION_ENUM, FIELD(end), .names = end_names, .initial = "stream" },
 	{ SINGLE(RUN, RX, "senders", "senders", "NUMBER",
-		"Senders, told apart by source address, whose end-of-stream frames a capture waits "
-		"for, 1..1024; default 1 (and any other that it has heard of)."),
+		 "Senders, told apart by source address, whose end-of-stream frames a capture waits "
+		 "for, 1..1024; default 1 (and any other that it has heard of)."),
 	  .type = OPTION_NUMBER, FIELD(senders), .min = 1, .max = 1024, .initial = "1" },
 	{ SINGLE(RUN, RX, "idle", "idle", "SECONDS",
-		"A capture ends after so long without a frame, once one came, 0 or 0.01..86400 s; "
-		"default 0 (never)."),
+		 "A capture ends after so long without a frame, once one came, 0 or 0.01..86400 s; "
+		 "default 0 (never)."),
 	  .type = OPTION_DURATION, FIELD(idle_ms), .min = 10, .max = 86400000, .zero = 1 },
 	{ SINGLE(RUN, TX, "give_up", "give-up", "SECONDS",
-		"A replay fails after its ports took no frame for so long, since the other end left "
-		"or never came, 0 or 0.1..86400 s; default 60 s (0: it waits for ever)."),
+		 "A replay fails after its ports took no frame for so long, since the other end left "
+		 "or never came, 0 or 0.1..86400 s; default 60 s (0: it waits for ever)."),
 	  .type = OPTION_DURATION, FIELD(give_up_ms), .min = 100, .max = 86400000, .zero = 1,
 	  .initial = "60" },
 };

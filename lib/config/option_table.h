@@ -11,11 +11,11 @@
 enum option_type {
 	OPTION_TEXT,
 	OPTION_PATTERN, /* text: a name that lib/pattern knows */
-	OPTION_LIST, /* GDRCAP_PORTS_MAX texts */
+	OPTION_LIST,	/* GDRCAP_PORTS_MAX texts */
 	OPTION_NUMBER,
-	OPTION_HEX, /* number, written 0x... */
-	OPTION_SIZE, /* bytes, with K, M, G */
-	OPTION_COUNT, /* number, with k, M, G and e6 */
+	OPTION_HEX,	 /* number, written 0x... */
+	OPTION_SIZE,	 /* bytes, with K, M, G */
+	OPTION_COUNT,	 /* number, with k, M, G and e6 */
 	OPTION_DURATION, /* seconds; kept in ms */
 	OPTION_BOOL,
 	OPTION_ENUM, /* index in names[] */
@@ -25,13 +25,13 @@ struct option_row {
 	struct gdrcap_option named;
 	enum option_type type;
 	uint32_t offset, width; /* in struct gdrcap_config, bytes; list: width of one entry */
-	uint64_t min, max; /* numbers; durations in ms */
+	uint64_t min, max;	/* numbers; durations in ms */
 	int zero; /* numbers: 0 is accepted below min and says "choose" or "no limit" */
 	const char *const *names; /* enum, NULL-ended */
 	/* Text: what is wrong with it ("is ..."), or NULL. */
 	const char *(*check)(const char *text);
 	const char *allowed; /* text: for error texts */
-	int empty; /* text: the empty text is accepted and says "default" */
+	int empty;	     /* text: the empty text is accepted and says "default" */
 	/* Default, as it would be written. In the struct, zero and "" stand for it. NULL: zero. */
 	const char *initial;
 };

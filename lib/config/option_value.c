@@ -76,8 +76,8 @@ const char *option_allowed(const struct option_row *row, char to[OPTION_ALLOWED_
 	case OPTION_ENUM:
 		to[0] = '\0';
 		for (i = 0; used < OPTION_ALLOWED_BYTES; i++) {
-			name = row->type == OPTION_ENUM ? row->names[i] :
-							  pattern_name((enum pattern_kind)i);
+			name = row->type == OPTION_ENUM ? row->names[i]
+							: pattern_name((enum pattern_kind)i);
 			if (!name)
 				break;
 			used += (size_t)snprintf(to + used, OPTION_ALLOWED_BYTES - used, "%s%s",
@@ -187,8 +187,8 @@ static uint64_t field_number(const struct option_row *row, const struct gdrcap_c
 	}
 }
 
-static int number_set(const struct option_row *row, const char *name,
-		      struct gdrcap_config *config, const char *value, struct gdrcap_error *error)
+static int number_set(const struct option_row *row, const char *name, struct gdrcap_config *config,
+		      const char *value, struct gdrcap_error *error)
 {
 	char *at = (char *)config + row->offset;
 	uint64_t number = 0;
@@ -289,8 +289,9 @@ int option_check(const struct option_row *row, const struct gdrcap_config *confi
 			return 0;
 		snprintf(number, sizeof(number), "%" PRIu64, value);
 		return value_refuse(row, row->named.key,
-				    row->type == OPTION_ENUM || row->type == OPTION_BOOL ?
-					    number : number_write(row, value, number),
+				    row->type == OPTION_ENUM || row->type == OPTION_BOOL
+					    ? number
+					    : number_write(row, value, number),
 				    "is out of range", error);
 	}
 	for (i = 0; i < entries; i++, at += row->width) {

@@ -89,7 +89,7 @@ void check_numa(struct gdrcap_doctor *doctor)
 				pci->address);
 		finding(doctor, pci->address, GDRCAP_HEALTH_UNKNOWN,
 			"/sys/bus/pci/devices/%s/numa_node: %.60s", pci->address,
-			ret < 0			? strerror(-ret)
+			ret < 0			  ? strerror(-ret)
 			: strcmp(text, "-1") == 0 ? "-1, the firmware does not say"
 						  : text);
 		finding_remedy(doctor, "lspci -vv -s %s | grep NUMA", pci->address);
@@ -268,8 +268,8 @@ void check_secure_boot(struct gdrcap_doctor *doctor)
 	ssize_t got;
 
 	/* Container runtimes hide what is in there. */
-	if (tree_find(tree, "/sys/firmware/efi") == -ENOENT &&
-	    tree_exists(tree, "/sys/firmware") && !machine->container[0]) {
+	if (tree_find(tree, "/sys/firmware/efi") == -ENOENT && tree_exists(tree, "/sys/firmware") &&
+	    !machine->container[0]) {
 		finding(doctor, NULL, GDRCAP_HEALTH_NOT_APPLICABLE, "/sys/firmware/efi: not there");
 		return;
 	}

@@ -34,15 +34,16 @@ void finding_kernel_argument(struct gdrcap_doctor *doctor, const char *argument)
 /* ---- what is there ---- */
 
 struct iommu {
-	int units; /* a negative errno: nobody knows */
-	bool arm; /* an SMMU, which has arguments of its own */
+	int units;	/* a negative errno: nobody knows */
+	bool arm;	/* an SMMU, which has arguments of its own */
 	char read[256]; /* of the machine, for each finding */
 };
 
 static void iommu_find(struct iommu *iommu, struct tree *tree)
 {
-	static const char *const words[] = { "iommu=", "intel_iommu=", "amd_iommu=",
-					     "iommu.passthrough=", "iommu.strict=", NULL };
+	static const char *const words[] = {
+		"iommu=", "intel_iommu=", "amd_iommu=", "iommu.passthrough=", "iommu.strict=", NULL
+	};
 	char(*names)[64], arguments[160];
 
 	*iommu = (struct iommu){ .units = tree_list(tree, &names, "/sys/class/iommu") };
@@ -109,8 +110,9 @@ static void device_finding(struct gdrcap_doctor *doctor, const struct iommu *iom
 		break;
 	case TRANSLATION_UNKNOWN:
 		finding(doctor, pci->address, GDRCAP_HEALTH_UNKNOWN, "%s%s", read, iommu->read);
-		finding_remedy(doctor, "cat /sys/bus/pci/devices/%s/iommu_group/type  # good: "
-				       "identity",
+		finding_remedy(doctor,
+			       "cat /sys/bus/pci/devices/%s/iommu_group/type  # good: "
+			       "identity",
 			       pci->address);
 		finding_remedy(doctor, "sudo dmesg | grep -i -e iommu -e DMAR  # \"Default domain "
 				       "type\"");

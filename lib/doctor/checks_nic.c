@@ -56,8 +56,8 @@ static enum gdrcap_health uverbs_look(struct tree *tree, const char *rdma, char 
 		 count < 0 ? strerror(-count)
 		 : silent  ? "one whose ibdev cannot be read"
 			   : "none of it");
-	return silent || (count < 0 && count != -ENOENT) ? GDRCAP_HEALTH_UNKNOWN :
-							   GDRCAP_HEALTH_FAIL;
+	return silent || (count < 0 && count != -ENOENT) ? GDRCAP_HEALTH_UNKNOWN
+							 : GDRCAP_HEALTH_FAIL;
 }
 
 static enum gdrcap_health rdma_look(struct tree *tree, const struct machine_card *card,
@@ -73,9 +73,9 @@ static enum gdrcap_health rdma_look(struct tree *tree, const struct machine_card
 		 card->rdma[0] ? card->rdma : "none");
 	if (card->rdma[0])
 		return uverbs_look(tree, card->rdma, read);
-	return tree_find(tree, "/sys/bus/pci/devices/%s/infiniband", address) == -EACCES ?
-		       GDRCAP_HEALTH_UNKNOWN :
-		       GDRCAP_HEALTH_FAIL;
+	return tree_find(tree, "/sys/bus/pci/devices/%s/infiniband", address) == -EACCES
+		       ? GDRCAP_HEALTH_UNKNOWN
+		       : GDRCAP_HEALTH_FAIL;
 }
 
 /* ARPHRD_ETHER and ARPHRD_INFINIBAND, of <linux/if_arp.h>. */
@@ -90,9 +90,9 @@ static enum gdrcap_health type_look(struct tree *tree, const char *interface, ch
 	}
 	snprintf(read, READ_MAX, "/sys/class/net/%s/type: %llu", interface,
 		 (unsigned long long)type);
-	return type == 1  ? GDRCAP_HEALTH_OK :
-	       type == 32 ? GDRCAP_HEALTH_FAIL :
-			    GDRCAP_HEALTH_UNKNOWN;
+	return type == 1    ? GDRCAP_HEALTH_OK
+	       : type == 32 ? GDRCAP_HEALTH_FAIL
+			    : GDRCAP_HEALTH_UNKNOWN;
 }
 
 static enum gdrcap_health layer_look(struct tree *tree, const struct machine_card *card,
@@ -114,8 +114,8 @@ static enum gdrcap_health layer_look(struct tree *tree, const struct machine_car
 		 ret < 0 ? strerror(-ret) : text);
 	if (ret == 0 && strcmp(text, "Ethernet") == 0)
 		return GDRCAP_HEALTH_OK;
-	return ret == 0 && strcmp(text, "InfiniBand") == 0 ? GDRCAP_HEALTH_FAIL :
-							     GDRCAP_HEALTH_UNKNOWN;
+	return ret == 0 && strcmp(text, "InfiniBand") == 0 ? GDRCAP_HEALTH_FAIL
+							   : GDRCAP_HEALTH_UNKNOWN;
 }
 
 /* Without an interface in this network namespace: the RDMA port's state, "4: ACTIVE". */
@@ -128,8 +128,8 @@ static enum gdrcap_health port_look(struct tree *tree, const char *rdma, char re
 		 ret < 0 ? strerror(-ret) : text);
 	if (ret == 0 && strcmp(text, "4: ACTIVE") == 0)
 		return GDRCAP_HEALTH_OK;
-	return ret == 0 && strcmp(text, "1: DOWN") == 0 ? GDRCAP_HEALTH_FAIL :
-							  GDRCAP_HEALTH_UNKNOWN;
+	return ret == 0 && strcmp(text, "1: DOWN") == 0 ? GDRCAP_HEALTH_FAIL
+							: GDRCAP_HEALTH_UNKNOWN;
 }
 
 /* "carrier" cannot be read while the interface is down; the driver of DPDK brings it up. */
@@ -172,8 +172,8 @@ static enum gdrcap_health link_look(struct tree *tree, const struct machine_card
 	}
 	if (got_state == 0 && strcmp(state, "up") == 0)
 		return GDRCAP_HEALTH_OK;
-	return got_state == 0 && strcmp(state, "down") == 0 ? GDRCAP_HEALTH_FAIL :
-							      GDRCAP_HEALTH_UNKNOWN;
+	return got_state == 0 && strcmp(state, "down") == 0 ? GDRCAP_HEALTH_FAIL
+							    : GDRCAP_HEALTH_UNKNOWN;
 }
 
 /* ---- one matter, all cards ---- */
@@ -194,15 +194,15 @@ static bool some_card_works(struct gdrcap_doctor *doctor)
 	const struct machine *machine = doctor_machine(doctor);
 
 	for (uint32_t i = 0; i < machine->cards; i++)
-		if (machine->card[i].connectx && !card_fails(doctor_tree(doctor), &machine->card[i]))
+		if (machine->card[i].connectx &&
+		    !card_fails(doctor_tree(doctor), &machine->card[i]))
 			return true;
 	return false;
 }
 
 static void cards_check(struct gdrcap_doctor *doctor, card_look *look,
 			void (*remedy)(struct gdrcap_doctor *doctor,
-				       const struct machine_card *card,
-				       enum gdrcap_health verdict))
+				       const struct machine_card *card, enum gdrcap_health verdict))
 {
 	const struct machine *machine = doctor_machine(doctor);
 	const bool works = some_card_works(doctor);
@@ -258,8 +258,9 @@ void check_nic_present(struct gdrcap_doctor *doctor)
 		finding(doctor, NULL, GDRCAP_HEALTH_FAIL, "/sys/bus/pci/devices: no ConnectX%s",
 			read);
 	finding_remedy(doctor, "lspci -nn -d 15b3:  # does the machine see a card?");
-	finding_remedy(doctor, "# an NVIDIA ConnectX-5 or later is needed to receive into GPU memory "
-			       "without a copy; a virtual machine must be given one by its host");
+	finding_remedy(doctor,
+		       "# an NVIDIA ConnectX-5 or later is needed to receive into GPU memory "
+		       "without a copy; a virtual machine must be given one by its host");
 }
 
 static void driver_remedy(struct gdrcap_doctor *doctor, const struct machine_card *card,
@@ -298,10 +299,11 @@ static void module_package(struct gdrcap_doctor *doctor)
 	const char *kernel = machine_is_name(machine->kernel) ? machine->kernel : "$(uname -r)";
 
 	if (machine->distribution == DISTRIBUTION_UBUNTU)
-		finding_remedy(doctor,
-			       "sudo apt-get install linux-modules-extra-%s  # if modprobe does not "
-			       "find it",
-			       kernel);
+		finding_remedy(
+			doctor,
+			"sudo apt-get install linux-modules-extra-%s  # if modprobe does not "
+			"find it",
+			kernel);
 	else if (machine->distribution == DISTRIBUTION_RHEL)
 		finding_remedy(doctor,
 			       "sudo dnf install kernel-modules-%s  # if modprobe does not find it",
@@ -314,8 +316,9 @@ static void rdma_remedy(struct gdrcap_doctor *doctor, const struct machine_card 
 	const char *module = card->rdma[0] ? "ib_uverbs" : "mlx5_ib";
 
 	if (verdict == GDRCAP_HEALTH_UNKNOWN) {
-		finding_remedy(doctor, "sudo ls /sys/bus/pci/devices/%s/infiniband "
-				       "/sys/class/infiniband_verbs",
+		finding_remedy(doctor,
+			       "sudo ls /sys/bus/pci/devices/%s/infiniband "
+			       "/sys/class/infiniband_verbs",
 			       card->pci.address);
 		return;
 	}
@@ -327,7 +330,8 @@ static void rdma_remedy(struct gdrcap_doctor *doctor, const struct machine_card 
 	}
 	finding_remedy(doctor, "sudo modprobe %s", module);
 	module_package(doctor);
-	finding_remedy(doctor, "echo %s | sudo tee /etc/modules-load.d/gdrcap-%s.conf  # at each boot",
+	finding_remedy(doctor,
+		       "echo %s | sudo tee /etc/modules-load.d/gdrcap-%s.conf  # at each boot",
 		       module, module);
 }
 
@@ -380,8 +384,9 @@ static void link_remedy(struct gdrcap_doctor *doctor, const struct machine_card 
 	const char *interface = card->interface;
 
 	if (!interface[0]) {
-		finding_remedy(doctor, "rdma link show %s/1  # its interface is in another network "
-				       "namespace",
+		finding_remedy(doctor,
+			       "rdma link show %s/1  # its interface is in another network "
+			       "namespace",
 			       card->rdma);
 		return;
 	}

@@ -36,8 +36,9 @@ void check_nic_model(struct gdrcap_doctor *doctor)
 				"wants the beginning of each frame in its descriptor, where the CPU "
 				"would have to copy it",
 				read);
-			finding_remedy(doctor, "# let a ConnectX-5 or later send, or send from host "
-					       "memory");
+			finding_remedy(doctor,
+				       "# let a ConnectX-5 or later send, or send from host "
+				       "memory");
 		} else if (strncmp(model, "ConnectX-5", 10) == 0 ||
 			   strcmp(model, "BlueField") == 0 || strcmp(model, "BlueField VF") == 0) {
 			finding(doctor, address, GDRCAP_HEALTH_OK,
@@ -83,8 +84,8 @@ static void virtual_finding(struct gdrcap_doctor *doctor, const struct machine_c
 	char target[512];
 	int number;
 
-	if (tree_link(doctor_tree(doctor), target, sizeof(target),
-		      "/sys/bus/pci/devices/%s/physfn", address) == 0)
+	if (tree_link(doctor_tree(doctor), target, sizeof(target), "/sys/bus/pci/devices/%s/physfn",
+		      address) == 0)
 		physical = strrchr(target, '/');
 	if (!physical || !machine_is_pci(physical + 1)) {
 		finding(doctor, address, GDRCAP_HEALTH_WARN, "%s", card->model);
@@ -104,8 +105,9 @@ static void virtual_finding(struct gdrcap_doctor *doctor, const struct machine_c
 			       interface);
 		finding_remedy(doctor, "sudo ip link set dev %s vf %d trust on", interface, number);
 	} else {
-		finding_remedy(doctor, "# give the virtual function trust through the interface of "
-				       "%s: ip link set dev INTERFACE vf NUMBER trust on",
+		finding_remedy(doctor,
+			       "# give the virtual function trust through the interface of "
+			       "%s: ip link set dev INTERFACE vf NUMBER trust on",
 			       physical);
 	}
 }
@@ -150,8 +152,9 @@ static void physical_finding(struct gdrcap_doctor *doctor, const struct machine_
 	if (!representors)
 		return;
 	finding_remedy(doctor, "sudo devlink dev eswitch show pci/%s", address);
-	finding_remedy(doctor, "sudo devlink dev eswitch set pci/%s mode legacy  # removes the "
-			       "representors: not where virtual machines or containers use them",
+	finding_remedy(doctor,
+		       "sudo devlink dev eswitch set pci/%s mode legacy  # removes the "
+		       "representors: not where virtual machines or containers use them",
 		       address);
 }
 
@@ -189,8 +192,8 @@ void check_nic_speed(struct gdrcap_doctor *doctor)
 		if (ret < 0 || mbps == 0 || mbps > 10000000) {
 			finding(doctor, address, GDRCAP_HEALTH_UNKNOWN,
 				"/sys/class/net/%s/speed: %s", interface,
-				ret == -EINVAL || ret == 0 ? "unknown, as while the link is down" :
-							     strerror(-ret));
+				ret == -EINVAL || ret == 0 ? "unknown, as while the link is down"
+							   : strerror(-ret));
 			finding_remedy(doctor, "ethtool %s", interface);
 			continue;
 		}
@@ -208,8 +211,9 @@ void check_nic_speed(struct gdrcap_doctor *doctor)
 			interface, (unsigned long long)mbps, address, link.width, link.speed,
 			(unsigned long long)pcie);
 		if (pcie < mbps)
-			finding_remedy(doctor, "# put the card into a slot of more lanes or a later "
-					       "PCIe generation (see pcie-link), or send less");
+			finding_remedy(doctor,
+				       "# put the card into a slot of more lanes or a later "
+				       "PCIe generation (see pcie-link), or send less");
 	}
 }
 
@@ -227,7 +231,8 @@ void check_nic_mtu(struct gdrcap_doctor *doctor)
 
 		if (!card->connectx || !interface[0])
 			continue;
-		ret = tree_number(doctor_tree(doctor), &mtu, 10, "/sys/class/net/%s/mtu", interface);
+		ret = tree_number(doctor_tree(doctor), &mtu, 10, "/sys/class/net/%s/mtu",
+				  interface);
 		if (ret < 0 || mtu > 65535) {
 			finding(doctor, card->pci.address, GDRCAP_HEALTH_UNKNOWN,
 				"/sys/class/net/%s/mtu: %s", interface,
@@ -241,9 +246,10 @@ void check_nic_mtu(struct gdrcap_doctor *doctor)
 		if (mtu < 1500)
 			finding_remedy(doctor, "sudo ip link set dev %s mtu 1500", interface);
 		else if (mtu < 9000)
-			finding_remedy(doctor, "# for frames over %llu bytes: sudo ip link set dev "
-					       "INTERFACE mtu 9000 at the sender, and jumbo frames "
-					       "in each switch between",
+			finding_remedy(doctor,
+				       "# for frames over %llu bytes: sudo ip link set dev "
+				       "INTERFACE mtu 9000 at the sender, and jumbo frames "
+				       "in each switch between",
 				       (unsigned long long)mtu + 18);
 	}
 }
@@ -350,8 +356,9 @@ void check_nic_firmware(struct gdrcap_doctor *doctor)
 		} else if (firmware_old(family, major, minor)) {
 			finding(doctor, address, GDRCAP_HEALTH_WARN,
 				"%s: %.64s, older than DPDK's driver asks for", path, text);
-			finding_remedy(doctor, "sudo mstflint -d %s q  # its PSID; the image for it: "
-					       "https://network.nvidia.com/support/firmware",
+			finding_remedy(doctor,
+				       "sudo mstflint -d %s q  # its PSID; the image for it: "
+				       "https://network.nvidia.com/support/firmware",
 				       address);
 			finding_remedy(doctor, "# then: sudo mstflint -d %s -i IMAGE.bin burn",
 				       address);
@@ -375,11 +382,13 @@ void check_nic_firmware_options(struct gdrcap_doctor *doctor)
 			"CQE_COMPRESSION and REAL_TIME_CLOCK_ENABLE lie in the card, not in a file");
 		if (!tree_exists(doctor_tree(doctor), "/usr/bin/mstconfig"))
 			finding_install(doctor, PACKAGE_MSTFLINT);
-		finding_remedy(doctor, "sudo mstconfig -d %s q CQE_COMPRESSION REAL_TIME_CLOCK_ENABLE",
+		finding_remedy(doctor,
+			       "sudo mstconfig -d %s q CQE_COMPRESSION REAL_TIME_CLOCK_ENABLE",
 			       address);
-		finding_remedy(doctor, "# for timestamps in ns: sudo mstconfig -d %s set "
-				       "REAL_TIME_CLOCK_ENABLE=1, then reboot; compression is not "
-				       "used by the capture",
+		finding_remedy(doctor,
+			       "# for timestamps in ns: sudo mstconfig -d %s set "
+			       "REAL_TIME_CLOCK_ENABLE=1, then reboot; compression is not "
+			       "used by the capture",
 			       address);
 	}
 }

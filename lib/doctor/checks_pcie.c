@@ -131,10 +131,10 @@ const char *config_hidden(const struct gdrcap_doctor *doctor)
 
 static const char *express_error(const struct gdrcap_doctor *doctor, int error)
 {
-	return error == -EACCES ? config_hidden(doctor) :
-	       error == -ENOENT ? "not there, or without PCI Express capability" :
-	       error == -EINVAL ? "makes no sense" :
-				  strerror(-error);
+	return error == -EACCES	  ? config_hidden(doctor)
+	       : error == -ENOENT ? "not there, or without PCI Express capability"
+	       : error == -EINVAL ? "makes no sense"
+				  : strerror(-error);
 }
 
 /* Functions of which DevCtl means nothing: a virtual function's is its physical function's, and a
@@ -163,9 +163,11 @@ static void payload_finding(struct gdrcap_doctor *doctor, const struct machine_p
 
 		if (ret < 0) {
 			finding(doctor, pci->address, GDRCAP_HEALTH_UNKNOWN,
-				"/sys/bus/pci/devices/%s/config: %s", address, express_error(doctor, ret));
-			finding_remedy(doctor, "sudo lspci -s %s -vv | grep MaxPayload  # DevCap: "
-					       "what it can, DevCtl: what is set",
+				"/sys/bus/pci/devices/%s/config: %s", address,
+				express_error(doctor, ret));
+			finding_remedy(doctor,
+				       "sudo lspci -s %s -vv | grep MaxPayload  # DevCap: "
+				       "what it can, DevCtl: what is set",
 				       address);
 			return;
 		}
@@ -184,8 +186,9 @@ static void payload_finding(struct gdrcap_doctor *doctor, const struct machine_p
 		"/sys/bus/pci/devices/*/config: MaxPayload bytes%s%s", read,
 		least == most ? "" : "; they differ");
 	if (possible < PAYLOAD_WANTED && least == most)
-		finding_remedy(doctor, "# the way to this device can no more than %u bytes: another "
-				       "slot",
+		finding_remedy(doctor,
+			       "# the way to this device can no more than %u bytes: another "
+			       "slot",
 			       possible);
 	else
 		finding_kernel_argument(doctor, "pci=pcie_bus_safe");
@@ -223,13 +226,14 @@ void check_pcie_read_request(struct gdrcap_doctor *doctor)
 		ret = express_read(doctor, address, &express);
 		if (ret < 0) {
 			finding(doctor, address, GDRCAP_HEALTH_UNKNOWN,
-				"/sys/bus/pci/devices/%s/config: %s", address, express_error(doctor, ret));
+				"/sys/bus/pci/devices/%s/config: %s", address,
+				express_error(doctor, ret));
 			finding_remedy(doctor, "sudo lspci -s %s -vv | grep MaxReadReq", address);
 			continue;
 		}
 		finding(doctor, address,
-			express.read_request < READ_REQUEST_WANTED ? GDRCAP_HEALTH_WARN :
-								     GDRCAP_HEALTH_OK,
+			express.read_request < READ_REQUEST_WANTED ? GDRCAP_HEALTH_WARN
+								   : GDRCAP_HEALTH_OK,
 			"/sys/bus/pci/devices/%s/config: DevCtl %04x, MaxReadReq %u bytes", address,
 			express.control, express.read_request);
 		if (express.read_request >= READ_REQUEST_WANTED)
@@ -289,13 +293,15 @@ static void bar1_remedy(struct gdrcap_doctor *doctor)
 	const struct machine *machine = doctor_machine(doctor);
 
 	if (machine->virtual_machine[0]) {
-		finding_remedy(doctor, "# the host of this virtual machine (%s) gives the GPU its "
-				       "addresses: a guest with UEFI and a large 64-bit window",
+		finding_remedy(doctor,
+			       "# the host of this virtual machine (%s) gives the GPU its "
+			       "addresses: a guest with UEFI and a large 64-bit window",
 			       machine->virtual_machine);
 		return;
 	}
-	finding_remedy(doctor, "# BIOS: \"Above 4G Decoding\" and \"Resizable BAR\" on; then, for a "
-			       "GPU whose driver has to ask for it:");
+	finding_remedy(doctor,
+		       "# BIOS: \"Above 4G Decoding\" and \"Resizable BAR\" on; then, for a "
+		       "GPU whose driver has to ask for it:");
 	finding_remedy(doctor, "echo 'options nvidia NVreg_EnableResizableBar=1' | sudo tee "
 			       "/etc/modprobe.d/gdrcap-bar1.conf");
 	finding_remedy(doctor, "%s", rebuild[machine->distribution]);
@@ -336,7 +342,8 @@ static void bar1_finding(struct gdrcap_doctor *doctor, const struct machine_gpu 
 		finding(doctor, address, GDRCAP_HEALTH_UNKNOWN,
 			"/sys/bus/pci/devices/%s/resource: %s", address,
 			ret < 0 ? strerror(-ret) : "makes no sense");
-		finding_remedy(doctor, "nvidia-smi -i %s -q -d MEMORY  # BAR1 Memory Usage", address);
+		finding_remedy(doctor, "nvidia-smi -i %s -q -d MEMORY  # BAR1 Memory Usage",
+			       address);
 		return;
 	}
 	if (bytes == 0) {
@@ -357,8 +364,9 @@ static void bar1_finding(struct gdrcap_doctor *doctor, const struct machine_gpu 
 	if (bytes < BAR1_WANTED)
 		bar1_remedy(doctor);
 	else if (low || used >= bytes)
-		finding_remedy(doctor, "nvidia-smi -i %s  # which programs hold it? end those that "
-				       "are not needed",
+		finding_remedy(doctor,
+			       "nvidia-smi -i %s  # which programs hold it? end those that "
+			       "are not needed",
 			       address);
 }
 

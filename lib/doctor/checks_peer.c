@@ -99,13 +99,13 @@ void check_peermem(struct gdrcap_doctor *doctor)
 		return;
 	client = peer_client(doctor, read);
 	if (client == ANSWER_YES) {
-		const char *module = module_loaded(doctor, "nvidia_peermem") == ANSWER_NO &&
-						     module_loaded(doctor, "nv_peer_mem") ==
-							     ANSWER_YES ?
-					     "nv_peer_mem" :
-					     "nvidia_peermem";
-		const int ret = tree_text(doctor_tree(doctor), version, "/sys/module/%s/version",
-					  module);
+		const char *module =
+			module_loaded(doctor, "nvidia_peermem") == ANSWER_NO &&
+					module_loaded(doctor, "nv_peer_mem") == ANSWER_YES
+				? "nv_peer_mem"
+				: "nvidia_peermem";
+		const int ret =
+			tree_text(doctor_tree(doctor), version, "/sys/module/%s/version", module);
 
 		finding(doctor, NULL, GDRCAP_HEALTH_OK, "%s; /sys/module/%s/version: %.60s", read,
 			module, ret < 0 ? strerror(-ret) : version);

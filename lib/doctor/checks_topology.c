@@ -60,12 +60,13 @@ static void pair_finding(struct gdrcap_doctor *doctor, const struct machine_card
 	char subject[40], read[256];
 
 	snprintf(subject, sizeof(subject), "%s %s", card->pci.address, gpu->pci.address);
-	snprintf(read, sizeof(read),
-		 "/sys/bus/pci/devices: card %s%s%s below %s, node %d; GPU %s below %s, node %d: %s",
-		 card->pci.address, card->interface[0] ? " " : "", card->interface,
-		 card->pci.host[0] ? card->pci.host : "(unknown)", card->pci.numa_node,
-		 gpu->pci.address, gpu->pci.host[0] ? gpu->pci.host : "(unknown)",
-		 gpu->pci.numa_node, topology_name(way));
+	snprintf(
+		read, sizeof(read),
+		"/sys/bus/pci/devices: card %s%s%s below %s, node %d; GPU %s below %s, node %d: %s",
+		card->pci.address, card->interface[0] ? " " : "", card->interface,
+		card->pci.host[0] ? card->pci.host : "(unknown)", card->pci.numa_node,
+		gpu->pci.address, gpu->pci.host[0] ? gpu->pci.host : "(unknown)",
+		gpu->pci.numa_node, topology_name(way));
 	if (way > best) {
 		finding(doctor, subject, GDRCAP_HEALTH_NOT_APPLICABLE,
 			"%s; GPU %s is nearer to this card: %s", read, nearest->pci.address,
@@ -81,8 +82,9 @@ static void pair_finding(struct gdrcap_doctor *doctor, const struct machine_card
 	case GDRCAP_HEALTH_WARN:
 	case GDRCAP_HEALTH_FAIL:
 		finding_remedy(doctor, "nvidia-smi topo -m  # to compare");
-		finding_remedy(doctor, "# move card %s or GPU %s to slots below one PCIe switch; if "
-				       "the machine has none, of one %s (its manual has a diagram)",
+		finding_remedy(doctor,
+			       "# move card %s or GPU %s to slots below one PCIe switch; if "
+			       "the machine has none, of one %s (its manual has a diagram)",
 			       card->pci.address, gpu->pci.address,
 			       way == TOPOLOGY_SYS ? "CPU socket" : "root complex");
 		break;
@@ -156,8 +158,8 @@ static void bridges_find(const struct machine *machine, struct judged *judged)
 
 static void bridge_finding(struct gdrcap_doctor *doctor, const char *bridge)
 {
-	static const uint16_t turning = ACS_REQUEST_REDIRECT | ACS_COMPLETION_REDIRECT |
-					ACS_EGRESS_CONTROL;
+	static const uint16_t turning =
+		ACS_REQUEST_REDIRECT | ACS_COMPLETION_REDIRECT | ACS_EGRESS_CONTROL;
 	struct pci_config config;
 	uint16_t control = 0;
 	int ret;
@@ -173,11 +175,12 @@ static void bridge_finding(struct gdrcap_doctor *doctor, const char *bridge)
 	if (ret < 0) {
 		finding(doctor, bridge, GDRCAP_HEALTH_UNKNOWN,
 			"/sys/bus/pci/devices/%s/config: %zu bytes, %s", bridge, config.length,
-			ret == -EACCES ? config_hidden(doctor) :
-			ret == -EINVAL ? "in which ACS cannot be found" :
-					 strerror(-ret));
-		finding_remedy(doctor, "sudo lspci -s %s -vvv | grep ACSCtl  # ReqRedir, CmpltRedir "
-				       "and EgressCtrl are to be -",
+			ret == -EACCES	 ? config_hidden(doctor)
+			: ret == -EINVAL ? "in which ACS cannot be found"
+					 : strerror(-ret));
+		finding_remedy(doctor,
+			       "sudo lspci -s %s -vvv | grep ACSCtl  # ReqRedir, CmpltRedir "
+			       "and EgressCtrl are to be -",
 			       bridge);
 		return;
 	}
@@ -193,8 +196,9 @@ static void bridge_finding(struct gdrcap_doctor *doctor, const char *bridge)
 	finding_setpci(doctor);
 	finding_remedy(doctor, "sudo setpci -s %s ECAP_ACS+0x6.w=0000  # until the next start",
 		       bridge);
-	finding_remedy(doctor, "# at each start: the kernel argument pci=disable_acs_redir=%s "
-			       "(several bridges: with ';' between), or ACS off in the BIOS",
+	finding_remedy(doctor,
+		       "# at each start: the kernel argument pci=disable_acs_redir=%s "
+		       "(several bridges: with ';' between), or ACS off in the BIOS",
 		       bridge);
 	finding_remedy(doctor, "# not on a host that passes these devices on to virtual machines: "
 			       "ACS keeps those apart");

@@ -97,8 +97,7 @@ static const struct {
 	const char *name[4], *from[4];
 } packages[] = {
 	[PACKAGE_RDMA_CORE] = { .name = { "rdma-core", "rdma-core ibverbs-providers",
-					  "rdma-core ibverbs-providers",
-					  "rdma-core libibverbs" } },
+					  "rdma-core ibverbs-providers", "rdma-core libibverbs" } },
 	[PACKAGE_NVIDIA_DRIVER] = { .name = { "the NVIDIA driver with its open kernel modules",
 					      "nvidia-open-kernel-dkms nvidia-driver",
 					      "nvidia-open", "nvidia-open" },
@@ -268,7 +267,8 @@ void doctor_check_run(struct gdrcap_doctor *doctor, const struct doctor_check *c
 	doctor->said = false;
 	check->run(doctor);
 	if (!doctor->said)
-		finding(doctor, NULL, GDRCAP_HEALTH_NOT_APPLICABLE, "nothing here that it is about");
+		finding(doctor, NULL, GDRCAP_HEALTH_NOT_APPLICABLE,
+			"nothing here that it is about");
 }
 
 int gdrcap_doctor_create(const struct gdrcap_doctor_config *config, struct gdrcap_doctor **out,
@@ -289,8 +289,9 @@ int gdrcap_doctor_create(const struct gdrcap_doctor_config *config, struct gdrca
 	doctor->live = config->live != 0;
 	doctor->tree = tree_open(config->root);
 	if (!doctor->tree) {
-		ret = error_set(error, -errno, "%s: %s; give the folder into which a captured "
-					       "machine was unpacked (tar xf FILE.tar -C FOLDER)",
+		ret = error_set(error, -errno,
+				"%s: %s; give the folder into which a captured "
+				"machine was unpacked (tar xf FILE.tar -C FOLDER)",
 				config->root ? config->root : "/", strerror(errno));
 		goto err;
 	}
@@ -335,6 +336,6 @@ int gdrcap_doctor_capture(const struct gdrcap_doctor *doctor, const char *path,
 {
 	const int ret = tree_capture(doctor->tree, path);
 
-	return ret == 0 ? 0 : error_set(error, ret, "%s cannot be written: %s", path,
-					strerror(-ret));
+	return ret == 0 ? 0
+			: error_set(error, ret, "%s cannot be written: %s", path, strerror(-ret));
 }

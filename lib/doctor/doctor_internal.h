@@ -15,10 +15,10 @@
 
 /* What a configuration for this machine is about. */
 struct doctor_choice {
-	const struct machine_gpu *gpu; /* NULL: none */
+	const struct machine_gpu *gpu;		  /* NULL: none */
 	const struct machine_card *card, *sender; /* NULL: none */
 	const char *path; /* between GPU and card; NULL: one of them is missing */
-	uint64_t mbits; /* of the card's link; 0: unknown */
+	uint64_t mbits;	  /* of the card's link; 0: unknown */
 	uint32_t queues;
 	uint32_t cores;
 	uint32_t core[GDRCAP_CORES_MAX];
@@ -28,10 +28,10 @@ struct doctor_choice {
 struct gdrcap_doctor {
 	struct tree *tree;
 	struct machine machine;
-	struct gdrcap_machine facts; /* what callers see of it; pairs.c */
+	struct gdrcap_machine facts;	  /* what callers see of it; pairs.c */
 	const struct doctor_check *check; /* that runs */
-	bool open; /* the last finding may get remedies */
-	bool said; /* the check has added a finding */
+	bool open;			  /* the last finding may get remedies */
+	bool said;			  /* the check has added a finding */
 	bool no_memory;
 	bool live; /* live tests too */
 	uint32_t count, pairs;
@@ -49,7 +49,7 @@ bool pairs_infiniband(struct tree *tree, const struct machine_card *card);
 bool pairs_up(struct tree *tree, const struct machine_card *card); /* there is a carrier */
 struct pairs_cpus {
 	bool near[PAIRS_CPUS_MAX]; /* and usable; 0 only where there is no other */
-	bool zero; /* that one is usable nevertheless */
+	bool zero;		   /* that one is usable nevertheless */
 	bool isolated[PAIRS_CPUS_MAX];
 };
 /* CPUs near a function; NULL: near anything. */

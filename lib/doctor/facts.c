@@ -183,8 +183,7 @@ void doctor_facts(struct gdrcap_doctor *doctor)
 		for (uint32_t i = 0; i < machine->cards; i++)
 			if (machine->card[i].interface[0])
 				facts_ethtool(doctor->tree, machine->card[i].interface);
-		facts_libraries_end(&asked, doctor->tree,
-				    doctor->live ? LIMIT_LIVE_MS : LIMIT_MS);
+		facts_libraries_end(&asked, doctor->tree, doctor->live ? LIMIT_LIVE_MS : LIMIT_MS);
 	}
 	for (uint32_t i = 0; i < machine->gpus; i++)
 		gpu_facts(&machine->gpu[i], doctor->tree);

@@ -50,10 +50,9 @@
 #include "doctor/tree.h"
 
 /* What a line of the kernel's messages must have in it to be kept. */
-#define FACTS_MESSAGES \
-	"disagrees about version of symbol", "nvidia_peermem", "nvidia-peermem", "nv_peer_mem", \
-		"ib_register_peer_memory_client", "NVRM: Xid", "mlx5_core: probe of", \
-		"Lockdown:"
+#define FACTS_MESSAGES                                                                             \
+	"disagrees about version of symbol", "nvidia_peermem", "nvidia-peermem", "nv_peer_mem",    \
+		"ib_register_peer_memory_client", "NVRM: Xid", "mlx5_core: probe of", "Lockdown:"
 
 /* The CUDA ordinal of a GPU; -1: the driver did not say. */
 int facts_cuda_ordinal(struct tree *tree, const char *pci);

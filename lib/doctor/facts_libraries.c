@@ -52,11 +52,11 @@ static void answer(const struct answers *answers, const char *name, const char *
 }
 
 /* Of device N: the name is "LIBRARY/N/WHAT". */
-#define answer_of(answers, library, n, what, ...)                                        \
-	do {                                                                               \
-		char name_[96];                                                            \
-		snprintf(name_, sizeof(name_), "%s/%d/%s", library, n, what);              \
-		answer(answers, name_, __VA_ARGS__);                                       \
+#define answer_of(answers, library, n, what, ...)                                                  \
+	do {                                                                                       \
+		char name_[96];                                                                    \
+		snprintf(name_, sizeof(name_), "%s/%d/%s", library, n, what);                      \
+		answer(answers, name_, __VA_ARGS__);                                               \
 	} while (0)
 
 /* As the kernel writes it: of "00000000:3B:00.0" the domain has four digits. */
@@ -293,7 +293,7 @@ static void ask_libraries(const struct answers *answers)
 
 static const struct {
 	void (*ask)(const struct answers *answers);
-	const char *error; /* fact that says why there was no answer */
+	const char *error;   /* fact that says why there was no answer */
 	const char *library; /* in this process already: then it is asked here */
 } questions[] = {
 	{ ask_cuda, "cuda/error", "libcuda.so.1" },
@@ -394,8 +394,8 @@ static bool child_end(int pid, bool answered, int *status)
 	return false;
 }
 
-static void child_read(struct facts_asked *asked, struct tree *tree, size_t which, unsigned int since,
-		       unsigned int limit_ms)
+static void child_read(struct facts_asked *asked, struct tree *tree, size_t which,
+		       unsigned int since, unsigned int limit_ms)
 {
 	char *text = malloc(ANSWER_BYTES_MAX), why[128] = "";
 	size_t have = 0;

@@ -61,8 +61,8 @@ static int live_open(struct gdrcap_doctor *doctor, int ordinal, struct live_devi
 	if (ret < 0)
 		return ret;
 	/* Before EAL: at the process's end EAL gives the GPU back, and CUDA must still be there. */
-	ret = gpu_cuda_count(NULL, 0) > ordinal ? eal_start(&needs, error) :
-						  error_set(error, -ENODEV, "CUDA has lost it");
+	ret = gpu_cuda_count(NULL, 0) > ordinal ? eal_start(&needs, error)
+						: error_set(error, -ENODEV, "CUDA has lost it");
 	if (ret == 0)
 		ret = gpu_open_cuda(ordinal, error);
 	if (ret < 0)
@@ -130,15 +130,15 @@ static void register_with(struct gdrcap_doctor *doctor, const struct live_device
 		const int error = result.open ? result.open : result.allocate;
 
 		finding(doctor, subject, GDRCAP_HEALTH_FAIL, "%s: errno %d (%s)",
-			result.open ? "the RDMA device cannot be opened" :
-				      "64 KiB of GPU memory cannot be allocated",
+			result.open ? "the RDMA device cannot be opened"
+				    : "64 KiB of GPU memory cannot be allocated",
 			error, strerror(error));
 		return;
 	}
 	outcome(address, sizeof(address), "64 KiB by address", result.by_address, 0);
 	if (result.export)
-		snprintf(dmabuf, sizeof(dmabuf), "as a dma-buf: the GPU's driver makes none (errno %d)",
-			 result.export);
+		snprintf(dmabuf, sizeof(dmabuf),
+			 "as a dma-buf: the GPU's driver makes none (errno %d)", result.export);
 	else
 		outcome(dmabuf, sizeof(dmabuf), "as a dma-buf", result.as_dmabuf, 1);
 	able = !result.by_address || (!result.export && !result.as_dmabuf);
@@ -150,8 +150,9 @@ static void register_with(struct gdrcap_doctor *doctor, const struct live_device
 		finding_remedy(doctor, "ulimit -l unlimited");
 	else
 		finding_remedy(doctor, "sudo modprobe nvidia-peermem");
-	finding_remedy(doctor, "# then again; the checks of group peer-memory say what stands in its "
-			       "way");
+	finding_remedy(doctor,
+		       "# then again; the checks of group peer-memory say what stands in its "
+		       "way");
 }
 
 static void register_all(struct gdrcap_doctor *doctor, const struct live_device *live)
@@ -165,7 +166,8 @@ static void register_all(struct gdrcap_doctor *doctor, const struct live_device 
 			register_with(doctor, live, &machine->card[i]);
 		}
 	if (!any)
-		finding(doctor, live->pci, GDRCAP_HEALTH_NOT_APPLICABLE, "no card has an RDMA device");
+		finding(doctor, live->pci, GDRCAP_HEALTH_NOT_APPLICABLE,
+			"no card has an RDMA device");
 }
 
 static void check_live_register(struct gdrcap_doctor *doctor)
@@ -210,14 +212,17 @@ static void copy_one(struct gdrcap_doctor *doctor, const struct live_device *liv
 	}
 	most = link_rate(doctor, live->pci, link, sizeof(link));
 	if (most == 0 || rate >= COPY_SHARE * most) {
-		finding(doctor, live->pci, GDRCAP_HEALTH_OK, "host to GPU %.1f GB/s; %s", rate / 1e9,
-			link);
+		finding(doctor, live->pci, GDRCAP_HEALTH_OK, "host to GPU %.1f GB/s; %s",
+			rate / 1e9, link);
 		return;
 	}
-	finding(doctor, live->pci, GDRCAP_HEALTH_WARN, "host to GPU %.1f GB/s; %s", rate / 1e9, link);
+	finding(doctor, live->pci, GDRCAP_HEALTH_WARN, "host to GPU %.1f GB/s; %s", rate / 1e9,
+		link);
 	finding_remedy(doctor, "# again on an idle machine, and on CPUs near the GPU:");
-	finding_remedy(doctor, "taskset -c \"$(cat /sys/bus/pci/devices/%s/local_cpulist)\" gdrcap doctor "
-			       "--live", live->pci);
+	finding_remedy(doctor,
+		       "taskset -c \"$(cat /sys/bus/pci/devices/%s/local_cpulist)\" gdrcap doctor "
+		       "--live",
+		       live->pci);
 }
 
 static void check_live_copy(struct gdrcap_doctor *doctor)

@@ -107,17 +107,17 @@ const char *live_register_reason(int error, int dmabuf)
 {
 	switch (error) {
 	case EFAULT:
-		return dmabuf ? "the kernel found no such memory" :
-				"no kernel module answers for GPU memory: nvidia-peermem is not loaded";
+		return dmabuf ? "the kernel found no such memory"
+			      : "no kernel module answers for GPU memory: nvidia-peermem is not loaded";
 	case EINVAL:
-		return dmabuf ? "the kernel or the card's driver refused this dma-buf" :
-				"neither nvidia-peermem nor a dma-buf stands behind the memory";
+		return dmabuf ? "the kernel or the card's driver refused this dma-buf"
+			      : "neither nvidia-peermem nor a dma-buf stands behind the memory";
 	case ENOMEM:
 		return "locked memory (ulimit -l) or the GPU's BAR1 is full";
 	case EPROTONOSUPPORT:
 	case EOPNOTSUPP:
-		return dmabuf ? "kernel, rdma-core or the card's driver does not take dma-bufs" :
-				"the card's driver does not register such memory";
+		return dmabuf ? "kernel, rdma-core or the card's driver does not take dma-bufs"
+			      : "the card's driver does not register such memory";
 	case EPERM:
 	case EACCES:
 		return "the process may not; run as root";
@@ -205,13 +205,15 @@ static int round_trip(const struct live_gpu *gpu, struct ring_producer *ring,
 	ring_publish(ring);
 	while (!ring_is_done(ring, burst))
 		if (now_ns() - begin > ANSWER_NS)
-			return gpu->ops->running(workers) < 0 ?
-				       error_set(error, -EIO, "the kernel died: %s", kernel_error()) :
-				       error_set(error, -ETIMEDOUT, "no answer within 2 s");
+			return gpu->ops->running(workers) < 0
+				       ? error_set(error, -EIO, "the kernel died: %s",
+						   kernel_error())
+				       : error_set(error, -ETIMEDOUT, "no answer within 2 s");
 	*ns = now_ns() - begin;
 	if (burst_runs(&ring->view, burst) != 1 ||
 	    run_read(&ring->view, burst, first, 0, &plain)->verdict != FRAME_VALID)
-		return error_set(error, -EIO, "it found the frame damaged, which was right in memory");
+		return error_set(error, -EIO,
+				 "it found the frame damaged, which was right in memory");
 	return 0;
 }
 
@@ -231,9 +233,9 @@ static int round_trips(const struct live_gpu *gpu, struct ring_producer *ring,
 	__atomic_store_n(ring->stop, 1, __ATOMIC_RELAXED);
 	join = gpu->ops->join(workers, LEAVE_MS);
 	if (join < 0)
-		ret = join == -ETIMEDOUT ?
-			      join :
-			      error_set(error, join, "the kernel failed: %s", kernel_error());
+		ret = join == -ETIMEDOUT
+			      ? join
+			      : error_set(error, join, "the kernel failed: %s", kernel_error());
 	if (join == -ETIMEDOUT)
 		error_set(error, join, "the kernel does not leave");
 	if (ret < 0)
@@ -252,11 +254,16 @@ int live_kernel(const struct live_gpu *gpu, double *round_trip_us, struct gdrcap
 		.slot_shift = 8,
 		.cpu_workers = gpu->ops == &kernel_host_ops,
 	};
-	const struct pattern_config config = { .kind = PATTERN_COUNTER8, .restart = 1, .invert = -1 };
+	const struct pattern_config config = { .kind = PATTERN_COUNTER8,
+					       .restart = 1,
+					       .invert = -1 };
 	const struct frame_header header = { 0 };
-	struct kernel_job job = { .role = KERNEL_CHECK, .ring_count = 1, .workers_per_ring = 1,
+	struct kernel_job job = { .role = KERNEL_CHECK,
+				  .ring_count = 1,
+				  .workers_per_ring = 1,
 				  .frame_bytes_hint = FRAME_BYTES };
-	struct ring_config rings = { .frames = ROUND_TRIPS, .burst_max = 1,
+	struct ring_config rings = { .frames = ROUND_TRIPS,
+				     .burst_max = 1,
 				     .inlines = gpu->ops->reads_inline };
 	struct ring_producer *ring = aligned_alloc(RING_LINE, sizeof(*ring));
 	uint8_t frame[FRAME_BYTES];

@@ -34,10 +34,9 @@ bool machine_is_pci(const char *name)
 	/* Longer than four: of an Intel VMD controller. */
 	const size_t domain = hex_digits(&at);
 
-	return domain >= 4 && domain <= 8 && *at++ == ':' && hex_digits(&at) == 2 &&
-	       *at++ == ':' && hex_digits(&at) == 2 && *at++ == '.' && at[0] >= '0' &&
-	       at[0] <= '7' && at[1] == '\0' &&
-	       strlen(name) < sizeof(((struct machine_pci *)0)->address);
+	return domain >= 4 && domain <= 8 && *at++ == ':' && hex_digits(&at) == 2 && *at++ == ':' &&
+	       hex_digits(&at) == 2 && *at++ == '.' && at[0] >= '0' && at[0] <= '7' &&
+	       at[1] == '\0' && strlen(name) < sizeof(((struct machine_pci *)0)->address);
 }
 
 bool machine_is_name(const char *name)
@@ -82,7 +81,7 @@ static bool pci_read(struct machine_pci *pci, struct tree *tree, const char *add
 		device = 0;
 	pci->vendor = (uint16_t)vendor;
 	pci->device = (uint16_t)device;
-	pci->class = (uint32_t)class & 0xffffff;
+	pci->class = (uint32_t) class & 0xffffff;
 	if (tree_text(tree, text, "%s/%s/numa_node", folder, address) == 0 &&
 	    isdigit((unsigned char)text[0]) && strlen(text) < 6)
 		pci->numa_node = atoi(text);
@@ -140,15 +139,12 @@ static const struct {
 	uint16_t device;
 	const char *model;
 } models[] = {
-	{ 0x1013, "ConnectX-4" },	  { 0x1014, "ConnectX-4 VF" },
-	{ 0x1015, "ConnectX-4 Lx" },	  { 0x1016, "ConnectX-4 Lx VF" },
-	{ 0x1017, "ConnectX-5" },	  { 0x1018, "ConnectX-5 VF" },
-	{ 0x1019, "ConnectX-5 Ex" },	  { 0x101a, "ConnectX-5 Ex VF" },
-	{ 0x101b, "ConnectX-6" },	  { 0x101c, "ConnectX-6 VF" },
-	{ 0x101d, "ConnectX-6 Dx" },	  { 0x101e, "ConnectX VF" },
-	{ 0x101f, "ConnectX-6 Lx" },	  { 0x1021, "ConnectX-7" },
-	{ 0xa2d2, "BlueField" },	  { 0xa2d3, "BlueField VF" },
-	{ 0xa2d6, "BlueField-2" },	  { 0xa2dc, "BlueField-3" },
+	{ 0x1013, "ConnectX-4" },	{ 0x1014, "ConnectX-4 VF" },	{ 0x1015, "ConnectX-4 Lx" },
+	{ 0x1016, "ConnectX-4 Lx VF" }, { 0x1017, "ConnectX-5" },	{ 0x1018, "ConnectX-5 VF" },
+	{ 0x1019, "ConnectX-5 Ex" },	{ 0x101a, "ConnectX-5 Ex VF" }, { 0x101b, "ConnectX-6" },
+	{ 0x101c, "ConnectX-6 VF" },	{ 0x101d, "ConnectX-6 Dx" },	{ 0x101e, "ConnectX VF" },
+	{ 0x101f, "ConnectX-6 Lx" },	{ 0x1021, "ConnectX-7" },	{ 0xa2d2, "BlueField" },
+	{ 0xa2d3, "BlueField VF" },	{ 0xa2d6, "BlueField-2" },	{ 0xa2dc, "BlueField-3" },
 };
 
 static const char *model_of(uint16_t device)
@@ -252,9 +248,10 @@ static bool is_initial(struct tree *tree)
 
 static void container_find(struct machine *machine, struct tree *tree)
 {
-	static const char *const groups[] = { "kubepods", "docker", "libpod", "containerd", "lxc",
-					      NULL };
-	static const char *const kinds[] = { "kubernetes", "docker", "podman", "containerd", "lxc" };
+	static const char *const groups[] = { "kubepods",   "docker", "libpod",
+					      "containerd", "lxc",    NULL };
+	static const char *const kinds[] = { "kubernetes", "docker", "podman", "containerd",
+					     "lxc" };
 	/* Runtimes keep an image's layers in such folders; a live system's root is an overlay too. */
 	static const char *const roots[] = { " / overlay ", NULL };
 	char text[TREE_TEXT_MAX];
@@ -263,7 +260,8 @@ static void container_find(struct machine *machine, struct tree *tree)
 	if (is_initial(tree))
 		return;
 	if (tree_grep(tree, "/proc/mounts", roots, text, sizeof(text)) > 0 &&
-	    (strstr(text, "/docker/") || strstr(text, "containerd") || strstr(text, "/containers/")))
+	    (strstr(text, "/docker/") || strstr(text, "containerd") ||
+	     strstr(text, "/containers/")))
 		kind = "container";
 	if (tree_grep(tree, "/proc/self/cgroup", groups, text, sizeof(text)) > 0)
 		for (size_t i = 0; groups[i]; i++)
@@ -300,10 +298,17 @@ static int hypervisor_flag(struct tree *tree)
 
 static void virtual_machine_find(struct machine *machine, struct tree *tree)
 {
-	static const char *const makers[] = { "QEMU",	    "KVM",	      "VMware",
-					      "Xen",	    "VirtualBox",     "Amazon EC2",
-					      "OpenStack",  "Google Compute", "Virtual Machine",
-					      "Firecracker", NULL };
+	static const char *const makers[] = { "QEMU",
+					      "KVM",
+					      "VMware",
+					      "Xen",
+					      "VirtualBox",
+					      "Amazon EC2",
+					      "OpenStack",
+					      "Google Compute",
+					      "Virtual Machine",
+					      "Firecracker",
+					      NULL };
 	const int flag = hypervisor_flag(tree);
 	char text[TREE_TEXT_MAX];
 
@@ -316,13 +321,12 @@ static void virtual_machine_find(struct machine *machine, struct tree *tree)
 			continue;
 		for (int i = 0; makers[i] && !machine->virtual_machine[0]; i++)
 			if (strstr(text, makers[i]))
-				snprintf(machine->virtual_machine,
-					 sizeof(machine->virtual_machine), "%s", makers[i]);
+				snprintf(machine->virtual_machine, sizeof(machine->virtual_machine),
+					 "%s", makers[i]);
 	}
 	if (machine->virtual_machine[0] == '\0' &&
 	    tree_text(tree, text, "/sys/hypervisor/type") == 0 && machine_is_name(text))
-		snprintf(machine->virtual_machine, sizeof(machine->virtual_machine), "%.31s",
-			 text);
+		snprintf(machine->virtual_machine, sizeof(machine->virtual_machine), "%.31s", text);
 	if (machine->virtual_machine[0] == '\0' && flag == 1)
 		snprintf(machine->virtual_machine, sizeof(machine->virtual_machine), "unknown");
 }
@@ -381,7 +385,7 @@ void machine_find(struct machine *machine, struct tree *tree)
 	machine->root = has_admin(tree);
 	count = tree_list(tree, &names, "/sys/bus/pci/devices");
 	/* There may be more virtual functions than room. */
-	for (int virtual = 0; virtual < 2; virtual++)
+	for (int virtual = 0; virtual < 2; virtual ++)
 		for (int i = 0; i < count; i++)
 			if (machine_is_pci(names[i]) && pci_read(&pci, tree, names[i]) &&
 			    pci.virtual_function == virtual)

@@ -9,7 +9,7 @@
 #include "doctor/tree.h"
 
 #define MACHINE_GPUS_MAX 32u
-#define MACHINE_CARDS_MAX 64u /* physical functions first */
+#define MACHINE_CARDS_MAX 64u	/* physical functions first */
 #define MACHINE_BRIDGES_MAX 16u /* on the way from a device to its root complex */
 
 enum distribution {
@@ -22,39 +22,39 @@ enum distribution {
 /* A PCI function and the way to it, root port first. */
 struct machine_pci {
 	char address[16]; /* "0000:3b:00.0" */
-	char host[16]; /* of its host bridge: "pci0000:3a" */
+	char host[16];	  /* of its host bridge: "pci0000:3a" */
 	char bridge[MACHINE_BRIDGES_MAX][16];
 	uint32_t bridges;
 	uint16_t vendor, device;
-	uint32_t class; /* 24 bits */
-	int numa_node; /* -1: unknown */
+	uint32_t class;	 /* 24 bits */
+	int numa_node;	 /* -1: unknown */
 	char driver[32]; /* "": none */
 	bool virtual_function;
 };
 
 struct machine_gpu {
 	struct machine_pci pci;
-	char name[64]; /* "NVIDIA H200"; "": unknown */
-	int minor; /* /dev/nvidiaN; -1: unknown */
+	char name[64];	  /* "NVIDIA H200"; "": unknown */
+	int minor;	  /* /dev/nvidiaN; -1: unknown */
 	int cuda_ordinal; /* in this environment; -1: the driver did not say */
 };
 
 struct machine_card { /* Ethernet or InfiniBand function of NVIDIA (Mellanox) */
 	struct machine_pci pci;
 	char interface[32]; /* "": none in this network namespace */
-	char rdma[32]; /* "mlx5_0"; "": none */
-	bool connectx; /* the mlx5 driver of DPDK knows it */
-	const char *model; /* "ConnectX-6 Dx"; of others "" */
+	char rdma[32];	    /* "mlx5_0"; "": none */
+	bool connectx;	    /* the mlx5 driver of DPDK knows it */
+	const char *model;  /* "ConnectX-6 Dx"; of others "" */
 };
 
 struct machine {
 	enum distribution distribution;
 	char distribution_name[64]; /* "Debian GNU/Linux 12 (bookworm)"; "": unknown */
-	char kernel[128]; /* release: "6.1.0-18-amd64" */
-	char virtual_machine[32]; /* "": bare metal, as far as can be seen */
+	char kernel[128];	    /* release: "6.1.0-18-amd64" */
+	char virtual_machine[32];   /* "": bare metal, as far as can be seen */
 	char container[32]; /* "docker", "kubernetes", ..., "container"; "": none, as far as can
 			     * be seen */
-	bool root; /* the examiner has CAP_SYS_ADMIN */
+	bool root;	    /* the examiner has CAP_SYS_ADMIN */
 	struct machine_gpu gpu[MACHINE_GPUS_MAX];
 	struct machine_card card[MACHINE_CARDS_MAX];
 	uint32_t gpus, cards;
@@ -68,11 +68,11 @@ void machine_find(struct machine *machine, struct tree *tree);
 
 /* The way between two functions, worse ones greater, as nvidia-smi topo names them. */
 enum topology {
-	TOPOLOGY_PIX, /* one PCIe switch at most */
-	TOPOLOGY_PXB, /* several, not the root complex */
-	TOPOLOGY_PHB, /* through one host bridge */
+	TOPOLOGY_PIX,  /* one PCIe switch at most */
+	TOPOLOGY_PXB,  /* several, not the root complex */
+	TOPOLOGY_PHB,  /* through one host bridge */
 	TOPOLOGY_NODE, /* through several of one NUMA node */
-	TOPOLOGY_SYS, /* between NUMA nodes */
+	TOPOLOGY_SYS,  /* between NUMA nodes */
 	TOPOLOGY_UNKNOWN,
 };
 enum topology machine_topology(const struct machine_pci *a, const struct machine_pci *b);

@@ -123,8 +123,7 @@ void pairs_cpus(struct gdrcap_doctor *doctor, const struct machine_pci *pci,
 	 * in a container only to those that it was given. */
 	known = cpus_of(tree, is_allowed, NULL);
 	for (uint32_t i = 0; i < PAIRS_CPUS_MAX; i++) {
-		if (known && !is_allowed[i] &&
-		    (!cpus->isolated[i] || doctor->machine.container[0]))
+		if (known && !is_allowed[i] && (!cpus->isolated[i] || doctor->machine.container[0]))
 			cpus->near[i] = false;
 		usable += cpus->near[i];
 	}
@@ -147,8 +146,8 @@ static void cpus_text(const struct pairs_cpus *cpus, bool isolated, char *text, 
 		while (last + 1 < PAIRS_CPUS_MAX && cpus->near[last + 1] &&
 		       cpus->isolated[last + 1] == isolated)
 			last++;
-		snprintf(piece, sizeof(piece), first == last ? "%s%u" : "%s%u-%u",
-			 used ? "," : "", first, last);
+		snprintf(piece, sizeof(piece), first == last ? "%s%u" : "%s%u-%u", used ? "," : "",
+			 first, last);
 		first = last;
 		if (used + strlen(piece) < size)
 			snprintf(text + used, size - used, "%s", piece);
@@ -212,8 +211,7 @@ void doctor_pairs(struct gdrcap_doctor *doctor)
 	free(ranked);
 }
 
-int gdrcap_doctor_pair(const struct gdrcap_doctor *doctor, uint32_t index,
-		       struct gdrcap_pair *pair)
+int gdrcap_doctor_pair(const struct gdrcap_doctor *doctor, uint32_t index, struct gdrcap_pair *pair)
 {
 	if (index >= doctor->pairs)
 		return -ENOENT;

@@ -86,8 +86,8 @@ int pci_config_acs(const struct pci_config *config, uint16_t *control)
 		return -EINVAL;
 	/* 256 bytes: a function of conventional PCI, or a machine that does not reach the others. */
 	if (config->length == EXTENDED)
-		return capability_find(config, CAPABILITY_EXPRESS, 2) == -ENOENT ? -ENOENT :
-										     -EINVAL;
+		return capability_find(config, CAPABILITY_EXPRESS, 2) == -ENOENT ? -ENOENT
+										 : -EINVAL;
 	for (size_t i = 0; i < (PCI_CONFIG_BYTES - EXTENDED) / 8 && at; i++) {
 		if (at < EXTENDED || at + 4 > config->length)
 			return -EINVAL;
@@ -115,8 +115,8 @@ static void speed_read(struct tree *tree, const char *address, const char *file,
 		const char *text, *other;
 		unsigned int rate;
 	} rates[] = {
-		{ "2.5 GT/s", "2.5 GT/s", 2500 }, { "5 GT/s", "5.0 GT/s", 5000 },
-		{ "8 GT/s", "8.0 GT/s", 8000 },	  { "16 GT/s", "16.0 GT/s", 16000 },
+		{ "2.5 GT/s", "2.5 GT/s", 2500 },  { "5 GT/s", "5.0 GT/s", 5000 },
+		{ "8 GT/s", "8.0 GT/s", 8000 },	   { "16 GT/s", "16.0 GT/s", 16000 },
 		{ "32 GT/s", "32.0 GT/s", 32000 }, { "64 GT/s", "64.0 GT/s", 64000 },
 	};
 	char text[TREE_TEXT_MAX];

@@ -20,9 +20,9 @@ struct pci_config {
 
 /* DevCap and DevCtl of the PCI Express capability. */
 struct pci_express {
-	uint32_t payload_most; /* bytes; what the function can */
+	uint32_t payload_most;		/* bytes; what the function can */
 	uint32_t payload, read_request; /* bytes; as set */
-	uint16_t control; /* DevCtl as it is */
+	uint16_t control;		/* DevCtl as it is */
 };
 
 /* ACS control bits, PCI Express Base Specification 7.7.11.3. */
@@ -39,7 +39,7 @@ int pci_config_acs(const struct pci_config *config, uint16_t *control);
 /* Of the link towards the root, or of a port's towards the device. */
 struct pci_link {
 	unsigned int width, width_most; /* lanes; 0: unknown */
-	unsigned int rate, rate_most; /* MT/s a lane; 0: unknown */
+	unsigned int rate, rate_most;	/* MT/s a lane; 0: unknown */
 	char speed[16], speed_most[16]; /* the same, "16 GT/s" */
 };
 /* False: neither width is known. */

@@ -219,9 +219,8 @@ int tree_link(struct tree *tree, char *target, size_t bytes, const char *format,
 		ret = tree_locate(tree, path, real);
 	if (ret < 0)
 		return ret;
-	return (size_t)snprintf(target, bytes, "%s", real[0] ? real : "/") < bytes ?
-		       0 :
-		       -ENAMETOOLONG;
+	return (size_t)snprintf(target, bytes, "%s", real[0] ? real : "/") < bytes ? 0
+										   : -ENAMETOOLONG;
 }
 
 static int by_name(const void *a, const void *b)

@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define TREE_TEXT_MAX 4096u /* of tree_text() */
+#define TREE_TEXT_MAX 4096u  /* of tree_text() */
 #define TREE_NAMES_MAX 4096u /* of tree_list() */
 
 struct tree;

@@ -15,9 +15,9 @@
 /* Joins two pieces of a path; -ENAMETOOLONG. */
 static int join(char to[PATH_MAX], const char *a, const char *b)
 {
-	return snprintf(to, PATH_MAX, "%s%s%s", a, a[0] && b[0] ? "/" : "", b) < PATH_MAX ?
-		       0 :
-		       -ENAMETOOLONG;
+	return snprintf(to, PATH_MAX, "%s%s%s", a, a[0] && b[0] ? "/" : "", b) < PATH_MAX
+		       ? 0
+		       : -ENAMETOOLONG;
 }
 
 /* The next name of *rest, and the rest behind it. Its length; 0: there is none. */
@@ -185,4 +185,3 @@ int tree_locate(struct tree *tree, const char *path, char real[PATH_MAX])
 	record_seen(tree->record, real, S_ISDIR(status.st_mode));
 	return 0;
 }
-

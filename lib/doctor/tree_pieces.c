@@ -27,8 +27,8 @@ static bool piece_wanted(const struct pieces *pieces, const char *piece, size_t 
 	for (const char *const *wanted = pieces->wanted; *wanted; wanted++) {
 		const size_t bytes = strlen(*wanted);
 
-		if (pieces->words ? length >= bytes && memcmp(piece, *wanted, bytes) == 0 :
-				    memmem(piece, length, *wanted, bytes) != NULL)
+		if (pieces->words ? length >= bytes && memcmp(piece, *wanted, bytes) == 0
+				  : memmem(piece, length, *wanted, bytes) != NULL)
 			return true;
 	}
 	return false;
@@ -47,9 +47,12 @@ static void piece_take(struct pieces *pieces, const char *piece, size_t length)
 		pieces->full = true;
 		return;
 	}
-	pieces->used += (size_t)snprintf(pieces->text + pieces->used, pieces->size - pieces->used,
-					 "%s%s", !pieces->count ? "" : pieces->words ? " " : "\n",
-					 line);
+	pieces->used +=
+		(size_t)snprintf(pieces->text + pieces->used, pieces->size - pieces->used, "%s%s",
+				 !pieces->count	 ? ""
+				 : pieces->words ? " "
+						 : "\n",
+				 line);
 	pieces->count++;
 }
 

@@ -33,7 +33,8 @@ struct tree_record {
 
 static int by_path(const void *a, const void *b)
 {
-	return strcmp(((const struct record_entry *)a)->path, ((const struct record_entry *)b)->path);
+	return strcmp(((const struct record_entry *)a)->path,
+		      ((const struct record_entry *)b)->path);
 }
 
 static void entry_free(void *arg)
@@ -234,11 +235,8 @@ static void refused_add(struct writing *writing, const struct record_entry *entr
 static void write_entry(const void *node, VISIT visit, void *closure)
 {
 	static const mode_t types[] = {
-		[ENTRY_SEEN] = AE_IFREG,
-		[ENTRY_FOLDER] = AE_IFDIR,
-		[ENTRY_PIECES] = AE_IFREG,
-		[ENTRY_FILE] = AE_IFREG,
-		[ENTRY_LINK] = AE_IFLNK,
+		[ENTRY_SEEN] = AE_IFREG, [ENTRY_FOLDER] = AE_IFDIR, [ENTRY_PIECES] = AE_IFREG,
+		[ENTRY_FILE] = AE_IFREG, [ENTRY_LINK] = AE_IFLNK,
 	};
 	const struct record_entry *entry = *(const struct record_entry *const *)node;
 	struct writing *writing = closure;
@@ -266,9 +264,8 @@ int record_write(const struct tree_record *record, const char *path)
 	}
 	if (archive_write_set_format_pax_restricted(writing.archive) != ARCHIVE_OK ||
 	    archive_write_open_filename(writing.archive, path) != ARCHIVE_OK) {
-		writing.ret = archive_errno(writing.archive) > 0 ?
-				      -archive_errno(writing.archive) :
-				      -EIO;
+		writing.ret =
+			archive_errno(writing.archive) > 0 ? -archive_errno(writing.archive) : -EIO;
 		goto out;
 	}
 	twalk_r(record->entries, write_entry, &writing);

@@ -95,19 +95,21 @@ static bool core_shared(const struct gdrcap_doctor *doctor, const struct doctor_
 }
 
 /* Isolated CPUs first, threads of different cores first. */
-static void cores_choose(struct gdrcap_doctor *doctor, struct doctor_choice *choice, uint32_t wanted,
-			 uint32_t least)
+static void cores_choose(struct gdrcap_doctor *doctor, struct doctor_choice *choice,
+			 uint32_t wanted, uint32_t least)
 {
 	struct pairs_cpus cpus;
 	bool taken[PAIRS_CPUS_MAX] = { false };
 
-	pairs_cpus(doctor, choice->card ? &choice->card->pci :
-			   choice->gpu	? &choice->gpu->pci :
-					  NULL,
+	pairs_cpus(doctor,
+		   choice->card	 ? &choice->card->pci
+		   : choice->gpu ? &choice->gpu->pci
+				 : NULL,
 		   &cpus);
 	for (int turn = 0; turn < 4; turn++)
 		for (uint32_t cpu = 0; cpu < PAIRS_CPUS_MAX && choice->cores < wanted; cpu++) {
-			if (!cpus.near[cpu] || taken[cpu] || cpus.isolated[cpu] != (turn % 2 == 0) ||
+			if (!cpus.near[cpu] || taken[cpu] ||
+			    cpus.isolated[cpu] != (turn % 2 == 0) ||
 			    (turn < 2 && core_shared(doctor, choice, cpu)))
 				continue;
 			taken[cpu] = true;
@@ -126,8 +128,8 @@ static void queues_choose(struct gdrcap_doctor *doctor, struct doctor_choice *ch
 	uint32_t each = choice->sender || !choice->card ? 2 : 1;
 
 	choice->queues = 1;
-	if (choice->card && tree_fact(doctor->tree, text, "ethtool/%s/speed",
-				      choice->card->interface) == 0)
+	if (choice->card &&
+	    tree_fact(doctor->tree, text, "ethtool/%s/speed", choice->card->interface) == 0)
 		choice->mbits = strtoull(text, NULL, 10);
 	if (choice->mbits > 1000000)
 		choice->mbits = 0;
@@ -148,16 +150,17 @@ void doctor_choose(struct gdrcap_doctor *doctor)
 
 /* ---- the file ---- */
 
-static void write_head(FILE *to, const struct gdrcap_doctor *doctor, const struct doctor_choice *choice,
-		       const char *path)
+static void write_head(FILE *to, const struct gdrcap_doctor *doctor,
+		       const struct doctor_choice *choice, const char *path)
 {
 	const bool loopback = choice->sender || !choice->card;
 	/* Without one of them it is not about GPU memory. */
 	const bool gpu_memory = choice->card && choice->gpu;
 	bool first = true;
 
-	fprintf(to, "# Written by gdrcap doctor for this machine. Try it:\n#\n"
-		    "#   gdrcap %s --config ",
+	fprintf(to,
+		"# Written by gdrcap doctor for this machine. Try it:\n#\n"
+		"#   gdrcap %s --config ",
 		loopback ? "loopback" : "capture");
 	/* A comment ends with its line, and YAML is UTF-8. */
 	for (const char *c = path; *c; c++)
@@ -190,7 +193,8 @@ static void write_port(FILE *to, const struct gdrcap_doctor *doctor, const char 
 	fprintf(to, "%s: %s\n", key, card->pci.address);
 }
 
-static void write_ports(FILE *to, const struct gdrcap_doctor *doctor, const struct doctor_choice *choice)
+static void write_ports(FILE *to, const struct gdrcap_doctor *doctor,
+			const struct doctor_choice *choice)
 {
 	if (!choice->card) {
 		fprintf(to, "# There is no ConnectX: a wire inside the process.\n"
@@ -260,12 +264,12 @@ int gdrcap_doctor_write_config(const struct gdrcap_doctor *doctor, const char *p
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	to = fd < 0 ? NULL : fdopen(fd, "w");
 	if (!to) {
-		ret = errno == EEXIST ?
-			      error_set(error, -EEXIST,
-					"%s is there already; give another name, or remove it",
-					path) :
-			      error_set(error, -errno, "%s cannot be written: %s", path,
-					strerror(errno));
+		ret = errno == EEXIST
+			      ? error_set(error, -EEXIST,
+					  "%s is there already; give another name, or remove it",
+					  path)
+			      : error_set(error, -errno, "%s cannot be written: %s", path,
+					  strerror(errno));
 		if (fd >= 0)
 			close(fd);
 		return ret;

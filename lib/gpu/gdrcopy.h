@@ -12,7 +12,7 @@
 struct gdrcopy;
 
 struct gdrcopy_mapping {
-	void *cpu; /* where the CPU sees the first byte asked for */
+	void *cpu;  /* where the CPU sees the first byte asked for */
 	void *base; /* where the mapping begins: whole GPU pages */
 	size_t base_bytes;
 	unsigned long handle; /* the library's */

@@ -22,7 +22,8 @@ static int gpu_by_name(const char *name)
 {
 	int16_t id;
 
-	RTE_GPU_FOREACH(id) {
+	RTE_GPU_FOREACH(id)
+	{
 		struct rte_gpu_info info;
 
 		if (rte_gpu_info_get(id, &info) == 0 && strcmp(info.name, name) == 0)

@@ -18,8 +18,8 @@ static struct gpu_block *blocks_find(struct gpu_blocks *blocks, uintptr_t start)
 	struct gpu_block *block;
 
 	LIST_FOREACH(block, blocks, next)
-		if (block->start == start)
-			return block;
+	if (block->start == start)
+		return block;
 	return NULL;
 }
 
@@ -30,8 +30,8 @@ static struct gpu_block *blocks_find_around(struct gpu_blocks *blocks, uintptr_t
 	struct gpu_block *block;
 
 	LIST_FOREACH(block, blocks, next)
-		if (start >= block->start && start + bytes <= block->start + block->bytes)
-			return block;
+	if (start >= block->start && start + bytes <= block->start + block->bytes)
+		return block;
 	return NULL;
 }
 
@@ -41,8 +41,8 @@ static struct gpu_block *blocks_find_overlap(struct gpu_blocks *blocks, uintptr_
 	struct gpu_block *block;
 
 	LIST_FOREACH(block, blocks, next)
-		if (start < block->start + block->bytes && block->start < start + bytes)
-			return block;
+	if (start < block->start + block->bytes && block->start < start + bytes)
+		return block;
 	return NULL;
 }
 
@@ -122,8 +122,8 @@ static int mapping_destroy(struct gpu_device *device, struct gpu_block *mapping)
 
 static int registration_destroy(struct gpu_device *device, struct gpu_block *block)
 {
-	int ret = device->backend->unregister_host ?
-		  device->backend->unregister_host(device, block) : 0;
+	int ret = device->backend->unregister_host ? device->backend->unregister_host(device, block)
+						   : 0;
 
 	if (ret)
 		return ret;
@@ -176,17 +176,17 @@ static int gpu_mem_register(struct rte_gpu *gpu, size_t size, void *ptr)
 
 	if (!device)
 		return device_fail(-ENODEV);
-	if (start + size < start ||
-	    blocks_find_overlap(&device->allocated, start, size)) {
+	if (start + size < start || blocks_find_overlap(&device->allocated, start, size)) {
 		device_log(ERR, device, "%zu bytes at %p are not registered: not host memory", size,
 			   ptr);
 		return device_unlock(device, -EINVAL);
 	}
 	block = blocks_find_overlap(&device->registered, start, size);
 	if (block) {
-		device_log(ERR, device, "%zu bytes at %p are not registered: they overlap %zu "
-			   "bytes registered at %#" PRIxPTR "; unregister those first", size, ptr,
-			   block->bytes, block->start);
+		device_log(ERR, device,
+			   "%zu bytes at %p are not registered: they overlap %zu "
+			   "bytes registered at %#" PRIxPTR "; unregister those first",
+			   size, ptr, block->bytes, block->start);
 		return device_unlock(device, -EEXIST);
 	}
 	block = block_create(device, start, size);
@@ -236,8 +236,10 @@ static int gpu_mem_cpu_map(struct rte_gpu *gpu, size_t size, void *ptr, void **c
 	}
 	mapping = blocks_find(&device->mapped, start);
 	if (mapping && mapping->bytes < size) {
-		device_log(ERR, device, "%zu bytes at %p are not mapped: only %zu bytes are mapped "
-			   "there; unmap those first", size, ptr, mapping->bytes);
+		device_log(ERR, device,
+			   "%zu bytes at %p are not mapped: only %zu bytes are mapped "
+			   "there; unmap those first",
+			   size, ptr, mapping->bytes);
 		return device_unlock(device, -EEXIST);
 	}
 	if (!mapping) {
@@ -313,9 +315,9 @@ int gpu_export(int16_t gpu, void *base, size_t bytes)
 	device = device_find(gpu);
 	if (!device)
 		return -ENODEV;
-	ret = device->backend->export(device,
-				      blocks_find_around(&device->allocated, (uintptr_t)base, bytes),
-				      base, bytes);
+	ret = device->backend->export(
+		device, blocks_find_around(&device->allocated, (uintptr_t)base, bytes), base,
+		bytes);
 	pthread_mutex_unlock(&device->lock);
 	return ret;
 }
@@ -363,8 +365,10 @@ static int gpu_dev_close(struct rte_gpu *gpu)
 	registered = device_drain(device, &device->registered, registration_destroy);
 	allocated = device_drain(device, &device->allocated, allocation_destroy);
 	if (mapped + registered + allocated)
-		device_log(NOTICE, device, "closed with %u mappings, %u registrations and %u "
-			   "allocations that nobody gave back", mapped, registered, allocated);
+		device_log(NOTICE, device,
+			   "closed with %u mappings, %u registrations and %u "
+			   "allocations that nobody gave back",
+			   mapped, registered, allocated);
 	pthread_mutex_destroy(&device->lock);
 	device->backend->destroy(device);
 	return 0;

@@ -24,14 +24,14 @@
 /* One allocation, registration or mapping. The driver owns base, base_bytes, cpu and handle. */
 struct gpu_block {
 	LIST_ENTRY(gpu_block) next;
-	uintptr_t start; /* as the caller knows it */
-	size_t bytes; /* allocation: rounded up to whole pages; else as asked */
+	uintptr_t start;	 /* as the caller knows it */
+	size_t bytes;		 /* allocation: rounded up to whole pages; else as asked */
 	unsigned int references; /* of a mapping */
-	void *base; /* what the driver gives back */
+	void *base;		 /* what the driver gives back */
 	size_t base_bytes;
-	void *cpu; /* where the CPU can reach it */
+	void *cpu;	      /* where the CPU can reach it */
 	unsigned long handle; /* of a mapping made by GDRCopy */
-	int file; /* behind an allocation of gpu_host */
+	int file;	      /* behind an allocation of gpu_host */
 };
 LIST_HEAD(gpu_blocks, gpu_block);
 
@@ -70,9 +70,9 @@ struct gpu_device {
 	struct gpu_blocks allocated, registered, mapped;
 };
 
-#define gpu_log(level, type, driver, format, ...) \
+#define gpu_log(level, type, driver, format, ...)                                                  \
 	rte_log(RTE_LOG_##level, type, "%s: " format "\n", driver, ##__VA_ARGS__)
-#define device_log(level, device, format, ...) \
+#define device_log(level, device, format, ...)                                                     \
 	gpu_log(level, (device)->logtype, (device)->driver, format, ##__VA_ARGS__)
 
 /* The value of the vdev's only argument `key`, a decimal number up to `max`; `value` is left as it

@@ -38,8 +38,8 @@ struct cuda_calls {
 struct cuda_device {
 	struct gpu_device common;
 	struct cuda_calls calls;
-	int ordinal; /* also the CUdevice: CUDA numbers both alike */
-	CUcontext context; /* the primary one, which the Runtime uses */
+	int ordinal;	    /* also the CUdevice: CUDA numbers both alike */
+	CUcontext context;  /* the primary one, which the Runtime uses */
 	int writes_ordered; /* GPUDirect writes need no flush to be seen by this device */
 	int can_flush;
 	struct gdrcopy *gdrcopy; /* opened at the first mapping */
@@ -112,18 +112,24 @@ int gpu_cuda_count(char *why, unsigned int why_bytes)
 		version = 0;
 	(void)cudaGetLastError();
 	if (version == 0)
-		snprintf(why, why_bytes, "no NVIDIA driver (libcuda.so.1) here: install it, and in "
+		snprintf(why, why_bytes,
+			 "no NVIDIA driver (libcuda.so.1) here: install it, and in "
 			 "a container run with --gpus all");
 	else if (error == cudaErrorInsufficientDriver)
-		snprintf(why, why_bytes, "the NVIDIA driver is too old: it knows CUDA %d.%d, this "
-			 "program was built with %d.%d; update the driver", version / 1000,
-			 version % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+		snprintf(why, why_bytes,
+			 "the NVIDIA driver is too old: it knows CUDA %d.%d, this "
+			 "program was built with %d.%d; update the driver",
+			 version / 1000, version % 1000 / 10, CUDART_VERSION / 1000,
+			 CUDART_VERSION % 1000 / 10);
 	else if (error == cudaErrorNoDevice || error == cudaSuccess)
-		snprintf(why, why_bytes, "the NVIDIA driver sees no GPU: check nvidia-smi and "
+		snprintf(why, why_bytes,
+			 "the NVIDIA driver sees no GPU: check nvidia-smi and "
 			 "CUDA_VISIBLE_DEVICES");
 	else
-		snprintf(why, why_bytes, "CUDA does not start: %s (%s); check nvidia-smi and the "
-			 "kernel log", cudaGetErrorString(error), cudaGetErrorName(error));
+		snprintf(why, why_bytes,
+			 "CUDA does not start: %s (%s); check nvidia-smi and the "
+			 "kernel log",
+			 cudaGetErrorString(error), cudaGetErrorName(error));
 	return 0;
 }
 
@@ -136,8 +142,8 @@ static int driver_call_get(const char *symbol, void **call)
 
 	*call = NULL;
 #if CUDART_VERSION >= 12050
-	error = cudaGetDriverEntryPointByVersion(symbol, call, CUDA_DRIVER_ABI,
-						 cudaEnableDefault, &found);
+	error = cudaGetDriverEntryPointByVersion(symbol, call, CUDA_DRIVER_ABI, cudaEnableDefault,
+						 &found);
 #elif CUDART_VERSION >= 12000
 	error = cudaGetDriverEntryPoint(symbol, call, cudaEnableDefault, &found);
 #else
@@ -259,8 +265,8 @@ static int cuda_register_host(struct gpu_device *device, struct gpu_block *block
 
 	if (ret)
 		return ret;
-	error = cudaHostRegister(host, block->bytes, cudaHostRegisterPortable |
-						     cudaHostRegisterMapped);
+	error = cudaHostRegister(host, block->bytes,
+				 cudaHostRegisterPortable | cudaHostRegisterMapped);
 	if (error != cudaSuccess) {
 		ret = cuda_fail(error, "cudaHostRegister");
 		goto out;
@@ -270,8 +276,10 @@ static int cuda_register_host(struct gpu_device *device, struct gpu_block *block
 		ret = cuda_fail(error, "cudaHostGetDevicePointer");
 	else if (gpu != host) {
 		/* gpudev has one address for both sides. */
-		device_log(ERR, device, "registered memory has another address on this GPU (%p, "
-			   "here %p): use device memory", gpu, host);
+		device_log(ERR, device,
+			   "registered memory has another address on this GPU (%p, "
+			   "here %p): use device memory",
+			   gpu, host);
 		ret = -ENOTSUP;
 	}
 	if (ret)
@@ -316,7 +324,8 @@ static int cuda_map(struct gpu_device *device, const struct gpu_block *allocatio
 	ret = gdrcopy_map(cuda->gdrcopy, block->start, block->bytes, &mapping);
 	device_leave(cuda);
 	if (ret) {
-		device_log(ERR, device, "no CPU mapping of %zu bytes at %#" PRIxPTR ": GDRCopy "
+		device_log(ERR, device,
+			   "no CPU mapping of %zu bytes at %#" PRIxPTR ": GDRCopy "
 			   "says %s; is the range larger than the GPU's BAR1 (see nvidia-smi -q)?",
 			   block->bytes, block->start, strerror(-ret));
 		return ret;
@@ -362,8 +371,7 @@ static int cuda_owns(struct gpu_device *device, const void *at)
 		return ret;
 	error = cudaPointerGetAttributes(&attributes, at);
 	if (error == cudaSuccess)
-		ret = attributes.type == cudaMemoryTypeDevice &&
-		      attributes.device == cuda->ordinal;
+		ret = attributes.type == cudaMemoryTypeDevice && attributes.device == cuda->ordinal;
 	else
 		(void)cudaGetLastError(); /* the application's own check would find it */
 	device_leave(cuda);
@@ -479,11 +487,13 @@ static int facts_get(struct cuda_device *cuda, struct rte_gpu_info *facts)
 	facts->processor_count = (uint32_t)properties.multiProcessorCount;
 	facts->total_memory = properties.totalGlobalMem;
 	facts->numa_node = numa_node_read(pci);
-	device_log(INFO, &cuda->common, "%d is %s at %s, NUMA node %d; GPUDirect RDMA %d, writes "
-		   "ordering %d, flush options %d", cuda->ordinal, properties.name, pci,
-		   facts->numa_node, rdma, ordering, flush);
+	device_log(INFO, &cuda->common,
+		   "%d is %s at %s, NUMA node %d; GPUDirect RDMA %d, writes "
+		   "ordering %d, flush options %d",
+		   cuda->ordinal, properties.name, pci, facts->numa_node, rdma, ordering, flush);
 	if (!cuda->writes_ordered && !cuda->can_flush)
-		device_log(WARNING, &cuda->common, "%s neither orders nor flushes writes that come "
+		device_log(WARNING, &cuda->common,
+			   "%s neither orders nor flushes writes that come "
 			   "over PCIe: rte_gpu_wmb() fails; launch kernels after the data is there",
 			   properties.name);
 	return 0;
@@ -500,8 +510,10 @@ static int device_open(struct cuda_device *cuda, unsigned long ordinal, struct r
 		if (count == 0)
 			device_log(ERR, &cuda->common, "no CUDA device: %s", why);
 		else
-			device_log(ERR, &cuda->common, "no CUDA device %lu: there are 0 to %d (see "
-				   "nvidia-smi -L and CUDA_VISIBLE_DEVICES)", ordinal, count - 1);
+			device_log(ERR, &cuda->common,
+				   "no CUDA device %lu: there are 0 to %d (see "
+				   "nvidia-smi -L and CUDA_VISIBLE_DEVICES)",
+				   ordinal, count - 1);
 		rte_errno = ENODEV;
 		return -ENODEV;
 	}

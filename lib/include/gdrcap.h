@@ -47,25 +47,29 @@ extern "C" {
 #define GDRCAP_MATCH_MAX 8
 
 struct gdrcap_session; /**< ports, one memory region, one consumer */
-struct gdrcap_queue; /**< one receive queue: one caller thread */
-struct CUstream_st; /**< what cudaStream_t points to; no CUDA header here */
+struct gdrcap_queue;   /**< one receive queue: one caller thread */
+struct CUstream_st;    /**< what cudaStream_t points to; no CUDA header here */
 
 /** Library, DPDK and CUDA versions in one line. */
 const char *gdrcap_version(void);
 
 struct gdrcap_error {
-	int code; /**< negative errno */
+	int code;	/**< negative errno */
 	char text[508]; /**< cause and remedy */
 };
 
 /* ---- configuration ---- */
 
-enum gdrcap_memory { GDRCAP_MEMORY_AUTO, GDRCAP_MEMORY_DEVICE, GDRCAP_MEMORY_PINNED,
-		     GDRCAP_MEMORY_HOST };
+enum gdrcap_memory {
+	GDRCAP_MEMORY_AUTO,
+	GDRCAP_MEMORY_DEVICE,
+	GDRCAP_MEMORY_PINNED,
+	GDRCAP_MEMORY_HOST
+};
 enum gdrcap_consumer {
 	GDRCAP_CONSUMER_VALIDATE, /**< built in: checks every payload byte */
-	GDRCAP_CONSUMER_HOST, /**< caller's thread: gdrcap_poll() */
-	GDRCAP_CONSUMER_GPU, /**< caller's running kernel: gdrcap_get_gpu_queue() */
+	GDRCAP_CONSUMER_HOST,	  /**< caller's thread: gdrcap_poll() */
+	GDRCAP_CONSUMER_GPU,	  /**< caller's running kernel: gdrcap_get_gpu_queue() */
 };
 enum gdrcap_format {
 	GDRCAP_FORMAT_ETHERNET,
@@ -84,7 +88,7 @@ enum gdrcap_flush { GDRCAP_FLUSH_AUTO, GDRCAP_FLUSH_HOST, GDRCAP_FLUSH_NONE };
 /** Whose clock arrival times are from. */
 enum gdrcap_clock {
 	GDRCAP_CLOCK_AUTO, /**< the card's where it has one, else the CPU's */
-	GDRCAP_CLOCK_CPU, /**< when the poll that brought the frame returned */
+	GDRCAP_CLOCK_CPU,  /**< when the poll that brought the frame returned */
 	GDRCAP_CLOCK_CARD,
 };
 enum gdrcap_log_level {
@@ -102,32 +106,35 @@ struct gdrcap_config {
 	/* Ports: "ring:NAME" (both ends of a wire in this process), a DPDK vdev such as
 	 * "net_af_packet0,iface=veth0", or a ConnectX: its PCI address, the kernel's interface, or
 	 * the RDMA device ("mlx5_0"); arguments of DPDK's mlx5 driver may follow. */
-	char port[GDRCAP_PORTS_MAX][256]; /**< receive; first empty entry ends the list; none: a
+	char port[GDRCAP_PORTS_MAX][256];    /**< receive; first empty entry ends the list; none: a
 					   * session that only sends (replay) */
 	char tx_port[GDRCAP_PORTS_MAX][256]; /**< send; loopback: tx_port[i] plays into port[i] */
-	uint32_t queues; /**< receive queues a port; default 1 */
-	uint32_t burst; /**< frames in one burst at most, 1..256; default 64 */
-	uint32_t descriptors; /**< NIC ring size; default 1024 */
+	uint32_t queues;		     /**< receive queues a port; default 1 */
+	uint32_t burst;			     /**< frames in one burst at most, 1..256; default 64 */
+	uint32_t descriptors;		     /**< NIC ring size; default 1024 */
 
 	/* Memory and GPU */
 	char gpu[32]; /**< "auto" (first CUDA device, else the CPU), "host", or a CUDA ordinal */
 	enum gdrcap_memory memory;
 	uint64_t pool_bytes; /**< of the region; 0: chosen, and printed */
 	uint32_t slot_bytes; /**< power of two, 256..16384; 0: from the largest frame */
-	uint32_t guard; /**< host "GPU": the CPU's path may not touch a payload (PROT_NONE) */
+	uint32_t guard;	     /**< host "GPU": the CPU's path may not touch a payload (PROT_NONE) */
 	enum gdrcap_flush flush;
-	uint32_t split; /**< header-data split: so many first bytes of each frame land in host memory,
+	uint32_t
+		split; /**< header-data split: so many first bytes of each frame land in host memory,
 			 * the rest in `memory`; 0: frames lie whole */
-	uint32_t stale_check; /**< not 0: the consumer looks for frames that it sees before their bytes,
+	uint32_t
+		stale_check; /**< not 0: the consumer looks for frames that it sees before their bytes,
 			       * and waits so many us for them */
-	uint32_t dump_frames; /**< core dumps have the frames' memory too; the caller's own region is left
+	uint32_t
+		dump_frames; /**< core dumps have the frames' memory too; the caller's own region is left
 			       * as it is */
 	void *memory_addr; /**< caller's own region (64 KiB aligned) of pool_bytes; NULL: allocate
 			    */
 
 	/* Consumer */
 	enum gdrcap_consumer consumer;
-	uint32_t blocks; /**< thread blocks (CPU threads) a queue; 0: chosen */
+	uint32_t blocks;      /**< thread blocks (CPU threads) a queue; 0: chosen */
 	uint32_t watchdog_ms; /**< the built-in consumer without progress for so long is reported;
 			       * default 2000. Of the caller's own, pool_empty tells */
 
@@ -137,48 +144,53 @@ struct gdrcap_config {
 			       */
 	uint16_t ethertype, vlan, src_port, dst_port; /**< 0: 0x88b5, untagged, 12345, 12345 */
 	char src_mac[32], dst_mac[32], src_ip[32], dst_ip[32];
-	uint32_t streams; /**< sent, 1..1024, spread over the tx queues; default 1 a queue */
+	uint32_t streams;      /**< sent, 1..1024, spread over the tx queues; default 1 a queue */
 	uint32_t first_stream; /**< id of the first of them; the others follow. A sender whose
 				* receiver is elsewhere */
-	char pattern[32]; /**< "prbs31" (default), "counter16be", "random", "file", ... */
+	char pattern[32];      /**< "prbs31" (default), "counter16be", "random", "file", ... */
 	enum gdrcap_invert invert;
 	uint32_t restart; /**< 1: the pattern starts anew in each frame */
-	uint32_t value; /**< byte of pattern "constant" */
-	uint64_t seed; /**< of pattern "random" */
+	uint32_t value;	  /**< byte of pattern "constant" */
+	uint64_t seed;	  /**< of pattern "random" */
 	char pattern_file[512];
 
 	/* Others' frames: format FOREIGN. Offsets in bytes from the frame's first. */
-	uint32_t foreign_payload; /**< of the payload, 14..100; 0: 14 */
+	uint32_t foreign_payload;	/**< of the payload, 14..100; 0: 14 */
 	uint32_t foreign_payload_bytes; /**< its length; 0: to the frame's end */
-	uint32_t sequence_offset, sequence_bytes; /**< of a sequence number; 0 bytes: there is none */
+	uint32_t sequence_offset,
+		sequence_bytes; /**< of a sequence number; 0 bytes: there is none */
 	enum gdrcap_order sequence_order;
-	uint64_t sequence_start, sequence_step; /**< first number, from one to the next; step 0: 1 */
+	uint64_t sequence_start,
+		sequence_step;		      /**< first number, from one to the next; step 0: 1 */
 	uint32_t stream_offset, stream_bytes; /**< of a stream id, big-endian; 0 bytes: none */
-	char match[GDRCAP_MATCH_MAX][256]; /**< rules: frames that none names are filtered */
+	char match[GDRCAP_MATCH_MAX][256];    /**< rules: frames that none names are filtered */
 
 	/* Files */
 	char pcap[512]; /**< replay: a pcap or pcapng file's frames instead of the pattern's */
 	char loops[16]; /**< how often the file is played: "1" (default), "10", "forever" */
-	char rate[32]; /**< sent at most: "max", "9.5gbit", "2mpps"; "": max, or a file's own times */
+	char rate
+		[32]; /**< sent at most: "max", "9.5gbit", "2mpps"; "": max, or a file's own times */
 	char speed[32]; /**< of a file's own times: "2x" */
-	uint64_t pcap_memory; /**< bytes that a file may take; what is larger is streamed; 0: chosen */
-	char expect[512]; /**< capture: frames are compared with this file's */
-	char save[512]; /**< all frames, or each `save_every`-th, as pcapng */
+	uint64_t
+		pcap_memory; /**< bytes that a file may take; what is larger is streamed; 0: chosen */
+	char expect[512];    /**< capture: frames are compared with this file's */
+	char save[512];	     /**< all frames, or each `save_every`-th, as pcapng */
 	uint32_t save_every; /**< default 1 */
-	char save_damaged[512]; /**< damaged frames, and `save_around` before and after, as pcapng */
+	char save_damaged
+		[512];	      /**< damaged frames, and `save_around` before and after, as pcapng */
 	uint32_t save_around; /**< 0..256 */
 	enum gdrcap_clock clock; /**< of arrival times, in these files and in batches */
 
 	/* Run */
-	char cores[256]; /**< "2,4-7"; empty: near the port's NUMA node */
+	char cores[256];     /**< "2,4-7"; empty: near the port's NUMA node */
 	uint64_t seconds_ms; /**< end after; 0: no limit. In ms; options and YAML take seconds */
-	uint64_t frames; /**< end after so many sent (loopback) or received; 0: no limit */
+	uint64_t frames;     /**< end after so many sent (loopback) or received; 0: no limit */
 	/** Silence that ends the wait for frames in flight; default 200. It counts from where each
 	 * receiver has found its queue empty, and each has to do so again when it is over. */
 	uint32_t quiet_ms;
 	enum gdrcap_end end;
-	uint32_t senders; /**< capture: whose end-of-stream frames are waited for; default 1 */
-	uint32_t idle_ms; /**< a capture ends after so long without a frame, once one came, as
+	uint32_t senders;    /**< capture: whose end-of-stream frames are waited for; default 1 */
+	uint32_t idle_ms;    /**< a capture ends after so long without a frame, once one came, as
 			   * above; 0: never */
 	uint32_t give_up_ms; /**< a session that only sends fails (-ETIMEDOUT) after its ports took
 			      * nothing for so long; 0: never; default 60000 */
@@ -220,12 +232,12 @@ int gdrcap_config_check(const struct gdrcap_config *config, struct gdrcap_error 
 
 /** The option table, for --help and documentation. */
 struct gdrcap_option {
-	const char *key; /**< YAML path, "frame.size" */
-	const char *flag; /**< command line without dashes, "frame-size" */
+	const char *key;      /**< YAML path, "frame.size" */
+	const char *flag;     /**< command line without dashes, "frame-size" */
 	const char *argument; /**< "BYTES", "PORT", ...; NULL for a switch */
-	const char *help; /**< one sentence with range, unit and default */
+	const char *help;     /**< one sentence with range, unit and default */
 	int is_list;
-	const char *group; /**< heading in --help; those of a group follow each other */
+	const char *group;     /**< heading in --help; those of a group follow each other */
 	unsigned int commands; /**< that it means something to: GDRCAP_FOR_* */
 };
 /** Option `index`, or NULL after the last. */
@@ -261,7 +273,7 @@ enum gdrcap_stage_state { GDRCAP_STAGE_PASSED, GDRCAP_STAGE_FAILED, GDRCAP_STAGE
 struct gdrcap_stage {
 	const char *name; /**< "ports up", ... "consumer saw it" */
 	enum gdrcap_stage_state state;
-	char detail[256]; /**< what was seen */
+	char detail[256];	   /**< what was seen */
 	const char *const *causes; /**< failed: likely causes with their remedies, NULL-ended */
 };
 /**
@@ -283,7 +295,7 @@ struct gdrcap_counts {
 	uint64_t sent; /**< handed to the wire; capture without a sender: from sequence numbers */
 	uint64_t received, valid, damaged, lost, duplicate, reordered, filtered;
 	uint64_t bits_checked, bits_wrong; /**< payload bits */
-	uint64_t bytes; /**< received, in memory (without FCS) */
+	uint64_t bytes;			   /**< received, in memory (without FCS) */
 	uint64_t restarts; /**< times that a sender began a stream anew, from sequence number 0;
 			    * own frames; a queue's: 0 */
 };
@@ -291,9 +303,11 @@ struct gdrcap_counts {
 #define GDRCAP_HAS_NIC_MISSED 1u
 #define GDRCAP_HAS_NIC_ERROR 2u
 #define GDRCAP_HAS_TX_STALLED 4u /* there is a sender */
-#define GDRCAP_HAS_VERDICT 8u /**< without: the caller's own consumer has the frames, and only sent,
+#define GDRCAP_HAS_VERDICT                                                                         \
+	8u /**< without: the caller's own consumer has the frames, and only sent,
 			       * received and bytes are counted */
-#define GDRCAP_HAS_LOSS 16u /* frames have sequence numbers, phases or places in a file: `lost`,
+#define GDRCAP_HAS_LOSS                                                                            \
+	16u		    /* frames have sequence numbers, phases or places in a file: `lost`,
 			     * `duplicate` and `reordered` mean something */
 #define GDRCAP_HAS_LOCK 32u /* a foreign PRBS: lock_lost */
 #define GDRCAP_HAS_PACE 64u /* the sender keeps to a rate or to times: gap errors */
@@ -313,7 +327,7 @@ struct gdrcap_summary {
 	double seconds; /**< from the first frame's poll to the last's */
 	uint32_t known; /**< which of the counters below were measured: GDRCAP_HAS_* */
 	uint64_t nic_missed, nic_error; /**< lost in the card for want of buffers; with errors */
-	uint64_t unexplained; /**< lost - what the exact counters explain */
+	uint64_t unexplained;		/**< lost - what the exact counters explain */
 	uint64_t tx_stalled; /**< sender's polls that found no free slot or a full wire */
 	double gbps; /**< received on the wire: frames with FCS, preamble and gap (+24 bytes) */
 	double mpps;
@@ -321,12 +335,12 @@ struct gdrcap_summary {
 	int cores[GDRCAP_CORES_MAX]; /**< CPUs used */
 	uint32_t core_count;
 	enum gdrcap_memory memory; /**< as chosen */
-	char gpu[64]; /**< "NVIDIA H200", "host: 1 CPU thread" */
-	char driver[32]; /**< gpudev driver: "gpu_cuda", "gpu_host" */
+	char gpu[64];		   /**< "NVIDIA H200", "host: 1 CPU thread" */
+	char driver[32];	   /**< gpudev driver: "gpu_cuda", "gpu_host" */
 	uint64_t region_bytes;
 	uint32_t slot_bytes, slots;
 	uint32_t blocks; /**< consumer workers a queue */
-	int failed; /**< 1: the run ended with an error */
+	int failed;	 /**< 1: the run ended with an error */
 
 	uint64_t lock_lost; /**< a PRBS payload did not go on where the frame before it ended */
 	int software_match; /**< 1: rules are applied by the consumer, 0: by the card, or there are none */
@@ -337,22 +351,23 @@ struct gdrcap_summary {
 	uint64_t damaged_saved, damaged_missed; /**< the same of `save_damaged` */
 
 	/* The sender. On the wire a frame has 24 bytes more than in memory. */
-	double tx_seconds; /**< from the first hand-over to the last */
-	double tx_gbps, tx_mpps; /**< handed to the port, counted on the wire */
+	double tx_seconds;	       /**< from the first hand-over to the last */
+	double tx_gbps, tx_mpps;       /**< handed to the port, counted on the wire */
 	double asked_gbps, asked_mpps; /**< the one that was asked for; 0: not asked */
 	double asked_seconds; /**< a file's own times: as long as it should have taken; else 0 */
 	uint64_t gap_p50_ns, gap_p99_ns, gap_max_ns; /**< |gap between hand-overs - asked gap| */
-	uint64_t tx_starved; /**< sender's polls that found the next frames not read or written yet */
-	uint64_t tx_error; /**< frames that the port took and then said it could not send */
-	uint64_t tx_bytes; /**< sent, in memory (without FCS) */
+	uint64_t
+		tx_starved; /**< sender's polls that found the next frames not read or written yet */
+	uint64_t tx_error;  /**< frames that the port took and then said it could not send */
+	uint64_t tx_bytes;  /**< sent, in memory (without FCS) */
 
 	uint64_t stale; /**< frames seen before their bytes were there, if these ever came; damaged,
 			 * unless they are second copies or others' besides */
 	uint32_t split; /**< as configured, bytes */
-	int steered; /**< 1: the receiving cards' rules choose our frames: gdrcap_get_rule() */
-	char registration[32]; /**< how cards reach the memory: "nvidia-peermem", "dma-buf", "host
+	int steered;	/**< 1: the receiving cards' rules choose our frames: gdrcap_get_rule() */
+	char registration[32];	 /**< how cards reach the memory: "nvidia-peermem", "dma-buf", "host
 				* memory", ...; "": no card does */
-	char clock[32]; /**< of arrival times: "CPU", "card"; "": nobody asked for them */
+	char clock[32];		 /**< of arrival times: "CPU", "card"; "": nobody asked for them */
 	uint32_t queue_restarts; /**< receive queues in error that were started again */
 	uint64_t untracked; /**< among `filtered`: frames of more streams than GDRCAP_STREAMS_MAX,
 			     * for which there was no room: nobody knows what of them is lost */
@@ -383,16 +398,16 @@ int gdrcap_get_queue_counts(const struct gdrcap_session *session, uint32_t index
 			    struct gdrcap_counts *counts);
 /** Of the stream at `index`: GDRCAP_STREAMS_MAX at most, those that sent more than one frame before
  * others. -ENOENT after the last. */
-int gdrcap_get_stream_counts(const struct gdrcap_session *session, uint32_t index,
-			     uint32_t *stream, struct gdrcap_counts *counts);
+int gdrcap_get_stream_counts(const struct gdrcap_session *session, uint32_t index, uint32_t *stream,
+			     struct gdrcap_counts *counts);
 
 /** What a port's driver says of why frames were lost, or a sender was slow: over all ports. */
 struct gdrcap_cause {
-	const char *name; /**< "out_of_buffer", ...: as in JSON's lost_by.causes */
+	const char *name;    /**< "out_of_buffer", ...: as in JSON's lost_by.causes */
 	const char *meaning; /**< with the remedy, for people */
-	uint64_t count; /**< events since the start */
-	int known; /**< 0: no port counts it; `count` is 0 */
-	int sender; /**< 1: of sending ports */
+	uint64_t count;	     /**< events since the start */
+	int known;	     /**< 0: no port counts it; `count` is 0 */
+	int sender;	     /**< 1: of sending ports */
 };
 /** -ENOENT after the last. Index 0 asks the cards, for some milliseconds; the others tell what they
  * said then. */
@@ -402,8 +417,8 @@ int gdrcap_get_cause(const struct gdrcap_session *session, uint32_t index,
 /** A rule by which the receiving cards put frames into our queues. */
 struct gdrcap_rule {
 	const char *text; /**< as configured, or the one made for our own frames */
-	uint64_t frames; /**< that it put into our queues; over all ports, since the start */
-	int known; /**< 0: the card does not count, or a port was started again in the run */
+	uint64_t frames;  /**< that it put into our queues; over all ports, since the start */
+	int known;	  /**< 0: the card does not count, or a port was started again in the run */
 };
 /** -ENOENT after the last; at once where cards do not steer. A card tells its counts once a second.
  */
@@ -417,7 +432,7 @@ struct gdrcap_damage {
 	uint32_t offset; /**< first wrong byte, from the frame's first byte */
 	uint8_t expected, got;
 	uint8_t header_ok; /**< 0: sequence and stream could not be read */
-	const char *kind; /**< "payload", "header", "length", "stale", ... */
+	const char *kind;  /**< "payload", "header", "length", "stale", ... */
 };
 /** -ENOENT after the last (GDRCAP_DAMAGE_MAX are kept). */
 int gdrcap_get_damage(const struct gdrcap_session *session, uint32_t index,
@@ -453,7 +468,7 @@ struct gdrcap_pkt {
 /** Frame i begins at gdrcap_frame(batch, i), which is data + (size_t)pkts[i].slot * slot_bytes +
  * (pkts[i].offset & ~GDRCAP_PKT_CUT). */
 struct gdrcap_batch {
-	uint64_t seq; /**< +1 a batch of the queue, no gaps */
+	uint64_t seq;  /**< +1 a batch of the queue, no gaps */
 	uint8_t *data; /**< region base; a device pointer where memory is `device` */
 	const struct gdrcap_pkt *pkts; /**< readable by CPU and GPU */
 	uint32_t count, slot_bytes;

@@ -20,14 +20,14 @@ extern "C" {
 
 /** What a stage is measured with; 0 or "": it has no such parameter. */
 struct gdrcap_bench_point {
-	char stage[24]; /**< "rx_worker": stable; gdrcap_bench_stage_at() describes it */
+	char stage[24];	      /**< "rx_worker": stable; gdrcap_bench_stage_at() describes it */
 	uint32_t frame_bytes; /**< with FCS */
-	uint32_t burst; /**< frames in a burst at most */
-	uint32_t blocks; /**< thread blocks (CPU threads) a queue */
-	uint32_t queues; /**< receive or send queues, each with a core of its own */
-	char pattern[16]; /**< "prbs31", "counter16be", ... */
-	char memory[16]; /**< "device", "pinned", "host" */
-	char source[16]; /**< of frames: "ring", "null", "resident" */
+	uint32_t burst;	      /**< frames in a burst at most */
+	uint32_t blocks;      /**< thread blocks (CPU threads) a queue */
+	uint32_t queues;      /**< receive or send queues, each with a core of its own */
+	char pattern[16];     /**< "prbs31", "counter16be", ... */
+	char memory[16];      /**< "device", "pinned", "host" */
+	char source[16];      /**< of frames: "ring", "null", "resident" */
 };
 
 struct gdrcap_bench_result {
@@ -36,19 +36,19 @@ struct gdrcap_bench_result {
 	uint32_t runs;
 	double run[GDRCAP_BENCH_RUNS_MAX]; /**< each run's value, the stage's unit, in time order */
 	double median, least, most;
-	double limit; /**< physical limit, same unit, measured in this bench; 0: there is none */
+	double limit;	 /**< physical limit, same unit, measured in this bench; 0: there is none */
 	double of_limit; /**< 0..1: what part of the limit was reached; 0: there is none */
 	double mpps, gbps; /**< of the median run; gbps: bits of frames with FCS, without preamble
 			    * and gap; 0: not a rate of frames */
 	/* Of the median run. */
 	double seconds;
-	uint64_t frames; /**< that went through */
-	uint64_t validated; /**< found right, every payload byte */
+	uint64_t frames;	/**< that went through */
+	uint64_t validated;	/**< found right, every payload byte */
 	uint64_t damaged, lost; /**< of all runs and of the warm-up */
 	int sequence_checked; /**< 0: a source without content repeats frames, so only bytes are */
 	double p50_ns, p99_ns, p999_ns, max_ns; /**< of a latency; else 0 */
-	uint64_t samples; /**< of a latency */
-	char note[128]; /**< "": what a reader has to know besides */
+	uint64_t samples;			/**< of a latency */
+	char note[128];				/**< "": what a reader has to know besides */
 	/** Simple operations a nanosecond that the slowest of the cores did, all at work, just before
 	 * and just after each run: the mean, in time order; 0: not known. */
 	double core_speed[GDRCAP_BENCH_RUNS_MAX];
@@ -57,8 +57,8 @@ struct gdrcap_bench_result {
 struct gdrcap_bench_stage {
 	const char *id;
 	const char *group; /**< "limit", "cpu", "consumer", "latency", "sender", "path", "idle" */
-	const char *what; /**< one sentence: what is timed, from where to where */
-	const char *unit; /**< "ns/frame", "Mpps", "Gb/s", "ns", "part", "reads/s" */
+	const char *what;  /**< one sentence: what is timed, from where to where */
+	const char *unit;  /**< "ns/frame", "Mpps", "Gb/s", "ns", "part", "reads/s" */
 	int less_is_better;
 	const char *limit; /**< id of the stage that measures its limit; NULL: none */
 };
@@ -68,20 +68,20 @@ const struct gdrcap_bench_stage *gdrcap_bench_stage_at(size_t index);
 /** What figures depend on. Texts are "" where unknown. */
 struct gdrcap_bench_machine {
 	char cpu[128], gpu[64], gpu_driver[32], cuda[32], kernel[128];
-	uint32_t cpus; /**< that this process may use */
+	uint32_t cpus;	    /**< that this process may use */
 	uint32_t gpu_units; /**< multiprocessors; 0, as texts of the GPU "": CPU threads stand in */
 	uint64_t memory_bytes, cache_bytes; /**< of the host; its last-level cache */
-	int hugepages; /**< 1: EAL has them */
+	int hugepages;			    /**< 1: EAL has them */
 };
 
 struct gdrcap_bench_config {
-	size_t size; /**< sizeof(struct gdrcap_bench_config) of the caller */
-	const char *gpu; /**< as gdrcap_config.gpu */
-	const char *cores; /**< as gdrcap_config.cores; NULL or "": all of this process */
+	size_t size;	    /**< sizeof(struct gdrcap_bench_config) of the caller */
+	const char *gpu;    /**< as gdrcap_config.gpu */
+	const char *cores;  /**< as gdrcap_config.cores; NULL or "": all of this process */
 	const char *stages; /**< ids or groups, separated by commas; NULL or "": all */
-	uint32_t quick; /**< 1: fewer points and shorter runs, 8 minutes at most */
-	uint32_t runs; /**< a point, 1..GDRCAP_BENCH_RUNS_MAX; 0: 5 */
-	uint32_t run_ms; /**< each; 0: chosen */
+	uint32_t quick;	    /**< 1: fewer points and shorter runs, 8 minutes at most */
+	uint32_t runs;	    /**< a point, 1..GDRCAP_BENCH_RUNS_MAX; 0: 5 */
+	uint32_t run_ms;    /**< each; 0: chosen */
 	/** True with *result filled: measured before, not again. May be NULL. */
 	int (*have)(void *context, const struct gdrcap_bench_point *point,
 		    struct gdrcap_bench_result *result);

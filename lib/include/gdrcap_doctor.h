@@ -18,7 +18,7 @@ extern "C" {
 
 enum gdrcap_severity {
 	GDRCAP_SEVERITY_FATAL, /**< a failed check means that it cannot work */
-	GDRCAP_SEVERITY_SLOW, /**< it works, below the line rate or with losses */
+	GDRCAP_SEVERITY_SLOW,  /**< it works, below the line rate or with losses */
 	GDRCAP_SEVERITY_INFO,
 };
 enum gdrcap_health {
@@ -31,25 +31,25 @@ enum gdrcap_health {
 
 /** What one check says of one thing. Texts live as long as the doctor. */
 struct gdrcap_finding {
-	const char *id; /**< "peermem-loaded": stable */
+	const char *id;	   /**< "peermem-loaded": stable */
 	const char *group; /**< "gpu", "peer-memory", "nic", "pcie", "host", "container", "async" */
 	const char *subject; /**< PCI address, interface, ...; "": the machine */
 	enum gdrcap_severity severity;
 	enum gdrcap_health verdict;
-	const char *read; /**< what was read, file and value; several are separated by "; " */
-	const char *why; /**< one sentence: why it matters */
+	const char *read;   /**< what was read, file and value; several are separated by "; " */
+	const char *why;    /**< one sentence: why it matters */
 	const char *remedy; /**< commands for this machine, one a line; a line that is no command
 			     * begins with "# "; "": nothing to do */
-	uint32_t order; /**< in which the checks found it */
+	uint32_t order;	    /**< in which the checks found it */
 };
 
 struct gdrcap_doctor; /**< one examination */
 
 struct gdrcap_doctor_config {
-	size_t size; /**< sizeof(struct gdrcap_doctor_config) of the caller */
+	size_t size;	  /**< sizeof(struct gdrcap_doctor_config) of the caller */
 	const char *root; /**< folder that stands for /, from gdrcap_doctor_capture(); NULL: this
 			   * machine */
-	uint32_t live; /**< 1: live tests too: GPU memory is allocated and registered */
+	uint32_t live;	  /**< 1: live tests too: GPU memory is allocated and registered */
 	/** Called before each check; may be NULL. */
 	void (*progress)(void *context, const char *id);
 	void *context;
@@ -62,19 +62,19 @@ void gdrcap_doctor_destroy(struct gdrcap_doctor *doctor);
 struct gdrcap_machine_gpu {
 	char pci[16], name[64];
 	int cuda_ordinal; /**< for gdrcap_config.gpu; -1: unknown */
-	int numa_node; /**< -1: unknown */
+	int numa_node;	  /**< -1: unknown */
 };
 struct gdrcap_machine_card {
 	char pci[16], model[32]; /**< "ConnectX-6 Dx"; "": none that DPDK's mlx5 driver takes */
 	char interface[32], rdma[32], driver[32]; /**< "": none */
-	int numa_node; /**< -1: unknown */
+	int numa_node;				  /**< -1: unknown */
 	int virtual_function;
 };
 /** What was examined. Texts are "" where unknown. */
 struct gdrcap_machine {
 	char distribution[64], kernel[128];
 	char container[32], virtual_machine[32]; /**< "": none, as far as can be seen */
-	int root; /**< 1: the examiner had the rights of root */
+	int root;				 /**< 1: the examiner had the rights of root */
 	uint32_t gpus, cards;
 	struct gdrcap_machine_gpu gpu[32];
 	struct gdrcap_machine_card card[64];
@@ -90,9 +90,9 @@ int gdrcap_doctor_able(const struct gdrcap_doctor *doctor, uint32_t *unknown);
 /** A GPU and a card to use together, best first. */
 struct gdrcap_pair {
 	char gpu[16], card[16]; /**< PCI addresses */
-	char interface[32]; /**< the card's; "": none */
-	int cuda_ordinal; /**< for gdrcap_config.gpu; -1: unknown */
-	char path[8]; /**< between them, as nvidia-smi topo names it: "PIX", "PXB", "PHB", "NODE",
+	char interface[32];	/**< the card's; "": none */
+	int cuda_ordinal;	/**< for gdrcap_config.gpu; -1: unknown */
+	char path[8];  /**< between them, as nvidia-smi topo names it: "PIX", "PXB", "PHB", "NODE",
 		       * "SYS" */
 	int numa_node; /**< of the card; -1: unknown */
 	char cores[256]; /**< CPUs near both, isolated ones first: "2,4-7" */

@@ -233,8 +233,8 @@ void dmabuf_explain(const void *base, char *text, size_t bytes)
 			 strerror(state.dmabuf_error));
 	snprintf(text, bytes, "by address the kernel refuses it: %s (%s); %s",
 		 strerror(state.address_error),
-		 state.address_error == ENOMEM ?
-			 "raise the locked-memory limit, ulimit -l unlimited" :
-			 "load the peer memory module, modprobe nvidia-peermem",
+		 state.address_error == ENOMEM
+			 ? "raise the locked-memory limit, ulimit -l unlimited"
+			 : "load the peer memory module, modprobe nvidia-peermem",
 		 second);
 }

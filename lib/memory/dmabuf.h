@@ -32,10 +32,10 @@
 #include "gdrcap.h"
 
 enum dmabuf_way {
-	DMABUF_WAY_NONE, /* no card has registered it, or its driver does not come by here */
+	DMABUF_WAY_NONE,    /* no card has registered it, or its driver does not come by here */
 	DMABUF_WAY_ADDRESS, /* GPU memory: through the peer memory module */
 	DMABUF_WAY_DMABUF,
-	DMABUF_WAY_BOTH, /* one card so, another so */
+	DMABUF_WAY_BOTH,    /* one card so, another so */
 	DMABUF_WAY_REFUSED, /* the last card that asked got it neither way */
 };
 

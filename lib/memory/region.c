@@ -104,8 +104,8 @@ static int device_create(struct region *region, const struct region_config *conf
 	void *mapped;
 
 	if (!config->addr) {
-		region->base = rte_gpu_mem_alloc(region->gpu, region->bytes,
-						 (unsigned int)(2u << 20));
+		region->base =
+			rte_gpu_mem_alloc(region->gpu, region->bytes, (unsigned int)(2u << 20));
 		if (!region->base)
 			return error_set(
 				error, rte_errno ? -rte_errno : -ENOMEM,
@@ -187,8 +187,8 @@ int region_create(struct region *region, const struct region_config *config,
 				 "the caller's memory must begin at a multiple of 64 KiB and be at "
 				 "least as long");
 	log_info("memory: taking %zu MiB", region->bytes >> 20);
-	ret = config->kind == GDRCAP_MEMORY_DEVICE ? device_create(region, config, error) :
-						     host_create(region, config, error);
+	ret = config->kind == GDRCAP_MEMORY_DEVICE ? device_create(region, config, error)
+						   : host_create(region, config, error);
 	if (ret < 0)
 		goto err;
 	if (region->owned && !config->dump)
@@ -342,10 +342,9 @@ static struct rte_mempool *umem_pool(struct region *region, const char *name, ui
 	if (ret < 0)
 		goto err;
 	rte_pktmbuf_pool_init(pool, &private);
-	ret = rte_mempool_populate_virt(pool,
-					(char *)region->base +
-						((size_t)region->slots_used << region->slot_shift),
-					(size_t)slots << region->slot_shift, 0, NULL, NULL);
+	ret = rte_mempool_populate_virt(
+		pool, (char *)region->base + ((size_t)region->slots_used << region->slot_shift),
+		(size_t)slots << region->slot_shift, 0, NULL, NULL);
 	if (ret < 0)
 		goto err;
 	rte_mempool_obj_iter(pool, rte_pktmbuf_init, NULL);
@@ -367,15 +366,15 @@ struct rte_mempool *region_pool_create(struct region *region, const char *name, 
 			  region->slots - region->slots_used, slots);
 		return NULL;
 	}
-	pool = umem ? umem_pool(region, name, slots, numa_node) :
-		      extbuf_pool(region, name, slots, numa_node);
+	pool = umem ? umem_pool(region, name, slots, numa_node)
+		    : extbuf_pool(region, name, slots, numa_node);
 	if (!pool && numa_node >= 0) {
 		/* Hugepages may all lie on another node: slower is better than not at all. */
 		log_warning("no memory for the frames' descriptors on NUMA node %d, the port's: "
 			    "taking another's",
 			    numa_node);
-		pool = umem ? umem_pool(region, name, slots, SOCKET_ID_ANY) :
-			      extbuf_pool(region, name, slots, SOCKET_ID_ANY);
+		pool = umem ? umem_pool(region, name, slots, SOCKET_ID_ANY)
+			    : extbuf_pool(region, name, slots, SOCKET_ID_ANY);
 	}
 	if (!pool) {
 		error_set(error, -rte_errno,

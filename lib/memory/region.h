@@ -16,7 +16,7 @@
 #define REGION_POOL_CACHE                                                                          \
 	512u /* mbufs that a thread keeps to itself: RTE_MEMPOOL_CACHE_MAX_SIZE ... */
 #define REGION_POOL_CACHE_MOST 768u /* ... and half as many more before it gives some back */
-#define REGION_ALIGN (64u << 10) /* GPUDirect RDMA maps GPU memory in pages of 64 KiB */
+#define REGION_ALIGN (64u << 10)    /* GPUDirect RDMA maps GPU memory in pages of 64 KiB */
 
 #define REGION_HEAD_SHIFT 8u /* header-data split: slots of 256 bytes for the frames' beginnings */
 
@@ -24,20 +24,20 @@ struct rte_mempool;
 struct rte_device;
 
 struct region {
-	uint8_t *base; /* what mbufs and NICs use */
+	uint8_t *base;	 /* what mbufs and NICs use */
 	uint8_t *device; /* the same memory as the consumer's workers address it */
 	size_t bytes;
-	size_t page; /* as registered with EAL: the largest that base and bytes allow */
+	size_t page;	     /* as registered with EAL: the largest that base and bytes allow */
 	uint32_t slot_shift; /* log2 of the slot size in bytes */
 	uint32_t slots;
-	uint32_t slots_used; /* handed to pools so far */
+	uint32_t slots_used;	 /* handed to pools so far */
 	enum gdrcap_memory kind; /* never AUTO */
-	int16_t gpu; /* gpudev id */
-	bool owned; /* false: the caller's memory */
+	int16_t gpu;		 /* gpudev id */
+	bool owned;		 /* false: the caller's memory */
 	bool gpu_registered, ext_registered;
 	uint32_t devices; /* that it is mapped for */
-	bool noted; /* dmabuf_add() was called */
-	bool peer; /* a card finds it by its address only with the peer memory module */
+	bool noted;	  /* dmabuf_add() was called */
+	bool peer;	  /* a card finds it by its address only with the peer memory module */
 };
 
 struct region_config {
@@ -45,7 +45,7 @@ struct region_config {
 	enum gdrcap_memory kind;
 	size_t bytes; /* rounded up to 64 KiB */
 	uint32_t slot_shift;
-	void *addr; /* caller's memory, or NULL */
+	void *addr;	   /* caller's memory, or NULL */
 	size_t pool_bytes; /* of each pool; 0: one takes all. Drivers register whole pages for a pool:
 			    * of theirs none belongs to two */
 	bool cpu_workers; /* the consumer's workers are CPU threads: they need the CPU map */

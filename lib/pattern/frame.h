@@ -29,8 +29,8 @@
 #define FRAME_VERSION 1u
 #define FRAME_HEADER_BYTES 36u
 #define FRAME_FCS_BYTES 4u
-#define FRAME_MIN_BYTES 64u /* with FCS */
-#define FRAME_MAX_BYTES 9216u /* with FCS */
+#define FRAME_MIN_BYTES 64u	/* with FCS */
+#define FRAME_MAX_BYTES 9216u	/* with FCS */
 #define FRAME_ETHERTYPE 0x88b5u /* IEEE 802 local experimental 1 */
 #define FRAME_MAX_OVERHEAD (14u + 4u + 20u + 8u + FRAME_HEADER_BYTES)
 /* Header field `pattern` of an end-of-stream frame: no payload, `sequence` is the number of frames
@@ -52,8 +52,8 @@ enum frame_format {
 /* An unsigned number in a foreign frame. */
 struct frame_field {
 	uint16_t offset; /* bytes from the frame's first */
-	uint8_t bytes; /* 1..8; 0: the frame has no such field */
-	uint8_t little; /* 1: least significant byte first */
+	uint8_t bytes;	 /* 1..8; 0: the frame has no such field */
+	uint8_t little;	 /* 1: least significant byte first */
 };
 
 /*
@@ -65,7 +65,7 @@ struct frame_foreign {
 	uint64_t sequence_start, sequence_step; /* numbers of a stream: start, start + step, ... in
 						 * `sequence.bytes` bytes, going on from 0 after the
 						 * largest: frame_number() */
-	uint32_t payload; /* offset of its first byte, at most FRAME_FOREIGN_PAYLOAD_MAX */
+	uint32_t payload;	/* offset of its first byte, at most FRAME_FOREIGN_PAYLOAD_MAX */
 	uint32_t payload_bytes; /* 0: to the frame's end */
 	/*
 	 * 1: a PRBS that runs on through the stream: each frame's phase is found in its own data,
@@ -82,19 +82,19 @@ struct frame_foreign {
  * passed by value to kernels.
  */
 struct frame_layout {
-	uint32_t format; /* enum frame_format */
-	uint32_t own_offset; /* where the own header starts: 14, 18, 42 or 46; foreign: 0 */
-	uint32_t raw; /* 1: no own header; the payload starts at own_offset and is a
+	uint32_t format;      /* enum frame_format */
+	uint32_t own_offset;  /* where the own header starts: 14, 18, 42 or 46; foreign: 0 */
+	uint32_t raw;	      /* 1: no own header; the payload starts at own_offset and is a
 		       * restarting pattern (the proof of concept's first frame) */
 	uint32_t raw_payload; /* raw: expected payload bytes */
-	uint16_t ethertype; /* of the innermost tag, host order */
-	uint16_t vlan; /* 0: untagged; else TCI, host order (the receiver accepts tagged frames
+	uint16_t ethertype;   /* of the innermost tag, host order */
+	uint16_t vlan;	   /* 0: untagged; else TCI, host order (the receiver accepts tagged frames
 			* of this VID only) */
 	uint16_t udp_port; /* destination, host order; FRAME_IPV4_UDP only */
 	uint8_t templ[48]; /* Ethernet .. UDP header; IPv4 length/id/checksum and UDP
 			    * length/checksum 0 */
 	struct frame_foreign foreign; /* FRAME_FOREIGN */
-	struct frame_match match; /* frames that no rule names are FRAME_FILTERED */
+	struct frame_match match;     /* frames that no rule names are FRAME_FILTERED */
 };
 
 /* The header's fields in host order. */
@@ -109,14 +109,14 @@ struct frame_header {
 enum frame_verdict {
 	FRAME_VALID = 0,
 	FRAME_DAMAGED_PAYLOAD, /* header readable, payload bits wrong */
-	FRAME_DAMAGED_HEADER, /* own frame, header unreadable (magic, version or CRC32C) */
-	FRAME_DAMAGED_LENGTH, /* header readable but claims more payload than the frame has, or the
+	FRAME_DAMAGED_HEADER,  /* own frame, header unreadable (magic, version or CRC32C) */
+	FRAME_DAMAGED_LENGTH,  /* header readable but claims more payload than the frame has, or the
 			       * frame is too short for a header: the first is attributable to
 			       * its sequence number (header_ok = 1) */
-	FRAME_FILTERED, /* not ours */
+	FRAME_FILTERED,	       /* not ours */
 	FRAME_DAMAGED_UNLOCKED, /* foreign PRBS: so much is wrong that no phase can be found */
-	FRAME_END, /* end of a stream: no data, counted as filtered */
-	FRAME_DAMAGED_STALE, /* the bytes were not there yet when the completion said so: a
+	FRAME_END,		/* end of a stream: no data, counted as filtered */
+	FRAME_DAMAGED_STALE,	/* the bytes were not there yet when the completion said so: a
 			      * visibility fault, not damage on the way. They came within stale_us,
 			      * and the header fields are those of the frame that came; or nothing
 			      * of it did, and header_ok is 0 */
@@ -130,18 +130,18 @@ GDRCAP_HD int frame_is_damaged(uint32_t verdict)
 }
 
 struct frame_result {
-	uint64_t sequence; /* own frame: its number; foreign: the field as it is on the wire, 0
+	uint64_t sequence;	/* own frame: its number; foreign: the field as it is on the wire, 0
 			    * without one; expected from a file: index of the first frame there
 			    * with this content; FRAME_END: frames that the stream had */
-	uint32_t stream; /* 0..65535 */
+	uint32_t stream;	/* 0..65535 */
 	uint32_t payload_bytes; /* bytes compared; PATTERN_NONE: 0 */
 	uint32_t wrong_bits;
 	uint16_t offset; /* first wrong byte, from the frame's first byte; own_offset for a damaged
 			  * header or length */
 	uint8_t expected, got;
-	uint8_t verdict; /* enum frame_verdict */
+	uint8_t verdict;   /* enum frame_verdict */
 	uint8_t header_ok; /* 1: stream and sequence can be trusted (raw frames: always 0 and 0) */
-	uint16_t source; /* own frames: who sent it, frame_source(); others: 0 */
+	uint16_t source;   /* own frames: who sent it, frame_source(); others: 0 */
 	/* foreign.self_phase, and a phase was found: the 32 uninverted bits (first in bit 31) that
 	 * the payload should begin with, and those that should follow its last bit; else 0. */
 	uint32_t phase_first, phase_next;
@@ -198,11 +198,11 @@ extern const uint32_t frame_crc32c_table[256];
 
 struct frame_config {
 	enum frame_format format;
-	uint16_t ethertype; /* 0: FRAME_ETHERTYPE (ignored for IPv4/UDP) */
-	uint16_t vlan; /* 0: untagged */
+	uint16_t ethertype;		/* 0: FRAME_ETHERTYPE (ignored for IPv4/UDP) */
+	uint16_t vlan;			/* 0: untagged */
 	uint8_t src_mac[6], dst_mac[6]; /* all zero: 02:00:00:00:00:01 and :02 */
-	uint32_t src_ip, dst_ip; /* host order; 0: 192.0.2.1 and 192.0.2.2 (RFC 5737) */
-	uint16_t src_port, dst_port; /* 0: 12345 */
+	uint32_t src_ip, dst_ip;	/* host order; 0: 192.0.2.1 and 192.0.2.2 (RFC 5737) */
+	uint16_t src_port, dst_port;	/* 0: 12345 */
 };
 
 /* FRAME_FOREIGN: layout->foreign is the caller's to fill in afterwards. layout->match stays empty.

@@ -192,8 +192,8 @@ GDRCAP_HD uint16_t frame_source_of(uint32_t high, uint32_t low, uint32_t ip)
 GDRCAP_HD uint16_t frame_source(const struct frame_layout *layout, const uint8_t *frame)
 {
 	/* the last eight of the IPv4 header's 20 bytes are the addresses, before 8 of UDP */
-	const uint32_t ip = layout->format == FRAME_IPV4_UDP ?
-				    frame_be32(frame + layout->own_offset - 16) : 0;
+	const uint32_t ip =
+		layout->format == FRAME_IPV4_UDP ? frame_be32(frame + layout->own_offset - 16) : 0;
 
 	return frame_source_of(frame_be32(frame + 6), frame_be16(frame + 10), ip);
 }
@@ -324,9 +324,8 @@ GDRCAP_HD uint32_t frame_result_begin(const struct frame_layout *layout,
 		verdict = FRAME_DAMAGED_HEADER;
 		if (header->pattern == FRAME_PATTERN_END) {
 			verdict = FRAME_END;
-			result->detail = header->position < UINT32_MAX ?
-						 (uint32_t)header->position :
-						 UINT32_MAX;
+			result->detail = header->position < UINT32_MAX ? (uint32_t)header->position
+								       : UINT32_MAX;
 		}
 	}
 	if (header_ok && header->source && header->sequence == 0 && verdict != FRAME_END)
@@ -336,9 +335,9 @@ GDRCAP_HD uint32_t frame_result_begin(const struct frame_layout *layout,
 	result->source = header_ok ? header->source : 0;
 	result->payload_bytes =
 		verdict == FRAME_VALID && plan->kind != PATTERN_NONE ? header->payload_bytes : 0;
-	result->offset = verdict == FRAME_DAMAGED_HEADER || verdict == FRAME_DAMAGED_LENGTH ?
-				 (uint16_t)layout->own_offset :
-				 (uint16_t)0;
+	result->offset = verdict == FRAME_DAMAGED_HEADER || verdict == FRAME_DAMAGED_LENGTH
+				 ? (uint16_t)layout->own_offset
+				 : (uint16_t)0;
 	result->verdict = (uint8_t)verdict;
 	result->header_ok = (uint8_t)header_ok;
 	if (frame_is_self_phase(layout, plan) && verdict == FRAME_VALID &&

@@ -28,7 +28,7 @@ struct frame_match_rule {
 	uint32_t fields; /* enum frame_match_field; 0: every frame */
 	uint16_t ethertype, vlan, src_port, dst_port;
 	uint8_t src_mac[6], dst_mac[6];
-	uint8_t ip_version; /* 4 or 6, of the addresses; 0 without any */
+	uint8_t ip_version;		/* 4 or 6, of the addresses; 0 without any */
 	uint8_t src_prefix, dst_prefix; /* bits compared: 1..32 or 1..128 */
 	uint8_t reserved;
 	uint8_t src_ip[16], dst_ip[16]; /* IPv4: the first four bytes */

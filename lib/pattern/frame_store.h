@@ -19,7 +19,7 @@
 
 /* One frame: 16 bytes. */
 struct store_frame {
-	uint64_t at; /* of its first byte in data, a multiple of STORE_PIECE_BYTES; zeros follow
+	uint64_t at;  /* of its first byte in data, a multiple of STORE_PIECE_BYTES; zeros follow
 		      * its last to the next multiple, and to STORE_PAD_BYTES */
 	uint32_t len; /* bytes in memory, without FCS; at most 9212 */
 	uint32_t class_first; /* index of the first frame with the same content */
@@ -28,14 +28,14 @@ struct store_frame {
 /* One entry of the hash table (open addressing, linear probing). 16 bytes. */
 struct store_bucket {
 	uint64_t hash;
-	uint32_t frame; /* index of a class's first frame, + 1; 0: the bucket is empty */
+	uint32_t frame;	 /* index of a class's first frame, + 1; 0: the bucket is empty */
 	uint32_t shared; /* a part that several classes have: it finds none of them */
 };
 
 struct frame_store_view {
 	const uint8_t *data;
 	const struct store_frame *frames;
-	uint32_t count; /* entries of frames[]; a streamed file uses them in a circle */
+	uint32_t count;	      /* entries of frames[]; a streamed file uses them in a circle */
 	uint32_t bucket_mask; /* buckets less one, a power of two; 0: no table */
 	const struct store_bucket *buckets; /* for frames that are expected */
 	/* Sizes of the above in bytes, for a back end that makes its own copy. */
@@ -86,8 +86,8 @@ GDRCAP_HD uint32_t store_part_of(uint32_t piece, uint32_t pieces)
 /* From the sums of the pieces to what the table holds: of one part, and of the whole frame. */
 GDRCAP_HD uint64_t store_hash_part(uint32_t part, uint32_t len, uint64_t sum)
 {
-	return store_mix(sum ^ ((uint64_t)store_padded(len) << 8 | (part + 1)) *
-				       0x9e3779b97f4a7c15u);
+	return store_mix(sum ^
+			 ((uint64_t)store_padded(len) << 8 | (part + 1)) * 0x9e3779b97f4a7c15u);
 }
 
 GDRCAP_HD uint64_t store_hash_frame(uint32_t len, const uint64_t sum[STORE_PARTS])

@@ -56,8 +56,8 @@ int pattern_plan_init(struct pattern_plan *plan, const struct pattern_config *co
 	plan->kind = config->kind;
 	plan->restart = !!config->restart;
 	if (pattern_is_prbs(plan->kind)) {
-		plan->invert = config->invert >= 0 ? (uint32_t)config->invert :
-						     plan->kind == PATTERN_PRBS15 ||
+		plan->invert = config->invert >= 0 ? (uint32_t)config->invert
+						   : plan->kind == PATTERN_PRBS15 ||
 							     plan->kind == PATTERN_PRBS23 ||
 							     plan->kind == PATTERN_PRBS31;
 		return prbs_plan_init(plan);
@@ -256,10 +256,9 @@ FAST_INLINE bool part_is_right(const struct pattern_plan *plan, const struct pat
 	if (pattern_is_prbs(plan->kind) && !offset)
 		return prbs_is_right_ahead(plan, place, part, bytes, cpu, ahead);
 	if (pattern_is_prbs(plan->kind))
-		return prbs_follows(plan,
-				    prbs_window(plan, pattern_prbs_phase(plan, place, offset),
-						cpu.clmul),
-				    part, bytes, cpu, ahead);
+		return prbs_follows(
+			plan, prbs_window(plan, pattern_prbs_phase(plan, place, offset), cpu.clmul),
+			part, bytes, cpu, ahead);
 	if (plan->kind >= PATTERN_COUNTER8 && plan->kind <= PATTERN_COUNTER64_LE &&
 	    q <= UINT64_MAX - bytes)
 		return counter_is_right(plan->kind, q, part, bytes, cpu, ahead);
@@ -268,8 +267,8 @@ FAST_INLINE bool part_is_right(const struct pattern_plan *plan, const struct pat
 }
 
 uint32_t pattern_check_ahead(const struct pattern_plan *plan, const struct pattern_place *place,
-			     const uint8_t *payload, size_t bytes, const struct pattern_ahead *ahead,
-			     struct pattern_mismatch *mismatch)
+			     const uint8_t *payload, size_t bytes,
+			     const struct pattern_ahead *ahead, struct pattern_mismatch *mismatch)
 {
 	const struct fast_cpu cpu = fast_cpu_now();
 

@@ -27,9 +27,9 @@
 
 /* The numbers are on the wire (header field `pattern`): never renumber. */
 enum pattern_kind {
-	PATTERN_NONE = 0, /* payload is not checked; sent as zeros */
-	PATTERN_PRBS7 = 1, /* x^7 + x^6 + 1 */
-	PATTERN_PRBS9 = 2, /* x^9 + x^5 + 1 */
+	PATTERN_NONE = 0,   /* payload is not checked; sent as zeros */
+	PATTERN_PRBS7 = 1,  /* x^7 + x^6 + 1 */
+	PATTERN_PRBS9 = 2,  /* x^9 + x^5 + 1 */
 	PATTERN_PRBS11 = 3, /* x^11 + x^9 + 1 */
 	PATTERN_PRBS15 = 4, /* x^15 + x^14 + 1, inverted */
 	PATTERN_PRBS20 = 5, /* x^20 + x^3 + 1 */
@@ -42,11 +42,11 @@ enum pattern_kind {
 	PATTERN_COUNTER32_LE = 12,
 	PATTERN_COUNTER64_BE = 13,
 	PATTERN_COUNTER64_LE = 14,
-	PATTERN_CONSTANT = 15, /* every byte is `value` */
+	PATTERN_CONSTANT = 15,	  /* every byte is `value` */
 	PATTERN_WALKING_ONE = 16, /* 0x80, 0x40, ... 0x01, 0x80, ... */
 	PATTERN_RANDOM = 17, /* Philox4x32-10: counter (offset / 16, stream, sequence low and high),
 			      * key (seed low and high); words little-endian, in order */
-	PATTERN_FILE = 18, /* the bytes of a file, repeated */
+	PATTERN_FILE = 18,   /* the bytes of a file, repeated */
 	PATTERN_KINDS
 };
 
@@ -56,11 +56,11 @@ enum pattern_kind {
  * for a kernel). Fill it with pattern_plan_init().
  */
 struct pattern_plan {
-	uint32_t kind; /* enum pattern_kind */
+	uint32_t kind;	  /* enum pattern_kind */
 	uint32_t restart; /* 1: position counts from each frame's payload */
-	uint32_t invert; /* 1: PRBS bits are inverted (the O.150 default is already applied) */
-	uint32_t value; /* PATTERN_CONSTANT: the byte */
-	uint64_t seed; /* PATTERN_RANDOM */
+	uint32_t invert;  /* 1: PRBS bits are inverted (the O.150 default is already applied) */
+	uint32_t value;	  /* PATTERN_CONSTANT: the byte */
+	uint64_t seed;	  /* PATTERN_RANDOM */
 	/*
 	 * PRBS of degree n and lower tap m: byte[i] = byte[i - far] ^ byte[i - near] (^ 0xff when
 	 * inverted), far = n * 2^k and near = m * 2^k bytes, since squaring a polynomial over GF(2)
@@ -152,8 +152,8 @@ uint32_t pattern_check_part(const struct pattern_plan *plan, const struct patter
 /* pattern_check() which fetches meanwhile what will be read next (pattern_ahead.h). */
 struct pattern_ahead;
 uint32_t pattern_check_ahead(const struct pattern_plan *plan, const struct pattern_place *place,
-			     const uint8_t *payload, size_t bytes, const struct pattern_ahead *ahead,
-			     struct pattern_mismatch *mismatch);
+			     const uint8_t *payload, size_t bytes,
+			     const struct pattern_ahead *ahead, struct pattern_mismatch *mismatch);
 
 #ifdef __cplusplus
 }

@@ -14,11 +14,11 @@
 #define SWAP1(v) ((void)0)
 #define SWAP2(v) ((v) = (v) << 8 | (v) >> 8)
 #define SWAP4(v)                                                                                   \
-	((v) = (v) << 16 | (v) >> 16, (v) = ((v) & 0x00ff00ffu) << 8 | ((v) >> 8 & 0x00ff00ffu))
+	((v) = (v) << 16 | (v) >> 16, (v) = ((v)&0x00ff00ffu) << 8 | ((v) >> 8 & 0x00ff00ffu))
 #define SWAP8(v)                                                                                   \
 	((v) = (v) << 32 | (v) >> 32,                                                              \
-	 (v) = ((v) & 0x0000ffff0000ffffull) << 16 | ((v) >> 16 & 0x0000ffff0000ffffull),          \
-	 (v) = ((v) & 0x00ff00ff00ff00ffull) << 8 | ((v) >> 8 & 0x00ff00ff00ff00ffull))
+	 (v) = ((v)&0x0000ffff0000ffffull) << 16 | ((v) >> 16 & 0x0000ffff0000ffffull),            \
+	 (v) = ((v)&0x00ff00ff00ff00ffull) << 8 | ((v) >> 8 & 0x00ff00ff00ff00ffull))
 
 /* The first counters of the widest vector. */
 #define LANES8(n) (n), (n) + 1, (n) + 2, (n) + 3, (n) + 4, (n) + 5, (n) + 6, (n) + 7
@@ -75,7 +75,7 @@ static const uint64_t lanes8[8] = { LANES8(0) };
                                                                                                    \
 		COUNTER_ROW(width, vector, element, SWAP, at);                                     \
 		counter = COUNTERS_FROM(vector, element, lanes, index + skip / (width));           \
-		for (at += skip; at <= last; at += 64) {                                                     \
+		for (at += skip; at <= last; at += 64) {                                           \
 			ahead_line(&lines);                                                        \
 			COUNTER_ROW(width, vector, element, SWAP, at);                             \
 		}                                                                                  \
@@ -201,8 +201,7 @@ static bool counter_few_are_right(struct counter_form form, uint64_t q, const ui
 	if (bytes >= 4)
 		return !counter_words_wrong(form, q, at, bytes);
 	for (size_t i = 0; i < bytes; i++)
-		any |= at[i] ^
-		       (pattern_counter_word(form.log2, form.big_endian, q + i) & 0xff);
+		any |= at[i] ^ (pattern_counter_word(form.log2, form.big_endian, q + i) & 0xff);
 	return !any;
 }
 

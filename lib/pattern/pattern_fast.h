@@ -13,14 +13,14 @@
 
 enum fast_level {
 	FAST_GENERIC, /* what the compiler's target has: SSE2 on x86-64 */
-	FAST_AVX2, /* and BMI2, whose shifts by a register take one operation */
+	FAST_AVX2,    /* and BMI2, whose shifts by a register take one operation */
 	FAST_AVX512,
 };
 
 struct fast_cpu {
 	enum fast_level level;
 	bool clmul; /* PCLMULQDQ */
-	bool crc; /* the CRC32 instruction of SSE4.2 */
+	bool crc;   /* the CRC32 instruction of SSE4.2 */
 };
 
 /*

@@ -62,8 +62,7 @@ uint64_t prbs_window(const struct pattern_plan *plan, uint64_t phase, bool clmul
 	const uint64_t window = plan->windows[phase >> plan->lo_bits];
 	const uint32_t power = plan->powers[phase & ((1u << plan->lo_bits) - 1)];
 
-	return prbs_extend(plan,
-			   clmul ? prbs_jump_clmul(window, power) : prbs_jump(window, power),
+	return prbs_extend(plan, clmul ? prbs_jump_clmul(window, power) : prbs_jump(window, power),
 			   65 - plan->degree);
 }
 
@@ -258,8 +257,8 @@ void prbs_fill(const struct pattern_plan *plan, const struct pattern_place *plac
 	prbs_words(plan, prbs_window(plan, pattern_prbs_phase(plan, place, offset), cpu.clmul),
 		   words, head, cpu);
 	for (i = 0; i < row; i++) {
-		next = i < n ? word_bytes(words[i], invert) :
-			       ring.words[i - n] ^ ring.words[i - m] ^ invert;
+		next = i < n ? word_bytes(words[i], invert)
+			     : ring.words[i - n] ^ ring.words[i - m] ^ invert;
 		ring.words[i] = next;
 		if (i == full)
 			break;
@@ -413,7 +412,6 @@ bool prbs_is_right_ahead(const struct pattern_plan *plan, const struct pattern_p
 			 const uint8_t *payload, size_t bytes, struct fast_cpu cpu,
 			 const struct pattern_ahead *ahead)
 {
-	return all_follows(plan,
-			   prbs_window(plan, pattern_prbs_phase(plan, place, 0), cpu.clmul),
+	return all_follows(plan, prbs_window(plan, pattern_prbs_phase(plan, place, 0), cpu.clmul),
 			   payload, bytes, cpu, ahead);
 }

@@ -176,10 +176,11 @@ static int device_find(const char *root, const char *name, char *pci, size_t byt
 					 name, device);
 	}
 	if (path_make(path, root, "class/net/%s", name) && access(path, F_OK) == 0)
-		return error_set(error, -ENODEV,
-				 "%s is an interface, but no ConnectX's; use net_af_packet0,iface=%s, "
-				 "through the kernel, or give a ConnectX (rdma link)",
-				 name, name);
+		return error_set(
+			error, -ENODEV,
+			"%s is an interface, but no ConnectX's; use net_af_packet0,iface=%s, "
+			"through the kernel, or give a ConnectX (rdma link)",
+			name, name);
 	return error_set(
 		error, -ENOENT,
 		"there is no interface and no RDMA device called %s (ip link, rdma link); a "
@@ -335,7 +336,7 @@ static bool lengths_odd(const struct connectx_use *use)
  */
 static const struct rule {
 	const char *key;
-	const char *set; /* NULL: not set by us, only looked at */
+	const char *set;  /* NULL: not set by us, only looked at */
 	long least, most; /* what the user may say where the rule applies */
 	bool (*applies)(const struct connectx_use *use);
 	const char *why;

@@ -13,11 +13,11 @@
 #include "gdrcap.h"
 
 struct connectx_card {
-	char pci[16]; /* "0000:3b:00.0": the name by which EAL knows the port */
+	char pci[16];	    /* "0000:3b:00.0": the name by which EAL knows the port */
 	char interface[32]; /* the kernel's, "enp59s0f0np0"; "": none in this network namespace */
-	char rdma[32]; /* "mlx5_0"; "": none, and then the driver cannot open it (mlx5_ib) */
-	uint16_t device; /* PCI device id */
-	int numa_node; /* -1: unknown */
+	char rdma[32];	    /* "mlx5_0"; "": none, and then the driver cannot open it (mlx5_ib) */
+	uint16_t device;    /* PCI device id */
+	int numa_node;	    /* -1: unknown */
 };
 
 /*

@@ -12,30 +12,30 @@
 
 enum driver_writes {
 	DRIVER_WRITES_DMA, /* any memory that it was allowed to register */
-	DRIVER_PASSES_ON, /* hands mbufs over untouched: any memory */
-	DRIVER_COPIES, /* with the CPU: memory that the CPU can address */
+	DRIVER_PASSES_ON,  /* hands mbufs over untouched: any memory */
+	DRIVER_COPIES,	   /* with the CPU: memory that the CPU can address */
 };
 
 struct driver_facts {
 	const char *prefix; /* of the vdev's name; ConnectX: of the driver's */
 	enum driver_writes writes;
-	bool umem; /* the mempool's objects must lie in the region (AF_XDP) */
+	bool umem;	   /* the mempool's objects must lie in the region (AF_XDP) */
 	bool missed_exact; /* imissed counts every frame lost for want of buffers */
 	bool error_exact;
 	bool tx_error_counted; /* oerrors counts what it took and could not send */
-	bool system_calls; /* its bursts enter the kernel */
+	bool system_calls;     /* its bursts enter the kernel */
 	bool needs_root;
 	bool reads_first; /* takes a frame from its source before it has a slot for it, and loses it */
-	bool no_vlan; /* does not deliver 802.1Q tags into slots like ours */
-	bool joins; /* as a client it starts only when its server is there */
-	bool both_ways; /* insists on as many receive as send queues */
-	bool interface; /* it is an interface of the kernel's, which its devarg iface names */
-	bool shared_mbufs; /* its frames lie in the memory of whoever plays into it, not in ours:
+	bool no_vlan;	  /* does not deliver 802.1Q tags into slots like ours */
+	bool joins;	  /* as a client it starts only when its server is there */
+	bool both_ways;	    /* insists on as many receive as send queues */
+	bool interface;	    /* it is an interface of the kernel's, which its devarg iface names */
+	bool shared_mbufs;  /* its frames lie in the memory of whoever plays into it, not in ours:
 			    * refused */
 	uint16_t frame_max; /* bytes with FCS that it carries in one segment; 0: no own limit */
-	uint16_t room_min; /* bytes after the headroom that it insists on in a slot */
-	bool room_fcs;	   /* ... and for the FCS of the largest frame, which it takes off */
-	const char *what; /* for people */
+	uint16_t room_min;  /* bytes after the headroom that it insists on in a slot */
+	bool room_fcs;	    /* ... and for the FCS of the largest frame, which it takes off */
+	const char *what;   /* for people */
 };
 
 /* Facts by the port's string in the configuration or by a driver's name; an unknown driver is

@@ -20,7 +20,7 @@
 
 struct kernel_socket {
 	int fd;
-	int family; /* AF_PACKET, AF_XDP */
+	int family;  /* AF_PACKET, AF_XDP */
 	ino_t inode; /* a descriptor's number is soon another's */
 };
 

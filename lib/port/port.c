@@ -286,7 +286,8 @@ int port_start(struct port *port, struct gdrcap_error *error)
 		if (ret < 0)
 			return error_set(error, ret,
 					 "port %s does not start: %s; the log above has the "
-					 "driver's words", port->name, rte_strerror(-ret));
+					 "driver's words",
+					 port->name, rte_strerror(-ret));
 	}
 	port->started = true;
 	if (rte_eth_stats_get(port->id, &stats) == 0) {

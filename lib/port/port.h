@@ -37,14 +37,14 @@ struct port {
 	const struct driver_facts *facts;
 	uint16_t id; /* ethdev port id */
 	uint16_t rx_queues, tx_queues;
-	int numa_node; /* -1 unknown */
-	bool isolated; /* receives only what rules say: they are to be made after the start */
+	int numa_node;	   /* -1 unknown */
+	bool isolated;	   /* receives only what rules say: they are to be made after the start */
 	uint32_t cut_from; /* a received frame of so many bytes in memory, or more, may have been
 			      longer: only its beginning came. 0: it is whole, or a chain */
 	bool open, started;
 	uint16_t mtu_before; /* of the kernel's interface under a ConnectX, given back at close; 0:
 				unknown */
-	struct port_queues setup; /* as configured, for a restart */
+	struct port_queues setup;   /* as configured, for a restart */
 	struct kernel_drops *drops; /* what the kernel missed for it; NULL: the driver says it, or
 				       nobody */
 	/* Counters at start: ethdev statistics are since the device was opened. */
@@ -88,9 +88,9 @@ bool port_has_rx_timestamps(const struct port *port);
 int port_restart(struct port *port, struct gdrcap_error *error);
 
 struct port_counters {
-	uint64_t rx_frames, tx_frames; /* as the driver counts them; diagnostic */
+	uint64_t rx_frames, tx_frames;	  /* as the driver counts them; diagnostic */
 	uint64_t missed, error, tx_error; /* since port_start(); see kernel_drops.h */
-	uint64_t rx_nombuf; /* diagnostic: polls on mlx5 */
+	uint64_t rx_nombuf;		  /* diagnostic: polls on mlx5 */
 };
 /* One thread at a time. */
 void port_counters(const struct port *port, struct port_counters *counters);

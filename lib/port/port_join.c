@@ -45,8 +45,8 @@ static bool is_connection(int fd)
 	int type;
 
 	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_bytes) == 0 &&
-	       type == SOCK_SEQPACKET &&
-	       getpeername(fd, (struct sockaddr *)&peer, &bytes) == 0 && peer.ss_family == AF_UNIX;
+	       type == SOCK_SEQPACKET && getpeername(fd, (struct sockaddr *)&peer, &bytes) == 0 &&
+	       peer.ss_family == AF_UNIX;
 }
 
 /* Control channels to other ends that this process has open; -1: not known. */

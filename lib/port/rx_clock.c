@@ -21,13 +21,13 @@
 #define TRIES 8u /* of which the quickest counts */
 #define MEASURE_MS 50u
 #define STEP_NS 1000000u /* off by so much, the clock was set: not a matter of its rate */
-#define SPAN_NS 4e9 /* the rate is that of so long: NTP changes it */
-#define BENDS 2 /* an error would be gone after so many measurements */
-#define WITHIN 10000u /* a measurement that took longer than one in so many says nothing */
+#define SPAN_NS 4e9	 /* the rate is that of so long: NTP changes it */
+#define BENDS 2		 /* an error would be gone after so many measurements */
+#define WITHIN 10000u	 /* a measurement that took longer than one in so many says nothing */
 #define SLOPE_ONE 281474976710656.0 /* 2^48 */
 #define SLOPE_BITS 48
 #define SLOPE_MAX 16384.0 /* ns a tick */
-#define ASTRAY_NS NS /* a card's real time that is further off is worth a word */
+#define ASTRAY_NS NS	  /* a card's real time that is further off is worth a word */
 
 /* Both clocks at one moment. */
 struct pair {
@@ -108,9 +108,9 @@ int rx_clock_register(struct rx_clock *clock, uint16_t port, struct gdrcap_error
 	clock->port = port;
 	if (rte_eth_dev_info_get(port, &info) < 0 ||
 	    !(info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_TIMESTAMP))
-		return error_set(error, -ENOTSUP,
-				 "port %u does not tell when frames came; --clock cpu needs no card",
-				 port);
+		return error_set(
+			error, -ENOTSUP,
+			"port %u does not tell when frames came; --clock cpu needs no card", port);
 	if (rte_mbuf_dyn_rx_timestamp_register(&clock->offset, &clock->flag) < 0)
 		return error_set(error, -rte_errno,
 				 "frames have no room for an arrival time: %s; is another user of "

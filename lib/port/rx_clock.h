@@ -38,19 +38,19 @@ struct ibv_context;
 /* May be copied when it is open, and each copy renewed by a user of its own; none may be after the
  * first was closed. */
 struct rx_clock {
-	uint16_t port; /* whose ticks these are; RX_CLOCK_CPU */
+	uint16_t port;	/* whose ticks these are; RX_CLOCK_CPU */
 	bool real_time; /* the card's clock is ns since the Unix epoch */
 	/* RX_CLOCK_CPU: unused. Of the time in an mbuf, and the flag of one that has it. */
 	int offset;
 	uint64_t flag;
 
 	uint64_t ticks, ns; /* where the line goes through; ns since the Unix epoch */
-	int64_t slope; /* ns a tick, in 2^-48, so that days away are as exact as now */
-	uint64_t measured; /* what the system's clock said at `ticks` */
-	double ns_a_tick; /* as measured over the last `span` ns */
+	int64_t slope;	    /* ns a tick, in 2^-48, so that days away are as exact as now */
+	uint64_t measured;  /* what the system's clock said at `ticks` */
+	double ns_a_tick;   /* as measured over the last `span` ns */
 	double span;
-	uint64_t epoch; /* from CLOCK_MONOTONIC to time of day, at the start */
-	uint64_t renewed; /* TSC */
+	uint64_t epoch;		   /* from CLOCK_MONOTONIC to time of day, at the start */
+	uint64_t renewed;	   /* TSC */
 	struct ibv_context *verbs; /* NULL: the driver reads the clock. Copies borrow it */
 };
 

@@ -27,9 +27,9 @@ struct rte_flow;
 #define STEERING_MARK(rule) ((rule) + 1u)
 
 struct steering_config {
-	uint16_t port; /* ethdev port id */
-	const char *name; /* of the port, for error texts */
-	uint16_t queues; /* 0 .. queues - 1 are ours */
+	uint16_t port;			 /* ethdev port id */
+	const char *name;		 /* of the port, for error texts */
+	uint16_t queues;		 /* 0 .. queues - 1 are ours */
 	const struct frame_match *match; /* count 0: every frame, as rule 0 */
 	/* Each rule as the user wrote it, for error texts; may be NULL. */
 	const char *const *text;
@@ -39,9 +39,9 @@ struct steering_config {
 };
 
 struct steering_rule {
-	bool marked; /* its frames carry STEERING_MARK() */
+	bool marked;  /* its frames carry STEERING_MARK() */
 	bool counted; /* the card counts its frames */
-	bool spread; /* over all queues: the frames' IP addresses and UDP ports decide. A card has
+	bool spread;  /* over all queues: the frames' IP addresses and UDP ports decide. A card has
 		       * nothing to spread other frames by: all go to queue (rule % queues) */
 	uint8_t tags_most; /* VLAN tags, up to 2, that a frame may have and still be steered */
 	uint8_t parts;

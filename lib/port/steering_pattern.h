@@ -16,8 +16,8 @@
 struct steering_pattern {
 	struct rte_flow_item item[STEERING_ITEMS_MAX];
 	uint32_t items; /* without the end */
-	uint8_t tags; /* VLAN tags that its frames have */
-	bool needed; /* the rule means nothing without it */
+	uint8_t tags;	/* VLAN tags that its frames have */
+	bool needed;	/* the rule means nothing without it */
 	struct rte_flow_item_eth eth, eth_mask;
 	struct rte_flow_item_vlan vlan[2], vlan_mask[2];
 	struct rte_flow_item_ipv4 ip4, ip4_mask;

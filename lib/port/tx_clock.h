@@ -14,7 +14,7 @@
 struct rte_mbuf;
 
 #define TX_CLOCK_AHEAD_US 1000u /* frames may be handed over so long before they are due */
-#define TX_CLOCK_READ_MS 100u /* the mapping is renewed no more often */
+#define TX_CLOCK_READ_MS 100u	/* the mapping is renewed no more often */
 
 /* What both clocks said at one moment. */
 struct tx_clock_pair {
@@ -31,7 +31,7 @@ struct tx_clock_map {
 /* After open, nothing in it changes. */
 struct tx_clock {
 	uint16_t port;
-	int offset; /* of the send time in an mbuf */
+	int offset;    /* of the send time in an mbuf */
 	uint64_t flag; /* of an mbuf that has one */
 	uint64_t tsc_hz;
 	struct tx_clock_map map; /* as measured by open */

@@ -56,8 +56,7 @@ static int kernel_ask(const char *interface, void *question)
 	if (fd < 0)
 		return -errno;
 	/* The kernel's names are shorter. */
-	memcpy(request.ifr_name, interface,
-	       strnlen(interface, sizeof(request.ifr_name) - 1));
+	memcpy(request.ifr_name, interface, strnlen(interface, sizeof(request.ifr_name) - 1));
 	request.ifr_data = question;
 	ret = ioctl(fd, SIOCETHTOOL, &request) < 0 ? -errno : 0;
 	close(fd);

@@ -45,7 +45,7 @@ enum xstats_source {
 
 struct xstats {
 	uint16_t port;
-	char interface[32]; /* the kernel's; "": none */
+	char interface[32];	  /* the kernel's; "": none */
 	uint32_t kernel_counters; /* of the interface */
 	struct {
 		enum xstats_source source;
@@ -55,7 +55,7 @@ struct xstats {
 };
 
 struct xstats_values {
-	uint32_t known; /* bit XSTATS_...: `count` of it is true */
+	uint32_t known;		       /* bit XSTATS_...: `count` of it is true */
 	uint64_t count[XSTATS_CAUSES]; /* since xstats_open(); 0 where not known */
 };
 

@@ -16,9 +16,9 @@
 #include "memory/core_dump.h"
 
 #define PAGE ((size_t)64 << 10)
-#define TELL_EVERY 4096u /* frames between two looks at the clock */
-#define FILL_EVERY 32u /* frames between two FILLs */
-#define WAIT_NS 20000 /* of the reader, for the sender */
+#define TELL_EVERY 4096u	      /* frames between two looks at the clock */
+#define FILL_EVERY 32u		      /* frames between two FILLs */
+#define WAIT_NS 20000		      /* of the reader, for the sender */
 #define COUNT_MAX ((uint64_t)1 << 31) /* frames of a resident store */
 #define TIME_MOST ((uint64_t)1 << 62) /* ns: what a file's times may add up to */
 /* The least window: a few of the longest frames, and a few bursts of the shortest. */

@@ -37,10 +37,10 @@ struct file_frames {
 	struct frame_store_view view;
 	uint64_t *time_ns; /* by index in frames[]: since the file's first frame; CPU only. A file's
 			    * times never go back: a step back is a gap of 0 */
-	uint64_t span_ns; /* from the first frame to the last, and the mean gap: a lap */
-	uint64_t count; /* frames of the file */
-	uint64_t bytes; /* their lengths in memory */
-	uint32_t len_max; /* longest frame; known before streaming too: files are scanned once */
+	uint64_t span_ns;  /* from the first frame to the last, and the mean gap: a lap */
+	uint64_t count;	   /* frames of the file */
+	uint64_t bytes;	   /* their lengths in memory */
+	uint32_t len_max;  /* longest frame; known before streaming too: files are scanned once */
 	bool streamed;
 	struct file_memory memory, table;
 	/* The same as in the view, for the thread that writes them. */
@@ -49,7 +49,7 @@ struct file_frames {
 	/* Streamed: the reader thread. */
 	struct pcap_file *file;
 	struct thread thread;
-	uint64_t laps; /* to read; UINT64_MAX: for ever */
+	uint64_t laps;	    /* to read; UINT64_MAX: for ever */
 	uint64_t data_head; /* offset in data after the newest frame */
 	_Alignas(FILE_FRAMES_LINE) _Atomic uint64_t filled; /* frames in the window's history, laps
 							     * included; writer: reader */
@@ -64,7 +64,7 @@ struct file_frames {
 struct file_scan {
 	uint64_t frames, bytes;
 	uint64_t first_ns, last_ns; /* last: without the steps back that its times make */
-	uint64_t data_bytes; /* that the frames take in a store */
+	uint64_t data_bytes;	    /* that the frames take in a store */
 	uint32_t len_min, len_max;
 };
 /* Reads the whole file once, telling how far it is where that takes long. An empty file is an
@@ -78,11 +78,11 @@ int file_frames_check(const char *path, struct gdrcap_error *error);
 struct file_frames_config {
 	const char *path;
 	const struct file_scan *scan;
-	int16_t gpu; /* gpudev id: the memory is registered with it; negative: with none */
+	int16_t gpu;	   /* gpudev id: the memory is registered with it; negative: with none */
 	size_t memory_max; /* bytes; a file that needs more is streamed. For `expect`: refused */
-	bool expect; /* build classes and the hash table */
-	bool dump; /* core dumps have them */
-	uint64_t laps; /* replay: how often the file is played; 0: for ever */
+	bool expect;	   /* build classes and the hash table */
+	bool dump;	   /* core dumps have them */
+	uint64_t laps;	   /* replay: how often the file is played; 0: for ever */
 };
 int file_frames_create(struct file_frames **frames, const struct file_frames_config *config,
 		       struct gdrcap_error *error);

@@ -8,7 +8,7 @@
 #include "replay/file_frames.h"
 
 #define TABLE_ALIGN ((size_t)64 << 10) /* of memory that is registered with a GPU */
-#define KEYS (1 + STORE_PARTS) /* of a class */
+#define KEYS (1 + STORE_PARTS)	       /* of a class */
 
 struct frame_hashes {
 	uint64_t whole, part[STORE_PARTS];

@@ -18,9 +18,9 @@
 #define PACING_WIRE_OVERHEAD 24u
 
 enum pacing_kind {
-	PACING_NONE, /* as fast as the port takes them */
-	PACING_BITS, /* bits a second on the wire, with FCS, preamble and gap */
-	PACING_FRAMES, /* frames a second */
+	PACING_NONE,	 /* as fast as the port takes them */
+	PACING_BITS,	 /* bits a second on the wire, with FCS, preamble and gap */
+	PACING_FRAMES,	 /* frames a second */
 	PACING_ORIGINAL, /* the file's own gaps, divided by `value` */
 };
 
@@ -47,8 +47,8 @@ struct pacing {
 	double ns_per_tick;
 	bool started;
 	uint64_t base_tsc; /* when the first frame was due */
-	pacing_ticks due; /* of the next frame to be ordered, since the first */
-	uint64_t file_ns; /* PACING_ORIGINAL: time of the frame that `due` is of */
+	pacing_ticks due;  /* of the next frame to be ordered, since the first */
+	uint64_t file_ns;  /* PACING_ORIGINAL: time of the frame that `due` is of */
 	/* Gaps as they were. */
 	uint64_t last_due, last_sent;
 	/* Writer: the worker. Readers: anybody, relaxed. */

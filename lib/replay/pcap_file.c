@@ -29,17 +29,17 @@
 #define SNAP_MAX 262144u
 
 struct pcap_file {
-	FILE *stream; /* the file itself */
-	FILE *cookie; /* what libpcap reads */
-	pcap_t *pcap; /* closes the cookie */
+	FILE *stream;	/* the file itself */
+	FILE *cookie;	/* what libpcap reads */
+	pcap_t *pcap;	/* closes the cookie */
 	uint64_t bytes; /* of the file; 0: not known */
-	uint64_t at; /* bytes that libpcap has read */
-	int failed; /* errno of a read */
+	uint64_t at;	/* bytes that libpcap has read */
+	int failed;	/* errno of a read */
 	uint8_t head[HEAD_BYTES];
 	size_t head_bytes;
-	uint64_t frame; /* number of the last one, from 1, as other tools count */
+	uint64_t frame;	    /* number of the last one, from 1, as other tools count */
 	uint32_t fcs_bytes; /* at the end of each frame, if the file says so */
-	char path[]; /* for error texts */
+	char path[];	    /* for error texts */
 };
 
 /* ---- the stream ---- */

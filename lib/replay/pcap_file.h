@@ -15,8 +15,8 @@ struct pcap_file;
 
 struct pcap_frame {
 	const uint8_t *bytes; /* until the next call */
-	uint32_t len; /* in memory, without FCS; 14..9212 */
-	uint64_t time_ns; /* since the Unix epoch */
+	uint32_t len;	      /* in memory, without FCS; 14..9212 */
+	uint64_t time_ns;     /* since the Unix epoch */
 };
 
 /* `stream` NULL: opens `path`; else reads from it (it is closed with the file) and `path` is its

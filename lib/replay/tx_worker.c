@@ -46,7 +46,7 @@ uint64_t tx_wall_ns(const struct tx_worker *worker, uint64_t tsc)
 
 /* What is to be ordered next. */
 struct tx_next {
-	uint32_t at; /* first descriptor */
+	uint32_t at;	/* first descriptor */
 	uint32_t count; /* frames at most */
 	uint32_t index; /* of the first in the file's frames[] */
 };
@@ -330,8 +330,7 @@ ALWAYS_INLINE unsigned int tx_send(struct tx_worker *worker, const bool paced, c
 	taken = rte_eth_tx_burst(config->port, config->queue, &ring->mbuf[at], (uint16_t)due);
 	if (taken == 0) {
 		/* The timeline begins when the other end is there. */
-		if (paced &&
-		    atomic_load_explicit(&worker->first_tsc, memory_order_relaxed) == 0)
+		if (paced && atomic_load_explicit(&worker->first_tsc, memory_order_relaxed) == 0)
 			worker->pacing.started = false;
 		counter_add(&worker->stalled, 1);
 		return 0;

@@ -30,10 +30,10 @@ struct tx_config {
 	const uint16_t *lengths; /* in memory, without FCS: the cycle of frame lengths */
 	uint32_t length_count;
 	uint32_t stream_first, stream_count, stream_step; /* first, first + step, ... */
-	uint64_t frames; /* to send; UINT64_MAX: until stopped */
-	struct file_frames *file; /* frames of a file instead of the pattern's; one stream, one
+	uint64_t frames;				  /* to send; UINT64_MAX: until stopped */
+	struct file_frames *file;     /* frames of a file instead of the pattern's; one stream, one
 				   * worker; NULL: pattern */
-	struct pacing_config pacing; /* of this worker: its share of the rate */
+	struct pacing_config pacing;  /* of this worker: its share of the rate */
 	const struct tx_clock *clock; /* the port itself sends on time; NULL: this worker does */
 	/* Must have sent a frame before this one sends its first: a card's driver registers a pool's
 	 * memory when a queue first sends from it, and two queues that did so of one pool at the
@@ -44,12 +44,12 @@ struct tx_config {
 	uint32_t end_streams;
 };
 
-#define TX_END_TIMES 5u /* of each end-of-stream frame, ... */
+#define TX_END_TIMES 5u	    /* of each end-of-stream frame, ... */
 #define TX_END_GAP_US 2000u /* ... so far apart, so that a burst of loss does not take all */
 
 struct tx_stream {
 	uint64_t sequence, position; /* of the next frame to be ordered */
-	_Atomic uint64_t sent; /* frames handed to the wire; readers: anybody */
+	_Atomic uint64_t sent;	     /* frames handed to the wire; readers: anybody */
 };
 
 /* Of a frame of the pattern. */
@@ -64,19 +64,19 @@ struct tx_worker {
 	struct tx_config config;
 	struct tx_stream *streams;
 	struct tx_size *sizes; /* config.length_count of them: the cycle */
-	uint32_t size_at; /* in the cycle */
-	uint32_t stream_at; /* whose turn it is */
-	uint64_t ordered; /* frames */
+	uint32_t size_at;      /* in the cycle */
+	uint32_t stream_at;    /* whose turn it is */
+	uint64_t ordered;      /* frames */
 	uint64_t limit; /* of them: config.frames, a file's laps, or where a file broke off */
 	uint64_t file_at, file_ns; /* next frame in its lap; times of all laps before */
 	struct tx_clock_map clock_map;
-	uint64_t sending; /* number of the burst that is being sent */
+	uint64_t sending;		      /* number of the burst that is being sent */
 	uint64_t clock_tsc, clock_ns, tsc_hz; /* wall clock at clock_tsc */
 	uint64_t held_tsc; /* since when nothing is handed over for want of a link; 0: it is */
 
 	/* Writer: this worker. Readers: anybody, relaxed. */
 	_Alignas(RING_LINE) _Atomic uint64_t sent; /* frames the port took */
-	_Atomic uint64_t bytes; /* their lengths in memory */
+	_Atomic uint64_t bytes;			   /* their lengths in memory */
 	_Atomic uint64_t stalled; /* polls that found no free slot or a full wire */
 	_Atomic uint64_t starved; /* polls that found the next frames not yet read or written */
 	_Atomic uint64_t idle; /* rounds in which the port took nothing and nothing was ordered, and
@@ -84,9 +84,10 @@ struct tx_worker {
 	_Atomic uint64_t first_tsc, last_tsc; /* of the first and last hand-over; first 0: none */
 	_Atomic uint64_t last_frames, last_bytes; /* of the last hand-over: they begin at last_tsc,
 						   * so a rate is what was sent before it */
-	_Atomic uint64_t last_due; /* ticks from the first frame's time to the last one's, as asked */
-	_Atomic int end_unsaid;	   /* not one end-of-stream frame of each stream could be sent */
-	_Atomic int finished; /* all of config.frames are sent, or it was stopped */
+	_Atomic uint64_t
+		last_due;	/* ticks from the first frame's time to the last one's, as asked */
+	_Atomic int end_unsaid; /* not one end-of-stream frame of each stream could be sent */
+	_Atomic int finished;	/* all of config.frames are sent, or it was stopped */
 
 	/* Writer: control. Reader: this worker. */
 	_Alignas(RING_LINE) _Atomic int stop;

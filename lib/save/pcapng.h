@@ -26,28 +26,28 @@
 enum pcapng_place {
 	PCAPNG_HERE,
 	PCAPNG_IN_SYSTEM, /* in a call that may never return */
-	PCAPNG_GIVEN_UP, /* and whose end nobody waits for any more */
+	PCAPNG_GIVEN_UP,  /* and whose end nobody waits for any more */
 };
 
 struct pcapng {
 	int fd;
 	uint8_t *buffer;
-	uint32_t used; /* bytes of whole blocks in the buffer */
-	uint32_t out; /* of these: that the file took */
-	uint32_t pending; /* frames among them */
+	uint32_t used;	   /* bytes of whole blocks in the buffer */
+	uint32_t out;	   /* of these: that the file took */
+	uint32_t pending;  /* frames among them */
 	uint32_t stall_ms; /* PCAPNG_STALL_MS; may be set when it is open */
-	uint64_t bytes; /* of whole blocks in the file */
-	uint64_t frames; /* in these */
-	int error; /* negative errno of the write that failed */
-	bool stalled; /* then: nobody read */
-	bool torn; /* then: the file's last block is not whole, and could not be cut off */
+	uint64_t bytes;	   /* of whole blocks in the file */
+	uint64_t frames;   /* in these */
+	int error;	   /* negative errno of the write that failed */
+	bool stalled;	   /* then: nobody read */
+	bool torn;	   /* then: the file's last block is not whole, and could not be cut off */
 	_Atomic int place; /* enum pcapng_place */
 	_Atomic uint64_t moved; /* bytes that the file took. Readers: any thread */
 };
 
 struct pcapng_frame {
 	uint32_t interface; /* in the order of pcapng_interface() */
-	uint64_t time_ns; /* since the Unix epoch */
+	uint64_t time_ns;   /* since the Unix epoch */
 	const uint8_t *bytes;
 	uint32_t captured, length; /* bytes of the frame here, and that it had */
 	uint64_t dropped; /* of the interface, missing here since its last frame; 0: not written */
@@ -57,11 +57,11 @@ struct pcapng_frame {
 struct pcapng_statistics {
 	uint32_t interface;
 	uint64_t start_ns, end_ns; /* of the capture */
-	bool port_known; /* received and dropped mean something */
-	uint64_t received; /* frames that reached the port */
-	uint64_t dropped; /* of these: lost in the port, or wanted here and not taken */
-	uint64_t accepted; /* wanted here */
-	uint64_t delivered; /* here */
+	bool port_known;	   /* received and dropped mean something */
+	uint64_t received;	   /* frames that reached the port */
+	uint64_t dropped;	   /* of these: lost in the port, or wanted here and not taken */
+	uint64_t accepted;	   /* wanted here */
+	uint64_t delivered;	   /* here */
 };
 
 /* Opens the file as it is, what is in it stays until pcapng_begin(); or creates it, for its owner

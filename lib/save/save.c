@@ -379,8 +379,9 @@ static int file_result(const char *option, const struct save_file *file, int cod
 		remedy = "keep its reader running";
 	else if (file->pcapng.stalled)
 		remedy = "let it read all the time, or name a file";
-	return error_set(error, code, "%s: cannot write %s: %s; it holds the first %llu frames%s; %s",
-			 option, file->path, save_file_why(file, code), saved,
+	return error_set(error, code,
+			 "%s: cannot write %s: %s; it holds the first %llu frames%s; %s", option,
+			 file->path, save_file_why(file, code), saved,
 			 file->pcapng.torn ? " and a part of one" : "", remedy);
 }
 

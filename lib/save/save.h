@@ -29,10 +29,10 @@ struct save;
 #define SAVE_INPUTS_MAX (3u + GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX)
 
 struct save_config {
-	const char *all; /* path of --save, or "" */
-	uint32_t every; /* of all frames: each so many-th, 1: every one */
+	const char *all;     /* path of --save, or "" */
+	uint32_t every;	     /* of all frames: each so many-th, 1: every one */
 	const char *damaged; /* path of --save-damaged, or "" */
-	uint32_t around; /* frames of the same queue before and after a damaged one,
+	uint32_t around;     /* frames of the same queue before and after a damaged one,
 			  * 0..SAVE_AROUND_MAX */
 	const char *inputs[SAVE_INPUTS_MAX]; /* paths of files that the run reads, which must not be
 					      * written to; "" or NULL: none */
@@ -47,12 +47,12 @@ struct save_config {
 	const char *const *names; /* of each queue's port, for the files; copied */
 	bool patient; /* the ports lose nothing while they wait for slots (files): no frame is left out
 		       * because many wait */
-	uint32_t slots; /* that a queue can have: those of its pool, and no more than what its
+	uint32_t slots;	     /* that a queue can have: those of its pool, and no more than what its
 			 * port allows in flight. Frames are taken while fewer than half wait */
-	uint32_t frame_max; /* longest frame in memory, bytes */
-	bool dump; /* core dumps have the frames that wait to be written */
+	uint32_t frame_max;  /* longest frame in memory, bytes */
+	bool dump;	     /* core dumps have the frames that wait to be written */
 	size_t buffer_bytes; /* of the bounce buffer, rounded up to a power of two; 0: 64 MiB */
-	int16_t gpu; /* gpudev id: the bounce buffer is registered with it */
+	int16_t gpu;	     /* gpudev id: the bounce buffer is registered with it */
 	const struct kernel_ops *ops;
 	struct kernel_device *device;
 	/* What the frames should be, for comments. Kept, not copied. */

@@ -41,16 +41,16 @@ enum save_kind {
 /* One frame, or a gap; the frame's bytes follow. Writer: accountant. */
 struct save_record {
 	uint32_t bytes; /* of all */
-	uint16_t kind; /* enum save_kind */
+	uint16_t kind;	/* enum save_kind */
 	/* 1 << SAVE_ALL, 1 << SAVE_DAMAGED; the writer clears them before it writes, so that one
 	 * which takes over from another that was given up does not write it again. */
 	uint16_t files;
 	uint32_t queue;
 	int32_t distance; /* frames after a damaged one, below 0 before; 0: no neighbour of one */
-	uint32_t captured, length; /* bytes of the frame here, and that it had in memory */
-	uint64_t ticks; /* when it came; 0: nobody knows */
+	uint32_t captured, length;    /* bytes of the frame here, and that it had in memory */
+	uint64_t ticks;		      /* when it came; 0: nobody knows */
 	uint64_t dropped[SAVE_FILES]; /* of this queue, before it, that were not taken */
-	struct frame_run run; /* damaged: what was found */
+	struct frame_run run;	      /* damaged: what was found */
 	uint8_t reserved[32];
 };
 _Static_assert(sizeof(struct save_record) % SAVE_ALIGN == 0, "frames begin at cache lines");
@@ -61,19 +61,19 @@ struct save_queue {
 	/* Accountant only. */
 	bool started;
 	uint32_t base;
-	uint64_t shown; /* frames of bursts that were shown */
+	uint64_t shown;	     /* frames of bursts that were shown */
 	uint64_t seen, held; /* number of the burst after the last shown; of the first kept back */
-	uint64_t kept; /* number of the first frame of burst `held` */
-	uint64_t until; /* frames up to and with the next of --save; UINT64_MAX: none */
-	uint64_t next; /* frames below it are in --save-damaged, or missed there */
-	uint32_t after; /* so many more are wanted after a damaged one */
-	bool behind; /* too many slots wait: nothing is taken */
+	uint64_t kept;	     /* number of the first frame of burst `held` */
+	uint64_t until;	     /* frames up to and with the next of --save; UINT64_MAX: none */
+	uint64_t next;	     /* frames below it are in --save-damaged, or missed there */
+	uint32_t after;	     /* so many more are wanted after a damaged one */
+	bool behind;	     /* too many slots wait: nothing is taken */
 	uint64_t dropped[SAVE_FILES]; /* not taken since the last that was */
 	uint64_t missed[SAVE_FILES], wanted[SAVE_FILES];
 
 	/* Writer only. */
 	_Alignas(RING_LINE) uint64_t last_ns; /* time of the last frame */
-	struct rx_clock *clock; /* of its frames' times, in save->clocks */
+	struct rx_clock *clock;		      /* of its frames' times, in save->clocks */
 	uint64_t saved[SAVE_FILES];
 
 	/* Control, before save_finish(). */
@@ -82,9 +82,9 @@ struct save_queue {
 };
 
 struct save_file {
-	char *path; /* NULL: not wanted */
+	char *path;	      /* NULL: not wanted */
 	struct pcapng pcapng; /* the writer's while it runs, else control's */
-	uint64_t taken; /* the writer's, as pcapng: records for it */
+	uint64_t taken;	      /* the writer's, as pcapng: records for it */
 	/* Writer: accountant. */
 	_Alignas(RING_LINE) _Atomic uint64_t missed;
 	/* Writer: the writer. `lost` were taken, and are not in the file. */
@@ -99,7 +99,7 @@ struct save_bounce {
 	bool registered;
 	/* Accountant only. */
 	uint64_t filled; /* where the next record goes; head after the next gather() */
-	uint64_t room; /* tail as last seen */
+	uint64_t room;	 /* tail as last seen */
 	_Alignas(RING_LINE) _Atomic uint64_t head; /* HAND_OVER */
 	_Alignas(RING_LINE) _Atomic uint64_t tail; /* ROOM */
 };
@@ -118,9 +118,9 @@ struct save {
 
 	/* Accountant only. */
 	struct kernel_copy *copies; /* KERNEL_COPIES_MAX */
-	uint32_t listed; /* copies to be made */
-	bool ended; /* no burst will be shown any more */
-	bool broken; /* gather() failed: nothing is taken any more */
+	uint32_t listed;	    /* copies to be made */
+	bool ended;		    /* no burst will be shown any more */
+	bool broken;		    /* gather() failed: nothing is taken any more */
 
 	struct save_bounce bounce;
 

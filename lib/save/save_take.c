@@ -26,8 +26,8 @@ static uint64_t frame_number_of(const struct save_queue *queue, uint32_t index)
 static uint32_t queue_waiting(const struct save_queue *queue, const struct ring_producer *ring)
 {
 	const uint64_t last = atomic_load_explicit(&ring->published, memory_order_relaxed) - 1;
-	const uint64_t word =
-		__atomic_load_n(&ring->ready[(uint32_t)last & ring->burst_mask].word, __ATOMIC_RELAXED);
+	const uint64_t word = __atomic_load_n(&ring->ready[(uint32_t)last & ring->burst_mask].word,
+					      __ATOMIC_RELAXED);
 	uint64_t end = queue->shown;
 
 	/* Only a number is taken from the word, so nothing is ordered. It may not be that burst's:
@@ -142,14 +142,14 @@ static unsigned int files_open(struct save *save, struct save_queue *queue, unsi
 struct save_source {
 	struct frame_pieces pieces;
 	uint32_t length; /* of the frame in memory */
-	bool known; /* it is all there, and nothing more: not of one that did not fit */
+	bool known;	 /* it is all there, and nothing more: not of one that did not fit */
 };
 
 static void source_find(const struct ring_producer *ring, uint32_t at, struct save_source *source)
 {
 	const struct frame_desc desc = ring->desc[at];
-	const struct frame_desc head = ring->head_desc ? ring->head_desc[at] :
-							 (struct frame_desc){ 0 };
+	const struct frame_desc head =
+		ring->head_desc ? ring->head_desc[at] : (struct frame_desc){ 0 };
 
 	source->known = frame_pieces(&ring->view, desc, head, &source->pieces) &&
 			!frame_pieces_cut(desc, head);
@@ -169,8 +169,8 @@ static void source_list(struct save *save, const struct save_source *source,
 			struct save_record *record)
 {
 	const struct frame_pieces *pieces = &source->pieces;
-	const uint32_t head = pieces->head_len < record->captured ? pieces->head_len :
-								     record->captured;
+	const uint32_t head =
+		pieces->head_len < record->captured ? pieces->head_len : record->captured;
 	uint8_t *to = (uint8_t *)(record + 1);
 
 	copy_list(save, pieces->head, to, head);

@@ -41,7 +41,7 @@ static bool file_write(struct save *save, struct save_record *record, enum save_
 	struct save_file *file = &save->files[index];
 	int ret;
 
-	record->files &= (uint16_t)~(1u << index);
+	record->files &= (uint16_t) ~(1u << index);
 	file->taken++;
 	if (file->pcapng.error) {
 		counter_add(&file->lost, 1);

@@ -195,14 +195,14 @@ int gdrcap_prove(struct gdrcap_session *session,
 		prove_ports,   prove_memory,	prove_rules, prove_sent,
 		prove_steered, prove_completed, prove_bytes, prove_consumer,
 	};
-	struct prove prove = { .session = session, .report = stage, .context = context,
-			       .error = error };
+	struct prove prove = {
+		.session = session, .report = stage, .context = context, .error = error
+	};
 	int ret = guest_check(session, "session", error);
 
 	if (ret < 0)
 		return ret;
-	if (session->state != SESSION_CREATED || !session->plan.sends ||
-	    !session->plan.receives)
+	if (session->state != SESSION_CREATED || !session->plan.sends || !session->plan.receives)
 		return error_set(error, -EINVAL,
 				 "the staged first frame needs a session with tx_port that has not "
 				 "started");

@@ -208,9 +208,10 @@ static int steered(struct prove *prove)
 		return prove_passed(prove, PROVE_STEERED, "to queue %u of %s", prove->queue,
 				    pair->rx.name);
 	if (!rule.known)
-		return prove_passed(prove, PROVE_STEERED,
-				    "to queue %u of %s, by its card's rule, which it does not count",
-				    prove->queue, pair->rx.name);
+		return prove_passed(
+			prove, PROVE_STEERED,
+			"to queue %u of %s, by its card's rule, which it does not count",
+			prove->queue, pair->rx.name);
 	return prove_passed(prove, PROVE_STEERED,
 			    "to queue %u of %s, by its card's rule, which took %llu frame%s",
 			    prove->queue, pair->rx.name, (unsigned long long)rule.frames,

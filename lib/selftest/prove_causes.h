@@ -18,7 +18,7 @@ enum prove_stage {
 
 struct prove_text {
 	const char *name;
-	const char *const *causes; /* NULL-ended */
+	const char *const *causes;   /* NULL-ended */
 	const char *const *software; /* the same where no port is a card's; NULL: as with one */
 };
 

@@ -22,14 +22,17 @@ static int pattern_file_map(struct gdrcap_session *session, struct gdrcap_error 
 		return 0;
 	fd = input_file_open(path, &status);
 	if (fd < 0 && fd != -ESPIPE)
-		return error_set(error, fd, "pattern.file: %s: %s; check the file's name and rights",
-				 path, strerror(-fd));
+		return error_set(error, fd,
+				 "pattern.file: %s: %s; check the file's name and rights", path,
+				 strerror(-fd));
 	if (fd < 0 || status.st_size == 0) {
 		if (fd >= 0)
 			close(fd);
-		return error_set(error, -EINVAL,
-				 "pattern.file: %s is empty or no regular file; save the bytes as a "
-				 "file first", path);
+		return error_set(
+			error, -EINVAL,
+			"pattern.file: %s is empty or no regular file; save the bytes as a "
+			"file first",
+			path);
 	}
 	map = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	close(fd);
@@ -82,8 +85,8 @@ void session_frames_destroy(struct gdrcap_session *session)
 int session_files_create(struct gdrcap_session *session, struct gdrcap_error *error)
 {
 	const struct plan *plan = &session->plan;
-	const bool shared = plan->pcap.frames &&
-			    strcmp(session->config.pcap, session->config.expect) == 0;
+	const bool shared =
+		plan->pcap.frames && strcmp(session->config.pcap, session->config.expect) == 0;
 	struct file_frames_config config = {
 		.path = session->config.expect,
 		.scan = &plan->expect,

@@ -114,9 +114,9 @@ static int plan_memory(struct plan *plan, const struct gdrcap_config *config,
 
 	plan->memory = config->memory;
 	if (plan->memory == GDRCAP_MEMORY_AUTO)
-		plan->memory = !copies ? GDRCAP_MEMORY_DEVICE :
-			       plan->cuda ? GDRCAP_MEMORY_PINNED :
-					    GDRCAP_MEMORY_HOST;
+		plan->memory = !copies	    ? GDRCAP_MEMORY_DEVICE
+			       : plan->cuda ? GDRCAP_MEMORY_PINNED
+					    : GDRCAP_MEMORY_HOST;
 	if (plan->memory == GDRCAP_MEMORY_DEVICE && copies)
 		return error_set(
 			error, -ENOTSUP,
@@ -127,7 +127,9 @@ static int plan_memory(struct plan *plan, const struct gdrcap_config *config,
 		return error_set(
 			error, -ENOTSUP,
 			"guard: only device memory can be guarded, and port %s needs %s memory",
-			copies ? copies : config->port[0][0] ? config->port[0] : config->tx_port[0],
+			copies		     ? copies
+			: config->port[0][0] ? config->port[0]
+					     : config->tx_port[0],
 			plan_memory_name(plan->memory));
 	return 0;
 }
@@ -154,8 +156,8 @@ static int plan_ports(struct plan *plan, const struct gdrcap_config *config,
 		plan->ports++;
 	for (uint32_t i = 0; i < plan->ports; i++) {
 		plan->wire[i] = port_name_is_wire(config->port[i]);
-		plan->pools += plan->queues *
-			       (plan->wire[i] || !plan->sends || !plan->receives ? 1 : 2);
+		plan->pools +=
+			plan->queues * (plan->wire[i] || !plan->sends || !plan->receives ? 1 : 2);
 	}
 	return 0;
 }
@@ -172,8 +174,8 @@ static size_t memory_available(void)
 			break;
 	if (file)
 		fclose(file);
-	return kib ? (size_t)kib << 10 :
-		     (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+	return kib ? (size_t)kib << 10
+		   : (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
 }
 
 /* DPDK's driver for files takes what it cannot read for the file's end, and says nothing. */
@@ -208,8 +210,8 @@ static int plan_files(struct plan *plan, const struct gdrcap_config *config,
 		plan->expect = plan->pcap;
 	else if (ret == 0 && config->expect[0])
 		ret = file_frames_scan(config->expect, &plan->expect, error);
-	plan->frame_bytes_max = (uint16_t)(RTE_MAX(plan->pcap.len_max, plan->expect.len_max) +
-					   FRAME_FCS_BYTES);
+	plan->frame_bytes_max =
+		(uint16_t)(RTE_MAX(plan->pcap.len_max, plan->expect.len_max) + FRAME_FCS_BYTES);
 	return ret == 0 ? plan_port_files(config, error) : ret;
 }
 
@@ -222,8 +224,7 @@ static int plan_lengths(struct plan *plan, const struct gdrcap_config *config,
 	if (!sizes)
 		return error_set(error, -ENOMEM, "no memory for the list of frame sizes");
 	ret = parse_frame_sizes(config->frame_size, FRAME_MIN_BYTES, FRAME_MAX_BYTES, sizes,
-				PARSE_FRAME_SIZES_MAX,
-				&plan->length_count);
+				PARSE_FRAME_SIZES_MAX, &plan->length_count);
 	if (ret < 0) {
 		free(sizes);
 		return error_set(error, ret, "frame.size: \"%s\" is no list of sizes",
@@ -255,11 +256,12 @@ static int plan_tags(const struct gdrcap_config *config, struct gdrcap_error *er
 				return error_set(
 					error, -ENOTSUP,
 					"match: \"%s\": port %s (%s) does not deliver VLAN tags; use "
-					"net_af_xdp0,iface=... or a ConnectX", config->match[i],
-					config->port[p], facts->what);
+					"net_af_xdp0,iface=... or a ConnectX",
+					config->match[i], config->port[p], facts->what);
 		if (facts->no_vlan && (config->save[0] || config->expect[0]))
 			log_warning("port %s (%s) does not deliver VLAN tags: tagged frames are "
-				    "%s without", config->port[p], facts->what,
+				    "%s without",
+				    config->port[p], facts->what,
 				    config->save[0] ? "saved" : "compared");
 	}
 	return 0;
@@ -309,8 +311,8 @@ static int plan_slots(struct plan *plan, const struct gdrcap_config *config,
 		if (plan_port_name(config, i)[0])
 			need = RTE_MAX(need, port_room(plan, i));
 	need += RTE_PKTMBUF_HEADROOM;
-	plan->slot_shift = config->slot_bytes ? (uint32_t)__builtin_ctz(config->slot_bytes) :
-						(uint32_t)__builtin_ctz(rte_align32pow2(need));
+	plan->slot_shift = config->slot_bytes ? (uint32_t)__builtin_ctz(config->slot_bytes)
+					      : (uint32_t)__builtin_ctz(rte_align32pow2(need));
 	plan->slot_shift = RTE_MAX(plan->slot_shift, SLOT_SHIFT_MIN);
 	if (plan->umem && config->slot_bytes && plan->slot_shift != UMEM_SLOT_SHIFT)
 		return error_set(
@@ -346,8 +348,8 @@ static int plan_fits(const struct plan *plan, const struct gdrcap_config *config
 		     struct gdrcap_error *error)
 {
 	const size_t physical = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
-	const bool elsewhere = config->memory_addr ||
-			       (plan->cuda && plan->memory == GDRCAP_MEMORY_DEVICE);
+	const bool elsewhere =
+		config->memory_addr || (plan->cuda && plan->memory == GDRCAP_MEMORY_DEVICE);
 	const size_t need =
 		plan->eal_bytes + plan->heads_bytes + (elsewhere ? 0 : plan->region_bytes);
 
@@ -400,8 +402,8 @@ static int plan_pools(struct plan *plan, const struct gdrcap_config *config,
 					 UINT32_MAX / 4);
 	}
 	plan->pool_slots = (uint32_t)slots;
-	plan->region_bytes = config->memory_addr ? config->pool_bytes :
-						   (size_t)slots * plan->pools << plan->slot_shift;
+	plan->region_bytes = config->memory_addr ? config->pool_bytes
+						 : (size_t)slots * plan->pools << plan->slot_shift;
 	/* Any slot of a receiving pool may hold the rest of a frame, whose beginning lies
 	 * elsewhere. */
 	if (config->split)

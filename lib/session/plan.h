@@ -26,13 +26,13 @@ struct plan_port {
 
 struct plan {
 	uint32_t ports; /* pairs of a receiving and a sending port, or the one kind there is */
-	bool receives, sends; /* port i is there, tx_port i is */
+	bool receives, sends;	     /* port i is there, tx_port i is */
 	bool wire[GDRCAP_PORTS_MAX]; /* port i and tx_port i are the ends of a software wire */
-	bool umem; /* a port needs its pool's objects in the region */
+	bool umem;		     /* a port needs its pool's objects in the region */
 	bool pci;
 	struct plan_port port[GDRCAP_PORTS_MAX], tx_port[GDRCAP_PORTS_MAX];
-	bool cuda; /* false: the host "GPU" */
-	int ordinal; /* cuda */
+	bool cuda;		   /* false: the host "GPU" */
+	int ordinal;		   /* cuda */
 	enum gdrcap_memory memory; /* never AUTO */
 	uint32_t queues, burst, descriptors;
 	uint16_t frame_bytes_max; /* with FCS */
@@ -43,10 +43,10 @@ struct plan {
 	size_t heads_bytes; /* header-data split: of the second region, slots of REGION_HEAD_SHIFT;
 			     * 0: none */
 	size_t eal_bytes;
-	uint32_t streams; /* sent */
+	uint32_t streams;	       /* sent */
 	struct file_scan pcap, expect; /* frames 0: there is no such file */
-	size_t file_memory; /* bytes that a file's frames may take */
-	uint64_t loops; /* UINT64_MAX: for ever */
+	size_t file_memory;	       /* bytes that a file's frames may take */
+	uint64_t loops;		       /* UINT64_MAX: for ever */
 
 	uint16_t *lengths; /* frames' lengths in memory, the sender's cycle */
 	size_t length_count;

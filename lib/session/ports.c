@@ -436,8 +436,8 @@ static int pair_create(struct gdrcap_session *session, uint32_t index, struct gd
 	const uint16_t queues = (uint16_t)session->plan.queues;
 	int ret;
 
-	ret = session->plan.wire[index] ? pair_open_wire(session, index, error) :
-					  pair_open_ports(session, index, error);
+	ret = session->plan.wire[index] ? pair_open_wire(session, index, error)
+					: pair_open_ports(session, index, error);
 	if (ret == 0 && pair->tx.open && !port_name_listens(pair->rx.name))
 		ret = tx_prepare(session, pair, error);
 	if (ret == 0 && pair->rx.open)
@@ -449,8 +449,8 @@ static int pair_create(struct gdrcap_session *session, uint32_t index, struct gd
 	if (ret == 0 && pair->tx.open && sends_on_time(session, &pair->tx, queues)) {
 		struct gdrcap_error why;
 
-		pair->tx_clocked = tx_clock_open(&pair->tx_clock, pair->tx.id, rte_get_tsc_hz(),
-						 &why) == 0;
+		pair->tx_clocked =
+			tx_clock_open(&pair->tx_clock, pair->tx.id, rte_get_tsc_hz(), &why) == 0;
 		if (!pair->tx_clocked)
 			log_warning("%s", why.text);
 	}

@@ -126,10 +126,9 @@ void session_sender_summary(const struct gdrcap_session *session, struct gdrcap_
 		break;
 	case PACING_ORIGINAL:
 		/* One worker's, at its last frame. */
-		summary->asked_seconds =
-			(double)atomic_load_explicit(&session->tx[0].last_due,
-						     memory_order_relaxed) /
-			(double)rte_get_tsc_hz();
+		summary->asked_seconds = (double)atomic_load_explicit(&session->tx[0].last_due,
+								      memory_order_relaxed) /
+					 (double)rte_get_tsc_hz();
 		break;
 	default:
 		return;

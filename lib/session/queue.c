@@ -54,7 +54,8 @@ static void poll_begins(struct gdrcap_queue *queue)
 {
 	assertion(!atomic_exchange(&queue->polled, true),
 		  "receive queue %u is polled by two threads at the same time: gdrcap_poll() and "
-		  "gdrcap_wait() are for one thread a queue", queue->index);
+		  "gdrcap_wait() are for one thread a queue",
+		  queue->index);
 }
 
 static void poll_ends(struct gdrcap_queue *queue)
@@ -69,16 +70,25 @@ static void batch_taken(struct queue_batch *entry)
 
 static void batch_given_back(struct queue_batch *entry)
 {
-	assertion(atomic_exchange(&entry->held, false),
-		  "batch %llu of receive queue %u is given back twice: each batch is released once, "
-		  "by gdrcap_release() or gdrcap_release_after()",
-		  (unsigned long long)entry->batch.seq, entry->queue->index);
+	assertion(
+		atomic_exchange(&entry->held, false),
+		"batch %llu of receive queue %u is given back twice: each batch is released once, "
+		"by gdrcap_release() or gdrcap_release_after()",
+		(unsigned long long)entry->batch.seq, entry->queue->index);
 }
 #else
-static void poll_begins(struct gdrcap_queue *queue) {}
-static void poll_ends(struct gdrcap_queue *queue) {}
-static void batch_taken(struct queue_batch *entry) {}
-static void batch_given_back(struct queue_batch *entry) {}
+static void poll_begins(struct gdrcap_queue *queue)
+{
+}
+static void poll_ends(struct gdrcap_queue *queue)
+{
+}
+static void batch_taken(struct queue_batch *entry)
+{
+}
+static void batch_given_back(struct queue_batch *entry)
+{
+}
 #endif
 
 /* ---- polling ---- */

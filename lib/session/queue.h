@@ -30,9 +30,9 @@ struct gdrcap_queue {
 	bool timed;
 	struct rx_clock clock; /* of the frames' times; renewed by the caller's thread */
 	struct queue_batch
-		*batches; /* by burst & burst_mask; caller's thread fills, any thread releases */
-	uint64_t next; /* burst to be polled next; caller's thread only */
-	uint32_t index; /* of the session's receive queues */
+		*batches;    /* by burst & burst_mask; caller's thread fills, any thread releases */
+	uint64_t next;	     /* burst to be polled next; caller's thread only */
+	uint32_t index;	     /* of the session's receive queues */
 	_Atomic bool polled; /* with assertions: a thread is in gdrcap_poll() or gdrcap_wait() */
 };
 

@@ -39,8 +39,8 @@ static void queue_look(struct recover *recover, uint32_t q, const struct recover
 	struct recover_queue *queue = &recover->queue[q];
 	const bool came = sample->frames[q] != last->frames[q];
 	/* Both: rx_nombuf is in the queue's. */
-	const bool erred = sample->errors > last->errors &&
-			   sample->queue_errors[q] > last->queue_errors[q];
+	const bool erred =
+		sample->errors > last->errors && sample->queue_errors[q] > last->queue_errors[q];
 
 	if (came)
 		queue->tries = 0;

@@ -31,10 +31,10 @@
 
 struct gdrcap_session;
 
-#define RECOVER_LOOK_MS 100u /* between two looks */
+#define RECOVER_LOOK_MS 100u  /* between two looks */
 #define RECOVER_QUIET_MS 300u /* so long without a frame: more errors meanwhile are no recovery */
 #define RECOVER_HITS_MS 2000u /* so long after the last frame the hits are surely read */
-#define RECOVER_TRIES 3u /* starts without a frame in between */
+#define RECOVER_TRIES 3u      /* starts without a frame in between */
 
 /* ---- receiving ---- */
 
@@ -43,22 +43,22 @@ struct recover_sample {
 	uint64_t ms; /* of a clock that does not jump */
 	uint32_t queues;
 	bool stays; /* the driver does not bring a queue back by itself: the vector functions */
-	bool room; /* slots are free, so a queue that works has buffers */
+	bool room;  /* slots are free, so a queue that works has buffers */
 	bool hits_known;
-	uint64_t hits; /* frames that the rules put into our queues */
-	uint64_t errors; /* rte_eth_stats.ierrors */
+	uint64_t hits;				  /* frames that the rules put into our queues */
+	uint64_t errors;			  /* rte_eth_stats.ierrors */
 	uint64_t queue_errors[GDRCAP_QUEUES_MAX]; /* rte_eth_stats.q_errors */
-	uint64_t frames[GDRCAP_QUEUES_MAX]; /* that came out of the queue */
+	uint64_t frames[GDRCAP_QUEUES_MAX];	  /* that came out of the queue */
 };
 
 struct recover_queue {
-	uint64_t quiet_ms; /* since when nothing came although slots were free */
+	uint64_t quiet_ms;     /* since when nothing came although slots were free */
 	uint32_t quiet_errors; /* looks since then that found more errors */
 	uint64_t error_frames; /* that had come at the last look that found errors */
-	uint32_t tries; /* starts since the last frame */
-	bool erred; /* the last look found errors */
-	bool error; /* it is not known to have come out of them */
-	bool dead; /* given up */
+	uint32_t tries;	       /* starts since the last frame */
+	bool erred;	       /* the last look found errors */
+	bool error;	       /* it is not known to have come out of them */
+	bool dead;	       /* given up */
 };
 
 struct recover {
@@ -73,8 +73,8 @@ struct recover {
 struct recover_found {
 	uint32_t healed; /* had errors, and bring frames again: the driver's work */
 	uint32_t silent; /* bring nothing of what the rules put into them; a dead one may have it */
-	uint32_t error; /* had errors, and bring nothing */
-	uint32_t dead; /* the same, after RECOVER_TRIES starts: not looked at any more */
+	uint32_t error;	 /* had errors, and bring nothing */
+	uint32_t dead;	 /* the same, after RECOVER_TRIES starts: not looked at any more */
 };
 
 /* `silent` and `error` are to be started again now. */
@@ -92,7 +92,7 @@ void recover_restarted(struct recover *recover, uint32_t queues,
 
 struct recover_sender {
 	uint64_t sent, stalled; /* at the last look */
-	uint64_t since_ms; /* since when it wants to send and nothing is taken */
+	uint64_t since_ms;	/* since when it wants to send and nothing is taken */
 	bool stuck;
 };
 
@@ -112,10 +112,10 @@ enum recover_move recover_sender_look(struct recover_sender *sender, uint64_t ms
 struct recover_pair {
 	struct recover rx;
 	struct recover_sender tx[GDRCAP_QUEUES_MAX];
-	uint64_t tx_errors; /* at the last look */
-	bool tx_failing; /* they grew in it */
-	uint32_t told; /* restarts of rx that were reported */
-	bool rx_dead; /* no queue of rx is left */
+	uint64_t tx_errors;		    /* at the last look */
+	bool tx_failing;		    /* they grew in it */
+	uint32_t told;			    /* restarts of rx that were reported */
+	bool rx_dead;			    /* no queue of rx is left */
 	_Atomic int rx_removed, tx_removed; /* the cards were. Writer: EAL's interrupt thread */
 };
 

@@ -215,9 +215,8 @@ static void told_restart(struct gdrcap_session *session, struct session_pair *pa
 	session->queue_restarts += (uint32_t)__builtin_popcount(queues);
 	if (pair->recover.told++ >= TOLD_MOST)
 		return;
-	session_message(session, GDRCAP_LOG_WARNING,
-			"port %s: %s %s; frames meanwhile are lost%s", pair->rx.name,
-			queues_were(queues, names, sizeof(names)), how,
+	session_message(session, GDRCAP_LOG_WARNING, "port %s: %s %s; frames meanwhile are lost%s",
+			pair->rx.name, queues_were(queues, names, sizeof(names)), how,
 			pair->recover.told == TOLD_MOST ? " (later ones are only counted)" : "");
 }
 
@@ -242,15 +241,16 @@ static void port_heal(struct gdrcap_session *session, uint32_t p, const struct r
 	if (port_start_again(session, pair, &error) < 0) {
 		session_message(session, GDRCAP_LOG_ERROR,
 				"port %s: a receive queue was in error, and the port does not "
-				"start again: %s", pair->rx.name, error.text);
+				"start again: %s",
+				pair->rx.name, error.text);
 		port_dies(session, p);
 		return;
 	}
 	if (sample_take(session, p, &sample))
 		recover_restarted(&pair->recover.rx, queues, &sample);
 	told_restart(session, pair, queues,
-		     found->error ? "in error and started again" :
-				    "given frames that did not come out, and started again");
+		     found->error ? "in error and started again"
+				  : "given frames that did not come out, and started again");
 	receivers_set(session, p, RX_RUN);
 }
 
@@ -306,10 +306,12 @@ static void sender_stuck(struct gdrcap_session *session, const struct session_pa
 	xstats_read(&pair->tx_xstats, &values);
 	session_ports_unlock(session);
 	if (pair->recover.tx_failing)
-		snprintf(why, sizeof(why), "the queue is in error and the driver cannot start it "
+		snprintf(why, sizeof(why),
+			 "the queue is in error and the driver cannot start it "
 			 "again; dmesg has the card's words");
 	else if (xstats_known(&values, XSTATS_PAUSE_RX) && values.count[XSTATS_PAUSE_RX])
-		snprintf(why, sizeof(why), "the other side holds it up with pause frames (%llu so "
+		snprintf(why, sizeof(why),
+			 "the other side holds it up with pause frames (%llu so "
 			 "far; flow control: ethtool -a INTERFACE)",
 			 (unsigned long long)values.count[XSTATS_PAUSE_RX]);
 	session_message(session, GDRCAP_LOG_WARNING,
@@ -463,7 +465,7 @@ void recover_end(struct gdrcap_session *session)
 		if (queues)
 			session_message(session, GDRCAP_LOG_WARNING,
 					"port %s: %s in error when the run ended; frames since "
-					"then are lost", pair->rx.name,
-					queues_were(queues, names, sizeof(names)));
+					"then are lost",
+					pair->rx.name, queues_were(queues, names, sizeof(names)));
 	}
 }

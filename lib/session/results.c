@@ -29,8 +29,8 @@ static void queue_unchecked(const struct rx_worker *worker, struct gdrcap_counts
 
 bool session_sent_known(const struct gdrcap_session *session)
 {
-	return session->tx_count && (session->config.format != GDRCAP_FORMAT_FOREIGN ||
-				     session->expect);
+	return session->tx_count &&
+	       (session->config.format != GDRCAP_FORMAT_FOREIGN || session->expect);
 }
 
 static struct accountant *accountant_of(const struct gdrcap_session *session)
@@ -229,7 +229,8 @@ void gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summ
 		const struct gdrcap_counts *total = &summary->total;
 
 		summary->mpps = (double)total->received / summary->seconds / 1e6;
-		summary->gbps = 8.0 * (double)(total->bytes + PACING_WIRE_OVERHEAD * total->received) /
+		summary->gbps = 8.0 *
+				(double)(total->bytes + PACING_WIRE_OVERHEAD * total->received) /
 				summary->seconds / 1e9;
 	}
 }

@@ -13,41 +13,37 @@ static const struct {
 	const char *meaning;
 	int sender; /* 1: it is counted where frames are sent */
 } causes[XSTATS_CAUSES] = {
-	[XSTATS_NO_BUFFER] = {
-		"no free slot in the queue (the frames of nic_missed): the consumer is slower than "
-		"the wire, or the pool is small; raise --blocks or --pool", 0 },
-	[XSTATS_CARD_FULL] = {
-		"the card's own buffer was full: PCIe or the memory is slower than the wire; see "
-		"LnkSta in lspci -vv, and nvidia-smi topo -m", 0 },
-	[XSTATS_WIRE_CRC] = {
-		"damaged on the wire: clean or change cable and transceiver (ethtool -m INTERFACE)",
-		0 },
-	[XSTATS_WIRE_SYMBOL] = {
-		"symbol errors on the wire: clean or change cable and transceiver, and use the same "
-		"FEC at both ends (ethtool --show-fec INTERFACE)", 0 },
-	[XSTATS_WIRE_LENGTH] = {
-		"frames whose length field was wrong: the other side makes them; correct its frames",
-		0 },
-	[XSTATS_QUEUE_ERROR] = {
-		"receive buffers that ended in an error: the memory's registration broke, or the GPU "
-		"failed; the messages and dmesg say which", 0 },
-	[XSTATS_PAUSE_RX] = {
-		"pause frames that came: the other side held this sender up; its flow control off: "
-		"ethtool -A INTERFACE tx off, there", 1 },
-	[XSTATS_PAUSE_TX] = {
-		"pause frames that we sent: flow control held the sender up in place of loss; to see "
-		"the loss: ethtool -A INTERFACE tx off", 0 },
-	[XSTATS_TX_WIRE_ERROR] = {
-		"frames that the card could not send: see the link (ethtool INTERFACE) and dmesg",
-		1 },
-	[XSTATS_TX_DISCARD] = {
-		"frames that the card dropped before the wire: the link was down, or paused for too "
-		"long (ethtool -a INTERFACE)", 1 },
-	[XSTATS_WIRE_FRAMES_RX] = {
-		"all frames that came to the plug, the kernel's too; those sent that are not "
-		"among them were lost on the way", 0 },
-	[XSTATS_WIRE_FRAMES_TX] = {
-		"all frames that left through the plug, the kernel's too", 1 },
+	[XSTATS_NO_BUFFER] = { "no free slot in the queue (the frames of nic_missed): the consumer is slower than "
+			       "the wire, or the pool is small; raise --blocks or --pool",
+			       0 },
+	[XSTATS_CARD_FULL] = { "the card's own buffer was full: PCIe or the memory is slower than the wire; see "
+			       "LnkSta in lspci -vv, and nvidia-smi topo -m",
+			       0 },
+	[XSTATS_WIRE_CRC] = { "damaged on the wire: clean or change cable and transceiver (ethtool -m INTERFACE)",
+			      0 },
+	[XSTATS_WIRE_SYMBOL] = { "symbol errors on the wire: clean or change cable and transceiver, and use the same "
+				 "FEC at both ends (ethtool --show-fec INTERFACE)",
+				 0 },
+	[XSTATS_WIRE_LENGTH] = { "frames whose length field was wrong: the other side makes them; correct its frames",
+				 0 },
+	[XSTATS_QUEUE_ERROR] = { "receive buffers that ended in an error: the memory's registration broke, or the GPU "
+				 "failed; the messages and dmesg say which",
+				 0 },
+	[XSTATS_PAUSE_RX] = { "pause frames that came: the other side held this sender up; its flow control off: "
+			      "ethtool -A INTERFACE tx off, there",
+			      1 },
+	[XSTATS_PAUSE_TX] = { "pause frames that we sent: flow control held the sender up in place of loss; to see "
+			      "the loss: ethtool -A INTERFACE tx off",
+			      0 },
+	[XSTATS_TX_WIRE_ERROR] = { "frames that the card could not send: see the link (ethtool INTERFACE) and dmesg",
+				   1 },
+	[XSTATS_TX_DISCARD] = { "frames that the card dropped before the wire: the link was down, or paused for too "
+				"long (ethtool -a INTERFACE)",
+				1 },
+	[XSTATS_WIRE_FRAMES_RX] = { "all frames that came to the plug, the kernel's too; those sent that are not "
+				    "among them were lost on the way",
+				    0 },
+	[XSTATS_WIRE_FRAMES_TX] = { "all frames that left through the plug, the kernel's too", 1 },
 };
 
 static void values_add(struct xstats_values *sum, const struct xstats *xstats)
@@ -181,7 +177,6 @@ void session_ports_summary(const struct gdrcap_session *session, struct gdrcap_s
 	summary->software_match = session->layout.match.count != 0 && !summary->steered;
 	summary->split = session->config.split;
 	summary->queue_restarts = session->queue_restarts;
-	region_registration(&session->region, summary->registration,
-			    sizeof(summary->registration));
+	region_registration(&session->region, summary->registration, sizeof(summary->registration));
 	snprintf(summary->clock, sizeof(summary->clock), "%s", clock_name(session));
 }

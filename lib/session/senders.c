@@ -57,12 +57,13 @@ void session_senders_watch(struct gdrcap_session *session)
 	if (now.vain <= session->config.give_up_ms * (hz / 1000))
 		return;
 	port = port_of_vain(session);
-	snprintf(what, sizeof(what),
-		 "port %s took nothing for %.1f s (--give-up): %s; start that first, or wait longer "
-		 "(0: for ever)",
-		 port->name, session->config.give_up_ms / 1e3,
-		 port_link_up(port) ? "its other end left, never came, or does not take what it gets"
-				    : "its link is down, or its other end never came (ip link)");
+	snprintf(
+		what, sizeof(what),
+		"port %s took nothing for %.1f s (--give-up): %s; start that first, or wait longer "
+		"(0: for ever)",
+		port->name, session->config.give_up_ms / 1e3,
+		port_link_up(port) ? "its other end left, never came, or does not take what it gets"
+				   : "its link is down, or its other end never came (ip link)");
 	session_fail(session, -ETIMEDOUT, what);
 }
 

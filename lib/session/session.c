@@ -80,8 +80,8 @@ static int device_open(struct gdrcap_session *session, struct gdrcap_error *erro
 		snprintf(session->gpu_driver, sizeof(session->gpu_driver), "gpu_cuda");
 	}
 #endif
-	ret = plan->cuda ? gpu_open_cuda(plan->ordinal, error) :
-			   gpu_open_host(session->config.guard != 0, error);
+	ret = plan->cuda ? gpu_open_cuda(plan->ordinal, error)
+			 : gpu_open_host(session->config.guard != 0, error);
 	if (ret < 0)
 		return ret;
 	session->gpu = (int16_t)ret;
@@ -302,9 +302,9 @@ int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **ou
 	if (ret < 0)
 		goto err_memory;
 	ret = eal_cpus(session->config.cores,
-			       session->plan.receives ? session->pairs[0].rx.numa_node :
-							session->pairs[0].tx.numa_node,
-			       session->cpus, GDRCAP_CORES_MAX, error);
+		       session->plan.receives ? session->pairs[0].rx.numa_node
+					      : session->pairs[0].tx.numa_node,
+		       session->cpus, GDRCAP_CORES_MAX, error);
 	if (ret < 0)
 		goto err_ports;
 	session->cpu_count = (uint32_t)ret;

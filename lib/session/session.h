@@ -52,11 +52,11 @@ struct session_pair {
 	struct rte_mempool *tx_pool[GDRCAP_QUEUES_MAX]; /* on a wire the same */
 	/* Header-data split: in session->heads; NULL: none. */
 	struct rte_mempool *head_pool[GDRCAP_QUEUES_MAX];
-	struct steering steering; /* of rx, where it is isolated */
+	struct steering steering;	    /* of rx, where it is isolated */
 	struct xstats rx_xstats, tx_xstats; /* since the ports were started */
-	struct rx_clock rx_clock; /* of rx's arrival times, where they are kept */
-	bool rx_mapped, tx_mapped; /* DMA registration done */
-	struct tx_clock tx_clock; /* the card keeps the send times */
+	struct rx_clock rx_clock;	    /* of rx's arrival times, where they are kept */
+	bool rx_mapped, tx_mapped;	    /* DMA registration done */
+	struct tx_clock tx_clock;	    /* the card keeps the send times */
 	bool tx_clocked;
 	struct recover_pair recover;
 	bool rules_anew; /* rx was started again, so its rules do not count the whole run */
@@ -65,14 +65,14 @@ struct session_pair {
 enum session_link { LINK_WAITED_FOR, LINK_UP, LINK_DOWN };
 /* A replay's attempts to hand over, as last looked at. */
 struct session_trying {
-	uint64_t tsc; /* of the look; 0: none yet */
+	uint64_t tsc;		      /* of the look; 0: none yet */
 	uint64_t sent, stalled, idle; /* sums of the workers' */
-	uint64_t vain; /* ticks spent in trying since a port took something */
+	uint64_t vain;		      /* ticks spent in trying since a port took something */
 };
 /* The thread that watches a run: control.c. */
 struct session_control {
 	struct thread thread;
-	_Atomic int stop; /* the process ends */
+	_Atomic int stop;     /* the process ends */
 	pthread_mutex_t lock; /* over `over` */
 	pthread_cond_t changed;
 	bool over; /* no run, or one that is over: gdrcap_wait_end() waits for it */
@@ -87,10 +87,11 @@ struct gdrcap_session {
 	struct frame_layout layout;
 	struct pattern_plan pattern;
 	struct file_frames *file; /* that is played; NULL: the pattern is */
-	struct file_frames *expect; /* that is compared with; may be the same; NULL: the pattern is */
+	struct file_frames
+		*expect;   /* that is compared with; may be the same; NULL: the pattern is */
 	struct save *save; /* NULL: nothing is saved */
 	struct pacing_config pacing; /* of all senders together */
-	uint8_t *pattern_file; /* mapped file, or NULL */
+	uint8_t *pattern_file;	     /* mapped file, or NULL */
 	size_t pattern_file_bytes;
 
 	int16_t gpu; /* gpudev id */
@@ -99,7 +100,7 @@ struct gdrcap_session {
 	struct kernel_device *device;
 	struct kernel_info device_info;
 	struct region region;
-	struct region heads; /* header-data split: pinned host memory; bytes 0: none */
+	struct region heads;  /* header-data split: pinned host memory; bytes 0: none */
 	uint32_t *generation; /* stale-read detector, by slot of `region`; NULL: none */
 	/* What cards steer by: the configured rules, or one for our own frames. */
 	struct frame_match steered;
@@ -125,24 +126,24 @@ struct gdrcap_session {
 		*proof_ring; /* of the staged first frame; set when its consumer stayed */
 	/* Under guest_lock() too, for the end of the process. */
 	struct kernel_workers *check, *write;
-	uint32_t *proof_stop; /* stop word of the staged first frame's consumer, while it runs */
-	unsigned int joining; /* jobs that are neither running nor known to have left */
+	uint32_t *proof_stop;	 /* stop word of the staged first frame's consumer, while it runs */
+	unsigned int joining;	 /* jobs that are neither running nor known to have left */
 	_Atomic uint32_t blocks; /* consumer workers a queue, as chosen */
-	uint64_t start_tsc; /* of the run */
-	_Atomic int ending; /* the run has reached its end: senders are told to stop */
+	uint64_t start_tsc;	 /* of the run */
+	_Atomic int ending;	 /* the run has reached its end: senders are told to stop */
 	_Atomic int ended_by_sender; /* its end-of-stream frames came */
 	struct quiet idle; /* since the last change of the received frames, which were then: */
 	uint64_t idle_count;
-	bool cut; /* after an end by time or count receivers were told to receive no more */
+	bool cut;	 /* after an end by time or count receivers were told to receive no more */
 	bool ended_idle; /* the run ended for want of frames */
 	bool ended_by_time; /* ... because its time was over */
-	uint64_t tx_asked; /* frames for the senders together; 0: until they are stopped */
+	uint64_t tx_asked;  /* frames for the senders together; 0: until they are stopped */
 	_Atomic uint64_t tx_missing; /* of them, not sent when the run had ended */
 	struct session_trying trying;
-	uint64_t link_tsc; /* last look at the links */
-	uint64_t drops_tsc; /* last look at what the kernel dropped */
-	bool link_lost; /* a sender's link was down for a while */
-	bool peer_left; /* a memif's other end went away while we received from it */
+	uint64_t link_tsc;    /* last look at the links */
+	uint64_t drops_tsc;   /* last look at what the kernel dropped */
+	bool link_lost;	      /* a sender's link was down for a while */
+	bool peer_left;	      /* a memif's other end went away while we received from it */
 	uint64_t recover_tsc; /* last look at the cards' queues */
 	_Atomic uint32_t queue_restarts; /* receive queues in error that were started again */
 	enum session_link link[2 * GDRCAP_PORTS_MAX]; /* receiving ports, then sending ones */
@@ -151,10 +152,10 @@ struct gdrcap_session {
 	struct quiet quiet; /* since the last change of the arrived frames, which were then: */
 	uint64_t quiet_count;
 	uint64_t quiet_bursts; /* published when it was long enough ago; 0: it was not yet */
-	bool stuck; /* reported; cleared when it moves again */
-	bool starved; /* reported: a worker had no core for long */
+	bool stuck;	       /* reported; cleared when it moves again */
+	bool starved;	       /* reported: a worker had no core for long */
 	bool hung; /* a worker hangs in its port's driver: it is not joined, and nothing is freed */
-	_Atomic int failure; /* negative errno that ended the run */
+	_Atomic int failure;	      /* negative errno that ended the run */
 	_Atomic bool destroy_refused; /* to a log function, which has been told */
 	bool stranded; /* workers on the device did not leave: see gdrcap_destroy() */
 	struct gdrcap_session *next_stranded;
@@ -164,9 +165,9 @@ struct gdrcap_session {
 	 * driver is not asked twice at a time, nor while a port is started again. */
 	pthread_mutex_t ports_lock;
 
-	pthread_mutex_t message_lock; /* over what is kept to be told, by any thread */
+	pthread_mutex_t message_lock;		   /* over what is kept to be told, by any thread */
 	struct xstats_values rx_causes, tx_causes; /* as gdrcap_get_cause() last read them */
-	char failure_text[512]; /* the first error line of the run */
+	char failure_text[512];			   /* the first error line of the run */
 	char *messages[SESSION_MESSAGES_MAX];
 	uint32_t message_count;
 };

@@ -18,7 +18,7 @@
  * not count. */
 #define LEAVE_MS 1000u
 
-#define RATE_MISSED 0.99 /* a rate below this part of the one asked for was not reached */
+#define RATE_MISSED 0.99   /* a rate below this part of the one asked for was not reached */
 #define RATE_SLACK_S 0.002 /* of a file's times: a start and an end */
 
 static void stop_words_set(struct gdrcap_session *session)
@@ -142,17 +142,20 @@ static void streams_judge(struct gdrcap_session *session, const struct verdict *
 		const struct verdict_stream *stream = verdict_listed(verdict, i);
 
 		if (stream->restarts)
-			session_message(session, GDRCAP_LOG_WARNING,
-					"the sender of stream %u began anew, times: %u; what it had "
-					"sent before and nobody saw is not known, unless it said how "
-					"much it was", stream->id, stream->restarts);
+			session_message(
+				session, GDRCAP_LOG_WARNING,
+				"the sender of stream %u began anew, times: %u; what it had "
+				"sent before and nobody saw is not known, unless it said how "
+				"much it was",
+				stream->id, stream->restarts);
 	}
 	if (verdict->conflicts)
 		session_message(session, GDRCAP_LOG_ERROR,
 				"stream %u came from more than one source address (such ids: %u): "
 				"give each sender streams of its own (gdrcap replay "
 				"--first-stream N), and one that is started again its old address "
-				"(--src-mac)", verdict->conflict_id, verdict->conflicts);
+				"(--src-mac)",
+				verdict->conflict_id, verdict->conflicts);
 	if (verdict->late_copies)
 		session_message(session, GDRCAP_LOG_WARNING,
 				"frames that came again after their stream's end: %llu; was its "
@@ -167,13 +170,14 @@ static void streams_judge(struct gdrcap_session *session, const struct verdict *
 		return;
 	if (!session->failure)
 		session->failure = -EOVERFLOW;
-	session_message(session, GDRCAP_LOG_ERROR,
-			"%llu frames were not judged: they are of more than %u streams; %s",
-			(unsigned long long)verdict->untracked, GDRCAP_STREAMS_MAX,
-			session->config.format == GDRCAP_FORMAT_FOREIGN ?
-				"give foreign.stream_offset and stream_bytes of another field, or "
-				"--match fewer" :
-				"let the senders use fewer, or --match fewer");
+	session_message(
+		session, GDRCAP_LOG_ERROR,
+		"%llu frames were not judged: they are of more than %u streams; %s",
+		(unsigned long long)verdict->untracked, GDRCAP_STREAMS_MAX,
+		session->config.format == GDRCAP_FORMAT_FOREIGN
+			? "give foreign.stream_offset and stream_bytes of another field, or "
+			  "--match fewer"
+			: "let the senders use fewer, or --match fewer");
 }
 
 /* A file waits; what comes to others meanwhile is missed when their own room is full. */
@@ -218,14 +222,15 @@ static void receivers_judge(struct gdrcap_session *session)
 	for (uint32_t i = 0; i < session->rx_count; i++)
 		cut += atomic_load_explicit(&session->rx[i].cut, memory_order_relaxed);
 	if (cut)
-		session_message(session, GDRCAP_LOG_WARNING,
-				"%llu frames were longer than --frame-size, which is %u, and filled "
-				"the room that the port has: of what was longer still only the "
-				"beginning came%s; say with --frame-size how long they can be",
-				(unsigned long long)cut, session->plan.frame_bytes_max,
-				session->config.consumer == GDRCAP_CONSUMER_VALIDATE
-					? ", and those that are meant count as damaged"
-					: "");
+		session_message(
+			session, GDRCAP_LOG_WARNING,
+			"%llu frames were longer than --frame-size, which is %u, and filled "
+			"the room that the port has: of what was longer still only the "
+			"beginning came%s; say with --frame-size how long they can be",
+			(unsigned long long)cut, session->plan.frame_bytes_max,
+			session->config.consumer == GDRCAP_CONSUMER_VALIDATE
+				? ", and those that are meant count as damaged"
+				: "");
 	receivers_judge_pools(session);
 	streams_judge(session, accountant_borrow(&session->accountant));
 	accountant_return(&session->accountant);
@@ -253,21 +258,24 @@ static void senders_judge_pace(struct gdrcap_session *session)
 		late_max_ns = RTE_MAX(late_max_ns, most);
 	}
 	if (rebased)
-		session_message(session, GDRCAP_LOG_WARNING,
-				"the sender was behind by more than %u ms, and did not catch up, %llu "
-				"times", PACING_LAG_MS, (unsigned long long)rebased);
+		session_message(
+			session, GDRCAP_LOG_WARNING,
+			"the sender was behind by more than %u ms, and did not catch up, %llu "
+			"times",
+			PACING_LAG_MS, (unsigned long long)rebased);
 	if (late)
-		session_message(session, GDRCAP_LOG_WARNING,
-				"the port, which keeps the send times itself, was given %llu frames too "
-				"late, by %.3f us at most", (unsigned long long)late,
-				(double)late_max_ns / 1e3);
+		session_message(
+			session, GDRCAP_LOG_WARNING,
+			"the port, which keeps the send times itself, was given %llu frames too "
+			"late, by %.3f us at most",
+			(unsigned long long)late, (double)late_max_ns / 1e3);
 }
 
 /* Says where the sender did not do what was asked. */
 static void sender_judge(struct gdrcap_session *session)
 {
-	const char *why = session->link_lost ? "the link was down for a while" :
-					       "the port, or this machine's cores, cannot do more";
+	const char *why = session->link_lost ? "the link was down for a while"
+					     : "the port, or this machine's cores, cannot do more";
 	struct gdrcap_summary summary = { 0 };
 
 	session_sender_summary(session, &summary);
@@ -285,12 +293,13 @@ static void sender_judge(struct gdrcap_session *session)
 	    RATE_MISSED * summary.tx_seconds > summary.asked_seconds + RATE_SLACK_S)
 		session_message(session, GDRCAP_LOG_WARNING,
 				"the file's times were not kept: it took %.3f s instead of %.3f; "
-				"%s", summary.tx_seconds, summary.asked_seconds, why);
+				"%s",
+				summary.tx_seconds, summary.asked_seconds, why);
 	if (summary.tx_seconds < RATE_MISSED * summary.asked_seconds - RATE_SLACK_S)
 		session_message(session, GDRCAP_LOG_WARNING,
 				"the file's times were not kept: it took only %.3f s instead of "
-				"%.3f, since its first frames were held up", summary.tx_seconds,
-				summary.asked_seconds);
+				"%.3f, since its first frames were held up",
+				summary.tx_seconds, summary.asked_seconds);
 	senders_judge_pace(session);
 	for (uint32_t i = 0; i < session->tx_count; i++)
 		if (atomic_load_explicit(&session->tx[i].end_unsaid, memory_order_relaxed)) {
@@ -336,8 +345,8 @@ static void slots_check(struct gdrcap_session *session)
 		back = rte_mempool_avail_count(pair->rx_pool[q]);
 		if (back != plan->pool_slots)
 			session_message(session, GDRCAP_LOG_ERROR,
-					"port %s, queue %u: %u of %u slots are back",
-					pair->rx.name, q, back, plan->pool_slots);
+					"port %s, queue %u: %u of %u slots are back", pair->rx.name,
+					q, back, plan->pool_slots);
 	}
 }
 
@@ -355,10 +364,10 @@ static const struct thread *own_thread(const struct gdrcap_session *session, uns
 	if (i < session->rx_count)
 		return &session->rx[i].thread;
 	i -= session->rx_count;
-	return i == 0			     ? &session->accountant.thread
-	       : i == 1			     ? &session->control.thread
-	       : i == 2 && session->file     ? &session->file->thread
-					     : NULL;
+	return i == 0			 ? &session->accountant.thread
+	       : i == 1			 ? &session->control.thread
+	       : i == 2 && session->file ? &session->file->thread
+					 : NULL;
 }
 
 /* Consumers last: the accountant takes what they finished, and the saver what it hands over. */
@@ -458,12 +467,13 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 		slots_check(session);
 	}
 	if (session->failure == -ESHUTDOWN && !session->failure_text[0])
-		return error_set(error, -ESHUTDOWN,
-				 "the process began to end in the run, which was broken off: what was "
-				 "in flight then counts as lost; stop sessions before exit()");
+		return error_set(
+			error, -ESHUTDOWN,
+			"the process began to end in the run, which was broken off: what was "
+			"in flight then counts as lost; stop sessions before exit()");
 	if (session->failure)
 		return error_set(error, session->failure, "%s",
-				 session->failure_text[0] ? session->failure_text :
-							    strerror(-session->failure));
+				 session->failure_text[0] ? session->failure_text
+							  : strerror(-session->failure));
 	return 0;
 }

@@ -109,8 +109,7 @@ static void receivers_end(struct gdrcap_session *session)
 
 bool session_receivers_cut(struct gdrcap_session *session)
 {
-	if (!session->cut && sent_is_known(session) &&
-	    !quiet_is_over(&session->quiet, DRAIN_MS) &&
+	if (!session->cut && sent_is_known(session) && !quiet_is_over(&session->quiet, DRAIN_MS) &&
 	    !session_is_blocked(session, &session->quiet))
 		return false;
 	if (!session->cut)

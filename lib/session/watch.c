@@ -9,7 +9,7 @@
 #include "session/session.h"
 
 #define LINK_LOOK_MS 100u /* a driver may ask the kernel for it */
-#define ROOM_MS 2000u /* receivers have had no room for so long: nobody is going to make some */
+#define ROOM_MS 2000u	  /* receivers have had no room for so long: nobody is going to make some */
 #define DROPS_LOOK_MS 10000u /* the kernel's counter has 32 bits */
 
 void session_end(struct gdrcap_session *session)
@@ -110,10 +110,11 @@ static void watch_flush(struct gdrcap_session *session)
 {
 	for (uint32_t i = 0; i < session->rx_count; i++)
 		if (atomic_load_explicit(&session->rx[i].flush_error, memory_order_relaxed))
-			session_fail(session, -EIO,
-				 "the GPU refused to flush GPUDirect RDMA writes; try --flush none "
-				 "on a "
-				 "device that orders them (gdrcap prints which do)");
+			session_fail(
+				session, -EIO,
+				"the GPU refused to flush GPUDirect RDMA writes; try --flush none "
+				"on a "
+				"device that orders them (gdrcap prints which do)");
 }
 
 /* A streamed file that broke off ends its sender; here is why. */
@@ -121,8 +122,7 @@ void session_watch_file(struct gdrcap_session *session)
 {
 	const struct file_frames *file = session->file;
 
-	if (file && file->streamed &&
-	    atomic_load_explicit(&file->failed, memory_order_acquire))
+	if (file && file->streamed && atomic_load_explicit(&file->failed, memory_order_acquire))
 		session_fail(session, -EIO, file->error.text);
 }
 
@@ -161,8 +161,8 @@ static void watch_link(struct gdrcap_session *session, const struct port *port, 
 	if (*link == LINK_WAITED_FOR)
 		log_info("port %s: the link is up", port->name);
 	else
-		session_message(session, GDRCAP_LOG_WARNING, "port %s: the link is %s%s", port->name,
-				up ? "up again" : "down",
+		session_message(session, GDRCAP_LOG_WARNING, "port %s: the link is %s%s",
+				port->name, up ? "up again" : "down",
 				!up && receives && port->facts->joins
 					? ": the other end left, and took along what it had handed "
 					  "over and nobody had taken yet"
@@ -187,8 +187,8 @@ static void watch_links(struct gdrcap_session *session)
 		if (!atomic_load(&session->ended_by_sender))
 			watch_link(session, &session->pairs[p].rx, true, &session->link[p]);
 		if (session->rx_count && !atomic_load(&session->ending))
-			session->peer_left |= session->pairs[p].rx.facts->joins &&
-					      session->link[p] == LINK_DOWN;
+			session->peer_left |=
+				session->pairs[p].rx.facts->joins && session->link[p] == LINK_DOWN;
 		watch_link(session, &session->pairs[p].tx, false, link);
 		session->link_lost |= *link == LINK_DOWN;
 		for (uint32_t q = 0; session->tx_count && q < session->plan.queues; q++)

@@ -154,8 +154,8 @@ static int tx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 	const uint32_t workers = plan->ports * plan->queues;
 	const uint32_t streams = RTE_MAX(plan->streams, workers);
 	const uint64_t frames = frames_to_send(session);
-	const bool says_end = !plan->receives && !plan->pcap.frames &&
-			      session->config.end == GDRCAP_END_STREAM;
+	const bool says_end =
+		!plan->receives && !plan->pcap.frames && session->config.end == GDRCAP_END_STREAM;
 	struct pacing_config pacing = session->pacing;
 
 	session->tx_asked = frames == UINT64_MAX ? 0 : frames;
@@ -182,8 +182,8 @@ static int tx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 			.stream_first = session->config.first_stream + w,
 			.stream_step = workers,
 			.stream_count = (streams - w + workers - 1) / workers,
-			.frames = frames == UINT64_MAX ? frames :
-				  frames / workers + (w < frames % workers),
+			.frames = frames == UINT64_MAX ? frames
+						       : frames / workers + (w < frames % workers),
 			.file = session->file,
 			.pacing = pacing,
 			.clock = pair->tx_clocked ? &pair->tx_clock : NULL,
@@ -209,8 +209,8 @@ static void port_files(const struct port *port, const char *paths[GDRCAP_QUEUES_
 	size_t used = 0;
 
 	for (unsigned int n = 0; n < GDRCAP_QUEUES_MAX; n++) {
-		const int bytes = devargs_value(args, "rx_pcap", n, text + used,
-						sizeof(port->name) - used);
+		const int bytes =
+			devargs_value(args, "rx_pcap", n, text + used, sizeof(port->name) - used);
 
 		if (bytes < 0)
 			return;
@@ -272,8 +272,8 @@ static int accounts_create(struct gdrcap_session *session, struct gdrcap_error *
 {
 	const struct plan *plan = &session->plan;
 	const bool foreign = session->config.format == GDRCAP_FORMAT_FOREIGN && !session->expect;
-	const uint32_t senders = plan->sends && plan->receives && !foreign ?
-					 plan->ports * plan->queues : 0;
+	const uint32_t senders =
+		plan->sends && plan->receives && !foreign ? plan->ports * plan->queues : 0;
 	const struct verdict_config config = {
 		.own_streams = senders ? RTE_MAX(plan->streams, senders) : 0,
 		.senders = session->config.senders,

@@ -86,8 +86,8 @@ static void accountant_end(struct accountant *accountant)
 	for (uint32_t q = 0; q < accountant->ring_count; q++) {
 		struct ring_producer *ring = accountant->rings[q];
 
-		accountant_release(ring, atomic_load_explicit(&ring->accounted,
-							      memory_order_relaxed));
+		accountant_release(ring,
+				   atomic_load_explicit(&ring->accounted, memory_order_relaxed));
 	}
 }
 

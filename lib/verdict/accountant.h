@@ -20,13 +20,14 @@
 #include "verdict/verdict.h"
 
 struct accountant {
-	struct verdict verdict; /* under `lock` */
+	struct verdict verdict;	      /* under `lock` */
 	struct ring_producer **rings; /* by queue */
 	uint32_t ring_count;
-	struct save *save; /* frames that go to files pass here before their slots go back; or NULL */
-	pthread_mutex_t lock; /* held by the thread, and lent while `wanted` is not 0 */
+	struct save
+		*save; /* frames that go to files pass here before their slots go back; or NULL */
+	pthread_mutex_t lock;	     /* held by the thread, and lent while `wanted` is not 0 */
 	_Atomic unsigned int wanted; /* readers who wait for the lock or have it */
-	_Atomic unsigned int lent; /* times that a reader got it */
+	_Atomic unsigned int lent;   /* times that a reader got it */
 	_Atomic int stop;
 	struct thread thread;
 };

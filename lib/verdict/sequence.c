@@ -18,8 +18,8 @@
 #define AGE_NEVER UINT64_MAX /* no window gets so old */
 
 struct sequence_window {
-	uint64_t age; /* grows when all that was seen is forgotten */
-	uint64_t block_age[BLOCKS]; /* other than `age`: nothing of the block was seen */
+	uint64_t age;			    /* grows when all that was seen is forgotten */
+	uint64_t block_age[BLOCKS];	    /* other than `age`: nothing of the block was seen */
 	uint64_t seen[BLOCKS][BLOCK_WORDS]; /* bit s % SEQUENCE_WINDOW */
 };
 

@@ -15,10 +15,10 @@
 struct sequence_window; /* which of the last SEQUENCE_WINDOW numbers were seen */
 
 struct sequence {
-	uint64_t first; /* lowest sequence number that counts as sent */
-	uint64_t next; /* highest seen + 1; == first: nothing seen */
-	uint64_t unique; /* different ones seen */
-	uint64_t started; /* 0: the first frame decides `first` */
+	uint64_t first;			/* lowest sequence number that counts as sent */
+	uint64_t next;			/* highest seen + 1; == first: nothing seen */
+	uint64_t unique;		/* different ones seen */
+	uint64_t started;		/* 0: the first frame decides `first` */
 	struct sequence_window *window; /* NULL: one number was seen at most */
 };
 

@@ -144,8 +144,7 @@ void verdict_add_unreadable(struct verdict *verdict, uint32_t queue, const struc
 	verdict->unreadable += run->count;
 }
 
-static void add_damaged_unread(struct verdict *verdict, uint32_t queue,
-			       const struct frame_run *run)
+static void add_damaged_unread(struct verdict *verdict, uint32_t queue, const struct frame_run *run)
 {
 	verdict_add_unreadable(verdict, queue, run);
 	verdict_keep_damage(verdict, queue, run, run->sequence, false);

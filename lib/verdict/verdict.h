@@ -83,34 +83,34 @@ struct verdict_sender {
 	uint32_t streams; /* that it has, as its end-of-stream frames say; 0: they said nothing */
 	struct verdict_votes streams_said;
 	uint32_t ended; /* streams whose end-of-stream frame came */
-	uint32_t live; /* streams that sent more than one frame */
-	bool heard; /* a frame came, other than an end-of-stream frame */
+	uint32_t live;	/* streams that sent more than one frame */
+	bool heard;	/* a frame came, other than an end-of-stream frame */
 };
 
 struct verdict_stream {
 	struct sequence sequence;
 	uint32_t id;
 	uint32_t sender; /* its source: index in senders[] */
-	bool live; /* more than one frame was seen: `sequence` has memory for which */
-	bool listed; /* in listed[] */
+	bool live;	 /* more than one frame was seen: `sequence` has memory for which */
+	bool listed;	 /* in listed[] */
 	uint64_t received, valid, damaged, duplicate, reordered;
 	uint64_t bits_checked, bits_wrong, bytes;
-	uint64_t announced; /* frames that it had, as its sender says; where `ended` */
+	uint64_t announced;	   /* frames that it had, as its sender says; where `ended` */
 	struct verdict_votes ends; /* what its end-of-stream frames said */
 	bool ended; /* its end-of-stream frame came, or verdict_expect_whole() was called */
 	/* Own frames. */
-	uint32_t restarts; /* times that its sender began anew */
+	uint32_t restarts;		     /* times that its sender began anew */
 	uint64_t past_expected, past_unique; /* frames of the lives before this one */
-	bool born; /* frame 0 of this life was seen, ... */
+	bool born;			     /* frame 0 of this life was seen, ... */
 	uint32_t birth; /* ... sent at this time (frame_result.detail); 0: it had none */
 	/* Expected from a file: frames, among the valid and damaged, that came before their place;
 	 * they count as sent, but have no number yet. */
 	uint64_t ahead;
-	bool doubted; /* `doubt` is a frame in doubt, counted as unreadable */
+	bool doubted;	     /* `doubt` is a frame in doubt, counted as unreadable */
 	bool doubt_restarts; /* own frames: it is a frame 0, from which a new life may go on */
 	/* Foreign frames with a sequence field. */
-	bool numbered; /* raw and number are known */
-	bool alone; /* `first` is the only frame that was believed so far */
+	bool numbered;	      /* raw and number are known */
+	bool alone;	      /* `first` is the only frame that was believed so far */
 	uint64_t raw, number; /* of the newest frame: as on the wire, and unwrapped */
 	struct frame_run doubt, first;
 	uint32_t doubt_queue, first_queue;
@@ -123,15 +123,15 @@ struct verdict_stream {
 
 /* Of all senders of a kind. */
 struct verdict_tally {
-	uint32_t ended; /* senders that ended each of their streams */
+	uint32_t ended;	  /* senders that ended each of their streams */
 	uint64_t missing; /* streams that they announced, and whose end has not come */
-	uint64_t silent; /* streams that live, of senders that announced nothing */
+	uint64_t silent;  /* streams that live, of senders that announced nothing */
 };
 
 struct verdict_queue {
 	uint64_t received, valid, damaged, duplicate, reordered, filtered;
 	uint64_t bits_checked, bits_wrong, bytes;
-	uint64_t *next; /* by stream index: highest sequence number seen here + 1 */
+	uint64_t *next;		     /* by stream index: highest sequence number seen here + 1 */
 	struct verdict_stream *last; /* stream of the last run; NULL: none */
 };
 
@@ -150,27 +150,30 @@ struct verdict {
 	uint32_t listed_count;
 	struct verdict_sender *senders; /* by source, VERDICT_SOURCES */
 	uint32_t senders_live, senders_heard;
-	uint32_t streams_ended; /* of all senders */
+	uint32_t streams_ended;	       /* of all senders */
 	struct verdict_tally tally[2]; /* of senders without, and with, a stream that lives */
-	uint64_t unique; /* different frames of ours that came and can be told apart */
+	uint64_t unique;     /* different frames of ours that came and can be told apart */
 	uint64_t unreadable; /* damaged frames without a sequence number */
-	uint64_t stale; /* seen before their bytes were there, if these ever came, whatever else they
+	uint64_t
+		stale; /* seen before their bytes were there, if these ever came, whatever else they
 			 * are counted as */
 	uint64_t strangers; /* among the filtered: frames of others' streams, config.own_streams */
-	uint64_t late_copies; /* among the duplicates: own frames that came after their stream's end */
+	uint64_t
+		late_copies; /* among the duplicates: own frames that came after their stream's end */
 	uint64_t untracked; /* among the filtered: frames that found no room, of too many streams */
-	uint32_t restarts; /* of all streams */
+	uint32_t restarts;  /* of all streams */
 	uint32_t conflicts; /* ids that more than one source address used */
-	uint32_t conflict_id; /* the first of them */
-	uint64_t *live_ids; /* bit by id: a stream of this id is live, ... */
+	uint32_t conflict_id;	/* the first of them */
+	uint64_t *live_ids;	/* bit by id: a stream of this id is live, ... */
 	uint64_t *conflict_ids; /* ... more than one is */
 	struct gdrcap_damage damage[GDRCAP_DAMAGE_MAX];
 	uint32_t damage_count;
 	struct verdict_config config;
 	struct verdict_places *places; /* config.expect */
 	struct verdict_phases *phases; /* foreign PRBS */
-	uint64_t lock_lost; /* foreign PRBS: a payload did not go on where it should: verdict_phase.h */
-	bool whole; /* verdict_expect_whole() was called */
+	uint64_t
+		lock_lost; /* foreign PRBS: a payload did not go on where it should: verdict_phase.h */
+	bool whole;	   /* verdict_expect_whole() was called */
 };
 
 int verdict_create(struct verdict *verdict, uint32_t queues, const struct verdict_config *config);

@@ -88,8 +88,7 @@ void verdict_total(const struct verdict *verdict, bool sent_known, uint64_t sent
 		total->bytes += counts.bytes;
 	}
 	for (uint32_t i = 0; i < verdict->stream_count; i++)
-		expected = add_capped(expected,
-				      stream_expected(verdict, &verdict->streams[i]));
+		expected = add_capped(expected, stream_expected(verdict, &verdict->streams[i]));
 	if (!sent_known)
 		sent = expected;
 	/* Where all streams have ended the sender has said it. */

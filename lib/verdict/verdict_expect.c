@@ -118,8 +118,7 @@ static bool place_has_come(const struct verdict *verdict, const struct verdict_s
 {
 	const uint64_t place = verdict->places->place[slot], next = stream->sequence.next;
 
-	if (!verdict->places->waiting[slot].early ||
-	    (end && place % verdict->config.expect->count))
+	if (!verdict->places->waiting[slot].early || (end && place % verdict->config.expect->count))
 		return place <= next;
 	return place < next;
 }
@@ -176,7 +175,9 @@ static void doubt_begin(struct verdict *verdict, uint32_t queue, struct verdict_
 	if (places->place[queue] != PLACE_NONE)
 		doubt_to_early(verdict, queue);
 	places->waiting[queue] = (struct waiting){
-		.stream = stream, .run = *run, .queue = queue,
+		.stream = stream,
+		.run = *run,
+		.queue = queue,
 	};
 	places->place[queue] = place;
 	if (place < places->lowest)
@@ -256,7 +257,8 @@ static bool begins_early(const struct verdict *verdict, const struct verdict_str
 
 	return run->count > 1 && stream->sequence.next == 0 && verdict->config.expect->count > 1 &&
 	       place_of(verdict, 0, (uint32_t)run->sequence, &count) + 1 ==
-		       verdict->config.expect->count && count > 1;
+		       verdict->config.expect->count &&
+	       count > 1;
 }
 
 static void add_early(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,

@@ -44,10 +44,11 @@ static void take(struct verdict *verdict, uint32_t queue, struct verdict_stream 
 	const uint64_t before = run->count ? run->count - 1u : 0;
 
 	/* The largest number is none (sequence.h). */
-	if ((!stream->numbered || number + before > stream->number) && before < UINT64_MAX - number) {
+	if ((!stream->numbered || number + before > stream->number) &&
+	    before < UINT64_MAX - number) {
 		stream->number = number + before;
-		stream->raw = run->sequence +
-			      before * verdict->config.layout->foreign.sequence_step;
+		stream->raw =
+			run->sequence + before * verdict->config.layout->foreign.sequence_step;
 		stream->numbered = true;
 	}
 	if (run->verdict != FRAME_VALID)
@@ -117,8 +118,8 @@ static void add_numbered(struct verdict *verdict, uint32_t queue, struct verdict
 	       by <= (int64_t)VERDICT_JUMP && by > -(int64_t)SEQUENCE_WINDOW;
 	if (near) {
 		number = number_moved(stream->number, by);
-		contradicts = verdict->phases &&
-			      verdict_phase_contradicts(verdict, stream, run, number);
+		contradicts =
+			verdict->phases && verdict_phase_contradicts(verdict, stream, run, number);
 	}
 	if (near && !contradicts) {
 		verdict_doubt_settle(verdict, stream);

@@ -130,8 +130,7 @@ static void take_far(struct verdict *verdict, uint32_t queue, struct verdict_str
 {
 	const bool behind = is_behind(stream, run);
 
-	if (stream->alone &&
-	    (behind || run->sequence - stream->sequence.next >= SEQUENCE_WINDOW))
+	if (stream->alone && (behind || run->sequence - stream->sequence.next >= SEQUENCE_WINDOW))
 		verdict_first_undo(verdict, stream);
 	else if (is_old(stream, run))
 		life_begin(verdict, stream, false);

@@ -7,7 +7,7 @@
 
 #include "verdict/verdict_internal.h"
 
-#define JUMP_BITS 8u /* log2 of the payload lengths whose jumps are kept */
+#define JUMP_BITS 8u	/* log2 of the payload lengths whose jumps are kept */
 #define JUMP_COST 1024u /* steps that making one is worth */
 #define PERIOD_BITS 31u
 
@@ -18,8 +18,8 @@ struct jump {
 
 struct verdict_phases {
 	struct phase_jump power[PERIOD_BITS]; /* over 2^k bytes */
-	struct jump jump[1u << JUMP_BITS]; /* over a payload, by a hash of its length */
-	uint32_t budget; /* steps left in this round */
+	struct jump jump[1u << JUMP_BITS];    /* over a payload, by a hash of its length */
+	uint32_t budget;		      /* steps left in this round */
 };
 
 int verdict_phases_create(struct verdict *verdict)
@@ -61,8 +61,7 @@ static bool spend(struct verdict_phases *phases, uint32_t steps)
 /* The jump over so many bytes, not 0; NULL: no more work in this round. */
 static const struct phase_jump *jump_over(struct verdict *verdict, uint32_t bytes)
 {
-	struct jump *jump =
-		&verdict->phases->jump[bytes * 0x9e3779b1u >> (32 - JUMP_BITS)];
+	struct jump *jump = &verdict->phases->jump[bytes * 0x9e3779b1u >> (32 - JUMP_BITS)];
 
 	if (jump->bytes != bytes) {
 		if (!spend(verdict->phases, JUMP_COST))

@@ -170,8 +170,8 @@ uint64_t place_of(const struct verdict *verdict, uint64_t expected, uint32_t cla
 	struct walk walk;
 
 	if (!verdict->places->start) {
-		const uint32_t ahead = class >= index ? class - index
-						      : store->count - index + class;
+		const uint32_t ahead =
+			class >= index ? class - index : store->count - index + class;
 		const uint32_t back = store->count - ahead;
 
 		return back < ahead && back <= expected ? expected - back : expected + ahead;

@@ -22,7 +22,7 @@ struct waiting {
 
 struct verdict_places {
 	/* The places of each content; where no two frames are alike, NULL twice. */
-	uint32_t *start; /* by index of a class's first frame: in member[]; [count]: its end */
+	uint32_t *start;  /* by index of a class's first frame: in member[]; [count]: its end */
 	uint32_t *member; /* indices of frames, ascending within a class */
 	/* Each queue's frame in doubt, then PLACES_EARLY early ones. */
 	struct waiting *waiting;

@@ -21,8 +21,8 @@ int verdict_streams_create(struct verdict *verdict)
 	verdict->senders = calloc(VERDICT_SOURCES, sizeof(*verdict->senders));
 	verdict->live_ids = calloc(VERDICT_STREAM_IDS / 64, sizeof(*verdict->live_ids));
 	verdict->conflict_ids = calloc(VERDICT_STREAM_IDS / 64, sizeof(*verdict->conflict_ids));
-	if (!verdict->streams || !verdict->stream_hash || !verdict->senders ||
-	    !verdict->live_ids || !verdict->conflict_ids)
+	if (!verdict->streams || !verdict->stream_hash || !verdict->senders || !verdict->live_ids ||
+	    !verdict->conflict_ids)
 		return -ENOMEM;
 	for (uint32_t q = 0; q < verdict->queue_count; q++) {
 		verdict->queues[q].next = calloc(VERDICT_STREAMS_SEEN, sizeof(uint64_t));

@@ -18,10 +18,17 @@
 
 static void own_eal_start(void)
 {
-	static char *argv[] = { (char *)"embedder", (char *)"--no-huge", (char *)"--no-pci",
-				(char *)"-m", (char *)"512", (char *)"--no-telemetry",
-				(char *)"--no-shconf", (char *)"-l", (char *)"0",
-				(char *)"--log-level=*:error", NULL };
+	static char *argv[] = { (char *)"embedder",
+				(char *)"--no-huge",
+				(char *)"--no-pci",
+				(char *)"-m",
+				(char *)"512",
+				(char *)"--no-telemetry",
+				(char *)"--no-shconf",
+				(char *)"-l",
+				(char *)"0",
+				(char *)"--log-level=*:error",
+				NULL };
 
 	assert_true(rte_eal_init(10, argv) >= 0);
 }
@@ -165,11 +172,8 @@ static void no_runtime_dir(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(own_eal),
-	cmocka_unit_test(own_port),
-	cmocka_unit_test(own_wire),
-	cmocka_unit_test(failed_eal),
-	cmocka_unit_test(no_runtime_dir),
+	cmocka_unit_test(own_eal),    cmocka_unit_test(own_port),	cmocka_unit_test(own_wire),
+	cmocka_unit_test(failed_eal), cmocka_unit_test(no_runtime_dir),
 };
 
 static int scenario_run(const struct CMUnitTest *test)

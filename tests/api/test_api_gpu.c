@@ -40,8 +40,8 @@ static void batch_use(struct block *block, uint64_t word)
 
 		block->frames++;
 		block->wrong += !api_frame(frame, pkt[i].len, &stream, &sequence);
-		block->outside += block->from && (frame < block->from ||
-						  frame + pkt[i].len > block->to);
+		block->outside +=
+			block->from && (frame < block->from || frame + pkt[i].len > block->to);
 	}
 	block->batches++;
 	/* Nothing splits frames here. */
@@ -82,7 +82,8 @@ static void blocks_start(struct block *block, struct gdrcap_session *session, ui
 		memset(&block[i], 0, sizeof(block[i]));
 		block[i].index = i % BLOCKS;
 		assert_int_equal(gdrcap_get_gpu_queue(gdrcap_get_queue(session, i / BLOCKS),
-						      &block[i].queue), 0);
+						      &block[i].queue),
+				 0);
 		pthread_create(&block[i].thread, NULL, block_run, &block[i]);
 	}
 }

@@ -38,8 +38,9 @@ static void take(struct taken *taken, const struct gdrcap_batch *batch)
 		uint64_t sequence = 0;
 		uint32_t stream = 0;
 
-		assert_int_equal(api_frame(api_frame_at(batch, i), batch->pkts[i].len, &stream,
-					   &sequence), 1);
+		assert_int_equal(
+			api_frame(api_frame_at(batch, i), batch->pkts[i].len, &stream, &sequence),
+			1);
 		assert_true(sequence == taken->next[stream]);
 		taken->next[stream]++;
 	}

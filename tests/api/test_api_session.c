@@ -23,7 +23,9 @@ static void result_is_clean(struct gdrcap_session *session, uint64_t frames)
 	assert_true(summary.total.bytes == frames * (API_FRAME - 4));
 	assert_true(summary.total.bits_checked == frames * 8 * (API_FRAME - 4 - API_PAYLOAD));
 	assert_int_equal(summary.total.lost + summary.total.damaged + summary.total.duplicate +
-			 summary.total.reordered + summary.total.filtered + summary.unexplained, 0);
+				 summary.total.reordered + summary.total.filtered +
+				 summary.unexplained,
+			 0);
 	assert_int_equal(summary.known & (GDRCAP_HAS_VERDICT | GDRCAP_HAS_TX_STALLED),
 			 GDRCAP_HAS_VERDICT | GDRCAP_HAS_TX_STALLED);
 	assert_int_equal(summary.failed, 0);
@@ -139,8 +141,8 @@ static void *reader_run(void *arg)
 		if (stats.in_flight > stats.rx_frames)
 			return (void *)2;
 		for (uint32_t i = 0; gdrcap_get_queue_counts(session, i, &counts) == 0; i++)
-			if (counts.received != counts.valid + counts.damaged + counts.duplicate +
-						       counts.filtered)
+			if (counts.received !=
+			    counts.valid + counts.damaged + counts.duplicate + counts.filtered)
 				return (void *)3;
 		for (uint32_t i = 0; gdrcap_get_stream_counts(session, i, &stream, &counts) == 0;
 		     i++)

@@ -32,10 +32,10 @@ int __real_rte_eth_link_get_nowait(uint16_t port, struct rte_eth_link *link);
 int __wrap_rte_eth_link_get_nowait(uint16_t port, struct rte_eth_link *link);
 int __real_rte_eth_stats_get(uint16_t port, struct rte_eth_stats *stats);
 int __wrap_rte_eth_stats_get(uint16_t port, struct rte_eth_stats *stats);
-uint32_t __real_host_burst_check(const struct burst_ring_view *ring,
-				 const struct host_work *work, uint64_t burst, uint64_t ready);
-uint32_t __wrap_host_burst_check(const struct burst_ring_view *ring,
-				 const struct host_work *work, uint64_t burst, uint64_t ready);
+uint32_t __real_host_burst_check(const struct burst_ring_view *ring, const struct host_work *work,
+				 uint64_t burst, uint64_t ready);
+uint32_t __wrap_host_burst_check(const struct burst_ring_view *ring, const struct host_work *work,
+				 uint64_t burst, uint64_t ready);
 uint32_t __real_host_burst_check_more(const struct burst_ring_view *ring,
 				      const struct host_work *work, uint64_t burst, uint64_t ready);
 uint32_t __wrap_host_burst_check_more(const struct burst_ring_view *ring,
@@ -54,9 +54,9 @@ int __real_pcapng_close(struct pcapng *file);
 int __wrap_pcapng_close(struct pcapng *file);
 extern const struct kernel_ops __real_kernel_host_ops, __wrap_kernel_host_ops;
 
-static _Atomic bool stall_reported; /* by the watchdog */
-static _Atomic bool destroyed; /* the session is */
-static _Atomic bool died; /* the device is to report a failure */
+static _Atomic bool stall_reported;		     /* by the watchdog */
+static _Atomic bool destroyed;			     /* the session is */
+static _Atomic bool died;			     /* the device is to report a failure */
 static struct kernel_workers *_Atomic stuck_workers; /* with a thread that a fault holds */
 static struct kernel_workers *_Atomic proof_workers, *_Atomic check_workers, *_Atomic write_workers;
 
@@ -180,8 +180,8 @@ static uint32_t faulty_check(burst_check *check, const struct burst_ring_view *r
 	return check(ring, work, burst, ready);
 }
 
-uint32_t __wrap_host_burst_check(const struct burst_ring_view *ring,
-				 const struct host_work *work, uint64_t burst, uint64_t ready)
+uint32_t __wrap_host_burst_check(const struct burst_ring_view *ring, const struct host_work *work,
+				 uint64_t burst, uint64_t ready)
 {
 	return faulty_check(__real_host_burst_check, ring, work, burst, ready);
 }
@@ -249,9 +249,9 @@ static int call_fails(enum knob knob, _Atomic uint64_t *calls)
 {
 	const struct fault *fault = fault_of(knob);
 
-	return fault && (*calls)++ >= fault->number ?
-		       kernel_fail(-EIO, "this memory was made to fail; ask the test why") :
-		       0;
+	return fault && (*calls)++ >= fault->number
+		       ? kernel_fail(-EIO, "this memory was made to fail; ask the test why")
+		       : 0;
 }
 
 static int faulty_open(int ordinal, struct kernel_device **device)

@@ -44,9 +44,9 @@ struct line {
 	bool first_port;
 	uint64_t random;
 	uint64_t taken; /* frames of the run that came off the wire */
-	uint64_t held; /* polls that brought nothing before the next */
+	uint64_t held;	/* polls that brought nothing before the next */
 	bool napped;
-	struct rte_mempool *pool; /* of its frames; NULL before the first */
+	struct rte_mempool *pool;	    /* of its frames; NULL before the first */
 	struct rte_mbuf *stage[LINE_STAGE]; /* came off the wire, not looked at */
 	uint32_t stage_at, stage_end;
 	struct rte_mbuf *late[KNOBS_MAX], *due[KNOBS_MAX];
@@ -338,8 +338,7 @@ static uint16_t rest_receive(struct line *line, struct rte_mbuf **mbufs, uint16_
 
 static struct rte_mbuf *mbuf_outside(void)
 {
-	struct rte_mempool *pool =
-		rte_pktmbuf_pool_create("faulty", 15, 0, 0, 2048, SOCKET_ID_ANY);
+	struct rte_mempool *pool = rte_pktmbuf_pool_create("faulty", 15, 0, 0, 2048, SOCKET_ID_ANY);
 	struct rte_mbuf *m = pool ? rte_pktmbuf_alloc(pool) : NULL;
 
 	if (!m)

@@ -18,12 +18,12 @@
 #define STORED 5u
 
 enum dress {
-	DRESS_HEADERS = 1, /* our headers' fixed fields are put in place */
-	DRESS_OWN = 2, /* the own header's CRC32C; foreign: nothing */
-	DRESS_PAYLOAD = 4, /* the payload, but for one byte */
-	DRESS_RULES = 8, /* match rules are the input's next bytes */
+	DRESS_HEADERS = 1,    /* our headers' fixed fields are put in place */
+	DRESS_OWN = 2,	      /* the own header's CRC32C; foreign: nothing */
+	DRESS_PAYLOAD = 4,    /* the payload, but for one byte */
+	DRESS_RULES = 8,      /* match rules are the input's next bytes */
 	DRESS_RULE_TEXT = 16, /* one is its next text */
-	DRESS_STORE = 32, /* the frame is compared with a file's */
+	DRESS_STORE = 32,     /* the frame is compared with a file's */
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -36,8 +36,8 @@ static int16_t gpu_find(const char *name)
 	int16_t id;
 
 	RTE_GPU_FOREACH(id)
-		if (!rte_gpu_info_get(id, &info) && !strcmp(info.name, name))
-			return id;
+	if (!rte_gpu_info_get(id, &info) && !strcmp(info.name, name))
+		return id;
 	return RTE_GPU_ID_NONE;
 }
 
@@ -63,8 +63,9 @@ static void info_is_what_cuda_says(void **state)
 static void arguments_are_checked(void **state)
 {
 	char beyond[32];
-	const char *const refused[] = { beyond, "ordinal=-1", "ordinal=", "ordinal=0x0",
-					"ordinal=99999999999", "ordinal=0,ordinal=0", "guard=1" };
+	const char *const refused[] = { beyond,	       "ordinal=-1",	      "ordinal=",
+					"ordinal=0x0", "ordinal=99999999999", "ordinal=0,ordinal=0",
+					"guard=1" };
 
 	snprintf(beyond, sizeof(beyond), "ordinal=%d", devices);
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
@@ -80,12 +81,8 @@ static void memory_is_device_memory(void **state)
 		unsigned int align;
 		size_t expected;
 	} cases[] = {
-		{ 1, 0, 64 * KIB },
-		{ 1024, 4096, 64 * KIB },
-		{ 100 * KIB, 1u << 20, MIB },
-		{ 2 * MIB, 0, 2 * MIB },
-		{ 5 * MIB, 64, 2 * MIB },
-		{ MIB, 1u << 28, 256 * MIB },
+		{ 1, 0, 64 * KIB },	 { 1024, 4096, 64 * KIB }, { 100 * KIB, 1u << 20, MIB },
+		{ 2 * MIB, 0, 2 * MIB }, { 5 * MIB, 64, 2 * MIB }, { MIB, 1u << 28, 256 * MIB },
 	};
 	static uint8_t sent[5 * MIB], received[5 * MIB];
 
@@ -188,12 +185,12 @@ static void write_barrier_follows_the_device(void **state)
 {
 	int ordering = 0, flush = 0;
 
-	assert_int_equal(cudaDeviceGetAttribute(&ordering,
-						cudaDevAttrGPUDirectRDMAWritesOrdering, 0),
-			 cudaSuccess);
-	assert_int_equal(cudaDeviceGetAttribute(&flush,
-						cudaDevAttrGPUDirectRDMAFlushWritesOptions, 0),
-			 cudaSuccess);
+	assert_int_equal(
+		cudaDeviceGetAttribute(&ordering, cudaDevAttrGPUDirectRDMAWritesOrdering, 0),
+		cudaSuccess);
+	assert_int_equal(
+		cudaDeviceGetAttribute(&flush, cudaDevAttrGPUDirectRDMAFlushWritesOptions, 0),
+		cudaSuccess);
 	if (ordering >= cudaGPUDirectRDMAWritesOrderingOwner ||
 	    flush & cudaFlushGPUDirectRDMAWritesOptionHost)
 		assert_int_equal(rte_gpu_wmb(cuda()), 0);
@@ -297,9 +294,10 @@ static void the_callers_device_stays(void **state)
 int main(int argc, char **argv)
 {
 	char prefix[64], why[256];
-	char *eal[] = { argv[0], "--no-huge", "-m", "128", "--no-pci", "--no-telemetry",
-			"--no-shconf", "--file-prefix", prefix, "--vdev", "gpu_cuda,ordinal=0",
-			NULL };
+	char *eal[] = { argv[0],       "--no-huge",	     "-m",
+			"128",	       "--no-pci",	     "--no-telemetry",
+			"--no-shconf", "--file-prefix",	     prefix,
+			"--vdev",      "gpu_cuda,ordinal=0", NULL };
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(info_is_what_cuda_says),
 		cmocka_unit_test(arguments_are_checked),

@@ -124,8 +124,7 @@ __global__ void told_kernel(const struct device_job *job, struct litmus ring)
 			return 1;
 		}
 		if (thread < 32)
-			plain_store(plain_to_of(s, in.burst),
-				    litmus_plain(in.burst, mine));
+			plain_store(plain_to_of(s, in.burst), litmus_plain(in.burst, mine));
 		return RUNS_TOLD;
 	});
 }
@@ -266,8 +265,8 @@ static void collect(struct bench *bench, uint64_t burst)
 			cudaGetErrorString(cudaStreamQuery(bench->kernel_stream)));
 		exit(1);
 	}
-	bench->wrong += result->done & BURST_PLAIN ? litmus_wrong_plain(ring, burst) :
-						     litmus_wrong_answer(ring, burst);
+	bench->wrong += result->done & BURST_PLAIN ? litmus_wrong_plain(ring, burst)
+						   : litmus_wrong_answer(ring, burst);
 	bench->plain += (result->done & BURST_PLAIN) != 0;
 }
 
@@ -426,7 +425,8 @@ int main(int argc, char **argv)
 			for (uint32_t told = 0; told < 2; told++)
 				for (uint32_t groups = 1; groups <= GROUPS_MAX; groups++)
 					good = test_ring(shape[i].bits, shape[i].blocks, groups,
-							 device, told, n) && good;
+							 device, told, n) &&
+					       good;
 			good = test_queue(shape[i].bits, shape[i].blocks, device, n) && good;
 		}
 	}

@@ -54,10 +54,10 @@ struct soft_faults {
 	uint64_t link;	  /* 0: cable out; 1: in */
 	uint64_t link_ms; /* 0: until link=1 */
 	uint64_t late_us;
-	uint64_t stale_us; /* 0: when the reader asks for the time (reader.c) */
+	uint64_t stale_us;   /* 0: when the reader asks for the time (reader.c) */
 	uint64_t corrupt_at; /* byte of the frame; beyond its end: the middle */
-	uint64_t pause; /* 1: flow control: senders wait while a queue has few buffers */
-	uint64_t play;	/* the file SOFTMLX5_PLAY leaves this device so many times; 0: begin anew */
+	uint64_t pause;	     /* 1: flow control: senders wait while a queue has few buffers */
+	uint64_t play; /* the file SOFTMLX5_PLAY leaves this device so many times; 0: begin anew */
 	/* Planted defects of the model, to test the tests. */
 	uint64_t no_key_check;
 	uint64_t loose_match;

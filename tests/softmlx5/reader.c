@@ -31,8 +31,7 @@ static bool is_reader(void)
 	const char *reader = getenv("SOFTMLX5_READER");
 	char name[NAME_MAX_BYTES];
 
-	return reader != NULL &&
-	       pthread_getname_np(pthread_self(), name, sizeof(name)) == 0 &&
+	return reader != NULL && pthread_getname_np(pthread_self(), name, sizeof(name)) == 0 &&
 	       strcmp(name, reader) == 0;
 }
 

@@ -20,7 +20,7 @@
 #define VLAN_STRIPPED 1
 #define LATE_MAX 256
 #define READER_NS 2000000000ull /* so long a sender is held up for a reader at most */
-#define ROOM_LOW 128 /* buffers; more than a sender's pass has frames */
+#define ROOM_LOW 128		/* buffers; more than a sender's pass has frames */
 
 /* Data that comes after its completion: the "stale" fault. */
 static struct late {

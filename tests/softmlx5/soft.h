@@ -119,8 +119,8 @@ struct soft_sq {
 	uint32_t *own_record;
 	bool own_memory;
 	bool rung; /* a doorbell register was written since the record was last caught up with */
-	uint16_t next;	/* block that the card reads next */
-	uint16_t last;	/* first block of the WQE before that */
+	uint16_t next; /* block that the card reads next */
+	uint16_t last; /* first block of the WQE before that */
 	struct soft_cq *cq;
 	struct soft_uar *uar;
 	bool own_uar;

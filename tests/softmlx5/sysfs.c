@@ -27,7 +27,7 @@
 #define PLACE_MAX 128
 #define REGISTERS_BYTES 0x5000
 #define REGISTERS_TIME 0x1040 /* seconds and nanoseconds, in a half each */
-#define NAME "softmlx5-" /* then the process, then what mkdtemp() adds */
+#define NAME "softmlx5-"      /* then the process, then what mkdtemp() adds */
 
 static char root[PLACE_MAX];
 

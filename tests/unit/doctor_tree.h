@@ -150,7 +150,7 @@ struct made_pci {
 	/* Host bridge, bridges and the function: "pci0000:3a/0000:3a:00.0/0000:3b:00.0". */
 	const char *way;
 	const char *vendor, *device, *class, *driver; /* driver NULL: none */
-	const char *numa_node; /* NULL: "0" */
+	const char *numa_node;			      /* NULL: "0" */
 };
 
 static inline const char *made_address(const struct made_pci *pci)

@@ -55,8 +55,8 @@ static void scene_begin(struct scene *scene, uint32_t frames, uint32_t contents,
 	scene->random = seed;
 	scene->layout.format = FRAME_ETHERNET;
 	for (uint32_t i = 0; i < frames; i++) {
-		const uint32_t content = in_turn ? i % contents :
-						   (uint32_t)random_below(&scene->random, contents);
+		const uint32_t content =
+			in_turn ? i % contents : (uint32_t)random_below(&scene->random, contents);
 
 		if (first[content] == UINT32_MAX)
 			first[content] = i;
@@ -66,7 +66,8 @@ static void scene_begin(struct scene *scene, uint32_t frames, uint32_t contents,
 	scene->store.count = frames;
 	assert_int_equal(verdict_create(&scene->verdict, QUEUES,
 					&(struct verdict_config){ .layout = &scene->layout,
-								  .expect = &scene->store }), 0);
+								  .expect = &scene->store }),
+			 0);
 }
 
 static void scene_end(struct scene *scene)
@@ -100,8 +101,7 @@ static uint32_t agreeing(const struct scene *scene, uint64_t place, const uint32
 {
 	uint32_t n = 0;
 
-	while (n < count &&
-	       scene->frames[(place + n) % scene->store.count].class_first == class[n])
+	while (n < count && scene->frames[(place + n) % scene->store.count].class_first == class[n])
 		n++;
 	return n;
 }
@@ -113,15 +113,16 @@ static uint32_t model_fit(const struct scene *scene, uint64_t expected, const ui
 	uint32_t most = 0;
 
 	for (uint32_t far = 0; far <= scene->store.count && most < left; far++) {
-		uint32_t n = far < scene->store.count ? agreeing(scene, expected + far, class, left)
-						      : 0;
+		uint32_t n =
+			far < scene->store.count ? agreeing(scene, expected + far, class, left) : 0;
 
 		if (n > most) {
 			most = n;
 			*place = expected + far;
 		}
-		n = far && far <= expected && most < left ?
-			    agreeing(scene, expected - far, class, left) : 0;
+		n = far && far <= expected && most < left
+			    ? agreeing(scene, expected - far, class, left)
+			    : 0;
 		if (n > most) {
 			most = n;
 			*place = expected - far;
@@ -147,10 +148,10 @@ static void model_reached(struct scene *scene, bool end)
 			const bool early = i >= QUEUES;
 			struct before *frame = early ? &scene->early[i - QUEUES] : &scene->doubt[i];
 
-			if (frame->waits && (frame->place < scene->next ||
-					     (frame->place == scene->next &&
-					      (!early || (end && frame->place %
-								 scene->store.count))))) {
+			if (frame->waits &&
+			    (frame->place < scene->next ||
+			     (frame->place == scene->next &&
+			      (!early || (end && frame->place % scene->store.count))))) {
 				model_believe(scene, frame, early);
 				again = true;
 			}
@@ -228,8 +229,11 @@ static void model_search(struct scene *scene)
 		if (model_fit(scene, 0, class, left, &place) > 1 &&
 		    place == scene->store.count - 1) {
 			scene->doubt[scene->queue] = (struct before){
-				.waits = true, .place = place, .verdict = run->verdict,
-				.queue = scene->queue, .class = class[0],
+				.waits = true,
+				.place = place,
+				.verdict = run->verdict,
+				.queue = scene->queue,
+				.class = class[0],
 			};
 			model_early(scene);
 			left--;
@@ -244,8 +248,11 @@ static void model_search(struct scene *scene)
 			if (scene->doubt[scene->queue].waits)
 				model_early(scene);
 			scene->doubt[scene->queue] = (struct before){
-				.waits = true, .place = place, .verdict = run->verdict,
-				.queue = scene->queue, .class = class[0],
+				.waits = true,
+				.place = place,
+				.verdict = run->verdict,
+				.queue = scene->queue,
+				.class = class[0],
 			};
 			break;
 		}
@@ -333,8 +340,8 @@ static void unknown(struct scene *scene)
 {
 	run_flush(scene);
 	verdict_add(&scene->verdict, scene->queue,
-		    &(struct frame_run){ .verdict = FRAME_DAMAGED_HEADER, .count = 1,
-					 .frame_bytes = 100 });
+		    &(struct frame_run){
+			    .verdict = FRAME_DAMAGED_HEADER, .count = 1, .frame_bytes = 100 });
 	scene->received++;
 	scene->unknown++;
 }
@@ -348,8 +355,8 @@ static void check(struct scene *scene)
 	valid = scene->valid;
 	damaged = scene->damaged;
 	for (uint32_t i = 0; i < QUEUES + EARLY_MAX; i++) {
-		const struct before *frame = i < QUEUES ? &scene->doubt[i] :
-							  &scene->early[i - QUEUES];
+		const struct before *frame =
+			i < QUEUES ? &scene->doubt[i] : &scene->early[i - QUEUES];
 
 		if (frame->waits)
 			++*(frame->verdict == FRAME_VALID ? &valid : &damaged);

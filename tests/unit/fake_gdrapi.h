@@ -9,7 +9,7 @@
 /* What the library was asked for, and what it is to answer. */
 struct fake_gdrapi {
 	unsigned int open, pinned, mapped; /* now */
-	unsigned long gpu; /* of the last pin */
+	unsigned long gpu;		   /* of the last pin */
 	size_t bytes;
 	unsigned long shift; /* in: the mapping begins so many bytes before the pinned address */
 	int fail_open, fail_pin, fail_map, fail_info; /* in: errno, or 0 */

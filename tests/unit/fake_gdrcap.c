@@ -89,8 +89,8 @@ int gdrcap_get_queue_counts(const struct gdrcap_session *session, uint32_t index
 	return index ? -ENOENT : 0;
 }
 
-int gdrcap_get_stream_counts(const struct gdrcap_session *session, uint32_t index,
-			     uint32_t *stream, struct gdrcap_counts *counts)
+int gdrcap_get_stream_counts(const struct gdrcap_session *session, uint32_t index, uint32_t *stream,
+			     struct gdrcap_counts *counts)
 {
 	*stream = 0;
 	*counts = fake.summary.total;

@@ -41,12 +41,12 @@ struct scene {
 	struct pattern_plan plan;
 	uint8_t file[SCENE_FILE_BYTES];
 	uint32_t rings, workers, hint;
-	uint32_t ring_bursts, ring_descs; /* sizes of a ring */
+	uint32_t ring_bursts, ring_descs;	/* sizes of a ring */
 	struct scene_burst burst[SCENE_BURSTS]; /* burst b goes to ring b % rings */
-	uint8_t *frames; /* SCENE_BYTES, host memory */
-	struct built_store store; /* view.count not 0: frames of a file */
+	uint8_t *frames;			/* SCENE_BYTES, host memory */
+	struct built_store store;		/* view.count not 0: frames of a file */
 	/* kernel_scene_more.h; NULL: frames lie whole; no slot is poisoned */
-	uint8_t *heads; /* SCENE_HEADS_BYTES */
+	uint8_t *heads;	      /* SCENE_HEADS_BYTES */
 	uint32_t *generation; /* SCENE_SLOTS, stale_us SCENE_STALE_US: before the scene is played */
 	uint32_t *generation_after;
 };
@@ -58,7 +58,7 @@ enum scene_shape {
 	SCENE_UDP_VLAN,
 	SCENE_RAW,
 	SCENE_FOREIGN, /* position by number; of this and the next two, senders are not ours */
-	SCENE_PHASE, /* a phase, and a number */
+	SCENE_PHASE,   /* a phase, and a number */
 	SCENE_PHASE_ONLY,
 	SCENE_SHAPES
 };
@@ -137,8 +137,8 @@ static inline void scene_descs(struct scene *scene)
 	for (uint32_t b = 0; b < SCENE_BURSTS; b++) {
 		struct scene_burst *burst = &scene->burst[b];
 
-		burst->count = scene_chance(scene, 4) ? BURST_FRAMES_MAX :
-							1 + scene_below(scene, BURST_FRAMES_MAX);
+		burst->count = scene_chance(scene, 4) ? BURST_FRAMES_MAX
+						      : 1 + scene_below(scene, BURST_FRAMES_MAX);
 		if (small) {
 			burst->count = 1 + scene_below(scene, 40);
 			fixed = 56 + scene_below(scene, 80);

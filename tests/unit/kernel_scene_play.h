@@ -16,7 +16,7 @@ struct scene_ring {
 	struct frame_desc *head_desc; /* NULL: frames lie whole */
 	uint32_t bits;
 	uint64_t published, collected; /* bursts */
-	uint32_t head, tail; /* descriptors */
+	uint32_t head, tail;	       /* descriptors */
 };
 
 static inline void *scene_part(const struct scene_memory *memory, size_t bytes)
@@ -31,8 +31,8 @@ static inline void *scene_part(const struct scene_memory *memory, size_t bytes)
 }
 
 static inline void scene_ring_create(struct scene_ring *ring, const struct scene *scene,
-			      const struct scene_memory *memory, uint8_t *frames, uint32_t *stop,
-			      enum kernel_role role)
+				     const struct scene_memory *memory, uint8_t *frames,
+				     uint32_t *stop, enum kernel_role role)
 {
 	memset(ring, 0, sizeof(*ring));
 	ring->desc = scene_part(memory, scene->ring_descs * sizeof(*ring->desc));
@@ -100,7 +100,7 @@ static inline bool scene_ring_publish(struct scene_ring *ring, const struct scen
 }
 
 static inline bool scene_ring_collect(struct scene_ring *ring, const struct scene_burst *burst,
-			       struct scene_result *result)
+				      struct scene_result *result)
 {
 	const uint64_t b = ring->collected;
 	struct frame_run plain;
@@ -126,8 +126,8 @@ static inline uint32_t scene_bursts_of(const struct scene *scene, uint32_t ring)
  * happened and returns -1. result: SCENE_BURSTS entries.
  */
 static inline int scene_play(const struct scene *scene, const struct kernel_ops *ops,
-		      struct kernel_device *device, const struct scene_memory *memory,
-		      uint8_t *frames, enum kernel_role role, struct scene_result *result)
+			     struct kernel_device *device, const struct scene_memory *memory,
+			     uint8_t *frames, enum kernel_role role, struct scene_result *result)
 {
 	uint32_t *stop = scene_part(memory, sizeof(*stop));
 	struct burst_ring_view views[SCENE_RINGS_MAX];
@@ -222,7 +222,7 @@ static inline void run_print(const char *who, const struct frame_run *run)
 
 /* True when both said the same; else prints the first difference. */
 static inline bool scene_same_runs(const struct scene *scene, const struct scene_result *want,
-			    const struct scene_result *got)
+				   const struct scene_result *got)
 {
 	for (uint32_t b = 0; b < SCENE_BURSTS; b++) {
 		const uint32_t runs = want[b].runs < got[b].runs ? want[b].runs : got[b].runs;

@@ -24,8 +24,8 @@ static const struct {
 	unsigned int degree, tap;
 	int inverted;
 } prbs[] = {
-	{ PATTERN_PRBS7, 7, 6, 0 },    { PATTERN_PRBS9, 9, 5, 0 },    { PATTERN_PRBS11, 11, 9, 0 },
-	{ PATTERN_PRBS15, 15, 14, 1 }, { PATTERN_PRBS20, 20, 3, 0 },  { PATTERN_PRBS23, 23, 18, 1 },
+	{ PATTERN_PRBS7, 7, 6, 0 },    { PATTERN_PRBS9, 9, 5, 0 },   { PATTERN_PRBS11, 11, 9, 0 },
+	{ PATTERN_PRBS15, 15, 14, 1 }, { PATTERN_PRBS20, 20, 3, 0 }, { PATTERN_PRBS23, 23, 18, 1 },
 	{ PATTERN_PRBS31, 31, 28, 1 },
 };
 #define PRBS_COUNT (sizeof(prbs) / sizeof(prbs[0]))

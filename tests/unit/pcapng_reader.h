@@ -18,7 +18,7 @@ struct reader_frame {
 	uint32_t captured, length;
 	const uint8_t *bytes;
 	bool inbound;
-	uint64_t dropped; /* 0: not said */
+	uint64_t dropped;  /* 0: not said */
 	char comment[512]; /* "": none */
 };
 

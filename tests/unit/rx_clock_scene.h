@@ -50,13 +50,13 @@ static struct {
 	uint64_t capabilities;
 	int info_error, clock_error, field_error;
 	unsigned int error_after; /* readings that are answered before clock_error */
-	uint64_t up; /* CLOCK_MONOTONIC, ns */
-	uint64_t day; /* from there to the time of day */
-	long double card; /* the card's clock: ticks */
-	long double rate; /* ticks a ns */
-	uint64_t latency; /* of a reading of it, ns */
-	bool uneven; /* it is not read in the middle of that */
-	unsigned int smooth; /* one look in so many is not interrupted; 0: all */
+	uint64_t up;		  /* CLOCK_MONOTONIC, ns */
+	uint64_t day;		  /* from there to the time of day */
+	long double card;	  /* the card's clock: ticks */
+	long double rate;	  /* ticks a ns */
+	uint64_t latency;	  /* of a reading of it, ns */
+	bool uneven;		  /* it is not read in the middle of that */
+	unsigned int smooth;	  /* one look in so many is not interrupted; 0: all */
 	uint64_t hz; /* of the TSC, as DPDK says; 0: what is renewed each second is always due */
 	uint64_t random;
 	unsigned int reads;

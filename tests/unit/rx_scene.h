@@ -39,8 +39,8 @@ static struct {
 struct rx_setup {
 	uint32_t burst;
 	uint32_t strict; /* the port gives nothing to who asks for less, multiples at most */
-	uint32_t polls; /* frames that a poll brings, at most */
-	uint32_t split; /* bytes; 0: frames lie whole */
+	uint32_t polls;	 /* frames that a poll brings, at most */
+	uint32_t split;	 /* bytes; 0: frames lie whole */
 	bool accounted, flush, times, mark_cut;
 	bool chains; /* some frames do not fit */
 	enum rx_times clock;
@@ -63,7 +63,7 @@ static struct {
 	uint64_t limit, random;
 	uint64_t bytes, cut;
 	_Atomic uint64_t given, polls;
-	_Atomic uint64_t bad; /* mbufs that were not as a pool's must be; polls in a pause */
+	_Atomic uint64_t bad;	/* mbufs that were not as a pool's must be; polls in a pause */
 	struct rte_mbuf nobody; /* what a vector receive function leaves behind what it returns */
 } card;
 
@@ -122,8 +122,8 @@ static struct rte_mbuf *frame_give(uint64_t number)
 {
 	const uint32_t split = card.setup->split, len = frame_bytes(number);
 	const uint32_t head_len = split < len ? split : len, rest_len = len - head_len;
-	const uint32_t more = card.setup->chains && rest_len && number % 37 == 0 ?
-				      1 + (uint32_t)(number % 2) : 0;
+	const uint32_t more =
+		card.setup->chains && rest_len && number % 37 == 0 ? 1 + (uint32_t)(number % 2) : 0;
 	struct rte_mbuf *first = NULL, **next = &first;
 	struct given *given = given_at(number);
 	bool cut;
@@ -175,8 +175,10 @@ static uint16_t card_receive(void *queue, struct rte_mbuf **mbufs, uint16_t aske
 			break;
 		mbufs[n] = m;
 	}
-	for (uint32_t i = n; card.setup->strict > 1 && i < RTE_MIN(n + card.setup->strict,
-			     asked / card.setup->strict * card.setup->strict); i++)
+	for (uint32_t i = n;
+	     card.setup->strict > 1 &&
+	     i < RTE_MIN(n + card.setup->strict, asked / card.setup->strict * card.setup->strict);
+	     i++)
 		mbufs[i] = &card.nobody;
 	atomic_store(&card.given, given + n);
 	return n;
@@ -231,7 +233,7 @@ struct rx_play {
 	const struct rx_setup *setup;
 	struct rx_worker *worker;
 	uint64_t taken, burst; /* bursts looked at, given back */
-	uint64_t next; /* frames looked at */
+	uint64_t next;	       /* frames looked at */
 	uint64_t last_tsc;
 	uint64_t random, flushes;
 	time_t until;
@@ -285,7 +287,8 @@ static void play_open(struct rx_play *play, const struct rx_setup *setup, uint64
 	card.limit = limit;
 	card.random = setup->burst + 1;
 	assert_int_equal(thread_start(&play->worker->thread, "test_rx", NULL, rx_worker_run,
-				      play->worker, NULL), 0);
+				      play->worker, NULL),
+			 0);
 }
 
 static bool play_yield(struct rx_play *play)
@@ -379,9 +382,9 @@ static void play_close(struct rx_play *play, enum rx_phase phase)
 	struct rx_worker *worker = play->worker;
 
 	atomic_store(&worker->phase, (int)phase);
-	while (phase != RX_ABANDON && !(atomic_load_explicit(&worker->ring.ended,
-							     memory_order_acquire) &&
-					play->burst == atomic_load(&worker->ring.published)))
+	while (phase != RX_ABANDON &&
+	       !(atomic_load_explicit(&worker->ring.ended, memory_order_acquire) &&
+		 play->burst == atomic_load(&worker->ring.published)))
 		play_consume(play);
 	thread_join(&worker->thread);
 	if (phase == RX_ABANDON)

@@ -32,7 +32,7 @@
 #define QUEUE_HEADS ((size_t)SLOTS << REGION_HEAD_SHIFT)
 #define MEMORY_BYTES (HEADS_AT + QUEUES * QUEUE_HEADS)
 #define FRAMES_MAX 60000u /* of a queue */
-#define HEAD 16u /* bytes that say which frame it is: queue, number, length */
+#define HEAD 16u	  /* bytes that say which frame it is: queue, number, length */
 
 /* A frame as it was received. */
 struct note {
@@ -45,8 +45,8 @@ struct note {
 struct lane {
 	struct ring_producer *ring;
 	struct note *notes;
-	uint32_t frames; /* received */
-	uint32_t limit; /* to be received */
+	uint32_t frames;      /* received */
+	uint32_t limit;	      /* to be received */
 	uint64_t shown, back; /* bursts */
 	uint32_t frames_back;
 	uint16_t free[SLOTS]; /* slots of the pool */
@@ -60,7 +60,7 @@ struct play {
 	struct save_config config;
 	uint64_t random;
 	uint32_t damage; /* one frame in so many; 0: none */
-	uint32_t ahead; /* bursts that may wait for the accountant */
+	uint32_t ahead;	 /* bursts that may wait for the accountant */
 	uint32_t longest;
 	uint32_t split; /* bytes of a frame that lie apart; 0: frames lie whole */
 	struct timespec start, end;
@@ -141,16 +141,23 @@ static void play_prepare_split(struct play *play, uint64_t seed, uint32_t burst_
 	play->split = split;
 	for (uint32_t q = 0; q < QUEUES; q++) {
 		const struct region region = {
-			.gpu = gpu, .slot_shift = SLOT_SHIFT, .bytes = QUEUE_BYTES,
+			.gpu = gpu,
+			.slot_shift = SLOT_SHIFT,
+			.bytes = QUEUE_BYTES,
 			.device = device_base + q * QUEUE_BYTES,
 		};
 		const struct region heads = {
-			.gpu = gpu, .slot_shift = REGION_HEAD_SHIFT, .bytes = QUEUE_HEADS,
+			.gpu = gpu,
+			.slot_shift = REGION_HEAD_SHIFT,
+			.bytes = QUEUE_HEADS,
 			.device = device_base + HEADS_AT + q * QUEUE_HEADS,
 		};
 		const struct ring_config config = {
-			.region = &region, .heads = split ? &heads : NULL, .frames = SLOTS,
-			.burst_max = burst_max, .times = true,
+			.region = &region,
+			.heads = split ? &heads : NULL,
+			.frames = SLOTS,
+			.burst_max = burst_max,
+			.times = true,
 		};
 		struct lane *lane = &play->lane[q];
 
@@ -171,9 +178,19 @@ static void play_prepare_split(struct play *play, uint64_t seed, uint32_t burst_
 	snprintf(play->paths[0], sizeof(play->paths[0]), "%s/all.pcapng", folder);
 	snprintf(play->paths[1], sizeof(play->paths[1]), "%s/damaged.pcapng", folder);
 	play->config = (struct save_config){
-		.all = play->paths[0], .every = 1, .damaged = play->paths[1], .around = 3,
-		.rings = play->rings, .queues = QUEUES, .names = names, .slots = SLOTS,
-		.frame_max = 9212, .gpu = gpu, .ops = &ops, .layout = &layout, .plan = &plan,
+		.all = play->paths[0],
+		.every = 1,
+		.damaged = play->paths[1],
+		.around = 3,
+		.rings = play->rings,
+		.queues = QUEUES,
+		.names = names,
+		.slots = SLOTS,
+		.frame_max = 9212,
+		.gpu = gpu,
+		.ops = &ops,
+		.layout = &layout,
+		.plan = &plan,
 	};
 	gathers_left = 0;
 }
@@ -252,8 +269,8 @@ static uint32_t lane_receive(struct play *play, uint32_t q, uint32_t n)
 
 		note->slot = lane->free[pick];
 		lane->free[pick] = lane->free[--lane->free_count];
-		note->length = (uint16_t)(HEAD + random_below(&play->random,
-							      play->longest + 1 - HEAD));
+		note->length =
+			(uint16_t)(HEAD + random_below(&play->random, play->longest + 1 - HEAD));
 		note->damaged = play->damage && random_below(&play->random, play->damage) == 0;
 		note->tsc = rte_rdtsc();
 		lane_place(play, q, at, offset);
@@ -274,13 +291,13 @@ static void lane_check(struct play *play, uint32_t q, uint32_t first, uint32_t c
 	uint32_t runs = 0;
 
 	for (uint32_t at = 0, n; at < count; at += n) {
-		struct frame_run *run =
-			&ring->view.runs[(first + runs) & ring->desc_mask];
+		struct frame_run *run = &ring->view.runs[(first + runs) & ring->desc_mask];
 		const uint64_t kind = random_below(&play->random, 3);
 
 		/* A damaged one is a run; the others in runs of any length. */
 		for (n = 1; !note[at].damaged && at + n < count && !note[at + n].damaged &&
-			    random_below(&play->random, 20); n++)
+			    random_below(&play->random, 20);
+		     n++)
 			;
 		*run = (struct frame_run){ .first = (uint16_t)at, .count = (uint16_t)n };
 		run->verdict = kind == 0 ? FRAME_FILTERED : kind == 1 ? FRAME_END : FRAME_VALID;
@@ -363,8 +380,10 @@ static inline void play_run(struct play *play)
 
 		if (lane->ring->burst - lane->shown < play->ahead) {
 			/* A lonely frame now and then. */
-			lane_receive(play, q, random_below(&play->random, 4) ?
-				     1 + (uint32_t)random_below(&play->random, 64) : 1);
+			lane_receive(play, q,
+				     random_below(&play->random, 4)
+					     ? 1 + (uint32_t)random_below(&play->random, 64)
+					     : 1);
 			if (ring_due(lane->ring) || lane->frames == lane->limit)
 				lane_publish(play, q);
 		}

@@ -36,9 +36,9 @@ struct source {
 struct save {
 	struct ring_producer **rings;
 	uint64_t shown[QUEUES], flushed[QUEUES]; /* bursts */
-	uint64_t hold[QUEUES]; /* so many of the newest are held */
+	uint64_t hold[QUEUES];			 /* so many of the newest are held */
 	uint64_t answer[QUEUES]; /* of the last save_hold(), or what it must have been */
-	bool odd; /* answers that nobody can follow */
+	bool odd;		 /* answers that nobody can follow */
 	uint32_t flushes, ends;
 	bool wrong;
 };
@@ -123,7 +123,8 @@ static void stage_begin(struct stage *stage, bool saves)
 	}
 	stage->save.rings = stage->rings;
 	assert_int_equal(accountant_create(&stage->accountant, stage->rings, QUEUES, &verdict,
-					   saves ? &stage->save : NULL), 0);
+					   saves ? &stage->save : NULL),
+			 0);
 }
 
 static void stage_end(struct stage *stage)
@@ -147,17 +148,16 @@ static void source_result(struct source *source, uint64_t burst, uint32_t first,
 		const uint32_t kind = runs % 3;
 		const uint32_t n = kind == 1 ? 1 : runs + 1 == RUNS_MAX ? count : 1 + count / 2;
 
-		ring->view.runs[(first + runs) & ring->desc_mask] =
-			(struct frame_run){
-				.sequence = source->frames,
-				.stream = (uint16_t)source->queue,
-				.count = (uint16_t)n,
-				.verdict = kind == 0   ? FRAME_VALID
-					   : kind == 1 ? FRAME_DAMAGED_HEADER
-						       : FRAME_FILTERED,
-				.header_ok = kind == 0,
-				.frame_bytes = 100 * n,
-			};
+		ring->view.runs[(first + runs) & ring->desc_mask] = (struct frame_run){
+			.sequence = source->frames,
+			.stream = (uint16_t)source->queue,
+			.count = (uint16_t)n,
+			.verdict = kind == 0   ? FRAME_VALID
+				   : kind == 1 ? FRAME_DAMAGED_HEADER
+					       : FRAME_FILTERED,
+			.header_ok = kind == 0,
+			.frame_bytes = 100 * n,
+		};
 		if (kind == 0)
 			source->frames += n;
 		else if (kind == 1)
@@ -243,8 +243,9 @@ static void at_work(bool saves)
 	for (uint32_t i = 0; i < READERS; i++)
 		assert_int_equal(pthread_create(&reader[i], NULL, reader_run, &stage), 0);
 	for (uint32_t q = 0; q < QUEUES; q++)
-		assert_int_equal(pthread_create(&stage.source[q].thread, NULL, source_run,
-						&stage.source[q]), 0);
+		assert_int_equal(
+			pthread_create(&stage.source[q].thread, NULL, source_run, &stage.source[q]),
+			0);
 	/* They end only if the accountant gets on although it is borrowed. */
 	for (uint32_t q = 0; q < QUEUES; q++)
 		pthread_join(stage.source[q].thread, NULL);

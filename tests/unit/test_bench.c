@@ -31,7 +31,7 @@ static struct {
 	char open_stage[24];
 	uint32_t opens, closes, runs, run_ms; /* runs of this point, the warm-up too */
 	uint32_t all_runs;
-	uint32_t speeds; /* how often cores' were asked for */
+	uint32_t speeds;	      /* how often cores' were asked for */
 	int open_error, run_error_at; /* run number, 0: never */
 	const double *values;	      /* of "slow"'s runs, the warm-up first */
 	double own_limit;
@@ -169,14 +169,13 @@ static uint32_t five_cores(const struct bench *bench, const struct gdrcap_bench_
 }
 
 #define STAGE(name, stage_group, stage_unit, less, limit_id, points_of, run_of, ...)               \
-	static const struct bench_stage name = {                                                   \
-		.about = { #name, stage_group, "what it is", stage_unit, less, limit_id },         \
-		.points = points_of,                                                               \
-		.open = fake_open,                                                                 \
-		.run = run_of,                                                                     \
-		.close = fake_close,                                                               \
-		__VA_ARGS__                                                                        \
-	}
+	static const struct bench_stage name = { .about = { #name, stage_group, "what it is",      \
+							    stage_unit, less, limit_id },          \
+						 .points = points_of,                              \
+						 .open = fake_open,                                \
+						 .run = run_of,                                    \
+						 .close = fake_close,                              \
+						 __VA_ARGS__ }
 STAGE(ground, "limit", "ns/frame", 1, NULL, floor_points, floor_run);
 STAGE(slow, "cpu", "ns/frame", 1, "ground", one_point, slow_run);
 STAGE(fast, "cpu", "Mpps", 0, "ground", fast_points, slow_run);

@@ -115,8 +115,9 @@ static int setup(void **state)
 {
 	memset(&fake, 0, sizeof(fake));
 	fake.end_after = 3;
-	fake.summary.total = (struct gdrcap_counts){ .sent = 1000, .received = 1000, .valid = 1000,
-						     .bits_checked = 8000, .bytes = 60000 };
+	fake.summary.total = (struct gdrcap_counts){
+		.sent = 1000, .received = 1000, .valid = 1000, .bits_checked = 8000, .bytes = 60000
+	};
 	fake.stages[0] = (struct gdrcap_stage){ .name = "ports up", .detail = "10 Gb/s" };
 	fake.stage_count = 1;
 	return 0;
@@ -163,7 +164,8 @@ static void test_stage_failed(void **state)
 
 	fake.stages[1] = (struct gdrcap_stage){ .name = "frame received",
 						.state = GDRCAP_STAGE_FAILED,
-						.detail = "nothing in 1 s", .causes = causes };
+						.detail = "nothing in 1 s",
+						.causes = causes };
 	fake.stage_count = 2;
 	fake.prove_rc = -EIO;
 	assert_int_equal(run(cmd_loopback, "loopback", NULL), 3);
@@ -271,8 +273,8 @@ static void test_usage(void **state)
 	assert_int_equal(run(cmd_replay, "replay", "--port", "net_null0", NULL), 2);
 	assert_has(err, "--port");
 	assert_int_equal(run(cmd_capture, "capture", "--tx-port", "net_null0", NULL), 2);
-	assert_int_equal(run(cmd_capture, "capture", "--port", "net_null0", "--rate", "1gbit",
-			     NULL), 2);
+	assert_int_equal(
+		run(cmd_capture, "capture", "--port", "net_null0", "--rate", "1gbit", NULL), 2);
 	assert_int_equal(run(cmd_loopback, "loopback", "--json", "--json-lines", "1", NULL), 2);
 	assert_int_equal(called->created, 0);
 	json_decref(json_last(1));
@@ -301,7 +303,8 @@ static void test_json_lines(void **state)
 
 	fake.end_after = 400;
 	assert_int_equal(run(cmd_capture, "capture", "--port", "net_null0", "--json-lines", "0.1",
-			     "--quiet", NULL), 0);
+			     "--quiet", NULL),
+			 0);
 	assert_has(out, "\"result\":\"running\"");
 	object = json_last(-4);
 	assert_string_equal(text_of(object, "result"), "pass");
@@ -358,8 +361,9 @@ static void test_causes(void **state)
 {
 	fake.end_after = 1200;
 	fake.cause_count = 1;
-	fake.causes[0] = (struct gdrcap_cause){ .name = "card_full", .meaning = "PCIe is slow",
-						.count = 5, .known = 1 };
+	fake.causes[0] = (struct gdrcap_cause){
+		.name = "card_full", .meaning = "PCIe is slow", .count = 5, .known = 1
+	};
 	assert_int_equal(run(cmd_capture, "capture", "--port", "net_null0", NULL), 0);
 	assert_has(out, "     1 s  1,000 frames");
 	assert_has(out, "card_full                                 5  PCIe is slow\n");
@@ -380,8 +384,8 @@ static void test_reader_gone(void **state)
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		char *argv[] = { "capture", "--port", "net_null0", "--quiet", "--json-lines", "0.1",
-				 NULL };
+		char *argv[] = { "capture",	 "--port", "net_null0", "--quiet",
+				 "--json-lines", "0.1",	   NULL };
 		FILE *errors = tmpfile();
 
 		child(cmd_capture, 6, argv, full, errors);

@@ -38,7 +38,9 @@ static int begin(void **state)
 	if (frame_layout_init(&own, &config) < 0 || frame_layout_init(&foreign, &other) < 0)
 		return -1;
 	foreign.foreign = (struct frame_foreign){
-		.sequence = { .offset = 14, .bytes = 4 }, .sequence_step = 1, .payload = 20,
+		.sequence = { .offset = 14, .bytes = 4 },
+		.sequence_step = 1,
+		.payload = 20,
 	};
 	return 0;
 }
@@ -53,8 +55,11 @@ static int end(void **state)
 static void frame_make(uint8_t frame[LEN], uint32_t payload)
 {
 	const struct frame_header header = {
-		.sequence = 1234, .position = 1234 * 250, .stream = 3,
-		.payload_bytes = (uint16_t)payload, .pattern = (uint8_t)plan.kind,
+		.sequence = 1234,
+		.position = 1234 * 250,
+		.stream = 3,
+		.payload_bytes = (uint16_t)payload,
+		.pattern = (uint8_t)plan.kind,
 		.version = FRAME_VERSION,
 	};
 
@@ -154,13 +159,15 @@ static void changed_since(void **state)
 	snprintf(want, sizeof(want),
 		 "gdrcap: damaged payload, stream 3 sequence 1234: 1 wrong bit, first at offset "
 		 "100 of the frame: expected%s, got%s; it was %02x when it was checked, and "
-		 "changed since", expected, expected, wrong[100]);
+		 "changed since",
+		 expected, expected, wrong[100]);
 	comment_is(&run, right, LEN, want);
 	/* Not even the header is the same. */
 	memset(right, 0, LEN);
 	snprintf(want, sizeof(want),
 		 "gdrcap: damaged payload, stream 3 sequence 1234: 1 wrong bit, first at offset "
-		 "100 of the frame: expected %02x, got %02x", run.expected, run.got);
+		 "100 of the frame: expected %02x, got %02x",
+		 run.expected, run.got);
 	comment_is(&run, right, LEN, want);
 }
 
@@ -174,29 +181,34 @@ static void headers(void **state)
 	frame_make(frame, 240);
 	frame[15] ^= 0xff;
 	run = checked(frame, LEN);
-	comment_is(&run, frame, LEN, "gdrcap: damaged header: magic at offset 14 of the frame: "
-				     "expected 67 43, got 67 bc");
+	comment_is(&run, frame, LEN,
+		   "gdrcap: damaged header: magic at offset 14 of the frame: "
+		   "expected 67 43, got 67 bc");
 	frame_make(frame, 240);
 	frame[16] = 9;
 	run = checked(frame, LEN);
-	comment_is(&run, frame, LEN, "gdrcap: damaged header: version at offset 16 of the frame: "
-				     "expected 01, got 09");
+	comment_is(&run, frame, LEN,
+		   "gdrcap: damaged header: version at offset 16 of the frame: "
+		   "expected 01, got 09");
 	frame_make(frame, 240);
 	memcpy(crc, frame + 46, 4);
 	frame[48] ^= 2;
 	run = checked(frame, LEN);
-	snprintf(want, sizeof(want), "gdrcap: damaged header: CRC32C at offset 46 of the frame: "
-				     "expected%s, got%s",
+	snprintf(want, sizeof(want),
+		 "gdrcap: damaged header: CRC32C at offset 46 of the frame: "
+		 "expected%s, got%s",
 		 hex(expected, crc, 4), hex(got, frame + 46, 4));
 	comment_is(&run, frame, LEN, want);
 	frame_make(frame, 240);
-	comment_is(&run, frame, LEN, "gdrcap: damaged header: it is right here, and changed after "
-				     "it was checked");
+	comment_is(&run, frame, LEN,
+		   "gdrcap: damaged header: it is right here, and changed after "
+		   "it was checked");
 	frame[17] = PATTERN_PRBS9;
 	frame_put32(frame + 46, frame_crc32c(frame_crc32c_table, frame + 14, 32));
 	run = checked(frame, LEN);
-	comment_is(&run, frame, LEN, "gdrcap: damaged header, stream 3 sequence 1234: pattern at "
-				     "offset 17 of the frame: expected 07, got 02");
+	comment_is(&run, frame, LEN,
+		   "gdrcap: damaged header, stream 3 sequence 1234: pattern at "
+		   "offset 17 of the frame: expected 07, got 02");
 }
 
 static void lengths(void **state)
@@ -208,11 +220,13 @@ static void lengths(void **state)
 	frame_make(frame, 240);
 	run = checked(frame, 200);
 	assert_int_equal(run.verdict, FRAME_DAMAGED_LENGTH);
-	comment_is(&run, frame, 200, "gdrcap: damaged length, stream 3 sequence 1234: its header "
-				     "says 240 payload bytes, the frame has room for 150");
+	comment_is(&run, frame, 200,
+		   "gdrcap: damaged length, stream 3 sequence 1234: its header "
+		   "says 240 payload bytes, the frame has room for 150");
 	run = checked(frame, 30);
-	comment_is(&run, frame, 30, "gdrcap: damaged length: its header ends at offset 50, the "
-				    "frame has 30 bytes");
+	comment_is(&run, frame, 30,
+		   "gdrcap: damaged length: its header ends at offset 50, the "
+		   "frame has 30 bytes");
 }
 
 static void foreign_frames(void **state)
@@ -230,12 +244,14 @@ static void foreign_frames(void **state)
 	wrong[LEN - 3] ^= 3;
 	payload_case(", sequence 77", right, wrong, LEN - 3, LEN, 2);
 	run = checked(wrong, 16);
-	comment_is(&run, wrong, 16, "gdrcap: damaged length: the frame has 16 bytes and ends in "
-				    "its sequence number or stream id");
+	comment_is(&run, wrong, 16,
+		   "gdrcap: damaged length: the frame has 16 bytes and ends in "
+		   "its sequence number or stream id");
 	foreign.foreign.payload_bytes = 100;
 	run = checked(wrong, 119);
-	comment_is(&run, wrong, 119, "gdrcap: damaged length, sequence 77: its payload ends at "
-				     "offset 120, the frame has 119 bytes");
+	comment_is(&run, wrong, 119,
+		   "gdrcap: damaged length, sequence 77: its payload ends at "
+		   "offset 120, the frame has 119 bytes");
 	foreign.foreign.payload_bytes = 0;
 	foreign.foreign.sequence.bytes = 0;
 	foreign.foreign.self_phase = 1;
@@ -248,8 +264,10 @@ static void foreign_frames(void **state)
 		wrong[at] = (uint8_t)mixed(at);
 	run = checked(wrong, LEN);
 	assert_int_equal(run.verdict, FRAME_DAMAGED_UNLOCKED);
-	snprintf(want, sizeof(want), "gdrcap: unlocked: no phase of prbs31 fits the %u payload "
-				     "bytes from offset 20 of the frame", LEN - 20);
+	snprintf(want, sizeof(want),
+		 "gdrcap: unlocked: no phase of prbs31 fits the %u payload "
+		 "bytes from offset 20 of the frame",
+		 LEN - 20);
 	comment_is(&run, wrong, LEN, want);
 	foreign.foreign.self_phase = 0;
 	foreign.foreign.sequence.bytes = 4;
@@ -262,10 +280,17 @@ static void expected_from_a_file(void **state)
 	const struct store_frame frames[] = { { .at = 0, .len = 40 },
 					      { .at = 64, .len = LEN, .class_first = 1 } };
 	const struct frame_store_view store = {
-		.data = data, .frames = frames, .count = 2, .data_bytes = sizeof(data),
+		.data = data,
+		.frames = frames,
+		.count = 2,
+		.data_bytes = sizeof(data),
 	};
-	struct frame_run run = { .sequence = 1, .offset = 100, .wrong_bits = 1, .count = 1,
-				 .verdict = FRAME_DAMAGED_PAYLOAD, .header_ok = 1 };
+	struct frame_run run = { .sequence = 1,
+				 .offset = 100,
+				 .wrong_bits = 1,
+				 .count = 1,
+				 .verdict = FRAME_DAMAGED_PAYLOAD,
+				 .header_ok = 1 };
 	uint8_t wrong[LEN];
 	char want[COMMENT_BYTES], expected[32], got[32];
 
@@ -276,28 +301,36 @@ static void expected_from_a_file(void **state)
 	run.expected = data[164];
 	run.got = wrong[100];
 	reference.expect = &store;
-	snprintf(want, sizeof(want), "gdrcap: damaged frame, frame 2 of the expected file: 1 wrong "
-				     "bit, first at offset 100 of the frame: expected%s, got%s",
+	snprintf(want, sizeof(want),
+		 "gdrcap: damaged frame, frame 2 of the expected file: 1 wrong "
+		 "bit, first at offset 100 of the frame: expected%s, got%s",
 		 hex(expected, data + 164, 8), hex(got, wrong + 100, 8));
 	comment_is(&run, wrong, LEN, want);
 	/* Only so much of it is here. */
-	snprintf(want, sizeof(want), "gdrcap: damaged frame, frame 2 of the expected file: 1 wrong "
-				     "bit, first at offset 100 of the frame: expected%s, got%s",
+	snprintf(want, sizeof(want),
+		 "gdrcap: damaged frame, frame 2 of the expected file: 1 wrong "
+		 "bit, first at offset 100 of the frame: expected%s, got%s",
 		 hex(expected, data + 164, 3), hex(got, wrong + 100, 3));
 	comment_is(&run, wrong, 103, want);
 	/* A short frame that somebody padded to 60 bytes, not with zeros only. */
 	memset(wrong, 0, 60);
 	memcpy(wrong, data, 40);
 	wrong[58] = 1;
-	run = (struct frame_run){ .sequence = 0, .offset = 58, .wrong_bits = 1, .got = 1,
-				  .verdict = FRAME_DAMAGED_PAYLOAD, .header_ok = 1 };
-	comment_is(&run, wrong, 60, "gdrcap: damaged frame, frame 1 of the expected file: 1 wrong "
-				    "bit, first at offset 58 of the frame: expected 00 00, got 01 "
-				    "00");
+	run = (struct frame_run){ .sequence = 0,
+				  .offset = 58,
+				  .wrong_bits = 1,
+				  .got = 1,
+				  .verdict = FRAME_DAMAGED_PAYLOAD,
+				  .header_ok = 1 };
+	comment_is(&run, wrong, 60,
+		   "gdrcap: damaged frame, frame 1 of the expected file: 1 wrong "
+		   "bit, first at offset 58 of the frame: expected 00 00, got 01 "
+		   "00");
 	/* What no file has. */
 	run.sequence = 2;
-	comment_is(&run, wrong, 60, "gdrcap: damaged frame, frame 3 of the expected file: 1 wrong "
-				    "bit, first at offset 58 of the frame: expected 00, got 01");
+	comment_is(&run, wrong, 60,
+		   "gdrcap: damaged frame, frame 3 of the expected file: 1 wrong "
+		   "bit, first at offset 58 of the frame: expected 00, got 01");
 	run = (struct frame_run){ .verdict = FRAME_DAMAGED_HEADER };
 	comment_is(&run, wrong, 60, "gdrcap: not in the expected file");
 	reference.expect = NULL;
@@ -306,17 +339,22 @@ static void expected_from_a_file(void **state)
 /* It is right now, so there is nothing to compare. */
 static void stale_frames(void **state)
 {
-	const struct frame_run run = { .verdict = FRAME_DAMAGED_STALE, .stream = 3,
-				       .sequence = 1234, .header_ok = 1, .count = 1 };
+	const struct frame_run run = { .verdict = FRAME_DAMAGED_STALE,
+				       .stream = 3,
+				       .sequence = 1234,
+				       .header_ok = 1,
+				       .count = 1 };
 	const struct frame_run unread = { .verdict = FRAME_DAMAGED_STALE, .count = 1 };
 	uint8_t frame[LEN];
 
 	plan_make(PATTERN_PRBS31);
 	frame_make(frame, 240);
-	comment_is(&run, frame, LEN, "gdrcap: stale, stream 3 sequence 1234: it was announced "
-				     "before its bytes were there; this is what came");
-	comment_is(&unread, frame, LEN, "gdrcap: stale: it was announced before its bytes were "
-					"there; this is what came");
+	comment_is(&run, frame, LEN,
+		   "gdrcap: stale, stream 3 sequence 1234: it was announced "
+		   "before its bytes were there; this is what came");
+	comment_is(&unread, frame, LEN,
+		   "gdrcap: stale: it was announced before its bytes were "
+		   "there; this is what came");
 }
 
 /* Whatever the run and the frame say, nothing is read that is not there. */
@@ -368,14 +406,10 @@ static void neighbours(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(payloads),
-		cmocka_unit_test(changed_since),
-		cmocka_unit_test(headers),
-		cmocka_unit_test(lengths),
-		cmocka_unit_test(foreign_frames),
-		cmocka_unit_test(expected_from_a_file),
-		cmocka_unit_test(stale_frames),
-		cmocka_unit_test(hostile),
+		cmocka_unit_test(payloads),	  cmocka_unit_test(changed_since),
+		cmocka_unit_test(headers),	  cmocka_unit_test(lengths),
+		cmocka_unit_test(foreign_frames), cmocka_unit_test(expected_from_a_file),
+		cmocka_unit_test(stale_frames),	  cmocka_unit_test(hostile),
 		cmocka_unit_test(neighbours),
 	};
 

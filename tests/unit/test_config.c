@@ -79,10 +79,15 @@ static const struct sample {
 	size_t offset, width;
 	uint64_t number; /* texts: compared with `value` */
 } samples[] = {
-#define NUMBER(key, value, member, number) \
-	{ key, value, offsetof(struct gdrcap_config, member), \
-	  sizeof(((struct gdrcap_config *)0)->member), number }
-#define TEXT(key, value, member) { key, value, offsetof(struct gdrcap_config, member), 0, 0 }
+#define NUMBER(key, value, member, number)                                                         \
+	{                                                                                          \
+		key, value, offsetof(struct gdrcap_config, member),                                \
+			sizeof(((struct gdrcap_config *)0)->member), number                        \
+	}
+#define TEXT(key, value, member)                                                                   \
+	{                                                                                          \
+		key, value, offsetof(struct gdrcap_config, member), 0, 0                           \
+	}
 	TEXT("port", "net_af_packet0,iface=veth0", port),
 	TEXT("tx_port", "0000:3b:00.1", tx_port),
 	NUMBER("queues", "16", queues, 16),
@@ -190,10 +195,10 @@ static void test_each_option(void **state)
 		gdrcap_config_default(&by_key);
 		gdrcap_config_default(&by_flag);
 		assert_memory_not_equal(&by_yaml, &by_key, sizeof(by_key));
-		assert_int_equal(0, gdrcap_config_set(&by_key, option->key, samples[i].value, 0,
-						      &error));
-		assert_int_equal(0, gdrcap_config_set(&by_flag, option->flag, samples[i].value, 0,
-						      NULL));
+		assert_int_equal(
+			0, gdrcap_config_set(&by_key, option->key, samples[i].value, 0, &error));
+		assert_int_equal(
+			0, gdrcap_config_set(&by_flag, option->flag, samples[i].value, 0, NULL));
 		assert_sample(&by_yaml, &samples[i]);
 		assert_memory_equal(&by_yaml, &by_key, sizeof(by_key));
 		assert_memory_equal(&by_yaml, &by_flag, sizeof(by_key));
@@ -212,7 +217,7 @@ static void test_round_trip(void **state)
 		const char *key, *value;
 		int append;
 	} calls[] = {
-		{ "port", "ring:x", 0 },  { "port", "ring:a", 0 },    { "port", "ring:b", 1 },
+		{ "port", "ring:x", 0 },    { "port", "ring:a", 0 },	{ "port", "ring:b", 1 },
 		{ "tx-port", "ring:a", 0 }, { "tx_port", "ring:b", 1 }, { "queues", "2", 0 },
 		{ "pattern", "random", 0 }, { "pattern-seed", "7", 0 }, { "frame-size", "imix", 0 },
 		{ "seconds", "10", 0 },
@@ -290,15 +295,15 @@ static void test_yaml_errors(void **state)
 	assert_yaml_error("frame:\n  vlan: 4095\n", 2, "frame.vlan: '4095' is out of range",
 			  "0..4094");
 	assert_yaml_error("frame:\n  src_port: 65537\n", 2, "frame.src_port: '65537'", "1..65535");
-	assert_yaml_error("pattern:\n  seed: 18446744073709551616\n", 2, "pattern.seed:",
-			  "0..2^64-1");
+	assert_yaml_error("pattern:\n  seed: 18446744073709551616\n", 2,
+			  "pattern.seed:", "0..2^64-1");
 	assert_yaml_error("quiet: 0\n", 1, "quiet: '0' is out of range", "0.001..60 s");
 	assert_yaml_error("frame:\n  size: 63\n", 2, "frame.size: '63' is out of range",
 			  "64..9216");
 	assert_yaml_error("cores: 1,1\n", 1, "cores: '1,1' is not a list of CPUs", "none twice");
 	assert_yaml_error("gpu: 256\n", 1, "gpu: '256' is out of range", "0..255");
-	assert_yaml_error("frame:\n  src_mac: 03:00:00:00:00:01\n", 2, "frame.src_mac:",
-			  "group address");
+	assert_yaml_error("frame:\n  src_mac: 03:00:00:00:00:01\n", 2,
+			  "frame.src_mac:", "group address");
 	assert_yaml_error("frame: {dst_mac: 00:00:00:00:00:00}\n", 1, "frame.dst_mac:", "zero");
 	assert_yaml_error("frame: {src_ip: 224.0.0.1}\n", 1, "frame.src_ip:", "multicast");
 	assert_yaml_error("port: eth 0\n", 1, "port: 'eth 0' is not a port's name",
@@ -338,8 +343,8 @@ static void test_yaml_structure(void **state)
 
 static void test_yaml_empty(void **state)
 {
-	static const char *const texts[] = { "", "\n\n", "# nothing\n", "---\n", "--- ~\n", "{}\n",
-					     "frame: {}\n" };
+	static const char *const texts[] = { "",	"\n\n", "# nothing\n", "---\n",
+					     "--- ~\n", "{}\n", "frame: {}\n" };
 	struct gdrcap_config config;
 	size_t i;
 
@@ -549,7 +554,8 @@ static void test_check_ports(void **state)
 	assert_check("port: mlx5_0\ntx_port: 'mlx5_0,dv_flow_en=0'\n",
 		     "tx_port: 'mlx5_0,dv_flow_en=0' is in port too", "only a ring");
 	assert_check("tx_port: net_null0\n", NULL, NULL);
-	assert_check("tx_port: ring:a\n", "tx_port: nothing receives from 'ring:a'", "port: ring:a");
+	assert_check("tx_port: ring:a\n", "tx_port: nothing receives from 'ring:a'",
+		     "port: ring:a");
 	assert_check(RING "burst: 256\ndescriptors: 64\n", "burst: 256 is more than the 64", "");
 }
 
@@ -619,8 +625,8 @@ static void test_check_files(void **state)
 {
 	assert_check("tx_port: net_null0\npcap: a.pcap\nspeed: 2x\nloops: forever\n", NULL, NULL);
 	assert_check("tx_port: net_null0\nspeed: 2x\n", "speed: ", "rate");
-	assert_check("tx_port: net_null0\npcap: a\nspeed: 2x\nrate: 1gbit\n", "rate: ",
-		     "one of rate and speed");
+	assert_check("tx_port: net_null0\npcap: a\nspeed: 2x\nrate: 1gbit\n",
+		     "rate: ", "one of rate and speed");
 	assert_check("tx_port: [net_null0, net_null1]\npcap: a\n", "pcap: a file's order", "");
 	assert_check("tx_port: net_null0\nqueues: 2\npcap: a\n", "pcap: a file's order", "");
 	assert_check("port: net_null0\npcap: a\n", "pcap: a capture sends nothing", "expect");
@@ -717,11 +723,12 @@ static void test_layout(void **state)
 	struct gdrcap_config config, complete;
 	struct frame_layout layout;
 
-	assert_int_equal(0, yaml(&config, FOREIGN
-				 "foreign: {sequence_offset: 14, sequence_bytes: 4, sequence_step: 3, "
-				 "sequence_order: little, payload: 18, payload_bytes: 100, "
-				 "stream_offset: 12, stream_bytes: 2}\n"
-				 "match: [vlan=5, 'dst_ip=192.0.2.0/24,dst_port=4000']\n"));
+	assert_int_equal(0,
+			 yaml(&config, FOREIGN
+			      "foreign: {sequence_offset: 14, sequence_bytes: 4, sequence_step: 3, "
+			      "sequence_order: little, payload: 18, payload_bytes: 100, "
+			      "stream_offset: 12, stream_bytes: 2}\n"
+			      "match: [vlan=5, 'dst_ip=192.0.2.0/24,dst_port=4000']\n"));
 	assert_int_equal(0, config_complete(&complete, &config, &error));
 	assert_int_equal(0, config_layout(&complete, &layout));
 	assert_int_equal(layout.format, FRAME_FOREIGN);
@@ -748,12 +755,12 @@ static void test_check_fields(void **state)
 	struct gdrcap_config good, config;
 
 	assert_int_equal(0, yaml(&good, RING));
-#define REFUSED(statement, part) \
-	do { \
-		config = good; \
-		statement; \
-		assert_int_equal(-EINVAL, gdrcap_config_check(&config, &error)); \
-		assert_has(error.text, part); \
+#define REFUSED(statement, part)                                                                   \
+	do {                                                                                       \
+		config = good;                                                                     \
+		statement;                                                                         \
+		assert_int_equal(-EINVAL, gdrcap_config_check(&config, &error));                   \
+		assert_has(error.text, part);                                                      \
 	} while (0)
 	REFUSED(config.queues = 17, "queues: '17' is out of range");
 	REFUSED(config.burst = 257, "burst: '257'");
@@ -762,16 +769,20 @@ static void test_check_fields(void **state)
 	REFUSED(config.vlan = 4095, "frame.vlan: '4095'");
 	REFUSED(config.ethertype = 5, "frame.ethertype: '0x5'");
 	REFUSED(config.memory = (enum gdrcap_memory)9, "memory: '9'");
-	REFUSED(config.flush = (enum gdrcap_flush)-1, "flush: '4294967295'");
+	REFUSED(config.flush = (enum gdrcap_flush) - 1, "flush: '4294967295'");
 	REFUSED(config.consumer = (enum gdrcap_consumer)3, "consumer: 3");
 	REFUSED(config.pool_bytes = 1, "pool: '1' is out of range");
 	REFUSED(config.slot_bytes = 255, "slot_bytes: '255' is out of range");
 	REFUSED(memset(config.gpu, 'x', sizeof(config.gpu)), "gpu: is not ended");
-	REFUSED(memset(config.port[7], 'x', 256); memset(config.port[0], 'x', 256),
-		"port: is not ended");
+	REFUSED(memset(config.port[7], 'x', 256);
+		memset(config.port[0], 'x', 256), "port: is not ended");
 	REFUSED(strcpy(config.port[0], "a\033b"), "'a?b' holds a control character");
-	REFUSED(strcpy(config.port[0], "a\xc2\x9b" "b"), "'a??b' holds a control character");
-	REFUSED(strcpy(config.port[0], "a\x9b" "b"), "'a?b' holds a control character");
+	REFUSED(strcpy(config.port[0], "a\xc2\x9b"
+				       "b"),
+		"'a??b' holds a control character");
+	REFUSED(strcpy(config.port[0], "a\x9b"
+				       "b"),
+		"'a?b' holds a control character");
 	REFUSED(strcpy(config.frame_size, "64,"), "frame.size: '64,' is not a list");
 	REFUSED(strcpy(config.src_mac, "x"), "frame.src_mac: 'x' is not a MAC");
 	REFUSED(strcpy(config.cores, "-1"), "cores: '-1' is not a list");
@@ -959,7 +970,8 @@ static void test_log(void **state)
 	assert_int_equal(logged_level, GDRCAP_LOG_DEBUG);
 	/* C1: U+009B is ESC [, as UTF-8 and as a byte of its own, also where it is written too long. What
 	 * only has such a byte in it is shown. */
-	log_debug("\xc2\x9b" "31m|\x9b|\xe0\x82\x9b|\xc2\x80\xc2\x9f|\xc2\xa0\xc3\x9b\xe1\xbe\x9b"
+	log_debug("\xc2\x9b"
+		  "31m|\x9b|\xe0\x82\x9b|\xc2\x80\xc2\x9f|\xc2\xa0\xc3\x9b\xe1\xbe\x9b"
 		  "\xf0\x9f\x98\x80|\xf8\x88\x82|\xc2");
 	assert_string_equal(logged, "  31m| |\xe0  |    |\xc2\xa0\xc3\x9b\xe1\xbe\x9b"
 				    "\xf0\x9f\x98\x80|\xf8  |\xc2");

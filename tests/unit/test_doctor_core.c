@@ -73,7 +73,8 @@ static void test_number(void **state)
 	assert_int_equal(tree_number(tree, &number, 10, "/n"), 0);
 	assert_int_equal(number, 42);
 	for (size_t i = 0; i < 5; i++) {
-		static const char *const none[] = { "-1", "", "4 2", "99999999999999999999", "abc" };
+		static const char *const none[] = { "-1", "", "4 2", "99999999999999999999",
+						    "abc" };
 
 		made_file(none[i], "/n");
 		assert_int_equal(tree_number(tree, &number, 10, "/n"), -EINVAL);
@@ -348,10 +349,17 @@ static void test_machine_names(void **state)
 		const char *name;
 		bool pci;
 	} names[] = {
-		{ "0000:3b:00.0", true },   { "10000:01:00.7", true }, { "0000:3b:00.8", false },
-		{ "000:3b:00.0", false },   { "0000:3b:00.0x", false }, { "-000:3b:00.0", false },
-		{ "0000:3B:00.0", false },  { "0000:3b:00", false },	{ "", false },
-		{ "0x0:3b:00.0", false },   { "123456789:3b:00.0", false },
+		{ "0000:3b:00.0", true },
+		{ "10000:01:00.7", true },
+		{ "0000:3b:00.8", false },
+		{ "000:3b:00.0", false },
+		{ "0000:3b:00.0x", false },
+		{ "-000:3b:00.0", false },
+		{ "0000:3B:00.0", false },
+		{ "0000:3b:00", false },
+		{ "", false },
+		{ "0x0:3b:00.0", false },
+		{ "123456789:3b:00.0", false },
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -379,7 +387,8 @@ static void test_machine_virtual_functions(void **state)
 	for (int i = 0; i < 80; i++) {
 		snprintf(way, sizeof(way), "pci0000:3a/0000:3b:%02x.%d", i / 8, i % 8);
 		made_pci(&(struct made_pci){ way, "0x15b3", "0x101e", "0x020000", NULL, NULL });
-		made_link("../0000:ff:00.0", "/sys/bus/pci/devices/%s/physfn", strrchr(way, '/') + 1);
+		made_link("../0000:ff:00.0", "/sys/bus/pci/devices/%s/physfn",
+			  strrchr(way, '/') + 1);
 	}
 	made_folder("/sys/devices/pci0000:3a/0000:ff:00.0");
 	made_card("pci0000:ae/0000:af:00.0", "ens9", "mlx5_9");
@@ -416,7 +425,8 @@ static void test_machine_system(void **state)
 		{ "/run/.containerenv", "", "podman" },
 		{ "/run/systemd/container", "systemd-nspawn", "systemd-nspawn" },
 		{ "/proc/self/cgroup", "0::/kubepods.slice/x", "kubernetes" },
-		{ "/proc/mounts", "overlay / overlay rw,lowerdir=/var/lib/containerd/1", "container" },
+		{ "/proc/mounts", "overlay / overlay rw,lowerdir=/var/lib/containerd/1",
+		  "container" },
 		{ "/proc/mounts", "overlay / overlay rw,lowerdir=/run/live", "" },
 		{ "/var/run/secrets/kubernetes.io/x", "", "kubernetes" },
 	};
@@ -424,10 +434,12 @@ static void test_machine_system(void **state)
 		const char *id, *like;
 		enum distribution distribution;
 	} releases[] = {
-		{ "debian", "", DISTRIBUTION_DEBIAN },	      { "ubuntu", "debian", DISTRIBUTION_UBUNTU },
+		{ "debian", "", DISTRIBUTION_DEBIAN },
+		{ "ubuntu", "debian", DISTRIBUTION_UBUNTU },
 		{ "linuxmint", "\"ubuntu debian\"", DISTRIBUTION_UBUNTU },
 		{ "\"rocky\"", "\"rhel centos fedora\"", DISTRIBUTION_RHEL },
-		{ "rhel", "fedora", DISTRIBUTION_RHEL },      { "arch", "", DISTRIBUTION_OTHER },
+		{ "rhel", "fedora", DISTRIBUTION_RHEL },
+		{ "arch", "", DISTRIBUTION_OTHER },
 	};
 	char text[256];
 
@@ -483,7 +495,8 @@ static void test_topology(void **state)
 		enum topology topology;
 
 		made_remove("/sys");
-		made_pci(&(struct made_pci){ ways[i].a, "0x15b3", "0x101d", "0x020000", NULL, "0" });
+		made_pci(
+			&(struct made_pci){ ways[i].a, "0x15b3", "0x101d", "0x020000", NULL, "0" });
 		made_pci(&(struct made_pci){ ways[i].b, "0x15b3", "0x101d", "0x020000", NULL,
 					     ways[i].node });
 		machine_read();
@@ -648,8 +661,10 @@ static void test_config_less(void **state)
 
 static void test_order_and_ability(void **state)
 {
-	static const unsigned int badness[] = { [GDRCAP_HEALTH_FAIL] = 0, [GDRCAP_HEALTH_WARN] = 1,
-						[GDRCAP_HEALTH_UNKNOWN] = 2, [GDRCAP_HEALTH_OK] = 3,
+	static const unsigned int badness[] = { [GDRCAP_HEALTH_FAIL] = 0,
+						[GDRCAP_HEALTH_WARN] = 1,
+						[GDRCAP_HEALTH_UNKNOWN] = 2,
+						[GDRCAP_HEALTH_OK] = 3,
 						[GDRCAP_HEALTH_NOT_APPLICABLE] = 4 };
 	const struct gdrcap_finding *finding, *before = NULL;
 	uint32_t unknown = 0, fatal = 0, unread = 0;
@@ -660,7 +675,8 @@ static void test_order_and_ability(void **state)
 	made_examine();
 	for (uint32_t i = 0; (finding = gdrcap_doctor_finding(made_doctor, i)); i++) {
 		if (before) {
-			const unsigned int a = badness[before->verdict], b = badness[finding->verdict];
+			const unsigned int a = badness[before->verdict],
+					   b = badness[finding->verdict];
 
 			assert_true(a < b || (a == b && before->severity <= finding->severity));
 		}

@@ -72,10 +72,11 @@ static void test_driver(void **state)
 	made_remove(VERSION);
 	no_cuda();
 	made_examine();
-	made_expect("nvidia-driver", NULL, FAIL, VERSION ": not there; driver of " GPU ": nvidia",
-		    "sudo apt-get install nvidia-open-kernel-dkms nvidia-driver  # from contrib and "
-		    "non-free\n"
-		    "sudo modprobe nvidia");
+	made_expect(
+		"nvidia-driver", NULL, FAIL, VERSION ": not there; driver of " GPU ": nvidia",
+		"sudo apt-get install nvidia-open-kernel-dkms nvidia-driver  # from contrib and "
+		"non-free\n"
+		"sudo modprobe nvidia");
 	made_file("ID=rhel\nPRETTY_NAME=\"RHEL\"", "/etc/os-release");
 	made_link("/sys/bus/pci/drivers/nouveau", "/sys/bus/pci/devices/%s/driver", GPU);
 	made_folder("/sys/bus/pci/drivers/nouveau");
@@ -278,15 +279,17 @@ static void test_gdrcopy(void **state)
 	made_fact("libgdrapi.so.2: cannot open", "library/libgdrapi.so.2");
 	made_file("2.4", "/sys/module/gdrdrv/version");
 	made_examine();
-	made_expect("gdrcopy", NULL, WARN, "/dev/gdrdrv: not there",
-		    "sudo apt-get install ./libgdrapi_*.deb  # downloaded from NVIDIA: GDRCopy's releases\n"
-		    "sudo mknod /dev/gdrdrv");
+	made_expect(
+		"gdrcopy", NULL, WARN, "/dev/gdrdrv: not there",
+		"sudo apt-get install ./libgdrapi_*.deb  # downloaded from NVIDIA: GDRCopy's releases\n"
+		"sudo mknod /dev/gdrdrv");
 	made_fact("yes", "library/libgdrapi.so.2");
 	made_remove("/sys/module/gdrdrv");
 	made_examine();
-	made_expect("gdrcopy", NULL, WARN, NULL,
-		    "sudo apt-get install ./gdrdrv-dkms_*.deb  # downloaded from NVIDIA: GDRCopy's releases\n"
-		    "sudo modprobe gdrdrv");
+	made_expect(
+		"gdrcopy", NULL, WARN, NULL,
+		"sudo apt-get install ./gdrdrv-dkms_*.deb  # downloaded from NVIDIA: GDRCopy's releases\n"
+		"sudo modprobe gdrdrv");
 	made_file("", "/dev/gdrdrv");
 	made_examine();
 	made_expect("gdrcopy", NULL, OK, "loads", "");

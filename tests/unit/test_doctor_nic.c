@@ -43,9 +43,10 @@ static void fatal(const char *id, const char *subject)
 /* All of the group but what lies in the card only. */
 static void healthy(void **state)
 {
-	static const char *const ids[] = { "nic-driver", "nic-rdma", "nic-link-layer", "nic-link",
-					   "nic-model", "nic-function", "nic-speed", "nic-mtu",
-					   "nic-pause", "nic-firmware" };
+	static const char *const ids[] = { "nic-driver",  "nic-rdma",  "nic-link-layer",
+					   "nic-link",	  "nic-model", "nic-function",
+					   "nic-speed",	  "nic-mtu",   "nic-pause",
+					   "nic-firmware" };
 
 	one_card();
 	made_examine();
@@ -69,8 +70,9 @@ static void present_none(void **state)
 /* A ConnectX-3 is a card, but none for the mlx5 driver. */
 static void present_other(void **state)
 {
-	const struct made_pci old = { "pci0000:3a/0000:3a:00.0/" CARD, "0x15b3", "0x1003",
-				      "0x020000", "mlx4_core", NULL };
+	const struct made_pci old = {
+		"pci0000:3a/0000:3a:00.0/" CARD, "0x15b3", "0x1003", "0x020000", "mlx4_core", NULL
+	};
 
 	made_pci(&old);
 	made_examine();
@@ -233,7 +235,8 @@ static void link_no_carrier(void **state)
 	made_file("0", NET "/carrier");
 	made_file("down", NET "/operstate");
 	made_examine();
-	made_expect("nic-link", CARD, FAIL, "carrier: 0; operstate: down", "sudo ethtool ens1f0np0");
+	made_expect("nic-link", CARD, FAIL, "carrier: 0; operstate: down",
+		    "sudo ethtool ens1f0np0");
 	made_expect("nic-link", CARD, FAIL, NULL, "sudo apt-get install ethtool");
 	fatal("nic-link", CARD);
 	second_card();

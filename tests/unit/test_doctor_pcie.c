@@ -160,8 +160,8 @@ static void acs_on(void **state)
 		config[MADE_ACS + 6] = (uint8_t)(1u << bit);
 		made_config(LOWER_GPU, config, sizeof(config));
 		made_examine();
-		made_expect("pcie-acs", LOWER_GPU,
-			    bit == 2 || bit == 3 || bit == 5 ? FAIL : OK, NULL, NULL);
+		made_expect("pcie-acs", LOWER_GPU, bit == 2 || bit == 3 || bit == 5 ? FAIL : OK,
+			    NULL, NULL);
 	}
 	virtual_machine();
 	made_examine();
@@ -429,7 +429,8 @@ static void bar1_without_addresses(void **state)
 	one_switch();
 	for (int i = 0; i < 3; i++) {
 		snprintf(text, sizeof(text),
-			 "0x00000000a4000000 0x00000000a4ffffff 0x0000000000040200\n%s\n", lines[i]);
+			 "0x00000000a4000000 0x00000000a4ffffff 0x0000000000040200\n%s\n",
+			 lines[i]);
 		made_file(text, PCI "/" GPU "/resource");
 		made_examine();
 		made_expect("pcie-bar1", GPU, FAIL, "no addresses", "Above 4G Decoding");
@@ -462,7 +463,9 @@ static void bar1_full(void **state)
 static void bar1_unreadable(void **state)
 {
 	static const char *const texts[] = {
-		"", "yes", "0x1 0x2\n0x3",
+		"",
+		"yes",
+		"0x1 0x2\n0x3",
 		"0x0000000000000000 0x0000000000000000 0x0000000000000000",
 		"0x00000000a4000000 0x00000000a4ffffff 0x0000000000040200",
 	};
@@ -577,8 +580,9 @@ static void garbage(void **state)
 /* Config spaces of noise whose heads make sense, so that lists are followed. */
 static void garbage_config(void **state)
 {
-	static const char *const functions[] = { ROOT_PORT, UPPER, LOWER_CARD, LOWER_GPU, CARD,
-						 GPU };
+	static const char *const functions[] = {
+		ROOT_PORT, UPPER, LOWER_CARD, LOWER_GPU, CARD, GPU
+	};
 	uint8_t config[4096];
 
 	one_switch();

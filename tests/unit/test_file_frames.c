@@ -413,12 +413,12 @@ static void equal_frames_and_shared_parts(void **state)
 	const uint32_t classes[8] = { 0, 1, 0, 3, 1, 5, 6, 6 };
 
 	pcap_head(&bytes, true, 262144, 1);
-	put_parts(&bytes, 640, "abcd"); /* 0 */
-	put_parts(&bytes, 640, "abce"); /* 1: three parts of 0 */
-	put_parts(&bytes, 640, "abcd"); /* 2: 0 */
-	put_parts(&bytes, 640, "xbyz"); /* 3: one part of them */
-	put_parts(&bytes, 640, "abce"); /* 4: 1 */
-	put_parts(&bytes, 641, "abcd"); /* 5: another length */
+	put_parts(&bytes, 640, "abcd");	 /* 0 */
+	put_parts(&bytes, 640, "abce");	 /* 1: three parts of 0 */
+	put_parts(&bytes, 640, "abcd");	 /* 2: 0 */
+	put_parts(&bytes, 640, "xbyz");	 /* 3: one part of them */
+	put_parts(&bytes, 640, "abce");	 /* 4: 1 */
+	put_parts(&bytes, 641, "abcd");	 /* 5: another length */
 	put_parts(&bytes, 40, "qq\0\0"); /* 6: padded it is as ... */
 	put_parts(&bytes, 60, "qq\0\0"); /* 7: ... this */
 	/* Frame 6's bytes end at 40; frame 7's third and fourth part are zeros. */

@@ -138,7 +138,10 @@ struct sample {
 static void sample_make(struct sample *s, enum frame_format format, uint16_t vlan)
 {
 	const struct frame_header header = {
-		.sequence = 77, .position = 1234567, .stream = 3, .pattern = PATTERN_PRBS31,
+		.sequence = 77,
+		.position = 1234567,
+		.stream = 3,
+		.pattern = PATTERN_PRBS31,
 		.payload_bytes = 60,
 	};
 
@@ -226,12 +229,12 @@ static void test_verdicts_of_foreign_frames(void **state)
 	flip_verdict_is(&s, 13, 0x06, FRAME_FILTERED, 0); /* ARP */
 	flip_verdict_is(&s, 14, 0x03, FRAME_FILTERED, 0); /* IHL 6 */
 	flip_verdict_is(&s, 14, 0x20, FRAME_FILTERED, 0); /* IP version 6 */
-	flip_verdict_is(&s, 20, 0x40, FRAME_VALID, 1); /* don't fragment */
+	flip_verdict_is(&s, 20, 0x40, FRAME_VALID, 1);	  /* don't fragment */
 	flip_verdict_is(&s, 20, 0x20, FRAME_FILTERED, 0); /* more fragments */
 	flip_verdict_is(&s, 20, 0x10, FRAME_FILTERED, 0); /* a later fragment */
 	flip_verdict_is(&s, 21, 0x01, FRAME_FILTERED, 0);
 	flip_verdict_is(&s, 23, 17 ^ 6, FRAME_FILTERED, 0); /* TCP */
-	flip_verdict_is(&s, 34, 0xff, FRAME_VALID, 1); /* source port */
+	flip_verdict_is(&s, 34, 0xff, FRAME_VALID, 1);	    /* source port */
 	flip_verdict_is(&s, 36, 0x01, FRAME_FILTERED, 0);
 	flip_verdict_is(&s, 37, 0x01, FRAME_FILTERED, 0);
 	pattern_plan_free(&s.plan);
@@ -338,9 +341,9 @@ static void test_proof_frame(void **state)
 	assert_int_equal(internet_checksum(0, frame + 14, 20), 0);
 	for (uint32_t len = 0; len <= 80; len++) {
 		r = both_check(&layout, &plan, frame, len);
-		assert_int_equal(r.verdict, len < 42 ? FRAME_FILTERED :
-					    len < 74 ? FRAME_DAMAGED_LENGTH :
-						       FRAME_VALID);
+		assert_int_equal(r.verdict, len < 42   ? FRAME_FILTERED
+					    : len < 74 ? FRAME_DAMAGED_LENGTH
+						       : FRAME_VALID);
 		assert_int_equal(r.header_ok, len >= 42);
 		assert_int_equal(r.payload_bytes, len < 74 ? 0 : 32);
 	}
@@ -378,9 +381,9 @@ static void test_checkers_agree(void **state)
 				.sequence = random64(),
 				.position = random64() >> random64() % 64,
 				.stream = (uint16_t)random64(),
-				.pattern = (uint8_t)(random64() % 20 ? (uint64_t)kind :
-						     random64() % 2  ? FRAME_PATTERN_END :
-								       random64()),
+				.pattern = (uint8_t)(random64() % 20  ? (uint64_t)kind
+						     : random64() % 2 ? FRAME_PATTERN_END
+								      : random64()),
 				.payload_bytes = (uint16_t)(random64() % 8 ? 0xffff : random64()),
 			};
 
@@ -399,9 +402,9 @@ static void test_checkers_agree(void **state)
 		pattern_plan_free(&plan);
 	}
 	for (int i = 0; i < FRAME_VERDICTS; i++)
-		assert_true(i == FRAME_DAMAGED_UNLOCKED || i == FRAME_DAMAGED_STALE ?
-				    !seen[i] :
-				    seen[i] > 400);
+		assert_true(i == FRAME_DAMAGED_UNLOCKED || i == FRAME_DAMAGED_STALE
+				    ? !seen[i]
+				    : seen[i] > 400);
 }
 
 /* The end of a stream: no payload, whatever the header claims; not of a frame that is cut. */
@@ -412,7 +415,8 @@ static void test_end_frames(void **state)
 	const uint32_t clipped[] = { 3, UINT32_MAX - 1, UINT32_MAX, UINT32_MAX, UINT32_MAX };
 
 	for (unsigned int i = 0; i < sizeof(positions) / sizeof(positions[0]); i++) {
-		const struct frame_header header = { .sequence = 1000000, .stream = 9,
+		const struct frame_header header = { .sequence = 1000000,
+						     .stream = 9,
 						     .position = positions[i],
 						     .pattern = FRAME_PATTERN_END };
 		struct frame_layout layout;

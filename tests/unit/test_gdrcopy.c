@@ -50,15 +50,15 @@ static void whole_pages_are_pinned(void **state)
 		unsigned long offset;
 		size_t bytes, span;
 	} cases[] = {
-		{ 0, 1, 65536 },	 { 0, 65536, 65536 },	      { 0, 65537, 131072 },
-		{ 100, 65436, 65536 },	 { 100, 65437, 131072 },      { 65535, 2, 131072 },
+		{ 0, 1, 65536 },       { 0, 65536, 65536 },    { 0, 65537, 131072 },
+		{ 100, 65436, 65536 }, { 100, 65437, 131072 }, { 65535, 2, 131072 },
 	};
 	struct gdrcopy *gdrcopy = opened();
 	struct gdrcopy_mapping mapping;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_int_equal(gdrcopy_map(gdrcopy, GPU + cases[i].offset, cases[i].bytes,
-					     &mapping), 0);
+		assert_int_equal(
+			gdrcopy_map(gdrcopy, GPU + cases[i].offset, cases[i].bytes, &mapping), 0);
 		assert_int_equal(fake->gpu, GPU);
 		assert_int_equal(fake->bytes, cases[i].span);
 		assert_ptr_equal(mapping.cpu, (uint8_t *)mapping.base + cases[i].offset);

@@ -37,8 +37,8 @@ static int16_t gpu_find(const char *name)
 	int16_t id;
 
 	RTE_GPU_FOREACH(id)
-		if (!rte_gpu_info_get(id, &info) && !strcmp(info.name, name))
-			return id;
+	if (!rte_gpu_info_get(id, &info) && !strcmp(info.name, name))
+		return id;
 	return RTE_GPU_ID_NONE;
 }
 
@@ -61,15 +61,16 @@ static void info_is_complete(void **state)
 	assert_int_equal(info.parent, RTE_GPU_ID_NONE);
 	assert_int_equal(info.page_size, 64 * KIB);
 	assert_int_equal(info.processor_count, sysconf(_SC_NPROCESSORS_ONLN));
-	assert_int_equal(info.total_memory, (size_t)sysconf(_SC_PHYS_PAGES) *
-					    (size_t)sysconf(_SC_PAGESIZE));
+	assert_int_equal(info.total_memory,
+			 (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE));
 	assert_true(info.numa_node >= -1);
 }
 
 static void arguments_are_checked(void **state)
 {
-	static const char *const refused[] = { "guard=2", "guard=", "guard", "guard=-1", "guard=1x",
-					       "guard=0,guard=1", "fence=1", "guard=1,fence=1" };
+	static const char *const refused[] = { "guard=2",  "guard=",	     "guard",
+					       "guard=-1", "guard=1x",	     "guard=0,guard=1",
+					       "fence=1",  "guard=1,fence=1" };
 
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		assert_true(rte_vdev_init("gpu_host_bad", refused[i]) < 0);
@@ -88,12 +89,8 @@ static void alignment_is_kept(void **state)
 		unsigned int align;
 		size_t expected;
 	} cases[] = {
-		{ 1, 0, 64 * KIB },
-		{ 1024, 4096, 64 * KIB },
-		{ 1, 1u << 20, MIB },
-		{ 2 * MIB - 1, 0, 64 * KIB },
-		{ 2 * MIB, 0, 2 * MIB },
-		{ 5 * MIB, 4096, 2 * MIB },
+		{ 1, 0, 64 * KIB },	      { 1024, 4096, 64 * KIB }, { 1, 1u << 20, MIB },
+		{ 2 * MIB - 1, 0, 64 * KIB }, { 2 * MIB, 0, 2 * MIB },	{ 5 * MIB, 4096, 2 * MIB },
 		{ 3 * MIB, 1u << 30, GIB },
 	};
 
@@ -391,9 +388,20 @@ static void closing_gives_all_back(void **state)
 int main(int argc, char **argv)
 {
 	char prefix[64];
-	char *eal[] = { argv[0], "--no-huge", "-m", "128", "--no-pci", "--no-telemetry",
-			"--no-shconf", "--file-prefix", prefix, "--vdev", "gpu_host_plain",
-			"--vdev", "gpu_host_guard,guard=1", NULL };
+	char *eal[] = { argv[0],
+			"--no-huge",
+			"-m",
+			"128",
+			"--no-pci",
+			"--no-telemetry",
+			"--no-shconf",
+			"--file-prefix",
+			prefix,
+			"--vdev",
+			"gpu_host_plain",
+			"--vdev",
+			"gpu_host_guard,guard=1",
+			NULL };
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(info_is_complete),
 		cmocka_unit_test(arguments_are_checked),

@@ -66,7 +66,8 @@ static void round_check(struct scene *scene, bool whole)
 		if (!one_in && whole)
 			assert_whole_bursts_valid(scene, expected);
 		assert_int_equal(scene_play(scene, &kernel_host_ops, device, &host_memory,
-					    scene->frames, KERNEL_CHECK, results), 0);
+					    scene->frames, KERNEL_CHECK, results),
+				 0);
 		if (!scene_same_runs(scene, expected, results))
 			fail_msg("runs differ: pattern %s", pattern_name(scene->plan.kind));
 	}
@@ -78,7 +79,8 @@ static void round_write(struct scene *scene)
 
 	assert_non_null(frames);
 	assert_int_equal(scene_play(scene, &kernel_host_ops, device, &host_memory, scene->frames,
-				    KERNEL_WRITE, results), 0);
+				    KERNEL_WRITE, results),
+			 0);
 	reference_write(scene, frames);
 	if (!scene_same_frames(scene, frames, scene->frames))
 		fail_msg("written frames differ: pattern %s", pattern_name(scene->plan.kind));

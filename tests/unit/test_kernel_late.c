@@ -266,7 +266,6 @@ static void test_bytes_that_never_come_are_not_stale(void **state)
 	assert_true(run->wrong_bits > 1000);
 	assert_int_equal(fake.asked, QUESTIONS);
 	late_free(late);
-
 }
 
 /* Not even the header: an unreadable frame, after as long as said. */

@@ -221,7 +221,7 @@ static void test_distance(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values), cmocka_unit_test(test_own),
+		cmocka_unit_test(test_values),	cmocka_unit_test(test_own),
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_file),
 		cmocka_unit_test(test_help),	cmocka_unit_test(test_distance),
 	};

@@ -29,8 +29,8 @@ static void assert_number(int (*parse)(const char *text, uint64_t *value), const
 /* Forms that no number has. */
 static void assert_junk(int (*parse)(const char *text, uint64_t *value))
 {
-	static const char *const junk[] = { "",	   " ",	 " 1", "1 ",   "-1", "+1",   "1x", "x",
-					    "1..2", "0x", "01", "1e",   "e1", "1,000", "\n", "1\n",
+	static const char *const junk[] = { "",	    " ",   " 1",  "1 ", "-1", "+1",    "1x", "x",
+					    "1..2", "0x",  "01",  "1e", "e1", "1,000", "\n", "1\n",
 					    "inf",  "nan", "--1", "1-", ".5", "1." };
 	size_t i;
 
@@ -279,7 +279,7 @@ static void test_mac(void **state)
 
 static void test_ipv4(void **state)
 {
-	static const char *const junk[] = { "",	      "1.2.3",	     "1.2.3.4.5", "1.2.3.256",
+	static const char *const junk[] = { "",		"1.2.3",     "1.2.3.4.5", "1.2.3.256",
 					    "01.2.3.4", "0x1.2.3.4", "1.2.3.4 ",  "::1",
 					    "-1.2.3.4", "16909060" };
 	uint32_t address = UNTOUCHED;
@@ -298,9 +298,9 @@ static void test_ipv4(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_u64),	  cmocka_unit_test(test_size),
-		cmocka_unit_test(test_count),	  cmocka_unit_test(test_duration),
-		cmocka_unit_test(test_bool),	  cmocka_unit_test(test_cpu_list),
+		cmocka_unit_test(test_u64),	    cmocka_unit_test(test_size),
+		cmocka_unit_test(test_count),	    cmocka_unit_test(test_duration),
+		cmocka_unit_test(test_bool),	    cmocka_unit_test(test_cpu_list),
 		cmocka_unit_test(test_frame_sizes), cmocka_unit_test(test_mac),
 		cmocka_unit_test(test_ipv4),
 	};

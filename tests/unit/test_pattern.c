@@ -14,7 +14,7 @@ static void test_names(void **state)
 		assert_int_equal(kind, i);
 	}
 	assert_null(pattern_name(PATTERN_KINDS));
-	assert_null(pattern_name((enum pattern_kind)-1));
+	assert_null(pattern_name((enum pattern_kind) - 1));
 	assert_string_equal(pattern_name(PATTERN_PRBS31), "prbs31");
 	assert_string_equal(pattern_name(PATTERN_COUNTER16_BE), "counter16be");
 	assert_true(pattern_from_name("", &kind) < 0);
@@ -44,7 +44,8 @@ static void test_philox_known_answers(void **state)
 {
 	static const struct {
 		uint32_t counter[4], key[2], out[4];
-	} known[] = { /* published with Random123 */
+	} known[] = {
+		/* published with Random123 */
 		{ { 0, 0, 0, 0 }, { 0, 0 }, { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 } },
 		{ { ~0u, ~0u, ~0u, ~0u },
 		  { ~0u, ~0u },
@@ -66,9 +67,9 @@ static void test_philox_known_answers(void **state)
 /* The same through the plan: which number goes into which word of counter and key. */
 static void test_random_is_keyed(void **state)
 {
-	const struct pattern_config config = {
-		.kind = PATTERN_RANDOM, .invert = -1, .seed = 0x299f31d0a4093822ull
-	};
+	const struct pattern_config config = { .kind = PATTERN_RANDOM,
+					       .invert = -1,
+					       .seed = 0x299f31d0a4093822ull };
 	const struct pattern_place place = { .stream = 0x85a308d3,
 					     .sequence = 0x0370734413198a2eull };
 	const uint32_t block = 0x243f6a88u & 0x0fffffffu;
@@ -140,8 +141,8 @@ static void test_all_agree(void **state)
 					.sequence = random64(),
 					.stream = (uint32_t)random64(),
 				};
-				const size_t bytes = k < 140 ? k + random64() % 2 * 64 :
-							       random64() % (MAX_BYTES + 1);
+				const size_t bytes = k < 140 ? k + random64() % 2 * 64
+							     : random64() % (MAX_BYTES + 1);
 
 				place_agrees(&plan, &place, bytes);
 			}

@@ -93,8 +93,14 @@ static void frames_are(const struct reader *reader, size_t frames)
 static void whole_file_write(void)
 {
 	const struct pcapng_statistics statistics = {
-		.interface = 1, .start_ns = 5, .end_ns = 1ull << 40, .port_known = true,
-		.received = 1ull << 33, .dropped = 7, .accepted = 12, .delivered = 11,
+		.interface = 1,
+		.start_ns = 5,
+		.end_ns = 1ull << 40,
+		.port_known = true,
+		.received = 1ull << 33,
+		.dropped = 7,
+		.accepted = 12,
+		.delivered = 11,
 	};
 	const struct pcapng_statistics unknown = { .interface = 0, .accepted = 3, .delivered = 2 };
 	struct pcapng file;
@@ -213,8 +219,7 @@ static void pipe_nobody_reads(void **state)
 	assert_true(used > 0 && (uint64_t)used == atomic_load(&file.moved));
 	close(from);
 	unlink(name);
-	while (whole + 12 <= (size_t)used &&
-	       whole + reader_u32(bytes + whole + 4) <= (size_t)used)
+	while (whole + 12 <= (size_t)used && whole + reader_u32(bytes + whole + 4) <= (size_t)used)
 		whole += reader_u32(bytes + whole + 4);
 	copy = fopen(path, "wb");
 	assert_non_null(copy);
@@ -380,7 +385,8 @@ static void tshark_reads_it(void **state)
 	snprintf(command, sizeof(command),
 		 "tshark -r %s -T fields -E separator=/t -e frame.interface_id "
 		 "-e frame.time_epoch -e frame.cap_len -e frame.len -e frame.drop_count "
-		 "-e frame.comment 2>/dev/null", path);
+		 "-e frame.comment 2>/dev/null",
+		 path);
 	out = popen(command, "r");
 	assert_non_null(out);
 	for (uint32_t i = 0; i < FRAMES; i++) {

@@ -164,8 +164,8 @@ static void sends_only(void **state)
 static void plays_a_file(void **state)
 {
 	/* Two frames, of 60 and 3000 bytes. */
-	static const uint8_t header[24] = { 0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, [16] = 0xff, 0xff, 0, 0,
-					    1 };
+	static const uint8_t header[24] = { 0xd4, 0xc3,	       0xb2, 0xa1, 2, 0, 4,
+					    0,	  [16] = 0xff, 0xff, 0,	   0, 1 };
 	static const uint32_t lengths[] = { 60, 3000 };
 	static const uint8_t bytes[3000];
 	char path[] = "/tmp/gdrcap_test_plan_XXXXXX";

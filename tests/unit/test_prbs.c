@@ -86,8 +86,8 @@ static void test_prbs_far_away(void **state)
 			/* the first: bytes around the end of the period, of 1 to 8 rounds */
 			const uint64_t around = period * (1 + k % 8) / 8 + k / 8;
 			const struct pattern_place place = {
-				.position = k < 800 ? around - (around < 50 ? around : 50) :
-						      random_position(),
+				.position = k < 800 ? around - (around < 50 ? around : 50)
+						    : random_position(),
 			};
 			uint8_t expected[16];
 
@@ -177,12 +177,9 @@ static void test_all_wrong(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tables),
-		cmocka_unit_test(test_prbs_from_start),
-		cmocka_unit_test(test_prbs_is_maximal),
-		cmocka_unit_test(test_prbs_far_away),
-		cmocka_unit_test(test_jump_by_clmul),
-		cmocka_unit_test(test_each_single_bit),
+		cmocka_unit_test(test_tables),		cmocka_unit_test(test_prbs_from_start),
+		cmocka_unit_test(test_prbs_is_maximal), cmocka_unit_test(test_prbs_far_away),
+		cmocka_unit_test(test_jump_by_clmul),	cmocka_unit_test(test_each_single_bit),
 		cmocka_unit_test(test_all_wrong),
 	};
 

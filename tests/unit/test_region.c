@@ -48,7 +48,7 @@ static struct rte_device card0 = { .name = "0000:3b:00.0" }, card1 = { .name = "
 static struct {
 	const struct rte_device *card;
 	const struct rte_device *refuses; /* by address: this one; NULL: none */
-	int address_error; /* of that card */
+	int address_error;		  /* of that card */
 	int dmabuf_error;
 	bool silent; /* the driver asks nobody and fails */
 	unsigned int by_address, by_dmabuf, unmapped;
@@ -129,8 +129,8 @@ static int16_t gpu_find(const char *name)
 	int16_t id;
 
 	RTE_GPU_FOREACH(id)
-		if (!rte_gpu_info_get(id, &info) && !strcmp(info.name, name))
-			return id;
+	if (!rte_gpu_info_get(id, &info) && !strcmp(info.name, name))
+		return id;
 	return RTE_GPU_ID_NONE;
 }
 
@@ -371,7 +371,8 @@ static void no_frames_in_core_dumps(void **state)
 			config.dump = dump;
 			region = region_make(&config);
 			assert_int_equal(left_out_of_dumps(region->base), !dump);
-			assert_int_equal(left_out_of_dumps(region->base + region->bytes - 1), !dump);
+			assert_int_equal(left_out_of_dumps(region->base + region->bytes - 1),
+					 !dump);
 			assert_int_equal(left_out_of_dumps(region->device), !dump);
 			region_destroy(region);
 		}
@@ -380,8 +381,8 @@ static void no_frames_in_core_dumps(void **state)
 static void memory_of_the_caller(void **state)
 {
 	struct region_config config = device_config(true);
-	uint8_t *raw = mmap(NULL, 8 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			    0);
+	uint8_t *raw =
+		mmap(NULL, 8 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint8_t *memory = raw + (-(uintptr_t)raw & (REGION_ALIGN - 1));
 
 	assert_true(raw != MAP_FAILED);
@@ -461,9 +462,20 @@ static void small_slots(void **state)
 int main(int argc, char **argv)
 {
 	char prefix[64];
-	char *eal[] = { argv[0], "--no-huge", "-m", "128", "--no-pci", "--no-telemetry",
-			"--no-shconf", "--file-prefix", prefix, "--vdev", "gpu_host_plain",
-			"--vdev", "gpu_host_guard,guard=1", NULL };
+	char *eal[] = { argv[0],
+			"--no-huge",
+			"-m",
+			"128",
+			"--no-pci",
+			"--no-telemetry",
+			"--no-shconf",
+			"--file-prefix",
+			prefix,
+			"--vdev",
+			"gpu_host_plain",
+			"--vdev",
+			"gpu_host_guard,guard=1",
+			NULL };
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(page_divides_pools, setup, teardown),
 		cmocka_unit_test_setup_teardown(by_address, setup, teardown),

@@ -97,7 +97,7 @@ static void causes(void **state)
 
 	count_is(0, XSTATS_NO_BUFFER, 3);
 	count_is(1, XSTATS_NO_BUFFER, 1ull << 40);
-	count_is(1, XSTATS_CARD_FULL, 9); /* one of them says it */
+	count_is(1, XSTATS_CARD_FULL, 9);   /* one of them says it */
 	count_is(2, XSTATS_CARD_FULL, 100); /* of what it sends, which has no such cause */
 	count_is(0, XSTATS_WIRE_CRC, 0);
 	/* Each side's pause frames: those that held a sender up, those that a receiver sent. */

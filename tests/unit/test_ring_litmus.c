@@ -107,9 +107,9 @@ static void take_told(const struct litmus *ring, uint64_t b, uint64_t *inlines)
 
 	for (;;) {
 		for (uint32_t i = LITMUS_FRAMES; i-- > 0;) /* INLINE */
-			desc[i] = __atomic_load_n(i < BURST_READY_DESCS ?
-							  &ready->desc[i] :
-							  &beside->desc[i - BURST_READY_DESCS],
+			desc[i] = __atomic_load_n(i < BURST_READY_DESCS
+							  ? &ready->desc[i]
+							  : &beside->desc[i - BURST_READY_DESCS],
 						  __ATOMIC_RELAXED);
 		word = __atomic_load_n(&ready->word, LITMUS_ACQUIRE); /* TAKE */
 		if (burst_word_is(word, b, ring->burst_bits))
@@ -145,8 +145,8 @@ static void take_told(const struct litmus *ring, uint64_t b, uint64_t *inlines)
 	for (uint32_t w = 1; w < BURST_PLAIN_WORDS; w++) {
 		if (b % 256 == w) /* time to look at half of it */
 			nap();
-		__atomic_store_n(&result->plain[w - 1],
-				 lap | burst_plain_bits(&plain, w), __ATOMIC_RELAXED);
+		__atomic_store_n(&result->plain[w - 1], lap | burst_plain_bits(&plain, w),
+				 __ATOMIC_RELAXED);
 	}
 }
 

@@ -24,10 +24,10 @@
 struct play {
 	struct ring_producer *ring;
 	uint32_t frames; /* mbufs in the pool */
-	uint32_t out; /* of them in the ring */
-	uint64_t taken; /* next burst of the consumer */
-	uint8_t *busy; /* by descriptor: filled, not reclaimed */
-	uint64_t most; /* bursts outstanding, the highest */
+	uint32_t out;	 /* of them in the ring */
+	uint64_t taken;	 /* next burst of the consumer */
+	uint8_t *busy;	 /* by descriptor: filled, not reclaimed */
+	uint64_t most;	 /* bursts outstanding, the highest */
 	uint64_t random;
 };
 
@@ -47,7 +47,10 @@ static void play_begin(struct play *play, uint32_t frames, uint32_t burst_max, b
 {
 	const struct region region = { .gpu = gpu, .slot_shift = 11 };
 	const struct ring_config config = {
-		.region = &region, .frames = frames, .burst_max = burst_max, .replay = replay,
+		.region = &region,
+		.frames = frames,
+		.burst_max = burst_max,
+		.replay = replay,
 		.inlines = true,
 	};
 
@@ -248,8 +251,9 @@ static void random_consumer(struct play *play)
 		const uint64_t mood = random_below(&play->random, 12);
 
 		for (uint64_t i = random_below(&play->random, mood < 4 ? 3000 : 20); i; i--) {
-			received += play_receive(play, mood & 1 ? 1 :
-						 1 + (uint32_t)random_below(&play->random, 300));
+			received += play_receive(
+				play,
+				mood & 1 ? 1 : 1 + (uint32_t)random_below(&play->random, 300));
 			if (ring_due(ring))
 				play_publish(play);
 			if (play->out == play->frames)
@@ -257,7 +261,8 @@ static void random_consumer(struct play *play)
 		}
 		while (ring->reclaimed != ring->burst && random_below(&play->random, 200)) {
 			/* Any of the next few: workers take bursts in turn. */
-			const uint64_t b = ring->reclaimed +
+			const uint64_t b =
+				ring->reclaimed +
 				random_below(&play->random,
 					     RTE_MIN(ring->burst - ring->reclaimed, 8ull));
 
@@ -277,8 +282,8 @@ static void random_consumer(struct play *play)
 
 static const uint32_t sizes[][2] = {
 	/* frames, burst_max */
-	{ 1, 1 }, { 1, 256 }, { 256, 1 }, { 2048, 1 }, { 2048, 7 }, { 4096, 64 }, { 5000, 32 },
-	{ 16384, 64 }, { 16384, 255 }, { 16384, 256 }, { 20000, 3 }, { 65536, 256 },
+	{ 1, 1 },     { 1, 256 },    { 256, 1 },     { 2048, 1 },    { 2048, 7 },  { 4096, 64 },
+	{ 5000, 32 }, { 16384, 64 }, { 16384, 255 }, { 16384, 256 }, { 20000, 3 }, { 65536, 256 },
 };
 
 static void cannot_overflow(void **state)
@@ -339,16 +344,25 @@ static void views(void **state)
 	uint8_t frames[1], heads[1];
 	uint32_t generation[1];
 	const struct region region = {
-		.gpu = gpu, .slot_shift = 11, .device = frames, .bytes = 4096ull << 11,
+		.gpu = gpu,
+		.slot_shift = 11,
+		.device = frames,
+		.bytes = 4096ull << 11,
 	};
 	const struct region head_region = {
-		.gpu = gpu, .slot_shift = REGION_HEAD_SHIFT, .device = heads, .bytes = 4096ull << 8,
+		.gpu = gpu,
+		.slot_shift = REGION_HEAD_SHIFT,
+		.device = heads,
+		.bytes = 4096ull << 8,
 	};
 
 	for (int split = 0; split < 2; split++) {
 		const struct ring_config config = {
-			.region = &region, .heads = split ? &head_region : NULL,
-			.generation = split ? generation : NULL, .frames = 4096, .burst_max = 64,
+			.region = &region,
+			.heads = split ? &head_region : NULL,
+			.generation = split ? generation : NULL,
+			.frames = 4096,
+			.burst_max = 64,
 			.times = !split,
 		};
 		struct ring_producer *ring = aligned_alloc(RING_LINE, sizeof(*ring));
@@ -396,9 +410,9 @@ static void mark_is_taken(void **state)
 		desc[0].offset = b == 2 ? 0x10 : 0x4010;
 		desc[2].offset = b == 2 ? 0 : 0x4000;
 		burst_publish(&ready, &beside, desc, b, 0, 3, 0);
-		assert_int_equal(ready.word, burst_word(b, 0, 3, 0) |
-						     (b == 2 ? BURST_INLINE | BURST_INLINE_MARK :
-							       0));
+		assert_int_equal(ready.word,
+				 burst_word(b, 0, 3, 0) |
+					 (b == 2 ? BURST_INLINE | BURST_INLINE_MARK : 0));
 		for (uint32_t i = 0; i < BURST_INLINE_MAX; i++)
 			assert_int_equal((inline_desc(&ready, &beside, i) & BURST_DESC_MARK) != 0,
 					 b % 2 == 0);

@@ -25,7 +25,7 @@ static const struct {
 };
 
 __attribute__((format(printf, 2, 3))) static const char *path_of(char *path, const char *format,
-								...)
+								 ...)
 {
 	size_t used = (size_t)snprintf(path, 128, "%s/", root);
 	va_list args;
@@ -196,16 +196,11 @@ static void verbs_find_it(void **state)
 	static const struct {
 		const char *device, *rdma; /* NULL: none */
 	} cases[] = {
-		{ "0000:3b:00.0", "mlx5_0" },
-		{ "3b:00.0", "mlx5_0" },
-		{ "0000:3b:00.1", NULL },
-		{ "0001:3b:00.0", NULL },
-		{ "mlx5_core.sf.4", "mlx5_2" },
-		{ "mlx5_core.sf.5", NULL },
-		{ "0000:5e:00.0", "mlx5_bond_0" },
-		{ "0000:5e:00.1", "mlx5_bond_0" },
-		{ "0000:5f:00.1", NULL },
-		{ "net_ring0", NULL },
+		{ "0000:3b:00.0", "mlx5_0" },	   { "3b:00.0", "mlx5_0" },
+		{ "0000:3b:00.1", NULL },	   { "0001:3b:00.0", NULL },
+		{ "mlx5_core.sf.4", "mlx5_2" },	   { "mlx5_core.sf.5", NULL },
+		{ "0000:5e:00.0", "mlx5_bond_0" }, { "0000:5e:00.1", "mlx5_bond_0" },
+		{ "0000:5f:00.1", NULL },	   { "net_ring0", NULL },
 	};
 
 	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -213,8 +208,8 @@ static void verbs_find_it(void **state)
 
 		driver_refuses(cases[i].device);
 		if (rx_clock_verbs_open(&verbs, PORT) != (cases[i].rdma ? 0 : -ENODEV) ||
-		    (fake.opened ? !cases[i].rdma || strcmp(fake.opened->name, cases[i].rdma) != 0 :
-				   cases[i].rdma != NULL))
+		    (fake.opened ? !cases[i].rdma || strcmp(fake.opened->name, cases[i].rdma) != 0
+				 : cases[i].rdma != NULL))
 			fail_msg("%s is %s", cases[i].device,
 				 fake.opened ? fake.opened->name : "none");
 		if (verbs)
@@ -364,16 +359,11 @@ static void real_time_in_frames_only(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(has_no_clock),
-		TEST(cannot_be_read),
-		TEST(verbs_read_it),
-		TEST(verbs_not_needed),
-		TEST(verbs_find_it),
-		TEST(verbs_fail),
-		TEST(verbs_fail_later),
-		TEST(card_is_gone),
-		TEST(real_time),
-		TEST(real_time_in_frames_only),
+		TEST(has_no_clock),	TEST(cannot_be_read),
+		TEST(verbs_read_it),	TEST(verbs_not_needed),
+		TEST(verbs_find_it),	TEST(verbs_fail),
+		TEST(verbs_fail_later), TEST(card_is_gone),
+		TEST(real_time),	TEST(real_time_in_frames_only),
 	};
 
 	return cmocka_run_group_tests(tests, places_make, places_remove);

@@ -417,8 +417,7 @@ static void hostile_runs(void **state)
 		ring->result[b & ring->burst_mask].done =
 			burst_word(b, ring->burst_bits, (uint32_t)random_below(&random, 300), 0);
 		for (uint32_t r = 0; r < 70; r++) {
-			run = (uint8_t *)&ring->view.runs[(ring->head + r - 64) &
-							      ring->desc_mask];
+			run = (uint8_t *)&ring->view.runs[(ring->head + r - 64) & ring->desc_mask];
 			for (uint32_t i = 0; i < sizeof(struct frame_run); i++)
 				run[i] = (uint8_t)random_next(&random);
 			((struct frame_run *)(void *)run)->verdict %= FRAME_VERDICTS;
@@ -453,20 +452,13 @@ static void no_frames(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_is_missed),
-		cmocka_unit_test(much_damage),
-		cmocka_unit_test(long_frames),
-		cmocka_unit_test(small_buffer),
-		cmocka_unit_test(slow_reader),
-		cmocka_unit_test(reader_leaves),
-		cmocka_unit_test(accountant_behind),
-		cmocka_unit_test(half_of_the_slots),
-		cmocka_unit_test(holding_has_a_limit),
-		cmocka_unit_test(device_fails),
-		cmocka_unit_test(disk_full),
-		cmocka_unit_test(what_is_refused),
-		cmocka_unit_test(hostile_descriptor),
-		cmocka_unit_test(hostile_runs),
+		cmocka_unit_test(nothing_is_missed),   cmocka_unit_test(much_damage),
+		cmocka_unit_test(long_frames),	       cmocka_unit_test(small_buffer),
+		cmocka_unit_test(slow_reader),	       cmocka_unit_test(reader_leaves),
+		cmocka_unit_test(accountant_behind),   cmocka_unit_test(half_of_the_slots),
+		cmocka_unit_test(holding_has_a_limit), cmocka_unit_test(device_fails),
+		cmocka_unit_test(disk_full),	       cmocka_unit_test(what_is_refused),
+		cmocka_unit_test(hostile_descriptor),  cmocka_unit_test(hostile_runs),
 		cmocka_unit_test(no_frames),
 	};
 

@@ -318,10 +318,8 @@ static void inputs_stay(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nobody_reads),
-		cmocka_unit_test(no_answer_to_write),
-		cmocka_unit_test(no_answer_to_close),
-		cmocka_unit_test(no_answer_from_both),
+		cmocka_unit_test(nobody_reads),	      cmocka_unit_test(no_answer_to_write),
+		cmocka_unit_test(no_answer_to_close), cmocka_unit_test(no_answer_from_both),
 		cmocka_unit_test(inputs_stay),
 	};
 

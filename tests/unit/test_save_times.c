@@ -71,7 +71,11 @@ static void times_of_arrival(void **state)
 	const uint64_t day = 1700000000000000123, hour = 3600000000000;
 	const struct rx_clock real = { .port = 5, .real_time = true };
 	const struct rx_clock ticking = {
-		.port = 6, .ticks = 1000, .ns = day, .slope = (int64_t)2 << 48, .renewed = rte_rdtsc(),
+		.port = 6,
+		.ticks = 1000,
+		.ns = day,
+		.slope = (int64_t)2 << 48,
+		.renewed = rte_rdtsc(),
 	};
 	const struct rx_clock *clocks[QUEUES] = { NULL, &real, &ticking };
 	uint64_t ticks[QUEUES][TIMES] = { 0 }, ns[QUEUES][TIMES] = { 0 };

@@ -25,7 +25,7 @@
 
 /* The card: what it was asked, and what it refuses. */
 static struct card {
-	int isolate; /* its answer */
+	int isolate;   /* its answer */
 	bool releases; /* the isolation is expected to be undone */
 	unsigned int isolated;
 	char validated[ASKED_MAX][512], created[ASKED_MAX][512];
@@ -35,7 +35,7 @@ static struct card {
 	const char *refuse_create;
 	const char *words;
 	bool blame_item; /* the cause is the pattern's second item, else the first action's conf */
-	bool silent; /* does not answer queries */
+	bool silent;	 /* does not answer queries */
 	uint64_t hash;
 } card;
 
@@ -604,7 +604,7 @@ static void hostile(void **state)
 struct made_frame {
 	uint8_t bytes[128];
 	uint32_t tags, behind; /* offset of what follows the EtherType */
-	uint16_t type[3]; /* EtherType or TPID after the addresses, and after each tag */
+	uint16_t type[3];      /* EtherType or TPID after the addresses, and after each tag */
 	uint16_t tci[2];
 };
 

@@ -26,7 +26,7 @@ int __wrap_rte_mbuf_dyn_tx_timestamp_register(int *offset, uint64_t *flag);
 static struct {
 	bool offload, no_field;
 	int info_error, clock_error;
-	double rate; /* of the port's clock to the TSC */
+	double rate;  /* of the port's clock to the TSC */
 	uint64_t set; /* added to it */
 	unsigned int reads;
 } fake;

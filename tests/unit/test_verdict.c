@@ -20,7 +20,7 @@
 
 #define QUEUES 4
 #define STREAMS 5 /* of the sender */
-#define IDS 8 /* more: strangers' */
+#define IDS 8	  /* more: strangers' */
 #define WINDOW ((uint64_t)SEQUENCE_WINDOW)
 
 struct model_counts {
@@ -31,7 +31,7 @@ struct model_counts {
 struct model {
 	bool own; /* the sender is ours: its count is known */
 	uint64_t random;
-	uint64_t sent[IDS]; /* by the sender; its next new sequence number */
+	uint64_t sent[IDS];  /* by the sender; its next new sequence number */
 	uint64_t again[IDS]; /* below `sent`: it goes through these a second time */
 	uint64_t sent_total;
 	struct sequence_model stream[IDS];
@@ -117,10 +117,10 @@ static void streams_equal(struct model *model)
 				      model->sent[id], &counts);
 		counts_equal(&counts, &model->of_stream[id]);
 		identities(&counts);
-		assert_true(counts.sent == (model->own || model->ended ?
-						    model->sent[id] :
-						    sequence_model_expected(&model->stream[id],
-									    false)));
+		assert_true(counts.sent ==
+			    (model->own || model->ended
+				     ? model->sent[id]
+				     : sequence_model_expected(&model->stream[id], false)));
 		assert_int_equal(found >> id & 1, 0);
 		found |= 1ull << id;
 	}
@@ -140,8 +140,8 @@ static void totals_equal(struct model *model)
 
 		verdict_queue_counts(&model->verdict, q, &counts);
 		counts_equal(&counts, queue);
-		assert_true(counts.received == counts.valid + counts.damaged + counts.duplicate +
-						       counts.filtered);
+		assert_true(counts.received ==
+			    counts.valid + counts.damaged + counts.duplicate + counts.filtered);
 		total.received += queue->received;
 		total.valid += queue->valid;
 		total.damaged += queue->damaged;
@@ -154,8 +154,8 @@ static void totals_equal(struct model *model)
 	}
 	for (uint32_t id = 0; id < IDS; id++) {
 		unique += model->stream[id].seen.used;
-		expected += model->ended ? model->sent[id] :
-					   sequence_model_expected(&model->stream[id], false);
+		expected += model->ended ? model->sent[id]
+					 : sequence_model_expected(&model->stream[id], false);
 	}
 	/* An unreadable frame is one of the missing while some are. */
 	gaps = (model->own ? sent : expected) - unique;
@@ -175,9 +175,9 @@ static void totals_equal(struct model *model)
 	assert_true(counts.lost == gaps - filled);
 	assert_true(model->verdict.unique == unique);
 	assert_true(model->verdict.stale == model->stale);
-	assert_int_equal(model->verdict.damage_count,
-			 model->damaged_frames < GDRCAP_DAMAGE_MAX ? model->damaged_frames :
-								     GDRCAP_DAMAGE_MAX);
+	assert_int_equal(model->verdict.damage_count, model->damaged_frames < GDRCAP_DAMAGE_MAX
+							      ? model->damaged_frames
+							      : GDRCAP_DAMAGE_MAX);
 }
 
 /* One burst: model frame by frame, verdict run by run. */
@@ -209,7 +209,10 @@ static struct frame_result frame_next(struct model *model, uint32_t stream, uint
 {
 	uint64_t *r = &model->random;
 	struct frame_result frame = {
-		.stream = stream, .payload_bytes = 24, .header_ok = 1, .verdict = FRAME_VALID,
+		.stream = stream,
+		.payload_bytes = 24,
+		.header_ok = 1,
+		.verdict = FRAME_VALID,
 	};
 
 	if (model->again[stream] < model->sent[stream]) {

@@ -156,7 +156,7 @@ static void forged_ends(void **state)
 	assert_int_equal(create(&verdict, 1, 0), 0);
 	add(&verdict, 0, run_of(0, 0, 100, FRAME_VALID, 1));
 	add_end(&verdict, 9, 1000000, 1); /* a stream that nobody has */
-	add_end(&verdict, 0, 100, 1000); /* streams that nobody has */
+	add_end(&verdict, 0, 100, 1000);  /* streams that nobody has */
 	add_end(&verdict, 0, 700, 1);
 	for (uint32_t i = 0; i < 5; i++)
 		add_end(&verdict, 0, 100, 1);

@@ -140,9 +140,12 @@ static void contents_at_random(void **state)
 static void run_of(struct scene *scene, uint32_t class, uint32_t count)
 {
 	verdict_add(&scene->verdict, 0,
-		    &(struct frame_run){ .verdict = FRAME_VALID, .header_ok = 1,
-					 .sequence = class, .count = (uint16_t)count,
-					 .bytes = 100 * count, .frame_bytes = 100 * count });
+		    &(struct frame_run){ .verdict = FRAME_VALID,
+					 .header_ok = 1,
+					 .sequence = class,
+					 .count = (uint16_t)count,
+					 .bytes = 100 * count,
+					 .frame_bytes = 100 * count });
 }
 
 static void counts_are(struct scene *scene, uint64_t valid, uint64_t lost, uint64_t duplicate,
@@ -175,8 +178,11 @@ static void head_tail_and_laps(void **state)
 	counts_are(&scene, 225, 178, 0, 1);
 	/* The sender's end: the tail is lost. */
 	verdict_add(&scene.verdict, 0,
-		    &(struct frame_run){ .verdict = FRAME_END, .header_ok = 1, .count = 1,
-					 .sequence = 500, .detail = 1 });
+		    &(struct frame_run){ .verdict = FRAME_END,
+					 .header_ok = 1,
+					 .count = 1,
+					 .sequence = 500,
+					 .detail = 1 });
 	assert_true(verdict_ended(&scene.verdict));
 	counts_are(&scene, 225, 275, 0, 1);
 	/* It said how many: that is not overruled. */
@@ -230,12 +236,22 @@ static void a_frame_out_of_place(void **state)
 		/* Several: different ones, and one twice. */
 		{ 1000, { { 0, 100 }, { 900, 1 }, { 400, 1 }, { 100, 900 } }, 1000, 0, 2, 0, 0 },
 		{ 1000, { { 0, 100 }, { 900, 1 }, { 900, 1 }, { 100, 900 } }, 1000, 0, 2, 0, 0 },
-		{ 1000, { { 0, 100 }, { 900, 1 }, { 100, 9 }, { 900, 1 }, { 109, 891 } },
-		  1000, 0, 2, 0, 0 },
+		{ 1000,
+		  { { 0, 100 }, { 900, 1 }, { 100, 9 }, { 900, 1 }, { 109, 891 } },
+		  1000,
+		  0,
+		  2,
+		  0,
+		  0 },
 		/* True loss. */
 		{ 1000, { { 0, 100 }, { 400, 600 } }, 700, 300, 0, 0, 300 },
-		{ 1000, { { 0, 100 }, { 400, 1 }, { 403, 1 }, { 450, 1 }, { 500, 500 } },
-		  603, 397, 0, 0, 397 },
+		{ 1000,
+		  { { 0, 100 }, { 400, 1 }, { 403, 1 }, { 450, 1 }, { 500, 500 } },
+		  603,
+		  397,
+		  0,
+		  0,
+		  397 },
 		{ 1000, { { 0, 100 }, { 400, 1 }, { 99, 1 }, { 401, 599 } }, 700, 300, 1, 0, 300 },
 		{ 1000, { { 0, 900 }, { 999, 1 } }, 901, 99, 0, 0, 99 },
 		{ 1000, { { 80, 1 } }, 1, 80, 0, 0, 999 },
@@ -245,10 +261,8 @@ static void a_frame_out_of_place(void **state)
 		{ 1000, { { 0, 999 } }, 999, 0, 0, 0, 1 },
 		{ 1000, { { 0, 1001 } }, 1001, 0, 0, 0, 999 },
 		/* What is known by a part of it only. */
-		{ 301, { { 0, 20 }, { 200, -1 }, { 20, 281 } },
-		  301, 0, 1, 0, 0 },
-		{ 301, { { 0, 250 }, { 200, -1 }, { 250, 51 } },
-		  301, 0, 1, 0, 0 },
+		{ 301, { { 0, 20 }, { 200, -1 }, { 20, 281 } }, 301, 0, 1, 0, 0 },
+		{ 301, { { 0, 250 }, { 200, -1 }, { 250, 51 } }, 301, 0, 1, 0, 0 },
 		{ 3, { { 0, 1 }, { 2, 1 }, { 1, 2 } }, 3, 0, 1, 0, 0 },
 	};
 
@@ -265,8 +279,8 @@ static void a_frame_out_of_place(void **state)
 		counts_are(&scene, rows[i / 2].valid, rows[i / 2].lost, rows[i / 2].duplicate,
 			   rows[i / 2].reordered);
 		verdict_expect_whole(&scene.verdict);
-		counts_are(&scene, rows[i / 2].valid, rows[i / 2].lost_whole,
-			   rows[i / 2].duplicate, scene.verdict.queues[0].reordered);
+		counts_are(&scene, rows[i / 2].valid, rows[i / 2].lost_whole, rows[i / 2].duplicate,
+			   scene.verdict.queues[0].reordered);
 		assert_int_equal(scene.verdict.streams[0].ahead, 0);
 		assert_int_equal(scene.verdict.streams[0].announced % rows[i / 2].frames, 0);
 		assert_true(verdict_ended(&scene.verdict));
@@ -424,7 +438,8 @@ static void run_of_two_places(void **state)
 	for (uint32_t i = 0; i < 4; i++)
 		scene.frames[i].class_first = classes[i];
 	assert_int_equal(verdict_create(&scene.verdict, QUEUES,
-					&(struct verdict_config){ .expect = &scene.store }), 0);
+					&(struct verdict_config){ .expect = &scene.store }),
+			 0);
 	run_of(&scene, 0, 9); /* A B A B A B A B A: the second B is a lap after the first */
 	counts_are(&scene, 9, 6, 0, 0); /* with each C the A after it */
 	assert_int_equal(scene.verdict.streams[0].received, 9);
@@ -439,9 +454,11 @@ static void damage_is_told(void **state)
 
 	scene_begin(&scene, 60, 20, true, 1);
 	for (uint32_t n = 0; n < 90; n++)
-		arrive(&scene, n, n == 75 ? FRAME_DAMAGED_PAYLOAD :
-				  n == 80 ? FRAME_DAMAGED_LENGTH :
-				  n == 85 ? FRAME_DAMAGED_STALE : FRAME_VALID);
+		arrive(&scene, n,
+		       n == 75	 ? FRAME_DAMAGED_PAYLOAD
+		       : n == 80 ? FRAME_DAMAGED_LENGTH
+		       : n == 85 ? FRAME_DAMAGED_STALE
+				 : FRAME_VALID);
 	unknown(&scene);
 	check(&scene);
 	assert_int_equal(scene.verdict.damage_count, 4);
@@ -483,18 +500,18 @@ static void hostile_indices(void **state)
 		static const uint32_t first[] = { 51, 60, UINT32_MAX };
 
 		scene.frames[50].class_first = first[i];
-		assert_int_equal(verdict_create(&verdict, 1, &(struct verdict_config){
-								     .expect = &scene.store }),
+		assert_int_equal(verdict_create(&verdict, 1,
+						&(struct verdict_config){ .expect = &scene.store }),
 				 -EINVAL);
 	}
 	scene.frames[50].class_first = 40;
 	scene.frames[40].class_first = 30;
-	assert_int_equal(verdict_create(&verdict, 1,
-					&(struct verdict_config){ .expect = &scene.store }),
-			 -EINVAL);
+	assert_int_equal(
+		verdict_create(&verdict, 1, &(struct verdict_config){ .expect = &scene.store }),
+		-EINVAL);
 	scene.store.count = 0;
-	assert_int_equal(verdict_create(&verdict, 1, &(struct verdict_config){
-							     .expect = &scene.store }), 0);
+	assert_int_equal(
+		verdict_create(&verdict, 1, &(struct verdict_config){ .expect = &scene.store }), 0);
 	verdict_add(&verdict, 0, &(struct frame_run){ .header_ok = 1, .count = 3 });
 	assert_int_equal(verdict.unreadable, 3);
 	verdict_destroy(&verdict);

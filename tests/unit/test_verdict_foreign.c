@@ -89,8 +89,7 @@ static void scene_begin(struct scene *scene, uint32_t bytes, uint64_t step, enum
 
 		scene->layout.foreign.self_phase = 1;
 		assert_int_equal(pattern_plan_init(&scene->plan, &pattern), 0);
-		prbs_make(scene, scene->plan.degree, scene->plan.tap,
-			  (size_t)2 * FRAMES * PAYLOAD);
+		prbs_make(scene, scene->plan.degree, scene->plan.tap, (size_t)2 * FRAMES * PAYLOAD);
 	}
 	scene_create(scene);
 }
@@ -115,8 +114,8 @@ static void burst_flush(struct scene *scene)
 		scene->lock_lost++;
 	for (uint32_t i = 0; i < scene->run.count; i++) {
 		const uint64_t number = scene->run_number + i;
-		const bool late = scene->any_here[scene->queue] &&
-				  number <= scene->newest_here[scene->queue];
+		const bool late =
+			scene->any_here[scene->queue] && number <= scene->newest_here[scene->queue];
 
 		scene->received++;
 		if (!late) {
@@ -148,7 +147,10 @@ static void arrive(struct scene *scene, uint64_t n, uint8_t verdict)
 {
 	const struct frame_foreign *foreign = &scene->layout.foreign;
 	struct frame_result frame = {
-		.header_ok = 1, .stream = 9, .verdict = verdict, .payload_bytes = PAYLOAD,
+		.header_ok = 1,
+		.stream = 9,
+		.verdict = verdict,
+		.payload_bytes = PAYLOAD,
 	};
 
 	if (foreign->sequence.bytes)
@@ -263,8 +265,8 @@ static void random_traffic(struct scene *scene, uint32_t ahead, uint32_t back, u
 			n++;
 			break;
 		case 4:
-			arrive(scene, n, random_below(r, 2) ? FRAME_DAMAGED_PAYLOAD :
-							      FRAME_DAMAGED_STALE);
+			arrive(scene, n,
+			       random_below(r, 2) ? FRAME_DAMAGED_PAYLOAD : FRAME_DAMAGED_STALE);
 			break;
 		case 5:
 			if (held == UINT64_MAX)
@@ -366,7 +368,8 @@ static void as_far_as_is_looked(void **state)
 		assert_int_equal(counts.reordered, 0);
 		assert_int_equal(scene.verdict.lock_lost, 1);
 		/* It is held from here on: or still, where those were seen before. */
-		arrive_many(&scene, cases[i].duplicate ? 1200 : (uint64_t)(1210 + cases[i].skip), 10);
+		arrive_many(&scene, cases[i].duplicate ? 1200 : (uint64_t)(1210 + cases[i].skip),
+			    10);
 		assert_int_equal(scene.verdict.lock_lost, 1);
 		verdict_total(&scene.verdict, false, 0, &counts);
 		assert_int_equal(counts.lost, cases[i].lost);
@@ -384,8 +387,12 @@ static void work_is_bounded(void **state)
 	arrive_many(&scene, 0, 10);
 	for (uint32_t i = 0; i < 1000; i++) {
 		const struct frame_run run = {
-			.stream = 9, .count = 1, .verdict = FRAME_VALID, .header_ok = 1,
-			.bytes = PAYLOAD, .frame_bytes = 100,
+			.stream = 9,
+			.count = 1,
+			.verdict = FRAME_VALID,
+			.header_ok = 1,
+			.bytes = PAYLOAD,
+			.frame_bytes = 100,
 			.phase_first = (uint32_t)random_next(&scene.random) | 1,
 			.phase_next = (uint32_t)random_next(&scene.random) | 1,
 		};
@@ -466,9 +473,14 @@ static void lengths_are_mixed(void **state)
 		for (uint32_t n = 0; n < 2000; n++) {
 			const uint32_t length = 12 + (uint32_t)random_below(&random, 60);
 			const struct frame_run run = {
-				.sequence = bytes ? n : 0, .stream = 9, .count = 1,
-				.verdict = FRAME_VALID, .header_ok = 1, .bytes = length,
-				.frame_bytes = 100, .phase_first = phase_of(&scene, at),
+				.sequence = bytes ? n : 0,
+				.stream = 9,
+				.count = 1,
+				.verdict = FRAME_VALID,
+				.header_ok = 1,
+				.bytes = length,
+				.frame_bytes = 100,
+				.phase_first = phase_of(&scene, at),
 				.phase_next = phase_of(&scene, at + length),
 			};
 
@@ -485,8 +497,14 @@ static void lengths_are_mixed(void **state)
 static void arrive_as(struct scene *scene, uint64_t n, uint64_t raw, uint32_t bytes)
 {
 	const struct frame_run run = {
-		.sequence = raw, .stream = 9, .count = 1, .verdict = FRAME_VALID, .header_ok = 1,
-		.bytes = bytes, .frame_bytes = 100, .phase_first = phase_of(scene, n * bytes),
+		.sequence = raw,
+		.stream = 9,
+		.count = 1,
+		.verdict = FRAME_VALID,
+		.header_ok = 1,
+		.bytes = bytes,
+		.frame_bytes = 100,
+		.phase_first = phase_of(scene, n * bytes),
 		.phase_next = phase_of(scene, (n + 1) * bytes),
 	};
 
@@ -610,8 +628,12 @@ static void counter_jumps_and_payload_does_not(void **state)
 		if (i % 3) {
 			/* The rest in one run, or nearly. */
 			struct frame_run run = {
-				.sequence = (uint64_t)(7001 + by), .stream = 9, .count = 99,
-				.verdict = FRAME_VALID, .header_ok = 1, .bytes = 99 * PAYLOAD,
+				.sequence = (uint64_t)(7001 + by),
+				.stream = 9,
+				.count = 99,
+				.verdict = FRAME_VALID,
+				.header_ok = 1,
+				.bytes = 99 * PAYLOAD,
 				.frame_bytes = 9900,
 				.phase_first = phase_of(&scene, 7001 * PAYLOAD),
 				.phase_next = phase_of(&scene, 7100 * PAYLOAD),

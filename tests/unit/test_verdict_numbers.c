@@ -40,8 +40,12 @@ static void scene_end(struct scene *scene)
 static void raw(struct scene *scene, uint64_t sequence, uint32_t count)
 {
 	const struct frame_run run = {
-		.sequence = sequence, .stream = 9, .count = (uint16_t)count,
-		.verdict = FRAME_VALID, .header_ok = 1, .bytes = PAYLOAD * count,
+		.sequence = sequence,
+		.stream = 9,
+		.count = (uint16_t)count,
+		.verdict = FRAME_VALID,
+		.header_ok = 1,
+		.bytes = PAYLOAD * count,
 		.frame_bytes = 100 * count,
 	};
 
@@ -155,8 +159,10 @@ static void no_whole_step(void **state)
 /* Numbers from anywhere, in fields of any width and with any step: the identities hold. */
 static void hostile_numbers(void **state)
 {
-	static const uint64_t steps[] = { 0, 1, 2, 3, 255, 256, 1ull << 31, 1ull << 63,
-					  UINT64_MAX, UINT64_MAX - 1, 0x8000, 0xffff };
+	static const uint64_t steps[] = {
+		0,	1,     2, 3, 255, 256, 1ull << 31, 1ull << 63, UINT64_MAX, UINT64_MAX - 1,
+		0x8000, 0xffff
+	};
 
 	for (uint32_t bytes = 1; bytes <= 8; bytes++)
 		for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
@@ -168,21 +174,23 @@ static void hostile_numbers(void **state)
 				const uint64_t base = random_next(&scene.random);
 				const uint32_t count =
 					n % 3 ? 1 : 1 + (uint32_t)random_below(&scene.random, 256);
-				const uint64_t ends[] = { base, base, 0, UINT64_MAX, 1ull << 63,
-							  UINT64_MAX - 5, base & 0xff, n };
+				const uint64_t ends[] = { base,	       base,	   0,
+							  UINT64_MAX,  1ull << 63, UINT64_MAX - 5,
+							  base & 0xff, n };
 				struct gdrcap_counts counts;
 
 				raw(&scene, ends[random_below(&scene.random, 8)], count);
 				received += count;
 				verdict_total(&scene.verdict, false, 0, &counts);
 				assert_true(counts.received == received);
-				assert_true(received == counts.valid + counts.damaged +
-								counts.duplicate);
+				assert_true(received ==
+					    counts.valid + counts.damaged + counts.duplicate);
 				assert_true(counts.sent ==
 					    counts.valid + counts.damaged + counts.lost);
-				verdict_stream_counts(&scene.verdict, &scene.verdict.streams[0], false, 0, &counts);
-				assert_true(counts.received == counts.valid + counts.damaged +
-								       counts.duplicate);
+				verdict_stream_counts(&scene.verdict, &scene.verdict.streams[0],
+						      false, 0, &counts);
+				assert_true(counts.received ==
+					    counts.valid + counts.damaged + counts.duplicate);
 				assert_true(counts.sent ==
 					    counts.valid + counts.damaged + counts.lost);
 			}
@@ -202,8 +210,12 @@ static void neither_counter_nor_phase(void **state)
 	counts_are(&scene, 131, 0, 0, 0);
 	/* An end of a stream is our own sender's business. */
 	verdict_add(&scene.verdict, 0,
-		    &(struct frame_run){ .verdict = FRAME_END, .header_ok = 1, .count = 1,
-					 .sequence = 1000, .stream = 9, .detail = 1 });
+		    &(struct frame_run){ .verdict = FRAME_END,
+					 .header_ok = 1,
+					 .count = 1,
+					 .sequence = 1000,
+					 .stream = 9,
+					 .detail = 1 });
 	assert_false(verdict_ended(&scene.verdict));
 	scene_end(&scene);
 }

@@ -143,7 +143,8 @@ static void send_one(struct truth *truth, struct stream *stream, uint32_t fault_
 		if (stream->late_count == LATE_MAX)
 			break;
 		stream->late[stream->late_count++] = (struct late){
-			.number = number, .due = number + 1 + below(truth, 200),
+			.number = number,
+			.due = number + 1 + below(truth, 200),
 			.damaged = damaged,
 		};
 		return;
@@ -151,7 +152,8 @@ static void send_one(struct truth *truth, struct stream *stream, uint32_t fault_
 		if (stream->late_count == LATE_MAX)
 			break;
 		stream->late[stream->late_count++] = (struct late){
-			.number = number, .due = number + 1 + below(truth, 200),
+			.number = number,
+			.due = number + 1 + below(truth, 200),
 		};
 		break;
 	}
@@ -177,8 +179,13 @@ static void send_surely(struct truth *truth, struct stream *stream, uint32_t cou
 /* A frame with this stream's id, from its sender's address, that is none of its frames. */
 static void stray(struct truth *truth, struct stream *stream)
 {
-	static const uint64_t far[] = { 3000000, 1ull << 63, UINT64_MAX, UINT64_MAX - 1,
-					VERDICT_JUMP + 1, SEQUENCE_WINDOW, 5ull * SEQUENCE_WINDOW };
+	static const uint64_t far[] = { 3000000,
+					1ull << 63,
+					UINT64_MAX,
+					UINT64_MAX - 1,
+					VERDICT_JUMP + 1,
+					SEQUENCE_WINDOW,
+					5ull * SEQUENCE_WINDOW };
 	const uint64_t by = far[below(truth, RTE_DIM(far))];
 	uint64_t number = by;
 
@@ -193,7 +200,8 @@ static void stray(struct truth *truth, struct stream *stream)
 static void gap(struct truth *truth, struct stream *stream)
 {
 	late_deliver(truth, stream, true);
-	stream->next += VERDICT_JUMP + 1 + below(truth, below(truth, 4) ? 10000 : 5 * SEQUENCE_WINDOW);
+	stream->next +=
+		VERDICT_JUMP + 1 + below(truth, below(truth, 4) ? 10000 : 5 * SEQUENCE_WINDOW);
 	send_surely(truth, stream, 2);
 }
 
@@ -263,8 +271,7 @@ static void judge(struct truth *truth)
 		for (uint32_t n = 0; n < truth->verdict.stream_count; n++) {
 			const struct verdict_stream *one = &truth->verdict.streams[n];
 
-			if (one->id == stream->id &&
-			    one->sender == stream->source)
+			if (one->id == stream->id && one->sender == stream->source)
 				found = one;
 		}
 		assert_non_null(found);
@@ -332,8 +339,8 @@ static void truth_begin(struct truth *truth, uint64_t seed)
 			stream->next = VERDICT_JUMP +
 				       (random_next(&truth->random) >> (2 + below(truth, 60)));
 		if (below(truth, 10) == 0 && stream->next == 0) {
-			frame_arrives(truth, stream,
-				      below(truth, 2) ? UINT64_MAX : 1ull << 63, FRAME_VALID, 0);
+			frame_arrives(truth, stream, below(truth, 2) ? UINT64_MAX : 1ull << 63,
+				      FRAME_VALID, 0);
 			truth->strays++;
 		}
 		send_surely(truth, stream, 2);

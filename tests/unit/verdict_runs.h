@@ -18,12 +18,17 @@ static inline void identities(const struct gdrcap_counts *counts)
 	assert_true(counts->sent == counts->valid + counts->damaged + counts->lost);
 }
 
-static inline struct frame_run run_of(uint16_t stream, uint64_t sequence, uint16_t count, uint8_t verdict,
-			       uint8_t header_ok)
+static inline struct frame_run run_of(uint16_t stream, uint64_t sequence, uint16_t count,
+				      uint8_t verdict, uint8_t header_ok)
 {
 	return (struct frame_run){
-		.sequence = sequence, .stream = stream, .count = count, .verdict = verdict,
-		.header_ok = header_ok, .bytes = 24u * count, .frame_bytes = 60u * count,
+		.sequence = sequence,
+		.stream = stream,
+		.count = count,
+		.verdict = verdict,
+		.header_ok = header_ok,
+		.bytes = 24u * count,
+		.frame_bytes = 60u * count,
 	};
 }
 
