@@ -200,7 +200,8 @@ def enter_network():
 class VethPair:
     """Two interfaces with a wire between them, without IPv6's chatter, for a `with` block."""
 
-    def __init__(self, left="gdrcap0", right="gdrcap1", mtu=1500):
+    def __init__(self, left="gdrcap0", right="gdrcap1", mtu=1500, index=None):
+        self.index = index  # of the left interface; None: the next one
         self.left = left
         self.right = right
         self.mtu = mtu
@@ -215,7 +216,8 @@ class VethPair:
 
     def __enter__(self):
         enter_network()
-        self.ip("link", "add", self.left, "type", "veth", "peer", "name", self.right)
+        index = ["index", str(self.index)] if self.index else []
+        self.ip("link", "add", self.left, *index, "type", "veth", "peer", "name", self.right)
         for name in (self.left, self.right):
             ipv6 = pathlib.Path("/proc/sys/net/ipv6/conf/%s/disable_ipv6" % name)
             try:

@@ -94,8 +94,10 @@ def test_one_is_killed():
 
 
 def test_two_interfaces():
-    """Two veth pairs: senders in two processes, each with its interface's address."""
-    with e2e.VethPair() as one, e2e.VethPair("gdrcap2", "gdrcap3") as two:
+    """Two veth pairs: senders in two processes, each with its interface's address. DPDK's fanout
+    group is process id ^ interface index: with neighbouring numbers of both, the two would be one
+    group, which the kernel refuses."""
+    with e2e.VethPair() as one, e2e.VethPair("gdrcap2", "gdrcap3", index=4096) as two:
         ports = ["net_af_packet%u,iface=%s" % (i, pair.right)
                  for i, pair in enumerate((one, two))]
         with receive(ports, "--senders", "2") as receiver:
