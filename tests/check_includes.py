@@ -10,7 +10,7 @@ import sys
 
 # A room includes from itself and from those before it.
 ROOMS = ("base pattern gpu memory port capture kernels replay config save verdict session "
-         "selftest doctor bench").split()
+         "selftest app doctor bench").split()
 PUBLIC = "include"
 # Files that are one subject, and may include each other: the definitions that C and CUDA share stand
 # at the end of their headers. So may files of one room whose names begin with the shortest of them.
@@ -20,12 +20,14 @@ SOURCES = {".c", ".h", ".cu", ".cuh"}
 
 
 def room_of(path):
-    return "kernels" if path.parts[0] == "kernels" else path.parts[1]
+    """The folder; of what lies in app itself, app."""
+    in_folder = path.parts[0] == "lib" or path.parts[0] == "app" and len(path.parts) > 2
+    return path.parts[1] if in_folder else path.parts[0]
 
 
 def name_of(path):
     """As others include it."""
-    return str(path if path.parts[0] == "kernels" else path.relative_to("lib"))
+    return str(path if path.parts[0] == "kernels" else pathlib.Path(*path.parts[1:]))
 
 
 def circles(edges):
@@ -63,16 +65,20 @@ def main(root):
               if len(paths) > 1]
     edges = collections.defaultdict(set)
     for path in files:
-        if path.parts[0] not in ("lib", "kernels") or room_of(path) == PUBLIC:
+        if path.parts[0] == "tests" or room_of(path) == PUBLIC:
             continue
         for included in INCLUDE.findall((root / path).read_text()):
             target = pathlib.Path(included)
             if included.startswith("gdrcap"):
                 continue
-            if not any((root / base / included).is_file() for base in ("lib", ".")):
+            if not any((root / base / included).is_file() for base in ("lib", "app", ".")):
                 wrong.append("%s: \"%s\" is not named from the root" % (path, included))
                 continue
-            theirs, ours = target.parts[0], room_of(path)
+            theirs = target.parts[0] if len(target.parts) > 1 else "app"
+            ours = room_of(path)
+            if ours == "app" and theirs != "app":
+                wrong.append("%s: includes %s; what is in app itself sees gdrcap.h only" %
+                             (path, included))
             if ROOMS.index(theirs) > ROOMS.index(ours):
                 wrong.append("%s: includes %s, which is above %s" % (path, included, ours))
             edges[str(pathlib.Path(name_of(path)).with_suffix(""))].add(

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "gdrcap_doctor.h"
+#include "doctor/examine.h"
 
 static char made_root[64];
 static struct gdrcap_doctor *made_doctor;

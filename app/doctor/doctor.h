@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "doctor/machine.h"
-#include "gdrcap_doctor.h"
+#include "doctor/examine.h"
 
 struct gdrcap_doctor;
 

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "gdrcap_doctor.h"
+#include "doctor/examine.h"
 
 #define DOCTOR_SCHEMA "gdrcap.doctor/1"
 

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "gdrcap_bench.h"
+#include "bench/measure.h"
 
 #define BENCH_SCHEMA "gdrcap.bench/1"
 #define BENCH_STAGES_MAX 64

@@ -21,7 +21,7 @@
 #include "base/log.h"
 #include "bench/resident.h"
 #include "gpu/gpu_open.h"
-#include "kernels/cuda/cuda_bench.h"
+#include "bench/bench_kernels.h"
 
 #define ITEMS 512u  /* a multiple of all numbers of blocks below, 16 times as many at least */
 #define MBUFS 8192u /* they stay in the core's cache, which is in the list's favour */

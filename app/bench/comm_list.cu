@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "kernels/cuda/bench.cuh"
+#include "bench/bench_kernels.cuh"
 #include "kernels/cuda/check.cuh"
 #include "kernels/kernel_job.h"
 

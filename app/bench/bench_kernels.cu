@@ -15,7 +15,7 @@ static __shared__ uint64_t reads_counted;
 		if ((threadIdx.x & 31) == 0)                                                       \
 			reads_counted += (count);                                                  \
 	} while (0)
-#include "kernels/cuda/bench.cuh"
+#include "bench/bench_kernels.cuh"
 #include "kernels/cuda/ring.cuh"
 
 #define READ_THREADS_MAX 1024u

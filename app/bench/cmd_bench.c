@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bench_report.h"
+#include "bench/bench_report.h"
 #include "cmd.h"
 #include "flags.h"
 #include "options.h"

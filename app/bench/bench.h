@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gdrcap_bench.h"
+#include "bench/measure.h"
 #include "kernels/kernels.h"
 
 #define BENCH_CPUS_MAX 256

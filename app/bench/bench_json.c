@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "bench_report.h"
+#include "bench/bench_report.h"
 #include "json_line.h"
 
 #define TEXT_BYTES 1024

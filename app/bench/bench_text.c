@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench_report.h"
+#include "bench/bench_report.h"
 #include "report.h"
 
 #define CELL_BYTES 40

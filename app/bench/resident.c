@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "bench/bench_util.h"
 #ifdef GDRCAP_WITH_CUDA
-#include "kernels/cuda/cuda_bench.h"
+#include "bench/bench_kernels.h"
 #endif
 
 #define DEVICE_BYTES ((size_t)1 << 30) /* 64-byte frames are a quarter of it: more than any L2 */

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "cmd.h"
-#include "doctor_report.h"
+#include "doctor/doctor_report.h"
 #include "options.h"
 #include "report.h"
 

@@ -7,8 +7,8 @@
  * Every figure is the median of several runs after a warm-up, and says how many frames it stands
  * for, how many of them were validated byte by byte, and how many were lost.
  */
-#ifndef GDRCAP_BENCH_H
-#define GDRCAP_BENCH_H
+#ifndef BENCH_MEASURE_H
+#define BENCH_MEASURE_H
 
 #include "gdrcap.h"
 

@@ -7,8 +7,8 @@
  * changes nothing. Needs no GPU, card, root or hugepages, and starts neither EAL nor a session
  * (live tests aside).
  */
-#ifndef GDRCAP_DOCTOR_H
-#define GDRCAP_DOCTOR_H
+#ifndef DOCTOR_EXAMINE_H
+#define DOCTOR_EXAMINE_H
 
 #include "gdrcap.h"
 

@@ -12,7 +12,7 @@
 #ifdef GDRCAP_WITH_CUDA
 #include "base/log.h"
 #include "bench/latency.h"
-#include "kernels/cuda/cuda_bench.h"
+#include "bench/bench_kernels.h"
 
 #define BUS_BYTES ((size_t)256 << 20)
 #define READ_THREADS 1024u

@@ -13,7 +13,7 @@
 #ifdef GDRCAP_WITH_CUDA
 #include "base/log.h"
 #include "bench/resident.h"
-#include "kernels/cuda/cuda_bench.h"
+#include "bench/bench_kernels.h"
 
 #define IDLE_BLOCKS 2u
 #define FRAME_BYTES 1500u    /* chooses the largest blocks */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench_report.h"
+#include "bench/bench_report.h"
 
 static int point_equal(const struct gdrcap_bench_point *a, const struct gdrcap_bench_point *b)
 {

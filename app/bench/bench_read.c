@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "bench_report.h"
+#include "bench/bench_report.h"
 
 #define FILE_BYTES_MAX ((off_t)64 << 20)
 #define PLACE_BYTES 64

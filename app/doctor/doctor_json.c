@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The JSON object of an examination: schema gdrcap.doctor/1, docs/doctor.md. */
-#include "doctor_report.h"
+#include "doctor/doctor_report.h"
 #include "json_line.h"
 
 /* The library's texts are ASCII. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What bench.cu and comm_list.cu share. Inside kernels/cuda only. */
-#ifndef GDRCAP_CUDA_BENCH_CUH
-#define GDRCAP_CUDA_BENCH_CUH
+/* What bench_kernels.cu and comm_list.cu share. */
+#ifndef BENCH_KERNELS_CUH
+#define BENCH_KERNELS_CUH
 
-#include "kernels/cuda/cuda_bench.h"
+#include "bench/bench_kernels.h"
 #include "kernels/cuda/device.cuh"
 
 struct bench_gpu {

@@ -2,7 +2,7 @@
 /* The report of an examination for people. */
 #include <string.h>
 
-#include "doctor_report.h"
+#include "doctor/doctor_report.h"
 
 #define RED "\033[31m"
 #define GREEN "\033[32m"

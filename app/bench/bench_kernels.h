@@ -4,8 +4,8 @@
  * consumer costs others, and DPDK's own hand-over of frames. One thread uses it; failures leave
  * their text in kernel_error().
  */
-#ifndef GDRCAP_CUDA_BENCH_H
-#define GDRCAP_CUDA_BENCH_H
+#ifndef BENCH_KERNELS_H
+#define BENCH_KERNELS_H
 
 #include "kernels/kernels.h"
 
