@@ -36,6 +36,7 @@ static const char *const clock_names[] = { "auto", "cpu", "card", NULL };
 static const char *const format_names[] = { "ethernet", "udp", "foreign", NULL };
 static const char *const order_names[] = { "big", "little", NULL };
 static const char *const end_names[] = { "stream", "never", NULL };
+static const char *const link_down_names[] = { "wait", "end", NULL };
 static const char *const invert_names[] = { "auto", "no", "yes", NULL };
 
 #define PORT_ALLOWED                                                                               \
@@ -303,6 +304,11 @@ static const struct option_row rows[] = {
 		 "or never came, 0 or 0.1..86400 s; default 60 s (0: it waits for ever)."),
 	  .type = OPTION_DURATION, FIELD(give_up_ms), .min = 100, .max = 86400000, .zero = 1,
 	  .initial = "60" },
+	{ SINGLE(RUN, ALL, "link_down", "link-down", "WHAT",
+		 "A link that goes down in the run: wait (a warning, and the run goes on when it is "
+		 "up again) or end (the run fails); default wait. An interface that is deleted ends "
+		 "the run anyway."),
+	  .type = OPTION_ENUM, FIELD(link_down), .names = link_down_names, .initial = "wait" },
 };
 
 _Static_assert(sizeof(rows) / sizeof(rows[0]) <= GDRCAP_OPTIONS_MAX,

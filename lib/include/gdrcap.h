@@ -83,6 +83,12 @@ enum gdrcap_end {
 	GDRCAP_END_STREAM,
 	GDRCAP_END_NEVER, /**< end-of-stream frames are not sent, and mean nothing */
 };
+/** What a link that goes down in the run does. An interface that is deleted and a card that is removed
+ * end it with an error anyway. */
+enum gdrcap_link_down {
+	GDRCAP_LINK_WAIT, /**< a warning and an event; the run goes on when it is up again */
+	GDRCAP_LINK_END,  /**< the run ends with -ENETDOWN */
+};
 enum gdrcap_invert { GDRCAP_INVERT_AUTO, GDRCAP_INVERT_NO, GDRCAP_INVERT_YES };
 enum gdrcap_flush { GDRCAP_FLUSH_AUTO, GDRCAP_FLUSH_HOST, GDRCAP_FLUSH_NONE };
 /** Whose clock arrival times are from. */
@@ -194,6 +200,7 @@ struct gdrcap_config {
 			   * above; 0: never */
 	uint32_t give_up_ms; /**< a session that only sends fails (-ETIMEDOUT) after its ports took
 			      * nothing for so long; 0: never; default 60000 */
+	enum gdrcap_link_down link_down; /**< of a port whose link was up */
 
 	/* Embedding; not in YAML */
 	uint32_t batch_times; /**< 1: batches carry arrival times */
@@ -439,6 +446,47 @@ int gdrcap_get_damage(const struct gdrcap_session *session, uint32_t index,
 		      struct gdrcap_damage *damage);
 /** Error and warning lines of the run, oldest first; NULL after the last. */
 const char *gdrcap_get_message(const struct gdrcap_session *session, uint32_t index);
+
+/* ---- events: any thread ---- */
+
+enum gdrcap_event_kind {
+	GDRCAP_EVENT_FIRST_FRAME = 1, /**< of the run, received */
+	GDRCAP_EVENT_LINK_DOWN,
+	GDRCAP_EVENT_LINK_UP,
+	GDRCAP_EVENT_PORT_GONE, /**< interface deleted or moved away, card removed, memif's peer left;
+				 * that may come back: LINK_UP. The others end the run */
+	GDRCAP_EVENT_NO_SLOTS, /**< a queue's pool is empty; count: how often it was in the run */
+	GDRCAP_EVENT_SLOTS_AGAIN,     /**< it was not for a second; count: the same */
+	GDRCAP_EVENT_QUEUE_RESTARTED, /**< queues in error were started again; count: how many */
+	GDRCAP_EVENT_CONSUMER_LATE, /**< the built-in one makes no progress (watchdog); count: bursts
+				     * that wait */
+	GDRCAP_EVENT_CONSUMER_MOVES, /**< again */
+	GDRCAP_EVENT_SAVER_BEHIND,   /**< count: frames that were not saved, since it is behind */
+	GDRCAP_EVENT_SAVER_MOVES,    /**< it missed none for a second; count: the same, in all */
+	GDRCAP_EVENT_END, /**< the run's, whoever ended it, and the last event; code: 0, or the error
+			   * that did. gdrcap_stop() is next, and has the last word */
+};
+struct gdrcap_event {
+	uint32_t kind;	  /**< enum gdrcap_event_kind; later versions have more */
+	int32_t code;	  /**< END: 0 or a negative errno */
+	uint64_t time_ns; /**< when it was noticed, within about 0.1 s; since the Unix epoch */
+	uint64_t count;
+	uint64_t dropped; /**< events between the one before and this: nobody had asked for 255, and
+			   * END has a place of its own */
+	int32_t port;	  /**< of the receiving or the sending ports; -1: of none in particular */
+	int32_t sends;	  /**< 1: of the sending ones */
+	int32_t queue;	  /**< of the port; -1: all, or several */
+	int32_t reserved;
+	char text[256]; /**< a line for people */
+};
+/** The oldest event that waits: 1, and it waits no more; 0: none. `size` is sizeof(*event); what this
+ * library does not know of it is 0. -EINVAL: less than version 0.2 had. */
+int gdrcap_get_event(struct gdrcap_session *session, struct gdrcap_event *event, size_t size);
+/** A descriptor for poll() that is readable (POLLIN) while an event waits, or -errno. It is the
+ * session's: do not read, write or close it; gdrcap_destroy() does. */
+int gdrcap_event_fd(struct gdrcap_session *session);
+
+/* ---- short statistics ---- */
 
 /** Short statistics for embedders of their own consumer. */
 struct gdrcap_stats {

@@ -54,6 +54,7 @@ static void control_run(void *arg)
 
 	while (!atomic_load(&session->control.stop) && !control_look(session))
 		nanosleep(&tick, NULL);
+	session_events_end(session);
 	control_set_over(&session->control, true);
 }
 

@@ -210,14 +210,19 @@ static void port_dies(struct gdrcap_session *session, uint32_t p)
 static void told_restart(struct gdrcap_session *session, struct session_pair *pair, uint32_t queues,
 			 const char *how)
 {
+	struct gdrcap_event event =
+		event_of_port(GDRCAP_EVENT_QUEUE_RESTARTED, (uint32_t)(pair - session->pairs),
+			      false, queues & (queues - 1) ? -1 : __builtin_ctz(queues));
 	char names[96];
 
-	session->queue_restarts += (uint32_t)__builtin_popcount(queues);
+	event.count = (uint64_t)__builtin_popcount(queues);
+	session->queue_restarts += (uint32_t)event.count;
 	if (pair->recover.told++ >= TOLD_MOST)
 		return;
-	session_message(session, GDRCAP_LOG_WARNING, "port %s: %s %s; frames meanwhile are lost%s",
-			pair->rx.name, queues_were(queues, names, sizeof(names)), how,
-			pair->recover.told == TOLD_MOST ? " (later ones are only counted)" : "");
+	session_tell(session, GDRCAP_LOG_WARNING, event,
+		     "port %s: %s %s; frames meanwhile are lost%s", pair->rx.name,
+		     queues_were(queues, names, sizeof(names)), how,
+		     pair->recover.told == TOLD_MOST ? " (later ones are only counted)" : "");
 }
 
 static void told_driver(struct gdrcap_session *session, struct session_pair *pair, uint32_t queues)
@@ -401,14 +406,13 @@ static void removal_watch(struct port *port, _Atomic int *removed, bool on)
 }
 
 static void removal_look(struct gdrcap_session *session, const struct port *port,
-			 _Atomic int *removed)
+			 _Atomic int *removed, struct gdrcap_event gone)
 {
 	if (!atomic_load(removed) || session->failure)
 		return;
-	session_message(session, GDRCAP_LOG_ERROR,
-			"port %s: the card was removed, or its driver gave it up (dmesg says "
-			"which)",
-			port->name);
+	session_tell(session, GDRCAP_LOG_ERROR, gone,
+		     "port %s: the card was removed, or its driver gave it up (dmesg says which)",
+		     port->name);
 	session_fail(session, -ENODEV, "a card is gone");
 }
 
@@ -436,8 +440,10 @@ void recover_watch(struct gdrcap_session *session)
 	for (uint32_t p = 0; p < session->plan.ports && !session->failure; p++) {
 		struct session_pair *pair = &session->pairs[p];
 
-		removal_look(session, &pair->rx, &pair->recover.rx_removed);
-		removal_look(session, &pair->tx, &pair->recover.tx_removed);
+		removal_look(session, &pair->rx, &pair->recover.rx_removed,
+			     event_of_port(GDRCAP_EVENT_PORT_GONE, p, false, -1));
+		removal_look(session, &pair->tx, &pair->recover.tx_removed,
+			     event_of_port(GDRCAP_EVENT_PORT_GONE, p, true, -1));
 		if (session->rx_count && is_card(&pair->rx))
 			receiver_look(session, p);
 		if (session->tx_count && is_card(&pair->tx))

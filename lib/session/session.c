@@ -52,6 +52,7 @@ static void locks_create(struct gdrcap_session *session)
 	pthread_mutex_init(&session->message_lock, NULL);
 	pthread_mutex_init(&session->run_lock, NULL);
 	session_control_create(&session->control);
+	events_create(&session->events);
 	/* The caller's log function may read results. */
 	pthread_mutexattr_init(&recursive);
 	pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
@@ -62,6 +63,7 @@ static void locks_create(struct gdrcap_session *session)
 static void locks_destroy(struct gdrcap_session *session)
 {
 	pthread_mutex_destroy(&session->ports_lock);
+	events_destroy(&session->events);
 	session_control_destroy(&session->control);
 	pthread_mutex_destroy(&session->run_lock);
 	pthread_mutex_destroy(&session->message_lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Inside of a session. Resources: session.c, frames.c, ports.c, workers.c; running: run.c, watch.c,
- * stop.c, stop_receivers.c; results: progress.c, results.c, results_ports.c; staged first frame:
- * prove.c; the caller's own consumer: queue.c. */
+ * events_watch.c, stop.c, stop_receivers.c; results: progress.c, results.c, results_ports.c; staged
+ * first frame: prove.c; the caller's own consumer: queue.c. */
 #ifndef GDRCAP_SESSION_H
 #define GDRCAP_SESSION_H
 
@@ -27,6 +27,7 @@
 #include "replay/file_frames.h"
 #include "replay/tx_worker.h"
 #include "save/save.h"
+#include "session/events.h"
 #include "session/plan.h"
 #include "session/queue.h"
 #include "session/quiet.h"
@@ -120,6 +121,7 @@ struct gdrcap_session {
 
 	/* Run. */
 	struct session_control control;
+	struct session_events events;
 	pthread_mutex_t run_lock; /* over `state` and what session_watch() does, by any thread */
 	enum session_state state;
 	struct ring_producer
@@ -194,6 +196,21 @@ void session_worker_join(struct gdrcap_session *session, struct thread *thread);
 /* Logs a line and keeps it for the summary. */
 void session_message(struct gdrcap_session *session, enum gdrcap_log_level level,
 		     const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* ---- events: events_watch.c ---- */
+
+/* Puts it where gdrcap_get_event() finds it, with a line for people. */
+void session_event(struct gdrcap_session *session, struct gdrcap_event event, const char *format,
+		   ...) __attribute__((format(printf, 3, 4)));
+/* The same, and the line is a message too. */
+void session_tell(struct gdrcap_session *session, enum gdrcap_log_level level,
+		  struct gdrcap_event event, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* Looks at what workers and the saver count. The control thread, once a tick. */
+void session_events_watch(struct gdrcap_session *session);
+/* The run is over. */
+void session_events_end(struct gdrcap_session *session);
 
 /* Reading a run's results changes nothing in it but the lock. */
 static inline void session_ports_lock(const struct gdrcap_session *session)

@@ -38,7 +38,8 @@ static void watch_device(struct gdrcap_session *session, struct kernel_workers *
 void session_moves(struct gdrcap_session *session)
 {
 	if (session->stuck)
-		session_message(session, GDRCAP_LOG_WARNING, "the consumer moves again");
+		session_tell(session, GDRCAP_LOG_WARNING, event_of(GDRCAP_EVENT_CONSUMER_MOVES),
+			     "the consumer moves again");
 	session->stuck = false;
 }
 
@@ -48,6 +49,7 @@ void session_watch_consumer(struct gdrcap_session *session)
 {
 	const uint64_t collected = session_bursts_collected(session);
 	const uint32_t limit_ms = session->config.watchdog_ms;
+	struct gdrcap_event late = event_of(GDRCAP_EVENT_CONSUMER_LATE);
 
 	if (session->config.consumer != GDRCAP_CONSUMER_VALIDATE)
 		return;
@@ -60,12 +62,12 @@ void session_watch_consumer(struct gdrcap_session *session)
 		   patience_ends(&session->progress, limit_ms, session_consumer_is_starved,
 				 session)) {
 		session->stuck = true;
-		session_message(
-			session, GDRCAP_LOG_WARNING,
+		late.count = session_bursts_published(session) - collected;
+		session_tell(
+			session, GDRCAP_LOG_WARNING, late,
 			"the consumer has made no progress for %u ms with %llu bursts waiting: is "
 			"the GPU busy with another process (nvidia-smi), or a debugger attached?",
-			limit_ms,
-			(unsigned long long)(session_bursts_published(session) - collected));
+			limit_ms, (unsigned long long)late.count);
 	}
 }
 
@@ -127,7 +129,7 @@ void session_watch_file(struct gdrcap_session *session)
 }
 
 static void watch_interface(struct gdrcap_session *session, const struct port *port,
-			    const struct interface *interface)
+			    const struct interface *interface, struct gdrcap_event gone)
 {
 	char what[400];
 
@@ -137,6 +139,7 @@ static void watch_interface(struct gdrcap_session *session, const struct port *p
 		 "port %s: its interface is gone: it was deleted, or moved to another network "
 		 "namespace; have it back (ip link), and begin a new run",
 		 port->name);
+	session_event(session, gone, "%s", what);
 	session_fail(session, -ENODEV, what);
 }
 
@@ -145,32 +148,55 @@ void session_watch_interfaces(struct gdrcap_session *session)
 	for (uint32_t p = 0; p < session->plan.ports; p++) {
 		const struct session_pair *pair = &session->pairs[p];
 
-		watch_interface(session, &pair->rx, &pair->rx_interface);
-		watch_interface(session, &pair->tx, &pair->tx_interface);
+		watch_interface(session, &pair->rx, &pair->rx_interface,
+				event_of_port(GDRCAP_EVENT_PORT_GONE, p, false, -1));
+		watch_interface(session, &pair->tx, &pair->tx_interface,
+				event_of_port(GDRCAP_EVENT_PORT_GONE, p, true, -1));
 	}
 }
 
-/* A link that was never up may be waited for; one that goes down is worth a word. */
-static void watch_link(struct gdrcap_session *session, const struct port *port, bool receives,
-		       enum session_link *link)
+/* One that goes down, or came back. */
+static void link_changed(struct gdrcap_session *session, uint32_t p, bool sends, bool up)
 {
+	const struct port *port = sends ? &session->pairs[p].tx : &session->pairs[p].rx;
+	const bool peer_left = !up && !sends && port->facts->joins;
+	const enum gdrcap_event_kind kind = up		? GDRCAP_EVENT_LINK_UP
+					    : peer_left ? GDRCAP_EVENT_PORT_GONE
+							: GDRCAP_EVENT_LINK_DOWN;
+	char what[400];
+
+	session_tell(session, GDRCAP_LOG_WARNING, event_of_port(kind, p, sends, -1),
+		     "port %s: the link is %s%s", port->name, up ? "up again" : "down",
+		     peer_left ? ": the other end left, and took along what it had handed over and "
+				 "nobody had taken yet"
+			       : "");
+	if (up || atomic_load(&session->ending) || session->config.link_down != GDRCAP_LINK_END)
+		return;
+	snprintf(what, sizeof(what), "port %s: its link is down (link_down: end)", port->name);
+	session_fail(session, -ENETDOWN, what);
+}
+
+/* A link that was never up may be waited for; one that goes down is worth a word. */
+static void watch_link(struct gdrcap_session *session, uint32_t p, bool sends)
+{
+	const struct port *port = sends ? &session->pairs[p].tx : &session->pairs[p].rx;
+	enum session_link *link = &session->link[(sends ? GDRCAP_PORTS_MAX : 0) + p];
 	const bool up = port->open && port_link_up(port);
 
-	if (!port->open || up == (*link == LINK_UP))
+	/* What failed is said; an interface that is gone is neither up nor down. */
+	if (!port->open || up == (*link == LINK_UP) || session->failure)
 		return;
-	if (*link == LINK_WAITED_FOR)
+	if (*link != LINK_WAITED_FOR) {
+		link_changed(session, p, sends, up);
+	} else {
 		log_info("port %s: the link is up", port->name);
-	else
-		session_message(session, GDRCAP_LOG_WARNING, "port %s: the link is %s%s",
-				port->name, up ? "up again" : "down",
-				!up && receives && port->facts->joins
-					? ": the other end left, and took along what it had handed "
-					  "over and nobody had taken yet"
-					: "");
+		session_event(session, event_of_port(GDRCAP_EVENT_LINK_UP, p, sends, -1),
+			      "port %s: the link is up", port->name);
+	}
 	*link = up ? LINK_UP : LINK_DOWN;
 }
 
-/* A link that goes down ends nothing: its sender waits, its receiver hears nothing. */
+/* While a link is down its sender waits, and its receiver hears nothing. */
 static void watch_links(struct gdrcap_session *session)
 {
 	if (!tsc_older(session->link_tsc, LINK_LOOK_MS))
@@ -182,14 +208,14 @@ static void watch_links(struct gdrcap_session *session)
 		session_senders_watch(session);
 	}
 	for (uint32_t p = 0; p < session->plan.ports; p++) {
-		enum session_link *link = &session->link[GDRCAP_PORTS_MAX + p];
+		const enum session_link *link = &session->link[GDRCAP_PORTS_MAX + p];
 
 		if (!atomic_load(&session->ended_by_sender))
-			watch_link(session, &session->pairs[p].rx, true, &session->link[p]);
+			watch_link(session, p, false);
 		if (session->rx_count && !atomic_load(&session->ending))
 			session->peer_left |=
 				session->pairs[p].rx.facts->joins && session->link[p] == LINK_DOWN;
-		watch_link(session, &session->pairs[p].tx, false, link);
+		watch_link(session, p, true);
 		session->link_lost |= *link == LINK_DOWN;
 		for (uint32_t q = 0; session->tx_count && q < session->plan.queues; q++)
 			atomic_store_explicit(&session->tx[p * session->plan.queues + q].hold,
@@ -347,6 +373,7 @@ bool session_watch(struct gdrcap_session *session)
 	session_watch_file(session);
 	watch_links(session);
 	watch_drops(session);
+	session_events_watch(session);
 	recover_watch(session);
 	if (!atomic_load(&session->ending) && run_is_over(session))
 		session_end(session);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What goes wrong in a run is said, in `errors` and in the exit status, and never waited out."""
+import json
 import os
 import re
 import resource
@@ -74,6 +75,45 @@ def test_interface_of_the_same_name():
             pair.ip("link", "add", pair.left, "type", "veth", "peer", "name", pair.right)
             summary = receiver.finish(expect=1)
     assert "interface is gone" in errors(summary), summary["errors"]
+
+
+# ---- an interface goes down ----
+
+def interface_down(*arguments):
+    """A capture whose interface went down and, unless that ends it, came up again: its summary."""
+    with e2e.VethPair() as pair:
+        receiver_port = "net_af_packet0,iface=%s" % pair.right
+        with processes.Running("capture", "--port", receiver_port, *arguments) as receiver:
+            receiver.wait_until_running()
+            with processes.Running("replay", "--tx-port", "net_af_packet0,iface=%s" % pair.left,
+                                   "--rate", "5kpps") as sender:
+                receiver.wait_for_frames("received", 1000)
+                pair.ip("link", "set", pair.right, "down")
+                if arguments:
+                    return receiver.finish(expect=(1, 3))
+                for program in (receiver, sender):
+                    program.wait_until(lambda: any("the link is down" in line
+                                                   for line in program.err))
+                pair.ip("link", "set", pair.right, "up")
+                sender.wait_until(lambda: any("the link is up again" in line
+                                              for line in sender.err))
+                before = json.loads(receiver.out[-1])["frames"]["received"]
+                receiver.wait_for_frames("received", before + 1000)
+                sender.signal(signal.SIGTERM)
+                sender.finish()
+            return receiver.finish(expect=(0, 3))
+
+
+def test_interface_down():
+    """It is waited for. Frames that were on the way are lost."""
+    summary = interface_down()
+    assert not errors(summary) or "lost" in errors(summary), summary["errors"]
+    assert summary["ended_by_sender"], summary
+
+
+def test_interface_down_ends():
+    summary = interface_down("--link-down", "end")
+    assert "its link is down" in errors(summary), summary["errors"]
 
 
 # ---- a sender does not send all ----

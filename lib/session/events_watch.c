@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Makes a run's events where the control thread looks at it, and hands them to the caller. */
+#include <stdarg.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <rte_cycles.h>
+
+#include "base/text.h"
+#include "session/session.h"
+
+#define LOOK_MS 100u
+
+static void event_make(struct gdrcap_session *session, struct gdrcap_event *event, const char *line)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	event->time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	snprintf(event->text, sizeof(event->text), "%.*s", (int)sizeof(event->text) - 1, line);
+	text_clean(event->text, ' ');
+	events_put(&session->events, event);
+}
+
+void session_event(struct gdrcap_session *session, struct gdrcap_event event, const char *format,
+		   ...)
+{
+	char line[sizeof(event.text)];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	event_make(session, &event, line);
+}
+
+void session_tell(struct gdrcap_session *session, enum gdrcap_log_level level,
+		  struct gdrcap_event event, const char *format, ...)
+{
+	char line[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	event_make(session, &event, line);
+	session_message(session, level, "%s", line);
+}
+
+/* Spells without slots are counted by their beginnings; one that lasts says so by its time. */
+static void slots_look(struct gdrcap_session *session, uint32_t i)
+{
+	const struct rx_worker *worker = &session->rx[i];
+	const uint32_t port = i / session->plan.queues, queue = i % session->plan.queues;
+	const uint64_t times = atomic_load_explicit(&worker->starved, memory_order_relaxed);
+	const uint64_t tsc = atomic_load_explicit(&worker->starved_tsc, memory_order_relaxed);
+	struct event_spell *spell = &session->events.slots[i];
+	const char *name = session->pairs[port].rx.name;
+	struct gdrcap_event event;
+
+	switch (spell_look(spell, tsc + times)) {
+	case SPELL_BEGINS:
+		event = event_of_port(GDRCAP_EVENT_NO_SLOTS, port, false, (int)queue);
+		event.count = times;
+		session_event(session, event,
+			      "port %s, queue %u: no slot is free (%llu times in this run): what "
+			      "came before was not given back yet; what comes waits where the port "
+			      "has room, and is missed then",
+			      name, queue, (unsigned long long)times);
+		break;
+	case SPELL_ENDS:
+		event = event_of_port(GDRCAP_EVENT_SLOTS_AGAIN, port, false, (int)queue);
+		event.count = times;
+		session_event(session, event,
+			      "port %s, queue %u: slots are free again; %llu times there were "
+			      "none, for %.3f s in all",
+			      name, queue, (unsigned long long)times,
+			      (double)tsc / (double)rte_get_tsc_hz());
+		break;
+	default:
+		break;
+	}
+}
+
+static void saver_look(struct gdrcap_session *session)
+{
+	struct event_spell *spell = &session->events.saver;
+	struct save_counts counts;
+	struct gdrcap_event event;
+
+	if (!session->save)
+		return;
+	save_counts(session->save, &counts);
+	switch (spell_look(spell, counts.missed + counts.damaged_missed)) {
+	case SPELL_BEGINS:
+		event = event_of(GDRCAP_EVENT_SAVER_BEHIND);
+		event.count = spell->count - spell->from;
+		session_event(
+			session, event,
+			"%llu frames could not be saved: the file takes them more slowly than "
+			"they come, or cannot be written",
+			(unsigned long long)event.count);
+		break;
+	case SPELL_ENDS:
+		event = event_of(GDRCAP_EVENT_SAVER_MOVES);
+		event.count = spell->count - spell->from;
+		session_event(session, event, "frames are saved again; %llu were not",
+			      (unsigned long long)event.count);
+		break;
+	default:
+		break;
+	}
+}
+
+void session_events_watch(struct gdrcap_session *session)
+{
+	struct session_events *events = &session->events;
+
+	if (!events->first && session_received(session)) {
+		events->first = true;
+		session_event(session, event_of(GDRCAP_EVENT_FIRST_FRAME),
+			      "the first frame of the run came");
+	}
+	if (!tsc_older(events->tsc, LOOK_MS))
+		return;
+	events->tsc = rte_rdtsc();
+	for (uint32_t i = 0; i < session->rx_count; i++)
+		slots_look(session, i);
+	saver_look(session);
+}
+
+void session_events_end(struct gdrcap_session *session)
+{
+	struct gdrcap_event event = event_of(GDRCAP_EVENT_END);
+
+	event.code = session->failure;
+	pthread_mutex_lock(&session->message_lock);
+	session_event(session, event, "the run is over%s%s", session->failure_text[0] ? ": " : "",
+		      session->failure_text);
+	pthread_mutex_unlock(&session->message_lock);
+}
+
+/* ---- for the caller ---- */
+
+int gdrcap_get_event(struct gdrcap_session *session, struct gdrcap_event *event, size_t size)
+{
+	int ret = guest_check(session, "session", NULL);
+
+	if (ret < 0)
+		return ret;
+	if (!event || size < sizeof(*event))
+		return -EINVAL;
+	memset(event, 0, size);
+	return events_get(&session->events, event);
+}
+
+int gdrcap_event_fd(struct gdrcap_session *session)
+{
+	int ret = guest_check(session, "session", NULL);
+
+	return ret < 0 ? ret : events_fd(&session->events);
+}
