@@ -20,7 +20,7 @@ if_available="libxdp-dev"
 case $set_wanted in
 build) ;;
 check | check-sanitized)
-	tools="$tools git:git iproute2:ip"
+	tools="$tools git:git iproute2:ip cmake:cmake"
 	# Other tools that frames are compared with; their tests are skipped where they are not.
 	if_available="$if_available tcpdump tcpreplay tshark python3-matplotlib"
 	if test "$set_wanted" = check-sanitized; then

@@ -3,11 +3,12 @@
 #
 # usage: install_test.sh BUILD SOURCE
 #
-# Installs into an empty prefix and uses what lies there as an embedder would: through pkg-config,
-# as C11 and C++17, shared and static.
+# Installs into an empty prefix and uses what lies there as an embedder would: through pkg-config, Meson
+# and CMake, as C11 and C++17, shared and static.
 set -eu
 build=$1
-embed=$2/tests/install/embed.c
+source=$2/tests/install
+embed=$source/embed.c
 
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -32,8 +33,15 @@ libdir=$(pkg-config --variable=libdir gdrcap)
 
 "$tmp/root$prefix/bin/gdrcap" --version
 
-uses_shared() {
-	readelf -d "$1" | grep -q 'NEEDED.*libgdrcap\.so'
+# usage: linked_right PROGRAM KIND - it has the library in that way, and works
+linked_right() {
+	kind=shared
+	readelf -d "$1" | grep -q 'NEEDED.*libgdrcap\.so' || kind=static
+	if test $kind != "$2"; then
+		echo "$1 has the $kind library"
+		exit 1
+	fi
+	LD_LIBRARY_PATH=$libdir "$1"
 }
 warnings="-Wall -Wextra -Werror"
 for language in "gcc -std=c11" "g++ -std=c++17 -x c++"; do
@@ -43,11 +51,27 @@ for language in "gcc -std=c11" "g++ -std=c++17 -x c++"; do
 		test $kind = shared || static=--static
 		$language $warnings $(pkg-config --cflags gdrcap) -c "$embed" -o "$tmp/embed.o"
 		${language%% *} "$tmp/embed.o" -o "$tmp/embed" $(pkg-config $static --libs gdrcap)
-		if test $kind = shared && ! uses_shared "$tmp/embed" ||
-			test $kind = static && uses_shared "$tmp/embed"; then
-			echo "pkg-config $static did not give the $kind library"
-			exit 1
-		fi
-		LD_LIBRARY_PATH=$libdir "$tmp/embed"
+		linked_right "$tmp/embed" $kind
 	done
 done
+
+# usage: built_right TOOL COMMAND... - COMMAND configures and builds $source in $tmp/TOOL
+built_right() {
+	tool=$1
+	shift
+	echo "== $tool"
+	"$@" >"$tmp/log" 2>&1 || {
+		cat "$tmp/log"
+		exit 1
+	}
+	for kind in shared static; do
+		linked_right "$tmp/$tool/embed-c-$kind" $kind
+		linked_right "$tmp/$tool/embed-cpp-$kind" $kind
+	done
+}
+built_right meson sh -c "meson setup '$tmp/meson' '$source' && ninja -C '$tmp/meson'"
+if ! command -v cmake >/dev/null; then
+	echo "no cmake here: Meson and pkg-config were tested"
+	exit 77
+fi
+built_right cmake sh -c "cmake -S '$source' -B '$tmp/cmake' && cmake --build '$tmp/cmake'"
