@@ -74,10 +74,9 @@ extern const struct bench_stage bench_gpu_memory, bench_copy, bench_zero_copy, b
 extern const struct bench_stage bench_mempool, bench_ring; /* stage_ring.c */
 extern const struct bench_stage bench_rx_worker;	   /* stage_rx.c */
 extern const struct bench_stage bench_consumer;		   /* stage_consumer.c: frames resident */
-extern const struct bench_stage bench_comm_list; /* stage_comm_list.c: rte_gpu_comm_list instead */
-extern const struct bench_stage bench_latency;	 /* stage_latency.c */
-extern const struct bench_stage bench_sender;	 /* stage_sender.c */
-extern const struct bench_stage bench_path;	 /* stage_path.c: whole, through sessions */
+extern const struct bench_stage bench_latency;		   /* stage_latency.c */
+extern const struct bench_stage bench_sender;		   /* stage_sender.c */
+extern const struct bench_stage bench_path; /* stage_path.c: whole, through sessions */
 extern const struct bench_stage bench_idle_cost, bench_idle_reads; /* stage_idle.c */
 
 /* The rows, in the order of measuring. */

@@ -15,13 +15,24 @@ static __shared__ uint64_t reads_counted;
 		if ((threadIdx.x & 31) == 0)                                                       \
 			reads_counted += (count);                                                  \
 	} while (0)
-#include "bench/bench_kernels.cuh"
+#include "bench/bench_kernels.h"
+#include "kernels/cuda/device.cuh"
 #include "kernels/cuda/ring.cuh"
 
 #define READ_THREADS_MAX 1024u
 #define COMPUTE_THREADS 256u
 #define COMPUTE_ROUNDS 4096u
 #define READS_AT_ONCE 4u
+
+struct bench_gpu {
+	int ordinal;
+	uint32_t units;
+	cudaStream_t stream;
+	cudaEvent_t begin, end;
+	unsigned long long *sum;      /* the GPU's */
+	unsigned long long *sum_seen; /* pinned */
+	struct job_control *control;  /* pinned */
+};
 
 /* ---- kernels ---- */
 
@@ -98,7 +109,7 @@ __global__ void __launch_bounds__(32) idle_kernel(struct burst_ring_view ring, u
 /* ---- life ---- */
 
 /* A kernel that is loaded only when it is first launched waits for those that run. */
-static int kernels_load(int ordinal)
+static int kernels_load(void)
 {
 	const void *const kernels[] = { (const void *)read_kernel, (const void *)compute_kernel,
 					(const void *)echo_kernel, (const void *)idle_kernel };
@@ -110,7 +121,7 @@ static int kernels_load(int ordinal)
 		if (error)
 			return cuda_fail(error, "loading the bench's kernels");
 	}
-	return bench_comm_load(ordinal);
+	return 0;
 }
 
 /* Of a priority that the workers' streams do not have: see device.cu. */
@@ -145,7 +156,7 @@ static int gpu_set_up(struct bench_gpu *gpu)
 	if (!error)
 		error = cudaHostAlloc((void **)&gpu->control, sizeof(*gpu->control),
 				      cudaHostAllocMapped);
-	return error ? cuda_fail(error, "setting up the bench's GPU") : kernels_load(gpu->ordinal);
+	return error ? cuda_fail(error, "setting up the bench's GPU") : kernels_load();
 }
 
 int bench_gpu_open(int ordinal, struct bench_gpu **opened)
@@ -178,7 +189,6 @@ void bench_gpu_close(struct bench_gpu *gpu)
 		cudaEventDestroy(gpu->begin);
 	if (gpu->end)
 		cudaEventDestroy(gpu->end);
-	cudaFree(gpu->memory);
 	cudaFree(gpu->sum);
 	cudaFreeHost(gpu->sum_seen);
 	cudaFreeHost(gpu->control);
@@ -347,13 +357,6 @@ int bench_gpu_join(struct bench_gpu *gpu, uint32_t timeout_ms)
 					   "a kernel of the bench did not leave within %u ms",
 					   timeout_ms);
 		nanosleep(&tick, NULL);
-	}
-	if (gpu->memory) {
-		current_device current(gpu->ordinal);
-
-		cudaFree(gpu->memory);
-		cudaGetLastError();
-		gpu->memory = NULL;
 	}
 	return ret;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the bench measures of a GPU beside the workers of kernels.h: its physical limits, what an idle
- * consumer costs others, and DPDK's own hand-over of frames. One thread uses it; failures leave
- * their text in kernel_error().
+ * What the bench measures of a GPU beside the workers of kernels.h: its physical limits, and what an
+ * idle consumer costs others. One thread uses it; failures leave their text in kernel_error().
  */
 #ifndef BENCH_KERNELS_H
 #define BENCH_KERNELS_H
@@ -51,29 +50,6 @@ int bench_gpu_echo_start(struct bench_gpu *gpu, struct bench_echo *echo);
  * it read from the ring meanwhile. */
 int bench_gpu_idle_start(struct bench_gpu *gpu, const struct burst_ring_view *ring, uint32_t blocks,
 			 uint64_t *reads);
-
-/* An item of DPDK's struct rte_gpu_comm_list as a kernel sees it. */
-struct bench_comm_frame { /* struct rte_gpu_comm_pkt */
-	uint64_t at, bytes;
-};
-struct bench_comm_item {
-	const uint32_t *count;
-	const struct bench_comm_frame *frames;
-	uint32_t *status; /* writer: CPU up to BENCH_COMM_READY, then the kernel */
-};
-enum bench_comm_status { /* enum rte_gpu_comm_list_status */
-			 BENCH_COMM_READY = 1,
-			 BENCH_COMM_DONE = 2,
-};
-
-/*
- * Checks frames of items in turn, burst b is item b % item_count, up to `burst` frames each, with the
- * code of the checker, until *job->rings[0].stop is set. Of the ring the frames' memory, result and
- * runs are used: result[b & burst_mask] is written before the item's status becomes
- * BENCH_COMM_DONE. One ring; workers_per_ring is given; items are a multiple of it, 16 times at least.
- */
-int bench_gpu_comm_start(struct bench_gpu *gpu, const struct kernel_job *job,
-			 const struct bench_comm_item *items, uint32_t item_count, uint32_t burst);
 
 /* 1 running, 0 left, negative: it failed. */
 int bench_gpu_running(struct bench_gpu *gpu);

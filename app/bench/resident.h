@@ -86,10 +86,6 @@ int resident_fill(struct resident *resident, struct gdrcap_error *error);
 int resident_start(struct resident *resident, enum kernel_role role, uint32_t blocks,
 		   struct gdrcap_error *error);
 int resident_stop(struct resident *resident, struct gdrcap_error *error);
-/* As a job of kernels.h: `views` has room for every ring. */
-void resident_job(const struct resident *resident, enum kernel_role role, uint32_t blocks,
-		  struct burst_ring_view *views, struct kernel_job *job);
-
 /* As if nothing was ever published: what resident_start() begins with. */
 void resident_reset(struct resident *resident, enum kernel_role role);
 

@@ -96,8 +96,9 @@ void resident_account(const struct resident *resident, struct resident_ring *rin
 
 /* ---- workers ---- */
 
-void resident_job(const struct resident *resident, enum kernel_role role, uint32_t blocks,
-		  struct burst_ring_view *views, struct kernel_job *job)
+/* `views` has room for every ring. */
+static void job_make(const struct resident *resident, enum kernel_role role, uint32_t blocks,
+		     struct burst_ring_view *views, struct kernel_job *job)
 {
 	const struct bench *bench = resident->bench;
 
@@ -155,7 +156,7 @@ int resident_start(struct resident *resident, enum kernel_role role, uint32_t bl
 	int ret;
 
 	resident_reset(resident, role);
-	resident_job(resident, role, blocks, views, &job);
+	job_make(resident, role, blocks, views, &job);
 	ret = bench->ops->start(bench->device, &job, &resident->workers);
 	if (ret == 0)
 		return 0;

@@ -351,8 +351,8 @@ static void test_stages_that_need_cuda(void **state)
 {
 	(void)state;
 	assert_true(bench_copy.needs_cuda && bench_zero_copy.needs_cuda &&
-		    bench_round_trip.needs_cuda && bench_comm_list.needs_cuda &&
-		    bench_idle_cost.needs_cuda && bench_idle_reads.needs_cuda);
+		    bench_round_trip.needs_cuda && bench_idle_cost.needs_cuda &&
+		    bench_idle_reads.needs_cuda);
 	assert_false(bench_consumer.needs_cuda || bench_sender.needs_cuda ||
 		     bench_latency.needs_cuda);
 }
