@@ -40,7 +40,7 @@ static int ring_check(const struct burst_ring_view *ring, uint32_t index, enum k
 		return kernel_fail(-EINVAL,
 				   "ring %u: the frames' region must begin and end at %u bytes",
 				   index, ACCESS_BYTES);
-	if (role == KERNEL_CHECK && !is_aligned(ring->runs, ACCESS_BYTES))
+	if (role == KERNEL_CHECK && !is_aligned(ring->records, ACCESS_BYTES))
 		return kernel_fail(-EINVAL, "ring %u: no aligned overflow runs to check into",
 				   index);
 	if (role == KERNEL_WRITE && (ring->head_desc || ring->generation))

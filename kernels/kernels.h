@@ -25,7 +25,7 @@ struct kernel_device;  /* one GPU, or the CPU threads that stand for one */
 struct kernel_workers; /* one running job */
 
 enum kernel_role {
-	KERNEL_CHECK, /* capture: take bursts, check every frame, write runs */
+	KERNEL_CHECK, /* capture: take bursts, check every frame, write records */
 	KERNEL_WRITE, /* replay: take bursts of empty slots, write frames as ordered */
 };
 

@@ -41,7 +41,7 @@
 #ifndef GDRCAP_STALE_H
 #define GDRCAP_STALE_H
 
-#include "kernels/frame_runs.h"
+#include "kernels/frame_records.h"
 
 #define STALE_EDGE_BYTES 64u /* at each end */
 #define STALE_FILL 0x55u     /* every byte of the slots before the run */

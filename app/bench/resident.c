@@ -123,12 +123,12 @@ static int ring_memory(struct resident *resident, struct resident_ring *ring,
 		ring->order = resident_alloc(resident, RESIDENT_BURSTS * sizeof(*ring->order), true,
 					     error);
 	if (ring->order)
-		ring->view.runs =
-			resident_alloc(resident, descs * sizeof(struct frame_run), true, error);
-	if (ring->view.runs && resident->split)
+		ring->view.records =
+			resident_alloc(resident, descs * sizeof(struct frame_record), true, error);
+	if (ring->view.records && resident->split)
 		ring->head_desc =
 			resident_alloc(resident, descs * sizeof(*ring->head_desc), true, error);
-	return ring->view.runs && (!resident->split || ring->head_desc) ? 0 : -ENOMEM;
+	return ring->view.records && (!resident->split || ring->head_desc) ? 0 : -ENOMEM;
 }
 
 static int ring_create(struct resident *resident, uint32_t r, struct gdrcap_error *error)
@@ -157,7 +157,7 @@ static int ring_create(struct resident *resident, uint32_t r, struct gdrcap_erro
 static void ring_destroy(const struct resident *resident, struct resident_ring *ring)
 {
 	resident_free(resident, ring->head_desc, true);
-	resident_free(resident, ring->view.runs, true);
+	resident_free(resident, ring->view.records, true);
 	resident_free(resident, ring->order, true);
 	resident_free(resident, ring->result, true);
 	resident_free(resident, ring->beside, true);

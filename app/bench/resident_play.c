@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "kernels/frame_runs.h"
+#include "kernels/frame_records.h"
 
 #define PUBLISH_AT_ONCE 16u /* bursts into a ring before the next one's turn */
 #define LOOPS_PER_LOOK 64u  /* at the clock, and whether workers still run */
@@ -52,23 +52,23 @@ void resident_describe(const struct resident *resident, struct resident_ring *ri
 		};
 }
 
-/* Counts what the runs say of a burst that is not one run of what was expected. */
-static void account_runs(const struct resident *resident, const struct resident_ring *ring,
-			 uint32_t runs, struct resident_counts *counts)
+/* Counts what the records say of a burst that is not one record of what was expected. */
+static void account_records(const struct resident *resident, const struct resident_ring *ring,
+			    uint32_t records, struct resident_counts *counts)
 {
 	const uint32_t first = (uint32_t)(ring->collected * resident->burst);
-	struct frame_run plain;
+	struct frame_record plain;
 	uint64_t seen = 0;
 
-	for (uint32_t r = 0; r < runs && r < resident->burst; r++) {
-		const struct frame_run *run =
-			run_read(&ring->view, ring->collected, first, r, &plain);
+	for (uint32_t r = 0; r < records && r < resident->burst; r++) {
+		const struct frame_record *record =
+			record_read(&ring->view, ring->collected, first, r, &plain);
 
-		seen += run->count;
-		if (frame_is_damaged(run->verdict))
-			counts->damaged += run->count;
-		else if (resident->borrowed && run->verdict == FRAME_VALID)
-			counts->validated += run->count;
+		seen += record->count;
+		if (frame_is_damaged(record->verdict))
+			counts->damaged += record->count;
+		else if (resident->borrowed && record->verdict == FRAME_VALID)
+			counts->validated += record->count;
 	}
 	counts->lost += seen < resident->burst ? resident->burst - seen : 0;
 }
@@ -76,20 +76,21 @@ static void account_runs(const struct resident *resident, const struct resident_
 void resident_account(const struct resident *resident, struct resident_ring *ring,
 		      struct resident_counts *counts)
 {
-	const uint32_t runs = burst_runs(&ring->view, ring->collected);
+	const uint32_t records = burst_records(&ring->view, ring->collected);
 	const uint32_t first = (uint32_t)(ring->collected * resident->burst);
-	struct frame_run plain;
-	const struct frame_run *run = run_read(&ring->view, ring->collected, first, 0, &plain);
+	struct frame_record plain;
+	const struct frame_record *record =
+		record_read(&ring->view, ring->collected, first, 0, &plain);
 
 	counts->frames += resident->burst;
 	if (resident->role == KERNEL_CHECK) {
-		if (!resident->borrowed && runs == 1 && run->verdict == FRAME_VALID &&
-		    run->count == resident->burst && run->stream == RESIDENT_STREAM &&
-		    run->sequence == ring->collected * resident->burst % ring->slots &&
-		    run->bytes == resident->burst * resident->payload_bytes)
+		if (!resident->borrowed && records == 1 && record->verdict == FRAME_VALID &&
+		    record->count == resident->burst && record->stream == RESIDENT_STREAM &&
+		    record->sequence == ring->collected * resident->burst % ring->slots &&
+		    record->bytes == resident->burst * resident->payload_bytes)
 			counts->validated += resident->burst;
 		else
-			account_runs(resident, ring, runs, counts);
+			account_records(resident, ring, records, counts);
 	}
 	ring->collected++;
 }

@@ -17,7 +17,7 @@
 #include "capture/ring_producer.h"
 #include "gpu/gpu_drivers.h"
 #include "gpu/gpu_export.h"
-#include "kernels/frame_runs.h"
+#include "kernels/frame_records.h"
 #include "memory/region.h"
 
 #define COPY_BYTES ((size_t)64 << 20)
@@ -198,7 +198,7 @@ static int round_trip(const struct live_gpu *gpu, struct ring_producer *ring,
 {
 	const uint64_t burst = ring->burst, begin = now_ns();
 	const uint32_t first = ring->first;
-	struct frame_run plain;
+	struct frame_record plain;
 
 	ring->desc[ring->head & ring->desc_mask] = (struct frame_desc){ .len = FRAME_BYTES };
 	ring->head++;
@@ -210,8 +210,8 @@ static int round_trip(const struct live_gpu *gpu, struct ring_producer *ring,
 						   kernel_error())
 				       : error_set(error, -ETIMEDOUT, "no answer within 2 s");
 	*ns = now_ns() - begin;
-	if (burst_runs(&ring->view, burst) != 1 ||
-	    run_read(&ring->view, burst, first, 0, &plain)->verdict != FRAME_VALID)
+	if (burst_records(&ring->view, burst) != 1 ||
+	    record_read(&ring->view, burst, first, 0, &plain)->verdict != FRAME_VALID)
 		return error_set(error, -EIO,
 				 "it found the frame damaged, which was right in memory");
 	return 0;

@@ -5,7 +5,7 @@
  *   2. one thread a frame reads its header there and checks what is there of the payload;
  *   3. one warp a frame checks what is behind that of a PRBS, and the whole of other patterns and
  *      of what is wrong, where it lies;
- *   4. one thread a frame, together, turn outcomes into runs.
+ *   4. one thread a frame, together, turn outcomes into records.
  *
  * A small burst of our own frames is tried by quick.cuh first, which tells it if all is right.
  *

@@ -120,11 +120,12 @@ phase_check_staged(const struct pattern_plan &plan, struct check_group<more> &g,
 			   !prbs_staged_is_right(plan, stage, at,
 						 min(bytes, stage_size<more>::bytes - at), first);
 
-	g.runs.result[i].phase_first = phase;
+	g.records.result[i].phase_first = phase;
 	if (whole && !wrong) {
 		const uint8_t *payload = (const uint8_t *)stage + at;
 
-		g.runs.result[i].phase_next = phase_after(plan, { payload, payload, 0, 1 }, bytes);
+		g.records.result[i].phase_next =
+			phase_after(plan, { payload, payload, 0, 1 }, bytes);
 		return;
 	}
 	long_add(g, i, begin, wrong);
@@ -152,7 +153,7 @@ __device__ __noinline__ void frame_check_staged(uint32_t group, uint32_t turn, u
 	bool whole, prbs, wrong;
 
 	if (!frame.at) {
-		frame_unreachable(&g.runs.result[i]);
+		frame_unreachable(&g.records.result[i]);
 		return;
 	}
 	if (!any)
@@ -166,7 +167,7 @@ __device__ __noinline__ void frame_check_staged(uint32_t group, uint32_t turn, u
 		frame_cut(&result);
 		bytes = 0;
 	}
-	g.runs.result[i] = result;
+	g.records.result[i] = result;
 	if (!bytes)
 		return;
 	if (any && frame_is_self_phase(&layout, &job.plan)) {
@@ -185,7 +186,8 @@ __device__ __noinline__ void frame_check_staged(uint32_t group, uint32_t turn, u
 		g.position[i] = header.position;
 		long_add(g, i, frame.at + start, wrong);
 	} else if (wrong || (!prbs && bytes > 4)) {
-		payload_count_staged(&job.plan, place, stage, at, bytes, start, &g.runs.result[i]);
+		payload_count_staged(&job.plan, place, stage, at, bytes, start,
+				     &g.records.result[i]);
 	}
 }
 
@@ -220,25 +222,25 @@ __device__ __forceinline__ uint32_t check_burst(struct check_shared<more> &s,
 		const bool tried = burst_is_quick(s.ring, g, in);
 
 		if (tried && burst_quick(s, group, in))
-			return RUNS_TOLD;
+			return RECORDS_PUBLISHED;
 		check_pass<any, more>(s, group, in);
 		if (thread == 0 && !tried)
 			quick_untried(g);
 	} else if constexpr (more) {
-		check_more(s.ring, s, in, g.runs.result, thread,
+		check_more(s.ring, s, in, g.records.result, thread,
 			   [&] { check_pass<any, more>(s, group, in); });
 	} else {
 		check_pass<any, more>(s, group, in);
 	}
-	return write_runs<more>(
-		s.ring, g.runs, in, thread,
+	return write_records<more>(
+		s.ring, g.records, in, thread,
 		[&s](const struct frame_result &last, const struct frame_result &next) {
 			struct frame_layout own;
 
 			if (any)
-				return run_joins(&s.ring.job.layout, NULL, &last, &next);
+				return record_joins(&s.ring.job.layout, NULL, &last, &next);
 			layout_own(&own, s.ring.job.layout);
-			return run_joins(&own, NULL, &last, &next);
+			return record_joins(&own, NULL, &last, &next);
 		},
 		[&](uint32_t i) { return frame_len(s, in, i); }, group.index);
 }

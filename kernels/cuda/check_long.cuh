@@ -5,7 +5,7 @@
 
 #include "kernels/cuda/crc.cuh"
 #include "kernels/cuda/phase.cuh"
-#include "kernels/cuda/runs.cuh"
+#include "kernels/cuda/records.cuh"
 #include "kernels/cuda/stage.cuh"
 
 /* In the list of long payloads: something that is staged was wrong already. */
@@ -38,7 +38,7 @@ template <> struct check_places<false> {
 
 /* What a group of work threads has of its burst. */
 template <bool more> struct check_group : check_places<more> {
-	struct runs_shared runs;
+	struct records_shared records;
 	uint64_t position[BURST_FRAMES_MAX];
 	/* frames that are left to a warp, longer than the stage for the most: how many, and which */
 	uint32_t longs;
@@ -284,7 +284,7 @@ __device__ __forceinline__ void
 check_long_rest(const struct device_job &job, struct check_group<more> &g,
 		const struct received<more> &payload, uint32_t start, uint32_t i, uint32_t wrong)
 {
-	struct frame_result *result = &g.runs.result[i];
+	struct frame_result *result = &g.records.result[i];
 
 	if (any && frame_is_self_phase(&job.layout, &job.plan))
 		check_long_phase<more>(job, payload, result->payload_bytes, start, wrong, result);
@@ -314,7 +314,7 @@ __device__ __noinline__ void check_longs(uint32_t group, uint32_t turn, uint32_t
 
 		if (prbs && !wrong) {
 			const struct prbs_span<more> span = prbs_span_of(
-				payload, g.stage[i], start, g.runs.result[i].payload_bytes);
+				payload, g.stage[i], start, g.records.result[i].payload_bytes);
 			uint4 piece[LONG_AT_ONCE];
 
 			prbs_load(span, span.begin, piece);

@@ -3,18 +3,18 @@
  * The persistent checker of frames that a file has. For each burst:
  *   1. where rules say which frames are meant, one thread a frame asks them;
  *   2. one warp a frame hashes it, finds the file's frame and compares every byte;
- *   3. one thread a frame, together, turn outcomes into runs.
+ *   3. one thread a frame, together, turn outcomes into records.
  * frame_expect_check() is the reference. Built twice: `more` is constant (more.cuh); with it frames
  * are always staged, since their first pieces are read over PCIe.
  */
-#include "kernels/cuda/runs.cuh"
+#include "kernels/cuda/records.cuh"
 #include "kernels/cuda/stage.cuh"
 
 #define NO_FRAME 0xffffffffu
 
 template <bool more> struct check_store_shared : more_shared<more> {
 	struct ring_shared ring;
-	struct runs_shared runs;
+	struct records_shared records;
 	uint32_t next_frame;
 	uint32_t stage[BURST_FRAMES_MAX][stage_size<more>::stride];
 };
@@ -211,7 +211,7 @@ __device__ __forceinline__ void frame_match_staged(struct check_store_shared<mor
 		result.verdict = FRAME_VALID;
 	else
 		result.verdict = FRAME_FILTERED;
-	s.runs.result[i] = result;
+	s.records.result[i] = result;
 }
 
 /* Steps 1 and 2, of the frames that are due. Ends with a barrier. */
@@ -238,15 +238,15 @@ __device__ __forceinline__ void check_store_pass(struct check_store_shared<more>
 			received_from<more>(placed.at, s.stage[i], 0), placed.len,
 				store_padded(placed.len)
 		};
-		const bool filtered = matching && s.runs.result[i].verdict == FRAME_FILTERED;
+		const bool filtered = matching && s.records.result[i].verdict == FRAME_FILTERED;
 
 		__syncwarp(); /* all have read what lane 0 writes below */
 		if (filtered || !frame_is_due(s, i))
 			continue;
 		if (placed.at && !placed.cut)
-			warp_check_frame(job.store, frame, &s.runs.result[i]);
+			warp_check_frame(job.store, frame, &s.records.result[i]);
 		else if (lane_index() == 0)
-			frame_unreachable(&s.runs.result[i]);
+			frame_unreachable(&s.records.result[i]);
 	}
 	barrier_sync(BARRIER_WORK, s.ring.work_threads);
 }
@@ -258,14 +258,14 @@ __device__ __forceinline__ uint32_t check_store_burst(struct check_store_shared<
 	const struct device_job &job = s.ring.job;
 
 	if constexpr (more)
-		check_more(s.ring, s, in, s.runs.result, thread,
+		check_more(s.ring, s, in, s.records.result, thread,
 			   [&] { check_store_pass<more>(s, in, thread); });
 	else
 		check_store_pass<more>(s, in, thread);
-	return write_runs<more>(
-		s.ring, s.runs, in, thread,
+	return write_records<more>(
+		s.ring, s.records, in, thread,
 		[&job](const struct frame_result &last, const struct frame_result &next) {
-			return run_joins(&job.layout, &job.store, &last, &next);
+			return record_joins(&job.layout, &job.store, &last, &next);
 		},
 		[&](uint32_t i) { return frame_len(s, in, i); });
 }

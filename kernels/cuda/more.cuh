@@ -208,7 +208,7 @@ __device__ __forceinline__ void stale_poison_all(const struct ring_shared &ring,
 }
 
 /*
- * A burst up to its runs. pass() checks all frames that are due; it is called after a barrier and
+ * A burst up to its records. pass() checks all frames that are due; it is called after a barrier and
  * ends with one. All work threads.
  */
 template <typename Pass>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A small burst that is what is hoped for: one run of valid frames, whole in the stage. To know
+ * A small burst that is what is hoped for: one record of valid frames, whole in the stage. To know
  * that takes no sums over the block and no outcome of each frame, so it is told 2 us sooner. Eight
  * lanes share a frame, for one thread's steps through it, each waiting for the one before, are what
  * takes the time. Where anything is otherwise nothing is told, and the burst is checked as any
@@ -176,7 +176,7 @@ __device__ __forceinline__ bool quick_tell(const struct plain_to &to,
 	const struct quick_frame frame = g.quick[mine ? lane : 0];
 	const uint64_t first = __shfl_sync(WARP_ALL, frame.sequence, 0);
 	const uint32_t sender = __shfl_sync(WARP_ALL, frame.sender, 0);
-	/* as run_joins() */
+	/* as record_joins() */
 	const bool joins = lane == 0 || (mine && frame.sender == sender && frame.sequence &&
 					 frame.sequence == first + lane);
 	const uint32_t sums = warp_sum(mine ? frame.sums : 0);

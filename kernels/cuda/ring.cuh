@@ -12,13 +12,13 @@
 #ifndef GDRCAP_CUDA_RING_CUH
 #define GDRCAP_CUDA_RING_CUH
 
-#include "kernels/frame_runs.h"
+#include "kernels/frame_records.h"
 #include "kernels/cuda/job.cuh"
 
 /* In count of struct burst_in: the ring was stopped. */
 #define BURST_LEAVE 0xffffffffu
 /* In word of struct burst_out: the outcome is there already. No done word: those that are PLAIN are
- * written by others, and 0 is one, of no runs in generation 65535. */
+ * written by others, and 0 is one, of no records in generation 65535. */
 #define DONE_TOLD BURST_PLAIN
 
 /*
@@ -378,11 +378,11 @@ __device__ __forceinline__ void ring_give(struct ring_shared &s, uint32_t turn, 
 }
 
 /* What work() returns of a burst whose outcome it wrote itself: PLAIN. */
-#define RUNS_TOLD 0xffffffffu
+#define RECORDS_PUBLISHED 0xffffffffu
 
 /*
  * The loop of a group of work threads. work(in, thread) does one burst and returns, in thread 0,
- * the number of runs, or RUNS_TOLD; it may use the group's BARRIER_WORK.
+ * the number of records, or RECORDS_PUBLISHED; it may use the group's BARRIER_WORK.
  */
 template <typename Work>
 __device__ __forceinline__ void ring_work_group(struct ring_shared &s, struct work_group group,
@@ -396,18 +396,19 @@ __device__ __forceinline__ void ring_work_group(struct ring_shared &s, struct wo
 		const struct burst_in &in = s.in[turn];
 		const bool in_use = round >= s.turns;
 		uint64_t *done = NULL, word = 0;
-		uint32_t runs;
+		uint32_t records;
 
 		barrier_sync(BARRIER_IN_FULL + turn, 32 + s.work_threads);
 		if (in.count == BURST_LEAVE) {
 			ring_give(s, turn, in_use, group, NULL, 0);
 			return;
 		}
-		runs = work(in, group.thread);
+		records = work(in, group.thread);
 		if (group.thread == 0) {
 			done = &s.ring.result[in.burst & s.ring.burst_mask].done;
-			word = runs == RUNS_TOLD ? DONE_TOLD
-						 : burst_word(in.burst, s.burst_bits, runs, 0);
+			word = records == RECORDS_PUBLISHED
+				       ? DONE_TOLD
+				       : burst_word(in.burst, s.burst_bits, records, 0);
 		}
 		barrier_sync(BARRIER_WORK + group.index, s.work_threads);
 		barrier_arrive(BARRIER_IN_EMPTY + turn, 32 + s.work_threads);

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "kernels/frame_runs.h"
+#include "kernels/frame_records.h"
 #include "kernels/host/host_fetch.h"
 #include "kernels/host/host_workers.h"
 #include "kernels/stale.h"
@@ -159,10 +159,10 @@ burst_check(const struct burst_ring_view *ring, const struct host_work *work, ui
 {
 	const uint32_t first = burst_word_first(ready), count = burst_frames(ready);
 	struct frame_result last = { 0 }, result;
-	struct frame_run run;
+	struct frame_record record;
 	struct fetch fetch;
 	uint64_t until_ns = 0;
-	uint32_t runs = 0;
+	uint32_t records = 0;
 
 	fetch_begin(&fetch, burst, work->step, ready);
 	for (uint32_t i = 0; i < count; i++) {
@@ -186,21 +186,21 @@ burst_check(const struct burst_ring_view *ring, const struct host_work *work, ui
 			if (desc.offset & FRAME_DESC_CUT)
 				judge_cut(work, &result);
 		}
-		if (i && run_joins(work->layout, work->store, &last, &result)) {
-			run.count++;
-			run.bytes += run_bytes(&result);
-			run.frame_bytes += len;
-			run.phase_next = result.phase_next;
+		if (i && record_joins(work->layout, work->store, &last, &result)) {
+			record.count++;
+			record.bytes += run_bytes(&result);
+			record.frame_bytes += len;
+			record.phase_next = result.phase_next;
 		} else {
 			if (i)
-				*run_at(ring, first, runs++) = run;
-			run_begin(&run, &result, i, len);
+				*record_at(ring, first, records++) = record;
+			record_begin(&record, &result, i, len);
 		}
 		last = result;
 	}
 	if (count)
-		*run_at(ring, first, runs++) = run;
-	return runs;
+		*record_at(ring, first, records++) = record;
+	return records;
 }
 
 uint32_t host_burst_check(const struct burst_ring_view *ring, const struct host_work *work,

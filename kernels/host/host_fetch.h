@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "kernels/frame_runs.h"
+#include "kernels/frame_records.h"
 #include "pattern/pattern_ahead.h"
 
 /*

@@ -12,7 +12,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#include "kernels/frame_runs.h"
+#include "kernels/frame_records.h"
 #include "kernels/host/host_workers.h"
 #include "kernels/kernel_job.h"
 #include "base/patience.h"
@@ -23,7 +23,7 @@
  */
 #define DEFAULT_WORKERS 1u
 
-/* An idle worker first spins, then lets others run, naps, and at last sleeps: on a machine with few
+/* An idle worker first spins, then lets others record, naps, and at last sleeps: on a machine with few
  * cores its producer needs that core. It yields a few times only: on recent kernels who polls by
  * nothing else loses its share of time. */
 #define IDLE_SPINS 256u
@@ -93,20 +93,21 @@ static uint64_t burst_take(const struct burst_ring_view *ring, uint64_t burst, u
 	}
 }
 
-/* DONE, partner COLLECT: runs and frames were written, and frames read, before it. */
+/* DONE, partner COLLECT: records and frames were written, and frames read, before it. */
 static void burst_done(const struct burst_ring_view *ring, uint64_t burst, uint64_t ready,
-		       uint32_t bits, uint32_t runs)
+		       uint32_t bits, uint32_t records)
 {
 	struct burst_result *result = &ring->result[burst & ring->burst_mask];
-	const struct frame_run *run = runs == 1 ? run_at(ring, burst_word_first(ready), 0) : NULL;
+	const struct frame_record *record =
+		records == 1 ? record_at(ring, burst_word_first(ready), 0) : NULL;
 	struct burst_plain plain;
 
-	if (run && run_is_plain(run)) {
-		run_to_plain(run, &plain);
+	if (record && record_is_plain(record)) {
+		record_to_plain(record, &plain);
 		burst_tell(result, &plain, burst, bits);
 		return;
 	}
-	burst_tell_runs(result, runs, burst, bits);
+	burst_publish_records(result, records, burst, bits);
 }
 
 /*
@@ -152,13 +153,13 @@ static void *worker_main(void *argument)
 	}
 	for (uint64_t burst = worker->index; (ready = burst_take(ring, burst, bits));
 	     burst += workers->per_ring) {
-		uint32_t runs = 0;
+		uint32_t records = 0;
 
 		if (workers->role == KERNEL_CHECK)
-			runs = check(ring, &workers->work, burst, ready);
+			records = check(ring, &workers->work, burst, ready);
 		else
 			host_burst_write(ring, &workers->work, burst, ready);
-		burst_done(ring, burst, ready, bits, runs);
+		burst_done(ring, burst, ready, bits, records);
 	}
 	worker_leave(workers);
 	return NULL;

@@ -22,7 +22,7 @@ struct host_work {
 	uint32_t step;			      /* a worker takes every step-th burst of its ring */
 };
 
-/* Checks the burst's frames, writes its runs and returns their number. */
+/* Checks the burst's frames, writes its records and returns their number. */
 uint32_t host_burst_check(const struct burst_ring_view *ring, const struct host_work *work,
 			  uint64_t burst, uint64_t ready);
 /* The same where the ring has header-data split or the stale-read detector (stale.h). */

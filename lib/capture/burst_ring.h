@@ -5,20 +5,20 @@
  * consumer for each burst. This header knows neither DPDK nor CUDA; it compiles as C and CUDA.
  *
  * Two directions use the same ring. Capture: the producer publishes received frames, the consumer
- * checks them and writes runs. Replay: the producer publishes empty slots with an order, the
+ * checks them and writes records. Replay: the producer publishes empty slots with an order, the
  * consumer writes frames into them.
  *
  * Bursts are numbered from 0. Burst b uses ready[b & burst_mask] and result[b & burst_mask], a
- * cache line each, next to those of its neighbours. Descriptors and runs are rings of their own:
- * burst b's are desc[(first + i) & desc_mask] and runs[(first + i) & desc_mask].
+ * cache line each, next to those of its neighbours. Descriptors and records are rings of their own:
+ * burst b's are desc[(first + i) & desc_mask] and records[(first + i) & desc_mask].
  *
  * Orderings, by name:
  *
  * PUBLISH: the producer's store-release of ready[b].word after desc[] (and head_desc[], order[b]).
  * Partner, TAKE: the consumer's load-acquire (system scope) of it before it reads them.
  *
- * DONE: the consumer's store-release (system scope) of result[b].done after the runs and after its
- * last access to the frames. Partner, COLLECT: the load-acquire of result[b].done before the runs
+ * DONE: the consumer's store-release (system scope) of result[b].done after the records and after its
+ * last access to the frames. Partner, COLLECT: the load-acquire of result[b].done before the records
  * are read and before the slots are reused.
  *
  * STOP: one relaxed word; no data depends on it.
@@ -39,7 +39,7 @@
  *     desc[0..6]             | cut | mark | offset | len           | slot                    |
  *   beside[b], 128 bytes: 16 more descriptors
  *
- * PLAIN: the outcome of a burst that is one run of valid frames stands in four words, result[b].done
+ * PLAIN: the outcome of a burst that is one record of valid frames stands in four words, result[b].done
  * and .plain[0..2], in relaxed stores. It is done when all four carry the ring's generation; other
  * bursts of a checker give plain[] their generation too, so that a reader finds words of this use
  * or of the one before. No store of the consumer has to be seen before them. On a CPU the store of
@@ -78,11 +78,11 @@ struct frame_desc {
 /*
  * Frames next to each other in arrival order that have the same outcome: consecutive sequence
  * numbers of one stream, all valid; or one damaged frame; or neighbouring filtered frames. A burst
- * of valid frames in order is one run, so its accounting is O(1). 48 bytes. Writer: consumer.
+ * of valid frames in order is one record, so its accounting is O(1). 48 bytes. Writer: consumer.
  */
-struct frame_run {
+struct frame_record {
 	uint64_t sequence; /* of the first frame: see struct frame_result */
-	uint32_t bytes;	   /* payload bytes compared, the run's sum */
+	uint32_t bytes;	   /* payload bytes compared, the record's sum */
 	uint32_t wrong_bits;
 	uint16_t stream;
 	uint16_t count;	       /* frames, 1.. */
@@ -90,7 +90,7 @@ struct frame_run {
 	uint8_t expected, got; /* damaged */
 	uint8_t verdict;       /* enum frame_verdict */
 	uint8_t header_ok;
-	uint16_t first;			  /* index in the burst of the run's first frame */
+	uint16_t first;			  /* index in the burst of the record's first frame */
 	uint32_t frame_bytes;		  /* the frames' lengths in memory, sum */
 	uint32_t phase_first, phase_next; /* of the first frame, of the last: struct frame_result */
 	uint32_t detail;		  /* of the first frame: struct frame_result */
@@ -114,10 +114,11 @@ struct burst_beside {
 	uint64_t desc[BURST_BESIDE_DESCS]; /* likewise, those that follow */
 };
 
-/* What the consumer writes for a burst, its runs apart: one cache line. Writer: consumer; reader:
+/* What the consumer writes for a burst, its records apart: one cache line. Writer: consumer; reader:
  * accountant. */
 struct burst_result {
-	uint64_t done; /* burst_word() of the runs; written last (DONE), or with plain[] (PLAIN) */
+	uint64_t
+		done; /* burst_word() of the records; written last (DONE), or with plain[] (PLAIN) */
 	uint64_t plain[3]; /* struct burst_plain */
 	uint64_t reserved[4];
 };
@@ -139,7 +140,7 @@ struct burst_ring_view {
 	const struct burst_ready *ready;
 	const struct burst_beside *beside; /* NULL: nothing is INLINE */
 	struct burst_result *result;
-	struct frame_run *runs;		 /* runs of bursts that are not PLAIN; capture only */
+	struct frame_record *records;	 /* records of bursts that are not PLAIN; capture only */
 	const struct burst_order *order; /* replay only, index burst & burst_mask */
 	const uint32_t *stop;		 /* not 0: leave; burst not yet taken stay untaken */
 	uint8_t *frames;		 /* region base */
@@ -167,7 +168,7 @@ struct burst_ring_view {
 /*
  * ready and done words: bits 63..48 the ring's generation + 1 (so that zeroed memory is never ready
  * and a word of the generation before is never mistaken), 47..46 flags, 45..32 frames (ready) or
- * runs (done), 31..0 the free-running index of the first descriptor (ready), 0 (done; PLAIN:
+ * records (done), 31..0 the free-running index of the first descriptor (ready), 0 (done; PLAIN:
  * payload bytes). burst_bits = log2(burst_mask + 1).
  */
 #define BURST_COUNT_MASK 0x3fffu
@@ -205,11 +206,11 @@ BURST_RING_HD uint32_t burst_word_first(uint64_t word)
 	return (uint32_t)word;
 }
 
-/* PLAIN: one run of valid frames. What is not here is 0 in its struct frame_run, but for verdict
+/* PLAIN: one record of valid frames. What is not here is 0 in its struct frame_record, but for verdict
  * and header_ok. */
 struct burst_plain {
 	uint64_t sequence;	     /* of the first frame */
-	uint32_t bytes, frame_bytes; /* as in struct frame_run */
+	uint32_t bytes, frame_bytes; /* as in struct frame_record */
 	uint16_t stream, count;
 	uint16_t source;
 };
@@ -302,13 +303,14 @@ static inline int burst_is_done(const struct burst_result *result, uint64_t burs
 }
 
 /* Checker: DONE, by a CPU, of a burst that is not PLAIN. */
-static inline void burst_tell_runs(struct burst_result *result, uint32_t runs, uint64_t burst,
-				   uint32_t burst_bits)
+static inline void burst_publish_records(struct burst_result *result, uint32_t records,
+					 uint64_t burst, uint32_t burst_bits)
 {
 	for (uint32_t w = 1; w < BURST_PLAIN_WORDS; w++)
 		__atomic_store_n(&result->plain[w - 1], burst_word(burst, burst_bits, 0, 0),
 				 __ATOMIC_RELAXED);
-	__atomic_store_n(&result->done, burst_word(burst, burst_bits, runs, 0), __ATOMIC_RELEASE);
+	__atomic_store_n(&result->done, burst_word(burst, burst_bits, records, 0),
+			 __ATOMIC_RELEASE);
 }
 
 /* Checker: PLAIN, by a CPU; DONE for what else it wrote. */
@@ -325,7 +327,7 @@ static inline void burst_tell(struct burst_result *result, const struct burst_pl
 
 #ifdef __cplusplus
 static_assert(sizeof(struct frame_desc) == 8, "8 bytes a frame");
-static_assert(sizeof(struct frame_run) == 48, "run");
+static_assert(sizeof(struct frame_record) == 48, "record");
 static_assert(sizeof(struct burst_result) == 64, "one cache line");
 static_assert(sizeof(struct burst_ready) == 64, "one cache line");
 static_assert(sizeof(struct burst_beside) == 128, "two cache lines");

@@ -42,7 +42,7 @@ static size_t ring_lay_out(struct ring_producer *ring, uint8_t *block,
 	if (config->replay)
 		ring->order = carve(block, &used, bursts * sizeof(*ring->order));
 	else
-		ring->view.runs = carve(block, &used, descs * sizeof(struct frame_run));
+		ring->view.records = carve(block, &used, descs * sizeof(struct frame_record));
 	return used;
 }
 

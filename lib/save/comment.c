@@ -12,7 +12,7 @@
 /* A damaged frame as it was saved. */
 struct subject {
 	const struct comment_reference *reference;
-	const struct frame_run *run;
+	const struct frame_record *found;
 	const uint8_t *frame;
 	uint32_t captured, length;
 };
@@ -46,15 +46,15 @@ static void say_bytes(struct text *text, const uint8_t *bytes, uint32_t n)
 static void say_which(struct text *text, const struct subject *subject)
 {
 	const struct frame_layout *layout = subject->reference->layout;
-	const struct frame_run *run = subject->run;
+	const struct frame_record *found = subject->found;
 	const bool foreign = layout->format == FRAME_FOREIGN;
 
-	if (!run->header_ok)
+	if (!found->header_ok)
 		return;
 	if (subject->reference->expect) {
 		/* numbered from 1, as whoever looks at that file sees it */
 		say(text, ", frame %llu of the expected file",
-		    (unsigned long long)run->sequence + 1);
+		    (unsigned long long)found->sequence + 1);
 		return;
 	}
 	if (layout->raw ||
@@ -62,9 +62,9 @@ static void say_which(struct text *text, const struct subject *subject)
 		return;
 	say(text, ",");
 	if (!foreign || layout->foreign.stream.bytes)
-		say(text, " stream %u", run->stream);
+		say(text, " stream %u", found->stream);
 	if (!foreign || layout->foreign.sequence.bytes)
-		say(text, " sequence %llu", (unsigned long long)run->sequence);
+		say(text, " sequence %llu", (unsigned long long)found->sequence);
 }
 
 /* The file's bytes from `offset`; returns how many. */
@@ -103,7 +103,7 @@ static uint32_t expected_of_pattern(const struct subject *subject, uint8_t want[
 {
 	const struct frame_layout *layout = subject->reference->layout;
 	const struct pattern_plan *plan = subject->reference->plan;
-	const uint32_t start = frame_payload_offset(layout), offset = subject->run->offset;
+	const uint32_t start = frame_payload_offset(layout), offset = subject->found->offset;
 	struct frame_header header;
 	struct pattern_place place;
 	uint32_t n;
@@ -117,7 +117,7 @@ static uint32_t expected_of_pattern(const struct subject *subject, uint8_t want[
 	if (n > COMMENT_SHOWN)
 		n = COMMENT_SHOWN;
 	if (frame_is_self_phase(layout, plan)) {
-		expected_of_phase(plan, subject->run->phase_first, offset - start, want, n);
+		expected_of_phase(plan, subject->found->phase_first, offset - start, want, n);
 		return n;
 	}
 	frame_place(layout, &header, &place);
@@ -132,29 +132,30 @@ static uint32_t expected_of_pattern(const struct subject *subject, uint8_t want[
  */
 static void say_payload(struct text *text, const struct subject *subject)
 {
-	const struct frame_run *run = subject->run;
-	const uint32_t left = subject->captured > run->offset ? subject->captured - run->offset : 0;
+	const struct frame_record *found = subject->found;
+	const uint32_t left =
+		subject->captured > found->offset ? subject->captured - found->offset : 0;
 	uint8_t want[COMMENT_SHOWN];
 	uint32_t n;
 
-	n = subject->reference->expect
-		    ? expected_of_file(subject->reference->expect, run->sequence, run->offset, want)
-		    : expected_of_pattern(subject, want);
+	n = subject->reference->expect ? expected_of_file(subject->reference->expect,
+							  found->sequence, found->offset, want)
+				       : expected_of_pattern(subject, want);
 	if (n > left)
 		n = left;
-	say(text, ": %u wrong bit%s, first at offset %u of the frame: expected", run->wrong_bits,
-	    run->wrong_bits == 1 ? "" : "s", run->offset);
-	if (n == 0 || want[0] != run->expected) {
-		say(text, " %02x, got %02x", run->expected, run->got);
+	say(text, ": %u wrong bit%s, first at offset %u of the frame: expected", found->wrong_bits,
+	    found->wrong_bits == 1 ? "" : "s", found->offset);
+	if (n == 0 || want[0] != found->expected) {
+		say(text, " %02x, got %02x", found->expected, found->got);
 		if (n)
 			say(text, "; the frame's header changed after it was checked");
 		return;
 	}
 	say_bytes(text, want, n);
 	say(text, ", got");
-	say_bytes(text, subject->frame + run->offset, n);
-	if (subject->frame[run->offset] != run->got)
-		say(text, "; it was %02x when it was checked, and changed since", run->got);
+	say_bytes(text, subject->frame + found->offset, n);
+	if (subject->frame[found->offset] != found->got)
+		say(text, "; it was %02x when it was checked, and changed since", found->got);
 }
 
 static void say_field(struct text *text, const char *what, uint32_t offset, const uint8_t *want,
@@ -178,7 +179,7 @@ static void say_header(struct text *text, const struct subject *subject)
 	if (subject->captured < at + FRAME_HEADER_BYTES)
 		return;
 	frame_put32(crc, frame_crc32c(frame_crc32c_table, own, FRAME_HEADER_BYTES - 4));
-	if (subject->run->header_ok)
+	if (subject->found->header_ok)
 		say_field(text, "pattern", at + 3, &pattern, own + 3, 1);
 	else if (memcmp(own, start, 2))
 		say_field(text, "magic", at, start, own, 2);
@@ -197,7 +198,7 @@ static void say_length(struct text *text, const struct subject *subject)
 	const uint32_t start = frame_payload_offset(layout);
 
 	if (layout->format == FRAME_FOREIGN) {
-		if (subject->run->header_ok)
+		if (subject->found->header_ok)
 			say(text, ": its payload ends at offset %u, the frame has %u bytes",
 			    start + layout->foreign.payload_bytes, subject->length);
 		else
@@ -207,7 +208,7 @@ static void say_length(struct text *text, const struct subject *subject)
 			    subject->length);
 		return;
 	}
-	if (!subject->run->header_ok || subject->captured < start || layout->raw) {
+	if (!subject->found->header_ok || subject->captured < start || layout->raw) {
 		say(text, ": its header ends at offset %u, the frame has %u bytes", start,
 		    subject->length);
 		return;
@@ -217,14 +218,14 @@ static void say_length(struct text *text, const struct subject *subject)
 }
 
 void comment_damaged(char out[COMMENT_BYTES], const struct comment_reference *reference,
-		     const struct frame_run *run, const uint8_t *frame, uint32_t captured,
+		     const struct frame_record *found, const uint8_t *frame, uint32_t captured,
 		     uint32_t length)
 {
-	const struct subject subject = { reference, run, frame, captured, length };
+	const struct subject subject = { reference, found, frame, captured, length };
 	const char *pattern = pattern_name((enum pattern_kind)reference->plan->kind);
 	struct text text = { .at = out };
 
-	switch (run->verdict) {
+	switch (found->verdict) {
 	case FRAME_DAMAGED_PAYLOAD:
 		say(&text, "gdrcap: damaged %s", reference->expect ? "frame" : "payload");
 		say_which(&text, &subject);
@@ -248,7 +249,7 @@ void comment_damaged(char out[COMMENT_BYTES], const struct comment_reference *re
 		say(&text, "gdrcap: unlocked");
 		say_which(&text, &subject);
 		say(&text, ": no phase of %s fits the %u payload bytes from offset %u of the frame",
-		    pattern ? pattern : "the pattern", run->detail, run->offset);
+		    pattern ? pattern : "the pattern", found->detail, found->offset);
 		break;
 	case FRAME_DAMAGED_STALE:
 		say(&text, "gdrcap: stale");

@@ -21,7 +21,7 @@ struct comment_reference {
 
 /* A damaged frame, of `length` bytes, the first `captured` of which are at `frame`. */
 void comment_damaged(char text[COMMENT_BYTES], const struct comment_reference *reference,
-		     const struct frame_run *run, const uint8_t *frame, uint32_t captured,
+		     const struct frame_record *found, const uint8_t *frame, uint32_t captured,
 		     uint32_t length);
 
 /* A frame `distance` frames of its queue after (below 0: before) a damaged one. */

@@ -50,7 +50,7 @@ struct save_record {
 	uint32_t captured, length;    /* bytes of the frame here, and that it had in memory */
 	uint64_t ticks;		      /* when it came; 0: nobody knows */
 	uint64_t dropped[SAVE_FILES]; /* of this queue, before it, that were not taken */
-	struct frame_run run;	      /* damaged: what was found */
+	struct frame_record found;    /* damaged: what was found */
 	uint8_t reserved[32];
 };
 _Static_assert(sizeof(struct save_record) % SAVE_ALIGN == 0, "frames begin at cache lines");
@@ -83,7 +83,7 @@ struct save_queue {
 
 struct save_file {
 	char *path;	      /* NULL: not wanted */
-	struct pcapng pcapng; /* the writer's while it runs, else control's */
+	struct pcapng pcapng; /* the writer's while it found, else control's */
 	uint64_t taken;	      /* the writer's, as pcapng: records for it */
 	/* Writer: accountant. */
 	_Alignas(RING_LINE) _Atomic uint64_t missed;
@@ -130,7 +130,7 @@ struct save {
 
 	/* Control. */
 	_Alignas(RING_LINE) _Atomic int stop; /* no record will come any more */
-	/* The writer's while it runs. The first is the CPU's, the others are of ports. */
+	/* The writer's while it found. The first is the CPU's, the others are of ports. */
 	struct rx_clock *clocks;
 	uint32_t clock_count;
 	uint64_t start_ns;

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "kernels/frame_runs.h"
+#include "kernels/frame_records.h"
 
 /* Held back for frames that are still to come: of a queue's slots one in so many at most. */
 #define HELD_ONE_IN 4u
@@ -50,7 +50,7 @@ static void file_missed(struct save *save, struct save_queue *queue, enum save_i
 	counter_add(&save->files[file].missed, 1);
 }
 
-static struct save_record *record_at(const struct save_bounce *bounce, uint64_t at)
+static struct save_record *listed_at(const struct save_bounce *bounce, uint64_t at)
 {
 	return (struct save_record *)(void *)(bounce->base + (at & (bounce->bytes - 1)));
 }
@@ -69,12 +69,12 @@ static struct save_record *bounce_take(struct save_bounce *bounce, uint32_t byte
 			return NULL;
 	}
 	if (bytes > to_end) {
-		record = record_at(bounce, bounce->filled);
+		record = listed_at(bounce, bounce->filled);
 		record->bytes = (uint32_t)to_end;
 		record->kind = SAVE_SKIP;
 		bounce->filled += to_end;
 	}
-	record = record_at(bounce, bounce->filled);
+	record = listed_at(bounce, bounce->filled);
 	record->bytes = bytes;
 	record->kind = SAVE_FRAME;
 	bounce->filled += bytes;
@@ -88,7 +88,7 @@ static void list_failed(struct save *save, int error)
 	const uint64_t from = atomic_load_explicit(&bounce->head, memory_order_relaxed);
 
 	for (uint64_t at = from; at != bounce->filled;) {
-		const struct save_record *record = record_at(bounce, at);
+		const struct save_record *record = listed_at(bounce, at);
 
 		at += record->bytes;
 		if (record->kind == SAVE_SKIP)
@@ -179,9 +179,9 @@ static void source_list(struct save *save, const struct save_source *source,
 		list_flush(save);
 }
 
-/* Lists frame `number` of a queue for `files`. `run` is NULL for one that is not damaged. */
+/* Lists frame `number` of a queue for `files`. `found` is NULL for one that is not damaged. */
 static void frame_take(struct save *save, uint32_t index, uint64_t number, unsigned int files,
-		       int32_t distance, const struct frame_run *run)
+		       int32_t distance, const struct frame_record *found)
 {
 	struct save_queue *queue = &save->queues[index];
 	const struct ring_producer *ring = save->rings[index];
@@ -221,10 +221,10 @@ static void frame_take(struct save *save, uint32_t index, uint64_t number, unsig
 	record->captured = captured;
 	record->length = source.length;
 	record->ticks = ring->tsc[at];
-	if (run)
-		record->run = *run;
+	if (found)
+		record->found = *found;
 	else
-		record->run.verdict = FRAME_VALID;
+		record->found.verdict = FRAME_VALID;
 	source_list(save, &source, record);
 }
 
@@ -270,7 +270,7 @@ static void take_clean(struct save *save, uint32_t index, uint64_t number, uint6
 
 /* A damaged frame, and before it those that led to it. */
 static void take_damaged(struct save *save, uint32_t index, uint64_t number,
-			 const struct frame_run *run)
+			 const struct frame_record *found)
 {
 	struct save_queue *queue = &save->queues[index];
 	unsigned int files = all_next(save, queue);
@@ -286,7 +286,7 @@ static void take_damaged(struct save *save, uint32_t index, uint64_t number,
 		files |= 1u << SAVE_DAMAGED;
 	}
 	if (files)
-		frame_take(save, index, number, files, 0, run);
+		frame_take(save, index, number, files, 0, found);
 }
 
 void save_burst(struct save *save, uint32_t index, uint64_t burst)
@@ -296,8 +296,8 @@ void save_burst(struct save *save, uint32_t index, uint64_t burst)
 	const uint64_t word = ring->ready[slot].word;
 	const uint32_t first = burst_word_first(word), count = burst_frames(word);
 	struct save_queue *queue = &save->queues[index];
-	uint32_t runs = burst_runs(&ring->view, burst), at = 0;
-	struct frame_run plain;
+	uint32_t records = burst_records(&ring->view, burst), at = 0;
+	struct frame_record plain;
 	uint64_t number;
 
 	if (!queue->started) {
@@ -309,16 +309,18 @@ void save_burst(struct save *save, uint32_t index, uint64_t burst)
 	queue->shown = number + count;
 	queue->seen = burst + 1;
 	queue->behind = queue_is_behind(save, index);
-	for (uint32_t r = 0; r < runs && r < count; r++) {
-		const struct frame_run *run = run_read(&ring->view, burst, first, r, &plain);
+	for (uint32_t r = 0; r < records && r < count; r++) {
+		const struct frame_record *found =
+			record_read(&ring->view, burst, first, r, &plain);
 		uint32_t end;
 
-		if (!frame_is_damaged(run->verdict) || run->first < at || run->first >= count)
+		if (!frame_is_damaged(found->verdict) || found->first < at || found->first >= count)
 			continue;
-		end = run->first + run->count < count ? (uint32_t)run->first + run->count : count;
-		take_clean(save, index, number + at, run->first - at);
-		for (at = run->first; at < end; at++)
-			take_damaged(save, index, number + at, run);
+		end = found->first + found->count < count ? (uint32_t)found->first + found->count
+							  : count;
+		take_clean(save, index, number + at, found->first - at);
+		for (at = found->first; at < end; at++)
+			take_damaged(save, index, number + at, found);
 	}
 	take_clean(save, index, number + at, count - at);
 }

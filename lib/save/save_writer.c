@@ -82,7 +82,7 @@ static bool record_write(struct save *save, struct save_record *record)
 	const uint8_t *bytes = (const uint8_t *)(record + 1);
 	struct save_queue *queue = &save->queues[record->queue];
 	char comment[COMMENT_BYTES];
-	const bool damaged = frame_is_damaged(record->run.verdict);
+	const bool damaged = frame_is_damaged(record->found.verdict);
 	struct pcapng_frame frame = {
 		.interface = record->queue,
 		.time_ns = record_time(save, queue, record),
@@ -92,7 +92,7 @@ static bool record_write(struct save *save, struct save_record *record)
 	};
 
 	if (damaged) {
-		comment_damaged(comment, &save->reference, &record->run, bytes, record->captured,
+		comment_damaged(comment, &save->reference, &record->found, bytes, record->captured,
 				record->length);
 		frame.comment = comment;
 	}

@@ -7,7 +7,7 @@
 
 #include "base/guest.h"
 #include "base/log.h"
-#include "kernels/frame_runs.h"
+#include "kernels/frame_records.h"
 #include "selftest/prove_internal.h"
 
 /* Copies a part to where it is in the frame; *poison: of its bytes, those that are still what the
@@ -73,8 +73,8 @@ static bool consumer_is_starved(void *arg)
 static int consumer_verdict(struct prove *prove, struct ring_producer *ring,
 			    struct kernel_workers *workers)
 {
-	struct frame_run plain;
-	const struct frame_run *run;
+	struct frame_record plain;
+	const struct frame_record *record;
 	const struct timespec tick = { .tv_nsec = 100000 };
 	struct consumer consumer = { prove->session->ops, workers };
 	struct patience patience;
@@ -88,16 +88,16 @@ static int consumer_verdict(struct prove *prove, struct ring_producer *ring,
 					    PROVE_ARRIVE_MS);
 		nanosleep(&tick, NULL);
 	}
-	run = run_read(&ring->view, 0, 0, 0, &plain);
-	if (burst_runs(&ring->view, 0) != 1 || run->verdict == FRAME_FILTERED)
+	record = record_read(&ring->view, 0, 0, 0, &plain);
+	if (burst_records(&ring->view, 0) != 1 || record->verdict == FRAME_FILTERED)
 		return prove_failed(
 			prove, PROVE_CONSUMER,
 			"it did not recognise the frame, whose bytes are right in memory");
-	if (run->verdict != FRAME_VALID || run->bytes != prove->layout.raw_payload)
+	if (record->verdict != FRAME_VALID || record->bytes != prove->layout.raw_payload)
 		return prove_failed(
 			prove, PROVE_CONSUMER,
 			"it found %u wrong bits, the first in byte %u: 0x%02x, not 0x%02x",
-			run->wrong_bits, run->offset, run->got, run->expected);
+			record->wrong_bits, record->offset, record->got, record->expected);
 	return 0;
 }
 

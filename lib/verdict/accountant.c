@@ -5,24 +5,25 @@
 #include <errno.h>
 #include <string.h>
 
-#include "kernels/frame_runs.h"
+#include "kernels/frame_records.h"
 
 #define COLLECT_BURSTS 64u /* of one queue before the next has its turn */
 
-/* The runs of a finished burst. */
+/* The records of a finished burst. */
 static void accountant_add(struct accountant *accountant, uint32_t queue, uint64_t b)
 {
 	const struct ring_producer *ring = accountant->rings[queue];
-	const uint32_t runs = burst_runs(&ring->view, b), slot = (uint32_t)b & ring->burst_mask;
-	struct frame_run plain;
+	const uint32_t records = burst_records(&ring->view, b),
+		       slot = (uint32_t)b & ring->burst_mask;
+	struct frame_record plain;
 	uint32_t first = 0;
 
 	/* the rx worker's line, which a PLAIN burst leaves alone */
 	if (!(ring->result[slot].done & BURST_PLAIN))
 		first = burst_word_first(ring->ready[slot].word);
-	for (uint32_t r = 0; r < runs; r++)
+	for (uint32_t r = 0; r < records; r++)
 		verdict_add(&accountant->verdict, queue,
-			    run_read(&ring->view, b, first, r, &plain));
+			    record_read(&ring->view, b, first, r, &plain));
 }
 
 /* The bursts before `through` may be used again: results are read, frames are not wanted. */

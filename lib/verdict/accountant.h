@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The accountant: one thread that takes finished bursts of all queues in order, adds their runs to
+ * The accountant: one thread that takes finished bursts of all queues in order, adds their records to
  * the verdict, and lets the rx workers have the slots back. One owner, so sequence numbers that
  * are spread over queues need no atomics and duplicates across queues are seen.
  *

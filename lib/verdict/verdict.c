@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A run of results added to the verdict, by what its frames are. */
+/* A record of results added to the verdict, by what its frames are. */
 #include "verdict/verdict.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ static const char *damage_kind(const struct verdict *verdict, uint8_t kind)
 	}
 }
 
-static void keep_damage(struct verdict *verdict, uint32_t queue, const struct frame_run *run,
+static void keep_damage(struct verdict *verdict, uint32_t queue, const struct frame_record *record,
 			const struct gdrcap_damage *what)
 {
 	struct gdrcap_damage *damage = &verdict->damage[verdict->damage_count];
@@ -63,30 +63,30 @@ static void keep_damage(struct verdict *verdict, uint32_t queue, const struct fr
 		return;
 	verdict->damage_count++;
 	*damage = *what;
-	damage->stream = run->stream;
+	damage->stream = record->stream;
 	damage->queue = queue;
 }
 
-void verdict_keep_damage(struct verdict *verdict, uint32_t queue, const struct frame_run *run,
+void verdict_keep_damage(struct verdict *verdict, uint32_t queue, const struct frame_record *record,
 			 uint64_t sequence, bool header_ok)
 {
-	keep_damage(verdict, queue, run,
+	keep_damage(verdict, queue, record,
 		    &(struct gdrcap_damage){
 			    .sequence = sequence,
-			    .wrong_bits = run->wrong_bits,
-			    .offset = run->offset,
-			    .expected = run->expected,
-			    .got = run->got,
+			    .wrong_bits = record->wrong_bits,
+			    .offset = record->offset,
+			    .expected = record->expected,
+			    .got = record->got,
 			    .header_ok = header_ok,
-			    .kind = damage_kind(verdict, run->verdict),
+			    .kind = damage_kind(verdict, record->verdict),
 		    });
 }
 
-void verdict_keep_stray(struct verdict *verdict, uint32_t queue, const struct frame_run *run)
+void verdict_keep_stray(struct verdict *verdict, uint32_t queue, const struct frame_record *record)
 {
-	keep_damage(verdict, queue, run,
+	keep_damage(verdict, queue, record,
 		    &(struct gdrcap_damage){
-			    .sequence = run->sequence,
+			    .sequence = record->sequence,
 			    .header_ok = true,
 			    .kind = "stray",
 		    });
@@ -108,82 +108,85 @@ static uint32_t late_count(uint64_t *next, uint64_t number, uint32_t count)
 }
 
 void verdict_add_readable(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
-			  const struct frame_run *run, uint64_t number)
+			  const struct frame_record *record, uint64_t number)
 {
 	struct verdict_queue *q = &verdict->queues[queue];
-	const uint32_t late = late_count(&q->next[stream - verdict->streams], number, run->count);
+	const uint32_t late =
+		late_count(&q->next[stream - verdict->streams], number, record->count);
 	/* What was seen before is a duplicate, not late. */
 	const uint32_t reordered = sequence_mark(&stream->sequence, number, late);
 	const uint32_t fresh =
-		reordered + sequence_mark(&stream->sequence, number + late, run->count - late);
-	const uint32_t duplicate = run->count - fresh;
+		reordered + sequence_mark(&stream->sequence, number + late, record->count - late);
+	const uint32_t duplicate = record->count - fresh;
 
 	verdict->unique += fresh;
-	stream->received += run->count;
-	stream->bytes += run->frame_bytes;
+	stream->received += record->count;
+	stream->bytes += record->frame_bytes;
 	stream->duplicate += duplicate;
 	stream->reordered += reordered;
 	q->duplicate += duplicate;
 	q->reordered += reordered;
-	if (run->verdict == FRAME_VALID) {
+	if (record->verdict == FRAME_VALID) {
 		stream->valid += fresh;
 		q->valid += fresh;
 	} else {
 		stream->damaged += fresh;
 		q->damaged += fresh;
 	}
-	stream->bits_checked += 8ull * run->bytes;
-	stream->bits_wrong += run->wrong_bits;
-	q->bits_checked += 8ull * run->bytes;
-	q->bits_wrong += run->wrong_bits;
+	stream->bits_checked += 8ull * record->bytes;
+	stream->bits_wrong += record->wrong_bits;
+	q->bits_checked += 8ull * record->bytes;
+	q->bits_wrong += record->wrong_bits;
 }
 
-void verdict_add_unreadable(struct verdict *verdict, uint32_t queue, const struct frame_run *run)
+void verdict_add_unreadable(struct verdict *verdict, uint32_t queue,
+			    const struct frame_record *record)
 {
-	verdict->queues[queue].damaged += run->count;
-	verdict->unreadable += run->count;
+	verdict->queues[queue].damaged += record->count;
+	verdict->unreadable += record->count;
 }
 
-static void add_damaged_unread(struct verdict *verdict, uint32_t queue, const struct frame_run *run)
+static void add_damaged_unread(struct verdict *verdict, uint32_t queue,
+			       const struct frame_record *record)
 {
-	verdict_add_unreadable(verdict, queue, run);
-	verdict_keep_damage(verdict, queue, run, run->sequence, false);
+	verdict_add_unreadable(verdict, queue, record);
+	verdict_keep_damage(verdict, queue, record, record->sequence, false);
 }
 
-void verdict_add(struct verdict *verdict, uint32_t queue, const struct frame_run *run)
+void verdict_add(struct verdict *verdict, uint32_t queue, const struct frame_record *record)
 {
 	struct verdict_queue *q = &verdict->queues[queue];
 	struct verdict_stream *stream;
 
-	q->received += run->count;
-	q->bytes += run->frame_bytes;
-	if (run->verdict == FRAME_DAMAGED_STALE)
-		verdict->stale += run->count;
-	if (run->verdict == FRAME_FILTERED) {
-		q->filtered += run->count;
+	q->received += record->count;
+	q->bytes += record->frame_bytes;
+	if (record->verdict == FRAME_DAMAGED_STALE)
+		verdict->stale += record->count;
+	if (record->verdict == FRAME_FILTERED) {
+		q->filtered += record->count;
 		return;
 	}
-	if (run->verdict == FRAME_END) {
-		verdict_add_end(verdict, queue, run);
+	if (record->verdict == FRAME_END) {
+		verdict_add_end(verdict, queue, record);
 		return;
 	}
-	if (!run->header_ok) {
-		add_damaged_unread(verdict, queue, run);
+	if (!record->header_ok) {
+		add_damaged_unread(verdict, queue, record);
 		return;
 	}
-	stream = verdict_stream_of(verdict, queue, run);
+	stream = verdict_stream_of(verdict, queue, record);
 	if (!stream)
 		return;
 	if (verdict->config.expect) {
-		if (!verdict_stream_opens(verdict, queue, stream, run->count + 1u))
+		if (!verdict_stream_opens(verdict, queue, stream, record->count + 1u))
 			return;
-		if (!verdict_add_expected(verdict, queue, stream, run))
-			add_damaged_unread(verdict, queue, run);
+		if (!verdict_add_expected(verdict, queue, stream, record))
+			add_damaged_unread(verdict, queue, record);
 	} else if (verdict_is_foreign(verdict)) {
-		if (verdict_stream_opens(verdict, queue, stream, run->count + 1u))
-			verdict_add_foreign(verdict, queue, stream, run);
+		if (verdict_stream_opens(verdict, queue, stream, record->count + 1u))
+			verdict_add_foreign(verdict, queue, stream, record);
 	} else {
-		verdict_add_own(verdict, queue, stream, run);
+		verdict_add_own(verdict, queue, stream, record);
 	}
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The verdict: what became of every frame. The accountant feeds it the runs that the consumer
+ * The verdict: what became of every frame. The accountant feeds it the records that the consumer
  * wrote; everybody else reads snapshots.
  *
  *   received = valid + damaged + duplicate + filtered
@@ -112,7 +112,7 @@ struct verdict_stream {
 	bool numbered;	      /* raw and number are known */
 	bool alone;	      /* `first` is the only frame that was believed so far */
 	uint64_t raw, number; /* of the newest frame: as on the wire, and unwrapped */
-	struct frame_run doubt, first;
+	struct frame_record doubt, first;
 	uint32_t doubt_queue, first_queue;
 	/* Foreign PRBS. */
 	uint32_t phase; /* that the frame after the newest should begin with; 0: none is held */
@@ -132,7 +132,7 @@ struct verdict_queue {
 	uint64_t received, valid, damaged, duplicate, reordered, filtered;
 	uint64_t bits_checked, bits_wrong, bytes;
 	uint64_t *next;		     /* by stream index: highest sequence number seen here + 1 */
-	struct verdict_stream *last; /* stream of the last run; NULL: none */
+	struct verdict_stream *last; /* stream of the last record; NULL: none */
 };
 
 struct verdict_places; /* verdict_expect.c */
@@ -179,19 +179,19 @@ struct verdict {
 int verdict_create(struct verdict *verdict, uint32_t queues, const struct verdict_config *config);
 void verdict_destroy(struct verdict *verdict);
 
-/* One run of queue `queue`. No allocation (the window of a stream's second frame excepted), lock or
+/* One record of queue `queue`. No allocation (the window of a stream's second frame excepted), lock or
  * system call. */
-void verdict_add(struct verdict *verdict, uint32_t queue, const struct frame_run *run);
+void verdict_add(struct verdict *verdict, uint32_t queue, const struct frame_record *record);
 
 /* Renews the work that may go into looking for phases (VERDICT_PHASE_BUDGET): once for every round
  * in which the accountant takes a queue's bursts. */
 void verdict_round(struct verdict *verdict);
 
-/* No run will follow: frames whose number is still in doubt are kept among the damaged, and those
+/* No record will follow: frames whose number is still in doubt are kept among the damaged, and those
  * of a file whose place is get one. */
 void verdict_finish(struct verdict *verdict);
 
-/* Expected from a file, after the last run: the sender is known to have played its file to the end,
+/* Expected from a file, after the last record: the sender is known to have played its file to the end,
  * so what is missing of the last lap that was seen is lost. A stream whose end-of-stream frame said
  * how many frames it had keeps that. No frame seen: nothing is known. */
 void verdict_expect_whole(struct verdict *verdict);

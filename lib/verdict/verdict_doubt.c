@@ -3,24 +3,25 @@
 #include "verdict/verdict_internal.h"
 
 /* The frame's number is damaged, or somebody else's. */
-static void keep_number_damage(struct verdict *verdict, uint32_t queue, const struct frame_run *run)
+static void keep_number_damage(struct verdict *verdict, uint32_t queue,
+			       const struct frame_record *record)
 {
-	struct frame_run damaged = { .stream = run->stream, .verdict = FRAME_DAMAGED_HEADER };
+	struct frame_record damaged = { .stream = record->stream, .verdict = FRAME_DAMAGED_HEADER };
 
 	if (!verdict_is_foreign(verdict)) {
-		verdict_keep_stray(verdict, queue, run);
+		verdict_keep_stray(verdict, queue, record);
 		return;
 	}
 	damaged.offset = verdict->config.layout->foreign.sequence.offset;
-	verdict_keep_damage(verdict, queue, &damaged, run->sequence, false);
+	verdict_keep_damage(verdict, queue, &damaged, record->sequence, false);
 }
 
 void verdict_doubt_begin(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
-			 const struct frame_run *run)
+			 const struct frame_record *record)
 {
-	verdict_add_unreadable(verdict, queue, run);
+	verdict_add_unreadable(verdict, queue, record);
 	stream->doubted = true;
-	stream->doubt = *run;
+	stream->doubt = *record;
 	stream->doubt_queue = queue;
 }
 
@@ -33,7 +34,7 @@ void verdict_doubt_settle(struct verdict *verdict, struct verdict_stream *stream
 	keep_number_damage(verdict, stream->doubt_queue, &stream->doubt);
 }
 
-struct frame_run verdict_doubt_end(struct verdict *verdict, struct verdict_stream *stream)
+struct frame_record verdict_doubt_end(struct verdict *verdict, struct verdict_stream *stream)
 {
 	stream->doubted = false;
 	stream->doubt_restarts = false;
@@ -44,7 +45,7 @@ struct frame_run verdict_doubt_end(struct verdict *verdict, struct verdict_strea
 
 void verdict_first_undo(struct verdict *verdict, struct verdict_stream *stream)
 {
-	const struct frame_run *run = &stream->first;
+	const struct frame_record *record = &stream->first;
 	struct verdict_queue *q = &verdict->queues[stream->first_queue];
 
 	stream->alone = false;
@@ -54,20 +55,20 @@ void verdict_first_undo(struct verdict *verdict, struct verdict_stream *stream)
 	stream->phase_number = 0;
 	sequence_restart(&stream->sequence, false);
 	q->next[stream - verdict->streams] = 0;
-	if (run->verdict == FRAME_VALID) {
+	if (record->verdict == FRAME_VALID) {
 		q->valid--;
 		stream->valid--;
-		keep_number_damage(verdict, stream->first_queue, run);
+		keep_number_damage(verdict, stream->first_queue, record);
 	} else {
 		q->damaged--;
 		stream->damaged--;
 	}
-	q->bits_checked -= 8ull * run->bytes;
-	q->bits_wrong -= run->wrong_bits;
-	stream->bits_checked -= 8ull * run->bytes;
-	stream->bits_wrong -= run->wrong_bits;
-	stream->bytes -= run->frame_bytes;
+	q->bits_checked -= 8ull * record->bytes;
+	q->bits_wrong -= record->wrong_bits;
+	stream->bits_checked -= 8ull * record->bytes;
+	stream->bits_wrong -= record->wrong_bits;
+	stream->bytes -= record->frame_bytes;
 	stream->received--;
 	verdict->unique--;
-	verdict_add_unreadable(verdict, stream->first_queue, run);
+	verdict_add_unreadable(verdict, stream->first_queue, record);
 }

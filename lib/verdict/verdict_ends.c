@@ -96,23 +96,23 @@ static void sender_says(struct verdict *verdict, struct verdict_sender *sender, 
 	verdict_sender_weigh(verdict, sender, true);
 }
 
-void verdict_add_end(struct verdict *verdict, uint32_t queue, const struct frame_run *run)
+void verdict_add_end(struct verdict *verdict, uint32_t queue, const struct frame_record *record)
 {
 	struct verdict_stream *stream;
 	uint32_t count;
 
-	verdict->queues[queue].filtered += run->count;
-	if (!run->header_ok || verdict_is_foreign(verdict))
+	verdict->queues[queue].filtered += record->count;
+	if (!record->header_ok || verdict_is_foreign(verdict))
 		return;
 	/* Counted as filtered already, and never as untracked: it is no frame of a stream. */
-	stream = verdict_stream_find(verdict, run);
+	stream = verdict_stream_find(verdict, record);
 	if (!stream)
 		return;
-	sender_says(verdict, &verdict->senders[stream->sender], run->detail);
+	sender_says(verdict, &verdict->senders[stream->sender], record->detail);
 	/* One that comes late: the stream is beyond it. */
-	if (run->sequence < stream->sequence.next)
+	if (record->sequence < stream->sequence.next)
 		return;
-	votes_add(&stream->ends, run->sequence);
+	votes_add(&stream->ends, record->sequence);
 	verdict_end_stream(verdict, stream, votes_best(&stream->ends, &count));
 }
 

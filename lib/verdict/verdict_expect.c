@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames expected from a file. What a run says is contents: the class of its first frame, and that
+ * Frames expected from a file. What a record says is contents: the class of its first frame, and that
  * each next frame has the content that follows the class's first frame in the file. Here it becomes
  * frame numbers: place n is frame n % count of the file, played again and again, and place 0 the
  * first frame that counts as sent, so that loss at the head is seen.
  *
- * The place of a run is the one nearest to the expected one (the place after the newest frame seen)
- * where the file has the run's contents, ahead when both are as near. Of a file played more than
+ * The place of a record is the one nearest to the expected one (the place after the newest frame seen)
+ * where the file has the record's contents, ahead when both are as near. Of a file played more than
  * once a loss of more than half of it may thus look like frames sent twice. Where a content is
- * repeated in the file, PLACES_TRIED places of the run's first frame are tried; the one where most
- * of the run agrees is taken, and the rest of the run is looked for from there.
+ * repeated in the file, PLACES_TRIED places of the record's first frame are tried; the one where most
+ * of the record agrees is taken, and the rest of the record is looked for from there.
  *
- * A frame out of place must not carry the others away. A run of one frame that is ahead of the
- * expected place is in doubt, and the expected place stays, until its queue's next run shows which
- * of the two the stream goes on from; runs of several frames are believed at once. Runs that are
+ * A frame out of place must not carry the others away. A record of one frame that is ahead of the
+ * expected place is in doubt, and the expected place stays, until its queue's next record shows which
+ * of the two the stream goes on from; records of several frames are believed at once. Records that are
  * behind, or that go on from neither, show nothing. A frame in doubt that the stream did not go on
  * from is early: it keeps its place, and turns out a duplicate when the place's own frame comes.
  * Until then, frames that wait count as sent and received (stream->ahead), but have no number. At
@@ -29,7 +29,7 @@ static void count_alone(struct verdict *verdict, const struct waiting *frame, bo
 {
 	struct verdict_queue *q = &verdict->queues[frame->queue];
 	struct verdict_stream *stream = frame->stream;
-	const bool valid = frame->run.verdict == FRAME_VALID;
+	const bool valid = frame->record.verdict == FRAME_VALID;
 	const uint64_t by = take_back ? UINT64_MAX : 1; /* unsigned: adding it subtracts one */
 
 	stream->received += by;
@@ -37,27 +37,27 @@ static void count_alone(struct verdict *verdict, const struct waiting *frame, bo
 	verdict->unique += by;
 	*(valid ? &stream->valid : &stream->damaged) += by;
 	*(valid ? &q->valid : &q->damaged) += by;
-	stream->bytes += by * frame->run.frame_bytes;
-	stream->bits_checked += by * 8 * frame->run.bytes;
-	stream->bits_wrong += by * frame->run.wrong_bits;
-	q->bits_checked += by * 8 * frame->run.bytes;
-	q->bits_wrong += by * frame->run.wrong_bits;
+	stream->bytes += by * frame->record.frame_bytes;
+	stream->bits_checked += by * 8 * frame->record.bytes;
+	stream->bits_wrong += by * frame->record.wrong_bits;
+	q->bits_checked += by * 8 * frame->record.bytes;
+	q->bits_wrong += by * frame->record.wrong_bits;
 }
 
 /* A second copy of a frame that has no number yet. */
 static void count_copy(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
-		       const struct frame_run *run)
+		       const struct frame_record *record)
 {
 	struct verdict_queue *q = &verdict->queues[queue];
 
 	stream->received++;
 	stream->duplicate++;
 	q->duplicate++;
-	stream->bytes += run->frame_bytes;
-	stream->bits_checked += 8ull * run->bytes;
-	stream->bits_wrong += run->wrong_bits;
-	q->bits_checked += 8ull * run->bytes;
-	q->bits_wrong += run->wrong_bits;
+	stream->bytes += record->frame_bytes;
+	stream->bits_checked += 8ull * record->bytes;
+	stream->bits_wrong += record->wrong_bits;
+	q->bits_checked += 8ull * record->bytes;
+	q->bits_wrong += record->wrong_bits;
 }
 
 static struct waiting waiting_end(struct verdict *verdict, uint32_t slot)
@@ -81,7 +81,7 @@ static void waiting_believe(struct verdict *verdict, uint32_t slot)
 	 * order, so it is this one. */
 	if (frame.early && *next <= place)
 		*next = place + 1;
-	verdict_add_readable(verdict, frame.queue, frame.stream, &frame.run, place);
+	verdict_add_readable(verdict, frame.queue, frame.stream, &frame.record, place);
 }
 
 /* It is a second or late copy of what lies behind, or one too many. */
@@ -90,11 +90,11 @@ static void waiting_behind(struct verdict *verdict, uint32_t slot)
 	const struct waiting frame = waiting_end(verdict, slot);
 	uint64_t place;
 
-	if (place_behind(verdict, frame.stream->sequence.next, (uint32_t)frame.run.sequence,
+	if (place_behind(verdict, frame.stream->sequence.next, (uint32_t)frame.record.sequence,
 			 &place))
-		verdict_add_readable(verdict, frame.queue, frame.stream, &frame.run, place);
+		verdict_add_readable(verdict, frame.queue, frame.stream, &frame.record, place);
 	else
-		count_copy(verdict, frame.queue, frame.stream, &frame.run);
+		count_copy(verdict, frame.queue, frame.stream, &frame.record);
 }
 
 /* The stream's frame that waits for the lowest place, of the first `slots`. False: none waits. */
@@ -151,7 +151,7 @@ static void doubt_to_early(struct verdict *verdict, uint32_t queue)
 		    places->waiting[i].stream == places->waiting[queue].stream) {
 			const struct waiting copy = waiting_end(verdict, queue);
 
-			count_copy(verdict, queue, copy.stream, &copy.run);
+			count_copy(verdict, queue, copy.stream, &copy.record);
 			return;
 		}
 		if (places->place[i] == PLACE_NONE && !empty)
@@ -168,7 +168,7 @@ static void doubt_to_early(struct verdict *verdict, uint32_t queue)
 }
 
 static void doubt_begin(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
-			const struct frame_run *run, uint64_t place)
+			const struct frame_record *record, uint64_t place)
 {
 	struct verdict_places *places = verdict->places;
 
@@ -176,7 +176,7 @@ static void doubt_begin(struct verdict *verdict, uint32_t queue, struct verdict_
 		doubt_to_early(verdict, queue);
 	places->waiting[queue] = (struct waiting){
 		.stream = stream,
-		.run = *run,
+		.record = *record,
 		.queue = queue,
 	};
 	places->place[queue] = place;
@@ -190,15 +190,16 @@ static uint64_t distance(uint64_t a, uint64_t b)
 	return a < b ? b - a : a - b;
 }
 
-/* What a queue's next run says of its frame in doubt. True: it is another copy of that frame, and
+/* What a queue's next record says of its frame in doubt. True: it is another copy of that frame, and
  * has been counted. */
-static bool doubt_look(struct verdict *verdict, uint32_t queue, const struct frame_run *run)
+static bool doubt_look(struct verdict *verdict, uint32_t queue, const struct frame_record *record)
 {
 	struct verdict_stream *stream = verdict->places->waiting[queue].stream;
 	const uint64_t doubt = verdict->places->place[queue], old = stream->sequence.next;
-	uint32_t old_count = run->count, new_count = run->count;
-	const uint64_t from_old = place_of(verdict, old, (uint32_t)run->sequence, &old_count);
-	const uint64_t from_new = place_of(verdict, doubt + 1, (uint32_t)run->sequence, &new_count);
+	uint32_t old_count = record->count, new_count = record->count;
+	const uint64_t from_old = place_of(verdict, old, (uint32_t)record->sequence, &old_count);
+	const uint64_t from_new =
+		place_of(verdict, doubt + 1, (uint32_t)record->sequence, &new_count);
 	bool believed = distance(from_new, doubt + 1) < distance(from_old, old);
 
 	if (new_count != old_count)
@@ -210,35 +211,35 @@ static bool doubt_look(struct verdict *verdict, uint32_t queue, const struct fra
 			doubt_to_early(verdict, queue);
 		return false;
 	}
-	if (run->count == 1 && from_new == doubt) {
-		count_copy(verdict, queue, stream, run);
+	if (record->count == 1 && from_new == doubt) {
+		count_copy(verdict, queue, stream, record);
 		return true;
 	}
 	waiting_believe(verdict, queue);
 	return false;
 }
 
-/* The run's contents become numbers. */
+/* The record's contents become numbers. */
 static void add_placed(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
-		       const struct frame_run *run)
+		       const struct frame_record *record)
 {
 	const struct frame_store_view *store = verdict->config.expect;
-	uint32_t class = (uint32_t)run->sequence, left = run->count;
-	struct frame_run part = *run;
+	uint32_t class = (uint32_t)record->sequence, left = record->count;
+	struct frame_record part = *record;
 
 	while (left) {
 		uint32_t count = left;
 		const uint64_t place = place_of(verdict, stream->sequence.next, class, &count);
 
 		part.count = (uint16_t)count;
-		if (run->verdict != FRAME_VALID)
-			verdict_keep_damage(verdict, queue, run, place % store->count, true);
-		if (run->count == 1 && place > stream->sequence.next) {
-			doubt_begin(verdict, queue, stream, run, place);
+		if (record->verdict != FRAME_VALID)
+			verdict_keep_damage(verdict, queue, record, place % store->count, true);
+		if (record->count == 1 && place > stream->sequence.next) {
+			doubt_begin(verdict, queue, stream, record, place);
 			return;
 		}
 		verdict_add_readable(verdict, queue, stream, &part, place);
-		/* The sums are the whole run's: they are counted once. */
+		/* The sums are the whole record's: they are counted once. */
 		part.bytes = 0;
 		part.frame_bytes = 0;
 		part.wrong_bits = 0;
@@ -248,24 +249,25 @@ static void add_placed(struct verdict *verdict, uint32_t queue, struct verdict_s
 	}
 }
 
-/* The first run of all begins with the file's last frame, and goes on with its first ones: rather
+/* The first record of all begins with the file's last frame, and goes on with its first ones: rather
  * than all of a lap, that one frame is out of place. */
 static bool begins_early(const struct verdict *verdict, const struct verdict_stream *stream,
-			 const struct frame_run *run)
+			 const struct frame_record *record)
 {
-	uint32_t count = run->count;
+	uint32_t count = record->count;
 
-	return run->count > 1 && stream->sequence.next == 0 && verdict->config.expect->count > 1 &&
-	       place_of(verdict, 0, (uint32_t)run->sequence, &count) + 1 ==
+	return record->count > 1 && stream->sequence.next == 0 &&
+	       verdict->config.expect->count > 1 &&
+	       place_of(verdict, 0, (uint32_t)record->sequence, &count) + 1 ==
 		       verdict->config.expect->count &&
 	       count > 1;
 }
 
 static void add_early(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
-		      struct frame_run *run)
+		      struct frame_record *record)
 {
 	const struct frame_store_view *store = verdict->config.expect;
-	struct frame_run first = *run;
+	struct frame_record first = *record;
 
 	/* The sums stay with the rest. */
 	first.count = 1;
@@ -274,28 +276,28 @@ static void add_early(struct verdict *verdict, uint32_t queue, struct verdict_st
 	first.wrong_bits = 0;
 	doubt_begin(verdict, queue, stream, &first, store->count - 1u);
 	doubt_to_early(verdict, queue);
-	run->count--;
-	run->sequence = class_after(store, (uint32_t)run->sequence);
+	record->count--;
+	record->sequence = class_after(store, (uint32_t)record->sequence);
 }
 
 bool verdict_add_expected(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
-			  const struct frame_run *run)
+			  const struct frame_record *record)
 {
 	const struct frame_store_view *store = verdict->config.expect;
 	const struct verdict_places *places = verdict->places;
-	struct frame_run rest;
+	struct frame_record rest;
 
-	if (run->sequence >= store->count ||
-	    store->frames[run->sequence].class_first != run->sequence)
+	if (record->sequence >= store->count ||
+	    store->frames[record->sequence].class_first != record->sequence)
 		return false;
 	if (places->place[queue] != PLACE_NONE && places->waiting[queue].stream == stream &&
-	    run->count && doubt_look(verdict, queue, run)) {
-		if (run->verdict != FRAME_VALID)
-			verdict_keep_damage(verdict, queue, run, run->sequence, true);
+	    record->count && doubt_look(verdict, queue, record)) {
+		if (record->verdict != FRAME_VALID)
+			verdict_keep_damage(verdict, queue, record, record->sequence, true);
 		return true;
 	}
-	rest = *run;
-	if (begins_early(verdict, stream, run))
+	rest = *record;
+	if (begins_early(verdict, stream, record))
 		add_early(verdict, queue, stream, &rest);
 	add_placed(verdict, queue, stream, &rest);
 	waiting_reached(verdict, stream, false);
@@ -323,7 +325,7 @@ void verdict_finish_expected(struct verdict *verdict, struct verdict_stream *str
 		uint64_t place;
 
 		if (places->place[slot] != PLACE_NONE && frame->stream == stream &&
-		    place_behind(verdict, stream->sequence.next, (uint32_t)frame->run.sequence,
+		    place_behind(verdict, stream->sequence.next, (uint32_t)frame->record.sequence,
 				 &place))
 			waiting_behind(verdict, slot);
 	}

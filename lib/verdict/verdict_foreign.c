@@ -37,62 +37,63 @@ static uint64_t number_moved(uint64_t number, int64_t by)
 	return size < UINT64_MAX - number ? number + size : UINT64_MAX;
 }
 
-/* Adds a run whose number is believed. */
+/* Adds a record whose number is believed. */
 static void take(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
-		 const struct frame_run *run, uint64_t number)
+		 const struct frame_record *record, uint64_t number)
 {
-	const uint64_t before = run->count ? run->count - 1u : 0;
+	const uint64_t before = record->count ? record->count - 1u : 0;
 
 	/* The largest number is none (sequence.h). */
 	if ((!stream->numbered || number + before > stream->number) &&
 	    before < UINT64_MAX - number) {
 		stream->number = number + before;
 		stream->raw =
-			run->sequence + before * verdict->config.layout->foreign.sequence_step;
+			record->sequence + before * verdict->config.layout->foreign.sequence_step;
 		stream->numbered = true;
 	}
-	if (run->verdict != FRAME_VALID)
-		verdict_keep_damage(verdict, queue, run, run->sequence, true);
+	if (record->verdict != FRAME_VALID)
+		verdict_keep_damage(verdict, queue, record, record->sequence, true);
 	if (verdict->phases)
-		verdict_phase_follow(verdict, stream, run, number);
-	verdict_add_readable(verdict, queue, stream, run, number);
+		verdict_phase_follow(verdict, stream, record, number);
+	verdict_add_readable(verdict, queue, stream, record, number);
 }
 
-/* Adds a run that is far from the newest, or not where its phase says, and yet to be believed. */
+/* Adds a record that is far from the newest, or not where its phase says, and yet to be believed. */
 static void take_far(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
-		     const struct frame_run *run, bool contradicts)
+		     const struct frame_record *record, bool contradicts)
 {
 	const int64_t window = SEQUENCE_WINDOW;
 	uint64_t number = VERDICT_FIRST_NUMBER;
 	int64_t by;
 	bool whole;
 
-	whole = frames_between(&verdict->config.layout->foreign, stream->raw, run->sequence, &by);
+	whole = frames_between(&verdict->config.layout->foreign, stream->raw, record->sequence,
+			       &by);
 	if (stream->alone && (contradicts || !whole || by > window || by <= -window))
 		verdict_first_undo(verdict, stream);
 	else /* other numbers: nobody knows what was lost between */
 		number = number_moved(stream->number, whole ? by : 1);
 	stream->alone = false;
-	take(verdict, queue, stream, run, number);
+	take(verdict, queue, stream, record, number);
 }
 
-/* The run goes on from the frame in doubt, which was right then. */
+/* The record goes on from the frame in doubt, which was right then. */
 static void doubt_confirm(struct verdict *verdict, struct verdict_stream *stream, bool contradicts)
 {
 	const uint32_t queue = stream->doubt_queue;
-	const struct frame_run run = verdict_doubt_end(verdict, stream);
+	const struct frame_record record = verdict_doubt_end(verdict, stream);
 
-	take_far(verdict, queue, stream, &run, contradicts);
+	take_far(verdict, queue, stream, &record, contradicts);
 }
 
 /* `near`: as the very next. */
 static bool goes_on(const struct frame_foreign *foreign, const struct verdict_stream *stream,
-		    const struct frame_run *run, bool near)
+		    const struct frame_record *record, bool near)
 {
 	int64_t by;
 
 	if (!stream->doubted ||
-	    !frames_between(foreign, stream->doubt.sequence, run->sequence, &by))
+	    !frames_between(foreign, stream->doubt.sequence, record->sequence, &by))
 		return false;
 	if (near)
 		return by == 1;
@@ -100,7 +101,7 @@ static bool goes_on(const struct frame_foreign *foreign, const struct verdict_st
 }
 
 static void add_numbered(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
-			 const struct frame_run *run)
+			 const struct frame_record *record)
 {
 	const struct frame_foreign *foreign = &verdict->config.layout->foreign;
 	bool contradicts = false, near;
@@ -108,53 +109,53 @@ static void add_numbered(struct verdict *verdict, uint32_t queue, struct verdict
 	int64_t by;
 
 	if (!stream->numbered) {
-		stream->alone = run->count == 1;
-		stream->first = *run;
+		stream->alone = record->count == 1;
+		stream->first = *record;
 		stream->first_queue = queue;
-		take(verdict, queue, stream, run, VERDICT_FIRST_NUMBER);
+		take(verdict, queue, stream, record, VERDICT_FIRST_NUMBER);
 		return;
 	}
-	near = frames_between(foreign, stream->raw, run->sequence, &by) &&
+	near = frames_between(foreign, stream->raw, record->sequence, &by) &&
 	       by <= (int64_t)VERDICT_JUMP && by > -(int64_t)SEQUENCE_WINDOW;
 	if (near) {
 		number = number_moved(stream->number, by);
-		contradicts =
-			verdict->phases && verdict_phase_contradicts(verdict, stream, run, number);
+		contradicts = verdict->phases &&
+			      verdict_phase_contradicts(verdict, stream, record, number);
 	}
 	if (near && !contradicts) {
 		verdict_doubt_settle(verdict, stream);
 		stream->alone = false;
-		take(verdict, queue, stream, run, number);
+		take(verdict, queue, stream, record, number);
 		return;
 	}
-	if (goes_on(foreign, stream, run, contradicts)) {
+	if (goes_on(foreign, stream, record, contradicts)) {
 		doubt_confirm(verdict, stream, contradicts);
-		take_far(verdict, queue, stream, run, false);
-	} else if (run->count > 1) {
+		take_far(verdict, queue, stream, record, false);
+	} else if (record->count > 1) {
 		verdict_doubt_settle(verdict, stream);
-		take_far(verdict, queue, stream, run, false);
+		take_far(verdict, queue, stream, record, false);
 	} else {
-		if (verdict->phases && verdict_phase_is_next(stream, run))
-			verdict_phase_take_next(stream, run);
+		if (verdict->phases && verdict_phase_is_next(stream, record))
+			verdict_phase_take_next(stream, record);
 		verdict_doubt_settle(verdict, stream);
-		verdict_doubt_begin(verdict, queue, stream, run);
+		verdict_doubt_begin(verdict, queue, stream, record);
 	}
 }
 
 void verdict_add_foreign(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
-			 const struct frame_run *run)
+			 const struct frame_record *record)
 {
 	uint64_t number;
 
 	if (verdict->config.layout->foreign.sequence.bytes) {
-		add_numbered(verdict, queue, stream, run);
+		add_numbered(verdict, queue, stream, record);
 		return;
 	}
-	if (run->verdict != FRAME_VALID)
-		verdict_keep_damage(verdict, queue, run, run->sequence, true);
+	if (record->verdict != FRAME_VALID)
+		verdict_keep_damage(verdict, queue, record, record->sequence, true);
 	if (verdict->phases)
-		number = verdict_phase_number(verdict, stream, run);
+		number = verdict_phase_number(verdict, stream, record);
 	else /* nothing tells one frame from the other */
 		number = stream->sequence.started ? stream->sequence.next : VERDICT_FIRST_NUMBER;
-	verdict_add_readable(verdict, queue, stream, run, number);
+	verdict_add_readable(verdict, queue, stream, record, number);
 }

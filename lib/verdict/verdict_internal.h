@@ -18,28 +18,30 @@ static inline bool verdict_is_foreign(const struct verdict *verdict)
 	       verdict->config.layout->format == FRAME_FOREIGN;
 }
 
-/* A run whose frames have the numbers `number`, `number` + 1, ... in `stream`. */
+/* A record whose frames have the numbers `number`, `number` + 1, ... in `stream`. */
 void verdict_add_readable(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
-			  const struct frame_run *run, uint64_t number);
+			  const struct frame_record *record, uint64_t number);
 /* Damaged frames that belong to no stream. Not yet kept among the first damaged ones. */
-void verdict_add_unreadable(struct verdict *verdict, uint32_t queue, const struct frame_run *run);
+void verdict_add_unreadable(struct verdict *verdict, uint32_t queue,
+			    const struct frame_record *record);
 /* Keeps one of the first damaged frames. `sequence`: what the user is told. */
-void verdict_keep_damage(struct verdict *verdict, uint32_t queue, const struct frame_run *run,
+void verdict_keep_damage(struct verdict *verdict, uint32_t queue, const struct frame_record *record,
 			 uint64_t sequence, bool header_ok);
 
 /* Keeps one whose header was read, and whose number does not belong into its stream. */
-void verdict_keep_stray(struct verdict *verdict, uint32_t queue, const struct frame_run *run);
+void verdict_keep_stray(struct verdict *verdict, uint32_t queue, const struct frame_record *record);
 
 /* ---- verdict_streams.c ---- */
 
 int verdict_streams_create(struct verdict *verdict);
 void verdict_streams_destroy(struct verdict *verdict);
-/* The run's stream; NULL: others', or there is no room for one more, and the run's frames were
+/* The record's stream; NULL: others', or there is no room for one more, and the record's frames were
  * counted so. */
 struct verdict_stream *verdict_stream_of(struct verdict *verdict, uint32_t queue,
-					 const struct frame_run *run);
+					 const struct frame_record *record);
 /* The same of a frame that is none of the stream's: it is not counted. */
-struct verdict_stream *verdict_stream_find(struct verdict *verdict, const struct frame_run *run);
+struct verdict_stream *verdict_stream_find(struct verdict *verdict,
+					   const struct frame_record *record);
 /* Before frames are marked in `sequence`. False: there is no room, and they were counted so. */
 bool verdict_stream_opens(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
 			  uint32_t frames);
@@ -51,26 +53,26 @@ uint64_t verdict_life_expected(const struct verdict *verdict, const struct verdi
 
 /* ---- verdict_doubt.c ---- */
 
-/* A lone run whose number is not believed yet: counted as one that cannot be read. None is in doubt
+/* A lone record whose number is not believed yet: counted as one that cannot be read. None is in doubt
  * already. */
 void verdict_doubt_begin(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
-			 const struct frame_run *run);
+			 const struct frame_record *record);
 /* It was what it seemed. */
 void verdict_doubt_settle(struct verdict *verdict, struct verdict_stream *stream);
 /* It is believed after all, and to be added. */
-struct frame_run verdict_doubt_end(struct verdict *verdict, struct verdict_stream *stream);
+struct frame_record verdict_doubt_end(struct verdict *verdict, struct verdict_stream *stream);
 /* The stream's first frame, the only one that was believed so far, is not any more. */
 void verdict_first_undo(struct verdict *verdict, struct verdict_stream *stream);
 
 /* ---- verdict_own.c ---- */
 
 void verdict_add_own(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
-		     const struct frame_run *run);
+		     const struct frame_record *record);
 void verdict_finish_own(struct verdict *verdict, struct verdict_stream *stream);
 
 /* ---- verdict_ends.c ---- */
 
-void verdict_add_end(struct verdict *verdict, uint32_t queue, const struct frame_run *run);
+void verdict_add_end(struct verdict *verdict, uint32_t queue, const struct frame_record *record);
 /* The stream had so many frames. */
 void verdict_end_stream(struct verdict *verdict, struct verdict_stream *stream, uint64_t frames);
 /* It goes on after all. */
@@ -82,17 +84,17 @@ bool verdict_end_counts(const struct verdict *verdict, const struct verdict_stre
 
 /* ---- foreign frames, and those of a file ---- */
 
-/* A run of ours: its header was read, and its stream is known. */
+/* A record of ours: its header was read, and its stream is known. */
 void verdict_add_foreign(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
-			 const struct frame_run *run);
+			 const struct frame_record *record);
 
 /* 0 or -ENOMEM. */
 int verdict_places_create(struct verdict *verdict);
 void verdict_places_destroy(struct verdict *verdict);
-/* False: no frame of the file has the run's index. */
+/* False: no frame of the file has the record's index. */
 bool verdict_add_expected(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
-			  const struct frame_run *run);
-/* No run will follow: frames that wait for their place get one. */
+			  const struct frame_record *record);
+/* No record will follow: frames that wait for their place get one. */
 void verdict_finish_expected(struct verdict *verdict, struct verdict_stream *stream);
 
 #endif

@@ -20,21 +20,21 @@
  */
 #include "verdict/verdict_internal.h"
 
-/* Adds a run whose number is believed, or known to be a duplicate's. */
+/* Adds a record whose number is believed, or known to be a duplicate's. */
 static void take(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
-		 const struct frame_run *run)
+		 const struct frame_record *record)
 {
 	const uint64_t duplicates = stream->duplicate;
 
-	if (!verdict_stream_opens(verdict, queue, stream, run->count))
+	if (!verdict_stream_opens(verdict, queue, stream, record->count))
 		return;
-	if (run->sequence == 0 && !stream->born) {
+	if (record->sequence == 0 && !stream->born) {
 		stream->born = true;
-		stream->birth = run->detail;
+		stream->birth = record->detail;
 	}
-	if (run->verdict != FRAME_VALID)
-		verdict_keep_damage(verdict, queue, run, run->sequence, true);
-	verdict_add_readable(verdict, queue, stream, run, run->sequence);
+	if (record->verdict != FRAME_VALID)
+		verdict_keep_damage(verdict, queue, record, record->sequence, true);
+	verdict_add_readable(verdict, queue, stream, record, record->sequence);
 	if (__builtin_expect(!stream->ended, 1))
 		return;
 	verdict->late_copies += stream->duplicate - duplicates;
@@ -42,70 +42,71 @@ static void take(struct verdict *verdict, uint32_t queue, struct verdict_stream 
 		verdict_end_void(verdict, stream);
 }
 
-static bool is_behind(const struct verdict_stream *stream, const struct frame_run *run)
+static bool is_behind(const struct verdict_stream *stream, const struct frame_record *record)
 {
-	return run->sequence < stream->sequence.next;
+	return record->sequence < stream->sequence.next;
 }
 
 /* Not too far from the newest to belong there. */
 static bool is_near(const struct verdict *verdict, const struct verdict_stream *stream,
-		    const struct frame_run *run)
+		    const struct frame_record *record)
 {
 	const uint64_t next = stream->sequence.next;
 
-	if (!is_behind(stream, run))
-		return run->sequence <= add_capped(next, VERDICT_JUMP);
+	if (!is_behind(stream, record))
+		return record->sequence <= add_capped(next, VERDICT_JUMP);
 	if (verdict->config.own_streams)
 		return true;
-	if (stream->alone || run->sequence < stream->sequence.first)
-		return stream->sequence.first - run->sequence <= VERDICT_JUMP;
-	return next - run->sequence < SEQUENCE_WINDOW;
+	if (stream->alone || record->sequence < stream->sequence.first)
+		return stream->sequence.first - record->sequence <= VERDICT_JUMP;
+	return next - record->sequence < SEQUENCE_WINDOW;
 }
 
 /* Too far to be told from a duplicate (sequence.h). */
-static bool is_old(const struct verdict_stream *stream, const struct frame_run *run)
+static bool is_old(const struct verdict_stream *stream, const struct frame_record *record)
 {
-	return is_behind(stream, run) && stream->sequence.next - run->sequence >= SEQUENCE_WINDOW;
+	return is_behind(stream, record) &&
+	       stream->sequence.next - record->sequence >= SEQUENCE_WINDOW;
 }
 
 /* The frame in doubt does not belong to what came after it. */
 static void doubt_settle(struct verdict *verdict, struct verdict_stream *stream)
 {
 	const uint32_t queue = stream->doubt_queue;
-	struct frame_run run;
+	struct frame_record record;
 
 	if (!stream->doubted || stream->doubt_restarts || !is_old(stream, &stream->doubt)) {
 		verdict_doubt_settle(verdict, stream);
 		return;
 	}
-	run = verdict_doubt_end(verdict, stream);
-	take(verdict, queue, stream, &run);
+	record = verdict_doubt_end(verdict, stream);
+	take(verdict, queue, stream, &record);
 }
 
 /* The sender began anew, if what follows says so too. */
 static bool is_new_life(const struct verdict *verdict, const struct verdict_stream *stream,
-			const struct frame_run *run)
+			const struct frame_record *record)
 {
 	const bool may_be_stray = stream->alone && !stream->ended; /* what came before */
 
-	if (verdict->config.own_streams || run->sequence != 0 || may_be_stray ||
+	if (verdict->config.own_streams || record->sequence != 0 || may_be_stray ||
 	    stream->sequence.unique == 0)
 		return false;
-	if (stream->born && (stream->birth || run->detail))
-		return run->detail != stream->birth;
+	if (stream->born && (stream->birth || record->detail))
+		return record->detail != stream->birth;
 	return stream->ended || (!stream->born && stream->sequence.next > VERDICT_JUMP);
 }
 
-static bool goes_on(const struct verdict_stream *stream, const struct frame_run *run)
+static bool goes_on(const struct verdict_stream *stream, const struct frame_record *record)
 {
-	const struct frame_run *doubt = &stream->doubt;
+	const struct frame_record *doubt = &stream->doubt;
 
 	if (!stream->doubted)
 		return false;
-	if (run->sequence > doubt->sequence)
-		return run->sequence - doubt->sequence <= VERDICT_JUMP;
-	return !stream->doubt_restarts && run->sequence != doubt->sequence &&
-	       doubt->sequence - run->sequence <= VERDICT_JUMP;
+	if (record->sequence > doubt->sequence)
+		return record->sequence - doubt->sequence <= VERDICT_JUMP;
+	return !stream->doubt_restarts && record->sequence != doubt->sequence &&
+	       doubt->sequence - record->sequence <= VERDICT_JUMP;
 }
 
 static void life_begin(struct verdict *verdict, struct verdict_stream *stream, bool from_zero)
@@ -124,91 +125,92 @@ static void life_begin(struct verdict *verdict, struct verdict_stream *stream, b
 	verdict->restarts++;
 }
 
-/* A run that is far from the newest, and yet to be believed. */
+/* A record that is far from the newest, and yet to be believed. */
 static void take_far(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
-		     const struct frame_run *run)
+		     const struct frame_record *record)
 {
-	const bool behind = is_behind(stream, run);
+	const bool behind = is_behind(stream, record);
 
-	if (stream->alone && (behind || run->sequence - stream->sequence.next >= SEQUENCE_WINDOW))
+	if (stream->alone &&
+	    (behind || record->sequence - stream->sequence.next >= SEQUENCE_WINDOW))
 		verdict_first_undo(verdict, stream);
-	else if (is_old(stream, run))
+	else if (is_old(stream, record))
 		life_begin(verdict, stream, false);
 	stream->alone = false;
-	take(verdict, queue, stream, run);
+	take(verdict, queue, stream, record);
 }
 
 static void new_life(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
-		     const struct frame_run *run)
+		     const struct frame_record *record)
 {
 	/* After the end of the one before, nothing else is to be expected. */
-	if (run->count == 1 && !stream->ended) {
+	if (record->count == 1 && !stream->ended) {
 		doubt_settle(verdict, stream);
-		verdict_doubt_begin(verdict, queue, stream, run);
+		verdict_doubt_begin(verdict, queue, stream, record);
 		stream->doubt_restarts = true;
 		return;
 	}
 	doubt_settle(verdict, stream);
 	life_begin(verdict, stream, true);
-	take(verdict, queue, stream, run);
+	take(verdict, queue, stream, record);
 }
 
 static void doubt_confirm(struct verdict *verdict, struct verdict_stream *stream)
 {
 	const bool restarts = stream->doubt_restarts;
 	const uint32_t queue = stream->doubt_queue;
-	const struct frame_run run = verdict_doubt_end(verdict, stream);
+	const struct frame_record record = verdict_doubt_end(verdict, stream);
 
 	if (!restarts) {
-		take_far(verdict, queue, stream, &run);
+		take_far(verdict, queue, stream, &record);
 		return;
 	}
 	life_begin(verdict, stream, true);
-	take(verdict, queue, stream, &run);
+	take(verdict, queue, stream, &record);
 }
 
 /* Neither near, nor right after the frame in doubt. */
 static void add_far(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
-		    const struct frame_run *run)
+		    const struct frame_record *record)
 {
-	if (run->count > 1) {
+	if (record->count > 1) {
 		doubt_settle(verdict, stream);
-		take_far(verdict, queue, stream, run);
+		take_far(verdict, queue, stream, record);
 		return;
 	}
 	doubt_settle(verdict, stream);
-	verdict_doubt_begin(verdict, queue, stream, run);
+	verdict_doubt_begin(verdict, queue, stream, record);
 }
 
 void verdict_add_own(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
-		     const struct frame_run *run)
+		     const struct frame_record *record)
 {
-	if (run->sequence == UINT64_MAX) { /* no sequence number */
-		verdict_add_unreadable(verdict, queue, run);
-		verdict_keep_stray(verdict, queue, run);
+	if (record->sequence == UINT64_MAX) { /* no sequence number */
+		verdict_add_unreadable(verdict, queue, record);
+		verdict_keep_stray(verdict, queue, record);
 		return;
 	}
 	if (!stream->sequence.started) {
-		stream->alone = run->count == 1;
-		stream->first = *run;
+		stream->alone = record->count == 1;
+		stream->first = *record;
 		stream->first_queue = queue;
-		take(verdict, queue, stream, run);
+		take(verdict, queue, stream, record);
 		return;
 	}
-	if (stream->doubt_restarts && is_behind(stream, run) && goes_on(stream, run)) {
+	if (stream->doubt_restarts && is_behind(stream, record) && goes_on(stream, record)) {
 		doubt_confirm(verdict, stream);
-		take(verdict, queue, stream, run);
-	} else if (is_new_life(verdict, stream, run)) {
-		new_life(verdict, queue, stream, run);
-	} else if (is_near(verdict, stream, run)) {
+		take(verdict, queue, stream, record);
+	} else if (is_new_life(verdict, stream, record)) {
+		new_life(verdict, queue, stream, record);
+	} else if (is_near(verdict, stream, record)) {
 		doubt_settle(verdict, stream);
 		stream->alone = false;
-		take(verdict, queue, stream, run);
-	} else if (goes_on(stream, run)) {
+		take(verdict, queue, stream, record);
+	} else if (goes_on(stream, record)) {
 		doubt_confirm(verdict, stream);
-		take(verdict, queue, stream, run);
+		take(verdict, queue, stream, record);
 	} else {
-		add_far(verdict, queue, stream, run);
+		add_far(verdict, queue, stream, record);
 	}
 }
 

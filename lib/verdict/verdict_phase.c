@@ -94,13 +94,13 @@ static uint32_t phase_at(struct verdict *verdict, uint32_t phase, int64_t frames
 	return phase;
 }
 
-/* Payload bytes of a frame of the run, whether they could be compared or not. */
-static uint32_t payload_of(const struct verdict *verdict, const struct frame_run *run)
+/* Payload bytes of a frame of the record, whether they could be compared or not. */
+static uint32_t payload_of(const struct verdict *verdict, const struct frame_record *record)
 {
-	if (run->phase_first)
-		return run->count ? run->bytes / run->count : 0;
-	if (run->verdict == FRAME_DAMAGED_UNLOCKED)
-		return run->detail;
+	if (record->phase_first)
+		return record->count ? record->bytes / record->count : 0;
+	if (record->verdict == FRAME_DAMAGED_UNLOCKED)
+		return record->detail;
 	/* It ends too early: as much as it should have had. */
 	return verdict->config.layout->foreign.payload_bytes;
 }
@@ -130,83 +130,83 @@ static int64_t phase_search(struct verdict *verdict, uint32_t held, uint32_t pha
 }
 
 uint64_t verdict_phase_number(struct verdict *verdict, struct verdict_stream *stream,
-			      const struct frame_run *run)
+			      const struct frame_record *record)
 {
 	const uint64_t next =
 		stream->sequence.started ? stream->sequence.next : VERDICT_FIRST_NUMBER;
-	const uint32_t bytes = payload_of(verdict, run);
+	const uint32_t bytes = payload_of(verdict, record);
 	uint64_t number = next;
 
-	if (!run->phase_first) {
+	if (!record->phase_first) {
 		if (stream->phase)
-			stream->phase = phase_at(verdict, stream->phase, run->count, bytes);
+			stream->phase = phase_at(verdict, stream->phase, record->count, bytes);
 		stream->arrived = 0;
 		return next;
 	}
-	if (stream->phase && stream->phase != run->phase_first) {
-		if (stream->arrived == run->phase_first) {
+	if (stream->phase && stream->phase != record->phase_first) {
+		if (stream->arrived == record->phase_first) {
 			number = stream->arrived_number;
 		} else {
 			verdict->lock_lost++;
-			number += (uint64_t)phase_search(verdict, stream->phase, run->phase_first,
-							 bytes);
+			number += (uint64_t)phase_search(verdict, stream->phase,
+							 record->phase_first, bytes);
 		}
 	}
-	stream->arrived = run->phase_next;
-	stream->arrived_number = number + run->count;
-	if (number + run->count > next)
-		stream->phase = run->phase_next;
+	stream->arrived = record->phase_next;
+	stream->arrived_number = number + record->count;
+	if (number + record->count > next)
+		stream->phase = record->phase_next;
 	return number;
 }
 
-/* The number after the run's last. */
-static uint64_t run_end(const struct frame_run *run, uint64_t number)
+/* The number after the record's last. */
+static uint64_t record_end(const struct frame_record *record, uint64_t number)
 {
-	return run->count < UINT64_MAX - number ? number + run->count : UINT64_MAX;
+	return record->count < UINT64_MAX - number ? number + record->count : UINT64_MAX;
 }
 
 void verdict_phase_follow(struct verdict *verdict, struct verdict_stream *stream,
-			  const struct frame_run *run, uint64_t number)
+			  const struct frame_record *record, uint64_t number)
 {
-	const uint64_t end = run_end(run, number);
-	const uint32_t bytes = payload_of(verdict, run);
+	const uint64_t end = record_end(record, number);
+	const uint32_t bytes = payload_of(verdict, record);
 
 	if (stream->phase && end <= stream->phase_number)
 		return;
-	if (!run->phase_first) {
+	if (!record->phase_first) {
 		if (stream->phase)
 			stream->phase = phase_at(verdict, stream->phase,
 						 (int64_t)(end - stream->phase_number), bytes);
 	} else {
 		if (stream->phase &&
 		    phase_at(verdict, stream->phase, (int64_t)(number - stream->phase_number),
-			     bytes) != run->phase_first)
+			     bytes) != record->phase_first)
 			verdict->lock_lost++;
-		stream->phase = run->phase_next;
+		stream->phase = record->phase_next;
 	}
 	stream->phase_number = end;
 }
 
-bool verdict_phase_is_next(const struct verdict_stream *stream, const struct frame_run *run)
+bool verdict_phase_is_next(const struct verdict_stream *stream, const struct frame_record *record)
 {
-	return stream->phase && stream->phase == run->phase_first;
+	return stream->phase && stream->phase == record->phase_first;
 }
 
-void verdict_phase_take_next(struct verdict_stream *stream, const struct frame_run *run)
+void verdict_phase_take_next(struct verdict_stream *stream, const struct frame_record *record)
 {
-	stream->phase = run->phase_next;
-	stream->phase_number = run_end(run, stream->phase_number);
+	stream->phase = record->phase_next;
+	stream->phase_number = record_end(record, stream->phase_number);
 }
 
 bool verdict_phase_contradicts(struct verdict *verdict, const struct verdict_stream *stream,
-			       const struct frame_run *run, uint64_t number)
+			       const struct frame_record *record, uint64_t number)
 {
 	uint32_t phase;
 
-	if (!verdict_phase_is_next(stream, run) || number == stream->phase_number)
+	if (!verdict_phase_is_next(stream, record) || number == stream->phase_number)
 		return false;
 	/* A short PRBS may have come round to the same phase. */
 	phase = phase_at(verdict, stream->phase, (int64_t)(number - stream->phase_number),
-			 payload_of(verdict, run));
-	return phase && phase != run->phase_first;
+			 payload_of(verdict, record));
+	return phase && phase != record->phase_first;
 }

@@ -17,7 +17,7 @@
  * when both are as near. Frames that go on from a late or duplicate one, and the one that returns
  * to the held phase, count no other. One that is found nowhere is taken for the next: something
  * else was sent, or more was lost than can be told, and nothing is called lost. All frames between
- * are taken to have this frame's length; a run of frames of different lengths, their mean.
+ * are taken to have this frame's length; a record of frames of different lengths, their mean.
  */
 #ifndef GDRCAP_VERDICT_PHASE_H
 #define GDRCAP_VERDICT_PHASE_H
@@ -32,19 +32,19 @@
 int verdict_phases_create(struct verdict *verdict);
 void verdict_phases_destroy(struct verdict *verdict);
 
-/* Without a sequence field: the number of the run's first frame. Moves the held phase. */
+/* Without a sequence field: the number of the record's first frame. Moves the held phase. */
 uint64_t verdict_phase_number(struct verdict *verdict, struct verdict_stream *stream,
-			      const struct frame_run *run);
+			      const struct frame_record *record);
 /* With one: `number` is the first frame's. Moves the held phase. */
 void verdict_phase_follow(struct verdict *verdict, struct verdict_stream *stream,
-			  const struct frame_run *run, uint64_t number);
+			  const struct frame_record *record, uint64_t number);
 /* With one that makes no sense: true when the payload goes right on, so that the frame is known to
  * be the next. */
-bool verdict_phase_is_next(const struct verdict_stream *stream, const struct frame_run *run);
+bool verdict_phase_is_next(const struct verdict_stream *stream, const struct frame_record *record);
 /* As the next, whatever its number: moves the held phase. */
-void verdict_phase_take_next(struct verdict_stream *stream, const struct frame_run *run);
+void verdict_phase_take_next(struct verdict_stream *stream, const struct frame_record *record);
 /* With one that is `number`: true when the payload goes right on, and would not in that frame. */
 bool verdict_phase_contradicts(struct verdict *verdict, const struct verdict_stream *stream,
-			       const struct frame_run *run, uint64_t number);
+			       const struct frame_record *record, uint64_t number);
 
 #endif

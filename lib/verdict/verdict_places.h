@@ -12,10 +12,10 @@
 #define PLACES_EARLY 32u /* early frames at a time; any more are copies of what lies behind */
 #define PLACE_NONE UINT64_MAX
 
-/* A frame, alone in its run, that came before its place. */
+/* A frame, alone in its record, that came before its place. */
 struct waiting {
 	struct verdict_stream *stream;
-	struct frame_run run;
+	struct frame_record record;
 	uint32_t queue;
 	bool early; /* else in doubt */
 };
@@ -36,13 +36,13 @@ static inline uint32_t index_after(const struct frame_store_view *store, uint32_
 	return index + 1 == store->count ? 0 : index + 1;
 }
 
-/* The content of the frame that follows one of content `class` in a run. */
+/* The content of the frame that follows one of content `class` in a record. */
 static inline uint32_t class_after(const struct frame_store_view *store, uint32_t class)
 {
 	return store->frames[index_after(store, class)].class_first;
 }
 
-/* The place of a run, or of as many of its frames (*count) as are found together: the nearest to
+/* The place of a record, or of as many of its frames (*count) as are found together: the nearest to
  * the expected one, ahead when two are as near. */
 uint64_t place_of(const struct verdict *verdict, uint64_t expected, uint32_t class,
 		  uint32_t *count);

@@ -4,7 +4,7 @@
  *
  * Of a stream's first frame only its number is kept. Memory for which of its frames came is taken
  * with the second, GDRCAP_STREAMS_MAX times at most: stray frames, each with another id, take none
- * of it. What finds no room is counted as untracked, and fails the run.
+ * of it. What finds no room is counted as untracked, and fails the record.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -105,35 +105,36 @@ static struct verdict_stream *stream_find(struct verdict *verdict, uint32_t id, 
 
 /* In a run with our own sender the addresses may be changed on the way, and nobody else's streams
  * are counted. */
-static uint32_t source_of(const struct verdict *verdict, const struct frame_run *run)
+static uint32_t source_of(const struct verdict *verdict, const struct frame_record *record)
 {
-	return verdict->config.own_streams ? 0 : run->source % VERDICT_SOURCES;
+	return verdict->config.own_streams ? 0 : record->source % VERDICT_SOURCES;
 }
 
-struct verdict_stream *verdict_stream_find(struct verdict *verdict, const struct frame_run *run)
+struct verdict_stream *verdict_stream_find(struct verdict *verdict,
+					   const struct frame_record *record)
 {
-	return stream_find(verdict, run->stream, source_of(verdict, run));
+	return stream_find(verdict, record->stream, source_of(verdict, record));
 }
 
 struct verdict_stream *verdict_stream_of(struct verdict *verdict, uint32_t queue,
-					 const struct frame_run *run)
+					 const struct frame_record *record)
 {
 	struct verdict_queue *q = &verdict->queues[queue];
-	const uint32_t source = source_of(verdict, run);
+	const uint32_t source = source_of(verdict, record);
 	struct verdict_stream *stream = q->last;
 
-	if (stream && stream->id == run->stream && stream->sender == source)
+	if (stream && stream->id == record->stream && stream->sender == source)
 		return stream;
-	stream = stream_find(verdict, run->stream, source);
+	stream = stream_find(verdict, record->stream, source);
 	if (stream) {
 		verdict->senders_heard += !verdict->senders[source].heard;
 		verdict->senders[source].heard = true;
 		q->last = stream;
-	} else if (verdict->config.own_streams && run->stream >= verdict->config.own_streams) {
-		verdict->strangers += run->count;
-		q->filtered += run->count;
+	} else if (verdict->config.own_streams && record->stream >= verdict->config.own_streams) {
+		verdict->strangers += record->count;
+		q->filtered += record->count;
 	} else {
-		count_untracked(verdict, queue, run->count);
+		count_untracked(verdict, queue, record->count);
 	}
 	return stream;
 }

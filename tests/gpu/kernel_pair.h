@@ -13,7 +13,7 @@
 static struct kernel_device *host, *cuda;
 static struct scene_result wanted[SCENE_BURSTS], found[SCENE_BURSTS];
 static struct scene scene;
-static uint64_t frames_compared, runs_compared;
+static uint64_t frames_compared, records_compared;
 
 static void *pinned_alloc(size_t bytes)
 {
@@ -106,7 +106,7 @@ static inline bool compare_checked(uint8_t *device_frames)
 	    scene_play(&scene, ops, cuda, &pinned, device_frames, KERNEL_CHECK, found))
 		return false;
 	for (uint32_t b = 0; b < SCENE_BURSTS; b++)
-		runs_compared += wanted[b].runs;
+		records_compared += wanted[b].records;
 	return scene_same_runs(&scene, wanted, found);
 }
 

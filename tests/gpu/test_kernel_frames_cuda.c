@@ -19,8 +19,8 @@ static uint64_t verdicts[FRAME_VERDICTS];
 static void verdicts_count(void)
 {
 	for (uint32_t b = 0; b < SCENE_BURSTS; b++)
-		for (uint32_t r = 0; r < wanted[b].runs; r++)
-			verdicts[wanted[b].run[r].verdict] += wanted[b].run[r].count;
+		for (uint32_t r = 0; r < wanted[b].records; r++)
+			verdicts[wanted[b].record[r].verdict] += wanted[b].record[r].count;
 }
 
 static bool foreign_round(uint64_t seed, enum pattern_kind kind, bool self_phase, bool rules,
@@ -104,7 +104,7 @@ static bool store_compare(const struct store_scene *store, enum kernel_role role
 		return false;
 	for (uint32_t b = 0; b < SCENE_BURSTS; b++) {
 		frames_compared += role == KERNEL_WRITE ? scene.burst[b].count : 0;
-		runs_compared += wanted[b].runs;
+		records_compared += wanted[b].records;
 	}
 	return scene_same_frames(&scene, scene.frames, copy) &&
 	       scene_same_runs(&scene, wanted, found);
@@ -349,6 +349,6 @@ int main(int argc, char **argv)
 	}
 	printf("\n%s: kernel and twin compared on %" PRIu64 " frames written and %" PRIu64
 	       " runs\n",
-	       good ? "PASS" : "FAIL", frames_compared, runs_compared);
+	       good ? "PASS" : "FAIL", frames_compared, records_compared);
 	return good ? 0 : 1;
 }

@@ -18,8 +18,8 @@ static uint64_t verdicts[FRAME_VERDICTS];
 static void verdicts_count(void)
 {
 	for (uint32_t b = 0; b < SCENE_BURSTS; b++)
-		for (uint32_t r = 0; r < wanted[b].runs; r++)
-			verdicts[wanted[b].run[r].verdict] += wanted[b].run[r].count;
+		for (uint32_t r = 0; r < wanted[b].records; r++)
+			verdicts[wanted[b].record[r].verdict] += wanted[b].record[r].count;
 }
 
 /*
@@ -46,7 +46,7 @@ static bool more_compare(struct scene *made, const struct store_scene *store,
 	    !done(ops->copy_out(cuda, copy, to, SCENE_BYTES), "copy_out"))
 		return false;
 	for (uint32_t b = 0; b < SCENE_BURSTS; b++)
-		runs_compared += wanted[b].runs;
+		records_compared += wanted[b].records;
 	verdicts_count();
 	return scene_same_runs(made, wanted, found) &&
 	       scene_same_frames(made, made->frames, copy) &&
@@ -226,13 +226,13 @@ static bool late_bring(uint8_t *to, const uint8_t *from, bool device)
 
 /* The first byte that came late; none where it came before the kernel looked for poison, and the
  * header had not been there. */
-static bool late_byte_is_named(const struct frame_run *run, const uint8_t *right,
+static bool late_byte_is_named(const struct frame_record *record, const uint8_t *right,
 			       const uint8_t *before)
 {
-	if (!run->expected && !run->got)
-		return run->offset == 0 || run->offset == 14;
-	return run->offset < LATE_LEN && run->expected == right[run->offset] &&
-	       run->got == before[run->offset] && run->expected != run->got;
+	if (!record->expected && !record->got)
+		return record->offset == 0 || record->offset == 14;
+	return record->offset < LATE_LEN && record->expected == right[record->offset] &&
+	       record->got == before[record->offset] && record->expected != record->got;
 }
 
 /*
@@ -264,31 +264,32 @@ static bool late_tries(struct scene_ring *ring, uint8_t *slot, bool device, uint
 			.pattern = PATTERN_PRBS31,
 			.version = FRAME_VERSION,
 		};
-		const struct frame_run *run = &result.run[0];
+		const struct frame_record *record = &result.record[0];
 
 		frame_write(&layout, &plan, right, LATE_LEN, &header);
 		good = done(kernel_cuda_ops.copy_out(cuda, before, slot, LATE_LEN), "copy_out") &&
 		       scene_ring_publish(ring, &burst) && late_bring(slot, right, device);
 		while (good && !scene_ring_collect(ring, &burst, &result))
 			good = now_ns() < until;
-		if (!good || result.runs != 1)
+		if (!good || result.records != 1)
 			return false;
-		if (run->verdict == FRAME_DAMAGED_STALE && !run->header_ok) {
-			good = !run->sequence && !run->stream && !run->bytes && !run->wrong_bits &&
-			       !run->offset && !run->expected && !run->got;
-		} else if (run->verdict == FRAME_DAMAGED_STALE) {
+		if (record->verdict == FRAME_DAMAGED_STALE && !record->header_ok) {
+			good = !record->sequence && !record->stream && !record->bytes &&
+			       !record->wrong_bits && !record->offset && !record->expected &&
+			       !record->got;
+		} else if (record->verdict == FRAME_DAMAGED_STALE) {
 			++*stale;
-			good = run->sequence == try && run->stream == 9 && run->header_ok == 1 &&
-			       run->bytes == header.payload_bytes && !run->wrong_bits &&
-			       late_byte_is_named(run, right, before);
-		} else if (run->verdict != FRAME_VALID && run->verdict != FRAME_FILTERED) {
+			good = record->sequence == try && record->stream == 9 &&
+			       record->header_ok == 1 && record->bytes == header.payload_bytes &&
+			       !record->wrong_bits && late_byte_is_named(record, right, before);
+		} else if (record->verdict != FRAME_VALID && record->verdict != FRAME_FILTERED) {
 			/* seen while it came, with all of its edges there or time up */
-			good = run->verdict == FRAME_DAMAGED_PAYLOAD ||
-			       run->verdict == FRAME_DAMAGED_HEADER;
+			good = record->verdict == FRAME_DAMAGED_PAYLOAD ||
+			       record->verdict == FRAME_DAMAGED_HEADER;
 		}
 		good = good && ring->view.generation[LATE_SLOT] == try + 1;
 		if (!good)
-			run_print("late", run);
+			record_print("late", record);
 	}
 	pattern_plan_free(&plan);
 	return good;
@@ -361,7 +362,7 @@ int main(int argc, char **argv)
 			good = false;
 		}
 	}
-	printf("\n%s: kernel and twin compared on %" PRIu64 " runs\n", good ? "PASS" : "FAIL",
-	       runs_compared);
+	printf("\n%s: kernel and twin compared on %" PRIu64 " records\n", good ? "PASS" : "FAIL",
+	       records_compared);
 	return good ? 0 : 1;
 }

@@ -15,7 +15,7 @@
 
 #include "../unit/ring_litmus.h"
 #include "gdrcap_device.cuh"
-#include "kernels/cuda/runs.cuh"
+#include "kernels/cuda/records.cuh"
 
 #define PAYLOAD_WORDS (LITMUS_FRAMES * LITMUS_WORDS)
 #define HANG_SECONDS 60
@@ -125,7 +125,7 @@ __global__ void told_kernel(const struct device_job *job, struct litmus ring)
 		}
 		if (thread < 32)
 			plain_store(plain_to_of(s, in.burst), litmus_plain(in.burst, mine));
-		return RUNS_TOLD;
+		return RECORDS_PUBLISHED;
 	});
 }
 
@@ -191,7 +191,7 @@ static void bench_create(struct bench *bench, uint32_t bits, bool device_payload
 	ring->ready = pinned<struct burst_ready>(depth);
 	ring->beside = pinned<struct burst_beside>(depth);
 	ring->result = pinned<struct burst_result>(depth);
-	ring->runs = pinned<struct frame_run>(depth * LITMUS_FRAMES);
+	ring->records = pinned<struct frame_record>(depth * LITMUS_FRAMES);
 	ring->order = pinned<struct burst_order>(depth);
 	ring->stop = pinned<uint32_t>(1);
 	ring->burst_mask = (uint32_t)depth - 1;
@@ -215,7 +215,7 @@ static void bench_free(struct bench *bench)
 	CHECK(cudaFreeHost(bench->ring.ready));
 	CHECK(cudaFreeHost(bench->ring.beside));
 	CHECK(cudaFreeHost(bench->ring.result));
-	CHECK(cudaFreeHost(bench->ring.runs));
+	CHECK(cudaFreeHost(bench->ring.records));
 	CHECK(cudaFreeHost(bench->ring.order));
 	CHECK(cudaFreeHost(bench->ring.stop));
 	CHECK(cudaStreamDestroy(bench->kernel_stream));

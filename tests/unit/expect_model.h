@@ -8,7 +8,7 @@
 #ifndef GDRCAP_TEST_EXPECT_MODEL_H
 #define GDRCAP_TEST_EXPECT_MODEL_H
 
-#include "kernels/frame_runs.h"
+#include "kernels/frame_records.h"
 #include "number_set.h"
 #include "verdict/verdict.h"
 
@@ -38,7 +38,7 @@ struct scene {
 	uint64_t received, valid, damaged, duplicate, reordered, unknown;
 	struct before doubt[QUEUES], early[EARLY_MAX];
 
-	struct frame_run run;
+	struct frame_record record;
 	struct frame_result last;
 	uint64_t run_place;
 	uint32_t queue;
@@ -183,11 +183,11 @@ static uint64_t far_from(uint64_t a, uint64_t b)
 	return a < b ? b - a : a - b;
 }
 
-/* True: the run is a copy of the frame in doubt. */
+/* True: the record is a copy of the frame in doubt. */
 static bool model_doubt(struct scene *scene, const uint32_t *class)
 {
 	struct before *doubt = &scene->doubt[scene->queue];
-	const uint32_t count = scene->run.count;
+	const uint32_t count = scene->record.count;
 	uint64_t old, new;
 	uint32_t old_fits, new_fits;
 
@@ -215,10 +215,10 @@ static bool model_doubt(struct scene *scene, const uint32_t *class)
 
 static void model_search(struct scene *scene)
 {
-	const struct frame_run *run = &scene->run;
-	uint32_t class[256], left = run->count, *at = class;
+	const struct frame_record *record = &scene->record;
+	uint32_t class[256], left = record->count, *at = class;
 
-	class[0] = (uint32_t)run->sequence;
+	class[0] = (uint32_t)record->sequence;
 	for (uint32_t i = 1; i < left; i++)
 		class[i] = scene->frames[(class[i - 1] + 1) % scene->store.count].class_first;
 	if (model_doubt(scene, class))
@@ -231,7 +231,7 @@ static void model_search(struct scene *scene)
 			scene->doubt[scene->queue] = (struct before){
 				.waits = true,
 				.place = place,
-				.verdict = run->verdict,
+				.verdict = record->verdict,
 				.queue = scene->queue,
 				.class = class[0],
 			};
@@ -244,20 +244,20 @@ static void model_search(struct scene *scene)
 		uint64_t place = 0;
 		const uint32_t n = model_fit(scene, scene->next, at, left, &place);
 
-		if (run->count == 1 && place > scene->next) {
+		if (record->count == 1 && place > scene->next) {
 			if (scene->doubt[scene->queue].waits)
 				model_early(scene);
 			scene->doubt[scene->queue] = (struct before){
 				.waits = true,
 				.place = place,
-				.verdict = run->verdict,
+				.verdict = record->verdict,
 				.queue = scene->queue,
 				.class = class[0],
 			};
 			break;
 		}
 		for (uint32_t i = 0; i < n; i++)
-			model_add(scene, scene->queue, place + i, run->verdict);
+			model_add(scene, scene->queue, place + i, record->verdict);
 		left -= n;
 		at += n;
 	}
@@ -301,15 +301,15 @@ static void model_finish(struct scene *scene)
 
 static void run_flush(struct scene *scene)
 {
-	if (!scene->run.count)
+	if (!scene->record.count)
 		return;
 	if (scene->search)
 		model_search(scene);
 	else
-		for (uint32_t i = 0; i < scene->run.count; i++)
-			model_add(scene, scene->queue, scene->run_place + i, scene->run.verdict);
-	verdict_add(&scene->verdict, scene->queue, &scene->run);
-	scene->run.count = 0;
+		for (uint32_t i = 0; i < scene->record.count; i++)
+			model_add(scene, scene->queue, scene->run_place + i, scene->record.verdict);
+	verdict_add(&scene->verdict, scene->queue, &scene->record);
+	scene->record.count = 0;
 }
 
 /* Frame `place` % count of the file arrives. */
@@ -323,14 +323,14 @@ static void arrive(struct scene *scene, uint64_t place, uint8_t verdict)
 		.wrong_bits = verdict == FRAME_VALID ? 0 : 3,
 	};
 
-	if (scene->run.count && scene->run.count < 256 &&
-	    run_joins(&scene->layout, &scene->store, &scene->last, &frame)) {
-		scene->run.count++;
-		scene->run.bytes += 100;
-		scene->run.frame_bytes += 100;
+	if (scene->record.count && scene->record.count < 256 &&
+	    record_joins(&scene->layout, &scene->store, &scene->last, &frame)) {
+		scene->record.count++;
+		scene->record.bytes += 100;
+		scene->record.frame_bytes += 100;
 	} else {
 		run_flush(scene);
-		run_begin(&scene->run, &frame, 0, 100);
+		record_begin(&scene->record, &frame, 0, 100);
 		scene->run_place = place;
 	}
 	scene->last = frame;
@@ -340,7 +340,7 @@ static void unknown(struct scene *scene)
 {
 	run_flush(scene);
 	verdict_add(&scene->verdict, scene->queue,
-		    &(struct frame_run){
+		    &(struct frame_record){
 			    .verdict = FRAME_DAMAGED_HEADER, .count = 1, .frame_bytes = 100 });
 	scene->received++;
 	scene->unknown++;

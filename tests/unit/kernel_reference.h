@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the workers must make of a scene: frame_check() and frame_expect_check() frame by frame,
- * and runs by their description in burst_ring.h. */
+ * and records by their description in burst_ring.h. */
 #ifndef GDRCAP_TEST_KERNEL_REFERENCE_H
 #define GDRCAP_TEST_KERNEL_REFERENCE_H
 
 #include "kernel_scene_more.h"
 
 /* Frame i of burst b. `made`: the scene as it is played, which may have it in two pieces. */
-static struct frame_run reference_run(const struct scene *scene, const struct scene *made,
-				      uint32_t b, uint32_t i)
+static struct frame_record reference_run(const struct scene *scene, const struct scene *made,
+					 uint32_t b, uint32_t i)
 {
 	const struct frame_desc desc = scene->burst[b].desc[i];
 	const uint8_t *frame = scene_frame(scene, desc);
 	const struct frame_result none = { .verdict = FRAME_DAMAGED_LENGTH };
 	struct frame_result one = { .verdict = FRAME_DAMAGED_LENGTH };
-	struct frame_run run;
+	struct frame_record record;
 
 	if (frame && scene->store.view.count)
 		frame_expect_check(&scene->layout, &scene->store.view, frame, desc.len, &one);
@@ -37,55 +37,55 @@ static struct frame_run reference_run(const struct scene *scene, const struct sc
 		one = none;
 		one.verdict = FRAME_DAMAGED_STALE;
 	}
-	memset(&run, 0, sizeof(run));
-	run.verdict = one.verdict;
-	run.count = 1;
-	run.first = (uint16_t)i;
-	run.frame_bytes = desc.len;
+	memset(&record, 0, sizeof(record));
+	record.verdict = one.verdict;
+	record.count = 1;
+	record.first = (uint16_t)i;
+	record.frame_bytes = desc.len;
 	if (one.verdict == FRAME_FILTERED)
-		return run;
-	run.bytes = one.payload_bytes;
-	run.header_ok = one.header_ok;
-	run.sequence = one.sequence;
-	run.stream = (uint16_t)one.stream;
-	run.source = one.source;
-	run.phase_first = one.phase_first;
-	run.phase_next = one.phase_next;
-	run.detail = one.detail;
+		return record;
+	record.bytes = one.payload_bytes;
+	record.header_ok = one.header_ok;
+	record.sequence = one.sequence;
+	record.stream = (uint16_t)one.stream;
+	record.source = one.source;
+	record.phase_first = one.phase_first;
+	record.phase_next = one.phase_next;
+	record.detail = one.detail;
 	if (one.verdict != FRAME_VALID && one.verdict != FRAME_END) {
-		run.wrong_bits = one.wrong_bits;
-		run.offset = one.offset;
-		run.expected = one.expected;
-		run.got = one.got;
+		record.wrong_bits = one.wrong_bits;
+		record.offset = one.offset;
+		record.expected = one.expected;
+		record.got = one.got;
 	}
-	return run;
+	return record;
 }
 
-/* `run` so far, of which `last` is the last frame. */
-static bool reference_joins(const struct scene *scene, const struct frame_run *run,
-			    const struct frame_run *last, const struct frame_run *next)
+/* `record` so far, of which `last` is the last frame. */
+static bool reference_joins(const struct scene *scene, const struct frame_record *record,
+			    const struct frame_record *last, const struct frame_record *next)
 {
 	const struct frame_foreign *foreign = &scene->layout.foreign;
-	uint64_t follows = run->sequence + run->count * foreign->sequence_step;
+	uint64_t follows = record->sequence + record->count * foreign->sequence_step;
 
-	if (run->verdict != next->verdict)
+	if (record->verdict != next->verdict)
 		return false;
 	if (next->verdict == FRAME_FILTERED)
 		return true;
-	if (next->verdict != FRAME_VALID || run->stream != next->stream ||
-	    run->source != next->source)
+	if (next->verdict != FRAME_VALID || record->stream != next->stream ||
+	    record->source != next->source)
 		return false;
 	if (scene->store.view.count) {
 		follows = (last->sequence + 1) % scene->store.view.count;
 		return scene->store.frames[follows].class_first == next->sequence;
 	}
 	if (scene->layout.format != FRAME_FOREIGN)
-		return run->sequence + run->count == next->sequence && next->sequence;
+		return record->sequence + record->count == next->sequence && next->sequence;
 	if (foreign->sequence.bytes && foreign->sequence.bytes < 8)
 		follows %= 1ull << (8 * foreign->sequence.bytes);
 	if (foreign->sequence.bytes && follows != next->sequence)
 		return false;
-	return !foreign->self_phase || run->phase_next == next->phase_first;
+	return !foreign->self_phase || record->phase_next == next->phase_first;
 }
 
 static void reference_check(const struct scene *scene, const struct scene *made,
@@ -93,20 +93,21 @@ static void reference_check(const struct scene *scene, const struct scene *made,
 {
 	for (uint32_t b = 0; b < SCENE_BURSTS; b++) {
 		const struct scene_burst *burst = &scene->burst[b];
-		struct frame_run last = { 0 };
+		struct frame_record last = { 0 };
 
-		result[b].runs = 0;
+		result[b].records = 0;
 		for (uint32_t i = 0; i < burst->count; i++) {
-			const struct frame_run next = reference_run(scene, made, b, i);
-			struct frame_run *run = &result[b].run[i ? result[b].runs - 1 : 0];
+			const struct frame_record next = reference_run(scene, made, b, i);
+			struct frame_record *record =
+				&result[b].record[i ? result[b].records - 1 : 0];
 
-			if (i && reference_joins(scene, run, &last, &next)) {
-				run->count++;
-				run->bytes += next.bytes;
-				run->frame_bytes += next.frame_bytes;
-				run->phase_next = next.phase_next;
+			if (i && reference_joins(scene, record, &last, &next)) {
+				record->count++;
+				record->bytes += next.bytes;
+				record->frame_bytes += next.frame_bytes;
+				record->phase_next = next.phase_next;
 			} else {
-				result[b].run[result[b].runs++] = next;
+				result[b].record[result[b].records++] = next;
 			}
 			last = next;
 		}

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "kernels/frame_runs.h"
+#include "kernels/frame_records.h"
 #include "kernels/kernels.h"
 #include "nap.h"
 #include "store_build.h"
@@ -65,9 +65,9 @@ enum scene_shape {
 
 /* What a back end said of a burst. */
 struct scene_result {
-	uint32_t runs;
+	uint32_t records;
 	bool plain; /* told by PLAIN */
-	struct frame_run run[BURST_FRAMES_MAX];
+	struct frame_record record[BURST_FRAMES_MAX];
 };
 
 /* Where rings and frames lie: CPU memory or what a GPU can reach. */

@@ -11,7 +11,7 @@ struct scene_ring {
 	struct burst_ready *ready;
 	struct burst_beside *beside;
 	struct burst_result *result;
-	struct frame_run *runs;
+	struct frame_record *records;
 	struct burst_order *order;
 	struct frame_desc *head_desc; /* NULL: frames lie whole */
 	uint32_t bits;
@@ -39,15 +39,15 @@ static inline void scene_ring_create(struct scene_ring *ring, const struct scene
 	ring->ready = scene_part(memory, scene->ring_bursts * sizeof(*ring->ready));
 	ring->beside = scene_part(memory, scene->ring_bursts * sizeof(*ring->beside));
 	ring->result = scene_part(memory, scene->ring_bursts * sizeof(*ring->result));
-	ring->runs = scene_part(memory, scene->ring_descs * sizeof(*ring->runs));
+	ring->records = scene_part(memory, scene->ring_descs * sizeof(*ring->records));
 	ring->order = scene_part(memory, scene->ring_bursts * sizeof(*ring->order));
-	/* free-running indices pass 2^32 in the middle of a run */
+	/* free-running indices pass 2^32 in the middle of a record */
 	ring->head = ring->tail = 0 - 3 * BURST_FRAMES_MAX;
 	ring->view.desc = ring->desc;
 	ring->view.ready = ring->ready;
 	ring->view.beside = role == KERNEL_CHECK ? ring->beside : NULL;
 	ring->view.result = ring->result;
-	ring->view.runs = ring->runs;
+	ring->view.records = ring->records;
 	ring->view.order = ring->order;
 	ring->view.stop = stop;
 	ring->view.frames = frames;
@@ -71,7 +71,7 @@ static inline void scene_ring_free(struct scene_ring *ring, const struct scene_m
 	memory->ring_free(ring->ready);
 	memory->ring_free(ring->beside);
 	memory->ring_free(ring->result);
-	memory->ring_free(ring->runs);
+	memory->ring_free(ring->records);
 	memory->ring_free(ring->order);
 	if (ring->head_desc)
 		memory->ring_free(ring->head_desc);
@@ -103,14 +103,14 @@ static inline bool scene_ring_collect(struct scene_ring *ring, const struct scen
 				      struct scene_result *result)
 {
 	const uint64_t b = ring->collected;
-	struct frame_run plain;
+	struct frame_record plain;
 
 	if (!burst_is_done(&ring->result[b & ring->view.burst_mask], b, ring->bits))
 		return false;
-	result->runs = burst_runs(&ring->view, b);
+	result->records = burst_records(&ring->view, b);
 	result->plain = ring->result[b & ring->view.burst_mask].done & BURST_PLAIN;
-	for (uint32_t r = 0; r < result->runs && r < BURST_FRAMES_MAX; r++)
-		result->run[r] = *run_read(&ring->view, b, ring->tail, r, &plain);
+	for (uint32_t r = 0; r < result->records && r < BURST_FRAMES_MAX; r++)
+		result->record[r] = *record_read(&ring->view, b, ring->tail, r, &plain);
 	ring->tail += burst->count;
 	ring->collected++;
 	return true;
@@ -208,16 +208,16 @@ out:
 
 /* ---- comparing ---- */
 
-static inline void run_print(const char *who, const struct frame_run *run)
+static inline void record_print(const char *who, const struct frame_record *record)
 {
 	fprintf(stderr,
 		"  %s: first %u count %u verdict %u header_ok %u stream %u sequence %llu bytes %u "
 		"wire %u "
 		"wrong_bits %u offset %u expected %02x got %02x phases %08x %08x detail %u\n",
-		who, run->first, run->count, run->verdict, run->header_ok, run->stream,
-		(unsigned long long)run->sequence, run->bytes, run->frame_bytes, run->wrong_bits,
-		run->offset, run->expected, run->got, run->phase_first, run->phase_next,
-		run->detail);
+		who, record->first, record->count, record->verdict, record->header_ok,
+		record->stream, (unsigned long long)record->sequence, record->bytes,
+		record->frame_bytes, record->wrong_bits, record->offset, record->expected,
+		record->got, record->phase_first, record->phase_next, record->detail);
 }
 
 /* True when both said the same; else prints the first difference. */
@@ -225,31 +225,34 @@ static inline bool scene_same_runs(const struct scene *scene, const struct scene
 				   const struct scene_result *got)
 {
 	for (uint32_t b = 0; b < SCENE_BURSTS; b++) {
-		const uint32_t runs = want[b].runs < got[b].runs ? want[b].runs : got[b].runs;
+		const uint32_t records =
+			want[b].records < got[b].records ? want[b].records : got[b].records;
 
-		for (uint32_t r = 0; r < runs; r++) {
-			const struct frame_desc desc = scene->burst[b].desc[want[b].run[r].first];
+		for (uint32_t r = 0; r < records; r++) {
+			const struct frame_desc desc =
+				scene->burst[b].desc[want[b].record[r].first];
 
-			if (!memcmp(&want[b].run[r], &got[b].run[r], sizeof(struct frame_run)))
+			if (!memcmp(&want[b].record[r], &got[b].record[r],
+				    sizeof(struct frame_record)))
 				continue;
 			fprintf(stderr,
-				"burst %u (of %u frames), run %u; frame %u: slot %u offset %u len "
+				"burst %u (of %u frames), record %u; frame %u: slot %u offset %u len "
 				"%u\n",
-				b, scene->burst[b].count, r, want[b].run[r].first, desc.slot,
+				b, scene->burst[b].count, r, want[b].record[r].first, desc.slot,
 				desc.offset, desc.len);
-			run_print("want", &want[b].run[r]);
-			run_print("got ", &got[b].run[r]);
+			record_print("want", &want[b].record[r]);
+			record_print("got ", &got[b].record[r]);
 			return false;
 		}
 		if (!scene->generation && !scene->heads &&
-		    got[b].plain != (got[b].runs == 1 && run_is_plain(&got[b].run[0]))) {
+		    got[b].plain != (got[b].records == 1 && record_is_plain(&got[b].record[0]))) {
 			fprintf(stderr, "burst %u: %stold by PLAIN\n", b,
 				got[b].plain ? "" : "not ");
 			return false;
 		}
-		if (want[b].runs != got[b].runs) {
-			fprintf(stderr, "burst %u: %u runs, not %u\n", b, got[b].runs,
-				want[b].runs);
+		if (want[b].records != got[b].records) {
+			fprintf(stderr, "burst %u: %u records, not %u\n", b, got[b].records,
+				want[b].records);
 			return false;
 		}
 	}

@@ -2,7 +2,7 @@
 /*
  * Message passing through a burst ring, for CPU threads and for a kernel. The producer writes a
  * payload, the descriptors and an order and publishes; the consumer checks that all belong to this
- * burst, overwrites the payload, writes runs and gives the burst back; the producer checks those.
+ * burst, overwrites the payload, writes records and gives the burst back; the producer checks those.
  * A store or load that passed its barrier is a value of an earlier burst.
  */
 #ifndef GDRCAP_TEST_RING_LITMUS_H
@@ -19,7 +19,7 @@ struct litmus {
 	struct burst_ready *ready;
 	struct burst_beside *beside; /* NULL: nothing is INLINE */
 	struct burst_result *result;
-	struct frame_run *runs; /* as many as descriptors */
+	struct frame_record *records; /* as many as descriptors */
 	struct burst_order *order;
 	uint64_t *frames;
 	uint32_t *stop;
@@ -118,20 +118,21 @@ static inline uint32_t litmus_wrong_plain(const struct litmus *ring, uint64_t bu
 /* Consumer: what is written before DONE, frames aside. */
 BURST_RING_HD void litmus_answer(const struct litmus *ring, uint64_t burst, uint32_t wrong)
 {
-	struct frame_run *run = &ring->runs[litmus_first(burst) & litmus_desc_mask(ring)];
+	struct frame_record *record = &ring->records[litmus_first(burst) & litmus_desc_mask(ring)];
 
-	run->sequence = litmus_value(burst, 200, 1);
-	run->bytes = wrong;
-	run->frame_bytes = (uint32_t)litmus_value(burst, 201, 1);
+	record->sequence = litmus_value(burst, 200, 1);
+	record->bytes = wrong;
+	record->frame_bytes = (uint32_t)litmus_value(burst, 201, 1);
 }
 
 /* Producer: the answer is this burst's. Adds what the consumer counted. */
 BURST_RING_HD uint32_t litmus_wrong_answer(const struct litmus *ring, uint64_t burst)
 {
-	const struct frame_run *run = &ring->runs[litmus_first(burst) & litmus_desc_mask(ring)];
+	const struct frame_record *record =
+		&ring->records[litmus_first(burst) & litmus_desc_mask(ring)];
 
-	return run->bytes + (run->sequence != litmus_value(burst, 200, 1)) +
-	       (run->frame_bytes != (uint32_t)litmus_value(burst, 201, 1));
+	return record->bytes + (record->sequence != litmus_value(burst, 200, 1)) +
+	       (record->frame_bytes != (uint32_t)litmus_value(burst, 201, 1));
 }
 
 #endif

@@ -281,33 +281,34 @@ static uint32_t lane_receive(struct play *play, uint32_t q, uint32_t n)
 	return n;
 }
 
-/* The consumer's part: the runs of the burst that is about to be published. */
+/* The consumer's part: the records of the burst that is about to be published. */
 static void lane_check(struct play *play, uint32_t q, uint32_t first, uint32_t count)
 {
 	struct lane *lane = &play->lane[q];
 	struct ring_producer *ring = lane->ring;
 	struct burst_result *result = &ring->result[ring->burst & ring->burst_mask];
 	const struct note *note = &lane->notes[lane->frames - count];
-	uint32_t runs = 0;
+	uint32_t records = 0;
 
 	for (uint32_t at = 0, n; at < count; at += n) {
-		struct frame_run *run = &ring->view.runs[(first + runs) & ring->desc_mask];
+		struct frame_record *record =
+			&ring->view.records[(first + records) & ring->desc_mask];
 		const uint64_t kind = random_below(&play->random, 3);
 
-		/* A damaged one is a run; the others in runs of any length. */
+		/* A damaged one is a record; the others in records of any length. */
 		for (n = 1; !note[at].damaged && at + n < count && !note[at + n].damaged &&
 			    random_below(&play->random, 20);
 		     n++)
 			;
-		*run = (struct frame_run){ .first = (uint16_t)at, .count = (uint16_t)n };
-		run->verdict = kind == 0 ? FRAME_FILTERED : kind == 1 ? FRAME_END : FRAME_VALID;
+		*record = (struct frame_record){ .first = (uint16_t)at, .count = (uint16_t)n };
+		record->verdict = kind == 0 ? FRAME_FILTERED : kind == 1 ? FRAME_END : FRAME_VALID;
 		if (note[at].damaged)
-			run->verdict = kind == 0   ? FRAME_DAMAGED_HEADER
-				       : kind == 1 ? FRAME_DAMAGED_UNLOCKED
-						   : FRAME_DAMAGED_PAYLOAD;
-		runs++;
+			record->verdict = kind == 0   ? FRAME_DAMAGED_HEADER
+					  : kind == 1 ? FRAME_DAMAGED_UNLOCKED
+						      : FRAME_DAMAGED_PAYLOAD;
+		records++;
 	}
-	__atomic_store_n(&result->done, burst_word(ring->burst, ring->burst_bits, runs, 0),
+	__atomic_store_n(&result->done, burst_word(ring->burst, ring->burst_bits, records, 0),
 			 __ATOMIC_RELEASE);
 }
 

@@ -14,7 +14,7 @@
 #include "verdict/accountant.h"
 #include "base/eal.h"
 #include "gpu/gpu_open.h"
-#include "kernels/frame_runs.h"
+#include "kernels/frame_records.h"
 #include "number_set.h"
 #include "memory/region.h"
 
@@ -136,19 +136,19 @@ static void stage_end(struct stage *stage)
 	}
 }
 
-/* The consumer's word on a burst of `count` frames: some runs, valid, filtered or unreadable. */
+/* The consumer's word on a burst of `count` frames: some records, valid, filtered or unreadable. */
 static void source_result(struct source *source, uint64_t burst, uint32_t first, uint32_t count)
 {
 	struct ring_producer *ring = source->ring;
 	struct burst_result *result = &ring->result[burst & ring->burst_mask];
-	struct frame_run *run;
-	uint32_t runs = 0;
+	struct frame_record *record;
+	uint32_t records = 0;
 
 	while (count) {
-		const uint32_t kind = runs % 3;
-		const uint32_t n = kind == 1 ? 1 : runs + 1 == RUNS_MAX ? count : 1 + count / 2;
+		const uint32_t kind = records % 3;
+		const uint32_t n = kind == 1 ? 1 : records + 1 == RUNS_MAX ? count : 1 + count / 2;
 
-		ring->view.runs[(first + runs) & ring->desc_mask] = (struct frame_run){
+		ring->view.records[(first + records) & ring->desc_mask] = (struct frame_record){
 			.sequence = source->frames,
 			.stream = (uint16_t)source->queue,
 			.count = (uint16_t)n,
@@ -164,19 +164,19 @@ static void source_result(struct source *source, uint64_t burst, uint32_t first,
 			source->damaged += n;
 		else
 			source->filtered += n;
-		runs++;
+		records++;
 		count -= n;
 	}
-	run = &ring->view.runs[first & ring->desc_mask];
-	if (runs == 1 && run_is_plain(run)) {
+	record = &ring->view.records[first & ring->desc_mask];
+	if (records == 1 && record_is_plain(record)) {
 		struct burst_plain plain;
 
-		run_to_plain(run, &plain);
-		memset(run, 0xff, sizeof(*run)); /* not to be read */
+		record_to_plain(record, &plain);
+		memset(record, 0xff, sizeof(*record)); /* not to be read */
 		burst_tell(result, &plain, burst, ring->burst_bits);
 		return;
 	}
-	__atomic_store_n(&result->done, burst_word(burst, ring->burst_bits, runs, 0),
+	__atomic_store_n(&result->done, burst_word(burst, ring->burst_bits, records, 0),
 			 __ATOMIC_RELEASE);
 }
 
@@ -187,7 +187,7 @@ static void *source_run(void *arg)
 	unsigned int idle = 0;
 
 	for (uint64_t b = 0; b < BURSTS;) {
-		/* One or more: now and then a burst without any runs, such as nobody looked at. */
+		/* One or more: now and then a burst without any records, such as nobody looked at. */
 		const uint32_t want = 1 + (uint32_t)random_below(&source->random, 64);
 		const uint32_t room = ring_room(ring), n = want < room ? want : room;
 

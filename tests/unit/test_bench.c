@@ -168,12 +168,12 @@ static uint32_t five_cores(const struct bench *bench, const struct gdrcap_bench_
 	return 5;
 }
 
-#define STAGE(name, stage_group, stage_unit, less, limit_id, points_of, run_of, ...)               \
+#define STAGE(name, stage_group, stage_unit, less, limit_id, points_of, record_of, ...)            \
 	static const struct bench_stage name = { .about = { #name, stage_group, "what it is",      \
 							    stage_unit, less, limit_id },          \
 						 .points = points_of,                              \
 						 .open = fake_open,                                \
-						 .run = run_of,                                    \
+						 .run = record_of,                                 \
 						 .close = fake_close,                              \
 						 __VA_ARGS__ }
 STAGE(ground, "limit", "ns/frame", 1, NULL, floor_points, floor_run);

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "save/comment.h"
-#include "kernels/frame_runs.h"
+#include "kernels/frame_records.h"
 #include "number_set.h"
 
 #define LEN 300u
@@ -67,22 +67,22 @@ static void frame_make(uint8_t frame[LEN], uint32_t payload)
 	frame_write(&own, &plan, frame, LEN, &header);
 }
 
-/* What the checker says, as a run. */
-static struct frame_run checked(const uint8_t *frame, uint32_t len)
+/* What the checker says, as a record. */
+static struct frame_record checked(const uint8_t *frame, uint32_t len)
 {
 	struct frame_result result = { 0 };
-	struct frame_run run = { 0 };
+	struct frame_record record = { 0 };
 
 	if (reference.expect)
 		frame_expect_check(reference.layout, reference.expect, frame, len, &result);
 	else
 		frame_check(reference.layout, &plan, frame_crc32c_table, frame, len, &result);
-	run_begin(&run, &result, 0, len);
-	return run;
+	record_begin(&record, &result, 0, len);
+	return record;
 }
 
 /* In memory of exactly that length, so that a sanitizer sees any read beyond. */
-static void comment_is(const struct frame_run *run, const uint8_t *frame, uint32_t len,
+static void comment_is(const struct frame_record *record, const uint8_t *frame, uint32_t len,
 		       const char *want)
 {
 	uint8_t *copy = malloc(len ? len : 1);
@@ -90,7 +90,7 @@ static void comment_is(const struct frame_run *run, const uint8_t *frame, uint32
 
 	assert_non_null(copy);
 	memcpy(copy, frame, len);
-	comment_damaged(text, &reference, run, copy, len, len);
+	comment_damaged(text, &reference, record, copy, len, len);
 	assert_string_equal(text, want);
 	free(copy);
 }
@@ -107,18 +107,18 @@ static char *hex(char *to, const uint8_t *from, uint32_t n)
 static void payload_case(const char *which, const uint8_t *right, const uint8_t *wrong,
 			 uint32_t offset, uint32_t payload_end, uint32_t bits)
 {
-	const struct frame_run run = checked(wrong, LEN);
+	const struct frame_record record = checked(wrong, LEN);
 	const uint32_t n = payload_end - offset < 8 ? payload_end - offset : 8;
 	char want[COMMENT_BYTES], expected[32], got[32];
 
-	assert_int_equal(run.verdict, FRAME_DAMAGED_PAYLOAD);
-	assert_int_equal(run.offset, offset);
+	assert_int_equal(record.verdict, FRAME_DAMAGED_PAYLOAD);
+	assert_int_equal(record.offset, offset);
 	snprintf(want, sizeof(want),
 		 "gdrcap: damaged %s%s: %u wrong bit%s, first at offset %u of the frame: "
 		 "expected%s, got%s",
 		 reference.expect ? "frame" : "payload", which, bits, bits == 1 ? "" : "s", offset,
 		 hex(expected, right + offset, n), hex(got, wrong + offset, n));
-	comment_is(&run, wrong, LEN, want);
+	comment_is(&record, wrong, LEN, want);
 }
 
 static void payloads(void **state)
@@ -148,65 +148,65 @@ static void changed_since(void **state)
 {
 	uint8_t right[LEN], wrong[LEN];
 	char want[COMMENT_BYTES], expected[32];
-	struct frame_run run;
+	struct frame_record record;
 
 	plan_make(PATTERN_PRBS31);
 	frame_make(right, 240);
 	memcpy(wrong, right, LEN);
 	wrong[100] ^= 1;
-	run = checked(wrong, LEN);
+	record = checked(wrong, LEN);
 	hex(expected, right + 100, 8);
 	snprintf(want, sizeof(want),
 		 "gdrcap: damaged payload, stream 3 sequence 1234: 1 wrong bit, first at offset "
 		 "100 of the frame: expected%s, got%s; it was %02x when it was checked, and "
 		 "changed since",
 		 expected, expected, wrong[100]);
-	comment_is(&run, right, LEN, want);
+	comment_is(&record, right, LEN, want);
 	/* Not even the header is the same. */
 	memset(right, 0, LEN);
 	snprintf(want, sizeof(want),
 		 "gdrcap: damaged payload, stream 3 sequence 1234: 1 wrong bit, first at offset "
 		 "100 of the frame: expected %02x, got %02x",
-		 run.expected, run.got);
-	comment_is(&run, right, LEN, want);
+		 record.expected, record.got);
+	comment_is(&record, right, LEN, want);
 }
 
 static void headers(void **state)
 {
 	uint8_t frame[LEN], crc[4];
-	struct frame_run run;
+	struct frame_record record;
 	char want[COMMENT_BYTES], expected[32], got[32];
 
 	plan_make(PATTERN_PRBS31);
 	frame_make(frame, 240);
 	frame[15] ^= 0xff;
-	run = checked(frame, LEN);
-	comment_is(&run, frame, LEN,
+	record = checked(frame, LEN);
+	comment_is(&record, frame, LEN,
 		   "gdrcap: damaged header: magic at offset 14 of the frame: "
 		   "expected 67 43, got 67 bc");
 	frame_make(frame, 240);
 	frame[16] = 9;
-	run = checked(frame, LEN);
-	comment_is(&run, frame, LEN,
+	record = checked(frame, LEN);
+	comment_is(&record, frame, LEN,
 		   "gdrcap: damaged header: version at offset 16 of the frame: "
 		   "expected 01, got 09");
 	frame_make(frame, 240);
 	memcpy(crc, frame + 46, 4);
 	frame[48] ^= 2;
-	run = checked(frame, LEN);
+	record = checked(frame, LEN);
 	snprintf(want, sizeof(want),
 		 "gdrcap: damaged header: CRC32C at offset 46 of the frame: "
 		 "expected%s, got%s",
 		 hex(expected, crc, 4), hex(got, frame + 46, 4));
-	comment_is(&run, frame, LEN, want);
+	comment_is(&record, frame, LEN, want);
 	frame_make(frame, 240);
-	comment_is(&run, frame, LEN,
+	comment_is(&record, frame, LEN,
 		   "gdrcap: damaged header: it is right here, and changed after "
 		   "it was checked");
 	frame[17] = PATTERN_PRBS9;
 	frame_put32(frame + 46, frame_crc32c(frame_crc32c_table, frame + 14, 32));
-	run = checked(frame, LEN);
-	comment_is(&run, frame, LEN,
+	record = checked(frame, LEN);
+	comment_is(&record, frame, LEN,
 		   "gdrcap: damaged header, stream 3 sequence 1234: pattern at "
 		   "offset 17 of the frame: expected 07, got 02");
 }
@@ -214,17 +214,17 @@ static void headers(void **state)
 static void lengths(void **state)
 {
 	uint8_t frame[LEN];
-	struct frame_run run;
+	struct frame_record record;
 
 	plan_make(PATTERN_PRBS31);
 	frame_make(frame, 240);
-	run = checked(frame, 200);
-	assert_int_equal(run.verdict, FRAME_DAMAGED_LENGTH);
-	comment_is(&run, frame, 200,
+	record = checked(frame, 200);
+	assert_int_equal(record.verdict, FRAME_DAMAGED_LENGTH);
+	comment_is(&record, frame, 200,
 		   "gdrcap: damaged length, stream 3 sequence 1234: its header "
 		   "says 240 payload bytes, the frame has room for 150");
-	run = checked(frame, 30);
-	comment_is(&run, frame, 30,
+	record = checked(frame, 30);
+	comment_is(&record, frame, 30,
 		   "gdrcap: damaged length: its header ends at offset 50, the "
 		   "frame has 30 bytes");
 }
@@ -234,7 +234,7 @@ static void foreign_frames(void **state)
 	uint8_t right[LEN] = { 0 }, wrong[LEN];
 	struct pattern_place place = { .sequence = 77, .position = 77 * (LEN - 20) };
 	char want[COMMENT_BYTES];
-	struct frame_run run;
+	struct frame_record record;
 
 	reference.layout = &foreign;
 	plan_make(PATTERN_PRBS31);
@@ -243,13 +243,13 @@ static void foreign_frames(void **state)
 	memcpy(wrong, right, LEN);
 	wrong[LEN - 3] ^= 3;
 	payload_case(", sequence 77", right, wrong, LEN - 3, LEN, 2);
-	run = checked(wrong, 16);
-	comment_is(&run, wrong, 16,
+	record = checked(wrong, 16);
+	comment_is(&record, wrong, 16,
 		   "gdrcap: damaged length: the frame has 16 bytes and ends in "
 		   "its sequence number or stream id");
 	foreign.foreign.payload_bytes = 100;
-	run = checked(wrong, 119);
-	comment_is(&run, wrong, 119,
+	record = checked(wrong, 119);
+	comment_is(&record, wrong, 119,
 		   "gdrcap: damaged length, sequence 77: its payload ends at "
 		   "offset 120, the frame has 119 bytes");
 	foreign.foreign.payload_bytes = 0;
@@ -262,13 +262,13 @@ static void foreign_frames(void **state)
 	}
 	for (uint32_t at = 20; at < LEN; at++)
 		wrong[at] = (uint8_t)mixed(at);
-	run = checked(wrong, LEN);
-	assert_int_equal(run.verdict, FRAME_DAMAGED_UNLOCKED);
+	record = checked(wrong, LEN);
+	assert_int_equal(record.verdict, FRAME_DAMAGED_UNLOCKED);
 	snprintf(want, sizeof(want),
 		 "gdrcap: unlocked: no phase of prbs31 fits the %u payload "
 		 "bytes from offset 20 of the frame",
 		 LEN - 20);
-	comment_is(&run, wrong, LEN, want);
+	comment_is(&record, wrong, LEN, want);
 	foreign.foreign.self_phase = 0;
 	foreign.foreign.sequence.bytes = 4;
 	reference.layout = &own;
@@ -285,12 +285,12 @@ static void expected_from_a_file(void **state)
 		.count = 2,
 		.data_bytes = sizeof(data),
 	};
-	struct frame_run run = { .sequence = 1,
-				 .offset = 100,
-				 .wrong_bits = 1,
-				 .count = 1,
-				 .verdict = FRAME_DAMAGED_PAYLOAD,
-				 .header_ok = 1 };
+	struct frame_record record = { .sequence = 1,
+				       .offset = 100,
+				       .wrong_bits = 1,
+				       .count = 1,
+				       .verdict = FRAME_DAMAGED_PAYLOAD,
+				       .header_ok = 1 };
 	uint8_t wrong[LEN];
 	char want[COMMENT_BYTES], expected[32], got[32];
 
@@ -298,58 +298,58 @@ static void expected_from_a_file(void **state)
 		data[64 + i] = (uint8_t)mixed(i);
 	memcpy(wrong, data + 64, LEN);
 	wrong[100] ^= 4;
-	run.expected = data[164];
-	run.got = wrong[100];
+	record.expected = data[164];
+	record.got = wrong[100];
 	reference.expect = &store;
 	snprintf(want, sizeof(want),
 		 "gdrcap: damaged frame, frame 2 of the expected file: 1 wrong "
 		 "bit, first at offset 100 of the frame: expected%s, got%s",
 		 hex(expected, data + 164, 8), hex(got, wrong + 100, 8));
-	comment_is(&run, wrong, LEN, want);
+	comment_is(&record, wrong, LEN, want);
 	/* Only so much of it is here. */
 	snprintf(want, sizeof(want),
 		 "gdrcap: damaged frame, frame 2 of the expected file: 1 wrong "
 		 "bit, first at offset 100 of the frame: expected%s, got%s",
 		 hex(expected, data + 164, 3), hex(got, wrong + 100, 3));
-	comment_is(&run, wrong, 103, want);
+	comment_is(&record, wrong, 103, want);
 	/* A short frame that somebody padded to 60 bytes, not with zeros only. */
 	memset(wrong, 0, 60);
 	memcpy(wrong, data, 40);
 	wrong[58] = 1;
-	run = (struct frame_run){ .sequence = 0,
-				  .offset = 58,
-				  .wrong_bits = 1,
-				  .got = 1,
-				  .verdict = FRAME_DAMAGED_PAYLOAD,
-				  .header_ok = 1 };
-	comment_is(&run, wrong, 60,
+	record = (struct frame_record){ .sequence = 0,
+					.offset = 58,
+					.wrong_bits = 1,
+					.got = 1,
+					.verdict = FRAME_DAMAGED_PAYLOAD,
+					.header_ok = 1 };
+	comment_is(&record, wrong, 60,
 		   "gdrcap: damaged frame, frame 1 of the expected file: 1 wrong "
 		   "bit, first at offset 58 of the frame: expected 00 00, got 01 "
 		   "00");
 	/* What no file has. */
-	run.sequence = 2;
-	comment_is(&run, wrong, 60,
+	record.sequence = 2;
+	comment_is(&record, wrong, 60,
 		   "gdrcap: damaged frame, frame 3 of the expected file: 1 wrong "
 		   "bit, first at offset 58 of the frame: expected 00, got 01");
-	run = (struct frame_run){ .verdict = FRAME_DAMAGED_HEADER };
-	comment_is(&run, wrong, 60, "gdrcap: not in the expected file");
+	record = (struct frame_record){ .verdict = FRAME_DAMAGED_HEADER };
+	comment_is(&record, wrong, 60, "gdrcap: not in the expected file");
 	reference.expect = NULL;
 }
 
 /* It is right now, so there is nothing to compare. */
 static void stale_frames(void **state)
 {
-	const struct frame_run run = { .verdict = FRAME_DAMAGED_STALE,
-				       .stream = 3,
-				       .sequence = 1234,
-				       .header_ok = 1,
-				       .count = 1 };
-	const struct frame_run unread = { .verdict = FRAME_DAMAGED_STALE, .count = 1 };
+	const struct frame_record record = { .verdict = FRAME_DAMAGED_STALE,
+					     .stream = 3,
+					     .sequence = 1234,
+					     .header_ok = 1,
+					     .count = 1 };
+	const struct frame_record unread = { .verdict = FRAME_DAMAGED_STALE, .count = 1 };
 	uint8_t frame[LEN];
 
 	plan_make(PATTERN_PRBS31);
 	frame_make(frame, 240);
-	comment_is(&run, frame, LEN,
+	comment_is(&record, frame, LEN,
 		   "gdrcap: stale, stream 3 sequence 1234: it was announced "
 		   "before its bytes were there; this is what came");
 	comment_is(&unread, frame, LEN,
@@ -357,7 +357,7 @@ static void stale_frames(void **state)
 		   "there; this is what came");
 }
 
-/* Whatever the run and the frame say, nothing is read that is not there. */
+/* Whatever the record and the frame say, nothing is read that is not there. */
 static void hostile(void **state)
 {
 	const struct comment_reference references[] = { { &own, &plan, NULL },
@@ -369,15 +369,15 @@ static void hostile(void **state)
 		const uint32_t len = (uint32_t)random_below(&random, 120);
 		uint8_t *frame = malloc(len ? len : 1);
 		char text[COMMENT_BYTES];
-		struct frame_run run;
+		struct frame_record record;
 
 		assert_non_null(frame);
-		for (uint32_t b = 0; b < sizeof(run); b++)
-			((uint8_t *)&run)[b] = (uint8_t)random_next(&random);
-		run.verdict %= FRAME_VERDICTS + 1;
-		run.header_ok &= 1;
+		for (uint32_t b = 0; b < sizeof(record); b++)
+			((uint8_t *)&record)[b] = (uint8_t)random_next(&random);
+		record.verdict %= FRAME_VERDICTS + 1;
+		record.header_ok &= 1;
 		if (i & 1)
-			run.offset %= 128;
+			record.offset %= 128;
 		for (uint32_t b = 0; b < len; b++)
 			frame[b] = (uint8_t)random_next(&random);
 		if (len > 18 && (i & 2)) {
@@ -386,7 +386,7 @@ static void hostile(void **state)
 			frame[16] = FRAME_VERSION;
 		}
 		foreign.foreign.self_phase = i >> 2 & 1;
-		comment_damaged(text, &references[i & 1], &run, frame, len, len);
+		comment_damaged(text, &references[i & 1], &record, frame, len, len);
 		assert_true(strncmp(text, "gdrcap: ", 8) == 0);
 		free(frame);
 	}

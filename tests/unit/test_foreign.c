@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Foreign frames: fields of any shape, numbers that wrap, payloads by number or by phase, runs. */
+/* Foreign frames: fields of any shape, numbers that wrap, payloads by number or by phase, records. */
 #include "pattern_reference.h"
-#include "kernels/frame_runs.h"
+#include "kernels/frame_records.h"
 
 #define LEN_MAX 2000u
 
@@ -323,7 +323,7 @@ static void test_self_phase(void **state)
 	}
 }
 
-/* ---- runs ---- */
+/* ---- records ---- */
 
 static struct frame_result valid(uint64_t sequence, uint32_t stream, uint32_t first, uint32_t next)
 {
@@ -339,7 +339,7 @@ static struct frame_result valid(uint64_t sequence, uint32_t stream, uint32_t fi
 static int joins(const struct frame_layout *layout, struct frame_result last,
 		 struct frame_result next)
 {
-	return run_joins(layout, NULL, &last, &next);
+	return record_joins(layout, NULL, &last, &next);
 }
 
 static void test_runs_by_number(void **state)
@@ -400,12 +400,13 @@ static void test_runs_of_a_file(void **state)
 	const struct frame_result a = valid(0, 0, 0, 0), b = valid(1, 0, 0, 0),
 				  c = valid(3, 0, 0, 0);
 
-	assert_true(run_joins(&layout, &store, &a, &b));
-	assert_true(run_joins(&layout, &store, &b, &a));
-	assert_true(run_joins(&layout, &store, &c, &a));  /* the file again */
-	assert_false(run_joins(&layout, &store, &a, &c)); /* in order, but a new run: see there */
-	assert_false(run_joins(&layout, &store, &b, &c));
-	assert_false(run_joins(&layout, &store, &a, &a));
+	assert_true(record_joins(&layout, &store, &a, &b));
+	assert_true(record_joins(&layout, &store, &b, &a));
+	assert_true(record_joins(&layout, &store, &c, &a)); /* the file again */
+	assert_false(
+		record_joins(&layout, &store, &a, &c)); /* in order, but a new record: see there */
+	assert_false(record_joins(&layout, &store, &b, &c));
+	assert_false(record_joins(&layout, &store, &a, &a));
 }
 
 static void test_what_a_run_says(void **state)
@@ -421,31 +422,31 @@ static void test_what_a_run_says(void **state)
 				  .phase_first = 11,
 				  .phase_next = 12,
 				  .detail = 13 };
-	struct frame_run run;
+	struct frame_record record;
 
 	for (uint8_t verdict = 0; verdict < FRAME_VERDICTS; verdict++) {
 		const int filtered = verdict == FRAME_FILTERED;
 		const int damaged = verdict != FRAME_VALID && verdict != FRAME_END && !filtered;
 
-		memset(&run, 0x77, sizeof(run));
+		memset(&record, 0x77, sizeof(record));
 		r.verdict = verdict;
-		run_begin(&run, &r, 5, 64);
-		assert_int_equal(run.verdict, verdict);
-		assert_int_equal(run.sequence, filtered ? 0 : 9);
-		assert_int_equal(run.stream, filtered ? 0 : 3);
-		assert_int_equal(run.header_ok, !filtered);
-		assert_int_equal(run.bytes, filtered ? 0 : 7);
-		assert_int_equal(run.phase_first, filtered ? 0 : 11);
-		assert_int_equal(run.phase_next, filtered ? 0 : 12);
-		assert_int_equal(run.detail, filtered ? 0 : 13);
-		assert_int_equal(run.wrong_bits, damaged ? 2 : 0);
-		assert_int_equal(run.offset, damaged ? 50 : 0);
-		assert_int_equal(run.expected, damaged ? 1 : 0);
-		assert_int_equal(run.got, damaged ? 2 : 0);
-		assert_int_equal(run.first, 5);
-		assert_int_equal(run.count, 1);
-		assert_int_equal(run.frame_bytes, 64);
-		assert_int_equal(run.source, 0);
+		record_begin(&record, &r, 5, 64);
+		assert_int_equal(record.verdict, verdict);
+		assert_int_equal(record.sequence, filtered ? 0 : 9);
+		assert_int_equal(record.stream, filtered ? 0 : 3);
+		assert_int_equal(record.header_ok, !filtered);
+		assert_int_equal(record.bytes, filtered ? 0 : 7);
+		assert_int_equal(record.phase_first, filtered ? 0 : 11);
+		assert_int_equal(record.phase_next, filtered ? 0 : 12);
+		assert_int_equal(record.detail, filtered ? 0 : 13);
+		assert_int_equal(record.wrong_bits, damaged ? 2 : 0);
+		assert_int_equal(record.offset, damaged ? 50 : 0);
+		assert_int_equal(record.expected, damaged ? 1 : 0);
+		assert_int_equal(record.got, damaged ? 2 : 0);
+		assert_int_equal(record.first, 5);
+		assert_int_equal(record.count, 1);
+		assert_int_equal(record.frame_bytes, 64);
+		assert_int_equal(record.source, 0);
 	}
 }
 

@@ -44,15 +44,15 @@ static void assert_whole_bursts_valid(const struct scene *scene, const struct sc
 		if (!whole || scene->layout.raw)
 			continue;
 		if (burst->order.end) {
-			assert_int_equal(result[b].runs, burst->count);
-			assert_int_equal(result[b].run[0].verdict, FRAME_END);
-			assert_int_equal(result[b].run[0].sequence, burst->order.sequence);
+			assert_int_equal(result[b].records, burst->count);
+			assert_int_equal(result[b].record[0].verdict, FRAME_END);
+			assert_int_equal(result[b].record[0].sequence, burst->order.sequence);
 			continue;
 		}
-		assert_int_equal(result[b].runs, 1);
-		assert_int_equal(result[b].run[0].verdict, FRAME_VALID);
-		assert_int_equal(result[b].run[0].count, burst->count);
-		assert_int_equal(result[b].run[0].sequence, burst->order.sequence);
+		assert_int_equal(result[b].records, 1);
+		assert_int_equal(result[b].record[0].verdict, FRAME_VALID);
+		assert_int_equal(result[b].record[0].count, burst->count);
+		assert_int_equal(result[b].record[0].sequence, burst->order.sequence);
 	}
 }
 
@@ -128,8 +128,9 @@ static uint32_t frames_of(const struct scene_result *result, enum frame_verdict 
 	uint32_t frames = 0;
 
 	for (uint32_t b = 0; b < SCENE_BURSTS; b++)
-		for (uint32_t r = 0; r < result[b].runs; r++)
-			frames += result[b].run[r].verdict == verdict ? result[b].run[r].count : 0;
+		for (uint32_t r = 0; r < result[b].records; r++)
+			frames += result[b].record[r].verdict == verdict ? result[b].record[r].count
+									 : 0;
 	return frames;
 }
 
@@ -266,7 +267,7 @@ static void test_bad_jobs_are_refused(void **state)
 	ring.view.frames++;
 	assert_refused(&ring, &job, "begin and end");
 	ring.view = view;
-	ring.view.runs = NULL;
+	ring.view.records = NULL;
 	assert_refused(&ring, &job, "overflow");
 	ring.view = view;
 	ring.view.order = NULL;

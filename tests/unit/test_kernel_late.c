@@ -171,36 +171,36 @@ static void late_free(struct late *late)
 	free(late);
 }
 
-/* Valid frames before and after LATE, which is a run of its own with this verdict. */
-static const struct frame_run *late_run(const struct late *late, enum frame_verdict verdict)
+/* Valid frames before and after LATE, which is a record of its own with this verdict. */
+static const struct frame_record *late_record(const struct late *late, enum frame_verdict verdict)
 {
-	const struct frame_run *run = late->result.run;
+	const struct frame_record *record = late->result.record;
 
-	assert_int_equal(late->result.runs, 3);
-	assert_int_equal(run[0].verdict, FRAME_VALID);
-	assert_int_equal(run[0].count, LATE);
-	assert_int_equal(run[0].frame_bytes, LATE * late->len);
-	assert_int_equal(run[1].verdict, verdict);
-	assert_int_equal(run[1].count, 1);
-	assert_int_equal(run[1].frame_bytes, late->len);
-	assert_int_equal(run[2].verdict, FRAME_VALID);
-	assert_int_equal(run[2].sequence, SEQUENCE + LATE + 1);
-	assert_int_equal(run[2].count, FRAMES - LATE - 1);
-	return &run[1];
+	assert_int_equal(late->result.records, 3);
+	assert_int_equal(record[0].verdict, FRAME_VALID);
+	assert_int_equal(record[0].count, LATE);
+	assert_int_equal(record[0].frame_bytes, LATE * late->len);
+	assert_int_equal(record[1].verdict, verdict);
+	assert_int_equal(record[1].count, 1);
+	assert_int_equal(record[1].frame_bytes, late->len);
+	assert_int_equal(record[2].verdict, FRAME_VALID);
+	assert_int_equal(record[2].sequence, SEQUENCE + LATE + 1);
+	assert_int_equal(record[2].count, FRAMES - LATE - 1);
+	return &record[1];
 }
 
 static void assert_stale(const struct late *late, uint32_t offset, uint8_t got)
 {
-	const struct frame_run *run = late_run(late, FRAME_DAMAGED_STALE);
+	const struct frame_record *record = late_record(late, FRAME_DAMAGED_STALE);
 
-	assert_int_equal(run->sequence, SEQUENCE + LATE);
-	assert_int_equal(run->stream, 3);
-	assert_int_equal(run->header_ok, 1);
-	assert_int_equal(run->bytes, frame_payload_bytes(&late->job.layout, late->len));
-	assert_int_equal(run->wrong_bits, 0);
-	assert_int_equal(run->offset, offset);
-	assert_int_equal(run->expected, late->right[LATE][offset]);
-	assert_int_equal(run->got, got);
+	assert_int_equal(record->sequence, SEQUENCE + LATE);
+	assert_int_equal(record->stream, 3);
+	assert_int_equal(record->header_ok, 1);
+	assert_int_equal(record->bytes, frame_payload_bytes(&late->job.layout, late->len));
+	assert_int_equal(record->wrong_bits, 0);
+	assert_int_equal(record->offset, offset);
+	assert_int_equal(record->expected, late->right[LATE][offset]);
+	assert_int_equal(record->got, got);
 }
 
 #define QUESTIONS (SCENE_STALE_US / 5 + 1) /* to the clock, until time is up */
@@ -257,13 +257,13 @@ static void test_late_bytes_are_stale(void **state)
 static void test_bytes_that_never_come_are_not_stale(void **state)
 {
 	struct late *late = late_make(1514, 64, 128, 7);
-	const struct frame_run *run;
+	const struct frame_record *record;
 
 	late_withhold(late);
 	late_play(late);
-	run = late_run(late, FRAME_DAMAGED_PAYLOAD);
-	assert_int_equal(run->sequence, SEQUENCE + LATE);
-	assert_true(run->wrong_bits > 1000);
+	record = late_record(late, FRAME_DAMAGED_PAYLOAD);
+	assert_int_equal(record->sequence, SEQUENCE + LATE);
+	assert_true(record->wrong_bits > 1000);
 	assert_int_equal(fake.asked, QUESTIONS);
 	late_free(late);
 }
@@ -271,15 +271,15 @@ static void test_bytes_that_never_come_are_not_stale(void **state)
 /* Not even the header: an unreadable frame, after as long as said. */
 static void assert_absent(const struct late *late)
 {
-	const struct frame_run *run = late_run(late, FRAME_DAMAGED_STALE);
+	const struct frame_record *record = late_record(late, FRAME_DAMAGED_STALE);
 
-	assert_int_equal(run->header_ok, 0);
-	assert_int_equal(run->sequence, 0);
-	assert_int_equal(run->stream, 0);
-	assert_int_equal(run->bytes, 0);
-	assert_int_equal(run->wrong_bits, 0);
-	assert_int_equal(run->offset, 0);
-	assert_int_equal(run->expected, run->got);
+	assert_int_equal(record->header_ok, 0);
+	assert_int_equal(record->sequence, 0);
+	assert_int_equal(record->stream, 0);
+	assert_int_equal(record->bytes, 0);
+	assert_int_equal(record->wrong_bits, 0);
+	assert_int_equal(record->offset, 0);
+	assert_int_equal(record->expected, record->got);
 	assert_int_equal(fake.asked, QUESTIONS);
 }
 
@@ -330,7 +330,7 @@ static void test_others_frames_are_not_absent(void **state)
 				memcpy(frame + 8, fake.late + 8, 56);
 			fake.late_at = late_at;
 			late_play(late);
-			late_run(late, FRAME_FILTERED);
+			late_record(late, FRAME_FILTERED);
 			assert_int_equal(fake.asked, QUESTIONS);
 			late_free(late);
 		}
@@ -345,9 +345,9 @@ static void test_a_burst_waits_once(void **state)
 	for (uint32_t i = 0; i < FRAMES; i++)
 		scene_poison_word(late->frames, ((10 + i) << (SCENE_SLOT_SHIFT - 3)) + 16, 7);
 	late_play(late);
-	assert_int_equal(late->result.runs, FRAMES);
+	assert_int_equal(late->result.records, FRAMES);
 	for (uint32_t i = 0; i < FRAMES; i++)
-		assert_int_equal(late->result.run[i].verdict, FRAME_DAMAGED_PAYLOAD);
+		assert_int_equal(late->result.record[i].verdict, FRAME_DAMAGED_PAYLOAD);
 	assert_int_equal(fake.asked, QUESTIONS + FRAMES - 1);
 	late_free(late);
 }
@@ -391,13 +391,13 @@ static void test_one_edge_is_enough(void **state)
 static void test_damage_is_not_waited_for(void **state)
 {
 	struct late *late = late_make(1514, 0, 128, 7);
-	const struct frame_run *run;
+	const struct frame_record *record;
 
 	late_rest(late, LATE)[800] ^= 0x10;
 	late_play(late);
-	run = late_run(late, FRAME_DAMAGED_PAYLOAD);
-	assert_int_equal(run->wrong_bits, 1);
-	assert_int_equal(run->offset, 800);
+	record = late_record(late, FRAME_DAMAGED_PAYLOAD);
+	assert_int_equal(record->wrong_bits, 1);
+	assert_int_equal(record->offset, 800);
 	assert_int_equal(fake.asked, 0);
 	late_free(late);
 
@@ -406,7 +406,7 @@ static void test_damage_is_not_waited_for(void **state)
 	scene_poison_word(late->frames, ((10 + LATE) << (SCENE_SLOT_SHIFT - 3)) + 16, 6);
 	memcpy(late_rest(late, LATE) + 8, &(uint64_t){ stale_word(11 + LATE, 7, 17) }, 8);
 	late_play(late);
-	late_run(late, FRAME_DAMAGED_PAYLOAD);
+	late_record(late, FRAME_DAMAGED_PAYLOAD);
 	assert_int_equal(fake.asked, 0);
 	late_free(late);
 
@@ -414,7 +414,7 @@ static void test_damage_is_not_waited_for(void **state)
 	late = late_make(1514, 64, 128, 7);
 	scene_poison_word(late->frames, ((10 + LATE) << (SCENE_SLOT_SHIFT - 3)) + 24, 7);
 	late_play(late);
-	late_run(late, FRAME_DAMAGED_PAYLOAD);
+	late_record(late, FRAME_DAMAGED_PAYLOAD);
 	assert_int_equal(fake.asked, 0);
 	late_free(late);
 }
@@ -429,7 +429,7 @@ static void test_first_fill_needs_two_words(void **state)
 		if (words == 2)
 			memset(late_rest(late, LATE) + 1440, 0x55, 8);
 		late_play(late);
-		late_run(late, FRAME_DAMAGED_PAYLOAD);
+		late_record(late, FRAME_DAMAGED_PAYLOAD);
 		assert_int_equal(fake.asked, words == 2 ? QUESTIONS : 0);
 		late_free(late);
 	}
@@ -463,7 +463,7 @@ static void test_cut_frames_are_not_waited_for(void **state)
 	late_withhold(late);
 	late->scene.burst[0].head[LATE].offset |= FRAME_DESC_CUT;
 	late_play(late);
-	late_run(late, FRAME_DAMAGED_LENGTH);
+	late_record(late, FRAME_DAMAGED_LENGTH);
 	assert_int_equal(fake.asked, 0);
 	assert_int_equal(late->generation[10 + LATE], 8);
 	late_free(late);
@@ -479,14 +479,14 @@ static void test_late_end_of_stream(void **state)
 		.stream = 3,
 		.pattern = FRAME_PATTERN_END,
 	};
-	const struct frame_run *run;
+	const struct frame_record *record;
 
 	frame_write(&late->job.layout, &late->job.plan, late_rest(late, LATE), 300, &end);
 	late_withhold(late);
 	fake.late_at = 4;
 	late_play(late);
-	run = late_run(late, FRAME_END);
-	assert_int_equal(run->sequence, 77);
+	record = late_record(late, FRAME_END);
+	assert_int_equal(record->sequence, 77);
 	assert_int_equal(fake.asked, 4);
 	late_free(late);
 }
@@ -498,7 +498,7 @@ static void test_frames_without_a_rest(void **state)
 
 	late->heads[((size_t)LATE << SCENE_HEAD_SHIFT) + 64 + 90] ^= 1;
 	late_play(late);
-	late_run(late, FRAME_DAMAGED_PAYLOAD);
+	late_record(late, FRAME_DAMAGED_PAYLOAD);
 	for (uint32_t i = 0; i < FRAMES; i++)
 		assert_int_equal(late->generation[10 + i], 7);
 	assert_int_equal(fake.asked, 0);

@@ -72,8 +72,8 @@ static void poison_round(struct scene *scene, bool split)
 	}
 	reference_check(scene, made, expected);
 	for (uint32_t b = 0; b < SCENE_BURSTS; b++)
-		for (uint32_t r = 0; r < expected[b].runs; r++)
-			absent += expected[b].run[r].verdict == FRAME_DAMAGED_STALE;
+		for (uint32_t r = 0; r < expected[b].records; r++)
+			absent += expected[b].record[r].verdict == FRAME_DAMAGED_STALE;
 	scene_poison_all(made, frames, generation);
 	assert_played(made, split ? "poisoned, in two pieces" : "poisoned");
 	assert_true(scene_same_frames(made, frames, made->frames));

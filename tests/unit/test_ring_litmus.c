@@ -134,7 +134,7 @@ static void take_told(const struct litmus *ring, uint64_t b, uint64_t *inlines)
 			wrong += litmus_frame(ring, b, i)[w] != litmus_value(b, w, 0);
 	if (b % 5 == 0) { /* as other bursts */
 		litmus_answer(ring, b, wrong);
-		burst_tell_runs(result, 1, b, ring->burst_bits);
+		burst_publish_records(result, 1, b, ring->burst_bits);
 		return;
 	}
 	plain = litmus_plain(b, wrong);
@@ -232,7 +232,7 @@ static void litmus_play(uint32_t bits, uint32_t threads, bool told)
 		.ready = calloc(depth, sizeof(struct burst_ready)),
 		.beside = calloc(depth, sizeof(struct burst_beside)),
 		.result = calloc(depth, sizeof(struct burst_result)),
-		.runs = calloc(depth * LITMUS_FRAMES, sizeof(struct frame_run)),
+		.records = calloc(depth * LITMUS_FRAMES, sizeof(struct frame_record)),
 		.order = calloc(depth, sizeof(struct burst_order)),
 		.frames = calloc(depth * LITMUS_FRAMES * LITMUS_WORDS, sizeof(uint64_t)),
 		.burst_mask = (uint32_t)depth - 1,
@@ -242,7 +242,7 @@ static void litmus_play(uint32_t bits, uint32_t threads, bool told)
 	struct consumer consumer[4];
 	uint64_t wrong, inlines = 0;
 
-	assert_true(ring.desc && ring.ready && ring.beside && ring.result && ring.runs &&
+	assert_true(ring.desc && ring.ready && ring.beside && ring.result && ring.records &&
 		    ring.order && ring.frames);
 	__atomic_store_n(&end, first + bursts, __ATOMIC_RELAXED);
 	for (uint32_t t = 0; t < threads; t++) {
@@ -263,7 +263,7 @@ static void litmus_play(uint32_t bits, uint32_t threads, bool told)
 	free(ring.ready);
 	free(ring.beside);
 	free(ring.result);
-	free(ring.runs);
+	free(ring.records);
 	free(ring.order);
 	free(ring.frames);
 	if (wrong)

@@ -397,7 +397,7 @@ static void hostile_descriptor(void **state)
 	play_end(&play);
 }
 
-/* Whatever the runs say, each frame of the burst is looked at once. */
+/* Whatever the records say, each frame of the burst is looked at once. */
 static void hostile_runs(void **state)
 {
 	struct save_counts counts;
@@ -410,19 +410,20 @@ static void hostile_runs(void **state)
 	while (play.lane[0].frames < play.lane[0].limit) {
 		struct ring_producer *ring = play.lane[0].ring;
 		const uint64_t b = ring->burst;
-		uint8_t *run;
+		uint8_t *record;
 
 		lane_receive(&play, 0, 1 + (uint32_t)random_below(&random, 64));
 		lane_publish(&play, 0);
 		ring->result[b & ring->burst_mask].done =
 			burst_word(b, ring->burst_bits, (uint32_t)random_below(&random, 300), 0);
 		for (uint32_t r = 0; r < 70; r++) {
-			run = (uint8_t *)&ring->view.runs[(ring->head + r - 64) & ring->desc_mask];
-			for (uint32_t i = 0; i < sizeof(struct frame_run); i++)
-				run[i] = (uint8_t)random_next(&random);
-			((struct frame_run *)(void *)run)->verdict %= FRAME_VERDICTS;
+			record = (uint8_t *)&ring->view
+					 .records[(ring->head + r - 64) & ring->desc_mask];
+			for (uint32_t i = 0; i < sizeof(struct frame_record); i++)
+				record[i] = (uint8_t)random_next(&random);
+			((struct frame_record *)(void *)record)->verdict %= FRAME_VERDICTS;
 			if (r & 1)
-				((struct frame_run *)(void *)run)->first %= 64;
+				((struct frame_record *)(void *)record)->first %= 64;
 		}
 		lane_account(&play, 0, 1);
 	}

@@ -127,7 +127,7 @@ static void opened_for_the_second(void **state)
 	}
 }
 
-/* A run that begins before the newest and ends after it. */
+/* A record that begins before the newest and ends after it. */
 static void run_across_the_newest(void **state)
 {
 	struct pair pair;
@@ -211,7 +211,7 @@ static void random_walks(void **state)
 			uint32_t count = (uint32_t)random_below(&random, 256) + 1;
 
 			at = wander(&random, at);
-			/* A run never goes on after the largest number: kernels/frame_runs.h */
+			/* A record never goes on after the largest number: kernels/frame_records.h */
 			if (count - 1 > UINT64_MAX - at)
 				count = (uint32_t)(UINT64_MAX - at) + 1;
 			pair_mark(&pair, at, count);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * verdict.c against a model that looks at each frame alone and forgets nothing. Traffic is made
- * frame by frame, put together to runs by the consumer's own rule (kernels/frame_runs.h), and after
+ * frame by frame, put together to records by the consumer's own rule (kernels/frame_records.h), and after
  * each burst every count of every queue, every stream and the total must be the model's.
  */
 #include <setjmp.h>
@@ -13,10 +13,10 @@
 
 #include <rte_common.h>
 
-#include "kernels/frame_runs.h"
+#include "kernels/frame_records.h"
 #include "number_set.h"
 #include "verdict/verdict.h"
-#include "verdict_runs.h"
+#include "verdict_records.h"
 
 #define QUEUES 4
 #define STREAMS 5 /* of the sender */
@@ -180,28 +180,28 @@ static void totals_equal(struct model *model)
 							      : GDRCAP_DAMAGE_MAX);
 }
 
-/* One burst: model frame by frame, verdict run by run. */
+/* One burst: model frame by frame, verdict record by record. */
 static void burst_add(struct model *model, uint32_t queue, const struct frame_result *frames,
 		      uint32_t count)
 {
 	static const struct frame_layout layout = { .format = FRAME_ETHERNET };
-	struct frame_run run = { 0 };
+	struct frame_record record = { 0 };
 
 	for (uint32_t i = 0; i < count; i++) {
 		const uint32_t len = 60 + (uint32_t)frames[i].sequence % 100;
 
 		model_frame(model, queue, &frames[i], len);
-		if (i && run_joins(&layout, NULL, &frames[i - 1], &frames[i])) {
-			run.count++;
-			run.bytes += run_bytes(&frames[i]);
-			run.frame_bytes += len;
+		if (i && record_joins(&layout, NULL, &frames[i - 1], &frames[i])) {
+			record.count++;
+			record.bytes += run_bytes(&frames[i]);
+			record.frame_bytes += len;
 			continue;
 		}
 		if (i)
-			verdict_add(&model->verdict, queue, &run);
-		run_begin(&run, &frames[i], i, len);
+			verdict_add(&model->verdict, queue, &record);
+		record_begin(&record, &frames[i], i, len);
 	}
-	verdict_add(&model->verdict, queue, &run);
+	verdict_add(&model->verdict, queue, &record);
 }
 
 /* What the wire does to the sender's next frame, or something that was never sent. */
@@ -303,13 +303,13 @@ static void random_end(struct model *model)
 			if (copy == 0)
 				model->sent[id] += random_below(&model->random, 2) ? 0 : 1000 + id;
 			verdict_add(&model->verdict, queue,
-				    &(struct frame_run){ .verdict = FRAME_END,
-							 .header_ok = 1,
-							 .stream = (uint16_t)id,
-							 .sequence = model->sent[id],
-							 .detail = STREAMS,
-							 .count = (uint16_t)count,
-							 .frame_bytes = 60 * count });
+				    &(struct frame_record){ .verdict = FRAME_END,
+							    .header_ok = 1,
+							    .stream = (uint16_t)id,
+							    .sequence = model->sent[id],
+							    .detail = STREAMS,
+							    .count = (uint16_t)count,
+							    .frame_bytes = 60 * count });
 			model->queue[queue].received += count;
 			model->queue[queue].filtered += count;
 			model->queue[queue].bytes += 60 * count;
@@ -373,10 +373,10 @@ static void unreadable(void **state)
 	struct verdict verdict;
 
 	assert_int_equal(create(&verdict, 1, 1), 0);
-	add(&verdict, 0, run_of(0, 0, 5, FRAME_VALID, 1));
-	add(&verdict, 0, run_of(0, 6, 4, FRAME_VALID, 1));
+	add(&verdict, 0, record_of(0, 0, 5, FRAME_VALID, 1));
+	add(&verdict, 0, record_of(0, 6, 4, FRAME_VALID, 1));
 	for (uint32_t n = 1; n <= 3; n++) {
-		add(&verdict, 0, run_of(0, 0, 1, FRAME_DAMAGED_HEADER, 0));
+		add(&verdict, 0, record_of(0, 0, 1, FRAME_DAMAGED_HEADER, 0));
 		verdict_total(&verdict, true, 10, &counts);
 		assert_int_equal(counts.received, 9 + n);
 		assert_int_equal(counts.sent, 10);
@@ -402,9 +402,9 @@ static void late_and_duplicate_in_one_run(void **state)
 	struct verdict verdict;
 
 	assert_int_equal(create(&verdict, 2, 1), 0);
-	add(&verdict, 0, run_of(0, 7, 1, FRAME_VALID, 1));
-	add(&verdict, 1, run_of(0, 8, 10, FRAME_VALID, 1));
-	add(&verdict, 0, run_of(0, 5, 8, FRAME_VALID, 1)); /* 5, 6 late; 7 .. 12 a second time */
+	add(&verdict, 0, record_of(0, 7, 1, FRAME_VALID, 1));
+	add(&verdict, 1, record_of(0, 8, 10, FRAME_VALID, 1));
+	add(&verdict, 0, record_of(0, 5, 8, FRAME_VALID, 1)); /* 5, 6 late; 7 .. 12 a second time */
 	verdict_queue_counts(&verdict, 0, &counts);
 	assert_int_equal(counts.reordered, 2);
 	assert_int_equal(counts.duplicate, 6);
@@ -420,11 +420,11 @@ static void hostile_numbers(void **state)
 		struct verdict verdict;
 
 		assert_int_equal(create(&verdict, 1, own ? 3 : 0), 0);
-		add(&verdict, 0, run_of(0, 10, 4, FRAME_VALID, 1));
-		add(&verdict, 0, run_of(0, 10, 4, FRAME_VALID, 1));
+		add(&verdict, 0, record_of(0, 10, 4, FRAME_VALID, 1));
+		add(&verdict, 0, record_of(0, 10, 4, FRAME_VALID, 1));
 		for (uint32_t i = 0; i < 3 * sizeof(numbers) / sizeof(numbers[0]); i++) {
 			add(&verdict, 0,
-			    run_of((uint16_t)(i % 3), numbers[i / 3], 1, FRAME_VALID, 1));
+			    record_of((uint16_t)(i % 3), numbers[i / 3], 1, FRAME_VALID, 1));
 			verdict_total(&verdict, own, 14, &counts);
 			identities(&counts);
 			assert_int_equal(counts.received, 8 + i + 1);
@@ -445,8 +445,8 @@ static void more_than_64_bits_of_gaps(void **state)
 	struct verdict verdict;
 
 	assert_int_equal(create(&verdict, 1, 2), 0);
-	add(&verdict, 0, run_of(0, 1ull << 63, 2, FRAME_VALID, 1));
-	add(&verdict, 0, run_of(1, 1ull << 63, 2, FRAME_VALID, 1));
+	add(&verdict, 0, record_of(0, 1ull << 63, 2, FRAME_VALID, 1));
+	add(&verdict, 0, record_of(1, 1ull << 63, 2, FRAME_VALID, 1));
 	verdict_total(&verdict, false, 0, &counts);
 	assert_true(counts.sent == UINT64_MAX);
 	assert_true(counts.lost == UINT64_MAX - 4);
@@ -462,7 +462,8 @@ static void streams_beyond_the_limit(void **state)
 	assert_int_equal(create(&verdict, 1, 0), 0);
 	for (uint32_t round = 0; round < 2; round++)
 		for (uint32_t id = 0; id < GDRCAP_STREAMS_MAX + 50; id++)
-			add(&verdict, 0, run_of((uint16_t)(65535 - id), round, 1, FRAME_VALID, 1));
+			add(&verdict, 0,
+			    record_of((uint16_t)(65535 - id), round, 1, FRAME_VALID, 1));
 	assert_int_equal(verdict.live_count, GDRCAP_STREAMS_MAX);
 	/* Of these the first frame was counted, and then there was no room. */
 	assert_int_equal(verdict.untracked, 50);
@@ -488,9 +489,9 @@ static void stray_ids_take_no_room(void **state)
 
 	assert_int_equal(create(&verdict, 1, 0), 0);
 	for (uint32_t id = 1; id <= 40000; id++)
-		add(&verdict, 0, run_of((uint16_t)id, 77 * id, 1, FRAME_VALID, 1));
-	add(&verdict, 0, run_of(0, 0, 50, FRAME_VALID, 1));
-	add(&verdict, 0, run_of(0, 150, 50, FRAME_VALID, 1));
+		add(&verdict, 0, record_of((uint16_t)id, 77 * id, 1, FRAME_VALID, 1));
+	add(&verdict, 0, record_of(0, 0, 50, FRAME_VALID, 1));
+	add(&verdict, 0, record_of(0, 150, 50, FRAME_VALID, 1));
 	assert_int_equal(verdict.untracked, 0);
 	assert_int_equal(verdict.live_count, 1);
 	verdict_total(&verdict, false, 0, &counts);
@@ -513,7 +514,7 @@ static void seen_before_it_counts(void **state)
 	struct verdict verdict;
 
 	assert_int_equal(create(&verdict, 1, 1), 0);
-	add(&verdict, 0, run_of(0, 0, 10, FRAME_VALID, 1));
+	add(&verdict, 0, record_of(0, 0, 10, FRAME_VALID, 1));
 	verdict_total(&verdict, true, 7, &counts);
 	identities(&counts);
 	assert_int_equal(counts.sent, 10);
@@ -528,22 +529,22 @@ static void damage_is_told(void **state)
 
 	assert_int_equal(create(&verdict, 3, 2), 0);
 	for (uint32_t i = 0; i < 2 * GDRCAP_DAMAGE_MAX; i++) {
-		struct frame_run run = run_of(1, 100 + i, 1, FRAME_DAMAGED_PAYLOAD, 1);
+		struct frame_record record = record_of(1, 100 + i, 1, FRAME_DAMAGED_PAYLOAD, 1);
 
-		run.offset = (uint16_t)(50 + i);
-		run.expected = 0x12;
-		run.got = 0x13;
-		run.wrong_bits = 1;
+		record.offset = (uint16_t)(50 + i);
+		record.expected = 0x12;
+		record.got = 0x13;
+		record.wrong_bits = 1;
 		if (i == 1)
-			run = run_of(0, 0, 1, FRAME_DAMAGED_HEADER, 0);
+			record = record_of(0, 0, 1, FRAME_DAMAGED_HEADER, 0);
 		if (i == 2)
-			run = run_of(1, 5, 1, FRAME_DAMAGED_LENGTH, 1);
+			record = record_of(1, 5, 1, FRAME_DAMAGED_LENGTH, 1);
 		if (i == 3)
-			run = run_of(1, 103, 1, FRAME_DAMAGED_STALE, 1);
-		add(&verdict, 2, run_of(1, i, 1, FRAME_VALID, 1));
-		add(&verdict, 2, run);
+			record = record_of(1, 103, 1, FRAME_DAMAGED_STALE, 1);
+		add(&verdict, 2, record_of(1, i, 1, FRAME_VALID, 1));
+		add(&verdict, 2, record);
 		/* A stranger's damage is no business of ours. */
-		add(&verdict, 2, run_of(2, 5, 1, FRAME_DAMAGED_PAYLOAD, 1));
+		add(&verdict, 2, record_of(2, 5, 1, FRAME_DAMAGED_PAYLOAD, 1));
 	}
 	assert_int_equal(verdict.damage_count, GDRCAP_DAMAGE_MAX);
 	assert_int_equal(verdict.damage[0].sequence, 100);
@@ -574,18 +575,18 @@ static void stale_frames(void **state)
 	struct verdict verdict;
 
 	assert_int_equal(create(&verdict, 1, 1), 0);
-	add(&verdict, 0, run_of(0, 0, 3, FRAME_VALID, 1));
-	add(&verdict, 0, run_of(0, 3, 1, FRAME_DAMAGED_STALE, 1));
-	add(&verdict, 0, run_of(0, 4, 3, FRAME_VALID, 1));
+	add(&verdict, 0, record_of(0, 0, 3, FRAME_VALID, 1));
+	add(&verdict, 0, record_of(0, 3, 1, FRAME_DAMAGED_STALE, 1));
+	add(&verdict, 0, record_of(0, 4, 3, FRAME_VALID, 1));
 	verdict_total(&verdict, true, 7, &counts);
 	assert_int_equal(counts.damaged, 1);
 	assert_int_equal(counts.lost, 0);
 	assert_int_equal(counts.reordered, 0);
 	assert_int_equal(verdict.stale, 1);
 	identities(&counts);
-	add(&verdict, 0, run_of(0, 3, 1, FRAME_DAMAGED_STALE, 1));
-	add(&verdict, 0, run_of(1, 0, 1, FRAME_DAMAGED_STALE, 1));
-	add(&verdict, 0, run_of(0, 0, 1, FRAME_DAMAGED_STALE, 0));
+	add(&verdict, 0, record_of(0, 3, 1, FRAME_DAMAGED_STALE, 1));
+	add(&verdict, 0, record_of(1, 0, 1, FRAME_DAMAGED_STALE, 1));
+	add(&verdict, 0, record_of(0, 0, 1, FRAME_DAMAGED_STALE, 0));
 	verdict_total(&verdict, true, 8, &counts);
 	assert_int_equal(counts.damaged, 2);
 	assert_int_equal(counts.duplicate, 1);

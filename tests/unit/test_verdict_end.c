@@ -8,15 +8,15 @@
 #include <cmocka.h>
 
 #include "verdict/verdict.h"
-#include "verdict_runs.h"
+#include "verdict_records.h"
 
 static void add_end(struct verdict *verdict, uint16_t stream, uint64_t frames, uint32_t streams)
 {
-	struct frame_run run = run_of(stream, frames, 1, FRAME_END, 1);
+	struct frame_record record = record_of(stream, frames, 1, FRAME_END, 1);
 
-	run.bytes = 0;
-	run.detail = streams;
-	add(verdict, 0, run);
+	record.bytes = 0;
+	record.detail = streams;
+	add(verdict, 0, record);
 }
 
 static void sent_is(const struct verdict *verdict, uint64_t sent, uint64_t lost)
@@ -40,7 +40,7 @@ static void end_tells_what_was_sent(void **state)
 	struct verdict verdict;
 
 	assert_int_equal(create(&verdict, 1, 0), 0);
-	add(&verdict, 0, run_of(0, 100, 50, FRAME_VALID, 1));
+	add(&verdict, 0, record_of(0, 100, 50, FRAME_VALID, 1));
 	sent_is(&verdict, 50, 0);
 	add_end(&verdict, 0, 200, 2);
 	assert_false(verdict_ended(&verdict));
@@ -58,7 +58,7 @@ static void end_tells_what_was_sent(void **state)
 	assert_int_equal(counts.bytes, 52 * 60);
 	assert_int_equal(counts.duplicate, 0);
 	/* Frames that come after it, in another queue. */
-	add(&verdict, 0, run_of(0, 150, 50, FRAME_VALID, 1));
+	add(&verdict, 0, record_of(0, 150, 50, FRAME_VALID, 1));
 	sent_is(&verdict, 230, 130);
 	/* Where the sender's own count is known it decides. */
 	verdict_total(&verdict, true, 240, &counts);
@@ -73,9 +73,9 @@ static void unreadable_after_the_end(void **state)
 	struct verdict verdict;
 
 	assert_int_equal(create(&verdict, 1, 0), 0);
-	add(&verdict, 0, run_of(0, 0, 9, FRAME_VALID, 1));
+	add(&verdict, 0, record_of(0, 0, 9, FRAME_VALID, 1));
 	for (uint32_t i = 0; i < 3; i++)
-		add(&verdict, 0, run_of(0, 0, 1, FRAME_DAMAGED_HEADER, 0));
+		add(&verdict, 0, record_of(0, 0, 1, FRAME_DAMAGED_HEADER, 0));
 	add_end(&verdict, 0, 10, 1);
 	verdict_total(&verdict, false, 0, &counts);
 	identities(&counts);
@@ -90,7 +90,7 @@ static void ends_that_disagree(void **state)
 	struct verdict verdict;
 
 	assert_int_equal(create(&verdict, 1, 0), 0);
-	add(&verdict, 0, run_of(0, 0, 100, FRAME_VALID, 1));
+	add(&verdict, 0, record_of(0, 0, 100, FRAME_VALID, 1));
 	add_end(&verdict, 0, 110, 1);
 	add_end(&verdict, 0, 1ull << 63, 1);
 	sent_is(&verdict, 110, 10);
@@ -99,7 +99,7 @@ static void ends_that_disagree(void **state)
 	add_end(&verdict, 0, 100, 1);
 	sent_is(&verdict, 100, 0);
 	/* The sender went on after all. */
-	add(&verdict, 0, run_of(0, 100, 20, FRAME_VALID, 1));
+	add(&verdict, 0, record_of(0, 100, 20, FRAME_VALID, 1));
 	sent_is(&verdict, 120, 0);
 	add_end(&verdict, 0, 125, 1);
 	sent_is(&verdict, 125, 5);
@@ -110,7 +110,7 @@ static void ends_that_disagree(void **state)
 /* Ends that nobody of ours sends: of no stream, of too many, of somebody else's; and sums. */
 static void hostile_ends(void **state)
 {
-	struct frame_run unread = run_of(0, 5, 1, FRAME_END, 0);
+	struct frame_record unread = record_of(0, 5, 1, FRAME_END, 0);
 	struct verdict verdict;
 
 	assert_int_equal(create(&verdict, 1, 0), 0);
@@ -124,7 +124,7 @@ static void hostile_ends(void **state)
 	add_end(&verdict, 2, 1, 3);
 	assert_true(verdict_ended(&verdict));
 	sent_is(&verdict, UINT64_MAX, UINT64_MAX);
-	add(&verdict, 0, run_of(0, 0, 1, FRAME_DAMAGED_HEADER, 0));
+	add(&verdict, 0, record_of(0, 0, 1, FRAME_DAMAGED_HEADER, 0));
 	sent_is(&verdict, UINT64_MAX, UINT64_MAX - 1);
 	verdict_destroy(&verdict);
 
@@ -140,12 +140,12 @@ static void hostile_ends(void **state)
 static void add_end_from(struct verdict *verdict, uint32_t source, uint16_t stream, uint64_t frames,
 			 uint32_t streams)
 {
-	struct frame_run run = run_of(stream, frames, 1, FRAME_END, 1);
+	struct frame_record record = record_of(stream, frames, 1, FRAME_END, 1);
 
-	run.bytes = 0;
-	run.detail = streams;
-	run.source = source;
-	add(verdict, 0, run);
+	record.bytes = 0;
+	record.detail = streams;
+	record.source = source;
+	add(verdict, 0, record);
 }
 
 /* One frame against five: no phantom loss, and an end. */
@@ -154,7 +154,7 @@ static void forged_ends(void **state)
 	struct verdict verdict;
 
 	assert_int_equal(create(&verdict, 1, 0), 0);
-	add(&verdict, 0, run_of(0, 0, 100, FRAME_VALID, 1));
+	add(&verdict, 0, record_of(0, 0, 100, FRAME_VALID, 1));
 	add_end(&verdict, 9, 1000000, 1); /* a stream that nobody has */
 	add_end(&verdict, 0, 100, 1000);  /* streams that nobody has */
 	add_end(&verdict, 0, 700, 1);
@@ -175,7 +175,7 @@ static void forged_ends(void **state)
 /* Two senders, each with its own streams; an end speaks for its sender alone. */
 static void ends_of_two_senders(void **state)
 {
-	struct frame_run other = run_of(5, 0, 50, FRAME_VALID, 1);
+	struct frame_record other = record_of(5, 0, 50, FRAME_VALID, 1);
 	struct verdict verdict;
 
 	other.source = 2;
@@ -183,7 +183,7 @@ static void ends_of_two_senders(void **state)
 		const struct verdict_config config = { .senders = senders };
 
 		assert_int_equal(verdict_create(&verdict, 1, &config), 0);
-		add(&verdict, 0, run_of(0, 0, 100, FRAME_VALID, 1));
+		add(&verdict, 0, record_of(0, 0, 100, FRAME_VALID, 1));
 		if (senders < 2)
 			add(&verdict, 0, other);
 		add_end(&verdict, 0, 110, 1);
@@ -205,7 +205,7 @@ static void unheard(void **state)
 	struct verdict verdict;
 
 	assert_int_equal(verdict_create(&verdict, 1, &(struct verdict_config){ .senders = 3 }), 0);
-	add(&verdict, 0, run_of(0, 0, 100, FRAME_VALID, 1));
+	add(&verdict, 0, record_of(0, 0, 100, FRAME_VALID, 1));
 	verdict_unheard(&verdict, false, &senders, &streams);
 	assert_int_equal(senders, 2);
 	assert_int_equal(streams, 0);
@@ -227,9 +227,9 @@ static void left_without_a_word(void **state)
 	struct verdict verdict;
 
 	assert_int_equal(create(&verdict, 1, 0), 0);
-	add(&verdict, 0, run_of(0, 0, 100, FRAME_VALID, 1));
-	add(&verdict, 0, run_of(1, 0, 100, FRAME_VALID, 1));
-	add(&verdict, 0, run_of(2, 7, 1, FRAME_VALID, 1)); /* anybody's */
+	add(&verdict, 0, record_of(0, 0, 100, FRAME_VALID, 1));
+	add(&verdict, 0, record_of(1, 0, 100, FRAME_VALID, 1));
+	add(&verdict, 0, record_of(2, 7, 1, FRAME_VALID, 1)); /* anybody's */
 	verdict_unheard(&verdict, false, &senders, &streams);
 	assert_int_equal(streams, 0);
 	verdict_unheard(&verdict, true, &senders, &streams);
@@ -246,19 +246,19 @@ static void left_without_a_word(void **state)
 /* Lone frames and ends from half of the addresses that can be told apart take nobody's place. */
 static void ends_of_many_addresses(void **state)
 {
-	struct frame_run run = run_of(0, 0, 100, FRAME_VALID, 1);
+	struct frame_record record = record_of(0, 0, 100, FRAME_VALID, 1);
 	struct verdict verdict;
 
 	assert_int_equal(create(&verdict, 1, 0), 0);
 	for (uint32_t source = 1; source < VERDICT_SOURCES / 2; source += 2) {
-		struct frame_run stray = run_of(9, 5, 1, FRAME_VALID, 1);
+		struct frame_record stray = record_of(9, 5, 1, FRAME_VALID, 1);
 
 		stray.source = source;
 		add(&verdict, 0, stray);
 		add_end_from(&verdict, source + 1, 9, 0, 3);
 	}
-	run.source = 77;
-	add(&verdict, 0, run);
+	record.source = 77;
+	add(&verdict, 0, record);
 	add_end_from(&verdict, 77, 0, 100, 1);
 	assert_int_equal(verdict.untracked, 0);
 	assert_int_equal(verdict.senders_live, 1);
@@ -266,7 +266,7 @@ static void ends_of_many_addresses(void **state)
 	verdict_destroy(&verdict);
 }
 
-/* Runs of one frame each, one after the other. */
+/* Records of one frame each, one after the other. */
 static void restarts_of_one_frame(void **state)
 {
 	struct gdrcap_counts counts;
@@ -274,10 +274,10 @@ static void restarts_of_one_frame(void **state)
 
 	assert_int_equal(create(&verdict, 1, 0), 0);
 	for (uint32_t i = 1; i <= 20; i++) {
-		struct frame_run run = run_of(0, 0, 1, FRAME_VALID, 1);
+		struct frame_record record = record_of(0, 0, 1, FRAME_VALID, 1);
 
-		run.detail = i;
-		add(&verdict, 0, run);
+		record.detail = i;
+		add(&verdict, 0, record);
 		add_end(&verdict, 0, 1, 1);
 	}
 	verdict_finish(&verdict);
@@ -295,10 +295,10 @@ static void goes_on_backwards(void **state)
 	struct verdict verdict;
 
 	assert_int_equal(create(&verdict, 1, 0), 0);
-	add(&verdict, 0, run_of(0, 0, 100, FRAME_VALID, 1));
-	add(&verdict, 0, run_of(0, 20001, 1, FRAME_VALID, 1));
-	add(&verdict, 0, run_of(0, 20000, 1, FRAME_VALID, 1));
-	add(&verdict, 0, run_of(0, 20002, 98, FRAME_VALID, 1));
+	add(&verdict, 0, record_of(0, 0, 100, FRAME_VALID, 1));
+	add(&verdict, 0, record_of(0, 20001, 1, FRAME_VALID, 1));
+	add(&verdict, 0, record_of(0, 20000, 1, FRAME_VALID, 1));
+	add(&verdict, 0, record_of(0, 20002, 98, FRAME_VALID, 1));
 	verdict_finish(&verdict);
 	sent_is(&verdict, 20100, 19900);
 	verdict_total(&verdict, false, 0, &counts);
@@ -314,11 +314,11 @@ static void ends_from_one_address(void **state)
 	struct verdict verdict;
 
 	assert_int_equal(create(&verdict, 1, 0), 0);
-	add(&verdict, 0, run_of(0, 0, 100, FRAME_VALID, 1));
-	add(&verdict, 0, run_of(1, 0, 50, FRAME_VALID, 1));
+	add(&verdict, 0, record_of(0, 0, 100, FRAME_VALID, 1));
+	add(&verdict, 0, record_of(1, 0, 50, FRAME_VALID, 1));
 	add_end(&verdict, 0, 100, 1);
 	assert_false(verdict_ended(&verdict));
-	add(&verdict, 0, run_of(1, 50, 50, FRAME_VALID, 1));
+	add(&verdict, 0, record_of(1, 50, 50, FRAME_VALID, 1));
 	add_end(&verdict, 1, 100, 1);
 	assert_true(verdict_ended(&verdict));
 	sent_is(&verdict, 200, 0);
@@ -335,8 +335,8 @@ static void a_lone_last_frame(void **state)
 		struct verdict verdict;
 
 		assert_int_equal(create(&verdict, 1, known ? 1 : 0), 0);
-		add(&verdict, 0, run_of(0, 0, 10, FRAME_VALID, 1));
-		add(&verdict, 0, run_of(0, 9999, 1, FRAME_VALID, 1));
+		add(&verdict, 0, record_of(0, 0, 10, FRAME_VALID, 1));
+		add(&verdict, 0, record_of(0, 9999, 1, FRAME_VALID, 1));
 		if (said || i == 3)
 			add_end(&verdict, 0, said ? 10000 : 9999, 1);
 		verdict_finish(&verdict);
@@ -357,15 +357,15 @@ static void one_id_of_two_senders(void **state)
 
 	assert_int_equal(create(&verdict, 1, 0), 0);
 	for (uint32_t i = 0; i < 20; i++) {
-		struct frame_run run = run_of(3, 50 * (i / 2), 50, FRAME_VALID, 1);
+		struct frame_record record = record_of(3, 50 * (i / 2), 50, FRAME_VALID, 1);
 
-		run.source = 1000 + i % 2;
-		add(&verdict, 0, run);
+		record.source = 1000 + i % 2;
+		add(&verdict, 0, record);
 	}
 	assert_int_equal(verdict.conflicts, 1);
 	assert_int_equal(verdict.conflict_id, 3);
 	for (uint32_t i = 0; i < 4; i++) {
-		struct frame_run third = run_of(3, 0, 2, FRAME_VALID, 1);
+		struct frame_record third = record_of(3, 0, 2, FRAME_VALID, 1);
 
 		third.source = 7 + i;
 		add(&verdict, 0, third);

@@ -137,15 +137,15 @@ static void contents_at_random(void **state)
 	}
 }
 
-static void run_of(struct scene *scene, uint32_t class, uint32_t count)
+static void record_of(struct scene *scene, uint32_t class, uint32_t count)
 {
 	verdict_add(&scene->verdict, 0,
-		    &(struct frame_run){ .verdict = FRAME_VALID,
-					 .header_ok = 1,
-					 .sequence = class,
-					 .count = (uint16_t)count,
-					 .bytes = 100 * count,
-					 .frame_bytes = 100 * count });
+		    &(struct frame_record){ .verdict = FRAME_VALID,
+					    .header_ok = 1,
+					    .sequence = class,
+					    .count = (uint16_t)count,
+					    .bytes = 100 * count,
+					    .frame_bytes = 100 * count });
 }
 
 static void counts_are(struct scene *scene, uint64_t valid, uint64_t lost, uint64_t duplicate,
@@ -166,23 +166,23 @@ static void head_tail_and_laps(void **state)
 	static struct scene scene;
 
 	scene_begin(&scene, 100, 100, true, 1);
-	run_of(&scene, 80, 5); /* before it 80, although 20 behind would be nearer */
+	record_of(&scene, 80, 5); /* before it 80, although 20 behind would be nearer */
 	counts_are(&scene, 5, 80, 0, 0);
-	run_of(&scene, 85, 215); /* two laps more, in one run */
+	record_of(&scene, 85, 215); /* two laps more, in one record */
 	counts_are(&scene, 220, 80, 0, 0);
-	run_of(&scene, 50, 2); /* half a lap either way: ahead */
+	record_of(&scene, 50, 2); /* half a lap either way: ahead */
 	counts_are(&scene, 222, 130, 0, 0);
-	run_of(&scene, 1, 2); /* 51 behind or 49 ahead */
+	record_of(&scene, 1, 2); /* 51 behind or 49 ahead */
 	counts_are(&scene, 224, 179, 0, 0);
-	run_of(&scene, 99, 1); /* 4 behind: it was lost */
+	record_of(&scene, 99, 1); /* 4 behind: it was lost */
 	counts_are(&scene, 225, 178, 0, 1);
 	/* The sender's end: the tail is lost. */
 	verdict_add(&scene.verdict, 0,
-		    &(struct frame_run){ .verdict = FRAME_END,
-					 .header_ok = 1,
-					 .count = 1,
-					 .sequence = 500,
-					 .detail = 1 });
+		    &(struct frame_record){ .verdict = FRAME_END,
+					    .header_ok = 1,
+					    .count = 1,
+					    .sequence = 500,
+					    .detail = 1 });
 	assert_true(verdict_ended(&scene.verdict));
 	counts_are(&scene, 225, 275, 0, 1);
 	/* It said how many: that is not overruled. */
@@ -197,7 +197,7 @@ struct part {
 	int32_t count; /* -1: one, damaged */
 };
 
-/* Each frame in a run of its own, as at low rates, or as many as can be. */
+/* Each frame in a record of its own, as at low rates, or as many as can be. */
 static void parts_arrive(struct scene *scene, const struct part *part, bool each)
 {
 	for (; part->count; part++)
@@ -298,11 +298,11 @@ static void the_whole_file(void **state)
 	verdict_expect_whole(&scene.verdict);
 	counts_are(&scene, 0, 0, 0, 0);
 	assert_false(verdict_ended(&scene.verdict));
-	run_of(&scene, 100, 1);
+	record_of(&scene, 100, 1);
 	verdict_expect_whole(&scene.verdict);
 	counts_are(&scene, 0, 0, 0, 0);
 	assert_false(verdict_ended(&scene.verdict));
-	run_of(&scene, 20, 1); /* in doubt until then */
+	record_of(&scene, 20, 1); /* in doubt until then */
 	verdict_expect_whole(&scene.verdict);
 	counts_are(&scene, 1, 98, 0, 0);
 	verdict_stream_counts(&scene.verdict, &scene.verdict.streams[0], false, 0, &counts);
@@ -351,7 +351,7 @@ static void strays_at_random(void **state)
 	}
 }
 
-/* Frames of one stream on several queues: almost each is a run of its own and ahead of what the
+/* Frames of one stream on several queues: almost each is a record of its own and ahead of what the
  * other queue will have. */
 static void spread_over_queues(void **state)
 {
@@ -397,15 +397,15 @@ static void too_many_early(void **state)
 
 	scene_begin(&scene, 1000, 1000, true, 1);
 	for (uint32_t n = 0; n < 100; n++) {
-		run_of(&scene, n, 1);
-		run_of(&scene, 900 - 5 * n, 1);
+		record_of(&scene, n, 1);
+		record_of(&scene, 900 - 5 * n, 1);
 		verdict_total(&scene.verdict, false, 0, &counts);
 		assert_int_equal(counts.received, 2 * n + 2);
 		assert_int_equal(counts.received, counts.valid + counts.duplicate);
 		assert_int_equal(counts.sent, counts.valid + counts.lost);
 		assert_int_equal(counts.lost, 0);
 	}
-	run_of(&scene, 100, 900);
+	record_of(&scene, 100, 900);
 	verdict_finish(&scene.verdict);
 	counts_are(&scene, 1000, 0, 100, 0);
 	scene_end(&scene);
@@ -421,13 +421,13 @@ static void nothing_to_tell_them_apart(void **state)
 
 		scene_begin(&scene, sizes[i], 1, true, 1);
 		for (uint32_t n = 0; n < 100; n++)
-			run_of(&scene, 0, 1 + n);
+			record_of(&scene, 0, 1 + n);
 		counts_are(&scene, 5050, 0, 0, 0);
 		scene_end(&scene);
 	}
 }
 
-/* A run that the file has nowhere as a whole: A B A C is played, and C lost in each lap. */
+/* A record that the file has nowhere as a whole: A B A C is played, and C lost in each lap. */
 static void run_of_two_places(void **state)
 {
 	static const uint32_t classes[] = { 0, 1, 0, 3 };
@@ -440,7 +440,7 @@ static void run_of_two_places(void **state)
 	assert_int_equal(verdict_create(&scene.verdict, QUEUES,
 					&(struct verdict_config){ .expect = &scene.store }),
 			 0);
-	run_of(&scene, 0, 9); /* A B A B A B A B A: the second B is a lap after the first */
+	record_of(&scene, 0, 9); /* A B A B A B A B A: the second B is a lap after the first */
 	counts_are(&scene, 9, 6, 0, 0); /* with each C the A after it */
 	assert_int_equal(scene.verdict.streams[0].received, 9);
 	assert_int_equal(scene.verdict.streams[0].bytes, 900);
@@ -483,14 +483,14 @@ static void hostile_indices(void **state)
 	struct verdict verdict;
 
 	scene_begin(&scene, 60, 20, true, 1);
-	run_of(&scene, 60, 5);
-	run_of(&scene, 20, 1); /* no first frame of its content */
+	record_of(&scene, 60, 5);
+	record_of(&scene, 20, 1); /* no first frame of its content */
 	verdict_add(&scene.verdict, 0,
-		    &(struct frame_run){ .header_ok = 1, .sequence = UINT64_MAX, .count = 3 });
+		    &(struct frame_record){ .header_ok = 1, .sequence = UINT64_MAX, .count = 3 });
 	verdict_total(&scene.verdict, false, 0, &counts);
 	assert_int_equal(counts.received, 9);
 	assert_int_equal(counts.damaged, 9);
-	run_of(&scene, 3, UINT16_MAX);
+	record_of(&scene, 3, UINT16_MAX);
 	verdict_total(&scene.verdict, false, 0, &counts);
 	assert_int_equal(counts.valid, UINT16_MAX);
 	assert_int_equal(counts.received, 9 + UINT16_MAX);
@@ -512,7 +512,7 @@ static void hostile_indices(void **state)
 	scene.store.count = 0;
 	assert_int_equal(
 		verdict_create(&verdict, 1, &(struct verdict_config){ .expect = &scene.store }), 0);
-	verdict_add(&verdict, 0, &(struct frame_run){ .header_ok = 1, .count = 3 });
+	verdict_add(&verdict, 0, &(struct frame_record){ .header_ok = 1, .count = 3 });
 	assert_int_equal(verdict.unreadable, 3);
 	verdict_destroy(&verdict);
 	scene_end(&scene);

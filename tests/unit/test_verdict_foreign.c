@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "kernels/frame_runs.h"
+#include "kernels/frame_records.h"
 #include "number_set.h"
 #include "verdict/verdict.h"
 #include "verdict/verdict_phase.h"
@@ -36,7 +36,7 @@ struct scene {
 	uint64_t arrived_next; /* number after the last frame to arrive */
 
 	/* The burst that is being made. */
-	struct frame_run run;
+	struct frame_record record;
 	struct frame_result last;
 	uint64_t run_number;
 	uint32_t queue;
@@ -105,14 +105,14 @@ static void scene_end(struct scene *scene)
 
 static void burst_flush(struct scene *scene)
 {
-	if (!scene->run.count)
+	if (!scene->record.count)
 		return;
 	/* Without numbers: where the payload did not go on from the one before, unless it returns
 	 * to where the newest ended. */
 	if (scene->any && scene->run_number != scene->newest + 1 &&
 	    scene->run_number != scene->arrived_next)
 		scene->lock_lost++;
-	for (uint32_t i = 0; i < scene->run.count; i++) {
+	for (uint32_t i = 0; i < scene->record.count; i++) {
 		const uint64_t number = scene->run_number + i;
 		const bool late =
 			scene->any_here[scene->queue] && number <= scene->newest_here[scene->queue];
@@ -133,13 +133,13 @@ static void burst_flush(struct scene *scene)
 			continue;
 		}
 		scene->reordered += late;
-		if (scene->run.verdict == FRAME_VALID)
+		if (scene->record.verdict == FRAME_VALID)
 			scene->valid++;
 		else
 			scene->damaged++;
 	}
-	verdict_add(&scene->verdict, scene->queue, &scene->run);
-	scene->run.count = 0;
+	verdict_add(&scene->verdict, scene->queue, &scene->record);
+	scene->record.count = 0;
 }
 
 /* The frame of number ORIGIN + n arrives. */
@@ -168,15 +168,15 @@ static void arrive(struct scene *scene, uint64_t n, uint8_t verdict)
 		frame.phase_next = phase_of(scene, (n + 1) * PAYLOAD);
 	}
 	/* Now and then a burst ends here. */
-	if (scene->run.count && random_below(&scene->random, 30) &&
-	    run_joins(&scene->layout, NULL, &scene->last, &frame)) {
-		scene->run.count++;
-		scene->run.bytes += run_bytes(&frame);
-		scene->run.frame_bytes += 100;
-		scene->run.phase_next = frame.phase_next;
+	if (scene->record.count && random_below(&scene->random, 30) &&
+	    record_joins(&scene->layout, NULL, &scene->last, &frame)) {
+		scene->record.count++;
+		scene->record.bytes += run_bytes(&frame);
+		scene->record.frame_bytes += 100;
+		scene->record.phase_next = frame.phase_next;
 	} else {
 		burst_flush(scene);
-		run_begin(&scene->run, &frame, 0, 100);
+		record_begin(&scene->record, &frame, 0, 100);
 		scene->run_number = ORIGIN + n;
 	}
 	scene->last = frame;
@@ -386,7 +386,7 @@ static void work_is_bounded(void **state)
 	scene_begin(&scene, 0, 0, PATTERN_PRBS31, 1);
 	arrive_many(&scene, 0, 10);
 	for (uint32_t i = 0; i < 1000; i++) {
-		const struct frame_run run = {
+		const struct frame_record record = {
 			.stream = 9,
 			.count = 1,
 			.verdict = FRAME_VALID,
@@ -397,7 +397,7 @@ static void work_is_bounded(void **state)
 			.phase_next = (uint32_t)random_next(&scene.random) | 1,
 		};
 
-		verdict_add(&scene.verdict, 0, &run);
+		verdict_add(&scene.verdict, 0, &record);
 	}
 	assert_int_equal(scene.verdict.lock_lost, 1000);
 	arrive_many(&scene, 20, 1);
@@ -472,7 +472,7 @@ static void lengths_are_mixed(void **state)
 		scene_begin(&scene, bytes, 1, PATTERN_PRBS31, 1);
 		for (uint32_t n = 0; n < 2000; n++) {
 			const uint32_t length = 12 + (uint32_t)random_below(&random, 60);
-			const struct frame_run run = {
+			const struct frame_record record = {
 				.sequence = bytes ? n : 0,
 				.stream = 9,
 				.count = 1,
@@ -484,7 +484,7 @@ static void lengths_are_mixed(void **state)
 				.phase_next = phase_of(&scene, at + length),
 			};
 
-			verdict_add(&scene.verdict, 0, &run);
+			verdict_add(&scene.verdict, 0, &record);
 			at += length;
 		}
 		assert_int_equal(scene.verdict.lock_lost, 0);
@@ -496,7 +496,7 @@ static void lengths_are_mixed(void **state)
 /* Frame n of the sender's, alone, with this number on the wire. */
 static void arrive_as(struct scene *scene, uint64_t n, uint64_t raw, uint32_t bytes)
 {
-	const struct frame_run run = {
+	const struct frame_record record = {
 		.sequence = raw,
 		.stream = 9,
 		.count = 1,
@@ -509,7 +509,7 @@ static void arrive_as(struct scene *scene, uint64_t n, uint64_t raw, uint32_t by
 	};
 
 	burst_flush(scene);
-	verdict_add(&scene->verdict, 0, &run);
+	verdict_add(&scene->verdict, 0, &record);
 }
 
 static void counts_are(struct scene *scene, uint64_t valid, uint64_t damaged, uint64_t lost,
@@ -626,8 +626,8 @@ static void counter_jumps_and_payload_does_not(void **state)
 			arrive_as(&scene, n, n, PAYLOAD);
 		arrive_as(&scene, 7000, (uint64_t)(7000 + by), PAYLOAD);
 		if (i % 3) {
-			/* The rest in one run, or nearly. */
-			struct frame_run run = {
+			/* The rest in one record, or nearly. */
+			struct frame_record record = {
 				.sequence = (uint64_t)(7001 + by),
 				.stream = 9,
 				.count = 99,
@@ -641,13 +641,13 @@ static void counter_jumps_and_payload_does_not(void **state)
 
 			if (i % 3 == 2) {
 				arrive_as(&scene, 7001, (uint64_t)(7001 + by), PAYLOAD);
-				run.sequence++;
-				run.count--;
-				run.bytes -= PAYLOAD;
-				run.frame_bytes -= 100;
-				run.phase_first = phase_of(&scene, 7002 * PAYLOAD);
+				record.sequence++;
+				record.count--;
+				record.bytes -= PAYLOAD;
+				record.frame_bytes -= 100;
+				record.phase_first = phase_of(&scene, 7002 * PAYLOAD);
 			}
-			verdict_add(&scene.verdict, 0, &run);
+			verdict_add(&scene.verdict, 0, &record);
 		} else {
 			for (uint32_t n = 7001; n < 7100; n++)
 				arrive_as(&scene, n, (uint64_t)(n + by), PAYLOAD);

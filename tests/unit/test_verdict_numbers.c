@@ -39,7 +39,7 @@ static void scene_end(struct scene *scene)
 
 static void raw(struct scene *scene, uint64_t sequence, uint32_t count)
 {
-	const struct frame_run run = {
+	const struct frame_record record = {
 		.sequence = sequence,
 		.stream = 9,
 		.count = (uint16_t)count,
@@ -49,7 +49,7 @@ static void raw(struct scene *scene, uint64_t sequence, uint32_t count)
 		.frame_bytes = 100 * count,
 	};
 
-	verdict_add(&scene->verdict, 0, &run);
+	verdict_add(&scene->verdict, 0, &record);
 }
 
 static void counts_are(struct scene *scene, uint64_t valid, uint64_t damaged, uint64_t lost,
@@ -210,12 +210,12 @@ static void neither_counter_nor_phase(void **state)
 	counts_are(&scene, 131, 0, 0, 0);
 	/* An end of a stream is our own sender's business. */
 	verdict_add(&scene.verdict, 0,
-		    &(struct frame_run){ .verdict = FRAME_END,
-					 .header_ok = 1,
-					 .count = 1,
-					 .sequence = 1000,
-					 .stream = 9,
-					 .detail = 1 });
+		    &(struct frame_record){ .verdict = FRAME_END,
+					    .header_ok = 1,
+					    .count = 1,
+					    .sequence = 1000,
+					    .stream = 9,
+					    .detail = 1 });
 	assert_false(verdict_ended(&scene.verdict));
 	scene_end(&scene);
 }

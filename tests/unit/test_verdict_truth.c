@@ -16,7 +16,7 @@
 
 #include "number_set.h"
 #include "verdict/verdict.h"
-#include "verdict_runs.h"
+#include "verdict_records.h"
 
 #define STREAMS 20000u /* in all; VERDICT_STREAMS sets another number, for a long run by hand */
 #define SENDERS_MAX 3u
@@ -53,8 +53,8 @@ struct truth {
 	struct stream streams[SENDERS_MAX * 2];
 	uint32_t count, senders;
 	uint64_t strays, received, filtered;
-	/* Frames on their way, put together to bursts of runs. */
-	struct frame_run run;
+	/* Frames on their way, put together to bursts of records. */
+	struct frame_record record;
 };
 
 static uint64_t below(struct truth *truth, uint64_t limit)
@@ -62,35 +62,35 @@ static uint64_t below(struct truth *truth, uint64_t limit)
 	return random_below(&truth->random, limit);
 }
 
-/* ---- what the consumer does: neighbouring frames become runs ---- */
+/* ---- what the consumer does: neighbouring frames become records ---- */
 
 static void burst_flush(struct truth *truth)
 {
-	if (truth->run.count)
-		verdict_add(&truth->verdict, 0, &truth->run);
-	truth->run.count = 0;
+	if (truth->record.count)
+		verdict_add(&truth->verdict, 0, &truth->record);
+	truth->record.count = 0;
 }
 
 static void frame_arrives(struct truth *truth, const struct stream *stream, uint64_t number,
 			  uint8_t verdict, uint32_t birth)
 {
-	struct frame_run *run = &truth->run;
-	const bool joins = run->count && run->count < BURST && run->verdict == FRAME_VALID &&
-			   verdict == FRAME_VALID && run->stream == stream->id &&
-			   run->source == stream->source && number &&
-			   run->sequence + run->count == number;
+	struct frame_record *record = &truth->record;
+	const bool joins = record->count && record->count < BURST &&
+			   record->verdict == FRAME_VALID && verdict == FRAME_VALID &&
+			   record->stream == stream->id && record->source == stream->source &&
+			   number && record->sequence + record->count == number;
 
 	truth->received++;
 	if (joins && below(truth, 8)) {
-		run->count++;
-		run->bytes += 24;
-		run->frame_bytes += 60;
+		record->count++;
+		record->bytes += 24;
+		record->frame_bytes += 60;
 		return;
 	}
 	burst_flush(truth);
-	*run = run_of(stream->id, number, 1, verdict, 1);
-	run->source = stream->source;
-	run->detail = number ? 0 : birth;
+	*record = record_of(stream->id, number, 1, verdict, 1);
+	record->source = stream->source;
+	record->detail = number ? 0 : birth;
 }
 
 /* ---- the wire ---- */
@@ -240,15 +240,15 @@ static void begin_anew(struct truth *truth, struct stream *stream)
 
 static void end_frames(struct truth *truth, struct stream *stream, uint32_t streams)
 {
-	struct frame_run run = run_of(stream->id, stream->next, 1, FRAME_END, 1);
+	struct frame_record record = record_of(stream->id, stream->next, 1, FRAME_END, 1);
 
 	late_deliver(truth, stream, true);
 	burst_flush(truth);
-	run.bytes = 0;
-	run.source = stream->source;
-	run.detail = streams;
+	record.bytes = 0;
+	record.source = stream->source;
+	record.detail = streams;
 	for (uint32_t i = 0; i < 5; i++)
-		verdict_add(&truth->verdict, 0, &run);
+		verdict_add(&truth->verdict, 0, &record);
 	truth->received += 5;
 	truth->filtered += 5;
 	stream->announced = stream->next;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Runs of own frames made by hand, and what must hold of a verdict. After cmocka.h. */
-#ifndef GDRCAP_TEST_VERDICT_RUNS_H
-#define GDRCAP_TEST_VERDICT_RUNS_H
+/* Records of own frames made by hand, and what must hold of a verdict. After cmocka.h. */
+#ifndef GDRCAP_TEST_VERDICT_RECORDS_H
+#define GDRCAP_TEST_VERDICT_RECORDS_H
 
 #include "verdict/verdict.h"
 
@@ -18,10 +18,10 @@ static inline void identities(const struct gdrcap_counts *counts)
 	assert_true(counts->sent == counts->valid + counts->damaged + counts->lost);
 }
 
-static inline struct frame_run run_of(uint16_t stream, uint64_t sequence, uint16_t count,
-				      uint8_t verdict, uint8_t header_ok)
+static inline struct frame_record record_of(uint16_t stream, uint64_t sequence, uint16_t count,
+					    uint8_t verdict, uint8_t header_ok)
 {
-	return (struct frame_run){
+	return (struct frame_record){
 		.sequence = sequence,
 		.stream = stream,
 		.count = count,
@@ -32,9 +32,9 @@ static inline struct frame_run run_of(uint16_t stream, uint64_t sequence, uint16
 	};
 }
 
-static inline void add(struct verdict *verdict, uint32_t queue, struct frame_run run)
+static inline void add(struct verdict *verdict, uint32_t queue, struct frame_record record)
 {
-	verdict_add(verdict, queue, &run);
+	verdict_add(verdict, queue, &record);
 }
 
 #endif

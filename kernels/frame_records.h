@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From descriptors to frames and from outcomes to runs: the rules that the host twin and the CUDA
+ * From descriptors to frames and from outcomes to records: the rules that the host twin and the CUDA
  * kernels share, so that both write the same bytes into a burst's result.
  */
-#ifndef GDRCAP_FRAME_RUNS_H
-#define GDRCAP_FRAME_RUNS_H
+#ifndef GDRCAP_FRAME_RECORDS_H
+#define GDRCAP_FRAME_RECORDS_H
 
 #include "capture/burst_ring.h"
 #include "pattern/frame.h"
@@ -97,8 +97,8 @@ GDRCAP_HD uint32_t burst_frames(uint64_t ready)
 }
 
 /* 1: the valid foreign frame `next` goes on where `last` of the same stream ended. */
-GDRCAP_HD int run_joins_foreign(const struct frame_foreign *foreign,
-				const struct frame_result *last, const struct frame_result *next)
+GDRCAP_HD int record_joins_custom(const struct frame_foreign *foreign,
+				  const struct frame_result *last, const struct frame_result *next)
 {
 	const uint32_t bytes = foreign->sequence.bytes < 8 ? foreign->sequence.bytes : 8;
 
@@ -110,16 +110,16 @@ GDRCAP_HD int run_joins_foreign(const struct frame_foreign *foreign,
 }
 
 /*
- * 1: the frame after `last` in arrival order belongs to the same run. `store`: frames are compared
+ * 1: the frame after `last` in arrival order belongs to the same record. `store`: frames are compared
  * with these (NULL: they are not).
  *
  * Frames of a file are named by the first that has their content. What follows `last` is looked up
  * behind that first one, so that two neighbours are enough to decide. Where a file has equal frames
- * with different ones behind them, a run may end there although the order was kept; the counts are
- * the same, in more runs.
+ * with different ones behind them, a record may end there although the order was kept; the counts are
+ * the same, in more records.
  */
-GDRCAP_HD int run_joins(const struct frame_layout *layout, const struct frame_store_view *store,
-			const struct frame_result *last, const struct frame_result *next)
+GDRCAP_HD int record_joins(const struct frame_layout *layout, const struct frame_store_view *store,
+			   const struct frame_result *last, const struct frame_result *next)
 {
 	if (last->verdict != next->verdict)
 		return 0;
@@ -132,100 +132,102 @@ GDRCAP_HD int run_joins(const struct frame_layout *layout, const struct frame_st
 		return store->frames[(last->sequence + 1) % store->count].class_first ==
 		       next->sequence;
 	if (layout->format == FRAME_FOREIGN)
-		return run_joins_foreign(&layout->foreign, last, next);
+		return record_joins_custom(&layout->foreign, last, next);
 	/* sequence 0 follows nothing, not even the largest number */
 	return next->sequence && last->sequence + 1 == next->sequence;
 }
 
-/* Payload bytes that a frame adds to its run. */
+/* Payload bytes that a frame adds to its record. */
 GDRCAP_HD uint32_t run_bytes(const struct frame_result *result)
 {
 	return result->verdict == FRAME_FILTERED ? 0 : result->payload_bytes;
 }
 
 /*
- * A run of the one frame at `index` of the burst. What an outcome does not define is 0. For each
+ * A record of the one frame at `index` of the burst. What an outcome does not define is 0. For each
  * further frame count, bytes and frame_bytes grow, and phase_next becomes the frame's.
  */
-GDRCAP_HD void run_begin(struct frame_run *run, const struct frame_result *result, uint32_t index,
-			 uint32_t len)
+GDRCAP_HD void record_begin(struct frame_record *record, const struct frame_result *result,
+			    uint32_t index, uint32_t len)
 {
 	const int damaged = frame_is_damaged(result->verdict);
 	const int ours = result->verdict != FRAME_FILTERED;
 	const int known = ours && result->header_ok;
 
-	run->sequence = known ? result->sequence : 0;
-	run->bytes = run_bytes(result);
-	run->wrong_bits = damaged ? result->wrong_bits : 0;
-	run->stream = known ? (uint16_t)result->stream : 0;
-	run->count = 1;
-	run->offset = damaged ? result->offset : 0;
-	run->expected = damaged ? result->expected : 0;
-	run->got = damaged ? result->got : 0;
-	run->verdict = result->verdict;
-	run->header_ok = known ? 1 : 0;
-	run->first = (uint16_t)index;
-	run->frame_bytes = len;
-	run->phase_first = ours ? result->phase_first : 0;
-	run->phase_next = ours ? result->phase_next : 0;
-	run->detail = ours ? result->detail : 0;
-	run->source = known ? result->source : 0;
+	record->sequence = known ? result->sequence : 0;
+	record->bytes = run_bytes(result);
+	record->wrong_bits = damaged ? result->wrong_bits : 0;
+	record->stream = known ? (uint16_t)result->stream : 0;
+	record->count = 1;
+	record->offset = damaged ? result->offset : 0;
+	record->expected = damaged ? result->expected : 0;
+	record->got = damaged ? result->got : 0;
+	record->verdict = result->verdict;
+	record->header_ok = known ? 1 : 0;
+	record->first = (uint16_t)index;
+	record->frame_bytes = len;
+	record->phase_first = ours ? result->phase_first : 0;
+	record->phase_next = ours ? result->phase_next : 0;
+	record->detail = ours ? result->detail : 0;
+	record->source = known ? result->source : 0;
 }
 
-/* 1: the run tells no more than struct burst_plain. */
-GDRCAP_HD int run_is_plain(const struct frame_run *run)
+/* 1: the record tells no more than struct burst_plain. */
+GDRCAP_HD int record_is_plain(const struct frame_record *record)
 {
-	return run->verdict == FRAME_VALID && run->header_ok && !run->wrong_bits && !run->first &&
-	       !run->phase_first && !run->phase_next && !run->detail;
+	return record->verdict == FRAME_VALID && record->header_ok && !record->wrong_bits &&
+	       !record->first && !record->phase_first && !record->phase_next && !record->detail;
 }
 
-GDRCAP_HD void run_to_plain(const struct frame_run *run, struct burst_plain *plain)
+GDRCAP_HD void record_to_plain(const struct frame_record *record, struct burst_plain *plain)
 {
-	plain->sequence = run->sequence;
-	plain->bytes = run->bytes;
-	plain->frame_bytes = run->frame_bytes;
-	plain->stream = run->stream;
-	plain->count = run->count;
-	plain->source = (uint16_t)run->source;
+	plain->sequence = record->sequence;
+	plain->bytes = record->bytes;
+	plain->frame_bytes = record->frame_bytes;
+	plain->stream = record->stream;
+	plain->count = record->count;
+	plain->source = (uint16_t)record->source;
 }
 
 /* Host: back again. */
-static inline void run_from_plain(const struct burst_plain *plain, struct frame_run *run)
+static inline void record_from_plain(const struct burst_plain *plain, struct frame_record *record)
 {
-	__builtin_memset(run, 0, sizeof(*run));
-	run->sequence = plain->sequence;
-	run->bytes = plain->bytes;
-	run->stream = plain->stream;
-	run->count = plain->count;
-	run->verdict = FRAME_VALID;
-	run->header_ok = 1;
-	run->frame_bytes = plain->frame_bytes;
-	run->source = plain->source;
+	__builtin_memset(record, 0, sizeof(*record));
+	record->sequence = plain->sequence;
+	record->bytes = plain->bytes;
+	record->stream = plain->stream;
+	record->count = plain->count;
+	record->verdict = FRAME_VALID;
+	record->header_ok = 1;
+	record->frame_bytes = plain->frame_bytes;
+	record->source = plain->source;
 }
 
-/* Where run r of a burst is written, if the burst is not told by PLAIN. */
-GDRCAP_HD struct frame_run *run_at(const struct burst_ring_view *ring, uint32_t first, uint32_t r)
+/* Where record r of a burst is written, if the burst is not told by PLAIN. */
+GDRCAP_HD struct frame_record *record_at(const struct burst_ring_view *ring, uint32_t first,
+					 uint32_t r)
 {
-	return &ring->runs[(first + r) & ring->desc_mask];
+	return &ring->records[(first + r) & ring->desc_mask];
 }
 
-/* Host: runs of a burst that is done. */
-static inline uint32_t burst_runs(const struct burst_ring_view *ring, uint64_t burst)
+/* Host: records of a burst that is done. */
+static inline uint32_t burst_records(const struct burst_ring_view *ring, uint64_t burst)
 {
 	return burst_word_count(ring->result[burst & ring->burst_mask].done);
 }
 
-/* Host: run r of a burst that is done; `plain` is room for one that is told by PLAIN. */
-static inline const struct frame_run *run_read(const struct burst_ring_view *ring, uint64_t burst,
-					       uint32_t first, uint32_t r, struct frame_run *plain)
+/* Host: record r of a burst that is done; `plain` is room for one that is told by PLAIN. */
+static inline const struct frame_record *record_read(const struct burst_ring_view *ring,
+						     uint64_t burst, uint32_t first, uint32_t r,
+						     struct frame_record *plain)
 {
 	const struct burst_result *result = &ring->result[burst & ring->burst_mask];
 	struct burst_plain told;
 
 	if (!(result->done & BURST_PLAIN))
-		return run_at(ring, first, r);
+		return record_at(ring, first, r);
 	burst_plain_read(result, &told);
-	run_from_plain(&told, plain);
+	record_from_plain(&told, plain);
 	return plain;
 }
 

@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A checker's last step: from the outcome of each frame of a burst to runs. */
-#ifndef GDRCAP_CUDA_RUNS_CUH
-#define GDRCAP_CUDA_RUNS_CUH
+/* A checker's last step: from the outcome of each frame of a burst to records. */
+#ifndef GDRCAP_CUDA_RECORDS_CUH
+#define GDRCAP_CUDA_RECORDS_CUH
 
 #include "kernels/cuda/block.cuh"
 
-struct run_mark { /* a run's first frame, and the sums over the frames before it */
+struct record_mark { /* a record's first frame, and the sums over the frames before it */
 	uint32_t index, bytes, frame_bytes;
 };
 
-struct runs_shared {
+struct records_shared {
 	struct frame_result result[BURST_FRAMES_MAX];
-	struct run_mark mark[BURST_FRAMES_MAX + 1];
+	struct record_mark mark[BURST_FRAMES_MAX + 1];
 	uint64_t totals[8];
-	uint32_t runs;
+	uint32_t records;
 };
 
-/* A run in three 16-byte stores: over PCIe it is one write. */
-__device__ __forceinline__ void run_store(struct frame_run *to, const struct frame_run &run)
+/* A record in three 16-byte stores: over PCIe it is one write. */
+__device__ __forceinline__ void record_store(struct frame_record *to,
+					     const struct frame_record &record)
 {
-	static_assert(sizeof(run) == 3 * sizeof(uint4), "a run is three pieces");
+	static_assert(sizeof(record) == 3 * sizeof(uint4), "a record is three pieces");
 	union {
-		struct frame_run run;
+		struct frame_record record;
 		uint4 piece[3];
 	} out;
 
-	out.run = run;
+	out.record = record;
 	((uint4 *)to)[0] = out.piece[0];
 	((uint4 *)to)[1] = out.piece[1];
 	((uint4 *)to)[2] = out.piece[2];
@@ -57,30 +58,30 @@ __device__ __forceinline__ void plain_store(const struct plain_to &to,
 		store_relaxed_system(to.word, word);
 }
 
-/* Tells of a burst's only run, by a warp whose lanes all have it. False: it is not PLAIN. */
-__device__ __forceinline__ bool run_tell(const struct ring_shared &ring, uint64_t burst,
-					 const struct frame_run &run)
+/* Tells of a burst's only record, by a warp whose lanes all have it. False: it is not PLAIN. */
+__device__ __forceinline__ bool record_publish(const struct ring_shared &ring, uint64_t burst,
+					       const struct frame_record &record)
 {
 	struct burst_plain plain;
 
-	if (!run_is_plain(&run))
+	if (!record_is_plain(&record))
 		return false;
-	run_to_plain(&run, &plain);
+	record_to_plain(&record, &plain);
 	plain_store(plain_to_of(ring, burst), plain);
 	return true;
 }
 
 /*
  * All work threads of a group call it, after a barrier behind the last result. joins(last, next)
- * says whether the second result goes on with the run of the first; wire(i) is frame i's length.
- * Returns the number of runs; RUNS_TOLD for one that it could tell at once. `written`, a constant:
+ * says whether the second result goes on with the record of the first; wire(i) is frame i's length.
+ * Returns the number of records; RECORDS_PUBLISHED for one that it could tell at once. `written`, a constant:
  * the consumer wrote to the frames, so that nothing may be told before that is seen.
  */
 template <bool written, typename Joins, typename Wire>
-__device__ __forceinline__ uint32_t write_runs(const struct ring_shared &ring,
-					       struct runs_shared &s, const struct burst_in &in,
-					       uint32_t thread, Joins joins, Wire wire,
-					       uint32_t group = 0)
+__device__ __forceinline__ uint32_t write_records(const struct ring_shared &ring,
+						  struct records_shared &s,
+						  const struct burst_in &in, uint32_t thread,
+						  Joins joins, Wire wire, uint32_t group = 0)
 {
 	/* sums in one word: bytes and wire bytes below 2^25 each (twice 65,535 a frame at most),
 	 * heads at most 256 */
@@ -94,42 +95,42 @@ __device__ __forceinline__ uint32_t write_runs(const struct ring_shared &ring,
 				    : 0;
 	const uint64_t sum = block_scan(value, s.totals, thread, ring.work_threads, group);
 	const uint64_t before = sum - value;
-	uint32_t runs;
+	uint32_t records;
 
 	if (head) {
-		struct run_mark *mark = &s.mark[before >> heads_at];
+		struct record_mark *mark = &s.mark[before >> heads_at];
 
 		mark->index = thread;
 		mark->bytes = (uint32_t)before & sum_mask;
 		mark->frame_bytes = (uint32_t)(before >> wire_at) & sum_mask;
 	}
 	if (thread == BURST_FRAMES_MAX - 1) {
-		struct run_mark *end = &s.mark[sum >> heads_at];
+		struct record_mark *end = &s.mark[sum >> heads_at];
 
 		end->index = count;
 		end->bytes = (uint32_t)sum & sum_mask;
 		end->frame_bytes = (uint32_t)(sum >> wire_at) & sum_mask;
-		s.runs = (uint32_t)(sum >> heads_at);
+		s.records = (uint32_t)(sum >> heads_at);
 	}
 	barrier_sync(BARRIER_WORK + group, ring.work_threads);
-	runs = s.runs;
-	if (thread < (!written && runs == 1 ? 32 : runs)) {
-		const uint32_t r = min(thread, runs - 1);
-		const struct run_mark mark = s.mark[r], next = s.mark[r + 1];
-		struct frame_run run;
+	records = s.records;
+	if (thread < (!written && records == 1 ? 32 : records)) {
+		const uint32_t r = min(thread, records - 1);
+		const struct record_mark mark = s.mark[r], next = s.mark[r + 1];
+		struct frame_record record;
 
-		run_begin(&run, &s.result[mark.index], mark.index, 0);
-		run.count = (uint16_t)(next.index - mark.index);
-		run.bytes = next.bytes - mark.bytes;
-		run.frame_bytes = next.frame_bytes - mark.frame_bytes;
-		if (run.verdict != FRAME_FILTERED)
-			run.phase_next = s.result[next.index - 1].phase_next;
-		if (!written && runs == 1 && run_tell(ring, in.burst, run))
-			return RUNS_TOLD;
-		if (thread < runs)
-			run_store(run_at(&ring.ring, in.first, thread), run);
+		record_begin(&record, &s.result[mark.index], mark.index, 0);
+		record.count = (uint16_t)(next.index - mark.index);
+		record.bytes = next.bytes - mark.bytes;
+		record.frame_bytes = next.frame_bytes - mark.frame_bytes;
+		if (record.verdict != FRAME_FILTERED)
+			record.phase_next = s.result[next.index - 1].phase_next;
+		if (!written && records == 1 && record_publish(ring, in.burst, record))
+			return RECORDS_PUBLISHED;
+		if (thread < records)
+			record_store(record_at(&ring.ring, in.first, thread), record);
 	}
-	return runs;
+	return records;
 }
 
 #endif
