@@ -232,32 +232,32 @@ static inline const struct frame_record *record_read(const struct burst_ring_vie
 }
 
 /*
- * The header of frame `index` of an order; `before`: payload bytes of the burst's earlier frames.
+ * The header of frame `index` of a request; `before`: payload bytes of the burst's earlier frames.
  * End-of-stream frames are all alike.
  */
-GDRCAP_HD void order_header(struct frame_header *header, const struct burst_order *order,
-			    uint32_t index, uint64_t before, uint32_t payload_bytes,
-			    uint32_t pattern)
+GDRCAP_HD void request_header(struct frame_header *header, const struct tx_request *request,
+			      uint32_t index, uint64_t before, uint32_t payload_bytes,
+			      uint32_t pattern)
 {
-	header->sequence = order->sequence + (order->end ? 0 : index);
-	header->position = order->position + (order->end ? 0 : before);
-	header->time_ns = order->time_ns;
-	header->stream = (uint16_t)order->stream;
-	header->payload_bytes = order->end ? 0 : (uint16_t)payload_bytes;
-	header->pattern = (uint8_t)(order->end ? FRAME_PATTERN_END : pattern);
+	header->sequence = request->sequence + (request->end ? 0 : index);
+	header->position = request->position + (request->end ? 0 : before);
+	header->time_ns = request->time_ns;
+	header->stream = (uint16_t)request->stream;
+	header->payload_bytes = request->end ? 0 : (uint16_t)payload_bytes;
+	header->pattern = (uint8_t)(request->end ? FRAME_PATTERN_END : pattern);
 	header->version = FRAME_VERSION;
 }
 
 /*
- * Where the frame of a store lies that belongs into slot `index` of an order; NULL where the store
- * has no so many bytes there: the slot stays as it is. Not of an order with `end`: these frames are
+ * Where the frame of a store lies that belongs into slot `index` of a request; NULL where the store
+ * has no so many bytes there: the slot stays as it is. Not of a request with `end`: these frames are
  * made from the layout with a store too.
  */
-GDRCAP_HD const uint8_t *order_stored(const struct frame_store_view *store,
-				      const struct burst_order *order, uint32_t index,
-				      uint32_t bytes)
+GDRCAP_HD const uint8_t *request_stored(const struct frame_store_view *store,
+					const struct tx_request *request, uint32_t index,
+					uint32_t bytes)
 {
-	const uint64_t at = order->position + index;
+	const uint64_t at = request->position + index;
 	uint64_t from;
 
 	if (at >= store->count)

@@ -41,7 +41,7 @@ static int ring_check(const struct burst_ring_view *ring, uint32_t index, enum k
 				   "ring %u: the frames' region must begin and end at %u bytes",
 				   index, ACCESS_BYTES);
 	if (role == KERNEL_CHECK && !is_aligned(ring->records, ACCESS_BYTES))
-		return kernel_fail(-EINVAL, "ring %u: no aligned overflow runs to check into",
+		return kernel_fail(-EINVAL, "ring %u: no aligned overflow records to check into",
 				   index);
 	if (role == KERNEL_WRITE && (ring->head_desc || ring->generation))
 		return kernel_fail(-EINVAL,
@@ -56,8 +56,8 @@ static int ring_check(const struct burst_ring_view *ring, uint32_t index, enum k
 				   index, ACCESS_BYTES, SLOT_SHIFT_MAX);
 	if (ring->generation && (!is_aligned(ring->generation, 4) || ring->slot_shift < 3))
 		return kernel_fail(-EINVAL, "ring %u: generations are of aligned slots", index);
-	if (role == KERNEL_WRITE && !is_aligned(ring->order, 8))
-		return kernel_fail(-EINVAL, "ring %u: no orders to write frames from", index);
+	if (role == KERNEL_WRITE && !is_aligned(ring->request, 8))
+		return kernel_fail(-EINVAL, "ring %u: no requests to write frames from", index);
 	return 0;
 }
 

@@ -40,7 +40,7 @@ struct kernel_job {
 	struct pattern_plan plan; /* host pointers; start() uploads the tables */
 	/*
 	 * NULL: frames are made of, and compared with, layout and plan. Else frames of a file:
-	 * KERNEL_WRITE copies them into the slots, as its orders say; KERNEL_CHECK compares with
+	 * KERNEL_WRITE copies them into the slots, as its requests say; KERNEL_CHECK compares with
 	 * them (frame_store.h). Pointers are good for both sides; start() may make a copy of a
 	 * resident store.
 	 */

@@ -120,9 +120,9 @@ static int ring_memory(struct resident *resident, struct resident_ring *ring,
 		ring->result = resident_alloc(resident, RESIDENT_BURSTS * sizeof(*ring->result),
 					      true, error);
 	if (ring->result)
-		ring->order = resident_alloc(resident, RESIDENT_BURSTS * sizeof(*ring->order), true,
-					     error);
-	if (ring->order)
+		ring->request = resident_alloc(resident, RESIDENT_BURSTS * sizeof(*ring->request),
+					       true, error);
+	if (ring->request)
 		ring->view.records =
 			resident_alloc(resident, descs * sizeof(struct frame_record), true, error);
 	if (ring->view.records && resident->split)
@@ -144,7 +144,7 @@ static int ring_create(struct resident *resident, uint32_t r, struct gdrcap_erro
 	ring->view.desc = ring->desc;
 	ring->view.ready = ring->ready;
 	ring->view.result = ring->result;
-	ring->view.order = ring->order;
+	ring->view.request = ring->request;
 	ring->view.stop = resident->stop;
 	ring->view.frames = resident->frames;
 	ring->view.frames_bytes = resident->bytes;
@@ -158,7 +158,7 @@ static void ring_destroy(const struct resident *resident, struct resident_ring *
 {
 	resident_free(resident, ring->head_desc, true);
 	resident_free(resident, ring->view.records, true);
-	resident_free(resident, ring->order, true);
+	resident_free(resident, ring->request, true);
 	resident_free(resident, ring->result, true);
 	resident_free(resident, ring->beside, true);
 	resident_free(resident, ring->ready, true);

@@ -45,7 +45,7 @@ struct resident_ring {
 	struct burst_ready *ready;
 	struct burst_beside *beside;
 	struct burst_result *result;
-	struct burst_order *order;
+	struct tx_request *request;
 	uint64_t published, collected; /* bursts */
 	uint32_t first_slot, slots;    /* a multiple of the burst */
 };
@@ -104,7 +104,7 @@ static inline bool resident_has_room(const struct resident_ring *ring)
 	return ring->published - ring->collected < RESIDENT_BURSTS;
 }
 
-/* Writes descriptors and order of the next burst. */
+/* Writes descriptors and request of the next burst. */
 void resident_describe(const struct resident *resident, struct resident_ring *ring);
 
 static inline void resident_publish(const struct resident *resident, struct resident_ring *ring)

@@ -45,7 +45,7 @@ void resident_describe(const struct resident *resident, struct resident_ring *ri
 			describe_parts(resident, &ring->desc[(first + i) & mask],
 				       &ring->head_desc[(first + i) & mask]);
 	if (resident->role == KERNEL_WRITE)
-		ring->order[ring->published & (RESIDENT_BURSTS - 1)] = (struct burst_order){
+		ring->request[ring->published & (RESIDENT_BURSTS - 1)] = (struct tx_request){
 			.sequence = frame,
 			.position = frame * resident->payload_bytes,
 			.stream = RESIDENT_STREAM,

@@ -68,7 +68,7 @@ static_assert(BARRIERS <= 16, "a block has 16 barriers");
 struct burst_in { /* writer: take warp */
 	uint64_t burst;
 	uint32_t count, first;
-	struct burst_order order; /* KERNEL_WRITE */
+	struct tx_request request; /* KERNEL_WRITE */
 	struct frame_desc desc[BURST_FRAMES_MAX];
 };
 
@@ -145,7 +145,7 @@ struct ring_seen {
 /*
  * One poll by the take warp: the ready word, with `wide` the descriptors beside it, and with
  * ask_stop the stop word, all in one round trip. TAKE: the acquire of lane 0; __syncwarp() hands
- * its order on to the other lanes.
+ * its request on to the other lanes.
  */
 __device__ __forceinline__ struct ring_seen ring_poll(const struct burst_ring_view &ring,
 						      uint64_t burst, bool wide, bool ask_stop,
@@ -224,7 +224,7 @@ __device__ __forceinline__ void burst_give_inline(const struct ring_shared &s, s
 	barrier_arrive(BARRIER_IN_FULL + turn, 32 + s.work_threads);
 }
 
-/* Brings the burst's descriptors and order into *in, and asks for the next burst meanwhile. */
+/* Brings the burst's descriptors and request into *in, and asks for the next burst meanwhile. */
 __device__ __forceinline__ struct ring_seen burst_fetch(const struct ring_shared &s,
 							struct burst_in *in, uint64_t burst,
 							uint64_t word, uint32_t turn, bool in_use,
@@ -232,7 +232,7 @@ __device__ __forceinline__ struct ring_seen burst_fetch(const struct ring_shared
 {
 	const uint32_t lane = lane_index(), first = burst_word_first(word),
 		       count = burst_frames(word);
-	uint64_t desc[DESC_PER_LANE], order = 0;
+	uint64_t desc[DESC_PER_LANE], request = 0;
 	struct ring_seen next;
 
 	/* all loads are under way before the first is waited for */
@@ -243,8 +243,8 @@ __device__ __forceinline__ struct ring_seen burst_fetch(const struct ring_shared
 		if (at < count)
 			desc[i] = *(const uint64_t *)&s.ring.desc[(first + at) & s.ring.desc_mask];
 	}
-	if (s.role_has_order && lane < sizeof(struct burst_order) / 8)
-		order = ((const uint64_t *)&s.ring.order[burst & s.ring.burst_mask])[lane];
+	if (s.role_has_order && lane < sizeof(struct tx_request) / 8)
+		request = ((const uint64_t *)&s.ring.request[burst & s.ring.burst_mask])[lane];
 	next = ring_poll(s.ring, burst + s.job.workers_per_ring, wide, ask_stop, stop);
 	if (in_use)
 		barrier_sync(BARRIER_IN_EMPTY + turn, 32 + s.work_threads);
@@ -252,8 +252,8 @@ __device__ __forceinline__ struct ring_seen burst_fetch(const struct ring_shared
 	for (uint32_t i = 0; i < DESC_PER_LANE; i++)
 		if (lane + 32 * i < count)
 			*(uint64_t *)&in->desc[lane + 32 * i] = desc[i];
-	if (s.role_has_order && lane < sizeof(struct burst_order) / 8)
-		((uint64_t *)&in->order)[lane] = order;
+	if (s.role_has_order && lane < sizeof(struct tx_request) / 8)
+		((uint64_t *)&in->request)[lane] = request;
 	if (lane == 0) {
 		in->burst = burst;
 		in->first = first;

@@ -12,7 +12,7 @@
  * the next ready word together) while it checks the burst before, so few blocks keep up with bursts
  * of 256; 16 keep up with bursts of 32, which a busy port gives when it is polled often: 16 x 32 /
  * 2.5 us is 200 million frames a second. Writing takes a block 8 us for a burst of 64 frames of 64
- * bytes and 22 us for 256, and a sender's core orders up to 90 million frames a second.
+ * bytes and 22 us for 256, and a sender's core requests up to 90 million frames a second.
  */
 #define DEFAULT_CHECK 16u
 #define DEFAULT_WRITE 32u

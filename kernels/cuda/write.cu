@@ -84,14 +84,14 @@ __device__ __forceinline__ void prepare_frame(struct write_shared &s, const stru
 
 	item->frame = frame_at(&s.ring.ring, desc);
 	item->len = item->frame ? min((uint32_t)desc.len, FRAME_LEN_MAX) : 0;
-	order_header(&header, &in.order, i, before, bytes, job.plan.kind);
+	request_header(&header, &in.request, i, before, bytes, job.plan.kind);
 	start = frame_write_headers(&job.layout, s.crc_table, head, desc.len, &header);
 	if (!job.layout.raw) {
 		place.position = header.position;
 		place.sequence = header.sequence;
 		place.stream = header.stream;
 	}
-	if (!start || (in.order.end && !job.layout.raw))
+	if (!start || (in.request.end && !job.layout.raw))
 		bytes = 0; /* too short for its headers: all zero; or an end-of-stream frame */
 	if (bytes)
 		word = pattern_word(&job.plan, &place, 0) & byte_mask(0, (int)bytes);
@@ -198,7 +198,7 @@ __device__ __forceinline__ void write_stored(struct write_shared &s, const struc
 		const uint32_t len = in.desc[thread].len;
 
 		item->frame = frame_at(&s.ring.ring, in.desc[thread]);
-		s.stored[thread] = order_stored(&s.ring.job.store, &in.order, thread, len);
+		s.stored[thread] = request_stored(&s.ring.job.store, &in.request, thread, len);
 		item->len = item->frame && s.stored[thread] ? len : 0;
 	}
 	barrier_sync(BARRIER_WORK, s.ring.work_threads);
@@ -217,7 +217,7 @@ __device__ __forceinline__ uint32_t write_burst(struct write_shared &s, const st
 
 	if (thread == 0)
 		s.next_frame = 0;
-	if (stored && !in.order.end) {
+	if (stored && !in.request.end) {
 		write_stored(s, in, thread);
 		return 0;
 	}

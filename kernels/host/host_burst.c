@@ -216,11 +216,11 @@ uint32_t host_burst_check_more(const struct burst_ring_view *ring, const struct 
 }
 
 static void stored_write(const struct burst_ring_view *ring, const struct frame_store_view *store,
-			 const struct burst_order *order, uint32_t first, uint32_t count)
+			 const struct tx_request *request, uint32_t first, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		const struct frame_desc desc = ring->desc[(first + i) & ring->desc_mask];
-		const uint8_t *stored = order_stored(store, order, i, desc.len);
+		const uint8_t *stored = request_stored(store, request, i, desc.len);
 		uint8_t *frame = frame_at(ring, desc);
 
 		if (frame && stored)
@@ -232,11 +232,11 @@ void host_burst_write(const struct burst_ring_view *ring, const struct host_work
 		      uint64_t burst, uint64_t ready)
 {
 	const uint32_t first = burst_word_first(ready), count = burst_frames(ready);
-	const struct burst_order order = ring->order[burst & ring->burst_mask];
+	const struct tx_request request = ring->request[burst & ring->burst_mask];
 	uint64_t before = 0;
 
-	if (work->store && !order.end) {
-		stored_write(ring, work->store, &order, first, count);
+	if (work->store && !request.end) {
+		stored_write(ring, work->store, &request, first, count);
 		return;
 	}
 	for (uint32_t i = 0; i < count; i++) {
@@ -245,7 +245,7 @@ void host_burst_write(const struct burst_ring_view *ring, const struct host_work
 		uint8_t *frame = frame_at(ring, desc);
 		struct frame_header header;
 
-		order_header(&header, &order, i, before, bytes, work->plan->kind);
+		request_header(&header, &request, i, before, bytes, work->plan->kind);
 		before += bytes;
 		/* a slot out of reach stays unwritten; what was sent from it is not valid */
 		if (frame)

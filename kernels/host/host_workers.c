@@ -84,7 +84,7 @@ static uint64_t burst_take(const struct burst_ring_view *ring, uint64_t burst, u
 		/* STOP: no data depends on it */
 		if (__atomic_load_n(ring->stop, __ATOMIC_RELAXED))
 			return 0;
-		/* TAKE, partner PUBLISH: descriptors, order and frames are read only after it */
+		/* TAKE, partner PUBLISH: descriptors, request and frames are read only after it */
 		const uint64_t word = __atomic_load_n(ready, __ATOMIC_ACQUIRE);
 
 		if (burst_word_is(word, burst, bits))

@@ -5,7 +5,7 @@
  * consumer for each burst. This header knows neither DPDK nor CUDA; it compiles as C and CUDA.
  *
  * Two directions use the same ring. Capture: the producer publishes received frames, the consumer
- * checks them and writes records. Replay: the producer publishes empty slots with an order, the
+ * checks them and writes records. Replay: the producer publishes empty slots with a request, the
  * consumer writes frames into them.
  *
  * Bursts are numbered from 0. Burst b uses ready[b & burst_mask] and result[b & burst_mask], a
@@ -14,7 +14,7 @@
  *
  * Orderings, by name:
  *
- * PUBLISH: the producer's store-release of ready[b].word after desc[] (and head_desc[], order[b]).
+ * PUBLISH: the producer's store-release of ready[b].word after desc[] (and head_desc[], request[b]).
  * Partner, TAKE: the consumer's load-acquire (system scope) of it before it reads them.
  *
  * DONE: the consumer's store-release (system scope) of result[b].done after the records and after its
@@ -124,7 +124,7 @@ struct burst_result {
 };
 
 /* Replay: what to write into the burst's slots. 32 bytes. Writer: producer. */
-struct burst_order {
+struct tx_request {
 	uint64_t sequence; /* of the burst's first frame */
 	uint64_t position; /* of its first payload byte in the stream; frames of a store: index of
 			    * the first in store.frames, the burst's are next to each other there */
@@ -140,11 +140,11 @@ struct burst_ring_view {
 	const struct burst_ready *ready;
 	const struct burst_beside *beside; /* NULL: nothing is INLINE */
 	struct burst_result *result;
-	struct frame_record *records;	 /* records of bursts that are not PLAIN; capture only */
-	const struct burst_order *order; /* replay only, index burst & burst_mask */
-	const uint32_t *stop;		 /* not 0: leave; burst not yet taken stay untaken */
-	uint8_t *frames;		 /* region base */
-	uint64_t frames_bytes;		 /* region length: no descriptor may reach past it */
+	struct frame_record *records;	  /* records of bursts that are not PLAIN; capture only */
+	const struct tx_request *request; /* replay only, index burst & burst_mask */
+	const uint32_t *stop;		  /* not 0: leave; burst not yet taken stay untaken */
+	uint8_t *frames;		  /* region base */
+	uint64_t frames_bytes;		  /* region length: no descriptor may reach past it */
 	uint32_t desc_mask, burst_mask;
 	uint32_t slot_shift; /* log2 of the slot size in bytes */
 	uint32_t head_shift; /* the same of the slots in `heads` */
@@ -283,7 +283,7 @@ static inline void burst_publish(struct burst_ready *ready, struct burst_beside 
 
 	if (beside && count <= BURST_INLINE_MAX)
 		word |= burst_write_inline(ready, beside, desc, count);
-	/* PUBLISH: the descriptors and the order before the word. Partner: the consumer's TAKE. */
+	/* PUBLISH: the descriptors and the request before the word. Partner: the consumer's TAKE. */
 	__atomic_store_n(&ready->word, word, __ATOMIC_RELEASE);
 }
 
@@ -331,13 +331,13 @@ static_assert(sizeof(struct frame_record) == 48, "record");
 static_assert(sizeof(struct burst_result) == 64, "one cache line");
 static_assert(sizeof(struct burst_ready) == 64, "one cache line");
 static_assert(sizeof(struct burst_beside) == 128, "two cache lines");
-static_assert(sizeof(struct burst_order) == 32, "order");
+static_assert(sizeof(struct tx_request) == 32, "request");
 #else
 _Static_assert(sizeof(struct frame_desc) == 8, "8 bytes a frame");
 _Static_assert(sizeof(struct burst_result) == 64, "one cache line");
 _Static_assert(sizeof(struct burst_ready) == 64, "one cache line");
 _Static_assert(sizeof(struct burst_beside) == 128, "two cache lines");
-_Static_assert(sizeof(struct burst_order) == 32, "order");
+_Static_assert(sizeof(struct tx_request) == 32, "request");
 #endif
 
 #endif

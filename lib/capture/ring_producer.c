@@ -33,14 +33,14 @@ static size_t ring_lay_out(struct ring_producer *ring, uint8_t *block,
 
 	ring->stop = carve(block, &used, sizeof(*ring->stop));
 	ring->ready = carve(block, &used, bursts * sizeof(*ring->ready));
-	if (config->inlines && !config->replay) /* orders have to be read anyway */
+	if (config->inlines && !config->replay) /* requests have to be read anyway */
 		ring->beside = carve(block, &used, bursts * sizeof(*ring->beside));
 	ring->desc = carve(block, &used, descs * sizeof(*ring->desc));
 	if (config->heads)
 		ring->head_desc = carve(block, &used, descs * sizeof(*ring->head_desc));
 	ring->result = carve(block, &used, bursts * sizeof(*ring->result));
 	if (config->replay)
-		ring->order = carve(block, &used, bursts * sizeof(*ring->order));
+		ring->request = carve(block, &used, bursts * sizeof(*ring->request));
 	else
 		ring->view.records = carve(block, &used, descs * sizeof(struct frame_record));
 	return used;
@@ -77,7 +77,7 @@ static void ring_show(struct ring_producer *ring, const struct ring_config *conf
 	view->ready = ring->ready;
 	view->beside = ring->beside;
 	view->result = ring->result;
-	view->order = ring->order;
+	view->request = ring->request;
 	view->stop = ring->stop;
 	view->frames = config->region->device;
 	view->frames_bytes = config->region->bytes;

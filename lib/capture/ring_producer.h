@@ -31,7 +31,7 @@ struct ring_producer {
 	struct frame_desc *head_desc; /* where the frame of desc[i] begins; NULL: no split */
 	struct burst_ready *ready;
 	struct burst_beside *beside; /* NULL: nothing is INLINE */
-	struct burst_order *order;   /* NULL: capture */
+	struct tx_request *request;  /* NULL: capture */
 	struct rte_mbuf *
 		*mbuf; /* of descriptor i & desc_mask; NULL: a split frame without a rest */
 	struct rte_mbuf **head_mbuf; /* split: of where it begins */

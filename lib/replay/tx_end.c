@@ -13,7 +13,7 @@
  * be waiting for a core. Without a link nobody does. */
 #define TX_END_WAIT_MS 10000u
 #define TX_END_HOLD_MS 1000u
-#define TX_END_AHEAD 64u /* of them ordered before they are sent */
+#define TX_END_AHEAD 64u /* of them requested before they are sent */
 
 static bool tx_end_is_stuck(const struct tx_worker *worker, struct patience *patience)
 {
@@ -23,7 +23,7 @@ static bool tx_end_is_stuck(const struct tx_worker *worker, struct patience *pat
 }
 
 /* Waits until the writer is through with every burst, and gives back what was not sent. False: it
- * is not, so nothing more can be ordered. */
+ * is not, so nothing more can be requested. */
 static bool tx_drop(struct tx_worker *worker)
 {
 	struct ring_producer *ring = &worker->ring;
@@ -44,7 +44,7 @@ static bool tx_drop(struct tx_worker *worker)
 	return true;
 }
 
-static bool tx_end_order(struct tx_worker *worker, uint32_t s)
+static bool tx_request_end(struct tx_worker *worker, uint32_t s)
 {
 	const struct tx_config *config = &worker->config;
 	const struct region *region = config->region;
@@ -62,7 +62,7 @@ static bool tx_end_order(struct tx_worker *worker, uint32_t s)
 	m->pkt_len = length;
 	ring->mbuf[at] = m;
 	ring->desc[at] = mbuf_desc(m, region->base, region->slot_shift);
-	ring->order[(uint32_t)ring->burst & ring->burst_mask] = (struct burst_order){
+	ring->request[(uint32_t)ring->burst & ring->burst_mask] = (struct tx_request){
 		.sequence = atomic_load_explicit(&worker->streams[s].sent, memory_order_relaxed),
 		.position = config->end_streams,
 		.time_ns = tx_wall_ns(worker, rte_rdtsc()),
@@ -100,11 +100,11 @@ static bool tx_end_round(struct tx_worker *worker)
 
 	patience_begin(&patience);
 	while (s < worker->config.stream_count || worker->sending != worker->ring.burst) {
-		const bool ordered = s < worker->config.stream_count && tx_end_order(worker, s);
+		const bool requested = s < worker->config.stream_count && tx_request_end(worker, s);
 
 		counter_add(&worker->idle, 1);
-		s += ordered;
-		if (tx_end_send(worker) || ordered) {
+		s += requested;
+		if (tx_end_send(worker) || requested) {
 			patience_begin(&patience);
 			idle = 0;
 		} else if (tx_end_is_stuck(worker, &patience)) {

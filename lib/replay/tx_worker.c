@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sending thread of a queue: slots, orders to the writer, pacing, hand-over to the port. */
+/* The sending thread of a queue: slots, requests to the writer, pacing, hand-over to the port. */
 #include "replay/tx_worker.h"
 
 #include <errno.h>
@@ -173,8 +173,9 @@ ALWAYS_INLINE uint32_t tx_file_ready(struct tx_worker *worker, uint32_t *index)
 	return 0;
 }
 
-/* Orders one burst. Returns the frames ordered; 0: nothing to order, or no slot free. */
-ALWAYS_INLINE unsigned int tx_order(struct tx_worker *worker, const bool paced, const bool file)
+/* Requests one burst. Returns the frames requested; 0: nothing to request, or no slot free. */
+ALWAYS_INLINE unsigned int tx_request_burst(struct tx_worker *worker, const bool paced,
+					    const bool file)
 {
 	const struct tx_config *config = &worker->config;
 	struct ring_producer *ring = &worker->ring;
@@ -182,7 +183,7 @@ ALWAYS_INLINE unsigned int tx_order(struct tx_worker *worker, const bool paced, 
 	const uint64_t left = worker->limit - worker->ordered;
 	const uint32_t room = ring_room(ring);
 	struct tx_next next = { .at = ring->head & ring->desc_mask };
-	struct burst_order *order = &ring->order[(uint32_t)ring->burst & ring->burst_mask];
+	struct tx_request *request = &ring->request[(uint32_t)ring->burst & ring->burst_mask];
 	uint64_t payload;
 	uint32_t n, ready;
 
@@ -208,7 +209,7 @@ ALWAYS_INLINE unsigned int tx_order(struct tx_worker *worker, const bool paced, 
 		/* As they came: one segment, one reference. */
 		rte_mempool_put_bulk(config->pool, (void *const *)&ring->mbuf[next.at + n],
 				     next.count - n);
-	*order = (struct burst_order){
+	*request = (struct tx_request){
 		.sequence = stream->sequence,
 		.position = file ? next.index : stream->position,
 		.time_ns = tx_time_ns(worker, next.at, paced),
@@ -270,7 +271,7 @@ ALWAYS_INLINE void tx_count(struct tx_worker *worker, uint32_t slot, uint32_t at
 	const struct tx_config *config = &worker->config;
 	struct ring_producer *ring = &worker->ring;
 	const uint32_t stream =
-		(ring->order[slot].stream - config->stream_first) / config->stream_step;
+		(ring->request[slot].stream - config->stream_first) / config->stream_step;
 	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; i < taken; i++)
@@ -401,7 +402,7 @@ ALWAYS_INLINE void tx_loop(struct tx_worker *worker, const bool paced, const boo
 	unsigned int idle = 0, work;
 
 	while (!atomic_load_explicit(&worker->stop, memory_order_relaxed)) {
-		work = tx_order(worker, paced, file);
+		work = tx_request_burst(worker, paced, file);
 		work += tx_send(worker, paced, file);
 		if (worker->ordered == worker->limit && worker->sending == worker->ring.burst)
 			break;
@@ -486,7 +487,7 @@ static int tx_sizes_create(struct tx_worker *worker, struct gdrcap_error *error)
 	return 0;
 }
 
-/* Each round hands over or is idle, but for some that only order. */
+/* Each round hands over or is idle, but for some that only request. */
 static uint64_t tx_rounds(const void *arg)
 {
 	const struct tx_worker *worker = arg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tx worker: one thread a send queue. It takes empty slots from the pool, orders frames into
+ * The tx worker: one thread a send queue. It takes empty slots from the pool, requests frames in
  * them through a burst ring (a kernel or its host twin writes them, no CPU on this path touches a
  * payload), and hands finished bursts to the port, each frame no earlier than it is due. What the
  * port does not take is offered again.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A file's frames for a kernel back end: a random store with its table, orders to copy from it, and
+ * A file's frames for a kernel back end: a random store with its table, requests to copy from it, and
  * what a capture of it may look like.
  */
 #ifndef GDRCAP_TEST_SCENE_STORE_H
@@ -144,7 +144,7 @@ static void store_free(struct store_scene *store)
 }
 
 /* Orders for the scene's bursts: the file's frames in a circle, some lengths not the file's. */
-static inline void store_orders(struct scene *scene, const struct store_scene *store)
+static inline void store_requests(struct scene *scene, const struct store_scene *store)
 {
 	uint64_t next = 0;
 
@@ -153,11 +153,11 @@ static inline void store_orders(struct scene *scene, const struct store_scene *s
 
 		if (next + burst->count > STORE_FRAMES && !scene_chance(scene, 4))
 			next = 0; /* else the last ones lie behind the store's end */
-		memset(&burst->order, 0, sizeof(burst->order));
-		burst->order.position = next;
+		memset(&burst->request, 0, sizeof(burst->request));
+		burst->request.position = next;
 		if (scene_chance(scene, 8)) {
-			burst->order.end = 1;
-			burst->order.stream = 5;
+			burst->request.end = 1;
+			burst->request.stream = 5;
 			continue;
 		}
 		for (uint32_t i = 0; i < burst->count; i++, next++) {

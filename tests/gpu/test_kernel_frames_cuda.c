@@ -65,7 +65,7 @@ static bool own_round(uint64_t seed, enum pattern_kind kind, uint32_t shape, uin
 	if (scene_make(&scene, seed, kind, shape))
 		return false;
 	for (uint32_t b = 0; b < SCENE_BURSTS; b++)
-		scene.burst[b].order.end = scene_chance(&scene, 3);
+		scene.burst[b].request.end = scene_chance(&scene, 3);
 	good = compare_written(device_frames, copy) && compare_checked(device_frames);
 	verdicts_count();
 	if (good) {
@@ -121,7 +121,7 @@ static bool store_round(uint64_t seed, uint8_t *device_frames, uint8_t *copy)
 		fprintf(stderr, "the store could not be made\n");
 		return false;
 	}
-	store_orders(&scene, &store);
+	store_requests(&scene, &store);
 	good = store_compare(&store, KERNEL_WRITE, device_frames, copy);
 	store.view.resident = 1;
 	store_capture(&scene, &store);

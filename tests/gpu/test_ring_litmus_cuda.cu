@@ -63,8 +63,8 @@ __device__ uint32_t burst_in_wrong(const struct burst_in &in, bool order)
 		wrong += litmus_wrong_desc(in.burst, i, &in.desc[i]);
 	if (!order)
 		return wrong;
-	return wrong + (in.order.sequence != litmus_value(in.burst, 100, 0)) +
-	       (in.order.time_ns != litmus_value(in.burst, 101, 0));
+	return wrong + (in.request.sequence != litmus_value(in.burst, 100, 0)) +
+	       (in.request.time_ns != litmus_value(in.burst, 101, 0));
 }
 
 /* The machinery of check.cu and write.cu. */
@@ -192,7 +192,7 @@ static void bench_create(struct bench *bench, uint32_t bits, bool device_payload
 	ring->beside = pinned<struct burst_beside>(depth);
 	ring->result = pinned<struct burst_result>(depth);
 	ring->records = pinned<struct frame_record>(depth * LITMUS_FRAMES);
-	ring->order = pinned<struct burst_order>(depth);
+	ring->request = pinned<struct tx_request>(depth);
 	ring->stop = pinned<uint32_t>(1);
 	ring->burst_mask = (uint32_t)depth - 1;
 	ring->burst_bits = bits;
@@ -216,7 +216,7 @@ static void bench_free(struct bench *bench)
 	CHECK(cudaFreeHost(bench->ring.beside));
 	CHECK(cudaFreeHost(bench->ring.result));
 	CHECK(cudaFreeHost(bench->ring.records));
-	CHECK(cudaFreeHost(bench->ring.order));
+	CHECK(cudaFreeHost(bench->ring.request));
 	CHECK(cudaFreeHost(bench->ring.stop));
 	CHECK(cudaStreamDestroy(bench->kernel_stream));
 	CHECK(cudaStreamDestroy(bench->copy_stream));
@@ -346,7 +346,7 @@ static bool test_ring(uint32_t bits, uint32_t blocks, uint32_t groups, bool devi
 	view->ready = bench.ring.ready;
 	view->beside = told ? bench.ring.beside : NULL;
 	view->result = bench.ring.result;
-	view->order = bench.ring.order;
+	view->request = bench.ring.request;
 	view->stop = bench.ring.stop;
 	view->burst_mask = bench.ring.burst_mask;
 	view->desc_mask = litmus_desc_mask(&bench.ring);

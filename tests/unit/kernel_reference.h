@@ -121,17 +121,17 @@ static void reference_write(const struct scene *scene, uint8_t *frames)
 	memset(frames, 0xa5, SCENE_BYTES);
 	for (uint32_t b = 0; b < SCENE_BURSTS; b++) {
 		const struct scene_burst *burst = &scene->burst[b];
-		const bool end = burst->order.end;
-		uint64_t position = burst->order.position;
+		const bool end = burst->request.end;
+		uint64_t position = burst->request.position;
 
 		for (uint32_t i = 0; i < burst->count; i++) {
 			const struct frame_desc desc = burst->desc[i];
 			const uint8_t *at = scene_frame(scene, desc);
 			const struct frame_header header = {
-				.sequence = burst->order.sequence + (end ? 0 : i),
+				.sequence = burst->request.sequence + (end ? 0 : i),
 				.position = position,
-				.time_ns = burst->order.time_ns,
-				.stream = (uint16_t)burst->order.stream,
+				.time_ns = burst->request.time_ns,
+				.stream = (uint16_t)burst->request.stream,
 				.payload_bytes = end ? 0
 						     : (uint16_t)frame_payload_bytes(&scene->layout,
 										     desc.len),
@@ -147,8 +147,8 @@ static void reference_write(const struct scene *scene, uint8_t *frames)
 					    frames + (at - scene->frames), desc.len, &header);
 				continue;
 			}
-			if (burst->order.position + i < store->count) {
-				const uint64_t from = store->frames[burst->order.position + i].at;
+			if (burst->request.position + i < store->count) {
+				const uint64_t from = store->frames[burst->request.position + i].at;
 
 				if (from + desc.len <= store->data_bytes)
 					memcpy(frames + (at - scene->frames), store->data + from,

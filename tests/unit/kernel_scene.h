@@ -30,7 +30,7 @@
 
 struct scene_burst {
 	uint32_t count;
-	struct burst_order order;
+	struct tx_request request;
 	struct frame_desc desc[BURST_FRAMES_MAX];
 	struct frame_desc head[BURST_FRAMES_MAX]; /* header-data split */
 };
@@ -165,7 +165,7 @@ static inline void scene_descs(struct scene *scene)
 	}
 }
 
-static inline void scene_orders(struct scene *scene)
+static inline void scene_requests(struct scene *scene)
 {
 	uint64_t sequence = scene_below(scene, 1000), position = 0;
 	const uint32_t stream = scene_below(scene, 65536);
@@ -178,12 +178,12 @@ static inline void scene_orders(struct scene *scene)
 	for (uint32_t b = 0; b < SCENE_BURSTS; b++) {
 		struct scene_burst *burst = &scene->burst[b];
 
-		burst->order.sequence = sequence;
-		burst->order.position = position;
-		burst->order.time_ns = scene_next(&scene->random);
-		burst->order.stream = stream;
-		burst->order.end = !scene->layout.raw && scene_chance(scene, 8);
-		if (burst->order.end)
+		burst->request.sequence = sequence;
+		burst->request.position = position;
+		burst->request.time_ns = scene_next(&scene->random);
+		burst->request.stream = stream;
+		burst->request.end = !scene->layout.raw && scene_chance(scene, 8);
+		if (burst->request.end)
 			continue;
 		sequence += burst->count;
 		for (uint32_t i = 0; i < burst->count; i++)
@@ -300,7 +300,7 @@ static inline int scene_make(struct scene *scene, uint64_t seed, enum pattern_ki
 	scene->ring_bursts = 1u << scene_below(scene, 6);
 	scene->ring_descs = BURST_FRAMES_MAX << scene_below(scene, 3);
 	scene_descs(scene);
-	scene_orders(scene);
+	scene_requests(scene);
 	scene->frames = aligned_alloc(4096, SCENE_BYTES);
 	if (!scene->frames)
 		return -1;

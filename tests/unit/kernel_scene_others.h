@@ -19,7 +19,7 @@ static void scene_field_put(const struct frame_field *field, uint8_t *frame, uin
 static uint32_t scene_foreign_fill(struct scene *scene)
 {
 	const struct frame_foreign *foreign = &scene->layout.foreign;
-	uint64_t mask = UINT64_MAX, position = scene->burst[0].order.position, k = 0;
+	uint64_t mask = UINT64_MAX, position = scene->burst[0].request.position, k = 0;
 	uint32_t filled = 0;
 
 	if (foreign->sequence.bytes)
@@ -30,7 +30,7 @@ static uint32_t scene_foreign_fill(struct scene *scene)
 		for (uint32_t i = 0; i < scene->burst[b].count; i++, k++) {
 			const struct frame_desc desc = scene->burst[b].desc[i];
 			uint8_t *frame = scene_frame(scene, desc);
-			struct pattern_place place = { .stream = scene->burst[0].order.stream };
+			struct pattern_place place = { .stream = scene->burst[0].request.stream };
 			uint32_t bytes = foreign->payload_bytes;
 
 			if (!frame || desc.len < foreign->payload + bytes)
@@ -58,7 +58,7 @@ static uint32_t scene_foreign_fill(struct scene *scene)
 }
 
 /*
- * Turns the scene into one of a file's frames, after scene_make(): orders name stretches of the
+ * Turns the scene into one of a file's frames, after scene_make(): requests name stretches of the
  * file, slots have its frames' lengths, and some reach beyond what there is.
  */
 static void scene_store_make(struct scene *scene, const struct built_memory *memory)
@@ -93,8 +93,8 @@ static void scene_store_make(struct scene *scene, const struct built_memory *mem
 		struct scene_burst *burst = &scene->burst[b];
 		const uint32_t from = scene_below(scene, count);
 
-		if (!burst->order.end)
-			burst->order.position = from;
+		if (!burst->request.end)
+			burst->request.position = from;
 		for (uint32_t i = 0; i < burst->count; i++) {
 			const uint32_t stored = from + i < count ? len[from + i] : 60;
 

@@ -12,7 +12,7 @@ struct scene_ring {
 	struct burst_beside *beside;
 	struct burst_result *result;
 	struct frame_record *records;
-	struct burst_order *order;
+	struct tx_request *request;
 	struct frame_desc *head_desc; /* NULL: frames lie whole */
 	uint32_t bits;
 	uint64_t published, collected; /* bursts */
@@ -40,7 +40,7 @@ static inline void scene_ring_create(struct scene_ring *ring, const struct scene
 	ring->beside = scene_part(memory, scene->ring_bursts * sizeof(*ring->beside));
 	ring->result = scene_part(memory, scene->ring_bursts * sizeof(*ring->result));
 	ring->records = scene_part(memory, scene->ring_descs * sizeof(*ring->records));
-	ring->order = scene_part(memory, scene->ring_bursts * sizeof(*ring->order));
+	ring->request = scene_part(memory, scene->ring_bursts * sizeof(*ring->request));
 	/* free-running indices pass 2^32 in the middle of a record */
 	ring->head = ring->tail = 0 - 3 * BURST_FRAMES_MAX;
 	ring->view.desc = ring->desc;
@@ -48,7 +48,7 @@ static inline void scene_ring_create(struct scene_ring *ring, const struct scene
 	ring->view.beside = role == KERNEL_CHECK ? ring->beside : NULL;
 	ring->view.result = ring->result;
 	ring->view.records = ring->records;
-	ring->view.order = ring->order;
+	ring->view.request = ring->request;
 	ring->view.stop = stop;
 	ring->view.frames = frames;
 	ring->view.frames_bytes = SCENE_BYTES;
@@ -72,7 +72,7 @@ static inline void scene_ring_free(struct scene_ring *ring, const struct scene_m
 	memory->ring_free(ring->beside);
 	memory->ring_free(ring->result);
 	memory->ring_free(ring->records);
-	memory->ring_free(ring->order);
+	memory->ring_free(ring->request);
 	if (ring->head_desc)
 		memory->ring_free(ring->head_desc);
 }
@@ -91,7 +91,7 @@ static inline bool scene_ring_publish(struct scene_ring *ring, const struct scen
 		if (ring->head_desc)
 			ring->head_desc[d] = burst->head[i];
 	}
-	ring->order[at] = burst->order;
+	ring->request[at] = burst->request;
 	burst_publish(&ring->ready[at], ring->view.beside ? &ring->beside[at] : NULL, burst->desc,
 		      ring->published, ring->bits, burst->count, ring->head);
 	ring->head += burst->count;

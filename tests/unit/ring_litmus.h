@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Message passing through a burst ring, for CPU threads and for a kernel. The producer writes a
- * payload, the descriptors and an order and publishes; the consumer checks that all belong to this
+ * payload, the descriptors and a request and publishes; the consumer checks that all belong to this
  * burst, overwrites the payload, writes records and gives the burst back; the producer checks those.
  * A store or load that passed its barrier is a value of an earlier burst.
  */
@@ -20,7 +20,7 @@ struct litmus {
 	struct burst_beside *beside; /* NULL: nothing is INLINE */
 	struct burst_result *result;
 	struct frame_record *records; /* as many as descriptors */
-	struct burst_order *order;
+	struct tx_request *request;
 	uint64_t *frames;
 	uint32_t *stop;
 	uint32_t burst_mask, burst_bits;
@@ -52,7 +52,7 @@ BURST_RING_HD uint32_t litmus_desc_mask(const struct litmus *ring)
 /* Producer: what is written before PUBLISH, frames aside. */
 BURST_RING_HD void litmus_fill(const struct litmus *ring, uint64_t burst)
 {
-	struct burst_order *order = &ring->order[burst & ring->burst_mask];
+	struct tx_request *request = &ring->request[burst & ring->burst_mask];
 
 	for (uint32_t i = 0; i < LITMUS_FRAMES; i++) {
 		struct frame_desc *desc =
@@ -62,8 +62,8 @@ BURST_RING_HD void litmus_fill(const struct litmus *ring, uint64_t burst)
 		desc->len = (uint16_t)(burst + i);
 		desc->offset = (uint16_t)(burst >> 16);
 	}
-	order->sequence = litmus_value(burst, 100, 0);
-	order->time_ns = litmus_value(burst, 101, 0);
+	request->sequence = litmus_value(burst, 100, 0);
+	request->time_ns = litmus_value(burst, 101, 0);
 }
 
 /* Consumer: descriptor i is this burst's; 1: it is not. */
@@ -73,10 +73,10 @@ BURST_RING_HD uint32_t litmus_wrong_desc(uint64_t burst, uint32_t i, const struc
 	       desc->len != (uint16_t)(burst + i) || desc->offset != (uint16_t)(burst >> 16);
 }
 
-/* Consumer: descriptors and order are this burst's. Counts those that are not. */
+/* Consumer: descriptors and request are this burst's. Counts those that are not. */
 BURST_RING_HD uint32_t litmus_wrong_words(const struct litmus *ring, uint64_t burst)
 {
-	const struct burst_order *order = &ring->order[burst & ring->burst_mask];
+	const struct tx_request *request = &ring->request[burst & ring->burst_mask];
 	uint32_t wrong = 0;
 
 	for (uint32_t i = 0; i < LITMUS_FRAMES; i++) {
@@ -85,8 +85,8 @@ BURST_RING_HD uint32_t litmus_wrong_words(const struct litmus *ring, uint64_t bu
 
 		wrong += litmus_wrong_desc(burst, i, desc);
 	}
-	return wrong + (order->sequence != litmus_value(burst, 100, 0)) +
-	       (order->time_ns != litmus_value(burst, 101, 0));
+	return wrong + (request->sequence != litmus_value(burst, 100, 0)) +
+	       (request->time_ns != litmus_value(burst, 101, 0));
 }
 
 /* Consumer: PLAIN. */

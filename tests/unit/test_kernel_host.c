@@ -39,20 +39,21 @@ static void assert_whole_bursts_valid(const struct scene *scene, const struct sc
 
 		for (uint32_t i = 0; i < burst->count; i++)
 			whole = whole && scene_frame(scene, burst->desc[i]) &&
-				burst->desc[i].len <= FRAME_LEN_MAX && burst->order.sequence + i &&
+				burst->desc[i].len <= FRAME_LEN_MAX &&
+				burst->request.sequence + i &&
 				burst->desc[i].len >= frame_payload_offset(&scene->layout);
 		if (!whole || scene->layout.raw)
 			continue;
-		if (burst->order.end) {
+		if (burst->request.end) {
 			assert_int_equal(result[b].records, burst->count);
 			assert_int_equal(result[b].record[0].verdict, FRAME_END);
-			assert_int_equal(result[b].record[0].sequence, burst->order.sequence);
+			assert_int_equal(result[b].record[0].sequence, burst->request.sequence);
 			continue;
 		}
 		assert_int_equal(result[b].records, 1);
 		assert_int_equal(result[b].record[0].verdict, FRAME_VALID);
 		assert_int_equal(result[b].record[0].count, burst->count);
-		assert_int_equal(result[b].record[0].sequence, burst->order.sequence);
+		assert_int_equal(result[b].record[0].sequence, burst->request.sequence);
 	}
 }
 
@@ -69,7 +70,7 @@ static void round_check(struct scene *scene, bool whole)
 					    scene->frames, KERNEL_CHECK, results),
 				 0);
 		if (!scene_same_runs(scene, expected, results))
-			fail_msg("runs differ: pattern %s", pattern_name(scene->plan.kind));
+			fail_msg("records differ: pattern %s", pattern_name(scene->plan.kind));
 	}
 }
 
@@ -270,9 +271,9 @@ static void test_bad_jobs_are_refused(void **state)
 	ring.view.records = NULL;
 	assert_refused(&ring, &job, "overflow");
 	ring.view = view;
-	ring.view.order = NULL;
+	ring.view.request = NULL;
 	job.role = KERNEL_WRITE;
-	assert_refused(&ring, &job, "orders");
+	assert_refused(&ring, &job, "requests");
 	job.role = (enum kernel_role)9;
 	assert_refused(&ring, &job, "role");
 	free(view.frames);

@@ -233,7 +233,7 @@ static void litmus_play(uint32_t bits, uint32_t threads, bool told)
 		.beside = calloc(depth, sizeof(struct burst_beside)),
 		.result = calloc(depth, sizeof(struct burst_result)),
 		.records = calloc(depth * LITMUS_FRAMES, sizeof(struct frame_record)),
-		.order = calloc(depth, sizeof(struct burst_order)),
+		.request = calloc(depth, sizeof(struct tx_request)),
 		.frames = calloc(depth * LITMUS_FRAMES * LITMUS_WORDS, sizeof(uint64_t)),
 		.burst_mask = (uint32_t)depth - 1,
 		.burst_bits = bits,
@@ -243,7 +243,7 @@ static void litmus_play(uint32_t bits, uint32_t threads, bool told)
 	uint64_t wrong, inlines = 0;
 
 	assert_true(ring.desc && ring.ready && ring.beside && ring.result && ring.records &&
-		    ring.order && ring.frames);
+		    ring.request && ring.frames);
 	__atomic_store_n(&end, first + bursts, __ATOMIC_RELAXED);
 	for (uint32_t t = 0; t < threads; t++) {
 		consumer[t] = (struct consumer){ &ring,	    told ? take_told : take_ordered,
@@ -264,7 +264,7 @@ static void litmus_play(uint32_t bits, uint32_t threads, bool told)
 	free(ring.beside);
 	free(ring.result);
 	free(ring.records);
-	free(ring.order);
+	free(ring.request);
 	free(ring.frames);
 	if (wrong)
 		fail_msg("%llu values of other bursts with %zu bursts and %u consumers",

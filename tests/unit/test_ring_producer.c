@@ -124,7 +124,7 @@ static void play_inline(const struct ring_producer *ring, uint32_t slot, uint32_
 	const bool inlines = ring->beside && count <= BURST_INLINE_MAX;
 	const uint64_t mark = ready->desc[0] & BURST_DESC_MARK;
 
-	assert_false(ring->order && ring->beside);
+	assert_false(ring->request && ring->beside);
 	assert_ptr_equal(ring->view.beside, ring->beside);
 	assert_int_equal((ready->word & BURST_INLINE) != 0, inlines);
 	assert_int_equal(mark != mark_before, inlines);
