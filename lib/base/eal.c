@@ -25,6 +25,7 @@
 
 #include "base/guest.h"
 #include "base/log.h"
+#include "base/log_dpdk.h"
 #include "base/old_dirs.h"
 #include "base/parse.h"
 #include "base/thread.h"
@@ -145,7 +146,10 @@ static bool pci_there(void)
 	return access(path ? path : "/sys/bus/pci/devices", R_OK | X_OK) == 0;
 }
 
-/* rte_eal_init(); what it says while it fails goes to the log, and else to who wants to know all. */
+/*
+ * rte_eal_init(); what it says while it fails goes to the log, and else to who wants to know all.
+ * After that what DPDK logs is the sessions', but where the program gave it a stream before.
+ */
 static int eal_init(int argc, char **argv)
 {
 	FILE *before = rte_log_get_stream(), *said;
@@ -164,9 +168,11 @@ static int eal_init(int argc, char **argv)
 	if (!said)
 		return ret;
 	rte_openlog_stream(before == stderr ? NULL : before);
+	if (before == stderr)
+		(void)log_dpdk_take();
 	if (fclose(said) == 0)
 		for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-			log_line(ret < 0 ? GDRCAP_LOG_ERROR : GDRCAP_LOG_DEBUG, "%s", line);
+			log_driver_line(ret < 0 ? GDRCAP_LOG_ERROR : GDRCAP_LOG_DEBUG, line);
 	free(text);
 	return ret;
 }
@@ -239,12 +245,13 @@ static int eal_start_once(const struct eal_needs *needs, struct gdrcap_error *er
 	ret = eal_bring_up(needs, huge);
 	eal_failed = ret < 0;
 	if (ret < 0)
-		return error_set(
-			error, ret,
-			"DPDK's EAL does not start: %s; it needs %zu MiB of %s and some file "
-			"descriptors (ulimit -n); the log has its own words",
-			rte_strerror(-ret), needs->memory_bytes >> 20,
-			huge ? "hugepages" : "memory");
+		return error_add_words(
+			error,
+			error_set(error, ret,
+				  "DPDK's EAL does not start: %s; it needs %zu MiB of %s and "
+				  "some file descriptors (ulimit -n)",
+				  rte_strerror(-ret), needs->memory_bytes >> 20,
+				  huge ? "hugepages" : "memory"));
 	eal_is_ours = true;
 	old_dirs_remove();
 	log_info("EAL: %s, %zu MiB", huge ? "hugepages" : "no hugepages",

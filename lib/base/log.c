@@ -12,47 +12,60 @@
 #include "base/text.h"
 
 #define LOG_LINE_BYTES 1024
-
-static pthread_mutex_t sinks_lock = PTHREAD_MUTEX_INITIALIZER; /* over the sinks and `busy` */
-static pthread_cond_t sink_left = PTHREAD_COND_INITIALIZER;
-static struct log_sink *log_top;
-static unsigned int busy; /* threads in sinks */
-static _Atomic bool ended;
+#define QUEUE_LINES_MAX 256u /* what comes beyond them is dropped */
 
 struct waiting_line {
 	struct waiting_line *next;
+	uint64_t log;
 	enum gdrcap_log_level level;
 	char text[LOG_LINE_BYTES];
 };
 
+struct waiting_lines {
+	struct waiting_line *first, *last;
+};
+
+static pthread_mutex_t logs_lock = PTHREAD_MUTEX_INITIALIZER; /* over these five */
+static pthread_cond_t log_left = PTHREAD_COND_INITIALIZER;
+static struct log *oldest;
+static uint64_t last_id;
+static unsigned int busy;	   /* threads in sinks */
+static struct waiting_lines queue; /* from threads that may not tell their lines themselves */
+static _Atomic unsigned int queued;
+static _Atomic bool ended;
+
 /* Of this thread. */
 static _Thread_local struct {
-	unsigned int locks;    /* of log_lock() */
-	struct log_sink *sink; /* that it is in; NULL: none */
-	struct waiting_line *first, *last;
+	uint64_t log;	     /* whose its lines are; 0: nobody's */
+	unsigned int scopes; /* of log_scope_begin() */
+	unsigned int locks;  /* of log_lock() */
+	struct log *sink;    /* that it is in; NULL: none */
+	struct waiting_lines waiting;
+	char words[LOG_WORDS_BYTES];
 } own;
 
-void log_push(struct log_sink *sink)
+/* Under logs_lock. Who was opened last comes last. */
+static struct log **log_find(uint64_t id)
 {
-	pthread_mutex_lock(&sinks_lock);
-	sink->users = 0;
-	sink->below = log_top;
-	log_top = sink;
-	pthread_mutex_unlock(&sinks_lock);
+	struct log **at = &oldest;
+
+	while (*at && id && (*at)->id != id)
+		at = &(*at)->newer;
+	return at;
 }
 
-void log_pop(struct log_sink *sink)
+void log_open(struct log *log)
 {
-	struct log_sink **at;
+	struct log **at;
 
-	pthread_mutex_lock(&sinks_lock);
-	for (at = &log_top; *at && *at != sink; at = &(*at)->below)
+	pthread_mutex_lock(&logs_lock);
+	log->id = ++last_id;
+	log->users = 0;
+	log->newer = NULL;
+	for (at = &oldest; *at; at = &(*at)->newer)
 		;
-	if (*at)
-		*at = sink->below;
-	while (sink->users > (own.sink == sink))
-		pthread_cond_wait(&sink_left, &sinks_lock);
-	pthread_mutex_unlock(&sinks_lock);
+	*at = log;
+	pthread_mutex_unlock(&logs_lock);
 }
 
 /* A line stays a line: what others put into it (driver names, file names) may hold anything. */
@@ -65,47 +78,58 @@ static void line_clean(char *line)
 	text_clean(line, ' ');
 }
 
-static void line_tell(enum gdrcap_log_level level, const char *line)
+static void line_print(enum gdrcap_log_level level, const char *line)
 {
-	struct log_sink *sink;
-
-	pthread_mutex_lock(&sinks_lock);
-	sink = log_top && log_top->line ? log_top : NULL;
-	if (sink) {
-		sink->users++;
-		busy++;
-	}
-	pthread_mutex_unlock(&sinks_lock);
-	if (!sink) {
-		if (level <= GDRCAP_LOG_WARNING)
-			fprintf(stderr, "gdrcap: %s: %s\n",
-				level == GDRCAP_LOG_ERROR ? "error" : "warning", line);
-		return;
-	}
-	own.sink = sink;
-	sink->line(sink->context, level, line);
-	own.sink = NULL;
-	pthread_mutex_lock(&sinks_lock);
-	sink->users--;
-	busy--;
-	pthread_cond_broadcast(&sink_left);
-	pthread_mutex_unlock(&sinks_lock);
+	if (level <= GDRCAP_LOG_WARNING)
+		fprintf(stderr, "gdrcap: %s: %s\n", level == GDRCAP_LOG_ERROR ? "error" : "warning",
+			line);
 }
 
-static void line_keep(enum gdrcap_log_level level, const char *line)
+/* To the log with that id, and to nobody when it is closed; 0: to the oldest. */
+static void line_tell(uint64_t id, enum gdrcap_log_level level, const char *line)
+{
+	struct log *log;
+	bool sink;
+
+	pthread_mutex_lock(&logs_lock);
+	log = *log_find(id);
+	sink = log && log->line;
+	if (sink) {
+		log->users++;
+		busy++;
+	}
+	pthread_mutex_unlock(&logs_lock);
+	if (!sink) {
+		if (log || !id)
+			line_print(level, line);
+		return;
+	}
+	own.sink = log;
+	log->line(log->context, level, line);
+	own.sink = NULL;
+	pthread_mutex_lock(&logs_lock);
+	log->users--;
+	busy--;
+	pthread_cond_broadcast(&log_left);
+	pthread_mutex_unlock(&logs_lock);
+}
+
+static bool line_add(struct waiting_lines *lines, enum gdrcap_log_level level, const char *line)
 {
 	struct waiting_line *waiting = malloc(sizeof(*waiting));
 
 	if (!waiting)
-		return;
+		return false;
 	waiting->next = NULL;
+	waiting->log = own.log;
 	waiting->level = level;
 	snprintf(waiting->text, sizeof(waiting->text), "%s", line);
-	if (own.first)
-		own.last->next = waiting;
+	if (lines->first)
+		lines->last->next = waiting;
 	else
-		own.first = waiting;
-	own.last = waiting;
+		lines->first = waiting;
+	lines->last = waiting;
+	return true;
 }
 
 static bool lines_wait(void)
@@ -113,16 +137,48 @@ static bool lines_wait(void)
 	return own.locks || own.sink;
 }
 
+/* The queue's first line that is for this thread's log; nobody's are for the oldest. */
+static struct waiting_line *queue_take(void)
+{
+	struct waiting_line **at, *before = NULL, *found;
+	uint64_t nobodys;
+
+	if (!atomic_load_explicit(&queued, memory_order_relaxed))
+		return NULL;
+	pthread_mutex_lock(&logs_lock);
+	nobodys = oldest ? oldest->id : own.log;
+	for (at = &queue.first; *at; before = *at, at = &(*at)->next)
+		if (((*at)->log ? (*at)->log : nobodys) == own.log)
+			break;
+	found = *at;
+	if (found) {
+		*at = found->next;
+		if (queue.last == found)
+			queue.last = before;
+		atomic_fetch_sub_explicit(&queued, 1, memory_order_relaxed);
+	}
+	pthread_mutex_unlock(&logs_lock);
+	return found;
+}
+
+static struct waiting_line *own_take(void)
+{
+	struct waiting_line *first = own.waiting.first;
+
+	if (first)
+		own.waiting.first = first->next;
+	return first;
+}
+
 /* What a sink logs by calling the library comes behind what waits already. */
 static void waiting_tell(void)
 {
-	while (own.first && !lines_wait()) {
-		struct waiting_line *waiting = own.first;
+	struct waiting_line *line;
 
-		own.first = waiting->next;
+	while (!lines_wait() && ((line = own_take()) != NULL || (line = queue_take()) != NULL)) {
 		if (!atomic_load(&ended))
-			line_tell(waiting->level, waiting->text);
-		free(waiting);
+			line_tell(line->log, line->level, line->text);
+		free(line);
 	}
 }
 
@@ -137,12 +193,108 @@ void log_line(enum gdrcap_log_level level, const char *format, ...)
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
 	line_clean(line);
+	/* Driver's lines may wait before this one. */
+	waiting_tell();
 	if (lines_wait()) {
-		line_keep(level, line);
+		(void)line_add(&own.waiting, level, line);
 		return;
 	}
-	line_tell(level, line);
+	line_tell(own.log, level, line);
 	waiting_tell();
+}
+
+/* The first says most: after a driver's, ethdev adds its own. */
+static void words_add(const char *line)
+{
+	const size_t used = strlen(own.words);
+
+	snprintf(own.words + used, sizeof(own.words) - used, "%s%.*s", used ? "; " : "",
+		 LOG_WORDS_BYTES / 2, line);
+}
+
+void log_driver_line(enum gdrcap_log_level level, const char *text)
+{
+	char line[LOG_LINE_BYTES];
+
+	snprintf(line, sizeof(line), "DPDK: %s", text);
+	line_clean(line);
+	if (level <= GDRCAP_LOG_WARNING)
+		words_add(line + strlen("DPDK: "));
+	if (atomic_load(&ended))
+		return;
+	if (own.scopes) {
+		(void)line_add(&own.waiting, level, line);
+		return;
+	}
+	pthread_mutex_lock(&logs_lock);
+	if (!oldest)
+		line_print(level, line);
+	else if (atomic_load_explicit(&queued, memory_order_relaxed) < QUEUE_LINES_MAX &&
+		 line_add(&queue, level, line))
+		atomic_fetch_add_explicit(&queued, 1, memory_order_relaxed);
+	pthread_mutex_unlock(&logs_lock);
+}
+
+/* Under logs_lock: a log that is closed has no lines. */
+static void queue_drop(uint64_t id)
+{
+	struct waiting_line **at = &queue.first, *line;
+
+	queue.last = NULL;
+	while ((line = *at) != NULL) {
+		if (line->log != id) {
+			queue.last = line;
+			at = &line->next;
+			continue;
+		}
+		*at = line->next;
+		atomic_fetch_sub_explicit(&queued, 1, memory_order_relaxed);
+		free(line);
+	}
+}
+
+void log_close(struct log *log)
+{
+	struct log **at;
+
+	if (!log->id)
+		return;
+	waiting_tell();
+	pthread_mutex_lock(&logs_lock);
+	at = log_find(log->id);
+	if (*at)
+		*at = log->newer;
+	queue_drop(log->id);
+	while (log->users > (own.sink == log))
+		pthread_cond_wait(&log_left, &logs_lock);
+	pthread_mutex_unlock(&logs_lock);
+}
+
+uint64_t log_of_thread(void)
+{
+	return own.log;
+}
+
+void log_adopt(uint64_t id)
+{
+	own.log = id;
+}
+
+struct log_scope log_scope_begin(const struct log *log)
+{
+	const struct log_scope scope = { own.log };
+
+	if (own.scopes++ == 0)
+		own.words[0] = '\0';
+	own.log = log->id;
+	return scope;
+}
+
+void log_scope_end(struct log_scope *scope)
+{
+	waiting_tell();
+	own.scopes--;
+	own.log = scope->before;
 }
 
 void log_lock(pthread_mutex_t *lock)
@@ -172,9 +324,9 @@ bool log_is_idle(void)
 {
 	bool idle;
 
-	pthread_mutex_lock(&sinks_lock);
+	pthread_mutex_lock(&logs_lock);
 	idle = busy == (own.sink != NULL);
-	pthread_mutex_unlock(&sinks_lock);
+	pthread_mutex_unlock(&logs_lock);
 	return idle;
 }
 
@@ -191,6 +343,21 @@ int error_set(struct gdrcap_error *error, int code, const char *format, ...)
 		error->code = code;
 		memcpy(error->text, text, sizeof(text));
 	}
+	return code;
+}
+
+void log_words_forget(void)
+{
+	own.words[0] = '\0';
+}
+
+int error_add_words(struct gdrcap_error *error, int code)
+{
+	const size_t used = error ? strlen(error->text) : 0;
+
+	if (error && own.words[0])
+		snprintf(error->text + used, sizeof(error->text) - used, "; DPDK says: %s",
+			 own.words);
 	return code;
 }
 

@@ -47,6 +47,7 @@ static void *thread_main(void *arg)
 	/* ns: else a sleep of some microseconds takes 50 more. */
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	self = thread;
+	log_adopt(thread->log);
 	if (rte_thread_register() < 0)
 		log_warning("thread %s has no lcore id (%s): its mempool accesses are slower",
 			    thread->name, rte_strerror(rte_errno));
@@ -134,6 +135,7 @@ int thread_start(struct thread *thread, const char *name, const cpu_set_t *cpus,
 
 	thread->body = body;
 	thread->arg = arg;
+	thread->log = log_of_thread();
 	thread->look = (struct thread_look){ 0 };
 	atomic_store_explicit(&thread->left, false, memory_order_relaxed);
 	snprintf(thread->name, sizeof(thread->name), "%s", name);

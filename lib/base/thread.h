@@ -25,6 +25,7 @@ struct thread {
 	void (*body)(void *arg);
 	void *arg;
 	char name[16];
+	uint64_t log; /* whose its lines are: its creator's */
 	/* For a thread that polls a port, set before its start: a number that grows with each round
 	 * of its loop. NULL: it uses no port. */
 	uint64_t (*rounds)(const void *arg);

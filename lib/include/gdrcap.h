@@ -204,12 +204,21 @@ struct gdrcap_config {
 
 	/* Embedding; not in YAML */
 	uint32_t batch_times; /**< 1: batches carry arrival times */
-	/* Takes lines for people; NULL: warnings and errors go to stderr. Where several sessions
-	 * exist, the newest one's takes those of all. It is called on any thread that calls the
-	 * library and on threads of the sessions, on several at the same time, but never while the
-	 * same thread is in it already: what it logs by calling the library comes when it has
-	 * returned. No lock of the library is held meanwhile. It may read results and call
-	 * gdrcap_stop(), and must not call gdrcap_destroy(), throw or leave by longjmp(). */
+	/*
+	 * Takes this session's lines for people, from create to destroy, DPDK's own about it among
+	 * them; NULL: warnings and errors go to stderr. No other session's lines come here, except that
+	 * what DPDK logs on threads of its own, which serve all, goes to the oldest session. (Where the
+	 * program has started EAL, or given DPDK a stream, DPDK logs there.)
+	 *
+	 * It is called on any thread that calls the library and on threads of the session, on several
+	 * at the same time, but never while the same thread is in a log function already: what it logs
+	 * by calling the library comes when it has returned. No lock of the library is held meanwhile.
+	 *
+	 * It may call everything but gdrcap_destroy(), and of its own session gdrcap_start() and
+	 * gdrcap_prove(). Where the session's own threads call it, gdrcap_stop() ends the run and
+	 * returns -EDEADLK, and gdrcap_wait_end() does not wait. It must not throw or leave by
+	 * longjmp().
+	 */
 	void (*log)(void *context, enum gdrcap_log_level level, const char *line);
 	void *log_context;
 };

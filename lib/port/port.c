@@ -244,11 +244,13 @@ int port_configure(struct port *port, const struct port_queues *queues, struct g
 	port->setup = *queues;
 	conf_make(port, queues, &info, &conf);
 	mtu_remember(port, conf.rxmode.mtu);
+	log_words_forget();
 	ret = rte_eth_dev_configure(port->id, queues->rx_queues, queues->tx_queues, &conf);
 	if (ret < 0)
-		return error_set(error, ret, "port %s (%s) refused its configuration: %s%s",
-				 port->name, info.driver_name, rte_strerror(-ret),
-				 configure_remedy(ret));
+		return error_add_words(
+			error, error_set(error, ret, "port %s (%s) refused its configuration: %s%s",
+					 port->name, info.driver_name, rte_strerror(-ret),
+					 configure_remedy(ret)));
 	/* A split frame takes one for each part. */
 	if (queues->split)
 		rx_descriptors = (uint16_t)RTE_MIN(SPLIT_SEGMENTS * (uint32_t)rx_descriptors,
@@ -282,12 +284,12 @@ int port_start(struct port *port, struct gdrcap_error *error)
 		if (ret < 0)
 			return ret;
 	} else {
+		log_words_forget();
 		ret = rte_eth_dev_start(port->id);
 		if (ret < 0)
-			return error_set(error, ret,
-					 "port %s does not start: %s; the log above has the "
-					 "driver's words",
-					 port->name, rte_strerror(-ret));
+			return error_add_words(error,
+					       error_set(error, ret, "port %s does not start: %s",
+							 port->name, rte_strerror(-ret)));
 	}
 	port->started = true;
 	if (rte_eth_stats_get(port->id, &stats) == 0) {

@@ -59,25 +59,27 @@ static int open_refused(const struct port *port, const char *name, int code,
 	char socket[400];
 	const bool card = port->facts->writes == DRIVER_WRITES_DMA;
 	const char *why =
-		code == -1 ? "no driver takes it, or its own words are above" : rte_strerror(-code);
+		code == -1 ? "no driver takes it, or it gives no reason" : rte_strerror(-code);
 
 	code = code == -EEXIST ? -EBUSY : code == -1 ? -ENODEV : code;
 	if (card)
-		return error_set(
-			error, code,
-			"port %s (%s) cannot be opened: %s; it needs the kernel's mlx5_ib (rdma "
-			"link shows its device), libmlx5 (package ibverbs-providers), arguments "
-			"that the driver knows, and rights: be root, or have CAP_NET_RAW and "
-			"ulimit -l unlimited",
-			port->name, port->device, why);
+		return error_add_words(
+			error,
+			error_set(error, code,
+				  "port %s (%s) cannot be opened: %s; it needs the kernel's "
+				  "mlx5_ib (rdma link shows its device), libmlx5 (package "
+				  "ibverbs-providers), arguments that the driver knows, and "
+				  "rights: be root, or have CAP_NET_RAW and ulimit -l unlimited",
+				  port->name, port->device, why));
 	if (memif_socket_why(name, socket, sizeof(socket)))
 		return error_set(error, code, "port %s cannot be opened: %s", port->name, socket);
-	return error_set(error, code,
-			 "port %s cannot be opened: %s; check its name and arguments%s", port->name,
-			 why,
-			 port->facts->needs_root ? ", and that you are root (CAP_NET_RAW, "
-						   "CAP_NET_ADMIN)"
-						 : "");
+	return error_add_words(
+		error, error_set(error, code,
+				 "port %s cannot be opened: %s; check its name and arguments%s",
+				 port->name, why,
+				 port->facts->needs_root ? ", and that you are root (CAP_NET_RAW, "
+							   "CAP_NET_ADMIN)"
+							 : ""));
 }
 
 /* By the arguments that it was opened with, be it by us or by an embedder before us. */
@@ -105,6 +107,7 @@ static int vdev_open(struct port *port, const char *name, const char *args, cons
 		return ret;
 	if (port->facts->interface)
 		kernel_sockets_list(&before);
+	log_words_forget();
 	ret = rte_vdev_init(port->device, args);
 	if (ret < 0)
 		return open_refused(port, name, ret, error);
@@ -134,6 +137,7 @@ int port_open(struct port *port, const char *name, const char *named, struct gdr
 		if (!port_name_is_connectx(name)) {
 			ret = vdev_open(port, name, args, named, error);
 		} else {
+			log_words_forget();
 			ret = rte_dev_probe(name);
 			ret = ret < 0 ? open_refused(port, name, ret, error) : 0;
 		}

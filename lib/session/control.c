@@ -39,6 +39,7 @@ static void control_set_over(struct session_control *control, bool over)
 /* One look. Another thread may stop the session meanwhile. */
 static bool control_look(struct gdrcap_session *session)
 {
+	LOG_SCOPE(&session->log);
 	bool over;
 
 	log_lock(&session->run_lock);

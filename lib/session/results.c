@@ -203,6 +203,7 @@ void gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summ
 	memset(summary, 0, sizeof(*summary));
 	if (guest_check(session, "session", NULL) < 0)
 		return;
+	LOG_SCOPE(&session->log);
 	summary_machine(session, summary);
 	verdict = accountant_borrow(accountant_of(session));
 	if (session->config.consumer == GDRCAP_CONSUMER_VALIDATE && session->rx_count) {

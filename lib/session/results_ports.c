@@ -100,6 +100,7 @@ int gdrcap_get_cause(const struct gdrcap_session *session, uint32_t index,
 		return ret < 0 ? ret : -EINVAL;
 	if (index >= XSTATS_CAUSES)
 		return -ENOENT;
+	LOG_SCOPE(&session->log);
 	if (index == 0)
 		session_causes_ask(session);
 	*cause = (struct gdrcap_cause){
@@ -134,6 +135,7 @@ int gdrcap_get_rule(const struct gdrcap_session *session, uint32_t index, struct
 
 	if (ret < 0 || !rule)
 		return ret < 0 ? ret : -EINVAL;
+	LOG_SCOPE(&session->log);
 	ret = -ENOENT;
 	session_ports_lock(session);
 	if (index >= rule_count(session) || index >= STEERING_RULES_MAX)

@@ -142,6 +142,7 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 
 	if (ret < 0)
 		return ret;
+	LOG_SCOPE(&session->log);
 	validate = session->config.consumer == GDRCAP_CONSUMER_VALIDATE && session->rx_count != 0;
 	log_lock(&session->run_lock);
 	if (session->state != SESSION_CREATED) {

@@ -253,36 +253,15 @@ err_frames:
 	return ret;
 }
 
-int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **out,
-		  struct gdrcap_error *error)
+/* All that a session has: its lines are its own from here on. */
+static int session_build(struct gdrcap_session *session, struct gdrcap_error *error)
 {
-	static _Atomic unsigned int sessions;
-	struct gdrcap_session *session;
+	LOG_SCOPE(&session->log);
 	struct eal_needs needs;
-	int ret;
+	int ret = plan_create(&session->plan, &session->config, error);
 
-	if (!out)
-		return error_set(error, -EINVAL, "give a place for the new session");
-	*out = NULL;
-	ret = guest_enter(error);
 	if (ret < 0)
 		return ret;
-	session = calloc(1, sizeof(*session));
-	if (!session) {
-		guest_leave();
-		return error_set(error, -ENOMEM, "no memory for a session");
-	}
-	locks_create(session);
-	session->number = sessions++;
-	ret = config_complete(&session->config, config, error);
-	if (ret < 0)
-		goto err;
-	session->log.line = session->config.log;
-	session->log.context = session->config.log_context;
-	log_push(&session->log);
-	ret = plan_create(&session->plan, &session->config, error);
-	if (ret < 0)
-		goto err;
 	ret = session_frames_create(session, error);
 	if (ret < 0)
 		goto err_frames;
@@ -313,9 +292,6 @@ int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **ou
 	ret = session_workers_create(session, error);
 	if (ret < 0)
 		goto err_ports;
-	session->guest.leave = session_leave;
-	guest_add(&session->guest);
-	*out = session;
 	return 0;
 err_ports:
 	session_ports_destroy(session);
@@ -328,8 +304,44 @@ err_device:
 err_frames:
 	session_frames_destroy(session);
 	plan_destroy(&session->plan);
+	return ret;
+}
+
+int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **out,
+		  struct gdrcap_error *error)
+{
+	static _Atomic unsigned int sessions;
+	struct gdrcap_session *session;
+	int ret;
+
+	if (!out)
+		return error_set(error, -EINVAL, "give a place for the new session");
+	*out = NULL;
+	ret = guest_enter(error);
+	if (ret < 0)
+		return ret;
+	session = calloc(1, sizeof(*session));
+	if (!session) {
+		guest_leave();
+		return error_set(error, -ENOMEM, "no memory for a session");
+	}
+	locks_create(session);
+	session->number = sessions++;
+	ret = config_complete(&session->config, config, error);
+	if (ret < 0)
+		goto err;
+	session->log.line = session->config.log;
+	session->log.context = session->config.log_context;
+	log_open(&session->log);
+	ret = session_build(session, error);
+	if (ret < 0)
+		goto err;
+	session->guest.leave = session_leave;
+	guest_add(&session->guest);
+	*out = session;
+	return 0;
 err:
-	log_pop(&session->log);
+	log_close(&session->log);
 	locks_destroy(session);
 	free(session);
 	guest_leave();
@@ -366,13 +378,14 @@ void gdrcap_destroy(struct gdrcap_session *session)
 				  "there");
 		return;
 	}
+	LOG_SCOPE(&session->log);
 	gdrcap_stop(session, NULL);
 	session_abandon(session);
 	guest_remove(&session->guest);
 	/* Of a session that is stranded, guest_leave() is never called: its workers use everything. */
 	if (session->stranded) {
 		session_strand(session);
-		log_pop(&session->log);
+		log_close(&session->log);
 		return;
 	}
 	session_workers_destroy(session);
@@ -384,7 +397,7 @@ void gdrcap_destroy(struct gdrcap_session *session)
 	plan_destroy(&session->plan);
 	for (uint32_t i = 0; i < session->message_count; i++)
 		free(session->messages[i]);
-	log_pop(&session->log);
+	log_close(&session->log);
 	locks_destroy(session);
 	free(session);
 	guest_leave();

@@ -82,7 +82,7 @@ enum session_state { SESSION_CREATED, SESSION_RUNNING, SESSION_STOPPED };
 
 struct gdrcap_session {
 	struct gdrcap_config config;
-	struct log_sink log;
+	struct log log;
 	unsigned int number; /* of the process's sessions: pools have names in EAL's own space */
 	struct plan plan;
 	struct frame_layout layout;

@@ -428,6 +428,7 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 
 	if (ret < 0)
 		return ret;
+	LOG_SCOPE(&session->log);
 	if (is_own_thread(session))
 		return stop_later(session, error);
 	log_lock(&session->run_lock);

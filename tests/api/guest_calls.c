@@ -201,53 +201,6 @@ int callback_stop_self(void)
 	return 0;
 }
 
-struct meeting {
-	sem_t in; /* the log function is in */
-	_Atomic int armed, gone, used_after;
-};
-
-static void log_meet(void *context, enum gdrcap_log_level level, const char *line)
-{
-	struct meeting *meeting = context;
-	const uint64_t since = now_ms();
-
-	if (!strstr(line, "the link is up") || !atomic_exchange(&meeting->armed, 0))
-		return;
-	sem_post(&meeting->in);
-	/* Whoever waits for us cannot say so; who does not would be through in this time. */
-	while (now_ms() - since < 500)
-		if (atomic_load(&meeting->gone)) {
-			atomic_store(&meeting->used_after, 1);
-			return;
-		}
-}
-
-/* One session's thread is in another's log function while that is destroyed. */
-int callback_destroyed(void)
-{
-	static struct meeting meeting;
-	struct gdrcap_session *logged, *other;
-	struct gdrcap_config config;
-	pthread_t waits;
-
-	CHECK(sem_init(&meeting.in, 0, 0) == 0);
-	guest_config(&config, GDRCAP_CONSUMER_VALIDATE);
-	other = guest_create(&config);
-	snprintf(config.port[0], sizeof(config.port[0]), "ring:logged");
-	snprintf(config.tx_port[0], sizeof(config.tx_port[0]), "ring:logged");
-	config.log = log_meet;
-	config.log_context = &meeting;
-	logged = guest_create(&config);
-	atomic_store(&meeting.armed, 1);
-	guest_start(other);
-	CHECK(pthread_create(&waits, NULL, waiter, other) == 0);
-	CHECK(sem_wait(&meeting.in) == 0);
-	gdrcap_destroy(logged);
-	atomic_store(&meeting.gone, 1);
-	CHECK(atomic_load(&meeting.used_after) == 0);
-	exit(0);
-}
-
 static _Atomic unsigned int lines_inside, lines_most, lines_count;
 
 static void log_count(void *context, enum gdrcap_log_level level, const char *line)

@@ -153,7 +153,6 @@ int nulls(void);
 int signals(void);
 int callback_stop(void);
 int callback_stop_self(void);
-int callback_destroyed(void);
 int callback_not_nested(void);
 int asserts_release(void);
 int asserts_release_after(void);

@@ -33,7 +33,6 @@ static const struct {
 	{ "signals", signals },
 	{ "callback_stop", callback_stop },
 	{ "callback_stop_self", callback_stop_self },
-	{ "callback_destroyed", callback_destroyed },
 	{ "callback_not_nested", callback_not_nested },
 	{ "asserts_release", asserts_release },
 	{ "asserts_release_after", asserts_release_after },

@@ -385,48 +385,6 @@ static void proved_then_run(void **state)
 	gdrcap_destroy(session);
 }
 
-struct log_place {
-	int lines, after_end;
-	int ended;
-};
-
-static void log_line_kept(void *context, enum gdrcap_log_level level, const char *line)
-{
-	struct log_place *place = context;
-
-	assert_null(strchr(line, '\n'));
-	place->lines++;
-	place->after_end += place->ended;
-}
-
-/* Lines go to the session's own place, and to it no more once it is destroyed. */
-static void log_ends_with_its_session(void **state)
-{
-	struct log_place place = { 0 };
-	struct gdrcap_session *first, *second;
-	struct gdrcap_config config;
-
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 100);
-	first = api_create(&config);
-	config.log = log_line_kept;
-	config.log_context = &place;
-	second = api_create(&config);
-	assert_true(place.lines > 0);
-	gdrcap_destroy(second);
-	place.ended = 1;
-	gdrcap_prove(first, NULL, NULL, NULL);
-	gdrcap_destroy(first);
-	/* Nor when it never came to be. */
-	place.ended = 0;
-	snprintf(config.port[0], sizeof(config.port[0]), "net_nobody0");
-	snprintf(config.tx_port[0], sizeof(config.tx_port[0]), "net_nobody1");
-	api_create_fails(&config, -ENODEV, "net_nobody");
-	place.ended = 1;
-	config.log = NULL;
-	api_create_fails(&config, -ENODEV, "net_nobody");
-	assert_int_equal(place.after_end, 0);
-}
-
 static void misuse_is_told(void **state)
 {
 	struct gdrcap_stats stats = { .size = 1 };
@@ -496,7 +454,6 @@ int main(void)
 		cmocka_unit_test(each_memory),
 		cmocka_unit_test(two_at_the_same_time),
 		cmocka_unit_test(proved_then_run),
-		cmocka_unit_test(log_ends_with_its_session),
 		cmocka_unit_test(misuse_is_told),
 	};
 

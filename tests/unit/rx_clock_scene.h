@@ -223,7 +223,7 @@ static void warned(void *context, enum gdrcap_log_level level, const char *line)
 	snprintf(fake.warned, sizeof(fake.warned), "%s", line);
 }
 
-static struct log_sink sink = { .line = warned };
+static struct log sink = { .line = warned };
 
 static int fake_begin(void **state)
 {
@@ -239,14 +239,14 @@ static int fake_begin(void **state)
 	fake.verbs.sz = sizeof(fake.verbs);
 	fake.verbs.query_rt_values = query;
 	fake.verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
-	log_push(&sink);
+	log_open(&sink);
 	return 0;
 }
 
 static int fake_end(void **state)
 {
 	fake.on = false;
-	log_pop(&sink);
+	log_close(&sink);
 	assert_null(fake.opened);
 	assert_int_equal(fake.lists, 0);
 	return 0;

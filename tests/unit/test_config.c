@@ -14,7 +14,6 @@
 #include <cmocka.h>
 
 #include "config/config.h"
-#include "base/log.h"
 #include "config/option_table.h"
 #include "replay/pacing.h"
 
@@ -948,66 +947,6 @@ static void test_table(void **state)
 	assert_true(i <= GDRCAP_OPTIONS_MAX);
 }
 
-/* ---- log ---- */
-
-static char logged[1200];
-static int logged_level;
-
-static void sink(void *context, enum gdrcap_log_level level, const char *line)
-{
-	assert_ptr_equal(context, logged);
-	logged_level = (int)level;
-	snprintf(logged, sizeof(logged), "%s", line);
-}
-
-static void test_log(void **state)
-{
-	struct log_sink first = { .line = sink, .context = logged }, second = { 0 };
-	char text[2000];
-
-	log_push(&first);
-	log_debug("a %d\nb\033[31m\n", 5);
-	assert_string_equal(logged, "a 5 b [31m");
-	assert_int_equal(logged_level, GDRCAP_LOG_DEBUG);
-	/* C1: U+009B is ESC [, as UTF-8 and as a byte of its own, also where it is written too long. What
-	 * only has such a byte in it is shown. */
-	log_debug("\xc2\x9b"
-		  "31m|\x9b|\xe0\x82\x9b|\xc2\x80\xc2\x9f|\xc2\xa0\xc3\x9b\xe1\xbe\x9b"
-		  "\xf0\x9f\x98\x80|\xf8\x88\x82|\xc2");
-	assert_string_equal(logged, "  31m| |\xe0  |    |\xc2\xa0\xc3\x9b\xe1\xbe\x9b"
-				    "\xf0\x9f\x98\x80|\xf8  |\xc2");
-	assert_int_equal(error_set(&error, -EINVAL, "a\xc2\x9b%s", "\033]0;"), -EINVAL);
-	assert_string_equal(error.text, "a   ]0;");
-	memset(text, 'x', sizeof(text));
-	text[sizeof(text) - 1] = '\0';
-	log_error("%s", text);
-	assert_int_equal(strlen(logged), 1023);
-	log_push(&second);
-	log_info("not shown");
-	assert_int_equal(logged_level, GDRCAP_LOG_ERROR);
-	/* They end in any order, and one that never began may end too. */
-	log_pop(&second);
-	log_pop(&second);
-	log_info("shown");
-	assert_string_equal(logged, "shown");
-	log_push(&second);
-	log_pop(&first);
-	log_info("not shown");
-	assert_string_equal(logged, "shown");
-	log_pop(&second);
-	log_info("not shown");
-	assert_string_equal(logged, "shown");
-	logged_level = GDRCAP_LOG_ERROR;
-
-	assert_int_equal(-EIO, error_set(NULL, -EIO, "x"));
-	assert_int_equal(-EIO, error_set(&error, -EIO, "cause %s", text));
-	assert_int_equal(error.code, -EIO);
-	assert_int_equal(strlen(error.text), sizeof(error.text) - 1);
-	error_set(&error, -EIO, "cause");
-	error_set(&error, -EIO, "where: %s", error.text); /* prefixing what is there */
-	assert_string_equal(error.text, "where: cause");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1037,7 +976,6 @@ int main(void)
 		cmocka_unit_test(test_profiles),
 		cmocka_unit_test(test_documentation),
 		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_log),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

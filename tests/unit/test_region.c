@@ -66,7 +66,7 @@ static void line_take(void *context, enum gdrcap_log_level level, const char *te
 	snprintf(line, sizeof(line), "%s", text);
 }
 
-static struct log_sink sink = { .line = line_take };
+static struct log sink = { .line = line_take };
 
 /* ---- libibverbs ---- */
 
@@ -177,7 +177,7 @@ static int setup(void **state)
 	memset(&kernel, 0, sizeof(kernel));
 	memset(&error, 0, sizeof(error));
 	line[0] = '\0';
-	log_push(&sink);
+	log_open(&sink);
 	return 0;
 }
 
@@ -185,7 +185,7 @@ static int teardown(void **state)
 {
 	for (int i = 0; i < REGIONS; i++)
 		region_destroy(&regions[i]);
-	log_pop(&sink);
+	log_close(&sink);
 	return 0;
 }
 
