@@ -37,7 +37,7 @@ ci: ## both, and kernels for every GPU architecture that the toolkit knows
 	@scripts/setup.sh check-sanitized
 	@scripts/check.sh $(BUILD) plain sanitized -Dgpu_archs=all $(MESON_ARGS)
 
-bench: all ## how fast each stage and the whole are on this machine: 8 minutes; goes on where it was stopped
+bench: all ## how fast each stage and the whole are on this machine: 8 minutes at most
 	$(BUILD)/app/gdrcap bench $(BENCH_ARGS)
 
 install: all ## install program, library and headers; DESTDIR, MESON_ARGS=--prefix=... at first build

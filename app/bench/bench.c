@@ -28,7 +28,6 @@ struct point {
 	const struct bench_stage *stage;
 	struct gdrcap_bench_point point;
 	const char *missing; /* why it cannot be measured on this machine, or NULL */
-	bool have;
 };
 
 struct runner {
@@ -154,7 +153,7 @@ static bool point_add(struct runner *runner, const struct bench_stage *stage,
 	points = realloc(runner->points, (runner->count + 1) * sizeof(*points));
 	if (!points)
 		return false;
-	points[runner->count++] = (struct point){ stage, *point, missing, false };
+	points[runner->count++] = (struct point){ stage, *point, missing };
 	runner->points = points;
 	runner->possible += !missing;
 	return true;
@@ -321,43 +320,21 @@ static int out_of_time(const struct runner *runner, uint32_t left, struct gdrcap
 		char text[64];
 
 		for (uint32_t k = runner->count - left; k < runner->count; k++)
-			count += runner->points[k].stage == bench_stages[i] &&
-				 !runner->points[k].have;
+			count += runner->points[k].stage == bench_stages[i];
 		snprintf(text, sizeof(text), "%u of %s", count, bench_stages[i]->about.id);
 		if (count)
 			used = list_append(stages, sizeof(stages), used, text);
 	}
 	return error_set(error, -ETIME,
-			 "the 8 minutes of a quick bench are over; points are left: %s; the same "
-			 "command with --save measures them, or --stages asks for less",
+			 "the 8 minutes of a quick bench are over; points are left: %s: "
+			 "--stages asks for less",
 			 stages);
-}
-
-/* What was measured before, so that limits are known. Returns how many points take time yet. */
-static uint32_t take_before(struct runner *runner)
-{
-	struct bench *bench = &runner->bench;
-	uint32_t left = runner->possible;
-
-	for (uint32_t i = 0; runner->config->have && i < runner->count; i++) {
-		struct point *point = &runner->points[i];
-		struct gdrcap_bench_result *result = &bench->results[bench->result_count];
-
-		if (!runner->config->have(runner->config->context, &point->point, result))
-			continue;
-		result->point = point->point;
-		bench->result_count++;
-		point->have = true;
-		left -= !point->missing;
-		runner->done++;
-	}
-	return left;
 }
 
 static int measure(struct runner *runner, struct gdrcap_error *error)
 {
 	struct bench *bench = &runner->bench;
-	uint32_t left = take_before(runner);
+	uint32_t left = runner->possible;
 	int ret = 0;
 
 	runner->began = bench_now_ns();
@@ -366,8 +343,6 @@ static int measure(struct runner *runner, struct gdrcap_error *error)
 		struct gdrcap_bench_result *result = &bench->results[bench->result_count];
 		const uint64_t start = bench_now_ns();
 
-		if (point->have)
-			continue;
 		if (stopped(runner))
 			return error_set(error, -EINTR, "stopped");
 		if (runner->config->quick && start - runner->began + point_ns(runner) > QUICK_NS)
@@ -398,8 +373,6 @@ static int measure(struct runner *runner, struct gdrcap_error *error)
 
 static int check(const struct gdrcap_bench_config *config, struct gdrcap_error *error)
 {
-	if (config->size != sizeof(*config))
-		return error_set(error, -EINVAL, "struct gdrcap_bench_config of another version");
 	if (config->runs > GDRCAP_BENCH_RUNS_MAX)
 		return error_set(error, -EINVAL, "runs: %u is more than %u", config->runs,
 				 GDRCAP_BENCH_RUNS_MAX);

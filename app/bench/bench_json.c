@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The JSON object of a bench: schema gdrcap.bench/1, docs/bench.md. Way back: bench_read.c. */
+/* The JSON object of a bench, on standard output and in a file: schema gdrcap.bench/1, docs/bench.md. */
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "bench/bench_report.h"
 #include "json_line.h"
 
+#define BENCH_SCHEMA "gdrcap.bench/1"
 #define TEXT_BYTES 1024
 
-/* Drivers' and kernels' texts may hold any bytes; what is written here is read back. */
+/* Drivers' and kernels' texts may hold any bytes. */
 static json_t *text(const char *from)
 {
 	char copy[TEXT_BYTES];
@@ -70,19 +76,16 @@ static json_t *parameters_to_json(const struct bench_parameters *parameters)
 			 text(parameters->gpu), "cores", text(parameters->cores));
 }
 
-static json_t *stages_to_json(const struct bench_report *report, int *rc)
+static json_t *stages_to_json(int *rc)
 {
+	const struct gdrcap_bench_stage *stage;
 	json_t *array = json_array();
 
-	for (size_t i = 0; i < report->row_count; i++) {
-		const struct bench_row *row = &report->rows[i];
-
-		*rc |= append(array,
-			      json_pack("{s:o, s:o, s:o, s:o, s:b, s:o}", "id", text(row->id),
-					"group", text(row->group), "what", text(row->what), "unit",
-					text(row->unit), "less_is_better", row->less_is_better,
-					"limit", text_if(row->limit)));
-	}
+	for (size_t i = 0; (stage = gdrcap_bench_stage_at(i)); i++)
+		*rc |= append(array, json_pack("{s:s, s:s, s:s, s:s, s:b, s:s?}", "id", stage->id,
+					       "group", stage->group, "what", stage->what, "unit",
+					       stage->unit, "less_is_better", stage->less_is_better,
+					       "limit", stage->limit));
 	return array;
 }
 
@@ -149,19 +152,24 @@ static json_t *result_to_json(const struct gdrcap_bench_result *result)
 	return object;
 }
 
-json_t *bench_to_json(const struct bench_report *report)
+int bench_report_add(struct bench_report *report, const struct gdrcap_bench_result *result)
 {
-	json_t *results = json_array(), *stages, *object;
-	int rc = 0;
+	report->wrong |= result->damaged || result->lost;
+	if (!report->results)
+		report->results = json_array();
+	return append(report->results, result_to_json(result)) ? -ENOMEM : 0;
+}
 
-	for (size_t i = 0; i < report->count; i++)
-		rc |= append(results, result_to_json(&report->results[i]));
-	stages = stages_to_json(report, &rc);
-	object = json_pack("{s:s, s:o, s:b, s:n, s:o, s:o, s:o, s:o}", "schema", BENCH_SCHEMA,
-			   "version", text(report->version), "complete", report->complete, "error",
+static json_t *report_to_json(const struct bench_report *report)
+{
+	int rc = 0;
+	json_t *stages = stages_to_json(&rc), *object;
+
+	object = json_pack("{s:s, s:s, s:b, s:n, s:o, s:o, s:o, s:o}", "schema", BENCH_SCHEMA,
+			   "version", gdrcap_version(), "complete", report->complete, "error",
 			   "machine", machine_to_json(&report->machine), "parameters",
 			   parameters_to_json(&report->parameters), "stages", stages, "results",
-			   results);
+			   report->results ? json_incref(report->results) : json_array());
 	if (rc) {
 		json_decref(object);
 		return NULL;
@@ -171,7 +179,7 @@ json_t *bench_to_json(const struct bench_report *report)
 
 int bench_print_json(FILE *to, const struct bench_report *report)
 {
-	return json_line_print(to, bench_to_json(report), 0);
+	return json_line_print(to, report_to_json(report), 0);
 }
 
 int bench_print_json_error(FILE *to, const char *why)
@@ -182,4 +190,94 @@ int bench_print_json_error(FILE *to, const char *why)
 					 "error", text(why), "machine", "parameters", "stages",
 					 "results"),
 			       0);
+}
+
+/* ---- a file ---- */
+
+/* A line for each key, stage and result, so that files can be compared. 0: errno may say why. */
+static int write_lines(FILE *file, json_t *object)
+{
+	const char *key, *before = "{";
+	json_t *value;
+
+	json_object_foreach(object, key, value)
+	{
+		const int list = json_is_array(value) && json_array_size(value);
+
+		fprintf(file, "%s\n \"%s\": %s", before, key, list ? "[" : "");
+		before = ",";
+		if (!list && json_dumpf(value, file, JSON_ENCODE_ANY))
+			return 0;
+		for (size_t i = 0; list && i < json_array_size(value); i++) {
+			fprintf(file, "%s\n  ", i ? "," : "");
+			if (json_dumpf(json_array_get(value, i), file, 0))
+				return 0;
+		}
+		if (list)
+			fputs("\n ]", file);
+	}
+	fputs("\n}\n", file);
+	return !ferror(file);
+}
+
+static int write_whole(const struct bench_report *report, int fd)
+{
+	json_t *object = report_to_json(report);
+	int rc = 0;
+	FILE *file;
+
+	if (!object) {
+		close(fd);
+		return -ENOMEM;
+	}
+	file = fdopen(fd, "w");
+	if (!file) {
+		rc = -errno;
+		close(fd);
+		json_decref(object);
+		return rc;
+	}
+	errno = 0;
+	if (!write_lines(file, object) || fflush(file) == EOF || fsync(fd) < 0)
+		rc = errno ? -errno : -EIO;
+	json_decref(object);
+	if (fclose(file) == EOF && rc == 0)
+		rc = errno ? -errno : -EIO;
+	return rc;
+}
+
+int bench_save(const struct bench_report *report, const char *path, char error[BENCH_ERROR_BYTES])
+{
+	static const char remedy[] = "give --save a file in a folder with room that may be written";
+	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+	/* A link stays one: what it points to is replaced. */
+	char *target = realpath(path, NULL), *temporary = NULL;
+	struct stat status;
+	int fd = -1, rc;
+
+	/* A device would be replaced by a file. */
+	if (target && stat(target, &status) == 0 && !S_ISREG(status.st_mode)) {
+		rc = S_ISDIR(status.st_mode) ? -EISDIR : -EINVAL;
+		goto out;
+	}
+	if (asprintf(&temporary, "%s.%d.tmp", target ? target : path, (int)getpid()) < 0) {
+		temporary = NULL;
+		rc = -ENOMEM;
+		goto out;
+	}
+	fd = open(temporary, flags, 0666);
+	/* Of a process of the same number that was killed. */
+	if (fd < 0 && errno == EEXIST && unlink(temporary) == 0)
+		fd = open(temporary, flags, 0666);
+	rc = fd < 0 ? -errno : write_whole(report, fd);
+	if (rc == 0 && rename(temporary, target ? target : path) < 0)
+		rc = -errno;
+	if (rc < 0 && fd >= 0)
+		unlink(temporary);
+out:
+	free(temporary);
+	free(target);
+	if (rc < 0)
+		snprintf(error, BENCH_ERROR_BYTES, "%s: %s; %s", path, strerror(-rc), remedy);
+	return rc;
 }

@@ -285,12 +285,9 @@ void bench_close(struct bench *bench)
 int gdrcap_bench_machine(const struct gdrcap_bench_config *config,
 			 struct gdrcap_bench_machine *machine, struct gdrcap_error *error)
 {
-	struct bench *bench;
+	struct bench *bench = calloc(1, sizeof(*bench));
 	int ret;
 
-	if (config->size != sizeof(*config))
-		return error_set(error, -EINVAL, "struct gdrcap_bench_config of another version");
-	bench = calloc(1, sizeof(*bench));
 	if (!bench)
 		return error_set(error, -ENOMEM, "no memory for a bench");
 	ret = bench_open(bench, config, error);

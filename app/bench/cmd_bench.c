@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* gdrcap bench: how fast is the path on this machine, beside the limits of the machine. */
 #include <errno.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@
 struct bench_options {
 	int quick, json, quiet;
 	uint32_t runs, run_ms;
-	const char *stages, *gpu, *cores, *save, *from;
+	const char *stages, *gpu, *cores, *save;
 };
 
 /* One `gdrcap bench`. */
@@ -35,31 +36,18 @@ struct bench {
 	int shown;   /* a line of it is there */
 	int began;   /* a point is measured, or was */
 	int save_failed;
-	uint32_t measured, resumed;
+	uint32_t measured;
+	char stage[24]; /* whose heading the table has last */
 	char error[BENCH_ERROR_BYTES];
 };
 
-/* ---- what the library calls ---- */
+/* ---- what the runner calls ---- */
 
 static void progress_clear(struct bench *bench)
 {
 	if (bench->shown)
 		fprintf(stderr, "\r\033[K");
 	bench->shown = 0;
-}
-
-/* What could not be measured is tried again: its remedy may have helped. */
-static int have(void *context, const struct gdrcap_bench_point *point,
-		struct gdrcap_bench_result *result)
-{
-	struct bench *bench = context;
-	const struct gdrcap_bench_result *before = bench_report_find(&bench->report, point);
-
-	if (!before || before->error[0])
-		return 0;
-	*result = *before;
-	bench->resumed++;
-	return 1;
 }
 
 static int save(struct bench *bench)
@@ -82,12 +70,14 @@ static void progress(void *context, const struct gdrcap_bench_point *point, uint
 	/* Now rather than after the first point: a file that cannot be written ends the bench. */
 	if (!bench->began)
 		save(bench);
+	if (!bench->began && !bench->options.json)
+		bench_print_header(&bench->report);
 	bench->began = 1;
 	if (bench->options.quiet)
 		return;
 	bench_format_point(text, sizeof(text), point);
-	snprintf(line, sizeof(line), "%u/%u, %u:%02u min left: %s", done + 1, points, left / 60,
-		 left % 60, text);
+	snprintf(line, sizeof(line), "%u/%u, %u:%02u min left: %s, %s", done + 1, points, left / 60,
+		 left % 60, point->stage, text);
 	if (!bench->rewrite) {
 		fprintf(stderr, "gdrcap bench: %s\n", line);
 		return;
@@ -97,10 +87,34 @@ static void progress(void *context, const struct gdrcap_bench_point *point, uint
 	bench->shown = 1;
 }
 
+static const struct gdrcap_bench_stage *stage_of(const char *id)
+{
+	const struct gdrcap_bench_stage *stage;
+	size_t i = 0;
+
+	while ((stage = gdrcap_bench_stage_at(i)) && strcmp(stage->id, id))
+		i++;
+	return stage;
+}
+
+/* The next row of the table. */
+static void show(struct bench *bench, const struct gdrcap_bench_result *result)
+{
+	progress_clear(bench);
+	if (strcmp(bench->stage, result->point.stage)) {
+		memcpy(bench->stage, result->point.stage, sizeof(bench->stage));
+		bench_print_stage(stage_of(bench->stage));
+	}
+	bench_print_result(result);
+	fflush(stdout);
+}
+
 static void take(void *context, const struct gdrcap_bench_result *result)
 {
 	struct bench *bench = context;
 
+	if (!bench->options.json)
+		show(bench, result);
 	if (bench_report_add(&bench->report, result) < 0) {
 		snprintf(bench->error, sizeof(bench->error), "no memory for the results");
 		bench->save_failed = 1;
@@ -145,11 +159,8 @@ static size_t flags_make(struct bench_options *o, struct flag *flags)
 		  "CPUs that are measured, such as 2,4-7: best those near the "
 		  "GPU, one of each pair of hyperthreads. Without it: all of this process.",
 		  .text = &o->cores },
-		{ "save", "FILE.json",
-		  "Write what is measured, after each point. Where the file "
-		  "is there, its points are not measured again.",
+		{ "save", "FILE.json", "Write what is measured, after each point.",
 		  .text = &o->save },
-		{ "from", "FILE.json", "Measure nothing: show a saved file.", .text = &o->from },
 		{ "json", NULL, "Print one JSON object (schema gdrcap.bench/1, docs/bench.md).",
 		  .on = &o->json },
 		{ "quiet", NULL, "No progress.", .on = &o->quiet },
@@ -174,13 +185,11 @@ static void help_print(const struct flag *flags, size_t count)
 	       "Examples:\n"
 	       "  The most important figures, in 8 minutes at most:\n"
 	       "    gdrcap bench --quick\n"
-	       "  All, saved after each point; the same command again goes on where it ended:\n"
+	       "  All, saved after each point; scripts/bench.py shows and draws such files:\n"
 	       "    gdrcap bench --cores 2-9 --save here.json\n"
 	       "  What the consumer does, in figures that settle sooner:\n"
 	       "    gdrcap bench --stages consumer --runs 3 --run-time 100\n"
-	       "  The table of a file that was saved here or elsewhere:\n"
-	       "    gdrcap bench --from here.json\n\n"
-	       "Options:\n");
+	       "\nOptions:\n");
 	flags_print(flags, count);
 	printf("\nStages, in the order of measuring:\n");
 	for (size_t i = 0; (stage = gdrcap_bench_stage_at(i)); i++) {
@@ -198,15 +207,6 @@ static void help_print(const struct flag *flags, size_t count)
 	       "2 command line; 3 frames were damaged or lost; 130 stopped by Ctrl-C.\n");
 }
 
-static int check(const struct bench_options *o)
-{
-	if (o->from &&
-	    (o->quick || o->stages || o->runs || o->run_ms || o->gpu || o->cores || o->save))
-		return flags_refuse(COMMAND, "from",
-				    "measures nothing: only --json and --quiet go with it");
-	return 0;
-}
-
 /* 0; 1: --help was printed; -EINVAL: the error is on stderr. */
 static int parse(int argc, char **argv, struct bench_options *options)
 {
@@ -216,10 +216,34 @@ static int parse(int argc, char **argv, struct bench_options *options)
 
 	if (rc > 0)
 		help_print(flags, count);
-	return rc ? rc : check(options);
+	return rc;
 }
 
 /* ---- what is to be measured ---- */
+
+/* "0-3,8": CPUs that this process may use. */
+static void cores_text(char *to, size_t bytes)
+{
+	size_t used = 0;
+	cpu_set_t set;
+
+	to[0] = '\0';
+	CPU_ZERO(&set);
+	if (sched_getaffinity(0, sizeof(set), &set) < 0)
+		return;
+	for (int cpu = 0; cpu < CPU_SETSIZE && used < bytes; cpu++) {
+		int last = cpu;
+
+		if (!CPU_ISSET(cpu, &set))
+			continue;
+		while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &set))
+			last++;
+		used += (size_t)snprintf(to + used, bytes - used, "%s%d", used ? "," : "", cpu);
+		if (last > cpu && used < bytes)
+			used += (size_t)snprintf(to + used, bytes - used, "-%d", last);
+		cpu = last;
+	}
+}
 
 static void parameters_make(struct bench_parameters *parameters,
 			    const struct bench_options *options)
@@ -232,35 +256,7 @@ static void parameters_make(struct bench_parameters *parameters,
 	if (options->cores)
 		snprintf(parameters->cores, sizeof(parameters->cores), "%s", options->cores);
 	else
-		bench_cores_text(parameters->cores, sizeof(parameters->cores));
-}
-
-/* Goes on with the file where there is one. */
-static int resume(struct bench *bench)
-{
-	struct bench_report *report = &bench->report, before;
-	const char *differs;
-	int rc;
-
-	if (!bench->options.save)
-		return 0;
-	rc = bench_load(&before, bench->options.save, bench->error);
-	if (rc < 0)
-		return rc == -ENOENT ? 0 : rc;
-	differs = bench_report_difference(report, &before);
-	for (size_t i = 0; rc == 0 && !differs && i < before.count; i++)
-		/* What this version does not measure any more would have no row. */
-		if (bench_report_row(report, before.results[i].point.stage))
-			rc = bench_report_add(report, &before.results[i]);
-	bench_report_free(&before);
-	if (differs)
-		snprintf(bench->error, sizeof(bench->error),
-			 "%s: its results are %s, so those of now cannot be put beside them: give "
-			 "--save a new file, or show this one with --from",
-			 bench->options.save, differs);
-	else if (rc < 0)
-		snprintf(bench->error, sizeof(bench->error), "no memory for the results");
-	return differs ? -EBADMSG : rc;
+		cores_text(parameters->cores, sizeof(parameters->cores));
 }
 
 static int prepare(struct bench *bench)
@@ -269,18 +265,14 @@ static int prepare(struct bench *bench)
 	struct gdrcap_error error = { 0 };
 	int rc;
 
-	snprintf(bench->report.version, sizeof(bench->report.version), "%s", gdrcap_version());
 	parameters_make(&bench->report.parameters, options);
-	bench_report_rows(&bench->report);
 	bench->config = (struct gdrcap_bench_config){
-		.size = sizeof(bench->config),
 		.gpu = options->gpu,
 		.cores = options->cores,
 		.stages = options->stages,
 		.quick = (uint32_t)options->quick,
 		.runs = options->runs,
 		.run_ms = options->run_ms,
-		.have = have,
 		.result = take,
 		.progress = progress,
 		.stop = stop,
@@ -290,38 +282,25 @@ static int prepare(struct bench *bench)
 	rc = gdrcap_bench_machine(&bench->config, &bench->report.machine, &error);
 	if (rc < 0)
 		snprintf(bench->error, sizeof(bench->error), "%s", error.text);
-	return rc < 0 ? rc : resume(bench);
+	return rc;
 }
 
-/* ---- what is shown ---- */
+/* ---- the end ---- */
 
-static int damaged(const struct bench_report *report)
+static int show_end(const struct bench *bench)
 {
-	for (size_t i = 0; i < report->count; i++)
-		if (report->results[i].damaged || report->results[i].lost)
-			return 1;
-	return 0;
-}
+	int rc;
 
-static int show(struct bench *bench)
-{
-	const struct bench_options *options = &bench->options;
-	const char *no_color = getenv("NO_COLOR");
-	int rc = 0;
-
-	if (options->json) {
-		rc = bench_print_json(stdout, &bench->report);
-		if (rc < 0)
-			fprintf(stderr, "gdrcap bench: the result could not be written: %s\n",
-				strerror(-rc));
-	} else {
-		bench_print_header(stdout, &bench->report);
-		bench_print_table(stdout, &bench->report,
-				  isatty(STDOUT_FILENO) && !(no_color && no_color[0]));
+	if (!bench->options.json) {
 		if (!bench->report.complete)
 			printf("\nNot all points were measured.\n");
 		fflush(stdout);
+		return 0;
 	}
+	rc = bench_print_json(stdout, &bench->report);
+	if (rc < 0)
+		fprintf(stderr, "gdrcap bench: the result could not be written: %s\n",
+			strerror(-rc));
 	return rc;
 }
 
@@ -345,15 +324,6 @@ static int refused(int argc, char **argv)
 	return REPORT_EXIT_USAGE;
 }
 
-static int from_file(struct bench *bench)
-{
-	if (bench_load(&bench->report, bench->options.from, bench->error) < 0)
-		return fail(bench, REPORT_EXIT_NOT_RUN);
-	if (show(bench) < 0)
-		return REPORT_EXIT_NOT_RUN;
-	return damaged(&bench->report) ? REPORT_EXIT_FRAMES : REPORT_EXIT_OK;
-}
-
 /* How the bench ended, on stderr; returns the exit status. */
 static int ended(struct bench *bench, int rc, const struct gdrcap_error *error)
 {
@@ -364,17 +334,15 @@ static int ended(struct bench *bench, int rc, const struct gdrcap_error *error)
 		return REPORT_EXIT_NOT_RUN;
 	}
 	if (rc == -EINTR) {
-		fprintf(stderr, "gdrcap bench: stopped; %s%s\n",
-			file ? "the same command goes on: what was measured is in "
-			     : "to go on later, save what is measured: --save FILE.json",
-			file ? file : "");
+		fprintf(stderr, "gdrcap bench: stopped%s%s\n",
+			file ? "; what was measured is in " : "", file ? file : "");
 		return 128 + signals_stop();
 	}
 	if (rc < 0) {
 		fprintf(stderr, "gdrcap bench: %s\n", error->text);
 		return REPORT_EXIT_NOT_RUN;
 	}
-	if (bench->measured + bench->resumed == 0) {
+	if (bench->measured == 0) {
 		fprintf(stderr, "gdrcap bench: nothing could be measured; the notes say why\n");
 		return REPORT_EXIT_NOT_RUN;
 	}
@@ -398,9 +366,9 @@ static int measure(struct bench *bench)
 	if (!bench->save_failed)
 		save(bench);
 	status = ended(bench, rc, &error);
-	if (show(bench) < 0 && status == REPORT_EXIT_OK)
+	if (show_end(bench) < 0 && status == REPORT_EXIT_OK)
 		status = REPORT_EXIT_NOT_RUN;
-	if (status == REPORT_EXIT_OK && damaged(&bench->report))
+	if (status == REPORT_EXIT_OK && bench->report.wrong)
 		status = REPORT_EXIT_FRAMES;
 	return status;
 }
@@ -417,8 +385,6 @@ int cmd_bench(int argc, char **argv)
 	rc = parse(argc, argv, &bench->options);
 	if (rc) {
 		rc = rc > 0 ? REPORT_EXIT_OK : refused(argc, argv);
-	} else if (bench->options.from) {
-		rc = from_file(bench);
 	} else {
 		signals_install(
 			"\ngdrcap: stopped at once; --save has each point before this one\n");
@@ -428,7 +394,7 @@ int cmd_bench(int argc, char **argv)
 		else
 			rc = measure(bench);
 	}
-	bench_report_free(&bench->report);
+	json_decref(bench->report.results);
 	free(bench);
 	return rc;
 }

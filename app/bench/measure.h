@@ -75,16 +75,12 @@ struct gdrcap_bench_machine {
 };
 
 struct gdrcap_bench_config {
-	size_t size;	    /**< sizeof(struct gdrcap_bench_config) of the caller */
 	const char *gpu;    /**< as gdrcap_config.gpu */
 	const char *cores;  /**< as gdrcap_config.cores; NULL or "": all of this process */
 	const char *stages; /**< ids or groups, separated by commas; NULL or "": all */
 	uint32_t quick;	    /**< 1: fewer points and shorter runs, 8 minutes at most */
 	uint32_t runs;	    /**< a point, 1..GDRCAP_BENCH_RUNS_MAX; 0: 5 */
 	uint32_t run_ms;    /**< each; 0: chosen */
-	/** True with *result filled: measured before, not again. May be NULL. */
-	int (*have)(void *context, const struct gdrcap_bench_point *point,
-		    struct gdrcap_bench_result *result);
 	/** After each point: save it. May be NULL. */
 	void (*result)(void *context, const struct gdrcap_bench_result *result);
 	/** Before each point. May be NULL. */

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""gdrcap bench: what it measures here, as JSON and as tables, from files and into them; that it
-goes on where it was stopped; which files it refuses; and the picture."""
+"""gdrcap bench: what it measures here, as JSON, as a table and in files, also when it is stopped; and
+scripts/bench.py, which shows and draws such files."""
 import copy
 import json
 import os
@@ -96,8 +96,7 @@ def check(report, complete=True):
 def test_help():
     result = bench("--help")
     for word in ("--quick", "--stages LIST", "--runs N", "--run-time MS", "--gpu GPU",
-                 "--cores LIST", "--save FILE.json", "--from FILE.json",
-                 "--json", "--quiet", "Exit status", "group limit"):
+                 "--cores LIST", "--save FILE.json", "--json", "--quiet", "Exit status", "group limit"):
         assert word in result.out, "%s: %s" % (word, result)
     assert not re.search(r" $", result.out, re.M) and max(map(len, result.out.splitlines())) < 100
     assert "bench" in e2e.run("--help").out
@@ -120,15 +119,12 @@ def test_refuses():
             (("--stages", few() + ","), "neither a stage"),
             (("--cores", "0-"), "cores"),
             (("--cores", "8191"), "CPU 8191 is not there"),
-            (("--gpu", "first"), "gpu"),
-            (("--from", "x.json", "--quick"), "measures nothing"),
-            (("--from", "x.json", "--save", "y.json"), "measures nothing")):
+            (("--gpu", "first"), "gpu")):
         result = bench(*arguments, expect=2)
         assert words in result.err and not result.out, result
         report = json.loads(bench("--json", *arguments, expect=2).out)
         assert report["schema"] == "gdrcap.bench/1" and report["error"], report
         assert report["results"] == [] and report["complete"] is False, report
-    assert not os.path.exists("x.json")
 
 
 def test_json():
@@ -156,39 +152,33 @@ def test_json():
 def test_table():
     with tempfile.TemporaryDirectory() as folder:
         file = folder + "/all.json"
-        table = measure("--save", file).out
+        result = measure("--save", file)
         report = json.loads(pathlib.Path(file).read_text())
         check(report)
-        for stage in few().split(","):
-            assert re.search(r"^%s  \w" % stage, table, re.M), table
-        assert "validated" not in table or "lost" in table, table
-        assert max(map(len, table.splitlines())) <= 120, table
-        # One line for each result, and headings as wide as their columns.
-        rows = re.findall(r"^  +[-\d].*\+-\d+\.\d%.*$", table, re.M)
-        assert len(rows) == sum(not result["error"] for result in report["results"]), table
-        assert bench("--from", file).out == table
-        assert bench("--from", file, "--json").summary == report
-        assert "\033" not in table
+        for table, most in ((result.out, 130), (script(file).stdout, None)):
+            for stage in few().split(","):
+                assert re.search(r"^%s  \w" % stage, table, re.M), table
+            # One row for each result.
+            rows = re.findall(r"^  +[-\d].*\+-\d+\.\d%.*$", table, re.M)
+            assert len(rows) == sum(not result["error"] for result in report["results"]), table
+            assert not most or max(map(len, table.splitlines())) <= most, table
+            assert "\033" not in table
 
 
-def test_save_again_measures_nothing():
+def test_save():
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "all.json"
-        measure("--save", str(file))
-        before = file.read_text()
-        result = measure("--save", str(file))
-        assert "min left" not in result.err, result
-        assert file.read_text() == before
-        assert os.listdir(folder) == ["all.json"], os.listdir(folder)
-        assert stat.S_IMODE(file.stat().st_mode) & 0o111 == 0
+        file.write_text("of before")
         # A file that was linked to stays one.
         link = pathlib.Path(folder) / "link.json"
         link.symlink_to("all.json")
         measure("--save", str(link))
-        assert link.is_symlink() and file.read_text() == before
+        check(json.loads(file.read_text()))
+        assert link.is_symlink() and sorted(os.listdir(folder)) == ["all.json", "link.json"]
+        assert stat.S_IMODE(file.stat().st_mode) & 0o111 == 0
 
 
-def test_interrupt_and_resume():
+def test_interrupt():
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "all.json"
         arguments = ("bench", "--quick", "--gpu", "host", "--runs", "3", "--run-time", "400",
@@ -197,21 +187,12 @@ def test_interrupt_and_resume():
         e2e.interrupt_when_running(process, "bench: 3/")
         result = e2e.finish(process, arguments)
         assert result.status == 130, result
-        assert "stopped; the same command goes on" in result.err and str(file) in result.err, result
+        assert "stopped; what was measured is in " + str(file) in result.err, result
         assert "Not all points were measured" in result.out, result
-        first = json.loads(file.read_text())
-        check(first, complete=False)
-        assert len(first["results"]) in (2, 3), result
-        assert "Not all points" in bench("--from", str(file)).out
-        result = e2e.run(*arguments)
-        second = json.loads(file.read_text())
-        check(second)
-        n = len(first["results"])
-        assert second["results"][:n] == first["results"], "measured again"
-        assert len(re.findall("min left", result.err)) == len(second["results"]) - n, result
-        # The same points as without an interruption.
-        whole = json.loads(measure("--json", "--quiet").out)
-        assert [point(r) for r in whole["results"]] == [point(r) for r in second["results"]]
+        report = json.loads(file.read_text())
+        check(report, complete=False)
+        assert len(report["results"]) in (2, 3), result
+        assert ", not complete" in script(str(file)).stdout
 
 
 def test_stopped_at_once():
@@ -230,155 +211,15 @@ def test_stopped_at_once():
         check(json.loads(file.read_text()), complete=False)
 
 
-def test_another_machines_file():
-    """Refused, with the reason, and left as it is."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = pathlib.Path(folder) / "other.json"
-        report = json.loads(measure("--json", "--quiet").out)
-        for change, words in (
-                (lambda r: r.update(version="gdrcap 9.9"), "of another version"),
-                (lambda r: r["machine"].update(cpu="Another CPU"), "of another machine"),
-                (lambda r: r["machine"].update(cpus=4096), "of another machine"),
-                (lambda r: r["machine"].update(gpu="NVIDIA H200"), "of another GPU"),
-                (lambda r: r["machine"].update(kernel="1.0"), "of another kernel"),
-                (lambda r: r["parameters"].update(runs=5), "--quick, --runs and --run-time"),
-                (lambda r: r["parameters"].update(run_ms=None), "--quick, --runs and --run-time"),
-                (lambda r: r["parameters"].update(quick=False), "--quick, --runs and --run-time"),
-                (lambda r: r["parameters"].update(cores="7"), "--gpu and --cores")):
-            other = copy.deepcopy(report)
-            change(other)
-            file.write_text(json.dumps(other))
-            result = measure("--save", str(file), expect=1)
-            assert words in result.err and "give --save a new file" in result.err, result
-            assert json.loads(file.read_text()) == other
-            assert bench("--from", str(file)).out
-        file.write_text(json.dumps(report))
-        measure("--save", str(file))
-        # What could not be measured is tried again.
-        other = copy.deepcopy(report)
-        other["results"][0].update(error="it was too hot; cool it", runs=[], median=None)
-        file.write_text(json.dumps(other))
-        assert "it was too hot; cool it" in bench("--from", str(file)).out
-        result = measure("--save", str(file))
-        assert result.err.count("min left") == 1, result
-        check(json.loads(file.read_text()))
-
-
-def hostile(report):
-    """Texts of files that are none of ours, each with what is said of it."""
-    whole = json.dumps(report)
-
-    def changed(change):
-        other = copy.deepcopy(report)
-        change(other)
-        return json.dumps(other)
-
-    def first(**values):
-        return changed(lambda r: r["results"][0].update(values))
-
-    yield "", "line 1"
-    for n in (1, len(whole) // 3, len(whole) - 2):
-        yield whole[:n], "line 1"
-    yield "[]", "schema"
-    yield "7", "line 1"
-    yield "{}", "schema"
-    yield "[" * 100000, "line 1"
-    yield "\0\xff\xfe\x80" * 100, "line 1"
-    yield whole + whole, "line 1"
-    yield whole.replace('"version"', '"schema"', 1), "duplicate"
-    yield changed(lambda r: r.update(schema="gdrcap.summary/1")), "schema"
-    yield changed(lambda r: r.update(schema=["gdrcap.bench/1"])), "schema"
-    yield changed(lambda r: r.pop("machine")), "machine is no object"
-    yield changed(lambda r: r.update(machine=None)), "machine is no object"
-    yield changed(lambda r: r["machine"].update(cpu="x" * 128)), "machine.cpu is longer than 127"
-    yield changed(lambda r: r["machine"].update(cpu={})), "machine.cpu is no text"
-    yield changed(lambda r: r["machine"].update(cpus=-1)), "machine.cpus is no whole number"
-    yield changed(lambda r: r["machine"].update(cpus=1 << 32)), "machine.cpus is no whole number"
-    yield changed(lambda r: r["machine"].update(cpus=1.5)), "machine.cpus is no whole number"
-    yield changed(lambda r: r.update(stages={})), "stages is no list"
-    yield changed(lambda r: r.update(stages=r["stages"] * 64)), "stages has more than 64"
-    yield changed(lambda r: r.update(stages=[])), "results[0].stage is none of its stages"
-    yield changed(lambda r: r.update(stages=[7])), "stages[0].id is no text"
-    yield changed(lambda r: r.update(results=[[]])), "results[0].stage is no text"
-    yield changed(lambda r: r.update(results=r["results"][:1] * 2)), "results[1] is there twice"
-    yield changed(lambda r: r.update(results=[{}] * 10000)), "results has more than 8192"
-    yield changed(lambda r: r["results"][0].pop("median")), "results[0].median is no number"
-    yield first(median="1"), "results[0].median is no number"
-    yield first(median=-1), "results[0].median is no number"
-    yield first(runs=[]), "results[0].runs is empty"
-    yield first(runs=[1] * 52), "results[0].runs has more than 51"
-    yield first(core_speed={}), "results[0].core_speed is no list"
-    yield first(core_speed=[1]), "results[0].core_speed has not as many entries as runs"
-    yield first(core_speed=[1, 1, "x"]), "results[0].core_speed is no number"
-    yield first(runs=[1, [2]]), "results[0].runs is no number"
-    yield first(frames=1 << 70), "line 1"
-    yield first(frames="all"), "results[0].frames is no whole number"
-    yield first(latency=7), "results[0].latency is no object"
-    yield first(latency={}), "results[0].p50_ns is no number"
-    yield first(sequence_checked=1), "results[0].sequence_checked is neither"
-    yield first(note="n" * 128), "results[0].note is longer than 127"
-    yield whole.replace('"median": ', '"median": 1e999, "other": ', 1), "line 1"
-    yield whole.replace('"median": ', '"median": NaN, "other": ', 1), "line 1"
-
-
-def test_hostile_files():
-    with tempfile.TemporaryDirectory() as folder:
-        file = pathlib.Path(folder) / "file.json"
-        report = json.loads(measure("--json", "--quiet").out)
-        for text, words in hostile(report):
-            data = text.encode("latin-1")
-            file.write_bytes(data)
-            result = bench("--from", str(file), expect=1)
-            assert str(file) in result.err and words in result.err, (words, text[:200], result)
-            assert "measure again" in result.err and not result.out, result
-            result = measure("--save", str(file), expect=1)
-            assert words in result.err and file.read_bytes() == data, result
-            answer = json.loads(bench("--from", str(file), "--json", expect=1).out)
-            assert words in answer["error"], answer
-        # Nothing that a terminal would obey.
-        other = copy.deepcopy(report)
-        other["machine"]["cpu"] = other["results"][0]["note"] = "\033]0;x\007\u009b31m"
-        file.write_text(json.dumps(other))
-        result = bench("--from", str(file))
-        assert not re.search(r"[^ -~\n]", result.out), repr(result.out)
-        # What is not known of one run is not known of that one only.
-        other = copy.deepcopy(report)
-        other["results"][0]["core_speed"] = [5.5, None, 6.5]
-        file.write_text(json.dumps(other))
-        again = json.loads(bench("--from", str(file), "--json").out)
-        assert again["results"] == other["results"], again["results"][0]
-        # Numbers of any size.
-        other = copy.deepcopy(report)
-        other["results"][0].update(median=1e15, most=1e15, least=1e-300, frames=2**63 - 1,
-                                   validated=2**63 - 2, mpps=1e15, of_limit=1e15, runs=[1e15, 1],
-                                   core_speed=[1e15, None])
-        file.write_text(json.dumps(other))
-        assert max(map(len, bench("--from", str(file)).out.splitlines())) < 160
-        other["results"][0]["mpps"] = 1.1e15
-        file.write_text(json.dumps(other))
-        assert "mpps is no number" in bench("--from", str(file), expect=1).err
-        # Lost frames are no success, whichever run they were lost in.
-        other["results"][0].update(mpps=1, lost=1)
-        file.write_text(json.dumps(other))
-        bench("--from", str(file), expect=3)
-
-
-def test_no_files():
+def test_cannot_be_saved():
     with tempfile.TemporaryDirectory() as folder:
         os.mkfifo(folder + "/fifo")
-        with open(folder + "/large", "wb") as large:
-            large.truncate(65 << 20)
-        for name, words in (("", "no regular file"), ("/fifo", "no regular file"),
-                            ("/large", "too large"), ("/none/x", "No such file"),
-                            ("/none", "No such file")):
-            result = bench("--from", folder + name, expect=1)
-            assert words in result.err and folder + name in result.err, result
-        for name in ("", "/fifo", "/large"):
-            measure("--save", folder + name, expect=1)
-        # Seen before much is measured.
-        result = bench("--gpu", "host", "--run-time", "1000", "--stages", few(), "--save",
-                       folder + "/none/x", expect=1)
-        assert "/none/x" in result.err and "may be written" in result.err, result
+        for name in ("", "/none/x", "/fifo"):
+            # Seen before much is measured.
+            result = bench("--gpu", "host", "--run-time", "1000", "--stages", few(), "--save",
+                           folder + name, expect=1)
+            assert folder + name in result.err and "may be written" in result.err, result
+        assert os.listdir(folder) == ["fifo"] and stat.S_ISFIFO(os.stat(folder + "/fifo").st_mode)
 
 
 def test_disk_full():
@@ -440,6 +281,12 @@ def made_up(report):
     return report
 
 
+def script(*arguments, python=sys.executable):
+    return subprocess.run(
+        [python, pathlib.Path(__file__).parents[2] / "scripts/bench.py", *arguments], text=True,
+        capture_output=True, check=False)
+
+
 def draw(folder, *reports):
     """The script's end, and its picture."""
     files = []
@@ -447,14 +294,30 @@ def draw(folder, *reports):
         files.append(os.path.join(folder, "%u.json" % i))
         pathlib.Path(files[-1]).write_text(json.dumps(report))
     picture = pathlib.Path(folder) / "drawn.svg"
-    script = pathlib.Path(__file__).parents[2] / "scripts/bench_plot.py"
     # The distribution's package is for the distribution's Python.
     for python in (sys.executable, "/usr/bin/python3"):
         if subprocess.run([python, "-c", "import matplotlib"], stderr=subprocess.DEVNULL,
                           check=False).returncode == 0:
-            return picture, subprocess.run([python, script, *files, "-o", picture], text=True,
-                                           capture_output=True, check=False)
+            return picture, script(*files, "-o", picture, python=python)
     raise e2e.Skip("drawing needs matplotlib (python3-matplotlib)")
+
+
+def test_strangers_file():
+    """An error that says which file, and no traceback, no escape on the terminal."""
+    report = json.loads(measure("--json", "--quiet").out)
+    whole = json.dumps(report)
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "x.json"
+        for text in ("", whole[:-2], "[]", "7", "{}", "[" * 100000, json.dumps(dict(report, machine=None)),
+                     json.dumps(dict(report, schema="x")), json.dumps(dict(report, stages=[7])),
+                     json.dumps(dict(report, results=[{"stage": "ring"}]))):
+            file.write_text(text)
+            done = script(str(file))
+            assert done.returncode == 1 and "no result of gdrcap bench" in done.stderr, (text, done)
+            assert str(file) in done.stderr and "Traceback" not in done.stderr, (text, done)
+        report["machine"]["cpu"] = "\033[2J"
+        file.write_text(json.dumps(report))
+        assert "?[2J" in script(str(file)).stdout
 
 
 def test_plot():

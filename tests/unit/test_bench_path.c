@@ -34,7 +34,7 @@ static const struct bench_stage read_row = { .about = { .id = "memory_read", .un
 const struct bench_stage *const bench_stages[] = { &poll_row, &read_row, &bench_path };
 const size_t bench_stage_count = 3;
 
-static struct gdrcap_bench_config config = { .size = sizeof(config), .gpu = "host" };
+static struct gdrcap_bench_config config = { .gpu = "host" };
 static struct bench bench;
 
 static int machine_open(void **state)

@@ -20,7 +20,7 @@
 #define TRIES 40
 #define BURST 64u
 
-static struct gdrcap_bench_config config = { .size = sizeof(config) };
+static struct gdrcap_bench_config config = { 0 };
 static struct bench bench = { .config = &config };
 
 static int set_up(void **state)

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draws Mpps and Gb/s by frame size, of whole paths and of the consumer, against the line rates of
-Ethernet: from files that `gdrcap bench --save` wrote, of one machine or of several beside each other.
+"""Shows files that `gdrcap bench --save` wrote: as a table for each stage; or, with --output, as a
+picture of Mpps and Gb/s by frame size, of whole paths and of the consumer, against the line rates of
+Ethernet, of one machine or of several beside each other.
 
-Needs matplotlib: sudo apt-get install python3-matplotlib
+Drawing needs matplotlib: sudo apt-get install python3-matplotlib
 """
 import argparse
 import json
@@ -19,6 +20,88 @@ MARKERS = "osD^v<>pP*Xh"
 WORDS = (("burst", "burst %s"), ("blocks", "%s block"), ("queues", "%s queue"), ("pattern", "%s"),
          ("memory", "%s"), ("source", "%s"))
 
+
+# ---- the table ----
+
+def figure(value):
+    """Four digits that count, with a unit from 100,000 on."""
+    unit = 0
+    while isinstance(value, (int, float)) and value >= 99999.5:
+        value, unit = value / 1000, unit + 1
+    if value is None or isinstance(value, str):
+        return value or "-"
+    digits = 0 if value == int(value) and not unit else max(0, 4 - len(str(int(value))))
+    return "%.*f%s" % (digits, value, " kMGTPE"[unit].strip())
+
+
+def cells_of(result, unit):
+    """Heading -> text of a row."""
+    cells = {key.replace("frame_bytes", "frame"): figure(result[key])
+             for key in ("frame_bytes", "burst", "blocks", "queues", "pattern", "memory", "source")}
+    if result["error"]:
+        return cells
+    median, runs = result["median"], result["runs"]
+    far = max(result["most"] - median, median - result["least"])
+    speeds = result.get("core_speed")
+    latency = result["latency"] or {}
+    cells.update({
+        unit: figure(median),
+        "spread": "+-%.1f%%" % (100 * far / median) if median and len(runs) > 1 else "-",
+        "op/ns": figure(speeds[runs.index(median)] if speeds else None),
+        "limit": figure(result["limit"]),
+        "of limit": "%.1f%%" % (100 * result["of_limit"]) if result["of_limit"] else "-"})
+    rates = {"Mpps": result["mpps"], "Gb/s": result["gbps"]}
+    cells.update({head: figure(rate) for head, rate in rates.items() if head != unit})
+    cells.update({key[:-3]: figure(latency.get(key))
+                  for key in ("p50_ns", "p99_ns", "p999_ns", "max_ns")})
+    if result["frames"]:
+        every = "all" if result["sequence_checked"] else "bytes"
+        cells.update({"frames": figure(result["frames"]),
+                      "validated": every if result["validated"] == result["frames"]
+                      else str(result["validated"] or "none"),
+                      "lost": str(result["lost"]), "damaged": str(result["damaged"])})
+    return cells
+
+
+def print_stage(stage, results):
+    """Columns in which something stands, and notes by number."""
+    rows = [cells_of(result, stage["unit"]) for result in results]
+    heads = [head for head in dict.fromkeys(head for row in rows for head in row)
+             if head in (stage["unit"], "lost") or
+             any(row.get(head, "-") not in ("-", "0") for row in rows)]
+    widths = [max(len(head), *(len(row.get(head, "-")) for row in rows)) for head in heads]
+    notes = []
+    print("\n%s  %s\n  in %s, %s is better%s" % (
+        stage["id"], stage["what"], stage["unit"], "less" if stage["less_is_better"] else "more",
+        "; limited by " + stage["limit"] if stage["limit"] else ""))
+    print(" ", *(head.rjust(width) for head, width in zip(heads, widths)))
+    for row, result in zip(rows, results):
+        said = [text for text in (result["error"], result["note"]) if text]
+        notes += [text for text in said if text not in notes]
+        print(" ", *(row.get(head, "-").rjust(width) for head, width in zip(heads, widths)),
+              *("[%u]" % (notes.index(text) + 1) for text in said))
+    for i, text in enumerate(notes):
+        print("  [%u] %s" % (i + 1, text))
+
+
+def printable(values):
+    """A stranger's file moves no cursor."""
+    return {key: "".join(c if c.isprintable() else "?" for c in value)
+            if isinstance(value, str) else value for key, value in values.items()}
+
+
+def print_report(report):
+    machine = report["machine"]
+    print("%s bench%s" % (report["version"], "" if report["complete"] else ", not complete"))
+    for key, value in list(machine.items()) + list(report["parameters"].items()):
+        print("  %-14s%s" % (key, "-" if value is None else value))
+    for stage in report["stages"]:
+        results = [result for result in report["results"] if result["stage"] == stage["id"]]
+        if results:
+            print_stage(stage, results)
+
+
+# ---- the picture ----
 
 def title_of(result):
     parts = [result["stage"]]
@@ -99,23 +182,27 @@ def draw(lines, title, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("file", nargs="+", help="of gdrcap bench --save")
-    parser.add_argument("-o", "--output", required=True, help="the picture: .svg, .png or .pdf")
+    parser.add_argument("-o", "--output", help="draw a picture: .svg, .png or .pdf")
     options = parser.parse_args()
     lines, machines = [], []
     for path in options.file:
         try:
             with open(path, encoding="utf-8") as file:
-                report = json.load(file)
+                report = json.load(file, object_hook=printable)
             if report["schema"] != "gdrcap.bench/1":
                 raise ValueError("its schema is not gdrcap.bench/1")
             machine = report["machine"]["gpu"] or report["machine"]["cpu"]
             found = kinds_of(report)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            if not options.output:
+                print_report(report)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             sys.exit("%s: no result of gdrcap bench: %s" % (path, error))
         if len(options.file) > 1:
             found = [(group, "%s: %s" % (machine, title), sizes) for group, title, sizes in found]
         lines += chosen(found)
         machines.append("%s, %s" % (report["version"], machine))
+    if not options.output:
+        return
     if not lines:
         sys.exit("nothing to draw: measure frames of two sizes: gdrcap bench --stages path,consumer")
     try:
