@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From descriptors to frames and from outcomes to records: the rules that the host twin and the CUDA
+ * From descriptors to frames and from outcomes to records: the rules that the CPU backend and the CUDA
  * kernels share, so that both write the same bytes into a burst's result.
  */
 #ifndef GDRCAP_FRAME_RECORDS_H
@@ -250,7 +250,7 @@ GDRCAP_HD void request_header(struct frame_header *header, const struct tx_reque
 
 /*
  * Where the frame of a store lies that belongs into slot `index` of a request; NULL where the store
- * has no so many bytes there: the slot stays as it is. Not of a request with `end`: these frames are
+ * has not that many bytes there: the slot stays as it is. Not of a request with `end`: these frames are
  * made from the layout with a store too.
  */
 GDRCAP_HD const uint8_t *request_stored(const struct frame_store_view *store,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What runs on a "GPU": a complete table of operations, one for CUDA and one for the host twin.
+ * What runs on a "GPU": a complete table of operations, one for CUDA and one for the CPU backend.
  * The core holds one table and never asks which it is. Pointers to frames and rings are addresses
  * that the device can use.
  *
@@ -45,7 +45,7 @@ struct kernel_job {
 	 * resident store.
 	 */
 	const struct frame_store_view *store;
-	const int *cpus; /* host twin: CPUs to pin its threads to, in turn; NULL: none */
+	const int *cpus; /* CPU backend: CPUs to pin its threads to, in turn; NULL: none */
 	uint32_t cpu_count;
 };
 
@@ -97,7 +97,7 @@ struct kernel_ops {
 	/* Makes what a NIC wrote visible to running workers: between the completion and PUBLISH.
 	 * On the frame path only for devices whose writes_ordering needs it. */
 	int (*flush)(struct kernel_device *device);
-	/* Calls release(arg) from any thread once `stream` (a cudaStream_t; NULL on the host twin:
+	/* Calls release(arg) from any thread once `stream` (a cudaStream_t; NULL on the CPU backend:
 	 * at once) has reached this point. */
 	int (*after)(struct kernel_device *device, void *stream, void (*release)(void *arg),
 		     void *arg);

@@ -36,7 +36,7 @@
  * of a frame that is valid without them (padding, a payload that is not compared). Bytes of a split
  * frame's rest that never come leave it its header: it is damaged as that says.
  *
- * Compiles as C and CUDA, so that the host twin and the kernels do the same.
+ * Compiles as C and CUDA, so that the CPU backend and the kernels do the same.
  */
 #ifndef GDRCAP_STALE_H
 #define GDRCAP_STALE_H

@@ -180,7 +180,7 @@ __device__ __forceinline__ bool stale_again(const struct ring_shared &ring,
 		extra.due[thread] = state.due;
 	/* before the last pass reads the frame: what comes in between is seen */
 	state.absent = state.due && state.over && state.seen && stale_is_absent(&state.area);
-	/* What the pass reads is read anew: after the fence nothing of the multiprocessor's own
+	/* What the pass reads is read again: after the fence nothing of the multiprocessor's own
 	 * cache serves. Partner: whoever writes the frame. */
 	asm volatile("fence.acq_rel.sys;" ::: "memory");
 	barrier_sync(BARRIER_WORK, ring.work_threads);

@@ -22,14 +22,14 @@
 #define DONE_TOLD BURST_PLAIN
 
 /*
- * A block that waits asks again after the first time, which doubles with every so many polls, up to
+ * A block that waits asks again after the first time, which doubles every few polls, up to
  * the last: short against a burst and, when nothing comes for some 100 us, long against the bus.
  */
 #define POLL_SLEEP_FIRST_NS 32u
 #define POLL_SLEEP_MAX_NS 1024u
 #define POLLS_PER_SLEEP 16u
 /*
- * STOP is read with one poll in so many, busy or idle. All blocks of a ring read the same word, and
+ * STOP is read with one poll in several, busy or idle. All blocks of a ring read the same word, and
  * an H200 reads a line of host memory for one of them after the other, 1.4 us each: asked with
  * every burst it held a ring to 700 thousand bursts a second.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The host twin: CPU threads that stand for a GPU, so that every path runs without one. */
+/* The CPU backend: CPU threads that stand for a GPU, so that every path runs without one. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

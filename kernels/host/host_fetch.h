@@ -56,7 +56,7 @@ static inline bool fetch_follow(const struct burst_ring_view *ring, struct fetch
 	return fetch->count;
 }
 
-/* A frame of so many bytes, which is not the burst's first, comes to work. */
+/* A frame of this many bytes, which is not the burst's first, comes to work. */
 static inline void fetch_arrived(struct fetch *fetch, uint32_t len)
 {
 	fetch->frames--;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The host twin's threads. Inside kernels/host only. */
+/* The CPU backend's threads. Inside kernels/host only. */
 #ifndef GDRCAP_HOST_WORKERS_H
 #define GDRCAP_HOST_WORKERS_H
 

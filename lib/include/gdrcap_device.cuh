@@ -29,7 +29,7 @@
 
 #include "gdrcap.h"
 
-/* The tag of batch `seq` in ready and done words: the ring's lap + 1. */
+/* The tag of batch `seq` in ready and done words: the ring's generation + 1. */
 __device__ __forceinline__ uint32_t gdrcap_gpu_tag(const struct gdrcap_gpu_queue &queue,
 						   uint64_t seq)
 {

@@ -72,7 +72,7 @@ void region_registration(const struct region *region, char *text, size_t bytes);
 struct rte_mempool *region_pool_create(struct region *region, const char *name, uint32_t slots,
 				       bool umem, int numa_node, struct gdrcap_error *error);
 
-/* EAL memory in bytes that pools of so many mbufs need: for sizing before EAL starts. */
+/* EAL memory in bytes that pools of this many mbufs need: for sizing before EAL starts. */
 size_t region_pool_overhead(uint32_t slots);
 
 #endif

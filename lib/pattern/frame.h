@@ -36,11 +36,11 @@
 /* Header field `pattern` of an end-of-stream frame: no payload, `sequence` is the number of frames
  * that the stream had, `position` the number of the sender's streams. */
 #define FRAME_PATTERN_END 0xffu
-/* Foreign frames: the payload, and what the checker reads before it, begin in so many bytes. */
+/* Foreign frames: the payload, and what the checker reads before it, begin in this many bytes. */
 #define FRAME_FOREIGN_PAYLOAD_MAX 100u
 #define FRAME_FIELD_END_MAX 112u /* and their fields end there */
 /* Header-data split: bytes of a frame's first piece at most. All that says what a frame is lies in
- * so many bytes: headers, fields, and where the payload begins. */
+ * this many bytes: headers, fields, and where the payload begins. */
 #define FRAME_HEAD_BYTES_MAX 128u
 
 enum frame_format {
@@ -237,7 +237,7 @@ uint32_t frame_min_bytes(const struct frame_layout *layout);
 void frame_write(const struct frame_layout *layout, const struct pattern_plan *plan, uint8_t *frame,
 		 uint32_t len, const struct frame_header *header);
 
-/* frame_check() with pattern_check(): the host twin's fast path. */
+/* frame_check() with pattern_check(): the CPU backend's fast path. */
 void frame_check_fast(const struct frame_layout *layout, const struct pattern_plan *plan,
 		      const uint8_t *frame, uint32_t len, struct frame_result *result);
 /* The same, which fetches meanwhile what will be read next (pattern_ahead.h). */

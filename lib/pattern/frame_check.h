@@ -61,7 +61,7 @@ GDRCAP_HD int frame_is_self_phase(const struct frame_layout *layout,
 
 /* ---- fields of foreign frames ---- */
 
-/* All values of a field of so many bytes (1..8). */
+/* All values of a field of this many bytes (1..8). */
 GDRCAP_HD uint64_t frame_field_mask(uint32_t bytes)
 {
 	return UINT64_MAX >> (64 - 8 * bytes);
@@ -199,7 +199,7 @@ GDRCAP_HD uint16_t frame_source(const struct frame_layout *layout, const uint8_t
 }
 
 /* When a stream's frame 0 was sent, in 32 bits: equal for copies of it, another when its sender
- * begins anew. 0: the sender has no clock. */
+ * begins again. 0: the sender has no clock. */
 GDRCAP_HD uint32_t frame_birth(uint64_t time_ns)
 {
 	const uint32_t mixed = (uint32_t)time_ns ^ (uint32_t)(time_ns >> 32);

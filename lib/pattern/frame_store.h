@@ -117,7 +117,7 @@ extern "C" {
 #endif
 
 /*
- * The host twin's check of a received frame against the file, and the reference for the kernel.
+ * The CPU backend's check of a received frame against the file, and the reference for the kernel.
  * The hash of the whole frame, then those of its parts in order, are looked up; the first bucket
  * that is there, is not shared and names a class of the same store_padded() length decides which
  * frame is meant. All its bytes are compared: of a received frame below 60 bytes, those that it

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Payload patterns: the one definition that the sender, the host twin and the CUDA kernels share.
+ * Payload patterns: the one definition that the sender, the CPU backend and the CUDA kernels share.
  *
  * A pattern is a function from a position to a byte. Positions are in bytes. For the
  * stream-continuous patterns the position counts the payload bytes of the whole stream; with
@@ -135,7 +135,7 @@ void pattern_fill(const struct pattern_plan *plan, const struct pattern_place *p
 
 /*
  * Compares; returns the number of wrong bits, and where it is not 0 the offset of the first wrong
- * byte with what was expected and got. The host twin's fast path: near memory speed when the
+ * byte with what was expected and got. The CPU backend's fast path: near memory speed when the
  * payload is right. Bit for bit the same answer as pattern_word() byte by byte.
  */
 struct pattern_mismatch {

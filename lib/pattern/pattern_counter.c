@@ -164,7 +164,7 @@ void counter_fill(uint32_t kind, uint64_t q, uint8_t *to, size_t bytes, struct f
 
 /* ---- checking ---- */
 
-/* Up to so many bytes go word by word: a whole vector's and what a counter may begin before it. */
+/* Up to this many bytes go word by word: a whole vector's and what a counter may begin before it. */
 #define WORDS_MAX 72u
 
 FAST_INLINE uint32_t counter_word_got(const uint8_t *at)

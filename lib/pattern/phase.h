@@ -11,7 +11,7 @@
 
 /* Bits that follow from each other before a phase is believed, the state's own bits included. */
 #define PHASE_BELIEVED_BITS 96u
-/* More wrong bits than one in so many: this is not the phase. */
+/* More wrong bits than one in this many: this is not the phase. */
 #define PHASE_WRONG_ONE_IN 4u
 /* Starts that are tried at most: a payload made of many short pieces of the sequence, each from
  * another place, must not cost one count each. */

@@ -21,9 +21,9 @@
 #define TRIES 8u /* of which the quickest counts */
 #define MEASURE_MS 50u
 #define STEP_NS 1000000u /* off by so much, the clock was set: not a matter of its rate */
-#define SPAN_NS 4e9	 /* the rate is that of so long: NTP changes it */
-#define BENDS 2		 /* an error would be gone after so many measurements */
-#define WITHIN 10000u	 /* a measurement that took longer than one in so many says nothing */
+#define SPAN_NS 4e9	 /* the rate is measured over this time: NTP changes it */
+#define BENDS 2		 /* an error would be gone after this many measurements */
+#define WITHIN 10000u	 /* a measurement that took longer than one in this many says nothing */
 #define SLOPE_ONE 281474976710656.0 /* 2^48 */
 #define SLOPE_BITS 48
 #define SLOPE_MAX 16384.0 /* ns a tick */

@@ -63,7 +63,7 @@ int rx_clock_register(struct rx_clock *clock, uint16_t port, struct gdrcap_error
 int rx_clock_open(struct rx_clock *clock, struct gdrcap_error *error);
 /* Also of one that is all 0, or was not opened; of the CPU's nothing is to be closed. */
 void rx_clock_close(struct rx_clock *clock);
-/* Measures anew when the last time is over a second ago; a clock that does not answer goes on as it
+/* Measures again when the last time is over a second ago; a clock that does not answer goes on as it
  * was. */
 void rx_clock_renew(struct rx_clock *clock);
 /* Time of day in ns; 0 for 0. */

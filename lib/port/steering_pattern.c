@@ -120,7 +120,7 @@ static void udp_add(struct steering_pattern *pattern, const struct frame_match_r
 }
 
 /*
- * Frames of `rule` with so many tags and this IP version (0: not compared). In rte_flow a header's
+ * Frames of `rule` with this many tags and this IP version (0: not compared). In rte_flow a header's
  * type names what follows it, so the EtherType behind the tags belongs to the last tag. Of two tags
  * the mlx5 driver takes one item, which says that more follow; only where the EtherType behind them
  * is compared both are needed.

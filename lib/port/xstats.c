@@ -19,7 +19,7 @@
 #define KERNEL_COUNTERS_MAX 16384u /* an mlx5 interface has some thousand */
 
 /* Each counter's name in DPDK's mlx5 driver, and in the kernel's, which other DPDK drivers and
- * later releases use too. The first that is there counts. What is counted at the plug is asked of
+ * later releases use too. The first that is there counts. What is counted at the physical port is asked of
  * the kernel before the driver, as the kernel's goes on while the port is started again; of a queue
  * the kernel knows only its own. */
 static const struct {

@@ -14,7 +14,7 @@ enum xstats_cause {
 	 * rte_eth_stats.imissed counts the same frames. */
 	XSTATS_NO_BUFFER,
 	/* The card's own buffer was full: PCIe or memory is slower than the wire, or the frame
-	 * found no slot for so long that it backed up. Counted at the plug, the others in the
+	 * found no slot for so long that it backed up. Counted at the physical port, the others in the
 	 * queue. */
 	XSTATS_CARD_FULL,
 	/* Damaged on the wire: cable, transceiver, other side. Never reach a queue. */
@@ -29,7 +29,7 @@ enum xstats_cause {
 	/* Of sending ports. */
 	XSTATS_TX_WIRE_ERROR,
 	XSTATS_TX_DISCARD,
-	/* All that came to the plug, and that left it: of any process, and the kernel's too. */
+	/* All that came to the physical port, and that left it: of any process, and the kernel's too. */
 	XSTATS_WIRE_FRAMES_RX,
 	XSTATS_WIRE_FRAMES_TX,
 	XSTATS_CAUSES
@@ -39,7 +39,7 @@ enum xstats_source {
 	XSTATS_NOWHERE,
 	XSTATS_DRIVER, /* rte_eth_xstats */
 	/* ethtool -S of the interface beside it: DPDK 22.11's mlx5 driver leaves the pause counters
-	 * out, and counts all others anew when its port is started again */
+	 * out, and counts all others again when its port is started again */
 	XSTATS_KERNEL,
 };
 
@@ -66,7 +66,7 @@ void xstats_open(struct xstats *xstats, uint16_t port);
 /* Asks the driver, and it the card: some milliseconds on a ConnectX. */
 void xstats_read(const struct xstats *xstats, struct xstats_values *values);
 
-/* After the port was started again, which made the driver count anew: goes on where it was. */
+/* After the port was started again, which made the driver count again: goes on where it was. */
 void xstats_go_on(struct xstats *xstats, const struct xstats_values *before);
 
 /* "out_of_buffer", ...: as in JSON. */

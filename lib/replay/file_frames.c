@@ -313,7 +313,7 @@ static uint64_t reader_place(struct file_frames *frames, uint64_t filled, uint32
 	return at;
 }
 
-/* One lap, from frame number *filled of the run. 1: to be stopped. */
+/* One loop, from frame number *filled of the run. 1: to be stopped. */
 static int reader_lap(struct file_frames *frames, uint64_t *filled)
 {
 	struct file_clock clock = { 0 };
@@ -348,8 +348,8 @@ static void reader_run(void *arg)
 	uint64_t filled = 0;
 	int ret = 0;
 
-	for (uint64_t lap = 0; ret == 0 && lap < frames->laps; lap++) {
-		ret = lap ? pcap_file_rewind(frames->file, &frames->error) : 0;
+	for (uint64_t loop = 0; ret == 0 && loop < frames->loops; loop++) {
+		ret = loop ? pcap_file_rewind(frames->file, &frames->error) : 0;
 		if (ret == 0)
 			ret = reader_lap(frames, &filled);
 	}
@@ -378,7 +378,7 @@ int file_frames_create(struct file_frames **out, const struct file_frames_config
 	frames->count = scan->frames;
 	frames->bytes = scan->bytes;
 	frames->len_max = scan->len_max;
-	frames->laps = config->laps ? config->laps : UINT64_MAX;
+	frames->loops = config->loops ? config->loops : UINT64_MAX;
 	frames->span_ns = sum;
 	if (scan->frames > 1)
 		frames->span_ns += (sum + (scan->frames - 1) / 2) / (scan->frames - 1);

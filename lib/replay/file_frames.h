@@ -37,7 +37,7 @@ struct file_frames {
 	struct frame_store_view view;
 	uint64_t *time_ns; /* by index in frames[]: since the file's first frame; CPU only. A file's
 			    * times never go back: a step back is a gap of 0 */
-	uint64_t span_ns;  /* from the first frame to the last, and the mean gap: a lap */
+	uint64_t span_ns;  /* from the first frame to the last, and the mean gap: a loop */
 	uint64_t count;	   /* frames of the file */
 	uint64_t bytes;	   /* their lengths in memory */
 	uint32_t len_max;  /* longest frame; known before streaming too: files are scanned once */
@@ -49,9 +49,9 @@ struct file_frames {
 	/* Streamed: the reader thread. */
 	struct pcap_file *file;
 	struct thread thread;
-	uint64_t laps;	    /* to read; UINT64_MAX: for ever */
+	uint64_t loops;	    /* to read; UINT64_MAX: for ever */
 	uint64_t data_head; /* offset in data after the newest frame */
-	_Alignas(FILE_FRAMES_LINE) _Atomic uint64_t filled; /* frames in the window's history, laps
+	_Alignas(FILE_FRAMES_LINE) _Atomic uint64_t filled; /* frames in the window's history, loops
 							     * included; writer: reader */
 	_Atomic int failed; /* negative errno: the file broke off; `error` says why */
 	struct gdrcap_error error;
@@ -82,7 +82,7 @@ struct file_frames_config {
 	size_t memory_max; /* bytes; a file that needs more is streamed. For `expect`: refused */
 	bool expect;	   /* build classes and the hash table */
 	bool dump;	   /* core dumps have them */
-	uint64_t laps;	   /* replay: how often the file is played; 0: for ever */
+	uint64_t loops;	   /* replay: how often the file is played; 0: for ever */
 };
 int file_frames_create(struct file_frames **frames, const struct file_frames_config *config,
 		       struct gdrcap_error *error);
@@ -92,7 +92,7 @@ int file_frames_start(struct file_frames *frames, const cpu_set_t *cpus,
 void file_frames_destroy(struct file_frames *frames);
 
 /*
- * The tx worker, for frame number `from` of the run (laps included): how many frames from there on
+ * The tx worker, for frame number `from` of the run (loops included): how many frames from there on
  * are there and lie next to each other in frames[]; *index is where. 0: none yet.
  */
 uint32_t file_frames_ready(const struct file_frames *frames, uint64_t from, uint32_t *index);

@@ -69,7 +69,7 @@ void pacing_init(struct pacing *pacing, const struct pacing_config *config, uint
 void pacing_start(struct pacing *pacing, uint64_t tsc);
 
 /*
- * When the next frame is due: ticks since the first. `file_ns` is its time in its file, laps before
+ * When the next frame is due: ticks since the first. `file_ns` is its time in its file, loops before
  * it included (PACING_ORIGINAL); a time before the last frame's is taken for the last frame's.
  */
 uint64_t pacing_due(struct pacing *pacing, uint64_t file_ns);

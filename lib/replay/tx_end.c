@@ -9,7 +9,7 @@
 #include "capture/mbuf_desc.h"
 #include "memory/region.h"
 
-/* They are given up when nothing of them moved for so long: whoever receives, and the writer, may
+/* They are given up when nothing of them moved for this long: whoever receives, and the writer, may
  * be waiting for a core. Without a link nobody does. */
 #define TX_END_WAIT_MS 10000u
 #define TX_END_HOLD_MS 1000u
@@ -22,7 +22,7 @@ static bool tx_end_is_stuck(const struct tx_worker *worker, struct patience *pat
 	return patience_ends(patience, hold ? TX_END_HOLD_MS : TX_END_WAIT_MS, NULL, NULL);
 }
 
-/* Waits until the writer is through with every burst, and gives back what was not sent. False: it
+/* Waits until the writer has finished with every burst, and gives back what was not sent. False: it
  * is not, so nothing more can be requested. */
 static bool tx_drop(struct tx_worker *worker)
 {

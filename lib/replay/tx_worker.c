@@ -21,7 +21,7 @@
 /* Bursts ordered ahead: they hide the round trip to the writer (2.9 us to an H200). */
 #define TX_AHEAD 64u
 /* Paced: ordered so long before they are due at most, so that a header's send time is about right
- * and a stop is prompt; one burst has frames that are due within so long. */
+ * and a stop is prompt; one burst has frames that are due within this time. */
 #define TX_HORIZON_US 20000u
 #define TX_SPAN_US 200u
 /* Nobody else gets the core when the next frame is due so soon. */
@@ -464,8 +464,8 @@ static uint64_t tx_limit(const struct tx_config *config)
 	const struct file_frames *file = config->file;
 	uint64_t frames;
 
-	if (!file || file->laps == UINT64_MAX ||
-	    __builtin_mul_overflow(file->count, file->laps, &frames) || frames > config->frames)
+	if (!file || file->loops == UINT64_MAX ||
+	    __builtin_mul_overflow(file->count, file->loops, &frames) || frames > config->frames)
 		return config->frames;
 	return frames;
 }

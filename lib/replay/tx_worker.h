@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The tx worker: one thread a send queue. It takes empty slots from the pool, requests frames in
- * them through a burst ring (a kernel or its host twin writes them, no CPU on this path touches a
+ * them through a burst ring (a kernel or its CPU backend writes them, no CPU on this path touches a
  * payload), and hands finished bursts to the port, each frame no earlier than it is due. What the
  * port does not take is offered again.
  */
@@ -40,7 +40,7 @@ struct tx_config {
 	 * same time lost frames; no two do so at all. NULL: nobody. */
 	const struct tx_worker *after;
 	/* Not 0: after the last frame, end-of-stream frames for each stream, TX_END_TIMES times,
-	 * that say so many streams. */
+	 * that say this many streams. */
 	uint32_t end_streams;
 };
 
@@ -67,8 +67,8 @@ struct tx_worker {
 	uint32_t size_at;      /* in the cycle */
 	uint32_t stream_at;    /* whose turn it is */
 	uint64_t ordered;      /* frames */
-	uint64_t limit; /* of them: config.frames, a file's laps, or where a file broke off */
-	uint64_t file_at, file_ns; /* next frame in its lap; times of all laps before */
+	uint64_t limit; /* of them: config.frames, a file's loops, or where a file broke off */
+	uint64_t file_at, file_ns; /* next frame in its loop; times of all loops before */
 	struct tx_clock_map clock_map;
 	uint64_t sending;		      /* number of the burst that is being sent */
 	uint64_t clock_tsc, clock_ns, tsc_hz; /* wall clock at clock_tsc */

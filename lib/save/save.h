@@ -30,13 +30,14 @@ struct save;
 
 struct save_config {
 	const char *all;     /* path of --save, or "" */
-	uint32_t every;	     /* of all frames: each so many-th, 1: every one */
+	uint32_t every;	     /* of all frames: each N-th, 1: every one */
 	const char *damaged; /* path of --save-damaged, or "" */
 	uint32_t around;     /* frames of the same queue before and after a damaged one,
 			  * 0..SAVE_AROUND_MAX */
 	const char *inputs[SAVE_INPUTS_MAX]; /* paths of files that the run reads, which must not be
 					      * written to; "" or NULL: none */
-	uint32_t stall_ms; /* a pipe whose reader, or a file whose system takes nothing for so long
+	uint32_t
+		stall_ms; /* a pipe whose reader, or a file whose system takes nothing for this long
 			    * ends; 0: 10 s. A pipe at any time, a file in save_finish() */
 	struct ring_producer *const *rings; /* by queue; kept */
 	uint32_t queues;

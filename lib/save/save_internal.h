@@ -66,7 +66,7 @@ struct save_queue {
 	uint64_t kept;	     /* number of the first frame of burst `held` */
 	uint64_t until;	     /* frames up to and with the next of --save; UINT64_MAX: none */
 	uint64_t next;	     /* frames below it are in --save-damaged, or missed there */
-	uint32_t after;	     /* so many more are wanted after a damaged one */
+	uint32_t after;	     /* this many more are wanted after a damaged one */
 	bool behind;	     /* too many slots wait: nothing is taken */
 	uint64_t dropped[SAVE_FILES]; /* not taken since the last that was */
 	uint64_t missed[SAVE_FILES], wanted[SAVE_FILES];

@@ -9,7 +9,7 @@
 
 #include "kernels/frame_records.h"
 
-/* Held back for frames that are still to come: of a queue's slots one in so many at most. */
+/* Held back for frames that are still to come: of a queue's slots one in this many at most. */
 #define HELD_ONE_IN 4u
 /* Copies for the file of damaged frames that are made even when the accountant is behind: so few
  * between two flushes cost nothing, and they are what somebody looks for. */
@@ -55,7 +55,7 @@ static struct save_record *listed_at(const struct save_bounce *bounce, uint64_t 
 	return (struct save_record *)(void *)(bounce->base + (at & (bounce->bytes - 1)));
 }
 
-/* A record of so many bytes, or NULL: there is no room. */
+/* A record of this many bytes, or NULL: there is no room. */
 static struct save_record *bounce_take(struct save_bounce *bounce, uint32_t bytes)
 {
 	const uint64_t to_end = bounce->bytes - (bounce->filled & (bounce->bytes - 1));

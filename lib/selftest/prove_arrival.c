@@ -185,11 +185,11 @@ static int not_steered(struct prove *prove, const struct clues *clues)
 				    pair->rx.name, PROVE_ARRIVE_MS);
 	if (plug == 0)
 		return prove_failed(prove, PROVE_STEERED,
-				    "no frame came to the plug of %s within %u ms", pair->rx.name,
-				    PROVE_ARRIVE_MS);
+				    "no frame came to the physical port of %s within %u ms",
+				    pair->rx.name, PROVE_ARRIVE_MS);
 	return prove_failed(
 		prove, PROVE_STEERED,
-		"%llu frame%s came to the plug of %s within %u ms, and none of %u bytes to "
+		"%llu frame%s came to the physical port of %s within %u ms, and none of %u bytes to "
 		"its queues%s",
 		(unsigned long long)plug, plug == 1 ? "" : "s", pair->rx.name, PROVE_ARRIVE_MS,
 		PROOF_BYTES, clues->rule.known ? ": the rule " PROOF_RULE " took none" : "");

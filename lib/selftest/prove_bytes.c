@@ -174,7 +174,7 @@ int prove_consumer(struct prove *prove)
 				   prove->layout.raw_payload);
 	if (join == -ETIMEDOUT) {
 		/* It may still come back to the ring. */
-		session->stranded = true;
+		session->given_up = true;
 		session->proof_ring = ring;
 		return ret;
 	}

@@ -94,7 +94,7 @@ int session_files_create(struct gdrcap_session *session, struct gdrcap_error *er
 		.memory_max = plan->file_memory,
 		.expect = true,
 		.dump = session->config.dump_frames != 0,
-		.laps = plan->loops == UINT64_MAX ? 0 : plan->loops,
+		.loops = plan->loops == UINT64_MAX ? 0 : plan->loops,
 	};
 	int ret = 0;
 

@@ -401,8 +401,8 @@ static void pair_close(struct gdrcap_session *session, struct session_pair *pair
 {
 	if (pair->tx_clocked)
 		tx_clock_close(&pair->tx_clock);
-	/* The thread that writes a stranded session's files may still look at its copy. */
-	if (!session->stranded)
+	/* The thread that writes a session that was given up's files may still look at its copy. */
+	if (!session->given_up)
 		rx_clock_close(&pair->rx_clock);
 	steering_destroy(&pair->steering);
 	/* Ports first: closing one gives back the mbufs in its queues. */

@@ -352,7 +352,7 @@ err:
  * GPU's memory is to wait for its kernels: all that they can reach stays until the process ends. */
 static void session_strand(struct gdrcap_session *session)
 {
-	static struct gdrcap_session *_Atomic stranded;
+	static struct gdrcap_session *_Atomic given_up;
 
 	log_error("%zu MiB of memory stay allocated: workers of \"%s\" still hold them",
 		  session->region.bytes >> 20, session->device_info.name);
@@ -362,7 +362,7 @@ static void session_strand(struct gdrcap_session *session)
 	/* Nor is a port closed under a thread that hangs in its driver. */
 	if (!session->hung)
 		session_ports_destroy(session);
-	session->next_stranded = atomic_exchange(&stranded, session);
+	session->next_given_up = atomic_exchange(&given_up, session);
 }
 
 void gdrcap_destroy(struct gdrcap_session *session)
@@ -382,8 +382,8 @@ void gdrcap_destroy(struct gdrcap_session *session)
 	gdrcap_stop(session, NULL);
 	session_abandon(session);
 	guest_remove(&session->guest);
-	/* Of a session that is stranded, guest_leave() is never called: its workers use everything. */
-	if (session->stranded) {
+	/* Of a session that was given up, guest_leave() is never called: its workers use everything. */
+	if (session->given_up) {
 		session_strand(session);
 		log_close(&session->log);
 		return;

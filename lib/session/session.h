@@ -159,8 +159,8 @@ struct gdrcap_session {
 	bool hung; /* a worker hangs in its port's driver: it is not joined, and nothing is freed */
 	_Atomic int failure;	      /* negative errno that ended the run */
 	_Atomic bool destroy_refused; /* to a log function, which has been told */
-	bool stranded; /* workers on the device did not leave: see gdrcap_destroy() */
-	struct gdrcap_session *next_stranded;
+	bool given_up; /* workers on the device did not leave: see gdrcap_destroy() */
+	struct gdrcap_session *next_given_up;
 	struct guest guest; /* hears of the end of the process: session_leave() */
 
 	/* Recursive. Over what the ports' drivers and rules count, which any thread may ask for: a

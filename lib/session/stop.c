@@ -68,7 +68,7 @@ static void device_job_join(struct gdrcap_session *session, struct kernel_worker
 	guest_unlock();
 	if (ret == 0)
 		return;
-	session->stranded |= ret == -ETIMEDOUT;
+	session->given_up |= ret == -ETIMEDOUT;
 	if (ret == -ETIMEDOUT && job_is_through(session, role)) {
 		session_message(session, GDRCAP_LOG_WARNING,
 				"the %s has done its work and does not leave: %s", what,

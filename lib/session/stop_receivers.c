@@ -23,7 +23,7 @@ void session_worker_join(struct gdrcap_session *session, struct thread *thread)
 	if (thread_join_unless_stuck(thread))
 		return;
 	session_watch_workers(session);
-	session->stranded = true;
+	session->given_up = true;
 }
 
 /* What is left at a port is called lost where it is known how much was sent. */

@@ -51,10 +51,10 @@
 /* Streams of which anything was seen. Of most, in hostile traffic, that is one frame: only of those
  * that sent more, GDRCAP_STREAMS_MAX at most, is it known which frames came. */
 #define VERDICT_STREAMS_SEEN 65536u
-/* Foreign PRBS without sequence numbers: so many frames, lost or late, are looked for. */
+/* Foreign PRBS without sequence numbers: this many frames, lost or late, are looked for. */
 #define VERDICT_PHASE_AHEAD 1024u
 #define VERDICT_PHASE_BACK 64u
-/* A lone frame more than so many ahead is in doubt. */
+/* A lone frame more than this many ahead is in doubt. */
 #define VERDICT_JUMP 4096u
 /* Foreign streams are numbered from here, so that frames before the first one seen have numbers. */
 #define VERDICT_FIRST_NUMBER (1ull << 63)
@@ -68,7 +68,7 @@ struct verdict_config {
 	const struct frame_layout *layout;
 	const struct pattern_plan *plan;
 	const struct frame_store_view *expect; /* frames of a file, or NULL. Kept, not copied */
-	uint32_t senders; /* end-of-stream frames of so many senders make an end; 0: of one */
+	uint32_t senders; /* end-of-stream frames of this many senders make an end; 0: of one */
 };
 
 /* What several frames said, of which some may be forged: the values said most often. */
@@ -99,7 +99,7 @@ struct verdict_stream {
 	struct verdict_votes ends; /* what its end-of-stream frames said */
 	bool ended; /* its end-of-stream frame came, or verdict_expect_whole() was called */
 	/* Own frames. */
-	uint32_t restarts;		     /* times that its sender began anew */
+	uint32_t restarts;		     /* times that its sender began again */
 	uint64_t past_expected, past_unique; /* frames of the lives before this one */
 	bool born;			     /* frame 0 of this life was seen, ... */
 	uint32_t birth; /* ... sent at this time (frame_result.detail); 0: it had none */
@@ -157,7 +157,7 @@ struct verdict {
 	uint64_t
 		stale; /* seen before their bytes were there, if these ever came, whatever else they
 			 * are counted as */
-	uint64_t strangers; /* among the filtered: frames of others' streams, config.own_streams */
+	uint64_t unmatched; /* among the filtered: frames of others' streams, config.own_streams */
 	uint64_t
 		late_copies; /* among the duplicates: own frames that came after their stream's end */
 	uint64_t untracked; /* among the filtered: frames that found no room, of too many streams */
@@ -192,7 +192,7 @@ void verdict_round(struct verdict *verdict);
 void verdict_finish(struct verdict *verdict);
 
 /* Expected from a file, after the last record: the sender is known to have played its file to the end,
- * so what is missing of the last lap that was seen is lost. A stream whose end-of-stream frame said
+ * so what is missing of the last loop that was seen is lost. A stream whose end-of-stream frame said
  * how many frames it had keeps that. No frame seen: nothing is known. */
 void verdict_expect_whole(struct verdict *verdict);
 

@@ -17,8 +17,8 @@
  * behind, or that go on from neither, show nothing. A frame in doubt that the stream did not go on
  * from is early: it keeps its place, and turns out a duplicate when the place's own frame comes.
  * Until then, frames that wait count as sent and received (stream->ahead), but have no number. At
- * the end, one still in doubt is believed in the lap that was being played; others, and those in
- * the next lap, are second or late copies of what lies behind. The first lap has nothing behind it;
+ * the end, one still in doubt is believed in the loop that was being played; others, and those in
+ * the next loop, are second or late copies of what lies behind. The first loop has nothing behind it;
  * there an early frame stays what it is.
  */
 #include "verdict/verdict_internal.h"
@@ -112,7 +112,7 @@ static bool waiting_first(const struct verdict_places *places, const struct verd
 }
 
 /* The place of an early frame is given to the one that comes in time, so it has to be past. At the
- * end it may be the next, but not the first of another lap. */
+ * end it may be the next, but not the first of another loop. */
 static bool place_has_come(const struct verdict *verdict, const struct verdict_stream *stream,
 			   uint32_t slot, bool end)
 {
@@ -204,7 +204,7 @@ static bool doubt_look(struct verdict *verdict, uint32_t queue, const struct fra
 
 	if (new_count != old_count)
 		believed = new_count > old_count;
-	else if (from_new == doubt + 1) /* and maybe from the old place too, but not a lap on */
+	else if (from_new == doubt + 1) /* and maybe from the old place too, but not a loop on */
 		believed = doubt + 1 - old < verdict->config.expect->count || from_old != old;
 	if (!believed) {
 		if (from_old == old)
@@ -250,7 +250,7 @@ static void add_placed(struct verdict *verdict, uint32_t queue, struct verdict_s
 }
 
 /* The first record of all begins with the file's last frame, and goes on with its first ones: rather
- * than all of a lap, that one frame is out of place. */
+ * than all of a loop, that one frame is out of place. */
 static bool begins_early(const struct verdict *verdict, const struct verdict_stream *stream,
 			 const struct frame_record *record)
 {
@@ -340,7 +340,7 @@ static void stream_whole(struct verdict *verdict, struct verdict_stream *stream)
 	verdict_finish_expected(verdict, stream);
 	if (stream->sequence.unique == 0)
 		return;
-	/* Those of the first lap that came before their place: all places have come now. */
+	/* Those of the first loop that came before their place: all places have come now. */
 	while (waiting_first(verdict->places, stream, verdict->places->slots, &slot))
 		waiting_believe(verdict, slot);
 	verdict->whole = true;

@@ -73,7 +73,7 @@ void verdict_finish_own(struct verdict *verdict, struct verdict_stream *stream);
 /* ---- verdict_ends.c ---- */
 
 void verdict_add_end(struct verdict *verdict, uint32_t queue, const struct frame_record *record);
-/* The stream had so many frames. */
+/* The stream had this many frames. */
 void verdict_end_stream(struct verdict *verdict, struct verdict_stream *stream, uint64_t frames);
 /* It goes on after all. */
 void verdict_end_void(struct verdict *verdict, struct verdict_stream *stream);

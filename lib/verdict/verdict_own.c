@@ -8,7 +8,7 @@
  * that follow each other are believed at once. When the stream goes on where it was, the frame was
  * a stray. The same of a stream's first frame, when the next ones come from elsewhere.
  *
- * A sender that begins anew sends frame 0 again, with a later send time than the first one: a new
+ * A sender that begins again sends frame 0 again, with a later send time than the first one: a new
  * life of the stream begins, with numbers from 0, and what the life before it lacked stays lost. A
  * copy of frame 0 has its send time, and is a duplicate. Without a clock (send time 0), and where
  * frame 0 was not seen, it is a new life after the end-of-stream frame, and when it comes more than
@@ -16,7 +16,7 @@
  * SEQUENCE_WINDOW or more behind the newest: its frame 0 was lost. A lone one there is a duplicate,
  * and one more than VERDICT_JUMP before the first that was seen is in doubt as those ahead are.
  *
- * Where the sender is ours (config.own_streams) it does not begin anew.
+ * Where the sender is ours (config.own_streams) it does not begin again.
  */
 #include "verdict/verdict_internal.h"
 
@@ -83,7 +83,7 @@ static void doubt_settle(struct verdict *verdict, struct verdict_stream *stream)
 	take(verdict, queue, stream, &record);
 }
 
-/* The sender began anew, if what follows says so too. */
+/* The sender began again, if what follows says so too. */
 static bool is_new_life(const struct verdict *verdict, const struct verdict_stream *stream,
 			const struct frame_record *record)
 {

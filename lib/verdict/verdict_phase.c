@@ -58,7 +58,7 @@ static bool spend(struct verdict_phases *phases, uint32_t steps)
 	return true;
 }
 
-/* The jump over so many bytes, not 0; NULL: no more work in this round. */
+/* The jump over this many bytes, not 0; NULL: no more work in this round. */
 static const struct phase_jump *jump_over(struct verdict *verdict, uint32_t bytes)
 {
 	struct jump *jump = &verdict->phases->jump[bytes * 0x9e3779b1u >> (32 - JUMP_BITS)];

@@ -107,7 +107,7 @@ static uint32_t distance_ahead(const struct walk *walk)
 	return m >= walk->index ? m - walk->index : walk->period - walk->index + m;
 }
 
-/* 1 .. period: the frame expected is ahead, a whole lap before it is behind. */
+/* 1 .. period: the frame expected is ahead, a whole loop before it is behind. */
 static uint32_t distance_back(const struct walk *walk)
 {
 	const uint32_t m = walk->member[walk->back];

@@ -46,7 +46,7 @@ static inline uint32_t class_after(const struct frame_store_view *store, uint32_
  * the expected one, ahead when two are as near. */
 uint64_t place_of(const struct verdict *verdict, uint64_t expected, uint32_t class,
 		  uint32_t *count);
-/* The nearest place of content `class` before `next`; false: the first lap has none. */
+/* The nearest place of content `class` before `next`; false: the first loop has none. */
 bool place_behind(const struct verdict *verdict, uint64_t next, uint32_t class, uint64_t *place);
 
 #endif

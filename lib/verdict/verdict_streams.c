@@ -131,7 +131,7 @@ struct verdict_stream *verdict_stream_of(struct verdict *verdict, uint32_t queue
 		verdict->senders[source].heard = true;
 		q->last = stream;
 	} else if (verdict->config.own_streams && record->stream >= verdict->config.own_streams) {
-		verdict->strangers += record->count;
+		verdict->unmatched += record->count;
 		q->filtered += record->count;
 	} else {
 		count_untracked(verdict, queue, record->count);

@@ -90,11 +90,11 @@ def test_stage_sent():
 
 
 def test_stage_steered():
-    by_card("0.drop=1", "steered", r"no frame came to the plug of \S+ within \d+ ms")
+    by_card("0.drop=1", "steered", r"no frame came to the physical port of \S+ within \d+ ms")
     by_card("1.crc=1", "steered", r"damaged on the wire \(wire_crc\)", modes=("devx",))
     by_card("1.discard=1", "steered", r"card_full", modes=("devx",))
     # To the kernel: another EtherType than the rule's.
-    by_card("0.corrupt=1,0.corrupt_at=13", "steered", r"1 frame came to the plug of \S+ within")
+    by_card("0.corrupt=1,0.corrupt_at=13", "steered", r"1 frame came to the physical port of \S+ within")
 
 
 def test_stage_completed():

@@ -274,7 +274,7 @@ def test_original_times():
             factor = float(speed[:-1]) if speed else 1.0
             summary, got = replay_to_file(directory, "--pcap", path, "--loops", str(loops),
                                           *(("--speed", speed) if speed else ()))
-        # Between two laps there is a gap too, the file's mean.
+        # Between two loops there is a gap too, the file's mean.
         asked = ((times[-1] - times[0]) / 1e9 * loops +
                  (loops - 1) * (times[-1] - times[0]) / 1e9 / (len(times) - 1)) / factor
         took = (got[-1].time_ns - got[0].time_ns) / 1e9

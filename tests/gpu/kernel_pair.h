@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The CUDA kernels and their host twin side by side, on the same scene. */
+/* The CUDA kernels and the CPU backend side by side, on the same scene. */
 #ifndef GDRCAP_TEST_KERNEL_PAIR_H
 #define GDRCAP_TEST_KERNEL_PAIR_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The CUDA kernels against their host twin, on the same random scenes: frames written must be equal
+ * The CUDA kernels against the CPU backend, on the same random scenes: frames written must be equal
  * byte for byte, runs bit for bit. Usage: test_kernel_cuda [ROUNDS [SEED]]. 77 without a GPU.
  */
 #include "kernel_pair.h"
@@ -156,7 +156,8 @@ int main(int argc, char **argv)
 	good = test_refusals() && test_together(device_frames) && test_after() &&
 	       rounds_play(rounds, seed, device_frames);
 	pair_close(device_frames);
-	printf("%s: kernel and twin compared on %" PRIu64 " frames written and %" PRIu64 " runs\n",
+	printf("%s: kernel and CPU backend compared on %" PRIu64 " frames written and %" PRIu64
+	       " runs\n",
 	       good ? "PASS" : "FAIL", frames_compared, records_compared);
 	return good ? 0 : 1;
 }

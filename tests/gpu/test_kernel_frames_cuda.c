@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The CUDA kernels against their host twin on frames of others: foreign layouts with and without a
+ * The CUDA kernels against the CPU backend on frames of others: foreign layouts with and without a
  * known phase, rules, end-of-stream frames, frames of a file written and expected; and gather().
  * Usage: test_kernel_frames_cuda [ROUNDS [SEED]]. 77 without a GPU.
  */
@@ -86,7 +86,7 @@ static bool own_round(uint64_t seed, enum pattern_kind kind, uint32_t shape, uin
 	return good;
 }
 
-/* WRITE or CHECK of a scene by the twin and the kernel, both with the store. */
+/* WRITE or CHECK of a scene by the CPU backend and the kernel, both with the store. */
 static bool store_compare(const struct store_scene *store, enum kernel_role role,
 			  uint8_t *device_frames, uint8_t *copy)
 {
@@ -347,7 +347,7 @@ int main(int argc, char **argv)
 			good = false;
 		}
 	}
-	printf("\n%s: kernel and twin compared on %" PRIu64 " frames written and %" PRIu64
+	printf("\n%s: kernel and CPU backend compared on %" PRIu64 " frames written and %" PRIu64
 	       " runs\n",
 	       good ? "PASS" : "FAIL", frames_compared, records_compared);
 	return good ? 0 : 1;

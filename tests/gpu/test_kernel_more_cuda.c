@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The CUDA kernels against their host twin on frames in two pieces (header-data split) and in
+ * The CUDA kernels against the CPU backend on frames in two pieces (header-data split) and in
  * poisoned slots (stale-read detector), and frames whose bytes come after they were published, by
  * the CPU's stores and by a copy engine. Usage: test_kernel_more_cuda [ROUNDS [SEED]]. 77 without a
  * GPU.
@@ -362,7 +362,7 @@ int main(int argc, char **argv)
 			good = false;
 		}
 	}
-	printf("\n%s: kernel and twin compared on %" PRIu64 " records\n", good ? "PASS" : "FAIL",
-	       records_compared);
+	printf("\n%s: kernel and CPU backend compared on %" PRIu64 " records\n",
+	       good ? "PASS" : "FAIL", records_compared);
 	return good ? 0 : 1;
 }

@@ -106,7 +106,7 @@ static uint32_t agreeing(const struct scene *scene, uint64_t place, const uint32
 	return n;
 }
 
-/* Tries every place within a lap either way; returns how many frames it finds together. */
+/* Tries every place within a loop either way; returns how many frames it finds together. */
 static uint32_t model_fit(const struct scene *scene, uint64_t expected, const uint32_t *class,
 			  uint32_t left, uint64_t *place)
 {

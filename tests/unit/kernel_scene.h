@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Random traffic for a kernel back end, and a producer that plays it through burst rings: shared by
- * the host twin's unit test and the CUDA test. The same seed makes the same scene.
+ * the CPU backend's unit test and the CUDA test. The same seed makes the same scene.
  */
 #ifndef GDRCAP_TEST_KERNEL_SCENE_H
 #define GDRCAP_TEST_KERNEL_SCENE_H

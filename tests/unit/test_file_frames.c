@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A file's frames in memory: all of them, through a tiny window, in laps; and the table that finds
+/* A file's frames in memory: all of them, through a tiny window, in loops; and the table that finds
  * them. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,7 +76,7 @@ static void file_make(uint32_t frames)
 	bytes_free(&bytes);
 }
 
-static int create(struct file_frames **frames, size_t memory_max, bool expect, uint64_t laps)
+static int create(struct file_frames **frames, size_t memory_max, bool expect, uint64_t loops)
 {
 	struct file_scan scan;
 	const struct file_frames_config config = {
@@ -85,7 +85,7 @@ static int create(struct file_frames **frames, size_t memory_max, bool expect, u
 		.gpu = gpu,
 		.memory_max = memory_max,
 		.expect = expect,
-		.laps = laps,
+		.loops = loops,
 	};
 	int ret = file_frames_scan(path, &scan, &error);
 
@@ -251,7 +251,7 @@ static void through_a_window(void **state)
 		assert_int_equal(file_frames_ready(frames, 0, &index), 0);
 		assert_int_equal(file_frames_start(frames, NULL, &error), 0);
 		take_all(frames, 3 * FRAMES);
-		/* Nothing comes after the last lap, and nothing failed. */
+		/* Nothing comes after the last loop, and nothing failed. */
 		thread_join(&frames->thread);
 		assert_int_equal(file_frames_ready(frames, 3 * FRAMES, &index), 0);
 		assert_int_equal(atomic_load(&frames->failed), 0);
@@ -323,7 +323,7 @@ static void changed_files(void **state)
 				.scan = &scan,
 				.gpu = gpu,
 				.memory_max = streamed ? 0 : SIZE_MAX,
-				.laps = 1,
+				.loops = 1,
 			};
 			int ret;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* kernel_drops.c: a port's sockets are found, and nobody else's are read: the kernel's counter
- * begins anew with each answer. On the loopback interface, which hears what this process sends. */
+ * begins again with each answer. On the loopback interface, which hears what this process sends. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The host twin: runs equal those of the reference, frames equal frame_write()'s, life and death.
+/* The CPU backend: runs equal those of the reference, frames equal frame_write()'s, life and death.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,7 +57,7 @@ static void assert_whole_bursts_valid(const struct scene *scene, const struct sc
 	}
 }
 
-/* Spoils the frames step by step; the twin must say what the reference says. */
+/* Spoils the frames step by step; the CPU backend must say what the reference says. */
 static void round_check(struct scene *scene, bool whole)
 {
 	for (uint32_t one_in = 0; one_in <= 32; one_in += 16) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The host twin's stale-read detector: bytes that come late are told from damage, by a clock of the
+ * The CPU backend's stale-read detector: bytes that come late are told from damage, by a clock of the
  * test's, with which they come.
  */
 #include <setjmp.h>

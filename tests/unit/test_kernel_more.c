@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The host twin with header-data split and in poisoned slots, on random scenes: frames in two
+ * The CPU backend with header-data split and in poisoned slots, on random scenes: frames in two
  * pieces get the outcomes that they have in one, and slots the poison that is due.
  */
 #include <setjmp.h>

@@ -60,7 +60,7 @@ static void breaks(struct bytes *bytes, unsigned int good, const char *what)
 
 	assert_int_equal(open_bytes(bytes, &file), 0);
 	snprintf(number, sizeof(number), "frame %u ", good + 1);
-	for (int lap = 0; lap < 2; lap++) {
+	for (int loop = 0; loop < 2; loop++) {
 		for (unsigned int i = 0; i < good; i++)
 			assert_int_equal(pcap_file_next(file, &frame, &error), 1);
 		ret = pcap_file_next(file, &frame, &error);
@@ -112,7 +112,7 @@ static void both_orders_and_units(void **state)
 			for (uint32_t i = 0; i < 6; i++)
 				pcap_frame(&bytes, 4000000000u - i, 999999u - i, i, lengths[i]);
 			assert_int_equal(open_bytes(&bytes, &file), 0);
-			for (int lap = 0; lap < 3; lap++) {
+			for (int loop = 0; loop < 3; loop++) {
 				for (uint32_t i = 0; i < 6; i++)
 					is_frame(file, i, lengths[i],
 						 (4000000000u - i) * 1000000000ull +
@@ -138,7 +138,7 @@ static void pcapng_too(void **state)
 			pcapng_frame(&bytes, 1600000000123457ull, 2, 1513, 1513);
 			pcapng_frame(&bytes, 1500000000000000ull, 3, 9212, 9212);
 			assert_int_equal(open_bytes(&bytes, &file), 0);
-			for (int lap = 0; lap < 2; lap++) {
+			for (int loop = 0; loop < 2; loop++) {
 				is_frame(file, 1, 60, 1600000000123456ull * unit);
 				is_frame(file, 2, 1513, 1600000000123457ull * unit);
 				is_frame(file, 3, 9212, 1500000000000000ull * unit);
@@ -192,7 +192,7 @@ static void large_file_by_path(void **state)
 	bytes_save(&bytes, path);
 	assert_int_equal(pcap_file_open(&file, path, NULL, &error), 0);
 	unlink(path);
-	for (int lap = 0; lap < 2; lap++) {
+	for (int loop = 0; loop < 2; loop++) {
 		for (uint32_t i = 0; i < 3000; i++)
 			is_frame(file, i, 14 + i, i * 1000000001ull);
 		is_end(file);

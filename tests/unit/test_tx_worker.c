@@ -255,7 +255,7 @@ static uint32_t file_len(uint64_t number)
 	return 14 + (uint32_t)(mixed(number) % 1500);
 }
 
-static struct file_frames *file_open(size_t memory_max, uint64_t laps, size_t cut)
+static struct file_frames *file_open(size_t memory_max, uint64_t loops, size_t cut)
 {
 	struct gdrcap_error error = { 0 };
 	struct bytes bytes = { 0 };
@@ -267,7 +267,7 @@ static struct file_frames *file_open(size_t memory_max, uint64_t laps, size_t cu
 		.scan = &scan,
 		.gpu = scene.gpu,
 		.memory_max = memory_max,
-		.laps = laps,
+		.loops = loops,
 	};
 
 	pcap_head(&bytes, true, 262144, 1);
@@ -400,7 +400,7 @@ static void a_files_own_times(void **state)
 		uint64_t took, due;
 
 		config.file = file_open(memory[m], 5, 0);
-		/* 5 laps of 3 ms, at double speed. */
+		/* 5 loops of 3 ms, at double speed. */
 		config.pacing = (struct pacing_config){ PACING_ORIGINAL, 2 };
 		run_open(&run, &config, 64, 1024);
 		run_go(&run);
@@ -408,7 +408,7 @@ static void a_files_own_times(void **state)
 		assert_int_equal(played.next, 5 * FILE_COUNT);
 		took = atomic_load(&run.worker->last_tsc) - atomic_load(&run.worker->first_tsc);
 		due = (uint64_t)(run.worker->pacing.due >> 64);
-		/* The last frame's time, laps included: a gap is 1 us everywhere. */
+		/* The last frame's time, loops included: a gap is 1 us everywhere. */
 		assert_in_range(due, (5 * FILE_COUNT - 1) * rte_get_tsc_hz() / 2000000 - 1,
 				(5 * FILE_COUNT - 1) * rte_get_tsc_hz() / 2000000);
 		assert_true(took >= due);

@@ -326,7 +326,7 @@ static void ends_from_one_address(void **state)
 }
 
 /* All but the first and the last frame are lost: the last one is believed where its sender says that
- * it had so many, or is ours. */
+ * it had this many, or is ours. */
 static void a_lone_last_frame(void **state)
 {
 	for (uint32_t i = 0; i < 4; i++) {

@@ -20,7 +20,7 @@ static void new_burst(struct scene *scene)
 	scene->queue = (uint32_t)random_below(&scene->random, QUEUES);
 }
 
-/* `reach`: losses, late and second frames are less than so many away. */
+/* `reach`: losses, late and second frames are less than this many away. */
 static void random_traffic(struct scene *scene, uint64_t frames, uint32_t reach)
 {
 	uint64_t *r = &scene->random;
@@ -168,9 +168,9 @@ static void head_tail_and_laps(void **state)
 	scene_begin(&scene, 100, 100, true, 1);
 	record_of(&scene, 80, 5); /* before it 80, although 20 behind would be nearer */
 	counts_are(&scene, 5, 80, 0, 0);
-	record_of(&scene, 85, 215); /* two laps more, in one record */
+	record_of(&scene, 85, 215); /* two loops more, in one record */
 	counts_are(&scene, 220, 80, 0, 0);
-	record_of(&scene, 50, 2); /* half a lap either way: ahead */
+	record_of(&scene, 50, 2); /* half a loop either way: ahead */
 	counts_are(&scene, 222, 130, 0, 0);
 	record_of(&scene, 1, 2); /* 51 behind or 49 ahead */
 	counts_are(&scene, 224, 179, 0, 0);
@@ -218,7 +218,7 @@ static void a_frame_out_of_place(void **state)
 		uint64_t valid, lost, duplicate, reordered; /* at the end */
 		uint64_t lost_whole; /* when the file was played to its end */
 	} rows[] = {
-		/* A copy of a later frame, of one of the lap before, at the end, of one near. */
+		/* A copy of a later frame, of one of the loop before, at the end, of one near. */
 		{ 1000, { { 0, 100 }, { 900, 1 }, { 100, 900 } }, 1000, 0, 1, 0, 0 },
 		{ 1000, { { 0, 900 }, { 100, 1 }, { 900, 100 } }, 1000, 0, 1, 0, 0 },
 		{ 1000, { { 0, 1000 }, { 100, 1 } }, 1000, 0, 1, 0, 0 },
@@ -230,7 +230,7 @@ static void a_frame_out_of_place(void **state)
 		{ 1000, { { 999, 1 }, { 0, 999 } }, 1000, 0, 0, 1, 0 },
 		{ 1000, { { 0, 100 }, { 900, 1 }, { 100, 800 }, { 901, 99 } }, 1000, 0, 0, 1, 0 },
 		{ 1000, { { 0, 1100 }, { 400, 1 }, { 100, 300 }, { 401, 599 } }, 2000, 0, 0, 1, 0 },
-		/* Two that changed places, in the first lap and in another. */
+		/* Two that changed places, in the first loop and in another. */
 		{ 1000, { { 0, 10 }, { 11, 1 }, { 10, 1 }, { 12, 988 } }, 1000, 0, 0, 1, 0 },
 		{ 1000, { { 0, 1010 }, { 11, 1 }, { 10, 1 }, { 12, 988 } }, 2000, 0, 0, 1, 0 },
 		/* Several: different ones, and one twice. */
@@ -256,7 +256,7 @@ static void a_frame_out_of_place(void **state)
 		{ 1000, { { 0, 900 }, { 999, 1 } }, 901, 99, 0, 0, 99 },
 		{ 1000, { { 80, 1 } }, 1, 80, 0, 0, 999 },
 		{ 1000, { { 80, 920 }, { 0, 1000 } }, 1920, 80, 0, 0, 80 },
-		/* The lap was not ended: how far the sender was, nobody knows. */
+		/* The loop was not ended: how far the sender was, nobody knows. */
 		{ 1000, { { 0, 100 }, { 900, 1 }, { 100, 201 } }, 302, 0, 0, 0, 698 },
 		{ 1000, { { 0, 999 } }, 999, 0, 0, 0, 1 },
 		{ 1000, { { 0, 1001 } }, 1001, 0, 0, 0, 999 },
@@ -288,7 +288,7 @@ static void a_frame_out_of_place(void **state)
 	}
 }
 
-/* No frame seen: nothing is known of a lap. What fits nowhere may be one of the missing. */
+/* No frame seen: nothing is known of a loop. What fits nowhere may be one of the missing. */
 static void the_whole_file(void **state)
 {
 	static struct scene scene;
@@ -427,7 +427,7 @@ static void nothing_to_tell_them_apart(void **state)
 	}
 }
 
-/* A record that the file has nowhere as a whole: A B A C is played, and C lost in each lap. */
+/* A record that the file has nowhere as a whole: A B A C is played, and C lost in each loop. */
 static void run_of_two_places(void **state)
 {
 	static const uint32_t classes[] = { 0, 1, 0, 3 };
@@ -440,7 +440,7 @@ static void run_of_two_places(void **state)
 	assert_int_equal(verdict_create(&scene.verdict, QUEUES,
 					&(struct verdict_config){ .expect = &scene.store }),
 			 0);
-	record_of(&scene, 0, 9); /* A B A B A B A B A: the second B is a lap after the first */
+	record_of(&scene, 0, 9); /* A B A B A B A B A: the second B is a loop after the first */
 	counts_are(&scene, 9, 6, 0, 0); /* with each C the A after it */
 	assert_int_equal(scene.verdict.streams[0].received, 9);
 	assert_int_equal(scene.verdict.streams[0].bytes, 900);
@@ -464,7 +464,7 @@ static void damage_is_told(void **state)
 	assert_int_equal(scene.verdict.damage_count, 4);
 	assert_int_equal(scene.verdict.stale, 1);
 	assert_string_equal(scene.verdict.damage[0].kind, "payload");
-	assert_int_equal(scene.verdict.damage[0].sequence, 15); /* of the second lap */
+	assert_int_equal(scene.verdict.damage[0].sequence, 15); /* of the second loop */
 	assert_int_equal(scene.verdict.damage[0].wrong_bits, 3);
 	assert_string_equal(scene.verdict.damage[1].kind, "length");
 	assert_int_equal(scene.verdict.damage[1].sequence, 20);

@@ -450,7 +450,7 @@ static void lock_is_lost_and_found(void **state)
 
 	scene_begin(&scene, 4, 1, PATTERN_PRBS31, 1);
 	arrive_many(&scene, 0, 100);
-	/* The sender's generator begins anew, its counter does not. */
+	/* The sender's generator begins again, its counter does not. */
 	memmove(scene.prbs + 100 * PAYLOAD, scene.prbs, 200 * PAYLOAD);
 	arrive_many(&scene, 100, 100);
 	assert_int_equal(scene.verdict.lock_lost, 1);

@@ -96,7 +96,7 @@ static void damaged_numbers(void **state)
 	raw(&scene, 122, 1);
 	counts_are(&scene, 20, 3, 0, 0);
 	assert_int_equal(scene.verdict.damage_count, 3);
-	raw(&scene, 123 + 50000, 1); /* in truth so many lost */
+	raw(&scene, 123 + 50000, 1); /* in truth this many lost */
 	counts_are(&scene, 20, 4, 0, 0);
 	raw(&scene, 124 + 50000, 1);
 	counts_are(&scene, 22, 3, 50000, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The verdict against the truth. A sender's frames go over a wire that loses, copies, delays and
- * damages them, among frames of nobody's; now and then a sender begins anew, and there are several.
+ * damages them, among frames of nobody's; now and then a sender begins again, and there are several.
  * What the verdict then says must be what was done: the model counts what it does to the frames, and
  * knows nothing of how the verdict finds out.
  */
@@ -24,7 +24,7 @@
 #define BURST 32u
 
 struct late {
-	uint64_t number, due; /* given when so many frames were sent after it */
+	uint64_t number, due; /* given when this many frames were sent after it */
 	bool damaged;
 };
 
