@@ -139,5 +139,6 @@ void ring_destroy(struct ring_producer *ring)
 	free(ring->head_mbuf);
 	free(ring->end);
 	free(ring->tsc);
+	ring_wake_close(&ring->wake);
 	memset(ring, 0, sizeof(*ring));
 }

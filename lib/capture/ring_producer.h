@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "capture/burst_ring.h"
+#include "capture/ring_wake.h"
 #include "gdrcap.h"
 
 #define RING_SMALL_BURSTS 1024u
@@ -54,6 +55,8 @@ struct ring_producer {
 	_Alignas(RING_LINE) _Atomic uint64_t collected; /* bursts whose slots may go back */
 	/* Bursts that are in the verdict, `collected` or more. Readers: accountant, watchdog. */
 	_Atomic uint64_t accounted;
+	/* The caller's own consumer, where it sleeps: both of them. */
+	_Alignas(RING_LINE) struct ring_wake wake;
 
 	/* Control. */
 	_Alignas(RING_LINE) struct burst_ring_view view; /* for the consumer */
@@ -123,6 +126,13 @@ static inline void ring_publish(struct ring_producer *ring)
 	ring->burst++;
 	/* Only counts; whoever reads burst results synchronises on their done words. */
 	atomic_store_explicit(&ring->published, ring->burst, memory_order_relaxed);
+}
+
+/* After the last PUBLISH. Partner: the acquire load in queue_poll(). */
+static inline void ring_end(struct ring_producer *ring)
+{
+	atomic_store_explicit(&ring->ended, 1, memory_order_release);
+	ring_wake_end(&ring->wake);
 }
 
 /* True when the consumer is through with burst b. */

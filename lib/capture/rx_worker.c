@@ -218,7 +218,8 @@ ALWAYS_INLINE unsigned int rx_receive(struct rx_worker *worker, const bool extra
 	return n;
 }
 
-ALWAYS_INLINE void rx_publish(struct rx_worker *worker, const bool flush)
+/* `accounted`: the consumer is the built-in one, which never sleeps. */
+ALWAYS_INLINE void rx_publish(struct rx_worker *worker, const bool flush, const bool accounted)
 {
 	if (flush) {
 		/* Completion -> CPU -> flush -> PUBLISH: the running kernel must see what the NIC
@@ -231,6 +232,8 @@ ALWAYS_INLINE void rx_publish(struct rx_worker *worker, const bool flush)
 			atomic_store_explicit(&worker->flush_error, ret, memory_order_relaxed);
 	}
 	ring_publish(&worker->ring);
+	if (!accounted)
+		ring_wake_look(&worker->ring.wake, worker->ring.burst);
 	counter_add(&worker->bursts, 1);
 }
 
@@ -347,7 +350,7 @@ static __attribute__((noinline, cold)) void pending_deliver(struct rx_worker *wo
 	while (worker->pending_count) {
 		rx_receive(worker, true);
 		if (ring_due(&worker->ring))
-			rx_publish(worker, worker->config.flush != NULL);
+			rx_publish(worker, worker->config.flush != NULL, worker->config.accounted);
 	}
 }
 
@@ -367,11 +370,12 @@ static __attribute__((noinline, cold)) bool rx_pause(struct rx_worker *worker)
 		/* Later bursts are not published before their time: the ring has words for no
 		 * more (ring_producer.h). */
 		if (ring_due(&worker->ring))
-			rx_publish(worker, worker->config.flush != NULL);
+			rx_publish(worker, worker->config.flush != NULL, worker->config.accounted);
 		work = rx_reclaim_paused(worker);
 		idle = work ? 0 : idle + 1;
 		if (idle) {
 			counter_add(&worker->idle, 1);
+			ring_wake_look(&worker->ring.wake, worker->ring.burst);
 			thread_idle(idle);
 		}
 	}
@@ -389,22 +393,23 @@ ALWAYS_INLINE void rx_loop(struct rx_worker *worker, const bool flush, const boo
 		while (atomic_load_explicit(&worker->phase, memory_order_relaxed) == RX_RUN) {
 			work = rx_receive(worker, extra);
 			if (ring_due(ring))
-				rx_publish(worker, flush);
+				rx_publish(worker, flush, accounted);
 			work += rx_reclaim(worker, accounted, extra);
 			idle = work ? 0 : idle + 1;
 			if (idle) {
 				counter_add(&worker->idle, 1);
 				if (unlikely(ring->head - ring->tail > worker->config.starved_from))
 					rx_starve(worker, idle);
+				if (!accounted)
+					ring_wake_look(&ring->wake, ring->burst);
 				thread_idle(idle);
 			}
 		}
 	} while (rx_pause(worker));
 	pending_deliver(worker);
 	if (ring_pending(ring))
-		rx_publish(worker, flush);
-	/* After the last PUBLISH. Partner: the acquire load in gdrcap_poll(). */
-	atomic_store_explicit(&ring->ended, 1, memory_order_release);
+		rx_publish(worker, flush, accounted);
+	ring_end(ring);
 	while (ring->reclaimed != ring->burst &&
 	       atomic_load_explicit(&worker->phase, memory_order_relaxed) != RX_ABANDON)
 		if (rx_reclaim_paused(worker) == 0) {

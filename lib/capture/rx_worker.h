@@ -2,7 +2,8 @@
 /*
  * The rx worker: one thread a receive queue. It polls the port, publishes descriptors into the
  * burst ring, and gives slots back to the pool when their bursts are through. It never reads a
- * payload byte, allocates, locks, logs or makes a system call of its own (an idle one yields).
+ * payload byte, allocates, locks, logs or makes a system call of its own (an idle one yields, and a
+ * consumer that sleeps is woken up).
  */
 #ifndef GDRCAP_RX_WORKER_H
 #define GDRCAP_RX_WORKER_H

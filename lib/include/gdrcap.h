@@ -567,9 +567,19 @@ struct gdrcap_queue *gdrcap_get_queue(struct gdrcap_session *session, uint32_t i
  * same time and when a batch is released twice.
  */
 int gdrcap_poll(struct gdrcap_queue *queue, const struct gdrcap_batch **batches, unsigned int max);
-/** The same, waiting up to `usec` microseconds (-1: for ever) for the first. */
+/** The same, waiting up to `usec` microseconds (-1: for ever) for the first. It looks again and again
+ * for some 50 us, and sleeps then. */
 int gdrcap_wait(struct gdrcap_queue *queue, const struct gdrcap_batch **batches, unsigned int max,
 		int64_t usec);
+/**
+ * A descriptor for poll(), epoll or an event loop, or -errno: readable (POLLIN) when a batch is there
+ * or none will ever be. Its rule: a gdrcap_poll() that returned 0 arms it, so poll until that, then
+ * wait; after one that returned more it stays readable. It may be readable once with nothing there,
+ * as it is at first. It is the queue's: do not read, write or close it; gdrcap_destroy() does. The
+ * queue's thread. The receiving thread makes a system call only for a descriptor that is armed. -EINVAL:
+ * the batches are not the caller's (consumer).
+ */
+int gdrcap_queue_fd(struct gdrcap_queue *queue);
 /** Gives batches back, in any order. Any thread. */
 void gdrcap_release(struct gdrcap_queue *queue, const struct gdrcap_batch *const *batches,
 		    unsigned int count);

@@ -3,6 +3,7 @@
 #include "session/queue.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -10,6 +11,8 @@
 #include "base/assertion.h"
 #include "base/guest.h"
 #include "base/thread.h"
+
+#define WAIT_SPIN_NS 50000 /* gdrcap_wait() looks again and again before it sleeps */
 
 /* The public frame descriptor is the ring's own: no copy on the way to the caller. */
 _Static_assert(sizeof(struct gdrcap_pkt) == sizeof(struct frame_desc) &&
@@ -144,7 +147,7 @@ static int queue_poll(struct gdrcap_queue *queue, const struct gdrcap_batch **ba
 	if (max == 0)
 		return 0;
 	/* Read before the ring: whoever sees it set also sees the last burst. Partner: the release
-	 * store in rx_loop(). */
+	 * store in ring_end(). */
 	ended = atomic_load_explicit(&queue->ring->ended, memory_order_acquire);
 	if (queue->timed)
 		rx_clock_renew(&queue->clock);
@@ -158,6 +161,21 @@ static int queue_poll(struct gdrcap_queue *queue, const struct gdrcap_batch **ba
 	return n ? (int)n : ended ? -ESHUTDOWN : 0;
 }
 
+/* Nothing was there: from now on the descriptor says when something is. */
+static int queue_arm(struct gdrcap_queue *queue, const struct gdrcap_batch **batches,
+		     unsigned int max)
+{
+	struct ring_wake *wake = &queue->ring->wake;
+	int n;
+
+	if (!ring_wake_arm(wake, queue->next))
+		return 0;
+	n = queue_poll(queue, batches, max);
+	if (n)
+		ring_wake_disarm(wake);
+	return n;
+}
+
 int gdrcap_poll(struct gdrcap_queue *queue, const struct gdrcap_batch **batches, unsigned int max)
 {
 	int ret = queue_check(queue, batches);
@@ -166,8 +184,17 @@ int gdrcap_poll(struct gdrcap_queue *queue, const struct gdrcap_batch **batches,
 		return ret;
 	poll_begins(queue);
 	ret = queue_poll(queue, batches, max);
+	if (ret == 0 && max && atomic_load_explicit(&queue->ring->wake.asked, memory_order_relaxed))
+		ret = queue_arm(queue, batches, max);
 	poll_ends(queue);
 	return ret;
+}
+
+int gdrcap_queue_fd(struct gdrcap_queue *queue)
+{
+	if (guest_is_child())
+		return -EPERM;
+	return queue && queue->batches ? ring_wake_fd(&queue->ring->wake) : -EINVAL;
 }
 
 uint64_t gdrcap_time_ns(struct gdrcap_queue *queue, uint64_t time)
@@ -175,18 +202,29 @@ uint64_t gdrcap_time_ns(struct gdrcap_queue *queue, uint64_t time)
 	return !guest_is_child() && queue && queue->timed ? rx_clock_ns(&queue->clock, time) : 0;
 }
 
-static int64_t now_usec(void)
+static int64_t now_ns(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Until the descriptor is readable, or for `ns`; below 0: for ever. Where it cannot be had: not at
+ * all. */
+static void queue_sleep(struct gdrcap_queue *queue, int64_t ns)
+{
+	const struct timespec most = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+	struct pollfd fd = { .fd = ring_wake_fd(&queue->ring->wake), .events = POLLIN };
+
+	if (fd.fd >= 0)
+		(void)ppoll(&fd, 1, ns < 0 ? NULL : &most, NULL);
 }
 
 int gdrcap_wait(struct gdrcap_queue *queue, const struct gdrcap_batch **batches, unsigned int max,
 		int64_t usec)
 {
-	const int64_t from = now_usec();
+	const int64_t most = usec > INT64_MAX / 1000 ? -1 : usec, from = now_ns();
 	unsigned int idle = 0;
 	int n = queue_check(queue, batches);
 
@@ -194,9 +232,21 @@ int gdrcap_wait(struct gdrcap_queue *queue, const struct gdrcap_batch **batches,
 		return n;
 	poll_begins(queue);
 	while ((n = queue_poll(queue, batches, max)) == 0 && max) {
+		int64_t gone;
+
 		thread_idle(++idle);
-		if (usec >= 0 && idle > IDLE_PAUSES && now_usec() - from >= usec)
+		if (idle <= IDLE_PAUSES)
+			continue;
+		gone = now_ns() - from;
+		if (most >= 0 && gone >= most * 1000)
 			break;
+		/* A burst that comes soon is not worth a sleep, of ours nor of who wakes us. */
+		if (gone < WAIT_SPIN_NS)
+			continue;
+		if (ring_wake_fd(&queue->ring->wake) >= 0 &&
+		    (n = queue_arm(queue, batches, max)) != 0)
+			break;
+		queue_sleep(queue, most < 0 ? -1 : most * 1000 - gone);
 	}
 	poll_ends(queue);
 	return n;

@@ -99,7 +99,7 @@ static void receivers_end(struct gdrcap_session *session)
 		struct rx_worker *worker = &session->rx[i];
 
 		if (!worker->thread.running) /* never was: the start failed */
-			atomic_store(&worker->ring.ended, 1);
+			ring_end(&worker->ring);
 		while (!receiver_has_ended(worker))
 			stop_pause();
 		if (!atomic_load(&worker->ring.ended))

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A queue's descriptor, and a caller that waits: woken up for every frame, and asleep otherwise. */
+#include "api.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FRAMES 200000u
+
+static int readable(int fd, int timeout_ms)
+{
+	struct pollfd one = { .fd = fd, .events = POLLIN };
+
+	return poll(&one, 1, timeout_ms);
+}
+
+/* Frames until the end, polled for only when the descriptor says so; `max` batches at a time, and
+ * `once`: not until there are no more. */
+static uint64_t take_all(struct gdrcap_session *session, unsigned int max, int once)
+{
+	struct gdrcap_queue *queue = gdrcap_get_queue(session, 0);
+	const int fd = gdrcap_queue_fd(queue);
+	const struct gdrcap_batch *batch[8];
+	uint64_t frames = 0;
+	int n;
+
+	assert_true(fd >= 0);
+	assert_int_equal(gdrcap_queue_fd(queue), fd);
+	for (;;) {
+		assert_int_equal(readable(fd, 60000), 1);
+		while ((n = gdrcap_poll(queue, batch, max)) > 0) {
+			for (int i = 0; i < n; i++)
+				frames += batch[i]->count;
+			gdrcap_release(queue, batch, (unsigned int)n);
+			if (once)
+				break;
+		}
+		if (n == -ESHUTDOWN)
+			break;
+		assert_true(n >= 0);
+	}
+	/* And so it stays. */
+	assert_int_equal(gdrcap_poll(queue, batch, max), -ESHUTDOWN);
+	assert_int_equal(readable(fd, 0), 1);
+	return frames;
+}
+
+static void *stop_at_the_end(void *session)
+{
+	api_wait_end(session);
+	gdrcap_stop(session, NULL);
+	return NULL;
+}
+
+static void descriptor(void **state)
+{
+	static const struct {
+		unsigned int max;
+		int once;
+		const char *rate;
+	} ways[] = { { 8, 0, "max" }, { 1, 0, "max" }, { 1, 1, "max" }, { 8, 0, "50kpps" } };
+
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		struct gdrcap_session *session;
+		struct gdrcap_config config;
+		const uint64_t frames = ways[i].rate[0] == 'm' ? FRAMES : FRAMES / 10;
+		pthread_t stopper;
+
+		api_config(&config, GDRCAP_CONSUMER_HOST, frames);
+		config.burst = 4;
+		snprintf(config.rate, sizeof(config.rate), "%s", ways[i].rate);
+		session = api_create(&config);
+		api_start(session);
+		assert_int_equal(pthread_create(&stopper, NULL, stop_at_the_end, session), 0);
+		assert_true(take_all(session, ways[i].max, ways[i].once) == frames);
+		pthread_join(stopper, NULL);
+		api_stop(session);
+		gdrcap_destroy(session);
+	}
+}
+
+/* Asked for in mid-run, by who polled without it before. */
+static void asked_late(void **state)
+{
+	struct gdrcap_session *session;
+	struct gdrcap_config config;
+	const struct gdrcap_batch *batch;
+	uint64_t frames = 0;
+	pthread_t stopper;
+
+	api_config(&config, GDRCAP_CONSUMER_HOST, FRAMES);
+	session = api_create(&config);
+	api_start(session);
+	assert_int_equal(pthread_create(&stopper, NULL, stop_at_the_end, session), 0);
+	while (frames < FRAMES / 2) {
+		if (gdrcap_poll(gdrcap_get_queue(session, 0), &batch, 1) != 1)
+			continue;
+		frames += batch->count;
+		gdrcap_release(gdrcap_get_queue(session, 0), &batch, 1);
+	}
+	frames += take_all(session, 8, 0);
+	assert_true(frames == FRAMES);
+	pthread_join(stopper, NULL);
+	gdrcap_destroy(session);
+}
+
+static void refused(void **state)
+{
+	struct gdrcap_session *session;
+	struct gdrcap_config config;
+
+	assert_int_equal(gdrcap_queue_fd(NULL), -EINVAL);
+	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 1);
+	session = api_create(&config);
+	assert_int_equal(gdrcap_queue_fd(gdrcap_get_queue(session, 0)), -EINVAL);
+	gdrcap_destroy(session);
+}
+
+static int64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* A frame every 5 ms or so: who waits for them uses little of a core. */
+static void waits_asleep(void **state)
+{
+	const uint64_t frames = 200;
+	struct gdrcap_session *session;
+	struct gdrcap_config config;
+	const struct gdrcap_batch *batch;
+	uint64_t taken = 0;
+	int64_t cpu, wall;
+
+	api_config(&config, GDRCAP_CONSUMER_HOST, frames);
+	snprintf(config.rate, sizeof(config.rate), "0.0002mpps");
+	session = api_create(&config);
+	/* Before the start nothing comes. */
+	assert_int_equal(gdrcap_wait(gdrcap_get_queue(session, 0), &batch, 1, 0), 0);
+	assert_int_equal(gdrcap_wait(gdrcap_get_queue(session, 0), &batch, 1, 1000), 0);
+	api_start(session);
+	cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	wall = clock_ns(CLOCK_MONOTONIC);
+	for (; taken < frames; taken += batch->count) {
+		assert_int_equal(gdrcap_wait(gdrcap_get_queue(session, 0), &batch, 1, -1), 1);
+		gdrcap_release(gdrcap_get_queue(session, 0), &batch, 1);
+	}
+	cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
+	wall = clock_ns(CLOCK_MONOTONIC) - wall;
+	print_message("%.1f %% of a core\n", 100.0 * (double)cpu / (double)wall);
+	assert_true(cpu * 10 < wall);
+	api_stop(session);
+	gdrcap_destroy(session);
+}
+
+static void *stop_soon(void *session)
+{
+	struct timespec pause = { .tv_nsec = 20000000 };
+
+	/* The other thread sleeps by then, or it does not: both are right. */
+	nanosleep(&pause, NULL);
+	gdrcap_stop(session, NULL);
+	return NULL;
+}
+
+static void stopped_while_asleep(void **state)
+{
+	const struct gdrcap_batch *batch;
+	struct gdrcap_session *session;
+	struct gdrcap_config config;
+	pthread_t stopper;
+	int n;
+
+	api_config(&config, GDRCAP_CONSUMER_HOST, 0);
+	snprintf(config.rate, sizeof(config.rate), "0.00001mpps");
+	session = api_create(&config);
+	api_start(session);
+	assert_int_equal(pthread_create(&stopper, NULL, stop_soon, session), 0);
+	while ((n = gdrcap_wait(gdrcap_get_queue(session, 0), &batch, 1, -1)) == 1)
+		gdrcap_release(gdrcap_get_queue(session, 0), &batch, 1);
+	assert_int_equal(n, -ESHUTDOWN);
+	pthread_join(stopper, NULL);
+	gdrcap_destroy(session);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(descriptor),
+		cmocka_unit_test(asked_late),
+		cmocka_unit_test(refused),
+		cmocka_unit_test(waits_asleep),
+		cmocka_unit_test(stopped_while_asleep),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
