@@ -139,11 +139,6 @@ void finding_install(struct gdrcap_doctor *doctor, enum doctor_package package)
 	}
 }
 
-const char *package_name(const struct machine *machine, enum doctor_package package)
-{
-	return packages[package].name[machine->distribution];
-}
-
 _Static_assert(sizeof(((struct gdrcap_machine *)0)->gpu) ==
 			       MACHINE_GPUS_MAX * sizeof(struct gdrcap_machine_gpu) &&
 		       sizeof(((struct gdrcap_machine *)0)->card) ==

@@ -46,7 +46,5 @@ enum doctor_package {
 	PACKAGE_GDRCOPY_LIBRARY,
 };
 void finding_install(struct gdrcap_doctor *doctor, enum doctor_package package);
-/* The package's name for a remedy of the check's own. */
-const char *package_name(const struct machine *machine, enum doctor_package package);
 
 #endif

@@ -192,19 +192,6 @@ void dmabuf_state(const void *base, struct dmabuf_state *state)
 	pthread_mutex_unlock(&entries_lock);
 }
 
-const char *dmabuf_way_name(enum dmabuf_way way)
-{
-	static const char *const names[] = {
-		[DMABUF_WAY_NONE] = "not registered",
-		[DMABUF_WAY_ADDRESS] = "by address (peer memory)",
-		[DMABUF_WAY_DMABUF] = "as dma-buf",
-		[DMABUF_WAY_BOTH] = "by address and as dma-buf",
-		[DMABUF_WAY_REFUSED] = "refused",
-	};
-
-	return (unsigned int)way < sizeof(names) / sizeof(names[0]) ? names[way] : "unknown";
-}
-
 void dmabuf_explain(const void *base, char *text, size_t bytes)
 {
 	struct dmabuf_state state;

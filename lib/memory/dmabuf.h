@@ -65,7 +65,6 @@ void dmabuf_remove(const void *base);
 
 /* What became of it so far; all zero for memory that was not added. */
 void dmabuf_state(const void *base, struct dmabuf_state *state);
-const char *dmabuf_way_name(enum dmabuf_way way);
 
 /* After a failed registration: both causes and their remedies, no full stop. */
 void dmabuf_explain(const void *base, char *text, size_t bytes);

@@ -385,9 +385,3 @@ __attribute__((flatten)) void frame_check_ahead(const struct frame_layout *layou
 	frame_place(layout, &header, &place);
 	payload_check(plan, &place, frame, frame_payload_offset(layout), bytes, ahead, result);
 }
-
-void frame_check_fast(const struct frame_layout *layout, const struct pattern_plan *plan,
-		      const uint8_t *frame, uint32_t len, struct frame_result *result)
-{
-	frame_check_ahead(layout, plan, frame, len, NULL, result);
-}

@@ -237,10 +237,7 @@ uint32_t frame_min_bytes(const struct frame_layout *layout);
 void frame_write(const struct frame_layout *layout, const struct pattern_plan *plan, uint8_t *frame,
 		 uint32_t len, const struct frame_header *header);
 
-/* frame_check() with pattern_check(): the CPU backend's fast path. */
-void frame_check_fast(const struct frame_layout *layout, const struct pattern_plan *plan,
-		      const uint8_t *frame, uint32_t len, struct frame_result *result);
-/* The same, which fetches meanwhile what will be read next (pattern_ahead.h). */
+/* frame_check() with pattern_check_ahead(): the CPU backend's fast path. */
 void frame_check_ahead(const struct frame_layout *layout, const struct pattern_plan *plan,
 		       const uint8_t *frame, uint32_t len, const struct pattern_ahead *ahead,
 		       struct frame_result *result);

@@ -280,12 +280,6 @@ uint32_t pattern_check_ahead(const struct pattern_plan *plan, const struct patte
 	return filled_check(plan, place, 0, payload, bytes, cpu, mismatch);
 }
 
-uint32_t pattern_check(const struct pattern_plan *plan, const struct pattern_place *place,
-		       const uint8_t *payload, size_t bytes, struct pattern_mismatch *mismatch)
-{
-	return pattern_check_ahead(plan, place, payload, bytes, NULL, mismatch);
-}
-
 uint32_t pattern_check_part(const struct pattern_plan *plan, const struct pattern_place *place,
 			    uint32_t offset, const uint8_t *part, size_t bytes,
 			    struct pattern_mismatch *mismatch)

@@ -142,18 +142,16 @@ struct pattern_mismatch {
 	uint32_t wrong_bits, offset;
 	uint8_t expected, got;
 };
-uint32_t pattern_check(const struct pattern_plan *plan, const struct pattern_place *place,
-		       const uint8_t *payload, size_t bytes, struct pattern_mismatch *mismatch);
+struct pattern_ahead;
+/* Fetches meanwhile what will be read next: pattern_ahead.h; NULL: nothing. */
+uint32_t pattern_check_ahead(const struct pattern_plan *plan, const struct pattern_place *place,
+			     const uint8_t *payload, size_t bytes,
+			     const struct pattern_ahead *ahead, struct pattern_mismatch *mismatch);
 /* The same of the payload's bytes from `offset` on, which `part` points to; the mismatch's offset
  * counts from the payload's first byte. */
 uint32_t pattern_check_part(const struct pattern_plan *plan, const struct pattern_place *place,
 			    uint32_t offset, const uint8_t *part, size_t bytes,
 			    struct pattern_mismatch *mismatch);
-/* pattern_check() which fetches meanwhile what will be read next (pattern_ahead.h). */
-struct pattern_ahead;
-uint32_t pattern_check_ahead(const struct pattern_plan *plan, const struct pattern_place *place,
-			     const uint8_t *payload, size_t bytes,
-			     const struct pattern_ahead *ahead, struct pattern_mismatch *mismatch);
 
 #ifdef __cplusplus
 }

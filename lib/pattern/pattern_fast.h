@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside lib/pattern only: the vector paths of pattern_fill() and pattern_check(). Each takes the
+ * Inside lib/pattern only: the vector paths of pattern_fill() and pattern_check_ahead(). Each takes the
  * instruction sets to use, so that a test can run all that the CPU has.
  */
 #ifndef GDRCAP_PATTERN_FAST_H

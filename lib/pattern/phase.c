@@ -101,12 +101,6 @@ void phase_check_ahead(const struct pattern_plan *plan, const uint8_t *payload, 
 		phase_check(plan, payload, bytes, payload_offset, result);
 }
 
-void phase_check_fast(const struct pattern_plan *plan, const uint8_t *payload, uint32_t bytes,
-		      uint32_t payload_offset, struct frame_result *result)
-{
-	phase_check_ahead(plan, payload, bytes, payload_offset, NULL, result);
-}
-
 /* The phase `bytes` bytes behind `phase`. */
 static uint32_t phase_behind(const struct pattern_plan *plan, uint32_t phase, uint32_t bytes)
 {

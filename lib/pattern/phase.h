@@ -57,10 +57,8 @@ struct phase_jump {
 void phase_jump_init(struct phase_jump *jump, const struct pattern_plan *plan, int64_t bytes);
 uint32_t phase_jump_apply(const struct phase_jump *jump, uint32_t phase);
 
-/* phase_check(), near memory speed where the payload follows from its first word throughout. */
-void phase_check_fast(const struct pattern_plan *plan, const uint8_t *payload, uint32_t bytes,
-		      uint32_t payload_offset, struct frame_result *result);
-/* The same, which fetches meanwhile what will be read next (pattern_ahead.h). */
+/* phase_check(), near memory speed where the payload follows from its first word throughout. Fetches
+ * meanwhile what will be read next: pattern_ahead.h; NULL: nothing. */
 void phase_check_ahead(const struct pattern_plan *plan, const uint8_t *payload, uint32_t bytes,
 		       uint32_t payload_offset, const struct pattern_ahead *ahead,
 		       struct frame_result *result);

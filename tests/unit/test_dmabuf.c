@@ -290,13 +290,6 @@ static void no_overlap(void **state)
 	dmabuf_remove(region); /* twice is nothing */
 }
 
-static void names(void **state)
-{
-	for (int way = DMABUF_WAY_NONE; way <= DMABUF_WAY_REFUSED; way++)
-		assert_true(strlen(dmabuf_way_name((enum dmabuf_way)way)) > 0);
-	assert_string_equal(dmabuf_way_name((enum dmabuf_way)99), "unknown");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -306,7 +299,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(both_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(nobody_exports, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_overlap, setup, teardown),
-		cmocka_unit_test_setup_teardown(names, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,7 +53,7 @@ static struct frame_result fast_check(const struct frame_layout *layout,
 
 	assert_non_null(copy);
 	memcpy(copy, frame, len);
-	frame_check_fast(layout, plan, copy, len, &result);
+	frame_check_ahead(layout, plan, copy, len, NULL, &result);
 	free(copy);
 	return result;
 }

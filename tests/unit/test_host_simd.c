@@ -138,13 +138,15 @@ static void test_right_at_each_alignment(void **state)
 	}
 }
 
-/* The whole answer of pattern_check() where one bit is wrong. */
+/* The whole answer of pattern_check_ahead() where one bit is wrong. */
 static void one_bit_is_found(const struct subject *subject, const uint8_t *got, size_t bytes,
 			     size_t at, uint8_t expected)
 {
 	struct pattern_mismatch mismatch;
 
-	assert_int_equal(pattern_check(&subject->plan, &subject->place, got, bytes, &mismatch), 1);
+	assert_int_equal(
+		pattern_check_ahead(&subject->plan, &subject->place, got, bytes, NULL, &mismatch),
+		1);
 	assert_int_equal(mismatch.wrong_bits, 1);
 	assert_int_equal(mismatch.offset, at);
 	assert_int_equal(mismatch.expected, expected);
@@ -237,9 +239,9 @@ static void test_wrong_throughout(void **state)
 		assert_true(bits > 0);
 		for (size_t c = 0; c < cpu_count; c++)
 			assert_false(is_right(&subject, got, LONG_MAX, cpus[c], NULL));
-		assert_int_equal(
-			pattern_check(&subject.plan, &subject.place, got, LONG_MAX, &mismatch),
-			bits);
+		assert_int_equal(pattern_check_ahead(&subject.plan, &subject.place, got, LONG_MAX,
+						     NULL, &mismatch),
+				 bits);
 		assert_int_equal(mismatch.offset, first);
 		assert_int_equal(mismatch.expected, expected[first]);
 		assert_int_equal(mismatch.got, got[first]);

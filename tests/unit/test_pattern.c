@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All patterns: pattern_fill(), pattern_word() and pattern_check() against the definitions. */
+/* All patterns: pattern_fill(), pattern_word() and pattern_check_ahead() against the definitions. */
 #include "pattern_reference.h"
 
 static void test_names(void **state)
@@ -83,7 +83,7 @@ static void test_random_is_keyed(void **state)
 	pattern_plan_free(&plan);
 }
 
-/* One place, all kinds: pattern_fill(), pattern_word() and pattern_check() say the same. */
+/* One place, all kinds: pattern_fill(), pattern_word() and pattern_check_ahead() say the same. */
 static void place_agrees(const struct pattern_plan *plan, const struct pattern_place *place,
 			 size_t bytes)
 {
@@ -120,7 +120,7 @@ static void place_agrees(const struct pattern_plan *plan, const struct pattern_p
 		}
 	}
 	memset(&mismatch, 0x55, sizeof(mismatch));
-	assert_int_equal(pattern_check(plan, place, got, bytes, &mismatch), 0);
+	assert_int_equal(pattern_check_ahead(plan, place, got, bytes, NULL, &mismatch), 0);
 	assert_int_equal(mismatch.wrong_bits, 0);
 	free(expected);
 	free(got);
@@ -200,7 +200,7 @@ static void damage_is_found(const struct pattern_plan *plan, const struct patter
 			first = (uint32_t)i;
 		bits += (uint32_t)__builtin_popcount(right[i] ^ wrong[i]);
 	}
-	assert_int_equal(pattern_check(plan, place, wrong, bytes, &mismatch), bits);
+	assert_int_equal(pattern_check_ahead(plan, place, wrong, bytes, NULL, &mismatch), bits);
 	assert_int_equal(mismatch.wrong_bits, bits);
 	if (bits) {
 		assert_int_equal(mismatch.offset, first);
