@@ -2,7 +2,7 @@
 /*
  * When frames are due. Times are ticks of the TSC since the first frame, added up in 64.64 fixed
  * point, so that nothing drifts in a run of days. `base_tsc` says when the first frame was due;
- * only it moves when a sender gives up catching up, so frames ordered before need no new times.
+ * only it moves when a sender gives up catching up, so frames requested before need no new times.
  * Owner: one tx worker.
  */
 #ifndef GDRCAP_PACING_H
@@ -47,7 +47,7 @@ struct pacing {
 	double ns_per_tick;
 	bool started;
 	uint64_t base_tsc; /* when the first frame was due */
-	pacing_ticks due;  /* of the next frame to be ordered, since the first */
+	pacing_ticks due;  /* of the next frame to be requested, since the first */
 	uint64_t file_ns;  /* PACING_ORIGINAL: time of the frame that `due` is of */
 	/* Gaps as they were. */
 	uint64_t last_due, last_sent;

@@ -2,9 +2,6 @@
 /* The sending thread of a queue: slots, requests to the writer, pacing, hand-over to the port. */
 #include "replay/tx_worker.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include <rte_branch_prediction.h>
@@ -12,15 +9,14 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
-#include "base/log.h"
 #include "capture/mbuf_desc.h"
 #include "memory/region.h"
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* Bursts ordered ahead: they hide the round trip to the writer (2.9 us to an H200). */
+/* Bursts requested ahead: they hide the round trip to the writer (2.9 us to an H200). */
 #define TX_AHEAD 64u
-/* Paced: ordered so long before they are due at most, so that a header's send time is about right
+/* Paced: requested this long before they are due at most, so that a header's send time is about right
  * and a stop is prompt; one burst has frames that are due within this time. */
 #define TX_HORIZON_US 20000u
 #define TX_SPAN_US 200u
@@ -42,9 +38,9 @@ uint64_t tx_wall_ns(const struct tx_worker *worker, uint64_t tsc)
 	       ticks % worker->tsc_hz * 1000000000u / worker->tsc_hz;
 }
 
-/* ---- ordering ---- */
+/* ---- requests ---- */
 
-/* What is to be ordered next. */
+/* What is to be requested next. */
 struct tx_next {
 	uint32_t at;	/* first descriptor */
 	uint32_t count; /* frames at most */
@@ -161,15 +157,15 @@ ALWAYS_INLINE uint64_t tx_time_ns(const struct tx_worker *worker, uint32_t at, c
 ALWAYS_INLINE uint32_t tx_file_ready(struct tx_worker *worker, uint32_t *index)
 {
 	struct file_frames *file = worker->config.file;
-	const uint32_t ready = file_frames_ready(file, worker->ordered, index);
+	const uint32_t ready = file_frames_ready(file, worker->requested, index);
 
 	if (likely(ready))
 		return ready;
 	counter_add(&worker->starved, 1);
 	/* After the last look at what is filled: the reader fills before it fails. */
 	if (atomic_load_explicit(&file->failed, memory_order_acquire) &&
-	    file_frames_ready(file, worker->ordered, index) == 0)
-		worker->limit = worker->ordered;
+	    file_frames_ready(file, worker->requested, index) == 0)
+		worker->limit = worker->requested;
 	return 0;
 }
 
@@ -180,7 +176,7 @@ ALWAYS_INLINE unsigned int tx_request_burst(struct tx_worker *worker, const bool
 	const struct tx_config *config = &worker->config;
 	struct ring_producer *ring = &worker->ring;
 	struct tx_stream *stream = &worker->streams[worker->stream_at];
-	const uint64_t left = worker->limit - worker->ordered;
+	const uint64_t left = worker->limit - worker->requested;
 	const uint32_t room = ring_room(ring);
 	struct tx_next next = { .at = ring->head & ring->desc_mask };
 	struct tx_request *request = &ring->request[(uint32_t)ring->burst & ring->burst_mask];
@@ -217,7 +213,7 @@ ALWAYS_INLINE unsigned int tx_request_burst(struct tx_worker *worker, const bool
 	};
 	stream->position += payload;
 	stream->sequence += n;
-	worker->ordered += n;
+	worker->requested += n;
 	if (++worker->stream_at == config->stream_count)
 		worker->stream_at = 0;
 	ring->head += n;
@@ -404,7 +400,7 @@ ALWAYS_INLINE void tx_loop(struct tx_worker *worker, const bool paced, const boo
 	while (!atomic_load_explicit(&worker->stop, memory_order_relaxed)) {
 		work = tx_request_burst(worker, paced, file);
 		work += tx_send(worker, paced, file);
-		if (worker->ordered == worker->limit && worker->sending == worker->ring.burst)
+		if (worker->requested == worker->limit && worker->sending == worker->ring.burst)
 			break;
 		idle = work ? 0 : idle + 1;
 		if (idle) {
@@ -454,90 +450,4 @@ void tx_worker_reclaim(struct tx_worker *worker)
 		rte_pktmbuf_free(ring->mbuf[ring->tail & ring->desc_mask]);
 	worker->sending = ring->burst;
 	ring->reclaimed = ring->burst;
-}
-
-/* ---- life ---- */
-
-/* A file is played so often, and no further. */
-static uint64_t tx_limit(const struct tx_config *config)
-{
-	const struct file_frames *file = config->file;
-	uint64_t frames;
-
-	if (!file || file->loops == UINT64_MAX ||
-	    __builtin_mul_overflow(file->count, file->loops, &frames) || frames > config->frames)
-		return config->frames;
-	return frames;
-}
-
-static int tx_sizes_create(struct tx_worker *worker, struct gdrcap_error *error)
-{
-	const struct tx_config *config = &worker->config;
-
-	worker->sizes = calloc(config->length_count, sizeof(*worker->sizes));
-	if (!worker->sizes && config->length_count)
-		return error_set(error, -ENOMEM, "no memory for %u frame sizes",
-				 config->length_count);
-	for (uint32_t i = 0; i < config->length_count; i++) {
-		const uint16_t length = config->lengths[i];
-
-		worker->sizes[i].length = length;
-		worker->sizes[i].payload = (uint16_t)frame_payload_bytes(config->layout, length);
-	}
-	return 0;
-}
-
-/* Each round hands over or is idle, but for some that only request. */
-static uint64_t tx_rounds(const void *arg)
-{
-	const struct tx_worker *worker = arg;
-
-	return atomic_load_explicit(&worker->sent, memory_order_relaxed) +
-	       atomic_load_explicit(&worker->idle, memory_order_relaxed);
-}
-
-int tx_worker_create(struct tx_worker *worker, const struct tx_config *config,
-		     const struct ring_config *ring, struct gdrcap_error *error)
-{
-	struct ring_config own = *ring;
-	struct timespec now;
-	int ret;
-
-	memset(worker, 0, sizeof(*worker));
-	worker->config = *config;
-	worker->thread.rounds = tx_rounds;
-	worker->limit = tx_limit(config);
-	ret = tx_sizes_create(worker, error);
-	if (ret < 0)
-		return ret;
-	worker->streams = calloc(config->stream_count, sizeof(*worker->streams));
-	if (!worker->streams) {
-		ret = error_set(error, -ENOMEM, "no memory for %u streams", config->stream_count);
-		goto err;
-	}
-	clock_gettime(CLOCK_REALTIME, &now);
-	worker->clock_tsc = rte_rdtsc();
-	worker->clock_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	worker->tsc_hz = rte_get_tsc_hz();
-	pacing_init(&worker->pacing, &config->pacing, worker->tsc_hz);
-	if (config->clock)
-		worker->clock_map = config->clock->map;
-	own.times |= config->pacing.kind != PACING_NONE;
-	ret = ring_create(&worker->ring, &own, error);
-	if (ret < 0)
-		goto err;
-	return 0;
-err:
-	free(worker->streams);
-	free(worker->sizes);
-	return ret;
-}
-
-void tx_worker_destroy(struct tx_worker *worker)
-{
-	ring_destroy(&worker->ring);
-	free(worker->streams);
-	free(worker->sizes);
-	worker->streams = NULL;
-	worker->sizes = NULL;
 }

@@ -48,7 +48,7 @@ struct tx_config {
 #define TX_END_GAP_US 2000u /* ... so far apart, so that a burst of loss does not take all */
 
 struct tx_stream {
-	uint64_t sequence, position; /* of the next frame to be ordered */
+	uint64_t sequence, position; /* of the next frame to be requested */
 	_Atomic uint64_t sent;	     /* frames handed to the wire; readers: anybody */
 };
 
@@ -66,7 +66,7 @@ struct tx_worker {
 	struct tx_size *sizes; /* config.length_count of them: the cycle */
 	uint32_t size_at;      /* in the cycle */
 	uint32_t stream_at;    /* whose turn it is */
-	uint64_t ordered;      /* frames */
+	uint64_t requested;    /* frames */
 	uint64_t limit; /* of them: config.frames, a file's loops, or where a file broke off */
 	uint64_t file_at, file_ns; /* next frame in its loop; times of all loops before */
 	struct tx_clock_map clock_map;
@@ -79,7 +79,8 @@ struct tx_worker {
 	_Atomic uint64_t bytes;			   /* their lengths in memory */
 	_Atomic uint64_t stalled; /* polls that found no free slot or a full wire */
 	_Atomic uint64_t starved; /* polls that found the next frames not yet read or written */
-	_Atomic uint64_t idle; /* rounds in which the port took nothing and nothing was ordered, and
+	_Atomic uint64_t
+		idle; /* rounds in which the port took nothing and nothing was requested, and
 				* those of end-of-stream frames */
 	_Atomic uint64_t first_tsc, last_tsc; /* of the first and last hand-over; first 0: none */
 	_Atomic uint64_t last_frames, last_bytes; /* of the last hand-over: they begin at last_tsc,
@@ -113,7 +114,7 @@ static inline uint64_t tx_ticks(const struct tx_worker *worker, uint32_t us)
 	return worker->tsc_hz / 1000000u * us;
 }
 
-/* After the thread and the ring's consumer have ended: slots ordered and not sent go back. */
+/* After the thread and the ring's consumer have ended: slots requested and not sent go back. */
 void tx_worker_reclaim(struct tx_worker *worker);
 
 #endif

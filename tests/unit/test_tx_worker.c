@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sender over a software wire, with the host twin writing: what comes out is what was ordered,
+/* The sender over a software wire, with the CPU backend writing: what comes out is what was requested,
  * in order, each once; and its counters say so. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -203,7 +203,7 @@ static void end_frames(void **state)
 	run_close(&run);
 }
 
-/* Stopped with frames ordered and written, and a burst sent in part: the number is of those that
+/* Stopped with frames requested and written, and a burst sent in part: the number is of those that
  * were handed over. */
 static void end_frames_after_a_stop(void **state)
 {
