@@ -21,7 +21,6 @@ void check_gpu_found(struct gdrcap_doctor *doctor);
 void check_gpudirect(struct gdrcap_doctor *doctor);
 void check_dmabuf(struct gdrcap_doctor *doctor);
 void check_write_ordering(struct gdrcap_doctor *doctor);
-void check_gpu_table(struct gdrcap_doctor *doctor);
 
 /* checks_peer.c */
 void check_registration(struct gdrcap_doctor *doctor);
@@ -32,9 +31,7 @@ void check_peermem_mode(struct gdrcap_doctor *doctor);
 void check_peermem_deadlock(struct gdrcap_doctor *doctor);
 void check_module_symbols(struct gdrcap_doctor *doctor);
 
-/* checks_async.c */
-void check_peer_mapping(struct gdrcap_doctor *doctor);
-void check_stream_memory(struct gdrcap_doctor *doctor);
+/* checks_gdrcopy.c */
 void check_gdrcopy(struct gdrcap_doctor *doctor);
 
 /* checks_nic.c */

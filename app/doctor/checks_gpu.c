@@ -386,14 +386,3 @@ void check_write_ordering(struct gdrcap_doctor *doctor)
 	for (uint32_t i = 0; i < count; i++)
 		write_ordering_one(doctor, &gpus[i]);
 }
-
-/* DPDK's own driver has a table of GPUs, and wants each in EAL's allow list. */
-void check_gpu_table(struct gdrcap_doctor *doctor)
-{
-	const struct machine *machine = doctor_machine(doctor);
-
-	for (uint32_t i = 0; i < machine->gpus; i++)
-		finding(doctor, machine->gpu[i].pci.address, GDRCAP_HEALTH_OK,
-			"%04x:%04x: no table and no allow list is asked",
-			machine->gpu[i].pci.vendor, machine->gpu[i].pci.device);
-}

@@ -26,9 +26,9 @@ const struct doctor_check doctor_checks[] = {
 	  "a kernel that already runs sees what a card has written only once the GPU has ordered "
 	  "or flushed it",
 	  check_write_ordering },
-	{ "gpu-table", "gpu", INFO,
-	  "DPDK's own GPU driver takes only those in its table; gdrcap's own takes any",
-	  check_gpu_table },
+	{ "gdrcopy", "gpu", INFO,
+	  "CPU threads reach GPU memory through GDRCopy; with workers on the GPU nothing needs it",
+	  check_gdrcopy },
 	{ "gpu-memory-registration", "peer-memory", FATAL,
 	  "a card must be given GPU memory in one of two ways, by address through nvidia-peermem "
 	  "or as a dma-buf",
@@ -157,15 +157,5 @@ const struct doctor_check doctor_checks[] = {
 	{ "kubernetes", "container", INFO,
 	  "in a cluster the operators of NVIDIA provide driver, peer memory and devices",
 	  check_kubernetes },
-	{ "async-peer-mapping", "async", INFO,
-	  "kernels that ring a card's doorbell themselves need it (GPUDirect Async, NVSHMEM); "
-	  "gdrcap's do not",
-	  check_peer_mapping },
-	{ "async-stream-memory", "async", INFO,
-	  "GPUDirect Async lets streams wait for memory; gdrcap does without",
-	  check_stream_memory },
-	{ "gdrcopy", "async", INFO,
-	  "CPU threads reach GPU memory through GDRCopy; with workers on the GPU nothing needs it",
-	  check_gdrcopy },
 	{ 0 },
 };

@@ -31,8 +31,8 @@ enum gdrcap_health {
 
 /** What one check says of one thing. Texts live as long as the doctor. */
 struct gdrcap_finding {
-	const char *id;	   /**< "peermem-loaded": stable */
-	const char *group; /**< "gpu", "peer-memory", "nic", "pcie", "host", "container", "async" */
+	const char *id;	     /**< "peermem-loaded": stable */
+	const char *group;   /**< "gpu", "peer-memory", "nic", "pcie", "host", "container" */
 	const char *subject; /**< PCI address, interface, ...; "": the machine */
 	enum gdrcap_severity severity;
 	enum gdrcap_health verdict;

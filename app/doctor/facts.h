@@ -17,8 +17,6 @@
  *   cuda/N/gpu_direct_rdma_supported cuda/N/dma_buf_supported
  *   cuda/N/gpu_direct_rdma_writes_ordering (0, 100, 200)
  *   cuda/N/gpu_direct_rdma_flush_writes_options (bits: 1 host, 2 memory operations)
- *   cuda/N/can_use_64_bit_stream_mem_ops cuda/N/can_use_stream_mem_ops_v1
- *   cuda/N/can_flush_remote_writes
  *
  * NVML, where libnvidia-ml.so.1 loads:
  *   nvml/error nvml/driver nvml/count

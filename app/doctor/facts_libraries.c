@@ -78,12 +78,9 @@ static const struct {
 	const char *name;
 } attributes[] = {
 	{ 18, "integrated" },
-	{ 92, "can_use_stream_mem_ops_v1" },
-	{ 98, "can_flush_remote_writes" },
 	{ 116, "gpu_direct_rdma_supported" },
 	{ 117, "gpu_direct_rdma_flush_writes_options" },
 	{ 118, "gpu_direct_rdma_writes_ordering" },
-	{ 122, "can_use_64_bit_stream_mem_ops" },
 	{ 124, "dma_buf_supported" },
 };
 #define COMPUTE_CAPABILITY_MAJOR 75

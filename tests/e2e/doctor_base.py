@@ -106,8 +106,6 @@ def host(m, name="debian", isolated="8-15,40-47"):
 def nvidia_driver(m, line=CLOSED_DRIVER):
     m.file("/proc/driver/nvidia/version", "NVRM version: " + line,
            "GCC version:  gcc version 12.2.0 (Debian 12.2.0-14)")
-    m.file("/proc/driver/nvidia/params", "ResmanDebugLevel: 4294967295", "EnableMSI: 1",
-           "EnableStreamMemOPs: 0", 'RegistryDwords: ""', 'RegistryDwordsPerDevice: ""')
     for name in ("nvidia", "nvidia_uvm"):
         m.module(name, "550.127.05")
     for name in ("nvidiactl", "nvidia-uvm"):

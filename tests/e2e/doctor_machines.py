@@ -369,7 +369,7 @@ def container():
         each("container-rdma-files", CARDS, "fail"), each("container-network", CARDS, "fail"),
         UNKNOWN_CONFIG,
         {check + " " + GPU: "unknown" for check in ("gpu-found", "gpudirect-rdma", "dma-buf",
-                                                    "write-ordering", "async-stream-memory")},
+                                                    "write-ordering")},
         remedies={
             "container-gpu-files": [
                 "# docker run --gpus all, with nvidia-container-toolkit on the host:",
@@ -460,7 +460,7 @@ def fresh(name):
                 "cpu-governor": "warn", "cpu-isolation": "warn", "lockdown": "warn",
                 "secure-boot": "warn"},
         {check + " " + GPU: "unknown" for check in ("gpu-found", "gpudirect-rdma", "dma-buf",
-                                                    "write-ordering", "async-stream-memory")},
+                                                    "write-ordering")},
         each("nic-rdma", CARDS, "fail"), each("nic-pause", CARDS, "warn"),
         each("pcie-iommu", CARDS, "fail"), {"pcie-iommu " + GPU: "warn"},
         each("rdma-core", ("libibverbs.so.1", "libmlx5.so.1"), "fail"),
@@ -556,15 +556,13 @@ def garbage():
     """Which functions there are can be read, and nothing else."""
     return noise(base(), ("vendor", "device", "class")), expected(
         False, NOISE,
-        {"nvidia-driver": "unknown", "libcuda": "fail", "capabilities": "unknown",
-         "async-peer-mapping": "unknown"},
+        {"nvidia-driver": "unknown", "libcuda": "fail", "capabilities": "unknown"},
         each("rdma-core", ("libibverbs.so.1", "libmlx5.so.1"), "fail"),
         each("pcie-acs", PORTS, "unknown"), each("numa", CARDS, "unknown"),
         each("pcie-link", (GPU, "0000:17:00.0", *CARDS), "unknown"),
         *(each(check, (GPU, *CARDS), "unknown") for check in ("pcie-payload", "pcie-iommu")),
         *(each(check, (GPU,), "unknown") for check in (
-            "gpu-found", "gpudirect-rdma", "dma-buf", "write-ordering", "async-stream-memory",
-            "pcie-bar1")),
+            "gpu-found", "gpudirect-rdma", "dma-buf", "write-ordering", "pcie-bar1")),
         *(each(check, CARDS, "unknown") for check in (
             "nic-rdma", "nic-link-layer", "nic-link", "nic-speed", "nic-mtu", "nic-pause",
             "nic-firmware", "pcie-read-request")))

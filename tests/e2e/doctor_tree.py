@@ -201,9 +201,7 @@ class Machine:
         self.fact("cuda/count", ordinal + 1)
         self.facts("cuda/%d" % ordinal, pci=address, name=name, compute=compute, integrated=0,
                    gpu_direct_rdma_supported=1, dma_buf_supported=0,
-                   gpu_direct_rdma_writes_ordering=100, gpu_direct_rdma_flush_writes_options=1,
-                   can_use_64_bit_stream_mem_ops=1, can_use_stream_mem_ops_v1=0,
-                   can_flush_remote_writes=1)
+                   gpu_direct_rdma_writes_ordering=100, gpu_direct_rdma_flush_writes_options=1)
         self.fact("nvml/count", ordinal + 1)
         self.facts("nvml/%d" % ordinal, pci=address, name=name, bar1_total=bar1,
                    bar1_used=2 << 20)

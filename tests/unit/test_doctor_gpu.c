@@ -30,7 +30,6 @@ static int healthy(void **state)
 	made_setup(state);
 	made_gpu(GPU_WAY);
 	made_file(OPEN "\nGCC version: gcc version 12.2.0", VERSION);
-	made_file("RegistryDwords: \"\"\nEnableStreamMemOPs: 0", "/proc/driver/nvidia/params");
 	made_folder("/sys/module");
 	made_fact("yes", "library/libcuda.so.1");
 	made_fact("1", "cuda/count");
@@ -41,8 +40,6 @@ static int healthy(void **state)
 	made_fact("1", "cuda/0/dma_buf_supported");
 	made_fact("100", "cuda/0/gpu_direct_rdma_writes_ordering");
 	made_fact("1", "cuda/0/gpu_direct_rdma_flush_writes_options");
-	made_fact("1", "cuda/0/can_use_64_bit_stream_mem_ops");
-	made_fact("0", "cuda/0/can_use_stream_mem_ops_v1");
 	return 0;
 }
 
@@ -60,9 +57,6 @@ static void test_healthy(void **state)
 	made_expect("gpudirect-rdma", GPU, OK, ": 1", "");
 	made_expect("dma-buf", GPU, OK, "Linux 6.1.0-18-amd64", "");
 	made_expect("write-ordering", GPU, OK, "100 (owner); --flush auto does not flush", "");
-	made_expect("gpu-table", GPU, OK, "10de:20b5", "");
-	made_expect("async-peer-mapping", NULL, NONE, "gdrcap does not need it", "");
-	made_expect("async-stream-memory", GPU, OK, ": 1", "");
 	made_expect("gdrcopy", NULL, NONE, "not there", "");
 }
 
@@ -115,7 +109,6 @@ static void test_libcuda(void **state)
 	made_expect("gpu-found", GPU, UNKNOWN, "could not be asked", "nvidia-smi -L");
 	made_expect("gpudirect-rdma", GPU, UNKNOWN, "not known", "gdrcap doctor");
 	made_expect("write-ordering", GPU, UNKNOWN, "--flush auto flushes each burst", NULL);
-	made_expect("async-stream-memory", GPU, UNKNOWN, "not known", NULL);
 	made_file("ID=ubuntu", "/etc/os-release");
 	made_examine();
 	made_expect("libcuda", NULL, FAIL, NULL, "libnvidia-compute-570 ");
@@ -252,28 +245,6 @@ static void test_write_ordering(void **state)
 	made_expect("write-ordering", GPU, UNKNOWN, NULL, NULL);
 }
 
-static void test_peer_mapping(void **state)
-{
-	made_file("options nvidia NVreg_RegistryDwords=\"PeerMappingOverride=1;\"",
-		  "/etc/modprobe.d/nvidia.conf");
-	made_examine();
-	made_expect("async-peer-mapping", NULL, WARN, "/etc/modprobe.d/nvidia.conf has it",
-		    "sudo reboot");
-	made_file("RegistryDwords: \"PeerMappingOverride=1;\"", "/proc/driver/nvidia/params");
-	made_examine();
-	made_expect("async-peer-mapping", NULL, OK, "PeerMappingOverride=1", "");
-	made_unreadable("/proc/driver/nvidia/params");
-	made_examine();
-	made_expect("async-peer-mapping", NULL, UNKNOWN, "Permission denied", "sudo cat");
-}
-
-static void test_stream_memory(void **state)
-{
-	made_fact("0", "cuda/0/can_use_64_bit_stream_mem_ops");
-	made_examine();
-	made_expect("async-stream-memory", GPU, NONE, "does not need", "");
-}
-
 static void test_gdrcopy(void **state)
 {
 	made_fact("libgdrapi.so.2: cannot open", "library/libgdrapi.so.2");
@@ -314,8 +285,6 @@ static void test_garbage(void **state)
 		assert_int_not_equal(made_find("gpudirect-rdma", GPU)->verdict, OK);
 		assert_int_not_equal(made_find("dma-buf", GPU)->verdict, OK);
 		assert_int_not_equal(made_find("write-ordering", GPU)->verdict, OK);
-		assert_int_not_equal(made_find("async-peer-mapping", NULL)->verdict, OK);
-		assert_int_not_equal(made_find("async-stream-memory", GPU)->verdict, OK);
 		assert_int_not_equal(made_find("gdrcopy", NULL)->verdict, OK);
 	}
 }
@@ -327,8 +296,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(healthy),	 CASE(driver),	       CASE(driver_hidden), CASE(libcuda),
 		CASE(gpu_found), CASE(second_gpu),     CASE(no_gpu),	    CASE(gpudirect),
-		CASE(dmabuf),	 CASE(write_ordering), CASE(peer_mapping),  CASE(stream_memory),
-		CASE(gdrcopy),	 CASE(garbage),
+		CASE(dmabuf),	 CASE(write_ordering), CASE(gdrcopy),	    CASE(garbage),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
