@@ -63,11 +63,12 @@ static void run_collect_ports(struct run *run)
 	uint32_t n;
 
 	for (n = 0; n < REPORT_CAUSES_MAX; n++)
-		if (gdrcap_get_cause(run->session, n, &report->causes[n]))
+		if (gdrcap_get_cause(run->session, n, &report->causes[n],
+				     sizeof(report->causes[n])))
 			break;
 	report->cause_count = n;
 	for (n = 0; n < GDRCAP_MATCH_MAX; n++)
-		if (gdrcap_get_rule(run->session, n, &report->rules[n]))
+		if (gdrcap_get_rule(run->session, n, &report->rules[n], sizeof(report->rules[n])))
 			break;
 	report->rule_count = n;
 }
@@ -98,7 +99,8 @@ static void run_settle_rules(struct run *run)
 
 		nanosleep(&tick, NULL);
 		for (uint32_t n = 0; n < report->rule_count; n++)
-			gdrcap_get_rule(run->session, n, &report->rules[n]);
+			gdrcap_get_rule(run->session, n, &report->rules[n],
+					sizeof(report->rules[n]));
 	}
 }
 
@@ -108,20 +110,22 @@ static void run_collect(struct run *run)
 	struct gdrcap_session *session = run->session;
 	uint32_t n;
 
-	gdrcap_get_summary(session, &report->summary);
+	gdrcap_get_summary(session, &report->summary, sizeof(report->summary));
 	report->has_summary = 1;
 	run_collect_ports(run);
 	for (n = 0; n < GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX; n++)
-		if (gdrcap_get_queue_counts(session, n, &report->queues[n]))
+		if (gdrcap_get_queue_counts(session, n, &report->queues[n],
+					    sizeof(report->queues[n])))
 			break;
 	report->queue_count = n;
 	for (n = 0; n < GDRCAP_STREAMS_MAX; n++)
 		if (gdrcap_get_stream_counts(session, n, &report->streams[n].stream,
-					     &report->streams[n].counts))
+					     &report->streams[n].counts,
+					     sizeof(report->streams[n].counts)))
 			break;
 	report->stream_count = n;
 	for (n = 0; n < GDRCAP_DAMAGE_MAX; n++)
-		if (gdrcap_get_damage(session, n, &report->damage[n]))
+		if (gdrcap_get_damage(session, n, &report->damage[n], sizeof(report->damage[n])))
 			break;
 	report->damage_count = n;
 	for (n = 0; n < REPORT_MESSAGES_MAX; n++) {
@@ -204,7 +208,7 @@ static int run_open(struct run *run, const struct run_command *command,
 	}
 	/* Before the threads that look into frames are started, which inherit it. */
 	privileges_drop(&config, run_log, run);
-	gdrcap_get_summary(run->session, &run->report.summary);
+	gdrcap_get_summary(run->session, &run->report.summary, sizeof(run->report.summary));
 	run->report.has_session = 1;
 	if (run->text) {
 		report_print_header(run->text, &run->report);
@@ -218,7 +222,7 @@ static void run_tick(struct run *run, struct report_tick *tick, struct gdrcap_su
 {
 	char line[256];
 
-	gdrcap_get_summary(run->session, now);
+	gdrcap_get_summary(run->session, now, sizeof(*now));
 	tick->now = now;
 	tick->before = before;
 	report_format_tick(line, sizeof(line), tick);
@@ -236,7 +240,7 @@ static int run_wait(struct run *run)
 	double line_every = run->options->json_lines, line_at = start + line_every;
 	int rc;
 
-	gdrcap_get_summary(run->session, &before);
+	gdrcap_get_summary(run->session, &before, sizeof(before));
 	while (!signals_stop() && !gdrcap_wait_end(run->session, RUN_STEP_MS)) {
 		double time = clock_seconds();
 

@@ -204,7 +204,7 @@ static void account(const struct path *path, struct gdrcap_session *session,
 	const char *message;
 	uint64_t others;
 
-	gdrcap_get_summary(session, &summary);
+	gdrcap_get_summary(session, &summary, sizeof(summary));
 	sample->damaged = summary.total.damaged;
 	sample->lost = summary.total.lost;
 	/* Without numbers: what was received and never judged. */

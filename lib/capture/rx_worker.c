@@ -333,7 +333,7 @@ ALWAYS_INLINE unsigned int rx_reclaim(struct rx_worker *worker, const bool accou
 	}
 	ring->tail = end;
 	ring->reclaimed = through;
-	/* After the slots are back; pairs with the acquire load in gdrcap_get_stats(). */
+	/* After the slots are back; pairs with the acquire load in gdrcap_get_summary(). */
 	counter_add(&worker->back, n);
 	return n;
 }

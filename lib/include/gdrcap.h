@@ -7,8 +7,16 @@
  * frame), gdrcap_start(), ... gdrcap_stop(), gdrcap_destroy(). Control calls return 0 or a negative
  * errno and put cause and remedy into struct gdrcap_error (may be NULL); they are not thread-safe
  * per session, except where said. NULL for a session, a queue or a place for results is refused
- * with -EINVAL, or nothing is done. Before version 1.0 no layout is promised: structs that callers
- * fill carry their size.
+ * with -EINVAL, or nothing is done.
+ *
+ * Sizes. A struct that results are put into may get members at its end in a later version, so it is
+ * passed with `size`, the caller's sizeof. Members that only the caller's header has are set to 0;
+ * those that only the library has are left out. Less than 8 bytes are -EINVAL, and where a call
+ * returns an error nothing is written. struct gdrcap_counts, which others contain, and struct
+ * gdrcap_pkt, of which there are arrays, keep their size until the library's soname changes, and so does
+ * struct gdrcap_error. What the library hands out by pointer (struct gdrcap_batch, gdrcap_stage,
+ * gdrcap_option) keeps its members till then and may get more at its end: copy no such struct as a
+ * whole. Before version 1.0 each minor version may have another soname.
  *
  * The process may end at any moment, by exit() or a return from main(), while sessions exist, while
  * other threads use them, and inside of a log function. Workers and kernels are then told to leave,
@@ -314,6 +322,7 @@ struct gdrcap_counts {
 	uint64_t bytes;			   /**< received, in memory (without FCS) */
 	uint64_t restarts; /**< times that a sender began a stream anew, from sequence number 0;
 			    * own frames; a queue's: 0 */
+	uint64_t reserved[4];
 };
 
 #define GDRCAP_HAS_NIC_MISSED 1u
@@ -405,17 +414,23 @@ struct gdrcap_summary {
 	 * has room, and is missed then. */
 	uint64_t pool_empty;
 	double pool_empty_seconds;
+	uint64_t bursts; /**< published: for the caller's own consumer, batches */
+	uint64_t
+		in_flight; /**< frames published whose slots are not back: released ones count until
+			     * the receiving thread has seen it, some us later or, without a core,
+			     * when it has one. After a stop they are what the caller still has */
 };
-void gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary);
+int gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary,
+		       size_t size);
 
 /** Of receive queue `index` (ports in order, then queues): only what a queue can know: received,
  * valid, damaged, duplicate, reordered, filtered, bits, bytes. -ENOENT after the last. */
 int gdrcap_get_queue_counts(const struct gdrcap_session *session, uint32_t index,
-			    struct gdrcap_counts *counts);
+			    struct gdrcap_counts *counts, size_t size);
 /** Of the stream at `index`: GDRCAP_STREAMS_MAX at most, those that sent more than one frame before
  * others. -ENOENT after the last. */
 int gdrcap_get_stream_counts(const struct gdrcap_session *session, uint32_t index, uint32_t *stream,
-			     struct gdrcap_counts *counts);
+			     struct gdrcap_counts *counts, size_t size);
 
 /** What a port's driver says of why frames were lost, or a sender was slow: over all ports. */
 struct gdrcap_cause {
@@ -428,7 +443,7 @@ struct gdrcap_cause {
 /** -ENOENT after the last. Index 0 asks the cards, for some milliseconds; the others tell what they
  * said then. */
 int gdrcap_get_cause(const struct gdrcap_session *session, uint32_t index,
-		     struct gdrcap_cause *cause);
+		     struct gdrcap_cause *cause, size_t size);
 
 /** A rule by which the receiving cards put frames into our queues. */
 struct gdrcap_rule {
@@ -438,7 +453,8 @@ struct gdrcap_rule {
 };
 /** -ENOENT after the last; at once where cards do not steer. A card tells its counts once a second.
  */
-int gdrcap_get_rule(const struct gdrcap_session *session, uint32_t index, struct gdrcap_rule *rule);
+int gdrcap_get_rule(const struct gdrcap_session *session, uint32_t index, struct gdrcap_rule *rule,
+		    size_t size);
 
 /** One of the first damaged frames. */
 struct gdrcap_damage {
@@ -452,7 +468,7 @@ struct gdrcap_damage {
 };
 /** -ENOENT after the last (GDRCAP_DAMAGE_MAX are kept). */
 int gdrcap_get_damage(const struct gdrcap_session *session, uint32_t index,
-		      struct gdrcap_damage *damage);
+		      struct gdrcap_damage *damage, size_t size);
 /** Error and warning lines of the run, oldest first; NULL after the last. */
 const char *gdrcap_get_message(const struct gdrcap_session *session, uint32_t index);
 
@@ -488,27 +504,11 @@ struct gdrcap_event {
 	int32_t reserved;
 	char text[256]; /**< a line for people */
 };
-/** The oldest event that waits: 1, and it waits no more; 0: none. `size` is sizeof(*event); what this
- * library does not know of it is 0. -EINVAL: less than version 0.2 had. */
+/** The oldest event that waits: 1, and it waits no more; 0: none. */
 int gdrcap_get_event(struct gdrcap_session *session, struct gdrcap_event *event, size_t size);
 /** A descriptor for poll() that is readable (POLLIN) while an event waits, or -errno. It is the
  * session's: do not read, write or close it; gdrcap_destroy() does. */
 int gdrcap_event_fd(struct gdrcap_session *session);
-
-/* ---- short statistics ---- */
-
-/** Short statistics for embedders of their own consumer. */
-struct gdrcap_stats {
-	size_t size; /**< sizeof(struct gdrcap_stats) of the caller */
-	uint64_t rx_frames, rx_bytes, bursts;
-	uint64_t in_flight; /**< frames published whose slots are not back: released ones count
-			     * until the receiving thread has seen it, some us later or, without
-			     * a core, when it has one */
-	uint64_t nic_missed, nic_error;
-	uint32_t known; /**< GDRCAP_HAS_* */
-	uint64_t cut;	/**< frames of which only the beginning may have come */
-};
-int gdrcap_get_stats(const struct gdrcap_session *session, struct gdrcap_stats *stats);
 
 /* ---- frames to the caller's own consumer ---- */
 
@@ -602,7 +602,8 @@ struct gdrcap_gpu_queue {
 	uint8_t *head_data;
 	uint32_t head_slot_bytes;
 };
-int gdrcap_get_gpu_queue(struct gdrcap_queue *queue, struct gdrcap_gpu_queue *gpu_queue);
+int gdrcap_get_gpu_queue(struct gdrcap_queue *queue, struct gdrcap_gpu_queue *gpu_queue,
+			 size_t size);
 
 #ifdef __cplusplus
 }

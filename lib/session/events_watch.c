@@ -9,6 +9,7 @@
 #include <rte_cycles.h>
 
 #include "base/text.h"
+#include "session/answer.h"
 #include "session/session.h"
 
 #define LOOK_MS 100u
@@ -146,14 +147,14 @@ void session_events_end(struct gdrcap_session *session)
 
 int gdrcap_get_event(struct gdrcap_session *session, struct gdrcap_event *event, size_t size)
 {
-	int ret = guest_check(session, "session", NULL);
+	int ret = answer_check(session, "session", event, size);
+	struct gdrcap_event next = { 0 };
 
 	if (ret < 0)
 		return ret;
-	if (!event || size < sizeof(*event))
-		return -EINVAL;
-	memset(event, 0, size);
-	return events_get(&session->events, event);
+	ret = events_get(&session->events, &next);
+	answer_give(event, size, &next, sizeof(next));
+	return ret;
 }
 
 int gdrcap_event_fd(struct gdrcap_session *session)

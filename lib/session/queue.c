@@ -11,6 +11,7 @@
 #include "base/assertion.h"
 #include "base/guest.h"
 #include "base/thread.h"
+#include "session/answer.h"
 
 #define WAIT_SPIN_NS 50000 /* gdrcap_wait() looks again and again before it sleeps */
 
@@ -303,16 +304,17 @@ int gdrcap_release_after(struct gdrcap_queue *queue, const struct gdrcap_batch *
 	return (int)count;
 }
 
-int gdrcap_get_gpu_queue(struct gdrcap_queue *queue, struct gdrcap_gpu_queue *gpu_queue)
+int gdrcap_get_gpu_queue(struct gdrcap_queue *queue, struct gdrcap_gpu_queue *gpu_queue,
+			 size_t size)
 {
+	const int ret = answer_check(queue, "queue", gpu_queue, size);
 	const struct ring_producer *ring;
+	struct gdrcap_gpu_queue all;
 
-	if (guest_is_child())
-		return -EPERM;
-	if (!queue || !gpu_queue || queue->consumer != GDRCAP_CONSUMER_GPU)
-		return -EINVAL;
+	if (ret < 0 || queue->consumer != GDRCAP_CONSUMER_GPU)
+		return ret < 0 ? ret : -EINVAL;
 	ring = queue->ring;
-	*gpu_queue = (struct gdrcap_gpu_queue){
+	all = (struct gdrcap_gpu_queue){
 		.pkts = (const struct gdrcap_pkt *)ring->desc,
 		.ready = &ring->ready[0].word,
 		.done = &ring->result[0].done,
@@ -327,5 +329,6 @@ int gdrcap_get_gpu_queue(struct gdrcap_queue *queue, struct gdrcap_gpu_queue *gp
 		.head_data = ring->view.heads,
 		.head_slot_bytes = queue->head_slot_bytes,
 	};
+	answer_give(gpu_queue, size, &all, sizeof(all));
 	return 0;
 }

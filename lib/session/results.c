@@ -8,16 +8,8 @@
 #include <rte_cycles.h>
 #include <rte_version.h>
 
-#include "base/guest.h"
+#include "session/answer.h"
 #include "session/session.h"
-
-/* 0 when there is a session to ask and a place for the answer. */
-static int results_check(const struct gdrcap_session *session, const void *out)
-{
-	const int ret = guest_check(session, "session", NULL);
-
-	return ret == 0 && !out ? -EINVAL : ret;
-}
 
 static void queue_unchecked(const struct rx_worker *worker, struct gdrcap_counts *counts)
 {
@@ -145,7 +137,7 @@ static double summary_seconds(const struct gdrcap_session *session)
 
 static void summary_machine(const struct gdrcap_session *session, struct gdrcap_summary *summary)
 {
-	uint64_t starved_tsc = 0;
+	uint64_t starved_tsc = 0, back;
 
 	summary->ports = session->plan.ports;
 	summary->queues = session->rx_count;
@@ -166,6 +158,11 @@ static void summary_machine(const struct gdrcap_session *session, struct gdrcap_
 		summary->cut += atomic_load_explicit(&worker->cut, memory_order_relaxed);
 		summary->pool_empty += atomic_load_explicit(&worker->starved, memory_order_relaxed);
 		starved_tsc += atomic_load_explicit(&worker->starved_tsc, memory_order_relaxed);
+		summary->bursts += atomic_load_explicit(&worker->bursts, memory_order_relaxed);
+		/* Read `back` first: what is not back yet can only grow by what comes later. */
+		back = atomic_load_explicit(&worker->back, memory_order_acquire);
+		summary->in_flight +=
+			atomic_load_explicit(&worker->frames, memory_order_relaxed) - back;
 	}
 	summary->pool_empty_seconds = (double)starved_tsc / (double)rte_get_tsc_hz();
 	session_ports_summary(session, summary);
@@ -194,16 +191,10 @@ static bool ends_are_due(const struct gdrcap_session *session)
 	       (frames == 0 || session_received(session) < frames);
 }
 
-void gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary)
+static void summary_fill(const struct gdrcap_session *session, struct gdrcap_summary *summary)
 {
 	const struct verdict *verdict;
 
-	if (!summary)
-		return;
-	memset(summary, 0, sizeof(*summary));
-	if (guest_check(session, "session", NULL) < 0)
-		return;
-	LOG_SCOPE(&session->log);
 	summary_machine(session, summary);
 	verdict = accountant_borrow(accountant_of(session));
 	if (session->config.consumer == GDRCAP_CONSUMER_VALIDATE && session->rx_count) {
@@ -236,29 +227,46 @@ void gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summ
 	}
 }
 
-int gdrcap_get_queue_counts(const struct gdrcap_session *session, uint32_t index,
-			    struct gdrcap_counts *counts)
+int gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary,
+		       size_t size)
 {
-	const int ret = results_check(session, counts);
+	const int ret = answer_check(session, "session", summary, size);
+	struct gdrcap_summary all = { 0 };
+
+	if (ret < 0)
+		return ret;
+	LOG_SCOPE(&session->log);
+	summary_fill(session, &all);
+	answer_give(summary, size, &all, sizeof(all));
+	return 0;
+}
+
+int gdrcap_get_queue_counts(const struct gdrcap_session *session, uint32_t index,
+			    struct gdrcap_counts *counts, size_t size)
+{
+	const int ret = answer_check(session, "session", counts, size);
+	struct gdrcap_counts all;
 
 	if (ret < 0)
 		return ret;
 	if (index >= session->rx_count)
 		return -ENOENT;
 	if (session->config.consumer != GDRCAP_CONSUMER_VALIDATE) {
-		queue_unchecked(&session->rx[index], counts);
-		return 0;
+		queue_unchecked(&session->rx[index], &all);
+	} else {
+		verdict_queue_counts(accountant_borrow(accountant_of(session)), index, &all);
+		accountant_return(accountant_of(session));
 	}
-	verdict_queue_counts(accountant_borrow(accountant_of(session)), index, counts);
-	accountant_return(accountant_of(session));
+	answer_give(counts, size, &all, sizeof(all));
 	return 0;
 }
 
 int gdrcap_get_stream_counts(const struct gdrcap_session *session, uint32_t index, uint32_t *stream,
-			     struct gdrcap_counts *counts)
+			     struct gdrcap_counts *counts, size_t size)
 {
 	const struct verdict *verdict;
-	int ret = results_check(session, counts);
+	struct gdrcap_counts all;
+	int ret = answer_check(session, "session", counts, size);
 
 	if (ret < 0 || !stream)
 		return ret < 0 ? ret : -EINVAL;
@@ -269,7 +277,8 @@ int gdrcap_get_stream_counts(const struct gdrcap_session *session, uint32_t inde
 
 		*stream = listed->id;
 		verdict_stream_counts(verdict, listed, session_sent_known(session),
-				      session_stream_sent(session, *stream), counts);
+				      session_stream_sent(session, *stream), &all);
+		answer_give(counts, size, &all, sizeof(all));
 		ret = 0;
 	}
 	accountant_return(accountant_of(session));
@@ -277,17 +286,17 @@ int gdrcap_get_stream_counts(const struct gdrcap_session *session, uint32_t inde
 }
 
 int gdrcap_get_damage(const struct gdrcap_session *session, uint32_t index,
-		      struct gdrcap_damage *damage)
+		      struct gdrcap_damage *damage, size_t size)
 {
 	const struct verdict *verdict;
-	int ret = results_check(session, damage);
+	int ret = answer_check(session, "session", damage, size);
 
 	if (ret < 0)
 		return ret;
 	ret = -ENOENT;
 	verdict = accountant_borrow(accountant_of(session));
 	if (index < verdict->damage_count) {
-		*damage = verdict->damage[index];
+		answer_give(damage, size, &verdict->damage[index], sizeof(verdict->damage[index]));
 		ret = 0;
 	}
 	accountant_return(accountant_of(session));
@@ -307,38 +316,6 @@ const char *gdrcap_get_message(const struct gdrcap_session *session, uint32_t in
 	line = index < session->message_count ? session->messages[index] : NULL;
 	pthread_mutex_unlock(lock);
 	return line;
-}
-
-int gdrcap_get_stats(const struct gdrcap_session *session, struct gdrcap_stats *stats)
-{
-	struct gdrcap_stats all = { .size = sizeof(all) };
-	struct gdrcap_summary summary;
-	const int ret = results_check(session, stats);
-
-	if (ret < 0)
-		return ret;
-	if (stats->size < sizeof(stats->size) || stats->size > sizeof(all))
-		return -EINVAL;
-	for (uint32_t i = 0; i < session->rx_count; i++) {
-		const struct rx_worker *worker = &session->rx[i];
-		/* Read `back` first: what is not back yet can only grow by what comes later. */
-		const uint64_t back = atomic_load_explicit(&worker->back, memory_order_acquire);
-		const uint64_t frames = atomic_load_explicit(&worker->frames, memory_order_relaxed);
-
-		all.rx_frames += frames;
-		all.rx_bytes += atomic_load_explicit(&worker->bytes, memory_order_relaxed);
-		all.cut += atomic_load_explicit(&worker->cut, memory_order_relaxed);
-		all.bursts += atomic_load_explicit(&worker->bursts, memory_order_relaxed);
-		all.in_flight += frames - back;
-	}
-	memset(&summary, 0, sizeof(summary));
-	summary_losses(session, &summary);
-	all.nic_missed = summary.nic_missed;
-	all.nic_error = summary.nic_error;
-	all.known = summary.known;
-	all.size = stats->size;
-	memcpy(stats, &all, stats->size);
-	return 0;
 }
 
 const char *gdrcap_version(void)

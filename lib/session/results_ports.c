@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/guest.h"
 #include "config/config.h"
+#include "session/answer.h"
 #include "session/session.h"
 
 static const struct {
@@ -90,30 +90,32 @@ uint64_t session_causes_lost(const struct gdrcap_session *session)
 }
 
 int gdrcap_get_cause(const struct gdrcap_session *session, uint32_t index,
-		     struct gdrcap_cause *cause)
+		     struct gdrcap_cause *cause, size_t size)
 {
+	const int ret = answer_check(session, "session", cause, size);
 	const struct xstats_values *values;
+	struct gdrcap_cause all;
 	pthread_mutex_t *lock;
-	const int ret = guest_check(session, "session", NULL);
 
-	if (ret < 0 || !cause)
-		return ret < 0 ? ret : -EINVAL;
+	if (ret < 0)
+		return ret;
 	if (index >= XSTATS_CAUSES)
 		return -ENOENT;
 	LOG_SCOPE(&session->log);
 	if (index == 0)
 		session_causes_ask(session);
-	*cause = (struct gdrcap_cause){
+	all = (struct gdrcap_cause){
 		.name = xstats_cause_name((enum xstats_cause)index),
 		.meaning = causes[index].meaning,
 		.sender = causes[index].sender,
 	};
 	lock = (pthread_mutex_t *)(uintptr_t)&session->message_lock;
 	pthread_mutex_lock(lock);
-	values = cause->sender ? &session->tx_causes : &session->rx_causes;
-	cause->known = xstats_known(values, (enum xstats_cause)index);
-	cause->count = values->count[index];
+	values = all.sender ? &session->tx_causes : &session->rx_causes;
+	all.known = xstats_known(values, (enum xstats_cause)index);
+	all.count = values->count[index];
 	pthread_mutex_unlock(lock);
+	answer_give(cause, size, &all, sizeof(all));
 	return 0;
 }
 
@@ -128,31 +130,34 @@ static uint32_t rule_count(const struct gdrcap_session *session)
 	return most;
 }
 
-int gdrcap_get_rule(const struct gdrcap_session *session, uint32_t index, struct gdrcap_rule *rule)
+int gdrcap_get_rule(const struct gdrcap_session *session, uint32_t index, struct gdrcap_rule *rule,
+		    size_t size)
 {
 	struct steering_hits hits[STEERING_RULES_MAX];
-	int ret = guest_check(session, "session", NULL);
+	int ret = answer_check(session, "session", rule, size);
+	struct gdrcap_rule all;
 
-	if (ret < 0 || !rule)
-		return ret < 0 ? ret : -EINVAL;
+	if (ret < 0)
+		return ret;
 	LOG_SCOPE(&session->log);
 	ret = -ENOENT;
 	session_ports_lock(session);
 	if (index >= rule_count(session) || index >= STEERING_RULES_MAX)
 		goto out;
 	ret = 0;
-	*rule = (struct gdrcap_rule){ .text = session->steered_text[index], .known = 1 };
+	all = (struct gdrcap_rule){ .text = session->steered_text[index], .known = 1 };
 	for (uint32_t p = 0; p < session->plan.ports; p++) {
 		const struct session_pair *pair = &session->pairs[p];
 
 		if (index >= pair->steering.rules)
 			continue;
 		steering_query(&pair->steering, hits);
-		rule->known &= hits[index].known && !pair->rules_anew;
-		rule->frames += hits[index].frames;
+		all.known &= hits[index].known && !pair->rules_anew;
+		all.frames += hits[index].frames;
 	}
-	if (!rule->known)
-		rule->frames = 0;
+	if (!all.known)
+		all.frames = 0;
+	answer_give(rule, size, &all, sizeof(all));
 out:
 	session_ports_unlock(session);
 	return ret;

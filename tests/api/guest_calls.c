@@ -14,7 +14,6 @@ int nulls(void)
 {
 	struct gdrcap_session *session = running(GDRCAP_CONSUMER_HOST);
 	struct gdrcap_queue *queue = gdrcap_get_queue(session, 0);
-	struct gdrcap_stats stats = { .size = sizeof(stats) };
 	struct gdrcap_error error = { 0 };
 	const struct gdrcap_batch *batches[4];
 	struct gdrcap_gpu_queue gpu_queue;
@@ -45,25 +44,21 @@ int nulls(void)
 	CHECK(gdrcap_prove(NULL, NULL, NULL, &error) == -EINVAL);
 	CHECK(gdrcap_wait_end(NULL, 0) == -EINVAL);
 	gdrcap_destroy(NULL);
-	gdrcap_get_summary(NULL, NULL);
-	gdrcap_get_summary(session, NULL);
-	memset(&summary, 1, sizeof(summary));
-	gdrcap_get_summary(NULL, &summary);
-	CHECK(summary.known == 0 && summary.total.received == 0);
-	CHECK(gdrcap_get_queue_counts(NULL, 0, &counts) == -EINVAL);
-	CHECK(gdrcap_get_queue_counts(session, 0, NULL) == -EINVAL);
-	CHECK(gdrcap_get_stream_counts(NULL, 0, &stream, &counts) == -EINVAL);
-	CHECK(gdrcap_get_stream_counts(session, 0, NULL, &counts) == -EINVAL);
-	CHECK(gdrcap_get_stream_counts(session, 0, &stream, NULL) == -EINVAL);
-	CHECK(gdrcap_get_cause(NULL, 0, &cause) == -EINVAL);
-	CHECK(gdrcap_get_cause(session, 0, NULL) == -EINVAL);
-	CHECK(gdrcap_get_rule(NULL, 0, &rule) == -EINVAL);
-	CHECK(gdrcap_get_rule(session, 0, NULL) == -EINVAL);
-	CHECK(gdrcap_get_damage(NULL, 0, &damage) == -EINVAL);
-	CHECK(gdrcap_get_damage(session, 0, NULL) == -EINVAL);
+	CHECK(gdrcap_get_summary(NULL, NULL, 64) == -EINVAL);
+	CHECK(gdrcap_get_summary(session, NULL, 64) == -EINVAL);
+	CHECK(gdrcap_get_summary(NULL, &summary, sizeof(summary)) == -EINVAL);
+	CHECK(gdrcap_get_queue_counts(NULL, 0, &counts, sizeof(counts)) == -EINVAL);
+	CHECK(gdrcap_get_queue_counts(session, 0, NULL, 64) == -EINVAL);
+	CHECK(gdrcap_get_stream_counts(NULL, 0, &stream, &counts, sizeof(counts)) == -EINVAL);
+	CHECK(gdrcap_get_stream_counts(session, 0, NULL, &counts, sizeof(counts)) == -EINVAL);
+	CHECK(gdrcap_get_stream_counts(session, 0, &stream, NULL, 64) == -EINVAL);
+	CHECK(gdrcap_get_cause(NULL, 0, &cause, sizeof(cause)) == -EINVAL);
+	CHECK(gdrcap_get_cause(session, 0, NULL, 64) == -EINVAL);
+	CHECK(gdrcap_get_rule(NULL, 0, &rule, sizeof(rule)) == -EINVAL);
+	CHECK(gdrcap_get_rule(session, 0, NULL, 64) == -EINVAL);
+	CHECK(gdrcap_get_damage(NULL, 0, &damage, sizeof(damage)) == -EINVAL);
+	CHECK(gdrcap_get_damage(session, 0, NULL, 64) == -EINVAL);
 	CHECK(gdrcap_get_message(NULL, 0) == NULL);
-	CHECK(gdrcap_get_stats(NULL, &stats) == -EINVAL);
-	CHECK(gdrcap_get_stats(session, NULL) == -EINVAL);
 	CHECK(gdrcap_get_queue(NULL, 0) == NULL);
 	CHECK(gdrcap_time_ns(NULL, 1) == 0);
 	CHECK(gdrcap_poll(NULL, batches, 4) == -EINVAL);
@@ -75,8 +70,8 @@ int nulls(void)
 	gdrcap_release(queue, NULL, 4);
 	CHECK(gdrcap_release_after(NULL, batches, 1, NULL) == -EINVAL);
 	CHECK(gdrcap_release_after(queue, NULL, 1, NULL) == -EINVAL);
-	CHECK(gdrcap_get_gpu_queue(NULL, &gpu_queue) == -EINVAL);
-	CHECK(gdrcap_get_gpu_queue(queue, NULL) == -EINVAL);
+	CHECK(gdrcap_get_gpu_queue(NULL, &gpu_queue, sizeof(gpu_queue)) == -EINVAL);
+	CHECK(gdrcap_get_gpu_queue(queue, NULL, 64) == -EINVAL);
 	gdrcap_destroy(session);
 	return 0;
 }
@@ -143,7 +138,7 @@ static void log_stop(void *context, enum gdrcap_log_level level, const char *lin
 	atomic_store(&stopping->ret, gdrcap_stop(session, &error));
 	memcpy(stopping->text, error.text, sizeof(error.text));
 	/* The results may be read as well. */
-	gdrcap_get_summary(session, &(struct gdrcap_summary){ 0 });
+	gdrcap_get_summary(session, &(struct gdrcap_summary){ 0 }, sizeof(struct gdrcap_summary));
 	gdrcap_get_message(session, 0);
 	atomic_fetch_add(&stopping->calls, 1);
 }

@@ -76,14 +76,14 @@ static inline void guest_start(struct gdrcap_session *session)
 /* Until `frames` more than now have come. */
 static inline void wait_frames(const struct gdrcap_session *session, uint64_t frames)
 {
-	struct gdrcap_stats stats = { .size = sizeof(stats) };
+	struct gdrcap_summary summary;
 	uint64_t until;
 
-	CHECK(gdrcap_get_stats(session, &stats) == 0);
-	until = stats.rx_frames + frames;
-	while (stats.rx_frames < until) {
+	CHECK(gdrcap_get_summary(session, &summary, sizeof(summary)) == 0);
+	until = summary.total.received + frames;
+	while (summary.total.received < until) {
 		sched_yield();
-		CHECK(gdrcap_get_stats(session, &stats) == 0);
+		CHECK(gdrcap_get_summary(session, &summary, sizeof(summary)) == 0);
 	}
 }
 
@@ -118,7 +118,7 @@ static inline void parent_goes_on(struct gdrcap_session *session)
 
 	wait_frames(session, 1000);
 	CHECK(gdrcap_stop(session, &error) == 0);
-	gdrcap_get_summary(session, &summary);
+	gdrcap_get_summary(session, &summary, sizeof(summary));
 	CHECK(summary.total.damaged == 0 && summary.total.received != 0);
 	gdrcap_destroy(session);
 }

@@ -14,7 +14,6 @@
 static void child_is_refused(struct gdrcap_session *session, struct gdrcap_queue *queue)
 {
 	const struct gdrcap_batch *batches[4];
-	struct gdrcap_stats stats = { .size = sizeof(stats) };
 	struct gdrcap_error error = { 0 };
 	struct gdrcap_gpu_queue gpu_queue;
 	struct gdrcap_session *second;
@@ -32,21 +31,20 @@ static void child_is_refused(struct gdrcap_session *session, struct gdrcap_queue
 	CHECK(gdrcap_start(session, &error) == -EPERM);
 	CHECK(gdrcap_prove(session, NULL, NULL, &error) == -EPERM);
 	CHECK(gdrcap_wait_end(session, UINT32_MAX) == -EPERM);
-	gdrcap_get_summary(session, &summary);
-	CHECK(gdrcap_get_queue_counts(session, 0, &counts) == -EPERM);
-	CHECK(gdrcap_get_stream_counts(session, 0, &stream, &counts) == -EPERM);
-	CHECK(gdrcap_get_cause(session, 0, &cause) == -EPERM);
-	CHECK(gdrcap_get_rule(session, 0, &rule) == -EPERM);
-	CHECK(gdrcap_get_damage(session, 0, &damage) == -EPERM);
+	CHECK(gdrcap_get_summary(session, &summary, sizeof(summary)) == -EPERM);
+	CHECK(gdrcap_get_queue_counts(session, 0, &counts, sizeof(counts)) == -EPERM);
+	CHECK(gdrcap_get_stream_counts(session, 0, &stream, &counts, sizeof(counts)) == -EPERM);
+	CHECK(gdrcap_get_cause(session, 0, &cause, sizeof(cause)) == -EPERM);
+	CHECK(gdrcap_get_rule(session, 0, &rule, sizeof(rule)) == -EPERM);
+	CHECK(gdrcap_get_damage(session, 0, &damage, sizeof(damage)) == -EPERM);
 	CHECK(gdrcap_get_message(session, 0) == NULL);
-	CHECK(gdrcap_get_stats(session, &stats) == -EPERM);
 	CHECK(gdrcap_get_queue(session, 0) == NULL);
 	CHECK(gdrcap_poll(queue, batches, 4) == -EPERM);
 	CHECK(gdrcap_wait(queue, batches, 4, -1) == -EPERM);
 	CHECK(gdrcap_time_ns(queue, 1) == 0);
 	CHECK(gdrcap_release_after(queue, batches, 1, NULL) == -EPERM);
 	gdrcap_release(queue, batches, 4);
-	CHECK(gdrcap_get_gpu_queue(queue, &gpu_queue) == -EPERM);
+	CHECK(gdrcap_get_gpu_queue(queue, &gpu_queue, sizeof(gpu_queue)) == -EPERM);
 	memset(&error, 0, sizeof(error));
 	CHECK(gdrcap_stop(session, &error) == -EPERM);
 	CHECK(strstr(error.text, "child"));

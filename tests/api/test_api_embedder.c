@@ -44,7 +44,7 @@ static void clean_run(uint64_t frames)
 	api_start(session);
 	api_wait_end(session);
 	api_stop(session);
-	gdrcap_get_summary(session, &summary);
+	gdrcap_get_summary(session, &summary, sizeof(summary));
 	assert_true(summary.total.valid == frames);
 	assert_true(summary.total.received == frames);
 	gdrcap_destroy(session);
@@ -98,7 +98,7 @@ static void own_port(void **state)
 		api_start(session);
 		api_wait_end(session);
 		api_stop(session);
-		gdrcap_get_summary(session, &summary);
+		gdrcap_get_summary(session, &summary, sizeof(summary));
 		assert_true(summary.total.received >= 20000);
 		/* Nobody wrote a frame: what is in memory is not ours. */
 		assert_true(summary.total.filtered == summary.total.received);

@@ -82,7 +82,7 @@ static void blocks_start(struct block *block, struct gdrcap_session *session, ui
 		memset(&block[i], 0, sizeof(block[i]));
 		block[i].index = i % BLOCKS;
 		assert_int_equal(gdrcap_get_gpu_queue(gdrcap_get_queue(session, i / BLOCKS),
-						      &block[i].queue),
+						      &block[i].queue, sizeof(block[i].queue)),
 				 0);
 		pthread_create(&block[i].thread, NULL, block_run, &block[i]);
 	}
@@ -101,15 +101,15 @@ static void blocks_join(struct block *block, uint32_t queues, struct block *sum)
 
 static void stats_are(const struct gdrcap_session *session, const struct block *sum)
 {
-	struct gdrcap_stats stats = { .size = sizeof(stats) };
+	struct gdrcap_summary summary;
 
 	/* What was given back last is taken back in a moment. */
 	do {
-		assert_int_equal(gdrcap_get_stats(session, &stats), 0);
+		assert_int_equal(gdrcap_get_summary(session, &summary, sizeof(summary)), 0);
 		sched_yield();
-	} while (stats.in_flight);
-	assert_true(stats.rx_frames == sum->frames);
-	assert_true(stats.bursts == sum->batches);
+	} while (summary.in_flight);
+	assert_true(summary.total.received == sum->frames);
+	assert_true(summary.bursts == sum->batches);
 	assert_int_equal(sum->wrong, 0);
 }
 
@@ -189,7 +189,7 @@ static void memory_of_the_caller(void **state)
 			config.memory_addr = memory;
 			config.pool_bytes = bytes;
 			session = api_create(&config);
-			gdrcap_get_summary(session, &summary);
+			gdrcap_get_summary(session, &summary, sizeof(summary));
 			assert_true(summary.region_bytes == bytes);
 			assert_int_equal(summary.memory, kind);
 			/* One at a time. */

@@ -50,21 +50,21 @@ static void take(struct taken *taken, const struct gdrcap_batch *batch)
 
 static void stats_are(const struct gdrcap_session *session, uint64_t frames, uint64_t in_flight)
 {
-	struct gdrcap_stats stats = { .size = sizeof(stats) };
 	struct gdrcap_summary summary;
 	struct gdrcap_counts counts, sum = { 0 };
 
-	assert_int_equal(gdrcap_get_stats(session, &stats), 0);
-	assert_true(stats.rx_frames == frames);
-	assert_true(stats.rx_bytes == frames * (API_FRAME - 4));
-	assert_true(stats.in_flight == in_flight);
+	assert_int_equal(gdrcap_get_summary(session, &summary, sizeof(summary)), 0);
+	assert_true(summary.total.received == frames);
+	assert_true(summary.total.bytes == frames * (API_FRAME - 4));
+	assert_true(summary.in_flight == in_flight);
 	/* Nobody but the caller knows what became of them, and nothing is claimed. */
-	gdrcap_get_summary(session, &summary);
+	gdrcap_get_summary(session, &summary, sizeof(summary));
 	assert_int_equal(summary.known & GDRCAP_HAS_VERDICT, 0);
 	assert_true(summary.total.received == frames);
 	assert_true(summary.total.bytes == frames * (API_FRAME - 4));
 	assert_int_equal(summary.total.lost + summary.total.damaged + summary.unexplained, 0);
-	for (uint32_t i = 0; gdrcap_get_queue_counts(session, i, &counts) == 0; i++) {
+	for (uint32_t i = 0; gdrcap_get_queue_counts(session, i, &counts, sizeof(counts)) == 0;
+	     i++) {
 		sum.received += counts.received;
 		sum.bytes += counts.bytes;
 	}
@@ -264,17 +264,15 @@ static void slow_consumer(void **state)
 	struct gdrcap_session *session = begin(60000, 1, 1);
 	struct gdrcap_queue *queue = gdrcap_get_queue(session, 0);
 	const struct gdrcap_batch *batch[16];
-	struct gdrcap_stats stats = { .size = sizeof(stats) };
 	struct gdrcap_summary summary;
 
 	memset(&taken, 0, sizeof(taken));
 	/* There are 16384 slots. */
 	do {
 		sched_yield();
-		gdrcap_get_summary(session, &summary);
-		gdrcap_get_stats(session, &stats);
-	} while (summary.tx_stalled == 0 || stats.in_flight < 12000);
-	assert_true(stats.rx_frames <= summary.slots);
+		gdrcap_get_summary(session, &summary, sizeof(summary));
+	} while (summary.tx_stalled == 0 || summary.in_flight < 12000);
+	assert_true(summary.total.received <= summary.slots);
 	assert_int_equal(gdrcap_wait_end(session, 0), 0);
 	while (taken.frames < 60000) {
 		int n = gdrcap_wait(queue, batch, 16, -1);
@@ -316,7 +314,6 @@ static void longer_than_a_slot(void **state)
 {
 	static const uint32_t lengths[] = { 60, 5000, 1514, 1515, 9000, 60, 1920, 1921 };
 	char path[] = "/tmp/gdrcap_test_api_XXXXXX";
-	struct gdrcap_stats stats = { .size = sizeof(stats) };
 	const struct gdrcap_batch *batch;
 	struct gdrcap_session *session;
 	struct gdrcap_summary summary;
@@ -348,10 +345,9 @@ static void longer_than_a_slot(void **state)
 	api_wait_end(session);
 	assert_int_equal(gdrcap_stop(session, NULL), 0);
 	assert_non_null(strstr(gdrcap_get_message(session, 0), "3 frames were longer"));
-	assert_int_equal(gdrcap_get_stats(session, &stats), 0);
-	gdrcap_get_summary(session, &summary);
+	gdrcap_get_summary(session, &summary, sizeof(summary));
 	assert_int_equal(cut, 3);
-	assert_int_equal(stats.cut, 3);
+	assert_int_equal(summary.cut, 3);
 	assert_int_equal(summary.cut, 3);
 	gdrcap_destroy(session);
 	unlink(path);
@@ -367,7 +363,7 @@ static void batches_outlive_the_stop(void **state)
 	for (int give_back = 0; give_back < 2; give_back++) {
 		struct gdrcap_session *session = begin(0, 1, 1);
 		struct gdrcap_queue *queue = gdrcap_get_queue(session, 0);
-		struct gdrcap_stats stats = { .size = sizeof(stats) };
+		struct gdrcap_summary summary;
 		int n;
 
 		memset(&taken, 0, sizeof(taken));
@@ -381,15 +377,15 @@ static void batches_outlive_the_stop(void **state)
 		assert_int_equal(n, -ESHUTDOWN);
 		for (unsigned int i = 0; i < count; i++)
 			take(&taken, held[i]);
-		gdrcap_get_stats(session, &stats);
-		assert_true(stats.rx_frames == taken.frames);
+		gdrcap_get_summary(session, &summary, sizeof(summary));
+		assert_true(summary.total.received == taken.frames);
 		/* The queue's thread takes back what is given back in order, so not all at once. */
 		if (give_back) {
 			gdrcap_release(queue, held, count);
 			do {
 				sched_yield();
-				gdrcap_get_stats(session, &stats);
-			} while (stats.in_flight);
+				gdrcap_get_summary(session, &summary, sizeof(summary));
+			} while (summary.in_flight);
 		}
 		gdrcap_destroy(session);
 	}
@@ -401,7 +397,7 @@ static void last_frames_are_published(void **state)
 {
 	for (uint64_t frames = 15000; frames < 15005; frames++) {
 		static struct taken taken;
-		struct gdrcap_stats stats = { .size = sizeof(stats) };
+		struct gdrcap_summary summary;
 		struct gdrcap_session *session;
 		const struct gdrcap_batch *batch;
 		struct gdrcap_queue *queue;
@@ -414,8 +410,8 @@ static void last_frames_are_published(void **state)
 		queue = gdrcap_get_queue(session, 0);
 		api_wait_end(session);
 		api_stop(session);
-		gdrcap_get_stats(session, &stats);
-		assert_true(stats.rx_frames == frames);
+		gdrcap_get_summary(session, &summary, sizeof(summary));
+		assert_true(summary.total.received == frames);
 		memset(&taken, 0, sizeof(taken));
 		while (gdrcap_poll(queue, &batch, 1) == 1) {
 			take(&taken, batch);
@@ -433,7 +429,7 @@ static void nothing_after_the_end(void **state)
 		static struct taken taken;
 		struct gdrcap_session *session = begin(0, 1, 1);
 		struct gdrcap_queue *queue = gdrcap_get_queue(session, 0);
-		struct gdrcap_stats stats = { .size = sizeof(stats) };
+		struct gdrcap_summary summary;
 		struct passing passing = { .queue = queue };
 		const struct gdrcap_batch *batch;
 		int n;
@@ -453,11 +449,11 @@ static void nothing_after_the_end(void **state)
 		}
 		assert_int_equal(n, -ESHUTDOWN);
 		do {
-			gdrcap_get_stats(session, &stats);
+			gdrcap_get_summary(session, &summary, sizeof(summary));
 			sched_yield();
-		} while (stats.in_flight);
-		assert_true(stats.rx_frames == taken.frames);
-		assert_true(stats.bursts == taken.batches);
+		} while (summary.in_flight);
+		assert_true(summary.total.received == taken.frames);
+		assert_true(summary.bursts == taken.batches);
 		gdrcap_destroy(session);
 	}
 }
@@ -496,7 +492,7 @@ static void polled_while_stopped(void **state)
 {
 	for (int i = 0; i < 40; i++) {
 		struct gdrcap_session *session = begin(0, 2, 4);
-		struct gdrcap_stats stats = { .size = sizeof(stats) };
+		struct gdrcap_summary summary;
 		struct poller poller[2];
 		void *bad;
 
@@ -511,11 +507,11 @@ static void polled_while_stopped(void **state)
 			assert_null(bad);
 		}
 		do {
-			gdrcap_get_stats(session, &stats);
+			gdrcap_get_summary(session, &summary, sizeof(summary));
 			sched_yield();
-		} while (stats.in_flight);
-		assert_true(stats.rx_frames == poller[0].frames + poller[1].frames);
-		assert_true(stats.bursts == poller[0].batches + poller[1].batches);
+		} while (summary.in_flight);
+		assert_true(summary.total.received == poller[0].frames + poller[1].frames);
+		assert_true(summary.bursts == poller[0].batches + poller[1].batches);
 		gdrcap_destroy(session);
 	}
 }
@@ -535,7 +531,7 @@ static void waiting(void **state)
 	assert_int_equal(gdrcap_poll(queue, batch, 2), 0);
 	assert_int_equal(gdrcap_wait(queue, batch, 2, 0), 0);
 	assert_int_equal(gdrcap_wait(queue, batch, 2, 2000), 0);
-	assert_int_equal(gdrcap_get_gpu_queue(queue, &gpu_queue), -EINVAL);
+	assert_int_equal(gdrcap_get_gpu_queue(queue, &gpu_queue, sizeof(gpu_queue)), -EINVAL);
 	api_start(session);
 	/* The longest wait that can be asked for ends with the first batch. */
 	assert_in_range(gdrcap_wait(queue, batch, 2, INT64_MAX), 1, 2);

@@ -135,12 +135,12 @@ static void log_calls(void *context, enum gdrcap_log_level level, const char *li
 	(void)level;
 	if (!session || !strstr(line, "the link is up") || atomic_exchange(&calling->done, 1))
 		return;
-	gdrcap_get_summary(session, &summary);
+	gdrcap_get_summary(session, &summary, sizeof(summary));
 	bad = summary.ports != 1;
-	bad |= gdrcap_get_queue_counts(session, 0, &counts) != 0;
-	(void)gdrcap_get_stream_counts(session, 0, &stream, &counts);
-	bad |= gdrcap_get_cause(session, 0, &cause) != 0;
-	bad |= gdrcap_get_rule(session, 0, &rule) != -ENOENT;
+	bad |= gdrcap_get_queue_counts(session, 0, &counts, sizeof(counts)) != 0;
+	(void)gdrcap_get_stream_counts(session, 0, &stream, &counts, sizeof(counts));
+	bad |= gdrcap_get_cause(session, 0, &cause, sizeof(cause)) != 0;
+	bad |= gdrcap_get_rule(session, 0, &rule, sizeof(rule)) != -ENOENT;
 	(void)gdrcap_get_message(session, 0);
 	bad |= gdrcap_get_queue(session, 0) == NULL || gdrcap_get_queue(session, 1) != NULL;
 	/* On the session's control thread: it waits for nobody. */

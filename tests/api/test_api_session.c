@@ -11,7 +11,7 @@ static void result_is_clean(struct gdrcap_session *session, uint64_t frames)
 	struct gdrcap_summary summary;
 	struct gdrcap_damage damage;
 
-	gdrcap_get_summary(session, &summary);
+	gdrcap_get_summary(session, &summary, sizeof(summary));
 	if (summary.total.valid != frames)
 		print_error("sent %llu, received %llu, valid %llu of %llu\n",
 			    (unsigned long long)summary.total.sent,
@@ -29,7 +29,7 @@ static void result_is_clean(struct gdrcap_session *session, uint64_t frames)
 	assert_int_equal(summary.known & (GDRCAP_HAS_VERDICT | GDRCAP_HAS_TX_STALLED),
 			 GDRCAP_HAS_VERDICT | GDRCAP_HAS_TX_STALLED);
 	assert_int_equal(summary.failed, 0);
-	assert_int_equal(gdrcap_get_damage(session, 0, &damage), -ENOENT);
+	assert_int_equal(gdrcap_get_damage(session, 0, &damage, sizeof(damage)), -ENOENT);
 }
 
 static void identities(const struct gdrcap_session *session)
@@ -37,7 +37,7 @@ static void identities(const struct gdrcap_session *session)
 	struct gdrcap_summary summary;
 	const struct gdrcap_counts *total = &summary.total;
 
-	gdrcap_get_summary(session, &summary);
+	gdrcap_get_summary(session, &summary, sizeof(summary));
 	assert_true(total->received ==
 		    total->valid + total->damaged + total->duplicate + total->filtered);
 	assert_true(total->sent == total->valid + total->damaged + total->lost);
@@ -46,15 +46,15 @@ static void identities(const struct gdrcap_session *session)
 static void life_again_and_again(void **state)
 {
 	for (int i = 0; i < 20; i++) {
-		struct gdrcap_stats stats = { .size = sizeof(stats) };
+		struct gdrcap_summary summary;
 		struct gdrcap_session *session;
 		struct gdrcap_config config;
 
 		api_config(&config, GDRCAP_CONSUMER_VALIDATE, 3000);
 		session = api_create(&config);
 		identities(session);
-		assert_int_equal(gdrcap_get_stats(session, &stats), 0);
-		assert_int_equal(stats.rx_frames, 0);
+		assert_int_equal(gdrcap_get_summary(session, &summary, sizeof(summary)), 0);
+		assert_int_equal(summary.total.received, 0);
 		api_start(session);
 		api_wait_end(session);
 		assert_int_equal(gdrcap_wait_end(session, 0), 1);
@@ -62,9 +62,9 @@ static void life_again_and_again(void **state)
 		api_stop(session);
 		assert_int_equal(gdrcap_wait_end(session, 0), 1);
 		result_is_clean(session, 3000);
-		assert_int_equal(gdrcap_get_stats(session, &stats), 0);
-		assert_int_equal(stats.rx_frames, 3000);
-		assert_int_equal(stats.in_flight, 0);
+		assert_int_equal(gdrcap_get_summary(session, &summary, sizeof(summary)), 0);
+		assert_int_equal(summary.total.received, 3000);
+		assert_int_equal(summary.in_flight, 0);
 		gdrcap_destroy(session);
 	}
 }
@@ -127,28 +127,28 @@ static void *reader_run(void *arg)
 	uint64_t last = 0;
 
 	while (!atomic_load(&reader->over)) {
-		struct gdrcap_stats stats = { .size = sizeof(stats) };
 		struct gdrcap_summary summary;
 		struct gdrcap_counts counts;
 		struct gdrcap_damage damage;
 		uint32_t stream;
 
-		gdrcap_get_summary(session, &summary);
+		gdrcap_get_summary(session, &summary, sizeof(summary));
 		if (summary.total.received < last || summary.total.sent < summary.total.valid)
 			return (void *)1;
 		last = summary.total.received;
-		gdrcap_get_stats(session, &stats);
-		if (stats.in_flight > stats.rx_frames)
+		if (summary.in_flight > summary.slots)
 			return (void *)2;
-		for (uint32_t i = 0; gdrcap_get_queue_counts(session, i, &counts) == 0; i++)
+		for (uint32_t i = 0;
+		     gdrcap_get_queue_counts(session, i, &counts, sizeof(counts)) == 0; i++)
 			if (counts.received !=
 			    counts.valid + counts.damaged + counts.duplicate + counts.filtered)
 				return (void *)3;
-		for (uint32_t i = 0; gdrcap_get_stream_counts(session, i, &stream, &counts) == 0;
+		for (uint32_t i = 0;
+		     gdrcap_get_stream_counts(session, i, &stream, &counts, sizeof(counts)) == 0;
 		     i++)
 			if (counts.sent != counts.valid + counts.damaged + counts.lost)
 				return (void *)4;
-		gdrcap_get_damage(session, 0, &damage);
+		gdrcap_get_damage(session, 0, &damage, sizeof(damage));
 		gdrcap_get_message(session, 0);
 	}
 	return NULL;
@@ -228,17 +228,18 @@ static void several_ports_and_queues(void **state)
 	api_wait_end(session);
 	api_stop(session);
 	result_is_clean(session, 60001);
-	gdrcap_get_summary(session, &summary);
+	gdrcap_get_summary(session, &summary, sizeof(summary));
 	assert_int_equal(summary.ports, 3);
 	assert_int_equal(summary.queues, 6);
 	assert_int_equal(summary.streams, 13);
-	for (i = 0; gdrcap_get_queue_counts(session, i, &counts) == 0; i++) {
+	for (i = 0; gdrcap_get_queue_counts(session, i, &counts, sizeof(counts)) == 0; i++) {
 		sum.received += counts.received;
 		assert_true(counts.received > 0);
 	}
 	assert_int_equal(i, 6);
 	assert_true(sum.received == 60001);
-	for (i = 0; gdrcap_get_stream_counts(session, i, &stream, &counts) == 0; i++) {
+	for (i = 0; gdrcap_get_stream_counts(session, i, &stream, &counts, sizeof(counts)) == 0;
+	     i++) {
 		assert_int_equal(seen >> stream & 1, 0);
 		seen |= 1ull << stream;
 		sum.sent += counts.sent;
@@ -307,7 +308,7 @@ static void each_memory(void **state)
 				continue;
 			}
 			session = api_create(&config);
-			gdrcap_get_summary(session, &summary);
+			gdrcap_get_summary(session, &summary, sizeof(summary));
 			assert_int_equal(summary.memory, kind ? kind : GDRCAP_MEMORY_DEVICE);
 			api_start(session);
 			api_wait_end(session);
@@ -387,7 +388,7 @@ static void proved_then_run(void **state)
 
 static void misuse_is_told(void **state)
 {
-	struct gdrcap_stats stats = { .size = 1 };
+	struct gdrcap_summary summary;
 	const struct gdrcap_batch *batch;
 	struct gdrcap_gpu_queue gpu_queue;
 	struct gdrcap_session *session;
@@ -434,9 +435,11 @@ static void misuse_is_told(void **state)
 	assert_null(gdrcap_get_queue(session, UINT32_MAX));
 	assert_int_equal(gdrcap_poll(gdrcap_get_queue(session, 0), &batch, 1), -EINVAL);
 	assert_int_equal(gdrcap_wait(NULL, &batch, 1, -1), -EINVAL);
-	assert_int_equal(gdrcap_get_gpu_queue(gdrcap_get_queue(session, 0), &gpu_queue), -EINVAL);
-	assert_int_equal(gdrcap_get_gpu_queue(NULL, &gpu_queue), -EINVAL);
-	assert_int_equal(gdrcap_get_stats(session, &stats), -EINVAL);
+	assert_int_equal(
+		gdrcap_get_gpu_queue(gdrcap_get_queue(session, 0), &gpu_queue, sizeof(gpu_queue)),
+		-EINVAL);
+	assert_int_equal(gdrcap_get_gpu_queue(NULL, &gpu_queue, sizeof(gpu_queue)), -EINVAL);
+	assert_int_equal(gdrcap_get_summary(session, &summary, 7), -EINVAL);
 	gdrcap_destroy(session);
 }
 

@@ -123,26 +123,25 @@ static int tally_judge(const char *what, struct gdrcap_session *session, const s
 		       uint64_t frames)
 {
 	struct tally tally;
-	struct gdrcap_stats stats = {};
+	struct gdrcap_summary summary;
 	const unsigned long long sum = (unsigned long long)frames * (frames - 1) / 2;
 	bool good;
 
 	cuda_check(cudaMemcpy(&tally, device, sizeof(tally), cudaMemcpyDeviceToHost), "read tally");
-	stats.size = sizeof(stats);
 	/* After a stop the capture thread may still be taking slots back. */
 	for (int i = 0; i < 1000; i++) {
-		gdrcap_get_stats(session, &stats);
-		if (stats.in_flight == 0)
+		gdrcap_get_summary(session, &summary, sizeof(summary));
+		if (summary.in_flight == 0)
 			break;
 		usleep(1000);
 	}
 	good = tally.frames == frames && tally.wrong == 0 && tally.sequence_sum == sum &&
-	       stats.rx_frames == frames && stats.in_flight == 0;
+	       summary.total.received == frames && summary.in_flight == 0;
 	printf("%s: %llu of %llu frames seen by kernels, %llu wrong, sum of sequence numbers %s, "
 	       "%llu received, %llu still out: %s\n",
 	       what, tally.frames, (unsigned long long)frames, tally.wrong,
-	       tally.sequence_sum == sum ? "right" : "WRONG", (unsigned long long)stats.rx_frames,
-	       (unsigned long long)stats.in_flight, good ? "passed" : "FAILED");
+	       tally.sequence_sum == sum ? "right" : "WRONG", (unsigned long long)summary.total.received,
+	       (unsigned long long)summary.in_flight, good ? "passed" : "FAILED");
 	return good ? 0 : 1;
 }
 
@@ -210,7 +209,7 @@ static int test_running(const char *what, enum gdrcap_memory memory, uint64_t fr
 	int failed;
 
 	cuda_check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
-	if (gdrcap_get_gpu_queue(gdrcap_get_queue(session, 0), &gpu_queue) < 0) {
+	if (gdrcap_get_gpu_queue(gdrcap_get_queue(session, 0), &gpu_queue, sizeof(gpu_queue)) < 0) {
 		printf("FAIL: no GPU queue\n");
 		return 1;
 	}

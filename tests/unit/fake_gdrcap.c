@@ -77,20 +77,22 @@ void gdrcap_destroy(struct gdrcap_session *session)
 	fake.destroyed += session != NULL;
 }
 
-void gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary)
+int gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary,
+		       size_t size)
 {
 	*summary = fake.summary;
+	return 0;
 }
 
 int gdrcap_get_queue_counts(const struct gdrcap_session *session, uint32_t index,
-			    struct gdrcap_counts *counts)
+			    struct gdrcap_counts *counts, size_t size)
 {
 	*counts = fake.summary.total;
 	return index ? -ENOENT : 0;
 }
 
 int gdrcap_get_stream_counts(const struct gdrcap_session *session, uint32_t index, uint32_t *stream,
-			     struct gdrcap_counts *counts)
+			     struct gdrcap_counts *counts, size_t size)
 {
 	*stream = 0;
 	*counts = fake.summary.total;
@@ -98,13 +100,13 @@ int gdrcap_get_stream_counts(const struct gdrcap_session *session, uint32_t inde
 }
 
 int gdrcap_get_damage(const struct gdrcap_session *session, uint32_t index,
-		      struct gdrcap_damage *damage)
+		      struct gdrcap_damage *damage, size_t size)
 {
 	return -ENOENT;
 }
 
 int gdrcap_get_cause(const struct gdrcap_session *session, uint32_t index,
-		     struct gdrcap_cause *cause)
+		     struct gdrcap_cause *cause, size_t size)
 {
 	fake.causes_asked += index == 0;
 	if (index >= fake.cause_count)
@@ -113,7 +115,8 @@ int gdrcap_get_cause(const struct gdrcap_session *session, uint32_t index,
 	return 0;
 }
 
-int gdrcap_get_rule(const struct gdrcap_session *session, uint32_t index, struct gdrcap_rule *rule)
+int gdrcap_get_rule(const struct gdrcap_session *session, uint32_t index, struct gdrcap_rule *rule,
+		    size_t size)
 {
 	fake.rules_asked += index == 0;
 	if (index >= fake.rule_count)

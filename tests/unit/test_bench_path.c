@@ -151,9 +151,9 @@ static void run_with_byte(uint32_t at, uint8_t flip, struct gdrcap_summary *summ
 		assert_false(gdrcap_wait_end(session, 1));
 	if (gdrcap_stop(session, &error) < 0)
 		fail_msg("%s", error.text);
-	gdrcap_get_summary(session, summary);
+	gdrcap_get_summary(session, summary, sizeof(*summary));
 	memset(damage, 0, sizeof(*damage));
-	(void)gdrcap_get_damage(session, 0, damage);
+	(void)gdrcap_get_damage(session, 0, damage, sizeof(*damage));
 	gdrcap_destroy(session);
 }
 

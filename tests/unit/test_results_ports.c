@@ -84,7 +84,7 @@ static void cause_is(enum xstats_cause which, int sender, int known, uint64_t co
 {
 	struct gdrcap_cause cause;
 
-	assert_int_equal(gdrcap_get_cause(&session, which, &cause), 0);
+	assert_int_equal(gdrcap_get_cause(&session, which, &cause, sizeof(cause)), 0);
 	assert_string_equal(cause.name, xstats_cause_name(which));
 	assert_int_equal(cause.sender, sender);
 	assert_int_equal(cause.known, known);
@@ -123,8 +123,8 @@ static void causes(void **state)
 	cause_is(XSTATS_NO_BUFFER, 0, 1, (1ull << 40) + 3);
 	cause_is(XSTATS_TX_DISCARD, 1, 1, 54);
 	assert_int_equal(cards_asked, 4 * PORTS);
-	assert_int_equal(gdrcap_get_cause(&session, XSTATS_CAUSES, &cause), -ENOENT);
-	assert_int_equal(gdrcap_get_cause(&session, UINT32_MAX, &cause), -ENOENT);
+	assert_int_equal(gdrcap_get_cause(&session, XSTATS_CAUSES, &cause, sizeof(cause)), -ENOENT);
+	assert_int_equal(gdrcap_get_cause(&session, UINT32_MAX, &cause, sizeof(cause)), -ENOENT);
 }
 
 /* People are told what to do, in a line. */
@@ -132,13 +132,14 @@ static void meanings(void **state)
 {
 	struct gdrcap_cause cause;
 
-	for (uint32_t c = 0; gdrcap_get_cause(&session, c, &cause) == 0; c++) {
+	for (uint32_t c = 0; gdrcap_get_cause(&session, c, &cause, sizeof(cause)) == 0; c++) {
 		assert_non_null(cause.meaning);
 		assert_in_range(strlen(cause.meaning), 20, 160);
 		for (uint32_t other = 0; other < c; other++) {
 			struct gdrcap_cause before;
 
-			assert_int_equal(gdrcap_get_cause(&session, other, &before), 0);
+			assert_int_equal(gdrcap_get_cause(&session, other, &before, sizeof(before)),
+					 0);
 			assert_string_not_equal(before.meaning, cause.meaning);
 		}
 	}
@@ -151,28 +152,28 @@ static void rules(void **state)
 	hits[0][0] = (struct steering_hits){ .known = true, .frames = 100 };
 	hits[1][0] = (struct steering_hits){ .known = true, .frames = 23 };
 	hits[0][1] = (struct steering_hits){ .known = true, .frames = 7 };
-	assert_int_equal(gdrcap_get_rule(&session, 0, &rule), 0);
+	assert_int_equal(gdrcap_get_rule(&session, 0, &rule, sizeof(rule)), 0);
 	assert_string_equal(rule.text, "vlan=5");
 	assert_int_equal(rule.known, 1);
 	assert_int_equal(rule.frames, 123);
 	/* A sum without one of its parts is none. */
-	assert_int_equal(gdrcap_get_rule(&session, 1, &rule), 0);
+	assert_int_equal(gdrcap_get_rule(&session, 1, &rule, sizeof(rule)), 0);
 	assert_string_equal(rule.text, "dst_port=4000");
 	assert_int_equal(rule.known, 0);
 	assert_int_equal(rule.frames, 0);
-	assert_int_equal(gdrcap_get_rule(&session, 2, &rule), -ENOENT);
-	assert_int_equal(gdrcap_get_rule(&session, UINT32_MAX, &rule), -ENOENT);
+	assert_int_equal(gdrcap_get_rule(&session, 2, &rule, sizeof(rule)), -ENOENT);
+	assert_int_equal(gdrcap_get_rule(&session, UINT32_MAX, &rule, sizeof(rule)), -ENOENT);
 	/* A software port beside a card has none. */
 	session.pairs[1].steering.rules = 0;
-	assert_int_equal(gdrcap_get_rule(&session, 1, &rule), 0);
+	assert_int_equal(gdrcap_get_rule(&session, 1, &rule, sizeof(rule)), 0);
 	assert_int_equal(rule.frames, 7);
 	/* a port that was started again: its rules have not counted all */
 	session.pairs[0].rules_anew = true;
-	assert_int_equal(gdrcap_get_rule(&session, 1, &rule), 0);
+	assert_int_equal(gdrcap_get_rule(&session, 1, &rule, sizeof(rule)), 0);
 	assert_int_equal(rule.known, 0);
 	assert_int_equal(rule.frames, 0);
 	session.pairs[0].steering.rules = 0;
-	assert_int_equal(gdrcap_get_rule(&session, 0, &rule), -ENOENT);
+	assert_int_equal(gdrcap_get_rule(&session, 0, &rule, sizeof(rule)), -ENOENT);
 	/* the lock is given back on each way */
 	assert_int_equal(pthread_mutex_trylock(&session.ports_lock), 0);
 	pthread_mutex_unlock(&session.ports_lock);
