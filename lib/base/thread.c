@@ -9,12 +9,14 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include <rte_common.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
 
 #include "base/log.h"
 
 #define IDLE_SLEEP_NS 5000L
+#define NAP_LEAST_US 10u
 #define ROUND_LOOK_NS 20000L
 #define JOIN_LOOK_NS 1000000L
 
@@ -37,6 +39,18 @@ void thread_give_way(unsigned int idle)
 		nanosleep(&pause, NULL);
 	else
 		sched_yield();
+}
+
+void thread_nap(struct thread_naps *naps, unsigned int idle)
+{
+	const bool goes_on = idle == naps->idle + 1;
+	struct timespec pause;
+
+	naps->us = goes_on ? RTE_MIN(2 * naps->us, naps->most_us) : NAP_LEAST_US;
+	naps->idle = idle;
+	pause = (struct timespec){ .tv_sec = naps->us / 1000000,
+				   .tv_nsec = 1000L * (naps->us % 1000000) };
+	nanosleep(&pause, NULL);
 }
 
 static void *thread_main(void *arg)

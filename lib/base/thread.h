@@ -73,6 +73,14 @@ void thread_share_cores(void);
 /* Lets another thread have the core: out of line, since idle workers are in no hurry. */
 void thread_give_way(unsigned int idle);
 
+/* For an idle worker that may sleep longer: up to most_us; 0: it may not. */
+struct thread_naps {
+	uint32_t most_us, us; /* us: the last one's */
+	unsigned int idle;    /* the call of the last one */
+};
+/* Each longer than the one before, where `idle` went on by one. */
+void thread_nap(struct thread_naps *naps, unsigned int idle);
+
 /* Pause while work is likely at once, then let another thread have the core: sender, receiver and
  * consumer may share one. `idle` counts the calls since work was last found. */
 static inline void thread_idle(unsigned int idle)
@@ -81,6 +89,12 @@ static inline void thread_idle(unsigned int idle)
 		rte_pause();
 	else
 		thread_give_way(idle);
+}
+
+/* True when a worker that may sleep is to. */
+static inline bool thread_may_nap(const struct thread_naps *naps, unsigned int idle)
+{
+	return naps->most_us && idle > IDLE_YIELDS;
 }
 
 #endif

@@ -383,6 +383,22 @@ static __attribute__((noinline, cold)) bool rx_pause(struct rx_worker *worker)
 	return phase == RX_RUN;
 }
 
+/* Nothing was found. Where slots are short they are looked for, and what is not published waits for
+ * its turn: then it stays awake. */
+static __attribute__((noinline, cold)) void rx_sleep(struct rx_worker *worker, unsigned int idle)
+{
+	const struct rx_config *config = &worker->config;
+	const struct ring_producer *ring = &worker->ring;
+	const uint32_t held = ring->head - ring->tail;
+
+	if (!thread_may_nap(&worker->sleep.naps, idle) || ring_pending(ring) ||
+	    held > RTE_MIN(config->starved_from, config->in_flight_max) ||
+	    atomic_load_explicit(&worker->awake, memory_order_relaxed))
+		thread_idle(idle);
+	else
+		port_sleep(&worker->sleep, idle);
+}
+
 ALWAYS_INLINE void rx_loop(struct rx_worker *worker, const bool flush, const bool accounted,
 			   const bool extra)
 {
@@ -402,7 +418,10 @@ ALWAYS_INLINE void rx_loop(struct rx_worker *worker, const bool flush, const boo
 					rx_starve(worker, idle);
 				if (!accounted)
 					ring_wake_look(&ring->wake, ring->burst);
-				thread_idle(idle);
+				if (unlikely(worker->sleep.naps.most_us))
+					rx_sleep(worker, idle);
+				else
+					thread_idle(idle);
 			}
 		}
 	} while (rx_pause(worker));
@@ -463,6 +482,7 @@ int rx_worker_create(struct rx_worker *worker, const struct rx_config *config,
 {
 	memset(worker, 0, sizeof(*worker));
 	worker->config = *config;
+	worker->sleep = config->sleep;
 	worker->thread.rounds = rx_rounds;
 	worker->base = config->region->base;
 	worker->slot_shift = config->region->slot_shift;

@@ -2,8 +2,8 @@
 /*
  * The rx worker: one thread a receive queue. It polls the port, publishes descriptors into the
  * burst ring, and gives slots back to the pool when their bursts are through. It never reads a
- * payload byte, allocates, locks, logs or makes a system call of its own (an idle one yields, and a
- * consumer that sleeps is woken up).
+ * payload byte, allocates, locks, logs or makes a system call of its own (an idle one yields, or
+ * sleeps where that was asked for, and a consumer that sleeps is woken up).
  */
 #ifndef GDRCAP_RX_WORKER_H
 #define GDRCAP_RX_WORKER_H
@@ -14,6 +14,7 @@
 
 #include "base/thread.h"
 #include "capture/ring_producer.h"
+#include "port/port_sleep.h"
 
 struct rte_mempool;
 struct region;
@@ -59,6 +60,7 @@ struct rx_config {
 	bool mark_cut;	      /* frames of which only the beginning is there get FRAME_DESC_CUT */
 	uint32_t cut_from; /* bytes: so says the length of whole frames and of cut ones; 0: only a
 			    * chain does */
+	struct port_sleep sleep; /* of an idle one */
 	bool accounted; /* bursts are through when the accountant says so, not when they are done */
 };
 
@@ -91,12 +93,14 @@ struct rx_worker {
 	/* This worker only: received, and in the ring when it next has room. */
 	_Alignas(RING_LINE) struct rte_mbuf *pending[RX_LEAST];
 	uint32_t pending_next, pending_count;
+	struct port_sleep sleep;
 	unsigned int starved_idle; /* the last idle round that found the pool empty, and ... */
 	uint64_t starved_last;	   /* ... when, TSC; and what was then: */
 	uint64_t starved_frames, starved_empty;
 
 	/* Writer: control. Reader: this worker. */
 	_Alignas(RING_LINE) _Atomic int phase; /* enum rx_phase */
+	_Atomic int awake;		       /* the run ends: no sleep any more */
 
 	struct thread thread;
 };

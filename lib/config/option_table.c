@@ -309,6 +309,10 @@ static const struct option_row rows[] = {
 		 "up again) or end (the run fails); default wait. An interface that is deleted ends "
 		 "the run anyway."),
 	  .type = OPTION_ENUM, FIELD(link_down), .names = link_down_names, .initial = "wait" },
+	{ SINGLE(RUN, ALL, "idle_sleep", "idle-sleep", "US",
+		 "Workers whose queue was empty for some 100 polls sleep, for so many us at most, 0 "
+		 "or 10..10000: a frame may be seen so much later; default 0 (they poll)."),
+	  .type = OPTION_NUMBER, FIELD(idle_sleep_us), .min = 10, .max = 10000, .zero = 1 },
 };
 
 _Static_assert(sizeof(rows) / sizeof(rows[0]) <= GDRCAP_OPTIONS_MAX,

@@ -209,6 +209,9 @@ struct gdrcap_config {
 	uint32_t give_up_ms; /**< a session that only sends fails (-ETIMEDOUT) after its ports took
 			      * nothing for so long; 0: never; default 60000 */
 	enum gdrcap_link_down link_down; /**< of a port whose link was up */
+	uint32_t
+		idle_sleep_us; /**< idle workers sleep, for so long at most, 10..10000: a frame may be
+				 * seen so much later; 0: they poll */
 
 	/* Embedding; not in YAML */
 	uint32_t batch_times; /**< 1: batches carry arrival times */

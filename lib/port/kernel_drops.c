@@ -114,6 +114,12 @@ void kernel_drops_close(struct kernel_drops *drops)
 	free(drops);
 }
 
+/* The kernel gives the lowest free number, and the list is in their order. */
+int kernel_drops_socket(const struct kernel_drops *drops, uint32_t queue)
+{
+	return queue < drops->sockets ? drops->socket[queue].fd : -1;
+}
+
 static void packet_read(int fd, uint64_t *count)
 {
 	struct tpacket_stats stats;

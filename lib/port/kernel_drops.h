@@ -43,6 +43,8 @@ void kernel_sockets_list(struct kernel_sockets *sockets);
 struct kernel_drops *kernel_drops_open(const struct kernel_sockets *before, unsigned int interface,
 				       uint32_t queues);
 void kernel_drops_close(struct kernel_drops *drops);
+/* The socket of queue `queue`, in the order in which the driver opened them; -1: there is none. */
+int kernel_drops_socket(const struct kernel_drops *drops, uint32_t queue);
 /* Frames so far. One thread at a time; at least once in 2^32 drops. */
 uint64_t kernel_drops_read(struct kernel_drops *drops);
 

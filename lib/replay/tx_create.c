@@ -60,6 +60,7 @@ int tx_worker_create(struct tx_worker *worker, const struct tx_config *config,
 	worker->config = *config;
 	worker->thread.rounds = tx_rounds;
 	worker->limit = tx_limit(config);
+	worker->naps.most_us = config->idle_us;
 	ret = tx_sizes_create(worker, error);
 	if (ret < 0)
 		return ret;

@@ -359,7 +359,7 @@ static __attribute__((noinline)) void tx_sleep(uint32_t us)
 }
 
 /* A paced sender waits for what is due, or for what is to be written: it spins or sleeps. */
-static void tx_wait_due(const struct tx_worker *worker, unsigned int idle)
+static void tx_wait_due(struct tx_worker *worker, unsigned int idle)
 {
 	int64_t until;
 
@@ -370,7 +370,10 @@ static void tx_wait_due(const struct tx_worker *worker, unsigned int idle)
 	if (worker->sending == worker->ring.burst || !worker->pacing.started ||
 	    !ring_is_done(&worker->ring, worker->sending) ||
 	    atomic_load_explicit(&worker->hold, memory_order_relaxed)) {
-		tx_sleep(TX_SPIN_US);
+		if (thread_may_nap(&worker->naps, idle))
+			thread_nap(&worker->naps, idle);
+		else
+			tx_sleep(TX_SPIN_US);
 		return;
 	}
 	until = tx_until_due(worker, rte_rdtsc());
@@ -385,10 +388,12 @@ static void tx_wait_due(const struct tx_worker *worker, unsigned int idle)
 }
 
 /* Nothing to do. */
-ALWAYS_INLINE void tx_wait(const struct tx_worker *worker, unsigned int idle, const bool paced)
+ALWAYS_INLINE void tx_wait(struct tx_worker *worker, unsigned int idle, const bool paced)
 {
 	if (paced)
 		tx_wait_due(worker, idle);
+	else if (thread_may_nap(&worker->naps, idle))
+		thread_nap(&worker->naps, idle);
 	else
 		thread_idle(idle);
 }
@@ -419,7 +424,7 @@ static void tx_wait_turn(struct tx_worker *worker)
 	       !atomic_load_explicit(&after->sent, memory_order_relaxed) &&
 	       !atomic_load_explicit(&after->finished, memory_order_acquire)) {
 		counter_add(&worker->idle, 1);
-		thread_idle(idle++);
+		tx_wait(worker, idle++, false);
 	}
 }
 

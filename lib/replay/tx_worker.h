@@ -42,6 +42,8 @@ struct tx_config {
 	/* Not 0: after the last frame, end-of-stream frames for each stream, TX_END_TIMES times,
 	 * that say this many streams. */
 	uint32_t end_streams;
+	uint32_t
+		idle_us; /* one that has nothing to hand over sleeps for so long at most; 0: it spins */
 };
 
 #define TX_END_TIMES 5u	    /* of each end-of-stream frame, ... */
@@ -72,6 +74,7 @@ struct tx_worker {
 	struct tx_clock_map clock_map;
 	uint64_t sending;		      /* number of the burst that is being sent */
 	uint64_t clock_tsc, clock_ns, tsc_hz; /* wall clock at clock_tsc */
+	struct thread_naps naps;	      /* of an idle one; most_us: config.idle_us */
 	uint64_t held_tsc; /* since when nothing is handed over for want of a link; 0: it is */
 
 	/* Writer: this worker. Readers: anybody, relaxed. */

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <time.h>
 
+#include <rte_common.h>
+
 #include "base/log.h"
 #include "session/session.h"
 
@@ -50,8 +52,11 @@ static bool control_look(struct gdrcap_session *session)
 
 static void control_run(void *arg)
 {
-	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
 	struct gdrcap_session *session = arg;
+	/* Less often where idle workers sleep. */
+	const struct timespec tick = {
+		.tv_nsec = RTE_MAX(SESSION_TICK_NS, 1000L * session->config.idle_sleep_us),
+	};
 
 	while (!atomic_load(&session->control.stop) && !control_look(session))
 		nanosleep(&tick, NULL);

@@ -16,6 +16,8 @@ void session_end(struct gdrcap_session *session)
 {
 	for (uint32_t i = 0; i < session->tx_count; i++)
 		atomic_store_explicit(&session->tx[i].stop, 1, memory_order_relaxed);
+	for (uint32_t i = 0; i < session->rx_count; i++)
+		atomic_store_explicit(&session->rx[i].awake, 1, memory_order_relaxed);
 	quiet_begin(&session->quiet);
 	atomic_store(&session->ending, 1);
 }

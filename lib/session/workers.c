@@ -13,6 +13,9 @@
 #include "port/devargs.h"
 #include "session/session.h"
 
+/* Of the accountant's sleeps: who sleeps longer keeps slots that are missing when frames come fast. */
+#define ACCOUNTANT_NAP_US 1000u
+
 /* GPUDirect RDMA writes need a flush where the device orders them for nobody (CUDA Driver API,
  * CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING: 0 none, 100 owner, 200 all devices). */
 static bool flush_needed(const struct gdrcap_session *session, const struct port *port)
@@ -80,7 +83,7 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 		.times = times,
 		.inlines = validates && session->ops->reads_inline,
 	};
-	const struct rx_config config = {
+	struct rx_config config = {
 		.port = pair->rx.id,
 		.queue = queue,
 		.region = &session->region,
@@ -100,8 +103,10 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 			    session->expect,
 		.cut_from = pair->rx.cut_from,
 	};
-	int ret = rx_worker_create(worker, &config, &ring, error);
+	int ret;
 
+	port_sleep_init(&config.sleep, &pair->rx, queue, session->config.idle_sleep_us);
+	ret = rx_worker_create(worker, &config, &ring, error);
 	if (ret < 0)
 		return ret;
 	session->rx_rings[session->rx_count++] = &worker->ring;
@@ -190,6 +195,7 @@ static int tx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 			.after = pair->tx.facts->writes == DRIVER_WRITES_DMA && w % plan->queues
 					 ? &session->tx[w - 1]
 					 : NULL,
+			.idle_us = session->config.idle_sleep_us,
 			.end_streams = says_end ? port_streams(plan, streams, w / plan->queues) : 0,
 		};
 		int ret = tx_worker_create(&session->tx[w], &config, &ring, error);
@@ -286,6 +292,8 @@ static int accounts_create(struct gdrcap_session *session, struct gdrcap_error *
 
 	if (ret < 0)
 		return error_set(error, ret, "no memory for the accounts");
+	session->accountant.naps.most_us =
+		RTE_MIN(session->config.idle_sleep_us, ACCOUNTANT_NAP_US);
 	session->accountant_ready = true;
 	return 0;
 }

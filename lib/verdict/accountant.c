@@ -122,8 +122,13 @@ static void accountant_run(void *arg)
 				sched_yield();
 			pthread_mutex_lock(&accountant->lock);
 		}
-		if (idle)
+		if (thread_may_nap(&accountant->naps, idle)) {
+			pthread_mutex_unlock(&accountant->lock);
+			thread_nap(&accountant->naps, idle);
+			pthread_mutex_lock(&accountant->lock);
+		} else if (idle) {
 			thread_idle(idle);
+		}
 	}
 	while (accountant_round(accountant))
 		;

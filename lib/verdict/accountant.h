@@ -29,6 +29,7 @@ struct accountant {
 	_Atomic unsigned int wanted; /* readers who wait for the lock or have it */
 	_Atomic unsigned int lent;   /* times that a reader got it */
 	_Atomic int stop;
+	struct thread_naps naps; /* of the idle thread; before its start */
 	struct thread thread;
 };
 

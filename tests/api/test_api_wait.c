@@ -60,7 +60,12 @@ static void descriptor(void **state)
 		unsigned int max;
 		int once;
 		const char *rate;
-	} ways[] = { { 8, 0, "max" }, { 1, 0, "max" }, { 1, 1, "max" }, { 8, 0, "50kpps" } };
+		uint32_t idle_sleep_us;
+	} ways[] = { { 8, 0, "max", 0 },
+		     { 1, 0, "max", 0 },
+		     { 1, 1, "max", 1000 },
+		     { 8, 0, "50kpps", 0 },
+		     { 8, 0, "50kpps", 200 } };
 
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		struct gdrcap_session *session;
@@ -71,6 +76,7 @@ static void descriptor(void **state)
 		api_config(&config, GDRCAP_CONSUMER_HOST, frames);
 		config.burst = 4;
 		snprintf(config.rate, sizeof(config.rate), "%s", ways[i].rate);
+		config.idle_sleep_us = ways[i].idle_sleep_us;
 		session = api_create(&config);
 		api_start(session);
 		assert_int_equal(pthread_create(&stopper, NULL, stop_at_the_end, session), 0);
@@ -153,8 +159,43 @@ static void waits_asleep(void **state)
 	wall = clock_ns(CLOCK_MONOTONIC) - wall;
 	print_message("%.1f %% of a core\n", 100.0 * (double)cpu / (double)wall);
 	assert_true(cpu * 10 < wall);
+	assert_int_equal(gdrcap_stop(session, NULL), 0);
+	gdrcap_destroy(session);
+}
+
+/* The whole session: after a file's last frame its threads sleep, too. */
+static void all_asleep(void **state)
+{
+	static const uint8_t file_bytes[24 + 16 + 60] = {
+		0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, [18] = 1, [20] = 1, [32] = 60, [36] = 60,
+	};
+	char path[] = "/tmp/gdrcap-wait-XXXXXX";
+	const int file = mkstemp(path);
+	struct gdrcap_session *session;
+	struct gdrcap_config config;
+	const struct gdrcap_batch *batch;
+	int64_t cpu, wall;
+
+	assert_true(write(file, file_bytes, sizeof(file_bytes)) == sizeof(file_bytes));
+	close(file);
+	api_config(&config, GDRCAP_CONSUMER_HOST, 0);
+	snprintf(config.port[0], sizeof(config.port[0]), "net_pcap0,rx_pcap=%s", path);
+	config.tx_port[0][0] = '\0';
+	config.idle_sleep_us = 2000;
+	session = api_create(&config);
+	api_start(session);
+	assert_int_equal(gdrcap_wait(gdrcap_get_queue(session, 0), &batch, 1, -1), 1);
+	cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	wall = clock_ns(CLOCK_MONOTONIC);
+	assert_int_equal(gdrcap_wait(gdrcap_get_queue(session, 0), &batch, 1, 1000000), 0);
+	cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+	wall = clock_ns(CLOCK_MONOTONIC) - wall;
+	print_message("%.1f %% of a core\n", 100.0 * (double)cpu / (double)wall);
+	assert_true(cpu * 10 < wall);
+	gdrcap_release(gdrcap_get_queue(session, 0), &batch, 1);
 	api_stop(session);
 	gdrcap_destroy(session);
+	unlink(path);
 }
 
 static void *stop_soon(void *session)
@@ -190,11 +231,9 @@ static void stopped_while_asleep(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(descriptor),
-		cmocka_unit_test(asked_late),
-		cmocka_unit_test(refused),
-		cmocka_unit_test(waits_asleep),
-		cmocka_unit_test(stopped_while_asleep),
+		cmocka_unit_test(descriptor), cmocka_unit_test(asked_late),
+		cmocka_unit_test(refused),    cmocka_unit_test(waits_asleep),
+		cmocka_unit_test(all_asleep), cmocka_unit_test(stopped_while_asleep),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

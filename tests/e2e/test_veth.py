@@ -44,6 +44,13 @@ def test_formats():
         veth_loopback(pair, "--pattern", "random", "--streams", "16", frames=10000)
 
 
+def test_idle_sleep():
+    """Threads that sleep in between miss nothing for it: what comes meanwhile is in the ring."""
+    with e2e.VethPair() as pair:
+        for microseconds, rate in (("1000", "20kpps"), ("10000", "5kpps")):
+            veth_loopback(pair, "--idle-sleep", microseconds, "--rate", rate, frames=10000)
+
+
 def test_jumbo():
     """The kernel's ring follows the frame size."""
     with e2e.VethPair(mtu=9000) as pair:

@@ -151,6 +151,7 @@ static const struct sample {
 	NUMBER("idle", "2.5", idle_ms, 2500),
 	NUMBER("give_up", "7", give_up_ms, 7000),
 	NUMBER("link_down", "end", link_down, GDRCAP_LINK_END),
+	NUMBER("idle_sleep", "1000", idle_sleep_us, 1000),
 };
 #define SAMPLES (sizeof(samples) / sizeof(samples[0]))
 
