@@ -6,7 +6,8 @@
 #include <stdint.h>
 
 #include <cuda.h>
-#include <cuda_runtime_api.h>
+
+#include "gpu/cuda_driver.h"
 
 /* Signature and numbers below are those of CUDA 11.7, which brought the call; they are given here
  * because 11.4, the least that is supported, can compile this and its driver may be newer. */
@@ -23,37 +24,24 @@ struct export_calls {
 				 unsigned long long flags);
 };
 
-/* NULL where the driver lacks it. */
-static void *call_get(const char *symbol, unsigned int abi)
-{
-	enum cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSuccess;
-	cudaError_t error;
-	void *call = NULL;
-
-#if CUDART_VERSION >= 12050
-	error = cudaGetDriverEntryPointByVersion(symbol, &call, abi, cudaEnableDefault, &found);
-#elif CUDART_VERSION >= 12000
-	error = cudaGetDriverEntryPoint(symbol, &call, cudaEnableDefault, &found);
-#else
-	error = cudaGetDriverEntryPoint(symbol, &call, cudaEnableDefault);
-#endif
-	if (error == cudaSuccess && found == cudaDriverEntryPointSuccess)
-		return call;
-	(void)cudaGetLastError(); /* the application's own check would find it */
-	return NULL;
-}
-
 static int calls_get(struct export_calls *calls)
 {
-	*(void **)&calls->context_push = call_get("cuCtxPushCurrent", EXPORT_ABI);
-	*(void **)&calls->context_pop = call_get("cuCtxPopCurrent", EXPORT_ABI);
-	*(void **)&calls->context_device = call_get("cuCtxGetDevice", EXPORT_ABI);
-	*(void **)&calls->device_attribute = call_get("cuDeviceGetAttribute", EXPORT_ABI);
-	*(void **)&calls->range_handle = call_get("cuMemGetHandleForAddressRange", EXPORT_ABI);
-	return calls->context_push && calls->context_pop && calls->context_device &&
-			       calls->device_attribute && calls->range_handle
-		       ? 0
-		       : -ENOTSUP;
+	const struct {
+		const char *symbol;
+		void **call;
+	} table[] = {
+		{ "cuCtxPushCurrent", (void **)&calls->context_push },
+		{ "cuCtxPopCurrent", (void **)&calls->context_pop },
+		{ "cuCtxGetDevice", (void **)&calls->context_device },
+		{ "cuDeviceGetAttribute", (void **)&calls->device_attribute },
+		{ "cuMemGetHandleForAddressRange", (void **)&calls->range_handle },
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (cuda_driver_call(table[i].symbol, EXPORT_ABI, table[i].call) != cudaSuccess ||
+		    !*table[i].call)
+			return -ENOTSUP;
+	return 0;
 }
 
 /* In the memory's context. */

@@ -19,6 +19,7 @@
 #include <rte_common.h>
 #include <rte_errno.h>
 
+#include "gpu/cuda_driver.h"
 #include "gpu/gdrcopy.h"
 #include "gpu/gpu_export.h"
 #include "gpu/gpudev_common.h"
@@ -137,21 +138,11 @@ int gpu_cuda_count(char *why, unsigned int why_bytes)
 
 static int driver_call_get(const char *symbol, void **call)
 {
-	enum cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSuccess;
-	cudaError_t error;
+	const cudaError_t error = cuda_driver_call(symbol, CUDA_DRIVER_ABI, call);
 
-	*call = NULL;
-#if CUDART_VERSION >= 12050
-	error = cudaGetDriverEntryPointByVersion(symbol, call, CUDA_DRIVER_ABI, cudaEnableDefault,
-						 &found);
-#elif CUDART_VERSION >= 12000
-	error = cudaGetDriverEntryPoint(symbol, call, cudaEnableDefault, &found);
-#else
-	error = cudaGetDriverEntryPoint(symbol, call, cudaEnableDefault);
-#endif
 	if (error != cudaSuccess)
 		return cuda_fail(error, symbol);
-	if (found == cudaDriverEntryPointSuccess && *call)
+	if (*call)
 		return 0;
 	gpu_log(ERR, cuda_logtype, CUDA_DRIVER, "the NVIDIA driver lacks %s: update it", symbol);
 	rte_errno = ENOTSUP;
