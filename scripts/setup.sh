@@ -21,11 +21,12 @@ case $set_wanted in
 build) ;;
 check | check-sanitized)
 	tools="$tools git:git iproute2:ip cmake:cmake"
-	# Other tools that frames are compared with; their tests are skipped where they are not.
-	if_available="$if_available tcpdump tcpreplay tshark python3-matplotlib"
+	# Other tools that frames are compared with, and one that looks at the source: what needs them is
+	# skipped where they are not.
+	if_available="$if_available tcpdump tcpreplay tshark python3-matplotlib clang-format-14"
 	if test "$set_wanted" = check-sanitized; then
 		tools="$tools clang:clang"
-		if_available="$if_available libclang-rt-dev"
+		if_available="$if_available libclang-rt-dev clang-tidy-14 cppcheck"
 	fi
 	;;
 *)

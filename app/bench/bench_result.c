@@ -92,7 +92,7 @@ int bench_run_take(struct bench_run *run, const struct bench_sample *sample, dou
 static const struct bench_run *median_of(const struct bench_stage *stage,
 					 const struct bench_run *runs, uint32_t count)
 {
-	uint8_t order[GDRCAP_BENCH_RUNS_MAX];
+	uint8_t order[GDRCAP_BENCH_RUNS_MAX] = { 0 };
 
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t at = i;

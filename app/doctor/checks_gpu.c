@@ -148,7 +148,7 @@ void check_libcuda(struct gdrcap_doctor *doctor)
 	for (branch = 0; version && branch == 0; version = strpbrk(version, "0123456789")) {
 		const size_t digits = strspn(version, "0123456789");
 
-		if (version[digits] == '.' && digits < 5)
+		if (digits < 5 && version[digits] == '.')
 			branch = (unsigned int)atoi(version);
 		version += digits;
 	}

@@ -221,7 +221,7 @@ static int round_trips(const struct live_gpu *gpu, struct ring_producer *ring,
 		       const struct kernel_job *job, double *median_us, struct gdrcap_error *error)
 {
 	struct kernel_workers *workers = NULL;
-	uint64_t ns[ROUND_TRIPS];
+	uint64_t ns[ROUND_TRIPS], middle;
 	uint32_t done = 0;
 	int ret, join;
 
@@ -241,7 +241,8 @@ static int round_trips(const struct live_gpu *gpu, struct ring_producer *ring,
 	if (ret < 0)
 		return ret;
 	qsort(ns, ROUND_TRIPS, sizeof(ns[0]), by_time);
-	*median_us = (double)ns[ROUND_TRIPS / 2] / 1000;
+	middle = ns[ROUND_TRIPS / 2];
+	*median_us = (double)middle / 1000;
 	return 0;
 }
 

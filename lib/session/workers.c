@@ -323,6 +323,7 @@ int session_workers_create(struct gdrcap_session *session, struct gdrcap_error *
 	/* Aligned: the workers' cache lines have one writer each. */
 	session->rx = aligned_alloc(RING_LINE, count * sizeof(*session->rx));
 	session->tx = aligned_alloc(RING_LINE, count * sizeof(*session->tx));
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression): of pointers */
 	session->rx_rings = calloc(count, sizeof(*session->rx_rings));
 	session->queues = calloc(count, sizeof(*session->queues));
 	if (!session->rx || !session->tx || !session->rx_rings || !session->queues) {
