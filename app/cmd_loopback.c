@@ -8,7 +8,7 @@
 #include "run_loop.h"
 
 #define DEFAULT_WIRE "ring:wire"
-#define DEFAULT_MS 10000
+#define DEFAULT_SECONDS "10"
 
 static void stage_shown(void *context, const struct gdrcap_stage *stage)
 {
@@ -40,15 +40,22 @@ static int loopback_prove(struct run *run)
 }
 
 /* A wire in this process has the same name at both ends, so one end names the other. */
-static void loopback_complete(struct gdrcap_config *config)
+static int loopback_complete(struct gdrcap_config *config, struct gdrcap_error *error)
 {
-	if (!config->port[0][0] && !config->tx_port[0][0])
-		strcpy(config->port[0], DEFAULT_WIRE);
-	if (!config->tx_port[0][0])
-		for (int i = 0; i < GDRCAP_PORTS_MAX && !strncmp(config->port[i], "ring:", 5); i++)
-			strcpy(config->tx_port[i], config->port[i]);
-	if (!config->seconds_ms && !config->frames && !config->pcap[0])
-		config->seconds_ms = DEFAULT_MS;
+	const char *port;
+	int rc = 0;
+
+	if (!gdrcap_config_get(config, "port", 0) && !gdrcap_config_get(config, "tx_port", 0))
+		rc = gdrcap_config_set(config, "port", DEFAULT_WIRE, error);
+	if (!gdrcap_config_get(config, "tx_port", 0))
+		for (uint32_t i = 0; !rc && (port = gdrcap_config_get(config, "port", i)) &&
+				     !strncmp(port, "ring:", 5);
+		     i++)
+			rc = gdrcap_config_add(config, "tx_port", port, error);
+	if (!rc && !gdrcap_config_get(config, "seconds", 0) &&
+	    !gdrcap_config_get(config, "frames", 0) && !gdrcap_config_get(config, "pcap", 0))
+		rc = gdrcap_config_set(config, "seconds", DEFAULT_SECONDS, error);
+	return rc;
 }
 
 static const char *const loopback_examples[] = {

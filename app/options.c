@@ -240,8 +240,8 @@ static int apply_library(struct parser *parser, size_t index, const char *value)
 	int ret;
 
 	/* The first of a list replaces what the file says, the others extend it. */
-	ret = gdrcap_config_set(&parser->options->config, option->flag, value,
-				option->is_list && parser->given[index], &error);
+	ret = (option->is_list && parser->given[index] ? gdrcap_config_add : gdrcap_config_set)(
+		parser->options->config, option->flag, value, &error);
 	if (ret)
 		return parser_refuse(parser, "--%s", error.text);
 	parser->given[index] = 1;
@@ -370,7 +370,7 @@ static int load_file(struct parser *parser)
 
 	if (!parser->config_path)
 		return 0;
-	ret = gdrcap_config_load(&options->config, parser->config_path, &error);
+	ret = gdrcap_config_load(options->config, parser->config_path, &error);
 	if (ret == 0)
 		return 0;
 	snprintf(options->refused, sizeof(options->refused), "%s", error.text);
@@ -378,30 +378,32 @@ static int load_file(struct parser *parser)
 	return ret;
 }
 
-static int is_file(const char *path, const struct stat *other)
+/* Does the option `key` name this file? */
+static int is_file(const struct app_options *options, const char *key, const struct stat *other)
 {
+	const char *path = gdrcap_config_get(options->config, key, 0);
 	struct stat file;
 
-	return !stat(path, &file) && file.st_dev == other->st_dev && file.st_ino == other->st_ino;
+	return path && !stat(path, &file) && file.st_dev == other->st_dev &&
+	       file.st_ino == other->st_ino;
 }
 
 /* The files that the run writes; the library knows the others that it reads. */
 static int check_file_stays(const struct parser *parser)
 {
 	const struct app_options *options = parser->options;
-	const struct gdrcap_config *config = &options->config;
 	struct stat file;
 
 	if ((options->json || options->json_lines) && !fstat(STDOUT_FILENO, &file) &&
-	    (is_file(config->save, &file) || is_file(config->save_damaged, &file)))
+	    (is_file(options, "save", &file) || is_file(options, "save_damaged", &file)))
 		return parser_refuse(parser, "--json and saved frames cannot both go to standard "
 					     "output; save to a file");
 	if (!parser->config_path || stat(parser->config_path, &file))
 		return 0;
-	if (is_file(config->save, &file))
+	if (is_file(options, "save", &file))
 		return parser_refuse(parser,
 				     "--save would overwrite the --config file; name another");
-	if (is_file(config->save_damaged, &file))
+	if (is_file(options, "save_damaged", &file))
 		return parser_refuse(parser,
 				     "--save-damaged would overwrite the --config file; name "
 				     "another");
@@ -414,10 +416,13 @@ int options_parse(int argc, char **argv, const struct options_command *command,
 	struct parser parser = {
 		.argc = argc, .argv = argv, .command = command, .options = options
 	};
+	struct gdrcap_error error;
 	int ret;
 
 	memset(options, 0, sizeof(*options));
-	gdrcap_config_default(&options->config);
+	options->config = gdrcap_config_new();
+	if (!options->config)
+		return parser_refuse(&parser, "out of memory");
 	parser_init(&parser);
 	ret = parser_walk(&parser, 0);
 	if (ret)
@@ -431,7 +436,7 @@ int options_parse(int argc, char **argv, const struct options_command *command,
 		ret = check_file_stays(&parser);
 	if (ret)
 		return ret;
-	if (command->complete)
-		command->complete(&options->config);
+	if (command->complete && command->complete(options->config, &error))
+		return parser_refuse(&parser, "%s", error.text);
 	return 0;
 }

@@ -11,12 +11,12 @@
 #include "gdrcap.h"
 
 struct app_options {
-	struct gdrcap_config config;
-	int json;	   /* 1: one JSON object at the end, on standard output */
-	double json_lines; /* seconds between JSON lines; 0: none */
-	int quiet;	   /* 1: the result and errors only */
-	int verbose;	   /* how often --verbose was given, at most 2 */
-	char refused[512]; /* why, where options_parse() fails */
+	struct gdrcap_config *config; /* the caller's to free, whatever options_parse() returns */
+	int json;		      /* 1: one JSON object at the end, on standard output */
+	double json_lines;	      /* seconds between JSON lines; 0: none */
+	int quiet;		      /* 1: the result and errors only */
+	int verbose;		      /* how often --verbose was given, at most 2 */
+	char refused[512];	      /* why, where options_parse() fails */
 };
 
 struct options_command {
@@ -24,8 +24,8 @@ struct options_command {
 	const char *purpose;	     /* one sentence, without a full stop */
 	const char *const *examples; /* command lines, each after its explanation; NULL-ended */
 	unsigned int commands;	     /* options of any of these: GDRCAP_FOR_* */
-	/* Puts in what the command takes where nobody said anything; may be NULL. */
-	void (*complete)(struct gdrcap_config *config);
+	/* Puts in what the command takes where nobody said anything; may be NULL. 0 or a negative errno. */
+	int (*complete)(struct gdrcap_config *config, struct gdrcap_error *error);
 };
 
 /*

@@ -97,11 +97,12 @@ static uint64_t port_needs(const char *port)
 static uint64_t config_needs(const struct gdrcap_config *config)
 {
 	uint64_t needs = 0;
+	const char *port;
 
-	for (int i = 0; i < GDRCAP_PORTS_MAX; i++) {
-		needs |= config->port[i][0] ? port_needs(config->port[i]) : 0;
-		needs |= config->tx_port[i][0] ? port_needs(config->tx_port[i]) : 0;
-	}
+	for (uint32_t i = 0; (port = gdrcap_config_get(config, "port", i)); i++)
+		needs |= port_needs(port);
+	for (uint32_t i = 0; (port = gdrcap_config_get(config, "tx_port", i)); i++)
+		needs |= port_needs(port);
 	if ((needs & BIT(CAP_BPF)) && prctl(PR_CAPBSET_READ, CAP_BPF) < 0)
 		needs |= BIT(CAP_SYS_ADMIN);
 	return needs;

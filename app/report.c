@@ -20,9 +20,14 @@ void report_error(struct report *report, enum report_status status, const char *
 	va_end(arguments);
 }
 
+const char *report_option(const struct report *report, const char *key, uint32_t index)
+{
+	return gdrcap_config_get(report->config, key, index);
+}
+
 int report_receives(const struct report *report)
 {
-	return report->config && report->config->port[0][0];
+	return report_option(report, "port", 0) != NULL;
 }
 
 int report_damage_is_late(const struct gdrcap_damage *damage)

@@ -73,6 +73,8 @@ struct report {
 void report_error(struct report *report, enum report_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* Value `index` of an option of this run; NULL: it has none. */
+const char *report_option(const struct report *report, const char *key, uint32_t index);
 /* True for a run that receives frames; else it only sends. */
 int report_receives(const struct report *report);
 

@@ -206,9 +206,9 @@ static json_t *pool_empty_to_json(const struct gdrcap_summary *summary)
 			 json_number(summary->pool_empty_seconds));
 }
 
-static int saves(const struct gdrcap_config *config)
+static int saves(const struct report *report)
 {
-	return config && (config->save[0] || config->save_damaged[0]);
+	return report_option(report, "save", 0) || report_option(report, "save_damaged", 0);
 }
 
 static json_t *saved_to_json(const struct gdrcap_summary *summary)
@@ -219,16 +219,24 @@ static json_t *saved_to_json(const struct gdrcap_summary *summary)
 			 json_count(summary->damaged_missed));
 }
 
+/* All values of an option. */
+static json_t *options_to_json(const struct report *report, const char *key)
+{
+	json_t *array = json_array();
+	const char *value;
+
+	for (uint32_t i = 0; (value = report_option(report, key, i)); i++)
+		array_add(&array, json_text(value));
+	return array;
+}
+
 /* Rules, and who applies them. */
 static json_t *match_to_json(const struct report *report)
 {
-	json_t *rules = json_array();
-	uint32_t i;
+	json_t *rules = options_to_json(report, "match");
 
-	for (i = 0; report->config && i < GDRCAP_MATCH_MAX && report->config->match[i][0]; i++)
-		array_add(&rules, json_text(report->config->match[i]));
 	return json_pack("{s:o, s:o}", "rules", rules, "applied",
-			 i == 0				  ? json_string("none")
+			 json_array_size(rules) == 0	  ? json_string("none")
 			 : !report->has_session		  ? json_null()
 			 : report->summary.software_match ? json_string("software")
 							  : json_string("card"));
@@ -337,28 +345,22 @@ static json_t *stages_to_json(const struct report *report)
 	return array;
 }
 
-static json_t *ports_to_json(const char (*ports)[256])
-{
-	json_t *array = json_array();
-
-	for (uint32_t i = 0; i < GDRCAP_PORTS_MAX && ports[i][0]; i++)
-		array_add(&array, json_text(ports[i]));
-	return array;
-}
-
 /* The part of the object that says what was asked for. */
-static int add_config(json_t *object, const struct gdrcap_config *config)
+static int add_config(json_t *object, const struct report *report)
 {
+	const int known = report->config != NULL;
 	int rc = 0;
 
 	rc |= json_object_set_new(object, "ports",
-				  config ? ports_to_json(config->port) : json_null());
+				  known ? options_to_json(report, "port") : json_null());
 	rc |= json_object_set_new(object, "tx_ports",
-				  config ? ports_to_json(config->tx_port) : json_null());
+				  known ? options_to_json(report, "tx_port") : json_null());
 	rc |= json_object_set_new(object, "pattern",
-				  config ? json_text(config->pattern) : json_null());
+				  known ? json_text(report_option(report, "pattern.name", 0))
+					: json_null());
 	rc |= json_object_set_new(object, "frame_size",
-				  config ? json_text(config->frame_size) : json_null());
+				  known ? json_text(report_option(report, "frame.size", 0))
+					: json_null());
 	return rc;
 }
 
@@ -412,8 +414,7 @@ static int add_summary(json_t *object, const struct report *report)
 				  json_count_if(numbered, report->summary.conflicts));
 	rc |= json_object_set_new(object, "sender", stalled ? sender_to_json(report) : json_null());
 	rc |= json_object_set_new(object, "saved",
-				  summary && saves(report->config) ? saved_to_json(summary)
-								   : json_null());
+				  summary && saves(report) ? saved_to_json(summary) : json_null());
 	rc |= json_object_set_new(object, "clock",
 				  session ? json_text_if(session->clock) : json_null());
 	rc |= json_object_set_new(object, "match", match_to_json(report));
@@ -459,7 +460,7 @@ json_t *report_to_json(const struct report *report)
 	rc |= json_object_set_new(object, "version", json_text(report->version));
 	rc |= json_object_set_new(object, "command", json_text(report->command));
 	rc |= json_object_set_new(object, "result", json_string(result_name(report->result)));
-	rc |= add_config(object, report->config);
+	rc |= add_config(object, report);
 	rc |= add_summary(object, report);
 	rc |= json_object_set_new(object, "queues", queues_to_json(report));
 	rc |= json_object_set_new(object, "streams", streams_to_json(report));

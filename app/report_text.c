@@ -76,61 +76,70 @@ static const char *memory_words(const struct gdrcap_summary *summary)
 	}
 }
 
-static void print_ports(FILE *to, const struct gdrcap_config *config)
+static void print_ports(FILE *to, const struct report *report)
 {
-	for (int i = 0; i < GDRCAP_PORTS_MAX && (config->port[i][0] || config->tx_port[i][0]);
-	     i++) {
-		fprintf(to, "  %-10s", i ? "" : "ports");
-		fprintf(to, "%s%s%s\n", config->tx_port[i],
-			config->tx_port[i][0] && config->port[i][0] ? " -> " : "", config->port[i]);
+	for (uint32_t i = 0;; i++) {
+		const char *rx = report_option(report, "port", i);
+		const char *tx = report_option(report, "tx_port", i);
+
+		if (!rx && !tx)
+			return;
+		fprintf(to, "  %-10s%s%s%s\n", i ? "" : "ports", tx ? tx : "",
+			tx && rx ? " -> " : "", rx ? rx : "");
 	}
 }
 
 /* What is sent, what is expected, and which frames are meant at all. */
 static void print_frames(FILE *to, const struct report *report)
 {
-	static const char *const formats[] = {
-		[GDRCAP_FORMAT_ETHERNET] = "Ethernet",
-		[GDRCAP_FORMAT_UDP] = "IPv4/UDP",
-		[GDRCAP_FORMAT_FOREIGN] = "foreign",
-	};
-	const struct gdrcap_config *config = report->config;
+	const char *format = report_option(report, "frame.format", 0);
+	const char *pcap = report_option(report, "pcap", 0);
+	const char *loops = report_option(report, "loops", 0);
+	const char *rate = report_option(report, "rate", 0);
+	const char *speed = report_option(report, "speed", 0);
+	const int sends = report_option(report, "tx_port", 0) != NULL;
+	const int foreign = !strcmp(format, "foreign");
+	const int restarts = !strcmp(report_option(report, "pattern.restart", 0), "true");
+	const char *rule;
 
-	if (config->pcap[0])
-		fprintf(to, "  %-10sof %s, played %s%s\n", "frames", config->pcap, config->loops,
-			strcmp(config->loops, "1") ? " times" : " time");
-	else if (config->tx_port[0][0])
-		fprintf(to, "  %-10s%s bytes with FCS, %s\n", "frames", config->frame_size,
-			formats[config->format]);
-	if (config->tx_port[0][0])
+	if (pcap)
+		fprintf(to, "  %-10sof %s, played %s%s\n", "frames", pcap, loops,
+			strcmp(loops, "1") ? " times" : " time");
+	else if (sends)
+		fprintf(to, "  %-10s%s bytes with FCS, %s\n", "frames",
+			report_option(report, "frame.size", 0),
+			foreign			 ? "foreign"
+			: !strcmp(format, "udp") ? "IPv4/UDP"
+						 : "Ethernet");
+	if (sends)
 		fprintf(to, "  %-10s%s%s\n", "rate",
-			config->rate[0]	   ? config->rate
-			: config->speed[0] ? config->speed
-			: config->pcap[0]  ? "the file's own times"
-					   : "as fast as the port takes them",
-			config->speed[0] ? " the file's own times" : "");
-	for (int i = 0; i < GDRCAP_MATCH_MAX && config->match[i][0]; i++)
-		fprintf(to, "  %-10s%s%s\n", i ? "" : "match", config->match[i],
+			rate	? rate
+			: speed ? speed
+			: pcap	? "the file's own times"
+				: "as fast as the port takes them",
+			speed ? " the file's own times" : "");
+	for (uint32_t i = 0; (rule = report_option(report, "match", i)); i++)
+		fprintf(to, "  %-10s%s%s\n", i ? "" : "match", rule,
 			report->summary.software_match ? " (applied in software)"
 			: report->summary.steered      ? " (applied by the card)"
 						       : "");
-	if (config->expect[0])
-		fprintf(to, "  %-10sframes of %s\n", "expected", config->expect);
-	else if (!config->pcap[0])
-		fprintf(to, "  %-10s%s%s%s\n", "pattern", config->pattern,
-			config->restart ? ", anew in each frame" : "",
-			config->format == GDRCAP_FORMAT_FOREIGN ? ", in foreign frames" : "");
+	if (report_option(report, "expect", 0))
+		fprintf(to, "  %-10sframes of %s\n", "expected",
+			report_option(report, "expect", 0));
+	else if (!pcap)
+		fprintf(to, "  %-10s%s%s%s\n", "pattern", report_option(report, "pattern.name", 0),
+			restarts ? ", anew in each frame" : "",
+			foreign ? ", in foreign frames" : "");
 }
 
 void report_print_header(FILE *to, const struct report *report)
 {
-	const struct gdrcap_config *config = report->config;
 	const struct gdrcap_summary *summary = &report->summary;
 	char region[REPORT_TEXT_BYTES], slots[REPORT_TEXT_BYTES], slot[REPORT_TEXT_BYTES];
 
 	fprintf(to, "%s %s\n", report->version, report->command);
-	print_ports(to, config);
-	fprintf(to, "  %-10s%" PRIu32 " a port", "queues", config->queues);
+	print_ports(to, report);
+	fprintf(to, "  %-10s%s a port", "queues", report_option(report, "queues", 0));
 	if (summary->blocks)
 		fprintf(to, ", %" PRIu32 " consumer worker%s each", summary->blocks,
 			plural(summary->blocks));
@@ -283,14 +292,14 @@ static void print_saved(FILE *to, const struct report *report)
 {
 	const struct gdrcap_summary *summary = &report->summary;
 
-	if (report->config->save[0]) {
-		print_row(to, "saved", summary->saved, report->config->save);
+	if (report_option(report, "save", 0)) {
+		print_row(to, "saved", summary->saved, report_option(report, "save", 0));
 		print_row(to, "  missed", summary->save_missed,
 			  "frames that the file did not take");
 	}
-	if (report->config->save_damaged[0]) {
+	if (report_option(report, "save_damaged", 0)) {
 		print_row(to, "saved, damaged", summary->damaged_saved,
-			  report->config->save_damaged);
+			  report_option(report, "save_damaged", 0));
 		print_row(to, "  missed", summary->damaged_missed,
 			  "frames that the file did not take");
 	}
@@ -440,7 +449,8 @@ void report_print_verdict(FILE *to, const struct report *report, int colour)
 		}
 		fprintf(to, "%sPASS%s: %s frame%s %s, every one valid", colour ? GREEN : "",
 			colour ? PLAIN : "", report_text_count(count, total->valid),
-			plural(total->valid), report->config->tx_port[0][0] ? "sent" : "received");
+			plural(total->valid),
+			report_option(report, "tx_port", 0) ? "sent" : "received");
 		if (total->restarts)
 			fprintf(to, "; senders that began anew: %s",
 				report_text_count(count, total->restarts));

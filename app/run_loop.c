@@ -136,53 +136,53 @@ static void run_collect(struct run *run)
 	report->message_count = n;
 }
 
-/* What gdrcap_config_check() cannot know: which way this command's frames go. */
-static int run_check(struct run *run, const struct gdrcap_config *config)
+/* What gdrcap_create() cannot know: which way this command's frames go, and who takes them. */
+static int run_check(struct run *run)
 {
+	const struct gdrcap_config *config = run->options->config;
+	const char *rx = gdrcap_config_get(config, "port", 0);
+	const char *tx = gdrcap_config_get(config, "tx_port", 0);
 	const struct run_command *command = run->command;
-	const struct app_options *options = run->options;
+	const char *name = command->options.name;
 	struct gdrcap_error error = { 0 };
-	int rc;
 
-	if (options->json && options->json_lines > 0)
+	if (run->options->json && run->options->json_lines > 0)
 		report_error(&run->report, REPORT_EXIT_USAGE,
 			     "--json and --json-lines: give one of them; the last of the lines is "
 			     "what --json prints");
-	else if (config->tx_port[0][0] && !command->sends)
+	else if (strcmp(gdrcap_config_get(config, "consumer", 0), "validate"))
 		report_error(&run->report, REPORT_EXIT_USAGE,
-			     "tx_port: %s only receives; leave tx_port out, or use loopback or "
-			     "replay",
-			     command->options.name);
-	else if (config->port[0][0] && !command->receives)
+			     "consumer: %s has the built-in one only; leave consumer out", name);
+	else if (tx && !command->sends)
+		report_error(
+			&run->report, REPORT_EXIT_USAGE,
+			"tx_port: %s only receives; leave tx_port out, or use loopback or replay",
+			name);
+	else if (rx && !command->receives)
 		report_error(&run->report, REPORT_EXIT_USAGE,
 			     "port: %s only sends; leave port out, or use loopback or capture",
-			     command->options.name);
-	else if (!config->tx_port[0][0] && command->sends)
+			     name);
+	else if (!tx && command->sends)
 		report_error(
 			&run->report, REPORT_EXIT_USAGE,
 			"tx_port: none is given; %s needs the port that frames are sent from%s",
-			command->options.name,
-			command->receives ? ", or use capture to receive only" : "");
-	else if (!config->port[0][0] && command->receives)
+			name, command->receives ? ", or use capture to receive only" : "");
+	else if (!rx && command->receives)
 		report_error(
 			&run->report, REPORT_EXIT_USAGE,
 			"port: none is given; %s needs the port that frames are received on, "
 			"such as net_af_packet0,iface=eth0, or a ConnectX: 0000:3b:00.0 (lspci "
 			"-D) or enp59s0f0np0 (ip link)",
-			command->options.name);
-	if (run->report.error_count)
-		return -EINVAL;
-	rc = gdrcap_config_check(config, &error);
-	if (rc)
+			name);
+	else if (gdrcap_config_check(config, &error))
 		report_error(&run->report, REPORT_EXIT_USAGE, "%s", error.text);
-	return rc;
+	return run->report.error_count ? -EINVAL : 0;
 }
 
 /* 0, or a negative errno with the reason in run->report. */
 static int run_open(struct run *run, const struct run_command *command,
 		    const struct app_options *options)
 {
-	struct gdrcap_config config = options->config;
 	struct gdrcap_error error = { 0 };
 	int rc;
 
@@ -191,23 +191,22 @@ static int run_open(struct run *run, const struct run_command *command,
 	run->options = options;
 	run->report.command = command->options.name;
 	run->report.version = gdrcap_version();
-	run->report.config = &options->config;
+	run->report.config = options->config;
 	run_set_output(run);
 	signals_install("\ngdrcap: stopped at once: the counts of this run are lost\n");
 
-	config.log = run_log;
-	config.log_context = run;
-	rc = run_check(run, &config);
+	rc = run_check(run);
 	if (rc)
 		return rc;
-	rc = gdrcap_create(&config, &run->session, &error);
+	gdrcap_config_set_log(options->config, run_log, run);
+	rc = gdrcap_create(options->config, &run->session, &error);
 	if (rc) {
 		run->session = NULL;
 		report_error(&run->report, REPORT_EXIT_NOT_RUN, "%s", error.text);
 		return rc;
 	}
 	/* Before the threads that look into frames are started, which inherit it. */
-	privileges_drop(&config, run_log, run);
+	privileges_drop(options->config, run_log, run);
 	gdrcap_get_summary(run->session, &run->report.summary, sizeof(run->report.summary));
 	run->report.has_session = 1;
 	if (run->text) {
@@ -344,15 +343,18 @@ int run_command(int argc, char **argv, const struct run_command *command)
 	static struct app_options options;
 	static struct run run; /* with room for every stream: large for a stack */
 	int rc = options_parse(argc, argv, &command->options, &options);
+	int status = REPORT_EXIT_OK;
 
-	if (rc > 0)
-		return REPORT_EXIT_OK;
-	if (rc < 0)
-		return run_refuse(argc, argv, command, options.refused);
-	rc = run_open(&run, command, &options);
-	if (!rc && command->prove)
-		rc = command->prove(&run);
-	if (!rc)
-		run_loop(&run);
-	return run_close(&run);
+	if (rc == 0) {
+		rc = run_open(&run, command, &options);
+		if (!rc && command->prove)
+			rc = command->prove(&run);
+		if (!rc)
+			run_loop(&run);
+		status = run_close(&run);
+	} else if (rc < 0) {
+		status = run_refuse(argc, argv, command, options.refused);
+	}
+	gdrcap_config_free(options.config);
+	return status;
 }

@@ -22,6 +22,7 @@
 #include "base/guest.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "bench/bench_util.h"
 #include "config/config.h"
 #include "gpu/gpu_open.h"
 #include "session/plan.h"
@@ -200,25 +201,23 @@ static void machine_fill(struct bench *bench)
 /* Which GPU is meant is a session's question too, and gets the same answer. */
 static int gpu_choose(struct bench *bench, const char *gpu, struct gdrcap_error *error)
 {
-	struct gdrcap_config asked, config;
+	struct gdrcap_config *config = gdrcap_config_new();
+	struct settings settings;
 	struct plan plan;
 	int ret;
 
-	gdrcap_config_default(&asked);
-	ret = gdrcap_config_set(&asked, "port", "ring:bench", 0, error);
+	ret = bench_set(config, 0, error, "port", "ring:bench");
+	ret = bench_set(config, ret, error, "tx_port", "ring:bench");
+	ret = bench_set(config, ret, error, "gpu", "%s", gpu && gpu[0] ? gpu : "auto");
 	if (ret == 0)
-		ret = gdrcap_config_set(&asked, "tx-port", "ring:bench", 0, error);
-	if (ret == 0 && gpu && gpu[0])
-		ret = gdrcap_config_set(&asked, "gpu", gpu, 0, error);
+		ret = config_settle(config, &settings, error);
 	if (ret == 0)
-		ret = config_complete(&config, &asked, error);
-	if (ret == 0)
-		ret = plan_create(&plan, &config, error);
+		ret = plan_create(&plan, &settings, error);
+	gdrcap_config_free(config);
 	if (ret < 0)
 		return ret;
 	bench->cuda = plan.cuda;
 	bench->ordinal = plan.ordinal;
-	plan_destroy(&plan);
 	return 0;
 }
 
@@ -242,6 +241,17 @@ static int device_open(struct bench *bench, struct gdrcap_error *error)
 	return 0;
 }
 
+/* The count, or a negative errno. */
+static int cpus_choose(struct bench *bench, const char *cores, struct gdrcap_error *error)
+{
+	int asked[BENCH_CPUS_MAX];
+	size_t count = 0;
+
+	if (cores && cores[0] && parse_cpu_list(cores, asked, BENCH_CPUS_MAX, &count) < 0)
+		return error_set(error, -EINVAL, "cores: \"%s\" is no list such as 2,4-7", cores);
+	return eal_cpus(asked, count, -1, bench->cpus, BENCH_CPUS_MAX, error);
+}
+
 int bench_open(struct bench *bench, const struct gdrcap_bench_config *config,
 	       struct gdrcap_error *error)
 {
@@ -257,7 +267,7 @@ int bench_open(struct bench *bench, const struct gdrcap_bench_config *config,
 	ret = guest_enter(error);
 	if (ret < 0)
 		return ret;
-	ret = eal_cpus(config->cores ? config->cores : "", -1, bench->cpus, BENCH_CPUS_MAX, error);
+	ret = cpus_choose(bench, config->cores, error);
 	if (ret < 0)
 		goto err;
 	bench->cpu_count = (uint32_t)ret;

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,29 +234,44 @@ double bench_limit_alike(const struct bench *bench, const char *stage,
 	return 0;
 }
 
-/* ---- a receive port ---- */
+/* ---- a session ---- */
+
+int bench_set(struct gdrcap_config *config, int before, struct gdrcap_error *error, const char *key,
+	      const char *format, ...)
+{
+	char value[512];
+	va_list arguments;
+
+	if (before < 0)
+		return before;
+	va_start(arguments, format);
+	vsnprintf(value, sizeof(value), format, arguments);
+	va_end(arguments);
+	return gdrcap_config_set(config, key, value, error);
+}
 
 int bench_rx_open(struct bench_rx *rx, const struct gdrcap_bench_point *point,
 		  struct gdrcap_error *error)
 {
-	struct gdrcap_config config;
+	struct gdrcap_config *config = gdrcap_config_new();
 	struct session_pair *pair;
 	int ret;
 
 	memset(rx, 0, sizeof(*rx));
 	rx->wire = strcmp(point->source, "ring") == 0;
-	gdrcap_config_default(&config);
-	snprintf(config.gpu, sizeof(config.gpu), "host");
-	snprintf(config.frame_size, sizeof(config.frame_size), "%u", FRAME_BYTES);
-	config.burst = point->burst;
+	ret = bench_set(config, 0, error, "gpu", "host");
+	ret = bench_set(config, ret, error, "frame.size", "%u", FRAME_BYTES);
+	ret = bench_set(config, ret, error, "burst", "%u", point->burst);
 	if (rx->wire) {
-		snprintf(config.port[0], sizeof(config.port[0]), "ring:bench");
-		snprintf(config.tx_port[0], sizeof(config.tx_port[0]), "ring:bench");
+		ret = bench_set(config, ret, error, "port", "ring:bench");
+		ret = bench_set(config, ret, error, "tx_port", "ring:bench");
 	} else {
-		snprintf(config.port[0], sizeof(config.port[0]),
-			 "net_null_gdrcap_bench,size=%u,copy=0", FRAME_LEN);
+		ret = bench_set(config, ret, error, "port", "net_null_gdrcap_bench,size=%u,copy=0",
+				FRAME_LEN);
 	}
-	ret = gdrcap_create(&config, &rx->session, error);
+	if (ret == 0)
+		ret = gdrcap_create(config, &rx->session, error);
+	gdrcap_config_free(config);
 	if (ret < 0)
 		return ret;
 	pair = &rx->session->pairs[0];

@@ -61,4 +61,9 @@ void bench_rx_close(struct bench_rx *rx);
 /* Sends n frames on the wire, so that the port has them. No payload is written. */
 void bench_rx_feed(const struct bench_rx *rx, uint16_t n);
 
+/* Sets an option of a session to what the format makes, unless something was wrong `before`. 0 or a
+ * negative errno: the next call's `before`. */
+int bench_set(struct gdrcap_config *config, int before, struct gdrcap_error *error, const char *key,
+	      const char *format, ...) __attribute__((format(printf, 5, 6)));
+
 #endif

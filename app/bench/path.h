@@ -27,9 +27,9 @@ uint32_t path_threads(const struct bench *bench, const struct gdrcap_bench_point
 /* True when each of them, and the caller, can have a CPU. */
 bool path_fits(const struct bench *bench, const struct gdrcap_bench_point *point);
 
-/* 0, or -EINVAL: the point's memory is unknown, or the bench's list of CPUs too long. */
+/* The point's session as options, to be freed; 0 or a negative errno. */
 int path_config(const struct bench *bench, const struct gdrcap_bench_point *point,
-		struct gdrcap_config *config, struct gdrcap_error *error);
+		struct gdrcap_config **config, struct gdrcap_error *error);
 
 /* Between create and start, "null" only: a right frame into every slot. */
 int path_fill(struct gdrcap_session *session, struct gdrcap_error *error);

@@ -9,13 +9,14 @@
 #include <rte_mbuf_core.h>
 
 #include "base/log.h"
+#include "bench/bench_util.h"
 #include "bench/path.h"
 #include "session/session.h"
 
 #define WIRE "ring:gdrcap_bench"
 #define FILL_BYTES ((size_t)4 << 20) /* in one copy: whole slots of any size */
 #define ETHERNET_BYTES 14u
-#define QUIET_MS 3000u /* without a frame until those on the wire are given up */
+#define QUIET_TIME "3" /* seconds without a frame until those on the wire are given up */
 
 /* Whatever is to be told, the result tells. */
 static void no_line(void *context, enum gdrcap_log_level level, const char *line)
@@ -25,54 +26,46 @@ static void no_line(void *context, enum gdrcap_log_level level, const char *line
 	(void)line;
 }
 
-static int memory_of(const char *name, enum gdrcap_memory *memory)
-{
-	for (*memory = GDRCAP_MEMORY_DEVICE; *memory <= GDRCAP_MEMORY_HOST; (*memory)++)
-		if (strcmp(name, plan_memory_name(*memory)) == 0)
-			return 0;
-	return -EINVAL;
-}
-
-static void ports_of(const struct gdrcap_bench_point *point, struct gdrcap_config *config)
+static int ports_set(const struct gdrcap_bench_point *point, struct gdrcap_config *config, int ret,
+		     struct gdrcap_error *error)
 {
 	if (!path_is_null(point)) {
-		snprintf(config->port[0], sizeof(config->port[0]), WIRE);
-		snprintf(config->tx_port[0], sizeof(config->tx_port[0]), WIRE);
-		return;
+		ret = bench_set(config, ret, error, "port", WIRE);
+		return bench_set(config, ret, error, "tx_port", WIRE);
 	}
-	snprintf(config->port[0], sizeof(config->port[0]), "net_null_bench,size=%u,copy=0",
-		 point->frame_bytes - FRAME_FCS_BYTES);
-	config->format = GDRCAP_FORMAT_FOREIGN;
-	config->restart = 1;
+	ret = bench_set(config, ret, error, "port", "net_null_bench,size=%u,copy=0",
+			point->frame_bytes - FRAME_FCS_BYTES);
+	ret = bench_set(config, ret, error, "frame.format", "foreign");
+	ret = bench_set(config, ret, error, "pattern.restart", "true");
 	/* Nobody sends, so nobody says an end. */
-	config->end = GDRCAP_END_NEVER;
+	return bench_set(config, ret, error, "end", "never");
 }
 
 int path_config(const struct bench *bench, const struct gdrcap_bench_point *point,
-		struct gdrcap_config *config, struct gdrcap_error *error)
+		struct gdrcap_config **made, struct gdrcap_error *error)
 {
-	const char *cores = bench->config->cores ? bench->config->cores : "";
+	struct gdrcap_config *config = gdrcap_config_new();
+	int ret;
 
-	gdrcap_config_default(config);
-	if (memory_of(point->memory, &config->memory) < 0)
-		return error_set(error, -EINVAL, "memory: \"%s\" is unknown", point->memory);
-	if (strlen(cores) >= sizeof(config->cores))
-		return error_set(error, -EINVAL,
-				 "cores: a session takes a list of %zu characters "
-				 "at most; write it shorter, as 2,4-7",
-				 sizeof(config->cores) - 1);
-	snprintf(config->cores, sizeof(config->cores), "%s", cores);
-	snprintf(config->gpu, sizeof(config->gpu), "host");
+	ret = bench_set(config, 0, error, "memory", "%s", point->memory);
+	if (bench->config->cores && bench->config->cores[0])
+		ret = bench_set(config, ret, error, "cores", "%s", bench->config->cores);
+	ret = bench_set(config, ret, error, "gpu", "host");
 	if (bench->cuda)
-		snprintf(config->gpu, sizeof(config->gpu), "%d", bench->ordinal);
-	snprintf(config->frame_size, sizeof(config->frame_size), "%u", point->frame_bytes);
-	snprintf(config->pattern, sizeof(config->pattern), "%s", point->pattern);
-	config->queues = point->queues;
-	config->burst = point->burst;
-	config->blocks = point->blocks;
-	config->quiet_ms = QUIET_MS;
-	config->log = no_line;
-	ports_of(point, config);
+		ret = bench_set(config, ret, error, "gpu", "%d", bench->ordinal);
+	ret = bench_set(config, ret, error, "frame.size", "%u", point->frame_bytes);
+	ret = bench_set(config, ret, error, "pattern.name", "%s", point->pattern);
+	ret = bench_set(config, ret, error, "queues", "%u", point->queues);
+	ret = bench_set(config, ret, error, "burst", "%u", point->burst);
+	ret = bench_set(config, ret, error, "consumer.blocks", "%u", point->blocks);
+	ret = bench_set(config, ret, error, "quiet", QUIET_TIME);
+	ret = ports_set(point, config, ret, error);
+	if (ret < 0) {
+		gdrcap_config_free(config);
+		return ret;
+	}
+	gdrcap_config_set_log(config, no_line, NULL);
+	*made = config;
 	return 0;
 }
 
@@ -114,7 +107,8 @@ int path_fill(struct gdrcap_session *session, struct gdrcap_error *error)
 	memset(piece, SESSION_POISON, FILL_BYTES);
 	/* The driver leaves an mbuf's data where the pool begins it: behind the headroom. */
 	for (size_t at = 0; at < FILL_BYTES; at += slot_bytes)
-		frame_make(session, piece + at + RTE_PKTMBUF_HEADROOM, session->plan.lengths[0]);
+		frame_make(session, piece + at + RTE_PKTMBUF_HEADROOM,
+			   session->settings.sizes.length[0]);
 	for (size_t at = 0; ret == 0 && at < region->bytes; at += FILL_BYTES)
 		ret = session->ops->copy_in(session->device, region->device + at, piece,
 					    RTE_MIN(FILL_BYTES, region->bytes - at));

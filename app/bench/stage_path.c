@@ -23,7 +23,7 @@
 struct path {
 	const struct bench *bench;
 	struct gdrcap_bench_point point;
-	struct gdrcap_config config;
+	struct gdrcap_config *config;
 };
 
 /* The verdict at one moment. */
@@ -59,7 +59,10 @@ static int path_open(const struct bench *bench, const struct gdrcap_bench_point 
 
 static void path_close(void *state)
 {
-	free(state);
+	struct path *path = state;
+
+	gdrcap_config_free(path->config);
+	free(path);
 }
 
 /* ---- one session ---- */
@@ -245,7 +248,7 @@ static int path_run(void *state, uint32_t run_ms, struct bench_sample *sample,
 	const struct path *path = state;
 	struct gdrcap_session *session;
 	struct look from = { 0 }, to = { 0 };
-	int ret = gdrcap_create(&path->config, &session, error);
+	int ret = gdrcap_create(path->config, &session, error);
 
 	if (ret < 0)
 		return ret;

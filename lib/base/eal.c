@@ -318,7 +318,8 @@ static bool cpu_allowed(int cpu)
 	return allowed;
 }
 
-int eal_cpus(const char *list, int numa_node, int *cpus, size_t max, struct gdrcap_error *error)
+int eal_cpus(const int *asked, size_t asked_count, int numa_node, int *cpus, size_t max,
+	     struct gdrcap_error *error)
 {
 	cpu_set_t set;
 	size_t count = 0;
@@ -327,19 +328,16 @@ int eal_cpus(const char *list, int numa_node, int *cpus, size_t max, struct gdrc
 	if (sched_getaffinity(0, sizeof(set), &set) != 0)
 		return error_set(error, -errno, "cannot read the allowed CPUs: %s",
 				 strerror(errno));
-	if (list[0]) {
-		if (parse_cpu_list(list, cpus, max, &count) < 0)
-			return error_set(error, -EINVAL, "cores: \"%s\" is no list such as 2,4-7",
-					 list);
-		for (size_t i = 0; i < count; i++)
-			if (!cpu_allowed(cpus[i]))
-				return error_set(
-					error, -EINVAL,
-					"cores: CPU %d is not there, or its cgroup keeps this "
-					"process from it (see /sys/fs/cgroup, cpuset.cpus)",
-					cpus[i]);
-		return (int)count;
+	for (; count < asked_count && count < max; count++) {
+		if (!cpu_allowed(asked[count]))
+			return error_set(error, -EINVAL,
+					 "cores: CPU %d is not there, or its cgroup keeps this "
+					 "process from it (see /sys/fs/cgroup, cpuset.cpus)",
+					 asked[count]);
+		cpus[count] = asked[count];
 	}
+	if (count)
+		return (int)count;
 	for (int cpu = 0; cpu < CPU_SETSIZE && count < max; cpu++)
 		if (CPU_ISSET(cpu, &set))
 			cpus[count++] = cpu;

@@ -16,8 +16,9 @@ struct eal_needs {
 
 int eal_start(const struct eal_needs *needs, struct gdrcap_error *error);
 
-/* The CPUs this process may use, those of `numa_node` first (-1: any); or exactly those of `list`
- * ("2,4-7") where it is not empty. Returns the count, or a negative errno. */
-int eal_cpus(const char *list, int numa_node, int *cpus, size_t max, struct gdrcap_error *error);
+/* The CPUs this process may use, those of `numa_node` first (-1: any); or exactly those asked for, where
+ * any are. Returns the count, or a negative errno. */
+int eal_cpus(const int *asked, size_t asked_count, int numa_node, int *cpus, size_t max,
+	     struct gdrcap_error *error);
 
 #endif

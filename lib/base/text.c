@@ -3,6 +3,7 @@
 #include "base/text.h"
 
 #include <stddef.h>
+#include <string.h>
 
 static bool continues(unsigned char byte)
 {
@@ -63,4 +64,16 @@ void text_clean(char *text, char with)
 			if (control)
 				*text = with;
 	}
+}
+
+const char *text_quote(char *to, size_t bytes, const char *text)
+{
+	size_t n;
+
+	for (n = 0; n + 1 < bytes && text[n]; n++)
+		to[n] = text[n] < 0x20 || text[n] > 0x7e ? '?' : text[n];
+	to[n] = '\0';
+	if (text[n] && bytes > 4)
+		memcpy(to + n - 3, "...", 3);
+	return to;
 }

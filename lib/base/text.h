@@ -4,6 +4,7 @@
 #define GDRCAP_TEXT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /*
  * What a terminal obeys instead of showing it: 0x00 to 0x1f, 0x7f, and U+0080 to U+009F (U+009B is
@@ -12,5 +13,9 @@
 bool text_has_control(const char *text);
 /* Puts `with` in the place of each byte of them. */
 void text_clean(char *text, char with);
+
+#define TEXT_QUOTE_BYTES 64
+/* Untrusted text, fit for an error text: printable, and cut when long. Returns `to`. */
+const char *text_quote(char *to, size_t bytes, const char *text);
 
 #endif

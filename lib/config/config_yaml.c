@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * YAML to struct gdrcap_config, by libyaml's events and not by its document tree: an event says
+ * YAML to options, by libyaml's events and not by its document tree: an event says
  * where an anchor, an alias or a tag is, and text that nests too deeply, or would grow without
  * bounds through aliases, is refused before anything is built from it.
  *
@@ -16,6 +16,7 @@
 
 #include "base/input_file.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "config/config.h"
 #include "config/option_table.h"
 
@@ -28,9 +29,8 @@ struct reader {
 	int has_event;
 	const char *text;
 	size_t bytes;
-	char name[OPTION_QUOTE_BYTES * 3]; /* of the file, printable */
-	struct gdrcap_config config;
-	size_t caller_size;
+	char name[TEXT_QUOTE_BYTES * 3]; /* of the file, printable */
+	struct gdrcap_config *config;	 /* a copy, until all is read */
 	unsigned int
 		row_line[GDRCAP_OPTIONS_MAX]; /* where an option was given, from 1; 0: not yet */
 	unsigned int
@@ -136,10 +136,10 @@ static int reader_next(struct reader *reader)
 static int value_refuse(struct reader *reader, unsigned int line, const char *key, const char *what,
 			const struct option_row *row)
 {
-	char allowed[OPTION_ALLOWED_BYTES], quoted[OPTION_QUOTE_BYTES];
+	char allowed[OPTION_ALLOWED_BYTES], quoted[TEXT_QUOTE_BYTES];
 
 	return error_set(reader->error, -EINVAL, "%s:%u: %s: %s; allowed: %s", reader->name, line,
-			 option_quote(quoted, sizeof(quoted), key), what,
+			 text_quote(quoted, sizeof(quoted), key), what,
 			 row ? option_allowed(row, allowed)
 			     : "its keys, indented, each with a value");
 }
@@ -154,8 +154,8 @@ static int scalar_is_null(const yaml_event_t *event)
 	return !*text || !strcmp(text, "~") || !strcasecmp(text, "null");
 }
 
-/* The current scalar into the row's field. */
-static int read_scalar(struct reader *reader, const struct option_row *row, int append)
+/* The current scalar as the row's value. */
+static int read_scalar(struct reader *reader, const struct option_row *row, bool add)
 {
 	const yaml_event_t *event = &reader->event;
 	const char *text = (const char *)event->data.scalar.value;
@@ -166,8 +166,8 @@ static int read_scalar(struct reader *reader, const struct option_row *row, int 
 		return value_refuse(reader, line, row->named.key, "has no value", row);
 	if (strlen(text) != event->data.scalar.length)
 		return value_refuse(reader, line, row->named.key, "holds a NUL byte", row);
-	if (option_set(row, row->named.key, &reader->config, text, append, &error))
-		return error_set(reader->error, -EINVAL, "%s:%u: %s", reader->name, line,
+	if (config_give(reader->config, row, row->named.key, text, add, &error))
+		return error_set(reader->error, error.code, "%s:%u: %s", reader->name, line,
 				 error.text);
 	return 0;
 }
@@ -175,9 +175,10 @@ static int read_scalar(struct reader *reader, const struct option_row *row, int 
 static int read_list(struct reader *reader, const struct option_row *row)
 {
 	unsigned int line = event_line(reader);
-	int append = 0, ret;
+	bool add = false;
+	int ret;
 
-	for (;; append = 1) {
+	for (;; add = true) {
 		ret = reader_next(reader);
 		if (ret)
 			return ret;
@@ -186,11 +187,11 @@ static int read_list(struct reader *reader, const struct option_row *row)
 		if (reader->event.type != YAML_SCALAR_EVENT)
 			return value_refuse(reader, event_line(reader), row->named.key,
 					    "is a list of something else than text", row);
-		ret = read_scalar(reader, row, append);
+		ret = read_scalar(reader, row, add);
 		if (ret)
 			return ret;
 	}
-	return append ? 0 : value_refuse(reader, line, row->named.key, "is an empty list", row);
+	return add ? 0 : value_refuse(reader, line, row->named.key, "is an empty list", row);
 }
 
 /* Notes in *first where `key` is given; a second time is an error. */
@@ -206,11 +207,6 @@ static int key_claim(struct reader *reader, const char *key, unsigned int *first
 
 static int row_claim(struct reader *reader, const struct option_row *row, unsigned int line)
 {
-	if (row->offset + row->width > reader->caller_size)
-		return error_set(reader->error, -EINVAL,
-				 "%s:%u: %s: the caller was built with a gdrcap.h that has no such "
-				 "field; rebuild it",
-				 reader->name, line, row->named.key);
 	reader->keys++;
 	return key_claim(reader, row->named.key, &reader->row_line[row - option_at(0)], line);
 }
@@ -226,7 +222,7 @@ static int read_value(struct reader *reader, const struct option_row *row, unsig
 	if (ret)
 		return ret;
 	if (reader->event.type == YAML_SCALAR_EVENT)
-		return read_scalar(reader, row, 0);
+		return read_scalar(reader, row, false);
 	if (reader->event.type == YAML_SEQUENCE_START_EVENT && row->named.is_list)
 		return read_list(reader, row);
 	return value_refuse(reader, event_line(reader), row->named.key,
@@ -262,10 +258,10 @@ static int key_refuse(struct reader *reader, unsigned int line, const char *path
 		      const char *section)
 {
 	const char *nearest = option_nearest(path, section, 0);
-	char quoted[OPTION_QUOTE_BYTES];
+	char quoted[TEXT_QUOTE_BYTES];
 	const struct option_row *row;
 
-	option_quote(quoted, sizeof(quoted), path);
+	text_quote(quoted, sizeof(quoted), path);
 	/* Right word, wrong place: the whole path, a flag, or another section's key. */
 	row = option_find(path);
 	if (!row)
@@ -347,7 +343,7 @@ static int read_section_or_name(struct reader *reader, const char *path,
 	if (reader->event.type != YAML_SCALAR_EVENT || !row)
 		return value_refuse(reader, event_line(reader), path, "is not a map", NULL);
 	ret = row_claim(reader, row, line);
-	return ret ? ret : read_scalar(reader, row, 0);
+	return ret ? ret : read_scalar(reader, row, false);
 }
 
 static int read_map(struct reader *reader)
@@ -431,19 +427,20 @@ int gdrcap_config_parse(struct gdrcap_config *config, const char *name, const ch
 	const char *nul;
 	int ret;
 
-	ret = config_import(&reader.config, config, error);
-	if (ret)
-		return ret;
-	reader.caller_size = config->size;
-	option_quote(reader.name, sizeof(reader.name), name ? name : "configuration");
+	if (!config)
+		return error_set(error, -EINVAL, "no configuration is given");
+	text_quote(reader.name, sizeof(reader.name), name ? name : "configuration");
 	if (bytes > CONFIG_BYTES_MAX)
 		return size_refuse(reader.name, error);
 	nul = text && bytes ? memchr(text, '\0', bytes) : NULL;
 	if (nul)
 		return reader_refuse(&reader, line_at(&reader, (size_t)(nul - text)),
 				     "holds a NUL byte: is not text; allowed: YAML in UTF-8");
-	if (!yaml_parser_initialize(&reader.parser))
+	reader.config = config_copy(config);
+	if (!reader.config || !yaml_parser_initialize(&reader.parser)) {
+		gdrcap_config_free(reader.config);
 		return error_set(error, -ENOMEM, "%s: out of memory", reader.name);
+	}
 	yaml_parser_set_encoding(&reader.parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&reader.parser,
 				     (const unsigned char *)(text && bytes ? text : ""),
@@ -452,8 +449,10 @@ int gdrcap_config_parse(struct gdrcap_config *config, const char *name, const ch
 	if (reader.has_event)
 		yaml_event_delete(&reader.event);
 	yaml_parser_delete(&reader.parser);
-	if (!ret)
-		config_export(config, &reader.config);
+	if (ret)
+		gdrcap_config_free(reader.config);
+	else
+		config_replace(config, reader.config);
 	return ret;
 }
 
@@ -478,7 +477,7 @@ static int file_read(int fd, char *text, size_t *bytes)
 
 int gdrcap_config_load(struct gdrcap_config *config, const char *path, struct gdrcap_error *error)
 {
-	char name[OPTION_QUOTE_BYTES * 3];
+	char name[TEXT_QUOTE_BYTES * 3];
 	struct stat status;
 	size_t bytes = 0;
 	char *text;
@@ -486,7 +485,7 @@ int gdrcap_config_load(struct gdrcap_config *config, const char *path, struct gd
 
 	if (!path || !*path)
 		return error_set(error, -EINVAL, "no configuration file is given");
-	option_quote(name, sizeof(name), path);
+	text_quote(name, sizeof(name), path);
 	fd = input_file_open(path, &status);
 	if (fd == -ESPIPE)
 		return error_set(error, -EINVAL, "%s: is not a regular file; give a YAML file",

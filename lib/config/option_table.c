@@ -2,15 +2,18 @@
 /* The option table. */
 #include <string.h>
 
-#include "config/option_check.h"
+#include "config/option_parse.h"
 #include "config/option_table.h"
+#include "config/settings.h"
 
 #define FIELD(member)                                                                              \
-	.offset = offsetof(struct gdrcap_config, member),                                          \
-	.width = sizeof(((struct gdrcap_config *)0)->member)
-#define LIST(member)                                                                               \
-	.offset = offsetof(struct gdrcap_config, member),                                          \
-	.width = sizeof(((struct gdrcap_config *)0)->member[0])
+	.offset = offsetof(struct settings, member), .width = sizeof(((struct settings *)0)->member)
+#define LIST(list, entry)                                                                          \
+	.offset = offsetof(struct settings, list.entry),                                           \
+	.width = sizeof(((struct settings *)0)->list.entry[0]),                                    \
+	.count_offset = offsetof(struct settings, list.count),                                     \
+	.most = sizeof(((struct settings *)0)->list.entry) /                                       \
+		sizeof(((struct settings *)0)->list.entry[0])
 #define SINGLE(group, commands, ...) .named = { __VA_ARGS__, 0, group, commands }
 #define SEVERAL(group, commands, ...) .named = { __VA_ARGS__, 1, group, commands }
 
@@ -29,9 +32,12 @@
 #define RX (LOOPBACK | GDRCAP_FOR_CAPTURE)
 #define TX (LOOPBACK | GDRCAP_FOR_REPLAY)
 #define ALL (RX | TX)
+#define LIBRARY 0 /* of no command: commands have the built-in consumer */
 
+static const char *const consumer_names[] = { "validate", "host", "gpu", NULL };
 static const char *const memory_names[] = { "auto", "device", "pinned", "host", NULL };
 static const char *const flush_names[] = { "auto", "host", "none", NULL };
+_Static_assert(FRAME_ETHERNET == 0 && FRAME_IPV4_UDP == 1 && FRAME_FOREIGN == 2, "format_names");
 static const char *const clock_names[] = { "auto", "cpu", "card", NULL };
 static const char *const format_names[] = { "ethernet", "udp", "foreign", NULL };
 static const char *const order_names[] = { "big", "little", NULL };
@@ -39,6 +45,7 @@ static const char *const end_names[] = { "stream", "never", NULL };
 static const char *const link_down_names[] = { "wait", "end", NULL };
 static const char *const invert_names[] = { "auto", "no", "yes", NULL };
 
+#define PATH "a file's path"
 #define PORT_ALLOWED                                                                               \
 	"ring:NAME, a DPDK vdev such as net_af_packet0,iface=eth0, or a ConnectX: 0000:3b:00.0, "  \
 	"enp59s0f0np0 or mlx5_0"
@@ -49,11 +56,13 @@ static const struct option_row rows[] = {
 		  "Port to receive on: ring:NAME (a wire in this process), a DPDK vdev such as "
 		  "net_af_packet0,iface=eth0, or a ConnectX by PCI address, interface or mlx5_N; up "
 		  "to 8."),
-	  .type = OPTION_LIST, LIST(port), .check = option_check_port, .allowed = PORT_ALLOWED },
+	  .type = OPTION_LIST, LIST(rx, port), .length = SETTINGS_NAME_BYTES - 1,
+	  .parse = option_parse_port, .allowed = PORT_ALLOWED },
 	{ SEVERAL(PORTS, TX, "tx_port", "tx-port", "PORT",
 		  "Port to send from; in a loopback the first plays into the first receiving port, "
 		  "and so on. One for each receiving port, or none of the other kind."),
-	  .type = OPTION_LIST, LIST(tx_port), .check = option_check_port, .allowed = PORT_ALLOWED },
+	  .type = OPTION_LIST, LIST(tx, port), .length = SETTINGS_NAME_BYTES - 1,
+	  .parse = option_parse_port, .allowed = PORT_ALLOWED },
 	{ SINGLE(PORTS, ALL, "queues", "queues", "NUMBER",
 		 "Receive queues of each port, 1..16; default 1."),
 	  .type = OPTION_NUMBER, FIELD(queues), .min = 1, .max = GDRCAP_QUEUES_MAX,
@@ -68,7 +77,7 @@ static const struct option_row rows[] = {
 	{ SINGLE(GPU, ALL, "gpu", "gpu", "GPU",
 		 "GPU that takes the frames: auto (the first CUDA device, else the CPU), host (CPU "
 		 "threads), or a CUDA ordinal 0..255; default auto."),
-	  .type = OPTION_TEXT, FIELD(gpu), .check = option_check_gpu,
+	  .type = OPTION_TEXT, FIELD(gpu), .parse = option_parse_gpu,
 	  .allowed = "auto, host, or a CUDA ordinal 0..255", .initial = "auto" },
 	{ SINGLE(GPU, ALL, "memory", "memory", "KIND",
 		 "Where the frames land: auto, device, pinned or host; default auto (device where "
@@ -87,7 +96,7 @@ static const struct option_row rows[] = {
 	{ SINGLE(GPU, ALL, "guard", "guard", NULL,
 		 "With the host as GPU: the CPU's path gets addresses that fault when a payload is "
 		 "touched; true or false, default false."),
-	  .type = OPTION_BOOL, FIELD(guard), .max = 1 },
+	  .type = OPTION_BOOL, FIELD(guard), .max = 1, .initial = "false" },
 	{ SINGLE(GPU, RX, "flush", "flush", "KIND",
 		 "How a card's writes are made visible to a running kernel: auto, host or none; "
 		 "default auto (what the GPU says it needs)."),
@@ -101,11 +110,19 @@ static const struct option_row rows[] = {
 		 "The consumer poisons slots, to tell frames that it sees before their bytes are "
 		 "there from damaged ones, and waits so long for these bytes: 0 or 1..1000000 us, "
 		 "100 is enough for a card; default 0 (off)."),
-	  .type = OPTION_NUMBER, FIELD(stale_check), .min = 1, .max = 1000000, .zero = 1 },
+	  .type = OPTION_NUMBER, FIELD(stale_us), .min = 1, .max = 1000000, .zero = 1 },
 	{ SINGLE(GPU, ALL, "dump_frames", "dump-frames", NULL,
 		 "Core dumps have the frames' memory too; true or false, default false."),
-	  .type = OPTION_BOOL, FIELD(dump_frames), .max = 1 },
+	  .type = OPTION_BOOL, FIELD(dump_frames), .max = 1, .initial = "false" },
 
+	{ SINGLE(CONSUMER, LIBRARY, "consumer.name", "consumer", "NAME",
+		 "Who takes the frames: validate (built in: checks every byte), host (the program's "
+		 "threads, by gdrcap_poll()) or gpu (its running kernel); default validate."),
+	  .type = OPTION_ENUM, FIELD(consumer), .names = consumer_names, .initial = "validate" },
+	{ SINGLE(CONSUMER, LIBRARY, "consumer.batch_times", "batch-times", NULL,
+		 "Batches for the program's threads carry arrival times; true or false, default "
+		 "false."),
+	  .type = OPTION_BOOL, FIELD(batch_times), .max = 1, .initial = "false" },
 	{ SINGLE(CONSUMER, RX, "consumer.blocks", "blocks", "NUMBER",
 		 "Thread blocks (on the host: threads) that check the frames of one queue, 0 or "
 		 "1..1024; default 0 (chosen)."),
@@ -117,43 +134,46 @@ static const struct option_row rows[] = {
 	{ SINGLE(FRAMES, ALL, "frame.size", "frame-size", "SIZES",
 		 "Frame sizes in bytes with FCS, 64..9216: one (64), a list (64,512,1518), a range "
 		 "(64-1518: each size in turn), or imix; default 1518."),
-	  .type = OPTION_TEXT, FIELD(frame_size), .check = option_check_frame_size,
+	  .type = OPTION_TEXT, FIELD(sizes), .length = 255, .parse = option_parse_sizes,
 	  .allowed = "64, 64,512,1518, 64-1518 or imix, each 64..9216 bytes with FCS",
 	  .initial = "1518" },
 	{ SINGLE(FRAMES, ALL, "frame.format", "format", "FORMAT",
 		 "What carries the payload: ethernet, udp (IPv4), or foreign (somebody else's "
 		 "frames, described by foreign.*); default ethernet."),
-	  .type = OPTION_ENUM, FIELD(format), .names = format_names, .initial = "ethernet" },
+	  .type = OPTION_ENUM, FIELD(frame.format), .names = format_names, .initial = "ethernet" },
 	{ SINGLE(FRAMES, ALL, "frame.ethertype", "ethertype", "HEX",
 		 "EtherType of frames of format ethernet, 0x600..0xffff; default 0x88b5."),
-	  .type = OPTION_HEX, FIELD(ethertype), .min = 0x600, .max = 0xffff },
+	  .type = OPTION_HEX, FIELD(frame.ethertype), .min = 0x600, .max = 0xffff,
+	  .initial = "0x88b5" },
 	{ SINGLE(FRAMES, ALL, "frame.vlan", "vlan", "ID",
 		 "VLAN id of the 802.1Q tag, 0..4094; default 0 (no tag)."),
-	  .type = OPTION_NUMBER, FIELD(vlan), .max = 4094 },
+	  .type = OPTION_NUMBER, FIELD(frame.vlan), .max = 4094 },
 	{ SINGLE(FRAMES, TX, "frame.src_mac", "src-mac", "MAC",
 		 "Source MAC address, not a group address; default the first sending port's own, or "
 		 "02:00:00:00:00:01 where it has none."),
-	  .type = OPTION_TEXT, FIELD(src_mac), .check = option_check_src_mac, .empty = 1,
+	  .type = OPTION_TEXT, FIELD(frame.src_mac), .parse = option_parse_src_mac, .empty = 1,
 	  .allowed = "six bytes such as 02:00:00:00:00:01, not a group address" },
 	{ SINGLE(FRAMES, TX, "frame.dst_mac", "dst-mac", "MAC",
 		 "Destination MAC address; default 02:00:00:00:00:02."),
-	  .type = OPTION_TEXT, FIELD(dst_mac), .check = option_check_dst_mac, .empty = 1,
-	  .allowed = "six bytes such as 02:00:00:00:00:02" },
+	  .type = OPTION_TEXT, FIELD(frame.dst_mac), .parse = option_parse_dst_mac, .empty = 1,
+	  .initial = "02:00:00:00:00:02", .allowed = "six bytes such as 02:00:00:00:00:02" },
 	{ SINGLE(FRAMES, TX, "frame.src_ip", "src-ip", "ADDRESS",
 		 "Source IPv4 address of format udp; default 192.0.2.1."),
-	  .type = OPTION_TEXT, FIELD(src_ip), .check = option_check_src_ip, .empty = 1,
-	  .allowed = "an IPv4 address such as 192.0.2.1, not multicast" },
+	  .type = OPTION_TEXT, FIELD(frame.src_ip), .parse = option_parse_src_ip, .empty = 1,
+	  .initial = "192.0.2.1", .allowed = "an IPv4 address such as 192.0.2.1, not multicast" },
 	{ SINGLE(FRAMES, TX, "frame.dst_ip", "dst-ip", "ADDRESS",
 		 "Destination IPv4 address of format udp; default 192.0.2.2."),
-	  .type = OPTION_TEXT, FIELD(dst_ip), .check = option_check_dst_ip, .empty = 1,
-	  .allowed = "an IPv4 address such as 192.0.2.2" },
+	  .type = OPTION_TEXT, FIELD(frame.dst_ip), .parse = option_parse_dst_ip, .empty = 1,
+	  .initial = "192.0.2.2", .allowed = "an IPv4 address such as 192.0.2.2" },
 	{ SINGLE(FRAMES, TX, "frame.src_port", "src-port", "NUMBER",
 		 "Source port of format udp, 1..65535; stream N has the N-th after it, so that a "
 		 "card spreads streams over queues; default 12345."),
-	  .type = OPTION_NUMBER, FIELD(src_port), .min = 1, .max = 65535 },
+	  .type = OPTION_NUMBER, FIELD(frame.src_port), .min = 1, .max = 65535,
+	  .initial = "12345" },
 	{ SINGLE(FRAMES, ALL, "frame.dst_port", "dst-port", "NUMBER",
 		 "Destination port of format udp, 1..65535; default 12345."),
-	  .type = OPTION_NUMBER, FIELD(dst_port), .min = 1, .max = 65535 },
+	  .type = OPTION_NUMBER, FIELD(frame.dst_port), .min = 1, .max = 65535,
+	  .initial = "12345" },
 	{ SINGLE(FRAMES, TX, "streams", "streams", "NUMBER",
 		 "Streams sent, each with its own sequence numbers, spread over the sending queues, "
 		 "0 or 1..1024; default 0 (one a queue)."),
@@ -166,80 +186,84 @@ static const struct option_row rows[] = {
 	{ SINGLE(PATTERN, ALL, "pattern.name", "pattern", "PATTERN",
 		 "Payload pattern: prbs7, 9, 11, 15, 20, 23 or 31, counter8, counter16be and the "
 		 "like, constant, random, file, ...; default prbs31."),
-	  .type = OPTION_PATTERN, FIELD(pattern), .check = option_check_pattern,
+	  .type = OPTION_PATTERN, FIELD(pattern.kind), .parse = option_parse_pattern,
 	  .initial = "prbs31" },
 	{ SINGLE(PATTERN, ALL, "pattern.invert", "pattern-invert", "WHEN",
 		 "PRBS bits inverted: auto (15, 23 and 31, as in ITU-T O.150), no or yes; default "
 		 "auto."),
-	  .type = OPTION_ENUM, FIELD(invert), .names = invert_names, .initial = "auto" },
+	  .type = OPTION_ENUM, FIELD(pattern.invert), .names = invert_names, .initial = "auto" },
 	{ SINGLE(PATTERN, ALL, "pattern.restart", "pattern-restart", NULL,
 		 "The pattern starts anew in each frame; true or false, default false (it runs on "
 		 "through the stream)."),
-	  .type = OPTION_BOOL, FIELD(restart), .max = 1 },
+	  .type = OPTION_BOOL, FIELD(pattern.restart), .max = 1, .initial = "false" },
 	{ SINGLE(PATTERN, ALL, "pattern.value", "pattern-value", "BYTE",
 		 "Byte of the pattern constant, 0..255; default 0."),
-	  .type = OPTION_NUMBER, FIELD(value), .max = 255 },
+	  .type = OPTION_NUMBER, FIELD(pattern.value), .max = 255 },
 	{ SINGLE(PATTERN, ALL, "pattern.seed", "pattern-seed", "NUMBER",
 		 "Seed of the pattern random, 0..2^64-1; default 0."),
-	  .type = OPTION_NUMBER, FIELD(seed), .max = UINT64_MAX },
+	  .type = OPTION_NUMBER, FIELD(pattern.seed), .max = UINT64_MAX },
 	{ SINGLE(PATTERN, ALL, "pattern.file", "pattern-file", "FILE",
 		 "File whose bytes are the pattern file, repeated; no default."),
-	  .type = OPTION_TEXT, FIELD(pattern_file), .empty = 1, .allowed = "a file's path" },
+	  .type = OPTION_TEXT, FIELD(pattern.file), .parse = option_parse_path, .empty = 1,
+	  .allowed = PATH },
 
 	{ SINGLE(OTHERS, RX, "foreign.payload", "foreign-payload", "BYTES",
 		 "Offset of the payload in a foreign frame, 14..100 bytes from the frame's first; "
 		 "default 14."),
-	  .type = OPTION_NUMBER, FIELD(foreign_payload), .min = 14, .max = 100, .initial = "14" },
+	  .type = OPTION_NUMBER, FIELD(foreign.payload), .min = 14, .max = 100, .initial = "14" },
 	{ SINGLE(OTHERS, RX, "foreign.payload_bytes", "foreign-payload-bytes", "BYTES",
 		 "Length of its payload, 0 or 1..9198 bytes; default 0 (to the frame's end)."),
-	  .type = OPTION_NUMBER, FIELD(foreign_payload_bytes), .min = 1, .max = 9198, .zero = 1 },
+	  .type = OPTION_NUMBER, FIELD(foreign.payload_bytes), .min = 1, .max = 9198, .zero = 1 },
 	{ SINGLE(OTHERS, RX, "foreign.sequence_offset", "sequence-offset", "BYTES",
 		 "Offset of its sequence number, 0..111 bytes from the frame's first; default 0."),
-	  .type = OPTION_NUMBER, FIELD(sequence_offset), .max = 111 },
+	  .type = OPTION_NUMBER, FIELD(foreign.sequence.offset), .max = 111 },
 	{ SINGLE(OTHERS, RX, "foreign.sequence_bytes", "sequence-bytes", "BYTES",
 		 "Length of its sequence number, 0..8 bytes; default 0 (there is none: a PRBS is "
 		 "followed by its own phase)."),
-	  .type = OPTION_NUMBER, FIELD(sequence_bytes), .max = 8 },
+	  .type = OPTION_NUMBER, FIELD(foreign.sequence.bytes), .max = 8 },
 	{ SINGLE(OTHERS, RX, "foreign.sequence_order", "sequence-order", "ORDER",
 		 "Byte order of its sequence number: big or little; default big."),
-	  .type = OPTION_ENUM, FIELD(sequence_order), .names = order_names, .initial = "big" },
+	  .type = OPTION_ENUM, FIELD(foreign.sequence.little), .names = order_names,
+	  .initial = "big" },
 	{ SINGLE(OTHERS, RX, "foreign.sequence_start", "sequence-start", "NUMBER",
 		 "Sequence number with which its sender begins, 0..2^64-1; default 0."),
-	  .type = OPTION_NUMBER, FIELD(sequence_start), .max = UINT64_MAX },
+	  .type = OPTION_NUMBER, FIELD(foreign.sequence_start), .max = UINT64_MAX },
 	{ SINGLE(OTHERS, RX, "foreign.sequence_step", "sequence-step", "NUMBER",
 		 "Step from one sequence number to the next, 1..2^32-1; default 1."),
-	  .type = OPTION_NUMBER, FIELD(sequence_step), .min = 1, .max = UINT32_MAX,
+	  .type = OPTION_NUMBER, FIELD(foreign.sequence_step), .min = 1, .max = UINT32_MAX,
 	  .initial = "1" },
 	{ SINGLE(OTHERS, RX, "foreign.stream_offset", "stream-offset", "BYTES",
 		 "Offset of its stream id, big-endian, 0..111 bytes from the frame's first; default "
 		 "0."),
-	  .type = OPTION_NUMBER, FIELD(stream_offset), .max = 111 },
+	  .type = OPTION_NUMBER, FIELD(foreign.stream.offset), .max = 111 },
 	{ SINGLE(OTHERS, RX, "foreign.stream_bytes", "stream-bytes", "BYTES",
 		 "Length of its stream id, 0..2 bytes; default 0 (one stream)."),
-	  .type = OPTION_NUMBER, FIELD(stream_bytes), .max = 2 },
+	  .type = OPTION_NUMBER, FIELD(foreign.stream.bytes), .max = 2 },
 	{ SEVERAL(OTHERS, RX, "match", "match", "RULE",
 		  "Frames that are meant, FIELD=VALUE,... with src_mac, dst_mac, ethertype, vlan, "
 		  "src_ip, dst_ip (/PREFIX), src_port and dst_port (UDP); up to 8 rules, one must "
 		  "fit; default every frame."),
-	  .type = OPTION_LIST, LIST(match), .check = option_check_match,
+	  .type = OPTION_LIST, LIST(match, rule), .length = SETTINGS_NAME_BYTES - 1,
+	  .parse = option_parse_match,
 	  .allowed = "FIELD=VALUE,... such as vlan=5,dst_ip=192.0.2.0/24,dst_port=4000" },
 
 	{ SINGLE(FILES, TX, "pcap", "pcap", "FILE",
 		 "Frames to send come from this pcap or pcapng file; no default (the pattern)."),
-	  .type = OPTION_TEXT, FIELD(pcap), .empty = 1, .allowed = "a file's path" },
+	  .type = OPTION_TEXT, FIELD(pcap), .parse = option_parse_path, .empty = 1,
+	  .allowed = PATH },
 	{ SINGLE(FILES, TX, "loops", "loops", "COUNT",
 		 "How often the file is played: 1..2^32-1, also 10k, or forever; default 1."),
-	  .type = OPTION_TEXT, FIELD(loops), .check = option_check_loops,
+	  .type = OPTION_TEXT, FIELD(loops), .parse = option_parse_loops,
 	  .allowed = "1..2^32-1, also 10k, or forever", .initial = "1" },
 	{ SINGLE(FILES, TX, "rate", "rate", "RATE",
 		 "Rate sent at: bits a second on the wire, with FCS, preamble and gap (9.5gbit, "
 		 "100mbit), frames a second (2mpps, 500kpps, 1000pps), or max; default max, or for "
 		 "a file its own times."),
-	  .type = OPTION_TEXT, FIELD(rate), .check = option_check_rate, .empty = 1,
+	  .type = OPTION_TEXT, FIELD(rate), .parse = option_parse_rate, .empty = 1,
 	  .allowed = "max, 9.5gbit, 100mbit, 2mpps, 500kpps, 1000pps" },
 	{ SINGLE(FILES, TX, "speed", "speed", "FACTOR",
 		 "Times between a file's frames are divided by this: 1x, 2x, 0.5x; default 1x."),
-	  .type = OPTION_TEXT, FIELD(speed), .check = option_check_speed, .empty = 1,
+	  .type = OPTION_TEXT, FIELD(speed), .parse = option_parse_speed, .empty = 1,
 	  .allowed = "a factor such as 2x or 0.5x, 0.000001..1000000" },
 	{ SINGLE(FILES, ALL, "pcap_memory", "pcap-memory", "BYTES",
 		 "Memory that a file's frames may take, with K, M or G (powers of 1024), 0 or "
@@ -250,17 +274,20 @@ static const struct option_row rows[] = {
 	{ SINGLE(FILES, RX, "expect", "expect", "FILE",
 		 "Frames received are compared, in order, with this pcap or pcapng file's; no "
 		 "default."),
-	  .type = OPTION_TEXT, FIELD(expect), .empty = 1, .allowed = "a file's path" },
+	  .type = OPTION_TEXT, FIELD(expect), .parse = option_parse_path, .empty = 1,
+	  .allowed = PATH },
 	{ SINGLE(FILES, RX, "save", "save", "FILE",
 		 "All frames received are written to this file, as pcapng; no default."),
-	  .type = OPTION_TEXT, FIELD(save), .empty = 1, .allowed = "a file's path" },
+	  .type = OPTION_TEXT, FIELD(save), .parse = option_parse_path, .empty = 1,
+	  .allowed = PATH },
 	{ SINGLE(FILES, RX, "save_every", "save-every", "COUNT",
 		 "Only each so many-th frame of a queue is saved, 1..2^32-1; default 1."),
 	  .type = OPTION_COUNT, FIELD(save_every), .min = 1, .max = UINT32_MAX, .initial = "1" },
 	{ SINGLE(FILES, RX, "save_damaged", "save-damaged", "FILE",
 		 "Damaged frames are written to this file, as pcapng with comments that say what "
 		 "is wrong; no default."),
-	  .type = OPTION_TEXT, FIELD(save_damaged), .empty = 1, .allowed = "a file's path" },
+	  .type = OPTION_TEXT, FIELD(save_damaged), .parse = option_parse_path, .empty = 1,
+	  .allowed = PATH },
 	{ SINGLE(FILES, RX, "save_around", "save-around", "FRAMES",
 		 "Frames before and after each damaged one that are saved with it, 0..256; default "
 		 "0."),
@@ -273,7 +300,7 @@ static const struct option_row rows[] = {
 	{ SINGLE(RUN, ALL, "cores", "cores", "CPUS",
 		 "CPUs of the workers, such as 2,4-7, up to 64; default those near the port's NUMA "
 		 "node."),
-	  .type = OPTION_TEXT, FIELD(cores), .check = option_check_cores, .empty = 1,
+	  .type = OPTION_TEXT, FIELD(cores), .length = 255, .parse = option_parse_cores, .empty = 1,
 	  .allowed = "CPU numbers such as 2,4-7, none twice, up to 64" },
 	{ SINGLE(RUN, ALL, "seconds", "seconds", "SECONDS",
 		 "The run ends after so long, 0..31622400 s, decimals allowed; default 0 (no "
@@ -317,7 +344,10 @@ static const struct option_row rows[] = {
 
 _Static_assert(sizeof(rows) / sizeof(rows[0]) <= GDRCAP_OPTIONS_MAX,
 	       "whoever keeps something for each option has room for so many");
-_Static_assert(GDRCAP_MATCH_MAX == GDRCAP_PORTS_MAX, "OPTION_LIST is so long for all lists");
+_Static_assert(GDRCAP_MATCH_MAX == FRAME_MATCH_RULES, "all rules have room in a frame_layout");
+_Static_assert(GDRCAP_MATCH_MAX <= UINT8_MAX && GDRCAP_PORTS_MAX <= UINT8_MAX,
+	       "struct gdrcap_config counts values in a byte");
+_Static_assert(OPTION_TEXT_MAX < SETTINGS_PATH_BYTES, "a path is kept whole");
 
 const struct option_row *option_at(size_t index)
 {

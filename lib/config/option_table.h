@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The options: one table drives YAML, gdrcap_config_set(), the command line, --help, the defaults
- * and the range checks; docs/configuration.md is compared with it by a test.
+ * The options: one row of one table makes an option, and drives YAML, gdrcap_config_set(), the command
+ * line, --help, its default, its range and its place in struct settings; docs/configuration.md is
+ * compared with it by a test.
  */
 #ifndef GDRCAP_OPTION_TABLE_H
 #define GDRCAP_OPTION_TABLE_H
@@ -9,9 +10,9 @@
 #include "gdrcap.h"
 
 enum option_type {
-	OPTION_TEXT,
-	OPTION_PATTERN, /* text: a name that lib/pattern knows */
-	OPTION_LIST,	/* GDRCAP_PORTS_MAX texts */
+	OPTION_TEXT,	/* what `parse` reads */
+	OPTION_PATTERN, /* a name that lib/pattern knows */
+	OPTION_LIST,	/* several of what `parse` reads */
 	OPTION_NUMBER,
 	OPTION_HEX,	 /* number, written 0x... */
 	OPTION_SIZE,	 /* bytes, with K, M, G */
@@ -24,17 +25,20 @@ enum option_type {
 struct option_row {
 	struct gdrcap_option named;
 	enum option_type type;
-	uint32_t offset, width; /* in struct gdrcap_config, bytes; list: width of one entry */
-	uint64_t min, max;	/* numbers; durations in ms */
+	uint32_t offset, width;	     /* in struct settings, bytes; list: of its first entry */
+	uint32_t count_offset, most; /* list: of its length (uint32_t), and the longest */
+	uint64_t min, max;	     /* numbers; durations in ms */
 	int zero; /* numbers: 0 is accepted below min and says "choose" or "no limit" */
 	const char *const *names; /* enum, NULL-ended */
-	/* Text: what is wrong with it ("is ..."), or NULL. */
-	const char *(*check)(const char *text);
+	/* Text: its meaning into settings, or what is wrong with it: option_parse.h. */
+	const char *(*parse)(const char *text, void *to);
 	const char *allowed; /* text: for error texts */
+	uint32_t length;     /* text: characters at most; 0: OPTION_TEXT_MAX */
 	int empty;	     /* text: the empty text is accepted and says "default" */
-	/* Default, as it would be written. In the struct, zero and "" stand for it. NULL: zero. */
-	const char *initial;
+	const char *initial; /* the default, as it would be written; NULL: zero, or none */
 };
+
+#define OPTION_TEXT_MAX 511u /* characters of any value */
 
 /* Row `index`, or NULL after the last. */
 const struct option_row *option_at(size_t index);
@@ -44,24 +48,21 @@ const struct option_row *option_find(const char *name);
  * paths that begin with `prefix` count. */
 const char *option_nearest(const char *name, const char *prefix, int flags);
 
+struct settings;
+
+/* A value may be as long as this. 0 or -EINVAL. */
+int option_check_length(const struct option_row *row, const char *name, const char *value,
+			struct gdrcap_error *error);
 /*
- * Sets the row's field from text. -EINVAL: error text "NAME: what is wrong; allowed: ...", with
- * `name` as the caller wrote it. Lists: see gdrcap_config_set().
+ * Puts the value into its place; a list's as entry `at`, which ends it. -EINVAL: error text "NAME: what
+ * is wrong; allowed: ...", with `name` as the caller wrote it, and nothing is changed.
  */
-int option_set(const struct option_row *row, const char *name, struct gdrcap_config *config,
-	       const char *value, int append, struct gdrcap_error *error);
-/* Puts the default where the field is zero. */
-void option_set_default(const struct option_row *row, struct gdrcap_config *config);
-/* The field against the row, for structs that were filled by hand. */
-int option_check(const struct option_row *row, const struct gdrcap_config *config,
-		 struct gdrcap_error *error);
+int option_set(const struct option_row *row, const char *name, struct settings *settings,
+	       const char *value, uint32_t at, struct gdrcap_error *error);
+void option_set_default(const struct option_row *row, struct settings *settings);
 
 #define OPTION_ALLOWED_BYTES 320
 /* What the row accepts, in words. Returns `to`. */
 const char *option_allowed(const struct option_row *row, char to[OPTION_ALLOWED_BYTES]);
-
-#define OPTION_QUOTE_BYTES 64
-/* Foreign text, fit for an error text: printable, and cut when long. Returns `to`. */
-const char *option_quote(char *to, size_t bytes, const char *text);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Values of options: text to field, field against its row, and the words for what is wrong. */
+/* Values of options: text to their place in struct settings, and the words for what is wrong. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,19 +9,8 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "config/option_table.h"
+#include "config/settings.h"
 #include "pattern/pattern.h"
-
-const char *option_quote(char *to, size_t bytes, const char *text)
-{
-	size_t n;
-
-	for (n = 0; n + 1 < bytes && text[n]; n++)
-		to[n] = text[n] < 0x20 || text[n] > 0x7e ? '?' : text[n];
-	to[n] = '\0';
-	if (text[n] && bytes > 4)
-		memcpy(to + n - 3, "...", 3);
-	return to;
-}
 
 static const char *number_write(const struct option_row *row, uint64_t number, char to[32])
 {
@@ -98,10 +87,10 @@ const char *option_allowed(const struct option_row *row, char to[OPTION_ALLOWED_
 static int value_refuse(const struct option_row *row, const char *name, const char *value,
 			const char *problem, struct gdrcap_error *error)
 {
-	char quoted[OPTION_QUOTE_BYTES], allowed[OPTION_ALLOWED_BYTES];
+	char quoted[TEXT_QUOTE_BYTES], allowed[OPTION_ALLOWED_BYTES];
 
 	return error_set(error, -EINVAL, "%s: '%s' %s; allowed: %s", name,
-			 option_quote(quoted, sizeof(quoted), value), problem,
+			 text_quote(quoted, sizeof(quoted), value), problem,
 			 option_allowed(row, allowed));
 }
 
@@ -167,33 +156,10 @@ static int number_in_range(const struct option_row *row, uint64_t number)
 	return number >= row->min && number <= row->max;
 }
 
-static uint64_t field_number(const struct option_row *row, const struct gdrcap_config *config)
+static int number_set(const struct option_row *row, const char *name, char *at, const char *value,
+		      struct gdrcap_error *error)
 {
-	const char *at = (const char *)config + row->offset;
-	uint64_t u64;
-	uint32_t u32;
-	uint16_t u16;
-
-	switch (row->width) {
-	case sizeof(u64):
-		memcpy(&u64, at, sizeof(u64));
-		return u64;
-	case sizeof(u32):
-		memcpy(&u32, at, sizeof(u32));
-		return u32;
-	default:
-		memcpy(&u16, at, sizeof(u16));
-		return u16;
-	}
-}
-
-static int number_set(const struct option_row *row, const char *name, struct gdrcap_config *config,
-		      const char *value, struct gdrcap_error *error)
-{
-	char *at = (char *)config + row->offset;
 	uint64_t number = 0;
-	uint32_t u32;
-	uint16_t u16;
 	int ret;
 
 	ret = number_parse(row, value, &number);
@@ -201,110 +167,62 @@ static int number_set(const struct option_row *row, const char *name, struct gdr
 		return value_refuse(row, name, value, number_problem(row), error);
 	if (ret || (!number_in_range(row, number) && !(row->zero && number == 0)))
 		return value_refuse(row, name, value, "is out of range", error);
-	u32 = (uint32_t)number;
-	u16 = (uint16_t)number;
-	if (row->width == sizeof(number))
-		memcpy(at, &number, sizeof(number));
-	else if (row->width == sizeof(u32))
-		memcpy(at, &u32, sizeof(u32));
-	else
-		memcpy(at, &u16, sizeof(u16));
+	/* The low bytes: little-endian, as every machine with such cards. */
+	memcpy(at, &number, row->width);
 	return 0;
 }
 
-static const char *text_problem(const struct option_row *row, const char *text)
+int option_check_length(const struct option_row *row, const char *name, const char *value,
+			struct gdrcap_error *error)
 {
-	if (!*text)
-		return row->empty ? NULL : "is empty";
-	if (text_has_control(text))
-		return "holds a control character";
-	return row->check ? row->check(text) : NULL;
+	const uint32_t most = row->length ? row->length : OPTION_TEXT_MAX;
+	char problem[64];
+
+	if (strlen(value) <= most)
+		return 0;
+	snprintf(problem, sizeof(problem), "is longer than %u characters", most);
+	return value_refuse(row, name, value, problem, error);
 }
 
-static int text_set(const struct option_row *row, const char *name, struct gdrcap_config *config,
-		    const char *value, int append, struct gdrcap_error *error)
+static int text_set(const struct option_row *row, const char *name, char *at, const char *value,
+		    struct gdrcap_error *error)
 {
-	char *at = (char *)config + row->offset;
-	unsigned int entry = 0;
-	const char *problem;
-	char too_long[64];
+	const char *problem = !*value			? "is empty"
+			      : text_has_control(value) ? "holds a control character"
+							: row->parse(value, at);
 
-	if (strlen(value) >= row->width) {
-		snprintf(too_long, sizeof(too_long), "is longer than %u characters",
-			 row->width - 1);
-		return value_refuse(row, name, value, too_long, error);
-	}
-	problem = text_problem(row, value);
-	if (problem)
-		return value_refuse(row, name, value, problem, error);
-	if (row->type == OPTION_LIST) {
-		if (append)
-			while (entry < GDRCAP_PORTS_MAX && at[entry * row->width])
-				entry++;
-		else
-			memset(at, 0, (size_t)GDRCAP_PORTS_MAX * row->width);
-		if (entry == GDRCAP_PORTS_MAX)
-			return error_set(error, -EINVAL,
-					 "%s: more than %d are given; allowed: up to %d", name,
-					 GDRCAP_PORTS_MAX, GDRCAP_PORTS_MAX);
-		at += (size_t)entry * row->width;
-	}
-	memset(at, 0, row->width);
-	memcpy(at, value, strlen(value));
+	return problem ? value_refuse(row, name, value, problem, error) : 0;
+}
+
+int option_set(const struct option_row *row, const char *name, struct settings *settings,
+	       const char *value, uint32_t at, struct gdrcap_error *error)
+{
+	char *field = (char *)settings + row->offset;
+	int ret;
+
+	if (row->type == OPTION_TEXT || row->type == OPTION_PATTERN)
+		return text_set(row, name, field, value, error);
+	if (row->type != OPTION_LIST)
+		return number_set(row, name, field, value, error);
+	if (at >= row->most)
+		return error_set(error, -EINVAL, "%s: more than %u are given; allowed: up to %u",
+				 name, row->most, row->most);
+	ret = text_set(row, name, field + (size_t)at * row->width, value, error);
+	if (ret)
+		return ret;
+	at++;
+	memset(field + (size_t)at * row->width, 0, (size_t)(row->most - at) * row->width);
+	memcpy((char *)settings + row->count_offset, &at, sizeof(at));
 	return 0;
 }
 
-int option_set(const struct option_row *row, const char *name, struct gdrcap_config *config,
-	       const char *value, int append, struct gdrcap_error *error)
+void option_set_default(const struct option_row *row, struct settings *settings)
 {
-	if (row->type == OPTION_TEXT || row->type == OPTION_PATTERN || row->type == OPTION_LIST)
-		return text_set(row, name, config, value, append, error);
-	return number_set(row, name, config, value, error);
-}
+	const uint32_t entries = row->type == OPTION_LIST ? row->most : 1, none = 0;
 
-void option_set_default(const struct option_row *row, struct gdrcap_config *config)
-{
-	static const char zeros[8];
-	const char *at = (const char *)config + row->offset;
-	size_t compared = row->width < sizeof(zeros) ? row->width : sizeof(zeros);
-
-	/* A text that is not empty begins with a byte that is not zero. */
-	if (row->type == OPTION_TEXT || row->type == OPTION_PATTERN || row->type == OPTION_LIST)
-		compared = 1;
-	if (row->initial && !memcmp(at, zeros, compared))
-		option_set(row, row->named.key, config, row->initial, 0, NULL);
-}
-
-int option_check(const struct option_row *row, const struct gdrcap_config *config,
-		 struct gdrcap_error *error)
-{
-	unsigned int entries = row->type == OPTION_LIST ? GDRCAP_PORTS_MAX : 1, i;
-	const char *at = (const char *)config + row->offset;
-	char number[32];
-	uint64_t value;
-
-	if (row->type != OPTION_TEXT && row->type != OPTION_PATTERN && row->type != OPTION_LIST) {
-		value = field_number(row, config);
-		if (!value || number_in_range(row, value))
-			return 0;
-		snprintf(number, sizeof(number), "%" PRIu64, value);
-		return value_refuse(row, row->named.key,
-				    row->type == OPTION_ENUM || row->type == OPTION_BOOL
-					    ? number
-					    : number_write(row, value, number),
-				    "is out of range", error);
-	}
-	for (i = 0; i < entries; i++, at += row->width) {
-		const char *problem;
-
-		if (!memchr(at, '\0', row->width))
-			return error_set(error, -EINVAL, "%s: is not ended by a zero byte",
-					 row->named.key);
-		if (!*at) /* stands for the default; ends a list */
-			return 0;
-		problem = text_problem(row, at);
-		if (problem)
-			return value_refuse(row, row->named.key, at, problem, error);
-	}
-	return 0;
+	memset((char *)settings + row->offset, 0, (size_t)entries * row->width);
+	if (row->type == OPTION_LIST)
+		memcpy((char *)settings + row->count_offset, &none, sizeof(none));
+	if (row->initial)
+		option_set(row, row->named.key, settings, row->initial, 0, NULL);
 }

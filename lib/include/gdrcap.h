@@ -74,37 +74,6 @@ enum gdrcap_memory {
 	GDRCAP_MEMORY_PINNED,
 	GDRCAP_MEMORY_HOST
 };
-enum gdrcap_consumer {
-	GDRCAP_CONSUMER_VALIDATE, /**< built in: checks every payload byte */
-	GDRCAP_CONSUMER_HOST,	  /**< caller's thread: gdrcap_poll() */
-	GDRCAP_CONSUMER_GPU,	  /**< caller's running kernel: gdrcap_get_gpu_queue() */
-};
-enum gdrcap_format {
-	GDRCAP_FORMAT_ETHERNET,
-	GDRCAP_FORMAT_UDP,
-	GDRCAP_FORMAT_FOREIGN, /**< somebody else's frames, as foreign_* describe them */
-};
-enum gdrcap_order { GDRCAP_ORDER_BIG, GDRCAP_ORDER_LITTLE };
-enum gdrcap_end {
-	/** A capture with the built-in consumer ends when the sender says so; a replay says so. To
-	 * the caller's own consumer end-of-stream frames are frames like others. */
-	GDRCAP_END_STREAM,
-	GDRCAP_END_NEVER, /**< end-of-stream frames are not sent, and mean nothing */
-};
-/** What a link that goes down in the run does. An interface that is deleted and a card that is removed
- * end it with an error anyway. */
-enum gdrcap_link_down {
-	GDRCAP_LINK_WAIT, /**< a warning and an event; the run goes on when it is up again */
-	GDRCAP_LINK_END,  /**< the run ends with -ENETDOWN */
-};
-enum gdrcap_invert { GDRCAP_INVERT_AUTO, GDRCAP_INVERT_NO, GDRCAP_INVERT_YES };
-enum gdrcap_flush { GDRCAP_FLUSH_AUTO, GDRCAP_FLUSH_HOST, GDRCAP_FLUSH_NONE };
-/** Whose clock arrival times are from. */
-enum gdrcap_clock {
-	GDRCAP_CLOCK_AUTO, /**< the card's where it has one, else the CPU's */
-	GDRCAP_CLOCK_CPU,  /**< when the poll that brought the frame returned */
-	GDRCAP_CLOCK_CARD,
-};
 enum gdrcap_log_level {
 	GDRCAP_LOG_ERROR,
 	GDRCAP_LOG_WARNING,
@@ -113,142 +82,60 @@ enum gdrcap_log_level {
 	GDRCAP_LOG_DEBUG,
 };
 
-/** Start from gdrcap_config_default(). */
-struct gdrcap_config {
-	size_t size; /**< sizeof(struct gdrcap_config) of the caller */
+/** What a session is to do: options by key, as docs/configuration.md lists them; those that are not
+ * given have their defaults. A configuration is read by one thread at a time, and may be used for
+ * several sessions, changed in between and freed at once after gdrcap_create(). */
+struct gdrcap_config;
 
-	/* Ports: "ring:NAME" (both ends of a wire in this process), a DPDK vdev such as
-	 * "net_af_packet0,iface=veth0", or a ConnectX: its PCI address, the kernel's interface, or
-	 * the RDMA device ("mlx5_0"); arguments of DPDK's mlx5 driver may follow. */
-	char port[GDRCAP_PORTS_MAX][256];    /**< receive; first empty entry ends the list; none: a
-					   * session that only sends (replay) */
-	char tx_port[GDRCAP_PORTS_MAX][256]; /**< send; loopback: tx_port[i] plays into port[i] */
-	uint32_t queues;		     /**< receive queues a port; default 1 */
-	uint32_t burst;			     /**< frames in one burst at most, 1..256; default 64 */
-	uint32_t descriptors;		     /**< NIC ring size; default 1024 */
-
-	/* Memory and GPU */
-	char gpu[32]; /**< "auto" (first CUDA device, else the CPU), "host", or a CUDA ordinal */
-	enum gdrcap_memory memory;
-	uint64_t pool_bytes; /**< of the region; 0: chosen, and printed */
-	uint32_t slot_bytes; /**< power of two, 256..16384; 0: from the largest frame */
-	uint32_t guard;	     /**< host "GPU": the CPU's path may not touch a payload (PROT_NONE) */
-	enum gdrcap_flush flush;
-	uint32_t
-		split; /**< header-data split: so many first bytes of each frame land in host memory,
-			 * the rest in `memory`; 0: frames lie whole */
-	uint32_t
-		stale_check; /**< not 0: the consumer looks for frames that it sees before their bytes,
-			       * and waits so many us for them */
-	uint32_t
-		dump_frames; /**< core dumps have the frames' memory too; the caller's own region is left
-			       * as it is */
-	void *memory_addr; /**< caller's own region (64 KiB aligned) of pool_bytes; NULL: allocate
-			    */
-
-	/* Consumer */
-	enum gdrcap_consumer consumer;
-	uint32_t blocks;      /**< thread blocks (CPU threads) a queue; 0: chosen */
-	uint32_t watchdog_ms; /**< the built-in consumer without progress for so long is reported;
-			       * default 2000. Of the caller's own, pool_empty tells */
-
-	/* Frames sent and expected */
-	enum gdrcap_format format;
-	char frame_size[256]; /**< with FCS: "64", "64,512,1518", "64-1518", "imix"; default "1518"
-			       */
-	uint16_t ethertype, vlan, src_port, dst_port; /**< 0: 0x88b5, untagged, 12345, 12345 */
-	char src_mac[32], dst_mac[32], src_ip[32], dst_ip[32];
-	uint32_t streams;      /**< sent, 1..1024, spread over the tx queues; default 1 a queue */
-	uint32_t first_stream; /**< id of the first of them; the others follow. A sender whose
-				* receiver is elsewhere */
-	char pattern[32];      /**< "prbs31" (default), "counter16be", "random", "file", ... */
-	enum gdrcap_invert invert;
-	uint32_t restart; /**< 1: the pattern starts anew in each frame */
-	uint32_t value;	  /**< byte of pattern "constant" */
-	uint64_t seed;	  /**< of pattern "random" */
-	char pattern_file[512];
-
-	/* Others' frames: format FOREIGN. Offsets in bytes from the frame's first. */
-	uint32_t foreign_payload;	/**< of the payload, 14..100; 0: 14 */
-	uint32_t foreign_payload_bytes; /**< its length; 0: to the frame's end */
-	uint32_t sequence_offset,
-		sequence_bytes; /**< of a sequence number; 0 bytes: there is none */
-	enum gdrcap_order sequence_order;
-	uint64_t sequence_start,
-		sequence_step;		      /**< first number, from one to the next; step 0: 1 */
-	uint32_t stream_offset, stream_bytes; /**< of a stream id, big-endian; 0 bytes: none */
-	char match[GDRCAP_MATCH_MAX][256];    /**< rules: frames that none names are filtered */
-
-	/* Files */
-	char pcap[512]; /**< replay: a pcap or pcapng file's frames instead of the pattern's */
-	char loops[16]; /**< how often the file is played: "1" (default), "10", "forever" */
-	char rate
-		[32]; /**< sent at most: "max", "9.5gbit", "2mpps"; "": max, or a file's own times */
-	char speed[32]; /**< of a file's own times: "2x" */
-	uint64_t
-		pcap_memory; /**< bytes that a file may take; what is larger is streamed; 0: chosen */
-	char expect[512];    /**< capture: frames are compared with this file's */
-	char save[512];	     /**< all frames, or each `save_every`-th, as pcapng */
-	uint32_t save_every; /**< default 1 */
-	char save_damaged
-		[512];	      /**< damaged frames, and `save_around` before and after, as pcapng */
-	uint32_t save_around; /**< 0..256 */
-	enum gdrcap_clock clock; /**< of arrival times, in these files and in batches */
-
-	/* Run */
-	char cores[256];     /**< "2,4-7"; empty: near the port's NUMA node */
-	uint64_t seconds_ms; /**< end after; 0: no limit. In ms; options and YAML take seconds */
-	uint64_t frames;     /**< end after so many sent (loopback) or received; 0: no limit */
-	/** Silence that ends the wait for frames in flight; default 200. It counts from where each
-	 * receiver has found its queue empty, and each has to do so again when it is over. */
-	uint32_t quiet_ms;
-	enum gdrcap_end end;
-	uint32_t senders;    /**< capture: whose end-of-stream frames are waited for; default 1 */
-	uint32_t idle_ms;    /**< a capture ends after so long without a frame, once one came, as
-			   * above; 0: never */
-	uint32_t give_up_ms; /**< a session that only sends fails (-ETIMEDOUT) after its ports took
-			      * nothing for so long; 0: never; default 60000 */
-	enum gdrcap_link_down link_down; /**< of a port whose link was up */
-	uint32_t
-		idle_sleep_us; /**< idle workers sleep, for so long at most, 10..10000: a frame may be
-				 * seen so much later; 0: they poll */
-
-	/* Embedding; not in YAML */
-	uint32_t batch_times; /**< 1: batches carry arrival times */
-	/*
-	 * Takes this session's lines for people, from create to destroy, DPDK's own about it among
-	 * them; NULL: warnings and errors go to stderr. No other session's lines come here, except that
-	 * what DPDK logs on threads of its own, which serve all, goes to the oldest session. (Where the
-	 * program has started EAL, or given DPDK a stream, DPDK logs there.)
-	 *
-	 * It is called on any thread that calls the library and on threads of the session, on several
-	 * at the same time, but never while the same thread is in a log function already: what it logs
-	 * by calling the library comes when it has returned. No lock of the library is held meanwhile.
-	 *
-	 * It may call everything but gdrcap_destroy(), and of its own session gdrcap_start() and
-	 * gdrcap_prove(). Where the session's own threads call it, gdrcap_stop() ends the run and
-	 * returns -EDEADLK, and gdrcap_wait_end() does not wait. It must not throw or leave by
-	 * longjmp().
-	 */
-	void (*log)(void *context, enum gdrcap_log_level level, const char *line);
-	void *log_context;
-};
-
-void gdrcap_config_default(struct gdrcap_config *config);
-
+/** NULL: no memory. */
+struct gdrcap_config *gdrcap_config_new(void);
+/** NULL is allowed. */
+void gdrcap_config_free(struct gdrcap_config *config);
 /**
- * Reads YAML into *config (start from the default). Unknown key, wrong type, value out of range:
- * -EINVAL, and error->text names file, line and what is allowed.
+ * Gives one option its value, as it would be written in YAML or on the command line; what it had
+ * before, a whole list too, is replaced; NULL: its default holds again. `key` is its YAML path
+ * ("frame.size") or command-line name ("frame-size"). -EINVAL: error->text says what is wrong and what
+ * is allowed; nothing has changed.
+ */
+int gdrcap_config_set(struct gdrcap_config *config, const char *key, const char *value,
+		      struct gdrcap_error *error);
+/** One value more for an option that is a list: port, tx_port, match. */
+int gdrcap_config_add(struct gdrcap_config *config, const char *key, const char *value,
+		      struct gdrcap_error *error);
+/** Value `index` (0, but for lists) of an option: as it was written (a switch: "true" or "false"), else
+ * its default; NULL where there is none, and for a wrong key. Valid until the option is given again. */
+const char *gdrcap_config_get(const struct gdrcap_config *config, const char *key, uint32_t index);
+/**
+ * Reads options from a YAML file. Unknown key, wrong type, value out of range: -EINVAL, and
+ * error->text names file, line and what is allowed; then nothing has changed.
  */
 int gdrcap_config_load(struct gdrcap_config *config, const char *path, struct gdrcap_error *error);
 /** The same from memory; `name` stands for the file in error texts. */
 int gdrcap_config_parse(struct gdrcap_config *config, const char *name, const char *text,
 			size_t bytes, struct gdrcap_error *error);
-/** Sets one option by its YAML path ("frame.size") or command-line name ("frame-size"). Lists
- * (port, tx_port) are replaced at the first call with `append` 0 and extended with 1. */
-int gdrcap_config_set(struct gdrcap_config *config, const char *key, const char *value, int append,
-		      struct gdrcap_error *error);
-/** Checks what depends on several options. Called by gdrcap_create() too. */
+/**
+ * Takes a session's lines for people, from create to destroy, DPDK's own about it among them; NULL, as
+ * at the beginning: warnings and errors go to stderr. No other session's lines come there, except that
+ * what DPDK logs on threads of its own, which serve all, goes to the oldest session. (Where the program
+ * has started EAL, or given DPDK a stream, DPDK logs there.)
+ *
+ * It is called on any thread that calls the library and on threads of the session, on several at the
+ * same time, but never while the same thread is in a log function already: what it logs by calling the
+ * library comes when it has returned. No lock of the library is held meanwhile.
+ *
+ * It may call everything but gdrcap_destroy(), and of its own session gdrcap_start() and
+ * gdrcap_prove(). Where the session's own threads call it, gdrcap_stop() ends the run and returns
+ * -EDEADLK, and gdrcap_wait_end() does not wait. It must not throw or leave by longjmp().
+ */
+void gdrcap_config_set_log(struct gdrcap_config *config,
+			   void (*log)(void *context, enum gdrcap_log_level level,
+				       const char *line),
+			   void *context);
+/** The caller's own memory for frames, instead of what the session would allocate: `bytes` of the kind
+ * that option `memory` names, from an address aligned to 64 KiB on. It must stay until
+ * gdrcap_destroy(). NULL: none. */
+void gdrcap_config_set_memory(struct gdrcap_config *config, void *addr, uint64_t bytes);
+/** Checks what depends on several options. gdrcap_create() does that too. */
 int gdrcap_config_check(const struct gdrcap_config *config, struct gdrcap_error *error);
 
 #define GDRCAP_FOR_LOOPBACK 1u /**< it receives and sends */
@@ -260,12 +147,12 @@ int gdrcap_config_check(const struct gdrcap_config *config, struct gdrcap_error 
 /** The option table, for --help and documentation. */
 struct gdrcap_option {
 	const char *key;      /**< YAML path, "frame.size" */
-	const char *flag;     /**< command line without dashes, "frame-size" */
+	const char *flag;     /**< command line without dashes, "frame-size"; also a key */
 	const char *argument; /**< "BYTES", "PORT", ...; NULL for a switch */
 	const char *help;     /**< one sentence with range, unit and default */
 	int is_list;
 	const char *group;     /**< heading in --help; those of a group follow each other */
-	unsigned int commands; /**< that it means something to: GDRCAP_FOR_* */
+	unsigned int commands; /**< that have it: GDRCAP_FOR_*; 0: programs only */
 };
 /** Option `index`, or NULL after the last. */
 const struct gdrcap_option *gdrcap_option_at(size_t index);

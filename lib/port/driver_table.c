@@ -153,8 +153,3 @@ bool port_name_joins(const char *name)
 {
 	return driver_facts_find(name)->joins && !port_name_listens(name);
 }
-
-uint32_t port_frame_max(const char *name)
-{
-	return driver_facts_find(name)->frame_max;
-}

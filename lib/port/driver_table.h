@@ -50,8 +50,6 @@ bool port_name_is_vdev(const char *name);
 /* True for all others: PCI address, kernel interface or RDMA device of a ConnectX, if there is one
  * of that name: connectx_find() knows. */
 bool port_name_is_connectx(const char *name);
-/* driver_facts.frame_max of a port. */
-uint32_t port_frame_max(const char *name);
 /* True for a port that its peer in the same process connects to, so it must be opened first. */
 bool port_name_listens(const char *name);
 /* True for a port that needs its peer, in another process, to be there when it starts. */

@@ -203,7 +203,8 @@ int gdrcap_prove(struct gdrcap_session *session,
 	if (ret < 0)
 		return ret;
 	LOG_SCOPE(&session->log);
-	if (session->state != SESSION_CREATED || !session->plan.sends || !session->plan.receives)
+	if (session->state != SESSION_CREATED || !settings_sends(&session->settings) ||
+	    !settings_receives(&session->settings))
 		return error_set(error, -EINVAL,
 				 "the staged first frame needs a session with tx_port that has not "
 				 "started");

@@ -243,7 +243,7 @@ void prove_parts(const struct prove *prove, struct prove_part parts[2])
 	memset(parts, 0, 2 * sizeof(*parts));
 	parts[0].region = &session->heads;
 	parts[1].region = &session->region;
-	if (session->config.split) {
+	if (session->settings.split) {
 		parts[0].at = rte_pktmbuf_mtod(m, uint8_t *);
 		parts[0].len = m->data_len;
 		m = m->next;
@@ -264,7 +264,7 @@ static bool part_inside(const struct prove_part *part)
 
 int prove_completed(struct prove *prove)
 {
-	const uint32_t split = prove->session->config.split;
+	const uint32_t split = prove->session->settings.split;
 	const uint32_t head = split < PROOF_BYTES ? split : PROOF_BYTES;
 	const uint32_t segments = head && head < PROOF_BYTES ? 2 : 1;
 	const struct rte_mbuf *m = prove->received;

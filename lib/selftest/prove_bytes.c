@@ -126,7 +126,7 @@ int prove_consumer(struct prove *prove)
 	struct gdrcap_session *session = prove->session;
 	const struct ring_config config = {
 		.region = &session->region,
-		.heads = session->config.split ? &session->heads : NULL,
+		.heads = session->settings.split ? &session->heads : NULL,
 		.frames = 1,
 		.burst_max = 1,
 		.inlines = session->ops->reads_inline,

@@ -55,7 +55,7 @@ static void control_run(void *arg)
 	struct gdrcap_session *session = arg;
 	/* Less often where idle workers sleep. */
 	const struct timespec tick = {
-		.tv_nsec = RTE_MAX(SESSION_TICK_NS, 1000L * session->config.idle_sleep_us),
+		.tv_nsec = RTE_MAX(SESSION_TICK_NS, 1000L * session->settings.idle_sleep_us),
 	};
 
 	while (!atomic_load(&session->control.stop) && !control_look(session))

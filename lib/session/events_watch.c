@@ -54,7 +54,7 @@ void session_tell(struct gdrcap_session *session, enum gdrcap_log_level level,
 static void slots_look(struct gdrcap_session *session, uint32_t i)
 {
 	const struct rx_worker *worker = &session->rx[i];
-	const uint32_t port = i / session->plan.queues, queue = i % session->plan.queues;
+	const uint32_t port = i / session->settings.queues, queue = i % session->settings.queues;
 	const uint64_t times = atomic_load_explicit(&worker->starved, memory_order_relaxed);
 	const uint64_t tsc = atomic_load_explicit(&worker->starved_tsc, memory_order_relaxed);
 	struct event_spell *spell = &session->events.slots[i];

@@ -8,12 +8,11 @@
 
 #include "base/input_file.h"
 #include "base/log.h"
-#include "config/config.h"
 #include "session/session.h"
 
 static int pattern_file_map(struct gdrcap_session *session, struct gdrcap_error *error)
 {
-	const char *path = session->config.pattern_file;
+	const char *path = session->settings.pattern.file;
 	struct stat status;
 	void *map;
 	int fd;
@@ -45,23 +44,19 @@ static int pattern_file_map(struct gdrcap_session *session, struct gdrcap_error 
 
 int session_frames_create(struct gdrcap_session *session, struct gdrcap_error *error)
 {
-	const struct gdrcap_config *config = &session->config;
+	const struct settings *settings = &session->settings;
 	struct pattern_config pattern = {
-		.restart = (int)config->restart,
-		.invert = config->invert == GDRCAP_INVERT_AUTO
+		.kind = settings->pattern.kind,
+		.restart = settings->pattern.restart,
+		.invert = settings->pattern.invert == INVERT_AUTO
 				  ? -1
-				  : config->invert == GDRCAP_INVERT_YES,
-		.value = (uint8_t)config->value,
-		.seed = config->seed,
+				  : settings->pattern.invert == INVERT_YES,
+		.value = settings->pattern.value,
+		.seed = settings->pattern.seed,
 	};
 	int ret;
 
-	ret = config_layout(config, &session->layout);
-	if (ret < 0)
-		return error_set(error, ret, "frame: this combination of options makes no frame");
-	ret = pattern_from_name(config->pattern, &pattern.kind);
-	if (ret < 0)
-		return error_set(error, ret, "pattern: \"%s\" is unknown", config->pattern);
+	session->layout = settings->layout;
 	ret = pattern_file_map(session, error);
 	if (ret < 0)
 		return ret;
@@ -69,8 +64,8 @@ int session_frames_create(struct gdrcap_session *session, struct gdrcap_error *e
 	pattern.file_bytes = session->pattern_file_bytes;
 	ret = pattern_plan_init(&session->pattern, &pattern);
 	if (ret < 0)
-		return error_set(error, ret, "pattern: %s cannot be prepared: %s", config->pattern,
-				 strerror(-ret));
+		return error_set(error, ret, "pattern: %s cannot be prepared: %s",
+				 pattern_name(pattern.kind), strerror(-ret));
 	return 0;
 }
 
@@ -86,15 +81,15 @@ int session_files_create(struct gdrcap_session *session, struct gdrcap_error *er
 {
 	const struct plan *plan = &session->plan;
 	const bool shared =
-		plan->pcap.frames && strcmp(session->config.pcap, session->config.expect) == 0;
+		plan->pcap.frames && strcmp(session->settings.pcap, session->settings.expect) == 0;
 	struct file_frames_config config = {
-		.path = session->config.expect,
+		.path = session->settings.expect,
 		.scan = &plan->expect,
 		.gpu = session->gpu,
 		.memory_max = plan->file_memory,
 		.expect = true,
-		.dump = session->config.dump_frames != 0,
-		.loops = plan->loops == UINT64_MAX ? 0 : plan->loops,
+		.dump = session->settings.dump_frames,
+		.loops = session->settings.loops == UINT64_MAX ? 0 : session->settings.loops,
 	};
 	int ret = 0;
 
@@ -106,7 +101,7 @@ int session_files_create(struct gdrcap_session *session, struct gdrcap_error *er
 		session->file = session->expect;
 		return 0;
 	}
-	config.path = session->config.pcap;
+	config.path = session->settings.pcap;
 	config.scan = &plan->pcap;
 	config.expect = false;
 	ret = file_frames_create(&session->file, &config, error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From the configuration to numbers, before EAL starts and before anything is opened: which GPU,
- * which memory, how large the slots and pools, what is sent. Asked for the impossible, it says
+ * What the settings come to on this machine, before EAL starts and before anything is opened: which
+ * cards, which GPU, which memory, how large the slots and pools. Asked for the impossible, it says
  * which port cannot do it and what can.
  */
 #ifndef GDRCAP_PLAN_H
@@ -11,9 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "config/settings.h"
 #include "gdrcap.h"
 #include "port/connectx.h"
-#include "port/driver_table.h"
 #include "replay/file_frames.h"
 
 #define PLAN_OPENED_BYTES 512u
@@ -25,17 +25,13 @@ struct plan_port {
 };
 
 struct plan {
-	uint32_t ports; /* pairs of a receiving and a sending port, or the one kind there is */
-	bool receives, sends;	     /* port i is there, tx_port i is */
-	bool wire[GDRCAP_PORTS_MAX]; /* port i and tx_port i are the ends of a software wire */
-	bool umem;		     /* a port needs its pool's objects in the region */
+	bool umem; /* a port needs its pool's objects in the region */
 	bool pci;
 	struct plan_port port[GDRCAP_PORTS_MAX], tx_port[GDRCAP_PORTS_MAX];
 	bool cuda;		   /* false: the host "GPU" */
 	int ordinal;		   /* cuda */
 	enum gdrcap_memory memory; /* never AUTO */
-	uint32_t queues, burst, descriptors;
-	uint16_t frame_bytes_max; /* with FCS */
+	uint16_t frame_bytes_max;  /* with FCS */
 	uint32_t slot_shift;
 	uint32_t pool_slots; /* of each pool */
 	uint32_t pools; /* one for each queue of a wire, and of each direction of other ports */
@@ -43,17 +39,11 @@ struct plan {
 	size_t heads_bytes; /* header-data split: of the second region, slots of REGION_HEAD_SHIFT;
 			     * 0: none */
 	size_t eal_bytes;
-	uint32_t streams;	       /* sent */
 	struct file_scan pcap, expect; /* frames 0: there is no such file */
 	size_t file_memory;	       /* bytes that a file's frames may take */
-	uint64_t loops;		       /* UINT64_MAX: for ever */
-
-	uint16_t *lengths; /* frames' lengths in memory, the sender's cycle */
-	size_t length_count;
 };
 
-int plan_create(struct plan *plan, const struct gdrcap_config *config, struct gdrcap_error *error);
-void plan_destroy(struct plan *plan);
+int plan_create(struct plan *plan, const struct settings *settings, struct gdrcap_error *error);
 
 const char *plan_memory_name(enum gdrcap_memory memory);
 

@@ -12,7 +12,7 @@
 #define CARD_DESCRIPTOR_BYTES 256u
 
 /* Two names may mean one card, which has one owner. */
-static int plan_card_once(struct plan *plan, const struct gdrcap_config *config, uint32_t i,
+static int plan_card_once(struct plan *plan, const struct settings *settings, uint32_t i,
 			  struct gdrcap_error *error)
 {
 	for (uint32_t k = 0; k < i; k++)
@@ -21,50 +21,51 @@ static int plan_card_once(struct plan *plan, const struct gdrcap_config *config,
 				error, -EINVAL,
 				"%s: \"%s\" and \"%s\" are one port, %s; give each port once",
 				i < GDRCAP_PORTS_MAX ? "port" : "tx_port",
-				plan_port_name(config, k), plan_port_name(config, i),
+				settings_port(settings, k)->name, settings_port(settings, i)->name,
 				plan_port_at(plan, i)->card.pci);
 	return 0;
 }
 
-int plan_card(struct plan *plan, const struct gdrcap_config *config, uint32_t i,
+int plan_card(struct plan *plan, const struct settings *settings, uint32_t i,
 	      struct gdrcap_error *error)
 {
 	struct connectx_card *card = &plan_port_at(plan, i)->card;
 	int ret;
 
-	ret = connectx_find(card, plan_port_name(config, i), NULL, error);
+	ret = connectx_find(card, settings_port(settings, i)->name, NULL, error);
 	if (ret < 0)
 		return ret;
 	if (!card->rdma[0])
 		return error_set(error, -ENODEV,
 				 "port %s (%s) has no RDMA device, by which it is opened; load the "
 				 "kernel's driver (modprobe mlx5_ib), see rdma link",
-				 plan_port_name(config, i), card->pci);
+				 settings_port(settings, i)->name, card->pci);
 	plan->pci = true;
-	return plan_card_once(plan, config, i, error);
+	return plan_card_once(plan, settings, i, error);
 }
 
-int plan_card_only(const struct gdrcap_config *config, struct gdrcap_error *error)
+int plan_card_only(const struct settings *settings, struct gdrcap_error *error)
 {
-	for (uint32_t i = 0; i < GDRCAP_PORTS_MAX && config->port[i][0]; i++) {
-		const char *name = config->port[i], *what = driver_facts_find(name)->what;
+	for (uint32_t i = 0; i < settings->rx.count; i++) {
+		const struct port_spec *port = &settings->rx.port[i];
+		const char *name = port->name, *what = port->facts->what;
 
-		if (port_name_is_connectx(name))
+		if (port->connectx)
 			continue;
-		if (config->split)
+		if (settings->split)
 			return error_set(error, -ENOTSUP,
 					 "split: port %s (%s) cannot split frames in two; a "
 					 "ConnectX-5 or later "
 					 "can: leave split out, or give its PCI address, interface "
 					 "or mlx5_N",
 					 name, what);
-		if (config->clock == GDRCAP_CLOCK_CARD)
+		if (settings->clock == CLOCK_CARD)
 			return error_set(
 				error, -ENOTSUP,
 				"clock: port %s (%s) has no clock of its own; leave clock out, or "
 				"receive from a ConnectX",
 				name, what);
-		if (config->match[0][0] && config->consumer != GDRCAP_CONSUMER_VALIDATE)
+		if (settings->match.count && !settings_validates(settings))
 			return error_set(error, -ENOTSUP,
 					 "match: port %s (%s) has no rules of its own, the "
 					 "built-in consumer "
@@ -76,21 +77,21 @@ int plan_card_only(const struct gdrcap_config *config, struct gdrcap_error *erro
 	return 0;
 }
 
-int plan_devargs(struct plan *plan, const struct gdrcap_config *config, struct gdrcap_error *error)
+int plan_devargs(struct plan *plan, const struct settings *settings, struct gdrcap_error *error)
 {
-	const bool own = plan->sends && !plan->pcap.frames;
+	const bool own = settings_sends(settings) && !settings->pcap[0];
 
-	for (uint32_t i = 0; i < PLAN_PORTS; i++) {
+	for (uint32_t i = 0; i < SETTINGS_PORTS; i++) {
 		struct plan_port *port = plan_port_at(plan, i);
 		const struct connectx_use use = {
 			.card = &port->card,
 			.cpu_reads = plan->memory != GDRCAP_MEMORY_DEVICE,
 			.receives = i < GDRCAP_PORTS_MAX,
 			.sends = i >= GDRCAP_PORTS_MAX,
-			.lengths = plan->lengths,
-			.length_count = own ? plan->length_count : 0,
+			.lengths = settings->sizes.length,
+			.length_count = own ? settings->sizes.count : 0,
 		};
-		const char *name = plan_port_name(config, i);
+		const char *name = settings_port(settings, i)->name;
 		int ret = 0;
 
 		if (port->card.pci[0])
@@ -107,17 +108,18 @@ int plan_devargs(struct plan *plan, const struct gdrcap_config *config, struct g
 
 /* What the mlx5 driver takes of EAL's memory, as measured: for a port 38 MiB, and 35 MiB more where
  * rules are made; queues come to some 150 bytes a descriptor. */
-size_t plan_cards_bytes(const struct plan *plan)
+size_t plan_cards_bytes(const struct plan *plan, const struct settings *settings)
 {
 	size_t bytes = 0;
 
 	for (uint32_t i = 0; i < GDRCAP_PORTS_MAX; i++) {
 		if (plan->port[i].card.pci[0])
 			bytes += CARD_BYTES + CARD_RULES_BYTES +
-				 (size_t)plan->queues * plan->descriptors * CARD_DESCRIPTOR_BYTES;
+				 (size_t)settings->queues * settings->descriptors *
+					 CARD_DESCRIPTOR_BYTES;
 		if (plan->tx_port[i].card.pci[0])
-			bytes += CARD_BYTES +
-				 (size_t)plan->queues * plan->descriptors * CARD_DESCRIPTOR_BYTES;
+			bytes += CARD_BYTES + (size_t)settings->queues * settings->descriptors *
+						      CARD_DESCRIPTOR_BYTES;
 	}
 	return bytes;
 }

@@ -1,32 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside of the plan: ports by a number over both lists, and what concerns ConnectX (plan_cards.c).
- */
+/* Inside of the plan: what concerns ConnectX (plan_cards.c). */
 #ifndef GDRCAP_PLAN_INTERNAL_H
 #define GDRCAP_PLAN_INTERNAL_H
 
 #include "session/plan.h"
 
-/* Receiving ports from 0, then sending ones from GDRCAP_PORTS_MAX. */
-#define PLAN_PORTS (2u * GDRCAP_PORTS_MAX)
-
-static inline const char *plan_port_name(const struct gdrcap_config *config, uint32_t i)
-{
-	return i < GDRCAP_PORTS_MAX ? config->port[i] : config->tx_port[i - GDRCAP_PORTS_MAX];
-}
-
+/* As settings_port() counts them. */
 static inline struct plan_port *plan_port_at(struct plan *plan, uint32_t i)
 {
 	return i < GDRCAP_PORTS_MAX ? &plan->port[i] : &plan->tx_port[i - GDRCAP_PORTS_MAX];
 }
 
 /* Is there a ConnectX of port i's name? */
-int plan_card(struct plan *plan, const struct gdrcap_config *config, uint32_t i,
+int plan_card(struct plan *plan, const struct settings *settings, uint32_t i,
 	      struct gdrcap_error *error);
 /* What only a ConnectX does, asked of another. */
-int plan_card_only(const struct gdrcap_config *config, struct gdrcap_error *error);
+int plan_card_only(const struct settings *settings, struct gdrcap_error *error);
 /* What the drivers are to be told, once it is known which memory and which frames. */
-int plan_devargs(struct plan *plan, const struct gdrcap_config *config, struct gdrcap_error *error);
+int plan_devargs(struct plan *plan, const struct settings *settings, struct gdrcap_error *error);
 /* What it takes of EAL's memory. */
-size_t plan_cards_bytes(const struct plan *plan);
+size_t plan_cards_bytes(const struct plan *plan, const struct settings *settings);
 
 #endif

@@ -9,7 +9,6 @@
 #include <rte_mempool.h>
 
 #include "base/log.h"
-#include "config/config.h"
 #include "port/af_packet.h"
 #include "session/session.h"
 
@@ -23,7 +22,7 @@ static int pair_pools(struct gdrcap_session *session, struct rte_mempool **pools
 {
 	const struct plan *plan = &session->plan;
 
-	for (uint32_t q = 0; q < plan->queues; q++) {
+	for (uint32_t q = 0; q < session->settings.queues; q++) {
 		char name[RTE_MEMPOOL_NAMESIZE];
 
 		snprintf(name, sizeof(name), "gc%u_%s%u.%u", session->number, direction, index, q);
@@ -42,8 +41,9 @@ static int pair_open_wire(struct gdrcap_session *session, uint32_t index,
 	const struct plan *plan = &session->plan;
 	int ret;
 
-	ret = port_wire_open(&pair->wire, &pair->tx, &pair->rx, session->config.port[index],
-			     (uint16_t)plan->queues,
+	ret = port_wire_open(&pair->wire, &pair->tx, &pair->rx,
+			     session->settings.rx.port[index].name,
+			     (uint16_t)session->settings.queues,
 			     RTE_MIN(WIRE_FRAMES_MAX, rte_align32pow2(plan->pool_slots)), error);
 	if (ret < 0)
 		return ret;
@@ -81,7 +81,7 @@ static int pair_rx_pools(struct gdrcap_session *session, uint32_t index, struct 
 	const int node = pair->rx.numa_node;
 	int ret = pair_pools(session, pair->rx_pool, &session->region, "r", index, node, error);
 
-	if (ret == 0 && session->config.split)
+	if (ret == 0 && session->settings.split)
 		ret = pair_pools(session, pair->head_pool, &session->heads, "h", index, node,
 				 error);
 	return ret;
@@ -93,8 +93,8 @@ static int pair_open_ports(struct gdrcap_session *session, uint32_t index,
 	struct session_pair *pair = &session->pairs[index];
 	const struct plan_port *rx = &session->plan.port[index],
 			       *tx = &session->plan.tx_port[index];
-	const char *rx_name = session->config.port[index];
-	const char *tx_name = session->config.tx_port[index];
+	const char *rx_name = session->settings.rx.port[index].name;
+	const char *tx_name = session->settings.tx.port[index].name;
 	const bool rx_first = !tx_name[0] || port_name_listens(rx_name);
 	int ret = 0;
 
@@ -115,34 +115,38 @@ static int pair_open_ports(struct gdrcap_session *session, uint32_t index,
 /* ---- rules ---- */
 
 /* Without rules of the user's: our own frames, or, of others' frames, all. */
-static int steered_make(struct gdrcap_session *session, struct gdrcap_error *error)
+static void steered_make(struct gdrcap_session *session)
 {
-	const struct gdrcap_config *config = &session->config;
+	const struct settings *settings = &session->settings;
 	const struct frame_layout *layout = &session->layout;
-	char *text = session->steered_text[0], why[128];
+	struct frame_match_rule *rule = &session->steered.rule[0];
+	char *text = session->steered_text[0];
 	const size_t bytes = sizeof(session->steered_text[0]);
 	int used;
 
 	session->steered = layout->match;
-	_Static_assert(sizeof(session->steered_text) == sizeof(config->match), "same texts");
-	memcpy(session->steered_text, config->match, sizeof(session->steered_text));
+	for (uint32_t i = 0; i < settings->match.count; i++)
+		memcpy(session->steered_text[i], settings->match.rule[i].text, bytes);
 	if (layout->match.count)
-		return 0;
-	if (layout->format == FRAME_FOREIGN || session->expect ||
-	    config->consumer != GDRCAP_CONSUMER_VALIDATE) {
+		return;
+	if (layout->format == FRAME_FOREIGN || session->expect || !settings_validates(settings)) {
 		snprintf(text, bytes, "every frame");
-		return 0;
+		return;
 	}
+	session->steered.count = 1;
+	*rule = (struct frame_match_rule){ .fields = FRAME_MATCH_ETHERTYPE,
+					   .ethertype = layout->ethertype };
+	if (layout->format == FRAME_IPV4_UDP)
+		*rule = (struct frame_match_rule){ .fields = FRAME_MATCH_DST_PORT,
+						   .dst_port = layout->udp_port };
 	used = layout->format == FRAME_IPV4_UDP
 		       ? snprintf(text, bytes, "dst_port=%u", layout->udp_port)
 		       : snprintf(text, bytes, "ethertype=0x%04x", layout->ethertype);
-	if (layout->vlan)
-		snprintf(text + used, bytes - (size_t)used, ",vlan=%u", layout->vlan & 0xfff);
-	session->steered.count = 1;
-	if (frame_match_parse(&session->steered.rule[0], text, why, sizeof(why)) < 0)
-		return error_set(error, -EINVAL, "our own frames make no rule: \"%s\" %s", text,
-				 why);
-	return 0;
+	if (!layout->vlan)
+		return;
+	rule->fields |= FRAME_MATCH_VLAN;
+	rule->vlan = layout->vlan & 0xfff;
+	snprintf(text + used, bytes - (size_t)used, ",vlan=%u", rule->vlan);
 }
 
 /* What became of a rule in the card. */
@@ -193,7 +197,8 @@ int session_rules_create(struct gdrcap_session *session, struct session_pair *pa
 static bool sends_on_time(const struct gdrcap_session *session, const struct port *port,
 			  uint16_t tx_queues)
 {
-	return session->pacing.kind != PACING_NONE && tx_queues && tx_clock_supported(port->id);
+	return session->settings.pacing.kind != PACING_NONE && tx_queues &&
+	       tx_clock_supported(port->id);
 }
 
 /* ---- arrival times ---- */
@@ -202,19 +207,19 @@ static bool sends_on_time(const struct gdrcap_session *session, const struct por
 static int pair_choose_clock(struct gdrcap_session *session, struct session_pair *pair,
 			     struct gdrcap_error *error)
 {
-	const enum gdrcap_clock asked = session->config.clock;
+	const enum clock_kind asked = session->settings.clock;
 	struct gdrcap_error why = { .text = "its driver has no such offload" };
 	int ret = -ENOTSUP;
 
 	pair->rx_clock.port = RX_CLOCK_CPU;
-	if (!config_wants_times(&session->config) || asked == GDRCAP_CLOCK_CPU)
+	if (!session->settings.times || asked == CLOCK_CPU)
 		return 0;
 	if (port_has_rx_timestamps(&pair->rx))
 		ret = rx_clock_register(&pair->rx_clock, pair->rx.id, &why);
 	if (ret == 0)
 		return 0;
 	pair->rx_clock.port = RX_CLOCK_CPU;
-	if (asked != GDRCAP_CLOCK_CARD)
+	if (asked != CLOCK_CARD)
 		return 0;
 	return error_set(
 		error, ret,
@@ -230,11 +235,11 @@ static int pair_open_clock(struct gdrcap_session *session, struct session_pair *
 	struct gdrcap_error why;
 	int ret;
 
-	if (!config_wants_times(&session->config))
+	if (!session->settings.times)
 		return 0;
 	ret = rx_clock_open(&pair->rx_clock, &why);
 	if (ret < 0 && pair->rx_clock.port != RX_CLOCK_CPU &&
-	    session->config.clock == GDRCAP_CLOCK_AUTO) {
+	    session->settings.clock == CLOCK_AUTO) {
 		log_info("%s; arrival times are the CPU's", why.text);
 		pair->rx_clock.port = RX_CLOCK_CPU;
 		ret = rx_clock_open(&pair->rx_clock, &why);
@@ -273,7 +278,7 @@ static struct port_queues queues_of(const struct gdrcap_session *session, struct
 	return (struct port_queues){
 		.rx_queues = port->rx_queues,
 		.tx_queues = port->tx_queues,
-		.descriptors = (uint16_t)session->plan.descriptors,
+		.descriptors = (uint16_t)session->settings.descriptors,
 		.frame_bytes_max = session->plan.frame_bytes_max,
 		.sends = tx_queues != 0,
 	};
@@ -300,7 +305,7 @@ static int inlining_check(const struct gdrcap_session *session, const struct por
 static int tx_prepare(struct gdrcap_session *session, struct session_pair *pair,
 		      struct gdrcap_error *error)
 {
-	const uint16_t count = (uint16_t)session->plan.queues;
+	const uint16_t count = (uint16_t)session->settings.queues;
 	struct port_queues queues = queues_of(session, &pair->tx, 0, count);
 	struct region none = { 0 };
 	int ret;
@@ -326,7 +331,7 @@ static int rx_ask(struct gdrcap_session *session, struct session_pair *pair,
 	struct port *port = &pair->rx;
 	int ret;
 
-	if (session->config.split && !port_has_split(port))
+	if (session->settings.split && !port_has_split(port))
 		return error_set(
 			error, -ENOTSUP,
 			"split: port %s cannot split frames in two; leave split out, or use "
@@ -352,8 +357,8 @@ static int scalar_check(const struct gdrcap_session *session, const struct sessi
 	const struct port *port = &pair->rx;
 	struct rte_eth_burst_mode mode = { 0 };
 
-	if (port->facts->writes != DRIVER_WRITES_DMA || session->config.split ||
-	    session->plan.descriptors <= SCALAR_DESCRIPTORS_MAX ||
+	if (port->facts->writes != DRIVER_WRITES_DMA || session->settings.split ||
+	    session->settings.descriptors <= SCALAR_DESCRIPTORS_MAX ||
 	    strstr(planned->opened, ",rxq_cqe_comp_en=0") ||
 	    rte_eth_rx_burst_mode_get(port->id, 0, &mode) != 0 || !strstr(mode.info, "Scalar"))
 		return 0;
@@ -369,7 +374,7 @@ static int rx_prepare(struct gdrcap_session *session, struct session_pair *pair,
 		      struct gdrcap_error *error)
 {
 	struct port_queues queues =
-		queues_of(session, &pair->rx, (uint16_t)session->plan.queues, 0);
+		queues_of(session, &pair->rx, (uint16_t)session->settings.queues, 0);
 	int ret;
 
 	ret = port_map(session, &pair->rx, &session->heads, &pair->rx_mapped, error);
@@ -379,7 +384,7 @@ static int rx_prepare(struct gdrcap_session *session, struct session_pair *pair,
 		return ret;
 	queues.rx_pool = pair->rx_pool;
 	queues.head_pool = pair->head_pool;
-	queues.split = (uint16_t)session->config.split;
+	queues.split = (uint16_t)session->settings.split;
 	queues.rx_timestamps = pair->rx_clock.port != RX_CLOCK_CPU;
 	ret = port_configure(&pair->rx, &queues, error);
 	if (ret == 0)
@@ -421,7 +426,7 @@ static void pair_close(struct gdrcap_session *session, struct session_pair *pair
 	interface_forget(&pair->tx_interface);
 	interface_forget(&pair->rx_interface);
 	port_wire_close(&pair->wire);
-	for (uint32_t q = 0; q < session->plan.queues; q++) {
+	for (uint32_t q = 0; q < session->settings.queues; q++) {
 		if (pair->tx_pool[q] != pair->rx_pool[q])
 			rte_mempool_free(pair->tx_pool[q]);
 		rte_mempool_free(pair->head_pool[q]);
@@ -433,11 +438,11 @@ static void pair_close(struct gdrcap_session *session, struct session_pair *pair
 static int pair_create(struct gdrcap_session *session, uint32_t index, struct gdrcap_error *error)
 {
 	struct session_pair *pair = &session->pairs[index];
-	const uint16_t queues = (uint16_t)session->plan.queues;
+	const uint16_t queues = (uint16_t)session->settings.queues;
 	int ret;
 
-	ret = session->plan.wire[index] ? pair_open_wire(session, index, error)
-					: pair_open_ports(session, index, error);
+	ret = session->settings.rx.port[index].wire ? pair_open_wire(session, index, error)
+						    : pair_open_ports(session, index, error);
 	if (ret == 0 && pair->tx.open && !port_name_listens(pair->rx.name))
 		ret = tx_prepare(session, pair, error);
 	if (ret == 0 && pair->rx.open)
@@ -465,7 +470,8 @@ static void source_choose(struct gdrcap_session *session)
 {
 	struct rte_ether_addr mac;
 
-	if (session->plan.sends && !session->config.src_mac[0] &&
+	if (settings_sends(&session->settings) &&
+	    rte_is_zero_ether_addr((const void *)session->settings.frame.src_mac) &&
 	    session->layout.format != FRAME_FOREIGN &&
 	    rte_eth_macaddr_get(session->pairs[0].tx.id, &mac) == 0 &&
 	    rte_is_valid_assigned_ether_addr(&mac))
@@ -475,12 +481,10 @@ static void source_choose(struct gdrcap_session *session)
 
 int session_ports_create(struct gdrcap_session *session, struct gdrcap_error *error)
 {
-	int ret = steered_make(session, error);
+	steered_make(session);
+	for (uint32_t i = 0; i < session->settings.ports; i++) {
+		int ret = pair_create(session, i, error);
 
-	if (ret < 0)
-		return ret;
-	for (uint32_t i = 0; i < session->plan.ports; i++) {
-		ret = pair_create(session, i, error);
 		if (ret < 0) {
 			while (i-- > 0)
 				pair_close(session, &session->pairs[i]);
@@ -493,6 +497,6 @@ int session_ports_create(struct gdrcap_session *session, struct gdrcap_error *er
 
 void session_ports_destroy(struct gdrcap_session *session)
 {
-	for (uint32_t i = session->plan.ports; i-- > 0;)
+	for (uint32_t i = session->settings.ports; i-- > 0;)
 		pair_close(session, &session->pairs[i]);
 }

@@ -29,7 +29,7 @@ uint64_t session_arrived(struct gdrcap_session *session)
 {
 	uint64_t arrived;
 
-	if (session->config.consumer != GDRCAP_CONSUMER_VALIDATE)
+	if (!settings_validates(&session->settings))
 		return session_received(session);
 	arrived = accountant_borrow(&session->accountant)->unique;
 	accountant_return(&session->accountant);
@@ -40,9 +40,9 @@ uint64_t session_stream_sent(const struct gdrcap_session *session, uint32_t id)
 {
 	const struct tx_worker *worker;
 
-	if (session->tx_count == 0 || id < session->config.first_stream)
+	if (session->tx_count == 0 || id < session->settings.first_stream)
 		return 0;
-	id -= session->config.first_stream;
+	id -= session->settings.first_stream;
 	worker = &session->tx[id % session->tx_count];
 	if (id / session->tx_count >= worker->config.stream_count)
 		return 0;
@@ -117,12 +117,12 @@ void session_sender_summary(const struct gdrcap_session *session, struct gdrcap_
 		summary->tx_bytes += atomic_load_explicit(&worker->bytes, memory_order_relaxed);
 	}
 	sender_rate(session, summary);
-	switch (session->pacing.kind) {
+	switch (session->settings.pacing.kind) {
 	case PACING_BITS:
-		summary->asked_gbps = session->pacing.value / 1e9;
+		summary->asked_gbps = session->settings.pacing.value / 1e9;
 		break;
 	case PACING_FRAMES:
-		summary->asked_mpps = session->pacing.value / 1e6;
+		summary->asked_mpps = session->settings.pacing.value / 1e6;
 		break;
 	case PACING_ORIGINAL:
 		/* One worker's, at its last frame. */

@@ -24,7 +24,7 @@ _Static_assert(sizeof(struct gdrcap_pkt) == sizeof(struct frame_desc) &&
 	       "gdrcap_pkt is frame_desc");
 
 int queue_create(struct gdrcap_queue *queue, struct ring_producer *ring,
-		 enum gdrcap_consumer consumer, const struct kernel_ops *ops,
+		 enum consumer_kind consumer, const struct kernel_ops *ops,
 		 struct kernel_device *device, const struct rx_clock *clock)
 {
 	memset(queue, 0, sizeof(*queue));
@@ -39,7 +39,7 @@ int queue_create(struct gdrcap_queue *queue, struct ring_producer *ring,
 		queue->timed = true;
 		queue->clock = *clock;
 	}
-	if (consumer != GDRCAP_CONSUMER_HOST)
+	if (consumer != CONSUMER_HOST)
 		return 0;
 	queue->batches = calloc((size_t)ring->burst_mask + 1, sizeof(*queue->batches));
 	return queue->batches ? 0 : -ENOMEM;
@@ -311,7 +311,7 @@ int gdrcap_get_gpu_queue(struct gdrcap_queue *queue, struct gdrcap_gpu_queue *gp
 	const struct ring_producer *ring;
 	struct gdrcap_gpu_queue all;
 
-	if (ret < 0 || queue->consumer != GDRCAP_CONSUMER_GPU)
+	if (ret < 0 || queue->consumer != CONSUMER_GPU)
 		return ret < 0 ? ret : -EINVAL;
 	ring = queue->ring;
 	all = (struct gdrcap_gpu_queue){

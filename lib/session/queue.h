@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "capture/ring_producer.h"
+#include "config/settings.h"
 #include "gdrcap.h"
 #include "kernels/kernels.h"
 #include "port/rx_clock.h"
@@ -24,7 +25,7 @@ struct gdrcap_queue {
 	struct ring_producer *ring;
 	const struct kernel_ops *ops;
 	struct kernel_device *device;
-	enum gdrcap_consumer consumer;
+	enum consumer_kind consumer;
 	uint8_t *data; /* region base as the caller's consumer addresses it */
 	uint32_t slot_bytes, head_slot_bytes;
 	bool timed;
@@ -38,7 +39,7 @@ struct gdrcap_queue {
 
 /* `clock`: whose times the ring has; copied; NULL: none. */
 int queue_create(struct gdrcap_queue *queue, struct ring_producer *ring,
-		 enum gdrcap_consumer consumer, const struct kernel_ops *ops,
+		 enum consumer_kind consumer, const struct kernel_ops *ops,
 		 struct kernel_device *device, const struct rx_clock *clock);
 void queue_destroy(struct gdrcap_queue *queue);
 

@@ -63,9 +63,9 @@ static bool pair_hits(const struct session_pair *pair, uint64_t *frames)
 
 static bool pair_has_room(const struct gdrcap_session *session, const struct session_pair *pair)
 {
-	const uint32_t ring = session->plan.descriptors;
+	const uint32_t ring = session->settings.descriptors;
 
-	for (uint32_t q = 0; q < session->plan.queues; q++) {
+	for (uint32_t q = 0; q < session->settings.queues; q++) {
 		const struct rte_mempool *heads = pair->head_pool[q];
 
 		if (rte_mempool_avail_count(pair->rx_pool[q]) < ring ||
@@ -80,7 +80,7 @@ static bool sample_take(const struct gdrcap_session *session, uint32_t p,
 			struct recover_sample *sample)
 {
 	const struct session_pair *pair = &session->pairs[p];
-	const uint32_t queues = session->plan.queues;
+	const uint32_t queues = session->settings.queues;
 	struct rte_eth_burst_mode mode;
 	struct rte_eth_stats stats;
 	int ret;
@@ -112,11 +112,11 @@ static bool sample_take(const struct gdrcap_session *session, uint32_t p,
 
 static void receivers_set(struct gdrcap_session *session, uint32_t p, enum rx_phase phase)
 {
-	for (uint32_t q = 0; q < session->plan.queues; q++)
+	for (uint32_t q = 0; q < session->settings.queues; q++)
 		/* RX_RUN: after the last access to the port. Partner: the acquire load of a worker
 		 * that pauses. */
-		atomic_store_explicit(&session->rx[p * session->plan.queues + q].phase, (int)phase,
-				      memory_order_release);
+		atomic_store_explicit(&session->rx[p * session->settings.queues + q].phase,
+				      (int)phase, memory_order_release);
 }
 
 /* Waits for all of a port's receivers; false: one does not answer. */
@@ -126,9 +126,9 @@ static bool receivers_are(const struct gdrcap_session *session, uint32_t p, int 
 	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
 	uint32_t q = 0;
 
-	while (q < session->plan.queues) {
+	while (q < session->settings.queues) {
 		/* After its last access to the port. Partner: the release store in rx_pause(). */
-		if (atomic_load_explicit(&session->rx[p * session->plan.queues + q].paused,
+		if (atomic_load_explicit(&session->rx[p * session->settings.queues + q].paused,
 					 memory_order_acquire) == paused)
 			q++;
 		else if (tsc_older(since, PAUSE_MS))
@@ -192,7 +192,7 @@ static int port_start_again(struct gdrcap_session *session, struct session_pair 
 
 static bool ports_left(const struct gdrcap_session *session)
 {
-	for (uint32_t p = 0; p < session->plan.ports; p++)
+	for (uint32_t p = 0; p < session->settings.ports; p++)
 		if (!session->pairs[p].recover.rx_dead)
 			return true;
 	return false;
@@ -274,7 +274,7 @@ static void queues_given_up(struct gdrcap_session *session, uint32_t p, uint32_t
 			"card's words",
 			pair->rx.name, queues_were(queues, names, sizeof(names)), RECOVER_TRIES);
 	/* Those that never had a frame are no reason to go on. */
-	for (uint32_t q = 0; q < session->plan.queues; q++)
+	for (uint32_t q = 0; q < session->settings.queues; q++)
 		alive += !rx->queue[q].dead && rx->last.frames[q];
 	if (alive == 0)
 		port_dies(session, p);
@@ -354,8 +354,8 @@ static void sender_look(struct gdrcap_session *session, uint32_t p)
 {
 	struct session_pair *pair = &session->pairs[p];
 
-	for (uint32_t q = 0; q < session->plan.queues; q++) {
-		const struct tx_worker *worker = &session->tx[p * session->plan.queues + q];
+	for (uint32_t q = 0; q < session->settings.queues; q++) {
+		const struct tx_worker *worker = &session->tx[p * session->settings.queues + q];
 		const bool excused =
 			atomic_load_explicit(&worker->finished, memory_order_relaxed) ||
 			atomic_load_explicit(&worker->hold, memory_order_relaxed);
@@ -420,7 +420,7 @@ static void removal_look(struct gdrcap_session *session, const struct port *port
 
 void recover_begin(struct gdrcap_session *session)
 {
-	for (uint32_t p = 0; p < session->plan.ports; p++) {
+	for (uint32_t p = 0; p < session->settings.ports; p++) {
 		struct session_pair *pair = &session->pairs[p];
 		struct recover_sample sample;
 
@@ -437,7 +437,7 @@ void recover_watch(struct gdrcap_session *session)
 	if (!tsc_older(session->recover_tsc, RECOVER_LOOK_MS))
 		return;
 	session->recover_tsc = rte_rdtsc();
-	for (uint32_t p = 0; p < session->plan.ports && !session->failure; p++) {
+	for (uint32_t p = 0; p < session->settings.ports && !session->failure; p++) {
 		struct session_pair *pair = &session->pairs[p];
 
 		removal_look(session, &pair->rx, &pair->recover.rx_removed,
@@ -453,7 +453,7 @@ void recover_watch(struct gdrcap_session *session)
 
 void recover_end(struct gdrcap_session *session)
 {
-	for (uint32_t p = 0; p < session->plan.ports; p++) {
+	for (uint32_t p = 0; p < session->settings.ports; p++) {
 		struct session_pair *pair = &session->pairs[p];
 		uint32_t queues, healed;
 		char names[96];

@@ -21,8 +21,7 @@ static void queue_unchecked(const struct rx_worker *worker, struct gdrcap_counts
 
 bool session_sent_known(const struct gdrcap_session *session)
 {
-	return session->tx_count &&
-	       (session->config.format != GDRCAP_FORMAT_FOREIGN || session->expect);
+	return session->tx_count && (!settings_is_foreign(&session->settings) || session->expect);
 }
 
 static struct accountant *accountant_of(const struct gdrcap_session *session)
@@ -36,7 +35,7 @@ static void summary_losses(const struct gdrcap_session *session, struct gdrcap_s
 	bool missed_exact = true, error_exact = true;
 	uint64_t explained = 0;
 
-	for (uint32_t p = 0; session->rx_count && p < session->plan.ports; p++) {
+	for (uint32_t p = 0; session->rx_count && p < session->settings.ports; p++) {
 		const struct port *port = &session->pairs[p].rx;
 		struct port_counters counters;
 
@@ -71,7 +70,7 @@ static void summary_sender(const struct gdrcap_session *session, struct gdrcap_s
 	session_sender_summary(session, summary);
 	summary->tx_asked = session->tx_asked;
 	summary->tx_missing = atomic_load(&session->tx_missing);
-	for (uint32_t p = 0; session->tx_count && p < session->plan.ports; p++) {
+	for (uint32_t p = 0; session->tx_count && p < session->settings.ports; p++) {
 		const struct port *port = &session->pairs[p].tx;
 		struct port_counters counters;
 
@@ -104,15 +103,15 @@ static uint32_t summary_known(const struct gdrcap_session *session)
 	const struct frame_foreign *foreign = &session->layout.foreign;
 	uint32_t known = 0;
 
-	if (session->config.consumer != GDRCAP_CONSUMER_VALIDATE || session->rx_count == 0)
+	if (!settings_validates(&session->settings) || session->rx_count == 0)
 		return 0;
 	known = GDRCAP_HAS_VERDICT;
-	if (session->config.format != GDRCAP_FORMAT_FOREIGN || session->expect ||
+	if (!settings_is_foreign(&session->settings) || session->expect ||
 	    foreign->sequence.bytes || foreign->self_phase)
 		known |= GDRCAP_HAS_LOSS;
-	if (session->config.format == GDRCAP_FORMAT_FOREIGN && foreign->self_phase)
+	if (settings_is_foreign(&session->settings) && foreign->self_phase)
 		known |= GDRCAP_HAS_LOCK;
-	if (session->config.stale_check)
+	if (session->settings.stale_us)
 		known |= GDRCAP_HAS_STALE;
 	return known;
 }
@@ -139,7 +138,7 @@ static void summary_machine(const struct gdrcap_session *session, struct gdrcap_
 {
 	uint64_t starved_tsc = 0, back;
 
-	summary->ports = session->plan.ports;
+	summary->ports = session->settings.ports;
 	summary->queues = session->rx_count;
 	summary->core_count = session->cpu_count;
 	memcpy(summary->cores, session->cpus, session->cpu_count * sizeof(summary->cores[0]));
@@ -185,9 +184,9 @@ static void summary_unchecked(const struct gdrcap_session *session, struct gdrca
  * how many senders are waited for. A count of frames is another end. */
 static bool ends_are_due(const struct gdrcap_session *session)
 {
-	const uint64_t frames = session->config.frames;
+	const uint64_t frames = session->settings.frames;
 
-	return (session->peer_left || session->config.senders > 1) &&
+	return (session->peer_left || session->settings.senders > 1) &&
 	       (frames == 0 || session_received(session) < frames);
 }
 
@@ -197,7 +196,7 @@ static void summary_fill(const struct gdrcap_session *session, struct gdrcap_sum
 
 	summary_machine(session, summary);
 	verdict = accountant_borrow(accountant_of(session));
-	if (session->config.consumer == GDRCAP_CONSUMER_VALIDATE && session->rx_count) {
+	if (settings_validates(&session->settings) && session->rx_count) {
 		verdict_total(verdict, session_sent_known(session), session_sent(session),
 			      &summary->total);
 		summary->lock_lost = verdict->lock_lost;
@@ -251,7 +250,7 @@ int gdrcap_get_queue_counts(const struct gdrcap_session *session, uint32_t index
 		return ret;
 	if (index >= session->rx_count)
 		return -ENOENT;
-	if (session->config.consumer != GDRCAP_CONSUMER_VALIDATE) {
+	if (!settings_validates(&session->settings)) {
 		queue_unchecked(&session->rx[index], &all);
 	} else {
 		verdict_queue_counts(accountant_borrow(accountant_of(session)), index, &all);

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/config.h"
 #include "session/answer.h"
 #include "session/session.h"
 
@@ -63,7 +62,7 @@ void session_causes_ask(const struct gdrcap_session *asked)
 	struct xstats_values rx = { 0 }, tx = { 0 };
 
 	session_ports_lock(session);
-	for (uint32_t p = 0; p < session->plan.ports; p++) {
+	for (uint32_t p = 0; p < session->settings.ports; p++) {
 		values_add(&rx, &session->pairs[p].rx_xstats);
 		values_add(&tx, &session->pairs[p].tx_xstats);
 	}
@@ -124,7 +123,7 @@ static uint32_t rule_count(const struct gdrcap_session *session)
 {
 	uint32_t most = 0;
 
-	for (uint32_t p = 0; session->rx_count && p < session->plan.ports; p++)
+	for (uint32_t p = 0; session->rx_count && p < session->settings.ports; p++)
 		if (session->pairs[p].steering.rules > most)
 			most = session->pairs[p].steering.rules;
 	return most;
@@ -146,7 +145,7 @@ int gdrcap_get_rule(const struct gdrcap_session *session, uint32_t index, struct
 		goto out;
 	ret = 0;
 	all = (struct gdrcap_rule){ .text = session->steered_text[index], .known = 1 };
-	for (uint32_t p = 0; p < session->plan.ports; p++) {
+	for (uint32_t p = 0; p < session->settings.ports; p++) {
 		const struct session_pair *pair = &session->pairs[p];
 
 		if (index >= pair->steering.rules)
@@ -168,21 +167,21 @@ static const char *clock_name(const struct gdrcap_session *session)
 {
 	uint32_t cards = 0;
 
-	if (session->rx_count == 0 || !config_wants_times(&session->config))
+	if (session->rx_count == 0 || !session->settings.times)
 		return "";
-	for (uint32_t p = 0; p < session->plan.ports; p++)
+	for (uint32_t p = 0; p < session->settings.ports; p++)
 		cards += session->pairs[p].rx_clock.port != RX_CLOCK_CPU;
-	return cards == 0 ? "CPU" : cards == session->plan.ports ? "card" : "card, CPU";
+	return cards == 0 ? "CPU" : cards == session->settings.ports ? "card" : "card, CPU";
 }
 
 void session_ports_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary)
 {
 	summary->steered = session->rx_count != 0;
-	for (uint32_t p = 0; p < session->plan.ports; p++)
+	for (uint32_t p = 0; p < session->settings.ports; p++)
 		summary->steered &= session->pairs[p].rx.isolated;
 	/* Where cards choose, the checker's rules leave nothing to do. */
 	summary->software_match = session->layout.match.count != 0 && !summary->steered;
-	summary->split = session->config.split;
+	summary->split = session->settings.split;
 	summary->queue_restarts = session->queue_restarts;
 	region_registration(&session->region, summary->registration, sizeof(summary->registration));
 	snprintf(summary->clock, sizeof(summary->clock), "%s", clock_name(session));

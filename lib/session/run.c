@@ -12,9 +12,9 @@
 /* Threads of the run: where there are not cores for each, all share all. */
 static uint32_t threads_planned(const struct gdrcap_session *session)
 {
-	const uint32_t blocks = session->plan.cuda	 ? 0
-				: session->config.blocks ? session->config.blocks
-							 : 1;
+	const uint32_t blocks = session->plan.cuda	   ? 0
+				: session->settings.blocks ? session->settings.blocks
+							   : 1;
 
 	return session->rx_count * (1 + blocks) + session->tx_count * (1 + !session->plan.cuda) +
 	       (session->rx_count != 0) + (session->file && session->file->streamed);
@@ -63,7 +63,7 @@ static int device_job_start(struct gdrcap_session *session, enum kernel_role rol
 		.role = role,
 		.rings = views,
 		.ring_count = count,
-		.workers_per_ring = check ? session->config.blocks : 0,
+		.workers_per_ring = check ? session->settings.blocks : 0,
 		.frame_bytes_hint = session->plan.frame_bytes_max,
 		.layout = session->layout,
 		.plan = session->pattern,
@@ -77,7 +77,7 @@ static int device_job_start(struct gdrcap_session *session, enum kernel_role rol
 	if (!session->plan.cuda && !deal->shared) {
 		job.cpus = &session->cpus[deal->next];
 		job.cpu_count =
-			count * (check && session->config.blocks ? session->config.blocks : 1);
+			count * (check && session->settings.blocks ? session->settings.blocks : 1);
 		deal->next += job.cpu_count;
 	}
 	ret = session->ops->start(session->device, &job, &started);
@@ -143,7 +143,7 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 	if (ret < 0)
 		return ret;
 	LOG_SCOPE(&session->log);
-	validate = session->config.consumer == GDRCAP_CONSUMER_VALIDATE && session->rx_count != 0;
+	validate = settings_validates(&session->settings) && session->rx_count != 0;
 	log_lock(&session->run_lock);
 	if (session->state != SESSION_CREATED) {
 		log_unlock(&session->run_lock);

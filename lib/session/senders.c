@@ -32,7 +32,7 @@ static const struct port *port_of_vain(const struct gdrcap_session *session)
 {
 	for (uint32_t i = 0; i < session->tx_count; i++)
 		if (!atomic_load_explicit(&session->tx[i].finished, memory_order_acquire))
-			return &session->pairs[i / session->plan.queues].tx;
+			return &session->pairs[i / session->settings.queues].tx;
 	return &session->pairs[0].tx;
 }
 
@@ -46,7 +46,7 @@ void session_senders_watch(struct gdrcap_session *session)
 	struct session_trying now;
 	char what[512];
 
-	if (session->tx_count == 0 || session->rx_count || session->config.give_up_ms == 0)
+	if (session->tx_count == 0 || session->rx_count || session->settings.give_up_ms == 0)
 		return;
 	now = senders_look(session);
 	if (now.sent != before.sent || (now.stalled == before.stalled && now.idle != before.idle))
@@ -54,14 +54,14 @@ void session_senders_watch(struct gdrcap_session *session)
 	else if (before.tsc && now.stalled != before.stalled)
 		now.vain += RTE_MIN(now.tsc - before.tsc, LOOK_MOST_S * hz);
 	session->trying = now;
-	if (now.vain <= session->config.give_up_ms * (hz / 1000))
+	if (now.vain <= session->settings.give_up_ms * (hz / 1000))
 		return;
 	port = port_of_vain(session);
 	snprintf(
 		what, sizeof(what),
 		"port %s took nothing for %.1f s (--give-up): %s; start that first, or wait longer "
 		"(0: for ever)",
-		port->name, session->config.give_up_ms / 1e3,
+		port->name, session->settings.give_up_ms / 1e3,
 		port_link_up(port) ? "its other end left, never came, or does not take what it gets"
 				   : "its link is down, or its other end never came (ip link)");
 	session_fail(session, -ETIMEDOUT, what);
@@ -89,7 +89,7 @@ void session_senders_linger(struct gdrcap_session *session)
 	uint64_t last = 0;
 
 	for (uint32_t i = 0; i < session->tx_count; i++) {
-		const struct port *port = &session->pairs[i / session->plan.queues].tx;
+		const struct port *port = &session->pairs[i / session->settings.queues].tx;
 		const struct tx_worker *worker = &session->tx[i];
 
 		if (port->facts->joins && session->rx_count == 0)
@@ -110,7 +110,7 @@ void session_senders_judge(struct gdrcap_session *session)
 
 	if (session->tx_count == 0 || (asked && sent >= asked))
 		return;
-	for (uint32_t p = 0; session->link_tsc && p < session->plan.ports; p++)
+	for (uint32_t p = 0; session->link_tsc && p < session->settings.ports; p++)
 		down |= session->link[GDRCAP_PORTS_MAX + p] != LINK_UP;
 	if (asked && (!session->ended_by_time || down || session->failure))
 		atomic_store(&session->tx_missing, asked - sent);

@@ -83,7 +83,7 @@ static int device_open(struct gdrcap_session *session, struct gdrcap_error *erro
 	}
 #endif
 	ret = plan->cuda ? gpu_open_cuda(plan->ordinal, error)
-			 : gpu_open_host(session->config.guard != 0, error);
+			 : gpu_open_host(session->settings.guard, error);
 	if (ret < 0)
 		return ret;
 	session->gpu = (int16_t)ret;
@@ -139,10 +139,10 @@ static int frames_create(struct gdrcap_session *session, struct gdrcap_error *er
 		.kind = session->plan.memory,
 		.bytes = session->plan.region_bytes,
 		.slot_shift = session->plan.slot_shift,
-		.addr = session->config.memory_addr,
+		.addr = session->settings.memory_addr,
 		.pool_bytes = (size_t)session->plan.pool_slots << session->plan.slot_shift,
 		.cpu_workers = !session->plan.cuda,
-		.dump = session->config.dump_frames != 0,
+		.dump = session->settings.dump_frames,
 	};
 	int ret;
 
@@ -171,7 +171,7 @@ static int heads_create(struct gdrcap_session *session, struct gdrcap_error *err
 		.slot_shift = REGION_HEAD_SHIFT,
 		.pool_bytes = (size_t)session->plan.pool_slots << REGION_HEAD_SHIFT,
 		.cpu_workers = !session->plan.cuda,
-		.dump = session->config.dump_frames != 0,
+		.dump = session->settings.dump_frames,
 	};
 	int ret;
 
@@ -208,7 +208,7 @@ static int generation_create(struct gdrcap_session *session, struct gdrcap_error
 	const size_t bytes = (size_t)session->region.slots * sizeof(*session->generation);
 	int ret;
 
-	if (!session->config.stale_check)
+	if (!session->settings.stale_us)
 		return 0;
 	session->generation =
 		session->plan.cuda ? rte_gpu_mem_alloc(session->gpu, bytes, 0) : malloc(bytes);
@@ -258,14 +258,13 @@ static int session_build(struct gdrcap_session *session, struct gdrcap_error *er
 {
 	LOG_SCOPE(&session->log);
 	struct eal_needs needs;
-	int ret = plan_create(&session->plan, &session->config, error);
+	int ret = plan_create(&session->plan, &session->settings, error);
 
 	if (ret < 0)
 		return ret;
 	ret = session_frames_create(session, error);
 	if (ret < 0)
 		goto err_frames;
-	config_pacing(&session->config, &session->pacing);
 	needs = (struct eal_needs){ session->plan.eal_bytes, session->plan.pci };
 	ret = eal_start(&needs, error);
 	if (ret < 0)
@@ -282,9 +281,9 @@ static int session_build(struct gdrcap_session *session, struct gdrcap_error *er
 	ret = session_ports_create(session, error);
 	if (ret < 0)
 		goto err_memory;
-	ret = eal_cpus(session->config.cores,
-		       session->plan.receives ? session->pairs[0].rx.numa_node
-					      : session->pairs[0].tx.numa_node,
+	ret = eal_cpus(session->settings.cores.cpu, session->settings.cores.count,
+		       settings_receives(&session->settings) ? session->pairs[0].rx.numa_node
+							     : session->pairs[0].tx.numa_node,
 		       session->cpus, GDRCAP_CORES_MAX, error);
 	if (ret < 0)
 		goto err_ports;
@@ -303,7 +302,6 @@ err_device:
 	session->ops->close(session->device);
 err_frames:
 	session_frames_destroy(session);
-	plan_destroy(&session->plan);
 	return ret;
 }
 
@@ -327,11 +325,11 @@ int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **ou
 	}
 	locks_create(session);
 	session->number = sessions++;
-	ret = config_complete(&session->config, config, error);
+	ret = config_settle(config, &session->settings, error);
 	if (ret < 0)
 		goto err;
-	session->log.line = session->config.log;
-	session->log.context = session->config.log_context;
+	session->log.line = config->log;
+	session->log.context = config->log_context;
 	log_open(&session->log);
 	ret = session_build(session, error);
 	if (ret < 0)
@@ -394,7 +392,6 @@ void gdrcap_destroy(struct gdrcap_session *session)
 	session_files_destroy(session);
 	session->ops->close(session->device);
 	session_frames_destroy(session);
-	plan_destroy(&session->plan);
 	for (uint32_t i = 0; i < session->message_count; i++)
 		free(session->messages[i]);
 	log_close(&session->log);

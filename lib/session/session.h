@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/tsc.h"
 #include "capture/rx_worker.h"
+#include "config/settings.h"
 #include "gdrcap.h"
 #include "kernels/kernels.h"
 #include "memory/region.h"
@@ -81,7 +82,7 @@ struct session_control {
 enum session_state { SESSION_CREATED, SESSION_RUNNING, SESSION_STOPPED };
 
 struct gdrcap_session {
-	struct gdrcap_config config;
+	struct settings settings;
 	struct log log;
 	unsigned int number; /* of the process's sessions: pools have names in EAL's own space */
 	struct plan plan;
@@ -89,10 +90,9 @@ struct gdrcap_session {
 	struct pattern_plan pattern;
 	struct file_frames *file; /* that is played; NULL: the pattern is */
 	struct file_frames
-		*expect;   /* that is compared with; may be the same; NULL: the pattern is */
-	struct save *save; /* NULL: nothing is saved */
-	struct pacing_config pacing; /* of all senders together */
-	uint8_t *pattern_file;	     /* mapped file, or NULL */
+		*expect;       /* that is compared with; may be the same; NULL: the pattern is */
+	struct save *save;     /* NULL: nothing is saved */
+	uint8_t *pattern_file; /* mapped file, or NULL */
 	size_t pattern_file_bytes;
 
 	int16_t gpu; /* gpudev id */
@@ -105,7 +105,7 @@ struct gdrcap_session {
 	uint32_t *generation; /* stale-read detector, by slot of `region`; NULL: none */
 	/* What cards steer by: the configured rules, or one for our own frames. */
 	struct frame_match steered;
-	char steered_text[GDRCAP_MATCH_MAX][256];
+	char steered_text[GDRCAP_MATCH_MAX][SETTINGS_NAME_BYTES];
 	struct session_pair pairs[GDRCAP_PORTS_MAX];
 
 	uint32_t rx_count, tx_count; /* workers: ports x queues */
@@ -254,9 +254,9 @@ void session_watch_file(struct gdrcap_session *session);
 /* True when the frames' senders are elsewhere, and end-of-stream frames mean something. */
 static inline bool session_hears_ends(const struct gdrcap_session *session)
 {
-	return session->tx_count == 0 && session->config.end == GDRCAP_END_STREAM &&
-	       session->config.consumer == GDRCAP_CONSUMER_VALIDATE && !session->expect &&
-	       session->config.format != GDRCAP_FORMAT_FOREIGN;
+	return session->tx_count == 0 && session->settings.end == END_STREAM &&
+	       settings_validates(&session->settings) && !session->expect &&
+	       !settings_is_foreign(&session->settings);
 }
 /* True when the frames received are our sender's own, so that what it sent is what is expected. */
 bool session_sent_known(const struct gdrcap_session *session);

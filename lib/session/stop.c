@@ -125,11 +125,11 @@ static void saver_stop(struct gdrcap_session *session)
 		struct port_counters counters;
 
 		/* A port's own counters are told with its first queue. */
-		session_port_counters(session, &session->pairs[q / session->plan.queues].rx,
+		session_port_counters(session, &session->pairs[q / session->settings.queues].rx,
 				      &counters);
 		save_set_lost(session->save, q,
 			      atomic_load_explicit(&session->rx[q].frames, memory_order_relaxed),
-			      q % session->plan.queues ? 0 : counters.missed + counters.error);
+			      q % session->settings.queues ? 0 : counters.missed + counters.error);
 	}
 	ret = save_finish(session->save, &error);
 	saver_judge(session, ret, &error);
@@ -174,7 +174,7 @@ static void streams_judge(struct gdrcap_session *session, const struct verdict *
 		session, GDRCAP_LOG_ERROR,
 		"%llu frames were not judged: they are of more than %u streams; %s",
 		(unsigned long long)verdict->untracked, GDRCAP_STREAMS_MAX,
-		session->config.format == GDRCAP_FORMAT_FOREIGN
+		settings_is_foreign(&session->settings)
 			? "give foreign.stream_offset and stream_bytes of another field, or "
 			  "--match fewer"
 			: "let the senders use fewer, or --match fewer");
@@ -184,7 +184,7 @@ static void streams_judge(struct gdrcap_session *session, const struct verdict *
 static void receivers_judge_pools(struct gdrcap_session *session)
 {
 	for (uint32_t i = 0; i < session->rx_count; i++) {
-		const struct port *port = &session->pairs[i / session->plan.queues].rx;
+		const struct port *port = &session->pairs[i / session->settings.queues].rx;
 		const struct rx_worker *worker = &session->rx[i];
 		const uint64_t times = atomic_load_explicit(&worker->starved, memory_order_relaxed);
 		const double hz = (double)rte_get_tsc_hz();
@@ -196,7 +196,7 @@ static void receivers_judge_pools(struct gdrcap_session *session)
 			session_message(session, GDRCAP_LOG_WARNING,
 					"port %s, queue %u: the run was stopped while no slot was "
 					"free: frames that were still at the port are not counted",
-					port->name, i % session->plan.queues);
+					port->name, i % session->settings.queues);
 		/* Whose sender was held up instead: nothing was missed. */
 		session_port_counters(session, port, &counters);
 		if (port->facts->missed_exact && counters.missed == 0)
@@ -205,10 +205,10 @@ static void receivers_judge_pools(struct gdrcap_session *session)
 			session, GDRCAP_LOG_WARNING,
 			"port %s, queue %u: no slot was free %llu times, %.3f s in all: the "
 			"consumer was slower than the frames came; %s",
-			port->name, i % session->plan.queues, (unsigned long long)times,
+			port->name, i % session->settings.queues, (unsigned long long)times,
 			(double)atomic_load_explicit(&worker->starved_tsc, memory_order_relaxed) /
 				hz,
-			session->config.consumer == GDRCAP_CONSUMER_VALIDATE
+			settings_validates(&session->settings)
 				? "raise --blocks, or --pool for what is short"
 				: "release batches sooner, or raise --pool for what is short");
 	}
@@ -228,7 +228,7 @@ static void receivers_judge(struct gdrcap_session *session)
 			"the room that the port has: of what was longer still only the "
 			"beginning came%s; say with --frame-size how long they can be",
 			(unsigned long long)cut, session->plan.frame_bytes_max,
-			session->config.consumer == GDRCAP_CONSUMER_VALIDATE
+			settings_validates(&session->settings)
 				? ", and those that are meant count as damaged"
 				: "");
 	receivers_judge_pools(session);
@@ -318,8 +318,9 @@ static void wires_empty(struct gdrcap_session *session)
 
 	if (session->hung)
 		return;
-	for (uint32_t p = 0; p < session->plan.ports; p++)
-		for (uint16_t q = 0; session->plan.wire[p] && q < session->plan.queues; q++) {
+	for (uint32_t p = 0; p < session->settings.ports; p++)
+		for (uint16_t q = 0;
+		     session->settings.rx.port[p].wire && q < session->settings.queues; q++) {
 			uint16_t n;
 
 			while ((n = rte_eth_rx_burst(session->pairs[p].rx.id, q, mbufs, 64)) != 0)
@@ -335,12 +336,13 @@ static void slots_check(struct gdrcap_session *session)
 
 	if (!session_receivers_join(session, 0))
 		return;
-	for (uint32_t i = 0; i < plan->ports * plan->queues; i++) {
-		const struct session_pair *pair = &session->pairs[i / plan->queues];
-		const uint32_t q = i % plan->queues;
+	for (uint32_t i = 0; i < session->settings.ports * session->settings.queues; i++) {
+		const struct session_pair *pair = &session->pairs[i / session->settings.queues];
+		const uint32_t q = i % session->settings.queues;
 		uint32_t back;
 
-		if (!plan->wire[i / plan->queues] || session->failure)
+		if (!session->settings.rx.port[i / session->settings.queues].wire ||
+		    session->failure)
 			continue;
 		back = rte_mempool_avail_count(pair->rx_pool[q]);
 		if (back != plan->pool_slots)

@@ -31,7 +31,7 @@ static bool sent_is_known(struct gdrcap_session *session)
 {
 	bool known = session->tx_count != 0;
 
-	if (session->config.consumer == GDRCAP_CONSUMER_VALIDATE) {
+	if (settings_validates(&session->settings)) {
 		known |= verdict_end_seen(accountant_borrow(&session->accountant));
 		accountant_return(&session->accountant);
 	}
@@ -118,8 +118,7 @@ bool session_receivers_cut(struct gdrcap_session *session)
 	for (uint32_t i = 0; i < session->rx_count; i++)
 		if (!receiver_has_ended(&session->rx[i]))
 			return false;
-	return session->config.consumer != GDRCAP_CONSUMER_VALIDATE || session->stuck ||
-	       session->failure ||
+	return !settings_validates(&session->settings) || session->stuck || session->failure ||
 	       session_bursts_collected(session) == session_bursts_published(session);
 }
 
@@ -171,7 +170,7 @@ void session_abandon(struct gdrcap_session *session)
 void session_receivers_stop(struct gdrcap_session *session)
 {
 	receivers_end(session);
-	if (session->config.consumer != GDRCAP_CONSUMER_VALIDATE) {
+	if (!settings_validates(&session->settings)) {
 		/* The caller may keep batches; whoever destroys the session ends these threads. */
 		session_receivers_join(session, DRAIN_MS);
 		return;

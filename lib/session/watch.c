@@ -50,10 +50,10 @@ void session_moves(struct gdrcap_session *session)
 void session_watch_consumer(struct gdrcap_session *session)
 {
 	const uint64_t collected = session_bursts_collected(session);
-	const uint32_t limit_ms = session->config.watchdog_ms;
+	const uint32_t limit_ms = session->settings.watchdog_ms;
 	struct gdrcap_event late = event_of(GDRCAP_EVENT_CONSUMER_LATE);
 
-	if (session->config.consumer != GDRCAP_CONSUMER_VALIDATE)
+	if (!settings_validates(&session->settings))
 		return;
 	if (collected != session->progress_count ||
 	    collected == session_bursts_published(session)) {
@@ -100,7 +100,7 @@ static void watch_worker(struct gdrcap_session *session, struct thread *thread,
 
 void session_watch_workers(struct gdrcap_session *session)
 {
-	const uint32_t queues = session->plan.queues;
+	const uint32_t queues = session->settings.queues;
 
 	for (uint32_t i = 0; i < session->rx_count; i++)
 		watch_worker(session, &session->rx[i].thread, &session->pairs[i / queues].rx,
@@ -147,7 +147,7 @@ static void watch_interface(struct gdrcap_session *session, const struct port *p
 
 void session_watch_interfaces(struct gdrcap_session *session)
 {
-	for (uint32_t p = 0; p < session->plan.ports; p++) {
+	for (uint32_t p = 0; p < session->settings.ports; p++) {
 		const struct session_pair *pair = &session->pairs[p];
 
 		watch_interface(session, &pair->rx, &pair->rx_interface,
@@ -172,7 +172,7 @@ static void link_changed(struct gdrcap_session *session, uint32_t p, bool sends,
 		     peer_left ? ": the other end left, and took along what it had handed over and "
 				 "nobody had taken yet"
 			       : "");
-	if (up || atomic_load(&session->ending) || session->config.link_down != GDRCAP_LINK_END)
+	if (up || atomic_load(&session->ending) || session->settings.link_down != LINK_DOWN_END)
 		return;
 	snprintf(what, sizeof(what), "port %s: its link is down (link_down: end)", port->name);
 	session_fail(session, -ENETDOWN, what);
@@ -209,7 +209,7 @@ static void watch_links(struct gdrcap_session *session)
 		session_watch_interfaces(session);
 		session_senders_watch(session);
 	}
-	for (uint32_t p = 0; p < session->plan.ports; p++) {
+	for (uint32_t p = 0; p < session->settings.ports; p++) {
 		const enum session_link *link = &session->link[GDRCAP_PORTS_MAX + p];
 
 		if (!atomic_load(&session->ended_by_sender))
@@ -219,8 +219,8 @@ static void watch_links(struct gdrcap_session *session)
 				session->pairs[p].rx.facts->joins && session->link[p] == LINK_DOWN;
 		watch_link(session, p, true);
 		session->link_lost |= *link == LINK_DOWN;
-		for (uint32_t q = 0; session->tx_count && q < session->plan.queues; q++)
-			atomic_store_explicit(&session->tx[p * session->plan.queues + q].hold,
+		for (uint32_t q = 0; session->tx_count && q < session->settings.queues; q++)
+			atomic_store_explicit(&session->tx[p * session->settings.queues + q].hold,
 					      *link != LINK_UP, memory_order_relaxed);
 	}
 }
@@ -233,7 +233,7 @@ static void watch_drops(struct gdrcap_session *session)
 	if (!tsc_older(session->drops_tsc, DROPS_LOOK_MS))
 		return;
 	session->drops_tsc = rte_rdtsc();
-	for (uint32_t p = 0; p < session->plan.ports; p++)
+	for (uint32_t p = 0; p < session->settings.ports; p++)
 		if (session->pairs[p].rx.drops)
 			session_port_counters(session, &session->pairs[p].rx, &counters);
 }
@@ -243,8 +243,7 @@ static bool sender_said_end(struct gdrcap_session *session)
 {
 	bool ended;
 
-	if (session->config.end != GDRCAP_END_STREAM ||
-	    session->config.consumer != GDRCAP_CONSUMER_VALIDATE)
+	if (session->settings.end != END_STREAM || !settings_validates(&session->settings))
 		return false;
 	ended = verdict_ended(accountant_borrow(&session->accountant));
 	accountant_return(&session->accountant);
@@ -255,7 +254,7 @@ static bool sender_said_end(struct gdrcap_session *session)
 
 bool session_is_blocked(struct gdrcap_session *session, struct quiet *quiet)
 {
-	const bool validate = session->config.consumer == GDRCAP_CONSUMER_VALIDATE;
+	const bool validate = settings_validates(&session->settings);
 	uint64_t sent, arrived;
 
 	if (!quiet_is_blocked(quiet, ROOM_MS))
@@ -288,26 +287,26 @@ static bool run_is_idle(struct gdrcap_session *session)
 		session->idle_count = received;
 		quiet_begin(&session->idle);
 	}
-	if (session->config.idle_ms == 0 || received == 0)
+	if (session->settings.idle_ms == 0 || received == 0)
 		return false;
-	session->ended_idle = quiet_is_over(&session->idle, session->config.idle_ms);
+	session->ended_idle = quiet_is_over(&session->idle, session->settings.idle_ms);
 	return session->ended_idle || session_is_blocked(session, &session->idle);
 }
 
 static bool run_is_over(struct gdrcap_session *session)
 {
-	const struct gdrcap_config *config = &session->config;
+	const struct settings *settings = &session->settings;
 	bool sending = session->tx_count == 0;
 
 	session->ended_by_time =
-		config->seconds_ms && tsc_older(session->start_tsc, config->seconds_ms);
+		settings->seconds_ms && tsc_older(session->start_tsc, settings->seconds_ms);
 	if (session->ended_by_time)
 		return true;
 	for (uint32_t i = 0; i < session->tx_count; i++)
 		sending |= !atomic_load_explicit(&session->tx[i].finished, memory_order_acquire);
 	if (session->tx_count)
 		return !sending;
-	return (config->frames && session_received(session) >= config->frames) ||
+	return (settings->frames && session_received(session) >= settings->frames) ||
 	       sender_said_end(session) || run_is_idle(session);
 }
 
@@ -325,14 +324,14 @@ static bool senders_are_through(struct gdrcap_session *session)
 /* Each receiver has looked, and nothing of the sender's came for quiet_ms. */
 static bool receivers_hear_nothing(struct gdrcap_session *session)
 {
-	uint32_t quiet_ms = session->config.quiet_ms;
+	uint32_t quiet_ms = session->settings.quiet_ms;
 	const uint64_t arrived = session_arrived(session);
 
 	/* Not all frames: somebody else's may come for ever. */
 	if (session->tx_count && arrived >= session_sent(session))
 		return true;
-	if (session->tx_count == 0 && session->config.seconds_ms &&
-	    tsc_older(session->start_tsc, session->config.seconds_ms)) {
+	if (session->tx_count == 0 && session->settings.seconds_ms &&
+	    tsc_older(session->start_tsc, session->settings.seconds_ms)) {
 		/* No longer for what may still be under way. */
 		quiet_ms = 0;
 	} else if (arrived != session->quiet_count) {
@@ -361,8 +360,8 @@ static bool run_is_quiet(struct gdrcap_session *session)
 		return session_is_blocked(session, &session->quiet);
 	if (session->quiet_bursts == 0)
 		session->quiet_bursts = session_bursts_published(session);
-	return session->config.consumer != GDRCAP_CONSUMER_VALIDATE || session->stuck ||
-	       session->failure || session_bursts_collected(session) >= session->quiet_bursts;
+	return !settings_validates(&session->settings) || session->stuck || session->failure ||
+	       session_bursts_collected(session) >= session->quiet_bursts;
 }
 
 bool session_watch(struct gdrcap_session *session)

@@ -9,7 +9,6 @@
 #include <rte_mbuf_core.h>
 
 #include "base/log.h"
-#include "config/config.h"
 #include "port/devargs.h"
 #include "session/session.h"
 
@@ -20,8 +19,8 @@
  * CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING: 0 none, 100 owner, 200 all devices). */
 static bool flush_needed(const struct gdrcap_session *session, const struct port *port)
 {
-	if (session->config.flush != GDRCAP_FLUSH_AUTO)
-		return session->config.flush == GDRCAP_FLUSH_HOST;
+	if (session->settings.flush != FLUSH_AUTO)
+		return session->settings.flush == FLUSH_HOST;
 	return session->plan.cuda && session->region.kind == GDRCAP_MEMORY_DEVICE &&
 	       port->facts->writes == DRIVER_WRITES_DMA &&
 	       session->device_info.writes_ordering < 100;
@@ -36,9 +35,10 @@ static int flush_device(void *context)
 
 /* All slots of a queue's pool, less what the caches of the control thread and of its own thread can
  * keep. */
-static uint32_t pool_share(const struct plan *plan)
+static uint32_t pool_share(const struct gdrcap_session *session)
 {
-	return plan->pool_slots - 2 * REGION_POOL_CACHE_MOST - RTE_MAX(plan->burst, RX_LEAST);
+	return session->plan.pool_slots - 2 * REGION_POOL_CACHE_MOST -
+	       RTE_MAX(session->settings.burst, RX_LEAST);
 }
 
 /*
@@ -48,12 +48,11 @@ static uint32_t pool_share(const struct plan *plan)
  */
 static uint32_t in_flight_max(const struct gdrcap_session *session, const struct port *port)
 {
-	const struct plan *plan = &session->plan;
-	const uint32_t share = pool_share(plan);
+	const uint32_t share = pool_share(session);
 
 	if (port->facts->reads_first)
 		return share;
-	return session->config.split ? share - plan->descriptors : UINT32_MAX;
+	return session->settings.split ? share - session->settings.descriptors : UINT32_MAX;
 }
 
 /* In flight up to which the pool surely has more. On a software wire the pool is the sender's too, who
@@ -62,24 +61,24 @@ static uint32_t starved_from(const struct gdrcap_session *session, const struct 
 {
 	return port->facts->writes == DRIVER_PASSES_ON
 		       ? UINT32_MAX
-		       : pool_share(&session->plan) - session->plan.descriptors - 1;
+		       : pool_share(session) - session->settings.descriptors - 1;
 }
 
 static int rx_queue_create(struct gdrcap_session *session, const struct session_pair *pair,
 			   uint16_t queue, struct gdrcap_error *error)
 {
-	const struct region *heads = session->config.split ? &session->heads : NULL;
-	const bool times = config_wants_times(&session->config);
-	const bool validates = session->config.consumer == GDRCAP_CONSUMER_VALIDATE;
+	const struct region *heads = session->settings.split ? &session->heads : NULL;
+	const bool times = session->settings.times;
+	const bool validates = settings_validates(&session->settings);
 	const uint32_t index = session->rx_count;
 	struct rx_worker *worker = &session->rx[index];
 	const struct ring_config ring = {
 		.region = &session->region,
 		.heads = heads,
 		.generation = session->generation,
-		.stale_us = session->config.stale_check,
+		.stale_us = session->settings.stale_us,
 		.frames = session->plan.pool_slots,
-		.burst_max = session->plan.burst,
+		.burst_max = session->settings.burst,
 		.times = times,
 		.inlines = validates && session->ops->reads_inline,
 	};
@@ -99,31 +98,31 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 		.starved_from = starved_from(session, &pair->rx),
 		.accounted = validates,
 		/* Own frames' headers say how long they should be. */
-		.mark_cut = !validates || session->config.format == GDRCAP_FORMAT_FOREIGN ||
-			    session->expect,
+		.mark_cut =
+			!validates || settings_is_foreign(&session->settings) || session->expect,
 		.cut_from = pair->rx.cut_from,
 	};
 	int ret;
 
-	port_sleep_init(&config.sleep, &pair->rx, queue, session->config.idle_sleep_us);
+	port_sleep_init(&config.sleep, &pair->rx, queue, session->settings.idle_sleep_us);
 	ret = rx_worker_create(worker, &config, &ring, error);
 	if (ret < 0)
 		return ret;
 	session->rx_rings[session->rx_count++] = &worker->ring;
-	ret = queue_create(&session->queues[index], &worker->ring, session->config.consumer,
+	ret = queue_create(&session->queues[index], &worker->ring, session->settings.consumer,
 			   session->ops, session->device,
-			   session->config.batch_times ? &pair->rx_clock : NULL);
+			   session->settings.batch_times ? &pair->rx_clock : NULL);
 	session->queues[index].index = index;
 	return ret < 0 ? error_set(error, ret, "no memory for a queue") : 0;
 }
 
 static int rx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 {
-	const struct plan *plan = &session->plan;
+	const uint32_t queues = session->settings.queues;
 
-	for (uint32_t i = 0; i < plan->ports * plan->queues; i++) {
-		int ret = rx_queue_create(session, &session->pairs[i / plan->queues],
-					  (uint16_t)(i % plan->queues), error);
+	for (uint32_t i = 0; i < session->settings.ports * queues; i++) {
+		int ret = rx_queue_create(session, &session->pairs[i / queues],
+					  (uint16_t)(i % queues), error);
 
 		if (ret < 0)
 			return ret;
@@ -132,12 +131,12 @@ static int rx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 }
 
 /* Streams that leave through port `port`: what a receiver there can wait for the end of. */
-static uint32_t port_streams(const struct plan *plan, uint32_t streams, uint32_t port)
+static uint32_t port_streams(const struct settings *settings, uint32_t streams, uint32_t port)
 {
-	const uint32_t workers = plan->ports * plan->queues;
+	const uint32_t queues = settings->queues, workers = settings->ports * queues;
 	uint32_t count = 0;
 
-	for (uint32_t w = port * plan->queues; w < (port + 1) * plan->queues; w++)
+	for (uint32_t w = port * queues; w < (port + 1) * queues; w++)
 		count += (streams - w + workers - 1) / workers;
 	return count;
 }
@@ -145,46 +144,47 @@ static uint32_t port_streams(const struct plan *plan, uint32_t streams, uint32_t
 /* UINT64_MAX: until it is stopped. */
 static uint64_t frames_to_send(const struct gdrcap_session *session)
 {
-	const struct plan *plan = &session->plan;
-	uint64_t frames = session->config.frames ? session->config.frames : UINT64_MAX, file;
+	const uint64_t in_file = session->plan.pcap.frames;
+	uint64_t frames = session->settings.frames ? session->settings.frames : UINT64_MAX, file;
 
-	if (plan->pcap.frames && !__builtin_mul_overflow(plan->pcap.frames, plan->loops, &file))
+	if (in_file && !__builtin_mul_overflow(in_file, session->settings.loops, &file))
 		frames = RTE_MIN(frames, file);
 	return frames;
 }
 
 static int tx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 {
+	const struct settings *settings = &session->settings;
 	const struct plan *plan = &session->plan;
-	const uint32_t workers = plan->ports * plan->queues;
-	const uint32_t streams = RTE_MAX(plan->streams, workers);
+	const uint32_t workers = settings->ports * settings->queues;
+	const uint32_t streams = RTE_MAX(settings->streams, workers);
 	const uint64_t frames = frames_to_send(session);
 	const bool says_end =
-		!plan->receives && !plan->pcap.frames && session->config.end == GDRCAP_END_STREAM;
-	struct pacing_config pacing = session->pacing;
+		!settings_receives(settings) && !settings->pcap[0] && settings->end == END_STREAM;
+	struct pacing_config pacing = settings->pacing;
 
 	session->tx_asked = frames == UINT64_MAX ? 0 : frames;
 	/* Each sender has its share; a file's own times are one sender's. */
 	if (pacing.kind != PACING_ORIGINAL)
 		pacing.value /= workers;
 	for (uint32_t w = 0; w < workers; w++) {
-		const struct session_pair *pair = &session->pairs[w / plan->queues];
+		const struct session_pair *pair = &session->pairs[w / settings->queues];
 		const struct ring_config ring = {
 			.region = &session->region,
 			.frames = plan->pool_slots,
-			.burst_max = plan->burst,
+			.burst_max = settings->burst,
 			.replay = true,
 			.times = pacing.kind != PACING_NONE,
 		};
 		const struct tx_config config = {
 			.port = pair->tx.id,
-			.queue = (uint16_t)(w % plan->queues),
+			.queue = (uint16_t)(w % settings->queues),
 			.region = &session->region,
-			.pool = pair->tx_pool[w % plan->queues],
+			.pool = pair->tx_pool[w % settings->queues],
 			.layout = &session->layout,
-			.lengths = plan->lengths,
-			.length_count = (uint32_t)plan->length_count,
-			.stream_first = session->config.first_stream + w,
+			.lengths = settings->sizes.length,
+			.length_count = settings->sizes.count,
+			.stream_first = settings->first_stream + w,
 			.stream_step = workers,
 			.stream_count = (streams - w + workers - 1) / workers,
 			.frames = frames == UINT64_MAX ? frames
@@ -192,11 +192,13 @@ static int tx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 			.file = session->file,
 			.pacing = pacing,
 			.clock = pair->tx_clocked ? &pair->tx_clock : NULL,
-			.after = pair->tx.facts->writes == DRIVER_WRITES_DMA && w % plan->queues
+			.after = pair->tx.facts->writes == DRIVER_WRITES_DMA && w % settings->queues
 					 ? &session->tx[w - 1]
 					 : NULL,
-			.idle_us = session->config.idle_sleep_us,
-			.end_streams = says_end ? port_streams(plan, streams, w / plan->queues) : 0,
+			.idle_us = settings->idle_sleep_us,
+			.end_streams =
+				says_end ? port_streams(settings, streams, w / settings->queues)
+					 : 0,
 		};
 		int ret = tx_worker_create(&session->tx[w], &config, &ring, error);
 
@@ -231,10 +233,10 @@ static int saver_create(struct gdrcap_session *session, struct gdrcap_error *err
 	const char *names[GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX];
 	const struct rx_clock *clocks[GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX];
 	struct save_config config = {
-		.all = session->config.save,
-		.every = session->config.save_every,
-		.damaged = session->config.save_damaged,
-		.around = session->config.save_around,
+		.all = session->settings.save,
+		.every = session->settings.save_every,
+		.damaged = session->settings.save_damaged,
+		.around = session->settings.save_around,
 		.rings = session->rx_rings,
 		.queues = session->rx_count,
 		.names = names,
@@ -242,28 +244,28 @@ static int saver_create(struct gdrcap_session *session, struct gdrcap_error *err
 		.slots = session->plan.pool_slots,
 		.patient = true,
 		.frame_max = (1u << session->plan.slot_shift) - RTE_PKTMBUF_HEADROOM +
-			     session->config.split,
-		.dump = session->config.dump_frames != 0,
+			     session->settings.split,
+		.dump = session->settings.dump_frames,
 		.gpu = session->gpu,
 		.ops = session->ops,
 		.device = session->device,
 		.layout = &session->layout,
 		.plan = &session->pattern,
 		.expect = session->expect ? &session->expect->view : NULL,
-		.inputs = { session->config.expect, session->config.pcap,
-			    session->config.pattern_file },
+		.inputs = { session->settings.expect, session->settings.pcap,
+			    session->settings.pattern.file },
 	};
 	char files[GDRCAP_PORTS_MAX][sizeof(session->pairs[0].rx.name)];
 	cpu_set_t cpus;
 
 	if (!config.all[0] && !config.damaged[0])
 		return 0;
-	for (uint32_t p = 0; p < session->plan.ports; p++) {
+	for (uint32_t p = 0; p < session->settings.ports; p++) {
 		port_files(&session->pairs[p].rx, &config.inputs[3 + p * GDRCAP_QUEUES_MAX],
 			   files[p]);
 	}
 	for (uint32_t i = 0; i < session->rx_count; i++) {
-		const struct session_pair *pair = &session->pairs[i / session->plan.queues];
+		const struct session_pair *pair = &session->pairs[i / session->settings.queues];
 
 		names[i] = pair->rx.name;
 		clocks[i] = &pair->rx_clock;
@@ -276,13 +278,14 @@ static int saver_create(struct gdrcap_session *session, struct gdrcap_error *err
 
 static int accounts_create(struct gdrcap_session *session, struct gdrcap_error *error)
 {
-	const struct plan *plan = &session->plan;
-	const bool foreign = session->config.format == GDRCAP_FORMAT_FOREIGN && !session->expect;
-	const uint32_t senders =
-		plan->sends && plan->receives && !foreign ? plan->ports * plan->queues : 0;
+	const struct settings *settings = &session->settings;
+	const bool foreign = settings_is_foreign(settings) && !session->expect;
+	const uint32_t senders = settings->direction == DIRECTION_LOOPBACK && !foreign
+					 ? settings->ports * settings->queues
+					 : 0;
 	const struct verdict_config config = {
-		.own_streams = senders ? RTE_MAX(plan->streams, senders) : 0,
-		.senders = session->config.senders,
+		.own_streams = senders ? RTE_MAX(settings->streams, senders) : 0,
+		.senders = settings->senders,
 		.layout = foreign ? &session->layout : NULL,
 		.plan = &session->pattern,
 		.expect = session->expect ? &session->expect->view : NULL,
@@ -293,7 +296,7 @@ static int accounts_create(struct gdrcap_session *session, struct gdrcap_error *
 	if (ret < 0)
 		return error_set(error, ret, "no memory for the accounts");
 	session->accountant.naps.most_us =
-		RTE_MIN(session->config.idle_sleep_us, ACCOUNTANT_NAP_US);
+		RTE_MIN(session->settings.idle_sleep_us, ACCOUNTANT_NAP_US);
 	session->accountant_ready = true;
 	return 0;
 }
@@ -317,7 +320,7 @@ void session_workers_destroy(struct gdrcap_session *session)
 
 int session_workers_create(struct gdrcap_session *session, struct gdrcap_error *error)
 {
-	const uint32_t count = session->plan.ports * session->plan.queues;
+	const uint32_t count = session->settings.ports * session->settings.queues;
 	int ret = 0;
 
 	/* Aligned: the workers' cache lines have one writer each. */
@@ -330,9 +333,9 @@ int session_workers_create(struct gdrcap_session *session, struct gdrcap_error *
 		ret = error_set(error, -ENOMEM, "no memory for %u workers", count);
 		goto err;
 	}
-	if (session->plan.receives)
+	if (settings_receives(&session->settings))
 		ret = rx_create(session, error);
-	if (ret == 0 && session->plan.sends)
+	if (ret == 0 && settings_sends(&session->settings))
 		ret = tx_create(session, error);
 	if (ret == 0)
 		ret = saver_create(session, error);

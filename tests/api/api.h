@@ -29,20 +29,55 @@ extern "C" {
 #define API_PAYLOAD (API_HEADER + 36u)
 #define API_FRAME 200u /* bytes with FCS */
 
-/* `frames` over "ring:test"; every payload byte is the low byte of its position in the stream. */
-static inline void api_config(struct gdrcap_config *config, enum gdrcap_consumer consumer,
-			      uint64_t frames)
+/* A configuration that is freed where its variable ends. */
+#define API_FREED __attribute__((cleanup(api_config_free)))
+static inline void api_config_free(struct gdrcap_config **config)
 {
-	gdrcap_config_default(config);
-	snprintf(config->port[0], sizeof(config->port[0]), "ring:test");
-	snprintf(config->tx_port[0], sizeof(config->tx_port[0]), "ring:test");
-	snprintf(config->gpu, sizeof(config->gpu), "host");
-	snprintf(config->frame_size, sizeof(config->frame_size), "%u", API_FRAME);
-	snprintf(config->pattern, sizeof(config->pattern), "counter8");
-	config->consumer = consumer;
-	config->frames = frames;
+	gdrcap_config_free(*config);
+}
+
+/* An option's value, as the format makes it. */
+__attribute__((format(printf, 3, 4))) static inline void
+api_set(struct gdrcap_config *config, const char *key, const char *format, ...)
+{
+	struct gdrcap_error error = { 0 };
+	char value[512];
+	va_list arguments;
+	int ret;
+
+	va_start(arguments, format);
+	vsnprintf(value, sizeof(value), format, arguments);
+	va_end(arguments);
+	ret = gdrcap_config_set(config, key, value, &error);
+	if (ret)
+		print_error("%s: %d, %s\n", key, ret, error.text);
+	assert_int_equal(ret, 0);
+}
+
+/* Its default. */
+static inline void api_unset(struct gdrcap_config *config, const char *key)
+{
+	assert_int_equal(gdrcap_config_set(config, key, NULL, NULL), 0);
+}
+
+static const char *const api_memory[] = { "auto", "device", "pinned", "host" };
+
+/* `frames` over "ring:test"; every payload byte is the low byte of its position in the stream. What
+ * *config was is freed. */
+static inline void api_config(struct gdrcap_config **config, const char *consumer, uint64_t frames)
+{
+	gdrcap_config_free(*config);
+	*config = gdrcap_config_new();
+	assert_non_null(*config);
+	api_set(*config, "port", "ring:test");
+	api_set(*config, "tx_port", "ring:test");
+	api_set(*config, "gpu", "host");
+	api_set(*config, "frame.size", "%u", API_FRAME);
+	api_set(*config, "pattern", "counter8");
+	api_set(*config, "consumer", "%s", consumer);
+	api_set(*config, "frames", "%llu", (unsigned long long)frames);
 	/* A loaded machine may hold up the consumer for seconds, which is no error of the API's. */
-	config->watchdog_ms = 60000;
+	api_set(*config, "consumer.watchdog", "60");
 }
 
 static inline struct gdrcap_session *api_create(const struct gdrcap_config *config)

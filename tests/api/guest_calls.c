@@ -12,7 +12,7 @@
 
 int nulls(void)
 {
-	struct gdrcap_session *session = running(GDRCAP_CONSUMER_HOST);
+	struct gdrcap_session *session = running("host");
 	struct gdrcap_queue *queue = gdrcap_get_queue(session, 0);
 	struct gdrcap_error error = { 0 };
 	const struct gdrcap_batch *batches[4];
@@ -20,21 +20,27 @@ int nulls(void)
 	struct gdrcap_summary summary;
 	struct gdrcap_counts counts;
 	struct gdrcap_damage damage;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 	struct gdrcap_cause cause;
 	struct gdrcap_rule rule;
 	uint32_t stream;
 
-	guest_config(&config, GDRCAP_CONSUMER_VALIDATE);
-	gdrcap_config_default(NULL);
+	guest_config(&config, "validate");
+	gdrcap_config_free(NULL);
+	gdrcap_config_set_log(NULL, NULL, NULL);
+	gdrcap_config_set_memory(NULL, NULL, 0);
+	CHECK(gdrcap_config_get(NULL, "burst", 0) == NULL);
+	CHECK(gdrcap_config_get(config, NULL, 0) == NULL);
 	CHECK(gdrcap_config_load(NULL, "/dev/null", &error) == -EINVAL);
-	CHECK(gdrcap_config_load(&config, NULL, &error) == -EINVAL);
+	CHECK(gdrcap_config_load(config, NULL, &error) == -EINVAL);
 	CHECK(gdrcap_config_parse(NULL, NULL, NULL, 0, &error) == -EINVAL);
-	CHECK(gdrcap_config_parse(&config, NULL, NULL, 7, &error) == -EINVAL);
-	CHECK(gdrcap_config_set(NULL, "burst", "1", 0, &error) == -EINVAL);
-	CHECK(gdrcap_config_set(&config, NULL, NULL, 0, NULL) == -EINVAL);
+	CHECK(gdrcap_config_parse(config, NULL, NULL, 7, &error) == -EINVAL);
+	CHECK(gdrcap_config_set(NULL, "burst", "1", &error) == -EINVAL);
+	CHECK(gdrcap_config_set(config, NULL, NULL, NULL) == -EINVAL);
+	CHECK(gdrcap_config_add(NULL, "port", "ring:a", &error) == -EINVAL);
+	CHECK(gdrcap_config_add(config, "port", NULL, &error) == -EINVAL);
 	CHECK(gdrcap_config_check(NULL, &error) == -EINVAL);
-	CHECK(gdrcap_create(&config, NULL, &error) == -EINVAL);
+	CHECK(gdrcap_create(config, NULL, &error) == -EINVAL);
 	CHECK(gdrcap_create(NULL, &(struct gdrcap_session *){ NULL }, &error) == -EINVAL);
 	error.text[0] = '\0';
 	CHECK(gdrcap_start(NULL, &error) == -EINVAL && strstr(error.text, "session"));
@@ -98,7 +104,7 @@ static uint64_t blocked_signals(const char *task)
 /* The program's handlers run on its own threads only. */
 int signals(void)
 {
-	struct gdrcap_session *session = running(GDRCAP_CONSUMER_VALIDATE);
+	struct gdrcap_session *session = running("validate");
 	const uint64_t usr1 = UINT64_C(1) << (SIGUSR1 - 1);
 	DIR *dir = opendir("/proc/self/task");
 	unsigned int threads = 0;
@@ -148,12 +154,11 @@ int callback_stop(void)
 {
 	static struct stopping stopping = { .part = "the link is up", .ret = 1 };
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 
-	guest_config(&config, GDRCAP_CONSUMER_VALIDATE);
-	config.log = log_stop;
-	config.log_context = &stopping;
-	session = guest_create(&config);
+	guest_config(&config, "validate");
+	gdrcap_config_set_log(config, log_stop, &stopping);
+	session = guest_create(config);
 	atomic_store(&stopping.session, session);
 	guest_start(session);
 	while (!gdrcap_wait_end(session, 1000))
@@ -173,15 +178,14 @@ int callback_stop_self(void)
 	char path[] = "/tmp/gdrcap-guest-XXXXXX";
 	const int fd = mkstemp(path);
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 
 	CHECK(fd >= 0);
 	close(fd);
-	guest_config(&config, GDRCAP_CONSUMER_VALIDATE);
-	snprintf(config.save, sizeof(config.save), "%s", path);
-	config.log = log_stop;
-	config.log_context = &stopping;
-	session = guest_create(&config);
+	guest_config(&config, "validate");
+	api_set(config, "save", "%s", path);
+	gdrcap_config_set_log(config, log_stop, &stopping);
+	session = guest_create(config);
 	atomic_store(&stopping.session, session);
 	CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
 	guest_start(session);
@@ -202,17 +206,17 @@ static void log_count(void *context, enum gdrcap_log_level level, const char *li
 {
 	const unsigned int inside = atomic_fetch_add(&lines_inside, 1) + 1;
 	struct gdrcap_session **inner = context;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 
 	if (inside > atomic_load(&lines_most))
 		atomic_store(&lines_most, inside);
 	/* A call that logs by itself must not come back in here. */
 	if (atomic_fetch_add(&lines_count, 1) == 0) {
-		guest_config(&config, GDRCAP_CONSUMER_VALIDATE);
-		snprintf(config.port[0], sizeof(config.port[0]), "ring:inner");
-		snprintf(config.tx_port[0], sizeof(config.tx_port[0]), "ring:inner");
-		config.log = log_count;
-		CHECK(gdrcap_create(&config, inner, NULL) == 0);
+		guest_config(&config, "validate");
+		api_set(config, "port", "ring:inner");
+		api_set(config, "tx_port", "ring:inner");
+		gdrcap_config_set_log(config, log_count, NULL);
+		CHECK(gdrcap_create(config, inner, NULL) == 0);
 	}
 	atomic_fetch_sub(&lines_inside, 1);
 }
@@ -220,12 +224,11 @@ static void log_count(void *context, enum gdrcap_log_level level, const char *li
 int callback_not_nested(void)
 {
 	struct gdrcap_session *session, *inner = NULL;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 
-	guest_config(&config, GDRCAP_CONSUMER_VALIDATE);
-	config.log = log_count;
-	config.log_context = &inner;
-	session = guest_create(&config);
+	guest_config(&config, "validate");
+	gdrcap_config_set_log(config, log_count, &inner);
+	session = guest_create(config);
 	CHECK(atomic_load(&lines_most) == 1 && atomic_load(&lines_count) > 1);
 	gdrcap_destroy(inner);
 	gdrcap_destroy(session);
@@ -281,7 +284,7 @@ static int aborts(void (*body)(void), const char *words)
 
 static void release_twice(void)
 {
-	struct gdrcap_session *session = running(GDRCAP_CONSUMER_HOST);
+	struct gdrcap_session *session = running("host");
 	struct gdrcap_queue *queue = gdrcap_get_queue(session, 0);
 	const struct gdrcap_batch *batch;
 
@@ -297,7 +300,7 @@ int asserts_release(void)
 
 static void release_after_twice(void)
 {
-	struct gdrcap_session *session = running(GDRCAP_CONSUMER_HOST);
+	struct gdrcap_session *session = running("host");
 	struct gdrcap_queue *queue = gdrcap_get_queue(session, 0);
 	const struct gdrcap_batch *batch;
 
@@ -324,11 +327,11 @@ static void poll_twice(void)
 {
 	const struct gdrcap_batch *batch;
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 	pthread_t thread;
 
-	guest_config(&config, GDRCAP_CONSUMER_HOST);
-	session = guest_create(&config);
+	guest_config(&config, "host");
+	session = guest_create(config);
 	CHECK(pthread_create(&thread, NULL, poll_on, gdrcap_get_queue(session, 0)) == 0);
 	for (;;)
 		gdrcap_poll(gdrcap_get_queue(session, 0), &batch, 1);
@@ -350,11 +353,11 @@ static void log_destroy(void *context, enum gdrcap_log_level level, const char *
 static void destroy_in_callback(void)
 {
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 
-	guest_config(&config, GDRCAP_CONSUMER_VALIDATE);
-	config.log = log_destroy;
-	session = guest_create(&config);
+	guest_config(&config, "validate");
+	gdrcap_config_set_log(config, log_destroy, NULL);
+	session = guest_create(config);
 	atomic_store(&destroyed, session);
 	guest_start(session);
 	while (!gdrcap_wait_end(session, 1000))

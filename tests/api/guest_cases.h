@@ -37,13 +37,13 @@ static inline uint64_t now_ms(void)
 }
 
 /* A loopback that goes on until it is ended. */
-static inline void guest_config(struct gdrcap_config *config, enum gdrcap_consumer consumer)
+static inline void guest_config(struct gdrcap_config **config, const char *consumer)
 {
 	api_config(config, consumer, 0);
 	if (!on_gpu)
 		return;
-	snprintf(config->gpu, sizeof(config->gpu), "0");
-	config->memory = GDRCAP_MEMORY_DEVICE;
+	api_set(*config, "gpu", "0");
+	api_set(*config, "memory", "device");
 }
 
 static inline struct gdrcap_session *guest_create(const struct gdrcap_config *config)
@@ -87,15 +87,15 @@ static inline void wait_frames(const struct gdrcap_session *session, uint64_t fr
 	}
 }
 
-static inline struct gdrcap_session *running(enum gdrcap_consumer consumer)
+static inline struct gdrcap_session *running(const char *consumer)
 {
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 
 	guest_config(&config, consumer);
-	session = guest_create(&config);
+	session = guest_create(config);
 	guest_start(session);
-	if (consumer == GDRCAP_CONSUMER_VALIDATE)
+	if (!strcmp(consumer, "validate"))
 		wait_frames(session, 1000);
 	return session;
 }

@@ -57,7 +57,7 @@ static void exit_watch(void)
 int exit_main(void)
 {
 	exit_watch();
-	running(GDRCAP_CONSUMER_VALIDATE);
+	running("validate");
 	CHECK(atexit(exit_begins) == 0);
 	return 0;
 }
@@ -67,7 +67,7 @@ int exit_stopped(void)
 	struct gdrcap_session *session;
 
 	exit_watch();
-	session = running(GDRCAP_CONSUMER_VALIDATE);
+	session = running("validate");
 	CHECK(gdrcap_stop(session, NULL) == 0);
 	CHECK(atexit(exit_begins) == 0);
 	return 0;
@@ -80,11 +80,11 @@ static void destructor(void)
 	struct gdrcap_session *session;
 	struct gdrcap_summary summary;
 	struct gdrcap_error error = { 0 };
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 
 	exit_passed();
-	guest_config(&config, GDRCAP_CONSUMER_VALIDATE);
-	CHECK(gdrcap_create(&config, &session, &error) == -ESHUTDOWN);
+	guest_config(&config, "validate");
+	CHECK(gdrcap_create(config, &session, &error) == -ESHUTDOWN);
 	if (!late)
 		return;
 	/* What was in flight is no loss of the wire's, and this no verdict. */
@@ -98,7 +98,7 @@ static void destructor(void)
 int exit_late(void)
 {
 	CHECK(atexit(destructor) == 0);
-	late = running(GDRCAP_CONSUMER_VALIDATE);
+	late = running("validate");
 	CHECK(atexit(exit_begins) == 0);
 	return 0;
 }
@@ -107,7 +107,7 @@ int exit_late(void)
 int exit_unused(void)
 {
 	CHECK(atexit(destructor) == 0);
-	gdrcap_destroy(running(GDRCAP_CONSUMER_VALIDATE));
+	gdrcap_destroy(running("validate"));
 	CHECK(atexit(exit_begins) == 0);
 	return 0;
 }
@@ -115,14 +115,14 @@ int exit_unused(void)
 /* Two sessions, one of which never started. */
 int exit_two(void)
 {
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 
 	exit_watch();
-	guest_config(&config, GDRCAP_CONSUMER_VALIDATE);
-	snprintf(config.port[0], sizeof(config.port[0]), "ring:other");
-	snprintf(config.tx_port[0], sizeof(config.tx_port[0]), "ring:other");
-	guest_create(&config);
-	running(GDRCAP_CONSUMER_VALIDATE);
+	guest_config(&config, "validate");
+	api_set(config, "port", "ring:other");
+	api_set(config, "tx_port", "ring:other");
+	guest_create(config);
+	running("validate");
 	CHECK(atexit(exit_begins) == 0);
 	return 0;
 }
@@ -157,7 +157,7 @@ int exit_thread(void)
 	pthread_t polls, waits, exits;
 
 	exit_watch();
-	session = running(GDRCAP_CONSUMER_HOST);
+	session = running("host");
 	CHECK(atexit(exit_begins) == 0);
 	CHECK(pthread_create(&polls, NULL, poller, gdrcap_get_queue(session, 0)) == 0);
 	CHECK(pthread_create(&waits, NULL, waiter, session) == 0);
@@ -176,7 +176,7 @@ int exit_holding(void)
 	const struct gdrcap_batch *batches[8];
 
 	exit_watch();
-	session = running(GDRCAP_CONSUMER_HOST);
+	session = running("host");
 	CHECK(gdrcap_wait(gdrcap_get_queue(session, 0), batches, 8, -1) > 0);
 	CHECK(atexit(exit_begins) == 0);
 	return 0;
@@ -203,12 +203,11 @@ static void log_exit(void *context, enum gdrcap_log_level level, const char *lin
 int exit_create(void)
 {
 	static struct exit_at at = { .part = "memory:" };
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 
-	guest_config(&config, GDRCAP_CONSUMER_VALIDATE);
-	config.log = log_exit;
-	config.log_context = &at;
-	guest_create(&config);
+	guest_config(&config, "validate");
+	gdrcap_config_set_log(config, log_exit, &at);
+	guest_create(config);
 	return 1;
 }
 
@@ -217,12 +216,11 @@ int exit_callback(void)
 {
 	static struct exit_at at = { .part = "the link is up" };
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 
-	guest_config(&config, GDRCAP_CONSUMER_VALIDATE);
-	config.log = log_exit;
-	config.log_context = &at;
-	session = guest_create(&config);
+	guest_config(&config, "validate");
+	gdrcap_config_set_log(config, log_exit, &at);
+	session = guest_create(config);
 	guest_start(session);
 	while (!gdrcap_wait_end(session, 1000))
 		;

@@ -20,13 +20,13 @@ static void child_is_refused(struct gdrcap_session *session, struct gdrcap_queue
 	struct gdrcap_summary summary;
 	struct gdrcap_counts counts;
 	struct gdrcap_damage damage;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 	struct gdrcap_cause cause;
 	struct gdrcap_rule rule;
 	uint32_t stream;
 
-	guest_config(&config, GDRCAP_CONSUMER_VALIDATE);
-	CHECK(gdrcap_create(&config, &second, &error) == -EPERM && !second);
+	guest_config(&config, "validate");
+	CHECK(gdrcap_create(config, &second, &error) == -EPERM && !second);
 	CHECK(strstr(error.text, "fork before the first session"));
 	CHECK(gdrcap_start(session, &error) == -EPERM);
 	CHECK(gdrcap_prove(session, NULL, NULL, &error) == -EPERM);
@@ -54,7 +54,7 @@ static void child_is_refused(struct gdrcap_session *session, struct gdrcap_queue
 /* What a process that forks often does: the child says something and exits. */
 int fork_exit(void)
 {
-	struct gdrcap_session *session = running(GDRCAP_CONSUMER_VALIDATE);
+	struct gdrcap_session *session = running("validate");
 	const pid_t child = fork();
 	struct rusage usage;
 
@@ -71,7 +71,7 @@ int fork_exit(void)
 
 int fork_calls(void)
 {
-	struct gdrcap_session *session = running(GDRCAP_CONSUMER_VALIDATE);
+	struct gdrcap_session *session = running("validate");
 	struct gdrcap_queue *queue = gdrcap_get_queue(session, 0);
 	const pid_t child = fork();
 
@@ -88,7 +88,7 @@ int fork_calls(void)
 /* A child's child, and one that no handler of fork() hears of. */
 int fork_clone(void)
 {
-	struct gdrcap_session *session = running(GDRCAP_CONSUMER_VALIDATE);
+	struct gdrcap_session *session = running("validate");
 	struct gdrcap_queue *queue = gdrcap_get_queue(session, 0);
 	const pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 
@@ -109,18 +109,18 @@ int fork_clone(void)
 /* A process may destroy all and fork: EAL's threads are still its own. */
 int fork_after(void)
 {
-	struct gdrcap_session *session = running(GDRCAP_CONSUMER_VALIDATE);
+	struct gdrcap_session *session = running("validate");
 	pid_t child;
 
 	parent_goes_on(session);
 	child = fork();
 	if (child == 0) {
 		struct gdrcap_error error = { 0 };
-		struct gdrcap_config config;
+		struct gdrcap_config *config API_FREED = NULL;
 
 		alarm(HANGS_S);
-		guest_config(&config, GDRCAP_CONSUMER_VALIDATE);
-		CHECK(gdrcap_create(&config, &session, &error) == -EPERM);
+		guest_config(&config, "validate");
+		CHECK(gdrcap_create(config, &session, &error) == -EPERM);
 		exit(0);
 	}
 	child_ended(child);
@@ -133,7 +133,7 @@ int fork_before(void)
 	const pid_t child = fork();
 
 	alarm(HANGS_S);
-	parent_goes_on(running(GDRCAP_CONSUMER_VALIDATE));
+	parent_goes_on(running("validate"));
 	if (child)
 		child_ended(child);
 	return 0;
@@ -186,7 +186,7 @@ static pid_t spawn_running(int *said)
 	if (child == 0) {
 		close(pipes[0]);
 		alarm(HANGS_S);
-		running(GDRCAP_CONSUMER_VALIDATE);
+		running("validate");
 		CHECK(write(pipes[1], "r", 1) == 1);
 		for (;;)
 			pause();
@@ -202,7 +202,7 @@ static void run_once(void)
 
 	if (child == 0) {
 		alarm(HANGS_S);
-		parent_goes_on(running(GDRCAP_CONSUMER_VALIDATE));
+		parent_goes_on(running("validate"));
 		exit(0);
 	}
 	child_ended(child);

@@ -37,10 +37,10 @@ static void clean_run(uint64_t frames)
 {
 	struct gdrcap_session *session;
 	struct gdrcap_summary summary;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, frames);
-	session = api_create(&config);
+	api_config(&config, "validate", frames);
+	session = api_create(config);
 	api_start(session);
 	api_wait_end(session);
 	api_stop(session);
@@ -87,14 +87,14 @@ static void own_port(void **state)
 	for (int i = 0; i < 2; i++) {
 		struct gdrcap_session *session;
 		struct gdrcap_summary summary;
-		struct gdrcap_config config;
+		struct gdrcap_config *config API_FREED = NULL;
 
-		api_config(&config, GDRCAP_CONSUMER_VALIDATE, 20000);
-		snprintf(config.port[0], sizeof(config.port[0]), "net_null0");
-		config.tx_port[0][0] = '\0';
-		session = api_create(&config);
+		api_config(&config, "validate", 20000);
+		api_set(config, "port", "net_null0");
+		api_unset(config, "tx_port");
+		session = api_create(config);
 		/* It has one user at a time. */
-		api_create_fails(&config, -EBUSY, "stop it first");
+		api_create_fails(config, -EBUSY, "stop it first");
 		api_start(session);
 		api_wait_end(session);
 		api_stop(session);
@@ -112,20 +112,20 @@ static void own_port(void **state)
 /* A wire of the embedder's carries its mbufs, which are in no session's memory and pools. */
 static void own_wire(void **state)
 {
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 	struct rte_ring *ring;
 
 	own_eal_start();
 	ring = rte_ring_create("ring", 1024, SOCKET_ID_ANY, 0);
 	assert_non_null(ring);
 	assert_true(rte_eth_from_rings("own", &ring, 1, &ring, 1, 0) >= 0);
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 500);
-	snprintf(config.port[0], sizeof(config.port[0]), "net_ring_own");
-	config.tx_port[0][0] = '\0';
-	api_create_fails(&config, -ENOTSUP, "ring:NAME");
-	snprintf(config.tx_port[0], sizeof(config.tx_port[0]), "net_ring_own");
-	snprintf(config.port[0], sizeof(config.port[0]), "net_null0");
-	api_create_fails(&config, -ENOTSUP, "net_ring_own");
+	api_config(&config, "validate", 500);
+	api_set(config, "port", "net_ring_own");
+	api_unset(config, "tx_port");
+	api_create_fails(config, -ENOTSUP, "ring:NAME");
+	api_set(config, "tx_port", "net_ring_own");
+	api_set(config, "port", "net_null0");
+	api_create_fails(config, -ENOTSUP, "net_ring_own");
 }
 
 /* EAL cannot start without file descriptors, and cannot be started twice: a second session is told
@@ -133,7 +133,7 @@ static void own_wire(void **state)
 static void failed_eal(void **state)
 {
 	const int next = dup(STDERR_FILENO);
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 	struct rlimit limit;
 
 	assert_true(next >= 0);
@@ -141,12 +141,12 @@ static void failed_eal(void **state)
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	limit.rlim_cur = (rlim_t)next;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 1000);
-	api_create_fails_once(&config, "ulimit -n");
+	api_config(&config, "validate", 1000);
+	api_create_fails_once(config, "ulimit -n");
 	limit.rlim_cur = limit.rlim_max;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	for (int i = 0; i < 2; i++)
-		api_create_fails(&config, -EALREADY, "new process");
+		api_create_fails(config, -EALREADY, "new process");
 }
 
 /* An ordinary user without a usable run-time directory needs none, and hears nothing of it. */
@@ -155,15 +155,15 @@ static void no_runtime_dir(void **state)
 	char said[] = "/tmp/gdrcap-said-XXXXXX";
 	const int fd = mkstemp(said);
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 
 	assert_true(fd >= 0);
 	assert_int_equal(unlink(said), 0);
 	assert_int_equal(geteuid() ? 0 : setuid(65534), 0);
 	assert_int_equal(setenv("XDG_RUNTIME_DIR", "/proc/nowhere", 1), 0);
 	assert_true(dup2(fd, STDERR_FILENO) >= 0);
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 1000);
-	session = api_create(&config);
+	api_config(&config, "validate", 1000);
+	session = api_create(config);
 	api_start(session);
 	api_wait_end(session);
 	api_stop(session);

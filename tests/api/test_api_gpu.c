@@ -121,12 +121,12 @@ static void kernel_of_the_caller(void **state)
 		struct block block[QUEUES * BLOCKS], sum;
 		struct gdrcap_session *session;
 		const struct gdrcap_batch *batch;
-		struct gdrcap_config config;
+		struct gdrcap_config *config API_FREED = NULL;
 
-		api_config(&config, GDRCAP_CONSUMER_GPU, runs[i]);
-		config.queues = QUEUES;
-		config.streams = 4;
-		session = api_create(&config);
+		api_config(&config, "gpu", runs[i]);
+		api_set(config, "queues", "%u", QUEUES);
+		api_set(config, "streams", "4");
+		session = api_create(config);
 		/* Before or after the start. */
 		if (i & 1)
 			api_start(session);
@@ -150,10 +150,10 @@ static void kernel_of_the_caller(void **state)
 static void kernel_that_takes_nothing(void **state)
 {
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 
-	api_config(&config, GDRCAP_CONSUMER_GPU, 10);
-	session = api_create(&config);
+	api_config(&config, "gpu", 10);
+	session = api_create(config);
 	api_start(session);
 	api_wait_end(session);
 	api_stop(session);
@@ -182,18 +182,17 @@ static void memory_of_the_caller(void **state)
 			struct gdrcap_session *session, *second;
 			struct gdrcap_summary summary;
 			struct gdrcap_error error = { 0 };
-			struct gdrcap_config config;
+			struct gdrcap_config *config API_FREED = NULL;
 
-			api_config(&config, GDRCAP_CONSUMER_GPU, 30000);
-			config.memory = kind;
-			config.memory_addr = memory;
-			config.pool_bytes = bytes;
-			session = api_create(&config);
+			api_config(&config, "gpu", 30000);
+			api_set(config, "memory", "%s", api_memory[kind]);
+			gdrcap_config_set_memory(config, memory, bytes);
+			session = api_create(config);
 			gdrcap_get_summary(session, &summary, sizeof(summary));
 			assert_true(summary.region_bytes == bytes);
 			assert_int_equal(summary.memory, kind);
 			/* One at a time. */
-			assert_true(gdrcap_create(&config, &second, &error) < 0);
+			assert_true(gdrcap_create(config, &second, &error) < 0);
 			assert_true(strlen(error.text) > 0);
 			assert_null(second);
 			blocks_start(block, session, 1);
@@ -223,20 +222,21 @@ static void memory_that_is_refused(void **state)
 	const size_t bytes = 16 * MIB;
 	uint8_t *raw = memory_map(bytes);
 	uint8_t *memory = (uint8_t *)(((uintptr_t)raw + 65535) / 65536 * 65536);
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 
-	api_config(&config, GDRCAP_CONSUMER_GPU, 1);
-	config.memory = GDRCAP_MEMORY_HOST;
-	config.pool_bytes = bytes;
-	config.memory_addr = memory + 4096;
-	api_create_fails(&config, -EINVAL, "64 KiB");
-	config.memory_addr = memory;
-	config.pool_bytes = bytes - 4096;
-	api_create_fails(&config, -EINVAL, "64 KiB");
-	config.pool_bytes = 0;
-	api_create_fails(&config, -EINVAL, "pool");
-	config.pool_bytes = MIB;
-	api_create_fails(&config, -EINVAL, "pool");
+	api_config(&config, "gpu", 1);
+	api_set(config, "memory", "host");
+	gdrcap_config_set_memory(config, memory + 4096, bytes);
+	api_create_fails(config, -EINVAL, "64 KiB");
+	gdrcap_config_set_memory(config, memory, bytes - 4096);
+	api_create_fails(config, -EINVAL, "64 KiB");
+	gdrcap_config_set_memory(config, memory, 0);
+	api_create_fails(config, -EINVAL, "64 KiB");
+	gdrcap_config_set_memory(config, memory, MIB);
+	api_create_fails(config, -EINVAL, "pool: these ports");
+	gdrcap_config_set_memory(config, memory, bytes);
+	api_set(config, "pool", "16M");
+	api_create_fails(config, -EINVAL, "leave pool out");
 	munmap(raw, bytes + MIB);
 }
 

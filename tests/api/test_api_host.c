@@ -19,12 +19,12 @@ struct taken {
 static struct gdrcap_session *begin(uint64_t frames, uint32_t queues, uint32_t streams)
 {
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 
-	api_config(&config, GDRCAP_CONSUMER_HOST, frames);
-	config.queues = queues;
-	config.streams = streams;
-	session = api_create(&config);
+	api_config(&config, "host", frames);
+	api_set(config, "queues", "%u", queues);
+	api_set(config, "streams", "%u", streams);
+	session = api_create(config);
 	api_start(session);
 	return session;
 }
@@ -114,13 +114,13 @@ static void times_of_arrival(void **state)
 		const uint64_t slack = 1000000000, start = now_ns() - slack;
 		const struct gdrcap_batch *batch;
 		struct gdrcap_session *session;
-		struct gdrcap_config config;
+		struct gdrcap_config *config API_FREED = NULL;
 		struct gdrcap_queue *queue;
 		uint64_t frames = 0, last = start;
 
-		api_config(&config, GDRCAP_CONSUMER_HOST, 20000);
-		config.batch_times = asked;
-		session = api_create(&config);
+		api_config(&config, "host", 20000);
+		api_set(config, "consumer.batch_times", "%u", asked);
+		session = api_create(config);
 		queue = gdrcap_get_queue(session, 0);
 		assert_true(gdrcap_time_ns(queue, 0) == 0);
 		api_start(session);
@@ -317,15 +317,15 @@ static void longer_than_a_slot(void **state)
 	const struct gdrcap_batch *batch;
 	struct gdrcap_session *session;
 	struct gdrcap_summary summary;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 	uint32_t frames = 0, cut = 0;
 
 	pcap_write(path, lengths, 8);
-	api_config(&config, GDRCAP_CONSUMER_HOST, 8);
-	config.tx_port[0][0] = '\0';
-	snprintf(config.port[0], sizeof(config.port[0]), "net_pcap0,rx_pcap=%s", path);
-	snprintf(config.frame_size, sizeof(config.frame_size), "1518");
-	session = api_create(&config);
+	api_config(&config, "host", 8);
+	api_unset(config, "tx_port");
+	api_set(config, "port", "net_pcap0,rx_pcap=%s", path);
+	api_set(config, "frame.size", "1518");
+	session = api_create(config);
 	api_start(session);
 	while (frames < 8) {
 		assert_int_equal(gdrcap_wait(gdrcap_get_queue(session, 0), &batch, 1, -1), 1);
@@ -401,11 +401,11 @@ static void last_frames_are_published(void **state)
 		struct gdrcap_session *session;
 		const struct gdrcap_batch *batch;
 		struct gdrcap_queue *queue;
-		struct gdrcap_config config;
+		struct gdrcap_config *config API_FREED = NULL;
 
-		api_config(&config, GDRCAP_CONSUMER_HOST, frames);
-		config.burst = 7;
-		session = api_create(&config);
+		api_config(&config, "host", frames);
+		api_set(config, "burst", "7");
+		session = api_create(config);
 		api_start(session);
 		queue = gdrcap_get_queue(session, 0);
 		api_wait_end(session);
@@ -522,10 +522,10 @@ static void waiting(void **state)
 	const struct gdrcap_batch *batch[2];
 	struct gdrcap_queue *queue;
 	struct gdrcap_gpu_queue gpu_queue;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 
-	api_config(&config, GDRCAP_CONSUMER_HOST, 300);
-	session = api_create(&config);
+	api_config(&config, "host", 300);
+	session = api_create(config);
 	queue = gdrcap_get_queue(session, 0);
 	/* Nothing before the start, whatever is waited. */
 	assert_int_equal(gdrcap_poll(queue, batch, 2), 0);

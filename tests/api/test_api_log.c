@@ -25,15 +25,15 @@ static void log_own(void *context, enum gdrcap_log_level level, const char *line
 
 static void ports_set(struct gdrcap_config *config, const char *name)
 {
-	snprintf(config->port[0], sizeof(config->port[0]), "ring:%s", name);
-	snprintf(config->tx_port[0], sizeof(config->tx_port[0]), "ring:%s", name);
+	api_set(config, "port", "ring:%s", name);
+	api_set(config, "tx_port", "ring:%s", name);
 }
 
 /* A port that its driver refuses. */
 static void port_refused(struct gdrcap_config *config, const char *name)
 {
-	snprintf(config->port[0], sizeof(config->port[0]), "net_memif_%s,role=%s", name, name);
-	config->tx_port[0][0] = '\0';
+	api_set(config, "port", "net_memif_%s,role=%s", name, name);
+	api_unset(config, "tx_port");
 }
 
 /* A session that does not come to be, and one that lives. */
@@ -42,21 +42,20 @@ static int live(const char *own, const char *others)
 	struct place *place = calloc(1, sizeof(*place));
 	struct gdrcap_session *session = NULL;
 	struct gdrcap_error error = { 0 };
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 	int bad;
 
 	*place = (struct place){ .own = own, .others = others };
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 50);
-	config.log = log_own;
-	config.log_context = place;
-	port_refused(&config, own);
-	bad = gdrcap_create(&config, &session, &error) != -ENODEV;
+	api_config(&config, "validate", 50);
+	gdrcap_config_set_log(config, log_own, place);
+	port_refused(config, own);
+	bad = gdrcap_create(config, &session, &error) != -ENODEV;
 	/* The text has DPDK's own words, and they are of this call. */
 	bad |= !strstr(error.text, "DPDK says: memif_set_role(): Unknown role: ");
 	bad |= !strstr(error.text, own) || strstr(error.text, others);
 	bad |= atomic_load(&place->lines) == 0;
-	ports_set(&config, own);
-	bad |= gdrcap_create(&config, &session, &error) != 0;
+	ports_set(config, own);
+	bad |= gdrcap_create(config, &session, &error) != 0;
 	bad |= gdrcap_start(session, &error) != 0;
 	while (!gdrcap_wait_end(session, 1000))
 		;
@@ -107,12 +106,12 @@ struct calling {
 
 static int other_lives(struct gdrcap_session **other)
 {
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 	int bad;
 
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 50);
-	ports_set(&config, "other");
-	bad = gdrcap_create(&config, other, NULL) != 0;
+	api_config(&config, "validate", 50);
+	ports_set(config, "other");
+	bad = gdrcap_create(config, other, NULL) != 0;
 	bad |= gdrcap_prove(*other, NULL, NULL, NULL) != 0;
 	bad |= gdrcap_start(*other, NULL) != 0;
 	while (!gdrcap_wait_end(*other, 1000))
@@ -154,13 +153,12 @@ static void functions_may_call(void **state)
 {
 	static struct calling calling;
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 
 	(void)state;
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 0);
-	config.log = log_calls;
-	config.log_context = &calling;
-	session = api_create(&config);
+	api_config(&config, "validate", 0);
+	gdrcap_config_set_log(config, log_calls, &calling);
+	session = api_create(config);
 	atomic_store(&calling.session, session);
 	api_start(session);
 	api_wait_end(session);
@@ -177,28 +175,27 @@ static void log_ends_with_its_session(void **state)
 {
 	struct place place = { .own = "anna", .others = "bert" };
 	struct gdrcap_session *first, *second;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 	int lines;
 
 	(void)state;
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 100);
-	first = api_create(&config);
-	config.log = log_own;
-	config.log_context = &place;
-	ports_set(&config, "anna");
-	second = api_create(&config);
+	api_config(&config, "validate", 100);
+	first = api_create(config);
+	gdrcap_config_set_log(config, log_own, &place);
+	ports_set(config, "anna");
+	second = api_create(config);
 	assert_true(place.lines > 0);
 	gdrcap_destroy(second);
 	lines = place.lines;
 	gdrcap_prove(first, NULL, NULL, NULL);
 	gdrcap_destroy(first);
 	assert_int_equal(place.lines, lines);
-	port_refused(&config, "carl");
-	api_create_fails(&config, -ENODEV, "carl");
+	port_refused(config, "carl");
+	api_create_fails(config, -ENODEV, "carl");
 	assert_true(place.lines > lines);
 	lines = place.lines;
-	config.log = NULL;
-	api_create_fails(&config, -ENODEV, "carl");
+	gdrcap_config_set_log(config, NULL, NULL);
+	api_create_fails(config, -ENODEV, "carl");
 	assert_int_equal(place.lines, lines);
 }
 

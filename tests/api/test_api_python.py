@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 
-CONFIG_BYTES = 1 << 16  # more than the struct has; its first field says how many it has
 ERROR_BYTES = 512
 COUNTS = 2  # sent, received: what the summary begins with, and all that is asked for
 
@@ -16,7 +15,8 @@ LOG = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p)
 
 def program(how):
     library = ctypes.CDLL(os.environ["LIBGDRCAP"])
-    config = ctypes.create_string_buffer(CONFIG_BYTES)
+    library.gdrcap_config_new.restype = ctypes.c_void_p
+    config = ctypes.c_void_p(library.gdrcap_config_new())
     error = ctypes.create_string_buffer(ERROR_BYTES)
     lines = []
     log = LOG(lambda context, level, line: lines.append(line))
@@ -24,14 +24,12 @@ def program(how):
     def check(ret):
         assert ret == 0, (ret, error.raw[4:].split(b"\0")[0])
 
-    library.gdrcap_config_default(config)
     for key, value in (("port", "ring:python"), ("tx-port", "ring:python"), ("gpu", "host")):
-        check(library.gdrcap_config_set(config, key.encode(), value.encode(), 0, error))
-    # The last two fields: the log function and its context.
-    size = ctypes.c_size_t.from_buffer(config).value
-    ctypes.c_void_p.from_buffer(config, size - 16).value = ctypes.cast(log, ctypes.c_void_p).value
+        check(library.gdrcap_config_set(config, key.encode(), value.encode(), error))
+    library.gdrcap_config_set_log(config, log, None)
     session = ctypes.c_void_p()
     check(library.gdrcap_create(config, ctypes.byref(session), error))
+    library.gdrcap_config_free(config)
     check(library.gdrcap_start(session, error))
     counts = (ctypes.c_uint64 * COUNTS)()
     while counts[1] < 1000:

@@ -48,10 +48,13 @@ static void life_again_and_again(void **state)
 	for (int i = 0; i < 20; i++) {
 		struct gdrcap_summary summary;
 		struct gdrcap_session *session;
-		struct gdrcap_config config;
+		struct gdrcap_config *config API_FREED = NULL;
 
-		api_config(&config, GDRCAP_CONSUMER_VALIDATE, 3000);
-		session = api_create(&config);
+		api_config(&config, "validate", 3000);
+		session = api_create(config);
+		/* Nothing of it is used any more. */
+		gdrcap_config_free(config);
+		config = NULL;
 		identities(session);
 		assert_int_equal(gdrcap_get_summary(session, &summary, sizeof(summary)), 0);
 		assert_int_equal(summary.total.received, 0);
@@ -72,13 +75,13 @@ static void life_again_and_again(void **state)
 static void ended_early(void **state)
 {
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 
 	gdrcap_destroy(NULL);
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 0);
+	api_config(&config, "validate", 0);
 	/* Never started. */
-	gdrcap_destroy(api_create(&config));
-	session = api_create(&config);
+	gdrcap_destroy(api_create(config));
+	session = api_create(config);
 	api_stop(session);
 	/* A stop before the start ends nothing. */
 	api_start(session);
@@ -88,7 +91,7 @@ static void ended_early(void **state)
 	identities(session);
 	gdrcap_destroy(session);
 	/* Without a stop. */
-	session = api_create(&config);
+	session = api_create(config);
 	api_start(session);
 	gdrcap_destroy(session);
 }
@@ -97,10 +100,10 @@ static void started_twice(void **state)
 {
 	struct gdrcap_error error = { 0 };
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 1000);
-	session = api_create(&config);
+	api_config(&config, "validate", 1000);
+	session = api_create(config);
 	api_start(session);
 	api_failed(gdrcap_start(session, &error), -EALREADY, &error, "create another");
 	api_wait_end(session);
@@ -158,13 +161,13 @@ static void results_at_any_time(void **state)
 {
 	struct reader reader[3];
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 	void *bad;
 
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 200000);
-	config.queues = 2;
-	config.streams = 5;
-	session = api_create(&config);
+	api_config(&config, "validate", 200000);
+	api_set(config, "queues", "2");
+	api_set(config, "streams", "5");
+	session = api_create(config);
 	for (int i = 0; i < 3; i++) {
 		reader[i] = (struct reader){ .session = session };
 		pthread_create(&reader[i].thread, NULL, reader_run, &reader[i]);
@@ -193,11 +196,11 @@ static void stopped_while_waited_for(void **state)
 {
 	for (int i = 0; i < 10; i++) {
 		struct gdrcap_session *session;
-		struct gdrcap_config config;
+		struct gdrcap_config *config API_FREED = NULL;
 		pthread_t waiter;
 
-		api_config(&config, GDRCAP_CONSUMER_VALIDATE, i & 1 ? 500 : 0);
-		session = api_create(&config);
+		api_config(&config, "validate", i & 1 ? 500 : 0);
+		session = api_create(config);
 		api_start(session);
 		pthread_create(&waiter, NULL, waiter_run, session);
 		usleep(1000);
@@ -212,18 +215,24 @@ static void several_ports_and_queues(void **state)
 	struct gdrcap_counts sum = { 0 }, counts;
 	struct gdrcap_session *session;
 	struct gdrcap_summary summary;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 	uint64_t seen = 0;
 	uint32_t i, stream;
 
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 60001);
+	api_config(&config, "validate", 60001);
 	for (int p = 0; p < 3; p++) {
-		snprintf(config.port[p], sizeof(config.port[p]), "ring:%d", p);
-		snprintf(config.tx_port[p], sizeof(config.tx_port[p]), "ring:%d", p);
+		char name[16];
+
+		snprintf(name, sizeof(name), "ring:%d", p);
+		assert_int_equal(
+			(p ? gdrcap_config_add : gdrcap_config_set)(config, "port", name, NULL), 0);
+		assert_int_equal(
+			(p ? gdrcap_config_add : gdrcap_config_set)(config, "tx_port", name, NULL),
+			0);
 	}
-	config.queues = 2;
-	config.streams = 13;
-	session = api_create(&config);
+	api_set(config, "queues", "2");
+	api_set(config, "streams", "13");
+	session = api_create(config);
 	api_start(session);
 	api_wait_end(session);
 	api_stop(session);
@@ -255,11 +264,11 @@ static void few_frames(void **state)
 {
 	for (uint64_t frames = 1; frames < 5; frames++) {
 		struct gdrcap_session *session;
-		struct gdrcap_config config;
+		struct gdrcap_config *config API_FREED = NULL;
 
-		api_config(&config, GDRCAP_CONSUMER_VALIDATE, frames);
-		config.queues = 3;
-		session = api_create(&config);
+		api_config(&config, "validate", frames);
+		api_set(config, "queues", "3");
+		session = api_create(config);
 		api_start(session);
 		api_wait_end(session);
 		api_stop(session);
@@ -273,18 +282,18 @@ static void least_pool_of_several_queues(void **state)
 {
 	struct gdrcap_session *session = NULL;
 	struct gdrcap_error error = { 0 };
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 	unsigned long long least = 0;
 
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 100000);
-	config.queues = 4;
-	config.descriptors = 64;
-	config.burst = 4;
-	config.pool_bytes = 1 << 20;
-	api_failed(gdrcap_create(&config, &session, &error), -EINVAL, &error, "pool");
+	api_config(&config, "validate", 100000);
+	api_set(config, "queues", "4");
+	api_set(config, "descriptors", "64");
+	api_set(config, "burst", "4");
+	api_set(config, "pool", "%llu", (unsigned long long)(1 << 20));
+	api_failed(gdrcap_create(config, &session, &error), -EINVAL, &error, "pool");
 	assert_int_equal(sscanf(strrchr(error.text, ':'), ": %llu", &least), 1);
-	config.pool_bytes = least << 20;
-	session = api_create(&config);
+	api_set(config, "pool", "%llu", (unsigned long long)(least << 20));
+	session = api_create(config);
 	api_start(session);
 	api_wait_end(session);
 	api_stop(session);
@@ -298,16 +307,16 @@ static void each_memory(void **state)
 		for (uint32_t guard = 0; guard < 2; guard++) {
 			struct gdrcap_session *session;
 			struct gdrcap_summary summary;
-			struct gdrcap_config config;
+			struct gdrcap_config *config API_FREED = NULL;
 
-			api_config(&config, GDRCAP_CONSUMER_VALIDATE, 5000);
-			config.memory = kind;
-			config.guard = guard;
+			api_config(&config, "validate", 5000);
+			api_set(config, "memory", "%s", api_memory[kind]);
+			api_set(config, "guard", "%u", guard);
 			if (guard && kind > GDRCAP_MEMORY_DEVICE) {
-				api_create_fails(&config, -EINVAL, "guard");
+				api_create_fails(config, -EINVAL, "guard");
 				continue;
 			}
-			session = api_create(&config);
+			session = api_create(config);
 			gdrcap_get_summary(session, &summary, sizeof(summary));
 			assert_int_equal(summary.memory, kind ? kind : GDRCAP_MEMORY_DEVICE);
 			api_start(session);
@@ -321,10 +330,10 @@ static void each_memory(void **state)
 static void whole_life(uint64_t frames)
 {
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, frames);
-	session = api_create(&config);
+	api_config(&config, "validate", frames);
+	session = api_create(config);
 	api_start(session);
 	api_wait_end(session);
 	api_stop(session);
@@ -342,12 +351,12 @@ static void *lives_run(void *arg)
 static void two_at_the_same_time(void **state)
 {
 	struct gdrcap_session *a, *b;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 	pthread_t thread[2];
 
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 20000);
-	a = api_create(&config);
-	b = api_create(&config);
+	api_config(&config, "validate", 20000);
+	a = api_create(config);
+	b = api_create(config);
 	api_start(b);
 	api_start(a);
 	api_wait_end(a);
@@ -368,11 +377,11 @@ static void proved_then_run(void **state)
 {
 	struct gdrcap_session *session;
 	struct gdrcap_error error = { 0 };
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 	int ret;
 
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 1000);
-	session = api_create(&config);
+	api_config(&config, "validate", 1000);
+	session = api_create(config);
 	for (int i = 0; i < 2; i++) {
 		ret = gdrcap_prove(session, NULL, NULL, &error);
 		if (ret)
@@ -393,44 +402,42 @@ static void misuse_is_told(void **state)
 	struct gdrcap_gpu_queue gpu_queue;
 	struct gdrcap_session *session;
 	struct gdrcap_error error = { 0 };
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 1);
-	api_failed(gdrcap_create(&config, NULL, &error), -EINVAL, &error, "session");
+	api_config(&config, "validate", 1);
+	api_failed(gdrcap_create(config, NULL, &error), -EINVAL, &error, "session");
 	api_create_fails(NULL, -EINVAL, "configuration");
-	config.size = 0;
-	api_create_fails(&config, -EINVAL, "gdrcap_config_default()");
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 1);
-	config.tx_port[0][0] = '\0';
-	api_create_fails(&config, -EINVAL, "tx_port");
-	config.port[0][0] = '\0';
-	api_create_fails(&config, -EINVAL, "ring:NAME");
-	api_config(&config, (enum gdrcap_consumer)7, 1);
-	api_create_fails(&config, -EINVAL, "consumer");
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 1);
-	snprintf(config.gpu, sizeof(config.gpu), "200");
-	api_create_fails(&config, -ENODEV, "--gpu host");
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 1);
-	snprintf(config.cores, sizeof(config.cores), "8191");
-	api_create_fails(&config, -EINVAL, "cores");
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 1);
-	snprintf(config.pattern, sizeof(config.pattern), "file");
-	api_create_fails(&config, -EINVAL, "pattern.file");
-	snprintf(config.pattern_file, sizeof(config.pattern_file), "/nowhere/at/all");
-	api_create_fails(&config, -ENOENT, "/nowhere/at/all");
-	snprintf(config.pattern_file, sizeof(config.pattern_file), "/dev/null");
-	api_create_fails(&config, -EINVAL, "/dev/null");
+	api_unset(config, "tx_port");
+	api_create_fails(config, -EINVAL, "tx_port");
+	api_unset(config, "port");
+	api_create_fails(config, -EINVAL, "ring:NAME");
+	api_config(&config, "validate", 1);
+	api_failed(gdrcap_config_set(config, "consumer", "nobody", &error), -EINVAL, &error,
+		   "validate, host, gpu");
+	api_config(&config, "validate", 1);
+	api_set(config, "gpu", "200");
+	api_create_fails(config, -ENODEV, "--gpu host");
+	api_config(&config, "validate", 1);
+	api_set(config, "cores", "8191");
+	api_create_fails(config, -EINVAL, "cores");
+	api_config(&config, "validate", 1);
+	api_set(config, "pattern.name", "file");
+	api_create_fails(config, -EINVAL, "pattern.file");
+	api_set(config, "pattern.file", "/nowhere/at/all");
+	api_create_fails(config, -ENOENT, "/nowhere/at/all");
+	api_set(config, "pattern.file", "/dev/null");
+	api_create_fails(config, -EINVAL, "/dev/null");
 	/* More than there is of any memory. */
 	for (int kind = GDRCAP_MEMORY_DEVICE; kind <= GDRCAP_MEMORY_HOST; kind++) {
-		api_config(&config, GDRCAP_CONSUMER_VALIDATE, 1);
-		config.memory = kind;
-		config.slot_bytes = 16384;
-		config.pool_bytes = 1ull << 40;
-		api_create_fails(&config, -ENOMEM, "--pool");
+		api_config(&config, "validate", 1);
+		api_set(config, "memory", "%s", api_memory[kind]);
+		api_set(config, "slot_bytes", "16384");
+		api_set(config, "pool", "%llu", (unsigned long long)(1ull << 40));
+		api_create_fails(config, -ENOMEM, "--pool");
 	}
 	/* The consumer is not the caller's. */
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 1);
-	session = api_create(&config);
+	api_config(&config, "validate", 1);
+	session = api_create(config);
 	assert_null(gdrcap_get_queue(session, 1));
 	assert_null(gdrcap_get_queue(session, UINT32_MAX));
 	assert_int_equal(gdrcap_poll(gdrcap_get_queue(session, 0), &batch, 1), -EINVAL);

@@ -96,13 +96,13 @@ static void sizes_are_kept(ask_t ask, void *asked, size_t bytes, int ret)
 static void results(void **state)
 {
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 	struct gdrcap_event event;
 	struct gdrcap_queue *queue;
 
 	(void)state;
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 1000);
-	session = api_create(&config);
+	api_config(&config, "validate", 1000);
+	session = api_create(config);
 	api_start(session);
 	api_wait_end(session);
 	api_stop(session);
@@ -124,11 +124,11 @@ static void results(void **state)
 static void queues(void **state)
 {
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 
 	(void)state;
-	api_config(&config, GDRCAP_CONSUMER_GPU, 1000);
-	session = api_create(&config);
+	api_config(&config, "gpu", 1000);
+	session = api_create(config);
 	sizes_are_kept(ask_gpu_queue, gdrcap_get_queue(session, 0), sizeof(struct gdrcap_gpu_queue),
 		       0);
 	gdrcap_destroy(session);
@@ -142,7 +142,7 @@ static void events(void **state)
 		uint64_t more;
 	} newer = { { 0 }, 1 };
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 	struct {
 		uint32_t kind;
 		int32_t code;
@@ -150,8 +150,8 @@ static void events(void **state)
 	} older = { 0, 1, 1 };
 
 	(void)state;
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 1);
-	session = api_create(&config);
+	api_config(&config, "validate", 1);
+	session = api_create(config);
 	api_start(session);
 	api_wait_end(session);
 	api_stop(session);

@@ -69,15 +69,15 @@ static void descriptor(void **state)
 
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		struct gdrcap_session *session;
-		struct gdrcap_config config;
+		struct gdrcap_config *config API_FREED = NULL;
 		const uint64_t frames = ways[i].rate[0] == 'm' ? FRAMES : FRAMES / 10;
 		pthread_t stopper;
 
-		api_config(&config, GDRCAP_CONSUMER_HOST, frames);
-		config.burst = 4;
-		snprintf(config.rate, sizeof(config.rate), "%s", ways[i].rate);
-		config.idle_sleep_us = ways[i].idle_sleep_us;
-		session = api_create(&config);
+		api_config(&config, "host", frames);
+		api_set(config, "burst", "4");
+		api_set(config, "rate", "%s", ways[i].rate);
+		api_set(config, "idle_sleep", "%u", ways[i].idle_sleep_us);
+		session = api_create(config);
 		api_start(session);
 		assert_int_equal(pthread_create(&stopper, NULL, stop_at_the_end, session), 0);
 		assert_true(take_all(session, ways[i].max, ways[i].once) == frames);
@@ -91,13 +91,13 @@ static void descriptor(void **state)
 static void asked_late(void **state)
 {
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 	const struct gdrcap_batch *batch;
 	uint64_t frames = 0;
 	pthread_t stopper;
 
-	api_config(&config, GDRCAP_CONSUMER_HOST, FRAMES);
-	session = api_create(&config);
+	api_config(&config, "host", FRAMES);
+	session = api_create(config);
 	api_start(session);
 	assert_int_equal(pthread_create(&stopper, NULL, stop_at_the_end, session), 0);
 	while (frames < FRAMES / 2) {
@@ -115,11 +115,11 @@ static void asked_late(void **state)
 static void refused(void **state)
 {
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 
 	assert_int_equal(gdrcap_queue_fd(NULL), -EINVAL);
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 1);
-	session = api_create(&config);
+	api_config(&config, "validate", 1);
+	session = api_create(config);
 	assert_int_equal(gdrcap_queue_fd(gdrcap_get_queue(session, 0)), -EINVAL);
 	gdrcap_destroy(session);
 }
@@ -137,14 +137,14 @@ static void waits_asleep(void **state)
 {
 	const uint64_t frames = 200;
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 	const struct gdrcap_batch *batch;
 	uint64_t taken = 0;
 	int64_t cpu, wall;
 
-	api_config(&config, GDRCAP_CONSUMER_HOST, frames);
-	snprintf(config.rate, sizeof(config.rate), "0.0002mpps");
-	session = api_create(&config);
+	api_config(&config, "host", frames);
+	api_set(config, "rate", "0.0002mpps");
+	session = api_create(config);
 	/* Before the start nothing comes. */
 	assert_int_equal(gdrcap_wait(gdrcap_get_queue(session, 0), &batch, 1, 0), 0);
 	assert_int_equal(gdrcap_wait(gdrcap_get_queue(session, 0), &batch, 1, 1000), 0);
@@ -172,17 +172,17 @@ static void all_asleep(void **state)
 	char path[] = "/tmp/gdrcap-wait-XXXXXX";
 	const int file = mkstemp(path);
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 	const struct gdrcap_batch *batch;
 	int64_t cpu, wall;
 
 	assert_true(write(file, file_bytes, sizeof(file_bytes)) == sizeof(file_bytes));
 	close(file);
-	api_config(&config, GDRCAP_CONSUMER_HOST, 0);
-	snprintf(config.port[0], sizeof(config.port[0]), "net_pcap0,rx_pcap=%s", path);
-	config.tx_port[0][0] = '\0';
-	config.idle_sleep_us = 2000;
-	session = api_create(&config);
+	api_config(&config, "host", 0);
+	api_set(config, "port", "net_pcap0,rx_pcap=%s", path);
+	api_unset(config, "tx_port");
+	api_set(config, "idle_sleep", "%u", 2000);
+	session = api_create(config);
 	api_start(session);
 	assert_int_equal(gdrcap_wait(gdrcap_get_queue(session, 0), &batch, 1, -1), 1);
 	cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
@@ -212,13 +212,13 @@ static void stopped_while_asleep(void **state)
 {
 	const struct gdrcap_batch *batch;
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 	pthread_t stopper;
 	int n;
 
-	api_config(&config, GDRCAP_CONSUMER_HOST, 0);
-	snprintf(config.rate, sizeof(config.rate), "0.00001mpps");
-	session = api_create(&config);
+	api_config(&config, "host", 0);
+	api_set(config, "rate", "0.00001mpps");
+	session = api_create(config);
 	api_start(session);
 	assert_int_equal(pthread_create(&stopper, NULL, stop_soon, session), 0);
 	while ((n = gdrcap_wait(gdrcap_get_queue(session, 0), &batch, 1, -1)) == 1)

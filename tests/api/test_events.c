@@ -99,13 +99,13 @@ static struct gdrcap_session *begin(struct gdrcap_config *config)
 static void a_run(void **state)
 {
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 	struct gdrcap_event event;
 	struct pollfd fd = { .events = POLLIN };
 	unsigned int links = 0;
 
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 1000);
-	session = api_create(&config);
+	api_config(&config, "validate", 1000);
+	session = api_create(config);
 	fd.fd = gdrcap_event_fd(session);
 	assert_int_equal(gdrcap_event_fd(session), fd.fd);
 	assert_int_equal(poll(&fd, 1, 0), 0);
@@ -137,12 +137,12 @@ static void a_run(void **state)
 static void nobody_asks(void **state)
 {
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 	struct gdrcap_event event;
 	uint64_t told = 0, more = 100;
 
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 1);
-	session = api_create(&config);
+	api_config(&config, "validate", 1);
+	session = api_create(config);
 	for (uint32_t i = 0; i < EVENTS_MAX - 1 + more; i++) {
 		event = event_of(GDRCAP_EVENT_NO_SLOTS);
 		event.count = i;
@@ -166,11 +166,11 @@ static void nobody_asks(void **state)
 static void link_goes_down(void **state)
 {
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 	struct gdrcap_event event;
 
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 0);
-	session = begin(&config);
+	api_config(&config, "validate", 0);
+	session = begin(config);
 	wait_for(session, GDRCAP_EVENT_FIRST_FRAME);
 	link_is_down = true;
 	event = wait_for(session, GDRCAP_EVENT_LINK_DOWN);
@@ -192,12 +192,12 @@ static void link_down_ends(void **state)
 {
 	struct gdrcap_error error = { 0 };
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 	struct gdrcap_event event;
 
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 0);
-	config.link_down = GDRCAP_LINK_END;
-	session = begin(&config);
+	api_config(&config, "validate", 0);
+	api_set(config, "link_down", "end");
+	session = begin(config);
 	wait_for(session, GDRCAP_EVENT_FIRST_FRAME);
 	link_is_down = true;
 	wait_for(session, GDRCAP_EVENT_LINK_DOWN);
@@ -214,12 +214,12 @@ static void link_down_ends(void **state)
 static void consumer_late(void **state)
 {
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 	struct gdrcap_event event;
 
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 0);
-	config.watchdog_ms = 100;
-	session = begin(&config);
+	api_config(&config, "validate", 0);
+	api_set(config, "consumer.watchdog", "0.1");
+	session = begin(config);
 	wait_for(session, GDRCAP_EVENT_FIRST_FRAME);
 	consumer_stands = true;
 	event = wait_for(session, GDRCAP_EVENT_CONSUMER_LATE);
@@ -235,16 +235,16 @@ static void saver_behind(void **state)
 	char path[] = "/tmp/gdrcap-events-XXXXXX";
 	const int file = mkstemp(path);
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 	struct gdrcap_event event;
 	uint64_t missed;
 
 	assert_true(file >= 0);
 	close(file);
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 0);
-	snprintf(config.save, sizeof(config.save), "%s", path);
-	config.save_every = 1000000;
-	session = begin(&config);
+	api_config(&config, "validate", 0);
+	api_set(config, "save", "%s", path);
+	api_set(config, "save_every", "1000000");
+	session = begin(config);
 	wait_for(session, GDRCAP_EVENT_FIRST_FRAME);
 	saver_misses = true;
 	event = wait_for(session, GDRCAP_EVENT_SAVER_BEHIND);
@@ -284,7 +284,7 @@ static void out_of_slots(void **state)
 	const int file = mkstemp(path);
 	const struct gdrcap_batch *batch;
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 	struct gdrcap_queue *queue;
 	struct gdrcap_event event;
 	uint64_t frames = 0, times;
@@ -293,11 +293,11 @@ static void out_of_slots(void **state)
 	assert_true(file >= 0);
 	close(file);
 	file_write(path);
-	api_config(&config, GDRCAP_CONSUMER_HOST, 0);
-	snprintf(config.port[0], sizeof(config.port[0]), "net_pcap0,rx_pcap=%s", path);
-	config.tx_port[0][0] = '\0';
-	config.pool_bytes = 8 << 20;
-	session = begin(&config);
+	api_config(&config, "host", 0);
+	api_set(config, "port", "net_pcap0,rx_pcap=%s", path);
+	api_unset(config, "tx_port");
+	api_set(config, "pool", "%llu", (unsigned long long)(8 << 20));
+	session = begin(config);
 	queue = gdrcap_get_queue(session, 0);
 	while (gdrcap_get_event(session, &event, sizeof(event)) == 0 ||
 	       event.kind != GDRCAP_EVENT_NO_SLOTS)
@@ -333,7 +333,7 @@ static void interface(void **state)
 {
 	struct gdrcap_error error = { 0 };
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
+	struct gdrcap_config *config API_FREED = NULL;
 	struct gdrcap_event event;
 
 	if (geteuid() != 0 || unshare(CLONE_NEWNET) != 0 ||
@@ -342,10 +342,10 @@ static void interface(void **state)
 		print_message("no veth pair can be made here\n");
 		skip();
 	}
-	api_config(&config, GDRCAP_CONSUMER_VALIDATE, 0);
-	snprintf(config.port[0], sizeof(config.port[0]), "net_af_packet0,iface=gcev1");
-	config.tx_port[0][0] = '\0';
-	session = begin(&config);
+	api_config(&config, "validate", 0);
+	api_set(config, "port", "net_af_packet0,iface=gcev1");
+	api_unset(config, "tx_port");
+	session = begin(config);
 	event = wait_for(session, GDRCAP_EVENT_LINK_UP);
 	is_of_port(&event, 0, 0, -1);
 	assert_true(ip("set gcev1 down"));

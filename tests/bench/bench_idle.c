@@ -141,20 +141,20 @@ static uint64_t take(struct gdrcap_queue *queue, const char *way, uint64_t until
 
 static struct gdrcap_session *session_begin(const char *idle_sleep)
 {
-	struct gdrcap_config config;
+	struct gdrcap_config *config = gdrcap_config_new();
 	struct gdrcap_session *session;
 	struct gdrcap_error error;
 
-	gdrcap_config_default(&config);
-	config.consumer = GDRCAP_CONSUMER_HOST;
-	if (gdrcap_config_set(&config, "port", "net_af_packet0,iface=gcbench1,framecnt=4096", 0,
+	if (gdrcap_config_set(config, "port", "net_af_packet0,iface=gcbench1,framecnt=4096",
 			      &error) ||
-	    gdrcap_config_set(&config, "gpu", "host", 0, &error) ||
-	    gdrcap_config_set(&config, "idle_sleep", idle_sleep, 0, &error) ||
-	    gdrcap_create(&config, &session, &error) || gdrcap_start(session, &error)) {
+	    gdrcap_config_set(config, "consumer", "host", &error) ||
+	    gdrcap_config_set(config, "gpu", "host", &error) ||
+	    gdrcap_config_set(config, "idle_sleep", idle_sleep, &error) ||
+	    gdrcap_create(config, &session, &error) || gdrcap_start(session, &error)) {
 		fprintf(stderr, "bench_idle: %s\n", error.text);
 		exit(1);
 	}
+	gdrcap_config_free(config);
 	return session;
 }
 

@@ -99,23 +99,31 @@ static void api_check(int result, const struct gdrcap_error *error, const char *
 	exit(1);
 }
 
-static struct gdrcap_session *session_open(enum gdrcap_consumer consumer, enum gdrcap_memory memory,
+static struct gdrcap_session *session_open(const char *consumer, enum gdrcap_memory memory,
 					   uint64_t frames)
 {
+	struct gdrcap_config *config = gdrcap_config_new();
 	struct gdrcap_session *session;
-	struct gdrcap_config config;
 	struct gdrcap_error error;
+	char size[16], count[32];
+	const char *const options[][2] = {
+		{ "port", "ring:test" },
+		{ "tx_port", "ring:test" },
+		{ "gpu", "0" },
+		{ "frame.size", size },
+		{ "pattern", "counter8" },
+		{ "consumer", consumer },
+		{ "memory", memory == GDRCAP_MEMORY_DEVICE ? "device" : "pinned" },
+		{ "frames", count },
+	};
 
-	gdrcap_config_default(&config);
-	snprintf(config.port[0], sizeof(config.port[0]), "ring:test");
-	snprintf(config.tx_port[0], sizeof(config.tx_port[0]), "ring:test");
-	snprintf(config.gpu, sizeof(config.gpu), "0");
-	snprintf(config.frame_size, sizeof(config.frame_size), "%u", FRAME_BYTES);
-	snprintf(config.pattern, sizeof(config.pattern), "counter8");
-	config.consumer = consumer;
-	config.memory = memory;
-	config.frames = frames;
-	api_check(gdrcap_create(&config, &session, &error), &error, "create");
+	snprintf(size, sizeof(size), "%u", FRAME_BYTES);
+	snprintf(count, sizeof(count), "%llu", (unsigned long long)frames);
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		api_check(gdrcap_config_set(config, options[i][0], options[i][1], &error), &error,
+			  options[i][0]);
+	api_check(gdrcap_create(config, &session, &error), &error, "create");
+	gdrcap_config_free(config);
 	return session;
 }
 
@@ -140,8 +148,9 @@ static int tally_judge(const char *what, struct gdrcap_session *session, const s
 	printf("%s: %llu of %llu frames seen by kernels, %llu wrong, sum of sequence numbers %s, "
 	       "%llu received, %llu still out: %s\n",
 	       what, tally.frames, (unsigned long long)frames, tally.wrong,
-	       tally.sequence_sum == sum ? "right" : "WRONG", (unsigned long long)summary.total.received,
-	       (unsigned long long)summary.in_flight, good ? "passed" : "FAILED");
+	       tally.sequence_sum == sum ? "right" : "WRONG",
+	       (unsigned long long)summary.total.received, (unsigned long long)summary.in_flight,
+	       good ? "passed" : "FAILED");
 	return good ? 0 : 1;
 }
 
@@ -157,7 +166,7 @@ static struct tally *tally_new(void)
 /* Each batch is read by a kernel on our stream; its slots come back when the stream is through. */
 static int test_stream(const char *what, enum gdrcap_memory memory, uint64_t frames)
 {
-	struct gdrcap_session *session = session_open(GDRCAP_CONSUMER_HOST, memory, frames);
+	struct gdrcap_session *session = session_open("host", memory, frames);
 	struct gdrcap_queue *queue = gdrcap_get_queue(session, 0);
 	const struct gdrcap_batch *batches[BATCHES];
 	struct tally *tally = tally_new();
@@ -201,7 +210,7 @@ static int test_stream(const char *what, enum gdrcap_memory memory, uint64_t fra
 /* Our kernel runs before the first frame is sent, and ends when the session stops. */
 static int test_running(const char *what, enum gdrcap_memory memory, uint64_t frames)
 {
-	struct gdrcap_session *session = session_open(GDRCAP_CONSUMER_GPU, memory, frames);
+	struct gdrcap_session *session = session_open("gpu", memory, frames);
 	struct gdrcap_gpu_queue gpu_queue;
 	struct tally *tally = tally_new();
 	struct gdrcap_error error;

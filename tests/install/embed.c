@@ -7,18 +7,21 @@
 
 int main(void)
 {
-	struct gdrcap_config config;
+	struct gdrcap_config *config = gdrcap_config_new();
 	struct gdrcap_session *session = NULL;
 	struct gdrcap_error error;
 	int rc;
 
-	gdrcap_config_default(&config);
-	printf("%s; frames of %s bytes, pattern %s\n", gdrcap_version(), config.frame_size,
-	       config.pattern);
+	printf("%s; frames of %s bytes, pattern %s\n", gdrcap_version(),
+	       gdrcap_config_get(config, "frame.size", 0), gdrcap_config_get(config, "pattern", 0));
 
 	memset(&error, 0, sizeof(error));
-	strcpy(config.port[0], "no such port");
-	rc = gdrcap_create(&config, &session, &error);
+	rc = gdrcap_config_set(config, "port", "no such port", &error);
+	printf("no port's name: %d, %s\n", rc, error.text);
+	if (rc >= 0 || gdrcap_config_set(config, "port", "nosuchport", NULL) < 0)
+		return 1;
+	rc = gdrcap_create(config, &session, &error);
+	gdrcap_config_free(config);
 	printf("a wrong port: %d, %s\n", rc, error.text);
 	if (rc >= 0 || error.code != rc || !error.text[0] || session) {
 		gdrcap_destroy(session);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "config/config.h"
 #include "fake_gdrcap.h"
 
 struct fake_gdrcap fake;
@@ -32,7 +33,7 @@ int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **se
 		  struct gdrcap_error *error)
 {
 	fake.created++;
-	fake.config = *config;
+	fake.settings = config->settings;
 	*session = fake.create_rc ? NULL : &the_session;
 	return fake_answer(fake.create_rc, "create", error);
 }

@@ -3,6 +3,7 @@
 #ifndef FAKE_GDRCAP_H
 #define FAKE_GDRCAP_H
 
+#include "config/settings.h"
 #include "gdrcap.h"
 
 struct fake_gdrcap {
@@ -20,7 +21,7 @@ struct fake_gdrcap {
 	uint32_t rule_count;
 	uint32_t rules_after; /* reads of rule 0 that find one frame less */
 	/* what was called */
-	struct gdrcap_config config; /* of gdrcap_create() */
+	struct settings settings; /* of gdrcap_create()'s configuration, each option's own */
 	uint32_t created, proved, started, waited, stopped, destroyed;
 	uint32_t causes_asked, rules_asked; /* how often the first of them */
 };

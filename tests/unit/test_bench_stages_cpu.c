@@ -40,7 +40,7 @@ static int open_all(void **state)
 	const struct eal_needs needs = { .memory_bytes = (size_t)512 << 20 };
 	int count;
 
-	count = eal_cpus("", -1, scene.bench.cpus, BENCH_CPUS_MAX, NULL);
+	count = eal_cpus(NULL, 0, -1, scene.bench.cpus, BENCH_CPUS_MAX, NULL);
 	if (count < 1 || eal_start(&needs, NULL) < 0)
 		return -1;
 	scene.bench.config = &scene.config;

@@ -126,9 +126,9 @@ static int setup(void **state)
 static void test_loopback(void **state)
 {
 	assert_int_equal(run(cmd_loopback, "loopback", NULL), 0);
-	assert_string_equal(called->config.port[0], "ring:wire");
-	assert_string_equal(called->config.tx_port[0], "ring:wire");
-	assert_int_equal(called->config.seconds_ms, 10000);
+	assert_string_equal(called->settings.rx.port[0].name, "ring:wire");
+	assert_string_equal(called->settings.tx.port[0].name, "ring:wire");
+	assert_int_equal(called->settings.seconds_ms, 10000);
 	assert_has(out, "   1  ports up .................... passed  10 Gb/s\n");
 	assert_has(out, "\nPASS: 1,000 frames sent, every one valid\n");
 	assert_int_equal(called->proved, 1);
@@ -141,12 +141,15 @@ static void test_loopback(void **state)
 static void test_loopback_limits(void **state)
 {
 	assert_int_equal(run(cmd_loopback, "loopback", "--frames", "5", NULL), 0);
-	assert_int_equal(called->config.seconds_ms, 0);
-	assert_int_equal(called->config.frames, 5);
+	assert_int_equal(called->settings.seconds_ms, 0);
+	assert_int_equal(called->settings.frames, 5);
 	assert_int_equal(run(cmd_loopback, "loopback", "--seconds", "0.5", NULL), 0);
-	assert_int_equal(called->config.seconds_ms, 500);
+	assert_int_equal(called->settings.seconds_ms, 500);
+	/* Who says 0 means it. */
+	assert_int_equal(run(cmd_loopback, "loopback", "--seconds", "0", NULL), 0);
+	assert_int_equal(called->settings.seconds_ms, 0);
 	assert_int_equal(run(cmd_loopback, "loopback", "--port", "ring:x", NULL), 0);
-	assert_string_equal(called->config.tx_port[0], "ring:x");
+	assert_string_equal(called->settings.tx.port[0].name, "ring:x");
 }
 
 static void test_quiet(void **state)
@@ -231,7 +234,7 @@ static void test_capture(void **state)
 	assert_int_equal(run(cmd_capture, "capture", "--port", "net_null0", NULL), 0);
 	assert_has(out, "\nPASS: 1,000 frames received, every one valid\n");
 	assert_int_equal(called->proved, 0);
-	assert_int_equal(called->config.seconds_ms, 0);
+	assert_int_equal(called->settings.seconds_ms, 0);
 }
 
 static void test_replay(void **state)
@@ -241,8 +244,8 @@ static void test_replay(void **state)
 	assert_int_equal(run(cmd_replay, "replay", "--tx-port", "net_null0", NULL), 0);
 	assert_has(out, "\nPASS: 1,000 frames sent\n");
 	assert_int_equal(called->proved, 0);
-	assert_string_equal(called->config.tx_port[0], "net_null0");
-	assert_string_equal(called->config.port[0], "");
+	assert_string_equal(called->settings.tx.port[0].name, "net_null0");
+	assert_string_equal(called->settings.rx.port[0].name, "");
 	/* A port that took frames and then said it could not send them. */
 	fake.summary.known |= GDRCAP_HAS_TX_ERROR;
 	fake.summary.tx_error = 3;

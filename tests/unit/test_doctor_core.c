@@ -582,7 +582,7 @@ static void test_pairs(void **state)
 }
 
 /* Writes it, has it read and checked, and returns it. */
-static struct gdrcap_config config;
+static struct gdrcap_config *config;
 static char config_text[4096];
 
 static void config_written(void)
@@ -600,9 +600,9 @@ static void config_written(void)
 	assert_non_null(in);
 	config_text[fread(config_text, 1, sizeof(config_text) - 1, in)] = '\0';
 	fclose(in);
-	gdrcap_config_default(&config);
-	if (gdrcap_config_load(&config, path, &error) < 0 ||
-	    gdrcap_config_check(&config, &error) < 0)
+	gdrcap_config_free(config);
+	config = gdrcap_config_new();
+	if (gdrcap_config_load(config, path, &error) < 0 || gdrcap_config_check(config, &error) < 0)
 		fail_msg("%s\n%s", error.text, config_text);
 	assert_int_equal(gdrcap_doctor_write_config(made_doctor, path, &error), -EEXIST);
 	assert_non_null(strstr(error.text, "there already"));
@@ -612,13 +612,13 @@ static void test_config(void **state)
 {
 	two_ports();
 	config_written();
-	assert_string_equal(config.port[0], "0000:3e:00.0");
-	assert_string_equal(config.tx_port[0], "0000:3e:00.1");
-	assert_string_equal(config.gpu, "0");
-	assert_int_equal(config.memory, GDRCAP_MEMORY_DEVICE);
+	assert_string_equal(gdrcap_config_get(config, "port", 0), "0000:3e:00.0");
+	assert_string_equal(gdrcap_config_get(config, "tx_port", 0), "0000:3e:00.1");
+	assert_string_equal(gdrcap_config_get(config, "gpu", 0), "0");
+	assert_string_equal(gdrcap_config_get(config, "memory", 0), "device");
 	/* 100 Gbit/s would be four queues; there are cores for three, thread siblings last. */
-	assert_int_equal(config.queues, 2);
-	assert_string_equal(config.cores, "4,5,6,3");
+	assert_string_equal(gdrcap_config_get(config, "queues", 0), "2");
+	assert_string_equal(gdrcap_config_get(config, "cores", 0), "4,5,6,3");
 	assert_non_null(strstr(config_text, "PIX from the card"));
 }
 
@@ -628,9 +628,9 @@ static void test_config_less(void **state)
 	made_gpu(GPU_WAY);
 	made_card(CARD_WAY, "ens1f0np0", "mlx5_0");
 	config_written();
-	assert_string_equal(config.port[0], "0000:3e:00.0");
-	assert_string_equal(config.tx_port[0], "");
-	assert_string_equal(config.gpu, "auto");
+	assert_string_equal(gdrcap_config_get(config, "port", 0), "0000:3e:00.0");
+	assert_null(gdrcap_config_get(config, "tx_port", 0));
+	assert_string_equal(gdrcap_config_get(config, "gpu", 0), "auto");
 	assert_non_null(strstr(config_text, "no second port"));
 	assert_non_null(strstr(config_text, "gdrcap capture --config"));
 	/* No GPU. */
@@ -639,21 +639,21 @@ static void test_config_less(void **state)
 	made_card(CARD_WAY, "ens1f0np0", "mlx5_0");
 	made_card(SECOND_WAY, "ens1f1np1", "mlx5_1");
 	config_written();
-	assert_string_equal(config.gpu, "host");
-	assert_int_equal(config.memory, GDRCAP_MEMORY_HOST);
-	assert_string_equal(config.tx_port[0], "0000:3e:00.1");
+	assert_string_equal(gdrcap_config_get(config, "gpu", 0), "host");
+	assert_string_equal(gdrcap_config_get(config, "memory", 0), "host");
+	assert_string_equal(gdrcap_config_get(config, "tx_port", 0), "0000:3e:00.1");
 	/* Nothing at all; two CPUs, one. */
 	made_remove("/sys/devices");
 	made_remove("/sys/bus");
 	made_file("0-1", "/sys/devices/system/cpu/online");
 	config_written();
-	assert_string_equal(config.cores, "1,0");
+	assert_string_equal(gdrcap_config_get(config, "cores", 0), "1,0");
 	made_file("0", "/sys/devices/system/cpu/online");
 	config_written();
-	assert_string_equal(config.port[0], "ring:wire");
-	assert_string_equal(config.tx_port[0], "ring:wire");
-	assert_string_equal(config.gpu, "host");
-	assert_string_equal(config.cores, "0");
+	assert_string_equal(gdrcap_config_get(config, "port", 0), "ring:wire");
+	assert_string_equal(gdrcap_config_get(config, "tx_port", 0), "ring:wire");
+	assert_string_equal(gdrcap_config_get(config, "gpu", 0), "host");
+	assert_string_equal(gdrcap_config_get(config, "cores", 0), "0");
 	assert_non_null(strstr(config_text, "gdrcap loopback --config"));
 }
 
@@ -824,8 +824,9 @@ static void test_random_trees(void **state)
 		unlink(path);
 		snprintf(path, sizeof(path), "%s.yaml", made_root);
 		assert_int_equal(gdrcap_doctor_write_config(made_doctor, path, &error), 0);
-		gdrcap_config_default(&config);
-		if (gdrcap_config_load(&config, path, &error) < 0)
+		gdrcap_config_free(config);
+		config = gdrcap_config_new();
+		if (gdrcap_config_load(config, path, &error) < 0)
 			fail_msg("seed %u: %s", seed, error.text);
 		unlink(path);
 	}

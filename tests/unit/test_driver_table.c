@@ -137,9 +137,9 @@ static void af_packet_frames(void **state)
 	assert_int_equal(port_room_min("net_af_packet0,iface=a"), 2048 - 32);
 	assert_int_equal(port_room_min("net_af_packet0,iface=a,framesz=4096"), 4096 - 32);
 	assert_int_equal(port_room_min("net_af_packet0,framesz=-1"), 2048 - 32);
-	assert_int_equal(port_frame_max("net_af_packet0,iface=a"), 0);
-	assert_int_equal(port_frame_max("net_af_xdp0,iface=a"), 3000);
-	assert_int_equal(port_frame_max("net_memif0,bsize=4096"), 1518);
+	assert_int_equal(driver_facts_find("net_af_packet0,iface=a")->frame_max, 0);
+	assert_int_equal(driver_facts_find("net_af_xdp0,iface=a")->frame_max, 3000);
+	assert_int_equal(driver_facts_find("net_memif0,bsize=4096")->frame_max, 1518);
 	assert_int_equal(port_room_min("net_memif0,framesz=4096"), 0);
 	/* The driver's other name is no way around its facts. */
 	assert_ptr_equal(driver_facts_find("eth_af_packet0,iface=a"),

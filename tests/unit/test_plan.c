@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "config/config.h"
 #include "gpu/gpu_drivers.h"
 #include "session/plan.h"
 #include "memory/region.h"
@@ -51,25 +52,53 @@ static const struct port_case {
 };
 #define PORTS (sizeof(ports) / sizeof(ports[0]))
 
-static void config_for(struct gdrcap_config *config, const char *port, const char *tx_port)
+static struct gdrcap_config *config; /* of one case after the other */
+
+static void option(const char *key, const char *format, ...)
 {
-	gdrcap_config_default(config);
-	snprintf(config->port[0], sizeof(config->port[0]), "%s", port);
-	snprintf(config->tx_port[0], sizeof(config->tx_port[0]), "%s", tx_port);
+	char value[512];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(value, sizeof(value), format, arguments);
+	va_end(arguments);
+	assert_int_equal(gdrcap_config_set(config, key, value[0] ? value : NULL, NULL), 0);
+}
+
+static void option_add(const char *key, const char *value)
+{
+	assert_int_equal(gdrcap_config_add(config, key, value, NULL), 0);
+}
+
+static void config_for(const char *port, const char *tx_port)
+{
+	gdrcap_config_free(config);
+	config = gdrcap_config_new();
+	option("port", "%s", port);
+	option("tx_port", "%s", tx_port);
 	/* Within every driver's limit. */
-	snprintf(config->frame_size, sizeof(config->frame_size), "512");
+	option("frame.size", "512");
+}
+
+/* What a session of `config` would plan. */
+static int planned(struct plan *plan, struct gdrcap_error *error)
+{
+	static struct settings settings;
+	int ret = config_settle(config, &settings, error);
+
+	return ret ? ret : plan_create(plan, &settings, error);
 }
 
 /* What the design says; -errno for what cannot be. */
 static int memory_expected(bool copies, const char *gpu, enum gdrcap_memory asked, bool *cuda)
 {
 	*cuda = strcmp(gpu, "host") != 0 && cuda_devices > 0;
+	if (strcmp(gpu, "1") == 0 && asked == GDRCAP_MEMORY_HOST)
+		return -EINVAL;
 	if (strcmp(gpu, "1") == 0 && cuda_devices < 2)
 		return -ENODEV;
 	if (strcmp(gpu, "auto") == 0 && asked == GDRCAP_MEMORY_HOST)
 		*cuda = false;
-	if (*cuda && asked == GDRCAP_MEMORY_HOST)
-		return -ENOTSUP;
 	if (asked == GDRCAP_MEMORY_DEVICE && copies)
 		return -ENOTSUP;
 	if (asked != GDRCAP_MEMORY_AUTO)
@@ -84,25 +113,28 @@ static void memory_is(const struct port_case *rx, const struct port_case *tx, co
 {
 	const bool copies = rx->copies || (tx && tx->copies);
 	struct gdrcap_error error = { 0 };
-	struct gdrcap_config config;
 	struct plan plan;
 	int expected, ret;
+	char tx_name[64];
 	bool cuda;
 
-	config_for(&config, rx->name, tx ? tx->name : "");
-	snprintf(config.gpu, sizeof(config.gpu), "%s", gpu);
-	config.memory = asked;
+	snprintf(tx_name, sizeof(tx_name), "%s", tx ? tx->name : "");
+	/* Another device of the same driver. */
+	if (strncmp(tx_name, "net_", 4) == 0)
+		*strchr(tx_name, '0') = '9';
+	config_for(rx->name, tx_name);
+	option("gpu", "%s", gpu);
+	option("memory", "%s", plan_memory_name(asked));
 	expected = memory_expected(copies, gpu, asked, &cuda);
-	ret = plan_create(&plan, &config, &error);
+	ret = planned(&plan, &error);
 	if (expected < 0) {
 		assert_int_equal(ret, expected);
 		assert_int_equal(error.code, expected);
-		assert_null(plan.lengths);
 		if (expected == -ENODEV) {
 			assert_non_null(strstr(error.text, "--gpu host"));
 		} else if (asked == GDRCAP_MEMORY_DEVICE) {
 			/* It names the port that cannot, and the memory that can. */
-			assert_non_null(strstr(error.text, rx->copies ? rx->name : tx->name));
+			assert_non_null(strstr(error.text, rx->copies ? rx->name : tx_name));
 			assert_non_null(
 				strstr(error.text, cuda ? "--memory pinned" : "--memory host"));
 		} else {
@@ -114,14 +146,9 @@ static void memory_is(const struct port_case *rx, const struct port_case *tx, co
 	assert_int_equal(plan.memory, expected);
 	assert_int_equal(plan.cuda, cuda);
 	assert_int_equal(plan.ordinal, strcmp(gpu, "1") == 0);
-	assert_int_equal(plan.ports, 1);
-	assert_true(plan.receives);
-	assert_int_equal(plan.sends, tx != NULL);
-	assert_int_equal(plan.wire[0], rx->wire);
 	assert_int_equal(plan.umem, rx->umem || (tx && tx->umem));
 	assert_int_equal(plan.pci, rx->pci || (tx && tx->pci));
 	assert_int_equal(plan.pools, rx->wire || !tx ? 1 : 2);
-	plan_destroy(&plan);
 }
 
 static void memory_of_each_kind(void **state)
@@ -131,7 +158,8 @@ static void memory_of_each_kind(void **state)
 	for (cuda_devices = 0; cuda_devices <= 2; cuda_devices++)
 		for (size_t g = 0; g < 3; g++)
 			for (int asked = GDRCAP_MEMORY_AUTO; asked <= GDRCAP_MEMORY_HOST; asked++)
-				for (size_t rx = 0; rx < PORTS; rx++) {
+				for (size_t rx = 1; rx < PORTS; rx++) {
+					memory_is(&ports[0], &ports[0], gpus[g], asked);
 					memory_is(&ports[rx], NULL, gpus[g], asked);
 					for (size_t tx = 1; tx < PORTS; tx++)
 						if (!ports[rx].pci || !ports[tx].pci)
@@ -146,18 +174,13 @@ static void memory_of_each_kind(void **state)
 static void sends_only(void **state)
 {
 	struct gdrcap_error error = { 0 };
-	struct gdrcap_config config;
 	struct plan plan;
 
-	config_for(&config, "", "net_af_xdp0,iface=veth0");
-	snprintf(config.tx_port[1], sizeof(config.tx_port[1]), "net_null0");
-	assert_int_equal(plan_create(&plan, &config, &error), 0);
-	assert_int_equal(plan.ports, 2);
-	assert_false(plan.receives);
-	assert_true(plan.sends);
+	config_for("", "net_af_xdp0,iface=veth0");
+	option_add("tx_port", "net_null0");
+	assert_int_equal(planned(&plan, &error), 0);
 	assert_int_equal(plan.pools, 2);
 	assert_true(plan.umem);
-	plan_destroy(&plan);
 }
 
 /* Frames of a file decide the slots, and there is one stream of them. */
@@ -170,7 +193,6 @@ static void plays_a_file(void **state)
 	static const uint8_t bytes[3000];
 	char path[] = "/tmp/gdrcap_test_plan_XXXXXX";
 	struct gdrcap_error error = { 0 };
-	struct gdrcap_config config;
 	struct plan plan;
 	FILE *file = fdopen(mkstemp(path), "w");
 
@@ -183,35 +205,29 @@ static void plays_a_file(void **state)
 		fwrite(bytes, lengths[i], 1, file);
 	}
 	fclose(file);
-	config_for(&config, "", "net_null0");
-	snprintf(config.pcap, sizeof(config.pcap), "%s", path);
-	snprintf(config.loops, sizeof(config.loops), "3");
-	config.streams = 5;
-	assert_int_equal(plan_create(&plan, &config, &error), 0);
+	config_for("", "net_null0");
+	option("pcap", "%s", path);
+	option("loops", "3");
+	assert_int_equal(planned(&plan, &error), 0);
 	assert_int_equal(plan.pcap.frames, 2);
 	assert_int_equal(plan.pcap.bytes, 3060);
 	assert_int_equal(plan.frame_bytes_max, 3004);
 	assert_int_equal(plan.slot_shift, 12);
-	assert_int_equal(plan.streams, 1);
-	assert_int_equal(plan.loops, 3);
-	plan_destroy(&plan);
 	/* A frame that the port cannot carry is named before anything is opened. */
-	snprintf(config.tx_port[0], sizeof(config.tx_port[0]),
-		 "net_af_packet0,iface=a,framesz=2048");
-	assert_int_equal(plan_create(&plan, &config, &error), -EMSGSIZE);
+	option("tx_port", "net_af_packet0,iface=a,framesz=2048");
+	assert_int_equal(planned(&plan, &error), -EMSGSIZE);
 	assert_non_null(strstr(error.text, "3004"));
 	unlink(path);
-	assert_true(plan_create(&plan, &config, &error) < 0);
+	assert_true(planned(&plan, &error) < 0);
 	assert_non_null(strstr(error.text, path));
 }
 
-static void refused(const struct gdrcap_config *config, int code, const char *text1,
-		    const char *text2)
+static void refused(int code, const char *text1, const char *text2)
 {
 	struct gdrcap_error error = { 0 };
 	struct plan plan;
 
-	assert_int_equal(plan_create(&plan, config, &error), code);
+	assert_int_equal(planned(&plan, &error), code);
 	if (!strstr(error.text, text1) || !strstr(error.text, text2))
 		print_error("\"%s\" has not \"%s\" and \"%s\"\n", error.text, text1, text2);
 	assert_non_null(strstr(error.text, text1));
@@ -220,41 +236,36 @@ static void refused(const struct gdrcap_config *config, int code, const char *te
 
 static void guard_needs_device_memory(void **state)
 {
-	struct gdrcap_config config;
 	struct plan plan;
 
-	config_for(&config, "net_pcap0,iface=eth0", "");
-	config.guard = 1;
-	refused(&config, -ENOTSUP, "guard", "net_pcap0");
-	config_for(&config, "ring:a", "ring:a");
-	config.guard = 1;
+	config_for("net_pcap0,iface=eth0", "");
+	option("guard", "true");
+	refused(-ENOTSUP, "guard", "net_pcap0");
+	config_for("ring:a", "ring:a");
+	option("guard", "true");
 	for (cuda_devices = 0; cuda_devices < 2; cuda_devices++) {
-		assert_int_equal(plan_create(&plan, &config, NULL), 0);
+		assert_int_equal(planned(&plan, NULL), 0);
 		assert_false(plan.cuda);
 		assert_int_equal(plan.memory, GDRCAP_MEMORY_DEVICE);
-		plan_destroy(&plan);
 	}
 	cuda_devices = 0;
 }
 
 static uint32_t shift_of(const char *port, const char *frame_size, uint32_t slot_bytes)
 {
-	struct gdrcap_config config;
 	struct plan plan;
 	uint32_t shift;
 
-	config_for(&config, port, port);
-	snprintf(config.frame_size, sizeof(config.frame_size), "%s", frame_size);
-	config.slot_bytes = slot_bytes;
-	assert_int_equal(plan_create(&plan, &config, NULL), 0);
+	config_for(port, strncmp(port, "ring:", 5) ? "" : port);
+	option("frame.size", "%s", frame_size);
+	option("slot_bytes", "%u", slot_bytes);
+	assert_int_equal(planned(&plan, NULL), 0);
 	shift = plan.slot_shift;
-	plan_destroy(&plan);
 	return shift;
 }
 
 static void slots_hold_the_largest_frame(void **state)
 {
-	struct gdrcap_config config;
 
 	/* 128 bytes of headroom, and the frame without its FCS. */
 	assert_int_equal(shift_of("ring:a", "64", 0), 8);
@@ -269,55 +280,36 @@ static void slots_hold_the_largest_frame(void **state)
 	/* The kernel's own block size decides. */
 	assert_int_equal(shift_of("net_af_packet0,iface=a", "64", 0), 12);
 	assert_int_equal(shift_of("net_af_xdp0,iface=a", "64", 0), 12);
-	config_for(&config, "ring:a", "ring:a");
-	snprintf(config.frame_size, sizeof(config.frame_size), "133");
-	config.slot_bytes = 256;
-	refused(&config, -EMSGSIZE, "slot_bytes", "257");
-	config_for(&config, "net_af_packet0,iface=a", "");
-	config.slot_bytes = 2048;
-	refused(&config, -EMSGSIZE, "slot_bytes: 2048 are too few", "give 4096");
-	config_for(&config, "net_af_xdp0,iface=a", "");
-	snprintf(config.frame_size, sizeof(config.frame_size), "64,3001");
-	refused(&config, -EMSGSIZE, "net_af_xdp0", "3000");
-	config_for(&config, "net_af_packet0,iface=a", "");
+	config_for("ring:a", "ring:a");
+	option("frame.size", "133");
+	option("slot_bytes", "256");
+	refused(-EMSGSIZE, "slot_bytes", "257");
+	config_for("net_af_packet0,iface=a", "");
+	option("slot_bytes", "2048");
+	refused(-EMSGSIZE, "slot_bytes: 2048 are too few", "give 4096");
+	config_for("net_af_xdp0,iface=a", "");
+	option("frame.size", "64,3001");
+	refused(-EMSGSIZE, "net_af_xdp0", "3000");
+	config_for("net_af_packet0,iface=a", "");
 	/* The ring follows the frames; what was given for it and is too small is refused. */
 	assert_int_equal(shift_of("net_af_packet0,iface=a", "9216", 0), 14);
-	snprintf(config.frame_size, sizeof(config.frame_size), "64-9000");
-	snprintf(config.port[0], sizeof(config.port[0]), "net_af_packet0,iface=a,framesz=2048");
-	refused(&config, -EMSGSIZE, "framesz=2048 holds frames of up to 1971 bytes", "9000");
+	option("frame.size", "64-9000");
+	option("port", "net_af_packet0,iface=a,framesz=2048");
+	refused(-EMSGSIZE, "framesz=2048 holds frames of up to 1971 bytes", "9000");
 	/* No slot has so much: the text says what is needed, and what there is. */
-	config_for(&config, "net_af_packet0,iface=a,framesz=32768", "");
-	refused(&config, -EMSGSIZE, "need slots of 32864 bytes", "16384 at most");
-	config_for(&config, "net_af_packet0,iface=a", "");
-	config.vlan = 7;
-	refused(&config, -ENOTSUP, "net_af_packet0", "net_af_xdp0");
-}
-
-static void lengths_are_without_fcs(void **state)
-{
-	struct gdrcap_config config;
-	struct plan plan;
-
-	config_for(&config, "ring:a", "ring:a");
-	snprintf(config.frame_size, sizeof(config.frame_size), "64,9216,100");
-	assert_int_equal(plan_create(&plan, &config, NULL), 0);
-	assert_int_equal(plan.frame_bytes_max, 9216);
-	assert_int_equal(plan.length_count, 3);
-	assert_int_equal(plan.lengths[0], 60);
-	assert_int_equal(plan.lengths[1], 9212);
-	assert_int_equal(plan.lengths[2], 96);
-	plan_destroy(&plan);
-	snprintf(config.frame_size, sizeof(config.frame_size), "sixty-four");
-	refused(&config, -EINVAL, "frame.size", "sixty-four");
+	config_for("net_af_packet0,iface=a,framesz=32768", "");
+	refused(-EMSGSIZE, "need slots of 32864 bytes", "16384 at most");
+	config_for("net_af_packet0,iface=a", "");
+	option("frame.vlan", "7");
+	refused(-ENOTSUP, "net_af_packet0", "net_af_xdp0");
 }
 
 /* Whatever the pool: each of its queue's two threads may keep some slots to itself, and there are
  * others. */
-static void pool_is_enough(const struct plan *plan)
+static void pool_is_enough(const struct plan *plan, uint32_t descriptors)
 {
 	assert_int_equal(((size_t)plan->pool_slots << plan->slot_shift) % REGION_ALIGN, 0);
-	assert_true(plan->pool_slots >=
-		    2 * REGION_POOL_CACHE_MOST + plan->descriptors + plan->burst);
+	assert_true(plan->pool_slots >= 2 * REGION_POOL_CACHE_MOST + descriptors + 64);
 	assert_true((size_t)plan->pool_slots * plan->pools << plan->slot_shift <=
 		    plan->region_bytes);
 	assert_true(plan->eal_bytes >= (size_t)plan->pools * plan->pool_slots * 128);
@@ -332,106 +324,95 @@ static void pools_of_all_sizes(void **state)
 		for (size_t d = 0; d < 3; d++)
 			for (size_t p = 0; p < 2; p++) {
 				struct gdrcap_error error;
-				struct gdrcap_config config;
 				unsigned long long least = 0;
 				const char *at;
 				struct plan plan;
 
-				config_for(&config, rx[p], p ? "net_null1" : "ring:a");
-				config.queues = queues[q];
-				config.descriptors = descriptors[d];
-				assert_int_equal(plan_create(&plan, &config, NULL), 0);
-				pool_is_enough(&plan);
+				config_for(rx[p], p ? "net_null1" : "ring:a");
+				option("queues", "%u", queues[q]);
+				option("descriptors", "%u", descriptors[d]);
+				assert_int_equal(planned(&plan, NULL), 0);
+				pool_is_enough(&plan, descriptors[d]);
 				assert_int_equal(plan.pools, queues[q] * (p ? 2 : 1));
-				plan_destroy(&plan);
 				/* Too small: the text says how large, and that is true. */
-				config.pool_bytes = 1 << 20;
-				refused(&config, -EINVAL, "pool:", "MiB");
-				plan_create(&plan, &config, &error);
+				option("pool", "%llu", (unsigned long long)(1 << 20));
+				refused(-EINVAL, "pool:", "MiB");
+				planned(&plan, &error);
 				at = strrchr(error.text, ':');
 				assert_int_equal(sscanf(at, ": %llu MiB", &least), 1);
-				config.pool_bytes = least << 20;
-				assert_int_equal(plan_create(&plan, &config, NULL), 0);
-				pool_is_enough(&plan);
-				assert_true(plan.region_bytes <= config.pool_bytes);
-				plan_destroy(&plan);
-				config.pool_bytes = (least << 20) - (1 << 20);
-				refused(&config, -EINVAL, "pool:", "MiB");
+				option("pool", "%llu", (unsigned long long)(least << 20));
+				assert_int_equal(planned(&plan, NULL), 0);
+				pool_is_enough(&plan, descriptors[d]);
+				assert_true(plan.region_bytes <= least << 20);
+				option("pool", "%llu",
+				       (unsigned long long)((least << 20) - (1 << 20)));
+				refused(-EINVAL, "pool:", "MiB");
 			}
 }
 
 static void pool_given(void **state)
 {
-	struct gdrcap_config config;
 	struct plan plan;
 
-	config_for(&config, "net_null0", "net_null1");
-	config.pool_bytes = (1ull << 30) + 1000;
-	assert_int_equal(plan_create(&plan, &config, NULL), 0);
+	config_for("net_null0", "net_null1");
+	option("pool", "%llu", (unsigned long long)((1ull << 30) + 1000));
+	assert_int_equal(planned(&plan, NULL), 0);
 	assert_int_equal(plan.slot_shift, 10);
 	assert_int_equal(plan.pool_slots, 1 << 19);
 	assert_true(plan.region_bytes == 1ull << 30);
-	plan_destroy(&plan);
 	/* The caller's memory: all of it is the region. */
-	config.memory_addr = (void *)(uintptr_t)(1 << 20);
-	config.pool_bytes = (1ull << 30) + 65536;
-	assert_int_equal(plan_create(&plan, &config, NULL), 0);
-	assert_true(plan.region_bytes == config.pool_bytes);
+	option("pool", "0");
+	gdrcap_config_set_memory(config, (void *)(uintptr_t)(1 << 20), (1ull << 30) + 65536);
+	assert_int_equal(planned(&plan, NULL), 0);
+	assert_true(plan.region_bytes == (1ull << 30) + 65536);
 	assert_int_equal(plan.pool_slots, 1 << 19);
-	plan_destroy(&plan);
-	config.memory_addr = NULL;
+	gdrcap_config_set_memory(config, NULL, 0);
 	/* Whole pages, and few of them: here of 512 KiB, and of 64 MiB. */
-	config.pool_bytes = 2 * ((UINT64_C(42) << 20) - 1024);
-	assert_int_equal(plan_create(&plan, &config, NULL), 0);
+	option("pool", "%llu", (unsigned long long)(2 * ((UINT64_C(42) << 20) - 1024)));
+	assert_int_equal(planned(&plan, NULL), 0);
 	assert_int_equal(plan.pool_slots, 83 << 9);
-	plan_destroy(&plan);
-	config.pool_bytes = 2 * ((UINT64_C(4160) << 20) - 1024);
-	assert_int_equal(plan_create(&plan, &config, NULL), 0);
+	option("pool", "%llu", (unsigned long long)(2 * ((UINT64_C(4160) << 20) - 1024)));
+	assert_int_equal(planned(&plan, NULL), 0);
 	assert_int_equal(plan.pool_slots, 4096 << 10);
-	plan_destroy(&plan);
 	/* More slots than indices in comfort. */
-	config.slot_bytes = 256;
-	snprintf(config.frame_size, sizeof(config.frame_size), "64");
-	config.pool_bytes = 1ull << 40;
-	refused(&config, -EINVAL, "pool:", "slots");
+	option("slot_bytes", "256");
+	option("frame.size", "64");
+	option("pool", "%llu", (unsigned long long)(1ull << 40));
+	refused(-EINVAL, "pool:", "slots");
 	/* Of all pools together. */
-	config.queues = 8;
-	refused(&config, -EINVAL, "pool:", "slots");
+	option("queues", "8");
+	refused(-EINVAL, "pool:", "slots");
 }
 
 static void several_ports(void **state)
 {
-	struct gdrcap_config config;
 	struct plan plan;
 
-	config_for(&config, "ring:a", "ring:a");
-	snprintf(config.port[1], sizeof(config.port[1]), "net_null0");
-	snprintf(config.tx_port[1], sizeof(config.tx_port[1]), "net_null1");
-	snprintf(config.port[2], sizeof(config.port[2]), "ring:b");
-	snprintf(config.tx_port[2], sizeof(config.tx_port[2]), "ring:b");
-	assert_int_equal(plan_create(&plan, &config, NULL), 0);
-	assert_int_equal(plan.ports, 3);
+	config_for("ring:a", "ring:a");
+	option_add("port", "net_null0");
+	option_add("tx_port", "net_null1");
+	option_add("port", "ring:b");
+	option_add("tx_port", "ring:b");
+	assert_int_equal(planned(&plan, NULL), 0);
 	assert_int_equal(plan.pools, 4);
-	assert_true(plan.wire[0] && !plan.wire[1] && plan.wire[2]);
-	plan_destroy(&plan);
 	/* One that copies decides for all: there is one region. */
-	snprintf(config.tx_port[1], sizeof(config.tx_port[1]), "net_tap1");
-	assert_int_equal(plan_create(&plan, &config, NULL), 0);
+	option("tx_port", "ring:a");
+	option_add("tx_port", "net_tap1");
+	option_add("tx_port", "ring:b");
+	assert_int_equal(planned(&plan, NULL), 0);
 	assert_int_equal(plan.memory, GDRCAP_MEMORY_HOST);
-	plan_destroy(&plan);
-	config.memory = GDRCAP_MEMORY_DEVICE;
-	refused(&config, -ENOTSUP, "net_tap1", "--memory host");
+	option("memory", "device");
+	refused(-ENOTSUP, "net_tap1", "--memory host");
 }
 
 /* ---- ConnectX ---- */
 
 static void card_names(void **state)
 {
-	struct gdrcap_config config;
 	struct plan plan;
 
-	config_for(&config, "enp59s0f0np0", "3b:00.1,rx_vec_en=0");
-	assert_int_equal(plan_create(&plan, &config, NULL), 0);
+	config_for("enp59s0f0np0", "3b:00.1,rx_vec_en=0");
+	assert_int_equal(planned(&plan, NULL), 0);
 	assert_true(plan.pci);
 	assert_string_equal(plan.port[0].card.pci, "0000:3b:00.0");
 	assert_string_equal(plan.tx_port[0].card.rdma, "mlx5_1");
@@ -442,46 +423,40 @@ static void card_names(void **state)
 	assert_string_equal(plan.tx_port[0].opened,
 			    "0000:3b:00.1,rx_vec_en=0,txq_inline_max=0,txq_inline_mpw=0,mprq_en=0,"
 			    "dv_flow_en=1");
-	plan_destroy(&plan);
 	/* Memory that the CPU reads, whole lines. */
-	config.memory = GDRCAP_MEMORY_HOST;
-	snprintf(config.frame_size, sizeof(config.frame_size), "68,132");
-	assert_int_equal(plan_create(&plan, &config, NULL), 0);
+	option("memory", "host");
+	option("frame.size", "68,132");
+	assert_int_equal(planned(&plan, NULL), 0);
 	assert_string_equal(plan.port[0].opened,
 			    "0000:3b:00.0,mprq_en=0,dv_flow_en=1,rxq_cqe_comp_en=0");
-	plan_destroy(&plan);
 	/* Others' frames have any length. */
-	config.tx_port[0][0] = '\0';
-	assert_int_equal(plan_create(&plan, &config, NULL), 0);
+	option("tx_port", "%s", "");
+	assert_int_equal(planned(&plan, NULL), 0);
 	assert_string_equal(plan.port[0].opened,
 			    "0000:3b:00.0,mprq_en=0,dv_flow_en=1,rxq_cqe_comp_en=0,"
 			    "rxq_pkt_pad_en=1");
-	plan_destroy(&plan);
-	config_for(&config, "net_null0,copy=0", "");
-	assert_int_equal(plan_create(&plan, &config, NULL), 0);
+	config_for("net_null0,copy=0", "");
+	assert_int_equal(planned(&plan, NULL), 0);
 	assert_string_equal(plan.port[0].opened, "net_null0,copy=0");
 	assert_string_equal(plan.port[0].card.pci, "");
-	plan_destroy(&plan);
 }
 
 static void cards_refused(void **state)
 {
-	struct gdrcap_config config;
 
-	config_for(&config, "eth7", "");
-	refused(&config, -ENOENT, "called eth7", "net_af_packet0,iface=eth0");
-	config_for(&config, "ens1", "");
-	refused(&config, -ENODEV, "ens1 is no ConnectX", "net_af_packet0,iface=");
-	config_for(&config, "0000:3c:00.0", "");
-	refused(&config, -ENODEV, "0000:3c:00.0", "modprobe mlx5_ib");
-	config_for(&config, "mlx5_0", "0000:3b:00.0");
-	refused(&config, -EINVAL, "tx_port: \"mlx5_0\" and \"0000:3b:00.0\" are one port",
-		"each port once");
-	config_for(&config, "mlx5_0", "");
-	snprintf(config.port[1], sizeof(config.port[1]), "enp59s0f0np0");
-	refused(&config, -EINVAL, "port: \"mlx5_0\" and \"enp59s0f0np0\" are one port", "");
-	config_for(&config, "mlx5_0,txq_inline_max=64", "");
-	refused(&config, -EINVAL, "txq_inline_max=64 is refused", "cannot read this memory");
+	config_for("eth7", "");
+	refused(-ENOENT, "called eth7", "net_af_packet0,iface=eth0");
+	config_for("ens1", "");
+	refused(-ENODEV, "ens1 is no ConnectX", "net_af_packet0,iface=");
+	config_for("0000:3c:00.0", "");
+	refused(-ENODEV, "0000:3c:00.0", "modprobe mlx5_ib");
+	config_for("mlx5_0", "0000:3b:00.0");
+	refused(-EINVAL, "tx_port: \"mlx5_0\" and \"0000:3b:00.0\" are one port", "each port once");
+	config_for("mlx5_0", "");
+	option_add("port", "enp59s0f0np0");
+	refused(-EINVAL, "port: \"mlx5_0\" and \"enp59s0f0np0\" are one port", "");
+	config_for("mlx5_0,txq_inline_max=64", "");
+	refused(-EINVAL, "txq_inline_max=64 is refused", "cannot read this memory");
 }
 
 /* The driver wants room for a frame of the least MTU, and for the FCS, where it receives. */
@@ -493,76 +468,65 @@ static void card_slots(void **state)
 	} cases[] = { { "64", 11, 8 },	  { "132", 11, 8 },   { "1518", 11, 11 },
 		      { "1920", 11, 11 }, { "1921", 12, 11 }, { "1924", 12, 11 },
 		      { "1925", 12, 12 }, { "9216", 14, 14 } };
-	struct gdrcap_config config;
 	struct plan plan;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		config_for(&config, "mlx5_0", "mlx5_1");
-		snprintf(config.frame_size, sizeof(config.frame_size), "%s", cases[i].size);
-		assert_int_equal(plan_create(&plan, &config, NULL), 0);
+		config_for("mlx5_0", "mlx5_1");
+		option("frame.size", "%s", cases[i].size);
+		assert_int_equal(planned(&plan, NULL), 0);
 		assert_int_equal(plan.slot_shift, cases[i].shift);
-		plan_destroy(&plan);
-		config.port[0][0] = '\0';
-		assert_int_equal(plan_create(&plan, &config, NULL), 0);
+		option("port", "%s", "");
+		assert_int_equal(planned(&plan, NULL), 0);
 		assert_int_equal(plan.slot_shift, cases[i].shift_sends);
-		plan_destroy(&plan);
 	}
-	config_for(&config, "mlx5_0", "");
-	config.slot_bytes = 1024;
-	refused(&config, -EMSGSIZE, "slot_bytes", "1646");
+	config_for("mlx5_0", "");
+	option("slot_bytes", "1024");
+	refused(-EMSGSIZE, "slot_bytes", "1646");
 }
 
 static void split_frames(void **state)
 {
-	struct gdrcap_config config;
 	struct plan plan, whole;
 
-	config_for(&config, "mlx5_0", "mlx5_1");
-	assert_int_equal(plan_create(&whole, &config, NULL), 0);
+	config_for("mlx5_0", "mlx5_1");
+	assert_int_equal(planned(&whole, NULL), 0);
 	assert_true(whole.heads_bytes == 0);
-	config.split = 64;
-	assert_int_equal(plan_create(&plan, &config, NULL), 0);
+	option("split", "64");
+	assert_int_equal(planned(&plan, NULL), 0);
 	/* As many as the receiving pools have slots; the sender's frames lie whole. */
 	assert_true(plan.heads_bytes == (size_t)plan.pool_slots << REGION_HEAD_SHIFT);
 	assert_true(plan.region_bytes == whole.region_bytes);
 	assert_true(plan.eal_bytes >= whole.eal_bytes + (size_t)plan.pool_slots * 128);
-	plan_destroy(&plan);
-	plan_destroy(&whole);
-	config.queues = 3;
-	assert_int_equal(plan_create(&plan, &config, NULL), 0);
+	option("queues", "3");
+	assert_int_equal(planned(&plan, NULL), 0);
 	assert_true(plan.heads_bytes == (size_t)3 * plan.pool_slots << REGION_HEAD_SHIFT);
-	plan_destroy(&plan);
-	config.queues = 1;
-	snprintf(config.port[1], sizeof(config.port[1]), "ring:a");
-	snprintf(config.tx_port[1], sizeof(config.tx_port[1]), "ring:a");
-	refused(&config, -ENOTSUP, "split: port ring:a (software wire)",
-		"a ConnectX-5 or later can");
-	config_for(&config, "net_memif0,role=server", "");
-	config.split = 32;
-	refused(&config, -ENOTSUP, "split: port net_memif0", "leave split out");
+	option("queues", "1");
+	option_add("port", "ring:a");
+	option_add("tx_port", "ring:a");
+	refused(-ENOTSUP, "split: port ring:a (software wire)", "a ConnectX-5 or later can");
+	config_for("net_memif0,role=server", "");
+	option("split", "32");
+	refused(-ENOTSUP, "split: port net_memif0", "leave split out");
 }
 
 /* Clock and, with the caller's own consumer, rules: only a card has them. */
 static void cards_only(void **state)
 {
-	struct gdrcap_config config;
 	struct plan plan;
 
-	config_for(&config, "net_null0", "");
-	config.clock = GDRCAP_CLOCK_CARD;
-	refused(&config, -ENOTSUP, "clock: port net_null0", "a ConnectX");
-	config.clock = GDRCAP_CLOCK_CPU;
-	assert_int_equal(plan_create(&plan, &config, NULL), 0);
-	plan_destroy(&plan);
-	snprintf(config.match[0], sizeof(config.match[0]), "vlan=5");
-	assert_int_equal(plan_create(&plan, &config, NULL), 0);
-	plan_destroy(&plan);
-	config.consumer = GDRCAP_CONSUMER_HOST;
-	refused(&config, -ENOTSUP, "match: port net_null0", "a ConnectX");
-	snprintf(config.port[0], sizeof(config.port[0]), "mlx5_0");
-	config.clock = GDRCAP_CLOCK_CARD;
-	assert_int_equal(plan_create(&plan, &config, NULL), 0);
-	plan_destroy(&plan);
+	config_for("net_null0", "");
+	option("consumer.batch_times", "true");
+	option("clock", "card");
+	refused(-ENOTSUP, "clock: port net_null0", "a ConnectX");
+	option("clock", "cpu");
+	assert_int_equal(planned(&plan, NULL), 0);
+	option("match", "vlan=5");
+	assert_int_equal(planned(&plan, NULL), 0);
+	option("consumer", "host");
+	refused(-ENOTSUP, "match: port net_null0", "a ConnectX");
+	option("port", "mlx5_0");
+	option("clock", "card");
+	assert_int_equal(planned(&plan, NULL), 0);
 }
 
 static int cards_there(void **state)
@@ -582,7 +546,6 @@ int main(void)
 		cmocka_unit_test(plays_a_file),
 		cmocka_unit_test(guard_needs_device_memory),
 		cmocka_unit_test(slots_hold_the_largest_frame),
-		cmocka_unit_test(lengths_are_without_fcs),
 		cmocka_unit_test(pools_of_all_sizes),
 		cmocka_unit_test(pool_given),
 		cmocka_unit_test(several_ports),

@@ -12,22 +12,27 @@
 
 #include "report.h"
 
-static struct gdrcap_config config;
+static struct gdrcap_config *config;
 static struct report report; /* too large for a stack frame of a test */
+
+static void option(const char *key, const char *value)
+{
+	assert_int_equal(gdrcap_config_set(config, key, value, NULL), 0);
+}
 
 static int setup(void **state)
 {
-	memset(&config, 0, sizeof(config));
-	strcpy(config.port[0], "ring:wire");
-	strcpy(config.tx_port[0], "ring:wire");
-	strcpy(config.frame_size, "64-1518");
-	strcpy(config.pattern, "prbs31");
-	config.queues = 2;
+	gdrcap_config_free(config);
+	config = gdrcap_config_new();
+	option("port", "ring:wire");
+	option("tx_port", "ring:wire");
+	option("frame.size", "64-1518");
+	option("queues", "2");
 
 	memset(&report, 0, sizeof(report));
 	report.command = "loopback";
 	report.version = "gdrcap 0.1.0";
-	report.config = &config;
+	report.config = config;
 	report.has_session = 1;
 	report.has_summary = 1;
 	report.summary = (struct gdrcap_summary){
@@ -334,7 +339,7 @@ static void test_json_sender(void **state)
 					      "lost_by",  "saved", "lock_lost", "ended_by_sender" };
 	json_t *object, *sender;
 
-	strcpy(config.port[0], "");
+	option("port", NULL);
 	report.summary.total = (struct gdrcap_counts){ .sent = 500 };
 	report.summary.known = GDRCAP_HAS_TX_STALLED | GDRCAP_HAS_PACE | GDRCAP_HAS_TX_ERROR;
 	report.summary.asked_mpps = 0.5;
@@ -378,8 +383,8 @@ static void test_json_unordered(void **state)
 	json_t *object, *frames;
 
 	report.summary.known &= ~GDRCAP_HAS_LOSS;
-	strcpy(config.match[0], "vlan=5");
-	strcpy(config.save, "all.pcapng");
+	option("match", "vlan=5");
+	option("save", "all.pcapng");
 	report.summary.software_match = 1;
 	report.summary.saved = 10;
 	report.summary.save_missed = 2;
@@ -432,7 +437,7 @@ static void test_causes(void **state)
 	assert_not_printed(print_table, "PCIe is slow"); /* 0 is no cause */
 	assert_not_printed(print_table, "the cable");	 /* nor is what nobody knows */
 	/* a run that only sends */
-	config.port[0][0] = '\0';
+	option("port", NULL);
 	assert_printed(print_table, "pause_received");
 	assert_not_printed(print_table, "out_of_buffer");
 }
@@ -441,8 +446,8 @@ static void test_steering(void **state)
 {
 	json_t *object, *rules;
 
-	strcpy(config.match[0], "vlan=5");
-	strcpy(config.match[1], "dst_port=4000");
+	option("match", "vlan=5");
+	assert_int_equal(gdrcap_config_add(config, "match", "dst_port=4000", NULL), 0);
 	report.summary.steered = 1;
 	report.rule_count = 2;
 	report.rules[0] = (struct gdrcap_rule){ .text = "vlan=5", .frames = 1000000, .known = 1 };
@@ -665,7 +670,7 @@ static void test_judge_missing(void **state)
 /* The same of one who only sends, and of frames that were to be saved for their damage. */
 static void test_judge_missing_sender(void **state)
 {
-	strcpy(config.port[0], "");
+	option("port", NULL);
 	report.summary.tx_asked = 5;
 	report.summary.tx_missing = 5;
 	report.summary.total.sent = 0;
@@ -692,7 +697,7 @@ static void test_judge_order(void **state)
 
 static void test_verdict_capture(void **state)
 {
-	config.tx_port[0][0] = '\0';
+	option("tx_port", NULL);
 	report_judge(&report);
 	assert_printed(print_verdict, "PASS: 10,000,000 frames received, every one valid\n");
 }

@@ -57,7 +57,7 @@ static int setup(void **state)
 	cards_asked = 0;
 	pthread_mutex_init(&session.message_lock, NULL);
 	pthread_mutex_init(&session.ports_lock, NULL);
-	session.plan.ports = PORTS;
+	session.settings.ports = PORTS;
 	session.rx_count = 4;
 	for (uint16_t p = 0; p < PORTS; p++) {
 		struct session_pair *pair = &session.pairs[p];
@@ -194,14 +194,11 @@ static void summary_is(int steered, int software_match, const char *clock)
 
 static void summary(void **state)
 {
-	session.config.split = 64;
+	session.settings.split = 64;
 	session.queue_restarts = 3;
 	session.layout.match.count = 2;
 	summary_is(1, 0, "");
-	strcpy(session.config.save_damaged, "bad.pcapng");
-	summary_is(1, 0, "card");
-	session.config.save_damaged[0] = '\0';
-	session.config.batch_times = 1;
+	session.settings.times = true;
 	summary_is(1, 0, "card");
 	/* One of the ports cannot: the consumer applies the rules. */
 	session.pairs[1].rx.isolated = false;

@@ -322,8 +322,8 @@ static void batches_show_pieces_and_times(void **state)
 		setup.times = variant >> 1;
 		setup.clock = RX_TIMES_CARD;
 		play_open(&play, &setup, UINT32_MAX);
-		assert_int_equal(queue_create(&queue, &play.worker->ring, GDRCAP_CONSUMER_HOST,
-					      NULL, NULL, setup.times ? &clock : NULL),
+		assert_int_equal(queue_create(&queue, &play.worker->ring, CONSUMER_HOST, NULL, NULL,
+					      setup.times ? &clock : NULL),
 				 0);
 		while (play.next < 5000) {
 			const int n = gdrcap_poll(&queue, &batch, 1);

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Options together: what follows from several of them, and which do not go together. */
+#include "config/settings_internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "base/log.h"
+#include "base/text.h"
+
+#define REGION_ALIGNMENT 65536u
+
+/* ---- ports ---- */
+
+/* The device that "[DDDD:]BB:DD.F" names, as one number; the text was found to be one. */
+static uint32_t pci_number(const char *port)
+{
+	unsigned int domain = 0, bus = 0, device = 0, function = 0;
+
+	if (sscanf(port, "%4x:%2x:%2x.%1x", &domain, &bus, &device, &function) != 4) {
+		domain = 0;
+		sscanf(port, "%2x:%2x.%1x", &bus, &device, &function);
+	}
+	return domain << 16 | bus << 8 | device << 3 | (function & 7);
+}
+
+/* Do both names mean one device, whatever their arguments? */
+static bool port_is_same(const struct port_spec *a, const struct port_spec *b)
+{
+	size_t length = strcspn(a->name, ",");
+
+	if (port_name_is_pci(a->name) && port_name_is_pci(b->name))
+		return pci_number(a->name) == pci_number(b->name);
+	return length == strcspn(b->name, ",") && !strncmp(a->name, b->name, length);
+}
+
+/* One list: no device twice. */
+static int check_list(const char *key, const struct port_list *list, struct gdrcap_error *error)
+{
+	char quoted[TEXT_QUOTE_BYTES];
+
+	for (uint32_t i = 0; i < list->count; i++)
+		for (uint32_t j = 0; j < i; j++)
+			if (port_is_same(&list->port[i], &list->port[j]))
+				return error_set(
+					error, -EINVAL,
+					"%s: '%s' is given twice; give each port once (more "
+					"queues: option queues)",
+					key,
+					text_quote(quoted, sizeof(quoted), list->port[i].name));
+	return 0;
+}
+
+/* A wire in this process needs both of its ends, at the same place in the lists. */
+static int check_wires(const struct settings *settings, struct gdrcap_error *error)
+{
+	for (uint32_t i = 0; i < settings->ports; i++) {
+		const struct port_spec *rx = &settings->rx.port[i], *tx = &settings->tx.port[i];
+
+		if ((!rx->wire && !tx->wire) || !strcmp(rx->name, tx->name))
+			continue;
+		if (rx->wire)
+			return error_set(
+				error, -EINVAL,
+				"port: nothing plays into '%s', a wire inside this process; "
+				"give tx_port: %s in the same place, or receive from a port "
+				"that has another end",
+				rx->name, rx->name);
+		return error_set(error, -EINVAL,
+				 "tx_port: nothing receives from '%s', a wire inside this "
+				 "process; give port: %s in the same place",
+				 tx->name, tx->name);
+	}
+	return 0;
+}
+
+static int settle_ports(struct settings *settings, struct gdrcap_error *error)
+{
+	const struct port_list *rx = &settings->rx, *tx = &settings->tx;
+	char quoted[TEXT_QUOTE_BYTES];
+	int ret;
+
+	if (!rx->count && !tx->count)
+		return error_set(error, -EINVAL,
+				 "port: none is given, nor a tx_port; allowed: ring:NAME, a DPDK "
+				 "vdev such as net_af_packet0,iface=eth0, or a ConnectX: PCI "
+				 "address, interface or mlx5_N (rdma link)");
+	if (rx->count && tx->count && tx->count != rx->count)
+		return error_set(
+			error, -EINVAL,
+			"tx_port: %u for %u in port; give none, or one for each (the first "
+			"plays into the first)",
+			tx->count, rx->count);
+	settings->direction = !tx->count   ? DIRECTION_CAPTURE
+			      : !rx->count ? DIRECTION_REPLAY
+					   : DIRECTION_LOOPBACK;
+	settings->ports = RTE_MAX(rx->count, tx->count);
+	ret = check_list("port", rx, error);
+	if (!ret)
+		ret = check_list("tx_port", tx, error);
+	if (!ret)
+		ret = check_wires(settings, error);
+	if (ret)
+		return ret;
+	for (uint32_t i = 0; i < rx->count; i++)
+		for (uint32_t j = 0; j < tx->count; j++)
+			if (!rx->port[i].wire && port_is_same(&rx->port[i], &tx->port[j]))
+				return error_set(
+					error, -EINVAL,
+					"tx_port: '%s' is in port too; only a ring is both "
+					"ends, so send from another port",
+					text_quote(quoted, sizeof(quoted), tx->port[j].name));
+	if (settings->burst > settings->descriptors)
+		return error_set(error, -EINVAL,
+				 "burst: %u is more than the %u descriptors of a ring; allowed: up "
+				 "to descriptors",
+				 settings->burst, settings->descriptors);
+	return 0;
+}
+
+/* ---- memory ---- */
+
+/* The caller's own region stands for the pool. */
+static int settle_region(struct settings *settings, struct gdrcap_error *error)
+{
+	if (!settings->memory_addr)
+		return 0;
+	if ((uintptr_t)settings->memory_addr % REGION_ALIGNMENT)
+		return error_set(error, -EINVAL,
+				 "gdrcap_config_set_memory: %p is not aligned to 64 KiB",
+				 settings->memory_addr);
+	if (!settings->memory_bytes || settings->memory_bytes % REGION_ALIGNMENT)
+		return error_set(error, -EINVAL,
+				 "gdrcap_config_set_memory: a pool of %" PRIu64
+				 " bytes at %p; give the region's length, a multiple of 64 KiB",
+				 settings->memory_bytes, settings->memory_addr);
+	if (settings->pool_bytes)
+		return error_set(error, -EINVAL,
+				 "pool: the memory is the caller's, %" PRIu64
+				 " bytes of it; leave pool out",
+				 settings->memory_bytes);
+	settings->pool_bytes = settings->memory_bytes;
+	return 0;
+}
+
+static int check_memory(const struct settings *settings, struct gdrcap_error *error)
+{
+	const bool cuda = settings->gpu.kind == GPU_CUDA;
+
+	if (cuda && settings->memory == GDRCAP_MEMORY_HOST)
+		return error_set(error, -EINVAL,
+				 "memory: host memory is not visible to CUDA device %u; use pinned "
+				 "(host memory that the GPU reads), or gpu: host",
+				 settings->gpu.ordinal);
+	if (settings->guard && cuda)
+		return error_set(
+			error, -EINVAL,
+			"guard: works on host memory only, not on CUDA device %u; use gpu: "
+			"host, or leave guard out",
+			settings->gpu.ordinal);
+	if (settings->guard && (settings->memory == GDRCAP_MEMORY_PINNED ||
+				settings->memory == GDRCAP_MEMORY_HOST || settings->memory_addr))
+		return error_set(
+			error, -EINVAL,
+			"guard: protects memory of the host \"GPU\" only; use memory: device "
+			"without a region of your own, or leave guard out");
+	if (settings->slot_bytes & (settings->slot_bytes - 1))
+		return error_set(
+			error, -EINVAL,
+			"slot_bytes: %u is not a power of two; allowed: 256, 512, ... 16384, "
+			"or 0 (chosen)",
+			settings->slot_bytes);
+	return 0;
+}
+
+/* ---- frames ---- */
+
+static int settle_layout(struct settings *settings, struct gdrcap_error *error)
+{
+	struct frame_layout *layout = &settings->layout;
+
+	/* A tag inside what claims to be the innermost header would never be read. */
+	if (settings->frame.format == FRAME_ETHERNET &&
+	    (settings->frame.ethertype == 0x8100 || settings->frame.ethertype == 0x88a8))
+		return error_set(
+			error, -EINVAL,
+			"frame.ethertype: 0x%x is that of a VLAN tag; use frame.vlan for a "
+			"tag, and here another EtherType",
+			settings->frame.ethertype);
+	if (frame_layout_init(layout, &settings->frame) < 0)
+		return error_set(error, -EINVAL, "frame: the addresses make no frame");
+	settings->foreign.self_phase = settings_phase_is_own(settings);
+	if (settings_is_foreign(settings))
+		layout->foreign = settings->foreign;
+	for (uint32_t i = 0; i < settings->match.count; i++)
+		layout->match.rule[i] = settings->match.rule[i].rule;
+	layout->match.count = settings->match.count;
+	return 0;
+}
+
+static int check_sizes(const struct settings *settings, struct gdrcap_error *error)
+{
+	const uint32_t allowed = frame_min_bytes(&settings->layout);
+
+	/* A sender of a file has its sizes from there. */
+	if ((settings->pcap[0] && !settings_receives(settings)) || settings->sizes.least >= allowed)
+		return 0;
+	return error_set(error, -EINVAL,
+			 "frame.size: %u bytes cannot hold the headers of format %s%s; allowed: "
+			 "%u..%u bytes with FCS",
+			 settings->sizes.least,
+			 settings->frame.format == FRAME_IPV4_UDP ? "udp" : "ethernet",
+			 settings->frame.vlan ? " with a VLAN tag" : "", allowed, FRAME_MAX_BYTES);
+}
+
+static int check_pattern(const struct settings *settings, struct gdrcap_error *error)
+{
+	const enum pattern_kind kind = settings->pattern.kind;
+
+	if (kind == PATTERN_FILE && !settings->pattern.file[0])
+		return error_set(error, -EINVAL,
+				 "pattern.file: is missing; the pattern file needs a file's path");
+	if (kind != PATTERN_FILE && settings->pattern.file[0])
+		return error_set(
+			error, -EINVAL,
+			"pattern.file: is for the pattern file only, not for %s; leave it out, "
+			"or set pattern.name: file",
+			pattern_name(kind));
+	return 0;
+}
+
+int settings_settle(struct settings *settings, struct gdrcap_error *error)
+{
+	int ret = settle_ports(settings, error);
+
+	if (!ret)
+		ret = settle_region(settings, error);
+	if (!ret)
+		ret = check_memory(settings, error);
+	if (!ret)
+		ret = settings_settle_receiver(settings, error);
+	if (!ret)
+		ret = settle_layout(settings, error);
+	if (!ret)
+		ret = check_sizes(settings, error);
+	if (!ret)
+		ret = check_pattern(settings, error);
+	if (!ret)
+		ret = settings_check_foreign(settings, error);
+	if (!ret)
+		ret = settings_settle_files(settings, error);
+	return ret;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a session was told to do: each option's value in its own type, parsed once, with the defaults
+ * of the option table; plain data, so it is copied by assignment. settings_settle() makes it whole.
+ */
+#ifndef GDRCAP_SETTINGS_H
+#define GDRCAP_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/parse.h"
+#include "gdrcap.h"
+#include "pattern/frame.h"
+#include "port/driver_table.h"
+#include "replay/pacing.h"
+
+#define SETTINGS_PATH_BYTES 512u
+#define SETTINGS_NAME_BYTES 256u /* of a port, of a rule */
+
+enum direction { DIRECTION_LOOPBACK, DIRECTION_CAPTURE, DIRECTION_REPLAY };
+enum gpu_kind { GPU_AUTO, GPU_HOST, GPU_CUDA }; /* auto: the first CUDA device, else the CPU */
+enum consumer_kind {
+	CONSUMER_VALIDATE, /* built in: checks every payload byte */
+	CONSUMER_HOST,	   /* the caller's thread: gdrcap_poll() */
+	CONSUMER_GPU,	   /* the caller's running kernel: gdrcap_get_gpu_queue() */
+};
+enum flush_kind { FLUSH_AUTO, FLUSH_HOST, FLUSH_NONE };
+enum invert_kind { INVERT_AUTO, INVERT_NO, INVERT_YES };
+/* Whose clock arrival times are from. */
+enum clock_kind {
+	CLOCK_AUTO, /* the card's where it has one, else the CPU's */
+	CLOCK_CPU,  /* when the poll that brought the frame returned */
+	CLOCK_CARD,
+};
+enum end_kind {
+	/* A capture with the built-in consumer ends when the sender says so; a replay says so. To
+	 * the caller's own consumer end-of-stream frames are frames like others. */
+	END_STREAM,
+	END_NEVER, /* end-of-stream frames are not sent, and mean nothing */
+};
+/* What a link that goes down in the run does. An interface that is deleted and a card that is removed
+ * end it with an error anyway. */
+enum link_down_kind {
+	LINK_DOWN_WAIT, /* a warning and an event; the run goes on when it is up again */
+	LINK_DOWN_END,	/* the run ends with -ENETDOWN */
+};
+
+/* A port as it is named, and what is known of its driver. */
+struct port_spec {
+	char name[SETTINGS_NAME_BYTES]; /* "": there is none */
+	const struct driver_facts *facts;
+	bool wire;     /* one end of a software wire in this process */
+	bool connectx; /* PCI address, interface or RDMA device: whether there is one, plan.c asks */
+	bool copies;   /* with the CPU: only into, or from, memory that the CPU can address */
+};
+struct port_list {
+	uint32_t count;
+	struct port_spec port[GDRCAP_PORTS_MAX];
+};
+
+/* Frames sent and expected. */
+struct frame_sizes {
+	uint32_t count;
+	uint16_t least, largest;		/* with FCS */
+	uint16_t length[PARSE_FRAME_SIZES_MAX]; /* the sender's cycle, in memory: without FCS */
+};
+
+struct gpu_choice {
+	enum gpu_kind kind;
+	uint32_t ordinal; /* GPU_CUDA */
+};
+
+struct core_list {
+	uint32_t count; /* 0: near the port's NUMA node */
+	int cpu[GDRCAP_CORES_MAX];
+};
+
+struct match_rule {
+	char text[SETTINGS_NAME_BYTES];
+	struct frame_match_rule rule;
+};
+
+struct settings {
+	/* Ports: tx.port[i] plays into rx.port[i] where there are both. */
+	struct port_list rx, tx;
+	uint32_t ports; /* pairs of a receiving and a sending port, or the one kind there is */
+	enum direction direction;
+	uint32_t queues, burst, descriptors;
+
+	/* GPU and memory */
+	struct gpu_choice gpu;
+	enum gdrcap_memory memory;
+	uint64_t pool_bytes; /* 0: chosen */
+	void *memory_addr;   /* the caller's own region, of memory_bytes; NULL: allocated */
+	uint64_t memory_bytes;
+	uint32_t slot_bytes; /* 0: from the largest frame */
+	bool guard, dump_frames;
+	enum flush_kind flush;
+	uint32_t split, stale_us; /* 0: off */
+
+	/* Consumer */
+	enum consumer_kind consumer;
+	bool batch_times;
+	bool times;	 /* somebody asks for arrival times: files, or batches */
+	uint32_t blocks; /* 0: chosen */
+	uint32_t watchdog_ms;
+
+	/* Frames */
+	struct frame_sizes sizes;
+	struct frame_config frame;
+	struct frame_layout layout; /* of `frame`, `foreign` and `match` */
+	uint32_t streams;	    /* 0: one a queue */
+	uint32_t first_stream;
+	struct {
+		enum pattern_kind kind;
+		enum invert_kind invert;
+		bool restart;
+		uint8_t value;
+		uint64_t seed;
+		char file[SETTINGS_PATH_BYTES];
+	} pattern;
+	struct frame_foreign foreign;
+	struct {
+		uint32_t count;
+		struct match_rule rule[GDRCAP_MATCH_MAX];
+	} match;
+
+	/* Files and rates; a path that is "": no such file */
+	char pcap[SETTINGS_PATH_BYTES], expect[SETTINGS_PATH_BYTES];
+	char save[SETTINGS_PATH_BYTES], save_damaged[SETTINGS_PATH_BYTES];
+	uint32_t save_every, save_around;
+	uint64_t loops;			  /* UINT64_MAX: for ever */
+	struct pacing_config rate, speed; /* as given; value 0: not */
+	struct pacing_config pacing;	  /* of all senders together */
+	uint64_t pcap_memory;		  /* 0: chosen */
+	enum clock_kind clock;
+
+	/* Run; times and counts of 0: no limit */
+	struct core_list cores;
+	uint64_t seconds_ms, frames;
+	enum end_kind end;
+	enum link_down_kind link_down; /* of a port whose link was up */
+	uint32_t quiet_ms, senders, idle_ms, give_up_ms;
+	uint32_t idle_sleep_us; /* 0: idle workers poll */
+};
+
+/* Fills in what follows from several options, once each has its value, and checks what does not go
+ * together. 0 or -EINVAL. */
+int settings_settle(struct settings *settings, struct gdrcap_error *error);
+
+static inline bool settings_receives(const struct settings *settings)
+{
+	return settings->direction != DIRECTION_REPLAY;
+}
+
+static inline bool settings_sends(const struct settings *settings)
+{
+	return settings->direction != DIRECTION_CAPTURE;
+}
+
+static inline bool settings_validates(const struct settings *settings)
+{
+	return settings->consumer == CONSUMER_VALIDATE;
+}
+
+static inline bool settings_is_foreign(const struct settings *settings)
+{
+	return settings->frame.format == FRAME_FOREIGN;
+}
+
+/* Ports of both lists by one number: receiving ones from 0, sending ones from GDRCAP_PORTS_MAX. */
+#define SETTINGS_PORTS (2u * GDRCAP_PORTS_MAX)
+static inline const struct port_spec *settings_port(const struct settings *settings, uint32_t i)
+{
+	return i < GDRCAP_PORTS_MAX ? &settings->rx.port[i]
+				    : &settings->tx.port[i - GDRCAP_PORTS_MAX];
+}
+
+#endif

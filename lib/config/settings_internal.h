@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The parts of settings_settle(). Each returns 0 or -EINVAL. */
+#ifndef GDRCAP_SETTINGS_INTERNAL_H
+#define GDRCAP_SETTINGS_INTERNAL_H
+
+#include "config/settings.h"
+
+/* A PRBS that runs on through the stream: each frame's phase is in its own data. */
+bool settings_phase_is_own(const struct settings *settings);
+/* How frames are received, who takes them and where they are kept. */
+int settings_settle_receiver(struct settings *settings, struct gdrcap_error *error);
+/* Frames of format foreign. */
+int settings_check_foreign(const struct settings *settings, struct gdrcap_error *error);
+/* Files, rates, and what would mean nothing here. */
+int settings_settle_files(struct settings *settings, struct gdrcap_error *error);
+
+#endif
