@@ -45,7 +45,11 @@ static bool control_look(struct gdrcap_session *session)
 	bool over;
 
 	log_lock(&session->run_lock);
-	over = session->state != SESSION_RUNNING || session_watch(session);
+	over = session->state != SESSION_RUNNING;
+	if (!over && session_watch(session)) {
+		over = true;
+		session_receivers_close(session);
+	}
 	log_unlock(&session->run_lock);
 	return over;
 }

@@ -180,6 +180,9 @@ void session_drain_wire(struct gdrcap_session *session);
 /* After an end that is no sender's: one look, which tells them to receive no more. True when each has
  * handed over what it had, and the built-in consumer is through with it. */
 bool session_receivers_cut(struct gdrcap_session *session);
+/* The run is over: the caller's own consumer is told by its queues, which have no batch any more
+ * (-ESHUTDOWN) once the last one was taken. */
+void session_receivers_close(struct gdrcap_session *session);
 /* They receive nothing more, and leave when the consumer is through, which may be dead. */
 void session_receivers_stop(struct gdrcap_session *session);
 /* Ends rx workers that still wait for batches which the caller never gave back. */

@@ -122,6 +122,14 @@ bool session_receivers_cut(struct gdrcap_session *session)
 	       session_bursts_collected(session) == session_bursts_published(session);
 }
 
+void session_receivers_close(struct gdrcap_session *session)
+{
+	if (settings_validates(&session->settings))
+		return;
+	session_receivers_phase(session, RX_DRAIN);
+	session->cut = true;
+}
+
 /* Those of a consumer on the CPU, of who collects its results, and of who takes the slots back. */
 bool session_consumer_is_starved(void *arg)
 {

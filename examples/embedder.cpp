@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Captures by several configurations at once: embedder end|throw|exit|return|stop|slow|TIMES CONFIG.yaml...
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+#include <unistd.h>
+#include <gdrcap.h>
+
+struct Capture {
+	const char *name;
+	gdrcap_session *session = nullptr;
+	uint64_t frames = 0;
+	explicit Capture(const char *file) : name(file) {
+		std::unique_ptr<gdrcap_config, void (*)(gdrcap_config *)> config(gdrcap_config_new(), gdrcap_config_free);
+		gdrcap_error error{};
+		gdrcap_config_set_log(config.get(), log, this);
+		int ret = gdrcap_config_load(config.get(), file, &error);
+		if (!ret && !(ret = gdrcap_create(config.get(), &session, &error)) && (ret = gdrcap_start(session, &error)))
+			gdrcap_destroy(session);
+		if (ret)
+			throw std::runtime_error(std::string(file) + ": " + error.text);
+	}
+	Capture(const Capture &) = delete;
+	~Capture() { gdrcap_destroy(session); } // stops it first
+	static void log(void *self, gdrcap_log_level level, const char *line) { // on any thread
+		if (level <= GDRCAP_LOG_WARNING)
+			fprintf(stderr, "%s: %s\n", static_cast<Capture *>(self)->name, line);
+	}
+	bool receive(unsigned int work_us) { // false: nothing will come any more
+		gdrcap_queue *queue = gdrcap_get_queue(session, 0);
+		const gdrcap_batch *batch;
+		const int count = gdrcap_wait(queue, &batch, 1, 10000);
+		if (count > 0) {
+			usleep(work_us); // frame i begins at gdrcap_frame(batch, i)
+			frames += batch->count;
+			gdrcap_release(queue, &batch, 1);
+		}
+		return count >= 0;
+	}
+};
+
+static bool run(const std::string &how, char **files) {
+	auto captures = std::make_unique<std::vector<std::unique_ptr<Capture>>>();
+	for (; *files; files++)
+		captures->push_back(std::make_unique<Capture>(*files));
+	auto other = std::async(std::launch::async, [&] { // another thread may stop what this one waits for
+		for (auto &capture : *captures)
+			if (how == "stop")
+				gdrcap_stop(capture->session, nullptr);
+	});
+	for (bool more = true; more;) {
+		more = false;
+		for (auto &capture : *captures)
+			more |= capture->receive(how == "slow" ? 1000 : 0);
+		if (how == "throw")
+			throw std::runtime_error("the program's own error"); // ends the captures with their owner
+		if (how == "exit")
+			exit(3); // while they run
+		if (how == "return")
+			return captures.release(); // main returns while they run
+	}
+	bool good = true;
+	for (auto &capture : *captures) {
+		gdrcap_error error{};
+		good &= gdrcap_stop(capture->session, &error) == 0;
+		printf("%s: %llu frames %s\n", capture->name, (unsigned long long)capture->frames, error.text);
+	}
+	return good;
+}
+
+int main(int argc, char **argv) try {
+	bool good = argc > 2;
+	for (int times = argc > 1 && atoi(argv[1]) ? atoi(argv[1]) : 1; good && times; times--)
+		good = run(argv[1], argv + 2);
+	return good ? 0 : 1;
+} catch (const std::exception &error) {
+	fprintf(stderr, "%s\n", error.what());
+	return 4;
+}
