@@ -75,6 +75,13 @@ def test_million_verbs_flow_scalar():
     million("verbs flow scalar")
 
 
+def test_idle_sleep():
+    """Receiver and sender sleep between frames, and where either has no room."""
+    for mode in ("devx", "verbs scalar"):
+        connectx.perfect("--idle-sleep", "500", count=SOME, mode=mode)
+        connectx.perfect("--idle-sleep", "5000", "--rate", "5kpps", count=FEW, mode=mode)
+
+
 def test_jumbo():
     for mode in ("devx", "verbs flow scalar"):
         connectx.perfect("--frame-size", "9000", count=SOME // 5, mode=mode)
