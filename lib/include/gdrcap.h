@@ -203,7 +203,8 @@ int gdrcap_prove(struct gdrcap_session *session,
 
 /**
  * received = valid + damaged + duplicate + filtered. sent = valid + damaged + lost over unique
- * sequence numbers. Frames.
+ * sequence numbers. Frames. With the caller's own consumer only sent, received, bytes and filtered are
+ * counted, the last when gdrcap_poll() has passed over them.
  */
 struct gdrcap_counts {
 	uint64_t sent; /**< handed to the wire; capture without a sender: from sequence numbers */
@@ -438,10 +439,56 @@ static inline uint8_t *gdrcap_frame(const struct gdrcap_batch *batch, uint32_t i
 	       (batch->pkts[i].offset & ~GDRCAP_PKT_CUT);
 }
 
+/** Its bytes there, without FCS; with header-data split those that follow its head: 0 where nothing
+ * does. */
+static inline uint32_t gdrcap_frame_bytes(const struct gdrcap_batch *batch, uint32_t i)
+{
+	return batch->pkts[i].len;
+}
+
+/** Header-data split: first byte of frame `i`, in host memory. NULL where frames lie whole. */
+static inline uint8_t *gdrcap_frame_head(const struct gdrcap_batch *batch, uint32_t i)
+{
+	return batch->heads
+		       ? batch->head_data + (size_t)batch->heads[i].slot * batch->head_slot_bytes +
+				 batch->heads[i].offset
+		       : NULL;
+}
+
+/** So many of its bytes are there; 0 where frames lie whole. */
+static inline uint32_t gdrcap_frame_head_bytes(const struct gdrcap_batch *batch, uint32_t i)
+{
+	return batch->heads ? batch->heads[i].len : 0;
+}
+
 /** 1: only its first bytes may have come: GDRCAP_PKT_CUT. */
 static inline int gdrcap_frame_is_cut(const struct gdrcap_batch *batch, uint32_t i)
 {
 	return (batch->pkts[i].offset & GDRCAP_PKT_CUT) != 0;
+}
+
+/** Bytes that it had on the wire, with FCS, but without preamble and gap (20 more). 0: it was cut, and
+ * nobody knows. */
+static inline uint32_t gdrcap_frame_wire_bytes(const struct gdrcap_batch *batch, uint32_t i)
+{
+	return gdrcap_frame_is_cut(batch, i)
+		       ? 0
+		       : gdrcap_frame_head_bytes(batch, i) + gdrcap_frame_bytes(batch, i) + 4;
+}
+
+/** Id of its outermost VLAN tag, 0..4095, or -1 without one. Reads the frame: where its head is in host
+ * memory, or the CPU can read the frames. */
+static inline int gdrcap_frame_vlan(const struct gdrcap_batch *batch, uint32_t i)
+{
+	const uint8_t *head = gdrcap_frame_head(batch, i);
+	const uint8_t *at = head ? head : gdrcap_frame(batch, i);
+	const uint32_t bytes =
+		head ? gdrcap_frame_head_bytes(batch, i) : gdrcap_frame_bytes(batch, i);
+
+	if (bytes < 18 ||
+	    !((at[12] == 0x81 && at[13] == 0x00) || (at[12] == 0x88 && at[13] == 0xa8)))
+		return -1;
+	return (at[14] & 15) << 8 | at[15];
 }
 
 /** An arrival time of a batch of `queue` in ns since the Unix epoch; 0: the card gave none. The
@@ -478,6 +525,31 @@ void gdrcap_release(struct gdrcap_queue *queue, const struct gdrcap_batch *const
  * before gdrcap_destroy(). */
 int gdrcap_release_after(struct gdrcap_queue *queue, const struct gdrcap_batch *const *batches,
 			 unsigned int count, struct CUstream_st *stream);
+
+/**
+ * A hole in a stream's frame numbers, or a frame that came late. A frame's number is its sequence
+ * number; in a custom layout (format FOREIGN) which frame of its stream it is, from 0, by
+ * sequence_offset, _start and _step.
+ */
+struct gdrcap_gap {
+	uint64_t first; /**< of the numbers that are missing */
+	uint64_t count;
+	uint32_t stream;
+	uint32_t frame; /**< of the batch, before which they are missing */
+	uint32_t
+		late; /**< 1: nothing is missing here; the frame, number `first`, came after a later
+			 * one: it was told as missing, or came twice */
+	uint32_t reserved;
+};
+/**
+ * What is missing before and in a batch of the queue: how many entries of `gaps` it filled, in order.
+ * Asked on the queue's thread for each batch once, as they were polled, before its release; `max` is
+ * batch->count or more. A stream begins with the session's own sender's frame 0, or with its first frame
+ * that comes. Reads each frame's header: -EINVAL where the CPU cannot (GPU memory, header-data split), for
+ * a running kernel's queue, and where frames have no sequence number.
+ */
+int gdrcap_get_gaps(struct gdrcap_queue *queue, const struct gdrcap_batch *batch,
+		    struct gdrcap_gap *gaps, uint32_t max, size_t size);
 
 /** For a kernel that is already running: see gdrcap_device.cuh. */
 struct gdrcap_gpu_queue {

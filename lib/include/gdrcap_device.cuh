@@ -136,6 +136,16 @@ __device__ __forceinline__ uint32_t gdrcap_gpu_frame_bytes(const struct gdrcap_b
 	return batch.pkts[i].len;
 }
 
+/** Bytes that it had on the wire, with FCS, but without preamble and gap (20 more). 0: it was cut, and
+ * nobody knows. */
+__device__ __forceinline__ uint32_t gdrcap_gpu_frame_wire_bytes(const struct gdrcap_batch &batch,
+								uint32_t i)
+{
+	if (gdrcap_gpu_frame_is_cut(batch, i))
+		return 0;
+	return (batch.heads ? batch.heads[i].len : 0) + batch.pkts[i].len + 4;
+}
+
 /** Header-data split: first byte of frame `i`, in host memory. NULL where frames lie whole. */
 __device__ __forceinline__ uint8_t *gdrcap_gpu_head(const struct gdrcap_batch &batch, uint32_t i)
 {
@@ -150,6 +160,20 @@ __device__ __forceinline__ uint32_t gdrcap_gpu_head_bytes(const struct gdrcap_ba
 							  uint32_t i)
 {
 	return batch.heads ? batch.heads[i].len : 0;
+}
+
+/** Id of its outermost VLAN tag, 0..4095, or -1 without one. */
+__device__ __forceinline__ int gdrcap_gpu_frame_vlan(const struct gdrcap_batch &batch, uint32_t i)
+{
+	const uint8_t *head = gdrcap_gpu_head(batch, i);
+	const uint8_t *at = head ? head : gdrcap_gpu_frame(batch, i);
+	const uint32_t bytes =
+		head ? gdrcap_gpu_head_bytes(batch, i) : gdrcap_gpu_frame_bytes(batch, i);
+
+	if (bytes < 18 ||
+	    !((at[12] == 0x81 && at[13] == 0x00) || (at[12] == 0x88 && at[13] == 0xa8)))
+		return -1;
+	return (at[14] & 15) << 8 | at[15];
 }
 
 #endif

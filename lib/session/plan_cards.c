@@ -65,14 +65,6 @@ int plan_card_only(const struct settings *settings, struct gdrcap_error *error)
 				"clock: port %s (%s) has no clock of its own; leave clock out, or "
 				"receive from a ConnectX",
 				name, what);
-		if (settings->match.count && !settings_validates(settings))
-			return error_set(error, -ENOTSUP,
-					 "match: port %s (%s) has no rules of its own, the "
-					 "built-in consumer "
-					 "applies them, and the caller's has the frames; leave "
-					 "match out, or "
-					 "receive from a ConnectX",
-					 name, what);
 	}
 	return 0;
 }

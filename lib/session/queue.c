@@ -47,6 +47,7 @@ int queue_create(struct gdrcap_queue *queue, struct ring_producer *ring,
 
 void queue_destroy(struct gdrcap_queue *queue)
 {
+	free(queue->gaps);
 	free(queue->batches);
 	memset(queue, 0, sizeof(*queue));
 }
@@ -105,8 +106,18 @@ static int queue_check(const struct gdrcap_queue *queue, const struct gdrcap_bat
 	return queue && queue->batches && batches ? 0 : -EINVAL;
 }
 
+static void queue_release(struct queue_batch *entry)
+{
+	struct ring_producer *ring = entry->queue->ring;
+	struct burst_result *result = &ring->result[(uint32_t)entry->burst & ring->burst_mask];
+
+	/* DONE: the caller's last accesses to the frames. Partner: COLLECT in ring_is_done(). */
+	__atomic_store_n(&result->done, burst_word(entry->burst, ring->burst_bits, 0, 0),
+			 __ATOMIC_RELEASE);
+}
+
 /* Fills the batch of burst queue->next if it is published. */
-static const struct gdrcap_batch *queue_take(struct gdrcap_queue *queue)
+static struct queue_batch *queue_fill(struct gdrcap_queue *queue)
 {
 	struct ring_producer *ring = queue->ring;
 	const uint32_t slot = (uint32_t)queue->next & ring->burst_mask;
@@ -120,8 +131,9 @@ static const struct gdrcap_batch *queue_take(struct gdrcap_queue *queue)
 		return NULL;
 	first = burst_word_first(word) & ring->desc_mask;
 	entry->queue = queue;
+	entry->burst = queue->next++;
 	entry->batch = (struct gdrcap_batch){
-		.seq = queue->next,
+		.seq = queue->given,
 		.data = queue->data,
 		.pkts = (const struct gdrcap_pkt *)&ring->desc[first],
 		.count = burst_word_count(word),
@@ -134,7 +146,21 @@ static const struct gdrcap_batch *queue_take(struct gdrcap_queue *queue)
 	}
 	if (queue->timed)
 		entry->batch.times = &ring->tsc[first];
-	queue->next++;
+	if (queue->filters)
+		entry->batch.count = queue_filter(queue, first, entry->batch.count);
+	return entry;
+}
+
+/* The next batch that has frames. */
+static const struct gdrcap_batch *queue_take(struct gdrcap_queue *queue)
+{
+	struct queue_batch *entry = queue_fill(queue);
+
+	for (; entry && entry->batch.count == 0; entry = queue_fill(queue))
+		queue_release(entry);
+	if (!entry)
+		return NULL;
+	queue->given++;
 	batch_taken(entry);
 	return &entry->batch;
 }
@@ -253,16 +279,9 @@ int gdrcap_wait(struct gdrcap_queue *queue, const struct gdrcap_batch **batches,
 	return n;
 }
 
-static void queue_release(void *arg)
+static void queue_release_later(void *arg)
 {
-	const struct queue_batch *entry = arg;
-	struct ring_producer *ring = entry->queue->ring;
-	const uint64_t burst = entry->batch.seq;
-	struct burst_result *result = &ring->result[(uint32_t)burst & ring->burst_mask];
-
-	/* DONE: the caller's last accesses to the frames. Partner: COLLECT in ring_is_done(). */
-	__atomic_store_n(&result->done, burst_word(burst, ring->burst_bits, 0, 0),
-			 __ATOMIC_RELEASE);
+	queue_release(arg);
 }
 
 static struct queue_batch *entry_of(const struct gdrcap_batch *batch)
@@ -295,7 +314,7 @@ int gdrcap_release_after(struct gdrcap_queue *queue, const struct gdrcap_batch *
 		int ret;
 
 		batch_given_back(entry);
-		ret = queue->ops->after(queue->device, stream, queue_release, entry);
+		ret = queue->ops->after(queue->device, stream, queue_release_later, entry);
 		if (ret == 0)
 			continue;
 		batch_taken(entry);

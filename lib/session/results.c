@@ -11,9 +11,14 @@
 #include "session/answer.h"
 #include "session/session.h"
 
-static void queue_unchecked(const struct rx_worker *worker, struct gdrcap_counts *counts)
+static void queue_unchecked(const struct gdrcap_session *session, uint32_t index,
+			    struct gdrcap_counts *counts)
 {
+	const struct gdrcap_queue *queue = &session->queues[index];
+	const struct rx_worker *worker = &session->rx[index];
+
 	*counts = (struct gdrcap_counts){
+		.filtered = atomic_load_explicit(&queue->filtered, memory_order_relaxed),
 		.received = atomic_load_explicit(&worker->frames, memory_order_relaxed),
 		.bytes = atomic_load_explicit(&worker->bytes, memory_order_relaxed),
 	};
@@ -174,7 +179,8 @@ static void summary_unchecked(const struct gdrcap_session *session, struct gdrca
 	for (uint32_t i = 0; i < session->rx_count; i++) {
 		struct gdrcap_counts counts;
 
-		queue_unchecked(&session->rx[i], &counts);
+		queue_unchecked(session, i, &counts);
+		total->filtered += counts.filtered;
 		total->received += counts.received;
 		total->bytes += counts.bytes;
 	}
@@ -251,7 +257,7 @@ int gdrcap_get_queue_counts(const struct gdrcap_session *session, uint32_t index
 	if (index >= session->rx_count)
 		return -ENOENT;
 	if (!settings_validates(&session->settings)) {
-		queue_unchecked(&session->rx[index], &all);
+		queue_unchecked(session, index, &all);
 	} else {
 		verdict_queue_counts(accountant_borrow(accountant_of(session)), index, &all);
 		accountant_return(accountant_of(session));

@@ -64,6 +64,33 @@ static uint32_t starved_from(const struct gdrcap_session *session, const struct 
 		       : pool_share(session) - session->settings.descriptors - 1;
 }
 
+/* By the CPU, as the consumer's addresses have them. */
+static bool frames_readable(const struct gdrcap_session *session)
+{
+	return !session->settings.split &&
+	       (!session->plan.cuda || session->region.kind != GDRCAP_MEMORY_DEVICE);
+}
+
+/* Rules that no card applies are for who reads the frames: the built-in consumer, or the thread that
+ * polls. */
+static int match_check(const struct gdrcap_session *session, const struct session_pair *pair,
+		       struct gdrcap_error *error)
+{
+	const bool host = session->settings.consumer == CONSUMER_HOST;
+
+	if (!session->layout.match.count || pair->rx.isolated ||
+	    settings_validates(&session->settings) || (host && frames_readable(session)))
+		return 0;
+	return error_set(
+		error, -ENOTSUP,
+		"match: port %s has no rules in a card, and %s; leave match out and choose "
+		"among the frames yourself, %suse a ConnectX, or the built-in consumer",
+		pair->rx.name,
+		host ? "the CPU cannot read frames in GPU memory"
+		     : "a running kernel of your own takes the frames as they come",
+		host ? "use memory: pinned, " : "");
+}
+
 static int rx_queue_create(struct gdrcap_session *session, const struct session_pair *pair,
 			   uint16_t queue, struct gdrcap_error *error)
 {
@@ -102,8 +129,10 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 			!validates || settings_is_foreign(&session->settings) || session->expect,
 		.cut_from = pair->rx.cut_from,
 	};
-	int ret;
+	int ret = match_check(session, pair, error);
 
+	if (ret < 0)
+		return ret;
 	port_sleep_init(&config.sleep, &pair->rx, queue, session->settings.idle_sleep_us);
 	ret = rx_worker_create(worker, &config, &ring, error);
 	if (ret < 0)
@@ -113,6 +142,10 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 			   session->ops, session->device,
 			   session->settings.batch_times ? &pair->rx_clock : NULL);
 	session->queues[index].index = index;
+	session->queues[index].layout = &session->layout;
+	session->queues[index].readable = frames_readable(session);
+	session->queues[index].filters = session->layout.match.count && !pair->rx.isolated;
+	session->queues[index].from_zero = settings_sends(&session->settings) && !session->file;
 	return ret < 0 ? error_set(error, ret, "no memory for a queue") : 0;
 }
 

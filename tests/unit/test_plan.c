@@ -509,7 +509,7 @@ static void split_frames(void **state)
 	refused(-ENOTSUP, "split: port net_memif0", "leave split out");
 }
 
-/* Clock and, with the caller's own consumer, rules: only a card has them. */
+/* Only a card has a clock. */
 static void cards_only(void **state)
 {
 	struct plan plan;
@@ -520,10 +520,6 @@ static void cards_only(void **state)
 	refused(-ENOTSUP, "clock: port net_null0", "a ConnectX");
 	option("clock", "cpu");
 	assert_int_equal(planned(&plan, NULL), 0);
-	option("match", "vlan=5");
-	assert_int_equal(planned(&plan, NULL), 0);
-	option("consumer", "host");
-	refused(-ENOTSUP, "match: port net_null0", "a ConnectX");
 	option("port", "mlx5_0");
 	option("clock", "card");
 	assert_int_equal(planned(&plan, NULL), 0);
