@@ -3,7 +3,8 @@
 #ifndef GDRCAP_CUDA_CHECK_CUH
 #define GDRCAP_CUDA_CHECK_CUH
 
-#include "kernels/cuda/quick.cuh"
+#include "kernels/cuda/check_long.cuh"
+#include "kernels/cuda/small_burst.cuh"
 
 /*
  * What reading one of our own frames needs of the layout: a copy from which the compiler sees what
@@ -51,11 +52,11 @@ static __device__ __noinline__ void payload_count_staged(const struct pattern_pl
 	result->wrong_bits = wrong_bits;
 }
 
-template <bool more>
-__device__ __forceinline__ void long_add(struct check_group<more> &g, uint32_t i,
+template <bool split_or_stale>
+__device__ __forceinline__ void long_add(struct check_group<split_or_stale> &g, uint32_t i,
 					 const uint8_t *payload, bool wrong)
 {
-	if constexpr (!more)
+	if constexpr (!split_or_stale)
 		g.payload[i] = payload;
 	g.long_frame[atomicAdd(&g.longs, 1)] = (uint16_t)(i | (wrong ? LONG_IS_WRONG : 0));
 }
@@ -107,18 +108,19 @@ __device__ __forceinline__ bool prbs_staged_is_right(const struct pattern_plan &
  * one of the sequence and the others follow. Its warp does what is left to do, which is all where
  * something is wrong.
  */
-template <bool more>
+template <bool split_or_stale>
 __device__ __forceinline__ void
-phase_check_staged(const struct pattern_plan &plan, struct check_group<more> &g, uint32_t i,
-		   const uint8_t *begin, uint32_t at, uint32_t bytes)
+phase_check_staged(const struct pattern_plan &plan, struct check_group<split_or_stale> &g,
+		   uint32_t i, const uint8_t *begin, uint32_t at, uint32_t bytes)
 {
 	const uint32_t *stage = g.stage[i];
 	const uint32_t first = stage_word(stage, at);
 	const uint32_t phase = pattern_swap32(first) ^ (0u - plan.invert);
-	const bool whole = at + bytes <= stage_size<more>::bytes;
-	const bool wrong = !phase_is_one(&plan, phase) ||
-			   !prbs_staged_is_right(plan, stage, at,
-						 min(bytes, stage_size<more>::bytes - at), first);
+	const bool whole = at + bytes <= stage_size<split_or_stale>::bytes;
+	const bool wrong =
+		!phase_is_one(&plan, phase) ||
+		!prbs_staged_is_right(plan, stage, at,
+				      min(bytes, stage_size<split_or_stale>::bytes - at), first);
 
 	g.records.result[i].phase_first = phase;
 	if (whole && !wrong) {
@@ -132,15 +134,15 @@ phase_check_staged(const struct pattern_plan &plan, struct check_group<more> &g,
 }
 
 /* Step 2: frame i of the burst, from its staged bytes. */
-template <bool any, bool more>
+template <bool any_format, bool split_or_stale>
 __device__ __noinline__ void frame_check_staged(uint32_t group, uint32_t turn, uint32_t i)
 {
-	struct check_shared<more> &s = check_here<more>();
-	struct check_group<more> &g = s.group[group];
+	struct check_shared<split_or_stale> &s = check_here<split_or_stale>();
+	struct check_group<split_or_stale> &g = s.group[group];
 	const struct burst_in &in = s.ring.in[turn];
 	const struct device_job &job = s.ring.job;
 	struct frame_layout own;
-	const struct frame_layout &layout = any ? job.layout : own;
+	const struct frame_layout &layout = any_format ? job.layout : own;
 	const struct placed_frame frame = frame_placed(s.ring, s, in, i);
 	const uint32_t shift = stage_shift(frame.at);
 	const uint32_t *stage = g.stage[i];
@@ -156,7 +158,7 @@ __device__ __noinline__ void frame_check_staged(uint32_t group, uint32_t turn, u
 		frame_unreachable(&g.records.result[i]);
 		return;
 	}
-	if (!any)
+	if (!any_format)
 		layout_own(&own, job.layout);
 	start = frame_payload_offset(&layout);
 	at = shift + start;
@@ -170,18 +172,19 @@ __device__ __noinline__ void frame_check_staged(uint32_t group, uint32_t turn, u
 	g.records.result[i] = result;
 	if (!bytes)
 		return;
-	if (any && frame_is_self_phase(&layout, &job.plan)) {
-		phase_check_staged<more>(job.plan, g, i, frame.at + start, at, bytes);
+	if (any_format && frame_is_self_phase(&layout, &job.plan)) {
+		phase_check_staged<split_or_stale>(job.plan, g, i, frame.at + start, at, bytes);
 		return;
 	}
 	frame_place(&layout, &header, &place);
 	expected = pattern_word(&job.plan, &place, 0);
 	got = stage_word(stage, at);
-	whole = at + bytes <= stage_size<more>::bytes;
+	whole = at + bytes <= stage_size<split_or_stale>::bytes;
 	prbs = pattern_is_prbs(job.plan.kind);
 	wrong = ((expected ^ got) & byte_mask(0, (int)bytes)) ||
-		(prbs && !prbs_staged_is_right(job.plan, stage, at,
-					       min(bytes, stage_size<more>::bytes - at), got));
+		(prbs &&
+		 !prbs_staged_is_right(job.plan, stage, at,
+				       min(bytes, stage_size<split_or_stale>::bytes - at), got));
 	if (!whole) {
 		g.position[i] = header.position;
 		long_add(g, i, frame.at + start, wrong);
@@ -192,11 +195,11 @@ __device__ __noinline__ void frame_check_staged(uint32_t group, uint32_t turn, u
 }
 
 /* Steps 1 to 3, of the frames that are due. Begins after a barrier and ends with one. */
-template <bool any, bool more>
-__device__ __forceinline__ void check_pass(struct check_shared<more> &s, struct work_group group,
-					   const struct burst_in &in)
+template <bool any_format, bool split_or_stale>
+__device__ __forceinline__ void check_pass(struct check_shared<split_or_stale> &s,
+					   struct work_group group, const struct burst_in &in)
 {
-	struct check_group<more> &g = s.group[group.index];
+	struct check_group<split_or_stale> &g = s.group[group.index];
 	const uint32_t thread = group.thread, barrier = BARRIER_WORK + group.index;
 	const uint32_t turn = (uint32_t)(&in - s.ring.in);
 
@@ -205,39 +208,39 @@ __device__ __forceinline__ void check_pass(struct check_shared<more> &s, struct 
 	stage_frames(s.ring, s, g.stage, in, thread);
 	barrier_sync(barrier, s.ring.work_threads);
 	if (thread < in.count && frame_is_due(s, thread))
-		frame_check_staged<any, more>(group.index, turn, thread);
+		frame_check_staged<any_format, split_or_stale>(group.index, turn, thread);
 	barrier_sync(barrier, s.ring.work_threads);
-	check_longs<any, more>(group.index, turn, thread);
+	check_longs<any_format, split_or_stale>(group.index, turn, thread);
 	barrier_sync(barrier, s.ring.work_threads);
 }
 
-template <bool any, bool more>
-__device__ __forceinline__ uint32_t check_burst(struct check_shared<more> &s,
+template <bool any_format, bool split_or_stale>
+__device__ __forceinline__ uint32_t check_burst(struct check_shared<split_or_stale> &s,
 						struct work_group group, const struct burst_in &in)
 {
-	struct check_group<more> &g = s.group[group.index];
+	struct check_group<split_or_stale> &g = s.group[group.index];
 	const uint32_t thread = group.thread;
 
-	if constexpr (!any && !more) {
-		const bool tried = burst_is_quick(s.ring, g, in);
+	if constexpr (!any_format && !split_or_stale) {
+		const bool tried = burst_is_small(s.ring, g, in);
 
-		if (tried && burst_quick(s, group, in))
+		if (tried && burst_check_small(s, group, in))
 			return RECORDS_PUBLISHED;
-		check_pass<any, more>(s, group, in);
+		check_pass<any_format, split_or_stale>(s, group, in);
 		if (thread == 0 && !tried)
-			quick_untried(g);
-	} else if constexpr (more) {
-		check_more(s.ring, s, in, g.records.result, thread,
-			   [&] { check_pass<any, more>(s, group, in); });
+			small_untried(g);
+	} else if constexpr (split_or_stale) {
+		check_split_or_stale(s.ring, s, in, g.records.result, thread,
+				     [&] { check_pass<any_format, split_or_stale>(s, group, in); });
 	} else {
-		check_pass<any, more>(s, group, in);
+		check_pass<any_format, split_or_stale>(s, group, in);
 	}
-	return write_records<more>(
+	return write_records<split_or_stale>(
 		s.ring, g.records, in, thread,
 		[&s](const struct frame_result &last, const struct frame_result &next) {
 			struct frame_layout own;
 
-			if (any)
+			if (any_format)
 				return record_joins(&s.ring.job.layout, NULL, &last, &next);
 			layout_own(&own, s.ring.job.layout);
 			return record_joins(&own, NULL, &last, &next);
@@ -246,17 +249,17 @@ __device__ __forceinline__ uint32_t check_burst(struct check_shared<more> &s,
 }
 
 /* ring_enter() of a checker of patterns. */
-template <bool more>
-__device__ __forceinline__ bool check_enter(struct check_shared<more> &s,
+template <bool split_or_stale>
+__device__ __forceinline__ bool check_enter(struct check_shared<split_or_stale> &s,
 					    const struct device_job *job)
 {
-	const uint32_t words = check_places<more>::crc_words, first = CRC_PLACED - words;
+	const uint32_t words = check_places<split_or_stale>::crc_words, first = CRC_PLACED - words;
 
 	for (uint32_t i = threadIdx.x; i < words; i += blockDim.x)
 		s.crc[i] = crc_placed_entry(job->crc_table, first + i);
 	if (threadIdx.x < max(1u, job->groups)) {
-		s.group[threadIdx.x].quick_misses = 0;
-		s.group[threadIdx.x].quick_wait = 0;
+		s.group[threadIdx.x].small_misses = 0;
+		s.group[threadIdx.x].small_wait = 0;
 	}
 	return ring_enter(s.ring, job, false);
 }

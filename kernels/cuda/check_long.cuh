@@ -1,85 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a checker's block has in shared memory, and step 3: payloads longer than the stage. */
+/* Step 3 of a checker: payloads longer than the stage. */
 #ifndef GDRCAP_CUDA_CHECK_LONG_CUH
 #define GDRCAP_CUDA_CHECK_LONG_CUH
 
-#include "kernels/cuda/crc.cuh"
+#include "kernels/cuda/check_state.cuh"
 #include "kernels/cuda/phase.cuh"
-#include "kernels/cuda/records.cuh"
-#include "kernels/cuda/stage.cuh"
-
-/* In the list of long payloads: something that is staged was wrong already. */
-#define LONG_IS_WRONG 0x8000u
 
 /* Pieces of a long payload that a lane has under way. */
 #define LONG_AT_ONCE 4u
 
-#define QUICK_FRAMES 32u /* of a burst that quick.cuh may tell */
-
-struct quick_frame {
-	uint64_t sequence;
-	uint32_t sender; /* stream, and from bit 16 on source */
-	uint32_t sums;	 /* payload bytes, and from bit 16 on wire bytes */
-};
-
-/* Where long payloads begin; of frames in two pieces, that is worked out again. And what quick.cuh
- * needs. */
-template <bool more> struct check_places {
-	static constexpr uint32_t crc_words = CRC_NIBBLES;
-};
-
-template <> struct check_places<false> {
-	static constexpr uint32_t crc_words = CRC_PLACED;
-	union {
-		const uint8_t *payload[BURST_FRAMES_MAX];
-		struct quick_frame quick[QUICK_FRAMES]; /* before there is a list of payloads */
-	};
-};
-
-/* What a group of work threads has of its burst. */
-template <bool more> struct check_group : check_places<more> {
-	struct records_shared records;
-	uint64_t position[BURST_FRAMES_MAX];
-	/* frames that are left to a warp, longer than the stage for the most: how many, and which */
-	uint32_t longs;
-	/* quick.cuh, writer: thread 0: told; bursts in a row that were not; those to come that are
-	 * not tried */
-	uint8_t quick_told, quick_misses, quick_wait;
-	uint16_t long_frame[BURST_FRAMES_MAX];
-	uint32_t stage[BURST_FRAMES_MAX][stage_size<more>::stride];
-};
-
-/* Followed by the groups behind the first, which only checkers without `more` have. */
-template <bool more> struct check_shared : more_shared<more> {
-	struct ring_shared ring;
-	uint32_t crc[check_places<more>::crc_words]; /* of places, the last if there is one */
-	struct check_group<more> group[1];
-};
-static_assert(sizeof(check_shared<true>) <= 64 << 10 && sizeof(check_shared<false>) <= 64 << 10,
-	      "a block of Turing has 64 KiB");
-static_assert(sizeof(check_shared<false>) + (GROUPS_MAX - 1) * sizeof(check_group<false>) <=
-		      163 << 10,
-	      "a block of the first Ampere has 163 KiB: all groups");
-
-template <bool more>
-__device__ __forceinline__ const uint32_t *crc_nibbles_of(const struct check_shared<more> &s)
-{
-	return s.crc + check_places<more>::crc_words - CRC_NIBBLES;
-}
-
-/*
- * A block's shared memory begins with it. Steps that take registers of their own are functions that
- * are called, and ask here: by an argument they would not know that it is shared memory.
- */
-template <bool more> __device__ __forceinline__ struct check_shared<more> &check_here(void) {
-	extern __shared__ uint4 memory[];
-
-	return *(struct check_shared<more> *)memory;
-}
-
-template <bool more>
-struct long_payload {
-	struct received<more> payload;
+template <bool split_or_stale> struct long_payload {
+	struct received<split_or_stale> payload;
 	uint32_t bytes;
 	struct pattern_place place;
 };
@@ -95,30 +26,30 @@ __device__ __forceinline__ uint32_t bits_behind(int bits)
  * behind that: so each byte is read once, which counts where reading goes over PCIe. Pieces are
  * counted from the payload's first.
  */
-template <bool more> struct prbs_span {
-	struct received<more> payload;
+template <bool split_or_stale> struct prbs_span {
+	struct received<split_or_stale> payload;
 	uint32_t begin, count; /* pieces */
 	uint32_t end;	       /* bytes, from the first piece's beginning */
 	uint32_t before;       /* the last word before them */
 };
 
 /* `start`: of the payload in its frame, whose beginning is in `stage`. */
-template <bool more>
-__device__ __forceinline__ struct prbs_span<more> prbs_span_of(const struct received<more> &payload,
-							       const uint32_t *stage,
-							       uint32_t start, uint32_t bytes) {
+template <bool split_or_stale>
+__device__ __forceinline__ struct prbs_span<split_or_stale>
+prbs_span_of(const struct received<split_or_stale> &payload, const uint32_t *stage, uint32_t start,
+	     uint32_t bytes) {
 	const uint32_t end = stage_shift(payload.at) + bytes;
 	const uint32_t at = stage_shift(payload.at - start) + start; /* in the stage */
 
-	return { payload, stage_size<more>::pieces - at / PIECE_BYTES,
+	return { payload, stage_size<split_or_stale>::pieces - at / PIECE_BYTES,
 		 (end + PIECE_BYTES - 1) / PIECE_BYTES, end,
-		 pattern_swap32(stage[stage_size<more>::bytes / 4 - 1]) };
+		 pattern_swap32(stage[stage_size<split_or_stale>::bytes / 4 - 1]) };
 }
 
 /* Asks for the pieces from `first` on, each lane for every 32nd. */
-template <bool more>
-__device__ __forceinline__ void prbs_load(const struct prbs_span<more> &span, uint32_t first,
-					  uint4 piece[LONG_AT_ONCE])
+template <bool split_or_stale>
+__device__ __forceinline__ void prbs_load(const struct prbs_span<split_or_stale> &span,
+					  uint32_t first, uint4 piece[LONG_AT_ONCE])
 {
 #pragma unroll
 	for (uint32_t k = 0; k < LONG_AT_ONCE; k++) {
@@ -131,10 +62,11 @@ __device__ __forceinline__ void prbs_load(const struct prbs_span<more> &span, ui
 }
 
 /* Not 0 where a lane's pieces do not follow the recurrence. `carry`: the last word before them. */
-template <bool more>
+template <bool split_or_stale>
 __device__ __forceinline__ uint32_t prbs_wrong(struct prbs_taps taps,
-					       const struct prbs_span<more> &span, uint32_t first,
-					       const uint4 piece[LONG_AT_ONCE], uint32_t *carry)
+					       const struct prbs_span<split_or_stale> &span,
+					       uint32_t first, const uint4 piece[LONG_AT_ONCE],
+					       uint32_t *carry)
 {
 	const uint32_t lane = lane_index(), neighbour = (lane + 31) & 31;
 	uint32_t wrong = 0;
@@ -174,9 +106,9 @@ __device__ __forceinline__ uint32_t prbs_wrong(struct prbs_taps taps,
  * A warp: 0 in all lanes when the payload's pieces follow the recurrence. The first ones were asked
  * for.
  */
-template <bool more>
+template <bool split_or_stale>
 __device__ __forceinline__ uint32_t warp_check_prbs(struct prbs_taps taps,
-						    const struct prbs_span<more> &span,
+						    const struct prbs_span<split_or_stale> &span,
 						    uint4 piece[LONG_AT_ONCE])
 {
 	uint32_t carry = span.before;
@@ -191,9 +123,9 @@ __device__ __forceinline__ uint32_t warp_check_prbs(struct prbs_taps taps,
 }
 
 /* The same for any pattern: lanes compute the words that they read. */
-template <bool more>
-__device__ __forceinline__ uint32_t warp_check_words(const struct pattern_plan &plan,
-						     const struct long_payload<more> &frame)
+template <bool split_or_stale>
+__device__ __forceinline__ uint32_t
+warp_check_words(const struct pattern_plan &plan, const struct long_payload<split_or_stale> &frame)
 {
 	const uint32_t shift = (uint32_t)(uintptr_t)frame.payload.at % 4;
 	const uint32_t count = (shift + frame.bytes + 3) / 4;
@@ -217,10 +149,10 @@ __device__ __forceinline__ uint32_t warp_check_words(const struct pattern_plan &
 }
 
 /* A warp counts what is wrong with a payload by the definition. */
-template <bool more>
+template <bool split_or_stale>
 __device__ __forceinline__ void warp_count(const struct pattern_plan &plan,
-					   const struct long_payload<more> &frame, uint32_t start,
-					   struct frame_result *result)
+					   const struct long_payload<split_or_stale> &frame,
+					   uint32_t start, struct frame_result *result)
 {
 	const struct frame_span payload = received_span(frame.payload);
 	const struct warp_wrong wrong = warp_compare(
@@ -237,29 +169,30 @@ __device__ __forceinline__ void warp_count(const struct pattern_plan &plan,
 }
 
 /* Step 3 of a payload whose phase is not known. */
-template <bool more>
+template <bool split_or_stale>
 __device__ __noinline__ void
-check_long_phase(const struct device_job &job, struct received<more> payload, uint32_t bytes,
-		 uint32_t start, uint32_t wrong, struct frame_result *result)
+check_long_phase(const struct device_job &job, struct received<split_or_stale> payload,
+		 uint32_t bytes, uint32_t start, uint32_t wrong, struct frame_result *result)
 {
 	if (wrong)
-		warp_phase_check<more>(job, payload, bytes, start, result);
+		warp_phase_check<split_or_stale>(job, payload, bytes, start, result);
 	else if (lane_index() == 0)
 		result->phase_next = phase_after(job.plan, received_span(payload), bytes);
 }
 
 /* Step 3 of what is rare, or no PRBS: compares words, and counts what is wrong. */
-template <bool any, bool more>
+template <bool any_format, bool split_or_stale>
 __device__ __noinline__ void
-check_long_words(const struct device_job &job, struct received<more> payload, uint32_t start,
-		 uint64_t position, uint32_t wrong, struct frame_result *result)
+check_long_words(const struct device_job &job, struct received<split_or_stale> payload,
+		 uint32_t start, uint64_t position, uint32_t wrong, struct frame_result *result)
 {
-	struct long_payload<more> frame;
+	struct long_payload<split_or_stale> frame;
 
 	frame.payload = payload;
 	frame.bytes = result->payload_bytes;
 	frame.place.position = position;
-	frame.place.sequence = any ? frame_number(&job.layout, result->sequence) : result->sequence;
+	frame.place.sequence =
+		any_format ? frame_number(&job.layout, result->sequence) : result->sequence;
 	frame.place.stream = result->stream;
 	if (wrong || warp_check_words(job.plan, frame))
 		warp_count(job.plan, frame, start, result);
@@ -279,48 +212,51 @@ long_payload_of(const struct check_shared<true> &s, const struct check_group<tru
 }
 
 /* Step 3 of the frame of an entry of the list. `wrong`: something is. */
-template <bool any, bool more>
-__device__ __forceinline__ void
-check_long_rest(const struct device_job &job, struct check_group<more> &g,
-		const struct received<more> &payload, uint32_t start, uint32_t i, uint32_t wrong)
+template <bool any_format, bool split_or_stale>
+__device__ __forceinline__ void check_long_rest(const struct device_job &job,
+						struct check_group<split_or_stale> &g,
+						const struct received<split_or_stale> &payload,
+						uint32_t start, uint32_t i, uint32_t wrong)
 {
 	struct frame_result *result = &g.records.result[i];
 
-	if (any && frame_is_self_phase(&job.layout, &job.plan))
-		check_long_phase<more>(job, payload, result->payload_bytes, start, wrong, result);
+	if (any_format && frame_is_self_phase(&job.layout, &job.plan))
+		check_long_phase<split_or_stale>(job, payload, result->payload_bytes, start, wrong,
+						 result);
 	else if (wrong || !pattern_is_prbs(job.plan.kind))
-		check_long_words<any, more>(job, payload, start, g.position[i], wrong, result);
+		check_long_words<any_format, split_or_stale>(job, payload, start, g.position[i],
+							     wrong, result);
 }
 
 /* Step 3. */
-template <bool any, bool more>
+template <bool any_format, bool split_or_stale>
 __device__ __noinline__ void check_longs(uint32_t group, uint32_t turn, uint32_t thread)
 {
-	struct check_shared<more> &s = check_here<more>();
-	struct check_group<more> &g = s.group[group];
+	struct check_shared<split_or_stale> &s = check_here<split_or_stale>();
+	struct check_group<split_or_stale> &g = s.group[group];
 	const struct burst_in &in = s.ring.in[turn];
 	const struct device_job &job = s.ring.job;
 	const uint32_t start =
-		any ? frame_payload_offset(&job.layout)
-		    : job.layout.own_offset + (job.layout.raw ? 0 : FRAME_HEADER_BYTES);
+		any_format ? frame_payload_offset(&job.layout)
+			   : job.layout.own_offset + (job.layout.raw ? 0 : FRAME_HEADER_BYTES);
 	const uint32_t longs = g.longs, warps = s.ring.work_threads / 32;
 	const bool prbs = pattern_is_prbs(job.plan.kind);
 	const struct prbs_taps taps = prbs_taps_of(job.plan);
 
 	for (uint32_t n = thread / 32; n < longs; n += warps) {
 		const uint32_t item = g.long_frame[n], i = item & ~LONG_IS_WRONG;
-		const struct received<more> payload = long_payload_of(s, g, in, start, i);
+		const struct received<split_or_stale> payload = long_payload_of(s, g, in, start, i);
 		uint32_t wrong = item & LONG_IS_WRONG;
 
 		if (prbs && !wrong) {
-			const struct prbs_span<more> span = prbs_span_of(
+			const struct prbs_span<split_or_stale> span = prbs_span_of(
 				payload, g.stage[i], start, g.records.result[i].payload_bytes);
 			uint4 piece[LONG_AT_ONCE];
 
 			prbs_load(span, span.begin, piece);
 			wrong = warp_check_prbs(taps, span, piece);
 		}
-		check_long_rest<any, more>(job, g, payload, start, i, wrong);
+		check_long_rest<any_format, split_or_stale>(job, g, payload, start, i, wrong);
 	}
 }
 

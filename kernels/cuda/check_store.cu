@@ -4,24 +4,24 @@
  *   1. where rules say which frames are meant, one thread a frame asks them;
  *   2. one warp a frame hashes it, finds the file's frame and compares every byte;
  *   3. one thread a frame, together, turn outcomes into records.
- * frame_expect_check() is the reference. Built twice: `more` is constant (more.cuh); with it frames
- * are always staged, since their first pieces are read over PCIe.
+ * frame_expect_check() is the reference. Built twice: `split_or_stale` is constant
+ * (split_or_stale.cuh); with it frames are always staged, since their first pieces are read over PCIe.
  */
 #include "kernels/cuda/records.cuh"
 #include "kernels/cuda/stage.cuh"
 
 #define NO_FRAME 0xffffffffu
 
-template <bool more> struct check_store_shared : more_shared<more> {
+template <bool split_or_stale> struct check_store_shared : split_or_stale_shared<split_or_stale> {
 	struct ring_shared ring;
 	struct records_shared records;
 	uint32_t next_frame;
-	uint32_t stage[BURST_FRAMES_MAX][stage_size<more>::stride];
+	uint32_t stage[BURST_FRAMES_MAX][stage_size<split_or_stale>::stride];
 };
 static_assert(sizeof(check_store_shared<true>) <= 64 << 10, "a block of Turing has 64 KiB");
 
-template <bool more> struct received_frame {
-	struct received<more> from;
+template <bool split_or_stale> struct received_frame {
+	struct received<split_or_stale> from;
 	uint32_t len, padded; /* bytes; bytes that count, those after len as zeros */
 };
 
@@ -41,13 +41,14 @@ __device__ __forceinline__ uint4 piece_cut(uint4 piece, uint32_t p, uint32_t byt
 }
 
 /* Piece p of a frame, which may start anywhere. */
-template <bool more>
-__device__ __forceinline__ uint4 frame_piece(const struct received_frame<more> &frame, uint32_t p)
+template <bool split_or_stale>
+__device__ __forceinline__ uint4 frame_piece(const struct received_frame<split_or_stale> &frame,
+					     uint32_t p)
 {
 	const uint32_t shift = stage_shift(frame.from.at), end = shift + frame.len;
 	const uint4 *pieces = (const uint4 *)(frame.from.at - shift);
 
-	if constexpr (more) {
+	if constexpr (split_or_stale) {
 		const uint32_t at = shift + p * PIECE_BYTES;
 		const uint32_t *stage = (const uint32_t *)(frame.from.staged - shift);
 
@@ -74,8 +75,8 @@ __device__ __forceinline__ uint64_t warp_sum64(uint64_t value)
 }
 
 /* The sums over the pieces of each part, in all lanes. */
-template <bool more>
-__device__ __forceinline__ void warp_part_sums(const struct received_frame<more> &frame,
+template <bool split_or_stale>
+__device__ __forceinline__ void warp_part_sums(const struct received_frame<split_or_stale> &frame,
 					       uint64_t sum[STORE_PARTS])
 {
 	const uint32_t count = store_pieces(frame.len);
@@ -120,9 +121,9 @@ __device__ __forceinline__ uint32_t frame_named(const struct frame_store_view &s
 }
 
 /* The frame that is meant: by the whole, else by the first part that tells. */
-template <bool more>
+template <bool split_or_stale>
 __device__ __forceinline__ uint32_t warp_find(const struct frame_store_view &store,
-					      const struct received_frame<more> &frame)
+					      const struct received_frame<split_or_stale> &frame)
 {
 	const uint32_t lane = lane_index();
 	uint64_t sum[STORE_PARTS], part_sum;
@@ -143,8 +144,8 @@ __device__ __forceinline__ uint32_t warp_find(const struct frame_store_view &sto
 }
 
 /* True in all lanes when all bytes are those of the file's frame. */
-template <bool more>
-__device__ __forceinline__ bool warp_is_equal(const struct received_frame<more> &frame,
+template <bool split_or_stale>
+__device__ __forceinline__ bool warp_is_equal(const struct received_frame<split_or_stale> &frame,
 					      const uint8_t *stored)
 {
 	const uint32_t count = store_pieces(frame.len);
@@ -161,9 +162,9 @@ __device__ __forceinline__ bool warp_is_equal(const struct received_frame<more> 
 }
 
 /* Step 2: a warp, one frame. Lane 0 writes the result. */
-template <bool more>
+template <bool split_or_stale>
 __device__ __forceinline__ void warp_check_frame(const struct frame_store_view &store,
-						 const struct received_frame<more> &frame,
+						 const struct received_frame<split_or_stale> &frame,
 						 struct frame_result *to)
 {
 	const struct frame_span span = received_span(frame.from);
@@ -198,8 +199,8 @@ __device__ __forceinline__ void warp_check_frame(const struct frame_store_view &
 }
 
 /* Step 1: frame i of the burst. Its verdict becomes FRAME_FILTERED or anything else. */
-template <bool more>
-__device__ __forceinline__ void frame_match_staged(struct check_store_shared<more> &s,
+template <bool split_or_stale>
+__device__ __forceinline__ void frame_match_staged(struct check_store_shared<split_or_stale> &s,
 						   const struct burst_in &in, uint32_t i)
 {
 	const struct placed_frame frame = frame_placed(s.ring, s, in, i);
@@ -215,8 +216,8 @@ __device__ __forceinline__ void frame_match_staged(struct check_store_shared<mor
 }
 
 /* Steps 1 and 2, of the frames that are due. Ends with a barrier. */
-template <bool more>
-__device__ __forceinline__ void check_store_pass(struct check_store_shared<more> &s,
+template <bool split_or_stale>
+__device__ __forceinline__ void check_store_pass(struct check_store_shared<split_or_stale> &s,
 						 const struct burst_in &in, uint32_t thread)
 {
 	const struct device_job &job = s.ring.job;
@@ -225,17 +226,17 @@ __device__ __forceinline__ void check_store_pass(struct check_store_shared<more>
 
 	if (thread == 0)
 		s.next_frame = 0;
-	if (matching || more) {
+	if (matching || split_or_stale) {
 		stage_frames(s.ring, s, s.stage, in, thread);
 		barrier_sync(BARRIER_WORK, s.ring.work_threads);
 		if (matching && thread < count && frame_is_due(s, thread))
-			frame_match_staged<more>(s, in, thread);
+			frame_match_staged<split_or_stale>(s, in, thread);
 	}
 	barrier_sync(BARRIER_WORK, s.ring.work_threads);
 	for (uint32_t i; (i = warp_next(&s.next_frame)) < count;) {
 		const struct placed_frame placed = frame_placed(s.ring, s, in, i);
-		const struct received_frame<more> frame = {
-			received_from<more>(placed.at, s.stage[i], 0), placed.len,
+		const struct received_frame<split_or_stale> frame = {
+			received_from<split_or_stale>(placed.at, s.stage[i], 0), placed.len,
 				store_padded(placed.len)
 		};
 		const bool filtered = matching && s.records.result[i].verdict == FRAME_FILTERED;
@@ -251,18 +252,18 @@ __device__ __forceinline__ void check_store_pass(struct check_store_shared<more>
 	barrier_sync(BARRIER_WORK, s.ring.work_threads);
 }
 
-template <bool more>
-__device__ __forceinline__ uint32_t check_store_burst(struct check_store_shared<more> &s,
+template <bool split_or_stale>
+__device__ __forceinline__ uint32_t check_store_burst(struct check_store_shared<split_or_stale> &s,
 						      const struct burst_in &in, uint32_t thread)
 {
 	const struct device_job &job = s.ring.job;
 
-	if constexpr (more)
-		check_more(s.ring, s, in, s.records.result, thread,
-			   [&] { check_store_pass<more>(s, in, thread); });
+	if constexpr (split_or_stale)
+		check_split_or_stale(s.ring, s, in, s.records.result, thread,
+				     [&] { check_store_pass<split_or_stale>(s, in, thread); });
 	else
-		check_store_pass<more>(s, in, thread);
-	return write_records<more>(
+		check_store_pass<split_or_stale>(s, in, thread);
+	return write_records<split_or_stale>(
 		s.ring, s.records, in, thread,
 		[&job](const struct frame_result &last, const struct frame_result &next) {
 			return record_joins(&job.layout, &job.store, &last, &next);
@@ -270,17 +271,18 @@ __device__ __forceinline__ uint32_t check_store_burst(struct check_store_shared<
 		[&](uint32_t i) { return frame_len(s, in, i); });
 }
 
-template <bool more>
+template <bool split_or_stale>
 __global__ void __launch_bounds__(RING_THREADS + WORK_THREADS_LARGE)
 	check_store_kernel(const struct device_job *job)
 {
 	extern __shared__ uint4 memory[];
-	struct check_store_shared<more> &s = *(struct check_store_shared<more> *)memory;
+	struct check_store_shared<split_or_stale> &s =
+		*(struct check_store_shared<split_or_stale> *)memory;
 
 	if (!ring_enter(s.ring, job, false))
 		return;
 	ring_run(s.ring, [&s](const struct burst_in &in, uint32_t thread) {
-		return check_store_burst<more>(s, in, thread);
+		return check_store_burst<split_or_stale>(s, in, thread);
 	});
 }
 
@@ -290,7 +292,7 @@ struct kernel_program check_store_program(void)
 		 sizeof(struct check_store_shared<false>) };
 }
 
-struct kernel_program check_store_more_program(void)
+struct kernel_program check_store_split_or_stale_program(void)
 {
 	return { "check", (const void *)check_store_kernel<true>,
 		 sizeof(struct check_store_shared<true>) };

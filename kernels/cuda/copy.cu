@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "kernels/cuda/device.cuh"
-#include "kernels/cuda/pieces.cuh"
+#include "kernels/cuda/unaligned16.cuh"
 #include "kernels/cuda/ring.cuh"
 
 /* A gather waits for memory and PCIe, so many warps take part, with a frame each. */

@@ -67,8 +67,12 @@ int cuda_fail(cudaError_t error, const char *what)
 static int programs_load(struct kernel_device *device)
 {
 	static struct kernel_program (*const programs[PROGRAMS])(void) = {
-		check_program,	     check_any_program,	       check_store_program,
-		check_more_program,  check_store_more_program, write_program,
+		check_program,
+		check_any_format_program,
+		check_store_program,
+		check_split_or_stale_program,
+		check_store_split_or_stale_program,
+		write_program,
 		write_store_program,
 	};
 

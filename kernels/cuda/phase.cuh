@@ -93,9 +93,9 @@ __device__ __forceinline__ bool warp_phase_count(const struct device_job &job, u
 }
 
 /* phase_check(), which see. */
-template <bool more>
+template <bool split_or_stale>
 __device__ __noinline__ void warp_phase_check(const struct device_job &job,
-					      struct received<more> from, uint32_t bytes,
+					      struct received<split_or_stale> from, uint32_t bytes,
 					      uint32_t payload_offset, struct frame_result *result)
 {
 	const struct pattern_plan &plan = job.plan;

@@ -74,8 +74,8 @@ __device__ __forceinline__ bool record_publish(const struct ring_shared &ring, u
 /*
  * All work threads of a group call it, after a barrier behind the last result. joins(last, next)
  * says whether the second result goes on with the record of the first; wire(i) is frame i's length.
- * Returns the number of records; RECORDS_PUBLISHED for one that it could tell at once. `written`, a constant:
- * the consumer wrote to the frames, so that nothing may be told before that is seen.
+ * Returns the number of records; RECORDS_PUBLISHED for one that it could tell at once.
+ * `written`, a constant: the consumer wrote to the frames, so that nothing may be told before that is seen.
  */
 template <bool written, typename Joins, typename Wire>
 __device__ __forceinline__ uint32_t write_records(const struct ring_shared &ring,

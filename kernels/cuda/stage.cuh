@@ -10,13 +10,13 @@
 #define GDRCAP_CUDA_STAGE_CUH
 
 #include "kernels/cuda/block.cuh"
-#include "kernels/cuda/more.cuh"
-#include "kernels/cuda/pieces.cuh"
+#include "kernels/cuda/split_or_stale.cuh"
+#include "kernels/cuda/unaligned16.cuh"
 
 /* Frame f's byte 0 is byte stage_shift() of stage[f]. */
-template <bool more> struct stage_size {
+template <bool split_or_stale> struct stage_size {
 	/* a first piece may end in the ninth, since a frame starts up to 15 bytes into its first */
-	static constexpr uint32_t pieces = more ? 9 : 8;
+	static constexpr uint32_t pieces = split_or_stale ? 9 : 8;
 	static constexpr uint32_t bytes = PIECE_BYTES * pieces;
 	/* One word more than the bytes need, so that threads which walk their frames in step meet
 	 * no bank conflict. */
@@ -67,7 +67,7 @@ __device__ __forceinline__ uint4 stretch_piece(const uint8_t *stretch, uint32_t 
 
 /* Piece `piece` of the stage of a frame that may lie in two pieces. */
 __device__ __forceinline__ uint4 stage_piece(const struct ring_shared &ring,
-					     const struct more_shared<true> &extra,
+					     const struct split_or_stale_shared<true> &extra,
 					     const struct burst_in &in, uint32_t f, uint32_t piece)
 {
 	const uint8_t *frame = frame_placed(ring, extra, in, f).at;
@@ -111,7 +111,7 @@ stage_source(const struct ring_shared &ring, const struct burst_in &in, uint32_t
 /* All work threads of a group, together; those of the group's next frames are asked for before the
  * first has come. */
 __device__ __forceinline__ void stage_frames(const struct ring_shared &ring,
-					     const struct more_shared<false> &,
+					     const struct split_or_stale_shared<false> &,
 					     uint32_t (*stage)[stage_size<false>::stride],
 					     const struct burst_in &in, uint32_t thread)
 {
@@ -142,7 +142,7 @@ __device__ __forceinline__ void stage_frames(const struct ring_shared &ring,
 
 /* The same of those frames that are due, which may lie in two pieces. */
 __device__ __forceinline__ void stage_frames(const struct ring_shared &ring,
-					     const struct more_shared<true> &extra,
+					     const struct split_or_stale_shared<true> &extra,
 					     uint32_t (*stage)[stage_size<true>::stride],
 					     const struct burst_in &in, uint32_t thread)
 {
@@ -160,7 +160,7 @@ __device__ __forceinline__ void stage_frames(const struct ring_shared &ring,
 /*
  * A received payload, or frame, that is read by a warp. Split: its first bytes are in the stage.
  */
-template <bool more> struct received;
+template <bool split_or_stale> struct received;
 
 template <> struct received<false> {
 	const uint8_t *at;
@@ -173,10 +173,10 @@ template <> struct received<true> {
 };
 
 /* From byte `start` of frame i, which begins at `frame`, on. */
-template <bool more>
-__device__ __forceinline__ struct received<more>
+template <bool split_or_stale>
+__device__ __forceinline__ struct received<split_or_stale>
 received_from(const uint8_t *frame, const uint32_t *stage, uint32_t start) {
-	if constexpr (more) {
+	if constexpr (split_or_stale) {
 		const uint32_t before = stage_shift(frame) + start;
 
 		return { frame + start, (const uint8_t *)stage + before,
@@ -198,8 +198,9 @@ __device__ __forceinline__ struct frame_span received_span(const struct received
 }
 
 /* Piece p, counted from the one that its first byte lies in; one behind those that are staged. */
-template <bool more>
-__device__ __forceinline__ uint4 received_piece(const struct received<more> &from, uint32_t p)
+template <bool split_or_stale>
+__device__ __forceinline__ uint4 received_piece(const struct received<split_or_stale> &from,
+						uint32_t p)
 {
 	return piece_load((const uint4 *)(from.at - stage_shift(from.at)) + p);
 }

@@ -86,18 +86,21 @@ static uint32_t blocks_that_fit(const struct kernel_device *device, uint32_t blo
 
 static enum kernel_program_id program_of(const struct kernel_job *job)
 {
-	bool more = false;
+	bool split_or_stale = false;
 
 	if (job->role == KERNEL_WRITE)
 		return job->store ? PROGRAM_WRITE_STORE : PROGRAM_WRITE;
 	for (uint32_t r = 0; r < job->ring_count; r++)
-		more = more || job->rings[r].head_desc || job->rings[r].generation;
-	if (more)
-		return job->store ? PROGRAM_CHECK_STORE_MORE : PROGRAM_CHECK_MORE;
+		split_or_stale =
+			split_or_stale || job->rings[r].head_desc || job->rings[r].generation;
+	if (split_or_stale)
+		return job->store ? PROGRAM_CHECK_STORE_SPLIT_OR_STALE
+				  : PROGRAM_CHECK_SPLIT_OR_STALE;
 	if (job->store)
 		return PROGRAM_CHECK_STORE;
-	return job->layout.match.count || job->layout.format == FRAME_FOREIGN ? PROGRAM_CHECK_ANY
-									      : PROGRAM_CHECK;
+	return job->layout.match.count || job->layout.format == FRAME_FOREIGN
+		       ? PROGRAM_CHECK_ANY_FORMAT
+		       : PROGRAM_CHECK;
 }
 
 /* Decides workers->program, per_ring and blocks. */

@@ -13,7 +13,7 @@
  * generated for a file's frames too.
  */
 #include "kernels/cuda/block.cuh"
-#include "kernels/cuda/pieces.cuh"
+#include "kernels/cuda/unaligned16.cuh"
 
 /* Headers and the payload's first four bytes, and a word against bank conflicts (an odd stride). */
 #define HEAD_BYTES ((FRAME_MAX_OVERHEAD + 4u + 3u) / 4u * 4u)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What rings with header-data split or the stale-read detector (stale.h) need of a checker. The
- * checkers are built twice: `more` is constant, and without it nothing of this is there.
+ * checkers are built twice: `split_or_stale` is constant, and without it nothing of this is there.
  */
-#ifndef GDRCAP_CUDA_MORE_CUH
-#define GDRCAP_CUDA_MORE_CUH
+#ifndef GDRCAP_CUDA_SPLIT_OR_STALE_CUH
+#define GDRCAP_CUDA_SPLIT_OR_STALE_CUH
 
 #include "kernels/cuda/ring.cuh"
 #include "kernels/stale.h"
 
-template <bool more> struct more_shared {
+template <bool split_or_stale> struct split_or_stale_shared {
 };
 
-template <> struct more_shared<true> {
+template <> struct split_or_stale_shared<true> {
 	struct frame_desc head[BURST_FRAMES_MAX]; /* a frame's first piece; zeros: there is none */
 	uint8_t due[BURST_FRAMES_MAX];		  /* 1: frames that the next pass checks */
 };
@@ -24,18 +24,18 @@ struct placed_frame {
 	uint32_t len, cut;
 };
 
-__device__ __forceinline__ struct placed_frame frame_placed(const struct ring_shared &ring,
-							    const struct more_shared<false> &,
-							    const struct burst_in &in, uint32_t i)
+__device__ __forceinline__ struct placed_frame
+frame_placed(const struct ring_shared &ring, const struct split_or_stale_shared<false> &,
+	     const struct burst_in &in, uint32_t i)
 {
 	const struct frame_desc desc = in.desc[i];
 
 	return { frame_at(&ring.ring, desc), desc.len, desc.offset & FRAME_DESC_CUT };
 }
 
-__device__ __forceinline__ struct placed_frame frame_placed(const struct ring_shared &ring,
-							    const struct more_shared<true> &extra,
-							    const struct burst_in &in, uint32_t i)
+__device__ __forceinline__ struct placed_frame
+frame_placed(const struct ring_shared &ring, const struct split_or_stale_shared<true> &extra,
+	     const struct burst_in &in, uint32_t i)
 {
 	const struct frame_desc desc = in.desc[i], head = extra.head[i];
 	struct frame_pieces pieces;
@@ -46,33 +46,34 @@ __device__ __forceinline__ struct placed_frame frame_placed(const struct ring_sh
 }
 
 /* Its length, as frame_placed() has it. */
-__device__ __forceinline__ uint32_t frame_len(const struct more_shared<false> &,
+__device__ __forceinline__ uint32_t frame_len(const struct split_or_stale_shared<false> &,
 					      const struct burst_in &in, uint32_t i)
 {
 	return in.desc[i].len;
 }
 
-__device__ __forceinline__ uint32_t frame_len(const struct more_shared<true> &extra,
+__device__ __forceinline__ uint32_t frame_len(const struct split_or_stale_shared<true> &extra,
 					      const struct burst_in &in, uint32_t i)
 {
 	return frame_pieces_len(in.desc[i], extra.head[i]);
 }
 
 /* Whether this pass checks frame i. */
-__device__ __forceinline__ bool frame_is_due(const struct more_shared<false> &, uint32_t)
+__device__ __forceinline__ bool frame_is_due(const struct split_or_stale_shared<false> &, uint32_t)
 {
 	return true;
 }
 
-__device__ __forceinline__ bool frame_is_due(const struct more_shared<true> &extra, uint32_t i)
+__device__ __forceinline__ bool frame_is_due(const struct split_or_stale_shared<true> &extra,
+					     uint32_t i)
 {
 	return extra.due[i];
 }
 
 /* The first step of a burst. Needs a barrier behind it. */
-__device__ __forceinline__ void more_begin(const struct ring_shared &ring,
-					   struct more_shared<true> &extra,
-					   const struct burst_in &in, uint32_t thread)
+__device__ __forceinline__ void split_or_stale_begin(const struct ring_shared &ring,
+						     struct split_or_stale_shared<true> &extra,
+						     const struct burst_in &in, uint32_t thread)
 {
 	const struct burst_ring_view &view = ring.ring;
 
@@ -111,7 +112,7 @@ __device__ __forceinline__ uint64_t global_ns(void)
 
 /* Frame i's words, if it is one that is poisoned. */
 __device__ __forceinline__ bool area_of(const struct ring_shared &ring,
-					const struct more_shared<true> &extra,
+					const struct split_or_stale_shared<true> &extra,
 					const struct burst_in &in, uint32_t i,
 					struct stale_area *area)
 {
@@ -136,7 +137,7 @@ struct stale_state {
 
 /* After the first pass. */
 __device__ __forceinline__ void stale_begin(const struct ring_shared &ring,
-					    const struct more_shared<true> &extra,
+					    const struct split_or_stale_shared<true> &extra,
 					    const struct burst_in &in,
 					    const struct frame_result *result, uint32_t thread,
 					    struct stale_state &state)
@@ -160,7 +161,7 @@ __device__ __forceinline__ void stale_begin(const struct ring_shared &ring,
  * barrier.
  */
 __device__ __forceinline__ bool stale_again(const struct ring_shared &ring,
-					    struct more_shared<true> &extra,
+					    struct split_or_stale_shared<true> &extra,
 					    const struct burst_in &in, struct frame_result *result,
 					    uint32_t thread, struct stale_state &state, bool first)
 {
@@ -189,7 +190,7 @@ __device__ __forceinline__ bool stale_again(const struct ring_shared &ring,
 
 /* Poisons the burst's slots. All work threads, after a barrier; nobody reads the frames anymore. */
 __device__ __forceinline__ void stale_poison_all(const struct ring_shared &ring,
-						 const struct more_shared<true> &extra,
+						 const struct split_or_stale_shared<true> &extra,
 						 const struct burst_in &in, uint32_t thread)
 {
 	const uint32_t words = in.count * 2 * STALE_EDGE_WORDS;
@@ -208,18 +209,19 @@ __device__ __forceinline__ void stale_poison_all(const struct ring_shared &ring,
 }
 
 /*
- * A burst up to its records. pass() checks all frames that are due; it is called after a barrier and
- * ends with one. All work threads.
+ * A burst up to its records. pass() checks all frames that are due; it is called after a barrier
+ * and ends with one. All work threads.
  */
 template <typename Pass>
 __device__ __forceinline__ void
-check_more(const struct ring_shared &ring, struct more_shared<true> &extra,
-	   const struct burst_in &in, struct frame_result *result, uint32_t thread, Pass pass)
+check_split_or_stale(const struct ring_shared &ring, struct split_or_stale_shared<true> &extra,
+		     const struct burst_in &in, struct frame_result *result, uint32_t thread,
+		     Pass pass)
 {
 	const bool poisons = ring.ring.generation != NULL;
 	struct stale_state state;
 
-	more_begin(ring, extra, in, thread);
+	split_or_stale_begin(ring, extra, in, thread);
 	barrier_sync(BARRIER_WORK, ring.work_threads);
 	for (bool first = true;; first = false) {
 		pass();

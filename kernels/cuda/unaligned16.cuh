@@ -3,8 +3,8 @@
  * Stretches of bytes in 16-byte pieces, whatever their addresses. Reading the whole piece that a
  * wanted byte lies in is safe: it crosses no page.
  */
-#ifndef GDRCAP_CUDA_PIECES_CUH
-#define GDRCAP_CUDA_PIECES_CUH
+#ifndef GDRCAP_CUDA_UNALIGNED16_CUH
+#define GDRCAP_CUDA_UNALIGNED16_CUH
 
 #include <stdint.h>
 
