@@ -38,10 +38,9 @@ static const struct {
 			  "Live tests too, a few seconds: GPU memory is registered with each card, "
 			  "copies are timed, a kernel answers." },
 	[OPTION_ROOT] = { "root", "DIR",
-			  "Examine the machine that --capture has put into a tar file, unpacked in "
-			  "this folder." },
-	[OPTION_CAPTURE] = { "capture", "FILE.tar",
-			     "Write all that was read into a tar file, for a bug report: no "
+			  "Examine the machine that --capture has put into this folder." },
+	[OPTION_CAPTURE] = { "capture", "DIR",
+			     "Write all that was read into a new folder, for a bug report: no "
 			     "environment, no addresses of other hosts." },
 	[OPTION_CONFIG] = { "write-config", "FILE",
 			    "Write a configuration for the best GPU and card, or for what there is." },
@@ -63,8 +62,8 @@ static void help_print(void)
 	       "  A configuration for this machine, and the run that proves it:\n"
 	       "    gdrcap doctor --write-config gdrcap.yaml && gdrcap loopback --config gdrcap.yaml\n"
 	       "  For a bug report; then what the one who got it does:\n"
-	       "    sudo gdrcap doctor --capture machine.tar\n"
-	       "    mkdir machine && tar xf machine.tar -C machine && gdrcap doctor --root machine\n\n"
+	       "    sudo gdrcap doctor --capture machine && tar czf machine.tar.gz machine\n"
+	       "    tar xf machine.tar.gz && gdrcap doctor --root machine\n\n"
 	       "Options:\n");
 	for (size_t i = 0; i < ROWS; i++) {
 		const char *text = rows[i].help;

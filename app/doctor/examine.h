@@ -104,7 +104,7 @@ int gdrcap_doctor_pair(const struct gdrcap_doctor *doctor, uint32_t index,
 /** A YAML configuration for the best pair (or for what there is), with comments that say why. */
 int gdrcap_doctor_write_config(const struct gdrcap_doctor *doctor, const char *path,
 			       struct gdrcap_error *error);
-/** A tar file of all that was read, for `root` on another machine. No environment, no addresses
+/** A new folder with all that was read, for `root` on another machine. No environment, no addresses
  * of other hosts, no kernel arguments and messages but those that checks look for. */
 int gdrcap_doctor_capture(const struct gdrcap_doctor *doctor, const char *path,
 			  struct gdrcap_error *error);

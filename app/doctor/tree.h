@@ -61,7 +61,7 @@ void tree_fact_set(struct tree *tree, const char *name, const char *value);
 int tree_fact(struct tree *tree, char text[TREE_TEXT_MAX], const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Writes all that was read so far into a tar file. */
+/* Writes all that was read so far into a new folder. */
 int tree_capture(struct tree *tree, const char *path);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keeps what was read, and writes it as a tar file. */
+/* Keeps what was read, and writes it as a folder. */
 #include "doctor/tree_record.h"
 
 #include <errno.h>
@@ -9,11 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
-
-#include <archive.h>
-#include <archive_entry.h>
 
 /* Later ones know more. */
 enum entry_kind { ENTRY_REFUSED, ENTRY_SEEN, ENTRY_FOLDER, ENTRY_PIECES, ENTRY_FILE, ENTRY_LINK };
@@ -188,99 +184,101 @@ const char *record_fact(const struct tree_record *record, const char *name, size
 /* ---- writing ---- */
 
 struct writing {
-	struct archive *archive;
-	struct archive_entry *header;
-	char *refused; /* text of RECORD_REFUSED */
-	size_t refused_bytes;
-	time_t now;
+	const char *root; /* a folder of ours, in which nobody else writes */
+	bool links;	  /* this time these, else all others */
+	FILE *refused;	  /* RECORD_REFUSED; NULL: nothing yet */
 	int ret;
 };
 
-static void write_one(struct writing *writing, const char *path, mode_t type, const char *bytes,
-		      size_t length)
+/* A link in place of a folder would lead elsewhere. */
+static int folder_make(const char *full)
 {
-	struct archive_entry *header = archive_entry_clear(writing->header);
+	struct stat status;
 
-	archive_entry_set_pathname(header, path + 1);
-	archive_entry_set_filetype(header, type);
-	archive_entry_set_perm(header, type == AE_IFDIR ? 0755 : 0644);
-	archive_entry_set_mtime(header, writing->now, 0);
-	if (type == AE_IFLNK)
-		archive_entry_set_symlink(header, bytes);
-	archive_entry_set_size(header, type == AE_IFREG ? (la_int64_t)length : 0);
-	/* A name that is no UTF-8 is worth a warning to it, and is written. */
-	if (archive_write_header(writing->archive, header) < ARCHIVE_WARN ||
-	    (type == AE_IFREG && length &&
-	     archive_write_data(writing->archive, bytes, length) != (la_ssize_t)length)) {
-		const int error = archive_errno(writing->archive);
+	if (mkdir(full, 0755) == 0)
+		return 0;
+	if (errno != EEXIST || lstat(full, &status) < 0)
+		return -errno;
+	return S_ISDIR(status.st_mode) ? 0 : -ENOTDIR;
+}
 
-		writing->ret = error > 0 ? -error : -EIO;
+/* `full`: where `path` is in the new folder. Makes the folders on its way, and with `folder` itself. */
+static int place_make(char full[2 * PATH_MAX], const char *root, const char *path, bool folder)
+{
+	const size_t begin = strlen(root);
+	int ret = 0;
+
+	snprintf(full, 2 * PATH_MAX, "%s%s", root, path);
+	for (char *slash = full + begin; !ret && (slash = strchr(slash + 1, '/'));) {
+		*slash = '\0';
+		ret = folder_make(full);
+		*slash = '/';
 	}
+	return ret || !folder ? ret : folder_make(full);
+}
+
+static int file_write(const char *full, const char *bytes, size_t length)
+{
+	FILE *file = fopen(full, "we");
+	int ret = file ? 0 : -errno;
+
+	if (file && length && fwrite(bytes, length, 1, file) != 1)
+		ret = errno ? -errno : -EIO;
+	if (file && fclose(file) == EOF && ret == 0)
+		ret = -errno;
+	return ret;
 }
 
 static void refused_add(struct writing *writing, const struct record_entry *entry)
 {
-	const size_t room = strlen(entry->path) + 32;
-	char *text = realloc(writing->refused, writing->refused_bytes + room);
+	char full[2 * PATH_MAX];
 
-	if (!text) {
-		writing->ret = -ENOMEM;
-		return;
+	if (!writing->refused) {
+		writing->ret = place_make(full, writing->root, RECORD_REFUSED, false);
+		writing->refused = writing->ret < 0 ? NULL : fopen(full, "we");
+		if (!writing->refused) {
+			writing->ret = writing->ret < 0 ? writing->ret : -errno;
+			return;
+		}
 	}
-	writing->refused = text;
-	writing->refused_bytes += (size_t)snprintf(text + writing->refused_bytes, room, "%d %s\n",
-						   entry->error, entry->path);
+	fprintf(writing->refused, "%d %s\n", entry->error, entry->path);
 }
 
 static void write_entry(const void *node, VISIT visit, void *closure)
 {
-	static const mode_t types[] = {
-		[ENTRY_SEEN] = AE_IFREG, [ENTRY_FOLDER] = AE_IFDIR, [ENTRY_PIECES] = AE_IFREG,
-		[ENTRY_FILE] = AE_IFREG, [ENTRY_LINK] = AE_IFLNK,
-	};
 	const struct record_entry *entry = *(const struct record_entry *const *)node;
+	const bool is_link = entry->kind == ENTRY_LINK, folder = entry->kind == ENTRY_FOLDER;
 	struct writing *writing = closure;
+	char full[2 * PATH_MAX];
 
-	if ((visit != postorder && visit != leaf) || writing->ret < 0)
+	if ((visit != postorder && visit != leaf) || writing->ret < 0 || is_link != writing->links)
 		return;
 	/* What was refused before anybody saw what it is, is on the list only. */
 	if (entry->kind != ENTRY_REFUSED)
-		write_one(writing, entry->path, types[entry->kind], entry->bytes, entry->length);
-	if (entry->error)
+		writing->ret = place_make(full, writing->root, entry->path, folder);
+	if (writing->ret == 0 && is_link)
+		writing->ret = symlink(entry->bytes, full) < 0 ? -errno : 0;
+	else if (writing->ret == 0 && entry->kind != ENTRY_REFUSED && !folder)
+		writing->ret = file_write(full, entry->bytes, entry->length);
+	if (writing->ret == 0 && entry->error)
 		refused_add(writing, entry);
 }
 
 int record_write(const struct tree_record *record, const char *path)
 {
-	struct writing writing = { .now = time(NULL) };
+	struct writing writing = { .root = path };
 
 	if (record->incomplete)
 		return -ENOMEM;
-	writing.archive = archive_write_new();
-	writing.header = archive_entry_new();
-	if (!writing.archive || !writing.header) {
-		writing.ret = -ENOMEM;
-		goto out;
-	}
-	if (archive_write_set_format_pax_restricted(writing.archive) != ARCHIVE_OK ||
-	    archive_write_open_filename(writing.archive, path) != ARCHIVE_OK) {
-		writing.ret =
-			archive_errno(writing.archive) > 0 ? -archive_errno(writing.archive) : -EIO;
-		goto out;
-	}
+	if (strlen(path) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	if (mkdir(path, 0755) < 0)
+		return -errno;
 	twalk_r(record->entries, write_entry, &writing);
-	if (writing.ret == 0 && writing.refused)
-		write_one(&writing, RECORD_REFUSED, AE_IFREG, writing.refused,
-			  writing.refused_bytes);
-	if (archive_write_close(writing.archive) != ARCHIVE_OK && writing.ret == 0)
-		writing.ret = -EIO;
-	if (writing.ret < 0)
-		unlink(path);
-out:
-	free(writing.refused);
-	if (writing.header)
-		archive_entry_free(writing.header);
-	if (writing.archive)
-		archive_write_free(writing.archive);
+	/* Last, so that no link of a hostile tree leads what is written elsewhere. */
+	writing.links = true;
+	twalk_r(record->entries, write_entry, &writing);
+	if (writing.refused && fclose(writing.refused) == EOF && writing.ret == 0)
+		writing.ret = -errno;
 	return writing.ret;
 }

@@ -28,7 +28,7 @@ void record_refused(struct tree_record *record, const char *path, int error);
 
 const char *record_fact(const struct tree_record *record, const char *name, size_t *bytes);
 
-/* A tar file. 0, or a negative errno; a file that could not be finished is removed. */
+/* A new folder: 0 or a negative errno. */
 int record_write(const struct tree_record *record, const char *path);
 
 #endif

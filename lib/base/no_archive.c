@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * In place of libarchive, in the shared and the static library only: DPDK, where it was built with
- * libarchive, unpacks a card's firmware with it. No driver of ours loads firmware; if one did, it
+ * In place of libarchive: DPDK, where it was built with libarchive, unpacks a card's firmware with it. No driver of ours loads firmware; if one did, it
  * would hear that there is no memory, which is how this interface fails.
  */
 struct archive;
