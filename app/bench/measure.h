@@ -75,8 +75,8 @@ struct gdrcap_bench_machine {
 };
 
 struct gdrcap_bench_config {
-	const char *gpu;    /**< as gdrcap_config.gpu */
-	const char *cores;  /**< as gdrcap_config.cores; NULL or "": all of this process */
+	const char *gpu;    /**< as option gpu */
+	const char *cores;  /**< as option cores; NULL or "": all of this process */
 	const char *stages; /**< ids or groups, separated by commas; NULL or "": all */
 	uint32_t quick;	    /**< 1: fewer points and shorter runs, 8 minutes at most */
 	uint32_t runs;	    /**< a point, 1..GDRCAP_BENCH_RUNS_MAX; 0: 5 */

@@ -61,7 +61,7 @@ void gdrcap_doctor_destroy(struct gdrcap_doctor *doctor);
 
 struct gdrcap_machine_gpu {
 	char pci[16], name[64];
-	int cuda_ordinal; /**< for gdrcap_config.gpu; -1: unknown */
+	int cuda_ordinal; /**< for option gpu; -1: unknown */
 	int numa_node;	  /**< -1: unknown */
 };
 struct gdrcap_machine_card {
@@ -91,7 +91,7 @@ int gdrcap_doctor_able(const struct gdrcap_doctor *doctor, uint32_t *unknown);
 struct gdrcap_pair {
 	char gpu[16], card[16]; /**< PCI addresses */
 	char interface[32];	/**< the card's; "": none */
-	int cuda_ordinal;	/**< for gdrcap_config.gpu; -1: unknown */
+	int cuda_ordinal;	/**< for option gpu; -1: unknown */
 	char path[8];  /**< between them, as nvidia-smi topo names it: "PIX", "PXB", "PHB", "NODE",
 		       * "SYS" */
 	int numa_node; /**< of the card; -1: unknown */

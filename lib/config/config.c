@@ -109,9 +109,6 @@ int config_give(struct gdrcap_config *config, const struct option_row *row, cons
 		config_take_back(config, row);
 		return 0;
 	}
-	ret = option_check_length(row, name, value, error);
-	if (ret)
-		return ret;
 	text = malloc(kept + bytes);
 	if (!text)
 		return error_set(error, -ENOMEM, "%s: out of memory", name);

@@ -212,9 +212,8 @@ const char *option_parse_loops(const char *text, void *to)
 /* As fast as possible is a value too: 0 says that none was given. */
 static void take_pacing(struct pacing_config *to, const struct pacing_config *pacing)
 {
-	*to = *pacing;
-	if (pacing->kind == PACING_NONE)
-		to->value = 1;
+	to->kind = pacing->kind;
+	to->value = pacing->kind == PACING_NONE ? 1 : pacing->value;
 }
 
 const char *option_parse_rate(const char *text, void *to)

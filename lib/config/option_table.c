@@ -10,7 +10,7 @@
 	.offset = offsetof(struct settings, member), .width = sizeof(((struct settings *)0)->member)
 #define LIST(list, entry)                                                                          \
 	.offset = offsetof(struct settings, list.entry),                                           \
-	.width = sizeof(((struct settings *)0)->list.entry[0]),                                    \
+	.width = sizeof(((struct settings *)0)->list.entry[0]), .length = SETTINGS_NAME_BYTES - 1, \
 	.count_offset = offsetof(struct settings, list.count),                                     \
 	.most = sizeof(((struct settings *)0)->list.entry) /                                       \
 		sizeof(((struct settings *)0)->list.entry[0])
@@ -56,13 +56,13 @@ static const struct option_row rows[] = {
 		  "Port to receive on: ring:NAME (a wire in this process), a DPDK vdev such as "
 		  "net_af_packet0,iface=eth0, or a ConnectX by PCI address, interface or mlx5_N; up "
 		  "to 8."),
-	  .type = OPTION_LIST, LIST(rx, port), .length = SETTINGS_NAME_BYTES - 1,
-	  .parse = option_parse_port, .allowed = PORT_ALLOWED },
+	  .type = OPTION_LIST, LIST(rx, port), .parse = option_parse_port,
+	  .allowed = PORT_ALLOWED },
 	{ SEVERAL(PORTS, TX, "tx_port", "tx-port", "PORT",
 		  "Port to send from; in a loopback the first plays into the first receiving port, "
 		  "and so on. One for each receiving port, or none of the other kind."),
-	  .type = OPTION_LIST, LIST(tx, port), .length = SETTINGS_NAME_BYTES - 1,
-	  .parse = option_parse_port, .allowed = PORT_ALLOWED },
+	  .type = OPTION_LIST, LIST(tx, port), .parse = option_parse_port,
+	  .allowed = PORT_ALLOWED },
 	{ SINGLE(PORTS, ALL, "queues", "queues", "NUMBER",
 		 "Receive queues of each port, 1..16; default 1."),
 	  .type = OPTION_NUMBER, FIELD(queues), .min = 1, .max = GDRCAP_QUEUES_MAX,
@@ -243,8 +243,7 @@ static const struct option_row rows[] = {
 		  "Frames that are meant, FIELD=VALUE,... with src_mac, dst_mac, ethertype, vlan, "
 		  "src_ip, dst_ip (/PREFIX), src_port and dst_port (UDP); up to 8 rules, one must "
 		  "fit; default every frame."),
-	  .type = OPTION_LIST, LIST(match, rule), .length = SETTINGS_NAME_BYTES - 1,
-	  .parse = option_parse_match,
+	  .type = OPTION_LIST, LIST(match, rule), .parse = option_parse_match,
 	  .allowed = "FIELD=VALUE,... such as vlan=5,dst_ip=192.0.2.0/24,dst_port=4000" },
 
 	{ SINGLE(FILES, TX, "pcap", "pcap", "FILE",
@@ -342,7 +341,8 @@ static const struct option_row rows[] = {
 	  .type = OPTION_NUMBER, FIELD(idle_sleep_us), .min = 10, .max = 10000, .zero = 1 },
 };
 
-_Static_assert(sizeof(rows) / sizeof(rows[0]) <= GDRCAP_OPTIONS_MAX,
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+_Static_assert(ROWS <= GDRCAP_OPTIONS_MAX,
 	       "whoever keeps something for each option has room for so many");
 _Static_assert(GDRCAP_MATCH_MAX == FRAME_MATCH_RULES, "all rules have room in a frame_layout");
 _Static_assert(GDRCAP_MATCH_MAX <= UINT8_MAX && GDRCAP_PORTS_MAX <= UINT8_MAX,
@@ -351,7 +351,7 @@ _Static_assert(OPTION_TEXT_MAX < SETTINGS_PATH_BYTES, "a path is kept whole");
 
 const struct option_row *option_at(size_t index)
 {
-	return index < sizeof(rows) / sizeof(rows[0]) ? &rows[index] : NULL;
+	return index < ROWS ? &rows[index] : NULL;
 }
 
 const struct gdrcap_option *gdrcap_option_at(size_t index)
@@ -363,16 +363,13 @@ const struct gdrcap_option *gdrcap_option_at(size_t index)
 
 const struct option_row *option_find(const char *name)
 {
-	const struct option_row *row;
-	size_t i;
-
 	/* All paths first: `quiet` is one, and must not be shadowed by a flag. */
-	for (i = 0; (row = option_at(i)); i++)
-		if (!strcmp(row->named.key, name))
+	for (size_t i = 0; i < 2 * ROWS; i++) {
+		const struct option_row *row = &rows[i % ROWS];
+
+		if (!strcmp(i < ROWS ? row->named.key : row->named.flag, name))
 			return row;
-	for (i = 0; (row = option_at(i)); i++)
-		if (!strcmp(row->named.flag, name))
-			return row;
+	}
 	return NULL;
 }
 

@@ -50,9 +50,6 @@ const char *option_nearest(const char *name, const char *prefix, int flags);
 
 struct settings;
 
-/* A value may be as long as this. 0 or -EINVAL. */
-int option_check_length(const struct option_row *row, const char *name, const char *value,
-			struct gdrcap_error *error);
 /*
  * Puts the value into its place; a list's as entry `at`, which ends it. -EINVAL: error text "NAME: what
  * is wrong; allowed: ...", with `name` as the caller wrote it, and nothing is changed.

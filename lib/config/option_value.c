@@ -172,18 +172,6 @@ static int number_set(const struct option_row *row, const char *name, char *at, 
 	return 0;
 }
 
-int option_check_length(const struct option_row *row, const char *name, const char *value,
-			struct gdrcap_error *error)
-{
-	const uint32_t most = row->length ? row->length : OPTION_TEXT_MAX;
-	char problem[64];
-
-	if (strlen(value) <= most)
-		return 0;
-	snprintf(problem, sizeof(problem), "is longer than %u characters", most);
-	return value_refuse(row, name, value, problem, error);
-}
-
 static int text_set(const struct option_row *row, const char *name, char *at, const char *value,
 		    struct gdrcap_error *error)
 {
@@ -197,9 +185,14 @@ static int text_set(const struct option_row *row, const char *name, char *at, co
 int option_set(const struct option_row *row, const char *name, struct settings *settings,
 	       const char *value, uint32_t at, struct gdrcap_error *error)
 {
-	char *field = (char *)settings + row->offset;
+	const uint32_t longest = row->length ? row->length : OPTION_TEXT_MAX;
+	char *field = (char *)settings + row->offset, problem[64];
 	int ret;
 
+	if (strlen(value) > longest) {
+		snprintf(problem, sizeof(problem), "is longer than %u characters", longest);
+		return value_refuse(row, name, value, problem, error);
+	}
 	if (row->type == OPTION_TEXT || row->type == OPTION_PATTERN)
 		return text_set(row, name, field, value, error);
 	if (row->type != OPTION_LIST)
