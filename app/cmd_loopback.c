@@ -10,27 +10,27 @@
 #define DEFAULT_WIRE "ring:wire"
 #define DEFAULT_SECONDS "10"
 
-static void stage_shown(void *context, const struct gdrcap_stage *stage)
+static void step_shown(void *context, const struct gdrcap_step *step)
 {
 	struct run *run = context;
 	struct report *report = &run->report;
 
-	if (report->stage_count < REPORT_STAGES_MAX)
-		report->stages[report->stage_count++] = *stage;
+	if (report->step_count < REPORT_STEPS_MAX)
+		report->steps[report->step_count++] = *step;
 	if (run->text) {
-		report_print_stage(run->text, stage, report->stage_count, run->colour);
+		report_print_step(run->text, step, report->step_count, run->colour);
 		fflush(run->text);
 	}
 }
 
-static int loopback_prove(struct run *run)
+static int loopback_selftest(struct run *run)
 {
 	struct gdrcap_error error = { 0 };
 	int rc;
 
 	if (run->text)
-		fprintf(run->text, "The first frame, stage by stage:\n");
-	rc = gdrcap_prove(run->session, stage_shown, run, &error);
+		fprintf(run->text, "The first frame, step by step:\n");
+	rc = gdrcap_selftest(run->session, step_shown, run, &error);
 	if (rc)
 		report_error(&run->report, rc == -EIO ? REPORT_EXIT_FRAMES : REPORT_EXIT_NOT_RUN,
 			     "%s", error.text);
@@ -82,7 +82,7 @@ int cmd_loopback(int argc, char **argv)
 			.commands = GDRCAP_FOR_LOOPBACK,
 			.complete = loopback_complete,
 		},
-		.prove = loopback_prove,
+		.selftest = loopback_selftest,
 		.receives = 1,
 		.sends = 1,
 	};

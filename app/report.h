@@ -17,7 +17,7 @@
 
 #define REPORT_SCHEMA "gdrcap.summary/1"
 #define REPORT_ERRORS_MAX 16
-#define REPORT_STAGES_MAX 32
+#define REPORT_STEPS_MAX 32
 #define REPORT_MESSAGES_MAX 256
 #define REPORT_CAUSES_MAX 32
 
@@ -60,8 +60,8 @@ struct report {
 	struct gdrcap_rule rules[GDRCAP_MATCH_MAX]; /* that the cards steer by */
 	uint32_t rule_count;
 
-	struct gdrcap_stage stages[REPORT_STAGES_MAX]; /* of gdrcap_prove(), copied */
-	uint32_t stage_count;
+	struct gdrcap_step steps[REPORT_STEPS_MAX]; /* of gdrcap_selftest(), copied */
+	uint32_t step_count;
 
 	const char *messages[REPORT_MESSAGES_MAX]; /* the library's lines, oldest first */
 	uint32_t message_count;
@@ -106,7 +106,7 @@ const char *report_text_bytes(char *to, uint64_t bytes);
 
 /* What is about to run: ports, memory as chosen, cores, frames. */
 void report_print_header(FILE *to, const struct report *report);
-void report_print_stage(FILE *to, const struct gdrcap_stage *stage, uint32_t number, int colour);
+void report_print_step(FILE *to, const struct gdrcap_step *step, uint32_t number, int colour);
 /* Everything that was counted. */
 void report_print_table(FILE *to, const struct report *report);
 /* "PASS: ..." or "FAIL: ...": the last line of every run. */

@@ -94,12 +94,12 @@ static const char *memory_name(enum gdrcap_memory memory)
 	}
 }
 
-static const char *stage_name(enum gdrcap_stage_state state)
+static const char *step_name(enum gdrcap_step_state state)
 {
 	switch (state) {
-	case GDRCAP_STAGE_PASSED:
+	case GDRCAP_STEP_PASSED:
 		return "passed";
-	case GDRCAP_STAGE_SKIPPED:
+	case GDRCAP_STEP_SKIPPED:
 		return "skipped";
 	default:
 		return "failed";
@@ -328,19 +328,19 @@ static json_t *damage_to_json(const struct report *report)
 	return array;
 }
 
-static json_t *stages_to_json(const struct report *report)
+static json_t *steps_to_json(const struct report *report)
 {
 	json_t *array = json_array();
 
-	for (uint32_t i = 0; i < report->stage_count; i++) {
-		const struct gdrcap_stage *stage = &report->stages[i];
+	for (uint32_t i = 0; i < report->step_count; i++) {
+		const struct gdrcap_step *step = &report->steps[i];
 		json_t *causes = json_array();
 
-		for (uint32_t n = 0; stage->causes && stage->causes[n]; n++)
-			array_add(&causes, json_text(stage->causes[n]));
-		array_add(&array, json_pack("{s:o, s:s, s:o, s:o}", "name", json_text(stage->name),
-					    "state", stage_name(stage->state), "detail",
-					    json_text(stage->detail), "causes", causes));
+		for (uint32_t n = 0; step->causes && step->causes[n]; n++)
+			array_add(&causes, json_text(step->causes[n]));
+		array_add(&array, json_pack("{s:o, s:s, s:o, s:o}", "name", json_text(step->name),
+					    "state", step_name(step->state), "detail",
+					    json_text(step->detail), "causes", causes));
 	}
 	return array;
 }
@@ -465,7 +465,7 @@ json_t *report_to_json(const struct report *report)
 	rc |= json_object_set_new(object, "queues", queues_to_json(report));
 	rc |= json_object_set_new(object, "streams", streams_to_json(report));
 	rc |= json_object_set_new(object, "damage", damage_to_json(report));
-	rc |= json_object_set_new(object, "stages", stages_to_json(report));
+	rc |= json_object_set_new(object, "stages", steps_to_json(report));
 	rc |= add_texts(object, report);
 	if (rc) {
 		json_decref(object);

@@ -162,27 +162,27 @@ void report_print_header(FILE *to, const struct report *report)
 	fprintf(to, "\n");
 }
 
-void report_print_stage(FILE *to, const struct gdrcap_stage *stage, uint32_t number, int colour)
+void report_print_step(FILE *to, const struct gdrcap_step *step, uint32_t number, int colour)
 {
 	static const char dots[] = "............................";
 	static const char *const words[] = {
-		[GDRCAP_STAGE_PASSED] = "passed",
-		[GDRCAP_STAGE_FAILED] = "FAILED",
-		[GDRCAP_STAGE_SKIPPED] = "skipped",
+		[GDRCAP_STEP_PASSED] = "passed",
+		[GDRCAP_STEP_FAILED] = "FAILED",
+		[GDRCAP_STEP_SKIPPED] = "skipped",
 	};
-	int failed = stage->state == GDRCAP_STAGE_FAILED;
-	const char *tint = failed ? RED : stage->state == GDRCAP_STAGE_PASSED ? GREEN : "";
-	size_t length = strlen(stage->name);
+	int failed = step->state == GDRCAP_STEP_FAILED;
+	const char *tint = failed ? RED : step->state == GDRCAP_STEP_PASSED ? GREEN : "";
+	size_t length = strlen(step->name);
 	size_t skip = length < sizeof(dots) - 4 ? length : sizeof(dots) - 4;
 
-	fprintf(to, "  %2" PRIu32 "  %s %s %s%s%s%s%s\n", number, stage->name, dots + skip,
-		colour ? tint : "", words[stage->state], colour ? PLAIN : "",
-		stage->detail[0] ? "  " : "", stage->detail);
-	if (!failed || !stage->causes || !stage->causes[0])
+	fprintf(to, "  %2" PRIu32 "  %s %s %s%s%s%s%s\n", number, step->name, dots + skip,
+		colour ? tint : "", words[step->state], colour ? PLAIN : "",
+		step->detail[0] ? "  " : "", step->detail);
+	if (!failed || !step->causes || !step->causes[0])
 		return;
 	fprintf(to, "\n      Likely causes, the likeliest first:\n");
-	for (uint32_t i = 0; stage->causes[i]; i++)
-		fprintf(to, "      %" PRIu32 ". %s\n", i + 1, stage->causes[i]);
+	for (uint32_t i = 0; step->causes[i]; i++)
+		fprintf(to, "      %" PRIu32 ". %s\n", i + 1, step->causes[i]);
 	fprintf(to, "\n");
 }
 

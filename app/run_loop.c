@@ -347,8 +347,8 @@ int run_command(int argc, char **argv, const struct run_command *command)
 
 	if (rc == 0) {
 		rc = run_open(&run, command, &options);
-		if (!rc && command->prove)
-			rc = command->prove(&run);
+		if (!rc && command->selftest)
+			rc = command->selftest(&run);
 		if (!rc)
 			run_loop(&run);
 		status = run_close(&run);

@@ -3,7 +3,7 @@
  * The life of a run that loopback and capture share: signals, session, live line, end, report.
  *
  *   run_open()   signals, configuration, session, header
- *   prove()      loopback: the staged first frame
+ *   selftest()   loopback: the self-test
  *   run_loop()   start, wait for the end while saying how it goes, stop, count
  *   run_close()  prints the result; always, also after a failure
  *
@@ -25,8 +25,8 @@ struct run;
 
 struct run_command {
 	struct options_command options;
-	int (*prove)(struct run *run); /* before the run starts, or NULL */
-	int receives, sends;	       /* which ports it takes, and needs */
+	int (*selftest)(struct run *run); /* before the run starts, or NULL */
+	int receives, sends;		  /* which ports it takes, and needs */
 };
 
 struct run {
@@ -34,7 +34,7 @@ struct run {
 	const struct app_options *options;
 	struct gdrcap_session *session;
 	struct report report;
-	FILE *text;	 /* header, stages and live lines; NULL: none */
+	FILE *text;	 /* header, steps and live lines; NULL: none */
 	int colour;	 /* `text` is a terminal and NO_COLOR is not set */
 	int rewrite;	 /* `text` is a terminal: the live line is written over itself */
 	int log_rewrite; /* so is a log line, on standard error */

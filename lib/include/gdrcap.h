@@ -3,8 +3,8 @@
  * @file
  * libgdrcap: raw Ethernet frames into GPU memory, every byte accounted for.
  *
- * Life of a session: gdrcap_create() (ports, memory), optionally gdrcap_prove() (staged first
- * frame), gdrcap_start(), ... gdrcap_stop(), gdrcap_destroy(). Control calls return 0 or a negative
+ * Life of a session: gdrcap_create() (ports, memory), optionally gdrcap_selftest() (one frame,
+ * step by step), gdrcap_start(), ... gdrcap_stop(), gdrcap_destroy(). Control calls return 0 or a negative
  * errno and put cause and remedy into struct gdrcap_error (may be NULL); they are not thread-safe
  * per session, except where said. NULL for a session, a queue or a place for results is refused
  * with -EINVAL, or nothing is done.
@@ -14,7 +14,7 @@
  * those that only the library has are left out. Less than 8 bytes are -EINVAL, and where a call
  * returns an error nothing is written. struct gdrcap_counts, which others contain, and struct
  * gdrcap_pkt, of which there are arrays, keep their size until the library's soname changes, and so does
- * struct gdrcap_error. What the library hands out by pointer (struct gdrcap_batch, gdrcap_stage,
+ * struct gdrcap_error. What the library hands out by pointer (struct gdrcap_batch, gdrcap_step,
  * gdrcap_option) keeps its members till then and may get more at its end: copy no such struct as a
  * whole. Before version 1.0 each minor version may have another soname.
  *
@@ -124,7 +124,7 @@ int gdrcap_config_parse(struct gdrcap_config *config, const char *name, const ch
  * library comes when it has returned. No lock of the library is held meanwhile.
  *
  * It may call everything but gdrcap_destroy(), and of its own session gdrcap_start() and
- * gdrcap_prove(). Where the session's own threads call it, gdrcap_stop() ends the run and returns
+ * gdrcap_selftest(). Where the session's own threads call it, gdrcap_stop() ends the run and returns
  * -EDEADLK, and gdrcap_wait_end() does not wait. It must not throw or leave by longjmp().
  */
 void gdrcap_config_set_log(struct gdrcap_config *config,
@@ -181,23 +181,23 @@ void gdrcap_destroy(struct gdrcap_session *session);
  * polled. -EINVAL, -EPERM: see above. */
 int gdrcap_wait_end(struct gdrcap_session *session, uint32_t timeout_ms);
 
-/* ---- the staged first frame ---- */
+/* ---- the self-test ---- */
 
-enum gdrcap_stage_state { GDRCAP_STAGE_PASSED, GDRCAP_STAGE_FAILED, GDRCAP_STAGE_SKIPPED };
-struct gdrcap_stage {
+enum gdrcap_step_state { GDRCAP_STEP_PASSED, GDRCAP_STEP_FAILED, GDRCAP_STEP_SKIPPED };
+struct gdrcap_step {
 	const char *name; /**< "ports up", ... "consumer saw it" */
-	enum gdrcap_stage_state state;
+	enum gdrcap_step_state state;
 	char detail[256];	   /**< what was seen */
 	const char *const *causes; /**< failed: likely causes with their remedies, NULL-ended */
 };
 /**
  * Loopback sessions, after create and before start: plays the proof of concept's frame from
- * tx_port[0] into port[0] and calls `stage` for each stage as it passes; stops at the first that
- * fails. 0; -EIO when a stage failed (error->text names it).
+ * tx_port[0] into port[0] and calls `step` for each step as it passes; stops at the first that
+ * fails. 0; -EIO when a step failed (error->text names it).
  */
-int gdrcap_prove(struct gdrcap_session *session,
-		 void (*stage)(void *context, const struct gdrcap_stage *stage), void *context,
-		 struct gdrcap_error *error);
+int gdrcap_selftest(struct gdrcap_session *session,
+		    void (*step)(void *context, const struct gdrcap_step *step), void *context,
+		    struct gdrcap_error *error);
 
 /* ---- results: any thread, at any time ---- */
 

@@ -29,7 +29,7 @@ static void marks_set(struct quiet *quiet)
 void quiet_begin(struct quiet *quiet)
 {
 	marks_set(quiet);
-	quiet->stage = QUIET_BEFORE;
+	quiet->step = QUIET_BEFORE;
 }
 
 void quiet_init(struct quiet *quiet, struct rx_worker *rx, uint32_t rx_count)
@@ -65,16 +65,16 @@ bool quiet_is_over(struct quiet *quiet, uint32_t ms)
 {
 	if (!all_have_looked(quiet))
 		return false;
-	if (quiet->stage == QUIET_BEFORE) {
-		quiet->stage = QUIET_TIME;
+	if (quiet->step == QUIET_BEFORE) {
+		quiet->step = QUIET_TIME;
 		quiet->since_tsc = rte_rdtsc();
 	}
-	if (quiet->stage == QUIET_TIME && tsc_older(quiet->since_tsc, ms)) {
+	if (quiet->step == QUIET_TIME && tsc_older(quiet->since_tsc, ms)) {
 		marks_set(quiet);
-		quiet->stage = QUIET_AFTER;
+		quiet->step = QUIET_AFTER;
 		return quiet->rx_count == 0;
 	}
-	return quiet->stage == QUIET_AFTER;
+	return quiet->step == QUIET_AFTER;
 }
 
 /* A receiver that makes no round says nothing of its room. */

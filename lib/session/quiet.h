@@ -32,7 +32,7 @@ struct quiet {
 		QUIET_BEFORE, /* not all have looked */
 		QUIET_TIME,   /* all have, at `since_tsc` */
 		QUIET_AFTER,  /* the time is over, and not all have looked since */
-	} stage;
+	} step;
 	uint64_t since_tsc;
 	struct patience room; /* of quiet_is_blocked() */
 	uint64_t moved;	      /* then */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Inside of a session. Resources: session.c, frames.c, ports.c, workers.c; running: run.c, watch.c,
- * events_watch.c, stop.c, stop_receivers.c; results: progress.c, results.c, results_ports.c; staged
- * first frame: prove.c; the caller's own consumer: queue.c. */
+ * events_watch.c, stop.c, stop_receivers.c; results: progress.c, results.c, results_ports.c;
+ * self-test: selftest.c; the caller's own consumer: queue.c. */
 #ifndef GDRCAP_SESSION_H
 #define GDRCAP_SESSION_H
 
@@ -124,15 +124,14 @@ struct gdrcap_session {
 	struct session_events events;
 	pthread_mutex_t run_lock; /* over `state` and what session_watch() does, by any thread */
 	enum session_state state;
-	struct ring_producer
-		*proof_ring; /* of the staged first frame; set when its consumer stayed */
+	struct ring_producer *selftest_ring; /* of the self-test; set when its consumer stayed */
 	/* Under guest_lock() too, for the end of the process. */
 	struct kernel_workers *check, *write;
-	uint32_t *proof_stop;	 /* stop word of the staged first frame's consumer, while it runs */
-	unsigned int joining;	 /* jobs that are neither running nor known to have left */
-	_Atomic uint32_t blocks; /* consumer workers a queue, as chosen */
-	uint64_t start_tsc;	 /* of the run */
-	_Atomic int ending;	 /* the run has reached its end: senders are told to stop */
+	uint32_t *selftest_stop;     /* stop word of the self-test's consumer, while it runs */
+	unsigned int joining;	     /* jobs that are neither running nor known to have left */
+	_Atomic uint32_t blocks;     /* consumer workers a queue, as chosen */
+	uint64_t start_tsc;	     /* of the run */
+	_Atomic int ending;	     /* the run has reached its end: senders are told to stop */
 	_Atomic int ended_by_sender; /* its end-of-stream frames came */
 	struct quiet idle; /* since the last change of the received frames, which were then: */
 	uint64_t idle_count;

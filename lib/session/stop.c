@@ -376,7 +376,7 @@ static const struct thread *own_thread(const struct gdrcap_session *session, uns
 bool session_leave(struct guest *guest)
 {
 	struct gdrcap_session *session = container_of(guest, struct gdrcap_session, guest);
-	bool left = session->joining == 0 && session->proof_stop == NULL;
+	bool left = session->joining == 0 && session->selftest_stop == NULL;
 
 	/* Asked before they are told, so that the first look says whether anything was running. */
 	for (unsigned int i = 0; own_thread(session, i); i++)
@@ -389,8 +389,8 @@ bool session_leave(struct guest *guest)
 		atomic_store_explicit(&session->tx[i].stop, 1, memory_order_relaxed);
 	session_receivers_phase(session, RX_ABANDON);
 	stop_words_set(session);
-	if (session->proof_stop)
-		__atomic_store_n(session->proof_stop, 1, __ATOMIC_RELAXED);
+	if (session->selftest_stop)
+		__atomic_store_n(session->selftest_stop, 1, __ATOMIC_RELAXED);
 	if (session->file)
 		atomic_store_explicit(&session->file->stop, 1, memory_order_relaxed);
 	atomic_store(&session->accountant.stop, 1);

@@ -47,7 +47,7 @@ int nulls(void)
 	error.text[0] = '\0';
 	CHECK(gdrcap_stop(NULL, &error) == -EINVAL && strstr(error.text, "session"));
 	CHECK(gdrcap_stop(NULL, NULL) == -EINVAL);
-	CHECK(gdrcap_prove(NULL, NULL, NULL, &error) == -EINVAL);
+	CHECK(gdrcap_selftest(NULL, NULL, NULL, &error) == -EINVAL);
 	CHECK(gdrcap_wait_end(NULL, 0) == -EINVAL);
 	gdrcap_destroy(NULL);
 	CHECK(gdrcap_get_summary(NULL, NULL, 64) == -EINVAL);

@@ -29,7 +29,7 @@ static void child_is_refused(struct gdrcap_session *session, struct gdrcap_queue
 	CHECK(gdrcap_create(config, &second, &error) == -EPERM && !second);
 	CHECK(strstr(error.text, "fork before the first session"));
 	CHECK(gdrcap_start(session, &error) == -EPERM);
-	CHECK(gdrcap_prove(session, NULL, NULL, &error) == -EPERM);
+	CHECK(gdrcap_selftest(session, NULL, NULL, &error) == -EPERM);
 	CHECK(gdrcap_wait_end(session, UINT32_MAX) == -EPERM);
 	CHECK(gdrcap_get_summary(session, &summary, sizeof(summary)) == -EPERM);
 	CHECK(gdrcap_get_queue_counts(session, 0, &counts, sizeof(counts)) == -EPERM);

@@ -112,7 +112,7 @@ static int other_lives(struct gdrcap_session **other)
 	api_config(&config, "validate", 50);
 	ports_set(config, "other");
 	bad = gdrcap_create(config, other, NULL) != 0;
-	bad |= gdrcap_prove(*other, NULL, NULL, NULL) != 0;
+	bad |= gdrcap_selftest(*other, NULL, NULL, NULL) != 0;
 	bad |= gdrcap_start(*other, NULL) != 0;
 	while (!gdrcap_wait_end(*other, 1000))
 		;
@@ -187,7 +187,7 @@ static void log_ends_with_its_session(void **state)
 	assert_true(place.lines > 0);
 	gdrcap_destroy(second);
 	lines = place.lines;
-	gdrcap_prove(first, NULL, NULL, NULL);
+	gdrcap_selftest(first, NULL, NULL, NULL);
 	gdrcap_destroy(first);
 	assert_int_equal(place.lines, lines);
 	port_refused(config, "carl");

@@ -111,7 +111,7 @@ static void started_twice(void **state)
 	api_stop(session);
 	result_is_clean(session, 1000);
 	api_failed(gdrcap_start(session, &error), -EALREADY, &error, "create another");
-	assert_true(gdrcap_prove(session, NULL, NULL, &error) < 0);
+	assert_true(gdrcap_selftest(session, NULL, NULL, &error) < 0);
 	assert_true(strlen(error.text) > 0);
 	gdrcap_destroy(session);
 }
@@ -383,7 +383,7 @@ static void proved_then_run(void **state)
 	api_config(&config, "validate", 1000);
 	session = api_create(config);
 	for (int i = 0; i < 2; i++) {
-		ret = gdrcap_prove(session, NULL, NULL, &error);
+		ret = gdrcap_selftest(session, NULL, NULL, &error);
 		if (ret)
 			print_error("%s\n", error.text);
 		assert_int_equal(ret, 0);

@@ -38,14 +38,14 @@ int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **se
 	return fake_answer(fake.create_rc, "create", error);
 }
 
-int gdrcap_prove(struct gdrcap_session *session,
-		 void (*stage)(void *context, const struct gdrcap_stage *stage), void *context,
-		 struct gdrcap_error *error)
+int gdrcap_selftest(struct gdrcap_session *session,
+		    void (*step)(void *context, const struct gdrcap_step *step), void *context,
+		    struct gdrcap_error *error)
 {
 	fake.proved++;
-	for (uint32_t i = 0; i < fake.stage_count; i++)
-		stage(context, &fake.stages[i]);
-	return fake_answer(fake.prove_rc, "prove", error);
+	for (uint32_t i = 0; i < fake.step_count; i++)
+		step(context, &fake.steps[i]);
+	return fake_answer(fake.selftest_rc, "selftest", error);
 }
 
 int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)

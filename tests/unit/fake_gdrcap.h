@@ -8,11 +8,11 @@
 
 struct fake_gdrcap {
 	/* what the calls answer */
-	int create_rc, prove_rc, start_rc, stop_rc;
+	int create_rc, selftest_rc, start_rc, stop_rc;
 	uint32_t end_after;    /* calls of gdrcap_wait_end(); 0: never */
 	uint32_t signal_after; /* calls after which SIGINT is raised; 0: never */
-	struct gdrcap_stage stages[4];
-	uint32_t stage_count;
+	struct gdrcap_step steps[4];
+	uint32_t step_count;
 	struct gdrcap_summary summary;
 	const char *message;
 	struct gdrcap_cause causes[4];

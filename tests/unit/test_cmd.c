@@ -118,8 +118,8 @@ static int setup(void **state)
 	fake.summary.total = (struct gdrcap_counts){
 		.sent = 1000, .received = 1000, .valid = 1000, .bits_checked = 8000, .bytes = 60000
 	};
-	fake.stages[0] = (struct gdrcap_stage){ .name = "ports up", .detail = "10 Gb/s" };
-	fake.stage_count = 1;
+	fake.steps[0] = (struct gdrcap_step){ .name = "ports up", .detail = "10 Gb/s" };
+	fake.step_count = 1;
 	return 0;
 }
 
@@ -165,17 +165,17 @@ static void test_stage_failed(void **state)
 					      NULL };
 	json_t *object;
 
-	fake.stages[1] = (struct gdrcap_stage){ .name = "frame received",
-						.state = GDRCAP_STAGE_FAILED,
-						.detail = "nothing in 1 s",
-						.causes = causes };
-	fake.stage_count = 2;
-	fake.prove_rc = -EIO;
+	fake.steps[1] = (struct gdrcap_step){ .name = "frame received",
+					      .state = GDRCAP_STEP_FAILED,
+					      .detail = "nothing in 1 s",
+					      .causes = causes };
+	fake.step_count = 2;
+	fake.selftest_rc = -EIO;
 	assert_int_equal(run(cmd_loopback, "loopback", NULL), 3);
 	assert_has(out, "FAILED  nothing in 1 s\n");
 	assert_has(out, "1. no cable: plug it in\n");
 	assert_has(out, "2. wrong port: swap them\n");
-	assert_has(out, "\nFAIL: prove failed as told\n");
+	assert_has(out, "\nFAIL: selftest failed as told\n");
 	assert_int_equal(called->started, 0);
 	assert_int_equal(called->destroyed, 1);
 
@@ -193,9 +193,9 @@ static void test_cannot_run(void **state)
 {
 	json_t *object;
 
-	fake.prove_rc = -ENOMEM;
+	fake.selftest_rc = -ENOMEM;
 	assert_int_equal(run(cmd_loopback, "loopback", NULL), 1);
-	assert_has(err, "FAIL: prove failed as told\n");
+	assert_has(err, "FAIL: selftest failed as told\n");
 	setup(NULL);
 	fake.create_rc = -ENODEV;
 	assert_int_equal(run(cmd_capture, "capture", "--port", "net_null0", NULL), 1);

@@ -99,7 +99,7 @@ static void test_each_looks_before_and_after_the_time(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < RECEIVERS; i++)
 		polls(i, QUIET_LOOKS);
-	while (quiet.stage != QUIET_AFTER)
+	while (quiet.step != QUIET_AFTER)
 		assert_false(is_over_in_time(1));
 	polls(1, QUIET_LOOKS);
 	assert_false(is_over_in_time(1));

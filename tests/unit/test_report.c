@@ -281,21 +281,21 @@ static void test_json_stages(void **state)
 {
 	static const char *const causes[] = { "the cable is out: plug it in",
 					      "the port is down: ip link set up", NULL };
-	json_t *object, *stage;
+	json_t *object, *step;
 
-	report.stage_count = 2;
-	report.stages[0] = (struct gdrcap_stage){ .name = "ports up" };
-	report.stages[1] = (struct gdrcap_stage){ .name = "frame received",
-						  .state = GDRCAP_STAGE_FAILED,
-						  .detail = "0 frames in 1 s",
-						  .causes = causes };
+	report.step_count = 2;
+	report.steps[0] = (struct gdrcap_step){ .name = "ports up" };
+	report.steps[1] = (struct gdrcap_step){ .name = "frame received",
+						.state = GDRCAP_STEP_FAILED,
+						.detail = "0 frames in 1 s",
+						.causes = causes };
 	object = parsed();
-	stage = json_array_get(json_object_get(object, "stages"), 0);
-	assert_string_equal(json_string_value(json_object_get(stage, "state")), "passed");
-	assert_int_equal(json_array_size(json_object_get(stage, "causes")), 0);
-	stage = json_array_get(json_object_get(object, "stages"), 1);
-	assert_string_equal(json_string_value(json_object_get(stage, "state")), "failed");
-	assert_int_equal(json_array_size(json_object_get(stage, "causes")), 2);
+	step = json_array_get(json_object_get(object, "stages"), 0);
+	assert_string_equal(json_string_value(json_object_get(step, "state")), "passed");
+	assert_int_equal(json_array_size(json_object_get(step, "causes")), 0);
+	step = json_array_get(json_object_get(object, "stages"), 1);
+	assert_string_equal(json_string_value(json_object_get(step, "state")), "failed");
+	assert_int_equal(json_array_size(json_object_get(step, "causes")), 2);
 	json_decref(object);
 }
 
@@ -303,12 +303,12 @@ static void print_failed_stage(FILE *to)
 {
 	static const char *const causes[] = { "the cable is out: plug it in",
 					      "the port is down: ip link set up", NULL };
-	const struct gdrcap_stage stage = { .name = "frame received",
-					    .state = GDRCAP_STAGE_FAILED,
-					    .detail = "0 frames in 1 s",
-					    .causes = causes };
+	const struct gdrcap_step step = { .name = "frame received",
+					  .state = GDRCAP_STEP_FAILED,
+					  .detail = "0 frames in 1 s",
+					  .causes = causes };
 
-	report_print_stage(to, &stage, 5, 0);
+	report_print_step(to, &step, 5, 0);
 }
 
 static void test_stage_text(void **state)

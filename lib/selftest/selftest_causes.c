@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Possible causes of each stage's failure, for people. */
-#include "selftest/prove_causes.h"
+/* Possible causes of each step's failure, for people. */
+#include "selftest/selftest_causes.h"
 
 #include <stddef.h>
 
@@ -93,13 +93,13 @@ static const char *const consumer[] = {
 	NULL,
 };
 
-const struct prove_text prove_texts[PROVE_STAGES] = {
-	[PROVE_PORTS_UP] = { "ports up", ports_up, ports_up_software },
-	[PROVE_MEMORY] = { "memory ready and poisoned", memory, NULL },
-	[PROVE_SENT] = { "frame sent", sent, NULL },
-	[PROVE_STEERED] = { "steered", steered, NULL },
-	[PROVE_COMPLETED] = { "completed", completed, NULL },
-	[PROVE_CHANGED] = { "bytes changed", changed, NULL },
-	[PROVE_RIGHT] = { "bytes right", right, NULL },
-	[PROVE_CONSUMER] = { "consumer saw it", consumer, NULL },
+const struct selftest_text selftest_texts[SELFTEST_STAGES] = {
+	[SELFTEST_PORTS_UP] = { "ports up", ports_up, ports_up_software },
+	[SELFTEST_MEMORY] = { "memory ready and poisoned", memory, NULL },
+	[SELFTEST_SENT] = { "frame sent", sent, NULL },
+	[SELFTEST_STEERED] = { "steered", steered, NULL },
+	[SELFTEST_COMPLETED] = { "completed", completed, NULL },
+	[SELFTEST_CHANGED] = { "bytes changed", changed, NULL },
+	[SELFTEST_RIGHT] = { "bytes right", right, NULL },
+	[SELFTEST_CONSUMER] = { "consumer saw it", consumer, NULL },
 };

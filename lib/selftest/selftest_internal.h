@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside of the staged first frame. In its order: prove.c (until it is sent), prove_arrival.c
- * (until its completion), prove_bytes.c (its bytes, and the consumer's word on them). */
-#ifndef GDRCAP_PROVE_INTERNAL_H
-#define GDRCAP_PROVE_INTERNAL_H
+/* Inside of the self-test. In its order: selftest.c (until it is sent), selftest_arrival.c
+ * (until its completion), selftest_bytes.c (its bytes, and the consumer's word on them). */
+#ifndef GDRCAP_SELFTEST_INTERNAL_H
+#define GDRCAP_SELFTEST_INTERNAL_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
-#include "selftest/prove_causes.h"
+#include "selftest/selftest_causes.h"
 #include "session/session.h"
 
 #define PROOF_BYTES 74u /* Ethernet 14, IPv4 20, UDP 8, payload 32; without FCS */
-#define PROVE_ARRIVE_MS 1000u
+#define SELFTEST_ARRIVE_MS 1000u
 
 struct rte_mbuf;
 
-struct prove {
+struct selftest {
 	struct gdrcap_session *session;
-	void (*report)(void *context, const struct gdrcap_stage *stage);
+	void (*report)(void *context, const struct gdrcap_step *step);
 	void *context;
 	struct gdrcap_error *error;
 	struct frame_layout layout; /* the proof of concept's */
@@ -32,33 +32,33 @@ struct prove {
 };
 
 /* A piece of the received frame. */
-struct prove_part {
+struct selftest_part {
 	const struct region *region; /* where it must lie */
 	uint8_t *at;		     /* in it */
 	uint32_t len;		     /* 0: there is no such piece */
 };
 
 /* Its beginning, where frames are split, and its rest; else parts[0] is empty. */
-void prove_parts(const struct prove *prove, struct prove_part parts[2]);
+void selftest_parts(const struct selftest *selftest, struct selftest_part parts[2]);
 
-/* Report a stage's outcome; failed() is negative. */
-int prove_passed(struct prove *prove, enum prove_stage stage, const char *format, ...)
+/* Report a step's outcome; failed() is negative. */
+int selftest_passed(struct selftest *selftest, enum selftest_step step, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-int prove_failed(struct prove *prove, enum prove_stage stage, const char *format, ...)
+int selftest_failed(struct selftest *selftest, enum selftest_step step, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* The card's rules: only the first frame's while it is on its way. */
-int prove_rules(struct prove *prove);
-int prove_rules_end(struct prove *prove, int ret);
+int selftest_rules(struct selftest *selftest);
+int selftest_rules_end(struct selftest *selftest, int ret);
 /* True when it has come. */
-bool prove_look(struct prove *prove);
-int prove_steered(struct prove *prove);
-int prove_completed(struct prove *prove);
-int prove_bytes(struct prove *prove);
-int prove_consumer(struct prove *prove);
+bool selftest_look(struct selftest *selftest);
+int selftest_steered(struct selftest *selftest);
+int selftest_completed(struct selftest *selftest);
+int selftest_bytes(struct selftest *selftest);
+int selftest_consumer(struct selftest *selftest);
 
 /* A pause; false when so much time has passed in which we could look. */
-static inline bool prove_within(struct patience *patience, uint32_t ms)
+static inline bool selftest_within(struct patience *patience, uint32_t ms)
 {
 	const struct timespec tick = { .tv_nsec = 100000 };
 
@@ -67,7 +67,7 @@ static inline bool prove_within(struct patience *patience, uint32_t ms)
 }
 
 /* Where a region's byte at `at` is for the device. */
-static inline uint8_t *prove_for_device(const struct region *region, const void *at)
+static inline uint8_t *selftest_for_device(const struct region *region, const void *at)
 {
 	return region->device + ((const uint8_t *)at - region->base);
 }
