@@ -236,7 +236,7 @@ static void parser_init(struct parser *parser)
 static int apply_library(struct parser *parser, size_t index, const char *value)
 {
 	const struct gdrcap_option *option = gdrcap_option_at(index);
-	struct gdrcap_error error;
+	struct gdrcap_error error = { 0 };
 	int ret;
 
 	/* The first of a list replaces what the file says, the others extend it. */
@@ -365,7 +365,7 @@ static int parser_walk(struct parser *parser, int library)
 static int load_file(struct parser *parser)
 {
 	struct app_options *options = parser->options;
-	struct gdrcap_error error;
+	struct gdrcap_error error = { 0 };
 	int ret;
 
 	if (!parser->config_path)
@@ -416,7 +416,7 @@ int options_parse(int argc, char **argv, const struct options_command *command,
 	struct parser parser = {
 		.argc = argc, .argv = argv, .command = command, .options = options
 	};
-	struct gdrcap_error error;
+	struct gdrcap_error error = { 0 };
 	int ret;
 
 	memset(options, 0, sizeof(*options));
