@@ -82,7 +82,8 @@ static void descriptor(void **state)
 		assert_int_equal(pthread_create(&stopper, NULL, stop_at_the_end, session), 0);
 		assert_true(take_all(session, ways[i].max, ways[i].once) == frames);
 		pthread_join(stopper, NULL);
-		api_stop(session);
+		/* A loaded machine may not reach the rate, which is said. */
+		assert_int_equal(gdrcap_stop(session, NULL), 0);
 		gdrcap_destroy(session);
 	}
 }
