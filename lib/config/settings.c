@@ -238,6 +238,8 @@ int settings_settle(struct settings *settings, struct gdrcap_error *error)
 	int ret = settle_ports(settings, error);
 
 	if (!ret)
+		ret = settings_check_consumer(settings, error);
+	if (!ret)
 		ret = settle_region(settings, error);
 	if (!ret)
 		ret = check_memory(settings, error);

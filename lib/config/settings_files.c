@@ -34,11 +34,6 @@ int settings_settle_receiver(struct settings *settings, struct gdrcap_error *err
 		return error_set(error, -EINVAL,
 				 "clock: is of the arrival times in saved files; give save or "
 				 "save_damaged: FILE too, or leave it out");
-	if (settings->stale_us && !settings_validates(settings))
-		return error_set(
-			error, -EINVAL,
-			"stale_check: is done by the built-in consumer; the caller's own has "
-			"the frames");
 	if (settings->stale_us && (settings->save[0] || settings->save_damaged[0]))
 		return error_set(
 			error, -EINVAL,
@@ -161,10 +156,6 @@ static int check_receiver_files(const struct settings *settings, struct gdrcap_e
 			error, -EINVAL,
 			"queues: a file's frames are expected in their order, which is one "
 			"queue's of one port; leave out queues and other ports");
-	if (!settings_validates(settings) && given && strcmp(given, "match"))
-		return error_set(error, -EINVAL,
-				 "%s: needs the built-in consumer; the caller's own has the frames",
-				 given);
 	if (settings->save[0] && strcmp(settings->save, settings->save_damaged) == 0)
 		return error_set(error, -EINVAL,
 				 "save_damaged: %s is the file of save too; give another",

@@ -77,7 +77,8 @@ static inline void api_config(struct gdrcap_config **config, const char *consume
 	api_set(*config, "consumer", "%s", consumer);
 	api_set(*config, "frames", "%llu", (unsigned long long)frames);
 	/* A loaded machine may hold up the consumer for seconds, which is no error of the API's. */
-	api_set(*config, "consumer.watchdog", "60");
+	if (strcmp(consumer, "validate") == 0)
+		api_set(*config, "consumer.watchdog", "60");
 }
 
 static inline struct gdrcap_session *api_create(const struct gdrcap_config *config)

@@ -50,6 +50,7 @@ static void custom_config(struct gdrcap_config **config, const char *path, uint6
 {
 	api_config(config, "host", frames);
 	api_unset(*config, "tx_port");
+	api_unset(*config, "pattern");
 	api_set(*config, "port", "net_pcap0,rx_pcap=%s", path);
 	api_set(*config, "frame.format", "foreign");
 	api_set(*config, "foreign.stream_offset", "14");
@@ -225,9 +226,9 @@ static void rules_choose(void **state)
 	api_stop(session);
 	gdrcap_destroy(session);
 	/* A running kernel gets all that comes: nobody chooses for it. */
-	api_set(config, "consumer", "gpu");
+	api_config(&config, "gpu", FRAMES_MAX);
 	api_set(config, "match", "vlan=5");
-	api_create_fails(config, -ENOTSUP, "match: port net_pcap0");
+	api_create_fails(config, -ENOTSUP, "match: port ring:test");
 	unlink(path);
 }
 
@@ -247,7 +248,6 @@ static void no_numbers_no_gaps(void **state)
 	custom_config(&config, path, 1);
 	api_unset(config, "foreign.sequence_bytes");
 	api_unset(config, "foreign.sequence_offset");
-	api_set(config, "pattern.restart", "true");
 	session = api_create(config);
 	queue = gdrcap_get_queue(session, 0);
 	api_start(session);

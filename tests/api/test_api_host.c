@@ -323,6 +323,7 @@ static void longer_than_a_slot(void **state)
 	pcap_write(path, lengths, 8);
 	api_config(&config, "host", 8);
 	api_unset(config, "tx_port");
+	api_unset(config, "pattern");
 	api_set(config, "port", "net_pcap0,rx_pcap=%s", path);
 	api_set(config, "frame.size", "1518");
 	session = api_create(config);

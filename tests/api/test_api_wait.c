@@ -182,6 +182,7 @@ static void all_asleep(void **state)
 	api_config(&config, "host", 0);
 	api_set(config, "port", "net_pcap0,rx_pcap=%s", path);
 	api_unset(config, "tx_port");
+	api_unset(config, "pattern");
 	api_set(config, "idle_sleep", "%u", 2000);
 	session = api_create(config);
 	api_start(session);

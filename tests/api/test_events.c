@@ -295,6 +295,7 @@ static void out_of_slots(void **state)
 	file_write(path);
 	api_config(&config, "host", 0);
 	api_set(config, "port", "net_pcap0,rx_pcap=%s", path);
+	api_unset(config, "pattern");
 	api_unset(config, "tx_port");
 	api_set(config, "pool", "%llu", (unsigned long long)(8 << 20));
 	session = begin(config);

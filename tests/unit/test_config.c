@@ -737,7 +737,7 @@ static void test_check_receiver(void **state)
 #define HOST "port: mlx5_0\nconsumer: {name: host, batch_times: true}\nclock: card\n"
 	assert_check(HOST, NULL, NULL);
 	assert_true(settings.times);
-	assert_check(HOST "stale_check: 1\n", "stale_check: is done by the built-in consumer", "");
+	assert_check(HOST "stale_check: 1\n", "stale_check: needs the built-in consumer", "");
 	assert_check(HOST "save: a\n", "save: needs the built-in consumer", "");
 	/* A card applies rules for it: plan.c knows whether there is one. */
 	assert_check(HOST "match: vlan=5\n", NULL, NULL);
