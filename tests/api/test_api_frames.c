@@ -106,12 +106,13 @@ static void gap_is(const struct gdrcap_gap *gap, uint32_t stream, uint32_t frame
 	assert_int_equal(gap->late, late);
 }
 
-/* Two streams: one with holes and a late frame, one that goes on from 0 after the largest number. */
+/* Two streams: one with holes and a late frame, one that lacks the largest number and 0, which
+ * follows it. */
 static void gaps_are_told(void **state)
 {
 	static const struct custom frames[] = {
-		{ 1, 5, 0 }, { 1, 6, 0 },     { 7, 65534, 0 }, { 1, 9, 0 },  { 1, 7, 0 },
-		{ 1, 7, 0 }, { 7, 65535, 0 }, { 7, 2, 0 },     { 1, 10, 0 },
+		{ 1, 5, 0 }, { 1, 6, 0 }, { 7, 65534, 0 }, { 1, 9, 0 },	 { 1, 7, 0 },
+		{ 1, 7, 0 }, { 7, 1, 0 }, { 7, 2, 0 },	   { 1, 10, 0 },
 	};
 	const uint32_t count = sizeof(frames) / sizeof(frames[0]);
 	char path[] = "/tmp/gdrcap_test_api_XXXXXX";
@@ -129,7 +130,7 @@ static void gaps_are_told(void **state)
 	gap_is(&seen.gap[0], 1, 3, 7, 2, 0);
 	gap_is(&seen.gap[1], 1, 4, 7, 1, 1);
 	gap_is(&seen.gap[2], 1, 5, 7, 1, 1);
-	gap_is(&seen.gap[3], 7, 7, 0, 2, 0);
+	gap_is(&seen.gap[3], 7, 6, 65535, 2, 0);
 	api_wait_end(session);
 	api_stop(session);
 	gdrcap_destroy(session);
