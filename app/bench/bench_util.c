@@ -274,8 +274,8 @@ int bench_rx_open(struct bench_rx *rx, const struct gdrcap_bench_point *point,
 	gdrcap_config_free(config);
 	if (ret < 0)
 		return ret;
-	pair = &rx->session->pairs[0];
-	rx->worker = &rx->session->rx[0];
+	pair = &rx->session->ports.pairs[0];
+	rx->worker = &rx->session->workers.rx[0];
 	rx->pool = pair->rx_pool[0];
 	rx->port = pair->rx.id;
 	rx->sender = pair->tx.id;

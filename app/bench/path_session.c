@@ -89,15 +89,15 @@ static void frame_make(const struct gdrcap_session *session, uint8_t *frame, uin
 		FRAME_ETHERTYPE & 0xff,
 	};
 	const struct pattern_place start = { 0 };
-	const uint32_t payload = frame_payload_offset(&session->layout);
+	const uint32_t payload = frame_payload_offset(&session->frames.layout);
 
 	memcpy(frame, header, sizeof(header));
-	pattern_fill(&session->pattern, &start, frame + payload, len - payload);
+	pattern_fill(&session->frames.pattern, &start, frame + payload, len - payload);
 }
 
 int path_fill(struct gdrcap_session *session, struct gdrcap_error *error)
 {
-	const struct region *region = &session->region;
+	const struct region *region = &session->memory.region;
 	const size_t slot_bytes = (size_t)1 << region->slot_shift;
 	uint8_t *piece = malloc(FILL_BYTES);
 	int ret = 0;
@@ -110,8 +110,8 @@ int path_fill(struct gdrcap_session *session, struct gdrcap_error *error)
 		frame_make(session, piece + at + RTE_PKTMBUF_HEADROOM,
 			   session->settings.sizes.length[0]);
 	for (size_t at = 0; ret == 0 && at < region->bytes; at += FILL_BYTES)
-		ret = session->ops->copy_in(session->device, region->device + at, piece,
-					    RTE_MIN(FILL_BYTES, region->bytes - at));
+		ret = session->memory.ops->copy_in(session->memory.device, region->device + at,
+						   piece, RTE_MIN(FILL_BYTES, region->bytes - at));
 	free(piece);
 	return ret < 0 ? error_set(error, ret, "the slots cannot be filled: %s", kernel_error())
 		       : 0;

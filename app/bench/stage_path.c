@@ -69,13 +69,13 @@ static void path_close(void *state)
 
 static void look_at(struct gdrcap_session *session, struct look *look)
 {
-	const struct verdict *verdict = accountant_borrow(&session->accountant);
+	const struct verdict *verdict = accountant_borrow(&session->workers.accountant);
 	struct gdrcap_counts total;
 
 	/* It stands still until it is returned, so time and counts belong together. */
 	verdict_total(verdict, false, 0, &total);
 	look->ns = bench_now_ns();
-	accountant_return(&session->accountant);
+	accountant_return(&session->workers.accountant);
 	look->received = total.received;
 	look->valid = total.valid;
 }

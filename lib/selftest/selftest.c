@@ -22,7 +22,7 @@
 /* What a card may have done is no cause where there is none. */
 static const char *const *step_causes(const struct selftest *selftest, enum selftest_step step)
 {
-	const struct session_pair *pair = &selftest->session->pairs[0];
+	const struct session_pair *pair = &selftest->session->ports.pairs[0];
 	const struct selftest_text *text = &selftest_texts[step];
 	const bool card = pair->rx.facts->writes == DRIVER_WRITES_DMA ||
 			  pair->tx.facts->writes == DRIVER_WRITES_DMA;
@@ -71,7 +71,7 @@ int selftest_failed(struct selftest *selftest, enum selftest_step step, const ch
 
 static int selftest_ports(struct selftest *selftest)
 {
-	const struct session_pair *pair = &selftest->session->pairs[0];
+	const struct session_pair *pair = &selftest->session->ports.pairs[0];
 	struct patience patience;
 
 	patience_begin(&patience);
@@ -90,19 +90,19 @@ static int selftest_ports(struct selftest *selftest)
 static int selftest_memory(struct selftest *selftest)
 {
 	const struct gdrcap_session *session = selftest->session;
-	const struct region *region = &session->region;
+	const struct region *region = &session->memory.region;
 	const uint32_t slots[] = { 0, region->slots / 2, region->slots - 1 };
 	uint8_t sample[SAMPLE_BYTES];
 
 	for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++) {
 		const size_t at = ((size_t)(slots[i] + 1) << region->slot_shift) - SAMPLE_BYTES;
 
-		if (session->ops->fill(session->device, region->device + at, SESSION_POISON,
-				       sizeof(sample)) < 0)
+		if (session->memory.ops->fill(session->memory.device, region->device + at,
+					      SESSION_POISON, sizeof(sample)) < 0)
 			return selftest_failed(selftest, SELFTEST_MEMORY, "cannot be written: %s",
 					       kernel_error());
-		if (session->ops->copy_out(session->device, sample, region->device + at,
-					   sizeof(sample)) < 0)
+		if (session->memory.ops->copy_out(session->memory.device, sample,
+						  region->device + at, sizeof(sample)) < 0)
 			return selftest_failed(selftest, SELFTEST_MEMORY, "cannot be read: %s",
 					       kernel_error());
 		for (size_t k = 0; k < sizeof(sample); k++)
@@ -121,7 +121,7 @@ static int selftest_memory(struct selftest *selftest)
  * driver is to be asked. */
 static bool sender_failed(const struct selftest *selftest)
 {
-	const struct session_pair *pair = &selftest->session->pairs[0];
+	const struct session_pair *pair = &selftest->session->ports.pairs[0];
 	struct port_counters now;
 
 	if (pair->tx.facts->writes == DRIVER_WRITES_DMA)
@@ -132,8 +132,8 @@ static bool sender_failed(const struct selftest *selftest)
 
 static int selftest_sent(struct selftest *selftest)
 {
-	const struct session_pair *pair = &selftest->session->pairs[0];
-	const struct region *region = &selftest->session->region;
+	const struct session_pair *pair = &selftest->session->ports.pairs[0];
+	const struct region *region = &selftest->session->memory.region;
 	struct rte_mbuf *m = rte_pktmbuf_alloc(pair->tx_pool[0]);
 	struct patience patience;
 
@@ -141,8 +141,8 @@ static int selftest_sent(struct selftest *selftest)
 		return selftest_failed(selftest, SELFTEST_SENT, "the sender's pool is empty");
 	m->data_len = PROOF_BYTES;
 	m->pkt_len = PROOF_BYTES;
-	if (selftest->session->ops->copy_in(
-		    selftest->session->device,
+	if (selftest->session->memory.ops->copy_in(
+		    selftest->session->memory.device,
 		    selftest_for_device(region, rte_pktmbuf_mtod(m, void *)), selftest->frame,
 		    PROOF_BYTES) < 0) {
 		rte_pktmbuf_free(m);
@@ -208,7 +208,7 @@ int gdrcap_selftest(struct gdrcap_session *session,
 	if (ret < 0)
 		return ret;
 	LOG_SCOPE(&session->log);
-	if (session->state != SESSION_CREATED || !settings_sends(&session->settings) ||
+	if (session->run.state != SESSION_CREATED || !settings_sends(&session->settings) ||
 	    !settings_receives(&session->settings))
 		return error_set(error, -EINVAL,
 				 "the self-test needs a session with tx_port that has not "

@@ -17,7 +17,7 @@
 
 int selftest_rules(struct selftest *selftest)
 {
-	struct session_pair *pair = &selftest->session->pairs[0];
+	struct session_pair *pair = &selftest->session->ports.pairs[0];
 	const char *const text[] = { PROOF_RULE };
 	struct frame_match match = { .count = 1 };
 	const struct steering_config config = {
@@ -47,7 +47,7 @@ int selftest_rules(struct selftest *selftest)
 
 int selftest_rules_end(struct selftest *selftest, int ret)
 {
-	struct session_pair *pair = &selftest->session->pairs[0];
+	struct session_pair *pair = &selftest->session->ports.pairs[0];
 	struct gdrcap_error error;
 	int again;
 
@@ -68,7 +68,7 @@ int selftest_rules_end(struct selftest *selftest, int ret)
  * what the later steps are for. */
 bool selftest_look(struct selftest *selftest)
 {
-	const struct session_pair *pair = &selftest->session->pairs[0];
+	const struct session_pair *pair = &selftest->session->ports.pairs[0];
 
 	for (uint16_t q = 0; q < pair->rx.rx_queues; q++) {
 		struct rte_mbuf *mbuf[POLL_FRAMES];
@@ -114,14 +114,14 @@ static struct steering_hits rule_hits(const struct selftest *selftest)
 
 	patience_begin(&patience);
 	do
-		steering_query(&selftest->session->pairs[0].steering, hits);
+		steering_query(&selftest->session->ports.pairs[0].steering, hits);
 	while (hits[0].known && hits[0].frames == 0 && selftest_within(&patience, COUNT_MS));
 	return hits[0];
 }
 
 static void clues_read(struct selftest *selftest, struct clues *clues)
 {
-	struct session_pair *pair = &selftest->session->pairs[0];
+	struct session_pair *pair = &selftest->session->ports.pairs[0];
 	struct port_counters now;
 
 	clues->rule = rule_hits(selftest);
@@ -134,7 +134,7 @@ static void clues_read(struct selftest *selftest, struct clues *clues)
 /* It reached a queue, and the queue did not have it. */
 static int not_completed(struct selftest *selftest, const struct clues *clues)
 {
-	const struct session_pair *pair = &selftest->session->pairs[0];
+	const struct session_pair *pair = &selftest->session->ports.pairs[0];
 	const uint64_t none = clue(selftest, clues, XSTATS_NO_BUFFER);
 	const uint64_t failing = clue(selftest, clues, XSTATS_QUEUE_ERROR);
 
@@ -164,7 +164,7 @@ static int not_completed(struct selftest *selftest, const struct clues *clues)
 
 static int not_steered(struct selftest *selftest, const struct clues *clues)
 {
-	const struct session_pair *pair = &selftest->session->pairs[0];
+	const struct session_pair *pair = &selftest->session->ports.pairs[0];
 	const uint64_t damaged =
 		clue(selftest, clues, XSTATS_WIRE_CRC) + clue(selftest, clues, XSTATS_WIRE_LENGTH);
 	const uint64_t full = clue(selftest, clues, XSTATS_CARD_FULL);
@@ -202,7 +202,7 @@ static int not_steered(struct selftest *selftest, const struct clues *clues)
 /* It came out of a queue. */
 static int steered(struct selftest *selftest)
 {
-	const struct session_pair *pair = &selftest->session->pairs[0];
+	const struct session_pair *pair = &selftest->session->ports.pairs[0];
 	const struct steering_hits rule = rule_hits(selftest);
 
 	if (pair->rx.facts->writes != DRIVER_WRITES_DMA && selftest->queue != 0)
@@ -245,8 +245,8 @@ void selftest_parts(const struct selftest *selftest, struct selftest_part parts[
 	const struct rte_mbuf *m = selftest->received;
 
 	memset(parts, 0, 2 * sizeof(*parts));
-	parts[0].region = &session->heads;
-	parts[1].region = &session->region;
+	parts[0].region = &session->memory.heads;
+	parts[1].region = &session->memory.region;
 	if (session->settings.split) {
 		parts[0].at = rte_pktmbuf_mtod(m, uint8_t *);
 		parts[0].len = m->data_len;

@@ -20,8 +20,9 @@ static int part_read(struct selftest *selftest, const struct selftest_part *part
 	*poison = 0;
 	if (part->len == 0)
 		return 0;
-	if (session->ops->copy_out(session->device, got,
-				   selftest_for_device(part->region, part->at), part->len) < 0)
+	if (session->memory.ops->copy_out(session->memory.device, got,
+					  selftest_for_device(part->region, part->at),
+					  part->len) < 0)
 		return selftest_failed(selftest, SELFTEST_CHANGED, "the memory cannot be read: %s",
 				       kernel_error());
 	for (uint32_t i = 0; i < part->len; i++)
@@ -77,12 +78,12 @@ static int consumer_verdict(struct selftest *selftest, struct ring_producer *rin
 	struct frame_record plain;
 	const struct frame_record *record;
 	const struct timespec tick = { .tv_nsec = 100000 };
-	struct consumer consumer = { selftest->session->ops, workers };
+	struct consumer consumer = { selftest->session->memory.ops, workers };
 	struct patience patience;
 
 	patience_begin(&patience);
 	while (!ring_is_done(ring, 0)) {
-		if (selftest->session->ops->running(workers) < 0)
+		if (selftest->session->memory.ops->running(workers) < 0)
 			return selftest_failed(selftest, SELFTEST_CONSUMER, "it died: %s",
 					       kernel_error());
 		if (patience_ends(&patience, SELFTEST_ARRIVE_MS, consumer_is_starved, &consumer))
@@ -120,7 +121,7 @@ static struct frame_desc desc_of(const struct selftest_part *part)
 static void proof_stop_set(struct gdrcap_session *session, uint32_t *stop)
 {
 	guest_lock();
-	session->selftest_stop = stop;
+	session->jobs.selftest_stop = stop;
 	guest_unlock();
 }
 
@@ -128,11 +129,11 @@ int selftest_consumer(struct selftest *selftest)
 {
 	struct gdrcap_session *session = selftest->session;
 	const struct ring_config config = {
-		.region = &session->region,
-		.heads = session->settings.split ? &session->heads : NULL,
+		.region = &session->memory.region,
+		.heads = session->settings.split ? &session->memory.heads : NULL,
 		.frames = 1,
 		.burst_max = 1,
-		.inlines = session->ops->reads_inline,
+		.inlines = session->memory.ops->reads_inline,
 	};
 	struct ring_producer *ring = aligned_alloc(RING_LINE, sizeof(*ring));
 	struct kernel_workers *workers = NULL;
@@ -153,7 +154,7 @@ int selftest_consumer(struct selftest *selftest)
 	if (ret < 0)
 		goto err;
 	job.rings = &ring->view;
-	ret = session->ops->start(session->device, &job, &workers);
+	ret = session->memory.ops->start(session->memory.device, &job, &workers);
 	if (ret == 0)
 		proof_stop_set(session, ring->stop);
 	if (ret < 0) {
@@ -169,7 +170,7 @@ int selftest_consumer(struct selftest *selftest)
 	ring_publish(ring);
 	ret = consumer_verdict(selftest, ring, workers);
 	__atomic_store_n(ring->stop, 1, __ATOMIC_RELAXED);
-	join = session->ops->join(workers, SELFTEST_ARRIVE_MS);
+	join = session->memory.ops->join(workers, SELFTEST_ARRIVE_MS);
 	proof_stop_set(session, NULL);
 	if (ret == 0 && join < 0)
 		ret = selftest_failed(selftest, SELFTEST_CONSUMER, "it does not leave: %s",
@@ -180,8 +181,8 @@ int selftest_consumer(struct selftest *selftest)
 				      selftest->layout.raw_payload);
 	if (join == -ETIMEDOUT) {
 		/* It may still come back to the ring. */
-		session->given_up = true;
-		session->selftest_ring = ring;
+		session->run.given_up = true;
+		session->jobs.selftest_ring = ring;
 		return ret;
 	}
 err_ring:

@@ -44,13 +44,13 @@ static bool control_look(struct gdrcap_session *session)
 	LOG_SCOPE(&session->log);
 	bool over;
 
-	log_lock(&session->run_lock);
-	over = session->state != SESSION_RUNNING;
+	log_lock(&session->run.lock);
+	over = session->run.state != SESSION_RUNNING;
 	if (!over && session_watch(session)) {
 		over = true;
 		session_receivers_close(session);
 	}
-	log_unlock(&session->run_lock);
+	log_unlock(&session->run.lock);
 	return over;
 }
 

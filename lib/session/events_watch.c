@@ -53,12 +53,12 @@ void session_tell(struct gdrcap_session *session, enum gdrcap_log_level level,
 /* Spells without slots are counted by their beginnings; one that lasts says so by its time. */
 static void slots_look(struct gdrcap_session *session, uint32_t i)
 {
-	const struct rx_worker *worker = &session->rx[i];
+	const struct rx_worker *worker = &session->workers.rx[i];
 	const uint32_t port = i / session->settings.queues, queue = i % session->settings.queues;
 	const uint64_t times = atomic_load_explicit(&worker->starved, memory_order_relaxed);
 	const uint64_t tsc = atomic_load_explicit(&worker->starved_tsc, memory_order_relaxed);
 	struct event_spell *spell = &session->events.slots[i];
-	const char *name = session->pairs[port].rx.name;
+	const char *name = session->ports.pairs[port].rx.name;
 	struct gdrcap_event event;
 
 	switch (spell_look(spell, tsc + times)) {
@@ -91,9 +91,9 @@ static void saver_look(struct gdrcap_session *session)
 	struct save_counts counts;
 	struct gdrcap_event event;
 
-	if (!session->save)
+	if (!session->frames.save)
 		return;
-	save_counts(session->save, &counts);
+	save_counts(session->frames.save, &counts);
 	switch (spell_look(spell, counts.missed + counts.damaged_missed)) {
 	case SPELL_BEGINS:
 		event = event_of(GDRCAP_EVENT_SAVER_BEHIND);
@@ -127,7 +127,7 @@ void session_events_watch(struct gdrcap_session *session)
 	if (!tsc_older(events->tsc, LOOK_MS))
 		return;
 	events->tsc = rte_rdtsc();
-	for (uint32_t i = 0; i < session->rx_count; i++)
+	for (uint32_t i = 0; i < session->workers.rx_count; i++)
 		slots_look(session, i);
 	saver_look(session);
 }
@@ -136,11 +136,11 @@ void session_events_end(struct gdrcap_session *session)
 {
 	struct gdrcap_event event = event_of(GDRCAP_EVENT_END);
 
-	event.code = session->failure;
-	pthread_mutex_lock(&session->message_lock);
-	session_event(session, event, "the run is over%s%s", session->failure_text[0] ? ": " : "",
-		      session->failure_text);
-	pthread_mutex_unlock(&session->message_lock);
+	event.code = session->run.failure;
+	pthread_mutex_lock(&session->lines.lock);
+	session_event(session, event, "the run is over%s%s",
+		      session->lines.failure_text[0] ? ": " : "", session->lines.failure_text);
+	pthread_mutex_unlock(&session->lines.lock);
 }
 
 /* ---- for the caller ---- */

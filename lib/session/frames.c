@@ -37,8 +37,8 @@ static int pattern_file_map(struct gdrcap_session *session, struct gdrcap_error 
 	close(fd);
 	if (map == MAP_FAILED)
 		return error_set(error, -errno, "pattern.file: %s: %s", path, strerror(errno));
-	session->pattern_file = map;
-	session->pattern_file_bytes = (size_t)status.st_size;
+	session->frames.pattern_file = map;
+	session->frames.pattern_file_bytes = (size_t)status.st_size;
 	return 0;
 }
 
@@ -56,13 +56,13 @@ int session_frames_create(struct gdrcap_session *session, struct gdrcap_error *e
 	};
 	int ret;
 
-	session->layout = settings->layout;
+	session->frames.layout = settings->layout;
 	ret = pattern_file_map(session, error);
 	if (ret < 0)
 		return ret;
-	pattern.file = session->pattern_file;
-	pattern.file_bytes = session->pattern_file_bytes;
-	ret = pattern_plan_init(&session->pattern, &pattern);
+	pattern.file = session->frames.pattern_file;
+	pattern.file_bytes = session->frames.pattern_file_bytes;
+	ret = pattern_plan_init(&session->frames.pattern, &pattern);
 	if (ret < 0)
 		return error_set(error, ret, "pattern: %s cannot be prepared: %s",
 				 pattern_name(pattern.kind), strerror(-ret));
@@ -71,9 +71,9 @@ int session_frames_create(struct gdrcap_session *session, struct gdrcap_error *e
 
 void session_frames_destroy(struct gdrcap_session *session)
 {
-	pattern_plan_free(&session->pattern);
-	if (session->pattern_file)
-		munmap(session->pattern_file, session->pattern_file_bytes);
+	pattern_plan_free(&session->frames.pattern);
+	if (session->frames.pattern_file)
+		munmap(session->frames.pattern_file, session->frames.pattern_file_bytes);
 }
 
 /* A file's frames in memory that the device reads: to be played, to be compared with. */
@@ -85,7 +85,7 @@ int session_files_create(struct gdrcap_session *session, struct gdrcap_error *er
 	struct file_frames_config config = {
 		.path = session->settings.expect,
 		.scan = &plan->expect,
-		.gpu = session->gpu,
+		.gpu = session->memory.gpu,
 		.memory_max = plan->file_memory,
 		.expect = true,
 		.dump = session->settings.dump_frames,
@@ -94,27 +94,27 @@ int session_files_create(struct gdrcap_session *session, struct gdrcap_error *er
 	int ret = 0;
 
 	if (plan->expect.frames)
-		ret = file_frames_create(&session->expect, &config, error);
+		ret = file_frames_create(&session->frames.expect, &config, error);
 	if (ret < 0 || !plan->pcap.frames)
 		return ret;
 	if (shared) {
-		session->file = session->expect;
+		session->frames.file = session->frames.expect;
 		return 0;
 	}
 	config.path = session->settings.pcap;
 	config.scan = &plan->pcap;
 	config.expect = false;
-	ret = file_frames_create(&session->file, &config, error);
+	ret = file_frames_create(&session->frames.file, &config, error);
 	if (ret < 0) {
-		file_frames_destroy(session->expect);
-		session->expect = NULL;
+		file_frames_destroy(session->frames.expect);
+		session->frames.expect = NULL;
 	}
 	return ret;
 }
 
 void session_files_destroy(struct gdrcap_session *session)
 {
-	if (session->file != session->expect)
-		file_frames_destroy(session->file);
-	file_frames_destroy(session->expect);
+	if (session->frames.file != session->frames.expect)
+		file_frames_destroy(session->frames.file);
+	file_frames_destroy(session->frames.expect);
 }

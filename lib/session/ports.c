@@ -37,7 +37,7 @@ static int pair_pools(struct gdrcap_session *session, struct rte_mempool **pools
 static int pair_open_wire(struct gdrcap_session *session, uint32_t index,
 			  struct gdrcap_error *error)
 {
-	struct session_pair *pair = &session->pairs[index];
+	struct session_pair *pair = &session->ports.pairs[index];
 	const struct plan *plan = &session->plan;
 	int ret;
 
@@ -47,7 +47,7 @@ static int pair_open_wire(struct gdrcap_session *session, uint32_t index,
 			     RTE_MIN(WIRE_FRAMES_MAX, rte_align32pow2(plan->pool_slots)), error);
 	if (ret < 0)
 		return ret;
-	ret = pair_pools(session, pair->rx_pool, &session->region, "w", index, -1, error);
+	ret = pair_pools(session, pair->rx_pool, &session->memory.region, "w", index, -1, error);
 	memcpy(pair->tx_pool, pair->rx_pool, sizeof(pair->tx_pool));
 	return ret;
 }
@@ -77,12 +77,13 @@ static int pair_open_port(struct port *port, const struct plan_port *planned, co
 
 static int pair_rx_pools(struct gdrcap_session *session, uint32_t index, struct gdrcap_error *error)
 {
-	struct session_pair *pair = &session->pairs[index];
+	struct session_pair *pair = &session->ports.pairs[index];
 	const int node = pair->rx.numa_node;
-	int ret = pair_pools(session, pair->rx_pool, &session->region, "r", index, node, error);
+	int ret = pair_pools(session, pair->rx_pool, &session->memory.region, "r", index, node,
+			     error);
 
 	if (ret == 0 && session->settings.split)
-		ret = pair_pools(session, pair->head_pool, &session->heads, "h", index, node,
+		ret = pair_pools(session, pair->head_pool, &session->memory.heads, "h", index, node,
 				 error);
 	return ret;
 }
@@ -90,7 +91,7 @@ static int pair_rx_pools(struct gdrcap_session *session, uint32_t index, struct 
 static int pair_open_ports(struct gdrcap_session *session, uint32_t index,
 			   struct gdrcap_error *error)
 {
-	struct session_pair *pair = &session->pairs[index];
+	struct session_pair *pair = &session->ports.pairs[index];
 	const struct plan_port *rx = &session->plan.port[index],
 			       *tx = &session->plan.tx_port[index];
 	const char *rx_name = session->settings.rx.port[index].name;
@@ -108,8 +109,8 @@ static int pair_open_ports(struct gdrcap_session *session, uint32_t index,
 		ret = pair_rx_pools(session, index, error);
 	if (ret < 0 || !tx_name[0])
 		return ret;
-	return pair_pools(session, pair->tx_pool, &session->region, "t", index, pair->tx.numa_node,
-			  error);
+	return pair_pools(session, pair->tx_pool, &session->memory.region, "t", index,
+			  pair->tx.numa_node, error);
 }
 
 /* ---- rules ---- */
@@ -118,22 +119,23 @@ static int pair_open_ports(struct gdrcap_session *session, uint32_t index,
 static void steered_make(struct gdrcap_session *session)
 {
 	const struct settings *settings = &session->settings;
-	const struct frame_layout *layout = &session->layout;
-	struct frame_match_rule *rule = &session->steered.rule[0];
-	char *text = session->steered_text[0];
-	const size_t bytes = sizeof(session->steered_text[0]);
+	const struct frame_layout *layout = &session->frames.layout;
+	struct frame_match_rule *rule = &session->ports.steered.rule[0];
+	char *text = session->ports.steered_text[0];
+	const size_t bytes = sizeof(session->ports.steered_text[0]);
 	int used;
 
-	session->steered = layout->match;
+	session->ports.steered = layout->match;
 	for (uint32_t i = 0; i < settings->match.count; i++)
-		memcpy(session->steered_text[i], settings->match.rule[i].text, bytes);
+		memcpy(session->ports.steered_text[i], settings->match.rule[i].text, bytes);
 	if (layout->match.count)
 		return;
-	if (layout->format == FRAME_FOREIGN || session->expect || !settings_validates(settings)) {
+	if (layout->format == FRAME_FOREIGN || session->frames.expect ||
+	    !settings_validates(settings)) {
 		snprintf(text, bytes, "every frame");
 		return;
 	}
-	session->steered.count = 1;
+	session->ports.steered.count = 1;
 	*rule = (struct frame_match_rule){ .fields = FRAME_MATCH_ETHERTYPE,
 					   .ethertype = layout->ethertype };
 	if (layout->format == FRAME_IPV4_UDP)
@@ -166,7 +168,7 @@ static void rule_tell(const struct gdrcap_session *session, const struct session
 		snprintf(where, sizeof(where), "all to queue %u, as a card spreads IP frames only",
 			 r % queues);
 	log_info("port %s: the card steers \"%s\" %s; frames with %s%s%s", pair->rx.name,
-		 session->steered_text[r], where,
+		 session->ports.steered_text[r], where,
 		 rule->tags_most == 2	? "up to two VLAN tags"
 		 : rule->tags_most == 1 ? "at most one VLAN tag"
 					: "no VLAN tag of their own rule",
@@ -182,14 +184,14 @@ int session_rules_create(struct gdrcap_session *session, struct session_pair *pa
 		.port = pair->rx.id,
 		.name = pair->rx.name,
 		.queues = pair->rx.rx_queues,
-		.match = &session->steered,
+		.match = &session->ports.steered,
 		.text = text,
 	};
 
 	if (!pair->rx.isolated)
 		return 0;
 	for (uint32_t i = 0; i < GDRCAP_MATCH_MAX; i++)
-		text[i] = session->steered_text[i];
+		text[i] = session->ports.steered_text[i];
 	return steering_create(&pair->steering, &config, error);
 }
 
@@ -258,11 +260,11 @@ static int port_map(struct gdrcap_session *session, const struct port *port, str
 
 	if (port->facts->writes != DRIVER_WRITES_DMA)
 		return 0;
-	ret = region_map_device(&session->region, device, error);
+	ret = region_map_device(&session->memory.region, device, error);
 	if (ret == 0 && heads->bytes) {
 		ret = region_map_device(heads, device, error);
 		if (ret < 0)
-			region_unmap_device(&session->region, device);
+			region_unmap_device(&session->memory.region, device);
 	}
 	*mapped = ret == 0;
 	return ret;
@@ -292,7 +294,7 @@ static int inlining_check(const struct gdrcap_session *session, const struct por
 	struct rte_eth_burst_mode mode = { 0 };
 
 	if (port->facts->writes != DRIVER_WRITES_DMA ||
-	    session->region.kind != GDRCAP_MEMORY_DEVICE ||
+	    session->memory.region.kind != GDRCAP_MEMORY_DEVICE ||
 	    rte_eth_tx_burst_mode_get(port->id, 0, &mode) != 0 || !strstr(mode.info, "INLINE"))
 		return 0;
 	return error_set(
@@ -353,7 +355,7 @@ static int rx_ask(struct gdrcap_session *session, struct session_pair *pair,
 static int scalar_check(const struct gdrcap_session *session, const struct session_pair *pair,
 			struct gdrcap_error *error)
 {
-	const struct plan_port *planned = &session->plan.port[pair - session->pairs];
+	const struct plan_port *planned = &session->plan.port[pair - session->ports.pairs];
 	const struct port *port = &pair->rx;
 	struct rte_eth_burst_mode mode = { 0 };
 
@@ -377,7 +379,7 @@ static int rx_prepare(struct gdrcap_session *session, struct session_pair *pair,
 		queues_of(session, &pair->rx, (uint16_t)session->settings.queues, 0);
 	int ret;
 
-	ret = port_map(session, &pair->rx, &session->heads, &pair->rx_mapped, error);
+	ret = port_map(session, &pair->rx, &session->memory.heads, &pair->rx_mapped, error);
 	if (ret == 0)
 		ret = rx_ask(session, pair, error);
 	if (ret < 0)
@@ -407,7 +409,7 @@ static void pair_close(struct gdrcap_session *session, struct session_pair *pair
 	if (pair->tx_clocked)
 		tx_clock_close(&pair->tx_clock);
 	/* The thread that writes a session that was given up's files may still look at its copy. */
-	if (!session->given_up)
+	if (!session->run.given_up)
 		rx_clock_close(&pair->rx_clock);
 	steering_destroy(&pair->steering);
 	/* Ports first: closing one gives back the mbufs in its queues. */
@@ -416,11 +418,11 @@ static void pair_close(struct gdrcap_session *session, struct session_pair *pair
 	if (pair->rx.isolated && pair->rx.device[0] == '\0')
 		steering_release(pair->rx.id);
 	if (pair->tx_mapped)
-		region_unmap_device(&session->region, port_device(&pair->tx));
-	if (pair->rx_mapped && session->heads.bytes)
-		region_unmap_device(&session->heads, port_device(&pair->rx));
+		region_unmap_device(&session->memory.region, port_device(&pair->tx));
+	if (pair->rx_mapped && session->memory.heads.bytes)
+		region_unmap_device(&session->memory.heads, port_device(&pair->rx));
 	if (pair->rx_mapped)
-		region_unmap_device(&session->region, port_device(&pair->rx));
+		region_unmap_device(&session->memory.region, port_device(&pair->rx));
 	port_close(&pair->tx);
 	port_close(&pair->rx);
 	interface_forget(&pair->tx_interface);
@@ -437,7 +439,7 @@ static void pair_close(struct gdrcap_session *session, struct session_pair *pair
 
 static int pair_create(struct gdrcap_session *session, uint32_t index, struct gdrcap_error *error)
 {
-	struct session_pair *pair = &session->pairs[index];
+	struct session_pair *pair = &session->ports.pairs[index];
 	const uint16_t queues = (uint16_t)session->settings.queues;
 	int ret;
 
@@ -472,10 +474,10 @@ static void source_choose(struct gdrcap_session *session)
 
 	if (settings_sends(&session->settings) &&
 	    rte_is_zero_ether_addr((const void *)session->settings.frame.src_mac) &&
-	    session->layout.format != FRAME_FOREIGN &&
-	    rte_eth_macaddr_get(session->pairs[0].tx.id, &mac) == 0 &&
+	    session->frames.layout.format != FRAME_FOREIGN &&
+	    rte_eth_macaddr_get(session->ports.pairs[0].tx.id, &mac) == 0 &&
 	    rte_is_valid_assigned_ether_addr(&mac))
-		memcpy(&session->layout.templ[RTE_ETHER_ADDR_LEN], mac.addr_bytes,
+		memcpy(&session->frames.layout.templ[RTE_ETHER_ADDR_LEN], mac.addr_bytes,
 		       sizeof(mac.addr_bytes));
 }
 
@@ -487,7 +489,7 @@ int session_ports_create(struct gdrcap_session *session, struct gdrcap_error *er
 
 		if (ret < 0) {
 			while (i-- > 0)
-				pair_close(session, &session->pairs[i]);
+				pair_close(session, &session->ports.pairs[i]);
 			return ret;
 		}
 	}
@@ -498,5 +500,5 @@ int session_ports_create(struct gdrcap_session *session, struct gdrcap_error *er
 void session_ports_destroy(struct gdrcap_session *session)
 {
 	for (uint32_t i = session->settings.ports; i-- > 0;)
-		pair_close(session, &session->pairs[i]);
+		pair_close(session, &session->ports.pairs[i]);
 }

@@ -9,8 +9,8 @@ uint64_t session_sent(const struct gdrcap_session *session)
 {
 	uint64_t sent = 0;
 
-	for (uint32_t i = 0; i < session->tx_count; i++)
-		sent += atomic_load_explicit(&session->tx[i].sent, memory_order_relaxed);
+	for (uint32_t i = 0; i < session->workers.tx_count; i++)
+		sent += atomic_load_explicit(&session->workers.tx[i].sent, memory_order_relaxed);
 	return sent;
 }
 
@@ -18,8 +18,9 @@ uint64_t session_received(const struct gdrcap_session *session)
 {
 	uint64_t received = 0;
 
-	for (uint32_t i = 0; i < session->rx_count; i++)
-		received += atomic_load_explicit(&session->rx[i].frames, memory_order_relaxed);
+	for (uint32_t i = 0; i < session->workers.rx_count; i++)
+		received +=
+			atomic_load_explicit(&session->workers.rx[i].frames, memory_order_relaxed);
 	return received;
 }
 
@@ -31,8 +32,8 @@ uint64_t session_arrived(struct gdrcap_session *session)
 
 	if (!settings_validates(&session->settings))
 		return session_received(session);
-	arrived = accountant_borrow(&session->accountant)->unique;
-	accountant_return(&session->accountant);
+	arrived = accountant_borrow(&session->workers.accountant)->unique;
+	accountant_return(&session->workers.accountant);
 	return arrived;
 }
 
@@ -40,13 +41,13 @@ uint64_t session_stream_sent(const struct gdrcap_session *session, uint32_t id)
 {
 	const struct tx_worker *worker;
 
-	if (session->tx_count == 0 || id < session->settings.first_stream)
+	if (session->workers.tx_count == 0 || id < session->settings.first_stream)
 		return 0;
 	id -= session->settings.first_stream;
-	worker = &session->tx[id % session->tx_count];
-	if (id / session->tx_count >= worker->config.stream_count)
+	worker = &session->workers.tx[id % session->workers.tx_count];
+	if (id / session->workers.tx_count >= worker->config.stream_count)
 		return 0;
-	return atomic_load_explicit(&worker->streams[id / session->tx_count].sent,
+	return atomic_load_explicit(&worker->streams[id / session->workers.tx_count].sent,
 				    memory_order_relaxed);
 }
 
@@ -54,8 +55,9 @@ uint64_t session_bursts_published(const struct gdrcap_session *session)
 {
 	uint64_t n = 0;
 
-	for (uint32_t i = 0; i < session->rx_count; i++)
-		n += atomic_load_explicit(&session->rx[i].ring.published, memory_order_relaxed);
+	for (uint32_t i = 0; i < session->workers.rx_count; i++)
+		n += atomic_load_explicit(&session->workers.rx[i].ring.published,
+					  memory_order_relaxed);
 	return n;
 }
 
@@ -63,8 +65,9 @@ uint64_t session_bursts_collected(const struct gdrcap_session *session)
 {
 	uint64_t n = 0;
 
-	for (uint32_t i = 0; i < session->rx_count; i++)
-		n += atomic_load_explicit(&session->rx[i].ring.accounted, memory_order_relaxed);
+	for (uint32_t i = 0; i < session->workers.rx_count; i++)
+		n += atomic_load_explicit(&session->workers.rx[i].ring.accounted,
+					  memory_order_relaxed);
 	return n;
 }
 
@@ -75,8 +78,8 @@ static void sender_rate(const struct gdrcap_session *session, struct gdrcap_summ
 	const double hz = (double)rte_get_tsc_hz();
 	uint64_t first = UINT64_MAX, last = 0;
 
-	for (uint32_t i = 0; i < session->tx_count; i++) {
-		const struct tx_worker *worker = &session->tx[i];
+	for (uint32_t i = 0; i < session->workers.tx_count; i++) {
+		const struct tx_worker *worker = &session->workers.tx[i];
 		const uint64_t from =
 			atomic_load_explicit(&worker->first_tsc, memory_order_relaxed);
 		const uint64_t to = atomic_load_explicit(&worker->last_tsc, memory_order_relaxed);
@@ -105,11 +108,11 @@ void session_sender_summary(const struct gdrcap_session *session, struct gdrcap_
 	const struct pacing *pacings[GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX];
 	struct pacing_gaps gaps;
 
-	if (session->tx_count == 0)
+	if (session->workers.tx_count == 0)
 		return;
 	summary->known |= GDRCAP_HAS_TX_STALLED;
-	for (uint32_t i = 0; i < session->tx_count; i++) {
-		const struct tx_worker *worker = &session->tx[i];
+	for (uint32_t i = 0; i < session->workers.tx_count; i++) {
+		const struct tx_worker *worker = &session->workers.tx[i];
 
 		pacings[i] = &worker->pacing;
 		summary->tx_stalled += atomic_load_explicit(&worker->stalled, memory_order_relaxed);
@@ -126,14 +129,15 @@ void session_sender_summary(const struct gdrcap_session *session, struct gdrcap_
 		break;
 	case PACING_ORIGINAL:
 		/* One worker's, at its last frame. */
-		summary->asked_seconds = (double)atomic_load_explicit(&session->tx[0].last_due,
-								      memory_order_relaxed) /
-					 (double)rte_get_tsc_hz();
+		summary->asked_seconds =
+			(double)atomic_load_explicit(&session->workers.tx[0].last_due,
+						     memory_order_relaxed) /
+			(double)rte_get_tsc_hz();
 		break;
 	default:
 		return;
 	}
-	pacing_gaps(pacings, session->tx_count, &gaps);
+	pacing_gaps(pacings, session->workers.tx_count, &gaps);
 	if (gaps.count == 0)
 		return;
 	summary->known |= GDRCAP_HAS_PACE;

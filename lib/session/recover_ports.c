@@ -79,7 +79,7 @@ static bool pair_has_room(const struct gdrcap_session *session, const struct ses
 static bool sample_take(const struct gdrcap_session *session, uint32_t p,
 			struct recover_sample *sample)
 {
-	const struct session_pair *pair = &session->pairs[p];
+	const struct session_pair *pair = &session->ports.pairs[p];
 	const uint32_t queues = session->settings.queues;
 	struct rte_eth_burst_mode mode;
 	struct rte_eth_stats stats;
@@ -99,7 +99,7 @@ static bool sample_take(const struct gdrcap_session *session, uint32_t p,
 	sample->hits_known = pair_hits(pair, &sample->hits);
 	sample->errors = stats.ierrors;
 	for (uint32_t q = 0; q < queues; q++) {
-		const struct rx_worker *worker = &session->rx[p * queues + q];
+		const struct rx_worker *worker = &session->workers.rx[p * queues + q];
 
 		if (q < RTE_ETHDEV_QUEUE_STAT_CNTRS)
 			sample->queue_errors[q] = stats.q_errors[q];
@@ -115,7 +115,7 @@ static void receivers_set(struct gdrcap_session *session, uint32_t p, enum rx_ph
 	for (uint32_t q = 0; q < session->settings.queues; q++)
 		/* RX_RUN: after the last access to the port. Partner: the acquire load of a worker
 		 * that pauses. */
-		atomic_store_explicit(&session->rx[p * session->settings.queues + q].phase,
+		atomic_store_explicit(&session->workers.rx[p * session->settings.queues + q].phase,
 				      (int)phase, memory_order_release);
 }
 
@@ -128,8 +128,9 @@ static bool receivers_are(const struct gdrcap_session *session, uint32_t p, int 
 
 	while (q < session->settings.queues) {
 		/* After its last access to the port. Partner: the release store in rx_pause(). */
-		if (atomic_load_explicit(&session->rx[p * session->settings.queues + q].paused,
-					 memory_order_acquire) == paused)
+		if (atomic_load_explicit(
+			    &session->workers.rx[p * session->settings.queues + q].paused,
+			    memory_order_acquire) == paused)
 			q++;
 		else if (tsc_older(since, PAUSE_MS))
 			return false;
@@ -193,7 +194,7 @@ static int port_start_again(struct gdrcap_session *session, struct session_pair 
 static bool ports_left(const struct gdrcap_session *session)
 {
 	for (uint32_t p = 0; p < session->settings.ports; p++)
-		if (!session->pairs[p].recover.rx_dead)
+		if (!session->ports.pairs[p].recover.rx_dead)
 			return true;
 	return false;
 }
@@ -201,7 +202,7 @@ static bool ports_left(const struct gdrcap_session *session)
 /* Its receivers stay away from it. */
 static void port_dies(struct gdrcap_session *session, uint32_t p)
 {
-	session->pairs[p].recover.rx_dead = true;
+	session->ports.pairs[p].recover.rx_dead = true;
 	receivers_set(session, p, RX_PAUSE);
 	if (!ports_left(session))
 		session_fail(session, -EIO, "nothing is left to receive on");
@@ -211,12 +212,12 @@ static void told_restart(struct gdrcap_session *session, struct session_pair *pa
 			 const char *how)
 {
 	struct gdrcap_event event =
-		event_of_port(GDRCAP_EVENT_QUEUE_RESTARTED, (uint32_t)(pair - session->pairs),
+		event_of_port(GDRCAP_EVENT_QUEUE_RESTARTED, (uint32_t)(pair - session->ports.pairs),
 			      false, queues & (queues - 1) ? -1 : __builtin_ctz(queues));
 	char names[96];
 
 	event.count = (uint64_t)__builtin_popcount(queues);
-	session->queue_restarts += (uint32_t)event.count;
+	session->ports.queue_restarts += (uint32_t)event.count;
 	if (pair->recover.told++ >= TOLD_MOST)
 		return;
 	session_tell(session, GDRCAP_LOG_WARNING, event,
@@ -233,7 +234,7 @@ static void told_driver(struct gdrcap_session *session, struct session_pair *pai
 static void port_heal(struct gdrcap_session *session, uint32_t p, const struct recover_found *found)
 {
 	const uint32_t queues = found->error | found->silent;
-	struct session_pair *pair = &session->pairs[p];
+	struct session_pair *pair = &session->ports.pairs[p];
 	struct recover_sample sample;
 	struct gdrcap_error error;
 
@@ -261,7 +262,7 @@ static void port_heal(struct gdrcap_session *session, uint32_t p, const struct r
 
 static void queues_given_up(struct gdrcap_session *session, uint32_t p, uint32_t queues)
 {
-	struct session_pair *pair = &session->pairs[p];
+	struct session_pair *pair = &session->ports.pairs[p];
 	const struct recover *rx = &pair->recover.rx;
 	uint32_t alive = 0;
 	char names[96];
@@ -282,7 +283,7 @@ static void queues_given_up(struct gdrcap_session *session, uint32_t p, uint32_t
 
 static void receiver_look(struct gdrcap_session *session, uint32_t p)
 {
-	struct session_pair *pair = &session->pairs[p];
+	struct session_pair *pair = &session->ports.pairs[p];
 	struct recover_sample sample;
 	struct recover_found found;
 
@@ -295,7 +296,7 @@ static void receiver_look(struct gdrcap_session *session, uint32_t p)
 		queues_given_up(session, p, found.dead);
 	/* Nothing more is going to come: the end tells what was seen. */
 	if ((found.error || found.silent) && !pair->recover.rx_dead &&
-	    !atomic_load(&session->ending))
+	    !atomic_load(&session->run.ending))
 		port_heal(session, p, &found);
 }
 
@@ -352,10 +353,11 @@ static void sender_ask(const struct tx_worker *worker)
 
 static void sender_look(struct gdrcap_session *session, uint32_t p)
 {
-	struct session_pair *pair = &session->pairs[p];
+	struct session_pair *pair = &session->ports.pairs[p];
 
 	for (uint32_t q = 0; q < session->settings.queues; q++) {
-		const struct tx_worker *worker = &session->tx[p * session->settings.queues + q];
+		const struct tx_worker *worker =
+			&session->workers.tx[p * session->settings.queues + q];
 		const bool excused =
 			atomic_load_explicit(&worker->finished, memory_order_relaxed) ||
 			atomic_load_explicit(&worker->hold, memory_order_relaxed);
@@ -408,7 +410,7 @@ static void removal_watch(struct port *port, _Atomic int *removed, bool on)
 static void removal_look(struct gdrcap_session *session, const struct port *port,
 			 _Atomic int *removed, struct gdrcap_event gone)
 {
-	if (!atomic_load(removed) || session->failure)
+	if (!atomic_load(removed) || session->run.failure)
 		return;
 	session_tell(session, GDRCAP_LOG_ERROR, gone,
 		     "port %s: the card was removed, or its driver gave it up (dmesg says which)",
@@ -421,11 +423,12 @@ static void removal_look(struct gdrcap_session *session, const struct port *port
 void recover_begin(struct gdrcap_session *session)
 {
 	for (uint32_t p = 0; p < session->settings.ports; p++) {
-		struct session_pair *pair = &session->pairs[p];
+		struct session_pair *pair = &session->ports.pairs[p];
 		struct recover_sample sample;
 
 		pair->recover = (struct recover_pair){ .rx_dead = false };
-		if (session->rx_count && is_card(&pair->rx) && sample_take(session, p, &sample))
+		if (session->workers.rx_count && is_card(&pair->rx) &&
+		    sample_take(session, p, &sample))
 			recover_look(&pair->recover.rx, &sample);
 		removal_watch(&pair->rx, &pair->recover.rx_removed, true);
 		removal_watch(&pair->tx, &pair->recover.tx_removed, true);
@@ -434,19 +437,19 @@ void recover_begin(struct gdrcap_session *session)
 
 void recover_watch(struct gdrcap_session *session)
 {
-	if (!tsc_older(session->recover_tsc, RECOVER_LOOK_MS))
+	if (!tsc_older(session->watch.recover_tsc, RECOVER_LOOK_MS))
 		return;
-	session->recover_tsc = rte_rdtsc();
-	for (uint32_t p = 0; p < session->settings.ports && !session->failure; p++) {
-		struct session_pair *pair = &session->pairs[p];
+	session->watch.recover_tsc = rte_rdtsc();
+	for (uint32_t p = 0; p < session->settings.ports && !session->run.failure; p++) {
+		struct session_pair *pair = &session->ports.pairs[p];
 
 		removal_look(session, &pair->rx, &pair->recover.rx_removed,
 			     event_of_port(GDRCAP_EVENT_PORT_GONE, p, false, -1));
 		removal_look(session, &pair->tx, &pair->recover.tx_removed,
 			     event_of_port(GDRCAP_EVENT_PORT_GONE, p, true, -1));
-		if (session->rx_count && is_card(&pair->rx))
+		if (session->workers.rx_count && is_card(&pair->rx))
 			receiver_look(session, p);
-		if (session->tx_count && is_card(&pair->tx))
+		if (session->workers.tx_count && is_card(&pair->tx))
 			sender_look(session, p);
 	}
 }
@@ -454,15 +457,15 @@ void recover_watch(struct gdrcap_session *session)
 void recover_end(struct gdrcap_session *session)
 {
 	for (uint32_t p = 0; p < session->settings.ports; p++) {
-		struct session_pair *pair = &session->pairs[p];
+		struct session_pair *pair = &session->ports.pairs[p];
 		uint32_t queues, healed;
 		char names[96];
 
 		removal_watch(&pair->rx, &pair->recover.rx_removed, false);
 		removal_watch(&pair->tx, &pair->recover.tx_removed, false);
-		if (session->tx_count && is_card(&pair->tx))
+		if (session->workers.tx_count && is_card(&pair->tx))
 			sender_look(session, p);
-		if (session->rx_count == 0 || !is_card(&pair->rx) || pair->recover.rx_dead)
+		if (session->workers.rx_count == 0 || !is_card(&pair->rx) || pair->recover.rx_dead)
 			continue;
 		receiver_look(session, p);
 		queues = recover_left(&pair->recover.rx, &healed);

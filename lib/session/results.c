@@ -14,8 +14,8 @@
 static void queue_unchecked(const struct gdrcap_session *session, uint32_t index,
 			    struct gdrcap_counts *counts)
 {
-	const struct gdrcap_queue *queue = &session->queues[index];
-	const struct rx_worker *worker = &session->rx[index];
+	const struct gdrcap_queue *queue = &session->workers.queues[index];
+	const struct rx_worker *worker = &session->workers.rx[index];
 
 	*counts = (struct gdrcap_counts){
 		.filtered = atomic_load_explicit(&queue->filtered, memory_order_relaxed),
@@ -26,12 +26,13 @@ static void queue_unchecked(const struct gdrcap_session *session, uint32_t index
 
 bool session_sent_known(const struct gdrcap_session *session)
 {
-	return session->tx_count && (!settings_is_foreign(&session->settings) || session->expect);
+	return session->workers.tx_count &&
+	       (!settings_is_foreign(&session->settings) || session->frames.expect);
 }
 
 static struct accountant *accountant_of(const struct gdrcap_session *session)
 {
-	return (struct accountant *)(uintptr_t)&session->accountant;
+	return (struct accountant *)(uintptr_t)&session->workers.accountant;
 }
 
 /* What the cards admit to have lost, where the drivers count it exactly. */
@@ -40,8 +41,8 @@ static void summary_losses(const struct gdrcap_session *session, struct gdrcap_s
 	bool missed_exact = true, error_exact = true;
 	uint64_t explained = 0;
 
-	for (uint32_t p = 0; session->rx_count && p < session->settings.ports; p++) {
-		const struct port *port = &session->pairs[p].rx;
+	for (uint32_t p = 0; session->workers.rx_count && p < session->settings.ports; p++) {
+		const struct port *port = &session->ports.pairs[p].rx;
 		struct port_counters counters;
 
 		session_port_counters(session, port, &counters);
@@ -50,10 +51,10 @@ static void summary_losses(const struct gdrcap_session *session, struct gdrcap_s
 		summary->nic_missed += counters.missed;
 		summary->nic_error += counters.error;
 	}
-	if (session->rx_count == 0)
+	if (session->workers.rx_count == 0)
 		return;
 	/* What went with a memif's other end nobody counted. */
-	if (missed_exact && !session->peer_left) {
+	if (missed_exact && !session->watch.peer_left) {
 		summary->known |= GDRCAP_HAS_NIC_MISSED;
 		explained += summary->nic_missed;
 	}
@@ -73,17 +74,17 @@ static void summary_sender(const struct gdrcap_session *session, struct gdrcap_s
 	bool exact = true;
 
 	session_sender_summary(session, summary);
-	summary->tx_asked = session->tx_asked;
-	summary->tx_missing = atomic_load(&session->tx_missing);
-	for (uint32_t p = 0; session->tx_count && p < session->settings.ports; p++) {
-		const struct port *port = &session->pairs[p].tx;
+	summary->tx_asked = session->run.tx_asked;
+	summary->tx_missing = atomic_load(&session->run.tx_missing);
+	for (uint32_t p = 0; session->workers.tx_count && p < session->settings.ports; p++) {
+		const struct port *port = &session->ports.pairs[p].tx;
 		struct port_counters counters;
 
 		session_port_counters(session, port, &counters);
 		exact &= port->facts->tx_error_counted;
 		summary->tx_error += counters.tx_error;
 	}
-	if (session->tx_count && exact)
+	if (session->workers.tx_count && exact)
 		summary->known |= GDRCAP_HAS_TX_ERROR;
 	else
 		summary->tx_error = 0;
@@ -93,9 +94,9 @@ static void summary_saved(const struct gdrcap_session *session, struct gdrcap_su
 {
 	struct save_counts counts;
 
-	if (!session->save)
+	if (!session->frames.save)
 		return;
-	save_counts(session->save, &counts);
+	save_counts(session->frames.save, &counts);
 	summary->saved = counts.saved;
 	summary->save_missed = counts.missed;
 	summary->damaged_saved = counts.damaged_saved;
@@ -105,13 +106,13 @@ static void summary_saved(const struct gdrcap_session *session, struct gdrcap_su
 /* Which of the verdict's counts mean something for these frames. */
 static uint32_t summary_known(const struct gdrcap_session *session)
 {
-	const struct frame_foreign *foreign = &session->layout.foreign;
+	const struct frame_foreign *foreign = &session->frames.layout.foreign;
 	uint32_t known = 0;
 
-	if (!settings_validates(&session->settings) || session->rx_count == 0)
+	if (!settings_validates(&session->settings) || session->workers.rx_count == 0)
 		return 0;
 	known = GDRCAP_HAS_VERDICT;
-	if (!settings_is_foreign(&session->settings) || session->expect ||
+	if (!settings_is_foreign(&session->settings) || session->frames.expect ||
 	    foreign->sequence.bytes || foreign->self_phase)
 		known |= GDRCAP_HAS_LOSS;
 	if (settings_is_foreign(&session->settings) && foreign->self_phase)
@@ -126,8 +127,8 @@ static double summary_seconds(const struct gdrcap_session *session)
 {
 	uint64_t first = UINT64_MAX, last = 0;
 
-	for (uint32_t i = 0; i < session->rx_count; i++) {
-		const struct rx_worker *worker = &session->rx[i];
+	for (uint32_t i = 0; i < session->workers.rx_count; i++) {
+		const struct rx_worker *worker = &session->workers.rx[i];
 		const uint64_t from =
 			atomic_load_explicit(&worker->first_tsc, memory_order_relaxed);
 
@@ -144,20 +145,21 @@ static void summary_machine(const struct gdrcap_session *session, struct gdrcap_
 	uint64_t starved_tsc = 0, back;
 
 	summary->ports = session->settings.ports;
-	summary->queues = session->rx_count;
-	summary->core_count = session->cpu_count;
-	memcpy(summary->cores, session->cpus, session->cpu_count * sizeof(summary->cores[0]));
-	summary->memory = session->region.kind;
-	snprintf(summary->gpu, sizeof(summary->gpu), "%s", session->device_info.name);
-	snprintf(summary->driver, sizeof(summary->driver), "%s", session->gpu_driver);
-	summary->region_bytes = session->region.bytes;
-	summary->slot_bytes = 1u << session->region.slot_shift;
-	summary->slots = session->region.slots;
-	summary->blocks = session->blocks;
-	summary->failed = session->failure != 0;
-	summary->ended_by_sender = session->ended_by_sender;
-	for (uint32_t i = 0; i < session->rx_count; i++) {
-		const struct rx_worker *worker = &session->rx[i];
+	summary->queues = session->workers.rx_count;
+	summary->core_count = session->workers.cpu_count;
+	memcpy(summary->cores, session->workers.cpus,
+	       session->workers.cpu_count * sizeof(summary->cores[0]));
+	summary->memory = session->memory.region.kind;
+	snprintf(summary->gpu, sizeof(summary->gpu), "%s", session->memory.device_info.name);
+	snprintf(summary->driver, sizeof(summary->driver), "%s", session->memory.gpu_driver);
+	summary->region_bytes = session->memory.region.bytes;
+	summary->slot_bytes = 1u << session->memory.region.slot_shift;
+	summary->slots = session->memory.region.slots;
+	summary->blocks = session->jobs.blocks;
+	summary->failed = session->run.failure != 0;
+	summary->ended_by_sender = session->run.ended_by_sender;
+	for (uint32_t i = 0; i < session->workers.rx_count; i++) {
+		const struct rx_worker *worker = &session->workers.rx[i];
 
 		summary->cut += atomic_load_explicit(&worker->cut, memory_order_relaxed);
 		summary->pool_empty += atomic_load_explicit(&worker->starved, memory_order_relaxed);
@@ -176,7 +178,7 @@ static void summary_machine(const struct gdrcap_session *session, struct gdrcap_
 static void summary_unchecked(const struct gdrcap_session *session, struct gdrcap_counts *total)
 {
 	total->sent = session_sent(session);
-	for (uint32_t i = 0; i < session->rx_count; i++) {
+	for (uint32_t i = 0; i < session->workers.rx_count; i++) {
 		struct gdrcap_counts counts;
 
 		queue_unchecked(session, i, &counts);
@@ -192,7 +194,7 @@ static bool ends_are_due(const struct gdrcap_session *session)
 {
 	const uint64_t frames = session->settings.frames;
 
-	return (session->peer_left || session->settings.senders > 1) &&
+	return (session->watch.peer_left || session->settings.senders > 1) &&
 	       (frames == 0 || session_received(session) < frames);
 }
 
@@ -202,7 +204,7 @@ static void summary_fill(const struct gdrcap_session *session, struct gdrcap_sum
 
 	summary_machine(session, summary);
 	verdict = accountant_borrow(accountant_of(session));
-	if (settings_validates(&session->settings) && session->rx_count) {
+	if (settings_validates(&session->settings) && session->workers.rx_count) {
 		verdict_total(verdict, session_sent_known(session), session_sent(session),
 			      &summary->total);
 		summary->lock_lost = verdict->lock_lost;
@@ -254,7 +256,7 @@ int gdrcap_get_queue_counts(const struct gdrcap_session *session, uint32_t index
 
 	if (ret < 0)
 		return ret;
-	if (index >= session->rx_count)
+	if (index >= session->workers.rx_count)
 		return -ENOENT;
 	if (!settings_validates(&session->settings)) {
 		queue_unchecked(session, index, &all);
@@ -315,10 +317,10 @@ const char *gdrcap_get_message(const struct gdrcap_session *session, uint32_t in
 
 	if (guest_check(session, "session", NULL) < 0)
 		return NULL;
-	lock = (pthread_mutex_t *)(uintptr_t)&session->message_lock;
+	lock = (pthread_mutex_t *)(uintptr_t)&session->lines.lock;
 	/* A line that was kept once stays until the session is destroyed. */
 	pthread_mutex_lock(lock);
-	line = index < session->message_count ? session->messages[index] : NULL;
+	line = index < session->lines.message_count ? session->lines.messages[index] : NULL;
 	pthread_mutex_unlock(lock);
 	return line;
 }

@@ -63,27 +63,27 @@ void session_causes_ask(const struct gdrcap_session *asked)
 
 	session_ports_lock(session);
 	for (uint32_t p = 0; p < session->settings.ports; p++) {
-		values_add(&rx, &session->pairs[p].rx_xstats);
-		values_add(&tx, &session->pairs[p].tx_xstats);
+		values_add(&rx, &session->ports.pairs[p].rx_xstats);
+		values_add(&tx, &session->ports.pairs[p].tx_xstats);
 	}
 	session_ports_unlock(session);
-	pthread_mutex_lock(&session->message_lock);
-	session->rx_causes = rx;
-	session->tx_causes = tx;
-	pthread_mutex_unlock(&session->message_lock);
+	pthread_mutex_lock(&session->lines.lock);
+	session->ports.rx_causes = rx;
+	session->ports.tx_causes = tx;
+	pthread_mutex_unlock(&session->lines.lock);
 }
 
 uint64_t session_causes_lost(const struct gdrcap_session *session)
 {
 	static const enum xstats_cause received[] = { XSTATS_CARD_FULL, XSTATS_WIRE_CRC,
 						      XSTATS_WIRE_LENGTH };
-	pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&session->message_lock;
+	pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&session->lines.lock;
 	uint64_t lost = 0;
 
 	pthread_mutex_lock(lock);
 	for (size_t i = 0; i < sizeof(received) / sizeof(received[0]); i++)
-		lost += session->rx_causes.count[received[i]];
-	lost += session->tx_causes.count[XSTATS_TX_DISCARD];
+		lost += session->ports.rx_causes.count[received[i]];
+	lost += session->ports.tx_causes.count[XSTATS_TX_DISCARD];
 	pthread_mutex_unlock(lock);
 	return lost;
 }
@@ -108,9 +108,9 @@ int gdrcap_get_cause(const struct gdrcap_session *session, uint32_t index,
 		.meaning = causes[index].meaning,
 		.sender = causes[index].sender,
 	};
-	lock = (pthread_mutex_t *)(uintptr_t)&session->message_lock;
+	lock = (pthread_mutex_t *)(uintptr_t)&session->lines.lock;
 	pthread_mutex_lock(lock);
-	values = all.sender ? &session->tx_causes : &session->rx_causes;
+	values = all.sender ? &session->ports.tx_causes : &session->ports.rx_causes;
 	all.known = xstats_known(values, (enum xstats_cause)index);
 	all.count = values->count[index];
 	pthread_mutex_unlock(lock);
@@ -123,9 +123,9 @@ static uint32_t rule_count(const struct gdrcap_session *session)
 {
 	uint32_t most = 0;
 
-	for (uint32_t p = 0; session->rx_count && p < session->settings.ports; p++)
-		if (session->pairs[p].steering.rules > most)
-			most = session->pairs[p].steering.rules;
+	for (uint32_t p = 0; session->workers.rx_count && p < session->settings.ports; p++)
+		if (session->ports.pairs[p].steering.rules > most)
+			most = session->ports.pairs[p].steering.rules;
 	return most;
 }
 
@@ -144,9 +144,9 @@ int gdrcap_get_rule(const struct gdrcap_session *session, uint32_t index, struct
 	if (index >= rule_count(session) || index >= STEERING_RULES_MAX)
 		goto out;
 	ret = 0;
-	all = (struct gdrcap_rule){ .text = session->steered_text[index], .known = 1 };
+	all = (struct gdrcap_rule){ .text = session->ports.steered_text[index], .known = 1 };
 	for (uint32_t p = 0; p < session->settings.ports; p++) {
-		const struct session_pair *pair = &session->pairs[p];
+		const struct session_pair *pair = &session->ports.pairs[p];
 
 		if (index >= pair->steering.rules)
 			continue;
@@ -167,22 +167,23 @@ static const char *clock_name(const struct gdrcap_session *session)
 {
 	uint32_t cards = 0;
 
-	if (session->rx_count == 0 || !session->settings.times)
+	if (session->workers.rx_count == 0 || !session->settings.times)
 		return "";
 	for (uint32_t p = 0; p < session->settings.ports; p++)
-		cards += session->pairs[p].rx_clock.port != RX_CLOCK_CPU;
+		cards += session->ports.pairs[p].rx_clock.port != RX_CLOCK_CPU;
 	return cards == 0 ? "CPU" : cards == session->settings.ports ? "card" : "card, CPU";
 }
 
 void session_ports_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary)
 {
-	summary->steered = session->rx_count != 0;
+	summary->steered = session->workers.rx_count != 0;
 	for (uint32_t p = 0; p < session->settings.ports; p++)
-		summary->steered &= session->pairs[p].rx.isolated;
+		summary->steered &= session->ports.pairs[p].rx.isolated;
 	/* Where cards choose, the checker's rules leave nothing to do. */
-	summary->software_match = session->layout.match.count != 0 && !summary->steered;
+	summary->software_match = session->frames.layout.match.count != 0 && !summary->steered;
 	summary->split = session->settings.split;
-	summary->queue_restarts = session->queue_restarts;
-	region_registration(&session->region, summary->registration, sizeof(summary->registration));
+	summary->queue_restarts = session->ports.queue_restarts;
+	region_registration(&session->memory.region, summary->registration,
+			    sizeof(summary->registration));
 	snprintf(summary->clock, sizeof(summary->clock), "%s", clock_name(session));
 }

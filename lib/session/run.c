@@ -16,15 +16,17 @@ static uint32_t threads_planned(const struct gdrcap_session *session)
 				: session->settings.blocks ? session->settings.blocks
 							   : 1;
 
-	return session->rx_count * (1 + blocks) + session->tx_count * (1 + !session->plan.cuda) +
-	       (session->rx_count != 0) + (session->file && session->file->streamed);
+	return session->workers.rx_count * (1 + blocks) +
+	       session->workers.tx_count * (1 + !session->plan.cuda) +
+	       (session->workers.rx_count != 0) +
+	       (session->frames.file && session->frames.file->streamed);
 }
 
 void session_cpus(const struct gdrcap_session *session, cpu_set_t *set)
 {
 	CPU_ZERO(set);
-	for (uint32_t i = 0; i < session->cpu_count; i++)
-		CPU_SET((size_t)session->cpus[i], set);
+	for (uint32_t i = 0; i < session->workers.cpu_count; i++)
+		CPU_SET((size_t)session->workers.cpus[i], set);
 }
 
 struct cpu_deal {
@@ -40,14 +42,15 @@ static void cpu_next(struct cpu_deal *deal, cpu_set_t *set)
 		return;
 	}
 	CPU_ZERO(set);
-	CPU_SET((size_t)deal->session->cpus[deal->next++], set);
+	CPU_SET((size_t)deal->session->workers.cpus[deal->next++], set);
 }
 
 /* The file's frames that the role compares with, or copies; NULL: layout and pattern say it. */
 static const struct frame_store_view *job_store(const struct gdrcap_session *session,
 						enum kernel_role role)
 {
-	const struct file_frames *file = role == KERNEL_CHECK ? session->expect : session->file;
+	const struct file_frames *file =
+		role == KERNEL_CHECK ? session->frames.expect : session->frames.file;
 
 	return file ? &file->view : NULL;
 }
@@ -57,7 +60,7 @@ static int device_job_start(struct gdrcap_session *session, enum kernel_role rol
 			    struct gdrcap_error *error)
 {
 	const bool check = role == KERNEL_CHECK;
-	const uint32_t count = check ? session->rx_count : session->tx_count;
+	const uint32_t count = check ? session->workers.rx_count : session->workers.tx_count;
 	struct burst_ring_view views[GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX];
 	struct kernel_job job = {
 		.role = role,
@@ -65,29 +68,30 @@ static int device_job_start(struct gdrcap_session *session, enum kernel_role rol
 		.ring_count = count,
 		.workers_per_ring = check ? session->settings.blocks : 0,
 		.frame_bytes_hint = session->plan.frame_bytes_max,
-		.layout = session->layout,
-		.plan = session->pattern,
+		.layout = session->frames.layout,
+		.plan = session->frames.pattern,
 		.store = job_store(session, role),
 	};
 	struct kernel_workers *started = NULL;
 	int ret;
 
 	for (uint32_t i = 0; i < count; i++)
-		views[i] = check ? session->rx[i].ring.view : session->tx[i].ring.view;
+		views[i] =
+			check ? session->workers.rx[i].ring.view : session->workers.tx[i].ring.view;
 	if (!session->plan.cuda && !deal->shared) {
-		job.cpus = &session->cpus[deal->next];
+		job.cpus = &session->workers.cpus[deal->next];
 		job.cpu_count =
 			count * (check && session->settings.blocks ? session->settings.blocks : 1);
 		deal->next += job.cpu_count;
 	}
-	ret = session->ops->start(session->device, &job, &started);
+	ret = session->memory.ops->start(session->memory.device, &job, &started);
 	if (ret < 0)
 		return error_set(error, ret, "%s", kernel_error());
 	guest_lock();
 	*workers = started;
 	guest_unlock();
 	if (check)
-		session->blocks = session->ops->workers_per_ring(started);
+		session->jobs.blocks = session->memory.ops->workers_per_ring(started);
 	return 0;
 }
 
@@ -96,16 +100,16 @@ static int senders_start(struct gdrcap_session *session, struct cpu_deal *deal,
 {
 	int ret = 0;
 
-	if (session->file && session->file->streamed) {
+	if (session->frames.file && session->frames.file->streamed) {
 		cpu_set_t cpus;
 
 		cpu_next(deal, &cpus);
-		ret = file_frames_start(session->file, &cpus, error);
+		ret = file_frames_start(session->frames.file, &cpus, error);
 	}
 	if (ret == 0)
-		ret = device_job_start(session, KERNEL_WRITE, deal, &session->write, error);
-	for (uint32_t i = 0; ret == 0 && i < session->tx_count; i++) {
-		struct tx_worker *worker = &session->tx[i];
+		ret = device_job_start(session, KERNEL_WRITE, deal, &session->jobs.write, error);
+	for (uint32_t i = 0; ret == 0 && i < session->workers.tx_count; i++) {
+		struct tx_worker *worker = &session->workers.tx[i];
 		cpu_set_t cpus;
 		char name[24];
 
@@ -121,8 +125,8 @@ static int receivers_start(struct gdrcap_session *session, struct cpu_deal *deal
 {
 	int ret = 0;
 
-	for (uint32_t i = 0; ret == 0 && i < session->rx_count; i++) {
-		struct rx_worker *worker = &session->rx[i];
+	for (uint32_t i = 0; ret == 0 && i < session->workers.rx_count; i++) {
+		struct rx_worker *worker = &session->workers.rx[i];
 		cpu_set_t cpus;
 		char name[24];
 
@@ -143,36 +147,36 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 	if (ret < 0)
 		return ret;
 	LOG_SCOPE(&session->log);
-	validate = settings_validates(&session->settings) && session->rx_count != 0;
-	log_lock(&session->run_lock);
-	if (session->state != SESSION_CREATED) {
-		log_unlock(&session->run_lock);
+	validate = settings_validates(&session->settings) && session->workers.rx_count != 0;
+	log_lock(&session->run.lock);
+	if (session->run.state != SESSION_CREATED) {
+		log_unlock(&session->run.lock);
 		return error_set(error, -EALREADY, "a session runs once; create another");
 	}
-	deal.shared = threads_planned(session) > session->cpu_count;
+	deal.shared = threads_planned(session) > session->workers.cpu_count;
 	if (deal.shared)
 		thread_share_cores();
-	session->state = SESSION_RUNNING;
-	session->start_tsc = rte_rdtsc();
-	patience_begin(&session->progress);
-	quiet_init(&session->quiet, session->rx, session->rx_count);
-	quiet_init(&session->idle, session->rx, session->rx_count);
+	session->run.state = SESSION_RUNNING;
+	session->run.start_tsc = rte_rdtsc();
+	patience_begin(&session->watch.progress);
+	quiet_init(&session->run.quiet, session->workers.rx, session->workers.rx_count);
+	quiet_init(&session->watch.idle, session->workers.rx, session->workers.rx_count);
 	recover_begin(session);
 	/* Receivers take the first, nearest cores. */
 	ret = receivers_start(session, &deal, error);
 	if (ret == 0 && validate)
-		ret = device_job_start(session, KERNEL_CHECK, &deal, &session->check, error);
+		ret = device_job_start(session, KERNEL_CHECK, &deal, &session->jobs.check, error);
 	if (ret == 0 && validate) {
 		cpu_next(&deal, &cpus);
-		ret = accountant_start(&session->accountant, &cpus, error);
+		ret = accountant_start(&session->workers.accountant, &cpus, error);
 	}
-	if (ret == 0 && session->tx_count)
+	if (ret == 0 && session->workers.tx_count)
 		ret = senders_start(session, &deal, error);
 	if (ret == 0)
 		ret = session_control_start(session, error);
 	if (ret < 0)
-		session->failure = ret;
-	log_unlock(&session->run_lock);
+		session->run.failure = ret;
+	log_unlock(&session->run.lock);
 	if (ret < 0)
 		gdrcap_stop(session, NULL);
 	return ret;

@@ -15,10 +15,10 @@
 
 static struct session_trying senders_look(const struct gdrcap_session *session)
 {
-	struct session_trying now = { .tsc = rte_rdtsc(), .vain = session->trying.vain };
+	struct session_trying now = { .tsc = rte_rdtsc(), .vain = session->watch.trying.vain };
 
-	for (uint32_t i = 0; i < session->tx_count; i++) {
-		const struct tx_worker *worker = &session->tx[i];
+	for (uint32_t i = 0; i < session->workers.tx_count; i++) {
+		const struct tx_worker *worker = &session->workers.tx[i];
 
 		now.sent += atomic_load_explicit(&worker->sent, memory_order_relaxed);
 		now.stalled += atomic_load_explicit(&worker->stalled, memory_order_relaxed);
@@ -30,10 +30,10 @@ static struct session_trying senders_look(const struct gdrcap_session *session)
 /* Of a port that has frames to take. */
 static const struct port *port_of_vain(const struct gdrcap_session *session)
 {
-	for (uint32_t i = 0; i < session->tx_count; i++)
-		if (!atomic_load_explicit(&session->tx[i].finished, memory_order_acquire))
-			return &session->pairs[i / session->settings.queues].tx;
-	return &session->pairs[0].tx;
+	for (uint32_t i = 0; i < session->workers.tx_count; i++)
+		if (!atomic_load_explicit(&session->workers.tx[i].finished, memory_order_acquire))
+			return &session->ports.pairs[i / session->settings.queues].tx;
+	return &session->ports.pairs[0].tx;
 }
 
 /* Only time in which a sender tried counts: one without a core did not, nor one whose next frame is
@@ -41,19 +41,20 @@ static const struct port *port_of_vain(const struct gdrcap_session *session)
 void session_senders_watch(struct gdrcap_session *session)
 {
 	const uint64_t hz = rte_get_tsc_hz();
-	const struct session_trying before = session->trying;
+	const struct session_trying before = session->watch.trying;
 	const struct port *port;
 	struct session_trying now;
 	char what[512];
 
-	if (session->tx_count == 0 || session->rx_count || session->settings.give_up_ms == 0)
+	if (session->workers.tx_count == 0 || session->workers.rx_count ||
+	    session->settings.give_up_ms == 0)
 		return;
 	now = senders_look(session);
 	if (now.sent != before.sent || (now.stalled == before.stalled && now.idle != before.idle))
 		now.vain = 0;
 	else if (before.tsc && now.stalled != before.stalled)
 		now.vain += RTE_MIN(now.tsc - before.tsc, LOOK_MOST_S * hz);
-	session->trying = now;
+	session->watch.trying = now;
 	if (now.vain <= session->settings.give_up_ms * (hz / 1000))
 		return;
 	port = port_of_vain(session);
@@ -70,11 +71,11 @@ void session_senders_watch(struct gdrcap_session *session)
 /* Seconds since a port took something, or since the start. */
 static double senders_silence(const struct gdrcap_session *session)
 {
-	uint64_t last = session->start_tsc;
+	uint64_t last = session->run.start_tsc;
 
-	for (uint32_t i = 0; i < session->tx_count; i++)
-		last = RTE_MAX(
-			last, atomic_load_explicit(&session->tx[i].last_tsc, memory_order_relaxed));
+	for (uint32_t i = 0; i < session->workers.tx_count; i++)
+		last = RTE_MAX(last, atomic_load_explicit(&session->workers.tx[i].last_tsc,
+							  memory_order_relaxed));
 	return (double)(rte_rdtsc() - last) / (double)rte_get_tsc_hz();
 }
 
@@ -88,16 +89,16 @@ void session_senders_linger(struct gdrcap_session *session)
 	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
 	uint64_t last = 0;
 
-	for (uint32_t i = 0; i < session->tx_count; i++) {
-		const struct port *port = &session->pairs[i / session->settings.queues].tx;
-		const struct tx_worker *worker = &session->tx[i];
+	for (uint32_t i = 0; i < session->workers.tx_count; i++) {
+		const struct port *port = &session->ports.pairs[i / session->settings.queues].tx;
+		const struct tx_worker *worker = &session->workers.tx[i];
 
-		if (port->facts->joins && session->rx_count == 0)
+		if (port->facts->joins && session->workers.rx_count == 0)
 			last = RTE_MAX(last, atomic_load_explicit(&worker->last_tsc,
 								  memory_order_relaxed));
 	}
-	while (last && !session->failure && !tsc_older(last, LINGER_MS) &&
-	       port_link_up(&session->pairs[0].tx))
+	while (last && !session->run.failure && !tsc_older(last, LINGER_MS) &&
+	       port_link_up(&session->ports.pairs[0].tx))
 		nanosleep(&tick, NULL);
 }
 
@@ -105,23 +106,23 @@ void session_senders_linger(struct gdrcap_session *session)
  * it himself knows. */
 void session_senders_judge(struct gdrcap_session *session)
 {
-	const uint64_t sent = session_sent(session), asked = session->tx_asked;
+	const uint64_t sent = session_sent(session), asked = session->run.tx_asked;
 	bool down = false;
 
-	if (session->tx_count == 0 || (asked && sent >= asked))
+	if (session->workers.tx_count == 0 || (asked && sent >= asked))
 		return;
-	for (uint32_t p = 0; session->link_tsc && p < session->settings.ports; p++)
-		down |= session->link[GDRCAP_PORTS_MAX + p] != LINK_UP;
-	if (asked && (!session->ended_by_time || down || session->failure))
-		atomic_store(&session->tx_missing, asked - sent);
-	if (session->failure)
+	for (uint32_t p = 0; session->watch.link_tsc && p < session->settings.ports; p++)
+		down |= session->watch.link[GDRCAP_PORTS_MAX + p] != LINK_UP;
+	if (asked && (!session->run.ended_by_time || down || session->run.failure))
+		atomic_store(&session->run.tx_missing, asked - sent);
+	if (session->run.failure)
 		return;
 	if (down)
 		session_message(session, GDRCAP_LOG_WARNING,
 				"the port's link was down when the run ended: nothing was sent in "
 				"the last %.1f s, which the rates do not count",
 				senders_silence(session));
-	else if (asked && session->ended_by_time)
+	else if (asked && session->run.ended_by_time)
 		session_message(session, GDRCAP_LOG_WARNING,
 				"%llu of %llu frames were sent: the time to run was over first",
 				(unsigned long long)sent, (unsigned long long)asked);

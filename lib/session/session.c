@@ -32,41 +32,42 @@ void session_message(struct gdrcap_session *session, enum gdrcap_log_level level
 	va_end(args);
 	text_clean(line, ' ');
 	log_line(level, "%s", line);
-	pthread_mutex_lock(&session->message_lock);
+	pthread_mutex_lock(&session->lines.lock);
 	/* The first error is the one that gdrcap_stop() tells. */
-	if (level == GDRCAP_LOG_ERROR && session->failure_text[0] == '\0')
-		snprintf(session->failure_text, sizeof(session->failure_text), "%s", line);
-	if (session->message_count <
+	if (level == GDRCAP_LOG_ERROR && session->lines.failure_text[0] == '\0')
+		snprintf(session->lines.failure_text, sizeof(session->lines.failure_text), "%s",
+			 line);
+	if (session->lines.message_count <
 	    SESSION_MESSAGES_MAX - (level == GDRCAP_LOG_ERROR ? 0 : SESSION_MESSAGES_ERRORS)) {
-		session->messages[session->message_count] = strdup(line);
-		if (session->messages[session->message_count])
-			session->message_count++;
+		session->lines.messages[session->lines.message_count] = strdup(line);
+		if (session->lines.messages[session->lines.message_count])
+			session->lines.message_count++;
 	}
-	pthread_mutex_unlock(&session->message_lock);
+	pthread_mutex_unlock(&session->lines.lock);
 }
 
 static void locks_create(struct gdrcap_session *session)
 {
 	pthread_mutexattr_t recursive;
 
-	pthread_mutex_init(&session->message_lock, NULL);
-	pthread_mutex_init(&session->run_lock, NULL);
+	pthread_mutex_init(&session->lines.lock, NULL);
+	pthread_mutex_init(&session->run.lock, NULL);
 	session_control_create(&session->control);
 	events_create(&session->events);
 	/* The caller's log function may read results. */
 	pthread_mutexattr_init(&recursive);
 	pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
-	pthread_mutex_init(&session->ports_lock, &recursive);
+	pthread_mutex_init(&session->ports.lock, &recursive);
 	pthread_mutexattr_destroy(&recursive);
 }
 
 static void locks_destroy(struct gdrcap_session *session)
 {
-	pthread_mutex_destroy(&session->ports_lock);
+	pthread_mutex_destroy(&session->ports.lock);
 	events_destroy(&session->events);
 	session_control_destroy(&session->control);
-	pthread_mutex_destroy(&session->run_lock);
-	pthread_mutex_destroy(&session->message_lock);
+	pthread_mutex_destroy(&session->run.lock);
+	pthread_mutex_destroy(&session->lines.lock);
 }
 
 static int device_open(struct gdrcap_session *session, struct gdrcap_error *error)
@@ -74,25 +75,26 @@ static int device_open(struct gdrcap_session *session, struct gdrcap_error *erro
 	const struct plan *plan = &session->plan;
 	int ret;
 
-	session->ops = &kernel_host_ops;
-	snprintf(session->gpu_driver, sizeof(session->gpu_driver), "gpu_host");
+	session->memory.ops = &kernel_host_ops;
+	snprintf(session->memory.gpu_driver, sizeof(session->memory.gpu_driver), "gpu_host");
 #ifdef GDRCAP_WITH_CUDA
 	if (plan->cuda) {
-		session->ops = &kernel_cuda_ops;
-		snprintf(session->gpu_driver, sizeof(session->gpu_driver), "gpu_cuda");
+		session->memory.ops = &kernel_cuda_ops;
+		snprintf(session->memory.gpu_driver, sizeof(session->memory.gpu_driver),
+			 "gpu_cuda");
 	}
 #endif
 	ret = plan->cuda ? gpu_open_cuda(plan->ordinal, error)
 			 : gpu_open_host(session->settings.guard, error);
 	if (ret < 0)
 		return ret;
-	session->gpu = (int16_t)ret;
-	ret = session->ops->open(plan->ordinal, &session->device);
+	session->memory.gpu = (int16_t)ret;
+	ret = session->memory.ops->open(plan->ordinal, &session->memory.device);
 	if (ret < 0)
 		return error_set(error, ret, "%s", kernel_error());
 	if (plan->cuda)
 		guest_gpu_opened();
-	session->ops->info(session->device, &session->device_info);
+	session->memory.ops->info(session->memory.device, &session->memory.device_info);
 	return 0;
 }
 
@@ -104,8 +106,8 @@ static int poison_whole(const struct gdrcap_session *session, const struct regio
 	int ret = 0;
 
 	for (size_t at = 0; ret == 0 && at < region->bytes; at += piece) {
-		ret = session->ops->fill(session->device, region->device + at, SESSION_POISON,
-					 RTE_MIN(piece, region->bytes - at));
+		ret = session->memory.ops->fill(session->memory.device, region->device + at,
+						SESSION_POISON, RTE_MIN(piece, region->bytes - at));
 		if (rte_rdtsc() - told > rte_get_tsc_hz()) {
 			log_line(GDRCAP_LOG_PROGRESS, "memory: filled %zu of %zu MiB",
 				 RTE_MIN(at + piece, region->bytes) >> 20, region->bytes >> 20);
@@ -118,7 +120,7 @@ static int poison_whole(const struct gdrcap_session *session, const struct regio
 /* Fills all that frames can land in. 0, or kernel_error() says why not. */
 static int memory_poison(const struct gdrcap_session *session)
 {
-	const struct region *region = &session->region;
+	const struct region *region = &session->memory.region;
 	const size_t slot_bytes = (size_t)1 << region->slot_shift;
 	int ret = 0;
 
@@ -126,16 +128,16 @@ static int memory_poison(const struct gdrcap_session *session)
 		return poison_whole(session, region);
 	/* The first bytes of each slot are the mempool's: its header and the mbuf. */
 	for (uint32_t i = 0; ret == 0 && i < region->slots; i++)
-		ret = session->ops->fill(session->device,
-					 region->device + i * slot_bytes + REGION_UMEM_HEAD,
-					 SESSION_POISON, slot_bytes - REGION_UMEM_HEAD);
+		ret = session->memory.ops->fill(session->memory.device,
+						region->device + i * slot_bytes + REGION_UMEM_HEAD,
+						SESSION_POISON, slot_bytes - REGION_UMEM_HEAD);
 	return ret;
 }
 
 static int frames_create(struct gdrcap_session *session, struct gdrcap_error *error)
 {
 	const struct region_config config = {
-		.gpu = session->gpu,
+		.gpu = session->memory.gpu,
 		.kind = session->plan.memory,
 		.bytes = session->plan.region_bytes,
 		.slot_shift = session->plan.slot_shift,
@@ -146,18 +148,19 @@ static int frames_create(struct gdrcap_session *session, struct gdrcap_error *er
 	};
 	int ret;
 
-	ret = region_create(&session->region, &config, error);
+	ret = region_create(&session->memory.region, &config, error);
 	if (ret < 0)
 		return ret;
 	ret = memory_poison(session);
 	if (ret < 0) {
 		error_set(error, ret, "the memory cannot be poisoned: %s", kernel_error());
-		region_destroy(&session->region);
+		region_destroy(&session->memory.region);
 		return ret;
 	}
 	log_info("memory: %s, %zu MiB in slots of %u bytes, pages of %zu KiB, poisoned with 0x%02x",
-		 plan_memory_name(session->region.kind), session->region.bytes >> 20,
-		 1u << session->region.slot_shift, session->region.page >> 10, SESSION_POISON);
+		 plan_memory_name(session->memory.region.kind), session->memory.region.bytes >> 20,
+		 1u << session->memory.region.slot_shift, session->memory.region.page >> 10,
+		 SESSION_POISON);
 	return 0;
 }
 
@@ -165,7 +168,7 @@ static int frames_create(struct gdrcap_session *session, struct gdrcap_error *er
 static int heads_create(struct gdrcap_session *session, struct gdrcap_error *error)
 {
 	const struct region_config config = {
-		.gpu = session->gpu,
+		.gpu = session->memory.gpu,
 		.kind = session->plan.cuda ? GDRCAP_MEMORY_PINNED : GDRCAP_MEMORY_HOST,
 		.bytes = session->plan.heads_bytes,
 		.slot_shift = REGION_HEAD_SHIFT,
@@ -177,47 +180,50 @@ static int heads_create(struct gdrcap_session *session, struct gdrcap_error *err
 
 	if (!session->plan.heads_bytes)
 		return 0;
-	ret = region_create(&session->heads, &config, error);
+	ret = region_create(&session->memory.heads, &config, error);
 	if (ret < 0)
 		return ret;
-	ret = poison_whole(session, &session->heads);
+	ret = poison_whole(session, &session->memory.heads);
 	if (ret < 0) {
 		error_set(error, ret, "the memory of frames' first bytes cannot be poisoned: %s",
 			  kernel_error());
-		region_destroy(&session->heads);
+		region_destroy(&session->memory.heads);
 		return ret;
 	}
 	log_info("memory: frames' first bytes in %s memory, %zu MiB",
-		 plan_memory_name(session->heads.kind), session->heads.bytes >> 20);
+		 plan_memory_name(session->memory.heads.kind), session->memory.heads.bytes >> 20);
 	return 0;
 }
 
 static void generation_destroy(struct gdrcap_session *session)
 {
 	if (!session->plan.cuda)
-		free(session->generation);
-	else if (rte_gpu_mem_free(session->gpu, session->generation) < 0)
+		free(session->memory.generation);
+	else if (rte_gpu_mem_free(session->memory.gpu, session->memory.generation) < 0)
 		log_warning("the GPU kept the stale-read detector's memory: %s",
 			    rte_strerror(rte_errno));
-	session->generation = NULL;
+	session->memory.generation = NULL;
 }
 
 /* Only the consumer's workers touch it: GPU memory for a GPU's, plain memory for CPU threads. */
 static int generation_create(struct gdrcap_session *session, struct gdrcap_error *error)
 {
-	const size_t bytes = (size_t)session->region.slots * sizeof(*session->generation);
+	const size_t bytes =
+		(size_t)session->memory.region.slots * sizeof(*session->memory.generation);
 	int ret;
 
 	if (!session->settings.stale_us)
 		return 0;
-	session->generation =
-		session->plan.cuda ? rte_gpu_mem_alloc(session->gpu, bytes, 0) : malloc(bytes);
-	if (!session->generation)
+	session->memory.generation = session->plan.cuda
+					     ? rte_gpu_mem_alloc(session->memory.gpu, bytes, 0)
+					     : malloc(bytes);
+	if (!session->memory.generation)
 		return error_set(error, -ENOMEM,
 				 "no %zu KiB of %s memory for the stale-read detector: ask for "
 				 "less with --pool",
 				 bytes >> 10, session->plan.cuda ? "GPU" : "host");
-	ret = session->ops->fill(session->device, session->generation, 0, bytes);
+	ret = session->memory.ops->fill(session->memory.device, session->memory.generation, 0,
+					bytes);
 	if (ret < 0) {
 		error_set(error, ret, "the stale-read detector's memory cannot be cleared: %s",
 			  kernel_error());
@@ -229,8 +235,8 @@ static int generation_create(struct gdrcap_session *session, struct gdrcap_error
 static void memory_destroy(struct gdrcap_session *session)
 {
 	generation_destroy(session);
-	region_destroy(&session->heads);
-	region_destroy(&session->region);
+	region_destroy(&session->memory.heads);
+	region_destroy(&session->memory.region);
 }
 
 static int memory_create(struct gdrcap_session *session, struct gdrcap_error *error)
@@ -247,9 +253,9 @@ static int memory_create(struct gdrcap_session *session, struct gdrcap_error *er
 		goto err_heads;
 	return 0;
 err_heads:
-	region_destroy(&session->heads);
+	region_destroy(&session->memory.heads);
 err_frames:
-	region_destroy(&session->region);
+	region_destroy(&session->memory.region);
 	return ret;
 }
 
@@ -282,12 +288,12 @@ static int session_build(struct gdrcap_session *session, struct gdrcap_error *er
 	if (ret < 0)
 		goto err_memory;
 	ret = eal_cpus(session->settings.cores.cpu, session->settings.cores.count,
-		       settings_receives(&session->settings) ? session->pairs[0].rx.numa_node
-							     : session->pairs[0].tx.numa_node,
-		       session->cpus, GDRCAP_CORES_MAX, error);
+		       settings_receives(&session->settings) ? session->ports.pairs[0].rx.numa_node
+							     : session->ports.pairs[0].tx.numa_node,
+		       session->workers.cpus, GDRCAP_CORES_MAX, error);
 	if (ret < 0)
 		goto err_ports;
-	session->cpu_count = (uint32_t)ret;
+	session->workers.cpu_count = (uint32_t)ret;
 	ret = session_workers_create(session, error);
 	if (ret < 0)
 		goto err_ports;
@@ -299,7 +305,7 @@ err_memory:
 err_files:
 	session_files_destroy(session);
 err_device:
-	session->ops->close(session->device);
+	session->memory.ops->close(session->memory.device);
 err_frames:
 	session_frames_destroy(session);
 	return ret;
@@ -353,14 +359,14 @@ static void session_strand(struct gdrcap_session *session)
 	static struct gdrcap_session *_Atomic given_up;
 
 	log_error("%zu MiB of memory stay allocated: workers of \"%s\" still hold them",
-		  session->region.bytes >> 20, session->device_info.name);
+		  session->memory.region.bytes >> 20, session->memory.device_info.name);
 	/* The writer of its files reads a card's clock. After a run it has ended. */
-	if (session->save)
-		(void)save_finish(session->save, NULL);
+	if (session->frames.save)
+		(void)save_finish(session->frames.save, NULL);
 	/* Nor is a port closed under a thread that hangs in its driver. */
-	if (!session->hung)
+	if (!session->run.hung)
 		session_ports_destroy(session);
-	session->next_given_up = atomic_exchange(&given_up, session);
+	session->run.next_given_up = atomic_exchange(&given_up, session);
 }
 
 void gdrcap_destroy(struct gdrcap_session *session)
@@ -371,7 +377,7 @@ void gdrcap_destroy(struct gdrcap_session *session)
 		assertion(false, "gdrcap_destroy() was called by a log function: it may call "
 				 "gdrcap_stop(), and whoever created the session destroys it");
 		/* Once: the line goes to that function. */
-		if (!atomic_exchange(&session->destroy_refused, true))
+		if (!atomic_exchange(&session->run.destroy_refused, true))
 			log_error("gdrcap_destroy() was called by a log function, and does nothing "
 				  "there");
 		return;
@@ -381,7 +387,7 @@ void gdrcap_destroy(struct gdrcap_session *session)
 	session_abandon(session);
 	guest_remove(&session->guest);
 	/* Of a session that was given up, guest_leave() is never called: its workers use everything. */
-	if (session->given_up) {
+	if (session->run.given_up) {
 		session_strand(session);
 		log_close(&session->log);
 		return;
@@ -390,10 +396,10 @@ void gdrcap_destroy(struct gdrcap_session *session)
 	session_ports_destroy(session);
 	memory_destroy(session);
 	session_files_destroy(session);
-	session->ops->close(session->device);
+	session->memory.ops->close(session->memory.device);
 	session_frames_destroy(session);
-	for (uint32_t i = 0; i < session->message_count; i++)
-		free(session->messages[i]);
+	for (uint32_t i = 0; i < session->lines.message_count; i++)
+		free(session->lines.messages[i]);
 	log_close(&session->log);
 	locks_destroy(session);
 	free(session);
@@ -404,5 +410,5 @@ struct gdrcap_queue *gdrcap_get_queue(struct gdrcap_session *session, uint32_t i
 {
 	if (guest_check(session, "session", NULL) < 0)
 		return NULL;
-	return index < session->rx_count ? &session->queues[index] : NULL;
+	return index < session->workers.rx_count ? &session->workers.queues[index] : NULL;
 }

@@ -23,11 +23,11 @@
 
 static void stop_words_set(struct gdrcap_session *session)
 {
-	for (uint32_t i = 0; i < session->rx_count; i++)
+	for (uint32_t i = 0; i < session->workers.rx_count; i++)
 		/* STOP: no data depends on it. */
-		__atomic_store_n(session->rx[i].ring.stop, 1, __ATOMIC_RELAXED);
-	for (uint32_t i = 0; i < session->tx_count; i++)
-		__atomic_store_n(session->tx[i].ring.stop, 1, __ATOMIC_RELAXED);
+		__atomic_store_n(session->workers.rx[i].ring.stop, 1, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < session->workers.tx_count; i++)
+		__atomic_store_n(session->workers.tx[i].ring.stop, 1, __ATOMIC_RELAXED);
 }
 
 /* All that the workers of this role were given they have done. */
@@ -35,8 +35,8 @@ static bool job_is_through(const struct gdrcap_session *session, enum kernel_rol
 {
 	if (role == KERNEL_CHECK)
 		return session_bursts_collected(session) == session_bursts_published(session);
-	for (uint32_t i = 0; i < session->tx_count; i++) {
-		const struct ring_producer *ring = &session->tx[i].ring;
+	for (uint32_t i = 0; i < session->workers.tx_count; i++) {
+		const struct ring_producer *ring = &session->workers.tx[i].ring;
 		const uint64_t published =
 			atomic_load_explicit(&ring->published, memory_order_relaxed);
 		const uint64_t words = (uint64_t)ring->burst_mask + 1;
@@ -60,15 +60,15 @@ static void device_job_join(struct gdrcap_session *session, struct kernel_worker
 		return;
 	guest_lock();
 	*workers = NULL;
-	session->joining++;
+	session->jobs.joining++;
 	guest_unlock();
-	ret = session->ops->join(left, LEAVE_MS);
+	ret = session->memory.ops->join(left, LEAVE_MS);
 	guest_lock();
-	session->joining--;
+	session->jobs.joining--;
 	guest_unlock();
 	if (ret == 0)
 		return;
-	session->given_up |= ret == -ETIMEDOUT;
+	session->run.given_up |= ret == -ETIMEDOUT;
 	if (ret == -ETIMEDOUT && job_is_through(session, role)) {
 		session_message(session, GDRCAP_LOG_WARNING,
 				"the %s has done its work and does not leave: %s", what,
@@ -76,20 +76,20 @@ static void device_job_join(struct gdrcap_session *session, struct kernel_worker
 		return;
 	}
 	/* The process ends, and CUDA has ended before: the job was told to leave in time. */
-	if (session->failure == -ESHUTDOWN)
+	if (session->run.failure == -ESHUTDOWN)
 		return;
-	if (!session->failure)
-		session->failure = ret;
+	if (!session->run.failure)
+		session->run.failure = ret;
 	session_message(session, GDRCAP_LOG_ERROR, "the %s did not end well: %s", what,
 			kernel_error());
 }
 
 static void senders_stop(struct gdrcap_session *session)
 {
-	if (!atomic_load(&session->ending))
+	if (!atomic_load(&session->run.ending))
 		session_end(session);
-	for (uint32_t i = 0; i < session->tx_count; i++)
-		session_worker_join(session, &session->tx[i].thread);
+	for (uint32_t i = 0; i < session->workers.tx_count; i++)
+		session_worker_join(session, &session->workers.tx[i].thread);
 }
 
 /* What was to be saved and is not. The text has the cause where it is not that they were slow. */
@@ -98,12 +98,12 @@ static void saver_judge(struct gdrcap_session *session, int ret, const struct gd
 	struct save_counts counts;
 
 	if (ret < 0) {
-		if (!session->failure)
-			session->failure = ret;
+		if (!session->run.failure)
+			session->run.failure = ret;
 		session_message(session, GDRCAP_LOG_ERROR, "%s", error->text);
 		return;
 	}
-	save_counts(session->save, &counts);
+	save_counts(session->frames.save, &counts);
 	if (counts.missed + counts.damaged_missed)
 		session_message(
 			session, GDRCAP_LOG_WARNING,
@@ -119,19 +119,20 @@ static void saver_stop(struct gdrcap_session *session)
 	struct gdrcap_error error;
 	int ret;
 
-	if (!session->save)
+	if (!session->frames.save)
 		return;
-	for (uint32_t q = 0; q < session->rx_count; q++) {
+	for (uint32_t q = 0; q < session->workers.rx_count; q++) {
 		struct port_counters counters;
 
 		/* A port's own counters are told with its first queue. */
-		session_port_counters(session, &session->pairs[q / session->settings.queues].rx,
-				      &counters);
-		save_set_lost(session->save, q,
-			      atomic_load_explicit(&session->rx[q].frames, memory_order_relaxed),
-			      q % session->settings.queues ? 0 : counters.missed + counters.error);
+		session_port_counters(
+			session, &session->ports.pairs[q / session->settings.queues].rx, &counters);
+		save_set_lost(
+			session->frames.save, q,
+			atomic_load_explicit(&session->workers.rx[q].frames, memory_order_relaxed),
+			q % session->settings.queues ? 0 : counters.missed + counters.error);
 	}
-	ret = save_finish(session->save, &error);
+	ret = save_finish(session->frames.save, &error);
 	saver_judge(session, ret, &error);
 }
 
@@ -161,15 +162,15 @@ static void streams_judge(struct gdrcap_session *session, const struct verdict *
 				"frames that came again after their stream's end: %llu; was its "
 				"sender started again, and its first frames lost?",
 				(unsigned long long)verdict->late_copies);
-	if (session->ended_idle && session_hears_ends(session) && verdict->senders_live &&
+	if (session->run.ended_idle && session_hears_ends(session) && verdict->senders_live &&
 	    !verdict_end_seen(verdict))
 		session_message(session, GDRCAP_LOG_WARNING,
 				"no stream said its end: what was lost after the last frame that "
 				"came is not known");
 	if (verdict->untracked == 0)
 		return;
-	if (!session->failure)
-		session->failure = -EOVERFLOW;
+	if (!session->run.failure)
+		session->run.failure = -EOVERFLOW;
 	session_message(
 		session, GDRCAP_LOG_ERROR,
 		"%llu frames were not judged: they are of more than %u streams; %s",
@@ -183,9 +184,9 @@ static void streams_judge(struct gdrcap_session *session, const struct verdict *
 /* A file waits; what comes to others meanwhile is missed when their own room is full. */
 static void receivers_judge_pools(struct gdrcap_session *session)
 {
-	for (uint32_t i = 0; i < session->rx_count; i++) {
-		const struct port *port = &session->pairs[i / session->settings.queues].rx;
-		const struct rx_worker *worker = &session->rx[i];
+	for (uint32_t i = 0; i < session->workers.rx_count; i++) {
+		const struct port *port = &session->ports.pairs[i / session->settings.queues].rx;
+		const struct rx_worker *worker = &session->workers.rx[i];
 		const uint64_t times = atomic_load_explicit(&worker->starved, memory_order_relaxed);
 		const double hz = (double)rte_get_tsc_hz();
 		struct port_counters counters;
@@ -219,8 +220,8 @@ static void receivers_judge(struct gdrcap_session *session)
 {
 	uint64_t cut = 0;
 
-	for (uint32_t i = 0; i < session->rx_count; i++)
-		cut += atomic_load_explicit(&session->rx[i].cut, memory_order_relaxed);
+	for (uint32_t i = 0; i < session->workers.rx_count; i++)
+		cut += atomic_load_explicit(&session->workers.rx[i].cut, memory_order_relaxed);
 	if (cut)
 		session_message(
 			session, GDRCAP_LOG_WARNING,
@@ -232,8 +233,8 @@ static void receivers_judge(struct gdrcap_session *session)
 				? ", and those that are meant count as damaged"
 				: "");
 	receivers_judge_pools(session);
-	streams_judge(session, accountant_borrow(&session->accountant));
-	accountant_return(&session->accountant);
+	streams_judge(session, accountant_borrow(&session->workers.accountant));
+	accountant_return(&session->workers.accountant);
 }
 
 /* By more than what a start and an end make. */
@@ -248,8 +249,8 @@ static void senders_judge_pace(struct gdrcap_session *session)
 {
 	uint64_t rebased = 0, late = 0, late_max_ns = 0;
 
-	for (uint32_t i = 0; i < session->tx_count; i++) {
-		const struct pacing *pacing = &session->tx[i].pacing;
+	for (uint32_t i = 0; i < session->workers.tx_count; i++) {
+		const struct pacing *pacing = &session->workers.tx[i].pacing;
 		const uint64_t most =
 			atomic_load_explicit(&pacing->late_max_ns, memory_order_relaxed);
 
@@ -274,12 +275,13 @@ static void senders_judge_pace(struct gdrcap_session *session)
 /* Says where the sender did not do what was asked. */
 static void sender_judge(struct gdrcap_session *session)
 {
-	const char *why = session->link_lost ? "the link was down for a while"
-					     : "the port, or this machine's cores, cannot do more";
+	const char *why = session->watch.link_lost
+				  ? "the link was down for a while"
+				  : "the port, or this machine's cores, cannot do more";
 	struct gdrcap_summary summary = { 0 };
 
 	session_sender_summary(session, &summary);
-	if (session->tx_count == 0 || summary.tx_seconds <= 0)
+	if (session->workers.tx_count == 0 || summary.tx_seconds <= 0)
 		return;
 	if (rate_missed(summary.tx_gbps, summary.asked_gbps, summary.tx_seconds))
 		session_message(session, GDRCAP_LOG_WARNING,
@@ -301,8 +303,9 @@ static void sender_judge(struct gdrcap_session *session)
 				"%.3f, since its first frames were held up",
 				summary.tx_seconds, summary.asked_seconds);
 	senders_judge_pace(session);
-	for (uint32_t i = 0; i < session->tx_count; i++)
-		if (atomic_load_explicit(&session->tx[i].end_unsaid, memory_order_relaxed)) {
+	for (uint32_t i = 0; i < session->workers.tx_count; i++)
+		if (atomic_load_explicit(&session->workers.tx[i].end_unsaid,
+					 memory_order_relaxed)) {
 			session_message(
 				session, GDRCAP_LOG_WARNING,
 				"the end-of-stream frames could not be sent: whoever receives "
@@ -316,14 +319,15 @@ static void wires_empty(struct gdrcap_session *session)
 {
 	struct rte_mbuf *mbufs[64];
 
-	if (session->hung)
+	if (session->run.hung)
 		return;
 	for (uint32_t p = 0; p < session->settings.ports; p++)
 		for (uint16_t q = 0;
 		     session->settings.rx.port[p].wire && q < session->settings.queues; q++) {
 			uint16_t n;
 
-			while ((n = rte_eth_rx_burst(session->pairs[p].rx.id, q, mbufs, 64)) != 0)
+			while ((n = rte_eth_rx_burst(session->ports.pairs[p].rx.id, q, mbufs,
+						     64)) != 0)
 				rte_pktmbuf_free_bulk(mbufs, n);
 		}
 }
@@ -337,12 +341,13 @@ static void slots_check(struct gdrcap_session *session)
 	if (!session_receivers_join(session, 0))
 		return;
 	for (uint32_t i = 0; i < session->settings.ports * session->settings.queues; i++) {
-		const struct session_pair *pair = &session->pairs[i / session->settings.queues];
+		const struct session_pair *pair =
+			&session->ports.pairs[i / session->settings.queues];
 		const uint32_t q = i % session->settings.queues;
 		uint32_t back;
 
 		if (!session->settings.rx.port[i / session->settings.queues].wire ||
-		    session->failure)
+		    session->run.failure)
 			continue;
 		back = rte_mempool_avail_count(pair->rx_pool[q]);
 		if (back != plan->pool_slots)
@@ -354,50 +359,50 @@ static void slots_check(struct gdrcap_session *session)
 
 static bool job_left(const struct gdrcap_session *session, struct kernel_workers *job)
 {
-	return !job || session->ops->running(job) != 1;
+	return !job || session->memory.ops->running(job) != 1;
 }
 
 /* The session's threads on the CPU, the saver's excepted; NULL: there are no more. */
 static const struct thread *own_thread(const struct gdrcap_session *session, unsigned int i)
 {
-	if (i < session->tx_count)
-		return &session->tx[i].thread;
-	i -= session->tx_count;
-	if (i < session->rx_count)
-		return &session->rx[i].thread;
-	i -= session->rx_count;
-	return i == 0			 ? &session->accountant.thread
-	       : i == 1			 ? &session->control.thread
-	       : i == 2 && session->file ? &session->file->thread
-					 : NULL;
+	if (i < session->workers.tx_count)
+		return &session->workers.tx[i].thread;
+	i -= session->workers.tx_count;
+	if (i < session->workers.rx_count)
+		return &session->workers.rx[i].thread;
+	i -= session->workers.rx_count;
+	return i == 0				? &session->workers.accountant.thread
+	       : i == 1				? &session->control.thread
+	       : i == 2 && session->frames.file ? &session->frames.file->thread
+						: NULL;
 }
 
 /* Consumers last: the accountant takes what they finished, and the saver what it hands over. */
 bool session_leave(struct guest *guest)
 {
 	struct gdrcap_session *session = container_of(guest, struct gdrcap_session, guest);
-	bool left = session->joining == 0 && session->selftest_stop == NULL;
+	bool left = session->jobs.joining == 0 && session->jobs.selftest_stop == NULL;
 
 	/* Asked before they are told, so that the first look says whether anything was running. */
 	for (unsigned int i = 0; own_thread(session, i); i++)
 		left &= thread_has_left(own_thread(session, i));
-	left &= job_left(session, session->check) && job_left(session, session->write);
+	left &= job_left(session, session->jobs.check) && job_left(session, session->jobs.write);
 
-	atomic_store(&session->ending, 1);
+	atomic_store(&session->run.ending, 1);
 	atomic_store(&session->control.stop, 1);
-	for (uint32_t i = 0; i < session->tx_count; i++)
-		atomic_store_explicit(&session->tx[i].stop, 1, memory_order_relaxed);
+	for (uint32_t i = 0; i < session->workers.tx_count; i++)
+		atomic_store_explicit(&session->workers.tx[i].stop, 1, memory_order_relaxed);
 	session_receivers_phase(session, RX_ABANDON);
 	stop_words_set(session);
-	if (session->selftest_stop)
-		__atomic_store_n(session->selftest_stop, 1, __ATOMIC_RELAXED);
-	if (session->file)
-		atomic_store_explicit(&session->file->stop, 1, memory_order_relaxed);
-	atomic_store(&session->accountant.stop, 1);
-	left = left && (!session->save || save_leave(session->save));
+	if (session->jobs.selftest_stop)
+		__atomic_store_n(session->jobs.selftest_stop, 1, __ATOMIC_RELAXED);
+	if (session->frames.file)
+		atomic_store_explicit(&session->frames.file->stop, 1, memory_order_relaxed);
+	atomic_store(&session->workers.accountant.stop, 1);
+	left = left && (!session->frames.save || save_leave(session->frames.save));
 	/* What is in flight is given up: the results are no verdict. */
-	if (!left && !session->failure)
-		session->failure = -ESHUTDOWN;
+	if (!left && !session->run.failure)
+		session->run.failure = -ESHUTDOWN;
 	return left;
 }
 
@@ -407,16 +412,16 @@ static bool is_own_thread(const struct gdrcap_session *session)
 	for (unsigned int i = 0; own_thread(session, i); i++)
 		if (thread_is_self(own_thread(session, i)))
 			return true;
-	return session->save && save_is_writer(session->save);
+	return session->frames.save && save_is_writer(session->frames.save);
 }
 
 /* What waits for a thread cannot be done by it. */
 static int stop_later(struct gdrcap_session *session, struct gdrcap_error *error)
 {
-	log_lock(&session->run_lock);
-	if (session->state == SESSION_RUNNING && !atomic_load(&session->ending))
+	log_lock(&session->run.lock);
+	if (session->run.state == SESSION_RUNNING && !atomic_load(&session->run.ending))
 		session_end(session);
-	log_unlock(&session->run_lock);
+	log_unlock(&session->run.lock);
 	return error_set(error, -EDEADLK,
 			 "gdrcap_stop() waits for the session's threads and was called on one of "
 			 "them, by the log function; the run ends, gdrcap_wait_end() returns 1, "
@@ -433,14 +438,14 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 	LOG_SCOPE(&session->log);
 	if (is_own_thread(session))
 		return stop_later(session, error);
-	log_lock(&session->run_lock);
-	running = session->state == SESSION_RUNNING;
+	log_lock(&session->run.lock);
+	running = session->run.state == SESSION_RUNNING;
 	if (running)
-		session->state = SESSION_STOPPED;
-	log_unlock(&session->run_lock);
+		session->run.state = SESSION_STOPPED;
+	log_unlock(&session->run.lock);
 	if (running) {
 		session_control_join(session);
-		if (!atomic_load(&session->ending))
+		if (!atomic_load(&session->run.ending))
 			session_watch_interfaces(session);
 		senders_stop(session);
 		session_senders_linger(session);
@@ -449,34 +454,34 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 		session_receivers_stop(session);
 		recover_end(session);
 		session_causes_ask(session);
-		accountant_stop(&session->accountant);
-		if (session->ended_idle && session->expect) {
+		accountant_stop(&session->workers.accountant);
+		if (session->run.ended_idle && session->frames.expect) {
 			/* The accountant has ended; readers may still look. */
-			pthread_mutex_lock(&session->accountant.lock);
-			verdict_expect_whole(&session->accountant.verdict);
-			pthread_mutex_unlock(&session->accountant.lock);
+			pthread_mutex_lock(&session->workers.accountant.lock);
+			verdict_expect_whole(&session->workers.accountant.verdict);
+			pthread_mutex_unlock(&session->workers.accountant.lock);
 		}
 		receivers_judge(session);
 		saver_stop(session);
 		stop_words_set(session);
-		device_job_join(session, &session->write, KERNEL_WRITE);
-		device_job_join(session, &session->check, KERNEL_CHECK);
-		for (uint32_t i = 0; i < session->tx_count; i++)
-			if (!session->tx[i].thread.running)
-				tx_worker_reclaim(&session->tx[i]);
+		device_job_join(session, &session->jobs.write, KERNEL_WRITE);
+		device_job_join(session, &session->jobs.check, KERNEL_CHECK);
+		for (uint32_t i = 0; i < session->workers.tx_count; i++)
+			if (!session->workers.tx[i].thread.running)
+				tx_worker_reclaim(&session->workers.tx[i]);
 		session_senders_judge(session);
 		sender_judge(session);
 		wires_empty(session);
 		slots_check(session);
 	}
-	if (session->failure == -ESHUTDOWN && !session->failure_text[0])
+	if (session->run.failure == -ESHUTDOWN && !session->lines.failure_text[0])
 		return error_set(
 			error, -ESHUTDOWN,
 			"the process began to end in the run, which was broken off: what was "
 			"in flight then counts as lost; stop sessions before exit()");
-	if (session->failure)
-		return error_set(error, session->failure, "%s",
-				 session->failure_text[0] ? session->failure_text
-							  : strerror(-session->failure));
+	if (session->run.failure)
+		return error_set(error, session->run.failure, "%s",
+				 session->lines.failure_text[0] ? session->lines.failure_text
+								: strerror(-session->run.failure));
 	return 0;
 }

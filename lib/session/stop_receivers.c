@@ -23,17 +23,17 @@ void session_worker_join(struct gdrcap_session *session, struct thread *thread)
 	if (thread_join_unless_stuck(thread))
 		return;
 	session_watch_workers(session);
-	session->given_up = true;
+	session->run.given_up = true;
 }
 
 /* What is left at a port is called lost where it is known how much was sent. */
 static bool sent_is_known(struct gdrcap_session *session)
 {
-	bool known = session->tx_count != 0;
+	bool known = session->workers.tx_count != 0;
 
 	if (settings_validates(&session->settings)) {
-		known |= verdict_end_seen(accountant_borrow(&session->accountant));
-		accountant_return(&session->accountant);
+		known |= verdict_end_seen(accountant_borrow(&session->workers.accountant));
+		accountant_return(&session->workers.accountant);
 	}
 	return known;
 }
@@ -47,17 +47,18 @@ void session_drain_wire(struct gdrcap_session *session)
 {
 	uint64_t arrived = 0;
 
-	if (session->failure || session->rx_count == 0 || session->cut || !sent_is_known(session))
+	if (session->run.failure || session->workers.rx_count == 0 || session->run.cut ||
+	    !sent_is_known(session))
 		return;
-	quiet_begin(&session->quiet);
-	while (!session->failure && !quiet_is_over(&session->quiet, DRAIN_MS)) {
+	quiet_begin(&session->run.quiet);
+	while (!session->run.failure && !quiet_is_over(&session->run.quiet, DRAIN_MS)) {
 		const uint64_t now = session_arrived(session);
 
-		if ((session->tx_count && now >= session_sent(session)) ||
-		    session_is_blocked(session, &session->quiet))
+		if ((session->workers.tx_count && now >= session_sent(session)) ||
+		    session_is_blocked(session, &session->run.quiet))
 			return;
-		if (session->tx_count && now != arrived)
-			quiet_begin(&session->quiet);
+		if (session->workers.tx_count && now != arrived)
+			quiet_begin(&session->run.quiet);
 		arrived = now;
 		session_watch_consumer(session);
 		session_watch_workers(session);
@@ -70,20 +71,21 @@ bool session_receivers_join(struct gdrcap_session *session, unsigned int timeout
 	const uint64_t since = rte_rdtsc();
 	bool all = true;
 
-	for (uint32_t i = 0; i < session->rx_count; i++) {
+	for (uint32_t i = 0; i < session->workers.rx_count; i++) {
 		const uint64_t gone_ms = (rte_rdtsc() - since) * 1000 / rte_get_tsc_hz();
 		const unsigned int left =
 			gone_ms < timeout_ms ? timeout_ms - (unsigned int)gone_ms : 0;
 
-		all &= thread_join_within(&session->rx[i].thread, left);
+		all &= thread_join_within(&session->workers.rx[i].thread, left);
 	}
 	return all;
 }
 
 void session_receivers_phase(struct gdrcap_session *session, enum rx_phase phase)
 {
-	for (uint32_t i = 0; i < session->rx_count; i++)
-		atomic_store_explicit(&session->rx[i].phase, (int)phase, memory_order_relaxed);
+	for (uint32_t i = 0; i < session->workers.rx_count; i++)
+		atomic_store_explicit(&session->workers.rx[i].phase, (int)phase,
+				      memory_order_relaxed);
 }
 
 static bool receiver_has_ended(struct rx_worker *worker)
@@ -95,8 +97,8 @@ static bool receiver_has_ended(struct rx_worker *worker)
 static void receivers_end(struct gdrcap_session *session)
 {
 	session_receivers_phase(session, RX_DRAIN);
-	for (uint32_t i = 0; i < session->rx_count; i++) {
-		struct rx_worker *worker = &session->rx[i];
+	for (uint32_t i = 0; i < session->workers.rx_count; i++) {
+		struct rx_worker *worker = &session->workers.rx[i];
 
 		if (!worker->thread.running) /* never was: the start failed */
 			ring_end(&worker->ring);
@@ -109,16 +111,18 @@ static void receivers_end(struct gdrcap_session *session)
 
 bool session_receivers_cut(struct gdrcap_session *session)
 {
-	if (!session->cut && sent_is_known(session) && !quiet_is_over(&session->quiet, DRAIN_MS) &&
-	    !session_is_blocked(session, &session->quiet))
+	if (!session->run.cut && sent_is_known(session) &&
+	    !quiet_is_over(&session->run.quiet, DRAIN_MS) &&
+	    !session_is_blocked(session, &session->run.quiet))
 		return false;
-	if (!session->cut)
+	if (!session->run.cut)
 		session_receivers_phase(session, RX_DRAIN);
-	session->cut = true;
-	for (uint32_t i = 0; i < session->rx_count; i++)
-		if (!receiver_has_ended(&session->rx[i]))
+	session->run.cut = true;
+	for (uint32_t i = 0; i < session->workers.rx_count; i++)
+		if (!receiver_has_ended(&session->workers.rx[i]))
 			return false;
-	return !settings_validates(&session->settings) || session->stuck || session->failure ||
+	return !settings_validates(&session->settings) || session->watch.stuck ||
+	       session->run.failure ||
 	       session_bursts_collected(session) == session_bursts_published(session);
 }
 
@@ -127,20 +131,20 @@ void session_receivers_close(struct gdrcap_session *session)
 	if (settings_validates(&session->settings))
 		return;
 	session_receivers_phase(session, RX_DRAIN);
-	session->cut = true;
+	session->run.cut = true;
 }
 
 /* Those of a consumer on the CPU, of who collects its results, and of who takes the slots back. */
 bool session_consumer_is_starved(void *arg)
 {
 	struct gdrcap_session *session = arg;
-	struct thread *accountant = &session->accountant.thread;
-	bool starved = session->check && session->ops->starved(session->check);
+	struct thread *accountant = &session->workers.accountant.thread;
+	bool starved = session->jobs.check && session->memory.ops->starved(session->jobs.check);
 
 	starved |= !thread_has_left(accountant) &&
 		   thread_is_starved(&accountant->look, accountant->id);
-	for (uint32_t i = 0; i < session->rx_count; i++) {
-		struct thread *thread = &session->rx[i].thread;
+	for (uint32_t i = 0; i < session->workers.rx_count; i++) {
+		struct thread *thread = &session->workers.rx[i].thread;
 
 		starved |= !thread_has_left(thread) && thread_is_starved(&thread->look, thread->id);
 	}
@@ -157,7 +161,7 @@ static bool consumer_finishes(struct gdrcap_session *session)
 	while (!session_receivers_join(session, 0)) {
 		const uint64_t now = session_bursts_collected(session);
 
-		if (now != collected && !session->failure)
+		if (now != collected && !session->run.failure)
 			patience_begin(&patience);
 		collected = now;
 		if (patience_ends(&patience, CONSUMER_MS, session_consumer_is_starved, session))
@@ -171,8 +175,8 @@ static bool consumer_finishes(struct gdrcap_session *session)
 void session_abandon(struct gdrcap_session *session)
 {
 	session_receivers_phase(session, RX_ABANDON);
-	for (uint32_t i = 0; i < session->rx_count; i++)
-		session_worker_join(session, &session->rx[i].thread);
+	for (uint32_t i = 0; i < session->workers.rx_count; i++)
+		session_worker_join(session, &session->workers.rx[i].thread);
 }
 
 void session_receivers_stop(struct gdrcap_session *session)
@@ -186,8 +190,8 @@ void session_receivers_stop(struct gdrcap_session *session)
 	if (consumer_finishes(session))
 		return;
 	if (session_bursts_published(session) != session_bursts_collected(session)) {
-		if (!session->failure)
-			session->failure = -ETIMEDOUT;
+		if (!session->run.failure)
+			session->run.failure = -ETIMEDOUT;
 		session_message(
 			session, GDRCAP_LOG_ERROR,
 			"the consumer is dead: %llu bursts stay unchecked, and their frames "

@@ -14,35 +14,35 @@
 
 void session_end(struct gdrcap_session *session)
 {
-	for (uint32_t i = 0; i < session->tx_count; i++)
-		atomic_store_explicit(&session->tx[i].stop, 1, memory_order_relaxed);
-	for (uint32_t i = 0; i < session->rx_count; i++)
-		atomic_store_explicit(&session->rx[i].awake, 1, memory_order_relaxed);
-	quiet_begin(&session->quiet);
-	atomic_store(&session->ending, 1);
+	for (uint32_t i = 0; i < session->workers.tx_count; i++)
+		atomic_store_explicit(&session->workers.tx[i].stop, 1, memory_order_relaxed);
+	for (uint32_t i = 0; i < session->workers.rx_count; i++)
+		atomic_store_explicit(&session->workers.rx[i].awake, 1, memory_order_relaxed);
+	quiet_begin(&session->run.quiet);
+	atomic_store(&session->run.ending, 1);
 }
 
 void session_fail(struct gdrcap_session *session, int code, const char *what)
 {
-	if (session->failure)
+	if (session->run.failure)
 		return;
-	session->failure = code;
+	session->run.failure = code;
 	session_message(session, GDRCAP_LOG_ERROR, "the run ends: %s", what);
 	session_end(session);
 }
 
 static void watch_device(struct gdrcap_session *session, struct kernel_workers *workers)
 {
-	if (workers && session->ops->running(workers) < 0)
+	if (workers && session->memory.ops->running(workers) < 0)
 		session_fail(session, -EIO, kernel_error());
 }
 
 void session_moves(struct gdrcap_session *session)
 {
-	if (session->stuck)
+	if (session->watch.stuck)
 		session_tell(session, GDRCAP_LOG_WARNING, event_of(GDRCAP_EVENT_CONSUMER_MOVES),
 			     "the consumer moves again");
-	session->stuck = false;
+	session->watch.stuck = false;
 }
 
 /* A consumer that makes no progress is reported, and that it moves again too; nobody quits for it.
@@ -55,15 +55,15 @@ void session_watch_consumer(struct gdrcap_session *session)
 
 	if (!settings_validates(&session->settings))
 		return;
-	if (collected != session->progress_count ||
+	if (collected != session->watch.progress_count ||
 	    collected == session_bursts_published(session)) {
 		session_moves(session);
-		session->progress_count = collected;
-		patience_begin(&session->progress);
-	} else if (!session->stuck && limit_ms &&
-		   patience_ends(&session->progress, limit_ms, session_consumer_is_starved,
+		session->watch.progress_count = collected;
+		patience_begin(&session->watch.progress);
+	} else if (!session->watch.stuck && limit_ms &&
+		   patience_ends(&session->watch.progress, limit_ms, session_consumer_is_starved,
 				 session)) {
-		session->stuck = true;
+		session->watch.stuck = true;
 		late.count = session_bursts_published(session) - collected;
 		session_tell(
 			session, GDRCAP_LOG_WARNING, late,
@@ -78,18 +78,18 @@ static void watch_worker(struct gdrcap_session *session, struct thread *thread,
 {
 	char what[512];
 
-	if (session->hung)
+	if (session->run.hung)
 		return;
 	if (thread_is_stuck(thread)) {
-		session->hung = true;
+		session->run.hung = true;
 		snprintf(what, sizeof(what),
 			 "port %s, queue %u: its driver has not come back from a call for %u s "
 			 "(dmesg may say why); frames that are there count as lost",
 			 port->name, queue, THREAD_STUCK_MS / 1000);
 		session_fail(session, -ETIMEDOUT, what);
-	} else if (!session->starved &&
+	} else if (!session->watch.starved &&
 		   thread->patience.starved_ns >= UINT64_C(1000000) * THREAD_STUCK_MS) {
-		session->starved = true;
+		session->watch.starved = true;
 		session_message(
 			session, GDRCAP_LOG_WARNING,
 			"thread %s has had no core for %u s and is waited for: end what holds "
@@ -102,18 +102,18 @@ void session_watch_workers(struct gdrcap_session *session)
 {
 	const uint32_t queues = session->settings.queues;
 
-	for (uint32_t i = 0; i < session->rx_count; i++)
-		watch_worker(session, &session->rx[i].thread, &session->pairs[i / queues].rx,
-			     i % queues);
-	for (uint32_t i = 0; i < session->tx_count; i++)
-		watch_worker(session, &session->tx[i].thread, &session->pairs[i / queues].tx,
-			     i % queues);
+	for (uint32_t i = 0; i < session->workers.rx_count; i++)
+		watch_worker(session, &session->workers.rx[i].thread,
+			     &session->ports.pairs[i / queues].rx, i % queues);
+	for (uint32_t i = 0; i < session->workers.tx_count; i++)
+		watch_worker(session, &session->workers.tx[i].thread,
+			     &session->ports.pairs[i / queues].tx, i % queues);
 }
 
 static void watch_flush(struct gdrcap_session *session)
 {
-	for (uint32_t i = 0; i < session->rx_count; i++)
-		if (atomic_load_explicit(&session->rx[i].flush_error, memory_order_relaxed))
+	for (uint32_t i = 0; i < session->workers.rx_count; i++)
+		if (atomic_load_explicit(&session->workers.rx[i].flush_error, memory_order_relaxed))
 			session_fail(
 				session, -EIO,
 				"the GPU refused to flush GPUDirect RDMA writes; try --flush none "
@@ -124,7 +124,7 @@ static void watch_flush(struct gdrcap_session *session)
 /* A streamed file that broke off ends its sender; here is why. */
 void session_watch_file(struct gdrcap_session *session)
 {
-	const struct file_frames *file = session->file;
+	const struct file_frames *file = session->frames.file;
 
 	if (file && file->streamed && atomic_load_explicit(&file->failed, memory_order_acquire))
 		session_fail(session, -EIO, file->error.text);
@@ -135,7 +135,7 @@ static void watch_interface(struct gdrcap_session *session, const struct port *p
 {
 	char what[400];
 
-	if (session->failure || !interface_is_gone(interface))
+	if (session->run.failure || !interface_is_gone(interface))
 		return;
 	snprintf(what, sizeof(what),
 		 "port %s: its interface is gone: it was deleted, or moved to another network "
@@ -148,7 +148,7 @@ static void watch_interface(struct gdrcap_session *session, const struct port *p
 void session_watch_interfaces(struct gdrcap_session *session)
 {
 	for (uint32_t p = 0; p < session->settings.ports; p++) {
-		const struct session_pair *pair = &session->pairs[p];
+		const struct session_pair *pair = &session->ports.pairs[p];
 
 		watch_interface(session, &pair->rx, &pair->rx_interface,
 				event_of_port(GDRCAP_EVENT_PORT_GONE, p, false, -1));
@@ -160,7 +160,7 @@ void session_watch_interfaces(struct gdrcap_session *session)
 /* One that goes down, or came back. */
 static void link_changed(struct gdrcap_session *session, uint32_t p, bool sends, bool up)
 {
-	const struct port *port = sends ? &session->pairs[p].tx : &session->pairs[p].rx;
+	const struct port *port = sends ? &session->ports.pairs[p].tx : &session->ports.pairs[p].rx;
 	const bool peer_left = !up && !sends && port->facts->joins;
 	const enum gdrcap_event_kind kind = up		? GDRCAP_EVENT_LINK_UP
 					    : peer_left ? GDRCAP_EVENT_PORT_GONE
@@ -172,7 +172,7 @@ static void link_changed(struct gdrcap_session *session, uint32_t p, bool sends,
 		     peer_left ? ": the other end left, and took along what it had handed over and "
 				 "nobody had taken yet"
 			       : "");
-	if (up || atomic_load(&session->ending) || session->settings.link_down != LINK_DOWN_END)
+	if (up || atomic_load(&session->run.ending) || session->settings.link_down != LINK_DOWN_END)
 		return;
 	snprintf(what, sizeof(what), "port %s: its link is down (link_down: end)", port->name);
 	session_fail(session, -ENETDOWN, what);
@@ -181,12 +181,12 @@ static void link_changed(struct gdrcap_session *session, uint32_t p, bool sends,
 /* A link that was never up may be waited for; one that goes down is worth a word. */
 static void watch_link(struct gdrcap_session *session, uint32_t p, bool sends)
 {
-	const struct port *port = sends ? &session->pairs[p].tx : &session->pairs[p].rx;
-	enum session_link *link = &session->link[(sends ? GDRCAP_PORTS_MAX : 0) + p];
+	const struct port *port = sends ? &session->ports.pairs[p].tx : &session->ports.pairs[p].rx;
+	enum session_link *link = &session->watch.link[(sends ? GDRCAP_PORTS_MAX : 0) + p];
 	const bool up = port->open && port_link_up(port);
 
 	/* What failed is said; an interface that is gone is neither up nor down. */
-	if (!port->open || up == (*link == LINK_UP) || session->failure)
+	if (!port->open || up == (*link == LINK_UP) || session->run.failure)
 		return;
 	if (*link != LINK_WAITED_FOR) {
 		link_changed(session, p, sends, up);
@@ -201,27 +201,28 @@ static void watch_link(struct gdrcap_session *session, uint32_t p, bool sends)
 /* While a link is down its sender waits, and its receiver hears nothing. */
 static void watch_links(struct gdrcap_session *session)
 {
-	if (!tsc_older(session->link_tsc, LINK_LOOK_MS))
+	if (!tsc_older(session->watch.link_tsc, LINK_LOOK_MS))
 		return;
-	session->link_tsc = rte_rdtsc();
+	session->watch.link_tsc = rte_rdtsc();
 	/* After the end of the sender's streams somebody may clean up. */
-	if (!atomic_load(&session->ending)) {
+	if (!atomic_load(&session->run.ending)) {
 		session_watch_interfaces(session);
 		session_senders_watch(session);
 	}
 	for (uint32_t p = 0; p < session->settings.ports; p++) {
-		const enum session_link *link = &session->link[GDRCAP_PORTS_MAX + p];
+		const enum session_link *link = &session->watch.link[GDRCAP_PORTS_MAX + p];
 
-		if (!atomic_load(&session->ended_by_sender))
+		if (!atomic_load(&session->run.ended_by_sender))
 			watch_link(session, p, false);
-		if (session->rx_count && !atomic_load(&session->ending))
-			session->peer_left |=
-				session->pairs[p].rx.facts->joins && session->link[p] == LINK_DOWN;
+		if (session->workers.rx_count && !atomic_load(&session->run.ending))
+			session->watch.peer_left |= session->ports.pairs[p].rx.facts->joins &&
+						    session->watch.link[p] == LINK_DOWN;
 		watch_link(session, p, true);
-		session->link_lost |= *link == LINK_DOWN;
-		for (uint32_t q = 0; session->tx_count && q < session->settings.queues; q++)
-			atomic_store_explicit(&session->tx[p * session->settings.queues + q].hold,
-					      *link != LINK_UP, memory_order_relaxed);
+		session->watch.link_lost |= *link == LINK_DOWN;
+		for (uint32_t q = 0; session->workers.tx_count && q < session->settings.queues; q++)
+			atomic_store_explicit(
+				&session->workers.tx[p * session->settings.queues + q].hold,
+				*link != LINK_UP, memory_order_relaxed);
 	}
 }
 
@@ -230,12 +231,12 @@ static void watch_drops(struct gdrcap_session *session)
 {
 	struct port_counters counters;
 
-	if (!tsc_older(session->drops_tsc, DROPS_LOOK_MS))
+	if (!tsc_older(session->watch.drops_tsc, DROPS_LOOK_MS))
 		return;
-	session->drops_tsc = rte_rdtsc();
+	session->watch.drops_tsc = rte_rdtsc();
 	for (uint32_t p = 0; p < session->settings.ports; p++)
-		if (session->pairs[p].rx.drops)
-			session_port_counters(session, &session->pairs[p].rx, &counters);
+		if (session->ports.pairs[p].rx.drops)
+			session_port_counters(session, &session->ports.pairs[p].rx, &counters);
 }
 
 /* All of the sender's streams said their end. */
@@ -245,10 +246,10 @@ static bool sender_said_end(struct gdrcap_session *session)
 
 	if (session->settings.end != END_STREAM || !settings_validates(&session->settings))
 		return false;
-	ended = verdict_ended(accountant_borrow(&session->accountant));
-	accountant_return(&session->accountant);
+	ended = verdict_ended(accountant_borrow(&session->workers.accountant));
+	accountant_return(&session->workers.accountant);
 	if (ended)
-		atomic_store(&session->ended_by_sender, 1);
+		atomic_store(&session->run.ended_by_sender, 1);
 	return ended;
 }
 
@@ -260,7 +261,7 @@ bool session_is_blocked(struct gdrcap_session *session, struct quiet *quiet)
 	if (!quiet_is_blocked(quiet, ROOM_MS))
 		return false;
 	/* It makes room, and if it does not that is going to be reported. */
-	if (validate && !session->stuck && !session->failure &&
+	if (validate && !session->watch.stuck && !session->run.failure &&
 	    session_bursts_collected(session) != session_bursts_published(session))
 		return false;
 	sent = session_sent(session);
@@ -283,28 +284,29 @@ static bool run_is_idle(struct gdrcap_session *session)
 {
 	const uint64_t received = session_received(session);
 
-	if (received != session->idle_count) {
-		session->idle_count = received;
-		quiet_begin(&session->idle);
+	if (received != session->watch.idle_count) {
+		session->watch.idle_count = received;
+		quiet_begin(&session->watch.idle);
 	}
 	if (session->settings.idle_ms == 0 || received == 0)
 		return false;
-	session->ended_idle = quiet_is_over(&session->idle, session->settings.idle_ms);
-	return session->ended_idle || session_is_blocked(session, &session->idle);
+	session->run.ended_idle = quiet_is_over(&session->watch.idle, session->settings.idle_ms);
+	return session->run.ended_idle || session_is_blocked(session, &session->watch.idle);
 }
 
 static bool run_is_over(struct gdrcap_session *session)
 {
 	const struct settings *settings = &session->settings;
-	bool sending = session->tx_count == 0;
+	bool sending = session->workers.tx_count == 0;
 
-	session->ended_by_time =
-		settings->seconds_ms && tsc_older(session->start_tsc, settings->seconds_ms);
-	if (session->ended_by_time)
+	session->run.ended_by_time =
+		settings->seconds_ms && tsc_older(session->run.start_tsc, settings->seconds_ms);
+	if (session->run.ended_by_time)
 		return true;
-	for (uint32_t i = 0; i < session->tx_count; i++)
-		sending |= !atomic_load_explicit(&session->tx[i].finished, memory_order_acquire);
-	if (session->tx_count)
+	for (uint32_t i = 0; i < session->workers.tx_count; i++)
+		sending |= !atomic_load_explicit(&session->workers.tx[i].finished,
+						 memory_order_acquire);
+	if (session->workers.tx_count)
 		return !sending;
 	return (settings->frames && session_received(session) >= settings->frames) ||
 	       sender_said_end(session) || run_is_idle(session);
@@ -313,9 +315,9 @@ static bool run_is_over(struct gdrcap_session *session)
 /* True when the sender, here or far away, has handed over all that it will. Quiet begins after. */
 static bool senders_are_through(struct gdrcap_session *session)
 {
-	for (uint32_t i = 0; i < session->tx_count; i++)
-		if (!atomic_load_explicit(&session->tx[i].finished, memory_order_acquire)) {
-			quiet_begin(&session->quiet);
+	for (uint32_t i = 0; i < session->workers.tx_count; i++)
+		if (!atomic_load_explicit(&session->workers.tx[i].finished, memory_order_acquire)) {
+			quiet_begin(&session->run.quiet);
 			return false;
 		}
 	return true;
@@ -328,18 +330,18 @@ static bool receivers_hear_nothing(struct gdrcap_session *session)
 	const uint64_t arrived = session_arrived(session);
 
 	/* Not all frames: somebody else's may come for ever. */
-	if (session->tx_count && arrived >= session_sent(session))
+	if (session->workers.tx_count && arrived >= session_sent(session))
 		return true;
-	if (session->tx_count == 0 && session->settings.seconds_ms &&
-	    tsc_older(session->start_tsc, session->settings.seconds_ms)) {
+	if (session->workers.tx_count == 0 && session->settings.seconds_ms &&
+	    tsc_older(session->run.start_tsc, session->settings.seconds_ms)) {
 		/* No longer for what may still be under way. */
 		quiet_ms = 0;
-	} else if (arrived != session->quiet_count) {
-		session->quiet_count = arrived;
-		session->quiet_bursts = 0;
-		quiet_begin(&session->quiet);
+	} else if (arrived != session->run.quiet_count) {
+		session->run.quiet_count = arrived;
+		session->run.quiet_bursts = 0;
+		quiet_begin(&session->run.quiet);
 	}
-	return quiet_is_over(&session->quiet, quiet_ms);
+	return quiet_is_over(&session->run.quiet, quiet_ms);
 }
 
 /* Nothing of the sender's is in flight: all of it came, or nothing came for quiet_ms, which each
@@ -348,26 +350,27 @@ static bool receivers_hear_nothing(struct gdrcap_session *session)
  * nothing more is received. */
 static bool run_is_quiet(struct gdrcap_session *session)
 {
-	if (session->hung)
+	if (session->run.hung)
 		return true;
 	if (!senders_are_through(session))
 		return false;
-	if (session->rx_count == 0)
+	if (session->workers.rx_count == 0)
 		return true;
-	if (session->tx_count == 0 && !atomic_load(&session->ended_by_sender))
+	if (session->workers.tx_count == 0 && !atomic_load(&session->run.ended_by_sender))
 		return session_receivers_cut(session);
 	if (!receivers_hear_nothing(session))
-		return session_is_blocked(session, &session->quiet);
-	if (session->quiet_bursts == 0)
-		session->quiet_bursts = session_bursts_published(session);
-	return !settings_validates(&session->settings) || session->stuck || session->failure ||
-	       session_bursts_collected(session) >= session->quiet_bursts;
+		return session_is_blocked(session, &session->run.quiet);
+	if (session->run.quiet_bursts == 0)
+		session->run.quiet_bursts = session_bursts_published(session);
+	return !settings_validates(&session->settings) || session->watch.stuck ||
+	       session->run.failure ||
+	       session_bursts_collected(session) >= session->run.quiet_bursts;
 }
 
 bool session_watch(struct gdrcap_session *session)
 {
-	watch_device(session, session->check);
-	watch_device(session, session->write);
+	watch_device(session, session->jobs.check);
+	watch_device(session, session->jobs.write);
 	watch_flush(session);
 	session_watch_consumer(session);
 	session_watch_workers(session);
@@ -376,7 +379,7 @@ bool session_watch(struct gdrcap_session *session)
 	watch_drops(session);
 	session_events_watch(session);
 	recover_watch(session);
-	if (!atomic_load(&session->ending) && run_is_over(session))
+	if (!atomic_load(&session->run.ending) && run_is_over(session))
 		session_end(session);
-	return atomic_load(&session->ending) && run_is_quiet(session);
+	return atomic_load(&session->run.ending) && run_is_quiet(session);
 }

@@ -21,16 +21,16 @@ static bool flush_needed(const struct gdrcap_session *session, const struct port
 {
 	if (session->settings.flush != FLUSH_AUTO)
 		return session->settings.flush == FLUSH_HOST;
-	return session->plan.cuda && session->region.kind == GDRCAP_MEMORY_DEVICE &&
+	return session->plan.cuda && session->memory.region.kind == GDRCAP_MEMORY_DEVICE &&
 	       port->facts->writes == DRIVER_WRITES_DMA &&
-	       session->device_info.writes_ordering < 100;
+	       session->memory.device_info.writes_ordering < 100;
 }
 
 static int flush_device(void *context)
 {
 	struct gdrcap_session *session = context;
 
-	return session->ops->flush(session->device);
+	return session->memory.ops->flush(session->memory.device);
 }
 
 /* All slots of a queue's pool, less what the caches of the control thread and of its own thread can
@@ -68,7 +68,7 @@ static uint32_t starved_from(const struct gdrcap_session *session, const struct 
 static bool frames_readable(const struct gdrcap_session *session)
 {
 	return !session->settings.split &&
-	       (!session->plan.cuda || session->region.kind != GDRCAP_MEMORY_DEVICE);
+	       (!session->plan.cuda || session->memory.region.kind != GDRCAP_MEMORY_DEVICE);
 }
 
 /* Rules that no card applies are for who reads the frames: the built-in consumer, or the thread that
@@ -78,7 +78,7 @@ static int match_check(const struct gdrcap_session *session, const struct sessio
 {
 	const bool host = session->settings.consumer == CONSUMER_HOST;
 
-	if (!session->layout.match.count || pair->rx.isolated ||
+	if (!session->frames.layout.match.count || pair->rx.isolated ||
 	    settings_validates(&session->settings) || (host && frames_readable(session)))
 		return 0;
 	return error_set(
@@ -94,25 +94,25 @@ static int match_check(const struct gdrcap_session *session, const struct sessio
 static int rx_queue_create(struct gdrcap_session *session, const struct session_pair *pair,
 			   uint16_t queue, struct gdrcap_error *error)
 {
-	const struct region *heads = session->settings.split ? &session->heads : NULL;
+	const struct region *heads = session->settings.split ? &session->memory.heads : NULL;
 	const bool times = session->settings.times;
 	const bool validates = settings_validates(&session->settings);
-	const uint32_t index = session->rx_count;
-	struct rx_worker *worker = &session->rx[index];
+	const uint32_t index = session->workers.rx_count;
+	struct rx_worker *worker = &session->workers.rx[index];
 	const struct ring_config ring = {
-		.region = &session->region,
+		.region = &session->memory.region,
 		.heads = heads,
-		.generation = session->generation,
+		.generation = session->memory.generation,
 		.stale_us = session->settings.stale_us,
 		.frames = session->plan.pool_slots,
 		.burst_max = session->settings.burst,
 		.times = times,
-		.inlines = validates && session->ops->reads_inline,
+		.inlines = validates && session->memory.ops->reads_inline,
 	};
 	struct rx_config config = {
 		.port = pair->rx.id,
 		.queue = queue,
-		.region = &session->region,
+		.region = &session->memory.region,
 		.pool = pair->rx_pool[queue],
 		.heads = heads,
 		.head_pool = pair->head_pool[queue],
@@ -125,8 +125,8 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 		.starved_from = starved_from(session, &pair->rx),
 		.accounted = validates,
 		/* Own frames' headers say how long they should be. */
-		.mark_cut =
-			!validates || settings_is_foreign(&session->settings) || session->expect,
+		.mark_cut = !validates || settings_is_foreign(&session->settings) ||
+			    session->frames.expect,
 		.cut_from = pair->rx.cut_from,
 	};
 	int ret = match_check(session, pair, error);
@@ -137,15 +137,17 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 	ret = rx_worker_create(worker, &config, &ring, error);
 	if (ret < 0)
 		return ret;
-	session->rx_rings[session->rx_count++] = &worker->ring;
-	ret = queue_create(&session->queues[index], &worker->ring, session->settings.consumer,
-			   session->ops, session->device,
+	session->workers.rx_rings[session->workers.rx_count++] = &worker->ring;
+	ret = queue_create(&session->workers.queues[index], &worker->ring,
+			   session->settings.consumer, session->memory.ops, session->memory.device,
 			   session->settings.batch_times ? &pair->rx_clock : NULL);
-	session->queues[index].index = index;
-	session->queues[index].layout = &session->layout;
-	session->queues[index].readable = frames_readable(session);
-	session->queues[index].filters = session->layout.match.count && !pair->rx.isolated;
-	session->queues[index].from_zero = settings_sends(&session->settings) && !session->file;
+	session->workers.queues[index].index = index;
+	session->workers.queues[index].layout = &session->frames.layout;
+	session->workers.queues[index].readable = frames_readable(session);
+	session->workers.queues[index].filters =
+		session->frames.layout.match.count && !pair->rx.isolated;
+	session->workers.queues[index].from_zero =
+		settings_sends(&session->settings) && !session->frames.file;
 	return ret < 0 ? error_set(error, ret, "no memory for a queue") : 0;
 }
 
@@ -154,7 +156,7 @@ static int rx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 	const uint32_t queues = session->settings.queues;
 
 	for (uint32_t i = 0; i < session->settings.ports * queues; i++) {
-		int ret = rx_queue_create(session, &session->pairs[i / queues],
+		int ret = rx_queue_create(session, &session->ports.pairs[i / queues],
 					  (uint16_t)(i % queues), error);
 
 		if (ret < 0)
@@ -196,14 +198,14 @@ static int tx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 		!settings_receives(settings) && !settings->pcap[0] && settings->end == END_STREAM;
 	struct pacing_config pacing = settings->pacing;
 
-	session->tx_asked = frames == UINT64_MAX ? 0 : frames;
+	session->run.tx_asked = frames == UINT64_MAX ? 0 : frames;
 	/* Each sender has its share; a file's own times are one sender's. */
 	if (pacing.kind != PACING_ORIGINAL)
 		pacing.value /= workers;
 	for (uint32_t w = 0; w < workers; w++) {
-		const struct session_pair *pair = &session->pairs[w / settings->queues];
+		const struct session_pair *pair = &session->ports.pairs[w / settings->queues];
 		const struct ring_config ring = {
-			.region = &session->region,
+			.region = &session->memory.region,
 			.frames = plan->pool_slots,
 			.burst_max = settings->burst,
 			.replay = true,
@@ -212,9 +214,9 @@ static int tx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 		const struct tx_config config = {
 			.port = pair->tx.id,
 			.queue = (uint16_t)(w % settings->queues),
-			.region = &session->region,
+			.region = &session->memory.region,
 			.pool = pair->tx_pool[w % settings->queues],
-			.layout = &session->layout,
+			.layout = &session->frames.layout,
 			.lengths = settings->sizes.length,
 			.length_count = settings->sizes.count,
 			.stream_first = settings->first_stream + w,
@@ -222,22 +224,22 @@ static int tx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 			.stream_count = (streams - w + workers - 1) / workers,
 			.frames = frames == UINT64_MAX ? frames
 						       : frames / workers + (w < frames % workers),
-			.file = session->file,
+			.file = session->frames.file,
 			.pacing = pacing,
 			.clock = pair->tx_clocked ? &pair->tx_clock : NULL,
 			.after = pair->tx.facts->writes == DRIVER_WRITES_DMA && w % settings->queues
-					 ? &session->tx[w - 1]
+					 ? &session->workers.tx[w - 1]
 					 : NULL,
 			.idle_us = settings->idle_sleep_us,
 			.end_streams =
 				says_end ? port_streams(settings, streams, w / settings->queues)
 					 : 0,
 		};
-		int ret = tx_worker_create(&session->tx[w], &config, &ring, error);
+		int ret = tx_worker_create(&session->workers.tx[w], &config, &ring, error);
 
 		if (ret < 0)
 			return ret;
-		session->tx_count++;
+		session->workers.tx_count++;
 	}
 	return 0;
 }
@@ -270,8 +272,8 @@ static int saver_create(struct gdrcap_session *session, struct gdrcap_error *err
 		.every = session->settings.save_every,
 		.damaged = session->settings.save_damaged,
 		.around = session->settings.save_around,
-		.rings = session->rx_rings,
-		.queues = session->rx_count,
+		.rings = session->workers.rx_rings,
+		.queues = session->workers.rx_count,
 		.names = names,
 		.clocks = clocks,
 		.slots = session->plan.pool_slots,
@@ -279,26 +281,27 @@ static int saver_create(struct gdrcap_session *session, struct gdrcap_error *err
 		.frame_max = (1u << session->plan.slot_shift) - RTE_PKTMBUF_HEADROOM +
 			     session->settings.split,
 		.dump = session->settings.dump_frames,
-		.gpu = session->gpu,
-		.ops = session->ops,
-		.device = session->device,
-		.layout = &session->layout,
-		.plan = &session->pattern,
-		.expect = session->expect ? &session->expect->view : NULL,
+		.gpu = session->memory.gpu,
+		.ops = session->memory.ops,
+		.device = session->memory.device,
+		.layout = &session->frames.layout,
+		.plan = &session->frames.pattern,
+		.expect = session->frames.expect ? &session->frames.expect->view : NULL,
 		.inputs = { session->settings.expect, session->settings.pcap,
 			    session->settings.pattern.file },
 	};
-	char files[GDRCAP_PORTS_MAX][sizeof(session->pairs[0].rx.name)];
+	char files[GDRCAP_PORTS_MAX][sizeof(session->ports.pairs[0].rx.name)];
 	cpu_set_t cpus;
 
 	if (!config.all[0] && !config.damaged[0])
 		return 0;
 	for (uint32_t p = 0; p < session->settings.ports; p++) {
-		port_files(&session->pairs[p].rx, &config.inputs[3 + p * GDRCAP_QUEUES_MAX],
+		port_files(&session->ports.pairs[p].rx, &config.inputs[3 + p * GDRCAP_QUEUES_MAX],
 			   files[p]);
 	}
-	for (uint32_t i = 0; i < session->rx_count; i++) {
-		const struct session_pair *pair = &session->pairs[i / session->settings.queues];
+	for (uint32_t i = 0; i < session->workers.rx_count; i++) {
+		const struct session_pair *pair =
+			&session->ports.pairs[i / session->settings.queues];
 
 		names[i] = pair->rx.name;
 		clocks[i] = &pair->rx_clock;
@@ -306,49 +309,49 @@ static int saver_create(struct gdrcap_session *session, struct gdrcap_error *err
 		config.slots = RTE_MIN(config.slots, in_flight_max(session, &pair->rx));
 	}
 	session_cpus(session, &cpus);
-	return save_create(&session->save, &config, &cpus, error);
+	return save_create(&session->frames.save, &config, &cpus, error);
 }
 
 static int accounts_create(struct gdrcap_session *session, struct gdrcap_error *error)
 {
 	const struct settings *settings = &session->settings;
-	const bool foreign = settings_is_foreign(settings) && !session->expect;
+	const bool foreign = settings_is_foreign(settings) && !session->frames.expect;
 	const uint32_t senders = settings->direction == DIRECTION_LOOPBACK && !foreign
 					 ? settings->ports * settings->queues
 					 : 0;
 	const struct verdict_config config = {
 		.own_streams = senders ? RTE_MAX(settings->streams, senders) : 0,
 		.senders = settings->senders,
-		.layout = foreign ? &session->layout : NULL,
-		.plan = &session->pattern,
-		.expect = session->expect ? &session->expect->view : NULL,
+		.layout = foreign ? &session->frames.layout : NULL,
+		.plan = &session->frames.pattern,
+		.expect = session->frames.expect ? &session->frames.expect->view : NULL,
 	};
-	int ret = accountant_create(&session->accountant, session->rx_rings, session->rx_count,
-				    &config, session->save);
+	int ret = accountant_create(&session->workers.accountant, session->workers.rx_rings,
+				    session->workers.rx_count, &config, session->frames.save);
 
 	if (ret < 0)
 		return error_set(error, ret, "no memory for the accounts");
-	session->accountant.naps.most_us =
+	session->workers.accountant.naps.most_us =
 		RTE_MIN(session->settings.idle_sleep_us, ACCOUNTANT_NAP_US);
-	session->accountant_ready = true;
+	session->workers.accountant_ready = true;
 	return 0;
 }
 
 void session_workers_destroy(struct gdrcap_session *session)
 {
-	if (session->accountant_ready)
-		accountant_destroy(&session->accountant);
-	save_destroy(session->save);
-	for (uint32_t i = 0; i < session->tx_count; i++)
-		tx_worker_destroy(&session->tx[i]);
-	for (uint32_t i = 0; i < session->rx_count; i++) {
-		queue_destroy(&session->queues[i]);
-		rx_worker_destroy(&session->rx[i]);
+	if (session->workers.accountant_ready)
+		accountant_destroy(&session->workers.accountant);
+	save_destroy(session->frames.save);
+	for (uint32_t i = 0; i < session->workers.tx_count; i++)
+		tx_worker_destroy(&session->workers.tx[i]);
+	for (uint32_t i = 0; i < session->workers.rx_count; i++) {
+		queue_destroy(&session->workers.queues[i]);
+		rx_worker_destroy(&session->workers.rx[i]);
 	}
-	free(session->tx);
-	free(session->rx);
-	free(session->rx_rings);
-	free(session->queues);
+	free(session->workers.tx);
+	free(session->workers.rx);
+	free(session->workers.rx_rings);
+	free(session->workers.queues);
 }
 
 int session_workers_create(struct gdrcap_session *session, struct gdrcap_error *error)
@@ -357,12 +360,13 @@ int session_workers_create(struct gdrcap_session *session, struct gdrcap_error *
 	int ret = 0;
 
 	/* Aligned: the workers' cache lines have one writer each. */
-	session->rx = aligned_alloc(RING_LINE, count * sizeof(*session->rx));
-	session->tx = aligned_alloc(RING_LINE, count * sizeof(*session->tx));
+	session->workers.rx = aligned_alloc(RING_LINE, count * sizeof(*session->workers.rx));
+	session->workers.tx = aligned_alloc(RING_LINE, count * sizeof(*session->workers.tx));
 	/* NOLINTNEXTLINE(bugprone-sizeof-expression): of pointers */
-	session->rx_rings = calloc(count, sizeof(*session->rx_rings));
-	session->queues = calloc(count, sizeof(*session->queues));
-	if (!session->rx || !session->tx || !session->rx_rings || !session->queues) {
+	session->workers.rx_rings = calloc(count, sizeof(*session->workers.rx_rings));
+	session->workers.queues = calloc(count, sizeof(*session->workers.queues));
+	if (!session->workers.rx || !session->workers.tx || !session->workers.rx_rings ||
+	    !session->workers.queues) {
 		ret = error_set(error, -ENOMEM, "no memory for %u workers", count);
 		goto err;
 	}

@@ -142,13 +142,13 @@ static void run_with_byte(uint32_t at, uint8_t flip, struct gdrcap_summary *summ
 	if (gdrcap_create(asked, &session, &error) < 0 || path_fill(session, &error) < 0)
 		fail_msg("%s", error.text);
 	gdrcap_config_free(asked);
-	byte = session->region.device + ((size_t)5 << session->region.slot_shift) +
+	byte = session->memory.region.device + ((size_t)5 << session->memory.region.slot_shift) +
 	       RTE_PKTMBUF_HEADROOM + at;
 	*byte ^= flip;
 	if (gdrcap_start(session, &error) < 0)
 		fail_msg("%s", error.text);
 	/* Each slot is received at least once. */
-	while (session_received(session) < 4 * (uint64_t)session->region.slots)
+	while (session_received(session) < 4 * (uint64_t)session->memory.region.slots)
 		assert_false(gdrcap_wait_end(session, 1));
 	if (gdrcap_stop(session, &error) < 0)
 		fail_msg("%s", error.text);
@@ -195,12 +195,13 @@ static void a_burst_is_one_run(void **state)
 	    gdrcap_start(session, &error) < 0)
 		fail_msg("%s", error.text);
 	gdrcap_config_free(asked);
-	while (session_received(session) < 4 * (uint64_t)session->region.slots)
+	while (session_received(session) < 4 * (uint64_t)session->memory.region.slots)
 		assert_false(gdrcap_wait_end(session, 1));
 	assert_int_equal(gdrcap_stop(session, &error), 0);
-	assert_true(session->accountant.verdict.queues[0].valid > 0);
-	for (uint64_t b = session->rx[0].ring.burst - 64; b < session->rx[0].ring.burst; b++) {
-		const struct ring_producer *ring = &session->rx[0].ring;
+	assert_true(session->workers.accountant.verdict.queues[0].valid > 0);
+	for (uint64_t b = session->workers.rx[0].ring.burst - 64;
+	     b < session->workers.rx[0].ring.burst; b++) {
+		const struct ring_producer *ring = &session->workers.rx[0].ring;
 
 		assert_true(ring_is_done(ring, b));
 		assert_int_equal(burst_word_count(ring->result[b & ring->burst_mask].done), 1);
@@ -315,12 +316,12 @@ static void a_pool_a_queue(void **state)
 		fail_msg("%s", error.text);
 	gdrcap_config_free(of_session);
 	for (uint16_t q = 0; q < 4; q++) {
-		struct rte_mempool *pool = session->rx[q].config.pool;
+		struct rte_mempool *pool = session->workers.rx[q].config.pool;
 		struct rte_mbuf *mbufs[64];
 
 		for (uint16_t k = 0; k < q; k++)
-			assert_ptr_not_equal(pool, session->rx[k].config.pool);
-		assert_int_equal(rte_eth_rx_burst(session->pairs[0].rx.id, q, mbufs, 64), 64);
+			assert_ptr_not_equal(pool, session->workers.rx[k].config.pool);
+		assert_int_equal(rte_eth_rx_burst(session->ports.pairs[0].rx.id, q, mbufs, 64), 64);
 		for (uint32_t i = 0; i < 64; i++)
 			assert_ptr_equal(mbufs[i]->pool, pool);
 		rte_pktmbuf_free_bulk(mbufs, 64);

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a session is made of: a struct for each file that owns one, and writes it. */
+#ifndef GDRCAP_SESSION_PARTS_H
+#define GDRCAP_SESSION_PARTS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <rte_cycles.h>
+
+#include "base/guest.h"
+#include "base/log.h"
+#include "base/tsc.h"
+#include "capture/rx_worker.h"
+#include "config/settings.h"
+#include "gdrcap.h"
+#include "kernels/kernels.h"
+#include "memory/region.h"
+#include "pattern/frame.h"
+#include "port/interface.h"
+#include "port/port.h"
+#include "port/rx_clock.h"
+#include "port/steering.h"
+#include "port/tx_clock.h"
+#include "port/xstats.h"
+#include "replay/file_frames.h"
+#include "replay/tx_worker.h"
+#include "save/save.h"
+#include "session/events.h"
+#include "session/plan.h"
+#include "session/queue.h"
+#include "session/quiet.h"
+#include "session/recover.h"
+#include "verdict/accountant.h"
+
+#define SESSION_MESSAGES_MAX 256
+#define SESSION_MESSAGES_ERRORS 16 /* of them kept free for errors */
+#define SESSION_POISON                                                                             \
+	0x55 /* what the memory holds before the first frame, as in the proof of concept */
+
+struct rte_mempool;
+
+/*
+ * One receive port, the port that plays into it, and their pools: one a queue, so that no core
+ * waits for another's, and a core's mbufs are few enough for its caches.
+ */
+struct session_pair {
+	struct port rx, tx;
+	struct port_wire wire;
+	struct interface rx_interface, tx_interface;
+	struct rte_mempool *rx_pool[GDRCAP_QUEUES_MAX];
+	struct rte_mempool *tx_pool[GDRCAP_QUEUES_MAX]; /* on a wire the same */
+	/* Header-data split: in session->memory.heads; NULL: none. */
+	struct rte_mempool *head_pool[GDRCAP_QUEUES_MAX];
+	struct steering steering;	    /* of rx, where it is isolated */
+	struct xstats rx_xstats, tx_xstats; /* since the ports were started */
+	struct rx_clock rx_clock;	    /* of rx's arrival times, where they are kept */
+	bool rx_mapped, tx_mapped;	    /* DMA registration done */
+	struct tx_clock tx_clock;	    /* the card keeps the send times */
+	bool tx_clocked;
+	struct recover_pair recover;
+	bool rules_anew; /* rx was started again, so its rules do not count the whole run */
+};
+
+enum session_link { LINK_WAITED_FOR, LINK_UP, LINK_DOWN };
+/* A replay's attempts to hand over, as last looked at. */
+struct session_trying {
+	uint64_t tsc;		      /* of the look; 0: none yet */
+	uint64_t sent, stalled, idle; /* sums of the workers' */
+	uint64_t vain;		      /* ticks spent in trying since a port took something */
+};
+/* The thread that watches a run: control.c. */
+struct session_control {
+	struct thread thread;
+	_Atomic int stop;     /* the process ends */
+	pthread_mutex_t lock; /* over `over` */
+	pthread_cond_t changed;
+	bool over; /* no run, or one that is over: gdrcap_wait_end() waits for it */
+};
+enum session_state { SESSION_CREATED, SESSION_RUNNING, SESSION_STOPPED };
+
+/* What frames are, and the files that they come from and go to: frames.c; `save`: workers.c. */
+struct session_frames {
+	struct frame_layout layout;
+	struct pattern_plan pattern;
+	struct file_frames *file; /* that is played; NULL: the pattern is */
+	struct file_frames
+		*expect;       /* that is compared with; may be the same; NULL: the pattern is */
+	struct save *save;     /* NULL: nothing is saved */
+	uint8_t *pattern_file; /* mapped file, or NULL */
+	size_t pattern_file_bytes;
+};
+
+/* The GPU, or the CPU in its place, and the memory that frames land in: session.c. */
+struct session_memory {
+	int16_t gpu; /* gpudev id */
+	char gpu_driver[32];
+	const struct kernel_ops *ops;
+	struct kernel_device *device;
+	struct kernel_info device_info;
+	struct region region;
+	struct region heads;  /* header-data split: pinned host memory; bytes 0: none */
+	uint32_t *generation; /* stale-read detector, by slot of `region`; NULL: none */
+};
+
+/* ports.c, recover_ports.c; what they count: results_ports.c. */
+struct session_ports {
+	/* What cards steer by: the configured rules, or one for our own frames. */
+	struct frame_match steered;
+	char steered_text[GDRCAP_MATCH_MAX][SETTINGS_NAME_BYTES];
+	struct session_pair pairs[GDRCAP_PORTS_MAX];
+	_Atomic uint32_t queue_restarts; /* receive queues in error that were started again */
+	/* Recursive. Over what the ports' drivers and rules count, which any thread may ask for: a
+	 * driver is not asked twice at a time, nor while a port is started again. */
+	pthread_mutex_t lock;
+	struct xstats_values rx_causes, tx_causes; /* as last read; under session->lines.lock */
+};
+
+/* Receivers, senders and accounts: workers.c. */
+struct session_workers {
+	uint32_t rx_count, tx_count; /* ports x queues */
+	struct rx_worker *rx;
+	struct tx_worker *tx;
+	struct ring_producer **rx_rings;
+	struct gdrcap_queue *queues;
+	struct accountant accountant;
+	bool accountant_ready;
+	int cpus[GDRCAP_CORES_MAX];
+	uint32_t cpu_count;
+};
+
+/* What runs on the device: run.c, stop.c. Under guest_lock() too, for the end of the process. */
+struct session_jobs {
+	struct kernel_workers *check, *write;
+	struct ring_producer *selftest_ring; /* of the self-test; set when its consumer stayed */
+	uint32_t *selftest_stop; /* stop word of the self-test's consumer, while it runs */
+	unsigned int joining;	 /* jobs that are neither running nor known to have left */
+	_Atomic uint32_t blocks; /* consumer workers a queue, as chosen */
+};
+
+/* From start to stop: run.c, stop.c, stop_receivers.c; `failure`: whoever finds the first error. */
+struct session_run {
+	pthread_mutex_t lock; /* over `state` and what session_watch() does, by any thread */
+	enum session_state state;
+	uint64_t start_tsc;
+	_Atomic int ending;	     /* it has reached its end: senders are told to stop */
+	_Atomic int ended_by_sender; /* its end-of-stream frames came */
+	bool cut;		     /* after its end receivers were told to receive no more */
+	bool ended_idle;	     /* it ended for want of frames */
+	bool ended_by_time;	     /* ... because its time was over */
+	uint64_t tx_asked; /* frames for the senders together; 0: until they are stopped */
+	_Atomic uint64_t tx_missing; /* of them, not sent when the run had ended */
+	struct quiet quiet; /* since the last change of the arrived frames, which were then: */
+	uint64_t quiet_count;
+	uint64_t quiet_bursts; /* published when it was long enough ago; 0: it was not yet */
+	bool hung; /* a worker hangs in its port's driver: it is not joined, and nothing is freed */
+	_Atomic int failure;	      /* negative errno that ended the run */
+	_Atomic bool destroy_refused; /* to a log function, which has been told */
+	bool given_up; /* workers on the device did not leave: see gdrcap_destroy() */
+	struct gdrcap_session *next_given_up;
+};
+
+/* What the control thread has last seen: watch.c, senders.c. */
+struct session_watch {
+	struct quiet idle; /* since the last change of the received frames, which were then: */
+	uint64_t idle_count;
+	struct session_trying trying;
+	uint64_t link_tsc;    /* last look at the links */
+	uint64_t drops_tsc;   /* last look at what the kernel dropped */
+	uint64_t recover_tsc; /* last look at the cards' queues */
+	bool link_lost;	      /* a sender's link was down for a while */
+	bool peer_left;	      /* a memif's other end went away while we received from it */
+	enum session_link link[2 * GDRCAP_PORTS_MAX]; /* receiving ports, then sending ones */
+	struct patience progress; /* watchdog: since the last change of the accounted bursts */
+	uint64_t progress_count;  /* which they were then */
+	bool stuck;		  /* reported; cleared when it moves again */
+	bool starved;		  /* reported: a worker had no core for long */
+};
+
+/* What is kept to be told: session.c. */
+struct session_lines {
+	pthread_mutex_t lock;	/* of any thread */
+	char failure_text[512]; /* the first error line of the run */
+	char *messages[SESSION_MESSAGES_MAX];
+	uint32_t message_count;
+};
+
+struct gdrcap_session {
+	struct settings settings;
+	struct log log;
+	unsigned int number; /* of the process's sessions: pools have names in EAL's own space */
+	struct plan plan;
+	struct session_frames frames;
+	struct session_memory memory;
+	struct session_ports ports;
+	struct session_workers workers;
+	struct session_jobs jobs;
+	struct session_control control;
+	struct session_events events;
+	struct session_run run;
+	struct session_watch watch;
+	struct session_lines lines;
+	struct guest guest; /* hears of the end of the process: session_leave() */
+};
+
+#endif
