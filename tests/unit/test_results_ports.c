@@ -26,7 +26,7 @@ void __wrap_xstats_read(const struct xstats *xstats, struct xstats_values *value
 {
 	assert_in_range(xstats->port, 0, 2 * PORTS - 1);
 	/* Nobody may start a port again meanwhile. */
-	assert_int_not_equal(pthread_mutex_trylock(&session.ports_lock), 0);
+	assert_int_not_equal(pthread_mutex_trylock(&session.ports.lock), 0);
 	*values = card[xstats->port];
 	cards_asked++;
 }
@@ -37,7 +37,7 @@ void __wrap_steering_query(const struct steering *steering,
 			   struct steering_hits to[STEERING_RULES_MAX])
 {
 	assert_in_range(steering->port, 0, PORTS - 1);
-	assert_int_not_equal(pthread_mutex_trylock(&session.ports_lock), 0);
+	assert_int_not_equal(pthread_mutex_trylock(&session.ports.lock), 0);
 	memset(to, 0xa5, STEERING_RULES_MAX * sizeof(*to));
 	memcpy(to, hits[steering->port], steering->rules * sizeof(*to));
 }
@@ -45,7 +45,7 @@ void __wrap_steering_query(const struct steering *steering,
 void __wrap_region_registration(const struct region *region, char *text, size_t bytes);
 void __wrap_region_registration(const struct region *region, char *text, size_t bytes)
 {
-	assert_ptr_equal(region, &session.region);
+	assert_ptr_equal(region, &session.memory.region);
 	snprintf(text, bytes, "dma-buf");
 }
 
@@ -55,12 +55,12 @@ static int setup(void **state)
 	memset(card, 0, sizeof(card));
 	memset(hits, 0, sizeof(hits));
 	cards_asked = 0;
-	pthread_mutex_init(&session.message_lock, NULL);
-	pthread_mutex_init(&session.ports_lock, NULL);
+	pthread_mutex_init(&session.lines.lock, NULL);
+	pthread_mutex_init(&session.ports.lock, NULL);
 	session.settings.ports = PORTS;
-	session.rx_count = 4;
+	session.workers.rx_count = 4;
 	for (uint16_t p = 0; p < PORTS; p++) {
-		struct session_pair *pair = &session.pairs[p];
+		struct session_pair *pair = &session.ports.pairs[p];
 
 		pair->rx_xstats.port = p;
 		pair->tx_xstats.port = (uint16_t)(PORTS + p);
@@ -69,8 +69,8 @@ static int setup(void **state)
 		pair->steering.rules = 2;
 		pair->rx_clock.port = p;
 	}
-	strcpy(session.steered_text[0], "vlan=5");
-	strcpy(session.steered_text[1], "dst_port=4000");
+	strcpy(session.ports.steered_text[0], "vlan=5");
+	strcpy(session.ports.steered_text[1], "dst_port=4000");
 	return 0;
 }
 
@@ -164,19 +164,19 @@ static void rules(void **state)
 	assert_int_equal(gdrcap_get_rule(&session, 2, &rule, sizeof(rule)), -ENOENT);
 	assert_int_equal(gdrcap_get_rule(&session, UINT32_MAX, &rule, sizeof(rule)), -ENOENT);
 	/* A software port beside a card has none. */
-	session.pairs[1].steering.rules = 0;
+	session.ports.pairs[1].steering.rules = 0;
 	assert_int_equal(gdrcap_get_rule(&session, 1, &rule, sizeof(rule)), 0);
 	assert_int_equal(rule.frames, 7);
 	/* a port that was started again: its rules have not counted all */
-	session.pairs[0].rules_anew = true;
+	session.ports.pairs[0].rules_anew = true;
 	assert_int_equal(gdrcap_get_rule(&session, 1, &rule, sizeof(rule)), 0);
 	assert_int_equal(rule.known, 0);
 	assert_int_equal(rule.frames, 0);
-	session.pairs[0].steering.rules = 0;
+	session.ports.pairs[0].steering.rules = 0;
 	assert_int_equal(gdrcap_get_rule(&session, 0, &rule, sizeof(rule)), -ENOENT);
 	/* the lock is given back on each way */
-	assert_int_equal(pthread_mutex_trylock(&session.ports_lock), 0);
-	pthread_mutex_unlock(&session.ports_lock);
+	assert_int_equal(pthread_mutex_trylock(&session.ports.lock), 0);
+	pthread_mutex_unlock(&session.ports.lock);
 }
 
 static void summary_is(int steered, int software_match, const char *clock)
@@ -195,21 +195,21 @@ static void summary_is(int steered, int software_match, const char *clock)
 static void summary(void **state)
 {
 	session.settings.split = 64;
-	session.queue_restarts = 3;
-	session.layout.match.count = 2;
+	session.ports.queue_restarts = 3;
+	session.frames.layout.match.count = 2;
 	summary_is(1, 0, "");
 	session.settings.times = true;
 	summary_is(1, 0, "card");
 	/* One of the ports cannot: the consumer applies the rules. */
-	session.pairs[1].rx.isolated = false;
-	session.pairs[1].rx_clock.port = RX_CLOCK_CPU;
+	session.ports.pairs[1].rx.isolated = false;
+	session.ports.pairs[1].rx_clock.port = RX_CLOCK_CPU;
 	summary_is(0, 1, "card, CPU");
-	session.pairs[0].rx_clock.port = RX_CLOCK_CPU;
-	session.layout.match.count = 0;
+	session.ports.pairs[0].rx_clock.port = RX_CLOCK_CPU;
+	session.frames.layout.match.count = 0;
 	summary_is(0, 0, "CPU");
 	/* a session that only sends */
-	session.rx_count = 0;
-	session.pairs[1].rx.isolated = true;
+	session.workers.rx_count = 0;
+	session.ports.pairs[1].rx.isolated = true;
 	summary_is(0, 0, "");
 }
 
