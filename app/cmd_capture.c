@@ -12,8 +12,8 @@ static const char *const capture_examples[] = {
 	"A million frames from a kernel interface, sent over UDP",
 	"gdrcap capture --port net_af_packet0,iface=eth0 --format udp --frames 1M",
 	"An FPGA's PRBS-31 behind a 32-bit counter at offset 14; what is damaged goes to a file",
-	"gdrcap capture --port net_af_packet0,iface=eth0 --format foreign --pattern prbs31 "
-	"--sequence-offset 14 --sequence-bytes 4 --foreign-payload 18 --save-damaged bad.pcapng",
+	"gdrcap capture --port net_af_packet0,iface=eth0 --format custom --pattern prbs31 "
+	"--sequence-offset 14 --sequence-bytes 4 --custom-payload 18 --save-damaged bad.pcapng",
 	"Frames of a file, that another machine replays, compared byte for byte",
 	"gdrcap capture --port 0000:3b:00.0 --expect sent.pcap --match dst_port=4000",
 	"For a day, with the counts so far in a file every minute",

@@ -115,7 +115,7 @@ static void judge_receiver(struct report *report)
 			     "is this the right port?");
 	else if (report->error_count == 0 && total->valid == 0)
 		report_error(report, REPORT_EXIT_FRAMES,
-			     "every frame received was foreign: check EtherType, VLAN, UDP port, "
+			     "no frame received was ours: check EtherType, VLAN, UDP port, "
 			     "frame format and rules against the sender's");
 }
 

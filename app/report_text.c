@@ -98,7 +98,7 @@ static void print_frames(FILE *to, const struct report *report)
 	const char *rate = report_option(report, "rate", 0);
 	const char *speed = report_option(report, "speed", 0);
 	const int sends = report_option(report, "tx_port", 0) != NULL;
-	const int foreign = !strcmp(format, "foreign");
+	const int custom = !strcmp(format, "custom");
 	const int restarts = !strcmp(report_option(report, "pattern.restart", 0), "true");
 	const char *rule;
 
@@ -108,7 +108,7 @@ static void print_frames(FILE *to, const struct report *report)
 	else if (sends)
 		fprintf(to, "  %-10s%s bytes with FCS, %s\n", "frames",
 			report_option(report, "frame.size", 0),
-			foreign			 ? "foreign"
+			custom			 ? "custom"
 			: !strcmp(format, "udp") ? "IPv4/UDP"
 						 : "Ethernet");
 	if (sends)
@@ -129,7 +129,7 @@ static void print_frames(FILE *to, const struct report *report)
 	else if (!pcap)
 		fprintf(to, "  %-10s%s%s%s\n", "pattern", report_option(report, "pattern.name", 0),
 			restarts ? ", anew in each frame" : "",
-			foreign ? ", in foreign frames" : "");
+			custom ? ", in frames of a custom layout" : "");
 }
 
 void report_print_header(FILE *to, const struct report *report)

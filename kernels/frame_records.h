@@ -96,14 +96,14 @@ GDRCAP_HD uint32_t burst_frames(uint64_t ready)
 	return count < BURST_FRAMES_MAX ? count : BURST_FRAMES_MAX;
 }
 
-/* 1: the valid foreign frame `next` goes on where `last` of the same stream ended. */
-GDRCAP_HD int record_joins_custom(const struct frame_foreign *foreign,
+/* 1: the valid frame of a custom layout `next` goes on where `last` of the same stream ended. */
+GDRCAP_HD int record_joins_custom(const struct frame_custom *custom,
 				  const struct frame_result *last, const struct frame_result *next)
 {
-	const uint32_t bytes = foreign->sequence.bytes < 8 ? foreign->sequence.bytes : 8;
+	const uint32_t bytes = custom->sequence.bytes < 8 ? custom->sequence.bytes : 8;
 
 	if (bytes &&
-	    ((last->sequence + foreign->sequence_step - next->sequence) & frame_field_mask(bytes)))
+	    ((last->sequence + custom->sequence_step - next->sequence) & frame_field_mask(bytes)))
 		return 0;
 	/* phases are 0 where none is looked for: then frames are only counted */
 	return last->phase_next == next->phase_first;
@@ -131,8 +131,8 @@ GDRCAP_HD int record_joins(const struct frame_layout *layout, const struct frame
 	if (store)
 		return store->frames[(last->sequence + 1) % store->count].class_first ==
 		       next->sequence;
-	if (layout->format == FRAME_FOREIGN)
-		return record_joins_custom(&layout->foreign, last, next);
+	if (layout->format == FRAME_CUSTOM)
+		return record_joins_custom(&layout->custom, last, next);
 	/* sequence 0 follows nothing, not even the largest number */
 	return next->sequence && last->sequence + 1 == next->sequence;
 }

@@ -66,27 +66,27 @@ static int field_check(const struct frame_field *field, const char *name)
 	if (field->bytes > 8 ||
 	    (field->bytes && field->offset + (uint32_t)field->bytes > FRAME_FIELD_END_MAX))
 		return kernel_fail(
-			-EINVAL,
-			"foreign %s field of %u bytes at %u: at most 8, the last before %u", name,
-			field->bytes, field->offset, FRAME_FIELD_END_MAX);
+			-EINVAL, "custom %s field of %u bytes at %u: at most 8, the last before %u",
+			name, field->bytes, field->offset, FRAME_FIELD_END_MAX);
 	return 0;
 }
 
 /* Kernels read no more of a frame than its beginning to find out where it belongs. */
-static int foreign_check(const struct kernel_job *job)
+static int custom_check(const struct kernel_job *job)
 {
-	const struct frame_foreign *foreign = &job->layout.foreign;
+	const struct frame_custom *custom = &job->layout.custom;
 	int ret;
 
 	if (job->role == KERNEL_WRITE)
-		return kernel_fail(-EINVAL, "foreign frames cannot be made, only compared");
-	if (foreign->payload > FRAME_FOREIGN_PAYLOAD_MAX)
-		return kernel_fail(-EINVAL, "foreign payload at %u: at most %u", foreign->payload,
-				   FRAME_FOREIGN_PAYLOAD_MAX);
-	ret = field_check(&foreign->sequence, "sequence");
+		return kernel_fail(-EINVAL,
+				   "frames of a custom layout cannot be made, only compared");
+	if (custom->payload > FRAME_CUSTOM_PAYLOAD_MAX)
+		return kernel_fail(-EINVAL, "custom payload at %u: at most %u", custom->payload,
+				   FRAME_CUSTOM_PAYLOAD_MAX);
+	ret = field_check(&custom->sequence, "sequence");
 	if (!ret)
-		ret = field_check(&foreign->stream, "stream");
-	if (!ret && foreign->self_phase && !pattern_is_prbs(job->plan.kind))
+		ret = field_check(&custom->stream, "stream");
+	if (!ret && custom->self_phase && !pattern_is_prbs(job->plan.kind))
 		ret = kernel_fail(-EINVAL, "pattern %u has no phase to be found", job->plan.kind);
 	return ret;
 }
@@ -171,7 +171,7 @@ int kernel_job_check(const struct kernel_job *job)
 	if (job->store)
 		ret = store_check(job->store, job->role);
 	else
-		ret = job->layout.format == FRAME_FOREIGN ? foreign_check(job) : 0;
+		ret = job->layout.format == FRAME_CUSTOM ? custom_check(job) : 0;
 	if (ret)
 		return ret;
 	for (uint32_t r = 0; r < job->ring_count; r++) {

@@ -22,7 +22,7 @@
  *
  * Before a slot's first frame its memory holds STALE_FILL everywhere (generation 0). That is a
  * pattern that frames do carry: one word of it may be chance, so two words at the edges must have
- * it, and all of them where nothing came. A damaged or foreign frame that carries it itself is
+ * it, and all of them where nothing came. A damaged frame, or somebody else's, that carries it itself is
  * waited for in vain, once a slot.
  *
  * A frame that is, or comes right as, an end-of-stream frame is taken as one: it has no data to be

@@ -6,7 +6,7 @@
  *
  * "null": DPDK's net_null gives empty mbufs, as fast as the pool does, and no bytes. So before the
  * run every slot of the pool gets the same right frame, where the driver will say that it received
- * one. They come in the pool's order, which is none, and again and again: they are of a foreign
+ * one. They come in the pool's order, which is none, and again and again: they are of a custom
  * layout without a number, whose pattern begins anew in each, so that the order means nothing, runs
  * of right frames fold all the same, and a frame counts as valid only if all that follows its
  * Ethernet header was compared on the device. Nothing of the path is left out or added for it.

@@ -35,7 +35,7 @@ static int ports_set(const struct gdrcap_bench_point *point, struct gdrcap_confi
 	}
 	ret = bench_set(config, ret, error, "port", "net_null_bench,size=%u,copy=0",
 			point->frame_bytes - FRAME_FCS_BYTES);
-	ret = bench_set(config, ret, error, "frame.format", "foreign");
+	ret = bench_set(config, ret, error, "frame.format", "custom");
 	ret = bench_set(config, ret, error, "pattern.restart", "true");
 	/* Nobody sends, so nobody says an end. */
 	return bench_set(config, ret, error, "end", "never");

@@ -26,7 +26,7 @@ template <bool split_or_stale> struct stage_size {
 /* A frame starts up to 15 bytes into its first piece; its headers and first word must be staged. */
 #define STAGE_FRAME_BYTES (stage_size<false>::bytes - (PIECE_BYTES - 1))
 static_assert(STAGE_FRAME_BYTES >= FRAME_MAX_OVERHEAD + 4 &&
-		      STAGE_FRAME_BYTES >= FRAME_FOREIGN_PAYLOAD_MAX + 8 &&
+		      STAGE_FRAME_BYTES >= FRAME_CUSTOM_PAYLOAD_MAX + 8 &&
 		      STAGE_FRAME_BYTES >= FRAME_FIELD_END_MAX &&
 		      STAGE_FRAME_BYTES >= FRAME_MATCH_BYTES,
 	      "stage holds the headers");

@@ -98,7 +98,7 @@ static enum kernel_program_id program_of(const struct kernel_job *job)
 				  : PROGRAM_CHECK_SPLIT_OR_STALE;
 	if (job->store)
 		return PROGRAM_CHECK_STORE;
-	return job->layout.match.count || job->layout.format == FRAME_FOREIGN
+	return job->layout.match.count || job->layout.format == FRAME_CUSTOM
 		       ? PROGRAM_CHECK_ANY_FORMAT
 		       : PROGRAM_CHECK;
 }
@@ -176,7 +176,7 @@ static uint32_t prbs_table_words(const struct kernel_job *job)
 {
 	const bool writes = job->role == KERNEL_WRITE;
 	const bool finds = job->role == KERNEL_CHECK && !job->store &&
-			   job->layout.format == FRAME_FOREIGN && job->layout.foreign.self_phase;
+			   job->layout.format == FRAME_CUSTOM && job->layout.custom.self_phase;
 
 	return (writes || finds) && pattern_is_prbs(job->plan.kind)
 		       ? PRBS_LANE_WORDS + PRBS_STEP_WORDS
@@ -234,7 +234,7 @@ static void job_image(struct device_job *image, const struct kernel_workers *wor
 	const uint8_t *memory = (const uint8_t *)workers->memory;
 
 	image->layout = job->layout;
-	if (job->layout.format != FRAME_FOREIGN)
+	if (job->layout.format != FRAME_CUSTOM)
 		frame_look_init(&image->look, &job->layout);
 	image->plan = job->plan;
 	image->plan.windows = (const uint64_t *)part_address(&part[PART_WINDOWS], memory);

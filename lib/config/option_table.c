@@ -37,9 +37,9 @@
 static const char *const consumer_names[] = { "validate", "host", "gpu", NULL };
 static const char *const memory_names[] = { "auto", "device", "pinned", "host", NULL };
 static const char *const flush_names[] = { "auto", "host", "none", NULL };
-_Static_assert(FRAME_ETHERNET == 0 && FRAME_IPV4_UDP == 1 && FRAME_FOREIGN == 2, "format_names");
+_Static_assert(FRAME_ETHERNET == 0 && FRAME_IPV4_UDP == 1 && FRAME_CUSTOM == 2, "format_names");
 static const char *const clock_names[] = { "auto", "cpu", "card", NULL };
-static const char *const format_names[] = { "ethernet", "udp", "foreign", NULL };
+static const char *const format_names[] = { "ethernet", "udp", "custom", NULL };
 static const char *const order_names[] = { "big", "little", NULL };
 static const char *const end_names[] = { "stream", "never", NULL };
 static const char *const link_down_names[] = { "wait", "end", NULL };
@@ -138,8 +138,8 @@ static const struct option_row rows[] = {
 	  .allowed = "64, 64,512,1518, 64-1518 or imix, each 64..9216 bytes with FCS",
 	  .initial = "1518" },
 	{ SINGLE(FRAMES, ALL, "frame.format", "format", "FORMAT",
-		 "What carries the payload: ethernet, udp (IPv4), or foreign (somebody else's "
-		 "frames, described by foreign.*); default ethernet."),
+		 "What carries the payload: ethernet, udp (IPv4), or custom (somebody else's "
+		 "frames, described by custom.*); default ethernet."),
 	  .type = OPTION_ENUM, FIELD(frame.format), .names = format_names, .initial = "ethernet" },
 	{ SINGLE(FRAMES, ALL, "frame.ethertype", "ethertype", "HEX",
 		 "EtherType of frames of format ethernet, 0x600..0xffff; default 0x88b5."),
@@ -207,38 +207,38 @@ static const struct option_row rows[] = {
 	  .type = OPTION_TEXT, FIELD(pattern.file), .parse = option_parse_path, .empty = 1,
 	  .allowed = PATH },
 
-	{ SINGLE(OTHERS, RX, "foreign.payload", "foreign-payload", "BYTES",
-		 "Offset of the payload in a foreign frame, 14..100 bytes from the frame's first; "
+	{ SINGLE(OTHERS, RX, "custom.payload", "custom-payload", "BYTES",
+		 "Offset of the payload in a frame of a custom layout, 14..100 bytes from the frame's first; "
 		 "default 14."),
-	  .type = OPTION_NUMBER, FIELD(foreign.payload), .min = 14, .max = 100, .initial = "14" },
-	{ SINGLE(OTHERS, RX, "foreign.payload_bytes", "foreign-payload-bytes", "BYTES",
+	  .type = OPTION_NUMBER, FIELD(custom.payload), .min = 14, .max = 100, .initial = "14" },
+	{ SINGLE(OTHERS, RX, "custom.payload_bytes", "custom-payload-bytes", "BYTES",
 		 "Length of its payload, 0 or 1..9198 bytes; default 0 (to the frame's end)."),
-	  .type = OPTION_NUMBER, FIELD(foreign.payload_bytes), .min = 1, .max = 9198, .zero = 1 },
-	{ SINGLE(OTHERS, RX, "foreign.sequence_offset", "sequence-offset", "BYTES",
+	  .type = OPTION_NUMBER, FIELD(custom.payload_bytes), .min = 1, .max = 9198, .zero = 1 },
+	{ SINGLE(OTHERS, RX, "custom.sequence_offset", "sequence-offset", "BYTES",
 		 "Offset of its sequence number, 0..111 bytes from the frame's first; default 0."),
-	  .type = OPTION_NUMBER, FIELD(foreign.sequence.offset), .max = 111 },
-	{ SINGLE(OTHERS, RX, "foreign.sequence_bytes", "sequence-bytes", "BYTES",
+	  .type = OPTION_NUMBER, FIELD(custom.sequence.offset), .max = 111 },
+	{ SINGLE(OTHERS, RX, "custom.sequence_bytes", "sequence-bytes", "BYTES",
 		 "Length of its sequence number, 0..8 bytes; default 0 (there is none: a PRBS is "
 		 "followed by its own phase)."),
-	  .type = OPTION_NUMBER, FIELD(foreign.sequence.bytes), .max = 8 },
-	{ SINGLE(OTHERS, RX, "foreign.sequence_order", "sequence-order", "ORDER",
+	  .type = OPTION_NUMBER, FIELD(custom.sequence.bytes), .max = 8 },
+	{ SINGLE(OTHERS, RX, "custom.sequence_order", "sequence-order", "ORDER",
 		 "Byte order of its sequence number: big or little; default big."),
-	  .type = OPTION_ENUM, FIELD(foreign.sequence.little), .names = order_names,
+	  .type = OPTION_ENUM, FIELD(custom.sequence.little), .names = order_names,
 	  .initial = "big" },
-	{ SINGLE(OTHERS, RX, "foreign.sequence_start", "sequence-start", "NUMBER",
+	{ SINGLE(OTHERS, RX, "custom.sequence_start", "sequence-start", "NUMBER",
 		 "Sequence number with which its sender begins, 0..2^64-1; default 0."),
-	  .type = OPTION_NUMBER, FIELD(foreign.sequence_start), .max = UINT64_MAX },
-	{ SINGLE(OTHERS, RX, "foreign.sequence_step", "sequence-step", "NUMBER",
+	  .type = OPTION_NUMBER, FIELD(custom.sequence_start), .max = UINT64_MAX },
+	{ SINGLE(OTHERS, RX, "custom.sequence_step", "sequence-step", "NUMBER",
 		 "Step from one sequence number to the next, 1..2^32-1; default 1."),
-	  .type = OPTION_NUMBER, FIELD(foreign.sequence_step), .min = 1, .max = UINT32_MAX,
+	  .type = OPTION_NUMBER, FIELD(custom.sequence_step), .min = 1, .max = UINT32_MAX,
 	  .initial = "1" },
-	{ SINGLE(OTHERS, RX, "foreign.stream_offset", "stream-offset", "BYTES",
+	{ SINGLE(OTHERS, RX, "custom.stream_offset", "stream-offset", "BYTES",
 		 "Offset of its stream id, big-endian, 0..111 bytes from the frame's first; default "
 		 "0."),
-	  .type = OPTION_NUMBER, FIELD(foreign.stream.offset), .max = 111 },
-	{ SINGLE(OTHERS, RX, "foreign.stream_bytes", "stream-bytes", "BYTES",
+	  .type = OPTION_NUMBER, FIELD(custom.stream.offset), .max = 111 },
+	{ SINGLE(OTHERS, RX, "custom.stream_bytes", "stream-bytes", "BYTES",
 		 "Length of its stream id, 0..2 bytes; default 0 (one stream)."),
-	  .type = OPTION_NUMBER, FIELD(foreign.stream.bytes), .max = 2 },
+	  .type = OPTION_NUMBER, FIELD(custom.stream.bytes), .max = 2 },
 	{ SEVERAL(OTHERS, RX, "match", "match", "RULE",
 		  "Frames that are meant, FIELD=VALUE,... with src_mac, dst_mac, ethertype, vlan, "
 		  "src_ip, dst_ip (/PREFIX), src_port and dst_port (UDP); up to 8 rules, one must "

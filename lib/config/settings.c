@@ -193,9 +193,9 @@ static int settle_layout(struct settings *settings, struct gdrcap_error *error)
 			settings->frame.ethertype);
 	if (frame_layout_init(layout, &settings->frame) < 0)
 		return error_set(error, -EINVAL, "frame: the addresses make no frame");
-	settings->foreign.self_phase = settings_phase_is_own(settings);
-	if (settings_is_foreign(settings))
-		layout->foreign = settings->foreign;
+	settings->custom.self_phase = settings_phase_is_own(settings);
+	if (settings_is_custom(settings))
+		layout->custom = settings->custom;
 	for (uint32_t i = 0; i < settings->match.count; i++)
 		layout->match.rule[i] = settings->match.rule[i].rule;
 	layout->match.count = settings->match.count;
@@ -252,7 +252,7 @@ int settings_settle(struct settings *settings, struct gdrcap_error *error)
 	if (!ret)
 		ret = check_pattern(settings, error);
 	if (!ret)
-		ret = settings_check_foreign(settings, error);
+		ret = settings_check_custom(settings, error);
 	if (!ret)
 		ret = settings_settle_files(settings, error);
 	return ret;

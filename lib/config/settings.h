@@ -110,7 +110,7 @@ struct settings {
 	/* Frames */
 	struct frame_sizes sizes;
 	struct frame_config frame;
-	struct frame_layout layout; /* of `frame`, `foreign` and `match` */
+	struct frame_layout layout; /* of `frame`, `custom` and `match` */
 	uint32_t streams;	    /* 0: one a queue */
 	uint32_t first_stream;
 	struct {
@@ -121,7 +121,7 @@ struct settings {
 		uint64_t seed;
 		char file[SETTINGS_PATH_BYTES];
 	} pattern;
-	struct frame_foreign foreign;
+	struct frame_custom custom;
 	struct {
 		uint32_t count;
 		struct match_rule rule[GDRCAP_MATCH_MAX];
@@ -165,9 +165,9 @@ static inline bool settings_validates(const struct settings *settings)
 	return settings->consumer == CONSUMER_VALIDATE;
 }
 
-static inline bool settings_is_foreign(const struct settings *settings)
+static inline bool settings_is_custom(const struct settings *settings)
 {
-	return settings->frame.format == FRAME_FOREIGN;
+	return settings->frame.format == FRAME_CUSTOM;
 }
 
 /* Ports of both lists by one number: receiving ones from 0, sending ones from GDRCAP_PORTS_MAX. */

@@ -51,7 +51,7 @@ static int check_field(const char *name, const struct frame_field *field,
 	if (field->bytes == 0 || field->offset + field->bytes <= FRAME_FIELD_END_MAX)
 		return 0;
 	return error_set(error, -EINVAL,
-			 "foreign.%s_offset: %u bytes at %u reach past the first %u bytes of the "
+			 "custom.%s_offset: %u bytes at %u reach past the first %u bytes of the "
 			 "frame, which are the ones that can be read",
 			 name, field->bytes, field->offset, FRAME_FIELD_END_MAX);
 }
@@ -61,52 +61,52 @@ static int check_number(const char *name, uint64_t number, uint32_t bytes,
 {
 	if (bytes == 0 || bytes >= 8 || !(number >> (8 * bytes)))
 		return 0;
-	return error_set(error, -EINVAL, "foreign.%s: %llu does not fit %u bytes", name,
+	return error_set(error, -EINVAL, "custom.%s: %llu does not fit %u bytes", name,
 			 (unsigned long long)number, bytes);
 }
 
-int settings_check_foreign(const struct settings *settings, struct gdrcap_error *error)
+int settings_check_custom(const struct settings *settings, struct gdrcap_error *error)
 {
-	const struct frame_foreign *foreign = &settings->foreign;
+	const struct frame_custom *custom = &settings->custom;
 	const enum pattern_kind kind = settings->pattern.kind;
 	int ret;
 
-	if (!settings_is_foreign(settings))
+	if (!settings_is_custom(settings))
 		return 0;
 	if (settings_sends(settings) && !settings->pcap[0])
 		return error_set(
 			error, -EINVAL,
-			"frame.format: foreign frames can be received, not made; give pcap: "
+			"frame.format: frames of a custom layout can be received, not made; give pcap: "
 			"FILE to send somebody else's frames, or another format");
 	if (settings->expect[0])
 		return error_set(error, -EINVAL,
 				 "expect: frames are compared with a file or with a pattern in a "
-				 "foreign layout; give one of expect and format: foreign");
-	ret = check_field("sequence", &foreign->sequence, error);
+				 "custom layout; give one of expect and format: custom");
+	ret = check_field("sequence", &custom->sequence, error);
 	if (ret == 0)
-		ret = check_field("stream", &foreign->stream, error);
+		ret = check_field("stream", &custom->stream, error);
 	if (ret == 0)
-		ret = check_number("sequence_start", foreign->sequence_start,
-				   foreign->sequence.bytes, error);
+		ret = check_number("sequence_start", custom->sequence_start, custom->sequence.bytes,
+				   error);
 	if (ret == 0)
-		ret = check_number("sequence_step", foreign->sequence_step, foreign->sequence.bytes,
+		ret = check_number("sequence_step", custom->sequence_step, custom->sequence.bytes,
 				   error);
 	if (ret < 0)
 		return ret;
-	if (!foreign->sequence.bytes && foreign->self_phase && more_than_one_queue(settings))
+	if (!custom->sequence.bytes && custom->self_phase && more_than_one_queue(settings))
 		return error_set(
 			error, -EINVAL,
 			"queues: frames without a sequence number are followed in the order "
 			"in which they came, which is one queue's of one port; leave out "
-			"queues and other ports, or give foreign.sequence_offset and "
+			"queues and other ports, or give custom.sequence_offset and "
 			"sequence_bytes");
-	if (foreign->sequence.bytes || settings->pattern.restart || pattern_is_prbs(kind) ||
+	if (custom->sequence.bytes || settings->pattern.restart || pattern_is_prbs(kind) ||
 	    kind == PATTERN_NONE || kind == PATTERN_CONSTANT)
 		return 0;
 	return error_set(
 		error, -EINVAL,
 		"pattern: without a sequence number only the place of a PRBS can be found "
-		"in the data, not of %s; give foreign.sequence_offset and sequence_bytes, or "
+		"in the data, not of %s; give custom.sequence_offset and sequence_bytes, or "
 		"pattern.restart: true where it starts anew in each frame",
 		pattern_name(kind));
 }
@@ -170,7 +170,7 @@ static int check_receiver_files(const struct settings *settings, struct gdrcap_e
 /* Options that would mean nothing here: whoever gives one expects something of it. */
 static int check_unused(const struct settings *settings, struct gdrcap_error *error)
 {
-	const struct frame_foreign *foreign = &settings->foreign;
+	const struct frame_custom *custom = &settings->custom;
 	const bool sends = settings_sends(settings);
 	const struct {
 		bool unused;
@@ -184,10 +184,10 @@ static int check_unused(const struct settings *settings, struct gdrcap_error *er
 		  "pcap_memory: is for a file's frames; give pcap or expect, or leave it out" },
 		{ !settings->save[0] && settings->save_every > 1,
 		  "save_every: is of the frames that save takes; give save: FILE too" },
-		{ !settings_is_foreign(settings) &&
-			  (foreign->sequence.bytes || foreign->stream.bytes ||
-			   foreign->payload_bytes || foreign->payload != 14),
-		  "foreign: describes frames of format foreign; set frame.format: foreign" },
+		{ !settings_is_custom(settings) &&
+			  (custom->sequence.bytes || custom->stream.bytes ||
+			   custom->payload_bytes || custom->payload != 14),
+		  "custom: describes frames of format custom; set frame.format: custom" },
 		{ settings->idle_ms && sends,
 		  "idle: ends a capture whose sender is elsewhere; leave it out" },
 		{ settings->senders > 1 && sends,
@@ -221,7 +221,7 @@ int settings_settle_files(struct settings *settings, struct gdrcap_error *error)
 		};
 	/* A file played into our own port is what is expected there. */
 	if (settings->pcap[0] && settings_receives(settings) && !settings->expect[0] &&
-	    !settings_is_foreign(settings) && settings_validates(settings))
+	    !settings_is_custom(settings) && settings_validates(settings))
 		memcpy(settings->expect, settings->pcap, sizeof(settings->expect));
 	ret = check_pcap(settings, error);
 	if (ret == 0)

@@ -225,7 +225,7 @@ struct gdrcap_counts {
 #define GDRCAP_HAS_LOSS                                                                            \
 	16u		    /* frames have sequence numbers, phases or places in a file: `lost`,
 			     * `duplicate` and `reordered` mean something */
-#define GDRCAP_HAS_LOCK 32u /* a foreign PRBS: lock_lost */
+#define GDRCAP_HAS_LOCK 32u /* a custom layout's PRBS: lock_lost */
 #define GDRCAP_HAS_PACE 64u /* the sender keeps to a rate or to times: gap errors */
 #define GDRCAP_HAS_TX_ERROR 128u
 #define GDRCAP_HAS_STALE 256u /* the stale-read detector is on */
@@ -528,7 +528,7 @@ int gdrcap_release_after(struct gdrcap_queue *queue, const struct gdrcap_batch *
 
 /**
  * A hole in a stream's frame numbers, or a frame that came late. A frame's number is its sequence
- * number; in a custom layout (format FOREIGN) which frame of its stream it is, from 0, by
+ * number; in a custom layout (format CUSTOM) which frame of its stream it is, from 0, by
  * sequence_offset, _start and _step.
  */
 struct gdrcap_gap {

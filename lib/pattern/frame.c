@@ -89,8 +89,8 @@ int frame_layout_init(struct frame_layout *layout, const struct frame_config *co
 	const uint32_t ethertype = config->ethertype ? config->ethertype : FRAME_ETHERTYPE;
 
 	memset(layout, 0, sizeof(*layout));
-	if (config->format == FRAME_FOREIGN) {
-		layout->format = FRAME_FOREIGN;
+	if (config->format == FRAME_CUSTOM) {
+		layout->format = FRAME_CUSTOM;
 		return 0;
 	}
 	if (config->format != FRAME_ETHERNET && config->format != FRAME_IPV4_UDP)
@@ -297,7 +297,7 @@ static inline void payload_check(const struct pattern_plan *plan, const struct p
 	result->got = mismatch.got;
 }
 
-/* Foreign frames, and those that rules sort out: apart, since own frames must not pay for them. */
+/* Frames of a custom layout, and those that rules sort out: apart, since own frames must not pay for them. */
 __attribute__((noinline)) static void check_others(const struct frame_layout *layout,
 						   const struct pattern_plan *plan,
 						   const uint8_t *frame, uint32_t len,
@@ -373,7 +373,7 @@ __attribute__((flatten)) void frame_check_ahead(const struct frame_layout *layou
 	struct pattern_place place;
 	uint32_t bytes;
 
-	if (layout->format == FRAME_FOREIGN || layout->match.count) {
+	if (layout->format == FRAME_CUSTOM || layout->match.count) {
 		check_others(layout, plan, frame, len, ahead, result);
 		return;
 	}

@@ -36,8 +36,8 @@
 /* Header field `pattern` of an end-of-stream frame: no payload, `sequence` is the number of frames
  * that the stream had, `position` the number of the sender's streams. */
 #define FRAME_PATTERN_END 0xffu
-/* Foreign frames: the payload, and what the checker reads before it, begin in this many bytes. */
-#define FRAME_FOREIGN_PAYLOAD_MAX 100u
+/* Frames of a custom layout: the payload, and what the checker reads before it, begin in this many bytes. */
+#define FRAME_CUSTOM_PAYLOAD_MAX 100u
 #define FRAME_FIELD_END_MAX 112u /* and their fields end there */
 /* Header-data split: bytes of a frame's first piece at most. All that says what a frame is lies in
  * this many bytes: headers, fields, and where the payload begins. */
@@ -46,10 +46,10 @@
 enum frame_format {
 	FRAME_ETHERNET = 0, /* own header after the EtherType */
 	FRAME_IPV4_UDP = 1,
-	FRAME_FOREIGN = 2, /* somebody else's, as described in struct frame_foreign */
+	FRAME_CUSTOM = 2, /* somebody else's, as described in struct frame_custom */
 };
 
-/* An unsigned number in a foreign frame. */
+/* An unsigned number in a frame of a custom layout. */
 struct frame_field {
 	uint16_t offset; /* bytes from the frame's first */
 	uint8_t bytes;	 /* 1..8; 0: the frame has no such field */
@@ -57,15 +57,15 @@ struct frame_field {
 };
 
 /*
- * Where things are in a foreign frame. A frame is ours when a rule of layout.match says so, or when
+ * Where things are in a frame of a custom layout. A frame is ours when a rule of layout.match says so, or when
  * there are no rules.
  */
-struct frame_foreign {
+struct frame_custom {
 	struct frame_field sequence, stream;
 	uint64_t sequence_start, sequence_step; /* numbers of a stream: start, start + step, ... in
 						 * `sequence.bytes` bytes, going on from 0 after the
 						 * largest: frame_number() */
-	uint32_t payload;	/* offset of its first byte, at most FRAME_FOREIGN_PAYLOAD_MAX */
+	uint32_t payload;	/* offset of its first byte, at most FRAME_CUSTOM_PAYLOAD_MAX */
 	uint32_t payload_bytes; /* 0: to the frame's end */
 	/*
 	 * 1: a PRBS that runs on through the stream: each frame's phase is found in its own data,
@@ -83,7 +83,7 @@ struct frame_foreign {
  */
 struct frame_layout {
 	uint32_t format;      /* enum frame_format */
-	uint32_t own_offset;  /* where the own header starts: 14, 18, 42 or 46; foreign: 0 */
+	uint32_t own_offset;  /* where the own header starts: 14, 18, 42 or 46; custom: 0 */
 	uint32_t raw;	      /* 1: no own header; the payload starts at own_offset and is a
 		       * restarting pattern (the proof of concept's first frame) */
 	uint32_t raw_payload; /* raw: expected payload bytes */
@@ -93,8 +93,8 @@ struct frame_layout {
 	uint16_t udp_port; /* destination, host order; FRAME_IPV4_UDP only */
 	uint8_t templ[48]; /* Ethernet .. UDP header; IPv4 length/id/checksum and UDP
 			    * length/checksum 0 */
-	struct frame_foreign foreign; /* FRAME_FOREIGN */
-	struct frame_match match;     /* frames that no rule names are FRAME_FILTERED */
+	struct frame_custom custom; /* FRAME_CUSTOM */
+	struct frame_match match;   /* frames that no rule names are FRAME_FILTERED */
 };
 
 /* The header's fields in host order. */
@@ -114,7 +114,7 @@ enum frame_verdict {
 			       * frame is too short for a header: the first is attributable to
 			       * its sequence number (header_ok = 1) */
 	FRAME_FILTERED,	       /* not ours */
-	FRAME_DAMAGED_UNLOCKED, /* foreign PRBS: so much is wrong that no phase can be found */
+	FRAME_DAMAGED_UNLOCKED, /* custom layout's PRBS: so much is wrong that no phase can be found */
 	FRAME_END,		/* end of a stream: no data, counted as filtered */
 	FRAME_DAMAGED_STALE,	/* the bytes were not there yet when the completion said so: a
 			      * visibility fault, not damage on the way. They came within stale_us,
@@ -130,7 +130,7 @@ GDRCAP_HD int frame_is_damaged(uint32_t verdict)
 }
 
 struct frame_result {
-	uint64_t sequence;	/* own frame: its number; foreign: the field as it is on the wire, 0
+	uint64_t sequence;	/* own frame: its number; custom: the field as it is on the wire, 0
 			    * without one; expected from a file: index of the first frame there
 			    * with this content; FRAME_END: frames that the stream had */
 	uint32_t stream;	/* 0..65535 */
@@ -142,7 +142,7 @@ struct frame_result {
 	uint8_t verdict;   /* enum frame_verdict */
 	uint8_t header_ok; /* 1: stream and sequence can be trusted (raw frames: always 0 and 0) */
 	uint16_t source;   /* own frames: who sent it, frame_source(); others: 0 */
-	/* foreign.self_phase, and a phase was found: the 32 uninverted bits (first in bit 31) that
+	/* custom.self_phase, and a phase was found: the 32 uninverted bits (first in bit 31) that
 	 * the payload should begin with, and those that should follow its last bit; else 0. */
 	uint32_t phase_first, phase_next;
 	uint32_t detail; /* FRAME_END: streams of the sender; FRAME_DAMAGED_UNLOCKED: payload bytes
@@ -174,7 +174,7 @@ GDRCAP_HD void frame_check(const struct frame_layout *layout, const struct patte
 			   struct frame_result *result);
 
 /*
- * Own frames only; of FRAME_FOREIGN nothing is ever written.
+ * Own frames only; of FRAME_CUSTOM nothing is ever written.
  *
  * Writes template, IPv4/UDP lengths and IPv4 checksum, and the own header; not the payload and not
  * the UDP checksum. `len` is the length in memory (without FCS). A payload_bytes that does not fit
@@ -205,7 +205,7 @@ struct frame_config {
 	uint16_t src_port, dst_port;	/* 0: 12345 */
 };
 
-/* FRAME_FOREIGN: layout->foreign is the caller's to fill in afterwards. layout->match stays empty.
+/* FRAME_CUSTOM: layout->custom is the caller's to fill in afterwards. layout->match stays empty.
  * 0; -EINVAL for an unknown format, VID 4095, a group as source, or an EtherType that is a length
  * or a VLAN tag. */
 int frame_layout_init(struct frame_layout *layout, const struct frame_config *config);
@@ -217,7 +217,7 @@ void frame_layout_proof(struct frame_layout *layout);
 /*
  * What frame_recognise() asks of an own frame's bytes, for who compares them all at once: each word
  * of the frame's beginning, byte 0 in bits 7..0, is `want` where `mask` has ones. How long the
- * frame is, is asked apart. Not of FRAME_FOREIGN; rules of layout.match are not in it.
+ * frame is, is asked apart. Not of FRAME_CUSTOM; rules of layout.match are not in it.
  */
 #define FRAME_LOOK_WORDS 12u
 struct frame_look {
@@ -243,7 +243,7 @@ void frame_check_ahead(const struct frame_layout *layout, const struct pattern_p
 		       struct frame_result *result);
 
 /* The same of a frame whose first FRAME_HEAD_BYTES_MAX bytes, or all where it has fewer, are
- * frame->first; a foreign one's fields and its payload's first byte are among them. */
+ * frame->first; a custom one's fields and its payload's first byte are among them. */
 void frame_check_span(const struct frame_layout *layout, const struct pattern_plan *plan,
 		      const struct frame_span *frame, uint32_t len, struct frame_result *result);
 

@@ -25,14 +25,14 @@ GDRCAP_HD uint32_t frame_crc32c(const uint32_t *table, const uint8_t *bytes, uin
 /* 1: frames have an own header, with a CRC32C. */
 GDRCAP_HD int frame_has_header(const struct frame_layout *layout)
 {
-	return !layout->raw && layout->format != FRAME_FOREIGN;
+	return !layout->raw && layout->format != FRAME_CUSTOM;
 }
 
 /* Where the payload starts in a frame of this layout. */
 GDRCAP_HD uint32_t frame_payload_offset(const struct frame_layout *layout)
 {
-	if (layout->format == FRAME_FOREIGN)
-		return layout->foreign.payload;
+	if (layout->format == FRAME_CUSTOM)
+		return layout->custom.payload;
 	return layout->own_offset + (layout->raw ? 0 : FRAME_HEADER_BYTES);
 }
 
@@ -44,8 +44,8 @@ GDRCAP_HD uint32_t frame_payload_bytes(const struct frame_layout *layout, uint32
 	if (len > FRAME_LEN_MAX)
 		len = FRAME_LEN_MAX;
 	room = len > start ? len - start : 0;
-	if (layout->format == FRAME_FOREIGN)
-		fixed = layout->foreign.payload_bytes;
+	if (layout->format == FRAME_CUSTOM)
+		fixed = layout->custom.payload_bytes;
 	if (fixed)
 		return room < fixed ? 0 : fixed;
 	return room;
@@ -55,11 +55,11 @@ GDRCAP_HD uint32_t frame_payload_bytes(const struct frame_layout *layout, uint32
 GDRCAP_HD int frame_is_self_phase(const struct frame_layout *layout,
 				  const struct pattern_plan *plan)
 {
-	return layout->format == FRAME_FOREIGN && layout->foreign.self_phase &&
+	return layout->format == FRAME_CUSTOM && layout->custom.self_phase &&
 	       pattern_is_prbs(plan->kind);
 }
 
-/* ---- fields of foreign frames ---- */
+/* ---- fields of frames of a custom layout ---- */
 
 /* All values of a field of this many bytes (1..8). */
 GDRCAP_HD uint64_t frame_field_mask(uint32_t bytes)
@@ -91,15 +91,15 @@ GDRCAP_HD int frame_field_read(const struct frame_field *field, const uint8_t *f
  */
 GDRCAP_HD uint64_t frame_number(const struct frame_layout *layout, uint64_t raw)
 {
-	const struct frame_foreign *foreign = &layout->foreign;
-	uint64_t step = foreign->sequence_step, inverse, mask;
+	const struct frame_custom *custom = &layout->custom;
+	uint64_t step = custom->sequence_step, inverse, mask;
 
-	if (layout->format != FRAME_FOREIGN)
+	if (layout->format != FRAME_CUSTOM)
 		return raw;
-	if (!foreign->sequence.bytes)
+	if (!custom->sequence.bytes)
 		return 0;
-	mask = frame_field_mask(foreign->sequence.bytes < 8 ? foreign->sequence.bytes : 8);
-	raw = (raw - foreign->sequence_start) & mask;
+	mask = frame_field_mask(custom->sequence.bytes < 8 ? custom->sequence.bytes : 8);
+	raw = (raw - custom->sequence_start) & mask;
 	step &= mask;
 	if (step <= 1)
 		return raw;
@@ -136,7 +136,7 @@ GDRCAP_HD enum frame_verdict frame_recognise(const struct frame_layout *layout,
 
 	if (layout->match.count && !frame_matches(&layout->match, frame, len))
 		return FRAME_FILTERED;
-	if (layout->format == FRAME_FOREIGN)
+	if (layout->format == FRAME_CUSTOM)
 		return FRAME_VALID;
 	if (len < layout->own_offset)
 		return FRAME_FILTERED;
@@ -220,31 +220,31 @@ GDRCAP_HD void frame_header_decode(const uint32_t word[8], struct frame_header *
 }
 
 /*
- * Step 2 of a foreign frame. Stream ids are of 16 bits: of a larger field, its low ones. The
+ * Step 2 of a frame of a custom layout. Stream ids are of 16 bits: of a larger field, its low ones. The
  * header's sequence is the field as it is on the wire.
  */
-GDRCAP_HD enum frame_verdict frame_read_foreign(const struct frame_layout *layout,
-						const uint8_t *frame, uint32_t len,
-						struct frame_header *header, int *header_ok)
+GDRCAP_HD enum frame_verdict frame_read_custom(const struct frame_layout *layout,
+					       const uint8_t *frame, uint32_t len,
+					       struct frame_header *header, int *header_ok)
 {
-	const struct frame_foreign *foreign = &layout->foreign;
-	uint32_t bytes = foreign->payload_bytes, room;
+	const struct frame_custom *custom = &layout->custom;
+	uint32_t bytes = custom->payload_bytes, room;
 	uint64_t stream;
 
-	if (!frame_field_read(&foreign->sequence, frame, len, &header->sequence) ||
-	    !frame_field_read(&foreign->stream, frame, len, &stream))
+	if (!frame_field_read(&custom->sequence, frame, len, &header->sequence) ||
+	    !frame_field_read(&custom->stream, frame, len, &stream))
 		return FRAME_DAMAGED_LENGTH;
 	header->stream = (uint16_t)stream;
 	*header_ok = 1;
-	if (len < foreign->payload)
+	if (len < custom->payload)
 		return FRAME_DAMAGED_LENGTH;
-	room = len - foreign->payload;
+	room = len - custom->payload;
 	if (bytes > room)
 		return FRAME_DAMAGED_LENGTH;
 	if (!bytes)
 		bytes = room;
 	header->payload_bytes = (uint16_t)bytes;
-	if (!foreign->self_phase)
+	if (!custom->self_phase)
 		header->position = frame_number(layout, header->sequence) * bytes;
 	return FRAME_VALID;
 }
@@ -265,8 +265,8 @@ GDRCAP_HD enum frame_verdict frame_read_header(const struct frame_layout *layout
 	/* so that offsets fit struct frame_result, whatever length is claimed */
 	if (len > 0xffff)
 		len = 0xffff;
-	if (layout->format == FRAME_FOREIGN)
-		return frame_read_foreign(layout, frame, len, header, header_ok);
+	if (layout->format == FRAME_CUSTOM)
+		return frame_read_custom(layout, frame, len, header, header_ok);
 	room = len - frame_payload_offset(layout);
 	if (layout->raw) {
 		header->version = FRAME_VERSION;
@@ -320,7 +320,7 @@ GDRCAP_HD uint32_t frame_result_begin(const struct frame_layout *layout,
 	result->phase_next = 0;
 	result->detail = 0;
 	if (verdict == FRAME_VALID && header->pattern != plan->kind &&
-	    layout->format != FRAME_FOREIGN) {
+	    layout->format != FRAME_CUSTOM) {
 		verdict = FRAME_DAMAGED_HEADER;
 		if (header->pattern == FRAME_PATTERN_END) {
 			verdict = FRAME_END;
@@ -426,7 +426,7 @@ GDRCAP_HD uint32_t frame_write_fields(const struct frame_layout *layout, uint8_t
 	uint64_t words[4];
 
 	*payload_bytes = 0;
-	if (layout->format == FRAME_FOREIGN || len < start ||
+	if (layout->format == FRAME_CUSTOM || len < start ||
 	    (layout->raw && bytes < layout->raw_payload))
 		return 0;
 	if (!layout->raw && header->payload_bytes < bytes)

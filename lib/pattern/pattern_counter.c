@@ -5,9 +5,9 @@
 #include "pattern/pattern_fast.h"
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define FOREIGN(big_endian) (big_endian)
+#define SWAPPED(big_endian) (big_endian)
 #else
-#define FOREIGN(big_endian) (!(big_endian))
+#define SWAPPED(big_endian) (!(big_endian))
 #endif
 
 /* Byte swaps by shifts, so that they need no more than the baseline's instructions. */
@@ -39,7 +39,7 @@ static const uint64_t lanes8[8] = { LANES8(0) };
                                                                                                    \
 		for (; bytes; to += sizeof(out), bytes -= sizeof(out)) {                           \
 			out = counter;                                                             \
-			if (foreign)                                                               \
+			if (swapped)                                                               \
 				SWAP(out);                                                         \
 			if (bytes < sizeof(out)) {                                                 \
 				memcpy(to, &out, bytes);                                           \
@@ -56,7 +56,7 @@ static const uint64_t lanes8[8] = { LANES8(0) };
 		for (size_t part = 0; part < 64; part += sizeof(vector)) {                         \
 			vector out = counter;                                                      \
                                                                                                    \
-			if (foreign)                                                               \
+			if (swapped)                                                               \
 				SWAP(out);                                                         \
 			wrong |= out ^ *(const vector *)((at) + part);                             \
 			counter += (element)(sizeof(vector) / (width));                            \
@@ -109,13 +109,13 @@ static const uint64_t lanes8[8] = { LANES8(0) };
 	typedef uint32_t level##_4 __attribute__((vector_size(size), aligned(1), may_alias));      \
 	typedef uint64_t level##_8 __attribute__((vector_size(size), aligned(1), may_alias));      \
                                                                                                    \
-	target static void counter_rows_##level(uint32_t log2, bool foreign, uint64_t index,       \
+	target static void counter_rows_##level(uint32_t log2, bool swapped, uint64_t index,       \
 						uint8_t *to, size_t bytes)                         \
 	{                                                                                          \
 		EACH_WIDTH(COUNTER_FILL, level);                                                   \
 	}                                                                                          \
                                                                                                    \
-	target static bool rows_are_right_##level(uint32_t log2, bool foreign, uint64_t index,     \
+	target static bool rows_are_right_##level(uint32_t log2, bool swapped, uint64_t index,     \
 						  const uint8_t *at, size_t bytes,                 \
 						  const struct pattern_ahead *ahead)               \
 	{                                                                                          \
@@ -149,17 +149,17 @@ void counter_fill(uint32_t kind, uint64_t q, uint8_t *to, size_t bytes, struct f
 {
 	const struct counter_form form = counter_form(kind);
 	const uint32_t log2 = form.log2;
-	const bool foreign = FOREIGN(form.big_endian);
+	const bool swapped = SWAPPED(form.big_endian);
 
 	/* up to the first whole counter */
 	for (; bytes && q & ((1u << log2) - 1); q++, bytes--)
 		*to++ = (uint8_t)pattern_counter_word(log2, form.big_endian, q);
 	if (cpu.level == FAST_AVX512)
-		counter_rows_avx512(log2, foreign, q >> log2, to, bytes);
+		counter_rows_avx512(log2, swapped, q >> log2, to, bytes);
 	else if (cpu.level == FAST_AVX2)
-		counter_rows_avx2(log2, foreign, q >> log2, to, bytes);
+		counter_rows_avx2(log2, swapped, q >> log2, to, bytes);
 	else
-		counter_rows_generic(log2, foreign, q >> log2, to, bytes);
+		counter_rows_generic(log2, swapped, q >> log2, to, bytes);
 }
 
 /* ---- checking ---- */
@@ -210,7 +210,7 @@ bool counter_is_right(uint32_t kind, uint64_t q, const uint8_t *payload, size_t 
 {
 	const struct counter_form form = counter_form(kind);
 	const uint32_t width = 1u << form.log2, begun = (uint32_t)(0 - q) & (width - 1);
-	const bool foreign = FOREIGN(form.big_endian);
+	const bool swapped = SWAPPED(form.big_endian);
 	const uint8_t *at = payload + begun;
 	const uint64_t index = (q + begun) >> form.log2;
 	size_t whole;
@@ -225,8 +225,8 @@ bool counter_is_right(uint32_t kind, uint64_t q, const uint8_t *payload, size_t 
 		return false;
 	whole = (bytes - begun) & ~(size_t)(width - 1);
 	if (cpu.level == FAST_AVX512)
-		return rows_are_right_avx512(form.log2, foreign, index, at, whole, ahead);
+		return rows_are_right_avx512(form.log2, swapped, index, at, whole, ahead);
 	if (cpu.level == FAST_AVX2)
-		return rows_are_right_avx2(form.log2, foreign, index, at, whole, ahead);
-	return rows_are_right_generic(form.log2, foreign, index, at, whole, ahead);
+		return rows_are_right_avx2(form.log2, swapped, index, at, whole, ahead);
+	return rows_are_right_generic(form.log2, swapped, index, at, whole, ahead);
 }

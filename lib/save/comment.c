@@ -47,7 +47,7 @@ static void say_which(struct text *text, const struct subject *subject)
 {
 	const struct frame_layout *layout = subject->reference->layout;
 	const struct frame_record *found = subject->found;
-	const bool foreign = layout->format == FRAME_FOREIGN;
+	const bool custom = layout->format == FRAME_CUSTOM;
 
 	if (!found->header_ok)
 		return;
@@ -58,12 +58,12 @@ static void say_which(struct text *text, const struct subject *subject)
 		return;
 	}
 	if (layout->raw ||
-	    (foreign && !layout->foreign.sequence.bytes && !layout->foreign.stream.bytes))
+	    (custom && !layout->custom.sequence.bytes && !layout->custom.stream.bytes))
 		return;
 	say(text, ",");
-	if (!foreign || layout->foreign.stream.bytes)
+	if (!custom || layout->custom.stream.bytes)
 		say(text, " stream %u", found->stream);
-	if (!foreign || layout->foreign.sequence.bytes)
+	if (!custom || layout->custom.sequence.bytes)
 		say(text, " sequence %llu", (unsigned long long)found->sequence);
 }
 
@@ -197,10 +197,10 @@ static void say_length(struct text *text, const struct subject *subject)
 	const struct frame_layout *layout = subject->reference->layout;
 	const uint32_t start = frame_payload_offset(layout);
 
-	if (layout->format == FRAME_FOREIGN) {
+	if (layout->format == FRAME_CUSTOM) {
 		if (subject->found->header_ok)
 			say(text, ": its payload ends at offset %u, the frame has %u bytes",
-			    start + layout->foreign.payload_bytes, subject->length);
+			    start + layout->custom.payload_bytes, subject->length);
 		else
 			say(text,
 			    ": the frame has %u bytes and ends in its sequence number or "

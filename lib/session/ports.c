@@ -130,7 +130,7 @@ static void steered_make(struct gdrcap_session *session)
 		memcpy(session->ports.steered_text[i], settings->match.rule[i].text, bytes);
 	if (layout->match.count)
 		return;
-	if (layout->format == FRAME_FOREIGN || session->frames.expect ||
+	if (layout->format == FRAME_CUSTOM || session->frames.expect ||
 	    !settings_validates(settings)) {
 		snprintf(text, bytes, "every frame");
 		return;
@@ -474,7 +474,7 @@ static void source_choose(struct gdrcap_session *session)
 
 	if (settings_sends(&session->settings) &&
 	    rte_is_zero_ether_addr((const void *)session->settings.frame.src_mac) &&
-	    session->frames.layout.format != FRAME_FOREIGN &&
+	    session->frames.layout.format != FRAME_CUSTOM &&
 	    rte_eth_macaddr_get(session->ports.pairs[0].tx.id, &mac) == 0 &&
 	    rte_is_valid_assigned_ether_addr(&mac))
 		memcpy(&session->frames.layout.templ[RTE_ETHER_ADDR_LEN], mac.addr_bytes,

@@ -24,7 +24,7 @@ uint64_t session_received(const struct gdrcap_session *session)
 	return received;
 }
 
-/* Frames of our sender that have arrived. Foreign frames and second copies must not end the wait
+/* Frames of our sender that have arrived. Frames of a custom layout and second copies must not end the wait
  * for the sender's own; a consumer that is the caller's does not say which are which. */
 uint64_t session_arrived(struct gdrcap_session *session)
 {

@@ -50,17 +50,17 @@ uint32_t queue_filter(struct gdrcap_queue *queue, uint32_t first, uint32_t count
 static int gaps_open(struct gdrcap_queue *queue)
 {
 	const struct frame_layout *layout = queue->layout;
-	const struct frame_field *field = &layout->foreign.sequence;
-	uint64_t step = layout->foreign.sequence_step;
+	const struct frame_field *field = &layout->custom.sequence;
+	uint64_t step = layout->custom.sequence_step;
 
-	if (!queue->readable || (layout->format == FRAME_FOREIGN && !field->bytes))
+	if (!queue->readable || (layout->format == FRAME_CUSTOM && !field->bytes))
 		return -EINVAL;
 	queue->gaps = calloc(1, sizeof(*queue->gaps));
 	if (!queue->gaps)
 		return -ENOMEM;
 	queue->gaps->from_zero = queue->from_zero;
 	queue->gaps->mask = UINT64_MAX;
-	if (layout->format != FRAME_FOREIGN)
+	if (layout->format != FRAME_CUSTOM)
 		return 0;
 	queue->gaps->mask = frame_field_mask(field->bytes);
 	for (; step && !(step & 1); step >>= 1)
@@ -97,7 +97,7 @@ static bool gap_before(struct gdrcap_queue *queue, const struct frame_desc *desc
 	}
 	gap->count = missing;
 	gaps->stream[header.stream].next =
-		header.pattern == FRAME_PATTERN_END && queue->layout->format != FRAME_FOREIGN
+		header.pattern == FRAME_PATTERN_END && queue->layout->format != FRAME_CUSTOM
 			? number
 			: (number + 1) & gaps->mask;
 	return missing != 0;

@@ -27,7 +27,7 @@ static void queue_unchecked(const struct gdrcap_session *session, uint32_t index
 bool session_sent_known(const struct gdrcap_session *session)
 {
 	return session->workers.tx_count &&
-	       (!settings_is_foreign(&session->settings) || session->frames.expect);
+	       (!settings_is_custom(&session->settings) || session->frames.expect);
 }
 
 static struct accountant *accountant_of(const struct gdrcap_session *session)
@@ -106,16 +106,16 @@ static void summary_saved(const struct gdrcap_session *session, struct gdrcap_su
 /* Which of the verdict's counts mean something for these frames. */
 static uint32_t summary_known(const struct gdrcap_session *session)
 {
-	const struct frame_foreign *foreign = &session->frames.layout.foreign;
+	const struct frame_custom *custom = &session->frames.layout.custom;
 	uint32_t known = 0;
 
 	if (!settings_validates(&session->settings) || session->workers.rx_count == 0)
 		return 0;
 	known = GDRCAP_HAS_VERDICT;
-	if (!settings_is_foreign(&session->settings) || session->frames.expect ||
-	    foreign->sequence.bytes || foreign->self_phase)
+	if (!settings_is_custom(&session->settings) || session->frames.expect ||
+	    custom->sequence.bytes || custom->self_phase)
 		known |= GDRCAP_HAS_LOSS;
-	if (settings_is_foreign(&session->settings) && foreign->self_phase)
+	if (settings_is_custom(&session->settings) && custom->self_phase)
 		known |= GDRCAP_HAS_LOCK;
 	if (session->settings.stale_us)
 		known |= GDRCAP_HAS_STALE;

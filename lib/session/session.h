@@ -92,7 +92,7 @@ static inline bool session_hears_ends(const struct gdrcap_session *session)
 {
 	return session->workers.tx_count == 0 && session->settings.end == END_STREAM &&
 	       settings_validates(&session->settings) && !session->frames.expect &&
-	       !settings_is_foreign(&session->settings);
+	       !settings_is_custom(&session->settings);
 }
 /* True when the frames received are our sender's own, so that what it sent is what is expected. */
 bool session_sent_known(const struct gdrcap_session *session);

@@ -171,14 +171,13 @@ static void streams_judge(struct gdrcap_session *session, const struct verdict *
 		return;
 	if (!session->run.failure)
 		session->run.failure = -EOVERFLOW;
-	session_message(
-		session, GDRCAP_LOG_ERROR,
-		"%llu frames were not judged: they are of more than %u streams; %s",
-		(unsigned long long)verdict->untracked, GDRCAP_STREAMS_MAX,
-		settings_is_foreign(&session->settings)
-			? "give foreign.stream_offset and stream_bytes of another field, or "
-			  "--match fewer"
-			: "let the senders use fewer, or --match fewer");
+	session_message(session, GDRCAP_LOG_ERROR,
+			"%llu frames were not judged: they are of more than %u streams; %s",
+			(unsigned long long)verdict->untracked, GDRCAP_STREAMS_MAX,
+			settings_is_custom(&session->settings)
+				? "give custom.stream_offset and stream_bytes of another field, or "
+				  "--match fewer"
+				: "let the senders use fewer, or --match fewer");
 }
 
 /* A file waits; what comes to others meanwhile is missed when their own room is full. */

@@ -125,7 +125,7 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 		.starved_from = starved_from(session, &pair->rx),
 		.accounted = validates,
 		/* Own frames' headers say how long they should be. */
-		.mark_cut = !validates || settings_is_foreign(&session->settings) ||
+		.mark_cut = !validates || settings_is_custom(&session->settings) ||
 			    session->frames.expect,
 		.cut_from = pair->rx.cut_from,
 	};
@@ -315,14 +315,14 @@ static int saver_create(struct gdrcap_session *session, struct gdrcap_error *err
 static int accounts_create(struct gdrcap_session *session, struct gdrcap_error *error)
 {
 	const struct settings *settings = &session->settings;
-	const bool foreign = settings_is_foreign(settings) && !session->frames.expect;
-	const uint32_t senders = settings->direction == DIRECTION_LOOPBACK && !foreign
+	const bool custom = settings_is_custom(settings) && !session->frames.expect;
+	const uint32_t senders = settings->direction == DIRECTION_LOOPBACK && !custom
 					 ? settings->ports * settings->queues
 					 : 0;
 	const struct verdict_config config = {
 		.own_streams = senders ? RTE_MAX(settings->streams, senders) : 0,
 		.senders = settings->senders,
-		.layout = foreign ? &session->frames.layout : NULL,
+		.layout = custom ? &session->frames.layout : NULL,
 		.plan = &session->frames.pattern,
 		.expect = session->frames.expect ? &session->frames.expect->view : NULL,
 	};

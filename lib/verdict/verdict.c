@@ -182,9 +182,9 @@ void verdict_add(struct verdict *verdict, uint32_t queue, const struct frame_rec
 			return;
 		if (!verdict_add_expected(verdict, queue, stream, record))
 			add_damaged_unread(verdict, queue, record);
-	} else if (verdict_is_foreign(verdict)) {
+	} else if (verdict_is_custom(verdict)) {
 		if (verdict_stream_opens(verdict, queue, stream, record->count + 1u))
-			verdict_add_foreign(verdict, queue, stream, record);
+			verdict_add_custom(verdict, queue, stream, record);
 	} else {
 		verdict_add_own(verdict, queue, stream, record);
 	}
@@ -195,7 +195,7 @@ void verdict_finish(struct verdict *verdict)
 	for (uint32_t i = 0; i < verdict->stream_count; i++) {
 		struct verdict_stream *stream = &verdict->streams[i];
 
-		if (verdict_is_foreign(verdict) || verdict->config.expect)
+		if (verdict_is_custom(verdict) || verdict->config.expect)
 			verdict_doubt_settle(verdict, stream);
 		else
 			verdict_finish_own(verdict, stream);

@@ -19,7 +19,7 @@
  * begins a new life of its stream: verdict_own.c. An end-of-stream frame says how many frames its
  * stream had, and how many streams its sender has: verdict_ends.c.
  *
- * Foreign frames with a sequence field: a raw number's signed distance from the newest of its
+ * Frames of a custom layout with a sequence field: a raw number's signed distance from the newest of its
  * stream, in as many bits as the field has, divided by the step, leads to the 64-bit frame number;
  * numbering begins with the first frame seen. The field has no checksum. So a lone frame whose
  * number is no whole step away, is more than VERDICT_JUMP ahead, or is too far behind to be told
@@ -30,7 +30,7 @@
  * frame by more than SEQUENCE_WINDOW, that one's number was damaged. (A loss of half of what the
  * field can say, or more, cannot be seen.)
  *
- * Foreign PRBS that runs on through the stream: see verdict_phase.h.
+ * A custom layout's PRBS that runs on through the stream: see verdict_phase.h.
  *
  * Expected from a file: see verdict_expect.c.
  */
@@ -51,12 +51,12 @@
 /* Streams of which anything was seen. Of most, in hostile traffic, that is one frame: only of those
  * that sent more, GDRCAP_STREAMS_MAX at most, is it known which frames came. */
 #define VERDICT_STREAMS_SEEN 65536u
-/* Foreign PRBS without sequence numbers: this many frames, lost or late, are looked for. */
+/* A custom layout's PRBS without sequence numbers: this many frames, lost or late, are looked for. */
 #define VERDICT_PHASE_AHEAD 1024u
 #define VERDICT_PHASE_BACK 64u
 /* A lone frame more than this many ahead is in doubt. */
 #define VERDICT_JUMP 4096u
-/* Foreign streams are numbered from here, so that frames before the first one seen have numbers. */
+/* Streams of a custom layout are numbered from here, so that frames before the first one seen have numbers. */
 #define VERDICT_FIRST_NUMBER (1ull << 63)
 
 /* What the frames are, decided at create. */
@@ -64,7 +64,7 @@ struct verdict_config {
 	/* Not 0: the sender is ours, its streams are 0 .. own_streams - 1 and begin with sequence
 	 * number 0; frames of other streams are somebody else's and filtered. */
 	uint32_t own_streams;
-	/* Foreign frames: their numbers and phases; others: NULL. Kept, not copied. */
+	/* Frames of a custom layout: their numbers and phases; others: NULL. Kept, not copied. */
 	const struct frame_layout *layout;
 	const struct pattern_plan *plan;
 	const struct frame_store_view *expect; /* frames of a file, or NULL. Kept, not copied */
@@ -108,13 +108,13 @@ struct verdict_stream {
 	uint64_t ahead;
 	bool doubted;	     /* `doubt` is a frame in doubt, counted as unreadable */
 	bool doubt_restarts; /* own frames: it is a frame 0, from which a new life may go on */
-	/* Foreign frames with a sequence field. */
+	/* Frames of a custom layout with a sequence field. */
 	bool numbered;	      /* raw and number are known */
 	bool alone;	      /* `first` is the only frame that was believed so far */
 	uint64_t raw, number; /* of the newest frame: as on the wire, and unwrapped */
 	struct frame_record doubt, first;
 	uint32_t doubt_queue, first_queue;
-	/* Foreign PRBS. */
+	/* A custom layout's PRBS. */
 	uint32_t phase; /* that the frame after the newest should begin with; 0: none is held */
 	uint64_t phase_number; /* of that frame */
 	uint32_t arrived; /* without a sequence field: that would go on from the last to arrive */
@@ -170,10 +170,10 @@ struct verdict {
 	uint32_t damage_count;
 	struct verdict_config config;
 	struct verdict_places *places; /* config.expect */
-	struct verdict_phases *phases; /* foreign PRBS */
+	struct verdict_phases *phases; /* custom layout's PRBS */
 	uint64_t
-		lock_lost; /* foreign PRBS: a payload did not go on where it should: verdict_phase.h */
-	bool whole;	   /* verdict_expect_whole() was called */
+		lock_lost; /* custom layout's PRBS: a payload did not go on where it should: verdict_phase.h */
+	bool whole; /* verdict_expect_whole() was called */
 };
 
 int verdict_create(struct verdict *verdict, uint32_t queues, const struct verdict_config *config);

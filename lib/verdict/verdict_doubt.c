@@ -8,11 +8,11 @@ static void keep_number_damage(struct verdict *verdict, uint32_t queue,
 {
 	struct frame_record damaged = { .stream = record->stream, .verdict = FRAME_DAMAGED_HEADER };
 
-	if (!verdict_is_foreign(verdict)) {
+	if (!verdict_is_custom(verdict)) {
 		verdict_keep_stray(verdict, queue, record);
 		return;
 	}
-	damaged.offset = verdict->config.layout->foreign.sequence.offset;
+	damaged.offset = verdict->config.layout->custom.sequence.offset;
 	verdict_keep_damage(verdict, queue, &damaged, record->sequence, false);
 }
 

@@ -102,7 +102,7 @@ void verdict_add_end(struct verdict *verdict, uint32_t queue, const struct frame
 	uint32_t count;
 
 	verdict->queues[queue].filtered += record->count;
-	if (!record->header_ok || verdict_is_foreign(verdict))
+	if (!record->header_ok || verdict_is_custom(verdict))
 		return;
 	/* Counted as filtered already, and never as untracked: it is no frame of a stream. */
 	stream = verdict_stream_find(verdict, record);

@@ -12,10 +12,10 @@ static inline uint64_t add_capped(uint64_t a, uint64_t b)
 	return b < UINT64_MAX - a ? a + b : UINT64_MAX;
 }
 
-static inline bool verdict_is_foreign(const struct verdict *verdict)
+static inline bool verdict_is_custom(const struct verdict *verdict)
 {
 	return !verdict->config.expect && verdict->config.layout &&
-	       verdict->config.layout->format == FRAME_FOREIGN;
+	       verdict->config.layout->format == FRAME_CUSTOM;
 }
 
 /* A record whose frames have the numbers `number`, `number` + 1, ... in `stream`. */
@@ -82,11 +82,11 @@ void verdict_sender_weigh(struct verdict *verdict, const struct verdict_sender *
 /* Whether what the stream's end said counts. */
 bool verdict_end_counts(const struct verdict *verdict, const struct verdict_stream *stream);
 
-/* ---- foreign frames, and those of a file ---- */
+/* ---- frames of a custom layout, and those of a file ---- */
 
 /* A record of ours: its header was read, and its stream is known. */
-void verdict_add_foreign(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
-			 const struct frame_record *record);
+void verdict_add_custom(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
+			const struct frame_record *record);
 
 /* 0 or -ENOMEM. */
 int verdict_places_create(struct verdict *verdict);

@@ -26,7 +26,7 @@ int verdict_phases_create(struct verdict *verdict)
 {
 	const struct verdict_config *config = &verdict->config;
 
-	if (!verdict_is_foreign(verdict) || !config->layout->foreign.self_phase || !config->plan ||
+	if (!verdict_is_custom(verdict) || !config->layout->custom.self_phase || !config->plan ||
 	    !config->plan->degree)
 		return 0;
 	verdict->phases = calloc(1, sizeof(*verdict->phases));
@@ -102,7 +102,7 @@ static uint32_t payload_of(const struct verdict *verdict, const struct frame_rec
 	if (record->verdict == FRAME_DAMAGED_UNLOCKED)
 		return record->detail;
 	/* It ends too early: as much as it should have had. */
-	return verdict->config.layout->foreign.payload_bytes;
+	return verdict->config.layout->custom.payload_bytes;
 }
 
 /* How many frames after the held phase `phase` is, negative: before; 0: it was not found. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A foreign PRBS that runs on through a stream: what its frames' phases say of their order.
+ * A custom layout's PRBS that runs on through a stream: what its frames' phases say of their order.
  *
  * Each stream holds a phase: the one that the frame after the newest should begin with. Only the
  * newest frame moves it; late and duplicate ones do not. A damaged frame in which no phase was

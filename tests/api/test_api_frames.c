@@ -52,11 +52,11 @@ static void custom_config(struct gdrcap_config **config, const char *path, uint6
 	api_unset(*config, "tx_port");
 	api_unset(*config, "pattern");
 	api_set(*config, "port", "net_pcap0,rx_pcap=%s", path);
-	api_set(*config, "frame.format", "foreign");
-	api_set(*config, "foreign.stream_offset", "14");
-	api_set(*config, "foreign.stream_bytes", "2");
-	api_set(*config, "foreign.sequence_offset", "16");
-	api_set(*config, "foreign.sequence_bytes", "2");
+	api_set(*config, "frame.format", "custom");
+	api_set(*config, "custom.stream_offset", "14");
+	api_set(*config, "custom.stream_bytes", "2");
+	api_set(*config, "custom.sequence_offset", "16");
+	api_set(*config, "custom.sequence_bytes", "2");
 }
 
 struct seen {
@@ -247,8 +247,8 @@ static void no_numbers_no_gaps(void **state)
 	(void)state;
 	custom_write(path, frames, 1);
 	custom_config(&config, path, 1);
-	api_unset(config, "foreign.sequence_bytes");
-	api_unset(config, "foreign.sequence_offset");
+	api_unset(config, "custom.sequence_bytes");
+	api_unset(config, "custom.sequence_offset");
 	session = api_create(config);
 	queue = gdrcap_get_queue(session, 0);
 	api_start(session);

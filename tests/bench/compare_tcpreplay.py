@@ -15,7 +15,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 import e2e  # noqa: E402
-import foreign_stream  # noqa: E402
+import custom_stream  # noqa: E402
 import pcapfile  # noqa: E402
 import processes  # noqa: E402
 
@@ -66,7 +66,7 @@ def main():
     parser.add_argument("--frames", type=int, default=100000, help="in the file")
     parser.add_argument("--loops", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--sizes", type=foreign_stream.numbers, default=[64, 594, 1518])
+    parser.add_argument("--sizes", type=custom_stream.numbers, default=[64, 594, 1518])
     options = parser.parse_args()
     try:
         processes.tool("tcpreplay")
@@ -83,7 +83,7 @@ def compare(options, pair, directory):
     for size in [*options.sizes, "mixed"]:
         sizes = ([size] * options.frames if size != "mixed" else
                  [64 + i * 37 % 1455 for i in range(options.frames)])
-        frames = foreign_stream.Sender().frames(sizes)
+        frames = custom_stream.Sender().frames(sizes)
         path = pcapfile.write_pcap(os.path.join(directory, "in.pcap"), frames)
         for _ in range(options.rounds):
             for name, command in commands(pair, path, options.loops):

@@ -96,7 +96,7 @@ def check_case(mode, rules, meant):
     # To a card, a frame with another tag than 802.1Q's is untagged: the consumer knows better.
     more = test_match.REPEATS if rules == ["vlan=0"] else 0
     arguments = [word for rule in rules for word in ("--match", rule)]
-    done = connectx.capture(frames, "--format", "foreign", "--pattern", "none", *arguments,
+    done = connectx.capture(frames, "--format", "custom", "--pattern", "none", *arguments,
                             "--frames", str(wanted + more), mode=mode)
     text = "%s, %s: %s" % (mode, rules, done)
     assert (done.frames["valid"], done.summary["filtered"]) == (wanted, more), text
@@ -187,7 +187,7 @@ def test_spread_over_queues():
     assert min(wanted) > 300, wanted
     random.Random(2).shuffle(frames)
     for mode in ("devx", "verbs", "verbs flow scalar"):
-        done = connectx.capture(frames, "--format", "foreign", "--pattern", "none", "--match",
+        done = connectx.capture(frames, "--format", "custom", "--pattern", "none", "--match",
                                 "dst_port=4000", "--queues", str(RSS_QUEUES), "--frames",
                                 str(len(frames)), mode=mode)
         found = [queue["received"] for queue in done.summary["queues"]]

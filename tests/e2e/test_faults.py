@@ -99,7 +99,7 @@ def test_without_faults():
 def test_faults_are_read_strictly():
     for faults in ("nonsense", "drop", "drop=", "drop=x", "drop=1:", "drop=1:2:3", "drop=-1",
                    "drop=1,", ",drop=1", "flip=1", "babble=1", "babble@1", "drop=1@70000",
-                   "drop=1@x", "foreign-every=0", "drop=99999999999999999999", " drop=1"):
+                   "drop=1@x", "custom-every=0", "drop=99999999999999999999", " drop=1"):
         e2e.run("loopback", "--frames", "1", expect=70, env=environment(faults))
 
 
@@ -225,24 +225,24 @@ def test_chained_frame():
           damaged=30)
 
 
-def test_foreign_frames():
+def test_custom_frames():
     """Counted, and nothing else: the run passes."""
-    check(loopback("foreign=0:1", expect=0), filtered=1)
-    check(loopback("foreign=64:5000", expect=0), filtered=5000)
-    check(loopback("foreign-every=3", expect=0), filtered=SOME // 3)
-    check(loopback("foreign-every=1,drop=%d" % (SOME // 2)), filtered=SOME, lost=1)
+    check(loopback("custom=0:1", expect=0), filtered=1)
+    check(loopback("custom=64:5000", expect=0), filtered=5000)
+    check(loopback("custom-every=3", expect=0), filtered=SOME // 3)
+    check(loopback("custom-every=1,drop=%d" % (SOME // 2)), filtered=SOME, lost=1)
 
 
-def test_foreign_frames_do_not_end_the_run():
+def test_custom_frames_do_not_end_the_run():
     """More frames have come than were sent, and the sender's last ones are still under way."""
     count = 20000
-    for before in ("foreign=100:5000", "dup=100:5000", "garble=100:5000"):
+    for before in ("custom=100:5000", "dup=100:5000", "garble=100:5000"):
         summary = loopback("%s,hold=%d:200000" % (before, count - 1000), "--quiet-time", "20",
-                           count=count, expect=0 if "foreign" in before else 3)
-        check(summary, **{"filtered" if "foreign" in before else "duplicate": 5000})
+                           count=count, expect=0 if "custom" in before else 3)
+        check(summary, **{"filtered" if "custom" in before else "duplicate": 5000})
 
 
-def test_endless_foreign_traffic():
+def test_endless_custom_traffic():
     """A port that is never silent: the run ends all the same, also when a frame is missing."""
     for faults, lost in (("babble", 0), ("babble,drop=5", 1), ("babble,drop=%d" % (SOME - 1), 1)):
         summary = loopback(faults, expect=3 if lost else 0)
@@ -260,17 +260,17 @@ def test_unsteady_ports():
     """Polls that bring few frames or none, a sender that takes few or none: nothing is lost."""
     check(loopback("trickle", expect=0))
     check(loopback("partial", expect=0))
-    summary = loopback("trickle,partial,foreign-every=7", "--burst", "256", expect=0)
+    summary = loopback("trickle,partial,custom-every=7", "--burst", "256", expect=0)
     check(summary, filtered=SOME // 7)
     check(loopback("trickle,partial", "--burst", "7", "--pool", "8M",
                    expect=0))
 
 
-FIXED = "drop=5,dup=9:3,late=20:1,flip=37:700,flip=64:117,cut=100:90,split=200:99,foreign=300:10"
+FIXED = "drop=5,dup=9:3,late=20:1,flip=37:700,flip=64:117,cut=100:90,split=200:99,custom=300:10"
 
 
 def test_everything_at_once():
-    summary = loopback(FIXED + ",foreign-every=1000,trickle,partial", count=MANY, messages=CUT)
+    summary = loopback(FIXED + ",custom-every=1000,trickle,partial", count=MANY, messages=CUT)
     check(summary, damaged=4, lost=1, duplicate=3, reordered=1, filtered=MANY // 1000 + 10, wrong=1)
     assert [(row["kind"], row["sequence"]) for row in summary["damage"]] == [
         ("payload", 37), ("header", None), ("length", 100), ("length", 200)], summary["damage"]
@@ -291,7 +291,7 @@ def test_streams():
 
 def test_queues():
     """Each fault is that queue's, and that queue's stream's."""
-    faults = "drop=5@0,dup=6:4@1,late=7:2@2,flip=8:500@3,foreign=9:6@3,cut=10:55@1"
+    faults = "drop=5@0,dup=6:4@1,late=7:2@2,flip=8:500@3,custom=9:6@3,cut=10:55@1"
     summary = loopback(faults, "--queues", "4")
     check(summary, lost=1, duplicate=4, reordered=1, damaged=2, filtered=6, wrong=1)
     found = [[queue[key] for key in ("damaged", "duplicate", "reordered", "filtered")]
@@ -320,7 +320,7 @@ def test_capture():
         summary = e2e.run_json("capture", "--gpu", "host", "--quiet", "--port",
                                "net_pcap0,rx_pcap=%s" % path, "--frames", "208", expect=3,
                                env=environment("drop=5:2,dup=9:3,late=20:1,flip=37:1131,"
-                                               "foreign=50:7"))
+                                               "custom=50:7"))
     check(summary, lost=2, duplicate=3, reordered=1, damaged=1, filtered=7, wrong=1)
     assert summary["frames"]["sent"] == 200
 

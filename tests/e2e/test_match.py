@@ -112,7 +112,7 @@ def capture(directory, frames, *arguments, expect):
 
 def check_case(directory, rules, meant, arguments):
     frames = [packet.data for packet in PACKETS] * REPEATS
-    summary = capture(directory, frames, "--format", "foreign", "--pattern", "none", *arguments,
+    summary = capture(directory, frames, "--format", "custom", "--pattern", "none", *arguments,
                       expect=0 if meant else 3)
     counts = (summary["frames"]["valid"], summary["filtered"])
     wanted = (len(meant) * REPEATS, len(frames) - len(meant) * REPEATS)
@@ -147,7 +147,7 @@ def test_what_is_saved():
         for rules, meant in (CASES[7], CASES[11], CASES[-2]):
             arguments = [word for rule in rules for word in ("--match", rule)]
             summary = capture(directory, [packet.data for packet in PACKETS], "--format",
-                              "foreign", "--pattern", "constant", "--pattern-value", "255",
+                              "custom", "--pattern", "constant", "--pattern-value", "255",
                               "--save-damaged", path, *arguments, expect=3)
             assert summary["frames"]["damaged"] == len(meant), summary["frames"]
             got = [frame.data for frame in pcapfile.read(path)]

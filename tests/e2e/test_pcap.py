@@ -55,7 +55,7 @@ def test_clean():
     assert summary["lost_by"]["unexplained"] == 0
 
 
-def test_foreign_frames_never_fail():
+def test_custom_frames_never_fail():
     sent = []
     for frame in frames_of(PATTERN, 60):
         sent += [frame, ARP, IPV6]

@@ -6,13 +6,13 @@ import re
 import subprocess
 
 import e2e
-import foreign_stream
+import custom_stream
 import frames as own
 import pcapfile
 import processes
 
 SIZES = (64, 512, 1024, 1518)
-FOREIGN = ("--format", "foreign", "--foreign-payload", "18", "--sequence-offset", "14",
+CUSTOM = ("--format", "custom", "--custom-payload", "18", "--sequence-offset", "14",
            "--sequence-bytes", "4")
 OWN_PAYLOAD = own.ETHERNET_BYTES + own.HEADER_BYTES
 
@@ -210,13 +210,13 @@ def test_damaged_headers_and_lengths():
         assert word in comment, comments
 
 
-def test_foreign_damaged():
+def test_custom_damaged():
     """The same by a sender's frames that are none of ours, with and without a counter."""
-    for counter, arguments in (("big", FOREIGN), (None, ("--format", "foreign"))):
-        sender = foreign_stream.Sender(counter=counter)
+    for counter, arguments in (("big", CUSTOM), (None, ("--format", "custom"))):
+        sender = custom_stream.Sender(counter=counter)
         at = sender.payload_offset
         clean = sender.frames([1024] * 300)
-        faults = foreign_stream.Faults(flip={10: [0], 150: [8 * 500 + 7], 299: [8, 9, 10]},
+        faults = custom_stream.Faults(flip={10: [0], 150: [8 * 500 + 7], 299: [8, 9, 10]},
                                        lose=[100])
         frames = faults.apply(clean, at)
         with processes.folder() as directory:

@@ -66,7 +66,7 @@ def play(interface, frames):
             sender.send(frame)
 
 
-def foreign(number, length):
+def custom(number, length):
     return bytes(12) + b"\x88\xb6" + number.to_bytes(8, "big") + bytes(length - 22)
 
 
@@ -77,11 +77,11 @@ def test_cut_frames_are_damaged():
     whole = sum(length < 1968 for length in lengths)
     with e2e.VethPair(mtu=9000) as pair:
         with processes.Running("capture", "--port", "net_af_packet0,iface=%s" % pair.right,
-                               "--format", "foreign", "--sequence-offset", "14",
+                               "--format", "custom", "--sequence-offset", "14",
                                "--sequence-bytes", "8", "--pattern", "constant",
-                               "--foreign-payload", "22", "--frames", str(len(lengths))) as capture:
+                               "--custom-payload", "22", "--frames", str(len(lengths))) as capture:
             capture.wait_until_running()
-            play(pair.left, (foreign(*each) for each in enumerate(lengths)))
+            play(pair.left, (custom(*each) for each in enumerate(lengths)))
             summary = capture.finish(expect=3)
         processes.check_counts(summary, received=len(lengths), valid=whole,
                                damaged=len(lengths) - whole, lost=0)
@@ -143,17 +143,17 @@ def a_receiver_that_stands_still(driver, room):
     first, then = 4000, 10
     with e2e.VethPair() as pair:
         with processes.Running("capture", "--port", "net_%s0,iface=%s" % (driver, pair.right),
-                               "--format", "foreign", "--sequence-offset", "14",
+                               "--format", "custom", "--sequence-offset", "14",
                                "--sequence-bytes", "8", "--pattern", "constant",
-                               "--foreign-payload", "22", "--frames", str(room + then)) as capture:
+                               "--custom-payload", "22", "--frames", str(room + then)) as capture:
             capture.wait_until_running_on(driver)
             capture.signal(signal.SIGSTOP)
             os.waitid(os.P_PID, capture.process.pid, os.WSTOPPED)  # all of its threads
-            play(pair.left, (foreign(number, 60) for number in range(first)))
+            play(pair.left, (custom(number, 60) for number in range(first)))
             lost_before = pair.dropped()
             capture.signal(signal.SIGCONT)
             capture.wait_for_frames("received", room)
-            play(pair.left, (foreign(number, 60) for number in range(first, first + then)))
+            play(pair.left, (custom(number, 60) for number in range(first, first + then)))
             summary = capture.finish(expect=3)
         processes.check_counts(summary, received=room + then, valid=room + then,
                                lost=first - room)

@@ -21,8 +21,8 @@ static const struct knob_row {
 	[KNOB_CUT] = { "cut", 2, 2 },
 	[KNOB_SPLIT] = { "split", 2, 2 },
 	[KNOB_GROW] = { "grow", 2, 2 },
-	[KNOB_FOREIGN] = { "foreign", 1, 2 },
-	[KNOB_FOREIGN_EVERY] = { "foreign-every", 1, 1 },
+	[KNOB_CUSTOM] = { "custom", 1, 2 },
+	[KNOB_CUSTOM_EVERY] = { "custom-every", 1, 1 },
 	[KNOB_GARBLE] = { "garble", 1, 2 },
 	[KNOB_HOLD] = { "hold", 2, 2 },
 	[KNOB_NAP] = { "nap", 2, 2 },
@@ -123,7 +123,7 @@ static void entry_read(const char *entry)
 		fault.queue = (uint16_t)queue;
 	}
 	if (*at || numbers < rows[fault.knob].numbers || numbers > rows[fault.knob].numbers_max ||
-	    (fault.knob == KNOB_FOREIGN_EVERY && fault.number == 0))
+	    (fault.knob == KNOB_CUSTOM_EVERY && fault.number == 0))
 		refuse(entry);
 	faults[fault_count++] = fault;
 }

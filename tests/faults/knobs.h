@@ -17,23 +17,23 @@
 
 enum knob {
 	/* Frames of the run, as they come off the wire. */
-	KNOB_DROP,	    /* drop=N[:COUNT] */
-	KNOB_DUP,	    /* dup=N[:COUNT]: copies of frame N after it */
-	KNOB_LATE,	    /* late=N:M: frame N comes after frame N + M */
-	KNOB_FLIP,	    /* flip=N:BIT, bit 0 is the frame's first on the wire */
-	KNOB_CUT,	    /* cut=N:BYTES: only so many of its bytes come */
-	KNOB_SPLIT,	    /* split=N:BYTES: the rest is in a second segment */
-	KNOB_GROW,	    /* grow=N:BYTES: a second segment follows the whole frame */
-	KNOB_GARBLE,	    /* garble=N[:COUNT]: frames of our EtherType and random bytes after N */
-	KNOB_FOREIGN,	    /* foreign=N[:COUNT]: another EtherType's frames after frame N */
-	KNOB_FOREIGN_EVERY, /* foreign-every=K: one after each K frames */
-	KNOB_HOLD,	    /* hold=N:POLLS: before frame N so many polls bring nothing */
-	KNOB_NAP,	    /* nap=N:MS: the poll for frame N takes so long */
-	KNOB_HANG,	    /* hang=N: the poll for frame N never ends */
-	KNOB_BABBLE,	    /* foreign frames whenever the wire has none */
-	KNOB_COUNTED,	    /* counted=N: the card counts the first N dropped frames as missed */
-	KNOB_TRICKLE,	    /* polls bring fewer frames than they could, or none */
-	KNOB_PARTIAL,	    /* the sending port takes fewer frames than offered, or none */
+	KNOB_DROP,	   /* drop=N[:COUNT] */
+	KNOB_DUP,	   /* dup=N[:COUNT]: copies of frame N after it */
+	KNOB_LATE,	   /* late=N:M: frame N comes after frame N + M */
+	KNOB_FLIP,	   /* flip=N:BIT, bit 0 is the frame's first on the wire */
+	KNOB_CUT,	   /* cut=N:BYTES: only so many of its bytes come */
+	KNOB_SPLIT,	   /* split=N:BYTES: the rest is in a second segment */
+	KNOB_GROW,	   /* grow=N:BYTES: a second segment follows the whole frame */
+	KNOB_GARBLE,	   /* garble=N[:COUNT]: frames of our EtherType and random bytes after N */
+	KNOB_CUSTOM,	   /* custom=N[:COUNT]: another EtherType's frames after frame N */
+	KNOB_CUSTOM_EVERY, /* custom-every=K: one after each K frames */
+	KNOB_HOLD,	   /* hold=N:POLLS: before frame N so many polls bring nothing */
+	KNOB_NAP,	   /* nap=N:MS: the poll for frame N takes so long */
+	KNOB_HANG,	   /* hang=N: the poll for frame N never ends */
+	KNOB_BABBLE,	   /* frames of a custom layout whenever the wire has none */
+	KNOB_COUNTED,	   /* counted=N: the card counts the first N dropped frames as missed */
+	KNOB_TRICKLE,	   /* polls bring fewer frames than they could, or none */
+	KNOB_PARTIAL,	   /* the sending port takes fewer frames than offered, or none */
 	/* The consumer's and the device's, in the run. */
 	KNOB_STALL,	     /* stall=BURST: it pauses there until the watchdog has said so */
 	KNOB_ABANDON,	     /* abandon=BURST: it never comes back */

@@ -25,7 +25,7 @@
 #define FRAME_ROOM 9216u
 #define POISON 0x55
 #define OWN_TYPE 0x88b5u
-#define FOREIGN_TYPE 0x0806u
+#define CUSTOM_TYPE 0x0806u
 
 /* Frames to be put in after one of the wire's. */
 struct line_put {
@@ -142,7 +142,7 @@ static void frame_fill(struct line *line, struct rte_mbuf *m, uint32_t type)
 	uint8_t *at = rte_pktmbuf_mtod(m, uint8_t *);
 
 	if (bytes > rte_pktmbuf_tailroom(m))
-		give_up("foreign frames need slots of 2048 bytes");
+		give_up("frames of a custom layout need slots of 2048 bytes");
 	for (uint32_t i = 0; i < bytes; i++)
 		at[i] = (uint8_t)(line_random(line) >> 24);
 	at[12] = (uint8_t)(type >> 8);
@@ -164,7 +164,7 @@ static struct rte_mbuf *line_put_next(struct line *line)
 		m->data_len = (uint16_t)put->bytes;
 		m->pkt_len = put->bytes;
 	} else {
-		frame_fill(line, m, put->knob == KNOB_GARBLE ? OWN_TYPE : FOREIGN_TYPE);
+		frame_fill(line, m, put->knob == KNOB_GARBLE ? OWN_TYPE : CUSTOM_TYPE);
 	}
 	if (--put->left == 0)
 		memmove(put, put + 1, --line->put_count * sizeof(*put));
@@ -206,9 +206,9 @@ static bool fault_is_for(const struct fault *fault, const struct line *line, uin
 		return false;
 	if (fault->knob == KNOB_DROP)
 		return number >= fault->number && number - fault->number < fault->value;
-	if (fault->knob == KNOB_FOREIGN_EVERY)
+	if (fault->knob == KNOB_CUSTOM_EVERY)
 		return number % fault->number == fault->number - 1;
-	return fault->knob < KNOB_FOREIGN_EVERY && number == fault->number;
+	return fault->knob < KNOB_CUSTOM_EVERY && number == fault->number;
 }
 
 /* Returns the frame, or NULL when it does not come now or never. */
@@ -279,7 +279,7 @@ static bool line_next(struct line *line, struct rte_mbuf **m)
 		return false;
 	*m = rte_pktmbuf_alloc(line->pool);
 	if (*m)
-		frame_fill(line, *m, FOREIGN_TYPE);
+		frame_fill(line, *m, CUSTOM_TYPE);
 	return false;
 }
 

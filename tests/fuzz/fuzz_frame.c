@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * libFuzzer: any bytes as a frame. The first input byte picks the layout and the pattern, the
- * second (enum dress) how the frame is dressed up so that deep paths are reached. A foreign layout
+ * second (enum dress) how the frame is dressed up so that deep paths are reached. A custom layout
  * and match rules are made from input bytes too. The two checkers must agree in every field, what
  * frame_write() writes must be valid, and what is found in a file must be what was expected.
  */
@@ -14,12 +14,12 @@
 #include "../unit/store_build.h"
 #include "pattern/phase.h"
 
-#define LAYOUTS 6u /* the last is foreign */
+#define LAYOUTS 6u /* the last is custom */
 #define STORED 5u
 
 enum dress {
 	DRESS_HEADERS = 1,    /* our headers' fixed fields are put in place */
-	DRESS_OWN = 2,	      /* the own header's CRC32C; foreign: nothing */
+	DRESS_OWN = 2,	      /* the own header's CRC32C; custom: nothing */
 	DRESS_PAYLOAD = 4,    /* the payload, but for one byte */
 	DRESS_RULES = 8,      /* match rules are the input's next bytes */
 	DRESS_RULE_TEXT = 16, /* one is its next text */
@@ -96,23 +96,23 @@ static void take(struct input *input, void *to, size_t bytes)
 	input->left -= part;
 }
 
-static void foreign_take(struct input *input, struct frame_layout *layout)
+static void custom_take(struct input *input, struct frame_layout *layout)
 {
-	struct frame_foreign *foreign = &layout->foreign;
-	const struct frame_config config = { .format = FRAME_FOREIGN };
+	struct frame_custom *custom = &layout->custom;
+	const struct frame_config config = { .format = FRAME_CUSTOM };
 	uint8_t byte[12];
 
 	if (frame_layout_init(layout, &config))
 		abort();
 	take(input, byte, sizeof(byte));
-	foreign->sequence = (struct frame_field){ (uint16_t)(byte[0] * (byte[1] & 16 ? 256u : 1)),
-						  byte[1] % 9, byte[1] >> 7 };
-	foreign->stream = (struct frame_field){ byte[2], byte[3] % 9, byte[3] >> 7 };
-	foreign->payload = byte[4];
-	foreign->payload_bytes = byte[5] | (uint32_t)byte[6] << 8;
-	foreign->self_phase = byte[7] & 1;
-	foreign->sequence_step = byte[8] & 1 ? UINT64_MAX / (byte[9] + 1u) : byte[9];
-	foreign->sequence_start = byte[10] * 0x0101010101010101u;
+	custom->sequence = (struct frame_field){ (uint16_t)(byte[0] * (byte[1] & 16 ? 256u : 1)),
+						 byte[1] % 9, byte[1] >> 7 };
+	custom->stream = (struct frame_field){ byte[2], byte[3] % 9, byte[3] >> 7 };
+	custom->payload = byte[4];
+	custom->payload_bytes = byte[5] | (uint32_t)byte[6] << 8;
+	custom->self_phase = byte[7] & 1;
+	custom->sequence_step = byte[8] & 1 ? UINT64_MAX / (byte[9] + 1u) : byte[9];
+	custom->sequence_start = byte[10] * 0x0101010101010101u;
 }
 
 static void rules_take(struct input *input, uint8_t dress, struct frame_layout *layout)
@@ -172,10 +172,10 @@ static void own_header_put(const struct frame_layout *layout, const struct patte
 }
 
 /* The right payload, if there is room; the input's first payload byte says where it is damaged. */
-static void foreign_payload_put(const struct frame_layout *layout, const struct pattern_plan *plan,
-				uint8_t *frame, uint32_t len)
+static void custom_payload_put(const struct frame_layout *layout, const struct pattern_plan *plan,
+			       uint8_t *frame, uint32_t len)
 {
-	const uint32_t start = layout->foreign.payload;
+	const uint32_t start = layout->custom.payload;
 	struct pattern_place place;
 	struct frame_header header;
 	uint8_t at;
@@ -214,9 +214,9 @@ static void apart_agrees(const struct frame_layout *layout, const struct pattern
 
 	if (!first || !rest)
 		abort();
-	if (layout->format == FRAME_FOREIGN &&
-	    (layout->foreign.payload > FRAME_FOREIGN_PAYLOAD_MAX ||
-	     !field_is_near(&layout->foreign.sequence) || !field_is_near(&layout->foreign.stream)))
+	if (layout->format == FRAME_CUSTOM &&
+	    (layout->custom.payload > FRAME_CUSTOM_PAYLOAD_MAX ||
+	     !field_is_near(&layout->custom.sequence) || !field_is_near(&layout->custom.stream)))
 		goto out;
 	memcpy(first, frame, part);
 	memcpy(rest, frame + part, len - part);
@@ -346,8 +346,8 @@ static void frame_play(const struct frame_layout *layout, const struct pattern_p
 		headers_put(layout, frame, len);
 	if (dress & DRESS_OWN)
 		own_header_put(layout, plan, frame, len, dress & DRESS_PAYLOAD);
-	if ((dress & DRESS_PAYLOAD) && layout->format == FRAME_FOREIGN)
-		foreign_payload_put(layout, plan, frame, len);
+	if ((dress & DRESS_PAYLOAD) && layout->format == FRAME_CUSTOM)
+		custom_payload_put(layout, plan, frame, len);
 	results_agree(layout, plan, frame, len);
 	if (dress & DRESS_STORE) {
 		if (dress & DRESS_PAYLOAD)
@@ -373,7 +373,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	layout = layouts[data[0] % LAYOUTS];
 	if (data[0] % LAYOUTS == LAYOUTS - 1)
-		foreign_take(&input, &layout);
+		custom_take(&input, &layout);
 	rules_take(&input, data[1], &layout);
 	frame_play(&layout, &plans[data[0] / LAYOUTS % PATTERN_KINDS], data[1], &input);
 	return 0;

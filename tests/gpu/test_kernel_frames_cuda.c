@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The CUDA kernels against the CPU backend on frames of others: foreign layouts with and without a
+ * The CUDA kernels against the CPU backend on frames of others: custom layouts with and without a
  * known phase, rules, end-of-stream frames, frames of a file written and expected; and gather().
  * Usage: test_kernel_frames_cuda [ROUNDS [SEED]]. 77 without a GPU.
  */
-#include "scene_foreign.h"
+#include "scene_custom.h"
 #include "scene_store.h"
 
 #include "kernel_pair.h"
@@ -23,29 +23,29 @@ static void verdicts_count(void)
 			verdicts[wanted[b].record[r].verdict] += wanted[b].record[r].count;
 }
 
-static bool foreign_round(uint64_t seed, enum pattern_kind kind, bool self_phase, bool rules,
-			  uint8_t *device_frames)
+static bool custom_round(uint64_t seed, enum pattern_kind kind, bool self_phase, bool rules,
+			 uint8_t *device_frames)
 {
 	bool good = false;
 
-	if (foreign_make(&scene, seed, kind, self_phase, rules)) {
-		fprintf(stderr, "the foreign scene could not be made\n");
+	if (custom_make(&scene, seed, kind, self_phase, rules)) {
+		fprintf(stderr, "the custom scene could not be made\n");
 		return false;
 	}
 	for (uint32_t step = 0; step < 4; step++) {
 		if (step == 1)
 			scene_spoil(&scene, 17);
 		if (step > 1)
-			foreign_spoil(&scene, step == 2 ? 20 : 2);
+			custom_spoil(&scene, step == 2 ? 20 : 2);
 		if (!compare_checked(device_frames)) {
 			fprintf(stderr,
-				"CHECK differs (damage step %u): foreign seed %#" PRIx64
+				"CHECK differs (damage step %u): custom seed %#" PRIx64
 				" pattern %s self_phase %u rules %u payload %u bytes %u sequence "
 				"%u at %u workers %u hint %u\n",
 				step, seed, pattern_name(kind), self_phase, rules,
-				scene.layout.foreign.payload, scene.layout.foreign.payload_bytes,
-				scene.layout.foreign.sequence.bytes,
-				scene.layout.foreign.sequence.offset, scene.workers, scene.hint);
+				scene.layout.custom.payload, scene.layout.custom.payload_bytes,
+				scene.layout.custom.sequence.bytes,
+				scene.layout.custom.sequence.offset, scene.workers, scene.hint);
 			goto out;
 		}
 		verdicts_count();
@@ -76,7 +76,7 @@ static bool own_round(uint64_t seed, enum pattern_kind kind, uint32_t shape, uin
 		};
 		scene_spoil(&scene, 9);
 		good = compare_checked(device_frames);
-		foreign_rules(&scene);
+		custom_rules(&scene);
 		good = good && compare_checked(device_frames);
 	}
 	if (!good)
@@ -129,7 +129,7 @@ static bool store_round(uint64_t seed, uint8_t *device_frames, uint8_t *copy)
 		if (step == 1 || step == 3)
 			scene_spoil(&scene, step == 1 ? 20 : 2);
 		if (step == 2)
-			foreign_rules(&scene);
+			custom_rules(&scene);
 		good = store_compare(&store, KERNEL_CHECK, device_frames, copy);
 		verdicts_count();
 		if (!good)
@@ -310,11 +310,11 @@ static bool rounds_play(uint32_t rounds, uint64_t seed, uint8_t *device_frames)
 		for (uint32_t kind = PATTERN_NONE; kind < PATTERN_FILE && good; kind++) {
 			const bool rules = (seed & 3) == 0;
 
-			good = foreign_round(seed++, kind, false, rules, device_frames);
+			good = custom_round(seed++, kind, false, rules, device_frames);
 			if (pattern_is_prbs(kind))
 				good = good &&
-				       foreign_round(seed++, kind, true, !rules, device_frames) &&
-				       foreign_round(seed++, kind, true, rules, device_frames);
+				       custom_round(seed++, kind, true, !rules, device_frames) &&
+				       custom_round(seed++, kind, true, rules, device_frames);
 			good = good && own_round(seed++, kind, kind % 4, device_frames, copy);
 		}
 		for (uint32_t n = 0; n < 6 && good; n++)

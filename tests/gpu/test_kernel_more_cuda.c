@@ -5,7 +5,7 @@
  * the CPU's stores and by a copy engine. Usage: test_kernel_more_cuda [ROUNDS [SEED]]. 77 without a
  * GPU.
  */
-#include "scene_foreign.h"
+#include "scene_custom.h"
 #include "scene_store.h"
 
 #include "../unit/kernel_scene_more.h"
@@ -93,14 +93,14 @@ static bool forms_compare(const struct store_scene *store, bool slots, uint8_t *
 	return good;
 }
 
-static bool steps_compare(const struct store_scene *store, bool foreign, uint8_t *device_frames,
+static bool steps_compare(const struct store_scene *store, bool custom, uint8_t *device_frames,
 			  uint8_t *pinned_frames, uint8_t *copy)
 {
 	for (uint32_t step = 0; step < 4; step++) {
 		if (step == 1)
 			scene_spoil_frames(&scene, 17);
-		if (step == 2 && foreign)
-			foreign_spoil(&scene, 10);
+		if (step == 2 && custom)
+			custom_spoil(&scene, 10);
 		if (step == 3)
 			scene_spoil(&scene, 5);
 		if (!forms_compare(store, step < 3, device_frames, step == 2 ? pinned_frames : NULL,
@@ -129,19 +129,19 @@ static bool own_round(uint64_t seed, enum pattern_kind kind, uint32_t shape, uin
 	return good;
 }
 
-static bool foreign_round(uint64_t seed, enum pattern_kind kind, bool self_phase, bool rules,
-			  uint8_t *device_frames, uint8_t *pinned_frames, uint8_t *copy)
+static bool custom_round(uint64_t seed, enum pattern_kind kind, bool self_phase, bool rules,
+			 uint8_t *device_frames, uint8_t *pinned_frames, uint8_t *copy)
 {
 	bool good;
 
-	if (foreign_make(&scene, seed, kind, self_phase, rules))
+	if (custom_make(&scene, seed, kind, self_phase, rules))
 		return false;
 	good = steps_compare(NULL, true, device_frames, pinned_frames, copy);
 	if (!good)
 		fprintf(stderr,
-			"FOREIGN: seed %#" PRIx64 " pattern %s self_phase %u rules %u payload %u "
+			"CUSTOM: seed %#" PRIx64 " pattern %s self_phase %u rules %u payload %u "
 			"workers %u hint %u\n",
-			seed, pattern_name(kind), self_phase, rules, scene.layout.foreign.payload,
+			seed, pattern_name(kind), self_phase, rules, scene.layout.custom.payload,
 			scene.workers, scene.hint);
 	scene_free(&scene);
 	return good;
@@ -158,7 +158,7 @@ static bool store_round(uint64_t seed, uint8_t *device_frames, uint8_t *pinned_f
 		return false;
 	store_capture(&scene, &store);
 	if (seed & 1)
-		foreign_rules(&scene);
+		custom_rules(&scene);
 	good = steps_compare(&store, false, device_frames, pinned_frames, copy);
 	if (!good)
 		fprintf(stderr, "STORE: seed %#" PRIx64 " workers %u hint %u\n", seed,
@@ -181,11 +181,11 @@ static bool rounds_play(uint32_t rounds, uint64_t seed, uint8_t *device_frames,
 			good = own_round(seed++, kind, kind % 4, device_frames, pinned_frames,
 					 copy);
 			if (kind != PATTERN_FILE)
-				good = good && foreign_round(seed++, kind, false, rules,
-							     device_frames, pinned_frames, copy);
+				good = good && custom_round(seed++, kind, false, rules,
+							    device_frames, pinned_frames, copy);
 			if (pattern_is_prbs(kind))
-				good = good && foreign_round(seed++, kind, true, !rules,
-							     device_frames, pinned_frames, copy);
+				good = good && custom_round(seed++, kind, true, !rules,
+							    device_frames, pinned_frames, copy);
 		}
 		good = good && own_round(seed++, PATTERN_COUNTER8, SCENE_RAW, device_frames,
 					 pinned_frames, copy);

@@ -202,12 +202,12 @@ static void unregistered_buffer_is_not_sent(void **state)
 	struct rte_flow_error error;
 	struct rig *rig = *state;
 	struct rte_mempool *heads;
-	struct rig_memory foreign;
+	struct rig_memory custom;
 	struct rte_mbuf *mbuf;
 	uint64_t before;
 
-	rig_memory(&foreign, SIZE, false);
-	memset(foreign.host, 0x88, SIZE);
+	rig_memory(&custom, SIZE, false);
+	memset(custom.host, 0x88, SIZE);
 	heads = rte_pktmbuf_pool_create("heads", 63, 0, 0, 0, SOCKET_ID_ANY);
 	assert_non_null(heads);
 	rig_ports_start(rig);
@@ -217,7 +217,7 @@ static void unregistered_buffer_is_not_sent(void **state)
 	mbuf = rte_pktmbuf_alloc(heads);
 	assert_non_null(mbuf);
 	rte_mbuf_ext_refcnt_set(&shared, 1);
-	rte_pktmbuf_attach_extbuf(mbuf, foreign.device, RTE_BAD_IOVA, SIZE / 2, &shared);
+	rte_pktmbuf_attach_extbuf(mbuf, custom.device, RTE_BAD_IOVA, SIZE / 2, &shared);
 	rte_pktmbuf_append(mbuf, 100);
 	assert_int_equal(rte_eth_tx_burst(0, 0, &mbuf, 1), 1);
 	nic_settle();

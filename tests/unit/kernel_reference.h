@@ -65,8 +65,8 @@ static struct frame_record reference_run(const struct scene *scene, const struct
 static bool reference_joins(const struct scene *scene, const struct frame_record *record,
 			    const struct frame_record *last, const struct frame_record *next)
 {
-	const struct frame_foreign *foreign = &scene->layout.foreign;
-	uint64_t follows = record->sequence + record->count * foreign->sequence_step;
+	const struct frame_custom *custom = &scene->layout.custom;
+	uint64_t follows = record->sequence + record->count * custom->sequence_step;
 
 	if (record->verdict != next->verdict)
 		return false;
@@ -79,13 +79,13 @@ static bool reference_joins(const struct scene *scene, const struct frame_record
 		follows = (last->sequence + 1) % scene->store.view.count;
 		return scene->store.frames[follows].class_first == next->sequence;
 	}
-	if (scene->layout.format != FRAME_FOREIGN)
+	if (scene->layout.format != FRAME_CUSTOM)
 		return record->sequence + record->count == next->sequence && next->sequence;
-	if (foreign->sequence.bytes && foreign->sequence.bytes < 8)
-		follows %= 1ull << (8 * foreign->sequence.bytes);
-	if (foreign->sequence.bytes && follows != next->sequence)
+	if (custom->sequence.bytes && custom->sequence.bytes < 8)
+		follows %= 1ull << (8 * custom->sequence.bytes);
+	if (custom->sequence.bytes && follows != next->sequence)
 		return false;
-	return !foreign->self_phase || record->phase_next == next->phase_first;
+	return !custom->self_phase || record->phase_next == next->phase_first;
 }
 
 static void reference_check(const struct scene *scene, const struct scene *made,

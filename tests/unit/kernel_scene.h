@@ -57,8 +57,8 @@ enum scene_shape {
 	SCENE_UDP,
 	SCENE_UDP_VLAN,
 	SCENE_RAW,
-	SCENE_FOREIGN, /* position by number; of this and the next two, senders are not ours */
-	SCENE_PHASE,   /* a phase, and a number */
+	SCENE_CUSTOM, /* position by number; of this and the next two, senders are not ours */
+	SCENE_PHASE,  /* a phase, and a number */
 	SCENE_PHASE_ONLY,
 	SCENE_SHAPES
 };
@@ -191,29 +191,29 @@ static inline void scene_requests(struct scene *scene)
 	}
 }
 
-/* A foreign layout: fields in any place behind the EtherType, then the payload. */
-static inline void scene_foreign(struct scene *scene, bool number, bool self_phase)
+/* A custom layout: fields in any place behind the EtherType, then the payload. */
+static inline void scene_custom(struct scene *scene, bool number, bool self_phase)
 {
-	struct frame_foreign *foreign = &scene->layout.foreign;
+	struct frame_custom *custom = &scene->layout.custom;
 	uint32_t at = 14 + scene_below(scene, 16);
 
-	foreign->self_phase = self_phase;
+	custom->self_phase = self_phase;
 	if (scene_chance(scene, 2)) {
-		foreign->stream.offset = (uint16_t)at;
-		foreign->stream.bytes = (uint8_t)(1 + scene_below(scene, 2));
-		foreign->stream.little = (uint8_t)scene_below(scene, 2);
+		custom->stream.offset = (uint16_t)at;
+		custom->stream.bytes = (uint8_t)(1 + scene_below(scene, 2));
+		custom->stream.little = (uint8_t)scene_below(scene, 2);
 		at += 2 + scene_below(scene, 16);
 	}
 	if (number) {
-		foreign->sequence.offset = (uint16_t)at;
-		foreign->sequence.bytes = (uint8_t)(1 + scene_below(scene, 8));
-		foreign->sequence.little = (uint8_t)scene_below(scene, 2);
+		custom->sequence.offset = (uint16_t)at;
+		custom->sequence.bytes = (uint8_t)(1 + scene_below(scene, 8));
+		custom->sequence.little = (uint8_t)scene_below(scene, 2);
 		at += 8;
 	}
-	foreign->sequence_start = scene_next(&scene->random) >> scene_below(scene, 64);
-	foreign->sequence_step = scene_chance(scene, 2) ? 1 : 1 + scene_below(scene, 300);
-	foreign->payload = at + scene_below(scene, FRAME_FOREIGN_PAYLOAD_MAX + 1 - at);
-	foreign->payload_bytes = scene_chance(scene, 3) ? 1 + scene_below(scene, 1600) : 0;
+	custom->sequence_start = scene_next(&scene->random) >> scene_below(scene, 64);
+	custom->sequence_step = scene_chance(scene, 2) ? 1 : 1 + scene_below(scene, 300);
+	custom->payload = at + scene_below(scene, FRAME_CUSTOM_PAYLOAD_MAX + 1 - at);
+	custom->payload_bytes = scene_chance(scene, 3) ? 1 + scene_below(scene, 1600) : 0;
 }
 
 /* One rule names the frames, others may not. */
@@ -257,12 +257,12 @@ static inline int scene_layout(struct scene *scene, uint32_t shape)
 		frame.format = FRAME_IPV4_UDP;
 	if (shape == SCENE_VLAN || shape == SCENE_UDP_VLAN)
 		frame.vlan = (uint16_t)(1 + scene_below(scene, 4000));
-	if (shape >= SCENE_FOREIGN)
-		frame.format = FRAME_FOREIGN;
+	if (shape >= SCENE_CUSTOM)
+		frame.format = FRAME_CUSTOM;
 	if (frame_layout_init(&scene->layout, &frame))
 		return -1;
-	if (shape >= SCENE_FOREIGN)
-		scene_foreign(scene, shape != SCENE_PHASE_ONLY, shape != SCENE_FOREIGN);
+	if (shape >= SCENE_CUSTOM)
+		scene_custom(scene, shape != SCENE_PHASE_ONLY, shape != SCENE_CUSTOM);
 	scene_rules(scene);
 	return 0;
 }
@@ -277,7 +277,7 @@ static inline int scene_make(struct scene *scene, uint64_t seed, enum pattern_ki
 	scene->random = seed;
 	if (scene_layout(scene, shape))
 		return -1;
-	pattern.restart = scene_chance(scene, 3) && !scene->layout.foreign.self_phase;
+	pattern.restart = scene_chance(scene, 3) && !scene->layout.custom.self_phase;
 	pattern.value = (uint8_t)scene_below(scene, 256);
 	pattern.seed = scene_next(&scene->random);
 	if (pattern_is_prbs(kind) && scene_chance(scene, 4))
@@ -354,7 +354,7 @@ static inline void scene_spoil_frame(struct scene *scene, struct frame_desc *des
 	case 3: /* cut short */
 		desc->len = (uint16_t)scene_below(scene, desc->len);
 		break;
-	case 4: /* foreign */
+	case 4: /* custom */
 		frame[scene->layout.vlan ? 16 : 12] ^= 0x40;
 		break;
 	case 5: /* all random */

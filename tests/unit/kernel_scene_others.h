@@ -16,42 +16,41 @@ static void scene_field_put(const struct frame_field *field, uint8_t *frame, uin
  * Somebody else's sender: fills all frames, in order, that are long enough for the layout. Returns
  * how many must be valid: those of which a phase can be found, where it must.
  */
-static uint32_t scene_foreign_fill(struct scene *scene)
+static uint32_t scene_custom_fill(struct scene *scene)
 {
-	const struct frame_foreign *foreign = &scene->layout.foreign;
+	const struct frame_custom *custom = &scene->layout.custom;
 	uint64_t mask = UINT64_MAX, position = scene->burst[0].request.position, k = 0;
 	uint32_t filled = 0;
 
-	if (foreign->sequence.bytes)
-		mask >>= 64 - 8 * foreign->sequence.bytes;
-	while (mask + 1 && foreign->sequence_step > mask)
-		scene->layout.foreign.sequence_step /= 2;
+	if (custom->sequence.bytes)
+		mask >>= 64 - 8 * custom->sequence.bytes;
+	while (mask + 1 && custom->sequence_step > mask)
+		scene->layout.custom.sequence_step /= 2;
 	for (uint32_t b = 0; b < SCENE_BURSTS; b++) {
 		for (uint32_t i = 0; i < scene->burst[b].count; i++, k++) {
 			const struct frame_desc desc = scene->burst[b].desc[i];
 			uint8_t *frame = scene_frame(scene, desc);
 			struct pattern_place place = { .stream = scene->burst[0].request.stream };
-			uint32_t bytes = foreign->payload_bytes;
+			uint32_t bytes = custom->payload_bytes;
 
-			if (!frame || desc.len < foreign->payload + bytes)
+			if (!frame || desc.len < custom->payload + bytes)
 				continue;
 			if (!bytes)
-				bytes = desc.len - foreign->payload;
-			for (uint32_t at = 0; at < foreign->payload; at++)
+				bytes = desc.len - custom->payload;
+			for (uint32_t at = 0; at < custom->payload; at++)
 				frame[at] = (uint8_t)at;
 			frame_put16(frame + 12, FRAME_ETHERTYPE);
-			scene_field_put(&foreign->stream, frame, place.stream);
-			scene_field_put(&foreign->sequence, frame,
-					foreign->sequence_start + k * foreign->sequence_step);
-			if (foreign->stream.bytes < 2)
-				place.stream &= foreign->stream.bytes ? 0xff : 0;
-			place.sequence =
-				frame_number(&scene->layout,
-					     foreign->sequence_start + k * foreign->sequence_step);
-			place.position = foreign->self_phase ? position : place.sequence * bytes;
-			pattern_fill(&scene->plan, &place, frame + foreign->payload, bytes);
+			scene_field_put(&custom->stream, frame, place.stream);
+			scene_field_put(&custom->sequence, frame,
+					custom->sequence_start + k * custom->sequence_step);
+			if (custom->stream.bytes < 2)
+				place.stream &= custom->stream.bytes ? 0xff : 0;
+			place.sequence = frame_number(
+				&scene->layout, custom->sequence_start + k * custom->sequence_step);
+			place.position = custom->self_phase ? position : place.sequence * bytes;
+			pattern_fill(&scene->plan, &place, frame + custom->payload, bytes);
 			position += bytes;
-			filled += !foreign->self_phase || bytes >= 12;
+			filled += !custom->self_phase || bytes >= 12;
 		}
 	}
 	return filled;

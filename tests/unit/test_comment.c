@@ -18,7 +18,7 @@
 
 #define LEN 300u
 
-static struct frame_layout own, foreign;
+static struct frame_layout own, custom;
 static struct pattern_plan plan;
 static struct comment_reference reference = { .layout = &own, .plan = &plan };
 
@@ -33,11 +33,11 @@ static void plan_make(enum pattern_kind kind)
 static int begin(void **state)
 {
 	const struct frame_config config = { .format = FRAME_ETHERNET };
-	const struct frame_config other = { .format = FRAME_FOREIGN };
+	const struct frame_config other = { .format = FRAME_CUSTOM };
 
-	if (frame_layout_init(&own, &config) < 0 || frame_layout_init(&foreign, &other) < 0)
+	if (frame_layout_init(&own, &config) < 0 || frame_layout_init(&custom, &other) < 0)
 		return -1;
-	foreign.foreign = (struct frame_foreign){
+	custom.custom = (struct frame_custom){
 		.sequence = { .offset = 14, .bytes = 4 },
 		.sequence_step = 1,
 		.payload = 20,
@@ -229,14 +229,14 @@ static void lengths(void **state)
 		   "frame has 30 bytes");
 }
 
-static void foreign_frames(void **state)
+static void custom_frames(void **state)
 {
 	uint8_t right[LEN] = { 0 }, wrong[LEN];
 	struct pattern_place place = { .sequence = 77, .position = 77 * (LEN - 20) };
 	char want[COMMENT_BYTES];
 	struct frame_record record;
 
-	reference.layout = &foreign;
+	reference.layout = &custom;
 	plan_make(PATTERN_PRBS31);
 	right[17] = 77;
 	pattern_fill(&plan, &place, right + 20, LEN - 20);
@@ -247,14 +247,14 @@ static void foreign_frames(void **state)
 	comment_is(&record, wrong, 16,
 		   "gdrcap: damaged length: the frame has 16 bytes and ends in "
 		   "its sequence number or stream id");
-	foreign.foreign.payload_bytes = 100;
+	custom.custom.payload_bytes = 100;
 	record = checked(wrong, 119);
 	comment_is(&record, wrong, 119,
 		   "gdrcap: damaged length, sequence 77: its payload ends at "
 		   "offset 120, the frame has 119 bytes");
-	foreign.foreign.payload_bytes = 0;
-	foreign.foreign.sequence.bytes = 0;
-	foreign.foreign.self_phase = 1;
+	custom.custom.payload_bytes = 0;
+	custom.custom.sequence.bytes = 0;
+	custom.custom.self_phase = 1;
 	for (uint32_t at = 20; at < LEN; at += 1 + at / 16) {
 		memcpy(wrong, right, LEN);
 		wrong[at] ^= 0x80;
@@ -269,8 +269,8 @@ static void foreign_frames(void **state)
 		 "bytes from offset 20 of the frame",
 		 LEN - 20);
 	comment_is(&record, wrong, LEN, want);
-	foreign.foreign.self_phase = 0;
-	foreign.foreign.sequence.bytes = 4;
+	custom.custom.self_phase = 0;
+	custom.custom.sequence.bytes = 4;
 	reference.layout = &own;
 }
 
@@ -361,7 +361,7 @@ static void stale_frames(void **state)
 static void hostile(void **state)
 {
 	const struct comment_reference references[] = { { &own, &plan, NULL },
-							{ &foreign, &plan, NULL } };
+							{ &custom, &plan, NULL } };
 	uint64_t random = 3;
 
 	plan_make(PATTERN_PRBS23);
@@ -385,12 +385,12 @@ static void hostile(void **state)
 			frame_put16(frame + 14, FRAME_MAGIC);
 			frame[16] = FRAME_VERSION;
 		}
-		foreign.foreign.self_phase = i >> 2 & 1;
+		custom.custom.self_phase = i >> 2 & 1;
 		comment_damaged(text, &references[i & 1], &record, frame, len, len);
 		assert_true(strncmp(text, "gdrcap: ", 8) == 0);
 		free(frame);
 	}
-	foreign.foreign.self_phase = 0;
+	custom.custom.self_phase = 0;
 }
 
 static void neighbours(void **state)
@@ -406,10 +406,10 @@ static void neighbours(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(payloads),	  cmocka_unit_test(changed_since),
-		cmocka_unit_test(headers),	  cmocka_unit_test(lengths),
-		cmocka_unit_test(foreign_frames), cmocka_unit_test(expected_from_a_file),
-		cmocka_unit_test(stale_frames),	  cmocka_unit_test(hostile),
+		cmocka_unit_test(payloads),	 cmocka_unit_test(changed_since),
+		cmocka_unit_test(headers),	 cmocka_unit_test(lengths),
+		cmocka_unit_test(custom_frames), cmocka_unit_test(expected_from_a_file),
+		cmocka_unit_test(stale_frames),	 cmocka_unit_test(hostile),
 		cmocka_unit_test(neighbours),
 	};
 

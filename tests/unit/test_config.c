@@ -181,15 +181,15 @@ static const struct sample {
 	U8("pattern.value", "0xff", pattern.value, 255),
 	U64("pattern.seed", "18446744073709551615", pattern.seed, UINT64_MAX),
 	TEXT("pattern.file", "/tmp/x y.bin", pattern.file),
-	U32("foreign.payload", "18", foreign.payload, 18),
-	U32("foreign.payload_bytes", "1000", foreign.payload_bytes, 1000),
-	U16("foreign.sequence_offset", "14", foreign.sequence.offset, 14),
-	U8("foreign.sequence_bytes", "4", foreign.sequence.bytes, 4),
-	U8("foreign.sequence_order", "little", foreign.sequence.little, 1),
-	U64("foreign.sequence_start", "18446744073709551615", foreign.sequence_start, UINT64_MAX),
-	U64("foreign.sequence_step", "1400", foreign.sequence_step, 1400),
-	U16("foreign.stream_offset", "12", foreign.stream.offset, 12),
-	U8("foreign.stream_bytes", "2", foreign.stream.bytes, 2),
+	U32("custom.payload", "18", custom.payload, 18),
+	U32("custom.payload_bytes", "1000", custom.payload_bytes, 1000),
+	U16("custom.sequence_offset", "14", custom.sequence.offset, 14),
+	U8("custom.sequence_bytes", "4", custom.sequence.bytes, 4),
+	U8("custom.sequence_order", "little", custom.sequence.little, 1),
+	U64("custom.sequence_start", "18446744073709551615", custom.sequence_start, UINT64_MAX),
+	U64("custom.sequence_step", "1400", custom.sequence_step, 1400),
+	U16("custom.stream_offset", "12", custom.stream.offset, 12),
+	U8("custom.stream_bytes", "2", custom.stream.bytes, 2),
 	TEXT("match", "vlan=5,dst_ip=192.0.2.0/24,dst_port=4000", match.rule[0].text),
 	TEXT("pcap", "/tmp/x y.pcap", pcap),
 	U64("loops", "forever", loops, UINT64_MAX),
@@ -658,35 +658,35 @@ static void test_check_frames(void **state)
 		     "prbs31");
 }
 
-#define FOREIGN "port: net_null0\nframe: {format: foreign}\n"
+#define CUSTOM "port: net_null0\nframe: {format: custom}\n"
 
-static void test_check_foreign(void **state)
+static void test_check_custom(void **state)
 {
-	assert_check(FOREIGN, NULL, NULL);
-	assert_check(FOREIGN "foreign: {sequence_offset: 104, sequence_bytes: 8}\n", NULL, NULL);
-	assert_check(FOREIGN "foreign: {sequence_offset: 105, sequence_bytes: 8}\n",
-		     "foreign.sequence_offset: 8 bytes at 105", "first 112 bytes");
-	assert_check(FOREIGN "foreign: {stream_offset: 111, stream_bytes: 2}\n",
-		     "foreign.stream_offset: 2 bytes at 111", "first 112 bytes");
-	assert_check(FOREIGN "foreign: {sequence_bytes: 1, sequence_start: 256}\n",
-		     "foreign.sequence_start: 256 does not fit 1 bytes", "");
-	assert_check(FOREIGN "foreign: {sequence_bytes: 1, sequence_step: 256}\n",
-		     "foreign.sequence_step: 256 does not fit 1 bytes", "");
+	assert_check(CUSTOM, NULL, NULL);
+	assert_check(CUSTOM "custom: {sequence_offset: 104, sequence_bytes: 8}\n", NULL, NULL);
+	assert_check(CUSTOM "custom: {sequence_offset: 105, sequence_bytes: 8}\n",
+		     "custom.sequence_offset: 8 bytes at 105", "first 112 bytes");
+	assert_check(CUSTOM "custom: {stream_offset: 111, stream_bytes: 2}\n",
+		     "custom.stream_offset: 2 bytes at 111", "first 112 bytes");
+	assert_check(CUSTOM "custom: {sequence_bytes: 1, sequence_start: 256}\n",
+		     "custom.sequence_start: 256 does not fit 1 bytes", "");
+	assert_check(CUSTOM "custom: {sequence_bytes: 1, sequence_step: 256}\n",
+		     "custom.sequence_step: 256 does not fit 1 bytes", "");
 	/* Order is one queue's. */
-	assert_check(FOREIGN "queues: 2\n", "queues: frames without a sequence number", "");
-	assert_check(FOREIGN "queues: 2\nforeign: {sequence_bytes: 4}\n", NULL, NULL);
-	assert_check(FOREIGN "queues: 2\npattern: {name: prbs31, restart: true}\n", NULL, NULL);
+	assert_check(CUSTOM "queues: 2\n", "queues: frames without a sequence number", "");
+	assert_check(CUSTOM "queues: 2\ncustom: {sequence_bytes: 4}\n", NULL, NULL);
+	assert_check(CUSTOM "queues: 2\npattern: {name: prbs31, restart: true}\n", NULL, NULL);
 	assert_check("port: [net_null0, net_null1]\nexpect: a\n", "queues: a file's frames", "");
 	assert_check("port: net_null0\nqueues: 2\nexpect: a\n", "queues: a file's frames", "");
 	/* Only a PRBS tells where in it a frame is. */
-	assert_check(FOREIGN "pattern: counter32be\n", "pattern: without a sequence number",
+	assert_check(CUSTOM "pattern: counter32be\n", "pattern: without a sequence number",
 		     "pattern.restart: true");
-	assert_check(FOREIGN "pattern: {name: counter32be, restart: true}\n", NULL, NULL);
-	assert_check(FOREIGN "pattern: counter32be\nforeign: {sequence_bytes: 4}\n", NULL, NULL);
-	assert_check(FOREIGN "pattern: constant\n", NULL, NULL);
-	assert_check("tx_port: net_null0\nframe: {format: foreign}\n",
-		     "frame.format: foreign frames can be received, not made", "pcap");
-	assert_check(FOREIGN "expect: a.pcap\n", "expect: ", "one of expect and format: foreign");
+	assert_check(CUSTOM "pattern: {name: counter32be, restart: true}\n", NULL, NULL);
+	assert_check(CUSTOM "pattern: counter32be\ncustom: {sequence_bytes: 4}\n", NULL, NULL);
+	assert_check(CUSTOM "pattern: constant\n", NULL, NULL);
+	assert_check("tx_port: net_null0\nframe: {format: custom}\n",
+		     "frame.format: frames of a custom layout can be received, not made", "pcap");
+	assert_check(CUSTOM "expect: a.pcap\n", "expect: ", "one of expect and format: custom");
 }
 
 static void test_check_files(void **state)
@@ -711,7 +711,7 @@ static void test_check_files(void **state)
 	assert_check("tx_port: net_null0\npcap: a\nstreams: 2\n", "streams: ", "one stream");
 	assert_check("port: net_null0\npcap_memory: 1G\n", "pcap_memory: ", "expect");
 	assert_check("port: net_null0\nsave_every: 2\n", "save_every: ", "save");
-	assert_check("port: net_null0\nforeign: {sequence_bytes: 4}\n", "foreign: ", "format");
+	assert_check("port: net_null0\ncustom: {sequence_bytes: 4}\n", "custom: ", "format");
 	assert_check(RING "idle: 2\n", "idle: ", "elsewhere");
 	/* A file's sender has its sizes from there. */
 	assert_check("tx_port: net_null0\npcap: a\nframe: {size: 64, vlan: 5}\n", NULL, NULL);
@@ -787,26 +787,26 @@ static void test_layout(void **state)
 {
 	const struct frame_layout *layout = &settings.layout;
 
-	assert_check(FOREIGN "foreign: {sequence_offset: 14, sequence_bytes: 4, sequence_step: 3, "
-			     "sequence_order: little, payload: 18, payload_bytes: 100, "
-			     "stream_offset: 12, stream_bytes: 2}\n"
-			     "match: [vlan=5, 'dst_ip=192.0.2.0/24,dst_port=4000']\n",
+	assert_check(CUSTOM "custom: {sequence_offset: 14, sequence_bytes: 4, sequence_step: 3, "
+			    "sequence_order: little, payload: 18, payload_bytes: 100, "
+			    "stream_offset: 12, stream_bytes: 2}\n"
+			    "match: [vlan=5, 'dst_ip=192.0.2.0/24,dst_port=4000']\n",
 		     NULL, NULL);
-	assert_int_equal(layout->format, FRAME_FOREIGN);
-	assert_int_equal(layout->foreign.sequence.offset, 14);
-	assert_int_equal(layout->foreign.sequence.bytes, 4);
-	assert_int_equal(layout->foreign.sequence.little, 1);
-	assert_int_equal(layout->foreign.sequence_step, 3);
-	assert_int_equal(layout->foreign.stream.offset, 12);
-	assert_int_equal(layout->foreign.stream.bytes, 2);
-	assert_int_equal(layout->foreign.payload, 18);
-	assert_int_equal(layout->foreign.payload_bytes, 100);
-	assert_int_equal(layout->foreign.self_phase, 1);
+	assert_int_equal(layout->format, FRAME_CUSTOM);
+	assert_int_equal(layout->custom.sequence.offset, 14);
+	assert_int_equal(layout->custom.sequence.bytes, 4);
+	assert_int_equal(layout->custom.sequence.little, 1);
+	assert_int_equal(layout->custom.sequence_step, 3);
+	assert_int_equal(layout->custom.stream.offset, 12);
+	assert_int_equal(layout->custom.stream.bytes, 2);
+	assert_int_equal(layout->custom.payload, 18);
+	assert_int_equal(layout->custom.payload_bytes, 100);
+	assert_int_equal(layout->custom.self_phase, 1);
 	assert_int_equal(layout->match.count, 2);
 	assert_int_equal(layout->match.rule[0].vlan, 5);
 	assert_int_equal(layout->match.rule[1].dst_port, 4000);
-	assert_check(FOREIGN "pattern: {restart: true}\n", NULL, NULL);
-	assert_int_equal(layout->foreign.self_phase, 0);
+	assert_check(CUSTOM "pattern: {restart: true}\n", NULL, NULL);
+	assert_int_equal(layout->custom.self_phase, 0);
 	assert_check(RING "frame: {format: udp, vlan: 7, dst_port: 99}\n", NULL, NULL);
 	assert_int_equal(layout->format, FRAME_IPV4_UDP);
 	assert_int_equal(layout->vlan, 7);
@@ -963,7 +963,7 @@ int main(void)
 		cmocka_unit_test(test_check_ports),
 		cmocka_unit_test(test_check_memory),
 		cmocka_unit_test(test_check_frames),
-		cmocka_unit_test(test_check_foreign),
+		cmocka_unit_test(test_check_custom),
 		cmocka_unit_test(test_check_files),
 		cmocka_unit_test(test_check_receiver),
 		cmocka_unit_test(test_sender_options),

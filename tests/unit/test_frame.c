@@ -270,12 +270,12 @@ static void test_layout(void **state)
 		assert_int_equal(frame_payload_bytes(&layout, LEN_MAX), LEN_MAX - overhead);
 		assert_int_equal(frame_payload_bytes(&layout, UINT32_MAX), LEN_MAX - overhead);
 	}
-	layout_make(&layout, FRAME_FOREIGN, 0);
-	assert_int_equal(layout.own_offset | layout.foreign.payload | layout.match.count, 0);
-	layout.foreign.payload = 18;
+	layout_make(&layout, FRAME_CUSTOM, 0);
+	assert_int_equal(layout.own_offset | layout.custom.payload | layout.match.count, 0);
+	layout.custom.payload = 18;
 	assert_int_equal(frame_payload_bytes(&layout, 17), 0);
 	assert_int_equal(frame_payload_bytes(&layout, 60), 42);
-	layout.foreign.payload_bytes = 40;
+	layout.custom.payload_bytes = 40;
 	assert_int_equal(frame_payload_bytes(&layout, 57), 0);
 	assert_int_equal(frame_payload_bytes(&layout, 60), 40);
 	frame_layout_proof(&layout);

@@ -206,7 +206,7 @@ static void test_verdicts_of_lengths(void **state)
 	}
 }
 
-static void test_verdicts_of_foreign_frames(void **state)
+static void test_verdicts_of_custom_frames(void **state)
 {
 	struct sample s;
 
@@ -357,7 +357,7 @@ static void test_proof_frame(void **state)
 	pattern_plan_free(&plan);
 }
 
-/* Valid, damaged, cut and foreign frames of every format and pattern: both checkers agree. */
+/* Valid, damaged, cut and frames of a custom layout of every format and pattern: both checkers agree. */
 static void test_checkers_agree(void **state)
 {
 	static uint8_t frame[LEN_MAX];
@@ -515,7 +515,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_verdicts_of_lengths),
-		cmocka_unit_test(test_verdicts_of_foreign_frames),
+		cmocka_unit_test(test_verdicts_of_custom_frames),
 		cmocka_unit_test(test_verdicts_of_headers),
 		cmocka_unit_test(test_verdicts_of_payloads),
 		cmocka_unit_test(test_proof_frame),

@@ -301,7 +301,7 @@ static unsigned int files_open(void)
 
 static void exported_file_is_the_memory(void **state)
 {
-	static uint8_t foreign[4096];
+	static uint8_t custom[4096];
 	const unsigned int files = files_open();
 	uint8_t *seen;
 	int fd;
@@ -328,15 +328,15 @@ static void exported_file_is_the_memory(void **state)
 		assert_int_equal(gpu_export(gpu, at, 0), -EINVAL);
 		assert_int_equal(gpu_export(gpu, at, SIZE_MAX), -EINVAL);
 		assert_int_equal(gpu_export(gpu, at, 8 * MIB), -ENOTSUP);
-		assert_int_equal(gpu_export(gpu, foreign, sizeof(foreign)), -ENOTSUP);
+		assert_int_equal(gpu_export(gpu, custom, sizeof(custom)), -ENOTSUP);
 		assert_int_equal(gpu_export(guard ? plain() : guarded(), at, 3 * MIB), -ENOTSUP);
 		assert_int_equal(rte_gpu_mem_free(gpu, at), 0);
 		assert_int_equal(gpu_export(gpu, at, 3 * MIB), -ENOTSUP);
 	}
 	assert_int_equal(files_open(), files);
-	assert_int_equal(gpu_export(99, foreign, sizeof(foreign)), -ENODEV);
-	assert_int_equal(gpu_owns(99, foreign, sizeof(foreign)), -ENODEV);
-	assert_int_equal(gpu_owns(plain(), foreign, sizeof(foreign)), 1);
+	assert_int_equal(gpu_export(99, custom, sizeof(custom)), -ENODEV);
+	assert_int_equal(gpu_owns(99, custom, sizeof(custom)), -ENODEV);
+	assert_int_equal(gpu_owns(plain(), custom, sizeof(custom)), 1);
 }
 
 static void large_allocations_touch_nothing(void **state)

@@ -135,19 +135,19 @@ static uint32_t frames_of(const struct scene_result *result, enum frame_verdict 
 	return frames;
 }
 
-static void test_foreign_equals_reference(void **state)
+static void test_custom_equals_reference(void **state)
 {
 	uint64_t seed = 0x6764726361710000u;
 
 	for (uint32_t kind = PATTERN_NONE; kind < PATTERN_KINDS; kind++) {
-		for (uint32_t shape = SCENE_FOREIGN; shape < SCENE_SHAPES; shape++) {
+		for (uint32_t shape = SCENE_CUSTOM; shape < SCENE_SHAPES; shape++) {
 			struct scene *scene;
 			uint32_t filled;
 
-			if (shape != SCENE_FOREIGN && !pattern_is_prbs(kind))
+			if (shape != SCENE_CUSTOM && !pattern_is_prbs(kind))
 				continue;
 			scene = round_begin(++seed, (enum pattern_kind)kind, shape);
-			filled = scene_foreign_fill(scene);
+			filled = scene_custom_fill(scene);
 			reference_check(scene, scene, expected);
 			assert_int_equal(frames_of(expected, FRAME_VALID), filled);
 			assert_int_equal(frames_of(expected, FRAME_DAMAGED_PAYLOAD), 0);
@@ -281,32 +281,32 @@ static void test_bad_jobs_are_refused(void **state)
 	free(scene);
 }
 
-static void test_bad_foreign_layouts_are_refused(void **state)
+static void test_bad_custom_layouts_are_refused(void **state)
 {
 	struct scene *scene = calloc(1, sizeof(*scene));
 	struct scene_ring ring;
 	struct kernel_job job;
-	struct frame_foreign *foreign = &job.layout.foreign;
+	struct frame_custom *custom = &job.layout.custom;
 	uint32_t stop = 0;
 
 	ring_of(&ring, scene, &stop);
 	job = job_of(&ring);
-	job.layout.format = FRAME_FOREIGN;
-	foreign->payload = FRAME_FOREIGN_PAYLOAD_MAX + 1;
+	job.layout.format = FRAME_CUSTOM;
+	custom->payload = FRAME_CUSTOM_PAYLOAD_MAX + 1;
 	assert_refused(&ring, &job, "payload at 101");
-	foreign->payload = FRAME_FOREIGN_PAYLOAD_MAX;
-	foreign->sequence.bytes = 9;
+	custom->payload = FRAME_CUSTOM_PAYLOAD_MAX;
+	custom->sequence.bytes = 9;
 	assert_refused(&ring, &job, "sequence field of 9");
-	foreign->sequence.bytes = 8;
-	foreign->sequence.offset = FRAME_FIELD_END_MAX - 7;
+	custom->sequence.bytes = 8;
+	custom->sequence.offset = FRAME_FIELD_END_MAX - 7;
 	assert_refused(&ring, &job, "sequence field");
-	foreign->sequence.bytes = 0; /* there is none: its place does not matter */
-	foreign->stream.bytes = 200;
+	custom->sequence.bytes = 0; /* there is none: its place does not matter */
+	custom->stream.bytes = 200;
 	assert_refused(&ring, &job, "stream field");
-	foreign->stream.bytes = 2;
-	foreign->self_phase = 1;
+	custom->stream.bytes = 2;
+	custom->self_phase = 1;
 	assert_refused(&ring, &job, "no phase");
-	foreign->self_phase = 0;
+	custom->self_phase = 0;
 	job.layout.match.count = FRAME_MATCH_RULES + 1;
 	assert_refused(&ring, &job, "match rules");
 	job.layout.match.count = 0;
@@ -434,12 +434,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_equals_reference),
-		cmocka_unit_test(test_foreign_equals_reference),
+		cmocka_unit_test(test_custom_equals_reference),
 		cmocka_unit_test(test_stores_equal_reference),
 		cmocka_unit_test(test_join_waits_for_stop),
 		cmocka_unit_test(test_untaken_bursts_stay),
 		cmocka_unit_test(test_bad_jobs_are_refused),
-		cmocka_unit_test(test_bad_foreign_layouts_are_refused),
+		cmocka_unit_test(test_bad_custom_layouts_are_refused),
 		cmocka_unit_test(test_bad_stores_are_refused),
 		cmocka_unit_test(test_memory_and_order),
 	};

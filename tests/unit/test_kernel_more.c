@@ -98,8 +98,8 @@ static void round_play(uint64_t seed, enum pattern_kind kind, uint32_t shape, bo
 	assert_int_equal(scene_make(scene, seed, kind, shape), 0);
 	if (store)
 		scene_store_make(scene, &built_here);
-	if (shape >= SCENE_FOREIGN)
-		scene_foreign_fill(scene);
+	if (shape >= SCENE_CUSTOM)
+		scene_custom_fill(scene);
 	else
 		reference_write(scene, scene->frames);
 	poison_round(scene, seed & 1);
@@ -123,13 +123,13 @@ static void test_own_frames(void **state)
 	round_play(++seed, PATTERN_COUNTER8, SCENE_RAW, false);
 }
 
-static void test_foreign_frames(void **state)
+static void test_custom_frames(void **state)
 {
 	uint64_t seed = 0x6764726361730000u;
 
 	for (uint32_t kind = PATTERN_NONE; kind < PATTERN_KINDS; kind++)
-		for (uint32_t shape = SCENE_FOREIGN; shape < SCENE_SHAPES; shape++)
-			if (shape == SCENE_FOREIGN || pattern_is_prbs(kind))
+		for (uint32_t shape = SCENE_CUSTOM; shape < SCENE_SHAPES; shape++)
+			if (shape == SCENE_CUSTOM || pattern_is_prbs(kind))
 				round_play(++seed, (enum pattern_kind)kind, shape, false);
 }
 
@@ -160,7 +160,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_own_frames),
-		cmocka_unit_test(test_foreign_frames),
+		cmocka_unit_test(test_custom_frames),
 		cmocka_unit_test(test_stores),
 		cmocka_unit_test(test_frames_that_never_came),
 	};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Foreign frames whose numbers are damaged, or from anywhere. */
+/* Frames of a custom layout whose numbers are damaged, or from anywhere. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,10 +25,10 @@ static void scene_begin(struct scene *scene, uint32_t bytes, uint64_t step, uint
 
 	memset(scene, 0, sizeof(*scene));
 	scene->random = seed;
-	scene->layout.format = FRAME_FOREIGN;
-	scene->layout.foreign.sequence.bytes = (uint8_t)bytes;
-	scene->layout.foreign.sequence.offset = 14;
-	scene->layout.foreign.sequence_step = step;
+	scene->layout.format = FRAME_CUSTOM;
+	scene->layout.custom.sequence.bytes = (uint8_t)bytes;
+	scene->layout.custom.sequence.offset = 14;
+	scene->layout.custom.sequence_step = step;
 	assert_int_equal(verdict_create(&scene->verdict, 1, &config), 0);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Foreign frames: fields of any shape, numbers that wrap, payloads by number or by phase, records. */
+/* Frames of a custom layout: fields of any shape, numbers that wrap, payloads by number or by phase, records. */
 #include "pattern_reference.h"
 #include "kernels/frame_records.h"
 
@@ -7,12 +7,12 @@
 
 static struct frame_layout layout_make(void)
 {
-	const struct frame_config config = { .format = FRAME_FOREIGN };
+	const struct frame_config config = { .format = FRAME_CUSTOM };
 	struct frame_layout layout;
 
 	assert_int_equal(frame_layout_init(&layout, &config), 0);
-	layout.foreign.payload = 18;
-	layout.foreign.sequence_step = 1;
+	layout.custom.payload = 18;
+	layout.custom.sequence_step = 1;
 	return layout;
 }
 
@@ -58,51 +58,50 @@ static void test_fields(void **state)
 	plan_make(&plan, PATTERN_NONE, 0, -1);
 	for (int round = 0; round < 20000; round++) {
 		struct frame_layout layout = layout_make();
-		struct frame_foreign *foreign = &layout.foreign;
+		struct frame_custom *custom = &layout.custom;
 		const uint32_t len = (uint32_t)(random64() % 200);
 		const uint64_t number = random64(), stream = random64();
 		uint32_t end_sequence, end_stream;
 		struct frame_result r;
 
-		foreign->sequence = (struct frame_field){ (uint16_t)(random64() % 100),
-							  (uint8_t)(random64() % 9),
-							  (uint8_t)(random64() % 2) };
+		custom->sequence = (struct frame_field){ (uint16_t)(random64() % 100),
+							 (uint8_t)(random64() % 9),
+							 (uint8_t)(random64() % 2) };
 		do {
-			foreign->stream = (struct frame_field){ (uint16_t)(random64() % 100),
-								(uint8_t)(random64() % 3),
-								(uint8_t)(random64() % 2) };
-			end_sequence = foreign->sequence.offset + foreign->sequence.bytes;
-			end_stream = foreign->stream.offset + foreign->stream.bytes;
-		} while (foreign->stream.offset < end_sequence &&
-			 foreign->sequence.offset < end_stream);
-		foreign->payload = (uint32_t)(random64() % 101);
-		foreign->payload_bytes = random64() % 2 ? (uint32_t)(random64() % 150) : 0;
-		field_put(&foreign->sequence, frame, number);
-		field_put(&foreign->stream, frame, stream);
+			custom->stream = (struct frame_field){ (uint16_t)(random64() % 100),
+							       (uint8_t)(random64() % 3),
+							       (uint8_t)(random64() % 2) };
+			end_sequence = custom->sequence.offset + custom->sequence.bytes;
+			end_stream = custom->stream.offset + custom->stream.bytes;
+		} while (custom->stream.offset < end_sequence &&
+			 custom->sequence.offset < end_stream);
+		custom->payload = (uint32_t)(random64() % 101);
+		custom->payload_bytes = random64() % 2 ? (uint32_t)(random64() % 150) : 0;
+		field_put(&custom->sequence, frame, number);
+		field_put(&custom->stream, frame, stream);
 		r = both_check(&layout, &plan, frame, len);
-		if ((foreign->sequence.bytes && end_sequence > len) ||
-		    (foreign->stream.bytes && end_stream > len)) {
+		if ((custom->sequence.bytes && end_sequence > len) ||
+		    (custom->stream.bytes && end_stream > len)) {
 			assert_int_equal(r.verdict, FRAME_DAMAGED_LENGTH);
 			assert_int_equal(r.header_ok, 0);
 			assert_int_equal(r.sequence | r.stream, 0);
 			continue;
 		}
-		assert_int_equal(r.verdict, foreign->payload + foreign->payload_bytes > len
+		assert_int_equal(r.verdict, custom->payload + custom->payload_bytes > len
 						    ? FRAME_DAMAGED_LENGTH
 						    : FRAME_VALID);
 		assert_int_equal(r.header_ok, 1);
-		assert_int_equal(r.sequence, foreign->sequence.bytes
-						     ? held(number, foreign->sequence.bytes)
-						     : 0);
+		assert_int_equal(r.sequence,
+				 custom->sequence.bytes ? held(number, custom->sequence.bytes) : 0);
 		assert_int_equal(r.stream,
-				 foreign->stream.bytes ? held(stream, foreign->stream.bytes) : 0);
+				 custom->stream.bytes ? held(stream, custom->stream.bytes) : 0);
 		assert_int_equal(r.payload_bytes | r.offset, 0);
 	}
 	/* a stream id has 16 bits */
 	{
 		struct frame_layout layout = layout_make();
 
-		layout.foreign.stream = (struct frame_field){ 2, 4, 0 };
+		layout.custom.stream = (struct frame_field){ 2, 4, 0 };
 		memcpy(frame, "\0\0\x12\x34\x56\x78", 6);
 		assert_int_equal(both_check(&layout, &plan, frame, 60).stream, 0x5678);
 	}
@@ -114,33 +113,33 @@ static void test_numbers(void **state)
 	static const uint64_t steps[] = { 1, 2, 3, 5, 6, 7, 64, 96, 200, 255 };
 	struct frame_layout layout = layout_make();
 
-	layout.foreign.sequence = (struct frame_field){ 14, 1, 0 };
+	layout.custom.sequence = (struct frame_field){ 14, 1, 0 };
 	for (size_t s = 0; s < sizeof(steps) / sizeof(steps[0]); s++) {
 		for (uint64_t start = 0; start < 256; start += 51) {
 			uint64_t period = 1;
 
 			while (period * steps[s] % 256)
 				period++;
-			layout.foreign.sequence_start = start;
-			layout.foreign.sequence_step = steps[s];
+			layout.custom.sequence_start = start;
+			layout.custom.sequence_step = steps[s];
 			for (uint64_t k = 0; k < 2 * period; k++)
 				assert_int_equal(
 					frame_number(&layout, (start + k * steps[s]) % 256),
 					k % period);
 		}
 	}
-	layout.foreign.sequence.bytes = 8;
-	layout.foreign.sequence_start = UINT64_MAX - 1;
-	layout.foreign.sequence_step = 3;
+	layout.custom.sequence.bytes = 8;
+	layout.custom.sequence_start = UINT64_MAX - 1;
+	layout.custom.sequence_step = 3;
 	assert_int_equal(frame_number(&layout, 1), 1);
 	assert_int_equal(frame_number(&layout, UINT64_MAX - 1 + 3 * 123456789012345678ull),
 			 123456789012345678ull);
-	layout.foreign.sequence_step = 0; /* nobody's stream; must come to an end */
+	layout.custom.sequence_step = 0; /* nobody's stream; must come to an end */
 	assert_int_equal(frame_number(&layout, UINT64_MAX), 1);
-	layout.foreign.sequence.bytes = 1;
-	layout.foreign.sequence_step = 256;
+	layout.custom.sequence.bytes = 1;
+	layout.custom.sequence_step = 256;
 	assert_int_equal(frame_number(&layout, 5), 7);
-	layout.foreign.sequence.bytes = 0;
+	layout.custom.sequence.bytes = 0;
 	assert_int_equal(frame_number(&layout, 5), 0);
 }
 
@@ -148,13 +147,13 @@ static void test_numbers(void **state)
 static uint32_t stream_frame(const struct frame_layout *layout, const struct pattern_plan *plan,
 			     uint64_t k, uint32_t payload_bytes, uint8_t *frame)
 {
-	const struct frame_foreign *foreign = &layout->foreign;
+	const struct frame_custom *custom = &layout->custom;
 	const struct pattern_place place = { .position = k * payload_bytes, .sequence = k };
 
-	memset(frame, 0xee, foreign->payload);
-	field_put(&foreign->sequence, frame, foreign->sequence_start + k * foreign->sequence_step);
-	reference_fill(plan, &place, frame + foreign->payload, payload_bytes);
-	return foreign->payload + payload_bytes;
+	memset(frame, 0xee, custom->payload);
+	field_put(&custom->sequence, frame, custom->sequence_start + k * custom->sequence_step);
+	reference_fill(plan, &place, frame + custom->payload, payload_bytes);
+	return custom->payload + payload_bytes;
 }
 
 static void test_payload_by_number(void **state)
@@ -167,9 +166,9 @@ static void test_payload_by_number(void **state)
 			struct pattern_plan plan;
 
 			plan_make(&plan, (enum pattern_kind)kind, restart, -1);
-			layout.foreign.sequence = (struct frame_field){ 14, 4, 0 };
-			layout.foreign.sequence_start = 0xfffffff0; /* wraps on the way */
-			layout.foreign.sequence_step = 5;
+			layout.custom.sequence = (struct frame_field){ 14, 4, 0 };
+			layout.custom.sequence_start = 0xfffffff0; /* wraps on the way */
+			layout.custom.sequence_step = 5;
 			for (uint64_t k = 0; k < 40; k++) {
 				const uint32_t bytes = 301,
 					       len = stream_frame(&layout, &plan, k, bytes, frame);
@@ -203,9 +202,9 @@ static void test_where_bits_are_wrong(void **state)
 	uint32_t len;
 
 	plan_make(&plan, PATTERN_PRBS31, 0, -1);
-	layout.foreign.sequence = (struct frame_field){ 14, 4, 0 };
+	layout.custom.sequence = (struct frame_field){ 14, 4, 0 };
 	swapped = layout;
-	swapped.foreign.sequence.little = 1;
+	swapped.custom.sequence.little = 1;
 	for (uint64_t k = 1000; k < 1010; k++) {
 		len = stream_frame(&layout, &plan, k, 1480, frame);
 		for (size_t p = 0; p < sizeof(places) / sizeof(places[0]); p++) {
@@ -235,8 +234,8 @@ static void test_fixed_payload(void **state)
 	struct frame_result r;
 
 	plan_make(&plan, PATTERN_COUNTER16_BE, 0, -1);
-	layout.foreign.sequence = (struct frame_field){ 14, 2, 0 };
-	layout.foreign.payload_bytes = 30;
+	layout.custom.sequence = (struct frame_field){ 14, 2, 0 };
+	layout.custom.payload_bytes = 30;
 	stream_frame(&layout, &plan, 7, 30, frame);
 	for (uint32_t len = 0; len <= 60; len++) { /* what is behind the payload does not count */
 		r = both_check(&layout, &plan, frame, len);
@@ -245,16 +244,16 @@ static void test_fixed_payload(void **state)
 		assert_int_equal(r.sequence, len >= 16 ? 7 : 0);
 		assert_int_equal(r.payload_bytes, len < 48 ? 0 : 30);
 	}
-	layout.foreign.payload_bytes = UINT32_MAX;
+	layout.custom.payload_bytes = UINT32_MAX;
 	r = both_check(&layout, &plan, frame, 60);
 	assert_int_equal(r.verdict, FRAME_DAMAGED_LENGTH);
-	layout.foreign.payload_bytes = 0x10000;
+	layout.custom.payload_bytes = 0x10000;
 	assert_int_equal(both_check(&layout, &plan, frame, 60).verdict, FRAME_DAMAGED_LENGTH);
 	/* frames longer than a length field can say are read as far as it can */
 	{
 		uint8_t *large = calloc(1, 70000);
 
-		layout.foreign.payload_bytes = 0;
+		layout.custom.payload_bytes = 0;
 		frame_check_ahead(&layout, &plan, large, 70000, NULL, &r);
 		assert_int_equal(r.payload_bytes, 65535 - 18);
 		free(large);
@@ -287,7 +286,7 @@ static void test_self_phase(void **state)
 		uint32_t next = 0;
 
 		plan_make(&plan, prbs[i].kind, 0, -1);
-		layout.foreign.self_phase = 1;
+		layout.custom.self_phase = 1;
 		for (uint64_t k = 0; k < 30; k++) {
 			const uint32_t len = stream_frame(&layout, &plan, 500 + k, 777, frame);
 			struct frame_result r = both_check(&layout, &plan, frame, len);
@@ -351,30 +350,30 @@ static void test_runs_by_number(void **state)
 	filtered.verdict = FRAME_FILTERED;
 	end = filtered;
 	end.verdict = FRAME_END;
-	layout.foreign.sequence = (struct frame_field){ 14, 1, 0 };
-	layout.foreign.sequence_step = 3;
+	layout.custom.sequence = (struct frame_field){ 14, 1, 0 };
+	layout.custom.sequence_step = 3;
 	assert_true(joins(&layout, valid(7, 0, 0, 0), valid(10, 0, 0, 0)));
 	assert_true(joins(&layout, valid(254, 0, 0, 0), valid(1, 0, 0, 0)));
 	assert_true(joins(&layout, valid(253, 0, 0, 0), valid(0, 0, 0, 0)));
 	assert_false(joins(&layout, valid(7, 0, 0, 0), valid(8, 0, 0, 0)));
 	assert_false(joins(&layout, valid(7, 0, 0, 0), valid(7, 0, 0, 0)));
 	assert_false(joins(&layout, valid(7, 1, 0, 0), valid(10, 2, 0, 0)));
-	layout.foreign.sequence.bytes = 2;
+	layout.custom.sequence.bytes = 2;
 	assert_false(joins(&layout, valid(254, 0, 0, 0), valid(1, 0, 0, 0)));
 	assert_true(joins(&layout, valid(65534, 0, 0, 0), valid(1, 0, 0, 0)));
-	layout.foreign.sequence.bytes = 8;
+	layout.custom.sequence.bytes = 8;
 	assert_true(joins(&layout, valid(UINT64_MAX, 0, 0, 0), valid(2, 0, 0, 0)));
 	/* the phase must go on too */
-	layout.foreign.self_phase = 1;
+	layout.custom.self_phase = 1;
 	assert_true(joins(&layout, valid(1, 0, 5, 6), valid(4, 0, 6, 7)));
 	assert_false(joins(&layout, valid(1, 0, 5, 6), valid(4, 0, 5, 7)));
 	assert_false(joins(&layout, valid(1, 0, 5, 6), valid(5, 0, 6, 7)));
 	/* phases alone */
-	layout.foreign.sequence.bytes = 0;
+	layout.custom.sequence.bytes = 0;
 	assert_true(joins(&layout, valid(0, 0, 5, 6), valid(0, 0, 6, 7)));
 	assert_false(joins(&layout, valid(0, 0, 5, 6), valid(0, 0, 9, 7)));
 	/* counted only */
-	layout.foreign.self_phase = 0;
+	layout.custom.self_phase = 0;
 	assert_true(joins(&layout, valid(0, 3, 0, 0), valid(0, 3, 0, 0)));
 	assert_false(joins(&layout, valid(0, 3, 0, 0), valid(0, 4, 0, 0)));
 	/* own */
@@ -465,5 +464,5 @@ int main(void)
 		cmocka_unit_test(test_what_a_run_says),
 	};
 
-	return cmocka_run_group_tests_name("foreign", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("custom", tests, NULL, NULL);
 }

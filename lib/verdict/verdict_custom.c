@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Foreign frames: from what is on the wire to frame numbers. */
+/* Frames of a custom layout: from what is on the wire to frame numbers. */
 #include "verdict/verdict_internal.h"
 #include "verdict/verdict_phase.h"
 
@@ -12,11 +12,11 @@ static int64_t field_signed(const struct frame_field *field, uint64_t value)
 }
 
 /* Frames from one raw number to another; false: no whole number of steps. */
-static bool frames_between(const struct frame_foreign *foreign, uint64_t from, uint64_t to,
+static bool frames_between(const struct frame_custom *custom, uint64_t from, uint64_t to,
 			   int64_t *frames)
 {
-	const int64_t way = field_signed(&foreign->sequence, to - from);
-	int64_t step = field_signed(&foreign->sequence, foreign->sequence_step);
+	const int64_t way = field_signed(&custom->sequence, to - from);
+	int64_t step = field_signed(&custom->sequence, custom->sequence_step);
 
 	if (step == 0)
 		step = 1;
@@ -48,7 +48,7 @@ static void take(struct verdict *verdict, uint32_t queue, struct verdict_stream 
 	    before < UINT64_MAX - number) {
 		stream->number = number + before;
 		stream->raw =
-			record->sequence + before * verdict->config.layout->foreign.sequence_step;
+			record->sequence + before * verdict->config.layout->custom.sequence_step;
 		stream->numbered = true;
 	}
 	if (record->verdict != FRAME_VALID)
@@ -67,8 +67,7 @@ static void take_far(struct verdict *verdict, uint32_t queue, struct verdict_str
 	int64_t by;
 	bool whole;
 
-	whole = frames_between(&verdict->config.layout->foreign, stream->raw, record->sequence,
-			       &by);
+	whole = frames_between(&verdict->config.layout->custom, stream->raw, record->sequence, &by);
 	if (stream->alone && (contradicts || !whole || by > window || by <= -window))
 		verdict_first_undo(verdict, stream);
 	else /* other numbers: nobody knows what was lost between */
@@ -87,13 +86,13 @@ static void doubt_confirm(struct verdict *verdict, struct verdict_stream *stream
 }
 
 /* `near`: as the very next. */
-static bool goes_on(const struct frame_foreign *foreign, const struct verdict_stream *stream,
+static bool goes_on(const struct frame_custom *custom, const struct verdict_stream *stream,
 		    const struct frame_record *record, bool near)
 {
 	int64_t by;
 
 	if (!stream->doubted ||
-	    !frames_between(foreign, stream->doubt.sequence, record->sequence, &by))
+	    !frames_between(custom, stream->doubt.sequence, record->sequence, &by))
 		return false;
 	if (near)
 		return by == 1;
@@ -103,7 +102,7 @@ static bool goes_on(const struct frame_foreign *foreign, const struct verdict_st
 static void add_numbered(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
 			 const struct frame_record *record)
 {
-	const struct frame_foreign *foreign = &verdict->config.layout->foreign;
+	const struct frame_custom *custom = &verdict->config.layout->custom;
 	bool contradicts = false, near;
 	uint64_t number;
 	int64_t by;
@@ -115,7 +114,7 @@ static void add_numbered(struct verdict *verdict, uint32_t queue, struct verdict
 		take(verdict, queue, stream, record, VERDICT_FIRST_NUMBER);
 		return;
 	}
-	near = frames_between(foreign, stream->raw, record->sequence, &by) &&
+	near = frames_between(custom, stream->raw, record->sequence, &by) &&
 	       by <= (int64_t)VERDICT_JUMP && by > -(int64_t)SEQUENCE_WINDOW;
 	if (near) {
 		number = number_moved(stream->number, by);
@@ -128,7 +127,7 @@ static void add_numbered(struct verdict *verdict, uint32_t queue, struct verdict
 		take(verdict, queue, stream, record, number);
 		return;
 	}
-	if (goes_on(foreign, stream, record, contradicts)) {
+	if (goes_on(custom, stream, record, contradicts)) {
 		doubt_confirm(verdict, stream, contradicts);
 		take_far(verdict, queue, stream, record, false);
 	} else if (record->count > 1) {
@@ -142,12 +141,12 @@ static void add_numbered(struct verdict *verdict, uint32_t queue, struct verdict
 	}
 }
 
-void verdict_add_foreign(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
-			 const struct frame_record *record)
+void verdict_add_custom(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
+			const struct frame_record *record)
 {
 	uint64_t number;
 
-	if (verdict->config.layout->foreign.sequence.bytes) {
+	if (verdict->config.layout->custom.sequence.bytes) {
 		add_numbered(verdict, queue, stream, record);
 		return;
 	}

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Frames of a sender that is none of ours (foreign_stream.py): every planted fault is counted, with
+"""Frames of a sender that is none of ours (custom_stream.py): every planted fault is counted, with
 sequence numbers and without."""
 import os
 import subprocess
 
 import e2e
-import foreign_stream
+import custom_stream
 import pcapfile
 import processes
 
 SIZES = (64, 65, 512, 777, 1024, 1518)
-COUNTER = ("--format", "foreign", "--foreign-payload", "18", "--sequence-offset", "14",
+COUNTER = ("--format", "custom", "--custom-payload", "18", "--sequence-offset", "14",
            "--sequence-bytes", "4", "--pattern", "prbs31")
-NO_COUNTER = ("--format", "foreign", "--pattern", "prbs31")
+NO_COUNTER = ("--format", "custom", "--pattern", "prbs31")
 FAULTS = dict(lose=[100, 200, 201, 202], repeat={300: 1, 320: 5}, swap=[400, 420],
               flip={500: [0], 520: [7, 8, 4000], 540: range(64, 96)})
 
@@ -40,7 +40,7 @@ def check_bits(summary, frames, payload_offset, wrong):
 # ---- with a counter ----
 
 def with_counter(cycle, faults, *arguments, count=1000, expect=3, **sender_options):
-    sender = foreign_stream.Sender(**sender_options)
+    sender = custom_stream.Sender(**sender_options)
     frames = faults.apply(sender.frames(sizes(count, cycle)), sender.payload_offset)
     summary = capture(frames, *COUNTER, *arguments, expect=expect)
     processes.check_counts(summary, **faults.counts(count), filtered=0)
@@ -49,14 +49,14 @@ def with_counter(cycle, faults, *arguments, count=1000, expect=3, **sender_optio
 
 
 def test_clean():
-    summary = with_counter((1518,), foreign_stream.Faults(), expect=0)
+    summary = with_counter((1518,), custom_stream.Faults(), expect=0)
     assert not summary["damage"] and not summary["lock_lost"], summary
 
 
 def test_longer_than_a_slot():
     """What does not fit a slot cannot be checked to its end: never valid, whatever its beginning."""
     for pattern in ("--pattern", "constant"), ():
-        sender = foreign_stream.Sender()
+        sender = custom_stream.Sender()
         frames = sender.frames([1024] * 4 + [5018] * 3 + [1024] * 4)
         if pattern:
             frames = [frame[:18] + bytes(len(frame) - 18) for frame in frames]
@@ -70,7 +70,7 @@ def test_longer_than_a_slot():
 
 
 def test_planted_faults():
-    summary = with_counter((1024,), foreign_stream.Faults(**FAULTS))
+    summary = with_counter((1024,), custom_stream.Faults(**FAULTS))
     named = [(row["sequence"], row["wrong_bits"], row["offset"]) for row in summary["damage"]]
     assert named == [(500, 1, 18), (520, 3, 18), (540, 32, 26)], summary["damage"]
 
@@ -78,21 +78,21 @@ def test_planted_faults():
 def test_planted_faults_in_mixed_sizes():
     """No position can be computed from the number: each frame's phase is in its own bits."""
     faults = dict(FAULTS, flip={500: [0], 525: [7, 8, 4000], 541: range(96, 128)})
-    with_counter(SIZES, foreign_stream.Faults(**faults))
+    with_counter(SIZES, custom_stream.Faults(**faults))
 
 
 def test_the_smallest_frames():
-    with_counter((64,), foreign_stream.Faults(**dict(FAULTS, flip={500: [300]})))
+    with_counter((64,), custom_stream.Faults(**dict(FAULTS, flip={500: [300]})))
 
 
 def test_sender_that_began_long_ago():
     """Both its counter and its PRBS are somewhere, and the counter goes past its end."""
-    with_counter((1024,), foreign_stream.Faults(**FAULTS), "--sequence-start", str(2**32 - 450),
+    with_counter((1024,), custom_stream.Faults(**FAULTS), "--sequence-start", str(2**32 - 450),
                  start=2**32 - 450, skip_bytes=123457)
 
 
 def test_little_endian_with_steps():
-    summary = with_counter((1024,), foreign_stream.Faults(**FAULTS), "--sequence-order", "little",
+    summary = with_counter((1024,), custom_stream.Faults(**FAULTS), "--sequence-order", "little",
                            "--sequence-start", "1000", "--sequence-step", "7", start=1000, step=7,
                            counter="little")
     assert summary["frames"]["lost"] == 4, summary["frames"]
@@ -102,11 +102,11 @@ def test_streams():
     """Two devices, told apart by a byte after the counter."""
     sent = {}
     for number in (3, 200):
-        sender = foreign_stream.Sender(stream=number, skip_bytes=number * 1000)
-        faults = foreign_stream.Faults(lose=[number, number + 1], flip={50: [number]})
+        sender = custom_stream.Sender(stream=number, skip_bytes=number * 1000)
+        faults = custom_stream.Faults(lose=[number, number + 1], flip={50: [number]})
         sent[number] = faults.apply(sender.frames(sizes(400)), sender.payload_offset)
     frames = [frame for pair in zip(*sent.values()) for frame in pair]
-    summary = capture(frames, "--format", "foreign", "--foreign-payload", "19", "--sequence-offset",
+    summary = capture(frames, "--format", "custom", "--custom-payload", "19", "--sequence-offset",
                       "14", "--sequence-bytes", "4", "--stream-offset", "18", "--stream-bytes", "1",
                       expect=3)
     processes.check_counts(summary, sent=800, received=796, valid=794, damaged=2, lost=4,
@@ -119,13 +119,13 @@ def test_streams():
 
 
 def test_layout_in_yaml():
-    sender = foreign_stream.Sender()
-    faults = foreign_stream.Faults(lose=[7], flip={9: [5]})
+    sender = custom_stream.Sender()
+    faults = custom_stream.Faults(lose=[7], flip={9: [5]})
     frames = faults.apply(sender.frames(sizes(50)), 18)
     with processes.folder() as directory:
         path = os.path.join(directory, "layout.yaml")
         with open(path, "w") as file:
-            file.write("frame:\n  format: foreign\nforeign:\n  payload: 18\n  sequence_offset: 14\n"
+            file.write("frame:\n  format: custom\ncustom:\n  payload: 18\n  sequence_offset: 14\n"
                        "  sequence_bytes: 4\npattern:\n  name: prbs31\n")
         summary = capture(frames, "--config", path, expect=3)
     processes.check_counts(summary, **faults.counts(50))
@@ -133,8 +133,8 @@ def test_layout_in_yaml():
 
 def test_pattern_in_each_frame():
     """restart: the same payload again and again, found by nothing but its beginning."""
-    payload = foreign_stream.prbs31(500)
-    head = foreign_stream.Sender().frames([64])[0][:14]
+    payload = custom_stream.prbs31(500)
+    head = custom_stream.Sender().frames([64])[0][:14]
     frames = [head + i.to_bytes(4, "big") + payload for i in range(200)]
     frames[50] = frames[50][:20] + bytes([frames[50][20] ^ 0x81]) + frames[50][21:]
     summary = capture(frames, *COUNTER, "--pattern-restart", expect=3)
@@ -145,7 +145,7 @@ def test_pattern_in_each_frame():
 # ---- without ----
 
 def without_counter(cycle, faults, count=1000, expect=3, **sender_options):
-    sender = foreign_stream.Sender(counter=None, **sender_options)
+    sender = custom_stream.Sender(counter=None, **sender_options)
     frames = faults.apply(sender.frames(sizes(count, cycle)), sender.payload_offset)
     summary = capture(frames, *NO_COUNTER, expect=expect)
     check_bits(summary, frames, sender.payload_offset, faults.wrong_bits())
@@ -162,20 +162,20 @@ def check_valid(summary, valid, damaged, received):
 def test_unlocked_clean():
     """Locks on the first frames, wherever the sequence is, and never lets go."""
     for skip in (0, 1, 4321):
-        summary = without_counter((1024,), foreign_stream.Faults(), expect=0, skip_bytes=skip,
+        summary = without_counter((1024,), custom_stream.Faults(), expect=0, skip_bytes=skip,
                                   count=300)
         check_valid(summary, 300, 0, 300)
         assert summary["lock_lost"] == 0, summary["lock_lost"]
 
 
 def test_unlocked_mixed_sizes():
-    summary = without_counter(SIZES, foreign_stream.Faults(), expect=0)
+    summary = without_counter(SIZES, custom_stream.Faults(), expect=0)
     check_valid(summary, 1000, 0, 1000)
     assert summary["lock_lost"] == 0, summary["lock_lost"]
 
 
 def test_unlocked_wrong_bits():
-    faults = foreign_stream.Faults(flip={1: [3], 2: [0], 100: [0, 31, 32, 8000], 500: range(64, 96),
+    faults = custom_stream.Faults(flip={1: [3], 2: [0], 100: [0, 31, 32, 8000], 500: range(64, 96),
                                          501: [7], 999: [4000]})
     summary = without_counter((1024,), faults)
     check_valid(summary, 994, 6, 1000)
@@ -186,14 +186,14 @@ def test_unlocked_wrong_bits():
 
 def test_unlocked_first_frame_wrong():
     """The very first bits it sees are wrong: locked by the second frame all the same."""
-    faults = foreign_stream.Faults(flip={0: [0, 40, 5000]})
+    faults = custom_stream.Faults(flip={0: [0, 40, 5000]})
     summary = without_counter((1024,), faults, count=100)
     check_valid(summary, 99, 1, 100)
 
 
 def test_unlocked_loss():
     """Each gap is one loss of lock; equal frames tell how many are missing."""
-    faults = foreign_stream.Faults(lose=[100, 200, 201, 202, *range(500, 540)])
+    faults = custom_stream.Faults(lose=[100, 200, 201, 202, *range(500, 540)])
     summary = without_counter((1024,), faults)
     check_valid(summary, 956, 0, 956)
     assert summary["lock_lost"] == 3, summary["lock_lost"]
@@ -201,7 +201,7 @@ def test_unlocked_loss():
 
 
 def test_unlocked_repeats_and_swaps():
-    faults = foreign_stream.Faults(repeat={300: 1, 320: 5}, swap=[400, 420])
+    faults = custom_stream.Faults(repeat={300: 1, 320: 5}, swap=[400, 420])
     summary = without_counter((1024,), faults)
     assert summary["lock_lost"] >= 1, summary["lock_lost"]
     frames = summary["frames"]
@@ -211,9 +211,9 @@ def test_unlocked_repeats_and_swaps():
 
 def test_unlocked_sender_starts_anew():
     """The device is switched off and on: another place in the sequence, and locked at once."""
-    first = foreign_stream.Sender(counter=None, skip_bytes=500000)
+    first = custom_stream.Sender(counter=None, skip_bytes=500000)
     frames = first.frames(sizes(200))
-    frames += foreign_stream.Sender(counter=None).frames(sizes(200))
+    frames += custom_stream.Sender(counter=None).frames(sizes(200))
     summary = capture(frames, *NO_COUNTER, expect=None)
     assert summary["frames"]["valid"] == 400, processes.text_of(summary)
     assert summary["frames"]["damaged"] == 0, summary["frames"]
@@ -223,8 +223,8 @@ def test_unlocked_sender_starts_anew():
 
 def test_unlocked_garbage():
     """A frame in which no phase can be found is one damaged frame and spoils no other."""
-    faults = foreign_stream.Faults(garble=[50, 150])
-    sender = foreign_stream.Sender(counter=None)
+    faults = custom_stream.Faults(garble=[50, 150])
+    sender = custom_stream.Sender(counter=None)
     frames = faults.apply(sender.frames(sizes(300)), sender.payload_offset)
     summary = capture(frames, *NO_COUNTER, expect=3)
     processes.check_counts(summary, received=300, valid=298, damaged=2, lost=0, duplicate=0)
@@ -233,7 +233,7 @@ def test_unlocked_garbage():
 
 def test_another_pattern_is_no_prbs31():
     """Payloads of zeros, of ones and of PRBS-31 that is not inverted: nothing of it is valid."""
-    sender = foreign_stream.Sender(counter=None)
+    sender = custom_stream.Sender(counter=None)
     inverted = [frame[:14] + bytes(byte ^ 0xFF for byte in frame[14:])
                 for frame in sender.frames(sizes(20))]
     head = inverted[0][:14]
@@ -251,8 +251,8 @@ def test_tcpreplay_over_veth():
     """Another tool sends it over the kernel: every frame that came is right, the rest is lost."""
     processes.tool("tcpreplay")
     count = 3000
-    sender = foreign_stream.Sender()
-    faults = foreign_stream.Faults(lose=[1000, 1001], repeat={1500: 3}, swap=[2000],
+    sender = custom_stream.Sender()
+    faults = custom_stream.Faults(lose=[1000, 1001], repeat={1500: 3}, swap=[2000],
                                    flip={2500: [9, 99]})
     with e2e.VethPair() as pair, processes.folder() as directory:
         path = pcapfile.write_pcap(os.path.join(directory, "stream.pcap"),

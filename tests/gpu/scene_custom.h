@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Random traffic of others for a kernel back end: foreign layouts with and without a known phase,
+ * Random traffic of others for a kernel back end: custom layouts with and without a known phase,
  * rules that say which frames are meant, and what spoils such frames.
  */
-#ifndef GDRCAP_TEST_SCENE_FOREIGN_H
-#define GDRCAP_TEST_SCENE_FOREIGN_H
+#ifndef GDRCAP_TEST_SCENE_CUSTOM_H
+#define GDRCAP_TEST_SCENE_CUSTOM_H
 
 #include "../unit/kernel_scene.h"
 
 /* A field somewhere in the first `room` bytes. */
-static void foreign_field(struct scene *scene, struct frame_field *field, uint32_t room)
+static void custom_field(struct scene *scene, struct frame_field *field, uint32_t room)
 {
 	field->bytes = (uint8_t)(1 + scene_below(scene, 8));
 	field->little = (uint8_t)scene_below(scene, 2);
@@ -17,8 +17,8 @@ static void foreign_field(struct scene *scene, struct frame_field *field, uint32
 		(uint16_t)scene_below(scene, room > field->bytes ? room - field->bytes + 1 : 1);
 }
 
-static void foreign_field_put(const struct frame_field *field, uint8_t *frame, uint32_t len,
-			      uint64_t value)
+static void custom_field_put(const struct frame_field *field, uint8_t *frame, uint32_t len,
+			     uint64_t value)
 {
 	for (uint32_t i = 0; i < field->bytes; i++) {
 		const uint32_t at = field->offset + (field->little ? i : field->bytes - 1 - i);
@@ -28,29 +28,28 @@ static void foreign_field_put(const struct frame_field *field, uint8_t *frame, u
 	}
 }
 
-static void foreign_layout(struct scene *scene, bool self_phase)
+static void custom_layout(struct scene *scene, bool self_phase)
 {
-	struct frame_foreign *foreign = &scene->layout.foreign;
+	struct frame_custom *custom = &scene->layout.custom;
 	static const uint8_t usual[] = { 0, 14, 18, 22, 42, 46, 62, 100 };
 
 	memset(&scene->layout, 0, sizeof(scene->layout));
-	scene->layout.format = FRAME_FOREIGN;
-	foreign->payload = scene_chance(scene, 2)
-				   ? usual[scene_below(scene, sizeof(usual))]
-				   : scene_below(scene, FRAME_FOREIGN_PAYLOAD_MAX + 1);
-	foreign->self_phase = self_phase;
+	scene->layout.format = FRAME_CUSTOM;
+	custom->payload = scene_chance(scene, 2) ? usual[scene_below(scene, sizeof(usual))]
+						 : scene_below(scene, FRAME_CUSTOM_PAYLOAD_MAX + 1);
+	custom->self_phase = self_phase;
 	if (scene_chance(scene, 2))
-		foreign_field(scene, &foreign->sequence, foreign->payload);
+		custom_field(scene, &custom->sequence, custom->payload);
 	if (scene_chance(scene, 3))
-		foreign_field(scene, &foreign->stream, foreign->payload);
-	foreign->sequence_start = scene_chance(scene, 2) ? 0 : scene_next(&scene->random);
-	foreign->sequence_step = scene_chance(scene, 2) ? 1 : 1 + scene_below(scene, 5000);
+		custom_field(scene, &custom->stream, custom->payload);
+	custom->sequence_start = scene_chance(scene, 2) ? 0 : scene_next(&scene->random);
+	custom->sequence_step = scene_chance(scene, 2) ? 1 : 1 + scene_below(scene, 5000);
 	if (scene_chance(scene, 2))
-		foreign->payload_bytes = 1 + scene_below(scene, scene_chance(scene, 2) ? 60 : 1450);
+		custom->payload_bytes = 1 + scene_below(scene, scene_chance(scene, 2) ? 60 : 1450);
 }
 
 /* Headers of a few kinds, so that rules made from the same values often agree. */
-static void foreign_headers(struct scene *scene, uint8_t *frame, uint32_t len)
+static void custom_headers(struct scene *scene, uint8_t *frame, uint32_t len)
 {
 	static const uint16_t types[] = { 0x0800, 0x86dd, 0x88b5, 0x0806 };
 	uint32_t at = 12, ip;
@@ -89,8 +88,8 @@ static void foreign_headers(struct scene *scene, uint8_t *frame, uint32_t len)
 	memcpy(frame, head, len < sizeof(head) ? len : sizeof(head));
 }
 
-/* Rules from the values of foreign_headers(), and of an own layout where there is one. */
-static void foreign_rules(struct scene *scene)
+/* Rules from the values of custom_headers(), and of an own layout where there is one. */
+static void custom_rules(struct scene *scene)
 {
 	static const uint16_t types[] = { 0x0800, 0x86dd, 0x88b5, 0x0806 };
 	struct frame_match *match = &scene->layout.match;
@@ -126,10 +125,10 @@ static void foreign_rules(struct scene *scene)
 }
 
 /* Fills the frames as a sender with this layout does, losses, repeats and cut frames included. */
-static void foreign_fill(struct scene *scene)
+static void custom_fill(struct scene *scene)
 {
 	const struct frame_layout *layout = &scene->layout;
-	const struct frame_foreign *foreign = &layout->foreign;
+	const struct frame_custom *custom = &layout->custom;
 	const uint32_t stream = scene_below(scene, 65536);
 	uint64_t number = scene_below(scene, 1000), position = scene_next(&scene->random) >> 8;
 
@@ -144,17 +143,16 @@ static void foreign_fill(struct scene *scene)
 
 			if (!frame)
 				continue;
-			foreign_headers(scene, frame, desc.len);
-			foreign_field_put(&foreign->stream, frame, desc.len, stream);
-			foreign_field_put(&foreign->sequence, frame, desc.len,
-					  foreign->sequence_start +
-						  number * foreign->sequence_step);
+			custom_headers(scene, frame, desc.len);
+			custom_field_put(&custom->stream, frame, desc.len, stream);
+			custom_field_put(&custom->sequence, frame, desc.len,
+					 custom->sequence_start + number * custom->sequence_step);
 			frame_parse(layout, frame_crc32c_table, frame, desc.len, &header, &ok);
 			frame_place(layout, &header, &place);
-			if (foreign->self_phase)
+			if (custom->self_phase)
 				place.position = position;
 			if (bytes)
-				pattern_fill(&scene->plan, &place, frame + foreign->payload, bytes);
+				pattern_fill(&scene->plan, &place, frame + custom->payload, bytes);
 			position += bytes;
 			if (scene_chance(scene, 40)) {
 				number += scene_below(scene, 5);
@@ -167,7 +165,7 @@ static void foreign_fill(struct scene *scene)
 }
 
 /* Bits from elsewhere in a stretch of a payload, as after a slip or from many senders. */
-static void foreign_splice(struct scene *scene, uint8_t *payload, uint32_t bytes)
+static void custom_splice(struct scene *scene, uint8_t *payload, uint32_t bytes)
 {
 	struct pattern_place place = { .position = scene_next(&scene->random) >> 8 };
 	const uint32_t part = scene_chance(scene, 2) ? 12 + scene_below(scene, 5) : bytes;
@@ -187,7 +185,7 @@ static void foreign_splice(struct scene *scene, uint8_t *payload, uint32_t bytes
 }
 
 /* Spoils about one payload in `one_in`, in ways that a search for the phase must bear. */
-static void foreign_spoil(struct scene *scene, uint32_t one_in)
+static void custom_spoil(struct scene *scene, uint32_t one_in)
 {
 	for (uint32_t b = 0; b < SCENE_BURSTS; b++) {
 		for (uint32_t i = 0; i < scene->burst[b].count; i++) {
@@ -198,7 +196,7 @@ static void foreign_spoil(struct scene *scene, uint32_t one_in)
 
 			if (!frame || !bytes || !scene_chance(scene, one_in))
 				continue;
-			payload = frame + scene->layout.foreign.payload;
+			payload = frame + scene->layout.custom.payload;
 			switch (scene_below(scene, 6)) {
 			case 0: /* in the first words */
 				payload[scene_below(scene, bytes < 16 ? bytes : 16)] ^= 0x10;
@@ -207,7 +205,7 @@ static void foreign_spoil(struct scene *scene, uint32_t one_in)
 				memset(payload, scene_chance(scene, 2) ? 0 : 0xff, bytes);
 				break;
 			case 2:
-				foreign_splice(scene, payload, bytes);
+				custom_splice(scene, payload, bytes);
 				break;
 			case 3: /* about as many wrong bits as are borne */
 				for (uint32_t n = 0; n < bytes; n++)
@@ -228,9 +226,9 @@ static void foreign_spoil(struct scene *scene, uint32_t one_in)
 	}
 }
 
-/* A foreign scene, with rules or without. */
-static int foreign_make(struct scene *scene, uint64_t seed, enum pattern_kind kind, bool self_phase,
-			bool rules)
+/* A custom scene, with rules or without. */
+static int custom_make(struct scene *scene, uint64_t seed, enum pattern_kind kind, bool self_phase,
+		       bool rules)
 {
 	const struct pattern_config pattern = {
 		.kind = kind,
@@ -245,10 +243,10 @@ static int foreign_make(struct scene *scene, uint64_t seed, enum pattern_kind ki
 	pattern_plan_free(&scene->plan);
 	if (pattern_plan_init(&scene->plan, &pattern))
 		return -1;
-	foreign_layout(scene, self_phase);
+	custom_layout(scene, self_phase);
 	if (rules)
-		foreign_rules(scene);
-	foreign_fill(scene);
+		custom_rules(scene);
+	custom_fill(scene);
 	return 0;
 }
 

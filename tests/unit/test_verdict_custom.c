@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Foreign frames: the sender knows each frame's true number, and so do the model's sets; the
+ * Frames of a custom layout: the sender knows each frame's true number, and so do the model's sets; the
  * verdict sees only what is on the wire, a counter of a few bytes or the payload's phase. Phases
  * come from a shift register that is stepped bit by bit.
  */
@@ -79,15 +79,15 @@ static void scene_begin(struct scene *scene, uint32_t bytes, uint64_t step, enum
 {
 	memset(scene, 0, sizeof(*scene));
 	scene->random = seed;
-	scene->layout.format = FRAME_FOREIGN;
-	scene->layout.foreign.sequence.bytes = (uint8_t)bytes;
-	scene->layout.foreign.sequence.offset = 14;
-	scene->layout.foreign.sequence_step = step;
-	scene->layout.foreign.payload = 18;
+	scene->layout.format = FRAME_CUSTOM;
+	scene->layout.custom.sequence.bytes = (uint8_t)bytes;
+	scene->layout.custom.sequence.offset = 14;
+	scene->layout.custom.sequence_step = step;
+	scene->layout.custom.payload = 18;
 	if (kind != PATTERN_NONE) {
 		const struct pattern_config pattern = { .kind = kind, .invert = -1 };
 
-		scene->layout.foreign.self_phase = 1;
+		scene->layout.custom.self_phase = 1;
 		assert_int_equal(pattern_plan_init(&scene->plan, &pattern), 0);
 		prbs_make(scene, scene->plan.degree, scene->plan.tap, (size_t)2 * FRAMES * PAYLOAD);
 	}
@@ -99,7 +99,7 @@ static void scene_end(struct scene *scene)
 	verdict_destroy(&scene->verdict);
 	number_set_free(&scene->seen);
 	free(scene->prbs);
-	if (scene->layout.foreign.self_phase)
+	if (scene->layout.custom.self_phase)
 		pattern_plan_free(&scene->plan);
 }
 
@@ -145,7 +145,7 @@ static void burst_flush(struct scene *scene)
 /* The frame of number ORIGIN + n arrives. */
 static void arrive(struct scene *scene, uint64_t n, uint8_t verdict)
 {
-	const struct frame_foreign *foreign = &scene->layout.foreign;
+	const struct frame_custom *custom = &scene->layout.custom;
 	struct frame_result frame = {
 		.header_ok = 1,
 		.stream = 9,
@@ -153,17 +153,17 @@ static void arrive(struct scene *scene, uint64_t n, uint8_t verdict)
 		.payload_bytes = PAYLOAD,
 	};
 
-	if (foreign->sequence.bytes)
-		frame.sequence = foreign->sequence_start + n * foreign->sequence_step;
-	if (foreign->sequence.bytes && foreign->sequence.bytes < 8)
-		frame.sequence &= (1ull << 8 * foreign->sequence.bytes) - 1;
+	if (custom->sequence.bytes)
+		frame.sequence = custom->sequence_start + n * custom->sequence_step;
+	if (custom->sequence.bytes && custom->sequence.bytes < 8)
+		frame.sequence &= (1ull << 8 * custom->sequence.bytes) - 1;
 	if (verdict == FRAME_DAMAGED_PAYLOAD)
 		frame.wrong_bits = 1;
 	scene->stale += verdict == FRAME_DAMAGED_STALE;
 	if (verdict == FRAME_DAMAGED_UNLOCKED) {
 		frame.payload_bytes = 0;
 		frame.detail = PAYLOAD;
-	} else if (foreign->self_phase) {
+	} else if (custom->self_phase) {
 		frame.phase_first = phase_of(scene, n * PAYLOAD);
 		frame.phase_next = phase_of(scene, (n + 1) * PAYLOAD);
 	}
@@ -308,7 +308,7 @@ static void a_counter_on_the_wire(void **state)
 
 			scene_begin(&scene, cases[i].bytes, cases[i].step,
 				    phases ? PATTERN_PRBS31 : PATTERN_NONE, i + 1);
-			scene.layout.foreign.sequence_start = cases[i].start;
+			scene.layout.custom.sequence_start = cases[i].start;
 			random_traffic(&scene, cases[i].ahead, cases[i].back, 20);
 			/* What the numbers explain is no loss of lock. */
 			assert_int_equal(scene.verdict.lock_lost, 0);
@@ -621,7 +621,7 @@ static void counter_jumps_and_payload_does_not(void **state)
 		static struct scene scene;
 
 		scene_begin(&scene, 4, 1, PATTERN_PRBS31, 1);
-		scene.layout.foreign.sequence_start = 0;
+		scene.layout.custom.sequence_start = 0;
 		for (uint32_t n = 5000; n < 7000; n++)
 			arrive_as(&scene, n, n, PAYLOAD);
 		arrive_as(&scene, 7000, (uint64_t)(7000 + by), PAYLOAD);

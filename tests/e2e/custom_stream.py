@@ -8,7 +8,7 @@ bit is the most significant bit of the first payload byte, and the sequence runs
 frame. Nothing here comes from the library.
 
 As a program it writes such a stream to a pcap file and prints what a receiver must count:
-  foreign_stream.py --frames 1000 --sizes 64-1518 --lose 10-12 --flip 50:0,77 stream.pcap
+  custom_stream.py --frames 1000 --sizes 64-1518 --lose 10-12 --flip 50:0,77 stream.pcap
 """
 import argparse
 import json
