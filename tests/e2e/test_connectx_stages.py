@@ -56,7 +56,7 @@ def stage_failure(done, stage, detail):
     assert [row["state"] for row in summary["stages"]] == ["passed"] * number + ["failed"], done
     last = summary["stages"][-1]
     assert re.search(detail, last["detail"]), (detail, last)
-    assert summary["errors"] == ['stage "%s" failed: %s' % (stage, last["detail"])], done
+    assert summary["errors"] == ['step "%s" failed: %s' % (stage, last["detail"])], done
     assert len(last["causes"]) >= 2, last
     for i, cause in enumerate(last["causes"]):
         assert "%d. %s" % (i + 1, cause) in done.result.err, "not printed: %s: %s" % (cause, done)

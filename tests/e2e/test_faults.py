@@ -493,7 +493,7 @@ def stage_failure(faults, stage, detail, *arguments):
     assert [row["state"] for row in summary["stages"]] == ["passed"] * number + ["failed"], result
     last = summary["stages"][-1]
     assert re.fullmatch(detail, last["detail"]), "%s: %s" % (faults, last)
-    assert summary["errors"] == ['stage "%s" failed: %s' % (stage, last["detail"])], result
+    assert summary["errors"] == ['step "%s" failed: %s' % (stage, last["detail"])], result
     assert len(last["causes"]) >= 2, last
     for i, cause in enumerate(last["causes"]):
         assert "%d. %s\n" % (i + 1, cause) in result.err, "not printed: %s: %s" % (cause, result)

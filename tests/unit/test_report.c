@@ -643,7 +643,7 @@ static void test_judge(void **state)
 	judged(bad, 0, REPORT_EXIT_FRAMES, "FAIL: 1 frame reordered\n");
 	judged((struct gdrcap_counts){ 0 }, 0, REPORT_EXIT_FRAMES, "FAIL: no frame was received");
 	judged((struct gdrcap_counts){ .received = 9, .filtered = 9 }, 0, REPORT_EXIT_FRAMES,
-	       "FAIL: every frame received was custom");
+	       "FAIL: no frame received was ours");
 }
 
 /* What was asked for and not done: each said, and a matter of frames however the run ended. */
