@@ -53,7 +53,7 @@ build_sanitized() {
 		set -- "$@" -Dsystem_dpdk=true
 		;;
 	esac
-	CC=clang scripts/build.sh "$clang_build" checks "$@" -Dsanitize=true -Doptimization=1 \
+	CC=clang CXX=clang++ scripts/build.sh "$clang_build" checks "$@" -Dsanitize=true -Doptimization=1 \
 		-Dcuda=disabled -Dfuzzers=enabled
 }
 
