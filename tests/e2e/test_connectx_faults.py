@@ -239,8 +239,11 @@ def test_slower_than_the_wire():
 
 
 def test_flow_control():
-    """With it the same sender waits instead, and both cards say so."""
-    done = connectx.perfect("--pool", "16M", count=SOME)
+    """With it a sender waits for a consumer that stands still, and both cards say so."""
+    with connectx.Faulty():
+        done = connectx.until(2 * 8192, "--pool", "16M", "--rate", "200kpps", "--watchdog", "0.5",
+                              expect=0, gdrcap_faults="stall=20")
+    done.check()
     assert done.causes["pause_sent"] > 0, done
     assert done.summary["sender"]["causes"]["pause_received"] == done.causes["pause_sent"], done
     assert done.summary["tx_stalled"] > 0, done
