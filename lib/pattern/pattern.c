@@ -187,10 +187,10 @@ static void place_fill(const struct pattern_plan *plan, const struct pattern_pla
 			    bytes);
 		return;
 	default:
-		if (q > UINT64_MAX - bytes)
-			words_fill(plan, place, offset, to, bytes);
-		else
+		if (pattern_is_counter(plan->kind) && q <= UINT64_MAX - bytes)
 			counter_fill(plan->kind, q, to, bytes, cpu);
+		else
+			words_fill(plan, place, offset, to, bytes);
 	}
 }
 
@@ -259,8 +259,7 @@ FAST_INLINE bool part_is_right(const struct pattern_plan *plan, const struct pat
 		return prbs_follows(
 			plan, prbs_window(plan, pattern_prbs_phase(plan, place, offset), cpu.clmul),
 			part, bytes, cpu, ahead);
-	if (plan->kind >= PATTERN_COUNTER8 && plan->kind <= PATTERN_COUNTER64_LE &&
-	    q <= UINT64_MAX - bytes)
+	if (pattern_is_counter(plan->kind) && q <= UINT64_MAX - bytes)
 		return counter_is_right(plan->kind, q, part, bytes, cpu, ahead);
 	ahead_all(ahead);
 	return false;

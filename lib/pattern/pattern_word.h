@@ -32,6 +32,11 @@ GDRCAP_HD int pattern_is_prbs(uint32_t kind)
 	return kind >= PATTERN_PRBS7 && kind <= PATTERN_PRBS31;
 }
 
+GDRCAP_HD int pattern_is_counter(uint32_t kind)
+{
+	return kind >= PATTERN_COUNTER8 && kind <= PATTERN_COUNTER64_LE;
+}
+
 /*
  * x modulo 2^n - 1 by adding up n-bit digits, since 2^n = 1. May return 2^n - 1 for 0: the tables
  * cover that position too, and it is the same place in the sequence.
