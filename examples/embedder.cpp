@@ -43,13 +43,15 @@ struct Capture {
 	}
 };
 
+static std::vector<std::unique_ptr<Capture>> *kept;
+
 static bool run(const std::string &how, char **files) {
 	auto captures = std::make_unique<std::vector<std::unique_ptr<Capture>>>();
 	for (; *files; files++)
 		captures->push_back(std::make_unique<Capture>(*files));
-	auto other = std::async(std::launch::async, [&] { // another thread may stop what this one waits for
-		for (auto &capture : *captures)
-			if (how == "stop")
+	auto other = std::async(std::launch::async, [all = captures.get(), stop = how == "stop"] {
+		if (stop) // what this thread waits for
+			for (auto &capture : *all)
 				gdrcap_stop(capture->session, nullptr);
 	});
 	for (bool more = true; more;) {
@@ -61,7 +63,7 @@ static bool run(const std::string &how, char **files) {
 		if (how == "exit")
 			exit(3); // while they run
 		if (how == "return")
-			return captures.release(); // main returns while they run
+			return (kept = captures.release()); // main returns while they run
 	}
 	bool good = true;
 	for (auto &capture : *captures) {

@@ -2,6 +2,7 @@
 /* Log lines on their way to whoever wants them, and error texts. */
 #include "base/log.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -212,6 +213,28 @@ static void words_add(const char *line)
 		 LOG_WORDS_BYTES / 2, line);
 }
 
+/* Under logs_lock. Some drivers have a line for each frame: one that comes again and again is told the
+ * first, second, fourth, eighth ... time. */
+static bool is_worth_telling(char line[LOG_LINE_BYTES])
+{
+	static char last[LOG_LINE_BYTES];
+	static uint64_t times, log;
+	size_t used;
+
+	if (log != own.log || strcmp(last, line)) {
+		log = own.log;
+		snprintf(last, sizeof(last), "%s", line);
+		times = 1;
+		return true;
+	}
+	times++;
+	if (times & (times - 1))
+		return false;
+	used = strlen(line);
+	snprintf(line + used, LOG_LINE_BYTES - used, " (%" PRIu64 " times)", times);
+	return true;
+}
+
 void log_driver_line(enum gdrcap_log_level level, const char *text)
 {
 	char line[LOG_LINE_BYTES];
@@ -227,7 +250,9 @@ void log_driver_line(enum gdrcap_log_level level, const char *text)
 		return;
 	}
 	pthread_mutex_lock(&logs_lock);
-	if (!oldest)
+	if (!is_worth_telling(line))
+		;
+	else if (!oldest)
 		line_print(level, line);
 	else if (atomic_load_explicit(&queued, memory_order_relaxed) < QUEUE_LINES_MAX &&
 		 line_add(&queue, level, line))

@@ -174,7 +174,7 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error);
  * a log function it does nothing but log an error, once. */
 void gdrcap_destroy(struct gdrcap_session *session);
 /** 1 when the run has reached its end (frames, seconds, an error) and nothing is in flight: all
- * that was sent came, or nothing came for quiet_ms although every receiver looked. A receiver that
+ * that was sent came, or nothing came for `quiet` although every receiver looked. A receiver that
  * cannot look, since it hangs in its driver or its consumer is dead, ends the run with an error. 0
  * after timeout_ms. Sleeps; any thread, also while another stops the session. gdrcap_stop() is
  * next. 1, too, before the start. Batches of the caller's own consumer may still be there to be
@@ -309,7 +309,8 @@ struct gdrcap_summary {
 	uint64_t
 		in_flight; /**< frames published whose slots are not back: released ones count until
 			     * the receiving thread has seen it, some us later or, without a core,
-			     * when it has one. After a stop they are what the caller still has */
+			     * when it has one. Slots go back in the order of the batches, so one that
+			     * the caller keeps has those of all later batches counted with it */
 };
 int gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary,
 		       size_t size);
@@ -476,7 +477,8 @@ static inline uint32_t gdrcap_frame_wire_bytes(const struct gdrcap_batch *batch,
 		       : gdrcap_frame_head_bytes(batch, i) + gdrcap_frame_bytes(batch, i) + 4;
 }
 
-/** Id of its outermost VLAN tag, 0..4095, or -1 without one. Reads the frame: where its head is in host
+/** Id of its outermost VLAN tag, 0..4095, or -1 without one, and where the port's driver took the tag away,
+ * as AF_PACKET's does. Reads the frame: where its head is in host
  * memory, or the CPU can read the frames. */
 static inline int gdrcap_frame_vlan(const struct gdrcap_batch *batch, uint32_t i)
 {
@@ -545,7 +547,8 @@ struct gdrcap_gap {
  * What is missing before and in a batch of the queue: how many entries of `gaps` it filled, in order.
  * Asked on the queue's thread for each batch once, as they were polled, before its release; `max` is
  * batch->count or more. A stream begins with the session's own sender's frame 0, or with its first frame
- * that comes. Reads each frame's header: -EINVAL where the CPU cannot (GPU memory, header-data split), for
+ * that comes; one that its sender begins again is late until it passes the newest number. Reads each
+ * frame's header: -EINVAL where the CPU cannot (GPU memory, header-data split), for
  * a running kernel's queue, and where frames have no sequence number.
  */
 int gdrcap_get_gaps(struct gdrcap_queue *queue, const struct gdrcap_batch *batch,

@@ -38,20 +38,18 @@ static void control_set_over(struct session_control *control, bool over)
 	pthread_mutex_unlock(&control->lock);
 }
 
-/* One look. Another thread may stop the session meanwhile. */
-static bool control_look(struct gdrcap_session *session)
+/* One look. Another thread may stop the session meanwhile. True: the run is over; *by_itself, and not
+ * because of a stop. */
+static bool control_look(struct gdrcap_session *session, bool *by_itself)
 {
 	LOG_SCOPE(&session->log);
 	bool over;
 
 	log_lock(&session->run.lock);
 	over = session->run.state != SESSION_RUNNING;
-	if (!over && session_watch(session)) {
-		over = true;
-		session_receivers_close(session);
-	}
+	*by_itself = !over && session_watch(session);
 	log_unlock(&session->run.lock);
-	return over;
+	return over || *by_itself;
 }
 
 static void control_run(void *arg)
@@ -62,10 +60,16 @@ static void control_run(void *arg)
 		.tv_nsec = RTE_MAX(SESSION_TICK_NS, 1000L * session->settings.idle_sleep_us),
 	};
 
-	while (!atomic_load(&session->control.stop) && !control_look(session))
+	bool by_itself = false;
+
+	while (!atomic_load(&session->control.stop) && !control_look(session, &by_itself))
 		nanosleep(&tick, NULL);
 	session_events_end(session);
 	control_set_over(&session->control, true);
+	/* Last: who gets -ESHUTDOWN finds the end among the events, and gdrcap_wait_end() says 1. A
+	 * stop waits for this thread. */
+	if (by_itself)
+		session_receivers_close(session);
 }
 
 int session_control_start(struct gdrcap_session *session, struct gdrcap_error *error)
