@@ -19,7 +19,8 @@
 #define SEGMENTS_MAX 32
 #define VLAN_STRIPPED 1
 #define LATE_MAX 256
-#define READER_NS 2000000000ull /* so long a sender is held up for a reader at most */
+#define READER_NS 2000000000ull /* a sender is held up for a second look at most */
+#define HOLD_NS 20000000000ull	/* data wait for a first look, by a reader that may have no core */
 #define ROOM_LOW 128		/* buffers; more than a sender's pass has frames */
 
 /* Data that comes after its completion: the "stale" fault. */
@@ -109,7 +110,7 @@ static void write_late(struct soft_rq *rq, const struct piece *piece, const uint
 		.for_reader = rq->device->faults.stale_us == 0,
 		.due_ns = nic_now_ns() + (rq->device->faults.stale_us != 0
 						  ? rq->device->faults.stale_us * 1000
-						  : READER_NS),
+						  : HOLD_NS),
 		.address = piece->address,
 		.key = piece->region->key,
 		.length = piece->length,
