@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "capture/burst_ring.h"
+#include "kernels/place.h"
 #include "pattern/frame.h"
 #include "pattern/frame_store.h"
 #include "pattern/pattern.h"
@@ -27,7 +28,10 @@ struct kernel_workers; /* one running job */
 enum kernel_role {
 	KERNEL_CHECK, /* capture: take bursts, check every frame, write records */
 	KERNEL_WRITE, /* replay: take bursts of empty slots, write frames as ordered */
+	KERNEL_PLACE, /* capture: take bursts, copy payloads into images, write place_records */
 };
+
+#define KERNEL_PLACES_MAX 4u
 
 struct kernel_job {
 	enum kernel_role role;
@@ -45,6 +49,12 @@ struct kernel_job {
 	 * resident store.
 	 */
 	const struct frame_store_view *store;
+	/* KERNEL_PLACE: a frame is of the first of these that does not filter it; copied by start(). */
+	const struct place_view *places;
+	uint32_t place_count; /* ..KERNEL_PLACES_MAX */
+	/* KERNEL_PLACE on a GPU. 0: finite kernels, launched for what was published since the last, so that
+	 * calls that wait for the device end; 1: a persistent kernel. */
+	uint32_t resident;
 	const int *cpus; /* CPU backend: CPUs to pin its threads to, in turn; NULL: none */
 	uint32_t cpu_count;
 };
@@ -97,6 +107,13 @@ struct kernel_ops {
 	/* Makes what a NIC wrote visible to running workers: between the completion and PUBLISH.
 	 * On the frame path only for devices whose writes_ordering needs it. */
 	int (*flush)(struct kernel_device *device);
+	/*
+	 * Closes image buffer `slot` (CLOSE), fills the pieces that are missing with the byte `fill`
+	 * (-1: leaves them), and tells in shared->closed[slot], with `use`, and in present_host what
+	 * was there. Returns at once; one thread at a time.
+	 */
+	int (*place_close)(struct kernel_device *device, const struct place_view *view,
+			   uint32_t slot, uint32_t use, int fill);
 	/* Calls release(arg) from any thread once `stream` (a cudaStream_t; NULL on the CPU backend:
 	 * at once) has reached this point. */
 	int (*after)(struct kernel_device *device, void *stream, void (*release)(void *arg),

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Placing: how workers find the image that a frame belongs to, begin one, and write into none that is no
+ * longer theirs. What the CPU backend and the CUDA kernels share; each copies in its own way.
+ *
+ * The table of open images lies in the device's memory, and only its workers write it. It has an entry
+ * for each image buffer of the ring, so it cannot run over. Buffers come from the CPU and go back to it by
+ * words in pinned memory (struct place_shared), which a worker reads once an image.
+ *
+ * An entry is open while its `use` is not 0. Orderings, by name:
+ *
+ * ENTER: users + 1, a full fence, then the load of `use`. Partner, CLOSE: `use` = 0, a full fence, then
+ * users is waited for to be 0. So who enters sees the entry closed, or who closes sees him inside and
+ * waits. Without the fences both could go on, and a frame would be written into an image that was handed
+ * out or is another one by now.
+ * LEAVE: users - 1, release, after the last store into the buffer and its bitmap. Partner: CLOSE's acquire
+ * loads of users.
+ * OPEN: store-release of `use` after the entry's number and stream, the emptied bitmap and the head.
+ * Partner: the acquire load of `use` by who finds the entry.
+ * LOCK: over beginning an image; acquire and release. Nobody waits for the lock while he is inside an entry, and
+ * who has it waits only for those inside: so all get on.
+ *
+ * BITS: a piece belongs to who set its bit, by a relaxed fetch-or: nothing else is read by it.
+ */
+#ifndef GDRCAP_PLACE_H
+#define GDRCAP_PLACE_H
+
+#include "kernels/place_atomic.h"
+#include "pattern/image_parse.h"
+
+#define PLACE_STREAMS_MAX 64u
+#define PLACE_RING_MAX 1024u /* image buffers */
+#define PLACE_NO_SLOT UINT32_MAX
+
+/* What became of a frame. Leaders and trailers are placed, with 0 bytes. */
+enum place_outcome {
+	PLACE_PLACED,
+	PLACE_DUPLICATE, /* all of its pieces were there */
+	PLACE_LATE,	 /* its image was closed, or a newer one is handed out */
+	PLACE_NO_ROOM, /* no buffer was free when its image began, or there are too many streams */
+	PLACE_MISFIT,  /* of the layout, and wrong: enum image_what */
+	PLACE_FILTERED,
+	PLACE_OUTCOMES
+};
+
+/*
+ * Neighbouring frames of a burst with one outcome and one image: a record of the burst ring, in
+ * struct frame_record's place. 48 bytes. Writer: consumer.
+ */
+struct place_record {
+	uint64_t number;   /* no room: the image's, extended */
+	uint32_t bytes;	   /* placed */
+	uint32_t pieces;   /* placed */
+	uint32_t slot;	   /* image buffer; PLACE_NO_SLOT: none */
+	uint32_t use;	   /* which use of the buffer */
+	uint32_t expected; /* pieces that the image has, as a frame said; 0: none did */
+	uint32_t frame_bytes;
+	uint16_t count, first; /* frames; index in the burst of the first */
+	uint16_t stream;       /* index; 0xffff: none */
+	uint8_t outcome;       /* enum place_outcome */
+	uint8_t ends;	       /* 1: one was the sender's last */
+	uint32_t layout;       /* index of the view; of filtered frames 0 */
+	uint32_t reserved;
+};
+
+/* An image buffer in use. 64 bytes, a cache line's half. Writers: who has the lock, but for `users`;
+ * CLOSE: whoever closes. */
+struct place_slot {
+	uint64_t number; /* as on the wire */
+	uint32_t stream; /* index */
+	uint32_t use;	 /* OPEN; 0: closed */
+	uint32_t users;	 /* ENTER, LEAVE */
+	uint32_t uses;	 /* so far */
+	uint32_t reserved[10];
+};
+
+struct place_stream {
+	uint64_t id;
+	uint64_t newest;  /* extended number of the newest that began; with `begun` */
+	uint64_t no_room; /* as on the wire: the image that found no buffer; with `has_no_room` */
+	uint32_t begun, has_no_room;
+};
+
+/* In the device's memory; zeroed at start. */
+struct place_table {
+	uint32_t lock;	  /* LOCK */
+	uint32_t streams; /* that there are; with the lock */
+	uint64_t taken;	  /* buffers taken since the start; with the lock */
+	struct place_stream stream[PLACE_STREAMS_MAX];
+	struct place_slot slot[PLACE_RING_MAX];
+};
+
+/* What a worker says of the image that it began. Writers: workers, before OPEN and, with what a leader
+ * says, before DONE. Reader: the assembler, after COLLECT. */
+struct place_head {
+	uint64_t number; /* extended */
+	uint64_t stream_id, timestamp, fields[IMAGE_FIELDS_MAX];
+	uint32_t stream; /* index */
+	uint32_t use;
+};
+
+/* Pinned host memory. Writer of the first two: the assembler. */
+struct place_shared {
+	struct {
+		uint64_t given; /* buffers given since the start: release, after slot[] */
+		uint32_t slot[PLACE_RING_MAX];
+	} credits;
+	struct {
+		uint64_t last; /* number of the newest image that was closed, + 1; 0: none */
+	} window[PLACE_STREAMS_MAX];
+	struct place_head head[PLACE_RING_MAX];
+	/* Of images that were closed with pieces missing: kernel_ops.place_close(). Writer: the device. */
+	struct {
+		uint32_t use;	 /* release, after the rest: of which use this is */
+		uint32_t pieces; /* that were there */
+		uint64_t bytes;
+	} closed[PLACE_RING_MAX];
+};
+
+/* What workers place with: addresses are the device's. By value. */
+struct place_view {
+	struct image_layout layout;
+	struct place_table *table;
+	struct place_shared *shared;
+	uint8_t *images;   /* buffer i begins at images + i * stride */
+	uint32_t *present; /* bitmap i begins at present + i * present_words */
+	uint64_t stride;
+	/* Pinned host memory, laid out as `present`: bitmaps of closed images. Writer: place_close(). */
+	uint32_t *present_host;
+	uint32_t present_words;
+	uint32_t ring; /* buffers */
+};
+
+GDRCAP_HD uint32_t place_words(uint32_t pieces)
+{
+	return (pieces + 31) / 32;
+}
+
+/* The open entry of an image, or PLACE_NO_SLOT. */
+GDRCAP_HD uint32_t place_find(const struct place_view *view, uint32_t stream, uint64_t number,
+			      uint32_t *use)
+{
+	for (uint32_t s = 0; s < view->ring; s++) {
+		const struct place_slot *slot = &view->table->slot[s];
+
+		if (place_load_relaxed(&slot->number) != number)
+			continue;
+		*use = place_load(&slot->use);
+		if (!*use || place_load_relaxed(&slot->number) != number || slot->stream != stream)
+			continue;
+		/* all three are of the same use if it has not changed meanwhile: number and stream change
+		 * only while it is 0 */
+		place_fence();
+		if (place_load(&slot->use) == *use)
+			return s;
+	}
+	return PLACE_NO_SLOT;
+}
+
+/* The stream's index; PLACE_NO_SLOT: it has none yet. */
+GDRCAP_HD uint32_t place_find_stream(const struct place_view *view, uint64_t id)
+{
+	const uint32_t streams = place_load(&view->table->streams);
+
+	for (uint32_t s = 0; s < streams; s++)
+		if (view->table->stream[s].id == id)
+			return s;
+	return PLACE_NO_SLOT;
+}
+
+/* The number that `number` means, nearest to the newest of its stream. */
+GDRCAP_HD uint64_t place_extend(const struct image_layout *layout,
+				const struct image_packet *packet,
+				const struct place_stream *stream)
+{
+	const uint64_t modulus = packet->modulus, k = packet->number - layout->number_first;
+	uint64_t newest, at;
+
+	if (!modulus || !stream->begun)
+		return packet->number;
+	newest = stream->newest - layout->number_first;
+	at = newest - newest % modulus + k;
+	if (at > newest && at - newest > modulus / 2 && at >= modulus)
+		at -= modulus;
+	else if (newest > at && newest - at > modulus / 2)
+		at += modulus;
+	return at + layout->number_first;
+}
+
+/* What `packet` says of its image, for whom it will be handed to. */
+GDRCAP_HD void place_describe(const struct place_view *view, uint32_t slot, const uint8_t *frame,
+			      const struct image_packet *packet)
+{
+	const struct image_layout *layout = &view->layout;
+	struct place_head *head = &view->shared->head[slot];
+	uint64_t value = 0;
+
+	if (!layout->timestamp.bytes ||
+	    !image_field_value(&layout->timestamp, packet, frame, &value))
+		value = 0;
+	head->timestamp = value;
+	for (uint32_t f = 0; f < IMAGE_FIELDS_MAX; f++) {
+		if (!layout->fields[f].bytes ||
+		    !image_field_value(&layout->fields[f], packet, frame, &value))
+			value = 0;
+		head->fields[f] = value;
+	}
+}
+
+/* Index of the stream, which is begun if there is room; PLACE_NO_SLOT: there is none. With the lock. */
+GDRCAP_HD uint32_t place_stream_of(const struct place_view *view, uint64_t id)
+{
+	struct place_table *table = view->table;
+	uint32_t s = place_find_stream(view, id);
+
+	if (s != PLACE_NO_SLOT || table->streams == PLACE_STREAMS_MAX)
+		return s;
+	s = table->streams;
+	table->stream[s].id = id;
+	table->stream[s].begun = 0;
+	table->stream[s].has_no_room = 0;
+	place_store(&table->streams, s + 1);
+	return s;
+}
+
+/* CLOSE: nobody enters any more, and nobody is inside. */
+GDRCAP_HD void place_close(struct place_slot *slot)
+{
+	place_store(&slot->use, 0);
+	place_fence();
+	while (place_load(&slot->users))
+		place_pause();
+}
+
+/* ENTER; 0: the entry was closed since it was found, and its image is not to be touched. */
+GDRCAP_HD int place_enter(struct place_slot *slot, uint32_t use)
+{
+	place_add(&slot->users, 1);
+	place_fence();
+	if (place_load(&slot->use) == use)
+		return 1;
+	place_add(&slot->users, UINT32_MAX);
+	return 0;
+}
+
+/* LEAVE */
+GDRCAP_HD void place_leave(struct place_slot *slot)
+{
+	place_add(&slot->users, UINT32_MAX);
+}
+
+/* Where a frame goes. */
+struct place_target {
+	uint64_t number; /* extended, of an image that was not found open */
+	uint32_t stream; /* index */
+	uint32_t slot, use;
+	uint32_t outcome; /* PLACE_PLACED: slot and use say where */
+};
+
+/*
+ * With the lock, of an image that place_find() did not find. PLACE_PLACED: it is open by now
+ * (target->use), or *fresh is set: the entry is the caller's; he empties the bitmap and calls place_open().
+ */
+GDRCAP_HD void place_begin(const struct place_view *view, const struct image_packet *packet,
+			   struct place_target *target, uint32_t *fresh)
+{
+	struct place_table *table = view->table;
+	struct place_stream *stream;
+	struct place_slot *slot;
+	uint64_t last;
+
+	*fresh = 0;
+	target->outcome = PLACE_NO_ROOM;
+	target->slot = PLACE_NO_SLOT;
+	target->number = packet->number;
+	target->stream = place_stream_of(view, packet->stream);
+	if (target->stream == PLACE_NO_SLOT)
+		return;
+	stream = &table->stream[target->stream];
+	target->slot = place_find(view, target->stream, packet->number, &target->use);
+	if (target->slot != PLACE_NO_SLOT) {
+		target->outcome = PLACE_PLACED;
+		return;
+	}
+	target->number = place_extend(&view->layout, packet, stream);
+	last = place_load_system(&view->shared->window[target->stream].last);
+	if (last && target->number < last && last - 1 - target->number <= view->layout.late) {
+		target->outcome = PLACE_LATE;
+		return;
+	}
+	/* an image that found no buffer stays without, so that none begins in its middle */
+	if ((stream->has_no_room && stream->no_room == packet->number) ||
+	    table->taken == place_load_system(&view->shared->credits.given)) {
+		stream->has_no_room = 1;
+		stream->no_room = packet->number;
+		return;
+	}
+	target->slot = view->shared->credits.slot[table->taken++ % PLACE_RING_MAX];
+	slot = &table->slot[target->slot];
+	place_close(slot);
+	slot->stream = target->stream;
+	place_store_relaxed(&slot->number, packet->number);
+	if (!stream->begun || target->number > stream->newest ||
+	    stream->newest - target->number > view->layout.late)
+		stream->newest = target->number;
+	stream->begun = 1;
+	stream->has_no_room = 0;
+	target->use = ++slot->uses;
+	target->outcome = PLACE_PLACED;
+	*fresh = 1;
+}
+
+/* OPEN, with the lock: the bitmap is empty. `frame` is the image's first. */
+GDRCAP_HD void place_open(const struct place_view *view, const struct place_target *target,
+			  const uint8_t *frame, const struct image_packet *packet)
+{
+	struct place_head *head = &view->shared->head[target->slot];
+
+	head->number = target->number;
+	head->stream_id = packet->stream;
+	head->stream = target->stream;
+	head->use = target->use;
+	place_describe(view, target->slot, frame, packet);
+	place_store(&view->table->slot[target->slot].use, target->use);
+}
+
+/*
+ * Sets the bits of pieces [first, first + count) in word `w` of those that they lie in, 0 ..
+ * place_span_words(). Returns the ones that this call set, as a mask; *base: bit 0's piece.
+ */
+GDRCAP_HD uint32_t place_span_words(uint32_t first, uint32_t count)
+{
+	return (first + count - 1) / 32 - first / 32 + 1;
+}
+
+GDRCAP_HD uint32_t place_claim(uint32_t *present, uint32_t first, uint32_t count, uint32_t w,
+			       uint32_t *base)
+{
+	const uint32_t word = first / 32 + w, end = first + count;
+	uint32_t mask = UINT32_MAX;
+
+	*base = word * 32;
+	if (*base < first)
+		mask &= UINT32_MAX << (first - *base);
+	if (end - *base < 32)
+		mask &= ~(UINT32_MAX << (end - *base));
+	return mask & ~place_or(&present[word], mask);
+}
+
+#ifdef __cplusplus
+static_assert(sizeof(struct place_record) == 48, "a record of the burst ring");
+static_assert(sizeof(struct place_slot) == 64, "entry");
+#else
+_Static_assert(sizeof(struct place_record) == 48, "a record of the burst ring");
+_Static_assert(sizeof(struct place_slot) == 64, "entry");
+#endif
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The atomic accesses of kernels/place.h, by C's built-ins and by PTX. Words in the table are shared by
+ * workers of one device, and named so; words in pinned memory are shared with the CPU: _system.
+ */
+#ifndef GDRCAP_PLACE_ATOMIC_H
+#define GDRCAP_PLACE_ATOMIC_H
+
+#include "pattern/pattern.h"
+
+#ifdef __CUDA_ARCH__
+GDRCAP_HD uint32_t place_load(const uint32_t *at)
+{
+	uint32_t value;
+
+	asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+	return value;
+}
+
+GDRCAP_HD void place_store(uint32_t *at, uint32_t value)
+{
+	asm volatile("st.release.gpu.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+}
+
+GDRCAP_HD uint64_t place_load_relaxed(const uint64_t *at)
+{
+	uint64_t value;
+
+	asm volatile("ld.relaxed.gpu.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
+	return value;
+}
+
+GDRCAP_HD void place_store_relaxed(uint64_t *at, uint64_t value)
+{
+	asm volatile("st.relaxed.gpu.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
+}
+
+GDRCAP_HD uint32_t place_add(uint32_t *at, uint32_t value)
+{
+	uint32_t before;
+
+	asm volatile("atom.acq_rel.gpu.add.u32 %0, [%1], %2;"
+		     : "=r"(before)
+		     : "l"(at), "r"(value)
+		     : "memory");
+	return before;
+}
+
+GDRCAP_HD uint32_t place_or(uint32_t *at, uint32_t value)
+{
+	uint32_t before;
+
+	asm volatile("atom.relaxed.gpu.or.b32 %0, [%1], %2;"
+		     : "=r"(before)
+		     : "l"(at), "r"(value)
+		     : "memory");
+	return before;
+}
+
+/* 1: it was 0, and is 1 now. */
+GDRCAP_HD uint32_t place_take(uint32_t *at)
+{
+	uint32_t before;
+
+	asm volatile("atom.acquire.gpu.cas.b32 %0, [%1], 0, 1;"
+		     : "=r"(before)
+		     : "l"(at)
+		     : "memory");
+	return !before;
+}
+
+GDRCAP_HD void place_fence(void)
+{
+	asm volatile("fence.sc.gpu;" ::: "memory");
+}
+
+GDRCAP_HD void place_pause(void)
+{
+	__nanosleep(64);
+}
+
+GDRCAP_HD uint64_t place_load_system(const uint64_t *at)
+{
+	uint64_t value;
+
+	asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
+	return value;
+}
+#else
+GDRCAP_HD uint32_t place_load(const uint32_t *at)
+{
+	return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+}
+
+GDRCAP_HD void place_store(uint32_t *at, uint32_t value)
+{
+	__atomic_store_n(at, value, __ATOMIC_RELEASE);
+}
+
+GDRCAP_HD uint64_t place_load_relaxed(const uint64_t *at)
+{
+	return __atomic_load_n(at, __ATOMIC_RELAXED);
+}
+
+GDRCAP_HD void place_store_relaxed(uint64_t *at, uint64_t value)
+{
+	__atomic_store_n(at, value, __ATOMIC_RELAXED);
+}
+
+GDRCAP_HD uint32_t place_add(uint32_t *at, uint32_t value)
+{
+	return __atomic_fetch_add(at, value, __ATOMIC_ACQ_REL);
+}
+
+GDRCAP_HD uint32_t place_or(uint32_t *at, uint32_t value)
+{
+	return __atomic_fetch_or(at, value, __ATOMIC_RELAXED);
+}
+
+GDRCAP_HD uint32_t place_take(uint32_t *at)
+{
+	uint32_t free = 0;
+
+	return __atomic_compare_exchange_n(at, &free, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+GDRCAP_HD void place_fence(void)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+GDRCAP_HD void place_pause(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+GDRCAP_HD uint64_t place_load_system(const uint64_t *at)
+{
+	return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+}
+#endif
+
+#endif
