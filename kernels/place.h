@@ -86,6 +86,7 @@ struct place_table {
 	uint32_t lock;	  /* LOCK */
 	uint32_t streams; /* that there are; with the lock */
 	uint64_t taken;	  /* buffers taken since the start; with the lock */
+	uint64_t given;	  /* credits.given, as last read; with the lock */
 	struct place_stream stream[PLACE_STREAMS_MAX];
 	struct place_slot slot[PLACE_RING_MAX];
 };
@@ -283,19 +284,25 @@ GDRCAP_HD void place_begin(const struct place_view *view, const struct image_pac
 		return;
 	}
 	target->number = place_extend(&view->layout, packet, stream);
-	last = place_load_system(&view->shared->window[target->stream].last);
+	/* what is newer than all that began is not behind what was closed; the rest is asked over the bus */
+	last = stream->begun && target->number <= stream->newest
+		       ? place_load_system(&view->shared->window[target->stream].last)
+		       : 0;
 	if (last && target->number < last && last - 1 - target->number <= view->layout.late) {
 		target->outcome = PLACE_LATE;
 		return;
 	}
+	if (table->taken == table->given)
+		table->given = place_load_system(&view->shared->credits.given);
 	/* an image that found no buffer stays without, so that none begins in its middle */
 	if ((stream->has_no_room && stream->no_room == packet->number) ||
-	    table->taken == place_load_system(&view->shared->credits.given)) {
+	    table->taken == table->given) {
 		stream->has_no_room = 1;
 		stream->no_room = packet->number;
 		return;
 	}
-	target->slot = view->shared->credits.slot[table->taken++ % PLACE_RING_MAX];
+	target->slot =
+		place_load_system32(&view->shared->credits.slot[table->taken++ % PLACE_RING_MAX]);
 	slot = &table->slot[target->slot];
 	place_close(slot);
 	slot->stream = target->stream;

@@ -86,6 +86,14 @@ GDRCAP_HD uint64_t place_load_system(const uint64_t *at)
 	asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
 	return value;
 }
+
+GDRCAP_HD uint32_t place_load_system32(const uint32_t *at)
+{
+	uint32_t value;
+
+	asm volatile("ld.relaxed.sys.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+	return value;
+}
 #else
 GDRCAP_HD uint32_t place_load(const uint32_t *at)
 {
@@ -141,6 +149,11 @@ GDRCAP_HD void place_pause(void)
 GDRCAP_HD uint64_t place_load_system(const uint64_t *at)
 {
 	return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+}
+
+GDRCAP_HD uint32_t place_load_system32(const uint32_t *at)
+{
+	return __atomic_load_n(at, __ATOMIC_RELAXED);
 }
 #endif
 
