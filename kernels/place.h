@@ -60,7 +60,8 @@ struct place_record {
 	uint8_t outcome;       /* enum place_outcome */
 	uint8_t ends;	       /* 1: one was the sender's last */
 	uint32_t layout;       /* index of the view; of filtered frames 0 */
-	uint32_t reserved;
+	uint32_t
+		past; /* the last of the frames' pieces, + 1: a sender that says fewer is wrong; 0: none */
 };
 
 /* An image buffer in use. 64 bytes, a cache line's half. Writers: who has the lock, but for `users`;

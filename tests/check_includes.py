@@ -9,8 +9,8 @@ import re
 import sys
 
 # A room includes from itself and from those before it.
-ROOMS = ("base pattern gpu memory port capture kernels replay config save verdict session "
-         "selftest app doctor bench").split()
+ROOMS = ("base pattern gpu memory port capture kernels replay config save image verdict "
+         "session selftest app doctor bench").split()
 PUBLIC = "include"
 # Files that are one subject, and may include each other: the definitions that C and CUDA share stand
 # at the end of their headers. So may files of one room whose names begin with the shortest of them.

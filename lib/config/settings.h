@@ -13,6 +13,7 @@
 #include "base/parse.h"
 #include "gdrcap.h"
 #include "pattern/frame.h"
+#include "pattern/image_layout.h"
 #include "port/driver_table.h"
 #include "replay/pacing.h"
 
@@ -82,6 +83,19 @@ struct match_rule {
 	struct frame_match_rule rule;
 };
 
+#define SETTINGS_IMAGES_MAX 4u
+
+/* What an image is, and when it is handed out: one entry of `image`. */
+struct image_settings {
+	struct image_layout layout;
+	char name[SETTINGS_NAME_BYTES]; /* of the preset or the file */
+	uint32_t ring, open;		/* buffers; images of a stream that may be open */
+	uint64_t timeout_us, linger_us;
+	int fill; /* a byte, into what is missing; -1: nothing */
+	bool drop_incomplete, drop_oldest;
+	uint32_t resident; /* 1: a running kernel places; 0: finite ones */
+};
+
 struct settings {
 	/* Ports: tx.port[i] plays into rx.port[i] where there are both. */
 	struct port_list rx, tx;
@@ -126,6 +140,10 @@ struct settings {
 		uint32_t count;
 		struct match_rule rule[GDRCAP_MATCH_MAX];
 	} match;
+
+	/* Images instead of frames; 0: none */
+	uint32_t images;
+	struct image_settings image[SETTINGS_IMAGES_MAX];
 
 	/* Files and rates; a path that is "": no such file */
 	char pcap[SETTINGS_PATH_BYTES], expect[SETTINGS_PATH_BYTES];
