@@ -138,24 +138,28 @@ GDRCAP_HD uint32_t place_words(uint32_t pieces)
 	return (pieces + 31) / 32;
 }
 
+/* Whether the entry is open and this image's; *use: which use of it. */
+GDRCAP_HD int place_slot_is(const struct place_slot *slot, uint32_t stream, uint64_t number,
+			    uint32_t *use)
+{
+	if (place_load_relaxed(&slot->number) != number)
+		return 0;
+	*use = place_load(&slot->use);
+	if (!*use || place_load_relaxed(&slot->number) != number || slot->stream != stream)
+		return 0;
+	/* all three are of the same use if it has not changed meanwhile: number and stream change only
+	 * while it is 0 */
+	place_fence();
+	return place_load(&slot->use) == *use;
+}
+
 /* The open entry of an image, or PLACE_NO_SLOT. */
 GDRCAP_HD uint32_t place_find(const struct place_view *view, uint32_t stream, uint64_t number,
 			      uint32_t *use)
 {
-	for (uint32_t s = 0; s < view->ring; s++) {
-		const struct place_slot *slot = &view->table->slot[s];
-
-		if (place_load_relaxed(&slot->number) != number)
-			continue;
-		*use = place_load(&slot->use);
-		if (!*use || place_load_relaxed(&slot->number) != number || slot->stream != stream)
-			continue;
-		/* all three are of the same use if it has not changed meanwhile: number and stream change
-		 * only while it is 0 */
-		place_fence();
-		if (place_load(&slot->use) == *use)
+	for (uint32_t s = 0; s < view->ring; s++)
+		if (place_slot_is(&view->table->slot[s], stream, number, use))
 			return s;
-	}
 	return PLACE_NO_SLOT;
 }
 
@@ -165,7 +169,7 @@ GDRCAP_HD uint32_t place_find_stream(const struct place_view *view, uint64_t id)
 	const uint32_t streams = place_load(&view->table->streams);
 
 	for (uint32_t s = 0; s < streams; s++)
-		if (view->table->stream[s].id == id)
+		if (place_load_relaxed(&view->table->stream[s].id) == id)
 			return s;
 	return PLACE_NO_SLOT;
 }

@@ -74,6 +74,9 @@ static int programs_load(struct kernel_device *device)
 		check_store_split_or_stale_program,
 		write_program,
 		write_store_program,
+		place_program,
+		place_launch_program,
+		place_close_program,
 	};
 
 	for (uint32_t i = 0; i < PROGRAMS; i++) {
@@ -344,5 +347,6 @@ const struct kernel_ops kernel_cuda_ops = {
 	cuda_workers_starved,
 	cuda_workers_per_ring,
 	cuda_flush,
+	cuda_place_close,
 	cuda_after,
 };

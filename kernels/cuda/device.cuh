@@ -29,8 +29,9 @@ struct kernel_workers {
 	const struct kernel_program *program;
 	cudaStream_t stream;
 	struct job_control *control;
-	void *memory; /* of the pool: struct device_job and its tables */
-	bool busy;    /* between start() and join(); under the device's lock */
+	void *memory;			 /* of the pool: struct device_job and its tables */
+	bool busy;			 /* between start() and join(); under the device's lock */
+	struct place_launcher *launcher; /* of finite kernels; NULL: a persistent one runs */
 	uint32_t per_ring, blocks;
 	uint32_t blocks_per_unit; /* that fit a multiprocessor */
 	uint32_t groups, threads; /* of a block: groups of work threads; all threads */
@@ -95,6 +96,9 @@ int cuda_fill(struct kernel_device *device, void *at, uint8_t byte, size_t bytes
 int cuda_copy_in(struct kernel_device *device, void *to, const void *from, size_t bytes);
 int cuda_copy_out(struct kernel_device *device, void *to, const void *from, size_t bytes);
 int cuda_gather(struct kernel_device *device, const struct kernel_copy *copies, uint32_t count);
+
+int cuda_place_close(struct kernel_device *device, const struct place_view *view, uint32_t slot,
+		     uint32_t use, int fill);
 
 int cuda_workers_start(struct kernel_device *device, const struct kernel_job *job,
 		       struct kernel_workers **started);

@@ -46,7 +46,10 @@ struct device_job {
 	uint32_t *started;	     /* pinned: one word a block, 1: it runs; writers: blocks */
 	const uint32_t *gate;	     /* pinned: writer: start() */
 	uint32_t workers_per_ring;
-	uint32_t groups; /* of work threads in a block; 0: one */
+	uint32_t groups;		 /* of work threads in a block; 0: one */
+	const struct place_view *places; /* KERNEL_PLACE */
+	uint32_t place_count;
+	uint32_t reserved;
 };
 
 enum gate_state {
@@ -58,7 +61,8 @@ enum gate_state {
 /* One persistent kernel as the host side sees it. */
 struct kernel_program {
 	const char *name;
-	const void *entry;	/* __global__ function of (const struct device_job *) */
+	const void
+		*entry; /* __global__ function of (const struct device_job *), or as its id says */
 	size_t shared_bytes;	/* dynamic shared memory of a block with one group */
 	size_t group_bytes = 0; /* of each further group; 0: there can be one only */
 };
@@ -73,6 +77,9 @@ enum kernel_program_id {
 	PROGRAM_CHECK_STORE_SPLIT_OR_STALE,
 	PROGRAM_WRITE,
 	PROGRAM_WRITE_STORE, /* frames of a file */
+	PROGRAM_PLACE,
+	PROGRAM_PLACE_LAUNCH, /* finite: (const struct device_job *, struct place_launch) */
+	PROGRAM_PLACE_CLOSE,  /* finite: place.cu */
 	PROGRAMS
 };
 
@@ -83,6 +90,9 @@ struct kernel_program check_split_or_stale_program(void);
 struct kernel_program check_store_split_or_stale_program(void);
 struct kernel_program write_program(void);
 struct kernel_program write_store_program(void);
+struct kernel_program place_program(void);
+struct kernel_program place_launch_program(void);
+struct kernel_program place_close_program(void);
 
 /* Host: fills `tables` (PRBS_LANE_WORDS + PRBS_STEP_WORDS) for the polynomial x^degree + x^tap + 1.
  */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "kernels/cuda/device.cuh"
+#include "kernels/cuda/place_launch.cuh"
 #include "kernels/kernel_job.h"
 
 /*
@@ -16,6 +16,8 @@
  */
 #define DEFAULT_CHECK 16u
 #define DEFAULT_WRITE 32u
+/* Of all rings together: some ten bursts wait while a launch is under way. */
+#define DEFAULT_LAUNCH 32u
 
 /* Up to this length nearly all of a frame is in the first pieces, which one thread each checks. */
 #define SMALL_FRAME_BYTES 128u
@@ -73,7 +75,7 @@ static uint32_t blocks_that_fit(const struct kernel_device *device, uint32_t blo
 	for (uint32_t i = 0; i < DEVICE_JOBS_MAX; i++) {
 		const struct kernel_workers *other = &device->job[i];
 
-		if (!other->busy)
+		if (!other->busy || other->launcher)
 			continue;
 		blocks += other->blocks;
 		load += (double)other->blocks / other->blocks_per_unit;
@@ -88,6 +90,8 @@ static enum kernel_program_id program_of(const struct kernel_job *job)
 {
 	bool split_or_stale = false;
 
+	if (job->role == KERNEL_PLACE)
+		return job->resident ? PROGRAM_PLACE : PROGRAM_PLACE_LAUNCH;
 	if (job->role == KERNEL_WRITE)
 		return job->store ? PROGRAM_WRITE_STORE : PROGRAM_WRITE;
 	for (uint32_t r = 0; r < job->ring_count; r++)
@@ -103,6 +107,16 @@ static enum kernel_program_id program_of(const struct kernel_job *job)
 		       : PROGRAM_CHECK;
 }
 
+/* Finite kernels wait for room, and take none for long: of one launch so many blocks. */
+static void launch_choose(struct kernel_workers *workers, const struct kernel_job *job)
+{
+	workers->per_ring = job->workers_per_ring;
+	if (!workers->per_ring)
+		workers->per_ring =
+			job->ring_count < DEFAULT_LAUNCH ? DEFAULT_LAUNCH / job->ring_count : 1;
+	workers->blocks = workers->per_ring * job->ring_count;
+}
+
 /* Decides workers->program, per_ring and blocks. */
 static int blocks_choose(struct kernel_workers *workers, const struct kernel_job *job)
 {
@@ -115,6 +129,8 @@ static int blocks_choose(struct kernel_workers *workers, const struct kernel_job
 	workers->groups =
 		program_groups(program, device->block_shared_bytes, &workers->shared_bytes);
 	workers->threads = RING_THREADS + workers->groups * group_threads(job, workers->groups);
+	if (program == &device->program[PROGRAM_PLACE_LAUNCH])
+		workers->threads = PLACE_LAUNCH_THREADS;
 	error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
 		&per_unit, program->entry, (int)workers->threads, workers->shared_bytes);
 	if (error)
@@ -124,15 +140,19 @@ static int blocks_choose(struct kernel_workers *workers, const struct kernel_job
 				   device->name, program->name);
 	workers->program = program;
 	workers->blocks_per_unit = (uint32_t)per_unit;
+	if (program == &device->program[PROGRAM_PLACE_LAUNCH]) {
+		launch_choose(workers, job);
+		return 0;
+	}
 	fit = blocks_that_fit(device, workers->blocks_per_unit);
 	wanted = job->workers_per_ring;
 	if (!wanted) {
 		/* checkers leave room for writers, two of which fit where one of them does */
 		const uint32_t checkers = per_unit == 1 ? fit / 2 : fit / 3 * 2;
 		const uint32_t share =
-			(job->role == KERNEL_CHECK ? checkers : fit) / job->ring_count;
+			(job->role == KERNEL_WRITE ? fit : checkers) / job->ring_count;
 
-		wanted = job->role == KERNEL_CHECK ? DEFAULT_CHECK : DEFAULT_WRITE;
+		wanted = job->role == KERNEL_WRITE ? DEFAULT_WRITE : DEFAULT_CHECK;
 		wanted = wanted < share ? wanted : share ? share : 1;
 	}
 	workers->per_ring = wanted;
@@ -161,6 +181,7 @@ enum {
 	PART_WINDOWS,
 	PART_POWERS,
 	PART_FILE,
+	PART_PLACES,
 	PART_STORE_DATA, /* last, since a job can do without its own copy of a store */
 	PART_STORE_FRAMES,
 	PART_STORE_BUCKETS,
@@ -254,6 +275,8 @@ static void job_image(struct device_job *image, const struct kernel_workers *wor
 	image->prbs_tables = (const uint32_t *)part_address(&part[PART_PRBS], memory);
 	image->started = workers->control->started;
 	image->gate = &workers->control->gate;
+	image->places = (const struct place_view *)part_address(&part[PART_PLACES], memory);
+	image->place_count = job->place_count;
 	image->workers_per_ring = workers->per_ring;
 	image->groups = workers->groups;
 }
@@ -275,6 +298,7 @@ static int job_upload(struct kernel_workers *workers, const struct kernel_job *j
 		{ job->plan.windows, tables.windows_bytes, 0 },
 		{ job->plan.powers, tables.powers_bytes, 0 },
 		{ job->plan.file, tables.file_bytes, 0 },
+		{ job->places, job->place_count * sizeof(job->places[0]), 0 },
 		{ store->data, 0, 0 },
 		{ store->frames, 0, 0 },
 		{ store->buckets, 0, 0 },
@@ -406,7 +430,8 @@ int cuda_workers_start(struct kernel_device *device, const struct kernel_job *jo
 		return ret;
 	ret = job_upload(workers, job);
 	if (!ret)
-		ret = job_launch(workers);
+		ret = job->role == KERNEL_PLACE && !job->resident ? launcher_start(workers, job)
+								  : job_launch(workers);
 	if (ret) {
 		workers_release(workers);
 		return ret;
@@ -420,7 +445,14 @@ int cuda_workers_join(struct kernel_workers *workers, unsigned int timeout_ms)
 	current_device current(workers->device->ordinal);
 	const uint64_t until = now_ms() + timeout_ms;
 	cudaError_t error;
+	int ret;
 
+	if (workers->launcher) {
+		ret = launcher_join(workers, timeout_ms);
+		if (!workers->launcher)
+			workers_release(workers);
+		return ret;
+	}
 	while ((error = kernel_query(workers)) == cudaErrorNotReady) {
 		if (now_ms() >= until)
 			return kernel_fail(
@@ -437,8 +469,11 @@ int cuda_workers_join(struct kernel_workers *workers, unsigned int timeout_ms)
 int cuda_workers_running(struct kernel_workers *workers)
 {
 	current_device current(workers->device->ordinal);
-	cudaError_t error = kernel_query(workers);
+	cudaError_t error;
 
+	if (workers->launcher)
+		return launcher_running(workers);
+	error = kernel_query(workers);
 	if (error == cudaErrorNotReady)
 		return 1;
 	return error ? cuda_fail(error, "the persistent kernel failed") : 0;

@@ -258,6 +258,25 @@ GDRCAP_HD void image_parse_spead(const uint8_t *frame, struct image_packet *pack
 
 /* ---- all ---- */
 
+/* By members: an empty initializer is not the same in C and CUDA C++. */
+GDRCAP_HD void image_packet_clear(struct image_packet *packet)
+{
+	packet->stream = 0;
+	packet->number = 0;
+	packet->modulus = 0;
+	packet->what = IMAGE_FILTERED;
+	packet->ends = 0;
+	packet->pieces = 0;
+	packet->base = 0;
+	packet->end = 0;
+	packet->parts = 0;
+	packet->part = 0;
+	packet->header = 0;
+	packet->from = 0;
+	packet->heap_offset = 0;
+	packet->heap_bytes = 0;
+}
+
 /* What the fields of a layout say that no parser said already. */
 GDRCAP_HD void image_parse_fields(const struct image_layout *layout, const uint8_t *frame,
 				  struct image_packet *packet)
@@ -331,9 +350,7 @@ GDRCAP_HD int image_parse_names(const struct image_layout *layout, const uint8_t
 GDRCAP_HD void image_parse(const struct image_layout *layout, const uint8_t *frame, uint32_t len,
 			   struct image_packet *packet)
 {
-	const struct image_packet none = { 0 };
-
-	*packet = none;
+	image_packet_clear(packet);
 	packet->end = len;
 	if (!frame_matches(&layout->match, frame, len) ||
 	    (layout->base == IMAGE_BASE_UDP && !image_find_udp(frame, len, packet)))

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A burst's payloads into images, by a group of work threads. For each burst:
+ *   1. one thread a frame reads its headers;
+ *   2. neighbours of one image are a run; one warp a run finds or begins the image;
+ *   3. one thread a run enters it (ENTER): after a barrier, since nobody inside may wait for the lock;
+ *   4. one thread a frame claims its piece; one warp a frame copies it, and claims where a frame has
+ *      several pieces or several parts;
+ *   5. one thread a run leaves (LEAVE);
+ *   6. one thread a frame, together, write records.
+ * kernels/place.h says why that is safe beside other blocks. Used by the persistent kernel and by the
+ * finite ones (place.cu).
+ */
+#ifndef GDRCAP_CUDA_PLACE_CUH
+#define GDRCAP_CUDA_PLACE_CUH
+
+#include "kernels/cuda/block.cuh"
+#include "kernels/cuda/unaligned16.cuh"
+#include "kernels/place.h"
+
+/* What is left to do for a frame's payload. */
+enum place_work {
+	PLACE_NOTHING,
+	PLACE_COPY,  /* claimed: copy the whole part */
+	PLACE_PARTS, /* claim and copy part by part */
+};
+
+/* A frame. Writer: its thread; from step 4 on, of PLACE_PARTS: its warp. */
+struct place_item {
+	struct image_packet packet;
+	const uint8_t *frame;
+	uint64_t place; /* of the only part */
+	uint32_t piece, from, part_bytes;
+	uint32_t view, run;
+	uint32_t outcome;	/* enum place_outcome */
+	uint32_t work;		/* enum place_work */
+	uint32_t bytes, pieces; /* placed */
+	uint32_t len;
+};
+
+/* Neighbouring frames of one image, or of none. Writer: its warp; after step 2 its thread. */
+struct place_run {
+	struct place_target target;
+	uint32_t first; /* frame */
+};
+
+/* A record's first frame, and the sums over the frames before it. */
+struct place_mark {
+	uint32_t index, bytes, frame_bytes, pieces;
+};
+
+struct place_group {
+	struct place_item item[BURST_FRAMES_MAX];
+	struct place_run run[BURST_FRAMES_MAX];
+	struct place_mark mark[BURST_FRAMES_MAX + 1];
+	uint32_t expected[BURST_FRAMES_MAX], ends[BURST_FRAMES_MAX]; /* by record */
+	uint64_t totals[8];
+	uint32_t runs, records, next;
+};
+
+/* What a group works with. */
+struct place_context {
+	const struct place_view *views; /* in shared memory */
+	uint32_t view_count;
+	const struct burst_ring_view *ring;
+	struct place_group *g;
+	uint32_t thread, threads, group; /* of the group; its number */
+};
+
+__device__ __forceinline__ void place_barrier(const struct place_context &c)
+{
+	barrier_sync(BARRIER_WORK + c.group, c.threads);
+}
+
+/* ---- 1: headers ---- */
+
+/* Whether all parts of the frame fit; the only one's place goes to *item. */
+__device__ __forceinline__ bool place_parts_fit(const struct image_layout &layout,
+						struct place_item *item)
+{
+	struct image_packet packet = item->packet;
+	struct image_part part;
+	int more;
+
+	while ((more = image_next_part(&layout, item->frame, &packet, &part)) > 0) {
+		item->place = part.place;
+		item->piece = part.piece;
+		item->from = part.from;
+		item->part_bytes = part.bytes;
+		item->work = packet.parts == 1 && part.pieces == 1 ? PLACE_COPY : PLACE_PARTS;
+	}
+	return !more;
+}
+
+static __device__ __noinline__ void place_parse(const struct place_context &c,
+						const struct burst_in &in, uint32_t i)
+{
+	const struct frame_desc desc = in.desc[i];
+	struct place_item item = {};
+
+	item.frame = frame_at(c.ring, desc);
+	item.len = desc.len;
+	item.outcome = PLACE_FILTERED;
+	if (!item.frame)
+		item.outcome = PLACE_MISFIT;
+	for (; item.frame && item.view < c.view_count; item.view++) {
+		image_parse(&c.views[item.view].layout, item.frame, desc.len, &item.packet);
+		if (item.packet.what == IMAGE_FILTERED)
+			continue;
+		item.outcome = PLACE_PLACED;
+		if (item.packet.what == IMAGE_MISFIT || (desc.offset & FRAME_DESC_CUT) ||
+		    (item.packet.what == IMAGE_DATA &&
+		     !place_parts_fit(c.views[item.view].layout, &item)))
+			item.outcome = PLACE_MISFIT;
+		break;
+	}
+	if (item.view == c.view_count)
+		item.view = 0;
+	if (item.outcome != PLACE_PLACED)
+		item.work = PLACE_NOTHING;
+	c.g->item[i] = item;
+}
+
+/* ---- 2: images ---- */
+
+__device__ __forceinline__ bool place_same_image(const struct place_item &a,
+						 const struct place_item &b)
+{
+	return a.outcome == b.outcome && a.view == b.view &&
+	       (a.outcome != PLACE_PLACED ||
+		(a.packet.number == b.packet.number && a.packet.stream == b.packet.stream));
+}
+
+/* Divides the burst into runs. Ends with a barrier. */
+__device__ __forceinline__ void place_runs(const struct place_context &c, uint32_t count)
+{
+	struct place_group &g = *c.g;
+	const uint32_t i = c.thread;
+	const bool mine = i < count;
+	const bool head = mine && (!i || !place_same_image(g.item[i - 1], g.item[i]));
+	const uint32_t sum = (uint32_t)block_scan(head, g.totals, i, c.threads, c.group);
+
+	if (mine)
+		g.item[i].run = sum - 1;
+	if (head)
+		g.run[sum - 1].first = i;
+	if (i == BURST_FRAMES_MAX - 1)
+		g.runs = sum;
+	place_barrier(c);
+}
+
+/* Index of a stream, by a warp. */
+__device__ __forceinline__ uint32_t warp_find_stream(const struct place_view &view, uint64_t id)
+{
+	const uint32_t streams = place_load(&view.table->streams), lane = lane_index();
+
+	for (uint32_t s = 0; s < streams; s += 32) {
+		const uint32_t hit = __ballot_sync(
+			WARP_ALL,
+			s + lane < streams &&
+				place_load_relaxed(&view.table->stream[s + lane].id) == id);
+
+		if (hit)
+			return s + __ffs(hit) - 1;
+	}
+	return PLACE_NO_SLOT;
+}
+
+/* place_find() by a warp, a lane an entry. */
+__device__ __forceinline__ uint32_t warp_find(const struct place_view &view, uint32_t stream,
+					      uint64_t number, uint32_t *use)
+{
+	const uint32_t lane = lane_index();
+
+	for (uint32_t first = 0; first < view.ring; first += 32) {
+		uint32_t mine = 0, hit;
+
+		if (first + lane < view.ring) {
+			const struct place_slot *slot = &view.table->slot[first + lane];
+
+			if (!place_slot_is(slot, stream, number, &mine))
+				mine = 0;
+		}
+		hit = __ballot_sync(WARP_ALL, mine != 0);
+		if (hit) {
+			const int owner = __ffs(hit) - 1;
+
+			*use = __shfl_sync(WARP_ALL, mine, owner);
+			return first + (uint32_t)owner;
+		}
+	}
+	return PLACE_NO_SLOT;
+}
+
+/* Begins the run's image, or says why not. Lane 0 has the lock; all lanes empty the bitmap. */
+static __device__ __noinline__ void warp_begin(const struct place_view &view,
+					       const struct place_item &item,
+					       struct place_target *target)
+{
+	struct place_target found = {};
+	uint32_t fresh = 0, slot;
+
+	if (lane_index() == 0) {
+		while (!place_take(&view.table->lock))
+			place_pause();
+		place_begin(&view, &item.packet, &found, &fresh);
+	}
+	fresh = __shfl_sync(WARP_ALL, fresh, 0);
+	slot = __shfl_sync(WARP_ALL, found.slot, 0);
+	if (fresh)
+		for (uint32_t w = lane_index(); w < view.present_words; w += 32)
+			view.present[(uint64_t)slot * view.present_words + w] = 0;
+	__syncwarp();
+	if (lane_index() == 0) {
+		if (fresh)
+			place_open(&view, &found, item.frame, &item.packet);
+		place_store(&view.table->lock, 0);
+		*target = found;
+	}
+	__syncwarp();
+}
+
+/* By a warp: the image of a run. */
+__device__ __forceinline__ void warp_resolve(const struct place_context &c, uint32_t r)
+{
+	struct place_run &run = c.g->run[r];
+	const struct place_item &item = c.g->item[run.first];
+	const struct place_view &view = c.views[item.view];
+	uint32_t stream = PLACE_NO_SLOT, slot = PLACE_NO_SLOT, use = 0;
+
+	if (item.outcome == PLACE_PLACED) {
+		stream = warp_find_stream(view, item.packet.stream);
+		if (stream != PLACE_NO_SLOT)
+			slot = warp_find(view, stream, item.packet.number, &use);
+		if (slot == PLACE_NO_SLOT) {
+			warp_begin(view, item, &run.target);
+			return;
+		}
+	}
+	if (lane_index() == 0)
+		run.target = { item.packet.number, stream, slot, use, item.outcome };
+	__syncwarp();
+}
+
+/* ---- 4: pieces ---- */
+
+/* One thread a frame: its outcome, and its piece where it has only one. */
+__device__ __forceinline__ void place_claim_one(const struct place_context &c, uint32_t i)
+{
+	struct place_item &item = c.g->item[i];
+	const struct place_target &target = c.g->run[item.run].target;
+	const struct place_view &view = c.views[item.view];
+	uint32_t base;
+
+	if (target.outcome != PLACE_PLACED) {
+		item.outcome = target.outcome;
+		item.work = PLACE_NOTHING;
+		return;
+	}
+	if (item.packet.what == IMAGE_BEGIN)
+		place_describe(&view, target.slot, item.frame, &item.packet);
+	if (item.work != PLACE_COPY)
+		return;
+	if (place_claim(view.present + (uint64_t)target.slot * view.present_words, item.piece, 1, 0,
+			&base)) {
+		item.bytes = item.part_bytes;
+		item.pieces = 1;
+	} else {
+		item.outcome = PLACE_DUPLICATE;
+		item.work = PLACE_NOTHING;
+	}
+}
+
+/* A warp copies the pieces of `claimed`, bit 0 being piece `base`, of a part of which only some are
+ * new. Returns their bytes. */
+static __device__ __noinline__ uint32_t warp_copy_some(const struct image_layout &layout,
+						       uint8_t *image, const uint8_t *frame,
+						       const struct image_part &part, uint32_t base,
+						       uint32_t claimed)
+{
+	uint32_t bytes = 0;
+
+	for (; claimed; claimed &= claimed - 1) {
+		const uint32_t piece = base + __ffs(claimed) - 1;
+		const uint32_t at = (piece - part.piece) * layout.piece;
+		const uint32_t size = min(layout.piece, part.bytes - at);
+
+		warp_copy(image + part.place + at, frame + part.from + at, size);
+		bytes += size;
+	}
+	return bytes;
+}
+
+/* A warp claims and copies a part; *pieces: how many were new. Returns their bytes. */
+__device__ __forceinline__ uint32_t warp_place_part(const struct image_layout &layout,
+						    uint8_t *image, uint32_t *present,
+						    const uint8_t *frame,
+						    const struct image_part &part, uint32_t *pieces)
+{
+	const uint32_t words = place_span_words(part.piece, part.pieces), lane = lane_index();
+	uint32_t bytes = 0, found = 0;
+
+	for (uint32_t first = 0; first < words; first += 32) {
+		uint32_t base = 0, claimed = 0, count;
+
+		if (first + lane < words)
+			claimed =
+				place_claim(present, part.piece, part.pieces, first + lane, &base);
+		count = warp_sum(__popc(claimed));
+		found += count;
+		/* the whole part in one go, or, of more than 1,024 pieces and where some were there, by words */
+		if (words <= 32 && count == part.pieces) {
+			warp_copy(image + part.place, frame + part.from, part.bytes);
+			bytes = part.bytes;
+			break;
+		}
+		for (uint32_t l = 0; count && l < 32; l++)
+			bytes += warp_copy_some(layout, image, frame, part,
+						__shfl_sync(WARP_ALL, base, (int)l),
+						__shfl_sync(WARP_ALL, claimed, (int)l));
+	}
+	*pieces += found;
+	return bytes;
+}
+
+/* By a warp: a frame whose parts are several, or of several pieces. */
+static __device__ __noinline__ void warp_place_parts(const struct place_context &c,
+						     struct place_item &item)
+{
+	const struct place_target &target = c.g->run[item.run].target;
+	const struct place_view &view = c.views[item.view];
+	struct image_packet packet = item.packet;
+	struct image_part part;
+	uint32_t bytes = 0, pieces = 0;
+
+	while (image_next_part(&view.layout, item.frame, &packet, &part) > 0)
+		bytes += warp_place_part(view.layout, view.images + target.slot * view.stride,
+					 view.present + (uint64_t)target.slot * view.present_words,
+					 item.frame, part, &pieces);
+	__syncwarp();
+	if (lane_index() == 0) {
+		item.bytes = bytes;
+		item.pieces = pieces;
+		if (!pieces)
+			item.outcome = PLACE_DUPLICATE;
+	}
+}
+
+__device__ __forceinline__ void place_copies(const struct place_context &c, uint32_t count)
+{
+	for (uint32_t i; (i = warp_next(&c.g->next)) < count;) {
+		struct place_item &item = c.g->item[i];
+		const struct place_view &view = c.views[item.view];
+
+		if (item.work == PLACE_COPY)
+			warp_copy(view.images + c.g->run[item.run].target.slot * view.stride +
+					  item.place,
+				  item.frame + item.from, item.part_bytes);
+		else if (item.work == PLACE_PARTS)
+			warp_place_parts(c, item);
+	}
+}
+
+/* ---- 6: records ---- */
+
+/* Sums over frames in one word: bytes and lengths below 2^25 each, heads at most 256. */
+#define PLACE_SUM_BITS 25u
+#define PLACE_HEADS_AT 50u
+
+__device__ __forceinline__ void place_mark_set(struct place_mark *mark, uint32_t index,
+					       uint64_t sum, uint64_t pieces)
+{
+	const uint32_t mask = (1u << PLACE_SUM_BITS) - 1;
+
+	mark->index = index;
+	mark->bytes = (uint32_t)sum & mask;
+	mark->frame_bytes = (uint32_t)(sum >> PLACE_SUM_BITS) & mask;
+	mark->pieces = (uint32_t)pieces;
+}
+
+__device__ __forceinline__ void place_record_write(const struct place_context &c,
+						   const struct burst_in &in, uint32_t r)
+{
+	const struct place_group &g = *c.g;
+	const struct place_mark &mark = g.mark[r], &next = g.mark[r + 1];
+	const struct place_item &item = g.item[mark.index];
+	const struct place_target &target = g.run[item.run].target;
+	const bool image = target.slot != PLACE_NO_SLOT;
+	union {
+		struct place_record record;
+		uint4 piece[3];
+	} out = {};
+
+	out.record.number = item.outcome == PLACE_NO_ROOM ? target.number : 0;
+	out.record.bytes = next.bytes - mark.bytes;
+	out.record.pieces = next.pieces - mark.pieces;
+	out.record.slot = target.slot;
+	out.record.use = image ? target.use : 0;
+	out.record.expected = g.expected[r];
+	out.record.frame_bytes = next.frame_bytes - mark.frame_bytes;
+	out.record.count = (uint16_t)(next.index - mark.index);
+	out.record.first = (uint16_t)mark.index;
+	out.record.stream = (uint16_t)target.stream;
+	out.record.outcome = (uint8_t)item.outcome;
+	out.record.ends = (uint8_t)g.ends[r];
+	out.record.layout = item.view;
+	for (uint32_t k = 0; k < 3; k++)
+		((uint4 *)record_at(c.ring, in.first, r))[k] = out.piece[k];
+}
+
+__device__ __forceinline__ uint32_t place_records(const struct place_context &c,
+						  const struct burst_in &in)
+{
+	struct place_group &g = *c.g;
+	const uint32_t i = c.thread, count = in.count;
+	const bool mine = i < count;
+	const bool head = mine && (!i || g.item[i - 1].run != g.item[i].run ||
+				   g.item[i - 1].outcome != g.item[i].outcome);
+	const uint64_t value = mine ? (uint64_t)g.item[i].bytes |
+					       (uint64_t)g.item[i].len << PLACE_SUM_BITS |
+					       (uint64_t)head << PLACE_HEADS_AT
+				    : 0;
+	const uint64_t sum = block_scan(value, g.totals, i, c.threads, c.group);
+	const uint64_t pieces = mine ? g.item[i].pieces : 0;
+	uint64_t pieces_sum;
+
+	place_barrier(c); /* totals are free again */
+	pieces_sum = block_scan(pieces, g.totals, i, c.threads, c.group);
+	if (head)
+		place_mark_set(&g.mark[(sum - value) >> PLACE_HEADS_AT], i, sum - value,
+			       pieces_sum - pieces);
+	if (i == BURST_FRAMES_MAX - 1) {
+		place_mark_set(&g.mark[sum >> PLACE_HEADS_AT], count, sum, pieces_sum);
+		g.records = (uint32_t)(sum >> PLACE_HEADS_AT);
+	}
+	if (mine && g.item[i].outcome == PLACE_PLACED) {
+		const uint32_t r = (uint32_t)(sum >> PLACE_HEADS_AT) - 1;
+
+		if (g.item[i].packet.pieces)
+			atomicMax(&g.expected[r], g.item[i].packet.pieces);
+		if (g.item[i].packet.ends)
+			atomicOr(&g.ends[r], 1u);
+	}
+	place_barrier(c);
+	if (i < g.records)
+		place_record_write(c, in, i);
+	return g.records;
+}
+
+/* ---- all ---- */
+
+/* Places a burst; returns the number of records, which are the group's threads' stores. */
+__device__ __forceinline__ uint32_t place_burst(const struct place_context &c,
+						const struct burst_in &in)
+{
+	struct place_group &g = *c.g;
+	const uint32_t i = c.thread, count = in.count;
+
+	if (i == 0)
+		g.next = 0;
+	if (i < count) {
+		g.expected[i] = 0;
+		g.ends[i] = 0;
+		place_parse(c, in, i);
+	}
+	place_barrier(c);
+	place_runs(c, count);
+	for (uint32_t r = i / 32; r < g.runs; r += c.threads / 32)
+		warp_resolve(c, r);
+	place_barrier(c);
+	if (i < g.runs && g.run[i].target.outcome == PLACE_PLACED) {
+		struct place_target &target = g.run[i].target;
+
+		if (!place_enter(&c.views[g.item[g.run[i].first].view].table->slot[target.slot],
+				 target.use))
+			target.outcome = PLACE_LATE;
+	}
+	place_barrier(c);
+	if (i < count)
+		place_claim_one(c, i);
+	place_barrier(c);
+	place_copies(c, count);
+	place_barrier(c);
+	if (i < g.runs && g.run[i].target.outcome == PLACE_PLACED)
+		place_leave(
+			&c.views[g.item[g.run[i].first].view].table->slot[g.run[i].target.slot]);
+	return place_records(c, in);
+}
+
+#endif
