@@ -31,6 +31,7 @@
 #define PLACE_STREAMS_MAX 64u
 #define PLACE_RING_MAX 1024u /* image buffers */
 #define PLACE_NO_SLOT UINT32_MAX
+#define PLACE_NO_STREAM 0xffffu
 
 /* What became of a frame. Leaders and trailers are placed, with 0 bytes. */
 enum place_outcome {
@@ -48,20 +49,20 @@ enum place_outcome {
  * struct frame_record's place. 48 bytes. Writer: consumer.
  */
 struct place_record {
-	uint64_t number;   /* no room: the image's, extended */
+	uint64_t number;   /* no room: the image's, extended; else 0 */
 	uint32_t bytes;	   /* placed */
 	uint32_t pieces;   /* placed */
-	uint32_t slot;	   /* image buffer; PLACE_NO_SLOT: none */
-	uint32_t use;	   /* which use of the buffer */
-	uint32_t expected; /* pieces that the image has, as a frame said; 0: none did */
+	uint32_t slot;	   /* image buffer of what is placed or duplicate; PLACE_NO_SLOT: none */
+	uint32_t use;	   /* which use of the buffer; 0: none */
+	uint32_t expected; /* pieces that the image has, the most that a frame said; 0: none did */
 	uint32_t frame_bytes;
 	uint16_t count, first; /* frames; index in the burst of the first */
-	uint16_t stream;       /* index; 0xffff: none */
+	uint16_t stream;       /* index; PLACE_NO_STREAM: none */
 	uint8_t outcome;       /* enum place_outcome */
 	uint8_t ends;	       /* 1: one was the sender's last */
-	uint32_t layout;       /* index of the view; of filtered frames 0 */
-	uint32_t
-		past; /* the last of the frames' pieces, + 1: a sender that says fewer is wrong; 0: none */
+	uint32_t layout; /* index of the view; 0 of frames that are filtered, or out of reach */
+	/* Placed: the last piece that one of the frames had, + 1: a sender that says fewer is wrong. */
+	uint32_t past;
 };
 
 /* An image buffer in use. 64 bytes, a cache line's half. Writers: who has the lock, but for `users`;
@@ -193,20 +194,24 @@ GDRCAP_HD uint64_t place_extend(const struct image_layout *layout,
 	return at + layout->number_first;
 }
 
-/* What `packet` says of its image, for whom it will be handed to. */
+/* What `packet` says of its image, for whom it will be handed to: nothing, where leaders say it and this
+ * is none. */
 GDRCAP_HD void place_describe(const struct place_view *view, uint32_t slot, const uint8_t *frame,
 			      const struct image_packet *packet)
 {
 	const struct image_layout *layout = &view->layout;
+	const int says = packet->what == IMAGE_BEGIN ||
+			 (layout->parser != IMAGE_PARSER_GVSP &&
+			  (!layout->kind.bytes || layout->kind_begin == UINT64_MAX));
 	struct place_head *head = &view->shared->head[slot];
 	uint64_t value = 0;
 
-	if (!layout->timestamp.bytes ||
+	if (!says || !layout->timestamp.bytes ||
 	    !image_field_value(&layout->timestamp, packet, frame, &value))
 		value = 0;
 	head->timestamp = value;
 	for (uint32_t f = 0; f < IMAGE_FIELDS_MAX; f++) {
-		if (!layout->fields[f].bytes ||
+		if (!says || !layout->fields[f].bytes ||
 		    !image_field_value(&layout->fields[f], packet, frame, &value))
 			value = 0;
 		head->fields[f] = value;

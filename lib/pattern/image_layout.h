@@ -103,7 +103,8 @@ struct image_layout {
 	struct image_field end_mark;
 	struct image_field end_pieces; /* how many there are, in that packet; bytes 0: not said */
 
-	/* What the sender says of the image: of its packet of kind_begin, else of the first that comes. */
+	/* What the sender says of the image: in its leader, or, where there are none, in the packet that
+	 * comes first. */
 	struct image_field timestamp, fields[IMAGE_FIELDS_MAX];
 
 	/* IMAGE_PARSER_RTP_RAW */

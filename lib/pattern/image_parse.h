@@ -405,7 +405,7 @@ GDRCAP_HD int image_rtp_part(const struct image_layout *layout, const uint8_t *f
 	part->from = packet->from;
 	part->place = line * layout->pitch +
 		      (uint64_t)(pixel / layout->group_pixels) * layout->group_bytes;
-	if (line >= layout->height || pixel % layout->group_pixels ||
+	if (line >= layout->height || pixel >= layout->width || pixel % layout->group_pixels ||
 	    part->bytes > packet->end - packet->from)
 		return 0;
 	packet->from += part->bytes;
