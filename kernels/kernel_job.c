@@ -40,12 +40,12 @@ static int ring_check(const struct burst_ring_view *ring, uint32_t index, enum k
 		return kernel_fail(-EINVAL,
 				   "ring %u: the frames' region must begin and end at %u bytes",
 				   index, ACCESS_BYTES);
-	if (role == KERNEL_CHECK && !is_aligned(ring->records, ACCESS_BYTES))
-		return kernel_fail(-EINVAL, "ring %u: no aligned overflow records to check into",
-				   index);
-	if (role == KERNEL_WRITE && (ring->head_desc || ring->generation))
+	if (role != KERNEL_WRITE && !is_aligned(ring->records, ACCESS_BYTES))
+		return kernel_fail(-EINVAL, "ring %u: no aligned records to write into", index);
+	if (role != KERNEL_CHECK && (ring->head_desc || ring->generation))
 		return kernel_fail(-EINVAL,
-				   "ring %u: frames are written whole, and no slot is poisoned",
+				   "ring %u: only who checks frames takes them in two pieces, or "
+				   "poisons slots",
 				   index);
 	if (ring->head_desc &&
 	    (!is_aligned(ring->head_desc, 8) || !is_aligned(ring->heads, ACCESS_BYTES) ||
@@ -151,11 +151,129 @@ static int store_check(const struct frame_store_view *store, enum kernel_role ro
 	return 0;
 }
 
+/* ---- images ---- */
+
+static int image_field_check(const struct image_layout *layout, const struct image_field *field,
+			     const char *name, uint32_t index)
+{
+	if (!field->bytes)
+		return 0;
+	if (field->bytes > 8 || field->shift > 63 || !field->divide ||
+	    (field->item ? layout->parser != IMAGE_PARSER_SPEAD
+			 : field->at + (uint32_t)field->bytes > IMAGE_FIELD_END_MAX))
+		return kernel_fail(-EINVAL,
+				   "images: field %s %u: %u bytes at %u, shifted by %u, divided by "
+				   "%llu; at most 8, the last before %u, shifted by less than 64, "
+				   "divided by 1 or more; items are SPEAD's",
+				   name, index, field->bytes, field->at, field->shift,
+				   (unsigned long long)field->divide, IMAGE_FIELD_END_MAX);
+	return 0;
+}
+
+static int image_fields_check(const struct image_layout *layout)
+{
+	const struct {
+		const struct image_field *field;
+		uint32_t count;
+		const char *name;
+	} all[] = {
+		{ &layout->kind, 1, "kind" },
+		{ &layout->stream, 1, "stream" },
+		{ &layout->number, 1, "number" },
+		{ layout->place, layout->place_terms, "place" },
+		{ &layout->payload_more, 1, "payload_more" },
+		{ &layout->length, 1, "length" },
+		{ &layout->end_mark, 1, "end_mark" },
+		{ &layout->end_pieces, 1, "end_pieces" },
+		{ &layout->timestamp, 1, "timestamp" },
+		{ layout->fields, IMAGE_FIELDS_MAX, "fields" },
+	};
+	int ret = 0;
+
+	for (uint32_t a = 0; a < sizeof(all) / sizeof(all[0]) && !ret; a++)
+		for (uint32_t f = 0; f < all[a].count && !ret; f++)
+			ret = image_field_check(layout, &all[a].field[f], all[a].name, f);
+	return ret;
+}
+
+/* Pieces in layout->bytes; 0: none, or the layout contradicts itself. */
+static uint64_t image_pieces(const struct image_layout *layout)
+{
+	uint64_t rest;
+
+	if (!layout->piece || !layout->row_pieces || !layout->row_bytes ||
+	    layout->row_bytes > layout->pitch || !layout->bytes ||
+	    layout->bytes > IMAGE_BYTES_MAX ||
+	    layout->row_pieces != (layout->row_bytes + layout->piece - 1) / layout->piece)
+		return 0;
+	rest = layout->bytes % layout->pitch;
+	if (rest > layout->row_bytes)
+		rest = layout->row_bytes;
+	return layout->bytes / layout->pitch * layout->row_pieces +
+	       (rest + layout->piece - 1) / layout->piece;
+}
+
+static int image_layout_check(const struct image_layout *layout)
+{
+	const uint64_t pieces = image_pieces(layout);
+
+	if (layout->match.count > FRAME_MATCH_RULES || layout->base > IMAGE_BASE_UDP ||
+	    layout->parser > IMAGE_PARSER_SPEAD || layout->place_terms > IMAGE_TERMS_MAX ||
+	    layout->payload > UINT16_MAX)
+		return kernel_fail(
+			-EINVAL,
+			"images: %u match rules, base %u, parser %u, %u terms, payload at "
+			"%u: one is out of range",
+			layout->match.count, layout->base, layout->parser, layout->place_terms,
+			layout->payload);
+	if (!pieces || pieces != layout->pieces || pieces > IMAGE_PIECES_MAX)
+		return kernel_fail(-EINVAL,
+				   "images of %llu bytes in rows of %llu, %llu apart, are not %u "
+				   "pieces of %u bytes, %u a row",
+				   (unsigned long long)layout->bytes,
+				   (unsigned long long)layout->row_bytes,
+				   (unsigned long long)layout->pitch, layout->pieces, layout->piece,
+				   layout->row_pieces);
+	if (layout->parser == IMAGE_PARSER_RTP_RAW &&
+	    (!layout->group_pixels || !layout->group_bytes))
+		return kernel_fail(-EINVAL, "images: groups of 0 pixels, or 0 bytes");
+	return image_fields_check(layout);
+}
+
+static int places_check(const struct kernel_job *job)
+{
+	if (!job->places || !job->place_count || job->place_count > KERNEL_PLACES_MAX)
+		return kernel_fail(-EINVAL, "%u kinds of images: 1 to %u", job->place_count,
+				   KERNEL_PLACES_MAX);
+	for (uint32_t v = 0; v < job->place_count; v++) {
+		const struct place_view *view = &job->places[v];
+		int ret = image_layout_check(&view->layout);
+
+		if (ret)
+			return ret;
+		if (!is_aligned(view->table, 8) || !is_aligned(view->shared, 8) || !view->images ||
+		    !is_aligned(view->present, 4) || !is_aligned(view->present_host, 4))
+			return kernel_fail(-EINVAL, "images %u: a part is missing or not aligned",
+					   v);
+		if (!view->ring || view->ring > PLACE_RING_MAX ||
+		    view->stride < view->layout.bytes ||
+		    view->present_words < place_words(view->layout.pieces))
+			return kernel_fail(-EINVAL,
+					   "images %u: %u buffers (1 to %u) of %llu bytes, bitmaps "
+					   "of %u words: too small for %llu bytes in %u pieces",
+					   v, view->ring, PLACE_RING_MAX,
+					   (unsigned long long)view->stride, view->present_words,
+					   (unsigned long long)view->layout.bytes,
+					   view->layout.pieces);
+	}
+	return 0;
+}
+
 int kernel_job_check(const struct kernel_job *job)
 {
 	int ret;
 
-	if (job->role != KERNEL_CHECK && job->role != KERNEL_WRITE)
+	if (job->role != KERNEL_CHECK && job->role != KERNEL_WRITE && job->role != KERNEL_PLACE)
 		return kernel_fail(-EINVAL, "unknown kernel role %d", (int)job->role);
 	if (!job->ring_count || !job->rings)
 		return kernel_fail(-EINVAL, "a kernel job needs at least one ring");
@@ -168,7 +286,9 @@ int kernel_job_check(const struct kernel_job *job)
 	if (job->layout.match.count > FRAME_MATCH_RULES)
 		return kernel_fail(-EINVAL, "%u match rules; at most %u", job->layout.match.count,
 				   FRAME_MATCH_RULES);
-	if (job->store)
+	if (job->role == KERNEL_PLACE)
+		ret = places_check(job);
+	else if (job->store)
 		ret = store_check(job->store, job->role);
 	else
 		ret = job->layout.format == FRAME_CUSTOM ? custom_check(job) : 0;

@@ -95,5 +95,6 @@ const struct kernel_ops kernel_host_ops = {
 	.starved = host_workers_starved,
 	.workers_per_ring = host_workers_per_ring,
 	.flush = host_flush,
+	.place_close = host_place_close,
 	.after = host_after,
 };

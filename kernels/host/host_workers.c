@@ -46,7 +46,8 @@ struct kernel_workers {
 	struct frame_layout layout;
 	struct pattern_plan plan;
 	struct frame_store_view store;
-	struct host_work work; /* points to the three above */
+	struct place_view places[KERNEL_PLACES_MAX];
+	struct host_work work; /* points to the four above */
 	struct burst_ring_view *rings;
 	uint32_t per_ring;
 	uint32_t threads;     /* entries of worker[] that were created */
@@ -95,11 +96,12 @@ static uint64_t burst_take(const struct burst_ring_view *ring, uint64_t burst, u
 
 /* DONE, partner COLLECT: records and frames were written, and frames read, before it. */
 static void burst_done(const struct burst_ring_view *ring, uint64_t burst, uint64_t ready,
-		       uint32_t bits, uint32_t records)
+		       uint32_t bits, enum kernel_role role, uint32_t records)
 {
 	struct burst_result *result = &ring->result[burst & ring->burst_mask];
-	const struct frame_record *record =
-		records == 1 ? record_at(ring, burst_word_first(ready), 0) : NULL;
+	const struct frame_record *record = records == 1 && role != KERNEL_PLACE
+						    ? record_at(ring, burst_word_first(ready), 0)
+						    : NULL;
 	struct burst_plain plain;
 
 	if (record && record_is_plain(record)) {
@@ -157,21 +159,28 @@ static void *worker_main(void *argument)
 
 		if (workers->role == KERNEL_CHECK)
 			records = check(ring, &workers->work, burst, ready);
+		else if (workers->role == KERNEL_PLACE)
+			records = host_burst_place(ring, &workers->work, burst, ready);
 		else
 			host_burst_write(ring, &workers->work, burst, ready);
-		burst_done(ring, burst, ready, bits, records);
+		burst_done(ring, burst, ready, bits, workers->role, records);
 	}
 	worker_leave(workers);
 	return NULL;
 }
 
 /* A thread that cannot have its CPU runs where the scheduler puts it. */
-static void thread_place(pthread_t thread, const struct kernel_job *job, uint32_t index)
+static void thread_pin(pthread_t thread, const struct kernel_job *job, uint32_t index)
 {
+	static const char *const names[] = {
+		[KERNEL_CHECK] = "gdrcap-chk",
+		[KERNEL_WRITE] = "gdrcap-wrt",
+		[KERNEL_PLACE] = "gdrcap-plc",
+	};
 	cpu_set_t set;
 	int cpu;
 
-	pthread_setname_np(thread, job->role == KERNEL_CHECK ? "gdrcap-chk" : "gdrcap-wrt");
+	pthread_setname_np(thread, names[job->role]);
 	if (!job->cpus || !job->cpu_count)
 		return;
 	cpu = job->cpus[index % job->cpu_count];
@@ -215,6 +224,11 @@ static struct kernel_workers *workers_alloc(const struct kernel_job *job)
 		workers->store = *job->store;
 		workers->work.store = &workers->store;
 	}
+	if (job->role == KERNEL_PLACE) {
+		memcpy(workers->places, job->places, job->place_count * sizeof(*job->places));
+		workers->work.places = workers->places;
+		workers->work.place_count = job->place_count;
+	}
 	workers->per_ring = per_ring;
 	workers->work.step = per_ring;
 	pthread_mutex_init(&workers->lock, NULL);
@@ -257,7 +271,7 @@ static int threads_create(struct kernel_workers *workers, const struct kernel_jo
 		ret = pthread_create(&worker->thread, NULL, worker_main, worker);
 		if (ret)
 			break;
-		thread_place(worker->thread, job, workers->threads++);
+		thread_pin(worker->thread, job, workers->threads++);
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return -ret;

@@ -20,6 +20,8 @@ struct host_work {
 	const struct pattern_plan *plan;
 	const struct frame_store_view *store; /* NULL: layout and plan */
 	uint32_t step;			      /* a worker takes every step-th burst of its ring */
+	const struct place_view *places;      /* KERNEL_PLACE */
+	uint32_t place_count;
 };
 
 /* Checks the burst's frames, writes its records and returns their number. */
@@ -31,5 +33,14 @@ uint32_t host_burst_check_more(const struct burst_ring_view *ring, const struct 
 /* Writes the burst's frames as ordered. */
 void host_burst_write(const struct burst_ring_view *ring, const struct host_work *work,
 		      uint64_t burst, uint64_t ready);
+
+/* ---- host_place.c ---- */
+
+/* Copies the burst's payloads into images, writes its place_records and returns their number. */
+uint32_t host_burst_place(const struct burst_ring_view *ring, const struct host_work *work,
+			  uint64_t burst, uint64_t ready);
+/* kernel_ops.place_close() */
+int host_place_close(struct kernel_device *device, const struct place_view *view, uint32_t slot,
+		     uint32_t use, int fill);
 
 #endif

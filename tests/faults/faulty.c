@@ -364,6 +364,12 @@ static int faulty_flush(struct kernel_device *device)
 	return __real_kernel_host_ops.flush(device);
 }
 
+static int faulty_place_close(struct kernel_device *device, const struct place_view *view,
+			      uint32_t slot, uint32_t use, int fill)
+{
+	return __real_kernel_host_ops.place_close(device, view, slot, use, fill);
+}
+
 static int faulty_after(struct kernel_device *device, void *stream, void (*release)(void *arg),
 			void *arg)
 {
@@ -385,5 +391,6 @@ const struct kernel_ops __wrap_kernel_host_ops = {
 	.starved = faulty_starved,
 	.workers_per_ring = faulty_workers_per_ring,
 	.flush = faulty_flush,
+	.place_close = faulty_place_close,
 	.after = faulty_after,
 };

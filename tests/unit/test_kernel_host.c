@@ -269,7 +269,7 @@ static void test_bad_jobs_are_refused(void **state)
 	assert_refused(&ring, &job, "begin and end");
 	ring.view = view;
 	ring.view.records = NULL;
-	assert_refused(&ring, &job, "overflow");
+	assert_refused(&ring, &job, "records");
 	ring.view = view;
 	ring.view.request = NULL;
 	job.role = KERNEL_WRITE;

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A burst's payloads copied into images by CPU threads, and images closed: what the CUDA kernels do. */
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+
+#include "kernels/host/host_fetch.h"
+#include "kernels/host/host_workers.h"
+
+/* Who waits for the lock longer gives up its core: who has it may have none. */
+#define LOCK_SPINS 1000u
+
+/* The image that the last frames were of, in which the worker is (ENTER) if it is open. */
+struct place_run {
+	const struct place_view *view; /* NULL: none */
+	uint64_t stream, number;       /* as the packets say */
+	struct place_target target;
+};
+
+static void table_lock(struct place_table *table)
+{
+	/* LOCK */
+	for (uint32_t polls = 0; !place_take(&table->lock); polls++) {
+		if (polls < LOCK_SPINS)
+			place_pause();
+		else
+			sched_yield();
+	}
+}
+
+static uint32_t *slot_present(const struct place_view *view, uint32_t slot)
+{
+	return view->present + (size_t)slot * view->present_words;
+}
+
+/* Of an image that was not found: begins it, unless somebody did meanwhile. */
+static void image_begin(const struct place_view *view, const uint8_t *frame,
+			const struct image_packet *packet, struct place_target *target)
+{
+	uint32_t fresh;
+
+	table_lock(view->table);
+	place_begin(view, packet, target, &fresh);
+	if (fresh) {
+		memset(slot_present(view, target->slot), 0,
+		       place_words(view->layout.pieces) * sizeof(uint32_t));
+		place_open(view, target, frame, packet);
+	}
+	place_store(&view->table->lock, 0);
+}
+
+static void run_end(struct place_run *run)
+{
+	if (run->view && run->target.outcome == PLACE_PLACED)
+		place_leave(&run->view->table->slot[run->target.slot]);
+	run->view = NULL;
+}
+
+/* Finds the packet's image, or begins it, and enters. */
+static void run_begin(struct place_run *run, const struct place_view *view, const uint8_t *frame,
+		      const struct image_packet *packet)
+{
+	struct place_target *target = &run->target;
+
+	run->view = view;
+	run->stream = packet->stream;
+	run->number = packet->number;
+	target->outcome = PLACE_PLACED;
+	target->stream = place_find_stream(view, packet->stream);
+	target->slot = target->stream == PLACE_NO_SLOT
+			       ? PLACE_NO_SLOT
+			       : place_find(view, target->stream, packet->number, &target->use);
+	for (;;) {
+		if (target->slot == PLACE_NO_SLOT)
+			image_begin(view, frame, packet, target);
+		if (target->outcome != PLACE_PLACED ||
+		    place_enter(&view->table->slot[target->slot], target->use))
+			return;
+		target->slot = PLACE_NO_SLOT; /* closed since */
+	}
+}
+
+/* ---- records ---- */
+
+/* Of the one frame at `index` of its burst, with `len` bytes; filtered until more is known. */
+static struct place_record record_of(uint32_t index, uint32_t len)
+{
+	return (struct place_record){
+		.outcome = PLACE_FILTERED,
+		.slot = PLACE_NO_SLOT,
+		.stream = PLACE_NO_STREAM,
+		.frame_bytes = len,
+		.count = 1,
+		.first = (uint16_t)index,
+	};
+}
+
+/* Where it goes, or why not. */
+static void record_target(struct place_record *record, const struct place_target *target)
+{
+	record->outcome = (uint8_t)target->outcome;
+	record->stream = (uint16_t)target->stream; /* PLACE_NO_STREAM of PLACE_NO_SLOT */
+	if (target->outcome == PLACE_NO_ROOM)
+		record->number = target->number;
+	if (target->outcome != PLACE_PLACED)
+		return;
+	record->slot = target->slot;
+	record->use = target->use;
+}
+
+/* Adds the frame behind, of which `next` is; 0: it is not of the same image and outcome. */
+static int record_join(struct place_record *record, const struct place_record *next)
+{
+	if (record->outcome != next->outcome || record->layout != next->layout)
+		return 0;
+	record->bytes += next->bytes;
+	record->pieces += next->pieces;
+	record->frame_bytes += next->frame_bytes;
+	record->count++;
+	record->ends |= next->ends;
+	if (record->expected < next->expected)
+		record->expected = next->expected;
+	if (record->past < next->past)
+		record->past = next->past;
+	return 1;
+}
+
+/* ---- copying ---- */
+
+/* Pieces [from, to) of the part, counted from the part's first. */
+static void pieces_copy(const struct place_view *view, uint8_t *image, const uint8_t *frame,
+			const struct image_part *part, uint32_t from, uint32_t to,
+			struct place_record *record)
+{
+	const uint32_t at = from * view->layout.piece;
+	const uint32_t end = to < part->pieces ? to * view->layout.piece : part->bytes;
+
+	memcpy(image + part->place + at, frame + part->from + at, end - at);
+	record->bytes += end - at;
+	record->pieces += to - from;
+}
+
+/* Claims the part's pieces, and copies those that nobody had: all at once if they are all new. */
+static void part_place(const struct place_view *view, uint32_t slot, const uint8_t *frame,
+		       const struct image_part *part, struct place_record *record)
+{
+	const uint32_t words = place_span_words(part->piece, part->pieces);
+	uint32_t *present = slot_present(view, slot);
+	uint8_t *image = view->images + (size_t)slot * view->stride;
+	uint32_t from = 0, to = 0; /* claimed, to be copied; counted from the part's first piece */
+
+	for (uint32_t w = 0; w < words; w++) {
+		uint32_t base, mask = place_claim(present, part->piece, part->pieces, w, &base);
+
+		while (mask) {
+			const uint32_t first = (uint32_t)__builtin_ctz(mask);
+			const uint32_t next = ~(mask >> first);
+			const uint32_t count = next ? (uint32_t)__builtin_ctz(next) : 32;
+
+			if (base + first - part->piece != to) {
+				if (to > from)
+					pieces_copy(view, image, frame, part, from, to, record);
+				from = base + first - part->piece;
+			}
+			to = base + first - part->piece + count;
+			mask = first + count < 32 ? mask & (UINT32_MAX << (first + count)) : 0;
+		}
+	}
+	if (to > from)
+		pieces_copy(view, image, frame, part, from, to, record);
+}
+
+/* ---- frames ---- */
+
+static void packet_place(const struct place_run *run, const uint8_t *frame,
+			 struct image_packet *packet, struct place_record *record)
+{
+	const struct place_view *view = run->view;
+	const struct place_target *target = &run->target;
+	struct image_part part;
+
+	record_target(record, target);
+	if (target->outcome != PLACE_PLACED)
+		return;
+	if (packet->what == IMAGE_BEGIN)
+		place_describe(view, target->slot, frame, packet);
+	while (image_next_part(&view->layout, frame, packet, &part) > 0) {
+		part_place(view, target->slot, frame, &part, record);
+		if (record->past < part.piece + part.pieces)
+			record->past = part.piece + part.pieces;
+	}
+	if (packet->what == IMAGE_DATA && !record->pieces) {
+		record->outcome = PLACE_DUPLICATE;
+		record->past = 0;
+		return;
+	}
+	record->ends = (uint8_t)packet->ends;
+	record->expected = packet->pieces;
+}
+
+/* Whether every part of the packet lies in frame and image. */
+static int parts_fit(const struct image_layout *layout, const uint8_t *frame,
+		     struct image_packet packet)
+{
+	struct image_part part;
+	int fits;
+
+	do {
+		fits = image_next_part(layout, frame, &packet, &part);
+	} while (fits > 0);
+	return !fits;
+}
+
+/* By the first layout that does not filter the frame; returns that one's view. */
+static const struct place_view *packet_parse(const struct host_work *work, const uint8_t *frame,
+					     uint32_t len, struct image_packet *packet)
+{
+	for (uint32_t v = 0; v < work->place_count; v++) {
+		image_parse(&work->places[v].layout, frame, len, packet);
+		if (packet->what != IMAGE_FILTERED)
+			return &work->places[v];
+	}
+	return NULL;
+}
+
+/* What becomes of the frame at `index` of the burst; 1: it is of another image than the one before. */
+static int frame_judge(const struct burst_ring_view *ring, const struct host_work *work,
+		       struct frame_desc desc, uint32_t index, struct place_run *run,
+		       struct place_record *record)
+{
+	const uint8_t *frame = frame_at(ring, desc);
+	const struct place_view *view;
+	struct image_packet packet;
+	int another;
+
+	*record = record_of(index, desc.len);
+	if (!frame) {
+		record->outcome = PLACE_MISFIT; /* of which layout, nobody can read */
+		return 0;
+	}
+	view = packet_parse(work, frame, desc.len, &packet);
+	if (!view)
+		return 0;
+	record->layout = (uint32_t)(view - work->places);
+	record->outcome = PLACE_MISFIT;
+	if (packet.what == IMAGE_MISFIT || (desc.offset & FRAME_DESC_CUT) ||
+	    !parts_fit(&view->layout, frame, packet))
+		return 0;
+	another = run->view != view || run->stream != packet.stream || run->number != packet.number;
+	if (another) {
+		run_end(run);
+		run_begin(run, view, frame, &packet);
+	}
+	packet_place(run, frame, &packet, record);
+	return another;
+}
+
+uint32_t host_burst_place(const struct burst_ring_view *ring, const struct host_work *work,
+			  uint64_t burst, uint64_t ready)
+{
+	const uint32_t first = burst_word_first(ready), count = burst_frames(ready);
+	struct place_run run = { .view = NULL };
+	struct place_record record, next;
+	struct fetch fetch;
+	uint32_t records = 0;
+
+	fetch_begin(&fetch, burst, work->step, ready);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct frame_desc desc = ring->desc[(first + i) & ring->desc_mask];
+		int another;
+
+		if (i)
+			fetch_arrived(&fetch, desc.len);
+		ahead_all(fetch_more(ring, &fetch));
+		another = frame_judge(ring, work, desc, i, &run, &next);
+		if (i && !another && record_join(&record, &next))
+			continue;
+		if (i)
+			memcpy(record_at(ring, first, records++), &record, sizeof(record));
+		record = next;
+	}
+	run_end(&run);
+	if (count)
+		memcpy(record_at(ring, first, records++), &record, sizeof(record));
+	return records;
+}
+
+/* ---- closing ---- */
+
+int host_place_close(struct kernel_device *device, const struct place_view *view, uint32_t slot,
+		     uint32_t use, int fill)
+{
+	const struct image_layout *layout = &view->layout;
+	const uint32_t *present = slot_present(view, slot);
+	uint8_t *image = view->images + (size_t)slot * view->stride;
+	uint32_t pieces = 0;
+	uint64_t bytes = 0;
+
+	if (slot >= view->ring)
+		return kernel_fail(-EINVAL, "image buffer %u of %u", slot, view->ring);
+	place_close(&view->table->slot[slot]);
+	for (uint32_t i = 0; i < layout->pieces; i++) {
+		if (present[i / 32] >> i % 32 & 1) {
+			pieces++;
+			bytes += image_piece_bytes(layout, i);
+		} else if (fill >= 0) {
+			memset(image + image_piece_place(layout, i), fill,
+			       image_piece_bytes(layout, i));
+		}
+	}
+	memcpy(view->present_host + (size_t)slot * view->present_words, present,
+	       place_words(layout->pieces) * sizeof(*present));
+	view->shared->closed[slot].pieces = pieces;
+	view->shared->closed[slot].bytes = bytes;
+	/* partner: the assembler's acquire load of `use` */
+	__atomic_store_n(&view->shared->closed[slot].use, use, __ATOMIC_RELEASE);
+	return 0;
+}
