@@ -7,16 +7,21 @@
  * for each image buffer of the ring, so it cannot run over. Buffers come from the CPU and go back to it by
  * words in pinned memory (struct place_shared), which a worker reads once an image.
  *
- * An entry is open while its `use` is not 0. Orderings, by name:
+ * An entry is one word: which use of the buffer this is, 0 while it is closed, and how many workers are
+ * inside. Orderings, by name:
  *
- * ENTER: users + 1, a full fence, then the load of `use`. Partner, CLOSE: `use` = 0, a full fence, then
- * users is waited for to be 0. So who enters sees the entry closed, or who closes sees him inside and
- * waits. Without the fences both could go on, and a frame would be written into an image that was handed
- * out or is another one by now.
- * LEAVE: users - 1, release, after the last store into the buffer and its bitmap. Partner: CLOSE's acquire
- * loads of users.
- * OPEN: store-release of `use` after the entry's number and stream, the emptied bitmap and the head.
- * Partner: the acquire load of `use` by who finds the entry.
+ *   word                     bit 63                       32 31                0
+ *                            | use                         | workers inside      |
+ *
+ * ENTER: fetch-add of one worker, acquire. What it returns says whether the use is still the one that was
+ * found. Partner, CLOSE: fetch-and of the lower half, then the workers are waited for to be 0, acquire.
+ * Both are on one word, so who enters sees the entry closed, or who closes sees him inside and waits. In two
+ * words both could go on, and a frame would be written into an image that was handed out or is another
+ * one by now.
+ * LEAVE: fetch-add of minus one worker, release, after the last store into the buffer and its bitmap.
+ * Partner: CLOSE's loads.
+ * OPEN: fetch-add of the use, release, after the entry's number and stream, the emptied bitmap and the
+ * head. Partner: the acquire load of the word by who finds the entry.
  * LOCK: over beginning an image; acquire and release. Nobody waits for the lock while he is inside an entry, and
  * who has it waits only for those inside: so all get on.
  *
@@ -68,13 +73,22 @@ struct place_record {
 /* An image buffer in use. 64 bytes, a cache line's half. Writers: who has the lock, but for `users`;
  * CLOSE: whoever closes. */
 struct place_slot {
+	uint64_t word;	 /* ENTER, LEAVE, OPEN, CLOSE */
 	uint64_t number; /* as on the wire */
 	uint32_t stream; /* index */
-	uint32_t use;	 /* OPEN; 0: closed */
-	uint32_t users;	 /* ENTER, LEAVE */
 	uint32_t uses;	 /* so far */
 	uint32_t reserved[10];
 };
+
+GDRCAP_HD uint32_t place_word_use(uint64_t word)
+{
+	return (uint32_t)(word >> 32);
+}
+
+GDRCAP_HD uint32_t place_word_users(uint64_t word)
+{
+	return (uint32_t)word;
+}
 
 struct place_stream {
 	uint64_t id;
@@ -88,7 +102,6 @@ struct place_table {
 	uint32_t lock;	  /* LOCK */
 	uint32_t streams; /* that there are; with the lock */
 	uint64_t taken;	  /* buffers taken since the start; with the lock */
-	uint64_t given;	  /* credits.given, as last read; with the lock */
 	struct place_stream stream[PLACE_STREAMS_MAX];
 	struct place_slot slot[PLACE_RING_MAX];
 };
@@ -104,10 +117,10 @@ struct place_head {
 
 /* Pinned host memory. Writer of the first two: the assembler. */
 struct place_shared {
-	struct {
-		uint64_t given; /* buffers given since the start: release, after slot[] */
-		uint32_t slot[PLACE_RING_MAX];
-	} credits;
+	/* Buffers given, in turn: credit n is entry n % PLACE_RING_MAX, the slot, and above it
+	 * n / PLACE_RING_MAX + 1, by which who takes it knows that it is there: place_give(). */
+	uint64_t credit[PLACE_RING_MAX];
+	uint64_t given; /* so many; the assembler's own */
 	struct {
 		uint64_t last; /* number of the newest image that was closed, + 1; 0: none */
 	} window[PLACE_STREAMS_MAX];
@@ -145,13 +158,14 @@ GDRCAP_HD int place_slot_is(const struct place_slot *slot, uint32_t stream, uint
 {
 	if (place_load_relaxed(&slot->number) != number)
 		return 0;
-	*use = place_load(&slot->use);
-	if (!*use || place_load_relaxed(&slot->number) != number || slot->stream != stream)
+	*use = place_word_use(place_load64(&slot->word));
+	if (!*use || place_load_relaxed(&slot->number) != number ||
+	    place_load_relaxed32(&slot->stream) != stream)
 		return 0;
 	/* all three are of the same use if it has not changed meanwhile: number and stream change only
 	 * while it is 0 */
-	place_fence();
-	return place_load(&slot->use) == *use;
+	place_fence_acquire();
+	return place_word_use(place_load64(&slot->word)) == *use;
 }
 
 /* The open entry of an image, or PLACE_NO_SLOT. */
@@ -237,27 +251,24 @@ GDRCAP_HD uint32_t place_stream_of(const struct place_view *view, uint64_t id)
 /* CLOSE: nobody enters any more, and nobody is inside. */
 GDRCAP_HD void place_close(struct place_slot *slot)
 {
-	place_store(&slot->use, 0);
-	place_fence();
-	while (place_load(&slot->users))
-		place_pause();
+	if (place_word_users(place_and64(&slot->word, UINT32_MAX)))
+		while (place_word_users(place_load64(&slot->word)))
+			place_pause();
 }
 
 /* ENTER; 0: the entry was closed since it was found, and its image is not to be touched. */
 GDRCAP_HD int place_enter(struct place_slot *slot, uint32_t use)
 {
-	place_add(&slot->users, 1);
-	place_fence();
-	if (place_load(&slot->use) == use)
+	if (place_word_use(place_add64(&slot->word, 1)) == use)
 		return 1;
-	place_add(&slot->users, UINT32_MAX);
+	place_add64(&slot->word, UINT64_MAX);
 	return 0;
 }
 
 /* LEAVE */
 GDRCAP_HD void place_leave(struct place_slot *slot)
 {
-	place_add(&slot->users, UINT32_MAX);
+	place_add64(&slot->word, UINT64_MAX);
 }
 
 /* Where a frame goes. */
@@ -269,18 +280,17 @@ struct place_target {
 };
 
 /*
- * With the lock, of an image that place_find() did not find. PLACE_PLACED: it is open by now
- * (target->use), or *fresh is set: the entry is the caller's; he empties the bitmap and calls place_open().
+ * With the lock, of an image that place_find() does not find, by who has the lock already. PLACE_PLACED:
+ * the entry is the caller's; he empties the bitmap and calls place_open().
  */
 GDRCAP_HD void place_begin(const struct place_view *view, const struct image_packet *packet,
-			   struct place_target *target, uint32_t *fresh)
+			   struct place_target *target)
 {
 	struct place_table *table = view->table;
 	struct place_stream *stream;
 	struct place_slot *slot;
-	uint64_t last;
+	uint64_t last, credit;
 
-	*fresh = 0;
 	target->outcome = PLACE_NO_ROOM;
 	target->slot = PLACE_NO_SLOT;
 	target->number = packet->number;
@@ -288,11 +298,6 @@ GDRCAP_HD void place_begin(const struct place_view *view, const struct image_pac
 	if (target->stream == PLACE_NO_SLOT)
 		return;
 	stream = &table->stream[target->stream];
-	target->slot = place_find(view, target->stream, packet->number, &target->use);
-	if (target->slot != PLACE_NO_SLOT) {
-		target->outcome = PLACE_PLACED;
-		return;
-	}
 	target->number = place_extend(&view->layout, packet, stream);
 	/* what is newer than all that began is not behind what was closed; the rest is asked over the bus */
 	last = stream->begun && target->number <= stream->newest
@@ -302,29 +307,27 @@ GDRCAP_HD void place_begin(const struct place_view *view, const struct image_pac
 		target->outcome = PLACE_LATE;
 		return;
 	}
-	if (table->taken == table->given)
-		table->given = place_load_system(&view->shared->credits.given);
+	credit = place_load_system(&view->shared->credit[table->taken % PLACE_RING_MAX]);
 	/* an image that found no buffer stays without, so that none begins in its middle */
 	if ((stream->has_no_room && stream->no_room == packet->number) ||
-	    table->taken == table->given) {
+	    credit >> 32 != (uint32_t)(table->taken / PLACE_RING_MAX + 1)) {
 		stream->has_no_room = 1;
 		stream->no_room = packet->number;
 		return;
 	}
-	target->slot =
-		place_load_system32(&view->shared->credits.slot[table->taken++ % PLACE_RING_MAX]);
+	table->taken++;
+	target->slot = (uint32_t)credit;
 	slot = &table->slot[target->slot];
 	place_close(slot);
-	slot->stream = target->stream;
+	place_store_relaxed32(&slot->stream, target->stream);
 	place_store_relaxed(&slot->number, packet->number);
 	if (!stream->begun || target->number > stream->newest ||
 	    stream->newest - target->number > view->layout.late)
 		stream->newest = target->number;
 	stream->begun = 1;
 	stream->has_no_room = 0;
-	target->use = ++slot->uses;
+	target->use = ++slot->uses ? slot->uses : ++slot->uses; /* never 0 */
 	target->outcome = PLACE_PLACED;
-	*fresh = 1;
 }
 
 /* OPEN, with the lock: the bitmap is empty. `frame` is the image's first. */
@@ -338,7 +341,7 @@ GDRCAP_HD void place_open(const struct place_view *view, const struct place_targ
 	head->stream = target->stream;
 	head->use = target->use;
 	place_describe(view, target->slot, frame, packet);
-	place_store(&view->table->slot[target->slot].use, target->use);
+	place_add64(&view->table->slot[target->slot].word, (uint64_t)target->use << 32);
 }
 
 /*
@@ -362,6 +365,16 @@ GDRCAP_HD uint32_t place_claim(uint32_t *present, uint32_t first, uint32_t count
 	if (end - *base < 32)
 		mask &= ~(UINT32_MAX << (end - *base));
 	return mask & ~place_or(&present[word], mask);
+}
+
+/* The assembler, one thread at a time: buffer `slot` may be taken. */
+static inline void place_give(struct place_shared *shared, uint32_t slot)
+{
+	const uint64_t given = shared->given++;
+
+	/* release: what was read of the image comes before it is another one */
+	__atomic_store_n(&shared->credit[given % PLACE_RING_MAX],
+			 (given / PLACE_RING_MAX + 1) << 32 | slot, __ATOMIC_RELEASE);
 }
 
 #ifdef __cplusplus

@@ -17,9 +17,20 @@ GDRCAP_HD uint32_t place_load(const uint32_t *at)
 	return value;
 }
 
-GDRCAP_HD void place_store(uint32_t *at, uint32_t value)
+GDRCAP_HD uint64_t place_load64(const uint64_t *at)
 {
-	asm volatile("st.release.gpu.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+	uint64_t value;
+
+	asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
+	return value;
+}
+
+GDRCAP_HD uint32_t place_load_relaxed32(const uint32_t *at)
+{
+	uint32_t value;
+
+	asm volatile("ld.relaxed.gpu.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+	return value;
 }
 
 GDRCAP_HD uint64_t place_load_relaxed(const uint64_t *at)
@@ -30,18 +41,47 @@ GDRCAP_HD uint64_t place_load_relaxed(const uint64_t *at)
 	return value;
 }
 
+GDRCAP_HD uint64_t place_load_system(const uint64_t *at)
+{
+	uint64_t value;
+
+	asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
+	return value;
+}
+
+GDRCAP_HD void place_store(uint32_t *at, uint32_t value)
+{
+	asm volatile("st.release.gpu.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+}
+
+GDRCAP_HD void place_store_relaxed32(uint32_t *at, uint32_t value)
+{
+	asm volatile("st.relaxed.gpu.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+}
+
 GDRCAP_HD void place_store_relaxed(uint64_t *at, uint64_t value)
 {
 	asm volatile("st.relaxed.gpu.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
 }
 
-GDRCAP_HD uint32_t place_add(uint32_t *at, uint32_t value)
+GDRCAP_HD uint64_t place_add64(uint64_t *at, uint64_t value)
 {
-	uint32_t before;
+	uint64_t before;
 
-	asm volatile("atom.acq_rel.gpu.add.u32 %0, [%1], %2;"
-		     : "=r"(before)
-		     : "l"(at), "r"(value)
+	asm volatile("atom.acq_rel.gpu.add.u64 %0, [%1], %2;"
+		     : "=l"(before)
+		     : "l"(at), "l"(value)
+		     : "memory");
+	return before;
+}
+
+GDRCAP_HD uint64_t place_and64(uint64_t *at, uint64_t value)
+{
+	uint64_t before;
+
+	asm volatile("atom.acq_rel.gpu.and.b64 %0, [%1], %2;"
+		     : "=l"(before)
+		     : "l"(at), "l"(value)
 		     : "memory");
 	return before;
 }
@@ -69,33 +109,38 @@ GDRCAP_HD uint32_t place_take(uint32_t *at)
 	return !before;
 }
 
-GDRCAP_HD void place_fence(void)
+/* Loads before it are not seen after those behind it. */
+GDRCAP_HD void place_fence_acquire(void)
 {
-	asm volatile("fence.sc.gpu;" ::: "memory");
+	asm volatile("fence.acq_rel.gpu;" ::: "memory");
 }
 
 GDRCAP_HD void place_pause(void)
 {
 	__nanosleep(64);
 }
-
-GDRCAP_HD uint64_t place_load_system(const uint64_t *at)
-{
-	uint64_t value;
-
-	asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
-	return value;
-}
-
-GDRCAP_HD uint32_t place_load_system32(const uint32_t *at)
-{
-	uint32_t value;
-
-	asm volatile("ld.relaxed.sys.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
-	return value;
-}
 #else
 GDRCAP_HD uint32_t place_load(const uint32_t *at)
+{
+	return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+}
+
+GDRCAP_HD uint64_t place_load64(const uint64_t *at)
+{
+	return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+}
+
+GDRCAP_HD uint32_t place_load_relaxed32(const uint32_t *at)
+{
+	return __atomic_load_n(at, __ATOMIC_RELAXED);
+}
+
+GDRCAP_HD uint64_t place_load_relaxed(const uint64_t *at)
+{
+	return __atomic_load_n(at, __ATOMIC_RELAXED);
+}
+
+GDRCAP_HD uint64_t place_load_system(const uint64_t *at)
 {
 	return __atomic_load_n(at, __ATOMIC_ACQUIRE);
 }
@@ -105,9 +150,9 @@ GDRCAP_HD void place_store(uint32_t *at, uint32_t value)
 	__atomic_store_n(at, value, __ATOMIC_RELEASE);
 }
 
-GDRCAP_HD uint64_t place_load_relaxed(const uint64_t *at)
+GDRCAP_HD void place_store_relaxed32(uint32_t *at, uint32_t value)
 {
-	return __atomic_load_n(at, __ATOMIC_RELAXED);
+	__atomic_store_n(at, value, __ATOMIC_RELAXED);
 }
 
 GDRCAP_HD void place_store_relaxed(uint64_t *at, uint64_t value)
@@ -115,9 +160,14 @@ GDRCAP_HD void place_store_relaxed(uint64_t *at, uint64_t value)
 	__atomic_store_n(at, value, __ATOMIC_RELAXED);
 }
 
-GDRCAP_HD uint32_t place_add(uint32_t *at, uint32_t value)
+GDRCAP_HD uint64_t place_add64(uint64_t *at, uint64_t value)
 {
 	return __atomic_fetch_add(at, value, __ATOMIC_ACQ_REL);
+}
+
+GDRCAP_HD uint64_t place_and64(uint64_t *at, uint64_t value)
+{
+	return __atomic_fetch_and(at, value, __ATOMIC_ACQ_REL);
 }
 
 GDRCAP_HD uint32_t place_or(uint32_t *at, uint32_t value)
@@ -132,9 +182,9 @@ GDRCAP_HD uint32_t place_take(uint32_t *at)
 	return __atomic_compare_exchange_n(at, &free, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-GDRCAP_HD void place_fence(void)
+GDRCAP_HD void place_fence_acquire(void)
 {
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 }
 
 GDRCAP_HD void place_pause(void)
@@ -144,16 +194,6 @@ GDRCAP_HD void place_pause(void)
 #elif defined(__aarch64__)
 	__asm__ volatile("yield");
 #endif
-}
-
-GDRCAP_HD uint64_t place_load_system(const uint64_t *at)
-{
-	return __atomic_load_n(at, __ATOMIC_ACQUIRE);
-}
-
-GDRCAP_HD uint32_t place_load_system32(const uint32_t *at)
-{
-	return __atomic_load_n(at, __ATOMIC_RELAXED);
 }
 #endif
 

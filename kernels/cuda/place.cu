@@ -31,6 +31,8 @@ __global__ void __launch_bounds__(RING_THREADS + WORK_THREADS_LARGE)
 	struct work_group group;
 
 	views_copy(s.views, job);
+	if (threadIdx.x < max(1u, job->groups))
+		s.group[threadIdx.x].known.use = 0;
 	if (!ring_enter(s.ring, job, false))
 		return;
 	group = work_group_of(s.ring);
@@ -97,6 +99,8 @@ __global__ void __launch_bounds__(PLACE_LAUNCH_THREADS)
 	uint32_t ring = 0, before = 0;
 
 	views_copy(s.views, job);
+	if (threadIdx.x == 0)
+		s.group.known.use = 0;
 	for (uint32_t n = blockIdx.x; n < launch.bursts; n += gridDim.x) {
 		uint32_t records;
 

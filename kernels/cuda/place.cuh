@@ -35,6 +35,7 @@ struct place_item {
 	uint32_t outcome;	/* enum place_outcome */
 	uint32_t work;		/* enum place_work */
 	uint32_t bytes, pieces; /* placed */
+	uint32_t past;		/* the last of its pieces, + 1 */
 	uint32_t len;
 };
 
@@ -49,13 +50,21 @@ struct place_mark {
 	uint32_t index, bytes, frame_bytes, pieces;
 };
 
+/* The image of a burst's last frame. Writer: the last frame's thread. */
+struct place_known {
+	uint64_t stream_id, number;
+	uint32_t view, stream, slot, use; /* use 0: none */
+};
+
 struct place_group {
 	struct place_item item[BURST_FRAMES_MAX];
 	struct place_run run[BURST_FRAMES_MAX];
 	struct place_mark mark[BURST_FRAMES_MAX + 1];
-	uint32_t expected[BURST_FRAMES_MAX], ends[BURST_FRAMES_MAX]; /* by record */
+	/* by record */
+	uint32_t expected[BURST_FRAMES_MAX], past[BURST_FRAMES_MAX], ends[BURST_FRAMES_MAX];
 	uint64_t totals[8];
 	uint32_t runs, records, next;
+	struct place_known known;
 };
 
 /* What a group works with. */
@@ -87,6 +96,7 @@ __device__ __forceinline__ bool place_parts_fit(const struct image_layout &layou
 		item->piece = part.piece;
 		item->from = part.from;
 		item->part_bytes = part.bytes;
+		item->past = max(item->past, part.piece + part.pieces);
 		item->work = packet.parts == 1 && part.pieces == 1 ? PLACE_COPY : PLACE_PARTS;
 	}
 	return !more;
@@ -192,24 +202,42 @@ __device__ __forceinline__ uint32_t warp_find(const struct place_view &view, uin
 	return PLACE_NO_SLOT;
 }
 
+/* The item's image, if it is open; by a warp. */
+__device__ __forceinline__ bool warp_find_image(const struct place_view &view,
+						const struct place_item &item,
+						struct place_target *found)
+{
+	found->number = item.packet.number;
+	found->slot = PLACE_NO_SLOT;
+	found->outcome = PLACE_PLACED;
+	found->stream = warp_find_stream(view, item.packet.stream);
+	if (found->stream != PLACE_NO_SLOT)
+		found->slot = warp_find(view, found->stream, item.packet.number, &found->use);
+	return found->slot != PLACE_NO_SLOT;
+}
+
 /* Begins the run's image, or says why not. Lane 0 has the lock; all lanes empty the bitmap. */
 static __device__ __noinline__ void warp_begin(const struct place_view &view,
 					       const struct place_item &item,
 					       struct place_target *target)
 {
 	struct place_target found = {};
-	uint32_t fresh = 0, slot;
+	uint32_t fresh;
 
-	if (lane_index() == 0) {
+	if (lane_index() == 0)
 		while (!place_take(&view.table->lock))
 			place_pause();
-		place_begin(&view, &item.packet, &found, &fresh);
+	__syncwarp();
+	if (warp_find_image(view, item, &found)) { /* by somebody else, meanwhile */
+		fresh = 0;
+	} else {
+		if (lane_index() == 0)
+			place_begin(&view, &item.packet, &found);
+		fresh = __shfl_sync(WARP_ALL, found.outcome == PLACE_PLACED, 0);
+		found.slot = __shfl_sync(WARP_ALL, found.slot, 0);
 	}
-	fresh = __shfl_sync(WARP_ALL, fresh, 0);
-	slot = __shfl_sync(WARP_ALL, found.slot, 0);
-	if (fresh)
-		for (uint32_t w = lane_index(); w < view.present_words; w += 32)
-			view.present[(uint64_t)slot * view.present_words + w] = 0;
+	for (uint32_t w = lane_index(); fresh && w < view.present_words; w += 32)
+		view.present[(uint64_t)found.slot * view.present_words + w] = 0;
 	__syncwarp();
 	if (lane_index() == 0) {
 		if (fresh)
@@ -220,25 +248,42 @@ static __device__ __noinline__ void warp_begin(const struct place_view &view,
 	__syncwarp();
 }
 
+/*
+ * Whether the item's image is the one that the group's last burst ended with, and open: for then nothing has
+ * to be searched.
+ */
+__device__ __forceinline__ bool warp_knows(const struct place_view &view,
+					   const struct place_known &known,
+					   const struct place_item &item,
+					   struct place_target *found)
+{
+	uint64_t word;
+
+	if (!known.use || known.view != item.view || known.number != item.packet.number ||
+	    known.stream_id != item.packet.stream)
+		return false;
+	word = place_load64(&view.table->slot[known.slot].word);
+	if (place_word_use(word) != known.use)
+		return false;
+	*found = { known.number, known.stream, known.slot, known.use, PLACE_PLACED };
+	return true;
+}
+
 /* By a warp: the image of a run. */
 __device__ __forceinline__ void warp_resolve(const struct place_context &c, uint32_t r)
 {
 	struct place_run &run = c.g->run[r];
 	const struct place_item &item = c.g->item[run.first];
 	const struct place_view &view = c.views[item.view];
-	uint32_t stream = PLACE_NO_SLOT, slot = PLACE_NO_SLOT, use = 0;
+	struct place_target found = { 0, PLACE_NO_SLOT, PLACE_NO_SLOT, 0, item.outcome };
 
-	if (item.outcome == PLACE_PLACED) {
-		stream = warp_find_stream(view, item.packet.stream);
-		if (stream != PLACE_NO_SLOT)
-			slot = warp_find(view, stream, item.packet.number, &use);
-		if (slot == PLACE_NO_SLOT) {
-			warp_begin(view, item, &run.target);
-			return;
-		}
+	if (item.outcome == PLACE_PLACED && !warp_knows(view, c.g->known, item, &found) &&
+	    !warp_find_image(view, item, &found)) {
+		warp_begin(view, item, &run.target);
+		return;
 	}
 	if (lane_index() == 0)
-		run.target = { item.packet.number, stream, slot, use, item.outcome };
+		run.target = found;
 	__syncwarp();
 }
 
@@ -346,6 +391,17 @@ static __device__ __noinline__ void warp_place_parts(const struct place_context 
 	}
 }
 
+/* For the group's next burst. */
+__device__ __forceinline__ void place_remember(const struct place_context &c, uint32_t i)
+{
+	const struct place_item &item = c.g->item[i];
+	const struct place_target &target = c.g->run[item.run].target;
+
+	c.g->known = { item.packet.stream, item.packet.number,
+		       item.view,	   target.stream,
+		       target.slot,	   target.outcome == PLACE_PLACED ? target.use : 0 };
+}
+
 __device__ __forceinline__ void place_copies(const struct place_context &c, uint32_t count)
 {
 	for (uint32_t i; (i = warp_next(&c.g->next)) < count;) {
@@ -385,7 +441,7 @@ __device__ __forceinline__ void place_record_write(const struct place_context &c
 	const struct place_mark &mark = g.mark[r], &next = g.mark[r + 1];
 	const struct place_item &item = g.item[mark.index];
 	const struct place_target &target = g.run[item.run].target;
-	const bool image = target.slot != PLACE_NO_SLOT;
+	const bool image = item.outcome == PLACE_PLACED || item.outcome == PLACE_DUPLICATE;
 	union {
 		struct place_record record;
 		uint4 piece[3];
@@ -394,9 +450,10 @@ __device__ __forceinline__ void place_record_write(const struct place_context &c
 	out.record.number = item.outcome == PLACE_NO_ROOM ? target.number : 0;
 	out.record.bytes = next.bytes - mark.bytes;
 	out.record.pieces = next.pieces - mark.pieces;
-	out.record.slot = target.slot;
+	out.record.slot = image ? target.slot : PLACE_NO_SLOT;
 	out.record.use = image ? target.use : 0;
 	out.record.expected = g.expected[r];
+	out.record.past = g.past[r];
 	out.record.frame_bytes = next.frame_bytes - mark.frame_bytes;
 	out.record.count = (uint16_t)(next.index - mark.index);
 	out.record.first = (uint16_t)mark.index;
@@ -436,8 +493,10 @@ __device__ __forceinline__ uint32_t place_records(const struct place_context &c,
 	if (mine && g.item[i].outcome == PLACE_PLACED) {
 		const uint32_t r = (uint32_t)(sum >> PLACE_HEADS_AT) - 1;
 
-		if (g.item[i].packet.pieces)
+		if (g.item[i].packet.pieces > g.expected[r])
 			atomicMax(&g.expected[r], g.item[i].packet.pieces);
+		if (g.item[i].past > g.past[r])
+			atomicMax(&g.past[r], g.item[i].past);
 		if (g.item[i].packet.ends)
 			atomicOr(&g.ends[r], 1u);
 	}
@@ -460,6 +519,7 @@ __device__ __forceinline__ uint32_t place_burst(const struct place_context &c,
 		g.next = 0;
 	if (i < count) {
 		g.expected[i] = 0;
+		g.past[i] = 0;
 		g.ends[i] = 0;
 		place_parse(c, in, i);
 	}
@@ -480,6 +540,8 @@ __device__ __forceinline__ uint32_t place_burst(const struct place_context &c,
 		place_claim_one(c, i);
 	place_barrier(c);
 	place_copies(c, count);
+	if (i == count - 1)
+		place_remember(c, i);
 	place_barrier(c);
 	if (i < g.runs && g.run[i].target.outcome == PLACE_PLACED)
 		place_leave(

@@ -33,19 +33,32 @@ static uint32_t *slot_present(const struct place_view *view, uint32_t slot)
 	return view->present + (size_t)slot * view->present_words;
 }
 
+/* 0: the packet's image is not open. */
+static int image_find(const struct place_view *view, const struct image_packet *packet,
+		      struct place_target *target)
+{
+	target->outcome = PLACE_PLACED;
+	target->slot = PLACE_NO_SLOT;
+	target->stream = place_find_stream(view, packet->stream);
+	if (target->stream != PLACE_NO_SLOT)
+		target->slot = place_find(view, target->stream, packet->number, &target->use);
+	return target->slot != PLACE_NO_SLOT;
+}
+
 /* Of an image that was not found: begins it, unless somebody did meanwhile. */
 static void image_begin(const struct place_view *view, const uint8_t *frame,
 			const struct image_packet *packet, struct place_target *target)
 {
-	uint32_t fresh;
-
 	table_lock(view->table);
-	place_begin(view, packet, target, &fresh);
-	if (fresh) {
+	if (image_find(view, packet, target))
+		goto out;
+	place_begin(view, packet, target);
+	if (target->outcome == PLACE_PLACED) {
 		memset(slot_present(view, target->slot), 0,
 		       place_words(view->layout.pieces) * sizeof(uint32_t));
 		place_open(view, target, frame, packet);
 	}
+out:
 	place_store(&view->table->lock, 0);
 }
 
@@ -65,11 +78,7 @@ static void run_begin(struct place_run *run, const struct place_view *view, cons
 	run->view = view;
 	run->stream = packet->stream;
 	run->number = packet->number;
-	target->outcome = PLACE_PLACED;
-	target->stream = place_find_stream(view, packet->stream);
-	target->slot = target->stream == PLACE_NO_SLOT
-			       ? PLACE_NO_SLOT
-			       : place_find(view, target->stream, packet->number, &target->use);
+	image_find(view, packet, target);
 	for (;;) {
 		if (target->slot == PLACE_NO_SLOT)
 			image_begin(view, frame, packet, target);

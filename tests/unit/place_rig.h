@@ -72,9 +72,8 @@ static inline void rig_images_create(struct rig_images *images, const struct ima
 		if (mprotect(pages, whole, PROT_READ | PROT_WRITE))
 			abort();
 		memset(pages, 0xa5, whole);
-		view->shared->credits.slot[s] = s;
+		place_give(view->shared, s);
 	}
-	view->shared->credits.given = ring;
 }
 
 static inline void rig_images_free(struct rig_images *images)
@@ -100,11 +99,7 @@ static inline int rig_present(const struct place_view *view, const uint32_t *pre
 /* Buffer `slot` may be taken again. */
 static inline void rig_give(const struct place_view *view, uint32_t slot)
 {
-	const uint64_t given = view->shared->credits.given;
-
-	__atomic_store_n(&view->shared->credits.slot[given % PLACE_RING_MAX], slot,
-			 __ATOMIC_RELAXED);
-	__atomic_store_n(&view->shared->credits.given, given + 1, __ATOMIC_RELEASE);
+	place_give(view->shared, slot);
 }
 
 /* Images of the stream up to `number` were handed out. */

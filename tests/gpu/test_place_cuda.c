@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Images placed by CUDA, resident and launched: random orders, losses and copies, each byte and each
+ * bit compared with what was sent. Usage: test_place_cuda [ROUNDS [SEED]], or "bench": how fast. 77
+ * without a GPU.
+ */
+#include <errno.h>
+
+#include "place_scene.h"
+
+#define DEFAULT_ROUNDS 24u
+#define HEAD 50u /* bytes before the payload, of which the first 14 are Ethernet's */
+#define IMAGES 16u
+
+static struct kernel_device *cuda;
+static uint64_t images_compared, bytes_compared;
+
+/* Byte `at` of image `number`. */
+static uint8_t image_byte(uint64_t number, uint64_t at)
+{
+	const uint64_t word =
+		(at / 8 + 1) * 0x9e3779b97f4a7c15u ^ (number + 1) * 0xd6e8feb86659fd93u;
+
+	return (uint8_t)(word >> 8 * (at % 8) ^ word >> 17);
+}
+
+static void put(uint8_t *at, uint64_t value, uint32_t bytes)
+{
+	for (uint32_t i = 0; i < bytes; i++)
+		at[i] = (uint8_t)(value >> 8 * (bytes - 1 - i));
+}
+
+static struct image_field field(uint32_t at, uint32_t bytes, uint64_t times)
+{
+	return (struct image_field){ .at = (uint16_t)at,
+				     .bytes = (uint8_t)bytes,
+				     .mask = UINT64_MAX,
+				     .divide = 1,
+				     .times = times };
+}
+
+/* A number, and which piece of the image: frames of one piece. */
+static void layout_counter(struct image_layout *layout, uint32_t piece, uint64_t bytes)
+{
+	*layout = (struct image_layout){
+		.base = IMAGE_BASE_FRAME,
+		.parser = IMAGE_PARSER_FIELDS,
+		.kind_data = 0,
+		.kind_begin = UINT64_MAX,
+		.kind_end = UINT64_MAX,
+		.number = field(14, 8, 1),
+		.late = 64,
+		.counts = 1,
+		.place = { field(22, 4, piece) },
+		.place_terms = 1,
+		.payload = HEAD,
+		.bytes = bytes,
+		.row_bytes = bytes,
+		.pitch = bytes,
+		.piece = piece,
+		.row_pieces = (uint32_t)((bytes + piece - 1) / piece),
+		.pieces = (uint32_t)((bytes + piece - 1) / piece),
+		.known = 1,
+	};
+}
+
+/* Lines of pixels with padding behind them: frames of many pieces, several lines each. */
+static void layout_lines(struct image_layout *layout, uint32_t width, uint32_t height)
+{
+	layout_counter(layout, 5, 0);
+	layout->parser = IMAGE_PARSER_RTP_RAW;
+	layout->base = IMAGE_BASE_FRAME;
+	layout->number.bytes = 0;
+	layout->place_terms = 0;
+	layout->width = width;
+	layout->height = height;
+	layout->group_pixels = 2;
+	layout->group_bytes = 5;
+	layout->row_bytes = width / 2 * 5;
+	layout->pitch = layout->row_bytes + 27;
+	layout->bytes = layout->pitch * height;
+	layout->row_pieces = width / 2;
+	layout->pieces = width / 2 * height;
+}
+
+/* A frame of the image's pieces from *piece on, which moves on; returns its length. */
+static uint32_t packet_write(const struct image_layout *layout, uint8_t *frame, uint64_t number,
+			     uint32_t *piece, uint32_t room)
+{
+	uint32_t n[2], lines, at;
+
+	if (layout->parser == IMAGE_PARSER_FIELDS) {
+		const uint64_t place = (uint64_t)*piece * layout->piece;
+		const uint32_t bytes = image_piece_bytes(layout, *piece);
+
+		put(frame + 14, number, 8);
+		put(frame + 22, *piece, 4);
+		for (uint32_t b = 0; b < bytes; b++)
+			frame[HEAD + b] = image_byte(number, place + b);
+		++*piece;
+		return HEAD + bytes;
+	}
+	/* what is left of the line, and of the next one what there is room for */
+	n[0] = layout->row_pieces - *piece % layout->row_pieces;
+	n[1] = 0;
+	if (n[0] >= room / 5)
+		n[0] = room / 5;
+	else if (*piece + n[0] < layout->pieces)
+		n[1] = room / 5 - n[0] < layout->row_pieces ? room / 5 - n[0] : layout->row_pieces;
+	lines = n[1] ? 2 : 1;
+	frame[0] = 0x80;
+	put(frame + 4, number, 4);
+	at = 14 + 6 * lines;
+	for (uint32_t l = 0; l < lines; l++) {
+		uint8_t *header = frame + 14 + 6 * l;
+
+		put(header, n[l] * 5, 2);
+		put(header + 2, *piece / layout->row_pieces, 2);
+		put(header + 4, *piece % layout->row_pieces * 2, 2);
+		if (l + 1 < lines)
+			header[4] |= 0x80;
+		for (uint32_t b = 0; b < n[l] * 5; b++)
+			frame[at++] = image_byte(number, image_piece_place(layout, *piece) + b);
+		*piece += n[l];
+	}
+	return at;
+}
+
+struct sent {
+	uint32_t first, last; /* pieces [first, last) */
+	uint32_t image, len;
+	bool lost;
+};
+
+/* Frames of IMAGES images in slots, in an order of their own; returns how many there are. */
+static uint32_t frames_make(struct place_scene *s, struct sent *sent, uint64_t *random,
+			    uint64_t first_number, uint32_t room)
+{
+	const struct image_layout *layout = &s->view.layout;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < IMAGES; i++)
+		for (uint32_t piece = 0; piece < layout->pieces;) {
+			uint8_t *frame = s->host_frames + ((size_t)count << s->slot_shift) + 128;
+			const uint32_t first = piece;
+			const uint32_t len =
+				packet_write(layout, frame, first_number + i, &piece, room);
+
+			sent[count] = (struct sent){ first, piece, i, len,
+						     place_random(random) % 50 == 0 };
+			s->desc[count] = (struct frame_desc){ count, (uint16_t)len, 128 };
+			count++;
+		}
+	return count;
+}
+
+static void shuffle(struct place_scene *s, uint32_t *order, uint32_t count, uint64_t *random)
+{
+	struct frame_desc *desc = malloc(s->descs * sizeof(*desc));
+
+	for (uint32_t i = count - 1; i; i--) {
+		const uint32_t far = i < 700 ? i : 700,
+			       j = i - (uint32_t)(place_random(random) % (far + 1));
+		const uint32_t other = order[i];
+
+		order[i] = order[j];
+		order[j] = other;
+	}
+	memcpy(desc, s->desc, s->descs * sizeof(*desc));
+	for (uint32_t i = 0; i < count; i++)
+		s->desc[i] = desc[order[i]];
+	free(desc);
+}
+
+/* Closes image buffer `slot`, and compares it with what was sent of image `image`. */
+static bool image_compare(struct place_scene *s, uint32_t slot, const uint32_t *want,
+			  uint64_t number)
+{
+	const struct place_view *view = &s->view;
+	const struct image_layout *layout = &view->layout;
+	const uint32_t use = view->shared->head[slot].use;
+	uint8_t *image = malloc(view->stride);
+	uint32_t pieces = 0;
+	bool same;
+
+	if (s->ops->place_close(s->device, view, slot, use, 0x77)) {
+		fprintf(stderr, "close: %s\n", kernel_error());
+		return false;
+	}
+	while (__atomic_load_n(&view->shared->closed[slot].use, __ATOMIC_ACQUIRE) != use)
+		;
+	s->ops->copy_out(s->device, image, view->images + slot * view->stride, view->stride);
+	same = !memcmp(view->present_host + (size_t)slot * view->present_words, want,
+		       4ull * view->present_words);
+	if (!same)
+		fprintf(stderr, "image %llu: the bitmap is wrong\n", (unsigned long long)number);
+	for (uint32_t p = 0; p < layout->pieces && same; p++) {
+		const uint64_t place = image_piece_place(layout, p);
+		const bool there = want[p / 32] >> p % 32 & 1;
+
+		pieces += there;
+		for (uint32_t b = 0; b < image_piece_bytes(layout, p) && same; b++) {
+			const uint8_t expected = there ? image_byte(number, place + b) : 0x77;
+
+			same = image[place + b] == expected;
+			if (!same)
+				fprintf(stderr,
+					"image %llu, piece %u, byte %u: %02x, expected %02x\n",
+					(unsigned long long)number, p, b, image[place + b],
+					expected);
+		}
+	}
+	for (uint64_t b = layout->bytes; b < view->stride && same; b++)
+		same = image[b] == PLACE_GUARD;
+	if (same && view->shared->closed[slot].pieces != pieces) {
+		fprintf(stderr, "image %llu: %u pieces counted, %u sent\n",
+			(unsigned long long)number, view->shared->closed[slot].pieces, pieces);
+		same = false;
+	}
+	images_compared++;
+	bytes_compared += layout->bytes;
+	free(image);
+	return same;
+}
+
+/* Publishes `count` frames in bursts of any size; adds up the outcomes of frames and the pieces. */
+static bool play(struct place_scene *s, uint32_t count, uint64_t *random,
+		 uint64_t frames[PLACE_OUTCOMES], uint64_t *pieces)
+{
+	const time_t until = time(NULL) + 60;
+	uint32_t next = 0, records;
+
+	memset(frames, 0, PLACE_OUTCOMES * sizeof(*frames));
+	*pieces = 0;
+	while (next < count || s->collected < s->published) {
+		const struct place_record *first;
+
+		if (next < count && s->published - s->collected < s->bursts) {
+			const uint32_t most =
+				1 + (uint32_t)(place_random(random) % BURST_FRAMES_MAX);
+			const uint32_t n = most < count - next ? most : count - next;
+
+			scene_publish(s, n);
+			next += n;
+		}
+		first = scene_collect(s, &records);
+		for (uint32_t r = 0; first && r < records; r++) {
+			const struct place_record *record = scene_record(s, first, r);
+
+			frames[record->outcome] += record->count;
+			*pieces += record->pieces;
+		}
+		if (time(NULL) > until || s->ops->running(s->workers) <= 0) {
+			fprintf(stderr, "hangs: %s\n", kernel_error());
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool round_play(const struct image_layout *layout, bool resident, uint32_t workers,
+		       uint64_t seed, uint32_t room)
+{
+	struct place_scene s = { .ops = &kernel_cuda_ops,
+				 .device = cuda,
+				 .gpu = true,
+				 .slot_shift = 11,
+				 .descs = 32768,
+				 .bursts = 1024,
+				 .images = IMAGES };
+	struct sent *sent = calloc(s.descs, sizeof(*sent));
+	uint32_t *order = calloc(s.descs, sizeof(*order)), *want;
+	uint64_t random = seed, frames[PLACE_OUTCOMES], pieces = 0, wanted = 0;
+	uint32_t count, total = 0, copies = 0;
+	bool good;
+
+	scene_create(&s, layout);
+	count = frames_make(&s, sent, &random, 1000, room);
+	want = calloc((size_t)IMAGES * s.view.present_words, 4);
+	for (uint32_t i = 0; i < count; i++) {
+		if (sent[i].lost)
+			continue;
+		order[total++] = i;
+		if (place_random(&random) % 40 == 0) {
+			order[total++] = i;
+			copies++;
+		}
+		for (uint32_t p = sent[i].first; p < sent[i].last; p++)
+			want[sent[i].image * s.view.present_words + p / 32] |= 1u << p % 32;
+		wanted += sent[i].last - sent[i].first;
+	}
+	s.ops->copy_in(cuda, s.frames, s.host_frames, (size_t)count << s.slot_shift);
+	shuffle(&s, order, total, &random);
+	good = !scene_start(&s, workers, resident, room);
+	good = good && play(&s, total, &random, frames, &pieces);
+	/* two copies of a frame of many pieces at the same time may each place some */
+	if (good && (frames[PLACE_PLACED] + frames[PLACE_DUPLICATE] != total ||
+		     frames[PLACE_DUPLICATE] > copies ||
+		     (layout->parser == IMAGE_PARSER_FIELDS && frames[PLACE_DUPLICATE] != copies) ||
+		     pieces != wanted)) {
+		fprintf(stderr,
+			"placed %llu of %u, duplicates %llu of %u, late %llu, no room %llu, "
+			"misfits %llu, filtered %llu; pieces %llu of %llu\n",
+			(unsigned long long)frames[0], total - copies,
+			(unsigned long long)frames[1], copies, (unsigned long long)frames[2],
+			(unsigned long long)frames[3], (unsigned long long)frames[4],
+			(unsigned long long)frames[5], (unsigned long long)pieces,
+			(unsigned long long)wanted);
+		good = false;
+	}
+	for (uint32_t slot = 0; slot < IMAGES && good; slot++) {
+		const uint64_t number = s.view.shared->head[slot].number;
+
+		good = number - 1000 < IMAGES &&
+		       image_compare(&s, slot, want + (number - 1000) * s.view.present_words,
+				     number);
+	}
+	if (s.workers)
+		good = scene_stop(&s) && good;
+	scene_destroy(&s);
+	free(sent);
+	free(order);
+	free(want);
+	return good;
+}
+
+/* ---- how fast ---- */
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Frames that lie in memory already, the same ones again and again: as image numbers come round. */
+static void bench_point(uint32_t piece, uint32_t shift, uint32_t pad, uint32_t descs,
+			uint32_t workers, bool resident)
+{
+	const uint32_t per_image = descs / 32; /* pieces */
+	struct place_scene s = { .ops = &kernel_cuda_ops,
+				 .device = cuda,
+				 .gpu = true,
+				 .slot_shift = shift,
+				 .descs = descs,
+				 .bursts = 4096,
+				 .images = 16 };
+	struct image_layout layout;
+	uint64_t placed = 0, frames = 0, bad = 0, got[PLACE_RING_MAX] = { 0 };
+	uint32_t records, images = descs / per_image;
+	double begin, seconds;
+
+	layout_counter(&layout, piece, (uint64_t)piece * per_image);
+	layout.payload = pad;
+	layout.number_modulus = images;
+	layout.late = 4;
+	scene_create(&s, &layout);
+	for (uint32_t i = 0; i < descs; i++) {
+		uint8_t *frame = s.host_frames + ((size_t)i << shift) + 128;
+
+		put(frame + 14, i / per_image, 8);
+		put(frame + 22, i % per_image, 4);
+		s.desc[i] = (struct frame_desc){ i, (uint16_t)(pad + piece), 128 };
+	}
+	s.ops->copy_in(cuda, s.frames, s.host_frames, (size_t)descs << shift);
+	if (scene_start(&s, workers, resident, piece)) {
+		scene_destroy(&s);
+		return;
+	}
+	begin = now();
+	while ((seconds = now() - begin) < 0.4 || s.collected < s.published) {
+		const struct place_record *first;
+
+		for (uint32_t n = 0;
+		     n < 16 && seconds < 0.4 && (s.published - s.collected) * 256 < descs / 4; n++)
+			scene_publish(&s, 256);
+		while ((first = scene_collect(&s, &records)))
+			for (uint32_t r = 0; r < records; r++) {
+				const struct place_record *record = scene_record(&s, first, r);
+				struct place_shared *shared = s.view.shared;
+
+				frames += record->count;
+				placed += record->bytes;
+				if (record->outcome != PLACE_PLACED) {
+					bad += record->count;
+					continue;
+				}
+				got[record->slot] += record->pieces;
+				if (got[record->slot] < per_image)
+					continue;
+				got[record->slot] = 0;
+				shared->window[0].last = shared->head[record->slot].number + 1;
+				place_give(shared, record->slot);
+			}
+	}
+	printf("%5u B, at %3u: %s, %3u blocks: %7.1f Gb/s, %6.1f Mpps, %llu not placed\n", piece,
+	       pad, resident ? "resident" : "launched", workers, 8e-9 * (double)placed / seconds,
+	       1e-6 * (double)frames / seconds, (unsigned long long)bad);
+	fflush(stdout);
+	scene_stop(&s);
+	scene_destroy(&s);
+}
+
+static int compare_times(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* From a burst that completes an image to its record, one at a time. */
+static void bench_latency(uint32_t piece, bool resident)
+{
+	struct place_scene s = { .ops = &kernel_cuda_ops,
+				 .device = cuda,
+				 .gpu = true,
+				 .slot_shift = 11,
+				 .descs = 8192,
+				 .bursts = 1024,
+				 .images = 8 };
+	static double times[4000];
+	struct image_layout layout;
+	uint32_t records, count = 0;
+
+	layout_counter(&layout, piece, (uint64_t)piece * 16);
+	layout.number_modulus = 512;
+	layout.late = 4;
+	scene_create(&s, &layout);
+	for (uint32_t i = 0; i < s.descs; i++) {
+		uint8_t *frame = s.host_frames + ((size_t)i << 11) + 128;
+
+		put(frame + 14, i / 16, 8);
+		put(frame + 22, i % 16, 4);
+		s.desc[i] = (struct frame_desc){ i, (uint16_t)(HEAD + piece), 128 };
+	}
+	s.ops->copy_in(cuda, s.frames, s.host_frames, (size_t)s.descs << 11);
+	if (scene_start(&s, 4, resident, piece)) {
+		scene_destroy(&s);
+		return;
+	}
+	while (count < 4000) {
+		struct place_shared *shared = s.view.shared;
+		const struct place_record *first;
+		const double begin = now();
+
+		scene_publish(&s, 16);
+		while (!(first = scene_collect(&s, &records)))
+			;
+		times[count++] = now() - begin;
+		shared->window[0].last = shared->head[first->slot].number + 1;
+		place_give(shared, first->slot);
+		while (now() - begin < 50e-6)
+			;
+	}
+	qsort(times, count, sizeof(times[0]), compare_times);
+	printf("an image of 16 x %u B, %s: p50 %.2f us, p99 %.2f us\n", piece,
+	       resident ? "resident" : "launched", 1e6 * times[count / 2],
+	       1e6 * times[count * 99 / 100]);
+	fflush(stdout);
+	scene_stop(&s);
+	scene_destroy(&s);
+}
+
+static void bench(void)
+{
+	static const uint32_t blocks[] = { 1, 4, 16, 66, 130 };
+
+	for (int resident = 1; resident >= 0; resident--) {
+		for (uint32_t b = 0; b < 5; b++)
+			bench_point(1364, 11, 50, 131072, blocks[b], resident);
+		for (uint32_t b = 0; b < 5; b++)
+			bench_point(1024, 11, 64, 131072, blocks[b], resident);
+		for (uint32_t b = 0; b < 5; b++)
+			bench_point(8964, 14, 50, 65536, blocks[b], resident);
+		for (uint32_t b = 0; b < 3; b++)
+			bench_point(64, 8, 50, 131072, blocks[b], resident);
+		bench_latency(1364, resident);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const bool measure = argc > 1 && !strcmp(argv[1], "bench");
+	const uint32_t rounds = argc > 1 && !measure ? (uint32_t)atoi(argv[1]) : DEFAULT_ROUNDS;
+	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
+	const int ret = kernel_cuda_ops.open(0, &cuda);
+	bool good = true;
+
+	if (ret) {
+		printf("skipped: %s\n", kernel_error());
+		return ret == -ENODEV ? 77 : 1;
+	}
+	cudaSetDevice(0);
+	for (uint32_t r = 0; r < rounds && good && !measure; r++) {
+		struct image_layout layout;
+		const uint32_t workers = 1 + (uint32_t)(place_random(&seed) % 24);
+		const uint32_t piece = 1 + (uint32_t)(place_random(&seed) % 1500);
+
+		if (r & 2)
+			layout_lines(&layout, 20 + 2 * (uint32_t)(place_random(&seed) % 800), 60);
+		else
+			layout_counter(&layout, piece,
+				       (uint64_t)piece * (100 + place_random(&seed) % 1500) +
+					       place_random(&seed) % piece);
+		good = round_play(&layout, r & 1, workers, seed,
+				  r & 2 ? 200 + (uint32_t)(place_random(&seed) % 1200) : piece);
+		if (!good)
+			fprintf(stderr, "round %u, %s, %u blocks\n", r,
+				r & 1 ? "resident" : "launched", workers);
+	}
+	if (measure)
+		bench();
+	else
+		printf("%llu images, %llu bytes compared\n", (unsigned long long)images_compared,
+		       (unsigned long long)bytes_compared);
+	kernel_cuda_ops.close(cuda);
+	return good ? 0 : 1;
+}
