@@ -18,6 +18,8 @@
 #include "kernels/cuda/unaligned16.cuh"
 #include "kernels/place.h"
 
+#define PLACE_LINE_BYTES 128u /* of the second cache */
+
 /* What is left to do for a frame's payload. */
 enum place_work {
 	PLACE_NOTHING,
@@ -102,6 +104,16 @@ __device__ __forceinline__ bool place_parts_fit(const struct image_layout &layou
 	return !more;
 }
 
+/* A frame's lines into the second cache, while its headers are read: the copy would wait for memory with too
+ * few loads under way. */
+__device__ __forceinline__ void place_prefetch(const uint8_t *frame, uint32_t len)
+{
+	const uint8_t *line = frame - (uintptr_t)frame % PLACE_LINE_BYTES;
+
+	for (; line < frame + len; line += PLACE_LINE_BYTES)
+		asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(line)));
+}
+
 static __device__ __noinline__ void place_parse(const struct place_context &c,
 						const struct burst_in &in, uint32_t i)
 {
@@ -111,7 +123,9 @@ static __device__ __noinline__ void place_parse(const struct place_context &c,
 	item.frame = frame_at(c.ring, desc);
 	item.len = desc.len;
 	item.outcome = PLACE_FILTERED;
-	if (!item.frame)
+	if (item.frame)
+		place_prefetch(item.frame, desc.len);
+	else
 		item.outcome = PLACE_MISFIT;
 	for (; item.frame && item.view < c.view_count; item.view++) {
 		image_parse(&c.views[item.view].layout, item.frame, desc.len, &item.packet);
@@ -224,10 +238,17 @@ static __device__ __noinline__ void warp_begin(const struct place_view &view,
 	struct place_target found = {};
 	uint32_t fresh;
 
-	if (lane_index() == 0)
-		while (!place_take(&view.table->lock))
-			place_pause();
-	__syncwarp();
+	/* all bursts of an image that begins come here: who does not get the lock looks whether he still
+	 * needs it */
+	while (!__shfl_sync(WARP_ALL, lane_index() ? 0 : place_take(&view.table->lock), 0)) {
+		if (warp_find_image(view, item, &found)) {
+			if (lane_index() == 0)
+				*target = found;
+			__syncwarp();
+			return;
+		}
+		place_pause();
+	}
 	if (warp_find_image(view, item, &found)) { /* by somebody else, meanwhile */
 		fresh = 0;
 	} else {
