@@ -79,50 +79,58 @@ void config_replace(struct gdrcap_config *to, struct gdrcap_config *from)
 	free(from);
 }
 
-/* The default holds again. */
-static void config_take_back(struct gdrcap_config *config, const struct option_row *row)
+char *config_texts(const struct gdrcap_config *config, const struct option_row *row,
+		   unsigned int before, const char *more, unsigned int count)
+{
+	const char *kept = config->text[place_of(row)];
+	const size_t kept_bytes = texts_bytes(kept, before), bytes = texts_bytes(more, count);
+	char *texts = malloc(kept_bytes + bytes);
+
+	if (!texts)
+		return NULL;
+	if (kept_bytes)
+		memcpy(texts, kept, kept_bytes);
+	memcpy(texts + kept_bytes, more, bytes);
+	return texts;
+}
+
+void config_keep(struct gdrcap_config *config, const struct option_row *row, char *texts,
+		 unsigned int count)
 {
 	const size_t index = place_of(row);
 
-	option_set_default(row, &config->settings);
 	free(config->text[index]);
-	config->text[index] = NULL;
-	config->given[index] = 0;
+	config->text[index] = texts;
+	config->given[index] = (uint8_t)count;
 }
 
 int config_give(struct gdrcap_config *config, const struct option_row *row, const char *name,
 		const char *value, bool add, struct gdrcap_error *error)
 {
-	const size_t index = place_of(row);
-	const unsigned int before = add ? config->given[index] : 0;
-	const size_t kept = texts_bytes(config->text[index], before);
+	const unsigned int before = add ? config->given[place_of(row)] : 0;
 	uint32_t flag;
-	size_t bytes;
-	char *text;
+	char *texts;
 	int ret;
 
 	/* One spelling, for who reads it back. */
 	if (row->type == OPTION_BOOL && parse_bool(value, &flag) == 0)
 		value = flag ? "true" : "false";
-	bytes = strlen(value) + 1;
 	if (row->empty && !*value) {
-		config_take_back(config, row);
+		config_keep(config, row, NULL, 0);
+		option_set_default(row, &config->settings);
 		return 0;
 	}
-	text = malloc(kept + bytes);
-	if (!text)
+	if (row->type == OPTION_IMAGES)
+		return config_give_images(config, row, name, value, before, error);
+	texts = config_texts(config, row, before, value, 1);
+	if (!texts)
 		return error_set(error, -ENOMEM, "%s: out of memory", name);
 	ret = option_set(row, name, &config->settings, value, before, error);
 	if (ret) {
-		free(text);
+		free(texts);
 		return ret;
 	}
-	if (kept)
-		memcpy(text, config->text[index], kept);
-	memcpy(text + kept, value, bytes);
-	free(config->text[index]);
-	config->text[index] = text;
-	config->given[index] = (uint8_t)(before + 1);
+	config_keep(config, row, texts, before + 1);
 	return 0;
 }
 
@@ -152,7 +160,8 @@ static int config_key(struct gdrcap_config *config, const char *key, const char 
 		return error_set(error, -EINVAL, "%s: takes one value: gdrcap_config_set()", key);
 	if (value)
 		return config_give(config, row, key, value, add, error);
-	config_take_back(config, row);
+	config_keep(config, row, NULL, 0);
+	option_set_default(row, &config->settings);
 	return 0;
 }
 

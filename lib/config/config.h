@@ -14,6 +14,7 @@ struct gdrcap_config {
 	 * their texts, one after the other, each with its ending zero. */
 	uint8_t given[GDRCAP_OPTIONS_MAX];
 	char *text[GDRCAP_OPTIONS_MAX];
+	bool is_image_file; /* holds layouts of images, and names no further file of them */
 	void (*log)(void *context, enum gdrcap_log_level level, const char *line);
 	void *log_context;
 };
@@ -30,6 +31,21 @@ void config_replace(struct gdrcap_config *to, struct gdrcap_config *from);
  */
 int config_give(struct gdrcap_config *config, const struct option_row *row, const char *name,
 		const char *value, bool add, struct gdrcap_error *error);
+
+/* The first `before` texts of the row's option and `count` more, one after the other with their ending
+ * zeros. NULL: no memory. */
+char *config_texts(const struct gdrcap_config *config, const struct option_row *row,
+		   unsigned int before, const char *more, unsigned int count);
+/* The option has these texts; it frees them. */
+void config_keep(struct gdrcap_config *config, const struct option_row *row, char *texts,
+		 unsigned int count);
+/* Of OPTION_IMAGES: config_give() behind the first `before` layouts, and the same with one that was read
+ * already. */
+int config_give_images(struct gdrcap_config *config, const struct option_row *row, const char *name,
+		       const char *value, unsigned int before, struct gdrcap_error *error);
+int config_give_image(struct gdrcap_config *config, const struct option_row *row,
+		      const struct image_settings *image, unsigned int before,
+		      struct gdrcap_error *error);
 
 /* What a session of this configuration does: settings_settle(). 0 or -EINVAL. */
 int config_settle(const struct gdrcap_config *config, struct settings *settings,

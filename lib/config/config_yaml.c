@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "config/config.h"
+#include "config/image_load.h"
 #include "config/option_table.h"
 #include "config/yaml_reader.h"
 
@@ -53,6 +54,24 @@ static int read_scalar(struct reader *reader, const struct option_row *row, bool
 	return 0;
 }
 
+/* One of a list's values. */
+static int read_entry(struct reader *reader, const struct option_row *row, bool add)
+{
+	struct image_settings image;
+	int ret;
+
+	if (reader->yaml.event.type == YAML_SCALAR_EVENT)
+		return read_scalar(reader, row, add);
+	if (row->type != OPTION_IMAGES || reader->yaml.event.type != YAML_MAPPING_START_EVENT)
+		return value_refuse(reader, yaml_reader_line(&reader->yaml), row->named.key,
+				    "is a list of something else than text", row);
+	ret = image_load_map(&reader->yaml, "image.", &image);
+	return ret ? ret
+		   : config_give_image(reader->config, row, &image,
+				       add ? reader->config->settings.images : 0,
+				       reader->yaml.error);
+}
+
 static int read_list(struct reader *reader, const struct option_row *row)
 {
 	unsigned int line = yaml_reader_line(&reader->yaml);
@@ -65,10 +84,7 @@ static int read_list(struct reader *reader, const struct option_row *row)
 			return ret;
 		if (reader->yaml.event.type == YAML_SEQUENCE_END_EVENT)
 			break;
-		if (reader->yaml.event.type != YAML_SCALAR_EVENT)
-			return value_refuse(reader, yaml_reader_line(&reader->yaml), row->named.key,
-					    "is a list of something else than text", row);
-		ret = read_scalar(reader, row, add);
+		ret = read_entry(reader, row, add);
 		if (ret)
 			return ret;
 	}
@@ -102,8 +118,9 @@ static int read_value(struct reader *reader, const struct option_row *row, unsig
 	ret = yaml_reader_next(&reader->yaml);
 	if (ret)
 		return ret;
-	if (reader->yaml.event.type == YAML_SCALAR_EVENT)
-		return read_scalar(reader, row, false);
+	if (reader->yaml.event.type == YAML_SCALAR_EVENT ||
+	    (reader->yaml.event.type == YAML_MAPPING_START_EVENT && row->type == OPTION_IMAGES))
+		return read_entry(reader, row, false);
 	if (reader->yaml.event.type == YAML_SEQUENCE_START_EVENT && row->named.is_list)
 		return read_list(reader, row);
 	return value_refuse(reader, yaml_reader_line(&reader->yaml), row->named.key,

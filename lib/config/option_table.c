@@ -24,6 +24,7 @@
 #define FRAMES "Frames"
 #define PATTERN "Pattern"
 #define OTHERS "Others' frames"
+#define IMAGES "Images"
 #define FILES "Files and rates"
 #define RUN "Run"
 
@@ -246,6 +247,14 @@ static const struct option_row rows[] = {
 	  .type = OPTION_LIST, LIST(match, rule), .parse = option_parse_match,
 	  .allowed = "FIELD=VALUE,... such as vlan=5,dst_ip=192.0.2.0/24,dst_port=4000" },
 
+	{ SEVERAL(IMAGES, GDRCAP_FOR_CAPTURE, "image", "image", "LAYOUT",
+		  "Images are assembled, and not frames checked: a preset (gvsp, rtp-raw or spead, "
+		  "with ,KEY=VALUE,...), a YAML file, or in YAML a map (docs/images.md); up to 4."),
+	  .type = OPTION_IMAGES, .offset = offsetof(struct settings, image),
+	  .width = sizeof(struct image_settings), .empty = 1,
+	  .count_offset = offsetof(struct settings, images), .most = SETTINGS_IMAGES_MAX,
+	  .allowed = "gvsp, rtp-raw or spead with ,KEY=VALUE,..., a YAML file, or a map" },
+
 	{ SINGLE(FILES, TX, "pcap", "pcap", "FILE",
 		 "Frames to send come from this pcap or pcapng file; no default (the pattern)."),
 	  .type = OPTION_TEXT, FIELD(pcap), .parse = option_parse_path, .empty = 1,
@@ -373,10 +382,9 @@ const struct option_row *option_find(const char *name)
 	return NULL;
 }
 
-/* Edits (insert, delete, replace, swap neighbours) from a to b; both shorter than 32. */
-static unsigned int text_distance(const char *a, const char *b)
+unsigned int option_distance(const char *a, const char *b)
 {
-	unsigned int cost[32][32], i, j;
+	unsigned int cost[OPTION_DISTANCE_MAX][OPTION_DISTANCE_MAX], i, j;
 	unsigned int m = (unsigned int)strlen(a), n = (unsigned int)strlen(b);
 
 	for (i = 0; i <= m; i++) {
@@ -408,15 +416,16 @@ const char *option_nearest(const char *name, const char *prefix, int flags)
 	const char *nearest = NULL;
 	unsigned int best = 1 + (unsigned int)(length < 9 ? length / 3 : 3);
 
-	if (length < 2 || length >= 32)
+	if (length < 2 || length >= OPTION_DISTANCE_MAX)
 		return NULL;
 	for (i = 0; (row = option_at(i)); i++) {
 		const char *candidate = flags ? row->named.flag : row->named.key;
 		unsigned int distance;
 
-		if (strncmp(candidate, prefix, strlen(prefix)) || strlen(candidate) >= 32)
+		if (strncmp(candidate, prefix, strlen(prefix)) ||
+		    strlen(candidate) >= OPTION_DISTANCE_MAX)
 			continue;
-		distance = text_distance(name, candidate);
+		distance = option_distance(name, candidate);
 		if (distance < best || (distance == best && !nearest && length > 3)) {
 			best = distance;
 			nearest = candidate;

@@ -13,6 +13,7 @@ enum option_type {
 	OPTION_TEXT,	/* what `parse` reads */
 	OPTION_PATTERN, /* a name that lib/pattern knows */
 	OPTION_LIST,	/* several of what `parse` reads */
+	OPTION_IMAGES,	/* a list too: config/image_load.h */
 	OPTION_NUMBER,
 	OPTION_HEX,	 /* number, written 0x... */
 	OPTION_SIZE,	 /* bytes, with K, M, G */
@@ -48,6 +49,10 @@ const struct option_row *option_find(const char *name);
  * paths that begin with `prefix` count. */
 const char *option_nearest(const char *name, const char *prefix, int flags);
 
+#define OPTION_DISTANCE_MAX 32u
+/* Edits (insert, delete, replace, swap neighbours) from a to b; both shorter than that. */
+unsigned int option_distance(const char *a, const char *b);
+
 struct settings;
 
 /*
@@ -56,6 +61,9 @@ struct settings;
  */
 int option_set(const struct option_row *row, const char *name, struct settings *settings,
 	       const char *value, uint32_t at, struct gdrcap_error *error);
+/* Entry `at` of a list, which ends it. */
+void option_put(const struct option_row *row, struct settings *settings, const void *entry,
+		uint32_t at);
 void option_set_default(const struct option_row *row, struct settings *settings);
 
 #define OPTION_ALLOWED_BYTES 320

@@ -59,6 +59,7 @@ const char *option_allowed(const struct option_row *row, char to[OPTION_ALLOWED_
 	switch (row->type) {
 	case OPTION_TEXT:
 	case OPTION_LIST:
+	case OPTION_IMAGES:
 		snprintf(to, OPTION_ALLOWED_BYTES, "%s", row->allowed);
 		break;
 	case OPTION_PATTERN:
@@ -182,6 +183,13 @@ static int text_set(const struct option_row *row, const char *name, char *at, co
 	return problem ? value_refuse(row, name, value, problem, error) : 0;
 }
 
+static void list_end(const struct option_row *row, struct settings *settings, uint32_t count)
+{
+	memset((char *)settings + row->offset + (size_t)count * row->width, 0,
+	       (size_t)(row->most - count) * row->width);
+	memcpy((char *)settings + row->count_offset, &count, sizeof(count));
+}
+
 int option_set(const struct option_row *row, const char *name, struct settings *settings,
 	       const char *value, uint32_t at, struct gdrcap_error *error)
 {
@@ -203,19 +211,23 @@ int option_set(const struct option_row *row, const char *name, struct settings *
 	ret = text_set(row, name, field + (size_t)at * row->width, value, error);
 	if (ret)
 		return ret;
-	at++;
-	memset(field + (size_t)at * row->width, 0, (size_t)(row->most - at) * row->width);
-	memcpy((char *)settings + row->count_offset, &at, sizeof(at));
+	list_end(row, settings, at + 1);
 	return 0;
+}
+
+void option_put(const struct option_row *row, struct settings *settings, const void *entry,
+		uint32_t at)
+{
+	memcpy((char *)settings + row->offset + (size_t)at * row->width, entry, row->width);
+	list_end(row, settings, at + 1);
 }
 
 void option_set_default(const struct option_row *row, struct settings *settings)
 {
-	const uint32_t entries = row->type == OPTION_LIST ? row->most : 1, none = 0;
-
-	memset((char *)settings + row->offset, 0, (size_t)entries * row->width);
-	if (row->type == OPTION_LIST)
-		memcpy((char *)settings + row->count_offset, &none, sizeof(none));
+	if (row->named.is_list)
+		list_end(row, settings, 0);
+	else
+		memset((char *)settings + row->offset, 0, row->width);
 	if (row->initial)
 		option_set(row, row->named.key, settings, row->initial, 0, NULL);
 }

@@ -248,6 +248,8 @@ int settings_settle(struct settings *settings, struct gdrcap_error *error)
 	if (!ret)
 		ret = settle_layout(settings, error);
 	if (!ret)
+		ret = settings_settle_images(settings, error);
+	if (!ret)
 		ret = check_sizes(settings, error);
 	if (!ret)
 		ret = check_pattern(settings, error);

@@ -82,13 +82,18 @@ struct match_rule {
 	char text[SETTINGS_NAME_BYTES];
 	struct frame_match_rule rule;
 };
+struct match_list {
+	uint32_t count;
+	struct match_rule rule[GDRCAP_MATCH_MAX];
+};
 
 #define SETTINGS_IMAGES_MAX 4u
 
 /* What an image is, and when it is handed out: one entry of `image`. */
 struct image_settings {
-	struct image_layout layout;
-	char name[SETTINGS_NAME_BYTES]; /* of the preset or the file */
+	struct image_layout layout;	/* its match: of `match`, or of the session's */
+	struct match_list match;	/* the layout's own */
+	char name[SETTINGS_NAME_BYTES]; /* given, or of the preset or the file; settled: never "" */
 	uint32_t ring, open;		/* buffers; images of a stream that may be open */
 	uint64_t timeout_us, linger_us;
 	int fill; /* a byte, into what is missing; -1: nothing */
@@ -136,10 +141,7 @@ struct settings {
 		char file[SETTINGS_PATH_BYTES];
 	} pattern;
 	struct frame_custom custom;
-	struct {
-		uint32_t count;
-		struct match_rule rule[GDRCAP_MATCH_MAX];
-	} match;
+	struct match_list match;
 
 	/* Images instead of frames; 0: none */
 	uint32_t images;

@@ -11,6 +11,8 @@ bool settings_phase_is_own(const struct settings *settings);
 int settings_settle_receiver(struct settings *settings, struct gdrcap_error *error);
 /* What the caller's own consumer cannot have. */
 int settings_check_consumer(const struct settings *settings, struct gdrcap_error *error);
+/* Images in the place of frames; after `match` has its place in the layout of frames. */
+int settings_settle_images(struct settings *settings, struct gdrcap_error *error);
 /* Frames of format custom. */
 int settings_check_custom(const struct settings *settings, struct gdrcap_error *error);
 /* Files, rates, and what would mean nothing here. */

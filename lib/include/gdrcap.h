@@ -99,7 +99,7 @@ void gdrcap_config_free(struct gdrcap_config *config);
  */
 int gdrcap_config_set(struct gdrcap_config *config, const char *key, const char *value,
 		      struct gdrcap_error *error);
-/** One value more for an option that is a list: port, tx_port, match. */
+/** One value more for an option that is a list: port, tx_port, match, image. */
 int gdrcap_config_add(struct gdrcap_config *config, const char *key, const char *value,
 		      struct gdrcap_error *error);
 /** Value `index` (0, but for lists) of an option: as it was written (a switch: "true" or "false"), else

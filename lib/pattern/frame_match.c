@@ -234,3 +234,61 @@ int frame_match_parse(struct frame_match_rule *rule, const char *text, char *why
 		text += bytes + 1;
 	}
 }
+
+/* ---- two rules ---- */
+
+static bool addresses_meet(const uint8_t a[16], uint32_t a_prefix, const uint8_t b[16],
+			   uint32_t b_prefix)
+{
+	const uint32_t prefix = a_prefix < b_prefix ? a_prefix : b_prefix;
+
+	for (uint32_t bit = 0; bit < prefix; bit++)
+		if ((a[bit / 8] ^ b[bit / 8]) & 0x80u >> bit % 8)
+			return false;
+	return true;
+}
+
+/* IPv4 or IPv6; 0: it may be either, or none. */
+static uint32_t version_of(const struct frame_match_rule *rule)
+{
+	const bool has_type = rule->fields & FRAME_MATCH_ETHERTYPE;
+
+	if (rule->ip_version)
+		return rule->ip_version;
+	return has_type && rule->ethertype == 0x0800   ? 4
+	       : has_type && rule->ethertype == 0x86dd ? 6
+						       : 0;
+}
+
+/* No frame of this rule is IP. */
+static bool is_no_ip(const struct frame_match_rule *rule)
+{
+	return (rule->fields & FRAME_MATCH_ETHERTYPE) && !version_of(rule);
+}
+
+static bool is_ip(const struct frame_match_rule *rule, bool udp)
+{
+	return udp || version_of(rule) ||
+	       (rule->fields & (FRAME_MATCH_SRC_PORT | FRAME_MATCH_DST_PORT));
+}
+
+bool frame_match_meets(const struct frame_match_rule *a, bool a_udp,
+		       const struct frame_match_rule *b, bool b_udp)
+{
+	const uint32_t both = a->fields & b->fields;
+
+	if ((is_no_ip(a) && is_ip(b, b_udp)) || (is_no_ip(b) && is_ip(a, a_udp)) ||
+	    (is_no_ip(a) && a_udp) || (is_no_ip(b) && b_udp) ||
+	    (version_of(a) && version_of(b) && version_of(a) != version_of(b)))
+		return false;
+	return !((both & FRAME_MATCH_SRC_MAC && memcmp(a->src_mac, b->src_mac, 6)) ||
+		 (both & FRAME_MATCH_DST_MAC && memcmp(a->dst_mac, b->dst_mac, 6)) ||
+		 (both & FRAME_MATCH_ETHERTYPE && a->ethertype != b->ethertype) ||
+		 (both & FRAME_MATCH_VLAN && a->vlan != b->vlan) ||
+		 (both & FRAME_MATCH_SRC_PORT && a->src_port != b->src_port) ||
+		 (both & FRAME_MATCH_DST_PORT && a->dst_port != b->dst_port) ||
+		 (both & FRAME_MATCH_SRC_IP &&
+		  !addresses_meet(a->src_ip, a->src_prefix, b->src_ip, b->src_prefix)) ||
+		 (both & FRAME_MATCH_DST_IP &&
+		  !addresses_meet(a->dst_ip, a->dst_prefix, b->dst_ip, b->dst_prefix)));
+}

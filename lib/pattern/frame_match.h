@@ -7,6 +7,8 @@
 #ifndef GDRCAP_FRAME_MATCH_H
 #define GDRCAP_FRAME_MATCH_H
 
+#include <stdbool.h>
+
 #include "pattern/pattern.h"
 
 #define FRAME_MATCH_RULES 8u
@@ -57,6 +59,10 @@ extern "C" {
  * what is wrong ("is ...", no full stop) in `why`.
  */
 int frame_match_parse(struct frame_match_rule *rule, const char *text, char *why, size_t why_bytes);
+
+/* Can one frame agree with both? `a_udp`: it is a UDP datagram besides. */
+bool frame_match_meets(const struct frame_match_rule *a, bool a_udp,
+		       const struct frame_match_rule *b, bool b_udp);
 
 #ifdef __cplusplus
 }

@@ -69,6 +69,7 @@ static const struct {
 	{ "custom.stream_bytes", "2", "api_frames", REFUSED },
 	/* Where the port is no card, gdrcap_create() refuses it for a kernel. */
 	{ "match", "vlan=5", "api_frames", "api_frames" },
+	{ "image", "gvsp,bytes=4096,piece=1024", "image_config", "image_config" },
 	{ "pcap", "/dev/null", SAME, SAME },
 	{ "loops", "7", SAME, SAME },
 	{ "rate", "7kpps", SAME, SAME },
