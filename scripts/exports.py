@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The functions that gdrcap.h declares, one a line: all that the libraries show.
+"""The functions that the public headers declare, one a line: all that the libraries show.
 
-usage: exports.py [--map] HEADER      --map: as a linker's version script
+usage: exports.py [--map] HEADER...      --map: as a linker's version script
 """
 import pathlib
 import re
@@ -10,7 +10,8 @@ import sys
 
 
 def main(arguments):
-    text = re.sub(r"/\*.*?\*/", "", pathlib.Path(arguments[-1]).read_text(), flags=re.S)
+    headers = [pathlib.Path(name).read_text() for name in arguments if name != "--map"]
+    text = re.sub(r"/\*.*?\*/", "", "\n".join(headers), flags=re.S)
     # A declaration begins its line; calls are indented, inline functions begin with static.
     names = sorted(re.findall(r"^(?!static|#|typedef)\w[\w\s*]*?\b(gdrcap_\w+)\(", text, re.M))
     if "--map" in arguments:

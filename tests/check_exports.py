@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Each library shows the functions of gdrcap.h and nothing else, and needs no libarchive.
+"""Each library shows the functions of the public headers and nothing else, and needs no libarchive.
 
-usage: check_exports.py HEADER SHARED STATIC [WRAPPED]...
+usage: check_exports.py SHARED STATIC [WRAPPED]... -- HEADER...
 
 WRAPPED: what the static library shows beside them, for drivers that are linked by the embedder.
 """
@@ -21,8 +21,10 @@ def shown(*command):
     return {row[2].split("@")[0] for row in rows if len(row) == 3 and row[1] != "A"}
 
 
-def main(header, shared, static, *wrapped):
-    text = re.sub(r"/\*.*?\*/|//[^\n]*", "", pathlib.Path(header).read_text(), flags=re.S)
+def main(shared, static, *rest):
+    wrapped, headers = rest[:rest.index("--")], rest[rest.index("--") + 1:]
+    text = "\n".join(pathlib.Path(header).read_text() for header in headers)
+    text = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
     inline = set(re.findall(r"static inline [^(]*?(\w+)\(", text))
     # Independent of scripts/exports.py: whatever is followed by a bracket.
     declared = set(re.findall(r"\b(gdrcap_\w+)\(", text)) - inline

@@ -573,4 +573,7 @@ int gdrcap_get_gpu_queue(struct gdrcap_queue *queue, struct gdrcap_gpu_queue *gp
 #ifdef __cplusplus
 }
 #endif
+
+#include "gdrcap_image.h"
+
 #endif

@@ -3,17 +3,13 @@
 #include "session/queue.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/assertion.h"
 #include "base/guest.h"
-#include "base/thread.h"
+#include "capture/ring_wait.h"
 #include "session/answer.h"
-
-#define WAIT_SPIN_NS 50000 /* gdrcap_wait() looks again and again before it sleeps */
 
 /* The public frame descriptor is the ring's own: no copy on the way to the caller. */
 _Static_assert(sizeof(struct gdrcap_pkt) == sizeof(struct frame_desc) &&
@@ -188,23 +184,28 @@ static int queue_poll(struct gdrcap_queue *queue, const struct gdrcap_batch **ba
 	return n ? (int)n : ended ? -ESHUTDOWN : 0;
 }
 
-/* Nothing was there: from now on the descriptor says when something is. */
-static int queue_arm(struct gdrcap_queue *queue, const struct gdrcap_batch **batches,
-		     unsigned int max)
-{
-	struct ring_wake *wake = &queue->ring->wake;
-	int n;
+/* One poll of the caller's. */
+struct queue_taker {
+	struct gdrcap_queue *queue;
+	const struct gdrcap_batch **batches;
+	unsigned int max;
+};
 
-	if (!ring_wake_arm(wake, queue->next))
-		return 0;
-	n = queue_poll(queue, batches, max);
-	if (n)
-		ring_wake_disarm(wake);
-	return n;
+static int taker_poll(void *context)
+{
+	const struct queue_taker *taker = context;
+
+	return queue_poll(taker->queue, taker->batches, taker->max);
+}
+
+static uint64_t taker_next(void *context)
+{
+	return ((const struct queue_taker *)context)->queue->next;
 }
 
 int gdrcap_poll(struct gdrcap_queue *queue, const struct gdrcap_batch **batches, unsigned int max)
 {
+	struct queue_taker taker = { queue, batches, max };
 	int ret = queue_check(queue, batches);
 
 	if (ret < 0)
@@ -212,7 +213,8 @@ int gdrcap_poll(struct gdrcap_queue *queue, const struct gdrcap_batch **batches,
 	poll_begins(queue);
 	ret = queue_poll(queue, batches, max);
 	if (ret == 0 && max && atomic_load_explicit(&queue->ring->wake.asked, memory_order_relaxed))
-		ret = queue_arm(queue, batches, max);
+		ret = ring_poll_arm(
+			&(struct ring_poll){ &queue->ring->wake, taker_poll, taker_next, &taker });
 	poll_ends(queue);
 	return ret;
 }
@@ -229,54 +231,19 @@ uint64_t gdrcap_time_ns(struct gdrcap_queue *queue, uint64_t time)
 	return !guest_is_child() && queue && queue->timed ? rx_clock_ns(&queue->clock, time) : 0;
 }
 
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-/* Until the descriptor is readable, or for `ns`; below 0: for ever. Where it cannot be had: not at
- * all. */
-static void queue_sleep(struct gdrcap_queue *queue, int64_t ns)
-{
-	const struct timespec most = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
-	struct pollfd fd = { .fd = ring_wake_fd(&queue->ring->wake), .events = POLLIN };
-
-	if (fd.fd >= 0)
-		(void)ppoll(&fd, 1, ns < 0 ? NULL : &most, NULL);
-}
-
 int gdrcap_wait(struct gdrcap_queue *queue, const struct gdrcap_batch **batches, unsigned int max,
 		int64_t usec)
 {
-	const int64_t most = usec > INT64_MAX / 1000 ? -1 : usec, from = now_ns();
-	unsigned int idle = 0;
-	int n = queue_check(queue, batches);
+	struct queue_taker taker = { queue, batches, max };
+	int ret = queue_check(queue, batches);
 
-	if (n < 0)
-		return n;
+	if (ret < 0 || max == 0)
+		return ret;
 	poll_begins(queue);
-	while ((n = queue_poll(queue, batches, max)) == 0 && max) {
-		int64_t gone;
-
-		thread_idle(++idle);
-		if (idle <= IDLE_PAUSES)
-			continue;
-		gone = now_ns() - from;
-		if (most >= 0 && gone >= most * 1000)
-			break;
-		/* A burst that comes soon is not worth a sleep, of ours nor of who wakes us. */
-		if (gone < WAIT_SPIN_NS)
-			continue;
-		if (ring_wake_fd(&queue->ring->wake) >= 0 &&
-		    (n = queue_arm(queue, batches, max)) != 0)
-			break;
-		queue_sleep(queue, most < 0 ? -1 : most * 1000 - gone);
-	}
+	ret = ring_poll_wait(
+		&(struct ring_poll){ &queue->ring->wake, taker_poll, taker_next, &taker }, usec);
 	poll_ends(queue);
-	return n;
+	return ret;
 }
 
 static void queue_release_later(void *arg)

@@ -5,9 +5,25 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/tsc.h"
 #include "kernels/frame_records.h"
 
+#define CLOSE_MS 1000u	   /* that images which are closed at the end are waited for */
 #define COLLECT_BURSTS 64u /* of one queue before the next has its turn */
+
+/* The records of a burst of frames that were placed into images. */
+static void accountant_place(struct accountant *accountant, const struct ring_producer *ring,
+			     uint32_t first, uint32_t records)
+{
+	for (uint32_t r = 0; r < records; r++) {
+		struct place_record record;
+
+		memcpy(&record, record_at(&ring->view, first, r), sizeof(record));
+		if (record.layout < accountant->assembler_count)
+			assembler_add(&accountant->assemblers[record.layout], accountant->now,
+				      &record);
+	}
+}
 
 /* The records of a finished burst. */
 static void accountant_add(struct accountant *accountant, uint32_t queue, uint64_t b)
@@ -21,6 +37,10 @@ static void accountant_add(struct accountant *accountant, uint32_t queue, uint64
 	/* the rx worker's line, which a PLAIN burst leaves alone */
 	if (!(ring->result[slot].done & BURST_PLAIN))
 		first = burst_word_first(ring->ready[slot].word);
+	if (accountant->assemblers) {
+		accountant_place(accountant, ring, first, records);
+		return;
+	}
 	for (uint32_t r = 0; r < records; r++)
 		verdict_add(&accountant->verdict, queue,
 			    record_read(&ring->view, b, first, r, &plain));
@@ -77,10 +97,23 @@ static unsigned int accountant_collect(struct accountant *accountant, uint32_t q
 	return n;
 }
 
+/* All that are open, as soon as the device has done it; one that is dead never does. */
+static void accountant_close_images(struct assembler *assembler)
+{
+	const uint64_t since = rte_rdtsc();
+	unsigned int idle = 0;
+
+	while (!assembler_finish(assembler, rte_rdtsc()) && !tsc_older(since, CLOSE_MS))
+		thread_idle(++idle);
+	assembler_end(assembler, rte_rdtsc());
+}
+
 /* No burst will follow: nothing is held any longer. */
 static void accountant_end(struct accountant *accountant)
 {
 	verdict_finish(&accountant->verdict);
+	for (uint32_t i = 0; i < accountant->assembler_count; i++)
+		accountant_close_images(&accountant->assemblers[i]);
 	if (!accountant->save)
 		return;
 	save_end(accountant->save);
@@ -96,6 +129,9 @@ static unsigned int accountant_round(struct accountant *accountant)
 {
 	unsigned int work = 0;
 
+	accountant->now = rte_rdtsc();
+	for (uint32_t i = 0; i < accountant->assembler_count; i++)
+		assembler_round(&accountant->assemblers[i], accountant->now);
 	for (uint32_t q = 0; q < accountant->ring_count; q++)
 		work += accountant_collect(accountant, q);
 	return work;

@@ -7,6 +7,9 @@
  * Two cursors of a queue, in its ring: `accounted` bursts are in the verdict; `collected` ones are
  * released too. They are the same but where frames are saved: those that a damaged frame still to
  * come would want are held back (save_hold()) until more has come, or until the end.
+ *
+ * Where frames are put together to images the records are the assemblers', by description, and the
+ * verdict gets none.
  */
 #ifndef GDRCAP_ACCOUNTANT_H
 #define GDRCAP_ACCOUNTANT_H
@@ -16,6 +19,7 @@
 
 #include "base/thread.h"
 #include "capture/ring_producer.h"
+#include "image/assembler.h"
 #include "save/save.h"
 #include "verdict/verdict.h"
 
@@ -25,6 +29,9 @@ struct accountant {
 	uint32_t ring_count;
 	struct save
 		*save; /* frames that go to files pass here before their slots go back; or NULL */
+	struct assembler *assemblers; /* before the start; NULL: no images */
+	uint32_t assembler_count;
+	uint64_t now;		     /* of this round */
 	pthread_mutex_t lock;	     /* held by the thread, and lent while `wanted` is not 0 */
 	_Atomic unsigned int wanted; /* readers who wait for the lock or have it */
 	_Atomic unsigned int lent;   /* times that a reader got it */

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From records to images. What is counted of them: assembler_counts.c. */
+#include "image/assembler.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "image/assembler_internal.h"
+
+/* ---- buffers ---- */
+
+static struct place_shared *shared_of(const struct assembler *assembler)
+{
+	return assembler->config.view->shared;
+}
+
+/* To the workers. */
+static void slot_give(struct assembler *assembler, uint32_t slot)
+{
+	assembler->slot[slot].state = ASSEMBLER_GIVEN;
+	assembler->credits++;
+	place_give(shared_of(assembler), slot);
+}
+
+/* From the caller. */
+static void slots_take_back(struct assembler *assembler)
+{
+	uint32_t next;
+
+	for (uint32_t top = image_ring_returned(assembler->ring); top; top = next) {
+		next = image_ring_before(assembler->ring, top - 1);
+		slot_give(assembler, top - 1);
+	}
+	/* Before a worker asks in vain: the latest is wanted, not the oldest. */
+	while (assembler->config.drop_oldest && assembler->credits == 0) {
+		uint32_t slot;
+
+		if (!image_ring_take(assembler->ring, &slot))
+			return;
+		assembler_count_taken_back(assembler, &assembler->slot[slot]);
+		slot_give(assembler, slot);
+	}
+}
+
+/* ---- a stream's list ---- */
+
+static void list_insert(struct assembler *assembler, struct assembler_stream *stream, uint32_t slot)
+{
+	struct assembler_slot *entry = &assembler->slot[slot];
+	const uint64_t late = assembler->config.view->layout.late;
+	uint32_t older = stream->newest, newer = ASSEMBLER_NONE;
+
+	while (older != ASSEMBLER_NONE && assembler->slot[older].number > entry->number &&
+	       assembler->slot[older].number - entry->number <= late) {
+		newer = older;
+		older = assembler->slot[older].older;
+	}
+	entry->older = older;
+	entry->newer = newer;
+	*(older == ASSEMBLER_NONE ? &stream->oldest : &assembler->slot[older].newer) = slot;
+	*(newer == ASSEMBLER_NONE ? &stream->newest : &assembler->slot[newer].older) = slot;
+	stream->listed++;
+	assembler->listing |= (uint64_t)1 << entry->stream;
+}
+
+static struct assembler_slot *list_remove_oldest(struct assembler *assembler,
+						 struct assembler_stream *stream)
+{
+	struct assembler_slot *entry = &assembler->slot[stream->oldest];
+
+	stream->oldest = entry->newer;
+	*(entry->newer == ASSEMBLER_NONE ? &stream->newest : &assembler->slot[entry->newer].older) =
+		ASSEMBLER_NONE;
+	if (--stream->listed == 0)
+		assembler->listing &= ~((uint64_t)1 << entry->stream);
+	return entry;
+}
+
+/* ---- closing ---- */
+
+/* From now on nobody begins an image that should have been handed out before this one. */
+static void window_move(struct assembler *assembler, const struct assembler_slot *entry)
+{
+	uint64_t *last = &shared_of(assembler)->window[entry->stream].last;
+
+	if (!*last || entry->number >= *last ||
+	    *last - 1 - entry->number > assembler->config.view->layout.late)
+		__atomic_store_n(last, entry->number + 1, __ATOMIC_RELEASE);
+}
+
+static void slot_close(struct assembler *assembler, struct assembler_slot *entry,
+		       enum gdrcap_image_end end)
+{
+	const struct assembler_config *config = &assembler->config;
+	const bool dropped = entry->lost || (config->drop_incomplete && end);
+	int ret;
+
+	window_move(assembler, entry);
+	entry->end = end;
+	entry->state = ASSEMBLER_CLOSING;
+	entry->ones = 0;
+	ret = config->close(config->context, (uint32_t)(entry - assembler->slot), entry->use,
+			    dropped ? -1 : config->fill);
+	if (ret == 0)
+		return;
+	assembler->failure = ret;
+	entry->state = ASSEMBLER_DONE;
+	entry->lost = 1;
+}
+
+/* The device has closed it: what came is known exactly, also of records that are not here yet. */
+static void slot_closed(struct assembler *assembler, struct assembler_slot *entry)
+{
+	const struct place_view *view = assembler->config.view;
+	const uint32_t slot = (uint32_t)(entry - assembler->slot);
+	uint32_t expected;
+
+	entry->pieces = view->shared->closed[slot].pieces;
+	entry->bytes = view->shared->closed[slot].bytes;
+	if (entry->said && entry->said < view->layout.pieces)
+		entry->past =
+			image_bits_past(view->present_host + (size_t)slot * view->present_words,
+					view->layout.pieces);
+	expected = assembler_expected(assembler, entry);
+	if (expected && entry->pieces >= expected)
+		entry->end = GDRCAP_IMAGE_COMPLETE;
+	else if (entry->end == GDRCAP_IMAGE_COMPLETE) /* the sender had said fewer than came */
+		entry->end = GDRCAP_IMAGE_TIMEOUT;
+	entry->state = ASSEMBLER_DONE;
+}
+
+static bool slot_is_closed(const struct assembler *assembler, const struct assembler_slot *entry)
+{
+	const struct place_shared *shared = shared_of(assembler);
+
+	return entry->state == ASSEMBLER_CLOSING &&
+	       __atomic_load_n(&shared->closed[entry - assembler->slot].use, __ATOMIC_ACQUIRE) ==
+		       entry->use;
+}
+
+/* ---- handing out ---- */
+
+/* What the caller sees of it. */
+static void image_fill_in(struct assembler *assembler, struct assembler_slot *entry)
+{
+	const struct assembler_config *config = &assembler->config;
+	const struct place_view *view = config->view;
+	const struct image_layout *layout = &view->layout;
+	const uint32_t slot = (uint32_t)(entry - assembler->slot);
+	const struct place_head *head = &view->shared->head[slot];
+	const uint32_t expected = assembler_expected(assembler, entry);
+	uint32_t *present = view->present_host + (size_t)slot * view->present_words;
+	struct gdrcap_image *image = &entry->image;
+
+	image->number = entry->number;
+	image->stream_id = assembler->stream[entry->stream].id;
+	image->stream = entry->stream;
+	image->end = entry->end;
+	image->data = config->data + (size_t)slot * view->stride;
+	image->placed = entry->bytes;
+	image->pieces = expected;
+	image->received = entry->pieces;
+	image->present = present;
+	image->bytes = layout->bytes;
+	if (expected && expected < layout->pieces)
+		image->bytes = image_piece_place(layout, expected - 1) +
+			       image_piece_bytes(layout, expected - 1);
+	/* only a sender who tells where it ends may end it within a piece */
+	if (layout->partial && layout->row_bytes == layout->bytes &&
+	    entry->end == GDRCAP_IMAGE_COMPLETE)
+		image->bytes = entry->bytes;
+	image->first_time = entry->first;
+	image->last_time = entry->last;
+	if (config->time_ns) {
+		image->first_time = config->time_ns(config->context, entry->first);
+		image->last_time = config->time_ns(config->context, entry->last);
+	}
+	image->timestamp = __atomic_load_n(&head->timestamp, __ATOMIC_RELAXED);
+	for (uint32_t f = 0; f < IMAGE_FIELDS_MAX; f++)
+		image->fields[f] = __atomic_load_n(&head->fields[f], __ATOMIC_RELAXED);
+	if (entry->end == GDRCAP_IMAGE_COMPLETE && entry->ones != expected) {
+		image_bits_fill(present, view->present_words, expected);
+		entry->ones = expected;
+	}
+}
+
+/* The images that are done and that no older one holds up. */
+static void stream_hand_out(struct assembler *assembler, struct assembler_stream *stream)
+{
+	while (stream->oldest != ASSEMBLER_NONE) {
+		const uint32_t slot = stream->oldest;
+		struct assembler_slot *entry = &assembler->slot[slot];
+		bool dropped;
+
+		if (slot_is_closed(assembler, entry))
+			slot_closed(assembler, entry);
+		if (entry->state != ASSEMBLER_DONE)
+			return;
+		list_remove_oldest(assembler, stream);
+		window_move(assembler, entry);
+		dropped = assembler_count_image(assembler, entry);
+		if (dropped) {
+			slot_give(assembler, slot);
+			continue;
+		}
+		image_fill_in(assembler, entry);
+		entry->image.skipped = stream->skipped;
+		stream->skipped = 0;
+		entry->state = ASSEMBLER_OUT;
+		image_ring_offer(assembler->ring, slot);
+		ring_wake_look(&assembler->ring->wake,
+			       atomic_load_explicit(&assembler->ring->ready, memory_order_relaxed));
+	}
+}
+
+/* ---- records ---- */
+
+/* The oldest have to go. */
+static void stream_limit(struct assembler *assembler, struct assembler_stream *stream)
+{
+	const uint32_t open = assembler->config.open;
+	uint32_t over = stream->listed > open ? stream->listed - open : 0;
+
+	for (uint32_t slot = stream->oldest; over; slot = assembler->slot[slot].newer, over--)
+		if (assembler->slot[slot].state == ASSEMBLER_OPEN)
+			slot_close(assembler, &assembler->slot[slot], GDRCAP_IMAGE_NEWER);
+}
+
+static void image_begin(struct assembler *assembler, uint64_t now,
+			const struct place_record *record)
+{
+	const struct place_head *head = &shared_of(assembler)->head[record->slot];
+	struct assembler_slot *entry = &assembler->slot[record->slot];
+	struct assembler_stream *stream = &assembler->stream[record->stream];
+
+	*entry = (struct assembler_slot){
+		.owner = entry->owner,
+		.ones = entry->ones,
+		.number = head->number,
+		.first = now,
+		.last = now,
+		.use = record->use,
+		.stream = record->stream,
+		.state = ASSEMBLER_OPEN,
+	};
+	assembler->credits--;
+	stream->id = head->stream_id;
+	stream->counts.begun++;
+	/* A worker looked at the window before it was moved on. */
+	entry->lost = stream->has_last && entry->number <= stream->last &&
+		      stream->last - entry->number <= assembler->config.view->layout.late;
+	list_insert(assembler, stream, record->slot);
+	if (entry->lost)
+		slot_close(assembler, entry, GDRCAP_IMAGE_NEWER);
+	stream_limit(assembler, stream);
+}
+
+/* It has all pieces, as far as is known. */
+static void image_whole(struct assembler *assembler, struct assembler_slot *entry)
+{
+	if (assembler_expected(assembler, entry) < assembler->config.view->layout.pieces) {
+		slot_close(assembler, entry, GDRCAP_IMAGE_COMPLETE);
+	} else {
+		entry->end = GDRCAP_IMAGE_COMPLETE;
+		entry->state = ASSEMBLER_DONE;
+	}
+	stream_hand_out(assembler, &assembler->stream[entry->stream]);
+}
+
+static void image_add(struct assembler *assembler, uint64_t now, const struct place_record *record)
+{
+	struct assembler_slot *entry = &assembler->slot[record->slot];
+	uint32_t expected;
+
+	/* of uses that are over, records may come late, by another queue */
+	if (entry->state == ASSEMBLER_GIVEN && (int32_t)(record->use - entry->use) > 0)
+		image_begin(assembler, now, record);
+	if (entry->state != ASSEMBLER_OPEN || entry->use != record->use)
+		return;
+	if (record->ends && !entry->ends) {
+		entry->ends = 1;
+		entry->ended = now;
+	}
+	if (record->expected > entry->said)
+		entry->said = record->expected;
+	if (record->past > entry->past)
+		entry->past = record->past;
+	if (record->outcome == PLACE_PLACED)
+		entry->last = now;
+	entry->pieces += record->pieces;
+	entry->bytes += record->bytes;
+	expected = assembler_expected(assembler, entry);
+	if (expected && entry->pieces >= expected)
+		image_whole(assembler, entry);
+}
+
+void assembler_add(struct assembler *assembler, uint64_t now, const struct place_record *record)
+{
+	assembler_count_frames(assembler, record);
+	if (record->outcome == PLACE_NO_ROOM)
+		assembler_count_no_room(assembler, record);
+	else if ((record->outcome == PLACE_PLACED || record->outcome == PLACE_DUPLICATE) &&
+		 record->slot < assembler->config.view->ring && record->stream < PLACE_STREAMS_MAX)
+		image_add(assembler, now, record);
+}
+
+/* ---- rounds ---- */
+
+/* So that nothing complete waits longer for it than `timeout`. */
+static bool image_holds_up(const struct assembler *assembler, uint64_t now,
+			   const struct assembler_slot *entry)
+{
+	for (uint32_t slot = entry->newer; slot != ASSEMBLER_NONE;
+	     slot = assembler->slot[slot].newer) {
+		const struct assembler_slot *newer = &assembler->slot[slot];
+
+		if (newer->state != ASSEMBLER_OPEN && newer->end == GDRCAP_IMAGE_COMPLETE &&
+		    now - newer->last > assembler->config.timeout)
+			return true;
+	}
+	return false;
+}
+
+static bool image_is_due(const struct assembler *assembler, uint64_t now,
+			 const struct assembler_slot *entry)
+{
+	const struct assembler_config *config = &assembler->config;
+
+	return now - entry->last > config->timeout ||
+	       (entry->ends && now - entry->ended > config->linger) ||
+	       image_holds_up(assembler, now, entry);
+}
+
+static void stream_round(struct assembler *assembler, uint64_t now, struct assembler_stream *stream)
+{
+	for (uint32_t slot = stream->oldest; slot != ASSEMBLER_NONE;
+	     slot = assembler->slot[slot].newer) {
+		struct assembler_slot *entry = &assembler->slot[slot];
+
+		if (entry->state != ASSEMBLER_OPEN)
+			continue;
+		if (!image_is_due(assembler, now, entry))
+			break;
+		slot_close(assembler, entry, GDRCAP_IMAGE_TIMEOUT);
+	}
+	stream_hand_out(assembler, stream);
+}
+
+void assembler_round(struct assembler *assembler, uint64_t now)
+{
+	for (uint64_t left = assembler->listing; left; left &= left - 1)
+		stream_round(assembler, now, &assembler->stream[__builtin_ctzll(left)]);
+	slots_take_back(assembler);
+	/* who asked for the descriptor meanwhile */
+	ring_wake_look(&assembler->ring->wake,
+		       atomic_load_explicit(&assembler->ring->ready, memory_order_relaxed));
+}
+
+bool assembler_finish(struct assembler *assembler, uint64_t now)
+{
+	for (uint64_t left = assembler->listing; left; left &= left - 1) {
+		struct assembler_stream *stream = &assembler->stream[__builtin_ctzll(left)];
+
+		for (uint32_t slot = stream->oldest; slot != ASSEMBLER_NONE;
+		     slot = assembler->slot[slot].newer)
+			if (assembler->slot[slot].state == ASSEMBLER_OPEN)
+				slot_close(assembler, &assembler->slot[slot], GDRCAP_IMAGE_STOPPED);
+	}
+	assembler_round(assembler, now);
+	return assembler->listing == 0;
+}
+
+void assembler_end(struct assembler *assembler, uint64_t now)
+{
+	for (uint64_t left = assembler->listing; left; left &= left - 1) {
+		struct assembler_stream *stream = &assembler->stream[__builtin_ctzll(left)];
+
+		for (uint32_t slot = stream->oldest; slot != ASSEMBLER_NONE;
+		     slot = assembler->slot[slot].newer) {
+			struct assembler_slot *entry = &assembler->slot[slot];
+
+			if (slot_is_closed(assembler, entry))
+				slot_closed(assembler, entry);
+			entry->lost |= entry->state != ASSEMBLER_DONE;
+			entry->state = ASSEMBLER_DONE;
+		}
+	}
+	assembler_round(assembler, now);
+	image_ring_end(assembler->ring);
+}
+
+void assembler_init(struct assembler *assembler, const struct assembler_config *config,
+		    struct image_ring *ring)
+{
+	memset(assembler, 0, sizeof(*assembler));
+	assembler->config = *config;
+	assembler->ring = ring;
+	for (uint32_t s = 0; s < PLACE_STREAMS_MAX; s++) {
+		assembler->stream[s].oldest = ASSEMBLER_NONE;
+		assembler->stream[s].newest = ASSEMBLER_NONE;
+	}
+	for (uint32_t slot = 0; slot < config->view->ring; slot++)
+		slot_give(assembler, slot);
+}

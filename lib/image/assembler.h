@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The assembler: from what workers placed (struct place_record) to images that are handed out. One
+ * description's; one thread, the accountant's, which sees the records of all queues, so that an image may
+ * come by several. It waits for nothing: what is due is looked for in rounds.
+ *
+ * A stream's images that are not handed out yet are a list, in the order in which they will be. A new one
+ * is put in by its number, from the newest backwards, past those that are newer by `late` at most; so a
+ * number that has nothing to do with the others costs one image, and the stream goes on. The oldest is
+ * handed out when it is complete or closed. The oldest of which pieces are missing is closed
+ *
+ *   - when more than `open` images are in the list (NEWER),
+ *   - `timeout` after something of it was placed last, `linger` after its end marker, or `timeout` after
+ *     a newer one was complete (TIMEOUT),
+ *   - at the end (STOPPED).
+ *
+ * To close it: window[stream].last first, so that nobody begins one that would have to be handed out
+ * before; then config->close, and when the device says that nobody is in it any more, what it counted
+ * is exact. One that is complete though the sender said fewer pieces than there can be is closed as well, since
+ * a piece more may come.
+ */
+#ifndef GDRCAP_ASSEMBLER_H
+#define GDRCAP_ASSEMBLER_H
+
+#include "gdrcap.h"
+#include "image/image_ring.h"
+
+#define ASSEMBLER_NONE UINT32_MAX
+#define ASSEMBLER_RUNS 8u /* of numbers without a buffer, remembered a stream */
+#define ASSEMBLER_JUMP                                                                             \
+	65536u /* so many numbers further on is another beginning, and nothing skipped */
+
+struct assembler_config {
+	const struct place_view *view; /* kept; read: layout, shared, present_host, ring */
+	uint8_t *data;		       /* image buffers, as the caller addresses them */
+	uint32_t open;
+	uint64_t timeout, linger; /* ticks */
+	int fill;		  /* -1: nothing */
+	bool drop_incomplete, drop_oldest;
+	/* kernel_ops.place_close(). A negative errno is kept in `failure`, and the image dropped. */
+	int (*close)(void *context, uint32_t slot, uint32_t use, int fill);
+	/* Ticks to ns since the Unix epoch; NULL: as they are. */
+	uint64_t (*time_ns)(void *context, uint64_t ticks);
+	void *context;
+};
+
+enum assembler_state {
+	ASSEMBLER_GIVEN, /* the workers', who have not told of an image in it */
+	ASSEMBLER_OPEN,
+	ASSEMBLER_CLOSING,
+	ASSEMBLER_DONE, /* complete or closed; older ones are not */
+	ASSEMBLER_OUT,	/* the caller's, or on its way to and from him */
+};
+
+/* An image buffer. */
+struct assembler_slot {
+	struct gdrcap_image image;   /* as it was handed out */
+	struct gdrcap_images *owner; /* whose image this is: images.h */
+	uint64_t number, bytes;
+	uint64_t first, last; /* ticks */
+	uint64_t ended;	      /* when its end marker came, with `ends` */
+	uint32_t use, stream;
+	uint32_t pieces; /* placed */
+	uint32_t said;	 /* that it has; 0: nobody said */
+	uint32_t past;	 /* the last one placed, + 1 */
+	uint32_t older, newer;
+	uint32_t ones; /* its bitmap for the caller is so many ones */
+	uint8_t state, end, ends, lost;
+};
+
+struct assembler_run {
+	uint64_t first, last;
+};
+
+struct assembler_stream {
+	uint64_t id;
+	uint32_t oldest, newest, listed; /* ASSEMBLER_NONE: the list is empty */
+	uint32_t runs;			 /* so far; the newest ASSEMBLER_RUNS are in run[] */
+	struct assembler_run run[ASSEMBLER_RUNS];
+	uint64_t last;	  /* number of the newest that left the list, with has_last */
+	uint64_t skipped; /* that no image told yet */
+	bool has_last;
+	struct gdrcap_image_counts counts;
+};
+
+struct assembler {
+	struct assembler_config config;
+	struct image_ring *ring;
+	uint32_t streams;
+	uint64_t listing; /* bit s: stream s has a list */
+	uint32_t credits; /* buffers given that no image was seen in */
+	int failure;
+	struct gdrcap_image_counts frames; /* what belongs to no stream */
+	uint64_t nobody; /* number of the last image of a stream too many, with has_nobody */
+	bool has_nobody;
+	uint32_t incomplete_count;
+	struct gdrcap_incomplete incomplete[GDRCAP_INCOMPLETE_MAX];
+	struct assembler_stream stream[PLACE_STREAMS_MAX];
+	struct assembler_slot slot[PLACE_RING_MAX];
+};
+
+/* Gives all buffers to the workers. The view's shared memory is zeroed. */
+void assembler_init(struct assembler *assembler, const struct assembler_config *config,
+		    struct image_ring *ring);
+void assembler_add(struct assembler *assembler, uint64_t now, const struct place_record *record);
+/* Takes buffers back, closes what is due, hands out what was closed. Often, also when nothing comes. */
+void assembler_round(struct assembler *assembler, uint64_t now);
+/* No record will follow: closes all that is open. True when all of it was handed out; else rounds are
+ * called until it is. */
+bool assembler_finish(struct assembler *assembler, uint64_t now);
+/* After that: nothing more is handed out. What a device did not close counts as dropped. */
+void assembler_end(struct assembler *assembler, uint64_t now);
+
+/* All streams together. */
+void assembler_counts(const struct assembler *assembler, struct gdrcap_image_counts *counts);
+/* -ENOENT after the last. */
+int assembler_stream_counts(const struct assembler *assembler, uint32_t stream, uint64_t *id,
+			    struct gdrcap_image_counts *counts);
+
+/* ---- bitmaps: image_bits.c ---- */
+
+/* The ranges that are missing of the first `pieces`: how many; the first `max` into `ranges`. */
+uint32_t image_bits_missing(const struct image_layout *layout, const uint32_t *present,
+			    uint32_t pieces, struct gdrcap_range *ranges, uint32_t max);
+/* The last piece that is there of the first `pieces`, + 1; 0: none is. */
+uint32_t image_bits_past(const uint32_t *present, uint32_t pieces);
+void image_bits_fill(uint32_t *present, uint32_t words, uint32_t pieces);
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the assembler counts: frames, images, pieces, and the numbers that were skipped. */
+#include <errno.h>
+
+#include "image/assembler_internal.h"
+
+uint32_t assembler_expected(const struct assembler *assembler, const struct assembler_slot *entry)
+{
+	const struct image_layout *layout = &assembler->config.view->layout;
+
+	if (entry->said)
+		return entry->said > entry->past ? entry->said : entry->past;
+	return layout->known ? layout->pieces : 0;
+}
+
+void assembler_count_frames(struct assembler *assembler, const struct place_record *record)
+{
+	struct gdrcap_image_counts *counts = &assembler->frames;
+
+	if (record->stream < PLACE_STREAMS_MAX) {
+		counts = &assembler->stream[record->stream].counts;
+		if (record->stream >= assembler->streams)
+			assembler->streams = record->stream + 1u;
+	}
+	counts->frames += record->count;
+	switch (record->outcome) {
+	case PLACE_PLACED:
+		counts->placed += record->count;
+		break;
+	case PLACE_DUPLICATE:
+		counts->duplicate += record->count;
+		break;
+	case PLACE_LATE:
+		counts->late += record->count;
+		break;
+	case PLACE_NO_ROOM:
+		counts->no_room += record->count;
+		break;
+	case PLACE_MISFIT:
+		counts->misfit += record->count;
+		break;
+	default:
+		counts->filtered += record->count;
+	}
+}
+
+/* ---- numbers ---- */
+
+static uint32_t runs_kept(const struct assembler_stream *stream)
+{
+	return stream->runs < ASSEMBLER_RUNS ? stream->runs : ASSEMBLER_RUNS;
+}
+
+/* Images that found no buffer come one after the other, their frames by several queues. */
+static bool runs_add(struct assembler_stream *stream, uint64_t number)
+{
+	struct assembler_run *newest = &stream->run[(stream->runs - 1) % ASSEMBLER_RUNS];
+
+	for (uint32_t r = 0; r < runs_kept(stream); r++)
+		if (number >= stream->run[r].first && number <= stream->run[r].last)
+			return false;
+	if (stream->runs && number == newest->last + 1)
+		newest->last = number;
+	else
+		stream->run[stream->runs++ % ASSEMBLER_RUNS] =
+			(struct assembler_run){ number, number };
+	return true;
+}
+
+/* How many of the numbers between these two they have. */
+static uint64_t runs_between(const struct assembler_stream *stream, uint64_t last, uint64_t number)
+{
+	uint64_t count = 0;
+
+	for (uint32_t r = 0; r < runs_kept(stream); r++) {
+		const struct assembler_run *run = &stream->run[r];
+		const uint64_t from = run->first > last ? run->first : last + 1;
+		const uint64_t to = run->last < number ? run->last : number - 1;
+
+		if (from <= to)
+			count += to - from + 1;
+	}
+	return count;
+}
+
+void assembler_count_no_room(struct assembler *assembler, const struct place_record *record)
+{
+	struct gdrcap_image_counts *counts = &assembler->frames;
+
+	if (record->stream < PLACE_STREAMS_MAX) {
+		counts = &assembler->stream[record->stream].counts;
+		if (!runs_add(&assembler->stream[record->stream], record->number))
+			return;
+	} else {
+		if (assembler->has_nobody && assembler->nobody == record->number)
+			return;
+		assembler->has_nobody = true;
+		assembler->nobody = record->number;
+	}
+	counts->begun++;
+	counts->dropped++;
+}
+
+static void count_number(struct assembler *assembler, struct assembler_stream *stream,
+			 uint64_t number)
+{
+	const bool counts = assembler->config.view->layout.counts;
+	const uint64_t before = stream->last;
+	uint64_t missing;
+
+	if (stream->has_last && number <= before) {
+		stream->counts.restarts++;
+	} else if (stream->has_last && counts) {
+		missing = number - before - 1;
+		if (missing > ASSEMBLER_JUMP) {
+			stream->counts.restarts++;
+		} else if (missing) {
+			missing -= runs_between(stream, before, number);
+			stream->counts.skipped += missing;
+			stream->skipped += missing;
+		}
+	}
+	stream->last = number;
+	stream->has_last = true;
+}
+
+/* ---- images ---- */
+
+static void count_end(struct gdrcap_image_counts *counts, uint32_t end, uint64_t by)
+{
+	if (end == GDRCAP_IMAGE_COMPLETE) {
+		counts->complete += by;
+		return;
+	}
+	counts->incomplete += by;
+	*(end == GDRCAP_IMAGE_NEWER	? &counts->newer
+	  : end == GDRCAP_IMAGE_TIMEOUT ? &counts->timeout
+					: &counts->stopped) += by;
+}
+
+/* One of the first. */
+static void note_incomplete(struct assembler *assembler, const struct assembler_slot *entry)
+{
+	const struct place_view *view = assembler->config.view;
+	const uint32_t expected = assembler_expected(assembler, entry);
+	struct gdrcap_incomplete *note = &assembler->incomplete[assembler->incomplete_count];
+
+	if (assembler->incomplete_count == GDRCAP_INCOMPLETE_MAX)
+		return;
+	assembler->incomplete_count++;
+	note->number = entry->number;
+	note->stream_id = assembler->stream[entry->stream].id;
+	note->stream = entry->stream;
+	note->end = entry->end;
+	note->pieces = expected;
+	note->received = entry->pieces;
+	note->ranges = image_bits_missing(
+		&view->layout,
+		view->present_host + (size_t)(entry - assembler->slot) * view->present_words,
+		expected ? expected : view->layout.pieces, note->missing, GDRCAP_RANGES_MAX);
+}
+
+bool assembler_count_image(struct assembler *assembler, const struct assembler_slot *entry)
+{
+	struct assembler_stream *stream = &assembler->stream[entry->stream];
+	struct gdrcap_image_counts *counts = &stream->counts;
+	const uint32_t expected = assembler_expected(assembler, entry);
+
+	if (entry->lost) {
+		counts->dropped++;
+		return true;
+	}
+	count_number(assembler, stream, entry->number);
+	counts->bytes += entry->bytes;
+	if (expected) {
+		counts->pieces_expected += expected;
+		counts->pieces_placed += entry->pieces;
+		counts->pieces_lost += expected - entry->pieces;
+	}
+	if (entry->end != GDRCAP_IMAGE_COMPLETE) {
+		note_incomplete(assembler, entry);
+		if (assembler->config.drop_incomplete) {
+			counts->dropped++;
+			return true;
+		}
+	}
+	count_end(counts, entry->end, 1);
+	return false;
+}
+
+void assembler_count_taken_back(struct assembler *assembler, const struct assembler_slot *entry)
+{
+	struct assembler_stream *stream = &assembler->stream[entry->stream];
+
+	count_end(&stream->counts, entry->image.end, (uint64_t)-1);
+	stream->counts.dropped++;
+	/* whoever comes next tells of what was not even begun before it */
+	stream->skipped += entry->image.skipped;
+}
+
+/* ---- results ---- */
+
+static void counts_add(struct gdrcap_image_counts *to, const struct gdrcap_image_counts *from)
+{
+	to->frames += from->frames;
+	to->placed += from->placed;
+	to->duplicate += from->duplicate;
+	to->late += from->late;
+	to->no_room += from->no_room;
+	to->misfit += from->misfit;
+	to->filtered += from->filtered;
+	to->begun += from->begun;
+	to->complete += from->complete;
+	to->incomplete += from->incomplete;
+	to->newer += from->newer;
+	to->timeout += from->timeout;
+	to->stopped += from->stopped;
+	to->dropped += from->dropped;
+	to->open += from->open;
+	to->skipped += from->skipped;
+	to->restarts += from->restarts;
+	to->pieces_expected += from->pieces_expected;
+	to->pieces_placed += from->pieces_placed;
+	to->pieces_lost += from->pieces_lost;
+	to->bytes += from->bytes;
+}
+
+int assembler_stream_counts(const struct assembler *assembler, uint32_t stream, uint64_t *id,
+			    struct gdrcap_image_counts *counts)
+{
+	if (stream >= assembler->streams)
+		return -ENOENT;
+	*id = assembler->stream[stream].id;
+	*counts = assembler->stream[stream].counts;
+	counts->open = assembler->stream[stream].listed;
+	counts->has_skipped = assembler->config.view->layout.counts != 0;
+	return 0;
+}
+
+void assembler_counts(const struct assembler *assembler, struct gdrcap_image_counts *counts)
+{
+	struct gdrcap_image_counts of;
+	uint64_t id;
+
+	*counts = assembler->frames;
+	counts->has_skipped = assembler->config.view->layout.counts != 0;
+	for (uint32_t s = 0; assembler_stream_counts(assembler, s, &id, &of) == 0; s++)
+		counts_add(counts, &of);
+}

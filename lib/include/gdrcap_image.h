@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * Images instead of frames: what option `image` describes, put together in GPU memory. Part of gdrcap.h.
+ *
+ * An image is one contiguous object, a picture or a block of samples, divided into pieces: what can be
+ * missing. It is complete when all of its pieces came, and is handed out at once, unless an older one of
+ * its stream is still open. An incomplete one is closed when more than `open` images of its stream
+ * are open, when nothing of it came for `timeout`, `linger` after its sender's end marker, or by
+ * gdrcap_stop(), and handed out with a bitmap of what came. No piece is written twice, and nothing is
+ * written into an image that was handed out.
+ *
+ * Images of a stream come in order of their numbers. A buffer is the caller's until he releases it;
+ * when none is left, new images are dropped (or, by `full: drop_oldest`, the oldest that he has not
+ * taken): a slow caller costs images, and never holds up the port.
+ */
+#ifndef GDRCAP_IMAGE_H
+#define GDRCAP_IMAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GDRCAP_IMAGES_MAX 4	    /**< descriptions in one session */
+#define GDRCAP_IMAGE_STREAMS_MAX 64 /**< streams of each */
+#define GDRCAP_INCOMPLETE_MAX 16
+#define GDRCAP_RANGES_MAX 8
+
+struct gdrcap_session;
+struct gdrcap_images; /**< the images of one description: one caller thread */
+struct CUstream_st;
+
+/** Why an image was closed. */
+enum gdrcap_image_end {
+	GDRCAP_IMAGE_COMPLETE, /**< all of it came */
+	GDRCAP_IMAGE_NEWER,    /**< more than `open` images of its stream were open */
+	GDRCAP_IMAGE_TIMEOUT,  /**< nothing came for `timeout`, or `linger` after its end marker */
+	GDRCAP_IMAGE_STOPPED,  /**< the run was ended */
+};
+
+struct gdrcap_image {
+	uint64_t seq; /**< +1 an image that the caller takes, no gaps */
+	uint64_t
+		number; /**< the sender's, extended to 64 bits; a time stamp where that is the number */
+	uint64_t stream_id; /**< the sender's; 0 where there is one stream */
+	uint32_t stream;    /**< its index: gdrcap_get_image_stream() */
+	uint32_t end;	    /**< enum gdrcap_image_end */
+	uint8_t *data;	    /**< the first byte; a device pointer where images lie in GPU memory */
+	uint64_t bytes;	    /**< that it has, with its rows' padding; where nobody said: the most */
+	uint64_t placed;    /**< that came, second copies not counted */
+	uint32_t pieces;    /**< that it has; 0: nobody said how many */
+	uint32_t received;  /**< of them came */
+	const uint32_t *present; /**< bit i % 32 of word i / 32: piece i came; for CPU and GPU */
+	uint64_t
+		skipped; /**< images of the stream of which nothing came, since the one before; 0 where
+			   * numbers are time stamps */
+	uint64_t first_time, last_time; /**< arrival of the first and the last piece, when it was
+					 * noticed: ns since the Unix epoch */
+	uint64_t timestamp, fields[4];	/**< the sender's, as described; 0 where it is not */
+};
+
+/** Bytes next to each other, from the image's first. */
+struct gdrcap_range {
+	uint64_t from, bytes;
+};
+
+/** Images of description `index`; NULL after the last. */
+struct gdrcap_images *gdrcap_get_images(struct gdrcap_session *session, uint32_t index);
+/** The description's name: of its preset, or its file. */
+const char *gdrcap_images_name(const struct gdrcap_images *images);
+/**
+ * Up to `max` images, oldest first: their count, 0 for none yet, -ESHUTDOWN for none ever again. One
+ * thread; no lock, allocation or log. Their bytes are visible to kernels that are launched afterwards.
+ * Each is the caller's, and does not change, until it is released or the session is destroyed.
+ */
+int gdrcap_image_poll(struct gdrcap_images *images, const struct gdrcap_image **image,
+		      unsigned int max);
+/** The same, waiting up to `usec` microseconds (-1: for ever) for the first, as gdrcap_wait() does. */
+int gdrcap_image_wait(struct gdrcap_images *images, const struct gdrcap_image **image,
+		      unsigned int max, int64_t usec);
+/** A descriptor for poll(), epoll or an event loop, or -errno, by gdrcap_queue_fd()'s rules: a
+ * gdrcap_image_poll() that returned 0 arms it. */
+int gdrcap_image_fd(struct gdrcap_images *images);
+/** Which bytes did not come, in order: how many ranges there are, of which the first `max` are put into
+ * `ranges` (NULL where `max` is 0). Rows' padding is no part of any. Of an image of which nobody said
+ * how long it is, up to the most that there can be. Any thread that has the image. */
+int gdrcap_image_missing(const struct gdrcap_image *image, struct gdrcap_range *ranges,
+			 unsigned int max);
+/** Copies bytes of an image to host memory, from wherever it lies; returns when they are there. 0,
+ * -EINVAL past its end, or another negative errno of the GPU's. One thread at a time. */
+int gdrcap_image_copy(const struct gdrcap_image *image, uint64_t from, uint64_t bytes, void *to);
+/** Gives images back, in any order. Any thread. */
+void gdrcap_image_release(struct gdrcap_images *images, const struct gdrcap_image *const *image,
+			  unsigned int count);
+/** Gives them back once `stream` has reached this point; returns at once: how many it took, in order,
+ * the rest being still the caller's, or a negative errno for none. Synchronise the stream before
+ * gdrcap_destroy(). */
+int gdrcap_image_release_after(struct gdrcap_images *images,
+			       const struct gdrcap_image *const *image, unsigned int count,
+			       struct CUstream_st *stream);
+
+/* ---- results: any thread, at any time ---- */
+
+/**
+ * Of one description, or of one of its streams. Exactly, while the run goes on with what is open in
+ * addition: frames = placed + duplicate + late + no_room + misfit + filtered; begun = complete +
+ * incomplete + dropped + open; incomplete = newer + timeout + stopped; pieces_expected = pieces_placed +
+ * pieces_lost. Every image came whole when incomplete, dropped, skipped and no_room are 0.
+ */
+struct gdrcap_image_counts {
+	uint64_t frames;    /**< received; of a stream: those that name it */
+	uint64_t placed;    /**< brought pieces, or told of an image */
+	uint64_t duplicate; /**< all that they brought was there */
+	uint64_t late;	    /**< of images that had been closed */
+	uint64_t
+		no_room; /**< of images for which no buffer was free; of streams that are too many */
+	uint64_t misfit; /**< meant, and wrong; of a stream: 0, since what they name may be wrong */
+	uint64_t filtered; /**< not meant: told with the first description */
+	uint64_t begun, complete, incomplete;
+	uint64_t newer, timeout, stopped; /**< of `incomplete` */
+	uint64_t dropped;  /**< no buffer was free, or the caller did not take them, or they were
+			   * incomplete and not wanted */
+	uint64_t open;	   /**< now */
+	uint64_t skipped;  /**< numbers of which nothing came; 0 where numbers are time stamps */
+	uint64_t restarts; /**< times that a stream's numbers went on elsewhere */
+	/** Of images that had a buffer and are closed, and of which somebody said how many they have. */
+	uint64_t pieces_expected, pieces_placed, pieces_lost;
+	uint64_t bytes;	 /**< placed, in closed images */
+	int has_skipped; /**< 1: `skipped` is counted */
+	int reserved;
+};
+/** Of description `index`. -ENOENT after the last. */
+int gdrcap_get_image_counts(const struct gdrcap_session *session, uint32_t index,
+			    struct gdrcap_image_counts *counts, size_t size);
+/** Of stream `stream` of description `index`, and the sender's id of it. -ENOENT after the last. */
+int gdrcap_get_image_stream(const struct gdrcap_session *session, uint32_t index, uint32_t stream,
+			    uint64_t *id, struct gdrcap_image_counts *counts, size_t size);
+
+/** One of the first incomplete images. */
+struct gdrcap_incomplete {
+	uint64_t number, stream_id;
+	uint32_t stream;
+	uint32_t end;		   /**< enum gdrcap_image_end */
+	uint32_t pieces, received; /**< as in struct gdrcap_image */
+	uint32_t ranges;	   /**< that are missing; the first GDRCAP_RANGES_MAX: */
+	uint32_t reserved;
+	struct gdrcap_range missing[GDRCAP_RANGES_MAX];
+};
+/** Number `n` of description `index`. -ENOENT after the last (GDRCAP_INCOMPLETE_MAX are kept). */
+int gdrcap_get_incomplete(const struct gdrcap_session *session, uint32_t index, uint32_t n,
+			  struct gdrcap_incomplete *incomplete, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
