@@ -21,7 +21,15 @@
 #define VAL_OWN 0x3000
 #define VAL_KIND 0xf000
 
-enum own { OWN_CONFIG, OWN_JSON, OWN_JSON_LINES, OWN_QUIET, OWN_VERBOSE, OWN_HELP };
+enum own {
+	OWN_CONFIG,
+	OWN_JSON,
+	OWN_JSON_LINES,
+	OWN_QUIET,
+	OWN_VERBOSE,
+	OWN_EXPLAIN_IMAGE, /* of capture */
+	OWN_HELP
+};
 
 #define OWN(name, value, text)                                                                     \
 	{                                                                                          \
@@ -37,6 +45,9 @@ static const struct gdrcap_option own_options[] = {
 			       "Print a line of JSON every so often while running, 0.1..3600 s."),
 	[OWN_QUIET] = OWN("quiet", NULL, "Print the verdict and errors only."),
 	[OWN_VERBOSE] = OWN("verbose", NULL, "Print what is chosen and done; twice: in detail."),
+	[OWN_EXPLAIN_IMAGE] = OWN("explain-image", NULL,
+				  "Print the images' layouts as YAML, every key written out, and "
+				  "run nothing."),
 	[OWN_HELP] = OWN("help", NULL, "Print this help."),
 };
 #define OWN_COUNT (sizeof(own_options) / sizeof(own_options[0]))
@@ -49,6 +60,7 @@ struct parser {
 	struct option table[2 * GDRCAP_OPTIONS_MAX + OWN_COUNT + 1];
 	char negated[GDRCAP_OPTIONS_MAX][NAME_BYTES]; /* "no-guard": names in `table` */
 	const char *config_path;
+	int explain;
 	unsigned char given[GDRCAP_OPTIONS_MAX]; /* library options already applied */
 	struct app_options *options;
 };
@@ -72,6 +84,11 @@ static int parser_refuse(const struct parser *parser, const char *format, ...)
 static int command_takes(const struct options_command *command, const struct gdrcap_option *option)
 {
 	return (option->commands & command->commands) != 0;
+}
+
+static int command_has(const struct options_command *command, enum own which)
+{
+	return which != OWN_EXPLAIN_IMAGE || (command->commands & GDRCAP_FOR_CAPTURE) != 0;
 }
 
 /* ---- help ---- */
@@ -143,7 +160,8 @@ static void help_print(const struct options_command *command)
 	}
 	printf("\nProgram:\n");
 	for (i = 0; i < OWN_COUNT; i++)
-		help_option(&own_options[i], 0);
+		if (command_has(command, (enum own)i))
+			help_option(&own_options[i], 0);
 }
 
 /* ---- the command line ---- */
@@ -229,8 +247,9 @@ static void parser_init(struct parser *parser)
 		table_add(parser, &rows, parser->negated[i], 0, VAL_NEGATED | (int)i);
 	}
 	for (i = 0; i < OWN_COUNT; i++)
-		table_add(parser, &rows, own_options[i].flag, own_options[i].argument != NULL,
-			  VAL_OWN | (int)i);
+		if (command_has(parser->command, (enum own)i))
+			table_add(parser, &rows, own_options[i].flag,
+				  own_options[i].argument != NULL, VAL_OWN | (int)i);
 }
 
 static int apply_library(struct parser *parser, size_t index, const char *value)
@@ -302,6 +321,9 @@ static int apply_own(struct parser *parser, enum own which, const char *value)
 	case OWN_VERBOSE:
 		if (options->verbose < 2)
 			options->verbose++;
+		break;
+	case OWN_EXPLAIN_IMAGE:
+		parser->explain = 1;
 		break;
 	case OWN_HELP:
 		help_print(parser->command);
@@ -410,6 +432,23 @@ static int check_file_stays(const struct parser *parser)
 	return 0;
 }
 
+/* A file for --config or --image: what is kept of each layout, as one of a list. */
+static int explain_images(const struct parser *parser)
+{
+	const char *text, *next;
+	uint32_t i;
+
+	for (i = 0; (text = gdrcap_config_get(parser->options->config, "image", i)); i++) {
+		if (!i)
+			printf("image:\n");
+		for (next = "  - "; *text; text += strcspn(text, "\n") + 1, next = "    ")
+			printf("%s%.*s\n", next, (int)strcspn(text, "\n"), text);
+	}
+	return i ? 1
+		 : parser_refuse(parser, "--explain-image: there is no image; give --image, or a "
+					 "--config file with one");
+}
+
 int options_parse(int argc, char **argv, const struct options_command *command,
 		  struct app_options *options)
 {
@@ -432,6 +471,8 @@ int options_parse(int argc, char **argv, const struct options_command *command,
 	ret = load_file(&parser);
 	if (ret == 0)
 		ret = parser_walk(&parser, 1);
+	if (ret == 0 && parser.explain)
+		ret = explain_images(&parser);
 	if (ret == 0)
 		ret = check_file_stays(&parser);
 	if (ret)

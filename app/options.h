@@ -29,7 +29,7 @@ struct options_command {
 };
 
 /*
- * argv[0] is the subcommand's name. 0; 1: --help was printed, exit with 0; negative errno: the
+ * argv[0] is the subcommand's name. 0; 1: --help or --explain-image printed all, exit with 0; negative errno: the
  * error is on stderr and in `refused`, exit with 2. What depends on several options is not checked here:
  * gdrcap_config_check() comes next.
  */

@@ -195,6 +195,42 @@ static void test_file(void **state)
 	unlink(path);
 }
 
+/* What is explained is a file that gives the same layouts again, and no port is asked for. */
+static void test_explain(void **state)
+{
+	char path[] = "/tmp/gdrcap_test_explain_XXXXXX", line[256], kept[2][4096];
+	const char *const images = "--image gvsp,bytes=307200,piece=1364 --image "
+				   "rtp-raw,width=64,height=2,sampling=RGB ";
+	FILE *file;
+
+	snprintf(line, sizeof(line), "%s--explain-image", images);
+	assert_int_equal(1, parse(&some, line));
+	assert_string_equal(output[1], "");
+	assert_ptr_equal(output[0], strstr(output[0], "image:\n  - name: gvsp\n    base: udp\n"));
+	assert_has(output[0], "\n    piece: 1364\n");
+	assert_has(output[0], "\n  - name: rtp-raw\n");
+	is("port", 0, NULL);
+	for (uint32_t i = 0; i < 2; i++)
+		snprintf(kept[i], sizeof(kept[i]), "%s",
+			 gdrcap_config_get(options.config, "image", i));
+
+	file = fdopen(mkstemp(path), "w");
+	assert_non_null(file);
+	fputs(output[0], file);
+	fclose(file);
+	for (uint32_t as_image = 0; as_image < 2; as_image++) {
+		snprintf(line, sizeof(line), "--%s %s", as_image ? "image" : "config", path);
+		assert_int_equal(0, parse(&some, line));
+		is("image", 0, kept[0]);
+		is("image", 1, kept[1]);
+		is("image", 2, NULL);
+	}
+	unlink(path);
+	assert_refused(&some, "--explain-image", "--explain-image: there is no image");
+	assert_refused(&all, "--explain-image", "unknown option '--explain-image'");
+	assert_refused(&some, "--image gvsp,piece=1", "--image: bytes: is missing");
+}
+
 static void test_help(void **state)
 {
 	const struct gdrcap_option *option;
@@ -237,9 +273,10 @@ static void test_distance(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values),	cmocka_unit_test(test_own),
-		cmocka_unit_test(test_refused), cmocka_unit_test(test_file),
-		cmocka_unit_test(test_help),	cmocka_unit_test(test_distance),
+		cmocka_unit_test(test_values),	 cmocka_unit_test(test_own),
+		cmocka_unit_test(test_refused),	 cmocka_unit_test(test_file),
+		cmocka_unit_test(test_explain),	 cmocka_unit_test(test_help),
+		cmocka_unit_test(test_distance),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
