@@ -4,17 +4,39 @@
 #include <sched.h>
 #include <string.h>
 
-#include "kernels/host/host_fetch.h"
+#include "kernels/frame_records.h"
 #include "kernels/host/host_workers.h"
+#include "pattern/pattern_ahead.h"
 
 /* Who waits for the lock longer gives up its core: who has it may have none. */
 #define LOCK_SPINS 1000u
+
+/* What was claimed, and is to be copied before the worker leaves the image. A locked instruction waits for
+ * all stores before it: so first all bits of a run are set, then its bytes copied. */
+#define COPIES_MAX 256u
+#define COPIES_AHEAD 64u /* lines on their way, 4 KiB */
+
+#define HEADERS_AHEAD 8u /* frames */
+
+struct place_copy {
+	uint8_t *to;
+	const uint8_t *from;
+	uint32_t bytes;
+};
+
+struct place_copies {
+	struct place_copy copy[COPIES_MAX];
+	uint32_t count;
+	uint32_t fetched;		  /* the next to be fetched */
+	const uint8_t *ahead, *ahead_end; /* lines of the one before */
+};
 
 /* The image that the last frames were of, in which the worker is (ENTER) if it is open. */
 struct place_run {
 	const struct place_view *view; /* NULL: none */
 	uint64_t stream, number;       /* as the packets say */
 	struct place_target target;
+	struct place_copies *copies;
 };
 
 static void table_lock(struct place_table *table)
@@ -60,33 +82,6 @@ static void image_begin(const struct place_view *view, const uint8_t *frame,
 	}
 out:
 	place_store(&view->table->lock, 0);
-}
-
-static void run_end(struct place_run *run)
-{
-	if (run->view && run->target.outcome == PLACE_PLACED)
-		place_leave(&run->view->table->slot[run->target.slot]);
-	run->view = NULL;
-}
-
-/* Finds the packet's image, or begins it, and enters. */
-static void run_begin(struct place_run *run, const struct place_view *view, const uint8_t *frame,
-		      const struct image_packet *packet)
-{
-	struct place_target *target = &run->target;
-
-	run->view = view;
-	run->stream = packet->stream;
-	run->number = packet->number;
-	image_find(view, packet, target);
-	for (;;) {
-		if (target->slot == PLACE_NO_SLOT)
-			image_begin(view, frame, packet, target);
-		if (target->outcome != PLACE_PLACED ||
-		    place_enter(&view->table->slot[target->slot], target->use))
-			return;
-		target->slot = PLACE_NO_SLOT; /* closed since */
-	}
 }
 
 /* ---- records ---- */
@@ -136,26 +131,73 @@ static int record_join(struct place_record *record, const struct place_record *n
 
 /* ---- copying ---- */
 
+/* The next line of what will be copied, into the cache. */
+static inline __attribute__((always_inline)) void copies_fetch(struct place_copies *copies)
+{
+	__builtin_prefetch(copies->ahead);
+	copies->ahead += AHEAD_LINE;
+	if (copies->ahead < copies->ahead_end)
+		return;
+	if (copies->fetched < copies->count) {
+		const struct place_copy *next = &copies->copy[copies->fetched++];
+
+		copies->ahead = next->from;
+		copies->ahead_end = next->from + next->bytes;
+	} else {
+		copies->ahead -= AHEAD_LINE;
+	}
+}
+
+/* A line fetched for each that is copied: asked for at once, they would take all places for lines on
+ * their way. */
+static void copies_flush(struct place_copies *copies)
+{
+	copies->fetched = 0;
+	copies->ahead = copies->ahead_end = NULL;
+	for (uint32_t l = 0; l < COPIES_AHEAD && copies->count; l++)
+		copies_fetch(copies);
+	for (uint32_t c = 0; c < copies->count; c++) {
+		const uint8_t *from = copies->copy[c].from;
+		uint8_t *to = copies->copy[c].to;
+		uint32_t bytes = copies->copy[c].bytes;
+
+		for (; bytes >= AHEAD_LINE; bytes -= AHEAD_LINE) {
+			copies_fetch(copies);
+			memcpy(to, from, AHEAD_LINE);
+			to += AHEAD_LINE;
+			from += AHEAD_LINE;
+		}
+		copies_fetch(copies);
+		memcpy(to, from, bytes);
+	}
+	copies->count = 0;
+}
+
 /* Pieces [from, to) of the part, counted from the part's first. */
-static void pieces_copy(const struct place_view *view, uint8_t *image, const uint8_t *frame,
+static void pieces_copy(struct place_run *run, uint8_t *image, const uint8_t *frame,
 			const struct image_part *part, uint32_t from, uint32_t to,
 			struct place_record *record)
 {
-	const uint32_t at = from * view->layout.piece;
-	const uint32_t end = to < part->pieces ? to * view->layout.piece : part->bytes;
+	const uint32_t piece = run->view->layout.piece, at = from * piece;
+	const uint32_t end = to < part->pieces ? to * piece : part->bytes;
+	struct place_copies *copies = run->copies;
 
-	memcpy(image + part->place + at, frame + part->from + at, end - at);
+	if (copies->count == COPIES_MAX)
+		copies_flush(copies);
+	copies->copy[copies->count++] =
+		(struct place_copy){ image + part->place + at, frame + part->from + at, end - at };
 	record->bytes += end - at;
 	record->pieces += to - from;
 }
 
-/* Claims the part's pieces, and copies those that nobody had: all at once if they are all new. */
-static void part_place(const struct place_view *view, uint32_t slot, const uint8_t *frame,
-		       const struct image_part *part, struct place_record *record)
+/* Claims the part's pieces; those that nobody had will be copied: all at once if all are new. */
+static void part_place(struct place_run *run, const uint8_t *frame, const struct image_part *part,
+		       struct place_record *record)
 {
 	const uint32_t words = place_span_words(part->piece, part->pieces);
-	uint32_t *present = slot_present(view, slot);
-	uint8_t *image = view->images + (size_t)slot * view->stride;
+	const uint32_t slot = run->target.slot;
+	uint32_t *present = slot_present(run->view, slot);
+	uint8_t *image = run->view->images + (size_t)slot * run->view->stride;
 	uint32_t from = 0, to = 0; /* claimed, to be copied; counted from the part's first piece */
 
 	for (uint32_t w = 0; w < words; w++) {
@@ -168,7 +210,7 @@ static void part_place(const struct place_view *view, uint32_t slot, const uint8
 
 			if (base + first - part->piece != to) {
 				if (to > from)
-					pieces_copy(view, image, frame, part, from, to, record);
+					pieces_copy(run, image, frame, part, from, to, record);
 				from = base + first - part->piece;
 			}
 			to = base + first - part->piece + count;
@@ -176,15 +218,58 @@ static void part_place(const struct place_view *view, uint32_t slot, const uint8
 		}
 	}
 	if (to > from)
-		pieces_copy(view, image, frame, part, from, to, record);
+		pieces_copy(run, image, frame, part, from, to, record);
+}
+
+/* ---- images ---- */
+
+static void run_end(struct place_run *run)
+{
+	if (run->view && run->target.outcome == PLACE_PLACED) {
+		copies_flush(run->copies);
+		place_leave(&run->view->table->slot[run->target.slot]);
+	}
+	run->view = NULL;
+}
+
+/* Finds the packet's image, or begins it, and enters. */
+static void run_begin(struct place_run *run, const struct place_view *view, const uint8_t *frame,
+		      const struct image_packet *packet)
+{
+	struct place_target *target = &run->target;
+
+	run->view = view;
+	run->stream = packet->stream;
+	run->number = packet->number;
+	image_find(view, packet, target);
+	for (;;) {
+		if (target->slot == PLACE_NO_SLOT)
+			image_begin(view, frame, packet, target);
+		if (target->outcome != PLACE_PLACED ||
+		    place_enter(&view->table->slot[target->slot], target->use))
+			return;
+		target->slot = PLACE_NO_SLOT; /* closed since */
+	}
 }
 
 /* ---- frames ---- */
 
-static void packet_place(const struct place_run *run, const uint8_t *frame,
-			 struct image_packet *packet, struct place_record *record)
+/* Whether every part of the packet lies in frame and image; *part: the last of them. */
+static int parts_fit(const struct image_layout *layout, const uint8_t *frame,
+		     struct image_packet packet, struct image_part *part)
 {
-	const struct place_view *view = run->view;
+	int fits;
+
+	do {
+		fits = image_next_part(layout, frame, &packet, part);
+	} while (fits > 0);
+	return !fits;
+}
+
+/* A packet of the run's image; `only`: its part, if it has one. */
+static void packet_place(struct place_run *run, const uint8_t *frame, struct image_packet *packet,
+			 const struct image_part *only, struct place_record *record)
+{
 	const struct place_target *target = &run->target;
 	struct image_part part;
 
@@ -192,9 +277,13 @@ static void packet_place(const struct place_run *run, const uint8_t *frame,
 	if (target->outcome != PLACE_PLACED)
 		return;
 	if (packet->what == IMAGE_BEGIN)
-		place_describe(view, target->slot, frame, packet);
-	while (image_next_part(&view->layout, frame, packet, &part) > 0) {
-		part_place(view, target->slot, frame, &part, record);
+		place_describe(run->view, target->slot, frame, packet);
+	if (packet->parts == 1) {
+		part_place(run, frame, only, record);
+		record->past = only->piece + only->pieces;
+	}
+	while (packet->parts > 1 && image_next_part(&run->view->layout, frame, packet, &part) > 0) {
+		part_place(run, frame, &part, record);
 		if (record->past < part.piece + part.pieces)
 			record->past = part.piece + part.pieces;
 	}
@@ -205,19 +294,6 @@ static void packet_place(const struct place_run *run, const uint8_t *frame,
 	}
 	record->ends = (uint8_t)packet->ends;
 	record->expected = packet->pieces;
-}
-
-/* Whether every part of the packet lies in frame and image. */
-static int parts_fit(const struct image_layout *layout, const uint8_t *frame,
-		     struct image_packet packet)
-{
-	struct image_part part;
-	int fits;
-
-	do {
-		fits = image_next_part(layout, frame, &packet, &part);
-	} while (fits > 0);
-	return !fits;
 }
 
 /* By the first layout that does not filter the frame; returns that one's view. */
@@ -240,6 +316,7 @@ static int frame_judge(const struct burst_ring_view *ring, const struct host_wor
 	const uint8_t *frame = frame_at(ring, desc);
 	const struct place_view *view;
 	struct image_packet packet;
+	struct image_part part;
 	int another;
 
 	*record = record_of(index, desc.len);
@@ -253,34 +330,50 @@ static int frame_judge(const struct burst_ring_view *ring, const struct host_wor
 	record->layout = (uint32_t)(view - work->places);
 	record->outcome = PLACE_MISFIT;
 	if (packet.what == IMAGE_MISFIT || (desc.offset & FRAME_DESC_CUT) ||
-	    !parts_fit(&view->layout, frame, packet))
+	    !parts_fit(&view->layout, frame, packet, &part))
 		return 0;
 	another = run->view != view || run->stream != packet.stream || run->number != packet.number;
 	if (another) {
 		run_end(run);
 		run_begin(run, view, frame, &packet);
 	}
-	packet_place(run, frame, &packet, record);
+	packet_place(run, frame, &packet, &part, record);
 	return another;
+}
+
+/* Asks for the headers of the frame at `index`, if there is one. */
+static void headers_fetch(const struct burst_ring_view *ring, uint64_t ready, uint32_t index)
+{
+	const struct frame_desc desc =
+		ring->desc[(burst_word_first(ready) + index) & ring->desc_mask];
+	const uint8_t *frame;
+
+	if (index >= burst_frames(ready))
+		return;
+	frame = frame_at(ring, desc);
+	if (!frame)
+		return;
+	__builtin_prefetch(frame);
+	__builtin_prefetch(frame + AHEAD_LINE);
 }
 
 uint32_t host_burst_place(const struct burst_ring_view *ring, const struct host_work *work,
 			  uint64_t burst, uint64_t ready)
 {
 	const uint32_t first = burst_word_first(ready), count = burst_frames(ready);
-	struct place_run run = { .view = NULL };
+	struct place_copies copies;
+	struct place_run run = { .copies = &copies };
 	struct place_record record, next;
-	struct fetch fetch;
 	uint32_t records = 0;
 
-	fetch_begin(&fetch, burst, work->step, ready);
+	copies.count = 0;
+	for (uint32_t i = 0; i < HEADERS_AHEAD; i++)
+		headers_fetch(ring, ready, i);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct frame_desc desc = ring->desc[(first + i) & ring->desc_mask];
 		int another;
 
-		if (i)
-			fetch_arrived(&fetch, desc.len);
-		ahead_all(fetch_more(ring, &fetch));
+		headers_fetch(ring, ready, i + HEADERS_AHEAD);
 		another = frame_judge(ring, work, desc, i, &run, &next);
 		if (i && !another && record_join(&record, &next))
 			continue;
