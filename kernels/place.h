@@ -73,11 +73,11 @@ struct place_record {
 /* An image buffer in use. 64 bytes, a cache line's half. Writers: who has the lock, but for `users`;
  * CLOSE: whoever closes. */
 struct place_slot {
-	uint64_t word;	 /* ENTER, LEAVE, OPEN, CLOSE */
-	uint64_t number; /* as on the wire */
-	uint32_t stream; /* index */
-	uint32_t uses;	 /* so far */
-	uint32_t reserved[10];
+	uint64_t word;		    /* ENTER, LEAVE, OPEN, CLOSE */
+	uint64_t number, stream_id; /* as on the wire */
+	uint32_t stream;	    /* index */
+	uint32_t uses;		    /* so far */
+	uint32_t reserved[8];
 };
 
 GDRCAP_HD uint32_t place_word_use(uint64_t word)
@@ -152,28 +152,26 @@ GDRCAP_HD uint32_t place_words(uint32_t pieces)
 	return (pieces + 31) / 32;
 }
 
-/* Whether the entry is open and this image's; *use: which use of it. */
-GDRCAP_HD int place_slot_is(const struct place_slot *slot, uint32_t stream, uint64_t number,
-			    uint32_t *use)
+/* Whether the entry is open and this image's; *use: which use of it, and *stream: the stream's index. */
+GDRCAP_HD int place_slot_is(const struct place_slot *slot, uint64_t stream_id, uint64_t number,
+			    uint32_t *stream, uint32_t *use)
 {
-	if (place_load_relaxed(&slot->number) != number)
-		return 0;
 	*use = place_word_use(place_load64(&slot->word));
-	if (!*use || place_load_relaxed(&slot->number) != number ||
-	    place_load_relaxed32(&slot->stream) != stream)
+	if (place_load_relaxed(&slot->number) != number ||
+	    place_load_relaxed(&slot->stream_id) != stream_id || !*use)
 		return 0;
-	/* all three are of the same use if it has not changed meanwhile: number and stream change only
-	 * while it is 0 */
+	*stream = place_load_relaxed32(&slot->stream);
+	/* all are of the same use if it has not changed meanwhile: the others change only while it is 0 */
 	place_fence_acquire();
 	return place_word_use(place_load64(&slot->word)) == *use;
 }
 
 /* The open entry of an image, or PLACE_NO_SLOT. */
-GDRCAP_HD uint32_t place_find(const struct place_view *view, uint32_t stream, uint64_t number,
-			      uint32_t *use)
+GDRCAP_HD uint32_t place_find(const struct place_view *view, uint64_t stream_id, uint64_t number,
+			      uint32_t *stream, uint32_t *use)
 {
 	for (uint32_t s = 0; s < view->ring; s++)
-		if (place_slot_is(&view->table->slot[s], stream, number, use))
+		if (place_slot_is(&view->table->slot[s], stream_id, number, stream, use))
 			return s;
 	return PLACE_NO_SLOT;
 }
@@ -268,7 +266,7 @@ GDRCAP_HD int place_enter(struct place_slot *slot, uint32_t use)
 /* LEAVE */
 GDRCAP_HD void place_leave(struct place_slot *slot)
 {
-	place_add64(&slot->word, UINT64_MAX);
+	place_add64_release(&slot->word, UINT64_MAX);
 }
 
 /* Where a frame goes. */
@@ -320,6 +318,7 @@ GDRCAP_HD void place_begin(const struct place_view *view, const struct image_pac
 	slot = &table->slot[target->slot];
 	place_close(slot);
 	place_store_relaxed32(&slot->stream, target->stream);
+	place_store_relaxed(&slot->stream_id, packet->stream);
 	place_store_relaxed(&slot->number, packet->number);
 	if (!stream->begun || target->number > stream->newest ||
 	    stream->newest - target->number > view->layout.late)

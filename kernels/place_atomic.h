@@ -75,6 +75,12 @@ GDRCAP_HD uint64_t place_add64(uint64_t *at, uint64_t value)
 	return before;
 }
 
+/* Nobody waits for what it was. */
+GDRCAP_HD void place_add64_release(uint64_t *at, uint64_t value)
+{
+	asm volatile("red.release.gpu.add.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
+}
+
 GDRCAP_HD uint64_t place_and64(uint64_t *at, uint64_t value)
 {
 	uint64_t before;
@@ -163,6 +169,11 @@ GDRCAP_HD void place_store_relaxed(uint64_t *at, uint64_t value)
 GDRCAP_HD uint64_t place_add64(uint64_t *at, uint64_t value)
 {
 	return __atomic_fetch_add(at, value, __ATOMIC_ACQ_REL);
+}
+
+GDRCAP_HD void place_add64_release(uint64_t *at, uint64_t value)
+{
+	__atomic_fetch_add(at, value, __ATOMIC_RELEASE);
 }
 
 GDRCAP_HD uint64_t place_and64(uint64_t *at, uint64_t value)

@@ -126,4 +126,79 @@ __device__ __forceinline__ void warp_copy(uint8_t *to, const uint8_t *from, uint
 	}
 }
 
+/* Four words from word `skip` and bit `bits` of two pieces that follow each other. */
+template <uint32_t skip>
+__device__ __forceinline__ uint4 piece_shift(uint4 first, uint4 second, uint32_t bits)
+{
+	const uint32_t w[8] = { first.x,  first.y,  first.z,  first.w,
+				second.x, second.y, second.z, second.w };
+
+	return make_uint4(__funnelshift_r(w[skip], w[skip + 1], bits),
+			  __funnelshift_r(w[skip + 1], w[skip + 2], bits),
+			  __funnelshift_r(w[skip + 2], w[skip + 3], bits),
+			  __funnelshift_r(w[skip + 3], w[skip + 4], bits));
+}
+
+/* Pieces of a lane under way in warp_copy_pieces(): two loads each. */
+#define SHIFTED_AT_ONCE 3u
+
+/* Whole pieces `to`, from `from` + skip words + bits bits. */
+template <uint32_t skip>
+__device__ __forceinline__ void warp_copy_pieces(uint4 *to, const uint4 *from, uint32_t pieces,
+						 uint32_t bits)
+{
+	for (uint32_t first = threadIdx.x & 31; first < pieces; first += 32 * SHIFTED_AT_ONCE) {
+		uint4 a[SHIFTED_AT_ONCE], b[SHIFTED_AT_ONCE];
+
+#pragma unroll
+		for (uint32_t k = 0; k < SHIFTED_AT_ONCE; k++)
+			if (first + 32 * k < pieces) {
+				a[k] = piece_load(from + first + 32 * k);
+				b[k] = skip || bits ? piece_load(from + first + 32 * k + 1) : a[k];
+			}
+#pragma unroll
+		for (uint32_t k = 0; k < SHIFTED_AT_ONCE; k++)
+			if (first + 32 * k < pieces)
+				to[first + 32 * k] = piece_shift<skip>(a[k], b[k], bits);
+	}
+}
+
+/*
+ * warp_copy() in few instructions: each lane loads both pieces that its written one lies in, the second of
+ * which is its neighbour's first and so in the cache; and how they are put together is decided once. A GPU's
+ * memory only: over PCIe each load counts.
+ */
+__device__ __forceinline__ void warp_copy_shifted(uint8_t *to, const uint8_t *from, uint32_t bytes)
+{
+	const uint32_t lane = threadIdx.x & 31;
+	const uint32_t ahead = (0u - (uint32_t)(uintptr_t)to) % PIECE_BYTES;
+	const uint32_t front = ahead < bytes ? ahead : bytes;
+	const uint32_t pieces = (bytes - front) / PIECE_BYTES;
+	const uint32_t back = front + pieces * PIECE_BYTES;
+	const uint32_t shift = (uint32_t)(uintptr_t)(from + front) % PIECE_BYTES;
+	const uint4 *source = (const uint4 *)(from + front - shift);
+	uint4 *target = (uint4 *)(to + front);
+	const uint32_t bits = 8 * (shift % 4);
+
+	/* up to 15 bytes before the first whole piece, and behind the last */
+	if (lane < 16 ? lane < front : back + lane - 16 < bytes) {
+		const uint32_t at = lane < 16 ? lane : back + lane - 16;
+
+		to[at] = from[at];
+	}
+	switch (shift / 4) {
+	case 0:
+		warp_copy_pieces<0>(target, source, pieces, bits);
+		break;
+	case 1:
+		warp_copy_pieces<1>(target, source, pieces, bits);
+		break;
+	case 2:
+		warp_copy_pieces<2>(target, source, pieces, bits);
+		break;
+	default:
+		warp_copy_pieces<3>(target, source, pieces, bits);
+	}
+}
+
 #endif

@@ -60,10 +60,8 @@ static int image_find(const struct place_view *view, const struct image_packet *
 		      struct place_target *target)
 {
 	target->outcome = PLACE_PLACED;
-	target->slot = PLACE_NO_SLOT;
-	target->stream = place_find_stream(view, packet->stream);
-	if (target->stream != PLACE_NO_SLOT)
-		target->slot = place_find(view, target->stream, packet->number, &target->use);
+	target->slot =
+		place_find(view, packet->stream, packet->number, &target->stream, &target->use);
 	return target->slot != PLACE_NO_SLOT;
 }
 
