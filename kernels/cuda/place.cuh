@@ -19,9 +19,6 @@
 #include "kernels/place.h"
 
 #define PLACE_LINE_BYTES 128u /* of the second cache */
-/* Copied to be read: headers of most layouts (image_head_bytes()). */
-#define PLACE_HEAD_BYTES 128u
-#define PLACE_HEAD_PIECES (PLACE_HEAD_BYTES / PIECE_BYTES + 1)
 
 /* What is left to do for a frame's payload. */
 enum place_work {
@@ -90,13 +87,13 @@ __device__ __forceinline__ void place_barrier(const struct place_context &c)
 
 /* Whether all parts of the frame fit; the only one's place goes to *item. */
 __device__ __forceinline__ bool place_parts_fit(const struct image_layout &layout,
-						const uint8_t *frame, struct place_item *item)
+						struct place_item *item)
 {
 	struct image_packet packet = item->packet;
 	struct image_part part;
 	int more;
 
-	while ((more = image_next_part(&layout, frame, &packet, &part)) > 0) {
+	while ((more = image_next_part(&layout, item->frame, &packet, &part)) > 0) {
 		item->place = part.place;
 		item->piece = part.piece;
 		item->from = part.from;
@@ -117,53 +114,27 @@ __device__ __forceinline__ void place_prefetch(const uint8_t *frame, uint32_t le
 		asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(line)));
 }
 
-/* The frame's first bytes, all loads under way at once. Loads of single bytes from 32 frames are 32 accesses
- * each; where they are a thread's own, one. */
-struct place_head_copy {
-	uint4 piece[PLACE_HEAD_PIECES];
-};
-
-__device__ __forceinline__ void place_head_load(struct place_head_copy *head, const uint8_t *frame,
-						uint32_t len)
-{
-	const uint32_t shift = (uint32_t)(uintptr_t)frame % PIECE_BYTES;
-	const uint4 *from = (const uint4 *)(frame - shift);
-
-#pragma unroll
-	for (uint32_t p = 0; p < PLACE_HEAD_PIECES; p++)
-		if (p * PIECE_BYTES < shift + len)
-			head->piece[p] = piece_load(from + p);
-}
-
 static __device__ __noinline__ void place_parse(const struct place_context &c,
 						const struct burst_in &in, uint32_t i)
 {
 	const struct frame_desc desc = in.desc[i];
-	struct place_head_copy head;
 	struct place_item item = {};
 
 	item.frame = frame_at(c.ring, desc);
 	item.len = desc.len;
 	item.outcome = PLACE_FILTERED;
-	if (item.frame) {
-		place_head_load(&head, item.frame, desc.len);
+	if (item.frame)
 		place_prefetch(item.frame, desc.len);
-	} else {
+	else
 		item.outcome = PLACE_MISFIT;
-	}
 	for (; item.frame && item.view < c.view_count; item.view++) {
-		const uint8_t *from = item.frame;
-
-		if (image_head_bytes(&c.views[item.view].layout) <= PLACE_HEAD_BYTES)
-			from = (const uint8_t *)head.piece +
-			       (uint32_t)(uintptr_t)item.frame % PIECE_BYTES;
-		image_parse(&c.views[item.view].layout, from, desc.len, &item.packet);
+		image_parse(&c.views[item.view].layout, item.frame, desc.len, &item.packet);
 		if (item.packet.what == IMAGE_FILTERED)
 			continue;
 		item.outcome = PLACE_PLACED;
 		if (item.packet.what == IMAGE_MISFIT || (desc.offset & FRAME_DESC_CUT) ||
 		    (item.packet.what == IMAGE_DATA &&
-		     !place_parts_fit(c.views[item.view].layout, from, &item)))
+		     !place_parts_fit(c.views[item.view].layout, &item)))
 			item.outcome = PLACE_MISFIT;
 		break;
 	}
@@ -386,7 +357,7 @@ __device__ __forceinline__ uint32_t warp_place_part(const struct image_layout &l
 		found += count;
 		/* the whole part in one go, or, of more than 1,024 pieces and where some were there, by words */
 		if (words <= 32 && count == part.pieces) {
-			warp_copy_shifted(image + part.place, frame + part.from, part.bytes);
+			warp_copy(image + part.place, frame + part.from, part.bytes);
 			bytes = part.bytes;
 			break;
 		}
@@ -440,10 +411,9 @@ __device__ __forceinline__ void place_copies(const struct place_context &c, uint
 		const struct place_view &view = c.views[item.view];
 
 		if (item.work == PLACE_COPY)
-			warp_copy_shifted(view.images +
-						  c.g->run[item.run].target.slot * view.stride +
-						  item.place,
-					  item.frame + item.from, item.part_bytes);
+			warp_copy(view.images + c.g->run[item.run].target.slot * view.stride +
+					  item.place,
+				  item.frame + item.from, item.part_bytes);
 		else if (item.work == PLACE_PARTS)
 			warp_place_parts(c, item);
 	}

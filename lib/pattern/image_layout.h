@@ -130,36 +130,4 @@ GDRCAP_HD uint64_t image_piece_place(const struct image_layout *layout, uint32_t
 	       (uint64_t)(i % layout->row_pieces) * layout->piece;
 }
 
-GDRCAP_HD uint32_t image_field_end(const struct image_field *field, uint32_t end)
-{
-	const uint32_t mine = field->item || !field->bytes ? 0 : (uint32_t)field->at + field->bytes;
-
-	return mine > end ? mine : end;
-}
-
-/* The longest headers that UDP's payload can lie behind: Ethernet, two tags, IPv4 with options, UDP. */
-#define IMAGE_UDP_BASE_MAX (14u + 8u + 60u + 8u)
-
-/* All that image_parse() reads of a frame lies in so many bytes; UINT32_MAX: nobody knows, since the packet
- * itself says how long its headers are. */
-GDRCAP_HD uint32_t image_head_bytes(const struct image_layout *layout)
-{
-	const uint32_t base = layout->base == IMAGE_BASE_UDP ? IMAGE_UDP_BASE_MAX : 0;
-	uint32_t end = layout->parser == IMAGE_PARSER_GVSP ? 20 : 0;
-
-	if (layout->parser == IMAGE_PARSER_RTP_RAW || layout->parser == IMAGE_PARSER_SPEAD)
-		return UINT32_MAX;
-	end = image_field_end(&layout->kind, end);
-	end = image_field_end(&layout->stream, end);
-	end = image_field_end(&layout->number, end);
-	for (uint32_t i = 0; i < layout->place_terms; i++)
-		end = image_field_end(&layout->place[i], end);
-	end = image_field_end(&layout->payload_more, end);
-	end = image_field_end(&layout->length, end);
-	end = image_field_end(&layout->end_mark, end);
-	end = image_field_end(&layout->end_pieces, end);
-	end += base;
-	return end > FRAME_MATCH_BYTES ? end : FRAME_MATCH_BYTES;
-}
-
 #endif
