@@ -30,8 +30,9 @@ struct image_packet {
 	uint32_t what;	  /* enum image_what */
 	uint32_t ends;	  /* 1: nothing of the image follows, unless it was overtaken */
 	uint32_t pieces;  /* that the image has, by this packet; 0: it does not say */
-	uint32_t base;	  /* where fields count from, bytes from the frame's first */
-	uint32_t end;	  /* the first byte that is no longer of the datagram, or of the frame */
+	uint32_t base; /* where fields count from, bytes from the frame's first; GVSP: as in a short
+			   * header, so with long ids 12 bytes behind UDP's */
+	uint32_t end;  /* the first byte that is no longer of the datagram, or of the frame */
 	/* for image_next_part() */
 	uint32_t parts, part;		  /* how many there are; the next */
 	uint32_t header;		  /* RFC 4175: where the next part's line header is */
@@ -167,6 +168,8 @@ GDRCAP_HD void image_parse_gvsp(const uint8_t *frame, struct image_packet *packe
 	id = extended ? frame_be32(gvsp + 16) : frame_be32(gvsp + 4) & 0xffffffu;
 	packet->from = packet->base + (extended ? 20 : 8);
 	packet->header = id;
+	/* fields mean what they do behind the short header: the long one has 12 bytes more */
+	packet->base += extended ? 12 : 0;
 	if (!packet->number)
 		return;
 	if (format == 1) {
