@@ -39,7 +39,7 @@ static void check_again(const struct gdrcap_config *config)
 
 		for (uint32_t k = 0;
 		     config->given[i] && (text = gdrcap_config_get(config, row->named.key, k)); k++)
-			if (strlen(text) > OPTION_TEXT_MAX ||
+			if ((strlen(text) > OPTION_TEXT_MAX && row->type != OPTION_IMAGES) ||
 			    (k ? gdrcap_config_add : gdrcap_config_set)(again, row->named.key, text,
 									NULL))
 				abort();

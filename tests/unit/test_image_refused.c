@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Layouts of images that are refused, each with its line, its key and why. */
+#include "image_option.h"
+
+static const struct refusal {
+	const char *text, *start, *part;
+} refusals[] = {
+	/* presets */
+	{ "gvps,bytes=1", "image: 'gvps,bytes=1' is no preset (gvsp, rtp-raw, spead)", "no such" },
+	{ "gvsp,bytes", "image: 'bytes' is not key=value", "gvsp,bytes=307200" },
+	{ "gvsp,=1", "image: '=1' is not key=value", "" },
+	{ "gvsp,bytes=", "image: 'bytes=' is not key=value", "" },
+	{ "gvsp,", "image: '' is not key=value", "" },
+	{ "gvsp,pieze=1", "image: pieze: is an unknown key; did you mean 'piece'?", "" },
+	{ "gvsp,zzzzzzzzzz=1", "image: zzzzzzzzzz: is an unknown key", "docs/images.md" },
+	{ "gvsp,bytes=1,bytes=2", "image: bytes: is given twice", "" },
+	{ "gvsp,bytes=x", "image: bytes: 'x' is not a size", "" },
+	{ "gvsp,bytes=8G", "image: bytes: '8G' is out of range; allowed: 1..4294967296", "" },
+	{ "gvsp,begin=1", "image: begin: is a word, but must be a map", "" },
+	{ "gvsp,timestamp=1", "image: timestamp: is one value, but must be a map", "" },
+	{ "gvsp,timestamp.when=1", "image: timestamp.when: is an unknown key; allowed: at", "" },
+	{ "gvsp,timestamp.at=1,timestamp.at=2", "image: timestamp.at: is given twice", "" },
+	{ "gvsp,bytes=4K", "image: piece: is missing", "packet size less 36" },
+	{ "gvsp,piece=1K", "image: bytes: is missing", "" },
+	{ "gvsp,bytes=4K,piece=1K,kind.at=1", "image: kind: is of parser fields, and this is gvsp",
+	  "knows it by itself" },
+	{ "gvsp,bytes=4K,piece=1K,number.at=1", "image: number: is of parser", "" },
+	{ "gvsp,bytes=4K,piece=1K,number=timestamp", "image: number: is of parser rtp-raw", "" },
+	{ "gvsp,bytes=4K,piece=1K,place.at=1", "image: place: is of parser fields", "" },
+	{ "gvsp,bytes=4K,piece=1K,pitch=8K", "image: pitch: is of parser fields", "" },
+	{ "gvsp,bytes=4K,piece=1K,base=frame", "image: base: parser gvsp reads UDP", "" },
+	{ "gvsp,bytes=4K,piece=1K,late=40000", "image: late: 40000 of 65535 numbers", "0..32767" },
+	{ "gvsp,bytes=4K,piece=1K,name=a b", "image: name: 'a b' is no name", "" },
+	{ "gvsp,bytes=4K,piece=1K,match=vlan=x", "image: match: 'vlan=x' ", "" },
+	{ "gvsp,bytes=4K,piece=1K,stream.at=255,stream.bytes=2",
+	  "image: stream: 2 bytes at 255 end past byte 256", "" },
+	{ "rtp-raw,height=2", "image: width: is missing", "" },
+	{ "rtp-raw,width=2", "image: height: is missing", "" },
+	{ "rtp-raw,width=2,height=2", "image: group.pixels: is missing", "" },
+	{ "rtp-raw,width=2,height=2,group.pixels=2", "image: group.bytes: is missing", "" },
+	{ "rtp-raw,width=2,height=2,depth=8", "image: sampling: is missing", "" },
+	{ "rtp-raw,width=2,height=2,sampling=RGB,group.bytes=3", "image: sampling: says what", "" },
+	{ "rtp-raw,width=2,height=2,sampling=rgb", "image: sampling: 'rgb' is not one of the words",
+	  "allowed: YCbCr-4:2:2, " },
+	{ "rtp-raw,width=2,height=2,sampling=RGB,depth=9", "image: depth: 9 bits", "12 or 16" },
+	{ "rtp-raw,width=3,height=2,sampling=YCbCr-4:2:2", "image: width: 3 pixels are no whole",
+	  "groups of 2" },
+	{ "rtp-raw,width=2,height=2,sampling=RGB,pitch=5", "image: pitch: 5 is less than a row's 6",
+	  "" },
+	{ "rtp-raw,width=2,height=2,sampling=RGB,bytes=13",
+	  "image: bytes: 2 rows of 6 bytes are 12", "" },
+	{ "rtp-raw,width=2,height=2,sampling=RGB,counts=true",
+	  "image: counts: RTP's numbers are "
+	  "time",
+	  "" },
+	{ "rtp-raw,width=32768,height=32768,sampling=RGBA,depth=16",
+	  "image: height: an image of 8589934592 bytes", "4 GiB" },
+	{ "rtp-raw,width=32768,height=32768,group.pixels=1,group.bytes=1",
+	  "image: width: 1073741824 pieces", "2^27" },
+	{ "rtp-raw,width=2,height=2,sampling=RGB,index=sequence", "image: index: is one value",
+	  "" },
+	{ "spead,bytes=1M,timestamp.at=4,timestamp.bytes=8", "image: timestamp: has no item", "" },
+	{ "spead,bytes=1M,timestamp.item=4,timestamp.bytes=8",
+	  "image: timestamp: an item is 48 bits", "" },
+	{ "spead,bytes=1M,place.item=4", "image: size: a heap's size is an image's only", "" },
+	{ "spead,bytes=1M,place.item=4,place.times=99999999999,size=fixed",
+	  "image: place: its value can pass 64 bits", "" },
+	{ "spead,bytes=4G", "image: piece: 536870912 pieces of 8 bytes", "2^27" },
+	{ "{parser: spead, number: {item: 1}, bytes: 64}", "image:1: place: is missing",
+	  "{item: 3}" },
+	/* a map's shape */
+	{ "{}", "image:1: number: is missing", "" },
+	{ "\n[]\n", "image:2: is not a map", "" },
+	{ "\n- a\n", "image:2: is not a map", "" },
+	{ "{", "image:2: is not YAML", "" },
+	{ "{} {}", "image:1: is not YAML", "" },
+	{ "a: 1\n---\nb: 1\n", "image:1: a: is an unknown key", "" },
+	{ "{number: {at: 0, bytes: 2}, bytes: 64, piece: 64}\n---\n", "image:2: a second document",
+	  "" },
+	{ "\nnumbre: {at: 1}\n", "image:2: numbre: is an unknown key; did you mean 'number'?", "" },
+	{ "\nnumber:\n  att: 1\n", "image:3: number.att: is an unknown key", "wrap and first" },
+	{ "number:\n  at: [1]\n", "image:2: number.at: is a list, but must be one value", "" },
+	{ "number:\n  at: {}\n", "image:2: number.at: is a map, but must be one value", "" },
+	{ "number:\n  at:\n", "image:2: number.at: has no value", "" },
+	{ "number: 3\n", "image:1: number: '3' is not one of the words; allowed: timestamp", "" },
+	{ "number: []\n", "image:1: number: is a list, but must be a map", "" },
+	{ "number: {}\n", "image:1: number: is an empty map", "" },
+	{ "number: {at: 1, at: 2}\n", "image:1: number.at: is given twice", "" },
+	{ "place: []\n", "image:1: place: is an empty list", "" },
+	{ "place: [1]\n", "image:1: place: is not a map", "" },
+	{ "place: [[]]\n", "image:1: place: is not a map", "" },
+	{ "place:\n- {at: 0}\n- {at: 0}\n- {at: 0}\n- {at: 0}\n- {at: 0}\n",
+	  "image:6: place: more than 4", "" },
+	{ "bytes: [1]\n", "image:1: bytes: is a list, but must be a value", "" },
+	{ "bytes: {a: 1}\n", "image:1: bytes: is a map, but must be a value", "" },
+	{ "begin: [1]\n", "image:1: begin: is a list, but must be a map", "" },
+	{ "begin:\n  begin: 1\n", "image:2: begin.begin: is an unknown key", "" },
+	{ "begin:\n  kind: {at: 1}\n", "image:2: begin.kind: is a map, but must be a value", "" },
+	{ "match: {a: 1}\n", "image:1: match: is a map, but must be a list of rules", "" },
+	{ "match:\n- vlan=5\n- vlan=x\n", "image:3: match: 'vlan=x' ", "" },
+	{ "match: [[]]\n", "image:1: match: is a list, but must be one value", "" },
+	{ "match: [vlan=1,vlan=2,vlan=3,vlan=4,vlan=5,vlan=6,vlan=7,vlan=8,vlan=9]\n",
+	  "image:1: match: more than 8", "" },
+	{ "bytes: 1\n\nbytes: 2\n", "image:3: bytes: is given twice, first in line 1", "" },
+	{ "piece: 1\ndata: {piece: 2}\n", "image:2: data.piece: is given twice, first in line 1",
+	  "" },
+	{ "? [a]\n: 1\n", "image:1: a key must be a word", "" },
+	{ "number: &a {at: 1}\n", "image:1: anchors", "" },
+	{ "fill: 256\n", "image:1: fill: '256' is out of range; allowed: 0..255", "" },
+	{ "fill: some\n", "image:1: fill: 'some' is not a whole number", "" },
+	{ "counts: maybe\n", "image:1: counts: 'maybe' is not true or false", "" },
+	{ "timeout: soon\n", "image:1: timeout: 'soon' is not a time", "" },
+	{ "timeout: 0\n", "image:1: timeout: '0' is out of range; allowed: 0.001..3600", "" },
+	{ "ring: 1\n", "image:1: ring: '1' is out of range; allowed: 2..1024", "" },
+	{ "ring: 1025\n", "image:1: ring: '1025' is out of range", "" },
+	{ "pieces: 0\n", "image:1: pieces: '0' is out of range; allowed: 1..134217728", "" },
+	{ "number: {at: 256, bytes: 1}\n",
+	  "image:1: number.at: '256' is out of range; allowed: 0..255", "" },
+	{ "number: {at: 1, bytes: 9}\n", "image:1: number.bytes: '9' is out of range", "1..8" },
+	{ "number: {at: 1, shift: 64}\n", "image:1: number.shift: '64' is out of range", "" },
+	{ "number: {at: 1, divide: 0}\n", "image:1: number.divide: '0' is out of range", "" },
+	{ "number: {at: 1, mask: -1}\n", "image:1: number.mask: '-1' is not a whole number", "" },
+	{ "stream: {at: 1, wrap: 7}\n", "image:1: stream.wrap: is of number only", "" },
+	{ "number: {bytes: 1}\n", "image:1: number: has no at", "" },
+	{ "number: {item: 1}\n", "image:1: number: has no at", "parser spead" },
+	{ "number: {at: 1}\n", "image:1: number: has no bytes", "" },
+	{ "number: {at: 1, bits: 3, bytes: 1}\n", "image:1: number: bit and bits say what", "" },
+	{ "number: {at: 1, bit: 7, bits: 64}\n", "image:1: number: 64 bits from bit 7", "" },
+	{ "number: {at: 250, bytes: 8}\n", "image:1: number: 8 bytes at 250 end past byte 256",
+	  "" },
+	{ "number: {at: 255, bit: 8}\n", "image:1: number: 1 bytes at 256 end past byte 256", "" },
+	{ "number: {at: 0, bytes: 1, shift: 8}\n", "image:1: number: its bits are at most 0", "" },
+	{ "number: {at: 0, bytes: 1, mask: 0x100}\n", "image:1: number: its bits are at most 0",
+	  "" },
+	{ "number: {at: 0, bytes: 1, subtract: 256}\n", "image:1: number: its bits are at most 255",
+	  "nothing is left" },
+	{ "number: {at: 0, bytes: 1, times: 2}\n", "image:1: number: numbers are not multiplied",
+	  "" },
+	{ "number: {at: 0, bytes: 1, divide: 256}\n", "image:1: number: is at most 0", "" },
+	{ "number: {at: 0, bytes: 1, first: 255}\n", "image:1: number: is at most 255", "" },
+	{ "number: {at: 0, bytes: 1, wrap: 257}\n", "image:1: number: wrap: there are no 257", "" },
+	{ "number: {at: 0, bytes: 1, wrap: 256, first: 1}\n", "image:1: number: wrap: there", "" },
+	{ "late: 129\nnumber: {at: 0, bytes: 1}\n", "image:1: late: 129 of 256 numbers", "0..128" },
+	/* what goes together */
+	{ "kind: {at: 0, bytes: 1}\n", "image:1: kind: nothing says which packets bring data", "" },
+	{ "kind: {at: 0, bytes: 8}\ndata: {kind: 1}\n", "image:1: kind: has 64 bits", "" },
+	{ "begin: {kind: 1}\n", "image:1: begin.kind: there is no kind", "" },
+	{ "kind: {at: 0, bytes: 1}\ndata: {kind: 256}\n", "image:2: data.kind: kind is never 256",
+	  "at most 255" },
+	{ "kind: {at: 0, bytes: 1}\ndata: {kind: 1}\nend: {kind: 1}\n",
+	  "image:3: end.kind: is that of data.kind too", "" },
+	{ "end: {pieces: {at: 0, bytes: 1}}\n", "image:1: end.pieces: no packet is an end", "" },
+	{ "width: 3\n", "image:1: width: is of parser rtp-raw, and this is fields; leave it out",
+	  "" },
+	{ "end: marker\n", "image:1: end: is of parser rtp-raw", "" },
+#define NUMBER "number: {at: 0, bytes: 4}\n"
+	{ NUMBER "bytes: 64\n", "image:1: piece: is missing", "a divisor" },
+	{ NUMBER "piece: 64\n", "image:1: bytes: is missing", "" },
+	{ NUMBER "piece: 65\nbytes: 64\n", "image:2: piece: 65 bytes, in an image of 64", "" },
+	{ NUMBER "piece: 33\nbytes: 64\nrow: 32\n", "image:2: piece: 33 bytes, in a row of 32",
+	  "" },
+	{ NUMBER "piece: 9217\n", "image:2: piece: '9217' is out of range", "" },
+	{ NUMBER "piece: 1\nbytes: 64\npieces: 63\n",
+	  "image:4: pieces: 64 bytes in pieces of 1 are "
+	  "64",
+	  "" },
+	{ NUMBER "piece: 1\nbytes: 64\npitch: 64\n", "image:1: row: is missing", "" },
+	{ NUMBER "piece: 1\nbytes: 64\nrow: 8\npitch: 7\n", "image:5: pitch: 7 is less than", "" },
+	{ NUMBER "piece: 1\nbytes: 64\nrow: 65\n", "image:4: row: 65 bytes, of an image of 64",
+	  "" },
+	{ NUMBER "piece: 9K\npieces: 134217728\n", "image:3: pieces: an image of 1236950581248",
+	  "4 GiB" },
+	{ NUMBER "piece: 1\nbytes: 1G\n", "image:2: piece: 1073741824 pieces of 1 bytes", "2^27" },
+	{ NUMBER "piece: 64\nbytes: 64\nsize: sender\n", "image:4: size: no packet says", "" },
+	{ NUMBER "piece: 64\nbytes: 64K\n", "image:1: place: no packet can reach the end",
+	  "0 of 65536 bytes" },
+	{ NUMBER "piece: 64\nbytes: 64K\nindex: {at: 4, bytes: 4, modulo: 512}\n",
+	  "image:4: index: no packet can reach the end", "32704 of 65536" },
+	{ NUMBER "piece: 64\nbytes: 64K\nplace: {at: 4, bytes: 1, times: 65536}\n",
+	  "image:4: place: every value but 0 is past", "65536" },
+	{ NUMBER "piece: 64\nbytes: 64K\nplace: {at: 4, bytes: 8, times: 2}\n",
+	  "image:4: place: its value can pass 64 bits", "" },
+	{ NUMBER "piece: 64\nbytes: 64K\nindex: {at: 4, bytes: 8}\n",
+	  "image:4: index: its value can pass 64 bits", "pieces of 64" },
+	{ NUMBER "piece: 64\nbytes: 64K\nplace:\n- {at: 4, bytes: 8}\n- {at: 12, bytes: 1}\n",
+	  "image:6: place: the sum of the terms can pass 64 bits", "" },
+	{ NUMBER "piece: 64\nbytes: 64K\nplace: {at: 4, bytes: 4}\nindex: {at: 4, bytes: 4}\n",
+	  "image:5: index: is not place divided by piece", "64" },
+	{ NUMBER "piece: 64\nbytes: 64K\nrow: 1K\npitch: 2K\nindex: {at: 4, bytes: 4}\n",
+	  "image:6: index: does not skip the padding", "" },
+	{ NUMBER "piece: 64\nbytes: 64\nring: 4\nopen: 4\n",
+	  "image:5: open: 4 images open in a ring", "fewer" },
+	{ NUMBER "piece: 9K\npieces: 466033\nring: 1024\nindex: {at: 4, bytes: 4}\n",
+	  "image:4: ring: 1024 images of ", "1 TiB" },
+};
+
+static void test_refused(void **state)
+{
+	char after[1024];
+
+	for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
+		assert_refused(refusals[i].text, refusals[i].start, refusals[i].part);
+	/* in a file: its line, and whose key it is */
+	assert_int_equal(-EINVAL, yaml("port: ring:a\nimage:\n  number:\n    at: 256\n"));
+	assert_int_equal(0, strncmp(error.text, "f.yaml:4: image.number.at: '256' is", 35));
+	assert_int_equal(-EINVAL, yaml("image:\n  - gvsp,bytes=4K\n"));
+	assert_int_equal(0, strncmp(error.text, "f.yaml:2: image: piece: is missing", 34));
+	assert_int_equal(-EINVAL, yaml("image:\n  - ring: 2\n"));
+	assert_int_equal(0, strncmp(error.text, "f.yaml:2: image.number: is missing", 34));
+	/* too long */
+	memset(after, 'x', sizeof(after) - 1);
+	memcpy(after, "gvsp,", 5);
+	after[sizeof(after) - 1] = '\0';
+	assert_refused(after, "image: is longer than 511 characters", "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_refused),
+	};
+	const int ret = cmocka_run_group_tests(tests, NULL, NULL);
+
+	gdrcap_config_free(config);
+	return ret;
+}
