@@ -4,6 +4,7 @@
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,7 +28,8 @@ enum own {
 	OWN_JSON_LINES,
 	OWN_QUIET,
 	OWN_VERBOSE,
-	OWN_EXPLAIN_IMAGE, /* of capture */
+	OWN_EXPLAIN_IMAGE, /* of capture, from here */
+	OWN_SAVE_IMAGES,
 	OWN_HELP
 };
 
@@ -48,6 +50,9 @@ static const struct gdrcap_option own_options[] = {
 	[OWN_EXPLAIN_IMAGE] = OWN("explain-image", NULL,
 				  "Print the images' layouts as YAML, every key written out, and "
 				  "run nothing."),
+	[OWN_SAVE_IMAGES] = OWN("save-images", "FILE",
+				"Write the images' bytes to this file, one after the other; with "
+				"--save-every N the first and every N-th."),
 	[OWN_HELP] = OWN("help", NULL, "Print this help."),
 };
 #define OWN_COUNT (sizeof(own_options) / sizeof(own_options[0]))
@@ -88,7 +93,8 @@ static int command_takes(const struct options_command *command, const struct gdr
 
 static int command_has(const struct options_command *command, enum own which)
 {
-	return which != OWN_EXPLAIN_IMAGE || (command->commands & GDRCAP_FOR_CAPTURE) != 0;
+	return (which != OWN_EXPLAIN_IMAGE && which != OWN_SAVE_IMAGES) ||
+	       (command->commands & GDRCAP_FOR_CAPTURE) != 0;
 }
 
 /* ---- help ---- */
@@ -325,6 +331,9 @@ static int apply_own(struct parser *parser, enum own which, const char *value)
 	case OWN_EXPLAIN_IMAGE:
 		parser->explain = 1;
 		break;
+	case OWN_SAVE_IMAGES:
+		options->save_images = value;
+		break;
 	case OWN_HELP:
 		help_print(parser->command);
 		return 1;
@@ -449,6 +458,28 @@ static int explain_images(const struct parser *parser)
 					 "--config file with one");
 }
 
+/* Who takes images is this program, and which of them go to a file it knows. */
+static int complete_images(const struct parser *parser)
+{
+	struct app_options *options = parser->options;
+	const char *consumer = gdrcap_config_get(options->config, "consumer", 0);
+	const char *every = gdrcap_config_get(options->config, "save_every", 0);
+
+	if (!gdrcap_config_get(options->config, "image", 0))
+		return options->save_images
+			       ? parser_refuse(parser, "--save-images: there are no images; give "
+						       "--image, or --save for frames")
+			       : 0;
+	if (!strcmp(consumer, "validate"))
+		gdrcap_config_set(options->config, "consumer", "host", NULL);
+	options->save_images_every = 1;
+	if (options->save_images && every) {
+		options->save_images_every = (uint32_t)strtoul(every, NULL, 10);
+		gdrcap_config_set(options->config, "save_every", NULL, NULL);
+	}
+	return 0;
+}
+
 int options_parse(int argc, char **argv, const struct options_command *command,
 		  struct app_options *options)
 {
@@ -473,6 +504,8 @@ int options_parse(int argc, char **argv, const struct options_command *command,
 		ret = parser_walk(&parser, 1);
 	if (ret == 0 && parser.explain)
 		ret = explain_images(&parser);
+	if (ret == 0)
+		ret = complete_images(&parser);
 	if (ret == 0)
 		ret = check_file_stays(&parser);
 	if (ret)

@@ -15,6 +15,8 @@ struct app_options {
 	int json;		      /* 1: one JSON object at the end, on standard output */
 	double json_lines;	      /* seconds between JSON lines; 0: none */
 	int quiet;		      /* 1: the result and errors only */
+	const char *save_images;      /* a file, of argv; NULL: none */
+	uint32_t save_images_every;   /* 1.. */
 	int verbose;		      /* how often --verbose was given, at most 2 */
 	char refused[512];	      /* why, where options_parse() fails */
 };

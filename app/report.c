@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "report.h"
+#include "report_images.h"
 
 void report_error(struct report *report, enum report_status status, const char *format, ...)
 {
@@ -59,6 +59,42 @@ static void judge_missing(struct report *report)
 			     report_text_count(missing, summary->tx_missing),
 			     report_text_count(asked, summary->tx_asked));
 	judge_count(report, unsaved, "not saved");
+}
+
+static void judge_images_count(struct report *report, uint64_t count, const char *what)
+{
+	char text[REPORT_TEXT_BYTES];
+
+	if (count)
+		report_error(report, REPORT_EXIT_FRAMES, "%s image%s %s",
+			     report_text_count(text, count), count == 1 ? "" : "s", what);
+}
+
+static void judge_images(struct report *report)
+{
+	const struct gdrcap_summary *summary = &report->summary;
+	struct gdrcap_image_counts total;
+
+	report_images_total(report, &total);
+	/* What happened to images outranks how the run ended. */
+	if (total.incomplete || total.dropped || total.skipped || total.no_room ||
+	    report->images_missed)
+		report->status = REPORT_EXIT_FRAMES;
+	judge_images_count(report, total.incomplete, "incomplete");
+	judge_images_count(report, total.dropped, "dropped");
+	judge_images_count(report, total.skipped, "skipped");
+	judge_images_count(report, report->images_missed, "not saved");
+	if (summary->failed && report->error_count == 0)
+		report_error(report, REPORT_EXIT_NOT_RUN,
+			     "the run ended early; the messages say why");
+	if (report->error_count == 0 && summary->total.received == 0)
+		report_error(report, REPORT_EXIT_FRAMES,
+			     "no frame was received: is the sender running and the link up, and "
+			     "is this the right port?");
+	else if (report->error_count == 0 && total.complete == 0)
+		report_error(report, REPORT_EXIT_FRAMES,
+			     "no frame received was of an image: does --image say what the sender "
+			     "sends (--explain-image), and do the rules let it pass?");
 }
 
 /* Whatever came, or could come, from the wire. */
@@ -138,7 +174,9 @@ static void judge_sender(struct report *report)
 
 void report_judge(struct report *report)
 {
-	if (report->has_summary && report_receives(report))
+	if (report->has_summary && report->image_count)
+		judge_images(report);
+	else if (report->has_summary && report_receives(report))
 		judge_receiver(report);
 	else if (report->has_summary)
 		judge_sender(report);

@@ -38,6 +38,18 @@ struct report_stream {
 	struct gdrcap_counts counts;
 };
 
+struct report_images {
+	const char *name;
+	struct gdrcap_image_counts counts;
+	struct {
+		uint64_t id;
+		struct gdrcap_image_counts counts;
+	} streams[GDRCAP_IMAGE_STREAMS_MAX];
+	uint32_t stream_count;
+	struct gdrcap_incomplete incomplete[GDRCAP_INCOMPLETE_MAX];
+	uint32_t incomplete_count;
+};
+
 struct report {
 	const char *command; /* "loopback", "capture", "replay" */
 	const char *version;
@@ -54,6 +66,11 @@ struct report {
 	uint32_t stream_count;
 	struct gdrcap_damage damage[GDRCAP_DAMAGE_MAX];
 	uint32_t damage_count;
+
+	struct report_images images[GDRCAP_IMAGES_MAX]; /* instead of frames that are checked */
+	uint32_t image_count;
+	int saves_images;
+	uint64_t images_saved, images_missed;
 
 	struct gdrcap_cause causes[REPORT_CAUSES_MAX]; /* of loss, and of slow senders */
 	uint32_t cause_count;
@@ -116,6 +133,7 @@ void report_print_verdict(FILE *to, const struct report *report, int colour);
 struct report_tick {
 	double elapsed, interval; /* seconds: since the start, since `before` */
 	const struct gdrcap_summary *now, *before;
+	const struct gdrcap_image_counts *images, *images_before; /* NULL: no images */
 };
 void report_format_tick(char *to, size_t bytes, const struct report_tick *tick);
 

@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "json_line.h"
-#include "report.h"
+#include "report_images.h"
 
 /* Integers are signed in jansson, and where many programs read them. A larger one is text: exact, so
  * that the sums hold, and no number that is wrong. */
-static json_t *json_count(uint64_t count)
+json_t *report_json_count(uint64_t count)
 {
 	char digits[24];
 
@@ -22,7 +22,7 @@ static json_t *json_count(uint64_t count)
 
 static json_t *json_count_if(int known, uint64_t count)
 {
-	return known ? json_count(count) : json_null();
+	return known ? report_json_count(count) : json_null();
 }
 
 static json_t *json_number(double value)
@@ -31,7 +31,7 @@ static json_t *json_number(double value)
 }
 
 /* Device names and file names may hold any bytes; JSON is UTF-8. */
-static json_t *json_text(const char *text)
+json_t *report_json_text(const char *text)
 {
 	json_t *string;
 	char *copy;
@@ -54,7 +54,7 @@ static json_t *json_text(const char *text)
 
 static json_t *json_text_if(const char *text)
 {
-	return text[0] ? json_text(text) : json_null();
+	return text[0] ? report_json_text(text) : json_null();
 }
 
 /* Takes `item` over; a NULL item or a failure empties *array to NULL, so errors need one check. */
@@ -106,13 +106,15 @@ static const char *step_name(enum gdrcap_step_state state)
 	}
 }
 
-/* Which counts mean something; the others are null. */
-static json_t *frames_to_json(const struct gdrcap_counts *counts, int received, int ordered)
+/* Which counts mean something; the others are null. `judged`: every frame was checked. */
+static json_t *frames_to_json(const struct gdrcap_counts *counts, int received, int judged,
+			      int ordered)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "sent", json_count(counts->sent),
-			 "received", json_count_if(received, counts->received), "valid",
-			 json_count_if(received, counts->valid), "damaged",
-			 json_count_if(received, counts->damaged), "lost",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "sent",
+			 report_json_count(counts->sent), "received",
+			 json_count_if(received, counts->received), "valid",
+			 json_count_if(judged, counts->valid), "damaged",
+			 json_count_if(judged, counts->damaged), "lost",
 			 json_count_if(ordered, counts->lost), "duplicate",
 			 json_count_if(ordered, counts->duplicate), "reordered",
 			 json_count_if(ordered, counts->reordered));
@@ -124,8 +126,8 @@ static json_t *bits_to_json(const struct gdrcap_counts *counts)
 	json_t *ratio = counts->bits_checked ? json_real((double)counts->bits_wrong / checked)
 					     : json_null();
 
-	return json_pack("{s:o, s:o, s:o}", "checked", json_count(counts->bits_checked), "wrong",
-			 json_count(counts->bits_wrong), "ratio", ratio);
+	return json_pack("{s:o, s:o, s:o}", "checked", report_json_count(counts->bits_checked),
+			 "wrong", report_json_count(counts->bits_wrong), "ratio", ratio);
 }
 
 /* Of receiving ports, or of sending ones. */
@@ -163,8 +165,8 @@ static json_t *memory_to_json(const struct gdrcap_summary *summary)
 {
 	return json_pack(
 		"{s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:o}", "kind", memory_name(summary->memory),
-		"gpu", json_text(summary->gpu), "driver", json_text(summary->driver),
-		"region_bytes", json_count(summary->region_bytes), "slot_bytes",
+		"gpu", report_json_text(summary->gpu), "driver", report_json_text(summary->driver),
+		"region_bytes", report_json_count(summary->region_bytes), "slot_bytes",
 		(json_int_t)summary->slot_bytes, "slots", (json_int_t)summary->slots, "split",
 		(json_int_t)summary->split, "registration", json_text_if(summary->registration));
 }
@@ -185,24 +187,25 @@ static json_t *sender_to_json(const struct report *report)
 			  number_if(summary->asked_mpps > 0, summary->asked_mpps), "seconds",
 			  number_if(summary->asked_seconds > 0, summary->asked_seconds), "frames",
 			  json_count_if(summary->tx_asked != 0, summary->tx_asked));
-	json_t *gaps = paced ? json_pack("{s:o, s:o, s:o}", "p50", json_count(summary->gap_p50_ns),
-					 "p99", json_count(summary->gap_p99_ns), "max",
-					 json_count(summary->gap_max_ns))
-			     : json_null();
+	json_t *gaps =
+		paced ? json_pack("{s:o, s:o, s:o}", "p50", report_json_count(summary->gap_p50_ns),
+				  "p99", report_json_count(summary->gap_p99_ns), "max",
+				  report_json_count(summary->gap_max_ns))
+		      : json_null();
 
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "asked", asked,
 			 "gbps", json_number(summary->tx_gbps), "mpps",
 			 json_number(summary->tx_mpps), "seconds", json_number(summary->tx_seconds),
-			 "frames", json_count(summary->total.sent), "bytes",
-			 json_count(summary->tx_bytes), "gap_error_ns", gaps, "starved",
-			 json_count(summary->tx_starved), "errors",
+			 "frames", report_json_count(summary->total.sent), "bytes",
+			 report_json_count(summary->tx_bytes), "gap_error_ns", gaps, "starved",
+			 report_json_count(summary->tx_starved), "errors",
 			 json_count_if(summary->known & GDRCAP_HAS_TX_ERROR, summary->tx_error),
 			 "causes", causes_to_json(report, 1));
 }
 
 static json_t *pool_empty_to_json(const struct gdrcap_summary *summary)
 {
-	return json_pack("{s:o, s:o}", "times", json_count(summary->pool_empty), "seconds",
+	return json_pack("{s:o, s:o}", "times", report_json_count(summary->pool_empty), "seconds",
 			 json_number(summary->pool_empty_seconds));
 }
 
@@ -213,10 +216,10 @@ static int saves(const struct report *report)
 
 static json_t *saved_to_json(const struct gdrcap_summary *summary)
 {
-	return json_pack("{s:o, s:o, s:o, s:o}", "frames", json_count(summary->saved), "missed",
-			 json_count(summary->save_missed), "damaged_frames",
-			 json_count(summary->damaged_saved), "damaged_missed",
-			 json_count(summary->damaged_missed));
+	return json_pack("{s:o, s:o, s:o, s:o}", "frames", report_json_count(summary->saved),
+			 "missed", report_json_count(summary->save_missed), "damaged_frames",
+			 report_json_count(summary->damaged_saved), "damaged_missed",
+			 report_json_count(summary->damaged_missed));
 }
 
 /* All values of an option. */
@@ -226,7 +229,7 @@ static json_t *options_to_json(const struct report *report, const char *key)
 	const char *value;
 
 	for (uint32_t i = 0; (value = report_option(report, key, i)); i++)
-		array_add(&array, json_text(value));
+		array_add(&array, report_json_text(value));
 	return array;
 }
 
@@ -251,10 +254,10 @@ static json_t *steering_to_json(const struct report *report)
 		return json_null();
 	rules = json_array();
 	for (uint32_t i = 0; i < report->rule_count; i++)
-		array_add(
-			&rules,
-			json_pack("{s:o, s:o}", "rule", json_text(report->rules[i].text), "frames",
-				  json_count_if(report->rules[i].known, report->rules[i].frames)));
+		array_add(&rules, json_pack("{s:o, s:o}", "rule",
+					    report_json_text(report->rules[i].text), "frames",
+					    json_count_if(report->rules[i].known,
+							  report->rules[i].frames)));
 	return json_pack("{s:s, s:o}", "by", "card", "rules", rules);
 }
 
@@ -276,13 +279,14 @@ static json_t *queues_to_json(const struct report *report)
 
 		array_add(&array,
 			  json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "queue",
-				    (json_int_t)i, "received", json_count(counts->received),
-				    "valid", json_count(counts->valid), "damaged",
-				    json_count(counts->damaged), "duplicate",
-				    json_count(counts->duplicate), "reordered",
-				    json_count(counts->reordered), "filtered",
-				    json_count(counts->filtered), "bytes",
-				    json_count(counts->bytes), "bits", bits_to_json(counts)));
+				    (json_int_t)i, "received", report_json_count(counts->received),
+				    "valid", report_json_count(counts->valid), "damaged",
+				    report_json_count(counts->damaged), "duplicate",
+				    report_json_count(counts->duplicate), "reordered",
+				    report_json_count(counts->reordered), "filtered",
+				    report_json_count(counts->filtered), "bytes",
+				    report_json_count(counts->bytes), "bits",
+				    bits_to_json(counts)));
 	}
 	return array;
 }
@@ -297,8 +301,8 @@ static json_t *streams_to_json(const struct report *report)
 
 		array_add(&array,
 			  json_pack("{s:I, s:o, s:o, s:o}", "stream", (json_int_t)stream->stream,
-				    "frames", frames_to_json(&stream->counts, 1, ordered), "bits",
-				    bits_to_json(&stream->counts), "restarts",
+				    "frames", frames_to_json(&stream->counts, 1, 1, ordered),
+				    "bits", bits_to_json(&stream->counts), "restarts",
 				    json_count_if(ordered, stream->counts.restarts)));
 	}
 	return array;
@@ -316,7 +320,7 @@ static json_t *damage_to_json(const struct report *report)
 
 		array_add(&array,
 			  json_pack("{s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o}", "kind",
-				    json_text(damage->kind), "sequence",
+				    report_json_text(damage->kind), "sequence",
 				    json_count_if(damage->header_ok, damage->sequence), "stream",
 				    json_count_if(damage->header_ok, damage->stream), "queue",
 				    (json_int_t)damage->queue, "wrong_bits",
@@ -337,10 +341,11 @@ static json_t *steps_to_json(const struct report *report)
 		json_t *causes = json_array();
 
 		for (uint32_t n = 0; step->causes && step->causes[n]; n++)
-			array_add(&causes, json_text(step->causes[n]));
-		array_add(&array, json_pack("{s:o, s:s, s:o, s:o}", "name", json_text(step->name),
-					    "state", step_name(step->state), "detail",
-					    json_text(step->detail), "causes", causes));
+			array_add(&causes, report_json_text(step->causes[n]));
+		array_add(&array,
+			  json_pack("{s:o, s:s, s:o, s:o}", "name", report_json_text(step->name),
+				    "state", step_name(step->state), "detail",
+				    report_json_text(step->detail), "causes", causes));
 	}
 	return array;
 }
@@ -356,10 +361,10 @@ static int add_config(json_t *object, const struct report *report)
 	rc |= json_object_set_new(object, "tx_ports",
 				  known ? options_to_json(report, "tx_port") : json_null());
 	rc |= json_object_set_new(object, "pattern",
-				  known ? json_text(report_option(report, "pattern.name", 0))
+				  known ? report_json_text(report_option(report, "pattern.name", 0))
 					: json_null());
 	rc |= json_object_set_new(object, "frame_size",
-				  known ? json_text(report_option(report, "frame.size", 0))
+				  known ? report_json_text(report_option(report, "frame.size", 0))
 					: json_null());
 	return rc;
 }
@@ -371,6 +376,7 @@ static int add_summary(json_t *object, const struct report *report)
 	const struct gdrcap_summary *session = report->has_session ? &report->summary : NULL;
 	const int received = report_receives(report);
 	int rc = 0;
+	const int judged = received && !report->image_count;
 	int stalled = summary && (summary->known & GDRCAP_HAS_TX_STALLED);
 	const int numbered = summary && received && (summary->known & GDRCAP_HAS_LOSS);
 
@@ -378,21 +384,21 @@ static int add_summary(json_t *object, const struct report *report)
 				  summary && received ? json_number(summary->seconds)
 						      : json_null());
 	rc |= json_object_set_new(object, "frames",
-				  summary ? frames_to_json(&summary->total, received,
+				  summary ? frames_to_json(&summary->total, received, judged,
 							   (summary->known & GDRCAP_HAS_LOSS) != 0)
 					  : json_null());
 	rc |= json_object_set_new(object, "filtered",
-				  summary && received ? json_count(summary->total.filtered)
+				  summary && received ? report_json_count(summary->total.filtered)
 						      : json_null());
 	rc |= json_object_set_new(object, "bytes",
-				  summary && received ? json_count(summary->total.bytes)
+				  summary && received ? report_json_count(summary->total.bytes)
 						      : json_null());
 	rc |= json_object_set_new(object, "lost_by",
 				  summary && received ? lost_by_to_json(report) : json_null());
 	rc |= json_object_set_new(object, "tx_stalled",
-				  stalled ? json_count(summary->tx_stalled) : json_null());
-	rc |= json_object_set_new(
-		object, "bits", summary && received ? bits_to_json(&summary->total) : json_null());
+				  stalled ? report_json_count(summary->tx_stalled) : json_null());
+	rc |= json_object_set_new(object, "bits",
+				  summary && judged ? bits_to_json(&summary->total) : json_null());
 	rc |= json_object_set_new(object, "lock_lost",
 				  json_count_if(summary && (summary->known & GDRCAP_HAS_LOCK),
 						report->summary.lock_lost));
@@ -401,10 +407,10 @@ static int add_summary(json_t *object, const struct report *report)
 						report->summary.stale));
 	rc |= json_object_set_new(object, "pool_empty",
 				  summary && received ? pool_empty_to_json(summary) : json_null());
-	rc |= json_object_set_new(object, "cut",
-				  summary && received ? json_count(summary->cut) : json_null());
+	rc |= json_object_set_new(
+		object, "cut", summary && received ? report_json_count(summary->cut) : json_null());
 	rc |= json_object_set_new(object, "queue_restarts",
-				  summary && received ? json_count(summary->queue_restarts)
+				  summary && received ? report_json_count(summary->queue_restarts)
 						      : json_null());
 	rc |= json_object_set_new(object, "restarts",
 				  json_count_if(numbered, report->summary.total.restarts));
@@ -441,9 +447,9 @@ static int add_texts(json_t *object, const struct report *report)
 	int rc = 0;
 
 	for (uint32_t i = 0; i < report->error_count; i++)
-		array_add(&errors, json_text(report->errors[i]));
+		array_add(&errors, report_json_text(report->errors[i]));
 	for (uint32_t i = 0; i < report->message_count; i++)
-		array_add(&messages, json_text(report->messages[i]));
+		array_add(&messages, report_json_text(report->messages[i]));
 	rc |= json_object_set_new(object, "errors", errors);
 	rc |= json_object_set_new(object, "messages", messages);
 	return rc;
@@ -457,11 +463,12 @@ json_t *report_to_json(const struct report *report)
 	if (!object)
 		return NULL;
 	rc |= json_object_set_new(object, "schema", json_string(REPORT_SCHEMA));
-	rc |= json_object_set_new(object, "version", json_text(report->version));
-	rc |= json_object_set_new(object, "command", json_text(report->command));
+	rc |= json_object_set_new(object, "version", report_json_text(report->version));
+	rc |= json_object_set_new(object, "command", report_json_text(report->command));
 	rc |= json_object_set_new(object, "result", json_string(result_name(report->result)));
 	rc |= add_config(object, report);
 	rc |= add_summary(object, report);
+	rc |= json_object_set_new(object, "images", report_images_to_json(report));
 	rc |= json_object_set_new(object, "queues", queues_to_json(report));
 	rc |= json_object_set_new(object, "streams", streams_to_json(report));
 	rc |= json_object_set_new(object, "damage", damage_to_json(report));

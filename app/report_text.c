@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report.h"
+#include "report_images.h"
 
 #define STREAMS_SHOWN 16
 
@@ -123,6 +123,10 @@ static void print_frames(FILE *to, const struct report *report)
 			report->summary.software_match ? " (applied in software)"
 			: report->summary.steered      ? " (applied by the card)"
 						       : "");
+	for (uint32_t i = 0; i < report->image_count; i++)
+		fprintf(to, "  %-10s%s\n", i ? "" : "images", report->images[i].name);
+	if (report->image_count)
+		return;
 	if (report_option(report, "expect", 0))
 		fprintf(to, "  %-10sframes of %s\n", "expected",
 			report_option(report, "expect", 0));
@@ -186,7 +190,7 @@ void report_print_step(FILE *to, const struct gdrcap_step *step, uint32_t number
 	fprintf(to, "\n");
 }
 
-static void print_row(FILE *to, const char *name, uint64_t count, const char *unit)
+void report_print_row(FILE *to, const char *name, uint64_t count, const char *unit)
 {
 	char text[REPORT_TEXT_BYTES];
 
@@ -196,7 +200,7 @@ static void print_row(FILE *to, const char *name, uint64_t count, const char *un
 static void print_row_if(FILE *to, int known, const char *name, uint64_t count, const char *unit)
 {
 	if (known)
-		print_row(to, name, count, unit);
+		report_print_row(to, name, count, unit);
 	else
 		fprintf(to, "  %-18s%27s\n", name, "not known");
 }
@@ -232,9 +236,10 @@ static void print_sender(FILE *to, const struct report *report)
 {
 	const struct gdrcap_summary *summary = &report->summary;
 
-	print_row(to, "tx stalled", summary->tx_stalled, "polls in which the sender was held back");
-	print_row(to, "tx starved", summary->tx_starved,
-		  "polls in which its next frames were not ready");
+	report_print_row(to, "tx stalled", summary->tx_stalled,
+			 "polls in which the sender was held back");
+	report_print_row(to, "tx starved", summary->tx_starved,
+			 "polls in which its next frames were not ready");
 	print_row_if(to, summary->known & GDRCAP_HAS_TX_ERROR, "tx errors", summary->tx_error,
 		     "frames that the port took and could not send");
 	print_causes(to, report, 1);
@@ -256,6 +261,38 @@ static void print_sender(FILE *to, const struct report *report)
 			(double)summary->gap_p99_ns / 1e3, (double)summary->gap_max_ns / 1e3);
 }
 
+/* What the ports did not hand over. */
+static void print_port_losses(FILE *to, const struct report *report)
+{
+	const struct gdrcap_summary *summary = &report->summary;
+
+	print_row_if(to, summary->known & GDRCAP_HAS_NIC_MISSED, "  no buffer", summary->nic_missed,
+		     "frames that the port missed");
+	print_row_if(to, summary->known & GDRCAP_HAS_NIC_ERROR, "  bad on the wire",
+		     summary->nic_error, "frames that the port refused");
+	if (!report->image_count)
+		print_row_if(to, summary->known & GDRCAP_HAS_LOSS, "  unexplained",
+			     summary->unexplained, "frames that no counter explains");
+	print_causes(to, report, 0);
+	if (summary->pool_empty)
+		fprintf(to, "  %-18s%27.3f  s without a free slot: the consumer had them all\n",
+			"pool empty", summary->pool_empty_seconds);
+}
+
+static void print_port_rest(FILE *to, const struct report *report)
+{
+	const struct gdrcap_summary *summary = &report->summary;
+
+	print_rules(to, report);
+	if (summary->cut)
+		report_print_row(
+			to, "cut", summary->cut,
+			"frames of which only the beginning may have come, ours or others'");
+	if (summary->queue_restarts)
+		report_print_row(to, "queue restarts", summary->queue_restarts,
+				 "receive queues in error that were started again");
+}
+
 static void print_losses(FILE *to, const struct report *report)
 {
 	const struct gdrcap_summary *summary = &report->summary;
@@ -263,29 +300,14 @@ static void print_losses(FILE *to, const struct report *report)
 	const struct gdrcap_counts *total = &summary->total;
 
 	print_row_if(to, ordered, "lost", total->lost, "frames");
-	print_row_if(to, summary->known & GDRCAP_HAS_NIC_MISSED, "  no buffer", summary->nic_missed,
-		     "frames that the port missed");
-	print_row_if(to, summary->known & GDRCAP_HAS_NIC_ERROR, "  bad on the wire",
-		     summary->nic_error, "frames that the port refused");
-	print_row_if(to, ordered, "  unexplained", summary->unexplained,
-		     "frames that no counter explains");
-	print_causes(to, report, 0);
-	if (summary->pool_empty)
-		fprintf(to, "  %-18s%27.3f  s without a free slot: the consumer had them all\n",
-			"pool empty", summary->pool_empty_seconds);
+	print_port_losses(to, report);
 	print_row_if(to, ordered, "duplicate", total->duplicate, "frames");
 	print_row_if(to, ordered, "reordered", total->reordered, "frames");
 	if (summary->known & GDRCAP_HAS_LOCK)
-		print_row(to, "lock lost", summary->lock_lost,
-			  "times that a payload did not go on where the one before ended");
-	print_row(to, "filtered", total->filtered, "frames that are not meant");
-	print_rules(to, report);
-	if (summary->cut)
-		print_row(to, "cut", summary->cut,
-			  "frames of which only the beginning may have come, ours or others'");
-	if (summary->queue_restarts)
-		print_row(to, "queue restarts", summary->queue_restarts,
-			  "receive queues in error that were started again");
+		report_print_row(to, "lock lost", summary->lock_lost,
+				 "times that a payload did not go on where the one before ended");
+	report_print_row(to, "filtered", total->filtered, "frames that are not meant");
+	print_port_rest(to, report);
 }
 
 static void print_saved(FILE *to, const struct report *report)
@@ -293,16 +315,24 @@ static void print_saved(FILE *to, const struct report *report)
 	const struct gdrcap_summary *summary = &report->summary;
 
 	if (report_option(report, "save", 0)) {
-		print_row(to, "saved", summary->saved, report_option(report, "save", 0));
-		print_row(to, "  missed", summary->save_missed,
-			  "frames that the file did not take");
+		report_print_row(to, "saved", summary->saved, report_option(report, "save", 0));
+		report_print_row(to, "  missed", summary->save_missed,
+				 "frames that the file did not take");
 	}
 	if (report_option(report, "save_damaged", 0)) {
-		print_row(to, "saved, damaged", summary->damaged_saved,
-			  report_option(report, "save_damaged", 0));
-		print_row(to, "  missed", summary->damaged_missed,
-			  "frames that the file did not take");
+		report_print_row(to, "saved, damaged", summary->damaged_saved,
+				 report_option(report, "save_damaged", 0));
+		report_print_row(to, "  missed", summary->damaged_missed,
+				 "frames that the file did not take");
 	}
+}
+
+static void print_rate(FILE *to, const struct gdrcap_summary *summary)
+{
+	fprintf(to, "  %-18s%27.3f  %s\n", "time", summary->seconds, "s, first frame to last");
+	fprintf(to, "  %-18s%27.3f  %s\n", "rate", summary->gbps,
+		"Gb/s received, with FCS, preamble and gap");
+	fprintf(to, "  %-18s%27.3f  %s\n", "", summary->mpps, "Mpps received");
 }
 
 static void print_totals(FILE *to, const struct report *report)
@@ -311,32 +341,29 @@ static void print_totals(FILE *to, const struct report *report)
 	const struct gdrcap_counts *total = &summary->total;
 	char ratio[REPORT_TEXT_BYTES];
 
-	print_row(to, "sent", total->sent, "frames");
+	report_print_row(to, "sent", total->sent, "frames");
 	if (!report_receives(report)) {
-		print_row(to, "", summary->tx_bytes, "bytes in memory, without FCS");
+		report_print_row(to, "", summary->tx_bytes, "bytes in memory, without FCS");
 		print_sender(to, report);
 		return;
 	}
-	print_row(to, "received", total->received, "frames");
-	print_row(to, "", total->bytes, "bytes in memory, without FCS");
-	print_row(to, "valid", total->valid, "frames");
-	print_row(to, "damaged", total->damaged, "frames");
+	report_print_row(to, "received", total->received, "frames");
+	report_print_row(to, "", total->bytes, "bytes in memory, without FCS");
+	report_print_row(to, "valid", total->valid, "frames");
+	report_print_row(to, "damaged", total->damaged, "frames");
 	if (summary->known & GDRCAP_HAS_STALE)
-		print_row(to, "  stale", summary->stale,
-			  "frames that were seen before their bytes were there");
+		report_print_row(to, "  stale", summary->stale,
+				 "frames that were seen before their bytes were there");
 	print_losses(to, report);
-	print_row(to, "bits checked", total->bits_checked, "payload bits");
-	print_row(to, "bits wrong", total->bits_wrong, "payload bits");
+	report_print_row(to, "bits checked", total->bits_checked, "payload bits");
+	report_print_row(to, "bits wrong", total->bits_wrong, "payload bits");
 	fprintf(to, "  %-18s%27s  %s\n", "bit error ratio",
 		report_text_ratio(ratio, total->bits_wrong, total->bits_checked),
 		"wrong / checked payload bits");
 	print_saved(to, report);
 	if (summary->known & GDRCAP_HAS_TX_STALLED)
 		print_sender(to, report);
-	fprintf(to, "  %-18s%27.3f  %s\n", "time", summary->seconds, "s, first frame to last");
-	fprintf(to, "  %-18s%27.3f  %s\n", "rate", summary->gbps,
-		"Gb/s received, with FCS, preamble and gap");
-	fprintf(to, "  %-18s%27.3f  %s\n", "", summary->mpps, "Mpps received");
+	print_rate(to, summary);
 }
 
 static void print_cells(FILE *to, const uint64_t *cells, size_t count)
@@ -420,8 +447,17 @@ static void print_damage(FILE *to, const struct report *report)
 
 void report_print_table(FILE *to, const struct report *report)
 {
-	print_totals(to, report);
-	if (report->queue_count > 1)
+	if (report->image_count) {
+		report_print_images(to, report);
+		fprintf(to, "  %-18s\n", "lost at the ports");
+		print_port_losses(to, report);
+		print_port_rest(to, report);
+		print_rate(to, &report->summary);
+		report_print_incomplete(to, report);
+	} else {
+		print_totals(to, report);
+	}
+	if (report->queue_count > 1 && !report->image_count)
 		print_queues(to, report);
 	if (report->stream_count > 1 && (report->summary.known & GDRCAP_HAS_LOSS))
 		print_streams(to, report);
@@ -435,6 +471,24 @@ void report_print_table(FILE *to, const struct report *report)
 	fprintf(to, "\n");
 }
 
+static void print_images_pass(FILE *to, const struct report *report, int colour)
+{
+	struct gdrcap_image_counts total;
+	char count[REPORT_TEXT_BYTES];
+
+	report_images_total(report, &total);
+	fprintf(to, "%sPASS%s: %s image%s, every one complete", colour ? GREEN : "",
+		colour ? PLAIN : "", report_text_count(count, total.complete),
+		plural(total.complete));
+	if (total.restarts)
+		fprintf(to, "; times that numbers went on elsewhere: %s",
+			report_text_count(count, total.restarts));
+	if (total.misfit)
+		fprintf(to, "; frames that were meant, and wrong: %s",
+			report_text_count(count, total.misfit));
+	fprintf(to, "\n");
+}
+
 void report_print_verdict(FILE *to, const struct report *report, int colour)
 {
 	const struct gdrcap_counts *total = &report->summary.total;
@@ -445,6 +499,10 @@ void report_print_verdict(FILE *to, const struct report *report, int colour)
 			fprintf(to, "%sPASS%s: %s frame%s sent\n", colour ? GREEN : "",
 				colour ? PLAIN : "", report_text_count(count, total->sent),
 				plural(total->sent));
+			return;
+		}
+		if (report->image_count) {
+			print_images_pass(to, report, colour);
 			return;
 		}
 		fprintf(to, "%sPASS%s: %s frame%s %s, every one valid", colour ? GREEN : "",
@@ -476,6 +534,26 @@ static void format_sender_tick(char *to, size_t bytes, const struct report_tick 
 		 (double)frames * 1e3 / nanoseconds);
 }
 
+static void format_image_tick(char *to, size_t bytes, const struct report_tick *tick)
+{
+	const struct gdrcap_image_counts *now = tick->images;
+	const double seconds = tick->interval > 0 ? tick->interval : 1;
+	const uint64_t begun = now->complete + now->incomplete - tick->images_before->complete -
+			       tick->images_before->incomplete;
+	char complete[REPORT_TEXT_BYTES], incomplete[REPORT_TEXT_BYTES], dropped[REPORT_TEXT_BYTES],
+		skipped[REPORT_TEXT_BYTES], lost[REPORT_TEXT_BYTES];
+
+	snprintf(
+		to, bytes,
+		"%6.0f s  %s images complete  %.1f a second  %.3f Gb/s  incomplete %s  dropped %s  "
+		"skipped %s  pieces lost %s",
+		tick->elapsed, report_text_count(complete, now->complete), (double)begun / seconds,
+		(double)(now->bytes - tick->images_before->bytes) * 8 / seconds / 1e9,
+		report_text_count(incomplete, now->incomplete),
+		report_text_count(dropped, now->dropped), report_text_count(skipped, now->skipped),
+		report_text_count(lost, now->pieces_lost));
+}
+
 void report_format_tick(char *to, size_t bytes, const struct report_tick *tick)
 {
 	const struct gdrcap_counts *now = &tick->now->total, *before = &tick->before->total;
@@ -487,6 +565,10 @@ void report_format_tick(char *to, size_t bytes, const struct report_tick *tick)
 
 	if (tick->now->queues == 0) {
 		format_sender_tick(to, bytes, tick);
+		return;
+	}
+	if (tick->images) {
+		format_image_tick(to, bytes, tick);
 		return;
 	}
 	/* Before the end a frame that is missing may yet arrive: it is not called lost. */

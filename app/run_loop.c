@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "privileges.h"
+#include "report_images.h"
 #include "run_loop.h"
 #include "signals.h"
 
@@ -104,6 +105,35 @@ static void run_settle_rules(struct run *run)
 	}
 }
 
+/* Images instead of frames that are checked. */
+static void run_collect_images(struct run *run)
+{
+	struct report *report = &run->report;
+	struct image_taker_counts taken = { 0 };
+
+	for (uint32_t i = 0; i < report->image_count; i++) {
+		struct report_images *images = &report->images[i];
+		uint32_t n;
+
+		gdrcap_get_image_counts(run->session, i, &images->counts, sizeof(images->counts));
+		for (n = 0; n < GDRCAP_IMAGE_STREAMS_MAX; n++)
+			if (gdrcap_get_image_stream(run->session, i, n, &images->streams[n].id,
+						    &images->streams[n].counts,
+						    sizeof(images->streams[n].counts)))
+				break;
+		images->stream_count = n;
+		for (n = 0; n < GDRCAP_INCOMPLETE_MAX; n++)
+			if (gdrcap_get_incomplete(run->session, i, n, &images->incomplete[n],
+						  sizeof(images->incomplete[n])))
+				break;
+		images->incomplete_count = n;
+	}
+	if (run->taker)
+		image_taker_counts(run->taker, &taken);
+	report->images_saved = taken.saved;
+	report->images_missed = taken.missed;
+}
+
 static void run_collect(struct run *run)
 {
 	struct report *report = &run->report;
@@ -113,6 +143,7 @@ static void run_collect(struct run *run)
 	gdrcap_get_summary(session, &report->summary, sizeof(report->summary));
 	report->has_summary = 1;
 	run_collect_ports(run);
+	run_collect_images(run);
 	for (n = 0; n < GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX; n++)
 		if (gdrcap_get_queue_counts(session, n, &report->queues[n],
 					    sizeof(report->queues[n])))
@@ -150,7 +181,8 @@ static int run_check(struct run *run)
 		report_error(&run->report, REPORT_EXIT_USAGE,
 			     "--json and --json-lines: give one of them; the last of the lines is "
 			     "what --json prints");
-	else if (strcmp(gdrcap_config_get(config, "consumer", 0), "validate"))
+	else if (strcmp(gdrcap_config_get(config, "consumer", 0),
+			gdrcap_config_get(config, "image", 0) ? "host" : "validate"))
 		report_error(&run->report, REPORT_EXIT_USAGE,
 			     "consumer: %s has the built-in one only; leave consumer out", name);
 	else if (tx && !command->sends)
@@ -179,6 +211,28 @@ static int run_check(struct run *run)
 	return run->report.error_count ? -EINVAL : 0;
 }
 
+/* Who takes the images, where there are any. */
+static int run_open_images(struct run *run)
+{
+	const struct image_taker_config config = { .path = run->options->save_images,
+						   .every = run->options->save_images_every };
+	struct report *report = &run->report;
+	struct gdrcap_error error = { 0 };
+	struct gdrcap_images *images;
+
+	while (report->image_count < GDRCAP_IMAGES_MAX &&
+	       (images = gdrcap_get_images(run->session, report->image_count)))
+		report->images[report->image_count++].name = gdrcap_images_name(images);
+	if (report->image_count == 0)
+		return 0;
+	report->saves_images = config.path != NULL;
+	run->taker = image_taker_open(run->session, &config, &error);
+	if (run->taker)
+		return 0;
+	report_error(report, REPORT_EXIT_NOT_RUN, "%s", error.text);
+	return error.code;
+}
+
 /* 0, or a negative errno with the reason in run->report. */
 static int run_open(struct run *run, const struct run_command *command,
 		    const struct app_options *options)
@@ -205,6 +259,9 @@ static int run_open(struct run *run, const struct run_command *command,
 		report_error(&run->report, REPORT_EXIT_NOT_RUN, "%s", error.text);
 		return rc;
 	}
+	rc = run_open_images(run);
+	if (rc)
+		return rc;
 	/* Before the threads that look into frames are started, which inherit it. */
 	privileges_drop(options->config, run_log, run);
 	gdrcap_get_summary(run->session, &run->report.summary, sizeof(run->report.summary));
@@ -219,16 +276,25 @@ static int run_open(struct run *run, const struct run_command *command,
 static void run_tick(struct run *run, struct report_tick *tick, struct gdrcap_summary *now,
 		     struct gdrcap_summary *before)
 {
+	struct gdrcap_image_counts images;
 	char line[256];
 
 	gdrcap_get_summary(run->session, now, sizeof(*now));
 	tick->now = now;
 	tick->before = before;
+	if (run->taker) {
+		run_collect_images(run);
+		report_images_total(&run->report, &images);
+		tick->images = &images;
+		tick->images_before = &run->images_before;
+	}
 	report_format_tick(line, sizeof(line), tick);
 	fprintf(run->text, run->rewrite ? "\r%s\033[K" : "%s\n", line);
 	fflush(run->text);
 	run->live_shown = 1;
 	*before = *now;
+	if (run->taker)
+		run->images_before = images;
 }
 
 /* 0, or a negative errno when nobody reads the result any more. */
@@ -279,13 +345,20 @@ static int run_loop(struct run *run)
 		report_error(report, REPORT_EXIT_NOT_RUN, "%s", error.text);
 		return rc;
 	}
-	rc = run_wait(run);
-	run_end_live(run);
+	if (run->taker)
+		rc = image_taker_start(run->taker, &error);
 	if (rc)
+		report_error(report, REPORT_EXIT_NOT_RUN, "%s", error.text);
+	else
+		rc = run_wait(run);
+	run_end_live(run);
+	if (rc && !report->error_count)
 		report_error(report, REPORT_EXIT_NOT_RUN,
 			     "nobody reads the results: standard output: %s", strerror(-rc));
 	stop_rc = gdrcap_stop(run->session, &error);
 	if (stop_rc)
+		report_error(report, REPORT_EXIT_NOT_RUN, "%s", error.text);
+	if (run->taker && image_taker_finish(run->taker, &error))
 		report_error(report, REPORT_EXIT_NOT_RUN, "%s", error.text);
 	run_collect(run);
 	run_settle_rules(run);
@@ -317,6 +390,8 @@ static int run_close(struct run *run)
 		/* Nothing ran: this is an error, not a result. */
 		report_print_verdict(stderr, report, 0);
 	}
+	image_taker_close(run->taker);
+	run->taker = NULL;
 	gdrcap_destroy(run->session);
 	run->session = NULL;
 	return report->status;

@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "gdrcap.h"
+#include "image_taker.h"
 #include "options.h"
 #include "report.h"
 
@@ -33,9 +34,11 @@ struct run {
 	const struct run_command *command;
 	const struct app_options *options;
 	struct gdrcap_session *session;
+	struct image_taker *taker; /* NULL: no images */
 	struct report report;
-	FILE *text;	 /* header, steps and live lines; NULL: none */
-	int colour;	 /* `text` is a terminal and NO_COLOR is not set */
+	struct gdrcap_image_counts images_before; /* of the live line */
+	FILE *text;				  /* header, steps and live lines; NULL: none */
+	int colour;				  /* `text` is a terminal and NO_COLOR is not set */
 	int rewrite;	 /* `text` is a terminal: the live line is written over itself */
 	int log_rewrite; /* so is a log line, on standard error */
 	int live_shown;	 /* the cursor stands behind a live line */

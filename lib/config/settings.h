@@ -185,6 +185,13 @@ static inline bool settings_validates(const struct settings *settings)
 	return settings->consumer == CONSUMER_VALIDATE;
 }
 
+/* The session's own workers take the frames, to check them or to assemble images, and its accountant the
+ * results. */
+static inline bool settings_collects(const struct settings *settings)
+{
+	return settings_validates(settings) || settings->images;
+}
+
 static inline bool settings_is_custom(const struct settings *settings)
 {
 	return settings->frame.format == FRAME_CUSTOM;

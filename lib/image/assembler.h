@@ -89,7 +89,7 @@ struct assembler {
 	uint32_t streams;
 	uint64_t listing; /* bit s: stream s has a list */
 	uint32_t credits; /* buffers given that no image was seen in */
-	int failure;
+	_Atomic int failure;
 	struct gdrcap_image_counts frames; /* what belongs to no stream */
 	uint64_t nobody; /* number of the last image of a stream too many, with has_nobody */
 	bool has_nobody;

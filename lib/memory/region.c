@@ -67,6 +67,11 @@ static void *host_map(size_t bytes)
 	return base;
 }
 
+static const char *less_option(const struct region_config *config)
+{
+	return config->less ? config->less : "--pool";
+}
+
 static int host_create(struct region *region, const struct region_config *config,
 		       struct gdrcap_error *error)
 {
@@ -75,8 +80,8 @@ static int host_create(struct region *region, const struct region_config *config
 		if (!region->base)
 			return error_set(
 				error, -ENOMEM,
-				"cannot map %zu MiB of host memory: %s; ask for less with --pool",
-				region->bytes >> 20, strerror(errno));
+				"cannot map %zu MiB of host memory: %s; ask for less with %s",
+				region->bytes >> 20, strerror(errno), less_option(config));
 		region->owned = true;
 	}
 	region->device = region->base;
@@ -92,8 +97,8 @@ static int host_create(struct region *region, const struct region_config *config
 		return error_set(
 			error, -rte_errno,
 			"the GPU refused to register %zu MiB of host memory: %s; raise the "
-			"locked-memory limit (ulimit -l unlimited) or ask for less with --pool",
-			region->bytes >> 20, rte_strerror(rte_errno));
+			"locked-memory limit (ulimit -l unlimited) or ask for less with %s",
+			region->bytes >> 20, rte_strerror(rte_errno), less_option(config));
 	region->gpu_registered = true;
 	return 0;
 }
@@ -107,11 +112,11 @@ static int device_create(struct region *region, const struct region_config *conf
 		region->base =
 			rte_gpu_mem_alloc(region->gpu, region->bytes, (unsigned int)(2u << 20));
 		if (!region->base)
-			return error_set(
-				error, rte_errno ? -rte_errno : -ENOMEM,
-				"the GPU has no %zu MiB to give: %s; ask for less with "
-				"--pool, or free memory on it (nvidia-smi shows who holds it)",
-				region->bytes >> 20, rte_strerror(rte_errno));
+			return error_set(error, rte_errno ? -rte_errno : -ENOMEM,
+					 "the GPU has no %zu MiB to give: %s; ask for less with "
+					 "%s, or free memory on it (nvidia-smi shows who holds it)",
+					 region->bytes >> 20, rte_strerror(rte_errno),
+					 less_option(config));
 		region->owned = true;
 	}
 	if (!region->owned && region->peer &&

@@ -18,6 +18,7 @@
 #define REGION_POOL_CACHE_MOST 768u /* ... and half as many more before it gives some back */
 #define REGION_ALIGN (64u << 10)    /* GPUDirect RDMA maps GPU memory in pages of 64 KiB */
 
+#define REGION_IMAGE_SHIFT 16u /* images have no slots: pages */
 #define REGION_HEAD_SHIFT 8u /* header-data split: slots of 256 bytes for the frames' beginnings */
 
 struct rte_mempool;
@@ -49,6 +50,7 @@ struct region_config {
 	size_t pool_bytes; /* of each pool; 0: one takes all. Drivers register whole pages for a pool:
 			    * of theirs none belongs to two */
 	bool cpu_workers; /* the consumer's workers are CPU threads: they need the CPU map */
+	const char *less; /* the option that asks for less; NULL: --pool */
 	bool dump; /* core dumps have it; the caller's memory is always as the caller made it */
 };
 

@@ -14,6 +14,7 @@
 #include "capture/rx_worker.h"
 #include "config/settings.h"
 #include "gdrcap.h"
+#include "image/images.h"
 #include "kernels/kernels.h"
 #include "memory/region.h"
 #include "pattern/frame.h"
@@ -129,10 +130,25 @@ struct session_workers {
 	uint32_t cpu_count;
 };
 
+/* Images instead of frames, by description: image_memory.c. */
+struct session_image {
+	struct gdrcap_session *session;
+	uint32_t index;
+};
+struct session_images {
+	uint32_t count;
+	struct session_image image[SETTINGS_IMAGES_MAX];
+	struct place_view view[SETTINGS_IMAGES_MAX];
+	struct region device, host; /* of all: images, bitmaps and tables; what the CPU reads too */
+	struct gdrcap_images *handed;
+	uint32_t resident; /* 1: one of them wants a running kernel, and all get it */
+	double ns_a_tick;
+};
+
 /* What runs on the device: run.c, stop.c. Under guest_lock() too, for the end of the process. */
 struct session_jobs {
-	struct kernel_workers *check, *write;
-	struct ring_producer *selftest_ring; /* of the self-test; set when its consumer stayed */
+	struct kernel_workers *check, *write; /* `check` places, where there are images */
+	struct ring_producer *selftest_ring;  /* of the self-test; set when its consumer stayed */
 	uint32_t *selftest_stop; /* stop word of the self-test's consumer, while it runs */
 	unsigned int joining;	 /* jobs that are neither running nor known to have left */
 	_Atomic uint32_t blocks; /* consumer workers a queue, as chosen */
@@ -193,6 +209,7 @@ struct gdrcap_session {
 	struct session_frames frames;
 	struct session_memory memory;
 	struct session_ports ports;
+	struct session_images images;
 	struct session_workers workers;
 	struct session_jobs jobs;
 	struct session_control control;

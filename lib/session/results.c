@@ -174,7 +174,8 @@ static void summary_machine(const struct gdrcap_session *session, struct gdrcap_
 	session_ports_summary(session, summary);
 }
 
-/* The caller's own consumer has the frames: what became of each, it knows. */
+/* The caller's own consumer has the frames: what became of each, it knows. Images count theirs. The
+ * accounts are borrowed. */
 static void summary_unchecked(const struct gdrcap_session *session, struct gdrcap_counts *total)
 {
 	total->sent = session_sent(session);
@@ -185,6 +186,12 @@ static void summary_unchecked(const struct gdrcap_session *session, struct gdrca
 		total->filtered += counts.filtered;
 		total->received += counts.received;
 		total->bytes += counts.bytes;
+	}
+	for (uint32_t i = 0; i < session->images.count; i++) {
+		struct gdrcap_image_counts counts;
+
+		assembler_counts(&session->images.handed[i].assembler, &counts);
+		total->filtered += counts.filtered;
 	}
 }
 

@@ -50,7 +50,7 @@ static const struct frame_store_view *job_store(const struct gdrcap_session *ses
 						enum kernel_role role)
 {
 	const struct file_frames *file =
-		role == KERNEL_CHECK ? session->frames.expect : session->frames.file;
+		role == KERNEL_WRITE ? session->frames.file : session->frames.expect;
 
 	return file ? &file->view : NULL;
 }
@@ -59,7 +59,7 @@ static int device_job_start(struct gdrcap_session *session, enum kernel_role rol
 			    struct cpu_deal *deal, struct kernel_workers **workers,
 			    struct gdrcap_error *error)
 {
-	const bool check = role == KERNEL_CHECK;
+	const bool check = role != KERNEL_WRITE;
 	const uint32_t count = check ? session->workers.rx_count : session->workers.tx_count;
 	struct burst_ring_view views[GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX];
 	struct kernel_job job = {
@@ -71,6 +71,9 @@ static int device_job_start(struct gdrcap_session *session, enum kernel_role rol
 		.layout = session->frames.layout,
 		.plan = session->frames.pattern,
 		.store = job_store(session, role),
+		.places = session->images.view,
+		.place_count = session->images.count,
+		.resident = session->images.resident,
 	};
 	struct kernel_workers *started = NULL;
 	int ret;
@@ -142,12 +145,12 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 	struct cpu_deal deal = { .session = session };
 	int ret = guest_check(session, "session", error);
 	cpu_set_t cpus;
-	bool validate;
+	bool collect;
 
 	if (ret < 0)
 		return ret;
 	LOG_SCOPE(&session->log);
-	validate = settings_validates(&session->settings) && session->workers.rx_count != 0;
+	collect = settings_collects(&session->settings) && session->workers.rx_count != 0;
 	log_lock(&session->run.lock);
 	if (session->run.state != SESSION_CREATED) {
 		log_unlock(&session->run.lock);
@@ -164,9 +167,10 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 	recover_begin(session);
 	/* Receivers take the first, nearest cores. */
 	ret = receivers_start(session, &deal, error);
-	if (ret == 0 && validate)
-		ret = device_job_start(session, KERNEL_CHECK, &deal, &session->jobs.check, error);
-	if (ret == 0 && validate) {
+	if (ret == 0 && collect)
+		ret = device_job_start(session, session->images.count ? KERNEL_PLACE : KERNEL_CHECK,
+				       &deal, &session->jobs.check, error);
+	if (ret == 0 && collect) {
 		cpu_next(&deal, &cpus);
 		ret = accountant_start(&session->workers.accountant, &cpus, error);
 	}

@@ -284,9 +284,12 @@ static int session_build(struct gdrcap_session *session, struct gdrcap_error *er
 	ret = memory_create(session, error);
 	if (ret < 0)
 		goto err_files;
-	ret = session_ports_create(session, error);
+	ret = session_images_create(session, error);
 	if (ret < 0)
 		goto err_memory;
+	ret = session_ports_create(session, error);
+	if (ret < 0)
+		goto err_images;
 	ret = eal_cpus(session->settings.cores.cpu, session->settings.cores.count,
 		       settings_receives(&session->settings) ? session->ports.pairs[0].rx.numa_node
 							     : session->ports.pairs[0].tx.numa_node,
@@ -300,6 +303,8 @@ static int session_build(struct gdrcap_session *session, struct gdrcap_error *er
 	return 0;
 err_ports:
 	session_ports_destroy(session);
+err_images:
+	session_images_destroy(session);
 err_memory:
 	memory_destroy(session);
 err_files:
@@ -394,6 +399,7 @@ void gdrcap_destroy(struct gdrcap_session *session)
 	}
 	session_workers_destroy(session);
 	session_ports_destroy(session);
+	session_images_destroy(session);
 	memory_destroy(session);
 	session_files_destroy(session);
 	session->memory.ops->close(session->memory.device);

@@ -144,6 +144,14 @@ void session_frames_destroy(struct gdrcap_session *session);
 int session_files_create(struct gdrcap_session *session, struct gdrcap_error *error);
 void session_files_destroy(struct gdrcap_session *session);
 
+/* Images, where there are any: image_memory.c. What was not created is destroyed as well. */
+int session_images_create(struct gdrcap_session *session, struct gdrcap_error *error);
+void session_images_destroy(struct gdrcap_session *session);
+/* Who waits for images is told that no more will come. */
+void session_images_end(struct gdrcap_session *session);
+/* A negative errno of the device that closes them, or 0. */
+int session_images_failure(const struct gdrcap_session *session);
+
 /* Receivers, senders, saver and accounts: workers.c. */
 int session_workers_create(struct gdrcap_session *session, struct gdrcap_error *error);
 void session_workers_destroy(struct gdrcap_session *session);

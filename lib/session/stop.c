@@ -208,7 +208,7 @@ static void receivers_judge_pools(struct gdrcap_session *session)
 			port->name, i % session->settings.queues, (unsigned long long)times,
 			(double)atomic_load_explicit(&worker->starved_tsc, memory_order_relaxed) /
 				hz,
-			settings_validates(&session->settings)
+			settings_collects(&session->settings)
 				? "raise --blocks, or --pool for what is short"
 				: "release batches sooner, or raise --pool for what is short");
 	}
@@ -454,6 +454,7 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 		recover_end(session);
 		session_causes_ask(session);
 		accountant_stop(&session->workers.accountant);
+		session_images_end(session);
 		if (session->run.ended_idle && session->frames.expect) {
 			/* The accountant has ended; readers may still look. */
 			pthread_mutex_lock(&session->workers.accountant.lock);

@@ -121,14 +121,14 @@ bool session_receivers_cut(struct gdrcap_session *session)
 	for (uint32_t i = 0; i < session->workers.rx_count; i++)
 		if (!receiver_has_ended(&session->workers.rx[i]))
 			return false;
-	return !settings_validates(&session->settings) || session->watch.stuck ||
+	return !settings_collects(&session->settings) || session->watch.stuck ||
 	       session->run.failure ||
 	       session_bursts_collected(session) == session_bursts_published(session);
 }
 
 void session_receivers_close(struct gdrcap_session *session)
 {
-	if (settings_validates(&session->settings))
+	if (settings_collects(&session->settings))
 		return;
 	session_receivers_phase(session, RX_DRAIN);
 	session->run.cut = true;
@@ -182,7 +182,7 @@ void session_abandon(struct gdrcap_session *session)
 void session_receivers_stop(struct gdrcap_session *session)
 {
 	receivers_end(session);
-	if (!settings_validates(&session->settings)) {
+	if (!settings_collects(&session->settings)) {
 		/* The caller may keep batches; whoever destroys the session ends these threads. */
 		session_receivers_join(session, DRAIN_MS);
 		return;

@@ -53,7 +53,7 @@ void session_watch_consumer(struct gdrcap_session *session)
 	const uint32_t limit_ms = session->settings.watchdog_ms;
 	struct gdrcap_event late = event_of(GDRCAP_EVENT_CONSUMER_LATE);
 
-	if (!settings_validates(&session->settings))
+	if (!settings_collects(&session->settings))
 		return;
 	if (collected != session->watch.progress_count ||
 	    collected == session_bursts_published(session)) {
@@ -255,7 +255,7 @@ static bool sender_said_end(struct gdrcap_session *session)
 
 bool session_is_blocked(struct gdrcap_session *session, struct quiet *quiet)
 {
-	const bool validate = settings_validates(&session->settings);
+	const bool validate = settings_collects(&session->settings);
 	uint64_t sent, arrived;
 
 	if (!quiet_is_blocked(quiet, ROOM_MS))
@@ -362,9 +362,17 @@ static bool run_is_quiet(struct gdrcap_session *session)
 		return session_is_blocked(session, &session->run.quiet);
 	if (session->run.quiet_bursts == 0)
 		session->run.quiet_bursts = session_bursts_published(session);
-	return !settings_validates(&session->settings) || session->watch.stuck ||
+	return !settings_collects(&session->settings) || session->watch.stuck ||
 	       session->run.failure ||
 	       session_bursts_collected(session) >= session->run.quiet_bursts;
+}
+
+static void watch_images(struct gdrcap_session *session)
+{
+	const int failure = session_images_failure(session);
+
+	if (failure && !session->run.failure)
+		session_fail(session, failure, "an image could not be closed");
 }
 
 bool session_watch(struct gdrcap_session *session)
@@ -375,6 +383,7 @@ bool session_watch(struct gdrcap_session *session)
 	session_watch_consumer(session);
 	session_watch_workers(session);
 	session_watch_file(session);
+	watch_images(session);
 	watch_links(session);
 	watch_drops(session);
 	session_events_watch(session);

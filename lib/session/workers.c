@@ -79,7 +79,7 @@ static int match_check(const struct gdrcap_session *session, const struct sessio
 	const bool host = session->settings.consumer == CONSUMER_HOST;
 
 	if (!session->frames.layout.match.count || pair->rx.isolated ||
-	    settings_validates(&session->settings) || (host && frames_readable(session)))
+	    settings_collects(&session->settings) || (host && frames_readable(session)))
 		return 0;
 	return error_set(
 		error, -ENOTSUP,
@@ -123,7 +123,7 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 		.flush_context = session,
 		.in_flight_max = in_flight_max(session, &pair->rx),
 		.starved_from = starved_from(session, &pair->rx),
-		.accounted = validates,
+		.accounted = settings_collects(&session->settings),
 		/* Own frames' headers say how long they should be. */
 		.mark_cut = !validates || settings_is_custom(&session->settings) ||
 			    session->frames.expect,
@@ -139,7 +139,8 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 		return ret;
 	session->workers.rx_rings[session->workers.rx_count++] = &worker->ring;
 	ret = queue_create(&session->workers.queues[index], &worker->ring,
-			   session->settings.consumer, session->memory.ops, session->memory.device,
+			   session->images.count ? CONSUMER_VALIDATE : session->settings.consumer,
+			   session->memory.ops, session->memory.device,
 			   session->settings.batch_times ? &pair->rx_clock : NULL);
 	session->workers.queues[index].index = index;
 	session->workers.queues[index].layout = &session->frames.layout;
@@ -333,6 +334,8 @@ static int accounts_create(struct gdrcap_session *session, struct gdrcap_error *
 		return error_set(error, ret, "no memory for the accounts");
 	session->workers.accountant.naps.most_us =
 		RTE_MIN(session->settings.idle_sleep_us, ACCOUNTANT_NAP_US);
+	session->workers.accountant.images = session->images.handed;
+	session->workers.accountant.image_count = session->images.count;
 	session->workers.accountant_ready = true;
 	return 0;
 }

@@ -19,8 +19,8 @@ static void accountant_place(struct accountant *accountant, const struct ring_pr
 		struct place_record record;
 
 		memcpy(&record, record_at(&ring->view, first, r), sizeof(record));
-		if (record.layout < accountant->assembler_count)
-			assembler_add(&accountant->assemblers[record.layout], accountant->now,
+		if (record.layout < accountant->image_count)
+			assembler_add(&accountant->images[record.layout].assembler, accountant->now,
 				      &record);
 	}
 }
@@ -37,7 +37,7 @@ static void accountant_add(struct accountant *accountant, uint32_t queue, uint64
 	/* the rx worker's line, which a PLAIN burst leaves alone */
 	if (!(ring->result[slot].done & BURST_PLAIN))
 		first = burst_word_first(ring->ready[slot].word);
-	if (accountant->assemblers) {
+	if (accountant->images) {
 		accountant_place(accountant, ring, first, records);
 		return;
 	}
@@ -112,8 +112,8 @@ static void accountant_close_images(struct assembler *assembler)
 static void accountant_end(struct accountant *accountant)
 {
 	verdict_finish(&accountant->verdict);
-	for (uint32_t i = 0; i < accountant->assembler_count; i++)
-		accountant_close_images(&accountant->assemblers[i]);
+	for (uint32_t i = 0; i < accountant->image_count; i++)
+		accountant_close_images(&accountant->images[i].assembler);
 	if (!accountant->save)
 		return;
 	save_end(accountant->save);
@@ -130,8 +130,8 @@ static unsigned int accountant_round(struct accountant *accountant)
 	unsigned int work = 0;
 
 	accountant->now = rte_rdtsc();
-	for (uint32_t i = 0; i < accountant->assembler_count; i++)
-		assembler_round(&accountant->assemblers[i], accountant->now);
+	for (uint32_t i = 0; i < accountant->image_count; i++)
+		assembler_round(&accountant->images[i].assembler, accountant->now);
 	for (uint32_t q = 0; q < accountant->ring_count; q++)
 		work += accountant_collect(accountant, q);
 	return work;

@@ -19,7 +19,7 @@
 
 #include "base/thread.h"
 #include "capture/ring_producer.h"
-#include "image/assembler.h"
+#include "image/images.h"
 #include "save/save.h"
 #include "verdict/verdict.h"
 
@@ -29,8 +29,8 @@ struct accountant {
 	uint32_t ring_count;
 	struct save
 		*save; /* frames that go to files pass here before their slots go back; or NULL */
-	struct assembler *assemblers; /* before the start; NULL: no images */
-	uint32_t assembler_count;
+	struct gdrcap_images *images; /* by description; before the start; NULL: none */
+	uint32_t image_count;
 	uint64_t now;		     /* of this round */
 	pthread_mutex_t lock;	     /* held by the thread, and lent while `wanted` is not 0 */
 	_Atomic unsigned int wanted; /* readers who wait for the lock or have it */

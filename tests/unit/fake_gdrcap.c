@@ -100,6 +100,11 @@ int gdrcap_get_stream_counts(const struct gdrcap_session *session, uint32_t inde
 	return index ? -ENOENT : 0;
 }
 
+struct gdrcap_images *gdrcap_get_images(struct gdrcap_session *session, uint32_t index)
+{
+	return NULL;
+}
+
 int gdrcap_get_damage(const struct gdrcap_session *session, uint32_t index,
 		      struct gdrcap_damage *damage, size_t size)
 {

@@ -173,7 +173,7 @@ static void test_json_pass(void **state)
 		"\"memory\":{\"kind\":\"host\",\"gpu\":\"host: 1 CPU thread\","
 		"\"driver\":\"gpu_host\",\"region_bytes\":33554432,\"slot_bytes\":2048,"
 		"\"slots\":16384,\"split\":0,\"registration\":null},\"blocks\":1,\"cores\":[0,3],"
-		"\"queues\":[{\"queue\":0,\"received\":6000007,\"valid\":6000000,\"damaged\":0,"
+		"\"images\":null,\"queues\":[{\"queue\":0,\"received\":6000007,\"valid\":6000000,\"damaged\":0,"
 		"\"duplicate\":0,\"reordered\":0,\"filtered\":7,\"bytes\":75000000000,"
 		"\"bits\":{\"checked\":600000000000,\"wrong\":0,\"ratio\":0.0}},"
 		"{\"queue\":1,\"received\":4000000,\"valid\":4000000,\"damaged\":0,"

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Takes images and gives them back; writes copies of them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "image_taker.h"
+
+#define TAKE_MAX 8u		/* images at once */
+#define COPIES_MAX 16u		/* that wait for the writer */
+#define COPIES_BYTES (1u << 28) /* of them all, at most; two there may be of any size */
+
+struct copy {
+	uint8_t *data;
+	size_t room, bytes;
+};
+
+struct image_thread {
+	struct image_taker *taker;
+	struct gdrcap_images *images;
+	pthread_t thread;
+};
+
+struct image_taker {
+	struct image_thread thread[GDRCAP_IMAGES_MAX];
+	uint32_t count, started;
+	struct image_taker_config config;
+	int fd; /* -1: nothing is saved */
+	pthread_t writer;
+	int writes;
+	pthread_mutex_t lock; /* over what follows */
+	pthread_cond_t changed;
+	struct copy copy[COPIES_MAX]; /* copy[first], ..: wait for the writer */
+	uint32_t first, waiting;
+	size_t waiting_bytes;
+	int over, failure; /* a negative errno of the writer's, or of a GPU that was to copy */
+	struct image_taker_counts counts;
+};
+
+static int fail(struct gdrcap_error *error, int code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int fail(struct gdrcap_error *error, int code, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	error->code = code;
+	vsnprintf(error->text, sizeof(error->text), format, args);
+	va_end(args);
+	return code;
+}
+
+/* ---- writing ---- */
+
+static int write_all(int fd, const uint8_t *data, size_t bytes)
+{
+	while (bytes) {
+		const ssize_t wrote = write(fd, data, bytes);
+
+		if (wrote < 0 && errno == EINTR)
+			continue;
+		if (wrote < 0)
+			return -errno;
+		data += wrote;
+		bytes -= (size_t)wrote;
+	}
+	return 0;
+}
+
+static void *writer_main(void *argument)
+{
+	struct image_taker *taker = argument;
+
+	pthread_mutex_lock(&taker->lock);
+	for (;;) {
+		struct copy *copy = &taker->copy[taker->first];
+		int ret = taker->failure;
+
+		if (taker->waiting == 0) {
+			if (taker->over)
+				break;
+			pthread_cond_wait(&taker->changed, &taker->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&taker->lock);
+		if (!ret)
+			ret = write_all(taker->fd, copy->data, copy->bytes);
+		pthread_mutex_lock(&taker->lock);
+		if (ret)
+			taker->failure = ret;
+		taker->counts.saved += !ret;
+		taker->counts.missed += ret != 0;
+		taker->first = (taker->first + 1) % COPIES_MAX;
+		taker->waiting--;
+		taker->waiting_bytes -= copy->bytes;
+	}
+	pthread_mutex_unlock(&taker->lock);
+	return NULL;
+}
+
+/* Room for one more, which is this thread's until `waiting` is raised; NULL: there is none now. One thread
+ * takes images that are saved. */
+static struct copy *copy_room(struct image_taker *taker, size_t bytes)
+{
+	struct copy *copy = &taker->copy[(taker->first + taker->waiting) % COPIES_MAX];
+
+	if (taker->waiting == COPIES_MAX || taker->failure ||
+	    (taker->waiting > 1 && taker->waiting_bytes + bytes > COPIES_BYTES))
+		return NULL;
+	if (copy->room < bytes) {
+		free(copy->data);
+		copy->data = malloc(bytes);
+		copy->room = copy->data ? bytes : 0;
+	}
+	return copy->data ? copy : NULL;
+}
+
+static void image_save(struct image_taker *taker, const struct gdrcap_image *image)
+{
+	struct copy *copy;
+	int ret = 0;
+
+	pthread_mutex_lock(&taker->lock);
+	copy = copy_room(taker, image->bytes);
+	pthread_mutex_unlock(&taker->lock);
+	if (copy)
+		ret = gdrcap_image_copy(image, 0, image->bytes, copy->data);
+	pthread_mutex_lock(&taker->lock);
+	if (ret)
+		taker->failure = ret;
+	if (copy && !ret) {
+		copy->bytes = image->bytes;
+		taker->waiting_bytes += copy->bytes;
+		taker->waiting++;
+		pthread_cond_signal(&taker->changed);
+	} else {
+		taker->counts.missed++;
+	}
+	pthread_mutex_unlock(&taker->lock);
+}
+
+/* ---- taking ---- */
+
+static void *thread_main(void *argument)
+{
+	const struct image_thread *thread = argument;
+	struct image_taker *taker = thread->taker;
+	const struct gdrcap_image *image[TAKE_MAX];
+	int n;
+
+	while ((n = gdrcap_image_wait(thread->images, image, TAKE_MAX, -1)) >= 0) {
+		for (int i = 0; i < n && taker->fd >= 0; i++)
+			if (image[i]->seq % taker->config.every == 0)
+				image_save(taker, image[i]);
+		gdrcap_image_release(thread->images, image, (unsigned int)n);
+	}
+	return NULL;
+}
+
+static int file_open(struct image_taker *taker, struct gdrcap_error *error)
+{
+	const char *path = taker->config.path;
+
+	if (!path)
+		return 0;
+	if (taker->count > 1)
+		return fail(
+			error, -EINVAL,
+			"--save-images: there are %u kinds of images, and the file has room for "
+			"one; give one --image",
+			taker->count);
+	taker->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	return taker->fd >= 0 ? 0
+			      : fail(error, -errno, "--save-images: %s: %s", path, strerror(errno));
+}
+
+struct image_taker *image_taker_open(struct gdrcap_session *session,
+				     const struct image_taker_config *config,
+				     struct gdrcap_error *error)
+{
+	struct image_taker *taker = calloc(1, sizeof(*taker));
+
+	if (!taker) {
+		fail(error, -ENOMEM, "no memory for the images' thread");
+		return NULL;
+	}
+	taker->config = *config;
+	taker->fd = -1;
+	pthread_mutex_init(&taker->lock, NULL);
+	pthread_cond_init(&taker->changed, NULL);
+	for (; taker->count < GDRCAP_IMAGES_MAX; taker->count++) {
+		struct image_thread *thread = &taker->thread[taker->count];
+
+		thread->taker = taker;
+		thread->images = gdrcap_get_images(session, taker->count);
+		if (!thread->images)
+			break;
+	}
+	if (file_open(taker, error) < 0) {
+		image_taker_close(taker);
+		return NULL;
+	}
+	return taker;
+}
+
+int image_taker_start(struct image_taker *taker, struct gdrcap_error *error)
+{
+	sigset_t all, before;
+	int ret = 0;
+
+	/* signals are the main thread's */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	if (taker->fd >= 0) {
+		ret = pthread_create(&taker->writer, NULL, writer_main, taker);
+		taker->writes = ret == 0;
+	}
+	for (; ret == 0 && taker->started < taker->count; taker->started += ret == 0)
+		ret = pthread_create(&taker->thread[taker->started].thread, NULL, thread_main,
+				     &taker->thread[taker->started]);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return ret ? fail(error, -ret, "a thread for images cannot be made: %s", strerror(ret)) : 0;
+}
+
+int image_taker_finish(struct image_taker *taker, struct gdrcap_error *error)
+{
+	while (taker->started)
+		pthread_join(taker->thread[--taker->started].thread, NULL);
+	pthread_mutex_lock(&taker->lock);
+	taker->over = 1;
+	pthread_cond_signal(&taker->changed);
+	pthread_mutex_unlock(&taker->lock);
+	if (taker->writes)
+		pthread_join(taker->writer, NULL);
+	taker->writes = 0;
+	if (taker->fd >= 0 && close(taker->fd) < 0 && !taker->failure)
+		taker->failure = -errno;
+	taker->fd = -1;
+	if (taker->failure)
+		return fail(error, taker->failure,
+			    "--save-images: %s: %s; the images after it are not saved",
+			    taker->config.path, strerror(-taker->failure));
+	return 0;
+}
+
+void image_taker_counts(struct image_taker *taker, struct image_taker_counts *counts)
+{
+	pthread_mutex_lock(&taker->lock);
+	*counts = taker->counts;
+	pthread_mutex_unlock(&taker->lock);
+}
+
+void image_taker_close(struct image_taker *taker)
+{
+	if (!taker)
+		return;
+	if (taker->fd >= 0)
+		close(taker->fd);
+	for (uint32_t i = 0; i < COPIES_MAX; i++)
+		free(taker->copy[i].data);
+	pthread_cond_destroy(&taker->changed);
+	pthread_mutex_destroy(&taker->lock);
+	free(taker);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A session's images: their memory, what workers place with, and who hands them out. */
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <rte_common.h>
+#include <rte_cycles.h>
+
+#include "base/log.h"
+#include "session/session.h"
+
+#define PART_BYTES ((size_t)512) /* parts of a region, and images, begin at multiples */
+
+/* The next part of a region of `used` bytes so far. A NULL region only counts. */
+static void *part_take(const struct region *region, size_t *used, size_t bytes)
+{
+	const size_t at = *used;
+
+	*used = RTE_ALIGN_CEIL(at + bytes, PART_BYTES);
+	return region->device ? region->device + at : NULL;
+}
+
+/* Where everything of one description is: images, bitmaps and table in the workers' memory, the rest
+ * where the CPU reads it too. */
+static void view_lay_out(struct place_view *view, const struct region *device, size_t *device_used,
+			 const struct region *host, size_t *host_used)
+{
+	const size_t bitmaps = (size_t)view->ring * view->present_words * sizeof(uint32_t);
+
+	view->images = part_take(device, device_used, view->ring * (size_t)view->stride);
+	view->present = part_take(device, device_used, bitmaps);
+	view->table = part_take(device, device_used, sizeof(*view->table));
+	view->shared = part_take(host, host_used, sizeof(*view->shared));
+	view->present_host = part_take(host, host_used, bitmaps);
+}
+
+static void images_lay_out(struct session_images *images, size_t *device_used, size_t *host_used)
+{
+	*device_used = 0;
+	*host_used = 0;
+	for (uint32_t i = 0; i < images->count; i++)
+		view_lay_out(&images->view[i], &images->device, device_used, &images->host,
+			     host_used);
+}
+
+/* Of their kind: the GPU's own, unless pinned memory was asked for. */
+static int images_allocate(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	struct session_images *images = &session->images;
+	struct region_config config = {
+		.gpu = session->memory.gpu,
+		.kind = !session->plan.cuda				   ? GDRCAP_MEMORY_HOST
+			: session->settings.memory == GDRCAP_MEMORY_PINNED ? GDRCAP_MEMORY_PINNED
+									   : GDRCAP_MEMORY_DEVICE,
+		.slot_shift = REGION_IMAGE_SHIFT,
+		.cpu_workers = !session->plan.cuda,
+		.dump = session->settings.dump_frames,
+		.less = "ring: in image",
+	};
+	const struct kernel_ops *ops = session->memory.ops;
+	size_t device_used, host_used;
+	int ret;
+
+	images_lay_out(images, &device_used, &host_used);
+	config.bytes = device_used;
+	ret = region_create(&images->device, &config, error);
+	if (ret < 0)
+		return ret;
+	config.kind = session->plan.cuda ? GDRCAP_MEMORY_PINNED : GDRCAP_MEMORY_HOST;
+	config.bytes = host_used;
+	ret = region_create(&images->host, &config, error);
+	if (ret < 0)
+		return ret;
+	images_lay_out(images, &device_used, &host_used);
+	ret = ops->fill(session->memory.device, images->device.device, 0, images->device.bytes);
+	if (ret < 0)
+		return error_set(error, ret, "the images' memory cannot be cleared: %s",
+				 kernel_error());
+	log_info("memory: images in %s memory, %zu MiB", plan_memory_name(images->device.kind),
+		 images->device.bytes >> 20);
+	return 0;
+}
+
+/* ---- for the assembler ---- */
+
+static int image_close(void *context, uint32_t slot, uint32_t use, int fill)
+{
+	const struct session_image *image = context;
+	struct gdrcap_session *session = image->session;
+
+	return session->memory.ops->place_close(
+		session->memory.device, &session->images.view[image->index], slot, use, fill);
+}
+
+static uint64_t image_time_ns(void *context, uint64_t ticks)
+{
+	const struct session_image *image = context;
+	const double ago = (double)(rte_rdtsc() - ticks) * image->session->images.ns_a_tick;
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - (uint64_t)ago;
+}
+
+static uint64_t ticks_of(uint64_t us)
+{
+	return us * (rte_get_tsc_hz() / 1000000);
+}
+
+static void image_init(struct gdrcap_session *session, uint32_t index)
+{
+	struct session_images *images = &session->images;
+	const struct image_settings *settings = &session->settings.image[index];
+	const struct assembler_config config = {
+		.view = &images->view[index],
+		.data = images->view[index].images,
+		.open = settings->open,
+		.timeout = ticks_of(settings->timeout_us),
+		.linger = ticks_of(settings->linger_us),
+		.fill = settings->fill,
+		.drop_incomplete = settings->drop_incomplete,
+		.drop_oldest = settings->drop_oldest,
+		.close = image_close,
+		.time_ns = image_time_ns,
+		.context = &images->image[index],
+	};
+
+	images->image[index] = (struct session_image){ session, index };
+	images_init(&images->handed[index], &config, session->memory.ops, session->memory.device,
+		    settings->name);
+}
+
+int session_images_create(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	struct session_images *images = &session->images;
+	int ret;
+
+	if (!session->settings.images)
+		return 0;
+	if (!session->memory.ops->place_close || session->settings.consumer == CONSUMER_GPU)
+		return error_set(error, -ENOTSUP,
+				 "consumer: images are not handed to a running kernel yet; use "
+				 "host");
+	images->handed = calloc(session->settings.images, sizeof(*images->handed));
+	if (!images->handed)
+		return error_set(error, -ENOMEM, "no memory for the images' accounts");
+	images->count = session->settings.images;
+	images->ns_a_tick = 1e9 / (double)rte_get_tsc_hz();
+	for (uint32_t i = 0; i < images->count; i++) {
+		const struct image_settings *settings = &session->settings.image[i];
+
+		images->view[i].layout = settings->layout;
+		images->view[i].stride = RTE_ALIGN_CEIL(settings->layout.bytes, PART_BYTES);
+		images->view[i].present_words = place_words(settings->layout.pieces);
+		images->view[i].ring = settings->ring;
+		images->resident |= settings->resident;
+	}
+	ret = images_allocate(session, error);
+	if (ret < 0) {
+		session_images_destroy(session);
+		return ret;
+	}
+	for (uint32_t i = 0; i < images->count; i++)
+		image_init(session, i);
+	return 0;
+}
+
+void session_images_end(struct gdrcap_session *session)
+{
+	for (uint32_t i = 0; i < session->images.count; i++)
+		image_ring_end(&session->images.handed[i].ring);
+}
+
+int session_images_failure(const struct gdrcap_session *session)
+{
+	int failure = 0;
+
+	for (uint32_t i = 0; i < session->images.count && !failure; i++)
+		failure = atomic_load_explicit(&session->images.handed[i].assembler.failure,
+					       memory_order_relaxed);
+	return failure;
+}
+
+void session_images_destroy(struct gdrcap_session *session)
+{
+	struct session_images *images = &session->images;
+
+	for (uint32_t i = 0; i < images->count; i++)
+		ring_wake_close(&images->handed[i].ring.wake);
+	region_destroy(&images->host);
+	region_destroy(&images->device);
+	free(images->handed);
+	images->handed = NULL;
+	images->count = 0;
+}
+
+struct gdrcap_images *gdrcap_get_images(struct gdrcap_session *session, uint32_t index)
+{
+	if (guest_check(session, "session", NULL) < 0)
+		return NULL;
+	return index < session->images.count ? &session->images.handed[index] : NULL;
+}
