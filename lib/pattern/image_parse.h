@@ -236,6 +236,7 @@ GDRCAP_HD void image_parse_rtp(const uint8_t *frame, struct image_packet *packet
 #define IMAGE_SPEAD_HEAP_BYTES 2u
 #define IMAGE_SPEAD_OFFSET 3u
 #define IMAGE_SPEAD_PAYLOAD 4u
+#define IMAGE_SPEAD_CONTROL 6u
 
 /* The packet's shape; its fields are items. */
 GDRCAP_HD void image_parse_spead(const uint8_t *frame, struct image_packet *packet)
@@ -248,6 +249,10 @@ GDRCAP_HD void image_parse_spead(const uint8_t *frame, struct image_packet *pack
 	if (bytes < 8 || frame_be32(spead) != 0x53040206u || bytes < 8 + 8 * frame_be16(spead + 6))
 		return;
 	packet->from = packet->base + 8 + 8 * frame_be16(spead + 6);
+	if (image_spead_item(packet, frame, IMAGE_SPEAD_CONTROL, &payload)) {
+		packet->what = IMAGE_FILTERED; /* the stream begins, or ends: no data */
+		return;
+	}
 	if (!image_spead_item(packet, frame, IMAGE_SPEAD_OFFSET, &packet->heap_offset) ||
 	    !image_spead_item(packet, frame, IMAGE_SPEAD_PAYLOAD, &payload) ||
 	    payload > packet->end - packet->from)
@@ -255,8 +260,8 @@ GDRCAP_HD void image_parse_spead(const uint8_t *frame, struct image_packet *pack
 	if (!image_spead_item(packet, frame, IMAGE_SPEAD_HEAP_BYTES, &packet->heap_bytes))
 		packet->heap_bytes = 0;
 	packet->end = packet->from + (uint32_t)payload;
-	packet->parts = payload != 0;
-	packet->what = IMAGE_DATA;
+	packet->parts = 1;
+	packet->what = payload ? IMAGE_DATA : IMAGE_FILTERED;
 }
 
 /* ---- all ---- */
