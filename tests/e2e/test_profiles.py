@@ -68,8 +68,21 @@ def run_connectx(arguments, text):
         env=dict(os.environ, LD_PRELOAD=os.environ["SOFTMLX5"])), 5000)
 
 
+def explain_images(path):
+    """A layout of images, for any port: what it comes to is the same again."""
+    first = e2e.run("capture", "--image", str(path), "--explain-image")
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        file.write(first.stdout)
+        file.flush()
+        again = e2e.run("capture", "--config", file.name, "--explain-image")
+    assert first.stdout == again.stdout, (first.stdout, again.stdout)
+    assert "  bytes: " in first.stdout, first.stdout
+
+
 def run_profile(path):
     text = path.read_text()
+    if path.stem.startswith("image-"):
+        return explain_images(path)
     needs(text)
     names = interfaces(text)
     receives_only = not re.search(r"^tx_port:", text, re.M)

@@ -29,6 +29,104 @@ static void test_gvsp_ids(void **state)
 	}
 }
 
+/* ---- config/image-*.yaml ---- */
+
+static const struct image_layout *example(const char *file)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%.*s/../../config/%s",
+		 (int)(strrchr(__FILE__, '/') - __FILE__), __FILE__, file);
+	return &loaded(path)->layout;
+}
+
+/* The one part of a frame of data. */
+static struct image_part part_of(const struct image_layout *layout, const uint8_t *frame,
+				 uint32_t len, struct image_packet *packet)
+{
+	struct image_part part, none;
+
+	assert_int_equal(1, image_probe(layout, frame, len));
+	image_parse(layout, frame, len, packet);
+	assert_int_equal(packet->what, IMAGE_DATA);
+	assert_int_equal(1, image_next_part(layout, frame, packet, &part));
+	assert_int_equal(0, image_next_part(layout, frame, packet, &none));
+	return part;
+}
+
+static void test_own_frames(void **state)
+{
+	const struct image_layout *layout = example("image-gdrcap.yaml");
+	const struct frame_config frames = { .format = FRAME_ETHERNET };
+	const struct pattern_config pattern = { .kind = PATTERN_PRBS31 };
+	struct frame_header header = { .stream = 5, .time_ns = 77, .pattern = PATTERN_PRBS31 };
+	struct frame_layout own;
+	struct pattern_plan plan;
+	struct image_packet packet;
+	struct image_part part;
+	uint8_t frame[1514];
+	uint64_t time;
+
+	assert_int_equal(0, frame_layout_init(&own, &frames));
+	assert_int_equal(0, pattern_plan_init(&plan, &pattern));
+	header.sequence = 3 * 1024 + 7;
+	header.payload_bytes = (uint16_t)frame_payload_bytes(&own, sizeof(frame));
+	assert_int_equal(header.payload_bytes, layout->piece);
+	frame_write(&own, &plan, frame, sizeof(frame), &header);
+	part = part_of(layout, frame, sizeof(frame), &packet);
+	assert_int_equal(packet.stream, 5);
+	assert_int_equal(packet.number, 3);
+	assert_int_equal(part.place, 7 * 1464);
+	assert_int_equal(part.bytes, 1464);
+	assert_int_equal(part.from, 50);
+	assert_true(image_field_value(&layout->timestamp, &packet, frame, &time));
+	assert_int_equal(time, 77);
+	/* the stream's end is no data */
+	header.pattern = FRAME_PATTERN_END;
+	header.payload_bytes = 0;
+	frame_write(&own, &plan, frame, 60, &header);
+	image_parse(layout, frame, 60, &packet);
+	assert_int_equal(packet.what, IMAGE_FILTERED);
+	pattern_plan_free(&plan);
+}
+
+static void test_examples(void **state)
+{
+	const struct image_layout *layout = example("image-udp-counter.yaml");
+	struct image_packet packet;
+	struct image_part part;
+	struct wire wire;
+	uint8_t *udp = wire_udp(&wire, &wire_plain, 16 + 8192);
+
+	frame_put16(udp - 6, 60000);
+	frame_put64(udp, 5 * 1024 + 3);
+	frame_put16(udp + 8, 15);
+	frame_put16(udp + 10, 2);
+	part = part_of(layout, wire.at, wire.len, &packet);
+	assert_int_equal(packet.stream, 2);
+	assert_int_equal(packet.number, 5);
+	assert_int_equal(part.place, 15 * 8388608 + 3 * 8192);
+	assert_int_equal(part.from, udp + 16 - wire.at);
+	assert_int_equal(part.bytes, 8192);
+
+	layout = example("image-camera-raw.yaml");
+	memset(&wire, 0, sizeof(wire));
+	frame_put16(wire.at + 12, 0x88b6);
+	frame_put32(wire.at + 14, 0x80000009);
+	wire.at[18] = 0xff; /* row 511 */
+	wire.at[19] = 1;
+	wire.at[21] = 5; /* 1280 bytes */
+	part = part_of(layout, wire.at, 30 + 1280 + 6, &packet);
+	assert_int_equal(packet.number, 9);
+	assert_int_equal(packet.ends, 1);
+	assert_int_equal(part.place, 511 * 1536);
+	assert_int_equal(part.bytes, 1280);
+	assert_int_equal(part.piece, 511);
+	assert_int_equal(layout->pieces, 512);
+}
+
+/* ---- any frame ---- */
+
 static uint64_t random_state = 1;
 
 static uint64_t random_of(uint64_t n)
@@ -196,6 +294,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_gvsp_ids),
+		cmocka_unit_test(test_own_frames),
+		cmocka_unit_test(test_examples),
 		cmocka_unit_test(test_any_frame),
 	};
 	const int ret = cmocka_run_group_tests(tests, NULL, NULL);
