@@ -72,11 +72,11 @@ def explain_images(path):
     """A layout of images, for any port: what it comes to is the same again."""
     first = e2e.run("capture", "--image", str(path), "--explain-image")
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-        file.write(first.stdout)
+        file.write(first.out)
         file.flush()
         again = e2e.run("capture", "--config", file.name, "--explain-image")
-    assert first.stdout == again.stdout, (first.stdout, again.stdout)
-    assert "  bytes: " in first.stdout, first.stdout
+    assert first.out == again.out, (first.out, again.out)
+    assert "  bytes: " in first.out, first.out
 
 
 def run_profile(path):

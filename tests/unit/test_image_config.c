@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Layouts of images: presets, YAML, files, and with other options. */
 #include "image_option.h"
+#include "config/image_draft.h"
 #include "image_wire.h"
 
 #include <unistd.h>
@@ -318,6 +319,40 @@ static void test_file(void **state)
 	assert_refused(path, "image: '/tmp/gdrcap_image_", "there is no such file");
 }
 
+/* The page for users has every key, and its YAML loads. */
+static void test_documentation(void **state)
+{
+	char path[4096], page[32768], word[64], *yaml_text;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%.*s/../../docs/images.md",
+		 (int)(strrchr(__FILE__, '/') - __FILE__), __FILE__);
+	file = fopen(path, "r");
+	assert_non_null(file);
+	page[fread(page, 1, sizeof(page) - 1, file)] = '\0';
+	assert_true(feof(file));
+	fclose(file);
+	for (enum image_key key = 0; key < IMAGE_KEYS; key++) {
+		snprintf(word, sizeof(word),
+			 key == IMAGE_KEY_NUMBER_WORD ? "`%s: timestamp`"
+			 : key == IMAGE_KEY_END_WORD  ? "`%s: marker`"
+						      : "`%s`",
+			 image_key_path(key));
+		assert_has(page, word);
+	}
+	for (enum field_key key = 0; key < FIELD_KEYS; key++) {
+		snprintf(word, sizeof(word), key == FIELD_KEY_LITTLE ? "`%s: true`" : "`%s`",
+			 image_field_key_name(key));
+		assert_has(page, word);
+	}
+	yaml_text = strstr(page, "```yaml\n");
+	assert_non_null(yaml_text);
+	*strstr(yaml_text + 8, "```") = '\0';
+	if (yaml(yaml_text + 8))
+		fail_msg("%s", error.text);
+	assert_int_equal(config->settings.images, 1);
+}
+
 /* ---- with other options ---- */
 
 static int settles(const char *key, const char *value)
@@ -475,7 +510,7 @@ int main(void)
 		cmocka_unit_test(test_fields),	 cmocka_unit_test(test_explain),
 		cmocka_unit_test(test_lists),	 cmocka_unit_test(test_file),
 		cmocka_unit_test(test_together), cmocka_unit_test(test_match),
-		cmocka_unit_test(test_meet),
+		cmocka_unit_test(test_meet),	 cmocka_unit_test(test_documentation),
 	};
 	const int ret = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -156,7 +156,7 @@ static int put_random_field(char *to, const char *name, int spead)
 
 	at += put(at, "%s", name);
 	if (spead)
-		at += put(at, "{item: %u", (unsigned int)random_of(6) + 1);
+		at += put(at, "{item: %u", (unsigned int)random_of(5) + 1);
 	else
 		at += put(at, "{at: %u, bytes: %u", (unsigned int)random_of(48),
 			  (unsigned int)random_of(8) + 1);
@@ -240,12 +240,12 @@ static void random_frame(const struct image_layout *layout, struct wire *wire)
 							     random_of(layout->width / 4 + 1) * 4));
 		}
 	} else if (layout->parser == IMAGE_PARSER_SPEAD) {
-		const uint32_t items = random_of(9) ? 6 : (uint32_t)random_of(8);
+		const uint32_t items = random_of(9) ? 5 : (uint32_t)random_of(8);
 
 		frame_put32(udp, 0x53040206);
 		frame_put32(udp + 4, items);
 		for (uint32_t i = 0; i < items && 16 + 8 * i <= bytes; i++) {
-			const uint64_t id = 1 + (i + !random_of(9)) % 6;
+			const uint64_t id = 1 + (i + !random_of(9)) % 5;
 
 			frame_put64(udp + 8 + 8 * i,
 				    UINT64_C(1) << 63 | id << 48 |
