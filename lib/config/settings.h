@@ -141,7 +141,7 @@ struct settings {
 		char file[SETTINGS_PATH_BYTES];
 	} pattern;
 	struct frame_custom custom;
-	struct match_list match;
+	struct match_list match; /* with images, settled: of all layouts */
 
 	/* Images instead of frames; 0: none */
 	uint32_t images;

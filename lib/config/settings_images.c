@@ -73,6 +73,39 @@ static int check_pair(const struct image_settings *a, const struct image_setting
 			 a->name, b->name);
 }
 
+/* Of the session are then the rules of all layouts, for the cards: those that they have, or none where one
+ * takes every frame, or where they are too many. */
+static void settle_rules(struct settings *settings)
+{
+	struct match_list all = { 0 };
+	bool every = false;
+
+	for (uint32_t i = 0; i < settings->images; i++) {
+		const struct image_settings *image = &settings->image[i];
+		const struct match_list *own =
+			image->match.count ? &image->match : &settings->match;
+
+		every |= !own->count;
+		for (uint32_t r = 0; r < own->count; r++) {
+			uint32_t known = 0;
+
+			while (known < all.count &&
+			       memcmp(&all.rule[known].rule, &own->rule[r].rule,
+				      sizeof(own->rule[r].rule)))
+				known++;
+			every |= known == GDRCAP_MATCH_MAX;
+			if (known == all.count && !every)
+				all.rule[all.count++] = own->rule[r];
+		}
+	}
+	if (every)
+		all.count = 0;
+	settings->match = all;
+	settings->layout.match.count = all.count;
+	for (uint32_t i = 0; i < all.count; i++)
+		settings->layout.match.rule[i] = all.rule[i].rule;
+}
+
 int settings_settle_images(struct settings *settings, struct gdrcap_error *error)
 {
 	int ret = 0;
@@ -103,5 +136,7 @@ int settings_settle_images(struct settings *settings, struct gdrcap_error *error
 		for (uint32_t j = 0; j < i && !ret; j++)
 			ret = check_pair(&settings->image[j], &settings->image[i], error);
 	}
+	if (!ret)
+		settle_rules(settings);
 	return ret;
 }

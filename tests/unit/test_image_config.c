@@ -423,11 +423,30 @@ static void test_match(void **state)
 	assert_int_equal(settings.image[0].layout.match.rule[0].dst_port, 1);
 	assert_int_equal(settings.image[1].layout.match.count, 1);
 	assert_int_equal(settings.image[1].layout.match.rule[0].dst_port, 7);
+	/* cards are given the rules of all */
+	assert_int_equal(settings.match.count, 2);
+	assert_string_equal(settings.match.rule[0].text, "dst_port=1");
+	assert_int_equal(settings.layout.match.count, 2);
+	assert_int_equal(settings.layout.match.rule[1].dst_port, 7);
 	assert_string_equal(settings.image[0].name, "image0");
 	assert_string_equal(settings.image[1].name, "gvsp");
 	assert_int_equal(0, settles("match", "dst_port=7,vlan=5"));
 	assert_int_equal(-EINVAL, settles("match", "dst_port=1"));
 	assert_has(error.text, "image: a frame can be of 'image0' and of 'gvsp'");
+	/* or none, where one of them takes every frame, or there are too many */
+	capture("{base: frame, number: {at: 0, bytes: 2}, bytes: 64, piece: 64, match: "
+		"[ethertype=0x88b5]}");
+	assert_int_equal(0, gdrcap_config_add(config, "image", "gvsp,bytes=4K,piece=1K", &error));
+	assert_int_equal(0, settles(NULL, NULL));
+	assert_int_equal(settings.match.count, 0);
+	assert_int_equal(settings.layout.match.count, 0);
+	capture("{number: {at: 0, bytes: 2}, bytes: 64, piece: 64, match: [vlan=1, vlan=2, vlan=3, "
+		"vlan=4, vlan=5, vlan=6, vlan=7, vlan=8]}");
+	assert_int_equal(0, settles(NULL, NULL));
+	assert_int_equal(settings.match.count, 8);
+	assert_int_equal(0, gdrcap_config_add(config, "image", "gvsp,bytes=4K,piece=1K", &error));
+	assert_int_equal(0, settles("match", "vlan=9"));
+	assert_int_equal(settings.match.count, 0);
 	/* a rule that no frame of the layout agrees with */
 	capture("{number: {at: 0, bytes: 2}, bytes: 64, piece: 64, match: [ethertype=0x88b5]}");
 	assert_int_equal(-EINVAL, settles(NULL, NULL));
