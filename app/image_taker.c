@@ -14,10 +14,11 @@
 #include "image_taker.h"
 
 #define TAKE_MAX 8u		/* images at once */
-#define COPIES_MAX 16u		/* that wait for the writer */
-#define COPIES_BYTES (1u << 28) /* of them all, at most; two there may be of any size */
+#define COPIES_BYTES (1u << 28) /* that wait for the writer, at most; two images may of any size */
 
+/* Of an image: waits for the writer, or for the next image. */
 struct copy {
+	struct copy *next;
 	uint8_t *data;
 	size_t room, bytes;
 };
@@ -37,8 +38,9 @@ struct image_taker {
 	int writes;
 	pthread_mutex_t lock; /* over what follows */
 	pthread_cond_t changed;
-	struct copy copy[COPIES_MAX]; /* copy[first], ..: wait for the writer */
-	uint32_t first, waiting;
+	struct copy *first, *last; /* they wait for the writer */
+	struct copy *free;	   /* the one that was written last first */
+	uint32_t waiting;
 	size_t waiting_bytes;
 	int over, failure; /* a negative errno of the writer's, or of a GPU that was to copy */
 	struct image_taker_counts counts;
@@ -75,21 +77,28 @@ static int write_all(int fd, const uint8_t *data, size_t bytes)
 	return 0;
 }
 
+/* The next to write, until nothing more will come: NULL. With the lock. */
+static struct copy *copy_next(struct image_taker *taker)
+{
+	struct copy *copy;
+
+	while (!taker->first && !taker->over)
+		pthread_cond_wait(&taker->changed, &taker->lock);
+	copy = taker->first;
+	if (copy)
+		taker->first = copy->next;
+	return copy;
+}
+
 static void *writer_main(void *argument)
 {
 	struct image_taker *taker = argument;
+	struct copy *copy;
 
 	pthread_mutex_lock(&taker->lock);
-	for (;;) {
-		struct copy *copy = &taker->copy[taker->first];
+	while ((copy = copy_next(taker))) {
 		int ret = taker->failure;
 
-		if (taker->waiting == 0) {
-			if (taker->over)
-				break;
-			pthread_cond_wait(&taker->changed, &taker->lock);
-			continue;
-		}
 		pthread_mutex_unlock(&taker->lock);
 		if (!ret)
 			ret = write_all(taker->fd, copy->data, copy->bytes);
@@ -98,53 +107,61 @@ static void *writer_main(void *argument)
 			taker->failure = ret;
 		taker->counts.saved += !ret;
 		taker->counts.missed += ret != 0;
-		taker->first = (taker->first + 1) % COPIES_MAX;
 		taker->waiting--;
 		taker->waiting_bytes -= copy->bytes;
+		copy->next = taker->free;
+		taker->free = copy;
 	}
 	pthread_mutex_unlock(&taker->lock);
 	return NULL;
 }
 
-/* Room for one more, which is this thread's until `waiting` is raised; NULL: there is none now. One thread
- * takes images that are saved. */
+/* Room for an image; NULL: there is none now. */
 static struct copy *copy_room(struct image_taker *taker, size_t bytes)
 {
-	struct copy *copy = &taker->copy[(taker->first + taker->waiting) % COPIES_MAX];
+	struct copy *copy = NULL;
 
-	if (taker->waiting == COPIES_MAX || taker->failure ||
-	    (taker->waiting > 1 && taker->waiting_bytes + bytes > COPIES_BYTES))
-		return NULL;
-	if (copy->room < bytes) {
-		free(copy->data);
-		copy->data = malloc(bytes);
-		copy->room = copy->data ? bytes : 0;
+	pthread_mutex_lock(&taker->lock);
+	if (!taker->failure &&
+	    (taker->waiting < 2 || taker->waiting_bytes + bytes <= COPIES_BYTES)) {
+		copy = taker->free ? taker->free : calloc(1, sizeof(*copy));
+		taker->free = taker->free ? copy->next : NULL;
 	}
-	return copy->data ? copy : NULL;
+	pthread_mutex_unlock(&taker->lock);
+	if (!copy || copy->room >= bytes)
+		return copy;
+	free(copy->data);
+	copy->data = malloc(bytes);
+	copy->room = copy->data ? bytes : 0;
+	if (copy->data)
+		return copy;
+	free(copy);
+	return NULL;
 }
 
 static void image_save(struct image_taker *taker, const struct gdrcap_image *image)
 {
-	struct copy *copy;
-	int ret = 0;
+	struct copy *copy = copy_room(taker, image->bytes);
+	int ret = copy ? gdrcap_image_copy(image, 0, image->bytes, copy->data) : 0;
 
 	pthread_mutex_lock(&taker->lock);
-	copy = copy_room(taker, image->bytes);
-	pthread_mutex_unlock(&taker->lock);
-	if (copy)
-		ret = gdrcap_image_copy(image, 0, image->bytes, copy->data);
-	pthread_mutex_lock(&taker->lock);
-	if (ret)
-		taker->failure = ret;
-	if (copy && !ret) {
-		copy->bytes = image->bytes;
-		taker->waiting_bytes += copy->bytes;
-		taker->waiting++;
-		pthread_cond_signal(&taker->changed);
-	} else {
+	if (!copy || ret) {
 		taker->counts.missed++;
+		taker->failure = ret ? ret : taker->failure;
+	} else {
+		copy->bytes = image->bytes;
+		copy->next = NULL;
+		*(taker->first ? &taker->last->next : &taker->first) = copy;
+		taker->last = copy;
+		taker->waiting++;
+		taker->waiting_bytes += copy->bytes;
+		pthread_cond_signal(&taker->changed);
 	}
 	pthread_mutex_unlock(&taker->lock);
+	if (ret) {
+		free(copy->data);
+		free(copy);
+	}
 }
 
 /* ---- taking ---- */
@@ -258,14 +275,24 @@ void image_taker_counts(struct image_taker *taker, struct image_taker_counts *co
 	pthread_mutex_unlock(&taker->lock);
 }
 
+static void copies_free(struct copy *copy)
+{
+	while (copy) {
+		struct copy *next = copy->next;
+
+		free(copy->data);
+		free(copy);
+		copy = next;
+	}
+}
+
 void image_taker_close(struct image_taker *taker)
 {
 	if (!taker)
 		return;
 	if (taker->fd >= 0)
 		close(taker->fd);
-	for (uint32_t i = 0; i < COPIES_MAX; i++)
-		free(taker->copy[i].data);
+	copies_free(taker->free);
 	pthread_cond_destroy(&taker->changed);
 	pthread_mutex_destroy(&taker->lock);
 	free(taker);

@@ -272,6 +272,7 @@ static json_t *cores_to_json(const struct gdrcap_summary *summary)
 
 static json_t *queues_to_json(const struct report *report)
 {
+	const int judged = report->image_count == 0;
 	json_t *array = json_array();
 
 	for (uint32_t i = 0; i < report->queue_count; i++) {
@@ -280,13 +281,13 @@ static json_t *queues_to_json(const struct report *report)
 		array_add(&array,
 			  json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "queue",
 				    (json_int_t)i, "received", report_json_count(counts->received),
-				    "valid", report_json_count(counts->valid), "damaged",
-				    report_json_count(counts->damaged), "duplicate",
-				    report_json_count(counts->duplicate), "reordered",
-				    report_json_count(counts->reordered), "filtered",
-				    report_json_count(counts->filtered), "bytes",
+				    "valid", json_count_if(judged, counts->valid), "damaged",
+				    json_count_if(judged, counts->damaged), "duplicate",
+				    json_count_if(judged, counts->duplicate), "reordered",
+				    json_count_if(judged, counts->reordered), "filtered",
+				    json_count_if(judged, counts->filtered), "bytes",
 				    report_json_count(counts->bytes), "bits",
-				    bits_to_json(counts)));
+				    judged ? bits_to_json(counts) : json_null()));
 	}
 	return array;
 }
