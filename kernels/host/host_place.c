@@ -150,9 +150,12 @@ static inline __attribute__((always_inline)) void copies_fetch(struct place_copi
  * their way. */
 static void copies_flush(struct place_copies *copies)
 {
-	copies->fetched = 0;
-	copies->ahead = copies->ahead_end = NULL;
-	for (uint32_t l = 0; l < COPIES_AHEAD && copies->count; l++)
+	if (!copies->count)
+		return;
+	copies->fetched = 1;
+	copies->ahead = copies->copy[0].from;
+	copies->ahead_end = copies->ahead + copies->copy[0].bytes;
+	for (uint32_t l = 0; l < COPIES_AHEAD; l++)
 		copies_fetch(copies);
 	for (uint32_t c = 0; c < copies->count; c++) {
 		const uint8_t *from = copies->copy[c].from;
@@ -342,13 +345,11 @@ static int frame_judge(const struct burst_ring_view *ring, const struct host_wor
 /* Asks for the headers of the frame at `index`, if there is one. */
 static void headers_fetch(const struct burst_ring_view *ring, uint64_t ready, uint32_t index)
 {
-	const struct frame_desc desc =
-		ring->desc[(burst_word_first(ready) + index) & ring->desc_mask];
 	const uint8_t *frame;
 
 	if (index >= burst_frames(ready))
 		return;
-	frame = frame_at(ring, desc);
+	frame = frame_at(ring, ring->desc[(burst_word_first(ready) + index) & ring->desc_mask]);
 	if (!frame)
 		return;
 	__builtin_prefetch(frame);
