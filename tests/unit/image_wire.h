@@ -240,4 +240,93 @@ static inline void wire_gvsp_packet(struct wire *wire, const struct image_layout
 	}
 }
 
+/* ---- RFC 4175 ---- */
+
+struct wire_line {
+	uint32_t bytes, line, pixel;
+};
+
+/* A packet with these lines; returns where their bytes begin. */
+static inline uint8_t *wire_rtp(struct wire *wire, const struct wire_line *lines, uint32_t count,
+				uint32_t csrc, int extension, uint32_t padding)
+{
+	uint32_t bytes = 12 + 4 * csrc + (extension ? 4 + 4 * 3 : 0) + 2 + 6 * count + padding;
+	uint8_t *rtp, *at;
+
+	for (uint32_t l = 0; l < count; l++)
+		bytes += lines[l].bytes;
+	rtp = wire_udp(wire, &wire_plain, bytes);
+	memset(rtp, 0x99, bytes);
+	rtp[0] = (uint8_t)(0x80 | (padding ? 0x20 : 0) | (extension ? 0x10 : 0) | csrc);
+	rtp[1] = 96;
+	frame_put32(rtp + 4, 0xfffffff0);
+	at = rtp + 12 + 4 * csrc;
+	if (extension) {
+		frame_put16(at + 2, 3);
+		at += 4 + 4 * 3;
+	}
+	at += 2;
+	for (uint32_t l = 0; l < count; l++, at += 6) {
+		frame_put16(at, lines[l].bytes);
+		frame_put16(at + 2, lines[l].line | (l & 1) << 15); /* the field's bit */
+		frame_put16(at + 4, lines[l].pixel | (l + 1 < count ? 0x8000u : 0));
+	}
+	if (padding)
+		rtp[bytes - 1] = (uint8_t)padding;
+	return at;
+}
+
+/* ---- SPEAD ---- */
+
+#define WIRE_ITEM(id, value) ((uint64_t)(0x8000u | (id)) << 48 | (value))
+#define WIRE_ADDRESS(id, value) ((uint64_t)(id) << 48 | (value))
+
+/* A packet with these items (addresses have no bit 63) and `bytes` bytes behind them. */
+static inline uint8_t *wire_spead(struct wire *wire, const uint64_t *items, uint32_t count,
+				  uint32_t bytes)
+{
+	uint8_t *udp = wire_udp(wire, &wire_plain, 8 + 8 * count + bytes);
+
+	frame_put32(udp, 0x53040206);
+	frame_put16(udp + 4, 0);
+	frame_put16(udp + 6, count);
+	for (uint32_t i = 0; i < count; i++)
+		frame_put64(udp + 8 + 8 * i, items[i]);
+	memset(udp + 8 + 8 * count, 0x5a, bytes);
+	return udp + 8 + 8 * count;
+}
+
+/* ---- hostile ---- */
+
+static inline uint64_t wire_random(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return z ^ z >> 31;
+}
+
+/* Some bytes are random, most of them in the headers; its end is cut off, in half of the cases with a
+ * UDP length that says so. Returns the length. */
+static inline uint32_t wire_spoil(struct wire *wire, uint64_t *state)
+{
+	const uint32_t wrong = (uint32_t)(wire_random(state) % 8);
+	const uint32_t reach = wire_random(state) % 4 ? 80 : wire->len;
+	uint32_t len = wire->len;
+
+	for (uint32_t w = 0; w < wrong; w++) {
+		const uint64_t r = wire_random(state);
+		const uint32_t from = r & 1 ? 42 : 0; /* often behind UDP */
+
+		wire->at[from + (r >> 8) % (reach - from)] =
+			r & 2 ? (uint8_t)(r >> 40) : (r & 4 ? 0xff : 0);
+	}
+	if (wire_random(state) % 4 == 0)
+		len = (uint32_t)(wire_random(state) % (wire->len + 1));
+	if (len > 42 && wire_random(state) % 2)
+		frame_put16(wire->at + 38, len - 34);
+	return len;
+}
+
 #endif

@@ -416,52 +416,18 @@ static void test_gvsp_misfits(void **state)
 
 /* ---- RFC 4175 ---- */
 
-struct rtp_line {
-	uint32_t bytes, line, pixel;
-};
-
-/* A packet with these lines; returns where their bytes begin. */
-static uint8_t *rtp(const struct rtp_line *lines, uint32_t count, uint32_t csrc, int extension,
-		    uint32_t padding)
-{
-	uint32_t bytes = 12 + 4 * csrc + (extension ? 4 + 4 * 3 : 0) + 2 + 6 * count + padding;
-	uint8_t *rtp, *at;
-
-	for (uint32_t l = 0; l < count; l++)
-		bytes += lines[l].bytes;
-	rtp = wire_udp(&wire, &wire_plain, bytes);
-	memset(rtp, 0x99, bytes);
-	rtp[0] = (uint8_t)(0x80 | (padding ? 0x20 : 0) | (extension ? 0x10 : 0) | csrc);
-	rtp[1] = 96;
-	frame_put32(rtp + 4, 0xfffffff0);
-	at = rtp + 12 + 4 * csrc;
-	if (extension) {
-		frame_put16(at + 2, 3);
-		at += 4 + 4 * 3;
-	}
-	at += 2;
-	for (uint32_t l = 0; l < count; l++, at += 6) {
-		frame_put16(at, lines[l].bytes);
-		frame_put16(at + 2, lines[l].line | (l & 1) << 15); /* the field's bit */
-		frame_put16(at + 4, lines[l].pixel | (l + 1 < count ? 0x8000u : 0));
-	}
-	if (padding)
-		rtp[bytes - 1] = (uint8_t)padding;
-	return at;
-}
-
 static void test_rtp_lines(void **state)
 {
 	/* 4:2:2 of 10 bits: two pixels in five bytes; rows of 1600 bytes, 1664 apart */
 	const struct image_layout layout = wire_layout_rtp(640, 4, 2, 5, 1664);
-	const struct rtp_line lines[] = {
+	const struct wire_line lines[] = {
 		{ 500, 0, 440 }, { 1600, 1, 0 }, { 5, 2, 0 }, { 10, 3, 6 }
 	};
 
 	for (uint32_t shape = 0; shape < 4 * 3 * 2; shape++) {
 		const uint32_t count = 1 + shape % 4, csrc = shape / 4 % 3 * 7;
 		const uint32_t padding = shape % 5 ? shape % 5 : 0;
-		const uint8_t *at = rtp(lines, count, csrc, shape / 12, padding);
+		const uint8_t *at = wire_rtp(&wire, lines, count, csrc, shape / 12, padding);
 
 		assert_int_equal(parse(&layout), IMAGE_DATA);
 		assert_int_equal(packet.number, 0xfffffff0u);
@@ -482,11 +448,11 @@ static void test_rtp_lines(void **state)
 	}
 }
 
-static void assert_rtp_misfits(const struct image_layout *layout, struct rtp_line second)
+static void assert_rtp_misfits(const struct image_layout *layout, struct wire_line second)
 {
-	const struct rtp_line lines[] = { { 5, 0, 0 }, second };
+	const struct wire_line lines[] = { { 5, 0, 0 }, second };
 
-	rtp(lines, 2, 0, 0, 0);
+	wire_rtp(&wire, lines, 2, 0, 0, 0);
 	assert_int_equal(parse(layout), IMAGE_DATA);
 	assert_int_equal(next_part(layout), 1);
 	assert_int_equal(next_part(layout), -1);
@@ -495,38 +461,38 @@ static void assert_rtp_misfits(const struct image_layout *layout, struct rtp_lin
 static void test_rtp_misfits(void **state)
 {
 	const struct image_layout layout = wire_layout_rtp(640, 4, 2, 5, 1600);
-	const struct rtp_line one = { 5, 0, 0 };
+	const struct wire_line one = { 5, 0, 0 };
 	uint8_t *at;
 
-	assert_rtp_misfits(&layout, (struct rtp_line){ 5, 4, 0 });
-	assert_rtp_misfits(&layout, (struct rtp_line){ 5, 0x7fff, 0 });
-	assert_rtp_misfits(&layout, (struct rtp_line){ 5, 1, 1 }); /* inside a group */
+	assert_rtp_misfits(&layout, (struct wire_line){ 5, 4, 0 });
+	assert_rtp_misfits(&layout, (struct wire_line){ 5, 0x7fff, 0 });
+	assert_rtp_misfits(&layout, (struct wire_line){ 5, 1, 1 }); /* inside a group */
 	assert_rtp_misfits(&layout,
-			   (struct rtp_line){ 5, 1, 640 }); /* would be the next row's first */
-	assert_rtp_misfits(&layout, (struct rtp_line){ 10, 1, 638 });
-	assert_rtp_misfits(&layout, (struct rtp_line){ 4, 1, 0 });
-	assert_rtp_misfits(&layout, (struct rtp_line){ 0, 1, 0 });
+			   (struct wire_line){ 5, 1, 640 }); /* would be the next row's first */
+	assert_rtp_misfits(&layout, (struct wire_line){ 10, 1, 638 });
+	assert_rtp_misfits(&layout, (struct wire_line){ 4, 1, 0 });
+	assert_rtp_misfits(&layout, (struct wire_line){ 0, 1, 0 });
 	/* a line that is longer than the packet */
-	at = rtp(&one, 1, 0, 0, 0);
+	at = wire_rtp(&wire, &one, 1, 0, 0, 0);
 	frame_put16(at - 6, 10);
 	wire.len = (uint32_t)(at - wire.at) + 5;
 	parse(&layout);
 	assert_int_equal(next_part(&layout), -1);
-	rtp(&one, 1, 0, 0, 5);
+	wire_rtp(&wire, &one, 1, 0, 0, 5);
 	frame_put16(wire.at + 42 + 14, 10); /* padding is no line */
 	assert_int_equal(parse(&layout), IMAGE_DATA);
 	assert_int_equal(next_part(&layout), -1);
 	/* headers that never end, a version, an extension past the end, more padding than packet */
-	rtp(&one, 1, 0, 0, 0);
+	wire_rtp(&wire, &one, 1, 0, 0, 0);
 	memset(wire.at + 42 + 14, 0xff, wire.len - 42 - 14);
 	assert_int_equal(parse(&layout), IMAGE_MISFIT);
-	rtp(&one, 1, 0, 0, 0);
+	wire_rtp(&wire, &one, 1, 0, 0, 0);
 	wire.at[42] = 0x40;
 	assert_int_equal(parse(&layout), IMAGE_MISFIT);
-	rtp(&one, 1, 0, 1, 0);
+	wire_rtp(&wire, &one, 1, 0, 1, 0);
 	frame_put16(wire.at + 42 + 14, 0xffff);
 	assert_int_equal(parse(&layout), IMAGE_MISFIT);
-	rtp(&one, 1, 15, 0, 20);
+	wire_rtp(&wire, &one, 1, 15, 0, 20);
 	wire.at[wire.len - 1] = 255;
 	assert_int_equal(parse(&layout), IMAGE_MISFIT);
 	wire.at[wire.len - 1] = 0;
@@ -535,34 +501,18 @@ static void test_rtp_misfits(void **state)
 
 /* ---- SPEAD ---- */
 
-/* A packet with these items (addresses have no bit 63) and `bytes` bytes behind them. */
-static uint8_t *spead(const uint64_t *items, uint32_t count, uint32_t bytes)
-{
-	uint8_t *udp = wire_udp(&wire, &wire_plain, 8 + 8 * count + bytes);
-
-	frame_put32(udp, 0x53040206);
-	frame_put16(udp + 4, 0);
-	frame_put16(udp + 6, count);
-	for (uint32_t i = 0; i < count; i++)
-		frame_put64(udp + 8 + 8 * i, items[i]);
-	memset(udp + 8 + 8 * count, 0x5a, bytes);
-	return udp + 8 + 8 * count;
-}
-
-#define ITEM(id, value) ((uint64_t)(0x8000u | (id)) << 48 | (value))
-#define ADDRESS(id, value) ((uint64_t)(id) << 48 | (value))
-
 static void test_spead(void **state)
 {
 	const struct image_layout layout = wire_layout_spead(100000);
 	/* a descriptor's and a value's addresses among them */
-	uint64_t items[] = { ITEM(1, 77),   ITEM(2, 70003),	ITEM(3, 8000),	ITEM(4, 1000),
-			     ADDRESS(5, 1), ADDRESS(0x1600, 0), ITEM(0x1601, 9) };
+	uint64_t items[] = { WIRE_ITEM(1, 77),	  WIRE_ITEM(2, 70003), WIRE_ITEM(3, 8000),
+			     WIRE_ITEM(4, 1000),  WIRE_ADDRESS(5, 1),  WIRE_ADDRESS(0x1600, 0),
+			     WIRE_ITEM(0x1601, 9) };
 	const uint32_t count = sizeof(items) / sizeof(items[0]);
 
 	for (uint32_t turn = 0; turn < count; turn++) {
 		const uint64_t first = items[0];
-		uint8_t *data = spead(items, count, 1000 + 13);
+		uint8_t *data = wire_spead(&wire, items, count, 1000 + 13);
 
 		assert_int_equal(parse(&layout), IMAGE_DATA);
 		assert_int_equal(packet.number, 77);
@@ -574,11 +524,11 @@ static void test_spead(void **state)
 		items[count - 1] = first;
 	}
 	/* the heap's end, which is no whole piece */
-	items[2] = ITEM(3, 69000);
-	items[3] = ITEM(4, 1003);
-	items[0] = ITEM(1, 77);
-	items[1] = ITEM(2, 70003);
-	spead(items, count, 1003);
+	items[2] = WIRE_ITEM(3, 69000);
+	items[3] = WIRE_ITEM(4, 1003);
+	items[0] = WIRE_ITEM(1, 77);
+	items[1] = WIRE_ITEM(2, 70003);
+	wire_spead(&wire, items, count, 1003);
 	assert_int_equal(parse(&layout), IMAGE_DATA);
 	assert_int_equal(next_part(&layout), 1);
 	assert_int_equal(part.piece, 8625);
@@ -590,7 +540,7 @@ static void assert_spead(const struct image_layout *layout, uint64_t a, uint64_t
 {
 	const uint64_t items[] = { a, b, c };
 
-	spead(items, 3, 1000);
+	wire_spead(&wire, items, 3, 1000);
 	assert_int_equal(parse(layout), what);
 	if (what == IMAGE_DATA)
 		assert_int_equal(next_part(layout), fits);
@@ -599,19 +549,19 @@ static void assert_spead(const struct image_layout *layout, uint64_t a, uint64_t
 static void test_spead_misfits(void **state)
 {
 	const struct image_layout layout = wire_layout_spead(100000);
-	const uint64_t n = ITEM(1, 1), at = ITEM(3, 0), bytes = ITEM(4, 1000);
+	const uint64_t n = WIRE_ITEM(1, 1), at = WIRE_ITEM(3, 0), bytes = WIRE_ITEM(4, 1000);
 
 	assert_spead(&layout, n, at, bytes, IMAGE_DATA, 1);
-	assert_spead(&layout, ADDRESS(1, 1), at, bytes, IMAGE_MISFIT, 0); /* no number */
-	assert_spead(&layout, n, ADDRESS(3, 0), bytes, IMAGE_MISFIT, 0);
-	assert_spead(&layout, n, at, ADDRESS(4, 1000), IMAGE_MISFIT, 0);
-	assert_spead(&layout, n, at, ITEM(4, 1001), IMAGE_MISFIT, 0);
-	assert_spead(&layout, n, at, ITEM(4, 0xffffffffffff), IMAGE_MISFIT, 0);
-	assert_spead(&layout, n, ITEM(3, 4), bytes, IMAGE_DATA, -1); /* not on a piece */
-	assert_spead(&layout, n, ITEM(3, 99008), bytes, IMAGE_DATA, -1);
-	assert_spead(&layout, n, ITEM(3, 0xfffffffffff8), bytes, IMAGE_DATA, -1);
-	assert_spead(&layout, n, at, ITEM(4, 0), IMAGE_FILTERED, 0); /* it only controls */
-	assert_spead(&layout, n, ITEM(6, 2), bytes, IMAGE_FILTERED, 0);
+	assert_spead(&layout, WIRE_ADDRESS(1, 1), at, bytes, IMAGE_MISFIT, 0); /* no number */
+	assert_spead(&layout, n, WIRE_ADDRESS(3, 0), bytes, IMAGE_MISFIT, 0);
+	assert_spead(&layout, n, at, WIRE_ADDRESS(4, 1000), IMAGE_MISFIT, 0);
+	assert_spead(&layout, n, at, WIRE_ITEM(4, 1001), IMAGE_MISFIT, 0);
+	assert_spead(&layout, n, at, WIRE_ITEM(4, 0xffffffffffff), IMAGE_MISFIT, 0);
+	assert_spead(&layout, n, WIRE_ITEM(3, 4), bytes, IMAGE_DATA, -1); /* not on a piece */
+	assert_spead(&layout, n, WIRE_ITEM(3, 99008), bytes, IMAGE_DATA, -1);
+	assert_spead(&layout, n, WIRE_ITEM(3, 0xfffffffffff8), bytes, IMAGE_DATA, -1);
+	assert_spead(&layout, n, at, WIRE_ITEM(4, 0), IMAGE_FILTERED, 0); /* it only controls */
+	assert_spead(&layout, n, WIRE_ITEM(6, 2), bytes, IMAGE_FILTERED, 0);
 	/* no magic, more items than bytes */
 	assert_spead(&layout, n, at, bytes, IMAGE_DATA, 1);
 	wire.at[42 + 1] = 5;
@@ -624,15 +574,6 @@ static void test_spead_misfits(void **state)
 }
 
 /* ---- rubbish ---- */
-
-static uint64_t random_next(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return z ^ z >> 31;
-}
 
 /* Every part lies in the frame and in the image, and is of pieces that there are. */
 static uint32_t assert_parts_inside(const struct image_layout *layout, uint32_t len)
@@ -654,30 +595,17 @@ static uint32_t assert_parts_inside(const struct image_layout *layout, uint32_t 
 	return parts;
 }
 
-/* Packets of a format of which some bytes are random, cut anywhere. Some must remain data. */
+/* Packets of a format, spoilt. Some must remain data. */
 static void hostile(const struct image_layout *layout, uint64_t seed)
 {
 	const struct wire whole = wire;
 	uint32_t placed = 0;
 
 	for (uint32_t n = 0; n < HOSTILE; n++) {
-		const uint32_t wrong = (uint32_t)(random_next(&seed) % 8);
-		/* most of it in the headers */
-		const uint32_t reach = random_next(&seed) % 4 ? 80 : whole.len;
-		uint32_t len = whole.len;
+		uint32_t len;
 
 		wire = whole;
-		for (uint32_t w = 0; w < wrong; w++) {
-			const uint64_t r = random_next(&seed);
-			const uint32_t from = r & 1 ? 42 : 0; /* often behind UDP */
-
-			wire.at[from + (r >> 8) % (reach - from)] =
-				r & 2 ? (uint8_t)(r >> 40) : (r & 4 ? 0xff : 0);
-		}
-		if (random_next(&seed) % 4 == 0)
-			len = (uint32_t)(random_next(&seed) % (whole.len + 1));
-		if (len > 42 && random_next(&seed) % 2)
-			frame_put16(wire.at + 38, len - 34);
+		len = wire_spoil(&wire, &seed);
 		parse_cut(layout, len);
 		assert_true(packet.base <= len && packet.end <= len && packet.what <= IMAGE_END);
 		assert_true(packet.pieces <= layout->pieces);
@@ -691,8 +619,9 @@ static void hostile(const struct image_layout *layout, uint64_t seed)
 
 static void test_hostile(void **state)
 {
-	const struct rtp_line lines[] = { { 500, 0, 440 }, { 600, 1, 0 }, { 5, 2, 0 } };
-	const uint64_t items[] = { ITEM(3, 800), ITEM(1, 77), ITEM(4, 100), ITEM(2, 90000) };
+	const struct wire_line lines[] = { { 500, 0, 440 }, { 600, 1, 0 }, { 5, 2, 0 } };
+	const uint64_t items[] = { WIRE_ITEM(3, 800), WIRE_ITEM(1, 77), WIRE_ITEM(4, 100),
+				   WIRE_ITEM(2, 90000) };
 	struct image_layout layout = fields_layout();
 
 	fields_packet(0, 5);
@@ -715,10 +644,10 @@ static void test_hostile(void **state)
 	wire_gvsp(&wire, &wire_plain, 1, 7, 3, WIRE_DATA, 1364);
 	hostile(&layout, 4);
 	layout = wire_layout_rtp(640, 4, 2, 5, 1664);
-	rtp(lines, 3, 2, 1, 9);
+	wire_rtp(&wire, lines, 3, 2, 1, 9);
 	hostile(&layout, 5);
 	layout = wire_layout_spead(100000);
-	spead(items, 4, 100);
+	wire_spead(&wire, items, 4, 100);
 	hostile(&layout, 6);
 }
 
