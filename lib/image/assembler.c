@@ -172,8 +172,10 @@ static void image_fill_in(struct assembler *assembler, struct assembler_slot *en
 	image->first_time = entry->first;
 	image->last_time = entry->last;
 	if (config->time_ns) {
-		image->first_time = config->time_ns(config->context, entry->first);
 		image->last_time = config->time_ns(config->context, entry->last);
+		image->first_time =
+			image->last_time -
+			(uint64_t)((double)(entry->last - entry->first) * config->ns_a_tick);
 	}
 	image->timestamp = __atomic_load_n(&head->timestamp, __ATOMIC_RELAXED);
 	for (uint32_t f = 0; f < IMAGE_FIELDS_MAX; f++)

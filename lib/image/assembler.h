@@ -41,6 +41,7 @@ struct assembler_config {
 	int (*close)(void *context, uint32_t slot, uint32_t use, int fill);
 	/* Ticks to ns since the Unix epoch; NULL: as they are. */
 	uint64_t (*time_ns)(void *context, uint64_t ticks);
+	double ns_a_tick;
 	void *context;
 };
 

@@ -123,6 +123,7 @@ static void image_init(struct gdrcap_session *session, uint32_t index)
 		.drop_oldest = settings->drop_oldest,
 		.close = image_close,
 		.time_ns = image_time_ns,
+		.ns_a_tick = images->ns_a_tick,
 		.context = &images->image[index],
 	};
 

@@ -57,6 +57,26 @@ static int ask_gpu_queue(void *queue, void *to, size_t size)
 				    size);
 }
 
+static int ask_image_counts(void *session, void *to, size_t size)
+{
+	return gdrcap_get_image_counts((struct gdrcap_session *)session, 0,
+				       (struct gdrcap_image_counts *)to, size);
+}
+
+static int ask_image_stream(void *session, void *to, size_t size)
+{
+	uint64_t id;
+
+	return gdrcap_get_image_stream((struct gdrcap_session *)session, 0, 0, &id,
+				       (struct gdrcap_image_counts *)to, size);
+}
+
+static int ask_incomplete(void *session, void *to, size_t size)
+{
+	return gdrcap_get_incomplete((struct gdrcap_session *)session, 0, 0,
+				     (struct gdrcap_incomplete *)to, size);
+}
+
 static void bytes_are(const uint8_t *at, uint8_t value, size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i++)
@@ -134,6 +154,29 @@ static void queues(void **state)
 	gdrcap_destroy(session);
 }
 
+/* One frame of an image of two. */
+static void images(void **state)
+{
+	static const char yaml[] =
+		"image: {base: frame, number: {at: 22, bytes: 8, divide: 2}, index: "
+		"{at: 22, bytes: 8, modulo: 2}, data: {payload: 50}, piece: 146, "
+		"pieces: 2}";
+	struct gdrcap_session *session;
+	struct gdrcap_config *config API_FREED = NULL;
+
+	(void)state;
+	api_config(&config, "host", 1);
+	assert_int_equal(gdrcap_config_parse(config, "images", yaml, sizeof(yaml) - 1, NULL), 0);
+	session = api_create(config);
+	api_start(session);
+	api_wait_end(session);
+	api_stop(session);
+	sizes_are_kept(ask_image_counts, session, sizeof(struct gdrcap_image_counts), 0);
+	sizes_are_kept(ask_image_stream, session, sizeof(struct gdrcap_image_counts), 0);
+	sizes_are_kept(ask_incomplete, session, sizeof(struct gdrcap_incomplete), 0);
+	gdrcap_destroy(session);
+}
+
 /* One event each: an older caller's has its kind and code. */
 static void events(void **state)
 {
@@ -170,6 +213,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(results),
 		cmocka_unit_test(queues),
+		cmocka_unit_test(images),
 		cmocka_unit_test(events),
 	};
 
