@@ -7,20 +7,15 @@
  * The schema is two maps deep: a scalar or a list of ports by key, or a section of them.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <yaml.h>
 
-#include "base/input_file.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "config/config.h"
 #include "config/option_table.h"
 
-#define CONFIG_BYTES_MAX ((size_t)1 << 20)
 #define KEY_BYTES 64
 
 struct reader {
@@ -29,8 +24,8 @@ struct reader {
 	int has_event;
 	const char *text;
 	size_t bytes;
-	char name[TEXT_QUOTE_BYTES * 3]; /* of the file, printable */
-	struct gdrcap_config *config;	 /* a copy, until all is read */
+	const char *name;
+	struct gdrcap_config *config;
 	unsigned int
 		row_line[GDRCAP_OPTIONS_MAX]; /* where an option was given, from 1; 0: not yet */
 	unsigned int
@@ -413,101 +408,25 @@ static int read_stream(struct reader *reader)
 	return 0;
 }
 
-static int size_refuse(const char *name, struct gdrcap_error *error)
+int config_read_yaml(struct gdrcap_config *config, const char *name, const char *text, size_t bytes,
+		     struct gdrcap_error *error)
 {
-	return error_set(error, -EINVAL,
-			 "%s: is larger than 1 MiB, which no configuration is; check the path",
-			 name);
-}
-
-int gdrcap_config_parse(struct gdrcap_config *config, const char *name, const char *text,
-			size_t bytes, struct gdrcap_error *error)
-{
-	struct reader reader = { .text = text, .bytes = bytes, .error = error };
-	const char *nul;
+	struct reader reader = {
+		.config = config, .name = name, .text = text, .bytes = bytes, .error = error
+	};
+	const char *nul = memchr(text, '\0', bytes);
 	int ret;
 
-	if (!config)
-		return error_set(error, -EINVAL, "no configuration is given");
-	text_quote(reader.name, sizeof(reader.name), name ? name : "configuration");
-	if (bytes > CONFIG_BYTES_MAX)
-		return size_refuse(reader.name, error);
-	nul = text && bytes ? memchr(text, '\0', bytes) : NULL;
 	if (nul)
 		return reader_refuse(&reader, line_at(&reader, (size_t)(nul - text)),
 				     "holds a NUL byte: is not text; allowed: YAML in UTF-8");
-	reader.config = config_copy(config);
-	if (!reader.config || !yaml_parser_initialize(&reader.parser)) {
-		gdrcap_config_free(reader.config);
-		return error_set(error, -ENOMEM, "%s: out of memory", reader.name);
-	}
+	if (!yaml_parser_initialize(&reader.parser))
+		return error_set(error, -ENOMEM, "%s: out of memory", name);
 	yaml_parser_set_encoding(&reader.parser, YAML_UTF8_ENCODING);
-	yaml_parser_set_input_string(&reader.parser,
-				     (const unsigned char *)(text && bytes ? text : ""),
-				     text ? bytes : 0);
+	yaml_parser_set_input_string(&reader.parser, (const unsigned char *)text, bytes);
 	ret = read_stream(&reader);
 	if (reader.has_event)
 		yaml_event_delete(&reader.event);
 	yaml_parser_delete(&reader.parser);
-	if (ret)
-		gdrcap_config_free(reader.config);
-	else
-		config_replace(config, reader.config);
-	return ret;
-}
-
-/* The whole file, at most CONFIG_BYTES_MAX + 1 bytes of it. 0 or a negative errno. */
-static int file_read(int fd, char *text, size_t *bytes)
-{
-	ssize_t got;
-
-	for (*bytes = 0; *bytes <= CONFIG_BYTES_MAX; *bytes += (size_t)got) {
-		got = read(fd, text + *bytes, CONFIG_BYTES_MAX + 1 - *bytes);
-		if (got < 0 && errno == EINTR) {
-			got = 0;
-			continue;
-		}
-		if (got < 0)
-			return -errno;
-		if (!got)
-			break;
-	}
-	return 0;
-}
-
-int gdrcap_config_load(struct gdrcap_config *config, const char *path, struct gdrcap_error *error)
-{
-	char name[TEXT_QUOTE_BYTES * 3];
-	struct stat status;
-	size_t bytes = 0;
-	char *text;
-	int fd, ret;
-
-	if (!path || !*path)
-		return error_set(error, -EINVAL, "no configuration file is given");
-	text_quote(name, sizeof(name), path);
-	fd = input_file_open(path, &status);
-	if (fd == -ESPIPE)
-		return error_set(error, -EINVAL, "%s: is not a regular file; give a YAML file",
-				 name);
-	if (fd < 0)
-		return error_set(error, fd, "%s: cannot be opened: %s", name, strerror(-fd));
-	if (status.st_size > (off_t)CONFIG_BYTES_MAX) {
-		ret = size_refuse(name, error);
-		goto close_file;
-	}
-	text = malloc(CONFIG_BYTES_MAX + 1);
-	if (!text) {
-		ret = error_set(error, -ENOMEM, "%s: out of memory", name);
-		goto close_file;
-	}
-	ret = file_read(fd, text, &bytes);
-	if (ret)
-		error_set(error, ret, "%s: cannot be read: %s", name, strerror(-ret));
-	else
-		ret = gdrcap_config_parse(config, path, text, bytes, error);
-	free(text);
-close_file:
-	close(fd);
 	return ret;
 }
