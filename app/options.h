@@ -30,8 +30,8 @@ struct options_command {
 
 /*
  * argv[0] is the subcommand's name. 0; 1: --help was printed, exit with 0; negative errno: the
- * error is on stderr and in `refused`, exit with 2. What depends on several options is not checked here:
- * gdrcap_config_check() comes next.
+ * error is on stderr and in `refused`, exit with 2. What depends on several options is not checked here,
+ * but by gdrcap_create().
  */
 int options_parse(int argc, char **argv, const struct options_command *command,
 		  struct app_options *options);

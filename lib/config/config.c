@@ -159,13 +159,13 @@ static int config_key(struct gdrcap_config *config, const char *key, const char 
 int gdrcap_config_set(struct gdrcap_config *config, const char *key, const char *value,
 		      struct gdrcap_error *error)
 {
-	return config_key(config, key, value, false, error);
+	return error_of_config(error, config_key(config, key, value, false, error));
 }
 
 int gdrcap_config_add(struct gdrcap_config *config, const char *key, const char *value,
 		      struct gdrcap_error *error)
 {
-	return config_key(config, key, value, true, error);
+	return error_of_config(error, config_key(config, key, value, true, error));
 }
 
 const char *gdrcap_config_get(const struct gdrcap_config *config, const char *key, uint32_t index)
@@ -205,9 +205,10 @@ int config_settle(const struct gdrcap_config *config, struct settings *settings,
 		  struct gdrcap_error *error)
 {
 	if (!config)
-		return error_set(error, -EINVAL, "no configuration is given");
+		return error_of_config(error,
+				       error_set(error, -EINVAL, "no configuration is given"));
 	*settings = config->settings;
-	return settings_settle(settings, error);
+	return error_of_config(error, settings_settle(settings, error));
 }
 
 int gdrcap_config_check(const struct gdrcap_config *config, struct gdrcap_error *error)

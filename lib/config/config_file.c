@@ -20,7 +20,7 @@ static int size_refuse(const char *name, struct gdrcap_error *error)
 			 name);
 }
 
-int gdrcap_config_parse(struct gdrcap_config *config, const char *name, const char *text,
+static int config_parse(struct gdrcap_config *config, const char *name, const char *text,
 			size_t bytes, struct gdrcap_error *error)
 {
 	char quoted[TEXT_QUOTE_BYTES * 3];
@@ -43,6 +43,12 @@ int gdrcap_config_parse(struct gdrcap_config *config, const char *name, const ch
 	return ret;
 }
 
+int gdrcap_config_parse(struct gdrcap_config *config, const char *name, const char *text,
+			size_t bytes, struct gdrcap_error *error)
+{
+	return error_of_config(error, config_parse(config, name, text, bytes, error));
+}
+
 /* The whole file, at most CONFIG_BYTES_MAX + 1 bytes of it. 0 or a negative errno. */
 static int file_read(int fd, char *text, size_t *bytes)
 {
@@ -62,7 +68,7 @@ static int file_read(int fd, char *text, size_t *bytes)
 	return 0;
 }
 
-int gdrcap_config_load(struct gdrcap_config *config, const char *path, struct gdrcap_error *error)
+static int config_load(struct gdrcap_config *config, const char *path, struct gdrcap_error *error)
 {
 	char name[TEXT_QUOTE_BYTES * 3];
 	struct stat status;
@@ -92,9 +98,14 @@ int gdrcap_config_load(struct gdrcap_config *config, const char *path, struct gd
 	if (ret)
 		error_set(error, ret, "%s: cannot be read: %s", name, strerror(-ret));
 	else
-		ret = gdrcap_config_parse(config, path, text, bytes, error);
+		ret = config_parse(config, path, text, bytes, error);
 	free(text);
 close_file:
 	close(fd);
 	return ret;
+}
+
+int gdrcap_config_load(struct gdrcap_config *config, const char *path, struct gdrcap_error *error)
+{
+	return error_of_config(error, config_load(config, path, error));
 }

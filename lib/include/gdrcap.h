@@ -61,9 +61,14 @@ struct CUstream_st;    /**< what cudaStream_t points to; no CUDA header here */
 /** Library, DPDK and CUDA versions in one line. */
 const char *gdrcap_version(void);
 
+enum gdrcap_error_kind {
+	GDRCAP_ERROR_RUN,    /**< what was asked for cannot be done here, or now */
+	GDRCAP_ERROR_CONFIG, /**< an option is wrong, or does not go with another: correct it */
+};
 struct gdrcap_error {
 	int code;	/**< negative errno */
-	char text[508]; /**< cause and remedy */
+	char text[504]; /**< cause and remedy */
+	int kind;	/**< enum gdrcap_error_kind; later versions may have more */
 };
 
 /* ---- configuration ---- */

@@ -573,6 +573,7 @@ static void assert_check(const char *text, const char *start, const char *part)
 	if (!gdrcap_config_check(config, &error))
 		fail_msg("passed: %s", text);
 	assert_int_equal(error.code, -EINVAL);
+	assert_int_equal(error.kind, GDRCAP_ERROR_CONFIG);
 	if (strncmp(error.text, start, strlen(start)))
 		fail_msg("'%s' does not begin with '%s'", error.text, start);
 	assert_has(error.text, part);
