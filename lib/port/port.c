@@ -296,6 +296,8 @@ int port_start(struct port *port, struct gdrcap_error *error)
 		port->missed_base = stats.imissed;
 		port->error_base = stats.ierrors;
 		port->tx_error_base = stats.oerrors;
+		port->tx_frames_base = stats.opackets;
+		port->tx_bytes_base = stats.obytes;
 	}
 	return 0;
 }
@@ -429,12 +431,12 @@ void port_counters(const struct port *port, struct port_counters *counters)
 	memset(counters, 0, sizeof(*counters));
 	if (!port->open || rte_eth_stats_get(port->id, &stats) != 0)
 		return;
-	counters->rx_frames = stats.ipackets;
-	counters->tx_frames = stats.opackets;
 	counters->missed =
 		port->drops ? kernel_drops_read(port->drops) : stats.imissed - port->missed_base;
 	counters->error = stats.ierrors - port->error_base;
 	counters->tx_error = stats.oerrors - port->tx_error_base;
+	counters->tx_frames = stats.opackets - port->tx_frames_base;
+	counters->tx_bytes = stats.obytes - port->tx_bytes_base;
 	counters->rx_nombuf = stats.rx_nombuf;
 }
 

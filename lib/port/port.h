@@ -48,7 +48,7 @@ struct port {
 	struct kernel_drops *drops; /* what the kernel missed for it; NULL: the driver says it, or
 				       nobody */
 	/* Counters at start: ethdev statistics are since the device was opened. */
-	uint64_t missed_base, error_base, tx_error_base;
+	uint64_t missed_base, error_base, tx_error_base, tx_frames_base, tx_bytes_base;
 };
 
 /* Creates or finds the ethdev that `name` means (not a wire): for a ConnectX, what
@@ -88,9 +88,9 @@ bool port_has_rx_timestamps(const struct port *port);
 int port_restart(struct port *port, struct gdrcap_error *error);
 
 struct port_counters {
-	uint64_t rx_frames, tx_frames;	  /* as the driver counts them; diagnostic */
-	uint64_t missed, error, tx_error; /* since port_start(); see kernel_drops.h */
-	uint64_t rx_nombuf;		  /* diagnostic: polls on mlx5 */
+	/* Since port_start(); see kernel_drops.h. */
+	uint64_t missed, error, tx_error, tx_frames, tx_bytes;
+	uint64_t rx_nombuf; /* diagnostic: polls on mlx5 */
 };
 /* One thread at a time. */
 void port_counters(const struct port *port, struct port_counters *counters);

@@ -59,7 +59,8 @@ struct session_pair {
 	struct tx_clock tx_clock;	    /* the card keeps the send times */
 	bool tx_clocked;
 	struct recover_pair recover;
-	bool rules_anew; /* rx was started again, so its rules do not count the whole run */
+	uint64_t tx_unwritten; /* frames that the files of tx were given and have not */
+	bool rules_anew;       /* rx was started again, so its rules do not count the whole run */
 };
 
 enum session_link { LINK_WAITED_FOR, LINK_UP, LINK_DOWN };

@@ -82,7 +82,7 @@ static void summary_sender(const struct gdrcap_session *session, struct gdrcap_s
 
 		session_port_counters(session, port, &counters);
 		exact &= port->facts->tx_error_counted;
-		summary->tx_error += counters.tx_error;
+		summary->tx_error += counters.tx_error + session->ports.pairs[p].tx_unwritten;
 	}
 	if (session->workers.tx_count && exact)
 		summary->known |= GDRCAP_HAS_TX_ERROR;

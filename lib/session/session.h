@@ -116,6 +116,8 @@ void session_senders_watch(struct gdrcap_session *session);
 void session_senders_linger(struct gdrcap_session *session);
 /* The senders' books are closed: says what is missing. senders.c. */
 void session_senders_judge(struct gdrcap_session *session);
+/* Once the senders have ended. */
+void session_sent_files_judge(struct gdrcap_session *session);
 /* Fails the run when an interface under a port is gone. */
 void session_watch_interfaces(struct gdrcap_session *session);
 

@@ -469,6 +469,7 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 			if (!session->workers.tx[i].thread.running)
 				tx_worker_reclaim(&session->workers.tx[i]);
 		session_senders_judge(session);
+		session_sent_files_judge(session);
 		sender_judge(session);
 		wires_empty(session);
 		slots_check(session);

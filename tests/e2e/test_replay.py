@@ -2,6 +2,7 @@
 """gdrcap replay: what is in the file is what other tools see on the wire, and when it should be."""
 import os
 import re
+import resource
 import signal
 import struct
 import time
@@ -49,6 +50,24 @@ def test_every_kind_of_file():
         check_same(got, wanted)
         sender = processes.check_sender(summary, len(wanted))
         assert sender["bytes"] == sum(map(len, wanted)), sender
+
+
+def test_to_a_full_disk():
+    """The driver of files does not say that a write failed: the file is looked at."""
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))
+
+    with processes.folder() as directory:
+        path = os.path.join(directory, "sent.pcap")
+        summary = processes.run_json("replay", "--quiet", "--tx-port",
+                                     "net_pcap0,tx_pcap=%s" % path, "--frames", "1000",
+                                     "--frame-size", "1018", "--end", "never", expect=3,
+                                     preexec_fn=limit)
+        whole = (100000 - 24) // (16 + 1014)
+        assert summary["sender"]["errors"] == 1000 - whole, processes.text_of(summary)
+        text = " ".join(summary["messages"])
+        assert path in text and "up to frame %d of 1000" % whole in text, text
 
 
 def test_loops():
