@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/nearest.h"
 #include "options.h"
 
 #define HELP_COLUMNS 80
@@ -148,37 +149,14 @@ static void help_print(const struct options_command *command)
 
 /* ---- the command line ---- */
 
-size_t options_distance(const char *from, const char *to)
-{
-	size_t length = strlen(to), row[NAME_BYTES], i, j;
-
-	if (length >= NAME_BYTES)
-		return strlen(from) + length;
-	for (j = 0; j <= length; j++)
-		row[j] = j;
-	for (i = 0; from[i]; i++) {
-		size_t diagonal = row[0];
-
-		row[0] = i + 1;
-		for (j = 0; j < length; j++) {
-			size_t replaced = diagonal + (from[i] != to[j]);
-			size_t moved = (row[j] < row[j + 1] ? row[j] : row[j + 1]) + 1;
-
-			diagonal = row[j + 1];
-			row[j + 1] = replaced < moved ? replaced : moved;
-		}
-	}
-	return row[length];
-}
-
 static int refuse_unknown(const struct parser *parser, const char *argument)
 {
 	int length = (int)strcspn(argument, "=");
 	const struct gdrcap_option *option;
 	const struct option *row;
-	const char *nearest = NULL;
+	struct nearest nearest;
 	char name[NAME_BYTES];
-	size_t best, i;
+	size_t i;
 
 	if (strncmp(argument, "--", 2))
 		return parser_refuse(parser, "unknown option '%s'; options are words: --config",
@@ -186,22 +164,12 @@ static int refuse_unknown(const struct parser *parser, const char *argument)
 	snprintf(name, sizeof(name), "%.*s", length - 2, argument + 2);
 	for (i = 0; (option = gdrcap_option_at(i)); i++)
 		if (!strcmp(option->flag, name))
-			return parser_refuse(parser, "--%s is no option of this command", name);
-	best = strlen(name) / 3 + 1;
-	for (row = parser->table; row->name; row++) {
-		size_t distance = options_distance(name, row->name);
-
-		/* What is written out further counts as near: --frame for --frame-size. */
-		if (strlen(name) > 2 && !strncmp(name, row->name, strlen(name)))
-			distance = 1;
-		if (distance <= best && (!nearest || distance < best)) {
-			best = distance;
-			nearest = row->name;
-		}
-	}
-	return parser_refuse(parser, "unknown option '%.*s'%s%s%s", length, argument,
-			     nearest ? "; did you mean '--" : "", nearest ? nearest : "",
-			     nearest ? "'?" : "");
+			return parser_refuse(parser, "--%s is not an option of this command", name);
+	nearest = (struct nearest){ .name = name };
+	for (row = parser->table; row->name; row++)
+		nearest_consider(&nearest, row->name);
+	return parser_refuse(parser, "unknown option '%.*s'%s", length, argument,
+			     nearest_hint(&nearest, "--"));
 }
 
 static void table_add(struct parser *parser, size_t *rows, const char *name, int argument, int val)

@@ -36,7 +36,4 @@ struct options_command {
 int options_parse(int argc, char **argv, const struct options_command *command,
 		  struct app_options *options);
 
-/* Letters that differ, are missing or too many (Levenshtein), for "did you mean". */
-size_t options_distance(const char *from, const char *to);
-
 #endif

@@ -8,7 +8,7 @@
 
 #include "cmd.h"
 #include "doctor/doctor_report.h"
-#include "options.h"
+#include "base/nearest.h"
 #include "report.h"
 
 #define REPORT_EXIT_NOT_ABLE REPORT_EXIT_FRAMES
@@ -90,7 +90,7 @@ static void help_print(void)
 static size_t row_of(const char *argument)
 {
 	const size_t length = strcspn(argument, "=");
-	size_t best = ROWS;
+	struct nearest nearest;
 	char name[32];
 
 	if (strcmp(argument, "-h") == 0)
@@ -99,20 +99,15 @@ static size_t row_of(const char *argument)
 		if (strncmp(argument, "--", 2) == 0 && length == strlen(rows[i].flag) + 2 &&
 		    strncmp(argument + 2, rows[i].flag, length - 2) == 0)
 			return i;
-	if (strncmp(argument, "--", 2) == 0 && length - 2 < sizeof(name)) {
-		snprintf(name, sizeof(name), "%.*s", (int)length - 2, argument + 2);
-		for (size_t i = 0; i < ROWS; i++)
-			if (options_distance(name, rows[i].flag) <= strlen(name) / 3 + 1 &&
-			    (best == ROWS || options_distance(name, rows[i].flag) <
-						     options_distance(name, rows[best].flag)))
-				best = i;
-	}
+	snprintf(name, sizeof(name), "%.*s", (int)length, argument);
+	nearest = (struct nearest){ .name = name + strspn(name, "-") };
+	for (size_t i = 0; i < ROWS && argument[0] == '-'; i++)
+		nearest_consider(&nearest, rows[i].flag);
 	fprintf(stderr,
-		"gdrcap doctor: unknown %s '%.*s'%s%s%s; 'gdrcap doctor --help' lists the "
+		"gdrcap doctor: unknown %s '%.*s'%s; 'gdrcap doctor --help' lists the "
 		"options\n",
 		argument[0] == '-' ? "option" : "argument", (int)length, argument,
-		best < ROWS ? "; did you mean '--" : "", best < ROWS ? rows[best].flag : "",
-		best < ROWS ? "'?" : "");
+		nearest_hint(&nearest, "--"));
 	return ROWS;
 }
 

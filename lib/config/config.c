@@ -131,7 +131,6 @@ static int config_key(struct gdrcap_config *config, const char *key, const char 
 {
 	const struct option_row *row;
 	char quoted[TEXT_QUOTE_BYTES];
-	const char *nearest;
 
 	if (!config || !key || (add && !value))
 		return error_set(error, -EINVAL, "no %s is given",
@@ -140,13 +139,13 @@ static int config_key(struct gdrcap_config *config, const char *key, const char 
 					 : "value");
 	row = option_find(key);
 	if (!row) {
-		nearest = option_nearest(key, "", 0);
-		if (!nearest)
-			nearest = option_nearest(key, "", 1);
-		return error_set(error, -EINVAL, "%s: is no option%s%s%s",
+		struct nearest nearest = { .name = key };
+
+		option_consider(&nearest, "", false);
+		option_consider(&nearest, "", true);
+		return error_set(error, -EINVAL, "%s: unknown option%s",
 				 text_quote(quoted, sizeof(quoted), key),
-				 nearest ? "; did you mean '" : "", nearest ? nearest : "",
-				 nearest ? "'?" : "");
+				 nearest_hint(&nearest, ""));
 	}
 	if (add && !row->named.is_list)
 		return error_set(error, -EINVAL, "%s: takes one value: gdrcap_config_set()", key);

@@ -252,7 +252,7 @@ static int read_key(struct reader *reader, const char *section, char path[KEY_BY
 static int key_refuse(struct reader *reader, unsigned int line, const char *path,
 		      const char *section)
 {
-	const char *nearest = option_nearest(path, section, 0);
+	struct nearest nearest = { .name = path };
 	char quoted[TEXT_QUOTE_BYTES];
 	const struct option_row *row;
 
@@ -268,11 +268,12 @@ static int key_refuse(struct reader *reader, unsigned int line, const char *path
 				 strchr(row->named.key, '.')
 					 ? ", written as a map: section, then key indented below"
 					 : ", at the outermost level");
-	if (!nearest)
-		nearest = option_nearest(path, "", 0);
-	return error_set(reader->error, -EINVAL, "%s:%u: %s: is an unknown key%s%s%s", reader->name,
-			 line, quoted, nearest ? "; did you mean '" : "", nearest ? nearest : "",
-			 nearest ? "'?" : "; allowed: the keys of docs/configuration.md");
+	option_consider(&nearest, section, false);
+	option_consider(&nearest, "", false);
+	return error_set(reader->error, -EINVAL, "%s:%u: %s: is an unknown key%s", reader->name,
+			 line, quoted,
+			 nearest.best ? nearest_hint(&nearest, "")
+				      : "; allowed: the keys of docs/configuration.md");
 }
 
 static int read_section(struct reader *reader, const char *section)

@@ -373,54 +373,9 @@ const struct option_row *option_find(const char *name)
 	return NULL;
 }
 
-/* Edits (insert, delete, replace, swap neighbours) from a to b; both shorter than 32. */
-static unsigned int text_distance(const char *a, const char *b)
+void option_consider(struct nearest *nearest, const char *prefix, bool flags)
 {
-	unsigned int cost[32][32], i, j;
-	unsigned int m = (unsigned int)strlen(a), n = (unsigned int)strlen(b);
-
-	for (i = 0; i <= m; i++) {
-		for (j = 0; j <= n; j++) {
-			unsigned int best;
-
-			if (!i || !j) {
-				cost[i][j] = i + j;
-				continue;
-			}
-			best = cost[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-			if (cost[i - 1][j] + 1 < best)
-				best = cost[i - 1][j] + 1;
-			if (cost[i][j - 1] + 1 < best)
-				best = cost[i][j - 1] + 1;
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-			    cost[i - 2][j - 2] + 1 < best)
-				best = cost[i - 2][j - 2] + 1;
-			cost[i][j] = best;
-		}
-	}
-	return cost[m][n];
-}
-
-const char *option_nearest(const char *name, const char *prefix, int flags)
-{
-	size_t length = strlen(name), i;
-	const struct option_row *row;
-	const char *nearest = NULL;
-	unsigned int best = 1 + (unsigned int)(length < 9 ? length / 3 : 3);
-
-	if (length < 2 || length >= 32)
-		return NULL;
-	for (i = 0; (row = option_at(i)); i++) {
-		const char *candidate = flags ? row->named.flag : row->named.key;
-		unsigned int distance;
-
-		if (strncmp(candidate, prefix, strlen(prefix)) || strlen(candidate) >= 32)
-			continue;
-		distance = text_distance(name, candidate);
-		if (distance < best || (distance == best && !nearest && length > 3)) {
-			best = distance;
-			nearest = candidate;
-		}
-	}
-	return nearest;
+	for (size_t i = 0; i < ROWS; i++)
+		if (!strncmp(rows[i].named.key, prefix, strlen(prefix)))
+			nearest_consider(nearest, flags ? rows[i].named.flag : rows[i].named.key);
 }

@@ -7,6 +7,9 @@
 #ifndef GDRCAP_OPTION_TABLE_H
 #define GDRCAP_OPTION_TABLE_H
 
+#include <stdbool.h>
+
+#include "base/nearest.h"
 #include "gdrcap.h"
 
 enum option_type {
@@ -44,9 +47,8 @@ struct option_row {
 const struct option_row *option_at(size_t index);
 /* By YAML path or flag; NULL for none. */
 const struct option_row *option_find(const char *name);
-/* The path (or, with `flags`, the flag) that `name` may be a slip of; NULL when none is near. Only
- * paths that begin with `prefix` count. */
-const char *option_nearest(const char *name, const char *prefix, int flags);
+/* Considers the paths (or, with `flags`, the flags) of options whose paths begin with `prefix`. */
+void option_consider(struct nearest *nearest, const char *prefix, bool flags);
 
 struct settings;
 

@@ -506,7 +506,7 @@ static void test_set_errors(void **state)
 
 	fresh();
 	assert_int_equal(-EINVAL, set("frame-sise", "64"));
-	assert_has(error.text, "frame-sise: is no option; did you mean 'frame");
+	assert_has(error.text, "frame-sise: unknown option; did you mean 'frame");
 	assert_int_equal(0, set("frame.size", "imix"));
 	assert_int_equal(-EINVAL, set("frame-size", "64,9"));
 	assert_has(error.text, "frame-size: '64,9' is out of range; allowed: ");
