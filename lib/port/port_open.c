@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "port/af_packet.h"
 #include "port/devargs.h"
+#include "port/fanout.h"
 #include "port/interface.h"
 #include "port/kernel_drops.h"
 #include "port/memif_socket.h"
@@ -108,7 +109,9 @@ static int vdev_open(struct port *port, const char *name, const char *args, cons
 	if (port->facts->interface)
 		kernel_sockets_list(&before);
 	log_words_forget();
+	fanout_begin();
 	ret = rte_vdev_init(port->device, args);
+	fanout_end();
 	if (ret < 0)
 		return open_refused(port, name, ret, error);
 	if (port->facts->interface && port_by_name(port, port->device) == 0 &&
