@@ -80,6 +80,12 @@ static int number_of(const char *command, const struct flag *flag, const char *t
 
 int flags_parse(const char *command, const struct flag *flags, size_t count, int argc, char **argv)
 {
+	if (argc == 2 && strcmp(argv[1], "--complete") == 0) {
+		for (size_t i = 0; i < count; i++)
+			printf("--%s %s\n", flags[i].name,
+			       flags[i].argument ? flags[i].argument : "-");
+		return 2;
+	}
 	for (int i = 1; i < argc; i++) {
 		const struct flag *flag = flag_of(command, flags, count, argv[i]);
 		const char *value = strchr(argv[i], '=');

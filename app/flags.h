@@ -17,7 +17,8 @@ struct flag {
 	uint32_t least, most; /* of the number */
 };
 
-/* 0; 1: --help was asked for; -EINVAL: the error is on stderr. */
+/* 0; 1: --help was asked for; 2: a shell asked (--complete), and has its answer; -EINVAL: the error is
+ * on stderr. */
 int flags_parse(const char *command, const struct flag *flags, size_t count, int argc, char **argv);
 /* "gdrcap COMMAND: --NAME WHAT" on stderr; returns -EINVAL. */
 int flags_refuse(const char *command, const char *name, const char *what);

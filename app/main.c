@@ -65,6 +65,12 @@ static int main_dispatch(int argc, char **argv)
 		main_usage(stdout);
 		return REPORT_EXIT_OK;
 	}
+	if (!strcmp(argv[1], "--complete")) {
+		for (size_t i = 0; i < COMMANDS; i++)
+			printf("%s\n", commands[i].name);
+		printf("--help\n--version\n");
+		return REPORT_EXIT_OK;
+	}
 	if (!strcmp(argv[1], "--version")) {
 		printf("%s\n", gdrcap_version());
 		return REPORT_EXIT_OK;

@@ -147,6 +147,30 @@ static void help_print(const struct options_command *command)
 		help_option(&own_options[i], 0);
 }
 
+/* For a shell: app/completion/gdrcap. */
+static void complete_option(const char *dashes, const struct gdrcap_option *option)
+{
+	printf("%s%s %s", dashes, option->flag, option->argument ? option->argument : "-");
+	for (size_t i = 0; option->words && option->words[i]; i++)
+		printf(" %s", option->words[i]);
+	printf("\n");
+}
+
+static void complete_print(const struct options_command *command)
+{
+	const struct gdrcap_option *option;
+
+	for (size_t i = 0; (option = gdrcap_option_at(i)); i++) {
+		if (!command_takes(command, option))
+			continue;
+		complete_option("--", option);
+		if (!option->argument)
+			complete_option("--no-", option);
+	}
+	for (size_t i = 0; i < OWN_COUNT; i++)
+		complete_option("--", &own_options[i]);
+}
+
 /* ---- the command line ---- */
 
 static int refuse_unknown(const struct parser *parser, const char *argument)
@@ -391,6 +415,10 @@ int options_parse(int argc, char **argv, const struct options_command *command,
 	options->config = gdrcap_config_new();
 	if (!options->config)
 		return parser_refuse(&parser, "out of memory");
+	if (argc == 2 && !strcmp(argv[1], "--complete")) {
+		complete_print(command);
+		return 1;
+	}
 	parser_init(&parser);
 	ret = parser_walk(&parser, 0);
 	if (ret)

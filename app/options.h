@@ -29,7 +29,8 @@ struct options_command {
 };
 
 /*
- * argv[0] is the subcommand's name. 0; 1: --help was printed, exit with 0; negative errno: the
+ * argv[0] is the subcommand's name. 0; 1: --help, or what a shell asks for (--complete), was printed,
+ * exit with 0; negative errno: the
  * error is on stderr and in `refused`, exit with 2. What depends on several options is not checked here,
  * but by gdrcap_create().
  */

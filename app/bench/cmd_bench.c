@@ -214,7 +214,7 @@ static int parse(int argc, char **argv, struct bench_options *options)
 	const size_t count = flags_make(options, flags);
 	const int rc = flags_parse(COMMAND, flags, count, argc, argv);
 
-	if (rc > 0)
+	if (rc == 1)
 		help_print(flags, count);
 	return rc;
 }

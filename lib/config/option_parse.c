@@ -151,11 +151,6 @@ const char *option_parse_dst_ip(const char *text, void *to)
 	return parse_address(text, to, false);
 }
 
-const char *option_parse_pattern(const char *text, void *to)
-{
-	return pattern_from_name(text, to) ? "is no pattern" : NULL;
-}
-
 const char *option_parse_cores(const char *text, void *to)
 {
 	struct core_list *cores = to;

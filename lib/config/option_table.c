@@ -5,6 +5,7 @@
 #include "config/option_parse.h"
 #include "config/option_table.h"
 #include "config/settings.h"
+#include "pattern/pattern.h"
 
 #define FIELD(member)                                                                              \
 	.offset = offsetof(struct settings, member), .width = sizeof(((struct settings *)0)->member)
@@ -14,8 +15,18 @@
 	.count_offset = offsetof(struct settings, list.count),                                     \
 	.most = sizeof(((struct settings *)0)->list.entry) /                                       \
 		sizeof(((struct settings *)0)->list.entry[0])
-#define SINGLE(group, commands, ...) .named = { __VA_ARGS__, 0, group, commands }
-#define SEVERAL(group, commands, ...) .named = { __VA_ARGS__, 1, group, commands }
+#define NAMED(list, heading, takers, name, word, value, sentence)                                  \
+	.named = {                                                                                 \
+		.key = name,                                                                       \
+		.flag = word,                                                                      \
+		.argument = value,                                                                 \
+		.help = sentence,                                                                  \
+		.is_list = list,                                                                   \
+		.group = heading,                                                                  \
+		.commands = takers,                                                                \
+	}
+#define SINGLE(...) NAMED(0, __VA_ARGS__)
+#define SEVERAL(...) NAMED(1, __VA_ARGS__)
 
 /* Headings of --help. */
 #define PORTS "Ports"
@@ -35,6 +46,7 @@
 #define LIBRARY 0 /* of no command: commands have the built-in consumer */
 
 static const char *const consumer_names[] = { "validate", "host", "gpu", NULL };
+static const char *const gpu_names[] = { "auto", "host", NULL };
 static const char *const memory_names[] = { "auto", "device", "pinned", "host", NULL };
 static const char *const flush_names[] = { "auto", "host", "none", NULL };
 _Static_assert(FRAME_ETHERNET == 0 && FRAME_IPV4_UDP == 1 && FRAME_CUSTOM == 2, "format_names");
@@ -77,12 +89,12 @@ static const struct option_row rows[] = {
 	{ SINGLE(GPU, ALL, "gpu", "gpu", "GPU",
 		 "GPU that takes the frames: auto (the first CUDA device, else the CPU), host (CPU "
 		 "threads), or a CUDA ordinal 0..255; default auto."),
-	  .type = OPTION_TEXT, FIELD(gpu), .parse = option_parse_gpu,
+	  .type = OPTION_TEXT, FIELD(gpu), .parse = option_parse_gpu, .named.words = gpu_names,
 	  .allowed = "auto, host, or a CUDA ordinal 0..255", .initial = "auto" },
 	{ SINGLE(GPU, ALL, "memory", "memory", "KIND",
 		 "Where the frames land: auto, device, pinned or host; default auto (device where "
 		 "the port can write it, else pinned where there is a GPU, else host)."),
-	  .type = OPTION_ENUM, FIELD(memory), .names = memory_names, .initial = "auto" },
+	  .type = OPTION_ENUM, FIELD(memory), .named.words = memory_names, .initial = "auto" },
 	{ SINGLE(GPU, ALL, "pool", "pool", "BYTES",
 		 "Size of the memory for frames in bytes, with K, M or G (powers of 1024), 0 or "
 		 "1M..1T; each queue has its part; default 0 (chosen from rings and frames, and "
@@ -100,7 +112,7 @@ static const struct option_row rows[] = {
 	{ SINGLE(GPU, RX, "flush", "flush", "KIND",
 		 "How a card's writes are made visible to a running kernel: auto, host or none; "
 		 "default auto (what the GPU says it needs)."),
-	  .type = OPTION_ENUM, FIELD(flush), .names = flush_names, .initial = "auto" },
+	  .type = OPTION_ENUM, FIELD(flush), .named.words = flush_names, .initial = "auto" },
 	{ SINGLE(GPU, RX, "split", "split", "BYTES",
 		 "Header-data split: so many first bytes of each frame land in host memory, the rest "
 		 "in the frames' memory, 0 or 32..128 bytes, ConnectX only; default 0 (frames lie "
@@ -118,7 +130,8 @@ static const struct option_row rows[] = {
 	{ SINGLE(CONSUMER, LIBRARY, "consumer.name", "consumer", "NAME",
 		 "Who takes the frames: validate (built in: checks every byte), host (the program's "
 		 "threads, by gdrcap_poll()) or gpu (its running kernel); default validate."),
-	  .type = OPTION_ENUM, FIELD(consumer), .names = consumer_names, .initial = "validate" },
+	  .type = OPTION_ENUM, FIELD(consumer), .named.words = consumer_names,
+	  .initial = "validate" },
 	{ SINGLE(CONSUMER, LIBRARY, "consumer.batch_times", "batch-times", NULL,
 		 "Batches for the program's threads carry arrival times; true or false, default "
 		 "false."),
@@ -140,7 +153,8 @@ static const struct option_row rows[] = {
 	{ SINGLE(FRAMES, ALL, "frame.format", "format", "FORMAT",
 		 "What carries the payload: ethernet, udp (IPv4), or custom (somebody else's "
 		 "frames, described by custom.*); default ethernet."),
-	  .type = OPTION_ENUM, FIELD(frame.format), .names = format_names, .initial = "ethernet" },
+	  .type = OPTION_ENUM, FIELD(frame.format), .named.words = format_names,
+	  .initial = "ethernet" },
 	{ SINGLE(FRAMES, ALL, "frame.ethertype", "ethertype", "HEX",
 		 "EtherType of frames of format ethernet, 0x600..0xffff; default 0x88b5."),
 	  .type = OPTION_HEX, FIELD(frame.ethertype), .min = 0x600, .max = 0xffff,
@@ -186,12 +200,13 @@ static const struct option_row rows[] = {
 	{ SINGLE(PATTERN, ALL, "pattern.name", "pattern", "PATTERN",
 		 "Payload pattern: prbs7, 9, 11, 15, 20, 23 or 31, counter8, counter16be and the "
 		 "like, constant, random, file, ...; default prbs31."),
-	  .type = OPTION_PATTERN, FIELD(pattern.kind), .parse = option_parse_pattern,
+	  .type = OPTION_ENUM, FIELD(pattern.kind), .named.words = pattern_names,
 	  .initial = "prbs31" },
 	{ SINGLE(PATTERN, ALL, "pattern.invert", "pattern-invert", "WHEN",
 		 "PRBS bits inverted: auto (15, 23 and 31, as in ITU-T O.150), no or yes; default "
 		 "auto."),
-	  .type = OPTION_ENUM, FIELD(pattern.invert), .names = invert_names, .initial = "auto" },
+	  .type = OPTION_ENUM, FIELD(pattern.invert), .named.words = invert_names,
+	  .initial = "auto" },
 	{ SINGLE(PATTERN, ALL, "pattern.restart", "pattern-restart", NULL,
 		 "The pattern starts anew in each frame; true or false, default false (it runs on "
 		 "through the stream)."),
@@ -223,7 +238,7 @@ static const struct option_row rows[] = {
 	  .type = OPTION_NUMBER, FIELD(custom.sequence.bytes), .max = 8 },
 	{ SINGLE(OTHERS, RX, "custom.sequence_order", "sequence-order", "ORDER",
 		 "Byte order of its sequence number: big or little; default big."),
-	  .type = OPTION_ENUM, FIELD(custom.sequence.little), .names = order_names,
+	  .type = OPTION_ENUM, FIELD(custom.sequence.little), .named.words = order_names,
 	  .initial = "big" },
 	{ SINGLE(OTHERS, RX, "custom.sequence_start", "sequence-start", "NUMBER",
 		 "Sequence number with which its sender begins, 0..2^64-1; default 0."),
@@ -294,7 +309,7 @@ static const struct option_row rows[] = {
 	{ SINGLE(FILES, RX, "clock", "clock", "CLOCK",
 		 "Clock of the arrival times in saved files: auto, cpu or card; default auto (the "
 		 "card's where it has one)."),
-	  .type = OPTION_ENUM, FIELD(clock), .names = clock_names, .initial = "auto" },
+	  .type = OPTION_ENUM, FIELD(clock), .named.words = clock_names, .initial = "auto" },
 
 	{ SINGLE(RUN, ALL, "cores", "cores", "CPUS",
 		 "CPUs of the workers, such as 2,4-7, up to 64; default those near the port's NUMA "
@@ -316,7 +331,7 @@ static const struct option_row rows[] = {
 	{ SINGLE(RUN, ALL, "end", "end", "WHEN",
 		 "End-of-stream frames: stream (a replay of a pattern sends them after its last "
 		 "frame, a capture ends when all came) or never; default stream."),
-	  .type = OPTION_ENUM, FIELD(end), .names = end_names, .initial = "stream" },
+	  .type = OPTION_ENUM, FIELD(end), .named.words = end_names, .initial = "stream" },
 	{ SINGLE(RUN, RX, "senders", "senders", "NUMBER",
 		 "Senders, told apart by source address, whose end-of-stream frames a capture waits "
 		 "for, 1..1024; default 1 (and any other that it has heard of)."),
@@ -334,7 +349,8 @@ static const struct option_row rows[] = {
 		 "A link that goes down in the run: wait (a warning, and the run goes on when it is "
 		 "up again) or end (the run fails); default wait. An interface that is deleted ends "
 		 "the run anyway."),
-	  .type = OPTION_ENUM, FIELD(link_down), .names = link_down_names, .initial = "wait" },
+	  .type = OPTION_ENUM, FIELD(link_down), .named.words = link_down_names,
+	  .initial = "wait" },
 	{ SINGLE(RUN, ALL, "idle_sleep", "idle-sleep", "US",
 		 "Workers whose queue was empty for some 100 polls sleep, for so many us at most, 0 "
 		 "or 10..10000: a frame may be seen so much later; default 0 (they poll)."),

@@ -13,16 +13,15 @@
 #include "gdrcap.h"
 
 enum option_type {
-	OPTION_TEXT,	/* what `parse` reads */
-	OPTION_PATTERN, /* a name that lib/pattern knows */
-	OPTION_LIST,	/* several of what `parse` reads */
+	OPTION_TEXT, /* what `parse` reads */
+	OPTION_LIST, /* several of what `parse` reads */
 	OPTION_NUMBER,
 	OPTION_HEX,	 /* number, written 0x... */
 	OPTION_SIZE,	 /* bytes, with K, M, G */
 	OPTION_COUNT,	 /* number, with k, M, G and e6 */
 	OPTION_DURATION, /* seconds; kept in ms */
 	OPTION_BOOL,
-	OPTION_ENUM, /* index in names[] */
+	OPTION_ENUM, /* index in named.words[] */
 };
 
 struct option_row {
@@ -32,7 +31,6 @@ struct option_row {
 	uint32_t count_offset, most; /* list: of its length (uint32_t), and the longest */
 	uint64_t min, max;	     /* numbers; durations in ms */
 	int zero; /* numbers: 0 is accepted below min and says "choose" or "no limit" */
-	const char *const *names; /* enum, NULL-ended */
 	/* Text: its meaning into settings, or what is wrong with it: option_parse.h. */
 	const char *(*parse)(const char *text, void *to);
 	const char *allowed; /* text: for error texts */

@@ -156,8 +156,9 @@ struct gdrcap_option {
 	const char *argument; /**< "BYTES", "PORT", ...; NULL for a switch */
 	const char *help;     /**< one sentence with range, unit and default */
 	int is_list;
-	const char *group;     /**< heading in --help; those of a group follow each other */
-	unsigned int commands; /**< that have it: GDRCAP_FOR_*; 0: programs only */
+	const char *group;	  /**< heading in --help; those of a group follow each other */
+	unsigned int commands;	  /**< that have it: GDRCAP_FOR_*; 0: programs only */
+	const char *const *words; /**< values that are words, NULL-ended; NULL: none is */
 };
 /** Option `index`, or NULL after the last. */
 const struct gdrcap_option *gdrcap_option_at(size_t index);

@@ -6,7 +6,7 @@
 
 #include "pattern/pattern_fast.h"
 
-static const char *const names[PATTERN_KINDS] = {
+const char *const pattern_names[PATTERN_KINDS + 1] = {
 	[PATTERN_NONE] = "none",
 	[PATTERN_PRBS7] = "prbs7",
 	[PATTERN_PRBS9] = "prbs9",
@@ -30,13 +30,13 @@ static const char *const names[PATTERN_KINDS] = {
 
 const char *pattern_name(enum pattern_kind kind)
 {
-	return (unsigned int)kind < PATTERN_KINDS ? names[kind] : NULL;
+	return (unsigned int)kind < PATTERN_KINDS ? pattern_names[kind] : NULL;
 }
 
 int pattern_from_name(const char *name, enum pattern_kind *kind)
 {
 	for (unsigned int i = 0; i < PATTERN_KINDS; i++) {
-		if (!strcmp(name, names[i])) {
+		if (!strcmp(name, pattern_names[i])) {
 			*kind = (enum pattern_kind)i;
 			return 0;
 		}

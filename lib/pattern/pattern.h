@@ -126,6 +126,7 @@ struct pattern_tables pattern_plan_tables(const struct pattern_plan *plan);
 
 /* "prbs31", "counter16be", "constant", ...; NULL for an unknown kind. 0, or -EINVAL for an unknown
  * name. */
+extern const char *const pattern_names[PATTERN_KINDS + 1]; /* by kind; NULL-ended */
 const char *pattern_name(enum pattern_kind kind);
 int pattern_from_name(const char *name, enum pattern_kind *kind);
 

@@ -266,6 +266,52 @@ def test_table():
     assert "\033" not in result.out and "\r" not in result.out, "colour without a terminal"
 
 
+COMPLETED = """
+source "$SCRIPT"
+COMP_WORDS=("$GDRCAP" "$@")
+COMP_CWORD=$#
+_gdrcap
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+def completed(*words, cwd=None):
+    """What bash offers for the last of the words after "gdrcap"."""
+    script = e2e.ROOT / "app" / "completion" / "gdrcap"
+    result = subprocess.run(["bash", "-c", COMPLETED, "bash", *words], cwd=cwd, text=True,
+                            capture_output=True, check=True,
+                            env=dict(os.environ, GDRCAP=e2e.PROGRAM, SCRIPT=str(script)))
+    # compopt has no completion to change here, and says so where it is let.
+    assert result.stderr == "", result.stderr
+    return set(result.stdout.split())
+
+
+def test_completion():
+    """In bash: commands, options as --help has them, words that are values, files."""
+    assert completed("") >= {"loopback", "capture", "replay", "doctor", "bench", "--help"}
+    assert completed("c") == {"capture"}
+    for command in ("loopback", "capture", "replay", "bench"):
+        help_text = e2e.run(command, "--help").out
+        shown = set()
+        for negatable, flag in re.findall(r"^  --(\[no-\])?([a-z-]+)", help_text, re.M):
+            shown |= {"--" + flag, "--no-" + flag} if negatable else {"--" + flag}
+        assert len(shown) > 5 and completed(command, "--") == shown, (command, shown)
+    assert completed("capture", "--queues", "2", "--que") == {"--queues"}
+    assert completed("replay", "--spl") == set()
+    assert completed("capture", "--memory", "") == {"auto", "device", "pinned", "host"}
+    assert completed("capture", "--memory", "=", "p") == {"pinned"}
+    assert completed("capture", "--memory", "=") == {"auto", "device", "pinned", "host"}
+    assert completed("loopback", "--pattern", "prbs1") == {"prbs11", "prbs15"}
+    assert completed("loopback", "--queues", "") == set()
+    # After a switch, the next option.
+    assert "--memory" in completed("loopback", "--guard", "")
+    path = config("port: ring:a\n", name="wire one.yaml")
+    folder = os.path.dirname(path)
+    assert completed("capture", "--config", "wi", cwd=folder) == {"wire", "one.yaml"}
+    assert completed("bench", "--save", "wi", cwd=folder) == {"wire", "one.yaml"}
+    assert completed("capture", "--port", "wi", cwd=folder) == set()
+
+
 def test_reader_gone():
     """`gdrcap ... | head -1`: ends by itself, with a status that says so."""
     read_end, write_end = os.pipe()
