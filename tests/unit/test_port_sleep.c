@@ -31,8 +31,8 @@ static void longer_and_longer(void **state)
 			assert_int_equal(sleep.naps.us, us[i]);
 		}
 	/* A worker that may not, and one that was not idle for long. */
-	assert_true(thread_may_nap(&sleep.naps, IDLE_YIELDS + 1));
-	assert_false(thread_may_nap(&sleep.naps, IDLE_YIELDS));
+	assert_true(thread_may_nap(&sleep.naps, IDLE_PAUSES + 1));
+	assert_false(thread_may_nap(&sleep.naps, IDLE_PAUSES));
 	port_sleep_init(&sleep, &port, 0, 0);
 	assert_false(thread_may_nap(&sleep.naps, 1000000));
 }
@@ -55,7 +55,7 @@ static void the_socket_ends_it(void **state)
 
 		assert_int_equal(pthread_create(&writer, NULL, make_readable, &sleep.fd), 0);
 		port_sleep(&sleep, 200);
-		assert_true(sleep.woken);
+		assert_int_equal(sleep.woken, 1);
 		assert_true(sleep.naps.us == 0);
 		pthread_join(writer, NULL);
 		assert_int_equal(eventfd_read(fd, &value), 0);
@@ -75,7 +75,7 @@ static void readable_for_nothing(void **state)
 	close(pair[1]);
 	sleep.fd = pair[0];
 	port_sleep(&sleep, 200);
-	assert_true(sleep.woken);
+	assert_int_equal(sleep.woken, 1);
 	for (unsigned int i = 1; i < 5; i++)
 		port_sleep(&sleep, 200 + i);
 	assert_int_equal(sleep.naps.us, 40);
