@@ -379,6 +379,7 @@ static __attribute__((noinline, cold)) bool rx_pause(struct rx_worker *worker)
 			thread_idle(idle);
 		}
 	}
+	port_sleep_anew(&worker->sleep);
 	atomic_store_explicit(&worker->paused, 0, memory_order_release);
 	return phase == RX_RUN;
 }

@@ -146,6 +146,7 @@ static void conf_make(const struct port *port, const struct port_queues *queues,
 	if (queues->send_on_timestamp)
 		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP;
 	/* Without it a card that is taken away does not say so. */
+	conf->intr_conf.rxq = queues->rx_interrupts;
 	conf->intr_conf.rmv = info->dev_flags && (*info->dev_flags & RTE_ETH_DEV_INTR_RMV) != 0;
 }
 
@@ -246,6 +247,11 @@ int port_configure(struct port *port, const struct port_queues *queues, struct g
 	mtu_remember(port, conf.rxmode.mtu);
 	log_words_forget();
 	ret = rte_eth_dev_configure(port->id, queues->rx_queues, queues->tx_queues, &conf);
+	if (ret < 0 && conf.intr_conf.rxq) {
+		port->setup.rx_interrupts = false;
+		conf.intr_conf.rxq = 0;
+		ret = rte_eth_dev_configure(port->id, queues->rx_queues, queues->tx_queues, &conf);
+	}
 	if (ret < 0)
 		return error_add_words(
 			error, error_set(error, ret, "port %s (%s) refused its configuration: %s%s",
@@ -274,23 +280,38 @@ int port_configure(struct port *port, const struct port_queues *queues, struct g
 	return 0;
 }
 
-int port_start(struct port *port, struct gdrcap_error *error)
+static int port_start_once(struct port *port, struct gdrcap_error *error)
 {
-	struct rte_eth_stats stats;
 	int ret;
 
-	if (port_name_joins(port->name)) {
-		ret = join_start(port, error);
-		if (ret < 0)
-			return ret;
-	} else {
-		log_words_forget();
-		ret = rte_eth_dev_start(port->id);
-		if (ret < 0)
-			return error_add_words(error,
-					       error_set(error, ret, "port %s does not start: %s",
-							 port->name, rte_strerror(-ret)));
+	if (port_name_joins(port->name))
+		return join_start(port, error);
+	log_words_forget();
+	ret = rte_eth_dev_start(port->id);
+	return ret < 0 ? error_add_words(error, error_set(error, ret, "port %s does not start: %s",
+							  port->name, rte_strerror(-ret)))
+		       : 0;
+}
+
+int port_start(struct port *port, struct gdrcap_error *error)
+{
+	struct port_queues queues = port->setup;
+	struct rte_eth_stats stats;
+	int ret = port_start_once(port, error);
+
+	if (ret < 0 && queues.rx_interrupts) {
+		/* For want of them, perhaps: they are made at the start. */
+		queues.rx_interrupts = false;
+		ret = port_configure(port, &queues, error);
+		if (ret == 0)
+			ret = port_start_once(port, error);
+		if (ret == 0)
+			log_info("port %s starts without receive interrupts only: idle receivers "
+				 "look for frames from time to time",
+				 port->name);
 	}
+	if (ret < 0)
+		return ret;
 	port->started = true;
 	if (rte_eth_stats_get(port->id, &stats) == 0) {
 		port->missed_base = stats.imissed;

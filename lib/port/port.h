@@ -24,6 +24,8 @@ struct port_queues {
 	bool sends;		/* frames are sent; a driver may want send queues where none are */
 	bool send_on_timestamp; /* ask for it: the port has it */
 	bool rx_timestamps;	/* the same of arrival times */
+	bool rx_interrupts;	/* a receiver may sleep until a frame comes; taken back where the
+				 * driver refuses: port_sleep.h */
 	struct rte_mempool *const *rx_pool; /* one a queue */
 	/* Header-data split: each frame's first `split` bytes go into mbufs of head_pool, the rest
 	 * into a chained one of rx_pool. 0: whole frames. */

@@ -49,6 +49,7 @@ static const struct {
 	KNOB(refuse_dmabuf),
 	KNOB(refuse),
 	KNOB(refuse_rule),
+	KNOB(refuse_channel),
 	SETTING(link, 1),
 	SETTING(link_ms, 0),
 	SETTING(late_us, 1000),

@@ -48,6 +48,8 @@ struct soft_faults {
 	struct soft_knob refuse_peer;
 	struct soft_knob refuse_dmabuf;
 	struct soft_knob refuse; /* any registration */
+	/* Events: channels for the events of completion queues. */
+	struct soft_knob refuse_channel;
 	/* Events: rules that lead to receive queues. */
 	struct soft_knob refuse_rule;
 
