@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "doctor/doctor_internal.h"
+#include "doctor/doctor.h"
 
 /* Without a live test nobody waits for a driver that has to wake GPUs up first. */
 #define LIMIT_MS 700u
@@ -171,7 +171,7 @@ static void gpu_facts(struct machine_gpu *gpu, struct tree *tree)
 		snprintf(gpu->name, sizeof(gpu->name), "%.63s", text);
 }
 
-void doctor_facts(struct gdrcap_doctor *doctor)
+void doctor_facts(struct doctor *doctor)
 {
 	struct machine *machine = &doctor->machine;
 	struct facts_asked asked;
