@@ -223,7 +223,7 @@ static int patterns_init(struct resident *resident, const struct resident_config
 	if (ret == 0)
 		ret = frame_layout_init(&resident->layout, &frame);
 	if (ret == 0)
-		ret = pattern_plan_init(&resident->plan, &pattern);
+		ret = pattern_init(&resident->pattern, &pattern);
 	if (ret < 0)
 		return error_set(error, ret, "pattern \"%s\" cannot be used here", config->pattern);
 	resident->payload_bytes =
@@ -323,7 +323,7 @@ void resident_destroy(struct resident *resident)
 	resident_free(resident, resident->heads, true);
 	if (!resident->borrowed)
 		resident_free(resident, resident->frames, false);
-	pattern_plan_free(&resident->plan);
+	pattern_free(&resident->pattern);
 #ifdef GDRCAP_WITH_CUDA
 	if (resident->gpu)
 		bench_gpu_close(resident->gpu);

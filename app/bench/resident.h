@@ -61,7 +61,7 @@ struct resident {
 	uint32_t frame_bytes, burst, rings, payload_bytes, split;
 	enum kernel_role role; /* of the workers that run */
 	struct frame_layout layout;
-	struct pattern_plan plan;
+	struct pattern pattern;
 	uint8_t *frames, *heads;
 	size_t bytes;
 	bool pinned, borrowed;

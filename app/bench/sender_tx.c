@@ -32,7 +32,7 @@ struct sender_tx {
 	const struct bench *bench;
 	uint32_t frame_bytes, burst, blocks;
 	struct frame_layout layout;
-	struct pattern_plan plan;
+	struct pattern pattern;
 	struct region region;
 	struct rte_mempool *pool;
 	struct port port;
@@ -103,7 +103,7 @@ static int patterns_init(struct sender_tx *tx, const char *name, struct gdrcap_e
 	if (ret == 0)
 		ret = frame_layout_init(&tx->layout, &frame);
 	if (ret == 0)
-		ret = pattern_plan_init(&tx->plan, &pattern);
+		ret = pattern_init(&tx->pattern, &pattern);
 	return ret < 0 ? error_set(error, ret, "pattern \"%s\" cannot be used here", name) : 0;
 }
 
@@ -135,7 +135,7 @@ void sender_tx_close(struct sender_tx *tx)
 	port_close(&tx->port);
 	rte_mempool_free(tx->pool);
 	region_destroy(&tx->region);
-	pattern_plan_free(&tx->plan);
+	pattern_free(&tx->pattern);
 	free(tx);
 }
 
@@ -211,7 +211,7 @@ static int writer_start(struct sender_tx *tx, struct gdrcap_error *error)
 		.workers_per_ring = tx->blocks,
 		.frame_bytes_hint = tx->frame_bytes,
 		.layout = tx->layout,
-		.plan = tx->plan,
+		.pattern = tx->pattern,
 		/* this thread only sleeps: its CPU is the twin's */
 		.cpus = bench->cpus,
 		.cpu_count = 1,

@@ -274,12 +274,12 @@ int live_kernel(const struct live_gpu *gpu, double *round_trip_us, struct gdrcap
 	if (!ring)
 		return error_set(error, -ENOMEM, "no memory for a ring");
 	frame_layout_proof(&job.layout);
-	ret = pattern_plan_init(&job.plan, &config);
+	ret = pattern_init(&job.pattern, &config);
 	if (ret < 0) {
 		error_set(error, ret, "no memory for a pattern");
 		goto err;
 	}
-	frame_write(&job.layout, &job.plan, frame, FRAME_BYTES, &header);
+	frame_write(&job.layout, &job.pattern, frame, FRAME_BYTES, &header);
 	ret = region_create(&region, &memory, error);
 	if (ret < 0)
 		goto err_plan;
@@ -300,7 +300,7 @@ int live_kernel(const struct live_gpu *gpu, double *round_trip_us, struct gdrcap
 err_region:
 	region_destroy(&region);
 err_plan:
-	pattern_plan_free(&job.plan);
+	pattern_free(&job.pattern);
 err:
 	free(ring);
 	return ret;

@@ -228,7 +228,7 @@ int save_create(struct save **created, const struct save_config *config, const c
 	save->device = config->device;
 	save->stall_ms = config->stall_ms ? config->stall_ms : PCAPNG_STALL_MS;
 	save->reference.layout = config->layout;
-	save->reference.plan = config->plan;
+	save->reference.pattern = config->pattern;
 	save->reference.expect = config->expect;
 	save->finished = true; /* nothing to finish before the writer runs */
 	ret = files_open(save, config, error);

@@ -83,7 +83,7 @@ enum session_state { SESSION_CREATED, SESSION_RUNNING, SESSION_STOPPED };
 /* What frames are, and the files that they come from and go to: frames.c; `save`: workers.c. */
 struct session_frames {
 	struct frame_layout layout;
-	struct pattern_plan pattern;
+	struct pattern pattern;
 	struct file_frames *file; /* that is played; NULL: the pattern is */
 	struct file_frames
 		*expect;       /* that is compared with; may be the same; NULL: the pattern is */

@@ -69,7 +69,7 @@ static int device_job_start(struct gdrcap_session *session, enum kernel_role rol
 		.workers_per_ring = check ? session->settings.blocks : 0,
 		.frame_bytes_hint = session->plan.frame_bytes_max,
 		.layout = session->frames.layout,
-		.plan = session->frames.pattern,
+		.pattern = session->frames.pattern,
 		.store = job_store(session, role),
 	};
 	struct kernel_workers *started = NULL;

@@ -285,7 +285,7 @@ static int saver_create(struct gdrcap_session *session, struct gdrcap_error *err
 		.ops = session->memory.ops,
 		.device = session->memory.device,
 		.layout = &session->frames.layout,
-		.plan = &session->frames.pattern,
+		.pattern = &session->frames.pattern,
 		.expect = session->frames.expect ? &session->frames.expect->view : NULL,
 		.inputs = { session->settings.expect, session->settings.pcap,
 			    session->settings.pattern.file },
@@ -323,7 +323,7 @@ static int accounts_create(struct gdrcap_session *session, struct gdrcap_error *
 		.own_streams = senders ? RTE_MAX(settings->streams, senders) : 0,
 		.senders = settings->senders,
 		.layout = custom ? &session->frames.layout : NULL,
-		.plan = &session->frames.pattern,
+		.pattern = &session->frames.pattern,
 		.expect = session->frames.expect ? &session->frames.expect->view : NULL,
 	};
 	int ret = accountant_create(&session->workers.accountant, session->workers.rx_rings,

@@ -66,7 +66,7 @@ struct verdict_config {
 	uint32_t own_streams;
 	/* Frames of a custom layout: their numbers and phases; others: NULL. Kept, not copied. */
 	const struct frame_layout *layout;
-	const struct pattern_plan *plan;
+	const struct pattern *pattern;
 	const struct frame_store_view *expect; /* frames of a file, or NULL. Kept, not copied */
 	uint32_t senders; /* end-of-stream frames of this many senders make an end; 0: of one */
 };
