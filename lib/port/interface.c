@@ -162,8 +162,30 @@ uint32_t interface_mtu(const char *name)
 		       : (uint32_t)request.ifr_mtu;
 }
 
+/* As /proc/net/dev has it, of the calling thread's network namespace. */
+static uint64_t dropped_read(const char *name)
+{
+	const size_t letters = strlen(name);
+	FILE *file = fopen("/proc/thread-self/net/dev", "re");
+	unsigned long long dropped = 0;
+	char line[512];
+
+	while (file && fgets(line, sizeof(line), file)) {
+		const char *at = line + strspn(line, " ");
+
+		/* Bytes, frames, errors, drops. */
+		if (strncmp(at, name, letters) == 0 && at[letters] == ':')
+			(void)sscanf(at + letters + 1, "%*u %*u %*u %llu", &dropped);
+	}
+	if (file)
+		fclose(file);
+	return dropped;
+}
+
 void interface_watch(struct interface *interface, unsigned int index, const char *port)
 {
+	char name[IF_NAMESIZE];
+
 	memset(interface, 0, sizeof(*interface));
 	if (index == 0)
 		return;
@@ -174,6 +196,18 @@ void interface_watch(struct interface *interface, unsigned int index, const char
 		return;
 	}
 	interface->index = index;
+	if (if_indextoname(index, name))
+		interface->dropped_before = dropped_read(name);
+}
+
+uint64_t interface_dropped(const struct interface *interface, char name[IF_NAMESIZE])
+{
+	uint64_t dropped;
+
+	if (!interface->index || !if_indextoname(interface->index, name))
+		return 0;
+	dropped = dropped_read(name);
+	return dropped > interface->dropped_before ? dropped - interface->dropped_before : 0;
 }
 
 bool interface_is_gone(const struct interface *interface)

@@ -36,12 +36,16 @@ struct interface {
 	 * watched. */
 	unsigned int index;
 	int socket; /* in the network namespace where it was opened */
+	uint64_t dropped_before;
 };
 
 /* Interface number `index` of the calling thread's network namespace, under `port`; 0: none. */
 void interface_watch(struct interface *interface, unsigned int index, const char *port);
 /* True when it was deleted, or moved to another network namespace. Asks the kernel. */
 bool interface_is_gone(const struct interface *interface);
+/* Frames that the kernel dropped on it, since interface_watch(), before any socket saw them; 0, too,
+ * where nobody knows. `name`: the interface's, now. */
+uint64_t interface_dropped(const struct interface *interface, char name[IF_NAMESIZE]);
 void interface_forget(struct interface *interface);
 
 #endif

@@ -112,7 +112,9 @@ bool session_leave(struct guest *guest);
 
 /* Fails a replay whose ports take nothing any more, nor did. Between two looks pass 100 ms. */
 void session_senders_watch(struct gdrcap_session *session);
-/* After the last frame: returns within half a second. */
+/* After the last frame: fails the run where the kernel keeps some. */
+void session_senders_flush(struct gdrcap_session *session);
+/* After that: returns within half a second. */
 void session_senders_linger(struct gdrcap_session *session);
 /* The senders' books are closed: says what is missing. senders.c. */
 void session_senders_judge(struct gdrcap_session *session);
@@ -120,6 +122,8 @@ void session_senders_judge(struct gdrcap_session *session);
 void session_sent_files_judge(struct gdrcap_session *session);
 /* Fails the run when an interface under a port is gone. */
 void session_watch_interfaces(struct gdrcap_session *session);
+/* At the end of a run: what the kernel dropped on them. */
+void session_interfaces_judge(struct gdrcap_session *session);
 
 /* Reports the end of a stall, where one was reported. */
 void session_moves(struct gdrcap_session *session);

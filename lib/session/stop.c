@@ -447,6 +447,7 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 		if (!atomic_load(&session->run.ending))
 			session_watch_interfaces(session);
 		senders_stop(session);
+		session_senders_flush(session);
 		session_senders_linger(session);
 		session_watch_file(session);
 		session_drain_wire(session);
@@ -461,6 +462,7 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 			pthread_mutex_unlock(&session->workers.accountant.lock);
 		}
 		receivers_judge(session);
+		session_interfaces_judge(session);
 		saver_stop(session);
 		stop_words_set(session);
 		device_job_join(session, &session->jobs.write, KERNEL_WRITE);

@@ -107,6 +107,39 @@ def test_own_cut_frames_are_damaged():
         e2e.check_identities(summary)
 
 
+def test_what_no_socket_saw():
+    """Frames that the kernel drops on an interface before its sockets: beyond its MTU."""
+    with e2e.VethPair() as pair:
+        pair.ip("link", "set", pair.left, "mtu", "2000")
+        with processes.Running("capture", "--port", "net_af_packet0,iface=%s" % pair.right,
+                               "--format", "custom", "--sequence-offset", "14",
+                               "--sequence-bytes", "8", "--pattern", "constant",
+                               "--custom-payload", "22", "--frames", "2") as capture:
+            capture.wait_until_running()
+            for each in enumerate((60, 1600, 1700, 1800, 60)):
+                with contextlib.suppress(OSError):  # the kernel says no to each that it drops
+                    play(pair.left, [custom(*each)])
+            summary = capture.finish(expect=3)
+        processes.check_counts(summary, received=2, lost=3)
+        assert "interface %s: the kernel dropped 3 frames" % pair.right in processes.messages(
+            summary), summary
+
+
+def test_what_the_kernel_does_not_send():
+    """The driver takes the kernel's no for a yes: what is left in its ring is looked at."""
+    frames = [custom(number, 60) for number in range(8)]
+    with e2e.VethPair() as pair, processes.folder() as directory:
+        pair.ip("link", "set", pair.left, "mtu", "2000")
+        path = os.path.join(directory, "in.pcap")
+        for last, status in ((60, 0), (1600, 1)):
+            pcapfile.write_pcap(path, frames + [custom(8, last)])
+            summary = e2e.run_json("replay", "--quiet", "--pcap", path, "--tx-port",
+                                   "net_af_packet0,iface=%s" % pair.left, "--rate", "max",
+                                   expect=status)
+            said = "still with the kernel" in processes.messages(summary)
+            assert said == bool(status), summary
+
+
 def fragments():
     """The two parts of an IPv4 datagram."""
     frames = []
