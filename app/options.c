@@ -35,7 +35,7 @@ static const struct gdrcap_option own_options[] = {
 			   "overrides it."),
 	[OWN_JSON] = OWN("json", NULL, "Print the result as one JSON object."),
 	[OWN_JSON_LINES] = OWN("json-lines", "SECONDS",
-			       "Print a line of JSON every so often while running, 0.1..3600 s."),
+			       "Print a line of JSON at this interval while running, 0.1..3600 s."),
 	[OWN_QUIET] = OWN("quiet", NULL, "Print the verdict and errors only."),
 	[OWN_VERBOSE] = OWN("verbose", NULL, "Print what is chosen and done; twice: in detail."),
 	[OWN_HELP] = OWN("help", NULL, "Print this help."),

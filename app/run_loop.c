@@ -283,7 +283,7 @@ static int run_loop(struct run *run)
 	run_end_live(run);
 	if (rc)
 		report_error(report, REPORT_EXIT_NOT_RUN,
-			     "nobody reads the results: standard output: %s", strerror(-rc));
+			     "the results cannot be written: standard output: %s", strerror(-rc));
 	stop_rc = gdrcap_stop(run->session, &error);
 	if (stop_rc)
 		report_error(report, REPORT_EXIT_NOT_RUN, "%s", error.text);

@@ -248,7 +248,8 @@ static int cpus_choose(struct bench *bench, const char *cores, struct gdrcap_err
 	size_t count = 0;
 
 	if (cores && cores[0] && parse_cpu_list(cores, asked, BENCH_CPUS_MAX, &count) < 0)
-		return error_set(error, -EINVAL, "cores: \"%s\" is no list such as 2,4-7", cores);
+		return error_set(error, -EINVAL, "cores: \"%s\" is not a list such as 2,4-7",
+				 cores);
 	return eal_cpus(asked, count, -1, bench->cpus, BENCH_CPUS_MAX, error);
 }
 

@@ -177,7 +177,7 @@ static void limit_add(struct bench_sample *sample, const char **by, const char *
 	*by = stage;
 }
 
-/* Of cores that do nothing but poll such a port, and of who reads the frames where they are not in
+/* Of cores that do nothing but poll such a port, and of what reads the frames where they are not in
  * the GPU's own memory; in Mpps. */
 static void limit_take(const struct path *path, struct bench_sample *sample)
 {

@@ -206,7 +206,7 @@ enum answer dmabuf_way(struct doctor *doctor);
  * what was found there, or else that it exists. */
 int device_access(struct doctor *doctor, const char *path);
 /* The file through which programs reach a card's RDMA device: as device_access(). -ENODEV: the
- * kernel has made none, or the card is no ConnectX. checks_host.c */
+ * kernel has made none, or the card is not a ConnectX. checks_host.c */
 int rdma_device_file(struct doctor *doctor, const struct machine_card *card, char path[80]);
 /* Why no more than the first 64 bytes of config space were read. checks_pcie.c */
 const char *config_hidden(const struct doctor *doctor);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Log lines on their way to whoever wants them, and error texts. */
+/* Log lines on their way to their sinks, and error texts. */
 #include "base/log.h"
 
 #include <errno.h>

@@ -101,7 +101,7 @@ int config_give(struct gdrcap_config *config, const struct option_row *row, cons
 	char *text;
 	int ret;
 
-	/* One spelling, for who reads it back. */
+	/* One spelling for gdrcap_config_get(). */
 	if (row->type == OPTION_BOOL && parse_bool(value, &flag) == 0)
 		value = flag ? "true" : "false";
 	bytes = strlen(value) + 1;

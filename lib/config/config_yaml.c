@@ -263,7 +263,7 @@ static int key_refuse(struct reader *reader, unsigned int line, const char *path
 		row = option_find(path + strlen(section));
 	if (row)
 		return error_set(reader->error, -EINVAL,
-				 "%s:%u: %s: is no key here; the option is %s%s", reader->name,
+				 "%s:%u: %s: is not a key here; the option is %s%s", reader->name,
 				 line, quoted, row->named.key,
 				 strchr(row->named.key, '.')
 					 ? ", written as a map: section, then key indented below"

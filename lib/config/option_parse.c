@@ -196,7 +196,7 @@ const char *option_parse_loops(const char *text, void *to)
 
 	if (strcmp(text, "forever") != 0) {
 		if (parse_count(text, &count))
-			return "is no count";
+			return "is not a count";
 		if (count < 1 || count > UINT32_MAX)
 			return "is out of range";
 	}
@@ -216,7 +216,7 @@ const char *option_parse_rate(const char *text, void *to)
 	struct pacing_config rate;
 
 	if (pacing_parse_rate(text, &rate))
-		return "is no rate";
+		return "is not a rate";
 	take_pacing(to, &rate);
 	return NULL;
 }
@@ -226,7 +226,7 @@ const char *option_parse_speed(const char *text, void *to)
 	struct pacing_config speed;
 
 	if (pacing_parse_speed(text, &speed))
-		return "is no factor";
+		return "is not a factor";
 	take_pacing(to, &speed);
 	return NULL;
 }

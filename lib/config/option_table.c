@@ -114,13 +114,13 @@ static const struct option_row rows[] = {
 		 "default auto (what the GPU says it needs)."),
 	  .type = OPTION_ENUM, FIELD(flush), .named.words = flush_names, .initial = "auto" },
 	{ SINGLE(GPU, RX, "split", "split", "BYTES",
-		 "Header-data split: so many first bytes of each frame land in host memory, the rest "
+		 "Header-data split: the first bytes of each frame, as many as this, land in host memory, the rest "
 		 "in the frames' memory, 0 or 32..128 bytes, ConnectX only; default 0 (frames lie "
 		 "whole)."),
 	  .type = OPTION_NUMBER, FIELD(split), .min = 32, .max = 128, .zero = 1 },
 	{ SINGLE(GPU, RX, "stale_check", "stale-check", "US",
 		 "The consumer poisons slots, to tell frames that it sees before their bytes are "
-		 "there from damaged ones, and waits so long for these bytes: 0 or 1..1000000 us, "
+		 "there from damaged ones, and waits for these bytes for this long: 0 or 1..1000000 us, "
 		 "100 is enough for a card; default 0 (off)."),
 	  .type = OPTION_NUMBER, FIELD(stale_us), .min = 1, .max = 1000000, .zero = 1 },
 	{ SINGLE(GPU, ALL, "dump_frames", "dump-frames", NULL,
@@ -141,7 +141,7 @@ static const struct option_row rows[] = {
 		 "1..1024; default 0 (chosen)."),
 	  .type = OPTION_NUMBER, FIELD(blocks), .min = 1, .max = 1024, .zero = 1 },
 	{ SINGLE(CONSUMER, ALL, "consumer.watchdog", "watchdog", "SECONDS",
-		 "A consumer without progress for so long is reported, 0.1..3600 s; default 2 s."),
+		 "A consumer without progress for this long is reported, 0.1..3600 s; default 2 s."),
 	  .type = OPTION_DURATION, FIELD(watchdog_ms), .min = 100, .max = 3600000, .initial = "2" },
 
 	{ SINGLE(FRAMES, ALL, "frame.size", "frame-size", "SIZES",
@@ -208,7 +208,7 @@ static const struct option_row rows[] = {
 	  .type = OPTION_ENUM, FIELD(pattern.invert), .named.words = invert_names,
 	  .initial = "auto" },
 	{ SINGLE(PATTERN, ALL, "pattern.restart", "pattern-restart", NULL,
-		 "The pattern starts anew in each frame; true or false, default false (it runs on "
+		 "The pattern starts again in each frame; true or false, default false (it runs on "
 		 "through the stream)."),
 	  .type = OPTION_BOOL, FIELD(pattern.restart), .max = 1, .initial = "false" },
 	{ SINGLE(PATTERN, ALL, "pattern.value", "pattern-value", "BYTE",
@@ -295,7 +295,7 @@ static const struct option_row rows[] = {
 	  .type = OPTION_TEXT, FIELD(save), .parse = option_parse_path, .empty = 1,
 	  .allowed = PATH },
 	{ SINGLE(FILES, RX, "save_every", "save-every", "COUNT",
-		 "Only each so many-th frame of a queue is saved, 1..2^32-1; default 1."),
+		 "Saves every n-th frame of a queue, 1..2^32-1; default 1."),
 	  .type = OPTION_COUNT, FIELD(save_every), .min = 1, .max = UINT32_MAX, .initial = "1" },
 	{ SINGLE(FILES, RX, "save_damaged", "save-damaged", "FILE",
 		 "Damaged frames are written to this file, as pcapng with comments that say what "
@@ -317,11 +317,11 @@ static const struct option_row rows[] = {
 	  .type = OPTION_TEXT, FIELD(cores), .length = 255, .parse = option_parse_cores, .empty = 1,
 	  .allowed = "CPU numbers such as 2,4-7, none twice, up to 64" },
 	{ SINGLE(RUN, ALL, "seconds", "seconds", "SECONDS",
-		 "The run ends after so long, 0..31622400 s, decimals allowed; default 0 (no "
+		 "The run ends after this time, 0..31622400 s, decimals allowed; default 0 (no "
 		 "limit)."),
 	  .type = OPTION_DURATION, FIELD(seconds_ms), .max = UINT64_C(31622400000) },
 	{ SINGLE(RUN, ALL, "frames", "frames", "COUNT",
-		 "The run ends after so many frames sent (or, without a sender, received, with "
+		 "The run ends after this many frames sent (or, without a sender, received, with "
 		 "those that are there by then), 0..2^64-1, also 10M or 1e6; default 0 (no "
 		 "limit)."),
 	  .type = OPTION_COUNT, FIELD(frames), .max = UINT64_MAX },
@@ -337,11 +337,11 @@ static const struct option_row rows[] = {
 		 "for, 1..1024; default 1 (and any other that it has heard of)."),
 	  .type = OPTION_NUMBER, FIELD(senders), .min = 1, .max = 1024, .initial = "1" },
 	{ SINGLE(RUN, RX, "idle", "idle", "SECONDS",
-		 "A capture ends after so long without a frame, once one came, 0 or 0.01..86400 s; "
+		 "A capture ends after this time without a frame, once one came, 0 or 0.01..86400 s; "
 		 "default 0 (never)."),
 	  .type = OPTION_DURATION, FIELD(idle_ms), .min = 10, .max = 86400000, .zero = 1 },
 	{ SINGLE(RUN, TX, "give_up", "give-up", "SECONDS",
-		 "A replay fails after its ports took no frame for so long, since the other end left "
+		 "A replay fails after its ports took no frame for this long, since the other end left "
 		 "or never came, 0 or 0.1..86400 s; default 60 s (0: it waits for ever)."),
 	  .type = OPTION_DURATION, FIELD(give_up_ms), .min = 100, .max = 86400000, .zero = 1,
 	  .initial = "60" },
@@ -352,14 +352,13 @@ static const struct option_row rows[] = {
 	  .type = OPTION_ENUM, FIELD(link_down), .named.words = link_down_names,
 	  .initial = "wait" },
 	{ SINGLE(RUN, ALL, "idle_sleep", "idle-sleep", "US",
-		 "Workers whose queue was empty for some 100 polls sleep, for so many us at most, 0 "
+		 "Workers whose queue was empty for some 100 polls sleep, for this many us at most, 0 "
 		 "or 10..10000: a frame may be seen so much later; default 0 (they poll)."),
 	  .type = OPTION_NUMBER, FIELD(idle_sleep_us), .min = 10, .max = 10000, .zero = 1 },
 };
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
-_Static_assert(ROWS <= GDRCAP_OPTIONS_MAX,
-	       "whoever keeps something for each option has room for so many");
+_Static_assert(ROWS <= GDRCAP_OPTIONS_MAX, "what is kept for each option has room for all");
 _Static_assert(GDRCAP_MATCH_MAX == FRAME_MATCH_RULES, "all rules have room in a frame_layout");
 _Static_assert(GDRCAP_MATCH_MAX <= UINT8_MAX && GDRCAP_PORTS_MAX <= UINT8_MAX,
 	       "struct gdrcap_config counts values in a byte");

@@ -130,7 +130,7 @@ int port_open(struct port *port, const char *name, const char *named, struct gdr
 	port->facts = driver_facts_find(name);
 	if (name_split(name, port->device, sizeof(port->device), &args) < 0)
 		return error_set(error, -EINVAL,
-				 "\"%s\" is no port; give ring:NAME, a DPDK vdev such as "
+				 "\"%s\" is not a port; give ring:NAME, a DPDK vdev such as "
 				 "net_af_packet0,iface=eth0, or a ConnectX such as 0000:3b:00.0",
 				 named);
 	if (port_by_name(port, port->device) == 0) {
@@ -149,7 +149,7 @@ int port_open(struct port *port, const char *name, const char *named, struct gdr
 		port->open = true;
 		if (port_by_name(port, port->device) < 0) {
 			port_close(port);
-			return error_set(error, -ENODEV, "%s opened, but is no Ethernet port",
+			return error_set(error, -ENODEV, "%s opened, but is not an Ethernet port",
 					 named);
 		}
 	}

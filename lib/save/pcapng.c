@@ -62,7 +62,7 @@ static bool is_own_descriptor(const char *path)
 int pcapng_open(struct pcapng *file, const char *path)
 {
 	/* Opening a pipe would wait for its reader, perhaps for ever, and so would writing. A link
-	 * in a folder that others write to may lead to any file of whoever captures. */
+	 * in a folder that others write to may lead to any file of the user who captures. */
 	const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK |
 			  (is_own_descriptor(path) ? 0 : O_NOFOLLOW);
 	struct stat status;

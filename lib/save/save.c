@@ -56,7 +56,7 @@ static int file_error(const char *option, const struct save_file *file, int code
 		why = "it is a symbolic link";
 		remedy = "name the file that it leads to";
 	} else if (code == -ENXIO) {
-		why = "nobody reads this pipe";
+		why = "no process reads this pipe";
 		remedy = "start its reader first";
 	}
 	return error_set(error, code, "%s: cannot write %s: %s; %s", option, file->path, why,

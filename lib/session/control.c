@@ -66,7 +66,7 @@ static void control_run(void *arg)
 		nanosleep(&tick, NULL);
 	session_events_end(session);
 	control_set_over(&session->control, true);
-	/* Last: who gets -ESHUTDOWN finds the end among the events, and gdrcap_wait_end() says 1. A
+	/* Last: a caller that gets -ESHUTDOWN finds the end among the events, and gdrcap_wait_end() says 1. A
 	 * stop waits for this thread. */
 	if (by_itself)
 		session_receivers_close(session);

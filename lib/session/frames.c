@@ -29,7 +29,7 @@ static int pattern_file_map(struct gdrcap_session *session, struct gdrcap_error 
 			close(fd);
 		return error_set(
 			error, -EINVAL,
-			"pattern.file: %s is empty or no regular file; save the bytes as a "
+			"pattern.file: %s is empty or not a regular file; save the bytes as a "
 			"file first",
 			path);
 	}

@@ -139,7 +139,7 @@ struct session_jobs {
 	_Atomic uint32_t blocks; /* consumer workers a queue, as chosen */
 };
 
-/* From start to stop: run.c, stop.c, stop_receivers.c; `failure`: whoever finds the first error. */
+/* From start to stop: run.c, stop.c, stop_receivers.c; `failure`: the thread that finds the first error. */
 struct session_run {
 	pthread_mutex_t lock; /* over `state` and what session_watch() does, by any thread */
 	enum session_state state;

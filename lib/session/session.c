@@ -374,8 +374,9 @@ void gdrcap_destroy(struct gdrcap_session *session)
 	if (guest_check(session, "session", NULL) < 0)
 		return;
 	if (log_in_sink()) {
-		assertion(false, "gdrcap_destroy() was called by a log function: it may call "
-				 "gdrcap_stop(), and whoever created the session destroys it");
+		assertion(false,
+			  "gdrcap_destroy() was called by a log function: it may call "
+			  "gdrcap_stop(), and the code that created the session destroys it");
 		/* Once: the line goes to that function. */
 		if (!atomic_exchange(&session->run.destroy_refused, true))
 			log_error("gdrcap_destroy() was called by a log function, and does nothing "

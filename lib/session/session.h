@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside of a session. Resources: session.c, frames.c, ports.c, workers.c; running: run.c, watch.c,
- * events_watch.c, stop.c, stop_receivers.c; results: progress.c, results.c, results_ports.c;
- * self-test: selftest.c; the caller's own consumer: queue.c. */
+/* What the files of a session call of each other; parts.h says which of them owns what. */
 #ifndef GDRCAP_SESSION_H
 #define GDRCAP_SESSION_H
 

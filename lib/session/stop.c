@@ -136,7 +136,7 @@ static void saver_stop(struct gdrcap_session *session)
 	saver_judge(session, ret, &error);
 }
 
-/* Own frames: a sender that began anew, and streams that cannot be told apart by their ids. */
+/* Own frames: a sender that began again, and streams that cannot be told apart by their ids. */
 static void streams_judge(struct gdrcap_session *session, const struct verdict *verdict)
 {
 	for (uint32_t i = 0; verdict->restarts && i < verdict->listed_count; i++) {
@@ -145,8 +145,8 @@ static void streams_judge(struct gdrcap_session *session, const struct verdict *
 		if (stream->restarts)
 			session_message(
 				session, GDRCAP_LOG_WARNING,
-				"the sender of stream %u began anew, times: %u; what it had "
-				"sent before and nobody saw is not known, unless it said how "
+				"the sender of stream %u began again, times: %u; what it had "
+				"sent before and did not arrive is not known, unless it said how "
 				"much it was",
 				stream->id, stream->restarts);
 	}
@@ -307,8 +307,8 @@ static void sender_judge(struct gdrcap_session *session)
 					 memory_order_relaxed)) {
 			session_message(
 				session, GDRCAP_LOG_WARNING,
-				"the end-of-stream frames could not be sent: whoever receives "
-				"does not hear that it is over, nor how many frames there were");
+				"the end-of-stream frames could not be sent: receivers do "
+				"not learn that it is over, nor how many frames there were");
 			break;
 		}
 }

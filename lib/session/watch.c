@@ -190,8 +190,8 @@ static void link_changed(struct gdrcap_session *session, uint32_t p, bool sends,
 
 	session_tell(session, GDRCAP_LOG_WARNING, event_of_port(kind, p, sends, -1),
 		     "port %s: the link is %s%s", port->name, up ? "up again" : "down",
-		     peer_left ? ": the other end left, and took along what it had handed over and "
-				 "nobody had taken yet"
+		     peer_left ? ": the other end left; what it had handed over and was not "
+				 "received yet is lost"
 			       : "");
 	if (up || atomic_load(&session->run.ending) || session->settings.link_down != LINK_DOWN_END)
 		return;

@@ -71,7 +71,7 @@ static bool frames_readable(const struct gdrcap_session *session)
 	       (!session->plan.cuda || session->memory.region.kind != GDRCAP_MEMORY_DEVICE);
 }
 
-/* Rules that no card applies are for who reads the frames: the built-in consumer, or the thread that
+/* Rules that no card applies are for the reader of the frames: the built-in consumer, or the thread that
  * polls. */
 static int match_check(const struct gdrcap_session *session, const struct session_pair *pair,
 		       struct gdrcap_error *error)

@@ -290,7 +290,7 @@ def test_completion():
     """In bash: commands, options as --help has them, words that are values, files."""
     assert completed("") >= {"loopback", "capture", "replay", "doctor", "bench", "--help"}
     assert completed("c") == {"capture"}
-    for command in ("loopback", "capture", "replay", "bench"):
+    for command in ("loopback", "capture", "replay", "doctor", "bench"):
         help_text = e2e.run(command, "--help").out
         shown = set()
         for negatable, flag in re.findall(r"^  --(\[no-\])?([a-z-]+)", help_text, re.M):
@@ -308,7 +308,7 @@ def test_completion():
     path = config("port: ring:a\n", name="wire one.yaml")
     folder = os.path.dirname(path)
     assert completed("capture", "--config", "wi", cwd=folder) == {"wire", "one.yaml"}
-    assert completed("bench", "--save", "wi", cwd=folder) == {"wire", "one.yaml"}
+    assert completed("doctor", "--write-config", "wi", cwd=folder) == {"wire", "one.yaml"}
     assert completed("capture", "--port", "wi", cwd=folder) == set()
 
 

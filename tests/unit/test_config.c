@@ -326,10 +326,11 @@ static void test_yaml_errors(void **state)
 			  "did you mean 'frame.size'");
 	assert_yaml_error("zzzzzzzz: 1\n", 1, "zzzzzzzz: is an unknown key",
 			  "docs/configuration.md");
-	assert_yaml_error("frame.size: 64\n", 1, "frame.size: is no key here", "written as a map");
-	assert_yaml_error("frame-size: 64\n", 1, "frame-size: is no key here",
+	assert_yaml_error("frame.size: 64\n", 1, "frame.size: is not a key here",
+			  "written as a map");
+	assert_yaml_error("frame-size: 64\n", 1, "frame-size: is not a key here",
 			  "the option is frame.size");
-	assert_yaml_error("frame:\n  queues: 1\n", 2, "frame.queues: is no key here",
+	assert_yaml_error("frame:\n  queues: 1\n", 2, "frame.queues: is not a key here",
 			  "outermost level");
 	assert_yaml_error("queues: 1\nburst: 2\nqueues: 1\n", 3, "queues: is given twice",
 			  "first in line 1");

@@ -447,7 +447,7 @@ static void cards_refused(void **state)
 	config_for("eth7", "");
 	refused(-ENOENT, "called eth7", "net_af_packet0,iface=eth0");
 	config_for("ens1", "");
-	refused(-ENODEV, "ens1 is no ConnectX", "net_af_packet0,iface=");
+	refused(-ENODEV, "ens1 is not a ConnectX", "net_af_packet0,iface=");
 	config_for("0000:3c:00.0", "");
 	refused(-ENODEV, "0000:3c:00.0", "modprobe mlx5_ib");
 	config_for("mlx5_0", "0000:3b:00.0");
