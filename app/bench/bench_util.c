@@ -212,12 +212,23 @@ uint64_t bench_memory_available(void)
 
 /* ---- rates ---- */
 
-void bench_frame_rate(struct bench_sample *sample, uint64_t cycles, uint64_t frames)
+int bench_loop_run(struct bench_loop *loop, uint32_t cores,
+		   void (*body)(void *state, uint32_t index), uint32_t run_ms,
+		   struct bench_sample *sample, struct gdrcap_error *error)
 {
-	sample->seconds = (double)cycles / (double)rte_get_tsc_hz();
-	sample->frames = frames;
-	sample->value = sample->seconds * 1e9 / (double)frames;
-	sample->mpps = (double)frames / sample->seconds * 1e-6;
+	double away;
+	int ret;
+
+	loop->run_cycles = rte_get_tsc_hz() / 1000 * run_ms;
+	ret = bench_on_cores(loop->bench, cores, body, loop, &away, error);
+	if (ret < 0)
+		return ret;
+	sample->seconds = (double)loop->cycles / (double)rte_get_tsc_hz();
+	sample->frames = loop->frames;
+	sample->value = sample->seconds * 1e9 / (double)loop->frames;
+	sample->mpps = (double)loop->frames / sample->seconds * 1e-6;
+	bench_note_away(sample, away);
+	return 0;
 }
 
 double bench_limit_alike(const struct bench *bench, const char *stage,
@@ -284,7 +295,8 @@ int bench_rx_open(struct bench_rx *rx, const struct gdrcap_bench_point *point,
 
 void bench_rx_close(struct bench_rx *rx)
 {
-	gdrcap_destroy(rx->session);
+	if (rx->session)
+		gdrcap_destroy(rx->session);
 	memset(rx, 0, sizeof(*rx));
 }
 

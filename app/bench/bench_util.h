@@ -22,6 +22,18 @@ struct rx_worker;
 int bench_on_cores(const struct bench *bench, uint32_t count,
 		   void (*body)(void *arg, uint32_t index), void *arg, double *away,
 		   struct gdrcap_error *error);
+/* A loop on one core or two that is timed: the beginning of a stage's state. */
+struct bench_loop {
+	const struct bench *bench;
+	uint64_t run_cycles;	 /* asked for */
+	uint64_t cycles, frames; /* of the last run; the loop's to set */
+};
+/* Runs body(state, core) on so many cores for run_ms, and fills value, mpps,
+ * seconds, frames and note of a stage whose unit is ns a frame and that reads none. */
+int bench_loop_run(struct bench_loop *loop, uint32_t cores,
+		   void (*body)(void *state, uint32_t index), uint32_t run_ms,
+		   struct bench_sample *sample, struct gdrcap_error *error);
+
 /* Adds to the sample's note that it was so, if it matters. */
 void bench_note_away(struct bench_sample *sample, double away);
 
@@ -39,8 +51,6 @@ double bench_memory_limit(const struct bench *bench, uint32_t cores);
 uint64_t bench_file_number(const char *path, uint64_t otherwise);
 /* Bytes that this machine, and this container, could give now. */
 uint64_t bench_memory_available(void);
-/* Fills value, mpps, seconds and frames of a stage whose unit is ns a frame and that reads none. */
-void bench_frame_rate(struct bench_sample *sample, uint64_t cycles, uint64_t frames);
 /* Median of `stage` with the burst and the source of `point`, or 0. */
 double bench_limit_alike(const struct bench *bench, const char *stage,
 			 const struct gdrcap_bench_point *point);

@@ -330,3 +330,14 @@ void resident_destroy(struct resident *resident)
 #endif
 	free(resident);
 }
+
+void resident_close(struct resident *resident)
+{
+	struct gdrcap_error error;
+
+	if (!resident)
+		return;
+	if (resident_stop(resident, &error) < 0)
+		log_warning("bench: %s", error.text);
+	resident_destroy(resident);
+}

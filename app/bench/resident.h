@@ -80,6 +80,8 @@ int resident_create(const struct bench *bench, const struct resident_config *con
 		    struct resident **created, struct gdrcap_error *error);
 /* No workers may run; after a resident_stop() that failed, nothing is given back. */
 void resident_destroy(struct resident *resident);
+/* Both of them, of whatever a stage has made, NULL too; what goes wrong is logged. */
+void resident_close(struct resident *resident);
 int resident_fill(struct resident *resident, struct gdrcap_error *error);
 
 /* Workers on empty rings. `blocks` a ring; 0: the back end's default. */

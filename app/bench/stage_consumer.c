@@ -4,12 +4,9 @@
  * thread publishes bursts and collects results; a frame counts as validated only when its burst
  * came back as the one run of valid frames that was expected.
  */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "bench/bench_util.h"
 #include "bench/resident.h"
 
@@ -198,19 +195,11 @@ static double limit_of(const struct bench *bench, const struct gdrcap_bench_poin
 
 static void consumer_close(void *state)
 {
-	struct consumer *consumer = state;
-	struct gdrcap_error error;
-
-	if (consumer->resident) {
-		if (resident_stop(consumer->resident, &error) < 0)
-			log_warning("bench: %s", error.text);
-		resident_destroy(consumer->resident);
-	}
-	free(consumer);
+	resident_close(((struct consumer *)state)->resident);
 }
 
 static int consumer_open(const struct bench *bench, const struct gdrcap_bench_point *point,
-			 void **state, struct gdrcap_error *error)
+			 void *state, struct gdrcap_error *error)
 {
 	const struct resident_config config = {
 		.frame_bytes = point->frame_bytes,
@@ -219,11 +208,9 @@ static int consumer_open(const struct bench *bench, const struct gdrcap_bench_po
 		.pattern = point->pattern,
 		.memory = point->memory,
 	};
-	struct consumer *consumer = calloc(1, sizeof(*consumer));
+	struct consumer *consumer = state;
 	int ret;
 
-	if (!consumer)
-		return error_set(error, -ENOMEM, "no memory for a consumer");
 	consumer->bench = bench;
 	consumer->rings = point->queues;
 	consumer->limit = limit_of(bench, point);
@@ -231,13 +218,8 @@ static int consumer_open(const struct bench *bench, const struct gdrcap_bench_po
 	ret = resident_create(bench, &config, &consumer->resident, error);
 	if (ret == 0)
 		ret = resident_fill(consumer->resident, error);
-	if (ret == 0)
-		ret = resident_start(consumer->resident, KERNEL_CHECK, point->blocks, error);
-	if (ret < 0)
-		consumer_close(consumer);
-	else
-		*state = consumer;
-	return ret;
+	return ret < 0 ? ret
+		       : resident_start(consumer->resident, KERNEL_CHECK, point->blocks, error);
 }
 
 static int consumer_run(void *state, uint32_t run_ms, struct bench_sample *sample,
@@ -278,6 +260,7 @@ const struct bench_stage bench_consumer = {
 	.more_limits = { "gpu_memory", "zero_copy", "memory_read" },
 	.cores = resident_cores,
 	.points = consumer_points,
+	.state_bytes = sizeof(struct consumer),
 	.open = consumer_open,
 	.run = consumer_run,
 	.close = consumer_close,

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -103,7 +102,6 @@ static void idle_close(void *state)
 		bench_gpu_free(idle->gpu, idle->reads, 1);
 	if (idle->gpu)
 		bench_gpu_close(idle->gpu);
-	free(idle);
 }
 
 /* `times` launches of the bystander. */
@@ -122,8 +120,8 @@ static int bystander(struct idle *idle, uint32_t times, double *seconds, struct 
 }
 
 /* Both kinds: a ring that stays empty, and a stream of its own. */
-static int idle_create(const struct bench *bench, const struct gdrcap_bench_point *point,
-		       struct idle **created, struct gdrcap_error *error)
+static int idle_create(struct idle *idle, const struct bench *bench,
+		       const struct gdrcap_bench_point *point, struct gdrcap_error *error)
 {
 	const struct resident_config config = {
 		.frame_bytes = FRAME_BYTES,
@@ -133,51 +131,37 @@ static int idle_create(const struct bench *bench, const struct gdrcap_bench_poin
 		.memory = "device",
 		.bytes = (size_t)1 << 20,
 	};
-	struct idle *idle = calloc(1, sizeof(*idle));
 	int ret;
 
-	if (!idle)
-		return error_set(error, -ENOMEM, "no memory for an idle consumer");
 	idle->bench = bench;
 	idle->blocks = point->blocks;
 	idle->memory = strcmp(point->source, "compute-bound") != 0;
 	bench_pin(bench, 0);
 	ret = bench_gpu_open(bench->ordinal, &idle->gpu);
 	if (ret < 0)
-		error_set(error, ret, "%s", kernel_error());
-	else
-		ret = resident_create(bench, &config, &idle->resident, error);
-	if (ret < 0)
-		idle_close(idle);
-	else
-		*created = idle;
-	return ret;
+		return error_set(error, ret, "%s", kernel_error());
+	return resident_create(bench, &config, &idle->resident, error);
 }
 
 /* ---- what it leaves to others ---- */
 
-static int cost_open(const struct bench *bench, const struct gdrcap_bench_point *point,
-		     void **state, struct gdrcap_error *error)
+static int cost_open(const struct bench *bench, const struct gdrcap_bench_point *point, void *state,
+		     struct gdrcap_error *error)
 {
-	struct idle *idle;
+	struct idle *idle = state;
 	double warm;
-	int ret = idle_create(bench, point, &idle, error);
+	int ret = idle_create(idle, bench, point, error);
 
 	if (ret < 0)
 		return ret;
 	if (idle->memory)
 		idle->buffer = bench_gpu_alloc(idle->gpu, BYSTANDER_BYTES, 0);
 	if (idle->memory && !idle->buffer)
-		ret = error_set(error, -ENOMEM, "%s", kernel_error());
-	if (ret == 0)
-		ret = bystander(idle, LAUNCHES_LEAST, &warm, error);
+		return error_set(error, -ENOMEM, "%s", kernel_error());
+	ret = bystander(idle, LAUNCHES_LEAST, &warm, error);
 	if (ret == 0)
 		ret = bystander(idle, LAUNCHES_LEAST, &idle->once, error);
 	idle->once /= LAUNCHES_LEAST;
-	if (ret < 0)
-		idle_close(idle);
-	else
-		*state = idle;
 	return ret;
 }
 
@@ -224,21 +208,15 @@ static int cost_run(void *state, uint32_t run_ms, struct bench_sample *sample,
 /* ---- its reads ---- */
 
 static int reads_open(const struct bench *bench, const struct gdrcap_bench_point *point,
-		      void **state, struct gdrcap_error *error)
+		      void *state, struct gdrcap_error *error)
 {
-	struct idle *idle;
-	int ret = idle_create(bench, point, &idle, error);
+	struct idle *idle = state;
+	const int ret = idle_create(idle, bench, point, error);
 
 	if (ret < 0)
 		return ret;
 	idle->reads = bench_gpu_alloc(idle->gpu, idle->blocks * sizeof(*idle->reads), 1);
-	if (!idle->reads) {
-		ret = error_set(error, -ENOMEM, "%s", kernel_error());
-		idle_close(idle);
-		return ret;
-	}
-	*state = idle;
-	return 0;
+	return idle->reads ? 0 : error_set(error, -ENOMEM, "%s", kernel_error());
 }
 
 /* The kernel that counts runs the ring's own wait; the workers do not run meanwhile. */
@@ -289,6 +267,7 @@ const struct bench_stage bench_idle_cost = {
 	.needs_cuda = true,
 #ifdef GDRCAP_WITH_CUDA
 	.points = cost_points,
+	.state_bytes = sizeof(struct idle),
 	.open = cost_open,
 	.run = cost_run,
 	.close = idle_close,
@@ -306,6 +285,7 @@ const struct bench_stage bench_idle_reads = {
 	.needs_cuda = true,
 #ifdef GDRCAP_WITH_CUDA
 	.points = reads_points,
+	.state_bytes = sizeof(struct idle),
 	.open = reads_open,
 	.run = reads_run,
 	.close = idle_close,

@@ -7,9 +7,7 @@
  * What was written is checked afterwards, where it lies: slots are zeroed before a run, and each
  * that was written has to hold a valid frame. So at most one frame a slot is validated, the last.
  */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -82,20 +80,14 @@ static uint32_t sender_points(const struct bench *bench, struct gdrcap_bench_poi
 static void sender_close(void *state)
 {
 	struct sender *sender = state;
-	struct gdrcap_error error;
 
 	if (sender->tx)
 		sender_tx_close(sender->tx);
-	if (sender->resident) {
-		if (resident_stop(sender->resident, &error) < 0)
-			log_warning("bench: %s", error.text);
-		resident_destroy(sender->resident);
-	}
-	free(sender);
+	resident_close(sender->resident);
 }
 
 static int sender_open(const struct bench *bench, const struct gdrcap_bench_point *point,
-		       void **state, struct gdrcap_error *error)
+		       void *state, struct gdrcap_error *error)
 {
 	const struct resident_config config = {
 		.frame_bytes = point->frame_bytes,
@@ -104,23 +96,14 @@ static int sender_open(const struct bench *bench, const struct gdrcap_bench_poin
 		.pattern = point->pattern,
 		.memory = point->memory,
 	};
-	struct sender *sender = calloc(1, sizeof(*sender));
-	int ret;
+	struct sender *sender = state;
 
-	if (!sender)
-		return error_set(error, -ENOMEM, "no memory for a sender");
 	sender->bench = bench;
 	sender->blocks = point->blocks;
 	bench_pin(bench, 0);
-	if (!strcmp(point->source, "null"))
-		ret = sender_tx_open(bench, point, &sender->tx, error);
-	else
-		ret = resident_create(bench, &config, &sender->resident, error);
-	if (ret < 0)
-		sender_close(sender);
-	else
-		*state = sender;
-	return ret;
+	return strcmp(point->source, "null") == 0
+		       ? sender_tx_open(bench, point, &sender->tx, error)
+		       : resident_create(bench, &config, &sender->resident, error);
 }
 
 /* ---- the writer alone ---- */
@@ -199,6 +182,7 @@ const struct bench_stage bench_sender = {
 	},
 	.cores = resident_cores,
 	.points = sender_points,
+	.state_bytes = sizeof(struct sender),
 	.open = sender_open,
 	.run = sender_run,
 	.close = sender_close,
