@@ -5,17 +5,6 @@
 #include "doctor/doctor.h"
 #include "json_line.h"
 
-/* The library's texts are ASCII. */
-static json_t *text_if(const char *text)
-{
-	return text[0] ? json_string(text) : json_null();
-}
-
-static json_t *number_if(int number)
-{
-	return number >= 0 ? json_integer(number) : json_null();
-}
-
 static const char *const severity_names[] = {
 	[SEVERITY_FATAL] = "fatal",
 	[SEVERITY_SLOW] = "slow",
@@ -28,6 +17,11 @@ static const char *const verdict_names[] = {
 	[HEALTH_UNKNOWN] = "unknown",
 	[HEALTH_NOT_APPLICABLE] = "not applicable",
 };
+
+static json_t *number_if(int number)
+{
+	return json_count_if(number >= 0, (uint64_t)number);
+}
 
 /* An item that is NULL fails, so that callers need one check. */
 static int append(json_t *array, json_t *item)
@@ -43,7 +37,7 @@ static json_t *machine_to_json(const struct machine *machine, int *rc)
 		const struct machine_gpu *gpu = &machine->gpu[i];
 
 		*rc |= append(gpus, json_pack("{s:s, s:o, s:o, s:o}", "pci", gpu->pci.address,
-					      "name", text_if(gpu->name), "cuda_ordinal",
+					      "name", json_text_if(gpu->name), "cuda_ordinal",
 					      number_if(gpu->cuda_ordinal), "numa_node",
 					      number_if(gpu->pci.numa_node)));
 	}
@@ -52,17 +46,19 @@ static json_t *machine_to_json(const struct machine *machine, int *rc)
 
 		*rc |= append(cards,
 			      json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:b}", "pci",
-					card->pci.address, "model", text_if(card->model),
-					"interface", text_if(card->interface), "rdma",
-					text_if(card->rdma), "driver", text_if(card->pci.driver),
-					"numa_node", number_if(card->pci.numa_node),
-					"virtual_function", card->pci.virtual_function));
+					card->pci.address, "model", json_text_if(card->model),
+					"interface", json_text_if(card->interface), "rdma",
+					json_text_if(card->rdma), "driver",
+					json_text_if(card->pci.driver), "numa_node",
+					number_if(card->pci.numa_node), "virtual_function",
+					card->pci.virtual_function));
 	}
 	return json_pack("{s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "distribution",
-			 text_if(machine->distribution_name), "kernel", text_if(machine->kernel),
-			 "container", text_if(machine->container), "virtual_machine",
-			 text_if(machine->virtual_machine), "root", machine->root, "gpus", gpus,
-			 "cards", cards);
+			 json_text_if(machine->distribution_name), "kernel",
+			 json_text_if(machine->kernel), "container",
+			 json_text_if(machine->container), "virtual_machine",
+			 json_text_if(machine->virtual_machine), "root", machine->root, "gpus",
+			 gpus, "cards", cards);
 }
 
 static json_t *checks_to_json(const struct doctor *doctor, int *rc)
@@ -75,8 +71,9 @@ static json_t *checks_to_json(const struct doctor *doctor, int *rc)
 
 		*rc |= append(checks,
 			      json_pack("{s:s, s:s, s:o, s:s, s:s, s:s, s:s, s:s}", "id", check->id,
-					"group", check->group, "subject", text_if(finding->subject),
-					"severity", severity_names[check->severity], "verdict",
+					"group", check->group, "subject",
+					json_text_if(finding->subject), "severity",
+					severity_names[check->severity], "verdict",
 					verdict_names[finding->verdict], "read", finding->read,
 					"why", check->why, "remedy", finding->remedy));
 	}
@@ -93,10 +90,11 @@ static json_t *pairs_to_json(const struct doctor *doctor, int *rc)
 		*rc |= append(pairs,
 			      json_pack("{s:s, s:s, s:o, s:o, s:s, s:o, s:o}", "gpu",
 					pair->gpu->pci.address, "card", pair->card->pci.address,
-					"interface", text_if(pair->card->interface), "cuda_ordinal",
-					number_if(pair->gpu->cuda_ordinal), "path", pair->path,
-					"numa_node", number_if(pair->card->pci.numa_node), "cores",
-					text_if(pair->cores)));
+					"interface", json_text_if(pair->card->interface),
+					"cuda_ordinal", number_if(pair->gpu->cuda_ordinal), "path",
+					pair->path, "numa_node",
+					number_if(pair->card->pci.numa_node), "cores",
+					json_text_if(pair->cores)));
 	}
 	return pairs;
 }
@@ -120,18 +118,6 @@ static json_t *doctor_to_json(const struct doctor *doctor)
 	return object;
 }
 
-/* The texts of an error may name a file as it is; JSON is UTF-8. */
-static json_t *error_text(const char *text)
-{
-	char copy[512];
-
-	snprintf(copy, sizeof(copy), "%s", text);
-	for (char *c = copy; *c; c++)
-		if ((unsigned char)*c >= 0x80)
-			*c = '?';
-	return json_string(copy);
-}
-
 int doctor_print_json(FILE *to, const struct doctor *doctor)
 {
 	return json_line_print(to, doctor_to_json(doctor), 0);
@@ -143,6 +129,6 @@ int doctor_print_json_error(FILE *to, const char *why)
 			       json_pack("{s:s, s:s, s:n, s:n, s:n, s:[], s:[], s:o}", "schema",
 					 DOCTOR_SCHEMA, "version", gdrcap_version(), "able",
 					 "unknown", "machine", "checks", "pairs", "error",
-					 error_text(why)),
+					 json_text(why)),
 			       0);
 }
