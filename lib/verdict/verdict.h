@@ -9,7 +9,7 @@
  * A damaged frame whose header cannot be read has no sequence number: it is counted in the totals
  * only, where it fills one gap. Where the sender's count is known and there is no gap left, it can
  * only be a second copy and counts as a duplicate; where `sent` itself comes from the sequence
- * numbers, it is one frame more that was sent.
+ * numbers, or from a file that somebody played, it is one frame more that was sent.
  *
  * A stream is an id from one source address: what two senders send with the same id is kept apart,
  * and counted as a conflict (verdict_streams.c).
