@@ -151,6 +151,33 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 	return ret < 0 ? error_set(error, ret, "no memory for a queue") : 0;
 }
 
+/* Frames of ours that no rule names would be filtered, and count as lost. */
+static int own_frames_check(const struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	const struct frame_layout *layout = &session->frames.layout;
+	const struct settings *settings = &session->settings;
+	const uint32_t bytes = frame_min_bytes(layout) - FRAME_FCS_BYTES;
+	uint8_t frame[FRAME_HEAD_BYTES_MAX];
+
+	if (!layout->match.count || !settings_sends(settings) || settings->pcap[0] ||
+	    !settings_validates(settings))
+		return 0;
+	for (uint32_t s = 0; s < settings->streams; s++) {
+		const struct frame_header header = { .stream = (uint16_t)(settings->first_stream +
+									  s) };
+
+		frame_write_headers(layout, frame_crc32c_table, frame, bytes, &header);
+		if (!frame_matches(&layout->match, frame, bytes))
+			return error_set(
+				error, -EINVAL,
+				"match: no rule names the frames of stream %u that this run sends "
+				"to itself: they would all be filtered and count as lost; name them "
+				"too, or give them other addresses (frame.*), or leave match out",
+				settings->first_stream + s);
+	}
+	return 0;
+}
+
 static int rx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 {
 	const uint32_t queues = session->settings.queues;
@@ -371,6 +398,8 @@ int session_workers_create(struct gdrcap_session *session, struct gdrcap_error *
 		goto err;
 	}
 	if (settings_receives(&session->settings))
+		ret = own_frames_check(session, error);
+	if (ret == 0 && settings_receives(&session->settings))
 		ret = rx_create(session, error);
 	if (ret == 0 && settings_sends(&session->settings))
 		ret = tx_create(session, error);
