@@ -17,29 +17,19 @@ struct Capture {
 		gdrcap_config *config = gdrcap_config_new();
 		gdrcap_error error{};
 		gdrcap_config_set_log(config, log, this);
-		const bool runs = !gdrcap_config_load(config, file, &error) && !gdrcap_create(config, &session, &error) &&
-				  !gdrcap_start(session, &error);
+		const bool runs = !gdrcap_config_load(config, file, &error) &&
+				  !gdrcap_create(config, &session, &error) && !gdrcap_start(session, &error);
 		gdrcap_config_free(config);
-		if (runs)
-			return;
-		gdrcap_destroy(session);
-		throw std::runtime_error(std::string(file) + ": " + error.text);
+		if (!runs) {
+			gdrcap_destroy(session);
+			throw std::runtime_error(std::string(file) + ": " + error.text);
+		}
 	}
 	Capture(const Capture &) = delete;
 	~Capture() { gdrcap_destroy(session); } // stops it first
 	static void log(void *self, gdrcap_log_level level, const char *line) { // on any thread
 		if (level <= GDRCAP_LOG_WARNING)
 			fprintf(stderr, "%s: %s\n", static_cast<Capture *>(self)->name, line);
-	}
-	bool receive(unsigned int work_us) { // false: nothing will come any more
-		const gdrcap_batch *batch;
-		const int count = gdrcap_wait(gdrcap_get_queue(session, 0), &batch, 1, 10000);
-		if (count > 0) {
-			usleep(work_us); // frame i begins at gdrcap_frame(batch, i)
-			frames += batch->count;
-			gdrcap_release(gdrcap_get_queue(session, 0), &batch, 1);
-		}
-		return count >= 0;
 	}
 };
 
@@ -54,8 +44,17 @@ static bool run(const std::string &how, char **files) {
 	});
 	for (bool more = true; more;) {
 		more = false;
-		for (Capture &capture : captures)
-			more |= capture.receive(how == "slow" ? 1000 : 0);
+		for (Capture &capture : captures) {
+			gdrcap_queue *queue = gdrcap_get_queue(capture.session, 0);
+			const gdrcap_batch *batch;
+			const int count = gdrcap_wait(queue, &batch, 1, 10000); // us
+			if (count > 0) {
+				usleep(how == "slow" ? 1000 : 0); // frame i begins at gdrcap_frame(batch, i)
+				capture.frames += batch->count;
+				gdrcap_release(queue, &batch, 1);
+			}
+			more |= count >= 0; // else nothing will come any more
+		}
 		if (how == "throw")
 			throw std::runtime_error("the program's own error"); // ends the captures with their owner
 		if (how == "exit")
