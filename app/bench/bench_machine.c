@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rte_eal.h>
@@ -18,6 +17,7 @@
 #include <cuda_runtime_api.h>
 #endif
 
+#include "base/clock.h"
 #include "base/eal.h"
 #include "base/guest.h"
 #include "base/log.h"
@@ -36,10 +36,7 @@
 
 uint64_t bench_now_ns(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+	return now_ns();
 }
 
 int bench_pin(const struct bench *bench, uint32_t index)

@@ -10,12 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "session/session.h"
@@ -45,22 +45,14 @@ struct hand {
 	double away; /* part of the body's time that others had its core */
 };
 
-static uint64_t cpu_ns(void)
-{
-	struct timespec used;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-	return (uint64_t)used.tv_sec * UINT64_C(1000000000) + (uint64_t)used.tv_nsec;
-}
-
 static void hand_work(struct hand *hand)
 {
 	const struct crew *crew = hand->crew;
-	const uint64_t began = bench_now_ns(), cpu_began = cpu_ns();
+	const uint64_t began = bench_now_ns(), cpu_began = time_ns(CLOCK_THREAD_CPUTIME_ID);
 	uint64_t spent, used;
 
 	crew->body(crew->arg, hand->index);
-	used = cpu_ns() - cpu_began;
+	used = time_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_began;
 	spent = bench_now_ns() - began;
 	hand->away = spent > used ? (double)(spent - used) / (double)spent : 0;
 }

@@ -7,11 +7,11 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
+#include "base/clock.h"
 #include "base/eal.h"
 #include "base/log.h"
 #include "bench/resident.h"
@@ -43,13 +43,6 @@ struct sender_tx {
 	struct kernel_workers *writer;
 	bool stuck; /* threads did not end: nothing may be given back */
 };
-
-static void sleep_ms(uint32_t ms)
-{
-	const struct timespec pause = { ms / 1000, (long)(ms % 1000) * 1000000 };
-
-	nanosleep(&pause, NULL);
-}
 
 /* ---- life ---- */
 

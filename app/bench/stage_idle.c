@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "bench/bench.h"
 #ifdef GDRCAP_WITH_CUDA
 #include "base/log.h"
@@ -35,13 +35,6 @@ struct idle {
 	bool waits;  /* the kernel that counts reads runs */
 	double once; /* seconds of one launch alone */
 };
-
-static void sleep_ms(uint32_t ms)
-{
-	const struct timespec pause = { ms / 1000, (long)(ms % 1000) * 1000000 };
-
-	nanosleep(&pause, NULL);
-}
 
 static uint32_t idle_points(const struct bench *bench, const char *const *sources,
 			    uint32_t source_count, struct gdrcap_bench_point *points)

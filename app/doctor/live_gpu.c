@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <infiniband/verbs.h>
 #include <rte_errno.h>
 #include <rte_gpudev.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "capture/ring_producer.h"
 #include "gpu/gpu_drivers.h"
@@ -27,14 +27,6 @@
 #define ROUND_TRIPS 1001u
 #define ANSWER_NS UINT64_C(2000000000)
 #define LEAVE_MS 2000u
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 /* ---- registration ---- */
 

@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 #define BUFFER_BYTES (1u << 20)
 
@@ -125,14 +126,6 @@ static bool system_leave(struct pcapng *file)
 static int system_error(int code)
 {
 	return code == ECANCELED ? -EIO : -code;
-}
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 /* The reader has taken nothing since `since`: waits until it does. */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/assertion.h"
 #include "base/guest.h"
 #include "base/thread.h"
@@ -229,14 +230,6 @@ uint64_t gdrcap_time_ns(struct gdrcap_queue *queue, uint64_t time)
 	return !guest_is_child() && queue && queue->timed ? rx_clock_ns(&queue->clock, time) : 0;
 }
 
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 /* Until the descriptor is readable, or for `ns`; below 0: for ever. Where it cannot be had: not at
  * all. */
 static void queue_sleep(struct gdrcap_queue *queue, int64_t ns)
@@ -251,7 +244,7 @@ static void queue_sleep(struct gdrcap_queue *queue, int64_t ns)
 int gdrcap_wait(struct gdrcap_queue *queue, const struct gdrcap_batch **batches, unsigned int max,
 		int64_t usec)
 {
-	const int64_t most = usec > INT64_MAX / 1000 ? -1 : usec, from = now_ns();
+	const int64_t most = usec > INT64_MAX / 1000 ? -1 : usec, from = (int64_t)now_ns();
 	unsigned int idle = 0;
 	int n = queue_check(queue, batches);
 
@@ -264,7 +257,7 @@ int gdrcap_wait(struct gdrcap_queue *queue, const struct gdrcap_batch **batches,
 		thread_idle(++idle);
 		if (idle <= IDLE_PAUSES)
 			continue;
-		gone = now_ns() - from;
+		gone = (int64_t)now_ns() - from;
 		if (most >= 0 && gone >= most * 1000)
 			break;
 		/* A burst that comes soon is not worth a sleep, of ours nor of who wakes us. */
