@@ -37,12 +37,26 @@ int bench_loop_run(struct bench_loop *loop, uint32_t cores,
 /* Adds to the sample's note that it was so, if it matters. */
 void bench_note_away(struct bench_sample *sample, double away);
 
-/* Burst sizes of the stages that go by bursts, least first; fewer of them with config->quick.
- * Returns their number. */
-#define BENCH_BURSTS_MAX 8
-uint32_t bench_bursts(const struct bench *bench, uint32_t bursts[BENCH_BURSTS_MAX]);
-/* Points of each of those and each source, in frames of 64 bytes. Returns their number. */
-uint32_t bench_burst_points(const struct bench *bench, const char *const *sources, uint32_t count,
+/* Points of all combinations, the first list changing least often; 0 ends a list, NULL is 0, texts
+ * too may be NULL. */
+struct bench_grid {
+	const uint32_t *queues, *frame_bytes, *bursts, *blocks;
+	const char *pattern, *memory, *source;
+	bool needs_cuda; /* left out where there is none */
+	bool always;	 /* also where they do not fit: the result says why */
+};
+#define BENCH_LIST(...) ((const uint32_t[]){ __VA_ARGS__, 0 })
+struct bench_points {
+	const struct bench *bench;
+	struct gdrcap_bench_point *points; /* room for BENCH_POINTS_MAX */
+	uint32_t count;
+	/* Which of them this machine can have; NULL: all. */
+	bool (*fits)(const struct bench *bench, const struct gdrcap_bench_point *point);
+};
+/* The runner drops what is there already. */
+void bench_points_add(struct bench_points *to, const struct bench_grid *grids, size_t count);
+/* Of stages that go by bursts: of both sources, in frames of 64 bytes. Returns their number. */
+uint32_t bench_burst_points(const struct bench *bench, const char *source, const char *second,
 			    struct gdrcap_bench_point *points);
 /* Gb/s that so many cores read from memory: as one does, each, up to what all do. 0: not measured.
  */

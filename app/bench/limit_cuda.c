@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/bench.h"
+#include "bench/bench_util.h"
 #ifdef GDRCAP_WITH_CUDA
 #include "base/log.h"
 #include "bench/latency.h"
@@ -39,18 +39,16 @@ static uint32_t copy_points(const struct bench *bench, struct gdrcap_bench_point
 static uint32_t read_points(const struct bench *bench, const char *memory,
 			    struct gdrcap_bench_point *points)
 {
-	static const uint32_t blocks[] = { 1, 2, 4, 8, 16, 32, 64 }, quick[] = { 2, 8, 16, 64 };
-	const uint32_t *list = bench->config->quick ? quick : blocks;
-	const uint32_t entries = bench->config->quick ? sizeof(quick) / sizeof(quick[0])
-						      : sizeof(blocks) / sizeof(blocks[0]);
-	uint32_t count = 0;
+	const uint32_t *few = bench->config->quick ? BENCH_LIST(2, 8, 16, 64)
+						   : BENCH_LIST(1, 2, 4, 8, 16, 32, 64);
+	const struct bench_grid grids[] = {
+		{ .blocks = few, .memory = memory },
+		{ .blocks = BENCH_LIST(bench->machine.gpu_units), .memory = memory },
+	};
+	struct bench_points to = { bench, points, 0, NULL };
 
-	for (; count < entries; count++)
-		points[count].blocks = list[count];
-	points[count++].blocks = bench->machine.gpu_units;
-	for (uint32_t i = 0; i < count; i++)
-		snprintf(points[i].memory, sizeof(points[i].memory), "%s", memory);
-	return count;
+	bench_points_add(&to, grids, 2);
+	return to.count;
 }
 
 static uint32_t gpu_memory_points(const struct bench *bench, struct gdrcap_bench_point *points)

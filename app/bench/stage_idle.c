@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "bench/bench.h"
+#include "bench/bench_util.h"
 #ifdef GDRCAP_WITH_CUDA
 #include "base/log.h"
 #include "bench/resident.h"
@@ -22,7 +22,6 @@
 #define SETTLE_MS 5u /* polls are as rare as they get after some microseconds */
 #define LAUNCHES_LEAST 4u
 #define JOIN_MS 1000u
-#define COUNT(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
 
 struct idle {
 	const struct bench *bench;
@@ -36,37 +35,31 @@ struct idle {
 	double once; /* seconds of one launch alone */
 };
 
-static uint32_t idle_points(const struct bench *bench, const char *const *sources,
-			    uint32_t source_count, struct gdrcap_bench_point *points)
+static uint32_t idle_points(const struct bench *bench, const char *const *sources, size_t count,
+			    struct gdrcap_bench_point *points)
 {
-	static const uint32_t blocks[] = { IDLE_BLOCKS, 1, 16 };
-	const uint32_t block_count = bench->config->quick ? 1 : COUNT(blocks);
-	uint32_t count = 0;
+	const uint32_t *blocks =
+		bench->config->quick ? BENCH_LIST(IDLE_BLOCKS) : BENCH_LIST(IDLE_BLOCKS, 1, 16);
+	struct bench_points to = { bench, points, 0, NULL };
 
-	for (uint32_t s = 0; s < source_count; s++) {
-		for (uint32_t b = 0; b < block_count; b++) {
-			points[count].blocks = blocks[b];
-			points[count].queues = 1;
-			snprintf(points[count].source, sizeof(points[count].source), "%s",
-				 sources[s]);
-			count++;
-		}
-	}
-	return count;
+	for (size_t i = 0; i < count; i++)
+		bench_points_add(&to,
+				 &(struct bench_grid){ .queues = BENCH_LIST(1),
+						       .blocks = blocks,
+						       .source = sources[i] },
+				 1);
+	return to.count;
 }
 
 static uint32_t cost_points(const struct bench *bench, struct gdrcap_bench_point *points)
 {
-	static const char *const sources[] = { "memory-bound", "compute-bound" };
-
-	return idle_points(bench, sources, COUNT(sources), points);
+	return idle_points(bench, (const char *const[]){ "memory-bound", "compute-bound" }, 2,
+			   points);
 }
 
 static uint32_t reads_points(const struct bench *bench, struct gdrcap_bench_point *points)
 {
-	static const char *const sources[] = { "" };
-
-	return idle_points(bench, sources, COUNT(sources), points);
+	return idle_points(bench, (const char *const[]){ NULL }, 1, points);
 }
 
 /* ---- life ---- */

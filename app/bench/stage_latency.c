@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "bench/bench_util.h"
 #include "bench/resident.h"
 
 #define PATTERN "prbs31"
@@ -28,35 +29,32 @@ struct latency {
 	double *ns;
 };
 
-static uint32_t default_blocks(const struct bench *bench)
+static uint32_t points_with(const struct bench *bench, const uint32_t *blocks,
+			    struct gdrcap_bench_point *points)
 {
-	return bench->cuda ? LATENCY_BLOCKS : 1;
-}
-
-static void point_add(const struct bench *bench, struct gdrcap_bench_point *point, uint32_t blocks)
-{
-	*point = (struct gdrcap_bench_point){
-		.frame_bytes = LATENCY_FRAME_BYTES,
-		.burst = LATENCY_BURST,
+	const struct bench_grid grid = {
+		.queues = BENCH_LIST(1),
+		.frame_bytes = BENCH_LIST(LATENCY_FRAME_BYTES),
+		.bursts = BENCH_LIST(LATENCY_BURST),
 		.blocks = blocks,
-		.queues = 1,
 		.pattern = PATTERN,
+		.memory = bench->cuda ? "device" : "host",
 		.source = "resident",
 	};
-	snprintf(point->memory, sizeof(point->memory), "%s", bench->cuda ? "device" : "host");
+	struct bench_points to = { bench, points, 0, NULL };
+
+	bench_points_add(&to, &grid, 1);
+	return to.count;
 }
 
 static uint32_t latency_points(const struct bench *bench, struct gdrcap_bench_point *points)
 {
-	static const uint32_t blocks[] = { 1, 2, 4, 8, 32 };
-	uint32_t count = 0;
-
-	point_add(bench, &points[count++], default_blocks(bench));
-	if (!bench->cuda || bench->config->quick)
-		return count;
-	for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++)
-		point_add(bench, &points[count++], blocks[i]);
-	return count;
+	if (!bench->cuda)
+		return points_with(bench, BENCH_LIST(1), points);
+	return points_with(bench,
+			   bench->config->quick ? BENCH_LIST(LATENCY_BLOCKS)
+						: BENCH_LIST(LATENCY_BLOCKS, 1, 2, 4, 8, 32),
+			   points);
 }
 
 static void latency_close(void *state)
@@ -118,7 +116,7 @@ int latency_load(const struct bench *bench, uint32_t blocks, uint64_t *spacing_n
 	void *state;
 	int ret;
 
-	point_add(bench, &point, blocks);
+	points_with(bench, BENCH_LIST(blocks), &point);
 	ret = bench_stage_open(&bench_latency, bench, &point, &state, error);
 	if (ret < 0)
 		return ret;

@@ -42,9 +42,7 @@ struct mempool_stage {
 
 static uint32_t mempool_points(const struct bench *bench, struct gdrcap_bench_point *points)
 {
-	static const char *const sources[] = { "cache", "pool" };
-
-	return bench_burst_points(bench, sources, RTE_DIM(sources), points);
+	return bench_burst_points(bench, "cache", "pool", points);
 }
 
 static void mempool_close(void *arg)
@@ -148,8 +146,7 @@ struct ring_stage {
 
 static uint32_t ring_points(const struct bench *bench, struct gdrcap_bench_point *points)
 {
-	static const char *const sources[] = { "" };
-	const uint32_t count = bench_burst_points(bench, sources, 1, points);
+	const uint32_t count = bench_burst_points(bench, NULL, NULL, points);
 
 	if (bench->cpu_count < 2)
 		return count;

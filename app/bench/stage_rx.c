@@ -26,9 +26,7 @@ struct rx_stage {
 
 static uint32_t rx_points(const struct bench *bench, struct gdrcap_bench_point *points)
 {
-	static const char *const sources[] = { "null", "ring" };
-
-	return bench_burst_points(bench, sources, RTE_DIM(sources), points);
+	return bench_burst_points(bench, "null", "ring", points);
 }
 
 static int rx_open(const struct bench *bench, const struct gdrcap_bench_point *point, void *opened,
