@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <linux/capability.h>
+#include <linux/if_packet.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -131,6 +132,21 @@ int interface_check(const char *port, const char *named, struct gdrcap_error *er
 	return ret == 0 ? lock_check(port, named, error) : ret;
 }
 
+int interface_hear_all(unsigned int index, const char *port)
+{
+	const struct packet_mreq all = { .mr_ifindex = (int)index, .mr_type = PACKET_MR_PROMISC };
+	/* Protocol 0: it hears nothing itself. */
+	const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+
+	if (fd > 0 && setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &all, sizeof(all)) == 0)
+		return fd;
+	log_warning("port %s: its interface may not hear what is for other addresses: %s", port,
+		    strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return 0;
+}
+
 static int ask(const char *name, unsigned long question, struct ifreq *request)
 {
 	const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -151,6 +167,26 @@ bool interface_up(const char *name)
 	struct ifreq request;
 
 	return ask(name, SIOCGIFFLAGS, &request) < 0 || (request.ifr_flags & up) == up;
+}
+
+bool interface_hears_all(const char *name)
+{
+	struct ifreq request;
+
+	return ask(name, SIOCGIFFLAGS, &request) == 0 && (request.ifr_flags & IFF_PROMISC);
+}
+
+void interface_set_hears_all(const char *name)
+{
+	struct ifreq request;
+	const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0 && ask(name, SIOCGIFFLAGS, &request) == 0) {
+		request.ifr_flags |= IFF_PROMISC;
+		(void)ioctl(fd, SIOCSIFFLAGS, &request);
+	}
+	if (fd >= 0)
+		close(fd);
 }
 
 uint32_t interface_mtu(const char *name)

@@ -22,6 +22,14 @@ bool interface_of(const char *port, char name[IF_NAMESIZE]);
  */
 int interface_check(const char *port, const char *named, struct gdrcap_error *error);
 
+/* Has interface number `index` promiscuous for as long as the socket that is returned is open, whoever
+ * else has it so or not. 0: it cannot be, which is said. */
+int interface_hear_all(unsigned int index, const char *port);
+
+/* Whether somebody has set it promiscuous by its flag (ip link set NAME promisc on); and that. */
+bool interface_hears_all(const char *name);
+void interface_set_hears_all(const char *name);
+
 /* True where nobody can tell. */
 bool interface_up(const char *name);
 /* 0: nobody can tell. */

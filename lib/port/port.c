@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rte_bus_vdev.h>
 #include <rte_dev.h>
@@ -274,20 +275,29 @@ int port_configure(struct port *port, const struct port_queues *queues, struct g
 	if (ret < 0)
 		return ret;
 	/* Not every driver has it; a wire in software hears everything anyway, and an isolated port
-	 * what its rules say. */
-	if (port->rx_queues > 0 && !port->isolated)
+	 * what its rules say. Those of the kernel's interfaces would set a flag that stays. */
+	if (port->rx_queues > 0 && !port->facts->interface && !port->isolated)
 		(void)rte_eth_promiscuous_enable(port->id);
+	if (port->rx_queues > 0 && port->facts->interface && !port->hears_all)
+		port->hears_all = interface_hear_all(info.if_index, port->name);
 	return 0;
 }
 
 static int port_start_once(struct port *port, struct gdrcap_error *error)
 {
+	char interface[IF_NAMESIZE];
+	bool hears_all;
 	int ret;
 
 	if (port_name_joins(port->name))
 		return join_start(port, error);
+	hears_all = port->facts->interface && interface_of(port->name, interface) &&
+		    interface_hears_all(interface);
 	log_words_forget();
 	ret = rte_eth_dev_start(port->id);
+	/* ethdev, which does not know that somebody wants it so, has turned it off. */
+	if (hears_all && !interface_hears_all(interface))
+		interface_set_hears_all(interface);
 	return ret < 0 ? error_add_words(error, error_set(error, ret, "port %s does not start: %s",
 							  port->name, rte_strerror(-ret)))
 		       : 0;
@@ -385,6 +395,9 @@ void port_close(struct port *port)
 	port->open = false;
 	kernel_drops_close(port->drops);
 	port->drops = NULL;
+	if (port->hears_all)
+		close(port->hears_all);
+	port->hears_all = 0;
 	mtu_give_back(port);
 	if (port->device[0] == '\0')
 		return;

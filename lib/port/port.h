@@ -47,6 +47,7 @@ struct port {
 	uint16_t mtu_before; /* of the kernel's interface under a ConnectX, given back at close; 0:
 				unknown */
 	struct port_queues setup;   /* as configured, for a restart */
+	int hears_all;		    /* a socket for which its interface is promiscuous; 0: none */
 	struct kernel_drops *drops; /* what the kernel missed for it; NULL: the driver says it, or
 				       nobody */
 	/* Counters at start: ethdev statistics are since the device was opened. */

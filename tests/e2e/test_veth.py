@@ -183,6 +183,25 @@ def test_two_captures_on_one_interface():
             processes.check_counts(capture.finish(), valid=200, lost=0)
 
 
+def promiscuity(pair):
+    return json.loads(pair.ip("-d", "-j", "link", "show", pair.right))[0]["promiscuity"]
+
+
+def test_an_interface_is_given_back():
+    """It hears all while somebody captures, and no longer; what others want of it stays."""
+    for driver in ("af_packet", "af_xdp"):
+        with e2e.VethPair() as pair:
+            for others in (0, 1):
+                with processes.Running("capture", "--port", "net_%s0,iface=%s" % (
+                        driver, pair.right)) as capture:
+                    capture.wait_until_running_on(driver)
+                    assert promiscuity(pair) > others, driver
+                    capture.signal(signal.SIGTERM)
+                    capture.finish(expect=None)
+                assert promiscuity(pair) == others, driver
+                pair.ip("link", "set", pair.right, "promisc", "on")
+
+
 def refused(text, *arguments, **options):
     result = e2e.run(*arguments, expect=1, **options)
     assert text in result.err, "not said: %r: %s" % (text, result)
