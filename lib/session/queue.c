@@ -261,7 +261,7 @@ int gdrcap_wait(struct gdrcap_queue *queue, const struct gdrcap_batch **batches,
 		if (most >= 0 && gone >= most * 1000)
 			break;
 		/* A burst that comes soon is not worth a sleep, of ours nor of who wakes us. */
-		if (gone < WAIT_SPIN_NS)
+		if (gone < WAIT_SPIN_NS && !queue->sleeps)
 			continue;
 		if (ring_wake_fd(&queue->ring->wake) >= 0 &&
 		    (n = queue_arm(queue, batches, max)) != 0)

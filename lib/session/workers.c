@@ -142,6 +142,7 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 			   session->settings.consumer, session->memory.ops, session->memory.device,
 			   session->settings.batch_times ? &pair->rx_clock : NULL);
 	session->workers.queues[index].index = index;
+	session->workers.queues[index].sleeps = session->settings.idle_sleep_us != 0;
 	session->workers.queues[index].layout = &session->frames.layout;
 	session->workers.queues[index].readable = frames_readable(session);
 	session->workers.queues[index].filters =

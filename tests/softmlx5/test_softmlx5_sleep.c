@@ -101,7 +101,7 @@ static void receive_all(struct sleeper *sleeper)
 
 		idle = n ? 0 : idle + 1;
 		if (idle)
-			port_sleep(&sleeper->sleep, idle);
+			port_sleep(&sleeper->sleep, idle, true);
 		for (uint16_t i = 0; i < n; i++) {
 			uint64_t number;
 
@@ -145,7 +145,7 @@ static void port_is_started_again(void **state)
 		/* Armed, and an event is on its way perhaps. */
 		sleeper.sleep.idle = 1;
 		sleeper.sleep.armed = false;
-		port_sleep(&sleeper.sleep, 2);
+		port_sleep(&sleeper.sleep, 2, true);
 		assert_true(sleeper.sleep.armed);
 		rte_flow_flush(1, &error);
 		assert_int_equal(rte_eth_dev_stop(1), 0);
@@ -168,17 +168,17 @@ static void interrupt_of_a_frame_that_was_found(void **state)
 	start(*state);
 	frames[0] = rig_frame(sleeper.rig->pool, &sleeper.rig->memory, LENGTH, RIG_ETHERTYPE, 0);
 	port_sleep_init(&sleeper.sleep, &port, 0, 1000);
-	port_sleep(&sleeper.sleep, idle++);
+	port_sleep(&sleeper.sleep, idle++, true);
 	assert_true(sleeper.sleep.armed);
 	assert_int_equal(rte_eth_tx_burst(0, 0, frames, 1), 1);
 	nic_settle();
 	assert_int_equal(rte_eth_rx_burst(1, 0, frames, 4), 1);
 	rte_pktmbuf_free(frames[0]);
-	port_sleep(&sleeper.sleep, idle++);
+	port_sleep(&sleeper.sleep, idle++, true);
 	assert_int_equal(sleeper.sleep.woken, 1);
 	/* Armed, and asleep for its time. */
-	port_sleep(&sleeper.sleep, idle++);
-	port_sleep(&sleeper.sleep, idle++);
+	port_sleep(&sleeper.sleep, idle++, true);
+	port_sleep(&sleeper.sleep, idle++, true);
 	assert_int_equal(sleeper.sleep.woken, 0);
 	assert_int_equal(interrupts() - before, 1);
 }
@@ -193,7 +193,7 @@ static void without_interrupts(void **state)
 	rig_ports_start(rig);
 	port_sleep_init(&sleep, &port, 0, 10);
 	assert_false(sleep.interrupts);
-	port_sleep(&sleep, 200);
+	port_sleep(&sleep, 200, true);
 	assert_int_equal(sleep.naps.us, 10);
 }
 
