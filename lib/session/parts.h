@@ -104,7 +104,7 @@ struct session_memory {
 	uint32_t *generation; /* stale-read detector, by slot of `region`; NULL: none */
 };
 
-/* ports.c, recover_ports.c; what they count: results_ports.c. */
+/* ports.c, rules.c, recover_ports.c; what they count: results_ports.c. */
 struct session_ports {
 	/* What cards steer by: the configured rules, or one for our own frames. */
 	struct frame_match steered;

@@ -92,8 +92,6 @@ static inline bool session_hears_ends(const struct gdrcap_session *session)
 	       settings_validates(&session->settings) && !session->frames.expect &&
 	       !settings_is_custom(&session->settings);
 }
-/* True when the frames received are our sender's own, so that what it sent is what is expected. */
-bool session_sent_known(const struct gdrcap_session *session);
 
 /* Tells the senders to stop; the run is over when nothing is in flight any more. */
 void session_end(struct gdrcap_session *session);
@@ -155,8 +153,13 @@ void session_workers_destroy(struct gdrcap_session *session);
 /* Ports, their pools and their software wires: ports.c. */
 int session_ports_create(struct gdrcap_session *session, struct gdrcap_error *error);
 void session_ports_destroy(struct gdrcap_session *session);
+/* Makes session->ports.steered: the rules of the user's, or one for our own frames, or, of others' frames, all:
+ * rules.c. */
+void session_rules_choose(struct gdrcap_session *session);
 /* The rules of a pair's receiving card, from session->ports.steered; nothing where it is not isolated. */
 int session_rules_create(struct gdrcap_session *session, struct session_pair *pair,
 			 struct gdrcap_error *error);
+/* Logs what became of them in the card. */
+void session_rules_tell(const struct gdrcap_session *session, const struct session_pair *pair);
 
 #endif
