@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/nearest.h"
+#include "base/parse.h"
 #include "options.h"
 
 #define HELP_COLUMNS 80
@@ -240,37 +241,10 @@ static int apply_library(struct parser *parser, size_t index, const char *value)
 	return 0;
 }
 
-/* strtod() would take blanks, signs, hexadecimal and "inf". */
-static int parse_seconds(const char *text, double *seconds)
-{
-	size_t whole = strspn(text, "0123456789"), part = 0;
-	unsigned long long thousandths = 0;
-	size_t i;
-
-	if (!whole || whole > 4)
-		return -EINVAL;
-	if (text[whole] == '.') {
-		part = strspn(text + whole + 1, "0123456789");
-		if (!part || part > 3)
-			return -EINVAL;
-		part++;
-	}
-	if (text[whole + part])
-		return -EINVAL;
-	for (i = 0; i < whole; i++)
-		thousandths = thousandths * 10 + (unsigned int)(text[i] - '0');
-	for (i = 0; i < 3; i++)
-		thousandths = thousandths * 10 +
-			      (i + 1 < part ? (unsigned int)(text[whole + 1 + i] - '0') : 0);
-	if (thousandths < 100 || thousandths > 3600000)
-		return -EINVAL;
-	*seconds = (double)thousandths / 1000;
-	return 0;
-}
-
 static int apply_own(struct parser *parser, enum own which, const char *value)
 {
 	struct app_options *options = parser->options;
+	uint64_t ms;
 
 	switch (which) {
 	case OWN_CONFIG:
@@ -282,11 +256,12 @@ static int apply_own(struct parser *parser, enum own which, const char *value)
 		options->json = 1;
 		break;
 	case OWN_JSON_LINES:
-		if (parse_seconds(value, &options->json_lines))
+		if (parse_duration(value, &ms) || ms < 100 || ms > 3600000)
 			return parser_refuse(parser,
 					     "--json-lines: '%s' is not a time; allowed: "
 					     "0.1..3600 s, at most three decimals",
 					     value);
+		options->json_lines = (double)ms / 1000;
 		break;
 	case OWN_QUIET:
 		options->quiet = 1;

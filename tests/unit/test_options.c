@@ -130,6 +130,8 @@ static void test_own(void **state)
 	assert_true(options.json_lines == 3600);
 	assert_int_equal(0, parse(&all, "--json-lines=0.1"));
 	assert_true(options.json_lines == 0.1);
+	assert_int_equal(0, parse(&all, "--json-lines 250ms"));
+	assert_true(options.json_lines == 0.25);
 	assert_refused(&all, "--json-lines 0", "'0' is not a time");
 	assert_refused(&all, "--json-lines 0.099", "0.1..3600 s");
 	assert_refused(&all, "--json-lines 3600.001", "0.1..3600 s");
