@@ -248,6 +248,14 @@ int doctor_create(const struct doctor_config *config, struct doctor **out,
 			config->root ? config->root : "/", strerror(errno));
 		goto err;
 	}
+	if (!tree_exists(doctor->tree, "/sys") && !tree_exists(doctor->tree, "/proc")) {
+		ret = error_set(
+			error, -ENODATA,
+			"%s: nothing of a machine is there to be read, neither /sys nor /proc; "
+			"give the folder that gdrcap doctor --capture has written",
+			config->root ? config->root : "/");
+		goto err;
+	}
 	machine_find(&doctor->machine, doctor->tree);
 	doctor_facts(doctor);
 	doctor_gpus(doctor);

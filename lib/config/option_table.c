@@ -342,7 +342,8 @@ static const struct option_row rows[] = {
 	  .type = OPTION_DURATION, FIELD(idle_ms), .min = 10, .max = 86400000, .zero = 1 },
 	{ SINGLE(RUN, TX, "give_up", "give-up", "SECONDS",
 		 "A replay fails after its ports took no frame for this long, since the other end left "
-		 "or never came, 0 or 0.1..86400 s; default 60 s (0: it waits for ever)."),
+		 "or never came, 0 or 0.1..86400 s; default 60 s (0: it waits for ever). A memif "
+		 "client's other end must be there within 5 s, before the run."),
 	  .type = OPTION_DURATION, FIELD(give_up_ms), .min = 100, .max = 86400000, .zero = 1,
 	  .initial = "60" },
 	{ SINGLE(RUN, ALL, "link_down", "link-down", "WHAT",

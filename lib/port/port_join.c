@@ -127,6 +127,7 @@ int join_start(const struct port *port, struct gdrcap_error *error)
 				 port->name, ANSWER_MS / 1000);
 	return error_set(error, -ECONNREFUSED,
 			 "port %s: no answer after %u s; its other end (role=server, the same "
-			 "socket and id) must be there first, in this or another process",
+			 "socket and id) must be there first, in this or another process "
+			 "(--give-up is about a run that has begun)",
 			 port->name, NOBODY_MS / 1000);
 }

@@ -98,7 +98,8 @@ def test_values_out_of_range():
 def test_ports():
     refused("capture", texts=["port: none is given"])
     refused("loopback", "--port", "net_null0", texts=["tx_port"])
-    refused("capture", "--port", "ring:x", texts=["ring:x"])
+    refused("capture", "--port", "ring:x", texts=["ring:x", "gdrcap loopback"])
+    refused("replay", "--tx-port", "ring:x", texts=["ring:x", "gdrcap loopback"])
     refused("loopback", "--tx-port", "ring:a", texts=["port"])
     refused("capture", "--config", config("port: ring:x\ntx_port: ring:x\n"), texts=["tx_port"])
 

@@ -183,6 +183,13 @@ def test_two_captures_on_one_interface():
             processes.check_counts(capture.finish(), valid=200, lost=0)
 
 
+def test_descriptors_are_not_its_ring():
+    with e2e.VethPair() as pair:
+        run = ("replay", "--tx-port", "net_af_packet0,iface=%s" % pair.left, "--frames", "1")
+        assert "means nothing to port" in e2e.run(*run, "--descriptors", "512").err
+        assert "means nothing to port" not in e2e.run(*run).err
+
+
 def promiscuity(pair):
     return json.loads(pair.ip("-d", "-j", "link", "show", pair.right))[0]["promiscuity"]
 

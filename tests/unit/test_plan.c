@@ -525,6 +525,17 @@ static void cards_only(void **state)
 	assert_int_equal(planned(&plan, NULL), 0);
 }
 
+/* Of a longer one the driver would compare the beginning. */
+static void memif_secrets(void **state)
+{
+	struct plan plan;
+
+	config_for("net_memif0,role=client,secret=12345678901234567890123", "");
+	assert_int_equal(planned(&plan, NULL), 0);
+	config_for("net_memif0,role=client,secret=123456789012345678901234", "");
+	refused(-EINVAL, "net_memif0", "more than the 23 letters");
+}
+
 static int cards_there(void **state)
 {
 	char devices[128];
@@ -550,6 +561,7 @@ int main(void)
 		cmocka_unit_test(card_slots),
 		cmocka_unit_test(split_frames),
 		cmocka_unit_test(cards_only),
+		cmocka_unit_test(memif_secrets),
 	};
 
 	return cmocka_run_group_tests(tests, cards_there, tree_remove);
