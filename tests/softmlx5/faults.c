@@ -57,6 +57,7 @@ static const struct {
 	SETTING(corrupt_at, UINT64_MAX),
 	SETTING(pause, 0),
 	SETTING(play, 0),
+	SETTING(gone, 0),
 	SETTING(no_key_check, 0),
 	SETTING(loose_match, 0),
 	SETTING(ignore_doorbells, 0),

@@ -183,6 +183,7 @@ struct soft_context {
 	struct soft_device *device;
 	struct soft_context *next; /* of this device */
 	bool devx;
+	bool told_gone;
 	bool told_up; /* link state that the driver was last told of */
 	struct verbs_context verbs;
 };
