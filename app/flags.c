@@ -112,3 +112,11 @@ int flags_parse(const char *command, const struct flag *flags, size_t count, int
 	}
 	return 0;
 }
+
+bool flags_asked(int argc, char **argv, const char *argument)
+{
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], argument) == 0)
+			return true;
+	return false;
+}

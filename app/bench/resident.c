@@ -48,8 +48,9 @@ static void *host_alloc(size_t bytes, struct gdrcap_error *error)
 	return memory;
 }
 
-void *resident_alloc(const struct resident *resident, size_t bytes, bool shared,
-		     struct gdrcap_error *error)
+/* Memory that both sides see (`shared`), or the frames' own; zeroed. NULL: *error says why. */
+static void *resident_alloc(const struct resident *resident, size_t bytes, bool shared,
+			    struct gdrcap_error *error)
 {
 #ifdef GDRCAP_WITH_CUDA
 	if (resident->gpu) {
@@ -63,7 +64,7 @@ void *resident_alloc(const struct resident *resident, size_t bytes, bool shared,
 	return host_alloc(bytes, error);
 }
 
-void resident_free(const struct resident *resident, void *memory, bool shared)
+static void resident_free(const struct resident *resident, void *memory, bool shared)
 {
 	if (!memory)
 		return;

@@ -140,9 +140,4 @@ int resident_watch(struct resident *resident, uint64_t moved_ns, struct gdrcap_e
 void resident_sample(const struct resident *resident, const struct resident_counts *counts,
 		     bool checked, struct bench_sample *sample);
 
-/* Memory that both sides see (`shared`), or the frames' own; zeroed. NULL: *error says why. */
-void *resident_alloc(const struct resident *resident, size_t bytes, bool shared,
-		     struct gdrcap_error *error);
-void resident_free(const struct resident *resident, void *memory, bool shared);
-
 #endif

@@ -84,17 +84,6 @@ static int fail(const struct doctor_options *options, const struct gdrcap_error 
 	return REPORT_EXIT_NOT_RUN;
 }
 
-static int refused(int argc, char **argv)
-{
-	for (int i = 1; i < argc; i++)
-		if (strcmp(argv[i], "--json") == 0) {
-			doctor_print_json_error(stdout, "the command line is wrong: standard error "
-							"says where");
-			break;
-		}
-	return REPORT_EXIT_USAGE;
-}
-
 static int examine(const struct doctor_options *options, const struct doctor *doctor)
 {
 	const char *no_color = getenv("NO_COLOR");
@@ -129,8 +118,10 @@ int cmd_doctor(int argc, char **argv)
 	/* Only live tests take long enough to be looked at. */
 	const int lively = options.live && isatty(STDERR_FILENO);
 
+	if (rc < 0 && flags_asked(argc, argv, "--json"))
+		doctor_print_json_error(stdout, FLAGS_WRONG);
 	if (rc)
-		return rc > 0 ? REPORT_EXIT_OK : refused(argc, argv);
+		return rc > 0 ? REPORT_EXIT_OK : REPORT_EXIT_USAGE;
 	config.root = options.root;
 	config.live = options.live != 0;
 	config.progress = lively ? progress : NULL;

@@ -8,6 +8,7 @@
 #include "doctor/doctor.h"
 #include "doctor/pci_config.h"
 #include "base/parse.h"
+#include "cpu_list.h"
 #include "doctor/tree.h"
 
 struct ranked {
@@ -119,25 +120,20 @@ void pairs_cpus(struct doctor *doctor, const struct machine_pci *pci, struct pai
 		cpus->near[0] = false;
 }
 
-/* Adds those that are `isolated` or not, as ranges; whole ones, as many as there is room for. */
+/* Adds those that are `isolated` or not, as ranges. */
 static void cpus_text(const struct pairs_cpus *cpus, bool isolated, char *text, size_t size)
 {
-	for (uint32_t first = 0; first < PAIRS_CPUS_MAX; first++) {
-		const size_t used = strlen(text);
-		uint32_t last = first;
-		char piece[32];
+	const size_t bytes = CPU_ALLOC_SIZE(PAIRS_CPUS_MAX);
+	cpu_set_t *set = CPU_ALLOC(PAIRS_CPUS_MAX);
 
-		if (!cpus->near[first] || cpus->isolated[first] != isolated)
-			continue;
-		while (last + 1 < PAIRS_CPUS_MAX && cpus->near[last + 1] &&
-		       cpus->isolated[last + 1] == isolated)
-			last++;
-		snprintf(piece, sizeof(piece), first == last ? "%s%u" : "%s%u-%u", used ? "," : "",
-			 first, last);
-		first = last;
-		if (used + strlen(piece) < size)
-			snprintf(text + used, size - used, "%s", piece);
-	}
+	if (!set)
+		return;
+	CPU_ZERO_S(bytes, set);
+	for (uint32_t i = 0; i < PAIRS_CPUS_MAX; i++)
+		if (cpus->near[i] && cpus->isolated[i] == isolated)
+			CPU_SET_S(i, bytes, set);
+	cpu_list_add(text, size, set, PAIRS_CPUS_MAX);
+	CPU_FREE(set);
 }
 
 static void pair_fill(struct doctor *doctor, const struct ranked *ranked, struct pair *pair)
