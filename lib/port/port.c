@@ -152,7 +152,7 @@ static void conf_make(const struct port *port, const struct port_queues *queues,
 }
 
 /* The mlx5 driver sets the MTU of the kernel's interface, which is the card's: longer frames are
- * dropped at the plug, those for the kernel too. */
+ * dropped at the physical port, those for the kernel too. */
 static void mtu_remember(struct port *port, uint32_t mtu)
 {
 	if (port->facts->writes != DRIVER_WRITES_DMA || port->mtu_before ||

@@ -168,7 +168,7 @@ static int not_steered(struct selftest *selftest, const struct clues *clues)
 	const uint64_t damaged =
 		clue(selftest, clues, XSTATS_WIRE_CRC) + clue(selftest, clues, XSTATS_WIRE_LENGTH);
 	const uint64_t full = clue(selftest, clues, XSTATS_CARD_FULL);
-	const uint64_t plug = clue(selftest, clues, XSTATS_WIRE_FRAMES_RX);
+	const uint64_t physical = clue(selftest, clues, XSTATS_WIRE_FRAMES_RX);
 
 	if (damaged)
 		return selftest_failed(
@@ -187,7 +187,7 @@ static int not_steered(struct selftest *selftest, const struct clues *clues)
 		return selftest_failed(selftest, SELFTEST_STEERED,
 				       "no frame of %u bytes came to %s within %u ms",
 				       SELFTEST_BYTES, pair->rx.name, SELFTEST_ARRIVE_MS);
-	if (plug == 0)
+	if (physical == 0)
 		return selftest_failed(selftest, SELFTEST_STEERED,
 				       "no frame came to the physical port of %s within %u ms",
 				       pair->rx.name, SELFTEST_ARRIVE_MS);
@@ -195,8 +195,9 @@ static int not_steered(struct selftest *selftest, const struct clues *clues)
 		selftest, SELFTEST_STEERED,
 		"%llu frame%s came to the physical port of %s within %u ms, and none of %u bytes to "
 		"its queues%s",
-		(unsigned long long)plug, plug == 1 ? "" : "s", pair->rx.name, SELFTEST_ARRIVE_MS,
-		SELFTEST_BYTES, clues->rule.known ? ": the rule " SELFTEST_RULE " took none" : "");
+		(unsigned long long)physical, physical == 1 ? "" : "s", pair->rx.name,
+		SELFTEST_ARRIVE_MS, SELFTEST_BYTES,
+		clues->rule.known ? ": the rule " SELFTEST_RULE " took none" : "");
 }
 
 /* It came out of a queue. */

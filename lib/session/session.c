@@ -354,7 +354,7 @@ err:
 
 /* Workers that did not leave may still come back and use frames, rings and tables, and to free a
  * GPU's memory is to wait for its kernels: all that they can reach stays until the process ends. */
-static void session_strand(struct gdrcap_session *session)
+static void session_give_up(struct gdrcap_session *session)
 {
 	static struct gdrcap_session *_Atomic given_up;
 
@@ -389,7 +389,7 @@ void gdrcap_destroy(struct gdrcap_session *session)
 	guest_remove(&session->guest);
 	/* Of a session that was given up, guest_leave() is never called: its workers use everything. */
 	if (session->run.given_up) {
-		session_strand(session);
+		session_give_up(session);
 		log_close(&session->log);
 		return;
 	}

@@ -67,7 +67,7 @@ static inline void session_port_counters(const struct gdrcap_session *session,
 
 /* Asks all cards for what they know of losses, and keeps it: results_ports.c. */
 void session_causes_ask(const struct gdrcap_session *session);
-/* Frames that were lost at a plug or before it, as last asked: of anybody's frames. */
+/* Frames that were lost at a physical port or before it, as last asked: of anybody's frames. */
 uint64_t session_causes_lost(const struct gdrcap_session *session);
 
 /* All CPUs of the session, for threads that have none of their own. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The host twin's checks of a payload that is read, not written again: with all that the CPU can
+ * The CPU backend's checks of a payload that is read, not written again: with all that the CPU can
  * run, against the plain definitions; and which frames it fetches meanwhile.
  */
 #include <sys/mman.h>
@@ -394,7 +394,7 @@ static void test_frames_ahead(void **state)
 		fetch_scene_publish(&scene, 1, 300, 64, len);
 		assert_int_equal(fetch_play(&scene, 0, 1, len), 300 + beyond - 1);
 		assert_int_equal(fetch_play(&scene, 0, 3, len), 163);
-		/* not of the lap before, and not beyond the next */
+		/* not of the generation before, and not beyond the next */
 		fetch_scene_publish(&scene, 9, 700, 64, len);
 		assert_int_equal(fetch_play(&scene, 9, 1, len), 763);
 		fetch_scene_publish(&scene, 10, 900, 1, len);
