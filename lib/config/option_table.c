@@ -353,8 +353,9 @@ static const struct option_row rows[] = {
 	  .type = OPTION_ENUM, FIELD(link_down), .named.words = link_down_names,
 	  .initial = "wait" },
 	{ SINGLE(RUN, ALL, "idle_sleep", "idle-sleep", "US",
-		 "Workers whose queue was empty for some 100 polls sleep, for this many us at most, 0 "
-		 "or 10..10000: a frame may be seen so much later; default 0 (they poll)."),
+		 "Workers whose queue was empty for some 100 polls sleep, for this many us at most "
+		 "or, where the port can tell, until a frame comes; 0 or 10..10000: a frame may be "
+		 "seen so much later; default 0 (they poll)."),
 	  .type = OPTION_NUMBER, FIELD(idle_sleep_us), .min = 10, .max = 10000, .zero = 1 },
 };
 
