@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "flags.h"
-#include "options.h"
 
 #define COLUMNS 96
 #define INDENT 24
@@ -42,28 +42,12 @@ void flags_print(const struct flag *flags, size_t count)
 	}
 }
 
-static const struct flag *nearest(const struct flag *flags, size_t count, const char *name)
-{
-	const struct flag *best = NULL;
-	size_t best_distance = strlen(name) / 3 + 2;
-
-	for (size_t i = 0; i < count; i++) {
-		const size_t distance = options_distance(name, flags[i].name);
-
-		if (distance < best_distance) {
-			best = &flags[i];
-			best_distance = distance;
-		}
-	}
-	return best;
-}
-
 /* The one that an argument names; NULL: none, which is said. */
 static const struct flag *flag_of(const char *command, const struct flag *flags, size_t count,
 				  const char *argument)
 {
 	const size_t length = strcspn(argument, "=");
-	const struct flag *near = NULL;
+	struct nearest nearest;
 	char name[32];
 
 	for (size_t i = 0; i < count; i++)
@@ -71,15 +55,13 @@ static const struct flag *flag_of(const char *command, const struct flag *flags,
 		     strncmp(argument + 2, flags[i].name, length - 2) == 0) ||
 		    (strcmp(argument, "-h") == 0 && strcmp(flags[i].name, "help") == 0))
 			return &flags[i];
-	if (strncmp(argument, "--", 2) == 0 && length - 2 < sizeof(name)) {
-		snprintf(name, sizeof(name), "%.*s", (int)length - 2, argument + 2);
-		near = nearest(flags, count, name);
-	}
-	fprintf(stderr,
-		"gdrcap %s: unknown %s '%.*s'%s%s%s; 'gdrcap %s --help' lists the options\n",
+	snprintf(name, sizeof(name), "%.*s", (int)length, argument);
+	nearest = (struct nearest){ .name = name + strspn(name, "-") };
+	for (size_t i = 0; i < count && argument[0] == '-'; i++)
+		nearest_consider(&nearest, flags[i].name);
+	fprintf(stderr, "gdrcap %s: unknown %s '%.*s'%s; 'gdrcap %s --help' lists the options\n",
 		command, argument[0] == '-' ? "option" : "argument", (int)length, argument,
-		near ? "; did you mean '--" : "", near ? near->name : "", near ? "'?" : "",
-		command);
+		nearest_hint(&nearest, "--"), command);
 	return NULL;
 }
 
@@ -98,6 +80,12 @@ static int number_of(const char *command, const struct flag *flag, const char *t
 
 int flags_parse(const char *command, const struct flag *flags, size_t count, int argc, char **argv)
 {
+	if (argc == 2 && strcmp(argv[1], "--complete") == 0) {
+		for (size_t i = 0; i < count; i++)
+			printf("--%s %s\n", flags[i].name,
+			       flags[i].argument ? flags[i].argument : "-");
+		return 2;
+	}
 	for (int i = 1; i < argc; i++) {
 		const struct flag *flag = flag_of(command, flags, count, argv[i]);
 		const char *value = strchr(argv[i], '=');
@@ -123,4 +111,12 @@ int flags_parse(const char *command, const struct flag *flags, size_t count, int
 			return -EINVAL;
 	}
 	return 0;
+}
+
+bool flags_asked(int argc, char **argv, const char *argument)
+{
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], argument) == 0)
+			return true;
+	return false;
 }

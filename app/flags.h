@@ -3,6 +3,7 @@
 #ifndef GDRCAP_APP_FLAGS_H
 #define GDRCAP_APP_FLAGS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,10 +18,15 @@ struct flag {
 	uint32_t least, most; /* of the number */
 };
 
-/* 0; 1: --help was asked for; -EINVAL: the error is on stderr. */
+/* 0; 1: --help was asked for; 2: a shell asked (--complete), and has its answer; -EINVAL: the error is
+ * on stderr. */
 int flags_parse(const char *command, const struct flag *flags, size_t count, int argc, char **argv);
 /* "gdrcap COMMAND: --NAME WHAT" on stderr; returns -EINVAL. */
 int flags_refuse(const char *command, const char *name, const char *what);
+/* True when an argument is that one: what a program that asked for JSON gets though the rest of its
+ * command line is wrong, says FLAGS_WRONG. */
+bool flags_asked(int argc, char **argv, const char *argument);
+#define FLAGS_WRONG "the command line is wrong: standard error says where"
 /* The options' part of --help, on standard output. */
 void flags_print(const struct flag *flags, size_t count);
 /* Words, broken before the 97th column; lines after the first begin at `indent`. `column` is where

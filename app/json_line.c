@@ -1,8 +1,82 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One JSON object on one line of a stream. */
-#include <errno.h>
-
+/* Values of JSON objects, and an object on one line of a stream. */
 #include "json_line.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+json_t *json_count(uint64_t count)
+{
+	char digits[24];
+
+	if (count <= INT64_MAX)
+		return json_integer((json_int_t)count);
+	snprintf(digits, sizeof(digits), "%" PRIu64, count);
+	return json_string(digits);
+}
+
+json_t *json_count_if(bool known, uint64_t count)
+{
+	return known ? json_count(count) : json_null();
+}
+
+json_t *json_number(double value)
+{
+	return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *json_number_if(bool known, double value)
+{
+	return known ? json_number(value) : json_null();
+}
+
+json_t *json_text(const char *text)
+{
+	json_t *string;
+	char *copy;
+
+	if (!text)
+		return json_null();
+	string = json_string(text);
+	if (string)
+		return string;
+	copy = strdup(text);
+	if (!copy)
+		return NULL;
+	for (char *c = copy; *c; c++)
+		if ((unsigned char)*c >= 0x80)
+			*c = '?';
+	string = json_string(copy);
+	free(copy);
+	return string;
+}
+
+json_t *json_text_if(const char *text)
+{
+	return text[0] ? json_text(text) : json_null();
+}
+
+void json_add(json_t **array, json_t *item)
+{
+	if (*array && item && json_array_append_new(*array, item) == 0)
+		return;
+	if (!*array)
+		json_decref(item);
+	json_decref(*array);
+	*array = NULL;
+}
+
+int json_put(json_t *object, const struct json_row *rows, size_t count)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < count; i++)
+		rc |= json_object_set_new(object, rows[i].key, rows[i].value);
+	return rc;
+}
 
 int json_line_print(FILE *to, json_t *object, size_t flags)
 {

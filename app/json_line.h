@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Values of JSON objects, and an object on one line of a stream. Without memory they are NULL. */
 #ifndef GDRCAP_APP_JSON_LINE_H
 #define GDRCAP_APP_JSON_LINE_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include <jansson.h>
@@ -9,5 +12,25 @@
 /* Prints the object, which it takes over, as one line; NULL: there was no memory for it. `flags`:
  * jansson's, besides JSON_COMPACT. 0 or a negative errno. */
 int json_line_print(FILE *to, json_t *object, size_t flags);
+
+/* Integers are signed in jansson, and where many programs read them. A larger one is text: exact, so
+ * that the sums hold, and no number that is wrong. */
+json_t *json_count(uint64_t count);
+json_t *json_count_if(bool known, uint64_t count);
+json_t *json_number(double value);
+json_t *json_number_if(bool known, double value);
+/* Device names and file names may hold any bytes; JSON is UTF-8. NULL: null. */
+json_t *json_text(const char *text);
+json_t *json_text_if(const char *text); /* "": null */
+
+/* Takes `item` over; a NULL item or a failure empties *array to NULL, so errors need one check. */
+void json_add(json_t **array, json_t *item);
+
+struct json_row {
+	const char *key;
+	json_t *value;
+};
+/* Takes the values over. 0; else memory was short. */
+int json_put(json_t *object, const struct json_row *rows, size_t count);
 
 #endif

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "cmd.h"
 #include "gdrcap.h"
-#include "options.h"
 #include "report.h"
 
 static const struct main_command {
@@ -44,15 +44,13 @@ static void main_usage(FILE *to)
 
 static int main_unknown(const char *name)
 {
-	const struct main_command *nearest = &commands[0];
+	struct nearest nearest = { .name = name };
 
-	for (size_t i = 1; i < COMMANDS; i++)
-		if (options_distance(name, commands[i].name) <
-		    options_distance(name, nearest->name))
-			nearest = &commands[i];
+	for (size_t i = 0; i < COMMANDS; i++)
+		nearest_consider(&nearest, commands[i].name);
 	fprintf(stderr, "gdrcap: unknown command '%s'.", name);
-	if (2 * options_distance(name, nearest->name) <= strlen(nearest->name))
-		fprintf(stderr, " Did you mean '%s'?", nearest->name);
+	if (nearest.best)
+		fprintf(stderr, " Did you mean '%s'?", nearest.best);
 	fprintf(stderr, " 'gdrcap --help' lists the commands.\n");
 	return REPORT_EXIT_USAGE;
 }
@@ -65,6 +63,12 @@ static int main_dispatch(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
 		main_usage(stdout);
+		return REPORT_EXIT_OK;
+	}
+	if (!strcmp(argv[1], "--complete")) {
+		for (size_t i = 0; i < COMMANDS; i++)
+			printf("%s\n", commands[i].name);
+		printf("--help\n--version\n");
 		return REPORT_EXIT_OK;
 	}
 	if (!strcmp(argv[1], "--version")) {

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/nearest.h"
+#include "base/parse.h"
 #include "options.h"
 
 #define HELP_COLUMNS 80
@@ -44,7 +46,7 @@ static const struct gdrcap_option own_options[] = {
 			   "overrides it."),
 	[OWN_JSON] = OWN("json", NULL, "Print the result as one JSON object."),
 	[OWN_JSON_LINES] = OWN("json-lines", "SECONDS",
-			       "Print a line of JSON every so often while running, 0.1..3600 s."),
+			       "Print a line of JSON at this interval while running, 0.1..3600 s."),
 	[OWN_QUIET] = OWN("quiet", NULL, "Print the verdict and errors only."),
 	[OWN_VERBOSE] = OWN("verbose", NULL, "Print what is chosen and done; twice: in detail."),
 	[OWN_EXPLAIN_IMAGE] = OWN("explain-image", NULL,
@@ -170,39 +172,40 @@ static void help_print(const struct options_command *command)
 			help_option(&own_options[i], 0);
 }
 
-/* ---- the command line ---- */
-
-size_t options_distance(const char *from, const char *to)
+/* For a shell: app/completion/gdrcap. */
+static void complete_option(const char *dashes, const struct gdrcap_option *option)
 {
-	size_t length = strlen(to), row[NAME_BYTES], i, j;
-
-	if (length >= NAME_BYTES)
-		return strlen(from) + length;
-	for (j = 0; j <= length; j++)
-		row[j] = j;
-	for (i = 0; from[i]; i++) {
-		size_t diagonal = row[0];
-
-		row[0] = i + 1;
-		for (j = 0; j < length; j++) {
-			size_t replaced = diagonal + (from[i] != to[j]);
-			size_t moved = (row[j] < row[j + 1] ? row[j] : row[j + 1]) + 1;
-
-			diagonal = row[j + 1];
-			row[j + 1] = replaced < moved ? replaced : moved;
-		}
-	}
-	return row[length];
+	printf("%s%s %s", dashes, option->flag, option->argument ? option->argument : "-");
+	for (size_t i = 0; option->words && option->words[i]; i++)
+		printf(" %s", option->words[i]);
+	printf("\n");
 }
+
+static void complete_print(const struct options_command *command)
+{
+	const struct gdrcap_option *option;
+
+	for (size_t i = 0; (option = gdrcap_option_at(i)); i++) {
+		if (!command_takes(command, option))
+			continue;
+		complete_option("--", option);
+		if (!option->argument)
+			complete_option("--no-", option);
+	}
+	for (size_t i = 0; i < OWN_COUNT; i++)
+		complete_option("--", &own_options[i]);
+}
+
+/* ---- the command line ---- */
 
 static int refuse_unknown(const struct parser *parser, const char *argument)
 {
 	int length = (int)strcspn(argument, "=");
 	const struct gdrcap_option *option;
 	const struct option *row;
-	const char *nearest = NULL;
+	struct nearest nearest;
 	char name[NAME_BYTES];
-	size_t best, i;
+	size_t i;
 
 	if (strncmp(argument, "--", 2))
 		return parser_refuse(parser, "unknown option '%s'; options are words: --config",
@@ -210,22 +213,12 @@ static int refuse_unknown(const struct parser *parser, const char *argument)
 	snprintf(name, sizeof(name), "%.*s", length - 2, argument + 2);
 	for (i = 0; (option = gdrcap_option_at(i)); i++)
 		if (!strcmp(option->flag, name))
-			return parser_refuse(parser, "--%s is no option of this command", name);
-	best = strlen(name) / 3 + 1;
-	for (row = parser->table; row->name; row++) {
-		size_t distance = options_distance(name, row->name);
-
-		/* What is written out further counts as near: --frame for --frame-size. */
-		if (strlen(name) > 2 && !strncmp(name, row->name, strlen(name)))
-			distance = 1;
-		if (distance <= best && (!nearest || distance < best)) {
-			best = distance;
-			nearest = row->name;
-		}
-	}
-	return parser_refuse(parser, "unknown option '%.*s'%s%s%s", length, argument,
-			     nearest ? "; did you mean '--" : "", nearest ? nearest : "",
-			     nearest ? "'?" : "");
+			return parser_refuse(parser, "--%s is not an option of this command", name);
+	nearest = (struct nearest){ .name = name };
+	for (row = parser->table; row->name; row++)
+		nearest_consider(&nearest, row->name);
+	return parser_refuse(parser, "unknown option '%.*s'%s", length, argument,
+			     nearest_hint(&nearest, "--"));
 }
 
 static void table_add(struct parser *parser, size_t *rows, const char *name, int argument, int val)
@@ -273,37 +266,10 @@ static int apply_library(struct parser *parser, size_t index, const char *value)
 	return 0;
 }
 
-/* strtod() would take blanks, signs, hexadecimal and "inf". */
-static int parse_seconds(const char *text, double *seconds)
-{
-	size_t whole = strspn(text, "0123456789"), part = 0;
-	unsigned long long thousandths = 0;
-	size_t i;
-
-	if (!whole || whole > 4)
-		return -EINVAL;
-	if (text[whole] == '.') {
-		part = strspn(text + whole + 1, "0123456789");
-		if (!part || part > 3)
-			return -EINVAL;
-		part++;
-	}
-	if (text[whole + part])
-		return -EINVAL;
-	for (i = 0; i < whole; i++)
-		thousandths = thousandths * 10 + (unsigned int)(text[i] - '0');
-	for (i = 0; i < 3; i++)
-		thousandths = thousandths * 10 +
-			      (i + 1 < part ? (unsigned int)(text[whole + 1 + i] - '0') : 0);
-	if (thousandths < 100 || thousandths > 3600000)
-		return -EINVAL;
-	*seconds = (double)thousandths / 1000;
-	return 0;
-}
-
 static int apply_own(struct parser *parser, enum own which, const char *value)
 {
 	struct app_options *options = parser->options;
+	uint64_t ms;
 
 	switch (which) {
 	case OWN_CONFIG:
@@ -315,11 +281,12 @@ static int apply_own(struct parser *parser, enum own which, const char *value)
 		options->json = 1;
 		break;
 	case OWN_JSON_LINES:
-		if (parse_seconds(value, &options->json_lines))
+		if (parse_duration(value, &ms) || ms < 100 || ms > 3600000)
 			return parser_refuse(parser,
 					     "--json-lines: '%s' is not a time; allowed: "
 					     "0.1..3600 s, at most three decimals",
 					     value);
+		options->json_lines = (double)ms / 1000;
 		break;
 	case OWN_QUIET:
 		options->quiet = 1;
@@ -493,6 +460,10 @@ int options_parse(int argc, char **argv, const struct options_command *command,
 	options->config = gdrcap_config_new();
 	if (!options->config)
 		return parser_refuse(&parser, "out of memory");
+	if (argc == 2 && !strcmp(argv[1], "--complete")) {
+		complete_print(command);
+		return 1;
+	}
 	parser_init(&parser);
 	ret = parser_walk(&parser, 0);
 	if (ret)

@@ -31,14 +31,12 @@ struct options_command {
 };
 
 /*
- * argv[0] is the subcommand's name. 0; 1: --help or --explain-image printed all, exit with 0; negative errno: the
- * error is on stderr and in `refused`, exit with 2. What depends on several options is not checked here:
- * gdrcap_config_check() comes next.
+ * argv[0] is the subcommand's name. 0; 1: --help, --explain-image, or what a shell asks for (--complete),
+ * was printed, exit with 0; negative errno: the
+ * error is on stderr and in `refused`, exit with 2. What depends on several options is not checked here,
+ * but by gdrcap_create().
  */
 int options_parse(int argc, char **argv, const struct options_command *command,
 		  struct app_options *options);
-
-/* Letters that differ, are missing or too many (Levenshtein), for "did you mean". */
-size_t options_distance(const char *from, const char *to);
 
 #endif

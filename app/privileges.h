@@ -9,8 +9,8 @@ typedef void privileges_teller(void *context, enum gdrcap_log_level level, const
 
 /*
  * Gives up, in every thread of the process, all capabilities but those that these ports need until
- * they are closed; and for good: no program that is executed gets any back. Frames come from
- * strangers, and from here on they are read. `tell` is called with lines for people where threads
+ * they are closed; and for good: no program that is executed gets any back. Frames are
+ * untrusted, and from here on they are read. `tell` is called with lines for people where threads
  * keep what they have.
  */
 void privileges_drop(const struct gdrcap_config *config, privileges_teller *tell, void *context);

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "json_line.h"
 #include "report_images.h"
 
 static const char *end_name(uint32_t end)
@@ -147,37 +148,26 @@ void report_print_incomplete(FILE *to, const struct report *report)
 
 /* ---- JSON ---- */
 
-static json_t *count_if(int known, uint64_t count)
-{
-	return known ? report_json_count(count) : json_null();
-}
-
 static json_t *counts_to_json(const struct gdrcap_image_counts *counts)
 {
 	json_t *frames = json_pack(
-		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "received",
-		report_json_count(counts->frames), "placed", report_json_count(counts->placed),
-		"duplicate", report_json_count(counts->duplicate), "late",
-		report_json_count(counts->late), "no_room", report_json_count(counts->no_room),
-		"misfit", report_json_count(counts->misfit), "filtered",
-		report_json_count(counts->filtered));
-	json_t *by = json_pack("{s:o, s:o, s:o}", "newer", report_json_count(counts->newer),
-			       "timeout", report_json_count(counts->timeout), "stopped",
-			       report_json_count(counts->stopped));
-	json_t *pieces =
-		json_pack("{s:o, s:o, s:o}", "expected", report_json_count(counts->pieces_expected),
-			  "placed", report_json_count(counts->pieces_placed), "lost",
-			  report_json_count(counts->pieces_lost));
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "received", json_count(counts->frames),
+		"placed", json_count(counts->placed), "duplicate", json_count(counts->duplicate),
+		"late", json_count(counts->late), "no_room", json_count(counts->no_room), "misfit",
+		json_count(counts->misfit), "filtered", json_count(counts->filtered));
+	json_t *by = json_pack("{s:o, s:o, s:o}", "newer", json_count(counts->newer), "timeout",
+			       json_count(counts->timeout), "stopped", json_count(counts->stopped));
+	json_t *pieces = json_pack(
+		"{s:o, s:o, s:o}", "expected", json_count(counts->pieces_expected), "placed",
+		json_count(counts->pieces_placed), "lost", json_count(counts->pieces_lost));
 
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "frames",
-			 frames, "begun", report_json_count(counts->begun), "complete",
-			 report_json_count(counts->complete), "incomplete",
-			 report_json_count(counts->incomplete), "incomplete_by", by, "dropped",
-			 report_json_count(counts->dropped), "open",
-			 report_json_count(counts->open), "skipped",
-			 count_if(counts->has_skipped, counts->skipped), "restarts",
-			 report_json_count(counts->restarts), "pieces", pieces, "bytes",
-			 report_json_count(counts->bytes));
+	return json_pack(
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "frames", frames,
+		"begun", json_count(counts->begun), "complete", json_count(counts->complete),
+		"incomplete", json_count(counts->incomplete), "incomplete_by", by, "dropped",
+		json_count(counts->dropped), "open", json_count(counts->open), "skipped",
+		json_count_if(counts->has_skipped, counts->skipped), "restarts",
+		json_count(counts->restarts), "pieces", pieces, "bytes", json_count(counts->bytes));
 }
 
 static json_t *incomplete_to_json(const struct gdrcap_incomplete *image)
@@ -185,14 +175,13 @@ static json_t *incomplete_to_json(const struct gdrcap_incomplete *image)
 	json_t *ranges = json_array();
 
 	for (uint32_t r = 0; r < image->ranges && r < GDRCAP_RANGES_MAX; r++)
-		if (json_array_append_new(
-			    ranges, json_pack("[o, o]", report_json_count(image->missing[r].from),
-					      report_json_count(image->missing[r].bytes))))
+		if (json_array_append_new(ranges,
+					  json_pack("[o, o]", json_count(image->missing[r].from),
+						    json_count(image->missing[r].bytes))))
 			return NULL;
-	return json_pack("{s:o, s:o, s:s, s:o, s:I, s:I, s:o}", "number",
-			 report_json_count(image->number), "stream",
-			 report_json_count(image->stream_id), "by", end_name(image->end), "pieces",
-			 count_if(image->pieces != 0, image->pieces), "received",
+	return json_pack("{s:o, s:o, s:s, s:o, s:I, s:I, s:o}", "number", json_count(image->number),
+			 "stream", json_count(image->stream_id), "by", end_name(image->end),
+			 "pieces", json_count_if(image->pieces != 0, image->pieces), "received",
 			 (json_int_t)image->received, "ranges", (json_int_t)image->ranges,
 			 "missing", ranges);
 }
@@ -206,20 +195,20 @@ static json_t *description_to_json(const struct report *report, const struct rep
 	for (uint32_t s = 0; s < images->stream_count; s++) {
 		json_t *stream = counts_to_json(&images->streams[s].counts);
 
-		rc |= json_object_set_new(stream, "id", report_json_count(images->streams[s].id));
+		rc |= json_object_set_new(stream, "id", json_count(images->streams[s].id));
 		rc |= json_array_append_new(streams, stream);
 	}
 	for (uint32_t n = 0; n < images->incomplete_count; n++)
 		rc |= json_array_append_new(incomplete, incomplete_to_json(&images->incomplete[n]));
-	rc |= json_object_set_new(object, "name", report_json_text(images->name));
+	rc |= json_object_set_new(object, "name", json_text(images->name));
 	rc |= json_object_set_new(object, "streams", streams);
 	rc |= json_object_set_new(object, "first_incomplete", incomplete);
-	rc |= json_object_set_new(
-		object, "saved",
-		report->saves_images
-			? json_pack("{s:o, s:o}", "images", report_json_count(report->images_saved),
-				    "missed", report_json_count(report->images_missed))
-			: json_null());
+	rc |= json_object_set_new(object, "saved",
+				  report->saves_images
+					  ? json_pack("{s:o, s:o}", "images",
+						      json_count(report->images_saved), "missed",
+						      json_count(report->images_missed))
+					  : json_null());
 	if (!rc)
 		return object;
 	json_decref(object);

@@ -13,9 +13,6 @@ json_t *report_images_to_json(const struct report *report);
 /* All descriptions together. */
 void report_images_total(const struct report *report, struct gdrcap_image_counts *total);
 
-/* What all of a report's JSON is made with: report_json.c. */
-json_t *report_json_count(uint64_t count);
-json_t *report_json_text(const char *text);
 /* What all of its text is: report_text.c. */
 void report_print_row(FILE *to, const char *name, uint64_t count, const char *unit);
 

@@ -132,7 +132,7 @@ static void print_frames(FILE *to, const struct report *report)
 			report_option(report, "expect", 0));
 	else if (!pcap)
 		fprintf(to, "  %-10s%s%s%s\n", "pattern", report_option(report, "pattern.name", 0),
-			restarts ? ", anew in each frame" : "",
+			restarts ? ", again in each frame" : "",
 			custom ? ", in frames of a custom layout" : "");
 }
 
@@ -510,7 +510,7 @@ void report_print_verdict(FILE *to, const struct report *report, int colour)
 			plural(total->valid),
 			report_option(report, "tx_port", 0) ? "sent" : "received");
 		if (total->restarts)
-			fprintf(to, "; senders that began anew: %s",
+			fprintf(to, "; senders that began again: %s",
 				report_text_count(count, total->restarts));
 		fprintf(to, "\n");
 		return;

@@ -175,7 +175,6 @@ static int run_check(struct run *run)
 	const char *tx = gdrcap_config_get(config, "tx_port", 0);
 	const struct run_command *command = run->command;
 	const char *name = command->options.name;
-	struct gdrcap_error error = { 0 };
 
 	if (run->options->json && run->options->json_lines > 0)
 		report_error(&run->report, REPORT_EXIT_USAGE,
@@ -206,8 +205,6 @@ static int run_check(struct run *run)
 			"such as net_af_packet0,iface=eth0, or a ConnectX: 0000:3b:00.0 (lspci "
 			"-D) or enp59s0f0np0 (ip link)",
 			name);
-	else if (gdrcap_config_check(config, &error))
-		report_error(&run->report, REPORT_EXIT_USAGE, "%s", error.text);
 	return run->report.error_count ? -EINVAL : 0;
 }
 
@@ -256,7 +253,10 @@ static int run_open(struct run *run, const struct run_command *command,
 	rc = gdrcap_create(options->config, &run->session, &error);
 	if (rc) {
 		run->session = NULL;
-		report_error(&run->report, REPORT_EXIT_NOT_RUN, "%s", error.text);
+		report_error(&run->report,
+			     error.kind == GDRCAP_ERROR_CONFIG ? REPORT_EXIT_USAGE
+							       : REPORT_EXIT_NOT_RUN,
+			     "%s", error.text);
 		return rc;
 	}
 	rc = run_open_images(run);
@@ -354,7 +354,7 @@ static int run_loop(struct run *run)
 	run_end_live(run);
 	if (rc && !report->error_count)
 		report_error(report, REPORT_EXIT_NOT_RUN,
-			     "nobody reads the results: standard output: %s", strerror(-rc));
+			     "the results cannot be written: standard output: %s", strerror(-rc));
 	stop_rc = gdrcap_stop(run->session, &error);
 	if (stop_rc)
 		report_error(report, REPORT_EXIT_NOT_RUN, "%s", error.text);

@@ -3,10 +3,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <future>
-#include <memory>
+#include <list>
 #include <stdexcept>
 #include <string>
-#include <vector>
 #include <unistd.h>
 #include <gdrcap.h>
 
@@ -15,14 +14,16 @@ struct Capture {
 	gdrcap_session *session = nullptr;
 	uint64_t frames = 0;
 	explicit Capture(const char *file) : name(file) {
-		std::unique_ptr<gdrcap_config, void (*)(gdrcap_config *)> config(gdrcap_config_new(), gdrcap_config_free);
+		gdrcap_config *config = gdrcap_config_new();
 		gdrcap_error error{};
-		gdrcap_config_set_log(config.get(), log, this);
-		int ret = gdrcap_config_load(config.get(), file, &error);
-		if (!ret && !(ret = gdrcap_create(config.get(), &session, &error)) && (ret = gdrcap_start(session, &error)))
+		gdrcap_config_set_log(config, log, this);
+		const bool runs = !gdrcap_config_load(config, file, &error) &&
+				  !gdrcap_create(config, &session, &error) && !gdrcap_start(session, &error);
+		gdrcap_config_free(config);
+		if (!runs) {
 			gdrcap_destroy(session);
-		if (ret)
 			throw std::runtime_error(std::string(file) + ": " + error.text);
+		}
 	}
 	Capture(const Capture &) = delete;
 	~Capture() { gdrcap_destroy(session); } // stops it first
@@ -30,46 +31,42 @@ struct Capture {
 		if (level <= GDRCAP_LOG_WARNING)
 			fprintf(stderr, "%s: %s\n", static_cast<Capture *>(self)->name, line);
 	}
-	bool receive(unsigned int work_us) { // false: nothing will come any more
-		gdrcap_queue *queue = gdrcap_get_queue(session, 0);
-		const gdrcap_batch *batch;
-		const int count = gdrcap_wait(queue, &batch, 1, 10000);
-		if (count > 0) {
-			usleep(work_us); // frame i begins at gdrcap_frame(batch, i)
-			frames += batch->count;
-			gdrcap_release(queue, &batch, 1);
-		}
-		return count >= 0;
-	}
 };
 
-static std::vector<std::unique_ptr<Capture>> *kept;
-
 static bool run(const std::string &how, char **files) {
-	auto captures = std::make_unique<std::vector<std::unique_ptr<Capture>>>();
-	for (; *files; files++)
-		captures->push_back(std::make_unique<Capture>(*files));
-	auto other = std::async(std::launch::async, [all = captures.get(), stop = how == "stop"] {
-		if (stop) // what this thread waits for
-			for (auto &capture : *all)
-				gdrcap_stop(capture->session, nullptr);
+	static std::list<Capture> *kept;
+	std::list<Capture> captures;
+	while (*files)
+		captures.emplace_back(*files++);
+	auto other = std::async(how == "stop" ? std::launch::async : std::launch::deferred, [&] {
+		for (Capture &capture : captures)
+			gdrcap_stop(capture.session, nullptr); // what this thread waits for
 	});
 	for (bool more = true; more;) {
 		more = false;
-		for (auto &capture : *captures)
-			more |= capture->receive(how == "slow" ? 1000 : 0);
+		for (Capture &capture : captures) {
+			gdrcap_queue *queue = gdrcap_get_queue(capture.session, 0);
+			const gdrcap_batch *batch;
+			const int count = gdrcap_wait(queue, &batch, 1, 10000); // us
+			if (count > 0) {
+				usleep(how == "slow" ? 1000 : 0); // frame i begins at gdrcap_frame(batch, i)
+				capture.frames += batch->count;
+				gdrcap_release(queue, &batch, 1);
+			}
+			more |= count >= 0; // else nothing will come any more
+		}
 		if (how == "throw")
 			throw std::runtime_error("the program's own error"); // ends the captures with their owner
 		if (how == "exit")
 			exit(3); // while they run
 		if (how == "return")
-			return (kept = captures.release()); // main returns while they run
+			return (kept = new std::list<Capture>(std::move(captures))); // main returns while they run
 	}
 	bool good = true;
-	for (auto &capture : *captures) {
+	for (Capture &capture : captures) {
 		gdrcap_error error{};
-		good &= gdrcap_stop(capture->session, &error) == 0;
-		printf("%s: %llu frames %s\n", capture->name, (unsigned long long)capture->frames, error.text);
+		good &= gdrcap_stop(capture.session, &error) == 0;
+		printf("%s: %llu frames %s\n", capture.name, (unsigned long long)capture.frames, error.text);
 	}
 	return good;
 }

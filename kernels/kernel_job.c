@@ -86,8 +86,9 @@ static int custom_check(const struct kernel_job *job)
 	ret = field_check(&custom->sequence, "sequence");
 	if (!ret)
 		ret = field_check(&custom->stream, "stream");
-	if (!ret && custom->self_phase && !pattern_is_prbs(job->plan.kind))
-		ret = kernel_fail(-EINVAL, "pattern %u has no phase to be found", job->plan.kind);
+	if (!ret && custom->self_phase && !pattern_is_prbs(job->pattern.kind))
+		ret = kernel_fail(-EINVAL, "pattern %u has no phase to be found",
+				  job->pattern.kind);
 	return ret;
 }
 
@@ -281,8 +282,8 @@ int kernel_job_check(const struct kernel_job *job)
 		return kernel_fail(-EINVAL, "%u rings with %u workers each: at most %u and %u",
 				   job->ring_count, job->workers_per_ring, KERNEL_RINGS_MAX,
 				   KERNEL_WORKERS_MAX);
-	if (job->plan.kind >= PATTERN_KINDS)
-		return kernel_fail(-EINVAL, "unknown pattern %u", job->plan.kind);
+	if (job->pattern.kind >= PATTERN_KINDS)
+		return kernel_fail(-EINVAL, "unknown pattern %u", job->pattern.kind);
 	if (job->layout.match.count > FRAME_MATCH_RULES)
 		return kernel_fail(-EINVAL, "%u match rules; at most %u", job->layout.match.count,
 				   FRAME_MATCH_RULES);

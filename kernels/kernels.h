@@ -41,9 +41,9 @@ struct kernel_job {
 				    * Worker k of a ring takes bursts k, k + workers, ... */
 	uint32_t frame_bytes_hint; /* typical length in memory: chooses the variant; 0 unknown */
 	struct frame_layout layout;
-	struct pattern_plan plan; /* host pointers; start() uploads the tables */
+	struct pattern pattern; /* host pointers; start() uploads the tables */
 	/*
-	 * NULL: frames are made of, and compared with, layout and plan. Else frames of a file:
+	 * NULL: frames are made of, and compared with, layout and pattern. Else frames of a file:
 	 * KERNEL_WRITE copies them into the slots, as its requests say; KERNEL_CHECK compares with
 	 * them (frame_store.h). Pointers are good for both sides; start() may make a copy of a
 	 * resident store.

@@ -16,6 +16,7 @@
 #define RUNS 5u
 #define RUN_MS 500u
 #define RUN_MS_MOST 600000u
+#define STATE_ALIGN 128 /* two cache lines, which some CPUs fetch together */
 
 /* Runs of a quick bench are as long as fits into its share of the time; no point begins that would
  * probably end after the rest. */
@@ -269,6 +270,31 @@ static int point_runs(struct runner *runner, const struct point *point, void *st
 	return 0;
 }
 
+int bench_stage_open(const struct bench_stage *stage, const struct bench *bench,
+		     const struct gdrcap_bench_point *point, void **state,
+		     struct gdrcap_error *error)
+{
+	const size_t bytes = stage->state_bytes / STATE_ALIGN * STATE_ALIGN + STATE_ALIGN;
+	int ret;
+
+	*state = aligned_alloc(STATE_ALIGN, bytes);
+	if (!*state)
+		return error_set(error, -ENOMEM, "no memory for stage %s", stage->about.id);
+	memset(*state, 0, bytes);
+	ret = stage->open(bench, point, *state, error);
+	if (ret == 0)
+		return 0;
+	bench_stage_close(stage, *state);
+	*state = NULL;
+	return ret;
+}
+
+void bench_stage_close(const struct bench_stage *stage, void *state)
+{
+	stage->close(state);
+	free(state);
+}
+
 /* 0 with a result, which may be an error; -EINTR. */
 static int point_measure(struct runner *runner, const struct point *point,
 			 struct gdrcap_bench_result *result)
@@ -284,13 +310,13 @@ static int point_measure(struct runner *runner, const struct point *point,
 		return 0;
 	}
 	(void)pthread_setaffinity_np(pthread_self(), sizeof(runner->cpus), &runner->cpus);
-	ret = stage->open(&runner->bench, &point->point, &state, &error);
+	ret = bench_stage_open(stage, &runner->bench, &point->point, &state, &error);
 	if (ret == 0) {
 		bool interrupted;
 
 		ret = point_runs(runner, point, state, &error);
 		interrupted = ret == -EINTR && !error.text[0];
-		stage->close(state);
+		bench_stage_close(stage, state);
 		if (interrupted)
 			return -EINTR;
 	}

@@ -57,26 +57,32 @@ struct bench_stage {
 	/* Fills up to BENCH_POINTS_MAX points that make sense on this machine (fewer with
 	 * config->quick) and returns their number; .stage is filled by the runner. */
 	uint32_t (*points)(const struct bench *bench, struct gdrcap_bench_point *points);
-	/* 0 with a state for the runs of a point, or a negative errno with cause and remedy. */
-	int (*open)(const struct bench *bench, const struct gdrcap_bench_point *point, void **state,
+	size_t state_bytes; /* of the state for the runs of a point, which comes zeroed */
+	/* 0, or a negative errno with cause and remedy. */
+	int (*open)(const struct bench *bench, const struct gdrcap_bench_point *point, void *state,
 		    struct gdrcap_error *error);
 	/* About run_ms long. Called once more before the first that counts, as a warm-up. */
 	int (*run)(void *state, uint32_t run_ms, struct bench_sample *sample,
 		   struct gdrcap_error *error);
-	void (*close)(void *state);
+	void (*close)(void *state); /* also after an open() that failed half-way */
 };
+
+/* With a state, which bench_stage_close() frees. */
+int bench_stage_open(const struct bench_stage *stage, const struct bench *bench,
+		     const struct gdrcap_bench_point *point, void **state,
+		     struct gdrcap_error *error);
+void bench_stage_close(const struct bench_stage *stage, void *state);
 
 /* Each in the file of its name. */
 extern const struct bench_stage bench_memory_read; /* limit_memory.c: host memory, one core */
-extern const struct bench_stage bench_rx_burst;	   /* limit_rx_burst.c: bare loop on net_null */
 /* limit_cuda.c: */
 extern const struct bench_stage bench_gpu_memory, bench_copy, bench_zero_copy, bench_round_trip;
-extern const struct bench_stage bench_mempool, bench_ring; /* stage_ring.c */
-extern const struct bench_stage bench_rx_worker;	   /* stage_rx.c */
-extern const struct bench_stage bench_consumer;		   /* stage_consumer.c: frames resident */
-extern const struct bench_stage bench_latency;		   /* stage_latency.c */
-extern const struct bench_stage bench_sender;		   /* stage_sender.c */
-extern const struct bench_stage bench_path; /* stage_path.c: whole, through sessions */
+extern const struct bench_stage bench_mempool, bench_ring;	 /* stage_ring.c */
+extern const struct bench_stage bench_rx_burst, bench_rx_worker; /* stage_rx.c */
+extern const struct bench_stage bench_consumer; /* stage_consumer.c: frames resident */
+extern const struct bench_stage bench_latency;	/* stage_latency.c */
+extern const struct bench_stage bench_sender;	/* stage_sender.c */
+extern const struct bench_stage bench_path;	/* stage_path.c: whole, through sessions */
 extern const struct bench_stage bench_idle_cost, bench_idle_reads; /* stage_idle.c */
 
 /* The rows, in the order of measuring. */

@@ -2,7 +2,6 @@
 /* The JSON object of a bench, on standard output and in a file: schema gdrcap.bench/1, docs/bench.md. */
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,45 +11,6 @@
 #include "json_line.h"
 
 #define BENCH_SCHEMA "gdrcap.bench/1"
-#define TEXT_BYTES 1024
-
-/* Drivers' and kernels' texts may hold any bytes. */
-static json_t *text(const char *from)
-{
-	char copy[TEXT_BYTES];
-
-	snprintf(copy, sizeof(copy), "%s", from);
-	for (char *c = copy; *c; c++)
-		if (*c < ' ' || *c > '~')
-			*c = '?';
-	return json_string(copy);
-}
-
-static json_t *text_if(const char *from)
-{
-	return from[0] ? text(from) : json_null();
-}
-
-/* jansson's integers are signed. */
-static json_t *count(uint64_t number)
-{
-	return json_integer(number > INT64_MAX ? INT64_MAX : (json_int_t)number);
-}
-
-static json_t *count_if(uint64_t number)
-{
-	return number ? count(number) : json_null();
-}
-
-static json_t *number(double value)
-{
-	return isfinite(value) ? json_real(value) : json_null();
-}
-
-static json_t *number_if(double value)
-{
-	return value != 0 ? number(value) : json_null();
-}
 
 /* Takes `item` over, also when it fails; NULL fails. */
 static int append(json_t *array, json_t *item)
@@ -60,20 +20,24 @@ static int append(json_t *array, json_t *item)
 
 static json_t *machine_to_json(const struct gdrcap_bench_machine *machine)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o}", "cpu",
-			 text_if(machine->cpu), "cpus", count_if(machine->cpus), "kernel",
-			 text_if(machine->kernel), "memory_bytes", count_if(machine->memory_bytes),
-			 "cache_bytes", count_if(machine->cache_bytes), "hugepages",
-			 machine->hugepages, "gpu", text_if(machine->gpu), "gpu_units",
-			 count_if(machine->gpu_units), "gpu_driver", text_if(machine->gpu_driver),
-			 "cuda", text_if(machine->cuda));
+	return json_pack(
+		"{s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o}", "cpu",
+		json_text_if(machine->cpu), "cpus",
+		json_count_if(machine->cpus != 0, machine->cpus), "kernel",
+		json_text_if(machine->kernel), "memory_bytes",
+		json_count_if(machine->memory_bytes != 0, machine->memory_bytes), "cache_bytes",
+		json_count_if(machine->cache_bytes != 0, machine->cache_bytes), "hugepages",
+		machine->hugepages, "gpu", json_text_if(machine->gpu), "gpu_units",
+		json_count_if(machine->gpu_units != 0, machine->gpu_units), "gpu_driver",
+		json_text_if(machine->gpu_driver), "cuda", json_text_if(machine->cuda));
 }
 
 static json_t *parameters_to_json(const struct bench_parameters *parameters)
 {
 	return json_pack("{s:b, s:o, s:o, s:o, s:o}", "quick", (int)parameters->quick, "runs",
-			 count(parameters->runs), "run_ms", count_if(parameters->run_ms), "gpu",
-			 text(parameters->gpu), "cores", text(parameters->cores));
+			 json_count(parameters->runs), "run_ms",
+			 json_count_if(parameters->run_ms != 0, parameters->run_ms), "gpu",
+			 json_text(parameters->gpu), "cores", json_text(parameters->cores));
 }
 
 static json_t *stages_to_json(int *rc)
@@ -93,57 +57,62 @@ static json_t *latency_to_json(const struct gdrcap_bench_result *result)
 {
 	if (!result->samples)
 		return json_null();
-	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "p50_ns", number(result->p50_ns), "p99_ns",
-			 number(result->p99_ns), "p999_ns", number(result->p999_ns), "max_ns",
-			 number(result->max_ns), "samples", count(result->samples));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "p50_ns", json_number(result->p50_ns),
+			 "p99_ns", json_number(result->p99_ns), "p999_ns",
+			 json_number(result->p999_ns), "max_ns", json_number(result->max_ns),
+			 "samples", json_count(result->samples));
 }
 
 /* What was found; all of it null where it was not measured. */
 static int found_to_json(json_t *object, const struct gdrcap_bench_result *result)
 {
-	const int measured = !result->error[0];
+	const bool measured = !result->error[0];
+	const uint32_t count = measured ? result->runs : 0;
 	json_t *runs = json_array(), *speeds = json_array();
-	int known = 0;
-	json_t *found;
-	int rc = 0;
+	bool known = false;
 
-	for (uint32_t i = 0; measured && i < result->runs; i++)
-		rc |= append(runs, number(result->run[i]));
-	for (uint32_t i = 0; i < result->runs; i++)
+	for (uint32_t i = 0; i < count; i++) {
+		json_add(&runs, json_number(result->run[i]));
 		known |= result->core_speed[i] > 0;
-	for (uint32_t i = 0; measured && known && i < result->runs; i++)
-		rc |= append(speeds, number_if(result->core_speed[i]));
-	found = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "runs", runs,
-			  "core_speed", speeds, "median",
-			  measured ? number(result->median) : json_null(), "least",
-			  measured ? number(result->least) : json_null(), "most",
-			  measured ? number(result->most) : json_null(), "limit",
-			  number_if(result->limit), "of_limit", number_if(result->of_limit), "mpps",
-			  number_if(result->mpps), "gbps", number_if(result->gbps), "seconds",
-			  measured ? number(result->seconds) : json_null());
-	rc |= !found || json_object_update(object, found);
-	json_decref(found);
-	found = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "frames",
-			  measured ? count(result->frames) : json_null(), "validated",
-			  measured ? count(result->validated) : json_null(), "damaged",
-			  measured ? count(result->damaged) : json_null(), "lost",
-			  measured ? count(result->lost) : json_null(), "sequence_checked",
-			  measured ? json_boolean(result->sequence_checked) : json_null(),
-			  "latency", latency_to_json(result), "note", text_if(result->note));
-	rc |= !found || json_object_update(object, found);
-	json_decref(found);
-	return rc;
+	}
+	for (uint32_t i = 0; known && i < count; i++)
+		json_add(&speeds,
+			 json_number_if(result->core_speed[i] != 0, result->core_speed[i]));
+	const struct json_row rows[] = {
+		{ "runs", runs },
+		{ "core_speed", speeds },
+		{ "median", json_number_if(measured, result->median) },
+		{ "least", json_number_if(measured, result->least) },
+		{ "most", json_number_if(measured, result->most) },
+		{ "limit", json_number_if(result->limit != 0, result->limit) },
+		{ "of_limit", json_number_if(result->of_limit != 0, result->of_limit) },
+		{ "mpps", json_number_if(result->mpps != 0, result->mpps) },
+		{ "gbps", json_number_if(result->gbps != 0, result->gbps) },
+		{ "seconds", json_number_if(measured, result->seconds) },
+		{ "frames", json_count_if(measured, result->frames) },
+		{ "validated", json_count_if(measured, result->validated) },
+		{ "damaged", json_count_if(measured, result->damaged) },
+		{ "lost", json_count_if(measured, result->lost) },
+		{ "sequence_checked",
+		  measured ? json_boolean(result->sequence_checked) : json_null() },
+		{ "latency", latency_to_json(result) },
+		{ "note", json_text_if(result->note) },
+	};
+
+	return json_put(object, rows, sizeof(rows) / sizeof(rows[0]));
 }
 
 static json_t *result_to_json(const struct gdrcap_bench_result *result)
 {
 	const struct gdrcap_bench_point *point = &result->point;
 	json_t *object = json_pack(
-		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "stage", text(point->stage),
-		"frame_bytes", count_if(point->frame_bytes), "burst", count_if(point->burst),
-		"blocks", count_if(point->blocks), "queues", count_if(point->queues), "pattern",
-		text_if(point->pattern), "memory", text_if(point->memory), "source",
-		text_if(point->source), "error", text_if(result->error));
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "stage", json_text(point->stage),
+		"frame_bytes", json_count_if(point->frame_bytes != 0, point->frame_bytes), "burst",
+		json_count_if(point->burst != 0, point->burst), "blocks",
+		json_count_if(point->blocks != 0, point->blocks), "queues",
+		json_count_if(point->queues != 0, point->queues), "pattern",
+		json_text_if(point->pattern), "memory", json_text_if(point->memory), "source",
+		json_text_if(point->source), "error", json_text_if(result->error));
 
 	if (object && found_to_json(object, result)) {
 		json_decref(object);
@@ -187,7 +156,7 @@ int bench_print_json_error(FILE *to, const char *why)
 	return json_line_print(to,
 			       json_pack("{s:s, s:s, s:b, s:o, s:n, s:n, s:[], s:[]}", "schema",
 					 BENCH_SCHEMA, "version", gdrcap_version(), "complete", 0,
-					 "error", text(why), "machine", "parameters", "stages",
+					 "error", json_text(why), "machine", "parameters", "stages",
 					 "results"),
 			       0);
 }

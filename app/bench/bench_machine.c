@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rte_eal.h>
@@ -18,6 +17,7 @@
 #include <cuda_runtime_api.h>
 #endif
 
+#include "base/clock.h"
 #include "base/eal.h"
 #include "base/guest.h"
 #include "base/log.h"
@@ -36,10 +36,7 @@
 
 uint64_t bench_now_ns(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+	return now_ns();
 }
 
 int bench_pin(const struct bench *bench, uint32_t index)
@@ -248,7 +245,8 @@ static int cpus_choose(struct bench *bench, const char *cores, struct gdrcap_err
 	size_t count = 0;
 
 	if (cores && cores[0] && parse_cpu_list(cores, asked, BENCH_CPUS_MAX, &count) < 0)
-		return error_set(error, -EINVAL, "cores: \"%s\" is no list such as 2,4-7", cores);
+		return error_set(error, -EINVAL, "cores: \"%s\" is not a list such as 2,4-7",
+				 cores);
 	return eal_cpus(asked, count, -1, bench->cpus, BENCH_CPUS_MAX, error);
 }
 

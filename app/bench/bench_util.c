@@ -10,12 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "session/session.h"
@@ -45,22 +45,14 @@ struct hand {
 	double away; /* part of the body's time that others had its core */
 };
 
-static uint64_t cpu_ns(void)
-{
-	struct timespec used;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-	return (uint64_t)used.tv_sec * UINT64_C(1000000000) + (uint64_t)used.tv_nsec;
-}
-
 static void hand_work(struct hand *hand)
 {
 	const struct crew *crew = hand->crew;
-	const uint64_t began = bench_now_ns(), cpu_began = cpu_ns();
+	const uint64_t began = bench_now_ns(), cpu_began = time_ns(CLOCK_THREAD_CPUTIME_ID);
 	uint64_t spent, used;
 
 	crew->body(crew->arg, hand->index);
-	used = cpu_ns() - cpu_began;
+	used = time_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_began;
 	spent = bench_now_ns() - began;
 	hand->away = spent > used ? (double)(spent - used) / (double)spent : 0;
 }
@@ -134,32 +126,65 @@ void bench_note_away(struct bench_sample *sample, double away)
 
 /* ---- points and figures ---- */
 
-uint32_t bench_bursts(const struct bench *bench, uint32_t bursts[BENCH_BURSTS_MAX])
+static void point_add(struct bench_points *to, const struct bench_grid *grid,
+		      const struct gdrcap_bench_point *numbers)
 {
-	static const uint32_t all[] = { 16, 32, 64, 128, 256 }, few[] = { 64, 256 };
-	const bool quick = bench->config && bench->config->quick;
-	const uint32_t count = quick ? RTE_DIM(few) : RTE_DIM(all);
+	struct gdrcap_bench_point *point = &to->points[to->count];
 
-	memcpy(bursts, quick ? few : all, count * sizeof(*bursts));
-	return count;
+	if (to->count == BENCH_POINTS_MAX)
+		return;
+	*point = *numbers;
+	snprintf(point->pattern, sizeof(point->pattern), "%s", grid->pattern ? grid->pattern : "");
+	snprintf(point->memory, sizeof(point->memory), "%s", grid->memory ? grid->memory : "");
+	snprintf(point->source, sizeof(point->source), "%s", grid->source ? grid->source : "");
+	if (grid->always || !to->fits || to->fits(to->bench, point))
+		to->count++;
+	else
+		memset(point, 0, sizeof(*point));
 }
 
-uint32_t bench_burst_points(const struct bench *bench, const char *const *sources, uint32_t count,
+#define EACH(at, list)                                                                             \
+	const uint32_t *at = (list) ? (list) : none, *at##_first = at;                             \
+	at == at##_first || *at;                                                                   \
+	at++
+
+static void grid_add(struct bench_points *to, const struct bench_grid *grid)
+{
+	static const uint32_t none[] = { 0, 0 };
+
+	for (EACH(queues, grid->queues))
+		for (EACH(frame_bytes, grid->frame_bytes))
+			for (EACH(burst, grid->bursts))
+				for (EACH(blocks, grid->blocks))
+					point_add(to, grid,
+						  &(struct gdrcap_bench_point){
+							  .frame_bytes = *frame_bytes,
+							  .burst = *burst,
+							  .blocks = *blocks,
+							  .queues = *queues,
+						  });
+}
+
+void bench_points_add(struct bench_points *to, const struct bench_grid *grids, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (to->bench->cuda || !grids[i].needs_cuda)
+			grid_add(to, &grids[i]);
+}
+
+uint32_t bench_burst_points(const struct bench *bench, const char *source, const char *second,
 			    struct gdrcap_bench_point *points)
 {
-	uint32_t bursts[BENCH_BURSTS_MAX], n = 0;
-	const uint32_t burst_count = bench_bursts(bench, bursts);
+	const bool quick = bench->config && bench->config->quick;
+	const uint32_t *bursts = quick ? BENCH_LIST(64, 256) : BENCH_LIST(16, 32, 64, 128, 256);
+	const struct bench_grid grids[] = {
+		{ BENCH_LIST(1), BENCH_LIST(FRAME_BYTES), bursts, .source = source },
+		{ BENCH_LIST(1), BENCH_LIST(FRAME_BYTES), bursts, .source = second },
+	};
+	struct bench_points to = { bench, points, 0, NULL };
 
-	for (uint32_t s = 0; s < count; s++)
-		for (uint32_t b = 0; b < burst_count; b++, n++) {
-			points[n] = (struct gdrcap_bench_point){
-				.frame_bytes = FRAME_BYTES,
-				.burst = bursts[b],
-				.queues = 1,
-			};
-			snprintf(points[n].source, sizeof(points[n].source), "%s", sources[s]);
-		}
-	return n;
+	bench_points_add(&to, grids, second ? 2 : 1);
+	return to.count;
 }
 
 double bench_memory_limit(const struct bench *bench, uint32_t cores)
@@ -212,12 +237,23 @@ uint64_t bench_memory_available(void)
 
 /* ---- rates ---- */
 
-void bench_frame_rate(struct bench_sample *sample, uint64_t cycles, uint64_t frames)
+int bench_loop_run(struct bench_loop *loop, uint32_t cores,
+		   void (*body)(void *state, uint32_t index), uint32_t run_ms,
+		   struct bench_sample *sample, struct gdrcap_error *error)
 {
-	sample->seconds = (double)cycles / (double)rte_get_tsc_hz();
-	sample->frames = frames;
-	sample->value = sample->seconds * 1e9 / (double)frames;
-	sample->mpps = (double)frames / sample->seconds * 1e-6;
+	double away;
+	int ret;
+
+	loop->run_cycles = rte_get_tsc_hz() / 1000 * run_ms;
+	ret = bench_on_cores(loop->bench, cores, body, loop, &away, error);
+	if (ret < 0)
+		return ret;
+	sample->seconds = (double)loop->cycles / (double)rte_get_tsc_hz();
+	sample->frames = loop->frames;
+	sample->value = sample->seconds * 1e9 / (double)loop->frames;
+	sample->mpps = (double)loop->frames / sample->seconds * 1e-6;
+	bench_note_away(sample, away);
+	return 0;
 }
 
 double bench_limit_alike(const struct bench *bench, const char *stage,
@@ -284,7 +320,8 @@ int bench_rx_open(struct bench_rx *rx, const struct gdrcap_bench_point *point,
 
 void bench_rx_close(struct bench_rx *rx)
 {
-	gdrcap_destroy(rx->session);
+	if (rx->session)
+		gdrcap_destroy(rx->session);
 	memset(rx, 0, sizeof(*rx));
 }
 

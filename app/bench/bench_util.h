@@ -22,15 +22,41 @@ struct rx_worker;
 int bench_on_cores(const struct bench *bench, uint32_t count,
 		   void (*body)(void *arg, uint32_t index), void *arg, double *away,
 		   struct gdrcap_error *error);
+/* A loop on one core or two that is timed: the beginning of a stage's state. */
+struct bench_loop {
+	const struct bench *bench;
+	uint64_t run_cycles;	 /* asked for */
+	uint64_t cycles, frames; /* of the last run; the loop's to set */
+};
+/* Runs body(state, core) on so many cores for run_ms, and fills value, mpps,
+ * seconds, frames and note of a stage whose unit is ns a frame and that reads none. */
+int bench_loop_run(struct bench_loop *loop, uint32_t cores,
+		   void (*body)(void *state, uint32_t index), uint32_t run_ms,
+		   struct bench_sample *sample, struct gdrcap_error *error);
+
 /* Adds to the sample's note that it was so, if it matters. */
 void bench_note_away(struct bench_sample *sample, double away);
 
-/* Burst sizes of the stages that go by bursts, least first; fewer of them with config->quick.
- * Returns their number. */
-#define BENCH_BURSTS_MAX 8
-uint32_t bench_bursts(const struct bench *bench, uint32_t bursts[BENCH_BURSTS_MAX]);
-/* Points of each of those and each source, in frames of 64 bytes. Returns their number. */
-uint32_t bench_burst_points(const struct bench *bench, const char *const *sources, uint32_t count,
+/* Points of all combinations, the first list changing least often; 0 ends a list, NULL is 0, texts
+ * too may be NULL. */
+struct bench_grid {
+	const uint32_t *queues, *frame_bytes, *bursts, *blocks;
+	const char *pattern, *memory, *source;
+	bool needs_cuda; /* left out where there is none */
+	bool always;	 /* also where they do not fit: the result says why */
+};
+#define BENCH_LIST(...) ((const uint32_t[]){ __VA_ARGS__, 0 })
+struct bench_points {
+	const struct bench *bench;
+	struct gdrcap_bench_point *points; /* room for BENCH_POINTS_MAX */
+	uint32_t count;
+	/* Which of them this machine can have; NULL: all. */
+	bool (*fits)(const struct bench *bench, const struct gdrcap_bench_point *point);
+};
+/* The runner drops what is there already. */
+void bench_points_add(struct bench_points *to, const struct bench_grid *grids, size_t count);
+/* Of stages that go by bursts: of both sources, in frames of 64 bytes. Returns their number. */
+uint32_t bench_burst_points(const struct bench *bench, const char *source, const char *second,
 			    struct gdrcap_bench_point *points);
 /* Gb/s that so many cores read from memory: as one does, each, up to what all do. 0: not measured.
  */
@@ -39,8 +65,6 @@ double bench_memory_limit(const struct bench *bench, uint32_t cores);
 uint64_t bench_file_number(const char *path, uint64_t otherwise);
 /* Bytes that this machine, and this container, could give now. */
 uint64_t bench_memory_available(void);
-/* Fills value, mpps, seconds and frames of a stage whose unit is ns a frame and that reads none. */
-void bench_frame_rate(struct bench_sample *sample, uint64_t cycles, uint64_t frames);
 /* Median of `stage` with the burst and the source of `point`, or 0. */
 double bench_limit_alike(const struct bench *bench, const char *stage,
 			 const struct gdrcap_bench_point *point);

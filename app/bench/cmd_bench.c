@@ -11,6 +11,7 @@
 
 #include "bench/bench_report.h"
 #include "cmd.h"
+#include "cpu_list.h"
 #include "flags.h"
 #include "options.h"
 #include "report.h"
@@ -214,40 +215,18 @@ static int parse(int argc, char **argv, struct bench_options *options)
 	const size_t count = flags_make(options, flags);
 	const int rc = flags_parse(COMMAND, flags, count, argc, argv);
 
-	if (rc > 0)
+	if (rc == 1)
 		help_print(flags, count);
 	return rc;
 }
 
 /* ---- what is to be measured ---- */
 
-/* "0-3,8": CPUs that this process may use. */
-static void cores_text(char *to, size_t bytes)
-{
-	size_t used = 0;
-	cpu_set_t set;
-
-	to[0] = '\0';
-	CPU_ZERO(&set);
-	if (sched_getaffinity(0, sizeof(set), &set) < 0)
-		return;
-	for (int cpu = 0; cpu < CPU_SETSIZE && used < bytes; cpu++) {
-		int last = cpu;
-
-		if (!CPU_ISSET(cpu, &set))
-			continue;
-		while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &set))
-			last++;
-		used += (size_t)snprintf(to + used, bytes - used, "%s%d", used ? "," : "", cpu);
-		if (last > cpu && used < bytes)
-			used += (size_t)snprintf(to + used, bytes - used, "-%d", last);
-		cpu = last;
-	}
-}
-
 static void parameters_make(struct bench_parameters *parameters,
 			    const struct bench_options *options)
 {
+	cpu_set_t set;
+
 	parameters->quick = (uint32_t)options->quick;
 	parameters->runs = options->runs ? options->runs : RUNS;
 	parameters->run_ms = options->run_ms;
@@ -255,8 +234,8 @@ static void parameters_make(struct bench_parameters *parameters,
 		 options->gpu ? options->gpu : "auto");
 	if (options->cores)
 		snprintf(parameters->cores, sizeof(parameters->cores), "%s", options->cores);
-	else
-		cores_text(parameters->cores, sizeof(parameters->cores));
+	else if (sched_getaffinity(0, sizeof(set), &set) == 0)
+		cpu_list_add(parameters->cores, sizeof(parameters->cores), &set, CPU_SETSIZE);
 }
 
 static int prepare(struct bench *bench)
@@ -311,17 +290,6 @@ static int fail(const struct bench *bench, int status)
 	if (bench->options.json)
 		bench_print_json_error(stdout, bench->error);
 	return status;
-}
-
-static int refused(int argc, char **argv)
-{
-	for (int i = 1; i < argc; i++)
-		if (strcmp(argv[i], "--json") == 0) {
-			bench_print_json_error(stdout, "the command line is wrong: standard error "
-						       "says where");
-			break;
-		}
-	return REPORT_EXIT_USAGE;
 }
 
 /* How the bench ended, on stderr; returns the exit status. */
@@ -384,7 +352,9 @@ int cmd_bench(int argc, char **argv)
 	}
 	rc = parse(argc, argv, &bench->options);
 	if (rc) {
-		rc = rc > 0 ? REPORT_EXIT_OK : refused(argc, argv);
+		rc = rc > 0 ? REPORT_EXIT_OK : REPORT_EXIT_USAGE;
+		if (rc == REPORT_EXIT_USAGE && flags_asked(argc, argv, "--json"))
+			bench_print_json_error(stdout, FLAGS_WRONG);
 	} else {
 		signals_install(
 			"\ngdrcap: stopped at once; --save has each point before this one\n");

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/bench.h"
+#include "bench/bench_util.h"
 #ifdef GDRCAP_WITH_CUDA
 #include "base/log.h"
 #include "bench/latency.h"
@@ -39,18 +39,16 @@ static uint32_t copy_points(const struct bench *bench, struct gdrcap_bench_point
 static uint32_t read_points(const struct bench *bench, const char *memory,
 			    struct gdrcap_bench_point *points)
 {
-	static const uint32_t blocks[] = { 1, 2, 4, 8, 16, 32, 64 }, quick[] = { 2, 8, 16, 64 };
-	const uint32_t *list = bench->config->quick ? quick : blocks;
-	const uint32_t entries = bench->config->quick ? sizeof(quick) / sizeof(quick[0])
-						      : sizeof(blocks) / sizeof(blocks[0]);
-	uint32_t count = 0;
+	const uint32_t *few = bench->config->quick ? BENCH_LIST(2, 8, 16, 64)
+						   : BENCH_LIST(1, 2, 4, 8, 16, 32, 64);
+	const struct bench_grid grids[] = {
+		{ .blocks = few, .memory = memory },
+		{ .blocks = BENCH_LIST(bench->machine.gpu_units), .memory = memory },
+	};
+	struct bench_points to = { bench, points, 0, NULL };
 
-	for (; count < entries; count++)
-		points[count].blocks = list[count];
-	points[count++].blocks = bench->machine.gpu_units;
-	for (uint32_t i = 0; i < count; i++)
-		snprintf(points[i].memory, sizeof(points[i].memory), "%s", memory);
-	return count;
+	bench_points_add(&to, grids, 2);
+	return to.count;
 }
 
 static uint32_t gpu_memory_points(const struct bench *bench, struct gdrcap_bench_point *points)
@@ -73,7 +71,6 @@ static void bus_close(void *state)
 		bench_gpu_free(bus->gpu, bus->device, 0);
 	if (bus->gpu)
 		bench_gpu_close(bus->gpu);
-	free(bus);
 }
 
 static int bus_memory(struct bus *bus)
@@ -99,25 +96,18 @@ static int bus_memory(struct bus *bus)
 		       : 0;
 }
 
-static int bus_open(const struct bench *bench, const struct gdrcap_bench_point *point, void **state,
+static int bus_open(const struct bench *bench, const struct gdrcap_bench_point *point, void *state,
 		    struct gdrcap_error *error)
 {
-	struct bus *bus = calloc(1, sizeof(*bus));
+	struct bus *bus = state;
 	int ret;
 
-	if (!bus)
-		return error_set(error, -ENOMEM, "no memory for a bus");
 	bus->bench = bench;
 	bus->blocks = point->blocks;
 	bus->from_gpu = strcmp(point->memory, "device") == 0;
 	bench_pin(bench, 0);
 	ret = bus_memory(bus);
-	if (ret < 0) {
-		bus_close(bus);
-		return error_set(error, ret, "%s", kernel_error());
-	}
-	*state = bus;
-	return 0;
+	return ret < 0 ? error_set(error, ret, "%s", kernel_error()) : 0;
 }
 
 /* Once, in *seconds. */
@@ -193,7 +183,6 @@ static void trip_close(void *state)
 	if (trip->gpu)
 		bench_gpu_close(trip->gpu);
 	free(trip->ns);
-	free(trip);
 }
 
 static int trip_start(struct trip *trip)
@@ -206,32 +195,23 @@ static int trip_start(struct trip *trip)
 	return trip->echo ? bench_gpu_echo_start(trip->gpu, trip->echo) : -ENOMEM;
 }
 
-static int trip_open(const struct bench *bench, const struct gdrcap_bench_point *point,
-		     void **state, struct gdrcap_error *error)
+static int trip_open(const struct bench *bench, const struct gdrcap_bench_point *point, void *state,
+		     struct gdrcap_error *error)
 {
-	struct trip *trip = calloc(1, sizeof(*trip));
+	struct trip *trip = state;
 	double mpps;
-	int ret = -ENOMEM;
+	int ret;
 
-	if (trip)
-		trip->ns = malloc(LATENCY_SAMPLES_MOST * sizeof(*trip->ns));
-	if (!trip || !trip->ns) {
-		free(trip);
-		return error_set(error, ret, "no memory for samples");
-	}
 	trip->bench = bench;
+	trip->ns = malloc(LATENCY_SAMPLES_MOST * sizeof(*trip->ns));
+	if (!trip->ns)
+		return error_set(error, -ENOMEM, "no memory for samples");
 	/* Before its kernel runs: while it does, nothing can be allocated. */
 	ret = latency_load(bench, LATENCY_BLOCKS, &trip->spacing_ns, &mpps, error);
-	if (ret == 0) {
-		ret = trip_start(trip);
-		if (ret < 0)
-			error_set(error, ret, "%s", kernel_error());
-	}
 	if (ret < 0)
-		trip_close(trip);
-	else
-		*state = trip;
-	return ret;
+		return ret;
+	ret = trip_start(trip);
+	return ret < 0 ? error_set(error, ret, "%s", kernel_error()) : 0;
 }
 
 /* One, at `due` or later. Returns when it was asked, or 0 when no answer came. */
@@ -289,6 +269,7 @@ const struct bench_stage bench_gpu_memory = {
 	.needs_cuda = true,
 #ifdef GDRCAP_WITH_CUDA
 	.points = gpu_memory_points,
+	.state_bytes = sizeof(struct bus),
 	.open = bus_open,
 	.run = bus_run,
 	.close = bus_close,
@@ -305,6 +286,7 @@ const struct bench_stage bench_copy = {
 	.needs_cuda = true,
 #ifdef GDRCAP_WITH_CUDA
 	.points = copy_points,
+	.state_bytes = sizeof(struct bus),
 	.open = bus_open,
 	.run = bus_run,
 	.close = bus_close,
@@ -322,6 +304,7 @@ const struct bench_stage bench_zero_copy = {
 	.needs_cuda = true,
 #ifdef GDRCAP_WITH_CUDA
 	.points = zero_copy_points,
+	.state_bytes = sizeof(struct bus),
 	.open = bus_open,
 	.run = bus_run,
 	.close = bus_close,
@@ -340,6 +323,7 @@ const struct bench_stage bench_round_trip = {
 	.needs_cuda = true,
 #ifdef GDRCAP_WITH_CUDA
 	.points = trip_points,
+	.state_bytes = sizeof(struct trip),
 	.open = trip_open,
 	.run = trip_run,
 	.close = trip_close,

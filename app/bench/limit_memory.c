@@ -168,7 +168,6 @@ static void memory_close(void *arg)
 	if (state->mapped)
 		munmap(state->mapped, state->mapped_bytes);
 	free(state->pieces);
-	free(state);
 }
 
 /* The core that will read it writes it first, so that it lies on that core's node. */
@@ -206,30 +205,19 @@ static int memory_map(struct memory_stage *state, struct gdrcap_error *error)
 }
 
 static int memory_open(const struct bench *bench, const struct gdrcap_bench_point *point,
-		       void **out, struct gdrcap_error *error)
+		       void *opened, struct gdrcap_error *error)
 {
-	struct memory_stage *state = calloc(1, sizeof(*state));
-	int ret;
+	struct memory_stage *state = opened;
 
-	if (!state)
-		return error_set(error, -ENOMEM, "no memory for a memory stage");
 	state->bench = bench;
 	state->cores = point->queues;
 	state->fold = fold_widest(&state->bits);
 	state->bytes = piece_bytes(bench, state->cores);
 	state->pieces = aligned_alloc(128, state->cores * sizeof(*state->pieces));
-	if (!state->pieces) {
-		free(state);
+	if (!state->pieces)
 		return error_set(error, -ENOMEM, "no memory for a memory stage");
-	}
 	memset(state->pieces, 0, state->cores * sizeof(*state->pieces));
-	ret = memory_map(state, error);
-	if (ret < 0) {
-		memory_close(state);
-		return ret;
-	}
-	*out = state;
-	return 0;
+	return memory_map(state, error);
 }
 
 static void memory_loop(void *arg, uint32_t index)
@@ -287,6 +275,7 @@ const struct bench_stage bench_memory_read = {
 		.unit = "Gb/s",
 	},
 	.points = memory_points,
+	.state_bytes = sizeof(struct memory_stage),
 	.open = memory_open,
 	.run = memory_run,
 	.close = memory_close,

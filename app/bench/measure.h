@@ -12,10 +12,6 @@
 
 #include "gdrcap.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define GDRCAP_BENCH_RUNS_MAX 51
 
 /** What a stage is measured with; 0 or "": it has no such parameter. */
@@ -101,7 +97,4 @@ int gdrcap_bench_machine(const struct gdrcap_bench_config *config,
  * what the first said. Stages that limit chosen ones are measured with them. */
 int gdrcap_bench_run(const struct gdrcap_bench_config *config, struct gdrcap_error *error);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

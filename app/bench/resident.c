@@ -48,8 +48,9 @@ static void *host_alloc(size_t bytes, struct gdrcap_error *error)
 	return memory;
 }
 
-void *resident_alloc(const struct resident *resident, size_t bytes, bool shared,
-		     struct gdrcap_error *error)
+/* Memory that both sides see (`shared`), or the frames' own; zeroed. NULL: *error says why. */
+static void *resident_alloc(const struct resident *resident, size_t bytes, bool shared,
+			    struct gdrcap_error *error)
 {
 #ifdef GDRCAP_WITH_CUDA
 	if (resident->gpu) {
@@ -63,7 +64,7 @@ void *resident_alloc(const struct resident *resident, size_t bytes, bool shared,
 	return host_alloc(bytes, error);
 }
 
-void resident_free(const struct resident *resident, void *memory, bool shared)
+static void resident_free(const struct resident *resident, void *memory, bool shared)
 {
 	if (!memory)
 		return;
@@ -223,7 +224,7 @@ static int patterns_init(struct resident *resident, const struct resident_config
 	if (ret == 0)
 		ret = frame_layout_init(&resident->layout, &frame);
 	if (ret == 0)
-		ret = pattern_plan_init(&resident->plan, &pattern);
+		ret = pattern_init(&resident->pattern, &pattern);
 	if (ret < 0)
 		return error_set(error, ret, "pattern \"%s\" cannot be used here", config->pattern);
 	resident->payload_bytes =
@@ -323,10 +324,21 @@ void resident_destroy(struct resident *resident)
 	resident_free(resident, resident->heads, true);
 	if (!resident->borrowed)
 		resident_free(resident, resident->frames, false);
-	pattern_plan_free(&resident->plan);
+	pattern_free(&resident->pattern);
 #ifdef GDRCAP_WITH_CUDA
 	if (resident->gpu)
 		bench_gpu_close(resident->gpu);
 #endif
 	free(resident);
+}
+
+void resident_close(struct resident *resident)
+{
+	struct gdrcap_error error;
+
+	if (!resident)
+		return;
+	if (resident_stop(resident, &error) < 0)
+		log_warning("bench: %s", error.text);
+	resident_destroy(resident);
 }

@@ -61,7 +61,7 @@ struct resident {
 	uint32_t frame_bytes, burst, rings, payload_bytes, split;
 	enum kernel_role role; /* of the workers that run */
 	struct frame_layout layout;
-	struct pattern_plan plan;
+	struct pattern pattern;
 	uint8_t *frames, *heads;
 	size_t bytes;
 	bool pinned, borrowed;
@@ -80,6 +80,8 @@ int resident_create(const struct bench *bench, const struct resident_config *con
 		    struct resident **created, struct gdrcap_error *error);
 /* No workers may run; after a resident_stop() that failed, nothing is given back. */
 void resident_destroy(struct resident *resident);
+/* Both of them, of whatever a stage has made, NULL too; what goes wrong is logged. */
+void resident_close(struct resident *resident);
 int resident_fill(struct resident *resident, struct gdrcap_error *error);
 
 /* Workers on empty rings. `blocks` a ring; 0: the back end's default. */
@@ -137,10 +139,5 @@ int resident_watch(struct resident *resident, uint64_t moved_ns, struct gdrcap_e
 /* For a sample: rates from counts; of frames that are `checked`, those that are right. */
 void resident_sample(const struct resident *resident, const struct resident_counts *counts,
 		     bool checked, struct bench_sample *sample);
-
-/* Memory that both sides see (`shared`), or the frames' own; zeroed. NULL: *error says why. */
-void *resident_alloc(const struct resident *resident, size_t bytes, bool shared,
-		     struct gdrcap_error *error);
-void resident_free(const struct resident *resident, void *memory, bool shared);
 
 #endif

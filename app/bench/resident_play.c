@@ -110,7 +110,7 @@ static void job_make(const struct resident *resident, enum kernel_role role, uin
 		.workers_per_ring = blocks,
 		.frame_bytes_hint = resident->frame_bytes,
 		.layout = resident->layout,
-		.plan = resident->plan,
+		.pattern = resident->pattern,
 	};
 	/* CPU 0 of the list publishes. */
 	if (bench->cpu_count > 1) {

@@ -7,11 +7,11 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
+#include "base/clock.h"
 #include "base/eal.h"
 #include "base/log.h"
 #include "bench/resident.h"
@@ -31,25 +31,16 @@
 struct sender_tx {
 	const struct bench *bench;
 	uint32_t frame_bytes, burst, blocks;
-	struct frame_layout layout;
-	struct pattern_plan plan;
 	struct region region;
 	struct rte_mempool *pool;
 	struct port port;
-	struct resident *check; /* of what lies in the slots */
+	struct resident *check; /* of what lies in the slots; has layout and pattern */
 	/* Of a run. */
 	uint16_t length; /* of each frame, in memory */
 	struct tx_worker *worker;
 	struct kernel_workers *writer;
 	bool stuck; /* threads did not end: nothing may be given back */
 };
-
-static void sleep_ms(uint32_t ms)
-{
-	const struct timespec pause = { ms / 1000, (long)(ms % 1000) * 1000000 };
-
-	nanosleep(&pause, NULL);
-}
 
 /* ---- life ---- */
 
@@ -94,19 +85,6 @@ static int port_up(struct sender_tx *tx, struct gdrcap_error *error)
 	return ret < 0 ? ret : port_start(&tx->port, error);
 }
 
-static int patterns_init(struct sender_tx *tx, const char *name, struct gdrcap_error *error)
-{
-	const struct frame_config frame = { .format = FRAME_ETHERNET };
-	struct pattern_config pattern = { .invert = -1 };
-	int ret = pattern_from_name(name, &pattern.kind);
-
-	if (ret == 0)
-		ret = frame_layout_init(&tx->layout, &frame);
-	if (ret == 0)
-		ret = pattern_plan_init(&tx->plan, &pattern);
-	return ret < 0 ? error_set(error, ret, "pattern \"%s\" cannot be used here", name) : 0;
-}
-
 static int check_open(struct sender_tx *tx, const struct gdrcap_bench_point *point,
 		      struct gdrcap_error *error)
 {
@@ -135,7 +113,6 @@ void sender_tx_close(struct sender_tx *tx)
 	port_close(&tx->port);
 	rte_mempool_free(tx->pool);
 	region_destroy(&tx->region);
-	pattern_plan_free(&tx->plan);
 	free(tx);
 }
 
@@ -152,9 +129,7 @@ int sender_tx_open(const struct bench *bench, const struct gdrcap_bench_point *p
 	tx->burst = point->burst;
 	tx->blocks = point->blocks;
 	tx->length = (uint16_t)(point->frame_bytes - FRAME_FCS_BYTES);
-	ret = patterns_init(tx, point->pattern, error);
-	if (ret == 0)
-		ret = memory_open(tx, error);
+	ret = memory_open(tx, error);
 	if (ret == 0)
 		ret = port_up(tx, error);
 	if (ret == 0)
@@ -180,7 +155,7 @@ static int worker_create(struct sender_tx *tx, struct gdrcap_error *error)
 		.port = tx->port.id,
 		.region = &tx->region,
 		.pool = tx->pool,
-		.layout = &tx->layout,
+		.layout = &tx->check->layout,
 		.lengths = &tx->length,
 		.length_count = 1,
 		.stream_count = 1,
@@ -210,8 +185,8 @@ static int writer_start(struct sender_tx *tx, struct gdrcap_error *error)
 		.ring_count = 1,
 		.workers_per_ring = tx->blocks,
 		.frame_bytes_hint = tx->frame_bytes,
-		.layout = tx->layout,
-		.plan = tx->plan,
+		.layout = tx->check->layout,
+		.pattern = tx->check->pattern,
 		/* this thread only sleeps: its CPU is the twin's */
 		.cpus = bench->cpus,
 		.cpu_count = 1,

@@ -4,12 +4,9 @@
  * thread publishes bursts and collects results; a frame counts as validated only when its burst
  * came back as the one run of valid frames that was expected.
  */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "bench/bench_util.h"
 #include "bench/resident.h"
 
@@ -17,12 +14,9 @@
 #define BURST_LARGE 256u   /* the largest there is */
 #define BURST_SMALL 64u	   /* a session's */
 #define BLOCKS_MOST 64u	   /* in steps of two; then all */
+#define BLOCKS_STEPS 16
 #define RINGS 4u
-
-static const uint32_t all_sizes[] = { 64, 128, 256, 512, 1024, 1500, 9000 };
-static const uint32_t end_sizes[] = { 64, 1500 };
-
-#define COUNT(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 struct consumer {
 	const struct bench *bench;
@@ -33,132 +27,71 @@ struct consumer {
 
 /* ---- points ---- */
 
-struct list {
-	const struct bench *bench;
-	struct gdrcap_bench_point *points;
-	uint32_t count;
-};
-
-/* The runner drops what is there already. */
-static void add(struct list *list, uint32_t frame_bytes, uint32_t burst, uint32_t blocks,
-		uint32_t rings, const char *pattern, const char *memory)
+/* The publishing thread has a CPU of its own, and so has each of the twin's. */
+static bool consumer_fits(const struct bench *bench, const struct gdrcap_bench_point *point)
 {
-	struct gdrcap_bench_point *point = &list->points[list->count];
+	const uint32_t threads = point->blocks * point->queues;
 
-	if (list->count == BENCH_POINTS_MAX)
-		return;
-	/* The publishing thread has a CPU of its own, and so has each of the twin's. */
-	if (!list->bench->cuda && blocks * rings > 1 && blocks * rings >= list->bench->cpu_count)
-		return;
-	*point = (struct gdrcap_bench_point){
-		.frame_bytes = frame_bytes,
-		.burst = burst,
-		.blocks = blocks,
-		.queues = rings,
-		.source = "resident",
-	};
-	snprintf(point->pattern, sizeof(point->pattern), "%s", pattern);
-	snprintf(point->memory, sizeof(point->memory), "%s", memory);
-	list->count++;
+	return bench->cuda || threads <= 1 || threads < bench->cpu_count;
 }
 
-static const char *own_memory(const struct bench *bench)
-{
-	return bench->cuda ? "device" : "host";
-}
-
-static uint32_t default_blocks(const struct bench *bench)
-{
-	return bench->cuda ? DEFAULT_BLOCKS : 1;
-}
-
-/* All blocks, or threads, that one ring can have; a GPU keeps a multiprocessor for copies. */
-static uint32_t most_blocks(const struct bench *bench)
+/* 1, `step`, ... and all blocks, or threads, that one ring can have; a GPU keeps a multiprocessor for
+ * copies. */
+static void blocks_up(const struct bench *bench, uint32_t step, uint32_t blocks[BLOCKS_STEPS])
 {
 	const uint32_t units = bench->cuda ? bench->machine.gpu_units : bench->cpu_count;
+	const uint32_t most = units > 1 ? units - 1 : 1;
+	uint32_t count = 0;
 
-	return units > 1 ? units - 1 : 1;
-}
-
-static void add_sizes(struct list *list, const char *pattern, const char *memory)
-{
-	for (uint32_t i = 0; i < COUNT(all_sizes); i++)
-		add(list, all_sizes[i], BURST_LARGE, default_blocks(list->bench), 1, pattern,
-		    memory);
-}
-
-static void add_blocks(struct list *list, uint32_t frame_bytes, uint32_t burst, uint32_t step,
-		       const char *memory)
-{
-	for (uint32_t blocks = 1; blocks <= BLOCKS_MOST && blocks < most_blocks(list->bench);
-	     blocks *= step)
-		add(list, frame_bytes, burst, blocks, 1, "prbs31", memory);
-	add(list, frame_bytes, burst, most_blocks(list->bench), 1, "prbs31", memory);
-}
-
-/* First pieces in host memory, the rest where it was. */
-static void add_split(struct list *list)
-{
-	char memory[16];
-
-	snprintf(memory, sizeof(memory), "%s-split", own_memory(list->bench));
-	for (uint32_t i = 0; i < COUNT(end_sizes); i++)
-		add(list, end_sizes[i], BURST_LARGE, default_blocks(list->bench), 1, "prbs31",
-		    memory);
-}
-
-static void points_quick(struct list *list)
-{
-	const struct bench *bench = list->bench;
-	const char *memory = own_memory(bench);
-	static const uint32_t pinned[] = { 64, 1500, 9000 };
-
-	add_sizes(list, "prbs31", memory);
-	add(list, 1500, BURST_LARGE, default_blocks(bench), 1, "counter16be", memory);
-	add(list, 1500, BURST_LARGE, default_blocks(bench), 1, "random", memory);
-	for (uint32_t i = 0; bench->cuda && i < COUNT(end_sizes); i++) {
-		add(list, end_sizes[i], BURST_LARGE, 2, 1, "prbs31", memory);
-		add(list, end_sizes[i], BURST_LARGE, 8, 1, "prbs31", memory);
-	}
-	add(list, 64, BURST_SMALL, default_blocks(bench), 1, "prbs31", memory);
-	add(list, 64, BURST_LARGE, default_blocks(bench), RINGS, "prbs31", memory);
-	for (uint32_t i = 0; bench->cuda && i < COUNT(pinned); i++)
-		add(list, pinned[i], BURST_LARGE, DEFAULT_BLOCKS, 1, "prbs31", "pinned");
-}
-
-static void points_full(struct list *list)
-{
-	const struct bench *bench = list->bench;
-	const char *memory = own_memory(bench);
-
-	add_sizes(list, "prbs31", memory);
-	add_sizes(list, "counter16be", memory);
-	add_sizes(list, "random", memory);
-	for (uint32_t i = 0; i < COUNT(end_sizes); i++) {
-		add_blocks(list, end_sizes[i], BURST_LARGE, 2, memory);
-		add_blocks(list, end_sizes[i], BURST_SMALL, 2, memory);
-		/* Many blocks a ring want more of one CPU than it has. */
-		for (uint32_t blocks = 1; blocks <= DEFAULT_BLOCKS; blocks *= 2) {
-			add(list, end_sizes[i], BURST_LARGE, blocks, RINGS, "prbs31", memory);
-			add(list, end_sizes[i], BURST_SMALL, blocks, RINGS, "prbs31", memory);
-		}
-	}
-	if (bench->cuda) {
-		add_sizes(list, "prbs31", "pinned");
-		add_blocks(list, 1500, BURST_LARGE, 4, "pinned");
-	}
-	add_split(list);
+	for (uint32_t n = 1; n <= BLOCKS_MOST && n < most; n *= step)
+		blocks[count++] = n;
+	blocks[count++] = most;
+	blocks[count] = 0;
 }
 
 static uint32_t consumer_points(const struct bench *bench, struct gdrcap_bench_point *points)
 {
-	struct list list = { bench, points, 0 };
+	const char *own = bench->cuda ? "device" : "host", *from = "resident", *prbs = "prbs31";
+	/* First pieces in host memory, the rest where it was. */
+	const char *split = bench->cuda ? "device-split" : "host-split";
+	const uint32_t *sizes = BENCH_LIST(64, 128, 256, 512, 1024, 1500, 9000);
+	const uint32_t *ends = BENCH_LIST(64, 1500), *one = BENCH_LIST(1);
+	const uint32_t *rings = BENCH_LIST(RINGS), *large = BENCH_LIST(BURST_LARGE);
+	const uint32_t *both = BENCH_LIST(BURST_LARGE, BURST_SMALL);
+	const uint32_t usual[] = { bench->cuda ? DEFAULT_BLOCKS : 1, 0 };
+	uint32_t doubled[BLOCKS_STEPS], fourfold[BLOCKS_STEPS];
+	const struct bench_grid quick[] = {
+		{ one, sizes, large, usual, prbs, own, .source = from },
+		{ one, BENCH_LIST(1500), large, usual, "counter16be", own, .source = from },
+		{ one, BENCH_LIST(1500), large, usual, "random", own, .source = from },
+		{ one, ends, large, BENCH_LIST(2, 8), prbs, own, .source = from,
+		  .needs_cuda = true },
+		{ one, BENCH_LIST(64), BENCH_LIST(BURST_SMALL), usual, prbs, own, .source = from },
+		{ rings, BENCH_LIST(64), large, usual, prbs, own, .source = from },
+		{ one, BENCH_LIST(64, 1500, 9000), large, usual, prbs, "pinned", .source = from,
+		  .needs_cuda = true },
+	};
+	const struct bench_grid full[] = {
+		{ one, sizes, large, usual, prbs, own, .source = from },
+		{ one, sizes, large, usual, "counter16be", own, .source = from },
+		{ one, sizes, large, usual, "random", own, .source = from },
+		{ one, ends, both, doubled, prbs, own, .source = from },
+		/* Many blocks a ring want more of one CPU than it has. */
+		{ rings, ends, both, BENCH_LIST(1, 2, 4, 8, 16), prbs, own, .source = from },
+		{ one, sizes, large, usual, prbs, "pinned", .source = from, .needs_cuda = true },
+		{ one, BENCH_LIST(1500), large, fourfold, prbs, "pinned", .source = from,
+		  .needs_cuda = true },
+		{ one, ends, large, usual, prbs, split, .source = from },
+	};
+	struct bench_points to = { bench, points, 0, consumer_fits };
 
+	blocks_up(bench, 2, doubled);
+	blocks_up(bench, 4, fourfold);
 	if (bench->config->quick)
-		points_quick(&list);
+		bench_points_add(&to, quick, COUNT(quick));
 	else
-		points_full(&list);
-	return list.count;
+		bench_points_add(&to, full, COUNT(full));
+	return to.count;
 }
 
 /* ---- life ---- */
@@ -198,19 +131,11 @@ static double limit_of(const struct bench *bench, const struct gdrcap_bench_poin
 
 static void consumer_close(void *state)
 {
-	struct consumer *consumer = state;
-	struct gdrcap_error error;
-
-	if (consumer->resident) {
-		if (resident_stop(consumer->resident, &error) < 0)
-			log_warning("bench: %s", error.text);
-		resident_destroy(consumer->resident);
-	}
-	free(consumer);
+	resident_close(((struct consumer *)state)->resident);
 }
 
 static int consumer_open(const struct bench *bench, const struct gdrcap_bench_point *point,
-			 void **state, struct gdrcap_error *error)
+			 void *state, struct gdrcap_error *error)
 {
 	const struct resident_config config = {
 		.frame_bytes = point->frame_bytes,
@@ -219,11 +144,9 @@ static int consumer_open(const struct bench *bench, const struct gdrcap_bench_po
 		.pattern = point->pattern,
 		.memory = point->memory,
 	};
-	struct consumer *consumer = calloc(1, sizeof(*consumer));
+	struct consumer *consumer = state;
 	int ret;
 
-	if (!consumer)
-		return error_set(error, -ENOMEM, "no memory for a consumer");
 	consumer->bench = bench;
 	consumer->rings = point->queues;
 	consumer->limit = limit_of(bench, point);
@@ -231,13 +154,8 @@ static int consumer_open(const struct bench *bench, const struct gdrcap_bench_po
 	ret = resident_create(bench, &config, &consumer->resident, error);
 	if (ret == 0)
 		ret = resident_fill(consumer->resident, error);
-	if (ret == 0)
-		ret = resident_start(consumer->resident, KERNEL_CHECK, point->blocks, error);
-	if (ret < 0)
-		consumer_close(consumer);
-	else
-		*state = consumer;
-	return ret;
+	return ret < 0 ? ret
+		       : resident_start(consumer->resident, KERNEL_CHECK, point->blocks, error);
 }
 
 static int consumer_run(void *state, uint32_t run_ms, struct bench_sample *sample,
@@ -278,6 +196,7 @@ const struct bench_stage bench_consumer = {
 	.more_limits = { "gpu_memory", "zero_copy", "memory_read" },
 	.cores = resident_cores,
 	.points = consumer_points,
+	.state_bytes = sizeof(struct consumer),
 	.open = consumer_open,
 	.run = consumer_run,
 	.close = consumer_close,

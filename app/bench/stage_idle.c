@@ -5,11 +5,10 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "bench/bench.h"
+#include "base/clock.h"
+#include "bench/bench_util.h"
 #ifdef GDRCAP_WITH_CUDA
 #include "base/log.h"
 #include "bench/resident.h"
@@ -23,7 +22,6 @@
 #define SETTLE_MS 5u /* polls are as rare as they get after some microseconds */
 #define LAUNCHES_LEAST 4u
 #define JOIN_MS 1000u
-#define COUNT(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
 
 struct idle {
 	const struct bench *bench;
@@ -37,44 +35,31 @@ struct idle {
 	double once; /* seconds of one launch alone */
 };
 
-static void sleep_ms(uint32_t ms)
+static uint32_t idle_points(const struct bench *bench, const char *const *sources, size_t count,
+			    struct gdrcap_bench_point *points)
 {
-	const struct timespec pause = { ms / 1000, (long)(ms % 1000) * 1000000 };
+	const uint32_t *blocks =
+		bench->config->quick ? BENCH_LIST(IDLE_BLOCKS) : BENCH_LIST(IDLE_BLOCKS, 1, 16);
+	struct bench_points to = { bench, points, 0, NULL };
 
-	nanosleep(&pause, NULL);
-}
-
-static uint32_t idle_points(const struct bench *bench, const char *const *sources,
-			    uint32_t source_count, struct gdrcap_bench_point *points)
-{
-	static const uint32_t blocks[] = { IDLE_BLOCKS, 1, 16 };
-	const uint32_t block_count = bench->config->quick ? 1 : COUNT(blocks);
-	uint32_t count = 0;
-
-	for (uint32_t s = 0; s < source_count; s++) {
-		for (uint32_t b = 0; b < block_count; b++) {
-			points[count].blocks = blocks[b];
-			points[count].queues = 1;
-			snprintf(points[count].source, sizeof(points[count].source), "%s",
-				 sources[s]);
-			count++;
-		}
-	}
-	return count;
+	for (size_t i = 0; i < count; i++)
+		bench_points_add(&to,
+				 &(struct bench_grid){ .queues = BENCH_LIST(1),
+						       .blocks = blocks,
+						       .source = sources[i] },
+				 1);
+	return to.count;
 }
 
 static uint32_t cost_points(const struct bench *bench, struct gdrcap_bench_point *points)
 {
-	static const char *const sources[] = { "memory-bound", "compute-bound" };
-
-	return idle_points(bench, sources, COUNT(sources), points);
+	return idle_points(bench, (const char *const[]){ "memory-bound", "compute-bound" }, 2,
+			   points);
 }
 
 static uint32_t reads_points(const struct bench *bench, struct gdrcap_bench_point *points)
 {
-	static const char *const sources[] = { "" };
-
-	return idle_points(bench, sources, COUNT(sources), points);
+	return idle_points(bench, (const char *const[]){ NULL }, 1, points);
 }
 
 /* ---- life ---- */
@@ -103,7 +88,6 @@ static void idle_close(void *state)
 		bench_gpu_free(idle->gpu, idle->reads, 1);
 	if (idle->gpu)
 		bench_gpu_close(idle->gpu);
-	free(idle);
 }
 
 /* `times` launches of the bystander. */
@@ -122,8 +106,8 @@ static int bystander(struct idle *idle, uint32_t times, double *seconds, struct 
 }
 
 /* Both kinds: a ring that stays empty, and a stream of its own. */
-static int idle_create(const struct bench *bench, const struct gdrcap_bench_point *point,
-		       struct idle **created, struct gdrcap_error *error)
+static int idle_create(struct idle *idle, const struct bench *bench,
+		       const struct gdrcap_bench_point *point, struct gdrcap_error *error)
 {
 	const struct resident_config config = {
 		.frame_bytes = FRAME_BYTES,
@@ -133,51 +117,37 @@ static int idle_create(const struct bench *bench, const struct gdrcap_bench_poin
 		.memory = "device",
 		.bytes = (size_t)1 << 20,
 	};
-	struct idle *idle = calloc(1, sizeof(*idle));
 	int ret;
 
-	if (!idle)
-		return error_set(error, -ENOMEM, "no memory for an idle consumer");
 	idle->bench = bench;
 	idle->blocks = point->blocks;
 	idle->memory = strcmp(point->source, "compute-bound") != 0;
 	bench_pin(bench, 0);
 	ret = bench_gpu_open(bench->ordinal, &idle->gpu);
 	if (ret < 0)
-		error_set(error, ret, "%s", kernel_error());
-	else
-		ret = resident_create(bench, &config, &idle->resident, error);
-	if (ret < 0)
-		idle_close(idle);
-	else
-		*created = idle;
-	return ret;
+		return error_set(error, ret, "%s", kernel_error());
+	return resident_create(bench, &config, &idle->resident, error);
 }
 
 /* ---- what it leaves to others ---- */
 
-static int cost_open(const struct bench *bench, const struct gdrcap_bench_point *point,
-		     void **state, struct gdrcap_error *error)
+static int cost_open(const struct bench *bench, const struct gdrcap_bench_point *point, void *state,
+		     struct gdrcap_error *error)
 {
-	struct idle *idle;
+	struct idle *idle = state;
 	double warm;
-	int ret = idle_create(bench, point, &idle, error);
+	int ret = idle_create(idle, bench, point, error);
 
 	if (ret < 0)
 		return ret;
 	if (idle->memory)
 		idle->buffer = bench_gpu_alloc(idle->gpu, BYSTANDER_BYTES, 0);
 	if (idle->memory && !idle->buffer)
-		ret = error_set(error, -ENOMEM, "%s", kernel_error());
-	if (ret == 0)
-		ret = bystander(idle, LAUNCHES_LEAST, &warm, error);
+		return error_set(error, -ENOMEM, "%s", kernel_error());
+	ret = bystander(idle, LAUNCHES_LEAST, &warm, error);
 	if (ret == 0)
 		ret = bystander(idle, LAUNCHES_LEAST, &idle->once, error);
 	idle->once /= LAUNCHES_LEAST;
-	if (ret < 0)
-		idle_close(idle);
-	else
-		*state = idle;
 	return ret;
 }
 
@@ -224,21 +194,15 @@ static int cost_run(void *state, uint32_t run_ms, struct bench_sample *sample,
 /* ---- its reads ---- */
 
 static int reads_open(const struct bench *bench, const struct gdrcap_bench_point *point,
-		      void **state, struct gdrcap_error *error)
+		      void *state, struct gdrcap_error *error)
 {
-	struct idle *idle;
-	int ret = idle_create(bench, point, &idle, error);
+	struct idle *idle = state;
+	const int ret = idle_create(idle, bench, point, error);
 
 	if (ret < 0)
 		return ret;
 	idle->reads = bench_gpu_alloc(idle->gpu, idle->blocks * sizeof(*idle->reads), 1);
-	if (!idle->reads) {
-		ret = error_set(error, -ENOMEM, "%s", kernel_error());
-		idle_close(idle);
-		return ret;
-	}
-	*state = idle;
-	return 0;
+	return idle->reads ? 0 : error_set(error, -ENOMEM, "%s", kernel_error());
 }
 
 /* The kernel that counts runs the ring's own wait; the workers do not run meanwhile. */
@@ -289,6 +253,7 @@ const struct bench_stage bench_idle_cost = {
 	.needs_cuda = true,
 #ifdef GDRCAP_WITH_CUDA
 	.points = cost_points,
+	.state_bytes = sizeof(struct idle),
 	.open = cost_open,
 	.run = cost_run,
 	.close = idle_close,
@@ -306,6 +271,7 @@ const struct bench_stage bench_idle_reads = {
 	.needs_cuda = true,
 #ifdef GDRCAP_WITH_CUDA
 	.points = reads_points,
+	.state_bytes = sizeof(struct idle),
 	.open = reads_open,
 	.run = reads_run,
 	.close = idle_close,

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "bench/bench_util.h"
 #include "bench/resident.h"
 
 #define PATTERN "prbs31"
@@ -28,48 +29,40 @@ struct latency {
 	double *ns;
 };
 
-static uint32_t default_blocks(const struct bench *bench)
+static uint32_t points_with(const struct bench *bench, const uint32_t *blocks,
+			    struct gdrcap_bench_point *points)
 {
-	return bench->cuda ? LATENCY_BLOCKS : 1;
-}
-
-static void point_add(const struct bench *bench, struct gdrcap_bench_point *point, uint32_t blocks)
-{
-	*point = (struct gdrcap_bench_point){
-		.frame_bytes = LATENCY_FRAME_BYTES,
-		.burst = LATENCY_BURST,
+	const struct bench_grid grid = {
+		.queues = BENCH_LIST(1),
+		.frame_bytes = BENCH_LIST(LATENCY_FRAME_BYTES),
+		.bursts = BENCH_LIST(LATENCY_BURST),
 		.blocks = blocks,
-		.queues = 1,
 		.pattern = PATTERN,
+		.memory = bench->cuda ? "device" : "host",
 		.source = "resident",
 	};
-	snprintf(point->memory, sizeof(point->memory), "%s", bench->cuda ? "device" : "host");
+	struct bench_points to = { bench, points, 0, NULL };
+
+	bench_points_add(&to, &grid, 1);
+	return to.count;
 }
 
 static uint32_t latency_points(const struct bench *bench, struct gdrcap_bench_point *points)
 {
-	static const uint32_t blocks[] = { 1, 2, 4, 8, 32 };
-	uint32_t count = 0;
-
-	point_add(bench, &points[count++], default_blocks(bench));
-	if (!bench->cuda || bench->config->quick)
-		return count;
-	for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++)
-		point_add(bench, &points[count++], blocks[i]);
-	return count;
+	if (!bench->cuda)
+		return points_with(bench, BENCH_LIST(1), points);
+	return points_with(bench,
+			   bench->config->quick ? BENCH_LIST(LATENCY_BLOCKS)
+						: BENCH_LIST(LATENCY_BLOCKS, 1, 2, 4, 8, 32),
+			   points);
 }
 
 static void latency_close(void *state)
 {
 	struct latency *latency = state;
-	struct gdrcap_error error;
 
-	if (latency->resident && resident_stop(latency->resident, &error) < 0)
-		log_warning("bench: %s", error.text);
-	if (latency->resident)
-		resident_destroy(latency->resident);
+	resident_close(latency->resident);
 	free(latency->ns);
-	free(latency);
 }
 
 /* Consumer and load of a state. */
@@ -103,41 +96,34 @@ static int latency_prepare(struct latency *latency, uint32_t blocks, struct gdrc
 }
 
 static int latency_open(const struct bench *bench, const struct gdrcap_bench_point *point,
-			void **state, struct gdrcap_error *error)
+			void *state, struct gdrcap_error *error)
 {
-	struct latency *latency = calloc(1, sizeof(*latency));
-	int ret = -ENOMEM;
+	struct latency *latency = state;
 
-	if (latency)
-		latency->ns = malloc(LATENCY_SAMPLES_MOST * sizeof(*latency->ns));
-	if (!latency || !latency->ns) {
-		free(latency);
-		return error_set(error, ret, "no memory for samples");
-	}
 	latency->bench = bench;
+	latency->ns = malloc(LATENCY_SAMPLES_MOST * sizeof(*latency->ns));
+	if (!latency->ns)
+		return error_set(error, -ENOMEM, "no memory for samples");
 	bench_pin(bench, 0);
-	ret = latency_prepare(latency, point->blocks, error);
-	if (ret < 0)
-		latency_close(latency);
-	else
-		*state = latency;
-	return ret;
+	return latency_prepare(latency, point->blocks, error);
 }
 
 int latency_load(const struct bench *bench, uint32_t blocks, uint64_t *spacing_ns, double *mpps,
 		 struct gdrcap_error *error)
 {
 	struct gdrcap_bench_point point;
+	struct latency *latency;
 	void *state;
 	int ret;
 
-	point_add(bench, &point, blocks);
-	ret = latency_open(bench, &point, &state, error);
+	points_with(bench, BENCH_LIST(blocks), &point);
+	ret = bench_stage_open(&bench_latency, bench, &point, &state, error);
 	if (ret < 0)
 		return ret;
-	*spacing_ns = ((struct latency *)state)->spacing_ns;
-	*mpps = ((struct latency *)state)->load_mpps;
-	latency_close(state);
+	latency = state;
+	*spacing_ns = latency->spacing_ns;
+	*mpps = latency->load_mpps;
+	bench_stage_close(&bench_latency, state);
 	return 0;
 }
 
@@ -241,6 +227,7 @@ const struct bench_stage bench_latency = {
 	},
 	.cores = resident_cores,
 	.points = latency_points,
+	.state_bytes = sizeof(struct latency),
 	.open = latency_open,
 	.run = latency_run,
 	.close = latency_close,

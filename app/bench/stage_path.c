@@ -31,11 +31,10 @@ struct look {
 	uint64_t ns, received, valid;
 };
 
-static int path_open(const struct bench *bench, const struct gdrcap_bench_point *point,
-		     void **state, struct gdrcap_error *error)
+static int path_open(const struct bench *bench, const struct gdrcap_bench_point *point, void *state,
+		     struct gdrcap_error *error)
 {
-	struct path *path;
-	int ret;
+	struct path *path = state;
 
 	if (point->queues > 1 && !path_fits(bench, point))
 		return error_set(
@@ -43,26 +42,14 @@ static int path_open(const struct bench *bench, const struct gdrcap_bench_point 
 			"%u queues from \"%s\" keep %u CPUs busy and the main thread needs "
 			"one, %u are here; give more with --cores",
 			point->queues, point->source, path_threads(bench, point), bench->cpu_count);
-	path = calloc(1, sizeof(*path));
-	if (!path)
-		return error_set(error, -ENOMEM, "no memory for a stage");
 	path->bench = bench;
 	path->point = *point;
-	ret = path_config(bench, point, &path->config, error);
-	if (ret < 0) {
-		free(path);
-		return ret;
-	}
-	*state = path;
-	return 0;
+	return path_config(bench, point, &path->config, error);
 }
 
 static void path_close(void *state)
 {
-	struct path *path = state;
-
-	gdrcap_config_free(path->config);
-	free(path);
+	gdrcap_config_free(((struct path *)state)->config);
 }
 
 /* ---- one session ---- */
@@ -177,7 +164,7 @@ static void limit_add(struct bench_sample *sample, const char **by, const char *
 	*by = stage;
 }
 
-/* Of cores that do nothing but poll such a port, and of who reads the frames where they are not in
+/* Of cores that do nothing but poll such a port, and of what reads the frames where they are not in
  * the GPU's own memory; in Mpps. */
 static void limit_take(const struct path *path, struct bench_sample *sample)
 {
@@ -276,6 +263,7 @@ const struct bench_stage bench_path = {
 	.more_limits = { "rx_burst", "zero_copy", "memory_read" },
 	.cores = path_threads,
 	.points = path_points,
+	.state_bytes = sizeof(struct path),
 	.open = path_open,
 	.run = path_run,
 	.close = path_close,

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <rte_cycles.h>
@@ -34,19 +33,16 @@ _Static_assert(FRAMES % BURST_FRAMES_MAX == 0, "no burst meets the ring's end");
 /* ---- mempool ---- */
 
 struct mempool_stage {
-	const struct bench *bench;
+	struct bench_loop loop;
 	struct rte_mempool *pool;
 	uint32_t burst;
 	bool cached;
-	uint64_t run_cycles, cycles, frames; /* of the last run */
-	bool empty;			     /* a get failed: it must not */
+	bool empty; /* a get failed: it must not */
 };
 
 static uint32_t mempool_points(const struct bench *bench, struct gdrcap_bench_point *points)
 {
-	static const char *const sources[] = { "cache", "pool" };
-
-	return bench_burst_points(bench, sources, RTE_DIM(sources), points);
+	return bench_burst_points(bench, "cache", "pool", points);
 }
 
 static void mempool_close(void *arg)
@@ -54,37 +50,29 @@ static void mempool_close(void *arg)
 	struct mempool_stage *state = arg;
 
 	rte_mempool_free(state->pool);
-	free(state);
 }
 
 static int mempool_open(const struct bench *bench, const struct gdrcap_bench_point *point,
-			void **out, struct gdrcap_error *error)
+			void *opened, struct gdrcap_error *error)
 {
 	const struct eal_needs needs = { .memory_bytes = EAL_BYTES };
 	static _Atomic unsigned int pools;
-	struct mempool_stage *state;
+	struct mempool_stage *state = opened;
 	char name[RTE_MEMPOOL_NAMESIZE];
-	int ret = eal_start(&needs, error);
+	const int ret = eal_start(&needs, error);
 
 	if (ret < 0)
 		return ret;
-	state = calloc(1, sizeof(*state));
-	if (!state)
-		return error_set(error, -ENOMEM, "no memory for a mempool");
-	state->bench = bench;
+	state->loop.bench = bench;
 	state->burst = point->burst;
 	state->cached = strcmp(point->source, "cache") == 0;
 	snprintf(name, sizeof(name), "gdrcap_bench%u", pools++);
 	state->pool = rte_pktmbuf_pool_create(name, FRAMES, REGION_POOL_CACHE, 0,
 					      RTE_PKTMBUF_HEADROOM, SOCKET_ID_ANY);
-	if (!state->pool) {
-		ret = error_set(error, -rte_errno,
-				"cannot make a pool of %u mbufs: %s; reserve more hugepages",
-				FRAMES, rte_strerror(rte_errno));
-		free(state);
-		return ret;
-	}
-	*out = state;
+	if (!state->pool)
+		return error_set(error, -rte_errno,
+				 "cannot make a pool of %u mbufs: %s; reserve more hugepages",
+				 FRAMES, rte_strerror(rte_errno));
 	return 0;
 }
 
@@ -106,9 +94,9 @@ static void mempool_loop(void *arg, uint32_t index)
 		}
 		bursts += BENCH_LOOK;
 		now = rte_rdtsc();
-	} while (now - began < state->run_cycles && !state->empty);
-	state->cycles = now - began;
-	state->frames = bursts * state->burst;
+	} while (now - began < state->loop.run_cycles && !state->empty);
+	state->loop.cycles = now - began;
+	state->loop.frames = bursts * state->burst;
 	/* Its lcore id may be another thread's next. */
 	if (cache)
 		rte_mempool_cache_flush(cache, state->pool);
@@ -118,19 +106,12 @@ static int mempool_run(void *arg, uint32_t run_ms, struct bench_sample *sample,
 		       struct gdrcap_error *error)
 {
 	struct mempool_stage *state = arg;
-	double away;
-	int ret;
+	const int ret = bench_loop_run(&state->loop, 1, mempool_loop, run_ms, sample, error);
 
-	state->run_cycles = rte_get_tsc_hz() / 1000 * run_ms;
-	ret = bench_on_cores(state->bench, 1, mempool_loop, state, &away, error);
-	if (ret < 0)
-		return ret;
-	if (state->empty)
-		return error_set(error, -ENOBUFS, "a pool of %u mbufs was empty: this is a defect",
-				 FRAMES);
-	bench_frame_rate(sample, state->cycles, state->frames);
-	bench_note_away(sample, away);
-	return 0;
+	return ret == 0 && state->empty
+		       ? error_set(error, -ENOBUFS,
+				   "a pool of %u mbufs was empty: this is a defect", FRAMES)
+		       : ret;
 }
 
 const struct bench_stage bench_mempool = {
@@ -143,6 +124,7 @@ const struct bench_stage bench_mempool = {
 		.less_is_better = 1,
 	},
 	.points = mempool_points,
+	.state_bytes = sizeof(struct mempool_stage),
 	.open = mempool_open,
 	.run = mempool_run,
 	.close = mempool_close,
@@ -151,12 +133,11 @@ const struct bench_stage bench_mempool = {
 /* ---- burst ring ---- */
 
 struct ring_stage {
+	struct bench_loop loop;
 	struct ring_producer ring;
-	const struct bench *bench;
 	struct region region; /* nobody's memory: descriptors say where frames would be */
 	uint32_t burst;
 	bool consumer;			      /* a thread of its own */
-	uint64_t run_cycles, cycles;	      /* of the last run */
 	_Alignas(RING_LINE) _Atomic int over; /* Writer: producer, when all is through */
 	/* Writer: consumer. */
 	_Alignas(RING_LINE) uint64_t consumed;
@@ -165,8 +146,7 @@ struct ring_stage {
 
 static uint32_t ring_points(const struct bench *bench, struct gdrcap_bench_point *points)
 {
-	static const char *const sources[] = { "" };
-	const uint32_t count = bench_burst_points(bench, sources, 1, points);
+	const uint32_t count = bench_burst_points(bench, NULL, NULL, points);
 
 	if (bench->cpu_count < 2)
 		return count;
@@ -181,43 +161,31 @@ static void ring_close(void *arg)
 	struct ring_stage *state = arg;
 
 	ring_destroy(&state->ring);
-	free(state);
 }
 
-static int ring_open(const struct bench *bench, const struct gdrcap_bench_point *point, void **out,
-		     struct gdrcap_error *error)
+static int ring_open(const struct bench *bench, const struct gdrcap_bench_point *point,
+		     void *opened, struct gdrcap_error *error)
 {
 	const struct eal_needs needs = { .memory_bytes = EAL_BYTES };
-	struct ring_stage *state;
-	struct ring_config config = {
+	struct ring_stage *state = opened;
+	const struct ring_config config = {
+		.region = &state->region,
 		.frames = FRAMES,
 		.burst_max = point->burst,
 		.inlines = true,
 	};
-	int ret = eal_start(&needs, error), gpu;
+	int ret = eal_start(&needs, error);
 
+	if (ret == 0)
+		ret = gpu_open_host(false, error);
 	if (ret < 0)
 		return ret;
-	gpu = gpu_open_host(false, error);
-	if (gpu < 0)
-		return gpu;
-	state = aligned_alloc(RING_LINE, sizeof(*state));
-	if (!state)
-		return error_set(error, -ENOMEM, "no memory for a ring");
-	memset(state, 0, sizeof(*state));
-	state->bench = bench;
+	state->loop.bench = bench;
 	state->burst = point->burst;
 	state->consumer = point->blocks != 0;
-	state->region.gpu = (int16_t)gpu;
+	state->region.gpu = (int16_t)ret;
 	state->region.slot_shift = SLOT_SHIFT;
-	config.region = &state->region;
-	ret = ring_create(&state->ring, &config, error);
-	if (ret < 0) {
-		free(state);
-		return ret;
-	}
-	*out = state;
-	return 0;
+	return ring_create(&state->ring, &config, error);
 }
 
 static inline void ring_fill(struct ring_producer *ring, uint32_t burst)
@@ -281,8 +249,8 @@ static void ring_alone(struct ring_stage *state)
 		ring_reclaim(ring);
 		now = rte_rdtsc();
 		cycles += now - before;
-	} while (now - began < state->run_cycles);
-	state->cycles = cycles;
+	} while (now - began < state->loop.run_cycles);
+	state->loop.cycles = cycles;
 }
 
 static void ring_produce(struct ring_stage *state)
@@ -292,7 +260,7 @@ static void ring_produce(struct ring_stage *state)
 	uint32_t turns = 0;
 
 	/* Descriptors are never more than their ring has; and there are words for a full ring. */
-	while ((++turns & (BENCH_LOOK - 1)) || rte_rdtsc() - began < state->run_cycles) {
+	while ((++turns & (BENCH_LOOK - 1)) || rte_rdtsc() - began < state->loop.run_cycles) {
 		if (ring->head - ring->tail + state->burst <= ring->desc_mask + 1) {
 			ring_fill(ring, state->burst);
 			ring_publish(ring);
@@ -301,7 +269,7 @@ static void ring_produce(struct ring_stage *state)
 	}
 	while (ring->reclaimed != ring->burst)
 		ring_reclaim(ring);
-	state->cycles = rte_rdtsc() - began;
+	state->loop.cycles = rte_rdtsc() - began;
 	/* Partner: the acquire load in ring_serve(). */
 	atomic_store_explicit(&state->over, 1, memory_order_release);
 }
@@ -317,31 +285,31 @@ static void ring_body(void *arg, uint32_t index)
 {
 	struct ring_stage *state = arg;
 
-	if (index)
+	const uint64_t first = state->ring.burst;
+
+	if (index) {
 		ring_serve(state);
-	else if (state->consumer)
+		return;
+	}
+	if (state->consumer)
 		ring_produce(state);
 	else
 		ring_alone(state);
+	state->loop.frames = (state->ring.burst - first) * state->burst;
 }
 
 static int ring_run(void *arg, uint32_t run_ms, struct bench_sample *sample,
 		    struct gdrcap_error *error)
 {
 	struct ring_stage *state = arg;
-	const uint64_t first = state->ring.burst;
-	double away;
 	int ret;
 
 	atomic_store(&state->over, 0);
-	state->run_cycles = rte_get_tsc_hz() / 1000 * run_ms;
-	ret = bench_on_cores(state->bench, state->consumer ? 2 : 1, ring_body, state, &away, error);
-	if (ret < 0)
-		return ret;
-	bench_frame_rate(sample, state->cycles, (state->ring.burst - first) * state->burst);
-	sample->lost = (state->ring.burst - state->consumed) * state->burst;
-	bench_note_away(sample, away);
-	return 0;
+	ret = bench_loop_run(&state->loop, state->consumer ? 2 : 1, ring_body, run_ms, sample,
+			     error);
+	if (ret == 0)
+		sample->lost = (state->ring.burst - state->consumed) * state->burst;
+	return ret;
 }
 
 static uint32_t ring_cores(const struct bench *bench, const struct gdrcap_bench_point *point)
@@ -361,6 +329,7 @@ const struct bench_stage bench_ring = {
 	},
 	.cores = ring_cores,
 	.points = ring_points,
+	.state_bytes = sizeof(struct ring_stage),
 	.open = ring_open,
 	.run = ring_run,
 	.close = ring_close,

@@ -1,28 +1,135 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the rx worker costs on the CPU: a receive burst, descriptors, PUBLISH, and slots back to the
- * pool. The real rx_worker_run() runs; a receive function put before the port's own plays consumer
- * and accountant, and feeds the wire, where the cycles it spends are subtracted. No payload is read
- * or written, and no other thread works.
+ * What receiving costs on the CPU. "rx_burst", if nothing is done with the frames: a bare loop of
+ * rte_eth_rx_burst() and the mbufs back to their pool, which its per-core cache serves. "rx_worker":
+ * a receive burst, descriptors, PUBLISH, and slots back to the pool. The real rx_worker_run() runs;
+ * a receive function put before the port's own plays consumer and accountant, and feeds the wire.
+ * On net_null the whole time counts; on a wire the cycles that feed it are subtracted. No payload is
+ * read or written, and no other thread works.
  */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
+#include <rte_mempool.h>
 
-#include "base/log.h"
 #include "bench/bench_util.h"
 #include "capture/rx_worker.h"
 
 struct rx_stage {
-	const struct bench *bench;
+	struct bench_loop loop;
 	struct gdrcap_bench_point point;
 	struct bench_rx rx;
-	uint64_t run_cycles; /* asked for */
-	uint64_t cycles;     /* of the last run */
 };
+
+/* ---- both ---- */
+
+static uint32_t rx_points(const struct bench *bench, struct gdrcap_bench_point *points)
+{
+	return bench_burst_points(bench, "null", "ring", points);
+}
+
+static int rx_open(const struct bench *bench, const struct gdrcap_bench_point *point, void *opened,
+		   struct gdrcap_error *error)
+{
+	struct rx_stage *state = opened;
+
+	state->loop.bench = bench;
+	state->point = *point;
+	return bench_rx_open(&state->rx, point, error);
+}
+
+static void rx_close(void *arg)
+{
+	struct rx_stage *state = arg;
+
+	bench_rx_close(&state->rx);
+}
+
+static int rx_run(struct rx_stage *state, void (*body)(void *state, uint32_t index),
+		  uint32_t run_ms, struct bench_sample *sample, struct gdrcap_error *error)
+{
+	if (state->rx.wire)
+		snprintf(sample->note, sizeof(sample->note),
+			 "one reading of the time stamp a burst is in it");
+	return bench_loop_run(&state->loop, 1, body, run_ms, sample, error);
+}
+
+/* ---- the bare loop ---- */
+
+static inline uint16_t receive_and_put(const struct bench_rx *rx, struct rte_mbuf **mbufs,
+				       uint16_t burst)
+{
+	const uint16_t n = rte_eth_rx_burst(rx->port, 0, mbufs, burst);
+
+	/* As the rx worker: raw, a driver's mbufs being as the pool's must be. */
+	if (n)
+		rte_mempool_put_bulk(rx->pool, (void *const *)mbufs, n);
+	return n;
+}
+
+static void null_loop(void *arg, uint32_t index)
+{
+	struct rx_stage *state = arg;
+	struct rte_mbuf *mbufs[BURST_FRAMES_MAX];
+	const struct bench_rx rx = state->rx;
+	const uint64_t began = rte_rdtsc();
+	uint64_t frames = 0, now;
+
+	do {
+		for (uint32_t i = 0; i < BENCH_LOOK; i++)
+			frames += receive_and_put(&rx, mbufs, (uint16_t)state->point.burst);
+		now = rte_rdtsc();
+	} while (now - began < state->loop.run_cycles);
+	state->loop.frames = frames;
+	state->loop.cycles = now - began;
+}
+
+static void wire_loop(void *arg, uint32_t index)
+{
+	struct rx_stage *state = arg;
+	struct rte_mbuf *mbufs[BURST_FRAMES_MAX];
+	const struct bench_rx rx = state->rx;
+	const uint64_t began = rte_rdtsc();
+	uint64_t frames = 0, cycles = 0, before, now;
+
+	do {
+		bench_rx_feed(&rx, (uint16_t)state->point.burst);
+		before = rte_rdtsc();
+		frames += receive_and_put(&rx, mbufs, (uint16_t)state->point.burst);
+		now = rte_rdtsc();
+		cycles += now - before;
+	} while (now - began < state->loop.run_cycles);
+	state->loop.frames = frames;
+	state->loop.cycles = cycles;
+}
+
+static int rx_burst_run(void *arg, uint32_t run_ms, struct bench_sample *sample,
+			struct gdrcap_error *error)
+{
+	struct rx_stage *state = arg;
+
+	return rx_run(state, state->rx.wire ? wire_loop : null_loop, run_ms, sample, error);
+}
+
+const struct bench_stage bench_rx_burst = {
+	.about = {
+		.id = "rx_burst",
+		.group = "limit",
+		.what = "a bare loop of rte_eth_rx_burst() and the mbufs back to their pool's "
+			"per-core cache, on net_null and on a software wire that is fed "
+			"beforehand; nothing is read of a frame",
+		.unit = "ns/frame",
+		.less_is_better = 1,
+	},
+	.points = rx_points,
+	.state_bytes = sizeof(struct rx_stage),
+	.open = rx_open,
+	.run = rx_burst_run,
+	.close = rx_close,
+};
+
+/* ---- the rx worker ---- */
 
 /* A receive function knows nothing but its queue, so this is the process's: only while a run is on.
  * Writer and reader: its thread. */
@@ -77,45 +184,12 @@ static uint16_t play_null(void *queue, struct rte_mbuf **mbufs, uint16_t n)
 	return play.receive(queue, mbufs, n);
 }
 
-static uint32_t rx_points(const struct bench *bench, struct gdrcap_bench_point *points)
-{
-	static const char *const sources[] = { "ring", "null" };
-
-	return bench_burst_points(bench, sources, RTE_DIM(sources), points);
-}
-
-static void rx_close(void *arg)
-{
-	struct rx_stage *state = arg;
-
-	bench_rx_close(&state->rx);
-	free(state);
-}
-
-static int rx_open(const struct bench *bench, const struct gdrcap_bench_point *point, void **out,
-		   struct gdrcap_error *error)
-{
-	struct rx_stage *state = calloc(1, sizeof(*state));
-	int ret;
-
-	if (!state)
-		return error_set(error, -ENOMEM, "no memory for an rx worker");
-	state->bench = bench;
-	state->point = *point;
-	ret = bench_rx_open(&state->rx, point, error);
-	if (ret < 0) {
-		free(state);
-		return ret;
-	}
-	*out = state;
-	return 0;
-}
-
 static void rx_measure(void *arg, uint32_t index)
 {
 	struct rx_stage *state = arg;
 	struct rx_worker *worker = state->rx.worker;
 	eth_rx_burst_t *receive = &rte_eth_fp_ops[state->rx.port].rx_pkt_burst;
+	const uint64_t before = atomic_load(&worker->frames);
 	uint64_t began;
 
 	play.rx = &state->rx;
@@ -127,34 +201,24 @@ static void rx_measure(void *arg, uint32_t index)
 	atomic_store(&worker->phase, RX_RUN);
 	*receive = state->rx.wire ? play_wire : play_null;
 	began = rte_rdtsc();
-	play.until = began + state->run_cycles;
+	play.until = began + state->loop.run_cycles;
 	rx_worker_run(worker);
-	state->cycles = rte_rdtsc() - began - play.harness_cycles;
+	state->loop.cycles = rte_rdtsc() - began - play.harness_cycles;
+	state->loop.frames = atomic_load(&worker->frames) - before;
 	*receive = play.receive;
 }
 
-static int rx_run(void *arg, uint32_t run_ms, struct bench_sample *sample,
-		  struct gdrcap_error *error)
+static int rx_worker_measure(void *arg, uint32_t run_ms, struct bench_sample *sample,
+			     struct gdrcap_error *error)
 {
 	struct rx_stage *state = arg;
-	const struct rx_worker *worker = state->rx.worker;
-	const uint64_t before = atomic_load(&worker->frames), back = atomic_load(&worker->back);
-	uint64_t frames;
-	double away;
-	int ret;
+	const uint64_t back = atomic_load(&state->rx.worker->back);
+	const int ret = rx_run(state, rx_measure, run_ms, sample, error);
 
-	state->run_cycles = rte_get_tsc_hz() / 1000 * run_ms;
-	ret = bench_on_cores(state->bench, 1, rx_measure, state, &away, error);
 	if (ret < 0)
 		return ret;
-	frames = atomic_load(&worker->frames) - before;
-	bench_frame_rate(sample, state->cycles, frames);
-	sample->lost = frames - (atomic_load(&worker->back) - back);
-	sample->limit = bench_limit_alike(state->bench, "rx_burst", &state->point);
-	if (state->rx.wire)
-		snprintf(sample->note, sizeof(sample->note),
-			 "one reading of the time stamp a burst is in it");
-	bench_note_away(sample, away);
+	sample->lost = sample->frames - (atomic_load(&state->rx.worker->back) - back);
+	sample->limit = bench_limit_alike(state->loop.bench, "rx_burst", &state->point);
 	return 0;
 }
 
@@ -170,7 +234,8 @@ const struct bench_stage bench_rx_worker = {
 		.limit = "rx_burst",
 	},
 	.points = rx_points,
+	.state_bytes = sizeof(struct rx_stage),
 	.open = rx_open,
-	.run = rx_run,
+	.run = rx_worker_measure,
 	.close = rx_close,
 };

@@ -7,13 +7,11 @@
  * What was written is checked afterwards, where it lies: slots are zeroed before a run, and each
  * that was written has to hold a valid frame. So at most one frame a slot is validated, the last.
  */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "bench/bench.h"
+#include "bench/bench_util.h"
 #include "bench/resident.h"
 #include "bench/sender.h"
 
@@ -32,49 +30,28 @@ struct sender {
 
 /* ---- points ---- */
 
-struct list {
-	const struct bench *bench;
-	struct gdrcap_bench_point *points;
-	uint32_t count;
-};
-
-static void add(struct list *list, const char *source, uint32_t frame_bytes, uint32_t burst,
-		uint32_t blocks)
-{
-	struct gdrcap_bench_point *point = &list->points[list->count++];
-	const bool cuda = list->bench->cuda;
-
-	*point = (struct gdrcap_bench_point){
-		.frame_bytes = frame_bytes,
-		.burst = burst,
-		.blocks = cuda ? blocks : 1,
-		.queues = 1,
-		.pattern = "prbs31",
-	};
-	snprintf(point->memory, sizeof(point->memory), "%s", cuda ? "device" : "host");
-	snprintf(point->source, sizeof(point->source), "%s", source);
-}
-
 static uint32_t sender_points(const struct bench *bench, struct gdrcap_bench_point *points)
 {
-	static const uint32_t sizes[] = { 64, 128, 256, 512, 1024, 1500, 9000 };
-	static const uint32_t quick[] = { 64, 1500 };
-	static const uint32_t blocks[] = { 1, 2, 4, 8, 32 };
-	static const char *const sources[] = { "resident", "null" };
-	const uint32_t *list_sizes = bench->config->quick ? quick : sizes;
-	const uint32_t size_count = bench->config->quick ? COUNT(quick) : COUNT(sizes);
-	struct list list = { bench, points, 0 };
+	const uint32_t *sizes = bench->config->quick
+					? BENCH_LIST(64, 1500)
+					: BENCH_LIST(64, 128, 256, 512, 1024, 1500, 9000);
+	const uint32_t *one = BENCH_LIST(1), *small = BENCH_LIST(BURST_SMALL);
+	const uint32_t *large = BENCH_LIST(BURST_LARGE), *few = BENCH_LIST(1, 2, 4, 8, 32);
+	const uint32_t usual[] = { bench->cuda ? DEFAULT_BLOCKS : 1, 0 };
+	const char *own = bench->cuda ? "device" : "host", *prbs = "prbs31";
+	const struct bench_grid grids[] = {
+		{ one, sizes, large, usual, prbs, own, .source = "resident" },
+		{ one, BENCH_LIST(64), small, usual, prbs, own, .source = "resident" },
+		{ one, sizes, large, usual, prbs, own, .source = "null" },
+		{ one, BENCH_LIST(64), small, usual, prbs, own, .source = "null" },
+		/* Not of a quick bench. */
+		{ one, BENCH_LIST(64, 1500), large, few, prbs, own, .source = "resident",
+		  .needs_cuda = true },
+	};
+	struct bench_points to = { bench, points, 0, NULL };
 
-	for (uint32_t s = 0; s < COUNT(sources); s++) {
-		for (uint32_t i = 0; i < size_count; i++)
-			add(&list, sources[s], list_sizes[i], BURST_LARGE, DEFAULT_BLOCKS);
-		add(&list, sources[s], 64, BURST_SMALL, DEFAULT_BLOCKS);
-	}
-	for (uint32_t i = 0; !bench->config->quick && i < COUNT(blocks); i++) {
-		add(&list, "resident", 64, BURST_LARGE, blocks[i]);
-		add(&list, "resident", 1500, BURST_LARGE, blocks[i]);
-	}
-	return list.count;
+	bench_points_add(&to, grids, COUNT(grids) - bench->config->quick);
+	return to.count;
 }
 
 /* ---- life ---- */
@@ -82,20 +59,14 @@ static uint32_t sender_points(const struct bench *bench, struct gdrcap_bench_poi
 static void sender_close(void *state)
 {
 	struct sender *sender = state;
-	struct gdrcap_error error;
 
 	if (sender->tx)
 		sender_tx_close(sender->tx);
-	if (sender->resident) {
-		if (resident_stop(sender->resident, &error) < 0)
-			log_warning("bench: %s", error.text);
-		resident_destroy(sender->resident);
-	}
-	free(sender);
+	resident_close(sender->resident);
 }
 
 static int sender_open(const struct bench *bench, const struct gdrcap_bench_point *point,
-		       void **state, struct gdrcap_error *error)
+		       void *state, struct gdrcap_error *error)
 {
 	const struct resident_config config = {
 		.frame_bytes = point->frame_bytes,
@@ -104,23 +75,14 @@ static int sender_open(const struct bench *bench, const struct gdrcap_bench_poin
 		.pattern = point->pattern,
 		.memory = point->memory,
 	};
-	struct sender *sender = calloc(1, sizeof(*sender));
-	int ret;
+	struct sender *sender = state;
 
-	if (!sender)
-		return error_set(error, -ENOMEM, "no memory for a sender");
 	sender->bench = bench;
 	sender->blocks = point->blocks;
 	bench_pin(bench, 0);
-	if (!strcmp(point->source, "null"))
-		ret = sender_tx_open(bench, point, &sender->tx, error);
-	else
-		ret = resident_create(bench, &config, &sender->resident, error);
-	if (ret < 0)
-		sender_close(sender);
-	else
-		*state = sender;
-	return ret;
+	return strcmp(point->source, "null") == 0
+		       ? sender_tx_open(bench, point, &sender->tx, error)
+		       : resident_create(bench, &config, &sender->resident, error);
 }
 
 /* ---- the writer alone ---- */
@@ -199,6 +161,7 @@ const struct bench_stage bench_sender = {
 	},
 	.cores = resident_cores,
 	.points = sender_points,
+	.state_bytes = sizeof(struct sender),
 	.open = sender_open,
 	.run = sender_run,
 	.close = sender_close,

@@ -6,27 +6,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "doctor/checks.h"
-#include "doctor/registration.h"
+#include "doctor/doctor.h"
 
-static bool in_container(const struct gdrcap_doctor *doctor)
+static bool in_container(const struct doctor *doctor)
 {
-	return doctor_machine(doctor)->container[0] != '\0';
+	return doctor->machine.container[0] != '\0';
 }
 
-static bool in_kubernetes(const struct gdrcap_doctor *doctor)
+static bool in_kubernetes(const struct doctor *doctor)
 {
-	return strcmp(doctor_machine(doctor)->container, "kubernetes") == 0;
+	return strcmp(doctor->machine.container, "kubernetes") == 0;
 }
 
 /* ---- device files ---- */
 
 /* How many names begin so, with a digit behind. */
-static int numbered(struct gdrcap_doctor *doctor, const char *folder, const char *start)
+static int numbered(struct doctor *doctor, const char *folder, const char *start)
 {
 	const size_t length = strlen(start);
 	char(*names)[64];
-	const int count = tree_list(doctor_tree(doctor), &names, "%s", folder);
+	const int count = tree_list(doctor->tree, &names, "%s", folder);
 	int found = count < 0 ? count : 0;
 
 	for (int i = 0; i < count; i++)
@@ -36,67 +35,63 @@ static int numbered(struct gdrcap_doctor *doctor, const char *folder, const char
 	return found;
 }
 
-static void gpu_files_remedy(struct gdrcap_doctor *doctor)
+static void gpu_files_remedy(struct doctor *doctor)
 {
 	if (in_kubernetes(doctor)) {
-		finding_remedy(doctor, "# in the pod's spec: resources: limits: nvidia.com/gpu: 1 "
-				       "(NVIDIA's GPU Operator, or its device plugin)");
+		remedy(doctor, "# in the pod's spec: resources: limits: nvidia.com/gpu: 1 "
+			       "(NVIDIA's GPU Operator, or its device plugin)");
 		return;
 	}
-	finding_remedy(doctor, "# docker run --gpus all, with nvidia-container-toolkit on the "
-			       "host:");
-	finding_remedy(doctor, "# sudo nvidia-ctk runtime configure --runtime=docker && sudo "
-			       "systemctl restart docker");
+	remedy(doctor, "# docker run --gpus all, with nvidia-container-toolkit on the host:");
+	remedy(doctor, "# sudo nvidia-ctk runtime configure --runtime=docker && sudo "
+		       "systemctl restart docker");
 }
 
-void check_container_gpu(struct gdrcap_doctor *doctor)
+static void check_container_gpu(struct doctor *doctor)
 {
 	static const char *const needed[] = { "/dev/nvidiactl", "/dev/nvidia-uvm" };
-	struct gpu_seen gpus[MACHINE_GPUS_MAX];
-	const uint32_t count = gpus_seen(doctor, gpus);
+	const struct gpu_seen *gpu = gpu_of_cuda(doctor);
 	const int files = numbered(doctor, "/dev", "nvidia");
 	char missing[128] = "";
 
-	if (!in_container(doctor) || count == 0)
+	if (!in_container(doctor) || doctor->gpus == 0)
 		return;
-	for (uint32_t i = 0; i < count; i++)
-		if (gpus[i].ordinal >= 0) {
-			finding(doctor, NULL, GDRCAP_HEALTH_OK, "CUDA has %s", gpus[i].pci);
-			return;
-		}
+	if (gpu) {
+		finding(doctor, NULL, HEALTH_OK, "CUDA has %s", gpu->pci);
+		return;
+	}
 	for (int i = 0; i < 2; i++)
 		if (device_access(doctor, needed[i]) < 0)
 			snprintf(missing + strlen(missing), sizeof(missing) - strlen(missing),
-				 "%s%s", missing[0] ? ", " : "", needed[i]);
+				 ", %s", needed[i]);
 	if (files <= 0)
 		snprintf(missing + strlen(missing), sizeof(missing) - strlen(missing),
-			 "%s/dev/nvidiaN", missing[0] ? ", " : "");
+			 ", /dev/nvidiaN");
 	if (!missing[0]) {
-		finding(doctor, NULL, GDRCAP_HEALTH_OK, "/dev: nvidiactl, nvidia-uvm, %d nvidiaN",
-			files);
+		finding(doctor, NULL, HEALTH_OK, "/dev: nvidiactl, nvidia-uvm, %d nvidiaN", files);
 		return;
 	}
-	finding(doctor, NULL, GDRCAP_HEALTH_FAIL, "/dev: without %s", missing);
+	finding(doctor, NULL, HEALTH_FAIL, "/dev: without %s", missing + 2);
 	gpu_files_remedy(doctor);
 }
 
-static void rdma_files_remedy(struct gdrcap_doctor *doctor, const char *path)
+static void rdma_files_remedy(struct doctor *doctor, const char *path)
 {
 	if (in_kubernetes(doctor))
-		finding_remedy(doctor, "# in the pod's spec: resources: limits: rdma/NAME: 1, with "
-				       "NAME from `kubectl describe node` (NVIDIA's Network "
-				       "Operator: rdmaSharedDevicePlugin or sriovDevicePlugin in "
-				       "its NicClusterPolicy)");
+		remedy(doctor, "# in the pod's spec: resources: limits: rdma/NAME: 1, with "
+			       "NAME from `kubectl describe node` (NVIDIA's Network "
+			       "Operator: rdmaSharedDevicePlugin or sriovDevicePlugin in "
+			       "its NicClusterPolicy)");
 	else
-		finding_remedy(doctor,
-			       "# docker run --device %s --device "
-			       "/dev/infiniband/rdma_cm, or --device /dev/infiniband",
-			       path);
+		remedy(doctor,
+		       "# docker run --device %s --device "
+		       "/dev/infiniband/rdma_cm, or --device /dev/infiniband",
+		       path);
 }
 
-void check_container_rdma(struct gdrcap_doctor *doctor)
+static void check_container_rdma(struct doctor *doctor)
 {
-	const struct machine *machine = doctor_machine(doctor);
+	const struct machine *machine = &doctor->machine;
 	bool any = false;
 	char path[80];
 
@@ -108,9 +103,9 @@ void check_container_rdma(struct gdrcap_doctor *doctor)
 		if (ret == -ENODEV)
 			continue;
 		finding(doctor, machine->card[i].pci.address,
-			ret == 0 ? GDRCAP_HEALTH_OK
-			: any	 ? GDRCAP_HEALTH_NOT_APPLICABLE
-				 : GDRCAP_HEALTH_FAIL,
+			ret == 0 ? HEALTH_OK
+			: any	 ? HEALTH_NOT_APPLICABLE
+				 : HEALTH_FAIL,
 			"%s: %s%s", path, ret == 0 ? "can be opened" : strerror(-ret),
 			ret && any ? "; this container has another card's" : "");
 		if (ret < 0 && !any)
@@ -120,9 +115,9 @@ void check_container_rdma(struct gdrcap_doctor *doctor)
 
 /* ---- interfaces ---- */
 
-void check_container_network(struct gdrcap_doctor *doctor)
+static void check_container_network(struct doctor *doctor)
 {
-	const struct machine *machine = doctor_machine(doctor);
+	const struct machine *machine = &doctor->machine;
 	bool any = false;
 
 	for (uint32_t i = 0; i < machine->cards; i++)
@@ -133,26 +128,24 @@ void check_container_network(struct gdrcap_doctor *doctor)
 		if (!card->connectx || strcmp(card->pci.driver, "mlx5_core") != 0)
 			continue;
 		if (card->interface[0]) {
-			finding(doctor, card->pci.address, GDRCAP_HEALTH_OK,
+			finding(doctor, card->pci.address, HEALTH_OK,
 				"/sys/bus/pci/devices/%s/net: %s", card->pci.address,
 				card->interface);
 			continue;
 		}
-		finding(doctor, card->pci.address,
-			any ? GDRCAP_HEALTH_NOT_APPLICABLE : GDRCAP_HEALTH_FAIL,
+		finding(doctor, card->pci.address, any ? HEALTH_NOT_APPLICABLE : HEALTH_FAIL,
 			"/sys/bus/pci/devices/%s/net: none in this network namespace%s",
 			card->pci.address, any ? "; this container has another card's" : "");
 		if (any)
 			continue;
 		if (in_kubernetes(doctor))
-			finding_remedy(doctor, "# in the pod's annotations: "
-					       "k8s.v1.cni.cncf.io/networks: NAME of a network of "
-					       "type host-device or sriov (NVIDIA's Network "
-					       "Operator: HostDeviceNetwork, SriovNetwork); or "
-					       "hostNetwork: true");
+			remedy(doctor,
+			       "# in the pod's annotations: k8s.v1.cni.cncf.io/networks: "
+			       "NAME of a network of type host-device or sriov (NVIDIA's Network "
+			       "Operator: HostDeviceNetwork, SriovNetwork); or hostNetwork: true");
 		else
-			finding_remedy(doctor, "# docker run --network host; or on the host: sudo "
-					       "ip link set INTERFACE netns PID");
+			remedy(doctor, "# docker run --network host; or on the host: sudo "
+				       "ip link set INTERFACE netns PID");
 	}
 }
 
@@ -160,8 +153,8 @@ void check_container_network(struct gdrcap_doctor *doctor)
 
 /* A limit of the control group, version 2 or 1, bytes or microseconds: UINT64_MAX is none. The name
  * that was read comes into `path`. -ENOENT: the kernel has no such limit. */
-static int limit_read(struct gdrcap_doctor *doctor, const char *second, const char *first,
-		      uint64_t *limit, char path[96])
+static int limit_read(struct doctor *doctor, const char *second, const char *first, uint64_t *limit,
+		      char path[96])
 {
 	const char *const names[] = { second, first };
 	char text[TREE_TEXT_MAX], *end;
@@ -169,7 +162,7 @@ static int limit_read(struct gdrcap_doctor *doctor, const char *second, const ch
 
 	for (int i = 0; i < 2 && ret == -ENOENT; i++) {
 		snprintf(path, 96, "/sys/fs/cgroup/%s", names[i]);
-		ret = tree_text(doctor_tree(doctor), text, "%s", path);
+		ret = tree_text(doctor->tree, text, "%s", path);
 	}
 	if (ret < 0)
 		return ret;
@@ -183,7 +176,7 @@ static int limit_read(struct gdrcap_doctor *doctor, const char *second, const ch
 	return end == text || (*end && *end != ' ') ? -EINVAL : 0;
 }
 
-void check_container_memory(struct gdrcap_doctor *doctor)
+static void check_container_memory(struct doctor *doctor)
 {
 	static const struct {
 		const char *second, *first, *subject, *remedy;
@@ -197,7 +190,7 @@ void check_container_memory(struct gdrcap_doctor *doctor)
 	};
 
 	enum { LIMITS = sizeof(limits) / sizeof(limits[0]) };
-	bool some_pages = false;
+	bool some_pages = false, low;
 	uint64_t limit[LIMITS];
 	char path[LIMITS][96];
 	int ret[LIMITS];
@@ -213,25 +206,22 @@ void check_container_memory(struct gdrcap_doctor *doctor)
 		if (ret[i] == -ENOENT)
 			continue;
 		if (ret[i] < 0) {
-			finding(doctor, limits[i].subject, GDRCAP_HEALTH_UNKNOWN, "%s: %s", path[i],
+			finding(doctor, limits[i].subject, HEALTH_UNKNOWN, "%s: %s", path[i],
 				strerror(-ret[i]));
-			finding_remedy(doctor, "cat %s", path[i]);
-		} else if (limit[i] == UINT64_MAX) {
-			finding(doctor, limits[i].subject, GDRCAP_HEALTH_OK, "%s: no limit",
-				path[i]);
-		} else if (limit[i] >= HUGEPAGES_WANTED || (i && some_pages)) {
-			finding(doctor, limits[i].subject, GDRCAP_HEALTH_OK, "%s: %llu bytes",
-				path[i], (unsigned long long)limit[i]);
-		} else {
-			finding(doctor, limits[i].subject, GDRCAP_HEALTH_WARN, "%s: %llu bytes",
-				path[i], (unsigned long long)limit[i]);
-			finding_remedy(doctor, "%s", limits[i].remedy);
+			remedy(doctor, "cat %s", path[i]);
+			continue;
 		}
+		low = limit[i] < HUGEPAGES_WANTED && !(i && some_pages);
+		finding(doctor, limits[i].subject, low ? HEALTH_WARN : HEALTH_OK,
+			limit[i] == UINT64_MAX ? "%s: no limit" : "%s: %llu bytes", path[i],
+			(unsigned long long)limit[i]);
+		if (low)
+			remedy(doctor, "%s", limits[i].remedy);
 	}
 }
 
 /* A share of time is taken in slices: a receiver that polls stands still for the rest of each. */
-void check_container_cpus(struct gdrcap_doctor *doctor)
+static void check_container_cpus(struct doctor *doctor)
 {
 	uint64_t quota;
 	char path[96];
@@ -241,34 +231,31 @@ void check_container_cpus(struct gdrcap_doctor *doctor)
 		return;
 	ret = limit_read(doctor, "cpu.max", "cpu/cpu.cfs_quota_us", &quota, path);
 	if (ret == -ENOENT) {
-		finding(doctor, NULL, GDRCAP_HEALTH_NOT_APPLICABLE,
-			"/sys/fs/cgroup/cpu.max: not there");
+		finding(doctor, NULL, HEALTH_NOT_APPLICABLE, "/sys/fs/cgroup/cpu.max: not there");
 		return;
 	}
 	if (ret < 0) {
-		finding(doctor, NULL, GDRCAP_HEALTH_UNKNOWN, "%s: %s", path, strerror(-ret));
-		finding_remedy(doctor, "cat %s", path);
+		finding(doctor, NULL, HEALTH_UNKNOWN, "%s: %s", path, strerror(-ret));
+		remedy(doctor, "cat %s", path);
 		return;
 	}
 	if (quota == UINT64_MAX) {
-		finding(doctor, NULL, GDRCAP_HEALTH_OK, "%s: no limit", path);
+		finding(doctor, NULL, HEALTH_OK, "%s: no limit", path);
 		return;
 	}
-	finding(doctor, NULL, GDRCAP_HEALTH_WARN, "%s: %llu us of each period", path,
+	finding(doctor, NULL, HEALTH_WARN, "%s: %llu us of each period", path,
 		(unsigned long long)quota);
-	finding_remedy(doctor, in_kubernetes(doctor)
-				       ? "# whole CPUs of the pod's own: requests equal to limits, "
-					 "a whole number, "
-					 "and the kubelet's --cpu-manager-policy=static"
-				       : "# docker run --cpuset-cpus LIST in place of --cpus");
+	remedy(doctor, in_kubernetes(doctor)
+			       ? "# whole CPUs of the pod's own: requests equal to limits, a whole "
+				 "number, and the kubelet's --cpu-manager-policy=static"
+			       : "# docker run --cpuset-cpus LIST in place of --cpus");
 }
 
 /* ---- what the operators provide ---- */
 
-void check_kubernetes(struct gdrcap_doctor *doctor)
+static void check_kubernetes(struct doctor *doctor)
 {
-	const struct machine *machine = doctor_machine(doctor);
-	struct gpu_seen gpus[MACHINE_GPUS_MAX];
+	const struct machine *machine = &doctor->machine;
 	char read[READ_TEXT];
 	enum answer peer, dmabuf;
 	int uverbs;
@@ -278,35 +265,52 @@ void check_kubernetes(struct gdrcap_doctor *doctor)
 	peer = peer_client(doctor, read);
 	dmabuf = dmabuf_way(doctor);
 	finding(doctor, "GPU Operator",
-		gpus_seen(doctor, gpus) == 0		     ? GDRCAP_HEALTH_NOT_APPLICABLE
-		: peer == ANSWER_YES || dmabuf == ANSWER_YES ? GDRCAP_HEALTH_OK
-		: peer == ANSWER_NO && dmabuf == ANSWER_NO   ? GDRCAP_HEALTH_WARN
-							     : GDRCAP_HEALTH_UNKNOWN,
-		"by address: %s; as dma-buf: %s", read,
-		dmabuf == ANSWER_YES  ? "yes"
-		: dmabuf == ANSWER_NO ? "no"
-				      : "not known");
+		doctor->gpus == 0			     ? HEALTH_NOT_APPLICABLE
+		: peer == ANSWER_YES || dmabuf == ANSWER_YES ? HEALTH_OK
+		: peer == ANSWER_NO && dmabuf == ANSWER_NO   ? HEALTH_WARN
+							     : HEALTH_UNKNOWN,
+		"by address: %s; as dma-buf: %s", read, answer_word(dmabuf));
 	if (peer != ANSWER_YES && dmabuf != ANSWER_YES) {
-		finding_remedy(doctor, "# either dma-buf: helm upgrade ... --set "
-				       "driver.kernelModuleType=open, for GPUs since Turing");
-		finding_remedy(doctor, "# or nvidia-peermem: helm upgrade ... --set "
-				       "driver.rdma.enabled=true (and "
-				       "driver.rdma.useHostMofed=true where OFED is on the host); "
-				       "then, in the driver's namespace:");
-		finding_remedy(doctor, "kubectl logs -n gpu-operator daemonset/"
-				       "nvidia-driver-daemonset -c nvidia-peermem-ctr");
+		remedy(doctor, "# either dma-buf: helm upgrade ... --set "
+			       "driver.kernelModuleType=open, for GPUs since Turing");
+		remedy(doctor, "# or nvidia-peermem: helm upgrade ... --set "
+			       "driver.rdma.enabled=true (and "
+			       "driver.rdma.useHostMofed=true where OFED is on the host); "
+			       "then, in the driver's namespace:");
+		remedy(doctor, "kubectl logs -n gpu-operator daemonset/"
+			       "nvidia-driver-daemonset -c nvidia-peermem-ctr");
 	}
 	uverbs = numbered(doctor, "/dev/infiniband", "uverbs");
 	finding(doctor, "Network Operator",
-		machine->cards == 0 ? GDRCAP_HEALTH_NOT_APPLICABLE
-		: uverbs > 0	    ? GDRCAP_HEALTH_OK
-		: uverbs == -EACCES ? GDRCAP_HEALTH_UNKNOWN
-				    : GDRCAP_HEALTH_WARN,
+		machine->cards == 0 ? HEALTH_NOT_APPLICABLE
+		: uverbs > 0	    ? HEALTH_OK
+		: uverbs == -EACCES ? HEALTH_UNKNOWN
+				    : HEALTH_WARN,
 		"/dev/infiniband: %s",
 		uverbs > 0   ? "uverbs files"
 		: uverbs < 0 ? strerror(-uverbs)
 			     : "no uverbs file");
 	if (machine->cards && uverbs <= 0)
-		finding_remedy(doctor, "kubectl get node -o yaml | grep rdma/  # the resource's "
-				       "name, for limits in the pod's spec");
+		remedy(doctor, "kubectl get node -o yaml | grep rdma/  # the resource's "
+			       "name, for limits in the pod's spec");
 }
+
+const struct doctor_check checks_container[] = {
+	{ "container-gpu-files", "container", SEVERITY_FATAL,
+	  "CUDA in a container needs the GPU's device files there", .run = check_container_gpu },
+	{ "container-rdma-files", "container", SEVERITY_FATAL,
+	  "a card in a container needs its RDMA device file there", .run = check_container_rdma },
+	{ "container-network", "container", SEVERITY_FATAL,
+	  "DPDK's mlx5 driver needs the card's interface in the container's network namespace",
+	  .run = check_container_network },
+	{ "container-memory", "container", SEVERITY_SLOW,
+	  "what the container may not have cannot be allocated, whatever the host has free",
+	  .run = check_container_memory },
+	{ "container-cpus", "container", SEVERITY_SLOW,
+	  "a share of CPU time instead of whole CPUs stops a receiver many times a second",
+	  .run = check_container_cpus },
+	{ "kubernetes", "container", SEVERITY_INFO,
+	  "in a cluster the operators of NVIDIA provide driver, peer memory and devices",
+	  .run = check_kubernetes },
+	{ 0 },
+};

@@ -5,74 +5,54 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/parse.h"
-#include "doctor/checks.h"
-#include "doctor/registration.h"
+#include "doctor/doctor.h"
 
 #define CPUS_MAX 8192u
 #define CPU "/sys/devices/system/cpu"
 #define ISOLATED_WANTED 4u
 
-/* A list of the kernel's, "0-3,8"; an empty one, also "(null)", is none. */
-static int cpus_read(const char *text, bool set[CPUS_MAX])
-{
-	int cpus[CPUS_MAX];
-	size_t count = 0;
-
-	memset(set, 0, CPUS_MAX * sizeof(*set));
-	if (text[0] == '\0' || strcmp(text, "(null)") == 0)
-		return 0;
-	if (parse_cpu_list(text, cpus, CPUS_MAX, &count) < 0)
-		return -EINVAL;
-	for (size_t i = 0; i < count; i++)
-		if (cpus[i] >= 0 && cpus[i] < (int)CPUS_MAX)
-			set[cpus[i]] = true;
-	return (int)count;
-}
-
 /* ---- NUMA ---- */
 
 /* Whether this process may run near a function. */
-static void numa_cpus(struct gdrcap_doctor *doctor, const struct machine_pci *pci)
+static void numa_cpus(struct doctor *doctor, const struct machine_pci *pci)
 {
 	bool near[CPUS_MAX], allowed[CPUS_MAX], some = false;
 	char list[TREE_TEXT_MAX], own[TREE_TEXT_MAX];
 	int ret;
 
-	ret = tree_text(doctor_tree(doctor), list, "/sys/devices/system/node/node%d/cpulist",
+	ret = tree_text(doctor->tree, list, "/sys/devices/system/node/node%d/cpulist",
 			pci->numa_node);
 	if (ret == 0)
-		ret = cpus_read(list, near);
+		ret = cpus_read(list, near, CPUS_MAX);
 	if (ret >= 0)
-		ret = tree_fact(doctor_tree(doctor), own, "process/cpus");
+		ret = tree_fact(doctor->tree, own, "process/cpus");
 	if (ret >= 0)
-		ret = cpus_read(own, allowed);
+		ret = cpus_read(own, allowed, CPUS_MAX);
 	if (ret < 0) {
-		finding(doctor, pci->address, GDRCAP_HEALTH_UNKNOWN,
+		finding(doctor, pci->address, HEALTH_UNKNOWN,
 			"numa_node: %d; its CPUs, or those of this process: %s", pci->numa_node,
 			strerror(-ret));
-		finding_remedy(doctor, "lscpu | grep NUMA; taskset -cp $$");
+		remedy(doctor, "lscpu | grep NUMA; taskset -cp $$");
 		return;
 	}
 	for (uint32_t i = 0; i < CPUS_MAX; i++)
 		some = some || (near[i] && allowed[i]);
-	finding(doctor, pci->address, some ? GDRCAP_HEALTH_OK : GDRCAP_HEALTH_WARN,
+	finding(doctor, pci->address, some ? HEALTH_OK : HEALTH_WARN,
 		"numa_node: %d, CPUs %.200s; this process: CPUs %.200s", pci->numa_node, list, own);
-	if (!some && doctor_machine(doctor)->container[0])
-		finding_remedy(doctor,
-			       "# docker run --cpuset-cpus %.200s --cpuset-mems %d; in "
-			       "Kubernetes, the Topology Manager's policy single-numa-node",
-			       list, pci->numa_node);
+	if (!some && doctor->machine.container[0])
+		remedy(doctor,
+		       "# docker run --cpuset-cpus %.200s --cpuset-mems %d; in Kubernetes, the "
+		       "Topology Manager's policy single-numa-node",
+		       list, pci->numa_node);
 	else if (!some)
-		finding_remedy(doctor,
-			       "taskset -c %.200s gdrcap capture ...  # or gdrcap's own "
-			       "options of cores",
-			       list);
+		remedy(doctor,
+		       "taskset -c %.200s gdrcap capture ...  # or gdrcap's own options of cores",
+		       list);
 }
 
-void check_numa(struct gdrcap_doctor *doctor)
+static void check_numa(struct doctor *doctor)
 {
-	const struct machine *machine = doctor_machine(doctor);
+	const struct machine *machine = &doctor->machine;
 	char text[TREE_TEXT_MAX];
 	int ret;
 
@@ -85,14 +65,14 @@ void check_numa(struct gdrcap_doctor *doctor)
 			numa_cpus(doctor, pci);
 			continue;
 		}
-		ret = tree_text(doctor_tree(doctor), text, "/sys/bus/pci/devices/%s/numa_node",
+		ret = tree_text(doctor->tree, text, "/sys/bus/pci/devices/%s/numa_node",
 				pci->address);
-		finding(doctor, pci->address, GDRCAP_HEALTH_UNKNOWN,
+		finding(doctor, pci->address, HEALTH_UNKNOWN,
 			"/sys/bus/pci/devices/%s/numa_node: %.60s", pci->address,
 			ret < 0			  ? strerror(-ret)
 			: strcmp(text, "-1") == 0 ? "-1, the firmware does not say"
 						  : text);
-		finding_remedy(doctor, "lspci -vv -s %s | grep NUMA", pci->address);
+		remedy(doctor, "lspci -vv -s %s | grep NUMA", pci->address);
 	}
 	for (uint32_t i = 0; i < machine->gpus && machine->cards; i++) {
 		const struct machine_pci *pci = &machine->gpu[i].pci;
@@ -102,21 +82,20 @@ void check_numa(struct gdrcap_doctor *doctor)
 			near = near || machine->card[j].pci.numa_node == pci->numa_node;
 		if (pci->numa_node < 0)
 			continue;
-		finding(doctor, pci->address, near ? GDRCAP_HEALTH_OK : GDRCAP_HEALTH_WARN,
+		finding(doctor, pci->address, near ? HEALTH_OK : HEALTH_WARN,
 			"numa_node: %d, %s card there", pci->numa_node, near ? "a" : "no");
 		if (!near)
-			finding_remedy(doctor,
-				       "# put a card into a slot of node %d, or use a GPU "
-				       "of a card's node",
-				       pci->numa_node);
+			remedy(doctor,
+			       "# put a card into a slot of node %d, or use a GPU of a card's node",
+			       pci->numa_node);
 	}
 }
 
 /* ---- CPUs ---- */
 
-void check_governor(struct gdrcap_doctor *doctor)
+static void check_governor(struct doctor *doctor)
 {
-	struct tree *tree = doctor_tree(doctor);
+	struct tree *tree = doctor->tree;
 	char(*names)[64], text[TREE_TEXT_MAX], other[64] = "";
 	unsigned int policies = 0, slow = 0;
 	int count, ret = 0;
@@ -138,33 +117,31 @@ void check_governor(struct gdrcap_doctor *doctor)
 	}
 	free(names);
 	if (policies == 0) {
-		finding(doctor, NULL, GDRCAP_HEALTH_NOT_APPLICABLE,
+		finding(doctor, NULL, HEALTH_NOT_APPLICABLE,
 			CPU "/cpufreq: %s; firmware or hypervisor decides",
 			count < 0 ? strerror(-count) : "no policy");
 		return;
 	}
 	if (ret < 0) {
-		finding(doctor, NULL, GDRCAP_HEALTH_UNKNOWN, CPU "/cpufreq/*/scaling_governor: %s",
+		finding(doctor, NULL, HEALTH_UNKNOWN, CPU "/cpufreq/*/scaling_governor: %s",
 			strerror(-ret));
-		finding_remedy(doctor, "cat " CPU "/cpufreq/policy*/scaling_governor");
+		remedy(doctor, "cat " CPU "/cpufreq/policy*/scaling_governor");
 		return;
 	}
-	finding(doctor, NULL, slow ? GDRCAP_HEALTH_WARN : GDRCAP_HEALTH_OK,
+	finding(doctor, NULL, slow ? HEALTH_WARN : HEALTH_OK,
 		CPU "/cpufreq/*/scaling_governor: %s in %u of %u", slow ? other : "performance",
 		slow ? slow : policies, policies);
 	if (!slow)
 		return;
-	finding_host(doctor);
-	finding_remedy(doctor, "echo performance | sudo tee " CPU "/cpufreq/policy*/"
-			       "scaling_governor");
-	finding_remedy(doctor, "# for good: sudo tuned-adm profile throughput-performance "
-			       "(package tuned)");
+	remedy_on_host(doctor);
+	remedy(doctor, "echo performance | sudo tee " CPU "/cpufreq/policy*/scaling_governor");
+	remedy(doctor, "# for good: sudo tuned-adm profile throughput-performance (package tuned)");
 }
 
 /* The last CPUs near the first card, or of all: "12-15". */
-static void isolation_remedy(struct gdrcap_doctor *doctor)
+static void isolation_remedy(struct doctor *doctor)
 {
-	const struct machine *machine = doctor_machine(doctor);
+	const struct machine *machine = &doctor->machine;
 	const int node = machine->cards ? machine->card[0].pci.numa_node : -1;
 	char text[TREE_TEXT_MAX], list[128] = "", arguments[320];
 	bool set[CPUS_MAX];
@@ -172,13 +149,14 @@ static void isolation_remedy(struct gdrcap_doctor *doctor)
 	int ret = -ENOENT, first = 0;
 
 	if (node >= 0)
-		ret = tree_text(doctor_tree(doctor), text,
-				"/sys/devices/system/node/node%d/cpulist", node);
+		ret = tree_text(doctor->tree, text, "/sys/devices/system/node/node%d/cpulist",
+				node);
 	if (ret < 0)
-		ret = tree_text(doctor_tree(doctor), text, CPU "/online");
-	if (ret < 0 || cpus_read(text, set) <= (int)ISOLATED_WANTED) {
-		finding_remedy(doctor, "# isolcpus=CPUS nohz_full=CPUS on the kernel's command "
-				       "line, with the CPUs of gdrcap's receivers and senders");
+		ret = tree_text(doctor->tree, text, CPU "/online");
+	if (ret < 0 || cpus_read(text, set, CPUS_MAX) <= (int)ISOLATED_WANTED) {
+		remedy(doctor,
+		       "# isolcpus=CPUS nohz_full=CPUS on the kernel's command line, with the CPUs "
+		       "of gdrcap's receivers and senders");
 		return;
 	}
 	for (int i = CPUS_MAX - 1; i >= 0 && wanted; i--)
@@ -191,10 +169,10 @@ static void isolation_remedy(struct gdrcap_doctor *doctor)
 			snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%d",
 				 list[0] ? "," : "", i);
 	snprintf(arguments, sizeof(arguments), "isolcpus=%s nohz_full=%s", list, list);
-	finding_kernel_argument(doctor, arguments);
+	remedy_kernel_argument(doctor, arguments);
 }
 
-void check_isolation(struct gdrcap_doctor *doctor)
+static void check_isolation(struct doctor *doctor)
 {
 	static const char *const files[] = { CPU "/isolated", CPU "/nohz_full" };
 	char text[2][TREE_TEXT_MAX];
@@ -202,66 +180,65 @@ void check_isolation(struct gdrcap_doctor *doctor)
 	int count[2];
 
 	for (int i = 0; i < 2; i++) {
-		count[i] = tree_text(doctor_tree(doctor), text[i], "%s", files[i]);
-		if (count[i] == -ENOENT && tree_exists(doctor_tree(doctor), CPU "/online"))
+		count[i] = tree_text(doctor->tree, text[i], "%s", files[i]);
+		if (count[i] == -ENOENT && tree_exists(doctor->tree, CPU "/online"))
 			count[i] = 0; /* a kernel that cannot */
 		else if (count[i] == 0)
-			count[i] = cpus_read(text[i], set);
+			count[i] = cpus_read(text[i], set, CPUS_MAX);
 		if (count[i] < 0) {
-			finding(doctor, NULL, GDRCAP_HEALTH_UNKNOWN, "%s: %s", files[i],
+			finding(doctor, NULL, HEALTH_UNKNOWN, "%s: %s", files[i],
 				strerror(-count[i]));
-			finding_remedy(doctor, "cat %s %s", files[0], files[1]);
+			remedy(doctor, "cat %s %s", files[0], files[1]);
 			return;
 		}
 	}
-	finding(doctor, NULL, count[0] && count[1] ? GDRCAP_HEALTH_OK : GDRCAP_HEALTH_WARN,
+	finding(doctor, NULL, count[0] && count[1] ? HEALTH_OK : HEALTH_WARN,
 		"%s: %.200s; %s: %.200s", files[0], count[0] ? text[0] : "none", files[1],
 		count[1] ? text[1] : "none");
 	if (count[0] && count[1])
 		return;
-	finding_host(doctor);
+	remedy_on_host(doctor);
 	isolation_remedy(doctor);
 }
 
 /* ---- what the kernel forbids ---- */
 
 /* "none [integrity] confidentiality": the one in brackets. */
-void check_lockdown(struct gdrcap_doctor *doctor)
+static void check_lockdown(struct doctor *doctor)
 {
 	static const char path[] = "/sys/kernel/security/lockdown";
 	char text[TREE_TEXT_MAX];
-	int ret = tree_text(doctor_tree(doctor), text, path);
+	int ret = tree_text(doctor->tree, text, path);
 
 	/* Where there is the folder's other content, the kernel has no such thing. */
-	if (ret == -ENOENT && tree_exists(doctor_tree(doctor), "/sys/kernel/security/lsm")) {
-		finding(doctor, NULL, GDRCAP_HEALTH_OK, "%s: not built into this kernel", path);
+	if (ret == -ENOENT && tree_exists(doctor->tree, "/sys/kernel/security/lsm")) {
+		finding(doctor, NULL, HEALTH_OK, "%s: not built into this kernel", path);
 		return;
 	}
 	if (ret == 0 && strstr(text, "[none]")) {
-		finding(doctor, NULL, GDRCAP_HEALTH_OK, "%s: %.100s", path, text);
+		finding(doctor, NULL, HEALTH_OK, "%s: %.100s", path, text);
 		return;
 	}
 	if (ret == 0 && (strstr(text, "[integrity]") || strstr(text, "[confidentiality]"))) {
-		finding(doctor, NULL, GDRCAP_HEALTH_WARN, "%s: %.100s", path, text);
-		finding_remedy(doctor, "# setpci, mstconfig and unsigned modules are refused; "
-				       "where they are needed, disable Secure Boot (sudo mokutil "
-				       "--disable-validation) or leave out lockdown= on the "
-				       "kernel's command line");
+		finding(doctor, NULL, HEALTH_WARN, "%s: %.100s", path, text);
+		remedy(doctor,
+		       "# setpci, mstconfig and unsigned modules are refused; where they are "
+		       "needed, disable Secure Boot (sudo mokutil --disable-validation) or leave "
+		       "out lockdown= on the kernel's command line");
 		return;
 	}
-	finding(doctor, NULL, GDRCAP_HEALTH_UNKNOWN, "%s: %.100s", path,
-		ret < 0 ? strerror(-ret) : text);
+	finding(doctor, NULL, HEALTH_UNKNOWN, "%s: %.100s", path, ret < 0 ? strerror(-ret) : text);
 	if (ret == -ENOENT)
-		finding_remedy(doctor, "sudo mount -t securityfs securityfs /sys/kernel/security");
-	finding_remedy(doctor, "sudo cat %s", path);
+		remedy(doctor, "sudo mount -t securityfs securityfs /sys/kernel/security");
+	remedy(doctor, "sudo cat %s", path);
 }
 
-void check_secure_boot(struct gdrcap_doctor *doctor)
+static void check_secure_boot(struct doctor *doctor)
 {
-	static const char path[] = "/sys/firmware/efi/efivars/"
-				   "SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
-	const struct machine *machine = doctor_machine(doctor);
-	struct tree *tree = doctor_tree(doctor);
+	static const char path[] =
+		"/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
+	const struct machine *machine = &doctor->machine;
+	struct tree *tree = doctor->tree;
 	unsigned char bytes[8];
 	char line[256];
 	bool loaded;
@@ -270,34 +247,51 @@ void check_secure_boot(struct gdrcap_doctor *doctor)
 	/* Container runtimes hide what is in there. */
 	if (tree_find(tree, "/sys/firmware/efi") == -ENOENT && tree_exists(tree, "/sys/firmware") &&
 	    !machine->container[0]) {
-		finding(doctor, NULL, GDRCAP_HEALTH_NOT_APPLICABLE, "/sys/firmware/efi: not there");
+		finding(doctor, NULL, HEALTH_NOT_APPLICABLE, "/sys/firmware/efi: not there");
 		return;
 	}
 	/* Four bytes of attributes, and one: 0 or 1. */
 	got = tree_bytes(tree, bytes, sizeof(bytes), path);
 	if (got != 5 || bytes[4] > 1) {
-		finding(doctor, NULL, GDRCAP_HEALTH_UNKNOWN, "%s: %s", path,
+		finding(doctor, NULL, HEALTH_UNKNOWN, "%s: %s", path,
 			got < 0 ? strerror((int)-got) : "not of 5 bytes");
-		finding_remedy(doctor, "mokutil --sb-state");
+		remedy(doctor, "mokutil --sb-state");
 		return;
 	}
 	if (bytes[4] == 0) {
-		finding(doctor, NULL, GDRCAP_HEALTH_OK, "SecureBoot: off");
+		finding(doctor, NULL, HEALTH_OK, "SecureBoot: off");
 		return;
 	}
 	loaded = machine->gpus == 0 || nvidia_driver_line(doctor, line) == 0;
-	finding(doctor, NULL, loaded ? GDRCAP_HEALTH_OK : GDRCAP_HEALTH_WARN,
+	finding(doctor, NULL, loaded ? HEALTH_OK : HEALTH_WARN,
 		"SecureBoot: on; NVIDIA's kernel module: %s",
 		machine->gpus == 0 ? "no GPU"
 		: loaded	   ? "loaded"
 				   : "not loaded");
 	if (loaded)
 		return;
-	finding_host(doctor);
-	finding_remedy(doctor,
-		       "sudo mokutil --import %s  # then reboot and enrol the key that "
-		       "DKMS signs with",
-		       machine->distribution == DISTRIBUTION_UBUNTU
-			       ? "/var/lib/shim-signed/mok/MOK.der"
-			       : "/var/lib/dkms/mok.pub");
+	remedy_on_host(doctor);
+	remedy(doctor,
+	       "sudo mokutil --import %s  # then reboot and enrol the key that DKMS signs with",
+	       machine->distribution == DISTRIBUTION_UBUNTU ? "/var/lib/shim-signed/mok/MOK.der"
+							    : "/var/lib/dkms/mok.pub");
 }
+
+const struct doctor_check checks_cpu[] = {
+	{ "numa", "host", SEVERITY_SLOW,
+	  "a receiver on another CPU socket than its card waits longer for each burst",
+	  .run = check_numa },
+	{ "cpu-governor", "host", SEVERITY_SLOW,
+	  "a CPU that has to raise its clock first loses frames at the beginning of each load",
+	  .run = check_governor },
+	{ "cpu-isolation", "host", SEVERITY_SLOW,
+	  "whatever else runs on a receiver's CPU, were it only the timer, makes it late",
+	  .run = check_isolation },
+	{ "lockdown", "host", SEVERITY_INFO,
+	  "a locked-down kernel refuses the tools that repair PCIe and firmware settings",
+	  .run = check_lockdown },
+	{ "secure-boot", "host", SEVERITY_INFO,
+	  "with Secure Boot the kernel loads only modules that are signed with a key it knows",
+	  .run = check_secure_boot },
+	{ 0 },
+};

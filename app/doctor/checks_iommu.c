@@ -8,27 +8,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "doctor/checks.h"
+#include "doctor/doctor.h"
 
-void finding_kernel_argument(struct gdrcap_doctor *doctor, const char *argument)
+void remedy_kernel_argument(struct doctor *doctor, const char *argument)
 {
-	switch (doctor_machine(doctor)->distribution) {
+	switch (doctor->machine.distribution) {
 	case DISTRIBUTION_DEBIAN:
 	case DISTRIBUTION_UBUNTU:
-		finding_remedy(doctor,
-			       "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&%s /' /etc/default/grub && "
-			       "sudo update-grub",
-			       argument);
+		remedy(doctor,
+		       "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&%s /' /etc/default/grub && sudo "
+		       "update-grub",
+		       argument);
 		break;
 	case DISTRIBUTION_RHEL:
-		finding_remedy(doctor, "sudo grubby --update-kernel=ALL --args='%s'", argument);
+		remedy(doctor, "sudo grubby --update-kernel=ALL --args='%s'", argument);
 		break;
 	case DISTRIBUTION_OTHER:
-		finding_remedy(doctor, "# add %s to the kernel's arguments in the boot loader",
-			       argument);
+		remedy(doctor, "# add %s to the kernel's arguments in the boot loader", argument);
 		break;
 	}
-	finding_remedy(doctor, "sudo reboot");
+	remedy(doctor, "sudo reboot");
 }
 
 /* ---- what is there ---- */
@@ -86,60 +85,64 @@ static enum translation translation_of(struct tree *tree, const struct iommu *io
 
 /* ---- findings ---- */
 
-static void iommu_remedy(struct gdrcap_doctor *doctor, const struct iommu *iommu)
+static void iommu_remedy(struct doctor *doctor, const struct iommu *iommu)
 {
-	if (doctor_machine(doctor)->container[0])
-		finding_remedy(doctor, "# on the host of this container:");
-	finding_kernel_argument(doctor, iommu->arm ? "iommu.passthrough=1" : "iommu=pt");
+	if (doctor->machine.container[0])
+		remedy(doctor, "# on the host of this container:");
+	remedy_kernel_argument(doctor, iommu->arm ? "iommu.passthrough=1" : "iommu=pt");
 }
 
-static void device_finding(struct gdrcap_doctor *doctor, const struct iommu *iommu,
-			   const struct machine_pci *pci, enum gdrcap_health when_on)
+static void device_finding(struct doctor *doctor, const struct iommu *iommu,
+			   const struct machine_pci *pci, enum health when_on)
 {
 	char read[128];
 	const enum translation translation =
-		translation_of(doctor_tree(doctor), iommu, pci->address, read);
+		translation_of(doctor->tree, iommu, pci->address, read);
 
 	switch (translation) {
 	case TRANSLATION_NONE:
-		finding(doctor, pci->address, GDRCAP_HEALTH_OK, "%s%s", read, iommu->read);
+		finding(doctor, pci->address, HEALTH_OK, "%s%s", read, iommu->read);
 		break;
 	case TRANSLATION_ON:
 		finding(doctor, pci->address, when_on, "%s%s", read, iommu->read);
 		iommu_remedy(doctor, iommu);
 		break;
 	case TRANSLATION_UNKNOWN:
-		finding(doctor, pci->address, GDRCAP_HEALTH_UNKNOWN, "%s%s", read, iommu->read);
-		finding_remedy(doctor,
-			       "cat /sys/bus/pci/devices/%s/iommu_group/type  # good: "
-			       "identity",
-			       pci->address);
-		finding_remedy(doctor, "sudo dmesg | grep -i -e iommu -e DMAR  # \"Default domain "
-				       "type\"");
+		finding(doctor, pci->address, HEALTH_UNKNOWN, "%s%s", read, iommu->read);
+		remedy(doctor, "cat /sys/bus/pci/devices/%s/iommu_group/type  # good: identity",
+		       pci->address);
+		remedy(doctor, "sudo dmesg | grep -i -e iommu -e DMAR  # \"Default domain type\"");
 		break;
 	}
 }
 
-void check_pcie_iommu(struct gdrcap_doctor *doctor)
+static void check_pcie_iommu(struct doctor *doctor)
 {
-	const struct machine *machine = doctor_machine(doctor);
-	enum gdrcap_health when_on = GDRCAP_HEALTH_FAIL;
+	const struct machine *machine = &doctor->machine;
+	enum health when_on = HEALTH_FAIL;
 	struct iommu iommu;
 	char read[128];
 
-	iommu_find(&iommu, doctor_tree(doctor));
+	iommu_find(&iommu, doctor->tree);
 	/* In a virtual machine, and with an SMMU that asks the GPU itself (ATS), it may work. */
 	if (machine->virtual_machine[0] || iommu.arm)
-		when_on = GDRCAP_HEALTH_WARN;
+		when_on = HEALTH_WARN;
 	for (uint32_t i = 0; i < machine->cards; i++)
 		if (machine->card[i].connectx &&
-		    translation_of(doctor_tree(doctor), &iommu, machine->card[i].pci.address,
-				   read) == TRANSLATION_NONE)
-			when_on = GDRCAP_HEALTH_WARN;
+		    translation_of(doctor->tree, &iommu, machine->card[i].pci.address, read) ==
+			    TRANSLATION_NONE)
+			when_on = HEALTH_WARN;
 	for (uint32_t i = 0; i < machine->cards; i++)
 		if (machine->card[i].connectx)
 			device_finding(doctor, &iommu, &machine->card[i].pci, when_on);
 	/* It is the card that addresses the GPU; the GPU addresses the card for GPUDirect Async. */
 	for (uint32_t i = 0; i < machine->gpus; i++)
-		device_finding(doctor, &iommu, &machine->gpu[i].pci, GDRCAP_HEALTH_WARN);
+		device_finding(doctor, &iommu, &machine->gpu[i].pci, HEALTH_WARN);
 }
+
+const struct doctor_check checks_iommu[] = {
+	{ "pcie-iommu", "pcie", SEVERITY_FATAL,
+	  "GPUDirect RDMA works only where the IOMMU is off or passes addresses on as they are",
+	  .run = check_pcie_iommu },
+	{ 0 },
+};

@@ -6,19 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "doctor/checks.h"
+#include "doctor/doctor.h"
 #include "doctor/pci_config.h"
 
-static bool is_virtual(const struct machine_card *card)
+bool card_is_virtual(const struct machine_card *card)
 {
 	return card->pci.virtual_function || strstr(card->model, " VF");
 }
 
 /* ---- model ---- */
 
-void check_nic_model(struct gdrcap_doctor *doctor)
+static void check_nic_model(struct doctor *doctor)
 {
-	const struct machine *machine = doctor_machine(doctor);
+	const struct machine *machine = &doctor->machine;
 
 	for (uint32_t i = 0; i < machine->cards; i++) {
 		const struct machine_card *card = &machine->card[i];
@@ -28,25 +28,24 @@ void check_nic_model(struct gdrcap_doctor *doctor)
 		snprintf(read, sizeof(read), "/sys/bus/pci/devices/%s/device: 0x%04x, %s", address,
 			 card->pci.device, model);
 		if (!card->connectx) {
-			finding(doctor, address, GDRCAP_HEALTH_NOT_APPLICABLE,
+			finding(doctor, address, HEALTH_NOT_APPLICABLE,
 				"%snot known to DPDK's mlx5 driver", read);
 		} else if (strncmp(model, "ConnectX-4", 10) == 0) {
-			finding(doctor, address, GDRCAP_HEALTH_WARN,
+			finding(doctor, address, HEALTH_WARN,
 				"%s: it receives into GPU memory, but cannot send from it: it "
 				"wants the beginning of each frame in its descriptor, where the CPU "
 				"would have to copy it",
 				read);
-			finding_remedy(doctor,
-				       "# let a ConnectX-5 or later send, or send from host "
+			remedy(doctor, "# let a ConnectX-5 or later send, or send from host "
 				       "memory");
 		} else if (strncmp(model, "ConnectX-5", 10) == 0 ||
 			   strcmp(model, "BlueField") == 0 || strcmp(model, "BlueField VF") == 0) {
-			finding(doctor, address, GDRCAP_HEALTH_OK,
+			finding(doctor, address, HEALTH_OK,
 				"%s: no hardware steering (dv_flow_en=2), which the capture does "
 				"not use",
 				read);
 		} else {
-			finding(doctor, address, GDRCAP_HEALTH_OK, "%s", read);
+			finding(doctor, address, HEALTH_OK, "%s", read);
 		}
 	}
 }
@@ -77,38 +76,37 @@ static int virtual_number(struct tree *tree, const char *physical, const char *a
 	return number;
 }
 
-static void virtual_finding(struct gdrcap_doctor *doctor, const struct machine_card *card)
+static void virtual_finding(struct doctor *doctor, const struct machine_card *card)
 {
-	const struct machine *machine = doctor_machine(doctor);
+	const struct machine *machine = &doctor->machine;
 	const char *address = card->pci.address, *physical = NULL, *interface = "";
 	char target[512];
 	int number;
 
-	if (tree_link(doctor_tree(doctor), target, sizeof(target), "/sys/bus/pci/devices/%s/physfn",
+	if (tree_link(doctor->tree, target, sizeof(target), "/sys/bus/pci/devices/%s/physfn",
 		      address) == 0)
 		physical = strrchr(target, '/');
 	if (!physical || !machine_is_pci(physical + 1)) {
-		finding(doctor, address, GDRCAP_HEALTH_WARN, "%s", card->model);
-		finding_remedy(doctor, "# on the host: ip link set dev INTERFACE_OF_THE_PHYSICAL_"
-				       "FUNCTION vf NUMBER trust on");
+		finding(doctor, address, HEALTH_WARN, "%s", card->model);
+		remedy(doctor, "# on the host: ip link set dev INTERFACE_OF_THE_PHYSICAL_"
+			       "FUNCTION vf NUMBER trust on");
 		return;
 	}
 	physical++;
-	number = virtual_number(doctor_tree(doctor), physical, address);
+	number = virtual_number(doctor->tree, physical, address);
 	for (uint32_t i = 0; i < machine->cards; i++)
 		if (strcmp(machine->card[i].pci.address, physical) == 0)
 			interface = machine->card[i].interface;
-	finding(doctor, address, GDRCAP_HEALTH_WARN,
+	finding(doctor, address, HEALTH_WARN,
 		"/sys/bus/pci/devices/%s/physfn: %s; it is a virtual function", address, physical);
 	if (interface[0] && number >= 0) {
-		finding_remedy(doctor, "ip link show dev %s  # its address, VLAN and trust",
-			       interface);
-		finding_remedy(doctor, "sudo ip link set dev %s vf %d trust on", interface, number);
+		remedy(doctor, "ip link show dev %s  # its address, VLAN and trust", interface);
+		remedy(doctor, "sudo ip link set dev %s vf %d trust on", interface, number);
 	} else {
-		finding_remedy(doctor,
-			       "# give the virtual function trust through the interface of "
-			       "%s: ip link set dev INTERFACE vf NUMBER trust on",
-			       physical);
+		remedy(doctor,
+		       "# give the virtual function trust through the interface of "
+		       "%s: ip link set dev INTERFACE vf NUMBER trust on",
+		       physical);
 	}
 }
 
@@ -128,130 +126,104 @@ static bool is_representor(struct tree *tree, const char *address, const char *i
 	return strncmp(at, "vf", 2) == 0 || strncmp(at, "sf", 2) == 0;
 }
 
-static void physical_finding(struct gdrcap_doctor *doctor, const struct machine_card *card)
+static void physical_finding(struct doctor *doctor, const struct machine_card *card)
 {
 	const char *address = card->pci.address;
 	unsigned int representors = 0;
 	char(*names)[64];
 	int count;
 
-	count = tree_list(doctor_tree(doctor), &names, "/sys/bus/pci/devices/%s/net", address);
+	count = tree_list(doctor->tree, &names, "/sys/bus/pci/devices/%s/net", address);
 	for (int i = 0; i < count; i++)
-		representors += is_representor(doctor_tree(doctor), address, names[i]);
+		representors += is_representor(doctor->tree, address, names[i]);
 	free(names);
 	if (count < 0 && count != -ENOENT) {
-		finding(doctor, address, GDRCAP_HEALTH_UNKNOWN, "/sys/bus/pci/devices/%s/net: %s",
-			address, strerror(-count));
-		finding_remedy(doctor, "sudo devlink dev eswitch show pci/%s", address);
+		finding(doctor, address, HEALTH_UNKNOWN, "/sys/bus/pci/devices/%s/net: %s", address,
+			strerror(-count));
+		remedy(doctor, "sudo devlink dev eswitch show pci/%s", address);
 		return;
 	}
-	finding(doctor, address, representors ? GDRCAP_HEALTH_WARN : GDRCAP_HEALTH_OK,
+	finding(doctor, address, representors ? HEALTH_WARN : HEALTH_OK,
 		"/sys/bus/pci/devices/%s: a physical function; net/*/phys_port_name: %u "
 		"representors",
 		address, representors);
 	if (!representors)
 		return;
-	finding_remedy(doctor, "sudo devlink dev eswitch show pci/%s", address);
-	finding_remedy(doctor,
-		       "sudo devlink dev eswitch set pci/%s mode legacy  # removes the "
-		       "representors: not where virtual machines or containers use them",
-		       address);
+	remedy(doctor, "sudo devlink dev eswitch show pci/%s", address);
+	remedy(doctor,
+	       "sudo devlink dev eswitch set pci/%s mode legacy  # removes the "
+	       "representors: not where virtual machines or containers use them",
+	       address);
 }
 
-void check_nic_function(struct gdrcap_doctor *doctor)
+static void check_nic_function(struct doctor *doctor, const struct machine_card *card)
 {
-	const struct machine *machine = doctor_machine(doctor);
-
-	for (uint32_t i = 0; i < machine->cards; i++) {
-		const struct machine_card *card = &machine->card[i];
-
-		if (card->connectx && is_virtual(card))
-			virtual_finding(doctor, card);
-		else if (card->connectx)
-			physical_finding(doctor, card);
-	}
+	if (card_is_virtual(card))
+		virtual_finding(doctor, card);
+	else
+		physical_finding(doctor, card);
 }
 
 /* ---- speed ---- */
 
-void check_nic_speed(struct gdrcap_doctor *doctor)
+static void check_nic_speed(struct doctor *doctor, const struct machine_card *card)
 {
-	const struct machine *machine = doctor_machine(doctor);
-	struct tree *tree = doctor_tree(doctor);
+	struct tree *tree = doctor->tree;
+	const char *address = card->pci.address, *interface = card->interface;
+	struct pci_link link;
+	uint64_t mbps, pcie;
+	int ret;
 
-	for (uint32_t i = 0; i < machine->cards; i++) {
-		const struct machine_card *card = &machine->card[i];
-		const char *address = card->pci.address, *interface = card->interface;
-		struct pci_link link;
-		uint64_t mbps, pcie;
-		int ret;
-
-		if (!card->connectx || !interface[0])
-			continue;
-		ret = tree_number(tree, &mbps, 10, "/sys/class/net/%s/speed", interface);
-		if (ret < 0 || mbps == 0 || mbps > 10000000) {
-			finding(doctor, address, GDRCAP_HEALTH_UNKNOWN,
-				"/sys/class/net/%s/speed: %s", interface,
-				ret == -EINVAL || ret == 0 ? "unknown, as while the link is down"
-							   : strerror(-ret));
-			finding_remedy(doctor, "ethtool %s", interface);
-			continue;
-		}
-		pci_link_read(&link, tree, address);
-		pcie = pci_link_mbps(&link);
-		if (!pcie) {
-			finding(doctor, address, GDRCAP_HEALTH_OK,
-				"/sys/class/net/%s/speed: %llu Mbit/s", interface,
-				(unsigned long long)mbps);
-			continue;
-		}
-		finding(doctor, address, pcie < mbps ? GDRCAP_HEALTH_WARN : GDRCAP_HEALTH_OK,
-			"/sys/class/net/%s/speed: %llu Mbit/s; /sys/bus/pci/devices/%s/"
-			"current_link_{width,speed}: %u lanes of %s, at most %llu Mbit/s",
-			interface, (unsigned long long)mbps, address, link.width, link.speed,
-			(unsigned long long)pcie);
-		if (pcie < mbps)
-			finding_remedy(doctor,
-				       "# put the card into a slot of more lanes or a later "
-				       "PCIe generation (see pcie-link), or send less");
+	ret = tree_number(tree, &mbps, 10, "/sys/class/net/%s/speed", interface);
+	if (ret < 0 || mbps == 0 || mbps > 10000000) {
+		finding(doctor, address, HEALTH_UNKNOWN, "/sys/class/net/%s/speed: %s", interface,
+			ret == -EINVAL || ret == 0 ? "unknown, as while the link is down"
+						   : strerror(-ret));
+		remedy(doctor, "ethtool %s", interface);
+		return;
 	}
+	pci_link_read(&link, tree, address);
+	pcie = pci_link_mbps(&link);
+	if (!pcie) {
+		finding(doctor, address, HEALTH_OK, "/sys/class/net/%s/speed: %llu Mbit/s",
+			interface, (unsigned long long)mbps);
+		return;
+	}
+	finding(doctor, address, pcie < mbps ? HEALTH_WARN : HEALTH_OK,
+		"/sys/class/net/%s/speed: %llu Mbit/s; /sys/bus/pci/devices/%s/"
+		"current_link_{width,speed}: %u lanes of %s, at most %llu Mbit/s",
+		interface, (unsigned long long)mbps, address, link.width, link.speed,
+		(unsigned long long)pcie);
+	if (pcie < mbps)
+		remedy(doctor, "# put the card into a slot of more lanes or a later "
+			       "PCIe generation (see pcie-link), or send less");
 }
 
 /* ---- MTU ---- */
 
-void check_nic_mtu(struct gdrcap_doctor *doctor)
+static void check_nic_mtu(struct doctor *doctor, const struct machine_card *card)
 {
-	const struct machine *machine = doctor_machine(doctor);
+	const char *interface = card->interface;
+	uint64_t mtu;
+	int ret;
 
-	for (uint32_t i = 0; i < machine->cards; i++) {
-		const struct machine_card *card = &machine->card[i];
-		const char *interface = card->interface;
-		uint64_t mtu;
-		int ret;
-
-		if (!card->connectx || !interface[0])
-			continue;
-		ret = tree_number(doctor_tree(doctor), &mtu, 10, "/sys/class/net/%s/mtu",
-				  interface);
-		if (ret < 0 || mtu > 65535) {
-			finding(doctor, card->pci.address, GDRCAP_HEALTH_UNKNOWN,
-				"/sys/class/net/%s/mtu: %s", interface,
-				ret < 0 ? strerror(-ret) : "no MTU of Ethernet");
-			finding_remedy(doctor, "ip link show dev %s", interface);
-			continue;
-		}
-		finding(doctor, card->pci.address,
-			mtu < 1500 ? GDRCAP_HEALTH_WARN : GDRCAP_HEALTH_OK,
-			"/sys/class/net/%s/mtu: %llu", interface, (unsigned long long)mtu);
-		if (mtu < 1500)
-			finding_remedy(doctor, "sudo ip link set dev %s mtu 1500", interface);
-		else if (mtu < 9000)
-			finding_remedy(doctor,
-				       "# for frames over %llu bytes: sudo ip link set dev "
-				       "INTERFACE mtu 9000 at the sender, and jumbo frames "
-				       "in each switch between",
-				       (unsigned long long)mtu + 18);
+	ret = tree_number(doctor->tree, &mtu, 10, "/sys/class/net/%s/mtu", interface);
+	if (ret < 0 || mtu > 65535) {
+		finding(doctor, card->pci.address, HEALTH_UNKNOWN, "/sys/class/net/%s/mtu: %s",
+			interface, ret < 0 ? strerror(-ret) : "no MTU of Ethernet");
+		remedy(doctor, "ip link show dev %s", interface);
+		return;
 	}
+	finding(doctor, card->pci.address, mtu < 1500 ? HEALTH_WARN : HEALTH_OK,
+		"/sys/class/net/%s/mtu: %llu", interface, (unsigned long long)mtu);
+	if (mtu < 1500)
+		remedy(doctor, "sudo ip link set dev %s mtu 1500", interface);
+	else if (mtu < 9000)
+		remedy(doctor,
+		       "# for frames over %llu bytes: sudo ip link set dev "
+		       "INTERFACE mtu 9000 at the sender, and jumbo frames "
+		       "in each switch between",
+		       (unsigned long long)mtu + 18);
 }
 
 /* ---- pause frames ---- */
@@ -270,40 +242,32 @@ static void pause_counted(struct tree *tree, const char *interface, char *read, 
 	}
 }
 
-void check_nic_pause(struct gdrcap_doctor *doctor)
+static void check_nic_pause(struct doctor *doctor, const struct machine_card *card)
 {
-	const struct machine *machine = doctor_machine(doctor);
+	const char *interface = card->interface;
+	char text[TREE_TEXT_MAX], rx[4], tx[4], negotiated[4], read[256] = "";
+	bool known, off;
+	int ret;
 
-	for (uint32_t i = 0; i < machine->cards; i++) {
-		const struct machine_card *card = &machine->card[i];
-		const char *interface = card->interface;
-		char text[TREE_TEXT_MAX], rx[4], tx[4], negotiated[4], read[256] = "";
-		bool known, off;
-		int ret;
-
-		if (!card->connectx || !interface[0])
-			continue;
-		ret = tree_fact(doctor_tree(doctor), text, "ethtool/%s/pause", interface);
-		known = ret == 0 &&
-			sscanf(text, "rx %3[a-z], tx %3[a-z], autonegotiated %3[a-z]", rx, tx,
-			       negotiated) == 3 &&
-			(strcmp(rx, "on") == 0 || strcmp(rx, "off") == 0) &&
-			(strcmp(tx, "on") == 0 || strcmp(tx, "off") == 0);
-		if (!known) {
-			finding(doctor, card->pci.address, GDRCAP_HEALTH_UNKNOWN,
-				"ethtool -a %s: %.64s", interface,
-				ret < 0 ? "the kernel was not asked or gave no answer" : text);
-			finding_remedy(doctor, "ethtool -a %s", interface);
-			continue;
-		}
-		pause_counted(doctor_tree(doctor), interface, read, sizeof(read));
-		off = strcmp(rx, "off") == 0 && strcmp(tx, "off") == 0;
-		finding(doctor, card->pci.address, off ? GDRCAP_HEALTH_OK : GDRCAP_HEALTH_WARN,
-			"ethtool -a %s: rx %s, tx %s%s", interface, rx, tx, read);
-		if (!off)
-			finding_remedy(doctor, "sudo ethtool -A %s %srx off tx off", interface,
-				       strcmp(negotiated, "on") == 0 ? "autoneg off " : "");
+	ret = tree_fact(doctor->tree, text, "ethtool/%s/pause", interface);
+	known = ret == 0 &&
+		sscanf(text, "rx %3[a-z], tx %3[a-z], autonegotiated %3[a-z]", rx, tx,
+		       negotiated) == 3 &&
+		(strcmp(rx, "on") == 0 || strcmp(rx, "off") == 0) &&
+		(strcmp(tx, "on") == 0 || strcmp(tx, "off") == 0);
+	if (!known) {
+		finding(doctor, card->pci.address, HEALTH_UNKNOWN, "ethtool -a %s: %.64s",
+			interface, ret < 0 ? "the kernel was not asked or gave no answer" : text);
+		remedy(doctor, "ethtool -a %s", interface);
+		return;
 	}
+	pause_counted(doctor->tree, interface, read, sizeof(read));
+	off = strcmp(rx, "off") == 0 && strcmp(tx, "off") == 0;
+	finding(doctor, card->pci.address, off ? HEALTH_OK : HEALTH_WARN,
+		"ethtool -a %s: rx %s, tx %s%s", interface, rx, tx, read);
+	if (!off)
+		remedy(doctor, "sudo ethtool -A %s %srx off tx off", interface,
+		       strcmp(negotiated, "on") == 0 ? "autoneg off " : "");
 }
 
 /* ---- firmware ---- */
@@ -326,69 +290,75 @@ static bool firmware_old(unsigned int family, unsigned int major, unsigned int m
 	return false;
 }
 
-void check_nic_firmware(struct gdrcap_doctor *doctor)
+static void check_nic_firmware(struct doctor *doctor, const struct machine_card *card)
 {
-	const struct machine *machine = doctor_machine(doctor);
+	const char *address = card->pci.address;
+	char text[TREE_TEXT_MAX], path[128];
+	unsigned int family, major, minor;
+	int ret = -ENOENT;
 
-	for (uint32_t i = 0; i < machine->cards; i++) {
-		const struct machine_card *card = &machine->card[i];
-		const char *address = card->pci.address;
-		char text[TREE_TEXT_MAX], path[128];
-		unsigned int family, major, minor;
-		int ret = -ENOENT;
-
-		if (!card->connectx)
-			continue;
-		snprintf(path, sizeof(path), "/sys/class/infiniband/%s/fw_ver",
-			 card->rdma[0] ? card->rdma : "*");
-		if (card->rdma[0])
-			ret = tree_text(doctor_tree(doctor), text, "%s", path);
-		if (ret < 0 && card->interface[0]) {
-			snprintf(path, sizeof(path), "ethtool -i %s: firmware-version",
-				 card->interface);
-			ret = tree_fact(doctor_tree(doctor), text, "ethtool/%s/firmware",
-					card->interface);
-		}
-		if (ret < 0 || sscanf(text, "%3u.%3u.%5u", &family, &major, &minor) != 3) {
-			finding(doctor, address, GDRCAP_HEALTH_UNKNOWN, "%s: %.64s", path,
-				ret < 0 ? strerror(-ret) : text);
-			finding_remedy(doctor, "sudo mstflint -d %s q", address);
-		} else if (firmware_old(family, major, minor)) {
-			finding(doctor, address, GDRCAP_HEALTH_WARN,
-				"%s: %.64s, older than DPDK's driver asks for", path, text);
-			finding_remedy(doctor,
-				       "sudo mstflint -d %s q  # its PSID; the image for it: "
-				       "https://network.nvidia.com/support/firmware",
-				       address);
-			finding_remedy(doctor, "# then: sudo mstflint -d %s -i IMAGE.bin burn",
-				       address);
-		} else {
-			finding(doctor, address, GDRCAP_HEALTH_OK, "%s: %.64s", path, text);
-		}
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/fw_ver",
+		 card->rdma[0] ? card->rdma : "*");
+	if (card->rdma[0])
+		ret = tree_text(doctor->tree, text, "%s", path);
+	if (ret < 0 && card->interface[0]) {
+		snprintf(path, sizeof(path), "ethtool -i %s: firmware-version", card->interface);
+		ret = tree_fact(doctor->tree, text, "ethtool/%s/firmware", card->interface);
+	}
+	if (ret < 0 || sscanf(text, "%3u.%3u.%5u", &family, &major, &minor) != 3) {
+		finding(doctor, address, HEALTH_UNKNOWN, "%s: %.64s", path,
+			ret < 0 ? strerror(-ret) : text);
+		remedy(doctor, "sudo mstflint -d %s q", address);
+	} else if (firmware_old(family, major, minor)) {
+		finding(doctor, address, HEALTH_WARN,
+			"%s: %.64s, older than DPDK's driver asks for", path, text);
+		remedy(doctor,
+		       "sudo mstflint -d %s q  # its PSID; the image for it: "
+		       "https://network.nvidia.com/support/firmware",
+		       address);
+		remedy(doctor, "# then: sudo mstflint -d %s -i IMAGE.bin burn", address);
+	} else {
+		finding(doctor, address, HEALTH_OK, "%s: %.64s", path, text);
 	}
 }
 
-void check_nic_firmware_options(struct gdrcap_doctor *doctor)
+static void check_nic_firmware_options(struct doctor *doctor, const struct machine_card *card)
 {
-	const struct machine *machine = doctor_machine(doctor);
+	const char *address = card->pci.address;
 
-	for (uint32_t i = 0; i < machine->cards; i++) {
-		const struct machine_card *card = &machine->card[i];
-		const char *address = card->pci.address;
-
-		if (!card->connectx || is_virtual(card))
-			continue;
-		finding(doctor, address, GDRCAP_HEALTH_UNKNOWN,
-			"CQE_COMPRESSION and REAL_TIME_CLOCK_ENABLE lie in the card, not in a file");
-		if (!tree_exists(doctor_tree(doctor), "/usr/bin/mstconfig"))
-			finding_install(doctor, PACKAGE_MSTFLINT);
-		finding_remedy(doctor,
-			       "sudo mstconfig -d %s q CQE_COMPRESSION REAL_TIME_CLOCK_ENABLE",
-			       address);
-		finding_remedy(doctor,
-			       "# for timestamps in ns: sudo mstconfig -d %s set "
-			       "REAL_TIME_CLOCK_ENABLE=1, then reboot; compression is not "
-			       "used by the capture",
-			       address);
-	}
+	if (card_is_virtual(card))
+		return;
+	finding(doctor, address, HEALTH_UNKNOWN,
+		"CQE_COMPRESSION and REAL_TIME_CLOCK_ENABLE lie in the card, not in a file");
+	if (!tree_exists(doctor->tree, "/usr/bin/mstconfig"))
+		remedy_install(doctor, PACKAGE_MSTFLINT);
+	remedy(doctor, "sudo mstconfig -d %s q CQE_COMPRESSION REAL_TIME_CLOCK_ENABLE", address);
+	remedy(doctor,
+	       "# for timestamps in ns: sudo mstconfig -d %s set "
+	       "REAL_TIME_CLOCK_ENABLE=1, then reboot; compression is not "
+	       "used by the capture",
+	       address);
 }
+
+const struct doctor_check checks_nic_port[] = {
+	{ "nic-model", "nic", SEVERITY_INFO, "what can be done differs from model to model",
+	  .run = check_nic_model },
+	{ "nic-function", "nic", SEVERITY_INFO,
+	  "a virtual function gets only what the card's e-switch lets through to it, and with representors the e-switch's rules come before the capture's",
+	  .card = check_nic_function },
+	{ "nic-speed", "nic", SEVERITY_SLOW,
+	  "a card cannot put more into memory than its PCIe link carries",
+	  .interface = check_nic_speed },
+	{ "nic-mtu", "nic", SEVERITY_INFO,
+	  "the capture sets its port's MTU as its frames need, but the sender and each switch between must admit frames as long",
+	  .interface = check_nic_mtu },
+	{ "nic-pause", "nic", SEVERITY_SLOW,
+	  "with pause frames a receiver that is too slow holds the sender back, and nobody sees that frames would have been lost",
+	  .interface = check_nic_pause },
+	{ "nic-firmware", "nic", SEVERITY_INFO,
+	  "DPDK's driver asks for a least version of the firmware", .card = check_nic_firmware },
+	{ "nic-firmware-options", "nic", SEVERITY_INFO,
+	  "timestamps are in nanoseconds only with REAL_TIME_CLOCK_ENABLE",
+	  .card = check_nic_firmware_options },
+	{ 0 },
+};

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "doctor/checks.h"
+#include "doctor/doctor.h"
+#include "doctor/facts.h"
 #include "doctor/pci_config.h"
 
 #define LINKS_MOST 256u
@@ -15,11 +16,11 @@
 /* The driver uses some of BAR1 itself. */
 #define BAR1_SPARE (UINT64_C(32) << 20)
 
-void finding_setpci(struct gdrcap_doctor *doctor)
+void remedy_setpci(struct doctor *doctor)
 {
-	if (!tree_exists(doctor_tree(doctor), "/usr/bin/setpci") &&
-	    !tree_exists(doctor_tree(doctor), "/usr/sbin/setpci"))
-		finding_install(doctor, PACKAGE_PCIUTILS);
+	if (!tree_exists(doctor->tree, "/usr/bin/setpci") &&
+	    !tree_exists(doctor->tree, "/usr/sbin/setpci"))
+		remedy_install(doctor, PACKAGE_PCIUTILS);
 }
 
 /* ---- link speed and width ---- */
@@ -42,29 +43,28 @@ static bool link_is_new(struct links *links, const char *address)
 
 /* One link: `end` is its lower end, `port` the port above, NULL where that is not seen. A GPU that
  * idles lowers its link's speed. */
-static void link_finding(struct gdrcap_doctor *doctor, const char *end, const char *port,
+static void link_finding(struct doctor *doctor, const char *end, const char *port,
 			 bool speed_counts)
 {
 	struct pci_link link, above = { 0 };
 	char upper[128] = "";
 	bool narrow, slow;
 
-	if (!pci_link_read(&link, doctor_tree(doctor), end)) {
-		finding(doctor, end, GDRCAP_HEALTH_UNKNOWN,
+	if (!pci_link_read(&link, doctor->tree, end)) {
+		finding(doctor, end, HEALTH_UNKNOWN,
 			"/sys/bus/pci/devices/%s/{current,max}_link_width: not known", end);
-		finding_remedy(doctor, "sudo lspci -s %s -vv | grep -E 'LnkCap|LnkSta'%s", end,
-			       doctor_machine(doctor)->virtual_machine[0] ? "  # on the host" : "");
+		remedy(doctor, "sudo lspci -s %s -vv | grep -E 'LnkCap|LnkSta'%s", end,
+		       doctor->machine.virtual_machine[0] ? "  # on the host" : "");
 		return;
 	}
 	if (port)
-		pci_link_read(&above, doctor_tree(doctor), port);
+		pci_link_read(&above, doctor->tree, port);
 	if (above.width_most)
 		snprintf(upper, sizeof(upper), "; %s above it: at most %u of %s", port,
 			 above.width_most, above.speed_most);
 	narrow = link.width < link.width_most;
 	slow = link.rate && link.rate < link.rate_most;
-	finding(doctor, end,
-		narrow || (slow && speed_counts) ? GDRCAP_HEALTH_WARN : GDRCAP_HEALTH_OK,
+	finding(doctor, end, narrow || (slow && speed_counts) ? HEALTH_WARN : HEALTH_OK,
 		"/sys/bus/pci/devices/%s/{current,max}_link_{width,speed}: %u lanes of %s, at most "
 		"%u of %s%s%s",
 		end, link.width, link.speed, link.width_most, link.speed_most, upper,
@@ -73,18 +73,18 @@ static void link_finding(struct gdrcap_doctor *doctor, const char *end, const ch
 		return;
 	if ((narrow && above.width_most && above.width_most <= link.width) ||
 	    (!narrow && above.rate_most && above.rate_most <= link.rate))
-		finding_remedy(doctor, "# its slot can no more: put it into one of %u lanes of %s",
-			       link.width_most, link.speed_most);
+		remedy(doctor, "# its slot can no more: put it into one of %u lanes of %s",
+		       link.width_most, link.speed_most);
 	else
-		finding_remedy(doctor, "# seat the card again, and its riser or cable; in the BIOS "
-				       "look for the slot's bifurcation and link speed");
-	finding_remedy(doctor, "sudo lspci -s %s -vv | grep -E 'LnkCap|LnkSta'", end);
+		remedy(doctor, "# seat the card again, and its riser or cable; in the BIOS "
+			       "look for the slot's bifurcation and link speed");
+	remedy(doctor, "sudo lspci -s %s -vv | grep -E 'LnkCap|LnkSta'", end);
 }
 
 /* Upwards from a function: its own link, then those of the switches. Between the two ports of one
  * switch there is none. */
-static void links_of(struct gdrcap_doctor *doctor, struct links *links,
-		     const struct machine_pci *pci, bool gpu)
+static void links_of(struct doctor *doctor, struct links *links, const struct machine_pci *pci,
+		     bool gpu)
 {
 	uint32_t above = pci->bridges;
 
@@ -99,9 +99,9 @@ static void links_of(struct gdrcap_doctor *doctor, struct links *links,
 	}
 }
 
-void check_pcie_link(struct gdrcap_doctor *doctor)
+static void check_pcie_link(struct doctor *doctor)
 {
-	const struct machine *machine = doctor_machine(doctor);
+	const struct machine *machine = &doctor->machine;
 	struct links links = { 0 };
 
 	for (uint32_t i = 0; i < machine->cards; i++)
@@ -114,22 +114,21 @@ void check_pcie_link(struct gdrcap_doctor *doctor)
 /* ---- payload and read request ---- */
 
 /* 0, or why DevCtl of this function is not known. */
-static int express_read(struct gdrcap_doctor *doctor, const char *address,
-			struct pci_express *express)
+static int express_read(struct doctor *doctor, const char *address, struct pci_express *express)
 {
 	struct pci_config config;
-	const int ret = pci_config_read(doctor_tree(doctor), &config, address);
+	const int ret = pci_config_read(doctor->tree, &config, address);
 
 	return ret < 0 ? ret : pci_config_express(&config, express);
 }
 
-const char *config_hidden(const struct gdrcap_doctor *doctor)
+const char *config_hidden(const struct doctor *doctor)
 {
 	/* A container's root has not all rights. */
-	return doctor_machine(doctor)->container[0] ? "run as root, on the host" : "run as root";
+	return doctor->machine.container[0] ? "run as root, on the host" : "run as root";
 }
 
-static const char *express_error(const struct gdrcap_doctor *doctor, int error)
+static const char *express_error(const struct doctor *doctor, int error)
 {
 	return error == -EACCES	  ? config_hidden(doctor)
 	       : error == -ENOENT ? "not there, or without PCI Express capability"
@@ -139,18 +138,18 @@ static const char *express_error(const struct gdrcap_doctor *doctor, int error)
 
 /* Functions of which DevCtl means nothing: a virtual function's is its physical function's, and a
  * virtual machine sees what its host makes up. */
-static bool express_hidden(struct gdrcap_doctor *doctor, const struct machine_pci *pci)
+static bool express_hidden(struct doctor *doctor, const struct machine_pci *pci)
 {
-	const struct machine *machine = doctor_machine(doctor);
+	const struct machine *machine = &doctor->machine;
 
 	if (!machine->virtual_machine[0])
 		return false;
-	finding(doctor, pci->address, GDRCAP_HEALTH_NOT_APPLICABLE,
+	finding(doctor, pci->address, HEALTH_NOT_APPLICABLE,
 		"in a virtual machine (%s) its host sets it", machine->virtual_machine);
 	return true;
 }
 
-static void payload_finding(struct gdrcap_doctor *doctor, const struct machine_pci *pci)
+static void payload_finding(struct doctor *doctor, const struct machine_pci *pci)
 {
 	uint32_t least = UINT32_MAX, most = 0, possible = UINT32_MAX;
 	char read[640] = "";
@@ -162,13 +161,13 @@ static void payload_finding(struct gdrcap_doctor *doctor, const struct machine_p
 		const int ret = express_read(doctor, address, &express);
 
 		if (ret < 0) {
-			finding(doctor, pci->address, GDRCAP_HEALTH_UNKNOWN,
+			finding(doctor, pci->address, HEALTH_UNKNOWN,
 				"/sys/bus/pci/devices/%s/config: %s", address,
 				express_error(doctor, ret));
-			finding_remedy(doctor,
-				       "sudo lspci -s %s -vv | grep MaxPayload  # DevCap: "
-				       "what it can, DevCtl: what is set",
-				       address);
+			remedy(doctor,
+			       "sudo lspci -s %s -vv | grep MaxPayload  # DevCap: "
+			       "what it can, DevCtl: what is set",
+			       address);
 			return;
 		}
 		snprintf(read + used, sizeof(read) - used, "; %s: %u of %u", address,
@@ -178,25 +177,23 @@ static void payload_finding(struct gdrcap_doctor *doctor, const struct machine_p
 		possible = express.payload_most < possible ? express.payload_most : possible;
 	}
 	if (least == most && least >= PAYLOAD_WANTED) {
-		finding(doctor, pci->address, GDRCAP_HEALTH_OK,
+		finding(doctor, pci->address, HEALTH_OK,
 			"/sys/bus/pci/devices/*/config: MaxPayload bytes%s", read);
 		return;
 	}
-	finding(doctor, pci->address, GDRCAP_HEALTH_WARN,
+	finding(doctor, pci->address, HEALTH_WARN,
 		"/sys/bus/pci/devices/*/config: MaxPayload bytes%s%s", read,
 		least == most ? "" : "; they differ");
 	if (possible < PAYLOAD_WANTED && least == most)
-		finding_remedy(doctor,
-			       "# the way to this device can no more than %u bytes: another "
-			       "slot",
-			       possible);
+		remedy(doctor, "# the way to this device can no more than %u bytes: another slot",
+		       possible);
 	else
-		finding_kernel_argument(doctor, "pci=pcie_bus_safe");
+		remedy_kernel_argument(doctor, "pci=pcie_bus_safe");
 }
 
-void check_pcie_payload(struct gdrcap_doctor *doctor)
+static void check_pcie_payload(struct doctor *doctor)
 {
-	const struct machine *machine = doctor_machine(doctor);
+	const struct machine *machine = &doctor->machine;
 
 	for (uint32_t i = 0; i < machine->cards; i++) {
 		const struct machine_card *card = &machine->card[i];
@@ -210,39 +207,31 @@ void check_pcie_payload(struct gdrcap_doctor *doctor)
 			payload_finding(doctor, &machine->gpu[i].pci);
 }
 
-void check_pcie_read_request(struct gdrcap_doctor *doctor)
+static void check_pcie_read_request(struct doctor *doctor, const struct machine_card *card)
 {
-	const struct machine *machine = doctor_machine(doctor);
+	const char *address = card->pci.address;
+	struct pci_express express;
+	int ret;
 
-	for (uint32_t i = 0; i < machine->cards; i++) {
-		const struct machine_card *card = &machine->card[i];
-		const char *address = card->pci.address;
-		struct pci_express express;
-		int ret;
-
-		if (!card->connectx || card->pci.virtual_function ||
-		    express_hidden(doctor, &card->pci))
-			continue;
-		ret = express_read(doctor, address, &express);
-		if (ret < 0) {
-			finding(doctor, address, GDRCAP_HEALTH_UNKNOWN,
-				"/sys/bus/pci/devices/%s/config: %s", address,
-				express_error(doctor, ret));
-			finding_remedy(doctor, "sudo lspci -s %s -vv | grep MaxReadReq", address);
-			continue;
-		}
-		finding(doctor, address,
-			express.read_request < READ_REQUEST_WANTED ? GDRCAP_HEALTH_WARN
-								   : GDRCAP_HEALTH_OK,
-			"/sys/bus/pci/devices/%s/config: DevCtl %04x, MaxReadReq %u bytes", address,
-			express.control, express.read_request);
-		if (express.read_request >= READ_REQUEST_WANTED)
-			continue;
-		finding_setpci(doctor);
-		/* Written back, the highest bit would reset the function. */
-		finding_remedy(doctor, "sudo setpci -s %s CAP_EXP+8.w=%04x  # until the next start",
-			       address, (express.control & 0x0fffu) | 5u << 12);
+	if (card->pci.virtual_function || express_hidden(doctor, &card->pci))
+		return;
+	ret = express_read(doctor, address, &express);
+	if (ret < 0) {
+		finding(doctor, address, HEALTH_UNKNOWN, "/sys/bus/pci/devices/%s/config: %s",
+			address, express_error(doctor, ret));
+		remedy(doctor, "sudo lspci -s %s -vv | grep MaxReadReq", address);
+		return;
 	}
+	finding(doctor, address,
+		express.read_request < READ_REQUEST_WANTED ? HEALTH_WARN : HEALTH_OK,
+		"/sys/bus/pci/devices/%s/config: DevCtl %04x, MaxReadReq %u bytes", address,
+		express.control, express.read_request);
+	if (express.read_request >= READ_REQUEST_WANTED)
+		return;
+	remedy_setpci(doctor);
+	/* Written back, the highest bit would reset the function. */
+	remedy(doctor, "sudo setpci -s %s CAP_EXP+8.w=%04x  # until the next start", address,
+	       (express.control & 0x0fffu) | 5u << 12);
 }
 
 /* ---- BAR1 ---- */
@@ -282,7 +271,7 @@ static uint64_t bar1_bytes(const char *resource, unsigned int *line_number)
 	return end - start + 1;
 }
 
-static void bar1_remedy(struct gdrcap_doctor *doctor)
+static void bar1_remedy(struct doctor *doctor)
 {
 	static const char *const rebuild[] = {
 		[DISTRIBUTION_DEBIAN] = "sudo update-initramfs -u",
@@ -290,22 +279,21 @@ static void bar1_remedy(struct gdrcap_doctor *doctor)
 		[DISTRIBUTION_RHEL] = "sudo dracut --force",
 		[DISTRIBUTION_OTHER] = "# make the initial RAM disk anew",
 	};
-	const struct machine *machine = doctor_machine(doctor);
+	const struct machine *machine = &doctor->machine;
 
 	if (machine->virtual_machine[0]) {
-		finding_remedy(doctor,
-			       "# the host of this virtual machine (%s) gives the GPU its "
-			       "addresses: a guest with UEFI and a large 64-bit window",
-			       machine->virtual_machine);
+		remedy(doctor,
+		       "# the host of this virtual machine (%s) gives the GPU its "
+		       "addresses: a guest with UEFI and a large 64-bit window",
+		       machine->virtual_machine);
 		return;
 	}
-	finding_remedy(doctor,
-		       "# BIOS: \"Above 4G Decoding\" and \"Resizable BAR\" on; then, for a "
+	remedy(doctor, "# BIOS: \"Above 4G Decoding\" and \"Resizable BAR\" on; then, for a "
 		       "GPU whose driver has to ask for it:");
-	finding_remedy(doctor, "echo 'options nvidia NVreg_EnableResizableBar=1' | sudo tee "
-			       "/etc/modprobe.d/gdrcap-bar1.conf");
-	finding_remedy(doctor, "%s", rebuild[machine->distribution]);
-	finding_remedy(doctor, "sudo reboot");
+	remedy(doctor, "echo 'options nvidia NVreg_EnableResizableBar=1' | sudo tee "
+		       "/etc/modprobe.d/gdrcap-bar1.conf");
+	remedy(doctor, "%s", rebuild[machine->distribution]);
+	remedy(doctor, "sudo reboot");
 }
 
 /* What the driver says of BAR1, where it was asked; it knows best which region that is. */
@@ -326,7 +314,7 @@ static void bar1_said(struct tree *tree, const char *address, unsigned long long
 			 number, *used >> 20);
 }
 
-static void bar1_finding(struct gdrcap_doctor *doctor, const struct machine_gpu *gpu)
+static void bar1_finding(struct doctor *doctor, const struct machine_gpu *gpu)
 {
 	const char *address = gpu->pci.address;
 	char text[TREE_TEXT_MAX], said[128] = "";
@@ -336,44 +324,57 @@ static void bar1_finding(struct gdrcap_doctor *doctor, const struct machine_gpu 
 	bool low;
 	int ret;
 
-	ret = tree_text(doctor_tree(doctor), text, "/sys/bus/pci/devices/%s/resource", address);
+	ret = tree_text(doctor->tree, text, "/sys/bus/pci/devices/%s/resource", address);
 	bytes = listed = ret < 0 ? UINT64_MAX : bar1_bytes(text, &line);
 	if (bytes == UINT64_MAX) {
-		finding(doctor, address, GDRCAP_HEALTH_UNKNOWN,
-			"/sys/bus/pci/devices/%s/resource: %s", address,
-			ret < 0 ? strerror(-ret) : "makes no sense");
-		finding_remedy(doctor, "nvidia-smi -i %s -q -d MEMORY  # BAR1 Memory Usage",
-			       address);
+		finding(doctor, address, HEALTH_UNKNOWN, "/sys/bus/pci/devices/%s/resource: %s",
+			address, ret < 0 ? strerror(-ret) : "makes no sense");
+		remedy(doctor, "nvidia-smi -i %s -q -d MEMORY  # BAR1 Memory Usage", address);
 		return;
 	}
 	if (bytes == 0) {
-		finding(doctor, address, GDRCAP_HEALTH_FAIL,
+		finding(doctor, address, HEALTH_FAIL,
 			"/sys/bus/pci/devices/%s/resource: line %u, BAR1: it was given no addresses",
 			address, line);
 		bar1_remedy(doctor);
 		return;
 	}
-	bar1_said(doctor_tree(doctor), address, &total, &used, said, sizeof(said));
+	bar1_said(doctor->tree, address, &total, &used, said, sizeof(said));
 	if (total)
 		bytes = total;
 	low = used < bytes && bytes - used < BAR1_WANTED / 4 + BAR1_SPARE;
 	finding(doctor, address,
-		bytes < BAR1_WANTED || low || used >= bytes ? GDRCAP_HEALTH_WARN : GDRCAP_HEALTH_OK,
+		bytes < BAR1_WANTED || low || used >= bytes ? HEALTH_WARN : HEALTH_OK,
 		"/sys/bus/pci/devices/%s/resource: line %u, BAR1: %llu MiB%s", address, line,
 		(unsigned long long)listed >> 20, said);
 	if (bytes < BAR1_WANTED)
 		bar1_remedy(doctor);
 	else if (low || used >= bytes)
-		finding_remedy(doctor,
-			       "nvidia-smi -i %s  # which programs hold it? end those that "
-			       "are not needed",
-			       address);
+		remedy(doctor,
+		       "nvidia-smi -i %s  # which programs hold it? end those that are not needed",
+		       address);
 }
 
-void check_pcie_bar1(struct gdrcap_doctor *doctor)
+static void check_pcie_bar1(struct doctor *doctor)
 {
-	const struct machine *machine = doctor_machine(doctor);
+	const struct machine *machine = &doctor->machine;
 
 	for (uint32_t i = 0; i < machine->gpus; i++)
 		bar1_finding(doctor, &machine->gpu[i]);
 }
+
+const struct doctor_check checks_pcie[] = {
+	{ "pcie-link", "pcie", SEVERITY_SLOW,
+	  "half of the lanes or of the speed is half of the throughput", .run = check_pcie_link },
+	{ "pcie-payload", "pcie", SEVERITY_SLOW,
+	  "small packets spend more of the link on headers, and a receiver refuses larger ones "
+	  "than it is set for",
+	  .run = check_pcie_payload },
+	{ "pcie-read-request", "pcie", SEVERITY_SLOW,
+	  "a card that sends from GPU memory has to ask for its frames in pieces of this size",
+	  .card = check_pcie_read_request },
+	{ "pcie-bar1", "pcie", SEVERITY_SLOW,
+	  "the memory into which a card writes has to fit into the GPU's BAR1",
+	  .run = check_pcie_bar1 },
+	{ 0 },
+};

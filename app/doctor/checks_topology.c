@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "doctor/checks.h"
+#include "doctor/doctor.h"
 #include "doctor/pci_config.h"
 
 /* With more pairs than that only the best of each card are told. */
@@ -40,23 +40,23 @@ static enum topology best_of(const struct machine *machine, const struct machine
 
 /* ---- topology ---- */
 
-static enum gdrcap_health judge(const struct machine *machine, enum topology way)
+static enum health judge(const struct machine *machine, enum topology way)
 {
 	if (way <= TOPOLOGY_PXB)
-		return GDRCAP_HEALTH_OK;
+		return HEALTH_OK;
 	/* What a virtual machine sees of its PCIe may be made up by its host. */
 	if (way == TOPOLOGY_UNKNOWN || machine->virtual_machine[0])
-		return GDRCAP_HEALTH_UNKNOWN;
-	return way == TOPOLOGY_SYS ? GDRCAP_HEALTH_FAIL : GDRCAP_HEALTH_WARN;
+		return HEALTH_UNKNOWN;
+	return way == TOPOLOGY_SYS ? HEALTH_FAIL : HEALTH_WARN;
 }
 
-static void pair_finding(struct gdrcap_doctor *doctor, const struct machine_card *card,
+static void pair_finding(struct doctor *doctor, const struct machine_card *card,
 			 const struct machine_gpu *gpu, enum topology best,
 			 const struct machine_gpu *nearest)
 {
-	const struct machine *machine = doctor_machine(doctor);
+	const struct machine *machine = &doctor->machine;
 	const enum topology way = machine_topology(&card->pci, &gpu->pci);
-	enum gdrcap_health verdict = judge(machine, way);
+	enum health verdict = judge(machine, way);
 	char subject[40], read[256];
 
 	snprintf(subject, sizeof(subject), "%s %s", card->pci.address, gpu->pci.address);
@@ -68,34 +68,34 @@ static void pair_finding(struct gdrcap_doctor *doctor, const struct machine_card
 		gpu->pci.address, gpu->pci.host[0] ? gpu->pci.host : "(unknown)",
 		gpu->pci.numa_node, topology_name(way));
 	if (way > best) {
-		finding(doctor, subject, GDRCAP_HEALTH_NOT_APPLICABLE,
+		finding(doctor, subject, HEALTH_NOT_APPLICABLE,
 			"%s; GPU %s is nearer to this card: %s", read, nearest->pci.address,
 			topology_name(best));
 		return;
 	}
 	finding(doctor, subject, verdict, "%s", read);
 	switch (verdict) {
-	case GDRCAP_HEALTH_UNKNOWN:
-		finding_remedy(doctor, "nvidia-smi topo -m%s",
-			       machine->virtual_machine[0] ? "  # on the host" : "");
+	case HEALTH_UNKNOWN:
+		remedy(doctor, "nvidia-smi topo -m%s",
+		       machine->virtual_machine[0] ? "  # on the host" : "");
 		break;
-	case GDRCAP_HEALTH_WARN:
-	case GDRCAP_HEALTH_FAIL:
-		finding_remedy(doctor, "nvidia-smi topo -m  # to compare");
-		finding_remedy(doctor,
-			       "# move card %s or GPU %s to slots below one PCIe switch; if "
-			       "the machine has none, of one %s (its manual has a diagram)",
-			       card->pci.address, gpu->pci.address,
-			       way == TOPOLOGY_SYS ? "CPU socket" : "root complex");
+	case HEALTH_WARN:
+	case HEALTH_FAIL:
+		remedy(doctor, "nvidia-smi topo -m  # to compare");
+		remedy(doctor,
+		       "# move card %s or GPU %s to slots below one PCIe switch; if "
+		       "the machine has none, of one %s (its manual has a diagram)",
+		       card->pci.address, gpu->pci.address,
+		       way == TOPOLOGY_SYS ? "CPU socket" : "root complex");
 		break;
 	default:
 		break;
 	}
 }
 
-void check_pcie_topology(struct gdrcap_doctor *doctor)
+static void check_pcie_topology(struct doctor *doctor)
 {
-	const struct machine *machine = doctor_machine(doctor);
+	const struct machine *machine = &doctor->machine;
 	const bool all = machine->cards * machine->gpus <= PAIRS_MOST;
 
 	for (uint32_t i = 0; i < machine->cards; i++) {
@@ -156,7 +156,7 @@ static void bridges_find(const struct machine *machine, struct judged *judged)
 	}
 }
 
-static void bridge_finding(struct gdrcap_doctor *doctor, const char *bridge)
+static void bridge_finding(struct doctor *doctor, const char *bridge)
 {
 	static const uint16_t turning =
 		ACS_REQUEST_REDIRECT | ACS_COMPLETION_REDIRECT | ACS_EGRESS_CONTROL;
@@ -164,27 +164,27 @@ static void bridge_finding(struct gdrcap_doctor *doctor, const char *bridge)
 	uint16_t control = 0;
 	int ret;
 
-	ret = pci_config_read(doctor_tree(doctor), &config, bridge);
+	ret = pci_config_read(doctor->tree, &config, bridge);
 	if (ret == 0)
 		ret = pci_config_acs(&config, &control);
 	if (ret == -ENOENT && config.length) {
-		finding(doctor, bridge, GDRCAP_HEALTH_OK,
+		finding(doctor, bridge, HEALTH_OK,
 			"/sys/bus/pci/devices/%s/config: no ACS capability", bridge);
 		return;
 	}
 	if (ret < 0) {
-		finding(doctor, bridge, GDRCAP_HEALTH_UNKNOWN,
+		finding(doctor, bridge, HEALTH_UNKNOWN,
 			"/sys/bus/pci/devices/%s/config: %zu bytes, %s", bridge, config.length,
 			ret == -EACCES	 ? config_hidden(doctor)
 			: ret == -EINVAL ? "in which ACS cannot be found"
 					 : strerror(-ret));
-		finding_remedy(doctor,
-			       "sudo lspci -s %s -vvv | grep ACSCtl  # ReqRedir, CmpltRedir "
-			       "and EgressCtrl are to be -",
-			       bridge);
+		remedy(doctor,
+		       "sudo lspci -s %s -vvv | grep ACSCtl  # ReqRedir, CmpltRedir "
+		       "and EgressCtrl are to be -",
+		       bridge);
 		return;
 	}
-	finding(doctor, bridge, control & turning ? GDRCAP_HEALTH_FAIL : GDRCAP_HEALTH_OK,
+	finding(doctor, bridge, control & turning ? HEALTH_FAIL : HEALTH_OK,
 		"/sys/bus/pci/devices/%s/config: ACSCtl %04x (SrcValid%c ReqRedir%c CmpltRedir%c "
 		"EgressCtrl%c)",
 		bridge, control, control & ACS_SOURCE_VALIDATION ? '+' : '-',
@@ -193,26 +193,25 @@ static void bridge_finding(struct gdrcap_doctor *doctor, const char *bridge)
 		control & ACS_EGRESS_CONTROL ? '+' : '-');
 	if (!(control & turning))
 		return;
-	finding_setpci(doctor);
-	finding_remedy(doctor, "sudo setpci -s %s ECAP_ACS+0x6.w=0000  # until the next start",
-		       bridge);
-	finding_remedy(doctor,
-		       "# at each start: the kernel argument pci=disable_acs_redir=%s "
-		       "(several bridges: with ';' between), or ACS off in the BIOS",
-		       bridge);
-	finding_remedy(doctor, "# not on a host that passes these devices on to virtual machines: "
-			       "ACS keeps those apart");
+	remedy_setpci(doctor);
+	remedy(doctor, "sudo setpci -s %s ECAP_ACS+0x6.w=0000  # until the next start", bridge);
+	remedy(doctor,
+	       "# at each start: the kernel argument pci=disable_acs_redir=%s "
+	       "(several bridges: with ';' between), or ACS off in the BIOS",
+	       bridge);
+	remedy(doctor, "# not on a host that passes these devices on to virtual machines: "
+		       "ACS keeps those apart");
 }
 
-void check_pcie_acs(struct gdrcap_doctor *doctor)
+static void check_pcie_acs(struct doctor *doctor)
 {
-	const struct machine *machine = doctor_machine(doctor);
+	const struct machine *machine = &doctor->machine;
 	struct judged judged = { 0 };
 
 	if (machine->cards == 0 || machine->gpus == 0)
 		return;
 	if (machine->virtual_machine[0]) {
-		finding(doctor, NULL, GDRCAP_HEALTH_NOT_APPLICABLE,
+		finding(doctor, NULL, HEALTH_NOT_APPLICABLE,
 			"in a virtual machine (%s) ACS is its host's matter, and has to stay on there",
 			machine->virtual_machine);
 		return;
@@ -221,7 +220,17 @@ void check_pcie_acs(struct gdrcap_doctor *doctor)
 	for (uint32_t i = 0; i < judged.count; i++)
 		bridge_finding(doctor, judged.bridge[i]);
 	if (judged.count == 0)
-		finding(doctor, NULL, GDRCAP_HEALTH_NOT_APPLICABLE,
+		finding(doctor, NULL, HEALTH_NOT_APPLICABLE,
 			"/sys/bus/pci/devices: no bridge lies between a card and its nearest GPU "
 			"below the root complex");
 }
+
+const struct doctor_check checks_topology[] = {
+	{ "pcie-topology", "pcie", SEVERITY_SLOW,
+	  "between devices below one PCIe switch frames go straight from card to GPU; through a root complex they go slower, and between CPU sockets slower still",
+	  .run = check_pcie_topology },
+	{ "pcie-acs", "pcie", SEVERITY_SLOW,
+	  "ACS redirection sends what could pass straight through a switch up to the root complex",
+	  .run = check_pcie_acs },
+	{ 0 },
+};

@@ -2,7 +2,7 @@
 /* The report of an examination for people. */
 #include <string.h>
 
-#include "doctor/doctor_report.h"
+#include "doctor/doctor.h"
 
 #define RED "\033[31m"
 #define GREEN "\033[32m"
@@ -11,16 +11,13 @@
 #define PLAIN "\033[0m"
 
 #define COLUMNS 96
-#define GROUPS_MAX 16
 
 static const struct {
 	const char *word, *tint;
 } verdicts[] = {
-	[GDRCAP_HEALTH_OK] = { "ok", GREEN },
-	[GDRCAP_HEALTH_WARN] = { "WARN", YELLOW },
-	[GDRCAP_HEALTH_FAIL] = { "FAIL", RED },
-	[GDRCAP_HEALTH_UNKNOWN] = { "unknown", YELLOW },
-	[GDRCAP_HEALTH_NOT_APPLICABLE] = { "-", "" },
+	[HEALTH_OK] = { "ok", GREEN },	       [HEALTH_WARN] = { "WARN", YELLOW },
+	[HEALTH_FAIL] = { "FAIL", RED },       [HEALTH_UNKNOWN] = { "unknown", YELLOW },
+	[HEALTH_NOT_APPLICABLE] = { "-", "" },
 };
 
 /* Words of `text` in lines of COLUMNS, each after `indent` blanks, the first after `label`. */
@@ -53,134 +50,131 @@ static void print_remedy(FILE *to, const char *remedy)
 	}
 }
 
-static void print_finding(FILE *to, const struct gdrcap_finding *finding, int colour)
+static bool is_fine(const struct finding *finding)
+{
+	return finding->verdict == HEALTH_OK || finding->verdict == HEALTH_NOT_APPLICABLE;
+}
+
+static void print_finding(FILE *to, const struct finding *finding, int colour)
 {
 	const char *tint = colour ? verdicts[finding->verdict].tint : "";
 	const char *plain = colour && tint[0] ? PLAIN : "";
-	/* What could not be read may be bad, or fine: nothing is known that is to be fixed. */
-	const int bad = finding->verdict == GDRCAP_HEALTH_FAIL ||
-			finding->verdict == GDRCAP_HEALTH_WARN ||
-			finding->verdict == GDRCAP_HEALTH_UNKNOWN;
 
 	fprintf(to, "%s%-8s%s%s%s%s%s%s\n", tint, verdicts[finding->verdict].word, plain,
-		colour ? BOLD : "", finding->id, colour ? PLAIN : "",
+		colour ? BOLD : "", finding->check->id, colour ? PLAIN : "",
 		finding->subject[0] ? "  " : "", finding->subject);
 	print_wrapped(to, 14, "read: ", finding->read);
-	if (!bad)
+	if (is_fine(finding))
 		return;
-	print_wrapped(to, 14, "why: ", finding->why);
+	print_wrapped(to, 14, "why: ", finding->check->why);
 	if (finding->remedy[0]) {
 		fprintf(to, "        do:\n");
 		print_remedy(to, finding->remedy);
 	}
 }
 
-static int is_fine(const struct gdrcap_finding *finding)
+/* True when a check, or its group, is fine in a finding before that one too. */
+static bool seen_fine(const struct doctor *doctor, uint32_t before,
+		      const struct doctor_check *check, bool group)
 {
-	return finding->verdict == GDRCAP_HEALTH_OK ||
-	       finding->verdict == GDRCAP_HEALTH_NOT_APPLICABLE;
+	for (uint32_t i = 0; i < before; i++) {
+		const struct finding *other = &doctor->findings[i];
+
+		if (other->verdict == HEALTH_OK &&
+		    (group ? strcmp(other->check->group, check->group) == 0
+			   : other->check == check))
+			return true;
+	}
+	return false;
 }
 
 /* One line a group: the ids that found nothing to say, each once. */
-static void print_fine(FILE *to, const struct gdrcap_doctor *doctor)
+static void print_fine(FILE *to, const struct doctor *doctor)
 {
-	const char *groups[GROUPS_MAX];
-	const struct gdrcap_finding *finding, *other;
-	uint32_t count = 0, k;
-
-	for (uint32_t i = 0; (finding = gdrcap_doctor_finding(doctor, i)); i++) {
-		for (k = 0; k < count && strcmp(groups[k], finding->group) != 0; k++)
-			;
-		if (k == count && count < GROUPS_MAX && finding->verdict == GDRCAP_HEALTH_OK)
-			groups[count++] = finding->group;
-	}
-	for (k = 0; k < count; k++) {
+	for (uint32_t first = 0; first < doctor->count; first++) {
+		const struct finding *finding = &doctor->findings[first];
+		const char *group = finding->check->group;
 		char label[32], text[2048] = "";
 		size_t used = 0;
 
-		for (uint32_t i = 0; (finding = gdrcap_doctor_finding(doctor, i)); i++) {
-			int again = 0;
+		if (finding->verdict != HEALTH_OK || seen_fine(doctor, first, finding->check, true))
+			continue;
+		for (uint32_t i = first; i < doctor->count; i++) {
+			const struct doctor_check *check = doctor->findings[i].check;
 
-			if (finding->verdict != GDRCAP_HEALTH_OK ||
-			    strcmp(finding->group, groups[k]) != 0)
-				continue;
-			for (uint32_t j = 0; j < i; j++) {
-				other = gdrcap_doctor_finding(doctor, j);
-				again |= other->verdict == GDRCAP_HEALTH_OK &&
-					 strcmp(other->id, finding->id) == 0;
-			}
-			if (!again && used + strlen(finding->id) + 3 < sizeof(text))
+			if (doctor->findings[i].verdict == HEALTH_OK &&
+			    strcmp(check->group, group) == 0 &&
+			    !seen_fine(doctor, i, check, false) &&
+			    used + strlen(check->id) + 3 < sizeof(text))
 				used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
-							 used ? ", " : "", finding->id);
+							 used ? ", " : "", check->id);
 		}
-		snprintf(label, sizeof(label), "%-14.14s", groups[k]);
+		snprintf(label, sizeof(label), "%-14.14s", group);
 		fprintf(to, "ok      ");
 		print_wrapped(to, 14, label, text);
 	}
 }
 
-static void print_machine(FILE *to, const struct gdrcap_machine *machine)
+static void print_machine(FILE *to, const struct machine *machine)
 {
 	fprintf(to, "%s, kernel %s%s%s%s%s%s\n",
-		machine->distribution[0] ? machine->distribution : "unknown distribution",
+		machine->distribution_name[0] ? machine->distribution_name : "unknown distribution",
 		machine->kernel[0] ? machine->kernel : "unknown",
 		machine->virtual_machine[0] ? ", virtual machine: " : "", machine->virtual_machine,
 		machine->container[0] ? ", container: " : "", machine->container,
 		machine->root ? "" : ", not root");
 	for (uint32_t i = 0; i < machine->gpus; i++) {
-		const struct gdrcap_machine_gpu *gpu = &machine->gpu[i];
+		const struct machine_gpu *gpu = &machine->gpu[i];
 
-		fprintf(to, "  GPU   %s  %s", gpu->pci, gpu->name[0] ? gpu->name : "unnamed");
+		fprintf(to, "  GPU   %s  %s", gpu->pci.address,
+			gpu->name[0] ? gpu->name : "unnamed");
 		if (gpu->cuda_ordinal >= 0)
 			fprintf(to, ", CUDA ordinal %d", gpu->cuda_ordinal);
-		if (gpu->numa_node >= 0)
-			fprintf(to, ", NUMA node %d", gpu->numa_node);
+		if (gpu->pci.numa_node >= 0)
+			fprintf(to, ", NUMA node %d", gpu->pci.numa_node);
 		fprintf(to, "\n");
 	}
 	for (uint32_t i = 0; i < machine->cards; i++) {
-		const struct gdrcap_machine_card *card = &machine->card[i];
+		const struct machine_card *card = &machine->card[i];
 
-		fprintf(to, "  card  %s  %s, %s, %s", card->pci,
+		fprintf(to, "  card  %s  %s, %s, %s", card->pci.address,
 			card->model[0] ? card->model : "no ConnectX that DPDK takes",
 			card->interface[0] ? card->interface : "no interface",
 			card->rdma[0] ? card->rdma : "no RDMA device");
-		if (card->numa_node >= 0)
-			fprintf(to, ", NUMA node %d", card->numa_node);
+		if (card->pci.numa_node >= 0)
+			fprintf(to, ", NUMA node %d", card->pci.numa_node);
 		fprintf(to, "\n");
 	}
 }
 
 #define PAIRS_SHOWN 4
 
-static void print_pairs(FILE *to, const struct gdrcap_doctor *doctor, int all)
+static void print_pairs(FILE *to, const struct doctor *doctor, int all)
 {
-	struct gdrcap_pair pair;
-	uint32_t i;
+	if (doctor->pairs)
+		fprintf(to, "GPU and card to use together, best first:\n");
+	for (uint32_t i = 0; i < doctor->pairs && (i < PAIRS_SHOWN || all); i++) {
+		const struct pair *pair = &doctor->pair[i];
 
-	for (i = 0; gdrcap_doctor_pair(doctor, i, &pair) == 0; i++) {
-		if (i == PAIRS_SHOWN && !all) {
-			fprintf(to, "  more with --all\n");
-			break;
-		}
-		if (i == 0)
-			fprintf(to, "GPU and card to use together, best first:\n");
-		fprintf(to, "  %s + %s %s  %s%s%s\n", pair.gpu, pair.card, pair.interface,
-			pair.path, pair.cores[0] ? ", cores " : "", pair.cores);
+		fprintf(to, "  %s + %s %s  %s%s%s\n", pair->gpu->pci.address,
+			pair->card->pci.address, pair->card->interface, pair->path,
+			pair->cores[0] ? ", cores " : "", pair->cores);
 	}
-	if (i)
+	if (doctor->pairs > PAIRS_SHOWN && !all)
+		fprintf(to, "  more with --all\n");
+	if (doctor->pairs)
 		fprintf(to, "\n");
 }
 
-static void print_result(FILE *to, const struct gdrcap_doctor *doctor, int colour)
+static void print_result(FILE *to, const struct doctor *doctor, int colour)
 {
-	const struct gdrcap_machine *machine = gdrcap_doctor_machine(doctor);
-	const struct gdrcap_finding *finding;
+	const struct machine *machine = &doctor->machine;
 	uint32_t unknown, fatal = 0;
-	const int able = gdrcap_doctor_able(doctor, &unknown);
+	const bool able = doctor_able(doctor, &unknown);
 
-	for (uint32_t i = 0; (finding = gdrcap_doctor_finding(doctor, i)); i++)
-		fatal += finding->severity == GDRCAP_SEVERITY_FATAL &&
-			 finding->verdict == GDRCAP_HEALTH_FAIL;
+	for (uint32_t i = 0; i < doctor->count; i++)
+		fatal += doctor->findings[i].check->severity == SEVERITY_FATAL &&
+			 doctor->findings[i].verdict == HEALTH_FAIL;
 	if (unknown)
 		fprintf(to, "Not known, and fatal if wrong: %u%s\n", unknown,
 			machine->root ? "" : "; root can read more");
@@ -203,16 +197,14 @@ static void print_result(FILE *to, const struct gdrcap_doctor *doctor, int colou
 			colour ? RED : "", colour ? PLAIN : "", fatal);
 }
 
-void doctor_print_text(FILE *to, const struct gdrcap_doctor *doctor, int all, int colour)
+void doctor_print_text(FILE *to, const struct doctor *doctor, int all, int colour)
 {
-	const struct gdrcap_finding *finding;
-
-	print_machine(to, gdrcap_doctor_machine(doctor));
+	print_machine(to, &doctor->machine);
 	fprintf(to, "\n");
-	for (uint32_t i = 0; (finding = gdrcap_doctor_finding(doctor, i)); i++) {
-		if (!all && is_fine(finding))
+	for (uint32_t i = 0; i < doctor->count; i++) {
+		if (!all && is_fine(&doctor->findings[i]))
 			continue;
-		print_finding(to, finding, colour);
+		print_finding(to, &doctor->findings[i], colour);
 		fprintf(to, "\n");
 	}
 	if (!all) {

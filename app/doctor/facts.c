@@ -11,7 +11,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "doctor/doctor_internal.h"
+#include "cpu_list.h"
+#include "doctor/doctor.h"
 
 /* Without a live test nobody waits for a driver that has to wake GPUs up first. */
 #define LIMIT_MS 700u
@@ -24,27 +25,6 @@
 
 /* ---- this process ---- */
 
-/* "0-3,8": bits of a set. */
-static void cpu_list(const cpu_set_t *set, size_t bytes, int cpus, char *text, size_t size)
-{
-	size_t used = 0;
-
-	text[0] = '\0';
-	for (int first = 0; first < cpus; first++) {
-		int last = first;
-
-		if (!CPU_ISSET_S((size_t)first, bytes, set))
-			continue;
-		while (last + 1 < cpus && CPU_ISSET_S((size_t)last + 1, bytes, set))
-			last++;
-		if (used < size)
-			used += (size_t)snprintf(text + used, size - used,
-						 first == last ? "%s%d" : "%s%d-%d",
-						 used ? "," : "", first, last);
-		first = last;
-	}
-}
-
 static void process_facts(struct tree *tree)
 {
 	enum { CPUS = 8192 };
@@ -54,7 +34,8 @@ static void process_facts(struct tree *tree)
 	char text[1024];
 
 	if (set && sched_getaffinity(0, bytes, set) == 0) {
-		cpu_list(set, bytes, CPUS, text, sizeof(text));
+		text[0] = '\0';
+		cpu_list_add(text, sizeof(text), set, CPUS);
 		tree_fact_set(tree, "process/cpus", text);
 	}
 	if (set)
@@ -146,11 +127,6 @@ static int number_of(struct tree *tree, const char *library, const char *pci)
 	return -1;
 }
 
-int facts_cuda_ordinal(struct tree *tree, const char *pci)
-{
-	return number_of(tree, "cuda", pci);
-}
-
 int facts_nvml_number(struct tree *tree, const char *pci)
 {
 	return number_of(tree, "nvml", pci);
@@ -161,7 +137,7 @@ static void gpu_facts(struct machine_gpu *gpu, struct tree *tree)
 	char text[TREE_TEXT_MAX];
 	int number;
 
-	gpu->cuda_ordinal = facts_cuda_ordinal(tree, gpu->pci.address);
+	gpu->cuda_ordinal = number_of(tree, "cuda", gpu->pci.address);
 	number = facts_nvml_number(tree, gpu->pci.address);
 	if (gpu->name[0])
 		return;
@@ -171,7 +147,7 @@ static void gpu_facts(struct machine_gpu *gpu, struct tree *tree)
 		snprintf(gpu->name, sizeof(gpu->name), "%.63s", text);
 }
 
-void doctor_facts(struct gdrcap_doctor *doctor)
+void doctor_facts(struct doctor *doctor)
 {
 	struct machine *machine = &doctor->machine;
 	struct facts_asked asked;

@@ -52,8 +52,6 @@
 	"disagrees about version of symbol", "nvidia_peermem", "nvidia-peermem", "nv_peer_mem",    \
 		"ib_register_peer_memory_client", "NVRM: Xid", "mlx5_core: probe of", "Lockdown:"
 
-/* The CUDA ordinal of a GPU; -1: the driver did not say. */
-int facts_cuda_ordinal(struct tree *tree, const char *pci);
 /* The number of a GPU in NVML; -1: it did not say. */
 int facts_nvml_number(struct tree *tree, const char *pci);
 

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "doctor/facts.h"
 
 #define DEVICES_MAX ((int)MACHINE_GPUS_MAX)
@@ -351,14 +352,6 @@ void facts_libraries_begin(struct facts_asked *asked, struct tree *tree)
 		child_start(asked, tree, i);
 }
 
-static unsigned int now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (unsigned int)now.tv_sec * 1000u + (unsigned int)(now.tv_nsec / 1000000);
-}
-
 /* Whole lines of what came. */
 static void answers_take(struct tree *tree, char *text)
 {
@@ -391,8 +384,8 @@ static bool child_end(int pid, bool answered, int *status)
 	return false;
 }
 
-static void child_read(struct facts_asked *asked, struct tree *tree, size_t which,
-		       unsigned int since, unsigned int limit_ms)
+static void child_read(struct facts_asked *asked, struct tree *tree, size_t which, uint64_t since,
+		       unsigned int limit_ms)
 {
 	char *text = malloc(ANSWER_BYTES_MAX), why[128] = "";
 	size_t have = 0;
@@ -401,7 +394,7 @@ static void child_read(struct facts_asked *asked, struct tree *tree, size_t whic
 	int status = 0;
 
 	while (text && got > 0 && !late && have < ANSWER_BYTES_MAX - 1) {
-		const unsigned int passed = now_ms() - since;
+		const uint64_t passed = now_ms() - since;
 		struct pollfd wait = { .fd = asked->fd[which], .events = POLLIN };
 		const int left = passed < limit_ms ? (int)(limit_ms - passed) : 0;
 		const int ready = poll(&wait, 1, left);
@@ -431,7 +424,7 @@ static void child_read(struct facts_asked *asked, struct tree *tree, size_t whic
 
 void facts_libraries_end(struct facts_asked *asked, struct tree *tree, unsigned int limit_ms)
 {
-	const unsigned int since = now_ms();
+	const uint64_t since = now_ms();
 
 	for (size_t i = 0; i < QUESTIONS; i++)
 		if (asked->fd[i] >= 0)

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "doctor/doctor.h"
 #include "base/eal.h"
 #include "base/guest.h"
 #include "base/log.h"
-#include "doctor/checks.h"
-#include "doctor/doctor_internal.h"
 #include "doctor/live_gpu.h"
+#include "doctor/pci_config.h"
 #include "gpu/gpu_drivers.h"
 #include "gpu/gpu_open.h"
 
@@ -24,7 +24,7 @@ struct live_device {
 };
 
 /* Why nothing can be tested; "": something can. */
-static const char *live_obstacle(struct gdrcap_doctor *doctor, int *devices)
+static const char *live_obstacle(struct doctor *doctor, int *devices)
 {
 	char text[TREE_TEXT_MAX];
 
@@ -41,7 +41,7 @@ static const char *live_obstacle(struct gdrcap_doctor *doctor, int *devices)
 }
 
 /* The GPU with this ordinal, opened. */
-static int live_open(struct gdrcap_doctor *doctor, int ordinal, struct live_device *live,
+static int live_open(struct doctor *doctor, int ordinal, struct live_device *live,
 		     struct gdrcap_error *error)
 {
 	const struct eal_needs needs = { .memory_bytes = EAL_BYTES };
@@ -81,20 +81,20 @@ err:
 }
 
 /* Calls `test` for each GPU. */
-static void live_each(struct gdrcap_doctor *doctor,
-		      void (*test)(struct gdrcap_doctor *doctor, const struct live_device *live))
+static void live_each(struct doctor *doctor,
+		      void (*test)(struct doctor *doctor, const struct live_device *live))
 {
 	struct gdrcap_error error;
 	int devices;
 	const char *obstacle = live_obstacle(doctor, &devices);
 
 	if (obstacle[0])
-		finding(doctor, NULL, GDRCAP_HEALTH_NOT_APPLICABLE, "%s", obstacle);
+		finding(doctor, NULL, HEALTH_NOT_APPLICABLE, "%s", obstacle);
 	for (int i = 0; i < devices; i++) {
 		struct live_device live;
 
 		if (live_open(doctor, i, &live, &error) < 0) {
-			finding(doctor, live.pci, GDRCAP_HEALTH_FAIL, "%s", error.text);
+			finding(doctor, live.pci, HEALTH_FAIL, "%s", error.text);
 			continue;
 		}
 		test(doctor, &live);
@@ -116,7 +116,7 @@ static void outcome(char *text, size_t size, const char *how, int error, int dma
 			 reason[0] ? ": " : "", reason);
 }
 
-static void register_with(struct gdrcap_doctor *doctor, const struct live_device *live,
+static void register_with(struct doctor *doctor, const struct live_device *live,
 			  const struct machine_card *card)
 {
 	struct live_registration result;
@@ -129,7 +129,7 @@ static void register_with(struct gdrcap_doctor *doctor, const struct live_device
 	if (result.open || result.allocate) {
 		const int error = result.open ? result.open : result.allocate;
 
-		finding(doctor, subject, GDRCAP_HEALTH_FAIL, "%s: errno %d (%s)",
+		finding(doctor, subject, HEALTH_FAIL, "%s: errno %d (%s)",
 			result.open ? "the RDMA device cannot be opened"
 				    : "64 KiB of GPU memory cannot be allocated",
 			error, strerror(error));
@@ -142,20 +142,17 @@ static void register_with(struct gdrcap_doctor *doctor, const struct live_device
 	else
 		outcome(dmabuf, sizeof(dmabuf), "as a dma-buf", result.as_dmabuf, 1);
 	able = !result.by_address || (!result.export && !result.as_dmabuf);
-	finding(doctor, subject, able ? GDRCAP_HEALTH_OK : GDRCAP_HEALTH_FAIL, "%s; %s", address,
-		dmabuf);
+	finding(doctor, subject, able ? HEALTH_OK : HEALTH_FAIL, "%s; %s", address, dmabuf);
 	if (able)
 		return;
 	if (result.by_address == ENOMEM)
-		finding_remedy(doctor, "ulimit -l unlimited");
+		remedy(doctor, "ulimit -l unlimited");
 	else
-		finding_remedy(doctor, "sudo modprobe nvidia-peermem");
-	finding_remedy(doctor,
-		       "# then again; the checks of group peer-memory say what stands in its "
-		       "way");
+		remedy(doctor, "sudo modprobe nvidia-peermem");
+	remedy(doctor, "# then again; the checks of group peer-memory say what stands in its way");
 }
 
-static void register_all(struct gdrcap_doctor *doctor, const struct live_device *live)
+static void register_all(struct doctor *doctor, const struct live_device *live)
 {
 	const struct machine *machine = &doctor->machine;
 	bool any = false;
@@ -166,113 +163,89 @@ static void register_all(struct gdrcap_doctor *doctor, const struct live_device 
 			register_with(doctor, live, &machine->card[i]);
 		}
 	if (!any)
-		finding(doctor, live->pci, GDRCAP_HEALTH_NOT_APPLICABLE,
-			"no card has an RDMA device");
+		finding(doctor, live->pci, HEALTH_NOT_APPLICABLE, "no card has an RDMA device");
 }
 
-static void check_live_register(struct gdrcap_doctor *doctor)
+static void check_live_register(struct doctor *doctor)
 {
 	live_each(doctor, register_all);
 }
 
 /* ---- copies ---- */
 
-/* Bytes a second that the GPU's PCIe link carries, right after use; 0: unknown. */
-static double link_rate(struct gdrcap_doctor *doctor, const char *pci, char *text, size_t size)
-{
-	char speed_text[TREE_TEXT_MAX];
-	uint64_t width;
-	double speed;
-
-	snprintf(text, size, "its link is unknown");
-	if (tree_text(doctor->tree, speed_text, "/sys/bus/pci/devices/%s/current_link_speed", pci) <
-		    0 ||
-	    tree_number(doctor->tree, &width, 10, "/sys/bus/pci/devices/%s/current_link_width",
-			pci) < 0)
-		return 0;
-	speed = strtod(speed_text, NULL);
-	if (!(speed >= 2.5 && speed < 1000) || width == 0 || width > 32)
-		return 0;
-	/* GT/s are bits before encoding: 8b/10b up to 5 GT/s, then 128b/130b. */
-	speed *= speed > 5 ? 128.0 / 130 : 0.8;
-	snprintf(text, size, "its link of %.40s x%u carries %.1f", speed_text, (unsigned int)width,
-		 speed * (double)width / 8);
-	return speed * (double)width / 8 * 1e9;
-}
-
-static void copy_one(struct gdrcap_doctor *doctor, const struct live_device *live)
+static void copy_one(struct doctor *doctor, const struct live_device *live)
 {
 	struct gdrcap_error error;
-	char link[128];
+	struct pci_link link;
+	char text[96] = "its link is unknown";
 	double rate, most;
+	bool slow;
 
 	if (live_copy(&live->gpu, &rate, &error) < 0) {
-		finding(doctor, live->pci, GDRCAP_HEALTH_FAIL, "%s", error.text);
+		finding(doctor, live->pci, HEALTH_FAIL, "%s", error.text);
 		return;
 	}
-	most = link_rate(doctor, live->pci, link, sizeof(link));
-	if (most == 0 || rate >= COPY_SHARE * most) {
-		finding(doctor, live->pci, GDRCAP_HEALTH_OK, "host to GPU %.1f GB/s; %s",
-			rate / 1e9, link);
+	/* Right after use: idle links are slower. */
+	pci_link_read(&link, doctor->tree, live->pci);
+	most = (double)pci_link_mbps(&link) / 8000;
+	if (most > 0)
+		snprintf(text, sizeof(text), "its link of %s x%u carries %.1f", link.speed,
+			 link.width, most);
+	slow = rate / 1e9 < COPY_SHARE * most;
+	finding(doctor, live->pci, slow ? HEALTH_WARN : HEALTH_OK, "host to GPU %.1f GB/s; %s",
+		rate / 1e9, text);
+	if (!slow)
 		return;
-	}
-	finding(doctor, live->pci, GDRCAP_HEALTH_WARN, "host to GPU %.1f GB/s; %s", rate / 1e9,
-		link);
-	finding_remedy(doctor, "# again on an idle machine, and on CPUs near the GPU:");
-	finding_remedy(doctor,
-		       "taskset -c \"$(cat /sys/bus/pci/devices/%s/local_cpulist)\" gdrcap doctor "
-		       "--live",
-		       live->pci);
+	remedy(doctor, "# again on an idle machine, and on CPUs near the GPU:");
+	remedy(doctor,
+	       "taskset -c \"$(cat /sys/bus/pci/devices/%s/local_cpulist)\" gdrcap doctor --live",
+	       live->pci);
 }
 
-static void check_live_copy(struct gdrcap_doctor *doctor)
+static void check_live_copy(struct doctor *doctor)
 {
 	live_each(doctor, copy_one);
 }
 
 /* ---- the kernel ---- */
 
-static void kernel_one(struct gdrcap_doctor *doctor, const struct live_device *live)
+static void kernel_one(struct doctor *doctor, const struct live_device *live)
 {
 	struct gdrcap_error error;
 	double us;
 
 	if (live_kernel(&live->gpu, &us, &error) < 0) {
-		finding(doctor, live->pci, GDRCAP_HEALTH_FAIL, "%s", error.text);
+		finding(doctor, live->pci, HEALTH_FAIL, "%s", error.text);
 		return;
 	}
-	finding(doctor, live->pci, GDRCAP_HEALTH_OK,
+	finding(doctor, live->pci, HEALTH_OK,
 		"a frame in GPU memory, CPU to running kernel and back: %.1f us", us);
 }
 
-static void check_live_kernel(struct gdrcap_doctor *doctor)
+static void check_live_kernel(struct doctor *doctor)
 {
 	live_each(doctor, kernel_one);
 }
 
-static void check_live_loopback(struct gdrcap_doctor *doctor)
+static void check_live_loopback(struct doctor *doctor)
 {
-	finding(doctor, NULL, GDRCAP_HEALTH_NOT_APPLICABLE,
+	finding(doctor, NULL, HEALTH_NOT_APPLICABLE,
 		"the way of a frame through cards and cable is gdrcap loopback's");
-	finding_remedy(doctor, "gdrcap doctor --write-config gdrcap.yaml");
-	finding_remedy(doctor, "gdrcap loopback --config gdrcap.yaml");
+	remedy(doctor, "gdrcap doctor --write-config gdrcap.yaml");
+	remedy(doctor, "gdrcap loopback --config gdrcap.yaml");
 }
 
-static const struct doctor_check live_checks[] = {
-	{ "live-register", "peer-memory", GDRCAP_SEVERITY_FATAL,
+const struct doctor_check checks_live[] = {
+	{ "live-register", "peer-memory", SEVERITY_FATAL,
 	  "what a card cannot register it cannot write; this is the same call that a capture makes",
-	  check_live_register },
-	{ "live-copy", "pcie", GDRCAP_SEVERITY_SLOW,
-	  "a GPU that the host reaches slowly is reached slowly by cards too", check_live_copy },
-	{ "live-kernel", "gpu", GDRCAP_SEVERITY_FATAL,
+	  .run = check_live_register },
+	{ "live-copy", "pcie", SEVERITY_SLOW,
+	  "a GPU that the host reaches slowly is reached slowly by cards too",
+	  .run = check_live_copy },
+	{ "live-kernel", "gpu", SEVERITY_FATAL,
 	  "frames are checked by a kernel that runs all the time and is handed bursts by the CPU",
-	  check_live_kernel },
-	{ "live-loopback", "nic", GDRCAP_SEVERITY_INFO,
-	  "only a frame that was sent and came back proves all of it", check_live_loopback },
+	  .run = check_live_kernel },
+	{ "live-loopback", "nic", SEVERITY_INFO,
+	  "only a frame that was sent and came back proves all of it", .run = check_live_loopback },
+	{ 0 },
 };
-
-void doctor_live(struct gdrcap_doctor *doctor, const struct gdrcap_doctor_config *config)
-{
-	for (size_t i = 0; i < sizeof(live_checks) / sizeof(live_checks[0]); i++)
-		doctor_check_run(doctor, &live_checks[i], config);
-}

@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <infiniband/verbs.h>
 #include <rte_errno.h>
 #include <rte_gpudev.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "capture/ring_producer.h"
 #include "gpu/gpu_drivers.h"
@@ -27,14 +27,6 @@
 #define ROUND_TRIPS 1001u
 #define ANSWER_NS UINT64_C(2000000000)
 #define LEAVE_MS 2000u
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 /* ---- registration ---- */
 
@@ -274,12 +266,12 @@ int live_kernel(const struct live_gpu *gpu, double *round_trip_us, struct gdrcap
 	if (!ring)
 		return error_set(error, -ENOMEM, "no memory for a ring");
 	frame_layout_proof(&job.layout);
-	ret = pattern_plan_init(&job.plan, &config);
+	ret = pattern_init(&job.pattern, &config);
 	if (ret < 0) {
 		error_set(error, ret, "no memory for a pattern");
 		goto err;
 	}
-	frame_write(&job.layout, &job.plan, frame, FRAME_BYTES, &header);
+	frame_write(&job.layout, &job.pattern, frame, FRAME_BYTES, &header);
 	ret = region_create(&region, &memory, error);
 	if (ret < 0)
 		goto err_plan;
@@ -300,7 +292,7 @@ int live_kernel(const struct live_gpu *gpu, double *round_trip_us, struct gdrcap
 err_region:
 	region_destroy(&region);
 err_plan:
-	pattern_plan_free(&job.plan);
+	pattern_free(&job.pattern);
 err:
 	free(ring);
 	return ret;

@@ -5,35 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "doctor/doctor.h"
+#include "doctor/pci_config.h"
 #include "base/parse.h"
-#include "doctor/doctor_internal.h"
+#include "cpu_list.h"
 #include "doctor/tree.h"
 
 struct ranked {
 	enum topology topology;
 	bool infiniband, down, virtual_function;
-	double card_gbps, gpu_gbps; /* of their PCIe links; 0: unknown */
+	uint64_t card_mbps, gpu_mbps; /* of their PCIe links; 0: unknown */
 	uint32_t gpu, card;
 };
-
-/* Gbit/s of a PCIe link, encoding aside: "current" or, for what saves power when idle, "max". */
-static double link_gbps(struct tree *tree, const struct machine_pci *pci, const char *which)
-{
-	char text[TREE_TEXT_MAX];
-	uint64_t width;
-	double speed;
-
-	if (tree_text(tree, text, "/sys/bus/pci/devices/%s/%s_link_speed", pci->address, which) < 0)
-		return 0;
-	/* "16.0 GT/s PCIe" */
-	speed = strtod(text, NULL);
-	if (!(speed > 0 && speed < 1e6) ||
-	    tree_number(tree, &width, 10, "/sys/bus/pci/devices/%s/%s_link_width", pci->address,
-			which) < 0 ||
-	    width > 64)
-		return 0;
-	return speed * (double)width;
-}
 
 static int by_rank(const void *a, const void *b)
 {
@@ -48,10 +31,10 @@ static int by_rank(const void *a, const void *b)
 		return x->down - y->down;
 	if (x->virtual_function != y->virtual_function)
 		return x->virtual_function - y->virtual_function;
-	if (x->card_gbps != y->card_gbps)
-		return x->card_gbps > y->card_gbps ? -1 : 1;
-	if (x->gpu_gbps != y->gpu_gbps)
-		return x->gpu_gbps > y->gpu_gbps ? -1 : 1;
+	if (x->card_mbps != y->card_mbps)
+		return x->card_mbps > y->card_mbps ? -1 : 1;
+	if (x->gpu_mbps != y->gpu_mbps)
+		return x->gpu_mbps > y->gpu_mbps ? -1 : 1;
 	if (x->gpu != y->gpu)
 		return x->gpu < y->gpu ? -1 : 1;
 	return x->card < y->card ? -1 : x->card > y->card;
@@ -78,28 +61,32 @@ bool pairs_up(struct tree *tree, const struct machine_card *card)
 
 /* ---- CPUs ---- */
 
-/* Sets those of a list of the kernel's, "0-3,8". False: there is no such file, or it is no list. */
+int cpus_read(const char *text, bool *set, size_t max)
+{
+	int cpus[PARSE_CPUS];
+	size_t count = 0;
+
+	memset(set, 0, max * sizeof(*set));
+	if (text[0] && strcmp(text, "(null)") != 0 && parse_cpu_list(text, cpus, max, &count) < 0)
+		return -EINVAL;
+	for (size_t i = 0; i < count; i++)
+		if (cpus[i] < (int)max)
+			set[cpus[i]] = true;
+	return (int)count;
+}
+
+/* Those of a file; NULL: those that this process may run on. False: it is not known. */
 static bool cpus_of(struct tree *tree, bool set[PAIRS_CPUS_MAX], const char *path)
 {
 	static const char fact[] = "process/cpus";
-	int cpus[PAIRS_CPUS_MAX];
 	char text[TREE_TEXT_MAX];
-	size_t count = 0;
 
 	memset(set, 0, PAIRS_CPUS_MAX * sizeof(*set));
-	if ((path ? tree_text(tree, text, "%s", path) : tree_fact(tree, text, fact)) < 0)
-		return false;
-	/* "": there is none. */
-	if (text[0] && parse_cpu_list(text, cpus, PAIRS_CPUS_MAX, &count) < 0)
-		return false;
-	for (size_t i = 0; i < count; i++)
-		if (cpus[i] >= 0 && cpus[i] < (int)PAIRS_CPUS_MAX)
-			set[cpus[i]] = true;
-	return true;
+	return (path ? tree_text(tree, text, "%s", path) : tree_fact(tree, text, fact)) == 0 &&
+	       cpus_read(text, set, PAIRS_CPUS_MAX) >= 0;
 }
 
-void pairs_cpus(struct gdrcap_doctor *doctor, const struct machine_pci *pci,
-		struct pairs_cpus *cpus)
+void pairs_cpus(struct doctor *doctor, const struct machine_pci *pci, struct pairs_cpus *cpus)
 {
 	bool is_allowed[PAIRS_CPUS_MAX];
 	struct tree *tree = doctor->tree;
@@ -133,73 +120,68 @@ void pairs_cpus(struct gdrcap_doctor *doctor, const struct machine_pci *pci,
 		cpus->near[0] = false;
 }
 
-/* Adds those that are `isolated` or not, as ranges; whole ones, as many as there is room for. */
+/* Adds those that are `isolated` or not, as ranges. */
 static void cpus_text(const struct pairs_cpus *cpus, bool isolated, char *text, size_t size)
 {
-	for (uint32_t first = 0; first < PAIRS_CPUS_MAX; first++) {
-		const size_t used = strlen(text);
-		uint32_t last = first;
-		char piece[32];
+	const size_t bytes = CPU_ALLOC_SIZE(PAIRS_CPUS_MAX);
+	cpu_set_t *set = CPU_ALLOC(PAIRS_CPUS_MAX);
 
-		if (!cpus->near[first] || cpus->isolated[first] != isolated)
-			continue;
-		while (last + 1 < PAIRS_CPUS_MAX && cpus->near[last + 1] &&
-		       cpus->isolated[last + 1] == isolated)
-			last++;
-		snprintf(piece, sizeof(piece), first == last ? "%s%u" : "%s%u-%u", used ? "," : "",
-			 first, last);
-		first = last;
-		if (used + strlen(piece) < size)
-			snprintf(text + used, size - used, "%s", piece);
-	}
+	if (!set)
+		return;
+	CPU_ZERO_S(bytes, set);
+	for (uint32_t i = 0; i < PAIRS_CPUS_MAX; i++)
+		if (cpus->near[i] && cpus->isolated[i] == isolated)
+			CPU_SET_S(i, bytes, set);
+	cpu_list_add(text, size, set, PAIRS_CPUS_MAX);
+	CPU_FREE(set);
 }
 
-static void pair_fill(struct gdrcap_doctor *doctor, const struct ranked *ranked,
-		      struct gdrcap_pair *pair)
+static void pair_fill(struct doctor *doctor, const struct ranked *ranked, struct pair *pair)
 {
-	const struct machine_gpu *gpu = &doctor->machine.gpu[ranked->gpu];
 	const struct machine_card *card = &doctor->machine.card[ranked->card];
 	struct pairs_cpus cpus;
 
-	snprintf(pair->gpu, sizeof(pair->gpu), "%s", gpu->pci.address);
-	snprintf(pair->card, sizeof(pair->card), "%s", card->pci.address);
-	snprintf(pair->interface, sizeof(pair->interface), "%s", card->interface);
-	snprintf(pair->path, sizeof(pair->path), "%s", topology_name(ranked->topology));
-	pair->cuda_ordinal = gpu->cuda_ordinal;
-	pair->numa_node = card->pci.numa_node;
+	pair->gpu = &doctor->machine.gpu[ranked->gpu];
+	pair->card = card;
+	pair->path = topology_name(ranked->topology);
 	pairs_cpus(doctor, &card->pci, &cpus);
 	cpus_text(&cpus, true, pair->cores, sizeof(pair->cores));
 	cpus_text(&cpus, false, pair->cores, sizeof(pair->cores));
 }
 
-void doctor_pairs(struct gdrcap_doctor *doctor)
+void doctor_pairs(struct doctor *doctor)
 {
-	static const char current[] = "current", most[] = "max";
 	const struct machine *machine = &doctor->machine;
 	struct ranked *ranked = calloc(DOCTOR_PAIRS_MAX, sizeof(*ranked));
-	double gpu_gbps[MACHINE_GPUS_MAX];
+	struct pci_link link;
+	uint64_t gpu_mbps[MACHINE_GPUS_MAX];
 	uint32_t count = 0;
 
 	if (!ranked) {
 		doctor->no_memory = true;
 		return;
 	}
-	for (uint32_t g = 0; g < machine->gpus; g++)
-		gpu_gbps[g] = link_gbps(doctor->tree, &machine->gpu[g].pci, most);
+	for (uint32_t g = 0; g < machine->gpus; g++) {
+		pci_link_read(&link, doctor->tree, machine->gpu[g].pci.address);
+		/* What it can: it saves power when idle. */
+		link.width = link.width_most;
+		link.rate = link.rate_most;
+		gpu_mbps[g] = pci_link_mbps(&link);
+	}
 	for (uint32_t c = 0; c < machine->cards; c++) {
 		const struct machine_card *card = &machine->card[c];
 		const bool infiniband = pairs_infiniband(doctor->tree, card);
 		const bool down = !pairs_up(doctor->tree, card);
-		const double gbps = link_gbps(doctor->tree, &card->pci, current);
 
+		pci_link_read(&link, doctor->tree, card->pci.address);
 		for (uint32_t g = 0; card->connectx && g < machine->gpus; g++)
 			ranked[count++] = (struct ranked){
 				.topology = machine_topology(&machine->gpu[g].pci, &card->pci),
 				.infiniband = infiniband,
 				.down = down,
 				.virtual_function = card->pci.virtual_function,
-				.card_gbps = gbps,
-				.gpu_gbps = gpu_gbps[g],
+				.card_mbps = pci_link_mbps(&link),
+				.gpu_mbps = gpu_mbps[g],
 				.gpu = g,
 				.card = c,
 			};
@@ -209,12 +191,4 @@ void doctor_pairs(struct gdrcap_doctor *doctor)
 	for (uint32_t i = 0; i < doctor->pairs; i++)
 		pair_fill(doctor, &ranked[i], &doctor->pair[i]);
 	free(ranked);
-}
-
-int gdrcap_doctor_pair(const struct gdrcap_doctor *doctor, uint32_t index, struct gdrcap_pair *pair)
-{
-	if (index >= doctor->pairs)
-		return -ENOENT;
-	*pair = doctor->pair[index];
-	return 0;
 }

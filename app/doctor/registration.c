@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether a card can register memory, tried. */
-#include "doctor/registration.h"
+/* What several checks ask: GPUs, the kernel, and whether a card can register GPU memory. */
 
 #include <ctype.h>
 #include <errno.h>
@@ -9,53 +8,64 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "doctor/checks.h"
+#include "doctor/doctor.h"
 
 #define PEERS "/sys/kernel/mm/memory_peers"
 #define SYMBOLS "/proc/kallsyms"
 
+const char *answer_word(enum answer answer)
+{
+	return answer == ANSWER_YES ? "yes" : answer == ANSWER_NO ? "no" : "not known";
+}
+
 /* ---- GPUs ---- */
 
-uint32_t gpus_seen(struct gdrcap_doctor *doctor, struct gpu_seen gpus[MACHINE_GPUS_MAX])
+void doctor_gpus(struct doctor *doctor)
 {
-	const struct machine *machine = doctor_machine(doctor);
-	struct tree *tree = doctor_tree(doctor);
+	const struct machine *machine = &doctor->machine;
 	char text[TREE_TEXT_MAX];
 	uint32_t count = 0;
 
 	for (; count < machine->gpus; count++) {
-		const char *pci = machine->gpu[count].pci.address;
+		struct gpu_seen *gpu = &doctor->gpu[count];
 
-		gpus[count].gpu = &machine->gpu[count];
-		gpus[count].ordinal = facts_cuda_ordinal(tree, pci);
-		snprintf(gpus[count].pci, sizeof(gpus[count].pci), "%s", pci);
+		gpu->gpu = &machine->gpu[count];
+		gpu->ordinal = gpu->gpu->cuda_ordinal;
+		snprintf(gpu->pci, sizeof(gpu->pci), "%s", gpu->gpu->pci.address);
 	}
 	/* Where the PCI bus is hidden CUDA still has them. */
-	for (int i = 0; count < MACHINE_GPUS_MAX; i++) {
+	for (int i = 0; i < (int)MACHINE_GPUS_MAX && count < MACHINE_GPUS_MAX; i++) {
 		uint32_t known = 0;
 
-		if (i >= (int)MACHINE_GPUS_MAX || tree_fact(tree, text, "cuda/%d/pci", i) < 0)
+		if (tree_fact(doctor->tree, text, "cuda/%d/pci", i) < 0)
 			break;
-		while (known < count && strcmp(gpus[known].pci, text) != 0)
+		while (known < count && strcmp(doctor->gpu[known].pci, text) != 0)
 			known++;
 		if (known < count || !machine_is_pci(text))
 			continue;
-		gpus[count].gpu = NULL;
-		gpus[count].ordinal = i;
-		snprintf(gpus[count].pci, sizeof(gpus[count].pci), "%.15s", text);
+		doctor->gpu[count].ordinal = i;
+		snprintf(doctor->gpu[count].pci, sizeof(doctor->gpu[count].pci), "%.15s", text);
 		count++;
 	}
-	return count;
+	doctor->gpus = count;
 }
 
-int cuda_number(struct gdrcap_doctor *doctor, int ordinal, const char *name, unsigned int *number)
+const struct gpu_seen *gpu_of_cuda(const struct doctor *doctor)
+{
+	for (uint32_t i = 0; i < doctor->gpus; i++)
+		if (doctor->gpu[i].ordinal >= 0)
+			return &doctor->gpu[i];
+	return NULL;
+}
+
+int cuda_number(struct doctor *doctor, int ordinal, const char *name, unsigned int *number)
 {
 	char text[TREE_TEXT_MAX], *end;
 	int ret;
 
 	if (ordinal < 0)
 		return -ENOENT;
-	ret = tree_fact(doctor_tree(doctor), text, "cuda/%d/%s", ordinal, name);
+	ret = tree_fact(doctor->tree, text, "cuda/%d/%s", ordinal, name);
 	if (ret < 0)
 		return ret;
 	if (!isdigit((unsigned char)text[0]))
@@ -66,21 +76,20 @@ int cuda_number(struct gdrcap_doctor *doctor, int ordinal, const char *name, uns
 
 /* ---- the kernel ---- */
 
-enum answer module_loaded(struct gdrcap_doctor *doctor, const char *name)
+enum answer module_loaded(struct doctor *doctor, const char *name)
 {
-	const int ret = tree_find(doctor_tree(doctor), "/sys/module/%s", name);
+	const int ret = tree_find(doctor->tree, "/sys/module/%s", name);
 
 	if (ret == 0)
 		return ANSWER_YES;
-	return ret == -ENOENT && tree_exists(doctor_tree(doctor), "/sys/module") ? ANSWER_NO
-										 : ANSWER_UNKNOWN;
+	return ret == -ENOENT && tree_exists(doctor->tree, "/sys/module") ? ANSWER_NO
+									  : ANSWER_UNKNOWN;
 }
 
-int nvidia_driver_line(struct gdrcap_doctor *doctor, char line[256])
+int nvidia_driver_line(struct doctor *doctor, char line[256])
 {
 	static const char *const wanted[] = { "NVRM version:", NULL };
-	const int ret =
-		tree_grep(doctor_tree(doctor), "/proc/driver/nvidia/version", wanted, line, 256);
+	const int ret = tree_grep(doctor->tree, "/proc/driver/nvidia/version", wanted, line, 256);
 
 	line[strcspn(line, "\n")] = '\0';
 	return ret > 0 ? 0 : ret < 0 ? ret : -EINVAL;
@@ -90,12 +99,11 @@ int nvidia_driver_line(struct gdrcap_doctor *doctor, char line[256])
  * Whether the kernel has a function. The list is long, tens of milliseconds: read only where
  * nothing else tells, and once. The last word is always there where the RDMA core is loaded.
  */
-static enum answer kernel_has(struct gdrcap_doctor *doctor, const char *symbol,
-			      char read[READ_TEXT])
+static enum answer kernel_has(struct doctor *doctor, const char *symbol, char read[READ_TEXT])
 {
 	static const char *const wanted[] = { " ib_register_peer_memory_client",
 					      " ib_umem_dmabuf_get", " ib_register_client", NULL };
-	struct tree *tree = doctor_tree(doctor);
+	struct tree *tree = doctor->tree;
 	char text[TREE_TEXT_MAX];
 	int ret = 0;
 
@@ -116,9 +124,9 @@ static enum answer kernel_has(struct gdrcap_doctor *doctor, const char *symbol,
 	return ret >= 0 && strstr(text, "ib_register_client") ? ANSWER_NO : ANSWER_UNKNOWN;
 }
 
-int device_access(struct gdrcap_doctor *doctor, const char *path)
+int device_access(struct doctor *doctor, const char *path)
 {
-	struct tree *tree = doctor_tree(doctor);
+	struct tree *tree = doctor->tree;
 	char name[128], text[TREE_TEXT_MAX];
 	const int there = tree_find(tree, "%s", path);
 	int error = 0;
@@ -139,22 +147,22 @@ int device_access(struct gdrcap_doctor *doctor, const char *path)
 
 /* ---- by address ---- */
 
-enum answer peer_interface(struct gdrcap_doctor *doctor, char read[READ_TEXT])
+enum answer peer_interface(struct doctor *doctor, char read[READ_TEXT])
 {
 	/* The RDMA core makes the folder together with the interface; not all versions do. */
-	if (tree_exists(doctor_tree(doctor), PEERS)) {
+	if (tree_exists(doctor->tree, PEERS)) {
 		snprintf(read, READ_TEXT, "%s: there", PEERS);
 		return ANSWER_YES;
 	}
 	return kernel_has(doctor, "ib_register_peer_memory_client", read);
 }
 
-enum answer peer_client(struct gdrcap_doctor *doctor, char read[READ_TEXT])
+enum answer peer_client(struct doctor *doctor, char read[READ_TEXT])
 {
 	static const char *const modules[] = { "nvidia_peermem", "nv_peer_mem" };
 	/* Both of nvidia-peermem; the ancestor has the first. */
 	static const char *const clients[] = { "nv_mem", "nv_mem_nc" };
-	struct tree *tree = doctor_tree(doctor);
+	struct tree *tree = doctor->tree;
 	enum answer loaded = ANSWER_NO;
 	const char *name = NULL;
 	int folder;
@@ -190,7 +198,7 @@ enum answer peer_client(struct gdrcap_doctor *doctor, char read[READ_TEXT])
 
 /* ---- as dma-buf ---- */
 
-enum answer dmabuf_export(struct gdrcap_doctor *doctor, int ordinal, char read[READ_TEXT])
+enum answer dmabuf_export(struct doctor *doctor, int ordinal, char read[READ_TEXT])
 {
 	unsigned int supported;
 	char line[256];
@@ -212,10 +220,10 @@ enum answer dmabuf_export(struct gdrcap_doctor *doctor, int ordinal, char read[R
 
 /* Linux has it since 5.12 where on-demand paging is built in; NVIDIA's OFED and RHEL's kernels
  * brought it to earlier ones. */
-enum answer dmabuf_import(struct gdrcap_doctor *doctor, char read[READ_TEXT])
+enum answer dmabuf_import(struct doctor *doctor, char read[READ_TEXT])
 {
 	static const char *const wanted[] = { "CONFIG_INFINIBAND_ON_DEMAND_PAGING", NULL };
-	const struct machine *machine = doctor_machine(doctor);
+	const struct machine *machine = &doctor->machine;
 	char path[192], text[TREE_TEXT_MAX];
 	unsigned int major, minor;
 
@@ -232,7 +240,7 @@ enum answer dmabuf_import(struct gdrcap_doctor *doctor, char read[READ_TEXT])
 	}
 	snprintf(path, sizeof(path), "/boot/config-%s", machine->kernel);
 	snprintf(read, READ_TEXT, "Linux %s", machine->kernel);
-	if (tree_grep(doctor_tree(doctor), path, wanted, text, sizeof(text)) < 1 ||
+	if (tree_grep(doctor->tree, path, wanted, text, sizeof(text)) < 1 ||
 	    !strstr(text, "is not set"))
 		return ANSWER_YES;
 	snprintf(read, READ_TEXT, "%s: %.200s", path, text);
@@ -240,15 +248,13 @@ enum answer dmabuf_import(struct gdrcap_doctor *doctor, char read[READ_TEXT])
 	return module_loaded(doctor, "mlx_compat") == ANSWER_NO ? ANSWER_NO : ANSWER_UNKNOWN;
 }
 
-enum answer dmabuf_way(struct gdrcap_doctor *doctor)
+enum answer dmabuf_way(struct doctor *doctor)
 {
-	struct gpu_seen gpus[MACHINE_GPUS_MAX];
-	const uint32_t count = gpus_seen(doctor, gpus);
 	enum answer best = ANSWER_NO, import;
 	char read[READ_TEXT];
 
-	for (uint32_t i = 0; i < count && best != ANSWER_YES; i++) {
-		const enum answer answer = dmabuf_export(doctor, gpus[i].ordinal, read);
+	for (uint32_t i = 0; i < doctor->gpus && best != ANSWER_YES; i++) {
+		const enum answer answer = dmabuf_export(doctor, doctor->gpu[i].ordinal, read);
 
 		if (answer != ANSWER_NO)
 			best = answer;
@@ -261,23 +267,16 @@ enum answer dmabuf_way(struct gdrcap_doctor *doctor)
 
 /* ---- remedies ---- */
 
-void finding_host(struct gdrcap_doctor *doctor)
-{
-	if (doctor_machine(doctor)->container[0])
-		finding_remedy(doctor, "# on the host, not in this container:");
-}
-
-void finding_load_peermem(struct gdrcap_doctor *doctor)
+void remedy_load_peermem(struct doctor *doctor)
 {
 	char read[READ_TEXT];
 	const enum answer there = peer_interface(doctor, read);
 
-	finding_host(doctor);
+	remedy_on_host(doctor);
 	if (there == ANSWER_NO)
-		finding_remedy(doctor, "# this kernel's RDMA core lacks the interface: install "
-				       "NVIDIA's DOCA-OFED (package doca-ofed), then NVIDIA's "
-				       "driver once more, then:");
-	finding_remedy(doctor, "sudo modprobe nvidia-peermem");
-	finding_remedy(doctor,
-		       "echo nvidia-peermem | sudo tee /etc/modules-load.d/nvidia-peermem.conf");
+		remedy(doctor, "# this kernel's RDMA core lacks the interface: install "
+			       "NVIDIA's DOCA-OFED (package doca-ofed), then NVIDIA's "
+			       "driver once more, then:");
+	remedy(doctor, "sudo modprobe nvidia-peermem");
+	remedy(doctor, "echo nvidia-peermem | sudo tee /etc/modules-load.d/nvidia-peermem.conf");
 }

@@ -103,10 +103,15 @@ static ssize_t file_read(struct tree *tree, const char *path, char *to, size_t b
 	return (ssize_t)have;
 }
 
-static int path_format(char path[PATH_MAX], const char *format, va_list args)
-{
-	return vsnprintf(path, PATH_MAX, format, args) < PATH_MAX ? 0 : -ENAMETOOLONG;
-}
+/* The path of a function's last arguments: 0 or -ENAMETOOLONG in `ret`. */
+#define PATH_FORMAT(ret, path, format)                                                             \
+	do {                                                                                       \
+		va_list args;                                                                      \
+                                                                                                   \
+		va_start(args, format);                                                            \
+		ret = vsnprintf(path, PATH_MAX, format, args) < PATH_MAX ? 0 : -ENAMETOOLONG;      \
+		va_end(args);                                                                      \
+	} while (0)
 
 void tree_clean(char *text, size_t length)
 {
@@ -137,12 +142,9 @@ static int text_read(struct tree *tree, char text[TREE_TEXT_MAX], const char *pa
 int tree_text(struct tree *tree, char text[TREE_TEXT_MAX], const char *format, ...)
 {
 	char path[PATH_MAX];
-	va_list args;
 	int ret;
 
-	va_start(args, format);
-	ret = path_format(path, format, args);
-	va_end(args);
+	PATH_FORMAT(ret, path, format);
 	text[0] = '\0';
 	return ret < 0 ? ret : text_read(tree, text, path);
 }
@@ -150,12 +152,9 @@ int tree_text(struct tree *tree, char text[TREE_TEXT_MAX], const char *format, .
 int tree_number(struct tree *tree, uint64_t *number, int base, const char *format, ...)
 {
 	char path[PATH_MAX], text[TREE_TEXT_MAX], *end;
-	va_list args;
 	int ret;
 
-	va_start(args, format);
-	ret = path_format(path, format, args);
-	va_end(args);
+	PATH_FORMAT(ret, path, format);
 	if (ret == 0)
 		ret = text_read(tree, text, path);
 	if (ret < 0)
@@ -170,12 +169,9 @@ int tree_number(struct tree *tree, uint64_t *number, int base, const char *forma
 ssize_t tree_bytes(struct tree *tree, void *to, size_t bytes, const char *format, ...)
 {
 	char path[PATH_MAX];
-	va_list args;
 	int ret;
 
-	va_start(args, format);
-	ret = path_format(path, format, args);
-	va_end(args);
+	PATH_FORMAT(ret, path, format);
 	return ret < 0 ? ret : file_read(tree, path, to, bytes);
 }
 
@@ -184,36 +180,18 @@ ssize_t tree_bytes(struct tree *tree, void *to, size_t bytes, const char *format
 int tree_find(struct tree *tree, const char *format, ...)
 {
 	char path[PATH_MAX], real[PATH_MAX];
-	va_list args;
 	int ret;
 
-	va_start(args, format);
-	ret = path_format(path, format, args);
-	va_end(args);
+	PATH_FORMAT(ret, path, format);
 	return ret < 0 ? ret : tree_locate(tree, path, real);
-}
-
-bool tree_exists(struct tree *tree, const char *format, ...)
-{
-	char path[PATH_MAX], real[PATH_MAX];
-	va_list args;
-	int ret;
-
-	va_start(args, format);
-	ret = path_format(path, format, args);
-	va_end(args);
-	return ret == 0 && tree_locate(tree, path, real) == 0;
 }
 
 int tree_link(struct tree *tree, char *target, size_t bytes, const char *format, ...)
 {
 	char path[PATH_MAX], real[PATH_MAX];
-	va_list args;
 	int ret;
 
-	va_start(args, format);
-	ret = path_format(path, format, args);
-	va_end(args);
+	PATH_FORMAT(ret, path, format);
 	target[0] = '\0';
 	if (ret == 0)
 		ret = tree_locate(tree, path, real);
@@ -255,13 +233,10 @@ int tree_list(struct tree *tree, char (**names)[64], const char *format, ...)
 	struct dirent *entry;
 	uint32_t seen = 0;
 	int count = 0, fd, ret;
-	va_list args;
 	DIR *dir;
 
 	*names = NULL;
-	va_start(args, format);
-	ret = path_format(path, format, args);
-	va_end(args);
+	PATH_FORMAT(ret, path, format);
 	if (ret < 0)
 		return ret;
 	fd = tree_open_real(tree, path, O_DIRECTORY, real);
@@ -303,12 +278,9 @@ int tree_fact(struct tree *tree, char text[TREE_TEXT_MAX], const char *format, .
 	char name[PATH_MAX];
 	const char *value;
 	size_t bytes;
-	va_list args;
 	int ret;
 
-	va_start(args, format);
-	ret = path_format(name, format, args);
-	va_end(args);
+	PATH_FORMAT(ret, name, format);
 	text[0] = '\0';
 	if (ret < 0)
 		return ret;

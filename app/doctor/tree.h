@@ -45,8 +45,7 @@ int tree_words(struct tree *tree, const char *path, const char *const *starts, c
 	       size_t size);
 /* 0: there is something of that name; -ENOENT: there is not; -EACCES: nobody knows. */
 int tree_find(struct tree *tree, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* True for 0 of tree_find(). */
-bool tree_exists(struct tree *tree, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define tree_exists(...) (tree_find(__VA_ARGS__) == 0)
 /* Where a symbolic link leads in the end, from "/". */
 int tree_link(struct tree *tree, char *target, size_t bytes, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));

@@ -7,30 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "doctor/doctor.h"
 #include "base/log.h"
-#include "doctor/doctor_internal.h"
 #include "doctor/tree.h"
 
 #define QUEUES_MAX 4u
 
-static const struct machine_card *card_of(const struct gdrcap_doctor *doctor, const char *pci)
-{
-	for (uint32_t i = 0; i < doctor->machine.cards; i++)
-		if (strcmp(doctor->machine.card[i].pci.address, pci) == 0)
-			return &doctor->machine.card[i];
-	return NULL;
-}
-
-static const struct machine_gpu *gpu_of(const struct gdrcap_doctor *doctor, const char *pci)
-{
-	for (uint32_t i = 0; i < doctor->machine.gpus; i++)
-		if (strcmp(doctor->machine.gpu[i].pci.address, pci) == 0)
-			return &doctor->machine.gpu[i];
-	return NULL;
-}
-
 /* How much speaks for a card as the one that sends into `card`; 0: it cannot. */
-static int sender_rank(const struct gdrcap_doctor *doctor, const struct machine_card *card,
+static int sender_rank(const struct doctor *doctor, const struct machine_card *card,
 		       const struct machine_card *sender)
 {
 	const char *a = card->pci.address, *b = sender->pci.address;
@@ -47,13 +31,13 @@ static int sender_rank(const struct gdrcap_doctor *doctor, const struct machine_
 	return rank;
 }
 
-static void cards_choose(const struct gdrcap_doctor *doctor, struct doctor_choice *choice)
+static void cards_choose(const struct doctor *doctor, struct doctor_choice *choice)
 {
 	int best = 0;
 
 	if (doctor->pairs) {
-		choice->card = card_of(doctor, doctor->pair[0].card);
-		choice->gpu = gpu_of(doctor, doctor->pair[0].gpu);
+		choice->card = doctor->pair[0].card;
+		choice->gpu = doctor->pair[0].gpu;
 		choice->path = doctor->pair[0].path;
 	}
 	for (uint32_t i = 0; !choice->card && i < doctor->machine.cards; i++)
@@ -74,7 +58,7 @@ static void cards_choose(const struct gdrcap_doctor *doctor, struct doctor_choic
 }
 
 /* True when another thread of this CPU's core is taken. */
-static bool core_shared(const struct gdrcap_doctor *doctor, const struct doctor_choice *choice,
+static bool core_shared(const struct doctor *doctor, const struct doctor_choice *choice,
 			uint32_t cpu)
 {
 	char text[TREE_TEXT_MAX], *piece, *rest = text;
@@ -95,8 +79,8 @@ static bool core_shared(const struct gdrcap_doctor *doctor, const struct doctor_
 }
 
 /* Isolated CPUs first, threads of different cores first. */
-static void cores_choose(struct gdrcap_doctor *doctor, struct doctor_choice *choice,
-			 uint32_t wanted, uint32_t least)
+static void cores_choose(struct doctor *doctor, struct doctor_choice *choice, uint32_t wanted,
+			 uint32_t least)
 {
 	struct pairs_cpus cpus;
 	bool taken[PAIRS_CPUS_MAX] = { false };
@@ -122,7 +106,7 @@ static void cores_choose(struct gdrcap_doctor *doctor, struct doctor_choice *cho
 }
 
 /* A queue for each 25 Gbit/s, a core for each queue and direction. */
-static void queues_choose(struct gdrcap_doctor *doctor, struct doctor_choice *choice)
+static void queues_choose(struct doctor *doctor, struct doctor_choice *choice)
 {
 	char text[TREE_TEXT_MAX];
 	uint32_t each = choice->sender || !choice->card ? 2 : 1;
@@ -142,7 +126,7 @@ static void queues_choose(struct gdrcap_doctor *doctor, struct doctor_choice *ch
 		choice->cores = choice->queues * each;
 }
 
-void doctor_choose(struct gdrcap_doctor *doctor)
+void doctor_choose(struct doctor *doctor)
 {
 	cards_choose(doctor, &doctor->choice);
 	queues_choose(doctor, &doctor->choice);
@@ -150,8 +134,8 @@ void doctor_choose(struct gdrcap_doctor *doctor)
 
 /* ---- the file ---- */
 
-static void write_head(FILE *to, const struct gdrcap_doctor *doctor,
-		       const struct doctor_choice *choice, const char *path)
+static void write_head(FILE *to, const struct doctor *doctor, const struct doctor_choice *choice,
+		       const char *path)
 {
 	const bool loopback = choice->sender || !choice->card;
 	/* Without one of them it is not about GPU memory. */
@@ -167,16 +151,15 @@ static void write_head(FILE *to, const struct gdrcap_doctor *doctor,
 		fputc((unsigned char)*c >= 0x20 && (unsigned char)*c < 0x7f ? *c : '?', to);
 	fprintf(to, "\n#\n");
 	for (uint32_t i = 0; gpu_memory && i < doctor->count; i++) {
-		const struct gdrcap_finding *finding = &doctor->findings[i];
+		const struct finding *finding = &doctor->findings[i];
 
-		if (finding->severity != GDRCAP_SEVERITY_FATAL ||
-		    finding->verdict != GDRCAP_HEALTH_FAIL)
+		if (finding->check->severity != SEVERITY_FATAL || finding->verdict != HEALTH_FAIL)
 			continue;
 		if (first)
 			fprintf(to, "# It will not work before this is mended (gdrcap doctor says "
 				    "how):\n");
 		first = false;
-		fprintf(to, "#   %s%s%s\n", finding->id, finding->subject[0] ? " " : "",
+		fprintf(to, "#   %s%s%s\n", finding->check->id, finding->subject[0] ? " " : "",
 			finding->subject);
 	}
 	if (!first)
@@ -184,7 +167,7 @@ static void write_head(FILE *to, const struct gdrcap_doctor *doctor,
 	fprintf(to, "# Every option: docs/configuration.md\n\n");
 }
 
-static void write_port(FILE *to, const struct gdrcap_doctor *doctor, const char *key,
+static void write_port(FILE *to, const struct doctor *doctor, const char *key,
 		       const struct machine_card *card)
 {
 	fprintf(to, "# %s%s%s, %s, %s\n", card->model, card->interface[0] ? ", " : "",
@@ -193,8 +176,7 @@ static void write_port(FILE *to, const struct gdrcap_doctor *doctor, const char 
 	fprintf(to, "%s: %s\n", key, card->pci.address);
 }
 
-static void write_ports(FILE *to, const struct gdrcap_doctor *doctor,
-			const struct doctor_choice *choice)
+static void write_ports(FILE *to, const struct doctor *doctor, const struct doctor_choice *choice)
 {
 	if (!choice->card) {
 		fprintf(to, "# There is no ConnectX: a wire inside the process.\n"
@@ -254,8 +236,7 @@ static void write_cores(FILE *to, const struct doctor_choice *choice)
 	fprintf(to, "\"\n");
 }
 
-int gdrcap_doctor_write_config(const struct gdrcap_doctor *doctor, const char *path,
-			       struct gdrcap_error *error)
+int doctor_write_config(const struct doctor *doctor, const char *path, struct gdrcap_error *error)
 {
 	const struct doctor_choice *choice = &doctor->choice;
 	int fd, ret;

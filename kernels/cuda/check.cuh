@@ -24,17 +24,17 @@ __device__ __forceinline__ void layout_own(struct frame_layout *own,
 }
 
 /* Compares a staged payload word by word with the definition. */
-static __device__ __noinline__ void payload_count_staged(const struct pattern_plan *plan,
+static __device__ __noinline__ void payload_count_staged(const struct pattern *pattern,
 							 struct pattern_place place,
-							 const uint32_t *stage, uint32_t at,
+							 const uint32_t *staging, uint32_t at,
 							 uint32_t bytes, uint32_t start,
 							 struct frame_result *result)
 {
 	uint32_t wrong_bits = 0;
 
 	for (uint32_t o = 0; o < bytes; o += 4) {
-		const uint32_t expected = pattern_word(plan, &place, o),
-			       got = stage_word(stage, at + o);
+		const uint32_t expected = pattern_word(pattern, &place, o),
+			       got = staging_word(staging, at + o);
 		const uint32_t wrong = (expected ^ got) & byte_mask(0, (int)(bytes - o));
 
 		if (!wrong)
@@ -61,12 +61,12 @@ __device__ __forceinline__ void long_add(struct check_group<split_or_stale> &g, 
 	g.long_frame[atomicAdd(&g.longs, 1)] = (uint16_t)(i | (wrong ? LONG_IS_WRONG : 0));
 }
 
-/* frame_parse() of a staged frame, which begins `shift` bytes into the stage. */
+/* frame_parse() of a staged frame, which begins `shift` bytes into the staging buffer. */
 __device__ __forceinline__ enum frame_verdict
-parse_staged(const uint32_t *nibbles, const struct frame_layout &layout, const uint32_t *stage,
+parse_staged(const uint32_t *nibbles, const struct frame_layout &layout, const uint32_t *staging,
 	     uint32_t shift, uint32_t len, struct frame_header *header, int *header_ok)
 {
-	const uint8_t *frame = (const uint8_t *)stage + shift;
+	const uint8_t *frame = (const uint8_t *)staging + shift;
 	const enum frame_verdict verdict = frame_recognise(&layout, frame, len);
 	uint32_t crc = 0xffffffffu;
 
@@ -80,21 +80,21 @@ parse_staged(const uint32_t *nibbles, const struct frame_layout &layout, const u
 
 #pragma unroll
 		for (uint32_t o = 0; o < 32; o += 4)
-			crc = crc_step(nibbles, crc, stage_word(stage, at + o));
+			crc = crc_step(nibbles, crc, staging_word(staging, at + o));
 	}
 	return frame_read_header(&layout, frame, len, ~crc, header, header_ok);
 }
 
 /* True when all staged payload bytes of a PRBS are right; the first word is known to be. */
-__device__ __forceinline__ bool prbs_staged_is_right(const struct pattern_plan &plan,
-						     const uint32_t *stage, uint32_t at,
+__device__ __forceinline__ bool prbs_staged_is_right(const struct pattern &pattern,
+						     const uint32_t *staging, uint32_t at,
 						     uint32_t bytes, uint32_t first)
 {
-	const struct prbs_taps taps = prbs_taps_of(plan);
+	const struct prbs_taps taps = prbs_taps_of(pattern);
 	uint32_t before = pattern_swap32(first), wrong = 0;
 
 	for (uint32_t o = 4; o < bytes; o += 4) {
-		const uint32_t word = pattern_swap32(stage_word(stage, at + o));
+		const uint32_t word = pattern_swap32(staging_word(staging, at + o));
 
 		wrong |= pattern_swap32(prbs_error(taps, before, word)) &
 			 byte_mask(0, (int)(bytes - o));
@@ -110,24 +110,24 @@ __device__ __forceinline__ bool prbs_staged_is_right(const struct pattern_plan &
  */
 template <bool split_or_stale>
 __device__ __forceinline__ void
-phase_check_staged(const struct pattern_plan &plan, struct check_group<split_or_stale> &g,
-		   uint32_t i, const uint8_t *begin, uint32_t at, uint32_t bytes)
+phase_check_staged(const struct pattern &pattern, struct check_group<split_or_stale> &g, uint32_t i,
+		   const uint8_t *begin, uint32_t at, uint32_t bytes)
 {
-	const uint32_t *stage = g.stage[i];
-	const uint32_t first = stage_word(stage, at);
-	const uint32_t phase = pattern_swap32(first) ^ (0u - plan.invert);
-	const bool whole = at + bytes <= stage_size<split_or_stale>::bytes;
+	const uint32_t *staging = g.staging[i];
+	const uint32_t first = staging_word(staging, at);
+	const uint32_t phase = pattern_swap32(first) ^ (0u - pattern.invert);
+	const bool whole = at + bytes <= staging_size<split_or_stale>::bytes;
 	const bool wrong =
-		!phase_is_one(&plan, phase) ||
-		!prbs_staged_is_right(plan, stage, at,
-				      min(bytes, stage_size<split_or_stale>::bytes - at), first);
+		!phase_is_one(&pattern, phase) ||
+		!prbs_staged_is_right(pattern, staging, at,
+				      min(bytes, staging_size<split_or_stale>::bytes - at), first);
 
 	g.records.result[i].phase_first = phase;
 	if (whole && !wrong) {
-		const uint8_t *payload = (const uint8_t *)stage + at;
+		const uint8_t *payload = (const uint8_t *)staging + at;
 
 		g.records.result[i].phase_next =
-			phase_after(plan, { payload, payload, 0, 1 }, bytes);
+			phase_after(pattern, { payload, payload, 0, 1 }, bytes);
 		return;
 	}
 	long_add(g, i, begin, wrong);
@@ -144,8 +144,8 @@ __device__ __noinline__ void frame_check_staged(uint32_t group, uint32_t turn, u
 	struct frame_layout own;
 	const struct frame_layout &layout = any_format ? job.layout : own;
 	const struct placed_frame frame = frame_placed(s.ring, s, in, i);
-	const uint32_t shift = stage_shift(frame.at);
-	const uint32_t *stage = g.stage[i];
+	const uint32_t shift = staging_shift(frame.at);
+	const uint32_t *staging = g.staging[i];
 	struct frame_result result;
 	struct frame_header header;
 	struct pattern_place place;
@@ -162,9 +162,9 @@ __device__ __noinline__ void frame_check_staged(uint32_t group, uint32_t turn, u
 		layout_own(&own, job.layout);
 	start = frame_payload_offset(&layout);
 	at = shift + start;
-	verdict = parse_staged(crc_nibbles_of(s), layout, stage, shift, frame.len, &header,
+	verdict = parse_staged(crc_nibbles_of(s), layout, staging, shift, frame.len, &header,
 			       &header_ok);
-	bytes = frame_result_begin(&layout, &job.plan, verdict, &header, header_ok, &result);
+	bytes = frame_result_begin(&layout, &job.pattern, verdict, &header, header_ok, &result);
 	if (frame.cut) {
 		frame_cut(&result);
 		bytes = 0;
@@ -172,24 +172,24 @@ __device__ __noinline__ void frame_check_staged(uint32_t group, uint32_t turn, u
 	g.records.result[i] = result;
 	if (!bytes)
 		return;
-	if (any_format && frame_is_self_phase(&layout, &job.plan)) {
-		phase_check_staged<split_or_stale>(job.plan, g, i, frame.at + start, at, bytes);
+	if (any_format && frame_is_self_phase(&layout, &job.pattern)) {
+		phase_check_staged<split_or_stale>(job.pattern, g, i, frame.at + start, at, bytes);
 		return;
 	}
 	frame_place(&layout, &header, &place);
-	expected = pattern_word(&job.plan, &place, 0);
-	got = stage_word(stage, at);
-	whole = at + bytes <= stage_size<split_or_stale>::bytes;
-	prbs = pattern_is_prbs(job.plan.kind);
+	expected = pattern_word(&job.pattern, &place, 0);
+	got = staging_word(staging, at);
+	whole = at + bytes <= staging_size<split_or_stale>::bytes;
+	prbs = pattern_is_prbs(job.pattern.kind);
 	wrong = ((expected ^ got) & byte_mask(0, (int)bytes)) ||
 		(prbs &&
-		 !prbs_staged_is_right(job.plan, stage, at,
-				       min(bytes, stage_size<split_or_stale>::bytes - at), got));
+		 !prbs_staged_is_right(job.pattern, staging, at,
+				       min(bytes, staging_size<split_or_stale>::bytes - at), got));
 	if (!whole) {
 		g.position[i] = header.position;
 		long_add(g, i, frame.at + start, wrong);
 	} else if (wrong || (!prbs && bytes > 4)) {
-		payload_count_staged(&job.plan, place, stage, at, bytes, start,
+		payload_count_staged(&job.pattern, place, staging, at, bytes, start,
 				     &g.records.result[i]);
 	}
 }
@@ -205,7 +205,7 @@ __device__ __forceinline__ void check_pass(struct check_shared<split_or_stale> &
 
 	if (thread == 0)
 		g.longs = 0;
-	stage_frames(s.ring, s, g.stage, in, thread);
+	stage_frames(s.ring, s, g.staging, in, thread);
 	barrier_sync(barrier, s.ring.work_threads);
 	if (thread < in.count && frame_is_due(s, thread))
 		frame_check_staged<any_format, split_or_stale>(group.index, turn, thread);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Step 3 of a checker: payloads longer than the stage. */
+/* Step 3 of a checker: payloads longer than the staging buffer. */
 #ifndef GDRCAP_CUDA_CHECK_LONG_CUH
 #define GDRCAP_CUDA_CHECK_LONG_CUH
 
@@ -33,17 +33,17 @@ template <bool split_or_stale> struct prbs_span {
 	uint32_t before;       /* the last word before them */
 };
 
-/* `start`: of the payload in its frame, whose beginning is in `stage`. */
+/* `start`: of the payload in its frame, whose beginning is in `staging`. */
 template <bool split_or_stale>
 __device__ __forceinline__ struct prbs_span<split_or_stale>
-prbs_span_of(const struct received<split_or_stale> &payload, const uint32_t *stage, uint32_t start,
-	     uint32_t bytes) {
-	const uint32_t end = stage_shift(payload.at) + bytes;
-	const uint32_t at = stage_shift(payload.at - start) + start; /* in the stage */
+prbs_span_of(const struct received<split_or_stale> &payload, const uint32_t *staging,
+	     uint32_t start, uint32_t bytes) {
+	const uint32_t end = staging_shift(payload.at) + bytes;
+	const uint32_t at = staging_shift(payload.at - start) + start; /* in the staging buffer */
 
-	return { payload, stage_size<split_or_stale>::pieces - at / PIECE_BYTES,
+	return { payload, staging_size<split_or_stale>::pieces - at / PIECE_BYTES,
 		 (end + PIECE_BYTES - 1) / PIECE_BYTES, end,
-		 pattern_swap32(stage[stage_size<split_or_stale>::bytes / 4 - 1]) };
+		 pattern_swap32(staging[staging_size<split_or_stale>::bytes / 4 - 1]) };
 }
 
 /* Asks for the pieces from `first` on, each lane for every 32nd. */
@@ -125,7 +125,7 @@ __device__ __forceinline__ uint32_t warp_check_prbs(struct prbs_taps taps,
 /* The same for any pattern: lanes compute the words that they read. */
 template <bool split_or_stale>
 __device__ __forceinline__ uint32_t
-warp_check_words(const struct pattern_plan &plan, const struct long_payload<split_or_stale> &frame)
+warp_check_words(const struct pattern &pattern, const struct long_payload<split_or_stale> &frame)
 {
 	const uint32_t shift = (uint32_t)(uintptr_t)frame.payload.at % 4;
 	const uint32_t count = (shift + frame.bytes + 3) / 4;
@@ -138,10 +138,10 @@ warp_check_words(const struct pattern_plan &plan, const struct long_payload<spli
 		if (w) {
 			const uint32_t o = 4 * w - shift;
 
-			wrong |= (got ^ pattern_word(&plan, &frame.place, o)) &
+			wrong |= (got ^ pattern_word(&pattern, &frame.place, o)) &
 				 byte_mask(0, (int)(frame.bytes - o));
 		} else {
-			wrong |= (got ^ pattern_word(&plan, &frame.place, 0) << (8 * shift)) &
+			wrong |= (got ^ pattern_word(&pattern, &frame.place, 0) << (8 * shift)) &
 				 byte_mask((int)shift, (int)(shift + frame.bytes));
 		}
 	}
@@ -150,14 +150,14 @@ warp_check_words(const struct pattern_plan &plan, const struct long_payload<spli
 
 /* A warp counts what is wrong with a payload by the definition. */
 template <bool split_or_stale>
-__device__ __forceinline__ void warp_count(const struct pattern_plan &plan,
+__device__ __forceinline__ void warp_count(const struct pattern &pattern,
 					   const struct long_payload<split_or_stale> &frame,
 					   uint32_t start, struct frame_result *result)
 {
 	const struct frame_span payload = received_span(frame.payload);
 	const struct warp_wrong wrong = warp_compare(
 		[&](uint32_t o) { return frame_span_byte(&payload, o); }, frame.bytes, frame.bytes,
-		[&](uint32_t o) { return pattern_word(&plan, &frame.place, o); });
+		[&](uint32_t o) { return pattern_word(&pattern, &frame.place, o); });
 
 	if (wrong.bits && lane_index() == 0) {
 		result->wrong_bits = wrong.bits;
@@ -177,7 +177,7 @@ check_long_phase(const struct device_job &job, struct received<split_or_stale> p
 	if (wrong)
 		warp_phase_check<split_or_stale>(job, payload, bytes, start, result);
 	else if (lane_index() == 0)
-		result->phase_next = phase_after(job.plan, received_span(payload), bytes);
+		result->phase_next = phase_after(job.pattern, received_span(payload), bytes);
 }
 
 /* Step 3 of what is rare, or no PRBS: compares words, and counts what is wrong. */
@@ -194,8 +194,8 @@ check_long_words(const struct device_job &job, struct received<split_or_stale> p
 	frame.place.sequence =
 		any_format ? frame_number(&job.layout, result->sequence) : result->sequence;
 	frame.place.stream = result->stream;
-	if (wrong || warp_check_words(job.plan, frame))
-		warp_count(job.plan, frame, start, result);
+	if (wrong || warp_check_words(job.pattern, frame))
+		warp_count(job.pattern, frame, start, result);
 }
 
 /* The payload of frame i. */
@@ -208,7 +208,7 @@ long_payload_of(const struct check_shared<false> &, const struct check_group<fal
 __device__ __forceinline__ struct received<true>
 long_payload_of(const struct check_shared<true> &s, const struct check_group<true> &g,
 		const struct burst_in &in, uint32_t start, uint32_t i) {
-	return received_from<true>(frame_placed(s.ring, s, in, i).at, g.stage[i], start);
+	return received_from<true>(frame_placed(s.ring, s, in, i).at, g.staging[i], start);
 }
 
 /* Step 3 of the frame of an entry of the list. `wrong`: something is. */
@@ -220,10 +220,10 @@ __device__ __forceinline__ void check_long_rest(const struct device_job &job,
 {
 	struct frame_result *result = &g.records.result[i];
 
-	if (any_format && frame_is_self_phase(&job.layout, &job.plan))
+	if (any_format && frame_is_self_phase(&job.layout, &job.pattern))
 		check_long_phase<split_or_stale>(job, payload, result->payload_bytes, start, wrong,
 						 result);
-	else if (wrong || !pattern_is_prbs(job.plan.kind))
+	else if (wrong || !pattern_is_prbs(job.pattern.kind))
 		check_long_words<any_format, split_or_stale>(job, payload, start, g.position[i],
 							     wrong, result);
 }
@@ -240,8 +240,8 @@ __device__ __noinline__ void check_longs(uint32_t group, uint32_t turn, uint32_t
 		any_format ? frame_payload_offset(&job.layout)
 			   : job.layout.own_offset + (job.layout.raw ? 0 : FRAME_HEADER_BYTES);
 	const uint32_t longs = g.longs, warps = s.ring.work_threads / 32;
-	const bool prbs = pattern_is_prbs(job.plan.kind);
-	const struct prbs_taps taps = prbs_taps_of(job.plan);
+	const bool prbs = pattern_is_prbs(job.pattern.kind);
+	const struct prbs_taps taps = prbs_taps_of(job.pattern);
 
 	for (uint32_t n = thread / 32; n < longs; n += warps) {
 		const uint32_t item = g.long_frame[n], i = item & ~LONG_IS_WRONG;
@@ -250,7 +250,7 @@ __device__ __noinline__ void check_longs(uint32_t group, uint32_t turn, uint32_t
 
 		if (prbs && !wrong) {
 			const struct prbs_span<split_or_stale> span = prbs_span_of(
-				payload, g.stage[i], start, g.records.result[i].payload_bytes);
+				payload, g.staging[i], start, g.records.result[i].payload_bytes);
 			uint4 piece[LONG_AT_ONCE];
 
 			prbs_load(span, span.begin, piece);

@@ -5,7 +5,7 @@
 
 #include "kernels/cuda/crc.cuh"
 #include "kernels/cuda/records.cuh"
-#include "kernels/cuda/stage.cuh"
+#include "kernels/cuda/staging.cuh"
 
 /* In the list of long payloads: something that is staged was wrong already. */
 #define LONG_IS_WRONG 0x8000u
@@ -36,13 +36,13 @@ template <> struct check_places<false> {
 template <bool split_or_stale> struct check_group : check_places<split_or_stale> {
 	struct records_shared records;
 	uint64_t position[BURST_FRAMES_MAX];
-	/* frames that are left to a warp, longer than the stage for the most: how many, and which */
+	/* frames that are left to a warp, longer than the staging buffer for the most: how many, and which */
 	uint32_t longs;
 	/* small_burst.cuh, writer: thread 0: told; bursts in a row that were not; those to come that are
 	 * not tried */
 	uint8_t small_told, small_misses, small_wait;
 	uint16_t long_frame[BURST_FRAMES_MAX];
-	uint32_t stage[BURST_FRAMES_MAX][stage_size<split_or_stale>::stride];
+	uint32_t staging[BURST_FRAMES_MAX][staging_size<split_or_stale>::stride];
 };
 
 /* Followed by the groups behind the first, which only checkers without `split_or_stale` have. */

@@ -8,7 +8,7 @@
  * (split_or_stale.cuh); with it frames are always staged, since their first pieces are read over PCIe.
  */
 #include "kernels/cuda/records.cuh"
-#include "kernels/cuda/stage.cuh"
+#include "kernels/cuda/staging.cuh"
 
 #define NO_FRAME 0xffffffffu
 
@@ -16,7 +16,7 @@ template <bool split_or_stale> struct check_store_shared : split_or_stale_shared
 	struct ring_shared ring;
 	struct records_shared records;
 	uint32_t next_frame;
-	uint32_t stage[BURST_FRAMES_MAX][stage_size<split_or_stale>::stride];
+	uint32_t staging[BURST_FRAMES_MAX][staging_size<split_or_stale>::stride];
 };
 static_assert(sizeof(check_store_shared<true>) <= 64 << 10, "a block of Turing has 64 KiB");
 
@@ -25,7 +25,7 @@ template <bool split_or_stale> struct received_frame {
 	uint32_t len, padded; /* bytes; bytes that count, those after len as zeros */
 };
 
-/* Pieces, from the frame's first byte on, that are in the stage whole: a frame in two pieces must
+/* Pieces, from the frame's first byte on, that are in the staging buffer whole: a frame in two pieces must
  * be read from there so far. */
 #define PIECES_STAGED (FRAME_HEAD_BYTES_MAX / PIECE_BYTES)
 
@@ -45,16 +45,17 @@ template <bool split_or_stale>
 __device__ __forceinline__ uint4 frame_piece(const struct received_frame<split_or_stale> &frame,
 					     uint32_t p)
 {
-	const uint32_t shift = stage_shift(frame.from.at), end = shift + frame.len;
+	const uint32_t shift = staging_shift(frame.from.at), end = shift + frame.len;
 	const uint4 *pieces = (const uint4 *)(frame.from.at - shift);
 
 	if constexpr (split_or_stale) {
 		const uint32_t at = shift + p * PIECE_BYTES;
-		const uint32_t *stage = (const uint32_t *)(frame.from.staged - shift);
+		const uint32_t *staging = (const uint32_t *)(frame.from.staged - shift);
 
 		if (p < PIECES_STAGED) /* what is not the frame's is zero there */
-			return make_uint4(stage_word(stage, at), stage_word(stage, at + 4),
-					  stage_word(stage, at + 8), stage_word(stage, at + 12));
+			return make_uint4(staging_word(staging, at), staging_word(staging, at + 4),
+					  staging_word(staging, at + 8),
+					  staging_word(staging, at + 12));
 		/* what is read below is then in the frame's rest */
 		if (p * PIECE_BYTES >= frame.len)
 			return make_uint4(0, 0, 0, 0);
@@ -208,7 +209,7 @@ __device__ __forceinline__ void frame_match_staged(struct check_store_shared<spl
 
 	if (!frame.at ||
 	    frame_matches(&s.ring.job.layout.match,
-			  (const uint8_t *)s.stage[i] + stage_shift(frame.at), frame.len))
+			  (const uint8_t *)s.staging[i] + staging_shift(frame.at), frame.len))
 		result.verdict = FRAME_VALID;
 	else
 		result.verdict = FRAME_FILTERED;
@@ -227,7 +228,7 @@ __device__ __forceinline__ void check_store_pass(struct check_store_shared<split
 	if (thread == 0)
 		s.next_frame = 0;
 	if (matching || split_or_stale) {
-		stage_frames(s.ring, s, s.stage, in, thread);
+		stage_frames(s.ring, s, s.staging, in, thread);
 		barrier_sync(BARRIER_WORK, s.ring.work_threads);
 		if (matching && thread < count && frame_is_due(s, thread))
 			frame_match_staged<split_or_stale>(s, in, thread);
@@ -236,7 +237,7 @@ __device__ __forceinline__ void check_store_pass(struct check_store_shared<split
 	for (uint32_t i; (i = warp_next(&s.next_frame)) < count;) {
 		const struct placed_frame placed = frame_placed(s.ring, s, in, i);
 		const struct received_frame<split_or_stale> frame = {
-			received_from<split_or_stale>(placed.at, s.stage[i], 0), placed.len,
+			received_from<split_or_stale>(placed.at, s.staging[i], 0), placed.len,
 				store_padded(placed.len)
 		};
 		const bool filtered = matching && s.records.result[i].verdict == FRAME_FILTERED;

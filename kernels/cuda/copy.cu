@@ -56,7 +56,9 @@ int cuda_fill(struct kernel_device *device, void *at, uint8_t byte, size_t bytes
 	return error ? cuda_fail(error, "filling memory") : 0;
 }
 
-int cuda_copy_in(struct kernel_device *device, void *to, const void *from, size_t bytes)
+/* Through the staging memory: into the GPU's, or out of it. */
+static int copy_staged(struct kernel_device *device, void *to, const void *from, size_t bytes,
+		       bool in)
 {
 	current_device current(device->ordinal);
 	cudaError_t error = current.error;
@@ -65,34 +67,33 @@ int cuda_copy_in(struct kernel_device *device, void *to, const void *from, size_
 	for (size_t at = 0; at < bytes && !error; at += STAGING_BYTES) {
 		const size_t part = bytes - at < STAGING_BYTES ? bytes - at : STAGING_BYTES;
 
-		memcpy(device->staging, (const uint8_t *)from + at, part);
-		error = cudaMemcpyAsync((uint8_t *)to + at, device->staging, part,
-					cudaMemcpyDefault, device->copy_stream);
+		const uint8_t *source = (const uint8_t *)from + at;
+		uint8_t *target = (uint8_t *)to + at;
+
+		if (in)
+			memcpy(device->staging, source, part);
+		error = cudaMemcpyAsync(in ? target : device->staging,
+					in ? device->staging : source, part, cudaMemcpyDefault,
+					device->copy_stream);
 		if (!error)
 			error = copy_wait(device);
+		if (!error && !in)
+			memcpy(target, device->staging, part);
 	}
 	pthread_mutex_unlock(&device->copy_lock);
-	return error ? cuda_fail(error, "copying to GPU memory") : 0;
+	if (error)
+		return cuda_fail(error, in ? "copying to GPU memory" : "copying from GPU memory");
+	return 0;
+}
+
+int cuda_copy_in(struct kernel_device *device, void *to, const void *from, size_t bytes)
+{
+	return copy_staged(device, to, from, bytes, true);
 }
 
 int cuda_copy_out(struct kernel_device *device, void *to, const void *from, size_t bytes)
 {
-	current_device current(device->ordinal);
-	cudaError_t error = current.error;
-
-	pthread_mutex_lock(&device->copy_lock);
-	for (size_t at = 0; at < bytes && !error; at += STAGING_BYTES) {
-		const size_t part = bytes - at < STAGING_BYTES ? bytes - at : STAGING_BYTES;
-
-		error = cudaMemcpyAsync(device->staging, (const uint8_t *)from + at, part,
-					cudaMemcpyDefault, device->copy_stream);
-		if (!error)
-			error = copy_wait(device);
-		if (!error)
-			memcpy((uint8_t *)to + at, device->staging, part);
-	}
-	pthread_mutex_unlock(&device->copy_lock);
-	return error ? cuda_fail(error, "copying from GPU memory") : 0;
+	return copy_staged(device, to, from, bytes, false);
 }
 
 /*

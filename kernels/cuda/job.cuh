@@ -38,7 +38,7 @@ static_assert(WORK_THREADS_SMALL >= BURST_FRAMES_MAX &&
 struct device_job {
 	struct frame_layout layout;
 	struct frame_look look; /* of own frames */
-	struct pattern_plan plan;
+	struct pattern pattern;
 	struct frame_store_view store; /* of jobs that have one */
 	const struct burst_ring_view *rings;
 	const uint32_t *crc_table;   /* 256 words */

@@ -8,13 +8,13 @@
 
 #include "kernels/cuda/block.cuh"
 #include "kernels/cuda/prbs.cuh"
-#include "kernels/cuda/stage.cuh"
+#include "kernels/cuda/staging.cuh"
 
 /* What follows a payload that is right: its last 32 bits hold the whole state. */
-__device__ __forceinline__ uint32_t phase_after(const struct pattern_plan &plan,
+__device__ __forceinline__ uint32_t phase_after(const struct pattern &pattern,
 						const struct frame_span &payload, uint32_t bytes)
 {
-	return phase_step(&plan, phase_word_at(&plan, &payload, bytes - 4));
+	return phase_step(&pattern, phase_word_at(&pattern, &payload, bytes - 4));
 }
 
 /* The vector that a matrix, one column a lane (lane b: what bit b contributes), makes of `bits`. */
@@ -32,10 +32,10 @@ __device__ __forceinline__ uint32_t warp_matrix_apply(uint32_t column, uint32_t 
  * `words` words back from `phase`, the same in all lanes. One word back is linear in the bits, so
  * its matrix is squared for each bit of `words`: a search may have come 2,300 words far.
  */
-__device__ __forceinline__ uint32_t warp_phase_back(const struct pattern_plan &plan, uint32_t phase,
+__device__ __forceinline__ uint32_t warp_phase_back(const struct pattern &pattern, uint32_t phase,
 						    uint32_t words)
 {
-	uint32_t column = phase_step_back(&plan, 1u << lane_index());
+	uint32_t column = phase_step_back(&pattern, 1u << lane_index());
 
 	for (; words; words >>= 1) {
 		uint32_t square = 0;
@@ -58,8 +58,9 @@ __device__ __forceinline__ bool warp_phase_count(const struct device_job &job, u
 						 uint32_t payload_offset,
 						 struct frame_result *result)
 {
-	const struct pattern_plan &plan = job.plan;
-	const uint32_t invert = 0u - plan.invert, last = (bytes - 1) / 4, rest = bytes - 4 * last;
+	const struct pattern &pattern = job.pattern;
+	const uint32_t invert = 0u - pattern.invert, last = (bytes - 1) / 4,
+		       rest = bytes - 4 * last;
 	uint32_t state = prbs_by_lane(job.prbs_tables, lane_index(), phase), state_last = state;
 	struct warp_wrong wrong;
 
@@ -85,8 +86,8 @@ __device__ __forceinline__ bool warp_phase_count(const struct device_job &job, u
 		result->expected = (uint8_t)wrong.expected;
 		result->got = (uint8_t)wrong.got;
 		result->phase_first = phase;
-		result->phase_next = rest == 4 ? phase_step(&plan, state_last)
-					       : phase_skip(&plan, state_last, 8 * rest);
+		result->phase_next = rest == 4 ? phase_step(&pattern, state_last)
+					       : phase_skip(&pattern, state_last, 8 * rest);
 		result->detail = 0;
 	}
 	return true;
@@ -98,20 +99,20 @@ __device__ __noinline__ void warp_phase_check(const struct device_job &job,
 					      struct received<split_or_stale> from, uint32_t bytes,
 					      uint32_t payload_offset, struct frame_result *result)
 {
-	const struct pattern_plan &plan = job.plan;
+	const struct pattern &pattern = job.pattern;
 	const struct frame_span payload = received_span(from);
 	const uint32_t words = bytes / 4;
 	uint32_t tries = 0;
 
 	for (uint32_t first = 0; first < words && tries < PHASE_TRIES; first += 32) {
 		const uint32_t mine = first + lane_index();
-		const bool starts = mine < words && phase_is_start(&plan, &payload, words, mine);
+		const bool starts = mine < words && phase_is_start(&pattern, &payload, words, mine);
 		uint32_t found = __ballot_sync(WARP_ALL, starts);
 
 		for (; found && tries < PHASE_TRIES; found &= found - 1, tries++) {
 			const uint32_t k = first + __ffs(found) - 1;
-			const uint32_t phase =
-				warp_phase_back(plan, phase_word_at(&plan, &payload, 4 * k), k);
+			const uint32_t phase = warp_phase_back(
+				pattern, phase_word_at(&pattern, &payload, 4 * k), k);
 
 			if (warp_phase_count(job, phase, payload, bytes, payload_offset, result))
 				return;

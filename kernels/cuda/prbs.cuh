@@ -21,9 +21,9 @@ struct prbs_taps {
 	uint32_t invert;		/* all ones in an inverted sequence */
 };
 
-__device__ __forceinline__ struct prbs_taps prbs_taps_of(const struct pattern_plan &plan)
+__device__ __forceinline__ struct prbs_taps prbs_taps_of(const struct pattern &pattern)
 {
-	return { 32 - plan.degree, 32 - plan.tap, 0u - plan.invert };
+	return { 32 - pattern.degree, 32 - pattern.tap, 0u - pattern.invert };
 }
 
 /* The bits of `word` that do not follow from it and the word before; both with bit 31 first. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A small burst that is what is hoped for: one record of valid frames, whole in the stage. To know
+ * A small burst that is what is hoped for: one record of valid frames, whole in the staging buffer. To know
  * that takes no sums over the block and no outcome of each frame, so it is told 2 us sooner. Eight
  * lanes share a frame, for one thread's steps through it, each waiting for the one before, are what
  * takes the time. Where anything is otherwise nothing is told, and the burst is checked as any
@@ -12,14 +12,14 @@
 #include "kernels/cuda/check_state.cuh"
 
 #define SMALL_LANES 8u
-static_assert(SMALL_LANES == CRC_PLACES && SMALL_LANES == stage_size<false>::pieces,
-	      "a lane a word of the header, and a piece of the stage");
+static_assert(SMALL_LANES == CRC_PLACES && SMALL_LANES == staging_size<false>::pieces,
+	      "a lane a word of the header, and a piece of the staging");
 static_assert(SMALL_LANES * SMALL_FRAMES <= WORK_THREADS_SMALL && SMALL_FRAMES <= 32,
 	      "lanes enough in the smallest group, and a lane a frame in a warp");
 
 #define SMALL_WORDS (SMALL_LANES / 2) /* of a PRBS at a time */
 #define SMALL_WRONG 0xffffffffu	      /* in sums of struct small_frame: not what is hoped for */
-static_assert(SMALL_FRAMES * stage_size<false>::bytes < 0x10000, "sums of 16 bits");
+static_assert(SMALL_FRAMES * staging_size<false>::bytes < 0x10000, "sums of 16 bits");
 
 /* Xor over a frame's lanes, in all of them. */
 __device__ __forceinline__ uint32_t small_xor(uint32_t value)
@@ -30,19 +30,19 @@ __device__ __forceinline__ uint32_t small_xor(uint32_t value)
 	return value;
 }
 
-/* Brings a frame that begins at `frame` into its stage. Whole warps. False: it is not there, or
- * does not lie in the stage whole. */
-__device__ __forceinline__ bool small_stage(const uint8_t *frame, struct frame_desc desc,
-					    uint32_t *stage, uint32_t lane)
+/* Brings a frame that begins at `frame` into its staging buffer. Whole warps. False: it is not there, or
+ * does not lie in the staging buffer whole. */
+__device__ __forceinline__ bool small_staging(const uint8_t *frame, struct frame_desc desc,
+					      uint32_t *staging, uint32_t lane)
 {
-	const uint32_t shift = stage_shift(frame), from = lane * PIECE_BYTES;
+	const uint32_t shift = staging_shift(frame), from = lane * PIECE_BYTES;
 	const bool whole = frame && !(desc.offset & FRAME_DESC_CUT) &&
-			   shift + desc.len <= stage_size<false>::bytes;
+			   shift + desc.len <= staging_size<false>::bytes;
 	uint4 bytes = make_uint4(0, 0, 0, 0);
 
 	if (whole && from < shift + desc.len)
 		bytes = piece_load((const uint4 *)(frame - shift + from));
-	stage_store(&stage[from / 4], bytes);
+	staging_store(&staging[from / 4], bytes);
 	__syncwarp();
 	return whole;
 }
@@ -59,28 +59,29 @@ __device__ __forceinline__ void small_header(uint32_t mine, uint32_t word[8])
 
 /* frame_source() of a staged frame. */
 __device__ __forceinline__ uint32_t small_source(const struct frame_layout &layout,
-						 const uint32_t *stage, uint32_t shift)
+						 const uint32_t *staging, uint32_t shift)
 {
 	const uint32_t ip = layout.format == FRAME_IPV4_UDP
-				    ? stage_word(stage, shift + layout.own_offset - 16)
+				    ? staging_word(staging, shift + layout.own_offset - 16)
 				    : 0;
 
-	return frame_source_of(pattern_swap32(stage_word(stage, shift + 6)),
-			       pattern_swap32(stage_word(stage, shift + 10)) >> 16,
+	return frame_source_of(pattern_swap32(staging_word(staging, shift + 6)),
+			       pattern_swap32(staging_word(staging, shift + 10)) >> 16,
 			       pattern_swap32(ip));
 }
 
 /* Not 0 where words of the frame's beginning are other than those of a frame that is meant. */
-__device__ __forceinline__ uint32_t small_look(const struct frame_look &look, const uint32_t *stage,
-					       uint32_t shift, uint32_t lane)
+__device__ __forceinline__ uint32_t small_look(const struct frame_look &look,
+					       const uint32_t *staging, uint32_t shift,
+					       uint32_t lane)
 {
-	const uint32_t first = stage_word(stage, shift + 4 * lane) & look.mask[lane];
+	const uint32_t first = staging_word(staging, shift + 4 * lane) & look.mask[lane];
 	uint32_t wrong = first ^ look.want[lane];
 
 	if (SMALL_LANES + lane < FRAME_LOOK_WORDS) {
 		const uint32_t w = SMALL_LANES + lane;
 
-		wrong |= (stage_word(stage, shift + 4 * w) & look.mask[w]) ^ look.want[w];
+		wrong |= (staging_word(staging, shift + 4 * w) & look.mask[w]) ^ look.want[w];
 	}
 	return wrong;
 }
@@ -89,9 +90,9 @@ __device__ __forceinline__ uint32_t small_look(const struct frame_look &look, co
  * Not 0 where words of a PRBS are wrong: four at a time, two lanes each, of which each has one part
  * of the jump. Whole warps. `jump`: of the lane's first word, asked for before.
  */
-__device__ __forceinline__ uint32_t small_prbs(const struct pattern_plan &plan,
+__device__ __forceinline__ uint32_t small_prbs(const struct pattern &pattern,
 					       const struct pattern_place &place,
-					       struct pattern_jump jump, const uint32_t *stage,
+					       struct pattern_jump jump, const uint32_t *staging,
 					       uint32_t at, uint32_t bytes, uint32_t lane)
 {
 	const uint32_t part = lane / SMALL_WORDS;
@@ -102,13 +103,14 @@ __device__ __forceinline__ uint32_t small_prbs(const struct pattern_plan &plan,
 
 		bits ^= __shfl_xor_sync(WARP_ALL, bits, SMALL_WORDS);
 		if (o < bytes) /* frames of a warp may differ in length */
-			wrong |= (pattern_prbs_bytes(&plan, bits) ^ stage_word(stage, at + o)) &
+			wrong |= (pattern_prbs_bytes(&pattern, bits) ^
+				  staging_word(staging, at + o)) &
 				 byte_mask(0, (int)(bytes - o));
 		o += 4 * SMALL_WORDS;
 		if (!__any_sync(WARP_ALL, o < bytes))
 			return wrong;
 		if (o < bytes)
-			pattern_prbs_jump(&plan, pattern_prbs_phase(&plan, &place, o), &jump);
+			pattern_prbs_jump(&pattern, pattern_prbs_phase(&pattern, &place, o), &jump);
 	}
 }
 
@@ -122,15 +124,15 @@ __device__ __forceinline__ void small_check(struct check_shared<false> &s,
 					    uint32_t f, uint32_t lane)
 {
 	const struct device_job &job = s.ring.job;
-	const struct pattern_plan &plan = job.plan;
-	const bool mine = f < in.count, prbs = pattern_is_prbs(plan.kind);
+	const struct pattern &pattern = job.pattern;
+	const bool mine = f < in.count, prbs = pattern_is_prbs(pattern.kind);
 	const struct frame_desc desc = in.desc[mine ? f : 0];
 	const uint8_t *received = mine ? frame_at(&s.ring.ring, desc) : NULL;
-	const bool whole = small_stage(received, desc, g.stage[f], lane);
-	const uint32_t *stage = g.stage[f], shift = stage_shift(received);
+	const bool whole = small_staging(received, desc, g.staging[f], lane);
+	const uint32_t *staging = g.staging[f], shift = staging_shift(received);
 	const uint32_t start = job.layout.own_offset + FRAME_HEADER_BYTES;
 	const uint32_t header_at = shift + job.layout.own_offset, at = shift + start;
-	const uint32_t crc_word = stage_word(stage, header_at + 4 * lane);
+	const uint32_t crc_word = staging_word(staging, header_at + 4 * lane);
 	const uint32_t o = 4 * (lane % SMALL_WORDS);
 	struct pattern_jump jump = { 0, 0 };
 	struct frame_header header;
@@ -143,26 +145,27 @@ __device__ __forceinline__ void small_check(struct check_shared<false> &s,
 	place.sequence = header.sequence;
 	place.stream = header.stream;
 	if (prbs && o < header.payload_bytes)
-		pattern_prbs_jump(&plan, pattern_prbs_phase(&plan, &place, o), &jump);
+		pattern_prbs_jump(&pattern, pattern_prbs_phase(&pattern, &place, o), &jump);
 	crc = ~small_xor(crc_placed(s.crc, lane, lane ? crc_word : ~crc_word));
-	wrong = crc ^ pattern_swap32(stage_word(stage, header_at + 32));
-	wrong |= small_look(job.look, stage, shift, lane);
+	wrong = crc ^ pattern_swap32(staging_word(staging, header_at + 32));
+	wrong |= small_look(job.look, staging, shift, lane);
 	wrong |= !whole | (desc.len < start) | (header.payload_bytes > desc.len - start) |
-		 !frame_header_is_own(word[0]) | (header.pattern != plan.kind) |
+		 !frame_header_is_own(word[0]) | (header.pattern != pattern.kind) |
 		 !header.sequence; /* of frame 0 more is told than PLAIN can */
-	/* of the lanes' sight of it any may be wrong; what is compared below stays in the stage */
-	bytes = plan.kind == PATTERN_NONE ? 0 : header.payload_bytes;
-	bytes = min(bytes, stage_size<false>::bytes - at);
+	/* of the lanes' sight of it any may be wrong; what is compared below stays in the staging buffer */
+	bytes = pattern.kind == PATTERN_NONE ? 0 : header.payload_bytes;
+	bytes = min(bytes, staging_size<false>::bytes - at);
 	if (prbs)
-		wrong |= small_prbs(plan, place, jump, stage, at, bytes, lane);
+		wrong |= small_prbs(pattern, place, jump, staging, at, bytes, lane);
 	else
 		for (uint32_t w = 4 * lane; w < bytes; w += 4 * SMALL_LANES)
-			wrong |= (pattern_word(&plan, &place, w) ^ stage_word(stage, at + w)) &
+			wrong |= (pattern_word(&pattern, &place, w) ^
+				  staging_word(staging, at + w)) &
 				 byte_mask(0, (int)(bytes - w));
 	all = __ballot_sync(WARP_ALL, wrong != 0) >> (lane_index() & ~(SMALL_LANES - 1));
 	if (mine && lane == 0)
 		g.small[f] = { header.sequence,
-			       header.stream | small_source(job.layout, stage, shift) << 16,
+			       header.stream | small_source(job.layout, staging, shift) << 16,
 			       all & ((1u << SMALL_LANES) - 1) ? SMALL_WRONG
 							       : bytes | (uint32_t)desc.len << 16 };
 }

@@ -199,7 +199,7 @@ static uint32_t prbs_table_words(const struct kernel_job *job)
 	const bool finds = job->role == KERNEL_CHECK && !job->store &&
 			   job->layout.format == FRAME_CUSTOM && job->layout.custom.self_phase;
 
-	return (writes || finds) && pattern_is_prbs(job->plan.kind)
+	return (writes || finds) && pattern_is_prbs(job->pattern.kind)
 		       ? PRBS_LANE_WORDS + PRBS_STEP_WORDS
 		       : 0;
 }
@@ -257,10 +257,10 @@ static void job_image(struct device_job *image, const struct kernel_workers *wor
 	image->layout = job->layout;
 	if (job->layout.format != FRAME_CUSTOM)
 		frame_look_init(&image->look, &job->layout);
-	image->plan = job->plan;
-	image->plan.windows = (const uint64_t *)part_address(&part[PART_WINDOWS], memory);
-	image->plan.powers = (const uint32_t *)part_address(&part[PART_POWERS], memory);
-	image->plan.file = (const uint8_t *)part_address(&part[PART_FILE], memory);
+	image->pattern = job->pattern;
+	image->pattern.windows = (const uint64_t *)part_address(&part[PART_WINDOWS], memory);
+	image->pattern.powers = (const uint32_t *)part_address(&part[PART_POWERS], memory);
+	image->pattern.file = (const uint8_t *)part_address(&part[PART_FILE], memory);
 	if (job->store)
 		image->store = *job->store;
 	if (part[PART_STORE_FRAMES].bytes) {
@@ -284,7 +284,7 @@ static void job_image(struct device_job *image, const struct kernel_workers *wor
 /* Copies the job, its tables and its store into memory of the pool. */
 static int job_upload(struct kernel_workers *workers, const struct kernel_job *job)
 {
-	const struct pattern_tables tables = pattern_plan_tables(&job->plan);
+	const struct pattern_tables tables = pattern_table_bytes(&job->pattern);
 	const struct frame_store_view no_store = {};
 	const struct frame_store_view *store = job->store ? job->store : &no_store;
 	const size_t prbs_bytes = prbs_table_words(job) * sizeof(uint32_t);
@@ -295,9 +295,9 @@ static int job_upload(struct kernel_workers *workers, const struct kernel_job *j
 		{ job->rings, job->ring_count * sizeof(job->rings[0]), 0 },
 		{ frame_crc32c_table, sizeof(frame_crc32c_table), 0 },
 		{ prbs_tables, prbs_bytes, 0 },
-		{ job->plan.windows, tables.windows_bytes, 0 },
-		{ job->plan.powers, tables.powers_bytes, 0 },
-		{ job->plan.file, tables.file_bytes, 0 },
+		{ job->pattern.windows, tables.windows_bytes, 0 },
+		{ job->pattern.powers, tables.powers_bytes, 0 },
+		{ job->pattern.file, tables.file_bytes, 0 },
 		{ job->places, job->place_count * sizeof(job->places[0]), 0 },
 		{ store->data, 0, 0 },
 		{ store->frames, 0, 0 },
@@ -308,7 +308,7 @@ static int job_upload(struct kernel_workers *workers, const struct kernel_job *j
 	if (!prbs_tables)
 		return kernel_fail(-ENOMEM, "no memory for the kernel's tables");
 	if (prbs_bytes)
-		prbs_tables_build(prbs_tables, job->plan.degree, job->plan.tap);
+		prbs_tables_build(prbs_tables, job->pattern.degree, job->pattern.tap);
 	ret = job_memory(workers, job, part);
 	if (!ret)
 		job_image(&image, workers, job, part);

@@ -84,7 +84,7 @@ __device__ __forceinline__ void prepare_frame(struct write_shared &s, const stru
 
 	item->frame = frame_at(&s.ring.ring, desc);
 	item->len = item->frame ? min((uint32_t)desc.len, FRAME_LEN_MAX) : 0;
-	request_header(&header, &in.request, i, before, bytes, job.plan.kind);
+	request_header(&header, &in.request, i, before, bytes, job.pattern.kind);
 	start = frame_write_headers(&job.layout, s.crc_table, head, desc.len, &header);
 	if (!job.layout.raw) {
 		place.position = header.position;
@@ -94,7 +94,7 @@ __device__ __forceinline__ void prepare_frame(struct write_shared &s, const stru
 	if (!start || (in.request.end && !job.layout.raw))
 		bytes = 0; /* too short for its headers: all zero; or an end-of-stream frame */
 	if (bytes)
-		word = pattern_word(&job.plan, &place, 0) & byte_mask(0, (int)bytes);
+		word = pattern_word(&job.pattern, &place, 0) & byte_mask(0, (int)bytes);
 	for (uint32_t b = 0; b < 4; b++)
 		head[start + b] = (uint8_t)(word >> (8 * b));
 	/* payload bytes up to the next aligned word: 1 to 4 */
@@ -103,9 +103,9 @@ __device__ __forceinline__ void prepare_frame(struct write_shared &s, const stru
 	item->start = start;
 	item->bytes = bytes;
 	item->head = min(start + next, item->len);
-	if (pattern_is_prbs(job.plan.kind) && bytes > next)
-		item->state = pattern_swap32(pattern_word(&job.plan, &place, next)) ^
-			      (0u - job.plan.invert);
+	if (pattern_is_prbs(job.pattern.kind) && bytes > next)
+		item->state = pattern_swap32(pattern_word(&job.pattern, &place, next)) ^
+			      (0u - job.pattern.invert);
 }
 
 /* Writes the payload and padding after the head; returns the lane's part of its sum in 16-bit words
@@ -113,9 +113,9 @@ __device__ __forceinline__ void prepare_frame(struct write_shared &s, const stru
 __device__ __forceinline__ uint32_t write_body(const struct write_shared &s,
 					       const struct write_item &item)
 {
-	const struct pattern_plan &plan = s.ring.job.plan;
-	const uint32_t invert = 0u - plan.invert, lane = lane_index();
-	const bool prbs = pattern_is_prbs(plan.kind);
+	const struct pattern &pattern = s.ring.job.pattern;
+	const uint32_t invert = 0u - pattern.invert, lane = lane_index();
+	const bool prbs = pattern_is_prbs(pattern.kind);
 	uint32_t sum = 0, state = 0;
 
 	if (prbs)
@@ -128,7 +128,7 @@ __device__ __forceinline__ uint32_t write_body(const struct write_shared &s,
 			word = pattern_swap32(state ^ invert);
 			state = prbs_by_step(s.step_table, state);
 		} else if (o < item.bytes) {
-			word = pattern_word(&plan, &item.place, o);
+			word = pattern_word(&pattern, &item.place, o);
 		}
 		word &= byte_mask(0, (int)(item.bytes - o));
 		sum += (word & 0xffff) + (word >> 16);
@@ -240,7 +240,7 @@ __global__ void __launch_bounds__(RING_THREADS + WORK_THREADS_LARGE)
 		s.crc_table[i] = job->crc_table[i];
 	if (!ring_enter(s.ring, job, true))
 		return;
-	if (pattern_is_prbs(s.ring.job.plan.kind)) {
+	if (pattern_is_prbs(s.ring.job.pattern.kind)) {
 		for (uint32_t i = threadIdx.x; i < PRBS_LANE_WORDS; i += blockDim.x)
 			s.lane_table[i] = s.ring.job.prbs_tables[i];
 		for (uint32_t i = threadIdx.x; i < PRBS_STEP_WORDS; i += blockDim.x)

@@ -14,7 +14,7 @@ static void frame_judge(const struct host_work *work, const uint8_t *frame, uint
 			struct frame_result *result)
 {
 	if (frame && !work->store) {
-		frame_check_ahead(work->layout, work->plan, frame, len, ahead, result);
+		frame_check_ahead(work->layout, work->pattern, frame, len, ahead, result);
 		return;
 	}
 	ahead_all(ahead);
@@ -75,7 +75,7 @@ static void judge_pieces(const struct host_work *work, const struct host_frame *
 		frame_expect_check_span(work->layout, work->store, last->sequence, &span,
 					frame->len, result);
 	else
-		frame_check_span(work->layout, work->plan, &span, frame->len, result);
+		frame_check_span(work->layout, work->pattern, &span, frame->len, result);
 }
 
 static void judge_once(const struct host_work *work, const struct host_frame *frame,
@@ -245,10 +245,10 @@ void host_burst_write(const struct burst_ring_view *ring, const struct host_work
 		uint8_t *frame = frame_at(ring, desc);
 		struct frame_header header;
 
-		request_header(&header, &request, i, before, bytes, work->plan->kind);
+		request_header(&header, &request, i, before, bytes, work->pattern->kind);
 		before += bytes;
 		/* a slot out of reach stays unwritten; what was sent from it is not valid */
 		if (frame)
-			frame_write(work->layout, work->plan, frame, desc.len, &header);
+			frame_write(work->layout, work->pattern, frame, desc.len, &header);
 	}
 }

@@ -44,7 +44,7 @@ struct host_worker {
 struct kernel_workers {
 	enum kernel_role role;
 	struct frame_layout layout;
-	struct pattern_plan plan;
+	struct pattern pattern;
 	struct frame_store_view store;
 	struct place_view places[KERNEL_PLACES_MAX];
 	struct host_work work; /* points to the four above */
@@ -217,9 +217,9 @@ static struct kernel_workers *workers_alloc(const struct kernel_job *job)
 	memcpy(workers->rings, job->rings, job->ring_count * sizeof(*workers->rings));
 	workers->role = job->role;
 	workers->layout = job->layout;
-	workers->plan = job->plan;
+	workers->pattern = job->pattern;
 	workers->work.layout = &workers->layout;
-	workers->work.plan = &workers->plan;
+	workers->work.pattern = &workers->pattern;
 	if (job->store) {
 		workers->store = *job->store;
 		workers->work.store = &workers->store;

@@ -17,8 +17,8 @@ uint32_t host_workers_per_ring(const struct kernel_workers *workers);
 /* What frames are made of, or compared with. */
 struct host_work {
 	const struct frame_layout *layout;
-	const struct pattern_plan *plan;
-	const struct frame_store_view *store; /* NULL: layout and plan */
+	const struct pattern *pattern;
+	const struct frame_store_view *store; /* NULL: layout and pattern */
 	uint32_t step;			      /* a worker takes every step-th burst of its ring */
 	const struct place_view *places;      /* KERNEL_PLACE */
 	uint32_t place_count;

@@ -147,8 +147,8 @@ static bool pci_there(void)
 }
 
 /*
- * rte_eal_init(); what it says while it fails goes to the log, and else to who wants to know all.
- * After that what DPDK logs is the sessions', but where the program gave it a stream before.
+ * rte_eal_init(); what it says goes to the log: as errors where it fails, else at the debug level. After
+ * that what DPDK logs is the sessions', but where the program gave it a stream before.
  */
 static int eal_init(int argc, char **argv)
 {

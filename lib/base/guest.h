@@ -20,7 +20,7 @@
 
 /*
  * 1 in the process that uses the library, 0 in all its children: it lies in a page that the kernel
- * empties in a child (MADV_WIPEONFORK), so this holds for clone() too, and costs who asks one load.
+ * empties in a child (MADV_WIPEONFORK), so this holds for clone() too, and costs one load a call.
  * Writer: guest_enter(), once.
  */
 extern const _Atomic uint32_t *_Atomic guest_word;

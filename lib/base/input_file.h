@@ -8,7 +8,7 @@
 /*
  * Opens a regular file to read it, and says what `status` it has: of what was opened, whatever takes
  * the path afterwards. Never waits: a FIFO without a writer would hold open() for ever, and signals
- * with it. Returns the descriptor, -ESPIPE for what is no regular file, or what open() says.
+ * with it. Returns the descriptor, -ESPIPE for what is not a regular file, or what open() says.
  */
 int input_file_open(const char *path, struct stat *status);
 

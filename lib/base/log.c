@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Log lines on their way to whoever wants them, and error texts. */
+/* Log lines on their way to their sinks, and error texts. */
 #include "base/log.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -366,8 +367,16 @@ int error_set(struct gdrcap_error *error, int code, const char *format, ...)
 		va_end(args);
 		text_clean(text, ' ');
 		error->code = code;
+		error->kind = GDRCAP_ERROR_RUN;
 		memcpy(error->text, text, sizeof(text));
 	}
+	return code;
+}
+
+int error_of_config(struct gdrcap_error *error, int code)
+{
+	if (error && code < 0 && code != -ENOMEM)
+		error->kind = GDRCAP_ERROR_CONFIG;
 	return code;
 }
 

@@ -78,6 +78,8 @@ bool log_is_idle(void);
 /* Fills *error (may be NULL) and returns `code`, a negative errno. */
 int error_set(struct gdrcap_error *error, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* An error that was filled becomes the configuration's, unless memory was what lacked. Returns `code`. */
+int error_of_config(struct gdrcap_error *error, int code);
 /* Before a call of DPDK's whose failure will be told with its words. */
 void log_words_forget(void);
 /* Appends the errors and warnings that DPDK has logged on this thread since the outermost scope began,

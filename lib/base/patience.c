@@ -6,29 +6,21 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 #define LOOK_NS 10000000u /* two looks at a thread are at least so far apart */
 #define GAP_NS 100000000u /* who looks has had no core for what goes beyond */
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	if (clock_gettime(clock, &now) != 0)
-		return 0;
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 void patience_begin(struct patience *patience)
 {
-	*patience = (struct patience){ .look_ns = clock_ns(CLOCK_MONOTONIC) };
+	*patience = (struct patience){ .look_ns = now_ns() };
 }
 
 bool patience_ends(struct patience *patience, uint32_t ms, bool (*starved)(void *arg), void *arg)
 {
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	const uint64_t now = now_ns();
 	uint64_t gone = now - patience->look_ns;
 
 	if (gone >= LOOK_NS) {
@@ -80,7 +72,7 @@ bool thread_is_starved(struct thread_look *look, pthread_t id)
 		return true;
 	if (pthread_getcpuclockid(id, &clock) != 0)
 		return false;
-	ran = clock_ns(clock);
+	ran = time_ns(clock);
 	if (ran != look->ran_ns) {
 		look->ran_ns = ran;
 		return false;

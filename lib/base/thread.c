@@ -13,6 +13,7 @@
 #include <rte_errno.h>
 #include <rte_lcore.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 
 #define IDLE_SLEEP_NS 5000L
@@ -202,14 +203,6 @@ static void join_pause(void)
 	const struct timespec pause = { .tv_nsec = JOIN_LOOK_NS };
 
 	nanosleep(&pause, NULL);
-}
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 bool thread_join_within(struct thread *thread, unsigned int timeout_ms)

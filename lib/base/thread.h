@@ -94,7 +94,7 @@ static inline void thread_idle(unsigned int idle)
 /* True when a worker that may sleep is to. */
 static inline bool thread_may_nap(const struct thread_naps *naps, unsigned int idle)
 {
-	return naps->most_us && idle > IDLE_YIELDS;
+	return naps->most_us && idle > IDLE_PAUSES;
 }
 
 #endif

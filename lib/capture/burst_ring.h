@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The burst ring's layout: memory that the port's worker (a CPU thread) and the frames' worker (a
- * persistent kernel, its host twin or an embedder's consumer) both see. Single producer; one
+ * persistent kernel, the CPU backend or an embedder's consumer) both see. Single producer; one
  * consumer for each burst. This header knows neither DPDK nor CUDA; it compiles as C and CUDA.
  *
  * Two directions use the same ring. Capture: the producer publishes received frames, the consumer

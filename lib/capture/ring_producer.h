@@ -83,7 +83,7 @@ int ring_create(struct ring_producer *ring, const struct ring_config *config,
 		struct gdrcap_error *error);
 void ring_destroy(struct ring_producer *ring);
 
-/* Adds to a counter that one thread writes: no locked instruction. Release, so that who acquires it
+/* Adds to a counter that one thread writes: no locked instruction. Release, so that a thread that acquires it
  * sees what it counts. */
 static inline void counter_add(_Atomic uint64_t *counter, uint64_t n)
 {

@@ -5,17 +5,10 @@
 #include <poll.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/thread.h"
 
 #define WAIT_SPIN_NS 50000 /* it looks again and again before it sleeps */
-
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 /* Until the descriptor is readable, or for `ns`; below 0: for ever. Where it cannot be had: not at
  * all. */
@@ -42,7 +35,7 @@ int ring_poll_arm(const struct ring_poll *poll)
 
 int ring_poll_wait(const struct ring_poll *poll, int64_t usec)
 {
-	const int64_t most = usec > INT64_MAX / 1000 ? -1 : usec, from = now_ns();
+	const int64_t most = usec > INT64_MAX / 1000 ? -1 : usec, from = (int64_t)now_ns();
 	unsigned int idle = 0;
 	int n;
 
@@ -52,11 +45,11 @@ int ring_poll_wait(const struct ring_poll *poll, int64_t usec)
 		thread_idle(++idle);
 		if (idle <= IDLE_PAUSES)
 			continue;
-		gone = now_ns() - from;
+		gone = (int64_t)now_ns() - from;
 		if (most >= 0 && gone >= most * 1000)
 			break;
 		/* What comes soon is not worth a sleep, of ours nor of who wakes us. */
-		if (gone < WAIT_SPIN_NS)
+		if (gone < WAIT_SPIN_NS && !poll->sleeps)
 			continue;
 		if (ring_wake_fd(poll->wake) >= 0 && (n = ring_poll_arm(poll)) != 0)
 			break;

@@ -3,6 +3,8 @@
 #ifndef GDRCAP_RING_WAIT_H
 #define GDRCAP_RING_WAIT_H
 
+#include <stdbool.h>
+
 #include "capture/ring_wake.h"
 
 struct ring_poll {
@@ -10,6 +12,7 @@ struct ring_poll {
 	int (*poll)(void *context); /* takes what is there: how much; 0; none ever again: < 0 */
 	uint64_t (*next)(void *context); /* number of what it waits for */
 	void *context;
+	bool sleeps; /* at once: it may come late, and the CPU is wanted elsewhere */
 };
 
 /* Nothing was there: from now on the descriptor says when something is. What a last look brought. */

@@ -16,6 +16,9 @@
  * a core fetches so many lines at once. */
 #define RX_PREFETCH 16u
 
+/* Rounds without a frame after which those that come slowly are gathered. */
+#define IDLE_GATHERS 4u
+
 /* What drivers that copy ask their pool for at once, memif's and AF_XDP's. */
 #define RX_DRIVER_BURST 32u
 
@@ -379,6 +382,7 @@ static __attribute__((noinline, cold)) bool rx_pause(struct rx_worker *worker)
 			thread_idle(idle);
 		}
 	}
+	port_sleep_anew(&worker->sleep);
 	atomic_store_explicit(&worker->paused, 0, memory_order_release);
 	return phase == RX_RUN;
 }
@@ -391,12 +395,17 @@ static __attribute__((noinline, cold)) void rx_sleep(struct rx_worker *worker, u
 	const struct ring_producer *ring = &worker->ring;
 	const uint32_t held = ring->head - ring->tail;
 
-	if (!thread_may_nap(&worker->sleep.naps, idle) || ring_pending(ring) ||
+	const bool gathers = idle == IDLE_GATHERS;
+
+	if (!(gathers || thread_may_nap(&worker->sleep.naps, idle)) || ring_pending(ring) ||
 	    held > RTE_MIN(config->starved_from, config->in_flight_max) ||
 	    atomic_load_explicit(&worker->awake, memory_order_relaxed))
 		thread_idle(idle);
+	else if (gathers)
+		port_sleep_gather(&worker->sleep,
+				  atomic_load_explicit(&worker->frames, memory_order_relaxed));
 	else
-		port_sleep(&worker->sleep, idle);
+		port_sleep(&worker->sleep, idle, held);
 }
 
 ALWAYS_INLINE void rx_loop(struct rx_worker *worker, const bool flush, const bool accounted,

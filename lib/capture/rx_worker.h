@@ -19,8 +19,8 @@
 struct rte_mempool;
 struct region;
 
-/* Vector receive functions give nothing to who asks for fewer frames (mlx5, others of DPDK's): a
- * worker whose ring has less room asks for so many, and keeps what is over. */
+/* Vector receive functions return 0 when asked for fewer frames (mlx5, others of DPDK's): a worker whose
+ * ring has less room asks for this many, and keeps what is left over. */
 #define RX_LEAST 4u
 
 enum rx_phase {

@@ -112,7 +112,7 @@ int config_give(struct gdrcap_config *config, const struct option_row *row, cons
 	char *texts;
 	int ret;
 
-	/* One spelling, for who reads it back. */
+	/* One spelling for gdrcap_config_get(). */
 	if (row->type == OPTION_BOOL && parse_bool(value, &flag) == 0)
 		value = flag ? "true" : "false";
 	if (row->empty && !*value) {
@@ -139,7 +139,6 @@ static int config_key(struct gdrcap_config *config, const char *key, const char 
 {
 	const struct option_row *row;
 	char quoted[TEXT_QUOTE_BYTES];
-	const char *nearest;
 
 	if (!config || !key || (add && !value))
 		return error_set(error, -EINVAL, "no %s is given",
@@ -148,13 +147,13 @@ static int config_key(struct gdrcap_config *config, const char *key, const char 
 					 : "value");
 	row = option_find(key);
 	if (!row) {
-		nearest = option_nearest(key, "", 0);
-		if (!nearest)
-			nearest = option_nearest(key, "", 1);
-		return error_set(error, -EINVAL, "%s: is no option%s%s%s",
+		struct nearest nearest = { .name = key };
+
+		option_consider(&nearest, "", false);
+		option_consider(&nearest, "", true);
+		return error_set(error, -EINVAL, "%s: unknown option%s",
 				 text_quote(quoted, sizeof(quoted), key),
-				 nearest ? "; did you mean '" : "", nearest ? nearest : "",
-				 nearest ? "'?" : "");
+				 nearest_hint(&nearest, ""));
 	}
 	if (add && !row->named.is_list)
 		return error_set(error, -EINVAL, "%s: takes one value: gdrcap_config_set()", key);
@@ -168,13 +167,13 @@ static int config_key(struct gdrcap_config *config, const char *key, const char 
 int gdrcap_config_set(struct gdrcap_config *config, const char *key, const char *value,
 		      struct gdrcap_error *error)
 {
-	return config_key(config, key, value, false, error);
+	return error_of_config(error, config_key(config, key, value, false, error));
 }
 
 int gdrcap_config_add(struct gdrcap_config *config, const char *key, const char *value,
 		      struct gdrcap_error *error)
 {
-	return config_key(config, key, value, true, error);
+	return error_of_config(error, config_key(config, key, value, true, error));
 }
 
 const char *gdrcap_config_get(const struct gdrcap_config *config, const char *key, uint32_t index)
@@ -214,9 +213,10 @@ int config_settle(const struct gdrcap_config *config, struct settings *settings,
 		  struct gdrcap_error *error)
 {
 	if (!config)
-		return error_set(error, -EINVAL, "no configuration is given");
+		return error_of_config(error,
+				       error_set(error, -EINVAL, "no configuration is given"));
 	*settings = config->settings;
-	return settings_settle(settings, error);
+	return error_of_config(error, settings_settle(settings, error));
 }
 
 int gdrcap_config_check(const struct gdrcap_config *config, struct gdrcap_error *error)

@@ -47,6 +47,13 @@ int config_give_image(struct gdrcap_config *config, const struct option_row *row
 		      const struct image_settings *image, unsigned int before,
 		      struct gdrcap_error *error);
 
+/*
+ * Gives `config` the options of a YAML text; `name` stands for it in error texts. 0 or a negative errno;
+ * then those before the wrong one are given.
+ */
+int config_read_yaml(struct gdrcap_config *config, const char *name, const char *text, size_t bytes,
+		     struct gdrcap_error *error);
+
 /* What a session of this configuration does: settings_settle(). 0 or -EINVAL. */
 int config_settle(const struct gdrcap_config *config, struct settings *settings,
 		  struct gdrcap_error *error);

@@ -2,12 +2,8 @@
 /* YAML to options. The schema is two maps deep: a scalar or a list of ports by key, or a section of
  * them. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/input_file.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "config/config.h"
@@ -19,7 +15,7 @@
 
 struct reader {
 	struct yaml_reader yaml;
-	struct gdrcap_config *config; /* a copy, until all is read */
+	struct gdrcap_config *config;
 	unsigned int
 		row_line[GDRCAP_OPTIONS_MAX]; /* where an option was given, from 1; 0: not yet */
 	unsigned int
@@ -142,7 +138,7 @@ static int read_key(struct reader *reader, const char *section, char path[KEY_BY
 static int key_refuse(struct reader *reader, unsigned int line, const char *path,
 		      const char *section)
 {
-	const char *nearest = option_nearest(path, section, 0);
+	struct nearest nearest = { .name = path };
 	char quoted[TEXT_QUOTE_BYTES];
 	const struct option_row *row;
 
@@ -153,17 +149,17 @@ static int key_refuse(struct reader *reader, unsigned int line, const char *path
 		row = option_find(path + strlen(section));
 	if (row)
 		return error_set(reader->yaml.error, -EINVAL,
-				 "%s:%u: %s: is no key here; the option is %s%s", reader->yaml.name,
-				 line, quoted, row->named.key,
+				 "%s:%u: %s: is not a key here; the option is %s%s",
+				 reader->yaml.name, line, quoted, row->named.key,
 				 strchr(row->named.key, '.')
 					 ? ", written as a map: section, then key indented below"
 					 : ", at the outermost level");
-	if (!nearest)
-		nearest = option_nearest(path, "", 0);
-	return error_set(reader->yaml.error, -EINVAL, "%s:%u: %s: is an unknown key%s%s%s",
-			 reader->yaml.name, line, quoted, nearest ? "; did you mean '" : "",
-			 nearest ? nearest : "",
-			 nearest ? "'?" : "; allowed: the keys of docs/configuration.md");
+	option_consider(&nearest, section, false);
+	option_consider(&nearest, "", false);
+	return error_set(reader->yaml.error, -EINVAL, "%s:%u: %s: is an unknown key%s",
+			 reader->yaml.name, line, quoted,
+			 nearest.best ? nearest_hint(&nearest, "")
+				      : "; allowed: the keys of docs/configuration.md");
 }
 
 static int read_section(struct reader *reader, const char *section)
@@ -290,80 +286,15 @@ static int read_stream(struct reader *reader)
 	return reader->keys ? yaml_reader_end(&reader->yaml) : empty_refuse(reader);
 }
 
-int gdrcap_config_parse(struct gdrcap_config *config, const char *name, const char *text,
-			size_t bytes, struct gdrcap_error *error)
+int config_read_yaml(struct gdrcap_config *config, const char *name, const char *text, size_t bytes,
+		     struct gdrcap_error *error)
 {
-	struct reader reader = { 0 };
-	int ret;
+	struct reader reader = { .config = config };
+	int ret = yaml_reader_open(&reader.yaml, name, text, bytes, error);
 
-	if (!config)
-		return error_set(error, -EINVAL, "no configuration is given");
-	ret = yaml_reader_open(&reader.yaml, name ? name : "configuration", text, bytes, error);
 	if (ret)
 		return ret;
-	reader.config = config_copy(config);
-	ret = reader.config ? read_stream(&reader)
-			    : error_set(error, -ENOMEM, "%s: out of memory", reader.yaml.name);
+	ret = read_stream(&reader);
 	yaml_reader_close(&reader.yaml);
-	if (ret)
-		gdrcap_config_free(reader.config);
-	else
-		config_replace(config, reader.config);
-	return ret;
-}
-
-/* The whole file, at most YAML_BYTES_MAX + 1 bytes of it. 0 or a negative errno. */
-static int file_read(int fd, char *text, size_t *bytes)
-{
-	ssize_t got;
-
-	for (*bytes = 0; *bytes <= YAML_BYTES_MAX; *bytes += (size_t)got) {
-		got = read(fd, text + *bytes, YAML_BYTES_MAX + 1 - *bytes);
-		if (got < 0 && errno == EINTR) {
-			got = 0;
-			continue;
-		}
-		if (got < 0)
-			return -errno;
-		if (!got)
-			break;
-	}
-	return 0;
-}
-
-int gdrcap_config_load(struct gdrcap_config *config, const char *path, struct gdrcap_error *error)
-{
-	char name[TEXT_QUOTE_BYTES * 3];
-	struct stat status;
-	size_t bytes = 0;
-	char *text;
-	int fd, ret;
-
-	if (!path || !*path)
-		return error_set(error, -EINVAL, "no configuration file is given");
-	text_quote(name, sizeof(name), path);
-	fd = input_file_open(path, &status);
-	if (fd == -ESPIPE)
-		return error_set(error, -EINVAL, "%s: is not a regular file; give a YAML file",
-				 name);
-	if (fd < 0)
-		return error_set(error, fd, "%s: cannot be opened: %s", name, strerror(-fd));
-	if (status.st_size > (off_t)YAML_BYTES_MAX) {
-		ret = yaml_reader_too_large(name, error);
-		goto close_file;
-	}
-	text = malloc(YAML_BYTES_MAX + 1);
-	if (!text) {
-		ret = error_set(error, -ENOMEM, "%s: out of memory", name);
-		goto close_file;
-	}
-	ret = file_read(fd, text, &bytes);
-	if (ret)
-		error_set(error, ret, "%s: cannot be read: %s", name, strerror(-ret));
-	else
-		ret = gdrcap_config_parse(config, path, text, bytes, error);
-	free(text);
-close_file:
-	close(fd);
 	return ret;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/nearest.h"
 #include "base/parse.h"
 #include "base/text.h"
 #include "config/image_draft.h"
@@ -224,22 +225,15 @@ int image_draft_refuse_key(const struct image_draft *draft, enum image_key key, 
 
 int image_draft_unknown(struct image_draft *draft, unsigned int line, const char *path)
 {
-	const char *nearest = NULL;
-	unsigned int best = 1 + (unsigned int)strlen(path) / 3;
+	struct nearest nearest = { .name = path };
 	char quoted[TEXT_QUOTE_BYTES];
 
-	for (size_t i = 0; i < ROWS && strlen(path) < OPTION_DISTANCE_MAX; i++) {
-		const unsigned int distance = option_distance(path, rows[i].path);
-
-		if (distance < best) {
-			best = distance;
-			nearest = rows[i].path;
-		}
-	}
+	for (size_t i = 0; i < ROWS; i++)
+		nearest_consider(&nearest, rows[i].path);
 	return image_draft_refuse(draft, line, text_quote(quoted, sizeof(quoted), path),
-				  "is an unknown key%s%s%s", nearest ? "; did you mean '" : "",
-				  nearest ? nearest : "",
-				  nearest ? "'?" : "; allowed: the keys of docs/images.md");
+				  "is an unknown key%s",
+				  nearest.best ? nearest_hint(&nearest, "")
+					       : "; allowed: the keys of docs/images.md");
 }
 
 /* ---- values ---- */

@@ -151,11 +151,6 @@ const char *option_parse_dst_ip(const char *text, void *to)
 	return parse_address(text, to, false);
 }
 
-const char *option_parse_pattern(const char *text, void *to)
-{
-	return pattern_from_name(text, to) ? "is no pattern" : NULL;
-}
-
 const char *option_parse_cores(const char *text, void *to)
 {
 	struct core_list *cores = to;
@@ -201,7 +196,7 @@ const char *option_parse_loops(const char *text, void *to)
 
 	if (strcmp(text, "forever") != 0) {
 		if (parse_count(text, &count))
-			return "is no count";
+			return "is not a count";
 		if (count < 1 || count > UINT32_MAX)
 			return "is out of range";
 	}
@@ -221,7 +216,7 @@ const char *option_parse_rate(const char *text, void *to)
 	struct pacing_config rate;
 
 	if (pacing_parse_rate(text, &rate))
-		return "is no rate";
+		return "is not a rate";
 	take_pacing(to, &rate);
 	return NULL;
 }
@@ -231,7 +226,7 @@ const char *option_parse_speed(const char *text, void *to)
 	struct pacing_config speed;
 
 	if (pacing_parse_speed(text, &speed))
-		return "is no factor";
+		return "is not a factor";
 	take_pacing(to, &speed);
 	return NULL;
 }

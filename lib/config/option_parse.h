@@ -14,7 +14,6 @@ const char *option_parse_src_mac(const char *text, void *to);
 const char *option_parse_dst_mac(const char *text, void *to);
 const char *option_parse_src_ip(const char *text, void *to);
 const char *option_parse_dst_ip(const char *text, void *to);
-const char *option_parse_pattern(const char *text, void *to);
 const char *option_parse_cores(const char *text, void *to);
 const char *option_parse_match(const char *text, void *to);
 const char *option_parse_path(const char *text, void *to);

@@ -5,6 +5,7 @@
 #include "config/option_parse.h"
 #include "config/option_table.h"
 #include "config/settings.h"
+#include "pattern/pattern.h"
 
 #define FIELD(member)                                                                              \
 	.offset = offsetof(struct settings, member), .width = sizeof(((struct settings *)0)->member)
@@ -14,8 +15,18 @@
 	.count_offset = offsetof(struct settings, list.count),                                     \
 	.most = sizeof(((struct settings *)0)->list.entry) /                                       \
 		sizeof(((struct settings *)0)->list.entry[0])
-#define SINGLE(group, commands, ...) .named = { __VA_ARGS__, 0, group, commands }
-#define SEVERAL(group, commands, ...) .named = { __VA_ARGS__, 1, group, commands }
+#define NAMED(list, heading, takers, name, word, value, sentence)                                  \
+	.named = {                                                                                 \
+		.key = name,                                                                       \
+		.flag = word,                                                                      \
+		.argument = value,                                                                 \
+		.help = sentence,                                                                  \
+		.is_list = list,                                                                   \
+		.group = heading,                                                                  \
+		.commands = takers,                                                                \
+	}
+#define SINGLE(...) NAMED(0, __VA_ARGS__)
+#define SEVERAL(...) NAMED(1, __VA_ARGS__)
 
 /* Headings of --help. */
 #define PORTS "Ports"
@@ -36,6 +47,7 @@
 #define LIBRARY 0 /* of no command: commands have the built-in consumer */
 
 static const char *const consumer_names[] = { "validate", "host", "gpu", NULL };
+static const char *const gpu_names[] = { "auto", "host", NULL };
 static const char *const memory_names[] = { "auto", "device", "pinned", "host", NULL };
 static const char *const flush_names[] = { "auto", "host", "none", NULL };
 _Static_assert(FRAME_ETHERNET == 0 && FRAME_IPV4_UDP == 1 && FRAME_CUSTOM == 2, "format_names");
@@ -78,12 +90,12 @@ static const struct option_row rows[] = {
 	{ SINGLE(GPU, ALL, "gpu", "gpu", "GPU",
 		 "GPU that takes the frames: auto (the first CUDA device, else the CPU), host (CPU "
 		 "threads), or a CUDA ordinal 0..255; default auto."),
-	  .type = OPTION_TEXT, FIELD(gpu), .parse = option_parse_gpu,
+	  .type = OPTION_TEXT, FIELD(gpu), .parse = option_parse_gpu, .named.words = gpu_names,
 	  .allowed = "auto, host, or a CUDA ordinal 0..255", .initial = "auto" },
 	{ SINGLE(GPU, ALL, "memory", "memory", "KIND",
 		 "Where the frames land: auto, device, pinned or host; default auto (device where "
 		 "the port can write it, else pinned where there is a GPU, else host)."),
-	  .type = OPTION_ENUM, FIELD(memory), .names = memory_names, .initial = "auto" },
+	  .type = OPTION_ENUM, FIELD(memory), .named.words = memory_names, .initial = "auto" },
 	{ SINGLE(GPU, ALL, "pool", "pool", "BYTES",
 		 "Size of the memory for frames in bytes, with K, M or G (powers of 1024), 0 or "
 		 "1M..1T; each queue has its part; default 0 (chosen from rings and frames, and "
@@ -101,15 +113,15 @@ static const struct option_row rows[] = {
 	{ SINGLE(GPU, RX, "flush", "flush", "KIND",
 		 "How a card's writes are made visible to a running kernel: auto, host or none; "
 		 "default auto (what the GPU says it needs)."),
-	  .type = OPTION_ENUM, FIELD(flush), .names = flush_names, .initial = "auto" },
+	  .type = OPTION_ENUM, FIELD(flush), .named.words = flush_names, .initial = "auto" },
 	{ SINGLE(GPU, RX, "split", "split", "BYTES",
-		 "Header-data split: so many first bytes of each frame land in host memory, the rest "
+		 "Header-data split: the first bytes of each frame, as many as this, land in host memory, the rest "
 		 "in the frames' memory, 0 or 32..128 bytes, ConnectX only; default 0 (frames lie "
 		 "whole)."),
 	  .type = OPTION_NUMBER, FIELD(split), .min = 32, .max = 128, .zero = 1 },
 	{ SINGLE(GPU, RX, "stale_check", "stale-check", "US",
 		 "The consumer poisons slots, to tell frames that it sees before their bytes are "
-		 "there from damaged ones, and waits so long for these bytes: 0 or 1..1000000 us, "
+		 "there from damaged ones, and waits for these bytes for this long: 0 or 1..1000000 us, "
 		 "100 is enough for a card; default 0 (off)."),
 	  .type = OPTION_NUMBER, FIELD(stale_us), .min = 1, .max = 1000000, .zero = 1 },
 	{ SINGLE(GPU, ALL, "dump_frames", "dump-frames", NULL,
@@ -119,7 +131,8 @@ static const struct option_row rows[] = {
 	{ SINGLE(CONSUMER, LIBRARY, "consumer.name", "consumer", "NAME",
 		 "Who takes the frames: validate (built in: checks every byte), host (the program's "
 		 "threads, by gdrcap_poll()) or gpu (its running kernel); default validate."),
-	  .type = OPTION_ENUM, FIELD(consumer), .names = consumer_names, .initial = "validate" },
+	  .type = OPTION_ENUM, FIELD(consumer), .named.words = consumer_names,
+	  .initial = "validate" },
 	{ SINGLE(CONSUMER, LIBRARY, "consumer.batch_times", "batch-times", NULL,
 		 "Batches for the program's threads carry arrival times; true or false, default "
 		 "false."),
@@ -129,7 +142,7 @@ static const struct option_row rows[] = {
 		 "1..1024; default 0 (chosen)."),
 	  .type = OPTION_NUMBER, FIELD(blocks), .min = 1, .max = 1024, .zero = 1 },
 	{ SINGLE(CONSUMER, ALL, "consumer.watchdog", "watchdog", "SECONDS",
-		 "A consumer without progress for so long is reported, 0.1..3600 s; default 2 s."),
+		 "A consumer without progress for this long is reported, 0.1..3600 s; default 2 s."),
 	  .type = OPTION_DURATION, FIELD(watchdog_ms), .min = 100, .max = 3600000, .initial = "2" },
 
 	{ SINGLE(FRAMES, ALL, "frame.size", "frame-size", "SIZES",
@@ -141,7 +154,8 @@ static const struct option_row rows[] = {
 	{ SINGLE(FRAMES, ALL, "frame.format", "format", "FORMAT",
 		 "What carries the payload: ethernet, udp (IPv4), or custom (somebody else's "
 		 "frames, described by custom.*); default ethernet."),
-	  .type = OPTION_ENUM, FIELD(frame.format), .names = format_names, .initial = "ethernet" },
+	  .type = OPTION_ENUM, FIELD(frame.format), .named.words = format_names,
+	  .initial = "ethernet" },
 	{ SINGLE(FRAMES, ALL, "frame.ethertype", "ethertype", "HEX",
 		 "EtherType of frames of format ethernet, 0x600..0xffff; default 0x88b5."),
 	  .type = OPTION_HEX, FIELD(frame.ethertype), .min = 0x600, .max = 0xffff,
@@ -187,14 +201,15 @@ static const struct option_row rows[] = {
 	{ SINGLE(PATTERN, ALL, "pattern.name", "pattern", "PATTERN",
 		 "Payload pattern: prbs7, 9, 11, 15, 20, 23 or 31, counter8, counter16be and the "
 		 "like, constant, random, file, ...; default prbs31."),
-	  .type = OPTION_PATTERN, FIELD(pattern.kind), .parse = option_parse_pattern,
+	  .type = OPTION_ENUM, FIELD(pattern.kind), .named.words = pattern_names,
 	  .initial = "prbs31" },
 	{ SINGLE(PATTERN, ALL, "pattern.invert", "pattern-invert", "WHEN",
 		 "PRBS bits inverted: auto (15, 23 and 31, as in ITU-T O.150), no or yes; default "
 		 "auto."),
-	  .type = OPTION_ENUM, FIELD(pattern.invert), .names = invert_names, .initial = "auto" },
+	  .type = OPTION_ENUM, FIELD(pattern.invert), .named.words = invert_names,
+	  .initial = "auto" },
 	{ SINGLE(PATTERN, ALL, "pattern.restart", "pattern-restart", NULL,
-		 "The pattern starts anew in each frame; true or false, default false (it runs on "
+		 "The pattern starts again in each frame; true or false, default false (it runs on "
 		 "through the stream)."),
 	  .type = OPTION_BOOL, FIELD(pattern.restart), .max = 1, .initial = "false" },
 	{ SINGLE(PATTERN, ALL, "pattern.value", "pattern-value", "BYTE",
@@ -224,7 +239,7 @@ static const struct option_row rows[] = {
 	  .type = OPTION_NUMBER, FIELD(custom.sequence.bytes), .max = 8 },
 	{ SINGLE(OTHERS, RX, "custom.sequence_order", "sequence-order", "ORDER",
 		 "Byte order of its sequence number: big or little; default big."),
-	  .type = OPTION_ENUM, FIELD(custom.sequence.little), .names = order_names,
+	  .type = OPTION_ENUM, FIELD(custom.sequence.little), .named.words = order_names,
 	  .initial = "big" },
 	{ SINGLE(OTHERS, RX, "custom.sequence_start", "sequence-start", "NUMBER",
 		 "Sequence number with which its sender begins, 0..2^64-1; default 0."),
@@ -289,7 +304,7 @@ static const struct option_row rows[] = {
 	  .type = OPTION_TEXT, FIELD(save), .parse = option_parse_path, .empty = 1,
 	  .allowed = PATH },
 	{ SINGLE(FILES, RX, "save_every", "save-every", "COUNT",
-		 "Only each so many-th frame of a queue is saved, 1..2^32-1; default 1."),
+		 "Saves every n-th frame of a queue, 1..2^32-1; default 1."),
 	  .type = OPTION_COUNT, FIELD(save_every), .min = 1, .max = UINT32_MAX, .initial = "1" },
 	{ SINGLE(FILES, RX, "save_damaged", "save-damaged", "FILE",
 		 "Damaged frames are written to this file, as pcapng with comments that say what "
@@ -303,7 +318,7 @@ static const struct option_row rows[] = {
 	{ SINGLE(FILES, RX, "clock", "clock", "CLOCK",
 		 "Clock of the arrival times in saved files: auto, cpu or card; default auto (the "
 		 "card's where it has one)."),
-	  .type = OPTION_ENUM, FIELD(clock), .names = clock_names, .initial = "auto" },
+	  .type = OPTION_ENUM, FIELD(clock), .named.words = clock_names, .initial = "auto" },
 
 	{ SINGLE(RUN, ALL, "cores", "cores", "CPUS",
 		 "CPUs of the workers, such as 2,4-7, up to 64; default those near the port's NUMA "
@@ -311,11 +326,11 @@ static const struct option_row rows[] = {
 	  .type = OPTION_TEXT, FIELD(cores), .length = 255, .parse = option_parse_cores, .empty = 1,
 	  .allowed = "CPU numbers such as 2,4-7, none twice, up to 64" },
 	{ SINGLE(RUN, ALL, "seconds", "seconds", "SECONDS",
-		 "The run ends after so long, 0..31622400 s, decimals allowed; default 0 (no "
+		 "The run ends after this time, 0..31622400 s, decimals allowed; default 0 (no "
 		 "limit)."),
 	  .type = OPTION_DURATION, FIELD(seconds_ms), .max = UINT64_C(31622400000) },
 	{ SINGLE(RUN, ALL, "frames", "frames", "COUNT",
-		 "The run ends after so many frames sent (or, without a sender, received, with "
+		 "The run ends after this many frames sent (or, without a sender, received, with "
 		 "those that are there by then), 0..2^64-1, also 10M or 1e6; default 0 (no "
 		 "limit)."),
 	  .type = OPTION_COUNT, FIELD(frames), .max = UINT64_MAX },
@@ -325,34 +340,36 @@ static const struct option_row rows[] = {
 	{ SINGLE(RUN, ALL, "end", "end", "WHEN",
 		 "End-of-stream frames: stream (a replay of a pattern sends them after its last "
 		 "frame, a capture ends when all came) or never; default stream."),
-	  .type = OPTION_ENUM, FIELD(end), .names = end_names, .initial = "stream" },
+	  .type = OPTION_ENUM, FIELD(end), .named.words = end_names, .initial = "stream" },
 	{ SINGLE(RUN, RX, "senders", "senders", "NUMBER",
 		 "Senders, told apart by source address, whose end-of-stream frames a capture waits "
 		 "for, 1..1024; default 1 (and any other that it has heard of)."),
 	  .type = OPTION_NUMBER, FIELD(senders), .min = 1, .max = 1024, .initial = "1" },
 	{ SINGLE(RUN, RX, "idle", "idle", "SECONDS",
-		 "A capture ends after so long without a frame, once one came, 0 or 0.01..86400 s; "
+		 "A capture ends after this time without a frame, once one came, 0 or 0.01..86400 s; "
 		 "default 0 (never)."),
 	  .type = OPTION_DURATION, FIELD(idle_ms), .min = 10, .max = 86400000, .zero = 1 },
 	{ SINGLE(RUN, TX, "give_up", "give-up", "SECONDS",
-		 "A replay fails after its ports took no frame for so long, since the other end left "
-		 "or never came, 0 or 0.1..86400 s; default 60 s (0: it waits for ever)."),
+		 "A replay fails after its ports took no frame for this long, since the other end left "
+		 "or never came, 0 or 0.1..86400 s; default 60 s (0: it waits for ever). A memif "
+		 "client's other end must be there within 5 s, before the run."),
 	  .type = OPTION_DURATION, FIELD(give_up_ms), .min = 100, .max = 86400000, .zero = 1,
 	  .initial = "60" },
 	{ SINGLE(RUN, ALL, "link_down", "link-down", "WHAT",
 		 "A link that goes down in the run: wait (a warning, and the run goes on when it is "
 		 "up again) or end (the run fails); default wait. An interface that is deleted ends "
 		 "the run anyway."),
-	  .type = OPTION_ENUM, FIELD(link_down), .names = link_down_names, .initial = "wait" },
+	  .type = OPTION_ENUM, FIELD(link_down), .named.words = link_down_names,
+	  .initial = "wait" },
 	{ SINGLE(RUN, ALL, "idle_sleep", "idle-sleep", "US",
-		 "Workers whose queue was empty for some 100 polls sleep, for so many us at most, 0 "
-		 "or 10..10000: a frame may be seen so much later; default 0 (they poll)."),
+		 "Workers whose queue was empty for some 100 polls sleep, for this many us at most "
+		 "or, where the port can tell, until a frame comes; 0 or 10..10000: a frame may be "
+		 "seen so much later; default 0 (they poll)."),
 	  .type = OPTION_NUMBER, FIELD(idle_sleep_us), .min = 10, .max = 10000, .zero = 1 },
 };
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
-_Static_assert(ROWS <= GDRCAP_OPTIONS_MAX,
-	       "whoever keeps something for each option has room for so many");
+_Static_assert(ROWS <= GDRCAP_OPTIONS_MAX, "what is kept for each option has room for all");
 _Static_assert(GDRCAP_MATCH_MAX == FRAME_MATCH_RULES, "all rules have room in a frame_layout");
 _Static_assert(GDRCAP_MATCH_MAX <= UINT8_MAX && GDRCAP_PORTS_MAX <= UINT8_MAX,
 	       "struct gdrcap_config counts values in a byte");
@@ -382,54 +399,9 @@ const struct option_row *option_find(const char *name)
 	return NULL;
 }
 
-unsigned int option_distance(const char *a, const char *b)
+void option_consider(struct nearest *nearest, const char *prefix, bool flags)
 {
-	unsigned int cost[OPTION_DISTANCE_MAX][OPTION_DISTANCE_MAX], i, j;
-	unsigned int m = (unsigned int)strlen(a), n = (unsigned int)strlen(b);
-
-	for (i = 0; i <= m; i++) {
-		for (j = 0; j <= n; j++) {
-			unsigned int best;
-
-			if (!i || !j) {
-				cost[i][j] = i + j;
-				continue;
-			}
-			best = cost[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-			if (cost[i - 1][j] + 1 < best)
-				best = cost[i - 1][j] + 1;
-			if (cost[i][j - 1] + 1 < best)
-				best = cost[i][j - 1] + 1;
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-			    cost[i - 2][j - 2] + 1 < best)
-				best = cost[i - 2][j - 2] + 1;
-			cost[i][j] = best;
-		}
-	}
-	return cost[m][n];
-}
-
-const char *option_nearest(const char *name, const char *prefix, int flags)
-{
-	size_t length = strlen(name), i;
-	const struct option_row *row;
-	const char *nearest = NULL;
-	unsigned int best = 1 + (unsigned int)(length < 9 ? length / 3 : 3);
-
-	if (length < 2 || length >= OPTION_DISTANCE_MAX)
-		return NULL;
-	for (i = 0; (row = option_at(i)); i++) {
-		const char *candidate = flags ? row->named.flag : row->named.key;
-		unsigned int distance;
-
-		if (strncmp(candidate, prefix, strlen(prefix)) ||
-		    strlen(candidate) >= OPTION_DISTANCE_MAX)
-			continue;
-		distance = option_distance(name, candidate);
-		if (distance < best || (distance == best && !nearest && length > 3)) {
-			best = distance;
-			nearest = candidate;
-		}
-	}
-	return nearest;
+	for (size_t i = 0; i < ROWS; i++)
+		if (!strncmp(rows[i].named.key, prefix, strlen(prefix)))
+			nearest_consider(nearest, flags ? rows[i].named.flag : rows[i].named.key);
 }

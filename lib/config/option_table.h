@@ -7,20 +7,22 @@
 #ifndef GDRCAP_OPTION_TABLE_H
 #define GDRCAP_OPTION_TABLE_H
 
+#include <stdbool.h>
+
+#include "base/nearest.h"
 #include "gdrcap.h"
 
 enum option_type {
-	OPTION_TEXT,	/* what `parse` reads */
-	OPTION_PATTERN, /* a name that lib/pattern knows */
-	OPTION_LIST,	/* several of what `parse` reads */
-	OPTION_IMAGES,	/* a list too: config/image_load.h */
+	OPTION_TEXT,   /* what `parse` reads */
+	OPTION_LIST,   /* several of what `parse` reads */
+	OPTION_IMAGES, /* a list too: config/image_load.h */
 	OPTION_NUMBER,
 	OPTION_HEX,	 /* number, written 0x... */
 	OPTION_SIZE,	 /* bytes, with K, M, G */
 	OPTION_COUNT,	 /* number, with k, M, G and e6 */
 	OPTION_DURATION, /* seconds; kept in ms */
 	OPTION_BOOL,
-	OPTION_ENUM, /* index in names[] */
+	OPTION_ENUM, /* index in named.words[] */
 };
 
 struct option_row {
@@ -30,7 +32,6 @@ struct option_row {
 	uint32_t count_offset, most; /* list: of its length (uint32_t), and the longest */
 	uint64_t min, max;	     /* numbers; durations in ms */
 	int zero; /* numbers: 0 is accepted below min and says "choose" or "no limit" */
-	const char *const *names; /* enum, NULL-ended */
 	/* Text: its meaning into settings, or what is wrong with it: option_parse.h. */
 	const char *(*parse)(const char *text, void *to);
 	const char *allowed; /* text: for error texts */
@@ -45,13 +46,8 @@ struct option_row {
 const struct option_row *option_at(size_t index);
 /* By YAML path or flag; NULL for none. */
 const struct option_row *option_find(const char *name);
-/* The path (or, with `flags`, the flag) that `name` may be a slip of; NULL when none is near. Only
- * paths that begin with `prefix` count. */
-const char *option_nearest(const char *name, const char *prefix, int flags);
-
-#define OPTION_DISTANCE_MAX 32u
-/* Edits (insert, delete, replace, swap neighbours) from a to b; both shorter than that. */
-unsigned int option_distance(const char *a, const char *b);
+/* Considers the paths (or, with `flags`, the flags) of options whose paths begin with `prefix`. */
+void option_consider(struct nearest *nearest, const char *prefix, bool flags);
 
 struct settings;
 

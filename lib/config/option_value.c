@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "config/option_table.h"
 #include "config/settings.h"
-#include "pattern/pattern.h"
 
 static const char *number_write(const struct option_row *row, uint64_t number, char to[32])
 {
@@ -53,8 +52,6 @@ const char *option_allowed(const struct option_row *row, char to[OPTION_ALLOWED_
 {
 	char low[32], high[32];
 	size_t used = 0;
-	const char *name;
-	int i;
 
 	switch (row->type) {
 	case OPTION_TEXT:
@@ -62,17 +59,10 @@ const char *option_allowed(const struct option_row *row, char to[OPTION_ALLOWED_
 	case OPTION_IMAGES:
 		snprintf(to, OPTION_ALLOWED_BYTES, "%s", row->allowed);
 		break;
-	case OPTION_PATTERN:
 	case OPTION_ENUM:
-		to[0] = '\0';
-		for (i = 0; used < OPTION_ALLOWED_BYTES; i++) {
-			name = row->type == OPTION_ENUM ? row->names[i]
-							: pattern_name((enum pattern_kind)i);
-			if (!name)
-				break;
+		for (int i = 0; row->named.words[i] && used < OPTION_ALLOWED_BYTES; i++)
 			used += (size_t)snprintf(to + used, OPTION_ALLOWED_BYTES - used, "%s%s",
-						 i ? ", " : "", name);
-		}
+						 i ? ", " : "", row->named.words[i]);
 		break;
 	case OPTION_BOOL:
 		snprintf(to, OPTION_ALLOWED_BYTES, "true or false");
@@ -117,8 +107,8 @@ static int number_parse(const struct option_row *row, const char *value, uint64_
 			*number = flag;
 		return ret;
 	case OPTION_ENUM:
-		for (*number = 0; row->names[*number]; ++*number)
-			if (!strcmp(row->names[*number], value))
+		for (*number = 0; row->named.words[*number]; ++*number)
+			if (!strcmp(row->named.words[*number], value))
 				return 0;
 		return -EINVAL;
 	default:
@@ -147,14 +137,7 @@ static const char *number_problem(const struct option_row *row)
 
 static int number_in_range(const struct option_row *row, uint64_t number)
 {
-	size_t names = 0;
-
-	if (row->type == OPTION_ENUM) {
-		while (row->names[names])
-			names++;
-		return number < names;
-	}
-	return number >= row->min && number <= row->max;
+	return row->type == OPTION_ENUM || (number >= row->min && number <= row->max);
 }
 
 static int number_set(const struct option_row *row, const char *name, char *at, const char *value,
@@ -201,7 +184,7 @@ int option_set(const struct option_row *row, const char *name, struct settings *
 		snprintf(problem, sizeof(problem), "is longer than %u characters", longest);
 		return value_refuse(row, name, value, problem, error);
 	}
-	if (row->type == OPTION_TEXT || row->type == OPTION_PATTERN)
+	if (row->type == OPTION_TEXT)
 		return text_set(row, name, field, value, error);
 	if (row->type != OPTION_LIST)
 		return number_set(row, name, field, value, error);

@@ -67,12 +67,15 @@ static int check_wires(const struct settings *settings, struct gdrcap_error *err
 			return error_set(
 				error, -EINVAL,
 				"port: nothing plays into '%s', a wire inside this process; "
-				"give tx_port: %s in the same place, or receive from a port "
-				"that has another end",
+				"give tx_port: %s in the same place (gdrcap loopback has "
+				"both), or receive from a port that has another end, as "
+				"net_memif has in another process",
 				rx->name, rx->name);
 		return error_set(error, -EINVAL,
 				 "tx_port: nothing receives from '%s', a wire inside this "
-				 "process; give port: %s in the same place",
+				 "process; give port: %s in the same place (gdrcap loopback has "
+				 "both), or send to a port that has another end, as net_memif has "
+				 "in another process",
 				 tx->name, tx->name);
 	}
 	return 0;

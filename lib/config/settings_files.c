@@ -107,7 +107,7 @@ int settings_check_custom(const struct settings *settings, struct gdrcap_error *
 		error, -EINVAL,
 		"pattern: without a sequence number only the place of a PRBS can be found "
 		"in the data, not of %s; give custom.sequence_offset and sequence_bytes, or "
-		"pattern.restart: true where it starts anew in each frame",
+		"pattern.restart: true where it starts again in each frame",
 		pattern_name(kind));
 }
 
@@ -167,7 +167,7 @@ static int check_receiver_files(const struct settings *settings, struct gdrcap_e
 	return 0;
 }
 
-/* Options that would mean nothing here: whoever gives one expects something of it. */
+/* Options that would mean nothing here are refused: the caller expects something of them. */
 static int check_unused(const struct settings *settings, struct gdrcap_error *error)
 {
 	const struct frame_custom *custom = &settings->custom;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opens a gpudev once a process, whoever asks. */
+/* Opens each gpudev once in a process. */
 #include "gpu/gpu_open.h"
 
 #include <errno.h>

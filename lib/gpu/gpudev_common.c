@@ -367,7 +367,7 @@ static int gpu_dev_close(struct rte_gpu *gpu)
 	if (mapped + registered + allocated)
 		device_log(NOTICE, device,
 			   "closed with %u mappings, %u registrations and %u "
-			   "allocations that nobody gave back",
+			   "allocations that were never freed",
 			   mapped, registered, allocated);
 	pthread_mutex_destroy(&device->lock);
 	device->backend->destroy(device);

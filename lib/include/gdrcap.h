@@ -61,9 +61,14 @@ struct CUstream_st;    /**< what cudaStream_t points to; no CUDA header here */
 /** Library, DPDK and CUDA versions in one line. */
 const char *gdrcap_version(void);
 
+enum gdrcap_error_kind {
+	GDRCAP_ERROR_RUN,    /**< what was asked for cannot be done here, or now */
+	GDRCAP_ERROR_CONFIG, /**< an option is wrong, or does not go with another: correct it */
+};
 struct gdrcap_error {
 	int code;	/**< negative errno */
-	char text[508]; /**< cause and remedy */
+	char text[504]; /**< cause and remedy */
+	int kind;	/**< enum gdrcap_error_kind; later versions may have more */
 };
 
 /* ---- configuration ---- */
@@ -151,8 +156,9 @@ struct gdrcap_option {
 	const char *argument; /**< "BYTES", "PORT", ...; NULL for a switch */
 	const char *help;     /**< one sentence with range, unit and default */
 	int is_list;
-	const char *group;     /**< heading in --help; those of a group follow each other */
-	unsigned int commands; /**< that have it: GDRCAP_FOR_*; 0: programs only */
+	const char *group;	  /**< heading in --help; those of a group follow each other */
+	unsigned int commands;	  /**< that have it: GDRCAP_FOR_*; 0: programs only */
+	const char *const *words; /**< values that are words, NULL-ended; NULL: none is */
 };
 /** Option `index`, or NULL after the last. */
 const struct gdrcap_option *gdrcap_option_at(size_t index);

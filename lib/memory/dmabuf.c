@@ -52,7 +52,7 @@ int dmabuf_add(const struct dmabuf_memory *memory, struct gdrcap_error *error)
 	struct entry *entry, *other;
 
 	if (memory->bytes == 0 || last < start)
-		return error_set(error, -EINVAL, "%zu bytes at %p are no memory", memory->bytes,
+		return error_set(error, -EINVAL, "%zu bytes at %p are not memory", memory->bytes,
 				 memory->base);
 	entry = calloc(1, sizeof(*entry));
 	if (!entry)

@@ -237,7 +237,7 @@ static void udp_checksum_write(uint8_t *ip)
 	frame_put16(ip + 26, sum ? sum : 0xffff); /* 0 says that there is none */
 }
 
-void frame_write(const struct frame_layout *layout, const struct pattern_plan *plan, uint8_t *frame,
+void frame_write(const struct frame_layout *layout, const struct pattern *pattern, uint8_t *frame,
 		 uint32_t len, const struct frame_header *header)
 {
 	struct pattern_place place = {
@@ -256,7 +256,7 @@ void frame_write(const struct frame_layout *layout, const struct pattern_plan *p
 	else if (start)
 		frame_put32(own + 32, header_crc_new(header, payload_bytes));
 	if (start)
-		pattern_fill(plan, &place, frame + start, payload_bytes);
+		pattern_fill(pattern, &place, frame + start, payload_bytes);
 	memset(frame + start + payload_bytes, 0, len - start - payload_bytes);
 	if (start && layout->format == FRAME_IPV4_UDP)
 		udp_checksum_write(own - 28);
@@ -264,7 +264,7 @@ void frame_write(const struct frame_layout *layout, const struct pattern_plan *p
 
 /* What the header says. Returns the payload bytes to compare. */
 static inline uint32_t header_check(const struct frame_layout *layout,
-				    const struct pattern_plan *plan, const uint8_t *frame,
+				    const struct pattern *pattern, const uint8_t *frame,
 				    uint32_t len, struct frame_header *header,
 				    struct frame_result *result)
 {
@@ -279,16 +279,16 @@ static inline uint32_t header_check(const struct frame_layout *layout,
 	} else {
 		frame_header_clear(header);
 	}
-	return frame_result_begin(layout, plan, verdict, header, header_ok, result);
+	return frame_result_begin(layout, pattern, verdict, header, header_ok, result);
 }
 
-static inline void payload_check(const struct pattern_plan *plan, const struct pattern_place *place,
+static inline void payload_check(const struct pattern *pattern, const struct pattern_place *place,
 				 const uint8_t *frame, uint32_t start, uint32_t bytes,
 				 const struct pattern_ahead *ahead, struct frame_result *result)
 {
 	struct pattern_mismatch mismatch;
 
-	if (!pattern_check_ahead(plan, place, frame + start, bytes, ahead, &mismatch))
+	if (!pattern_check_ahead(pattern, place, frame + start, bytes, ahead, &mismatch))
 		return;
 	result->verdict = FRAME_DAMAGED_PAYLOAD;
 	result->wrong_bits = mismatch.wrong_bits;
@@ -298,39 +298,37 @@ static inline void payload_check(const struct pattern_plan *plan, const struct p
 }
 
 /* Frames of a custom layout, and those that rules sort out: apart, since own frames must not pay for them. */
-__attribute__((noinline)) static void check_others(const struct frame_layout *layout,
-						   const struct pattern_plan *plan,
-						   const uint8_t *frame, uint32_t len,
-						   const struct pattern_ahead *ahead,
-						   struct frame_result *result)
+__attribute__((noinline)) static void
+check_others(const struct frame_layout *layout, const struct pattern *pattern, const uint8_t *frame,
+	     uint32_t len, const struct pattern_ahead *ahead, struct frame_result *result)
 {
 	const uint32_t start = frame_payload_offset(layout);
 	struct frame_header header;
 	struct pattern_place place;
-	const uint32_t bytes = header_check(layout, plan, frame, len, &header, result);
+	const uint32_t bytes = header_check(layout, pattern, frame, len, &header, result);
 
 	if (!bytes) {
 		ahead_all(ahead);
 		return;
 	}
-	if (frame_is_self_phase(layout, plan)) {
-		phase_check_ahead(plan, frame + start, bytes, start, ahead, result);
+	if (frame_is_self_phase(layout, pattern)) {
+		phase_check_ahead(pattern, frame + start, bytes, start, ahead, result);
 		return;
 	}
 	frame_place(layout, &header, &place);
-	payload_check(plan, &place, frame, start, bytes, ahead, result);
+	payload_check(pattern, &place, frame, start, bytes, ahead, result);
 }
 
 /* The payload of a frame in two parts, of which it begins in the first. */
-static void payload_check_span(const struct pattern_plan *plan, const struct pattern_place *place,
+static void payload_check_span(const struct pattern *pattern, const struct pattern_place *place,
 			       const struct frame_span *payload, uint32_t start, uint32_t bytes,
 			       struct frame_result *result)
 {
 	const uint32_t part = bytes < payload->first_bytes ? bytes : payload->first_bytes;
 	struct pattern_mismatch mismatch, behind;
 
-	pattern_check_part(plan, place, 0, payload->first, part, &mismatch);
-	pattern_check_part(plan, place, part, payload->rest, bytes - part, &behind);
+	pattern_check_part(pattern, place, 0, payload->first, part, &mismatch);
+	pattern_check_part(pattern, place, part, payload->rest, bytes - part, &behind);
 	result->wrong_bits = mismatch.wrong_bits + behind.wrong_bits;
 	if (!mismatch.wrong_bits)
 		mismatch = behind;
@@ -342,31 +340,30 @@ static void payload_check_span(const struct pattern_plan *plan, const struct pat
 	result->got = mismatch.got;
 }
 
-void frame_check_span(const struct frame_layout *layout, const struct pattern_plan *plan,
+void frame_check_span(const struct frame_layout *layout, const struct pattern *pattern,
 		      const struct frame_span *frame, uint32_t len, struct frame_result *result)
 {
 	const uint32_t start = frame_payload_offset(layout);
 	struct frame_header header;
 	struct pattern_place place;
-	const uint32_t bytes = header_check(layout, plan, frame->first, len, &header, result);
+	const uint32_t bytes = header_check(layout, pattern, frame->first, len, &header, result);
 	struct frame_span payload;
 
 	if (!bytes)
 		return;
 	payload = frame_span_from(frame, start);
-	if (frame_is_self_phase(layout, plan)) {
-		phase_check_span_fast(plan, &payload, bytes, start, result);
+	if (frame_is_self_phase(layout, pattern)) {
+		phase_check_span_fast(pattern, &payload, bytes, start, result);
 		return;
 	}
 	frame_place(layout, &header, &place);
-	payload_check_span(plan, &place, &payload, start, bytes, result);
+	payload_check_span(pattern, &place, &payload, start, bytes, result);
 }
 
 /* Flattened: a call costs as much here as the reading that it does. */
 __attribute__((flatten)) void frame_check_ahead(const struct frame_layout *layout,
-						const struct pattern_plan *plan,
-						const uint8_t *frame, uint32_t len,
-						const struct pattern_ahead *ahead,
+						const struct pattern *pattern, const uint8_t *frame,
+						uint32_t len, const struct pattern_ahead *ahead,
 						struct frame_result *result)
 {
 	struct frame_header header;
@@ -374,14 +371,14 @@ __attribute__((flatten)) void frame_check_ahead(const struct frame_layout *layou
 	uint32_t bytes;
 
 	if (layout->format == FRAME_CUSTOM || layout->match.count) {
-		check_others(layout, plan, frame, len, ahead, result);
+		check_others(layout, pattern, frame, len, ahead, result);
 		return;
 	}
-	bytes = header_check(layout, plan, frame, len, &header, result);
+	bytes = header_check(layout, pattern, frame, len, &header, result);
 	if (!bytes) {
 		ahead_all(ahead);
 		return;
 	}
 	frame_place(layout, &header, &place);
-	payload_check(plan, &place, frame, frame_payload_offset(layout), bytes, ahead, result);
+	payload_check(pattern, &place, frame, frame_payload_offset(layout), bytes, ahead, result);
 }

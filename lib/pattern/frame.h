@@ -166,10 +166,10 @@ GDRCAP_HD enum frame_verdict frame_parse(const struct frame_layout *layout,
 
 /*
  * The whole check, byte by byte with pattern_word(): the reference that the fast paths must equal
- * in every field. A header pattern other than the plan's kind is FRAME_DAMAGED_HEADER with
+ * in every field. A header that names another pattern is FRAME_DAMAGED_HEADER with
  * header_ok = 1.
  */
-GDRCAP_HD void frame_check(const struct frame_layout *layout, const struct pattern_plan *plan,
+GDRCAP_HD void frame_check(const struct frame_layout *layout, const struct pattern *pattern,
 			   const uint32_t *crc_table, const uint8_t *frame, uint32_t len,
 			   struct frame_result *result);
 
@@ -211,7 +211,7 @@ struct frame_config {
 int frame_layout_init(struct frame_layout *layout, const struct frame_config *config);
 
 /* The published proof of concept's frame: Ethernet/IPv4/UDP to port 12345, 32 payload bytes 0..31.
- * Its plan is PATTERN_COUNTER8 with restart. */
+ * Its pattern is PATTERN_COUNTER8 with restart. */
 void frame_layout_proof(struct frame_layout *layout);
 
 /*
@@ -232,19 +232,19 @@ uint32_t frame_min_bytes(const struct frame_layout *layout);
  * A whole frame: headers, payload, zero padding up to len, UDP checksum (RFC 768). The host
  * generator's fast path. Lengths that do not fit are cut as in frame_write_headers(); a frame too
  * short for its headers is all zeros; of a len above 9212 only 9212 bytes are written. `header`
- * must name plan->kind, or FRAME_PATTERN_END with no payload.
+ * must name pattern->kind, or FRAME_PATTERN_END with no payload.
  */
-void frame_write(const struct frame_layout *layout, const struct pattern_plan *plan, uint8_t *frame,
+void frame_write(const struct frame_layout *layout, const struct pattern *pattern, uint8_t *frame,
 		 uint32_t len, const struct frame_header *header);
 
 /* frame_check() with pattern_check_ahead(): the CPU backend's fast path. */
-void frame_check_ahead(const struct frame_layout *layout, const struct pattern_plan *plan,
+void frame_check_ahead(const struct frame_layout *layout, const struct pattern *pattern,
 		       const uint8_t *frame, uint32_t len, const struct pattern_ahead *ahead,
 		       struct frame_result *result);
 
 /* The same of a frame whose first FRAME_HEAD_BYTES_MAX bytes, or all where it has fewer, are
  * frame->first; a custom one's fields and its payload's first byte are among them. */
-void frame_check_span(const struct frame_layout *layout, const struct pattern_plan *plan,
+void frame_check_span(const struct frame_layout *layout, const struct pattern *pattern,
 		      const struct frame_span *frame, uint32_t len, struct frame_result *result);
 
 #ifdef __cplusplus

@@ -48,7 +48,7 @@ GDRCAP_HD void frame_put64(uint8_t *at, uint64_t value)
 struct frame_span {
 	const uint8_t *first, *rest;
 	uint32_t first_bytes;
-	uint32_t whole; /* 1: all is at `first`; a constant, so that who has nothing apart pays
+	uint32_t whole; /* 1: all is at `first`; a constant, so that code without split frames pays
 			 * nothing for it */
 };
 

@@ -52,11 +52,10 @@ GDRCAP_HD uint32_t frame_payload_bytes(const struct frame_layout *layout, uint32
 }
 
 /* 1: the payload's phase is found in itself (phase.h). */
-GDRCAP_HD int frame_is_self_phase(const struct frame_layout *layout,
-				  const struct pattern_plan *plan)
+GDRCAP_HD int frame_is_self_phase(const struct frame_layout *layout, const struct pattern *pattern)
 {
 	return layout->format == FRAME_CUSTOM && layout->custom.self_phase &&
-	       pattern_is_prbs(plan->kind);
+	       pattern_is_prbs(pattern->kind);
 }
 
 /* ---- fields of frames of a custom layout ---- */
@@ -304,12 +303,12 @@ GDRCAP_HD enum frame_verdict frame_parse(const struct frame_layout *layout,
 
 /*
  * The result as far as the header tells: what frame_parse() said, FRAME_END, FRAME_DAMAGED_HEADER
- * for another pattern than the plan's, and FRAME_DAMAGED_UNLOCKED for a payload that is too short
+ * where it names another pattern, and FRAME_DAMAGED_UNLOCKED for a payload that is too short
  * to have a phase. Returns the number of payload bytes that are to be compared, by phase_check()
  * where frame_is_self_phase(); with PATTERN_NONE that is 0 for every frame.
  */
 GDRCAP_HD uint32_t frame_result_begin(const struct frame_layout *layout,
-				      const struct pattern_plan *plan, enum frame_verdict verdict,
+				      const struct pattern *pattern, enum frame_verdict verdict,
 				      const struct frame_header *header, int header_ok,
 				      struct frame_result *result)
 {
@@ -319,7 +318,7 @@ GDRCAP_HD uint32_t frame_result_begin(const struct frame_layout *layout,
 	result->phase_first = 0;
 	result->phase_next = 0;
 	result->detail = 0;
-	if (verdict == FRAME_VALID && header->pattern != plan->kind &&
+	if (verdict == FRAME_VALID && header->pattern != pattern->kind &&
 	    layout->format != FRAME_CUSTOM) {
 		verdict = FRAME_DAMAGED_HEADER;
 		if (header->pattern == FRAME_PATTERN_END) {
@@ -334,19 +333,19 @@ GDRCAP_HD uint32_t frame_result_begin(const struct frame_layout *layout,
 	result->stream = header_ok ? header->stream : 0;
 	result->source = header_ok ? header->source : 0;
 	result->payload_bytes =
-		verdict == FRAME_VALID && plan->kind != PATTERN_NONE ? header->payload_bytes : 0;
+		verdict == FRAME_VALID && pattern->kind != PATTERN_NONE ? header->payload_bytes : 0;
 	result->offset = verdict == FRAME_DAMAGED_HEADER || verdict == FRAME_DAMAGED_LENGTH
 				 ? (uint16_t)layout->own_offset
 				 : (uint16_t)0;
 	result->verdict = (uint8_t)verdict;
 	result->header_ok = (uint8_t)header_ok;
-	if (frame_is_self_phase(layout, plan) && verdict == FRAME_VALID &&
+	if (frame_is_self_phase(layout, pattern) && verdict == FRAME_VALID &&
 	    result->payload_bytes < PHASE_BELIEVED_BITS / 8)
 		phase_unlocked(result->payload_bytes, frame_payload_offset(layout), result);
 	return result->payload_bytes;
 }
 
-GDRCAP_HD void frame_check(const struct frame_layout *layout, const struct pattern_plan *plan,
+GDRCAP_HD void frame_check(const struct frame_layout *layout, const struct pattern *pattern,
 			   const uint32_t *crc_table, const uint8_t *frame, uint32_t len,
 			   struct frame_result *result)
 {
@@ -358,16 +357,16 @@ GDRCAP_HD void frame_check(const struct frame_layout *layout, const struct patte
 	int header_ok;
 
 	verdict = frame_parse(layout, crc_table, frame, len, &header, &header_ok);
-	bytes = frame_result_begin(layout, plan, verdict, &header, header_ok, result);
+	bytes = frame_result_begin(layout, pattern, verdict, &header, header_ok, result);
 	start = frame_payload_offset(layout);
 	payload = frame + start;
-	if (bytes && frame_is_self_phase(layout, plan)) {
-		phase_check(plan, payload, bytes, start, result);
+	if (bytes && frame_is_self_phase(layout, pattern)) {
+		phase_check(pattern, payload, bytes, start, result);
 		return;
 	}
 	frame_place(layout, &header, &place);
 	for (uint32_t at = 0; at < bytes; at += 4) {
-		const uint32_t expected = pattern_word(plan, &place, at);
+		const uint32_t expected = pattern_word(pattern, &place, at);
 
 		for (uint32_t i = 0; i < 4 && at + i < bytes; i++) {
 			const uint8_t want = (uint8_t)(expected >> (8 * i)), got = payload[at + i];

@@ -6,7 +6,7 @@
 
 #include "pattern/pattern_fast.h"
 
-static const char *const names[PATTERN_KINDS] = {
+const char *const pattern_names[PATTERN_KINDS + 1] = {
 	[PATTERN_NONE] = "none",
 	[PATTERN_PRBS7] = "prbs7",
 	[PATTERN_PRBS9] = "prbs9",
@@ -30,13 +30,13 @@ static const char *const names[PATTERN_KINDS] = {
 
 const char *pattern_name(enum pattern_kind kind)
 {
-	return (unsigned int)kind < PATTERN_KINDS ? names[kind] : NULL;
+	return (unsigned int)kind < PATTERN_KINDS ? pattern_names[kind] : NULL;
 }
 
 int pattern_from_name(const char *name, enum pattern_kind *kind)
 {
 	for (unsigned int i = 0; i < PATTERN_KINDS; i++) {
-		if (!strcmp(name, names[i])) {
+		if (!strcmp(name, pattern_names[i])) {
 			*kind = (enum pattern_kind)i;
 			return 0;
 		}
@@ -44,66 +44,67 @@ int pattern_from_name(const char *name, enum pattern_kind *kind)
 	return -EINVAL;
 }
 
-int pattern_plan_init(struct pattern_plan *plan, const struct pattern_config *config)
+int pattern_init(struct pattern *pattern, const struct pattern_config *config)
 {
-	memset(plan, 0, sizeof(*plan));
+	memset(pattern, 0, sizeof(*pattern));
 	if ((unsigned int)config->kind >= PATTERN_KINDS || config->invert < -1 ||
 	    config->invert > 1)
 		return -EINVAL;
 	/* an inversion that would not happen must not be accepted in silence */
 	if (config->invert == 1 && !pattern_is_prbs(config->kind))
 		return -EINVAL;
-	plan->kind = config->kind;
-	plan->restart = !!config->restart;
-	if (pattern_is_prbs(plan->kind)) {
-		plan->invert = config->invert >= 0 ? (uint32_t)config->invert
-						   : plan->kind == PATTERN_PRBS15 ||
-							     plan->kind == PATTERN_PRBS23 ||
-							     plan->kind == PATTERN_PRBS31;
-		return prbs_plan_init(plan);
+	pattern->kind = config->kind;
+	pattern->restart = !!config->restart;
+	if (pattern_is_prbs(pattern->kind)) {
+		pattern->invert = config->invert >= 0 ? (uint32_t)config->invert
+						      : pattern->kind == PATTERN_PRBS15 ||
+								pattern->kind == PATTERN_PRBS23 ||
+								pattern->kind == PATTERN_PRBS31;
+		return prbs_init(pattern);
 	}
-	if (plan->kind == PATTERN_CONSTANT)
-		plan->value = config->value;
-	if (plan->kind == PATTERN_RANDOM)
-		plan->seed = config->seed;
-	if (plan->kind == PATTERN_FILE) {
+	if (pattern->kind == PATTERN_CONSTANT)
+		pattern->value = config->value;
+	if (pattern->kind == PATTERN_RANDOM)
+		pattern->seed = config->seed;
+	if (pattern->kind == PATTERN_FILE) {
 		if (!config->file || !config->file_bytes)
 			return -EINVAL;
-		plan->file = config->file;
-		plan->period = config->file_bytes;
+		pattern->file = config->file;
+		pattern->period = config->file_bytes;
 	}
 	return 0;
 }
 
-void pattern_plan_free(struct pattern_plan *plan)
+void pattern_free(struct pattern *pattern)
 {
-	free((void *)plan->windows);
-	free((void *)plan->powers);
-	memset(plan, 0, sizeof(*plan));
+	free((void *)pattern->windows);
+	free((void *)pattern->powers);
+	memset(pattern, 0, sizeof(*pattern));
 }
 
-struct pattern_tables pattern_plan_tables(const struct pattern_plan *plan)
+struct pattern_tables pattern_table_bytes(const struct pattern *pattern)
 {
 	struct pattern_tables tables = { 0 };
 
-	if (pattern_is_prbs(plan->kind)) {
-		tables.windows_bytes = sizeof(*plan->windows) << (plan->degree - plan->lo_bits);
-		tables.powers_bytes = sizeof(*plan->powers) << plan->lo_bits;
-	} else if (plan->kind == PATTERN_FILE) {
-		tables.file_bytes = plan->period;
+	if (pattern_is_prbs(pattern->kind)) {
+		tables.windows_bytes = sizeof(*pattern->windows)
+				       << (pattern->degree - pattern->lo_bits);
+		tables.powers_bytes = sizeof(*pattern->powers) << pattern->lo_bits;
+	} else if (pattern->kind == PATTERN_FILE) {
+		tables.file_bytes = pattern->period;
 	}
 	return tables;
 }
 
 /* The last resort, for positions that wrap around 2^64 inside a frame. */
-static void words_fill(const struct pattern_plan *plan, const struct pattern_place *place,
+static void words_fill(const struct pattern *pattern, const struct pattern_place *place,
 		       uint32_t offset, uint8_t *to, size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i++)
-		to[i] = (uint8_t)pattern_word(plan, place, offset + (uint32_t)i);
+		to[i] = (uint8_t)pattern_word(pattern, place, offset + (uint32_t)i);
 }
 
-static void random_fill(const struct pattern_plan *plan, const struct pattern_place *place,
+static void random_fill(const struct pattern *pattern, const struct pattern_place *place,
 			uint32_t offset, uint8_t *to, size_t bytes)
 {
 	uint32_t block = offset / 16;
@@ -114,7 +115,7 @@ static void random_fill(const struct pattern_plan *plan, const struct pattern_pl
 		uint64_t halves[2];
 		uint32_t out[4];
 
-		pattern_random_block(plan, place, block++, out);
+		pattern_random_block(pattern, place, block++, out);
 		halves[0] = out[0] | (uint64_t)out[1] << 32;
 		halves[1] = out[2] | (uint64_t)out[3] << 32;
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -159,45 +160,45 @@ static void repeat_fill(const uint8_t *string, size_t period, size_t at, uint8_t
 }
 
 /* Bytes [offset, offset + bytes) of the payload. */
-static void place_fill(const struct pattern_plan *plan, const struct pattern_place *place,
+static void place_fill(const struct pattern *pattern, const struct pattern_place *place,
 		       uint32_t offset, uint8_t *to, size_t bytes, struct fast_cpu cpu)
 {
 	static const uint8_t walk[8] = { 0x80, 0x40, 0x20, 0x10, 8, 4, 2, 1 };
-	const uint64_t q = (plan->restart ? 0 : place->position) + offset;
+	const uint64_t q = (pattern->restart ? 0 : place->position) + offset;
 
-	if (pattern_is_prbs(plan->kind)) {
-		prbs_fill(plan, place, offset, to, bytes, cpu);
+	if (pattern_is_prbs(pattern->kind)) {
+		prbs_fill(pattern, place, offset, to, bytes, cpu);
 		return;
 	}
-	switch (plan->kind) {
+	switch (pattern->kind) {
 	case PATTERN_NONE:
 		memset(to, 0, bytes);
 		return;
 	case PATTERN_CONSTANT:
-		memset(to, (int)plan->value, bytes);
+		memset(to, (int)pattern->value, bytes);
 		return;
 	case PATTERN_WALKING_ONE:
 		repeat_fill(walk, sizeof(walk), q % 8, to, bytes);
 		return;
 	case PATTERN_RANDOM:
-		random_fill(plan, place, offset, to, bytes);
+		random_fill(pattern, place, offset, to, bytes);
 		return;
 	case PATTERN_FILE:
-		repeat_fill(plan->file, plan->period, pattern_file_index(plan, place, offset), to,
-			    bytes);
+		repeat_fill(pattern->file, pattern->period,
+			    pattern_file_index(pattern, place, offset), to, bytes);
 		return;
 	default:
-		if (pattern_is_counter(plan->kind) && q <= UINT64_MAX - bytes)
-			counter_fill(plan->kind, q, to, bytes, cpu);
+		if (pattern_is_counter(pattern->kind) && q <= UINT64_MAX - bytes)
+			counter_fill(pattern->kind, q, to, bytes, cpu);
 		else
-			words_fill(plan, place, offset, to, bytes);
+			words_fill(pattern, place, offset, to, bytes);
 	}
 }
 
-void pattern_fill(const struct pattern_plan *plan, const struct pattern_place *place, uint8_t *to,
+void pattern_fill(const struct pattern *pattern, const struct pattern_place *place, uint8_t *to,
 		  size_t bytes)
 {
-	place_fill(plan, place, 0, to, bytes, fast_cpu_now());
+	place_fill(pattern, place, 0, to, bytes, fast_cpu_now());
 }
 
 /* Adds the wrong bits of a piece that is known to have some. */
@@ -225,10 +226,9 @@ static void piece_count(const uint8_t *expected, const uint8_t *got, uint32_t of
 }
 
 /* Compares payload bytes [offset, offset + bytes) by making what belongs there. */
-FAST_INLINE uint32_t filled_check(const struct pattern_plan *plan,
-				  const struct pattern_place *place, uint32_t offset,
-				  const uint8_t *payload, size_t bytes, struct fast_cpu cpu,
-				  struct pattern_mismatch *mismatch)
+FAST_INLINE uint32_t filled_check(const struct pattern *pattern, const struct pattern_place *place,
+				  uint32_t offset, const uint8_t *payload, size_t bytes,
+				  struct fast_cpu cpu, struct pattern_mismatch *mismatch)
 {
 	uint8_t expected[2048]; /* stays in the first-level cache */
 
@@ -236,7 +236,7 @@ FAST_INLINE uint32_t filled_check(const struct pattern_plan *plan,
 		const size_t part = bytes - at < sizeof(expected) ? bytes - at : sizeof(expected);
 		const uint32_t from = offset + (uint32_t)at;
 
-		place_fill(plan, place, from, expected, part, cpu);
+		place_fill(pattern, place, from, expected, part, cpu);
 		if (memcmp(expected, payload + at, part))
 			piece_count(expected, payload + at, from, part, mismatch);
 	}
@@ -247,48 +247,49 @@ FAST_INLINE uint32_t filled_check(const struct pattern_plan *plan,
  * True when the payload's bytes from `offset` on are right, for the kinds that need not be written
  * to be compared; false says nothing yet.
  */
-FAST_INLINE bool part_is_right(const struct pattern_plan *plan, const struct pattern_place *place,
+FAST_INLINE bool part_is_right(const struct pattern *pattern, const struct pattern_place *place,
 			       uint32_t offset, const uint8_t *part, size_t bytes,
 			       struct fast_cpu cpu, const struct pattern_ahead *ahead)
 {
-	const uint64_t q = (plan->restart ? 0 : place->position) + offset;
+	const uint64_t q = (pattern->restart ? 0 : place->position) + offset;
 
-	if (pattern_is_prbs(plan->kind) && !offset)
-		return prbs_is_right_ahead(plan, place, part, bytes, cpu, ahead);
-	if (pattern_is_prbs(plan->kind))
+	if (pattern_is_prbs(pattern->kind) && !offset)
+		return prbs_is_right_ahead(pattern, place, part, bytes, cpu, ahead);
+	if (pattern_is_prbs(pattern->kind))
 		return prbs_follows(
-			plan, prbs_window(plan, pattern_prbs_phase(plan, place, offset), cpu.clmul),
+			pattern,
+			prbs_window(pattern, pattern_prbs_phase(pattern, place, offset), cpu.clmul),
 			part, bytes, cpu, ahead);
-	if (pattern_is_counter(plan->kind) && q <= UINT64_MAX - bytes)
-		return counter_is_right(plan->kind, q, part, bytes, cpu, ahead);
+	if (pattern_is_counter(pattern->kind) && q <= UINT64_MAX - bytes)
+		return counter_is_right(pattern->kind, q, part, bytes, cpu, ahead);
 	ahead_all(ahead);
 	return false;
 }
 
-uint32_t pattern_check_ahead(const struct pattern_plan *plan, const struct pattern_place *place,
+uint32_t pattern_check_ahead(const struct pattern *pattern, const struct pattern_place *place,
 			     const uint8_t *payload, size_t bytes,
 			     const struct pattern_ahead *ahead, struct pattern_mismatch *mismatch)
 {
 	const struct fast_cpu cpu = fast_cpu_now();
 
 	memset(mismatch, 0, sizeof(*mismatch));
-	if (plan->kind == PATTERN_NONE)
+	if (pattern->kind == PATTERN_NONE)
 		return 0;
-	if (part_is_right(plan, place, 0, payload, bytes, cpu, ahead))
+	if (part_is_right(pattern, place, 0, payload, bytes, cpu, ahead))
 		return 0;
-	return filled_check(plan, place, 0, payload, bytes, cpu, mismatch);
+	return filled_check(pattern, place, 0, payload, bytes, cpu, mismatch);
 }
 
-uint32_t pattern_check_part(const struct pattern_plan *plan, const struct pattern_place *place,
+uint32_t pattern_check_part(const struct pattern *pattern, const struct pattern_place *place,
 			    uint32_t offset, const uint8_t *part, size_t bytes,
 			    struct pattern_mismatch *mismatch)
 {
 	const struct fast_cpu cpu = fast_cpu_now();
 
 	memset(mismatch, 0, sizeof(*mismatch));
-	if (plan->kind == PATTERN_NONE || !bytes)
+	if (pattern->kind == PATTERN_NONE || !bytes)
 		return 0;
-	if (part_is_right(plan, place, offset, part, bytes, cpu, NULL))
+	if (part_is_right(pattern, place, offset, part, bytes, cpu, NULL))
 		return 0;
-	return filled_check(plan, place, offset, part, bytes, cpu, mismatch);
+	return filled_check(pattern, place, offset, part, bytes, cpu, mismatch);
 }

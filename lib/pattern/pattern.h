@@ -53,9 +53,9 @@ enum pattern_kind {
 /*
  * All that is needed to produce byte `position` of a pattern. Plain data, passed by value to
  * kernels; the pointers are addresses that the code which runs the check can read (device pointers
- * for a kernel). Fill it with pattern_plan_init().
+ * for a kernel). Fill it with pattern_init().
  */
-struct pattern_plan {
+struct pattern {
 	uint32_t kind;	  /* enum pattern_kind */
 	uint32_t restart; /* 1: position counts from each frame's payload */
 	uint32_t invert;  /* 1: PRBS bits are inverted (the O.150 default is already applied) */
@@ -92,7 +92,7 @@ struct pattern_place {
  * The four payload bytes at offset `offset` (any value, need not be a multiple of four) of the
  * frame at `place`, as a little-endian word: the byte at `offset` is in bits 7..0. O(1).
  */
-GDRCAP_HD uint32_t pattern_word(const struct pattern_plan *plan, const struct pattern_place *place,
+GDRCAP_HD uint32_t pattern_word(const struct pattern *pattern, const struct pattern_place *place,
 				uint32_t offset);
 
 /* ---- host only: lib/pattern/pattern.c ---- */
@@ -106,31 +106,32 @@ struct pattern_config {
 	int invert; /* -1: as in O.150; 0 no; 1 yes (-EINVAL for other than PRBS) */
 	uint8_t value;
 	uint64_t seed;
-	const uint8_t *file; /* PATTERN_FILE: not copied, must outlive the plan */
+	const uint8_t *file; /* PATTERN_FILE: not copied, must outlive the pattern */
 	size_t file_bytes;
 };
 
 /*
- * Builds the plan and, for PRBS, its tables (PRBS-31: 256 KiB + 256 KiB). 0, -EINVAL or -ENOMEM.
- * The plan's pointers are host pointers; a kernel back end uploads the tables
- * (pattern_plan_tables()) and replaces the pointers in its own copy.
+ * Builds the pattern and, for PRBS, its tables (PRBS-31: 256 KiB + 256 KiB). 0, -EINVAL or -ENOMEM.
+ * The pattern's pointers are host pointers; a kernel back end uploads the tables
+ * (pattern_table_bytes()) and replaces the pointers in its own copy.
  */
-int pattern_plan_init(struct pattern_plan *plan, const struct pattern_config *config);
-void pattern_plan_free(struct pattern_plan *plan);
+int pattern_init(struct pattern *pattern, const struct pattern_config *config);
+void pattern_free(struct pattern *pattern);
 
-/* Sizes in bytes of what the plan points to (0 when it points to nothing). */
+/* Sizes in bytes of what the pattern points to (0 when it points to nothing). */
 struct pattern_tables {
 	size_t windows_bytes, powers_bytes, file_bytes;
 };
-struct pattern_tables pattern_plan_tables(const struct pattern_plan *plan);
+struct pattern_tables pattern_table_bytes(const struct pattern *pattern);
 
 /* "prbs31", "counter16be", "constant", ...; NULL for an unknown kind. 0, or -EINVAL for an unknown
  * name. */
+extern const char *const pattern_names[PATTERN_KINDS + 1]; /* by kind; NULL-ended */
 const char *pattern_name(enum pattern_kind kind);
 int pattern_from_name(const char *name, enum pattern_kind *kind);
 
 /* Writes `bytes` payload bytes of the frame at `place`. The host generator's fast path. */
-void pattern_fill(const struct pattern_plan *plan, const struct pattern_place *place, uint8_t *to,
+void pattern_fill(const struct pattern *pattern, const struct pattern_place *place, uint8_t *to,
 		  size_t bytes);
 
 /*
@@ -144,12 +145,12 @@ struct pattern_mismatch {
 };
 struct pattern_ahead;
 /* Fetches meanwhile what will be read next: pattern_ahead.h; NULL: nothing. */
-uint32_t pattern_check_ahead(const struct pattern_plan *plan, const struct pattern_place *place,
+uint32_t pattern_check_ahead(const struct pattern *pattern, const struct pattern_place *place,
 			     const uint8_t *payload, size_t bytes,
 			     const struct pattern_ahead *ahead, struct pattern_mismatch *mismatch);
 /* The same of the payload's bytes from `offset` on, which `part` points to; the mismatch's offset
  * counts from the payload's first byte. */
-uint32_t pattern_check_part(const struct pattern_plan *plan, const struct pattern_place *place,
+uint32_t pattern_check_part(const struct pattern *pattern, const struct pattern_place *place,
 			    uint32_t offset, const uint8_t *part, size_t bytes,
 			    struct pattern_mismatch *mismatch);
 

@@ -59,32 +59,32 @@ static inline struct fast_cpu fast_cpu_now(void)
 
 /* ---- pattern_prbs.c ---- */
 
-/* Fills in degree, tap, distances, period and tables for plan->kind. 0 or -ENOMEM. */
-int prbs_plan_init(struct pattern_plan *plan);
+/* Fills in degree, tap, distances, period and tables for pattern->kind. 0 or -ENOMEM. */
+int prbs_init(struct pattern *pattern);
 
 /* 64 uninverted bits from bit position `phase`, first bit in bit 63. */
-uint64_t prbs_window(const struct pattern_plan *plan, uint64_t phase, bool clmul);
+uint64_t prbs_window(const struct pattern *pattern, uint64_t phase, bool clmul);
 
-void prbs_fill(const struct pattern_plan *plan, const struct pattern_place *place, uint32_t offset,
+void prbs_fill(const struct pattern *pattern, const struct pattern_place *place, uint32_t offset,
 	       uint8_t *to, size_t bytes, struct fast_cpu cpu);
 
 /*
  * True when all bytes are right; does not say where they are not. Here and below, what is ahead is
  * fetched unless bytes are wrong.
  */
-bool prbs_is_right_ahead(const struct pattern_plan *plan, const struct pattern_place *place,
+bool prbs_is_right_ahead(const struct pattern *pattern, const struct pattern_place *place,
 			 const uint8_t *payload, size_t bytes, struct fast_cpu cpu,
 			 const struct pattern_ahead *ahead);
 
-static inline bool prbs_is_right(const struct pattern_plan *plan, const struct pattern_place *place,
+static inline bool prbs_is_right(const struct pattern *pattern, const struct pattern_place *place,
 				 const uint8_t *payload, size_t bytes, struct fast_cpu cpu)
 {
-	return prbs_is_right_ahead(plan, place, payload, bytes, cpu, NULL);
+	return prbs_is_right_ahead(pattern, place, payload, bytes, cpu, NULL);
 }
 
 /* The same of a payload that may be anywhere in the sequence: true when all of it
  * follows from its first 64 uninverted bits (first bit in bit 63), which are given. */
-bool prbs_follows(const struct pattern_plan *plan, uint64_t window, const uint8_t *payload,
+bool prbs_follows(const struct pattern *pattern, uint64_t window, const uint8_t *payload,
 		  size_t bytes, struct fast_cpu cpu, const struct pattern_ahead *ahead);
 
 /* ---- pattern_counter.c ---- */

@@ -17,10 +17,10 @@
 #include "pattern/pattern_fast.h"
 
 /* Bits from `have` on follow from the first `have` (>= n) by the recurrence, m at a time. */
-static inline uint64_t prbs_extend(const struct pattern_plan *plan, uint64_t window,
+static inline uint64_t prbs_extend(const struct pattern *pattern, uint64_t window,
 				   unsigned int have)
 {
-	const unsigned int n = plan->degree, m = plan->tap;
+	const unsigned int n = pattern->degree, m = pattern->tap;
 
 	for (; have < 64; have += m) {
 		const uint64_t later = ~0ull >> have;
@@ -57,16 +57,17 @@ static uint64_t prbs_jump_clmul(uint64_t window, uint32_t power)
 }
 #endif
 
-uint64_t prbs_window(const struct pattern_plan *plan, uint64_t phase, bool clmul)
+uint64_t prbs_window(const struct pattern *pattern, uint64_t phase, bool clmul)
 {
-	const uint64_t window = plan->windows[phase >> plan->lo_bits];
-	const uint32_t power = plan->powers[phase & ((1u << plan->lo_bits) - 1)];
+	const uint64_t window = pattern->windows[phase >> pattern->lo_bits];
+	const uint32_t power = pattern->powers[phase & ((1u << pattern->lo_bits) - 1)];
 
-	return prbs_extend(plan, clmul ? prbs_jump_clmul(window, power) : prbs_jump(window, power),
-			   65 - plan->degree);
+	return prbs_extend(pattern,
+			   clmul ? prbs_jump_clmul(window, power) : prbs_jump(window, power),
+			   65 - pattern->degree);
 }
 
-int prbs_plan_init(struct pattern_plan *plan)
+int prbs_init(struct pattern *pattern)
 {
 	static const struct {
 		uint8_t degree, tap;
@@ -76,45 +77,45 @@ int prbs_plan_init(struct pattern_plan *plan)
 		[PATTERN_PRBS20] = { 20, 3 },  [PATTERN_PRBS23] = { 23, 18 },
 		[PATTERN_PRBS31] = { 31, 28 },
 	};
-	const uint32_t n = taps[plan->kind].degree, m = taps[plan->kind].tap;
+	const uint32_t n = taps[pattern->kind].degree, m = taps[pattern->kind].tap;
 	const uint32_t polynomial = 1u << n | 1u << (n - m) | 1u;
 	const bool clmul = fast_cpu_now().clmul;
 	uint64_t *windows, window;
 	uint32_t *powers, power = 1;
 
-	plan->degree = n;
-	plan->tap = m;
-	plan->period = (1ull << n) - 1;
-	plan->far_bytes = n;
-	plan->near_bytes = m;
-	while (plan->near_bytes < 64) {
-		plan->far_bytes *= 2;
-		plan->near_bytes *= 2;
+	pattern->degree = n;
+	pattern->tap = m;
+	pattern->period = (1ull << n) - 1;
+	pattern->far_bytes = n;
+	pattern->near_bytes = m;
+	while (pattern->near_bytes < 64) {
+		pattern->far_bytes *= 2;
+		pattern->near_bytes *= 2;
 	}
-	plan->lo_bits = (n + 1) / 2;
+	pattern->lo_bits = (n + 1) / 2;
 
-	windows = malloc(sizeof(*windows) << (n - plan->lo_bits));
-	powers = malloc(sizeof(*powers) << plan->lo_bits);
+	windows = malloc(sizeof(*windows) << (n - pattern->lo_bits));
+	powers = malloc(sizeof(*powers) << pattern->lo_bits);
 	if (!windows || !powers) {
 		free(windows);
 		free(powers);
 		return -ENOMEM;
 	}
-	for (size_t lo = 0; lo < 1u << plan->lo_bits; lo++) {
+	for (size_t lo = 0; lo < 1u << pattern->lo_bits; lo++) {
 		powers[lo] = power;
 		power <<= 1;
 		if (power >> n)
 			power ^= polynomial;
 	}
 	/* the register starts all ones; from here `power` is one row of windows */
-	window = prbs_extend(plan, ~0ull << (64 - n), n);
-	for (size_t hi = 0; hi < 1u << (n - plan->lo_bits); hi++) {
+	window = prbs_extend(pattern, ~0ull << (64 - n), n);
+	for (size_t hi = 0; hi < 1u << (n - pattern->lo_bits); hi++) {
 		windows[hi] = window;
 		window = clmul ? prbs_jump_clmul(window, power) : prbs_jump(window, power);
-		window = prbs_extend(plan, window, 65 - n);
+		window = prbs_extend(pattern, window, 65 - n);
 	}
-	plan->windows = windows;
-	plan->powers = powers;
+	pattern->windows = windows;
+	pattern->powers = powers;
 	return 0;
 }
 
@@ -131,9 +132,9 @@ static inline uint64_t words_bits(const uint64_t *words, size_t at)
  * The further it comes, the longer the distances a squared polynomial allows, until a word takes
  * one step.
  */
-FAST_INLINE void words_extend(const struct pattern_plan *plan, uint64_t *words, size_t count)
+FAST_INLINE void words_extend(const struct pattern *pattern, uint64_t *words, size_t count)
 {
-	size_t n = plan->degree, m = plan->tap, i = 1;
+	size_t n = pattern->degree, m = pattern->tap, i = 1;
 
 	words[1] = 0;
 	while (i < count) {
@@ -163,26 +164,26 @@ FAST_INLINE void words_extend(const struct pattern_plan *plan, uint64_t *words, 
 	}
 }
 
-static void words_extend_generic(const struct pattern_plan *plan, uint64_t *words, size_t count)
+static void words_extend_generic(const struct pattern *pattern, uint64_t *words, size_t count)
 {
-	words_extend(plan, words, count);
+	words_extend(pattern, words, count);
 }
 
-FAST_TARGET_AVX2 static void words_extend_avx2(const struct pattern_plan *plan, uint64_t *words,
+FAST_TARGET_AVX2 static void words_extend_avx2(const struct pattern *pattern, uint64_t *words,
 					       size_t count)
 {
-	words_extend(plan, words, count);
+	words_extend(pattern, words, count);
 }
 
 /* As many words, of which the first is `window`. */
-static void prbs_words(const struct pattern_plan *plan, uint64_t window, uint64_t *words,
+static void prbs_words(const struct pattern *pattern, uint64_t window, uint64_t *words,
 		       size_t count, struct fast_cpu cpu)
 {
 	words[0] = window;
 	if (cpu.level >= FAST_AVX2)
-		words_extend_avx2(plan, words, count);
+		words_extend_avx2(pattern, words, count);
 	else
-		words_extend_generic(plan, words, count);
+		words_extend_generic(pattern, words, count);
 }
 
 /* The payload's next 8 bytes as they are in memory. */
@@ -233,12 +234,12 @@ FILL_VARIANT(avx2, FAST_TARGET_AVX2)
  * m vectors of 32 bytes. Every load is of what one store wrote: one that spans several would wait
  * until they left the store buffer, where the last frame's stores wait for memory.
  */
-void prbs_fill(const struct pattern_plan *plan, const struct pattern_place *place, uint32_t offset,
+void prbs_fill(const struct pattern *pattern, const struct pattern_place *place, uint32_t offset,
 	       uint8_t *to, size_t bytes, struct fast_cpu cpu)
 {
-	const size_t n = plan->degree, m = plan->tap, count = (bytes + 7) / 8;
+	const size_t n = pattern->degree, m = pattern->tap, count = (bytes + 7) / 8;
 	const size_t head = count < n ? count : n, row = count < 4 * n ? count : 4 * n;
-	const uint64_t invert = 0ull - plan->invert;
+	const uint64_t invert = 0ull - pattern->invert;
 	uint64_t words[31 + 1];
 	union {
 		uint64_t words[4 * RING];
@@ -254,7 +255,8 @@ void prbs_fill(const struct pattern_plan *plan, const struct pattern_place *plac
 	/* short stores to lines that are not there would fill the store buffer */
 	for (i = 0; i < bytes && i < FETCH_BYTES; i += 64)
 		__builtin_prefetch(to + i, 1);
-	prbs_words(plan, prbs_window(plan, pattern_prbs_phase(plan, place, offset), cpu.clmul),
+	prbs_words(pattern,
+		   prbs_window(pattern, pattern_prbs_phase(pattern, place, offset), cpu.clmul),
 		   words, head, cpu);
 	for (i = 0; i < row; i++) {
 		next = i < n ? word_bytes(words[i], invert)
@@ -309,11 +311,12 @@ FAST_INLINE uint64_t bits_wrong(struct near_bits back, uint64_t before, uint64_t
 }
 
 /* Not 0 when a byte of [8, bytes) does not follow from those before it; bytes is 8 at least. */
-FAST_INLINE uint64_t words_wrong(const struct pattern_plan *plan, const uint8_t *at, size_t bytes,
+FAST_INLINE uint64_t words_wrong(const struct pattern *pattern, const uint8_t *at, size_t bytes,
 				 uint64_t invert)
 {
-	const unsigned int twice = plan->degree > 16 ? 1 : plan->degree > 8 ? 2 : 3;
-	const struct near_bits back = { 64 - (plan->degree << twice), 64 - (plan->tap << twice) };
+	const unsigned int twice = pattern->degree > 16 ? 1 : pattern->degree > 8 ? 2 : 3;
+	const struct near_bits back = { 64 - (pattern->degree << twice),
+					64 - (pattern->tap << twice) };
 	uint64_t before = bits_at(at), any = 0;
 	size_t i = 8;
 
@@ -378,12 +381,11 @@ REST_VARIANT(avx2, FAST_TARGET_AVX2, FAST_BYTES_AVX2)
 REST_VARIANT(avx512, FAST_TARGET_AVX512, FAST_BYTES_AVX512)
 
 /* True when the payload is `window` and what follows from it. */
-FAST_INLINE bool all_follows(const struct pattern_plan *plan, uint64_t window,
-			     const uint8_t *payload, size_t bytes, struct fast_cpu cpu,
-			     const struct pattern_ahead *ahead)
+FAST_INLINE bool all_follows(const struct pattern *pattern, uint64_t window, const uint8_t *payload,
+			     size_t bytes, struct fast_cpu cpu, const struct pattern_ahead *ahead)
 {
-	const size_t far = plan->degree, near = plan->tap, head = far < 8 ? 8 : far;
-	const uint64_t invert = 0ull - plan->invert;
+	const size_t far = pattern->degree, near = pattern->tap, head = far < 8 ? 8 : far;
+	const uint64_t invert = 0ull - pattern->invert;
 	const bool is_short = bytes < far + 64;
 
 	if (is_short)
@@ -391,7 +393,7 @@ FAST_INLINE bool all_follows(const struct pattern_plan *plan, uint64_t window,
 	if (bytes < 8)
 		return few_are_right(window, payload, bytes, invert);
 	if ((bits_at(payload) ^ window ^ invert) |
-	    words_wrong(plan, payload, is_short ? bytes : head, invert))
+	    words_wrong(pattern, payload, is_short ? bytes : head, invert))
 		return false;
 	if (is_short)
 		return true;
@@ -402,16 +404,17 @@ FAST_INLINE bool all_follows(const struct pattern_plan *plan, uint64_t window,
 	return rest_is_right_generic(payload, bytes, far, near, invert, ahead);
 }
 
-bool prbs_follows(const struct pattern_plan *plan, uint64_t window, const uint8_t *payload,
+bool prbs_follows(const struct pattern *pattern, uint64_t window, const uint8_t *payload,
 		  size_t bytes, struct fast_cpu cpu, const struct pattern_ahead *ahead)
 {
-	return all_follows(plan, window, payload, bytes, cpu, ahead);
+	return all_follows(pattern, window, payload, bytes, cpu, ahead);
 }
 
-bool prbs_is_right_ahead(const struct pattern_plan *plan, const struct pattern_place *place,
+bool prbs_is_right_ahead(const struct pattern *pattern, const struct pattern_place *place,
 			 const uint8_t *payload, size_t bytes, struct fast_cpu cpu,
 			 const struct pattern_ahead *ahead)
 {
-	return all_follows(plan, prbs_window(plan, pattern_prbs_phase(plan, place, 0), cpu.clmul),
+	return all_follows(pattern,
+			   prbs_window(pattern, pattern_prbs_phase(pattern, place, 0), cpu.clmul),
 			   payload, bytes, cpu, ahead);
 }

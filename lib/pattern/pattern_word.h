@@ -2,7 +2,7 @@
 /*
  * Definition of pattern_word(). Included by pattern.h; compiles as C (gnu17) and as CUDA C++17.
  *
- * A kernel that gives pattern_word() a plan whose `kind` is a compile-time constant gets code for
+ * A kernel that gives pattern_word() a pattern whose `kind` is a compile-time constant gets code for
  * that pattern only.
  */
 #ifndef GDRCAP_PATTERN_WORD_H
@@ -52,13 +52,13 @@ GDRCAP_HD uint64_t pattern_fold(uint64_t x, uint32_t n, uint64_t period)
  * Bit position in the period of payload byte `offset`. The stream's position is reduced before
  * offset is added, so a frame whose (hostile) position is just below 2^64 bytes keeps its phase.
  */
-GDRCAP_HD uint64_t pattern_prbs_phase(const struct pattern_plan *plan,
+GDRCAP_HD uint64_t pattern_prbs_phase(const struct pattern *pattern,
 				      const struct pattern_place *place, uint32_t offset)
 {
-	uint64_t start = plan->restart ? 0 : place->position;
+	uint64_t start = pattern->restart ? 0 : place->position;
 
-	start = pattern_fold(start, plan->degree, plan->period);
-	return pattern_fold((start + offset) << 3, plan->degree, plan->period);
+	start = pattern_fold(start, pattern->degree, pattern->period);
+	return pattern_fold((start + offset) << 3, pattern->degree, pattern->period);
 }
 
 /* What a jump reads from memory: a caller may have something to do before it comes. */
@@ -67,11 +67,11 @@ struct pattern_jump {
 	uint32_t power;
 };
 
-GDRCAP_HD void pattern_prbs_jump(const struct pattern_plan *plan, uint64_t phase,
+GDRCAP_HD void pattern_prbs_jump(const struct pattern *pattern, uint64_t phase,
 				 struct pattern_jump *jump)
 {
-	jump->window = plan->windows[phase >> plan->lo_bits];
-	jump->power = plan->powers[phase & ((1u << plan->lo_bits) - 1)];
+	jump->window = pattern->windows[phase >> pattern->lo_bits];
+	jump->power = pattern->powers[phase & ((1u << pattern->lo_bits) - 1)];
 }
 
 /* Coefficients 16 * part .. 16 * part + 15 of the power, part 0 or 1: the jump is the sum of both.
@@ -95,27 +95,27 @@ GDRCAP_HD uint32_t pattern_jump_bits(const struct pattern_jump *jump)
 }
 
 /* 32 uninverted bits from bit position `phase`, first bit in bit 31. */
-GDRCAP_HD uint32_t pattern_prbs_bits(const struct pattern_plan *plan, uint64_t phase)
+GDRCAP_HD uint32_t pattern_prbs_bits(const struct pattern *pattern, uint64_t phase)
 {
 	struct pattern_jump jump;
 
-	pattern_prbs_jump(plan, phase, &jump);
+	pattern_prbs_jump(pattern, phase, &jump);
 	return pattern_jump_bits(&jump);
 }
 
 /* Payload bytes of 32 such bits. */
-GDRCAP_HD uint32_t pattern_prbs_bytes(const struct pattern_plan *plan, uint32_t bits)
+GDRCAP_HD uint32_t pattern_prbs_bytes(const struct pattern *pattern, uint32_t bits)
 {
-	return pattern_swap32(bits ^ (0u - plan->invert));
+	return pattern_swap32(bits ^ (0u - pattern->invert));
 }
 
-GDRCAP_HD uint32_t pattern_prbs_word(const struct pattern_plan *plan,
+GDRCAP_HD uint32_t pattern_prbs_word(const struct pattern *pattern,
 				     const struct pattern_place *place, uint32_t offset)
 {
 	struct pattern_jump jump;
 
-	pattern_prbs_jump(plan, pattern_prbs_phase(plan, place, offset), &jump);
-	return pattern_prbs_bytes(plan, pattern_jump_bits(&jump));
+	pattern_prbs_jump(pattern, pattern_prbs_phase(pattern, place, offset), &jump);
+	return pattern_prbs_bytes(pattern, pattern_jump_bits(&jump));
 }
 
 /* Four bytes from offset `r` of the byte string that the low (first) and high 32 bits make. */
@@ -202,7 +202,7 @@ GDRCAP_HD void pattern_philox(uint32_t counter[4], uint32_t key0, uint32_t key1)
 }
 
 /* The 16 payload bytes from offset 16 * block, as four little-endian words. */
-GDRCAP_HD void pattern_random_block(const struct pattern_plan *plan,
+GDRCAP_HD void pattern_random_block(const struct pattern *pattern,
 				    const struct pattern_place *place, uint32_t block,
 				    uint32_t out[4])
 {
@@ -210,57 +210,57 @@ GDRCAP_HD void pattern_random_block(const struct pattern_plan *plan,
 	out[1] = place->stream;
 	out[2] = (uint32_t)place->sequence;
 	out[3] = (uint32_t)(place->sequence >> 32);
-	pattern_philox(out, (uint32_t)plan->seed, (uint32_t)(plan->seed >> 32));
+	pattern_philox(out, (uint32_t)pattern->seed, (uint32_t)(pattern->seed >> 32));
 }
 
-GDRCAP_HD uint32_t pattern_random_word(const struct pattern_plan *plan,
+GDRCAP_HD uint32_t pattern_random_word(const struct pattern *pattern,
 				       const struct pattern_place *place, uint32_t offset)
 {
 	const uint32_t w = offset >> 2 & 3, r = offset & 3;
 	uint32_t block[4], low, high;
 
-	pattern_random_block(plan, place, offset >> 4, block);
+	pattern_random_block(pattern, place, offset >> 4, block);
 	/* selects, since an array with a computed index would live in a GPU's local memory */
 	low = w < 2 ? (w ? block[1] : block[0]) : (w == 2 ? block[2] : block[3]);
 	if (!r)
 		return low;
 	high = w == 0 ? block[1] : (w == 1 ? block[2] : block[3]);
 	if (w == 3) {
-		pattern_random_block(plan, place, (offset >> 4) + 1, block);
+		pattern_random_block(pattern, place, (offset >> 4) + 1, block);
 		high = block[0];
 	}
 	return pattern_bytes_of(low, high, r);
 }
 
 /* Index in the file of payload byte `offset`. */
-GDRCAP_HD uint64_t pattern_file_index(const struct pattern_plan *plan,
+GDRCAP_HD uint64_t pattern_file_index(const struct pattern *pattern,
 				      const struct pattern_place *place, uint32_t offset)
 {
-	uint64_t start = plan->restart ? 0 : place->position % plan->period;
+	uint64_t start = pattern->restart ? 0 : place->position % pattern->period;
 
-	return (start + offset) % plan->period;
+	return (start + offset) % pattern->period;
 }
 
-GDRCAP_HD uint32_t pattern_file_word(const struct pattern_plan *plan,
+GDRCAP_HD uint32_t pattern_file_word(const struct pattern *pattern,
 				     const struct pattern_place *place, uint32_t offset)
 {
-	uint64_t at = pattern_file_index(plan, place, offset);
+	uint64_t at = pattern_file_index(pattern, place, offset);
 	uint32_t word = 0;
 
 	for (uint32_t b = 0; b < 4; b++) {
-		word |= (uint32_t)plan->file[at] << (8 * b);
-		at = at + 1 == plan->period ? 0 : at + 1;
+		word |= (uint32_t)pattern->file[at] << (8 * b);
+		at = at + 1 == pattern->period ? 0 : at + 1;
 	}
 	return word;
 }
 
-GDRCAP_HD uint32_t pattern_word(const struct pattern_plan *plan, const struct pattern_place *place,
+GDRCAP_HD uint32_t pattern_word(const struct pattern *pattern, const struct pattern_place *place,
 				uint32_t offset)
 {
-	const uint64_t q = (plan->restart ? 0 : place->position) + offset;
+	const uint64_t q = (pattern->restart ? 0 : place->position) + offset;
 	uint32_t r;
 
-	switch (plan->kind) {
+	switch (pattern->kind) {
 	case PATTERN_PRBS7:
 	case PATTERN_PRBS9:
 	case PATTERN_PRBS11:
@@ -268,7 +268,7 @@ GDRCAP_HD uint32_t pattern_word(const struct pattern_plan *plan, const struct pa
 	case PATTERN_PRBS20:
 	case PATTERN_PRBS23:
 	case PATTERN_PRBS31:
-		return pattern_prbs_word(plan, place, offset);
+		return pattern_prbs_word(pattern, place, offset);
 	case PATTERN_COUNTER8:
 		return pattern_counter_word(0, 0, q);
 	case PATTERN_COUNTER16_BE:
@@ -284,15 +284,15 @@ GDRCAP_HD uint32_t pattern_word(const struct pattern_plan *plan, const struct pa
 	case PATTERN_COUNTER64_LE:
 		return pattern_counter_word(3, 0, q);
 	case PATTERN_CONSTANT:
-		return (plan->value & 0xffu) * 0x01010101u;
+		return (pattern->value & 0xffu) * 0x01010101u;
 	case PATTERN_WALKING_ONE:
 		r = (uint32_t)q & 7;
 		return r < 4 ? pattern_bytes_of(0x10204080u, 0x01020408u, r)
 			     : pattern_bytes_of(0x01020408u, 0x10204080u, r - 4);
 	case PATTERN_RANDOM:
-		return pattern_random_word(plan, place, offset);
+		return pattern_random_word(pattern, place, offset);
 	case PATTERN_FILE:
-		return pattern_file_word(plan, place, offset);
+		return pattern_file_word(pattern, place, offset);
 	default:
 		return 0;
 	}

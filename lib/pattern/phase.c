@@ -6,15 +6,16 @@
 #include "pattern/phase.h"
 
 /* The phase of which only bit `b` (31 the first) of its first n bits is set. */
-static uint32_t phase_of_bit(const struct pattern_plan *plan, uint32_t b)
+static uint32_t phase_of_bit(const struct pattern *pattern, uint32_t b)
 {
 	uint32_t phase = 1u << b;
 
 	/* the bits after the nth follow from those before them, m at a time */
-	for (uint32_t have = plan->degree; have < 32; have += plan->tap) {
+	for (uint32_t have = pattern->degree; have < 32; have += pattern->tap) {
 		const uint32_t later = UINT32_MAX >> have;
 
-		phase = (phase & ~later) | ((phase >> plan->degree ^ phase >> plan->tap) & later);
+		phase = (phase & ~later) |
+			((phase >> pattern->degree ^ phase >> pattern->tap) & later);
 	}
 	return phase;
 }
@@ -30,18 +31,18 @@ static void jump_compose(struct phase_jump *to, const struct phase_jump *a,
 	*to = both;
 }
 
-void phase_jump_init(struct phase_jump *jump, const struct pattern_plan *plan, int64_t bytes)
+void phase_jump_init(struct phase_jump *jump, const struct pattern *pattern, int64_t bytes)
 {
-	const int64_t period = (int64_t)plan->period;
+	const int64_t period = (int64_t)pattern->period;
 	/* the period is odd, so it is as many bytes as bits; back is on by the rest of it */
-	uint64_t bits = (uint64_t)((bytes % period + period) % period) * 8 % plan->period;
+	uint64_t bits = (uint64_t)((bytes % period + period) % period) * 8 % pattern->period;
 	struct phase_jump power = { { 0 } };
 
 	memset(jump, 0, sizeof(*jump));
 	/* the first n bits are all of the state: those behind them add nothing */
-	for (uint32_t b = 32 - plan->degree; b < 32; b++) {
-		jump->column[b] = phase_of_bit(plan, b);
-		power.column[b] = phase_skip(plan, jump->column[b], 1);
+	for (uint32_t b = 32 - pattern->degree; b < 32; b++) {
+		jump->column[b] = phase_of_bit(pattern, b);
+		power.column[b] = phase_skip(pattern, jump->column[b], 1);
 	}
 	for (; bits; bits >>= 1) {
 		if (bits & 1)
@@ -60,15 +61,15 @@ uint32_t phase_jump_apply(const struct phase_jump *jump, uint32_t phase)
 }
 
 /* True when `bytes` bytes begin with `phase` and go on as it does. */
-static bool phase_is_followed(const struct pattern_plan *plan, uint32_t phase, const uint8_t *at,
+static bool phase_is_followed(const struct pattern *pattern, uint32_t phase, const uint8_t *at,
 			      uint32_t bytes, const struct pattern_ahead *ahead)
 {
-	return !bytes || prbs_follows(plan, (uint64_t)phase << 32 | phase_step(plan, phase), at,
-				      bytes, fast_cpu_now(), ahead);
+	return !bytes || prbs_follows(pattern, (uint64_t)phase << 32 | phase_step(pattern, phase),
+				      at, bytes, fast_cpu_now(), ahead);
 }
 
 /* The result of a payload that is right and begins with `first`; `last` are its last 32 bits. */
-static void phase_valid(const struct pattern_plan *plan, uint32_t first, uint32_t last,
+static void phase_valid(const struct pattern *pattern, uint32_t first, uint32_t last,
 			uint32_t bytes, struct frame_result *result)
 {
 	result->verdict = FRAME_VALID;
@@ -80,11 +81,11 @@ static void phase_valid(const struct pattern_plan *plan, uint32_t first, uint32_
 	result->phase_first = first;
 	/* the last four bytes are the sequence's, so what follows them is what follows the payload
 	 */
-	result->phase_next = phase_step(plan, last);
+	result->phase_next = phase_step(pattern, last);
 	result->detail = 0;
 }
 
-void phase_check_ahead(const struct pattern_plan *plan, const uint8_t *payload, uint32_t bytes,
+void phase_check_ahead(const struct pattern *pattern, const uint8_t *payload, uint32_t bytes,
 		       uint32_t payload_offset, const struct pattern_ahead *ahead,
 		       struct frame_result *result)
 {
@@ -94,22 +95,24 @@ void phase_check_ahead(const struct pattern_plan *plan, const uint8_t *payload, 
 		phase_unlocked(bytes, payload_offset, result);
 		return;
 	}
-	first = phase_word(plan, payload);
-	if (phase_is_one(plan, first) && phase_is_followed(plan, first, payload, bytes, ahead))
-		phase_valid(plan, first, phase_word(plan, payload + bytes - 4), bytes, result);
+	first = phase_word(pattern, payload);
+	if (phase_is_one(pattern, first) &&
+	    phase_is_followed(pattern, first, payload, bytes, ahead))
+		phase_valid(pattern, first, phase_word(pattern, payload + bytes - 4), bytes,
+			    result);
 	else
-		phase_check(plan, payload, bytes, payload_offset, result);
+		phase_check(pattern, payload, bytes, payload_offset, result);
 }
 
 /* The phase `bytes` bytes behind `phase`. */
-static uint32_t phase_behind(const struct pattern_plan *plan, uint32_t phase, uint32_t bytes)
+static uint32_t phase_behind(const struct pattern *pattern, uint32_t phase, uint32_t bytes)
 {
 	for (; bytes >= 4; bytes -= 4)
-		phase = phase_step(plan, phase);
-	return phase_skip(plan, phase, 8 * bytes);
+		phase = phase_step(pattern, phase);
+	return phase_skip(pattern, phase, 8 * bytes);
 }
 
-void phase_check_span_fast(const struct pattern_plan *plan, const struct frame_span *payload,
+void phase_check_span_fast(const struct pattern *pattern, const struct frame_span *payload,
 			   uint32_t bytes, uint32_t payload_offset, struct frame_result *result)
 {
 	const uint32_t part = bytes < payload->first_bytes ? bytes : payload->first_bytes;
@@ -119,12 +122,13 @@ void phase_check_span_fast(const struct pattern_plan *plan, const struct frame_s
 		phase_unlocked(bytes, payload_offset, result);
 		return;
 	}
-	first = phase_word_at(plan, payload, 0);
-	if (phase_is_one(plan, first) &&
-	    phase_is_followed(plan, first, payload->first, part, NULL) &&
-	    phase_is_followed(plan, phase_behind(plan, first, part), payload->rest, bytes - part,
-			      NULL))
-		phase_valid(plan, first, phase_word_at(plan, payload, bytes - 4), bytes, result);
+	first = phase_word_at(pattern, payload, 0);
+	if (phase_is_one(pattern, first) &&
+	    phase_is_followed(pattern, first, payload->first, part, NULL) &&
+	    phase_is_followed(pattern, phase_behind(pattern, first, part), payload->rest,
+			      bytes - part, NULL))
+		phase_valid(pattern, first, phase_word_at(pattern, payload, bytes - 4), bytes,
+			    result);
 	else
-		phase_check_span(plan, payload, bytes, payload_offset, result);
+		phase_check_span(pattern, payload, bytes, payload_offset, result);
 }

@@ -20,11 +20,11 @@
 #include "pattern/frame.h" /* after the constants: it includes the definitions that use them */
 
 /* The 32 bits after, and before, `phase`. */
-GDRCAP_HD uint32_t phase_step(const struct pattern_plan *plan, uint32_t phase);
-GDRCAP_HD uint32_t phase_step_back(const struct pattern_plan *plan, uint32_t phase);
+GDRCAP_HD uint32_t phase_step(const struct pattern *pattern, uint32_t phase);
+GDRCAP_HD uint32_t phase_step_back(const struct pattern *pattern, uint32_t phase);
 
 /* The phase `bits` (0..31) bits after `phase`. */
-GDRCAP_HD uint32_t phase_skip(const struct pattern_plan *plan, uint32_t phase, uint32_t bits);
+GDRCAP_HD uint32_t phase_skip(const struct pattern *pattern, uint32_t phase, uint32_t bits);
 
 /*
  * One thread's search and count, byte by byte: the reference that fast paths must equal. Looks at
@@ -36,11 +36,11 @@ GDRCAP_HD uint32_t phase_skip(const struct pattern_plan *plan, uint32_t phase, u
  * unlocked), wrong_bits, offset (unlocked: the payload's), expected, got, phase_first, phase_next,
  * detail.
  */
-GDRCAP_HD void phase_check(const struct pattern_plan *plan, const uint8_t *payload, uint32_t bytes,
+GDRCAP_HD void phase_check(const struct pattern *pattern, const uint8_t *payload, uint32_t bytes,
 			   uint32_t payload_offset, struct frame_result *result);
 
 /* The same of a payload that may lie in two parts. */
-GDRCAP_HD void phase_check_span(const struct pattern_plan *plan, const struct frame_span *payload,
+GDRCAP_HD void phase_check_span(const struct pattern *pattern, const struct frame_span *payload,
 				uint32_t bytes, uint32_t payload_offset,
 				struct frame_result *result);
 
@@ -54,15 +54,15 @@ struct phase_jump {
 	uint32_t column[32]; /* what bit b of the phase (b = 31 the first) contributes */
 };
 /* `bytes` may be negative: back. */
-void phase_jump_init(struct phase_jump *jump, const struct pattern_plan *plan, int64_t bytes);
+void phase_jump_init(struct phase_jump *jump, const struct pattern *pattern, int64_t bytes);
 uint32_t phase_jump_apply(const struct phase_jump *jump, uint32_t phase);
 
 /* phase_check(), near memory speed where the payload follows from its first word throughout. Fetches
  * meanwhile what will be read next: pattern_ahead.h; NULL: nothing. */
-void phase_check_ahead(const struct pattern_plan *plan, const uint8_t *payload, uint32_t bytes,
+void phase_check_ahead(const struct pattern *pattern, const uint8_t *payload, uint32_t bytes,
 		       uint32_t payload_offset, const struct pattern_ahead *ahead,
 		       struct frame_result *result);
-void phase_check_span_fast(const struct pattern_plan *plan, const struct frame_span *payload,
+void phase_check_span_fast(const struct pattern *pattern, const struct frame_span *payload,
 			   uint32_t bytes, uint32_t payload_offset, struct frame_result *result);
 
 #ifdef __cplusplus

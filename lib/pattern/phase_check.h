@@ -11,82 +11,82 @@
 #include "pattern/frame_bytes.h"
 
 /* The payload word at `at` as uninverted bits. */
-GDRCAP_HD uint32_t phase_word(const struct pattern_plan *plan, const uint8_t *at)
+GDRCAP_HD uint32_t phase_word(const struct pattern *pattern, const uint8_t *at)
 {
-	return frame_be32(at) ^ (0u - plan->invert);
+	return frame_be32(at) ^ (0u - pattern->invert);
 }
 
-GDRCAP_HD uint32_t phase_word_at(const struct pattern_plan *plan, const struct frame_span *payload,
+GDRCAP_HD uint32_t phase_word_at(const struct pattern *pattern, const struct frame_span *payload,
 				 uint32_t at)
 {
-	return frame_span_be32(payload, at) ^ (0u - plan->invert);
+	return frame_span_be32(payload, at) ^ (0u - pattern->invert);
 }
 
-GDRCAP_HD uint32_t phase_step(const struct pattern_plan *plan, uint32_t phase)
+GDRCAP_HD uint32_t phase_step(const struct pattern *pattern, uint32_t phase)
 {
 	uint64_t window = (uint64_t)phase << 32;
 
 	/* m more bits at a time follow from what is there */
-	for (uint32_t have = 32; have < 64; have += plan->tap) {
+	for (uint32_t have = 32; have < 64; have += pattern->tap) {
 		const uint64_t later = UINT64_MAX >> have;
 
 		window = (window & ~later) |
-			 ((window >> plan->degree ^ window >> plan->tap) & later);
+			 ((window >> pattern->degree ^ window >> pattern->tap) & later);
 	}
 	return (uint32_t)window;
 }
 
-GDRCAP_HD uint32_t phase_step_back(const struct pattern_plan *plan, uint32_t phase)
+GDRCAP_HD uint32_t phase_step_back(const struct pattern *pattern, uint32_t phase)
 {
-	const uint32_t gap = plan->degree - plan->tap;
+	const uint32_t gap = pattern->degree - pattern->tap;
 	uint64_t window = phase;
 
 	/* bit[i] = bit[i + n] ^ bit[i + n - m]: n - m at a time */
 	for (uint32_t have = 32; have < 64; have += gap) {
 		const uint64_t later = UINT64_MAX >> (64 - have);
 
-		window = (window & later) | ((window << plan->degree ^ window << gap) & ~later);
+		window = (window & later) | ((window << pattern->degree ^ window << gap) & ~later);
 	}
 	return (uint32_t)(window >> 32);
 }
 
-GDRCAP_HD uint32_t phase_skip(const struct pattern_plan *plan, uint32_t phase, uint32_t bits)
+GDRCAP_HD uint32_t phase_skip(const struct pattern *pattern, uint32_t phase, uint32_t bits)
 {
-	const uint64_t window = (uint64_t)phase << 32 | phase_step(plan, phase);
+	const uint64_t window = (uint64_t)phase << 32 | phase_step(pattern, phase);
 
 	return (uint32_t)(window >> (32 - bits));
 }
 
 /* 1: 32 bits that the sequence has somewhere: its bits from the nth on follow from those before. */
-GDRCAP_HD int phase_is_one(const struct pattern_plan *plan, uint32_t word)
+GDRCAP_HD int phase_is_one(const struct pattern *pattern, uint32_t word)
 {
-	const uint32_t n = plan->degree, m = plan->tap;
+	const uint32_t n = pattern->degree, m = pattern->tap;
 
 	return word && !((word ^ word >> n ^ word >> m) & (UINT32_MAX >> n));
 }
 
 /* 1: `next` is the word after `word`, which is a phase. */
-GDRCAP_HD int phase_follows(const struct pattern_plan *plan, uint32_t word, uint32_t next)
+GDRCAP_HD int phase_follows(const struct pattern *pattern, uint32_t word, uint32_t next)
 {
-	return phase_is_one(plan, word) && phase_step(plan, word) == next;
+	return phase_is_one(pattern, word) && phase_step(pattern, word) == next;
 }
 
 /*
  * 1: the search tries word k of a payload of `words` whole ones: the next two follow from it. A
  * word that itself follows from the one before it is of that one's phase, which was tried.
  */
-GDRCAP_HD int phase_is_start(const struct pattern_plan *plan, const struct frame_span *payload,
+GDRCAP_HD int phase_is_start(const struct pattern *pattern, const struct frame_span *payload,
 			     uint32_t words, uint32_t k)
 {
 	uint32_t word, next;
 
 	if (k + 2 >= words)
 		return 0;
-	word = phase_word_at(plan, payload, 4 * k);
-	next = phase_word_at(plan, payload, 4 * k + 4);
-	return phase_follows(plan, word, next) &&
-	       phase_follows(plan, next, phase_word_at(plan, payload, 4 * k + 8)) &&
-	       !(k && phase_follows(plan, phase_word_at(plan, payload, 4 * k - 4), word));
+	word = phase_word_at(pattern, payload, 4 * k);
+	next = phase_word_at(pattern, payload, 4 * k + 4);
+	return phase_follows(pattern, word, next) &&
+	       phase_follows(pattern, next, phase_word_at(pattern, payload, 4 * k + 8)) &&
+	       !(k && phase_follows(pattern, phase_word_at(pattern, payload, 4 * k - 4), word));
 }
 
 /* The most wrong bits that a payload may have. */
@@ -113,7 +113,7 @@ GDRCAP_HD void phase_unlocked(uint32_t bytes, uint32_t payload_offset, struct fr
  * Counts what is wrong with a payload that begins with `phase`, and fills the result. 0, with the
  * result undefined, when that is too much.
  */
-GDRCAP_HD int phase_count(const struct pattern_plan *plan, uint32_t phase,
+GDRCAP_HD int phase_count(const struct pattern *pattern, uint32_t phase,
 			  const struct frame_span *payload, uint32_t bytes, uint32_t payload_offset,
 			  struct frame_result *result)
 {
@@ -128,7 +128,7 @@ GDRCAP_HD int phase_count(const struct pattern_plan *plan, uint32_t phase,
 	result->phase_first = phase;
 	result->detail = 0;
 	for (uint32_t at = 0; at < bytes; at += 4) {
-		const uint32_t expected = phase ^ (0u - plan->invert);
+		const uint32_t expected = phase ^ (0u - pattern->invert);
 		uint32_t i;
 
 		for (i = 0; i < 4 && at + i < bytes; i++) {
@@ -147,13 +147,13 @@ GDRCAP_HD int phase_count(const struct pattern_plan *plan, uint32_t phase,
 		}
 		if (result->wrong_bits > most)
 			return 0;
-		phase = i == 4 ? phase_step(plan, phase) : phase_skip(plan, phase, 8 * i);
+		phase = i == 4 ? phase_step(pattern, phase) : phase_skip(pattern, phase, 8 * i);
 	}
 	result->phase_next = phase;
 	return 1;
 }
 
-GDRCAP_HD void phase_check_span(const struct pattern_plan *plan, const struct frame_span *payload,
+GDRCAP_HD void phase_check_span(const struct pattern *pattern, const struct frame_span *payload,
 				uint32_t bytes, uint32_t payload_offset,
 				struct frame_result *result)
 {
@@ -162,24 +162,24 @@ GDRCAP_HD void phase_check_span(const struct pattern_plan *plan, const struct fr
 	for (uint32_t k = 0; k < bytes / 4 && tries < PHASE_TRIES; k++) {
 		uint32_t phase;
 
-		if (!phase_is_start(plan, payload, bytes / 4, k))
+		if (!phase_is_start(pattern, payload, bytes / 4, k))
 			continue;
-		phase = phase_word_at(plan, payload, 4 * k);
+		phase = phase_word_at(pattern, payload, 4 * k);
 		for (uint32_t back = 0; back < k; back++)
-			phase = phase_step_back(plan, phase);
-		if (phase_count(plan, phase, payload, bytes, payload_offset, result))
+			phase = phase_step_back(pattern, phase);
+		if (phase_count(pattern, phase, payload, bytes, payload_offset, result))
 			return;
 		tries++;
 	}
 	phase_unlocked(bytes, payload_offset, result);
 }
 
-GDRCAP_HD void phase_check(const struct pattern_plan *plan, const uint8_t *payload, uint32_t bytes,
+GDRCAP_HD void phase_check(const struct pattern *pattern, const uint8_t *payload, uint32_t bytes,
 			   uint32_t payload_offset, struct frame_result *result)
 {
 	const struct frame_span span = { payload, payload, 0, 1 };
 
-	phase_check_span(plan, &span, bytes, payload_offset, result);
+	phase_check_span(pattern, &span, bytes, payload_offset, result);
 }
 
 #endif

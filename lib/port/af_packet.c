@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <rte_common.h>
@@ -72,6 +73,16 @@ uint32_t af_packet_room(const struct af_packet_ring *ring)
 uint32_t af_packet_cut(const struct af_packet_ring *ring)
 {
 	return ring->slot_bytes > RECEIVED_AT ? ring->slot_bytes - RECEIVED_AT : 0;
+}
+
+int af_packet_flush(int socket)
+{
+	ssize_t ret;
+
+	do
+		ret = sendto(socket, NULL, 0, MSG_DONTWAIT, NULL, 0);
+	while (ret > 0 || (ret < 0 && errno == EINTR));
+	return ret < 0 ? -errno : 0;
 }
 
 /* A slot for frames of so many bytes with FCS: one byte more than they have in memory. */

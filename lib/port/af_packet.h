@@ -35,6 +35,12 @@ struct af_packet_ring {
 void af_packet_ring(struct af_packet_ring *ring, const char *args);
 /* Bytes that the driver insists on in an mbuf, after the headroom. */
 uint32_t af_packet_room(const struct af_packet_ring *ring);
+/*
+ * Has the kernel send what the driver has put into a socket's ring. 0: nothing is left there. The
+ * driver asks once for each burst and takes no for yes: what the kernel then had no room for, or dropped,
+ * stays in the ring until the next burst, and behind the last one for ever.
+ */
+int af_packet_flush(int socket);
 /* A received frame of so many bytes in memory, or more, may have been longer. */
 uint32_t af_packet_cut(const struct af_packet_ring *ring);
 

@@ -157,7 +157,7 @@ static int device_find(const char *root, const char *name, char *pci, size_t byt
 	char path[PATH_MAX], device[64];
 
 	if (name[0] == '.' || strchr(name, '/'))
-		return error_set(error, -ENOENT, "\"%s\" is no name of a port", name);
+		return error_set(error, -ENOENT, "\"%s\" is not the name of a port", name);
 	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
 		if (!path_make(path, root, "class/%s/%s/device", classes[i], name) ||
 		    !link_read(path, device, sizeof(device)))
@@ -216,7 +216,7 @@ int connectx_find(struct connectx_card *card, const char *name, const char *root
 	card->numa_node = -1;
 	root = root_find(root, buffer, sizeof(buffer));
 	if (!name_cut(name, own, sizeof(own)))
-		return error_set(error, -ENOENT, "\"%s\" is no name of a port", name);
+		return error_set(error, -ENOENT, "\"%s\" is not the name of a port", name);
 	if (!pci_read(own, card->pci, sizeof(card->pci)))
 		ret = device_find(root, own, card->pci, sizeof(card->pci), error);
 	if (ret < 0)
@@ -228,7 +228,7 @@ int connectx_find(struct connectx_card *card, const char *name, const char *root
 		return error_set(error, -ENOENT, "there is no PCI device %s (lspci -D)", card->pci);
 	if (vendor != VENDOR_MELLANOX)
 		return error_set(error, -ENODEV,
-				 "%s is no ConnectX: its vendor is 0x%04lx, not 0x%04x (NVIDIA "
+				 "%s is not a ConnectX: its vendor is 0x%04lx, not 0x%04x (NVIDIA "
 				 "Mellanox); an interface of another card is "
 				 "net_af_packet0,iface=NAME",
 				 own, vendor, VENDOR_MELLANOX);

@@ -24,7 +24,7 @@ struct connectx_card {
  * What a port's name means, devargs after it aside: a PCI address with or without domain, the
  * kernel's interface, or the RDMA device. `root` stands for /sys; NULL: /sys, or what EAL takes for
  * it (environment variable SYSFS_PCI_DEVICES).
- * 0; -ENOENT: nothing here is called so; -ENODEV: it is no ConnectX, or the kernel's driver has it
+ * 0; -ENOENT: nothing here is called so; -ENODEV: it is not a ConnectX, or the kernel's driver has it
  * not; -ENOTSUP: it is a part of one that cannot be opened by that name.
  */
 int connectx_find(struct connectx_card *card, const char *name, const char *root,

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <linux/capability.h>
+#include <linux/if_packet.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -131,6 +132,21 @@ int interface_check(const char *port, const char *named, struct gdrcap_error *er
 	return ret == 0 ? lock_check(port, named, error) : ret;
 }
 
+int interface_hear_all(unsigned int index, const char *port)
+{
+	const struct packet_mreq all = { .mr_ifindex = (int)index, .mr_type = PACKET_MR_PROMISC };
+	/* Protocol 0: it hears nothing itself. */
+	const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+
+	if (fd > 0 && setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &all, sizeof(all)) == 0)
+		return fd;
+	log_warning("port %s: its interface may not hear what is for other addresses: %s", port,
+		    strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return 0;
+}
+
 static int ask(const char *name, unsigned long question, struct ifreq *request)
 {
 	const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -153,6 +169,26 @@ bool interface_up(const char *name)
 	return ask(name, SIOCGIFFLAGS, &request) < 0 || (request.ifr_flags & up) == up;
 }
 
+bool interface_hears_all(const char *name)
+{
+	struct ifreq request;
+
+	return ask(name, SIOCGIFFLAGS, &request) == 0 && (request.ifr_flags & IFF_PROMISC);
+}
+
+void interface_set_hears_all(const char *name)
+{
+	struct ifreq request;
+	const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0 && ask(name, SIOCGIFFLAGS, &request) == 0) {
+		request.ifr_flags |= IFF_PROMISC;
+		(void)ioctl(fd, SIOCSIFFLAGS, &request);
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
 uint32_t interface_mtu(const char *name)
 {
 	struct ifreq request;
@@ -162,8 +198,30 @@ uint32_t interface_mtu(const char *name)
 		       : (uint32_t)request.ifr_mtu;
 }
 
+/* As /proc/net/dev has it, of the calling thread's network namespace. */
+static uint64_t dropped_read(const char *name)
+{
+	const size_t letters = strlen(name);
+	FILE *file = fopen("/proc/thread-self/net/dev", "re");
+	unsigned long long dropped = 0;
+	char line[512];
+
+	while (file && fgets(line, sizeof(line), file)) {
+		const char *at = line + strspn(line, " ");
+
+		/* Bytes, frames, errors, drops. */
+		if (strncmp(at, name, letters) == 0 && at[letters] == ':')
+			(void)sscanf(at + letters + 1, "%*u %*u %*u %llu", &dropped);
+	}
+	if (file)
+		fclose(file);
+	return dropped;
+}
+
 void interface_watch(struct interface *interface, unsigned int index, const char *port)
 {
+	char name[IF_NAMESIZE];
+
 	memset(interface, 0, sizeof(*interface));
 	if (index == 0)
 		return;
@@ -174,6 +232,18 @@ void interface_watch(struct interface *interface, unsigned int index, const char
 		return;
 	}
 	interface->index = index;
+	if (if_indextoname(index, name))
+		interface->dropped_before = dropped_read(name);
+}
+
+uint64_t interface_dropped(const struct interface *interface, char name[IF_NAMESIZE])
+{
+	uint64_t dropped;
+
+	if (!interface->index || !if_indextoname(interface->index, name))
+		return 0;
+	dropped = dropped_read(name);
+	return dropped > interface->dropped_before ? dropped - interface->dropped_before : 0;
 }
 
 bool interface_is_gone(const struct interface *interface)

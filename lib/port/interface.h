@@ -22,6 +22,14 @@ bool interface_of(const char *port, char name[IF_NAMESIZE]);
  */
 int interface_check(const char *port, const char *named, struct gdrcap_error *error);
 
+/* Has interface number `index` promiscuous for as long as the socket that is returned is open, whoever
+ * else has it so or not. 0: it cannot be, which is said. */
+int interface_hear_all(unsigned int index, const char *port);
+
+/* Whether somebody has set it promiscuous by its flag (ip link set NAME promisc on); and that. */
+bool interface_hears_all(const char *name);
+void interface_set_hears_all(const char *name);
+
 /* True where nobody can tell. */
 bool interface_up(const char *name);
 /* 0: nobody can tell. */
@@ -36,12 +44,16 @@ struct interface {
 	 * watched. */
 	unsigned int index;
 	int socket; /* in the network namespace where it was opened */
+	uint64_t dropped_before;
 };
 
 /* Interface number `index` of the calling thread's network namespace, under `port`; 0: none. */
 void interface_watch(struct interface *interface, unsigned int index, const char *port);
 /* True when it was deleted, or moved to another network namespace. Asks the kernel. */
 bool interface_is_gone(const struct interface *interface);
+/* Frames that the kernel dropped on it, since interface_watch(), before any socket saw them; 0, too,
+ * where nobody knows. `name`: the interface's, now. */
+uint64_t interface_dropped(const struct interface *interface, char name[IF_NAMESIZE]);
 void interface_forget(struct interface *interface);
 
 #endif

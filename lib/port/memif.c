@@ -73,7 +73,7 @@ static const char *peer_refused(int fd, size_t bytes)
 		return "it can still be made shorter (it lacks F_SEAL_SHRINK)";
 	/* Of huge pages there may be none left at the first access. */
 	if (fstatfs(fd, &system) < 0 || system.f_type != TMPFS_MAGIC)
-		return "it is no memory file of ordinary pages";
+		return "it is not a memory file of ordinary pages";
 	if (fstat(fd, &file) < 0 || file.st_size < 0 || bytes == 0 ||
 	    (uint64_t)file.st_size < bytes)
 		return "it is shorter than the peer says";

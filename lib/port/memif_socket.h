@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 /* After the driver refused `port`: the cause, with its remedy, as far as it is to be seen. False:
- * it is no port that listens on a path, or nothing is wrong with that. */
+ * it is not a port that listens on a path, or nothing is wrong with that. */
 bool memif_socket_why(const char *port, char *why, size_t bytes);
 
 #endif

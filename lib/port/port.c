@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rte_bus_vdev.h>
 #include <rte_dev.h>
@@ -146,11 +147,12 @@ static void conf_make(const struct port *port, const struct port_queues *queues,
 	if (queues->send_on_timestamp)
 		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP;
 	/* Without it a card that is taken away does not say so. */
+	conf->intr_conf.rxq = queues->rx_interrupts;
 	conf->intr_conf.rmv = info->dev_flags && (*info->dev_flags & RTE_ETH_DEV_INTR_RMV) != 0;
 }
 
 /* The mlx5 driver sets the MTU of the kernel's interface, which is the card's: longer frames are
- * dropped at the plug, those for the kernel too. */
+ * dropped at the physical port, those for the kernel too. */
 static void mtu_remember(struct port *port, uint32_t mtu)
 {
 	if (port->facts->writes != DRIVER_WRITES_DMA || port->mtu_before ||
@@ -246,6 +248,11 @@ int port_configure(struct port *port, const struct port_queues *queues, struct g
 	mtu_remember(port, conf.rxmode.mtu);
 	log_words_forget();
 	ret = rte_eth_dev_configure(port->id, queues->rx_queues, queues->tx_queues, &conf);
+	if (ret < 0 && conf.intr_conf.rxq) {
+		port->setup.rx_interrupts = false;
+		conf.intr_conf.rxq = 0;
+		ret = rte_eth_dev_configure(port->id, queues->rx_queues, queues->tx_queues, &conf);
+	}
 	if (ret < 0)
 		return error_add_words(
 			error, error_set(error, ret, "port %s (%s) refused its configuration: %s%s",
@@ -268,34 +275,60 @@ int port_configure(struct port *port, const struct port_queues *queues, struct g
 	if (ret < 0)
 		return ret;
 	/* Not every driver has it; a wire in software hears everything anyway, and an isolated port
-	 * what its rules say. */
-	if (port->rx_queues > 0 && !port->isolated)
+	 * what its rules say. Those of the kernel's interfaces would set a flag that stays. */
+	if (port->rx_queues > 0 && !port->facts->interface && !port->isolated)
 		(void)rte_eth_promiscuous_enable(port->id);
+	if (port->rx_queues > 0 && port->facts->interface && !port->hears_all)
+		port->hears_all = interface_hear_all(info.if_index, port->name);
 	return 0;
+}
+
+static int port_start_once(struct port *port, struct gdrcap_error *error)
+{
+	char interface[IF_NAMESIZE];
+	bool hears_all;
+	int ret;
+
+	if (port_name_joins(port->name))
+		return join_start(port, error);
+	hears_all = port->facts->interface && interface_of(port->name, interface) &&
+		    interface_hears_all(interface);
+	log_words_forget();
+	ret = rte_eth_dev_start(port->id);
+	/* ethdev, which does not know that somebody wants it so, has turned it off. */
+	if (hears_all && !interface_hears_all(interface))
+		interface_set_hears_all(interface);
+	return ret < 0 ? error_add_words(error, error_set(error, ret, "port %s does not start: %s",
+							  port->name, rte_strerror(-ret)))
+		       : 0;
 }
 
 int port_start(struct port *port, struct gdrcap_error *error)
 {
+	struct port_queues queues = port->setup;
 	struct rte_eth_stats stats;
-	int ret;
+	int ret = port_start_once(port, error);
 
-	if (port_name_joins(port->name)) {
-		ret = join_start(port, error);
-		if (ret < 0)
-			return ret;
-	} else {
-		log_words_forget();
-		ret = rte_eth_dev_start(port->id);
-		if (ret < 0)
-			return error_add_words(error,
-					       error_set(error, ret, "port %s does not start: %s",
-							 port->name, rte_strerror(-ret)));
+	if (ret < 0 && queues.rx_interrupts) {
+		/* For want of them, perhaps: they are made at the start. */
+		queues.rx_interrupts = false;
+		ret = port_configure(port, &queues, error);
+		if (ret == 0)
+			ret = port_start_once(port, error);
+		if (ret == 0)
+			log_info("port %s starts without receive interrupts only: idle receivers "
+				 "look for frames from time to time",
+				 port->name);
 	}
+	if (ret < 0)
+		return ret;
 	port->started = true;
 	if (rte_eth_stats_get(port->id, &stats) == 0) {
 		port->missed_base = stats.imissed;
 		port->error_base = stats.ierrors;
 		port->tx_error_base = stats.oerrors;
+		port->tx_frames_base = stats.opackets;
+		port->tx_bytes_base = stats.obytes;
 	}
 	return 0;
 }
@@ -362,6 +395,9 @@ void port_close(struct port *port)
 	port->open = false;
 	kernel_drops_close(port->drops);
 	port->drops = NULL;
+	if (port->hears_all)
+		close(port->hears_all);
+	port->hears_all = 0;
 	mtu_give_back(port);
 	if (port->device[0] == '\0')
 		return;
@@ -429,12 +465,12 @@ void port_counters(const struct port *port, struct port_counters *counters)
 	memset(counters, 0, sizeof(*counters));
 	if (!port->open || rte_eth_stats_get(port->id, &stats) != 0)
 		return;
-	counters->rx_frames = stats.ipackets;
-	counters->tx_frames = stats.opackets;
 	counters->missed =
 		port->drops ? kernel_drops_read(port->drops) : stats.imissed - port->missed_base;
 	counters->error = stats.ierrors - port->error_base;
 	counters->tx_error = stats.oerrors - port->tx_error_base;
+	counters->tx_frames = stats.opackets - port->tx_frames_base;
+	counters->tx_bytes = stats.obytes - port->tx_bytes_base;
 	counters->rx_nombuf = stats.rx_nombuf;
 }
 

@@ -24,6 +24,8 @@ struct port_queues {
 	bool sends;		/* frames are sent; a driver may want send queues where none are */
 	bool send_on_timestamp; /* ask for it: the port has it */
 	bool rx_timestamps;	/* the same of arrival times */
+	bool rx_interrupts;	/* a receiver may sleep until a frame comes; taken back where the
+				 * driver refuses: port_sleep.h */
 	struct rte_mempool *const *rx_pool; /* one a queue */
 	/* Header-data split: each frame's first `split` bytes go into mbufs of head_pool, the rest
 	 * into a chained one of rx_pool. 0: whole frames. */
@@ -45,10 +47,11 @@ struct port {
 	uint16_t mtu_before; /* of the kernel's interface under a ConnectX, given back at close; 0:
 				unknown */
 	struct port_queues setup;   /* as configured, for a restart */
+	int hears_all;		    /* a socket for which its interface is promiscuous; 0: none */
 	struct kernel_drops *drops; /* what the kernel missed for it; NULL: the driver says it, or
 				       nobody */
 	/* Counters at start: ethdev statistics are since the device was opened. */
-	uint64_t missed_base, error_base, tx_error_base;
+	uint64_t missed_base, error_base, tx_error_base, tx_frames_base, tx_bytes_base;
 };
 
 /* Creates or finds the ethdev that `name` means (not a wire): for a ConnectX, what
@@ -88,9 +91,9 @@ bool port_has_rx_timestamps(const struct port *port);
 int port_restart(struct port *port, struct gdrcap_error *error);
 
 struct port_counters {
-	uint64_t rx_frames, tx_frames;	  /* as the driver counts them; diagnostic */
-	uint64_t missed, error, tx_error; /* since port_start(); see kernel_drops.h */
-	uint64_t rx_nombuf;		  /* diagnostic: polls on mlx5 */
+	/* Since port_start(); see kernel_drops.h. */
+	uint64_t missed, error, tx_error, tx_frames, tx_bytes;
+	uint64_t rx_nombuf; /* diagnostic: polls on mlx5 */
 };
 /* One thread at a time. */
 void port_counters(const struct port *port, struct port_counters *counters);

@@ -126,7 +126,8 @@ int join_start(const struct port *port, struct gdrcap_error *error)
 				 "for %u s; is its process stopped?",
 				 port->name, ANSWER_MS / 1000);
 	return error_set(error, -ECONNREFUSED,
-			 "port %s: nobody answers after %u s; its other end (role=server, the same "
-			 "socket and id) must be there first, in this or another process",
+			 "port %s: no answer after %u s; its other end (role=server, the same "
+			 "socket and id) must be there first, in this or another process "
+			 "(--give-up is about a run that has begun)",
 			 port->name, NOBODY_MS / 1000);
 }

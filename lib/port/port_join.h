@@ -7,7 +7,7 @@
 
 /*
  * Starts the port and returns when both ends are connected: 0, or -ECONNREFUSED with the reason when
- * nobody answers within 5 s, or an answer that has begun is not complete after 20 s.
+ * there is no answer within 5 s, or an answer that has begun is not complete after 20 s.
  */
 int join_start(const struct port *port, struct gdrcap_error *error);
 

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "port/af_packet.h"
 #include "port/devargs.h"
+#include "port/fanout.h"
 #include "port/interface.h"
 #include "port/kernel_drops.h"
 #include "port/memif_socket.h"
@@ -108,7 +109,9 @@ static int vdev_open(struct port *port, const char *name, const char *args, cons
 	if (port->facts->interface)
 		kernel_sockets_list(&before);
 	log_words_forget();
+	fanout_begin();
 	ret = rte_vdev_init(port->device, args);
+	fanout_end();
 	if (ret < 0)
 		return open_refused(port, name, ret, error);
 	if (port->facts->interface && port_by_name(port, port->device) == 0 &&
@@ -127,7 +130,7 @@ int port_open(struct port *port, const char *name, const char *named, struct gdr
 	port->facts = driver_facts_find(name);
 	if (name_split(name, port->device, sizeof(port->device), &args) < 0)
 		return error_set(error, -EINVAL,
-				 "\"%s\" is no port; give ring:NAME, a DPDK vdev such as "
+				 "\"%s\" is not a port; give ring:NAME, a DPDK vdev such as "
 				 "net_af_packet0,iface=eth0, or a ConnectX such as 0000:3b:00.0",
 				 named);
 	if (port_by_name(port, port->device) == 0) {
@@ -146,7 +149,7 @@ int port_open(struct port *port, const char *name, const char *named, struct gdr
 		port->open = true;
 		if (port_by_name(port, port->device) < 0) {
 			port_close(port);
-			return error_set(error, -ENODEV, "%s opened, but is no Ethernet port",
+			return error_set(error, -ENODEV, "%s opened, but is not an Ethernet port",
 					 named);
 		}
 	}

@@ -13,6 +13,7 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf_dyn.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "port/rx_clock_verbs.h"
 
@@ -34,14 +35,6 @@ struct pair {
 	uint64_t ticks, ns;
 	uint64_t took; /* ns: so exact is it */
 };
-
-static uint64_t time_ns(clockid_t id)
-{
-	struct timespec now;
-
-	clock_gettime(id, &now);
-	return (uint64_t)now.tv_sec * NS + (uint64_t)now.tv_nsec;
-}
 
 static uint64_t distance(uint64_t one, uint64_t other)
 {

@@ -2,7 +2,7 @@
 /*
  * The clock of arrival times: the CPU's time stamp counter, read when a poll returned, or a card's
  * own, which a ConnectX reads when the frame came. Both are ticks; this turns them into time of
- * day. One user at a time may renew it: who needs it in a thread of his own takes a copy.
+ * day. One user at a time may renew it: a thread that needs its own takes a copy.
  *
  * mlx5 reads no free-running clock of a port in isolated mode, and of one of real time only where
  * it may map the card's registers. Then it is read through libibverbs: rx_clock_verbs.h.

@@ -76,7 +76,7 @@ static uint32_t kernel_counters(const char *interface)
 	return count <= KERNEL_COUNTERS_MAX ? count : 0;
 }
 
-static bool at_plug(uint32_t cause)
+static bool at_physical_port(uint32_t cause)
 {
 	return strstr(causes[cause].counter[1], "_phy") != NULL;
 }
@@ -100,7 +100,8 @@ static void kernel_names(struct xstats *xstats)
 		for (uint32_t i = 0; i < count; i++)
 			for (uint32_t c = 0; c < XSTATS_CAUSES; c++) {
 				if (xstats->cause[c].source == XSTATS_KERNEL ||
-				    (xstats->cause[c].source == XSTATS_DRIVER && !at_plug(c)) ||
+				    (xstats->cause[c].source == XSTATS_DRIVER &&
+				     !at_physical_port(c)) ||
 				    strncmp((char *)names->data + (size_t)i * ETH_GSTRING_LEN,
 					    causes[c].counter[1], ETH_GSTRING_LEN) != 0)
 					continue;

@@ -131,13 +131,14 @@ static int fail_open(const struct pcap_file *file, const char *why, struct gdrca
 	if (feof(file->cookie))
 		return error_set(
 			error, -EINVAL,
-			"%s: the file is no pcap or pcapng file, or ends in the middle of "
+			"%s: the file is not a pcap or pcapng file, or ends in the middle of "
 			"its header, after %llu bytes (%s); copy it again, or give another",
 			file->path, (unsigned long long)file->at, why);
-	return error_set(error, -EINVAL,
-			 "%s: the file is no pcap or pcapng file (%s); convert it with editcap, or "
-			 "give another",
-			 file->path, why);
+	return error_set(
+		error, -EINVAL,
+		"%s: the file is not a pcap or pcapng file (%s); convert it with editcap, or "
+		"give another",
+		file->path, why);
 }
 
 /* Frame `number` is corrupt, or not all there: what can be done. */
@@ -281,10 +282,11 @@ static int path_open(struct pcap_file *file, struct gdrcap_error *error)
 	int fd = input_file_open(file->path, &status);
 
 	if (fd == -ESPIPE)
-		return error_set(error, -EINVAL,
-				 "%s: it is no regular file, and must be read more than once; save "
-				 "it as a file first",
-				 file->path);
+		return error_set(
+			error, -EINVAL,
+			"%s: it is not a regular file, and must be read more than once; save "
+			"it as a file first",
+			file->path);
 	if (fd < 0)
 		return error_set(error, fd, "%s: %s; check the file's name and rights", file->path,
 				 strerror(-fd));

@@ -9,7 +9,7 @@
 #include "capture/mbuf_desc.h"
 #include "memory/region.h"
 
-/* They are given up when nothing of them moved for this long: whoever receives, and the writer, may
+/* They are given up when nothing of them moved for this long: the receiver, and the writer, may
  * be waiting for a core. Without a link nobody does. */
 #define TX_END_WAIT_MS 10000u
 #define TX_END_HOLD_MS 1000u

@@ -86,15 +86,15 @@ static uint32_t expected_of_file(const struct frame_store_view *store, uint64_t 
 }
 
 /* The sequence's bytes from `at` bytes after `phase`. */
-static void expected_of_phase(const struct pattern_plan *plan, uint32_t phase, uint32_t at,
+static void expected_of_phase(const struct pattern *pattern, uint32_t phase, uint32_t at,
 			      uint8_t *want, uint32_t n)
 {
 	for (; at >= 4; at -= 4)
-		phase = phase_step(plan, phase);
-	phase = phase_skip(plan, phase, 8 * at);
+		phase = phase_step(pattern, phase);
+	phase = phase_skip(pattern, phase, 8 * at);
 	for (uint32_t i = 0; i < n; i++) {
-		want[i] = (uint8_t)((phase ^ (0u - plan->invert)) >> 24);
-		phase = phase_skip(plan, phase, 8);
+		want[i] = (uint8_t)((phase ^ (0u - pattern->invert)) >> 24);
+		phase = phase_skip(pattern, phase, 8);
 	}
 }
 
@@ -102,7 +102,7 @@ static void expected_of_phase(const struct pattern_plan *plan, uint32_t phase, u
 static uint32_t expected_of_pattern(const struct subject *subject, uint8_t want[COMMENT_SHOWN])
 {
 	const struct frame_layout *layout = subject->reference->layout;
-	const struct pattern_plan *plan = subject->reference->plan;
+	const struct pattern *pattern = subject->reference->pattern;
 	const uint32_t start = frame_payload_offset(layout), offset = subject->found->offset;
 	struct frame_header header;
 	struct pattern_place place;
@@ -116,13 +116,13 @@ static uint32_t expected_of_pattern(const struct subject *subject, uint8_t want[
 	n = header.payload_bytes - (offset - start);
 	if (n > COMMENT_SHOWN)
 		n = COMMENT_SHOWN;
-	if (frame_is_self_phase(layout, plan)) {
-		expected_of_phase(plan, subject->found->phase_first, offset - start, want, n);
+	if (frame_is_self_phase(layout, pattern)) {
+		expected_of_phase(pattern, subject->found->phase_first, offset - start, want, n);
 		return n;
 	}
 	frame_place(layout, &header, &place);
 	for (uint32_t i = 0; i < n; i++)
-		want[i] = (uint8_t)pattern_word(plan, &place, offset - start + i);
+		want[i] = (uint8_t)pattern_word(pattern, &place, offset - start + i);
 	return n;
 }
 
@@ -173,7 +173,7 @@ static void say_header(struct text *text, const struct subject *subject)
 	const uint32_t at = subject->reference->layout->own_offset;
 	const uint8_t *own = subject->frame + at;
 	const uint8_t start[3] = { FRAME_MAGIC >> 8, FRAME_MAGIC & 0xff, FRAME_VERSION };
-	const uint8_t pattern = (uint8_t)subject->reference->plan->kind;
+	const uint8_t pattern = (uint8_t)subject->reference->pattern->kind;
 	uint8_t crc[4];
 
 	if (subject->captured < at + FRAME_HEADER_BYTES)
@@ -222,7 +222,7 @@ void comment_damaged(char out[COMMENT_BYTES], const struct comment_reference *re
 		     uint32_t length)
 {
 	const struct subject subject = { reference, found, frame, captured, length };
-	const char *pattern = pattern_name((enum pattern_kind)reference->plan->kind);
+	const char *pattern = pattern_name((enum pattern_kind)reference->pattern->kind);
 	struct text text = { .at = out };
 
 	switch (found->verdict) {

@@ -15,8 +15,8 @@
 /* What frames should be. */
 struct comment_reference {
 	const struct frame_layout *layout;
-	const struct pattern_plan *plan;
-	const struct frame_store_view *expect; /* or NULL: layout and plan say it */
+	const struct pattern *pattern;
+	const struct frame_store_view *expect; /* or NULL: layout and pattern say it */
 };
 
 /* A damaged frame, of `length` bytes, the first `captured` of which are at `frame`. */

@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 #define BUFFER_BYTES (1u << 20)
 
@@ -62,7 +63,7 @@ static bool is_own_descriptor(const char *path)
 int pcapng_open(struct pcapng *file, const char *path)
 {
 	/* Opening a pipe would wait for its reader, perhaps for ever, and so would writing. A link
-	 * in a folder that others write to may lead to any file of whoever captures. */
+	 * in a folder that others write to may lead to any file of the user who captures. */
 	const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK |
 			  (is_own_descriptor(path) ? 0 : O_NOFOLLOW);
 	struct stat status;
@@ -125,14 +126,6 @@ static bool system_leave(struct pcapng *file)
 static int system_error(int code)
 {
 	return code == ECANCELED ? -EIO : -code;
-}
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 /* The reader has taken nothing since `since`: waits until it does. */

@@ -56,7 +56,7 @@ static int file_error(const char *option, const struct save_file *file, int code
 		why = "it is a symbolic link";
 		remedy = "name the file that it leads to";
 	} else if (code == -ENXIO) {
-		why = "nobody reads this pipe";
+		why = "no process reads this pipe";
 		remedy = "start its reader first";
 	}
 	return error_set(error, code, "%s: cannot write %s: %s; %s", option, file->path, why,
@@ -228,7 +228,7 @@ int save_create(struct save **created, const struct save_config *config, const c
 	save->device = config->device;
 	save->stall_ms = config->stall_ms ? config->stall_ms : PCAPNG_STALL_MS;
 	save->reference.layout = config->layout;
-	save->reference.plan = config->plan;
+	save->reference.pattern = config->pattern;
 	save->reference.expect = config->expect;
 	save->finished = true; /* nothing to finish before the writer runs */
 	ret = files_open(save, config, error);

@@ -58,7 +58,7 @@ struct save_config {
 	struct kernel_device *device;
 	/* What the frames should be, for comments. Kept, not copied. */
 	const struct frame_layout *layout;
-	const struct pattern_plan *plan;
+	const struct pattern *pattern;
 	const struct frame_store_view *expect; /* or NULL */
 };
 

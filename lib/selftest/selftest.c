@@ -139,12 +139,12 @@ static int selftest_sent(struct selftest *selftest)
 
 	if (!m)
 		return selftest_failed(selftest, SELFTEST_SENT, "the sender's pool is empty");
-	m->data_len = PROOF_BYTES;
-	m->pkt_len = PROOF_BYTES;
+	m->data_len = SELFTEST_BYTES;
+	m->pkt_len = SELFTEST_BYTES;
 	if (selftest->session->memory.ops->copy_in(
 		    selftest->session->memory.device,
 		    selftest_for_device(region, rte_pktmbuf_mtod(m, void *)), selftest->frame,
-		    PROOF_BYTES) < 0) {
+		    SELFTEST_BYTES) < 0) {
 		rte_pktmbuf_free(m);
 		return selftest_failed(selftest, SELFTEST_SENT,
 				       "the frame cannot be written to memory: %s", kernel_error());
@@ -173,7 +173,7 @@ static int selftest_sent(struct selftest *selftest)
 				pair->tx.name);
 	return selftest_passed(selftest, SELFTEST_SENT,
 			       "%u bytes: Ethernet, IPv4, UDP port 12345, payload 0..31",
-			       PROOF_BYTES);
+			       SELFTEST_BYTES);
 }
 
 static int selftest_prepare(struct selftest *selftest)
@@ -185,10 +185,11 @@ static int selftest_prepare(struct selftest *selftest)
 	int ret;
 
 	frame_layout_proof(&selftest->layout);
-	ret = pattern_plan_init(&selftest->pattern, &pattern);
+	ret = pattern_init(&selftest->pattern, &pattern);
 	if (ret < 0)
 		return error_set(selftest->error, ret, "no memory for the first frame's pattern");
-	frame_write(&selftest->layout, &selftest->pattern, selftest->frame, PROOF_BYTES, &header);
+	frame_write(&selftest->layout, &selftest->pattern, selftest->frame, SELFTEST_BYTES,
+		    &header);
 	return 0;
 }
 
@@ -218,6 +219,6 @@ int gdrcap_selftest(struct gdrcap_session *session,
 		ret = steps[i](&selftest);
 	if (selftest.received)
 		rte_pktmbuf_free(selftest.received);
-	pattern_plan_free(&selftest.pattern);
+	pattern_free(&selftest.pattern);
 	return selftest_rules_end(&selftest, ret);
 }

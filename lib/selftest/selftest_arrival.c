@@ -13,12 +13,12 @@
 #define POLL_FRAMES 8u /* the mlx5 driver's vector functions bring nothing for fewer than 4 */
 #define LOOK_POLLS 64u /* of a queue that hears others all the time, before time is looked at */
 #define COUNT_MS 1200u /* that driver reads its rules' counters once a second */
-#define PROOF_RULE "ethertype=0x0800,dst_port=12345"
+#define SELFTEST_RULE "ethertype=0x0800,dst_port=12345"
 
 int selftest_rules(struct selftest *selftest)
 {
 	struct session_pair *pair = &selftest->session->ports.pairs[0];
-	const char *const text[] = { PROOF_RULE };
+	const char *const text[] = { SELFTEST_RULE };
 	struct frame_match match = { .count = 1 };
 	const struct steering_config config = {
 		.port = pair->rx.id,
@@ -33,9 +33,9 @@ int selftest_rules(struct selftest *selftest)
 
 	if (!pair->rx.isolated)
 		return 0;
-	if (frame_match_parse(&match.rule[0], PROOF_RULE, why, sizeof(why)) < 0)
-		return selftest_failed(selftest, SELFTEST_STEERED, "its rule \"%s\" %s", PROOF_RULE,
-				       why);
+	if (frame_match_parse(&match.rule[0], SELFTEST_RULE, why, sizeof(why)) < 0)
+		return selftest_failed(selftest, SELFTEST_STEERED, "its rule \"%s\" %s",
+				       SELFTEST_RULE, why);
 	session_ports_lock(selftest->session);
 	/* In place of the session's, which may mean the same frames: then a card refuses it. */
 	steering_destroy(&pair->steering);
@@ -78,7 +78,7 @@ bool selftest_look(struct selftest *selftest)
 			count = rte_eth_rx_burst(pair->rx.id, q, mbuf, POLL_FRAMES);
 			for (uint16_t i = 0; i < count; i++) {
 				if (!selftest->received &&
-				    (mbuf[i]->pkt_len == PROOF_BYTES ||
+				    (mbuf[i]->pkt_len == SELFTEST_BYTES ||
 				     (mbuf[i]->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_BAD))) {
 					selftest->received = mbuf[i];
 					selftest->queue = q;
@@ -168,7 +168,7 @@ static int not_steered(struct selftest *selftest, const struct clues *clues)
 	const uint64_t damaged =
 		clue(selftest, clues, XSTATS_WIRE_CRC) + clue(selftest, clues, XSTATS_WIRE_LENGTH);
 	const uint64_t full = clue(selftest, clues, XSTATS_CARD_FULL);
-	const uint64_t plug = clue(selftest, clues, XSTATS_WIRE_FRAMES_RX);
+	const uint64_t physical = clue(selftest, clues, XSTATS_WIRE_FRAMES_RX);
 
 	if (damaged)
 		return selftest_failed(
@@ -185,9 +185,9 @@ static int not_steered(struct selftest *selftest, const struct clues *clues)
 			pair->rx.name, (unsigned long long)full, full == 1 ? "" : "s");
 	if (!xstats_known(&clues->wire, XSTATS_WIRE_FRAMES_RX))
 		return selftest_failed(selftest, SELFTEST_STEERED,
-				       "no frame of %u bytes came to %s within %u ms", PROOF_BYTES,
-				       pair->rx.name, SELFTEST_ARRIVE_MS);
-	if (plug == 0)
+				       "no frame of %u bytes came to %s within %u ms",
+				       SELFTEST_BYTES, pair->rx.name, SELFTEST_ARRIVE_MS);
+	if (physical == 0)
 		return selftest_failed(selftest, SELFTEST_STEERED,
 				       "no frame came to the physical port of %s within %u ms",
 				       pair->rx.name, SELFTEST_ARRIVE_MS);
@@ -195,8 +195,9 @@ static int not_steered(struct selftest *selftest, const struct clues *clues)
 		selftest, SELFTEST_STEERED,
 		"%llu frame%s came to the physical port of %s within %u ms, and none of %u bytes to "
 		"its queues%s",
-		(unsigned long long)plug, plug == 1 ? "" : "s", pair->rx.name, SELFTEST_ARRIVE_MS,
-		PROOF_BYTES, clues->rule.known ? ": the rule " PROOF_RULE " took none" : "");
+		(unsigned long long)physical, physical == 1 ? "" : "s", pair->rx.name,
+		SELFTEST_ARRIVE_MS, SELFTEST_BYTES,
+		clues->rule.known ? ": the rule " SELFTEST_RULE " took none" : "");
 }
 
 /* It came out of a queue. */
@@ -269,23 +270,23 @@ static bool part_inside(const struct selftest_part *part)
 int selftest_completed(struct selftest *selftest)
 {
 	const uint32_t split = selftest->session->settings.split;
-	const uint32_t head = split < PROOF_BYTES ? split : PROOF_BYTES;
-	const uint32_t segments = head && head < PROOF_BYTES ? 2 : 1;
+	const uint32_t head = split < SELFTEST_BYTES ? split : SELFTEST_BYTES;
+	const uint32_t segments = head && head < SELFTEST_BYTES ? 2 : 1;
 	const struct rte_mbuf *m = selftest->received;
 	struct selftest_part parts[2];
 
-	if (m->nb_segs != segments || m->pkt_len != PROOF_BYTES)
+	if (m->nb_segs != segments || m->pkt_len != SELFTEST_BYTES)
 		return selftest_failed(selftest, SELFTEST_COMPLETED,
 				       "it has %u bytes in %u segments, not %u in %s", m->pkt_len,
-				       m->nb_segs, PROOF_BYTES, segments == 1 ? "one" : "two");
+				       m->nb_segs, SELFTEST_BYTES, segments == 1 ? "one" : "two");
 	if (m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_BAD)
 		return selftest_failed(selftest, SELFTEST_COMPLETED,
 				       "the port flagged it as damaged");
 	selftest_parts(selftest, parts);
-	if (parts[0].len != head || parts[0].len + parts[1].len != PROOF_BYTES)
+	if (parts[0].len != head || parts[0].len + parts[1].len != SELFTEST_BYTES)
 		return selftest_failed(selftest, SELFTEST_COMPLETED,
 				       "its parts have %u and %u bytes, not %u and %u",
-				       parts[0].len, parts[1].len, head, PROOF_BYTES - head);
+				       parts[0].len, parts[1].len, head, SELFTEST_BYTES - head);
 	if (!part_inside(&parts[0]) || !part_inside(&parts[1]))
 		return selftest_failed(selftest, SELFTEST_COMPLETED,
 				       "its address is outside the region");

@@ -32,8 +32,8 @@ static int part_read(struct selftest *selftest, const struct selftest_part *part
 
 int selftest_bytes(struct selftest *selftest)
 {
-	uint32_t first = PROOF_BYTES, at = 0, poison;
-	uint8_t got[PROOF_BYTES];
+	uint32_t first = SELFTEST_BYTES, at = 0, poison;
+	uint8_t got[SELFTEST_BYTES];
 	struct selftest_part parts[2];
 	int ret;
 
@@ -48,15 +48,16 @@ int selftest_bytes(struct selftest *selftest)
 				"a completion came, but %u of %u bytes%s still hold 0x%02x", poison,
 				parts[i].len, i == 0 ? " in host memory" : "", SESSION_POISON);
 	}
-	for (uint32_t i = PROOF_BYTES; i-- > 0;)
+	for (uint32_t i = SELFTEST_BYTES; i-- > 0;)
 		if (got[i] != selftest->frame[i])
 			first = i;
 	ret = selftest_passed(selftest, SELFTEST_CHANGED, "0x%02x is overwritten", SESSION_POISON);
-	if (ret == 0 && first != PROOF_BYTES)
+	if (ret == 0 && first != SELFTEST_BYTES)
 		return selftest_failed(selftest, SELFTEST_RIGHT, "byte %u is 0x%02x, not 0x%02x",
 				       first, got[first], selftest->frame[first]);
 	return ret < 0 ? ret
-		       : selftest_passed(selftest, SELFTEST_RIGHT, "all %u as sent", PROOF_BYTES);
+		       : selftest_passed(selftest, SELFTEST_RIGHT, "all %u as sent",
+					 SELFTEST_BYTES);
 }
 
 struct consumer {
@@ -118,7 +119,7 @@ static struct frame_desc desc_of(const struct selftest_part *part)
 }
 
 /* For the end of the process, which may come from another thread. */
-static void proof_stop_set(struct gdrcap_session *session, uint32_t *stop)
+static void selftest_stop_set(struct gdrcap_session *session, uint32_t *stop)
 {
 	guest_lock();
 	session->jobs.selftest_stop = stop;
@@ -141,9 +142,9 @@ int selftest_consumer(struct selftest *selftest)
 		.role = KERNEL_CHECK,
 		.ring_count = 1,
 		.workers_per_ring = 1,
-		.frame_bytes_hint = PROOF_BYTES,
+		.frame_bytes_hint = SELFTEST_BYTES,
 		.layout = selftest->layout,
-		.plan = selftest->pattern,
+		.pattern = selftest->pattern,
 	};
 	struct selftest_part parts[2];
 	int ret, join;
@@ -156,7 +157,7 @@ int selftest_consumer(struct selftest *selftest)
 	job.rings = &ring->view;
 	ret = session->memory.ops->start(session->memory.device, &job, &workers);
 	if (ret == 0)
-		proof_stop_set(session, ring->stop);
+		selftest_stop_set(session, ring->stop);
 	if (ret < 0) {
 		ret = selftest_failed(selftest, SELFTEST_CONSUMER, "it does not start: %s",
 				      kernel_error());
@@ -171,7 +172,7 @@ int selftest_consumer(struct selftest *selftest)
 	ret = consumer_verdict(selftest, ring, workers);
 	__atomic_store_n(ring->stop, 1, __ATOMIC_RELAXED);
 	join = session->memory.ops->join(workers, SELFTEST_ARRIVE_MS);
-	proof_stop_set(session, NULL);
+	selftest_stop_set(session, NULL);
 	if (ret == 0 && join < 0)
 		ret = selftest_failed(selftest, SELFTEST_CONSUMER, "it does not leave: %s",
 				      kernel_error());

@@ -11,7 +11,7 @@
 #include "selftest/selftest_causes.h"
 #include "session/session.h"
 
-#define PROOF_BYTES 74u /* Ethernet 14, IPv4 20, UDP 8, payload 32; without FCS */
+#define SELFTEST_BYTES 74u /* Ethernet 14, IPv4 20, UDP 8, payload 32; without FCS */
 #define SELFTEST_ARRIVE_MS 1000u
 
 struct rte_mbuf;
@@ -22,8 +22,8 @@ struct selftest {
 	void *context;
 	struct gdrcap_error *error;
 	struct frame_layout layout; /* the proof of concept's */
-	struct pattern_plan pattern;
-	uint8_t frame[PROOF_BYTES]; /* as it must arrive */
+	struct pattern pattern;
+	uint8_t frame[SELFTEST_BYTES]; /* as it must arrive */
 	bool own_rule; /* the receiving card has the first frame's rule in place of the session's */
 	struct port_counters rx_before, tx_before;
 	struct xstats_values wire_before; /* of the receiving port */

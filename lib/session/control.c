@@ -11,6 +11,8 @@
 #include "base/log.h"
 #include "session/session.h"
 
+#define IDLE_TICK_NS 5000000
+
 void session_control_create(struct session_control *control)
 {
 	pthread_condattr_t monotonic;
@@ -55,18 +57,19 @@ static bool control_look(struct gdrcap_session *session, bool *by_itself)
 static void control_run(void *arg)
 {
 	struct gdrcap_session *session = arg;
+	const int64_t idle_sleep_us = session->settings.idle_sleep_us;
 	/* Less often where idle workers sleep. */
 	const struct timespec tick = {
-		.tv_nsec = RTE_MAX(SESSION_TICK_NS, 1000L * session->settings.idle_sleep_us),
+		.tv_nsec = idle_sleep_us ? RTE_MAX((int64_t)IDLE_TICK_NS, 1000 * idle_sleep_us)
+					 : SESSION_TICK_NS,
 	};
-
 	bool by_itself = false;
 
 	while (!atomic_load(&session->control.stop) && !control_look(session, &by_itself))
 		nanosleep(&tick, NULL);
 	session_events_end(session);
 	control_set_over(&session->control, true);
-	/* Last: who gets -ESHUTDOWN finds the end among the events, and gdrcap_wait_end() says 1. A
+	/* Last: a caller that gets -ESHUTDOWN finds the end among the events, and gdrcap_wait_end() says 1. A
 	 * stop waits for this thread. */
 	if (by_itself)
 		session_receivers_close(session);

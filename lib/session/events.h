@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What happened in a run, for who asks: gdrcap_get_event(). Events are made where the control thread
+ * What happened in a run, for gdrcap_get_event(). Events are made where the control thread
  * looks at a run, never on a frame's way: workers only count.
  */
 #ifndef GDRCAP_EVENTS_H

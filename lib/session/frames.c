@@ -29,7 +29,7 @@ static int pattern_file_map(struct gdrcap_session *session, struct gdrcap_error 
 			close(fd);
 		return error_set(
 			error, -EINVAL,
-			"pattern.file: %s is empty or no regular file; save the bytes as a "
+			"pattern.file: %s is empty or not a regular file; save the bytes as a "
 			"file first",
 			path);
 	}
@@ -62,7 +62,7 @@ int session_frames_create(struct gdrcap_session *session, struct gdrcap_error *e
 		return ret;
 	pattern.file = session->frames.pattern_file;
 	pattern.file_bytes = session->frames.pattern_file_bytes;
-	ret = pattern_plan_init(&session->frames.pattern, &pattern);
+	ret = pattern_init(&session->frames.pattern, &pattern);
 	if (ret < 0)
 		return error_set(error, ret, "pattern: %s cannot be prepared: %s",
 				 pattern_name(pattern.kind), strerror(-ret));
@@ -71,7 +71,7 @@ int session_frames_create(struct gdrcap_session *session, struct gdrcap_error *e
 
 void session_frames_destroy(struct gdrcap_session *session)
 {
-	pattern_plan_free(&session->frames.pattern);
+	pattern_free(&session->frames.pattern);
 	if (session->frames.pattern_file)
 		munmap(session->frames.pattern_file, session->frames.pattern_file_bytes);
 }

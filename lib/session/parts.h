@@ -60,7 +60,8 @@ struct session_pair {
 	struct tx_clock tx_clock;	    /* the card keeps the send times */
 	bool tx_clocked;
 	struct recover_pair recover;
-	bool rules_anew; /* rx was started again, so its rules do not count the whole run */
+	uint64_t tx_unwritten; /* frames that the files of tx were given and have not */
+	bool rules_anew;       /* rx was started again, so its rules do not count the whole run */
 };
 
 enum session_link { LINK_WAITED_FOR, LINK_UP, LINK_DOWN };
@@ -83,7 +84,7 @@ enum session_state { SESSION_CREATED, SESSION_RUNNING, SESSION_STOPPED };
 /* What frames are, and the files that they come from and go to: frames.c; `save`: workers.c. */
 struct session_frames {
 	struct frame_layout layout;
-	struct pattern_plan pattern;
+	struct pattern pattern;
 	struct file_frames *file; /* that is played; NULL: the pattern is */
 	struct file_frames
 		*expect;       /* that is compared with; may be the same; NULL: the pattern is */
@@ -104,7 +105,7 @@ struct session_memory {
 	uint32_t *generation; /* stale-read detector, by slot of `region`; NULL: none */
 };
 
-/* ports.c, recover_ports.c; what they count: results_ports.c. */
+/* ports.c, rules.c, recover_ports.c; what they count: results_ports.c. */
 struct session_ports {
 	/* What cards steer by: the configured rules, or one for our own frames. */
 	struct frame_match steered;
@@ -154,7 +155,7 @@ struct session_jobs {
 	_Atomic uint32_t blocks; /* consumer workers a queue, as chosen */
 };
 
-/* From start to stop: run.c, stop.c, stop_receivers.c; `failure`: whoever finds the first error. */
+/* From start to stop: run.c, stop.c, stop_receivers.c; `failure`: the thread that finds the first error. */
 struct session_run {
 	pthread_mutex_t lock; /* over `state` and what session_watch() does, by any thread */
 	enum session_state state;

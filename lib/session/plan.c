@@ -15,6 +15,7 @@
 #include "gpu/gpu_drivers.h"
 #include "memory/region.h"
 #include "pattern/frame.h"
+#include "port/af_packet.h"
 #include "port/devargs.h"
 #include "port/port.h"
 #include "session/plan_internal.h"
@@ -25,6 +26,8 @@
 #define SLOT_SHIFT_MIN 8u
 #define SLOT_SHIFT_MAX 14u
 #define UMEM_SLOT_SHIFT 12u
+#define DESCRIPTORS 1024u		   /* the option's default */
+#define MEMIF_SECRET_BYTES 24u		   /* with its end */
 #define EAL_BASE_BYTES ((size_t)128 << 20) /* EAL, ports' queues and rings */
 
 const char *plan_memory_name(enum gdrcap_memory memory)
@@ -182,6 +185,30 @@ static int plan_files(struct plan *plan, const struct settings *settings,
 	return ret == 0 ? plan_port_files(settings, error) : ret;
 }
 
+/* What a driver would pass over in silence. */
+static int plan_arguments(const struct settings *settings, struct gdrcap_error *error)
+{
+	for (uint32_t i = 0; i < SETTINGS_PORTS; i++) {
+		const struct port_spec *port = settings_port(settings, i);
+		char secret[MEMIF_SECRET_BYTES];
+
+		if (!port->name[0])
+			continue;
+		if (port_name_is_af_packet(port->name) && settings->descriptors != DESCRIPTORS)
+			log_warning("descriptors: %u means nothing to port %s (%s): its argument "
+				    "framecnt says how many frames its ring holds",
+				    settings->descriptors, port->name, port->facts->what);
+		/* It would compare the beginning only. */
+		if (port->facts->joins && devargs_value(devargs_of(port->name), "secret", 0, secret,
+							sizeof(secret)) >= (int)sizeof(secret))
+			return error_set(error, -EINVAL,
+					 "port %s: its secret has more than the %zu letters that "
+					 "memif compares; give a shorter one",
+					 port->name, sizeof(secret) - 1);
+	}
+	return 0;
+}
+
 /* Tags that a rule asks for must reach those who apply the rule. */
 static int plan_tags(const struct settings *settings, struct gdrcap_error *error)
 {
@@ -279,6 +306,8 @@ static int plan_slots(struct plan *plan, const struct settings *settings,
 				name, facts->what);
 	}
 	ret = plan_tags(settings, error);
+	if (ret == 0)
+		ret = plan_arguments(settings, error);
 	if (ret < 0)
 		return ret;
 	return slot_fits(plan, need, error);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/assertion.h"
 #include "base/guest.h"
 #include "capture/ring_wait.h"
@@ -213,8 +214,8 @@ int gdrcap_poll(struct gdrcap_queue *queue, const struct gdrcap_batch **batches,
 	poll_begins(queue);
 	ret = queue_poll(queue, batches, max);
 	if (ret == 0 && max && atomic_load_explicit(&queue->ring->wake.asked, memory_order_relaxed))
-		ret = ring_poll_arm(
-			&(struct ring_poll){ &queue->ring->wake, taker_poll, taker_next, &taker });
+		ret = ring_poll_arm(&(struct ring_poll){ &queue->ring->wake, taker_poll, taker_next,
+							 &taker, false });
 	poll_ends(queue);
 	return ret;
 }
@@ -240,8 +241,9 @@ int gdrcap_wait(struct gdrcap_queue *queue, const struct gdrcap_batch **batches,
 	if (ret < 0 || max == 0)
 		return ret;
 	poll_begins(queue);
-	ret = ring_poll_wait(
-		&(struct ring_poll){ &queue->ring->wake, taker_poll, taker_next, &taker }, usec);
+	ret = ring_poll_wait(&(struct ring_poll){ &queue->ring->wake, taker_poll, taker_next,
+						  &taker, queue->sleeps },
+			     usec);
 	poll_ends(queue);
 	return ret;
 }

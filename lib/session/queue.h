@@ -44,6 +44,7 @@ struct gdrcap_queue {
 	bool from_zero; /* streams begin with frame 0: the sender is the session's own */
 	_Atomic uint64_t filtered;
 	struct queue_gaps *gaps; /* NULL: nobody has asked yet */
+	bool sleeps;		 /* gdrcap_wait() at once, as idle workers do */
 	uint32_t index;		 /* of the session's receive queues */
 	_Atomic bool polled; /* with assertions: a thread is in gdrcap_poll() or gdrcap_wait() */
 };

@@ -13,7 +13,7 @@
  *   an end (hence rxq_cqe_comp_en=0). Else they hand out nothing from then on, and the state
  *   outlives a stop of the port. So with these the port is started again at once.
  * - rx_wqe_errors counts the queues of the kernel's interface, not ours; whether out_of_buffer
- *   counts frames for a queue in error is not documented; the plug's counters count anybody's
+ *   counts frames for a queue in error is not documented; the physical port's counters count anybody's
  *   frames. None of these is used.
  * - The rules' hits count what was steered to our queues, whether or not it came out. The driver
  *   reads them once a second.

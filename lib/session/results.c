@@ -24,7 +24,8 @@ static void queue_unchecked(const struct gdrcap_session *session, uint32_t index
 	};
 }
 
-bool session_sent_known(const struct gdrcap_session *session)
+/* True when the frames received are our sender's own, so that what it sent is what is expected. */
+static bool sent_known(const struct gdrcap_session *session)
 {
 	return session->workers.tx_count &&
 	       (!settings_is_custom(&session->settings) || session->frames.expect);
@@ -82,7 +83,7 @@ static void summary_sender(const struct gdrcap_session *session, struct gdrcap_s
 
 		session_port_counters(session, port, &counters);
 		exact &= port->facts->tx_error_counted;
-		summary->tx_error += counters.tx_error;
+		summary->tx_error += counters.tx_error + session->ports.pairs[p].tx_unwritten;
 	}
 	if (session->workers.tx_count && exact)
 		summary->known |= GDRCAP_HAS_TX_ERROR;
@@ -212,8 +213,7 @@ static void summary_fill(const struct gdrcap_session *session, struct gdrcap_sum
 	summary_machine(session, summary);
 	verdict = accountant_borrow(accountant_of(session));
 	if (settings_validates(&session->settings) && session->workers.rx_count) {
-		verdict_total(verdict, session_sent_known(session), session_sent(session),
-			      &summary->total);
+		verdict_total(verdict, sent_known(session), session_sent(session), &summary->total);
 		summary->lock_lost = verdict->lock_lost;
 		summary->stale = verdict->stale;
 		summary->untracked = verdict->untracked;
@@ -290,7 +290,7 @@ int gdrcap_get_stream_counts(const struct gdrcap_session *session, uint32_t inde
 		const struct verdict_stream *listed = verdict_listed(verdict, index);
 
 		*stream = listed->id;
-		verdict_stream_counts(verdict, listed, session_sent_known(session),
+		verdict_stream_counts(verdict, listed, sent_known(session),
 				      session_stream_sent(session, *stream), &all);
 		answer_give(counts, size, &all, sizeof(all));
 		ret = 0;

@@ -39,10 +39,11 @@ static const struct {
 	[XSTATS_TX_DISCARD] = { "frames that the card dropped before the wire: the link was down, or paused for too "
 				"long (ethtool -a INTERFACE)",
 				1 },
-	[XSTATS_WIRE_FRAMES_RX] = { "all frames that came to the plug, the kernel's too; those sent that are not "
+	[XSTATS_WIRE_FRAMES_RX] = { "all frames that came to the physical port, the kernel's too; those sent that are not "
 				    "among them were lost on the way",
 				    0 },
-	[XSTATS_WIRE_FRAMES_TX] = { "all frames that left through the plug, the kernel's too", 1 },
+	[XSTATS_WIRE_FRAMES_TX] = { "all frames that left through the physical port, the kernel's too",
+				    1 },
 };
 
 static void values_add(struct xstats_values *sum, const struct xstats *xstats)

@@ -69,7 +69,7 @@ static int device_job_start(struct gdrcap_session *session, enum kernel_role rol
 		.workers_per_ring = check ? session->settings.blocks : 0,
 		.frame_bytes_hint = session->plan.frame_bytes_max,
 		.layout = session->frames.layout,
-		.plan = session->frames.pattern,
+		.pattern = session->frames.pattern,
 		.store = job_store(session, role),
 		.places = session->images.view,
 		.place_count = session->images.count,
@@ -98,6 +98,19 @@ static int device_job_start(struct gdrcap_session *session, enum kernel_role rol
 	return 0;
 }
 
+/* On the next CPU. */
+static int worker_start(struct thread *thread, const char *kind, uint32_t number,
+			struct cpu_deal *deal, void (*run)(void *worker), void *worker,
+			struct gdrcap_error *error)
+{
+	cpu_set_t cpus;
+	char name[24];
+
+	snprintf(name, sizeof(name), "gdrcap-%s%u", kind, number);
+	cpu_next(deal, &cpus);
+	return thread_start(thread, name, &cpus, run, worker, error);
+}
+
 static int senders_start(struct gdrcap_session *session, struct cpu_deal *deal,
 			 struct gdrcap_error *error)
 {
@@ -111,15 +124,9 @@ static int senders_start(struct gdrcap_session *session, struct cpu_deal *deal,
 	}
 	if (ret == 0)
 		ret = device_job_start(session, KERNEL_WRITE, deal, &session->jobs.write, error);
-	for (uint32_t i = 0; ret == 0 && i < session->workers.tx_count; i++) {
-		struct tx_worker *worker = &session->workers.tx[i];
-		cpu_set_t cpus;
-		char name[24];
-
-		snprintf(name, sizeof(name), "gdrcap-tx%u", i);
-		cpu_next(deal, &cpus);
-		ret = thread_start(&worker->thread, name, &cpus, tx_worker_run, worker, error);
-	}
+	for (uint32_t i = 0; ret == 0 && i < session->workers.tx_count; i++)
+		ret = worker_start(&session->workers.tx[i].thread, "tx", i, deal, tx_worker_run,
+				   &session->workers.tx[i], error);
 	return ret;
 }
 
@@ -128,15 +135,9 @@ static int receivers_start(struct gdrcap_session *session, struct cpu_deal *deal
 {
 	int ret = 0;
 
-	for (uint32_t i = 0; ret == 0 && i < session->workers.rx_count; i++) {
-		struct rx_worker *worker = &session->workers.rx[i];
-		cpu_set_t cpus;
-		char name[24];
-
-		snprintf(name, sizeof(name), "gdrcap-rx%u", i);
-		cpu_next(deal, &cpus);
-		ret = thread_start(&worker->thread, name, &cpus, rx_worker_run, worker, error);
-	}
+	for (uint32_t i = 0; ret == 0 && i < session->workers.rx_count; i++)
+		ret = worker_start(&session->workers.rx[i].thread, "rx", i, deal, rx_worker_run,
+				   &session->workers.rx[i], error);
 	return ret;
 }
 

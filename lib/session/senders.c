@@ -2,16 +2,21 @@
 /* Whether the senders hand over what they were asked to. */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include <rte_common.h>
 #include <rte_cycles.h>
 
+#include "base/patience.h"
+#include "port/af_packet.h"
+#include "port/kernel_drops.h"
 #include "session/session.h"
 
 /* So much of the time between two looks counts at most: this process may have been stopped. */
 #define LOOK_MOST_S 1u
 #define LINGER_MS 500u
+#define FLUSH_MS 1000u
 
 static struct session_trying senders_look(const struct gdrcap_session *session)
 {
@@ -77,6 +82,45 @@ static double senders_silence(const struct gdrcap_session *session)
 		last = RTE_MAX(last, atomic_load_explicit(&session->workers.tx[i].last_tsc,
 							  memory_order_relaxed));
 	return (double)(rte_rdtsc() - last) / (double)rte_get_tsc_hz();
+}
+
+/* 0, or why the kernel does not send what is left in the rings of AF_PACKET's sockets. */
+static int rings_flush(const struct gdrcap_session *session)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; ret == 0 && i < session->workers.tx_count; i++) {
+		const struct port *port = &session->ports.pairs[i / session->settings.queues].tx;
+		const int fd =
+			port->drops && port_name_is_af_packet(port->name)
+				? kernel_drops_socket(port->drops, i % session->settings.queues)
+				: -1;
+
+		if (fd >= 0)
+			ret = af_packet_flush(fd);
+	}
+	return ret;
+}
+
+void session_senders_flush(struct gdrcap_session *session)
+{
+	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
+	struct patience patience;
+	int ret;
+
+	if (session->run.failure)
+		return;
+	patience_begin(&patience);
+	while ((ret = rings_flush(session)) < 0 && !patience_ends(&patience, FLUSH_MS, NULL, NULL))
+		nanosleep(&tick, NULL);
+	if (ret == 0)
+		return;
+	session->run.failure = ret;
+	session_message(session, GDRCAP_LOG_ERROR,
+			"port %s: the last frames that it was given are still with the kernel, "
+			"which does not send them: %s; is the link up, and does the other end take "
+			"frames of this length (ip -d link show; MTU)?",
+			session->ports.pairs[0].tx.name, strerror(-ret));
 }
 
 /*

@@ -359,7 +359,7 @@ err:
 
 /* Workers that did not leave may still come back and use frames, rings and tables, and to free a
  * GPU's memory is to wait for its kernels: all that they can reach stays until the process ends. */
-static void session_strand(struct gdrcap_session *session)
+static void session_give_up(struct gdrcap_session *session)
 {
 	static struct gdrcap_session *_Atomic given_up;
 
@@ -379,8 +379,9 @@ void gdrcap_destroy(struct gdrcap_session *session)
 	if (guest_check(session, "session", NULL) < 0)
 		return;
 	if (log_in_sink()) {
-		assertion(false, "gdrcap_destroy() was called by a log function: it may call "
-				 "gdrcap_stop(), and whoever created the session destroys it");
+		assertion(false,
+			  "gdrcap_destroy() was called by a log function: it may call "
+			  "gdrcap_stop(), and the code that created the session destroys it");
 		/* Once: the line goes to that function. */
 		if (!atomic_exchange(&session->run.destroy_refused, true))
 			log_error("gdrcap_destroy() was called by a log function, and does nothing "
@@ -393,7 +394,7 @@ void gdrcap_destroy(struct gdrcap_session *session)
 	guest_remove(&session->guest);
 	/* Of a session that was given up, guest_leave() is never called: its workers use everything. */
 	if (session->run.given_up) {
-		session_strand(session);
+		session_give_up(session);
 		log_close(&session->log);
 		return;
 	}

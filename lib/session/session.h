@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside of a session. Resources: session.c, frames.c, ports.c, workers.c; running: run.c, watch.c,
- * events_watch.c, stop.c, stop_receivers.c; results: progress.c, results.c, results_ports.c;
- * self-test: selftest.c; the caller's own consumer: queue.c. */
+/* What the files of a session call of each other; parts.h says which of them owns what. */
 #ifndef GDRCAP_SESSION_H
 #define GDRCAP_SESSION_H
 
@@ -69,7 +67,7 @@ static inline void session_port_counters(const struct gdrcap_session *session,
 
 /* Asks all cards for what they know of losses, and keeps it: results_ports.c. */
 void session_causes_ask(const struct gdrcap_session *session);
-/* Frames that were lost at a plug or before it, as last asked: of anybody's frames. */
+/* Frames that were lost at a physical port or before it, as last asked: of anybody's frames. */
 uint64_t session_causes_lost(const struct gdrcap_session *session);
 
 /* All CPUs of the session, for threads that have none of their own. */
@@ -94,8 +92,6 @@ static inline bool session_hears_ends(const struct gdrcap_session *session)
 	       settings_validates(&session->settings) && !session->frames.expect &&
 	       !settings_is_custom(&session->settings);
 }
-/* True when the frames received are our sender's own, so that what it sent is what is expected. */
-bool session_sent_known(const struct gdrcap_session *session);
 
 /* Tells the senders to stop; the run is over when nothing is in flight any more. */
 void session_end(struct gdrcap_session *session);
@@ -112,12 +108,18 @@ bool session_leave(struct guest *guest);
 
 /* Fails a replay whose ports take nothing any more, nor did. Between two looks pass 100 ms. */
 void session_senders_watch(struct gdrcap_session *session);
-/* After the last frame: returns within half a second. */
+/* After the last frame: fails the run where the kernel keeps some. */
+void session_senders_flush(struct gdrcap_session *session);
+/* After that: returns within half a second. */
 void session_senders_linger(struct gdrcap_session *session);
 /* The senders' books are closed: says what is missing. senders.c. */
 void session_senders_judge(struct gdrcap_session *session);
+/* Once the senders have ended. */
+void session_sent_files_judge(struct gdrcap_session *session);
 /* Fails the run when an interface under a port is gone. */
 void session_watch_interfaces(struct gdrcap_session *session);
+/* At the end of a run: what the kernel dropped on them. */
+void session_interfaces_judge(struct gdrcap_session *session);
 
 /* Reports the end of a stall, where one was reported. */
 void session_moves(struct gdrcap_session *session);
@@ -159,8 +161,13 @@ void session_workers_destroy(struct gdrcap_session *session);
 /* Ports, their pools and their software wires: ports.c. */
 int session_ports_create(struct gdrcap_session *session, struct gdrcap_error *error);
 void session_ports_destroy(struct gdrcap_session *session);
+/* Makes session->ports.steered: the rules of the user's, or one for our own frames, or, of others' frames, all:
+ * rules.c. */
+void session_rules_choose(struct gdrcap_session *session);
 /* The rules of a pair's receiving card, from session->ports.steered; nothing where it is not isolated. */
 int session_rules_create(struct gdrcap_session *session, struct session_pair *pair,
 			 struct gdrcap_error *error);
+/* Logs what became of them in the card. */
+void session_rules_tell(const struct gdrcap_session *session, const struct session_pair *pair);
 
 #endif

@@ -136,7 +136,7 @@ static void saver_stop(struct gdrcap_session *session)
 	saver_judge(session, ret, &error);
 }
 
-/* Own frames: a sender that began anew, and streams that cannot be told apart by their ids. */
+/* Own frames: a sender that began again, and streams that cannot be told apart by their ids. */
 static void streams_judge(struct gdrcap_session *session, const struct verdict *verdict)
 {
 	for (uint32_t i = 0; verdict->restarts && i < verdict->listed_count; i++) {
@@ -145,8 +145,8 @@ static void streams_judge(struct gdrcap_session *session, const struct verdict *
 		if (stream->restarts)
 			session_message(
 				session, GDRCAP_LOG_WARNING,
-				"the sender of stream %u began anew, times: %u; what it had "
-				"sent before and nobody saw is not known, unless it said how "
+				"the sender of stream %u began again, times: %u; what it had "
+				"sent before and did not arrive is not known, unless it said how "
 				"much it was",
 				stream->id, stream->restarts);
 	}
@@ -307,8 +307,8 @@ static void sender_judge(struct gdrcap_session *session)
 					 memory_order_relaxed)) {
 			session_message(
 				session, GDRCAP_LOG_WARNING,
-				"the end-of-stream frames could not be sent: whoever receives "
-				"does not hear that it is over, nor how many frames there were");
+				"the end-of-stream frames could not be sent: receivers do "
+				"not learn that it is over, nor how many frames there were");
 			break;
 		}
 }
@@ -447,6 +447,7 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 		if (!atomic_load(&session->run.ending))
 			session_watch_interfaces(session);
 		senders_stop(session);
+		session_senders_flush(session);
 		session_senders_linger(session);
 		session_watch_file(session);
 		session_drain_wire(session);
@@ -462,6 +463,7 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 			pthread_mutex_unlock(&session->workers.accountant.lock);
 		}
 		receivers_judge(session);
+		session_interfaces_judge(session);
 		saver_stop(session);
 		stop_words_set(session);
 		device_job_join(session, &session->jobs.write, KERNEL_WRITE);
@@ -470,6 +472,7 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 			if (!session->workers.tx[i].thread.running)
 				tx_worker_reclaim(&session->workers.tx[i]);
 		session_senders_judge(session);
+		session_sent_files_judge(session);
 		sender_judge(session);
 		wires_empty(session);
 		slots_check(session);

@@ -157,6 +157,27 @@ void session_watch_interfaces(struct gdrcap_session *session)
 	}
 }
 
+/* They may be anybody's, and a sender on this machine may have sent them again: so they are told and
+ * not counted. */
+void session_interfaces_judge(struct gdrcap_session *session)
+{
+	for (uint32_t p = 0; p < session->settings.ports; p++) {
+		char name[IF_NAMESIZE];
+		const uint64_t dropped =
+			interface_dropped(&session->ports.pairs[p].rx_interface, name);
+
+		if (dropped)
+			session_message(
+				session, GDRCAP_LOG_WARNING,
+				"interface %s: the kernel dropped %llu frames that came before any "
+				"program could have them (ip -s link show %s): they were longer "
+				"than its MTU, or no core had time for them (more cores, or a "
+				"larger net.core.netdev_max_backlog); of a sender on this machine, "
+				"some may have been sent again",
+				name, (unsigned long long)dropped, name);
+	}
+}
+
 /* One that goes down, or came back. */
 static void link_changed(struct gdrcap_session *session, uint32_t p, bool sends, bool up)
 {
@@ -169,8 +190,8 @@ static void link_changed(struct gdrcap_session *session, uint32_t p, bool sends,
 
 	session_tell(session, GDRCAP_LOG_WARNING, event_of_port(kind, p, sends, -1),
 		     "port %s: the link is %s%s", port->name, up ? "up again" : "down",
-		     peer_left ? ": the other end left, and took along what it had handed over and "
-				 "nobody had taken yet"
+		     peer_left ? ": the other end left; what it had handed over and was not "
+				 "received yet is lost"
 			       : "");
 	if (up || atomic_load(&session->run.ending) || session->settings.link_down != LINK_DOWN_END)
 		return;

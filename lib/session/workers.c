@@ -71,7 +71,7 @@ static bool frames_readable(const struct gdrcap_session *session)
 	       (!session->plan.cuda || session->memory.region.kind != GDRCAP_MEMORY_DEVICE);
 }
 
-/* Rules that no card applies are for who reads the frames: the built-in consumer, or the thread that
+/* Rules that no card applies are for the reader of the frames: the built-in consumer, or the thread that
  * polls. */
 static int match_check(const struct gdrcap_session *session, const struct session_pair *pair,
 		       struct gdrcap_error *error)
@@ -143,6 +143,7 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 			   session->memory.ops, session->memory.device,
 			   session->settings.batch_times ? &pair->rx_clock : NULL);
 	session->workers.queues[index].index = index;
+	session->workers.queues[index].sleeps = session->settings.idle_sleep_us != 0;
 	session->workers.queues[index].layout = &session->frames.layout;
 	session->workers.queues[index].readable = frames_readable(session);
 	session->workers.queues[index].filters =
@@ -150,6 +151,33 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 	session->workers.queues[index].from_zero =
 		settings_sends(&session->settings) && !session->frames.file;
 	return ret < 0 ? error_set(error, ret, "no memory for a queue") : 0;
+}
+
+/* Frames of ours that no rule names would be filtered, and count as lost. */
+static int own_frames_check(const struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	const struct frame_layout *layout = &session->frames.layout;
+	const struct settings *settings = &session->settings;
+	const uint32_t bytes = frame_min_bytes(layout) - FRAME_FCS_BYTES;
+	uint8_t frame[FRAME_HEAD_BYTES_MAX];
+
+	if (!layout->match.count || !settings_sends(settings) || settings->pcap[0] ||
+	    !settings_validates(settings))
+		return 0;
+	for (uint32_t s = 0; s < settings->streams; s++) {
+		const struct frame_header header = { .stream = (uint16_t)(settings->first_stream +
+									  s) };
+
+		frame_write_headers(layout, frame_crc32c_table, frame, bytes, &header);
+		if (!frame_matches(&layout->match, frame, bytes))
+			return error_set(
+				error, -EINVAL,
+				"match: no rule names the frames of stream %u that this run sends "
+				"to itself: they would all be filtered and count as lost; name them "
+				"too, or give them other addresses (frame.*), or leave match out",
+				settings->first_stream + s);
+	}
+	return 0;
 }
 
 static int rx_create(struct gdrcap_session *session, struct gdrcap_error *error)
@@ -286,7 +314,7 @@ static int saver_create(struct gdrcap_session *session, struct gdrcap_error *err
 		.ops = session->memory.ops,
 		.device = session->memory.device,
 		.layout = &session->frames.layout,
-		.plan = &session->frames.pattern,
+		.pattern = &session->frames.pattern,
 		.expect = session->frames.expect ? &session->frames.expect->view : NULL,
 		.inputs = { session->settings.expect, session->settings.pcap,
 			    session->settings.pattern.file },
@@ -324,7 +352,7 @@ static int accounts_create(struct gdrcap_session *session, struct gdrcap_error *
 		.own_streams = senders ? RTE_MAX(settings->streams, senders) : 0,
 		.senders = settings->senders,
 		.layout = custom ? &session->frames.layout : NULL,
-		.plan = &session->frames.pattern,
+		.pattern = &session->frames.pattern,
 		.expect = session->frames.expect ? &session->frames.expect->view : NULL,
 	};
 	int ret = accountant_create(&session->workers.accountant, session->workers.rx_rings,
@@ -374,6 +402,8 @@ int session_workers_create(struct gdrcap_session *session, struct gdrcap_error *
 		goto err;
 	}
 	if (settings_receives(&session->settings))
+		ret = own_frames_check(session, error);
+	if (ret == 0 && settings_receives(&session->settings))
 		ret = rx_create(session, error);
 	if (ret == 0 && settings_sends(&session->settings))
 		ret = tx_create(session, error);

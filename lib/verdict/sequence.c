@@ -124,7 +124,7 @@ uint32_t sequence_mark(struct sequence *sequence, uint64_t s, uint32_t count)
 {
 	uint32_t fresh = 0;
 
-	/* 2^64 - 1 would have no `next`. No sender gets there; whoever claims to is not believed.
+	/* 2^64 - 1 would have no `next`. No sender gets there; one that claims to is not believed.
 	 */
 	if (count > UINT64_MAX - s)
 		count = (uint32_t)(UINT64_MAX - s);

@@ -9,7 +9,7 @@
  * A damaged frame whose header cannot be read has no sequence number: it is counted in the totals
  * only, where it fills one gap. Where the sender's count is known and there is no gap left, it can
  * only be a second copy and counts as a duplicate; where `sent` itself comes from the sequence
- * numbers, it is one frame more that was sent.
+ * numbers, or from a file that somebody played, it is one frame more that was sent.
  *
  * A stream is an id from one source address: what two senders send with the same id is kept apart,
  * and counted as a conflict (verdict_streams.c).
@@ -66,7 +66,7 @@ struct verdict_config {
 	uint32_t own_streams;
 	/* Frames of a custom layout: their numbers and phases; others: NULL. Kept, not copied. */
 	const struct frame_layout *layout;
-	const struct pattern_plan *plan;
+	const struct pattern *pattern;
 	const struct frame_store_view *expect; /* frames of a file, or NULL. Kept, not copied */
 	uint32_t senders; /* end-of-stream frames of this many senders make an end; 0: of one */
 };

@@ -91,8 +91,9 @@ void verdict_total(const struct verdict *verdict, bool sent_known, uint64_t sent
 		expected = add_capped(expected, stream_expected(verdict, &verdict->streams[i]));
 	if (!sent_known)
 		sent = expected;
-	/* Where all streams have ended the sender has said it. */
-	sent_known |= verdict_ended(verdict);
+	/* Where all streams have ended the sender has said it; but who played a file said nothing, and
+	 * what is not in that is no second copy. */
+	sent_known |= !verdict->config.expect && verdict_ended(verdict);
 	if (sent < unique)
 		sent = unique;
 	gaps = sent - unique;

@@ -6,7 +6,7 @@
  * often counts, of what was said as often the least (gdrcap's sender says everything five times).
  * Frames beyond a stream's end void what its ends said so far. A sender of whom no stream lives
  * counts only while fewer senders live than are waited for: that all of a sender's frames are lost
- * is seen, and a stranger's word is not loss. A stream of which no frame came counts where its
+ * is seen, and what an unknown sender says is not loss. A stream of which no frame came counts where its
  * sender has room for it among the streams that it announced, or said its end twice.
  */
 #include "verdict/verdict_internal.h"
@@ -88,7 +88,8 @@ static void sender_says(struct verdict *verdict, struct verdict_sender *sender, 
 {
 	uint32_t count;
 
-	if (streams == 0 || streams > GDRCAP_STREAMS_MAX)
+	/* More than can be told apart are believed, too: else their missing ends were nobody's. */
+	if (streams == 0)
 		return;
 	verdict_sender_weigh(verdict, sender, false);
 	votes_add(&sender->streams_said, streams);

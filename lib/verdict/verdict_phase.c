@@ -26,14 +26,14 @@ int verdict_phases_create(struct verdict *verdict)
 {
 	const struct verdict_config *config = &verdict->config;
 
-	if (!verdict_is_custom(verdict) || !config->layout->custom.self_phase || !config->plan ||
-	    !config->plan->degree)
+	if (!verdict_is_custom(verdict) || !config->layout->custom.self_phase || !config->pattern ||
+	    !config->pattern->degree)
 		return 0;
 	verdict->phases = calloc(1, sizeof(*verdict->phases));
 	if (!verdict->phases)
 		return -ENOMEM;
 	for (uint32_t k = 0; k < PERIOD_BITS; k++)
-		phase_jump_init(&verdict->phases->power[k], config->plan, (int64_t)1 << k);
+		phase_jump_init(&verdict->phases->power[k], config->pattern, (int64_t)1 << k);
 	verdict_round(verdict);
 	return 0;
 }
@@ -66,7 +66,7 @@ static const struct phase_jump *jump_over(struct verdict *verdict, uint32_t byte
 	if (jump->bytes != bytes) {
 		if (!spend(verdict->phases, JUMP_COST))
 			return NULL;
-		phase_jump_init(&jump->jump, verdict->config.plan, bytes);
+		phase_jump_init(&jump->jump, verdict->config.pattern, bytes);
 		jump->bytes = bytes;
 	}
 	return &jump->jump;
@@ -78,7 +78,7 @@ static const struct phase_jump *jump_over(struct verdict *verdict, uint32_t byte
  */
 static uint32_t phase_at(struct verdict *verdict, uint32_t phase, int64_t frames, uint32_t bytes)
 {
-	const uint64_t period = verdict->config.plan->period;
+	const uint64_t period = verdict->config.pattern->period;
 	uint64_t far = (frames < 0 ? -(uint64_t)frames : (uint64_t)frames) % period;
 
 	far = far * bytes % period;

@@ -408,15 +408,18 @@ static void misuse_is_told(void **state)
 	api_failed(gdrcap_create(config, NULL, &error), -EINVAL, &error, "session");
 	api_create_fails(NULL, -EINVAL, "configuration");
 	api_unset(config, "tx_port");
-	api_create_fails(config, -EINVAL, "tx_port");
+	api_failed(gdrcap_create(config, &session, &error), -EINVAL, &error, "tx_port");
+	assert_int_equal(error.kind, GDRCAP_ERROR_CONFIG);
 	api_unset(config, "port");
 	api_create_fails(config, -EINVAL, "ring:NAME");
 	api_config(&config, "validate", 1);
 	api_failed(gdrcap_config_set(config, "consumer", "nobody", &error), -EINVAL, &error,
 		   "validate, host, gpu");
+	assert_int_equal(error.kind, GDRCAP_ERROR_CONFIG);
 	api_config(&config, "validate", 1);
 	api_set(config, "gpu", "200");
-	api_create_fails(config, -ENODEV, "--gpu host");
+	api_failed(gdrcap_create(config, &session, &error), -ENODEV, &error, "--gpu host");
+	assert_int_equal(error.kind, GDRCAP_ERROR_RUN);
 	api_config(&config, "validate", 1);
 	api_set(config, "cores", "8191");
 	api_create_fails(config, -EINVAL, "cores");

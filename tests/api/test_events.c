@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A run's events: what is told, when, and through which descriptor. What goes wrong is planted between
  * the library and DPDK, or is done to an interface of a network namespace of this process's own. */
-#include "api.h"
+#include "api_events.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -53,47 +52,6 @@ uint32_t __wrap_host_burst_check(const struct burst_ring_view *ring, const struc
 	return __real_host_burst_check(ring, work, burst, ready);
 }
 
-/* ---- waiting for them ---- */
-
-static void get(struct gdrcap_session *session, struct gdrcap_event *event)
-{
-	struct pollfd fd = { .fd = gdrcap_event_fd(session), .events = POLLIN };
-
-	assert_true(fd.fd >= 0);
-	assert_int_equal(poll(&fd, 1, 60000), 1);
-	assert_int_equal(gdrcap_get_event(session, event, sizeof(*event)), 1);
-}
-
-/* The next of this kind; an end means that it is not coming. */
-static struct gdrcap_event wait_for(struct gdrcap_session *session, enum gdrcap_event_kind kind)
-{
-	struct gdrcap_event event;
-
-	do {
-		get(session, &event);
-		if (event.kind == GDRCAP_EVENT_END && kind != GDRCAP_EVENT_END)
-			fail_msg("kind %u did not come: %s", (unsigned int)kind, event.text);
-	} while (event.kind != (uint32_t)kind);
-	assert_true(event.time_ns > UINT64_C(1600000000) * 1000000000);
-	assert_true(event.text[0] != '\0');
-	return event;
-}
-
-static void is_of_port(const struct gdrcap_event *event, int port, int sends, int queue)
-{
-	assert_int_equal(event->port, port);
-	assert_int_equal(event->sends, sends);
-	assert_int_equal(event->queue, queue);
-}
-
-static struct gdrcap_session *begin(struct gdrcap_config *config)
-{
-	struct gdrcap_session *session = api_create(config);
-
-	api_start(session);
-	return session;
-}
-
 /* ---- a run's ---- */
 
 static void a_run(void **state)
@@ -117,13 +75,14 @@ static void a_run(void **state)
 	api_wait_end(session);
 	api_stop(session);
 	/* The order of these two is not fixed, that of all is: the end comes last. */
-	for (get(session, &event); event.kind != GDRCAP_EVENT_END; get(session, &event)) {
+	for (api_event(session, &event); event.kind != GDRCAP_EVENT_END;
+	     api_event(session, &event)) {
 		if (event.kind == GDRCAP_EVENT_LINK_UP) {
-			is_of_port(&event, 0, links == 1, -1);
+			api_event_is_of(&event, 0, links == 1, -1);
 			links++;
 		} else {
 			assert_int_equal(event.kind, GDRCAP_EVENT_FIRST_FRAME);
-			is_of_port(&event, -1, 0, -1);
+			api_event_is_of(&event, -1, 0, -1);
 		}
 	}
 	assert_int_equal(links, 2);
@@ -150,7 +109,8 @@ static void nobody_asks(void **state)
 	}
 	api_start(session);
 	api_wait_end(session);
-	for (get(session, &event); event.kind != GDRCAP_EVENT_END; get(session, &event)) {
+	for (api_event(session, &event); event.kind != GDRCAP_EVENT_END;
+	     api_event(session, &event)) {
 		assert_true(event.count == told++);
 		assert_true(event.dropped == 0);
 	}
@@ -170,20 +130,20 @@ static void link_goes_down(void **state)
 	struct gdrcap_event event;
 
 	api_config(&config, "validate", 0);
-	session = begin(config);
-	wait_for(session, GDRCAP_EVENT_FIRST_FRAME);
+	session = api_begin(config);
+	api_wait_event(session, GDRCAP_EVENT_FIRST_FRAME);
 	link_is_down = true;
-	event = wait_for(session, GDRCAP_EVENT_LINK_DOWN);
-	is_of_port(&event, 0, 0, -1);
-	event = wait_for(session, GDRCAP_EVENT_LINK_DOWN);
-	is_of_port(&event, 0, 1, -1);
+	event = api_wait_event(session, GDRCAP_EVENT_LINK_DOWN);
+	api_event_is_of(&event, 0, 0, -1);
+	event = api_wait_event(session, GDRCAP_EVENT_LINK_DOWN);
+	api_event_is_of(&event, 0, 1, -1);
 	assert_int_equal(gdrcap_wait_end(session, 0), 0);
 	link_is_down = false;
-	event = wait_for(session, GDRCAP_EVENT_LINK_UP);
-	is_of_port(&event, 0, 0, -1);
-	wait_for(session, GDRCAP_EVENT_LINK_UP);
+	event = api_wait_event(session, GDRCAP_EVENT_LINK_UP);
+	api_event_is_of(&event, 0, 0, -1);
+	api_wait_event(session, GDRCAP_EVENT_LINK_UP);
 	assert_int_equal(gdrcap_stop(session, NULL), 0);
-	event = wait_for(session, GDRCAP_EVENT_END);
+	event = api_wait_event(session, GDRCAP_EVENT_END);
 	assert_int_equal(event.code, 0);
 	gdrcap_destroy(session);
 }
@@ -197,11 +157,11 @@ static void link_down_ends(void **state)
 
 	api_config(&config, "validate", 0);
 	api_set(config, "link_down", "end");
-	session = begin(config);
-	wait_for(session, GDRCAP_EVENT_FIRST_FRAME);
+	session = api_begin(config);
+	api_wait_event(session, GDRCAP_EVENT_FIRST_FRAME);
 	link_is_down = true;
-	wait_for(session, GDRCAP_EVENT_LINK_DOWN);
-	event = wait_for(session, GDRCAP_EVENT_END);
+	api_wait_event(session, GDRCAP_EVENT_LINK_DOWN);
+	event = api_wait_event(session, GDRCAP_EVENT_END);
 	link_is_down = false;
 	assert_int_equal(event.code, -ENETDOWN);
 	assert_non_null(strstr(event.text, "its link is down"));
@@ -219,13 +179,13 @@ static void consumer_late(void **state)
 
 	api_config(&config, "validate", 0);
 	api_set(config, "consumer.watchdog", "0.1");
-	session = begin(config);
-	wait_for(session, GDRCAP_EVENT_FIRST_FRAME);
+	session = api_begin(config);
+	api_wait_event(session, GDRCAP_EVENT_FIRST_FRAME);
 	consumer_stands = true;
-	event = wait_for(session, GDRCAP_EVENT_CONSUMER_LATE);
+	event = api_wait_event(session, GDRCAP_EVENT_CONSUMER_LATE);
 	assert_true(event.count > 0);
 	consumer_stands = false;
-	wait_for(session, GDRCAP_EVENT_CONSUMER_MOVES);
+	api_wait_event(session, GDRCAP_EVENT_CONSUMER_MOVES);
 	gdrcap_stop(session, NULL);
 	gdrcap_destroy(session);
 }
@@ -244,14 +204,14 @@ static void saver_behind(void **state)
 	api_config(&config, "validate", 0);
 	api_set(config, "save", "%s", path);
 	api_set(config, "save_every", "1000000");
-	session = begin(config);
-	wait_for(session, GDRCAP_EVENT_FIRST_FRAME);
+	session = api_begin(config);
+	api_wait_event(session, GDRCAP_EVENT_FIRST_FRAME);
 	saver_misses = true;
-	event = wait_for(session, GDRCAP_EVENT_SAVER_BEHIND);
+	event = api_wait_event(session, GDRCAP_EVENT_SAVER_BEHIND);
 	missed = event.count;
 	assert_true(missed > 0);
 	saver_misses = false;
-	event = wait_for(session, GDRCAP_EVENT_SAVER_MOVES);
+	event = api_wait_event(session, GDRCAP_EVENT_SAVER_MOVES);
 	assert_true(event.count >= missed);
 	gdrcap_stop(session, NULL);
 	gdrcap_destroy(session);
@@ -298,13 +258,13 @@ static void out_of_slots(void **state)
 	api_unset(config, "pattern");
 	api_unset(config, "tx_port");
 	api_set(config, "pool", "%llu", (unsigned long long)(8 << 20));
-	session = begin(config);
+	session = api_begin(config);
 	queue = gdrcap_get_queue(session, 0);
 	while (gdrcap_get_event(session, &event, sizeof(event)) == 0 ||
 	       event.kind != GDRCAP_EVENT_NO_SLOTS)
 		if (gdrcap_poll(queue, &kept[n], 1) == 1)
 			frames += kept[n++]->count;
-	is_of_port(&event, 0, 0, 0);
+	api_event_is_of(&event, 0, 0, 0);
 	times = event.count;
 	assert_true(times > 0);
 	gdrcap_release(queue, kept, n);
@@ -312,8 +272,8 @@ static void out_of_slots(void **state)
 		assert_int_equal(gdrcap_wait(queue, &batch, 1, -1), 1);
 		gdrcap_release(queue, &batch, 1);
 	}
-	event = wait_for(session, GDRCAP_EVENT_SLOTS_AGAIN);
-	is_of_port(&event, 0, 0, 0);
+	event = api_wait_event(session, GDRCAP_EVENT_SLOTS_AGAIN);
+	api_event_is_of(&event, 0, 0, 0);
 	assert_true(event.count >= times);
 	api_stop(session);
 	gdrcap_destroy(session);
@@ -346,24 +306,24 @@ static void interface(void **state)
 	api_config(&config, "validate", 0);
 	api_set(config, "port", "net_af_packet0,iface=gcev1");
 	api_unset(config, "tx_port");
-	session = begin(config);
-	event = wait_for(session, GDRCAP_EVENT_LINK_UP);
-	is_of_port(&event, 0, 0, -1);
+	session = api_begin(config);
+	event = api_wait_event(session, GDRCAP_EVENT_LINK_UP);
+	api_event_is_of(&event, 0, 0, -1);
 	assert_true(ip("set gcev1 down"));
-	event = wait_for(session, GDRCAP_EVENT_LINK_DOWN);
-	is_of_port(&event, 0, 0, -1);
+	event = api_wait_event(session, GDRCAP_EVENT_LINK_DOWN);
+	api_event_is_of(&event, 0, 0, -1);
 	assert_true(ip("set gcev1 up"));
-	wait_for(session, GDRCAP_EVENT_LINK_UP);
+	api_wait_event(session, GDRCAP_EVENT_LINK_UP);
 	/* As when a cable is pulled. */
 	assert_true(ip("set gcev0 down"));
-	wait_for(session, GDRCAP_EVENT_LINK_DOWN);
+	api_wait_event(session, GDRCAP_EVENT_LINK_DOWN);
 	assert_int_equal(gdrcap_wait_end(session, 0), 0);
 	assert_true(ip("del gcev0"));
-	event = wait_for(session, GDRCAP_EVENT_PORT_GONE);
-	is_of_port(&event, 0, 0, -1);
+	event = api_wait_event(session, GDRCAP_EVENT_PORT_GONE);
+	api_event_is_of(&event, 0, 0, -1);
 	assert_non_null(strstr(event.text, "interface is gone"));
 	/* Nothing of it is up again. */
-	get(session, &event);
+	api_event(session, &event);
 	assert_int_equal(event.kind, GDRCAP_EVENT_END);
 	assert_int_equal(event.code, -ENODEV);
 	api_failed(gdrcap_stop(session, &error), -ENODEV, &error, "interface is gone");

@@ -8,10 +8,12 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,8 +74,22 @@ static pid_t camera_start(unsigned int images_a_second)
 struct thread_time {
 	long tid;
 	char name[32];
-	uint64_t ticks;
+	uint64_t ns; /* that it had a core */
 };
+
+static bool task_scan(const char *tid, const char *what, const char *format, void *value)
+{
+	char path[300];
+	FILE *file;
+	int found;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%s/%s", tid, what);
+	file = fopen(path, "r");
+	found = file ? fscanf(file, format, value) : 0;
+	if (file)
+		fclose(file);
+	return found == 1;
+}
 
 static unsigned int threads_look(struct thread_time *threads)
 {
@@ -83,23 +99,12 @@ static unsigned int threads_look(struct thread_time *threads)
 
 	while (directory && n < THREADS_MAX && (entry = readdir(directory)) != NULL) {
 		struct thread_time *one = &threads[n];
-		unsigned long user, system;
-		char path[300];
-		FILE *file;
 
 		if (entry->d_name[0] == '.')
 			continue;
-		snprintf(path, sizeof(path), "/proc/self/task/%s/stat", entry->d_name);
-		file = fopen(path, "r");
-		if (file && fscanf(file,
-				   "%ld (%31[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu "
-				   "%lu",
-				   &one->tid, one->name, &user, &system) == 4) {
-			one->ticks = user + system;
-			n++;
-		}
-		if (file)
-			fclose(file);
+		one->tid = atol(entry->d_name);
+		n += task_scan(entry->d_name, "comm", "%31[^\n]", one->name) &&
+		     task_scan(entry->d_name, "schedstat", "%" SCNu64, &one->ns);
 	}
 	if (directory)
 		closedir(directory);
@@ -113,8 +118,8 @@ static void print_shares(const struct thread_time *before, unsigned int n,
 		for (unsigned int k = 0; k < n; k++)
 			if (after[i].tid == before[k].tid)
 				printf("  %-16s %6.2f %%\n", after[i].name,
-				       100.0 * (double)(after[i].ticks - before[k].ticks) /
-					       (double)sysconf(_SC_CLK_TCK) / seconds);
+				       100.0 * (double)(after[i].ns - before[k].ns) / 1e9 /
+					       seconds);
 }
 
 /* Batches of `queue` until then, in one of three ways. Returns their frames. */

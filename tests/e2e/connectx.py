@@ -144,7 +144,7 @@ def until(received, *arguments, mode=DEFAULT, faults=LOSSLESS, expect=3, **varia
 
 
 # What a run says on a machine whose cores others have: nothing is wrong with it.
-BUSY = re.compile("rate was not reached|with pause frames|sends again|had no core")
+BUSY = re.compile("rate was not reached|did not catch up|with pause frames|sends again|had no core")
 
 
 def perfect(*arguments, count, **options):

@@ -98,7 +98,8 @@ def test_values_out_of_range():
 def test_ports():
     refused("capture", texts=["port: none is given"])
     refused("loopback", "--port", "net_null0", texts=["tx_port"])
-    refused("capture", "--port", "ring:x", texts=["ring:x"])
+    refused("capture", "--port", "ring:x", texts=["ring:x", "gdrcap loopback"])
+    refused("replay", "--tx-port", "ring:x", texts=["ring:x", "gdrcap loopback"])
     refused("loopback", "--tx-port", "ring:a", texts=["port"])
     refused("capture", "--config", config("port: ring:x\ntx_port: ring:x\n"), texts=["tx_port"])
 
@@ -264,6 +265,52 @@ def test_table():
                     r"ring:wire -> ring:wire"):
         assert re.search(pattern, result.out, re.M), "%s: %s" % (pattern, result)
     assert "\033" not in result.out and "\r" not in result.out, "colour without a terminal"
+
+
+COMPLETED = """
+source "$SCRIPT"
+COMP_WORDS=("$GDRCAP" "$@")
+COMP_CWORD=$#
+_gdrcap
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+def completed(*words, cwd=None):
+    """What bash offers for the last of the words after "gdrcap"."""
+    script = e2e.ROOT / "app" / "completion" / "gdrcap"
+    result = subprocess.run(["bash", "-c", COMPLETED, "bash", *words], cwd=cwd, text=True,
+                            capture_output=True, check=True,
+                            env=dict(os.environ, GDRCAP=e2e.PROGRAM, SCRIPT=str(script)))
+    # compopt has no completion to change here, and says so where it is let.
+    assert result.stderr == "", result.stderr
+    return set(result.stdout.split())
+
+
+def test_completion():
+    """In bash: commands, options as --help has them, words that are values, files."""
+    assert completed("") >= {"loopback", "capture", "replay", "doctor", "bench", "--help"}
+    assert completed("c") == {"capture"}
+    for command in ("loopback", "capture", "replay", "doctor", "bench"):
+        help_text = e2e.run(command, "--help").out
+        shown = set()
+        for negatable, flag in re.findall(r"^  --(\[no-\])?([a-z-]+)", help_text, re.M):
+            shown |= {"--" + flag, "--no-" + flag} if negatable else {"--" + flag}
+        assert len(shown) > 5 and completed(command, "--") == shown, (command, shown)
+    assert completed("capture", "--queues", "2", "--que") == {"--queues"}
+    assert completed("replay", "--spl") == set()
+    assert completed("capture", "--memory", "") == {"auto", "device", "pinned", "host"}
+    assert completed("capture", "--memory", "=", "p") == {"pinned"}
+    assert completed("capture", "--memory", "=") == {"auto", "device", "pinned", "host"}
+    assert completed("loopback", "--pattern", "prbs1") == {"prbs11", "prbs15"}
+    assert completed("loopback", "--queues", "") == set()
+    # After a switch, the next option.
+    assert "--memory" in completed("loopback", "--guard", "")
+    path = config("port: ring:a\n", name="wire one.yaml")
+    folder = os.path.dirname(path)
+    assert completed("capture", "--config", "wi", cwd=folder) == {"wire", "one.yaml"}
+    assert completed("doctor", "--write-config", "wi", cwd=folder) == {"wire", "one.yaml"}
+    assert completed("capture", "--port", "wi", cwd=folder) == set()
 
 
 def test_reader_gone():

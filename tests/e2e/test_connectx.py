@@ -76,10 +76,26 @@ def test_million_verbs_flow_scalar():
 
 
 def test_idle_sleep():
-    """Receiver and sender sleep between frames, and where either has no room."""
-    for mode in ("devx", "verbs scalar"):
+    """Receiver and sender sleep between frames, and where either has no room. The card's
+    interrupt ends the receiver's sleep."""
+    for mode in ("devx", "devx scalar", "verbs", "verbs flow scalar"):
         connectx.perfect("--idle-sleep", "500", count=SOME, mode=mode)
-        connectx.perfect("--idle-sleep", "5000", "--rate", "5kpps", count=FEW, mode=mode)
+        done = connectx.perfect("--idle-sleep", "10000", "--rate", "1kpps", "--queues", "2",
+                                count=FEW // 5, mode=mode)
+        assert done.card(1, "soft_interrupts") > 0, done
+        assert connectx.perfect(count=FEW, mode=mode).card(1, "soft_interrupts") == 0
+
+
+def test_idle_sleep_without_interrupts():
+    """A card that gives its driver no channel for them starts without, and that is said."""
+    for mode in ("devx", "verbs"):
+        done = connectx.run("loopback", "--verbose", "--frames", str(FEW), "--idle-sleep", "500",
+                            *connectx.ports(mode), env=connectx.environment(
+                                connectx.LOSSLESS + ",1.refuse_channel=1", mode))
+        e2e.check_perfect(done.summary, FEW)
+        assert done.card(1, "soft_interrupts") == 0, done
+        assert "starts without receive interrupts only" in done.result.err, done
+        assert "the driver has no receive interrupts" in done.result.err, done
 
 
 def test_jumbo():

@@ -11,6 +11,7 @@ import processes
 SOME = processes.scaled(100000, 20000)
 FEW = 20000
 MODES = ("devx", "verbs flow scalar")
+SLEEPING = ("--idle-sleep", "10000", "--rate", "5kpps")
 
 
 def loopback(faults, *arguments, count=FEW, expect=3, **options):
@@ -169,9 +170,11 @@ def test_send_error():
 
 
 def test_receive_error():
-    """The queue is started again: what was under way is lost, what comes after is received."""
-    for mode in ("devx", "devx scalar", "verbs", "verbs flow scalar"):
-        done = connectx.until(FEW, "--rate", "20kpps", mode=mode,
+    """The queue is started again: what was under way is lost, what comes after is received. So
+    it is when its receiver sleeps until the card interrupts it, in another queue then."""
+    for mode, more in (("devx", ()), ("devx scalar", ()), ("verbs", ()), ("verbs flow scalar", ()),
+                       ("devx", SLEEPING), ("verbs flow scalar", SLEEPING)):
+        done = connectx.until(FEW, *(more or ("--rate", "20kpps")), mode=mode,
                               faults=connectx.LOSSLESS + ",1.rx_error=5000")
         e2e.check_identities(done.summary, done)
         assert done.frames["damaged"] == 0 and done.frames["lost"] > 0, done
@@ -180,6 +183,7 @@ def test_receive_error():
         # The driver's scalar function recovers by itself.
         assert ("started again by the driver" in processes.messages(done.summary)) == (
             "scalar" in mode), done
+        assert (done.card(1, "soft_interrupts") > 0) == bool(more), done
 
 
 def test_revoked_key():

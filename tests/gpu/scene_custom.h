@@ -152,7 +152,8 @@ static void custom_fill(struct scene *scene)
 			if (custom->self_phase)
 				place.position = position;
 			if (bytes)
-				pattern_fill(&scene->plan, &place, frame + custom->payload, bytes);
+				pattern_fill(&scene->pattern, &place, frame + custom->payload,
+					     bytes);
 			position += bytes;
 			if (scene_chance(scene, 40)) {
 				number += scene_below(scene, 5);
@@ -177,7 +178,7 @@ static void custom_splice(struct scene *scene, uint8_t *payload, uint32_t bytes)
 		const uint32_t n = bytes - at < part ? bytes - at : part;
 
 		place.position += 1 + scene_below(scene, 1000);
-		pattern_fill(&scene->plan, &place, other, n + 1);
+		pattern_fill(&scene->pattern, &place, other, n + 1);
 		for (uint32_t i = 0; i < n; i++)
 			payload[at + i] =
 				(uint8_t)((uint32_t)(other[i] << 8 | other[i + 1]) >> (8 - slip));
@@ -230,7 +231,7 @@ static void custom_spoil(struct scene *scene, uint32_t one_in)
 static int custom_make(struct scene *scene, uint64_t seed, enum pattern_kind kind, bool self_phase,
 		       bool rules)
 {
-	const struct pattern_config pattern = {
+	const struct pattern_config pattern_config = {
 		.kind = kind,
 		.invert = -1,
 		.restart = !self_phase && (seed & 1),
@@ -240,8 +241,8 @@ static int custom_make(struct scene *scene, uint64_t seed, enum pattern_kind kin
 
 	if (scene_make(scene, seed, PATTERN_NONE, 0))
 		return -1;
-	pattern_plan_free(&scene->plan);
-	if (pattern_plan_init(&scene->plan, &pattern))
+	pattern_free(&scene->pattern);
+	if (pattern_init(&scene->pattern, &pattern_config))
 		return -1;
 	custom_layout(scene, self_phase);
 	if (rules)

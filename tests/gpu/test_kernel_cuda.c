@@ -37,7 +37,7 @@ out:
 			": seed %#" PRIx64 " pattern %s layout %u rings %u workers %u bursts %u "
 			"descs %u hint %u restart %u\n",
 			seed, pattern_name(kind), shape, scene.rings, scene.workers,
-			scene.ring_bursts, scene.ring_descs, scene.hint, scene.plan.restart);
+			scene.ring_bursts, scene.ring_descs, scene.hint, scene.pattern.restart);
 	scene_free(&scene);
 	return good;
 }

@@ -244,15 +244,16 @@ static bool late_byte_is_named(const struct frame_record *record, const uint8_t 
 static bool late_tries(struct scene_ring *ring, uint8_t *slot, bool device, uint32_t *stale)
 {
 	struct frame_layout layout;
-	struct pattern_plan plan;
+	struct pattern pattern;
 	const struct frame_config config = { .format = FRAME_ETHERNET };
-	const struct pattern_config pattern = { .kind = PATTERN_PRBS31, .invert = -1 };
+	const struct pattern_config pattern_config = { .kind = PATTERN_PRBS31, .invert = -1 };
 	const uint64_t until = now_ns() + SCENE_HANG_SECONDS * 1000000000ull;
 	/* pinned memory cannot be taken or given back beside a running kernel */
 	static uint8_t right[LATE_LEN], before[LATE_LEN];
 	struct scene_burst burst = { .count = 1 };
 	struct scene_result result;
-	bool good = !frame_layout_init(&layout, &config) && !pattern_plan_init(&plan, &pattern);
+	bool good =
+		!frame_layout_init(&layout, &config) && !pattern_init(&pattern, &pattern_config);
 
 	burst.desc[0] = (struct frame_desc){ LATE_SLOT, LATE_LEN, 128 };
 	for (uint32_t try = 0; try < LATE_TRIES && good; try++) {
@@ -266,7 +267,7 @@ static bool late_tries(struct scene_ring *ring, uint8_t *slot, bool device, uint
 		};
 		const struct frame_record *record = &result.record[0];
 
-		frame_write(&layout, &plan, right, LATE_LEN, &header);
+		frame_write(&layout, &pattern, right, LATE_LEN, &header);
 		good = done(kernel_cuda_ops.copy_out(cuda, before, slot, LATE_LEN), "copy_out") &&
 		       scene_ring_publish(ring, &burst) && late_bring(slot, right, device);
 		while (good && !scene_ring_collect(ring, &burst, &result))
@@ -291,14 +292,14 @@ static bool late_tries(struct scene_ring *ring, uint8_t *slot, bool device, uint
 		if (!good)
 			record_print("late", record);
 	}
-	pattern_plan_free(&plan);
+	pattern_free(&pattern);
 	return good;
 }
 
 static bool test_late(uint8_t *frames, bool device)
 {
 	const struct kernel_ops *ops = &kernel_cuda_ops;
-	const struct pattern_config pattern = { .kind = PATTERN_PRBS31, .invert = -1 };
+	const struct pattern_config pattern_config = { .kind = PATTERN_PRBS31, .invert = -1 };
 	const struct frame_config frame = { .format = FRAME_ETHERNET };
 	struct kernel_job job = { .role = KERNEL_CHECK, .ring_count = 1, .workers_per_ring = 1 };
 	uint32_t *stop = pinned_alloc(sizeof(*stop)), stale = 0;
@@ -314,7 +315,7 @@ static bool test_late(uint8_t *frames, bool device)
 	ring.view.generation = generation;
 	ring.view.stale_us = SCENE_STALE_US;
 	frame_layout_init(&job.layout, &frame);
-	good = !pattern_plan_init(&job.plan, &pattern) &&
+	good = !pattern_init(&job.pattern, &pattern_config) &&
 	       done(ops->fill(cuda, frames, STALE_FILL, SCENE_BYTES), "fill");
 	job.rings = &ring.view;
 	good = good && done(ops->start(cuda, &job, &workers), "start");
@@ -330,7 +331,7 @@ static bool test_late(uint8_t *frames, bool device)
 		fprintf(stderr, "no late frame was seen as stale\n");
 		good = false;
 	}
-	pattern_plan_free(&job.plan);
+	pattern_free(&job.pattern);
 	scene_ring_free(&ring, &pinned);
 	pinned_free(generation);
 	pinned_free(stop);

@@ -71,21 +71,6 @@ test "$said" = "10000 frames" || {
 	exit 1
 }
 
-echo "== the README's example"
-sed -n '/^```c$/,/^```$/p' "$readme" | sed '/^```/d' >"$tmp/readme.c"
-gcc -std=c11 $warnings $(pkg-config --cflags gdrcap) "$tmp/readme.c" -o "$tmp/readme" $(pkg-config --libs gdrcap)
-cat >"$tmp/capture.yaml" <<-END
-	port: ring:readme
-	tx_port: ring:readme
-	gpu: host
-	frames: 10000
-END
-said=$(LD_LIBRARY_PATH=$libdir "$tmp/readme" "$tmp/capture.yaml")
-test "$said" = "10000 frames" || {
-	echo "it says: $said"
-	exit 1
-}
-
 # usage: built_right TOOL COMMAND... - COMMAND configures and builds $source in $tmp/TOOL
 built_right() {
 	tool=$1

@@ -11,6 +11,7 @@
 
 #include "memory.h"
 #include "nic.h"
+#include "queues.h"
 
 #define PENDING_MAX 256
 #define SESSION_MAX 64 /* entries that one title stands for */
@@ -175,6 +176,7 @@ static void flush_queue(unsigned int first)
 		if (next != NULL)
 			run[count++] = next;
 	}
+	cq_look(cq);
 }
 
 void completion_flush(void)

@@ -54,7 +54,7 @@ static void __attribute__((constructor)) devices_init(void)
 	unsetenv("LD_PRELOAD");
 	for (unsigned int i = 0; i < soft_device_count; i++) {
 		device_init(&soft_devices[i], i);
-		soft_devices[i].steering = steering_create();
+		soft_devices[i].steering = soft_steering_create();
 		if (soft_devices[i].steering == NULL)
 			soft_device_count = 0;
 	}
@@ -82,7 +82,7 @@ static void __attribute__((destructor)) devices_exit(void)
 	for (unsigned int i = 0; i < soft_device_count; i++)
 		log_counters(&soft_devices[i]);
 	for (unsigned int i = 0; i < soft_device_count; i++)
-		steering_destroy(soft_devices[i].steering);
+		soft_steering_destroy(soft_devices[i].steering);
 }
 
 struct ibv_device **ibv_get_device_list(int *num_devices)
@@ -319,23 +319,30 @@ void device_tell_link(struct soft_device *device)
 {
 	for (struct soft_context *context = device->contexts; context != NULL;
 	     context = context->next)
-		if (context->told_up != wire_up(device))
+		if (context->told_up != wire_up(device) ||
+		    (device->faults.gone && !context->told_gone))
 			eventfd_write(context->verbs.context.async_fd, 1);
 }
 
-/* Link changes; the descriptor is non-blocking, as the driver sets it. */
+/* Link changes and the card's end; the descriptor is non-blocking, as the driver sets it. */
 int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 {
 	struct soft_context *context = soft_context(ctx);
 	eventfd_t unused;
-	bool up, told;
+	bool up, told, gone;
 
 	nic_lock();
 	eventfd_read(ctx->async_fd, &unused);
 	up = wire_up(context->device);
 	told = context->told_up;
 	context->told_up = up;
+	gone = context->device->faults.gone && !context->told_gone;
+	context->told_gone |= gone;
 	nic_unlock();
+	if (gone) {
+		*event = (struct ibv_async_event){ .event_type = IBV_EVENT_DEVICE_FATAL };
+		return 0;
+	}
 	if (up == told) {
 		errno = EAGAIN;
 		return -1;

@@ -32,8 +32,8 @@ int devx_query_caps(struct soft_device *device, const void *in, void *out, size_
 void verbs_fill(struct verbs_context *verbs);
 void verbs_flow_fill(struct verbs_context *verbs);
 
-/* steering.c: the receive side's tables of a card. */
-struct soft_steering *steering_create(void);
-void steering_destroy(struct soft_steering *steering);
+/* soft_steering.c: the receive side's tables of a card. */
+struct soft_steering *soft_steering_create(void);
+void soft_steering_destroy(struct soft_steering *steering);
 
 #endif

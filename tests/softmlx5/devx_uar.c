@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* DevX: doorbell pages, and the event objects that the driver opens and the model never fires. */
+/* DevX: doorbell pages, and commands' completions, which the driver opens and the model never sends. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -55,40 +55,4 @@ int mlx5dv_devx_get_async_cmd_comp(struct mlx5dv_devx_cmd_comp *cmd_comp,
 				   struct mlx5dv_devx_async_cmd_hdr *cmd_resp, size_t cmd_resp_len)
 {
 	return EAGAIN;
-}
-
-struct mlx5dv_devx_event_channel *
-mlx5dv_devx_create_event_channel(struct ibv_context *context,
-				 enum mlx5dv_devx_create_event_channel_flags flags)
-{
-	struct mlx5dv_devx_event_channel *channel = calloc(1, sizeof(*channel));
-
-	if (channel == NULL)
-		return NULL;
-	channel->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (channel->fd < 0) {
-		free(channel);
-		return NULL;
-	}
-	return channel;
-}
-
-void mlx5dv_devx_destroy_event_channel(struct mlx5dv_devx_event_channel *event_channel)
-{
-	close(event_channel->fd);
-	free(event_channel);
-}
-
-int mlx5dv_devx_subscribe_devx_event(struct mlx5dv_devx_event_channel *event_channel,
-				     struct mlx5dv_devx_obj *obj, uint16_t events_sz,
-				     uint16_t events_num[], uint64_t cookie)
-{
-	return 0;
-}
-
-ssize_t mlx5dv_devx_get_event(struct mlx5dv_devx_event_channel *event_channel,
-			      struct mlx5dv_devx_async_event_hdr *event_data, size_t event_resp_len)
-{
-	errno = EAGAIN;
-	return -1;
 }

@@ -48,6 +48,8 @@ struct soft_faults {
 	struct soft_knob refuse_peer;
 	struct soft_knob refuse_dmabuf;
 	struct soft_knob refuse; /* any registration */
+	/* Events: channels for the events of completion queues. */
+	struct soft_knob refuse_channel;
 	/* Events: rules that lead to receive queues. */
 	struct soft_knob refuse_rule;
 
@@ -58,6 +60,7 @@ struct soft_faults {
 	uint64_t corrupt_at; /* byte of the frame; beyond its end: the middle */
 	uint64_t pause;	     /* 1: flow control: senders wait while a queue has few buffers */
 	uint64_t play; /* the file SOFTMLX5_PLAY leaves this device so many times; 0: begin anew */
+	uint64_t gone; /* 1: the kernel gives the card up, and says so */
 	/* Planted defects of the model, to test the tests. */
 	uint64_t no_key_check;
 	uint64_t loose_match;

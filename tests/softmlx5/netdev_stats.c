@@ -43,6 +43,7 @@ static const struct {
 	COUNTER("soft_cq_overruns", cq_overruns),
 	COUNTER("soft_flushed", flushed),
 	COUNTER("soft_compressed", compressed),
+	COUNTER("soft_interrupts", interrupts),
 };
 
 unsigned int netdev_stats_count(void)

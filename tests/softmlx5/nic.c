@@ -12,6 +12,7 @@
 
 #include "device.h"
 #include "memory.h"
+#include "queues.h"
 
 #define IDLE_SPINS 2000 /* passes without work before the thread gives up its core for a moment */
 #define IDLE_SLEEP_US 20
@@ -148,6 +149,26 @@ static void take_doorbells(struct soft_device *device)
 	}
 }
 
+/* A register that several queues share says that one of them was armed: their records say which. */
+static void take_arms(struct soft_device *device)
+{
+	for (unsigned int i = 1; i < device->uar_end; i++) {
+		struct soft_uar *uar = device->uars[i];
+		uint64_t *reg;
+
+		if (uar == NULL)
+			continue;
+		reg = (uint64_t *)(uar->page + SOFT_UAR_CQ);
+		/* Acquire: pairs with the barrier between the driver's record and this register. */
+		if (__atomic_load_n(reg, __ATOMIC_RELAXED) == 0 ||
+		    __atomic_exchange_n(reg, 0, __ATOMIC_ACQUIRE) == 0)
+			continue;
+		for (unsigned int n = 1; n < device->cq_end; n++)
+			if (device->cqs[n] != NULL && device->cqs[n]->uar == uar)
+				cq_arm(device->cqs[n]);
+	}
+}
+
 static unsigned int pass(void)
 {
 	unsigned int work = 0;
@@ -160,6 +181,7 @@ static unsigned int pass(void)
 		if (device->opens == 0)
 			continue;
 		take_doorbells(device);
+		take_arms(device);
 		for (unsigned int n = 1; n < device->sq_end; n++) {
 			struct soft_sq *sq = device->sqs[n];
 

@@ -42,7 +42,7 @@ void wire_poll(struct soft_device *device, uint64_t now_ns);
 bool wire_up(const struct soft_device *device);
 /* Is there a frame that waits for its successor, and will come without one too? */
 bool wire_holds(void);
-/* device.c: wakes drivers where the link has changed since they were told. */
+/* device.c: wakes drivers where the link has changed since they were told, or the card is gone. */
 void device_tell_link(struct soft_device *device);
 /* False: the receiver's flow control holds the sender back. */
 bool wire_ready(struct soft_device *from);

@@ -57,7 +57,7 @@ void play_init(void)
 
 	if (path == NULL || file_read(path))
 		return;
-	fprintf(stderr, "softmlx5: %s is no pcap file of this machine's byte order\n", path);
+	fprintf(stderr, "softmlx5: %s is not a pcap file of this machine's byte order\n", path);
 	file.bytes = 0;
 }
 

@@ -40,8 +40,7 @@ struct soft_cq *cq_create(struct soft_device *device, uint32_t log_size, void *r
 {
 	struct soft_cq *cq = calloc(1, sizeof(*cq));
 	size_t bytes = (size_t)SOFT_BLOCK << log_size;
-	unsigned int end = 0;
-	uint32_t slot = soft_slot((void *const *)device->cqs, &end);
+	uint32_t slot = soft_slot((void *const *)device->cqs, &device->cq_end);
 
 	errno = ENOMEM;
 	if (cq == NULL || slot == 0 || log_size > LOG_SIZE_MAX)

@@ -29,6 +29,13 @@ struct soft_rq *rq_by_number(struct soft_device *device, uint32_t number);
 struct soft_sq *sq_by_number(struct soft_device *device, uint32_t number);
 struct soft_uar *uar_by_number(struct soft_device *device, uint32_t number);
 
+/* channel.c: where the queue's events go. */
+void channel_attach(struct soft_channel *channel, struct soft_cq *cq);
+void channel_attach_verbs(struct ibv_comp_channel *ibv, struct soft_cq *cq);
+/* The driver rang the doorbell for it, perhaps; entries were written into it. */
+void cq_arm(struct soft_cq *cq);
+void cq_look(struct soft_cq *cq);
+
 /* Rounded up. */
 uint32_t log2_above(uint32_t value);
 

@@ -14,28 +14,6 @@ static void *refuse(void)
 	return NULL;
 }
 
-/* Receive interrupts. */
-
-struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
-{
-	return refuse();
-}
-
-int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
-{
-	return EOPNOTSUPP;
-}
-
-int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
-{
-	refuse();
-	return -1;
-}
-
-void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
-{
-}
-
 int mlx5dv_devx_subscribe_devx_event_fd(struct mlx5dv_devx_event_channel *event_channel, int fd,
 					struct mlx5dv_devx_obj *obj, uint16_t event_num)
 {

@@ -141,6 +141,7 @@ void rig_port_start(const struct rig_port *port)
 			    .mq_mode = port->rss != 0 ? RTE_ETH_MQ_RX_RSS : RTE_ETH_MQ_RX_NONE },
 		.txmode = { .offloads = port->tx_offloads },
 		.rx_adv_conf.rss_conf.rss_hf = port->rss,
+		.intr_conf.rxq = port->interrupts,
 	};
 	struct rte_eth_txconf tx = { .offloads = port->tx_offloads };
 	struct rte_flow_error error;

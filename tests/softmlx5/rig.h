@@ -28,6 +28,7 @@ struct rig_port {
 	uint64_t tx_offloads;
 	uint64_t rss; /* 0: none */
 	bool isolated;
+	bool interrupts;	   /* of receive queues */
 	struct rte_mempool *pool;  /* of received frames */
 	struct rte_mempool *pool2; /* of their payload: buffer split after split bytes */
 	uint16_t split;

@@ -60,6 +60,7 @@ struct soft_counters {
 	uint64_t cq_overruns;
 	uint64_t flushed;    /* WQEs of queues in error */
 	uint64_t compressed; /* completions written without an entry of their own */
+	uint64_t interrupts; /* of completion queues, that the driver has taken */
 };
 
 /* A page of doorbell registers. The driver writes, the card takes. */
@@ -85,6 +86,11 @@ struct soft_cq {
 	bool compress;
 	uint8_t compress_format; /* as in the CQ context */
 	struct soft_uar *uar;
+	struct soft_channel *channel; /* where its events go; NULL: it has none */
+	bool armed;
+	bool fired;	   /* an event was sent ... */
+	uint8_t fired_arm; /* ... for the arming of this number, which is not armed again */
+	uint32_t armed_at; /* the entry from which on there is to be an event */
 };
 
 struct soft_rq {
@@ -169,7 +175,7 @@ struct soft_device {
 	struct soft_sq *sqs[SOFT_OBJECTS_MAX];
 	struct soft_hash *hashes[SOFT_OBJECTS_MAX];
 	struct soft_uar *uars[SOFT_OBJECTS_MAX];
-	unsigned int sq_end, rq_end, uar_end; /* first free number that was never used */
+	unsigned int cq_end, sq_end, rq_end, uar_end; /* first free number that was never used */
 };
 
 /* What open_device() returns. */
@@ -177,6 +183,7 @@ struct soft_context {
 	struct soft_device *device;
 	struct soft_context *next; /* of this device */
 	bool devx;
+	bool told_gone;
 	bool told_up; /* link state that the driver was last told of */
 	struct verbs_context verbs;
 };

@@ -13,7 +13,7 @@ struct soft_steering {
 	uint64_t order;
 };
 
-struct soft_steering *steering_create(void)
+struct soft_steering *soft_steering_create(void)
 {
 	struct soft_steering *steering = calloc(1, sizeof(*steering));
 
@@ -22,7 +22,7 @@ struct soft_steering *steering_create(void)
 	return steering;
 }
 
-void steering_destroy(struct soft_steering *steering)
+void soft_steering_destroy(struct soft_steering *steering)
 {
 	free(steering);
 }

@@ -42,6 +42,7 @@ static struct soft_cq *verbs_cq_create(struct ibv_context *context, uint32_t ent
 	ibv->cq_context = cq_context;
 	ibv->handle = cq->number;
 	ibv->cqe = (1 << cq->log_size) - 1;
+	channel_attach_verbs(channel, cq);
 	return cq;
 }
 

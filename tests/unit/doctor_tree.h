@@ -16,10 +16,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "doctor/examine.h"
+#include "doctor/doctor.h"
 
 static char made_root[64];
-static struct gdrcap_doctor *made_doctor;
+static struct doctor *made_doctor;
 
 /* ---- files ---- */
 
@@ -317,7 +317,7 @@ static inline int made_setup(void **state)
 
 static inline int made_teardown(void **state)
 {
-	gdrcap_doctor_destroy(made_doctor);
+	doctor_destroy(made_doctor);
 	made_doctor = NULL;
 	made_remove("/");
 	return 0;
@@ -327,23 +327,24 @@ static inline int made_teardown(void **state)
 
 static inline void made_examine(void)
 {
-	const struct gdrcap_doctor_config config = { .size = sizeof(config), .root = made_root };
+	const struct doctor_config config = { .root = made_root };
 	struct gdrcap_error error = { 0 };
 
-	gdrcap_doctor_destroy(made_doctor);
+	doctor_destroy(made_doctor);
 	made_doctor = NULL;
-	if (gdrcap_doctor_create(&config, &made_doctor, &error) < 0)
+	if (doctor_create(&config, &made_doctor, &error) < 0)
 		fail_msg("%s", error.text);
 }
 
 /* The finding of a check about a subject; NULL subject: the only one of that check. */
-static inline const struct gdrcap_finding *made_find(const char *id, const char *subject)
+static inline const struct finding *made_find(const char *id, const char *subject)
 {
-	const struct gdrcap_finding *finding, *found = NULL;
+	const struct finding *finding, *found = NULL;
 	unsigned int count = 0;
 
-	for (uint32_t i = 0; (finding = gdrcap_doctor_finding(made_doctor, i)) != NULL; i++)
-		if (strcmp(finding->id, id) == 0 &&
+	for (finding = made_doctor->findings; finding < made_doctor->findings + made_doctor->count;
+	     finding++)
+		if (strcmp(finding->check->id, id) == 0 &&
 		    (!subject || strcmp(finding->subject, subject) == 0)) {
 			found = finding;
 			count++;
@@ -356,19 +357,20 @@ static inline const struct gdrcap_finding *made_find(const char *id, const char 
 /* How many findings a check has. */
 static inline unsigned int made_count(const char *id)
 {
-	const struct gdrcap_finding *finding;
+	const struct finding *finding;
 	unsigned int count = 0;
 
-	for (uint32_t i = 0; (finding = gdrcap_doctor_finding(made_doctor, i)) != NULL; i++)
-		count += strcmp(finding->id, id) == 0;
+	for (finding = made_doctor->findings; finding < made_doctor->findings + made_doctor->count;
+	     finding++)
+		count += strcmp(finding->check->id, id) == 0;
 	return count;
 }
 
 /* What it read and advises has these pieces in it; NULL: not looked at; remedy "": none. */
-static inline void made_expect(const char *id, const char *subject, enum gdrcap_health verdict,
+static inline void made_expect(const char *id, const char *subject, enum health verdict,
 			       const char *read, const char *remedy)
 {
-	const struct gdrcap_finding *finding = made_find(id, subject);
+	const struct finding *finding = made_find(id, subject);
 
 	if (finding->verdict != verdict)
 		fail_msg("%s %s: verdict %d in place of %d; read: %s", id, finding->subject,
@@ -379,7 +381,7 @@ static inline void made_expect(const char *id, const char *subject, enum gdrcap_
 	if (remedy && (remedy[0] ? !strstr(finding->remedy, remedy) : finding->remedy[0] != '\0'))
 		fail_msg("%s %s: remedy \"%s\", which is without \"%s\"", id, finding->subject,
 			 finding->remedy, remedy);
-	assert_true(finding->why[0] != '\0');
+	assert_true(finding->check->why[0] != '\0');
 }
 
 /* Examines machines whose every file has been replaced by noise, again and again: nothing but a

@@ -32,6 +32,9 @@ const char *gdrcap_version(void)
 int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **session,
 		  struct gdrcap_error *error)
 {
+	*session = NULL;
+	if (gdrcap_config_check(config, error))
+		return -EINVAL;
 	fake.created++;
 	fake.settings = config->settings;
 	*session = fake.create_rc ? NULL : &the_session;

@@ -19,7 +19,7 @@ static struct frame_record reference_run(const struct scene *scene, const struct
 	if (frame && scene->store.view.count)
 		frame_expect_check(&scene->layout, &scene->store.view, frame, desc.len, &one);
 	else if (frame)
-		frame_check(&scene->layout, &scene->plan, frame_crc32c_table, frame, desc.len,
+		frame_check(&scene->layout, &scene->pattern, frame_crc32c_table, frame, desc.len,
 			    &one);
 	if (desc.offset & FRAME_DESC_CUT && frame && one.verdict != FRAME_FILTERED &&
 	    one.verdict != FRAME_END) {
@@ -135,7 +135,7 @@ static void reference_write(const struct scene *scene, uint8_t *frames)
 				.payload_bytes = end ? 0
 						     : (uint16_t)frame_payload_bytes(&scene->layout,
 										     desc.len),
-				.pattern = end ? 0xff : (uint8_t)scene->plan.kind,
+				.pattern = end ? 0xff : (uint8_t)scene->pattern.kind,
 				.version = FRAME_VERSION,
 			};
 
@@ -143,7 +143,7 @@ static void reference_write(const struct scene *scene, uint8_t *frames)
 			if (!at)
 				continue;
 			if (!store->count || end) {
-				frame_write(&scene->layout, &scene->plan,
+				frame_write(&scene->layout, &scene->pattern,
 					    frames + (at - scene->frames), desc.len, &header);
 				continue;
 			}

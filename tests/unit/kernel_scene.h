@@ -38,7 +38,7 @@ struct scene_burst {
 struct scene {
 	uint64_t random; /* generator's state */
 	struct frame_layout layout;
-	struct pattern_plan plan;
+	struct pattern pattern;
 	uint8_t file[SCENE_FILE_BYTES];
 	uint32_t rings, workers, hint;
 	uint32_t ring_bursts, ring_descs;	/* sizes of a ring */
@@ -271,28 +271,28 @@ static inline int scene_layout(struct scene *scene, uint32_t shape)
 static inline int scene_make(struct scene *scene, uint64_t seed, enum pattern_kind kind,
 			     uint32_t shape)
 {
-	struct pattern_config pattern = { .kind = kind, .invert = -1 };
+	struct pattern_config pattern_config = { .kind = kind, .invert = -1 };
 
 	memset(scene, 0, sizeof(*scene));
 	scene->random = seed;
 	if (scene_layout(scene, shape))
 		return -1;
-	pattern.restart = scene_chance(scene, 3) && !scene->layout.custom.self_phase;
-	pattern.value = (uint8_t)scene_below(scene, 256);
-	pattern.seed = scene_next(&scene->random);
+	pattern_config.restart = scene_chance(scene, 3) && !scene->layout.custom.self_phase;
+	pattern_config.value = (uint8_t)scene_below(scene, 256);
+	pattern_config.seed = scene_next(&scene->random);
 	if (pattern_is_prbs(kind) && scene_chance(scene, 4))
-		pattern.invert = (int)scene_below(scene, 2);
+		pattern_config.invert = (int)scene_below(scene, 2);
 	for (uint32_t i = 0; i < SCENE_FILE_BYTES; i++)
 		scene->file[i] = (uint8_t)scene_below(scene, 256);
 	if (kind == PATTERN_FILE) {
-		pattern.file = scene->file;
-		pattern.file_bytes = 1 + scene_below(scene, SCENE_FILE_BYTES);
+		pattern_config.file = scene->file;
+		pattern_config.file_bytes = 1 + scene_below(scene, SCENE_FILE_BYTES);
 	}
 	if (shape == SCENE_RAW)
-		pattern = (struct pattern_config){ .kind = PATTERN_COUNTER8,
-						   .restart = 1,
-						   .invert = -1 };
-	if (pattern_plan_init(&scene->plan, &pattern))
+		pattern_config = (struct pattern_config){ .kind = PATTERN_COUNTER8,
+							  .restart = 1,
+							  .invert = -1 };
+	if (pattern_init(&scene->pattern, &pattern_config))
 		return -1;
 	scene->rings = 1 + scene_below(scene, SCENE_RINGS_MAX);
 	scene->workers = 1 + scene_below(scene, 5);
@@ -310,7 +310,7 @@ static inline int scene_make(struct scene *scene, uint64_t seed, enum pattern_ki
 
 static inline void scene_free(struct scene *scene)
 {
-	pattern_plan_free(&scene->plan);
+	pattern_free(&scene->pattern);
 	free(scene->frames);
 	scene->frames = NULL;
 }

@@ -48,7 +48,7 @@ static uint32_t scene_custom_fill(struct scene *scene)
 			place.sequence = frame_number(
 				&scene->layout, custom->sequence_start + k * custom->sequence_step);
 			place.position = custom->self_phase ? position : place.sequence * bytes;
-			pattern_fill(&scene->plan, &place, frame + custom->payload, bytes);
+			pattern_fill(&scene->pattern, &place, frame + custom->payload, bytes);
 			position += bytes;
 			filled += !custom->self_phase || bytes >= 12;
 		}

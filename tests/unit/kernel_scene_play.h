@@ -140,7 +140,7 @@ static inline int scene_play(const struct scene *scene, const struct kernel_ops 
 		.workers_per_ring = scene->workers,
 		.frame_bytes_hint = scene->hint,
 		.layout = scene->layout,
-		.plan = scene->plan,
+		.pattern = scene->pattern,
 		.store = scene->store.view.count ? &scene->store.view : NULL,
 	};
 	const time_t until = time(NULL) + SCENE_HANG_SECONDS;

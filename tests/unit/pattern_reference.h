@@ -61,8 +61,8 @@ static inline uint64_t random_position(void)
 	}
 }
 
-static inline void plan_make(struct pattern_plan *plan, enum pattern_kind kind, int restart,
-			     int invert)
+static inline void pattern_make(struct pattern *pattern, enum pattern_kind kind, int restart,
+				int invert)
 {
 	const struct pattern_config config = {
 		.kind = kind,
@@ -74,7 +74,7 @@ static inline void plan_make(struct pattern_plan *plan, enum pattern_kind kind, 
 		.file_bytes = sizeof(file_bytes) - 1,
 	};
 
-	assert_int_equal(pattern_plan_init(plan, &config), 0);
+	assert_int_equal(pattern_init(pattern, &config), 0);
 }
 
 /* ---- the shift register: stage i (from 1) in bit i - 1, the last stage goes out ---- */
@@ -141,11 +141,11 @@ static inline struct shift_register register_at(unsigned int degree, unsigned in
 
 /* ---- the definitions, byte by byte ---- */
 
-static inline void reference_fill(const struct pattern_plan *plan,
-				  const struct pattern_place *place, uint8_t *to, size_t bytes)
+static inline void reference_fill(const struct pattern *pattern, const struct pattern_place *place,
+				  uint8_t *to, size_t bytes)
 {
-	const uint64_t position = plan->restart ? 0 : place->position;
-	const uint32_t kind = plan->kind;
+	const uint64_t position = pattern->restart ? 0 : place->position;
+	const uint32_t kind = pattern->kind;
 	struct shift_register r = { 0 };
 	int inverted = 0;
 
@@ -155,7 +155,7 @@ static inline void reference_fill(const struct pattern_plan *plan,
 
 			r = register_at(prbs[i].degree, prbs[i].tap,
 					(uint64_t)((unsigned __int128)position * 8 % period));
-			inverted = (int)plan->invert;
+			inverted = (int)pattern->invert;
 		}
 	}
 	for (size_t i = 0; i < bytes; i++) {

@@ -71,7 +71,7 @@ static int16_t gpu;
 /* In memory where it can be: a disk that others write to may not answer for a while. */
 static char folder[] = "/dev/shm/test_save_XXXXXX";
 static struct frame_layout layout;
-static struct pattern_plan plan;
+static struct pattern pattern;
 static uint8_t *device_base, *cpu_base; /* one memory: not to be touched, and to be */
 static unsigned int gathers, gathers_left;
 
@@ -99,7 +99,7 @@ static int begin(void **state)
 {
 	const struct eal_needs needs = { .memory_bytes = (size_t)64 << 20 };
 	const struct frame_config frame = { .format = FRAME_ETHERNET };
-	const struct pattern_config pattern = { .kind = PATTERN_PRBS31, .invert = -1 };
+	const struct pattern_config pattern_config = { .kind = PATTERN_PRBS31, .invert = -1 };
 	const size_t bytes = MEMORY_BYTES;
 	int fd;
 
@@ -107,7 +107,7 @@ static int begin(void **state)
 	if (access("/dev/shm", W_OK) < 0)
 		strcpy(folder, "/tmp/test_save_XXXXXX");
 	if (eal_start(&needs, NULL) < 0 || !mkdtemp(folder) ||
-	    frame_layout_init(&layout, &frame) < 0 || pattern_plan_init(&plan, &pattern) < 0)
+	    frame_layout_init(&layout, &frame) < 0 || pattern_init(&pattern, &pattern_config) < 0)
 		return -1;
 	gpu = (int16_t)gpu_open_host(false, NULL);
 	fd = memfd_create("frames", 0);
@@ -121,7 +121,7 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-	pattern_plan_free(&plan);
+	pattern_free(&pattern);
 	munmap(cpu_base, MEMORY_BYTES);
 	munmap(device_base, MEMORY_BYTES);
 	return rmdir(folder);
@@ -190,7 +190,7 @@ static void play_prepare_split(struct play *play, uint64_t seed, uint32_t burst_
 		.gpu = gpu,
 		.ops = &ops,
 		.layout = &layout,
-		.plan = &plan,
+		.pattern = &pattern,
 	};
 	gathers_left = 0;
 }

@@ -59,10 +59,11 @@ double __wrap_bench_core_speed(const struct bench *bench, uint32_t cores)
 
 /* ---- stages ---- */
 
-static int fake_open(const struct bench *bench, const struct gdrcap_bench_point *point,
-		     void **state, struct gdrcap_error *error)
+static int fake_open(const struct bench *bench, const struct gdrcap_bench_point *point, void *state,
+		     struct gdrcap_error *error)
 {
 	assert_non_null(bench->device);
+	assert_null(*(void **)state);
 	assert_true(bench->cpu_count > 0);
 	snprintf(fake.open_stage, sizeof(fake.open_stage), "%s", point->stage);
 	fake.runs = 0;
@@ -72,13 +73,13 @@ static int fake_open(const struct bench *bench, const struct gdrcap_bench_point 
 		snprintf(error->text, sizeof(error->text), "the cause; the remedy");
 		return fake.open_error;
 	}
-	*state = &fake;
+	*(void **)state = &fake;
 	return 0;
 }
 
 static void fake_close(void *state)
 {
-	assert_ptr_equal(state, &fake);
+	assert_ptr_equal(*(void **)state, fake.open_error ? NULL : &fake);
 	fake.closes++;
 }
 
@@ -170,6 +171,7 @@ static uint32_t five_cores(const struct bench *bench, const struct gdrcap_bench_
 	static const struct bench_stage name = { .about = { #name, stage_group, "what it is",      \
 							    stage_unit, less, limit_id },          \
 						 .points = points_of,                              \
+						 .state_bytes = sizeof(void *),                    \
 						 .open = fake_open,                                \
 						 .run = record_of,                                 \
 						 .close = fake_close,                              \
@@ -372,7 +374,7 @@ static void errors_are_results(void **state)
 
 	fake.open_error = -ENOMEM;
 	assert_int_equal(gdrcap_bench_run(&config, NULL), 0);
-	assert_int_equal(fake.closes, 0);
+	assert_int_equal(fake.closes, 3);
 	assert_int_equal(fake.count, 4);
 	assert_string_equal(result->error, "the cause; the remedy");
 	assert_string_equal(result->point.stage, "slow");

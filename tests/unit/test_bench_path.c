@@ -77,11 +77,11 @@ static void run_once(const struct gdrcap_bench_point *point, struct bench_sample
 	void *path;
 
 	memset(sample, 0, sizeof(*sample));
-	if (bench_path.open(&bench, point, &path, &error) < 0)
+	if (bench_stage_open(&bench_path, &bench, point, &path, &error) < 0)
 		fail_msg("%s", error.text);
 	if (bench_path.run(path, RUN_MS, sample, &error) < 0)
 		fail_msg("%s", error.text);
-	bench_path.close(path);
+	bench_stage_close(&bench_path, path);
 }
 
 static void all_is_validated(const struct gdrcap_bench_point *point)
@@ -250,14 +250,14 @@ static void what_cannot_be(void **state)
 	void *path;
 
 	snprintf(point.memory, sizeof(point.memory), "paper");
-	assert_int_equal(bench_path.open(&bench, &point, &path, &error), -EINVAL);
+	assert_int_equal(bench_stage_open(&bench_path, &bench, &point, &path, &error), -EINVAL);
 	point = point_of("null", 64, 64, 0);
 	point.queues = bench.cpu_count + 1;
-	assert_int_equal(bench_path.open(&bench, &point, &path, &error), -ENOSPC);
+	assert_int_equal(bench_stage_open(&bench_path, &bench, &point, &path, &error), -ENOSPC);
 	assert_non_null(strstr(error.text, "--cores"));
 	point = point_of("null", 64, 64, 0);
 	point.frame_bytes = 20000;
-	assert_int_equal(bench_path.open(&bench, &point, &path, &error), -EINVAL);
+	assert_int_equal(bench_stage_open(&bench_path, &bench, &point, &path, &error), -EINVAL);
 	assert_non_null(strstr(error.text, "frame.size: '20000' is out of range"));
 }
 

@@ -73,7 +73,7 @@ static void measure(const struct bench_stage *stage, const struct gdrcap_bench_p
 {
 	struct gdrcap_error error = { 0 };
 	void *state = NULL;
-	int ret = stage->open(&scene.bench, point, &state, &error);
+	int ret = bench_stage_open(stage, &scene.bench, point, &state, &error);
 
 	if (ret < 0)
 		fail_msg("%s", error.text);
@@ -89,7 +89,7 @@ static void measure(const struct bench_stage *stage, const struct gdrcap_bench_p
 		assert_true(sample->lost == 0 && sample->damaged == 0);
 		assert_true(memchr(sample->note, 0, sizeof(sample->note)) != NULL);
 	}
-	stage->close(state);
+	bench_stage_close(stage, state);
 }
 
 static void pool_is_left(struct rte_mempool *pool, void *context)
@@ -258,7 +258,8 @@ static void memory_is_bounded(void **state)
 
 	points_of(&bench_memory_read);
 	scene.bench.machine.cache_bytes = physical / 4;
-	assert_int_equal(bench_memory_read.open(&scene.bench, &scene.points[0], &unused, &error),
+	assert_int_equal(bench_stage_open(&bench_memory_read, &scene.bench, &scene.points[0],
+					  &unused, &error),
 			 -ENOMEM);
 	assert_non_null(strstr(error.text, "--cores"));
 	assert_null(unused);

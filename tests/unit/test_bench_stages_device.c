@@ -52,7 +52,7 @@ static void stage_run(const struct bench_stage *stage, const struct gdrcap_bench
 {
 	struct gdrcap_error error = { .text = "" };
 
-	if (stage->open(&bench, point, opened, &error) < 0)
+	if (bench_stage_open(stage, &bench, point, opened, &error) < 0)
 		fail_msg("open: %s", error.text);
 	/* on a busy machine a thread may get no CPU for as long as a run is */
 	for (int i = 0; i < 2 || (sample->value <= 0 && i < TRIES); i++) {
@@ -101,7 +101,7 @@ static void test_consumer_validates_all(void **state)
 			assert_int_equal(sample.frames % BURST, 0);
 			assert_true(sample.sequence_checked);
 			assert_true(sample.gbps > 0 && sample.gbps == sample.value);
-			bench_consumer.close(opened);
+			bench_stage_close(&bench_consumer, opened);
 		}
 	}
 }
@@ -122,7 +122,7 @@ static void test_consumer_rings_and_split(void **state)
 
 			stage_run(&bench_consumer, &point, &opened, &sample);
 			assert_int_equal(sample.validated, sample.frames);
-			bench_consumer.close(opened);
+			bench_stage_close(&bench_consumer, opened);
 		}
 	}
 }
@@ -134,12 +134,12 @@ static void test_consumer_refuses(void **state)
 	void *opened;
 
 	(void)state;
-	assert_true(bench_consumer.open(&bench, &point, &opened, &error) < 0);
+	assert_true(bench_stage_open(&bench_consumer, &bench, &point, &opened, &error) < 0);
 	assert_non_null(strstr(error.text, "prbs32"));
 	point = point_of(63, 1, "prbs31", "host", "resident");
-	assert_true(bench_consumer.open(&bench, &point, &opened, &error) < 0);
+	assert_true(bench_stage_open(&bench_consumer, &bench, &point, &opened, &error) < 0);
 	point = point_of(64, 1, "prbs31", "device", "resident");
-	assert_true(bench_consumer.open(&bench, &point, &opened, &error) < 0);
+	assert_true(bench_stage_open(&bench_consumer, &bench, &point, &opened, &error) < 0);
 	assert_non_null(strstr(error.text, "device"));
 }
 
@@ -272,7 +272,7 @@ static void test_sender_writer(void **state)
 		stage_run(&bench_sender, &point, &opened, &sample);
 		assert_true(sample.validated > 0 && sample.validated <= sample.frames);
 		assert_true(sample.value == sample.mpps);
-		bench_sender.close(opened);
+		bench_stage_close(&bench_sender, opened);
 	}
 }
 
@@ -290,7 +290,7 @@ static void test_sender_tx_worker(void **state)
 		stage_run(&bench_sender, &point, &opened, &sample);
 		assert_true(sample.validated > 0);
 		assert_true(sample.value == sample.mpps);
-		bench_sender.close(opened);
+		bench_stage_close(&bench_sender, opened);
 	}
 }
 
@@ -310,7 +310,7 @@ static void test_latency(void **state)
 		assert_true(sample.latencies[i - 1] <= sample.latencies[i]);
 	assert_true(sample.latencies[0] > 0);
 	assert_true(sample.value == sample.latencies[(sample.latency_count - 1) / 2]);
-	bench_latency.close(opened);
+	bench_stage_close(&bench_latency, opened);
 }
 
 /* ---- points ---- */

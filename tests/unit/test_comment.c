@@ -19,15 +19,15 @@
 #define LEN 300u
 
 static struct frame_layout own, custom;
-static struct pattern_plan plan;
-static struct comment_reference reference = { .layout = &own, .plan = &plan };
+static struct pattern pattern;
+static struct comment_reference reference = { .layout = &own, .pattern = &pattern };
 
-static void plan_make(enum pattern_kind kind)
+static void pattern_make(enum pattern_kind kind)
 {
 	const struct pattern_config config = { .kind = kind, .invert = -1, .seed = 9 };
 
-	pattern_plan_free(&plan);
-	assert_int_equal(pattern_plan_init(&plan, &config), 0);
+	pattern_free(&pattern);
+	assert_int_equal(pattern_init(&pattern, &config), 0);
 }
 
 static int begin(void **state)
@@ -47,7 +47,7 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-	pattern_plan_free(&plan);
+	pattern_free(&pattern);
 	return 0;
 }
 
@@ -59,12 +59,12 @@ static void frame_make(uint8_t frame[LEN], uint32_t payload)
 		.position = 1234 * 250,
 		.stream = 3,
 		.payload_bytes = (uint16_t)payload,
-		.pattern = (uint8_t)plan.kind,
+		.pattern = (uint8_t)pattern.kind,
 		.version = FRAME_VERSION,
 	};
 
 	memset(frame, 0, LEN);
-	frame_write(&own, &plan, frame, LEN, &header);
+	frame_write(&own, &pattern, frame, LEN, &header);
 }
 
 /* What the checker says, as a record. */
@@ -76,7 +76,7 @@ static struct frame_record checked(const uint8_t *frame, uint32_t len)
 	if (reference.expect)
 		frame_expect_check(reference.layout, reference.expect, frame, len, &result);
 	else
-		frame_check(reference.layout, &plan, frame_crc32c_table, frame, len, &result);
+		frame_check(reference.layout, &pattern, frame_crc32c_table, frame, len, &result);
 	record_begin(&record, &result, 0, len);
 	return record;
 }
@@ -129,7 +129,7 @@ static void payloads(void **state)
 	uint64_t random = 1;
 
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
-		plan_make(kinds[k]);
+		pattern_make(kinds[k]);
 		for (uint32_t at = 50; at < 290; at++) {
 			frame_make(right, 240);
 			memcpy(wrong, right, LEN);
@@ -150,7 +150,7 @@ static void changed_since(void **state)
 	char want[COMMENT_BYTES], expected[32];
 	struct frame_record record;
 
-	plan_make(PATTERN_PRBS31);
+	pattern_make(PATTERN_PRBS31);
 	frame_make(right, 240);
 	memcpy(wrong, right, LEN);
 	wrong[100] ^= 1;
@@ -177,7 +177,7 @@ static void headers(void **state)
 	struct frame_record record;
 	char want[COMMENT_BYTES], expected[32], got[32];
 
-	plan_make(PATTERN_PRBS31);
+	pattern_make(PATTERN_PRBS31);
 	frame_make(frame, 240);
 	frame[15] ^= 0xff;
 	record = checked(frame, LEN);
@@ -216,7 +216,7 @@ static void lengths(void **state)
 	uint8_t frame[LEN];
 	struct frame_record record;
 
-	plan_make(PATTERN_PRBS31);
+	pattern_make(PATTERN_PRBS31);
 	frame_make(frame, 240);
 	record = checked(frame, 200);
 	assert_int_equal(record.verdict, FRAME_DAMAGED_LENGTH);
@@ -237,9 +237,9 @@ static void custom_frames(void **state)
 	struct frame_record record;
 
 	reference.layout = &custom;
-	plan_make(PATTERN_PRBS31);
+	pattern_make(PATTERN_PRBS31);
 	right[17] = 77;
-	pattern_fill(&plan, &place, right + 20, LEN - 20);
+	pattern_fill(&pattern, &place, right + 20, LEN - 20);
 	memcpy(wrong, right, LEN);
 	wrong[LEN - 3] ^= 3;
 	payload_case(", sequence 77", right, wrong, LEN - 3, LEN, 2);
@@ -347,7 +347,7 @@ static void stale_frames(void **state)
 	const struct frame_record unread = { .verdict = FRAME_DAMAGED_STALE, .count = 1 };
 	uint8_t frame[LEN];
 
-	plan_make(PATTERN_PRBS31);
+	pattern_make(PATTERN_PRBS31);
 	frame_make(frame, 240);
 	comment_is(&record, frame, LEN,
 		   "gdrcap: stale, stream 3 sequence 1234: it was announced "
@@ -360,11 +360,11 @@ static void stale_frames(void **state)
 /* Whatever the record and the frame say, nothing is read that is not there. */
 static void hostile(void **state)
 {
-	const struct comment_reference references[] = { { &own, &plan, NULL },
-							{ &custom, &plan, NULL } };
+	const struct comment_reference references[] = { { &own, &pattern, NULL },
+							{ &custom, &pattern, NULL } };
 	uint64_t random = 3;
 
-	plan_make(PATTERN_PRBS23);
+	pattern_make(PATTERN_PRBS23);
 	for (uint32_t i = 0; i < 20000; i++) {
 		const uint32_t len = (uint32_t)random_below(&random, 120);
 		uint8_t *frame = malloc(len ? len : 1);

@@ -53,11 +53,11 @@ static void not_found(void **state)
 		{ "5e:00.2", -ENODEV, "kernel driver none" },
 		{ "enp59s0f0npf0vf1", -ENOTSUP, "representor" },
 		{ "sf0", -ENOTSUP, "mlx5_core.sf.4" },
-		{ "", -ENOENT, "no name" },
-		{ ",a=b", -ENOENT, "no name" },
-		{ "../net/enp59s0f0np0", -ENOENT, "no name" },
-		{ "..", -ENOENT, "no name" },
-		{ "net/x", -ENOENT, "no name" },
+		{ "", -ENOENT, "not the name" },
+		{ ",a=b", -ENOENT, "not the name" },
+		{ "../net/enp59s0f0np0", -ENOENT, "not the name" },
+		{ "..", -ENOENT, "not the name" },
+		{ "net/x", -ENOENT, "not the name" },
 		{ "0000:3b:00.0x", -ENOENT, "called 0000:3b:00.0x" },
 	};
 	struct connectx_card card;

@@ -18,7 +18,7 @@ static struct frame_layout layout_make(void)
 
 /* Both checkers, on a copy of exactly so many bytes. */
 static struct frame_result both_check(const struct frame_layout *layout,
-				      const struct pattern_plan *plan, const uint8_t *frame,
+				      const struct pattern *pattern, const uint8_t *frame,
 				      uint32_t len)
 {
 	uint8_t *copy = malloc(len ? len : 1);
@@ -28,8 +28,8 @@ static struct frame_result both_check(const struct frame_layout *layout,
 	memcpy(copy, frame, len);
 	memset(&slow, 0, sizeof(slow));
 	memset(&fast, 0, sizeof(fast));
-	frame_check(layout, plan, frame_crc32c_table, copy, len, &slow);
-	frame_check_ahead(layout, plan, copy, len, NULL, &fast);
+	frame_check(layout, pattern, frame_crc32c_table, copy, len, &slow);
+	frame_check_ahead(layout, pattern, copy, len, NULL, &fast);
 	assert_memory_equal(&slow, &fast, sizeof(slow));
 	free(copy);
 	return slow;
@@ -53,9 +53,9 @@ static uint64_t held(uint64_t value, uint32_t bytes)
 static void test_fields(void **state)
 {
 	static uint8_t frame[LEN_MAX];
-	struct pattern_plan plan;
+	struct pattern pattern;
 
-	plan_make(&plan, PATTERN_NONE, 0, -1);
+	pattern_make(&pattern, PATTERN_NONE, 0, -1);
 	for (int round = 0; round < 20000; round++) {
 		struct frame_layout layout = layout_make();
 		struct frame_custom *custom = &layout.custom;
@@ -79,7 +79,7 @@ static void test_fields(void **state)
 		custom->payload_bytes = random64() % 2 ? (uint32_t)(random64() % 150) : 0;
 		field_put(&custom->sequence, frame, number);
 		field_put(&custom->stream, frame, stream);
-		r = both_check(&layout, &plan, frame, len);
+		r = both_check(&layout, &pattern, frame, len);
 		if ((custom->sequence.bytes && end_sequence > len) ||
 		    (custom->stream.bytes && end_stream > len)) {
 			assert_int_equal(r.verdict, FRAME_DAMAGED_LENGTH);
@@ -103,7 +103,7 @@ static void test_fields(void **state)
 
 		layout.custom.stream = (struct frame_field){ 2, 4, 0 };
 		memcpy(frame, "\0\0\x12\x34\x56\x78", 6);
-		assert_int_equal(both_check(&layout, &plan, frame, 60).stream, 0x5678);
+		assert_int_equal(both_check(&layout, &pattern, frame, 60).stream, 0x5678);
 	}
 }
 
@@ -144,7 +144,7 @@ static void test_numbers(void **state)
 }
 
 /* Frame `k` of a stream in the manner of an FPGA: a counter at 14, then the payload. */
-static uint32_t stream_frame(const struct frame_layout *layout, const struct pattern_plan *plan,
+static uint32_t stream_frame(const struct frame_layout *layout, const struct pattern *pattern,
 			     uint64_t k, uint32_t payload_bytes, uint8_t *frame)
 {
 	const struct frame_custom *custom = &layout->custom;
@@ -152,7 +152,7 @@ static uint32_t stream_frame(const struct frame_layout *layout, const struct pat
 
 	memset(frame, 0xee, custom->payload);
 	field_put(&custom->sequence, frame, custom->sequence_start + k * custom->sequence_step);
-	reference_fill(plan, &place, frame + custom->payload, payload_bytes);
+	reference_fill(pattern, &place, frame + custom->payload, payload_bytes);
 	return custom->payload + payload_bytes;
 }
 
@@ -163,30 +163,30 @@ static void test_payload_by_number(void **state)
 	for (int kind = PATTERN_PRBS7; kind < PATTERN_KINDS; kind++) {
 		for (int restart = 0; restart <= 1; restart++) {
 			struct frame_layout layout = layout_make();
-			struct pattern_plan plan;
+			struct pattern pattern;
 
-			plan_make(&plan, (enum pattern_kind)kind, restart, -1);
+			pattern_make(&pattern, (enum pattern_kind)kind, restart, -1);
 			layout.custom.sequence = (struct frame_field){ 14, 4, 0 };
 			layout.custom.sequence_start = 0xfffffff0; /* wraps on the way */
 			layout.custom.sequence_step = 5;
 			for (uint64_t k = 0; k < 40; k++) {
-				const uint32_t bytes = 301,
-					       len = stream_frame(&layout, &plan, k, bytes, frame);
-				struct frame_result r = both_check(&layout, &plan, frame, len);
+				const uint32_t bytes = 301, len = stream_frame(&layout, &pattern, k,
+									       bytes, frame);
+				struct frame_result r = both_check(&layout, &pattern, frame, len);
 
 				assert_int_equal(r.verdict, FRAME_VALID);
 				assert_int_equal(r.sequence, held(0xfffffff0 + 5 * k, 4));
 				assert_int_equal(r.payload_bytes, bytes);
 				assert_int_equal(r.phase_first | r.phase_next | r.detail, 0);
 				frame[18 + k] ^= 0x41;
-				r = both_check(&layout, &plan, frame, len);
+				r = both_check(&layout, &pattern, frame, len);
 				assert_int_equal(r.verdict, FRAME_DAMAGED_PAYLOAD);
 				assert_int_equal(r.wrong_bits, 2);
 				assert_int_equal(r.offset, 18 + k);
 				assert_int_equal(r.got ^ r.expected, 0x41);
 				assert_int_equal(r.got, frame[18 + k]);
 			}
-			pattern_plan_free(&plan);
+			pattern_free(&pattern);
 		}
 	}
 }
@@ -197,19 +197,19 @@ static void test_where_bits_are_wrong(void **state)
 	static const uint32_t places[] = { 0, 1, 3, 4, 30, 31, 32, 700, 1477, 1478, 1479 };
 	struct frame_layout layout = layout_make(), swapped;
 	static uint8_t frame[LEN_MAX];
-	struct pattern_plan plan;
+	struct pattern pattern;
 	struct frame_result r;
 	uint32_t len;
 
-	plan_make(&plan, PATTERN_PRBS31, 0, -1);
+	pattern_make(&pattern, PATTERN_PRBS31, 0, -1);
 	layout.custom.sequence = (struct frame_field){ 14, 4, 0 };
 	swapped = layout;
 	swapped.custom.sequence.little = 1;
 	for (uint64_t k = 1000; k < 1010; k++) {
-		len = stream_frame(&layout, &plan, k, 1480, frame);
+		len = stream_frame(&layout, &pattern, k, 1480, frame);
 		for (size_t p = 0; p < sizeof(places) / sizeof(places[0]); p++) {
 			frame[18 + places[p]] ^= 0x10;
-			r = both_check(&layout, &plan, frame, len);
+			r = both_check(&layout, &pattern, frame, len);
 			assert_int_equal(r.verdict, FRAME_DAMAGED_PAYLOAD);
 			assert_int_equal(r.wrong_bits, 1);
 			assert_int_equal(r.offset, 18 + places[p]);
@@ -218,43 +218,43 @@ static void test_where_bits_are_wrong(void **state)
 			frame[18 + places[p]] ^= 0x10;
 		}
 		/* read in the wrong byte order it is another place in the stream */
-		r = both_check(&swapped, &plan, frame, len);
+		r = both_check(&swapped, &pattern, frame, len);
 		assert_int_equal(r.verdict, FRAME_DAMAGED_PAYLOAD);
 		assert_int_equal(r.sequence, __builtin_bswap32((uint32_t)k));
 		assert_in_range(r.wrong_bits, 1480 * 8 / 3, 1480 * 8 * 2 / 3);
 	}
-	pattern_plan_free(&plan);
+	pattern_free(&pattern);
 }
 
 static void test_fixed_payload(void **state)
 {
 	struct frame_layout layout = layout_make();
 	static uint8_t frame[LEN_MAX];
-	struct pattern_plan plan;
+	struct pattern pattern;
 	struct frame_result r;
 
-	plan_make(&plan, PATTERN_COUNTER16_BE, 0, -1);
+	pattern_make(&pattern, PATTERN_COUNTER16_BE, 0, -1);
 	layout.custom.sequence = (struct frame_field){ 14, 2, 0 };
 	layout.custom.payload_bytes = 30;
-	stream_frame(&layout, &plan, 7, 30, frame);
+	stream_frame(&layout, &pattern, 7, 30, frame);
 	for (uint32_t len = 0; len <= 60; len++) { /* what is behind the payload does not count */
-		r = both_check(&layout, &plan, frame, len);
+		r = both_check(&layout, &pattern, frame, len);
 		assert_int_equal(r.verdict, len < 48 ? FRAME_DAMAGED_LENGTH : FRAME_VALID);
 		assert_int_equal(r.header_ok, len >= 16);
 		assert_int_equal(r.sequence, len >= 16 ? 7 : 0);
 		assert_int_equal(r.payload_bytes, len < 48 ? 0 : 30);
 	}
 	layout.custom.payload_bytes = UINT32_MAX;
-	r = both_check(&layout, &plan, frame, 60);
+	r = both_check(&layout, &pattern, frame, 60);
 	assert_int_equal(r.verdict, FRAME_DAMAGED_LENGTH);
 	layout.custom.payload_bytes = 0x10000;
-	assert_int_equal(both_check(&layout, &plan, frame, 60).verdict, FRAME_DAMAGED_LENGTH);
+	assert_int_equal(both_check(&layout, &pattern, frame, 60).verdict, FRAME_DAMAGED_LENGTH);
 	/* frames longer than a length field can say are read as far as it can */
 	{
 		uint8_t *large = calloc(1, 70000);
 
 		layout.custom.payload_bytes = 0;
-		frame_check_ahead(&layout, &plan, large, 70000, NULL, &r);
+		frame_check_ahead(&layout, &pattern, large, 70000, NULL, &r);
 		assert_int_equal(r.payload_bytes, 65535 - 18);
 		free(large);
 	}
@@ -264,16 +264,16 @@ static void test_rules_first(void **state)
 {
 	struct frame_layout layout = layout_make();
 	uint8_t frame[60] = { [12] = 0x88, 0xb5 };
-	struct pattern_plan plan;
+	struct pattern pattern;
 
-	plan_make(&plan, PATTERN_CONSTANT, 0, -1);
+	pattern_make(&pattern, PATTERN_CONSTANT, 0, -1);
 	layout.match.count = 1;
 	layout.match.rule[0].fields = FRAME_MATCH_ETHERTYPE;
 	layout.match.rule[0].ethertype = 0x88b6;
-	assert_int_equal(both_check(&layout, &plan, frame, 60).verdict, FRAME_FILTERED);
-	assert_int_equal(both_check(&layout, &plan, frame, 10).verdict, FRAME_FILTERED);
+	assert_int_equal(both_check(&layout, &pattern, frame, 60).verdict, FRAME_FILTERED);
+	assert_int_equal(both_check(&layout, &pattern, frame, 10).verdict, FRAME_FILTERED);
 	layout.match.rule[0].ethertype = 0x88b5;
-	assert_int_equal(both_check(&layout, &plan, frame, 60).verdict, FRAME_DAMAGED_PAYLOAD);
+	assert_int_equal(both_check(&layout, &pattern, frame, 60).verdict, FRAME_DAMAGED_PAYLOAD);
 }
 
 static void test_self_phase(void **state)
@@ -282,14 +282,14 @@ static void test_self_phase(void **state)
 
 	for (size_t i = 0; i < PRBS_COUNT; i++) {
 		struct frame_layout layout = layout_make();
-		struct pattern_plan plan;
+		struct pattern pattern;
 		uint32_t next = 0;
 
-		plan_make(&plan, prbs[i].kind, 0, -1);
+		pattern_make(&pattern, prbs[i].kind, 0, -1);
 		layout.custom.self_phase = 1;
 		for (uint64_t k = 0; k < 30; k++) {
-			const uint32_t len = stream_frame(&layout, &plan, 500 + k, 777, frame);
-			struct frame_result r = both_check(&layout, &plan, frame, len);
+			const uint32_t len = stream_frame(&layout, &pattern, 500 + k, 777, frame);
+			struct frame_result r = both_check(&layout, &pattern, frame, len);
 
 			assert_int_equal(r.verdict, FRAME_VALID);
 			assert_int_equal(r.header_ok, 1);
@@ -300,25 +300,25 @@ static void test_self_phase(void **state)
 			next = r.phase_next;
 			frame[18] ^= 1;
 			frame[len - 1] ^= 3;
-			r = both_check(&layout, &plan, frame, len);
+			r = both_check(&layout, &pattern, frame, len);
 			assert_int_equal(r.verdict, FRAME_DAMAGED_PAYLOAD);
 			assert_int_equal(r.wrong_bits, 3);
 			assert_int_equal(r.offset, 18);
 			assert_int_equal(r.phase_next, next);
 			memset(frame + 18, 0x5a, 777);
-			r = both_check(&layout, &plan, frame, len);
+			r = both_check(&layout, &pattern, frame, len);
 			assert_int_equal(r.verdict, FRAME_DAMAGED_UNLOCKED);
 			assert_int_equal(r.header_ok, 1);
 			assert_int_equal(r.detail, 777);
 			assert_int_equal(r.phase_first | r.phase_next | r.payload_bytes, 0);
 			/* no room for a phase, or for the payload */
-			r = both_check(&layout, &plan, frame, 18 + (uint32_t)k % 12);
+			r = both_check(&layout, &pattern, frame, 18 + (uint32_t)k % 12);
 			assert_int_equal(r.verdict, FRAME_DAMAGED_UNLOCKED);
 			assert_int_equal(r.detail, k % 12);
-			r = both_check(&layout, &plan, frame, 17);
+			r = both_check(&layout, &pattern, frame, 17);
 			assert_int_equal(r.verdict, FRAME_DAMAGED_LENGTH);
 		}
-		pattern_plan_free(&plan);
+		pattern_free(&pattern);
 	}
 }
 

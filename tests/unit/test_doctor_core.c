@@ -12,7 +12,6 @@
 #include <ftw.h>
 #include <time.h>
 
-#include "doctor/checks.h"
 #include "doctor_tree.h"
 
 #define GPU_WAY "pci0000:3a/0000:3a:00.0/0000:3b:00.0/0000:3c:00.0/0000:3d:00.0"
@@ -537,26 +536,24 @@ static void two_ports(void)
 
 static void pair_expect(uint32_t index, const char *card, const char *path, const char *cores)
 {
-	struct gdrcap_pair pair;
+	const struct pair *pair = &made_doctor->pair[index];
 
-	assert_int_equal(gdrcap_doctor_pair(made_doctor, index, &pair), 0);
-	assert_string_equal(pair.gpu, "0000:3d:00.0");
-	assert_string_equal(pair.card, card);
-	assert_string_equal(pair.path, path);
-	assert_string_equal(pair.cores, cores);
-	assert_int_equal(pair.cuda_ordinal, 0);
+	assert_true(index < made_doctor->pairs);
+	assert_string_equal(pair->gpu->pci.address, "0000:3d:00.0");
+	assert_string_equal(pair->card->pci.address, card);
+	assert_string_equal(pair->path, path);
+	assert_string_equal(pair->cores, cores);
+	assert_int_equal(pair->gpu->cuda_ordinal, 0);
 }
 
 static void test_pairs(void **state)
 {
-	struct gdrcap_pair pair;
-
 	two_ports();
 	made_examine();
 	pair_expect(0, "0000:3e:00.0", "PIX", "4-6,1-3,7");
 	pair_expect(1, "0000:3e:00.1", "PIX", "4-6,1-3,7");
 	pair_expect(2, "0000:af:00.0", "SYS", "8-15");
-	assert_int_equal(gdrcap_doctor_pair(made_doctor, 3, &pair), -ENOENT);
+	assert_int_equal(made_doctor->pairs, 3);
 	/* Down is worse than up, InfiniBand worse than far. In a container isolated CPUs are only
 	 * those that it was given. */
 	made_file("0", "/sys/class/net/ens1f0np0/carrier");
@@ -569,10 +566,10 @@ static void test_pairs(void **state)
 	/* A machine made from a container's image is none: its namespaces are the first. */
 	made_fact("own", "process/namespaces");
 	made_examine();
-	assert_string_equal(gdrcap_doctor_machine(made_doctor)->container, "docker");
+	assert_string_equal(made_doctor->machine.container, "docker");
 	made_fact("initial", "process/namespaces");
 	made_examine();
-	assert_string_equal(gdrcap_doctor_machine(made_doctor)->container, "");
+	assert_string_equal(made_doctor->machine.container, "");
 }
 
 /* Writes it, has it read and checked, and returns it. */
@@ -588,7 +585,7 @@ static void config_written(void)
 	snprintf(path, sizeof(path), "%s/gdrcap.yaml", made_root);
 	unlink(path);
 	made_examine();
-	if (gdrcap_doctor_write_config(made_doctor, path, &error) < 0)
+	if (doctor_write_config(made_doctor, path, &error) < 0)
 		fail_msg("%s", error.text);
 	in = fopen(path, "r");
 	assert_non_null(in);
@@ -598,7 +595,7 @@ static void config_written(void)
 	config = gdrcap_config_new();
 	if (gdrcap_config_load(config, path, &error) < 0 || gdrcap_config_check(config, &error) < 0)
 		fail_msg("%s\n%s", error.text, config_text);
-	assert_int_equal(gdrcap_doctor_write_config(made_doctor, path, &error), -EEXIST);
+	assert_int_equal(doctor_write_config(made_doctor, path, &error), -EEXIST);
 	assert_non_null(strstr(error.text, "there already"));
 }
 
@@ -655,87 +652,85 @@ static void test_config_less(void **state)
 
 static void test_order_and_ability(void **state)
 {
-	static const unsigned int badness[] = { [GDRCAP_HEALTH_FAIL] = 0,
-						[GDRCAP_HEALTH_WARN] = 1,
-						[GDRCAP_HEALTH_UNKNOWN] = 2,
-						[GDRCAP_HEALTH_OK] = 3,
-						[GDRCAP_HEALTH_NOT_APPLICABLE] = 4 };
-	const struct gdrcap_finding *finding, *before = NULL;
+	static const unsigned int badness[] = { [HEALTH_FAIL] = 0,
+						[HEALTH_WARN] = 1,
+						[HEALTH_UNKNOWN] = 2,
+						[HEALTH_OK] = 3,
+						[HEALTH_NOT_APPLICABLE] = 4 };
+	const struct finding *finding, *before = NULL;
 	uint32_t unknown = 0, fatal = 0, unread = 0;
 
 	two_ports();
 	made_file("Max locked memory         65536                65536                bytes",
 		  "/proc/self/limits");
 	made_examine();
-	for (uint32_t i = 0; (finding = gdrcap_doctor_finding(made_doctor, i)); i++) {
+	for (finding = made_doctor->findings; finding < made_doctor->findings + made_doctor->count;
+	     finding++) {
 		if (before) {
 			const unsigned int a = badness[before->verdict],
 					   b = badness[finding->verdict];
 
-			assert_true(a < b || (a == b && before->severity <= finding->severity));
+			assert_true(a < b || (a == b &&
+					      before->check->severity <= finding->check->severity));
 		}
-		assert_true(finding->id[0] && finding->group[0] && finding->read[0] &&
-			    finding->why[0]);
-		fatal += finding->severity == GDRCAP_SEVERITY_FATAL &&
-			 finding->verdict == GDRCAP_HEALTH_FAIL;
-		unread += finding->severity == GDRCAP_SEVERITY_FATAL &&
-			  finding->verdict == GDRCAP_HEALTH_UNKNOWN;
+		assert_true(finding->check->id[0] && finding->check->group[0] && finding->read[0] &&
+			    finding->check->why[0]);
+		fatal += finding->check->severity == SEVERITY_FATAL &&
+			 finding->verdict == HEALTH_FAIL;
+		unread += finding->check->severity == SEVERITY_FATAL &&
+			  finding->verdict == HEALTH_UNKNOWN;
 		before = finding;
 	}
 	assert_true(fatal >= 1);
-	assert_int_equal(gdrcap_doctor_able(made_doctor, &unknown), 0);
+	assert_int_equal(doctor_able(made_doctor, &unknown), 0);
 	assert_int_equal(unknown, unread);
-	assert_int_equal(gdrcap_doctor_machine(made_doctor)->gpus, 1);
-	assert_int_equal(gdrcap_doctor_machine(made_doctor)->cards, 3);
-	assert_string_equal(gdrcap_doctor_machine(made_doctor)->card[0].interface, "ens1f0np0");
+	assert_int_equal(made_doctor->machine.gpus, 1);
+	assert_int_equal(made_doctor->machine.cards, 3);
+	assert_string_equal(made_doctor->machine.card[0].interface, "ens1f0np0");
 }
 
 static void test_refused(void **state)
 {
-	struct gdrcap_doctor_config wrong = { .size = sizeof(wrong), .root = "/none/of/it" };
+	struct doctor_config wrong = { .root = "/none/of/it" };
 	struct gdrcap_error error = { 0 };
-	struct gdrcap_doctor *doctor;
+	struct doctor *doctor;
 
-	assert_int_equal(gdrcap_doctor_create(&wrong, &doctor, &error), -ENOENT);
+	assert_int_equal(doctor_create(&wrong, &doctor, &error), -ENOENT);
 	assert_null(doctor);
 	wrong.root = "/etc/passwd";
-	assert_int_equal(gdrcap_doctor_create(&wrong, &doctor, &error), -ENOTDIR);
+	assert_int_equal(doctor_create(&wrong, &doctor, &error), -ENOTDIR);
 	wrong.root = made_root;
 	wrong.live = 1;
-	assert_int_equal(gdrcap_doctor_create(&wrong, &doctor, &error), -EINVAL);
+	assert_int_equal(doctor_create(&wrong, &doctor, &error), -EINVAL);
 	assert_non_null(strstr(error.text, "--live"));
-	wrong.live = 0;
-	wrong.size--;
-	assert_int_equal(gdrcap_doctor_create(&wrong, &doctor, &error), -EINVAL);
-	gdrcap_doctor_destroy(NULL);
+	doctor_destroy(NULL);
 }
 
 /* This machine, whatever it is, and the same out of its capture. */
 static void test_this_machine(void **state)
 {
-	const struct gdrcap_doctor_config here = { .size = sizeof(here) };
-	const struct gdrcap_finding *finding, *other;
+	const struct doctor_config here = { 0 };
+	const struct finding *finding, *other;
 	struct gdrcap_error error = { 0 };
-	struct gdrcap_doctor *doctor;
-	uint32_t count = 0;
+	struct doctor *doctor;
 
-	assert_int_equal(gdrcap_doctor_create(&here, &doctor, &error), 0);
+	assert_int_equal(doctor_create(&here, &doctor, &error), 0);
 	made_remove("/");
-	assert_int_equal(gdrcap_doctor_capture(doctor, made_root, &error), 0);
-	assert_int_equal(gdrcap_doctor_capture(doctor, made_root, &error), -EEXIST);
-	assert_int_equal(gdrcap_doctor_capture(doctor, "/none/of/it", &error), -ENOENT);
+	assert_int_equal(doctor_capture(doctor, made_root, &error), 0);
+	assert_int_equal(doctor_capture(doctor, made_root, &error), -EEXIST);
+	assert_int_equal(doctor_capture(doctor, "/none/of/it", &error), -ENOENT);
 	made_examine();
-	while ((finding = gdrcap_doctor_finding(doctor, count))) {
-		other = gdrcap_doctor_finding(made_doctor, count++);
-		assert_non_null(other);
-		assert_string_equal(finding->id, other->id);
+	assert_int_equal(doctor->count, made_doctor->count);
+	for (uint32_t i = 0; i < doctor->count; i++) {
+		finding = &doctor->findings[i];
+		other = &made_doctor->findings[i];
+		assert_string_equal(finding->check->id, other->check->id);
 		assert_string_equal(finding->subject, other->subject);
 		assert_string_equal(finding->read, other->read);
 		assert_int_equal(finding->verdict, other->verdict);
 		assert_string_equal(finding->remedy, other->remedy);
 	}
-	assert_null(gdrcap_doctor_finding(made_doctor, count));
-	gdrcap_doctor_destroy(doctor);
+	doctor_destroy(doctor);
 }
 
 /* ---- random trees ---- */
@@ -810,11 +805,11 @@ static void test_random_trees(void **state)
 		assert_int_equal(nftw(made_root, damage, 32, FTW_DEPTH | FTW_PHYS), 0);
 		made_examine();
 		snprintf(path, sizeof(path), "%s.captured", made_root);
-		assert_int_equal(gdrcap_doctor_capture(made_doctor, path, &error), 0);
+		assert_int_equal(doctor_capture(made_doctor, path, &error), 0);
 		snprintf(command, sizeof(command), "rm -r %s", path);
 		assert_int_equal(system(command), 0);
 		snprintf(path, sizeof(path), "%s.yaml", made_root);
-		assert_int_equal(gdrcap_doctor_write_config(made_doctor, path, &error), 0);
+		assert_int_equal(doctor_write_config(made_doctor, path, &error), 0);
 		gdrcap_config_free(config);
 		config = gdrcap_config_new();
 		if (gdrcap_config_load(config, path, &error) < 0)

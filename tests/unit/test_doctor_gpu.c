@@ -10,11 +10,11 @@
 
 #include "doctor_tree.h"
 
-#define OK GDRCAP_HEALTH_OK
-#define WARN GDRCAP_HEALTH_WARN
-#define FAIL GDRCAP_HEALTH_FAIL
-#define UNKNOWN GDRCAP_HEALTH_UNKNOWN
-#define NONE GDRCAP_HEALTH_NOT_APPLICABLE
+#define OK HEALTH_OK
+#define WARN HEALTH_WARN
+#define FAIL HEALTH_FAIL
+#define UNKNOWN HEALTH_UNKNOWN
+#define NONE HEALTH_NOT_APPLICABLE
 
 #define GPU "0000:ca:00.0"
 #define GPU_WAY "pci0000:c9/0000:c9:02.0/" GPU
@@ -135,7 +135,7 @@ static void test_gpu_found(void **state)
 	made_fact("cuInit: 100 (no CUDA-capable device is detected)", "cuda/error");
 	made_examine();
 	made_expect("gpu-found", GPU, FAIL, "100", "sudo dmesg | grep -e NVRM -e " GPU);
-	assert_false(gdrcap_doctor_able(made_doctor, NULL));
+	assert_false(doctor_able(made_doctor, NULL));
 }
 
 /* One of two is enough: the other is no reason to give up. */

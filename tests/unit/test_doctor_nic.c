@@ -9,11 +9,11 @@
 
 #include "doctor_tree.h"
 
-#define OK GDRCAP_HEALTH_OK
-#define WARN GDRCAP_HEALTH_WARN
-#define FAIL GDRCAP_HEALTH_FAIL
-#define UNKNOWN GDRCAP_HEALTH_UNKNOWN
-#define NOT_APPLICABLE GDRCAP_HEALTH_NOT_APPLICABLE
+#define OK HEALTH_OK
+#define WARN HEALTH_WARN
+#define FAIL HEALTH_FAIL
+#define UNKNOWN HEALTH_UNKNOWN
+#define NOT_APPLICABLE HEALTH_NOT_APPLICABLE
 
 #define CARD "0000:3b:00.0"
 #define OTHER "0000:3b:00.1"
@@ -33,11 +33,11 @@ static void second_card(void)
 /* Such a failure makes the machine unable. */
 static void fatal(const char *id, const char *subject)
 {
-	const struct gdrcap_finding *finding = made_find(id, subject);
+	const struct finding *finding = made_find(id, subject);
 
 	assert_int_equal(finding->verdict, FAIL);
-	assert_int_equal(finding->severity, GDRCAP_SEVERITY_FATAL);
-	assert_false(gdrcap_doctor_able(made_doctor, NULL));
+	assert_int_equal(finding->check->severity, SEVERITY_FATAL);
+	assert_false(doctor_able(made_doctor, NULL));
 }
 
 /* All of the group but what lies in the card only. */
@@ -458,7 +458,7 @@ static void firmware_options(void **state)
 /* A name that is to end in a command is none. */
 static void hostile_name(void **state)
 {
-	const struct gdrcap_finding *finding;
+	const struct finding *finding;
 
 	one_card();
 	made_remove(PCI "/" CARD "/net");
@@ -467,7 +467,8 @@ static void hostile_name(void **state)
 	made_folder("/sys/bus/pci/drivers/`reboot`");
 	made_link("/sys/bus/pci/drivers/`reboot`", PCI "/" CARD "/driver");
 	made_examine();
-	for (uint32_t i = 0; (finding = gdrcap_doctor_finding(made_doctor, i)) != NULL; i++) {
+	for (finding = made_doctor->findings; finding < made_doctor->findings + made_doctor->count;
+	     finding++) {
 		assert_null(strstr(finding->remedy, ";reboot"));
 		assert_null(strstr(finding->remedy, "`reboot`"));
 	}

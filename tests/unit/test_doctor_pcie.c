@@ -9,11 +9,11 @@
 
 #include "doctor_tree.h"
 
-#define OK GDRCAP_HEALTH_OK
-#define WARN GDRCAP_HEALTH_WARN
-#define FAIL GDRCAP_HEALTH_FAIL
-#define UNKNOWN GDRCAP_HEALTH_UNKNOWN
-#define NOT_APPLICABLE GDRCAP_HEALTH_NOT_APPLICABLE
+#define OK HEALTH_OK
+#define WARN HEALTH_WARN
+#define FAIL HEALTH_FAIL
+#define UNKNOWN HEALTH_UNKNOWN
+#define NOT_APPLICABLE HEALTH_NOT_APPLICABLE
 
 #define PCI "/sys/bus/pci/devices"
 #define CARD "0000:3d:00.0"
@@ -88,7 +88,7 @@ static void topology_ways(void **state)
 	made_examine();
 	made_expect("pcie-topology", PAIR, FAIL, "node 1: SYS", "CPU socket");
 	/* slow, but able */
-	assert_int_equal(made_find("pcie-topology", PAIR)->severity, GDRCAP_SEVERITY_SLOW);
+	assert_int_equal(made_find("pcie-topology", PAIR)->check->severity, SEVERITY_SLOW);
 	made_expect("pcie-acs", "", NOT_APPLICABLE, "no bridge", "");
 	/* its host may have made that up */
 	virtual_machine();
@@ -500,7 +500,7 @@ static void iommu_translating(void **state)
 	assert_null(strstr(made_find("pcie-iommu", CARD)->read, "secret"));
 	/* the card is who addresses the other */
 	made_expect("pcie-iommu", GPU, WARN, "type: DMA;", "sudo reboot");
-	assert_int_equal(made_find("pcie-iommu", CARD)->severity, GDRCAP_SEVERITY_FATAL);
+	assert_int_equal(made_find("pcie-iommu", CARD)->check->severity, SEVERITY_FATAL);
 	made_file("ID=\"rhel\"", "/etc/os-release");
 	made_file("docker", "/run/systemd/container");
 	made_examine();

@@ -10,11 +10,11 @@
 
 #include "doctor_tree.h"
 
-#define OK GDRCAP_HEALTH_OK
-#define WARN GDRCAP_HEALTH_WARN
-#define FAIL GDRCAP_HEALTH_FAIL
-#define UNKNOWN GDRCAP_HEALTH_UNKNOWN
-#define NONE GDRCAP_HEALTH_NOT_APPLICABLE
+#define OK HEALTH_OK
+#define WARN HEALTH_WARN
+#define FAIL HEALTH_FAIL
+#define UNKNOWN HEALTH_UNKNOWN
+#define NONE HEALTH_NOT_APPLICABLE
 
 #define GPU "0000:ca:00.0"
 #define CARD_WAY "pci0000:c9/0000:c9:02.0/0000:cb:00.0"
@@ -67,7 +67,7 @@ static void test_neither(void **state)
 		    "by address: /sys/module/nvidia_peermem: not loaded; as dma-buf: no",
 		    "sudo modprobe nvidia-peermem\n"
 		    "echo nvidia-peermem | sudo tee /etc/modules-load.d/nvidia-peermem.conf");
-	assert_false(gdrcap_doctor_able(made_doctor, NULL));
+	assert_false(doctor_able(made_doctor, NULL));
 	made_expect("peermem-loaded", NULL, WARN, "not loaded", "sudo modprobe nvidia-peermem");
 	made_expect("peermem-interface", NULL, OK, "ib_register_peer_memory_client", "");
 	made_expect("nv-peer-mem", NULL, OK, "not loaded", "");
@@ -200,7 +200,7 @@ static void test_mode(void **state)
 	made_expect("peermem-mode", "persistent_api_support", NONE, "no such parameter", "");
 }
 
-static void ofed_is(const char *version, enum gdrcap_health verdict)
+static void ofed_is(const char *version, enum health verdict)
 {
 	made_file(version, "/sys/module/mlx5_core/version");
 	made_examine();

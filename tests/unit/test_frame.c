@@ -34,18 +34,18 @@ static void layout_make(struct frame_layout *layout, enum frame_format format, u
 	assert_int_equal(frame_layout_init(layout, &config), 0);
 }
 
-static void plan_make(struct pattern_plan *plan, enum pattern_kind kind)
+static void pattern_make(struct pattern *pattern, enum pattern_kind kind)
 {
 	const struct pattern_config config = {
 		.kind = kind, .restart = kind == PATTERN_COUNTER8, .invert = -1, .seed = 5
 	};
 
-	assert_int_equal(pattern_plan_init(plan, &config), 0);
+	assert_int_equal(pattern_init(pattern, &config), 0);
 }
 
 /* On a copy of exactly `len` bytes, so that a sanitizer sees any read beyond. */
 static struct frame_result fast_check(const struct frame_layout *layout,
-				      const struct pattern_plan *plan, const uint8_t *frame,
+				      const struct pattern *pattern, const uint8_t *frame,
 				      uint32_t len)
 {
 	uint8_t *copy = malloc(len ? len : 1);
@@ -53,7 +53,7 @@ static struct frame_result fast_check(const struct frame_layout *layout,
 
 	assert_non_null(copy);
 	memcpy(copy, frame, len);
-	frame_check_ahead(layout, plan, copy, len, NULL, &result);
+	frame_check_ahead(layout, pattern, copy, len, NULL, &result);
 	free(copy);
 	return result;
 }
@@ -140,25 +140,25 @@ static void test_documented_frame(void **state)
 	};
 	struct frame_layout layout;
 	struct frame_result result;
-	struct pattern_plan plan;
+	struct pattern pattern;
 	uint8_t frame[60];
 	uint32_t fcs;
 
 	layout_make(&layout, FRAME_ETHERNET, 0);
-	plan_make(&plan, PATTERN_PRBS31);
+	pattern_make(&pattern, PATTERN_PRBS31);
 	memset(frame, 0x99, sizeof(frame));
-	frame_write(&layout, &plan, frame, sizeof(frame), &header);
+	frame_write(&layout, &pattern, frame, sizeof(frame), &header);
 	assert_memory_equal(frame, documented, 60);
 	fcs = crc_bitwise(0xedb88320, frame, 60); /* of Ethernet: sent low byte first */
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(documented[60 + i], fcs >> 8 * i & 0xff);
-	result = fast_check(&layout, &plan, documented, 60);
+	result = fast_check(&layout, &pattern, documented, 60);
 	assert_int_equal(result.verdict, FRAME_VALID);
 	assert_int_equal(result.header_ok, 1);
 	assert_int_equal(result.stream, 1);
 	assert_int_equal(result.sequence, 0);
 	assert_int_equal(result.payload_bytes, 10);
-	pattern_plan_free(&plan);
+	pattern_free(&pattern);
 }
 
 /* And these first 16 bytes of each pattern, at position 0, stream 1, sequence 0, seed 0. */
@@ -224,13 +224,13 @@ static void test_documented_patterns(void **state)
 
 	for (size_t i = 0; i < sizeof(documented) / sizeof(documented[0]); i++) {
 		const struct pattern_config config = { .kind = documented[i].kind, .invert = -1 };
-		struct pattern_plan plan;
+		struct pattern pattern;
 		uint8_t bytes[16];
 
-		assert_int_equal(pattern_plan_init(&plan, &config), 0);
-		pattern_fill(&plan, &place, bytes, 16);
+		assert_int_equal(pattern_init(&pattern, &config), 0);
+		pattern_fill(&pattern, &place, bytes, 16);
 		assert_memory_equal(bytes, documented[i].bytes, 16);
-		pattern_plan_free(&plan);
+		pattern_free(&pattern);
 	}
 }
 
@@ -307,13 +307,13 @@ static void test_header_on_the_wire(void **state)
 	};
 	uint8_t frame[300], gpu[300];
 	struct frame_layout layout;
-	struct pattern_plan plan;
+	struct pattern pattern;
 	const uint8_t *own = frame + 46;
 
 	assert_int_equal(frame_layout_init(&layout, &config), 0);
-	plan_make(&plan, PATTERN_COUNTER8);
+	pattern_make(&pattern, PATTERN_COUNTER8);
 	memset(frame, 0x99, sizeof(frame));
-	frame_write(&layout, &plan, frame, 200, &header);
+	frame_write(&layout, &pattern, frame, 200, &header);
 	assert_memory_equal(frame, "\x22\x01\x02\x03\x04\x05\x12\x01\x02\x03\x04\x05", 12);
 	assert_memory_equal(frame + 12, "\x81\x00\x60\x64\x08\x00\x45\x00", 8);
 	assert_int_equal(field(frame + 20, 2), 20 + 8 + 36 + 100); /* the padding is Ethernet's */
@@ -329,7 +329,7 @@ static void test_header_on_the_wire(void **state)
 	assert_int_equal(field(own + 32, 4), crc_bitwise(0x82f63b78, own, 32));
 	/* 1 follows the last port */
 	header.stream = 65535 - 1000 + 2;
-	frame_write(&layout, &plan, frame, 200, &header);
+	frame_write(&layout, &pattern, frame, 200, &header);
 	assert_int_equal(field(frame + 38, 2), 2);
 	for (unsigned int i = 0; i < 100; i++)
 		assert_int_equal(own[36 + i], i);
@@ -345,18 +345,18 @@ static void test_header_on_the_wire(void **state)
 	assert_memory_equal(gpu, frame, 82);
 	for (unsigned int i = 82; i < 300; i++)
 		assert_int_equal(gpu[i], 0x99);
-	pattern_plan_free(&plan);
+	pattern_free(&pattern);
 }
 
 static void test_udp_checksum(void **state)
 {
 	struct frame_layout layout;
-	struct pattern_plan plan;
+	struct pattern pattern;
 	uint8_t frame[LEN_MAX];
 	int all_ones = 0;
 
 	layout_make(&layout, FRAME_IPV4_UDP, 0);
-	plan_make(&plan, PATTERN_RANDOM);
+	pattern_make(&pattern, PATTERN_RANDOM);
 	/* many, so that one of them has a checksum of 0, which is sent as ffff */
 	for (uint64_t k = 0; k < 200000; k++) {
 		const uint32_t len = k % 1000 ? 78 + (uint32_t)(random64() % 8)
@@ -368,7 +368,7 @@ static void test_udp_checksum(void **state)
 		};
 		uint32_t pseudo = 17, sent;
 
-		frame_write(&layout, &plan, frame, len, &header);
+		frame_write(&layout, &pattern, frame, len, &header);
 		for (unsigned int i = 26; i < 34; i += 2)
 			pseudo += (uint32_t)field(frame + i, 2);
 		pseudo += len - 34;
@@ -379,7 +379,7 @@ static void test_udp_checksum(void **state)
 		all_ones += sent == 0xffff;
 	}
 	assert_true(all_ones > 0);
-	pattern_plan_free(&plan);
+	pattern_free(&pattern);
 }
 
 /* Any length is safe, and what does not fit is cut off. */
@@ -388,12 +388,12 @@ static void test_write_hostile_lengths(void **state)
 	const struct frame_header header = { .pattern = PATTERN_PRBS31, .payload_bytes = 0xffff };
 	struct frame_layout layouts[3];
 	struct frame_result result;
-	struct pattern_plan plan;
+	struct pattern pattern;
 
 	layout_make(&layouts[0], FRAME_ETHERNET, 0);
 	layout_make(&layouts[1], FRAME_IPV4_UDP, 9);
 	frame_layout_proof(&layouts[2]);
-	plan_make(&plan, PATTERN_PRBS31);
+	pattern_make(&pattern, PATTERN_PRBS31);
 	for (size_t i = 0; i < 3; i++) {
 		const uint32_t start = layouts[i].own_offset + (layouts[i].raw ? 32 : 36);
 
@@ -402,11 +402,11 @@ static void test_write_hostile_lengths(void **state)
 
 			assert_non_null(frame);
 			memset(frame, 0x99, len);
-			frame_write(&layouts[i], &plan, frame, len, &header);
+			frame_write(&layouts[i], &pattern, frame, len, &header);
 			for (uint32_t b = 0; len < start && b < len; b++)
 				assert_int_equal(frame[b], 0);
 			if (len >= start && !layouts[i].raw) {
-				result = fast_check(&layouts[i], &plan, frame, len);
+				result = fast_check(&layouts[i], &pattern, frame, len);
 				assert_int_equal(result.verdict, FRAME_VALID);
 				assert_int_equal(result.payload_bytes, len - start);
 			}
@@ -417,13 +417,13 @@ static void test_write_hostile_lengths(void **state)
 		uint8_t *frame = malloc(LEN_MAX);
 
 		assert_non_null(frame);
-		frame_write(&layouts[0], &plan, frame, UINT32_MAX, &header);
-		result = fast_check(&layouts[0], &plan, frame, LEN_MAX);
+		frame_write(&layouts[0], &pattern, frame, UINT32_MAX, &header);
+		result = fast_check(&layouts[0], &pattern, frame, LEN_MAX);
 		assert_int_equal(result.verdict, FRAME_VALID);
 		assert_int_equal(result.payload_bytes, LEN_MAX - 50);
 		free(frame);
 	}
-	pattern_plan_free(&plan);
+	pattern_free(&pattern);
 }
 
 int main(void)

@@ -32,13 +32,13 @@ static void layout_make(struct frame_layout *layout, enum frame_format format, u
 	assert_int_equal(frame_layout_init(layout, &config), 0);
 }
 
-static void plan_make(struct pattern_plan *plan, enum pattern_kind kind)
+static void pattern_make(struct pattern *pattern, enum pattern_kind kind)
 {
 	const struct pattern_config config = {
 		.kind = kind, .restart = kind == PATTERN_COUNTER8, .invert = -1, .seed = 5
 	};
 
-	assert_int_equal(pattern_plan_init(plan, &config), 0);
+	assert_int_equal(pattern_init(pattern, &config), 0);
 }
 
 static void results_equal(const struct frame_result *a, const struct frame_result *b)
@@ -59,7 +59,7 @@ static void results_equal(const struct frame_result *a, const struct frame_resul
 
 /* Both checkers, on a copy of exactly `len` bytes so that a sanitizer sees any read beyond. */
 static struct frame_result both_check(const struct frame_layout *layout,
-				      const struct pattern_plan *plan, const uint8_t *frame,
+				      const struct pattern *pattern, const uint8_t *frame,
 				      uint32_t len)
 {
 	uint8_t *copy = malloc(len ? len : 1);
@@ -69,8 +69,8 @@ static struct frame_result both_check(const struct frame_layout *layout,
 	memcpy(copy, frame, len);
 	memset(&slow, 0x11, sizeof(slow));
 	memset(&fast, 0x22, sizeof(fast));
-	frame_check(layout, plan, frame_crc32c_table, copy, len, &slow);
-	frame_check_ahead(layout, plan, copy, len, NULL, &fast);
+	frame_check(layout, pattern, frame_crc32c_table, copy, len, &slow);
+	frame_check_ahead(layout, pattern, copy, len, NULL, &fast);
 	results_equal(&slow, &fast);
 	if (len > FRAME_HEAD_BYTES_MAX) {
 		/* in two parts, the rest alone in memory that ends with it */
@@ -82,7 +82,7 @@ static struct frame_result both_check(const struct frame_layout *layout,
 		memcpy(rest, copy + FRAME_HEAD_BYTES_MAX, rest_len);
 		memset(copy + FRAME_HEAD_BYTES_MAX, 0x99, rest_len);
 		memset(&fast, 0x33, sizeof(fast));
-		frame_check_span(layout, plan, &span, len, &fast);
+		frame_check_span(layout, pattern, &span, len, &fast);
 		results_equal(&slow, &fast);
 		free(rest);
 	}
@@ -130,7 +130,7 @@ static uint64_t field(const uint8_t *at, unsigned int bytes)
 
 struct sample {
 	struct frame_layout layout;
-	struct pattern_plan plan;
+	struct pattern pattern;
 	uint8_t frame[200];
 	uint32_t len;
 };
@@ -146,15 +146,15 @@ static void sample_make(struct sample *s, enum frame_format format, uint16_t vla
 	};
 
 	layout_make(&s->layout, format, vlan);
-	plan_make(&s->plan, PATTERN_PRBS31);
+	pattern_make(&s->pattern, PATTERN_PRBS31);
 	s->len = s->layout.own_offset + 36 + 60;
-	frame_write(&s->layout, &s->plan, s->frame, s->len, &header);
+	frame_write(&s->layout, &s->pattern, s->frame, s->len, &header);
 }
 
 static void verdict_is(const struct sample *s, uint32_t len, enum frame_verdict verdict,
 		       int header_ok)
 {
-	const struct frame_result r = both_check(&s->layout, &s->plan, s->frame, len);
+	const struct frame_result r = both_check(&s->layout, &s->pattern, s->frame, len);
 
 	assert_int_equal(r.verdict, verdict);
 	assert_int_equal(r.header_ok, header_ok);
@@ -201,7 +201,7 @@ static void test_verdicts_of_lengths(void **state)
 			/* what follows the payload is not ours to judge */
 			memset(s.frame + s.len, 0xee, 10);
 			verdict_is(&s, s.len + 10, FRAME_VALID, 1);
-			pattern_plan_free(&s.plan);
+			pattern_free(&s.pattern);
 		}
 	}
 }
@@ -215,7 +215,7 @@ static void test_verdicts_of_custom_frames(void **state)
 		flip_verdict_is(&s, at, 0xff, FRAME_VALID, 1); /* addresses do not matter */
 	flip_verdict_is(&s, 12, 0x01, FRAME_FILTERED, 0);
 	flip_verdict_is(&s, 13, 0x80, FRAME_FILTERED, 0);
-	pattern_plan_free(&s.plan);
+	pattern_free(&s.pattern);
 
 	sample_make(&s, FRAME_ETHERNET, 0x2064);
 	flip_verdict_is(&s, 13, 0x01, FRAME_FILTERED, 0); /* another tag protocol */
@@ -223,7 +223,7 @@ static void test_verdicts_of_custom_frames(void **state)
 	flip_verdict_is(&s, 14, 0x01, FRAME_FILTERED, 0);
 	flip_verdict_is(&s, 15, 0x01, FRAME_FILTERED, 0);
 	flip_verdict_is(&s, 17, 0x01, FRAME_FILTERED, 0);
-	pattern_plan_free(&s.plan);
+	pattern_free(&s.pattern);
 
 	sample_make(&s, FRAME_IPV4_UDP, 0);
 	flip_verdict_is(&s, 13, 0x06, FRAME_FILTERED, 0); /* ARP */
@@ -237,12 +237,12 @@ static void test_verdicts_of_custom_frames(void **state)
 	flip_verdict_is(&s, 34, 0xff, FRAME_VALID, 1);	    /* source port */
 	flip_verdict_is(&s, 36, 0x01, FRAME_FILTERED, 0);
 	flip_verdict_is(&s, 37, 0x01, FRAME_FILTERED, 0);
-	pattern_plan_free(&s.plan);
+	pattern_free(&s.pattern);
 
 	sample_make(&s, FRAME_IPV4_UDP, 7);
 	flip_verdict_is(&s, 15, 0x01, FRAME_FILTERED, 0);
 	flip_verdict_is(&s, 41, 0x01, FRAME_FILTERED, 0);
-	pattern_plan_free(&s.plan);
+	pattern_free(&s.pattern);
 }
 
 static void own_crc_write(struct sample *s)
@@ -281,7 +281,7 @@ static void test_verdicts_of_headers(void **state)
 	own[6] = own[7] = 0xff;
 	own_crc_write(&s);
 	verdict_is(&s, s.len, FRAME_DAMAGED_LENGTH, 1);
-	pattern_plan_free(&s.plan);
+	pattern_free(&s.pattern);
 }
 
 static void test_verdicts_of_payloads(void **state)
@@ -297,7 +297,7 @@ static void test_verdicts_of_payloads(void **state)
 		const uint8_t mask = (uint8_t)(1u << bit % 8);
 
 		s.frame[at] ^= mask;
-		r = both_check(&s.layout, &s.plan, s.frame, s.len);
+		r = both_check(&s.layout, &s.pattern, s.frame, s.len);
 		assert_int_equal(r.verdict, FRAME_DAMAGED_PAYLOAD);
 		assert_int_equal(r.header_ok, 1);
 		assert_int_equal(r.sequence, 77);
@@ -309,17 +309,17 @@ static void test_verdicts_of_payloads(void **state)
 		assert_int_equal(r.expected, s.frame[at] ^ mask);
 		s.frame[at] ^= mask;
 	}
-	pattern_plan_free(&s.plan);
+	pattern_free(&s.pattern);
 
 	/* nothing is compared, and that is what the result says */
-	plan_make(&s.plan, PATTERN_NONE);
+	pattern_make(&s.pattern, PATTERN_NONE);
 	s.frame[14 + 3] = PATTERN_NONE;
 	s.frame[start] ^= 1;
 	own_crc_write(&s);
-	r = both_check(&s.layout, &s.plan, s.frame, s.len);
+	r = both_check(&s.layout, &s.pattern, s.frame, s.len);
 	assert_int_equal(r.verdict, FRAME_VALID);
 	assert_int_equal(r.payload_bytes, 0);
-	pattern_plan_free(&s.plan);
+	pattern_free(&s.pattern);
 }
 
 static void test_proof_frame(void **state)
@@ -328,11 +328,11 @@ static void test_proof_frame(void **state)
 	uint8_t frame[80] = { 0 };
 	struct frame_layout layout;
 	struct frame_result r;
-	struct pattern_plan plan;
+	struct pattern pattern;
 
 	frame_layout_proof(&layout);
-	plan_make(&plan, PATTERN_COUNTER8);
-	frame_write(&layout, &plan, frame, 74, &header);
+	pattern_make(&pattern, PATTERN_COUNTER8);
+	frame_write(&layout, &pattern, frame, 74, &header);
 	for (unsigned int i = 0; i < 32; i++)
 		assert_int_equal(frame[42 + i], i);
 	assert_int_equal(field(frame + 36, 2), 12345);
@@ -340,7 +340,7 @@ static void test_proof_frame(void **state)
 	assert_int_equal(field(frame + 16, 2), 60);
 	assert_int_equal(internet_checksum(0, frame + 14, 20), 0);
 	for (uint32_t len = 0; len <= 80; len++) {
-		r = both_check(&layout, &plan, frame, len);
+		r = both_check(&layout, &pattern, frame, len);
 		assert_int_equal(r.verdict, len < 42   ? FRAME_FILTERED
 					    : len < 74 ? FRAME_DAMAGED_LENGTH
 						       : FRAME_VALID);
@@ -348,13 +348,13 @@ static void test_proof_frame(void **state)
 		assert_int_equal(r.payload_bytes, len < 74 ? 0 : 32);
 	}
 	frame[45] ^= 0x81;
-	r = both_check(&layout, &plan, frame, 74);
+	r = both_check(&layout, &pattern, frame, 74);
 	assert_int_equal(r.verdict, FRAME_DAMAGED_PAYLOAD);
 	assert_int_equal(r.wrong_bits, 2);
 	assert_int_equal(r.offset, 45);
 	assert_int_equal(r.expected, 3);
 	assert_int_equal(r.got, 0x82);
-	pattern_plan_free(&plan);
+	pattern_free(&pattern);
 }
 
 /* Valid, damaged, cut and frames of a custom layout of every format and pattern: both checkers agree. */
@@ -370,9 +370,9 @@ static void test_checkers_agree(void **state)
 	layout_make(&layouts[3], FRAME_IPV4_UDP, 100);
 	frame_layout_proof(&layouts[4]);
 	for (int kind = 0; kind < PATTERN_FILE; kind++) {
-		struct pattern_plan plan;
+		struct pattern pattern;
 
-		plan_make(&plan, (enum pattern_kind)kind);
+		pattern_make(&pattern, (enum pattern_kind)kind);
 		for (int k = 0; k < 3000; k++) {
 			const struct frame_layout *layout = &layouts[random64() % 5];
 			uint32_t len = 60 + (uint32_t)(random64() % (k % 50 ? 300 : LEN_MAX - 59));
@@ -387,7 +387,7 @@ static void test_checkers_agree(void **state)
 				.payload_bytes = (uint16_t)(random64() % 8 ? 0xffff : random64()),
 			};
 
-			frame_write(layout, &plan, frame, len, &header);
+			frame_write(layout, &pattern, frame, len, &header);
 			while (damages--) {
 				const uint64_t at = random64() % (random64() % 2 ? 90 : len) % len;
 
@@ -397,9 +397,9 @@ static void test_checkers_agree(void **state)
 				len = (uint32_t)(random64() % len);
 			if (random64() % 8 == 0)
 				layout = &layouts[random64() % 5];
-			seen[both_check(layout, &plan, frame, len).verdict]++;
+			seen[both_check(layout, &pattern, frame, len).verdict]++;
 		}
-		pattern_plan_free(&plan);
+		pattern_free(&pattern);
 	}
 	for (int i = 0; i < FRAME_VERDICTS; i++)
 		assert_true(i == FRAME_DAMAGED_UNLOCKED || i == FRAME_DAMAGED_STALE
@@ -420,17 +420,17 @@ static void test_end_frames(void **state)
 						     .position = positions[i],
 						     .pattern = FRAME_PATTERN_END };
 		struct frame_layout layout;
-		struct pattern_plan plan;
+		struct pattern pattern;
 		uint8_t frame[64];
 		struct frame_result r;
 
 		layout_make(&layout, FRAME_ETHERNET, 0);
-		plan_make(&plan, i % 2 ? PATTERN_NONE : PATTERN_PRBS31);
-		frame_write(&layout, &plan, frame, 60, &header);
+		pattern_make(&pattern, i % 2 ? PATTERN_NONE : PATTERN_PRBS31);
+		frame_write(&layout, &pattern, frame, 60, &header);
 		assert_int_equal(frame_be16(frame + 14 + 6), 0);
 		for (unsigned int at = 50; at < 60; at++)
 			assert_int_equal(frame[at], 0);
-		r = both_check(&layout, &plan, frame, 60);
+		r = both_check(&layout, &pattern, frame, 60);
 		assert_int_equal(r.verdict, FRAME_END);
 		assert_int_equal(r.header_ok, 1);
 		assert_int_equal(r.sequence, 1000000);
@@ -439,10 +439,10 @@ static void test_end_frames(void **state)
 		assert_int_equal(r.payload_bytes | r.wrong_bits | r.offset | r.phase_first, 0);
 		assert_false(frame_is_damaged(r.verdict));
 		frame[14 + 16] ^= 1; /* its position: the CRC32C tells */
-		r = both_check(&layout, &plan, frame, 60);
+		r = both_check(&layout, &pattern, frame, 60);
 		assert_int_equal(r.verdict, FRAME_DAMAGED_HEADER);
 		assert_int_equal(r.header_ok | r.detail, 0);
-		pattern_plan_free(&plan);
+		pattern_free(&pattern);
 	}
 }
 
@@ -464,7 +464,7 @@ static void test_match_of_own_frames(void **state)
 	s.layout.match.count = 2;
 	verdict_is(&s, s.len, FRAME_VALID, 1);
 	verdict_is(&s, 50, FRAME_DAMAGED_LENGTH, 0);
-	pattern_plan_free(&s.plan);
+	pattern_free(&s.pattern);
 }
 
 /* struct frame_look says of each frame what frame_recognise() says. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The host twin's checks of a payload that is read, not written again: with all that the CPU can
+ * The CPU backend's checks of a payload that is read, not written again: with all that the CPU can
  * run, against the plain definitions; and which frames it fetches meanwhile.
  */
 #include <sys/mman.h>
@@ -55,9 +55,9 @@ static void fenced_free(struct fenced *fenced)
 	assert_int_equal(munmap(fenced->map, fenced->bytes), 0);
 }
 
-/* A plan and a place of each kind, PRBS of both signs. */
+/* A pattern and a place of each kind, PRBS of both signs. */
 struct subject {
-	struct pattern_plan plan;
+	struct pattern pattern;
 	struct pattern_place place;
 };
 
@@ -66,7 +66,7 @@ static void subject_make(struct subject *subject, size_t number, uint64_t positi
 	const enum pattern_kind kind = kinds[number / 2];
 	const int invert = pattern_is_prbs(kind) ? (int)(number & 1) : -1;
 
-	plan_make(&subject->plan, kind, 0, invert);
+	pattern_make(&subject->pattern, kind, 0, invert);
 	subject->place = (struct pattern_place){ .position = position, .sequence = 5, .stream = 3 };
 }
 #define SUBJECTS (2 * KINDS)
@@ -74,10 +74,10 @@ static void subject_make(struct subject *subject, size_t number, uint64_t positi
 static bool is_right(const struct subject *subject, const uint8_t *payload, size_t bytes,
 		     struct fast_cpu cpu, const struct pattern_ahead *ahead)
 {
-	if (pattern_is_prbs(subject->plan.kind))
-		return prbs_is_right_ahead(&subject->plan, &subject->place, payload, bytes, cpu,
+	if (pattern_is_prbs(subject->pattern.kind))
+		return prbs_is_right_ahead(&subject->pattern, &subject->place, payload, bytes, cpu,
 					   ahead);
-	return counter_is_right(subject->plan.kind, subject->place.position, payload, bytes, cpu,
+	return counter_is_right(subject->pattern.kind, subject->place.position, payload, bytes, cpu,
 				ahead);
 }
 
@@ -97,7 +97,7 @@ static void test_right_between_fences(void **state)
 		struct subject subject;
 
 		subject_make(&subject, s, random64() >> 3);
-		reference_fill(&subject.plan, &subject.place, expected, LONG_MAX);
+		reference_fill(&subject.pattern, &subject.place, expected, LONG_MAX);
 		for (size_t k = 0; k < LENGTHS; k++) {
 			const size_t n = length_at(k);
 
@@ -108,7 +108,7 @@ static void test_right_between_fences(void **state)
 			for (size_t c = 0; c < cpu_count; c++)
 				assert_true(is_right(&subject, fenced.end - n, n, cpus[c], &out));
 		}
-		pattern_plan_free(&subject.plan);
+		pattern_free(&subject.pattern);
 	}
 	fenced_free(&fenced);
 }
@@ -126,14 +126,14 @@ static void test_right_at_each_alignment(void **state)
 			struct subject subject;
 
 			subject_make(&subject, s, (random64() >> 3 & ~7ull) + skew % 8);
-			reference_fill(&subject.plan, &subject.place, expected, 1500);
+			reference_fill(&subject.pattern, &subject.place, expected, 1500);
 			for (size_t n = 0; n <= 1500; n += n < SHORT_MAX ? 1 : 149) {
 				memcpy(memory + skew, expected, n);
 				for (size_t c = 0; c < cpu_count; c++)
 					assert_true(is_right(&subject, memory + skew, n, cpus[c],
 							     NULL));
 			}
-			pattern_plan_free(&subject.plan);
+			pattern_free(&subject.pattern);
 		}
 	}
 }
@@ -144,9 +144,9 @@ static void one_bit_is_found(const struct subject *subject, const uint8_t *got, 
 {
 	struct pattern_mismatch mismatch;
 
-	assert_int_equal(
-		pattern_check_ahead(&subject->plan, &subject->place, got, bytes, NULL, &mismatch),
-		1);
+	assert_int_equal(pattern_check_ahead(&subject->pattern, &subject->place, got, bytes, NULL,
+					     &mismatch),
+			 1);
 	assert_int_equal(mismatch.wrong_bits, 1);
 	assert_int_equal(mismatch.offset, at);
 	assert_int_equal(mismatch.expected, expected);
@@ -171,7 +171,7 @@ static void test_each_wrong_bit(void **state)
 		for (size_t l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++) {
 			const size_t n = lengths[l];
 
-			reference_fill(&subject.plan, &subject.place, payload, n);
+			reference_fill(&subject.pattern, &subject.place, payload, n);
 			for (size_t bit = 0; bit < 8 * n; bit++) {
 				const uint8_t right = payload[bit / 8];
 
@@ -183,7 +183,7 @@ static void test_each_wrong_bit(void **state)
 				payload[bit / 8] = right;
 			}
 		}
-		pattern_plan_free(&subject.plan);
+		pattern_free(&subject.pattern);
 	}
 }
 
@@ -198,7 +198,7 @@ static void test_each_wrong_byte_of_a_jumbo(void **state)
 		struct subject subject;
 
 		subject_make(&subject, s, random64() >> 3);
-		reference_fill(&subject.plan, &subject.place, payload, LONG_MAX);
+		reference_fill(&subject.pattern, &subject.place, payload, LONG_MAX);
 		for (size_t at = 0; at < LONG_MAX; at += 1 + random64() % 13) {
 			const uint8_t right = payload[at];
 
@@ -209,7 +209,7 @@ static void test_each_wrong_byte_of_a_jumbo(void **state)
 		}
 		for (size_t c = 0; c < cpu_count; c++)
 			assert_true(is_right(&subject, payload, LONG_MAX, cpus[c], NULL));
-		pattern_plan_free(&subject.plan);
+		pattern_free(&subject.pattern);
 	}
 }
 
@@ -229,8 +229,8 @@ static void test_wrong_throughout(void **state)
 
 		subject_make(&subject, s, 4711);
 		subject_make(&other, sign ? s ^ 1 : s, 4711 + (sign ? 0 : s % 2 ? 1 : 8));
-		reference_fill(&subject.plan, &subject.place, expected, LONG_MAX);
-		reference_fill(&other.plan, &other.place, got, LONG_MAX);
+		reference_fill(&subject.pattern, &subject.place, expected, LONG_MAX);
+		reference_fill(&other.pattern, &other.place, got, LONG_MAX);
 		for (uint32_t i = LONG_MAX; i--;) {
 			bits += (uint32_t)__builtin_popcount(expected[i] ^ got[i]);
 			if (expected[i] != got[i])
@@ -239,14 +239,14 @@ static void test_wrong_throughout(void **state)
 		assert_true(bits > 0);
 		for (size_t c = 0; c < cpu_count; c++)
 			assert_false(is_right(&subject, got, LONG_MAX, cpus[c], NULL));
-		assert_int_equal(pattern_check_ahead(&subject.plan, &subject.place, got, LONG_MAX,
-						     NULL, &mismatch),
+		assert_int_equal(pattern_check_ahead(&subject.pattern, &subject.place, got,
+						     LONG_MAX, NULL, &mismatch),
 				 bits);
 		assert_int_equal(mismatch.offset, first);
 		assert_int_equal(mismatch.expected, expected[first]);
 		assert_int_equal(mismatch.got, got[first]);
-		pattern_plan_free(&subject.plan);
-		pattern_plan_free(&other.plan);
+		pattern_free(&subject.pattern);
+		pattern_free(&other.pattern);
 	}
 }
 
@@ -263,19 +263,19 @@ static void test_wrong_beginning_carried_on(void **state)
 		size_t far, near;
 
 		subject_make(&subject, s, random64() >> 3);
-		far = subject.plan.degree;
-		near = subject.plan.tap;
+		far = subject.pattern.degree;
+		near = subject.pattern.tap;
 		for (size_t bit = 0; bit < 8 * far; bit++) {
-			reference_fill(&subject.plan, &subject.place, payload, sizeof(payload));
+			reference_fill(&subject.pattern, &subject.place, payload, sizeof(payload));
 			payload[bit / 8] ^= (uint8_t)(1u << bit % 8);
 			for (size_t i = far; i < sizeof(payload); i++)
 				payload[i] = (uint8_t)(payload[i - far] ^ payload[i - near] ^
-						       (0u - subject.plan.invert));
+						       (0u - subject.pattern.invert));
 			for (size_t c = 0; c < cpu_count; c++)
 				assert_false(is_right(&subject, payload, sizeof(payload), cpus[c],
 						      NULL));
 		}
-		pattern_plan_free(&subject.plan);
+		pattern_free(&subject.pattern);
 	}
 }
 
@@ -394,7 +394,7 @@ static void test_frames_ahead(void **state)
 		fetch_scene_publish(&scene, 1, 300, 64, len);
 		assert_int_equal(fetch_play(&scene, 0, 1, len), 300 + beyond - 1);
 		assert_int_equal(fetch_play(&scene, 0, 3, len), 163);
-		/* not of the lap before, and not beyond the next */
+		/* not of the generation before, and not beyond the next */
 		fetch_scene_publish(&scene, 9, 700, 64, len);
 		assert_int_equal(fetch_play(&scene, 9, 1, len), 763);
 		fetch_scene_publish(&scene, 10, 900, 1, len);

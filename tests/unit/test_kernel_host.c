@@ -70,7 +70,7 @@ static void round_check(struct scene *scene, bool whole)
 					    scene->frames, KERNEL_CHECK, results),
 				 0);
 		if (!scene_same_runs(scene, expected, results))
-			fail_msg("records differ: pattern %s", pattern_name(scene->plan.kind));
+			fail_msg("records differ: pattern %s", pattern_name(scene->pattern.kind));
 	}
 }
 
@@ -84,7 +84,7 @@ static void round_write(struct scene *scene)
 			 0);
 	reference_write(scene, frames);
 	if (!scene_same_frames(scene, frames, scene->frames))
-		fail_msg("written frames differ: pattern %s", pattern_name(scene->plan.kind));
+		fail_msg("written frames differ: pattern %s", pattern_name(scene->pattern.kind));
 	free(frames);
 }
 
@@ -259,9 +259,9 @@ static void test_bad_jobs_are_refused(void **state)
 	job.ring_count = 0;
 	assert_refused(&ring, &job, "at least one ring");
 	job.ring_count = 1;
-	job.plan.kind = PATTERN_KINDS;
+	job.pattern.kind = PATTERN_KINDS;
 	assert_refused(&ring, &job, "pattern");
-	job.plan.kind = PATTERN_NONE;
+	job.pattern.kind = PATTERN_NONE;
 	ring.view.desc_mask = 6;
 	assert_refused(&ring, &job, "power of two");
 	ring.view = view;

@@ -79,7 +79,7 @@ static uint8_t *late_rest(struct late *late, uint32_t i)
 /* Frames with numbers from SEQUENCE on, all right, in slots of generation `generation`. */
 static struct late *late_make(uint32_t len, uint32_t head_len, uint32_t offset, uint32_t generation)
 {
-	const struct pattern_config pattern = { .kind = PATTERN_PRBS31, .invert = -1 };
+	const struct pattern_config pattern_config = { .kind = PATTERN_PRBS31, .invert = -1 };
 	const struct frame_config config = { .format = FRAME_ETHERNET };
 	struct late *late = calloc(1, sizeof(*late));
 	struct scene_burst *burst = &late->scene.burst[0];
@@ -90,7 +90,7 @@ static struct late *late_make(uint32_t len, uint32_t head_len, uint32_t offset, 
 	late->heads = host_alloc(SCENE_HEADS_BYTES);
 	late->generation = host_alloc(SCENE_SLOTS * sizeof(*late->generation));
 	assert_int_equal(frame_layout_init(&late->job.layout, &config), 0);
-	assert_int_equal(pattern_plan_init(&late->job.plan, &pattern), 0);
+	assert_int_equal(pattern_init(&late->job.pattern, &pattern_config), 0);
 	late->scene.ring_bursts = 4;
 	late->scene.ring_descs = BURST_FRAMES_MAX;
 	late->scene.heads = head_len ? late->heads : NULL;
@@ -112,7 +112,7 @@ static struct late *late_make(uint32_t len, uint32_t head_len, uint32_t offset, 
 			.version = FRAME_VERSION,
 		};
 
-		frame_write(&late->job.layout, &late->job.plan, late->right[i], len, &header);
+		frame_write(&late->job.layout, &late->job.pattern, late->right[i], len, &header);
 		burst->desc[i] =
 			(struct frame_desc){ 10 + i, (uint16_t)(len - head_len), (uint16_t)offset };
 		burst->head[i] = (struct frame_desc){ i, (uint16_t)head_len, 64 };
@@ -164,7 +164,7 @@ static void late_play(struct late *late)
 static void late_free(struct late *late)
 {
 	scene_ring_free(&late->ring, &host_memory);
-	pattern_plan_free(&late->job.plan);
+	pattern_free(&late->job.pattern);
 	free(late->frames);
 	free(late->heads);
 	free(late->generation);
@@ -481,7 +481,7 @@ static void test_late_end_of_stream(void **state)
 	};
 	const struct frame_record *record;
 
-	frame_write(&late->job.layout, &late->job.plan, late_rest(late, LATE), 300, &end);
+	frame_write(&late->job.layout, &late->job.pattern, late_rest(late, LATE), 300, &end);
 	late_withhold(late);
 	fake.late_at = 4;
 	late_play(late);

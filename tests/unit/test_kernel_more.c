@@ -35,7 +35,7 @@ static void assert_played(struct scene *scene, const char *what)
 				    KERNEL_CHECK, results),
 			 0);
 	if (!scene_same_runs(scene, expected, results))
-		fail_msg("runs differ: %s, pattern %s", what, pattern_name(scene->plan.kind));
+		fail_msg("runs differ: %s, pattern %s", what, pattern_name(scene->pattern.kind));
 }
 
 /* Whole and damaged frames, cut where they like. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/base/parse.c at its limits. */
+/* lib/base/parse.c at its limits, and nearest.c. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/nearest.h"
 #include "base/parse.h"
 #include "pattern/frame.h"
 
@@ -295,6 +296,42 @@ static void test_ipv4(void **state)
 	assert_int_equal(address, 0xffffffff);
 }
 
+/* Which of two names `name` is a slip of; NULL: neither. */
+static const char *slip_of(const char *name, const char *first, const char *second)
+{
+	struct nearest nearest = { .name = name };
+
+	nearest_consider(&nearest, first);
+	nearest_consider(&nearest, second);
+	return nearest.best;
+}
+
+static void nearest_name(void **state)
+{
+	struct nearest nearest = { .name = "qeues" };
+
+	(void)state;
+	assert_string_equal(nearest_hint(&nearest, "--"), "");
+	nearest_consider(&nearest, "queues");
+	assert_string_equal(nearest_hint(&nearest, "--"), "; did you mean '--queues'?");
+	/* One letter too many, too few, another, two swapped. */
+	assert_string_equal(slip_of("portt", "pool", "port"), "port");
+	assert_string_equal(slip_of("por", "pool", "port"), "port");
+	assert_string_equal(slip_of("pirt", "pool", "port"), "port");
+	assert_string_equal(slip_of("jsno", "joins", "json"), "json");
+	/* The first of equals; what is written out further. */
+	assert_string_equal(slip_of("gpa", "gpu", "gpi"), "gpu");
+	assert_string_equal(slip_of("frame", "flame-sizes", "frame-size"), "frame-size");
+	/* A third of its letters, and one; of short names, one. */
+	assert_string_equal(slip_of("kittin", "sitting", "x"), "sitting");
+	assert_null(slip_of("kittxx", "sitting", "x"));
+	assert_null(slip_of("gxx", "gpu", "cpu"));
+	assert_null(slip_of("g", "gpu", "g"));
+	assert_null(slip_of("", "gpu", ""));
+	assert_null(slip_of("abcdefghijklmnopqrstuvwxyzabcdef", "abcdefghijklmnopqrstuvwxyzabcdef",
+			    "abcdefghijklmnopqrstuvwxyzabcde"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -302,7 +339,7 @@ int main(void)
 		cmocka_unit_test(test_count),	    cmocka_unit_test(test_duration),
 		cmocka_unit_test(test_bool),	    cmocka_unit_test(test_cpu_list),
 		cmocka_unit_test(test_frame_sizes), cmocka_unit_test(test_mac),
-		cmocka_unit_test(test_ipv4),
+		cmocka_unit_test(test_ipv4),	    cmocka_unit_test(nearest_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

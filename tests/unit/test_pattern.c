@@ -25,19 +25,19 @@ static void test_names(void **state)
 static void test_plan_refuses(void **state)
 {
 	struct pattern_config config = { .kind = PATTERN_KINDS, .invert = -1 };
-	struct pattern_plan plan;
+	struct pattern pattern;
 
-	assert_true(pattern_plan_init(&plan, &config) < 0);
+	assert_true(pattern_init(&pattern, &config) < 0);
 	config.kind = PATTERN_FILE;
-	assert_true(pattern_plan_init(&plan, &config) < 0);
+	assert_true(pattern_init(&pattern, &config) < 0);
 	config.file = file_bytes;
-	assert_true(pattern_plan_init(&plan, &config) < 0);
+	assert_true(pattern_init(&pattern, &config) < 0);
 	config.kind = PATTERN_COUNTER8;
 	config.invert = 1;
-	assert_true(pattern_plan_init(&plan, &config) < 0);
+	assert_true(pattern_init(&pattern, &config) < 0);
 	config.kind = PATTERN_PRBS7;
 	config.invert = 2;
-	assert_true(pattern_plan_init(&plan, &config) < 0);
+	assert_true(pattern_init(&pattern, &config) < 0);
 }
 
 static void test_philox_known_answers(void **state)
@@ -64,7 +64,7 @@ static void test_philox_known_answers(void **state)
 	}
 }
 
-/* The same through the plan: which number goes into which word of counter and key. */
+/* The same through the pattern: which number goes into which word of counter and key. */
 static void test_random_is_keyed(void **state)
 {
 	const struct pattern_config config = { .kind = PATTERN_RANDOM,
@@ -74,17 +74,17 @@ static void test_random_is_keyed(void **state)
 					     .sequence = 0x0370734413198a2eull };
 	const uint32_t block = 0x243f6a88u & 0x0fffffffu;
 	uint32_t words[4] = { block, 0x85a308d3, 0x13198a2e, 0x03707344 };
-	struct pattern_plan plan;
+	struct pattern pattern;
 
-	assert_int_equal(pattern_plan_init(&plan, &config), 0);
+	assert_int_equal(pattern_init(&pattern, &config), 0);
 	pattern_philox(words, 0xa4093822, 0x299f31d0);
 	for (uint32_t i = 0; i < 4; i++)
-		assert_int_equal(pattern_word(&plan, &place, block * 16 + 4 * i), words[i]);
-	pattern_plan_free(&plan);
+		assert_int_equal(pattern_word(&pattern, &place, block * 16 + 4 * i), words[i]);
+	pattern_free(&pattern);
 }
 
 /* One place, all kinds: pattern_fill(), pattern_word() and pattern_check_ahead() say the same. */
-static void place_agrees(const struct pattern_plan *plan, const struct pattern_place *place,
+static void place_agrees(const struct pattern *pattern, const struct pattern_place *place,
 			 size_t bytes)
 {
 	uint8_t *expected = malloc(bytes + 1), *got = malloc(bytes ? bytes : 1);
@@ -93,34 +93,34 @@ static void place_agrees(const struct pattern_plan *plan, const struct pattern_p
 	const size_t cpu_count = cpus_list(cpus);
 
 	assert_true(expected && got);
-	reference_fill(plan, place, expected, bytes);
+	reference_fill(pattern, place, expected, bytes);
 	expected[bytes] = 0;
 	memset(got, 0x77, bytes);
-	pattern_fill(plan, place, got, bytes);
+	pattern_fill(pattern, place, got, bytes);
 	assert_memory_equal(got, expected, bytes);
 	for (uint32_t i = 0; i + 4 <= bytes; i++) {
-		uint32_t word = pattern_word(plan, place, i);
+		uint32_t word = pattern_word(pattern, place, i);
 
 		for (int b = 0; b < 4; b++, word >>= 8)
 			assert_int_equal(word & 0xff, expected[i + b]);
 	}
 	for (size_t c = 0; c < cpu_count; c++) {
-		const uint64_t q = plan->restart ? 0 : place->position;
+		const uint64_t q = pattern->restart ? 0 : place->position;
 
-		if (pattern_is_prbs(plan->kind)) {
+		if (pattern_is_prbs(pattern->kind)) {
 			memset(got, 0x77, bytes);
-			prbs_fill(plan, place, 0, got, bytes, cpus[c]);
+			prbs_fill(pattern, place, 0, got, bytes, cpus[c]);
 			assert_memory_equal(got, expected, bytes);
-			assert_true(prbs_is_right(plan, place, got, bytes, cpus[c]));
-		} else if (plan->kind >= PATTERN_COUNTER8 && plan->kind <= PATTERN_COUNTER64_LE &&
-			   q <= UINT64_MAX - bytes) {
+			assert_true(prbs_is_right(pattern, place, got, bytes, cpus[c]));
+		} else if (pattern->kind >= PATTERN_COUNTER8 &&
+			   pattern->kind <= PATTERN_COUNTER64_LE && q <= UINT64_MAX - bytes) {
 			memset(got, 0x77, bytes);
-			counter_fill(plan->kind, q, got, bytes, cpus[c]);
+			counter_fill(pattern->kind, q, got, bytes, cpus[c]);
 			assert_memory_equal(got, expected, bytes);
 		}
 	}
 	memset(&mismatch, 0x55, sizeof(mismatch));
-	assert_int_equal(pattern_check_ahead(plan, place, got, bytes, NULL, &mismatch), 0);
+	assert_int_equal(pattern_check_ahead(pattern, place, got, bytes, NULL, &mismatch), 0);
 	assert_int_equal(mismatch.wrong_bits, 0);
 	free(expected);
 	free(got);
@@ -131,10 +131,10 @@ static void test_all_agree(void **state)
 	for (int kind = 0; kind < PATTERN_KINDS; kind++) {
 		for (int variant = 0; variant < 4; variant++) {
 			const int inverts = kind >= PATTERN_PRBS7 && kind <= PATTERN_PRBS31;
-			struct pattern_plan plan;
+			struct pattern pattern;
 
-			plan_make(&plan, (enum pattern_kind)kind, variant & 1,
-				  inverts ? variant >> 1 : -1);
+			pattern_make(&pattern, (enum pattern_kind)kind, variant & 1,
+				     inverts ? variant >> 1 : -1);
 			for (size_t k = 0; k < 160; k++) {
 				const struct pattern_place place = {
 					.position = random_position(),
@@ -144,9 +144,9 @@ static void test_all_agree(void **state)
 				const size_t bytes = k < 140 ? k + random64() % 2 * 64
 							     : random64() % (MAX_BYTES + 1);
 
-				place_agrees(&plan, &place, bytes);
+				place_agrees(&pattern, &place, bytes);
 			}
-			pattern_plan_free(&plan);
+			pattern_free(&pattern);
 		}
 	}
 }
@@ -157,25 +157,25 @@ static void test_restart(void **state)
 	uint8_t a[200], b[200];
 
 	for (int kind = PATTERN_PRBS7; kind < PATTERN_KINDS; kind++) {
-		struct pattern_plan plan;
+		struct pattern pattern;
 
 		if (kind == PATTERN_RANDOM)
 			continue;
-		plan_make(&plan, (enum pattern_kind)kind, 1, -1);
-		pattern_fill(&plan, &first, a, sizeof(a));
-		pattern_fill(&plan, &later, b, sizeof(b));
+		pattern_make(&pattern, (enum pattern_kind)kind, 1, -1);
+		pattern_fill(&pattern, &first, a, sizeof(a));
+		pattern_fill(&pattern, &later, b, sizeof(b));
 		assert_memory_equal(a, b, sizeof(a));
-		pattern_plan_free(&plan);
-		plan_make(&plan, (enum pattern_kind)kind, 0, -1);
-		pattern_fill(&plan, &later, b, sizeof(b));
+		pattern_free(&pattern);
+		pattern_make(&pattern, (enum pattern_kind)kind, 0, -1);
+		pattern_fill(&pattern, &later, b, sizeof(b));
 		if (kind != PATTERN_CONSTANT)
 			assert_memory_not_equal(a, b, sizeof(a));
-		pattern_plan_free(&plan);
+		pattern_free(&pattern);
 	}
 }
 
 /* Damages a right payload and compares the answer with counting byte by byte. */
-static void damage_is_found(const struct pattern_plan *plan, const struct pattern_place *place,
+static void damage_is_found(const struct pattern *pattern, const struct pattern_place *place,
 			    size_t bytes, unsigned int flips)
 {
 	uint8_t *right = malloc(bytes), *wrong = malloc(bytes);
@@ -183,7 +183,7 @@ static void damage_is_found(const struct pattern_plan *plan, const struct patter
 	uint32_t bits = 0, first = 0;
 
 	assert_true(right && wrong);
-	pattern_fill(plan, place, right, bytes);
+	pattern_fill(pattern, place, right, bytes);
 	memcpy(wrong, right, bytes);
 	while (flips--) {
 		/* often near the start, the end, or a vector's border */
@@ -200,7 +200,7 @@ static void damage_is_found(const struct pattern_plan *plan, const struct patter
 			first = (uint32_t)i;
 		bits += (uint32_t)__builtin_popcount(right[i] ^ wrong[i]);
 	}
-	assert_int_equal(pattern_check_ahead(plan, place, wrong, bytes, NULL, &mismatch), bits);
+	assert_int_equal(pattern_check_ahead(pattern, place, wrong, bytes, NULL, &mismatch), bits);
 	assert_int_equal(mismatch.wrong_bits, bits);
 	if (bits) {
 		assert_int_equal(mismatch.offset, first);
@@ -214,9 +214,9 @@ static void damage_is_found(const struct pattern_plan *plan, const struct patter
 static void test_damage(void **state)
 {
 	for (int kind = PATTERN_PRBS7; kind < PATTERN_KINDS; kind++) {
-		struct pattern_plan plan;
+		struct pattern pattern;
 
-		plan_make(&plan, (enum pattern_kind)kind, 0, -1);
+		pattern_make(&pattern, (enum pattern_kind)kind, 0, -1);
 		for (size_t k = 0; k < 1500; k++) {
 			const struct pattern_place place = {
 				.position = random_position(),
@@ -225,9 +225,9 @@ static void test_damage(void **state)
 			};
 			const size_t bytes = 1 + random64() % (k % 8 ? 300 : MAX_BYTES);
 
-			damage_is_found(&plan, &place, bytes, 1 + random64() % (k % 3 ? 3 : 30));
+			damage_is_found(&pattern, &place, bytes, 1 + random64() % (k % 3 ? 3 : 30));
 		}
-		pattern_plan_free(&plan);
+		pattern_free(&pattern);
 	}
 }
 

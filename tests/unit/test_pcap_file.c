@@ -215,9 +215,9 @@ static void not_a_file(void **state)
 	text_has("/nowhere/x.pcap");
 	assert_null(file);
 	assert_int_equal(pcap_file_open(&file, "/tmp", NULL, &error), -EINVAL);
-	text_has("no regular file");
+	text_has("not a regular file");
 	assert_int_equal(pcap_file_open(&file, "/dev/null", NULL, &error), -EINVAL);
-	text_has("no regular file");
+	text_has("not a regular file");
 }
 
 static void empty(void **state)
@@ -239,7 +239,7 @@ static void no_pcap_at_all(void **state)
 
 	for (int i = 0; i < 100; i++)
 		put32(&bytes, 0x20202020);
-	refused(&bytes, "no pcap or pcapng file");
+	refused(&bytes, "not a pcap or pcapng file");
 	put(&bytes, "\x1f\x8b\x08 and so on, for long enough", 30);
 	refused(&bytes, "gunzip");
 	put(&bytes, "(\xb5/\xfd and so on, for long enough", 30);

@@ -22,7 +22,7 @@ static void results_equal(const struct frame_result *a, const struct frame_resul
 }
 
 /* Both checkers, on a copy of exactly so many bytes. */
-static struct frame_result both_check(const struct pattern_plan *plan, const uint8_t *payload,
+static struct frame_result both_check(const struct pattern *pattern, const uint8_t *payload,
 				      uint32_t bytes)
 {
 	uint8_t *copy = malloc(bytes ? bytes : 1);
@@ -32,8 +32,8 @@ static struct frame_result both_check(const struct pattern_plan *plan, const uin
 	memcpy(copy, payload, bytes);
 	memset(&slow, 0x11, sizeof(slow));
 	memset(&fast, 0x22, sizeof(fast));
-	phase_check(plan, copy, bytes, START, &slow);
-	phase_check_ahead(plan, copy, bytes, START, NULL, &fast);
+	phase_check(pattern, copy, bytes, START, &slow);
+	phase_check_ahead(pattern, copy, bytes, START, NULL, &fast);
 	results_equal(&slow, &fast);
 	free(copy);
 	return slow;
@@ -66,29 +66,29 @@ static uint64_t bit_random(size_t i)
 static void test_steps(void **state)
 {
 	for (size_t i = 0; i < PRBS_COUNT; i++) {
-		struct pattern_plan plan;
+		struct pattern pattern;
 
-		plan_make(&plan, prbs[i].kind, 0, -1);
+		pattern_make(&pattern, prbs[i].kind, 0, -1);
 		for (int round = 0; round < 200; round++) {
-			const uint64_t period = plan.period, bit = bit_random(i);
+			const uint64_t period = pattern.period, bit = bit_random(i);
 			const uint32_t phase = phase_at(i, bit);
 
-			assert_true(phase_is_one(&plan, phase));
-			assert_int_equal(phase_step(&plan, phase), phase_at(i, bit + 32));
-			assert_int_equal(phase_step_back(&plan, phase),
+			assert_true(phase_is_one(&pattern, phase));
+			assert_int_equal(phase_step(&pattern, phase), phase_at(i, bit + 32));
+			assert_int_equal(phase_step_back(&pattern, phase),
 					 phase_at(i, bit + 32 * period - 32));
-			assert_int_equal(phase_skip(&plan, phase, (uint32_t)round % 32),
+			assert_int_equal(phase_skip(&pattern, phase, (uint32_t)round % 32),
 					 phase_at(i, bit + (uint64_t)round % 32));
 			/* no bit can be another one */
 			for (uint32_t b = 0; b < 32; b++) {
 				const uint32_t other = phase ^ 1u << b;
 
-				assert_false(phase_is_one(&plan, other) &&
-					     phase_step(&plan, other) == phase_at(i, bit + 32));
+				assert_false(phase_is_one(&pattern, other) &&
+					     phase_step(&pattern, other) == phase_at(i, bit + 32));
 			}
 		}
-		assert_false(phase_is_one(&plan, 0));
-		pattern_plan_free(&plan);
+		assert_false(phase_is_one(&pattern, 0));
+		pattern_free(&pattern);
 	}
 }
 
@@ -99,16 +99,16 @@ static void test_jumps(void **state)
 					     -9200000, INT32_MAX, INT64_MAX, INT64_MIN };
 
 	for (size_t i = 0; i < PRBS_COUNT; i++) {
-		struct pattern_plan plan;
+		struct pattern pattern;
 
-		plan_make(&plan, prbs[i].kind, 0, -1);
+		pattern_make(&pattern, prbs[i].kind, 0, -1);
 		for (size_t d = 0; d < sizeof(distances) / sizeof(distances[0]); d++) {
-			const int64_t period = (int64_t)plan.period;
+			const int64_t period = (int64_t)pattern.period;
 			const __int128 bits = (__int128)distances[d] * 8;
 			const uint64_t on = (uint64_t)((bits % period + period) % period);
 			struct phase_jump jump;
 
-			phase_jump_init(&jump, &plan, distances[d]);
+			phase_jump_init(&jump, &pattern, distances[d]);
 			for (int round = 0; round < 20; round++) {
 				const uint64_t bit = bit_random(i);
 
@@ -117,7 +117,7 @@ static void test_jumps(void **state)
 			}
 			assert_int_equal(phase_jump_apply(&jump, 0), 0);
 		}
-		pattern_plan_free(&plan);
+		pattern_free(&pattern);
 	}
 }
 
@@ -127,16 +127,16 @@ static void test_right_payloads(void **state)
 
 	for (size_t i = 0; i < PRBS_COUNT; i++) {
 		for (int invert = 0; invert <= 1; invert++) {
-			struct pattern_plan plan;
+			struct pattern pattern;
 
-			plan_make(&plan, prbs[i].kind, 0, invert);
+			pattern_make(&pattern, prbs[i].kind, 0, invert);
 			for (uint32_t bytes = 0; bytes < MAX_BYTES;
 			     bytes += bytes < 300 ? 1 : 977) {
 				const uint64_t bit = bit_random(i);
 				struct frame_result r;
 
 				stream_fill(i, invert, bit, payload, bytes);
-				r = both_check(&plan, payload, bytes);
+				r = both_check(&pattern, payload, bytes);
 				if (bytes < 12) {
 					assert_int_equal(r.verdict, FRAME_DAMAGED_UNLOCKED);
 					assert_int_equal(r.payload_bytes, 0);
@@ -150,7 +150,7 @@ static void test_right_payloads(void **state)
 				assert_int_equal(r.phase_first, phase_at(i, bit));
 				assert_int_equal(r.phase_next, phase_at(i, bit + 8ull * bytes));
 			}
-			pattern_plan_free(&plan);
+			pattern_free(&pattern);
 		}
 	}
 }
@@ -163,16 +163,16 @@ static void test_one_wrong_bit(void **state)
 
 	for (size_t i = 0; i < PRBS_COUNT; i++) {
 		const uint64_t bit = bit_random(i);
-		struct pattern_plan plan;
+		struct pattern pattern;
 
-		plan_make(&plan, prbs[i].kind, 0, -1);
+		pattern_make(&pattern, prbs[i].kind, 0, -1);
 		stream_fill(i, prbs[i].inverted, bit, payload, bytes);
 		for (uint32_t b = 0; b < 8 * bytes; b++) {
 			const uint8_t flip = (uint8_t)(0x80 >> b % 8);
 			struct frame_result r;
 
 			payload[b / 8] ^= flip;
-			r = both_check(&plan, payload, bytes);
+			r = both_check(&pattern, payload, bytes);
 			payload[b / 8] ^= flip;
 			assert_int_equal(r.verdict, FRAME_DAMAGED_PAYLOAD);
 			assert_int_equal(r.payload_bytes, bytes);
@@ -183,7 +183,7 @@ static void test_one_wrong_bit(void **state)
 			assert_int_equal(r.phase_first, phase_at(i, bit));
 			assert_int_equal(r.phase_next, phase_at(i, bit + 8 * bytes));
 		}
-		pattern_plan_free(&plan);
+		pattern_free(&pattern);
 	}
 }
 
@@ -202,10 +202,10 @@ static void test_planted_errors(void **state)
 		const uint32_t flips =
 			1 + (uint32_t)(random64() % (random64() % 2 ? 8 : 8 * bytes / 6));
 		uint32_t wrong = 0, first = bytes, best = 0, good = 0;
-		struct pattern_plan plan;
+		struct pattern pattern;
 		struct frame_result r;
 
-		plan_make(&plan, prbs[i].kind, 0, -1);
+		pattern_make(&pattern, prbs[i].kind, 0, -1);
 		stream_fill(i, prbs[i].inverted, bit, right, bytes);
 		memcpy(payload, right, bytes);
 		for (uint32_t f = 0; f < flips; f++)
@@ -219,7 +219,7 @@ static void test_planted_errors(void **state)
 			good = memcmp(payload + at, right + at, 4) ? 0 : good + 1;
 			best = good > best ? good : best;
 		}
-		r = both_check(&plan, payload, bytes);
+		r = both_check(&pattern, payload, bytes);
 		if (best >= 3 && 4 * wrong <= 8 * bytes) {
 			assert_int_equal(r.verdict, wrong ? FRAME_DAMAGED_PAYLOAD : FRAME_VALID);
 			assert_int_equal(r.wrong_bits, wrong);
@@ -237,7 +237,7 @@ static void test_planted_errors(void **state)
 			assert_int_equal(r.phase_first | r.phase_next | r.payload_bytes, 0);
 			unlocked++;
 		}
-		pattern_plan_free(&plan);
+		pattern_free(&pattern);
 	}
 	assert_true(locked > 1000 && unlocked > 100);
 }
@@ -246,20 +246,20 @@ static void test_planted_errors(void **state)
 static void test_the_most_wrong_bits(void **state)
 {
 	static uint8_t payload[200];
-	struct pattern_plan plan;
+	struct pattern pattern;
 	struct frame_result r;
 
-	plan_make(&plan, PATTERN_PRBS23, 0, -1);
+	pattern_make(&pattern, PATTERN_PRBS23, 0, -1);
 	stream_fill(5, 1, 1234567, payload, 100);
 	for (uint32_t at = 75; at < 100; at++)
 		payload[at] ^= 0xff; /* 200 of 800 bits */
-	r = both_check(&plan, payload, 100);
+	r = both_check(&pattern, payload, 100);
 	assert_int_equal(r.verdict, FRAME_DAMAGED_PAYLOAD);
 	assert_int_equal(r.wrong_bits, 200);
 	payload[40] ^= 1;
-	r = both_check(&plan, payload, 100);
+	r = both_check(&pattern, payload, 100);
 	assert_int_equal(r.verdict, FRAME_DAMAGED_UNLOCKED);
-	pattern_plan_free(&plan);
+	pattern_free(&pattern);
 }
 
 /* What must not be taken for a phase. */
@@ -268,30 +268,30 @@ static void test_no_phase(void **state)
 	static uint8_t payload[1400], all[1400];
 
 	for (size_t i = 0; i < PRBS_COUNT; i++) {
-		struct pattern_plan plan;
+		struct pattern pattern;
 		struct frame_result r;
 
-		plan_make(&plan, prbs[i].kind, 0, -1);
+		pattern_make(&pattern, prbs[i].kind, 0, -1);
 		for (unsigned int byte = 0; byte < 256; byte++) {
 			memset(payload, (int)byte, sizeof(payload));
-			r = both_check(&plan, payload, sizeof(payload));
+			r = both_check(&pattern, payload, sizeof(payload));
 			assert_int_equal(r.verdict, FRAME_DAMAGED_UNLOCKED);
 		}
 		for (size_t at = 0; at < sizeof(payload); at++)
 			payload[at] = (uint8_t)random64();
-		r = both_check(&plan, payload, sizeof(payload));
+		r = both_check(&pattern, payload, sizeof(payload));
 		assert_int_equal(r.verdict, FRAME_DAMAGED_UNLOCKED);
 		assert_int_equal(r.detail, sizeof(payload));
 		/* the other polarity, and swapped bytes, are other data */
 		stream_fill(i, !prbs[i].inverted, 99, payload, sizeof(payload));
-		r = both_check(&plan, payload, sizeof(payload));
+		r = both_check(&pattern, payload, sizeof(payload));
 		assert_int_equal(r.verdict, FRAME_DAMAGED_UNLOCKED);
 		stream_fill(i, prbs[i].inverted, 99, all, sizeof(all));
 		for (size_t at = 0; at < sizeof(all); at++)
 			payload[at] = all[at ^ 1];
-		r = both_check(&plan, payload, sizeof(payload));
+		r = both_check(&pattern, payload, sizeof(payload));
 		assert_int_equal(r.verdict, FRAME_DAMAGED_UNLOCKED);
-		pattern_plan_free(&plan);
+		pattern_free(&pattern);
 	}
 }
 
@@ -299,9 +299,9 @@ static void test_no_phase(void **state)
 static void test_false_starts(void **state)
 {
 	static uint8_t payload[4000];
-	struct pattern_plan plan;
+	struct pattern pattern;
 
-	plan_make(&plan, PATTERN_PRBS31, 0, -1);
+	pattern_make(&pattern, PATTERN_PRBS31, 0, -1);
 	for (uint32_t pieces = 0; pieces <= 10; pieces++) {
 		const uint64_t bit = bit_random(6);
 		struct frame_result r;
@@ -309,7 +309,7 @@ static void test_false_starts(void **state)
 		stream_fill(6, 1, bit, payload, sizeof(payload));
 		for (uint32_t p = 0; p < pieces; p++)
 			stream_fill(6, 1, bit_random(6), payload + 12 * p, 12);
-		r = both_check(&plan, payload, sizeof(payload));
+		r = both_check(&pattern, payload, sizeof(payload));
 		if (pieces < PHASE_TRIES) {
 			assert_int_equal(r.verdict, pieces ? FRAME_DAMAGED_PAYLOAD : FRAME_VALID);
 			assert_int_equal(r.phase_first, phase_at(6, bit));
@@ -325,12 +325,12 @@ static void test_false_starts(void **state)
 
 		stream_fill(6, 1, bit, payload, sizeof(payload));
 		stream_fill(6, 1, bit_random(6), payload, 800);
-		r = both_check(&plan, payload, sizeof(payload));
+		r = both_check(&pattern, payload, sizeof(payload));
 		assert_int_equal(r.verdict, FRAME_DAMAGED_PAYLOAD);
 		assert_int_equal(r.phase_first, phase_at(6, bit));
 		assert_in_range(r.wrong_bits, 2000, 6400 - 2000);
 	}
-	pattern_plan_free(&plan);
+	pattern_free(&pattern);
 }
 
 int main(void)

@@ -447,7 +447,7 @@ static void cards_refused(void **state)
 	config_for("eth7", "");
 	refused(-ENOENT, "called eth7", "net_af_packet0,iface=eth0");
 	config_for("ens1", "");
-	refused(-ENODEV, "ens1 is no ConnectX", "net_af_packet0,iface=");
+	refused(-ENODEV, "ens1 is not a ConnectX", "net_af_packet0,iface=");
 	config_for("0000:3c:00.0", "");
 	refused(-ENODEV, "0000:3c:00.0", "modprobe mlx5_ib");
 	config_for("mlx5_0", "0000:3b:00.0");
@@ -525,6 +525,17 @@ static void cards_only(void **state)
 	assert_int_equal(planned(&plan, NULL), 0);
 }
 
+/* Of a longer one the driver would compare the beginning. */
+static void memif_secrets(void **state)
+{
+	struct plan plan;
+
+	config_for("net_memif0,role=client,secret=12345678901234567890123", "");
+	assert_int_equal(planned(&plan, NULL), 0);
+	config_for("net_memif0,role=client,secret=123456789012345678901234", "");
+	refused(-EINVAL, "net_memif0", "more than the 23 letters");
+}
+
 static int cards_there(void **state)
 {
 	char devices[128];
@@ -550,6 +561,7 @@ int main(void)
 		cmocka_unit_test(card_slots),
 		cmocka_unit_test(split_frames),
 		cmocka_unit_test(cards_only),
+		cmocka_unit_test(memif_secrets),
 	};
 
 	return cmocka_run_group_tests(tests, cards_there, tree_remove);

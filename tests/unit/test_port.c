@@ -85,7 +85,7 @@ static void no_ethernet_port(void **state)
 	renamed = "net_null2";
 	hidden = true;
 	assert_int_equal(port_open(&port, "net_null2", "net_null2", &error), -ENODEV);
-	assert_non_null(strstr(error.text, "is no Ethernet port"));
+	assert_non_null(strstr(error.text, "is not an Ethernet port"));
 	hidden = false;
 	renamed = NULL;
 	assert_false(port.open);

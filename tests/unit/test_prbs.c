@@ -5,28 +5,28 @@
 static void test_tables(void **state)
 {
 	struct pattern_tables tables;
-	struct pattern_plan plan;
+	struct pattern pattern;
 
 	for (size_t i = 0; i < PRBS_COUNT; i++) {
 		const unsigned int n = prbs[i].degree;
 
-		plan_make(&plan, prbs[i].kind, 0, -1);
-		tables = pattern_plan_tables(&plan);
-		assert_int_equal(plan.degree, n);
-		assert_int_equal(plan.tap, prbs[i].tap);
-		assert_int_equal(plan.period, (1ull << n) - 1);
+		pattern_make(&pattern, prbs[i].kind, 0, -1);
+		tables = pattern_table_bytes(&pattern);
+		assert_int_equal(pattern.degree, n);
+		assert_int_equal(pattern.tap, prbs[i].tap);
+		assert_int_equal(pattern.period, (1ull << n) - 1);
 		assert_int_equal(tables.windows_bytes / 8 * tables.powers_bytes / 4, 1ull << n);
 		assert_int_equal(tables.file_bytes, 0);
-		assert_true(plan.near_bytes >= 64 && plan.near_bytes < 128);
-		assert_int_equal(plan.near_bytes * n, plan.far_bytes * prbs[i].tap);
-		pattern_plan_free(&plan);
-		assert_null(plan.windows);
+		assert_true(pattern.near_bytes >= 64 && pattern.near_bytes < 128);
+		assert_int_equal(pattern.near_bytes * n, pattern.far_bytes * prbs[i].tap);
+		pattern_free(&pattern);
+		assert_null(pattern.windows);
 	}
-	plan_make(&plan, PATTERN_FILE, 0, -1);
-	tables = pattern_plan_tables(&plan);
+	pattern_make(&pattern, PATTERN_FILE, 0, -1);
+	tables = pattern_table_bytes(&pattern);
 	assert_int_equal(tables.file_bytes, sizeof(file_bytes) - 1);
 	assert_int_equal(tables.windows_bytes + tables.powers_bytes, 0);
-	pattern_plan_free(&plan);
+	pattern_free(&pattern);
 }
 
 /* Every byte of a period and beyond its end (PRBS-31: of the first 4 Mbit). */
@@ -39,19 +39,19 @@ static void test_prbs_from_start(void **state)
 		const uint64_t end = (period < 1 << 23 ? period / 8 : 1 << 19) + 20000;
 		struct shift_register r = register_at(prbs[i].degree, prbs[i].tap, 0);
 		struct pattern_place place = { 0 };
-		struct pattern_plan plan;
+		struct pattern pattern;
 
-		plan_make(&plan, prbs[i].kind, 0, -1);
-		assert_int_equal(plan.invert, prbs[i].inverted);
+		pattern_make(&pattern, prbs[i].kind, 0, -1);
+		assert_int_equal(pattern.invert, prbs[i].inverted);
 		while (place.position < end) {
 			const size_t n = 1 + random64() % MAX_BYTES;
 
-			pattern_fill(&plan, &place, bytes, n);
+			pattern_fill(&pattern, &place, bytes, n);
 			for (size_t b = 0; b < n; b++)
 				assert_int_equal(bytes[b], register_byte(&r, prbs[i].inverted));
 			place.position += n;
 		}
-		pattern_plan_free(&plan);
+		pattern_free(&pattern);
 	}
 }
 
@@ -79,9 +79,9 @@ static void test_prbs_far_away(void **state)
 {
 	for (size_t i = 0; i < PRBS_COUNT; i++) {
 		const uint64_t period = (1ull << prbs[i].degree) - 1;
-		struct pattern_plan plan;
+		struct pattern pattern;
 
-		plan_make(&plan, prbs[i].kind, 0, 0);
+		pattern_make(&pattern, prbs[i].kind, 0, 0);
 		for (uint64_t k = 0; k < 4000; k++) {
 			/* the first: bytes around the end of the period, of 1 to 8 rounds */
 			const uint64_t around = period * (1 + k % 8) / 8 + k / 8;
@@ -91,9 +91,9 @@ static void test_prbs_far_away(void **state)
 			};
 			uint8_t expected[16];
 
-			reference_fill(&plan, &place, expected, sizeof(expected));
+			reference_fill(&pattern, &place, expected, sizeof(expected));
 			for (uint32_t b = 0; b + 4 <= sizeof(expected); b++) {
-				const uint32_t word = pattern_word(&plan, &place, b);
+				const uint32_t word = pattern_word(&pattern, &place, b);
 
 				assert_int_equal(word & 0xff, expected[b]);
 				assert_int_equal(word >> 8 & 0xff, expected[b + 1]);
@@ -101,7 +101,7 @@ static void test_prbs_far_away(void **state)
 				assert_int_equal(word >> 24, expected[b + 3]);
 			}
 		}
-		pattern_plan_free(&plan);
+		pattern_free(&pattern);
 	}
 }
 
@@ -111,17 +111,17 @@ static void test_jump_by_clmul(void **state)
 		skip();
 	for (size_t i = 0; i < PRBS_COUNT; i++) {
 		const uint64_t period = (1ull << prbs[i].degree) - 1;
-		struct pattern_plan plan;
+		struct pattern pattern;
 
-		plan_make(&plan, prbs[i].kind, 0, 0);
+		pattern_make(&pattern, prbs[i].kind, 0, 0);
 		for (int k = 0; k < 20000; k++) {
 			const uint64_t phase = random64() % (period + 1);
-			const uint64_t window = prbs_window(&plan, phase, true);
+			const uint64_t window = prbs_window(&pattern, phase, true);
 
-			assert_int_equal(window, prbs_window(&plan, phase, false));
-			assert_int_equal(window >> 32, pattern_prbs_bits(&plan, phase));
+			assert_int_equal(window, prbs_window(&pattern, phase, false));
+			assert_int_equal(window >> 32, pattern_prbs_bits(&pattern, phase));
 		}
-		pattern_plan_free(&plan);
+		pattern_free(&pattern);
 	}
 }
 
@@ -134,20 +134,20 @@ static void test_each_single_bit(void **state)
 	uint8_t bytes[231];
 
 	for (size_t i = 0; i < PRBS_COUNT; i++) {
-		struct pattern_plan plan;
+		struct pattern pattern;
 
-		plan_make(&plan, prbs[i].kind, 0, -1);
+		pattern_make(&pattern, prbs[i].kind, 0, -1);
 		for (size_t n = 1; n <= sizeof(bytes); n += n < 40 ? 1 : 19) {
-			pattern_fill(&plan, &place, bytes, n);
+			pattern_fill(&pattern, &place, bytes, n);
 			for (size_t bit = 0; bit < 8 * n; bit++) {
 				bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
 				for (size_t c = 0; c < cpu_count; c++)
 					assert_false(
-						prbs_is_right(&plan, &place, bytes, n, cpus[c]));
+						prbs_is_right(&pattern, &place, bytes, n, cpus[c]));
 				bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
 			}
 		}
-		pattern_plan_free(&plan);
+		pattern_free(&pattern);
 	}
 }
 
@@ -157,22 +157,23 @@ static void test_all_wrong(void **state)
 	const struct pattern_place place = { .position = 77 };
 	static uint8_t expected[MAX_BYTES], got[MAX_BYTES];
 	struct pattern_mismatch mismatch;
-	struct pattern_plan plan;
+	struct pattern pattern;
 	uint32_t bits = 0;
 
-	plan_make(&plan, PATTERN_PRBS31, 0, -1);
-	pattern_fill(&plan, &place, expected, MAX_BYTES);
+	pattern_make(&pattern, PATTERN_PRBS31, 0, -1);
+	pattern_fill(&pattern, &place, expected, MAX_BYTES);
 	for (size_t i = 0; i < MAX_BYTES; i++)
 		got[i] = (uint8_t)~expected[i];
-	assert_int_equal(pattern_check_ahead(&plan, &place, got, MAX_BYTES, NULL, &mismatch),
+	assert_int_equal(pattern_check_ahead(&pattern, &place, got, MAX_BYTES, NULL, &mismatch),
 			 8 * MAX_BYTES);
 	/* one bit behind: each byte after the head still follows from the ones before */
 	memmove(got, expected + 1, MAX_BYTES - 1);
 	got[MAX_BYTES - 1] = 0;
 	for (size_t i = 0; i < MAX_BYTES; i++)
 		bits += (uint32_t)__builtin_popcount(expected[i] ^ got[i]);
-	assert_int_equal(pattern_check_ahead(&plan, &place, got, MAX_BYTES, NULL, &mismatch), bits);
-	pattern_plan_free(&plan);
+	assert_int_equal(pattern_check_ahead(&pattern, &place, got, MAX_BYTES, NULL, &mismatch),
+			 bits);
+	pattern_free(&pattern);
 }
 
 int main(void)

@@ -177,7 +177,7 @@ static void reader_leaves(void **state)
 	snprintf(path, sizeof(path), "%s/pipe", folder);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	play.config.all = path;
-	refused(&play, -ENXIO, "nobody reads this pipe");
+	refused(&play, -ENXIO, "no process reads this pipe");
 	from = open(path, O_RDONLY | O_NONBLOCK);
 	assert_true(from >= 0);
 	play_start(&play);

@@ -34,7 +34,7 @@ static void pattern_frame(void *context, const struct rte_mbuf *mbuf, const uint
 	uint32_t s;
 
 	assert_int_equal(mbuf->pkt_len, mbuf->data_len);
-	frame_check_ahead(&scene.layout, &scene.plan, bytes, mbuf->data_len, NULL, &result);
+	frame_check_ahead(&scene.layout, &scene.pattern, bytes, mbuf->data_len, NULL, &result);
 	s = (result.stream - seen->first) / seen->step;
 	assert_true(s < STREAMS_MAX && seen->first + s * seen->step == result.stream);
 	if (result.verdict == FRAME_END) {
@@ -297,7 +297,8 @@ static void file_frame(void *context, const struct rte_mbuf *mbuf, const uint8_t
 	struct frame_result result;
 
 	if (mbuf->data_len != file_len(number) || bytes[0] != frame_byte(number, 0)) {
-		frame_check_ahead(&scene.layout, &scene.plan, bytes, mbuf->data_len, NULL, &result);
+		frame_check_ahead(&scene.layout, &scene.pattern, bytes, mbuf->data_len, NULL,
+				  &result);
 		assert_int_equal(result.verdict, FRAME_END);
 		played->ends++;
 		played->ended_at = result.sequence;

@@ -23,7 +23,7 @@
 
 struct scene {
 	struct frame_layout layout;
-	struct pattern_plan plan;
+	struct pattern pattern;
 	struct verdict verdict;
 	uint8_t *prbs; /* uninverted bits, FRAMES + some payloads */
 	uint64_t random;
@@ -68,7 +68,8 @@ static uint32_t phase_of(const struct scene *scene, uint64_t byte)
 
 static void scene_create(struct scene *scene)
 {
-	const struct verdict_config config = { .layout = &scene->layout, .plan = &scene->plan };
+	const struct verdict_config config = { .layout = &scene->layout,
+					       .pattern = &scene->pattern };
 
 	assert_int_equal(verdict_create(&scene->verdict, QUEUES, &config), 0);
 }
@@ -88,8 +89,9 @@ static void scene_begin(struct scene *scene, uint32_t bytes, uint64_t step, enum
 		const struct pattern_config pattern = { .kind = kind, .invert = -1 };
 
 		scene->layout.custom.self_phase = 1;
-		assert_int_equal(pattern_plan_init(&scene->plan, &pattern), 0);
-		prbs_make(scene, scene->plan.degree, scene->plan.tap, (size_t)2 * FRAMES * PAYLOAD);
+		assert_int_equal(pattern_init(&scene->pattern, &pattern), 0);
+		prbs_make(scene, scene->pattern.degree, scene->pattern.tap,
+			  (size_t)2 * FRAMES * PAYLOAD);
 	}
 	scene_create(scene);
 }
@@ -100,7 +102,7 @@ static void scene_end(struct scene *scene)
 	number_set_free(&scene->seen);
 	free(scene->prbs);
 	if (scene->layout.custom.self_phase)
-		pattern_plan_free(&scene->plan);
+		pattern_free(&scene->pattern);
 }
 
 static void burst_flush(struct scene *scene)

@@ -119,7 +119,7 @@ static void hostile_ends(void **state)
 	add_end(&verdict, 0, UINT64_MAX, 0);
 	assert_false(verdict_ended(&verdict));
 	add_end(&verdict, 1, UINT64_MAX, UINT32_MAX);
-	assert_int_equal(verdict.senders[0].streams, 0);
+	assert_int_equal(verdict.senders[0].streams, UINT32_MAX);
 	assert_false(verdict_ended(&verdict));
 	add_end(&verdict, 2, 1, 3);
 	assert_true(verdict_ended(&verdict));
@@ -218,6 +218,26 @@ static void unheard(void **state)
 	verdict_unheard(&verdict, false, &senders, &streams);
 	assert_int_equal(streams, 0);
 	verdict_destroy(&verdict);
+}
+
+/* What nobody can fulfil is no end: it is missed as any other is. */
+static void announced_beyond_belief(void **state)
+{
+	static const uint32_t streams[] = { GDRCAP_STREAMS_MAX + 1, VERDICT_STREAMS_SEEN + 1,
+					    UINT32_MAX };
+	uint32_t senders, missing;
+	struct verdict verdict;
+
+	for (uint32_t i = 0; i < sizeof(streams) / sizeof(streams[0]); i++) {
+		assert_int_equal(create(&verdict, 1, 0), 0);
+		add(&verdict, 0, record_of(0, 0, 100, FRAME_VALID, 1));
+		for (uint32_t n = 0; n < 5; n++)
+			add_end(&verdict, 0, 100, streams[i]);
+		assert_false(verdict_ended(&verdict));
+		verdict_unheard(&verdict, false, &senders, &missing);
+		assert_int_equal(missing, streams[i] - 1);
+		verdict_destroy(&verdict);
+	}
 }
 
 /* Streams of a sender that left without a word about their end. */
@@ -389,6 +409,7 @@ int main(void)
 		cmocka_unit_test(ends_of_two_senders),
 		cmocka_unit_test(ends_from_one_address),
 		cmocka_unit_test(unheard),
+		cmocka_unit_test(announced_beyond_belief),
 		cmocka_unit_test(left_without_a_word),
 		cmocka_unit_test(ends_of_many_addresses),
 		cmocka_unit_test(restarts_of_one_frame),

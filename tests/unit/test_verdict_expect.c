@@ -288,6 +288,29 @@ static void a_frame_out_of_place(void **state)
 	}
 }
 
+/* What is not in the file is no copy of what is: not during the run, and not at its end. */
+static void one_too_many(void **state)
+{
+	static struct scene scene;
+	struct gdrcap_counts total;
+
+	scene_begin(&scene, 60, 60, true, 1);
+	for (uint32_t n = 0; n < 60; n++)
+		arrive(&scene, n, FRAME_VALID);
+	unknown(&scene);
+	for (uint32_t whole = 0; whole < 2; whole++) {
+		verdict_total(&scene.verdict, false, 0, &total);
+		assert_int_equal(total.received, 61);
+		assert_int_equal(total.valid, 60);
+		assert_int_equal(total.damaged, 1);
+		assert_int_equal(total.duplicate, 0);
+		assert_int_equal(total.lost, 0);
+		assert_int_equal(total.sent, 61);
+		verdict_expect_whole(&scene.verdict);
+	}
+	scene_end(&scene);
+}
+
 /* No frame seen: nothing is known of a loop. What fits nowhere may be one of the missing. */
 static void the_whole_file(void **state)
 {
@@ -526,6 +549,7 @@ int main(void)
 		cmocka_unit_test(contents_at_random),
 		cmocka_unit_test(head_tail_and_laps),
 		cmocka_unit_test(a_frame_out_of_place),
+		cmocka_unit_test(one_too_many),
 		cmocka_unit_test(the_whole_file),
 		cmocka_unit_test(strays_at_random),
 		cmocka_unit_test(spread_over_queues),

@@ -29,7 +29,7 @@ static struct {
 	struct region region;
 	struct rte_mempool *pool;
 	struct frame_layout layout;
-	struct pattern_plan plan;
+	struct pattern pattern;
 } scene;
 
 /* One run. */
@@ -61,7 +61,7 @@ static int scene_open(void **state)
 	if (scene.gpu < 0 || kernel_host_ops.open(0, &scene.device) < 0 ||
 	    region_create(&scene.region, &region, NULL) < 0 ||
 	    frame_layout_init(&scene.layout, &frame) < 0 ||
-	    pattern_plan_init(&scene.plan, &pattern) < 0)
+	    pattern_init(&scene.pattern, &pattern) < 0)
 		return -1;
 	scene.pool = region_pool_create(&scene.region, "scene", SCENE_SLOTS, false, -1, NULL);
 	return scene.pool ? 0 : -1;
@@ -70,7 +70,7 @@ static int scene_open(void **state)
 static int scene_close(void **state)
 {
 	rte_mempool_free(scene.pool);
-	pattern_plan_free(&scene.plan);
+	pattern_free(&scene.pattern);
 	region_destroy(&scene.region);
 	kernel_host_ops.close(scene.device);
 	return 0;
@@ -122,7 +122,7 @@ static void run_open(struct run *run, struct tx_config *config, uint32_t burst, 
 		.role = KERNEL_WRITE,
 		.ring_count = 1,
 		.layout = scene.layout,
-		.plan = scene.plan,
+		.pattern = scene.pattern,
 		.store = config->file ? &config->file->view : NULL,
 	};
 

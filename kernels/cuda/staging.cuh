@@ -3,18 +3,18 @@
  * The beginnings of a burst's frames in shared memory, for threads that read one frame each.
  *
  * A frame of header-data split is staged as if it lay whole where its rest lies, its first piece
- * before it: the pieces that its first piece touches are all in the stage, and those behind them
+ * before it: the pieces that its first piece touches are all in the staging buffer, and those behind them
  * are read where they are.
  */
-#ifndef GDRCAP_CUDA_STAGE_CUH
-#define GDRCAP_CUDA_STAGE_CUH
+#ifndef GDRCAP_CUDA_STAGING_CUH
+#define GDRCAP_CUDA_STAGING_CUH
 
 #include "kernels/cuda/block.cuh"
 #include "kernels/cuda/split_or_stale.cuh"
 #include "kernels/cuda/unaligned16.cuh"
 
-/* Frame f's byte 0 is byte stage_shift() of stage[f]. */
-template <bool split_or_stale> struct stage_size {
+/* Frame f's byte 0 is byte staging_shift() of staging[f]. */
+template <bool split_or_stale> struct staging_size {
 	/* a first piece may end in the ninth, since a frame starts up to 15 bytes into its first */
 	static constexpr uint32_t pieces = split_or_stale ? 9 : 8;
 	static constexpr uint32_t bytes = PIECE_BYTES * pieces;
@@ -24,24 +24,24 @@ template <bool split_or_stale> struct stage_size {
 };
 
 /* A frame starts up to 15 bytes into its first piece; its headers and first word must be staged. */
-#define STAGE_FRAME_BYTES (stage_size<false>::bytes - (PIECE_BYTES - 1))
+#define STAGE_FRAME_BYTES (staging_size<false>::bytes - (PIECE_BYTES - 1))
 static_assert(STAGE_FRAME_BYTES >= FRAME_MAX_OVERHEAD + 4 &&
 		      STAGE_FRAME_BYTES >= FRAME_CUSTOM_PAYLOAD_MAX + 8 &&
 		      STAGE_FRAME_BYTES >= FRAME_FIELD_END_MAX &&
 		      STAGE_FRAME_BYTES >= FRAME_MATCH_BYTES,
-	      "stage holds the headers");
-static_assert(stage_size<true>::bytes - (PIECE_BYTES - 1) >= FRAME_HEAD_BYTES_MAX,
-	      "stage holds first pieces");
+	      "staging holds the headers");
+static_assert(staging_size<true>::bytes - (PIECE_BYTES - 1) >= FRAME_HEAD_BYTES_MAX,
+	      "staging holds first pieces");
 
-__device__ __forceinline__ uint32_t stage_shift(const uint8_t *frame)
+__device__ __forceinline__ uint32_t staging_shift(const uint8_t *frame)
 {
 	return (uint32_t)(uintptr_t)frame % PIECE_BYTES;
 }
 
-/* Four bytes of a staged frame from byte `at` of its stage. */
-__device__ __forceinline__ uint32_t stage_word(const uint32_t *stage, uint32_t at)
+/* Four bytes of a staged frame from byte `at` of its staging buffer. */
+__device__ __forceinline__ uint32_t staging_word(const uint32_t *staging, uint32_t at)
 {
-	return __funnelshift_r(stage[at / 4], stage[at / 4 + 1], 8 * (at % 4));
+	return __funnelshift_r(staging[at / 4], staging[at / 4 + 1], 8 * (at % 4));
 }
 
 /* Bytes from .. from + 15 of a stretch of `bytes` bytes that may start anywhere; those before and
@@ -49,7 +49,7 @@ __device__ __forceinline__ uint32_t stage_word(const uint32_t *stage, uint32_t a
 __device__ __forceinline__ uint4 stretch_piece(const uint8_t *stretch, uint32_t bytes, int from)
 {
 	const uint8_t *at = stretch + from;
-	const uint32_t shift = stage_shift(at);
+	const uint32_t shift = staging_shift(at);
 	const uint4 *pieces = (const uint4 *)(at - shift);
 	const int first = from - (int)shift, end = (int)bytes; /* of pieces[0], in the stretch */
 	uint4 low = make_uint4(0, 0, 0, 0), high = low, out;
@@ -65,13 +65,14 @@ __device__ __forceinline__ uint4 stretch_piece(const uint8_t *stretch, uint32_t 
 			  out.w & byte_mask(-from - 12, end - from - 12));
 }
 
-/* Piece `piece` of the stage of a frame that may lie in two pieces. */
-__device__ __forceinline__ uint4 stage_piece(const struct ring_shared &ring,
-					     const struct split_or_stale_shared<true> &extra,
-					     const struct burst_in &in, uint32_t f, uint32_t piece)
+/* Piece `piece` of the staging buffer of a frame that may lie in two pieces. */
+__device__ __forceinline__ uint4 staging_piece(const struct ring_shared &ring,
+					       const struct split_or_stale_shared<true> &extra,
+					       const struct burst_in &in, uint32_t f,
+					       uint32_t piece)
 {
 	const uint8_t *frame = frame_placed(ring, extra, in, f).at;
-	const int from = (int)(piece * PIECE_BYTES) - (int)stage_shift(frame);
+	const int from = (int)(piece * PIECE_BYTES) - (int)staging_shift(frame);
 	struct frame_pieces pieces;
 	uint4 out = make_uint4(0, 0, 0, 0), head;
 
@@ -88,7 +89,7 @@ __device__ __forceinline__ uint4 stage_piece(const struct ring_shared &ring,
 /* Pieces of its frames that a thread has under way while it stages them. */
 #define STAGE_AT_ONCE 4u
 
-__device__ __forceinline__ void stage_store(uint32_t *to, uint4 bytes)
+__device__ __forceinline__ void staging_store(uint32_t *to, uint4 bytes)
 {
 	to[0] = bytes.x;
 	to[1] = bytes.y;
@@ -96,13 +97,14 @@ __device__ __forceinline__ void stage_store(uint32_t *to, uint4 bytes)
 	to[3] = bytes.w;
 }
 
-/* Where piece `piece` of frame f's stage is in the region; NULL: nothing of the frame is there. */
-__device__ __forceinline__ const uint4 *
-stage_source(const struct ring_shared &ring, const struct burst_in &in, uint32_t f, uint32_t piece)
+/* Where piece `piece` of frame f's staging buffer is in the region; NULL: nothing of the frame is there. */
+__device__ __forceinline__ const uint4 *staging_source(const struct ring_shared &ring,
+						       const struct burst_in &in, uint32_t f,
+						       uint32_t piece)
 {
 	const struct frame_desc desc = in.desc[f];
 	const uint8_t *frame = frame_at(&ring.ring, desc);
-	const uint32_t shift = stage_shift(frame), from = piece * PIECE_BYTES;
+	const uint32_t shift = staging_shift(frame), from = piece * PIECE_BYTES;
 
 	/* the region begins and ends at whole pieces */
 	return frame && from < shift + desc.len ? (const uint4 *)(frame - shift + from) : NULL;
@@ -112,10 +114,11 @@ stage_source(const struct ring_shared &ring, const struct burst_in &in, uint32_t
  * first has come. */
 __device__ __forceinline__ void stage_frames(const struct ring_shared &ring,
 					     const struct split_or_stale_shared<false> &,
-					     uint32_t (*stage)[stage_size<false>::stride],
+					     uint32_t (*staging)[staging_size<false>::stride],
 					     const struct burst_in &in, uint32_t thread)
 {
-	const uint32_t per_frame = stage_size<false>::pieces, step = ring.work_threads / per_frame;
+	const uint32_t per_frame = staging_size<false>::pieces,
+		       step = ring.work_threads / per_frame;
 	const uint32_t piece = thread % per_frame, count = in.count;
 
 	for (uint32_t first = thread / per_frame; first < count; first += STAGE_AT_ONCE * step) {
@@ -125,7 +128,7 @@ __device__ __forceinline__ void stage_frames(const struct ring_shared &ring,
 #pragma unroll
 		for (uint32_t k = 0; k < STAGE_AT_ONCE; k++) {
 			const uint32_t f = first + k * step;
-			const uint4 *from = f < count ? stage_source(ring, in, f, piece) : NULL;
+			const uint4 *from = f < count ? staging_source(ring, in, f, piece) : NULL;
 
 			bytes[k] = make_uint4(0, 0, 0, 0);
 			if (from)
@@ -135,30 +138,30 @@ __device__ __forceinline__ void stage_frames(const struct ring_shared &ring,
 #pragma unroll
 		for (uint32_t k = 0; k < STAGE_AT_ONCE; k++)
 			if (there >> k & 1)
-				stage_store(&stage[first + k * step][piece * PIECE_BYTES / 4],
-					    bytes[k]);
+				staging_store(&staging[first + k * step][piece * PIECE_BYTES / 4],
+					      bytes[k]);
 	}
 }
 
 /* The same of those frames that are due, which may lie in two pieces. */
 __device__ __forceinline__ void stage_frames(const struct ring_shared &ring,
 					     const struct split_or_stale_shared<true> &extra,
-					     uint32_t (*stage)[stage_size<true>::stride],
+					     uint32_t (*staging)[staging_size<true>::stride],
 					     const struct burst_in &in, uint32_t thread)
 {
-	const uint32_t per_frame = stage_size<true>::pieces, pieces = in.count * per_frame;
+	const uint32_t per_frame = staging_size<true>::pieces, pieces = in.count * per_frame;
 
 	for (uint32_t i = thread; i < pieces; i += ring.work_threads) {
 		const uint32_t f = i / per_frame, piece = i % per_frame;
 
 		if (frame_is_due(extra, f))
-			stage_store(&stage[f][piece * PIECE_BYTES / 4],
-				    stage_piece(ring, extra, in, f, piece));
+			staging_store(&staging[f][piece * PIECE_BYTES / 4],
+				      staging_piece(ring, extra, in, f, piece));
 	}
 }
 
 /*
- * A received payload, or frame, that is read by a warp. Split: its first bytes are in the stage.
+ * A received payload, or frame, that is read by a warp. Split: its first bytes are in the staging buffer.
  */
 template <bool split_or_stale> struct received;
 
@@ -175,12 +178,12 @@ template <> struct received<true> {
 /* From byte `start` of frame i, which begins at `frame`, on. */
 template <bool split_or_stale>
 __device__ __forceinline__ struct received<split_or_stale>
-received_from(const uint8_t *frame, const uint32_t *stage, uint32_t start) {
+received_from(const uint8_t *frame, const uint32_t *staging, uint32_t start) {
 	if constexpr (split_or_stale) {
-		const uint32_t before = stage_shift(frame) + start;
+		const uint32_t before = staging_shift(frame) + start;
 
-		return { frame + start, (const uint8_t *)stage + before,
-			 stage_size<true>::bytes - before };
+		return { frame + start, (const uint8_t *)staging + before,
+			 staging_size<true>::bytes - before };
 	} else {
 		return { frame + start };
 	}
@@ -202,7 +205,7 @@ template <bool split_or_stale>
 __device__ __forceinline__ uint4 received_piece(const struct received<split_or_stale> &from,
 						uint32_t p)
 {
-	return piece_load((const uint4 *)(from.at - stage_shift(from.at)) + p);
+	return piece_load((const uint4 *)(from.at - staging_shift(from.at)) + p);
 }
 
 /* Aligned words, likewise counted; wherever they are. */

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Files that ports send into (net_pcap...,tx_pcap=FILE): whether all that they were given is there. */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include <rte_common.h>
+
+#include "port/devargs.h"
+#include "replay/pcap_file.h"
+#include "session/session.h"
+
+#define FILE_HEADER 24u
+#define FRAME_HEADER 16u
+
+struct sent_files {
+	char path[SETTINGS_NAME_BYTES]; /* of the last */
+	uint64_t bytes;			/* of frames and their headers, of all */
+	bool known;			/* they are files, and can be looked at */
+};
+
+static bool path_of(const struct port *port, unsigned int n, char path[SETTINGS_NAME_BYTES])
+{
+	return strncmp(port->name, "net_pcap", strlen("net_pcap")) == 0 &&
+	       devargs_value(devargs_of(port->name), "tx_pcap", n, path, SETTINGS_NAME_BYTES) >= 0;
+}
+
+static void files_look(struct gdrcap_session *session, const struct port *port,
+		       struct sent_files *files)
+{
+	struct stat stat_of;
+	int ret;
+
+	memset(files, 0, sizeof(*files));
+	for (unsigned int n = 0; path_of(port, n, files->path); n++) {
+		ret = stat(files->path, &stat_of);
+		if (ret < 0)
+			session_message(session, GDRCAP_LOG_WARNING,
+					"%s: whether all that was sent is in it is not known: %s",
+					files->path, strerror(errno));
+		if (ret < 0 || !S_ISREG(stat_of.st_mode)) {
+			files->known = false;
+			return;
+		}
+		files->known = true;
+		files->bytes += (uint64_t)stat_of.st_size -
+				RTE_MIN((uint64_t)stat_of.st_size, (uint64_t)FILE_HEADER);
+	}
+}
+
+/* Those that a reader finds: up to the first place where something is missing. */
+static uint64_t frames_in_files(const struct port *port)
+{
+	char path[SETTINGS_NAME_BYTES];
+	struct gdrcap_error error;
+	struct pcap_file *file;
+	uint64_t frames = 0;
+
+	for (unsigned int n = 0; path_of(port, n, path); n++) {
+		if (pcap_file_open(&file, path, NULL, &error) < 0)
+			continue;
+		while (pcap_file_skip(file, &error) > 0)
+			frames++;
+		pcap_file_close(file);
+	}
+	return frames;
+}
+
+/* DPDK's driver for files does not look whether its writes succeed, and calls each frame sent. */
+void session_sent_files_judge(struct gdrcap_session *session)
+{
+	for (uint32_t p = 0; session->workers.tx_count && p < session->settings.ports; p++) {
+		struct session_pair *pair = &session->ports.pairs[p];
+		struct port_counters counters;
+		struct sent_files files;
+		struct statvfs system = { 0 };
+		uint64_t wanted, found;
+
+		files_look(session, &pair->tx, &files);
+		if (!files.known)
+			continue;
+		session_port_counters(session, &pair->tx, &counters);
+		wanted = counters.tx_bytes + FRAME_HEADER * counters.tx_frames;
+		if (files.bytes >= wanted)
+			continue;
+		found = frames_in_files(&pair->tx);
+		pair->tx_unwritten = RTE_MAX(counters.tx_frames, found + 1) - found;
+		(void)statvfs(files.path, &system);
+		session_message(
+			session, GDRCAP_LOG_ERROR,
+			"%s lacks %llu of %llu bytes that were sent into it, and can be "
+			"read up to frame %llu of %llu: writing it failed; its file system has "
+			"%llu KiB left: make room there, raise ulimit -f, or name another place",
+			files.path, (unsigned long long)(wanted - files.bytes),
+			(unsigned long long)wanted, (unsigned long long)found,
+			(unsigned long long)counters.tx_frames,
+			(unsigned long long)system.f_bavail * system.f_frsize >> 10);
+	}
+}
