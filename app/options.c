@@ -68,6 +68,8 @@ struct parser {
 	char negated[GDRCAP_OPTIONS_MAX][NAME_BYTES]; /* "no-guard": names in `table` */
 	const char *config_path;
 	int explain;
+	const char *image[GDRCAP_IMAGES_MAX]; /* as given: maybe files */
+	uint32_t image_count;
 	unsigned char given[GDRCAP_OPTIONS_MAX]; /* library options already applied */
 	struct app_options *options;
 };
@@ -263,6 +265,8 @@ static int apply_library(struct parser *parser, size_t index, const char *value)
 	if (ret)
 		return parser_refuse(parser, "--%s", error.text);
 	parser->given[index] = 1;
+	if (!strcmp(option->key, "image") && parser->image_count < GDRCAP_IMAGES_MAX)
+		parser->image[parser->image_count++] = value;
 	return 0;
 }
 
@@ -376,35 +380,51 @@ static int load_file(struct parser *parser)
 	return ret;
 }
 
-/* Does the option `key` name this file? */
-static int is_file(const struct app_options *options, const char *key, const struct stat *other)
+/* The option whose file, which the run writes, is this one; NULL: none. The library knows the others that
+ * it reads. */
+static const char *writes(const struct app_options *options, const struct stat *other)
 {
-	const char *path = gdrcap_config_get(options->config, key, 0);
+	const struct {
+		const char *flag, *path;
+	} files[] = {
+		{ "save", gdrcap_config_get(options->config, "save", 0) },
+		{ "save-damaged", gdrcap_config_get(options->config, "save_damaged", 0) },
+		{ "save-images", options->save_images },
+	};
 	struct stat file;
 
-	return path && !stat(path, &file) && file.st_dev == other->st_dev &&
-	       file.st_ino == other->st_ino;
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		if (files[i].path && !stat(files[i].path, &file) && file.st_dev == other->st_dev &&
+		    file.st_ino == other->st_ino)
+			return files[i].flag;
+	return NULL;
 }
 
-/* The files that the run writes; the library knows the others that it reads. */
 static int check_file_stays(const struct parser *parser)
 {
 	const struct app_options *options = parser->options;
+	const char *flag;
 	struct stat file;
 
 	if ((options->json || options->json_lines) && !fstat(STDOUT_FILENO, &file) &&
-	    (is_file(options, "save", &file) || is_file(options, "save_damaged", &file)))
-		return parser_refuse(parser, "--json and saved frames cannot both go to standard "
-					     "output; save to a file");
-	if (!parser->config_path || stat(parser->config_path, &file))
-		return 0;
-	if (is_file(options, "save", &file))
+	    writes(options, &file))
 		return parser_refuse(parser,
-				     "--save would overwrite the --config file; name another");
-	if (is_file(options, "save_damaged", &file))
-		return parser_refuse(parser,
-				     "--save-damaged would overwrite the --config file; name "
-				     "another");
+				     "--json and saved %s cannot both go to standard "
+				     "output; save to a file",
+				     options->save_images ? "images" : "frames");
+	if (parser->config_path && !stat(parser->config_path, &file)) {
+		flag = writes(options, &file);
+		if (flag)
+			return parser_refuse(parser,
+					     "--%s would overwrite the --config file; name another",
+					     flag);
+	}
+	for (uint32_t i = 0; i < parser->image_count; i++) {
+		flag = stat(parser->image[i], &file) ? NULL : writes(options, &file);
+		if (flag)
+			return parser_refuse(
+				parser, "--%s would overwrite an --image file; name another", flag);
+	}
 	return 0;
 }
 
@@ -431,6 +451,7 @@ static int complete_images(const struct parser *parser)
 	struct app_options *options = parser->options;
 	const char *consumer = gdrcap_config_get(options->config, "consumer", 0);
 	const char *every = gdrcap_config_get(options->config, "save_every", 0);
+	char *end;
 
 	if (!gdrcap_config_get(options->config, "image", 0))
 		return options->save_images
@@ -441,7 +462,12 @@ static int complete_images(const struct parser *parser)
 		gdrcap_config_set(options->config, "consumer", "host", NULL);
 	options->save_images_every = 1;
 	if (options->save_images && every) {
-		options->save_images_every = (uint32_t)strtoul(every, NULL, 10);
+		options->save_images_every = (uint32_t)strtoul(every, &end, 10);
+		if (*end)
+			return parser_refuse(parser,
+					     "--save-every: of images a plain number, not "
+					     "'%s'",
+					     every);
 		gdrcap_config_set(options->config, "save_every", NULL, NULL);
 	}
 	return 0;

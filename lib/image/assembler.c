@@ -115,8 +115,10 @@ static void slot_closed(struct assembler *assembler, struct assembler_slot *entr
 	const uint32_t slot = (uint32_t)(entry - assembler->slot);
 	uint32_t expected;
 
+	/* the device counts whole pieces; records know how long a sender's last one was */
+	if (entry->pieces != view->shared->closed[slot].pieces)
+		entry->bytes = view->shared->closed[slot].bytes;
 	entry->pieces = view->shared->closed[slot].pieces;
-	entry->bytes = view->shared->closed[slot].bytes;
 	if (entry->said && entry->said < view->layout.pieces)
 		entry->past =
 			image_bits_past(view->present_host + (size_t)slot * view->present_words,

@@ -108,7 +108,8 @@ int gdrcap_config_set(struct gdrcap_config *config, const char *key, const char 
 int gdrcap_config_add(struct gdrcap_config *config, const char *key, const char *value,
 		      struct gdrcap_error *error);
 /** Value `index` (0, but for lists) of an option: as it was written (a switch: "true" or "false"; an
- * image: what it came to, as YAML with every key), else its default; NULL where there is none, and for a wrong key. Valid until the option is given again. */
+ * image: what it came to, as YAML with every key), else its default; NULL where there is none, and for a
+ * wrong key. Valid until the option is given again. */
 const char *gdrcap_config_get(const struct gdrcap_config *config, const char *key, uint32_t index);
 /**
  * Reads options from a YAML file. Unknown key, wrong type, value out of range: -EINVAL, and

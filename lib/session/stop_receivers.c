@@ -128,10 +128,11 @@ bool session_receivers_cut(struct gdrcap_session *session)
 
 void session_receivers_close(struct gdrcap_session *session)
 {
-	if (settings_collects(&session->settings))
+	if (settings_validates(&session->settings))
 		return;
 	session_receivers_phase(session, RX_DRAIN);
 	session->run.cut = true;
+	atomic_store(&session->workers.accountant.images_end, true);
 }
 
 /* Those of a consumer on the CPU, of who collects its results, and of who takes the slots back. */

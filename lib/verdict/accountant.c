@@ -108,12 +108,36 @@ static void accountant_close_images(struct assembler *assembler)
 	assembler_end(assembler, rte_rdtsc());
 }
 
+/* The run is over, and nothing more will come: whoever waits for images learns it, also before the stop. */
+static bool images_are_over(const struct accountant *accountant)
+{
+	if (accountant->images_ended ||
+	    !atomic_load_explicit(&accountant->images_end, memory_order_acquire))
+		return false;
+	for (uint32_t q = 0; q < accountant->ring_count; q++) {
+		const struct ring_producer *ring = accountant->rings[q];
+
+		/* `ended` first: nothing is published after it */
+		if (!atomic_load_explicit(&ring->ended, memory_order_acquire) ||
+		    atomic_load_explicit(&ring->accounted, memory_order_relaxed) !=
+			    atomic_load_explicit(&ring->published, memory_order_relaxed))
+			return false;
+	}
+	return true;
+}
+
+static void accountant_end_images(struct accountant *accountant)
+{
+	for (uint32_t i = 0; i < accountant->image_count; i++)
+		accountant_close_images(&accountant->images[i].assembler);
+	accountant->images_ended = true;
+}
+
 /* No burst will follow: nothing is held any longer. */
 static void accountant_end(struct accountant *accountant)
 {
 	verdict_finish(&accountant->verdict);
-	for (uint32_t i = 0; i < accountant->image_count; i++)
-		accountant_close_images(&accountant->images[i].assembler);
+	accountant_end_images(accountant);
 	if (!accountant->save)
 		return;
 	save_end(accountant->save);
@@ -145,6 +169,8 @@ static void accountant_run(void *arg)
 	pthread_mutex_lock(&accountant->lock);
 	while (!atomic_load_explicit(&accountant->stop, memory_order_relaxed)) {
 		idle = accountant_round(accountant) ? 0 : idle + 1;
+		if (idle && images_are_over(accountant))
+			accountant_end_images(accountant);
 		if (atomic_load_explicit(&accountant->wanted, memory_order_relaxed)) {
 			const unsigned int turn =
 				atomic_load_explicit(&accountant->lent, memory_order_relaxed);

@@ -31,6 +31,8 @@ struct accountant {
 		*save; /* frames that go to files pass here before their slots go back; or NULL */
 	struct gdrcap_images *images; /* by description; before the start; NULL: none */
 	uint32_t image_count;
+	_Atomic bool images_end; /* no frames will come: when all are accounted, images end */
+	bool images_ended;
 	uint64_t now;		     /* of this round */
 	pthread_mutex_t lock;	     /* held by the thread, and lent while `wanted` is not 0 */
 	_Atomic unsigned int wanted; /* readers who wait for the lock or have it */

@@ -124,19 +124,16 @@ static void every_byte(void **state)
 	assert_string_equal(gdrcap_images_name(images), "own");
 	assert_int_equal(gdrcap_image_poll(images, image, 8), 0);
 	api_start(session);
-	while (number < WHOLE) {
-		n = gdrcap_image_wait(images, image, 1 + number % 8, -1);
-		assert_true(n > 0);
+	/* The run ends by itself, and so do the images. */
+	while ((n = gdrcap_image_wait(images, image, 1 + number % 8, -1)) > 0) {
 		for (int i = 0; i < n; i++)
 			check_image(image[i], number++);
 		gdrcap_image_release(images, image, (unsigned int)n);
 	}
-	assert_int_equal(gdrcap_image_wait(images, image, 8, 1000), 0);
-	api_wait_end(session);
+	assert_int_equal(n, -ESHUTDOWN);
+	assert_int_equal(number, WHOLE + 1);
+	assert_int_equal(gdrcap_wait_end(session, 0), 1);
 	api_stop(session);
-	assert_int_equal(gdrcap_image_wait(images, image, 8, -1), 1);
-	check_image(image[0], WHOLE);
-	assert_int_equal(gdrcap_image_wait(images, image, 8, -1), -ESHUTDOWN);
 	assert_int_equal(gdrcap_image_poll(images, image, 8), -ESHUTDOWN);
 	check_end(session);
 	gdrcap_destroy(session);
@@ -171,7 +168,8 @@ static void descriptor(void **state)
 				gdrcap_image_release(images, &image[--n], 1);
 			assert_int_equal(gdrcap_image_release_after(images, image, 1, NULL), 1);
 		}
-		assert_int_equal(n, 0);
+		/* the run may have ended by itself */
+		assert_true(n == 0 || (n == -ESHUTDOWN && number == WHOLE));
 	}
 	api_wait_end(session);
 	api_stop(session);
@@ -214,6 +212,23 @@ static void held(void **state)
 	assert_int_equal(counts.complete, 4);
 	assert_int_equal(counts.dropped, 996);
 	gdrcap_image_release(images, image, 4);
+	gdrcap_destroy(session);
+}
+
+/* Nothing is there within a while. */
+static void a_while(void **state)
+{
+	struct gdrcap_config *config API_FREED = NULL;
+	const struct gdrcap_image *image;
+	struct gdrcap_session *session;
+
+	(void)state;
+	images_config(&config, 0, 4);
+	api_set(config, "match", "ethertype=0x1234");
+	session = api_create(config);
+	api_start(session);
+	assert_int_equal(gdrcap_image_wait(gdrcap_get_images(session, 0), &image, 1, 1000), 0);
+	api_stop(session);
 	gdrcap_destroy(session);
 }
 
@@ -296,11 +311,9 @@ static void parts_and_mistakes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_byte),
-		cmocka_unit_test(descriptor),
-		cmocka_unit_test(held),
-		cmocka_unit_test(end_wakes),
-		cmocka_unit_test(parts_and_mistakes),
+		cmocka_unit_test(every_byte), cmocka_unit_test(descriptor),
+		cmocka_unit_test(held),	      cmocka_unit_test(a_while),
+		cmocka_unit_test(end_wakes),  cmocka_unit_test(parts_and_mistakes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -118,14 +118,21 @@ def check_images(summary, count=1):
     assert summary["frames"]["valid"] is summary["bits"] is None, summary
 
 
-def capture(folder, frames, image, *arguments, expect=0):
-    """The images of these frames, as the JSON tells of them, and their bytes."""
-    path, out = os.path.join(folder, "in.pcap"), os.path.join(folder, "out.raw")
+def write_pcap(folder, name, frames):
+    path = os.path.join(folder, name)
     with open_file(path, "wb") as file:
         file.write(pcapfile.pcap_bytes(frames))
-    summary = e2e.run_json("capture", "--quiet", "--gpu", "host", "--port",
-                           "net_pcap0,rx_pcap=%s" % path, "--frames", str(len(frames)),
-                           "--image", image, "--save-images", out, *arguments, expect=expect)
+    return path
+
+
+def capture(folder, frames, image, *arguments, port=None, expect=0):
+    """The images of these frames, as the JSON tells of them, and their bytes. port: that brings them, if
+    not one file."""
+    out = os.path.join(folder, "out.raw")
+    port = port or ("--port", "net_pcap0,rx_pcap=%s" % write_pcap(folder, "in.pcap", frames))
+    summary = e2e.run_json("capture", "--quiet", "--gpu", "host", *port, "--frames",
+                           str(len(frames)), "--image", image, "--save-images", out, *arguments,
+                           expect=expect)
     check_images(summary)
     assert summary["frames"]["received"] == len(frames), summary["frames"]
     with open_file(out, "rb") as file:
@@ -235,6 +242,39 @@ def test_a_sender_begins_anew():
     assert images["first_incomplete"][0]["number"] == 1 << 50, images
 
 
+def test_queues_and_workers():
+    """An image's packets in turn by two queues, each with two workers: whichever is first. How far one
+    queue is ahead of the other is the scheduler's, so as many images may be open as there are."""
+    sender = Sender(range(100))
+    frames = sender.frames()
+    with processes.folder() as folder:
+        files = [write_pcap(folder, "%d.pcap" % queue, frames[queue::2]) for queue in range(2)]
+        port = ("--port", "net_pcap0," + ",".join("rx_pcap=%s" % path for path in files),
+                "--queues", "2", "--blocks", "2")
+        images, data = capture(folder, frames, layout(folder, open=200), port=port)
+    check_handed_out(sender, images, data)
+    assert images["frames"]["placed"] == len(frames), images
+
+
+def test_two_ports_fill_each_others_holes():
+    """The same packets by two ways, each of which loses some (ST 2022-7)."""
+    dice = random.Random(6)
+    sender = Sender(range(100))
+    ways = [[packet for packet in sender.packets if dice.random() > 0.1] for _ in range(2)]
+    both = set(ways[0]) | set(ways[1])
+    sender.packets = [packet for packet in sender.packets if packet in both]
+    sent = [[sender.frame(packet) for packet in way] for way in ways]
+    with processes.folder() as folder:
+        port = sum((("--port", "net_pcap%d,rx_pcap=%s" % (
+            way, write_pcap(folder, "%d.pcap" % way, frames))) for way, frames in enumerate(sent)), ())
+        images, data = capture(folder, sent[0] + sent[1], layout(folder, open=200), port=port,
+                               expect=3)
+    check_handed_out(sender, images, data)
+    assert 50 < images["complete"] < 100, images
+    assert images["frames"]["placed"] == len(both), images
+    assert images["frames"]["duplicate"] == len(ways[0]) + len(ways[1]) - len(both), images
+
+
 def test_too_few_buffers():
     """Images that find none are dropped as a whole; what is handed out is right."""
     sender = Sender(range(2000))
@@ -309,9 +349,7 @@ def test_text():
     sender = Sender(range(20))
     del sender.packets[5 * PIECES + 3]
     with processes.folder() as folder:
-        path = os.path.join(folder, "in.pcap")
-        with open_file(path, "wb") as file:
-            file.write(pcapfile.pcap_bytes(sender.frames()))
+        path = write_pcap(folder, "in.pcap", sender.frames())
         result = e2e.run("capture", "--gpu", "host", "--port", "net_pcap0,rx_pcap=%s" % path,
                          "--frames", str(len(sender.packets)), "--image", layout(folder), expect=3)
     assert "FAIL: 1 image incomplete" in result.out, result
@@ -320,9 +358,7 @@ def test_text():
 
 def test_refused():
     with processes.folder() as folder:
-        path = os.path.join(folder, "in.pcap")
-        with open_file(path, "wb") as file:
-            file.write(pcapfile.pcap_bytes([bytes(60)]))
+        path = write_pcap(folder, "in.pcap", [bytes(60)])
         for arguments, what in (
                 (("--save-images", "x.raw"), "there are no images"),
                 (("--image", layout(folder), "--save", "x.pcapng"), "save"),

@@ -218,13 +218,13 @@ static void test_explain(void **state)
 		"gvsp,bytes=4096,piece=1024,fill=none,incomplete=drop,full=drop_oldest,linger=0.25",
 		"rtp-raw,width=1280,height=720,sampling=RGBA,depth=12,pitch=8192",
 		"spead,bytes=1M,number.item=0x1600,number.divide=4096,number.first=3,late=0",
-		"{number: {at: 0, bytes: 8, little: true, shift: 3, mask: 0xffff, subtract: 5, "
-		"divide: 7, modulo: 900, wrap: 300, first: 10}, index: {at: 9, bytes: 1}, data: "
-		"{payload: 3, piece: 1K, payload_more: {at: 1, bytes: 1}, length: {at: 2, bytes: "
-		"2}}, row: 4K, pitch: 4K, bytes: 16K, end: {mark: {at: 4, bit: 3}, pieces: {at: 5, "
-		"bytes: 2}}, match: [vlan=5, \"dst_ip=fe80::1\"], engine: resident}",
-		"{base: frame, kind: {at: 0, bytes: 1}, data: {kind: 0}, begin: {kind: 255}, number: "
-		"{at: 0, bytes: 8}, bytes: 64, piece: 64, name: one}",
+		("{number: {at: 0, bytes: 8, little: true, shift: 3, mask: 0xffff, subtract: 5, "
+		 "divide: 7, modulo: 900, wrap: 300, first: 10}, index: {at: 9, bytes: 1}, data: "
+		 "{payload: 3, piece: 1K, payload_more: {at: 1, bytes: 1}, length: {at: 2, bytes: "
+		 "2}}, row: 4K, pitch: 4K, bytes: 16K, end: {mark: {at: 4, bit: 3}, pieces: {at: 5, "
+		 "bytes: 2}}, match: [vlan=5, \"dst_ip=fe80::1\"], engine: resident}"),
+		("{base: frame, kind: {at: 0, bytes: 1}, data: {kind: 0}, begin: {kind: 255}, number: "
+		 "{at: 0, bytes: 8}, bytes: 64, piece: 64, name: one}"),
 	};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {

@@ -227,7 +227,19 @@ static void test_explain(void **state)
 		is("image", 1, kept[1]);
 		is("image", 2, NULL);
 	}
+	/* what says where things are is not written over, nor are JSON and images mixed */
+	for (uint32_t as_image = 0; as_image < 2; as_image++) {
+		snprintf(line, sizeof(line), "--%s %s --save-images %s",
+			 as_image ? "image" : "config", path, path);
+		assert_refused(&some, line,
+			       as_image ? "--save-images would overwrite an --image file"
+					: "--save-images would overwrite the --config file");
+	}
 	unlink(path);
+	snprintf(line, sizeof(line), "%s--json --save-images /dev/stdout", images);
+	assert_refused(&some, line, "--json and saved images cannot both go to standard output");
+	snprintf(line, sizeof(line), "%s--save-images /tmp/x --save-every 1k", images);
+	assert_refused(&some, line, "--save-every: of images a plain number, not '1k'");
 	assert_refused(&some, "--explain-image", "--explain-image: there is no image");
 	assert_refused(&all, "--explain-image", "unknown option '--explain-image'");
 	assert_refused(&some, "--image gvsp,piece=1", "--image: bytes: is missing");

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What docs/images.md says of images, once more and as simply as can be: which frame goes where, what becomes
+of it, which images are handed out when, and what is counted. One queue, one worker; a burst is placed, then
+collected. The frames are of one layout, `parser: fields`, `base: frame`:
+
+    0 kind (0 data, 1 leader, 2 trailer)   1 stream   2-3 number   4-5 place   6-7 length
+    8 bit 7: the last one   9 pieces, if it is   10-13 time stamp   14.. payload
+"""
+from collections import deque
+
+STREAMS, RUNS = 64, 8
+COMPLETE, NEWER, TIMEOUT, STOPPED = range(4)
+
+
+class Stream:
+    def __init__(self, id):
+        self.id, self.newest, self.window, self.no_room, self.last = id, None, None, None, None
+        self.list, self.skipped, self.runs = [], 0, []  # runs: numbers without a buffer, the last RUNS
+        self.counts = dict.fromkeys(COUNTS, 0)
+
+
+COUNTS = ('placed duplicate late no_room misfit filtered begun complete newer timeout stopped dropped skipped'
+          ' restarts pieces_expected pieces_placed pieces_lost bytes').split()
+
+
+class Image:
+    def __init__(self, stream, wire, number):
+        self.stream, self.wire, self.number, self.timestamp = stream, wire, number, 0
+        self.data, self.present = {}, set()  # byte: value; pieces
+        self.begun = self.lost = self.ended = self.end = self.closed = False
+        self.open = True
+        self.said = self.past = self.received = self.bytes = 0  # as collected
+
+
+class Model:
+    def __init__(self, case):
+        self.__dict__.update(case)
+        self.now, self.streams, self.known_images = 0, [], {}
+        self.free, self.offered, self.nobody = self.ring, deque(), None
+        self.holding = deque()  # images whose buffers came back, oldest first: known until these are used
+        self.counts = dict.fromkeys(COUNTS, 0)
+        self.row_pieces = -(-self.row // self.piece)
+        self.all_pieces = sum(1 for _ in self.pieces_of(0, self.size))
+
+    def pieces_of(self, place, end):
+        """(piece, first byte, bytes) that lie in [place, end)."""
+        for row in range(place // self.pitch, -(-end // self.pitch)):
+            for i in range(self.row_pieces):
+                at = row * self.pitch + i * self.piece
+                to = min(at + self.piece, row * self.pitch + self.row, self.size)
+                if at < to and at >= place and at < end:
+                    yield row * self.row_pieces + i, at, to - at
+
+    # ---- placing ----
+
+    def parse(self, f):
+        """'filtered', 'misfit', or what the frame says."""
+        if len(f) < 1:
+            return 'misfit'
+        if f[0] > 2:
+            return 'filtered'
+        length = int.from_bytes(f[6:8], 'big')
+        if f[0] == 0 and (len(f) < 14 or length > len(f) - 14) or len(f) < 4:
+            return 'misfit'
+        number, ends = int.from_bytes(f[2:4], 'big'), f[0] == 2 or (f[0] == 0 and f[8] >= 128)
+        if not self.first <= number < self.first + self.wrap or (ends and len(f) < 10):
+            return 'misfit'
+        said = min(f[9], self.all_pieces) if ends else 0
+        place = int.from_bytes(f[4:6], 'big')
+        if f[0] == 0:
+            end, in_row = place + length, place % self.pitch
+            whole = length % self.piece == 0 or self.partial or in_row + length == self.row or end == self.size
+            if length == 0 or end > self.size or in_row + length > self.row or in_row % self.piece or not whole:
+                return 'misfit'
+        return f[0], f[1], number, ends, said, place, f[14:14 + length]
+
+    def extend(self, stream, wire):
+        if stream.newest is None:
+            return wire
+        k, newest, wrap = wire - self.first, stream.newest - self.first, self.wrap
+        near = [n for n in (newest - newest % wrap + k + d * wrap for d in (-1, 0, 1)) if n >= 0]
+        # as near both ways: the one in the newest's own round
+        return min(near, key=lambda n: (abs(n - newest), n // wrap != newest // wrap)) + self.first
+
+    def begin(self, id, wire, f, kind):
+        """An image, or (outcome, stream, number)."""
+        stream = next((s for s in self.streams if s.id == id), None)
+        if stream is None:
+            if len(self.streams) == STREAMS:
+                return 'no_room', None, wire
+            stream = Stream(id)
+            self.streams.append(stream)
+        number = self.extend(stream, wire)
+        if stream.newest is not None and number <= stream.newest and stream.window is not None and \
+                0 <= stream.window - number <= self.late:
+            return 'late', stream, 0
+        if stream.no_room == wire or not self.free:
+            stream.no_room = wire
+            return 'no_room', stream, number
+        stream.no_room = None
+        self.free -= 1
+        if self.free < len(self.holding):
+            self.forget(self.holding.popleft())
+        if stream.newest is None or number > stream.newest or stream.newest - number > self.late:
+            stream.newest = number
+        image = Image(stream, wire, number)
+        self.known_images[id, wire] = image
+        return image
+
+    def forget(self, image):
+        if self.known_images.get((image.stream.id, image.wire)) is image:
+            del self.known_images[image.stream.id, image.wire]
+
+    def place(self, f):
+        """(outcome, stream, number, image, pieces, bytes, ends, said, past)"""
+        packet = self.parse(f)
+        if isinstance(packet, str):
+            return packet, None, 0, None, 0, 0, False, 0, 0
+        kind, id, wire, ends, said, place, payload = packet
+        image = self.known_images.get((id, wire)) or self.begin(id, wire, f, kind)
+        if isinstance(image, tuple):
+            return *image, None, 0, 0, False, 0, 0
+        if kind == 1:
+            image.timestamp = int.from_bytes(f[10:14], 'big') if len(f) >= 14 else 0
+        pieces = placed = past = 0
+        if kind == 0:
+            for piece, at, size in self.pieces_of(place, place + len(payload)):
+                past = piece + 1
+                if piece in image.present:
+                    continue
+                new = payload[at - place:at - place + size]
+                image.present.add(piece)
+                image.data.update(enumerate(new, at))
+                pieces, placed = pieces + 1, placed + len(new)
+            if not pieces:
+                return 'duplicate', image.stream, 0, image, 0, 0, False, 0, 0
+        return 'placed', image.stream, 0, image, pieces, placed, ends, said, past
+
+    def burst(self, frames):
+        """Places them, and collects: neighbours of one image and outcome at once."""
+        done = [self.place(f) for f in frames]
+        groups, before = [], None
+        for f, d in zip(frames, done):
+            name = d[:4] + ((f[1], f[2:4]) if d[0] in ('late', 'no_room') else ())
+            if name == before:
+                groups[-1].append(d)
+            else:
+                groups.append([d])
+            before = name
+        for group in groups:
+            self.collect(group)
+        self.round()
+        return ''.join({'placed': 'P', 'duplicate': 'D', 'late': 'L', 'no_room': 'N', 'misfit': 'M',
+                        'filtered': 'F'}[d[0]] for d in done)
+
+    # ---- collecting ----
+
+    def expected(self, image):
+        return max(image.said, image.past) if image.said else self.all_pieces if self.known else 0
+
+    def collect(self, group):
+        outcome, stream, number, image = group[0][:4]
+        counts = stream.counts if stream else self.counts
+        counts[outcome] += len(group)
+        if outcome == 'no_room':
+            if stream and not any(number in run for run in stream.runs) or not stream and self.nobody != number:
+                counts['begun'] += 1
+                counts['dropped'] += 1
+                if stream and stream.runs and stream.runs[-1].stop == number:
+                    stream.runs[-1] = range(stream.runs[-1].start, number + 1)
+                elif stream:
+                    stream.runs = stream.runs[-RUNS + 1:] + [range(number, number + 1)]
+            if not stream:
+                self.nobody = number
+        if image is None:
+            return
+        if not image.begun:
+            image.begun, image.first_time, image.last_time = True, self.now, self.now
+            counts['begun'] += 1
+            image.lost = stream.last is not None and 0 <= stream.last - image.number <= self.late
+            at = len(stream.list)
+            while at and 0 < stream.list[at - 1].number - image.number <= self.late:
+                at -= 1
+            stream.list.insert(at, image)
+            if image.lost:
+                self.close(image, NEWER)
+            for old in stream.list[:max(0, len(stream.list) - self.open)]:
+                if old.open:
+                    self.close(old, NEWER)
+        if not image.open:
+            return
+        for _, _, _, _, pieces, placed, ends, said, past in group:
+            image.received, image.bytes = image.received + pieces, image.bytes + placed
+            image.said, image.past = max(image.said, said), max(image.past, past)
+            if ends and image.ended is False:
+                image.ended = self.now
+        if outcome == 'placed':
+            image.last_time = self.now
+        if self.expected(image) and image.received >= self.expected(image):
+            if self.expected(image) < self.all_pieces:
+                self.close(image, COMPLETE)
+            else:
+                image.open, image.end = False, COMPLETE
+            self.hand_out(stream)
+
+    def window(self, image):
+        s, n = image.stream, image.number
+        if s.window is None or n > s.window or s.window - n > self.late:
+            s.window = n
+
+    def close(self, image, end):
+        """What came is known exactly: also of frames that were placed and not collected."""
+        self.window(image)
+        self.forget(image)
+        if image.received != len(image.present):
+            image.bytes = sum(n for p, _, n in self.pieces_of(0, self.size) if p in image.present)
+        image.open, image.received = False, len(image.present)
+        if image.said:
+            image.past = max(image.present, default=-1) + 1
+        whole = self.expected(image) and image.received >= self.expected(image)
+        image.end = COMPLETE if whole else TIMEOUT if end == COMPLETE else end
+        image.closed = True
+
+    def hand_out(self, stream):
+        while stream.list and not stream.list[0].open:
+            image = stream.list.pop(0)
+            self.window(image)
+            c, expected = stream.counts, self.expected(image)
+            if image.lost:
+                c['dropped'] += 1
+                self.back(image)
+                continue
+            self.number(stream, image.number)
+            c['bytes'] += image.bytes
+            if expected:
+                c['pieces_expected'] += expected
+                c['pieces_placed'] += image.received
+                c['pieces_lost'] += expected - image.received
+            if image.end != COMPLETE and self.drop_incomplete:
+                c['dropped'] += 1
+                self.back(image)
+                continue
+            c[('complete', 'newer', 'timeout', 'stopped')[image.end]] += 1
+            image.skipped, stream.skipped = stream.skipped, 0
+            image.told, image.pieces = image.timestamp, expected
+            self.offered.append(image)
+
+    def number(self, stream, number):
+        last, stream.last = stream.last, number
+        if last is None:
+            return
+        if number <= last or self.counts_numbers and number - last - 1 > 65536:
+            stream.counts['restarts'] += 1
+        elif self.counts_numbers:
+            no_room = sum(len(range(max(run.start, last + 1), min(run.stop, number))) for run in stream.runs)
+            stream.counts['skipped'] += number - last - 1 - no_room
+            stream.skipped += number - last - 1 - no_room
+
+    def back(self, image):
+        """Its buffer is free."""
+        self.free += 1
+        self.holding.append(image)
+
+    def round(self):
+        for stream in self.streams:
+            for i, image in enumerate(stream.list):
+                held = any(not n.open and n.end == COMPLETE and self.now - n.last_time > self.timeout
+                           for n in stream.list[i + 1:])
+                if not image.open:
+                    continue
+                if not (self.now - image.last_time > self.timeout or held or
+                        image.ended is not False and self.now - image.ended > self.linger):
+                    break
+                self.close(image, TIMEOUT)
+            self.hand_out(stream)
+        while self.drop_oldest and not self.free and self.offered:
+            image = self.offered.popleft()
+            image.stream.counts[('complete', 'newer', 'timeout', 'stopped')[image.end]] -= 1
+            image.stream.counts['dropped'] += 1
+            image.stream.skipped += image.skipped
+            self.back(image)
+
+    def look(self, image):
+        """The image's bytes; None: nobody says."""
+        data = [None if i % self.pitch < self.row else 0xa5 for i in range(self.size)]
+        for piece, at, n in self.pieces_of(0, self.size):
+            if image.closed and self.fill >= 0 and piece not in image.present:
+                data[at:at + n] = [self.fill] * n
+        for at, value in image.data.items():
+            data[at] = value
+        return data
+
+    def length(self, image):
+        if self.partial and self.row == self.size and image.end == COMPLETE:
+            return image.bytes
+        if not image.pieces:
+            return self.size
+        return next(at + n for piece, at, n in self.pieces_of(0, self.size) if piece == image.pieces - 1)
+
+    def take(self):
+        return self.offered.popleft() if self.offered else None
+
+    def release(self, image):
+        self.back(image)
+        self.round()
+
+    def later(self, ticks):
+        self.now += ticks
+        self.round()
+
+    def finish(self):
+        for stream in self.streams:
+            for image in stream.list:
+                if image.open:
+                    self.close(image, STOPPED)
+        self.round()
