@@ -24,7 +24,7 @@ def layout(r):
     row = r.randint(1, 60)
     pitch = row + (r.choice((0, 0, 7, 16)) if rows > 1 else 0)
     size = pitch * (rows - 1) + r.randint(1, row) if rows > 1 else row
-    wrap = r.choice((20, 25, 100, 65535))
+    wrap = r.choice((20, 25, 100, 65529))
     ring = r.randint(2, 6)
     return {'size': size, 'row': row, 'pitch': pitch, 'piece': piece, 'partial': int(r.random() < 0.3),
             'known': int(r.random() < 0.7), 'late': r.choice((1, 4, wrap // 4)), 'first': r.choice((0, 1, 7)),
