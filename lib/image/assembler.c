@@ -289,7 +289,7 @@ static void image_add(struct assembler *assembler, uint64_t now, const struct pl
 		entry->said = record->expected;
 	if (record->past > entry->past)
 		entry->past = record->past;
-	if (record->outcome == PLACE_PLACED)
+	if (record->outcome == PLACE_PLACED && (int64_t)(now - entry->last) > 0)
 		entry->last = now;
 	entry->pieces += record->pieces;
 	entry->bytes += record->bytes;
@@ -310,6 +310,12 @@ void assembler_add(struct assembler *assembler, uint64_t now, const struct place
 
 /* ---- rounds ---- */
 
+/* The counters of two CPUs may differ a little, and a thread move from one to the other. */
+static bool is_over(uint64_t now, uint64_t since, uint64_t ticks)
+{
+	return (int64_t)(now - since) > (int64_t)ticks;
+}
+
 /* So that nothing complete waits longer for it than `timeout`. */
 static bool image_holds_up(const struct assembler *assembler, uint64_t now,
 			   const struct assembler_slot *entry)
@@ -319,7 +325,7 @@ static bool image_holds_up(const struct assembler *assembler, uint64_t now,
 		const struct assembler_slot *newer = &assembler->slot[slot];
 
 		if (newer->state != ASSEMBLER_OPEN && newer->end == GDRCAP_IMAGE_COMPLETE &&
-		    now - newer->last > assembler->config.timeout)
+		    is_over(now, newer->last, assembler->config.timeout))
 			return true;
 	}
 	return false;
@@ -330,8 +336,8 @@ static bool image_is_due(const struct assembler *assembler, uint64_t now,
 {
 	const struct assembler_config *config = &assembler->config;
 
-	return now - entry->last > config->timeout ||
-	       (entry->ends && now - entry->ended > config->linger) ||
+	return is_over(now, entry->last, config->timeout) ||
+	       (entry->ends && is_over(now, entry->ended, config->linger)) ||
 	       image_holds_up(assembler, now, entry);
 }
 

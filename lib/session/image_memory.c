@@ -96,11 +96,12 @@ static int image_close(void *context, uint32_t slot, uint32_t use, int fill)
 static uint64_t image_time_ns(void *context, uint64_t ticks)
 {
 	const struct session_image *image = context;
-	const double ago = (double)(rte_rdtsc() - ticks) * image->session->images.ns_a_tick;
+	const double ago =
+		(double)(int64_t)(rte_rdtsc() - ticks) * image->session->images.ns_a_tick;
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - (uint64_t)ago;
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - (uint64_t)(int64_t)ago;
 }
 
 static uint64_t ticks_of(uint64_t us)

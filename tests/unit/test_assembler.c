@@ -71,8 +71,14 @@ static void times_close(void **state)
 	scene_frame(scene, 0, 1, 5);
 	scene_later(scene, 1);
 	scene_expect(scene, 1, GDRCAP_IMAGE_TIMEOUT, SCENE_PIECES - 1);
+	/* nor does a clock that goes back a little end one */
+	scene_image(scene, 0, 2, 0, 2);
+	scene->now--;
+	scene_later(scene, 0);
+	scene_expect_none(scene);
+	scene->now++;
+	scene_frame(scene, 0, 2, 1);
 	/* after an end marker less is waited for */
-	scene_image(scene, 0, 2, 0, 1);
 	scene_trailer(scene, 2, 0);
 	scene_later(scene, 10);
 	scene_expect_none(scene);
