@@ -30,7 +30,7 @@ enum own {
 	OWN_JSON_LINES,
 	OWN_QUIET,
 	OWN_VERBOSE,
-	OWN_EXPLAIN_IMAGE, /* of capture, from here */
+	OWN_EXPLAIN_IMAGE, /* of who receives, from here */
 	OWN_SAVE_IMAGES,
 	OWN_HELP
 };
@@ -98,7 +98,7 @@ static int command_takes(const struct options_command *command, const struct gdr
 static int command_has(const struct options_command *command, enum own which)
 {
 	return (which != OWN_EXPLAIN_IMAGE && which != OWN_SAVE_IMAGES) ||
-	       (command->commands & GDRCAP_FOR_CAPTURE) != 0;
+	       (command->commands & (GDRCAP_FOR_CAPTURE | GDRCAP_FOR_LOOPBACK)) != 0;
 }
 
 /* ---- help ---- */

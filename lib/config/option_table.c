@@ -262,7 +262,7 @@ static const struct option_row rows[] = {
 	  .type = OPTION_LIST, LIST(match, rule), .parse = option_parse_match,
 	  .allowed = "FIELD=VALUE,... such as vlan=5,dst_ip=192.0.2.0/24,dst_port=4000" },
 
-	{ SEVERAL(IMAGES, GDRCAP_FOR_CAPTURE, "image", "image", "LAYOUT",
+	{ SEVERAL(IMAGES, RX, "image", "image", "LAYOUT",
 		  "Images are assembled, and not frames checked: a preset (gvsp, rtp-raw or spead, "
 		  "with ,KEY=VALUE,...), a YAML file, or in YAML a map (docs/images.md); up to 4."),
 	  .type = OPTION_IMAGES, .offset = offsetof(struct settings, image),

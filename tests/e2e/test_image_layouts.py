@@ -43,6 +43,18 @@ def test_own_frames():
     assert saved == pattern
 
 
+def test_loopback():
+    """The same on any machine: what the sender makes, as images."""
+    count = 2 * 1024
+    with tempfile.TemporaryDirectory() as directory:
+        out = pathlib.Path(directory, "out.raw")
+        result = e2e.run("loopback", "--port", "ring:wire", "--tx-port", "ring:wire", "--gpu", "host",
+                         "--frames", str(count), "--image", str(CONFIG / "image-gdrcap.yaml"),
+                         "--save-images", str(out), "--json")
+        assert json.loads(result.out)["images"][0]["complete"] == 2, result
+        assert out.read_bytes() == frames.prbs31(count * 1464)
+
+
 def row(number, line, last=False):
     """A frame of the camera of config/image-camera-raw.yaml."""
     head = struct.pack(">I", number | last << 31) + struct.pack("<HHQ", line, 1280, 7)
