@@ -195,7 +195,8 @@ static void complete_print(const struct options_command *command)
 			complete_option("--no-", option);
 	}
 	for (size_t i = 0; i < OWN_COUNT; i++)
-		complete_option("--", &own_options[i]);
+		if (command_has(command, (enum own)i))
+			complete_option("--", &own_options[i]);
 }
 
 /* ---- the command line ---- */
