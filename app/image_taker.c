@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Takes images and gives them back; writes copies of them. */
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "image_taker.h"
 
@@ -21,6 +18,7 @@ struct copy {
 	struct copy *next;
 	uint8_t *data;
 	size_t room, bytes;
+	uint64_t seq;
 };
 
 struct image_thread {
@@ -33,7 +31,8 @@ struct image_taker {
 	struct image_thread thread[GDRCAP_IMAGES_MAX];
 	uint32_t count, started;
 	struct image_taker_config config;
-	int fd; /* -1: nothing is saved */
+	struct image_file file; /* the writer's, while there is one */
+	int saves;
 	pthread_t writer;
 	int writes;
 	pthread_mutex_t lock; /* over what follows */
@@ -62,21 +61,6 @@ static int fail(struct gdrcap_error *error, int code, const char *format, ...)
 
 /* ---- writing ---- */
 
-static int write_all(int fd, const uint8_t *data, size_t bytes)
-{
-	while (bytes) {
-		const ssize_t wrote = write(fd, data, bytes);
-
-		if (wrote < 0 && errno == EINTR)
-			continue;
-		if (wrote < 0)
-			return -errno;
-		data += wrote;
-		bytes -= (size_t)wrote;
-	}
-	return 0;
-}
-
 /* The next to write, until nothing more will come: NULL. With the lock. */
 static struct copy *copy_next(struct image_taker *taker)
 {
@@ -101,7 +85,7 @@ static void *writer_main(void *argument)
 
 		pthread_mutex_unlock(&taker->lock);
 		if (!ret)
-			ret = write_all(taker->fd, copy->data, copy->bytes);
+			ret = image_file_write(&taker->file, copy->data, copy->bytes, copy->seq);
 		pthread_mutex_lock(&taker->lock);
 		if (ret)
 			taker->failure = ret;
@@ -150,6 +134,7 @@ static void image_save(struct image_taker *taker, const struct gdrcap_image *ima
 		taker->failure = ret ? ret : taker->failure;
 	} else {
 		copy->bytes = image->bytes;
+		copy->seq = image->seq;
 		copy->next = NULL;
 		*(taker->first ? &taker->last->next : &taker->first) = copy;
 		taker->last = copy;
@@ -174,7 +159,7 @@ static void *thread_main(void *argument)
 	int n;
 
 	while ((n = gdrcap_image_wait(thread->images, image, TAKE_MAX, -1)) >= 0) {
-		for (int i = 0; i < n && taker->fd >= 0; i++)
+		for (int i = 0; i < n && taker->saves; i++)
 			if (image[i]->seq % taker->config.every == 0)
 				image_save(taker, image[i]);
 		gdrcap_image_release(thread->images, image, (unsigned int)n);
@@ -184,9 +169,7 @@ static void *thread_main(void *argument)
 
 static int file_open(struct image_taker *taker, struct gdrcap_error *error)
 {
-	const char *path = taker->config.path;
-
-	if (!path)
+	if (!taker->config.file.path)
 		return 0;
 	if (taker->count > 1)
 		return fail(
@@ -194,9 +177,9 @@ static int file_open(struct image_taker *taker, struct gdrcap_error *error)
 			"--save-images: there are %u kinds of images, and the file has room for "
 			"one; give one --image",
 			taker->count);
-	taker->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	return taker->fd >= 0 ? 0
-			      : fail(error, -errno, "--save-images: %s: %s", path, strerror(errno));
+	taker->file = taker->config.file;
+	taker->saves = image_file_open(&taker->file, error) == 0;
+	return taker->saves ? 0 : error->code;
 }
 
 struct image_taker *image_taker_open(struct gdrcap_session *session,
@@ -210,7 +193,7 @@ struct image_taker *image_taker_open(struct gdrcap_session *session,
 		return NULL;
 	}
 	taker->config = *config;
-	taker->fd = -1;
+	taker->file.fd = -1;
 	pthread_mutex_init(&taker->lock, NULL);
 	pthread_cond_init(&taker->changed, NULL);
 	for (; taker->count < GDRCAP_IMAGES_MAX; taker->count++) {
@@ -236,7 +219,7 @@ int image_taker_start(struct image_taker *taker, struct gdrcap_error *error)
 	/* signals are the main thread's */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (taker->fd >= 0) {
+	if (taker->saves) {
 		ret = pthread_create(&taker->writer, NULL, writer_main, taker);
 		taker->writes = ret == 0;
 	}
@@ -258,13 +241,12 @@ int image_taker_finish(struct image_taker *taker, struct gdrcap_error *error)
 	if (taker->writes)
 		pthread_join(taker->writer, NULL);
 	taker->writes = 0;
-	if (taker->fd >= 0 && close(taker->fd) < 0 && !taker->failure)
-		taker->failure = -errno;
-	taker->fd = -1;
+	if (image_file_close(&taker->file) && !taker->failure)
+		taker->failure = -EIO;
 	if (taker->failure)
 		return fail(error, taker->failure,
-			    "--save-images: %s: %s; the images after it are not saved",
-			    taker->config.path, strerror(-taker->failure));
+			    "--save-images: %s; the images after it are not saved",
+			    taker->file.why[0] ? taker->file.why : strerror(-taker->failure));
 	return 0;
 }
 
@@ -290,8 +272,7 @@ void image_taker_close(struct image_taker *taker)
 {
 	if (!taker)
 		return;
-	if (taker->fd >= 0)
-		close(taker->fd);
+	(void)image_file_close(&taker->file);
 	copies_free(taker->free);
 	pthread_cond_destroy(&taker->changed);
 	pthread_mutex_destroy(&taker->lock);

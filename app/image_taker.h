@@ -10,12 +10,13 @@
 #include <stdint.h>
 
 #include "gdrcap.h"
+#include "image_file.h"
 
 struct image_taker;
 
 struct image_taker_config {
-	const char *path; /* images go there, one after the other; NULL: nowhere */
-	uint32_t every;	  /* of those handed out, the first and every so many; 1: all */
+	struct image_file file; /* images go there; path NULL: nowhere */
+	uint32_t every;		/* of those handed out, the first and every so many; 1: all */
 };
 
 struct image_taker_counts {

@@ -11,6 +11,7 @@
 
 #include "base/nearest.h"
 #include "base/parse.h"
+#include "image_file.h"
 #include "options.h"
 
 #define HELP_COLUMNS 80
@@ -32,6 +33,8 @@ enum own {
 	OWN_VERBOSE,
 	OWN_EXPLAIN_IMAGE, /* of who receives, from here */
 	OWN_SAVE_IMAGES,
+	OWN_IMAGE_FORMAT,
+	OWN_IMAGE_SIZE,
 	OWN_HELP
 };
 
@@ -55,6 +58,11 @@ static const struct gdrcap_option own_options[] = {
 	[OWN_SAVE_IMAGES] = OWN("save-images", "FILE",
 				"Write the images' bytes to this file, one after the other; with "
 				"--save-every N the first and every N-th."),
+	[OWN_IMAGE_FORMAT] = OWN("image-format", "FORMAT",
+				 "Of --save-images: raw, or a file for each picture: pgm, ppm or "
+				 "png; out.png becomes out-0.png, ...; default raw."),
+	[OWN_IMAGE_SIZE] =
+		OWN("image-size", "WIDTHxHEIGHT", "Pixels of a picture, each up to 65535."),
 	[OWN_HELP] = OWN("help", NULL, "Print this help."),
 };
 #define OWN_COUNT (sizeof(own_options) / sizeof(own_options[0]))
@@ -97,7 +105,7 @@ static int command_takes(const struct options_command *command, const struct gdr
 
 static int command_has(const struct options_command *command, enum own which)
 {
-	return (which != OWN_EXPLAIN_IMAGE && which != OWN_SAVE_IMAGES) ||
+	return which < OWN_EXPLAIN_IMAGE || which == OWN_HELP ||
 	       (command->commands & (GDRCAP_FOR_CAPTURE | GDRCAP_FOR_LOOPBACK)) != 0;
 }
 
@@ -306,6 +314,12 @@ static int apply_own(struct parser *parser, enum own which, const char *value)
 	case OWN_SAVE_IMAGES:
 		options->save_images = value;
 		break;
+	case OWN_IMAGE_FORMAT:
+		options->image_format = value;
+		break;
+	case OWN_IMAGE_SIZE:
+		options->image_size = value;
+		break;
 	case OWN_HELP:
 		help_print(parser->command);
 		return 1;
@@ -446,6 +460,44 @@ static int explain_images(const struct parser *parser)
 					 "--config file with one");
 }
 
+/* How they are written. */
+static int complete_format(const struct parser *parser)
+{
+	struct app_options *options = parser->options;
+	char rest;
+
+	if (!options->save_images && (options->image_format || options->image_size))
+		return parser_refuse(
+			parser, "--%s: is of saved images; give --save-images, or leave it out",
+			options->image_format ? "image-format" : "image-size");
+	options->save_format =
+		options->image_format ? image_format_of(options->image_format) : IMAGE_RAW;
+	if (options->save_format == -ENOTSUP)
+		return parser_refuse(parser,
+				     "--image-format: this program was built without libpng; "
+				     "use pgm, ppm or raw");
+	if (options->save_format < 0)
+		return parser_refuse(parser,
+				     "--image-format: '%s' is none; allowed: raw, pgm, ppm, png",
+				     options->image_format);
+	if ((options->save_format == IMAGE_RAW) != !options->image_size)
+		return parser_refuse(parser, options->image_size
+						     ? "--image-size: raw images have none; give "
+						       "--image-format, or leave it out"
+						     : "--image-format: a picture has a size; give "
+						       "--image-size WIDTHxHEIGHT");
+	if (options->image_size &&
+	    (sscanf(options->image_size, "%5ux%5u%c", &options->save_width, &options->save_height,
+		    &rest) != 2 ||
+	     options->save_width - 1 >= 65535 || options->save_height - 1 >= 65535))
+		return parser_refuse(
+			parser,
+			"--image-size: '%s' is no size; allowed: WIDTHxHEIGHT, such as "
+			"640x480, 1..65535 each",
+			options->image_size);
+	return 0;
+}
+
 /* Who takes images is this program, and which of them go to a file it knows. */
 static int complete_images(const struct parser *parser)
 {
@@ -455,7 +507,7 @@ static int complete_images(const struct parser *parser)
 	char *end;
 
 	if (!gdrcap_config_get(options->config, "image", 0))
-		return options->save_images
+		return options->save_images || options->image_format || options->image_size
 			       ? parser_refuse(parser, "--save-images: there are no images; give "
 						       "--image, or --save for frames")
 			       : 0;
@@ -471,7 +523,7 @@ static int complete_images(const struct parser *parser)
 					     every);
 		gdrcap_config_set(options->config, "save_every", NULL, NULL);
 	}
-	return 0;
+	return complete_format(parser);
 }
 
 int options_parse(int argc, char **argv, const struct options_command *command,

@@ -16,9 +16,12 @@ struct app_options {
 	double json_lines;	      /* seconds between JSON lines; 0: none */
 	int quiet;		      /* 1: the result and errors only */
 	const char *save_images;      /* a file, of argv; NULL: none */
-	uint32_t save_images_every;   /* 1.. */
-	int verbose;		      /* how often --verbose was given, at most 2 */
-	char refused[512];	      /* why, where options_parse() fails */
+	const char *image_format, *image_size; /* as given; NULL: they are not */
+	int save_format;		       /* enum image_format */
+	uint32_t save_width, save_height;      /* of pictures */
+	uint32_t save_images_every;	       /* 1.. */
+	int verbose;			       /* how often --verbose was given, at most 2 */
+	char refused[512];		       /* why, where options_parse() fails */
 };
 
 struct options_command {

@@ -211,8 +211,14 @@ static int run_check(struct run *run)
 /* Who takes the images, where there are any. */
 static int run_open_images(struct run *run)
 {
-	const struct image_taker_config config = { .path = run->options->save_images,
-						   .every = run->options->save_images_every };
+	const struct app_options *options = run->options;
+	const struct image_taker_config config = {
+		.file = { .path = options->save_images,
+			  .format = (enum image_format)options->save_format,
+			  .width = options->save_width,
+			  .height = options->save_height },
+		.every = options->save_images_every,
+	};
 	struct report *report = &run->report;
 	struct gdrcap_error error = { 0 };
 	struct gdrcap_images *images;
@@ -222,7 +228,7 @@ static int run_open_images(struct run *run)
 		report->images[report->image_count++].name = gdrcap_images_name(images);
 	if (report->image_count == 0)
 		return 0;
-	report->saves_images = config.path != NULL;
+	report->saves_images = config.file.path != NULL;
 	run->taker = image_taker_open(run->session, &config, &error);
 	if (run->taker)
 		return 0;

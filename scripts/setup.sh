@@ -13,7 +13,7 @@ set_wanted=${1:?$usage}
 tools="gcc:gcc g++:g++ make:make meson:meson ninja-build:ninja pkg-config:pkg-config
 	python3:python3 xz-utils:xz curl:curl"
 libraries="libc6-dev ca-certificates python3-pyelftools libnuma-dev libibverbs-dev libpcap-dev
-	libbpf-dev libyaml-dev libjansson-dev libcmocka-dev"
+	libbpf-dev libyaml-dev libjansson-dev libcmocka-dev libpng-dev"
 # Packages that not every release has as such: there their content is in one of the above.
 if_available="libxdp-dev"
 

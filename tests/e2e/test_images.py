@@ -5,6 +5,7 @@ import os
 import random
 import socket
 import struct
+import zlib
 
 import e2e
 import pcapfile
@@ -322,6 +323,77 @@ def test_every_so_many():
     assert data == [sender.expected(0, number) for number in range(0, 100, 7)]
 
 
+def png_pixels(data):
+    """Width, height, bit depth, colour type and the bytes of a PNG without interlacing, by its
+    specification (ISO/IEC 15948)."""
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    at, header, packed = 8, None, b""
+    while at < len(data):
+        length, kind = struct.unpack(">I4s", data[at:at + 8])
+        chunk = data[at + 8:at + 8 + length]
+        assert struct.unpack(">I", data[at + 8 + length:at + 12 + length])[0] == zlib.crc32(
+            kind + chunk)
+        header = struct.unpack(">IIBBBBB", chunk) if kind == b"IHDR" else header
+        packed += chunk if kind == b"IDAT" else b""
+        at += 12 + length
+    width, height, depth, colour = header[:4]
+    each = depth // 8 * {0: 1, 2: 3, 6: 4}[colour]
+    raw, row, pixels = zlib.decompress(packed), width * each, bytearray()
+    for y in range(height):
+        kind, line = raw[y * (row + 1)], bytearray(raw[y * (row + 1) + 1:(y + 1) * (row + 1)])
+        above = pixels[-row:] if y else bytes(row)
+        for x in range(row):
+            left, up = line[x - each] if x >= each else 0, above[x]
+            corner = above[x - each] if x >= each else 0
+            guess = left + up - corner
+            paeth = min((abs(guess - left), 0, left), (abs(guess - up), 1, up),
+                        (abs(guess - corner), 2, corner))[2]
+            line[x] = line[x] + (0, left, up, (left + up) // 2, paeth)[kind] & 255
+        pixels += line
+    return (width, height, depth, colour), bytes(pixels)
+
+
+def pictures(folder, *arguments, expect=0):
+    """Of five images, as they lie in files."""
+    sender = Sender(range(5))
+    name = arguments[1]
+    path, out = write_pcap(folder, "in.pcap", sender.frames()), os.path.join(folder, "o.ut." + name)
+    summary = e2e.run_json("capture", "--quiet", "--gpu", "host", "--port",
+                           "net_pcap0,rx_pcap=%s" % path, "--frames", str(len(sender.packets)),
+                           "--image", layout(folder), "--save-images", out, *arguments,
+                           expect=expect)
+    files = []
+    for number in range(5 if not expect else 0):
+        with open_file(os.path.join(folder, "o.ut-%d.%s" % (number, name)), "rb") as file:
+            files.append(file.read())
+    assert not os.path.exists(out)
+    return summary, files, list(sender.image.values())
+
+
+def test_pictures():
+    """15,700 bytes are 157 x 100 pixels of 8 bits, 157 x 50 of 16, or 785 x 5 of four bytes."""
+    with processes.folder() as folder:
+        for size, largest in (((157, 100), 255), ((157, 50), 65535)):
+            summary, files, want = pictures(folder, "--image-format", "pgm", "--image-size",
+                                            "%dx%d" % size)
+            assert files == [b"P5\n%d %d\n%d\n" % (*size, largest) + data for data in want]
+            assert summary["images"][0]["saved"] == {"images": 5, "missed": 0}, summary
+        summary, _, _ = pictures(folder, "--image-format", "ppm", "--image-size", "157x100",
+                                 expect=3)
+        assert "is no ppm picture of 157 x 100 pixels" in " ".join(summary["errors"]), summary
+        assert summary["images"][0]["saved"] == {"images": 0, "missed": 5}, summary
+        result = e2e.run("capture", "--image", layout(folder), "--save-images", "x.png",
+                         "--image-format", "png", "--image-size", "1x1", "--port", "ring:x",
+                         expect=None)
+        if "without libpng" in result.err:
+            raise e2e.Skip("the program was built without libpng")
+        for size, depth, colour in (((157, 100), 8, 0), ((157, 50), 16, 0), ((785, 5), 8, 6)):
+            _, files, want = pictures(folder, "--image-format", "png", "--image-size",
+                                      "%dx%d" % size)
+            assert [png_pixels(file) for file in files] == [
+                ((*size, depth, colour), data) for data in want]
+
+
 def test_live():
     """From an interface, while it runs; what the kernel drops is a hole."""
     sender = Sender(range(100))
@@ -363,6 +435,14 @@ def test_refused():
                 (("--save-images", "x.raw"), "there are no images"),
                 (("--image", layout(folder), "--save", "x.pcapng"), "save"),
                 (("--image", layout(folder), "--save-images", "/nowhere/x.raw"), "/nowhere/x.raw"),
+                (("--image", layout(folder), "--image-format", "pgm"), "--save-images"),
+                (("--image", layout(folder), "--save-images", "x", "--image-format", "gif"), "gif"),
+                (("--image", layout(folder), "--save-images", "x", "--image-format", "pgm"),
+                 "--image-size"),
+                (("--image", layout(folder), "--save-images", "x", "--image-size", "5x5"),
+                 "--image-format"),
+                (("--image", layout(folder), "--save-images", "x", "--image-format", "pgm",
+                  "--image-size", "640x0"), "640x0"),
                 (("--image", "nothing.yaml"), "nothing.yaml")):
             result = e2e.run("capture", "--gpu", "host", "--port", "net_pcap0,rx_pcap=%s" % path,
                              *arguments, expect=None)

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Raw images one after the other, and pictures as PGM, PPM or PNG. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifdef GDRCAP_WITH_PNG
+#include <png.h>
+#endif
+
+#include "image_file.h"
+
+#define PATH_BYTES 4096
+
+static const char *const format_names[] = { "raw", "pgm", "ppm", "png" };
+
+int image_format_of(const char *name)
+{
+	for (int i = IMAGE_RAW; i <= IMAGE_PNG; i++)
+		if (!strcmp(name, format_names[i])) {
+#ifndef GDRCAP_WITH_PNG
+			if (i == IMAGE_PNG)
+				return -ENOTSUP;
+#endif
+			return i;
+		}
+	return -EINVAL;
+}
+
+static int file_fail(struct image_file *file, int code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int file_fail(struct image_file *file, int code, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(file->why, sizeof(file->why), format, args);
+	va_end(args);
+	return code;
+}
+
+int image_file_open(struct image_file *file, struct gdrcap_error *error)
+{
+	file->fd = -1;
+	if (file->format != IMAGE_RAW)
+		return 0;
+	file->fd = open(file->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (file->fd >= 0)
+		return 0;
+	error->code = -errno;
+	snprintf(error->text, sizeof(error->text), "--save-images: %s: %s", file->path,
+		 strerror(errno));
+	return error->code;
+}
+
+static int raw_write(struct image_file *file, const uint8_t *data, size_t bytes)
+{
+	while (bytes) {
+		const ssize_t wrote = write(file->fd, data, bytes);
+
+		if (wrote < 0 && errno == EINTR)
+			continue;
+		if (wrote < 0)
+			return file_fail(file, -errno, "%s: %s", file->path, strerror(errno));
+		data += wrote;
+		bytes -= (size_t)wrote;
+	}
+	return 0;
+}
+
+/* Samples of a pixel and bytes of a sample; 0: the bytes are no such picture. */
+static int picture_shape(const struct image_file *file, size_t bytes, uint32_t *samples,
+			 uint32_t *depth)
+{
+	const size_t pixels = (size_t)file->width * file->height, each = bytes / pixels;
+
+	if (bytes % pixels || each < 1 || each > 6 || each == 5)
+		return 0;
+	*depth = each == 2 || each == 6 ? 2 : 1;
+	*samples = (uint32_t)each / *depth;
+	return file->format == IMAGE_PGM   ? *samples == 1
+	       : file->format == IMAGE_PPM ? *samples == 3
+					   : 1;
+}
+
+static int picture_netpbm(FILE *to, const struct image_file *file, const uint8_t *data,
+			  size_t bytes, uint32_t depth)
+{
+	if (fprintf(to, "P%d\n%" PRIu32 " %" PRIu32 "\n%d\n", file->format == IMAGE_PGM ? 5 : 6,
+		    file->width, file->height, depth == 2 ? 65535 : 255) < 0)
+		return -1;
+	return fwrite(data, 1, bytes, to) == bytes ? 0 : -1;
+}
+
+#ifdef GDRCAP_WITH_PNG
+static int picture_png(FILE *to, const struct image_file *file, const uint8_t *data,
+		       uint32_t samples, uint32_t depth)
+{
+	static const int colour[] = { 0, PNG_COLOR_TYPE_GRAY, 0, PNG_COLOR_TYPE_RGB,
+				      PNG_COLOR_TYPE_RGBA };
+	const size_t row = (size_t)file->width * samples * depth;
+	png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
+	png_infop info = png ? png_create_info_struct(png) : NULL;
+
+	if (!info) {
+		png_destroy_write_struct(&png, NULL);
+		errno = ENOMEM;
+		return -1;
+	}
+	if (setjmp(png_jmpbuf(png))) {
+		png_destroy_write_struct(&png, &info);
+		return -1;
+	}
+	png_init_io(png, to);
+	png_set_compression_level(png, 1); /* speed: a run waits for nobody */
+	png_set_IHDR(png, info, file->width, file->height, (int)depth * 8, colour[samples],
+		     PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+	png_write_info(png, info);
+	for (uint32_t y = 0; y < file->height; y++)
+		png_write_row(png, data + y * row);
+	png_write_end(png, info);
+	png_destroy_write_struct(&png, &info);
+	return 0;
+}
+#else
+static int picture_png(FILE *to, const struct image_file *file, const uint8_t *data,
+		       uint32_t samples, uint32_t depth)
+{
+	errno = ENOTSUP;
+	return -1;
+}
+#endif
+
+/* "out.png": "out-7.png". 0: it is too long. */
+static int picture_path(const struct image_file *file, uint64_t seq, char path[PATH_BYTES])
+{
+	const char *slash = strrchr(file->path, '/'), *dot = strrchr(file->path, '.');
+	const char *end = dot && dot > (slash ? slash : file->path) ? dot : strchr(file->path, 0);
+
+	return snprintf(path, PATH_BYTES, "%.*s-%" PRIu64 "%s", (int)(end - file->path), file->path,
+			seq, end) < PATH_BYTES;
+}
+
+static int picture_write(struct image_file *file, const uint8_t *data, size_t bytes, uint64_t seq)
+{
+	uint32_t samples, depth;
+	char path[PATH_BYTES];
+	FILE *to;
+	int ret;
+
+	if (!picture_shape(file, bytes, &samples, &depth))
+		return file_fail(file, -EINVAL,
+				 "an image of %zu bytes is no %s picture of %" PRIu32 " x %" PRIu32
+				 " pixels; use another --image-format or --image-size",
+				 bytes, format_names[file->format], file->width, file->height);
+	if (!picture_path(file, seq, path))
+		return file_fail(file, -ENAMETOOLONG, "%s", strerror(ENAMETOOLONG));
+	to = fopen(path, "we");
+	if (!to)
+		return file_fail(file, -errno, "%s: %s", path, strerror(errno));
+	ret = file->format == IMAGE_PNG ? picture_png(to, file, data, samples, depth)
+					: picture_netpbm(to, file, data, bytes, depth);
+	if (ret)
+		ret = errno ? -errno : -EIO;
+	if (fclose(to) && !ret)
+		ret = -errno;
+	return ret ? file_fail(file, ret, "%s: %s", path, strerror(-ret)) : 0;
+}
+
+int image_file_write(struct image_file *file, const uint8_t *data, size_t bytes, uint64_t seq)
+{
+	return file->format == IMAGE_RAW ? raw_write(file, data, bytes)
+					 : picture_write(file, data, bytes, seq);
+}
+
+int image_file_close(struct image_file *file)
+{
+	const int fd = file->fd;
+
+	file->fd = -1;
+	if (fd < 0 || close(fd) == 0)
+		return 0;
+	return file_fail(file, -errno, "%s: %s", file->path, strerror(errno));
+}

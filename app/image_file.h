@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where images are written: one file with the bytes of all, or a picture's file each. */
+#ifndef GDRCAP_APP_IMAGE_FILE_H
+#define GDRCAP_APP_IMAGE_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gdrcap.h"
+
+enum image_format { IMAGE_RAW, IMAGE_PGM, IMAGE_PPM, IMAGE_PNG };
+
+struct image_file {
+	const char
+		*path; /* "out.png": pictures go to out-0.png, out-1.png, ... by gdrcap_image.seq */
+	enum image_format format;
+	uint32_t width, height; /* pixels of a picture */
+	int fd;			/* of raw images' file; -1: there is none */
+	char why[256];		/* why image_file_write() failed */
+};
+
+/* "raw", ...: its format, or -EINVAL. PNG is not in every build: -ENOTSUP. */
+int image_format_of(const char *name);
+/* With all set but `fd`. 0, or a negative errno with its text. */
+int image_file_open(struct image_file *file, struct gdrcap_error *error);
+/* Appends it, or writes picture `seq`. Pixels lie row by row without padding, values of 16 bits with
+ * their more significant byte first. 0, or a negative errno and the reason in file->why. */
+int image_file_write(struct image_file *file, const uint8_t *data, size_t bytes, uint64_t seq);
+/* 0, or a negative errno: not all is written. */
+int image_file_close(struct image_file *file);
+
+#endif
