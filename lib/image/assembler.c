@@ -341,29 +341,39 @@ static bool image_is_due(const struct assembler *assembler, uint64_t now,
 	       image_holds_up(assembler, now, entry);
 }
 
-static void stream_round(struct assembler *assembler, uint64_t now, struct assembler_stream *stream)
+static bool stream_round(struct assembler *assembler, uint64_t now, uint64_t seen,
+			 struct assembler_stream *stream)
 {
+	bool waits = false;
+
 	for (uint32_t slot = stream->oldest; slot != ASSEMBLER_NONE;
 	     slot = assembler->slot[slot].newer) {
 		struct assembler_slot *entry = &assembler->slot[slot];
 
 		if (entry->state != ASSEMBLER_OPEN)
 			continue;
-		if (!image_is_due(assembler, now, entry))
+		if (!image_is_due(assembler, seen, entry)) {
+			waits = image_is_due(assembler, now, entry);
 			break;
+		}
 		slot_close(assembler, entry, GDRCAP_IMAGE_TIMEOUT);
 	}
 	stream_hand_out(assembler, stream);
+	return waits;
 }
 
-void assembler_round(struct assembler *assembler, uint64_t now)
+bool assembler_round(struct assembler *assembler, uint64_t now, uint64_t seen)
 {
+	bool waits = false;
+
 	for (uint64_t left = assembler->listing; left; left &= left - 1)
-		stream_round(assembler, now, &assembler->stream[__builtin_ctzll(left)]);
+		waits |= stream_round(assembler, now, seen,
+				      &assembler->stream[__builtin_ctzll(left)]);
 	slots_take_back(assembler);
 	/* who asked for the descriptor meanwhile */
 	ring_wake_look(&assembler->ring->wake,
 		       atomic_load_explicit(&assembler->ring->ready, memory_order_relaxed));
+	return waits;
 }
 
 bool assembler_finish(struct assembler *assembler, uint64_t now)
@@ -376,7 +386,7 @@ bool assembler_finish(struct assembler *assembler, uint64_t now)
 			if (assembler->slot[slot].state == ASSEMBLER_OPEN)
 				slot_close(assembler, &assembler->slot[slot], GDRCAP_IMAGE_STOPPED);
 	}
-	assembler_round(assembler, now);
+	(void)assembler_round(assembler, now, now);
 	return assembler->listing == 0;
 }
 
@@ -395,7 +405,7 @@ void assembler_end(struct assembler *assembler, uint64_t now)
 			entry->state = ASSEMBLER_DONE;
 		}
 	}
-	assembler_round(assembler, now);
+	(void)assembler_round(assembler, now, now);
 	image_ring_end(assembler->ring);
 }
 

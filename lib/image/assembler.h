@@ -104,8 +104,12 @@ struct assembler {
 void assembler_init(struct assembler *assembler, const struct assembler_config *config,
 		    struct image_ring *ring);
 void assembler_add(struct assembler *assembler, uint64_t now, const struct place_record *record);
-/* Takes buffers back, closes what is due, hands out what was closed. Often, also when nothing comes. */
-void assembler_round(struct assembler *assembler, uint64_t now);
+/*
+ * Takes buffers back, closes what is due, hands out what was closed. Often, also when nothing comes.
+ * `seen`: all that had come by then was added. Time in which frames wait for who has no core closes no
+ * image: true: one is due by now, and not by what was seen.
+ */
+bool assembler_round(struct assembler *assembler, uint64_t now, uint64_t seen);
 /* No record will follow: closes all that is open. True when all of it was handed out; else rounds are
  * called until it is. */
 bool assembler_finish(struct assembler *assembler, uint64_t now);

@@ -364,6 +364,8 @@ static int accounts_create(struct gdrcap_session *session, struct gdrcap_error *
 		RTE_MIN(session->settings.idle_sleep_us, ACCOUNTANT_NAP_US);
 	session->workers.accountant.images = session->images.handed;
 	session->workers.accountant.image_count = session->images.count;
+	session->workers.accountant.seen.rx = session->workers.rx;
+	session->workers.accountant.seen.rx_count = session->workers.rx_count;
 	session->workers.accountant_ready = true;
 	return 0;
 }

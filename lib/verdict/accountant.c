@@ -152,10 +152,14 @@ static void accountant_end(struct accountant *accountant)
 static unsigned int accountant_round(struct accountant *accountant)
 {
 	unsigned int work = 0;
+	bool waits = false;
 
 	accountant->now = rte_rdtsc();
 	for (uint32_t i = 0; i < accountant->image_count; i++)
-		assembler_round(&accountant->images[i].assembler, accountant->now);
+		waits |= assembler_round(&accountant->images[i].assembler, accountant->now,
+					 accountant->seen.until);
+	if (waits)
+		seen_look(&accountant->seen, accountant->now);
 	for (uint32_t q = 0; q < accountant->ring_count; q++)
 		work += accountant_collect(accountant, q);
 	return work;

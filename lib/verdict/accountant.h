@@ -21,6 +21,7 @@
 #include "capture/ring_producer.h"
 #include "image/images.h"
 #include "save/save.h"
+#include "verdict/seen.h"
 #include "verdict/verdict.h"
 
 struct accountant {
@@ -33,8 +34,9 @@ struct accountant {
 	uint32_t image_count;
 	_Atomic bool images_end; /* no frames will come: when all are accounted, images end */
 	bool images_ended;
-	uint64_t now;		     /* of this round */
-	pthread_mutex_t lock;	     /* held by the thread, and lent while `wanted` is not 0 */
+	uint64_t now;	      /* of this round */
+	struct seen seen;     /* with images; before the start: rx and rx_count, which may be 0 */
+	pthread_mutex_t lock; /* held by the thread, and lent while `wanted` is not 0 */
 	_Atomic unsigned int wanted; /* readers who wait for the lock or have it */
 	_Atomic unsigned int lent;   /* times that a reader got it */
 	_Atomic int stop;

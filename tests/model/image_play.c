@@ -115,7 +115,7 @@ static void play_burst(void)
 	putchar('\n');
 	for (uint32_t r = 0; r < records; r++)
 		assembler_add(&play.out.assembler, play.now, &play.record[r]);
-	assembler_round(&play.out.assembler, play.now);
+	(void)assembler_round(&play.out.assembler, play.now, play.now);
 	play.count = 0;
 }
 
@@ -146,7 +146,7 @@ static void play_release(uint32_t which)
 	gdrcap_image_release(&play.out, &play.held[which], 1);
 	memmove(&play.held[which], &play.held[which + 1],
 		(--play.holds - which) * sizeof(play.held[0]));
-	assembler_round(&play.out.assembler, play.now);
+	(void)assembler_round(&play.out.assembler, play.now, play.now);
 }
 
 static void play_end(void)
@@ -211,8 +211,10 @@ int main(void)
 				play_take();
 			else if (op == PLAY_RELEASE)
 				play_release(play_need());
-			else
-				assembler_round(&play.out.assembler, play.now += play_need());
+			else {
+				play.now += play_need();
+				(void)assembler_round(&play.out.assembler, play.now, play.now);
+			}
 		}
 		play_end();
 	}

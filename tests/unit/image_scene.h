@@ -231,7 +231,7 @@ static inline void scene_image(struct scene *scene, uint32_t stream, uint64_t nu
 static inline void scene_later(struct scene *scene, uint64_t ticks)
 {
 	scene->now += ticks;
-	assembler_round(&scene->images.assembler, scene->now);
+	(void)assembler_round(&scene->images.assembler, scene->now, scene->now);
 }
 
 static inline struct gdrcap_image_counts scene_counts(const struct scene *scene)

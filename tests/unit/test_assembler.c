@@ -78,6 +78,12 @@ static void times_close(void **state)
 	scene_expect_none(scene);
 	scene->now++;
 	scene_frame(scene, 0, 2, 1);
+	/* nor does time in which its frames may have waited for somebody without a core */
+	scene->now += 101;
+	assert_true(assembler_round(&scene->images.assembler, scene->now, scene->now - 50));
+	scene_expect_none(scene);
+	scene->now -= 101;
+	assert_false(assembler_round(&scene->images.assembler, scene->now, scene->now));
 	/* after an end marker less is waited for */
 	scene_trailer(scene, 2, 0);
 	scene_later(scene, 10);
@@ -364,7 +370,7 @@ static void truth_step(struct truth *truth, struct scene *scene, uint64_t *seed)
 	if (!dice(seed, 400))
 		scene->now += 150;
 	if (!dice(seed, 4))
-		assembler_round(&scene->images.assembler, scene->now);
+		(void)assembler_round(&scene->images.assembler, scene->now, scene->now);
 	if (!dice(seed, 5))
 		truth_take(truth, scene, seed);
 	(void)scene_counts(scene);
