@@ -5,6 +5,7 @@ import os
 import random
 import socket
 import struct
+import subprocess
 import zlib
 
 import e2e
@@ -414,6 +415,30 @@ def test_live():
                 data = file.read()
             assert data == b"".join(sender.image.values())
             assert summary["result"] == "pass", summary
+
+
+def test_example():
+    """examples/images.c, as docs/embedding.md shows it."""
+    if not os.environ.get("IMAGES_EXAMPLE"):
+        raise e2e.Skip("IMAGES_EXAMPLE is not set")
+    sender = Sender(range(30))
+    del sender.packets[5 * PIECES + 3:5 * PIECES + 5]
+    with processes.folder() as folder:
+        with open_file(layout(folder)) as file:
+            image = file.read()
+        path = os.path.join(folder, "config.yaml")
+        with open_file(path, "w") as file:
+            file.write("port: \"net_pcap0,rx_pcap=%s\"\ngpu: host\nconsumer: {name: host}\n"
+                       "frames: %d\n%s" % (write_pcap(folder, "in.pcap", sender.frames()),
+                                          len(sender.packets), image))
+        done = subprocess.run([os.environ["IMAGES_EXAMPLE"], path], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              timeout=e2e.TIMEOUT)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0 and len(lines) == 31, done
+    assert lines[4] == "stream 0 image 4: 15700 of 15700 bytes", lines[4]
+    assert lines[5] == "stream 0 image 5: 13700 of 15700 bytes, missing 3000+2000", lines[5]
+    assert lines[30] == "29 complete, 1 incomplete, 0 dropped, 0 skipped", lines[30]
 
 
 def test_text():
