@@ -58,21 +58,21 @@ static void test_own_frames(void **state)
 {
 	const struct image_layout *layout = example("image-gdrcap.yaml");
 	const struct frame_config frames = { .format = FRAME_ETHERNET };
-	const struct pattern_config pattern = { .kind = PATTERN_PRBS31 };
+	const struct pattern_config config = { .kind = PATTERN_PRBS31 };
 	struct frame_header header = { .stream = 5, .time_ns = 77, .pattern = PATTERN_PRBS31 };
 	struct frame_layout own;
-	struct pattern_plan plan;
+	struct pattern pattern;
 	struct image_packet packet;
 	struct image_part part;
 	uint8_t frame[1514];
 	uint64_t time;
 
 	assert_int_equal(0, frame_layout_init(&own, &frames));
-	assert_int_equal(0, pattern_plan_init(&plan, &pattern));
+	assert_int_equal(0, pattern_init(&pattern, &config));
 	header.sequence = 3 * 1024 + 7;
 	header.payload_bytes = (uint16_t)frame_payload_bytes(&own, sizeof(frame));
 	assert_int_equal(header.payload_bytes, layout->piece);
-	frame_write(&own, &plan, frame, sizeof(frame), &header);
+	frame_write(&own, &pattern, frame, sizeof(frame), &header);
 	part = part_of(layout, frame, sizeof(frame), &packet);
 	assert_int_equal(packet.stream, 5);
 	assert_int_equal(packet.number, 3);
@@ -84,10 +84,10 @@ static void test_own_frames(void **state)
 	/* the stream's end is no data */
 	header.pattern = FRAME_PATTERN_END;
 	header.payload_bytes = 0;
-	frame_write(&own, &plan, frame, 60, &header);
+	frame_write(&own, &pattern, frame, 60, &header);
 	image_parse(layout, frame, 60, &packet);
 	assert_int_equal(packet.what, IMAGE_FILTERED);
-	pattern_plan_free(&plan);
+	pattern_free(&pattern);
 }
 
 static void test_examples(void **state)
