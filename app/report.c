@@ -84,6 +84,7 @@ static void judge_images(struct report *report)
 	judge_images_count(report, total.dropped, "dropped");
 	judge_images_count(report, total.skipped, "skipped");
 	judge_images_count(report, report->images_missed, "not saved");
+	judge_missing(report);
 	if (summary->failed && report->error_count == 0)
 		report_error(report, REPORT_EXIT_NOT_RUN,
 			     "the run ended early; the messages say why");

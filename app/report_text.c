@@ -448,10 +448,14 @@ static void print_damage(FILE *to, const struct report *report)
 void report_print_table(FILE *to, const struct report *report)
 {
 	if (report->image_count) {
+		if (report->summary.known & GDRCAP_HAS_TX_STALLED)
+			report_print_row(to, "sent", report->summary.total.sent, "frames");
 		report_print_images(to, report);
-		fprintf(to, "  %-18s\n", "lost at the ports");
+		fprintf(to, "  lost at the ports\n");
 		print_port_losses(to, report);
 		print_port_rest(to, report);
+		if (report->summary.known & GDRCAP_HAS_TX_STALLED)
+			print_sender(to, report);
 		print_rate(to, &report->summary);
 		report_print_incomplete(to, report);
 	} else {

@@ -317,6 +317,37 @@ def test_hostile_frames():
         sender.image[image] for image in sender.image]
 
 
+def test_two_descriptions():
+    """Images of two kinds beside each other, by rules: each has its own buffers and counts."""
+    one, two = Sender(range(60)), Sender(range(1000, 1060))
+    del two.packets[33 * PIECES + 7]
+    frames = [frame for pair in zip(one.frames(), [
+        two.frame(packet, port=5001) for packet in two.packets]) for frame in pair]
+    frames += [one.frame(one.packets[-1]), udp(bytes(50), port=99), bytes(60)]
+    with processes.folder() as folder:
+        with open_file(layout(folder)) as file:
+            first = file.read()
+        other = os.path.join(folder, "other.yaml")
+        with open_file(other, "w") as file:
+            file.write(first.replace("counter", "other").replace("5000", "5001"))
+        path = write_pcap(folder, "in.pcap", frames)
+        arguments = ("capture", "--quiet", "--gpu", "host", "--port",
+                     "net_pcap0,rx_pcap=%s" % path, "--frames", str(len(frames)), "--image",
+                     os.path.join(folder, "layout.yaml"), "--image", other)
+        summary = e2e.run_json(*arguments, expect=3)
+        check_images(summary, 2)
+        result = e2e.run(*arguments, "--save-images", os.path.join(folder, "x"), expect=1)
+        assert "there are 2 kinds of images" in result.err, result
+    counter, other = summary["images"]
+    assert (counter["name"], other["name"]) == ("counter", "other"), summary
+    assert (counter["complete"], counter["incomplete"]) == (60, 0), counter
+    assert (other["complete"], other["incomplete"]) == (59, 1), other
+    assert other["first_incomplete"][0]["number"] == 1033, other
+    assert other["first_incomplete"][0]["missing"] == [[7000, 1000]], other
+    assert (counter["frames"]["filtered"], other["frames"]["filtered"]) == (2, 0), summary
+    assert summary["filtered"] == 2, summary
+
+
 def test_every_so_many():
     sender = Sender(range(100))
     with processes.folder() as folder:
