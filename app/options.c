@@ -358,11 +358,13 @@ static int is_file(const struct app_options *options, const char *key, const str
 /* The files that the run writes; the library knows the others that it reads. */
 static int check_file_stays(const struct parser *parser)
 {
-	const struct app_options *options = parser->options;
+	struct app_options *options = parser->options;
 	struct stat file;
 
-	if ((options->json || options->json_lines) && !fstat(STDOUT_FILENO, &file) &&
-	    (is_file(options, "save", &file) || is_file(options, "save_damaged", &file)))
+	options->saves_to_stdout =
+		!fstat(STDOUT_FILENO, &file) &&
+		(is_file(options, "save", &file) || is_file(options, "save_damaged", &file));
+	if ((options->json || options->json_lines) && options->saves_to_stdout)
 		return parser_refuse(parser, "--json and saved frames cannot both go to standard "
 					     "output; save to a file");
 	if (!parser->config_path || stat(parser->config_path, &file))

@@ -15,6 +15,7 @@ struct app_options {
 	int json;		      /* 1: one JSON object at the end, on standard output */
 	double json_lines;	      /* seconds between JSON lines; 0: none */
 	int quiet;		      /* 1: the result and errors only */
+	int saves_to_stdout;	      /* 1: frames go to standard output, so text must not */
 	int verbose;		      /* how often --verbose was given, at most 2 */
 	char refused[512];	      /* why, where options_parse() fails */
 };
