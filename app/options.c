@@ -417,12 +417,12 @@ static const char *writes(const struct app_options *options, const struct stat *
 
 static int check_file_stays(const struct parser *parser)
 {
-	const struct app_options *options = parser->options;
+	struct app_options *options = parser->options;
 	const char *flag;
 	struct stat file;
 
-	if ((options->json || options->json_lines) && !fstat(STDOUT_FILENO, &file) &&
-	    writes(options, &file))
+	options->saves_to_stdout = !fstat(STDOUT_FILENO, &file) && writes(options, &file);
+	if ((options->json || options->json_lines) && options->saves_to_stdout)
 		return parser_refuse(parser,
 				     "--json and saved %s cannot both go to standard "
 				     "output; save to a file",

@@ -22,6 +22,9 @@ struct app_options {
 	uint32_t save_images_every;	       /* 1.. */
 	int verbose;			       /* how often --verbose was given, at most 2 */
 	char refused[512];		       /* why, where options_parse() fails */
+	int saves_to_stdout; /* 1: frames go to standard output, so text must not */
+	int verbose;	     /* how often --verbose was given, at most 2 */
+	char refused[512];   /* why, where options_parse() fails */
 };
 
 struct options_command {

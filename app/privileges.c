@@ -24,7 +24,7 @@
 #include "privileges.h"
 #include "signals.h"
 
-#define DROP_NS UINT64_C(2000000000) /* a thread may have to wait for a core */
+#define DROP_NS UINT64_C(10000000000) /* a thread may have to wait for a core for seconds */
 #define TICK_NS 1000000L
 
 #define BIT(capability) (UINT64_C(1) << (capability))

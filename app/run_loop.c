@@ -40,7 +40,7 @@ static void run_set_output(struct run *run)
 	int json = options->json || options->json_lines > 0;
 
 	if (!options->quiet)
-		run->text = json ? stderr : stdout;
+		run->text = json || options->saves_to_stdout ? stderr : stdout;
 	run->rewrite = run->text && isatty(fileno(run->text));
 	run->log_rewrite = run->rewrite && isatty(STDERR_FILENO);
 	run->colour = run->rewrite && !(no_color && no_color[0]);
@@ -391,7 +391,8 @@ static int run_close(struct run *run)
 	} else if (report->has_summary || report->status == REPORT_EXIT_FRAMES) {
 		if (run->text && report->has_summary)
 			report_print_table(run->text, report);
-		report_print_verdict(stdout, report, run->colour);
+		report_print_verdict(run->options->saves_to_stdout ? stderr : stdout, report,
+				     run->colour);
 	} else {
 		/* Nothing ran: this is an error, not a result. */
 		report_print_verdict(stderr, report, 0);

@@ -367,7 +367,9 @@ static int file_result(const char *option, const struct save_file *file, int cod
 		       struct gdrcap_error *error)
 {
 	const unsigned long long saved = atomic_load(&file->saved);
-	const char *remedy = "free space there, or save fewer frames (save_every)";
+	const char *remedy =
+		"free space there, or save fewer frames (save_every; around damaged ones: "
+		"save_around)";
 
 	if (pcapng_is_given_up(&file->pcapng))
 		return error_set(error, code,

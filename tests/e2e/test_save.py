@@ -70,6 +70,28 @@ def test_save_all():
     assert len({time % 1000 for time in times}) > 1, "no time has nanoseconds"
 
 
+def test_save_to_standard_output():
+    """All that is said goes elsewhere: the file is whole, whether it is a file or a pipe."""
+    frames = own_frames(200)
+    with processes.folder() as directory:
+        source = pcapfile.write_pcap(os.path.join(directory, "in.pcap"), frames)
+        path = os.path.join(directory, "out.pcapng")
+        for quiet in ([], ["--quiet"]):
+            command = [e2e.PROGRAM, "capture", *quiet, "--port", "net_pcap0,rx_pcap=" + source,
+                       "--idle", "1", "--save", "/dev/stdout"]
+            with open(path, "wb") as file:
+                run = subprocess.run(command, stdout=file, stderr=subprocess.PIPE, text=True,
+                                     timeout=e2e.TIMEOUT, check=False)
+            assert run.returncode == 0 and "PASS" in run.stderr, run.stderr
+            check_files(path, frames)
+            run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 timeout=e2e.TIMEOUT, check=False)
+            assert run.returncode == 0 and b"PASS" in run.stderr, run.stderr
+            with open(path, "wb") as file:
+                file.write(run.stdout)
+            check_files(path, frames)
+
+
 def test_save_others_frames_too():
     """What is filtered, damaged or of no length that Ethernet knows is saved as it came."""
     frames = own_frames(40)

@@ -58,7 +58,7 @@ static void test_own_frames(void **state)
 {
 	const struct image_layout *layout = example("image-gdrcap.yaml");
 	const struct frame_config frames = { .format = FRAME_ETHERNET };
-	const struct pattern_config config = { .kind = PATTERN_PRBS31 };
+	const struct pattern_config prbs = { .kind = PATTERN_PRBS31 };
 	struct frame_header header = { .stream = 5, .time_ns = 77, .pattern = PATTERN_PRBS31 };
 	struct frame_layout own;
 	struct pattern pattern;
@@ -68,7 +68,7 @@ static void test_own_frames(void **state)
 	uint64_t time;
 
 	assert_int_equal(0, frame_layout_init(&own, &frames));
-	assert_int_equal(0, pattern_init(&pattern, &config));
+	assert_int_equal(0, pattern_init(&pattern, &prbs));
 	header.sequence = 3 * 1024 + 7;
 	header.payload_bytes = (uint16_t)frame_payload_bytes(&own, sizeof(frame));
 	assert_int_equal(header.payload_bytes, layout->piece);
