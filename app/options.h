@@ -23,8 +23,6 @@ struct app_options {
 	int verbose;			       /* how often --verbose was given, at most 2 */
 	char refused[512];		       /* why, where options_parse() fails */
 	int saves_to_stdout; /* 1: frames go to standard output, so text must not */
-	int verbose;	     /* how often --verbose was given, at most 2 */
-	char refused[512];   /* why, where options_parse() fails */
 };
 
 struct options_command {
