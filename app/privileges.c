@@ -171,7 +171,11 @@ static enum thread_rights thread_rights(const char *id)
 	return blocked & BIT(SIGSYS - 1) ? RIGHTS_OUT_OF_REACH : RIGHTS_KEPT;
 }
 
-/* Signals the other threads that still have too much. Adds up how many have what; -1: not known. */
+/*
+ * Signals the other threads that still have too much. Adds up how many have what; -1: not known. One that
+ * blocks the signal is sent it too: a thread that was just made blocks all of them until it first runs, and
+ * takes it then.
+ */
 static int others_signal(int count[RIGHTS_OUT_OF_REACH + 1])
 {
 	const pid_t own = (pid_t)syscall(SYS_gettid);
@@ -189,7 +193,7 @@ static int others_signal(int count[RIGHTS_OUT_OF_REACH + 1])
 			continue;
 		rights = thread_rights(task->d_name);
 		count[rights]++;
-		if (rights == RIGHTS_KEPT)
+		if (rights != RIGHTS_LIMITED)
 			(void)syscall(SYS_tgkill, getpid(), id, SIGSYS);
 	}
 	closedir(tasks);

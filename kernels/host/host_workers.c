@@ -54,7 +54,8 @@ struct kernel_workers {
 	pthread_mutex_t lock; /* over what follows */
 	pthread_cond_t changed;
 	enum { STARTING, RUNNING, CANCELLED } state; /* writer: start */
-	uint32_t left; /* threads that have returned; writers: workers */
+	uint32_t
+		left; /* threads that are through: release; writers: workers. Partner: workers_left() */
 	struct host_worker worker[];
 };
 
@@ -128,10 +129,19 @@ static int worker_may_run(struct kernel_workers *workers)
 	return run;
 }
 
+static uint32_t workers_left(const struct kernel_workers *workers)
+{
+	return __atomic_load_n(&workers->left, __ATOMIC_ACQUIRE);
+}
+
+/*
+ * Counted before the lock is waited for: who joins holds it but for some ms at a time, and on a loaded
+ * machine a worker may get no core in any of them. The lock is for the wake-up only.
+ */
 static void worker_leave(struct kernel_workers *workers)
 {
+	__atomic_fetch_add(&workers->left, 1, __ATOMIC_RELEASE);
 	pthread_mutex_lock(&workers->lock);
-	workers->left++;
 	pthread_cond_broadcast(&workers->changed);
 	pthread_mutex_unlock(&workers->lock);
 }
@@ -340,13 +350,14 @@ int host_workers_join(struct kernel_workers *workers, unsigned int timeout_ms)
 
 	patience_begin(&patience);
 	pthread_mutex_lock(&workers->lock);
-	while (workers->left < workers->threads && !ret) {
+	while (workers_left(workers) < workers->threads && !ret) {
 		if (patience_ends(&patience, timeout_ms, starved, workers))
 			ret = kernel_fail(
 				-ETIMEDOUT,
 				"%u of %u workers did not leave within %u ms: is every ring's stop "
 				"word set?",
-				workers->threads - workers->left, workers->threads, timeout_ms);
+				workers->threads - workers_left(workers), workers->threads,
+				timeout_ms);
 		else
 			leaver_wait(workers);
 	}
@@ -360,12 +371,7 @@ int host_workers_join(struct kernel_workers *workers, unsigned int timeout_ms)
 
 int host_workers_running(struct kernel_workers *workers)
 {
-	int running;
-
-	pthread_mutex_lock(&workers->lock);
-	running = workers->left < workers->threads;
-	pthread_mutex_unlock(&workers->lock);
-	return running;
+	return workers_left(workers) < workers->threads;
 }
 
 uint32_t host_workers_per_ring(const struct kernel_workers *workers)
