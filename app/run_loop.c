@@ -279,26 +279,29 @@ static int run_open(struct run *run, const struct run_command *command,
 	return 0;
 }
 
-static void run_tick(struct run *run, struct report_tick *tick, struct gdrcap_summary *now,
+/* A live line; *before: what the last one was of. */
+static void run_tick(struct run *run, double elapsed, double interval,
 		     struct gdrcap_summary *before)
 {
 	struct gdrcap_image_counts images;
+	struct gdrcap_summary now;
+	struct report_tick tick = {
+		.elapsed = elapsed, .interval = interval, .now = &now, .before = before
+	};
 	char line[256];
 
-	gdrcap_get_summary(run->session, now, sizeof(*now));
-	tick->now = now;
-	tick->before = before;
+	gdrcap_get_summary(run->session, &now, sizeof(now));
 	if (run->taker) {
 		run_collect_images(run);
 		report_images_total(&run->report, &images);
-		tick->images = &images;
-		tick->images_before = &run->images_before;
+		tick.images = &images;
+		tick.images_before = &run->images_before;
 	}
-	report_format_tick(line, sizeof(line), tick);
+	report_format_tick(line, sizeof(line), &tick);
 	fprintf(run->text, run->rewrite ? "\r%s\033[K" : "%s\n", line);
 	fflush(run->text);
 	run->live_shown = 1;
-	*before = *now;
+	*before = now;
 	if (run->taker)
 		run->images_before = images;
 }
@@ -306,7 +309,7 @@ static void run_tick(struct run *run, struct report_tick *tick, struct gdrcap_su
 /* 0, or a negative errno when nobody reads the result any more. */
 static int run_wait(struct run *run)
 {
-	struct gdrcap_summary now, before;
+	struct gdrcap_summary before;
 	double start = clock_seconds(), last = start, tick_at = start + 1;
 	double line_every = run->options->json_lines, line_at = start + line_every;
 	int rc;
@@ -316,10 +319,7 @@ static int run_wait(struct run *run)
 		double time = clock_seconds();
 
 		if (run->text && time >= tick_at) {
-			struct report_tick tick = { .elapsed = time - start,
-						    .interval = time - last };
-
-			run_tick(run, &tick, &now, &before);
+			run_tick(run, time - start, time - last, &before);
 			last = time;
 			tick_at = time + 1;
 			if (ferror(run->text) && run->text == stdout)
