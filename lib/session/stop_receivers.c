@@ -6,7 +6,10 @@
 #include "base/log.h"
 #include "session/session.h"
 
-#define DRAIN_MS 60u /* a stop waits for frames in flight until none came for so long */
+/* When a stream's end came, a stop waits for those of the others so long at most: a sender sends them
+ * right behind each other, but a loaded machine may keep it from its core between two. */
+#define DRAIN_ENDS_MS 1000u
+#define CALLER_MS 60u /* for batches that the caller keeps */
 /* A consumer without progress is dead after so long. Time in which CPU threads of it had no core
  * does not count, here and where they are to leave. */
 #define CONSUMER_MS 2000u
@@ -26,16 +29,23 @@ void session_worker_join(struct gdrcap_session *session, struct thread *thread)
 	session->run.given_up = true;
 }
 
-/* What is left at a port is called lost where it is known how much was sent. */
-static bool sent_is_known(struct gdrcap_session *session)
+/* For how long there must be silence (`quiet`), in ms. What is left at a port is called lost where it is known
+ * how much was sent; where it is not there is nothing to wait for: 0. */
+static uint32_t drain_ms(struct gdrcap_session *session)
 {
-	bool known = session->workers.tx_count != 0;
+	const uint32_t quiet_ms = session->settings.quiet_ms;
+	uint32_t ms = session->workers.tx_count ? quiet_ms : 0;
 
 	if (settings_validates(&session->settings)) {
-		known |= verdict_end_seen(accountant_borrow(&session->workers.accountant));
+		const struct verdict *verdict = accountant_borrow(&session->workers.accountant);
+
+		if (verdict_end_seen(verdict))
+			ms = verdict_ended(verdict) ? quiet_ms : RTE_MAX(quiet_ms, DRAIN_ENDS_MS);
+		else if (session_bursts_collected(session) != session_bursts_published(session))
+			ms = quiet_ms; /* what is not judged yet may have an end */
 		accountant_return(&session->workers.accountant);
 	}
-	return known;
+	return ms;
 }
 
 /*
@@ -48,10 +58,10 @@ void session_drain_wire(struct gdrcap_session *session)
 	uint64_t arrived = 0;
 
 	if (session->run.failure || session->workers.rx_count == 0 || session->run.cut ||
-	    !sent_is_known(session))
+	    drain_ms(session) == 0)
 		return;
 	quiet_begin(&session->run.quiet);
-	while (!session->run.failure && !quiet_is_over(&session->run.quiet, DRAIN_MS)) {
+	while (!session->run.failure && !quiet_is_over(&session->run.quiet, drain_ms(session))) {
 		const uint64_t now = session_arrived(session);
 
 		if ((session->workers.tx_count && now >= session_sent(session)) ||
@@ -111,8 +121,9 @@ static void receivers_end(struct gdrcap_session *session)
 
 bool session_receivers_cut(struct gdrcap_session *session)
 {
-	if (!session->run.cut && sent_is_known(session) &&
-	    !quiet_is_over(&session->run.quiet, DRAIN_MS) &&
+	const uint32_t ms = session->run.cut ? 0 : drain_ms(session);
+
+	if (ms && !quiet_is_over(&session->run.quiet, ms) &&
 	    !session_is_blocked(session, &session->run.quiet))
 		return false;
 	if (!session->run.cut)
@@ -185,7 +196,7 @@ void session_receivers_stop(struct gdrcap_session *session)
 	receivers_end(session);
 	if (!settings_collects(&session->settings)) {
 		/* The caller may keep batches; whoever destroys the session ends these threads. */
-		session_receivers_join(session, DRAIN_MS);
+		session_receivers_join(session, CALLER_MS);
 		return;
 	}
 	if (consumer_finishes(session))

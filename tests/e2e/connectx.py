@@ -133,9 +133,10 @@ def loopback(*arguments, count, mode=DEFAULT, faults=LOSSLESS, devargs="", expec
 
 def until(received, *arguments, mode=DEFAULT, faults=LOSSLESS, expect=3, **variables):
     """The same until so many frames came: for what happens in a run that a loaded machine may
-    take any time for."""
+    take any time for. So it may for what is on the cable at the end, which the cards' threads move:
+    where frames are lost, a longer silence than others need says that none comes any more."""
     with processes.Running("loopback", "--quiet", "--frame-size", "64-1518", "--watchdog", "60",
-                           "--seconds", "3600", *ports(mode), *arguments,
+                           "--seconds", "3600", "--quiet-time", "2", *ports(mode), *arguments,
                            env=environment(faults, mode, **variables)) as running:
         running.wait_for_frames("received", received)
         running.signal(signal.SIGINT)

@@ -3,7 +3,9 @@
 import contextlib
 import os
 import signal
+import socket
 import struct
+import time
 
 import e2e
 import frames as own
@@ -195,6 +197,23 @@ def test_one_says_no_end():
             said = "\n".join(summary["errors"] + summary["messages"])
             assert ("whose end did not come: 1;" in said) == (frames == one + two), said
             assert ("no stream said its end" in said) == (senders == 1), said
+
+
+def test_ends_that_come_apart():
+    """A sender that is kept from its core between the ends of its two streams, while --frames stops
+    the receiver: the other end is waited for."""
+    wire = [frame(id, i) for i in range(100) for id in (5, 6)]
+    with e2e.VethPair() as pair, socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sender:
+        sender.bind((pair.left, 0))
+        with receive(["net_af_packet0,iface=" + pair.right], "--frames", str(len(wire))) as receiver:
+            receiver.wait_until_running()
+            for data in [*wire[:-1], own.end_of_stream(5, 100, streams=2), wire[-1]]:
+                sender.send(data)
+            time.sleep(0.2)
+            sender.send(own.end_of_stream(6, 100, streams=2))
+            received = receiver.finish()
+    e2e.check_identities(received)
+    processes.check_counts(received, sent=200, valid=200, damaged=0, lost=0, duplicate=0)
 
 
 def test_a_restart_whose_beginning_is_lost():
