@@ -12,6 +12,7 @@ import sys
 
 PASSED = {"OK", "EXPECTEDFAIL"}
 SKIPPED = {"SKIP", "IGNORED"}
+TOLD_LINES = 60  # of what a failed test printed: a CI often keeps only the end of its log
 
 
 def last_line(test):
@@ -21,6 +22,13 @@ def last_line(test):
         if lines:
             return lines[-1]
     return "gave no reason"
+
+
+def told(test):
+    """The end of what a failed test printed, each line short."""
+    lines = [line.rstrip()[:300] for stream in ("stdout", "stderr")
+             for line in (test.get(stream) or "").splitlines() if line.strip()]
+    return lines[-TOLD_LINES:]
 
 
 def main():
@@ -50,6 +58,7 @@ def main():
                 skipped.append(f"{name}: {last_line(test)}")
             else:
                 failed.append(f"{name}: {test['result']}")
+                print(f"\n{name}, its last lines:", *told(test), sep="\n  ")
 
     print()
     for title, names in (("skipped", skipped), ("FAILED", failed)):

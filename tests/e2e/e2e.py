@@ -6,6 +6,7 @@ Each test_*.py is a program of its own:
 Exit status 0: passed; 1: failed; 77: nothing could be run here, and the output says why.
 """
 import ctypes
+import faulthandler
 import functools
 import json
 import os
@@ -263,6 +264,8 @@ def main(namespace):
     for name, function in tests.items():
         if sys.argv[1:] and name not in sys.argv[1:]:
             continue
+        # A test that hangs says where, and takes nobody else's time.
+        faulthandler.dump_traceback_later(3 * TIMEOUT, exit=True)
         try:
             function()
             word, why = "passed", ""

@@ -5,8 +5,10 @@ import contextlib
 import os
 import pathlib
 import re
+import select
 import socket
 import subprocess
+import time
 
 import e2e
 import processes
@@ -143,7 +145,12 @@ def test_link_goes_down_and_up():
         with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sender:
             sender.bind((pair.left, 0))
             wait_until_running(process)
+            # One that went down before the session's first look at it is no change.
             pair.ip("link", "set", pair.left, "down")
+            while not select.select([process.stderr], [], [], 1)[0]:
+                pair.ip("link", "set", pair.left, "up")
+                time.sleep(1)
+                pair.ip("link", "set", pair.left, "down")
             line = process.stderr.readline()
             assert re.match(r"wire: .*gdrcap1.*link.*down", line), line
             pair.ip("link", "set", pair.left, "up")
