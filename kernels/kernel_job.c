@@ -235,6 +235,16 @@ static int image_layout_check(const struct image_layout *layout)
 				   (unsigned long long)layout->row_bytes,
 				   (unsigned long long)layout->pitch, layout->pieces, layout->piece,
 				   layout->row_pieces);
+	if (layout->convert &&
+	    (layout->convert >= IMAGE_CONVERTS ||
+	     layout->convert_from != image_convert_from(layout->convert) ||
+	     layout->convert_to != image_convert_to(layout->convert) ||
+	     layout->piece % layout->convert_from || layout->row_bytes % layout->convert_from ||
+	     layout->pitch % layout->convert_from || layout->bytes % layout->convert_from))
+		return kernel_fail(-EINVAL,
+				   "images: conversion %u of %u bytes to %u is none, or pieces, "
+				   "rows or images are no whole groups of it",
+				   layout->convert, layout->convert_from, layout->convert_to);
 	if (layout->parser == IMAGE_PARSER_RTP_RAW &&
 	    (!layout->group_pixels || !layout->group_bytes))
 		return kernel_fail(-EINVAL, "images: groups of 0 pixels, or 0 bytes");
@@ -257,14 +267,15 @@ static int places_check(const struct kernel_job *job)
 			return kernel_fail(-EINVAL, "images %u: a part is missing or not aligned",
 					   v);
 		if (!view->ring || view->ring > PLACE_RING_MAX ||
-		    view->stride < view->layout.bytes ||
+		    view->stride < image_in_buffer(&view->layout, view->layout.bytes) ||
 		    view->present_words < place_words(view->layout.pieces))
 			return kernel_fail(-EINVAL,
 					   "images %u: %u buffers (1 to %u) of %llu bytes, bitmaps "
 					   "of %u words: too small for %llu bytes in %u pieces",
 					   v, view->ring, PLACE_RING_MAX,
 					   (unsigned long long)view->stride, view->present_words,
-					   (unsigned long long)view->layout.bytes,
+					   (unsigned long long)image_in_buffer(&view->layout,
+									       view->layout.bytes),
 					   view->layout.pieces);
 	}
 	return 0;

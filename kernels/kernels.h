@@ -55,7 +55,9 @@ struct kernel_job {
 	/* KERNEL_PLACE on a GPU. 0: finite kernels, launched for what was published since the last, so that
 	 * calls that wait for the device end; 1: a persistent kernel. */
 	uint32_t resident;
-	const int *cpus; /* CPU backend: CPUs to pin its threads to, in turn; NULL: none */
+	/* CPU backend: CPUs to pin its threads to, in turn. CUDA: those on which the thread that
+	 * launches kernels may run. NULL: none */
+	const int *cpus;
 	uint32_t cpu_count;
 };
 
@@ -114,6 +116,10 @@ struct kernel_ops {
 	 */
 	int (*place_close)(struct kernel_device *device, const struct place_view *view,
 			   uint32_t slot, uint32_t use, int fill);
+	/* Closes the entries of images that were handed out complete (SHUT), of PLACE_WHOLE_MAX at
+	 * most. Returns at once; one thread at a time. */
+	int (*place_close_whole)(struct kernel_device *device, const struct place_view *view,
+				 const struct place_whole *images, uint32_t count);
 	/* Calls release(arg) from any thread once `stream` (a cudaStream_t; NULL on the CPU backend:
 	 * at once) has reached this point. */
 	int (*after)(struct kernel_device *device, void *stream, void (*release)(void *arg),

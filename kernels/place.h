@@ -18,6 +18,8 @@
  * Both are on one word, so who enters sees the entry closed, or who closes sees him inside and waits. In two
  * words both could go on, and a frame would be written into an image that was handed out or is another
  * one by now.
+ * SHUT: compare-and-swap that clears the use, if it still is the one that was handed out complete. Nobody is
+ * waited for: all bits are set, so who is inside writes nothing.
  * LEAVE: fetch-add of minus one worker, release, after the last store into the buffer and its bitmap.
  * Partner: CLOSE's loads.
  * OPEN: fetch-add of the use, release, after the entry's number and stream, the emptied bitmap and the
@@ -37,12 +39,15 @@
 #define PLACE_RING_MAX 1024u /* image buffers */
 #define PLACE_NO_SLOT UINT32_MAX
 #define PLACE_NO_STREAM 0xffffu
+#define PLACE_NO_ROOMS 16u  /* images of a stream, at most, whose packets are mixed */
+#define PLACE_TRIES 8u	    /* a frame's image is looked for so often */
+#define PLACE_WHOLE_MAX 64u /* in one kernel_ops.place_close_whole() */
 
 /* What became of a frame. Leaders and trailers are placed, with 0 bytes. */
 enum place_outcome {
 	PLACE_PLACED,
 	PLACE_DUPLICATE, /* all of its pieces were there */
-	PLACE_LATE,	 /* its image was closed, or a newer one is handed out */
+	PLACE_LATE,	 /* its image was handed out, or a newer one is */
 	PLACE_NO_ROOM, /* no buffer was free when its image began, or there are too many streams */
 	PLACE_MISFIT,  /* of the layout, and wrong: enum image_what */
 	PLACE_FILTERED,
@@ -92,9 +97,13 @@ GDRCAP_HD uint32_t place_word_users(uint64_t word)
 
 struct place_stream {
 	uint64_t id;
-	uint64_t newest;  /* extended number of the newest that began; with `begun` */
-	uint64_t no_room; /* as on the wire: the image that found no buffer; with `has_no_room` */
-	uint32_t begun, has_no_room;
+	uint64_t newest; /* extended number of the newest that came, with a buffer or without */
+	/* The last images that came, in turn: extended numbers of those without a buffer. */
+	uint64_t no_room[PLACE_NO_ROOMS];
+	uint64_t forgotten; /* the window's, of these */
+	uint32_t no_rooms;  /* bit i: no_room[i] is one */
+	uint32_t turn;	    /* the next in no_room[] */
+	uint32_t has_newest;
 };
 
 /* In the device's memory; zeroed at start. */
@@ -122,7 +131,8 @@ struct place_shared {
 	uint64_t credit[PLACE_RING_MAX];
 	uint64_t given; /* so many; the assembler's own */
 	struct {
-		uint64_t last; /* number of the newest image that was closed, + 1; 0: none */
+		uint64_t last;	    /* number of the newest image that was closed, + 1; 0: none */
+		uint64_t forgotten; /* times that the stream was silent, and may begin anew */
 	} window[PLACE_STREAMS_MAX];
 	struct place_head head[PLACE_RING_MAX];
 	/* Of images that were closed with pieces missing: kernel_ops.place_close(). Writer: the device. */
@@ -152,18 +162,19 @@ GDRCAP_HD uint32_t place_words(uint32_t pieces)
 	return (pieces + 31) / 32;
 }
 
-/* Whether the entry is open and this image's; *use: which use of it, and *stream: the stream's index. */
+/*
+ * Whether the entry is open and this image's; *use: which use of it, and *stream: the stream's index. What it
+ * says holds if ENTER finds the same use: the rest is written only between two uses.
+ */
 GDRCAP_HD int place_slot_is(const struct place_slot *slot, uint64_t stream_id, uint64_t number,
 			    uint32_t *stream, uint32_t *use)
 {
 	*use = place_word_use(place_load64(&slot->word));
 	if (place_load_relaxed(&slot->number) != number ||
-	    place_load_relaxed(&slot->stream_id) != stream_id || !*use)
+	    place_load_relaxed(&slot->stream_id) != stream_id)
 		return 0;
 	*stream = place_load_relaxed32(&slot->stream);
-	/* all are of the same use if it has not changed meanwhile: the others change only while it is 0 */
-	place_fence_acquire();
-	return place_word_use(place_load64(&slot->word)) == *use;
+	return *use != 0;
 }
 
 /* The open entry of an image, or PLACE_NO_SLOT. */
@@ -195,7 +206,7 @@ GDRCAP_HD uint64_t place_extend(const struct image_layout *layout,
 	const uint64_t modulus = packet->modulus, k = packet->number - layout->number_first;
 	uint64_t newest, at;
 
-	if (!modulus || !stream->begun)
+	if (!modulus || !stream->has_newest)
 		return packet->number;
 	newest = stream->newest - layout->number_first;
 	at = newest - newest % modulus + k;
@@ -208,7 +219,7 @@ GDRCAP_HD uint64_t place_extend(const struct image_layout *layout,
 
 /* What `packet` says of its image, for whom it will be handed to: nothing, where leaders say it and this
  * is none. */
-GDRCAP_HD void place_describe(const struct place_view *view, uint32_t slot, const uint8_t *frame,
+GDRCAP_HD void place_describe(const struct place_view *view, uint32_t slot, image_frame frame,
 			      const struct image_packet *packet)
 {
 	const struct image_layout *layout = &view->layout;
@@ -240,8 +251,8 @@ GDRCAP_HD uint32_t place_stream_of(const struct place_view *view, uint64_t id)
 		return s;
 	s = table->streams;
 	table->stream[s].id = id;
-	table->stream[s].begun = 0;
-	table->stream[s].has_no_room = 0;
+	table->stream[s].has_newest = 0;
+	table->stream[s].no_rooms = 0;
 	place_store(&table->streams, s + 1);
 	return s;
 }
@@ -252,6 +263,20 @@ GDRCAP_HD void place_close(struct place_slot *slot)
 	if (place_word_users(place_and64(&slot->word, UINT32_MAX)))
 		while (place_word_users(place_load64(&slot->word)))
 			place_pause();
+}
+
+/* An image that was handed out complete. */
+struct place_whole {
+	uint32_t slot, use;
+};
+
+/* SHUT: of an image that comes with this number nobody finds this one. */
+GDRCAP_HD void place_shut(struct place_slot *slot, uint32_t use)
+{
+	uint64_t word = place_load64(&slot->word);
+
+	while (place_word_use(word) == use && !place_cas64(&slot->word, &word, word & UINT32_MAX))
+		;
 }
 
 /* ENTER; 0: the entry was closed since it was found, and its image is not to be touched. */
@@ -277,6 +302,80 @@ struct place_target {
 	uint32_t outcome; /* PLACE_PLACED: slot and use say where */
 };
 
+/* Whether the image is one of the last that came, and found no buffer: it stays without, so that none
+ * begins in its middle. With the lock. */
+GDRCAP_HD int place_had_no_room(const struct place_view *view, uint32_t s, uint64_t number)
+{
+	const struct place_stream *stream = &view->table->stream[s];
+
+	if (!stream->no_rooms)
+		return 0;
+	for (uint32_t i = 0; i < PLACE_NO_ROOMS; i++)
+		if ((stream->no_rooms >> i & 1) && stream->no_room[i] == number)
+			return place_load_system(&view->shared->window[s].forgotten) ==
+			       stream->forgotten;
+	return 0;
+}
+
+/*
+ * Without the lock, of an image that place_find() does not find: whether place_begin() would refuse it, and what
+ * for. So that who has many such frames waits for the bus beside others, and not one after the other. What it
+ * reads may change meanwhile; then it says what was so a moment ago, or nothing.
+ */
+GDRCAP_HD int place_refused(const struct place_view *view, const struct image_packet *packet,
+			    struct place_target *target)
+{
+	const uint32_t s = place_find_stream(view, packet->stream);
+	const struct place_stream *stream = &view->table->stream[s == PLACE_NO_SLOT ? 0 : s];
+	const uint32_t no_rooms = place_load_relaxed32(&stream->no_rooms);
+	struct place_stream seen;
+	uint64_t last;
+
+	seen.has_newest = place_load_relaxed32(&stream->has_newest);
+	seen.newest = place_load_relaxed(&stream->newest);
+	if (s == PLACE_NO_SLOT || !seen.has_newest)
+		return 0;
+	target->number = place_extend(&view->layout, packet, &seen);
+	target->stream = s;
+	target->slot = PLACE_NO_SLOT;
+	target->outcome = PLACE_NO_ROOM;
+	for (uint32_t i = 0; i < PLACE_NO_ROOMS; i++)
+		if ((no_rooms >> i & 1) &&
+		    place_load_relaxed(&stream->no_room[i]) == target->number)
+			return place_load_system(&view->shared->window[s].forgotten) ==
+			       place_load_relaxed(&stream->forgotten);
+	if (target->number > seen.newest)
+		return 0;
+	last = place_load_system(&view->shared->window[s].last);
+	target->outcome = PLACE_LATE;
+	return last && target->number < last && last - 1 - target->number <= view->layout.late;
+}
+
+/* One more that came; `room`: it has a buffer. With the lock. */
+GDRCAP_HD void place_came(const struct place_view *view, const struct place_target *target,
+			  int room)
+{
+	struct place_stream *stream = &view->table->stream[target->stream];
+	const uint32_t bit = 1u << stream->turn;
+
+	if (!stream->has_newest || target->number > stream->newest ||
+	    stream->newest - target->number > view->layout.late)
+		stream->newest = target->number;
+	stream->has_newest = 1;
+	stream->no_rooms &= ~bit;
+	if (!room) {
+		const uint64_t forgotten =
+			place_load_system(&view->shared->window[target->stream].forgotten);
+
+		if (stream->forgotten != forgotten)
+			stream->no_rooms = 0;
+		stream->forgotten = forgotten;
+		stream->no_room[stream->turn] = target->number;
+		stream->no_rooms |= bit;
+	}
+	stream->turn = (stream->turn + 1) % PLACE_NO_ROOMS;
+}
+
 /*
  * With the lock, of an image that place_find() does not find, by who has the lock already. PLACE_PLACED:
  * the entry is the caller's; he empties the bitmap and calls place_open().
@@ -285,7 +384,7 @@ GDRCAP_HD void place_begin(const struct place_view *view, const struct image_pac
 			   struct place_target *target)
 {
 	struct place_table *table = view->table;
-	struct place_stream *stream;
+	const struct place_stream *stream;
 	struct place_slot *slot;
 	uint64_t last, credit;
 
@@ -297,8 +396,10 @@ GDRCAP_HD void place_begin(const struct place_view *view, const struct image_pac
 		return;
 	stream = &table->stream[target->stream];
 	target->number = place_extend(&view->layout, packet, stream);
-	/* what is newer than all that began is not behind what was closed; the rest is asked over the bus */
-	last = stream->begun && target->number <= stream->newest
+	if (place_had_no_room(view, target->stream, target->number))
+		return;
+	/* what is newer than all that came is not behind what was closed; the rest is asked over the bus */
+	last = stream->has_newest && target->number <= stream->newest
 		       ? place_load_system(&view->shared->window[target->stream].last)
 		       : 0;
 	if (last && target->number < last && last - 1 - target->number <= view->layout.late) {
@@ -306,13 +407,11 @@ GDRCAP_HD void place_begin(const struct place_view *view, const struct image_pac
 		return;
 	}
 	credit = place_load_system(&view->shared->credit[table->taken % PLACE_RING_MAX]);
-	/* an image that found no buffer stays without, so that none begins in its middle */
-	if ((stream->has_no_room && stream->no_room == packet->number) ||
-	    credit >> 32 != (uint32_t)(table->taken / PLACE_RING_MAX + 1)) {
-		stream->has_no_room = 1;
-		stream->no_room = packet->number;
+	if (credit >> 32 != (uint32_t)(table->taken / PLACE_RING_MAX + 1)) {
+		place_came(view, target, 0);
 		return;
 	}
+	place_came(view, target, 1);
 	table->taken++;
 	target->slot = (uint32_t)credit;
 	slot = &table->slot[target->slot];
@@ -320,18 +419,13 @@ GDRCAP_HD void place_begin(const struct place_view *view, const struct image_pac
 	place_store_relaxed32(&slot->stream, target->stream);
 	place_store_relaxed(&slot->stream_id, packet->stream);
 	place_store_relaxed(&slot->number, packet->number);
-	if (!stream->begun || target->number > stream->newest ||
-	    stream->newest - target->number > view->layout.late)
-		stream->newest = target->number;
-	stream->begun = 1;
-	stream->has_no_room = 0;
 	target->use = ++slot->uses ? slot->uses : ++slot->uses; /* never 0 */
 	target->outcome = PLACE_PLACED;
 }
 
 /* OPEN, with the lock: the bitmap is empty. `frame` is the image's first. */
 GDRCAP_HD void place_open(const struct place_view *view, const struct place_target *target,
-			  const uint8_t *frame, const struct image_packet *packet)
+			  image_frame frame, const struct image_packet *packet)
 {
 	struct place_head *head = &view->shared->head[target->slot];
 

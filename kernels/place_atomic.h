@@ -92,6 +92,18 @@ GDRCAP_HD uint64_t place_and64(uint64_t *at, uint64_t value)
 	return before;
 }
 
+/* 1: it was *expected, and is `value` now; else *expected is what it was. */
+GDRCAP_HD int place_cas64(uint64_t *at, uint64_t *expected, uint64_t value)
+{
+	const uint64_t compare = *expected;
+
+	asm volatile("atom.acq_rel.gpu.cas.b64 %0, [%1], %2, %3;"
+		     : "=l"(*expected)
+		     : "l"(at), "l"(compare), "l"(value)
+		     : "memory");
+	return *expected == compare;
+}
+
 GDRCAP_HD uint32_t place_or(uint32_t *at, uint32_t value)
 {
 	uint32_t before;
@@ -113,12 +125,6 @@ GDRCAP_HD uint32_t place_take(uint32_t *at)
 		     : "l"(at)
 		     : "memory");
 	return !before;
-}
-
-/* Loads before it are not seen after those behind it. */
-GDRCAP_HD void place_fence_acquire(void)
-{
-	asm volatile("fence.acq_rel.gpu;" ::: "memory");
 }
 
 GDRCAP_HD void place_pause(void)
@@ -181,6 +187,12 @@ GDRCAP_HD uint64_t place_and64(uint64_t *at, uint64_t value)
 	return __atomic_fetch_and(at, value, __ATOMIC_ACQ_REL);
 }
 
+GDRCAP_HD int place_cas64(uint64_t *at, uint64_t *expected, uint64_t value)
+{
+	return __atomic_compare_exchange_n(at, expected, value, 0, __ATOMIC_ACQ_REL,
+					   __ATOMIC_RELAXED);
+}
+
 GDRCAP_HD uint32_t place_or(uint32_t *at, uint32_t value)
 {
 	return __atomic_fetch_or(at, value, __ATOMIC_RELAXED);
@@ -191,11 +203,6 @@ GDRCAP_HD uint32_t place_take(uint32_t *at)
 	uint32_t free = 0;
 
 	return __atomic_compare_exchange_n(at, &free, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
-}
-
-GDRCAP_HD void place_fence_acquire(void)
-{
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 }
 
 GDRCAP_HD void place_pause(void)

@@ -77,6 +77,7 @@ static int programs_load(struct kernel_device *device)
 		place_program,
 		place_launch_program,
 		place_close_program,
+		place_close_whole_program,
 	};
 
 	for (uint32_t i = 0; i < PROGRAMS; i++) {
@@ -348,5 +349,6 @@ const struct kernel_ops kernel_cuda_ops = {
 	cuda_workers_per_ring,
 	cuda_flush,
 	cuda_place_close,
+	cuda_place_close_whole,
 	cuda_after,
 };

@@ -97,6 +97,8 @@ int cuda_copy_in(struct kernel_device *device, void *to, const void *from, size_
 int cuda_copy_out(struct kernel_device *device, void *to, const void *from, size_t bytes);
 int cuda_gather(struct kernel_device *device, const struct kernel_copy *copies, uint32_t count);
 
+int cuda_place_close_whole(struct kernel_device *device, const struct place_view *view,
+			   const struct place_whole *images, uint32_t count);
 int cuda_place_close(struct kernel_device *device, const struct place_view *view, uint32_t slot,
 		     uint32_t use, int fill);
 

@@ -58,13 +58,15 @@ enum gate_state {
 	GATE_LEAVE = 2, /* not all can run at the same time: give up */
 };
 
-/* One persistent kernel as the host side sees it. */
+/* A kernel as the host side sees it. */
 struct kernel_program {
 	const char *name;
 	const void
 		*entry; /* __global__ function of (const struct device_job *), or as its id says */
 	size_t shared_bytes;	/* dynamic shared memory of a block with one group */
 	size_t group_bytes = 0; /* of each further group; 0: there can be one only */
+	uint32_t threads =
+		0; /* of a block of one that is finite, launched again and again; 0: it runs on */
 };
 
 /* One body may be built several times: what a job does not need costs it no register. */
@@ -80,6 +82,7 @@ enum kernel_program_id {
 	PROGRAM_PLACE,
 	PROGRAM_PLACE_LAUNCH, /* finite: (const struct device_job *, struct place_launch) */
 	PROGRAM_PLACE_CLOSE,  /* finite: place.cu */
+	PROGRAM_PLACE_CLOSE_WHOLE,
 	PROGRAMS
 };
 
@@ -93,6 +96,7 @@ struct kernel_program write_store_program(void);
 struct kernel_program place_program(void);
 struct kernel_program place_launch_program(void);
 struct kernel_program place_close_program(void);
+struct kernel_program place_close_whole_program(void);
 
 /* Host: fills `tables` (PRBS_LANE_WORDS + PRBS_STEP_WORDS) for the polynomial x^degree + x^tap + 1.
  */

@@ -124,7 +124,8 @@ __global__ void __launch_bounds__(PLACE_LAUNCH_THREADS)
 
 struct kernel_program place_launch_program(void)
 {
-	return { "place", (const void *)place_launch_kernel, sizeof(struct place_launch_memory) };
+	return { "place", (const void *)place_launch_kernel, sizeof(struct place_launch_memory), 0,
+		 PLACE_LAUNCH_THREADS };
 }
 
 /* ---- closing ---- */
@@ -138,9 +139,10 @@ struct place_close_memory {
 __device__ __forceinline__ void warp_fill_piece(const struct image_layout &layout, uint8_t *image,
 						uint32_t i, uint32_t bytes, uint8_t fill)
 {
-	uint8_t *at = image + image_piece_place(&layout, i);
+	uint8_t *at = image + image_in_buffer(&layout, image_piece_place(&layout, i));
+	const uint64_t size = image_in_buffer(&layout, bytes);
 
-	for (uint32_t b = lane_index(); b < bytes; b += 32)
+	for (uint64_t b = lane_index(); b < size; b += 32)
 		at[b] = fill;
 }
 
@@ -213,4 +215,42 @@ int cuda_place_close(struct kernel_device *device, const struct place_view *view
 		error = cudaLaunchKernel(device->program[PROGRAM_PLACE_CLOSE].entry, dim3(1),
 					 dim3(PLACE_CLOSE_THREADS), args, 0, device->copy_stream);
 	return error ? cuda_fail(error, "closing an image") : 0;
+}
+
+/* ---- closing entries of what is complete ---- */
+
+struct place_wholes {
+	uint32_t count;
+	struct place_whole image[PLACE_WHOLE_MAX];
+};
+
+/* SHUT, one thread an image; see kernel_ops.place_close_whole(). */
+__global__ void place_close_whole_kernel(struct place_table *table,
+					 const __grid_constant__ struct place_wholes wholes)
+{
+	if (threadIdx.x < wholes.count)
+		place_shut(&table->slot[wholes.image[threadIdx.x].slot],
+			   wholes.image[threadIdx.x].use);
+}
+
+struct kernel_program place_close_whole_program(void)
+{
+	return { "place_close_whole", (const void *)place_close_whole_kernel, 0 };
+}
+
+int cuda_place_close_whole(struct kernel_device *device, const struct place_view *view,
+			   const struct place_whole *images, uint32_t count)
+{
+	current_device current(device->ordinal);
+	struct place_table *table = view->table;
+	struct place_wholes wholes = {};
+	void *args[] = { &table, &wholes };
+	cudaError_t error = current.error;
+
+	wholes.count = count;
+	memcpy(wholes.image, images, count * sizeof(*images));
+	if (!error)
+		error = cudaLaunchKernel(device->program[PROGRAM_PLACE_CLOSE_WHOLE].entry, dim3(1),
+					 dim3(PLACE_WHOLE_MAX), args, 0, device->copy_stream);
+	return error ? cuda_fail(error, "closing images that are complete") : 0;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A burst's payloads into images, by a group of work threads. For each burst:
- *   1. one thread a frame reads its headers;
+ *   1. frames' first bytes are staged in shared memory, and one thread a frame reads its headers;
  *   2. neighbours of one image are a run; one warp a run finds or begins the image;
  *   3. one thread a run enters it (ENTER): after a barrier, since nobody inside may wait for the lock;
+ *      where one was closed since, all leave, and look for it again;
  *   4. one thread a frame claims its piece; one warp a frame copies it, and claims where a frame has
  *      several pieces or several parts;
  *   5. one thread a run leaves (LEAVE);
@@ -15,31 +16,44 @@
 #define GDRCAP_CUDA_PLACE_CUH
 
 #include "kernels/cuda/block.cuh"
+#include "kernels/cuda/place_convert.cuh"
 #include "kernels/cuda/unaligned16.cuh"
 #include "kernels/place.h"
+
+/* Of a frame that are staged while its headers are read, from a whole piece on. */
+#define PLACE_STAGED_PIECES 8u
+#define PLACE_STAGED_BYTES (PLACE_STAGED_PIECES * PIECE_BYTES)
+static_assert(PLACE_STAGED_BYTES - (PIECE_BYTES - 1) >= FRAME_MATCH_BYTES, "what rules compare");
 
 #define PLACE_LINE_BYTES 128u /* of the second cache */
 
 /* What is left to do for a frame's payload. */
 enum place_work {
 	PLACE_NOTHING,
-	PLACE_COPY,  /* claimed: copy the whole part */
-	PLACE_PARTS, /* claim and copy part by part */
+	PLACE_COPY,    /* claimed: copy the whole part */
+	PLACE_CONVERT, /* claimed: convert it */
+	PLACE_PARTS,   /* claim, and copy or convert, part by part */
 };
 
-/* A frame. Writer: its thread; from step 4 on, of PLACE_PARTS: its warp. */
+/*
+ * A frame. Writer: its thread; from step 4 on, of PLACE_PARTS: its warp. While headers are read, the frame's
+ * staged bytes lie here. 136 bytes: threads that read the same byte of their frames meet in a bank by twos.
+ */
 struct place_item {
 	struct image_packet packet;
 	const uint8_t *frame;
 	uint64_t place; /* of the only part */
 	uint32_t piece, from, part_bytes;
-	uint32_t view, run;
-	uint32_t outcome;	/* enum place_outcome */
-	uint32_t work;		/* enum place_work */
+	uint32_t run;
+	uint8_t view;
+	uint8_t outcome; /* enum place_outcome */
+	uint8_t work;	 /* enum place_work */
+	uint8_t reserved;
 	uint32_t bytes, pieces; /* placed */
 	uint32_t past;		/* the last of its pieces, + 1 */
 	uint32_t len;
 };
+static_assert(sizeof(struct place_item) == 136, "banks");
 
 /* Neighbouring frames of one image, or of none. Writer: its warp; after step 2 its thread. */
 struct place_run {
@@ -66,6 +80,7 @@ struct place_group {
 	uint32_t expected[BURST_FRAMES_MAX], past[BURST_FRAMES_MAX], ends[BURST_FRAMES_MAX];
 	uint64_t totals[8];
 	uint32_t runs, records, next;
+	uint32_t closed; /* runs whose image was closed before they were inside */
 	struct place_known known;
 };
 
@@ -85,56 +100,103 @@ __device__ __forceinline__ void place_barrier(const struct place_context &c)
 
 /* ---- 1: headers ---- */
 
+/* A frame as it lies in memory. */
+__device__ __forceinline__ struct frame_span place_frame(const uint8_t *frame)
+{
+	return { frame, frame, 0, 1 };
+}
+
+/* Asks the second cache for a line. */
+__device__ __forceinline__ void line_prefetch(const uint8_t *at)
+{
+	asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(at)));
+}
+
+/* Of a burst of so few frames all lines are asked for while headers are read. */
+#define PLACE_SMALL_BURST 32u
+
+/* Lines part + 1, part + 1 + PLACE_STAGED_PIECES, ... of a frame into the second cache. */
+__device__ __forceinline__ void place_prefetch(const uint8_t *frame, uint32_t len, uint32_t part)
+{
+	for (uint32_t at = (part + 1) * PLACE_LINE_BYTES; at < len;
+	     at += PLACE_STAGED_PIECES * PLACE_LINE_BYTES)
+		line_prefetch(frame + at);
+}
+
+/* All threads of the group: the frames' first pieces to their items' memory. */
+__device__ __forceinline__ void place_stage(const struct place_context &c,
+					    const struct burst_in &in)
+{
+	const uint32_t part = c.thread % PLACE_STAGED_PIECES;
+
+#pragma unroll 4
+	for (uint32_t i = c.thread / PLACE_STAGED_PIECES; i < in.count;
+	     i += c.threads / PLACE_STAGED_PIECES) {
+		const struct frame_desc desc = in.desc[i];
+		const uint8_t *frame = frame_at(c.ring, desc);
+		const uint32_t shift = (uint32_t)(uintptr_t)frame % PIECE_BYTES;
+		uint2 *to = (uint2 *)&c.g->item[i] + 2 * part;
+		uint4 piece;
+
+		if (frame && in.count <= PLACE_SMALL_BURST)
+			place_prefetch(frame, desc.len, part);
+		if (!frame || part * PIECE_BYTES >= shift + desc.len)
+			continue;
+		piece = piece_load((const uint4 *)(frame - shift) + part);
+		to[0] = make_uint2(piece.x, piece.y);
+		to[1] = make_uint2(piece.z, piece.w);
+	}
+}
+
 /* Whether all parts of the frame fit; the only one's place goes to *item. */
 __device__ __forceinline__ bool place_parts_fit(const struct image_layout &layout,
+						const struct frame_span &frame,
 						struct place_item *item)
 {
-	struct image_packet packet = item->packet;
+	struct image_packet *packet = &item->packet;
+	const uint32_t from = packet->from;
 	struct image_part part;
 	int more;
 
-	while ((more = image_next_part(&layout, item->frame, &packet, &part)) > 0) {
+	while ((more = image_next_part(&layout, frame, packet, &part)) > 0) {
 		item->place = part.place;
 		item->piece = part.piece;
 		item->from = part.from;
 		item->part_bytes = part.bytes;
 		item->past = max(item->past, part.piece + part.pieces);
-		item->work = packet.parts == 1 && part.pieces == 1 ? PLACE_COPY : PLACE_PARTS;
+		item->work = packet->parts != 1 || part.pieces != 1 ? PLACE_PARTS
+			     : layout.convert			    ? PLACE_CONVERT
+								    : PLACE_COPY;
 	}
+	/* for who goes through them again */
+	packet->part = 0;
+	packet->from = from;
 	return !more;
 }
 
-/* A frame's lines into the second cache, while its headers are read: the copy would wait for memory with too
- * few loads under way. */
-__device__ __forceinline__ void place_prefetch(const uint8_t *frame, uint32_t len)
-{
-	const uint8_t *line = frame - (uintptr_t)frame % PLACE_LINE_BYTES;
-
-	for (; line < frame + len; line += PLACE_LINE_BYTES)
-		asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(line)));
-}
-
+/* Of a frame whose first bytes are staged. */
 static __device__ __noinline__ void place_parse(const struct place_context &c,
 						const struct burst_in &in, uint32_t i)
 {
 	const struct frame_desc desc = in.desc[i];
+	const uint8_t *at = frame_at(c.ring, desc);
+	const uint32_t shift = (uint32_t)(uintptr_t)at % PIECE_BYTES;
+	const uint32_t staged = PLACE_STAGED_BYTES - shift;
+	const struct frame_span frame = { (const uint8_t *)&c.g->item[i] + shift, at + staged,
+					  staged, 0 };
 	struct place_item item = {};
 
-	item.frame = frame_at(c.ring, desc);
+	item.frame = at;
 	item.len = desc.len;
-	item.outcome = PLACE_FILTERED;
-	if (item.frame)
-		place_prefetch(item.frame, desc.len);
-	else
-		item.outcome = PLACE_MISFIT;
-	for (; item.frame && item.view < c.view_count; item.view++) {
-		image_parse(&c.views[item.view].layout, item.frame, desc.len, &item.packet);
+	item.outcome = at ? PLACE_FILTERED : PLACE_MISFIT;
+	for (; at && item.view < c.view_count; item.view++) {
+		image_parse(&c.views[item.view].layout, frame, desc.len, &item.packet);
 		if (item.packet.what == IMAGE_FILTERED)
 			continue;
 		item.outcome = PLACE_PLACED;
 		if (item.packet.what == IMAGE_MISFIT || (desc.offset & FRAME_DESC_CUT) ||
 		    (item.packet.what == IMAGE_DATA &&
-		     !place_parts_fit(c.views[item.view].layout, &item)))
+		     !place_parts_fit(c.views[item.view].layout, frame, &item)))
 			item.outcome = PLACE_MISFIT;
 		break;
 	}
@@ -219,6 +281,13 @@ static __device__ __noinline__ void warp_begin(const struct place_view &view,
 	struct place_target found = {};
 	uint32_t fresh;
 
+	if (__shfl_sync(WARP_ALL, lane_index() ? 0 : place_refused(&view, &item.packet, &found),
+			0)) {
+		if (lane_index() == 0)
+			*target = found;
+		__syncwarp();
+		return;
+	}
 	/* all bursts of an image that begins come here: who does not get the lock looks whether he still
 	 * needs it */
 	while (!__shfl_sync(WARP_ALL, lane_index() ? 0 : place_take(&view.table->lock), 0)) {
@@ -243,7 +312,7 @@ static __device__ __noinline__ void warp_begin(const struct place_view &view,
 	__syncwarp();
 	if (lane_index() == 0) {
 		if (fresh)
-			place_open(&view, &found, item.frame, &item.packet);
+			place_open(&view, &found, place_frame(item.frame), &item.packet);
 		place_store(&view.table->lock, 0);
 		*target = found;
 	}
@@ -289,6 +358,59 @@ __device__ __forceinline__ void warp_resolve(const struct place_context &c, uint
 	__syncwarp();
 }
 
+/* ---- 3: inside ---- */
+
+__device__ __forceinline__ struct place_slot *place_run_slot(const struct place_context &c,
+							     const struct place_run &run)
+{
+	return &c.views[c.g->item[run.first].view].table->slot[run.target.slot];
+}
+
+/* One thread a run: enters its image, or says that it was closed. */
+__device__ __forceinline__ void place_enter_run(const struct place_context &c, uint32_t r)
+{
+	struct place_run &run = c.g->run[r];
+
+	if (run.target.outcome == PLACE_PLACED &&
+	    !place_enter(place_run_slot(c, run), run.target.use)) {
+		run.target.use = 0;
+		atomicAdd(&c.g->closed, 1u);
+	}
+}
+
+/* All threads, behind a barrier, where some run's image was closed since it was found: those are looked
+ * for again, PLACE_TRIES times in all. Ends with a barrier. */
+static __device__ __noinline__ void place_enter_again(const struct place_context &c)
+{
+	struct place_group &g = *c.g;
+	const uint32_t i = c.thread;
+
+	for (uint32_t tries = 1; g.closed; tries++) {
+		struct place_target *target = &g.run[min(i, g.runs - 1)].target;
+
+		if (i >= g.runs || target->outcome != PLACE_PLACED)
+			target = NULL;
+		if (target && target->use && tries < PLACE_TRIES)
+			place_leave(place_run_slot(c, g.run[i]));
+		if (target && !target->use && tries == PLACE_TRIES)
+			*target = { target->number, target->stream, PLACE_NO_SLOT, 0, PLACE_LATE };
+		place_barrier(c);
+		if (i == 0)
+			g.closed = 0;
+		if (tries == PLACE_TRIES) {
+			place_barrier(c);
+			return;
+		}
+		for (uint32_t r = i / 32; r < g.runs; r += c.threads / 32)
+			if (g.run[r].target.outcome == PLACE_PLACED && !g.run[r].target.use)
+				warp_resolve(c, r);
+		place_barrier(c);
+		if (i < g.runs)
+			place_enter_run(c, i);
+		place_barrier(c);
+	}
+}
+
 /* ---- 4: pieces ---- */
 
 /* One thread a frame: its outcome, and its piece where it has only one. */
@@ -305,8 +427,8 @@ __device__ __forceinline__ void place_claim_one(const struct place_context &c, u
 		return;
 	}
 	if (item.packet.what == IMAGE_BEGIN)
-		place_describe(&view, target.slot, item.frame, &item.packet);
-	if (item.work != PLACE_COPY)
+		place_describe(&view, target.slot, place_frame(item.frame), &item.packet);
+	if (item.work != PLACE_COPY && item.work != PLACE_CONVERT)
 		return;
 	if (place_claim(view.present + (uint64_t)target.slot * view.present_words, item.piece, 1, 0,
 			&base)) {
@@ -318,7 +440,17 @@ __device__ __forceinline__ void place_claim_one(const struct place_context &c, u
 	}
 }
 
-/* A warp copies the pieces of `claimed`, bit 0 being piece `base`, of a part of which only some are
+/* A warp copies or converts bytes that are claimed. */
+__device__ __forceinline__ void warp_put(const struct image_layout &layout, uint8_t *image,
+					 uint64_t place, const uint8_t *from, uint32_t bytes)
+{
+	if (layout.convert)
+		warp_convert(layout, image, place, from, bytes);
+	else
+		warp_copy(image + place, from, bytes);
+}
+
+/* A warp places the pieces of `claimed`, bit 0 being piece `base`, of a part of which only some are
  * new. Returns their bytes. */
 static __device__ __noinline__ uint32_t warp_copy_some(const struct image_layout &layout,
 						       uint8_t *image, const uint8_t *frame,
@@ -332,7 +464,7 @@ static __device__ __noinline__ uint32_t warp_copy_some(const struct image_layout
 		const uint32_t at = (piece - part.piece) * layout.piece;
 		const uint32_t size = min(layout.piece, part.bytes - at);
 
-		warp_copy(image + part.place + at, frame + part.from + at, size);
+		warp_put(layout, image, part.place + at, frame + part.from + at, size);
 		bytes += size;
 	}
 	return bytes;
@@ -357,7 +489,7 @@ __device__ __forceinline__ uint32_t warp_place_part(const struct image_layout &l
 		found += count;
 		/* the whole part in one go, or, of more than 1,024 pieces and where some were there, by words */
 		if (words <= 32 && count == part.pieces) {
-			warp_copy(image + part.place, frame + part.from, part.bytes);
+			warp_put(layout, image, part.place, frame + part.from, part.bytes);
 			bytes = part.bytes;
 			break;
 		}
@@ -380,7 +512,7 @@ static __device__ __noinline__ void warp_place_parts(const struct place_context 
 	struct image_part part;
 	uint32_t bytes = 0, pieces = 0;
 
-	while (image_next_part(&view.layout, item.frame, &packet, &part) > 0)
+	while (image_next_part(&view.layout, place_frame(item.frame), &packet, &part) > 0)
 		bytes += warp_place_part(view.layout, view.images + target.slot * view.stride,
 					 view.present + (uint64_t)target.slot * view.present_words,
 					 item.frame, part, &pieces);
@@ -404,16 +536,35 @@ __device__ __forceinline__ void place_remember(const struct place_context &c, ui
 		       target.slot,	   target.outcome == PLACE_PLACED ? target.use : 0 };
 }
 
+/* By a warp: a frame's payload into the second cache, a line a lane, while the one before it is copied. What
+ * was staged is there. */
+__device__ __forceinline__ void warp_prefetch(const struct place_item &item)
+{
+	const uint32_t at = (lane_index() + 1) * PLACE_LINE_BYTES;
+
+	if (at < item.len)
+		line_prefetch(item.frame + at);
+}
+
 __device__ __forceinline__ void place_copies(const struct place_context &c, uint32_t count)
 {
-	for (uint32_t i; (i = warp_next(&c.g->next)) < count;) {
+	uint32_t next;
+
+	for (uint32_t i = warp_next(&c.g->next); i < count; i = next) {
 		struct place_item &item = c.g->item[i];
 		const struct place_view &view = c.views[item.view];
 
+		next = warp_next(&c.g->next);
+		if (next < count)
+			warp_prefetch(c.g->item[next]);
 		if (item.work == PLACE_COPY)
 			warp_copy(view.images + c.g->run[item.run].target.slot * view.stride +
 					  item.place,
 				  item.frame + item.from, item.part_bytes);
+		else if (item.work == PLACE_CONVERT)
+			warp_convert(view.layout,
+				     view.images + c.g->run[item.run].target.slot * view.stride,
+				     item.place, item.frame + item.from, item.part_bytes);
 		else if (item.work == PLACE_PARTS)
 			warp_place_parts(c, item);
 	}
@@ -517,8 +668,12 @@ __device__ __forceinline__ uint32_t place_burst(const struct place_context &c,
 	struct place_group &g = *c.g;
 	const uint32_t i = c.thread, count = in.count;
 
-	if (i == 0)
+	if (i == 0) {
 		g.next = 0;
+		g.closed = 0;
+	}
+	place_stage(c, in);
+	place_barrier(c);
 	if (i < count) {
 		g.expected[i] = 0;
 		g.past[i] = 0;
@@ -530,14 +685,11 @@ __device__ __forceinline__ uint32_t place_burst(const struct place_context &c,
 	for (uint32_t r = i / 32; r < g.runs; r += c.threads / 32)
 		warp_resolve(c, r);
 	place_barrier(c);
-	if (i < g.runs && g.run[i].target.outcome == PLACE_PLACED) {
-		struct place_target &target = g.run[i].target;
-
-		if (!place_enter(&c.views[g.item[g.run[i].first].view].table->slot[target.slot],
-				 target.use))
-			target.outcome = PLACE_LATE;
-	}
+	if (i < g.runs)
+		place_enter_run(c, i);
 	place_barrier(c);
+	if (g.closed)
+		place_enter_again(c);
 	if (i < count)
 		place_claim_one(c, i);
 	place_barrier(c);
@@ -546,8 +698,7 @@ __device__ __forceinline__ uint32_t place_burst(const struct place_context &c,
 		place_remember(c, i);
 	place_barrier(c);
 	if (i < g.runs && g.run[i].target.outcome == PLACE_PLACED)
-		place_leave(
-			&c.views[g.item[g.run[i].first].view].table->slot[g.run[i].target.slot]);
+		place_leave(place_run_slot(c, g.run[i]));
 	return place_records(c, in);
 }
 

@@ -171,6 +171,20 @@ static struct place_launcher *launcher_alloc(struct kernel_workers *workers,
 	return l;
 }
 
+/* It polls: beside another thread that does, both would wait for the scheduler, some ms each time. A thread
+ * that cannot have its CPUs runs where the scheduler puts it. */
+static void launcher_cpus(const struct place_launcher *l, const struct kernel_job *job)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	for (uint32_t i = 0; i < job->cpu_count; i++)
+		if (job->cpus[i] >= 0 && job->cpus[i] < CPU_SETSIZE)
+			CPU_SET(job->cpus[i], &set);
+	if (job->cpus && CPU_COUNT(&set))
+		pthread_setaffinity_np(l->thread, sizeof(set), &set);
+}
+
 int launcher_start(struct kernel_workers *workers, const struct kernel_job *job)
 {
 	struct place_launcher *l;
@@ -195,8 +209,10 @@ int launcher_start(struct kernel_workers *workers, const struct kernel_job *job)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	ret = pthread_create(&l->thread, NULL, launcher_main, l);
-	if (!ret)
+	if (!ret) {
 		pthread_setname_np(l->thread, "gdrcap-launch");
+		launcher_cpus(l, job);
+	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (ret) {
 		launcher_free(l);

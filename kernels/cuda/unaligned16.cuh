@@ -21,9 +21,6 @@ __device__ __forceinline__ uint4 piece_load(const uint4 *piece)
 	return out;
 }
 
-/* Pieces that a lane has under way: with 30 warps 60 KiB a multiprocessor. */
-#define PIECES_AT_ONCE 4u
-
 /* The 16 bytes from byte `shift` (0..16) of two pieces that follow each other. */
 __device__ __forceinline__ uint4 piece_between(uint4 first, uint4 second, uint32_t shift)
 {
@@ -51,79 +48,93 @@ __device__ __forceinline__ uint4 piece_between(uint4 first, uint4 second, uint32
 			  __funnelshift_r(w2, w3, bits), __funnelshift_r(w3, w4, bits));
 }
 
-/* Writes bytes low .. high - 1 of a piece, in few stores: each may be a write over PCIe. */
-__device__ __forceinline__ void piece_store_part(uint8_t *to, uint4 piece, uint32_t low,
-						 uint32_t high)
-{
-	for (uint32_t at = low; at < high;) {
-		const uint32_t word =
-			at < 8 ? (at < 4 ? piece.x : piece.y) : (at < 12 ? piece.z : piece.w);
+/* Pieces that a lane has under way: with 30 warps 60 KiB a multiprocessor. */
+#define PIECES_AT_ONCE 4u
+/* While it copies: three rounds are all of a frame of 1,500 bytes. */
+#define COPIES_AT_ONCE 3u
+/* `words` of warp_copy_pieces() where read and written pieces begin at the same byte. */
+#define PIECES_ALIGNED 4u
 
-		if (at % 4 == 0 && at + 4 <= high) {
-			*(uint32_t *)(to + at) = word;
-			at += 4;
-		} else {
-			to[at] = (uint8_t)(word >> (8 * (at % 4)));
-			at++;
+/* The 16 bytes that begin `words` words and `bits` bits into a lane's piece; their end is the neighbour's. */
+template <uint32_t words> __device__ __forceinline__ uint4 piece_join(uint4 piece, uint32_t bits)
+{
+	uint32_t w[8] = { piece.x, piece.y, piece.z, piece.w };
+
+#pragma unroll
+	for (uint32_t k = 0; k <= words; k++)
+		w[4 + k] = __shfl_down_sync(0xffffffffu, w[k], 1);
+	return make_uint4(__funnelshift_r(w[words], w[words + 1], bits),
+			  __funnelshift_r(w[words + 1], w[words + 2], bits),
+			  __funnelshift_r(w[words + 2], w[words + 3], bits),
+			  __funnelshift_r(w[words + 3], w[words + 4], bits));
+}
+
+/*
+ * Whole pieces: `out` are written, of `in` that are read. Each is read by one lane, which takes its
+ * written piece's end from its neighbour; so the last lane writes none, and reads again what the first
+ * does in the next round.
+ */
+template <uint32_t words>
+__device__ __forceinline__ void warp_copy_pieces(uint4 *to, uint32_t out, const uint4 *from,
+						 uint32_t in, uint32_t bits)
+{
+	const uint32_t lane = threadIdx.x & 31, step = words == PIECES_ALIGNED ? 32 : 31;
+
+	for (uint32_t first = 0; first < out; first += step * COPIES_AT_ONCE) {
+		uint4 piece[COPIES_AT_ONCE];
+
+#pragma unroll
+		for (uint32_t k = 0; k < COPIES_AT_ONCE; k++) {
+			const uint32_t p = first + step * k + lane;
+
+			piece[k] = make_uint4(0, 0, 0, 0);
+			if (p < in)
+				piece[k] = from[p];
+		}
+#pragma unroll
+		for (uint32_t k = 0; k < COPIES_AT_ONCE; k++) {
+			const uint32_t p = first + step * k + lane;
+			uint4 whole = piece[k];
+
+			if constexpr (words != PIECES_ALIGNED)
+				whole = piece_join<words>(whole, bits);
+			if (p < out && lane < step)
+				to[p] = whole;
 		}
 	}
 }
 
 /*
- * A warp copies `bytes` bytes. Each piece is read once and written once, and lanes take from their
- * neighbours what lies across a piece's end.
+ * A warp copies `bytes` bytes: whole written pieces, and a lane each of the bytes before and behind them.
+ * By how many words the pieces that are read begin before those that are written is the same for a whole
+ * stretch: a variant each, so that no lane has to choose.
  */
 __device__ __forceinline__ void warp_copy(uint8_t *to, const uint8_t *from, uint32_t bytes)
 {
 	const uint32_t lane = threadIdx.x & 31;
-	const uint32_t to_shift = (uint32_t)(uintptr_t)to % PIECE_BYTES;
-	const uint32_t from_shift = (uint32_t)(uintptr_t)from % PIECE_BYTES;
-	/* a written piece is made of read pieces p - 1 and p; ahead: it is number p - 1 itself */
-	const uint32_t ahead = from_shift > to_shift;
-	const uint32_t shift = from_shift - to_shift + (ahead ? 0 : PIECE_BYTES);
-	const uint32_t in = bytes ? (from_shift + bytes + PIECE_BYTES - 1) / PIECE_BYTES : 0;
-	const uint32_t out = bytes ? (to_shift + bytes + PIECE_BYTES - 1) / PIECE_BYTES : 0;
-	const uint32_t count = max(in, out + ahead);
-	const uint4 *pieces = (const uint4 *)(from - from_shift);
-	uint8_t *base = to - to_shift;
-	uint4 carry = make_uint4(0, 0, 0, 0);
+	const uint32_t head = min(bytes, (uint32_t) - (uintptr_t)to % PIECE_BYTES);
+	const uint32_t out = (bytes - head) / PIECE_BYTES, tail = (bytes - head) % PIECE_BYTES;
+	const uint32_t shift = (uint32_t)(uintptr_t)(from + head) % PIECE_BYTES;
+	const uint32_t bits = 8 * (shift % 4), in = out + (shift != 0);
+	const uint4 *pieces = (const uint4 *)(from + head - shift);
+	uint4 *written = (uint4 *)(to + head);
+	/* lanes 0..15 the head, 16..31 the tail */
+	const bool edge = lane % 16 < (lane < 16 ? head : tail);
+	const uint32_t at = lane % 16 + (lane < 16 ? 0 : head + out * PIECE_BYTES);
+	const uint8_t byte = edge ? from[at] : 0;
 
-	for (uint32_t first = 0; first < count; first += 32 * PIECES_AT_ONCE) {
-		uint4 piece[PIECES_AT_ONCE];
-
-#pragma unroll
-		for (uint32_t k = 0; k < PIECES_AT_ONCE; k++) {
-			const uint32_t p = first + 32 * k + lane;
-
-			piece[k] = p < in ? pieces[p] : make_uint4(0, 0, 0, 0);
-		}
-#pragma unroll
-		for (uint32_t k = 0; k < PIECES_AT_ONCE; k++) {
-			const uint32_t p = first + 32 * k + lane, o = p - ahead;
-			/* lane 0 takes what lane 31 had one round ago */
-			const uint4 given = lane == 31 ? carry : piece[k];
-			const int neighbour = (int)((lane + 31) & 31);
-			uint4 before, whole;
-
-			if (first + 32 * k >= count)
-				break;
-			before.x = __shfl_sync(0xffffffffu, given.x, neighbour);
-			before.y = __shfl_sync(0xffffffffu, given.y, neighbour);
-			before.z = __shfl_sync(0xffffffffu, given.z, neighbour);
-			before.w = __shfl_sync(0xffffffffu, given.w, neighbour);
-			carry = piece[k];
-			whole = piece_between(before, piece[k], shift);
-			if (o >= out) /* also p before the first, which is a large number */
-				continue;
-			if (o * PIECE_BYTES >= to_shift &&
-			    (o + 1) * PIECE_BYTES <= to_shift + bytes)
-				*(uint4 *)(base + o * PIECE_BYTES) = whole;
-			else
-				piece_store_part(
-					base + o * PIECE_BYTES, whole, o ? 0 : to_shift,
-					min(PIECE_BYTES, to_shift + bytes - o * PIECE_BYTES));
-		}
-	}
+	if (!shift)
+		warp_copy_pieces<PIECES_ALIGNED>(written, out, pieces, in, bits);
+	else if (shift < 4)
+		warp_copy_pieces<0>(written, out, pieces, in, bits);
+	else if (shift < 8)
+		warp_copy_pieces<1>(written, out, pieces, in, bits);
+	else if (shift < 12)
+		warp_copy_pieces<2>(written, out, pieces, in, bits);
+	else
+		warp_copy_pieces<3>(written, out, pieces, in, bits);
+	if (edge)
+		to[at] = byte;
 }
 
 #endif

@@ -129,8 +129,8 @@ static int blocks_choose(struct kernel_workers *workers, const struct kernel_job
 	workers->groups =
 		program_groups(program, device->block_shared_bytes, &workers->shared_bytes);
 	workers->threads = RING_THREADS + workers->groups * group_threads(job, workers->groups);
-	if (program == &device->program[PROGRAM_PLACE_LAUNCH])
-		workers->threads = PLACE_LAUNCH_THREADS;
+	if (program->threads)
+		workers->threads = program->threads;
 	error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
 		&per_unit, program->entry, (int)workers->threads, workers->shared_bytes);
 	if (error)
@@ -140,7 +140,7 @@ static int blocks_choose(struct kernel_workers *workers, const struct kernel_job
 				   device->name, program->name);
 	workers->program = program;
 	workers->blocks_per_unit = (uint32_t)per_unit;
-	if (program == &device->program[PROGRAM_PLACE_LAUNCH]) {
+	if (program->threads) {
 		launch_choose(workers, job);
 		return 0;
 	}
@@ -430,8 +430,8 @@ int cuda_workers_start(struct kernel_device *device, const struct kernel_job *jo
 		return ret;
 	ret = job_upload(workers, job);
 	if (!ret)
-		ret = job->role == KERNEL_PLACE && !job->resident ? launcher_start(workers, job)
-								  : job_launch(workers);
+		ret = workers->program->threads ? launcher_start(workers, job)
+						: job_launch(workers);
 	if (ret) {
 		workers_release(workers);
 		return ret;

@@ -96,5 +96,6 @@ const struct kernel_ops kernel_host_ops = {
 	.workers_per_ring = host_workers_per_ring,
 	.flush = host_flush,
 	.place_close = host_place_close,
+	.place_close_whole = host_place_close_whole,
 	.after = host_after,
 };

@@ -21,12 +21,13 @@
 struct place_copy {
 	uint8_t *to;
 	const uint8_t *from;
-	uint32_t bytes;
+	uint32_t bytes; /* as sent */
 };
 
 struct place_copies {
 	struct place_copy copy[COPIES_MAX];
 	uint32_t count;
+	uint32_t convert;		  /* enum image_convert */
 	uint32_t fetched;		  /* the next to be fetched */
 	const uint8_t *ahead, *ahead_end; /* lines of the one before */
 };
@@ -146,10 +147,20 @@ static inline __attribute__((always_inline)) void copies_fetch(struct place_copi
 	}
 }
 
+static void copies_convert(struct place_copies *copies)
+{
+	for (uint32_t c = 0; c < copies->count; c++)
+		host_convert(copies->convert, copies->copy[c].to, copies->copy[c].from,
+			     copies->copy[c].bytes);
+	copies->count = 0;
+}
+
 /* A line fetched for each that is copied: asked for at once, they would take all places for lines on
  * their way. */
 static void copies_flush(struct place_copies *copies)
 {
+	if (copies->convert)
+		copies_convert(copies);
 	if (!copies->count)
 		return;
 	copies->fetched = 1;
@@ -179,14 +190,16 @@ static void pieces_copy(struct place_run *run, uint8_t *image, const uint8_t *fr
 			const struct image_part *part, uint32_t from, uint32_t to,
 			struct place_record *record)
 {
-	const uint32_t piece = run->view->layout.piece, at = from * piece;
+	const struct image_layout *layout = &run->view->layout;
+	const uint32_t piece = layout->piece, at = from * piece;
 	const uint32_t end = to < part->pieces ? to * piece : part->bytes;
 	struct place_copies *copies = run->copies;
 
 	if (copies->count == COPIES_MAX)
 		copies_flush(copies);
 	copies->copy[copies->count++] =
-		(struct place_copy){ image + part->place + at, frame + part->from + at, end - at };
+		(struct place_copy){ image + image_in_buffer(layout, part->place + at),
+				     frame + part->from + at, end - at };
 	record->bytes += end - at;
 	record->pieces += to - from;
 }
@@ -233,24 +246,26 @@ static void run_end(struct place_run *run)
 	run->view = NULL;
 }
 
-/* Finds the packet's image, or begins it, and enters. */
+/* Finds the packet's image, or begins it, and enters: again where it was closed since. */
 static void run_begin(struct place_run *run, const struct place_view *view, const uint8_t *frame,
 		      const struct image_packet *packet)
 {
 	struct place_target *target = &run->target;
 
 	run->view = view;
+	run->copies->convert = view->layout.convert;
 	run->stream = packet->stream;
 	run->number = packet->number;
 	image_find(view, packet, target);
-	for (;;) {
+	for (uint32_t tries = 0; tries < PLACE_TRIES; tries++) {
 		if (target->slot == PLACE_NO_SLOT)
 			image_begin(view, frame, packet, target);
 		if (target->outcome != PLACE_PLACED ||
 		    place_enter(&view->table->slot[target->slot], target->use))
 			return;
-		target->slot = PLACE_NO_SLOT; /* closed since */
+		target->slot = PLACE_NO_SLOT;
 	}
+	target->outcome = PLACE_LATE;
 }
 
 /* ---- frames ---- */
@@ -388,6 +403,14 @@ uint32_t host_burst_place(const struct burst_ring_view *ring, const struct host_
 
 /* ---- closing ---- */
 
+int host_place_close_whole(struct kernel_device *device, const struct place_view *view,
+			   const struct place_whole *images, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		place_shut(&view->table->slot[images[i].slot], images[i].use);
+	return 0;
+}
+
 int host_place_close(struct kernel_device *device, const struct place_view *view, uint32_t slot,
 		     uint32_t use, int fill)
 {
@@ -405,8 +428,8 @@ int host_place_close(struct kernel_device *device, const struct place_view *view
 			pieces++;
 			bytes += image_piece_bytes(layout, i);
 		} else if (fill >= 0) {
-			memset(image + image_piece_place(layout, i), fill,
-			       image_piece_bytes(layout, i));
+			memset(image + image_in_buffer(layout, image_piece_place(layout, i)), fill,
+			       image_in_buffer(layout, image_piece_bytes(layout, i)));
 		}
 	}
 	memcpy(view->present_host + (size_t)slot * view->present_words, present,

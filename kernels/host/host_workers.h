@@ -39,8 +39,15 @@ void host_burst_write(const struct burst_ring_view *ring, const struct host_work
 /* Copies the burst's payloads into images, writes its place_records and returns their number. */
 uint32_t host_burst_place(const struct burst_ring_view *ring, const struct host_work *work,
 			  uint64_t burst, uint64_t ready);
-/* kernel_ops.place_close() */
+/* kernel_ops.place_close_whole(), and place_close() */
+int host_place_close_whole(struct kernel_device *device, const struct place_view *view,
+			   const struct place_whole *images, uint32_t count);
 int host_place_close(struct kernel_device *device, const struct place_view *view, uint32_t slot,
 		     uint32_t use, int fill);
+
+/* ---- host_convert.c ---- */
+
+/* `bytes` bytes as sent, whole groups of `convert`, into the image. */
+void host_convert(uint32_t convert, uint8_t *to, const uint8_t *from, uint32_t bytes);
 
 #endif

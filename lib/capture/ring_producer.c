@@ -117,8 +117,10 @@ int ring_create(struct ring_producer *ring, const struct ring_config *config,
 		ring->head_mbuf = calloc((size_t)ring->desc_mask + 1, sizeof(struct rte_mbuf *));
 	if (config->times)
 		ring->tsc = calloc((size_t)ring->desc_mask + 1, sizeof(*ring->tsc));
+	if (config->came)
+		ring->came = calloc(bursts, sizeof(*ring->came));
 	if (!ring->mbuf || !ring->end || (config->heads && !ring->head_mbuf) ||
-	    (config->times && !ring->tsc)) {
+	    (config->times && !ring->tsc) || (config->came && !ring->came)) {
 		ret = error_set(error, -ENOMEM, "no memory for a burst ring");
 		goto err;
 	}
@@ -139,6 +141,7 @@ void ring_destroy(struct ring_producer *ring)
 	free(ring->head_mbuf);
 	free(ring->end);
 	free(ring->tsc);
+	free(ring->came);
 	ring_wake_close(&ring->wake);
 	memset(ring, 0, sizeof(*ring));
 }

@@ -234,6 +234,9 @@ ALWAYS_INLINE void rx_publish(struct rx_worker *worker, const bool flush, const 
 		if (unlikely(ret < 0))
 			atomic_store_explicit(&worker->flush_error, ret, memory_order_relaxed);
 	}
+	if (worker->ring.came)
+		worker->ring.came[worker->ring.burst & worker->ring.burst_mask] =
+			atomic_load_explicit(&worker->last_tsc, memory_order_relaxed);
 	ring_publish(&worker->ring);
 	if (!accounted)
 		ring_wake_look(&worker->ring.wake, worker->ring.burst);

@@ -209,6 +209,15 @@ void gdrcap_config_set_memory(struct gdrcap_config *config, void *addr, uint64_t
 	config->settings.memory_bytes = bytes;
 }
 
+int gdrcap_config_set_image_memory(struct gdrcap_config *config, uint32_t index, void *addr,
+				   uint64_t bytes, uint64_t stride)
+{
+	if (!config || index >= SETTINGS_IMAGES_MAX)
+		return -EINVAL;
+	config->settings.image_buffers[index] = (struct image_buffers){ addr, bytes, stride };
+	return 0;
+}
+
 int config_settle(const struct gdrcap_config *config, struct settings *settings,
 		  struct gdrcap_error *error)
 {

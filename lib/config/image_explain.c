@@ -139,6 +139,7 @@ static void put_layout(FILE *out, const struct image_layout *layout)
 		put_shape(out, layout);
 	put_named(out, "timestamp", &layout->timestamp);
 	put_list(out, IMAGE_KEY_FIELDS, layout->fields);
+	put_word(out, IMAGE_KEY_CONVERT, layout->convert);
 }
 
 char *image_explain(const struct image_settings *image)
@@ -162,7 +163,7 @@ char *image_explain(const struct image_settings *image)
 		put_number(out, IMAGE_KEY_FILL, (uint64_t)image->fill);
 	put_word(out, IMAGE_KEY_INCOMPLETE, image->drop_incomplete);
 	put_word(out, IMAGE_KEY_FULL, image->drop_oldest);
-	put_word(out, IMAGE_KEY_ENGINE, image->resident);
+	put_word(out, IMAGE_KEY_ENGINE, image->engine);
 	if (image->match.count)
 		fprintf(out, "match:\n");
 	for (uint32_t i = 0; i < image->match.count; i++)

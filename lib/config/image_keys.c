@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rte_common.h>
+
 #include "base/log.h"
 #include "base/nearest.h"
 #include "base/parse.h"
@@ -41,10 +43,16 @@ static const char *const number_words[] = { "timestamp", NULL };
 static const char *const size_words[] = { "fixed", "sender", NULL };
 static const char *const sampling_words[] = { "YCbCr-4:2:2", "YCbCr-4:1:1", "YCbCr-4:4:4", "RGB",
 					      "BGR",	     "RGBA",	    "BGRA",	   NULL };
+static const char *const convert_words[] = {
+	"none",		 "swap16",	  "swap32",	     "swap64",		"unpack10-be",
+	"unpack12-be",	 "mono10p",	  "mono12p",	     "int8-float16",	"int8-float32",
+	"int16-float16", "int16-float32", "int16be-float16", "int16be-float32", NULL
+};
 static const char *const incomplete_words[] = { "deliver", "drop", NULL };
 static const char *const full_words[] = { "drop_new", "drop_oldest", NULL };
-static const char *const engine_words[] = { "launched", "resident", NULL };
+static const char *const engine_words[] = { "auto", "launched", "resident", NULL };
 _Static_assert(IMAGE_BASE_FRAME == 0 && IMAGE_BASE_UDP == 1, "base_words");
+_Static_assert(RTE_DIM(convert_words) == IMAGE_CONVERTS + 1, "convert_words");
 _Static_assert(IMAGE_PARSER_FIELDS == 0 && IMAGE_PARSER_SPEAD == 3, "parser_words");
 
 #define KINDS_MAX (UINT64_MAX - 1) /* UINT64_MAX says that there is no such packet */
@@ -96,6 +104,7 @@ static const struct key_row {
 	{ "group.bytes", IMAGE_KEY_GROUP_BYTES, KEY_NUMBER, RTP, 1, 512, 0, NULL },
 	{ "sampling", IMAGE_KEY_SAMPLING, KEY_WORD, RTP, 0, 0, 0, sampling_words },
 	{ "depth", IMAGE_KEY_DEPTH, KEY_NUMBER, RTP, 8, 16, 8, NULL },
+	{ "convert", IMAGE_KEY_CONVERT, KEY_WORD, ALL, 0, 0, 0, convert_words },
 	{ "ring", IMAGE_KEY_RING, KEY_NUMBER, ALL, 2, PLACE_RING_MAX, 8, NULL },
 	{ "open", IMAGE_KEY_OPEN, KEY_NUMBER, ALL, 1, PLACE_RING_MAX - 1, 2, NULL },
 	{ "timeout", IMAGE_KEY_TIMEOUT, KEY_TIME, ALL, 1, 3600000, 100, NULL },
@@ -294,7 +303,7 @@ static int number_set(struct image_draft *draft, unsigned int line, const char *
 static int word_set(struct image_draft *draft, unsigned int line, const struct key_row *row,
 		    const char *text)
 {
-	char quoted[TEXT_QUOTE_BYTES], allowed[128];
+	char quoted[TEXT_QUOTE_BYTES], allowed[256];
 	size_t used = 0;
 
 	for (uint64_t i = 0; row->words[i]; i++) {

@@ -307,6 +307,8 @@ static int settle_said(const struct image_draft *draft, struct image_layout *lay
 
 static int settle_ring(const struct image_draft *draft, struct image_settings *image)
 {
+	const uint64_t bytes = image_in_buffer(&image->layout, image->layout.bytes);
+
 	image->ring = (uint32_t)draft->value[IMAGE_KEY_RING];
 	image->open = (uint32_t)draft->value[IMAGE_KEY_OPEN];
 	if (!draft->given[IMAGE_KEY_OPEN])
@@ -316,11 +318,11 @@ static int settle_ring(const struct image_draft *draft, struct image_settings *i
 			draft, draft->given[IMAGE_KEY_OPEN] ? IMAGE_KEY_OPEN : IMAGE_KEY_RING,
 			"%u images open in a ring of %u; allowed: fewer than the ring has",
 			image->open, image->ring);
-	if (image->ring * image->layout.bytes > RING_BYTES_MAX)
+	if (image->ring * bytes > RING_BYTES_MAX)
 		return image_draft_refuse_key(draft, IMAGE_KEY_RING,
 					      "%u images of %" PRIu64
 					      " bytes pass 1 TiB; give fewer, or smaller ones",
-					      image->ring, image->layout.bytes);
+					      image->ring, bytes);
 	image->timeout_us = 1000 * draft->value[IMAGE_KEY_TIMEOUT];
 	image->linger_us = 1000 * draft->value[IMAGE_KEY_LINGER];
 	image->fill = draft->value[IMAGE_KEY_FILL] == IMAGE_FILL_NONE
@@ -328,7 +330,7 @@ static int settle_ring(const struct image_draft *draft, struct image_settings *i
 			      : (int)draft->value[IMAGE_KEY_FILL];
 	image->drop_incomplete = draft->value[IMAGE_KEY_INCOMPLETE] == IMAGE_INCOMPLETE_DROP;
 	image->drop_oldest = draft->value[IMAGE_KEY_FULL] == IMAGE_FULL_DROP_OLDEST;
-	image->resident = draft->value[IMAGE_KEY_ENGINE] == IMAGE_ENGINE_RESIDENT;
+	image->engine = (enum image_engine)draft->value[IMAGE_KEY_ENGINE];
 	return 0;
 }
 
@@ -351,7 +353,8 @@ int image_settle(const struct image_draft *draft, struct image_settings *image)
 	image_match(image, &draft->match);
 	if (check_keys(draft) || settle_kinds(draft, layout) || settle_end(draft, layout) ||
 	    settle_number(draft, layout) || settle_said(draft, layout) ||
-	    image_settle_shape(draft, layout) || image_settle_place(draft, layout))
+	    image_settle_shape(draft, layout) || image_settle_convert(draft, layout) ||
+	    image_settle_place(draft, layout))
 		return -EINVAL;
 	return settle_ring(draft, image);
 }

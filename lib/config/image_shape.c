@@ -194,6 +194,52 @@ int image_settle_shape(const struct image_draft *draft, struct image_layout *lay
 	return 0;
 }
 
+/* ---- conversion ---- */
+
+static int check_groups(const struct image_draft *draft, const struct image_layout *layout,
+			enum image_key key, uint64_t bytes)
+{
+	const uint32_t from = layout->convert_from;
+
+	if (bytes % from == 0)
+		return 0;
+	return image_draft_refuse_key(draft, key,
+				      "%" PRIu64 " bytes are no whole groups of %u, which convert: "
+				      "%s makes %u bytes of; give a multiple of %u",
+				      bytes, from,
+				      image_key_word(IMAGE_KEY_CONVERT, layout->convert),
+				      layout->convert_to, from);
+}
+
+int image_settle_convert(const struct image_draft *draft, struct image_layout *layout)
+{
+	const bool video = layout->parser == IMAGE_PARSER_RTP_RAW;
+
+	layout->convert = (uint8_t)draft->value[IMAGE_KEY_CONVERT];
+	if (!layout->convert)
+		return 0;
+	layout->convert_from = (uint8_t)image_convert_from(layout->convert);
+	layout->convert_to = (uint8_t)image_convert_to(layout->convert);
+	if (video && layout->piece % layout->convert_from)
+		return image_draft_refuse_key(draft, IMAGE_KEY_CONVERT,
+					      "pixel groups of %u bytes are no whole groups of %u, "
+					      "of which %s makes %u bytes; give another",
+					      layout->piece, layout->convert_from,
+					      image_key_word(IMAGE_KEY_CONVERT, layout->convert),
+					      layout->convert_to);
+	if (check_groups(draft, layout, IMAGE_KEY_PIECE, layout->piece) ||
+	    (!video && check_groups(draft, layout, IMAGE_KEY_BYTES, layout->bytes)) ||
+	    check_groups(draft, layout, IMAGE_KEY_ROW, layout->row_bytes) ||
+	    check_groups(draft, layout, IMAGE_KEY_PITCH, layout->pitch))
+		return -EINVAL;
+	if (image_in_buffer(layout, layout->bytes) > IMAGE_BYTES_MAX)
+		return image_draft_refuse_key(draft, IMAGE_KEY_CONVERT,
+					      "makes %" PRIu64 " bytes of an image; allowed: up to "
+					      "4 GiB",
+					      image_in_buffer(layout, layout->bytes));
+	return 0;
+}
+
 /* ---- where payloads go ---- */
 
 /* The terms of `key`, times `unit`. */

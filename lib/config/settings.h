@@ -89,6 +89,13 @@ struct match_list {
 
 #define SETTINGS_IMAGES_MAX 4u
 
+/* What places on a GPU: finite kernels, or one that runs on. */
+enum image_engine {
+	IMAGE_ENGINE_AUTO, /* resident where a kernel of the caller's takes the images, else launched */
+	IMAGE_ENGINE_LAUNCHED,
+	IMAGE_ENGINE_RESIDENT,
+};
+
 /* What an image is, and when it is handed out: one entry of `image`. */
 struct image_settings {
 	struct image_layout layout;	/* its match: of `match`, or of the session's */
@@ -98,7 +105,13 @@ struct image_settings {
 	uint64_t timeout_us, linger_us;
 	int fill; /* a byte, into what is missing; -1: nothing */
 	bool drop_incomplete, drop_oldest;
-	uint32_t resident; /* 1: a running kernel places; 0: finite ones */
+	enum image_engine engine;
+};
+
+/* The caller's own memory for images: buffer i of `ring` at addr + i * stride. */
+struct image_buffers {
+	void *addr; /* NULL: the session's */
+	uint64_t bytes, stride;
 };
 
 struct settings {
@@ -146,6 +159,7 @@ struct settings {
 	/* Images instead of frames; 0: none */
 	uint32_t images;
 	struct image_settings image[SETTINGS_IMAGES_MAX];
+	struct image_buffers image_buffers[SETTINGS_IMAGES_MAX];
 
 	/* Files and rates; a path that is "": no such file */
 	char pcap[SETTINGS_PATH_BYTES], expect[SETTINGS_PATH_BYTES];

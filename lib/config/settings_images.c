@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Options together: images. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "config/image_load.h"
 #include "config/settings_internal.h"
+
+#define IMAGE_BUFFER_ALIGNMENT 64u /* gdrcap_image.h promises it */
 
 /* Frames that bring no data to an image are filtered: do two layouts of one base name the same field as
  * what tells kinds apart, and no value of it in common? */
@@ -106,12 +109,59 @@ static void settle_rules(struct settings *settings)
 		settings->layout.match.rule[i] = all.rule[i].rule;
 }
 
+/* What the caller gave for the images of `index`; whether the GPU reaches it, image_memory.c asks. */
+static int check_buffers(const struct settings *settings, uint32_t index,
+			 struct gdrcap_error *error)
+{
+	const struct image_buffers *own = &settings->image_buffers[index];
+	const struct image_settings *image = &settings->image[index];
+	const struct image_layout *layout = &image->layout;
+	const uint64_t needed = image_in_buffer(layout, layout->bytes);
+
+	if (!own->addr)
+		return 0;
+	if (index >= settings->images)
+		return error_set(error, -EINVAL,
+				 "gdrcap_config_set_image_memory: memory for images of description "
+				 "%u, and there are %u; add image, or leave it out",
+				 index, settings->images);
+	if ((uintptr_t)own->addr % IMAGE_BUFFER_ALIGNMENT || own->stride % IMAGE_BUFFER_ALIGNMENT)
+		return error_set(error, -EINVAL,
+				 "gdrcap_config_set_image_memory: %p and stride %" PRIu64
+				 " of '%s' must be multiples of 64; align both",
+				 own->addr, own->stride, image->name);
+	if (own->stride < needed)
+		return error_set(error, -EINVAL,
+				 "gdrcap_config_set_image_memory: stride %" PRIu64
+				 " of '%s' is less than an image's %" PRIu64 " bytes; raise it",
+				 own->stride, image->name, needed);
+	if (own->bytes / own->stride < image->ring)
+		return error_set(error, -EINVAL,
+				 "gdrcap_config_set_image_memory: %" PRIu64 " bytes are %" PRIu64
+				 " buffers for '%s', and ring: is %u; give "
+				 "more memory, or a smaller ring",
+				 own->bytes, own->bytes / own->stride, image->name, image->ring);
+	for (uint32_t i = 0; i < index; i++) {
+		const struct image_buffers *other = &settings->image_buffers[i];
+
+		if (other->addr && (uintptr_t)own->addr < (uintptr_t)other->addr + other->bytes &&
+		    (uintptr_t)other->addr < (uintptr_t)own->addr + own->bytes)
+			return error_set(error, -EINVAL,
+					 "gdrcap_config_set_image_memory: '%s' and '%s' have the "
+					 "same memory; give each its own",
+					 settings->image[i].name, image->name);
+	}
+	return 0;
+}
+
 int settings_settle_images(struct settings *settings, struct gdrcap_error *error)
 {
 	int ret = 0;
 
-	if (!settings->images)
-		return 0;
+	for (uint32_t i = settings->images; i < SETTINGS_IMAGES_MAX && !ret; i++)
+		ret = check_buffers(settings, i, error);
+	if (ret || !settings->images)
+		return ret;
 	if (!settings_receives(settings))
 		return error_set(error, -EINVAL,
 				 "image: is of frames received, and nothing is; leave it out");
@@ -126,6 +176,12 @@ int settings_settle_images(struct settings *settings, struct gdrcap_error *error
 	for (uint32_t i = 0; i < settings->images; i++) {
 		struct image_settings *image = &settings->image[i];
 
+		if (image->drop_oldest && settings->consumer == CONSUMER_GPU)
+			return error_set(
+				error, -EINVAL,
+				"image: full: drop_oldest takes back what nobody has taken, "
+				"and a running kernel is given each image at once; use full: "
+				"drop_new, or consumer: host");
 		if (!image->match.count)
 			image->layout.match = settings->layout.match;
 		if (!image->name[0])
@@ -133,6 +189,8 @@ int settings_settle_images(struct settings *settings, struct gdrcap_error *error
 	}
 	for (uint32_t i = 0; i < settings->images && !ret; i++) {
 		ret = check_rules(&settings->image[i], error);
+		if (!ret)
+			ret = check_buffers(settings, i, error);
 		for (uint32_t j = 0; j < i && !ret; j++)
 			ret = check_pair(&settings->image[j], &settings->image[i], error);
 	}

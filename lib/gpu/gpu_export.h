@@ -21,6 +21,17 @@ int gpu_export(int16_t gpu, void *base, size_t bytes);
  * has all memory of this machine. */
 int gpu_owns(int16_t gpu, const void *base, size_t bytes);
 
+/* What memory is to a GPU. */
+enum gpu_memory_kind {
+	GPU_MEMORY_OWN,
+	GPU_MEMORY_PINNED, /* the CPU's, at one address for both */
+	GPU_MEMORY_CPU,	   /* the CPU's, which the GPU does not reach */
+	GPU_MEMORY_MANAGED,
+	GPU_MEMORY_OTHER, /* another GPU's */
+};
+/* Of the byte at `at`; -ENODEV, or another negative errno. *ordinal: whose, of another GPU's. */
+int gpu_memory_kind(int16_t gpu, const void *at, int *ordinal);
+
 /* The first of them for a CUDA device. `context`: the CUcontext that has the memory
  * (rte_gpu_info.context). Defined only with CUDA. */
 int gpu_cuda_export(void *context, void *base, size_t bytes);

@@ -322,18 +322,25 @@ int gpu_export(int16_t gpu, void *base, size_t bytes)
 	return ret;
 }
 
-int gpu_owns(int16_t gpu, const void *base, size_t bytes)
+int gpu_memory_kind(int16_t gpu, const void *at, int *ordinal)
 {
 	struct gpu_device *device = device_find(gpu);
 	int ret;
 
 	if (!device)
 		return -ENODEV;
-	ret = device->backend->owns(device, base);
-	if (ret == 1)
-		ret = device->backend->owns(device, (const uint8_t *)base + bytes - 1);
+	ret = device->backend->kind(device, at, ordinal);
 	pthread_mutex_unlock(&device->lock);
 	return ret;
+}
+
+int gpu_owns(int16_t gpu, const void *base, size_t bytes)
+{
+	int ordinal, ret = gpu_memory_kind(gpu, base, &ordinal);
+
+	if (ret == GPU_MEMORY_OWN)
+		ret = gpu_memory_kind(gpu, (const uint8_t *)base + bytes - 1, &ordinal);
+	return ret < 0 ? ret : ret == GPU_MEMORY_OWN;
 }
 
 /* Takes each block once, whether or not the hardware agrees to let it go. */

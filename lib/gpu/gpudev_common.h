@@ -53,8 +53,8 @@ struct gpu_backend {
 	 * `allocation`: what they lie in; NULL: the caller's own memory. Logs nothing. */
 	int (*export)(struct gpu_device *device, const struct gpu_block *allocation, void *base,
 		      size_t bytes);
-	/* 1: memory that only this GPU and cards reach; 0: any other. Logs nothing. */
-	int (*owns)(struct gpu_device *device, const void *at);
+	/* enum gpu_memory_kind of the byte at `at`; *ordinal: whose, of another GPU's. Logs nothing. */
+	int (*kind)(struct gpu_device *device, const void *at, int *ordinal);
 	/* CPU writes through a mapping reach the GPU before what the CPU writes next. No lock. */
 	int (*write_barrier)(struct gpu_device *device);
 	/* Frees `device`, which holds no memory any more. */

@@ -198,7 +198,22 @@ static int cuda_export(struct gpu_device *device, const struct gpu_block *alloca
 	return gpu_cuda_export(cuda_device_of(device)->context, base, bytes);
 }
 
-static int cuda_owns(struct gpu_device *device, const void *at)
+static int kind_of(const struct cuda_device *cuda, const struct cudaPointerAttributes *attributes,
+		   const void *at)
+{
+	switch (attributes->type) {
+	case cudaMemoryTypeDevice:
+		return attributes->device == cuda->ordinal ? GPU_MEMORY_OWN : GPU_MEMORY_OTHER;
+	case cudaMemoryTypeHost:
+		return attributes->devicePointer == at ? GPU_MEMORY_PINNED : GPU_MEMORY_CPU;
+	case cudaMemoryTypeManaged:
+		return GPU_MEMORY_MANAGED;
+	default:
+		return GPU_MEMORY_CPU;
+	}
+}
+
+static int cuda_kind(struct gpu_device *device, const void *at, int *ordinal)
 {
 	struct cuda_device *cuda = cuda_device_of(device);
 	struct cudaPointerAttributes attributes;
@@ -208,10 +223,14 @@ static int cuda_owns(struct gpu_device *device, const void *at)
 	if (ret)
 		return ret;
 	error = cudaPointerGetAttributes(&attributes, at);
-	if (error == cudaSuccess)
-		ret = attributes.type == cudaMemoryTypeDevice && attributes.device == cuda->ordinal;
-	else
+	*ordinal = -1;
+	if (error == cudaSuccess) {
+		ret = kind_of(cuda, &attributes, at);
+		*ordinal = attributes.device;
+	} else {
 		(void)cudaGetLastError(); /* the application's own check would find it */
+		ret = GPU_MEMORY_CPU;
+	}
 	device_leave(cuda);
 	return ret;
 }
@@ -264,7 +283,7 @@ const struct gpu_backend gpu_cuda_backend = {
 	.map = cuda_map,
 	.unmap = cuda_unmap,
 	.export = cuda_export,
-	.owns = cuda_owns,
+	.kind = cuda_kind,
 	.write_barrier = cuda_write_barrier,
 	.destroy = cuda_destroy,
 };

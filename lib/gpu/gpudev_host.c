@@ -18,6 +18,7 @@
 #include <rte_common.h>
 #include <rte_lcore.h>
 
+#include "gpu/gpu_export.h"
 #include "gpu/gpudev_common.h"
 
 #define HOST_DRIVER "gpu_host"
@@ -155,9 +156,9 @@ static int host_export(struct gpu_device *device, const struct gpu_block *alloca
 	return fd < 0 ? -errno : fd;
 }
 
-static int host_owns(struct gpu_device *device, const void *at)
+static int host_kind(struct gpu_device *device, const void *at, int *ordinal)
 {
-	return 1;
+	return GPU_MEMORY_OWN;
 }
 
 static int host_write_barrier(struct gpu_device *device)
@@ -177,7 +178,7 @@ static const struct gpu_backend host_backend = {
 	.register_host = host_register,
 	.map = host_map,
 	.export = host_export,
-	.owns = host_owns,
+	.kind = host_kind,
 	.write_barrier = host_write_barrier,
 	.destroy = host_destroy,
 };

@@ -22,6 +22,17 @@ static void slot_give(struct assembler *assembler, uint32_t slot)
 	place_give(shared_of(assembler), slot);
 }
 
+bool assembler_drop_oldest(struct assembler *assembler)
+{
+	uint32_t slot;
+
+	if (!image_ring_take(assembler->ring, &slot))
+		return false;
+	assembler_count_taken_back(assembler, &assembler->slot[slot]);
+	slot_give(assembler, slot);
+	return true;
+}
+
 /* From the caller. */
 static void slots_take_back(struct assembler *assembler)
 {
@@ -32,14 +43,9 @@ static void slots_take_back(struct assembler *assembler)
 		slot_give(assembler, top - 1);
 	}
 	/* Before a worker asks in vain: the latest is wanted, not the oldest. */
-	while (assembler->config.drop_oldest && assembler->credits == 0) {
-		uint32_t slot;
-
-		if (!image_ring_take(assembler->ring, &slot))
+	while (assembler->config.drop_oldest && assembler->credits == 0)
+		if (!assembler_drop_oldest(assembler))
 			return;
-		assembler_count_taken_back(assembler, &assembler->slot[slot]);
-		slot_give(assembler, slot);
-	}
 }
 
 /* ---- a stream's list ---- */
@@ -140,6 +146,29 @@ static bool slot_is_closed(const struct assembler *assembler, const struct assem
 		       entry->use;
 }
 
+/* ---- entries of complete images ---- */
+
+static void wholes_close(struct assembler *assembler)
+{
+	const struct assembler_config *config = &assembler->config;
+	const int ret = config->close_whole(config->context, assembler->whole, assembler->wholes);
+
+	assembler->wholes = 0;
+	if (ret < 0)
+		assembler->failure = ret;
+}
+
+static void wholes_add(struct assembler *assembler, uint64_t now,
+		       const struct assembler_slot *entry)
+{
+	if (!assembler->wholes)
+		assembler->whole_since = now;
+	assembler->whole[assembler->wholes++] =
+		(struct place_whole){ (uint32_t)(entry - assembler->slot), entry->use };
+	if (assembler->wholes == PLACE_WHOLE_MAX)
+		wholes_close(assembler);
+}
+
 /* ---- handing out ---- */
 
 /* What the caller sees of it. */
@@ -159,7 +188,7 @@ static void image_fill_in(struct assembler *assembler, struct assembler_slot *en
 	image->stream = entry->stream;
 	image->end = entry->end;
 	image->data = config->data + (size_t)slot * view->stride;
-	image->placed = entry->bytes;
+	image->placed = image_in_buffer(layout, entry->bytes);
 	image->pieces = expected;
 	image->received = entry->pieces;
 	image->present = present;
@@ -171,6 +200,7 @@ static void image_fill_in(struct assembler *assembler, struct assembler_slot *en
 	if (layout->partial && layout->row_bytes == layout->bytes &&
 	    entry->end == GDRCAP_IMAGE_COMPLETE)
 		image->bytes = entry->bytes;
+	image->bytes = image_in_buffer(layout, image->bytes);
 	image->first_time = entry->first;
 	image->last_time = entry->last;
 	if (config->time_ns) {
@@ -189,7 +219,8 @@ static void image_fill_in(struct assembler *assembler, struct assembler_slot *en
 }
 
 /* The images that are done and that no older one holds up. */
-static void stream_hand_out(struct assembler *assembler, struct assembler_stream *stream)
+static void stream_hand_out(struct assembler *assembler, uint64_t now,
+			    struct assembler_stream *stream)
 {
 	while (stream->oldest != ASSEMBLER_NONE) {
 		const uint32_t slot = stream->oldest;
@@ -214,6 +245,8 @@ static void stream_hand_out(struct assembler *assembler, struct assembler_stream
 		image_ring_offer(assembler->ring, slot);
 		ring_wake_look(&assembler->ring->wake,
 			       atomic_load_explicit(&assembler->ring->ready, memory_order_relaxed));
+		if (entry->whole)
+			wholes_add(assembler, now, entry);
 	}
 }
 
@@ -230,7 +263,7 @@ static void stream_limit(struct assembler *assembler, struct assembler_stream *s
 			slot_close(assembler, &assembler->slot[slot], GDRCAP_IMAGE_NEWER);
 }
 
-static void image_begin(struct assembler *assembler, uint64_t now,
+static void image_begin(struct assembler *assembler, uint64_t came,
 			const struct place_record *record)
 {
 	const struct place_head *head = &shared_of(assembler)->head[record->slot];
@@ -241,8 +274,8 @@ static void image_begin(struct assembler *assembler, uint64_t now,
 		.owner = entry->owner,
 		.ones = entry->ones,
 		.number = head->number,
-		.first = now,
-		.last = now,
+		.first = came,
+		.last = came,
 		.use = record->use,
 		.stream = record->stream,
 		.state = ASSEMBLER_OPEN,
@@ -251,7 +284,7 @@ static void image_begin(struct assembler *assembler, uint64_t now,
 	stream->id = head->stream_id;
 	stream->counts.begun++;
 	/* A worker looked at the window before it was moved on. */
-	entry->lost = stream->has_last && entry->number <= stream->last &&
+	entry->lost = stream->has_last && !stream->anew && entry->number <= stream->last &&
 		      stream->last - entry->number <= assembler->config.view->layout.late;
 	list_insert(assembler, stream, record->slot);
 	if (entry->lost)
@@ -260,52 +293,69 @@ static void image_begin(struct assembler *assembler, uint64_t now,
 }
 
 /* It has all pieces, as far as is known. */
-static void image_whole(struct assembler *assembler, struct assembler_slot *entry)
+static void image_whole(struct assembler *assembler, uint64_t came, struct assembler_slot *entry)
 {
 	if (assembler_expected(assembler, entry) < assembler->config.view->layout.pieces) {
 		slot_close(assembler, entry, GDRCAP_IMAGE_COMPLETE);
 	} else {
 		entry->end = GDRCAP_IMAGE_COMPLETE;
 		entry->state = ASSEMBLER_DONE;
+		entry->whole = 1;
 	}
-	stream_hand_out(assembler, &assembler->stream[entry->stream]);
+	stream_hand_out(assembler, came, &assembler->stream[entry->stream]);
 }
 
-static void image_add(struct assembler *assembler, uint64_t now, const struct place_record *record)
+static void image_add(struct assembler *assembler, uint64_t came, const struct place_record *record)
 {
 	struct assembler_slot *entry = &assembler->slot[record->slot];
 	uint32_t expected;
 
 	/* of uses that are over, records may come late, by another queue */
 	if (entry->state == ASSEMBLER_GIVEN && (int32_t)(record->use - entry->use) > 0)
-		image_begin(assembler, now, record);
+		image_begin(assembler, came, record);
 	if (entry->state != ASSEMBLER_OPEN || entry->use != record->use)
 		return;
 	if (record->ends && !entry->ends) {
 		entry->ends = 1;
-		entry->ended = now;
+		entry->ended = came;
 	}
 	if (record->expected > entry->said)
 		entry->said = record->expected;
 	if (record->past > entry->past)
 		entry->past = record->past;
-	if (record->outcome == PLACE_PLACED && (int64_t)(now - entry->last) > 0)
-		entry->last = now;
+	/* bursts of several queues come in any order */
+	if (record->outcome == PLACE_PLACED && (int64_t)(came - entry->last) > 0)
+		entry->last = came;
+	if (record->outcome == PLACE_PLACED && (int64_t)(came - entry->first) < 0)
+		entry->first = came;
 	entry->pieces += record->pieces;
 	entry->bytes += record->bytes;
 	expected = assembler_expected(assembler, entry);
 	if (expected && entry->pieces >= expected)
-		image_whole(assembler, entry);
+		image_whole(assembler, came, entry);
 }
 
-void assembler_add(struct assembler *assembler, uint64_t now, const struct place_record *record)
+static void stream_active(struct assembler *assembler, uint32_t s, uint64_t when)
+{
+	struct assembler_stream *stream = &assembler->stream[s];
+	const uint64_t bit = (uint64_t)1 << s;
+
+	if (!(assembler->active & bit) || (int64_t)(when - stream->active) > 0)
+		stream->active = when;
+	assembler->active |= bit;
+}
+
+void assembler_add(struct assembler *assembler, uint64_t came, const struct place_record *record)
 {
 	assembler_count_frames(assembler, record);
+	if ((record->outcome == PLACE_PLACED || record->outcome == PLACE_NO_ROOM) &&
+	    record->stream < PLACE_STREAMS_MAX)
+		stream_active(assembler, record->stream, came);
 	if (record->outcome == PLACE_NO_ROOM)
 		assembler_count_no_room(assembler, record);
 	else if ((record->outcome == PLACE_PLACED || record->outcome == PLACE_DUPLICATE) &&
 		 record->slot < assembler->config.view->ring && record->stream < PLACE_STREAMS_MAX)
-		image_add(assembler, now, record);
+		image_add(assembler, came, record);
 }
 
 /* ---- rounds ---- */
@@ -357,9 +407,26 @@ static bool stream_round(struct assembler *assembler, uint64_t now, uint64_t see
 			break;
 		}
 		slot_close(assembler, entry, GDRCAP_IMAGE_TIMEOUT);
+		stream_active(assembler, entry->stream, now);
 	}
-	stream_hand_out(assembler, stream);
+	stream_hand_out(assembler, now, stream);
 	return waits;
+}
+
+/* Of a stream that has no list. True: it was silent by now, and not by what was seen. */
+static bool stream_forget(struct assembler *assembler, uint64_t now, uint64_t seen, uint32_t s)
+{
+	struct assembler_stream *stream = &assembler->stream[s];
+	struct place_shared *shared = shared_of(assembler);
+
+	if (!is_over(seen, stream->active, assembler->config.timeout))
+		return is_over(now, stream->active, assembler->config.timeout);
+	assembler->active &= ~((uint64_t)1 << s);
+	stream->anew = true;
+	stream->silences++;
+	__atomic_store_n(&shared->window[s].last, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&shared->window[s].forgotten, stream->silences, __ATOMIC_RELEASE);
+	return false;
 }
 
 bool assembler_round(struct assembler *assembler, uint64_t now, uint64_t seen)
@@ -369,6 +436,11 @@ bool assembler_round(struct assembler *assembler, uint64_t now, uint64_t seen)
 	for (uint64_t left = assembler->listing; left; left &= left - 1)
 		waits |= stream_round(assembler, now, seen,
 				      &assembler->stream[__builtin_ctzll(left)]);
+	for (uint64_t left = assembler->active & ~assembler->listing; left; left &= left - 1)
+		waits |= stream_forget(assembler, now, seen, (uint32_t)__builtin_ctzll(left));
+	if (assembler->wholes &&
+	    (int64_t)(now - assembler->whole_since) >= (int64_t)assembler->config.shut)
+		wholes_close(assembler);
 	slots_take_back(assembler);
 	/* who asked for the descriptor meanwhile */
 	ring_wake_look(&assembler->ring->wake,

@@ -17,7 +17,12 @@
  * To close it: window[stream].last first, so that nobody begins one that would have to be handed out
  * before; then config->close, and when the device says that nobody is in it any more, what it counted
  * is exact. One that is complete though the sender said fewer pieces than there can be is closed as well, since
- * a piece more may come.
+ * a piece more may come. Into another that is complete nobody writes any more: it is handed out first, and its
+ * entry closed soon after (config->close_whole), with others, so that its number may be used again.
+ *
+ * A stream of which nothing was placed, nothing found no buffer and nothing was closed by time for
+ * `timeout`, and of which nothing is open, forgets what was handed out: a sender that begins anew a few
+ * numbers back is not late.
  */
 #ifndef GDRCAP_ASSEMBLER_H
 #define GDRCAP_ASSEMBLER_H
@@ -26,7 +31,8 @@
 #include "image/image_ring.h"
 
 #define ASSEMBLER_NONE UINT32_MAX
-#define ASSEMBLER_RUNS 8u /* of numbers without a buffer, remembered a stream */
+#define ASSEMBLER_RUNS 8u     /* of numbers without a buffer, remembered a stream */
+#define ASSEMBLER_SHUT_US 50u /* `shut`: of a GPU a launch each, whatever the images' rate */
 #define ASSEMBLER_JUMP                                                                             \
 	65536u /* so many numbers further on is another beginning, and nothing skipped */
 
@@ -35,10 +41,13 @@ struct assembler_config {
 	uint8_t *data;		       /* image buffers, as the caller addresses them */
 	uint32_t open;
 	uint64_t timeout, linger; /* ticks */
+	uint64_t shut;		  /* ticks that a complete image's entry may stay open */
 	int fill;		  /* -1: nothing */
 	bool drop_incomplete, drop_oldest;
 	/* kernel_ops.place_close(). A negative errno is kept in `failure`, and the image dropped. */
 	int (*close)(void *context, uint32_t slot, uint32_t use, int fill);
+	/* kernel_ops.place_close_whole(); the same. */
+	int (*close_whole)(void *context, const struct place_whole *images, uint32_t count);
 	/* Ticks to ns since the Unix epoch; NULL: as they are. */
 	uint64_t (*time_ns)(void *context, uint64_t ticks);
 	double ns_a_tick;
@@ -58,7 +67,7 @@ struct assembler_slot {
 	struct gdrcap_image image;   /* as it was handed out */
 	struct gdrcap_images *owner; /* whose image this is: images.h */
 	uint64_t number, bytes;
-	uint64_t first, last; /* ticks */
+	uint64_t first, last; /* ticks: arrival */
 	uint64_t ended;	      /* when its end marker came, with `ends` */
 	uint32_t use, stream;
 	uint32_t pieces; /* placed */
@@ -67,20 +76,26 @@ struct assembler_slot {
 	uint32_t older, newer;
 	uint32_t ones; /* its bitmap for the caller is so many ones */
 	uint8_t state, end, ends, lost;
+	uint8_t whole; /* complete, and its entry open */
 };
 
 struct assembler_run {
 	uint64_t first, last;
+	uint32_t silences; /* the stream's, when it began */
 };
 
 struct assembler_stream {
 	uint64_t id;
 	uint32_t oldest, newest, listed; /* ASSEMBLER_NONE: the list is empty */
-	uint32_t runs;			 /* so far; the newest ASSEMBLER_RUNS are in run[] */
+	uint32_t runs;			 /* in run[], the oldest first */
 	struct assembler_run run[ASSEMBLER_RUNS];
 	uint64_t last;	  /* number of the newest that left the list, with has_last */
 	uint64_t skipped; /* that no image told yet */
 	bool has_last;
+	bool anew;	   /* silent since: what comes is not behind `last` */
+	uint32_t silences; /* so far */
+	uint64_t
+		active; /* ticks: when something was placed or found no buffer, or time closed it */
 	struct gdrcap_image_counts counts;
 };
 
@@ -89,7 +104,11 @@ struct assembler {
 	struct image_ring *ring;
 	uint32_t streams;
 	uint64_t listing; /* bit s: stream s has a list */
-	uint32_t credits; /* buffers given that no image was seen in */
+	uint64_t active;  /* bit s: stream s has something to forget */
+	struct place_whole whole[PLACE_WHOLE_MAX];
+	uint32_t wholes;
+	uint64_t whole_since; /* ticks, of the first */
+	uint32_t credits;     /* buffers given that no image was seen in */
 	_Atomic int failure;
 	struct gdrcap_image_counts frames; /* what belongs to no stream */
 	uint64_t nobody; /* number of the last image of a stream too many, with has_nobody */
@@ -103,7 +122,8 @@ struct assembler {
 /* Gives all buffers to the workers. The view's shared memory is zeroed. */
 void assembler_init(struct assembler *assembler, const struct assembler_config *config,
 		    struct image_ring *ring);
-void assembler_add(struct assembler *assembler, uint64_t now, const struct place_record *record);
+/* `came`: when the record's frames did. */
+void assembler_add(struct assembler *assembler, uint64_t came, const struct place_record *record);
 /*
  * Takes buffers back, closes what is due, hands out what was closed. Often, also when nothing comes.
  * `seen`: all that had come by then was added. Time in which frames wait for who has no core closes no
@@ -115,6 +135,9 @@ bool assembler_round(struct assembler *assembler, uint64_t now, uint64_t seen);
 bool assembler_finish(struct assembler *assembler, uint64_t now);
 /* After that: nothing more is handed out. What a device did not close counts as dropped. */
 void assembler_end(struct assembler *assembler, uint64_t now);
+
+/* The oldest that nobody has taken is dropped; false: there is none. */
+bool assembler_drop_oldest(struct assembler *assembler);
 
 /* All streams together. */
 void assembler_counts(const struct assembler *assembler, struct gdrcap_image_counts *counts);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the assembler counts: frames, images, pieces, and the numbers that were skipped. */
 #include <errno.h>
+#include <string.h>
 
 #include "image/assembler_internal.h"
 
@@ -46,24 +47,41 @@ void assembler_count_frames(struct assembler *assembler, const struct place_reco
 
 /* ---- numbers ---- */
 
-static uint32_t runs_kept(const struct assembler_stream *stream)
+static void run_remove(struct assembler_stream *stream, struct assembler_run *run)
 {
-	return stream->runs < ASSEMBLER_RUNS ? stream->runs : ASSEMBLER_RUNS;
+	const struct assembler_run *end = &stream->run[stream->runs--];
+
+	memmove(run, run + 1, (size_t)(end - run - 1) * sizeof(*run));
 }
 
-/* Images that found no buffer come one after the other, their frames by several queues. */
+/* Images that found no buffer come one after the other, their frames mixed and by several queues. */
 static bool runs_add(struct assembler_stream *stream, uint64_t number)
 {
-	struct assembler_run *newest = &stream->run[(stream->runs - 1) % ASSEMBLER_RUNS];
+	struct assembler_run *below = NULL, *above = NULL;
 
-	for (uint32_t r = 0; r < runs_kept(stream); r++)
-		if (number >= stream->run[r].first && number <= stream->run[r].last)
+	for (uint32_t r = 0; r < stream->runs; r++) {
+		struct assembler_run *run = &stream->run[r];
+
+		if (run->silences != stream->silences)
+			continue;
+		if (number >= run->first && number <= run->last)
 			return false;
-	if (stream->runs && number == newest->last + 1)
-		newest->last = number;
-	else
-		stream->run[stream->runs++ % ASSEMBLER_RUNS] =
-			(struct assembler_run){ number, number };
+		if (number == run->last + 1)
+			below = run;
+		if (number + 1 == run->first)
+			above = run;
+	}
+	if (below)
+		below->last = above ? above->last : number;
+	else if (above)
+		above->first = number;
+	if (below && above)
+		run_remove(stream, above);
+	if (below || above)
+		return true;
+	if (stream->runs == ASSEMBLER_RUNS)
+		run_remove(stream, &stream->run[0]);
+	stream->run[stream->runs++] = (struct assembler_run){ number, number, stream->silences };
 	return true;
 }
 
@@ -72,7 +90,7 @@ static uint64_t runs_between(const struct assembler_stream *stream, uint64_t las
 {
 	uint64_t count = 0;
 
-	for (uint32_t r = 0; r < runs_kept(stream); r++) {
+	for (uint32_t r = 0; r < stream->runs; r++) {
 		const struct assembler_run *run = &stream->run[r];
 		const uint64_t from = run->first > last ? run->first : last + 1;
 		const uint64_t to = run->last < number ? run->last : number - 1;
@@ -106,7 +124,7 @@ static void count_number(struct assembler *assembler, struct assembler_stream *s
 {
 	const bool counts = assembler->config.view->layout.counts;
 	const uint64_t before = stream->last;
-	uint64_t missing;
+	uint64_t missing, no_room;
 
 	if (stream->has_last && number <= before) {
 		stream->counts.restarts++;
@@ -115,13 +133,15 @@ static void count_number(struct assembler *assembler, struct assembler_stream *s
 		if (missing > ASSEMBLER_JUMP) {
 			stream->counts.restarts++;
 		} else if (missing) {
-			missing -= runs_between(stream, before, number);
+			no_room = runs_between(stream, before, number);
+			missing -= no_room < missing ? no_room : missing;
 			stream->counts.skipped += missing;
 			stream->skipped += missing;
 		}
 	}
 	stream->last = number;
 	stream->has_last = true;
+	stream->anew = false;
 }
 
 /* ---- images ---- */

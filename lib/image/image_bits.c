@@ -42,10 +42,12 @@ uint32_t image_bits_missing(const struct image_layout *layout, const uint32_t *p
 			const uint32_t end = row_end(layout, from, to);
 
 			if (count < max) {
-				ranges[count].from = image_piece_place(layout, from);
-				ranges[count].bytes = image_piece_place(layout, end - 1) +
-						      image_piece_bytes(layout, end - 1) -
-						      ranges[count].from;
+				const uint64_t at = image_piece_place(layout, from);
+				const uint64_t past = image_piece_place(layout, end - 1) +
+						      image_piece_bytes(layout, end - 1);
+
+				ranges[count].from = image_in_buffer(layout, at);
+				ranges[count].bytes = image_in_buffer(layout, past - at);
 			}
 			from = end;
 		}

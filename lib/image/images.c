@@ -30,6 +30,49 @@ const char *gdrcap_images_name(const struct gdrcap_images *images)
 	return images ? images->name : NULL;
 }
 
+/* ---- to and from a running kernel ---- */
+
+bool images_feed(struct gdrcap_images *images)
+{
+	struct image_gpu *gpu = &images->gpu;
+	uint64_t seq = 0;
+	uint32_t slot;
+
+	if (!gpu->entry)
+		return true;
+	while ((slot = image_gpu_next_back(gpu, &seq)) != IMAGE_GPU_NONE)
+		image_ring_return(&images->ring, slot);
+	while (image_gpu_room(gpu)) {
+		if (!image_ring_take(&images->ring, &slot))
+			return true;
+		image_gpu_give(gpu, &images->assembler.slot[slot].image, slot);
+	}
+	return false;
+}
+
+bool images_finish(struct gdrcap_images *images, uint64_t now)
+{
+	const bool closed = assembler_finish(&images->assembler, now);
+
+	return images_feed(images) && closed;
+}
+
+void images_close(struct gdrcap_images *images, uint64_t now)
+{
+	assembler_end(&images->assembler, now);
+	/* what a kernel that gives nothing back left no room for */
+	if (!images_feed(images))
+		while (assembler_drop_oldest(&images->assembler))
+			;
+	images_end(images);
+}
+
+void images_end(struct gdrcap_images *images)
+{
+	image_ring_end(&images->ring);
+	image_gpu_end(&images->gpu);
+}
+
 /* ---- polling ---- */
 
 /* One poll of the caller's. */
@@ -65,12 +108,12 @@ static uint64_t taker_next(void *context)
 	return atomic_load_explicit(&taker->images->ring.taken, memory_order_relaxed);
 }
 
-/* 0 when there is something to poll. */
+/* 0 when there is something to poll. A running kernel's are not the caller's threads'. */
 static int images_check(const struct gdrcap_images *images, const void *image)
 {
 	if (guest_is_child())
 		return -EPERM;
-	return images && image ? 0 : -EINVAL;
+	return images && image && !images->gpu.entry ? 0 : -EINVAL;
 }
 
 int gdrcap_image_poll(struct gdrcap_images *images, const struct gdrcap_image **image,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * Frames to a kernel that is already running: the device side of gdrcap_get_gpu_queue(). Inline
- * only; compute capability 7.0 or later.
+ * Frames and images to a kernel that is already running: the device side of gdrcap_get_gpu_queue() and
+ * gdrcap_get_gpu_images(). Inline only; compute capability 7.0 or later.
  *
- * Each function is called by all threads of a block, except those that ask for a frame,
- * gdrcap_gpu_frame() to gdrcap_gpu_head_bytes(), which any thread may call. Block k of W takes
- * batches k, k + W, ... :
+ * Each function is called by all threads of a block, except those that ask for a frame or a piece,
+ * gdrcap_gpu_frame() to gdrcap_gpu_frame_vlan() and gdrcap_gpu_piece_present(), which any thread may
+ * call. Block k of W takes batches k, k + W, ... :
  *
  *     for (uint64_t seq = blockIdx.x;; seq += gridDim.x) {
  *             struct gdrcap_batch batch;
@@ -21,7 +21,22 @@
  *             gdrcap_gpu_release(queue, seq);
  *     }
  *
- * All blocks must be able to run at the same time, and nothing may wait for the whole device
+ * and images in the same way:
+ *
+ *     for (uint64_t seq = blockIdx.x;; seq += gridDim.x) {
+ *             struct gdrcap_image image;
+ *             int got;
+ *
+ *             while ((got = gdrcap_gpu_image_try_next(images, seq, &image)) == 0)
+ *                     __nanosleep(200);
+ *             if (got < 0)
+ *                     return;
+ *             use(image.data, image.bytes);
+ *             gdrcap_gpu_image_release(images, seq);
+ *     }
+ *
+ * All blocks must be able to run at the same time, beside those that check or place frames (leave them
+ * some multiprocessors), and nothing may wait for the whole device
  * (cudaMalloc, cudaFree, the default stream, a kernel that is loaded lazily) while they do.
  */
 #ifndef GDRCAP_DEVICE_CUH
@@ -174,6 +189,90 @@ __device__ __forceinline__ int gdrcap_gpu_frame_vlan(const struct gdrcap_batch &
 	    !((at[12] == 0x81 && at[13] == 0x00) || (at[12] == 0x88 && at[13] == 0xa8)))
 		return -1;
 	return (at[14] & 15) << 8 | at[15];
+}
+
+/* ---- images ---- */
+
+/* GIVE: the image's bytes and bitmap, and what the CPU wrote of it, before we read them. The partner is
+ * the CPU's store-release of this word. */
+__device__ __forceinline__ uint64_t gdrcap_gpu_image_word(const struct gdrcap_gpu_images &images,
+							  uint64_t seq)
+{
+	const size_t at = (size_t)(seq & images.mask) * images.stride;
+	uint64_t word;
+
+	asm volatile("ld.acquire.sys.u64 %0, [%1];"
+		     : "=l"(word)
+		     : "l"((const char *)images.ready + at)
+		     : "memory");
+	return word;
+}
+
+/**
+ * Image `seq`, if it is there: 1 and *image filled for every thread, 0 none yet, -1 the session is
+ * stopping and it was not there. image->data, a device pointer, and image->present stay until
+ * gdrcap_gpu_image_release(). A block that keeps an image for long costs images: it has a buffer of
+ * the ring.
+ */
+__device__ __forceinline__ int gdrcap_gpu_image_try_next(const struct gdrcap_gpu_images &images,
+							 uint64_t seq, struct gdrcap_image *image)
+{
+	__shared__ uint64_t shared_word;
+	__shared__ uint32_t shared_stop;
+	__shared__ struct gdrcap_image shared_image;
+	const uint32_t threads = blockDim.x * blockDim.y * blockDim.z;
+	const uint32_t thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+	const char *from =
+		(const char *)images.images + (size_t)(seq & images.mask) * images.stride;
+
+	__syncthreads(); /* all have read what the call before left */
+	if (thread == 0) {
+		uint32_t stop = 0;
+
+		shared_word = gdrcap_gpu_image_word(images, seq);
+		/* END: what was given before the stop is still taken. The partner is the CPU's
+		 * store-release of the stop word, after the last image's. */
+		if (shared_word != seq + 1) {
+			asm volatile("ld.acquire.sys.u32 %0, [%1];"
+				     : "=r"(stop)
+				     : "l"(images.stop)
+				     : "memory");
+			if (stop)
+				shared_word = gdrcap_gpu_image_word(images, seq);
+		}
+		shared_stop = stop;
+	}
+	__syncthreads();
+	if (shared_word != seq + 1)
+		return shared_stop ? -1 : 0;
+	/* What only this header has is 0. */
+	for (uint32_t w = thread; w < sizeof(*image) / 8; w += threads)
+		((uint64_t *)&shared_image)[w] =
+			w < images.image_bytes / 8 ? ((const volatile uint64_t *)from)[w] : 0;
+	__syncthreads();
+	*image = shared_image;
+	return 1;
+}
+
+/** Gives the image back: no thread of the block may touch its bytes or bitmap afterwards. */
+__device__ __forceinline__ void gdrcap_gpu_image_release(const struct gdrcap_gpu_images &images,
+							 uint64_t seq)
+{
+	__syncthreads();
+	/* BACK: every thread's last access, before the buffer is used again. The partner is the CPU's
+	 * load-acquire of this word. */
+	if (threadIdx.x == 0 && threadIdx.y == 0 && threadIdx.z == 0)
+		asm volatile(
+			"st.release.sys.u64 [%0], %1;" ::"l"(images.done + (seq & images.mask)),
+			"l"(seq + 1)
+			: "memory");
+}
+
+/** True when piece `i`, of image.pieces or, where these are 0, of the most that there can be, came. */
+__device__ __forceinline__ bool gdrcap_gpu_piece_present(const struct gdrcap_image &image,
+							 uint32_t i)
+{
+	return image.end == GDRCAP_IMAGE_COMPLETE || (image.present[i / 32] >> i % 32 & 1);
 }
 
 #endif

@@ -29,6 +29,7 @@ extern "C" {
 #define GDRCAP_INCOMPLETE_MAX 16
 #define GDRCAP_RANGES_MAX 8
 
+struct gdrcap_config;
 struct gdrcap_session;
 struct gdrcap_images; /**< the images of one description: one caller thread */
 struct CUstream_st;
@@ -49,7 +50,9 @@ struct gdrcap_image {
 	uint32_t stream;    /**< its index: gdrcap_get_image_stream() */
 	uint32_t end;	    /**< enum gdrcap_image_end */
 	uint8_t *data;	    /**< the first byte; a device pointer where images lie in GPU memory */
-	uint64_t bytes;	    /**< that it has, with its rows' padding; where nobody said: the most */
+	uint64_t bytes;	    /**< that it has, with its rows' padding; where nobody said: the most.
+			       * This and all that counts bytes of an image: as they lie there, so
+			       * with `convert` converted ones */
 	uint64_t placed;    /**< that came, second copies not counted */
 	uint32_t pieces;    /**< that it has; 0: nobody said how many */
 	uint32_t received;  /**< of them came */
@@ -57,8 +60,9 @@ struct gdrcap_image {
 	uint64_t
 		skipped; /**< images of the stream of which nothing came, since the one before; 0 where
 			   * numbers are time stamps */
-	uint64_t first_time, last_time; /**< arrival of the first and the last piece, when it was
-					 * noticed: ns since the Unix epoch */
+	uint64_t first_time, last_time; /**< arrival of the first and the last piece, as of the
+					 * burst that brought them, when its last frame was taken
+					 * from the port: ns since the Unix epoch */
 	uint64_t timestamp, fields[4];	/**< the sender's, as described; 0 where it is not */
 };
 
@@ -66,6 +70,17 @@ struct gdrcap_image {
 struct gdrcap_range {
 	uint64_t from, bytes;
 };
+
+/**
+ * The caller's own memory for the images of description `index`, instead of what the session would
+ * allocate: buffer i of `ring` begins at addr + i * stride. `addr` and `stride` are multiples of 64;
+ * `stride` is an image's bytes or more, and `bytes` ring * stride or more. On a GPU it is the GPU's own
+ * (cudaMalloc() on the session's device) or pinned (cudaHostAlloc(), cudaHostRegister()); without one,
+ * any memory that can be written. It is not cleared, and must stay until gdrcap_destroy(); no other
+ * session may have it. addr NULL: none. -EINVAL: no such index. The rest is checked by gdrcap_create().
+ */
+int gdrcap_config_set_image_memory(struct gdrcap_config *config, uint32_t index, void *addr,
+				   uint64_t bytes, uint64_t stride);
 
 /** Images of description `index`; NULL after the last. */
 struct gdrcap_images *gdrcap_get_images(struct gdrcap_session *session, uint32_t index);
@@ -102,6 +117,21 @@ int gdrcap_image_release_after(struct gdrcap_images *images,
 			       const struct gdrcap_image *const *image, unsigned int count,
 			       struct CUstream_st *stream);
 
+/** For a kernel that is already running (consumer: gpu), which then has the images in the place of poll,
+ * wait and release: see gdrcap_device.cuh. */
+struct gdrcap_gpu_images {
+	const void *images;    /* image seq: at images + (seq & mask) * stride, with image_bytes */
+	const uint64_t *ready; /* of image seq: at ready + (seq & mask) * stride, in bytes */
+	uint64_t *done;	       /* of image seq: done[seq & mask] */
+	const uint32_t *stop;
+	uint32_t mask, image_bytes, stride;
+	uint32_t reserved;
+};
+/** -EINVAL: consumer is not gpu. Before or after gdrcap_start(). The words are there until
+ * gdrcap_destroy(): no kernel may use them any more then. */
+int gdrcap_get_gpu_images(struct gdrcap_images *images, struct gdrcap_gpu_images *gpu_images,
+			  size_t size);
+
 /* ---- results: any thread, at any time ---- */
 
 /**
@@ -114,7 +144,7 @@ struct gdrcap_image_counts {
 	uint64_t frames;    /**< received; of a stream: those that name it */
 	uint64_t placed;    /**< brought pieces, or told of an image */
 	uint64_t duplicate; /**< all that they brought was there */
-	uint64_t late;	    /**< of images that had been closed */
+	uint64_t late;	    /**< of images that had been handed out, or newer ones had */
 	uint64_t
 		no_room; /**< of images for which no buffer was free; of streams that are too many */
 	uint64_t misfit; /**< meant, and wrong; of a stream: 0, since what they name may be wrong */
@@ -128,7 +158,7 @@ struct gdrcap_image_counts {
 	uint64_t restarts; /**< times that a stream's numbers went on elsewhere */
 	/** Of images that had a buffer and are closed, and of which somebody said how many they have. */
 	uint64_t pieces_expected, pieces_placed, pieces_lost;
-	uint64_t bytes;	 /**< placed, in closed images */
+	uint64_t bytes;	 /**< placed, in closed images; as sent, where they are converted */
 	int has_skipped; /**< 1: `skipped` is counted */
 	int reserved;
 };

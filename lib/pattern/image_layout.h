@@ -14,11 +14,16 @@
  *   place of piece i = i / row_pieces * pitch + i % row_pieces * piece
  *
  * The last piece of a row may be shorter.
+ *
+ * All sizes and places are of bytes as sent. Where they are converted, the image's buffer has others:
+ * image_in_buffer() says how many. Pieces, rows and what is between them are whole groups then, and so
+ * is what a packet brings.
  */
 #ifndef GDRCAP_IMAGE_LAYOUT_H
 #define GDRCAP_IMAGE_LAYOUT_H
 
 #include "pattern/frame_match.h"
+#include "pattern/image_convert.h"
 
 #define IMAGE_TERMS_MAX 4u
 #define IMAGE_FIELDS_MAX 4u
@@ -99,6 +104,10 @@ struct image_layout {
 		known; /* 1: an image is complete when all `pieces` are there, or as many as the sender
 			   * says; 0: only the sender says how many */
 
+	uint8_t convert;		  /* enum image_convert */
+	uint8_t convert_from, convert_to; /* bytes of its groups; not read where it is 0 */
+	uint8_t reserved;
+
 	/* The end. In a packet of kind_end, or with a data packet where end_mark's value is not 0. */
 	struct image_field end_mark;
 	struct image_field end_pieces; /* how many there are, in that packet; bytes 0: not said */
@@ -111,6 +120,12 @@ struct image_layout {
 	uint32_t width, height;		    /* pixels */
 	uint32_t group_pixels, group_bytes; /* RFC 4175's pgroup */
 };
+
+/* What a place, or whole pieces of `bytes` bytes as sent, are in the image's buffer. */
+GDRCAP_HD uint64_t image_in_buffer(const struct image_layout *layout, uint64_t bytes)
+{
+	return layout->convert ? bytes / layout->convert_from * layout->convert_to : bytes;
+}
 
 /* Bytes of piece `i`, less than `piece` at a row's or the image's end. */
 GDRCAP_HD uint32_t image_piece_bytes(const struct image_layout *layout, uint32_t i)

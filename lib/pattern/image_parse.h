@@ -10,6 +10,8 @@
 #ifndef GDRCAP_IMAGE_PARSE_H
 #define GDRCAP_IMAGE_PARSE_H
 
+#include <string.h>
+
 #include "pattern/frame_match.h"
 #include "pattern/frame_bytes.h"
 #include "pattern/image_layout.h"
@@ -44,22 +46,120 @@ struct image_packet {
 struct image_part {
 	uint64_t place;		/* bytes from the image's first */
 	uint32_t piece, pieces; /* the first of them, how many: 1.. */
-	uint32_t from, bytes;	/* in the frame; 1.. */
+	uint32_t from, bytes;	/* in the frame; 1.., whole groups of what is converted */
 };
+
+/* ---- bytes of a frame ---- */
+
+/*
+ * A frame as its reader has it. CPU: where it lies. GPU: its first bytes, FRAME_MATCH_BYTES at least or all
+ * of it, lie apart in shared memory: where each thread of a warp reads one byte of a frame of its own,
+ * global memory is asked 32 times.
+ */
+#ifdef __CUDACC__
+typedef const struct frame_span &image_frame;
+
+GDRCAP_HD uint32_t image_u8(image_frame frame, uint32_t at)
+{
+	return frame_span_byte(&frame, at);
+}
+
+GDRCAP_HD int image_matches(const struct image_layout *layout, image_frame frame, uint32_t len)
+{
+	return frame_matches(&layout->match, frame.first, len);
+}
+
+/* Whether bytes at .. at + 7 can be read at once: they lie beside each other. */
+GDRCAP_HD int image_has_eight(image_frame frame, uint32_t at, uint32_t end)
+{
+	(void)end; /* what is behind the frame's end is staged, or of no matter */
+	return !frame.whole && at + 8 <= frame.first_bytes;
+}
+
+GDRCAP_HD uint64_t image_eight(image_frame frame, uint32_t at, int little)
+{
+#ifdef __CUDA_ARCH__
+	const uint8_t *bytes = frame.first + at;
+	const uint32_t shift = (uint32_t)(uintptr_t)bytes % 4;
+	const uint32_t *word = (const uint32_t *)(bytes - shift);
+	const uint32_t low = __funnelshift_r(word[0], word[1], 8 * shift);
+	const uint32_t high = __funnelshift_r(word[1], word[2], 8 * shift);
+
+	return little ? (uint64_t)high << 32 | low
+		      : (uint64_t)__byte_perm(low, 0, 0x0123) << 32 | __byte_perm(high, 0, 0x0123);
+#else
+	(void)frame;
+	(void)at;
+	(void)little;
+	return 0; /* frames have two parts on the GPU only */
+#endif
+}
+#else
+typedef const uint8_t *image_frame;
+
+GDRCAP_HD uint32_t image_u8(image_frame frame, uint32_t at)
+{
+	return frame[at];
+}
+
+GDRCAP_HD int image_matches(const struct image_layout *layout, image_frame frame, uint32_t len)
+{
+	return frame_matches(&layout->match, frame, len);
+}
+
+GDRCAP_HD int image_has_eight(image_frame frame, uint32_t at, uint32_t end)
+{
+	(void)frame;
+	return at + 8 <= end;
+}
+
+GDRCAP_HD uint64_t image_eight(image_frame frame, uint32_t at, int little)
+{
+	uint64_t value;
+
+	memcpy(&value, frame + at, sizeof(value));
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	return little ? value : __builtin_bswap64(value);
+#else
+	return little ? __builtin_bswap64(value) : value;
+#endif
+}
+#endif
+
+GDRCAP_HD uint32_t image_be16(image_frame frame, uint32_t at)
+{
+	return image_u8(frame, at) << 8 | image_u8(frame, at + 1);
+}
+
+GDRCAP_HD uint32_t image_be32(image_frame frame, uint32_t at)
+{
+	return image_be16(frame, at) << 16 | image_be16(frame, at + 2);
+}
+
+GDRCAP_HD uint64_t image_be64(image_frame frame, uint32_t at)
+{
+	return (uint64_t)image_be32(frame, at) << 32 | image_be32(frame, at + 4);
+}
 
 /* ---- fields ---- */
 
 /* The field's bytes; 0 where the frame ends before. */
-GDRCAP_HD int image_field_raw(const struct image_field *field, const uint8_t *frame, uint32_t base,
+GDRCAP_HD int image_field_raw(const struct image_field *field, image_frame frame, uint32_t base,
 			      uint32_t end, uint64_t *raw)
 {
-	const uint32_t at = base + field->at;
+	const uint32_t at = base + field->at, others = 64 - 8u * field->bytes;
 	uint64_t value = 0;
 
 	if (at + field->bytes > end)
 		return 0;
+	if (image_has_eight(frame, at, end)) {
+		value = image_eight(frame, at, field->little);
+		*raw = field->little ? value << others >> others : value >> others;
+		return 1;
+	}
 	for (uint32_t i = 0; i < field->bytes; i++)
-		value = value << 8 | frame[at + (field->little ? field->bytes - 1u - i : i)];
+		value = value << 8 |
+			image_u8(frame, at + (field->little ? field->bytes - 1u - i : i));
 	*raw = value;
 	return 1;
 }
@@ -81,16 +181,16 @@ GDRCAP_HD int image_field_scale(const struct image_field *field, uint64_t raw, u
 }
 
 /* Value of SPEAD item `id`; 0: the packet has none with an immediate value. */
-GDRCAP_HD int image_spead_item(const struct image_packet *packet, const uint8_t *frame, uint32_t id,
+GDRCAP_HD int image_spead_item(const struct image_packet *packet, image_frame frame, uint32_t id,
 			       uint64_t *value)
 {
-	const uint32_t items = frame_be16(frame + packet->base + 6);
+	const uint32_t items = image_be16(frame, packet->base + 6);
 
 	for (uint32_t i = 0; i < items; i++) {
-		const uint8_t *at = frame + packet->base + 8 + 8 * i;
+		const uint32_t at = packet->base + 8 + 8 * i;
 
-		if (frame_be16(at) == (0x8000u | id)) {
-			*value = frame_be64(at) & 0xffffffffffffu;
+		if (image_be16(frame, at) == (0x8000u | id)) {
+			*value = image_be64(frame, at) & 0xffffffffffffu;
 			return 1;
 		}
 	}
@@ -99,7 +199,7 @@ GDRCAP_HD int image_spead_item(const struct image_packet *packet, const uint8_t 
 
 /* A field of the packet; 0: it is not there, or less than it can be. */
 GDRCAP_HD int image_field_value(const struct image_field *field, const struct image_packet *packet,
-				const uint8_t *frame, uint64_t *value)
+				image_frame frame, uint64_t *value)
 {
 	uint64_t raw;
 
@@ -113,32 +213,34 @@ GDRCAP_HD int image_field_value(const struct image_field *field, const struct im
 
 /* First byte after the UDP header, and the datagram's end. 0: no UDP datagram, or a fragment that has
  * no UDP header. */
-GDRCAP_HD int image_find_udp(const uint8_t *frame, uint32_t len, struct image_packet *packet)
+GDRCAP_HD int image_find_udp(image_frame frame, uint32_t len, struct image_packet *packet)
 {
 	uint32_t at = 12, type, udp, bytes;
 
 	if (len < 14)
 		return 0;
-	type = frame_be16(frame + at);
+	type = image_be16(frame, at);
 	for (uint32_t tags = 0; tags < 2 && (type == 0x8100 || type == 0x88a8); tags++) {
 		at += 4;
 		if (len < at + 2)
 			return 0;
-		type = frame_be16(frame + at);
+		type = image_be16(frame, at);
 	}
 	at += 2;
-	if (type == 0x0800 && len >= at + 20 && frame[at] >= 0x45 && frame[at] <= 0x4f) {
-		if (frame[at + 9] != 17 || (frame_be16(frame + at + 6) & 0x1fff))
+	if (type == 0x0800 && len >= at + 20 && image_u8(frame, at) >= 0x45 &&
+	    image_u8(frame, at) <= 0x4f) {
+		if (image_u8(frame, at + 9) != 17 || (image_be16(frame, at + 6) & 0x1fff))
 			return 0;
-		udp = at + 4u * (frame[at] & 15);
-	} else if (type == 0x86dd && len >= at + 40 && frame[at] >> 4 == 6 && frame[at + 6] == 17) {
+		udp = at + 4u * (image_u8(frame, at) & 15);
+	} else if (type == 0x86dd && len >= at + 40 && image_u8(frame, at) >> 4 == 6 &&
+		   image_u8(frame, at + 6) == 17) {
 		udp = at + 40;
 	} else {
 		return 0;
 	}
 	if (len < udp + 8)
 		return 0;
-	bytes = frame_be16(frame + udp + 4);
+	bytes = image_be16(frame, udp + 4);
 	packet->base = udp + 8;
 	/* past the frame: it was cut, or is a fragment. Then no byte counts as the datagram's. */
 	packet->end = bytes >= 8 && udp + bytes <= len ? udp + bytes : packet->base;
@@ -149,23 +251,22 @@ GDRCAP_HD int image_find_udp(const uint8_t *frame, uint32_t len, struct image_pa
 
 #define IMAGE_GVSP_EXTENDED 0x80u /* of the format byte: 64-bit block and 32-bit packet ids */
 
-GDRCAP_HD void image_parse_gvsp(const uint8_t *frame, struct image_packet *packet)
+GDRCAP_HD void image_parse_gvsp(image_frame frame, struct image_packet *packet)
 {
-	const uint8_t *gvsp = frame + packet->base;
-	const uint32_t bytes = packet->end - packet->base;
+	const uint32_t gvsp = packet->base, bytes = packet->end - packet->base;
 	uint32_t id, extended, format;
 
 	packet->what = IMAGE_MISFIT;
 	if (bytes < 8)
 		return;
-	extended = gvsp[4] & IMAGE_GVSP_EXTENDED;
-	format = gvsp[4] & 0x7fu;
+	extended = image_u8(frame, gvsp + 4) & IMAGE_GVSP_EXTENDED;
+	format = image_u8(frame, gvsp + 4) & 0x7fu;
 	/* the camera has an error to tell, such as a packet that it can send no more */
-	if (frame_be16(gvsp) & 0x8000u || (extended && bytes < 20))
+	if (image_be16(frame, gvsp) & 0x8000u || (extended && bytes < 20))
 		return;
-	packet->number = extended ? frame_be64(gvsp + 8) : frame_be16(gvsp + 2);
+	packet->number = extended ? image_be64(frame, gvsp + 8) : image_be16(frame, gvsp + 2);
 	packet->modulus = extended ? 0 : 65535;
-	id = extended ? frame_be32(gvsp + 16) : frame_be32(gvsp + 4) & 0xffffffu;
+	id = extended ? image_be32(frame, gvsp + 16) : image_be32(frame, gvsp + 4) & 0xffffffu;
 	packet->from = packet->base + (extended ? 20 : 8);
 	packet->header = id;
 	/* fields mean what they do behind the short header: the long one has 12 bytes more */
@@ -189,18 +290,18 @@ GDRCAP_HD void image_parse_gvsp(const uint8_t *frame, struct image_packet *packe
 /* ---- RFC 4175: uncompressed video over RTP ---- */
 
 /* The first line header's place, and the first line's bytes'; 0: the packet is not whole. */
-GDRCAP_HD int image_rtp_lines(const uint8_t *frame, struct image_packet *packet)
+GDRCAP_HD int image_rtp_lines(image_frame frame, struct image_packet *packet)
 {
-	const uint8_t *rtp = frame + packet->base;
-	uint32_t at = packet->base + 12 + 4u * (rtp[0] & 15), lines = 0, more = 1;
+	const uint32_t first = image_u8(frame, packet->base);
+	uint32_t at = packet->base + 12 + 4u * (first & 15), lines = 0, more = 1;
 
-	if (rtp[0] & 0x10) { /* a header extension */
+	if (first & 0x10) { /* a header extension */
 		if (at + 4 > packet->end)
 			return 0;
-		at += 4 + 4 * frame_be16(frame + at + 2);
+		at += 4 + 4 * image_be16(frame, at + 2);
 	}
-	if (rtp[0] & 0x20) { /* padding, its length in the last byte */
-		const uint32_t padding = frame[packet->end - 1];
+	if (first & 0x20) { /* padding, its length in the last byte */
+		const uint32_t padding = image_u8(frame, packet->end - 1);
 
 		if (!padding || packet->end - packet->base < 12 + padding)
 			return 0;
@@ -211,23 +312,24 @@ GDRCAP_HD int image_rtp_lines(const uint8_t *frame, struct image_packet *packet)
 	for (; more; lines++, at += 6) {
 		if (at + 6 > packet->end)
 			return 0;
-		more = frame[at + 4] & 0x80;
+		more = image_u8(frame, at + 4) & 0x80;
 	}
 	packet->parts = lines;
 	packet->from = at;
 	return 1;
 }
 
-GDRCAP_HD void image_parse_rtp(const uint8_t *frame, struct image_packet *packet)
+GDRCAP_HD void image_parse_rtp(image_frame frame, struct image_packet *packet)
 {
-	const uint8_t *rtp = frame + packet->base;
+	const uint32_t rtp = packet->base;
 
 	packet->what = IMAGE_MISFIT;
-	if (packet->end - packet->base < 20 || rtp[0] >> 6 != 2 || !image_rtp_lines(frame, packet))
+	if (packet->end - packet->base < 20 || image_u8(frame, rtp) >> 6 != 2 ||
+	    !image_rtp_lines(frame, packet))
 		return;
-	packet->number = frame_be32(rtp + 4);
+	packet->number = image_be32(frame, rtp + 4);
 	packet->modulus = (uint64_t)1 << 32;
-	packet->ends = rtp[1] >> 7;
+	packet->ends = image_u8(frame, rtp + 1) >> 7;
 	packet->what = IMAGE_DATA;
 }
 
@@ -238,19 +340,34 @@ GDRCAP_HD void image_parse_rtp(const uint8_t *frame, struct image_packet *packet
 #define IMAGE_SPEAD_PAYLOAD 4u
 #define IMAGE_SPEAD_CONTROL 6u
 
-/* The packet's shape; its fields are items. */
-GDRCAP_HD void image_parse_spead(const uint8_t *frame, struct image_packet *packet)
+/* Whether an item lies in the heap's bytes. A heap without any has one byte for the null item, 0. */
+GDRCAP_HD int image_spead_points(const struct image_packet *packet, image_frame frame)
 {
-	const uint8_t *spead = frame + packet->base;
-	const uint32_t bytes = packet->end - packet->base;
+	const uint32_t items = image_be16(frame, packet->base + 6);
+
+	for (uint32_t i = 0; i < items; i++) {
+		const uint32_t id = image_be16(frame, packet->base + 8 + 8 * i);
+
+		if (id && id < 0x8000u)
+			return 1;
+	}
+	return 0;
+}
+
+/* The packet's shape; its fields are items. */
+GDRCAP_HD void image_parse_spead(image_frame frame, struct image_packet *packet)
+{
+	const uint32_t spead = packet->base, bytes = packet->end - packet->base;
 	uint64_t payload;
 
 	packet->what = IMAGE_MISFIT;
-	if (bytes < 8 || frame_be32(spead) != 0x53040206u || bytes < 8 + 8 * frame_be16(spead + 6))
+	if (bytes < 8 || image_be32(frame, spead) != 0x53040206u ||
+	    bytes < 8 + 8 * image_be16(frame, spead + 6))
 		return;
-	packet->from = packet->base + 8 + 8 * frame_be16(spead + 6);
-	if (image_spead_item(packet, frame, IMAGE_SPEAD_CONTROL, &payload)) {
-		packet->what = IMAGE_FILTERED; /* the stream begins, or ends: no data */
+	packet->from = packet->base + 8 + 8 * image_be16(frame, spead + 6);
+	if (image_spead_item(packet, frame, IMAGE_SPEAD_CONTROL, &payload) &&
+	    !image_spead_points(packet, frame)) {
+		packet->what = IMAGE_FILTERED; /* the stream begins, or ends, and that is all */
 		return;
 	}
 	if (!image_spead_item(packet, frame, IMAGE_SPEAD_OFFSET, &packet->heap_offset) ||
@@ -286,7 +403,7 @@ GDRCAP_HD void image_packet_clear(struct image_packet *packet)
 }
 
 /* What the fields of a layout say that no parser said already. */
-GDRCAP_HD void image_parse_fields(const struct image_layout *layout, const uint8_t *frame,
+GDRCAP_HD void image_parse_fields(const struct image_layout *layout, image_frame frame,
 				  struct image_packet *packet)
 {
 	uint64_t value = layout->kind_data, more = 0;
@@ -323,7 +440,7 @@ GDRCAP_HD void image_parse_fields(const struct image_layout *layout, const uint8
 }
 
 /* Stream, number and end, where the layout has fields for them. 0: one is not what it can be. */
-GDRCAP_HD int image_parse_names(const struct image_layout *layout, const uint8_t *frame,
+GDRCAP_HD int image_parse_names(const struct image_layout *layout, image_frame frame,
 				struct image_packet *packet)
 {
 	uint64_t value = 0;
@@ -355,12 +472,12 @@ GDRCAP_HD int image_parse_names(const struct image_layout *layout, const uint8_t
 }
 
 /* Says what `frame` is. */
-GDRCAP_HD void image_parse(const struct image_layout *layout, const uint8_t *frame, uint32_t len,
+GDRCAP_HD void image_parse(const struct image_layout *layout, image_frame frame, uint32_t len,
 			   struct image_packet *packet)
 {
 	image_packet_clear(packet);
 	packet->end = len;
-	if (!frame_matches(&layout->match, frame, len) ||
+	if (!image_matches(layout, frame, len) ||
 	    (layout->base == IMAGE_BASE_UDP && !image_find_udp(frame, len, packet)))
 		return;
 	if (layout->parser == IMAGE_PARSER_GVSP)
@@ -385,31 +502,41 @@ GDRCAP_HD void image_parse(const struct image_layout *layout, const uint8_t *fra
 /* Whether `bytes` bytes at `place` are pieces of an image; fills in part->piece and ->pieces. */
 GDRCAP_HD int image_part_fits(const struct image_layout *layout, struct image_part *part)
 {
-	const uint64_t row = part->place < layout->bytes ? part->place / layout->pitch : 0;
-	const uint64_t at = part->place - row * layout->pitch;
-	const uint64_t end = at + part->bytes;
+	const uint32_t place = (uint32_t)part->place; /* once it is known to be in the image */
+	uint32_t row = 0, at, first, count;
 
 	if (!part->bytes || part->place >= layout->bytes ||
-	    part->bytes > layout->bytes - part->place || end > layout->row_bytes ||
-	    at % layout->piece)
+	    part->bytes > layout->bytes - part->place ||
+	    (layout->convert && part->bytes % layout->convert_from))
 		return 0;
-	if (part->bytes % layout->piece && !layout->partial && end != layout->row_bytes &&
+	/* divisions of 32 bits, and none where the answer is known: they are what a GPU waits for */
+	if (place >= layout->pitch)
+		row = place / (uint32_t)layout->pitch;
+	at = place - row * (uint32_t)layout->pitch;
+	first = at / layout->piece;
+	count = part->bytes <= layout->piece ? 1
+					     : (part->bytes + layout->piece - 1) / layout->piece;
+	if ((uint64_t)at + part->bytes > layout->row_bytes || at != first * layout->piece)
+		return 0;
+	if (part->bytes != count * layout->piece && !layout->partial &&
+	    (uint64_t)at + part->bytes != layout->row_bytes &&
 	    part->place + part->bytes != layout->bytes)
 		return 0;
-	part->piece = (uint32_t)(row * layout->row_pieces + at / layout->piece);
-	part->pieces = (part->bytes + layout->piece - 1) / layout->piece;
+	part->piece = row * layout->row_pieces + first;
+	part->pieces = count;
 	return 1;
 }
 
 /* Line header packet->part of an RFC 4175 packet. */
-GDRCAP_HD int image_rtp_part(const struct image_layout *layout, const uint8_t *frame,
+GDRCAP_HD int image_rtp_part(const struct image_layout *layout, image_frame frame,
 			     struct image_packet *packet, struct image_part *part)
 {
-	const uint8_t *header = frame + packet->header + 6 * packet->part;
-	const uint32_t line = frame_be16(header + 2) & 0x7fffu; /* bit 15: the second field */
-	const uint32_t pixel = frame_be16(header + 4) & 0x7fffu;
+	const uint32_t header = packet->header + 6 * packet->part;
+	const uint32_t line =
+		image_be16(frame, header + 2) & 0x7fffu; /* bit 15: the second field */
+	const uint32_t pixel = image_be16(frame, header + 4) & 0x7fffu;
 
-	part->bytes = frame_be16(header);
+	part->bytes = image_be16(frame, header);
 	part->from = packet->from;
 	part->place = line * layout->pitch +
 		      (uint64_t)(pixel / layout->group_pixels) * layout->group_bytes;
@@ -424,7 +551,7 @@ GDRCAP_HD int image_rtp_part(const struct image_layout *layout, const uint8_t *f
  * The next of the packet's parts: 1; 0: there is no more; -1: it does not fit, so that the whole frame is
  * a misfit: ask for all before the first is placed, with a copy of `packet`.
  */
-GDRCAP_HD int image_next_part(const struct image_layout *layout, const uint8_t *frame,
+GDRCAP_HD int image_next_part(const struct image_layout *layout, image_frame frame,
 			      struct image_packet *packet, struct image_part *part)
 {
 	uint64_t value;

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A session's images: their memory, what workers place with, and who hands them out. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <rte_common.h>
 #include <rte_cycles.h>
 
 #include "base/log.h"
+#include "gpu/gpu_export.h"
+#include "session/answer.h"
 #include "session/session.h"
 
 #define PART_BYTES ((size_t)512) /* parts of a region, and images, begin at multiples */
@@ -23,12 +27,13 @@ static void *part_take(const struct region *region, size_t *used, size_t bytes)
 
 /* Where everything of one description is: images, bitmaps and table in the workers' memory, the rest
  * where the CPU reads it too. */
-static void view_lay_out(struct place_view *view, const struct region *device, size_t *device_used,
-			 const struct region *host, size_t *host_used)
+static void view_lay_out(struct place_view *view, bool own, const struct region *device,
+			 size_t *device_used, const struct region *host, size_t *host_used)
 {
 	const size_t bitmaps = (size_t)view->ring * view->present_words * sizeof(uint32_t);
 
-	view->images = part_take(device, device_used, view->ring * (size_t)view->stride);
+	if (!own)
+		view->images = part_take(device, device_used, view->ring * (size_t)view->stride);
 	view->present = part_take(device, device_used, bitmaps);
 	view->table = part_take(device, device_used, sizeof(*view->table));
 	view->shared = part_take(host, host_used, sizeof(*view->shared));
@@ -40,8 +45,92 @@ static void images_lay_out(struct session_images *images, size_t *device_used, s
 	*device_used = 0;
 	*host_used = 0;
 	for (uint32_t i = 0; i < images->count; i++)
-		view_lay_out(&images->view[i], &images->device, device_used, &images->host,
-			     host_used);
+		view_lay_out(&images->view[i], images->own[i], &images->device, device_used,
+			     &images->host, host_used);
+	for (uint32_t i = 0; i < images->count && images->running; i++)
+		images->gpu[i] =
+			part_take(&images->host, host_used, image_gpu_bytes(images->view[i].ring));
+}
+
+/* ---- the caller's own memory for images ---- */
+
+/* Whether the CPU can read and write there, asked of the kernel, so that no worker faults. */
+static bool is_writable(uint8_t *addr, size_t bytes)
+{
+	uint8_t *ends[] = { addr, addr + bytes - 1 };
+	bool can = true;
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return true; /* nobody knows */
+	for (int i = 0; i < 2; i++)
+		can = can && write(fds[1], ends[i], 1) == 1 && read(fds[0], ends[i], 1) == 1;
+	close(fds[0]);
+	close(fds[1]);
+	return can;
+}
+
+static int own_check_byte(const struct gdrcap_session *session, const char *name, const uint8_t *at,
+			  struct gdrcap_error *error)
+{
+	const int device = session->plan.ordinal;
+	int ordinal = -1;
+
+	switch (gpu_memory_kind(session->memory.gpu, at, &ordinal)) {
+	case GPU_MEMORY_OWN:
+	case GPU_MEMORY_PINNED:
+		return 0;
+	case GPU_MEMORY_OTHER:
+		return error_set(
+			error, -EINVAL,
+			"the caller's memory for '%s' at %p is CUDA device %d's, and the "
+			"session's is device %d: allocate it there (cudaSetDevice(%d)), or "
+			"set gpu: %d",
+			name, (const void *)at, ordinal, device, device, ordinal);
+	case GPU_MEMORY_MANAGED:
+		return error_set(
+			error, -EINVAL,
+			"the caller's memory for '%s' at %p is managed, and moves between "
+			"GPU and CPU: pass an address from cudaMalloc() or cudaHostAlloc()",
+			name, (const void *)at);
+	default:
+		return error_set(
+			error, -EINVAL,
+			"the caller's memory for '%s' at %p is the CPU's, which CUDA device "
+			"%d does not reach: pin it (cudaHostAlloc(), or cudaHostRegister() "
+			"of all of it), or pass an address from cudaMalloc()",
+			name, (const void *)at, device);
+	}
+}
+
+static int own_take(struct gdrcap_session *session, uint32_t index, struct gdrcap_error *error)
+{
+	const struct image_buffers *own = &session->settings.image_buffers[index];
+	struct place_view *view = &session->images.view[index];
+	const char *name = session->settings.image[index].name;
+	int ret;
+
+	if (!own->addr)
+		return 0;
+	session->images.own[index] = true;
+	view->images = own->addr;
+	view->stride = own->stride;
+	if (!session->plan.cuda) {
+		if (is_writable(own->addr, own->stride * view->ring))
+			return 0;
+		return error_set(
+			error, -EFAULT,
+			"the caller's memory for '%s' at %p, %zu bytes, is not all "
+			"there, or cannot be written: pass the CPU's memory (with gpu: host no "
+			"GPU's)",
+			name, own->addr, (size_t)own->stride * view->ring);
+	}
+	ret = own_check_byte(session, name, own->addr, error);
+	if (ret == 0)
+		ret = own_check_byte(session, name,
+				     (const uint8_t *)own->addr + own->stride * view->ring - 1,
+				     error);
+	return ret;
 }
 
 /* Of their kind: the GPU's own, unless pinned memory was asked for. */
@@ -93,6 +182,15 @@ static int image_close(void *context, uint32_t slot, uint32_t use, int fill)
 		session->memory.device, &session->images.view[image->index], slot, use, fill);
 }
 
+static int image_close_whole(void *context, const struct place_whole *images, uint32_t count)
+{
+	const struct session_image *image = context;
+	struct gdrcap_session *session = image->session;
+
+	return session->memory.ops->place_close_whole(
+		session->memory.device, &session->images.view[image->index], images, count);
+}
+
 static uint64_t image_time_ns(void *context, uint64_t ticks)
 {
 	const struct session_image *image = context;
@@ -119,10 +217,12 @@ static void image_init(struct gdrcap_session *session, uint32_t index)
 		.open = settings->open,
 		.timeout = ticks_of(settings->timeout_us),
 		.linger = ticks_of(settings->linger_us),
+		.shut = ticks_of(ASSEMBLER_SHUT_US),
 		.fill = settings->fill,
 		.drop_incomplete = settings->drop_incomplete,
 		.drop_oldest = settings->drop_oldest,
 		.close = image_close,
+		.close_whole = image_close_whole,
 		.time_ns = image_time_ns,
 		.ns_a_tick = images->ns_a_tick,
 		.context = &images->image[index],
@@ -131,34 +231,37 @@ static void image_init(struct gdrcap_session *session, uint32_t index)
 	images->image[index] = (struct session_image){ session, index };
 	images_init(&images->handed[index], &config, session->memory.ops, session->memory.device,
 		    settings->name);
+	image_gpu_init(&images->handed[index].gpu, images->gpu[index], images->view[index].ring);
 }
 
 int session_images_create(struct gdrcap_session *session, struct gdrcap_error *error)
 {
 	struct session_images *images = &session->images;
-	int ret;
+	int ret = 0;
 
 	if (!session->settings.images)
 		return 0;
-	if (!session->memory.ops->place_close || session->settings.consumer == CONSUMER_GPU)
-		return error_set(error, -ENOTSUP,
-				 "consumer: images are not handed to a running kernel yet; use "
-				 "host");
 	images->handed = calloc(session->settings.images, sizeof(*images->handed));
 	if (!images->handed)
 		return error_set(error, -ENOMEM, "no memory for the images' accounts");
 	images->count = session->settings.images;
+	images->running = session->settings.consumer == CONSUMER_GPU;
 	images->ns_a_tick = 1e9 / (double)rte_get_tsc_hz();
 	for (uint32_t i = 0; i < images->count; i++) {
 		const struct image_settings *settings = &session->settings.image[i];
 
 		images->view[i].layout = settings->layout;
-		images->view[i].stride = RTE_ALIGN_CEIL(settings->layout.bytes, PART_BYTES);
+		images->view[i].stride = RTE_ALIGN_CEIL(
+			image_in_buffer(&settings->layout, settings->layout.bytes), PART_BYTES);
 		images->view[i].present_words = place_words(settings->layout.pieces);
 		images->view[i].ring = settings->ring;
-		images->resident |= settings->resident;
+		images->resident |= settings->engine == IMAGE_ENGINE_RESIDENT ||
+				    (settings->engine == IMAGE_ENGINE_AUTO && images->running);
 	}
-	ret = images_allocate(session, error);
+	for (uint32_t i = 0; i < images->count && ret == 0; i++)
+		ret = own_take(session, i, error);
+	if (ret == 0)
+		ret = images_allocate(session, error);
 	if (ret < 0) {
 		session_images_destroy(session);
 		return ret;
@@ -171,7 +274,13 @@ int session_images_create(struct gdrcap_session *session, struct gdrcap_error *e
 void session_images_end(struct gdrcap_session *session)
 {
 	for (uint32_t i = 0; i < session->images.count; i++)
-		image_ring_end(&session->images.handed[i].ring);
+		images_end(&session->images.handed[i]);
+}
+
+void session_images_leave(struct gdrcap_session *session)
+{
+	for (uint32_t i = 0; i < session->images.count; i++)
+		image_gpu_end(&session->images.handed[i].gpu);
 }
 
 int session_images_failure(const struct gdrcap_session *session)
@@ -202,4 +311,17 @@ struct gdrcap_images *gdrcap_get_images(struct gdrcap_session *session, uint32_t
 	if (guest_check(session, "session", NULL) < 0)
 		return NULL;
 	return index < session->images.count ? &session->images.handed[index] : NULL;
+}
+
+int gdrcap_get_gpu_images(struct gdrcap_images *images, struct gdrcap_gpu_images *gpu_images,
+			  size_t size)
+{
+	const int ret = answer_check(images, "images", gpu_images, size);
+	struct gdrcap_gpu_images all;
+
+	if (ret < 0 || !images->gpu.entry)
+		return ret < 0 ? ret : -EINVAL;
+	all = image_gpu_view(&images->gpu);
+	answer_give(gpu_images, size, &all, sizeof(all));
+	return 0;
 }

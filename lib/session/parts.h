@@ -141,7 +141,10 @@ struct session_images {
 	struct session_image image[SETTINGS_IMAGES_MAX];
 	struct place_view view[SETTINGS_IMAGES_MAX];
 	struct region device, host; /* of all: images, bitmaps and tables; what the CPU reads too */
+	bool own[SETTINGS_IMAGES_MAX];	/* the buffers are the caller's memory */
+	void *gpu[SETTINGS_IMAGES_MAX]; /* image_gpu_bytes() in `host`; NULL: no running kernel */
 	struct gdrcap_images *handed;
+	bool running;	   /* a kernel of the caller's takes them */
 	uint32_t resident; /* 1: one of them wants a running kernel, and all get it */
 	double ns_a_tick;
 };

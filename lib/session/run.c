@@ -9,6 +9,12 @@
 #include "base/log.h"
 #include "session/session.h"
 
+/* A thread of its own launches the kernels that place images. */
+static bool launches(const struct gdrcap_session *session)
+{
+	return session->plan.cuda && session->images.count && !session->images.resident;
+}
+
 /* Threads of the run: where there are not cores for each, all share all. */
 static uint32_t threads_planned(const struct gdrcap_session *session)
 {
@@ -18,7 +24,7 @@ static uint32_t threads_planned(const struct gdrcap_session *session)
 
 	return session->workers.rx_count * (1 + blocks) +
 	       session->workers.tx_count * (1 + !session->plan.cuda) +
-	       (session->workers.rx_count != 0) +
+	       (session->workers.rx_count != 0) + launches(session) +
 	       (session->frames.file && session->frames.file->streamed);
 }
 
@@ -86,6 +92,11 @@ static int device_job_start(struct gdrcap_session *session, enum kernel_role rol
 		job.cpu_count =
 			count * (check && session->settings.blocks ? session->settings.blocks : 1);
 		deal->next += job.cpu_count;
+	} else if (check && launches(session)) {
+		/* else it would share the caller's CPU, which may be one that another polls on */
+		job.cpus = &session->workers.cpus[deal->shared ? 0 : deal->next];
+		job.cpu_count = deal->shared ? session->workers.cpu_count : 1;
+		deal->next += !deal->shared;
 	}
 	ret = session->memory.ops->start(session->memory.device, &job, &started);
 	if (ret < 0)

@@ -151,6 +151,8 @@ int session_images_create(struct gdrcap_session *session, struct gdrcap_error *e
 void session_images_destroy(struct gdrcap_session *session);
 /* Who waits for images is told that no more will come. */
 void session_images_end(struct gdrcap_session *session);
+/* The process ends: a running kernel is told to leave. Takes no lock. */
+void session_images_leave(struct gdrcap_session *session);
 /* A negative errno of the device that closes them, or 0. */
 int session_images_failure(const struct gdrcap_session *session);
 

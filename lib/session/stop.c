@@ -393,6 +393,7 @@ bool session_leave(struct guest *guest)
 		atomic_store_explicit(&session->workers.tx[i].stop, 1, memory_order_relaxed);
 	session_receivers_phase(session, RX_ABANDON);
 	stop_words_set(session);
+	session_images_leave(session);
 	if (session->jobs.selftest_stop)
 		__atomic_store_n(session->jobs.selftest_stop, 1, __ATOMIC_RELAXED);
 	if (session->frames.file)

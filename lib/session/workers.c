@@ -107,6 +107,7 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 		.frames = session->plan.pool_slots,
 		.burst_max = session->settings.burst,
 		.times = times,
+		.came = session->images.count != 0,
 		.inlines = validates && session->memory.ops->reads_inline,
 	};
 	struct rx_config config = {

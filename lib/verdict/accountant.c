@@ -13,15 +13,16 @@
 
 /* The records of a burst of frames that were placed into images. */
 static void accountant_place(struct accountant *accountant, const struct ring_producer *ring,
-			     uint32_t first, uint32_t records)
+			     uint32_t slot, uint32_t first, uint32_t records)
 {
+	const uint64_t came = ring->came ? ring->came[slot] : accountant->now;
+
 	for (uint32_t r = 0; r < records; r++) {
 		struct place_record record;
 
 		memcpy(&record, record_at(&ring->view, first, r), sizeof(record));
 		if (record.layout < accountant->image_count)
-			assembler_add(&accountant->images[record.layout].assembler, accountant->now,
-				      &record);
+			assembler_add(&accountant->images[record.layout].assembler, came, &record);
 	}
 }
 
@@ -38,7 +39,7 @@ static void accountant_add(struct accountant *accountant, uint32_t queue, uint64
 	if (!(ring->result[slot].done & BURST_PLAIN))
 		first = burst_word_first(ring->ready[slot].word);
 	if (accountant->images) {
-		accountant_place(accountant, ring, first, records);
+		accountant_place(accountant, ring, slot, first, records);
 		return;
 	}
 	for (uint32_t r = 0; r < records; r++)
@@ -98,14 +99,14 @@ static unsigned int accountant_collect(struct accountant *accountant, uint32_t q
 }
 
 /* All that are open, as soon as the device has done it; one that is dead never does. */
-static void accountant_close_images(struct assembler *assembler)
+static void accountant_close_images(struct gdrcap_images *images)
 {
 	const uint64_t since = rte_rdtsc();
 	unsigned int idle = 0;
 
-	while (!assembler_finish(assembler, rte_rdtsc()) && !tsc_older(since, CLOSE_MS))
+	while (!images_finish(images, rte_rdtsc()) && !tsc_older(since, CLOSE_MS))
 		thread_idle(++idle);
-	assembler_end(assembler, rte_rdtsc());
+	images_close(images, rte_rdtsc());
 }
 
 /* The run is over, and nothing more will come: whoever waits for images learns it, also before the stop. */
@@ -129,7 +130,7 @@ static bool images_are_over(const struct accountant *accountant)
 static void accountant_end_images(struct accountant *accountant)
 {
 	for (uint32_t i = 0; i < accountant->image_count; i++)
-		accountant_close_images(&accountant->images[i].assembler);
+		accountant_close_images(&accountant->images[i]);
 	accountant->images_ended = true;
 }
 
@@ -162,6 +163,8 @@ static unsigned int accountant_round(struct accountant *accountant)
 		seen_look(&accountant->seen, accountant->now);
 	for (uint32_t q = 0; q < accountant->ring_count; q++)
 		work += accountant_collect(accountant, q);
+	for (uint32_t i = 0; i < accountant->image_count; i++)
+		(void)images_feed(&accountant->images[i]);
 	return work;
 }
 

@@ -1,59 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Images through the public API: gdrcap's own frames over a wire in this process, PIECES of them an image,
- * so that every byte of it is known. */
-#include "api.h"
+/* Images through the public API. */
+#include "api_images.h"
 
 #include <poll.h>
 #include <pthread.h>
 #include <unistd.h>
 
-#define PIECES 64u
-#define PIECE (API_FRAME - 4u - API_PAYLOAD)
-#define BYTES (PIECES * PIECE)
 #define WHOLE 100u
 #define REST 10u /* pieces of one more */
-
-static const char images_yaml[] = "image:\n"
-				  "  name: own\n"
-				  "  base: frame\n"
-				  "  kind: {at: 14, bytes: 2}\n"
-				  "  data: {kind: 0x6743, payload: 50}\n"
-				  "  stream: {at: 18, bytes: 2}\n"
-				  "  number: {at: 22, bytes: 8, divide: 64}\n"
-				  "  index: {at: 22, bytes: 8, modulo: 64}\n"
-				  "  piece: %u\n"
-				  "  pieces: %u\n"
-				  "  timestamp: {at: 22, bytes: 8}\n"
-				  "  timeout: 60\n"
-				  "  ring: %u\n"
-				  "  fill: 0xa5\n";
-
-static void images_config(struct gdrcap_config **config, uint64_t frames, unsigned int ring)
-{
-	struct gdrcap_error error = { 0 };
-	char yaml[1024];
-	int ret;
-
-	api_config(config, "host", frames);
-	snprintf(yaml, sizeof(yaml), images_yaml, PIECE, PIECES, ring);
-	ret = gdrcap_config_parse(*config, "images", yaml, strlen(yaml), &error);
-	if (ret)
-		print_error("%s\n", error.text);
-	assert_int_equal(ret, 0);
-}
-
-/* What was sent is there, and in the holes what `fill` says. */
-static void check_bytes(const struct gdrcap_image *image)
-{
-	for (uint32_t i = 0; i < PIECES; i++) {
-		const int there = image->present[i / 32] >> i % 32 & 1;
-		const uint64_t position = (image->number * PIECES + i) * PIECE;
-
-		for (uint32_t at = 0; at < PIECE; at++)
-			assert_int_equal(image->data[i * PIECE + at],
-					 there ? (uint8_t)(position + at) : 0xa5);
-	}
-}
 
 /* Image `number` as it should be when the run is undisturbed. */
 static void check_image(const struct gdrcap_image *image, uint64_t number)
@@ -116,7 +70,7 @@ static void every_byte(void **state)
 	int n;
 
 	(void)state;
-	images_config(&config, WHOLE * PIECES + REST, WHOLE + 1);
+	images_config(&config, "host", WHOLE * PIECES + REST, WHOLE + 1);
 	session = api_create(config);
 	images = gdrcap_get_images(session, 0);
 	assert_non_null(images);
@@ -150,7 +104,7 @@ static void descriptor(void **state)
 	uint64_t number = 0;
 
 	(void)state;
-	images_config(&config, WHOLE * PIECES, WHOLE);
+	images_config(&config, "host", WHOLE * PIECES, WHOLE);
 	session = api_create(config);
 	images = gdrcap_get_images(session, 0);
 	fd.fd = gdrcap_image_fd(images);
@@ -189,7 +143,7 @@ static void held(void **state)
 	int n = 0;
 
 	(void)state;
-	images_config(&config, 1000 * PIECES, 4);
+	images_config(&config, "host", 1000 * PIECES, 4);
 	session = api_create(config);
 	images = gdrcap_get_images(session, 0);
 	api_start(session);
@@ -223,7 +177,7 @@ static void a_while(void **state)
 	struct gdrcap_session *session;
 
 	(void)state;
-	images_config(&config, 0, 4);
+	images_config(&config, "host", 0, 4);
 	api_set(config, "match", "ethertype=0x1234");
 	session = api_create(config);
 	api_start(session);
@@ -250,7 +204,7 @@ static void end_wakes(void **state)
 	void *ret;
 
 	(void)state;
-	images_config(&config, 1, 4);
+	images_config(&config, "host", 1, 4);
 	api_set(config, "match", "ethertype=0x1234");
 	session = api_create(config);
 	api_start(session);
@@ -272,7 +226,7 @@ static void parts_and_mistakes(void **state)
 	uint8_t copy[2 * PIECE];
 
 	(void)state;
-	images_config(&config, REST, 4);
+	images_config(&config, "host", REST, 4);
 	session = api_create(config);
 	images = gdrcap_get_images(session, 0);
 	api_start(session);
@@ -304,8 +258,6 @@ static void parts_and_mistakes(void **state)
 	/* Nobody would take them. */
 	api_set(config, "consumer", "validate");
 	api_create_fails(config, -EINVAL, "consumer");
-	api_set(config, "consumer", "gpu");
-	api_create_fails(config, -ENOTSUP, "consumer");
 }
 
 int main(void)

@@ -370,6 +370,12 @@ static int faulty_place_close(struct kernel_device *device, const struct place_v
 	return __real_kernel_host_ops.place_close(device, view, slot, use, fill);
 }
 
+static int faulty_place_close_whole(struct kernel_device *device, const struct place_view *view,
+				    const struct place_whole *images, uint32_t count)
+{
+	return __real_kernel_host_ops.place_close_whole(device, view, images, count);
+}
+
 static int faulty_after(struct kernel_device *device, void *stream, void (*release)(void *arg),
 			void *arg)
 {
@@ -392,5 +398,6 @@ const struct kernel_ops __wrap_kernel_host_ops = {
 	.workers_per_ring = faulty_workers_per_ring,
 	.flush = faulty_flush,
 	.place_close = faulty_place_close,
+	.place_close_whole = faulty_place_close_whole,
 	.after = faulty_after,
 };

@@ -22,6 +22,7 @@ static const char *const beginnings[] = {
 	"gvsp,bytes=8K,piece=64,",
 	"rtp-raw,width=16,height=4,sampling=RGB,depth=10,",
 	"spead,bytes=8K,",
+	"spead,bytes=8000,piece=40,convert=mono10p,",
 	"bytes: 8K\npiece: 64\n",
 	"bytes: 8K\npiece: 64\nnumber: {at: 0, bytes: 1}\n",
 	"bytes: 8K\npiece: 8\nnumber: {at: 0, bytes: 1}\nplace: {at: 1, bytes: 2}\n",

@@ -99,7 +99,7 @@ static inline void scene_create(struct place_scene *s, const struct image_layout
 {
 	struct place_view *view = &s->view;
 
-	s->image_bytes = layout->bytes;
+	s->image_bytes = image_in_buffer(layout, layout->bytes);
 	s->desc = shared_alloc(s, s->descs * sizeof(*s->desc));
 	s->ready = shared_alloc(s, s->bursts * sizeof(*s->ready));
 	s->result = shared_alloc(s, s->bursts * sizeof(*s->result));
@@ -121,7 +121,7 @@ static inline void scene_create(struct place_scene *s, const struct image_layout
 	};
 	view->layout = *layout;
 	view->ring = s->images;
-	view->stride = (layout->bytes + 255 + 128) & ~(uint64_t)255;
+	view->stride = (s->image_bytes + 255 + 128) & ~(uint64_t)255;
 	view->present_words = place_words(layout->pieces);
 	view->table = device_alloc(s, sizeof(*view->table));
 	view->images = device_alloc(s, view->stride * s->images);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Images placed by CUDA, resident and launched: random orders, losses and copies, each byte and each
- * bit compared with what was sent. Usage: test_place_cuda [ROUNDS [SEED]], or "bench": how fast. 77
- * without a GPU.
+ * bit compared with what was sent. Usage: test_place_cuda [ROUNDS [SEED]]. 77 without a
+ * GPU.
  */
 #include <errno.h>
 
+#include "../unit/convert_reference.h"
 #include "place_scene.h"
 
-#define DEFAULT_ROUNDS 24u
+#define DEFAULT_ROUNDS (8u * IMAGE_CONVERTS)
 #define HEAD 50u /* bytes before the payload, of which the first 14 are Ethernet's */
 #define IMAGES 16u
 
@@ -40,7 +41,8 @@ static struct image_field field(uint32_t at, uint32_t bytes, uint64_t times)
 }
 
 /* A number, and which piece of the image: frames of one piece. */
-static void layout_counter(struct image_layout *layout, uint32_t piece, uint64_t bytes)
+static void layout_counter(struct image_layout *layout, uint32_t convert, uint32_t piece,
+			   uint64_t bytes)
 {
 	*layout = (struct image_layout){
 		.base = IMAGE_BASE_FRAME,
@@ -61,13 +63,20 @@ static void layout_counter(struct image_layout *layout, uint32_t piece, uint64_t
 		.row_pieces = (uint32_t)((bytes + piece - 1) / piece),
 		.pieces = (uint32_t)((bytes + piece - 1) / piece),
 		.known = 1,
+		.convert = (uint8_t)convert,
+		.convert_from = (uint8_t)image_convert_from(convert),
+		.convert_to = (uint8_t)image_convert_to(convert),
 	};
 }
 
 /* Lines of pixels with padding behind them: frames of many pieces, several lines each. */
-static void layout_lines(struct image_layout *layout, uint32_t width, uint32_t height)
+static void layout_lines(struct image_layout *layout, uint32_t convert, uint32_t width,
+			 uint32_t height)
 {
-	layout_counter(layout, 5, 0);
+	/* a pixel group: a group of the conversion, or five bytes */
+	const uint32_t group = convert ? image_convert_from(convert) : 5;
+
+	layout_counter(layout, convert, group, 0);
 	layout->parser = IMAGE_PARSER_RTP_RAW;
 	layout->base = IMAGE_BASE_FRAME;
 	layout->number.bytes = 0;
@@ -75,9 +84,9 @@ static void layout_lines(struct image_layout *layout, uint32_t width, uint32_t h
 	layout->width = width;
 	layout->height = height;
 	layout->group_pixels = 2;
-	layout->group_bytes = 5;
-	layout->row_bytes = width / 2 * 5;
-	layout->pitch = layout->row_bytes + 27;
+	layout->group_bytes = group;
+	layout->row_bytes = width / 2 * group;
+	layout->pitch = layout->row_bytes + (convert ? 7 * group : 27);
 	layout->bytes = layout->pitch * height;
 	layout->row_pieces = width / 2;
 	layout->pieces = width / 2 * height;
@@ -87,6 +96,7 @@ static void layout_lines(struct image_layout *layout, uint32_t width, uint32_t h
 static uint32_t packet_write(const struct image_layout *layout, uint8_t *frame, uint64_t number,
 			     uint32_t *piece, uint32_t room)
 {
+	const uint32_t most = room / layout->piece;
 	uint32_t n[2], lines, at;
 
 	if (layout->parser == IMAGE_PARSER_FIELDS) {
@@ -103,10 +113,10 @@ static uint32_t packet_write(const struct image_layout *layout, uint8_t *frame, 
 	/* what is left of the line, and of the next one what there is room for */
 	n[0] = layout->row_pieces - *piece % layout->row_pieces;
 	n[1] = 0;
-	if (n[0] >= room / 5)
-		n[0] = room / 5;
+	if (n[0] >= most)
+		n[0] = most;
 	else if (*piece + n[0] < layout->pieces)
-		n[1] = room / 5 - n[0] < layout->row_pieces ? room / 5 - n[0] : layout->row_pieces;
+		n[1] = most - n[0] < layout->row_pieces ? most - n[0] : layout->row_pieces;
 	lines = n[1] ? 2 : 1;
 	frame[0] = 0x80;
 	put(frame + 4, number, 4);
@@ -114,12 +124,12 @@ static uint32_t packet_write(const struct image_layout *layout, uint8_t *frame, 
 	for (uint32_t l = 0; l < lines; l++) {
 		uint8_t *header = frame + 14 + 6 * l;
 
-		put(header, n[l] * 5, 2);
+		put(header, n[l] * layout->piece, 2);
 		put(header + 2, *piece / layout->row_pieces, 2);
 		put(header + 4, *piece % layout->row_pieces * 2, 2);
 		if (l + 1 < lines)
 			header[4] |= 0x80;
-		for (uint32_t b = 0; b < n[l] * 5; b++)
+		for (uint32_t b = 0; b < n[l] * layout->piece; b++)
 			frame[at++] = image_byte(number, image_piece_place(layout, *piece) + b);
 		*piece += n[l];
 	}
@@ -172,6 +182,18 @@ static void shuffle(struct place_scene *s, uint32_t *order, uint32_t count, uint
 	free(desc);
 }
 
+/* Piece `p` of image `number` as it lies in the buffer; returns its bytes. */
+static uint32_t piece_in_buffer(const struct image_layout *layout, uint64_t number, uint32_t p,
+				uint8_t want[4 * FRAME_MAX_BYTES])
+{
+	const uint32_t bytes = image_piece_bytes(layout, p);
+	uint8_t sent[FRAME_MAX_BYTES];
+
+	for (uint32_t b = 0; b < bytes; b++)
+		sent[b] = image_byte(number, image_piece_place(layout, p) + b);
+	return reference_convert(layout->convert, want, sent, bytes);
+}
+
 /* Closes image buffer `slot`, and compares it with what was sent of image `image`. */
 static bool image_compare(struct place_scene *s, uint32_t slot, const uint32_t *want,
 			  uint64_t number)
@@ -179,6 +201,7 @@ static bool image_compare(struct place_scene *s, uint32_t slot, const uint32_t *
 	const struct place_view *view = &s->view;
 	const struct image_layout *layout = &view->layout;
 	const uint32_t use = view->shared->head[slot].use;
+	static uint8_t piece[4 * FRAME_MAX_BYTES];
 	uint8_t *image = malloc(view->stride);
 	uint32_t pieces = 0;
 	bool same;
@@ -195,12 +218,13 @@ static bool image_compare(struct place_scene *s, uint32_t slot, const uint32_t *
 	if (!same)
 		fprintf(stderr, "image %llu: the bitmap is wrong\n", (unsigned long long)number);
 	for (uint32_t p = 0; p < layout->pieces && same; p++) {
-		const uint64_t place = image_piece_place(layout, p);
+		const uint64_t place = image_in_buffer(layout, image_piece_place(layout, p));
+		const uint32_t bytes = piece_in_buffer(layout, number, p, piece);
 		const bool there = want[p / 32] >> p % 32 & 1;
 
 		pieces += there;
-		for (uint32_t b = 0; b < image_piece_bytes(layout, p) && same; b++) {
-			const uint8_t expected = there ? image_byte(number, place + b) : 0x77;
+		for (uint32_t b = 0; b < bytes && same; b++) {
+			const uint8_t expected = there ? piece[b] : 0x77;
 
 			same = image[place + b] == expected;
 			if (!same)
@@ -210,7 +234,7 @@ static bool image_compare(struct place_scene *s, uint32_t slot, const uint32_t *
 					expected);
 		}
 	}
-	for (uint64_t b = layout->bytes; b < view->stride && same; b++)
+	for (uint64_t b = s->image_bytes; b < view->stride && same; b++)
 		same = image[b] == PLACE_GUARD;
 	if (same && view->shared->closed[slot].pieces != pieces) {
 		fprintf(stderr, "image %llu: %u pieces counted, %u sent\n",
@@ -218,7 +242,7 @@ static bool image_compare(struct place_scene *s, uint32_t slot, const uint32_t *
 		same = false;
 	}
 	images_compared++;
-	bytes_compared += layout->bytes;
+	bytes_compared += s->image_bytes;
 	free(image);
 	return same;
 }
@@ -324,172 +348,9 @@ static bool round_play(const struct image_layout *layout, bool resident, uint32_
 	return good;
 }
 
-/* ---- how fast ---- */
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* Frames that lie in memory already, the same ones again and again: as image numbers come round. */
-static void bench_point(uint32_t piece, uint32_t shift, uint32_t pad, uint32_t descs,
-			uint32_t workers, bool resident)
-{
-	const uint32_t per_image = descs / 32; /* pieces */
-	struct place_scene s = { .ops = &kernel_cuda_ops,
-				 .device = cuda,
-				 .gpu = true,
-				 .slot_shift = shift,
-				 .descs = descs,
-				 .bursts = 4096,
-				 .images = 16 };
-	struct image_layout layout;
-	uint64_t placed = 0, frames = 0, bad = 0, got[PLACE_RING_MAX] = { 0 };
-	uint32_t records, images = descs / per_image;
-	double begin, seconds;
-
-	layout_counter(&layout, piece, (uint64_t)piece * per_image);
-	layout.payload = pad;
-	layout.number_modulus = images;
-	layout.late = 4;
-	scene_create(&s, &layout);
-	for (uint32_t i = 0; i < descs; i++) {
-		uint8_t *frame = s.host_frames + ((size_t)i << shift) + 128;
-
-		put(frame + 14, i / per_image, 8);
-		put(frame + 22, i % per_image, 4);
-		s.desc[i] = (struct frame_desc){ i, (uint16_t)(pad + piece), 128 };
-	}
-	s.ops->copy_in(cuda, s.frames, s.host_frames, (size_t)descs << shift);
-	if (scene_start(&s, workers, resident, piece)) {
-		scene_destroy(&s);
-		return;
-	}
-	begin = now();
-	while ((seconds = now() - begin) < 0.4 || s.collected < s.published) {
-		const struct place_record *first;
-
-		for (uint32_t n = 0;
-		     n < 16 && seconds < 0.4 && (s.published - s.collected) * 256 < descs / 4; n++)
-			scene_publish(&s, 256);
-		while ((first = scene_collect(&s, &records)))
-			for (uint32_t r = 0; r < records; r++) {
-				const struct place_record *record = scene_record(&s, first, r);
-				struct place_shared *shared = s.view.shared;
-
-				frames += record->count;
-				placed += record->bytes;
-				if (record->outcome != PLACE_PLACED) {
-					bad += record->count;
-					continue;
-				}
-				got[record->slot] += record->pieces;
-				if (got[record->slot] < per_image)
-					continue;
-				got[record->slot] = 0;
-				shared->window[0].last = shared->head[record->slot].number + 1;
-				place_give(shared, record->slot);
-			}
-	}
-	printf("%5u B, at %3u: %s, %3u blocks: %7.1f Gb/s, %6.1f Mpps, %llu not placed\n", piece,
-	       pad, resident ? "resident" : "launched", workers, 8e-9 * (double)placed / seconds,
-	       1e-6 * (double)frames / seconds, (unsigned long long)bad);
-	fflush(stdout);
-	scene_stop(&s);
-	scene_destroy(&s);
-}
-
-static int compare_times(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-/* From a burst of 16 frames to its records, one at a time: each image's first, and the one that completes it. */
-static void bench_latency(uint32_t piece, bool resident)
-{
-	struct place_scene s = { .ops = &kernel_cuda_ops,
-				 .device = cuda,
-				 .gpu = true,
-				 .slot_shift = 11,
-				 .descs = 8192,
-				 .bursts = 1024,
-				 .images = 8 };
-	static double times[2][2000];
-	struct image_layout layout;
-	uint32_t records, count[2] = { 0, 0 };
-
-	layout_counter(&layout, piece, (uint64_t)piece * 64);
-	layout.number_modulus = 128;
-	layout.late = 4;
-	scene_create(&s, &layout);
-	for (uint32_t i = 0; i < s.descs; i++) {
-		uint8_t *frame = s.host_frames + ((size_t)i << 11) + 128;
-
-		put(frame + 14, i / 64, 8);
-		put(frame + 22, i % 64, 4);
-		s.desc[i] = (struct frame_desc){ i, (uint16_t)(HEAD + piece), 128 };
-	}
-	s.ops->copy_in(cuda, s.frames, s.host_frames, (size_t)s.descs << 11);
-	if (scene_start(&s, 4, resident, piece)) {
-		scene_destroy(&s);
-		return;
-	}
-	for (uint32_t n = 0; count[1] < 2000; n++) {
-		struct place_shared *shared = s.view.shared;
-		const struct place_record *first;
-		const double begin = now();
-
-		scene_publish(&s, 16);
-		while (!(first = scene_collect(&s, &records)))
-			;
-		if (n % 4 == 0)
-			times[0][count[0]++] = now() - begin;
-		if (n % 4 == 3) {
-			times[1][count[1]++] = now() - begin;
-			shared->window[0].last = shared->head[first->slot].number + 1;
-			place_give(shared, first->slot);
-		}
-		while (now() - begin < 50e-6)
-			;
-	}
-	for (uint32_t k = 0; k < 2; k++) {
-		qsort(times[k], count[k], sizeof(times[k][0]), compare_times);
-		printf("16 x %u B, %s, %s: p50 %.2f us, p99 %.2f us\n", piece,
-		       resident ? "resident" : "launched",
-		       k ? "an image's last" : "an image's first", 1e6 * times[k][count[k] / 2],
-		       1e6 * times[k][count[k] * 99 / 100]);
-	}
-	fflush(stdout);
-	scene_stop(&s);
-	scene_destroy(&s);
-}
-
-static void bench(void)
-{
-	static const uint32_t blocks[] = { 1, 4, 16, 66, 130 };
-
-	for (int resident = 1; resident >= 0; resident--) {
-		for (uint32_t b = 0; b < 5; b++)
-			bench_point(1364, 11, 50, 131072, blocks[b], resident);
-		for (uint32_t b = 0; b < 5; b++)
-			bench_point(1024, 11, 64, 131072, blocks[b], resident);
-		for (uint32_t b = 0; b < 5; b++)
-			bench_point(8964, 14, 50, 65536, blocks[b], resident);
-		for (uint32_t b = 0; b < 3; b++)
-			bench_point(64, 8, 50, 131072, blocks[b], resident);
-		bench_latency(1364, resident);
-	}
-}
-
 int main(int argc, char **argv)
 {
-	const bool measure = argc > 1 && !strcmp(argv[1], "bench");
-	const uint32_t rounds = argc > 1 && !measure ? (uint32_t)atoi(argv[1]) : DEFAULT_ROUNDS;
+	const uint32_t rounds = argc > 1 ? (uint32_t)atoi(argv[1]) : DEFAULT_ROUNDS;
 	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
 	const int ret = kernel_cuda_ops.open(0, &cuda);
 	bool good = true;
@@ -499,28 +360,30 @@ int main(int argc, char **argv)
 		return ret == -ENODEV ? 77 : 1;
 	}
 	cudaSetDevice(0);
-	for (uint32_t r = 0; r < rounds && good && !measure; r++) {
+	for (uint32_t r = 0; r < rounds && good; r++) {
 		struct image_layout layout;
 		const uint32_t workers = 1 + (uint32_t)(place_random(&seed) % 24);
-		const uint32_t piece = 1 + (uint32_t)(place_random(&seed) % 1500);
+		/* half of the rounds by each conversion in turn */
+		const uint32_t convert = r & 4 ? r / 8 % IMAGE_CONVERTS : IMAGE_CONVERT_NONE;
+		const uint32_t group = image_convert_from(convert);
+		const uint32_t piece =
+			group * (1 + (uint32_t)(place_random(&seed) % (1500 / group)));
 
 		if (r & 2)
-			layout_lines(&layout, 20 + 2 * (uint32_t)(place_random(&seed) % 800), 60);
+			layout_lines(&layout, convert,
+				     20 + 2 * (uint32_t)(place_random(&seed) % 800), 60);
 		else
-			layout_counter(&layout, piece,
+			layout_counter(&layout, convert, piece,
 				       (uint64_t)piece * (100 + place_random(&seed) % 1500) +
-					       place_random(&seed) % piece);
+					       place_random(&seed) % (piece / group) * group);
 		good = round_play(&layout, r & 1, workers, seed,
 				  r & 2 ? 200 + (uint32_t)(place_random(&seed) % 1200) : piece);
 		if (!good)
 			fprintf(stderr, "round %u, %s, %u blocks\n", r,
 				r & 1 ? "resident" : "launched", workers);
 	}
-	if (measure)
-		bench();
-	else
-		printf("%llu images, %llu bytes compared\n", (unsigned long long)images_compared,
-		       (unsigned long long)bytes_compared);
+	printf("%llu images, %llu bytes compared\n", (unsigned long long)images_compared,
+	       (unsigned long long)bytes_compared);
 	kernel_cuda_ops.close(cuda);
 	return good ? 0 : 1;
 }

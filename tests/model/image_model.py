@@ -5,17 +5,48 @@ collected. The frames are of one layout, `parser: fields`, `base: frame`:
 
     0 kind (0 data, 1 leader, 2 trailer)   1 stream   2-3 number   4-5 place   6-7 length
     8 bit 7: the last one   9 pieces, if it is   10-13 time stamp   14.. payload
+
+Bytes are as sent but in what is handed out, which is converted: by `convert`, one of CONVERT.
 """
+import struct
 from collections import deque
 
-STREAMS, RUNS = 64, 8
+STREAMS, RUNS, TURNS = 64, 8, 16
 COMPLETE, NEWER, TIMEOUT, STOPPED = range(4)
+
+
+def swap(bytes_each):
+    return bytes_each, bytes_each, lambda group: group[::-1]
+
+
+def unpack(bits, order):
+    """Numbers of so many bits: of one whole number of bytes, its highest or its lowest bits first."""
+    count = 4 if bits == 10 else 2
+
+    def numbers(group):
+        whole = int.from_bytes(group, order)
+        each = [whole >> bits * i & (1 << bits) - 1 for i in range(count)]
+        return struct.pack('<%dH' % count, *(each[::-1] if order == 'big' else each))
+    return count * bits // 8, count * 2, numbers
+
+
+def floats(sent, kept):
+    return struct.calcsize(sent), struct.calcsize(kept), lambda group: struct.pack(kept, *struct.unpack(sent, group))
+
+
+# By enum image_convert: a group's bytes as sent and as kept, and how.
+CONVERT = ((1, 1, bytes), swap(2), swap(4), swap(8), unpack(10, 'big'), unpack(12, 'big'), unpack(10, 'little'),
+           unpack(12, 'little'), floats('<b', '<e'), floats('<b', '<f'), floats('<h', '<e'), floats('<h', '<f'),
+           floats('>h', '<e'), floats('>h', '<f'))
 
 
 class Stream:
     def __init__(self, id):
-        self.id, self.newest, self.window, self.no_room, self.last = id, None, None, None, None
-        self.list, self.skipped, self.runs = [], 0, []  # runs: numbers without a buffer, the last RUNS
+        self.id, self.newest, self.window, self.last = id, None, None, None
+        self.list, self.skipped = [], 0
+        self.turns = deque(maxlen=TURNS)  # the last images that came: of those without a buffer the number
+        self.runs = []  # numbers without a buffer, the last RUNS, and how many silences were before each
+        self.active, self.silences, self.anew = None, 0, False
         self.counts = dict.fromkeys(COUNTS, 0)
 
 
@@ -37,9 +68,10 @@ class Model:
         self.__dict__.update(case)
         self.now, self.streams, self.known_images = 0, [], {}
         self.free, self.offered, self.nobody = self.ring, deque(), None
-        self.holding = deque()  # images whose buffers came back, oldest first: known until these are used
+        self.whole = []  # complete, handed out and known until the round's end
         self.counts = dict.fromkeys(COUNTS, 0)
         self.row_pieces = -(-self.row // self.piece)
+        self.group, self.kept, self.converted = CONVERT[self.convert]
         self.all_pieces = sum(1 for _ in self.pieces_of(0, self.size))
 
     def pieces_of(self, place, end):
@@ -70,7 +102,8 @@ class Model:
         if f[0] == 0:
             end, in_row = place + length, place % self.pitch
             whole = length % self.piece == 0 or self.partial or in_row + length == self.row or end == self.size
-            if length == 0 or end > self.size or in_row + length > self.row or in_row % self.piece or not whole:
+            if length == 0 or end > self.size or in_row + length > self.row or in_row % self.piece or not whole \
+                    or length % self.group:
                 return 'misfit'
         return f[0], f[1], number, ends, said, place, f[14:14 + length]
 
@@ -91,18 +124,17 @@ class Model:
             stream = Stream(id)
             self.streams.append(stream)
         number = self.extend(stream, wire)
+        if number in stream.turns:
+            return 'no_room', stream, number
         if stream.newest is not None and number <= stream.newest and stream.window is not None and \
                 0 <= stream.window - number <= self.late:
             return 'late', stream, 0
-        if stream.no_room == wire or not self.free:
-            stream.no_room = wire
-            return 'no_room', stream, number
-        stream.no_room = None
-        self.free -= 1
-        if self.free < len(self.holding):
-            self.forget(self.holding.popleft())
         if stream.newest is None or number > stream.newest or stream.newest - number > self.late:
             stream.newest = number
+        stream.turns.append(None if self.free else number)
+        if not self.free:
+            return 'no_room', stream, number
+        self.free -= 1
         image = Image(stream, wire, number)
         self.known_images[id, wire] = image
         return image
@@ -162,14 +194,12 @@ class Model:
         outcome, stream, number, image = group[0][:4]
         counts = stream.counts if stream else self.counts
         counts[outcome] += len(group)
+        if stream and outcome in ('placed', 'no_room'):
+            stream.active = self.now
         if outcome == 'no_room':
-            if stream and not any(number in run for run in stream.runs) or not stream and self.nobody != number:
+            if self.is_first_without(stream, number):
                 counts['begun'] += 1
                 counts['dropped'] += 1
-                if stream and stream.runs and stream.runs[-1].stop == number:
-                    stream.runs[-1] = range(stream.runs[-1].start, number + 1)
-                elif stream:
-                    stream.runs = stream.runs[-RUNS + 1:] + [range(number, number + 1)]
             if not stream:
                 self.nobody = number
         if image is None:
@@ -177,7 +207,8 @@ class Model:
         if not image.begun:
             image.begun, image.first_time, image.last_time = True, self.now, self.now
             counts['begun'] += 1
-            image.lost = stream.last is not None and 0 <= stream.last - image.number <= self.late
+            image.lost = stream.last is not None and not stream.anew and \
+                0 <= stream.last - image.number <= self.late
             at = len(stream.list)
             while at and 0 < stream.list[at - 1].number - image.number <= self.late:
                 at -= 1
@@ -202,6 +233,22 @@ class Model:
             else:
                 image.open, image.end = False, COMPLETE
             self.hand_out(stream)
+
+    def is_first_without(self, stream, number):
+        """A frame of this image found no buffer: of others of it that was not told yet."""
+        if not stream:
+            return self.nobody != number
+        runs = [entry for entry in stream.runs if entry[1] == stream.silences]
+        if any(number in run for run, _ in runs):
+            return False
+        beside = [entry for entry in runs if number in (entry[0].start - 1, entry[0].stop)]
+        if beside:  # one, or the two that it joins
+            low = min(beside, key=lambda entry: entry[0].start)
+            low[0] = range(min(low[0].start, number), max([number + 1] + [run.stop for run, _ in beside]))
+            stream.runs = [entry for entry in stream.runs if entry is low or entry not in beside]
+        else:
+            stream.runs = stream.runs[-RUNS + 1:] + [[range(number, number + 1), stream.silences]]
+        return True
 
     def window(self, image):
         s, n = image.stream, image.number
@@ -244,22 +291,24 @@ class Model:
             image.skipped, stream.skipped = stream.skipped, 0
             image.told, image.pieces = image.timestamp, expected
             self.offered.append(image)
+            if not image.closed:
+                self.whole.append(image)
 
     def number(self, stream, number):
-        last, stream.last = stream.last, number
+        last, stream.last, stream.anew = stream.last, number, False
         if last is None:
             return
         if number <= last or self.counts_numbers and number - last - 1 > 65536:
             stream.counts['restarts'] += 1
         elif self.counts_numbers:
-            no_room = sum(len(range(max(run.start, last + 1), min(run.stop, number))) for run in stream.runs)
-            stream.counts['skipped'] += number - last - 1 - no_room
-            stream.skipped += number - last - 1 - no_room
+            no_room = sum(len(range(max(run.start, last + 1), min(run.stop, number))) for run, _ in stream.runs)
+            skipped = max(0, number - last - 1 - no_room)
+            stream.counts['skipped'] += skipped
+            stream.skipped += skipped
 
     def back(self, image):
         """Its buffer is free."""
         self.free += 1
-        self.holding.append(image)
 
     def round(self):
         for stream in self.streams:
@@ -272,7 +321,14 @@ class Model:
                         image.ended is not False and self.now - image.ended > self.linger):
                     break
                 self.close(image, TIMEOUT)
+                stream.active = self.now
             self.hand_out(stream)
+            if not stream.list and stream.active is not None and self.now - stream.active > self.timeout:
+                stream.window = stream.active = None
+                stream.turns.clear()
+                stream.silences, stream.anew = stream.silences + 1, True
+        while self.whole:
+            self.forget(self.whole.pop())
         while self.drop_oldest and not self.free and self.offered:
             image = self.offered.popleft()
             image.stream.counts[('complete', 'newer', 'timeout', 'stopped')[image.end]] -= 1
@@ -286,9 +342,13 @@ class Model:
         for piece, at, n in self.pieces_of(0, self.size):
             if image.closed and self.fill >= 0 and piece not in image.present:
                 data[at:at + n] = [self.fill] * n
-        for at, value in image.data.items():
-            data[at] = value
-        return data
+        return [byte for at in range(0, self.size, self.group) for byte in (
+            self.converted(bytes(image.data[at + i] for i in range(self.group)))
+            if at in image.data else [data[at]] * self.kept)]
+
+    def in_buffer(self, count):
+        assert count % self.group == 0
+        return count // self.group * self.kept
 
     def length(self, image):
         if self.partial and self.row == self.size and image.end == COMPLETE:

@@ -21,7 +21,7 @@ enum play { PLAY_END, PLAY_FRAME, PLAY_BURST, PLAY_LATER, PLAY_TAKE, PLAY_RELEAS
 
 struct play_case {
 	uint32_t size, row, pitch, piece, partial, known, late, first, wrap, counts_numbers, ring,
-		open, timeout, linger, fill, drop_incomplete, drop_oldest;
+		open, timeout, linger, fill, drop_incomplete, drop_oldest, convert;
 };
 
 static struct {
@@ -40,6 +40,11 @@ static struct {
 static int play_close(void *context, uint32_t slot, uint32_t use, int fill)
 {
 	return host_place_close(NULL, &play.images.view, slot, use, fill);
+}
+
+static int play_close_whole(void *context, const struct place_whole *images, uint32_t count)
+{
+	return host_place_close_whole(NULL, &play.images.view, images, count);
 }
 
 static void layout_of(const struct play_case *what, struct image_layout *layout)
@@ -72,6 +77,9 @@ static void layout_of(const struct play_case *what, struct image_layout *layout)
 	layout->pieces = what->size / what->pitch * layout->row_pieces +
 			 ((rest < what->row ? rest : what->row) + what->piece - 1) / what->piece;
 	layout->partial = what->partial;
+	layout->convert = (uint8_t)what->convert;
+	layout->convert_from = (uint8_t)image_convert_from(what->convert);
+	layout->convert_to = (uint8_t)image_convert_to(what->convert);
 	layout->known = what->known;
 }
 
@@ -85,7 +93,8 @@ static void play_begin(const struct play_case *what)
 						 .fill = (int)what->fill,
 						 .drop_incomplete = what->drop_incomplete,
 						 .drop_oldest = what->drop_oldest,
-						 .close = play_close };
+						 .close = play_close,
+						 .close_whole = play_close_whole };
 	struct assembler_config here = config;
 
 	memset(&play, 0, sizeof(play));
@@ -121,6 +130,7 @@ static void play_burst(void)
 
 static void play_take(void)
 {
+	const struct image_layout *layout = &play.images.view.layout;
 	const struct gdrcap_image *image;
 
 	if (gdrcap_image_poll(&play.out, &image, 1) != 1) {
@@ -135,7 +145,7 @@ static void play_take(void)
 	for (uint32_t p = 0; p < play.images.view.layout.pieces; p++)
 		putchar('0' + (int)(image->present[p / 32] >> p % 32 & 1));
 	putchar(' ');
-	for (uint32_t i = 0; i < play.images.view.layout.bytes; i++)
+	for (uint64_t i = 0; i < image_in_buffer(layout, layout->bytes); i++)
 		printf("%02x", image->data[i]);
 	putchar('\n');
 	play.held[play.holds++] = image;

@@ -11,26 +11,29 @@ import struct
 import subprocess
 import sys
 
-from image_model import COUNTS, Model
+from image_model import CONVERT, COUNTS, Model
 
+SILENCE = None
 END, FRAME, BURST, LATER, TAKE, RELEASE = range(6)
 KEYS = ('size row pitch piece partial known late first wrap counts_numbers ring open timeout linger fill'
-        ' drop_incomplete drop_oldest').split()
+        ' drop_incomplete drop_oldest convert').split()
 
 
 def layout(r):
-    piece = r.choice((1, 3, 4, 10))
+    convert = r.choice((0, r.randrange(len(CONVERT))))
+    group = CONVERT[convert][0]
+    piece = r.choice((1, 3, 4, 10)) * group
     rows = r.choice((1, 1, 1, 2, 5))
-    row = r.randint(1, 60)
-    pitch = row + (r.choice((0, 0, 7, 16)) if rows > 1 else 0)
-    size = pitch * (rows - 1) + r.randint(1, row) if rows > 1 else row
+    row = r.randint(1, 60 // group) * group
+    pitch = row + (r.choice((0, 0, 7, 16)) * group if rows > 1 else 0)
+    size = pitch * (rows - 1) + r.randint(1, row // group) * group if rows > 1 else row
     wrap = r.choice((20, 25, 100, 65529))
     ring = r.randint(2, 6)
     return {'size': size, 'row': row, 'pitch': pitch, 'piece': piece, 'partial': int(r.random() < 0.3),
             'known': int(r.random() < 0.7), 'late': r.choice((1, 4, wrap // 4)), 'first': r.choice((0, 1, 7)),
             'wrap': wrap, 'counts_numbers': r.randint(0, 1), 'ring': ring, 'open': r.randint(1, ring - 1),
             'timeout': 10, 'linger': 3, 'fill': r.choice((-1, 0, 255)), 'drop_incomplete': int(r.random() < 0.2),
-            'drop_oldest': int(r.random() < 0.3)}
+            'drop_oldest': int(r.random() < 0.3), 'convert': convert}
 
 
 def image_frames(r, case, stream, number):
@@ -69,11 +72,17 @@ def stream_frames(r, case):
         number[stream] = (n + 1) % case['wrap']
         if r.random() < 0.04:
             number[stream] = r.choice((0, r.randrange(case['wrap'])))
+        if r.random() < 0.04:  # begins anew a few numbers back, at once or after a silence
+            number[stream] = max(0, n - r.randint(0, case['late']))
+            frames += [SILENCE] * r.choice((0, 1, 1))
         frames += image_frames(r, case, stream, case['first'] + n)
     loss, twice, rubbish = r.choice((0, 0.02, 0.2)), r.choice((0, 0.02, 0.2)), r.choice((0, 0.02, 0.1))
     reach = r.choice((0, 0, 3, 30))
     out = []
     for i, frame in enumerate(frames):
+        if frame is SILENCE:
+            out.append((i, frame))
+            continue
         for _ in range(0 if r.random() < loss else 2 if r.random() < twice else 1):
             out.append((i + r.uniform(0, reach), spoil(r, frame) if r.random() < rubbish else frame))
     return [frame for _, frame in sorted(out, key=lambda item: item[0])]
@@ -90,11 +99,12 @@ class Case:
         while frames:
             count = r.randint(1, burst)
             now, frames = frames[:count], frames[count:]
-            self.burst(now)
+            self.burst([frame for frame in now if frame is not SILENCE])
+            if SILENCE in now:
+                self.pass_time(12)
+                self.pass_time(12)
             if r.random() < 0.1:
-                ticks = r.choice((1, 4, 11))
-                self.word(LATER, ticks)
-                self.model.later(ticks)
+                self.pass_time(r.choice((1, 4, 11)))
             while r.random() < patience and len(held) < 10:
                 image = self.take()
                 if image is None:
@@ -109,6 +119,10 @@ class Case:
         total = {key: sum(s.counts[key] for s in self.model.streams) + self.model.counts[key] for key in COUNTS}
         self.want.append('counts ' + ' '.join(str(total[key]) for key in COUNTS))
         check_identities(total, self.model)
+
+    def pass_time(self, ticks):
+        self.word(LATER, ticks)
+        self.model.later(ticks)
 
     def word(self, *words):
         self.input.append(struct.pack('<%dI' % len(words), *(w & 0xffffffff for w in words)))
@@ -127,8 +141,8 @@ class Case:
             self.want.append('none')
             return None
         text = ' '.join(str(x) for x in (
-            image.number, image.stream.id, image.end, self.model.length(image), image.bytes, image.pieces,
-            image.received, image.skipped, image.first_time, image.last_time, image.told))
+            image.number, image.stream.id, image.end, self.model.in_buffer(self.model.length(image)),
+            self.model.in_buffer(image.bytes), image.pieces, image.received, image.skipped, image.first_time, image.last_time, image.told))
         present = ''.join('01'[p in image.present] for p in range(self.model.all_pieces))
         self.want.append(('image %s %s ' % (text, present), self.model.look(image)))
         return image

@@ -27,6 +27,8 @@ static inline void probe_part(const struct image_layout *layout, const struct im
 		probe_fail("a part outside of the frame");
 	if (part->place > layout->bytes || part->bytes > layout->bytes - part->place)
 		probe_fail("a part outside of the image");
+	if (layout->convert && part->bytes % layout->convert_from)
+		probe_fail("a part that ends within a group of its conversion");
 	if (!part->pieces || part->piece > layout->pieces ||
 	    part->pieces > layout->pieces - part->piece)
 		probe_fail("pieces outside of the bitmap");

@@ -39,9 +39,10 @@ struct scene {
 	struct scene_entry entry[SCENE_RING];
 	uint64_t taken, now;
 	struct {
-		uint64_t no_room;
+		uint64_t no_room, forgotten;
 		bool has_no_room;
 	} stream[PLACE_STREAMS_MAX];
+	uint32_t wholes; /* images closed that were complete */
 	/* an asynchronous device: closings that it has not done yet */
 	uint32_t closing[SCENE_RING], closings;
 	bool slow, broken;
@@ -77,6 +78,22 @@ static int scene_close(void *context, uint32_t slot, uint32_t use, int fill)
 	return 0;
 }
 
+static int scene_close_whole(void *context, const struct place_whole *images, uint32_t count)
+{
+	struct scene *scene = context;
+
+	assert_in_range(count, 1, PLACE_WHOLE_MAX);
+	for (uint32_t i = 0; i < count; i++) {
+		struct scene_entry *entry = &scene->entry[images[i].slot];
+
+		assert_true(entry->use != images[i].use || entry->pieces == SCENE_PIECES);
+		if (entry->use == images[i].use)
+			entry->open = false;
+	}
+	scene->wholes += count;
+	return scene->broken ? -5 : 0;
+}
+
 /* The device gets on. */
 static inline void scene_closings(struct scene *scene)
 {
@@ -93,6 +110,7 @@ static inline struct scene *scene_begin(uint32_t ring, uint32_t open)
 		.linger = 10,
 		.fill = 7,
 		.close = scene_close,
+		.close_whole = scene_close_whole,
 	};
 
 	assert_non_null(scene);
@@ -144,6 +162,9 @@ static struct scene_entry *scene_open(struct scene *scene, uint32_t stream, uint
 		*outcome = PLACE_LATE;
 		return NULL;
 	}
+	if (scene->stream[stream].forgotten != scene->shared.window[stream].forgotten)
+		scene->stream[stream].has_no_room = false;
+	scene->stream[stream].forgotten = scene->shared.window[stream].forgotten;
 	if ((scene->stream[stream].has_no_room && scene->stream[stream].no_room == number) ||
 	    scene->taken == scene->shared.given) {
 		scene->stream[stream].has_no_room = true;

@@ -49,7 +49,8 @@ static const struct scene_memory rig_memory = { rig_alloc, free };
 static inline void rig_images_create(struct rig_images *images, const struct image_layout *layout,
 				     uint32_t ring)
 {
-	const size_t whole = (layout->bytes + RIG_PAGE - 1) & ~(RIG_PAGE - 1);
+	const size_t bytes = image_in_buffer(layout, layout->bytes);
+	const size_t whole = (bytes + RIG_PAGE - 1) & ~(RIG_PAGE - 1);
 	const size_t stride = whole + RIG_PAGE;
 	struct place_view *view = &images->view;
 
@@ -60,7 +61,7 @@ static inline void rig_images_create(struct rig_images *images, const struct ima
 	view->layout = *layout;
 	view->ring = ring;
 	view->stride = stride;
-	view->images = images->mapped + RIG_PAGE + whole - layout->bytes;
+	view->images = images->mapped + RIG_PAGE + whole - bytes;
 	view->present_words = place_words(layout->pieces);
 	view->present = rig_alloc((size_t)ring * view->present_words * 4);
 	view->present_host = rig_alloc((size_t)ring * view->present_words * 4);

@@ -255,6 +255,7 @@ static void play_open(struct rx_play *play, const struct rx_setup *setup, uint64
 		.frames = SCENE_SLOTS,
 		.burst_max = setup->burst,
 		.times = setup->times,
+		.came = setup->times,
 	};
 	const struct rx_config config = {
 		.port = SCENE_PORT,
@@ -332,6 +333,8 @@ static bool play_take(struct rx_play *play)
 	assert_in_range(burst_word_count(word), 1, play->setup->burst);
 	for (uint32_t i = 0; i < burst_word_count(word); i++, play->next++)
 		frame_is(play, (burst_word_first(word) + i) & ring->desc_mask);
+	if (play->setup->times && play->setup->clock == RX_TIMES_TSC)
+		assert_true(ring->came[play->taken & ring->burst_mask] == play->last_tsc);
 	play->taken++;
 	return true;
 }

@@ -14,6 +14,7 @@
 #include "verdict/accountant.h"
 #include "base/eal.h"
 #include "gpu/gpu_open.h"
+#include "image_scene.h"
 #include "kernels/frame_records.h"
 #include "number_set.h"
 #include "memory/region.h"
@@ -110,7 +111,9 @@ static void stage_begin(struct stage *stage, bool saves)
 {
 	const struct verdict_config verdict = { .own_streams = QUEUES };
 	const struct region region = { .gpu = gpu, .slot_shift = 11 };
-	const struct ring_config config = { .region = &region, .frames = 2048, .burst_max = 64 };
+	const struct ring_config config = {
+		.region = &region, .frames = 2048, .burst_max = 64, .came = true
+	};
 
 	memset(stage, 0, sizeof(*stage));
 	for (uint32_t q = 0; q < QUEUES; q++) {
@@ -372,6 +375,44 @@ static void stop_takes_what_is_done(void **state)
 	stage_end(&stage);
 }
 
+/* Pieces of one image by both queues: its times are the bursts', and not the accountant's. */
+static void images_have_arrival_times(void **state)
+{
+	static struct stage stage;
+	struct scene *scene = scene_begin(4, 2);
+	const struct gdrcap_image *image;
+
+	stage_begin(&stage, false);
+	scene->images.assembler.config.timeout = UINT64_MAX / 4;
+	stage.accountant.images = &scene->images;
+	stage.accountant.image_count = 1;
+	assert_int_equal(accountant_start(&stage.accountant, NULL, NULL), 0);
+	for (uint32_t piece = 0; piece < SCENE_PIECES; piece++) {
+		struct ring_producer *ring = stage.rings[piece % QUEUES];
+		const uint32_t slot = (uint32_t)ring->burst & ring->burst_mask;
+		const struct place_record record = scene_place(scene, 0, 1, piece, 0);
+
+		memcpy(&ring->view.records[ring->head & ring->desc_mask], &record, sizeof(record));
+		ring->came[slot] = piece == 0 ? 1500 : 1000 + piece;
+		ring->head++;
+		ring_publish(ring);
+		__atomic_store_n(&ring->result[slot].done,
+				 burst_word(ring->burst - 1, ring->burst_bits, 1, 0),
+				 __ATOMIC_RELEASE);
+	}
+	for (uint32_t q = 0; q < QUEUES; q++)
+		wait_for(&stage.rings[q]->accounted, SCENE_PIECES / QUEUES);
+	accountant_stop(&stage.accountant);
+	image = scene_take(scene);
+	assert_non_null(image);
+	assert_int_equal(image->end, GDRCAP_IMAGE_COMPLETE);
+	assert_int_equal(image->first_time, 1001);
+	assert_int_equal(image->last_time, 1500);
+	ring_wake_close(&scene->images.ring.wake);
+	free(scene);
+	stage_end(&stage);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -379,6 +420,7 @@ int main(void)
 		cmocka_unit_test(frames_are_saved),
 		cmocka_unit_test(held_bursts_stay),
 		cmocka_unit_test(stop_takes_what_is_done),
+		cmocka_unit_test(images_have_arrival_times),
 	};
 
 	return cmocka_run_group_tests(tests, gpu_set_up, NULL);

@@ -46,7 +46,7 @@ static void test_gvsp(void **state)
 	assert_int_equal(own->fill, 0);
 	assert_false(own->drop_incomplete);
 	assert_false(own->drop_oldest);
-	assert_int_equal(own->resident, 0);
+	assert_int_equal(own->engine, IMAGE_ENGINE_AUTO);
 	own = loaded("gvsp,bytes=4K,piece=1K,ring=2,timeout=0.5,linger=0,fill=none,incomplete=drop,"
 		     "full=drop_oldest,engine=resident,late=7,name=left,size=fixed,"
 		     "timestamp.at=20,timestamp.bytes=4");
@@ -58,7 +58,7 @@ static void test_gvsp(void **state)
 	assert_int_equal(own->fill, -1);
 	assert_true(own->drop_incomplete);
 	assert_true(own->drop_oldest);
-	assert_int_equal(own->resident, 1);
+	assert_int_equal(own->engine, IMAGE_ENGINE_RESIDENT);
 	assert_int_equal(own->layout.known, 1);
 	assert_int_equal(own->layout.partial, 0);
 	assert_int_equal(own->layout.late, 7);
@@ -218,6 +218,7 @@ static void test_explain(void **state)
 		"gvsp,bytes=4096,piece=1024,fill=none,incomplete=drop,full=drop_oldest,linger=0.25",
 		"rtp-raw,width=1280,height=720,sampling=RGBA,depth=12,pitch=8192",
 		"spead,bytes=1M,number.item=0x1600,number.divide=4096,number.first=3,late=0",
+		"gvsp,bytes=384000,piece=1340,convert=mono10p",
 		("{number: {at: 0, bytes: 8, little: true, shift: 3, mask: 0xffff, subtract: 5, "
 		 "divide: 7, modulo: 900, wrap: 300, first: 10}, index: {at: 9, bytes: 1}, data: "
 		 "{payload: 3, piece: 1K, payload_more: {at: 1, bytes: 1}, length: {at: 2, bytes: "

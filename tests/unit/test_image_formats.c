@@ -231,6 +231,13 @@ static void test_spead_misfits(void **state)
 	assert_spead(&layout, n, WIRE_ITEM(3, 0xfffffffffff8), bytes, IMAGE_DATA, -1);
 	assert_spead(&layout, n, at, WIRE_ITEM(4, 0), IMAGE_FILTERED, 0); /* it only controls */
 	assert_spead(&layout, n, WIRE_ITEM(6, 2), bytes, IMAGE_FILTERED, 0);
+	/* a stream's start with data is data; the null item's byte is none */
+	for (uint32_t id = 0; id < 0x1602; id += 0x1601) {
+		const uint64_t items[] = { n, at, bytes, WIRE_ITEM(6, 0), WIRE_ADDRESS(id, 0) };
+
+		wire_spead(&wire, items, 5, 1000);
+		assert_int_equal(parse(&layout), id ? IMAGE_DATA : IMAGE_FILTERED);
+	}
 	/* no magic, more items than bytes */
 	assert_spead(&layout, n, at, bytes, IMAGE_DATA, 1);
 	wire.at[42 + 1] = 5;
