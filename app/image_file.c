@@ -32,6 +32,23 @@ int image_format_of(const char *name)
 	return -EINVAL;
 }
 
+int image_bits_of(const char *layout)
+{
+	static const struct {
+		const char *line;
+		int bits;
+	} known[] = {
+		{ "\nconvert: none\n", 0 },	    { "\nconvert: swap16\n", 16 },
+		{ "\nconvert: unpack10-be\n", 10 }, { "\nconvert: mono10p\n", 10 },
+		{ "\nconvert: unpack12-be\n", 12 }, { "\nconvert: mono12p\n", 12 },
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (strstr(layout, known[i].line))
+			return known[i].bits;
+	return -EINVAL;
+}
+
 static int file_fail(struct image_file *file, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -80,20 +97,38 @@ static int picture_shape(const struct image_file *file, size_t bytes, uint32_t *
 {
 	const size_t pixels = (size_t)file->width * file->height, each = bytes / pixels;
 
-	if (bytes % pixels || each < 1 || each > 6 || each == 5)
-		return 0;
-	*depth = each == 2 || each == 6 ? 2 : 1;
+	*depth = file->bits || each == 2 || each == 6 ? 2 : 1;
 	*samples = (uint32_t)each / *depth;
+	if (bytes % pixels || each % *depth || (*samples != 1 && *samples != 3 && *samples != 4))
+		return 0;
 	return file->format == IMAGE_PGM   ? *samples == 1
 	       : file->format == IMAGE_PPM ? *samples == 3
 					   : 1;
+}
+
+/* Words to what a picture's file has: the more significant byte first, and in PNG 16 bits, of which the lower
+ * ones repeat the upper. */
+static void words_write(const struct image_file *file, uint8_t *data, size_t bytes)
+{
+	const int more = file->format == IMAGE_PNG ? 16 - file->bits : 0;
+
+	for (size_t i = 0; i + 1 < bytes; i += 2) {
+		const uint32_t word = data[i] | (uint32_t)data[i + 1] << 8;
+		const uint32_t wide = more ? word << more | word >> (file->bits - more) : word;
+
+		data[i] = (uint8_t)(wide >> 8);
+		data[i + 1] = (uint8_t)wide;
+	}
 }
 
 static int picture_netpbm(FILE *to, const struct image_file *file, const uint8_t *data,
 			  size_t bytes, uint32_t depth)
 {
 	if (fprintf(to, "P%d\n%" PRIu32 " %" PRIu32 "\n%d\n", file->format == IMAGE_PGM ? 5 : 6,
-		    file->width, file->height, depth == 2 ? 65535 : 255) < 0)
+		    file->width, file->height,
+		    file->bits	 ? (1 << file->bits) - 1
+		    : depth == 2 ? 65535
+				 : 255) < 0)
 		return -1;
 	return fwrite(data, 1, bytes, to) == bytes ? 0 : -1;
 }
@@ -147,7 +182,7 @@ static int picture_path(const struct image_file *file, uint64_t seq, char path[P
 			seq, end) < PATH_BYTES;
 }
 
-static int picture_write(struct image_file *file, const uint8_t *data, size_t bytes, uint64_t seq)
+static int picture_write(struct image_file *file, uint8_t *data, size_t bytes, uint64_t seq)
 {
 	uint32_t samples, depth;
 	char path[PATH_BYTES];
@@ -164,6 +199,8 @@ static int picture_write(struct image_file *file, const uint8_t *data, size_t by
 	to = fopen(path, "we");
 	if (!to)
 		return file_fail(file, -errno, "%s: %s", path, strerror(errno));
+	if (file->bits)
+		words_write(file, data, bytes);
 	ret = file->format == IMAGE_PNG ? picture_png(to, file, data, samples, depth)
 					: picture_netpbm(to, file, data, bytes, depth);
 	if (ret)
@@ -173,7 +210,7 @@ static int picture_write(struct image_file *file, const uint8_t *data, size_t by
 	return ret ? file_fail(file, ret, "%s: %s", path, strerror(-ret)) : 0;
 }
 
-int image_file_write(struct image_file *file, const uint8_t *data, size_t bytes, uint64_t seq)
+int image_file_write(struct image_file *file, uint8_t *data, size_t bytes, uint64_t seq)
 {
 	return file->format == IMAGE_RAW ? raw_write(file, data, bytes)
 					 : picture_write(file, data, bytes, seq);

@@ -11,8 +11,8 @@
 
 #include "base/nearest.h"
 #include "base/parse.h"
-#include "image_file.h"
 #include "options.h"
+#include "options_images.h"
 
 #define HELP_COLUMNS 80
 #define HELP_INDENT 27 /* where the sentences begin */
@@ -82,19 +82,15 @@ struct parser {
 	struct app_options *options;
 };
 
-static int parser_refuse(const struct parser *parser, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-
-static int parser_refuse(const struct parser *parser, const char *format, ...)
+int options_refuse(struct app_options *options, const char *format, ...)
 {
-	char *refused = parser->options->refused;
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(refused, sizeof(parser->options->refused), format, args);
+	vsnprintf(options->refused, sizeof(options->refused), format, args);
 	va_end(args);
-	fprintf(stderr, "gdrcap %s: %s\nTry 'gdrcap %s --help'.\n", parser->command->name, refused,
-		parser->command->name);
+	fprintf(stderr, "gdrcap %s: %s\nTry 'gdrcap %s --help'.\n", options->command,
+		options->refused, options->command);
 	return -EINVAL;
 }
 
@@ -219,17 +215,18 @@ static int refuse_unknown(const struct parser *parser, const char *argument)
 	size_t i;
 
 	if (strncmp(argument, "--", 2))
-		return parser_refuse(parser, "unknown option '%s'; options are words: --config",
-				     argument);
+		return options_refuse(parser->options,
+				      "unknown option '%s'; options are words: --config", argument);
 	snprintf(name, sizeof(name), "%.*s", length - 2, argument + 2);
 	for (i = 0; (option = gdrcap_option_at(i)); i++)
 		if (!strcmp(option->flag, name))
-			return parser_refuse(parser, "--%s is not an option of this command", name);
+			return options_refuse(parser->options,
+					      "--%s is not an option of this command", name);
 	nearest = (struct nearest){ .name = name };
 	for (row = parser->table; row->name; row++)
 		nearest_consider(&nearest, row->name);
-	return parser_refuse(parser, "unknown option '%.*s'%s", length, argument,
-			     nearest_hint(&nearest, "--"));
+	return options_refuse(parser->options, "unknown option '%.*s'%s", length, argument,
+			      nearest_hint(&nearest, "--"));
 }
 
 static void table_add(struct parser *parser, size_t *rows, const char *name, int argument, int val)
@@ -272,7 +269,7 @@ static int apply_library(struct parser *parser, size_t index, const char *value)
 	ret = (option->is_list && parser->given[index] ? gdrcap_config_add : gdrcap_config_set)(
 		parser->options->config, option->flag, value, &error);
 	if (ret)
-		return parser_refuse(parser, "--%s", error.text);
+		return options_refuse(parser->options, "--%s", error.text);
 	parser->given[index] = 1;
 	if (!strcmp(option->key, "image") && parser->image_count < GDRCAP_IMAGES_MAX)
 		parser->image[parser->image_count++] = value;
@@ -287,7 +284,8 @@ static int apply_own(struct parser *parser, enum own which, const char *value)
 	switch (which) {
 	case OWN_CONFIG:
 		if (parser->config_path)
-			return parser_refuse(parser, "--config is given twice; give one file");
+			return options_refuse(parser->options,
+					      "--config is given twice; give one file");
 		parser->config_path = value;
 		break;
 	case OWN_JSON:
@@ -295,10 +293,10 @@ static int apply_own(struct parser *parser, enum own which, const char *value)
 		break;
 	case OWN_JSON_LINES:
 		if (parse_duration(value, &ms) || ms < 100 || ms > 3600000)
-			return parser_refuse(parser,
-					     "--json-lines: '%s' is not a time; allowed: "
-					     "0.1..3600 s, at most three decimals",
-					     value);
+			return options_refuse(parser->options,
+					      "--json-lines: '%s' is not a time; allowed: "
+					      "0.1..3600 s, at most three decimals",
+					      value);
 		options->json_lines = (double)ms / 1000;
 		break;
 	case OWN_QUIET:
@@ -345,18 +343,18 @@ static int parser_walk(struct parser *parser, int library)
 			break;
 		argument = parser->argv[at];
 		if (val == 1)
-			return parser_refuse(parser,
-					     "unexpected argument '%s'; options begin with --",
-					     argument);
+			return options_refuse(parser->options,
+					      "unexpected argument '%s'; options begin with --",
+					      argument);
 		if (val == '?' && !optopt)
 			return refuse_unknown(parser, argument);
 		if (val == '?' && optopt >= VAL_LIBRARY)
-			return parser_refuse(parser, "%.*s takes no value",
-					     (int)strcspn(argument, "="), argument);
+			return options_refuse(parser->options, "%.*s takes no value",
+					      (int)strcspn(argument, "="), argument);
 		if (val == '?')
 			return refuse_unknown(parser, argument);
 		if (val == ':')
-			return parser_refuse(parser, "%s needs a value", argument);
+			return options_refuse(parser->options, "%s needs a value", argument);
 		/* getopt completes names; scripts that rely on it break with the next option. */
 		if (index >= 0 && strcspn(argument + 2, "=") != strlen(parser->table[index].name))
 			return refuse_unknown(parser, argument);
@@ -374,8 +372,9 @@ static int parser_walk(struct parser *parser, int library)
 			return ret;
 	}
 	if (optind < parser->argc)
-		return parser_refuse(parser, "unexpected argument '%s'; options begin with --",
-				     parser->argv[optind]);
+		return options_refuse(parser->options,
+				      "unexpected argument '%s'; options begin with --",
+				      parser->argv[optind]);
 	return 0;
 }
 
@@ -423,107 +422,25 @@ static int check_file_stays(const struct parser *parser)
 
 	options->saves_to_stdout = !fstat(STDOUT_FILENO, &file) && writes(options, &file);
 	if ((options->json || options->json_lines) && options->saves_to_stdout)
-		return parser_refuse(parser,
-				     "--json and saved %s cannot both go to standard "
-				     "output; save to a file",
-				     options->save_images ? "images" : "frames");
+		return options_refuse(parser->options,
+				      "--json and saved %s cannot both go to standard "
+				      "output; save to a file",
+				      options->save_images ? "images" : "frames");
 	if (parser->config_path && !stat(parser->config_path, &file)) {
 		flag = writes(options, &file);
 		if (flag)
-			return parser_refuse(parser,
-					     "--%s would overwrite the --config file; name another",
-					     flag);
+			return options_refuse(
+				parser->options,
+				"--%s would overwrite the --config file; name another", flag);
 	}
 	for (uint32_t i = 0; i < parser->image_count; i++) {
 		flag = stat(parser->image[i], &file) ? NULL : writes(options, &file);
 		if (flag)
-			return parser_refuse(
-				parser, "--%s would overwrite an --image file; name another", flag);
+			return options_refuse(parser->options,
+					      "--%s would overwrite an --image file; name another",
+					      flag);
 	}
 	return 0;
-}
-
-/* A file for --config or --image: what is kept of each layout, as one of a list. */
-static int explain_images(const struct parser *parser)
-{
-	const char *text, *next;
-	uint32_t i;
-
-	for (i = 0; (text = gdrcap_config_get(parser->options->config, "image", i)); i++) {
-		if (!i)
-			printf("image:\n");
-		for (next = "  - "; *text; text += strcspn(text, "\n") + 1, next = "    ")
-			printf("%s%.*s\n", next, (int)strcspn(text, "\n"), text);
-	}
-	return i ? 1
-		 : parser_refuse(parser, "--explain-image: there is no image; give --image, or a "
-					 "--config file with one");
-}
-
-/* How they are written. */
-static int complete_format(const struct parser *parser)
-{
-	struct app_options *options = parser->options;
-	char rest;
-
-	if (!options->save_images && (options->image_format || options->image_size))
-		return parser_refuse(
-			parser, "--%s: is of saved images; give --save-images, or leave it out",
-			options->image_format ? "image-format" : "image-size");
-	options->save_format =
-		options->image_format ? image_format_of(options->image_format) : IMAGE_RAW;
-	if (options->save_format == -ENOTSUP)
-		return parser_refuse(parser,
-				     "--image-format: this program was built without libpng; "
-				     "use pgm, ppm or raw");
-	if (options->save_format < 0)
-		return parser_refuse(parser,
-				     "--image-format: '%s' is none; allowed: raw, pgm, ppm, png",
-				     options->image_format);
-	if ((options->save_format == IMAGE_RAW) != !options->image_size)
-		return parser_refuse(parser, options->image_size
-						     ? "--image-size: raw images have none; give "
-						       "--image-format, or leave it out"
-						     : "--image-format: a picture has a size; give "
-						       "--image-size WIDTHxHEIGHT");
-	if (options->image_size &&
-	    (sscanf(options->image_size, "%5ux%5u%c", &options->save_width, &options->save_height,
-		    &rest) != 2 ||
-	     options->save_width - 1 >= 65535 || options->save_height - 1 >= 65535))
-		return parser_refuse(
-			parser,
-			"--image-size: '%s' is no size; allowed: WIDTHxHEIGHT, such as "
-			"640x480, 1..65535 each",
-			options->image_size);
-	return 0;
-}
-
-/* Who takes images is this program, and which of them go to a file it knows. */
-static int complete_images(const struct parser *parser)
-{
-	struct app_options *options = parser->options;
-	const char *consumer = gdrcap_config_get(options->config, "consumer", 0);
-	const char *every = gdrcap_config_get(options->config, "save_every", 0);
-	char *end;
-
-	if (!gdrcap_config_get(options->config, "image", 0))
-		return options->save_images || options->image_format || options->image_size
-			       ? parser_refuse(parser, "--save-images: there are no images; give "
-						       "--image, or --save for frames")
-			       : 0;
-	if (!strcmp(consumer, "validate"))
-		gdrcap_config_set(options->config, "consumer", "host", NULL);
-	options->save_images_every = 1;
-	if (options->save_images && every) {
-		options->save_images_every = (uint32_t)strtoul(every, &end, 10);
-		if (*end)
-			return parser_refuse(parser,
-					     "--save-every: of images a plain number, not "
-					     "'%s'",
-					     every);
-		gdrcap_config_set(options->config, "save_every", NULL, NULL);
-	}
-	return complete_format(parser);
 }
 
 int options_parse(int argc, char **argv, const struct options_command *command,
@@ -536,9 +453,10 @@ int options_parse(int argc, char **argv, const struct options_command *command,
 	int ret;
 
 	memset(options, 0, sizeof(*options));
+	options->command = command->name;
 	options->config = gdrcap_config_new();
 	if (!options->config)
-		return parser_refuse(&parser, "out of memory");
+		return options_refuse(options, "out of memory");
 	if (argc == 2 && !strcmp(argv[1], "--complete")) {
 		complete_print(command);
 		return 1;
@@ -548,19 +466,19 @@ int options_parse(int argc, char **argv, const struct options_command *command,
 	if (ret)
 		return ret;
 	if (options->quiet && options->verbose)
-		return parser_refuse(&parser, "--quiet and --verbose exclude each other");
+		return options_refuse(options, "--quiet and --verbose exclude each other");
 	ret = load_file(&parser);
 	if (ret == 0)
 		ret = parser_walk(&parser, 1);
 	if (ret == 0 && parser.explain)
-		ret = explain_images(&parser);
+		ret = options_images_explain(options);
 	if (ret == 0)
-		ret = complete_images(&parser);
+		ret = options_images_complete(options);
 	if (ret == 0)
 		ret = check_file_stays(&parser);
 	if (ret)
 		return ret;
 	if (command->complete && command->complete(options->config, &error))
-		return parser_refuse(&parser, "%s", error.text);
+		return options_refuse(options, "%s", error.text);
 	return 0;
 }

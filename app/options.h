@@ -11,6 +11,7 @@
 #include "gdrcap.h"
 
 struct app_options {
+	const char *command;	      /* the subcommand's name */
 	struct gdrcap_config *config; /* the caller's to free, whatever options_parse() returns */
 	int json;		      /* 1: one JSON object at the end, on standard output */
 	double json_lines;	      /* seconds between JSON lines; 0: none */
@@ -18,6 +19,7 @@ struct app_options {
 	const char *save_images;      /* a file, of argv; NULL: none */
 	const char *image_format, *image_size; /* as given; NULL: they are not */
 	int save_format;		       /* enum image_format */
+	int save_bits;			       /* image_bits_of() */
 	uint32_t save_width, save_height;      /* of pictures */
 	uint32_t save_images_every;	       /* 1.. */
 	int verbose;			       /* how often --verbose was given, at most 2 */

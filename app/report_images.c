@@ -48,7 +48,7 @@ static void print_frames(FILE *to, const struct gdrcap_image_counts *counts)
 	report_print_row(to, "  placed", counts->placed, "frames");
 	report_print_row(to, "  duplicate", counts->duplicate,
 			 "frames: all that they brought was there");
-	report_print_row(to, "  late", counts->late, "frames of images that had been closed");
+	report_print_row(to, "  late", counts->late, "frames of images that had been handed out");
 	report_print_row(to, "  no room", counts->no_room, "frames of images that found no buffer");
 	report_print_row(to, "  misfit", counts->misfit, "frames that are meant, and wrong");
 	report_print_row(to, "  filtered", counts->filtered, "frames that are not meant");

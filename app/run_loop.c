@@ -216,7 +216,8 @@ static int run_open_images(struct run *run)
 		.file = { .path = options->save_images,
 			  .format = (enum image_format)options->save_format,
 			  .width = options->save_width,
-			  .height = options->save_height },
+			  .height = options->save_height,
+			  .bits = options->save_bits },
 		.every = options->save_images_every,
 	};
 	struct report *report = &run->report;
