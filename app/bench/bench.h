@@ -79,10 +79,14 @@ extern const struct bench_stage bench_memory_read; /* limit_memory.c: host memor
 extern const struct bench_stage bench_gpu_memory, bench_copy, bench_zero_copy, bench_round_trip;
 extern const struct bench_stage bench_mempool, bench_ring;	 /* stage_ring.c */
 extern const struct bench_stage bench_rx_burst, bench_rx_worker; /* stage_rx.c */
-extern const struct bench_stage bench_consumer; /* stage_consumer.c: frames resident */
-extern const struct bench_stage bench_latency;	/* stage_latency.c */
-extern const struct bench_stage bench_sender;	/* stage_sender.c */
-extern const struct bench_stage bench_path;	/* stage_path.c: whole, through sessions */
+extern const struct bench_stage bench_consumer;	   /* stage_consumer.c: frames resident */
+extern const struct bench_stage bench_latency;	   /* stage_latency.c */
+extern const struct bench_stage bench_sender;	   /* stage_sender.c */
+extern const struct bench_stage bench_path;	   /* stage_path.c: whole, through sessions */
+extern const struct bench_stage bench_image_place; /* stage_image_place.c: placing alone */
+extern const struct bench_stage bench_image_path;  /* stage_image_path.c: beside bench_path */
+/* stage_image_latency.c: */
+extern const struct bench_stage bench_image_latency, bench_image_close;
 extern const struct bench_stage bench_idle_cost, bench_idle_reads; /* stage_idle.c */
 
 /* The rows, in the order of measuring. */

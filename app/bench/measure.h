@@ -52,7 +52,8 @@ struct gdrcap_bench_result {
 
 struct gdrcap_bench_stage {
 	const char *id;
-	const char *group; /**< "limit", "cpu", "consumer", "latency", "sender", "path", "idle" */
+	const char *group; /**< "limit", "cpu", "consumer", "latency", "sender", "path",
+			    * "image", "idle" */
 	const char *what;  /**< one sentence: what is timed, from where to where */
 	const char *unit;  /**< "ns/frame", "Mpps", "Gb/s", "ns", "part", "reads/s" */
 	int less_is_better;

@@ -14,11 +14,23 @@
 #ifndef GDRCAP_BENCH_PATH_H
 #define GDRCAP_BENCH_PATH_H
 
+#include <pthread.h>
+
 #include "bench/bench.h"
 
 #define PATH_PATTERN "prbs31"
 
+/* One session at a time, with the same options each time. */
+struct path {
+	const struct bench *bench;
+	struct gdrcap_bench_point point;
+	struct gdrcap_config *config;
+	bool image; /* images are placed, and taken by a thread: path_image.c; else frames checked */
+};
+
 /* As stage_path.c's row. */
+int path_run(void *state, uint32_t run_ms, struct bench_sample *sample, struct gdrcap_error *error);
+void path_close(void *state);
 uint32_t path_points(const struct bench *bench, struct gdrcap_bench_point *points);
 
 bool path_is_null(const struct gdrcap_bench_point *point);
@@ -27,11 +39,31 @@ uint32_t path_threads(const struct bench *bench, const struct gdrcap_bench_point
 /* True when each of them, and the caller, can have a CPU. */
 bool path_fits(const struct bench *bench, const struct gdrcap_bench_point *point);
 
-/* The point's session as options, to be freed; 0 or a negative errno. */
+/* The point's session as options, to be freed; `image`: the layout, of frames that are placed; NULL: they
+ * are checked. 0 or a negative errno. */
 int path_config(const struct bench *bench, const struct gdrcap_bench_point *point,
-		struct gdrcap_config **config, struct gdrcap_error *error);
+		const char *image, struct gdrcap_config **config, struct gdrcap_error *error);
 
 /* Between create and start, "null" only: a right frame into every slot. */
 int path_fill(struct gdrcap_session *session, struct gdrcap_error *error);
+
+/* ---- path_image.c ---- */
+
+/* As path_open() of frames. */
+int path_image_open(struct path *path, const struct bench *bench,
+		    const struct gdrcap_bench_point *point, struct gdrcap_error *error);
+/* As path_fill(), and the pool gives its slots in one order from now on: that of an image after the
+ * other. */
+int path_image_fill(struct gdrcap_session *session, struct gdrcap_error *error);
+
+/* A thread that takes the images and gives them back. */
+struct path_taker {
+	struct gdrcap_images *images;
+	pthread_t thread;
+	_Atomic int stop;
+};
+int path_taker_start(struct path_taker *taker, struct gdrcap_session *session,
+		     struct gdrcap_error *error);
+void path_taker_stop(struct path_taker *taker);
 
 #endif

@@ -33,8 +33,21 @@ static int ports_set(const struct gdrcap_bench_point *point, struct gdrcap_confi
 		ret = bench_set(config, ret, error, "port", WIRE);
 		return bench_set(config, ret, error, "tx_port", WIRE);
 	}
-	ret = bench_set(config, ret, error, "port", "net_null_bench,size=%u,copy=0",
-			point->frame_bytes - FRAME_FCS_BYTES);
+	return bench_set(config, ret, error, "port", "net_null_bench,size=%u,copy=0",
+			 point->frame_bytes - FRAME_FCS_BYTES);
+}
+
+/* What is done with the frames. */
+static int frames_set(const struct gdrcap_bench_point *point, const char *image,
+		      struct gdrcap_config *config, int ret, struct gdrcap_error *error)
+{
+	if (image) {
+		ret = bench_set(config, ret, error, "image", "%s", image);
+		return bench_set(config, ret, error, "consumer", "host");
+	}
+	ret = bench_set(config, ret, error, "pattern.name", "%s", point->pattern);
+	if (!path_is_null(point))
+		return ret;
 	ret = bench_set(config, ret, error, "frame.format", "custom");
 	ret = bench_set(config, ret, error, "pattern.restart", "true");
 	/* Nobody sends, so nobody says an end. */
@@ -42,7 +55,7 @@ static int ports_set(const struct gdrcap_bench_point *point, struct gdrcap_confi
 }
 
 int path_config(const struct bench *bench, const struct gdrcap_bench_point *point,
-		struct gdrcap_config **made, struct gdrcap_error *error)
+		const char *image, struct gdrcap_config **made, struct gdrcap_error *error)
 {
 	struct gdrcap_config *config = gdrcap_config_new();
 	int ret;
@@ -54,12 +67,12 @@ int path_config(const struct bench *bench, const struct gdrcap_bench_point *poin
 	if (bench->cuda)
 		ret = bench_set(config, ret, error, "gpu", "%d", bench->ordinal);
 	ret = bench_set(config, ret, error, "frame.size", "%u", point->frame_bytes);
-	ret = bench_set(config, ret, error, "pattern.name", "%s", point->pattern);
 	ret = bench_set(config, ret, error, "queues", "%u", point->queues);
 	ret = bench_set(config, ret, error, "burst", "%u", point->burst);
 	ret = bench_set(config, ret, error, "consumer.blocks", "%u", point->blocks);
 	ret = bench_set(config, ret, error, "quiet", QUIET_TIME);
 	ret = ports_set(point, config, ret, error);
+	ret = frames_set(point, image, config, ret, error);
 	if (ret < 0) {
 		gdrcap_config_free(config);
 		return ret;

@@ -48,9 +48,8 @@ static void *host_alloc(size_t bytes, struct gdrcap_error *error)
 	return memory;
 }
 
-/* Memory that both sides see (`shared`), or the frames' own; zeroed. NULL: *error says why. */
-static void *resident_alloc(const struct resident *resident, size_t bytes, bool shared,
-			    struct gdrcap_error *error)
+void *resident_alloc(const struct resident *resident, size_t bytes, bool shared,
+		     struct gdrcap_error *error)
 {
 #ifdef GDRCAP_WITH_CUDA
 	if (resident->gpu) {
@@ -64,7 +63,7 @@ static void *resident_alloc(const struct resident *resident, size_t bytes, bool 
 	return host_alloc(bytes, error);
 }
 
-static void resident_free(const struct resident *resident, void *memory, bool shared)
+void resident_free(const struct resident *resident, void *memory, bool shared)
 {
 	if (!memory)
 		return;
@@ -78,16 +77,18 @@ static void resident_free(const struct resident *resident, void *memory, bool sh
 }
 
 /* How much memory the frames take. */
-static int region_bytes(const struct bench *bench, struct resident *resident, size_t asked,
-			struct gdrcap_error *error)
+static int region_bytes(const struct bench *bench, struct resident *resident,
+			const struct resident_config *config, struct gdrcap_error *error)
 {
-	const size_t least = (size_t)2 * resident->rings * resident->burst << resident->slot_shift;
+	const uint32_t frames =
+		config->least ? config->least : 2 * resident->rings * resident->burst;
+	const size_t least = (size_t)frames << resident->slot_shift;
 	const size_t cache =
 		bench->machine.cache_bytes ? bench->machine.cache_bytes : CACHE_UNKNOWN;
 	const size_t touched = ((size_t)resident->frame_bytes + 63) / 64 * 64;
 
-	if (asked)
-		resident->bytes = asked;
+	if (config->bytes)
+		resident->bytes = config->bytes;
 	else if (bench->cuda)
 		resident->bytes = resident->pinned || resident->split ? PINNED_BYTES : DEVICE_BYTES;
 	else
@@ -140,6 +141,7 @@ static int ring_create(struct resident *resident, uint32_t r, struct gdrcap_erro
 
 	ring->slots = slots / resident->burst * resident->burst;
 	ring->first_slot = r * slots;
+	ring->most = RESIDENT_BURSTS;
 	if (ring_memory(resident, ring, error) < 0)
 		return -ENOMEM;
 	ring->view.desc = ring->desc;
@@ -261,16 +263,17 @@ static void config_take(struct resident *resident, const struct bench *bench,
 	resident->borrowed = config->frames != NULL;
 	resident->frames = config->frames;
 	resident->slot_shift = SLOT_SHIFT_MIN;
-	while (1u << resident->slot_shift < config->frame_bytes)
+	while (1u << resident->slot_shift < config->frame_bytes + config->offset)
 		resident->slot_shift++;
 	if (config->frames)
 		resident->slot_shift = config->slot_shift;
 }
 
 /* All that is allocated; resident_destroy() undoes what was done. */
-static int memory_take(struct resident *resident, size_t bytes, struct gdrcap_error *error)
+static int memory_take(struct resident *resident, const struct resident_config *config,
+		       struct gdrcap_error *error)
 {
-	int ret = region_bytes(resident->bench, resident, bytes, error);
+	int ret = region_bytes(resident->bench, resident, config, error);
 
 	if (ret < 0)
 		return ret;
@@ -305,7 +308,7 @@ int resident_create(const struct bench *bench, const struct resident_config *con
 	else
 		ret = patterns_init(resident, config, error);
 	if (ret == 0)
-		ret = memory_take(resident, config->bytes, error);
+		ret = memory_take(resident, config, error);
 	if (ret < 0)
 		resident_destroy(resident);
 	else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames that lie in their memory already, and rings over them: what the consumer's, the sender's
- * and the latency's stages have in common. One CPU thread publishes bursts and collects results, no
+ * Frames that lie in their memory already, and rings over them: what the consumer's, the sender's,
+ * the latency's and the images' stages have in common. One CPU thread publishes bursts and collects results, no
  * port. Frame n of a ring is always in the ring's slot n modulo their number, its sequence number
  * that remainder; so a burst that is right is one run.
  */
@@ -29,11 +29,24 @@ struct resident_config {
 	/* "device" (the GPU's), "pinned", "host". With "-split" at its end, of each frame the first
 	 * RESIDENT_SPLIT bytes are taken from host memory, as with header-data split. */
 	const char *memory;
-	size_t bytes; /* of the frames' region; 0: many times what the caches hold */
+	size_t bytes;	/* of the frames' region; 0: many times what the caches hold */
+	uint32_t least; /* frames, however small the caches are; 0: two bursts a ring */
 	/* Slots somebody else filled: every frame there is to be checked by itself. NULL: own. */
 	uint8_t *frames;
 	uint32_t slot_shift; /* of these slots */
 	uint16_t offset;     /* of the frame in its slot */
+};
+
+struct resident_ring;
+struct resident_counts;
+
+/* Of KERNEL_PLACE: where to, and who is told of a burst that is done, before it counts as collected. */
+struct resident_place {
+	struct place_view view;
+	uint32_t persistent; /* as struct kernel_job's `resident` */
+	void (*account)(void *context, const struct resident_ring *ring,
+			struct resident_counts *counts);
+	void *context;
 };
 
 #define RESIDENT_SPLIT 128u
@@ -47,6 +60,7 @@ struct resident_ring {
 	struct burst_result *result;
 	struct tx_request *request;
 	uint64_t published, collected; /* bursts */
+	uint64_t most;		       /* bursts under way; RESIDENT_BURSTS, or fewer */
 	uint32_t first_slot, slots;    /* a multiple of the burst */
 };
 
@@ -69,6 +83,7 @@ struct resident {
 	uint16_t offset;
 	uint32_t *stop;
 	struct kernel_workers *workers; /* NULL: none run */
+	struct resident_place *place;
 	/* Of resident_watch(): since when nothing moves, and how long workers could have. */
 	uint64_t still_ns;
 	struct patience patience;
@@ -96,6 +111,11 @@ void resident_reset(struct resident *resident, enum kernel_role role);
 int resident_play(struct resident *resident, uint32_t ms, uint64_t bursts,
 		  struct resident_counts *counts, struct gdrcap_error *error);
 
+/* Memory that both sides see (`shared`), or as the frames'; zeroed. NULL: *error says why. */
+void *resident_alloc(const struct resident *resident, size_t bytes, bool shared,
+		     struct gdrcap_error *error);
+void resident_free(const struct resident *resident, void *memory, bool shared);
+
 /* As bench_stage.cores: the thread that publishes, and on the host the workers. */
 uint32_t resident_cores(const struct bench *bench, const struct gdrcap_bench_point *point);
 
@@ -103,7 +123,7 @@ uint32_t resident_cores(const struct bench *bench, const struct gdrcap_bench_poi
 
 static inline bool resident_has_room(const struct resident_ring *ring)
 {
-	return ring->published - ring->collected < RESIDENT_BURSTS;
+	return ring->published - ring->collected < ring->most;
 }
 
 /* Writes descriptors and request of the next burst. */

@@ -20,13 +20,7 @@
 #define DRAIN_MS                                                                                   \
 	20000u /* for all that was sent to come, which takes no time where there are CPUs */
 
-struct path {
-	const struct bench *bench;
-	struct gdrcap_bench_point point;
-	struct gdrcap_config *config;
-};
-
-/* The verdict at one moment. */
+/* The verdict at one moment, or what was placed. */
 struct look {
 	uint64_t ns, received, valid;
 };
@@ -44,10 +38,10 @@ static int path_open(const struct bench *bench, const struct gdrcap_bench_point 
 			point->queues, point->source, path_threads(bench, point), bench->cpu_count);
 	path->bench = bench;
 	path->point = *point;
-	return path_config(bench, point, &path->config, error);
+	return path_config(bench, point, NULL, &path->config, error);
 }
 
-static void path_close(void *state)
+void path_close(void *state)
 {
 	gdrcap_config_free(((struct path *)state)->config);
 }
@@ -56,8 +50,16 @@ static void path_close(void *state)
 
 static void look_at(struct gdrcap_session *session, struct look *look)
 {
-	const struct verdict *verdict = accountant_borrow(&session->workers.accountant);
+	const struct verdict *verdict;
+	struct gdrcap_image_counts images;
 	struct gdrcap_counts total;
+
+	if (session->images.count) {
+		gdrcap_get_image_counts(session, 0, &images, sizeof(images));
+		*look = (struct look){ bench_now_ns(), images.frames, images.placed };
+		return;
+	}
+	verdict = accountant_borrow(&session->workers.accountant);
 
 	/* It stands still until it is returned, so time and counts belong together. */
 	verdict_total(verdict, false, 0, &total);
@@ -186,12 +188,27 @@ static void limit_take(const struct path *path, struct bench_sample *sample)
 		note(sample, "limit: %s", by);
 }
 
+/* What could not be placed is lost, and so is an image that was not completed, but for the last. Where
+ * threads share CPUs, who takes images may have none for longer than the buffers last. */
+static void account_images(const struct gdrcap_session *session, struct bench_sample *sample)
+{
+	struct gdrcap_image_counts counts;
+
+	gdrcap_get_image_counts(session, 0, &counts, sizeof(counts));
+	sample->validated = 0;
+	note(sample, "%" PRIu64 " images", counts.complete);
+	if (counts.no_room)
+		note(sample, "%" PRIu64 " frames found no buffer", counts.no_room);
+	else
+		sample->lost = counts.duplicate + counts.late + counts.misfit + counts.newer +
+			       counts.timeout;
+}
+
 /* The whole session's: a frame lost before the window was lost too. */
-static void account(const struct path *path, struct gdrcap_session *session,
-		    struct bench_sample *sample)
+static void account_frames(const struct path *path, struct gdrcap_session *session,
+			   struct bench_sample *sample)
 {
 	struct gdrcap_summary summary;
-	const char *message;
 	uint64_t others;
 
 	gdrcap_get_summary(session, &summary, sizeof(summary));
@@ -205,12 +222,25 @@ static void account(const struct path *path, struct gdrcap_session *session,
 		note(sample, "%" PRIu64 " repeated or not ours", others);
 	if (path_is_null(&path->point))
 		note(sample, "slots filled before, no sequence");
+	limit_take(path, sample);
+}
+
+static void account(const struct path *path, struct gdrcap_session *session,
+		    struct bench_sample *sample)
+{
+	struct gdrcap_summary summary;
+	const char *message;
+
+	if (path->image)
+		account_images(session, sample);
+	else
+		account_frames(path, session, sample);
+	gdrcap_get_summary(session, &summary, sizeof(summary));
 	if (!path->point.blocks)
 		note(sample, "blocks: %u", summary.blocks);
 	if (!path_fits(path->bench, &path->point))
 		note(sample, "%u threads share %u CPUs", path_threads(path->bench, &path->point),
 		     path->bench->cpu_count);
-	limit_take(path, sample);
 	message = gdrcap_get_message(session, 0);
 	if (message)
 		note(sample, "%s", message);
@@ -229,20 +259,27 @@ static void rates(const struct path *path, const struct look *from, const struct
 }
 
 /* A session runs once, so each run has its own, and its losses are known to the last frame. */
-static int path_run(void *state, uint32_t run_ms, struct bench_sample *sample,
-		    struct gdrcap_error *error)
+int path_run(void *state, uint32_t run_ms, struct bench_sample *sample, struct gdrcap_error *error)
 {
 	const struct path *path = state;
+	struct path_taker taker;
 	struct gdrcap_session *session;
 	struct look from = { 0 }, to = { 0 };
 	int ret = gdrcap_create(path->config, &session, error);
 
 	if (ret < 0)
 		return ret;
-	if (path_is_null(&path->point))
+	if (path->image)
+		ret = path_image_fill(session, error);
+	else if (path_is_null(&path->point))
 		ret = path_fill(session, error);
-	if (ret == 0)
+	if (ret == 0 && path->image)
+		ret = path_taker_start(&taker, session, error);
+	if (ret == 0) {
 		ret = session_run(session, run_ms, &from, &to, error);
+		if (path->image)
+			path_taker_stop(&taker);
+	}
 	if (ret == 0) {
 		rates(path, &from, &to, sample);
 		account(path, session, sample);

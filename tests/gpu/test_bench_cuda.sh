@@ -14,7 +14,7 @@ scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT INT TERM
 
 "$1" bench --gpu 0 --quick --runs 1 --run-time 20 --quiet \
-	--stages gpu_memory,zero_copy,round_trip,consumer,latency,sender,idle \
+	--stages gpu_memory,zero_copy,round_trip,consumer,latency,sender,image,idle \
 	>"$scratch/stdout" 2>"$scratch/stderr"
 status=$?
 cat "$scratch/stdout" "$scratch/stderr"

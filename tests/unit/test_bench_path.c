@@ -31,8 +31,9 @@ static const struct bench_stage poll_row = {
 	.about = { .id = "rx_burst", .unit = "ns/frame", .less_is_better = 1 },
 };
 static const struct bench_stage read_row = { .about = { .id = "memory_read", .unit = "Gb/s" } };
-const struct bench_stage *const bench_stages[] = { &poll_row, &read_row, &bench_path };
-const size_t bench_stage_count = 3;
+const struct bench_stage *const bench_stages[] = { &poll_row, &read_row, &bench_path,
+						   &bench_image_path };
+const size_t bench_stage_count = 4;
 
 static struct gdrcap_bench_config config = { .gpu = "host" };
 static struct bench bench;
@@ -128,6 +129,34 @@ static void null(void **state)
 	}
 }
 
+/* Images, beside the same path that checks. */
+static void images(void **state)
+{
+	static const uint32_t sizes[] = { 1500, 9000 };
+
+	for (size_t i = 0; i < 2; i++) {
+		struct gdrcap_bench_point point = point_of("threads", sizes[i], 256, 0);
+		struct gdrcap_error error = { 0 };
+		struct bench_sample sample = { 0 };
+		void *path;
+
+		point.pattern[0] = '\0';
+		if (bench_stage_open(&bench_image_path, &bench, &point, &path, &error) < 0)
+			fail_msg("%s", error.text);
+		for (int n = 0; n < TRIES && (sample.value <= 0 || sample.limit <= 0); n++) {
+			memset(&sample, 0, sizeof(sample));
+			if (bench_image_path.run(path, RUN_MS, &sample, &error) < 0)
+				fail_msg("%s", error.text);
+		}
+		bench_stage_close(&bench_image_path, path);
+		assert_true(sample.value > 0 && sample.value == sample.gbps && sample.limit > 0);
+		assert_int_equal(sample.damaged, 0);
+		assert_int_equal(sample.lost, 0);
+		assert_non_null(strstr(sample.note, " images"));
+		assert_int_equal(strncmp(sample.note, "0 images", 8) != 0, 1);
+	}
+}
+
 /* A session filled by the bench, one byte of one slot overwritten with `byte` xor what is there. */
 static void run_with_byte(uint32_t at, uint8_t flip, struct gdrcap_summary *summary,
 			  struct gdrcap_damage *damage)
@@ -138,7 +167,7 @@ static void run_with_byte(uint32_t at, uint8_t flip, struct gdrcap_summary *summ
 	struct gdrcap_error error = { 0 };
 	uint8_t *byte;
 
-	assert_int_equal(path_config(&bench, &point, &asked, &error), 0);
+	assert_int_equal(path_config(&bench, &point, NULL, &asked, &error), 0);
 	if (gdrcap_create(asked, &session, &error) < 0 || path_fill(session, &error) < 0)
 		fail_msg("%s", error.text);
 	gdrcap_config_free(asked);
@@ -190,7 +219,7 @@ static void a_burst_is_one_run(void **state)
 	struct gdrcap_config *asked;
 	struct gdrcap_error error = { 0 };
 
-	assert_int_equal(path_config(&bench, &point, &asked, &error), 0);
+	assert_int_equal(path_config(&bench, &point, NULL, &asked, &error), 0);
 	if (gdrcap_create(asked, &session, &error) < 0 || path_fill(session, &error) < 0 ||
 	    gdrcap_start(session, &error) < 0)
 		fail_msg("%s", error.text);
@@ -311,7 +340,7 @@ static void a_pool_a_queue(void **state)
 	struct gdrcap_config *of_session;
 
 	point.queues = 4;
-	assert_int_equal(path_config(&bench, &point, &of_session, &error), 0);
+	assert_int_equal(path_config(&bench, &point, NULL, &of_session, &error), 0);
 	if (gdrcap_create(of_session, &session, &error) < 0)
 		fail_msg("%s", error.text);
 	gdrcap_config_free(of_session);
@@ -357,6 +386,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ring),
 		cmocka_unit_test(null),
+		cmocka_unit_test(images),
 		cmocka_unit_test(a_wrong_byte_is_damage),
 		cmocka_unit_test(a_burst_is_one_run),
 		cmocka_unit_test(limits),

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "bench/bench.h"
-#include "bench/resident.h"
+#include "bench/placing.h"
 
 #define RUN_MS 5u
 #define TRIES 40
@@ -313,6 +313,87 @@ static void test_latency(void **state)
 	bench_stage_close(&bench_latency, opened);
 }
 
+/* ---- images ---- */
+
+static void test_image_place(void **state)
+{
+	static const uint32_t sizes[] = { 118, 1092, 1418, 9018 };
+
+	(void)state;
+	for (size_t s = 0; s < 4; s++) {
+		struct gdrcap_bench_point point = point_of(sizes[s], 1, "", "host", "threads");
+		struct bench_sample sample;
+		void *opened;
+
+		point.burst = 256;
+		stage_run(&bench_image_place, &point, &opened, &sample);
+		assert_true(sample.value > 0 && sample.value < sample.gbps);
+		assert_true(sample.limit > 0);
+		bench_stage_close(&bench_image_place, opened);
+	}
+}
+
+static void test_image_latency(void **state)
+{
+	static const struct bench_stage *const stages[] = { &bench_image_latency,
+							    &bench_image_close };
+	struct gdrcap_bench_point point = point_of(1418, 1, "", "host", "threads");
+
+	(void)state;
+	point.burst = 16;
+	for (size_t s = 0; s < 2; s++) {
+		struct bench_sample sample;
+		void *opened;
+
+		stage_run(stages[s], &point, &opened, &sample);
+		assert_true(sample.latency_count > 0);
+		assert_true(sample.latencies[0] > 0);
+		/* each in its own run */
+		assert_true(sample.latencies[sample.latency_count - 1] < sample.seconds * 1e9);
+		bench_stage_close(stages[s], opened);
+	}
+}
+
+/* What lies in an image otherwise than it was sent, and what could not be placed. */
+static void test_image_damage_is_counted(void **state)
+{
+	const struct placing_config asked = {
+		.frame_bytes = 1418,
+		.payload = 50,
+		.pieces = BURST,
+		.burst = BURST,
+		.blocks = 1,
+		.under_way = 4,
+		.bytes = 16 << 20,
+	};
+	struct gdrcap_error error = { .text = "" };
+	struct resident_counts counts = { 0 };
+	struct placing placing = { 0 };
+	uint64_t damaged;
+	uint8_t *frame;
+
+	(void)state;
+	if (placing_create(&placing, &bench, &asked, &error) < 0 ||
+	    placing_fill(&placing, &error) < 0 || placing_start(&placing, 1, &error) < 0)
+		fail_msg("%s", error.text);
+	for (uint32_t lap = 0; lap < 3; lap++) {
+		const uint32_t bursts = placing.resident->ring[0].slots / BURST;
+
+		/* a payload byte of each image, then a piece that the image does not have */
+		for (uint32_t n = 0; n < bursts && lap; n++) {
+			frame = slot_of(placing.resident, n * BURST + 7) + PLACING_FRAME_AT;
+			frame[lap == 1 ? 1413 : 22] ^= 1;
+		}
+		if (resident_play(placing.resident, 0, bursts, &counts, &error) < 0 ||
+		    placing_compare(&placing, &damaged, &error) < 0)
+			fail_msg("%s", error.text);
+		assert_int_equal(damaged > 0, lap == 1);
+		assert_int_equal(counts.lost > 0, lap == 2);
+		assert_int_equal(placing.wrong > 0, lap == 2);
+	}
+	placing_close(&placing);
+}
+
 /* ---- points ---- */
 
 static uint32_t points_of(const struct bench_stage *stage, uint32_t quick)
@@ -326,7 +407,7 @@ static uint32_t points_of(const struct bench_stage *stage, uint32_t quick)
 	config.quick = 0;
 	assert_in_range(count, 1, BENCH_POINTS_MAX);
 	for (uint32_t i = 0; i < count; i++) {
-		assert_true(points[i].blocks > 0);
+		assert_true(points[i].blocks > 0 || stage == &bench_image_path);
 		assert_int_equal(points[i].pattern[sizeof(points[i].pattern) - 1], 0);
 		assert_null(strstr(points[i].memory, "pinned"));
 	}
@@ -335,13 +416,15 @@ static uint32_t points_of(const struct bench_stage *stage, uint32_t quick)
 
 static void test_points(void **state)
 {
-	static const struct bench_stage *const stages[] = { &bench_consumer, &bench_sender,
-							    &bench_latency };
+	static const struct bench_stage *const stages[] = {
+		&bench_consumer,      &bench_sender,	  &bench_latency,   &bench_image_place,
+		&bench_image_latency, &bench_image_close, &bench_image_path
+	};
 	const uint32_t cpus = bench.cpu_count;
 
 	(void)state;
 	for (bench.cpu_count = 1; bench.cpu_count <= 64; bench.cpu_count *= 4)
-		for (size_t i = 0; i < 3; i++)
+		for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); i++)
 			assert_true(points_of(stages[i], 1) <= points_of(stages[i], 0));
 	bench.cpu_count = cpus;
 }
@@ -370,6 +453,9 @@ int main(void)
 		cmocka_unit_test(test_sender_writer),
 		cmocka_unit_test(test_sender_tx_worker),
 		cmocka_unit_test(test_latency),
+		cmocka_unit_test(test_image_place),
+		cmocka_unit_test(test_image_latency),
+		cmocka_unit_test(test_image_damage_is_counted),
 		cmocka_unit_test(test_points),
 		cmocka_unit_test(test_stages_that_need_cuda),
 	};
