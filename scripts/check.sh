@@ -57,6 +57,11 @@ build_sanitized() {
 		-Dcuda=disabled -Dfuzzers=enabled
 }
 
+mkdir -p "$build"
+scripts/test-python.sh "$build"
+E2E_PYTHON=$(cd "$build" && pwd)/python/bin/python3
+export E2E_PYTHON
+
 # A log of an earlier run must not count for this one.
 rm -f "$build/meson-logs/testlog.json" "$build-clang/meson-logs/testlog.json"
 for part in $parts; do

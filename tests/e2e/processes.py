@@ -33,9 +33,10 @@ def folder():
         yield path
 
 
-def tool(name):
+def tool(name, package=None):
     if not shutil.which(name):
-        raise e2e.Skip("the program %s is not installed" % name)
+        raise e2e.Skip("the program %s is not installed%s" % (
+            name, ": apt-get install " + package if package else ""))
     return name
 
 
@@ -188,12 +189,12 @@ def messages(summary):
 class Tcpdump:
     """The other tool's capture of `interface`, for a `with` block."""
 
-    def __init__(self, interface, path, count):
-        tool("tcpdump")
-        self.count = count
+    def __init__(self, interface, path, count=None, direction="in", live=False):
+        tool("tcpdump", "tcpdump")
         self.process = subprocess.Popen(
-            ["tcpdump", "-i", interface, "-Q", "in", "-Z", "root", "-n", "-s", "0", "-B", "65536",
-             "--time-stamp-precision", "nano", "-w", str(path), "-c", str(count)],
+            ["tcpdump", "-i", interface, "-Q", direction, "-Z", "root", "-n", "-s", "0", "-B", "65536",
+             "--time-stamp-precision", "nano", "-w", str(path), *(["-U"] if live else []),
+             *(("-c", str(count)) if count else ())],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.said = ""
         while "listening on" not in self.said:
@@ -204,10 +205,13 @@ class Tcpdump:
 
     def finish(self, patience=20):
         """Ends when all frames came, or `patience` seconds after the last call."""
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(patience)
-        except subprocess.TimeoutExpired:
-            self.process.send_signal(signal.SIGINT)
+        return self.interrupt()
+
+    def interrupt(self):
+        """Ends with what it has; what it says of it."""
+        self.process.send_signal(signal.SIGINT)
         self.said += self.process.communicate(timeout=e2e.TIMEOUT)[1]
         return self.said
 
