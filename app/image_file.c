@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Raw images one after the other, and pictures as PGM, PPM or PNG. */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #ifdef GDRCAP_WITH_PNG
 #include <png.h>
 #endif
 
+#include "base/output_file.h"
 #include "image_file.h"
 
 #define PATH_BYTES 4096
+#define STALL_MS 10000 /* a pipe's reader that takes nothing for so long is given up */
 
 static const char *const format_names[] = { "raw", "pgm", "ppm", "png" };
 
@@ -62,17 +63,40 @@ static int file_fail(struct image_file *file, int code, const char *format, ...)
 	return code;
 }
 
+static const char *file_why(int code)
+{
+	if (code == -ELOOP)
+		return "it is a symbolic link; name the file that it leads to";
+	if (code == -ENXIO)
+		return "no process reads this pipe; start its reader first";
+	return strerror(-code);
+}
+
+/* Its descriptor, of a file that is empty now, or a negative errno. */
+static int file_begin(const char *path)
+{
+	const int fd = output_file_open(path);
+	int ret;
+
+	/* pipes and devices have no length */
+	if (fd < 0 || ftruncate(fd, 0) == 0 || errno == EINVAL)
+		return fd;
+	ret = -errno;
+	close(fd);
+	return ret;
+}
+
 int image_file_open(struct image_file *file, struct gdrcap_error *error)
 {
 	file->fd = -1;
 	if (file->format != IMAGE_RAW)
 		return 0;
-	file->fd = open(file->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	file->fd = file_begin(file->path);
 	if (file->fd >= 0)
 		return 0;
-	error->code = -errno;
-	snprintf(error->text, sizeof(error->text), "--save-images: %s: %s", file->path,
-		 strerror(errno));
+	error->code = file->fd;
+	snprintf(error->text, sizeof(error->text), "--save-images: cannot write %s: %s", file->path,
+		 file_why(error->code));
 	return error->code;
 }
 
@@ -80,8 +104,15 @@ static int raw_write(struct image_file *file, const uint8_t *data, size_t bytes)
 {
 	while (bytes) {
 		const ssize_t wrote = write(file->fd, data, bytes);
+		struct pollfd room = { .fd = file->fd, .events = POLLOUT };
 
 		if (wrote < 0 && errno == EINTR)
+			continue;
+		if (wrote < 0 && errno == EAGAIN && poll(&room, 1, STALL_MS) == 0)
+			return file_fail(file, -ETIMEDOUT,
+					 "%s: its reader took nothing for 10 s; let it read",
+					 file->path);
+		if (wrote < 0 && errno == EAGAIN)
 			continue;
 		if (wrote < 0)
 			return file_fail(file, -errno, "%s: %s", file->path, strerror(errno));
@@ -187,7 +218,7 @@ static int picture_write(struct image_file *file, uint8_t *data, size_t bytes, u
 	uint32_t samples, depth;
 	char path[PATH_BYTES];
 	FILE *to;
-	int ret;
+	int ret, fd;
 
 	if (!picture_shape(file, bytes, &samples, &depth))
 		return file_fail(file, -EINVAL,
@@ -196,9 +227,14 @@ static int picture_write(struct image_file *file, uint8_t *data, size_t bytes, u
 				 bytes, format_names[file->format], file->width, file->height);
 	if (!picture_path(file, seq, path))
 		return file_fail(file, -ENAMETOOLONG, "%s", strerror(ENAMETOOLONG));
-	to = fopen(path, "we");
-	if (!to)
-		return file_fail(file, -errno, "%s: %s", path, strerror(errno));
+	fd = file_begin(path);
+	if (fd < 0)
+		return file_fail(file, fd, "%s: %s", path, file_why(fd));
+	to = fdopen(fd, "w");
+	if (!to) {
+		close(fd);
+		return file_fail(file, -ENOMEM, "%s: %s", path, strerror(ENOMEM));
+	}
 	if (file->bits)
 		words_write(file, data, bytes);
 	ret = file->format == IMAGE_PNG ? picture_png(to, file, data, samples, depth)
@@ -207,6 +243,8 @@ static int picture_write(struct image_file *file, uint8_t *data, size_t bytes, u
 		ret = errno ? -errno : -EIO;
 	if (fclose(to) && !ret)
 		ret = -errno;
+	if (ret)
+		(void)unlink(path); /* half a picture is none */
 	return ret ? file_fail(file, ret, "%s: %s", path, strerror(-ret)) : 0;
 }
 

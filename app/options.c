@@ -11,6 +11,7 @@
 
 #include "base/nearest.h"
 #include "base/parse.h"
+#include "port/devargs.h"
 #include "options.h"
 #include "options_images.h"
 
@@ -414,6 +415,22 @@ static const char *writes(const struct app_options *options, const struct stat *
 	return NULL;
 }
 
+/* The same of files that ports read. */
+static const char *overwrites_port(const struct app_options *options)
+{
+	const char *port, *flag = NULL;
+	char path[4096];
+	struct stat file;
+
+	for (uint32_t i = 0; !flag && (port = gdrcap_config_get(options->config, "port", i)); i++)
+		for (unsigned int n = 0; !flag && devargs_value(devargs_of(port), "rx_pcap", n,
+								path, sizeof(path)) >= 0;
+		     n++)
+			if (!stat(path, &file))
+				flag = writes(options, &file);
+	return flag;
+}
+
 static int check_file_stays(const struct parser *parser)
 {
 	struct app_options *options = parser->options;
@@ -433,6 +450,11 @@ static int check_file_stays(const struct parser *parser)
 				parser->options,
 				"--%s would overwrite the --config file; name another", flag);
 	}
+	flag = overwrites_port(options);
+	if (flag)
+		return options_refuse(
+			parser->options,
+			"--%s would overwrite a file that a --port reads; name another", flag);
 	for (uint32_t i = 0; i < parser->image_count; i++) {
 		flag = stat(parser->image[i], &file) ? NULL : writes(options, &file);
 		if (flag)

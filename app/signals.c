@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ctrl-C and SIGTERM: the first asks the run to end, the second ends the process. */
+/* Ctrl-C, SIGTERM and SIGHUP: the first asks the run to end, the second ends the process. */
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -53,13 +53,16 @@ void signals_install(const char *at_once)
 {
 	/* SA_RESTART: the last lines, written after the signal, must not fail with EINTR. */
 	struct sigaction action = { .sa_handler = signal_stop, .sa_flags = SA_RESTART };
-	struct sigaction ignore = { .sa_handler = SIG_IGN };
+	struct sigaction ignore = { .sa_handler = SIG_IGN }, before;
 
 	last_words = at_once;
 	sigemptyset(&action.sa_mask);
 	sigemptyset(&ignore.sa_mask);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	/* The terminal is gone; nohup(1) has it ignored, and that stays. */
+	if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &action, NULL);
 	/* A reader that has gone away shows as a write error, which ends the run in order. */
 	sigaction(SIGPIPE, &ignore, NULL);
 	/* And so does a file that may not grow (ulimit -f). */

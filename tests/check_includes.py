@@ -13,7 +13,7 @@ ROOMS = ("base pattern gpu memory port capture kernels replay config save image 
          "session selftest app doctor bench").split()
 PUBLIC = "include"
 # The library's insides that app itself may use: what knows nothing of sessions.
-APP_USES = {"base/nearest.h", "base/parse.h"}
+APP_USES = {"base/nearest.h", "base/output_file.h", "base/parse.h", "port/devargs.h"}
 # Files that are one subject, and may include each other: the definitions that C and CUDA share stand
 # at the end of their headers. So may files of one room whose names begin with the shortest of them.
 SUBJECTS = ({"pattern/frame", "pattern/frame_check", "pattern/phase"},)

@@ -3,7 +3,6 @@
 #include "save/pcapng.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/output_file.h"
 
 #define BUFFER_BYTES (1u << 20)
 
@@ -45,43 +45,17 @@ struct block {
 	uint8_t *start, *at;
 };
 
-/* Links that lead to what this process has open, as a shell's >(command) does. */
-static bool is_own_descriptor(const char *path)
-{
-	static const char *const folders[] = { "/dev/fd/", "/proc/self/fd/" };
-
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-		const size_t length = strlen(folders[i]);
-
-		if (strncmp(path, folders[i], length) == 0 && path[length] &&
-		    path[length + strspn(path + length, "0123456789")] == '\0')
-			return true;
-	}
-	return strcmp(path, "/dev/stdout") == 0 || strcmp(path, "/dev/stderr") == 0;
-}
-
 int pcapng_open(struct pcapng *file, const char *path)
 {
-	/* Opening a pipe would wait for its reader, perhaps for ever, and so would writing. A link
-	 * in a folder that others write to may lead to any file of the user who captures. */
-	const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK |
-			  (is_own_descriptor(path) ? 0 : O_NOFOLLOW);
-	struct stat status;
-
 	memset(file, 0, sizeof(*file));
 	file->fd = -1;
 	file->stall_ms = PCAPNG_STALL_MS;
 	file->buffer = malloc(BUFFER_BYTES);
 	if (!file->buffer)
 		return file->error = -ENOMEM;
-	/* It is somebody's traffic: nobody else's to read. */
-	file->fd = open(path, flags, 0600);
+	file->fd = output_file_open(path);
 	if (file->fd < 0)
-		return file->error = -errno;
-	/* Of what was opened, whatever takes the path from now on. */
-	if (fstat(file->fd, &status) < 0 ||
-	    (S_ISREG(status.st_mode) && fcntl(file->fd, F_SETFL, 0) < 0))
-		return file->error = -errno;
+		return file->error = file->fd;
 	return 0;
 }
 

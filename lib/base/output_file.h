@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Files that a run writes. */
+#ifndef GDRCAP_OUTPUT_FILE_H
+#define GDRCAP_OUTPUT_FILE_H
+
+/*
+ * Opens or makes a file to write it, with mode 0600: it is somebody's traffic, and nobody else's to read. It is not
+ * emptied. Never waits: opening a pipe would wait for its reader, perhaps for ever, and so would writing, so
+ * what is not a regular file stays non-blocking. Returns the descriptor, -ELOOP for a symbolic link
+ * (/dev/stdout and /dev/fd/N are none here), -ENXIO for a pipe without a reader, or what open() says.
+ */
+int output_file_open(const char *path);
+
+#endif
