@@ -82,7 +82,8 @@ struct place_slot {
 	uint64_t number, stream_id; /* as on the wire */
 	uint32_t stream;	    /* index */
 	uint32_t uses;		    /* so far */
-	uint32_t reserved[8];
+	uint32_t short_at;	    /* place_short_fits(); writers: workers inside */
+	uint32_t reserved[7];
 };
 
 GDRCAP_HD uint32_t place_word_use(uint64_t word)
@@ -98,6 +99,7 @@ GDRCAP_HD uint32_t place_word_users(uint64_t word)
 struct place_stream {
 	uint64_t id;
 	uint64_t newest; /* extended number of the newest that came, with a buffer or without */
+	uint64_t most;	 /* the highest ever: `newest` goes back where workers are further apart than `late` */
 	/* The last images that came, in turn: extended numbers of those without a buffer. */
 	uint64_t no_room[PLACE_NO_ROOMS];
 	uint64_t forgotten; /* the window's, of these */
@@ -294,6 +296,20 @@ GDRCAP_HD void place_leave(struct place_slot *slot)
 	place_add64_release(&slot->word, UINT64_MAX);
 }
 
+/*
+ * Of a part whose last piece is short (image_part.short_at; 0: it is not), by who is inside, before it is claimed. Only
+ * the sender's last packet can be so: of two, the layout's `piece` is larger than what packets bring, and the
+ * second is a misfit. Else an image with a hole behind each packet would pass for whole.
+ */
+GDRCAP_HD int place_short_fits(struct place_slot *slot, uint32_t short_at)
+{
+	uint32_t before = 0;
+
+	if (short_at)
+		before = place_cas32(&slot->short_at, 0, short_at);
+	return !before || before == short_at;
+}
+
 /* Where a frame goes. */
 struct place_target {
 	uint64_t number; /* extended, of an image that was not found open */
@@ -361,6 +377,8 @@ GDRCAP_HD void place_came(const struct place_view *view, const struct place_targ
 	if (!stream->has_newest || target->number > stream->newest ||
 	    stream->newest - target->number > view->layout.late)
 		stream->newest = target->number;
+	if (!stream->has_newest || target->number > stream->most)
+		stream->most = target->number;
 	stream->has_newest = 1;
 	stream->no_rooms &= ~bit;
 	if (!room) {
@@ -399,7 +417,7 @@ GDRCAP_HD void place_begin(const struct place_view *view, const struct image_pac
 	if (place_had_no_room(view, target->stream, target->number))
 		return;
 	/* what is newer than all that came is not behind what was closed; the rest is asked over the bus */
-	last = stream->has_newest && target->number <= stream->newest
+	last = stream->has_newest && target->number <= stream->most
 		       ? place_load_system(&view->shared->window[target->stream].last)
 		       : 0;
 	if (last && target->number < last && last - 1 - target->number <= view->layout.late) {
@@ -419,6 +437,7 @@ GDRCAP_HD void place_begin(const struct place_view *view, const struct image_pac
 	place_store_relaxed32(&slot->stream, target->stream);
 	place_store_relaxed(&slot->stream_id, packet->stream);
 	place_store_relaxed(&slot->number, packet->number);
+	place_store_relaxed32(&slot->short_at, 0);
 	target->use = ++slot->uses ? slot->uses : ++slot->uses; /* never 0 */
 	target->outcome = PLACE_PLACED;
 }

@@ -104,6 +104,18 @@ GDRCAP_HD int place_cas64(uint64_t *at, uint64_t *expected, uint64_t value)
 	return *expected == compare;
 }
 
+/* What it was; it is `value` now where that was `expected`. Orders nothing. */
+GDRCAP_HD uint32_t place_cas32(uint32_t *at, uint32_t expected, uint32_t value)
+{
+	uint32_t before;
+
+	asm volatile("atom.relaxed.gpu.cas.b32 %0, [%1], %2, %3;"
+		     : "=r"(before)
+		     : "l"(at), "r"(expected), "r"(value)
+		     : "memory");
+	return before;
+}
+
 GDRCAP_HD uint32_t place_or(uint32_t *at, uint32_t value)
 {
 	uint32_t before;
@@ -191,6 +203,12 @@ GDRCAP_HD int place_cas64(uint64_t *at, uint64_t *expected, uint64_t value)
 {
 	return __atomic_compare_exchange_n(at, expected, value, 0, __ATOMIC_ACQ_REL,
 					   __ATOMIC_RELAXED);
+}
+
+GDRCAP_HD uint32_t place_cas32(uint32_t *at, uint32_t expected, uint32_t value)
+{
+	__atomic_compare_exchange_n(at, &expected, value, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	return expected;
 }
 
 GDRCAP_HD uint32_t place_or(uint32_t *at, uint32_t value)

@@ -46,9 +46,9 @@ struct place_item {
 	uint32_t piece, from, part_bytes;
 	uint32_t run;
 	uint8_t view;
-	uint8_t outcome; /* enum place_outcome */
-	uint8_t work;	 /* enum place_work */
-	uint8_t reserved;
+	uint8_t outcome;	/* enum place_outcome */
+	uint8_t work;		/* enum place_work */
+	uint8_t ends_short;	/* image_part.short_at is `past` */
 	uint32_t bytes, pieces; /* placed */
 	uint32_t past;		/* the last of its pieces, + 1 */
 	uint32_t len;
@@ -164,6 +164,7 @@ __device__ __forceinline__ bool place_parts_fit(const struct image_layout &layou
 		item->from = part.from;
 		item->part_bytes = part.bytes;
 		item->past = max(item->past, part.piece + part.pieces);
+		item->ends_short = part.short_at != 0;
 		item->work = packet->parts != 1 || part.pieces != 1 ? PLACE_PARTS
 			     : layout.convert			    ? PLACE_CONVERT
 								    : PLACE_COPY;
@@ -428,6 +429,11 @@ __device__ __forceinline__ void place_claim_one(const struct place_context &c, u
 	}
 	if (item.packet.what == IMAGE_BEGIN)
 		place_describe(&view, target.slot, place_frame(item.frame), &item.packet);
+	if (item.ends_short && !place_short_fits(&view.table->slot[target.slot], item.past)) {
+		item.outcome = PLACE_MISFIT;
+		item.work = PLACE_NOTHING;
+		return;
+	}
 	if (item.work != PLACE_COPY && item.work != PLACE_CONVERT)
 		return;
 	if (place_claim(view.present + (uint64_t)target.slot * view.present_words, item.piece, 1, 0,
@@ -610,7 +616,8 @@ __device__ __forceinline__ void place_record_write(const struct place_context &c
 	out.record.frame_bytes = next.frame_bytes - mark.frame_bytes;
 	out.record.count = (uint16_t)(next.index - mark.index);
 	out.record.first = (uint16_t)mark.index;
-	out.record.stream = (uint16_t)target.stream;
+	out.record.stream =
+		item.outcome == PLACE_MISFIT ? PLACE_NO_STREAM : (uint16_t)target.stream;
 	out.record.outcome = (uint8_t)item.outcome;
 	out.record.ends = (uint8_t)g.ends[r];
 	out.record.layout = item.view;

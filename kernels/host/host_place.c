@@ -289,6 +289,10 @@ static void packet_place(struct place_run *run, const uint8_t *frame, struct ima
 	const struct place_target *target = &run->target;
 	struct image_part part;
 
+	/* else it has no outcome but the misfit that it had */
+	if (target->outcome == PLACE_PLACED && packet->parts == 1 &&
+	    !place_short_fits(&run->view->table->slot[target->slot], only->short_at))
+		return;
 	record_target(record, target);
 	if (target->outcome != PLACE_PLACED)
 		return;

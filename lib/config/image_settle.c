@@ -323,6 +323,14 @@ static int settle_ring(const struct image_draft *draft, struct image_settings *i
 					      "%u images of %" PRIu64
 					      " bytes pass 1 TiB; give fewer, or smaller ones",
 					      image->ring, bytes);
+	if (image->layout.number_modulus && image->ring > image->layout.number_modulus / 2)
+		return image_draft_refuse_key(
+			draft, IMAGE_KEY_RING,
+			"%u images under way and %" PRIu64
+			" numbers: a number would come again while its image is "
+			"there; allowed: half as many as there are numbers, %" PRIu64,
+			image->ring, image->layout.number_modulus,
+			image->layout.number_modulus / 2);
 	image->timeout_us = 1000 * draft->value[IMAGE_KEY_TIMEOUT];
 	image->linger_us = 1000 * draft->value[IMAGE_KEY_LINGER];
 	image->fill = draft->value[IMAGE_KEY_FILL] == IMAGE_FILL_NONE

@@ -187,10 +187,11 @@ int image_settle_shape(const struct image_draft *draft, struct image_layout *lay
 					      pieces, layout->piece);
 	layout->pieces = (uint32_t)pieces;
 	if (draft->given[IMAGE_KEY_PIECES] && draft->value[IMAGE_KEY_PIECES] != pieces)
-		return image_draft_refuse_key(draft, IMAGE_KEY_PIECES,
-					      "%" PRIu64 " bytes in pieces of %u are %" PRIu64
-					      "; leave it out",
-					      layout->bytes, layout->piece, pieces);
+		return image_draft_refuse_key(
+			draft, IMAGE_KEY_PIECES,
+			"%" PRIu64 " bytes in pieces of %u are %" PRIu64 "; %s", layout->bytes,
+			layout->piece, pieces,
+			draft->given[IMAGE_KEY_BYTES] ? "leave it out" : "give bytes instead");
 	return 0;
 }
 

@@ -478,6 +478,7 @@ void assembler_end(struct assembler *assembler, uint64_t now)
 		}
 	}
 	(void)assembler_round(assembler, now, now);
+	assembler_count_rest(assembler);
 	image_ring_end(assembler->ring);
 }
 

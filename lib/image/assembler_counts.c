@@ -144,6 +144,27 @@ static void count_number(struct assembler *assembler, struct assembler_stream *s
 	stream->anew = false;
 }
 
+/* Behind the last that was handed out others may have come, and found no buffer: what is missing between them
+ * no later image tells. */
+void assembler_count_rest(struct assembler *assembler)
+{
+	for (uint32_t s = 0; s < assembler->streams; s++) {
+		struct assembler_stream *stream = &assembler->stream[s];
+		uint64_t newest = stream->last, missing, no_room;
+
+		for (uint32_t r = 0; r < stream->runs; r++)
+			if (stream->run[r].silences == stream->silences &&
+			    stream->run[r].last > newest)
+				newest = stream->run[r].last;
+		missing = newest - stream->last;
+		if (!stream->has_last || stream->anew || missing > ASSEMBLER_JUMP ||
+		    !assembler->config.view->layout.counts)
+			continue;
+		no_room = runs_between(stream, stream->last, newest + 1);
+		stream->counts.skipped += missing - (no_room < missing ? no_room : missing);
+	}
+}
+
 /* ---- images ---- */
 
 static void count_end(struct gdrcap_image_counts *counts, uint32_t end, uint64_t by)

@@ -11,6 +11,8 @@ uint32_t assembler_expected(const struct assembler *assembler, const struct asse
 void assembler_count_frames(struct assembler *assembler, const struct place_record *record);
 /* Once for each image. */
 void assembler_count_no_room(struct assembler *assembler, const struct place_record *record);
+/* Once, when no image leaves a list any more. */
+void assembler_count_rest(struct assembler *assembler);
 /* An image leaves its stream's list. True: it is dropped. */
 bool assembler_count_image(struct assembler *assembler, const struct assembler_slot *entry);
 /* Nobody had taken it. */

@@ -47,6 +47,9 @@ struct image_part {
 	uint64_t place;		/* bytes from the image's first */
 	uint32_t piece, pieces; /* the first of them, how many: 1.. */
 	uint32_t from, bytes;	/* in the frame; 1.., whole groups of what is converted */
+	/* The last of its pieces, + 1, where that is shorter than `piece` and neither a row nor the image ends
+	 * with it: only the sender's last packet can be so. Else 0. */
+	uint32_t short_at;
 };
 
 /* ---- bytes of a frame ---- */
@@ -250,12 +253,17 @@ GDRCAP_HD int image_find_udp(image_frame frame, uint32_t len, struct image_packe
 /* ---- GVSP: GigE Vision's stream ---- */
 
 #define IMAGE_GVSP_EXTENDED 0x80u /* of the format byte: 64-bit block and 32-bit packet ids */
+#define IMAGE_GVCP_PORT 3956u /* from which a camera answers who controls it, and never streams */
 
-GDRCAP_HD void image_parse_gvsp(image_frame frame, struct image_packet *packet)
+GDRCAP_HD void image_parse_gvsp(const struct image_layout *layout, image_frame frame,
+				struct image_packet *packet)
 {
 	const uint32_t gvsp = packet->base, bytes = packet->end - packet->base;
 	uint32_t id, extended, format;
 
+	packet->what = IMAGE_FILTERED;
+	if (layout->base == IMAGE_BASE_UDP && image_be16(frame, gvsp - 8) == IMAGE_GVCP_PORT)
+		return;
 	packet->what = IMAGE_MISFIT;
 	if (bytes < 8)
 		return;
@@ -464,11 +472,13 @@ GDRCAP_HD int image_parse_names(const struct image_layout *layout, image_frame f
 	if (packet->ends && layout->end_pieces.bytes) {
 		if (!image_field_value(&layout->end_pieces, packet, frame, &value))
 			return 0;
-		packet->pieces = value < layout->pieces ? (uint32_t)value : layout->pieces;
+		packet->pieces = value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
 	}
-	if (packet->pieces > layout->pieces)
-		packet->pieces = layout->pieces;
-	return 1;
+	if (packet->pieces <= layout->pieces)
+		return 1;
+	/* to end it as if all were there would hide what has no room */
+	packet->pieces = 0;
+	return 0;
 }
 
 /* Says what `frame` is. */
@@ -481,7 +491,7 @@ GDRCAP_HD void image_parse(const struct image_layout *layout, image_frame frame,
 	    (layout->base == IMAGE_BASE_UDP && !image_find_udp(frame, len, packet)))
 		return;
 	if (layout->parser == IMAGE_PARSER_GVSP)
-		image_parse_gvsp(frame, packet);
+		image_parse_gvsp(layout, frame, packet);
 	else if (layout->parser == IMAGE_PARSER_RTP_RAW)
 		image_parse_rtp(frame, packet);
 	else if (layout->parser == IMAGE_PARSER_SPEAD)
@@ -518,12 +528,16 @@ GDRCAP_HD int image_part_fits(const struct image_layout *layout, struct image_pa
 					     : (part->bytes + layout->piece - 1) / layout->piece;
 	if ((uint64_t)at + part->bytes > layout->row_bytes || at != first * layout->piece)
 		return 0;
-	if (part->bytes != count * layout->piece && !layout->partial &&
-	    (uint64_t)at + part->bytes != layout->row_bytes &&
-	    part->place + part->bytes != layout->bytes)
-		return 0;
 	part->piece = row * layout->row_pieces + first;
 	part->pieces = count;
+	part->short_at = 0;
+	if (part->bytes != count * layout->piece &&
+	    (uint64_t)at + part->bytes != layout->row_bytes &&
+	    part->place + part->bytes != layout->bytes) {
+		if (!layout->partial)
+			return 0;
+		part->short_at = part->piece + count;
+	}
 	return 1;
 }
 
@@ -565,8 +579,12 @@ GDRCAP_HD int image_next_part(const struct image_layout *layout, image_frame fra
 		part->from = packet->from;
 		part->bytes = packet->end - packet->from;
 		part->place = 0;
-		if (layout->parser == IMAGE_PARSER_GVSP)
+		if (layout->parser == IMAGE_PARSER_GVSP) {
+			/* its place is counted in packets: each is a piece */
+			if (part->bytes > layout->piece)
+				return -1;
 			part->place = (uint64_t)(packet->header - 1) * layout->piece;
+		}
 		for (uint32_t i = 0; i < layout->place_terms; i++) {
 			if (!image_field_value(&layout->place[i], packet, frame, &value))
 				return -1;

@@ -164,6 +164,16 @@ static int plan_port_files(const struct settings *settings, struct gdrcap_error 
 	return ret;
 }
 
+/* A frame with a whole piece: what a layout asks for, whatever frame.size says. With two VLAN tags and IPv6. */
+static uint16_t image_frame_bytes(const struct image_layout *layout)
+{
+	const uint32_t udp = layout->base == IMAGE_BASE_UDP ? 14 + 8 + 40 + 8 : 0;
+	const uint32_t header = layout->parser == IMAGE_PARSER_FIELDS ? layout->payload : 8;
+	const uint32_t bytes = udp + header + layout->piece + FRAME_FCS_BYTES;
+
+	return (uint16_t)RTE_MIN(bytes, FRAME_MAX_BYTES);
+}
+
 /* Files are read once before anything is opened: slots and pools follow from their frames. */
 static int plan_files(struct plan *plan, const struct settings *settings,
 		      struct gdrcap_error *error)
@@ -182,6 +192,9 @@ static int plan_files(struct plan *plan, const struct settings *settings,
 	/* A sender that plays a file has no sizes of its own. */
 	if (!settings->pcap[0] || settings_receives(settings))
 		plan->frame_bytes_max = RTE_MAX(plan->frame_bytes_max, settings->sizes.largest);
+	for (uint32_t i = 0; i < settings->images; i++)
+		plan->frame_bytes_max = RTE_MAX(plan->frame_bytes_max,
+						image_frame_bytes(&settings->image[i].layout));
 	return ret == 0 ? plan_port_files(settings, error) : ret;
 }
 

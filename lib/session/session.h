@@ -153,6 +153,8 @@ void session_images_destroy(struct gdrcap_session *session);
 void session_images_end(struct gdrcap_session *session);
 /* The process ends: a running kernel is told to leave. Takes no lock. */
 void session_images_leave(struct gdrcap_session *session);
+/* Says what the counts alone do not. */
+void session_images_judge(struct gdrcap_session *session);
 /* A negative errno of the device that closes them, or 0. */
 int session_images_failure(const struct gdrcap_session *session);
 

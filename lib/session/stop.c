@@ -464,6 +464,7 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 			pthread_mutex_unlock(&session->workers.accountant.lock);
 		}
 		receivers_judge(session);
+		session_images_judge(session);
 		session_interfaces_judge(session);
 		saver_stop(session);
 		stop_words_set(session);

@@ -42,7 +42,7 @@ CONVERT = ((1, 1, bytes), swap(2), swap(4), swap(8), unpack(10, 'big'), unpack(1
 
 class Stream:
     def __init__(self, id):
-        self.id, self.newest, self.window, self.last = id, None, None, None
+        self.id, self.newest, self.most, self.window, self.last = id, None, None, None, None
         self.list, self.skipped = [], 0
         self.turns = deque(maxlen=TURNS)  # the last images that came: of those without a buffer the number
         self.runs = []  # numbers without a buffer, the last RUNS, and how many silences were before each
@@ -58,6 +58,7 @@ class Image:
     def __init__(self, stream, wire, number):
         self.stream, self.wire, self.number, self.timestamp = stream, wire, number, 0
         self.data, self.present = {}, set()  # byte: value; pieces
+        self.short = None  # the piece that is shorter than others
         self.begun = self.lost = self.ended = self.end = self.closed = False
         self.open = True
         self.said = self.past = self.received = self.bytes = 0  # as collected
@@ -97,7 +98,9 @@ class Model:
         number, ends = int.from_bytes(f[2:4], 'big'), f[0] == 2 or (f[0] == 0 and f[8] >= 128)
         if not self.first <= number < self.first + self.wrap or (ends and len(f) < 10):
             return 'misfit'
-        said = min(f[9], self.all_pieces) if ends else 0
+        said = f[9] if ends else 0
+        if said > self.all_pieces:
+            return 'misfit'
         place = int.from_bytes(f[4:6], 'big')
         if f[0] == 0:
             end, in_row = place + length, place % self.pitch
@@ -126,9 +129,10 @@ class Model:
         number = self.extend(stream, wire)
         if number in stream.turns:
             return 'no_room', stream, number
-        if stream.newest is not None and number <= stream.newest and stream.window is not None and \
+        if stream.most is not None and number <= stream.most and stream.window is not None and \
                 0 <= stream.window - number <= self.late:
             return 'late', stream, 0
+        stream.most = number if stream.most is None else max(stream.most, number)
         if stream.newest is None or number > stream.newest or stream.newest - number > self.late:
             stream.newest = number
         stream.turns.append(None if self.free else number)
@@ -138,6 +142,10 @@ class Model:
         image = Image(stream, wire, number)
         self.known_images[id, wire] = image
         return image
+
+    def is_short(self, place, length):
+        """Ends within a piece, and with no row and no image: only a sender's last packet may."""
+        return length % self.piece != 0 and place % self.pitch + length != self.row and place + length != self.size
 
     def forget(self, image):
         if self.known_images.get((image.stream.id, image.wire)) is image:
@@ -155,6 +163,11 @@ class Model:
         if kind == 1:
             image.timestamp = int.from_bytes(f[10:14], 'big') if len(f) >= 14 else 0
         pieces = placed = past = 0
+        if kind == 0 and self.is_short(place, len(payload)):
+            last = max(piece for piece, _, _ in self.pieces_of(place, place + len(payload)))
+            if image.short not in (None, last):
+                return 'misfit', None, 0, None, 0, 0, False, 0, 0
+            image.short = last
         if kind == 0:
             for piece, at, size in self.pieces_of(place, place + len(payload)):
                 past = piece + 1
@@ -374,3 +387,13 @@ class Model:
                 if image.open:
                     self.close(image, STOPPED)
         self.round()
+        for stream in self.streams:
+            self.rest(stream)
+
+    def rest(self, stream):
+        """What is missing between those behind the last image that found no buffer."""
+        newest = max([run[-1] for run, silences in stream.runs if silences == stream.silences], default=-1)
+        if stream.last is None or stream.anew or not self.counts_numbers or not 0 < newest - stream.last <= 65536:
+            return
+        no_room = sum(len(range(max(run.start, stream.last + 1), min(run.stop, newest + 1))) for run, _ in stream.runs)
+        stream.counts['skipped'] += max(0, newest - stream.last - no_room)

@@ -165,6 +165,7 @@ static void play_end(void)
 
 	if (!assembler_finish(&play.out.assembler, play.now))
 		puts("not finished");
+	assembler_end(&play.out.assembler, play.now);
 	assembler_counts(&play.out.assembler, &c);
 	printf("counts %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
 	       " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64

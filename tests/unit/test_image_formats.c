@@ -34,8 +34,13 @@ static void test_gvsp(void **state)
 		parse(&layout);
 		assert_int_equal(packet.pieces, 3);
 		wire_gvsp(&wire, &tagged, extended, block, 0xffffff, WIRE_TRAILER, 8);
-		parse(&layout);
-		assert_int_equal(packet.pieces, layout.pieces);
+		/* more than an image has room for: it must not pass for whole */
+		assert_int_equal(parse(&layout), IMAGE_MISFIT);
+		assert_int_equal(packet.pieces, 0);
+		/* more than a piece: its place, counted in packets, would be another's */
+		wire_gvsp(&wire, &tagged, extended, block, 2, WIRE_DATA, 1365);
+		assert_int_equal(parse(&layout), IMAGE_DATA);
+		assert_int_equal(next_part(&layout), -1);
 	}
 }
 

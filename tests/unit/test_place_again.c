@@ -67,6 +67,22 @@ static void test_complete_images_are_closed(void **state)
 	rig_destroy(&rig);
 }
 
+/* Two workers further apart than `late`: the slower one's image takes the newest number back, and what was handed out
+ * since is still late when a copy of it comes. */
+static void test_late_behind_a_slow_worker(void **state)
+{
+	struct image_layout layout = wire_layout_counter(1, 100);
+
+	layout.late = 4;
+	rig_create(&rig, &layout, 4, 1);
+	assert_int_equal(place_one(&layout, 300, 0)->outcome, PLACE_PLACED);
+	assert_int_equal(place_one(&layout, 10, 0)->outcome, PLACE_PLACED);
+	rig_window(&rig.view[0], 0, 300);
+	close_whole(0, 1);
+	assert_int_equal(place_one(&layout, 300, 0)->outcome, PLACE_LATE);
+	rig_destroy(&rig);
+}
+
 /* Packets of several images in turn, while buffers come back: none begins in its middle. */
 static void test_mixed_without_room(void **state)
 {
@@ -219,6 +235,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_complete_images_are_closed),
+		cmocka_unit_test(test_late_behind_a_slow_worker),
 		cmocka_unit_test(test_mixed_without_room),
 		cmocka_unit_test(test_without_room_no_longer),
 		cmocka_unit_test(test_numbers_go_on_without_room),
