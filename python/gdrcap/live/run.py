@@ -31,7 +31,8 @@ class Session(Protocol):
 class Taker:
     """Takes the images of one description on a thread of its own and gives all back but the newest.
 
-    With several streams the one that was drawn longest ago has its turn, so that each is seen.
+    Until it is drawn, one with pieces missing is kept before those that are whole. With several streams the one
+    that was drawn longest ago has its turn, so that each is seen.
     """
 
     def __init__(self, source: Any, name: str, layout: Layout):
@@ -80,6 +81,8 @@ class Taker:
     def _is_next(self, image: Any) -> bool:
         if self._kept is None:
             return True
+        if image.complete != self._kept.complete:
+            return bool(self._kept.complete)
         return self._drawn.get(image.stream, 0) <= self._drawn.get(self._kept.stream, 0)
 
     def newest(self) -> Any:

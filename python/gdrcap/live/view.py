@@ -48,7 +48,7 @@ class Rates:
         while len(self._looks) > 1 and now - self._looks[1][0] >= WINDOW:
             self._looks.popleft()
         rates = {}
-        if self._looks and now > self._looks[0][0]:
+        if self._looks and now - self._looks[0][0] >= WINDOW / 2:
             then, before = self._looks[0]
             rates = {key: max(count - before.get(key, 0), 0) / (now - then) for key, count in counts.items()}
         self._looks.append((now, counts))
@@ -84,8 +84,8 @@ class Update:
         for number, png in self._pictures:
             new = b"" if number in has else png
             parts += [struct.pack("<I", len(new)), new]
-        has.clear()
-        has.update(number for number, _ in self._pictures)
+            has.add(number)
+        has.intersection_update(number for number, _ in self._pictures)
         return b"".join(parts)
 
 
@@ -95,7 +95,8 @@ class View:
     def __init__(self, run: Run, wanted: Wanted):
         self._run, self._wanted = run, wanted
         self._rates = Rates()
-        self._drawn: dict[int, tuple[int, Any]] = {}  # of each description the last picture, and its number
+        # Of each description the last picture drawn, and its number; and of those with pieces missing.
+        self._drawn: dict[tuple[int, str], tuple[int, Any]] = {}
         self._draws = 0
         self._id = secrets.token_hex(8)  # of the run: a page that was connected to another one begins anew
 
@@ -103,9 +104,10 @@ class View:
         ended = self._run.ended.is_set()  # before the summary: so that "ended" means its last one
         facts = self._facts(self._run.session.summary(), ended)
         self._draw()
-        facts["pictures"] = [{"index": i, "drawn": number, **picture.facts}
-                             for i, (number, picture) in sorted(self._drawn.items())]
-        return Update(facts, [(number, picture.png) for _, (number, picture) in sorted(self._drawn.items())], ended)
+        drawn = sorted(self._drawn.items())
+        facts["pictures"] = [{"index": i, "which": which, "drawn": number, **picture.facts}
+                             for (i, which), (number, picture) in drawn]
+        return Update(facts, [(number, picture.png) for _, (number, picture) in drawn], ended)
 
     def _state(self, summary: dict[str, Any], ended: bool) -> str:
         if ended:
@@ -162,4 +164,5 @@ class View:
             finally:
                 image.release()
             self._draws += 1
-            self._drawn[i] = self._draws, picture
+            for which in ("last", "incomplete") if picture.facts["holes"] else ("last",):
+                self._drawn[i, which] = self._draws, picture

@@ -11,7 +11,7 @@ const STATES = {
 
 let figures = null; // those that are on the page, by name
 let sheets = new Map(); // of pictures, by description
-let images = []; // PNGs as they came, by place in the update
+let images = new Map(); // PNGs that came, by number
 let over = false; // the run has ended
 
 function text(node, words) {
@@ -34,7 +34,7 @@ class Figure {
     this.note = element("div", {class: "note"});
     this.spark = withSpark ? new Spark(name) : null;
     this.node = element("div", {}, element("dt", {}, name),
-      element("dd", {}, this.number, " ", this.unit, this.spark && this.spark.node, this.note));
+      element("dd", {}, this.number, " ", this.unit, this.note, this.spark && this.spark.node));
   }
 
   show(number, unit, note, isBad) {
@@ -83,7 +83,7 @@ function showImageFigures(update) {
 
 function showFrameFigures(update) {
   if (!figures) makeFigures([["gbps", "On the wire", "", true], ["mpps", "Frames", "", true], ["valid", "Valid", "frames.valid"],
-    ["lost", "Lost", "frames.lost"], ["damaged", "Damaged", "frames.damaged"], ["ber", "Wrong bits", ""]]);
+    ["lost", "Lost", "frames.lost"], ["damaged", "Damaged", "frames.damaged"], ["ber", "Bit error ratio", ""]]);
   const frames = update.frames || {}, whole = update.rate.whole;
   showRate(figures.gbps, update.rate.gbps, "Gb/s", whole);
   showRate(figures.mpps, ...frameRate(update.rate.mpps), whole);
@@ -91,88 +91,118 @@ function showFrameFigures(update) {
   figures.lost.show(count(frames.lost), "", over ? percent(frames.lost, frames.sent) : "those in flight among them", over && !isZero(frames.lost));
   figures.damaged.show(count(frames.damaged), "", "duplicate " + count(frames.duplicate) + " \u00b7 reordered " + count(frames.reordered), !isZero(frames.damaged));
   const found = update.bits;
-  figures.ber.show(found && !isZero(found.wrong) ? Number(found.ratio).toExponential(2) : "0", "of all bits",
-    found ? count(found.wrong) + " of " + count(found.checked) : "", found && !isZero(found.wrong));
+  figures.ber.show(found && !isZero(found.wrong) ? Number(found.ratio).toExponential(2) : "0", "",
+    found ? count(found.wrong) + " of " + count(found.checked) + " wrong" : "", found && !isZero(found.wrong));
 }
 
 // ---- pictures ----
 
+function pieces(facts) {
+  if (facts.end === "complete") return "complete";
+  const missing = facts.pieces ? count(facts.pieces - facts.received) + " of " + count(facts.pieces) + " pieces missing" : count(facts.holes) + " holes";
+  return "incomplete (" + facts.end + "), " + missing;
+}
+
+// A picture with stripes where pieces are missing: there it is transparent, and the stripes are behind it.
+class Drawing {
+  constructor(small) {
+    this.drawn = 0;
+    this.canvas = element("canvas", {class: small ? "canvas small" : "canvas", role: "img", width: 640, height: 480});
+    this.caption = element("p", {class: "caption"});
+    this.node = element("div", {class: "body"}, this.canvas, this.caption);
+  }
+
+  async show(facts, png) {
+    this.drawn = facts.drawn;
+    const caption = ["image " + count(facts.number) + ", stream " + count(facts.stream) + ": ",
+      element("span", {class: facts.end === "complete" ? "good" : "bad"}, pieces(facts)), " "];
+    if (facts.holes && facts.width) caption.push(element("span", {class: "swatch", role: "img", "aria-label": "drawn as stripes"}));
+    if (facts.holes_unmarked) caption.push(" " + count(facts.holes_unmarked) + " more holes are not marked");
+    this.caption.replaceChildren(...caption);
+    this.canvas.setAttribute("aria-label", this.caption.textContent);
+    if (!facts.width) {
+      this.node.replaceChildren(facts.plot ? waveform(facts.plot) : "", this.caption);
+      return;
+    }
+    const bitmap = await createImageBitmap(new Blob([png], {type: "image/png"}));
+    if (this.canvas.width !== bitmap.width || this.canvas.height !== bitmap.height) {
+      this.canvas.width = bitmap.width;
+      this.canvas.height = bitmap.height;
+    }
+    const context = this.canvas.getContext("2d");
+    context.clearRect(0, 0, bitmap.width, bitmap.height);
+    context.drawImage(bitmap, 0, 0);
+    bitmap.close();
+    if (this.node.firstChild !== this.canvas) this.node.replaceChildren(this.canvas, this.caption);
+  }
+}
+
+// Words and counts, in as many columns as there is room for.
+class Counts {
+  constructor() {
+    this.cells = new Map();
+    this.node = element("dl", {class: "counts"});
+  }
+
+  show(rows) {
+    for (const [words, key, value, isBad] of rows) {
+      if (value === null || value === undefined) continue;
+      if (!this.cells.has(key)) {
+        this.cells.set(key, element("dd", {"data-key": key}));
+        this.node.append(element("div", {}, element("dt", {}, words), this.cells.get(key)));
+      }
+      text(this.cells.get(key), count(value));
+      this.cells.get(key).classList.toggle("bad", Boolean(isBad) && !isZero(value));
+    }
+  }
+}
+
 class Sheet {
   constructor(name) {
-    this.name = name;
     this.stream = "";
-    this.drawn = 0;
-    this.canvas = element("canvas", {class: "canvas", role: "img", width: 640, height: 480});
-    this.caption = element("p", {class: "caption"});
-    this.body = element("div", {class: "body"}, this.canvas, this.caption);
-    this.side = element("div", {class: "side"});
+    this.last = new Drawing(false);
+    this.incomplete = new Drawing(true);
+    this.plots = element("div", {});
+    this.holes = element("div", {hidden: ""}, element("h3", {}, "Last one with pieces missing"), this.incomplete.node);
+    this.side = element("div", {class: "side"}, this.plots, this.holes);
+    this.counts = new Counts();
     this.select = element("select", {}, element("option", {value: ""}, "all"));
     this.choice = element("label", {hidden: ""}, "stream ", this.select);
     this.select.addEventListener("change", () => { this.stream = this.select.value; });
-    this.main = element("div", {class: "picture"}, this.body, this.side);
+    this.main = element("div", {class: "picture"}, this.last.node, this.side);
     this.node = element("section", {class: "sheet", "aria-label": "Last image of " + name},
-      element("div", {class: "title"}, element("h2", {}, name), this.choice), this.main);
+      element("div", {class: "title"}, element("h2", {}, name + ": last image"), this.choice), this.main, this.counts.node);
   }
 
   streams(ids) {
     this.choice.hidden = ids.length < 2;
-    if (this.select.options.length === ids.length + 1) return;
     for (const id of ids.slice(this.select.options.length - 1)) this.select.append(element("option", {value: String(id)}, String(id)));
   }
 
   async show(facts, png) {
-    if (facts.drawn === this.drawn || (this.stream !== "" && String(facts.stream) !== this.stream)) return;
-    const isPicture = Boolean(facts.width);
-    if (isPicture) {
-      const bitmap = await createImageBitmap(new Blob([png], {type: "image/png"}));
-      if (this.canvas.width !== bitmap.width || this.canvas.height !== bitmap.height) {
-        this.canvas.width = bitmap.width;
-        this.canvas.height = bitmap.height;
-      }
-      const context = this.canvas.getContext("2d");
-      context.clearRect(0, 0, bitmap.width, bitmap.height);
-      context.drawImage(bitmap, 0, 0);
-      bitmap.close();
+    const drawing = facts.which === "last" ? this.last : this.incomplete;
+    if (facts.drawn === drawing.drawn || (this.stream !== "" && String(facts.stream) !== this.stream)) return;
+    await drawing.show(facts, png);
+    if (facts.which !== "last") {
+      this.holes.hidden = false;
+      return;
     }
-    this.drawn = facts.drawn;
-    this.main.classList.toggle("line", !isPicture);
-    const missing = facts.pieces ? facts.pieces - facts.received : 0;
-    const caption = [element("span", {}, "image " + count(facts.number) + ", stream " + count(facts.stream) + ": "),
-      element("span", {class: missing || facts.holes ? "bad" : "good"}, facts.end === "complete" ? "complete"
-        : "incomplete (" + facts.end + "), " + (facts.pieces ? count(missing) + " of " + count(facts.pieces) + " pieces missing " : count(facts.holes) + " holes "))];
-    if (facts.holes && isPicture) caption.push(element("span", {class: "swatch", role: "img", "aria-label": "drawn as stripes"}));
-    if (facts.holes_unmarked) caption.push("; " + count(facts.holes_unmarked) + " more holes are not marked");
-    this.caption.replaceChildren(...caption);
-    this.canvas.setAttribute("aria-label", this.caption.textContent);
-    const about = element("p", {class: "caption"}, isPicture
+    this.main.classList.toggle("line", !facts.width);
+    const about = element("p", {class: "caption"}, facts.width
       ? facts.width + " \u00d7 " + facts.height + " " + facts.format + (facts.step > 1 ? ", shown 1 : " + facts.step : "") + "; " + facts.where
       : "the first samples as " + facts.format + "; " + facts.where + (facts.why ? ". " + facts.why : ""));
-    if (isPicture) {
-      this.body.replaceChildren(this.canvas, this.caption);
-      this.side.replaceChildren(histogram(facts.histogram), about, this.counts || "");
-    } else {
-      this.body.replaceChildren(facts.plot ? waveform(facts.plot) : "", this.caption);
-      this.side.replaceChildren(facts.plot && facts.plot.spectrum ? spectrum(facts.plot.spectrum) : "", about, this.counts || "");
-    }
+    this.plots.replaceChildren(facts.histogram ? histogram(facts.histogram) : facts.plot.spectrum ? spectrum(facts.plot.spectrum) : "", about);
   }
 
   showCounts(one, index) {
     const key = (name) => "images." + index + "." + name;
-    const rows = [["complete", one.complete, "complete"], ["incomplete", one.incomplete, "incomplete"],
-      ["dropped: no buffer, or not taken", one.dropped, "dropped"], ["skipped: nothing came", one.skipped, "skipped"],
-      ["pieces placed", one.pieces.placed, "pieces.placed"], ["pieces lost", one.pieces.lost, "pieces.lost"],
-      ["frames late", one.frames.late, "frames.late"], ["frames misfit", one.frames.misfit, "frames.misfit"]];
-    const isBad = new Set(["incomplete", "dropped", "skipped", "pieces.lost"]);
-    if (!this.cells) {
-      this.cells = new Map(rows.map(([, , name]) => [name, element("td", {"data-key": key(name)})]));
-      this.counts = element("table", {class: "facts"}, element("tbody", {}, ...rows.map(([words, , name]) =>
-        element("tr", {}, element("th", {scope: "row"}, words), this.cells.get(name)))));
-      this.side.append(this.counts);
-    }
-    for (const [, value, name] of rows) {
-      text(this.cells.get(name), count(value));
-      this.cells.get(name).classList.toggle("bad", isBad.has(name) && !isZero(value));
-    }
+    this.counts.show([
+      ["complete", key("complete"), one.complete], ["incomplete", key("incomplete"), one.incomplete, true],
+      ["dropped", key("dropped"), one.dropped, true], ["skipped", key("skipped"), one.skipped, true],
+      ["pieces placed", key("pieces.placed"), one.pieces.placed], ["pieces lost", key("pieces.lost"), one.pieces.lost, true],
+      ["frames late", key("frames.late"), one.frames.late], ["frames misfit", key("frames.misfit"), one.frames.misfit],
+      ["frames duplicate", key("frames.duplicate"), one.frames.duplicate], ["frames without room", key("frames.no_room"), one.frames.no_room],
+      ["restarts", key("restarts"), one.restarts], ["bytes", key("bytes"), one.bytes]]);
   }
 }
 
@@ -185,7 +215,7 @@ async function showPictures(update) {
     sheets.get(index).showCounts(one, index);
     sheets.get(index).streams(one.streams.map((stream) => stream.id));
   }
-  for (const [place, facts] of update.pictures.entries()) await sheets.get(facts.index).show(facts, images[place]);
+  for (const facts of update.pictures) await sheets.get(facts.index).show(facts, images.get(facts.drawn));
 }
 
 // ---- tables ----
@@ -224,15 +254,25 @@ const CAUSES = {
   wire_symbol: "symbol errors on the wire", wire_length: "wrong length field", queue_error: "receive buffers in error",
 };
 
-function frameTables(update) {
+let frameCounts = null;
+
+function showFrameCounts(update) {
+  if (!frameCounts) {
+    frameCounts = new Counts();
+    byId("pictures").append(element("section", {class: "sheet"}, element("h2", {}, "Frames"), frameCounts.node));
+  }
   const frames = update.frames || {}, by = update.lost_by || {causes: {}};
   const facts = [["received", "frames.received", frames.received], ["valid", "frames.valid", frames.valid], ["damaged", "frames.damaged", frames.damaged, true],
     ["duplicate", "frames.duplicate", frames.duplicate, true], ["reordered", "frames.reordered", frames.reordered, true],
-    ["lost", "frames.lost", frames.lost, over], ["filtered: not ours, or ends of streams", "filtered", update.filtered], ["stale", "stale", update.stale, true],
+    ["lost", "frames.lost", frames.lost, over], ["filtered", "filtered", update.filtered], ["stale", "stale", update.stale, true],
     ["cut", "cut", update.cut, true], ["a PRBS lost its phase", "lock_lost", update.lock_lost, true],
     ["bits checked", "bits.checked", update.bits && update.bits.checked], ["bits wrong", "bits.wrong", update.bits && update.bits.wrong, true]];
   const causes = [...["nic_missed", "nic_error", "unexplained"].map((key) => [key, by[key]]), ...Object.entries(by.causes || {}).filter(([key]) => key in CAUSES)];
-  for (const [key, value] of causes) if (!isZero(value)) facts.push(["lost: " + CAUSES[key], "lost_by." + key, value, over]);
+  for (const [key, value] of causes) if (!isZero(value)) facts.push(["lost: " + CAUSES[key], (key in by ? "lost_by." : "lost_by.causes.") + key, value, over]);
+  frameCounts.show(facts);
+}
+
+function frameTables(update) {
   const damage = update.damage.map((one) => [one.kind, one.sequence === null ? "\u2013" : count(one.stream), one.sequence === null ? "\u2013" : count(one.sequence),
     count(one.queue), one.wrong_bits === null ? "\u2013" : count(one.wrong_bits), one.offset === null ? "\u2013" : count(one.offset),
     bits(one.expected, one.got), bits(one.got, one.expected)]);
@@ -243,7 +283,6 @@ function frameTables(update) {
   });
   const title = "Streams" + (update.streams_left ? " (the first " + update.streams.length + "; " + count(update.streams_left) + " more)" : "");
   return [damage.length ? table("First damaged frames, at their first wrong byte", ["kind", "stream", "frame", "queue", "wrong bits", "byte", "expected", "got"], damage) : null,
-    table("Frames", ["what", "count"], facts.filter(([, , value]) => value !== null && value !== undefined).map(([words, key, value, isBad]) => [words, cell(key, value, isBad)])),
     streams.length ? table(title, ["stream", "received", "valid", "damaged", "duplicate", "reordered", "lost"], streams) : null];
 }
 
@@ -298,6 +337,7 @@ async function show(update) {
     await showPictures(update);
   } else {
     showFrameFigures(update);
+    showFrameCounts(update);
   }
   showTables(update);
   document.body.dataset.updates = Number(document.body.dataset.updates || 0) + 1;
@@ -308,9 +348,11 @@ function read(buffer) {
   const view = new DataView(buffer);
   let at = 4 + view.getUint32(0, true);
   const update = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, at - 4)));
-  for (const place of update.pictures.keys()) {
+  const before = images;
+  images = new Map();
+  for (const {drawn} of update.pictures) {
     const bytes = view.getUint32(at, true);
-    if (bytes) images[place] = buffer.slice(at + 4, at + 4 + bytes);
+    images.set(drawn, bytes ? buffer.slice(at + 4, at + 4 + bytes) : images.get(drawn) || before.get(drawn));
     at += 4 + bytes;
   }
   return update;
@@ -322,7 +364,7 @@ function connect() {
   const socket = new WebSocket(address);
   socket.binaryType = "arraybuffer";
   const next = () => { if (socket.readyState === WebSocket.OPEN) socket.send("next"); };
-  socket.addEventListener("open", () => { images = []; sheets.forEach((sheet) => { sheet.drawn = 0; }); next(); });
+  socket.addEventListener("open", next);
   socket.addEventListener("message", async (message) => {
     await show(read(message.data));
     // A page that nobody sees asks for nothing.

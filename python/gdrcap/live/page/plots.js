@@ -36,6 +36,7 @@ function decimal(value) {
   const size = Math.abs(value);
   if (size === 0) return "0";
   if (size < 1e-3) return value.toExponential(1);
+  if (size >= 1000) return count(Math.round(value));
   return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3);
 }
 
