@@ -15,7 +15,7 @@ def main(root):
     if not shutil.which(FORMAT):
         print("%s is not installed: scripts/setup.sh check installs it where there is one" % FORMAT)
         return 77
-    files = [path for top in ("app", "lib", "kernels", "tests")
+    files = [path for top in ("app", "lib", "kernels", "python", "tests")
              for path in sorted((root / top).rglob("*")) if path.suffix in (".c", ".h", ".cu", ".cuh")]
     assert files, root
     done = subprocess.run([FORMAT, "--dry-run", "-Werror", *files], check=False)

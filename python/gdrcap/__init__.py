@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Raw Ethernet frames, and the images they carry, in GPU memory, without a copy.
+
+    with gdrcap.Session("config.yaml") as session:
+        for image in session.images():
+            tensor = torch.from_dlpack(image)
+
+See docs/python.md.
+"""
+from ._errors import ConfigError, Error
+from ._native import VERSION as __version__
+from ._native import Array, Batch, Frame, Image, Present, options, version
+from ._session import Batches, Images, Session
+
+__all__ = ["Array", "Batch", "Batches", "ConfigError", "Error", "Frame", "Image", "Images", "Present", "Session",
+           "__version__", "options", "version"]

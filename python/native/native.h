@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The extension behind the Python package: what its files share.
+ *
+ * Three kinds of things. A handle is a session with a count of who uses it, and is destroyed with the last.
+ * A lease is one image or batch, with a count of the Python objects, buffers and tensors over its memory,
+ * and is given back with the last; it keeps its handle. Both are plain C with atomic counts, since a
+ * tensor's deleter may be called on any thread, without the GIL, also after the interpreter is gone. What
+ * is left are Python objects that hold a handle or a lease, and never each other: so there are no circles,
+ * and nothing for the collector to visit.
+ */
+#ifndef GDRCAP_PYTHON_NATIVE_H
+#define GDRCAP_PYTHON_NATIVE_H
+
+#define PY_SSIZE_T_CLEAN
+#ifndef Py_LIMITED_API
+#define Py_LIMITED_API 0x030B0000
+#endif
+#include <Python.h>
+#include <structmember.h>
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <gdrcap.h>
+
+#include "dlpack.h"
+
+#define QUEUES_MAX (GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX)
+#define WAIT_SLICE_US 50000 /* between two looks for signals */
+
+/* ---- handles: py_handle.c ---- */
+
+struct cuda_lanes;
+
+struct handle {
+	atomic_uint refs;
+	long pid; /* of the process that made it */
+	struct gdrcap_config *config;
+	struct gdrcap_session *session; /* NULL: not created yet */
+	struct cuda_lanes *cuda;	/* NULL: without a GPU */
+	void *log;			/* context of log_line() */
+	/* One caller thread at a time. */
+	atomic_bool image_busy[GDRCAP_IMAGES_MAX], queue_busy[QUEUES_MAX];
+	/* Where memory lies, found out with the first image or batch: with the GIL. */
+	struct dlpack_device image_device[GDRCAP_IMAGES_MAX], frame_device;
+};
+
+/* NULL with an exception. */
+struct handle *handle_new(void);
+void handle_ref(struct handle *handle);
+/* Any thread, with or without the GIL. */
+void handle_unref(struct handle *handle);
+/* The same with the GIL, which is released meanwhile. NULL: nothing. */
+void handle_let_go(struct handle *handle);
+/* True in a child of the process that made it: nothing of it can be used there. */
+bool handle_is_childs(const struct handle *handle);
+
+/* ---- log lines: py_log.c ---- */
+
+/* A log function of the library's; context: a number that names the session. */
+void log_line(void *context, enum gdrcap_log_level level, const char *line);
+PyObject *log_wait(PyObject *module, PyObject *args);
+PyObject *log_take(PyObject *module, PyObject *args);
+
+/* ---- leases: py_lease.c ---- */
+
+#define LEASE_STREAMS 8u
+
+struct lease {
+	atomic_uint refs;
+	struct handle *handle;
+	struct gdrcap_images *images; /* NULL: a batch */
+	const struct gdrcap_image *image;
+	struct gdrcap_queue *queue;
+	const struct gdrcap_batch *batch;
+	struct dlpack_device device; /* of the memory */
+	/* On which somebody may still read it: with the GIL. */
+	uint64_t stream[LEASE_STREAMS];
+	uint32_t streams;
+};
+
+struct lease *lease_new_image(struct handle *handle, uint32_t index, struct gdrcap_images *images,
+			      const struct gdrcap_image *image);
+struct lease *lease_new_batch(struct handle *handle, struct gdrcap_queue *queue,
+			      const struct gdrcap_batch *batch);
+struct lease *lease_ref(struct lease *lease);
+/* Any thread, with or without the GIL. */
+void lease_unref(struct lease *lease);
+/* The same with the GIL, which is released where this is the last. */
+void lease_unref_gil(struct lease *lease);
+/* 0; -1 with an exception. 0 stands for no stream: nothing is remembered. */
+int lease_add_stream(struct lease *lease, uint64_t stream);
+/* A stream as Python gives it: a handle, or an object with `cuda_stream` (torch) or `ptr` (cupy). */
+int stream_from_object(PyObject *object, uint64_t *stream);
+
+/* ---- CUDA, of the driver that the process has: py_cuda.c ---- */
+
+#define CUDA_STREAM_LEGACY 1u /* the default stream of a device */
+#define CUDA_STREAM_THREAD 2u /* the default stream of a thread */
+
+/* NULL: no memory. cuda_finish() ends them. */
+struct cuda_lanes *cuda_lanes_new(void);
+/* Where `data` lies. */
+struct dlpack_device cuda_device_of(const void *data);
+/* Gives the lease's image or batch back behind all of its streams. 0 or a negative errno: then it is
+ * still the caller's. */
+int cuda_release(struct handle *handle, const struct lease *lease);
+/* Waits until all that was given back so has come back. */
+void cuda_finish(struct handle *handle);
+
+/* ---- arrays over memory: py_array.c, py_dlpack.c ---- */
+
+#define TENSOR_DIMS 8
+
+struct dtype {
+	const char *name;	/* "uint16" */
+	const char *typestr;	/* "<u2": as numpy writes it */
+	const char *format;	/* "H": of the struct module */
+	struct dlpack_dtype dl; /* code, bits, lanes */
+};
+
+struct tensor {
+	uint8_t *data;
+	const struct dtype *dtype;
+	int ndim;
+	int64_t shape[TENSOR_DIMS];
+	int64_t strides[TENSOR_DIMS]; /* bytes */
+	struct dlpack_device device;
+	bool read_only;
+};
+
+extern const struct dtype *const dtype_uint8, *const dtype_uint32;
+const struct dtype *dtype_from_object(PyObject *object);
+void tensor_bytes(struct tensor *tensor, uint8_t *data, int64_t bytes, struct dlpack_device device);
+int64_t tensor_count(const struct tensor *tensor); /* elements */
+
+/* All take the tensor and the lease that keeps its memory. */
+PyObject *tensor_dlpack(const struct tensor *tensor, struct lease *lease, PyObject *args,
+			PyObject *kwargs);
+PyObject *tensor_dlpack_device(const struct tensor *tensor);
+PyObject *tensor_cuda_array_interface(const struct tensor *tensor, struct lease *lease);
+/* bf_getbuffer; pairs with tensor_put_buffer(). */
+int tensor_get_buffer(PyObject *exporter, const struct tensor *tensor, struct lease *lease,
+		      Py_buffer *view, int flags);
+void tensor_put_buffer(PyObject *exporter, Py_buffer *view);
+PyObject *tensor_view(const struct tensor *bytes, struct lease *lease, PyObject *args,
+		      PyObject *kwargs);
+
+struct array_object {
+	PyObject ob_base;
+	struct lease *lease; /* NULL: the type was called */
+	struct tensor tensor;
+};
+
+extern PyTypeObject *array_type;
+/* Of `type`, which is array_type or made from it. */
+PyObject *array_new(PyTypeObject *type, const struct tensor *tensor, struct lease *lease);
+
+/* ---- images, batches and where they come from ---- */
+
+PyObject *image_new(struct lease *lease);
+PyObject *batch_new(struct lease *lease);
+PyObject *source_new(struct handle *handle, int images, uint32_t index);
+
+int array_init(PyObject *module);
+int image_init(PyObject *module);
+int batch_init(PyObject *module);
+int source_init(PyObject *module);
+int session_init(PyObject *module);
+
+/* ---- results: py_results.c ---- */
+
+PyObject *results_get(struct gdrcap_session *session);
+PyObject *results_event(const struct gdrcap_event *event);
+PyObject *results_steps(const struct gdrcap_step *step, uint32_t count);
+PyObject *results_gaps(const struct gdrcap_gap *gap, uint32_t count);
+
+/* ---- errors and texts: py_module.c ---- */
+
+/* Raises what the library says; returns NULL. */
+PyObject *raise_error(const struct gdrcap_error *error);
+/* gdrcap.Error with a text of ours. */
+PyObject *raise_code(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Text of any bytes: what is no UTF-8 is replaced by "?". NULL: None. */
+PyObject *text_from(const char *text);
+/* Adds a type to the module; NULL with an exception. */
+PyTypeObject *type_add(PyObject *module, PyType_Spec *spec, PyTypeObject *base);
+/* Puts a new reference, or NULL, which is an error, into a dictionary. */
+int dict_put(PyObject *dict, const char *key, PyObject *value);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sessions with a count of who uses them. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "native.h"
+
+struct handle *handle_new(void)
+{
+	struct handle *handle = calloc(1, sizeof(*handle));
+
+	if (handle)
+		handle->config = gdrcap_config_new();
+	if (!handle || !handle->config) {
+		free(handle);
+		PyErr_NoMemory();
+		return NULL;
+	}
+	atomic_init(&handle->refs, 1);
+	handle->pid = getpid();
+	return handle;
+}
+
+void handle_ref(struct handle *handle)
+{
+	atomic_fetch_add_explicit(&handle->refs, 1, memory_order_relaxed);
+}
+
+void handle_unref(struct handle *handle)
+{
+	/* Release: what other threads did with the session comes before its end; acquire: for who
+	 * ends it. */
+	if (!handle || atomic_fetch_sub_explicit(&handle->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	cuda_finish(handle);
+	gdrcap_destroy(handle->session);
+	gdrcap_config_free(handle->config);
+	free(handle);
+}
+
+void handle_let_go(struct handle *handle)
+{
+	if (!handle)
+		return;
+	Py_BEGIN_ALLOW_THREADS;
+	handle_unref(handle);
+	Py_END_ALLOW_THREADS;
+}
+
+bool handle_is_childs(const struct handle *handle)
+{
+	return handle->pid != getpid();
+}
