@@ -10,6 +10,7 @@ import atexit
 import itertools
 import logging
 import threading
+import traceback
 from typing import Union
 
 from . import _native
@@ -36,7 +37,11 @@ def deliver() -> None:
             logger = _loggers.get(session, _default)
             if dropped:
                 logger.warning("%d lines are left out: they came faster than they were logged", dropped)
-            logger.log(_LEVELS[level] if level < len(_LEVELS) else logging.DEBUG, "%s", text)
+            try:
+                logger.log(_LEVELS[level] if level < len(_LEVELS) else logging.DEBUG, "%s", text)
+            except Exception:  # a handler's own: no reason to end whoever called the library
+                if logging.raiseExceptions:
+                    traceback.print_exc()
     finally:
         _delivering.release()
 
@@ -44,10 +49,7 @@ def deliver() -> None:
 def _main() -> None:
     while not _ends:
         if _native.log_wait(_WAIT_MS):
-            try:
-                deliver()
-            except Exception:  # a handler's; it must not end all sessions' lines
-                _default.exception("a line could not be logged")
+            deliver()
 
 
 def register(logger: Union[logging.Logger, str, None]) -> int:

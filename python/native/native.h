@@ -163,7 +163,7 @@ PyObject *array_new(PyTypeObject *type, const struct tensor *tensor, struct leas
 
 PyObject *image_new(struct lease *lease);
 PyObject *batch_new(struct lease *lease);
-PyObject *source_new(struct handle *handle, int images, uint32_t index);
+PyObject *source_new(struct handle *handle, int images, Py_ssize_t index);
 
 int array_init(PyObject *module);
 int image_init(PyObject *module);

@@ -174,11 +174,12 @@ static int shape_settle(struct tensor *tensor, int64_t items)
 	return 0;
 }
 
-/* Rows, the last dimension being what a row has, lie `pitch` bytes apart. */
+/* Of the first dimension each entry begins `pitch` bytes behind the one before it. */
 static int view_rows(struct tensor *view, int64_t bytes, int64_t pitch)
 {
 	const int64_t item = item_bytes(view->dtype);
-	int64_t row, rows;
+	const bool open = view->ndim > 0 && view->shape[0] == -1;
+	int64_t row = item, rows;
 
 	if (view->ndim < 2) {
 		PyErr_SetString(PyExc_ValueError,
@@ -190,21 +191,22 @@ static int view_rows(struct tensor *view, int64_t bytes, int64_t pitch)
 			     (long long)pitch, view->dtype->name, (long long)item);
 		return -1;
 	}
-	/* what follows the rows' dimension is one row */
-	if (shape_settle(view, view->shape[0] == -1 ? INT64_MAX / 64 : bytes / item) < 0)
-		return -1;
-	row = item;
 	for (int i = view->ndim - 1; i > 0; i--) {
+		if (view->shape[i] < 0) {
+			PyErr_SetString(PyExc_ValueError,
+					"shape: with a pitch only the first dimension, that of the "
+					"rows, can be -1");
+			return -1;
+		}
 		view->strides[i] = row;
 		if (__builtin_mul_overflow(row, view->shape[i], &row))
-			row = INT64_MAX / 4;
+			row = INT64_MAX;
 	}
 	view->strides[0] = pitch;
-	if (row <= bytes && row > 0 && view->shape[0] > bytes / pitch + 1)
-		view->shape[0] = (bytes - row) / pitch + 1;
+	if (open)
+		view->shape[0] = row <= bytes ? (bytes - row) / pitch + 1 : 1;
 	rows = view->shape[0];
-	if (row <= pitch &&
-	    (rows == 0 || (rows - 1 <= bytes / pitch && (rows - 1) * pitch + row <= bytes)))
+	if (rows == 0 || (row <= pitch && row <= bytes && rows - 1 <= (bytes - row) / pitch))
 		return 0;
 	PyErr_Format(PyExc_ValueError,
 		     "shape, pitch: %lld rows of %lld bytes, %lld from one to the next, do not fit "

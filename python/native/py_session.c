@@ -110,12 +110,14 @@ static PyObject *session_add(PyObject *self, PyObject *args)
 static PyObject *session_get(PyObject *self, PyObject *args)
 {
 	struct handle *handle = session_handle(self);
-	unsigned int index = 0;
+	Py_ssize_t index = 0;
 	const char *key;
 
-	if (!handle || !PyArg_ParseTuple(args, "s|I:get", &key, &index))
+	if (!handle || !PyArg_ParseTuple(args, "s|n:get", &key, &index))
 		return NULL;
-	return text_from(gdrcap_config_get(handle->config, key, index));
+	if (index < 0 || index > UINT32_MAX)
+		Py_RETURN_NONE;
+	return text_from(gdrcap_config_get(handle->config, key, (uint32_t)index));
 }
 
 static PyObject *session_load(PyObject *self, PyObject *args)
@@ -333,10 +335,10 @@ static PyObject *session_image_name(PyObject *self, PyObject *args)
 static PyObject *session_source(PyObject *self, PyObject *args)
 {
 	struct handle *handle = session_opened(self);
-	unsigned int index;
+	Py_ssize_t index;
 	int images;
 
-	if (!handle || !PyArg_ParseTuple(args, "pI:source", &images, &index))
+	if (!handle || !PyArg_ParseTuple(args, "pn:source", &images, &index))
 		return NULL;
 	return source_new(handle, images, index);
 }

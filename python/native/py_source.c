@@ -16,27 +16,27 @@ struct source_object {
 
 static PyTypeObject *source_type;
 
-PyObject *source_new(struct handle *handle, int images, uint32_t index)
+PyObject *source_new(struct handle *handle, int images, Py_ssize_t index)
 {
 	allocfunc alloc = (allocfunc)PyType_GetSlot(source_type, Py_tp_alloc);
 	struct source_object *source = (struct source_object *)alloc(source_type, 0);
 
 	if (!source)
 		return NULL;
-	if (images && index < GDRCAP_IMAGES_MAX)
-		source->images = gdrcap_get_images(handle->session, index);
-	else if (!images && index < QUEUES_MAX)
-		source->queue = gdrcap_get_queue(handle->session, index);
+	if (images && index >= 0 && index < GDRCAP_IMAGES_MAX)
+		source->images = gdrcap_get_images(handle->session, (uint32_t)index);
+	else if (!images && index >= 0 && index < QUEUES_MAX)
+		source->queue = gdrcap_get_queue(handle->session, (uint32_t)index);
 	if (!source->images && !source->queue) {
 		Py_DECREF((PyObject *)source);
 		PyErr_Format(
 			PyExc_IndexError,
-			images ? "images %u: there are fewer; option image describes them"
-			       : "queue %u: there are fewer; options port and queues make them",
+			images ? "images %zd: there are fewer; option image describes them"
+			       : "queue %zd: there are fewer; options port and queues make them",
 			index);
 		return NULL;
 	}
-	source->index = index;
+	source->index = (uint32_t)index;
 	source->handle = handle;
 	handle_ref(handle);
 	return (PyObject *)source;

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the Python package's tests share. Each test_*.py is a program, as those of tests/e2e are:
+  GDRCAP_PYTHONPATH=build/python GDRCAP=build/app/gdrcap python3 tests/python/test_X.py [NAME...]
+"""
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+PACKAGE = os.environ.get("GDRCAP_PYTHONPATH", str(ROOT / "build" / "python"))
+sys.path[:0] = [PACKAGE, str(ROOT / "tests" / "e2e")]
+
+import e2e  # noqa: E402
+from e2e import Skip  # noqa: E402
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
+main = e2e.main
+TIMEOUT = e2e.TIMEOUT
+LAYOUT = str(ROOT / "config" / "image-gdrcap.yaml")
+FRAMES_AN_IMAGE, IMAGE_BYTES, PIECE = 1024, 1499136, 1464
+_wires = iter(range(10**6))
+
+
+def need_numpy():
+    if numpy is None:
+        raise Skip("numpy is not installed")
+    return numpy
+
+
+def wire():
+    """A wire's name that no other session of this process has."""
+    return "ring:python%d" % next(_wires)
+
+
+def loopback(images=10, **options):
+    """Options of a session that plays so many images into itself, slowly enough for a loaded machine: none is
+    lost while a consumer takes them one by one."""
+    name = wire()
+    config = {"port": name, "tx_port": name, "gpu": "host", "frames": images * FRAMES_AN_IMAGE,
+              "image": LAYOUT, "rate": "1gbit"}
+    config.update(options)
+    return {key: value for key, value in config.items() if value is not None}
+
+
+def silence(**options):
+    """A session whose frames are none of its images'."""
+    return loopback(frames=None, frame={"ethertype": "0x88b6"}, rate="1mbit", **options)
+
+
+def program(text, *arguments, status=0, env=None, flags=()):
+    """Runs this text as a Python program with the package; what it printed on both."""
+    done = subprocess.run([sys.executable, *flags, "-c", "import sys; sys.path[:0] = %r\n%s" % (
+        sys.path[:2] + [str(ROOT / "tests" / "python")], text), *arguments], capture_output=True, text=True, timeout=TIMEOUT, check=False,
+        env=dict(os.environ, **(env or {})))
+    assert done.returncode == status, "status %s, not %s:\n%s\n%s" % (done.returncode, status, done.stdout, done.stderr)
+    return done
+
+
+def refused(kind, words, function, *arguments, **options):
+    """The call raises this, and says these words."""
+    try:
+        function(*arguments, **options)
+    except kind as error:
+        assert words in str(error), "%r is not in: %s" % (words, error)
+        return error
+    raise AssertionError("nothing was raised: %r %r" % (arguments, options))

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sessions: options of every kind, refusals, log lines, events, async iteration, the README's example."""
+import asyncio
+import logging
+import pathlib
+import re
+import tempfile
+
+import py
+import gdrcap
+import test_images as truth
+
+
+def test_options():
+    """The same options as a nested map, keys with dots, flags, keywords, a file, and what is written over what."""
+    name = py.wire()
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "gdrcap.yaml")
+        path.write_text("port: [%s]\ntx_port: %s\ngpu: host\nframe: {size: 512}\nmatch: [\"vlan=5\", \"vlan=6\"]\n"
+                        "seconds: 0.5\n" % (name, name))
+        same = {"port": [name], "tx_port": name, "gpu": "host", "match": ("vlan=5", "vlan=6"), "seconds": 0.5}
+        for config, options in ((path, {}), (str(path), {}), ({**same, "frame": {"size": 512}}, {}),
+                                ({**same, "frame.size": "512"}, {}), ({**same, "frame-size": 512}, {}),
+                                (None, {**same, "frame__size": 512}), ({**same, "frame.size": 64}, {"frame__size": 512}),
+                                (path, {"pattern__restart": False, "queues": None})):
+            session = gdrcap.Session(config, **options)
+            assert session.option("port") == name and session.option("frame.size") == "512"
+            assert session.option("match", 1) == "vlan=6" and session.option("match", 2) is None
+            assert float(session.option("seconds")) == 0.5 and session.option("consumer") == "validate"
+            assert session.option("no such") is None
+            session.close()
+    rows = gdrcap.options()
+    assert {row["key"] for row in rows} >= {"port", "image", "frame.size"} and all(row["help"] for row in rows)
+    assert gdrcap.__version__ in gdrcap.version()
+
+
+def test_layouts():
+    """Layouts of images as maps, alone and several, and as texts."""
+    udp = {"base": "udp", "number": {"at": 0, "bytes": 8}, "place": [{"at": 8, "bytes": 2, "times": 1000}],
+           "data": {"payload": 11}, "piece": 1000, "bytes": 15700, "name": "one", "match": ["dst_port=5000"]}
+    other = dict(udp, name="two", match=["dst_port=5001"])
+    with tempfile.TemporaryDirectory() as folder:
+        sender = truth.Sender(range(4))
+        path = truth.write_pcap(folder, "in.pcap", sender.frames())
+        for image in (udp, [udp, other], {**udp, "incomplete": "drop"}):
+            with gdrcap.Session({"port": "net_pcap0,rx_pcap=" + path, "gpu": "host", "frames": 64, "image": image}) as session:
+                assert session.image_names[0] == "one" and session.option("consumer") == "host"
+                assert [image.copy() for image in session.images(timeout=py.TIMEOUT)] == [
+                    sender.expected(0, number) for number in range(4)]
+    session = gdrcap.Session(py.loopback(image=["gvsp,bytes=307200,piece=1364", "spead,bytes=1M,match=dst_port=7"][:1]))
+    py.refused(IndexError, "there are fewer", session._native.source, True, 1)
+    session.close()
+    py.refused(gdrcap.ConfigError, "cannot be mixed", gdrcap.Session, py.loopback(image=[udp, "gvsp"]))
+
+
+def test_refused():
+    """What is wrong with options says so, as an exception that is several things at once."""
+    error = py.refused(gdrcap.ConfigError, "unknown option", gdrcap.Session, {"prot": "ring:x"})
+    assert isinstance(error, (ValueError, OSError, gdrcap.Error)) and error.errno == 22 and error.strerror == str(error)
+    py.refused(ValueError, "unknown option", gdrcap.Session, frame={"sise": 3})
+    py.refused(gdrcap.ConfigError, "frame.size", gdrcap.Session, frame__size="")
+    py.refused(gdrcap.ConfigError, "no value", gdrcap.Session, port=object())
+    py.refused(gdrcap.ConfigError, "no value", gdrcap.Session, port=[["a"]])
+    py.refused(gdrcap.ConfigError, "queues", gdrcap.Session, queues=3.5)
+    py.refused(gdrcap.ConfigError, "queues", gdrcap.Session, queues=1e300)
+    py.refused(gdrcap.ConfigError, "", gdrcap.Session, {"image": {"base": "udp\n\"]: {"}})
+    py.refused(gdrcap.Error, "nowhere.yaml", gdrcap.Session, "nowhere.yaml")
+    py.refused(gdrcap.Error, "", gdrcap.Session, port="net_af_packet0,iface=no-such0")
+    py.refused(ValueError, "null character", gdrcap.Session, port="a\0b")
+    py.refused(TypeError, "", gdrcap.Session, 5)
+    session = gdrcap.Session(py.loopback())
+    py.refused(ValueError, "not started", session.images)
+    with session:
+        py.refused(gdrcap.Error, "", session.start)
+        py.refused(IndexError, "there are fewer", session.images, 1)
+        py.refused(IndexError, "there are fewer", session.batches, 99)
+        py.refused(IndexError, "there are fewer", session.images, 1 << 40)
+        py.refused(IndexError, "there are fewer", session.images, -1)
+        py.refused(OverflowError, "", session.images, 1 << 70)
+        py.refused(gdrcap.Error, "consumer: host", session.batches().poll)
+        py.refused(gdrcap.Error, "", session.selftest)
+    for kind in (gdrcap.Image, gdrcap.Array, gdrcap.Frame, gdrcap.Batch, gdrcap.Present):
+        py.refused(TypeError, "cannot create", kind)
+
+
+def test_log():
+    """Each session's lines go to its own logger, in order, on Python's threads; a handler that fails harms nobody."""
+    seen = {"one": [], "two": []}
+
+    class Keep(logging.Handler):
+        def emit(self, record):
+            seen[record.name].append((record.levelno, record.getMessage()))
+            if len(seen["two"]) == 2:
+                raise RuntimeError("a handler's own")
+
+    for name in seen:
+        logger = logging.getLogger(name)
+        logger.setLevel(logging.DEBUG)
+        logger.propagate = False
+        logger.addHandler(Keep())
+    left, right = (gdrcap.Session(py.loopback(1), log=log) for log in ("one", logging.getLogger("two")))
+    try:
+        with left:
+            assert any("memory:" in text for _, text in seen["one"]), seen
+            list(left.images(timeout=py.TIMEOUT))
+    finally:
+        right.close()
+    assert {level for level, _ in seen["one"]} <= {logging.DEBUG, logging.INFO, logging.WARNING}, seen
+    assert len(seen["two"]) > 2, "the handler's exception ended the lines"
+
+
+def test_events():
+    with gdrcap.Session(py.loopback(2)) as session:
+        assert session.event_fd() >= 0
+        list(session.images(timeout=py.TIMEOUT))
+        session.stop()
+        names = []
+        while (event := session.event()) is not None:
+            names.append(event["name"])
+            assert event["time_ns"] > 10**18 and event["text"], event
+        assert "first_frame" in names and names[-1] == "end", names
+
+
+def test_async():
+    """Images by the event loop, beside another task; a time-out, a stop and a close while it waits."""
+    async def take(session, images):
+        count = 0
+        async for image in images:
+            assert image.complete
+            count += 1
+            image.release()
+        return count
+
+    async def all_of_it():
+        with gdrcap.Session(py.loopback(5)) as session:
+            ticks = 0
+            task = asyncio.ensure_future(take(session, session.images()))
+            while not task.done():
+                await asyncio.sleep(0.001)
+                ticks += 1
+            assert await task == 5 and ticks > 1
+        for end in ("stop", "close"):
+            with gdrcap.Session(py.silence()) as session:
+                try:
+                    await session.images(timeout=0.01).__anext__()
+                    raise AssertionError("it came")
+                except TimeoutError:
+                    pass
+                images = session.images()
+                task = asyncio.ensure_future(take(session, images))
+                await asyncio.sleep(0)
+                await asyncio.sleep(0.01)
+                getattr(session, end)()
+                assert await asyncio.wait_for(task, py.TIMEOUT) == 0
+                cancelled = gdrcap.Session(py.silence())
+                with cancelled:
+                    task = asyncio.ensure_future(take(cancelled, cancelled.images()))
+                    await asyncio.sleep(0.01)
+                    task.cancel()
+                    try:
+                        await task
+                    except asyncio.CancelledError:
+                        pass
+
+    asyncio.run(all_of_it())
+
+
+def test_readme():
+    """The example of the README and those of the guide that are marked so, as they stand."""
+    for page in ("README.md", "docs/python.md"):
+        text = (py.ROOT / page).read_text()
+        programs = re.findall(r"^```python\n(# runs\n.*?)^```$", text, re.S | re.M)
+        assert programs, page
+        py.need_numpy()
+        for source in programs:
+            done = py.program("import os\nos.chdir(%r)\n" % str(py.ROOT) + source)
+            assert done.stdout, source
+
+
+if __name__ == "__main__":
+    py.main(globals())
