@@ -11,7 +11,7 @@ BENCH_ARGS ?= --quick --save $(BUILD)/bench.json
 export PATH := $(PATH):/usr/local/cuda/bin
 
 .DEFAULT_GOAL := all
-.PHONY: all demo check check-sanitized ci bench install clean help
+.PHONY: all demo python check check-sanitized ci bench install clean help
 
 all: ## build program and libraries
 	@scripts/setup.sh build
@@ -24,6 +24,9 @@ demo: ## build the program, and play frames through a software port into memory:
 	@echo
 	@echo "Next: $(BUILD)/app/gdrcap doctor   is this machine able to capture into GPU memory?"
 	@echo "      $(BUILD)/app/gdrcap --help   all commands; make install puts it into the PATH"
+
+python: all ## a wheel and an sdist of the Python package, in BUILD/dist
+	@scripts/python-dist.sh $(BUILD)
 
 check: ## build and run all tests
 	@scripts/setup.sh check

@@ -59,7 +59,7 @@ build_sanitized() {
 
 mkdir -p "$build"
 scripts/test-python.sh "$build"
-E2E_PYTHON=$(cd "$build" && pwd)/python/bin/python3
+E2E_PYTHON=$(cd "$build" && pwd)/venv/bin/python3
 export E2E_PYTHON
 
 # A log of an earlier run must not count for this one.

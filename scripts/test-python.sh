@@ -3,11 +3,11 @@
 #
 # usage: test-python.sh BUILD
 #
-# Makes BUILD/python, with the packages of tests/e2e/requirements.txt that some tests compare with. They are
+# Makes BUILD/venv, with the packages of tests/e2e/requirements.txt that some tests compare with. They are
 # skipped where these cannot be had: that is no failure.
 set -u
 cd "$(dirname "$0")/.."
-folder=$1/python
+folder=$1/venv
 test -f "$folder/complete" && cmp -s tests/e2e/requirements.txt "$folder/complete" && exit 0
 echo "test-python: installing $(grep -v '^#' tests/e2e/requirements.txt | tr '\n' ' ')into $folder"
 rm -rf "$folder"

@@ -27,7 +27,7 @@ def text_of(key: str, value: Any) -> str:
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() else format(value, "f" if 1e-6 <= abs(value) < 1e15 else "g")
     if isinstance(value, os.PathLike):
-        return os.fspath(value)
+        return os.fsdecode(value)
     raise _refuse("%s: %r is no value; allowed: text, numbers, True, False, None, and lists of these" % (key, value))
 
 

@@ -121,7 +121,7 @@ class Batch:
     def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
                  trace: Optional[TracebackType], /) -> bool: ...
 
-_Taken = TypeVar("_Taken", Image, Batch)
+_Taken = TypeVar("_Taken")
 
 @final
 class Source(Generic[_Taken]):

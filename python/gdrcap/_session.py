@@ -22,7 +22,8 @@ _EVENTS = ("", "first_frame", "link_down", "link_up", "port_gone", "no_slots", "
 _SLICE_MS = 50
 _IMAGES_MAX = 4
 
-Taken = TypeVar("Taken", _native.Image, _native.Batch)
+Taken = TypeVar("Taken")
+Kept = TypeVar("Kept", "Images", "Batches")
 
 
 class _Source(Generic[Taken], Iterator[Taken], AsyncIterator[Taken]):
@@ -226,7 +227,7 @@ class Session:
             raise ValueError("the session is not started: use it in a with statement, or call start()")
         return self._native
 
-    def _kept(self, source: Any) -> Any:
+    def _kept(self, source: Kept) -> Kept:
         self._sources.add(source)
         return source
 

@@ -21,7 +21,7 @@ FIRST = 1 << 40
 
 def python():
     """One that has spead2: that of `make check`'s, or any."""
-    said = os.environ.get("E2E_PYTHON", str(e2e.ROOT / "build" / "python" / "bin" / "python3"))
+    said = os.environ.get("E2E_PYTHON", str(e2e.ROOT / "build" / "venv" / "bin" / "python3"))
     for name in (said, "python3"):
         try:
             done = subprocess.run([name, PEER, "version"], stdout=subprocess.PIPE,

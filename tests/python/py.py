@@ -18,6 +18,11 @@ try:
     import numpy
 except ImportError:
     numpy = None
+    # Where scripts/test-python.sh put it.
+    venv = os.environ.get("E2E_PYTHON", str(ROOT / "build" / "venv" / "bin" / "python3"))
+    if os.access(venv, os.X_OK) and os.path.abspath(venv) != sys.executable and "PY_VENV" not in os.environ:
+        os.environ["PY_VENV"] = "1"
+        os.execv(venv, [venv, *sys.orig_argv[1:]])
 
 main = e2e.main
 TIMEOUT = e2e.TIMEOUT
