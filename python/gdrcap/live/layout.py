@@ -160,16 +160,18 @@ class Geometry:
         return self.width // self.format.pixels * self.format.group_bytes
 
 
+def _sent_format(image: Any, layout: Layout) -> str | None:
+    """Of the pixel format in the sender's leader, where there is one that is known."""
+    code = image.fields[2]
+    return PACKED_FORMATS.get(layout.convert, {}).get(code) or PIXEL_FORMATS.get(code)
+
+
 def _format_of(image: Any, layout: Layout, wanted: Wanted) -> Format | None:
     if wanted.format:
         return wanted.format
     if layout.convert in CONVERTED_SAMPLES:
         return FORMATS[CONVERTED_SAMPLES[layout.convert]]
-    if layout.group:
-        named = GROUPS.get((layout.group, layout.convert))
-    else:
-        code = image.fields[2]
-        named = PACKED_FORMATS.get(layout.convert, {}).get(code) or PIXEL_FORMATS.get(code)
+    named = GROUPS.get((layout.group, layout.convert)) if layout.group else _sent_format(image, layout)
     return FORMATS[named] if named else None
 
 
@@ -181,7 +183,7 @@ def geometry(image: Any, layout: Layout, wanted: Wanted) -> Geometry:
         return Geometry(raw)
     if not found:
         return Geometry(raw, why="nobody said what pixels these are: --format, --width and --height do")
-    sent_width, sent_height = image.fields[:2] if image.fields[2] in PIXEL_FORMATS or layout.parser == "gvsp" else (0, 0)
+    sent_width, sent_height = image.fields[:2] if _sent_format(image, layout) or layout.parser == "gvsp" else (0, 0)
     width = wanted.width or layout.width or sent_width
     row = layout.converted(layout.row)
     if not width:

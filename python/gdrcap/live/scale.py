@@ -58,15 +58,14 @@ def _reduced(rows: Any, geometry: Geometry, step: int, group_step: int, row_step
     single = pick(0, 0)
     downs = range(0, row_step, -(-row_step // AVERAGED))
     acrosses = range(0, group_step, -(-group_step // AVERAGED))
-    height, width = single.shape[:2]
-    # Blocks at the edges may be cut: these are averaged over what all of them have.
-    total, count = single, 1
+    # Blocks at the edges may be cut: they are averaged over what they have.
+    total, count = single + 0, single * 0 + 1
     for down in downs:
         for across in acrosses:
             if down or across:
                 other = pick(down, across)
-                if other.shape[0] == height and other.shape[1] == width:
-                    total, count = total + other, count + 1
+                total[:other.shape[0], :other.shape[1]] += other
+                count[:other.shape[0], :other.shape[1]] += 1
     return total // count, single
 
 
@@ -157,5 +156,5 @@ def _luma_and_chroma(groups: np.ndarray, geometry: Geometry) -> tuple[np.ndarray
 def _rgb(luma: np.ndarray, blue: np.ndarray, red: np.ndarray) -> np.ndarray:
     """By ITU-R BT.709 with its narrow range; factors are of 4096."""
     y, u, v = (luma - 16) * 4769, blue - 128, red - 128
-    return np.stack([np.clip(part >> 12, 0, 255) for part in (
+    return np.stack([np.clip(part + 2048 >> 12, 0, 255) for part in (
         y + 7343 * v, y - 873 * u - 2183 * v, y + 8652 * u)], axis=2).astype(np.uint8)
