@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import errno
 import importlib.util
 import json
@@ -167,12 +166,17 @@ async def _serve(run: Run, view: View, arguments: argparse.Namespace, sockets: A
         loop.remove_signal_handler(signal.SIGINT)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
+    def failed(task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception():
+            logging.getLogger("gdrcap.live").error("the page shows no more: %s", task.exception(), exc_info=task.exception())
+
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop)
     ended = ended_event(run.ended)
     async with served(server, sockets):
         _say(f"the page: {server.url(sockets[0].getsockname()[1])}")
         feeding = asyncio.create_task(feed.run())
+        feeding.add_done_callback(failed)
         waits = [asyncio.create_task(one.wait()) for one in (ended, stopped)]
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         if not stopped.is_set():
@@ -185,8 +189,7 @@ async def _serve(run: Run, view: View, arguments: argparse.Namespace, sockets: A
         await server.say_goodbye()
         for task in (*waits, feeding):
             task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await feeding
+        await asyncio.wait([feeding])
 
 
 def _errors(run: Run) -> list[str]:
@@ -238,6 +241,7 @@ def main(words: list[str] | None = None) -> int:
     if (arguments.config and arguments.demo) or not (arguments.config or arguments.set or arguments.demo):
         made.error("give CONFIG, --set or --demo: what to capture, or a camera that is none")
     logging.basicConfig(level=logging.WARNING, format="gdrcap.live: %(message)s")
+    logging.getLogger("aiohttp").setLevel(logging.CRITICAL)  # what strangers send is no news
     try:
         _need(("aiohttp",))
         with tempfile.TemporaryDirectory(prefix="gdrcap-live-") as folder:

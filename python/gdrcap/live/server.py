@@ -34,46 +34,43 @@ class Feed:
 
     def __init__(self, make: Callable[[], Update]):
         self._make = make
-        self._changed = asyncio.Condition()
-        self._waiting = 0
+        self._waiting: set[asyncio.Future[tuple[int, Update]]] = set()
+        self._wanted = asyncio.Event()
         self._newest: Update | None = None
         self._number = 0
-        self.made = 0  # updates
 
     async def after(self, number: int) -> tuple[int, Update]:
-        """An update newer than `number`, and its number. After the run's last one there is none: it waits."""
-        async with self._changed:
-            self._waiting += 1
-            self._changed.notify_all()
-            try:
-                await self._changed.wait_for(lambda: self._number > number)
-            finally:
-                self._waiting -= 1
-            assert self._newest is not None
+        """The next update, and its number. The run's last one is for whoever has seen `number` before; then there is none."""
+        if self._newest and self._newest.final and self._number > number:
             return self._number, self._newest
+        found: asyncio.Future[tuple[int, Update]] = asyncio.get_running_loop().create_future()
+        self._waiting.add(found)
+        self._wanted.set()
+        try:
+            return await found
+        finally:
+            self._waiting.discard(found)
 
     async def run(self) -> None:
         """Makes updates until the last one of the run."""
         last = -INTERVAL
         while not (self._newest and self._newest.final):
-            async with self._changed:
-                await self._changed.wait_for(lambda: self._waiting > 0)
+            await self._wanted.wait()
             await asyncio.sleep(max(last + INTERVAL - time.monotonic(), 0))
-            last = time.monotonic()
-            update = await asyncio.to_thread(self._make)
-            self.made += 1
-            async with self._changed:
-                self._newest = update
+            if self._waiting:  # who waited may have left
+                last = time.monotonic()
+                self._newest = await asyncio.to_thread(self._make)
                 self._number += 1
-                self._changed.notify_all()
+            self._wanted.clear()
+            for found in self._waiting:
+                if not found.done():
+                    found.set_result((self._number, self._newest))  # type: ignore[arg-type]
+            self._waiting.clear()
 
     async def finish(self) -> None:
         """Makes the last update, for the browsers that are there."""
-        async with self._changed:
-            self._waiting += 1
-            self._changed.notify_all()
-            await self._changed.wait_for(lambda: self._newest is not None and self._newest.final)
-            self._waiting -= 1
+        while not (await self.after(0))[1].final:
+            pass
 
 
 def host_of(header: str) -> str | None:

@@ -286,8 +286,6 @@ function frameTables(update) {
     streams.length ? table(title, ["stream", "received", "valid", "damaged", "duplicate", "reordered", "lost"], streams) : null];
 }
 
-let tablesShown = "";
-
 // Tables are made anew when they changed, at most once a second, and not while somebody selects in them.
 let tablesAt = 0;
 function showTables(update) {
@@ -297,11 +295,10 @@ function showTables(update) {
   if (update.messages.length)
     made.push(element("section", {class: "sheet"}, element("h2", {}, "Messages"),
       element("ul", {class: "messages"}, ...update.messages.map((message) => element("li", {}, message)))));
-  const holder = element("div", {}, ...made);
-  if (holder.innerHTML === tablesShown) return;
+  const there = [...byId("tables").children];
+  if (made.length === there.length && made.every((node, i) => node.isEqualNode(there[i]))) return;
   const selection = document.getSelection();
   if (!over && selection && !selection.isCollapsed && byId("tables").contains(selection.anchorNode)) return;
-  tablesShown = holder.innerHTML;
   tablesAt = now;
   const scrolled = [...byId("tables").querySelectorAll(".scroll")].map((node) => node.scrollLeft);
   const hasFocus = [...byId("tables").querySelectorAll(".scroll")].indexOf(document.activeElement);
