@@ -69,10 +69,17 @@ class Page:
         return found["result"].get("value")
 
     async def until(self, script, what):
-        """Until a script's value is true: looked at after each of the page's own updates."""
+        """Until a script's value is true; one that fails, as the page is not there yet, is tried again."""
         deadline = asyncio.get_running_loop().time() + TIMEOUT
-        while not await self.evaluate(script):
-            assert asyncio.get_running_loop().time() < deadline, (what, await self.evaluate("document.body.innerText"))
+        failed = None
+        while True:
+            try:
+                if await self.evaluate(script):
+                    return
+            except AssertionError as error:
+                failed = error
+            if asyncio.get_running_loop().time() > deadline:
+                raise AssertionError("%s did not come: %s\n%s" % (what, await self.evaluate("document.body.innerText"), failed))
             await asyncio.sleep(0.05)
 
     async def look(self, width, height, dark=False, phone=False):

