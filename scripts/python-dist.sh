@@ -28,7 +28,8 @@ cd "$stage/source"
 "$python" - "$build/dist" <<-END
 	import os, sys
 	from setuptools import build_meta
-	os.makedirs(sys.argv[1], exist_ok=True)
-	for made in (build_meta.build_sdist(sys.argv[1]), build_meta.build_wheel(sys.argv[1])):
-	    print("python-dist:", os.path.join(sys.argv[1], made))
+	to = sys.argv[1]  # which it writes over
+	os.makedirs(to, exist_ok=True)
+	for build in (build_meta.build_sdist, build_meta.build_wheel):
+	    print("python-dist:", os.path.join(to, build(to)))
 END
