@@ -23,6 +23,8 @@ def path(torch, folder, frame, pieces, ring, **options):
         began = None
         for image in session.images(timeout=py.TIMEOUT):
             tensor = torch.from_dlpack(image.view("int64"))
+            if not image.complete:  # the last one, which the run's end cut
+                continue
             words[taken] = tensor[-1]
             first.append(gpu.first_word(image) + image.bytes // 8 - 1)
             began = began or time.perf_counter()
@@ -37,17 +39,21 @@ def path(torch, folder, frame, pieces, ring, **options):
 
 def test_path():
     torch = gpu.need_torch()
-    best = 0.0
+    best, whole = 0.0, 0.0
     with tempfile.TemporaryDirectory() as folder:
-        for frame, pieces, ring, options in ((9018, 2048, 16, {}), (9018, 4096, 16, {"queues": 2}), (1518, 8192, 16, {})):
+        for frame, pieces, ring, options in (
+                (9018, 2048, 16, {}), (9018, 4096, 16, {"queues": 2}), (1518, 8192, 16, {}),
+                (9018, 2048, 32, {"rate": "400gbit"}), (1518, 8192, 32, {"rate": "400gbit"})):
             gbps, taken, summary = path(torch, folder, frame, pieces, ring, **options)
             images = summary["images"][0]
             print("frames of %d bytes, images of %.1f MB, %s: %.0f Gb/s, %d images; %d incomplete, %d dropped, path %.0f Gb/s, %s"
                   % (frame, (frame - 54) * pieces * 1e-6, options, gbps, taken, images["incomplete"], images["dropped"],
                      summary["rate"]["gbps"], summary["memory"]["gpu"]))
-            assert images["incomplete"] == 0, images
+            assert images["incomplete"] == images["incomplete_by"]["stopped"] <= len(images["streams"]), images
             best = max(best, gbps)
-    assert best >= LEAST_GBPS, best
+            if images["dropped"] == images["frames"]["no_room"] == 0:
+                whole = max(whole, gbps)
+    assert best >= LEAST_GBPS and whole >= LEAST_GBPS, (best, "without a drop", whole)
 
 
 if __name__ == "__main__":

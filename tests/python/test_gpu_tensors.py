@@ -64,8 +64,8 @@ def test_cupy():
 
 
 def late_reader(torch, session, images, let_go):
-    """Whether an image whose reader is a kernel that first waits 50 ms was still there. let_go(image, stream) makes a
-    tensor, and drops all else."""
+    """Whether an image whose reader is a kernel that first waits 50 ms was still there. let_go(image, stream) gives a
+    tensor, and what to do when the kernels that read it are launched."""
     stream = torch.cuda.Stream()
     cycles = int(KERNEL_MS * 1e-3 * 1.8e9)
     image = next(images)
@@ -73,11 +73,12 @@ def late_reader(torch, session, images, let_go):
     out = torch.empty(image.bytes // 8, dtype=torch.int64, device="cuda")
     done = torch.cuda.Event()
     with torch.cuda.stream(stream):
-        tensor = let_go(image, stream)
+        tensor, launched = let_go(image, stream)
         torch.cuda._sleep(cycles)
         out.copy_(tensor)
         done.record()
-    del tensor, image
+    launched()
+    del tensor, launched, image
     came = 0
     while not done.query():
         came += images.wait(0.005) is not None
@@ -112,18 +113,17 @@ def test_dropped_while_a_kernel_reads():
         with gdrcap.Session(options) as session:
             images = session.images(timeout=py.TIMEOUT)
 
+            def raw(image):
+                return torch.as_tensor(Raw(image.address, image.bytes // 8), device="cuda")
+
             def by_dlpack(image, stream):
-                return torch.from_dlpack(image.view("int64"))
+                return torch.from_dlpack(image.view("int64")), lambda: None
 
             def by_release(image, stream):
-                tensor = torch.as_tensor(Raw(image.address, image.bytes // 8), device="cuda")
-                image.release(stream=stream)
-                return tensor
+                return raw(image), lambda: image.release(stream=stream)
 
             def careless(image, stream):
-                tensor = torch.as_tensor(Raw(image.address, image.bytes // 8), device="cuda")
-                image.release()
-                return tensor
+                return raw(image), image.release
 
             for _ in range(3):
                 for let_go in (by_dlpack, by_release):
