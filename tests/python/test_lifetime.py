@@ -65,11 +65,13 @@ def test_buffers_go_back():
                        "images come though no buffer is free")
             assert images.poll() is None
             assert [bytes(memoryview(thing)) for thing in kept] == data, "a buffer that is looked at was used again"
+            taken = []  # and kept, so that each of the others has to free one
             while kept:
                 kept.pop()
-                image = images.wait(py.TIMEOUT)
-                assert image is not None, "a buffer did not go back"
-                image.release()
+                taken.append(images.wait(py.TIMEOUT))
+                assert taken[-1] is not None, "a buffer did not go back"
+            taken[0].release()
+            assert images.wait(py.TIMEOUT) is not None
 
 
 def test_session_ends_first():
