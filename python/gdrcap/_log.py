@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import itertools
 import logging
+import os
 import threading
 import traceback
 from typing import Union
@@ -25,11 +26,13 @@ _delivering = threading.Lock()
 _starting = threading.Lock()
 _thread: threading.Thread | None = None
 _ends = False
+_process = os.getpid()
 
 
 def deliver() -> None:
-    """Logs what waits. Where another thread is at it, it is his."""
-    if not _delivering.acquire(blocking=False):
+    """Logs what waits. Where another thread is at it, it is his. In a child of the process the queue may be locked
+    for good."""
+    if os.getpid() != _process or not _delivering.acquire(blocking=False):
         return
     try:
         while (row := _native.log_take()) is not None:

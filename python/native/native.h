@@ -19,6 +19,7 @@
 #include <Python.h>
 #include <structmember.h>
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,6 +43,7 @@ struct handle {
 	struct gdrcap_session *session; /* NULL: not created yet */
 	struct cuda_lanes *cuda;	/* NULL: without a GPU */
 	void *log;			/* context of log_line() */
+	pthread_mutex_t copying;	/* over gdrcap_image_copy(), without the GIL */
 	/* One caller thread at a time. */
 	atomic_bool image_busy[GDRCAP_IMAGES_MAX], queue_busy[QUEUES_MAX];
 	/* Where memory lies, found out with the first image or batch: with the GIL. */
@@ -91,6 +93,8 @@ struct lease *lease_ref(struct lease *lease);
 void lease_unref(struct lease *lease);
 /* The same with the GIL, which is released where this is the last. */
 void lease_unref_gil(struct lease *lease);
+/* Copies bytes of an image to host memory, without the GIL: 0 or a negative errno. */
+int lease_copy(struct lease *lease, uint64_t from, uint64_t bytes, void *to);
 /* 0; -1 with an exception. 0 stands for no stream: nothing is remembered. */
 int lease_add_stream(struct lease *lease, uint64_t stream);
 /* A stream as Python gives it: a handle, or an object with `cuda_stream` (torch) or `ptr` (cupy). */

@@ -213,17 +213,11 @@ static PyObject *copy_new(struct export *export, const struct tensor *tensor, st
 	copy.data = export->copy;
 	copy.device = (struct dlpack_device){ DLPACK_CPU, 0 };
 	copy.read_only = false;
-	/* Another thread may release the image meanwhile. */
-	export->lease = lease_ref(lease);
-	Py_BEGIN_ALLOW_THREADS;
-	if (tensor->device.type == DLPACK_CPU)
-		memcpy(export->copy, tensor->data, (size_t)bytes);
+	if (tensor->device.type != DLPACK_CPU)
+		ret = lease_copy(lease, (uint64_t)(tensor->data - lease->image->data),
+				 (uint64_t)bytes, export->copy);
 	else
-		ret = gdrcap_image_copy(lease->image, (uint64_t)(tensor->data - lease->image->data),
-					(uint64_t)bytes, export->copy);
-	Py_END_ALLOW_THREADS;
-	lease_unref_gil(lease);
-	export->lease = NULL;
+		memcpy(export->copy, tensor->data, (size_t)bytes);
 	if (ret == 0)
 		return capsule_new(export, &copy, versioned);
 	export_free(export);

@@ -17,6 +17,7 @@ struct handle *handle_new(void)
 		return NULL;
 	}
 	atomic_init(&handle->refs, 1);
+	pthread_mutex_init(&handle->copying, NULL);
 	handle->pid = getpid();
 	return handle;
 }
@@ -35,6 +36,7 @@ void handle_unref(struct handle *handle)
 	cuda_finish(handle);
 	gdrcap_destroy(handle->session);
 	gdrcap_config_free(handle->config);
+	pthread_mutex_destroy(&handle->copying);
 	free(handle);
 }
 

@@ -68,7 +68,8 @@ static int present_get_buffer(PyObject *self, Py_buffer *view, int flags)
 
 static PyType_Slot present_slots[] = {
 	{ Py_tp_doc,
-	  "Which pieces of an image came: a sequence of bool, one a piece.\n\n"
+	  "Which pieces of an image came: a sequence of bool, one a piece; empty where nobody said how\n"
+	  "many there are (missing() tells of those, too).\n\n"
 	  "As a buffer it is uint32 words, bit i % 32 of word i // 32 being piece i, in host memory "
 	  "that a GPU reads too; only to read." },
 	{ Py_tp_dealloc, (void *)present_dealloc },
@@ -321,13 +322,7 @@ static PyObject *image_copy(PyObject *self, PyObject *args, PyObject *kwargs)
 	copy = PyBytes_FromStringAndSize(NULL, count);
 	if (!copy || count == 0)
 		return copy;
-	/* Another thread may release the image meanwhile. */
-	lease_ref(lease);
-	char *to = PyBytes_AsString(copy);
-	Py_BEGIN_ALLOW_THREADS;
-	ret = gdrcap_image_copy(lease->image, (uint64_t)from, (uint64_t)count, to);
-	Py_END_ALLOW_THREADS;
-	lease_unref_gil(lease);
+	ret = lease_copy(lease, (uint64_t)from, (uint64_t)count, PyBytes_AsString(copy));
 	if (ret == 0)
 		return copy;
 	Py_DECREF(copy);

@@ -118,6 +118,21 @@ void lease_unref_gil(struct lease *lease)
 	Py_END_ALLOW_THREADS;
 }
 
+int lease_copy(struct lease *lease, uint64_t from, uint64_t bytes, void *to)
+{
+	int ret;
+
+	/* Another thread may release the image meanwhile. */
+	lease_ref(lease);
+	Py_BEGIN_ALLOW_THREADS;
+	pthread_mutex_lock(&lease->handle->copying);
+	ret = gdrcap_image_copy(lease->image, from, bytes, to);
+	pthread_mutex_unlock(&lease->handle->copying);
+	Py_END_ALLOW_THREADS;
+	lease_unref_gil(lease);
+	return ret;
+}
+
 int lease_add_stream(struct lease *lease, uint64_t stream)
 {
 	if (stream == 0)

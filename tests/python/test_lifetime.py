@@ -190,6 +190,31 @@ def test_threads():
         assert seen == [[]] and not thread.is_alive()
 
 
+def test_copies_by_threads():
+    """Copies at the same time, of an image that is released meanwhile."""
+    with gdrcap.Session(py.loopback(2)) as session:
+        image = next(session.images(timeout=py.TIMEOUT))
+        expected, seen, ready = image.copy(), [], threading.Barrier(5)
+
+        def copy():
+            ready.wait()
+            try:
+                while True:
+                    seen.append(image.copy() == expected)
+            except ValueError as error:
+                seen.append("was released" in str(error))
+
+        threads = [threading.Thread(target=copy) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        ready.wait()
+        wait_until(lambda: len(seen) > 20, "no copy is made")
+        image.release()
+        for thread in threads:
+            thread.join(py.TIMEOUT)
+        assert all(seen), "a copy is wrong"
+
+
 def test_timeout():
     with gdrcap.Session(py.silence()) as session:
         assert session.images().wait(0) is None and session.images().wait(0.01) is None
