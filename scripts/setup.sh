@@ -21,10 +21,10 @@ case $set_wanted in
 build) ;;
 check | check-sanitized)
 	tools="$tools git:git iproute2:ip cmake:cmake"
-	# Other tools that frames are compared with, and one that looks at the source: what needs them is
-	# skipped where they are not.
+	# Other tools that frames are compared with, one that looks at the source, and a browser: what needs
+	# them is skipped where they are not.
 	if_available="$if_available tcpdump tcpreplay tshark python3-matplotlib clang-format-14 aravis-tools
-		gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good ffmpeg python3-venv"
+		gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good ffmpeg python3-venv chromium"
 	if test "$set_wanted" = check-sanitized; then
 		tools="$tools clang:clang"
 		if_available="$if_available libclang-rt-dev clang-tidy-14 cppcheck"

@@ -215,7 +215,7 @@ def test_slow_browser():
 def test_hostile_browser():
     """What says anything but "next" is turned away, and others go on."""
     async def play():
-        async with serving(Maker()) as (server, client, url):
+        async with serving(Maker()) as (_, client, url):
             for words in ("nonsense", "x" * 100_000, b"next"):
                 async with client.ws_connect(url + "updates") as browser:
                     await (browser.send_bytes(words) if isinstance(words, bytes) else browser.send_str(words))
@@ -345,12 +345,12 @@ def test_interrupted():
     async def play(url, process):
         async with aiohttp.ClientSession() as client, client.ws_connect(url + "updates", max_msg_size=0) as browser:
             while True:
-                update, pictures = await next_update(browser)
+                update = (await next_update(browser))[0]
                 if update["images"][0]["incomplete"] and update["pictures"]:
                     break
             process.send_signal(signal.SIGINT)
             while update["state"] == "running":
-                update, pictures = await next_update(browser)
+                update = (await next_update(browser))[0]
             return update
 
     process = start("--demo", "--listen", "0", "--json")

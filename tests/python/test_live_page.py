@@ -14,22 +14,22 @@ import tempfile
 import py
 
 try:
-    import aiohttp
     import live_browser
-except ImportError:
-    aiohttp = live_browser = None
+except ImportError:  # of aiohttp
+    live_browser = None
 
-import frames  # noqa: E402
-import live_fake  # noqa: E402
+import frames
+import live_fake
 
-if aiohttp is not None:
+if live_browser is not None:
     import gdrcap
     from gdrcap.live import demo, layout, run, server as live_server, view
 
 SHOTS = pathlib.Path(os.environ.get("LIVE_SCREENSHOTS", os.environ.get("GDRCAP_BUILD", py.ROOT / "build")))
 README_BYTES = 200_000
 # Every count that the page names, by its place in the summary.
-SHOWN = "Object.fromEntries([...document.querySelectorAll('#pictures [data-key], #tables [data-key]')].map((node) => [node.dataset.key, node.textContent]))"
+SHOWN = """Object.fromEntries([...document.querySelectorAll('#pictures [data-key], #tables [data-key]')]
+    .map((node) => [node.dataset.key, node.textContent]))"""
 
 
 @contextlib.asynccontextmanager
@@ -126,7 +126,7 @@ def test_images():
                 assert {"images.0.complete", "images.0.pieces.lost", "images.0.frames.late", "images.0.bytes"} <= set(counts)
                 assert await each.evaluate("document.querySelector('[data-key=complete]').textContent") == at(summary, "images.0.complete")
                 assert await each.evaluate("document.querySelector('[data-key=lost]').textContent") == at(summary, "images.0.pieces.lost")
-                assert all(request.startswith(url) or request.startswith("blob:") for request in each.requests), each.requests
+                assert all(request.startswith((url, "blob:")) for request in each.requests), each.requests
             assert summary["images"][0]["complete"] > 20, summary["images"]
             assert one.takers[0].taken == summary["images"][0]["complete"] + summary["images"][0]["incomplete"]
             # Who looks when it is over sees the same.

@@ -6,11 +6,9 @@ import sys
 import zlib
 
 import py
+from live_fake import Image, Source
 
 numpy = py.numpy
-
-from live_fake import Image, Source  # noqa: E402
-
 if numpy is not None:
     from gdrcap.live import layout, picture, run, scale
 

@@ -86,7 +86,8 @@ def parser() -> argparse.ArgumentParser:
     page.add_argument("--listen", metavar="[ADDRESS:]PORT", type=_where, default=(ADDRESS, PORT),
                       help=f"where it is served; default {ADDRESS}:{PORT}, 0 for any free port. An address that is not "
                       "this machine's alone gets a token, which is part of the address that is printed")
-    page.add_argument("--token", action="store_true", help="a token also on 127.0.0.1, where other users of this machine could look")
+    page.add_argument("--token", action="store_true",
+                      help="a token also on 127.0.0.1, where other users of this machine could look")
     page.add_argument("--exit", action="store_true", help="ends when the run does, instead of showing its result until Ctrl-C")
     page.add_argument("--json", action="store_true", help="prints the final summary to standard output (docs/json.md)")
     pictures = made.add_argument_group("images", "where neither the layout nor the sender says what pixels these are:")

@@ -192,8 +192,7 @@ def geometry(image: Any, layout: Layout, wanted: Wanted) -> Geometry:
         return Geometry(raw, why=f"a width of {width} pixels of {found.name} makes no picture: --width says another")
     picture = Geometry(found, width)
     pitch = layout.converted(layout.pitch) or row or picture.row_bytes
-    if pitch < picture.row_bytes:
-        pitch = picture.row_bytes
+    pitch = max(pitch, picture.row_bytes)
     there = (image.bytes - picture.row_bytes) // pitch + 1 if image.bytes >= picture.row_bytes else 0
     height = wanted.height or layout.height or sent_height or there
     if not 0 < height <= min(there, SIDE_MAX):

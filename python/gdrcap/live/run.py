@@ -64,7 +64,7 @@ class Taker:
                     self._take(image)
         except EOFError:
             pass
-        except Exception as error:  # noqa: BLE001: shown on the page; images are dropped and counted from here on
+        except Exception as error:  # noqa: BLE001 - shown on the page; images are dropped and counted from here on
             self.error = f"{self.name}: no more images can be taken: {error}"
 
     def _take(self, image: Any) -> None:
@@ -139,7 +139,7 @@ class Run:
         try:
             self.session.wait()
             self.session.stop()
-        except Exception as error:  # noqa: BLE001: it is the run's result, and shown
+        except Exception as error:  # noqa: BLE001 - it is the run's result, and shown
             self.error = str(error)
         for taker in self.takers:
             taker.join()
@@ -154,7 +154,7 @@ class Run:
         """Ends the run, if it goes on; returns when it has ended. Any thread."""
         try:
             self.session.stop()
-        except Exception as error:  # noqa: BLE001: as in _end()
+        except Exception as error:  # noqa: BLE001 - as in _end()
             self.error = self.error or str(error)
         self.ended.wait()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .layout import UYVY, YUYV, Geometry
+from .layout import COLOUR, UYVY, YUYV, Geometry
 
 WIDTH, HEIGHT = 640, 512  # of a picture on the page, at most
 AVERAGED = 3  # of a block's pixels each way that are averaged, at most
@@ -84,7 +84,7 @@ def _gpu_library() -> Any:
             library = importlib.import_module(name)
             if library.cuda.is_available():
                 return library
-        except Exception:  # noqa: BLE001: whatever a broken installation raises, there is another way
+        except Exception:  # noqa: BLE001 - whatever a broken installation raises, there is another way
             continue
     return None
 
@@ -137,10 +137,10 @@ def to_colours(scaled: Scaled, geometry: Geometry, white: int) -> np.ndarray:
     """A picture's averaged values as bytes: height x width for gray, height x width x 3."""
     values = np.minimum(scaled.averaged * 255 // white, 255)
     if geometry.format.kind not in (UYVY, YUYV):
-        values = values.astype(np.uint8)
-        if values.shape[2] == 1:
-            return values[:, :, 0]
-        return values if geometry.format.kind == "rgb" else values[:, :, ::-1]
+        pixels: np.ndarray = values.astype(np.uint8)
+        if pixels.shape[2] == 1:
+            return pixels[:, :, 0]
+        return pixels if geometry.format.kind == COLOUR else pixels[:, :, ::-1]
     first, second, blue, red = _luma_and_chroma(values, geometry)
     if scaled.step > 1:
         return _rgb((first + second) // 2, blue, red)

@@ -77,7 +77,7 @@ def host_of(header: str) -> str | None:
     """The host in a Host header, or None for one that is none; a port may follow, and whose is not asked: ssh -L has its own."""
     try:
         parts = urllib.parse.urlsplit("//" + header)
-        parts.port  # noqa: B018: raises where it is no number
+        _ = parts.port  # raises where it is no number
     except ValueError:
         return None
     return parts.hostname if parts.netloc == header and "@" not in header else None

@@ -53,6 +53,7 @@ function makeFigures(list) {
 
 function showRate(figure, value, unit, whole) {
   figure.show(decimal(value), unit, whole ? "over the whole run" : "in the last second");
+  figure.spark.node.style.display = whole ? "none" : "";
   if (!whole) figure.spark.add(value);
 }
 
@@ -70,8 +71,8 @@ function showImageFigures(update) {
   const list = update.images, whole = update.rate.whole;
   const rates = list.map((one) => one.rate);
   const done = total(list, "complete") + total(list, "incomplete");
-  if (whole) figures.rate.show(decimal(update.seconds ? Number(done) / update.seconds : null), "images/s", "over the whole run");
-  else showRate(figures.rate, rates.some((rate) => rate === null) ? null : rates.reduce((sum, rate) => sum + rate, 0), "images/s", false);
+  const rate = whole ? (update.seconds ? Number(done) / update.seconds : null) : rates.includes(null) ? null : rates.reduce((sum, one) => sum + one, 0);
+  showRate(figures.rate, rate, "images/s", whole);
   showRate(figures.gbps, update.rate.gbps, "Gb/s", whole);
   const bad = ["incomplete", "dropped", "skipped"].map((key) => [key, total(list, key)]);
   figures.complete.show(count(total(list, "complete")), "images", bad.map(([key, value]) => key + " " + count(value)).join(" \u00b7 "));
@@ -114,9 +115,9 @@ class Drawing {
 
   async show(facts, png) {
     this.drawn = facts.drawn;
-    const caption = ["image " + count(facts.number) + ", stream " + count(facts.stream) + ": ",
-      element("span", {class: facts.end === "complete" ? "good" : "bad"}, pieces(facts)), " "];
-    if (facts.holes && facts.width) caption.push(element("span", {class: "swatch", role: "img", "aria-label": "drawn as stripes"}));
+    const caption = ["image " + count(facts.number) + ", stream " + count(facts.stream) + ": "];
+    if (facts.holes && facts.width) caption.push(element("span", {class: "swatch", role: "img", "aria-label": "drawn as stripes:"}), " ");
+    caption.push(element("span", {class: facts.end === "complete" ? "good" : "bad"}, pieces(facts)));
     if (facts.holes_unmarked) caption.push(" " + count(facts.holes_unmarked) + " more holes are not marked");
     this.caption.replaceChildren(...caption);
     this.canvas.setAttribute("aria-label", this.caption.textContent);
