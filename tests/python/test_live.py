@@ -15,6 +15,7 @@ import tempfile
 import time
 
 import py
+import live_fake
 
 try:
     import aiohttp
@@ -23,7 +24,9 @@ except ImportError:
 
 if aiohttp is not None:
     from gdrcap.live import server as live_server
-    from gdrcap.live.view import Rates, Update, exact
+    from gdrcap.live.layout import Wanted
+    from gdrcap.live.run import Run
+    from gdrcap.live.view import Rates, Update, View, exact
 
 TOKEN = "t0ken-of-the-test"
 TYPES = {"": "text/html", "live.css": "text/css", "live.js": "text/javascript", "plots.js": "text/javascript", "icon.svg": "image/svg+xml"}
@@ -216,11 +219,11 @@ def test_hostile_browser():
     """What says anything but "next" is turned away, and others go on."""
     async def play():
         async with serving(Maker()) as (_, client, url):
-            for words in ("nonsense", "x" * 100_000, b"next"):
+            for words, code in (("nonsense", 1008), ("x" * 100_000, 1009), (b"next", 1008)):
                 async with client.ws_connect(url + "updates") as browser:
                     await (browser.send_bytes(words) if isinstance(words, bytes) else browser.send_str(words))
                     message = await asyncio.wait_for(browser.receive(), py.TIMEOUT)
-                    assert message.type == aiohttp.WSMsgType.CLOSE and message.data in (1008, 1009), message
+                    assert message.type == aiohttp.WSMsgType.CLOSE and message.data == code, message
             many = [await client.ws_connect(url + "updates") for _ in range(live_server.BROWSERS_MAX)]
             await next_update(many[-1])
             async with client.get(url + "updates", headers={"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
@@ -261,6 +264,16 @@ def test_numbers():
     found = [rates.look(0.1 * i, {"x": 100 * i if i < 30 else 3000}) for i in range(2, 60)]
     assert abs(found[20]["x"] - 1000) < 1e-6 and found[-1]["x"] == 0
     assert rates.look(100.0, {"x": 9000}) == {}, "nobody looked meanwhile"
+    # Gb/s on the wire, of frames with 24 bytes more than in memory.
+    session = live_fake.Session(live_fake.summary())
+    shown = View(Run(session), Wanted())
+    clock, shown._rates.look = iter((0.0, 1.0)), lambda now, counts, look=shown._rates.look: look(next(clock), counts)
+    assert shown.update().facts["rate"] == {"gbps": None, "mpps": None, "whole": False}
+    more = live_fake.summary(bytes=300 + 6_000_000)
+    more["frames"]["received"] += 100_000
+    session.found = more
+    found = shown.update().facts["rate"]
+    assert abs(found["gbps"] - (6_000_000 + 24 * 100_000) * 8e-9) < 1e-9 and abs(found["mpps"] - 0.1) < 1e-9, found
 
 
 # ---- the command line, with a real session ----

@@ -107,7 +107,7 @@ def test_images():
             page = await open_page(url)
             await page.look(1280, 860)
             # Both kinds of holes were seen, and the one on the page is that with several.
-            await page.until("(document.querySelector('[data-key=\"images.0.incomplete\"]') || {}).textContent >= 4 && "
+            await page.until("(document.querySelector('[data-key=\"images.0.incomplete\"]') || {}).textContent >= 7 && "
                              "document.body.innerText.includes('11 of 226 pieces missing')", "holes")
             # There the picture is transparent, and everywhere else it is not.
             holes = await page.evaluate(

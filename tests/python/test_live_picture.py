@@ -124,6 +124,37 @@ def test_missing():
     assert picture.draw(Image(bytes(100), holes=[(0, 100)]), layout.Layout(), of("mono8", 10)).facts["holes"] == 1
 
 
+class Library:
+    """Stands in for torch or cupy."""
+
+    __name__ = "library"
+
+    @staticmethod
+    def from_dlpack(array):
+        return array.copy()
+
+    @staticmethod
+    def zeros(shape, dtype):
+        return numpy.zeros(shape, dtype)
+
+    @property
+    def uint8(self):
+        return numpy.uint8
+
+
+def test_gpu_library():
+    """With a library for arrays on the GPU, scaling is its work: what comes out is what numpy makes, and no byte is copied."""
+    padded = numpy.random.default_rng(5).integers(0, 256, (1100, 3000), numpy.uint8)
+    for name, width in (("mono8", 1280), ("rgb8", 900), ("mono12", 1400), ("uyvy", 1500)):
+        found = layout.Layout(pitch=3000)
+        scale._library[:] = [Library()]
+        scale.prepare()
+        image, drawn = draw(padded.tobytes(), of(name, width), found, on_gpu=True, holes=[(5000, 9000)])
+        assert image.copied == 0 and image.viewed[0] == 1100 and drawn.facts["where"] == "scaled on the GPU by library"
+        assert drawn.png == draw(padded.tobytes(), of(name, width), found, holes=[(5000, 9000)])[1].png
+    scale._library.clear()
+
+
 def test_gpu_memory():
     """Without torch and cupy only those rows of an image in GPU memory are copied that are shown."""
     gray = numpy.random.default_rng(4).integers(0, 256, (1024, 1280), numpy.uint8)

@@ -127,6 +127,11 @@ class Run:
         self._ender = threading.Thread(target=self._end, name="live-end", daemon=True)
 
     def start(self) -> None:
+        memory = self.session.summary()["memory"] or {}
+        if self.session.image_names and memory.get("driver") == "gpu_cuda":
+            from .scale import prepare  # here, since numpy is needed for images alone
+
+            prepare()
         self._started = time.monotonic()
         self.session.start()
         self.takers = [Taker(self.session.images(i), name, read_layout(self.session.option("image", i)))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import os
 from typing import Any
 
 import numpy as np
 
-from .layout import COLOUR, UYVY, YUYV, Geometry
+from .layout import COLOUR, FORMATS, UYVY, YUYV, Geometry
 
 WIDTH, HEIGHT = 640, 512  # of a picture on the page, at most
 AVERAGED = 3  # of a block's pixels each way that are averaged, at most
@@ -92,10 +93,24 @@ def _gpu_library() -> Any:
 _library: list[Any] = []  # of the GPU's arrays, once it was looked for
 
 
-def _scale_on_gpu(image: Any, geometry: Geometry, step: int, group_step: int) -> Scaled | None:
+def prepare() -> None:
+    """Before a run with images in GPU memory: has kernels loaded and memory allocated by then.
+
+    Either may wait for all that runs on the GPU, and a kernel of the session may run until its end.
+    """
     if not _library:
+        os.environ.setdefault("CUDA_MODULE_LOADING", "EAGER")
         _library.append(_gpu_library())
-    library = _library[0]
+    if _library[0]:
+        for name in ("mono8", "mono16", "rgb8", "uyvy"):
+            some = Geometry(FORMATS[name], 2048, 2048, 0)
+            rows = _library[0].from_dlpack(_library[0].zeros((2048, some.row_bytes), dtype=_library[0].uint8))
+            for part in _reduced(rows, some, *_steps(some), _steps(some)[0]):
+                _on_host(part)
+
+
+def _scale_on_gpu(image: Any, geometry: Geometry, step: int, group_step: int) -> Scaled | None:
+    library = _library[0] if _library else None
     if not library:
         return None
     view = image.view("uint8", (geometry.height, geometry.row_bytes), pitch=geometry.pitch)
