@@ -14,7 +14,7 @@ import py
 TESTS = {
     "test_arrays.py": [],
     "test_lifetime.py": ["test_release", "test_buffers_go_back", "test_session_ends_first", "test_10000_objects",
-                         "test_sessions_leave_nothing", "test_exception_in_loop", "test_threads", "test_timeout",
+                         "test_sessions_leave_nothing", "test_exception_in_loop", "test_threads", "test_timeout", "test_copies_by_threads",
                          "test_log_and_exit", "test_exit"],
     "test_session.py": ["test_options", "test_layouts", "test_refused", "test_log", "test_events", "test_async"],
     "test_summary.py": ["test_running"],

@@ -142,6 +142,39 @@ def test_dropped_while_a_kernel_reads():
         assert int(total) == words * first + words * (words - 1) // 2
 
 
+def test_batches():
+    """Frames in GPU memory, as tensors: the payload's first word, until 20,000 came; given back behind their stream."""
+    torch = gpu.need_torch()
+    wire, frame = py.wire(), 1518
+    stream = torch.cuda.Stream()
+    seen = torch.zeros(1 << 17, dtype=torch.int64, device="cuda")
+    seen[:8].view(torch.uint8)[:8].copy_(seen.view(torch.uint8)[8:16])
+    torch.cuda.synchronize()
+    taken = 0
+    with gdrcap.Session({"port": wire, "tx_port": wire, "consumer": "host", "frame.size": frame, "rate": "500mbit",
+                         "pattern.name": "counter64le", "gpu": gpu.os.environ.get("GPU", "auto")}) as session:
+        with torch.cuda.stream(stream):
+            for batch in session.batches(timeout=py.TIMEOUT):
+                for index in range(len(batch)):
+                    one = batch[index]
+                    assert one.device == (2, 0) and len(one) == frame - 4, one.device
+                    tensor = torch.from_dlpack(one)
+                    seen.view(torch.uint8)[taken * 8:taken * 8 + 8].copy_(tensor[50:58])
+                    taken += 1
+                py.refused(BufferError, "GPU memory", memoryview, one)
+                py.refused(BufferError, "split", lambda: one.vlan)
+                batch.release(stream=stream)
+                if taken > 20000:
+                    break
+        del one, tensor, batch
+        stream.synchronize()
+        words = seen[:taken].cpu()
+    for number in range(taken):
+        at = number * (frame - 54)
+        word = b"".join(value.to_bytes(8, "little") for value in range(at // 8, at // 8 + 2))[at % 8:at % 8 + 8]
+        assert int(words[number]) == int.from_bytes(word, "little"), (number, int(words[number]))
+
+
 def test_overhead():
     """Microseconds of an image: taking and giving it back, and torch.from_dlpack()."""
     torch = gpu.need_torch()
