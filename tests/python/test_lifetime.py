@@ -239,8 +239,8 @@ def test_interrupt():
     """Ctrl-C comes out of each wait."""
     for wait in ("next(images)", "images.wait()", "session.wait()", "for image in images: pass"):
         py.program(SILENT + """
-threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     %s
 except KeyboardInterrupt:
     session.close()
