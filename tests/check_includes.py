@@ -9,7 +9,7 @@ import re
 import sys
 
 # A room includes from itself and from those before it.
-ROOMS = ("base pattern gpu memory port capture kernels replay config save image verdict "
+ROOMS = ("base pattern gpu memory port capture kernels replay send config save image verdict "
          "session selftest app doctor bench").split()
 PUBLIC = "include"
 # The library's insides that app itself may use: what knows nothing of sessions.

@@ -32,6 +32,7 @@
 #define PORTS "Ports"
 #define GPU "GPU and memory"
 #define CONSUMER "Consumer"
+#define SENDER "Sender"
 #define FRAMES "Frames"
 #define PATTERN "Pattern"
 #define OTHERS "Others' frames"
@@ -53,6 +54,7 @@ static const char *const flush_names[] = { "auto", "host", "none", NULL };
 _Static_assert(FRAME_ETHERNET == 0 && FRAME_IPV4_UDP == 1 && FRAME_CUSTOM == 2, "format_names");
 static const char *const clock_names[] = { "auto", "cpu", "card", NULL };
 static const char *const format_names[] = { "ethernet", "udp", "custom", NULL };
+static const char *const sender_names[] = { "replay", "host", NULL };
 static const char *const order_names[] = { "big", "little", NULL };
 static const char *const end_names[] = { "stream", "never", NULL };
 static const char *const link_down_names[] = { "wait", "end", NULL };
@@ -144,6 +146,11 @@ static const struct option_row rows[] = {
 	{ SINGLE(CONSUMER, ALL, "consumer.watchdog", "watchdog", "SECONDS",
 		 "A consumer without progress for this long is reported, 0.1..3600 s; default 2 s."),
 	  .type = OPTION_DURATION, FIELD(watchdog_ms), .min = 100, .max = 3600000, .initial = "2" },
+
+	{ SINGLE(SENDER, LIBRARY, "sender.name", "sender", "NAME",
+		 "Whose frames are sent: replay (built in: a pattern's or a file's) or host (the program's, by "
+		 "gdrcap_tx_submit()); default replay."),
+	  .type = OPTION_ENUM, FIELD(sender), .named.words = sender_names, .initial = "replay" },
 
 	{ SINGLE(FRAMES, ALL, "frame.size", "frame-size", "SIZES",
 		 "Frame sizes in bytes with FCS, 64..9216: one (64), a list (64,512,1518), a range "

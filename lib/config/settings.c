@@ -98,7 +98,9 @@ static int settle_ports(struct settings *settings, struct gdrcap_error *error)
 			"tx_port: %u for %u in port; give none, or one for each (the first "
 			"plays into the first)",
 			tx->count, rx->count);
-	settings->direction = !tx->count   ? DIRECTION_CAPTURE
+	/* What the caller sends does not come back: that is a capture. */
+	settings->direction = !tx->count || (rx->count && settings_lends(settings))
+				      ? DIRECTION_CAPTURE
 			      : !rx->count ? DIRECTION_REPLAY
 					   : DIRECTION_LOOPBACK;
 	settings->ports = RTE_MAX(rx->count, tx->count);
@@ -111,12 +113,16 @@ static int settle_ports(struct settings *settings, struct gdrcap_error *error)
 		return ret;
 	for (uint32_t i = 0; i < rx->count; i++)
 		for (uint32_t j = 0; j < tx->count; j++)
-			if (!rx->port[i].wire && port_is_same(&rx->port[i], &tx->port[j]))
+			if (!rx->port[i].wire && port_is_same(&rx->port[i], &tx->port[j]) &&
+			    !(i == j && settings_is_both(settings, i)))
 				return error_set(
 					error, -EINVAL,
 					"tx_port: '%s' is in port too; only a ring is both "
-					"ends, so send from another port",
-					text_quote(quoted, sizeof(quoted), tx->port[j].name));
+					"ends, so send from another port%s",
+					text_quote(quoted, sizeof(quoted), tx->port[j].name),
+					settings_lends(settings) ? ", or give it word for word as "
+								   "in port, at the same place"
+								 : "");
 	if (settings->burst > settings->descriptors)
 		return error_set(error, -EINVAL,
 				 "burst: %u is more than the %u descriptors of a ring; allowed: up "
@@ -240,6 +246,8 @@ int settings_settle(struct settings *settings, struct gdrcap_error *error)
 {
 	int ret = settle_ports(settings, error);
 
+	if (!ret)
+		ret = settings_check_sender(settings, error);
 	if (!ret)
 		ret = settings_check_consumer(settings, error);
 	if (!ret)

@@ -27,6 +27,11 @@ enum consumer_kind {
 	CONSUMER_HOST,	   /* the caller's thread: gdrcap_poll() */
 	CONSUMER_GPU,	   /* the caller's running kernel: gdrcap_get_gpu_queue() */
 };
+/* Whose frames leave through the sending ports. */
+enum sender_kind {
+	SENDER_REPLAY, /* built in: a pattern's, or a file's */
+	SENDER_HOST,   /* the caller's: gdrcap_tx_submit() */
+};
 enum flush_kind { FLUSH_AUTO, FLUSH_HOST, FLUSH_NONE };
 enum invert_kind { INVERT_AUTO, INVERT_NO, INVERT_YES };
 /* Whose clock arrival times are from. */
@@ -138,6 +143,7 @@ struct settings {
 	bool times;	 /* somebody asks for arrival times: files, or batches */
 	uint32_t blocks; /* 0: chosen */
 	uint32_t watchdog_ms;
+	enum sender_kind sender;
 
 	/* Frames */
 	struct frame_sizes sizes;
@@ -189,9 +195,24 @@ static inline bool settings_receives(const struct settings *settings)
 	return settings->direction != DIRECTION_REPLAY;
 }
 
+/* Frames of the session's own making. */
 static inline bool settings_sends(const struct settings *settings)
 {
-	return settings->direction != DIRECTION_CAPTURE;
+	return settings->direction != DIRECTION_CAPTURE && settings->sender == SENDER_REPLAY;
+}
+
+/* The caller has send queues. */
+static inline bool settings_lends(const struct settings *settings)
+{
+	return settings->sender == SENDER_HOST;
+}
+
+/* Port `i` of both lists is one port, which sends what the caller gives it and receives. */
+static inline bool settings_is_both(const struct settings *settings, uint32_t i)
+{
+	return settings_lends(settings) && settings->rx.port[i].name[0] &&
+	       !settings->rx.port[i].wire &&
+	       __builtin_strcmp(settings->rx.port[i].name, settings->tx.port[i].name) == 0;
 }
 
 static inline bool settings_validates(const struct settings *settings)

@@ -10,6 +10,8 @@ bool settings_phase_is_own(const struct settings *settings);
 /* How frames are received, who takes them and where they are kept. */
 int settings_settle_receiver(struct settings *settings, struct gdrcap_error *error);
 /* What the caller's own consumer cannot have. */
+/* What makes no sense with frames of the caller's to be sent. */
+int settings_check_sender(const struct settings *settings, struct gdrcap_error *error);
 int settings_check_consumer(const struct settings *settings, struct gdrcap_error *error);
 /* Images in the place of frames; after `match` has its place in the layout of frames. */
 int settings_settle_images(struct settings *settings, struct gdrcap_error *error);

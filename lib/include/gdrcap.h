@@ -582,5 +582,6 @@ int gdrcap_get_gpu_queue(struct gdrcap_queue *queue, struct gdrcap_gpu_queue *gp
 #endif
 
 #include "gdrcap_image.h"
+#include "gdrcap_tx.h"
 
 #endif

@@ -310,7 +310,7 @@ void region_registration(const struct region *region, char *text, size_t bytes)
 }
 
 static struct rte_mempool *extbuf_pool(struct region *region, const char *name, uint32_t slots,
-				       int numa_node)
+				       uint32_t cache, int numa_node)
 {
 	const uint32_t slot_bytes = 1u << region->slot_shift;
 	const struct rte_pktmbuf_extmem ext = {
@@ -320,8 +320,8 @@ static struct rte_mempool *extbuf_pool(struct region *region, const char *name, 
 		.elt_size = (uint16_t)slot_bytes,
 	};
 
-	return rte_pktmbuf_pool_create_extbuf(name, slots, REGION_POOL_CACHE, 0,
-					      (uint16_t)slot_bytes, numa_node, &ext, 1);
+	return rte_pktmbuf_pool_create_extbuf(name, slots, cache, 0, (uint16_t)slot_bytes,
+					      numa_node, &ext, 1);
 }
 
 _Static_assert(sizeof(struct rte_mempool_objhdr) + RTE_CACHE_LINE_SIZE + sizeof(struct rte_mbuf) <=
@@ -329,7 +329,7 @@ _Static_assert(sizeof(struct rte_mempool_objhdr) + RTE_CACHE_LINE_SIZE + sizeof(
 	       "a slot's head");
 
 static struct rte_mempool *umem_pool(struct region *region, const char *name, uint32_t slots,
-				     int numa_node)
+				     uint32_t cache, int numa_node)
 {
 	const uint32_t header =
 		RTE_ALIGN_CEIL(sizeof(struct rte_mempool_objhdr), RTE_CACHE_LINE_SIZE);
@@ -339,8 +339,8 @@ static struct rte_mempool *umem_pool(struct region *region, const char *name, ui
 	struct rte_mempool *pool;
 	int ret;
 
-	pool = rte_mempool_create_empty(name, slots, UMEM_OBJECT - header, REGION_POOL_CACHE,
-					sizeof(private), numa_node, RTE_MEMPOOL_F_NO_SPREAD);
+	pool = rte_mempool_create_empty(name, slots, UMEM_OBJECT - header, cache, sizeof(private),
+					numa_node, RTE_MEMPOOL_F_NO_SPREAD);
 	if (!pool)
 		return NULL;
 	ret = rte_mempool_set_ops_byname(pool, rte_mbuf_best_mempool_ops(), NULL);
@@ -361,8 +361,10 @@ err:
 }
 
 struct rte_mempool *region_pool_create(struct region *region, const char *name, uint32_t slots,
-				       bool umem, int numa_node, struct gdrcap_error *error)
+				       bool umem, bool cached, int numa_node,
+				       struct gdrcap_error *error)
 {
+	const uint32_t cache = cached ? REGION_POOL_CACHE : 0;
 	struct rte_mempool *pool;
 
 	if (slots > region->slots - region->slots_used) {
@@ -371,15 +373,15 @@ struct rte_mempool *region_pool_create(struct region *region, const char *name, 
 			  region->slots - region->slots_used, slots);
 		return NULL;
 	}
-	pool = umem ? umem_pool(region, name, slots, numa_node)
-		    : extbuf_pool(region, name, slots, numa_node);
+	pool = umem ? umem_pool(region, name, slots, cache, numa_node)
+		    : extbuf_pool(region, name, slots, cache, numa_node);
 	if (!pool && numa_node >= 0) {
 		/* Hugepages may all lie on another node: slower is better than not at all. */
 		log_warning("no memory for the frames' descriptors on NUMA node %d, the port's: "
 			    "taking another's",
 			    numa_node);
-		pool = umem ? umem_pool(region, name, slots, SOCKET_ID_ANY)
-			    : extbuf_pool(region, name, slots, SOCKET_ID_ANY);
+		pool = umem ? umem_pool(region, name, slots, cache, SOCKET_ID_ANY)
+			    : extbuf_pool(region, name, slots, cache, SOCKET_ID_ANY);
 	}
 	if (!pool) {
 		error_set(error, -rte_errno,

@@ -69,10 +69,11 @@ void region_registration(const struct region *region, char *text, size_t bytes);
 /*
  * A mempool of `slots` mbufs over the region's next slots. `umem`: the mempool's objects
  * themselves lie in the region (af_xdp makes them its UMEM) instead of external buffers.
- * NULL: *error says why.
+ * `cached`: threads keep some mbufs to themselves. NULL: *error says why.
  */
 struct rte_mempool *region_pool_create(struct region *region, const char *name, uint32_t slots,
-				       bool umem, int numa_node, struct gdrcap_error *error);
+				       bool umem, bool cached, int numa_node,
+				       struct gdrcap_error *error);
 
 /* EAL memory in bytes that pools of this many mbufs need: for sizing before EAL starts. */
 size_t region_pool_overhead(uint32_t slots);

@@ -27,6 +27,7 @@
 #include "replay/file_frames.h"
 #include "replay/tx_worker.h"
 #include "save/save.h"
+#include "send/send_queue.h"
 #include "session/events.h"
 #include "session/plan.h"
 #include "session/queue.h"
@@ -46,7 +47,9 @@ struct rte_mempool;
  * waits for another's, and a core's mbufs are few enough for its caches.
  */
 struct session_pair {
-	struct port rx, tx;
+	struct port rx, tx;  /* tx: not open where rx is `both` */
+	bool both;	     /* rx sends too */
+	_Atomic int tx_turn; /* see struct send_config */
 	struct port_wire wire;
 	struct interface rx_interface, tx_interface;
 	struct rte_mempool *rx_pool[GDRCAP_QUEUES_MAX];
@@ -129,6 +132,12 @@ struct session_workers {
 	bool accountant_ready;
 	int cpus[GDRCAP_CORES_MAX];
 	uint32_t cpu_count;
+};
+
+/* Send queues of the caller's: sending.c. */
+struct session_sending {
+	uint32_t count; /* ports x queues; 0: there are none */
+	struct gdrcap_tx *queues;
 };
 
 /* Images instead of frames, by description: image_memory.c. */
@@ -215,6 +224,7 @@ struct gdrcap_session {
 	struct session_ports ports;
 	struct session_images images;
 	struct session_workers workers;
+	struct session_sending sending;
 	struct session_jobs jobs;
 	struct session_control control;
 	struct session_events events;

@@ -111,7 +111,7 @@ static int plan_memory(struct plan *plan, const struct settings *settings,
 static int plan_ports(struct plan *plan, const struct settings *settings,
 		      struct gdrcap_error *error)
 {
-	const bool loopback = settings->direction == DIRECTION_LOOPBACK;
+	const bool two = settings->rx.count && settings->tx.count;
 
 	for (uint32_t i = 0; i < SETTINGS_PORTS; i++) {
 		const struct port_spec *port = settings_port(settings, i);
@@ -121,12 +121,14 @@ static int plan_ports(struct plan *plan, const struct settings *settings,
 			continue;
 		plan->umem |= port->facts->umem;
 		snprintf(plan_port_at(plan, i)->opened, PLAN_OPENED_BYTES, "%s", port->name);
+		if (i >= GDRCAP_PORTS_MAX && settings_is_both(settings, i - GDRCAP_PORTS_MAX))
+			continue;
 		ret = port->connectx ? plan_card(plan, settings, i, error) : 0;
 		if (ret < 0)
 			return ret;
 	}
 	for (uint32_t i = 0; i < settings->ports; i++)
-		plan->pools += settings->queues * (loopback && !settings->rx.port[i].wire ? 2 : 1);
+		plan->pools += settings->queues * (two && !settings->rx.port[i].wire ? 2 : 1);
 	return 0;
 }
 

@@ -21,13 +21,17 @@ static int pair_pools(struct gdrcap_session *session, struct rte_mempool **pools
 		      struct gdrcap_error *error)
 {
 	const struct plan *plan = &session->plan;
+	/* What a send queue of the caller's has given away is back when it lies in the pool: no thread
+	 * may keep it. */
+	const bool cached =
+		!settings_lends(&session->settings) || (direction[0] != 't' && direction[0] != 'w');
 
 	for (uint32_t q = 0; q < session->settings.queues; q++) {
 		char name[RTE_MEMPOOL_NAMESIZE];
 
 		snprintf(name, sizeof(name), "gc%u_%s%u.%u", session->number, direction, index, q);
-		pools[q] = region_pool_create(region, name, plan->pool_slots, plan->umem, numa_node,
-					      error);
+		pools[q] = region_pool_create(region, name, plan->pool_slots, plan->umem, cached,
+					      numa_node, error);
 		if (!pools[q])
 			return -ENOMEM;
 	}
@@ -96,21 +100,25 @@ static int pair_open_ports(struct gdrcap_session *session, uint32_t index,
 			       *tx = &session->plan.tx_port[index];
 	const char *rx_name = session->settings.rx.port[index].name;
 	const char *tx_name = session->settings.tx.port[index].name;
+	const bool both = settings_is_both(&session->settings, index);
 	const bool rx_first = !tx_name[0] || port_name_listens(rx_name);
 	int ret = 0;
 
 	if (rx_first)
 		ret = pair_open_port(&pair->rx, rx, rx_name, error);
-	if (ret == 0 && tx_name[0])
+	if (ret == 0 && both && !rx_first)
+		ret = pair_open_port(&pair->rx, rx, rx_name, error);
+	if (ret == 0 && tx_name[0] && !both)
 		ret = pair_open_port(&pair->tx, tx, tx_name, error);
-	if (ret == 0 && !rx_first && rx_name[0])
+	if (ret == 0 && !both && !rx_first && rx_name[0])
 		ret = pair_open_port(&pair->rx, rx, rx_name, error);
 	if (ret == 0 && rx_name[0])
 		ret = pair_rx_pools(session, index, error);
 	if (ret < 0 || !tx_name[0])
 		return ret;
+	pair->both = both;
 	return pair_pools(session, pair->tx_pool, &session->memory.region, "t", index,
-			  pair->tx.numa_node, error);
+			  both ? pair->rx.numa_node : pair->tx.numa_node, error);
 }
 
 /* A card that sends at the times written into its frames keeps them better than a CPU. */
@@ -293,8 +301,8 @@ static int scalar_check(const struct gdrcap_session *session, const struct sessi
 static int rx_prepare(struct gdrcap_session *session, struct session_pair *pair,
 		      struct gdrcap_error *error)
 {
-	struct port_queues queues =
-		queues_of(session, &pair->rx, (uint16_t)session->settings.queues, 0);
+	const uint16_t count = (uint16_t)session->settings.queues;
+	struct port_queues queues = queues_of(session, &pair->rx, count, pair->both ? count : 0);
 	int ret;
 
 	ret = port_map(session, &pair->rx, &session->memory.heads, &pair->rx_mapped, error);
@@ -312,6 +320,8 @@ static int rx_prepare(struct gdrcap_session *session, struct session_pair *pair,
 	ret = port_configure(&pair->rx, &queues, error);
 	if (ret == 0)
 		ret = port_start(&pair->rx, error);
+	if (ret == 0 && pair->both)
+		ret = inlining_check(session, &pair->rx, error);
 	if (ret == 0)
 		ret = scalar_check(session, pair, error);
 	if (ret == 0)
@@ -322,6 +332,8 @@ static int rx_prepare(struct gdrcap_session *session, struct session_pair *pair,
 		ret = pair_open_clock(session, pair, error);
 	if (ret == 0)
 		xstats_open(&pair->rx_xstats, pair->rx.id);
+	if (ret == 0 && pair->both)
+		xstats_open(&pair->tx_xstats, pair->rx.id);
 	return ret;
 }
 

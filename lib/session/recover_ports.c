@@ -172,7 +172,7 @@ static bool queues_have_frames(const struct port *port, uint32_t queues)
 static int port_start_again(struct gdrcap_session *session, struct session_pair *pair,
 			    struct gdrcap_error *error)
 {
-	struct xstats_values before;
+	struct xstats_values before, sent_before;
 	int ret;
 
 	session_ports_lock(session);
@@ -180,9 +180,12 @@ static int port_start_again(struct gdrcap_session *session, struct session_pair 
 	steering_destroy(&pair->steering);
 	port_stop(&pair->rx);
 	xstats_read(&pair->rx_xstats, &before);
+	xstats_read(&pair->tx_xstats, &sent_before);
 	ret = port_restart(&pair->rx, error);
 	if (ret == 0) {
 		xstats_go_on(&pair->rx_xstats, &before);
+		if (pair->both)
+			xstats_go_on(&pair->tx_xstats, &sent_before);
 		ret = session_rules_create(session, pair, error);
 	}
 	session_ports_unlock(session);
@@ -238,13 +241,21 @@ static void port_heal(struct gdrcap_session *session, uint32_t p, const struct r
 	struct recover_sample sample;
 	struct gdrcap_error error;
 
+	int ret;
+
 	if (!receivers_pause(session, p))
 		return;
 	if (!found->error && queues_have_frames(&pair->rx, queues)) {
 		receivers_set(session, p, RX_RUN);
 		return;
 	}
-	if (port_start_again(session, pair, &error) < 0) {
+	if (!session_sending_pause(session, p)) {
+		receivers_set(session, p, RX_RUN);
+		return;
+	}
+	ret = port_start_again(session, pair, &error);
+	session_sending_go_on(session, p);
+	if (ret < 0) {
 		session_message(session, GDRCAP_LOG_ERROR,
 				"port %s: a receive queue was in error, and the port does not "
 				"start again: %s",

@@ -23,7 +23,7 @@ static uint32_t threads_planned(const struct gdrcap_session *session)
 							   : 1;
 
 	return session->workers.rx_count * (1 + blocks) +
-	       session->workers.tx_count * (1 + !session->plan.cuda) +
+	       session->workers.tx_count * (1 + !session->plan.cuda) + session->sending.count +
 	       (session->workers.rx_count != 0) + launches(session) +
 	       (session->frames.file && session->frames.file->streamed);
 }
@@ -188,6 +188,9 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 	}
 	if (ret == 0 && session->workers.tx_count)
 		ret = senders_start(session, &deal, error);
+	for (uint32_t i = 0; ret == 0 && i < session->sending.count; i++)
+		ret = worker_start(&session->sending.queues[i].thread, "tx", i, &deal,
+				   send_worker_run, &session->sending.queues[i], error);
 	if (ret == 0)
 		ret = session_control_start(session, error);
 	if (ret < 0)

@@ -84,13 +84,27 @@ static double senders_silence(const struct gdrcap_session *session)
 	return (double)(rte_rdtsc() - last) / (double)rte_get_tsc_hz();
 }
 
+/* Send queues, whoever's they are: there is one kind. */
+static uint32_t queues_count(const struct gdrcap_session *session)
+{
+	return session->workers.tx_count + session->sending.count;
+}
+
+/* When queue i last handed something over. */
+static uint64_t queue_last(const struct gdrcap_session *session, uint32_t i)
+{
+	return atomic_load_explicit(session->sending.count ? &session->sending.queues[i].last_tsc
+							   : &session->workers.tx[i].last_tsc,
+				    memory_order_relaxed);
+}
+
 /* 0, or why the kernel does not send what is left in the rings of AF_PACKET's sockets. */
 static int rings_flush(const struct gdrcap_session *session)
 {
 	int ret = 0;
 
-	for (uint32_t i = 0; ret == 0 && i < session->workers.tx_count; i++) {
-		const struct port *port = &session->ports.pairs[i / session->settings.queues].tx;
+	for (uint32_t i = 0; ret == 0 && i < queues_count(session); i++) {
+		const struct port *port = session_sending_port(session, i);
 		const int fd =
 			port->drops && port_name_is_af_packet(port->name)
 				? kernel_drops_socket(port->drops, i % session->settings.queues)
@@ -120,7 +134,7 @@ void session_senders_flush(struct gdrcap_session *session)
 			"port %s: the last frames that it was given are still with the kernel, "
 			"which does not send them: %s; is the link up, and does the other end take "
 			"frames of this length (ip -d link show; MTU)?",
-			session->ports.pairs[0].tx.name, strerror(-ret));
+			session_sending_port(session, 0)->name, strerror(-ret));
 }
 
 /*
@@ -133,16 +147,12 @@ void session_senders_linger(struct gdrcap_session *session)
 	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
 	uint64_t last = 0;
 
-	for (uint32_t i = 0; i < session->workers.tx_count; i++) {
-		const struct port *port = &session->ports.pairs[i / session->settings.queues].tx;
-		const struct tx_worker *worker = &session->workers.tx[i];
-
-		if (port->facts->joins && session->workers.rx_count == 0)
-			last = RTE_MAX(last, atomic_load_explicit(&worker->last_tsc,
-								  memory_order_relaxed));
-	}
+	for (uint32_t i = 0; i < queues_count(session); i++)
+		if (session_sending_port(session, i)->facts->joins &&
+		    (session->workers.rx_count == 0 || session->sending.count))
+			last = RTE_MAX(last, queue_last(session, i));
 	while (last && !session->run.failure && !tsc_older(last, LINGER_MS) &&
-	       port_link_up(&session->ports.pairs[0].tx))
+	       port_link_up(session_sending_port(session, 0)))
 		nanosleep(&tick, NULL);
 }
 

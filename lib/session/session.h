@@ -5,6 +5,27 @@
 
 #include "session/parts.h"
 
+/* ---- send queues of the caller's: sending.c ---- */
+
+int session_sending_create(struct gdrcap_session *session, struct gdrcap_error *error);
+void session_sending_destroy(struct gdrcap_session *session);
+/* The port of queue i. */
+const struct port *session_sending_port(const struct gdrcap_session *session, uint32_t i);
+/* The run is over: they take nothing more. */
+void session_sending_end(struct gdrcap_session *session);
+/* After that: all is sent, or told to be unsent. */
+void session_sending_join(struct gdrcap_session *session);
+/* Slots of queue i that are where they should be: all of its pool. */
+uint32_t session_sending_back(const struct gdrcap_session *session, uint32_t i);
+/* Says what was not sent. */
+void session_sending_judge(struct gdrcap_session *session);
+/* The link of sending port p is down, or up. */
+void session_sending_hold(struct gdrcap_session *session, uint32_t p, bool hold);
+/* Keeps the queues of port p, if it receives too, away from it until session_sending_go_on(). False: a
+ * thread does not answer. */
+bool session_sending_pause(struct gdrcap_session *session, uint32_t p);
+void session_sending_go_on(struct gdrcap_session *session, uint32_t p);
+
 /* The receivers' end, in its order: stop_receivers.c. Waits for frames that were sent and are still
  * at the ports. */
 void session_drain_wire(struct gdrcap_session *session);

@@ -90,6 +90,7 @@ static void senders_stop(struct gdrcap_session *session)
 		session_end(session);
 	for (uint32_t i = 0; i < session->workers.tx_count; i++)
 		session_worker_join(session, &session->workers.tx[i].thread);
+	session_sending_join(session);
 }
 
 /* What was to be saved and is not. The text has the cause where it is not that they were slow. */
@@ -348,7 +349,8 @@ static void slots_check(struct gdrcap_session *session)
 		if (!session->settings.rx.port[i / session->settings.queues].wire ||
 		    session->run.failure)
 			continue;
-		back = rte_mempool_avail_count(pair->rx_pool[q]);
+		back = session->sending.count ? session_sending_back(session, i)
+					      : rte_mempool_avail_count(pair->rx_pool[q]);
 		if (back != plan->pool_slots)
 			session_message(session, GDRCAP_LOG_ERROR,
 					"port %s, queue %u: %u of %u slots are back", pair->rx.name,
@@ -370,6 +372,9 @@ static const struct thread *own_thread(const struct gdrcap_session *session, uns
 	if (i < session->workers.rx_count)
 		return &session->workers.rx[i].thread;
 	i -= session->workers.rx_count;
+	if (i < session->sending.count)
+		return &session->sending.queues[i].thread;
+	i -= session->sending.count;
 	return i == 0				? &session->workers.accountant.thread
 	       : i == 1				? &session->control.thread
 	       : i == 2 && session->frames.file ? &session->frames.file->thread
@@ -391,6 +396,7 @@ bool session_leave(struct guest *guest)
 	atomic_store(&session->control.stop, 1);
 	for (uint32_t i = 0; i < session->workers.tx_count; i++)
 		atomic_store_explicit(&session->workers.tx[i].stop, 1, memory_order_relaxed);
+	session_sending_end(session);
 	session_receivers_phase(session, RX_ABANDON);
 	stop_words_set(session);
 	session_images_leave(session);
@@ -474,6 +480,7 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 			if (!session->workers.tx[i].thread.running)
 				tx_worker_reclaim(&session->workers.tx[i]);
 		session_senders_judge(session);
+		session_sending_judge(session);
 		session_sent_files_judge(session);
 		sender_judge(session);
 		wires_empty(session);

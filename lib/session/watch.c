@@ -18,6 +18,7 @@ void session_end(struct gdrcap_session *session)
 		atomic_store_explicit(&session->workers.tx[i].stop, 1, memory_order_relaxed);
 	for (uint32_t i = 0; i < session->workers.rx_count; i++)
 		atomic_store_explicit(&session->workers.rx[i].awake, 1, memory_order_relaxed);
+	session_sending_end(session);
 	quiet_begin(&session->run.quiet);
 	atomic_store(&session->run.ending, 1);
 }
@@ -108,6 +109,9 @@ void session_watch_workers(struct gdrcap_session *session)
 	for (uint32_t i = 0; i < session->workers.tx_count; i++)
 		watch_worker(session, &session->workers.tx[i].thread,
 			     &session->ports.pairs[i / queues].tx, i % queues);
+	for (uint32_t i = 0; i < session->sending.count; i++)
+		watch_worker(session, &session->sending.queues[i].thread,
+			     session_sending_port(session, i), i % queues);
 }
 
 static void watch_flush(struct gdrcap_session *session)
@@ -240,6 +244,10 @@ static void watch_links(struct gdrcap_session *session)
 						    session->watch.link[p] == LINK_DOWN;
 		watch_link(session, p, true);
 		session->watch.link_lost |= *link == LINK_DOWN;
+		session_sending_hold(session, p,
+				     session->ports.pairs[p].both
+					     ? session->watch.link[p] != LINK_UP
+					     : *link != LINK_UP);
 		for (uint32_t q = 0; session->workers.tx_count && q < session->settings.queues; q++)
 			atomic_store_explicit(
 				&session->workers.tx[p * session->settings.queues + q].hold,
@@ -329,8 +337,10 @@ static bool run_is_over(struct gdrcap_session *session)
 						 memory_order_acquire);
 	if (session->workers.tx_count)
 		return !sending;
-	return (settings->frames && session_received(session) >= settings->frames) ||
-	       sender_said_end(session) || run_is_idle(session);
+	/* A sender of the caller's alone goes on until it is stopped. */
+	return session->workers.rx_count &&
+	       ((settings->frames && session_received(session) >= settings->frames) ||
+		sender_said_end(session) || run_is_idle(session));
 }
 
 /* True when the sender, here or far away, has handed over all that it will. Quiet begins after. */

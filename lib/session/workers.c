@@ -376,6 +376,7 @@ void session_workers_destroy(struct gdrcap_session *session)
 	if (session->workers.accountant_ready)
 		accountant_destroy(&session->workers.accountant);
 	save_destroy(session->frames.save);
+	session_sending_destroy(session);
 	for (uint32_t i = 0; i < session->workers.tx_count; i++)
 		tx_worker_destroy(&session->workers.tx[i]);
 	for (uint32_t i = 0; i < session->workers.rx_count; i++) {
@@ -410,6 +411,8 @@ int session_workers_create(struct gdrcap_session *session, struct gdrcap_error *
 		ret = rx_create(session, error);
 	if (ret == 0 && settings_sends(&session->settings))
 		ret = tx_create(session, error);
+	if (ret == 0)
+		ret = session_sending_create(session, error);
 	if (ret == 0)
 		ret = saver_create(session, error);
 	if (ret == 0)

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Options that mean nothing where the frames to be sent are the caller's: refused, never accepted and
+ * ignored. */
+#include <errno.h>
+
+#include "base/log.h"
+#include "config/settings_internal.h"
+
+int settings_check_sender(const struct settings *settings, struct gdrcap_error *error)
+{
+	const struct {
+		bool given;
+		const char *text;
+	} checks[] = {
+		{ !settings->tx.count,
+		  "sender: host needs a port to send from; give tx_port, which may be the receiving "
+		  "port too" },
+		{ settings->pcap[0] != 0,
+		  "pcap: a file is played by the built-in sender; leave it out, or sender: host" },
+		{ settings->streams != 0,
+		  "streams: are those of the built-in sender; leave it out, or sender: host" },
+		{ settings->frames && !settings->rx.count,
+		  "frames: are those received, or the built-in sender's; here the caller submits as "
+		  "many as he wants: leave it out" },
+		{ settings->frame.vlan != 0 && !settings->rx.count,
+		  "frame.vlan: is of frames that the session makes; the caller writes his headers: "
+		  "leave it out" },
+	};
+
+	if (!settings_lends(settings))
+		return 0;
+	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
+		if (checks[i].given)
+			return error_set(error, -EINVAL, "%s", checks[i].text);
+	return 0;
+}

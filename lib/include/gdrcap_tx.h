@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * Sending the caller's own frames: part of gdrcap.h, which includes it.
+ *
+ * With `sender: host` each queue of each `tx_port` is a send queue of the caller's: frame slots to
+ * reserve, to fill by the CPU or by a kernel, and to submit. A thread of the session's hands them to the
+ * port. A session may receive too, on other ports or on the same one (`tx_port` named as `port`).
+ *
+ * Order: the frames of a queue leave in the order in which they were submitted. One that waits, for its
+ * stream or for its time, holds those after it; another queue of the port does not wait.
+ *
+ * Frames are whole Ethernet frames without FCS, headers too: from 60 bytes (pad shorter ones) to
+ * frame.size less 4.
+ *
+ * Threads: reserve, submit, cancel, poll and fd of a queue are for one thread at a time. None of them
+ * allocates, logs, takes a lock or reads a frame's bytes; system calls there are none but to arm the
+ * descriptor of gdrcap_tx_fd(), and what a stream's work takes in CUDA.
+ */
+#ifndef GDRCAP_TX_H
+#define GDRCAP_TX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct gdrcap_error;
+struct gdrcap_session;
+struct CUstream_st;
+struct gdrcap_tx; /**< a send queue: one caller thread */
+
+#define GDRCAP_TX_TELL 1u /**< gdrcap_tx_poll() is to tell when the frame's memory is free again */
+
+/** A frame on its way out. There are arrays of it: its size stays until the library's soname changes. */
+struct gdrcap_tx_frame {
+	/** Where it begins: room for `bytes`. A device pointer where the memory is the GPU's. */
+	uint8_t *data;
+	uint64_t time_ns; /**< it is sent no earlier, since the Unix epoch; 0: at once */
+	uint64_t tag;	  /**< the caller's own, for gdrcap_tx_poll() */
+	uint32_t slot;	  /**< for the queue: leave it */
+	uint32_t bytes;	  /**< reserve: the most that there may be; submit: those of the frame */
+	uint32_t flags;	  /**< GDRCAP_TX_* */
+};
+
+/** Send queue `index` (sending ports in order, then queues), or NULL. */
+struct gdrcap_tx *gdrcap_get_tx(struct gdrcap_session *session, uint32_t index);
+
+/**
+ * Takes free slots, up to `max`: how many; fewer, or 0, is the queue's back-pressure: all others are with
+ * the caller, wait, or are at the port. They are filled in with time_ns, tag and flags 0.
+ * -ESHUTDOWN: the run is over. Slots may be reserved, and frames submitted, before the start.
+ */
+int gdrcap_tx_reserve(struct gdrcap_tx *tx, struct gdrcap_tx_frame *frames, unsigned int max);
+
+/**
+ * Hands reserved frames over, `bytes` set: all of them, and 0, or none and a negative errno, with the
+ * frame's place in the array, cause and remedy in *error (may be NULL): -EMSGSIZE a length; -EINVAL not
+ * reserved, or submitted already, or a time that is more than GDRCAP_TX_AHEAD_NS ahead; -ESHUTDOWN the
+ * run is over: cancel them. Until the slot is free again nobody may write to it.
+ *
+ * A send time is kept by the session's thread: it hands the frame to its port then, not earlier, and
+ * as soon as it has a core; what the port takes from there comes on top. One that has passed is at once.
+ */
+int gdrcap_tx_submit(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames, unsigned int count,
+		     struct gdrcap_error *error);
+#define GDRCAP_TX_AHEAD_NS 60000000000u
+
+/**
+ * The same, and none of them is sent before `stream` has reached this point: kernels in it may still
+ * write them. Without a GPU (`gpu: host`) at once. Synchronise the stream before gdrcap_destroy().
+ */
+int gdrcap_tx_submit_after(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames,
+			   unsigned int count, struct CUstream_st *stream,
+			   struct gdrcap_error *error);
+
+/** Gives reserved frames back unsent. 0, or -EINVAL and nothing is done: one is not reserved. */
+int gdrcap_tx_cancel(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames,
+		     unsigned int count);
+
+/** What became of a frame with GDRCAP_TX_TELL. */
+struct gdrcap_tx_done {
+	uint64_t tag;
+	int32_t code; /**< 0: the port took it; -ECANCELED: the run ended before it was sent */
+	uint32_t reserved;
+};
+/**
+ * Up to `max` frames whose memory is free again: their count, 0 for none yet, -ESHUTDOWN for none ever
+ * again. When the memory is free is the driver's: at once where it copies (AF_PACKET, memif, pcap); when the
+ * receiver gave the slot back on a ring; on AF_XDP and ConnectX with frames that follow: the latter's
+ * driver gives it back for 32 frames at a time, and the last ones at gdrcap_destroy().
+ * A slot of a frame that is told is free once it was told.
+ */
+int gdrcap_tx_poll(struct gdrcap_tx *tx, struct gdrcap_tx_done *done, unsigned int max);
+
+/**
+ * A descriptor for poll(), epoll or an event loop, or -errno: readable (POLLIN) when slots came back. Its
+ * rule: a gdrcap_tx_poll() or a gdrcap_tx_reserve() that returned 0 arms it. It may be readable with
+ * nothing there, as it is at first. It is the queue's: do not read, write or close it.
+ */
+int gdrcap_tx_fd(struct gdrcap_tx *tx);
+
+/** A send queue's frames: submitted = sent + unsent + those that wait. */
+struct gdrcap_tx_counts {
+	uint64_t submitted;
+	uint64_t sent;	/**< that the port took */
+	uint64_t bytes; /**< theirs, in memory (without FCS) */
+	uint64_t
+		stalled; /**< polls in which the port took nothing of what was to be sent, or its link
+			   * was down */
+	uint64_t unsent; /**< that waited when the run ended */
+	uint64_t
+		failed; /**< of `sent`: that the driver says it could not send after all; of a port,
+			   * with its first queue, else 0 */
+	uint64_t at_port;     /**< of `sent`: whose memory is not back yet */
+	double seconds;	      /**< from the first hand-over to the last */
+	int32_t failed_known; /**< 1: `failed` is every such frame */
+	int32_t reserved;
+};
+/** Of send queue `index`; any thread, at any time. -ENOENT after the last. */
+int gdrcap_get_tx_counts(const struct gdrcap_session *session, uint32_t index,
+			 struct gdrcap_tx_counts *counts, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

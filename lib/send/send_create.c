@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A send queue before its thread starts and after it has left. */
+#include "send/send_queue.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_cycles.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+#include "base/log.h"
+#include "memory/region.h"
+
+/* Each round hands over or is idle. */
+static uint64_t send_rounds(const void *arg)
+{
+	const struct gdrcap_tx *tx = arg;
+
+	return atomic_load_explicit(&tx->sent, memory_order_relaxed) +
+	       atomic_load_explicit(&tx->idle, memory_order_relaxed);
+}
+
+static int send_memory(struct gdrcap_tx *tx)
+{
+	const size_t entries = (size_t)tx->mask + 1;
+
+	tx->slots = calloc(tx->slot_count, sizeof(*tx->slots));
+	tx->free = calloc(tx->slot_count, sizeof(*tx->free));
+	tx->told = calloc(entries, sizeof(*tx->told));
+	tx->back = calloc(entries, sizeof(*tx->back));
+	tx->bytes = calloc(entries, sizeof(*tx->bytes));
+	tx->gates = calloc(entries, sizeof(*tx->gates));
+	tx->mbuf = calloc(entries, sizeof(struct rte_mbuf *));
+	return tx->slots && tx->free && tx->told && tx->back && tx->bytes && tx->gates && tx->mbuf
+		       ? 0
+		       : -ENOMEM;
+}
+
+static uint32_t slot_number(const struct region *region, const struct rte_mbuf *m)
+{
+	return (uint32_t)((size_t)((const uint8_t *)m->buf_addr - region->base) >>
+			  region->slot_shift);
+}
+
+/* The pool's slots lie side by side. */
+static void slots_name(struct gdrcap_tx *tx, struct rte_mbuf **mbufs, uint32_t count)
+{
+	const struct region *region = tx->config.region;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const uint32_t at = slot_number(region, mbufs[i]) - tx->slot_first;
+		const uint8_t *data = (const uint8_t *)mbufs[i]->buf_addr + RTE_PKTMBUF_HEADROOM;
+
+		tx->slots[at].mbuf = mbufs[i];
+		tx->slots[at].data = region->device + (data - region->base);
+		tx->free[tx->free_count++] = at;
+	}
+}
+
+/* Takes all that is in the pool. */
+static int slots_take(struct gdrcap_tx *tx, struct gdrcap_error *error)
+{
+	const uint32_t count = rte_mempool_avail_count(tx->config.pool);
+	struct rte_mbuf **mbufs = calloc(count, sizeof(struct rte_mbuf *));
+	uint32_t least = UINT32_MAX, most = 0;
+	int ret;
+
+	if (!mbufs || count == 0 ||
+	    rte_mempool_get_bulk(tx->config.pool, (void **)mbufs, count) < 0) {
+		free(mbufs);
+		return error_set(error, -ENOMEM, "send queue %u has no slots; raise pool",
+				 tx->config.queue);
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		least = RTE_MIN(least, slot_number(tx->config.region, mbufs[i]));
+		most = RTE_MAX(most, slot_number(tx->config.region, mbufs[i]));
+	}
+	/* Those of mbufs that the port keeps for itself stay empty. */
+	tx->slot_first = least;
+	tx->slot_count = most - least + 1;
+	tx->mask = rte_align32pow2(tx->slot_count) - 1;
+	ret = send_memory(tx);
+	if (ret == 0)
+		slots_name(tx, mbufs, count);
+	free(mbufs);
+	return ret < 0 ? error_set(error, ret, "no memory for a send queue of %u slots",
+				   tx->slot_count)
+		       : 0;
+}
+
+int send_create(struct gdrcap_tx *tx, const struct send_config *config, struct gdrcap_error *error)
+{
+	int ret;
+
+	memset(tx, 0, sizeof(*tx));
+	tx->config = *config;
+	tx->thread.rounds = send_rounds;
+	tx->naps.most_us = config->idle_us;
+	tx->tsc_hz = rte_get_tsc_hz();
+	tx->asks = rte_eth_tx_descriptor_status(config->port, config->queue, 0) >= 0;
+	/* Until the control thread has looked at the link. */
+	tx->hold = 1;
+	ret = slots_take(tx, error);
+	if (ret < 0)
+		send_destroy(tx);
+	return ret;
+}
+
+void send_destroy(struct gdrcap_tx *tx)
+{
+	ring_wake_close(&tx->wake);
+	free(tx->slots);
+	free(tx->free);
+	free(tx->told);
+	free(tx->back);
+	free(tx->bytes);
+	free(tx->gates);
+	free(tx->mbuf);
+	memset(tx, 0, sizeof(*tx));
+}

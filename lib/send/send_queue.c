@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The caller's side of a send queue: reserve, submit, cancel, poll. */
+#include "send/send_queue.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+#include <rte_cycles.h>
+#include <rte_mbuf.h>
+
+#include "base/guest.h"
+#include "base/log.h"
+#include "capture/ring_wait.h"
+
+#define SEND_BYTES_MIN 60u /* of an Ethernet frame without FCS */
+
+/* ---- what comes back ---- */
+
+/* Slots that the worker has given back become free, or wait to be told. */
+static void send_harvest(struct gdrcap_tx *tx)
+{
+	uint64_t returned;
+
+	/* LEFT. Partner: the release store in send_leave(). */
+	if (unlikely(atomic_load_explicit(&tx->finished, memory_order_acquire)))
+		send_collect(tx);
+	/* HARVEST. Partner: BACK in send_back(). */
+	returned = atomic_load_explicit(&tx->returned, memory_order_acquire);
+	for (; tx->harvested != returned; tx->harvested++) {
+		const uint32_t entry = tx->back[tx->harvested & tx->mask];
+		const uint32_t at = entry & ~SEND_UNSENT;
+		struct send_slot *slot = &tx->slots[at];
+
+		tx->pending--;
+		slot->unsent = (entry & SEND_UNSENT) != 0;
+		if (slot->tell) {
+			slot->state = SEND_TOLD;
+			tx->told[tx->told_end++ & tx->mask] = at;
+		} else {
+			slot->state = SEND_FREE;
+			tx->free[tx->free_count++] = at;
+		}
+	}
+}
+
+static bool send_is_over(const struct gdrcap_tx *tx)
+{
+	return atomic_load_explicit(&tx->stop, memory_order_relaxed) != 0;
+}
+
+static int send_reserve(struct gdrcap_tx *tx, struct gdrcap_tx_frame *frames, unsigned int max)
+{
+	unsigned int n;
+
+	if (unlikely(send_is_over(tx)))
+		return -ESHUTDOWN;
+	if (tx->free_count < max)
+		send_harvest(tx);
+	n = RTE_MIN(max, tx->free_count);
+	for (unsigned int i = 0; i < n; i++) {
+		const uint32_t at = tx->free[--tx->free_count];
+		struct send_slot *slot = &tx->slots[at];
+
+		slot->state = SEND_RESERVED;
+		frames[i] = (struct gdrcap_tx_frame){
+			.data = slot->data,
+			.slot = at,
+			.bytes = tx->config.bytes_max,
+		};
+	}
+	return (int)n;
+}
+
+static int send_poll(struct gdrcap_tx *tx, struct gdrcap_tx_done *done, unsigned int max)
+{
+	unsigned int n = 0;
+
+	send_harvest(tx);
+	for (; n < max && tx->told_first != tx->told_end; n++) {
+		const uint32_t at = tx->told[tx->told_first++ & tx->mask];
+		struct send_slot *slot = &tx->slots[at];
+
+		done[n] = (struct gdrcap_tx_done){
+			.tag = slot->tag,
+			.code = slot->unsent ? -ECANCELED : 0,
+		};
+		slot->state = SEND_FREE;
+		tx->free[tx->free_count++] = at;
+	}
+	if (n || max == 0)
+		return (int)n;
+	return atomic_load_explicit(&tx->finished, memory_order_acquire) && tx->pending == 0
+		       ? -ESHUTDOWN
+		       : 0;
+}
+
+/* ---- the calls, and the descriptor ---- */
+
+struct send_taker {
+	struct gdrcap_tx *tx;
+	struct gdrcap_tx_frame *frames;
+	struct gdrcap_tx_done *done;
+	unsigned int max;
+};
+
+static int taker_poll(void *context)
+{
+	const struct send_taker *taker = context;
+
+	return taker->done ? send_poll(taker->tx, taker->done, taker->max)
+			   : send_reserve(taker->tx, taker->frames, taker->max);
+}
+
+static uint64_t taker_next(void *context)
+{
+	return ((const struct send_taker *)context)->tx->harvested;
+}
+
+/* Nothing was there: where a descriptor was asked for, it is armed, and one more look taken. */
+static int send_take(struct send_taker *taker)
+{
+	const int ret = taker_poll(taker);
+
+	if (ret != 0 || taker->max == 0 ||
+	    !atomic_load_explicit(&taker->tx->wake.asked, memory_order_relaxed))
+		return ret;
+	return ring_poll_arm(
+		&(struct ring_poll){ &taker->tx->wake, taker_poll, taker_next, taker, false });
+}
+
+static int send_check(const struct gdrcap_tx *tx, const void *array)
+{
+	if (guest_is_child())
+		return -EPERM;
+	return tx && array ? 0 : -EINVAL;
+}
+
+int gdrcap_tx_reserve(struct gdrcap_tx *tx, struct gdrcap_tx_frame *frames, unsigned int max)
+{
+	struct send_taker taker = { .tx = tx, .frames = frames, .max = max };
+	const int ret = send_check(tx, frames);
+
+	return ret < 0 ? ret : send_take(&taker);
+}
+
+int gdrcap_tx_poll(struct gdrcap_tx *tx, struct gdrcap_tx_done *done, unsigned int max)
+{
+	struct send_taker taker = { .tx = tx, .done = done, .max = max };
+	const int ret = send_check(tx, done);
+
+	return ret < 0 ? ret : send_take(&taker);
+}
+
+int gdrcap_tx_fd(struct gdrcap_tx *tx)
+{
+	const int ret = send_check(tx, tx);
+
+	return ret < 0 ? ret : ring_wake_fd(&tx->wake);
+}
+
+/* ---- submitting ---- */
+
+/* The slot, if it is the caller's to give. */
+static struct send_slot *send_slot_of(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frame)
+{
+	struct send_slot *slot = frame->slot < tx->slot_count ? &tx->slots[frame->slot] : NULL;
+
+	return slot && slot->state == SEND_RESERVED && slot->data == frame->data ? slot : NULL;
+}
+
+static void send_states(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames,
+			unsigned int count, enum send_state state)
+{
+	for (unsigned int i = 0; i < count; i++)
+		tx->slots[frames[i].slot].state = (uint8_t)state;
+}
+
+static int send_frame_check(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frame,
+			    unsigned int i, uint64_t time_most, struct gdrcap_error *error)
+{
+	if (unlikely(!send_slot_of(tx, frame)))
+		return error_set(error, -EINVAL,
+				 "frame %u: its slot is not reserved, or it was submitted already; "
+				 "take slots from gdrcap_tx_reserve(), and leave `slot` and `data` "
+				 "as they are",
+				 i);
+	if (unlikely(frame->bytes < SEND_BYTES_MIN || frame->bytes > tx->config.bytes_max))
+		return error_set(error, -EMSGSIZE,
+				 "frame %u: it has %u bytes; allowed: %u (pad it) to %u, which is "
+				 "frame.size without FCS",
+				 i, frame->bytes, SEND_BYTES_MIN, tx->config.bytes_max);
+	if (unlikely(frame->flags & ~GDRCAP_TX_TELL))
+		return error_set(error, -EINVAL, "frame %u: flags 0x%x; allowed: GDRCAP_TX_TELL", i,
+				 frame->flags);
+	if (unlikely(frame->time_ns > time_most))
+		return error_set(error, -EINVAL,
+				 "frame %u: its time is more than %llu s ahead; times count from "
+				 "the Unix epoch, in ns",
+				 i, (unsigned long long)(GDRCAP_TX_AHEAD_NS / 1000000000u));
+	return 0;
+}
+
+/* Each slot once, so that none is given twice in one call either. */
+static int send_check_all(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames,
+			  unsigned int count, uint64_t now_ns, struct gdrcap_error *error)
+{
+	const uint64_t most = now_ns + GDRCAP_TX_AHEAD_NS;
+
+	for (unsigned int i = 0; i < count; i++) {
+		const int ret = send_frame_check(tx, &frames[i], i, most, error);
+
+		if (unlikely(ret < 0)) {
+			send_states(tx, frames, i, SEND_RESERVED);
+			return ret;
+		}
+		tx->slots[frames[i].slot].state = SEND_SUBMITTED;
+	}
+	return 0;
+}
+
+/* As a driver wants it: what its last user left is gone. */
+static void send_mbuf(struct rte_mbuf *m, uint32_t bytes)
+{
+	m->ol_flags &= RTE_MBUF_F_EXTERNAL;
+	rte_pktmbuf_reset_headroom(m);
+	m->data_len = (uint16_t)bytes;
+	m->pkt_len = bytes;
+	m->nb_segs = 1;
+	m->next = NULL;
+}
+
+static uint64_t send_due(const struct gdrcap_tx *tx, uint64_t time_ns, uint64_t now_ns,
+			 uint64_t now_tsc)
+{
+	const uint64_t ns = time_ns > now_ns ? time_ns - now_ns : 0;
+
+	return ns ? now_tsc + ns / 1000000000u * tx->tsc_hz +
+			       ns % 1000000000u * tx->tsc_hz / 1000000000u
+		  : 0;
+}
+
+static void send_gate_open(void *arg)
+{
+	struct send_gate *gate = arg;
+
+	/* OPEN: what the stream wrote. Partner: the acquire load in send_limit(). */
+	atomic_store_explicit(&gate->open, 1, memory_order_release);
+}
+
+/* Writes frames and gates where the worker finds them once they are published. Returns the number of the
+ * gate after the last. */
+static uint64_t send_fill(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames,
+			  unsigned int count, bool after, uint64_t now_ns)
+{
+	const uint64_t now_tsc = rte_rdtsc();
+	uint64_t gate = tx->gate;
+
+	for (unsigned int i = 0; i < count; i++) {
+		const struct gdrcap_tx_frame *frame = &frames[i];
+		const uint32_t at = (uint32_t)(tx->next + i) & tx->mask;
+		struct send_slot *slot = &tx->slots[frame->slot];
+		const uint64_t due =
+			frame->time_ns ? send_due(tx, frame->time_ns, now_ns, now_tsc) : 0;
+
+		slot->tag = frame->tag;
+		slot->tell = (frame->flags & GDRCAP_TX_TELL) != 0;
+		send_mbuf(slot->mbuf, frame->bytes);
+		tx->mbuf[at] = slot->mbuf;
+		tx->bytes[at] = frame->bytes;
+		if (likely(!due && !(after && i == 0)))
+			continue;
+		tx->gates[gate & tx->mask].first = tx->next + i;
+		tx->gates[gate & tx->mask].due = due;
+		atomic_store_explicit(&tx->gates[gate & tx->mask].open, !(after && i == 0),
+				      memory_order_relaxed);
+		gate++;
+	}
+	return gate;
+}
+
+/* False: the run is over, and the worker takes nothing more. */
+static bool send_publish(struct gdrcap_tx *tx, unsigned int count, uint64_t gate)
+{
+	uint64_t before = tx->next;
+
+	atomic_store_explicit(&tx->gates_set, gate, memory_order_relaxed);
+	/* SUBMIT: frames, gates and what the CPU wrote into the slots. Partner: TAKE OVER in send_limit().
+	 * An exchange, so that a worker that leaves at the same time has either seen it or is seen:
+	 * with a store a frame could be left that nobody sends or gives back (CLOSE). */
+	if (!atomic_compare_exchange_strong_explicit(&tx->submitted, &before, before + count,
+						     memory_order_release, memory_order_relaxed))
+		return false;
+	tx->next += count;
+	tx->gate = gate;
+	tx->pending += count;
+	return true;
+}
+
+static int send_over(struct gdrcap_error *error)
+{
+	return error_set(error, -ESHUTDOWN,
+			 "the run is over: nothing is sent any more; gdrcap_tx_cancel() gives the "
+			 "slots back");
+}
+
+/* `now_ns`: 0 where no frame has a time. */
+static uint64_t send_now_ns(const struct gdrcap_tx_frame *frames, unsigned int count)
+{
+	struct timespec now;
+	bool timed = false;
+
+	for (unsigned int i = 0; i < count; i++)
+		timed |= frames[i].time_ns != 0;
+	if (likely(!timed))
+		return 0;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static int send_submit(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames,
+		       unsigned int count, bool after, struct CUstream_st *stream,
+		       struct gdrcap_error *error)
+{
+	int ret = guest_check(tx, "send queue", error);
+	uint64_t now_ns, gate;
+
+	if (ret < 0)
+		return ret;
+	if (count && !frames)
+		return error_set(error, -EINVAL, "give the frames that are to be sent");
+	if (count == 0)
+		return 0;
+	if (unlikely(send_is_over(tx)))
+		return send_over(error);
+	now_ns = send_now_ns(frames, count);
+	ret = send_check_all(tx, frames, count, now_ns, error);
+	if (ret < 0)
+		return ret;
+	gate = send_fill(tx, frames, count, after, now_ns);
+	if (after) {
+		/* The first of these gates is the stream's; it may open before it is published. */
+		ret = tx->config.ops->after(tx->config.device, stream, send_gate_open,
+					    &tx->gates[tx->gate & tx->mask]);
+		if (ret < 0)
+			error_set(error, ret, "the stream cannot be waited for: %s",
+				  kernel_error());
+	}
+	if (ret == 0 && !send_publish(tx, count, gate))
+		ret = send_over(error);
+	if (ret < 0)
+		send_states(tx, frames, count, SEND_RESERVED);
+	return ret;
+}
+
+int gdrcap_tx_submit(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames, unsigned int count,
+		     struct gdrcap_error *error)
+{
+	return send_submit(tx, frames, count, false, NULL, error);
+}
+
+int gdrcap_tx_submit_after(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames,
+			   unsigned int count, struct CUstream_st *stream,
+			   struct gdrcap_error *error)
+{
+	return send_submit(tx, frames, count, true, stream, error);
+}
+
+int gdrcap_tx_cancel(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames, unsigned int count)
+{
+	const int ret = send_check(tx, frames);
+
+	if (ret < 0)
+		return ret;
+	for (unsigned int i = 0; i < count; i++) {
+		struct send_slot *slot = send_slot_of(tx, &frames[i]);
+
+		if (!slot) {
+			send_states(tx, frames, i, SEND_RESERVED);
+			return -EINVAL;
+		}
+		slot->state = SEND_FREE;
+	}
+	for (unsigned int i = 0; i < count; i++)
+		tx->free[tx->free_count++] = frames[i].slot;
+	return 0;
+}

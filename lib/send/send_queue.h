@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A send queue in the hands of the caller: slots go from the caller's thread to a worker that hands
+ * them to the port, and come back. Two rings of one producer and one consumer each, and no mempool call
+ * on the caller's side.
+ *
+ * All mbufs of the queue's pool are the queue's: one that lies in the pool is one that the port, or on a
+ * wire the receiver, has given back. So that nobody keeps any, the pool has no caches.
+ *
+ * Names of the orderings, as in docs/design.md: SUBMIT, TAKE OVER; OPEN; BACK, HARVEST; CLOSE; LEFT.
+ */
+#ifndef GDRCAP_SEND_QUEUE_H
+#define GDRCAP_SEND_QUEUE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/thread.h"
+#include "capture/ring_wake.h"
+#include "gdrcap.h"
+#include "kernels/kernels.h"
+
+#define SEND_LINE 64
+#define SEND_UNSENT 0x80000000u /* in `back`: the run ended before */
+#define SEND_CLOSED UINT64_MAX	/* submitted: nothing more can be */
+#define SEND_BURST_MOST 256u
+
+struct rte_mbuf;
+struct rte_mempool;
+struct region;
+
+enum send_state { SEND_FREE, SEND_RESERVED, SEND_SUBMITTED, SEND_TOLD };
+
+/* A slot. Writer: the caller's thread; from SUBMIT to BACK the worker's to read. */
+struct send_slot {
+	struct rte_mbuf *mbuf;
+	uint8_t *data; /* as the caller's CPU or kernels address it */
+	uint64_t tag;
+	uint8_t state; /* enum send_state */
+	bool tell, unsent;
+};
+
+/* Frames from number `first` on wait. Writer: the caller's thread before SUBMIT; `open`: any, once. */
+struct send_gate {
+	uint64_t first;
+	uint64_t due; /* tick of the TSC; 0: at once */
+	_Atomic int open;
+};
+
+struct send_config {
+	uint16_t port, queue;
+	uint32_t burst;
+	const struct region *region;
+	struct rte_mempool *pool;
+	const struct kernel_ops *ops;
+	struct kernel_device *device;
+	uint32_t bytes_max; /* of a frame in memory */
+	_Atomic int *turn; /* of a port whose queues send their first frame one after the other: its
+			     * driver registers memory then; NULL: they need not */
+	uint32_t idle_us;  /* an idle worker sleeps for so long at most; 0: it polls */
+};
+
+enum send_phase { SEND_RUN, SEND_PAUSE };
+
+struct gdrcap_tx {
+	/* Before the start. */
+	struct send_config config;
+	struct send_slot *slots;
+	uint32_t slot_count;
+	uint32_t slot_first; /* number in the region of slots[0] */
+	uint32_t
+		mask; /* of the rings below: at least as many entries as slots, so none runs over */
+	struct rte_mbuf *
+		*mbuf; /* of frame i & mask. Writer: caller; reader: worker, after TAKE OVER */
+	uint32_t *bytes;
+	struct send_gate *gates; /* of gate g & mask: at most one a frame */
+	uint32_t *back; /* slots that came back. Writer: worker; reader: caller, after HARVEST */
+	uint64_t tsc_hz;
+	bool asks; /* the driver looks for what was sent when it is asked for its descriptors */
+
+	/* The caller's thread. */
+	_Alignas(SEND_LINE) uint32_t *free; /* a stack: the last one back is the first to go */
+	uint32_t free_count;
+	uint32_t *told; /* a ring: slots that gdrcap_tx_poll() is to tell */
+	uint64_t told_first, told_end;
+	uint64_t harvested;  /* of `back` */
+	uint64_t next, gate; /* numbers of the next frame and gate */
+	uint64_t pending;    /* slots that are with the worker */
+
+	/* Writer: the caller's thread; the worker once, CLOSE. Reader: worker. */
+	_Alignas(SEND_LINE) _Atomic uint64_t submitted; /* frames; SEND_CLOSED */
+	_Atomic uint64_t gates_set;
+	_Atomic uint64_t closed_at; /* what `submitted` was before. Writer: worker */
+
+	/* Worker only. */
+	_Alignas(SEND_LINE) uint64_t taken; /* frames that the port has, or that were given up */
+	uint64_t gates_passed;
+	uint64_t at_back; /* next in `back` */
+	struct thread_naps naps;
+
+	/* Writer: worker. Readers: anybody, relaxed; `returned`: the caller's thread. */
+	_Alignas(SEND_LINE) _Atomic uint64_t returned; /* of `back` */
+	_Atomic uint64_t sent, bytes_sent, stalled, unsent, idle;
+	_Atomic uint64_t at_port; /* mbufs that the port has not given back */
+	_Atomic uint64_t first_tsc, last_tsc;
+	_Atomic int paused;
+	_Atomic int finished;
+
+	/* Writer: control. Reader: worker; `stop`: the caller's thread too. */
+	_Alignas(SEND_LINE) _Atomic int stop;
+	_Atomic int hold;  /* the link is down: hand nothing over */
+	_Atomic int phase; /* enum send_phase */
+
+	/* Both of them, where the caller sleeps. */
+	_Alignas(SEND_LINE) struct ring_wake wake;
+
+	struct thread thread;
+};
+
+/* After its port was started, which takes the pool's mbufs that it needs for itself. */
+int send_create(struct gdrcap_tx *tx, const struct send_config *config, struct gdrcap_error *error);
+void send_destroy(struct gdrcap_tx *tx);
+/* The thread's body. */
+void send_worker_run(void *tx);
+/* Takes what the port has given back: by the worker, and after it has left by the caller's thread. How
+ * many. */
+uint32_t send_collect(struct gdrcap_tx *tx);
+
+#endif

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The thread of a send queue of the caller's: to the port what may go, back to the caller what came back. */
+#include "send/send_queue.h"
+
+#include <time.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+#include <rte_cycles.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+#include "base/tsc.h"
+#include "capture/ring_producer.h"
+#include "memory/region.h"
+
+/* A time is near: nobody else gets the core. Earlier it sleeps, and wakes so long before. */
+#define SEND_SPIN_US 50u
+#define SEND_WAKE_US 200u
+#define SEND_SLEEP_MOST_US 2000u
+/* What was submitted before a stop is offered to the port for so long. */
+#define SEND_STOP_MS 50u
+
+static uint64_t send_ticks(const struct gdrcap_tx *tx, uint32_t us)
+{
+	return tx->tsc_hz / 1000000u * us;
+}
+
+/* ---- back to the caller ---- */
+
+/* BACK: after the last access to the slot, by the port too. Partner: HARVEST in send_harvest(). */
+static void send_back(struct gdrcap_tx *tx)
+{
+	atomic_store_explicit(&tx->returned, tx->at_back, memory_order_release);
+	ring_wake_look(&tx->wake, tx->at_back);
+}
+
+uint32_t send_collect(struct gdrcap_tx *tx)
+{
+	const uint64_t at_port = atomic_load_explicit(&tx->at_port, memory_order_relaxed);
+	const struct region *region = tx->config.region;
+	struct rte_mbuf *mbufs[SEND_BURST_MOST];
+	uint32_t n;
+
+	if (at_port == 0)
+		return 0;
+	n = rte_mempool_avail_count(tx->config.pool);
+	n = RTE_MIN(n, (uint32_t)RTE_MIN(at_port, SEND_BURST_MOST));
+	if (n == 0 || rte_mempool_get_bulk(tx->config.pool, (void **)mbufs, n) < 0)
+		return 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const size_t at = (size_t)((const uint8_t *)mbufs[i]->buf_addr - region->base);
+
+		tx->back[tx->at_back++ & tx->mask] =
+			(uint32_t)(at >> region->slot_shift) - tx->slot_first;
+	}
+	atomic_store_explicit(&tx->at_port, at_port - n, memory_order_relaxed);
+	send_back(tx);
+	return n;
+}
+
+/* ---- to the port ---- */
+
+/* Frames up to this number may go. *due: when the next may, where a time is what it waits for. */
+static uint64_t send_limit(struct gdrcap_tx *tx, uint64_t *due)
+{
+	/* TAKE OVER. Partner: SUBMIT in send_publish(). Gates first: who sees a frame sees its gate. */
+	const uint64_t submitted = atomic_load_explicit(&tx->submitted, memory_order_acquire);
+	const uint64_t set = atomic_load_explicit(&tx->gates_set, memory_order_relaxed);
+
+	*due = 0;
+	while (tx->gates_passed != set) {
+		const struct send_gate *gate = &tx->gates[tx->gates_passed & tx->mask];
+
+		if (gate->first >= submitted)
+			break;
+		/* OPEN. Partner: the release store in send_gate_open(): what the stream's work
+		 * wrote. */
+		if (!atomic_load_explicit(&gate->open, memory_order_acquire))
+			return gate->first;
+		if (gate->due > rte_rdtsc()) {
+			if (gate->first == tx->taken)
+				*due = gate->due;
+			return gate->first;
+		}
+		tx->gates_passed++;
+	}
+	return submitted;
+}
+
+static void send_count(struct gdrcap_tx *tx, uint32_t at, uint32_t taken, uint64_t now)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < taken; i++)
+		bytes += tx->bytes[at + i];
+	if (unlikely(atomic_load_explicit(&tx->first_tsc, memory_order_relaxed) == 0))
+		atomic_store_explicit(&tx->first_tsc, now, memory_order_relaxed);
+	atomic_store_explicit(&tx->last_tsc, now, memory_order_relaxed);
+	counter_add(&tx->at_port, taken);
+	counter_add(&tx->bytes_sent, bytes);
+	counter_add(&tx->sent, taken);
+}
+
+static uint16_t send_burst(struct gdrcap_tx *tx, uint32_t at, uint16_t n)
+{
+	_Atomic int *turn = tx->config.turn;
+	uint16_t taken;
+
+	if (likely(!turn || atomic_load_explicit(&tx->first_tsc, memory_order_relaxed)))
+		return rte_eth_tx_burst(tx->config.port, tx->config.queue, &tx->mbuf[at], n);
+	/* The first frame; another queue's may be on its way just now. */
+	if (atomic_exchange_explicit(turn, 1, memory_order_acquire))
+		return 0;
+	taken = rte_eth_tx_burst(tx->config.port, tx->config.queue, &tx->mbuf[at], n);
+	atomic_store_explicit(turn, 0, memory_order_release);
+	return taken;
+}
+
+/* Returns the frames that the port took. */
+static uint32_t send_hand_over(struct gdrcap_tx *tx, uint64_t *due)
+{
+	const uint64_t limit = send_limit(tx, due);
+	const uint32_t at = (uint32_t)tx->taken & tx->mask;
+	uint32_t n = (uint32_t)(limit - tx->taken);
+	uint64_t now;
+	uint16_t taken;
+
+	if (n == 0)
+		return 0;
+	if (unlikely(atomic_load_explicit(&tx->hold, memory_order_relaxed))) {
+		counter_add(&tx->stalled, 1);
+		return 0;
+	}
+	n = RTE_MIN(n, tx->config.burst);
+	n = RTE_MIN(n, tx->mask + 1 - at);
+	now = rte_rdtsc();
+	taken = send_burst(tx, at, (uint16_t)n);
+	if (taken == 0) {
+		counter_add(&tx->stalled, 1);
+		return 0;
+	}
+	send_count(tx, at, taken, now);
+	tx->taken += taken;
+	return taken;
+}
+
+/* ---- the thread ---- */
+
+static __attribute__((noinline)) void send_sleep(uint32_t us)
+{
+	const struct timespec pause = { .tv_nsec = 1000L * us };
+
+	nanosleep(&pause, NULL);
+}
+
+static void send_wait_due(const struct gdrcap_tx *tx, uint64_t due)
+{
+	const uint64_t now = rte_rdtsc(), until = due > now ? due - now : 0;
+
+	if (until < send_ticks(tx, SEND_SPIN_US))
+		rte_pause();
+	else if (until > send_ticks(tx, SEND_WAKE_US + SEND_SLEEP_MOST_US))
+		send_sleep(SEND_SLEEP_MOST_US);
+	else if (until > send_ticks(tx, 2 * SEND_WAKE_US))
+		send_sleep((uint32_t)(until * 1000000u / tx->tsc_hz) - SEND_WAKE_US);
+	else
+		send_sleep(SEND_SPIN_US / 2);
+}
+
+static void send_wait(struct gdrcap_tx *tx, unsigned int idle, uint64_t due)
+{
+	counter_add(&tx->idle, 1);
+	/* A driver that gives memory back only with the next frame is asked to look. */
+	if (tx->asks && atomic_load_explicit(&tx->at_port, memory_order_relaxed))
+		(void)rte_eth_tx_descriptor_status(tx->config.port, tx->config.queue, 0);
+	ring_wake_look(&tx->wake, tx->at_back);
+	if (due)
+		send_wait_due(tx, due);
+	else if (thread_may_nap(&tx->naps, idle))
+		thread_nap(&tx->naps, idle);
+	else
+		thread_idle(idle);
+}
+
+/* The port is started again: nobody may touch it. */
+static void send_pause(struct gdrcap_tx *tx)
+{
+	unsigned int idle = 0;
+
+	/* After the last access to the port. Partner: the acquire load in session_sending_pause(). */
+	atomic_store_explicit(&tx->paused, 1, memory_order_release);
+	/* Partner: the release store there: the port is ours again. */
+	while (atomic_load_explicit(&tx->phase, memory_order_acquire) == SEND_PAUSE) {
+		counter_add(&tx->idle, 1);
+		thread_idle(idle++);
+	}
+	atomic_store_explicit(&tx->paused, 0, memory_order_release);
+}
+
+/* After a stop: what may still go, for a while; the rest is given up and said to be. */
+static void send_leave(struct gdrcap_tx *tx)
+{
+	const uint64_t from = rte_rdtsc();
+	uint64_t submitted, due;
+	unsigned int idle = 0;
+
+	while (!tsc_older(from, SEND_STOP_MS) && send_limit(tx, &due) != tx->taken) {
+		idle = send_hand_over(tx, &due) ? 0 : idle + 1;
+		send_collect(tx);
+		if (idle)
+			thread_idle(idle);
+	}
+	/* CLOSE: from here on nothing can be submitted. Partner: the exchange in send_publish(), of which
+	 * one or the other comes first. */
+	submitted = atomic_exchange_explicit(&tx->submitted, SEND_CLOSED, memory_order_acq_rel);
+	atomic_store_explicit(&tx->closed_at, submitted, memory_order_relaxed);
+	for (; tx->taken != submitted; tx->taken++) {
+		const struct rte_mbuf *m = tx->mbuf[tx->taken & tx->mask];
+		const size_t at = (size_t)((const uint8_t *)m->buf_addr - tx->config.region->base);
+
+		tx->back[tx->at_back++ & tx->mask] =
+			((uint32_t)(at >> tx->config.region->slot_shift) - tx->slot_first) |
+			SEND_UNSENT;
+		counter_add(&tx->unsent, 1);
+	}
+	send_back(tx);
+	/* LEFT: from here on the caller's thread collects. Partner: the acquire load in
+	 * send_harvest(). */
+	atomic_store_explicit(&tx->finished, 1, memory_order_release);
+	ring_wake_end(&tx->wake);
+}
+
+void send_worker_run(void *arg)
+{
+	struct gdrcap_tx *tx = arg;
+	unsigned int idle = 0;
+	uint64_t due;
+
+	while (!atomic_load_explicit(&tx->stop, memory_order_relaxed)) {
+		uint32_t work;
+
+		if (unlikely(atomic_load_explicit(&tx->phase, memory_order_acquire) == SEND_PAUSE))
+			send_pause(tx);
+		work = send_hand_over(tx, &due);
+		work += send_collect(tx);
+		idle = work ? 0 : idle + 1;
+		if (idle)
+			send_wait(tx, idle, due);
+	}
+	send_leave(tx);
+}

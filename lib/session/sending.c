@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A session's send queues in the hands of the caller: made, watched, stopped, counted. */
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <rte_common.h>
+#include <rte_cycles.h>
+#include <rte_mempool.h>
+
+#include "base/log.h"
+#include "session/answer.h"
+#include "session/session.h"
+
+#define PAUSE_MS 500u /* a queue's thread answers within that, or it hardly runs at all */
+
+const struct port *session_sending_port(const struct gdrcap_session *session, uint32_t i)
+{
+	const struct session_pair *pair = &session->ports.pairs[i / session->settings.queues];
+
+	return pair->both ? &pair->rx : &pair->tx;
+}
+
+int session_sending_create(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	const struct settings *settings = &session->settings;
+	struct session_sending *sending = &session->sending;
+	const uint32_t count = settings->ports * settings->queues;
+
+	if (!settings_lends(settings))
+		return 0;
+	/* Aligned: cache lines have one writer each. */
+	sending->queues = aligned_alloc(SEND_LINE, count * sizeof(*sending->queues));
+	if (!sending->queues)
+		return error_set(error, -ENOMEM, "no memory for %u send queues", count);
+	for (uint32_t i = 0; i < count; i++) {
+		struct session_pair *pair = &session->ports.pairs[i / settings->queues];
+		const struct port *port = session_sending_port(session, i);
+		const struct send_config config = {
+			.port = port->id,
+			.queue = (uint16_t)(i % settings->queues),
+			.burst = settings->burst,
+			.region = &session->memory.region,
+			.pool = pair->tx_pool[i % settings->queues],
+			.ops = session->memory.ops,
+			.device = session->memory.device,
+			.bytes_max = session->plan.frame_bytes_max - FRAME_FCS_BYTES,
+			.idle_us = settings->idle_sleep_us,
+			.turn = port->facts->writes == DRIVER_WRITES_DMA ? &pair->tx_turn : NULL,
+		};
+		int ret = send_create(&sending->queues[i], &config, error);
+
+		if (ret < 0)
+			return ret;
+		sending->count++;
+	}
+	return 0;
+}
+
+void session_sending_destroy(struct gdrcap_session *session)
+{
+	for (uint32_t i = 0; i < session->sending.count; i++)
+		send_destroy(&session->sending.queues[i]);
+	free(session->sending.queues);
+	session->sending = (struct session_sending){ 0 };
+}
+
+void session_sending_end(struct gdrcap_session *session)
+{
+	for (uint32_t i = 0; i < session->sending.count; i++)
+		atomic_store_explicit(&session->sending.queues[i].stop, 1, memory_order_relaxed);
+}
+
+void session_sending_join(struct gdrcap_session *session)
+{
+	for (uint32_t i = 0; i < session->sending.count; i++) {
+		struct gdrcap_tx *tx = &session->sending.queues[i];
+
+		session_worker_join(session, &tx->thread);
+		/* The start failed before this thread's: what was submitted is told to be unsent. */
+		if (!tx->thread.body) {
+			atomic_store_explicit(&tx->hold, 1, memory_order_relaxed);
+			send_worker_run(tx);
+		}
+	}
+}
+
+void session_sending_hold(struct gdrcap_session *session, uint32_t p, bool hold)
+{
+	for (uint32_t q = 0; session->sending.count && q < session->settings.queues; q++)
+		atomic_store_explicit(
+			&session->sending.queues[p * session->settings.queues + q].hold, hold,
+			memory_order_relaxed);
+}
+
+/* ---- a port that is started again ---- */
+
+static void sending_set(struct gdrcap_session *session, uint32_t p, enum send_phase phase)
+{
+	for (uint32_t q = 0; q < session->settings.queues; q++)
+		/* SEND_RUN: after the last access to the port. Partner: the acquire load in
+		 * send_pause(). */
+		atomic_store_explicit(
+			&session->sending.queues[p * session->settings.queues + q].phase,
+			(int)phase, memory_order_release);
+}
+
+static bool sending_are(const struct gdrcap_session *session, uint32_t p, int paused)
+{
+	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
+	const uint64_t since = rte_rdtsc();
+	uint32_t q = 0;
+
+	while (q < session->settings.queues) {
+		/* After its last access to the port. Partner: the release store in send_pause(). */
+		if (atomic_load_explicit(
+			    &session->sending.queues[p * session->settings.queues + q].paused,
+			    memory_order_acquire) == paused)
+			q++;
+		else if (tsc_older(since, PAUSE_MS))
+			return false;
+		else
+			nanosleep(&tick, NULL);
+	}
+	return true;
+}
+
+bool session_sending_pause(struct gdrcap_session *session, uint32_t p)
+{
+	uint64_t at_port = 0;
+
+	if (!session->ports.pairs[p].both)
+		return true;
+	/* One that has not left the last pause would be taken for one in this. */
+	if (!sending_are(session, p, 0))
+		return false;
+	sending_set(session, p, SEND_PAUSE);
+	if (!sending_are(session, p, 1)) {
+		sending_set(session, p, SEND_RUN);
+		return false;
+	}
+	for (uint32_t q = 0; q < session->settings.queues; q++)
+		at_port += atomic_load_explicit(
+			&session->sending.queues[p * session->settings.queues + q].at_port,
+			memory_order_relaxed);
+	if (at_port)
+		session_message(
+			session, GDRCAP_LOG_WARNING,
+			"port %s: it is started again, and of the last %llu frames that it took "
+			"to send it is not known whether they were sent",
+			session->ports.pairs[p].rx.name, (unsigned long long)at_port);
+	return true;
+}
+
+void session_sending_go_on(struct gdrcap_session *session, uint32_t p)
+{
+	if (session->ports.pairs[p].both)
+		sending_set(session, p, SEND_RUN);
+}
+
+/* ---- the end ---- */
+
+uint32_t session_sending_back(const struct gdrcap_session *session, uint32_t i)
+{
+	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
+	const struct gdrcap_tx *tx = &session->sending.queues[i];
+	const uint32_t slots = session->plan.pool_slots;
+	const uint64_t since = rte_rdtsc();
+	uint32_t back;
+
+	/* Those that the port does not have are the caller's. He may be collecting some just now. */
+	do {
+		back = slots - (uint32_t)atomic_load_explicit(&tx->at_port, memory_order_relaxed) +
+		       rte_mempool_avail_count(tx->config.pool);
+		if (back != slots)
+			nanosleep(&tick, NULL);
+	} while (back != slots && !tsc_older(since, PAUSE_MS));
+	return back;
+}
+
+void session_sending_judge(struct gdrcap_session *session)
+{
+	uint64_t unsent = 0;
+
+	for (uint32_t i = 0; i < session->sending.count; i++)
+		unsent += atomic_load_explicit(&session->sending.queues[i].unsent,
+					       memory_order_relaxed);
+	if (unsent)
+		session_message(
+			session, GDRCAP_LOG_WARNING,
+			"%llu frames were submitted and not sent: they waited for a stream, "
+			"for their time, for the link or for the port when the run ended",
+			(unsigned long long)unsent);
+}
+
+/* ---- for the caller ---- */
+
+struct gdrcap_tx *gdrcap_get_tx(struct gdrcap_session *session, uint32_t index)
+{
+	if (guest_check(session, "session", NULL) < 0)
+		return NULL;
+	return index < session->sending.count ? &session->sending.queues[index] : NULL;
+}
+
+int gdrcap_get_tx_counts(const struct gdrcap_session *session, uint32_t index,
+			 struct gdrcap_tx_counts *counts, size_t size)
+{
+	const int ret = answer_check(session, "session", counts, size);
+	struct gdrcap_tx_counts all = { 0 };
+	struct port_counters port = { 0 };
+	const struct gdrcap_tx *tx;
+	uint64_t from, to;
+
+	if (ret < 0)
+		return ret;
+	if (index >= session->sending.count)
+		return -ENOENT;
+	LOG_SCOPE(&session->log);
+	tx = &session->sending.queues[index];
+	/* In the order of a frame's way, backwards: none is counted at two places. */
+	all.at_port = atomic_load_explicit(&tx->at_port, memory_order_relaxed);
+	all.unsent = atomic_load_explicit(&tx->unsent, memory_order_acquire);
+	all.sent = atomic_load_explicit(&tx->sent, memory_order_acquire);
+	all.bytes = atomic_load_explicit(&tx->bytes_sent, memory_order_relaxed);
+	all.stalled = atomic_load_explicit(&tx->stalled, memory_order_relaxed);
+	all.submitted = atomic_load_explicit(&tx->submitted, memory_order_relaxed);
+	if (all.submitted == SEND_CLOSED)
+		all.submitted = RTE_MAX(atomic_load_explicit(&tx->closed_at, memory_order_relaxed),
+					all.sent + all.unsent);
+	from = atomic_load_explicit(&tx->first_tsc, memory_order_relaxed);
+	to = atomic_load_explicit(&tx->last_tsc, memory_order_relaxed);
+	if (to > from)
+		all.seconds = (double)(to - from) / (double)rte_get_tsc_hz();
+	if (index % session->settings.queues == 0) {
+		session_port_counters(session, session_sending_port(session, index), &port);
+		all.failed = port.tx_error;
+	}
+	all.failed_known = session_sending_port(session, index)->facts->tx_error_counted;
+	answer_give(counts, size, &all, sizeof(all));
+	return 0;
+}

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sending the caller's own frames through the public API. */
+#include "api.h"
+
+#include <poll.h>
+#include <time.h>
+
+#define FRAME_BYTES 100u
+
+/* Frames of the caller's over "ring:test", to his own threads. */
+static void send_config(struct gdrcap_config **config)
+{
+	gdrcap_config_free(*config);
+	*config = gdrcap_config_new();
+	assert_non_null(*config);
+	api_set(*config, "port", "ring:test");
+	api_set(*config, "tx_port", "ring:test");
+	api_set(*config, "gpu", "host");
+	api_set(*config, "frame.size", "%u", API_FRAME);
+	api_set(*config, "consumer", "host");
+	api_set(*config, "sender", "host");
+}
+
+/* Each byte of frame `number` follows from both. */
+static uint8_t byte_of(uint64_t number, uint32_t i)
+{
+	return (uint8_t)(number * 7 + (number >> 8) * 13 + i);
+}
+
+static void frame_fill(const struct gdrcap_tx_frame *frame, uint64_t number)
+{
+	for (uint32_t i = 0; i < frame->bytes; i++)
+		frame->data[i] = byte_of(number, i);
+	memcpy(frame->data, &number, sizeof(number));
+}
+
+/* Its number; the rest is as it was filled. */
+static uint64_t frame_number(const uint8_t *at, uint32_t bytes)
+{
+	uint64_t number;
+
+	memcpy(&number, at, sizeof(number));
+	for (uint32_t i = sizeof(number); i < bytes; i++)
+		if (at[i] != byte_of(number, i))
+			return UINT64_MAX;
+	return number;
+}
+
+static uint32_t bytes_of(uint64_t number)
+{
+	return 60 + (uint32_t)(number % (API_FRAME - 4 - 60 + 1));
+}
+
+/* Takes what is there; the frames are `*next`, ... and nothing else. */
+static void receive(struct gdrcap_queue *queue, uint64_t *next)
+{
+	const struct gdrcap_batch *batch[8];
+	int n = gdrcap_wait(queue, batch, 8, 10000);
+
+	assert_true(n >= 0);
+	for (int b = 0; b < n; b++)
+		for (uint32_t i = 0; i < batch[b]->count; i++, (*next)++) {
+			assert_int_equal(gdrcap_frame_bytes(batch[b], i), bytes_of(*next));
+			assert_int_equal(frame_number(gdrcap_frame(batch[b], i),
+						      gdrcap_frame_bytes(batch[b], i)),
+					 *next);
+		}
+	gdrcap_release(queue, batch, (unsigned int)n);
+}
+
+static void counts_are(struct gdrcap_session *session, uint64_t submitted, uint64_t sent,
+		       uint64_t unsent)
+{
+	struct gdrcap_tx_counts counts;
+
+	assert_int_equal(gdrcap_get_tx_counts(session, 0, &counts, sizeof(counts)), 0);
+	assert_int_equal(counts.submitted, submitted);
+	assert_int_equal(counts.sent, sent);
+	assert_int_equal(counts.unsent, unsent);
+	assert_int_equal(counts.failed, 0);
+	assert_int_equal(gdrcap_get_tx_counts(session, 1, &counts, sizeof(counts)), -ENOENT);
+}
+
+static int submit(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames, unsigned int count)
+{
+	struct gdrcap_error error = { 0 };
+	const int ret = gdrcap_tx_submit(tx, frames, count, &error);
+
+	if (ret)
+		print_error("submit: %d, %s\n", ret, error.text);
+	return ret;
+}
+
+/* More frames than there are slots, of all lengths: each comes once, whole and in order. */
+static void test_order(void **state)
+{
+	const uint64_t all = 200000;
+	API_FREED struct gdrcap_config *config = NULL;
+	struct gdrcap_tx_frame frames[48];
+	uint64_t number = 0, next = 0, told = 0;
+	struct gdrcap_session *session;
+	struct gdrcap_queue *queue;
+	struct gdrcap_tx *tx;
+
+	send_config(&config);
+	session = api_create(config);
+	queue = gdrcap_get_queue(session, 0);
+	tx = gdrcap_get_tx(session, 0);
+	assert_non_null(tx);
+	assert_null(gdrcap_get_tx(session, 1));
+	api_start(session);
+	while (next < all) {
+		struct gdrcap_tx_done done[64];
+		int n = gdrcap_tx_reserve(tx, frames, 48);
+
+		assert_true(n >= 0);
+		for (int i = 0; i < n; i++) {
+			assert_int_equal(frames[i].bytes, API_FRAME - 4);
+			frames[i].bytes = bytes_of(number);
+			frames[i].tag = number;
+			frames[i].flags = GDRCAP_TX_TELL;
+			frame_fill(&frames[i], number++);
+		}
+		assert_int_equal(submit(tx, frames, (unsigned int)n), 0);
+		receive(queue, &next);
+		while ((n = gdrcap_tx_poll(tx, done, 64)) > 0)
+			for (int i = 0; i < n; i++, told++) {
+				/* A wire gives slots back in the order of its receiver's releases. */
+				assert_int_equal(done[i].tag, told);
+				assert_int_equal(done[i].code, 0);
+			}
+	}
+	while (next < number)
+		receive(queue, &next);
+	api_stop(session);
+	counts_are(session, number, number, 0);
+	while (told < number) {
+		struct gdrcap_tx_done done;
+		const int n = gdrcap_tx_poll(tx, &done, 1);
+
+		assert_true(n >= 0);
+		told += (uint64_t)n;
+	}
+	assert_int_equal(gdrcap_tx_poll(tx, (struct gdrcap_tx_done[1]){ { 0 } }, 1), -ESHUTDOWN);
+	assert_int_equal(gdrcap_tx_reserve(tx, frames, 1), -ESHUTDOWN);
+	gdrcap_destroy(session);
+}
+
+static void refused(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames, unsigned int count,
+		    int code, const char *part)
+{
+	struct gdrcap_error error = { 0 };
+
+	api_failed(gdrcap_tx_submit(tx, frames, count, &error), code, &error, part);
+	assert_int_equal(gdrcap_tx_submit(tx, frames, count, NULL), code);
+}
+
+/* What a caller can do wrong: an error, and nothing of it is sent. */
+static void test_refused(void **state)
+{
+	API_FREED struct gdrcap_config *config = NULL;
+	struct gdrcap_tx_frame frames[3], wrong[3];
+	struct gdrcap_session *session;
+	uint64_t next = 0;
+	struct gdrcap_tx *tx;
+
+	send_config(&config);
+	session = api_create(config);
+	tx = gdrcap_get_tx(session, 0);
+	assert_int_equal(gdrcap_tx_reserve(tx, frames, 3), 3);
+	for (uint64_t i = 0; i < 3; i++) {
+		frames[i].bytes = bytes_of(i);
+		frame_fill(&frames[i], i);
+	}
+	memcpy(wrong, frames, sizeof(wrong));
+	wrong[2].bytes = 59;
+	refused(tx, wrong, 3, -EMSGSIZE, "frame 2: it has 59 bytes");
+	wrong[2].bytes = API_FRAME - 3;
+	refused(tx, wrong, 3, -EMSGSIZE, "to 196");
+	wrong[2] = wrong[0];
+	refused(tx, wrong, 3, -EINVAL, "frame 2: its slot is not reserved");
+	wrong[2].slot = UINT32_MAX;
+	refused(tx, wrong, 3, -EINVAL, "frame 2");
+	wrong[2] = frames[2];
+	wrong[2].data = frames[1].data;
+	refused(tx, wrong, 3, -EINVAL, "frame 2");
+	wrong[2] = frames[2];
+	wrong[2].flags = 2;
+	refused(tx, wrong, 3, -EINVAL, "flags 0x2");
+	wrong[2] = frames[2];
+	wrong[2].time_ns = UINT64_MAX;
+	refused(tx, wrong, 3, -EINVAL, "60 s ahead");
+	refused(tx, NULL, 1, -EINVAL, "give the frames");
+	assert_int_equal(gdrcap_tx_submit(NULL, frames, 1, NULL), -EINVAL);
+	assert_int_equal(gdrcap_tx_reserve(NULL, frames, 1), -EINVAL);
+	assert_int_equal(gdrcap_tx_reserve(tx, NULL, 1), -EINVAL);
+	assert_int_equal(gdrcap_tx_fd(NULL), -EINVAL);
+	/* Before the start: it goes when there is one. */
+	assert_int_equal(submit(tx, frames, 2), 0);
+	refused(tx, frames, 2, -EINVAL, "submitted already");
+	assert_int_equal(gdrcap_tx_cancel(tx, frames, 3), -EINVAL);
+	assert_int_equal(gdrcap_tx_cancel(tx, &frames[2], 1), 0);
+	assert_int_equal(gdrcap_tx_cancel(tx, &frames[2], 1), -EINVAL);
+	refused(tx, &frames[2], 1, -EINVAL, "frame 0");
+	api_start(session);
+	while (next < 2)
+		receive(gdrcap_get_queue(session, 0), &next);
+	assert_int_equal(gdrcap_tx_reserve(tx, frames, 1), 1);
+	api_stop(session);
+	refused(tx, frames, 1, -ESHUTDOWN, "gdrcap_tx_cancel");
+	assert_int_equal(gdrcap_tx_cancel(tx, frames, 1), 0);
+	counts_are(session, 2, 2, 0);
+	gdrcap_destroy(session);
+}
+
+/* Nobody receives: slots run out, which is told by a number; at the end each frame is accounted for. */
+static void test_back_pressure(void **state)
+{
+	API_FREED struct gdrcap_config *config = NULL;
+	struct gdrcap_tx_frame frames[64];
+	struct gdrcap_tx_counts counts;
+	struct gdrcap_session *session;
+	struct gdrcap_tx_done done;
+	uint64_t number = 0, next = 0, cancelled = 0, sent = 0;
+	struct gdrcap_tx *tx;
+	int n;
+
+	send_config(&config);
+	session = api_create(config);
+	tx = gdrcap_get_tx(session, 0);
+	while ((n = gdrcap_tx_reserve(tx, frames, 64)) > 0) {
+		for (int i = 0; i < n; i++) {
+			frames[i].bytes = bytes_of(number);
+			frames[i].flags = GDRCAP_TX_TELL;
+			frame_fill(&frames[i], number++);
+		}
+		assert_int_equal(submit(tx, frames, (unsigned int)n), 0);
+	}
+	assert_int_equal(n, 0);
+	assert_true(number > 1000);
+	api_start(session);
+	/* What the wire holds it takes, and no more: the caller keeps what he gets. */
+	while (next < 100)
+		receive(gdrcap_get_queue(session, 0), &next);
+	assert_int_equal(gdrcap_stop(session, NULL), 0);
+	do
+		receive(gdrcap_get_queue(session, 0), &next);
+	while (gdrcap_get_tx_counts(session, 0, &counts, sizeof(counts)) == 0 &&
+	       next < counts.sent);
+	assert_int_equal(counts.submitted, number);
+	assert_int_equal(counts.sent + counts.unsent, number);
+	while ((n = gdrcap_tx_poll(tx, &done, 1)) >= 0) {
+		cancelled += n && done.code == -ECANCELED;
+		sent += n && done.code == 0;
+	}
+	assert_int_equal(n, -ESHUTDOWN);
+	assert_int_equal(sent, counts.sent);
+	assert_int_equal(cancelled, counts.unsent);
+	gdrcap_destroy(session);
+}
+
+static uint64_t wall_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* A frame with a time comes no earlier, and one behind it does not pass it. */
+static void test_times(void **state)
+{
+	API_FREED struct gdrcap_config *config = NULL;
+	struct gdrcap_tx_frame frames[3];
+	struct gdrcap_session *session;
+	uint64_t next = 0, due;
+	struct gdrcap_tx *tx;
+
+	send_config(&config);
+	session = api_create(config);
+	tx = gdrcap_get_tx(session, 0);
+	api_start(session);
+	assert_int_equal(gdrcap_tx_reserve(tx, frames, 3), 3);
+	for (uint64_t i = 0; i < 3; i++) {
+		frames[i].bytes = bytes_of(i);
+		frame_fill(&frames[i], i);
+	}
+	due = wall_ns() + 200000000;
+	frames[0].time_ns = 1; /* has passed */
+	frames[1].time_ns = due;
+	assert_int_equal(submit(tx, frames, 3), 0);
+	while (next == 0)
+		receive(gdrcap_get_queue(session, 0), &next);
+	while (next < 3) {
+		const uint64_t before = next;
+
+		receive(gdrcap_get_queue(session, 0), &next);
+		if (next > 1 && before == 1)
+			assert_true(wall_ns() >= due - 1000000);
+	}
+	api_stop(session);
+	counts_are(session, 3, 3, 0);
+	gdrcap_destroy(session);
+}
+
+/* One whose time is far away holds up no stop. */
+static void test_stop(void **state)
+{
+	API_FREED struct gdrcap_config *config = NULL;
+	struct gdrcap_tx_done done[2];
+	struct gdrcap_tx_frame frame;
+	struct gdrcap_session *session;
+	struct gdrcap_tx *tx;
+
+	send_config(&config);
+	session = api_create(config);
+	tx = gdrcap_get_tx(session, 0);
+	api_start(session);
+	assert_int_equal(gdrcap_tx_reserve(tx, &frame, 1), 1);
+	frame.bytes = bytes_of(0);
+	frame.time_ns = wall_ns() + 50000000000;
+	frame.flags = GDRCAP_TX_TELL;
+	frame.tag = 42;
+	frame_fill(&frame, 0);
+	assert_int_equal(submit(tx, &frame, 1), 0);
+	assert_int_equal(gdrcap_tx_poll(tx, done, 2), 0);
+	assert_int_equal(gdrcap_stop(session, NULL), 0);
+	assert_non_null(
+		strstr(gdrcap_get_message(session, 0), "1 frames were submitted and not sent"));
+	assert_int_equal(gdrcap_tx_poll(tx, done, 2), 1);
+	assert_int_equal(done[0].tag, 42);
+	assert_int_equal(done[0].code, -ECANCELED);
+	assert_int_equal(gdrcap_tx_poll(tx, done, 2), -ESHUTDOWN);
+	counts_are(session, 1, 0, 1);
+	gdrcap_destroy(session);
+}
+
+/* A descriptor that is readable when slots came back, and not before. */
+static void test_fd(void **state)
+{
+	API_FREED struct gdrcap_config *config = NULL;
+	struct gdrcap_session *session;
+	struct gdrcap_tx_frame frame;
+	struct gdrcap_tx_done done;
+	const struct gdrcap_batch *batch;
+	struct pollfd fd = { .events = POLLIN };
+	struct gdrcap_tx *tx;
+
+	send_config(&config);
+	session = api_create(config);
+	tx = gdrcap_get_tx(session, 0);
+	fd.fd = gdrcap_tx_fd(tx);
+	assert_true(fd.fd >= 0);
+	assert_int_equal(gdrcap_tx_fd(tx), fd.fd);
+	api_start(session);
+	assert_int_equal(gdrcap_tx_reserve(tx, &frame, 1), 1);
+	frame.bytes = bytes_of(0);
+	frame.flags = GDRCAP_TX_TELL;
+	frame_fill(&frame, 0);
+	assert_int_equal(submit(tx, &frame, 1), 0);
+	assert_int_equal(gdrcap_wait(gdrcap_get_queue(session, 0), &batch, 1, -1), 1);
+	/* The receiver has it: its slot cannot be back. */
+	while (gdrcap_tx_poll(tx, &done, 1) != 0 || poll(&fd, 1, 0) != 0)
+		;
+	assert_int_equal(poll(&fd, 1, 20), 0);
+	gdrcap_release(gdrcap_get_queue(session, 0), &batch, 1);
+	assert_int_equal(poll(&fd, 1, 60000), 1);
+	assert_int_equal(gdrcap_tx_poll(tx, &done, 1), 1);
+	while (gdrcap_tx_poll(tx, &done, 1) != 0 || poll(&fd, 1, 0) != 0)
+		;
+	api_stop(session);
+	assert_int_equal(poll(&fd, 1, 60000), 1);
+	assert_int_equal(gdrcap_tx_poll(tx, &done, 1), -ESHUTDOWN);
+	gdrcap_destroy(session);
+}
+
+/* What does not go together. */
+static void test_config(void **state)
+{
+	API_FREED struct gdrcap_config *config = NULL;
+
+	send_config(&config);
+	api_set(config, "port", "net_null0");
+	api_unset(config, "tx_port");
+	api_create_fails(config, -EINVAL, "needs a port to send from");
+	send_config(&config);
+	api_set(config, "streams", "2");
+	api_create_fails(config, -EINVAL, "streams:");
+	send_config(&config);
+	api_set(config, "rate", "1gbit");
+	api_create_fails(config, -EINVAL, "rate:");
+	gdrcap_config_free(config);
+	config = gdrcap_config_new();
+	api_set(config, "tx_port", "net_null0");
+	api_set(config, "sender", "host");
+	api_set(config, "frames", "10");
+	api_create_fails(config, -EINVAL, "frames:");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_order),	      cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_back_pressure), cmocka_unit_test(test_times),
+		cmocka_unit_test(test_stop),	      cmocka_unit_test(test_fd),
+		cmocka_unit_test(test_config),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
