@@ -102,6 +102,29 @@ int gdrcap_tx_poll(struct gdrcap_tx *tx, struct gdrcap_tx_done *done, unsigned i
  */
 int gdrcap_tx_fd(struct gdrcap_tx *tx);
 
+/** Headers of a frame; all numbers in the CPU's byte order. */
+struct gdrcap_tx_headers {
+	uint8_t dst_mac[6], src_mac[6];
+	uint16_t ethertype; /**< of what follows; 0: IPv4 and UDP */
+	uint16_t tagged;    /**< 1: there is a VLAN tag, `vlan` */
+	uint16_t vlan;	    /**< priority, DEI and id, as on the wire */
+	uint16_t src_port, dst_port;
+	uint8_t ttl; /**< 0: 64 */
+	uint8_t tos;
+	uint32_t src_ip, dst_ip; /**< 0x0a000001 is 10.0.0.1 */
+};
+#define GDRCAP_TX_HEADERS_MAX 46
+/**
+ * Writes the headers of a frame with `bytes` of data to `to`, which the CPU can write: how many bytes
+ * they have, 14 to GDRCAP_TX_HEADERS_MAX; the data follow them. -EINVAL: it is longer than a datagram, 0xffff,
+ * can be, `ethertype` is a length (below 0x600), or an address or `to` is NULL. IPv4's checksum is right. UDP's is
+ * that of `data`, which the CPU reads; where that is NULL, as the data are in GPU memory or not there
+ * yet, it is 0, which in IPv4 says that there is none, and receivers take it so. Frames of less than 60
+ * bytes are the caller's to pad.
+ */
+int gdrcap_tx_write_headers(uint8_t *to, const struct gdrcap_tx_headers *headers, const void *data,
+			    uint32_t bytes);
+
 /** A send queue's frames: submitted = sent + unsent + those that wait. */
 struct gdrcap_tx_counts {
 	uint64_t submitted;

@@ -374,6 +374,78 @@ static void test_fd(void **state)
 	gdrcap_destroy(session);
 }
 
+/* RFC 1071, read from its text: the sum of all 16-bit words, carries added. */
+static uint32_t sum16(const uint8_t *at, size_t bytes, uint32_t sum)
+{
+	for (size_t i = 0; i < bytes; i++)
+		sum += i % 2 ? at[i] : (uint32_t)at[i] << 8;
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return sum;
+}
+
+static void test_headers(void **state)
+{
+	struct gdrcap_tx_headers headers = {
+		.dst_mac = { 1, 2, 3, 4, 5, 6 },
+		.src_mac = { 7, 8, 9, 10, 11, 12 },
+		.ethertype = 0x88b5,
+	};
+	uint8_t frame[GDRCAP_TX_HEADERS_MAX + 33], *ip = frame + 18, *udp = ip + 20;
+	const uint8_t ethernet[14] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0x88, 0xb5 };
+
+	assert_int_equal(gdrcap_tx_write_headers(frame, &headers, NULL, 1), 14);
+	assert_memory_equal(frame, ethernet, 14);
+	headers.tagged = 1;
+	headers.vlan = 0xe007;
+	assert_int_equal(gdrcap_tx_write_headers(frame, &headers, NULL, 1), 18);
+	assert_memory_equal(frame, ethernet, 12);
+	assert_memory_equal(frame + 12, "\x81\x00\xe0\x07\x88\xb5", 6);
+	headers.ethertype = 0;
+	headers.src_ip = 0x0a000001;
+	headers.dst_ip = 0xc0a8fffe;
+	headers.src_port = 1234;
+	headers.dst_port = 65535;
+	/* Of an odd number of bytes, all of which count. */
+	for (uint32_t bytes = 0; bytes <= 33; bytes++) {
+		uint8_t pseudo[12];
+
+		for (uint32_t i = 0; i < bytes; i++)
+			frame[46 + i] = (uint8_t)(0xff - i * bytes);
+		assert_int_equal(gdrcap_tx_write_headers(frame, &headers, frame + 46, bytes), 46);
+		assert_int_equal(api_be(frame + 16, 2), 0x0800);
+		assert_int_equal(ip[0], 0x45);
+		assert_int_equal(api_be(ip + 2, 2), 28 + bytes);
+		assert_int_equal(ip[8], 64);
+		assert_int_equal(ip[9], 17);
+		assert_int_equal(sum16(ip, 20, 0), 0xffff);
+		assert_int_equal(api_be(ip + 12, 4), 0x0a000001);
+		assert_int_equal(api_be(ip + 16, 4), 0xc0a8fffe);
+		assert_int_equal(api_be(udp, 2), 1234);
+		assert_int_equal(api_be(udp + 2, 2), 65535);
+		assert_int_equal(api_be(udp + 4, 2), 8 + bytes);
+		memcpy(pseudo, ip + 12, 8);
+		memcpy(pseudo + 8, "\0\x11", 2);
+		memcpy(pseudo + 10, udp + 4, 2);
+		assert_int_equal(sum16(udp, 8 + bytes, sum16(pseudo, 12, 0)), 0xffff);
+		assert_int_not_equal(api_be(udp + 6, 2), 0);
+		assert_int_equal(gdrcap_tx_write_headers(frame, &headers, NULL, bytes), 46);
+		assert_int_equal(api_be(udp + 6, 2), 0);
+	}
+	/* A sum of 0 is sent as 0xffff: 0 says that there is none. */
+	assert_int_equal(gdrcap_tx_write_headers(frame, &headers, "\0\0", 2), 46);
+	frame[46] = udp[6];
+	frame[47] = udp[7];
+	assert_int_equal(gdrcap_tx_write_headers(frame, &headers, frame + 46, 2), 46);
+	assert_int_equal(api_be(udp + 6, 2), 0xffff);
+	headers.ethertype = 0x5ff;
+	assert_int_equal(gdrcap_tx_write_headers(frame, &headers, NULL, 1), -EINVAL);
+	headers.ethertype = 0;
+	assert_int_equal(gdrcap_tx_write_headers(frame, &headers, NULL, 65508), -EINVAL);
+	assert_int_equal(gdrcap_tx_write_headers(frame, NULL, NULL, 1), -EINVAL);
+	assert_int_equal(gdrcap_tx_write_headers(NULL, &headers, NULL, 1), -EINVAL);
+}
+
 /* What does not go together. */
 static void test_config(void **state)
 {
@@ -403,7 +475,7 @@ int main(void)
 		cmocka_unit_test(test_order),	      cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_back_pressure), cmocka_unit_test(test_times),
 		cmocka_unit_test(test_stop),	      cmocka_unit_test(test_fd),
-		cmocka_unit_test(test_config),
+		cmocka_unit_test(test_config),	      cmocka_unit_test(test_headers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
