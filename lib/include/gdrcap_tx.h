@@ -20,16 +20,12 @@
 #ifndef GDRCAP_TX_H
 #define GDRCAP_TX_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "gdrcap.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-struct gdrcap_error;
-struct gdrcap_session;
-struct CUstream_st;
 struct gdrcap_tx; /**< a send queue: one caller thread */
 
 #define GDRCAP_TX_TELL 1u /**< gdrcap_tx_poll() is to tell when the frame's memory is free again */
@@ -43,6 +39,11 @@ struct gdrcap_tx_frame {
 	uint32_t slot;	  /**< for the queue: leave it */
 	uint32_t bytes;	  /**< reserve: the most that there may be; submit: those of the frame */
 	uint32_t flags;	  /**< GDRCAP_TX_* */
+	uint32_t payload_bytes;
+	/** What follows the slot's `bytes`, which are 18 or more then: payload_bytes of memory that was
+	 * registered (gdrcap_tx_register()), sent from where they are. Nobody may write to them until the
+	 * frame is back. NULL: the slot has all of the frame. */
+	const void *payload;
 };
 
 /** Send queue `index` (sending ports in order, then queues), or NULL. */
@@ -50,7 +51,8 @@ struct gdrcap_tx *gdrcap_get_tx(struct gdrcap_session *session, uint32_t index);
 
 /**
  * Takes free slots, up to `max`: how many; fewer, or 0, is the queue's back-pressure: all others are with
- * the caller, wait, or are at the port. They are filled in with time_ns, tag and flags 0.
+ * the caller, wait, or are at the port. They are filled in with time_ns, tag, flags and
+ * payload 0.
  * -ESHUTDOWN: the run is over. Slots may be reserved, and frames submitted, before the start.
  */
 int gdrcap_tx_reserve(struct gdrcap_tx *tx, struct gdrcap_tx_frame *frames, unsigned int max);
@@ -58,7 +60,8 @@ int gdrcap_tx_reserve(struct gdrcap_tx *tx, struct gdrcap_tx_frame *frames, unsi
 /**
  * Hands reserved frames over, `bytes` set: all of them, and 0, or none and a negative errno, with the
  * frame's place in the array, cause and remedy in *error (may be NULL): -EMSGSIZE a length; -EINVAL not
- * reserved, or submitted already, or a time that is more than GDRCAP_TX_AHEAD_NS ahead; -ESHUTDOWN the
+ * reserved, or submitted already, or a time that is more than GDRCAP_TX_AHEAD_NS ahead; -EFAULT a payload
+ * that is not all in one registered memory; -ESHUTDOWN the
  * run is over: cancel them. Until the slot is free again nobody may write to it.
  *
  * A send time is kept by the session's thread: it hands the frame to its port then, not earlier, and
@@ -101,6 +104,21 @@ int gdrcap_tx_poll(struct gdrcap_tx *tx, struct gdrcap_tx_done *done, unsigned i
  * nothing there, as it is at first. It is the queue's: do not read, write or close it.
  */
 int gdrcap_tx_fd(struct gdrcap_tx *tx);
+
+/**
+ * Makes memory of the caller's ready for payloads: frames then have two pieces, headers in a slot, data
+ * where the caller has them, and nothing is copied on the way to the port. `addr` and `bytes` are multiples of
+ * 64 KiB; `kind` is what the memory is: device (of this session's GPU), pinned or host. Any thread, one
+ * at a time, from create to destroy, in a run too: it takes as long as the card needs. -ENOTSUP: a
+ * sending port cannot do it, and error->text says which, and what can: a ConnectX any memory, memif,
+ * AF_PACKET and pcap, which copy, what the CPU can read; AF_XDP and a ring send one piece only. -EEXIST:
+ * some of it is registered already, or the session's own. -ENOSPC: 16 are.
+ */
+int gdrcap_tx_register(struct gdrcap_session *session, void *addr, uint64_t bytes,
+		       enum gdrcap_memory kind, struct gdrcap_error *error);
+/** The memory is the caller's alone again. -EBUSY: frames with payloads in it were submitted and
+ * are not back; nothing has changed. -ENOENT: no such memory. gdrcap_destroy() does it for all. */
+int gdrcap_tx_unregister(struct gdrcap_session *session, void *addr, struct gdrcap_error *error);
 
 /** Headers of a frame; all numbers in the CPU's byte order. */
 struct gdrcap_tx_headers {

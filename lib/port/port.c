@@ -49,6 +49,15 @@ bool port_has_rx_timestamps(const struct port *port)
 	return rx_has(port, RTE_ETH_RX_OFFLOAD_TIMESTAMP, &info);
 }
 
+bool port_has_tx_segments(const struct port *port)
+{
+	struct rte_eth_dev_info info;
+
+	return port->facts->writes != DRIVER_PASSES_ON && !port->facts->umem &&
+	       rte_eth_dev_info_get(port->id, &info) == 0 &&
+	       (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
+}
+
 static int port_rx_setup(const struct port *port, const struct port_queues *queues,
 			 const struct rte_eth_dev_info *info, uint16_t descriptors,
 			 struct gdrcap_error *error)
@@ -144,6 +153,8 @@ static void conf_make(const struct port *port, const struct port_queues *queues,
 		conf->rxmode.offloads |= SPLIT_OFFLOADS;
 	if (queues->rx_timestamps)
 		conf->rxmode.offloads |= RTE_ETH_RX_OFFLOAD_TIMESTAMP;
+	if (queues->segments && port_has_tx_segments(port))
+		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
 	if (queues->send_on_timestamp)
 		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP;
 	/* Without it a card that is taken away does not say so. */

@@ -22,6 +22,7 @@ struct port_queues {
 	uint16_t descriptors;
 	uint16_t frame_bytes_max; /* with FCS */
 	bool sends;		/* frames are sent; a driver may want send queues where none are */
+	bool segments;		/* ask for sending of frames in pieces, where the port has it */
 	bool send_on_timestamp; /* ask for it: the port has it */
 	bool rx_timestamps;	/* the same of arrival times */
 	bool rx_interrupts;	/* a receiver may sleep until a frame comes; taken back where the
@@ -82,6 +83,8 @@ bool port_link_up(const struct port *port);
 /* True when the driver says that it can: before port_configure(). */
 bool port_has_split(const struct port *port);
 bool port_has_rx_timestamps(const struct port *port);
+/* Frames in more than one piece; a wire would hand them over as they are. */
+bool port_has_tx_segments(const struct port *port);
 /*
  * Stops a port, if it still runs, configures it as it was and starts it again, its counters going
  * on: a receive queue in error leaves that state so. Nobody may poll it or ask for its counters

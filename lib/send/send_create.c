@@ -61,6 +61,19 @@ static void slots_name(struct gdrcap_tx *tx, struct rte_mbuf **mbufs, uint32_t c
 	}
 }
 
+/* Each slot has one for a second piece, which says whose it is. */
+static int segments_take(struct gdrcap_tx *tx, struct gdrcap_error *error)
+{
+	for (uint32_t i = 0; tx->config.segments && i < tx->slot_count; i++) {
+		if (rte_mempool_get(tx->config.segments, (void **)&tx->slots[i].segment) < 0)
+			return error_set(error, -ENOMEM,
+					 "send queue %u has no mbufs for second pieces",
+					 tx->config.queue);
+		*(uint32_t *)rte_mbuf_to_priv(tx->slots[i].segment) = i;
+	}
+	return 0;
+}
+
 /* Takes all that is in the pool. */
 static int slots_take(struct gdrcap_tx *tx, struct gdrcap_error *error)
 {
@@ -105,6 +118,8 @@ int send_create(struct gdrcap_tx *tx, const struct send_config *config, struct g
 	/* Until the control thread has looked at the link. */
 	tx->hold = 1;
 	ret = slots_take(tx, error);
+	if (ret == 0)
+		ret = segments_take(tx, error);
 	if (ret < 0)
 		send_destroy(tx);
 	return ret;
@@ -113,6 +128,7 @@ int send_create(struct gdrcap_tx *tx, const struct send_config *config, struct g
 void send_destroy(struct gdrcap_tx *tx)
 {
 	ring_wake_close(&tx->wake);
+	rte_mempool_free(tx->config.segments);
 	free(tx->slots);
 	free(tx->free);
 	free(tx->told);

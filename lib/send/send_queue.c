@@ -12,8 +12,10 @@
 
 #include "base/guest.h"
 #include "base/log.h"
+#include "capture/ring_producer.h"
 #include "capture/ring_wait.h"
 
+#define SEND_HEAD_MIN 18u  /* of two pieces: what a driver may copy into its descriptor */
 #define SEND_BYTES_MIN 60u /* of an Ethernet frame without FCS */
 
 /* ---- what comes back ---- */
@@ -180,17 +182,34 @@ static void send_states(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *fram
 static int send_frame_check(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frame,
 			    unsigned int i, uint64_t time_most, struct gdrcap_error *error)
 {
+	uint64_t bytes;
+
 	if (unlikely(!send_slot_of(tx, frame)))
 		return error_set(error, -EINVAL,
 				 "frame %u: its slot is not reserved, or it was submitted already; "
 				 "take slots from gdrcap_tx_reserve(), and leave `slot` and `data` "
 				 "as they are",
 				 i);
-	if (unlikely(frame->bytes < SEND_BYTES_MIN || frame->bytes > tx->config.bytes_max))
-		return error_set(error, -EMSGSIZE,
-				 "frame %u: it has %u bytes; allowed: %u (pad it) to %u, which is "
-				 "frame.size without FCS",
-				 i, frame->bytes, SEND_BYTES_MIN, tx->config.bytes_max);
+	bytes = frame->payload ? (uint64_t)frame->bytes + frame->payload_bytes : frame->bytes;
+	if (unlikely(bytes < SEND_BYTES_MIN || bytes > tx->config.bytes_max))
+		return error_set(
+			error, -EMSGSIZE,
+			"frame %u: it has %llu bytes; allowed: %u (pad it) to %u, which is "
+			"frame.size without FCS",
+			i, (unsigned long long)bytes, SEND_BYTES_MIN, tx->config.bytes_max);
+	if (frame->payload && unlikely(frame->bytes < SEND_HEAD_MIN || !frame->payload_bytes))
+		return error_set(
+			error, -EMSGSIZE,
+			"frame %u: its pieces have %u and %u bytes; allowed: %u or more in the slot, "
+			"1 or more of payload",
+			i, frame->bytes, frame->payload_bytes, SEND_HEAD_MIN);
+	if (frame->payload && unlikely(send_memory_find(tx->config.memories, frame->payload,
+							frame->payload_bytes) == SEND_MEMORIES))
+		return error_set(
+			error, -EFAULT,
+			"frame %u: its payload is not in registered memory, or reaches over its "
+			"end; register it: gdrcap_tx_register()",
+			i);
 	if (unlikely(frame->flags & ~GDRCAP_TX_TELL))
 		return error_set(error, -EINVAL, "frame %u: flags 0x%x; allowed: GDRCAP_TX_TELL", i,
 				 frame->flags);
@@ -231,6 +250,94 @@ static void send_mbuf(struct rte_mbuf *m, uint32_t bytes)
 	m->next = NULL;
 }
 
+static void segment_free(void *at, void *context)
+{
+	/* The mbuf goes to its pool next, where it is found. */
+}
+
+/* The second piece: the caller's memory itself. */
+static void send_segment(struct send_slot *slot, const struct gdrcap_tx_frame *frame)
+{
+	struct rte_mbuf *m = slot->mbuf, *segment = slot->segment;
+
+	slot->shared.free_cb = segment_free;
+	rte_mbuf_ext_refcnt_set(&slot->shared, 1);
+	segment->ol_flags = 0;
+	rte_pktmbuf_attach_extbuf(segment, (void *)(uintptr_t)frame->payload, RTE_BAD_IOVA,
+				  (uint16_t)frame->payload_bytes, &slot->shared);
+	segment->data_off = 0;
+	segment->data_len = (uint16_t)frame->payload_bytes;
+	segment->nb_segs = 1;
+	segment->next = NULL;
+	m->next = segment;
+	m->nb_segs = 2;
+	m->pkt_len = frame->bytes + frame->payload_bytes;
+	slot->parts = 2;
+}
+
+/* LEND, one half. Found above; should it be closed meanwhile, the look after the fence sees that. */
+static void send_lend(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames,
+		      unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++) {
+		const uint32_t memory =
+			frames[i].payload ? send_memory_find(tx->config.memories, frames[i].payload,
+							     frames[i].payload_bytes)
+					  : SEND_MEMORIES;
+
+		tx->slots[frames[i].slot].memory =
+			memory == SEND_MEMORIES ? 0 : (uint8_t)(memory + 1);
+		if (memory != SEND_MEMORIES)
+			counter_add(&tx->lent[memory].lent, 1);
+	}
+}
+
+static void send_lend_back(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames,
+			   unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++) {
+		const uint8_t memory = tx->slots[frames[i].slot].memory;
+
+		if (memory)
+			counter_add(&tx->lent[memory - 1].lent, UINT64_MAX);
+		tx->slots[frames[i].slot].memory = 0;
+	}
+}
+
+/* LEND, the other half. */
+static bool send_lend_holds(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames,
+			    unsigned int count)
+{
+	bool holds = true;
+
+	/* Partner: CLOSE MEMORY in gdrcap_tx_unregister(). */
+	atomic_thread_fence(memory_order_seq_cst);
+	for (unsigned int i = 0; i < count; i++) {
+		const uint8_t memory = tx->slots[frames[i].slot].memory;
+
+		if (frames[i].payload)
+			holds &= memory &&
+				 atomic_load_explicit(&tx->config.memories[memory - 1].open,
+						      memory_order_relaxed);
+	}
+	return holds;
+}
+
+/* All payloads, or none. */
+static int send_payloads(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames,
+			 unsigned int count, struct gdrcap_error *error)
+{
+	bool any = false;
+
+	for (unsigned int i = 0; i < count; i++)
+		any |= frames[i].payload != NULL;
+	send_lend(tx, frames, count);
+	if (!any || send_lend_holds(tx, frames, count))
+		return 0;
+	send_lend_back(tx, frames, count);
+	return error_set(error, -EFAULT, "a payload's memory is being unregistered");
+}
+
 static uint64_t send_due(const struct gdrcap_tx *tx, uint64_t time_ns, uint64_t now_ns,
 			 uint64_t now_tsc)
 {
@@ -267,8 +374,13 @@ static uint64_t send_fill(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *fr
 		slot->tag = frame->tag;
 		slot->tell = (frame->flags & GDRCAP_TX_TELL) != 0;
 		send_mbuf(slot->mbuf, frame->bytes);
+		slot->parts = 1;
 		tx->mbuf[at] = slot->mbuf;
 		tx->bytes[at] = frame->bytes;
+		if (frame->payload) {
+			send_segment(slot, frame);
+			tx->bytes[at] = (frame->bytes + frame->payload_bytes) | SEND_IN_TWO;
+		}
 		if (likely(!due && !(after && i == 0)))
 			continue;
 		tx->gates[gate & tx->mask].first = tx->next + i;
@@ -338,6 +450,13 @@ static int send_submit(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frame
 	ret = send_check_all(tx, frames, count, now_ns, error);
 	if (ret < 0)
 		return ret;
+	if (tx->config.segments) {
+		ret = send_payloads(tx, frames, count, error);
+		if (ret < 0) {
+			send_states(tx, frames, count, SEND_RESERVED);
+			return ret;
+		}
+	}
 	gate = send_fill(tx, frames, count, after, now_ns);
 	if (after) {
 		/* The first of these gates is the stream's; it may open before it is published. */
@@ -349,8 +468,11 @@ static int send_submit(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frame
 	}
 	if (ret == 0 && !send_publish(tx, count, gate))
 		ret = send_over(error);
-	if (ret < 0)
+	if (ret < 0) {
+		if (tx->config.segments)
+			send_lend_back(tx, frames, count);
 		send_states(tx, frames, count, SEND_RESERVED);
+	}
 	return ret;
 }
 

@@ -20,9 +20,13 @@
 #include "capture/ring_wake.h"
 #include "gdrcap.h"
 #include "kernels/kernels.h"
+#include "send/send_memory.h"
+
+#include <rte_mbuf_core.h>
 
 #define SEND_LINE 64
 #define SEND_UNSENT 0x80000000u /* in `back`: the run ended before */
+#define SEND_IN_TWO 0x80000000u /* in `bytes`: the frame has two pieces */
 #define SEND_CLOSED UINT64_MAX	/* submitted: nothing more can be */
 #define SEND_BURST_MOST 256u
 
@@ -39,6 +43,11 @@ struct send_slot {
 	uint64_t tag;
 	uint8_t state; /* enum send_state */
 	bool tell, unsent;
+	/* Two pieces. From SUBMIT to BACK the worker's to write. */
+	uint8_t parts;	/* mbufs that are not back */
+	uint8_t memory; /* of the payload, and 1; 0: there is none */
+	struct rte_mbuf *segment;
+	struct rte_mbuf_ext_shared_info shared;
 };
 
 /* Frames from number `first` on wait. Writer: the caller's thread before SUBMIT; `open`: any, once. */
@@ -55,6 +64,10 @@ struct send_config {
 	struct rte_mempool *pool;
 	const struct kernel_ops *ops;
 	struct kernel_device *device;
+	struct send_memory *memories; /* SEND_MEMORIES of them */
+	struct rte_mempool
+		*segments;  /* mbufs without memory for second pieces, as many as slots; NULL:
+				       * the port sends one piece only */
 	uint32_t bytes_max; /* of a frame in memory */
 	_Atomic int *turn; /* of a port whose queues send their first frame one after the other: its
 			     * driver registers memory then; NULL: they need not */
@@ -87,6 +100,7 @@ struct gdrcap_tx {
 	uint64_t harvested;  /* of `back` */
 	uint64_t next, gate; /* numbers of the next frame and gate */
 	uint64_t pending;    /* slots that are with the worker */
+	struct send_lent lent[SEND_MEMORIES];
 
 	/* Writer: the caller's thread; the worker once, CLOSE. Reader: worker. */
 	_Alignas(SEND_LINE) _Atomic uint64_t submitted; /* frames; SEND_CLOSED */
@@ -102,7 +116,8 @@ struct gdrcap_tx {
 	/* Writer: worker. Readers: anybody, relaxed; `returned`: the caller's thread. */
 	_Alignas(SEND_LINE) _Atomic uint64_t returned; /* of `back` */
 	_Atomic uint64_t sent, bytes_sent, stalled, unsent, idle;
-	_Atomic uint64_t at_port; /* mbufs that the port has not given back */
+	_Atomic uint64_t at_port; /* first pieces that the port has not given back */
+	_Atomic uint64_t segments_at_port;
 	_Atomic uint64_t first_tsc, last_tsc;
 	_Atomic int paused;
 	_Atomic int finished;

@@ -36,28 +36,64 @@ static void send_back(struct gdrcap_tx *tx)
 	ring_wake_look(&tx->wake, tx->at_back);
 }
 
-uint32_t send_collect(struct gdrcap_tx *tx)
+/* True when all of the frame is back. */
+static bool send_part_back(struct gdrcap_tx *tx, struct send_slot *slot)
 {
-	const uint64_t at_port = atomic_load_explicit(&tx->at_port, memory_order_relaxed);
-	const struct region *region = tx->config.region;
+	if (--slot->parts)
+		return false;
+	if (slot->memory)
+		counter_add(&tx->lent[slot->memory - 1].freed, 1);
+	return true;
+}
+
+/* The same for second pieces. */
+static uint32_t send_collect_segments(struct gdrcap_tx *tx)
+{
+	const uint64_t at_port = atomic_load_explicit(&tx->segments_at_port, memory_order_relaxed);
 	struct rte_mbuf *mbufs[SEND_BURST_MOST];
 	uint32_t n;
 
 	if (at_port == 0)
 		return 0;
+	n = rte_mempool_avail_count(tx->config.segments);
+	n = RTE_MIN(n, (uint32_t)RTE_MIN(at_port, SEND_BURST_MOST));
+	if (n == 0 || rte_mempool_get_bulk(tx->config.segments, (void **)mbufs, n) < 0)
+		return 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t at = *(const uint32_t *)rte_mbuf_to_priv(mbufs[i]);
+
+		if (send_part_back(tx, &tx->slots[at]))
+			tx->back[tx->at_back++ & tx->mask] = at;
+	}
+	atomic_store_explicit(&tx->segments_at_port, at_port - n, memory_order_relaxed);
+	send_back(tx);
+	return n;
+}
+
+uint32_t send_collect(struct gdrcap_tx *tx)
+{
+	const uint64_t at_port = atomic_load_explicit(&tx->at_port, memory_order_relaxed);
+	const struct region *region = tx->config.region;
+	struct rte_mbuf *mbufs[SEND_BURST_MOST];
+	uint32_t n, segments;
+
+	segments = send_collect_segments(tx);
+	if (at_port == 0)
+		return segments;
 	n = rte_mempool_avail_count(tx->config.pool);
 	n = RTE_MIN(n, (uint32_t)RTE_MIN(at_port, SEND_BURST_MOST));
 	if (n == 0 || rte_mempool_get_bulk(tx->config.pool, (void **)mbufs, n) < 0)
-		return 0;
+		return segments;
 	for (uint32_t i = 0; i < n; i++) {
-		const size_t at = (size_t)((const uint8_t *)mbufs[i]->buf_addr - region->base);
+		const size_t offset = (size_t)((const uint8_t *)mbufs[i]->buf_addr - region->base);
+		const uint32_t at = (uint32_t)(offset >> region->slot_shift) - tx->slot_first;
 
-		tx->back[tx->at_back++ & tx->mask] =
-			(uint32_t)(at >> region->slot_shift) - tx->slot_first;
+		if (!tx->config.segments || send_part_back(tx, &tx->slots[at]))
+			tx->back[tx->at_back++ & tx->mask] = at;
 	}
 	atomic_store_explicit(&tx->at_port, at_port - n, memory_order_relaxed);
 	send_back(tx);
-	return n;
+	return segments + n;
 }
 
 /* ---- to the port ---- */
@@ -91,10 +127,14 @@ static uint64_t send_limit(struct gdrcap_tx *tx, uint64_t *due)
 
 static void send_count(struct gdrcap_tx *tx, uint32_t at, uint32_t taken, uint64_t now)
 {
-	uint64_t bytes = 0;
+	uint64_t bytes = 0, segments = 0;
 
-	for (uint32_t i = 0; i < taken; i++)
-		bytes += tx->bytes[at + i];
+	for (uint32_t i = 0; i < taken; i++) {
+		bytes += tx->bytes[at + i] & ~SEND_IN_TWO;
+		segments += (tx->bytes[at + i] & SEND_IN_TWO) != 0;
+	}
+	if (segments)
+		counter_add(&tx->segments_at_port, segments);
 	if (unlikely(atomic_load_explicit(&tx->first_tsc, memory_order_relaxed) == 0))
 		atomic_store_explicit(&tx->first_tsc, now, memory_order_relaxed);
 	atomic_store_explicit(&tx->last_tsc, now, memory_order_relaxed);
@@ -218,11 +258,14 @@ static void send_leave(struct gdrcap_tx *tx)
 	atomic_store_explicit(&tx->closed_at, submitted, memory_order_relaxed);
 	for (; tx->taken != submitted; tx->taken++) {
 		const struct rte_mbuf *m = tx->mbuf[tx->taken & tx->mask];
-		const size_t at = (size_t)((const uint8_t *)m->buf_addr - tx->config.region->base);
+		const size_t offset =
+			(size_t)((const uint8_t *)m->buf_addr - tx->config.region->base);
+		const uint32_t at =
+			(uint32_t)(offset >> tx->config.region->slot_shift) - tx->slot_first;
 
-		tx->back[tx->at_back++ & tx->mask] =
-			((uint32_t)(at >> tx->config.region->slot_shift) - tx->slot_first) |
-			SEND_UNSENT;
+		tx->slots[at].parts = 1;
+		send_part_back(tx, &tx->slots[at]);
+		tx->back[tx->at_back++ & tx->mask] = at | SEND_UNSENT;
 		counter_add(&tx->unsent, 1);
 	}
 	send_back(tx);

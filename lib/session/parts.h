@@ -138,6 +138,7 @@ struct session_workers {
 struct session_sending {
 	uint32_t count; /* ports x queues; 0: there are none */
 	struct gdrcap_tx *queues;
+	struct send_memory memories[SEND_MEMORIES]; /* sending_memory.c */
 };
 
 /* Images instead of frames, by description: image_memory.c. */

@@ -395,7 +395,9 @@ static int plan_pools(struct plan *plan, const struct settings *settings,
 	if (settings->split)
 		plan->heads_bytes = (size_t)slots * settings->ports * settings->queues
 				    << REGION_HEAD_SHIFT;
-	pools = plan->pools + (settings->split ? settings->ports * settings->queues : 0);
+	/* A send queue of the caller's has small mbufs for second pieces too. */
+	pools = plan->pools + (settings_lends(settings) ? settings->ports * settings->queues : 0) +
+		(settings->split ? settings->ports * settings->queues : 0);
 	plan->eal_bytes = EAL_BASE_BYTES + plan_cards_bytes(plan, settings) +
 			  pools * region_pool_overhead(plan->pool_slots) +
 			  (size_t)pools * 2 * sizeof(void *) * rte_align32pow2(plan->pool_slots);

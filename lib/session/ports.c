@@ -209,6 +209,7 @@ static struct port_queues queues_of(const struct gdrcap_session *session, struct
 		.descriptors = (uint16_t)session->settings.descriptors,
 		.frame_bytes_max = session->plan.frame_bytes_max,
 		.sends = tx_queues != 0,
+		.segments = tx_queues != 0 && settings_lends(&session->settings),
 	};
 }
 
@@ -350,6 +351,7 @@ static void pair_close(struct gdrcap_session *session, struct session_pair *pair
 	port_stop(&pair->rx);
 	if (pair->rx.isolated && pair->rx.device[0] == '\0')
 		steering_release(pair->rx.id);
+	session_memory_unmap(session, (uint32_t)(pair - session->ports.pairs));
 	if (pair->tx_mapped)
 		region_unmap_device(&session->memory.region, port_device(&pair->tx));
 	if (pair->rx_mapped && session->memory.heads.bytes)

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A session's send queues in the hands of the caller: made, watched, stopped, counted. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include <rte_common.h>
 #include <rte_cycles.h>
+#include <rte_errno.h>
+#include <rte_mbuf.h>
 #include <rte_mempool.h>
 
 #include "base/log.h"
@@ -36,7 +39,7 @@ int session_sending_create(struct gdrcap_session *session, struct gdrcap_error *
 	for (uint32_t i = 0; i < count; i++) {
 		struct session_pair *pair = &session->ports.pairs[i / settings->queues];
 		const struct port *port = session_sending_port(session, i);
-		const struct send_config config = {
+		struct send_config config = {
 			.port = port->id,
 			.queue = (uint16_t)(i % settings->queues),
 			.burst = settings->burst,
@@ -44,12 +47,26 @@ int session_sending_create(struct gdrcap_session *session, struct gdrcap_error *
 			.pool = pair->tx_pool[i % settings->queues],
 			.ops = session->memory.ops,
 			.device = session->memory.device,
+			.memories = sending->memories,
 			.bytes_max = session->plan.frame_bytes_max - FRAME_FCS_BYTES,
 			.idle_us = settings->idle_sleep_us,
 			.turn = port->facts->writes == DRIVER_WRITES_DMA ? &pair->tx_turn : NULL,
 		};
-		int ret = send_create(&sending->queues[i], &config, error);
+		char name[RTE_MEMPOOL_NAMESIZE];
+		int ret;
 
+		snprintf(name, sizeof(name), "gc%u_s%u", session->number, i);
+		if (port_has_tx_segments(port)) {
+			config.segments =
+				rte_pktmbuf_pool_create(name, session->plan.pool_slots, 0,
+							sizeof(uint64_t), 0, SOCKET_ID_ANY);
+			if (!config.segments)
+				return error_set(error, -rte_errno,
+						 "cannot make mbufs for second pieces: %s; ask for "
+						 "less with --pool or reserve more hugepages",
+						 rte_strerror(rte_errno));
+		}
+		ret = send_create(&sending->queues[i], &config, error);
 		if (ret < 0)
 			return ret;
 		sending->count++;
@@ -61,6 +78,7 @@ void session_sending_destroy(struct gdrcap_session *session)
 {
 	for (uint32_t i = 0; i < session->sending.count; i++)
 		send_destroy(&session->sending.queues[i]);
+	session_memory_destroy(session);
 	free(session->sending.queues);
 	session->sending = (struct session_sending){ 0 };
 }

@@ -400,6 +400,7 @@ void gdrcap_destroy(struct gdrcap_session *session)
 	}
 	session_workers_destroy(session);
 	session_ports_destroy(session);
+	session_sending_destroy(session);
 	session_images_destroy(session);
 	memory_destroy(session);
 	session_files_destroy(session);

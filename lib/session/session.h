@@ -8,6 +8,7 @@
 /* ---- send queues of the caller's: sending.c ---- */
 
 int session_sending_create(struct gdrcap_session *session, struct gdrcap_error *error);
+/* After the ports, which give mbufs back when they close. */
 void session_sending_destroy(struct gdrcap_session *session);
 /* The port of queue i. */
 const struct port *session_sending_port(const struct gdrcap_session *session, uint32_t i);
@@ -17,6 +18,10 @@ void session_sending_end(struct gdrcap_session *session);
 void session_sending_join(struct gdrcap_session *session);
 /* Slots of queue i that are where they should be: all of its pool. */
 uint32_t session_sending_back(const struct gdrcap_session *session, uint32_t i);
+/* The caller's memory is taken from sending port p, which has stopped: sending_memory.c. */
+void session_memory_unmap(struct gdrcap_session *session, uint32_t p);
+/* After the ports. */
+void session_memory_destroy(struct gdrcap_session *session);
 /* Says what was not sent. */
 void session_sending_judge(struct gdrcap_session *session);
 /* The link of sending port p is down, or up. */

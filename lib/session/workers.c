@@ -376,7 +376,6 @@ void session_workers_destroy(struct gdrcap_session *session)
 	if (session->workers.accountant_ready)
 		accountant_destroy(&session->workers.accountant);
 	save_destroy(session->frames.save);
-	session_sending_destroy(session);
 	for (uint32_t i = 0; i < session->workers.tx_count; i++)
 		tx_worker_destroy(&session->workers.tx[i]);
 	for (uint32_t i = 0; i < session->workers.rx_count; i++) {
@@ -421,5 +420,6 @@ int session_workers_create(struct gdrcap_session *session, struct gdrcap_error *
 		return 0;
 err:
 	session_workers_destroy(session);
+	session_sending_destroy(session);
 	return ret;
 }

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sends frames of its own from tx_port and receives them on port, in one session: send_play CONFIG.yaml FRAMES
+ * [whole | host | device | stop | busy]. host, device: each frame is a header in a slot and a payload in registered
+ * memory, which with guard the CPU cannot read. Each must come once, whole and in order. What frames are
+ * written through are the addresses of the "GPU's" threads, as gdrcap_tx_reserve() gives them.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <rte_gpudev.h>
+
+#include "gdrcap.h"
+#include "session/session.h"
+
+#define MEMORY_BYTES (1u << 20)
+#define PIECE 2048u
+#define PIECES (MEMORY_BYTES / PIECE)
+#define HEAD 42u
+#define ROOM 256u /* frames under way: a kernel's socket holds so many */
+#define MOST 32u
+
+static struct gdrcap_session *session;
+static struct gdrcap_tx *tx;
+static struct gdrcap_queue *queue;
+static uint8_t *memory, *writable; /* registered; the same for who writes it */
+static bool in_use[PIECES];
+static uint64_t sent, received, told;
+static uint32_t frame_max;
+
+__attribute__((noreturn)) static void fail(const char *what, int ret,
+					   const struct gdrcap_error *error)
+{
+	fprintf(stderr, "send_play: %s: %d %s\n", what, ret, error ? error->text : "");
+	exit(1);
+}
+
+static uint8_t byte_of(uint64_t number, uint32_t i)
+{
+	return (uint8_t)(number * 7 + (number >> 8) * 13 + i);
+}
+
+static uint32_t bytes_of(uint64_t number)
+{
+	return 64 + (uint32_t)(number % (frame_max - 64 + 1));
+}
+
+/* Bytes `from`, ... of frame `number`, which begins with headers that a switch would take. */
+static void fill(uint8_t *to, uint64_t number, uint32_t from, uint32_t bytes)
+{
+	static const uint8_t head[14] = { 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5 };
+
+	for (uint32_t i = 0; i < bytes; i++)
+		to[i] = from + i < 14	? head[from + i]
+			: from + i < 22 ? (uint8_t)(number >> 8 * (from + i - 14))
+					: byte_of(number, from + i);
+}
+
+static void check(const uint8_t *at, uint32_t bytes)
+{
+	uint8_t expected[16384];
+
+	if (bytes != bytes_of(received))
+		fail("a frame of another length", (int)bytes, NULL);
+	fill(expected, received, 0, bytes);
+	if (memcmp(at, expected, bytes) != 0)
+		fail("a frame with others' bytes", (int)received, NULL);
+	received++;
+}
+
+static void receive(void)
+{
+	const struct gdrcap_batch *batch[8];
+	const int n = gdrcap_poll(queue, batch, 8);
+
+	if (n < 0)
+		fail("poll", n, NULL);
+	for (int b = 0; b < n; b++)
+		for (uint32_t i = 0; i < batch[b]->count; i++)
+			/* Others' are on a kernel's interface too. */
+			if (!memcmp(gdrcap_frame(batch[b], i) + 12, "\x88\xb5", 2))
+				check(gdrcap_frame(batch[b], i), gdrcap_frame_bytes(batch[b], i));
+	gdrcap_release(queue, batch, (unsigned int)n);
+}
+
+static void hear(void)
+{
+	struct gdrcap_tx_done done[64];
+	const int n = gdrcap_tx_poll(tx, done, 64);
+
+	for (int i = 0; i < n; i++, told++) {
+		if (done[i].code)
+			fail("a frame was not sent", done[i].code, NULL);
+		in_use[done[i].tag % PIECES] = false;
+	}
+}
+
+static void send_some(uint64_t left)
+{
+	struct gdrcap_tx_frame frames[MOST];
+	struct gdrcap_error error;
+	const unsigned int most = left < MOST ? (unsigned int)left : MOST;
+	int n = gdrcap_tx_reserve(tx, frames, most), ready = 0, ret;
+
+	for (int i = 0; i < n; i++, ready++) {
+		struct gdrcap_tx_frame *frame = &frames[i];
+		const uint64_t number = sent + (uint64_t)i;
+		const uint32_t bytes = bytes_of(number), at = (uint32_t)(number % PIECES);
+
+		frame->tag = number;
+		frame->flags = GDRCAP_TX_TELL;
+		frame->bytes = memory ? HEAD : bytes;
+		if (memory && in_use[at])
+			break;
+		fill(frame->data, number, 0, frame->bytes);
+		if (!memory)
+			continue;
+		in_use[at] = true;
+		frame->payload = memory + at * PIECE;
+		frame->payload_bytes = bytes - HEAD;
+		fill(writable + at * PIECE, number, HEAD, bytes - HEAD);
+	}
+	if (n > ready)
+		gdrcap_tx_cancel(tx, &frames[ready], (unsigned int)(n - ready));
+	ret = sent & 1 ? gdrcap_tx_submit(tx, frames, (unsigned int)ready, &error)
+		       : gdrcap_tx_submit_after(tx, frames, (unsigned int)ready, NULL, &error);
+	if (ret)
+		fail("submit", ret, &error);
+	sent += (uint64_t)ready;
+}
+
+static void memory_make(bool device)
+{
+	struct gdrcap_error error;
+	int ret;
+
+	memory = device ? rte_gpu_mem_alloc(session->memory.gpu, MEMORY_BYTES, 65536)
+			: aligned_alloc(65536, MEMORY_BYTES);
+	writable = device ? rte_gpu_mem_cpu_map(session->memory.gpu, MEMORY_BYTES, memory) : memory;
+	if (!memory || !writable)
+		fail("memory", -ENOMEM, NULL);
+	ret = gdrcap_tx_register(session, memory, MEMORY_BYTES,
+				 device ? GDRCAP_MEMORY_DEVICE : GDRCAP_MEMORY_HOST, &error);
+	if (ret)
+		fail("register", ret, &error);
+}
+
+/* Nobody has them any more, but for those that a ConnectX's driver keeps. */
+static void memory_end(bool device)
+{
+	struct gdrcap_error error;
+	int ret = 0;
+
+	while (memory && told < sent - MOST)
+		hear();
+	while (memory && told < sent && !session->ports.pairs[0].tx_mapped)
+		hear();
+	if (memory && told < sent) {
+		ret = gdrcap_tx_unregister(session, memory, &error);
+		if (ret != -EBUSY)
+			fail("memory at a port was unregistered", ret, &error);
+	} else if (memory) {
+		ret = gdrcap_tx_unregister(session, memory, &error);
+		if (ret)
+			fail("unregister", ret, &error);
+	}
+	gdrcap_destroy(session);
+	if (device)
+		rte_gpu_mem_cpu_unmap(0, memory);
+	else
+		free(memory);
+}
+
+int main(int argc, char **argv)
+{
+	const uint64_t frames = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
+	const char *how = argc > 3 ? argv[3] : "whole";
+	const bool device = strcmp(how, "device") == 0;
+	struct gdrcap_config *config = gdrcap_config_new();
+	struct gdrcap_tx_counts counts;
+	struct gdrcap_error error;
+	int ret;
+
+	if (argc < 3 || gdrcap_config_load(config, argv[1], &error) ||
+	    gdrcap_create(config, &session, &error))
+		fail("create", 1, argc < 3 ? NULL : &error);
+	gdrcap_config_free(config);
+	frame_max = session->plan.frame_bytes_max - 4;
+	tx = gdrcap_get_tx(session, 0);
+	queue = gdrcap_get_queue(session, 0);
+	if (device || strcmp(how, "host") == 0)
+		memory_make(device);
+	ret = gdrcap_start(session, &error);
+	if (ret)
+		fail("start", ret, &error);
+	while (received < frames) {
+		if (sent < frames && sent - received < ROOM)
+			send_some(frames - sent);
+		receive();
+		hear();
+	}
+	ret = gdrcap_stop(session, &error);
+	if (ret)
+		fail("stop", ret, &error);
+	gdrcap_get_tx_counts(session, 0, &counts, sizeof(counts));
+	for (uint32_t i = 0; gdrcap_get_message(session, i); i++)
+		fprintf(stderr, "%s\n", gdrcap_get_message(session, i));
+	printf("%" PRIu64 " submitted, %" PRIu64 " sent, %" PRIu64 " received, %" PRIu64
+	       " unsent, %" PRIu64 " failed\n",
+	       counts.submitted, counts.sent, received, counts.unsent, counts.failed);
+	memory_end(device);
+	return 0;
+}

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The caller's own frames over every kind of port, in slots and from his own memory: each comes once, whole
+and in order (send_play.c); and examples/answer.c, which answers frames on the port that they came by."""
+import os
+import pathlib
+import re
+import socket
+import struct
+import subprocess
+
+import connectx
+import e2e
+import processes
+
+MANY = processes.scaled(100000, 20000)
+SOME = processes.scaled(20000, 5000)
+BASE = """
+gpu: host
+consumer: {name: host}
+sender: {name: host}
+frame: {size: 1518}
+"""
+
+
+def play(text, frames, how="whole", expect=0, program="SEND_PLAY", **options):
+    with processes.folder() as folder:
+        path = pathlib.Path(folder) / "config"
+        path.write_text(BASE + text)
+        process = subprocess.Popen([os.environ[program], str(path), str(frames), how],
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, **options)
+        result = e2e.finish(process, [text, how])
+    assert result.status == expect, result
+    if expect == 0:
+        assert result.out == ("%d submitted, %d sent, %d received, 0 unsent, 0 failed\n" %
+                              ((frames,) * 3)), result
+    return result
+
+
+def test_ring():
+    result = play("port: ring:a\ntx_port: ring:a\n", MANY)
+    assert result.err == "", result
+
+
+def test_ring_guard():
+    play("port: ring:a\ntx_port: ring:a\nguard: true\n", MANY)
+
+
+def test_ring_in_one_piece():
+    """A wire hands mbufs over, and its receiver knows one piece only."""
+    result = play("port: ring:a\ntx_port: ring:a\n", MANY, "host", expect=1)
+    assert re.search(r"port ring:a \(software wire\) sends frames of one piece only", result.err), result
+
+
+def veth(driver, frames, how="whole", expect=0):
+    with e2e.VethPair() as pair:
+        return play("port: \"net_%s0,iface=%s\"\ntx_port: \"net_%s1,iface=%s\"\n" %
+                    (driver, pair.right, driver, pair.left), frames, how, expect)
+
+
+def test_af_packet():
+    veth("af_packet", SOME)
+
+
+def test_af_packet_two_pieces():
+    veth("af_packet", SOME, "host")
+
+
+def test_af_packet_no_gpu_memory():
+    result = veth("af_packet", SOME, "device", expect=1)
+    assert re.search(r"port net_af_packet1,\S+ \(kernel interface \(AF_PACKET\)\) copies frames with "
+                     r"the CPU and cannot reach GPU memory", result.err), result
+
+
+def test_af_xdp():
+    try:
+        veth("af_xdp", SOME)
+    except AssertionError as error:
+        if re.search("cannot be opened|no AF_XDP", str(error)):
+            raise e2e.Skip("no AF_XDP here: %s" % str(error)[-300:]) from error
+        raise
+
+
+def memif(frames, how="whole"):
+    with processes.folder() as folder:
+        end = "net_memif%d,role=%s,id=0,socket=" + str(pathlib.Path(folder) / "s") + \
+            ",socket-abstract=no"
+        return play("port: \"%s\"\ntx_port: \"%s\"\n" % (end % (0, "server"), end % (1, "client")),
+                    frames, how)
+
+
+def test_memif():
+    memif(SOME)
+
+
+def test_memif_two_pieces():
+    memif(SOME, "host")
+
+
+# ---- the software ConnectX: the driver is the real one, and the CPU cannot read frames ----
+
+def cards(mode, frames, how="whole"):
+    if not connectx.LIBRARY:
+        raise e2e.Skip("no software ConnectX: SOFTMLX5")
+    return play("port: \"%s\"\ntx_port: \"%s\"\nguard: true\n" %
+                (connectx.port(connectx.RECEIVER, mode), connectx.port(connectx.SENDER, mode)),
+                frames, how, env=connectx.environment(mode=mode))
+
+
+def test_connectx_devx():
+    cards("devx", MANY)
+
+
+def test_connectx_verbs_scalar():
+    cards("verbs scalar", SOME)
+
+
+def test_connectx_two_pieces():
+    cards("devx", MANY, "device")
+
+
+def test_connectx_two_pieces_verbs():
+    cards("verbs", SOME, "device")
+
+
+# ---- answers on the port that the frames came by ----
+
+def answered(port, interface, count=200):
+    """One frame at a time, as a camera's; each answer is a right UDP datagram to its sender."""
+    with processes.folder() as folder, socket.socket(socket.AF_PACKET, socket.SOCK_RAW,
+                                                     socket.htons(0x0800)) as wire:
+        path = pathlib.Path(folder) / "config"
+        path.write_text(BASE + "port: \"%s\"\ntx_port: \"%s\"\nframes: %d\nmatch: "
+                        "[ethertype=0x88b5]\n" % (port, port, count))
+        wire.bind((interface, 0x0800))
+        wire.settimeout(0.5)
+        process = subprocess.Popen([os.environ["ANSWER"], str(path)], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        answers, sent = [], 0
+        try:
+            while process.poll() is None and len(answers) < count:
+                wire.send(b"\xff" * 6 + b"\x02\0\0\0\0\x07" + b"\x88\xb5" + bytes(100))
+                sent += 1
+                try:
+                    answers.append(wire.recv(2048))
+                except TimeoutError:
+                    continue  # it does not run yet
+        finally:
+            result = e2e.finish(process, ["answer"])
+    assert result.status == 0, result
+    return answers, result
+
+
+def check_answers(answers, result):
+    assert answers, result
+    for frame in answers:
+        assert frame[:6] == b"\x02\0\0\0\0\x07", frame
+        words = struct.unpack(">10H", frame[14:34])
+        total = sum(words)
+        assert (total & 0xffff) + (total >> 16) == 0xffff, frame
+        length, = struct.unpack(">H", frame[38:40])
+        datagram = frame[34:34 + length]
+        pseudo = frame[26:34] + struct.pack(">HH", 17, length)
+        total = sum(struct.unpack(">%dH" % ((len(pseudo) + length) // 2), pseudo + datagram))
+        while total >> 16:
+            total = (total & 0xffff) + (total >> 16)
+        assert total == 0xffff, frame
+        assert datagram[8:16] == b"COMMAND ", frame
+    numbers = [struct.unpack(">Q", frame[50:58])[0] for frame in answers]
+    assert numbers == sorted(set(numbers)), numbers
+    found = re.fullmatch(r"(\d+) came, (\d+) answered, 0 held up, 0 unsent\n", result.out)
+    assert found and found.group(1) == found.group(2), result
+
+
+def test_answer_af_packet():
+    with e2e.VethPair() as pair:
+        check_answers(*answered("net_af_packet0,iface=%s" % pair.right, pair.left))
+
+
+def test_answer_af_xdp():
+    with e2e.VethPair() as pair:
+        try:
+            check_answers(*answered("net_af_xdp0,iface=%s" % pair.right, pair.left))
+        except AssertionError as error:
+            if "cannot be opened" in str(error):
+                raise e2e.Skip("no AF_XDP here: %s" % str(error)[-300:]) from error
+            raise
+
+
+if __name__ == "__main__":
+    e2e.main(globals())
