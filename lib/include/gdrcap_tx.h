@@ -110,8 +110,8 @@ int gdrcap_tx_fd(struct gdrcap_tx *tx);
  * where the caller has them, and nothing is copied on the way to the port. `addr` and `bytes` are multiples of
  * 64 KiB; `kind` is what the memory is: device (of this session's GPU), pinned or host. Any thread, one
  * at a time, from create to destroy, in a run too: it takes as long as the card needs. -ENOTSUP: a
- * sending port cannot do it, and error->text says which, and what can: a ConnectX any memory, memif,
- * AF_PACKET and pcap, which copy, what the CPU can read; AF_XDP and a ring send one piece only. -EEXIST:
+ * sending port cannot do it, and error->text says which, and what can: a ConnectX any memory, memif and
+ * AF_PACKET, which copy, what the CPU can read; all others send one piece only. -EEXIST:
  * some of it is registered already, or the session's own. -ENOSPC: 16 are.
  */
 int gdrcap_tx_register(struct gdrcap_session *session, void *addr, uint64_t bytes,

@@ -4,6 +4,7 @@
 
 #include <poll.h>
 #include <time.h>
+#include <unistd.h>
 
 #define FRAME_BYTES 100u
 
@@ -446,6 +447,168 @@ static void test_headers(void **state)
 	assert_int_equal(gdrcap_tx_write_headers(NULL, &headers, NULL, 1), -EINVAL);
 }
 
+#define MEMORY_BYTES (256u << 10)
+
+static void register_fails(struct gdrcap_session *session, void *at, uint64_t bytes,
+			   enum gdrcap_memory kind, int code, const char *part)
+{
+	struct gdrcap_error error = { 0 };
+
+	api_failed(gdrcap_tx_register(session, at, bytes, kind, &error), code, &error, part);
+	assert_int_equal(gdrcap_tx_register(session, at, bytes, kind, NULL), code);
+}
+
+/* Frames in two pieces: what comes, and what is refused. */
+static void test_two_pieces(void **state)
+{
+	uint8_t *memory = aligned_alloc(65536, MEMORY_BYTES);
+	API_FREED struct gdrcap_config *config = gdrcap_config_new();
+	char folder[] = "/tmp/gdrcap-send-XXXXXX", path[64];
+	const struct gdrcap_batch *batch;
+	struct gdrcap_tx_frame frames[2], wrong;
+	struct gdrcap_error error = { 0 };
+	struct gdrcap_session *session;
+	struct gdrcap_tx_done done;
+	struct gdrcap_tx *tx;
+	int n;
+
+	assert_non_null(memory);
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "socket-abstract=no,socket=%s/s", folder);
+	api_set(config, "port", "net_memif0,role=server,%s", path);
+	api_set(config, "tx_port", "net_memif1,role=client,%s", path);
+	api_set(config, "consumer", "host");
+	api_set(config, "gpu", "host");
+	api_set(config, "memory", "host");
+	api_set(config, "frame.size", "%u", API_FRAME);
+	api_set(config, "sender", "host");
+	session = api_create(config);
+	tx = gdrcap_get_tx(session, 0);
+	for (uint32_t i = 0; i < MEMORY_BYTES; i++)
+		memory[i] = byte_of(i >> 8, i & 255);
+	assert_int_equal(gdrcap_tx_reserve(tx, frames, 2), 2);
+	for (uint32_t i = 0; i < 18; i++)
+		frames[0].data[i] = (uint8_t)(0xf0 + i);
+	frames[0].bytes = 18;
+	frames[0].flags = GDRCAP_TX_TELL;
+	frames[0].payload = memory + 65536 + 300;
+	frames[0].payload_bytes = 82;
+	frames[1].bytes = 60;
+	frames[1].flags = GDRCAP_TX_TELL;
+	memset(frames[1].data, 0x11, 60);
+	refused(tx, frames, 2, -EFAULT, "frame 0: its payload is not in registered memory");
+	register_fails(session, memory, MEMORY_BYTES, GDRCAP_MEMORY_DEVICE, -ENOTSUP,
+		       "port net_memif1");
+	register_fails(session, memory, MEMORY_BYTES, GDRCAP_MEMORY_AUTO, -EINVAL,
+		       "device, pinned");
+	register_fails(session, memory + 4096, 65536, GDRCAP_MEMORY_HOST, -EINVAL, "64 KiB");
+	register_fails(session, memory, 65537, GDRCAP_MEMORY_HOST, -EINVAL, "64 KiB");
+	register_fails(session, memory, 0, GDRCAP_MEMORY_HOST, -EINVAL, "64 KiB");
+	register_fails(session, memory, UINT64_MAX - 65535, GDRCAP_MEMORY_HOST, -EINVAL, "64 KiB");
+	register_fails(session, NULL, 65536, GDRCAP_MEMORY_HOST, -EINVAL, "64 KiB");
+	assert_int_equal(gdrcap_tx_register(session, memory, 131072, GDRCAP_MEMORY_HOST, NULL), 0);
+	register_fails(session, memory + 65536, 131072, GDRCAP_MEMORY_HOST, -EEXIST, "already");
+	register_fails(session, (void *)((uintptr_t)frames[0].data & ~(uintptr_t)65535), 65536,
+		       GDRCAP_MEMORY_HOST, -EEXIST, "the session's own");
+	wrong = frames[0];
+	wrong.payload = memory + 131072 - 81;
+	refused(tx, &wrong, 1, -EFAULT, "reaches over its end");
+	wrong.payload = memory + 131072;
+	refused(tx, &wrong, 1, -EFAULT, "not in registered");
+	wrong = frames[0];
+	wrong.bytes = 17;
+	refused(tx, &wrong, 1, -EMSGSIZE, "17 and 82");
+	wrong = frames[0];
+	wrong.payload_bytes = UINT32_MAX;
+	refused(tx, &wrong, 1, -EMSGSIZE, "frame 0");
+	wrong.payload_bytes = 41;
+	refused(tx, &wrong, 1, -EMSGSIZE, "it has 59 bytes");
+	wrong = frames[1];
+	wrong.payload = memory;
+	refused(tx, &wrong, 1, -EMSGSIZE, "60 and 0");
+	/* What was refused has lent nothing. */
+	assert_int_equal(gdrcap_tx_unregister(session, memory, NULL), 0);
+	assert_int_equal(gdrcap_tx_unregister(session, memory, NULL), -ENOENT);
+	refused(tx, frames, 2, -EFAULT, "not in registered");
+	assert_int_equal(
+		gdrcap_tx_register(session, memory, MEMORY_BYTES, GDRCAP_MEMORY_HOST, NULL), 0);
+	assert_int_equal(submit(tx, frames, 2), 0);
+	api_failed(gdrcap_tx_unregister(session, memory, &error), -EBUSY, &error, "1 frames");
+	api_start(session);
+	for (int told = 0; told < 2; told += n) {
+		n = gdrcap_tx_poll(tx, &done, 1);
+		assert_true(n >= 0);
+	}
+	assert_int_equal(gdrcap_tx_unregister(session, memory, &error), 0);
+	for (int i = 0; i < 2; i++) {
+		const uint8_t *at;
+
+		assert_int_equal(gdrcap_wait(gdrcap_get_queue(session, 0), &batch, 1, -1), 1);
+		assert_in_range(batch->count, 1, 2 - i);
+		at = gdrcap_frame(batch, 0);
+		if (i == 0) {
+			assert_int_equal(gdrcap_frame_bytes(batch, 0), 100);
+			for (uint32_t k = 0; k < 18; k++)
+				assert_int_equal(at[k], (uint8_t)(0xf0 + k));
+			for (uint32_t k = 0; k < 82; k++)
+				assert_int_equal(at[18 + k], byte_of((65536 + 300 + k) >> 8,
+								     (65536 + 300 + k) & 255));
+		}
+		i += (int)batch->count - 1;
+		at = gdrcap_frame(batch, batch->count - 1);
+		if (i == 1) {
+			assert_int_equal(gdrcap_frame_bytes(batch, batch->count - 1), 60);
+			assert_int_equal(at[0], 0x11);
+			assert_int_equal(at[59], 0x11);
+		}
+		gdrcap_release(gdrcap_get_queue(session, 0), &batch, 1);
+	}
+	api_stop(session);
+	counts_are(session, 2, 2, 0);
+	gdrcap_destroy(session);
+	rmdir(folder);
+	free(memory);
+}
+
+/* A port that takes nothing: what waits is counted, and told at the end. */
+static void test_nobody_takes(void **state)
+{
+	API_FREED struct gdrcap_config *config = gdrcap_config_new();
+	char folder[] = "/tmp/gdrcap-send-XXXXXX", path[64];
+	struct gdrcap_tx_counts counts = { 0 };
+	struct gdrcap_session *session;
+	struct gdrcap_tx_frame frame;
+	struct gdrcap_tx_done done;
+	struct gdrcap_tx *tx;
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/s", folder);
+	/* A memif's server whose client never comes: its link is down. */
+	api_set(config, "tx_port", "net_memif0,role=server,socket-abstract=no,socket=%s", path);
+	api_set(config, "gpu", "host");
+	api_set(config, "sender", "host");
+	session = api_create(config);
+	tx = gdrcap_get_tx(session, 0);
+	api_start(session);
+	assert_int_equal(gdrcap_tx_reserve(tx, &frame, 1), 1);
+	memset(frame.data, 0, 60);
+	frame.bytes = 60;
+	frame.flags = GDRCAP_TX_TELL;
+	frame.tag = 7;
+	assert_int_equal(submit(tx, &frame, 1), 0);
+	while (counts.stalled == 0)
+		assert_int_equal(gdrcap_get_tx_counts(session, 0, &counts, sizeof(counts)), 0);
+	assert_int_equal(gdrcap_tx_poll(tx, &done, 1), 0);
+	assert_int_equal(gdrcap_stop(session, NULL), 0);
+	counts_are(session, 1, 0, 1);
+	assert_int_equal(gdrcap_tx_poll(tx, &done, 1), 1);
+	assert_int_equal(done.code, -ECANCELED);
+	assert_int_equal(done.tag, 7);
+	assert_int_equal(gdrcap_tx_poll(tx, &done, 1), -ESHUTDOWN);
+	gdrcap_destroy(session);
+	rmdir(folder);
+}
+
 /* What does not go together. */
 static void test_config(void **state)
 {
@@ -476,6 +639,7 @@ int main(void)
 		cmocka_unit_test(test_back_pressure), cmocka_unit_test(test_times),
 		cmocka_unit_test(test_stop),	      cmocka_unit_test(test_fd),
 		cmocka_unit_test(test_config),	      cmocka_unit_test(test_headers),
+		cmocka_unit_test(test_two_pieces),    cmocka_unit_test(test_nobody_takes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
