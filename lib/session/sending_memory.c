@@ -202,8 +202,7 @@ int gdrcap_tx_unregister(struct gdrcap_session *session, void *addr, struct gdrc
 	if (ret < 0)
 		return ret;
 	LOG_SCOPE(&session->log);
-	ret = error_set(error, -ENOENT,
-			"gdrcap_tx_unregister: no memory is registered that begins at %p", addr);
+	ret = -ENOENT;
 	session_ports_lock(session);
 	for (uint32_t i = 0; addr && i < SEND_MEMORIES; i++) {
 		struct send_memory *memory = &session->sending.memories[i];
@@ -229,5 +228,10 @@ int gdrcap_tx_unregister(struct gdrcap_session *session, void *addr, struct gdrc
 		break;
 	}
 	session_ports_unlock(session);
-	return ret;
+	return ret == -ENOENT
+		       ? error_set(error, ret,
+				   "gdrcap_tx_unregister: no memory is registered that begins "
+				   "at %p",
+				   addr)
+		       : ret;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Sends frames of its own from tx_port and receives them on port, in one session: send_play CONFIG.yaml FRAMES
- * [whole | host | device | stop | busy]. host, device: each frame is a header in a slot and a payload in registered
- * memory, which with guard the CPU cannot read. Each must come once, whole and in order. What frames are
+ * [whole | host | device [MIRROR.yaml]]. host, device: each frame is a header in a slot and a payload in registered
+ * memory, which with guard the CPU cannot read. With MIRROR.yaml a second session
+ * sends all back by the port that it came by. Each must come once, whole and in order. What frames are
  * written through are the addresses of the "GPU's" threads, as gdrcap_tx_reserve() gives them.
  */
 #include <errno.h>
@@ -88,7 +89,47 @@ static void receive(void)
 	gdrcap_release(queue, batch, (unsigned int)n);
 }
 
-static void hear(void)
+/* The other end, which sends each frame back by the port that it came by. */
+static struct gdrcap_session *mirror;
+
+static void reflect(void)
+{
+	struct gdrcap_tx *back = gdrcap_get_tx(mirror, 0);
+	const struct gdrcap_batch *batch;
+	struct gdrcap_error error;
+	const int n = gdrcap_poll(gdrcap_get_queue(mirror, 0), &batch, 1);
+
+	if (n < 0)
+		fail("poll of the mirror", n, NULL);
+	for (uint32_t i = 0; n && i < batch->count; i++) {
+		struct gdrcap_tx_frame frame;
+		int ret;
+
+		if (memcmp(gdrcap_frame(batch, i) + 12, "\x88\xb5", 2) != 0)
+			continue;
+		while ((ret = gdrcap_tx_reserve(back, &frame, 1)) == 0)
+			;
+		frame.bytes = gdrcap_frame_bytes(batch, i);
+		memcpy(frame.data, gdrcap_frame(batch, i), frame.bytes);
+		ret = ret == 1 ? gdrcap_tx_submit(back, &frame, 1, &error) : ret;
+		if (ret)
+			fail("the mirror's submit", ret, &error);
+	}
+	gdrcap_release(gdrcap_get_queue(mirror, 0), &batch, (unsigned int)n);
+}
+
+static void mirror_create(const char *path)
+{
+	struct gdrcap_config *config = gdrcap_config_new();
+	struct gdrcap_error error;
+
+	if (gdrcap_config_load(config, path, &error) || gdrcap_create(config, &mirror, &error) ||
+	    gdrcap_start(mirror, &error))
+		fail("the mirror", 1, &error);
+	gdrcap_config_free(config);
+}
+
+static int hear(void)
 {
 	struct gdrcap_tx_done done[64];
 	const int n = gdrcap_tx_poll(tx, done, 64);
@@ -98,6 +139,7 @@ static void hear(void)
 			fail("a frame was not sent", done[i].code, NULL);
 		in_use[done[i].tag % PIECES] = false;
 	}
+	return n;
 }
 
 static void send_some(uint64_t left)
@@ -150,6 +192,11 @@ static void memory_make(bool device)
 		fail("register", ret, &error);
 }
 
+static bool keeps_some(void)
+{
+	return session_sending_port(session, 0)->facts->writes == DRIVER_WRITES_DMA;
+}
+
 /* Nobody has them any more, but for those that a ConnectX's driver keeps. */
 static void memory_end(bool device)
 {
@@ -158,7 +205,9 @@ static void memory_end(bool device)
 
 	while (memory && told < sent - MOST)
 		hear();
-	while (memory && told < sent && !session->ports.pairs[0].tx_mapped)
+	while (memory && hear() > 0)
+		;
+	while (memory && told < sent && !keeps_some())
 		hear();
 	if (memory && told < sent) {
 		ret = gdrcap_tx_unregister(session, memory, &error);
@@ -193,6 +242,8 @@ int main(int argc, char **argv)
 	frame_max = session->plan.frame_bytes_max - 4;
 	tx = gdrcap_get_tx(session, 0);
 	queue = gdrcap_get_queue(session, 0);
+	if (argc > 4)
+		mirror_create(argv[4]);
 	if (device || strcmp(how, "host") == 0)
 		memory_make(device);
 	ret = gdrcap_start(session, &error);
@@ -201,6 +252,8 @@ int main(int argc, char **argv)
 	while (received < frames) {
 		if (sent < frames && sent - received < ROOM)
 			send_some(frames - sent);
+		if (mirror)
+			reflect();
 		receive();
 		hear();
 	}
@@ -213,6 +266,7 @@ int main(int argc, char **argv)
 	printf("%" PRIu64 " submitted, %" PRIu64 " sent, %" PRIu64 " received, %" PRIu64
 	       " unsent, %" PRIu64 " failed\n",
 	       counts.submitted, counts.sent, received, counts.unsent, counts.failed);
+	gdrcap_destroy(mirror);
 	memory_end(device);
 	return 0;
 }

@@ -22,12 +22,13 @@ frame: {size: 1518}
 """
 
 
-def play(text, frames, how="whole", expect=0, program="SEND_PLAY", **options):
+def play(text, frames, how="whole", expect=0, mirror=None, **options):
     with processes.folder() as folder:
-        path = pathlib.Path(folder) / "config"
-        path.write_text(BASE + text)
-        process = subprocess.Popen([os.environ[program], str(path), str(frames), how],
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        paths = [pathlib.Path(folder) / name for name in ("config", "mirror")]
+        for path, written in zip(paths, (text, mirror or "")):
+            path.write_text(BASE + written)
+        process = subprocess.Popen([os.environ["SEND_PLAY"], str(paths[0]), str(frames), how] +
+                                   ([str(paths[1])] if mirror else []), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True, **options)
         result = e2e.finish(process, [text, how])
     assert result.status == expect, result
@@ -121,6 +122,40 @@ def test_connectx_two_pieces():
 
 def test_connectx_two_pieces_verbs():
     cards("verbs", SOME, "device")
+
+
+# ---- one port receives and sends ----
+
+def both_ways(ports, frames, how="whole", more="", **options):
+    texts = ["port: \"%s\"\ntx_port: \"%s\"\n%s" % (port, port, more) for port in ports]
+    return play(texts[0], frames, how, mirror=texts[1], **options)
+
+
+def test_both_ways_af_packet():
+    with e2e.VethPair() as pair:
+        both_ways(["net_af_packet%d,iface=%s" % (i, name)
+                   for i, name in enumerate((pair.left, pair.right))], SOME)
+
+
+def test_both_ways_memif():
+    with processes.folder() as folder:
+        both_ways(["net_memif%d,role=%s,id=0,socket=%s/s,socket-abstract=no" % (i, role, folder)
+                   for i, role in enumerate(("server", "client"))], SOME)
+
+
+def both_ways_cards(mode, frames, how="whole"):
+    if not connectx.LIBRARY:
+        raise e2e.Skip("no software ConnectX: SOFTMLX5")
+    both_ways([connectx.port(name, mode) for name in (connectx.SENDER, connectx.RECEIVER)], frames,
+              how, "guard: true\n", env=connectx.environment(mode=mode))
+
+
+def test_both_ways_connectx():
+    both_ways_cards("devx", MANY)
+
+
+def test_both_ways_connectx_two_pieces():
+    both_ways_cards("verbs flow scalar", SOME, "device")
 
 
 # ---- answers on the port that the frames came by ----
