@@ -151,6 +151,11 @@ static const struct option_row rows[] = {
 		 "Whose frames are sent: replay (built in: a pattern's or a file's) or host (the program's, by "
 		 "gdrcap_tx_submit()); default replay."),
 	  .type = OPTION_ENUM, FIELD(sender), .named.words = sender_names, .initial = "replay" },
+	{ SINGLE(SENDER, LIBRARY, "sender.memory", "sender-memory", "KIND",
+		 "Where the slots of the program's frames to be sent are: auto, device, pinned or host; default auto "
+		 "(as memory)."),
+	  .type = OPTION_ENUM, FIELD(sender_memory), .named.words = memory_names,
+	  .initial = "auto" },
 
 	{ SINGLE(FRAMES, ALL, "frame.size", "frame-size", "SIZES",
 		 "Frame sizes in bytes with FCS, 64..9216: one (64), a list (64,512,1518), a range "

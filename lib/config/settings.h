@@ -144,6 +144,7 @@ struct settings {
 	uint32_t blocks; /* 0: chosen */
 	uint32_t watchdog_ms;
 	enum sender_kind sender;
+	enum gdrcap_memory sender_memory; /* of its slots; AUTO: `memory` */
 
 	/* Frames */
 	struct frame_sizes sizes;

@@ -28,7 +28,29 @@ int settings_check_sender(const struct settings *settings, struct gdrcap_error *
 	};
 
 	if (!settings_lends(settings))
-		return 0;
+		return settings->sender_memory == GDRCAP_MEMORY_AUTO
+			       ? 0
+			       : error_set(
+					 error, -EINVAL,
+					 "sender.memory: is of the caller's frames; the built-in sender's "
+					 "are in `memory`: leave it out, or set sender: host");
+	for (uint32_t i = 0;
+	     settings->sender_memory != GDRCAP_MEMORY_AUTO && i < settings->tx.count; i++) {
+		const struct port_spec *port = &settings->tx.port[i];
+
+		if (port->wire)
+			return error_set(
+				error, -EINVAL,
+				"sender.memory: port %s (%s) hands frames over in the receiver's "
+				"memory; leave it out, and set memory",
+				port->name, port->facts->what);
+		if (settings->sender_memory == GDRCAP_MEMORY_DEVICE && port->copies)
+			return error_set(
+				error, -ENOTSUP,
+				"sender.memory: port %s (%s) copies frames with the CPU and "
+				"cannot reach GPU memory; use pinned or host",
+				port->name, port->facts->what);
+	}
 	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
 		if (checks[i].given)
 			return error_set(error, -EINVAL, "%s", checks[i].text);

@@ -59,7 +59,7 @@ struct session_pair {
 	struct steering steering;	    /* of rx, where it is isolated */
 	struct xstats rx_xstats, tx_xstats; /* since the ports were started */
 	struct rx_clock rx_clock;	    /* of rx's arrival times, where they are kept */
-	bool rx_mapped, tx_mapped;	    /* DMA registration done */
+	uint32_t rx_mapped, tx_mapped;	    /* DMA registration done: bits of regions, ports.c */
 	struct tx_clock tx_clock;	    /* the card keeps the send times */
 	bool tx_clocked;
 	struct recover_pair recover;
@@ -104,6 +104,8 @@ struct session_memory {
 	struct kernel_device *device;
 	struct kernel_info device_info;
 	struct region region;
+	struct region
+		sending;      /* slots of the caller's send queues; bytes 0: they are in `region` */
 	struct region heads;  /* header-data split: pinned host memory; bytes 0: none */
 	uint32_t *generation; /* stale-read detector, by slot of `region`; NULL: none */
 };

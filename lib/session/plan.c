@@ -129,6 +129,11 @@ static int plan_ports(struct plan *plan, const struct settings *settings,
 	}
 	for (uint32_t i = 0; i < settings->ports; i++)
 		plan->pools += settings->queues * (two && !settings->rx.port[i].wire ? 2 : 1);
+	if (settings->sender_memory != GDRCAP_MEMORY_AUTO) {
+		plan->tx_memory = settings->sender_memory;
+		plan->tx_pools = settings->ports * settings->queues;
+		plan->pools -= plan->tx_pools;
+	}
 	return 0;
 }
 
@@ -335,15 +340,16 @@ static int plan_fits(const struct plan *plan, const struct settings *settings,
 	const size_t physical = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
 	const bool elsewhere =
 		settings->memory_addr || (plan->cuda && plan->memory == GDRCAP_MEMORY_DEVICE);
-	const size_t need =
-		plan->eal_bytes + plan->heads_bytes + (elsewhere ? 0 : plan->region_bytes);
+	const size_t need = plan->eal_bytes + plan->heads_bytes + plan->tx_bytes +
+			    (elsewhere ? 0 : plan->region_bytes);
 
 	if (need > physical)
 		return error_set(
 			error, -ENOMEM,
 			"pool: %u slots need %zu MiB of this machine's memory, it has %zu MiB; "
 			"ask for less with --pool",
-			plan->pool_slots * plan->pools, need >> 20, physical >> 20);
+			plan->pool_slots * (plan->pools + plan->tx_pools), need >> 20,
+			physical >> 20);
 	return 0;
 }
 
@@ -366,10 +372,13 @@ static int plan_pools(struct plan *plan, const struct settings *settings,
 						2 * settings->descriptors + 4 * settings->burst);
 	const uint64_t slots_min = RTE_ALIGN_CEIL(wanted, pool_page(wanted, plan->slot_shift));
 	uint64_t slots = RTE_MAX(slots_min, (uint64_t)POOL_SLOTS);
+	/* `pool` is of all; a region of the caller's has those that are in it. */
+	const uint32_t divide =
+		settings->memory_addr && plan->pools ? plan->pools : plan->pools + plan->tx_pools;
 	uint32_t pools;
 
 	if (settings->pool_bytes) {
-		slots = (settings->pool_bytes >> plan->slot_shift) / plan->pools;
+		slots = (settings->pool_bytes >> plan->slot_shift) / divide;
 		slots = RTE_ALIGN_FLOOR(slots, pool_page(slots, plan->slot_shift));
 		if (slots < slots_min)
 			return error_set(
@@ -377,11 +386,11 @@ static int plan_pools(struct plan *plan, const struct settings *settings,
 				"pool: these ports, queues and descriptors need at least %llu "
 				"slots of "
 				"%u bytes: %llu MiB",
-				(unsigned long long)slots_min * plan->pools, 1u << plan->slot_shift,
-				(unsigned long long)((slots_min * plan->pools << plan->slot_shift) +
+				(unsigned long long)slots_min * divide, 1u << plan->slot_shift,
+				(unsigned long long)((slots_min * divide << plan->slot_shift) +
 						     (1u << 20) - 1) >>
 					20);
-		if (slots * plan->pools > UINT32_MAX / 4)
+		if (slots * (plan->pools + plan->tx_pools) > UINT32_MAX / 4)
 			return error_set(error, -EINVAL,
 					 "pool: more than %u slots are not supported",
 					 UINT32_MAX / 4);
@@ -396,7 +405,11 @@ static int plan_pools(struct plan *plan, const struct settings *settings,
 		plan->heads_bytes = (size_t)slots * settings->ports * settings->queues
 				    << REGION_HEAD_SHIFT;
 	/* A send queue of the caller's has small mbufs for second pieces too. */
-	pools = plan->pools + (settings_lends(settings) ? settings->ports * settings->queues : 0) +
+	plan->tx_bytes = (size_t)slots * plan->tx_pools << plan->slot_shift;
+	if (!plan->region_bytes)
+		plan->region_bytes = REGION_ALIGN;
+	pools = plan->pools + plan->tx_pools +
+		(settings_lends(settings) ? settings->ports * settings->queues : 0) +
 		(settings->split ? settings->ports * settings->queues : 0);
 	plan->eal_bytes = EAL_BASE_BYTES + plan_cards_bytes(plan, settings) +
 			  pools * region_pool_overhead(plan->pool_slots) +

@@ -38,6 +38,11 @@ struct plan {
 	size_t region_bytes;
 	size_t heads_bytes; /* header-data split: of the second region, slots of REGION_HEAD_SHIFT;
 			     * 0: none */
+	/* The caller's send queues, where their slots are in memory of another kind: `pools` has none of
+	 * theirs. 0 and AUTO: they are in the region. */
+	uint32_t tx_pools;
+	enum gdrcap_memory tx_memory;
+	size_t tx_bytes;
 	size_t eal_bytes;
 	struct file_scan pcap, expect; /* frames 0: there is no such file */
 	size_t file_memory;	       /* bytes that a file's frames may take */

@@ -77,9 +77,11 @@ int plan_devargs(struct plan *plan, const struct settings *settings, struct gdrc
 		struct plan_port *port = plan_port_at(plan, i);
 		const struct connectx_use use = {
 			.card = &port->card,
-			.cpu_reads = plan->memory != GDRCAP_MEMORY_DEVICE,
+			/* Payloads of the caller's may lie in GPU memory wherever slots do. */
+			.cpu_reads =
+				plan->memory != GDRCAP_MEMORY_DEVICE && !settings_lends(settings),
 			.receives = i < GDRCAP_PORTS_MAX,
-			.sends = i >= GDRCAP_PORTS_MAX,
+			.sends = i >= GDRCAP_PORTS_MAX || settings_is_both(settings, i),
 			.lengths = settings->sizes.length,
 			.length_count = own ? settings->sizes.count : 0,
 		};

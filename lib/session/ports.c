@@ -117,7 +117,7 @@ static int pair_open_ports(struct gdrcap_session *session, uint32_t index,
 	if (ret < 0 || !tx_name[0])
 		return ret;
 	pair->both = both;
-	return pair_pools(session, pair->tx_pool, &session->memory.region, "t", index,
+	return pair_pools(session, pair->tx_pool, session_sending_region(session), "t", index,
 			  both ? pair->rx.numa_node : pair->tx.numa_node, error);
 }
 
@@ -178,21 +178,41 @@ static int pair_open_clock(struct gdrcap_session *session, struct session_pair *
 /* ---- both directions ---- */
 
 /* A card may write, or read, only what is registered with it. */
-static int port_map(struct gdrcap_session *session, const struct port *port, struct region *heads,
-		    bool *mapped, struct gdrcap_error *error)
+static void port_unmap(struct gdrcap_session *session, const struct port *port, uint32_t *mapped)
 {
-	struct rte_device *device = port_device(port);
-	int ret;
+	struct region *regions[] = { &session->memory.region, &session->memory.heads,
+				     &session->memory.sending };
+
+	for (uint32_t i = RTE_DIM(regions); i-- > 0;)
+		if (*mapped >> i & 1)
+			region_unmap_device(regions[i], port_device(port));
+	*mapped = 0;
+}
+
+static int port_map(struct gdrcap_session *session, const struct port *port, bool receives,
+		    bool sends, uint32_t *mapped, struct gdrcap_error *error)
+{
+	struct session_memory *memory = &session->memory;
+	const struct {
+		struct region *region;
+		bool used;
+	} regions[] = {
+		{ &memory->region, receives || !memory->sending.bytes },
+		{ &memory->heads, receives && memory->heads.bytes },
+		{ &memory->sending, sends && memory->sending.bytes },
+	};
+	int ret = 0;
 
 	if (port->facts->writes != DRIVER_WRITES_DMA)
 		return 0;
-	ret = region_map_device(&session->memory.region, device, error);
-	if (ret == 0 && heads->bytes) {
-		ret = region_map_device(heads, device, error);
-		if (ret < 0)
-			region_unmap_device(&session->memory.region, device);
+	for (uint32_t i = 0; ret == 0 && i < RTE_DIM(regions); i++) {
+		if (!regions[i].used)
+			continue;
+		ret = region_map_device(regions[i].region, port_device(port), error);
+		*mapped |= (uint32_t)(ret == 0) << i;
 	}
-	*mapped = ret == 0;
+	if (ret < 0)
+		port_unmap(session, port, mapped);
 	return ret;
 }
 
@@ -221,7 +241,8 @@ static int inlining_check(const struct gdrcap_session *session, const struct por
 	struct rte_eth_burst_mode mode = { 0 };
 
 	if (port->facts->writes != DRIVER_WRITES_DMA ||
-	    session->memory.region.kind != GDRCAP_MEMORY_DEVICE ||
+	    (session->memory.region.kind != GDRCAP_MEMORY_DEVICE &&
+	     !settings_lends(&session->settings)) ||
 	    rte_eth_tx_burst_mode_get(port->id, 0, &mode) != 0 || !strstr(mode.info, "INLINE"))
 		return 0;
 	return error_set(
@@ -236,12 +257,11 @@ static int tx_prepare(struct gdrcap_session *session, struct session_pair *pair,
 {
 	const uint16_t count = (uint16_t)session->settings.queues;
 	struct port_queues queues = queues_of(session, &pair->tx, 0, count);
-	struct region none = { 0 };
 	int ret;
 
 	queues.rx_pool = pair->tx_pool;
 	queues.send_on_timestamp = sends_on_time(session, &pair->tx, count);
-	ret = port_map(session, &pair->tx, &none, &pair->tx_mapped, error);
+	ret = port_map(session, &pair->tx, false, true, &pair->tx_mapped, error);
 	if (ret == 0)
 		ret = port_configure(&pair->tx, &queues, error);
 	if (ret == 0)
@@ -306,7 +326,7 @@ static int rx_prepare(struct gdrcap_session *session, struct session_pair *pair,
 	struct port_queues queues = queues_of(session, &pair->rx, count, pair->both ? count : 0);
 	int ret;
 
-	ret = port_map(session, &pair->rx, &session->memory.heads, &pair->rx_mapped, error);
+	ret = port_map(session, &pair->rx, true, pair->both, &pair->rx_mapped, error);
 	if (ret == 0)
 		ret = rx_ask(session, pair, error);
 	if (ret < 0)
@@ -352,12 +372,8 @@ static void pair_close(struct gdrcap_session *session, struct session_pair *pair
 	if (pair->rx.isolated && pair->rx.device[0] == '\0')
 		steering_release(pair->rx.id);
 	session_memory_unmap(session, (uint32_t)(pair - session->ports.pairs));
-	if (pair->tx_mapped)
-		region_unmap_device(&session->memory.region, port_device(&pair->tx));
-	if (pair->rx_mapped && session->memory.heads.bytes)
-		region_unmap_device(&session->memory.heads, port_device(&pair->rx));
-	if (pair->rx_mapped)
-		region_unmap_device(&session->memory.region, port_device(&pair->rx));
+	port_unmap(session, &pair->tx, &pair->tx_mapped);
+	port_unmap(session, &pair->rx, &pair->rx_mapped);
 	port_close(&pair->tx);
 	port_close(&pair->rx);
 	interface_forget(&pair->tx_interface);

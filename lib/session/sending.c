@@ -43,7 +43,7 @@ int session_sending_create(struct gdrcap_session *session, struct gdrcap_error *
 			.port = port->id,
 			.queue = (uint16_t)(i % settings->queues),
 			.burst = settings->burst,
-			.region = &session->memory.region,
+			.region = session_sending_region(session),
 			.pool = pair->tx_pool[i % settings->queues],
 			.ops = session->memory.ops,
 			.device = session->memory.device,

@@ -26,7 +26,8 @@ static int check_place(const struct gdrcap_session *session, const void *addr, u
 			"of 64 KiB",
 			(unsigned long long)bytes, addr);
 	if (overlaps(&session->memory.region, addr, bytes) ||
-	    overlaps(&session->memory.heads, addr, bytes))
+	    overlaps(&session->memory.heads, addr, bytes) ||
+	    overlaps(&session->memory.sending, addr, bytes))
 		return error_set(
 			error, -EEXIST,
 			"gdrcap_tx_register: some of the %llu bytes at %p are the session's "

@@ -195,6 +195,30 @@ static int heads_create(struct gdrcap_session *session, struct gdrcap_error *err
 	return 0;
 }
 
+/* Slots of the caller's send queues in memory of another kind than the frames that come. */
+static int sending_create(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	const struct region_config config = {
+		.gpu = session->memory.gpu,
+		.kind = session->plan.tx_memory,
+		.bytes = session->plan.tx_bytes,
+		.slot_shift = session->plan.slot_shift,
+		.pool_bytes = (size_t)session->plan.pool_slots << session->plan.slot_shift,
+		.cpu_workers = !session->plan.cuda,
+		.dump = session->settings.dump_frames,
+	};
+	int ret;
+
+	if (!session->plan.tx_bytes)
+		return 0;
+	ret = region_create(&session->memory.sending, &config, error);
+	if (ret == 0)
+		log_info("memory: frames to be sent in %s memory, %zu MiB",
+			 plan_memory_name(session->memory.sending.kind),
+			 session->memory.sending.bytes >> 20);
+	return ret;
+}
+
 static void generation_destroy(struct gdrcap_session *session)
 {
 	if (!session->plan.cuda)
@@ -235,6 +259,7 @@ static int generation_create(struct gdrcap_session *session, struct gdrcap_error
 static void memory_destroy(struct gdrcap_session *session)
 {
 	generation_destroy(session);
+	region_destroy(&session->memory.sending);
 	region_destroy(&session->memory.heads);
 	region_destroy(&session->memory.region);
 }
@@ -248,10 +273,15 @@ static int memory_create(struct gdrcap_session *session, struct gdrcap_error *er
 	ret = heads_create(session, error);
 	if (ret < 0)
 		goto err_frames;
-	ret = generation_create(session, error);
+	ret = sending_create(session, error);
 	if (ret < 0)
 		goto err_heads;
+	ret = generation_create(session, error);
+	if (ret < 0)
+		goto err_sending;
 	return 0;
+err_sending:
+	region_destroy(&session->memory.sending);
 err_heads:
 	region_destroy(&session->memory.heads);
 err_frames:

@@ -10,6 +10,11 @@
 int session_sending_create(struct gdrcap_session *session, struct gdrcap_error *error);
 /* After the ports, which give mbufs back when they close. */
 void session_sending_destroy(struct gdrcap_session *session);
+/* Where their slots are. */
+static inline struct region *session_sending_region(struct gdrcap_session *session)
+{
+	return session->memory.sending.bytes ? &session->memory.sending : &session->memory.region;
+}
 /* The port of queue i. */
 const struct port *session_sending_port(const struct gdrcap_session *session, uint32_t i);
 /* The run is over: they take nothing more. */

@@ -591,6 +591,7 @@ static void test_nobody_takes(void **state)
 	api_set(config, "tx_port", "net_memif0,role=server,socket-abstract=no,socket=%s", path);
 	api_set(config, "gpu", "host");
 	api_set(config, "sender", "host");
+	api_set(config, "sender.memory", "host");
 	session = api_create(config);
 	tx = gdrcap_get_tx(session, 0);
 	api_start(session);
@@ -628,6 +629,11 @@ static void test_config(void **state)
 	send_config(&config);
 	api_set(config, "rate", "1gbit");
 	api_create_fails(config, -EINVAL, "rate:");
+	send_config(&config);
+	api_set(config, "sender.memory", "host");
+	api_create_fails(config, -EINVAL, "sender.memory: port ring:test");
+	api_set(config, "sender", "replay");
+	api_create_fails(config, -EINVAL, "sender.memory: is of the caller's");
 	gdrcap_config_free(config);
 	config = gdrcap_config_new();
 	api_set(config, "tx_port", "net_null0");
