@@ -155,9 +155,10 @@ struct gdrcap_tx_counts {
 	uint64_t
 		failed; /**< of `sent`: that the driver says it could not send after all; of a port,
 			   * with its first queue, else 0 */
-	uint64_t at_port;     /**< of `sent`: whose memory is not back yet */
-	double seconds;	      /**< from the first hand-over to the last */
-	int32_t failed_known; /**< 1: `failed` is every such frame */
+	uint64_t at_port; /**< of `sent`: whose memory is not back yet */
+	double seconds;	  /**< from the first hand-over to the last */
+	int32_t failed_known; /**< 1: `failed` is every such frame; 0: the driver does not tell, or it is told
+			       * with the port's first queue */
 	int32_t reserved;
 };
 /** Of send queue `index`; any thread, at any time. -ENOENT after the last. */

@@ -116,6 +116,12 @@ static int rings_flush(const struct gdrcap_session *session)
 	return ret;
 }
 
+void session_sending_kick(const struct gdrcap_session *session)
+{
+	if (session->sending.count)
+		(void)rings_flush(session);
+}
+
 void session_senders_flush(struct gdrcap_session *session)
 {
 	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };

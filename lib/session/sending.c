@@ -251,9 +251,10 @@ int gdrcap_get_tx_counts(const struct gdrcap_session *session, uint32_t index,
 		all.seconds = (double)(to - from) / (double)rte_get_tsc_hz();
 	if (index % session->settings.queues == 0) {
 		session_port_counters(session, session_sending_port(session, index), &port);
-		all.failed = port.tx_error;
+		all.failed_known = session_sending_port(session, index)->facts->tx_error_counted;
+		/* What others' drivers call errors may be sent after all, or be no frames. */
+		all.failed = all.failed_known ? port.tx_error : 0;
 	}
-	all.failed_known = session_sending_port(session, index)->facts->tx_error_counted;
 	answer_give(counts, size, &all, sizeof(all));
 	return 0;
 }

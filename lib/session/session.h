@@ -21,6 +21,9 @@ const struct port *session_sending_port(const struct gdrcap_session *session, ui
 void session_sending_end(struct gdrcap_session *session);
 /* After that: all is sent, or told to be unsent. */
 void session_sending_join(struct gdrcap_session *session);
+/* An AF_PACKET socket that could not send when it was told to, as its link was just up again, is told
+ * once more: after a replay's frame others follow, after the caller's perhaps none. */
+void session_sending_kick(const struct gdrcap_session *session);
 /* Slots of queue i that are where they should be: all of its pool. */
 uint32_t session_sending_back(const struct gdrcap_session *session, uint32_t i);
 /* The caller's memory is taken from sending port p, which has stopped: sending_memory.c. */

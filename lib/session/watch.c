@@ -229,6 +229,7 @@ static void watch_links(struct gdrcap_session *session)
 	if (!tsc_older(session->watch.link_tsc, LINK_LOOK_MS))
 		return;
 	session->watch.link_tsc = rte_rdtsc();
+	session_sending_kick(session);
 	/* After the end of the sender's streams somebody may clean up. */
 	if (!atomic_load(&session->run.ending)) {
 		session_watch_interfaces(session);

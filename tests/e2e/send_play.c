@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Sends frames of its own from tx_port and receives them on port, in one session: send_play CONFIG.yaml FRAMES
- * [whole | host | device [MIRROR.yaml]]. host, device: each frame is a header in a slot and a payload in registered
+ * [whole | host | device | link [MIRROR.yaml]]. host, device: each frame is a header in a slot and a payload in registered
  * memory, which with guard the CPU cannot read. With MIRROR.yaml a second session
  * sends all back by the port that it came by. Each must come once, whole and in order. What frames are
  * written through are the addresses of the "GPU's" threads, as gdrcap_tx_reserve() gives them.
@@ -176,6 +176,30 @@ static void send_some(uint64_t left)
 	sent += (uint64_t)ready;
 }
 
+/* Half of the frames are through. Somebody takes the link away, ten frames wait for it, and he is told. */
+static void link_break(void)
+{
+	struct gdrcap_event event = { 0 };
+	struct gdrcap_tx_counts counts;
+	uint64_t before;
+
+	puts("half");
+	fflush(stdout);
+	while (event.kind != GDRCAP_EVENT_LINK_DOWN || !event.sends)
+		gdrcap_get_event(session, &event, sizeof(event));
+	/* The event comes just before the sender is held. */
+	getchar();
+	gdrcap_get_tx_counts(session, 0, &counts, sizeof(counts));
+	before = counts.stalled;
+	send_some(10);
+	while (counts.stalled < before + 2)
+		gdrcap_get_tx_counts(session, 0, &counts, sizeof(counts));
+	if (counts.sent + 10 != counts.submitted)
+		fail("frames went without a link", (int)counts.sent, NULL);
+	puts("waits");
+	fflush(stdout);
+}
+
 static void memory_make(bool device)
 {
 	struct gdrcap_error error;
@@ -230,6 +254,7 @@ int main(int argc, char **argv)
 	const uint64_t frames = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
 	const char *how = argc > 3 ? argv[3] : "whole";
 	const bool device = strcmp(how, "device") == 0;
+	bool breaks = strcmp(how, "link") == 0;
 	struct gdrcap_config *config = gdrcap_config_new();
 	struct gdrcap_tx_counts counts;
 	struct gdrcap_error error;
@@ -250,8 +275,12 @@ int main(int argc, char **argv)
 	if (ret)
 		fail("start", ret, &error);
 	while (received < frames) {
-		if (sent < frames && sent - received < ROOM)
-			send_some(frames - sent);
+		if (breaks && sent == frames / 2 && received == sent) {
+			link_break();
+			breaks = false;
+		}
+		if (sent < (breaks ? frames / 2 : frames) && sent - received < ROOM)
+			send_some((breaks ? frames / 2 : frames) - sent);
 		if (mirror)
 			reflect();
 		receive();

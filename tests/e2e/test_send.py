@@ -64,6 +64,27 @@ def test_af_packet():
     veth("af_packet", SOME)
 
 
+def test_link_goes_down_and_up():
+    """Frames that are submitted meanwhile wait, and leave when it is up again."""
+    with e2e.VethPair() as pair, processes.folder() as folder:
+        path = pathlib.Path(folder) / "config"
+        path.write_text(BASE + "port: \"net_af_packet0,iface=%s\"\n"
+                        "tx_port: \"net_af_packet1,iface=%s\"\n" % (pair.right, pair.left))
+        process = subprocess.Popen([os.environ["SEND_PLAY"], str(path), "100", "link"],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        for line, state in (("half", "down"), ("waits", "up")):
+            told = process.stdout.readline()
+            assert told == line + "\n", (told, process.communicate())
+            pair.ip("link", "set", pair.left, state)
+            if state == "down":
+                process.stdin.write("\n")
+                process.stdin.flush()
+        result = e2e.finish(process, ["link"])
+        assert result.status == 0, result
+        assert result.out == "100 submitted, 100 sent, 100 received, 0 unsent, 0 failed\n", result
+
+
 def test_af_packet_two_pieces():
     veth("af_packet", SOME, "host")
 
