@@ -93,7 +93,8 @@ struct gdrcap_tx_done {
  * Up to `max` frames whose memory is free again: their count, 0 for none yet, -ESHUTDOWN for none ever
  * again. When the memory is free is the driver's: at once where it copies (AF_PACKET, memif, pcap); when the
  * receiver gave the slot back on a ring; on AF_XDP and ConnectX with frames that follow: the latter's
- * driver gives it back for 32 frames at a time, and the last ones at gdrcap_destroy().
+ * driver gives it back for 32 frames at a time, and the last ones at gdrcap_destroy(). After
+ * gdrcap_stop() only a poll looks, and the descriptor says nothing more.
  * A slot of a frame that is told is free once it was told.
  */
 int gdrcap_tx_poll(struct gdrcap_tx *tx, struct gdrcap_tx_done *done, unsigned int max);

@@ -26,8 +26,10 @@ static void send_harvest(struct gdrcap_tx *tx)
 	uint64_t returned;
 
 	/* LEFT. Partner: the release store in send_leave(). */
-	if (unlikely(atomic_load_explicit(&tx->finished, memory_order_acquire)))
+	if (unlikely(atomic_load_explicit(&tx->finished, memory_order_acquire))) {
+		send_ask(tx);
 		send_collect(tx);
+	}
 	/* HARVEST. Partner: BACK in send_back(). */
 	returned = atomic_load_explicit(&tx->returned, memory_order_acquire);
 	for (; tx->harvested != returned; tx->harvested++) {

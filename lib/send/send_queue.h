@@ -141,5 +141,7 @@ void send_worker_run(void *tx);
 /* Takes what the port has given back: by the worker, and after it has left by the caller's thread. How
  * many. */
 uint32_t send_collect(struct gdrcap_tx *tx);
+/* A driver that gives memory back only with the next frame is asked to look. Who collects. */
+void send_ask(const struct gdrcap_tx *tx);
 
 #endif

@@ -209,12 +209,16 @@ static void send_wait_due(const struct gdrcap_tx *tx, uint64_t due)
 		send_sleep(SEND_SPIN_US / 2);
 }
 
+void send_ask(const struct gdrcap_tx *tx)
+{
+	if (tx->asks && atomic_load_explicit(&tx->at_port, memory_order_relaxed))
+		(void)rte_eth_tx_descriptor_status(tx->config.port, tx->config.queue, 0);
+}
+
 static void send_wait(struct gdrcap_tx *tx, unsigned int idle, uint64_t due)
 {
 	counter_add(&tx->idle, 1);
-	/* A driver that gives memory back only with the next frame is asked to look. */
-	if (tx->asks && atomic_load_explicit(&tx->at_port, memory_order_relaxed))
-		(void)rte_eth_tx_descriptor_status(tx->config.port, tx->config.queue, 0);
+	send_ask(tx);
 	ring_wake_look(&tx->wake, tx->at_back);
 	if (due)
 		send_wait_due(tx, due);
