@@ -2,6 +2,7 @@
 """What the Python package's tests share. Each test_*.py is a program, as those of tests/e2e are:
   GDRCAP_PYTHONPATH=build/python GDRCAP=build/app/gdrcap python3 tests/python/test_X.py [NAME...]
 """
+import importlib.util
 import os
 import pathlib
 import subprocess
@@ -18,7 +19,8 @@ try:
     import numpy
 except ImportError:
     numpy = None
-    # Where scripts/test-python.sh put it.
+if numpy is None or importlib.util.find_spec("aiohttp") is None:
+    # Where scripts/test-python.sh put them.
     venv = os.environ.get("E2E_PYTHON", str(ROOT / "build" / "venv" / "bin" / "python3"))
     if os.access(venv, os.X_OK) and os.path.abspath(venv) != sys.executable and "PY_VENV" not in os.environ:
         os.environ["PY_VENV"] = "1"

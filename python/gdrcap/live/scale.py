@@ -15,6 +15,7 @@ WIDTH, HEIGHT = 640, 512  # of a picture on the page, at most
 AVERAGED = 3  # of a block's pixels each way that are averaged, at most
 SAMPLE_BYTES = 1 << 16  # of samples, that are looked at
 CUDA = 2  # DLPack's number
+RESERVED_BYTES, RESERVED_PIECES, RESERVED_PIECE_BYTES = 1 << 27, 64, 1 << 20  # of GPU memory, for making pictures
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,6 +94,19 @@ def _gpu_library() -> Any:
 _library: list[Any] = []  # of the GPU's arrays, once it was looked for
 
 
+def _reserve(library: Any) -> None:
+    """Memory that the library keeps when it is given back, so that no picture asks the GPU for more: of torch in small
+    pieces, too, which it takes from elsewhere."""
+    pieces = [_zeros(library, (size,)) for size in [RESERVED_BYTES] + RESERVED_PIECES * [RESERVED_PIECE_BYTES]]
+    del pieces
+
+
+def _zeros(library: Any, shape: tuple[int, ...]) -> Any:
+    """In GPU memory, which cupy's always are."""
+    where = {"device": "cuda"} if library.__name__ == "torch" else {}
+    return library.zeros(shape, dtype=library.uint8, **where)
+
+
 def prepare() -> None:
     """Before a run with images in GPU memory: has kernels loaded and memory allocated by then.
 
@@ -102,9 +116,10 @@ def prepare() -> None:
         os.environ.setdefault("CUDA_MODULE_LOADING", "EAGER")
         _library.append(_gpu_library())
     if _library[0]:
+        _reserve(_library[0])
         for name in ("mono8", "mono16", "rgb8", "uyvy"):
             some = Geometry(FORMATS[name], 2048, 2048, 0)
-            rows = _library[0].from_dlpack(_library[0].zeros((2048, some.row_bytes), dtype=_library[0].uint8))
+            rows = _library[0].from_dlpack(_zeros(_library[0], (2048, some.row_bytes)))
             for part in _reduced(rows, some, *_steps(some), _steps(some)[0]):
                 _on_host(part)
 
