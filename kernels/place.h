@@ -99,7 +99,8 @@ GDRCAP_HD uint32_t place_word_users(uint64_t word)
 struct place_stream {
 	uint64_t id;
 	uint64_t newest; /* extended number of the newest that came, with a buffer or without */
-	uint64_t most;	 /* the highest ever: `newest` goes back where workers are further apart than `late` */
+	uint64_t
+		most; /* the highest ever: `newest` goes back where workers are further apart than `late` */
 	/* The last images that came, in turn: extended numbers of those without a buffer. */
 	uint64_t no_room[PLACE_NO_ROOMS];
 	uint64_t forgotten; /* the window's, of these */
