@@ -11,7 +11,7 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
-#include "base/tsc.h"
+#include "base/patience.h"
 #include "capture/ring_producer.h"
 #include "memory/region.h"
 
@@ -246,11 +246,14 @@ static void send_pause(struct gdrcap_tx *tx)
 /* After a stop: what may still go, for a while; the rest is given up and said to be. */
 static void send_leave(struct gdrcap_tx *tx)
 {
-	const uint64_t from = rte_rdtsc();
+	struct patience patience;
 	uint64_t submitted, due;
 	unsigned int idle = 0;
 
-	while (!tsc_older(from, SEND_STOP_MS) && send_limit(tx, &due) != tx->taken) {
+	/* Time in which this thread has no core does not count: else a start under load sends nothing. */
+	patience_begin(&patience);
+	while (send_limit(tx, &due) != tx->taken &&
+	       !patience_ends(&patience, SEND_STOP_MS, NULL, NULL)) {
 		idle = send_hand_over(tx, &due) ? 0 : idle + 1;
 		send_collect(tx);
 		if (idle)

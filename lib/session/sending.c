@@ -111,6 +111,13 @@ void session_sending_hold(struct gdrcap_session *session, uint32_t p, bool hold)
 			memory_order_relaxed);
 }
 
+void session_sending_look(struct gdrcap_session *session)
+{
+	for (uint32_t i = 0; i < session->sending.count; i += session->settings.queues)
+		session_sending_hold(session, i / session->settings.queues,
+				     !port_link_up(session_sending_port(session, i)));
+}
+
 /* ---- a port that is started again ---- */
 
 static void sending_set(struct gdrcap_session *session, uint32_t p, enum send_phase phase)
@@ -177,6 +184,16 @@ void session_sending_go_on(struct gdrcap_session *session, uint32_t p)
 }
 
 /* ---- the end ---- */
+
+uint64_t session_sending_sent(const struct gdrcap_session *session)
+{
+	uint64_t sent = 0;
+
+	for (uint32_t i = 0; i < session->sending.count; i++)
+		sent += atomic_load_explicit(&session->sending.queues[i].sent,
+					     memory_order_relaxed);
+	return sent;
+}
 
 uint32_t session_sending_back(const struct gdrcap_session *session, uint32_t i)
 {
@@ -254,6 +271,7 @@ int gdrcap_get_tx_counts(const struct gdrcap_session *session, uint32_t index,
 		all.failed_known = session_sending_port(session, index)->facts->tx_error_counted;
 		/* What others' drivers call errors may be sent after all, or be no frames. */
 		all.failed = all.failed_known ? port.tx_error : 0;
+		all.failed += session->ports.pairs[index / session->settings.queues].tx_unwritten;
 	}
 	answer_give(counts, size, &all, sizeof(all));
 	return 0;

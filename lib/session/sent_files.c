@@ -70,7 +70,9 @@ static uint64_t frames_in_files(const struct port *port)
 /* DPDK's driver for files does not look whether its writes succeed, and calls each frame sent. */
 void session_sent_files_judge(struct gdrcap_session *session)
 {
-	for (uint32_t p = 0; session->workers.tx_count && p < session->settings.ports; p++) {
+	const bool sends = session->workers.tx_count || session->sending.count;
+
+	for (uint32_t p = 0; sends && p < session->settings.ports; p++) {
 		struct session_pair *pair = &session->ports.pairs[p];
 		struct port_counters counters;
 		struct sent_files files;

@@ -24,6 +24,8 @@ void session_sending_join(struct gdrcap_session *session);
 /* An AF_PACKET socket that could not send when it was told to, as its link was just up again, is told
  * once more: after a replay's frame others follow, after the caller's perhaps none. */
 void session_sending_kick(const struct gdrcap_session *session);
+/* Frames that their ports took. */
+uint64_t session_sending_sent(const struct gdrcap_session *session);
 /* Slots of queue i that are where they should be: all of its pool. */
 uint32_t session_sending_back(const struct gdrcap_session *session, uint32_t i);
 /* The caller's memory is taken from sending port p, which has stopped: sending_memory.c. */
@@ -34,6 +36,8 @@ void session_memory_destroy(struct gdrcap_session *session);
 void session_sending_judge(struct gdrcap_session *session);
 /* The link of sending port p is down, or up. */
 void session_sending_hold(struct gdrcap_session *session, uint32_t p, bool hold);
+/* Before a stop, which may come before the first look at the links. */
+void session_sending_look(struct gdrcap_session *session);
 /* Keeps the queues of port p, if it receives too, away from it until session_sending_go_on(). False: a
  * thread does not answer. */
 bool session_sending_pause(struct gdrcap_session *session, uint32_t p);

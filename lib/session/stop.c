@@ -86,6 +86,7 @@ static void device_job_join(struct gdrcap_session *session, struct kernel_worker
 
 static void senders_stop(struct gdrcap_session *session)
 {
+	session_sending_look(session);
 	if (!atomic_load(&session->run.ending))
 		session_end(session);
 	for (uint32_t i = 0; i < session->workers.tx_count; i++)

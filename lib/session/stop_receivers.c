@@ -29,12 +29,19 @@ void session_worker_join(struct gdrcap_session *session, struct thread *thread)
 	session->run.given_up = true;
 }
 
+/* What its receivers get is what the session sends: of the caller's sender only a wire's other end is known to. */
+static bool session_sends_itself(const struct gdrcap_session *session)
+{
+	return session->workers.tx_count ||
+	       (session->sending.count && session->settings.rx.port[0].wire);
+}
+
 /* For how long there must be silence (`quiet`), in ms. What is left at a port is called lost where it is known
  * how much was sent; where it is not there is nothing to wait for: 0. */
 static uint32_t drain_ms(struct gdrcap_session *session)
 {
 	const uint32_t quiet_ms = session->settings.quiet_ms;
-	uint32_t ms = session->workers.tx_count ? quiet_ms : 0;
+	uint32_t ms = session_sends_itself(session) ? quiet_ms : 0;
 
 	if (settings_validates(&session->settings)) {
 		const struct verdict *verdict = accountant_borrow(&session->workers.accountant);
@@ -64,10 +71,11 @@ void session_drain_wire(struct gdrcap_session *session)
 	while (!session->run.failure && !quiet_is_over(&session->run.quiet, drain_ms(session))) {
 		const uint64_t now = session_arrived(session);
 
-		if ((session->workers.tx_count && now >= session_sent(session)) ||
+		if ((session_sends_itself(session) &&
+		     now >= session_sent(session) + session_sending_sent(session)) ||
 		    session_is_blocked(session, &session->run.quiet))
 			return;
-		if (session->workers.tx_count && now != arrived)
+		if (session_sends_itself(session) && now != arrived)
 			quiet_begin(&session->run.quiet);
 		arrived = now;
 		session_watch_consumer(session);

@@ -352,6 +352,13 @@ static bool senders_are_through(struct gdrcap_session *session)
 			quiet_begin(&session->run.quiet);
 			return false;
 		}
+	/* The caller's go on until the run is over, and are told so then: session_end(). */
+	for (uint32_t i = 0; i < session->sending.count; i++)
+		if (!atomic_load_explicit(&session->sending.queues[i].finished,
+					  memory_order_acquire)) {
+			quiet_begin(&session->run.quiet);
+			return false;
+		}
 	return true;
 }
 
