@@ -36,7 +36,7 @@ LAYOUT = {
     # A loaded machine may keep a sender from its core for so long, and that is no loss.
     "timeout": 5,
     # More than a sender that was kept from its core sends at once afterwards.
-    "ring": 64,
+    "ring": PICTURES // 2,
 }
 
 IMAGES = {
