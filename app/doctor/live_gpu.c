@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/patience.h"
 #include "capture/ring_producer.h"
 #include "gpu/gpu_drivers.h"
 #include "gpu/gpu_export.h"
@@ -25,7 +26,7 @@
 #define COPY_PIECES KERNEL_COPIES_MAX
 #define FRAME_BYTES 74u /* the proof of concept's, without FCS */
 #define ROUND_TRIPS 1001u
-#define ANSWER_NS UINT64_C(2000000000)
+#define ANSWER_MS 2000u
 #define LEAVE_MS 2000u
 
 /* ---- registration ---- */
@@ -184,19 +185,35 @@ static int by_time(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+struct live_worker {
+	const struct live_gpu *gpu;
+	struct kernel_workers *workers;
+};
+
+static bool worker_is_starved(void *arg)
+{
+	const struct live_worker *worker = arg;
+
+	return worker->gpu->ops->starved(worker->workers);
+}
+
 /* One hand-over: ns until the verdict. */
 static int round_trip(const struct live_gpu *gpu, struct ring_producer *ring,
 		      struct kernel_workers *workers, uint64_t *ns, struct gdrcap_error *error)
 {
 	const uint64_t burst = ring->burst, begin = now_ns();
 	const uint32_t first = ring->first;
+	struct live_worker worker = { gpu, workers };
+	struct patience patience;
 	struct frame_record plain;
 
+	patience_begin(&patience);
 	ring->desc[ring->head & ring->desc_mask] = (struct frame_desc){ .len = FRAME_BYTES };
 	ring->head++;
 	ring_publish(ring);
 	while (!ring_is_done(ring, burst))
-		if (now_ns() - begin > ANSWER_NS)
+		/* Time in which CPU threads in the kernel's place had no core does not count. */
+		if (patience_ends(&patience, ANSWER_MS, worker_is_starved, &worker))
 			return gpu->ops->running(workers) < 0
 				       ? error_set(error, -EIO, "the kernel died: %s",
 						   kernel_error())
