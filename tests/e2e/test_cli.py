@@ -215,7 +215,7 @@ def test_second_interrupt():
         time.sleep(0.01)
     else:
         process.kill()
-        raise AssertionError("the pipe did not fill")
+        raise AssertionError("the pipe did not fill: %s" % e2e.finish(process, FOREVER))
     for _ in range(int(e2e.TIMEOUT * 10)):
         process.send_signal(signal.SIGINT)
         try:
