@@ -205,12 +205,13 @@ def test_second_interrupt():
     """A reader that no longer reads holds the program; a second Ctrl-C ends it at once."""
     process = e2e.start(*FOREVER, "--quiet", "--json-lines", "0.1", "--streams", "1024",
                         "--frame-size", "64")
-    # Once the pipe is full, the program cannot end in order: its last line finds no room.
+    # Once the pipe has a line, which is more than half of it, the program cannot end in order: its last
+    # finds no room. Of a longer line the kernel adds only what is over whole pages, and not always to the brim.
     capacity = fcntl.fcntl(process.stdout, 1031, 4096)  # F_SETPIPE_SZ
     waiting = bytearray(4)
     for _ in range(int(e2e.TIMEOUT * 100)):
         fcntl.ioctl(process.stdout, termios.FIONREAD, waiting)
-        if int.from_bytes(waiting, sys.byteorder) == capacity:
+        if int.from_bytes(waiting, sys.byteorder) > capacity // 2:
             break
         time.sleep(0.01)
     else:
