@@ -12,7 +12,8 @@ import sys
 
 PASSED = {"OK", "EXPECTEDFAIL"}
 SKIPPED = {"SKIP", "IGNORED"}
-TOLD_LINES = 60  # of what a failed test printed: a CI often keeps only the end of its log
+# Of what a failed test printed, which comes last: a CI often keeps only the end of its log.
+TOLD_LINES = 40
 
 
 def last_line(test):
@@ -38,6 +39,7 @@ def main():
     options = parser.parse_args()
 
     failed = [f"{step}: did not get as far as its tests" for step in options.broken]
+    printed = []
     skipped = []
     passed = 0
     for entry in options.logs:
@@ -58,12 +60,15 @@ def main():
                 skipped.append(f"{name}: {last_line(test)}")
             else:
                 failed.append(f"{name}: {test['result']}")
-                print(f"\n{name}, its last lines:", *told(test), sep="\n  ")
+                printed.append((name, told(test)))
 
     print()
-    for title, names in (("skipped", skipped), ("FAILED", failed)):
-        for name in names:
-            print(f"{title}  {name}")
+    for name in skipped:
+        print(f"skipped  {name}")
+    for name, lines in printed:
+        print(f"\n{name}, its last lines:", *lines, sep="\n  ")
+    for name in failed:
+        print(f"FAILED  {name}")
     line = f"{passed} passed, {len(failed)} failed"
     if skipped:
         line += f", {len(skipped)} skipped"
