@@ -117,13 +117,15 @@ def run(command, *arguments, expect=0, env=None, **options):
 def loopback(*arguments, count, mode=DEFAULT, faults=LOSSLESS, devargs="", expect=0, variables=None,
              sends_all=True, play=None, **options):
     """From the first card into the second, through memory that the CPU cannot read. play: others'
-    frames, which `faults` puts on the cable."""
+    frames, which `faults` puts on the cable.
+    What is on the cable at the end the cards' threads move, which a loaded machine may keep from their
+    core: where frames are lost, a longer silence than others need says that none comes any more."""
     with processes.folder() as directory:
         if play:
             path = pcapfile.write_pcap(os.path.join(directory, "play.pcap"), play)
             variables = {**(variables or {}), "softmlx5_play": path}
         done = run("loopback", "--quiet", "--frames", str(count), "--watchdog", "60",
-                   *ports(mode, devargs), *arguments, expect=expect,
+                   "--quiet-time", "2", *ports(mode, devargs), *arguments, expect=expect,
                    env=environment(faults, mode, **(variables or {})), **options)
     assert done.frames is None or not sends_all or done.frames["sent"] == count, done
     if done.frames:
@@ -133,8 +135,7 @@ def loopback(*arguments, count, mode=DEFAULT, faults=LOSSLESS, devargs="", expec
 
 def until(received, *arguments, mode=DEFAULT, faults=LOSSLESS, expect=3, **variables):
     """The same until so many frames came: for what happens in a run that a loaded machine may
-    take any time for. So it may for what is on the cable at the end, which the cards' threads move:
-    where frames are lost, a longer silence than others need says that none comes any more."""
+    take any time for."""
     with processes.Running("loopback", "--quiet", "--frame-size", "64-1518", "--watchdog", "60",
                            "--seconds", "3600", "--quiet-time", "2", *ports(mode), *arguments,
                            env=environment(faults, mode, **variables)) as running:

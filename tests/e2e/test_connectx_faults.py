@@ -98,7 +98,7 @@ def test_wrong_owner():
 # Their data come when the consumer looks again, or so late that nobody waits for them. By then each
 # slot has been used before.
 STALE_SHORT = "1.stale=12000/500/8,1.stale_us=0"
-STALE_LONG = "1.stale=1000/1000/8,1.stale_us=300000"
+STALE_LONG = "1.stale=1000/1000/8,1.stale_us=20000000"
 
 
 def test_stale_is_told_from_damage():
@@ -201,7 +201,7 @@ def test_revoked_key():
 def test_link_goes_down_and_comes_back():
     for mode in MODES:
         done = connectx.until(FEW, "--rate", "20kpps", mode=mode, faults=connectx.LOSSLESS +
-                              ",0.link_down=2000,0.link_ms=700")
+                              ",0.link_down=2000,0.link_ms=2000")
         e2e.check_identities(done.summary, done)
         text = processes.messages(done.summary)
         assert re.search(r"link.*down|is down", text), done
@@ -230,7 +230,7 @@ def test_slow_consumer():
             assert done.summary["lost_by"]["unexplained"] == 0, done
             assert done.card(1, "rx_out_of_buffer") == missed, done
             assert frames["damaged"] == frames["duplicate"] == frames["reordered"] == 0, done
-            assert "no progress" in done.summary["messages"][0], done
+            assert "no progress" in processes.messages(done.summary), done
 
 
 def test_slower_than_the_wire():
