@@ -82,6 +82,7 @@ extern const struct bench_stage bench_rx_burst, bench_rx_worker; /* stage_rx.c *
 extern const struct bench_stage bench_consumer;	   /* stage_consumer.c: frames resident */
 extern const struct bench_stage bench_latency;	   /* stage_latency.c */
 extern const struct bench_stage bench_sender;	   /* stage_sender.c */
+extern const struct bench_stage bench_send;	   /* stage_send.c: the caller's frames */
 extern const struct bench_stage bench_path;	   /* stage_path.c: whole, through sessions */
 extern const struct bench_stage bench_image_place; /* stage_image_place.c: placing alone */
 extern const struct bench_stage bench_image_path;  /* stage_image_path.c: beside bench_path */

@@ -39,12 +39,18 @@ uint32_t path_threads(const struct bench *bench, const struct gdrcap_bench_point
 /* True when each of them, and the caller, can have a CPU. */
 bool path_fits(const struct bench *bench, const struct gdrcap_bench_point *point);
 
+/* Where the point's session runs: the first of its options. `ret`: as bench_set(). */
+int path_place(const struct bench *bench, const struct gdrcap_bench_point *point,
+	       struct gdrcap_config *config, int ret, struct gdrcap_error *error);
+/* Its frames are all alike: those of path_fill(). */
+int path_alike(const struct gdrcap_bench_point *point, struct gdrcap_config *config, int ret,
+	       struct gdrcap_error *error);
 /* The point's session as options, to be freed; `image`: the layout, of frames that are placed; NULL: they
  * are checked. 0 or a negative errno. */
 int path_config(const struct bench *bench, const struct gdrcap_bench_point *point,
 		const char *image, struct gdrcap_config **config, struct gdrcap_error *error);
 
-/* Between create and start, "null" only: a right frame into every slot. */
+/* Between create and start, with path_alike(): a right frame into every slot. */
 int path_fill(struct gdrcap_session *session, struct gdrcap_error *error);
 
 /* ---- path_image.c ---- */

@@ -45,22 +45,16 @@ static int frames_set(const struct gdrcap_bench_point *point, const char *image,
 		ret = bench_set(config, ret, error, "image", "%s", image);
 		return bench_set(config, ret, error, "consumer", "host");
 	}
-	ret = bench_set(config, ret, error, "pattern.name", "%s", point->pattern);
-	if (!path_is_null(point))
-		return ret;
-	ret = bench_set(config, ret, error, "frame.format", "custom");
-	ret = bench_set(config, ret, error, "pattern.restart", "true");
-	/* Nobody sends, so nobody says an end. */
-	return bench_set(config, ret, error, "end", "never");
+	if (path_is_null(point))
+		return path_alike(point, config, ret, error);
+	return bench_set(config, ret, error, "pattern.name", "%s", point->pattern);
 }
 
-int path_config(const struct bench *bench, const struct gdrcap_bench_point *point,
-		const char *image, struct gdrcap_config **made, struct gdrcap_error *error)
+int path_place(const struct bench *bench, const struct gdrcap_bench_point *point,
+	       struct gdrcap_config *config, int ret, struct gdrcap_error *error)
 {
-	struct gdrcap_config *config = gdrcap_config_new();
-	int ret;
-
-	ret = bench_set(config, 0, error, "memory", "%s", point->memory);
+	gdrcap_config_set_log(config, no_line, NULL);
+	ret = bench_set(config, ret, error, "memory", "%s", point->memory);
 	if (bench->config->cores && bench->config->cores[0])
 		ret = bench_set(config, ret, error, "cores", "%s", bench->config->cores);
 	ret = bench_set(config, ret, error, "gpu", "host");
@@ -69,15 +63,32 @@ int path_config(const struct bench *bench, const struct gdrcap_bench_point *poin
 	ret = bench_set(config, ret, error, "frame.size", "%u", point->frame_bytes);
 	ret = bench_set(config, ret, error, "queues", "%u", point->queues);
 	ret = bench_set(config, ret, error, "burst", "%u", point->burst);
+	return bench_set(config, ret, error, "quiet", QUIET_TIME);
+}
+
+int path_alike(const struct gdrcap_bench_point *point, struct gdrcap_config *config, int ret,
+	       struct gdrcap_error *error)
+{
+	ret = bench_set(config, ret, error, "pattern.name", "%s", point->pattern);
+	ret = bench_set(config, ret, error, "frame.format", "custom");
+	ret = bench_set(config, ret, error, "pattern.restart", "true");
+	/* Nobody says an end. */
+	return bench_set(config, ret, error, "end", "never");
+}
+
+int path_config(const struct bench *bench, const struct gdrcap_bench_point *point,
+		const char *image, struct gdrcap_config **made, struct gdrcap_error *error)
+{
+	struct gdrcap_config *config = gdrcap_config_new();
+	int ret = path_place(bench, point, config, 0, error);
+
 	ret = bench_set(config, ret, error, "consumer.blocks", "%u", point->blocks);
-	ret = bench_set(config, ret, error, "quiet", QUIET_TIME);
 	ret = ports_set(point, config, ret, error);
 	ret = frames_set(point, image, config, ret, error);
 	if (ret < 0) {
 		gdrcap_config_free(config);
 		return ret;
 	}
-	gdrcap_config_set_log(config, no_line, NULL);
 	*made = config;
 	return 0;
 }

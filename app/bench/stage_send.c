@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sending from the caller's own slots, through a session as a program has it: one thread reserves, sets
+ * lengths and submits, one of the session's hands the frames to the port. To "null" (net_null) as fast as
+ * it goes; over a "ring" every frame is received and validated, too.
+ *
+ * What is sent was written into every slot before, as path.h says of "null": no byte of a frame is touched
+ * while it is sent, as where a kernel writes them.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_pause.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "bench/bench_util.h"
+#include "bench/path.h"
+#include "gdrcap_tx.h"
+#include "session/session.h"
+
+#define WIRE "ring:gdrcap_bench_send"
+#define BURST_SMALL 64u
+#define BURST_LARGE 256u
+#define WARM_MS 20u
+#define DRAIN_MS 20000u
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+struct send_bench {
+	const struct bench *bench;
+	struct gdrcap_bench_point point;
+	struct gdrcap_config *config;
+};
+
+/* Who submits: a thread of its own, on the last of the bench's CPUs. */
+struct submitter {
+	const struct send_bench *send;
+	struct gdrcap_tx *tx;
+	pthread_t thread;
+	_Atomic int stop;
+	int error; /* of the thread, read after its end */
+};
+
+static uint32_t send_points(const struct bench *bench, struct gdrcap_bench_point *points)
+{
+	const uint32_t *sizes = bench->config->quick
+					? BENCH_LIST(64, 1500)
+					: BENCH_LIST(64, 128, 256, 512, 1024, 1500, 9000);
+	const uint32_t *one = BENCH_LIST(1), *small = BENCH_LIST(BURST_SMALL);
+	const uint32_t *large = BENCH_LIST(BURST_LARGE);
+	const char *own = bench->cuda ? "device" : "host";
+	const struct bench_grid grids[] = {
+		{ one, sizes, large, NULL, PATH_PATTERN, own, .source = "null" },
+		{ one, BENCH_LIST(64), small, NULL, PATH_PATTERN, own, .source = "null" },
+		{ one, BENCH_LIST(64, 1500), large, NULL, PATH_PATTERN, own, .source = "ring" },
+		/* Not of a quick bench. */
+		{ one, BENCH_LIST(64, 1500), large, NULL, PATH_PATTERN, "pinned", .source = "null",
+		  .needs_cuda = true },
+	};
+	struct bench_points to = { bench, points, 0, NULL };
+
+	bench_points_add(&to, grids, COUNT(grids) - bench->config->quick);
+	return to.count;
+}
+
+/* The caller's thread and the session's; over a ring also receiver, accountant and, without a GPU, who
+ * checks. */
+static uint32_t send_cores(const struct bench *bench, const struct gdrcap_bench_point *point)
+{
+	return path_is_null(point) ? 2 : 4 + !bench->cuda;
+}
+
+static void send_close(void *state)
+{
+	gdrcap_config_free(((struct send_bench *)state)->config);
+}
+
+static int send_open(const struct bench *bench, const struct gdrcap_bench_point *point, void *state,
+		     struct gdrcap_error *error)
+{
+	struct send_bench *send = state;
+	struct gdrcap_config *config = gdrcap_config_new();
+	int ret = path_place(bench, point, config, 0, error);
+
+	send->bench = bench;
+	send->point = *point;
+	send->config = config;
+	ret = path_alike(point, config, ret, error);
+	ret = bench_set(config, ret, error, "sender", "host");
+	if (path_is_null(point))
+		return bench_set(config, ret, error, "tx_port", "net_null_bench_send,copy=0");
+	ret = bench_set(config, ret, error, "port", WIRE);
+	return bench_set(config, ret, error, "tx_port", WIRE);
+}
+
+/* ---- who submits ---- */
+
+static void *submitter_run(void *arg)
+{
+	struct submitter *submitter = arg;
+	const struct gdrcap_bench_point *point = &submitter->send->point;
+	const uint32_t bytes = point->frame_bytes - FRAME_FCS_BYTES;
+	struct gdrcap_tx_frame frames[BURST_LARGE];
+	struct gdrcap_error error;
+
+	bench_pin(submitter->send->bench, submitter->send->bench->cpu_count - 1);
+	while (!atomic_load_explicit(&submitter->stop, memory_order_relaxed)) {
+		const int n = gdrcap_tx_reserve(submitter->tx, frames, point->burst);
+
+		if (n == 0) {
+			rte_pause();
+			continue;
+		}
+		for (int i = 0; i < n; i++)
+			frames[i].bytes = bytes;
+		submitter->error =
+			n < 0 ? n
+			      : gdrcap_tx_submit(submitter->tx, frames, (unsigned int)n, &error);
+		if (submitter->error < 0)
+			break;
+	}
+	return NULL;
+}
+
+static int submitter_start(struct submitter *submitter, const struct send_bench *send,
+			   struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	int ret;
+
+	*submitter = (struct submitter){ .send = send, .tx = gdrcap_get_tx(session, 0) };
+	ret = pthread_create(&submitter->thread, NULL, submitter_run, submitter);
+	return ret ? error_set(error, -ret, "no thread that submits: %s", strerror(ret)) : 0;
+}
+
+static int submitter_stop(struct submitter *submitter, struct gdrcap_error *error)
+{
+	atomic_store(&submitter->stop, 1);
+	pthread_join(submitter->thread, NULL);
+	return submitter->error < 0
+		       ? error_set(error, submitter->error,
+				   "what was to be sent was not taken: error %d", submitter->error)
+		       : 0;
+}
+
+/* ---- a run ---- */
+
+static int look(struct gdrcap_session *session, struct gdrcap_tx_counts *counts, uint64_t *ns)
+{
+	const int ret = gdrcap_get_tx_counts(session, 0, counts, sizeof(*counts));
+
+	*ns = bench_now_ns();
+	return ret;
+}
+
+static int send_measure(const struct send_bench *send, struct gdrcap_session *session,
+			uint32_t run_ms, struct bench_sample *sample, struct gdrcap_error *error)
+{
+	struct gdrcap_tx_counts from, to;
+	struct submitter submitter;
+	uint64_t from_ns = 0, to_ns = 0;
+	int ret = submitter_start(&submitter, send, session, error), ended;
+
+	if (ret < 0)
+		return ret;
+	sleep_ms(WARM_MS);
+	ret = look(session, &from, &from_ns);
+	sleep_ms(run_ms);
+	if (ret == 0)
+		ret = look(session, &to, &to_ns);
+	ended = submitter_stop(&submitter, error);
+	if (ret < 0)
+		return error_set(error, ret, "the queue's counts cannot be read");
+	if (ended < 0)
+		return ended;
+	sample->frames = to.sent - from.sent;
+	sample->seconds = (double)(to_ns - from_ns) * 1e-9;
+	sample->mpps = (double)sample->frames / sample->seconds * 1e-6;
+	sample->gbps = sample->mpps * send->point.frame_bytes * 8e-3;
+	sample->value = sample->mpps;
+	return 0;
+}
+
+/* What is on the ring comes, so all that was sent can be compared with all that was received. */
+static int send_drain(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	session_end(session);
+	return gdrcap_wait_end(session, DRAIN_MS)
+		       ? 0
+		       : error_set(error, -ETIMEDOUT, "what was sent is not through after %u ms",
+				   DRAIN_MS);
+}
+
+/* Replay's rate with the same frames, to the same port. */
+static double replay_mpps(const struct send_bench *send)
+{
+	for (size_t i = 0; i < send->bench->result_count; i++) {
+		const struct gdrcap_bench_result *result = &send->bench->results[i];
+
+		if (strcmp(result->point.stage, "sender") == 0 &&
+		    strcmp(result->point.source, "null") == 0 && path_is_null(&send->point) &&
+		    result->point.frame_bytes == send->point.frame_bytes &&
+		    result->point.burst == send->point.burst)
+			return result->median;
+	}
+	return 0;
+}
+
+static void send_account(const struct send_bench *send, struct gdrcap_session *session,
+			 struct bench_sample *sample)
+{
+	struct gdrcap_tx_counts counts = { 0 };
+	struct gdrcap_summary summary;
+
+	gdrcap_get_tx_counts(session, 0, &counts, sizeof(counts));
+	gdrcap_get_summary(session, &summary, sizeof(summary));
+	sample->lost = counts.failed;
+	sample->limit = replay_mpps(send);
+	if (path_is_null(&send->point)) {
+		snprintf(sample->note, sizeof(sample->note),
+			 "2 threads: one submits, one sends; limit: replay to the same port");
+		return;
+	}
+	sample->frames = counts.sent;
+	sample->validated = summary.total.valid;
+	sample->damaged = summary.total.damaged;
+	sample->lost += counts.sent - summary.total.received;
+	snprintf(sample->note, sizeof(sample->note),
+		 "all %llu that were sent in the run came back and were checked",
+		 (unsigned long long)counts.sent);
+}
+
+static int send_run(void *state, uint32_t run_ms, struct bench_sample *sample,
+		    struct gdrcap_error *error)
+{
+	const struct send_bench *send = state;
+	struct gdrcap_error stop = { 0 };
+	struct gdrcap_session *session;
+	int ret = gdrcap_create(send->config, &session, error), stopped;
+
+	if (ret < 0)
+		return ret;
+	ret = path_fill(session, error);
+	if (ret == 0)
+		ret = gdrcap_start(session, error);
+	if (ret == 0) {
+		ret = send_measure(send, session, run_ms, sample, error);
+		if (ret == 0)
+			ret = send_drain(session, error);
+		stopped = gdrcap_stop(session, &stop);
+		if (ret == 0 && stopped < 0)
+			ret = error_set(error, stopped, "%s", stop.text);
+	}
+	if (ret == 0)
+		send_account(send, session, sample);
+	gdrcap_destroy(session);
+	return ret;
+}
+
+const struct bench_stage bench_send = {
+	.about = {
+		.id = "send",
+		.group = "sender",
+		.what = "the caller's own frames, from reserve to the port: null: to net_null, beside "
+			"replay's rate with the same frames; ring: every one received and checked",
+		.unit = "Mpps",
+	},
+	.more_limits = { "sender" },
+	.cores = send_cores,
+	.points = send_points,
+	.state_bytes = sizeof(struct send_bench),
+	.open = send_open,
+	.run = send_run,
+	.close = send_close,
+};
