@@ -54,7 +54,7 @@ static const char *const flush_names[] = { "auto", "host", "none", NULL };
 _Static_assert(FRAME_ETHERNET == 0 && FRAME_IPV4_UDP == 1 && FRAME_CUSTOM == 2, "format_names");
 static const char *const clock_names[] = { "auto", "cpu", "card", NULL };
 static const char *const format_names[] = { "ethernet", "udp", "custom", NULL };
-static const char *const sender_names[] = { "replay", "host", NULL };
+static const char *const sender_names[] = { "replay", "host", "gpu", NULL };
 static const char *const order_names[] = { "big", "little", NULL };
 static const char *const end_names[] = { "stream", "never", NULL };
 static const char *const link_down_names[] = { "wait", "end", NULL };
@@ -148,8 +148,8 @@ static const struct option_row rows[] = {
 	  .type = OPTION_DURATION, FIELD(watchdog_ms), .min = 100, .max = 3600000, .initial = "2" },
 
 	{ SINGLE(SENDER, LIBRARY, "sender.name", "sender", "NAME",
-		 "Whose frames are sent: replay (built in: a pattern's or a file's) or host (the program's, by "
-		 "gdrcap_tx_submit()); default replay."),
+		 "Whose frames are sent: replay (built in: a pattern's or a file's), host (the program's, by "
+		 "gdrcap_tx_submit()) or gpu (its running kernel's); default replay."),
 	  .type = OPTION_ENUM, FIELD(sender), .named.words = sender_names, .initial = "replay" },
 	{ SINGLE(SENDER, LIBRARY, "sender.memory", "sender-memory", "KIND",
 		 "Where the slots of the program's frames to be sent are: auto, device, pinned or host; default auto "

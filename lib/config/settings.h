@@ -31,6 +31,7 @@ enum consumer_kind {
 enum sender_kind {
 	SENDER_REPLAY, /* built in: a pattern's, or a file's */
 	SENDER_HOST,   /* the caller's: gdrcap_tx_submit() */
+	SENDER_GPU,    /* the caller's running kernel's: gdrcap_get_gpu_tx() */
 };
 enum flush_kind { FLUSH_AUTO, FLUSH_HOST, FLUSH_NONE };
 enum invert_kind { INVERT_AUTO, INVERT_NO, INVERT_YES };
@@ -205,7 +206,7 @@ static inline bool settings_sends(const struct settings *settings)
 /* The caller has send queues. */
 static inline bool settings_lends(const struct settings *settings)
 {
-	return settings->sender == SENDER_HOST;
+	return settings->sender != SENDER_REPLAY;
 }
 
 /* Port `i` of both lists is one port, which sends what the caller gives it and receives. */

@@ -13,12 +13,12 @@ int settings_check_sender(const struct settings *settings, struct gdrcap_error *
 		const char *text;
 	} checks[] = {
 		{ !settings->tx.count,
-		  "sender: host needs a port to send from; give tx_port, which may be the receiving "
+		  "sender: host, or gpu, needs a port to send from; give tx_port, which may be the receiving "
 		  "port too" },
 		{ settings->pcap[0] != 0,
-		  "pcap: a file is played by the built-in sender; leave it out, or sender: host" },
+		  "pcap: a file is played by the built-in sender; leave it out, or sender: host or gpu" },
 		{ settings->streams != 0,
-		  "streams: are those of the built-in sender; leave it out, or sender: host" },
+		  "streams: are those of the built-in sender; leave it out, or sender: host or gpu" },
 		{ settings->frames && !settings->rx.count,
 		  "frames: are those received, or the built-in sender's; here the caller submits as "
 		  "many as he wants: leave it out" },
@@ -33,7 +33,7 @@ int settings_check_sender(const struct settings *settings, struct gdrcap_error *
 			       : error_set(
 					 error, -EINVAL,
 					 "sender.memory: is of the caller's frames; the built-in sender's "
-					 "are in `memory`: leave it out, or set sender: host");
+					 "are in `memory`: leave it out, or set sender: host or gpu");
 	for (uint32_t i = 0;
 	     settings->sender_memory != GDRCAP_MEMORY_AUTO && i < settings->tx.count; i++) {
 		const struct port_spec *port = &settings->tx.port[i];

@@ -2,7 +2,8 @@
 /**
  * @file
  * Frames and images to a kernel that is already running: the device side of gdrcap_get_gpu_queue() and
- * gdrcap_get_gpu_images(). Inline only; compute capability 7.0 or later.
+ * gdrcap_get_gpu_images(); frames from one: gdrcap_device_tx.cuh. Inline only; compute capability 7.0 or
+ * later.
  *
  * Each function is called by all threads of a block, except those that ask for a frame or a piece,
  * gdrcap_gpu_frame() to gdrcap_gpu_frame_vlan() and gdrcap_gpu_piece_present(), which any thread may
@@ -43,6 +44,7 @@
 #define GDRCAP_DEVICE_CUH
 
 #include "gdrcap.h"
+#include "gdrcap_device_tx.cuh"
 
 /* The tag of batch `seq` in ready and done words: the ring's generation + 1. */
 __device__ __forceinline__ uint32_t gdrcap_gpu_tag(const struct gdrcap_gpu_queue &queue,

@@ -10,6 +10,9 @@
  * Order: the frames of a queue leave in the order in which they were submitted. One that waits, for its
  * stream or for its time, holds those after it; another queue of the port does not wait.
  *
+ * With `sender: gpu` the queues are for a kernel that runs all the time, and none of the calls of a caller's
+ * thread takes them (-EINVAL): see gdrcap_get_gpu_tx().
+ *
  * Frames are whole Ethernet frames without FCS, headers too: from 60 bytes (pad shorter ones) to
  * frame.size less 4.
  *
@@ -144,7 +147,7 @@ struct gdrcap_tx_headers {
 int gdrcap_tx_write_headers(uint8_t *to, const struct gdrcap_tx_headers *headers, const void *data,
 			    uint32_t bytes);
 
-/** A send queue's frames: submitted = sent + unsent + those that wait. */
+/** A send queue's frames: submitted = sent + unsent + refused + those that wait. */
 struct gdrcap_tx_counts {
 	uint64_t submitted;
 	uint64_t sent;	/**< that the port took */
@@ -161,10 +164,39 @@ struct gdrcap_tx_counts {
 	int32_t failed_known; /**< 1: `failed` is every such frame; 0: the driver does not tell, or it is told
 			       * with the port's first queue */
 	int32_t reserved;
+	uint64_t
+		refused; /**< of a running kernel's: whose length was not one, and which were not sent */
 };
 /** Of send queue `index`; any thread, at any time. -ENOENT after the last. */
 int gdrcap_get_tx_counts(const struct gdrcap_session *session, uint32_t index,
 			 struct gdrcap_tx_counts *counts, size_t size);
+
+/** A slot for a frame of a running kernel's. There are arrays of it: its size stays. */
+struct gdrcap_gpu_tx_slot {
+	uint8_t *data;	 /* where the frame begins, for the GPU */
+	uint64_t before; /* the frame that had it before, + 1; 0: none did */
+};
+/** For a kernel that is already running (sender: gpu), which reserves slots, fills them and submits them
+ * itself: see gdrcap_device_tx.cuh. With `gpu: host` a CPU thread does. */
+struct gdrcap_gpu_tx {
+	const uint64_t *room;			/* slots given so far; bit 63: the run is over */
+	uint64_t *submitted;			/* frames so far */
+	const struct gdrcap_gpu_tx_slot *slots; /* of frame seq: slots[seq & mask] */
+	uint32_t *bytes;			/* of frame seq: bytes[seq & mask] */
+	uint32_t mask;
+	uint32_t count;	    /* slots that the queue has */
+	uint32_t bytes_max; /* of a frame */
+	uint32_t reserved;
+};
+/**
+ * Of a queue from gdrcap_get_tx(). -EINVAL: sender is not gpu. Before or after gdrcap_start(); frames may be
+ * submitted before. What the struct points to is there until gdrcap_destroy(): no kernel may use it any more
+ * then. It is told to leave by the run's end, and what it submits from then on may be sent, count as
+ * `unsent`, or, where it comes too late, count as nothing.
+ * What a kernel writes is checked: a frame with a length that cannot be is not sent (`refused`), and a count
+ * of frames that there were no slots for ends the run with -EPROTO.
+ */
+int gdrcap_get_gpu_tx(struct gdrcap_tx *tx, struct gdrcap_gpu_tx *gpu_tx, size_t size);
 
 #ifdef __cplusplus
 }

@@ -105,6 +105,31 @@ static int slots_take(struct gdrcap_tx *tx, struct gdrcap_error *error)
 		       : 0;
 }
 
+/* The kernel has all of them to begin with. */
+static int gpu_take(struct gdrcap_tx *tx, struct gdrcap_error *error)
+{
+	int ret;
+
+	if (!tx->config.gpu)
+		return 0;
+	/* No pool has more: but what it has is a driver's to say, and the memory was sized before. */
+	if (tx->slot_count > tx->config.gpu_slots)
+		return error_set(error, -EINVAL,
+				 "send queue %u has %u slots, and its pool was made for %u",
+				 tx->config.queue, tx->slot_count, tx->config.gpu_slots);
+	ret = send_gpu_init(&tx->gpu, tx->config.gpu, tx->slot_count);
+	if (ret < 0)
+		return error_set(error, ret, "no memory for a send queue of %u slots",
+				 tx->slot_count);
+	while (tx->free_count) {
+		const uint32_t at = tx->free[--tx->free_count];
+
+		send_gpu_give(&tx->gpu, at, tx->slots[at].data);
+	}
+	send_gpu_tell(&tx->gpu);
+	return 0;
+}
+
 int send_create(struct gdrcap_tx *tx, const struct send_config *config, struct gdrcap_error *error)
 {
 	int ret;
@@ -120,6 +145,8 @@ int send_create(struct gdrcap_tx *tx, const struct send_config *config, struct g
 	ret = slots_take(tx, error);
 	if (ret == 0)
 		ret = segments_take(tx, error);
+	if (ret == 0)
+		ret = gpu_take(tx, error);
 	if (ret < 0)
 		send_destroy(tx);
 	return ret;
@@ -129,6 +156,7 @@ void send_destroy(struct gdrcap_tx *tx)
 {
 	ring_wake_close(&tx->wake);
 	rte_mempool_free(tx->config.segments);
+	send_gpu_fini(&tx->gpu);
 	free(tx->slots);
 	free(tx->free);
 	free(tx->told);

@@ -14,9 +14,9 @@
 #include "base/log.h"
 #include "capture/ring_producer.h"
 #include "capture/ring_wait.h"
+#include "send/send_mbuf.h"
 
-#define SEND_HEAD_MIN 18u  /* of two pieces: what a driver may copy into its descriptor */
-#define SEND_BYTES_MIN 60u /* of an Ethernet frame without FCS */
+#define SEND_HEAD_MIN 18u /* of two pieces: what a driver may copy into its descriptor */
 
 /* ---- what comes back ---- */
 
@@ -25,7 +25,7 @@ static void send_harvest(struct gdrcap_tx *tx)
 {
 	uint64_t returned;
 
-	/* LEFT. Partner: the release store in send_leave(). */
+	/* LEFT. Partner: the release store in send_close(). */
 	if (unlikely(atomic_load_explicit(&tx->finished, memory_order_acquire))) {
 		send_ask(tx);
 		send_collect(tx);
@@ -138,7 +138,7 @@ static int send_check(const struct gdrcap_tx *tx, const void *array)
 {
 	if (guest_is_child())
 		return -EPERM;
-	return tx && array ? 0 : -EINVAL;
+	return tx && array && !tx->gpu.room ? 0 : -EINVAL;
 }
 
 int gdrcap_tx_reserve(struct gdrcap_tx *tx, struct gdrcap_tx_frame *frames, unsigned int max)
@@ -239,17 +239,6 @@ static int send_check_all(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *fr
 		tx->slots[frames[i].slot].state = SEND_SUBMITTED;
 	}
 	return 0;
-}
-
-/* As a driver wants it: what its last user left is gone. */
-static void send_mbuf(struct rte_mbuf *m, uint32_t bytes)
-{
-	m->ol_flags &= RTE_MBUF_F_EXTERNAL;
-	rte_pktmbuf_reset_headroom(m);
-	m->data_len = (uint16_t)bytes;
-	m->pkt_len = bytes;
-	m->nb_segs = 1;
-	m->next = NULL;
 }
 
 static void segment_free(void *at, void *context)
@@ -442,6 +431,11 @@ static int send_submit(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frame
 
 	if (ret < 0)
 		return ret;
+	if (tx->gpu.room)
+		return error_set(
+			error, -EINVAL,
+			"the send queue is a running kernel's (sender: gpu): submit there, "
+			"by gdrcap_gpu_tx_submit(), or set sender: host");
 	if (count && !frames)
 		return error_set(error, -EINVAL, "give the frames that are to be sent");
 	if (count == 0)

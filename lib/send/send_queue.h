@@ -20,6 +20,7 @@
 #include "capture/ring_wake.h"
 #include "gdrcap.h"
 #include "kernels/kernels.h"
+#include "send/send_gpu.h"
 #include "send/send_memory.h"
 
 #include <rte_mbuf_core.h>
@@ -29,6 +30,7 @@
 #define SEND_IN_TWO 0x80000000u /* in `bytes`: the frame has two pieces */
 #define SEND_CLOSED UINT64_MAX	/* submitted: nothing more can be */
 #define SEND_BURST_MOST 256u
+#define SEND_BYTES_MIN 60u /* of an Ethernet frame without FCS */
 
 struct rte_mbuf;
 struct rte_mempool;
@@ -72,6 +74,9 @@ struct send_config {
 	_Atomic int *turn; /* of a port whose queues send their first frame one after the other: its
 			     * driver registers memory then; NULL: they need not */
 	uint32_t idle_us;  /* an idle worker sleeps for so long at most; 0: it polls */
+	void *gpu; /* send_gpu_bytes(gpu_slots) that a running kernel shares, zeroed; NULL: the frames
+		    * are a thread's of the caller's */
+	uint32_t gpu_slots; /* at least the pool's */
 };
 
 enum send_phase { SEND_RUN, SEND_PAUSE };
@@ -130,18 +135,43 @@ struct gdrcap_tx {
 	/* Both of them, where the caller sleeps. */
 	_Alignas(SEND_LINE) struct ring_wake wake;
 
+	/* A running kernel in the place of the caller's thread, whose part the worker plays then. */
+	_Alignas(SEND_LINE) struct send_gpu gpu;
+	_Atomic uint64_t refused; /* frames. Writer: worker */
+	uint64_t refused_seq;	  /* the first of them; before the release of `refused` */
+	uint32_t refused_bytes;	  /* its length */
+	uint64_t gpu_submitted;	  /* what cannot be; before the release of `gpu_fault` */
+	_Atomic int gpu_fault;	  /* the kernel said that. Writer: worker */
+
 	struct thread thread;
 };
 
 /* After its port was started, which takes the pool's mbufs that it needs for itself. */
 int send_create(struct gdrcap_tx *tx, const struct send_config *config, struct gdrcap_error *error);
 void send_destroy(struct gdrcap_tx *tx);
-/* The thread's body. */
+/* The thread's body, by whose the frames are. */
 void send_worker_run(void *tx);
+void send_gpu_run(void *tx);
+static inline void (*send_body(const struct gdrcap_tx *tx))(void *tx)
+{
+	return tx->gpu.room ? send_gpu_run : send_worker_run;
+}
 /* Takes what the port has given back: by the worker, and after it has left by the caller's thread. How
  * many. */
 uint32_t send_collect(struct gdrcap_tx *tx);
 /* A driver that gives memory back only with the next frame is asked to look. Who collects. */
 void send_ask(const struct gdrcap_tx *tx);
+
+/* ---- for both bodies: send_worker.c ---- */
+
+/* Frames that the port took. *due: when the next may go, where a time is what it waits for. */
+uint32_t send_hand_over(struct gdrcap_tx *tx, uint64_t *due);
+/* There was nothing to do, `idle` times. */
+void send_wait(struct gdrcap_tx *tx, unsigned int idle, uint64_t due);
+/* PAUSE, until the port is started again. */
+void send_pause(struct gdrcap_tx *tx);
+/* After a stop: what may still go, for a while; then the rest is given up and said to be. */
+void send_offer(struct gdrcap_tx *tx);
+void send_close(struct gdrcap_tx *tx);
 
 #endif

@@ -158,8 +158,7 @@ static uint16_t send_burst(struct gdrcap_tx *tx, uint32_t at, uint16_t n)
 	return taken;
 }
 
-/* Returns the frames that the port took. */
-static uint32_t send_hand_over(struct gdrcap_tx *tx, uint64_t *due)
+uint32_t send_hand_over(struct gdrcap_tx *tx, uint64_t *due)
 {
 	const uint64_t limit = send_limit(tx, due);
 	const uint32_t at = (uint32_t)tx->taken & tx->mask;
@@ -215,7 +214,7 @@ void send_ask(const struct gdrcap_tx *tx)
 		(void)rte_eth_tx_descriptor_status(tx->config.port, tx->config.queue, 0);
 }
 
-static void send_wait(struct gdrcap_tx *tx, unsigned int idle, uint64_t due)
+void send_wait(struct gdrcap_tx *tx, unsigned int idle, uint64_t due)
 {
 	counter_add(&tx->idle, 1);
 	send_ask(tx);
@@ -228,8 +227,7 @@ static void send_wait(struct gdrcap_tx *tx, unsigned int idle, uint64_t due)
 		thread_idle(idle);
 }
 
-/* The port is started again: nobody may touch it. */
-static void send_pause(struct gdrcap_tx *tx)
+void send_pause(struct gdrcap_tx *tx)
 {
 	unsigned int idle = 0;
 
@@ -243,12 +241,11 @@ static void send_pause(struct gdrcap_tx *tx)
 	atomic_store_explicit(&tx->paused, 0, memory_order_release);
 }
 
-/* After a stop: what may still go, for a while; the rest is given up and said to be. */
-static void send_leave(struct gdrcap_tx *tx)
+void send_offer(struct gdrcap_tx *tx)
 {
 	struct patience patience;
-	uint64_t submitted, due;
 	unsigned int idle = 0;
+	uint64_t due;
 
 	/* Time in which this thread has no core does not count: else a start under load sends nothing. */
 	patience_begin(&patience);
@@ -259,6 +256,12 @@ static void send_leave(struct gdrcap_tx *tx)
 		if (idle)
 			thread_idle(idle);
 	}
+}
+
+void send_close(struct gdrcap_tx *tx)
+{
+	uint64_t submitted;
+
 	/* CLOSE: from here on nothing can be submitted. Partner: the exchange in send_publish(), of which
 	 * one or the other comes first. */
 	submitted = atomic_exchange_explicit(&tx->submitted, SEND_CLOSED, memory_order_acq_rel);
@@ -299,5 +302,6 @@ void send_worker_run(void *arg)
 		if (idle)
 			send_wait(tx, idle, due);
 	}
-	send_leave(tx);
+	send_offer(tx);
+	send_close(tx);
 }

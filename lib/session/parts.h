@@ -141,6 +141,8 @@ struct session_sending {
 	uint32_t count; /* ports x queues; 0: there are none */
 	struct gdrcap_tx *queues;
 	struct send_memory memories[SEND_MEMORIES]; /* sending_memory.c */
+	struct region
+		gpu; /* what a running kernel shares with the queues: sending_gpu.c; bytes 0: none does */
 };
 
 /* Images instead of frames, by description: image_memory.c. */

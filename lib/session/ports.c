@@ -229,7 +229,7 @@ static struct port_queues queues_of(const struct gdrcap_session *session, struct
 		.descriptors = (uint16_t)session->settings.descriptors,
 		.frame_bytes_max = session->plan.frame_bytes_max,
 		.sends = tx_queues != 0,
-		.segments = tx_queues != 0 && settings_lends(&session->settings),
+		.segments = tx_queues != 0 && session->settings.sender == SENDER_HOST,
 	};
 }
 

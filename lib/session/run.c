@@ -190,7 +190,8 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 		ret = senders_start(session, &deal, error);
 	for (uint32_t i = 0; ret == 0 && i < session->sending.count; i++)
 		ret = worker_start(&session->sending.queues[i].thread, "tx", i, &deal,
-				   send_worker_run, &session->sending.queues[i], error);
+				   send_body(&session->sending.queues[i]),
+				   &session->sending.queues[i], error);
 	if (ret == 0)
 		ret = session_control_start(session, error);
 	if (ret < 0)

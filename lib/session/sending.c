@@ -29,6 +29,7 @@ int session_sending_create(struct gdrcap_session *session, struct gdrcap_error *
 	const struct settings *settings = &session->settings;
 	struct session_sending *sending = &session->sending;
 	const uint32_t count = settings->ports * settings->queues;
+	int ret;
 
 	if (!settings_lends(settings))
 		return 0;
@@ -36,6 +37,9 @@ int session_sending_create(struct gdrcap_session *session, struct gdrcap_error *
 	sending->queues = aligned_alloc(SEND_LINE, count * sizeof(*sending->queues));
 	if (!sending->queues)
 		return error_set(error, -ENOMEM, "no memory for %u send queues", count);
+	ret = session_sending_gpu_create(session, count, error);
+	if (ret < 0)
+		return ret;
 	for (uint32_t i = 0; i < count; i++) {
 		struct session_pair *pair = &session->ports.pairs[i / settings->queues];
 		const struct port *port = session_sending_port(session, i);
@@ -51,12 +55,13 @@ int session_sending_create(struct gdrcap_session *session, struct gdrcap_error *
 			.bytes_max = session->plan.frame_bytes_max - FRAME_FCS_BYTES,
 			.idle_us = settings->idle_sleep_us,
 			.turn = port->facts->writes == DRIVER_WRITES_DMA ? &pair->tx_turn : NULL,
+			.gpu = session_sending_gpu_words(session, i),
+			.gpu_slots = session->plan.pool_slots,
 		};
 		char name[RTE_MEMPOOL_NAMESIZE];
-		int ret;
 
 		snprintf(name, sizeof(name), "gc%u_s%u", session->number, i);
-		if (port_has_tx_segments(port)) {
+		if (port_has_tx_segments(port) && settings->sender == SENDER_HOST) {
 			config.segments =
 				rte_pktmbuf_pool_create(name, session->plan.pool_slots, 0,
 							sizeof(uint64_t), 0, SOCKET_ID_ANY);
@@ -79,14 +84,17 @@ void session_sending_destroy(struct gdrcap_session *session)
 	for (uint32_t i = 0; i < session->sending.count; i++)
 		send_destroy(&session->sending.queues[i]);
 	session_memory_destroy(session);
+	region_destroy(&session->sending.gpu);
 	free(session->sending.queues);
 	session->sending = (struct session_sending){ 0 };
 }
 
 void session_sending_end(struct gdrcap_session *session)
 {
-	for (uint32_t i = 0; i < session->sending.count; i++)
+	for (uint32_t i = 0; i < session->sending.count; i++) {
+		send_gpu_stop(&session->sending.queues[i].gpu);
 		atomic_store_explicit(&session->sending.queues[i].stop, 1, memory_order_relaxed);
+	}
 }
 
 void session_sending_join(struct gdrcap_session *session)
@@ -98,7 +106,7 @@ void session_sending_join(struct gdrcap_session *session)
 		/* The start failed before this thread's: what was submitted is told to be unsent. */
 		if (!tx->thread.body) {
 			atomic_store_explicit(&tx->hold, 1, memory_order_relaxed);
-			send_worker_run(tx);
+			send_body(tx)(tx);
 		}
 	}
 }
@@ -226,6 +234,7 @@ void session_sending_judge(struct gdrcap_session *session)
 			"%llu frames were submitted and not sent: they waited for a stream, "
 			"for their time, for the link or for the port when the run ended",
 			(unsigned long long)unsent);
+	session_sending_gpu_judge(session);
 }
 
 /* ---- for the caller ---- */
@@ -256,12 +265,14 @@ int gdrcap_get_tx_counts(const struct gdrcap_session *session, uint32_t index,
 	all.at_port = atomic_load_explicit(&tx->at_port, memory_order_relaxed);
 	all.unsent = atomic_load_explicit(&tx->unsent, memory_order_acquire);
 	all.sent = atomic_load_explicit(&tx->sent, memory_order_acquire);
+	all.refused = atomic_load_explicit(&tx->refused, memory_order_acquire);
 	all.bytes = atomic_load_explicit(&tx->bytes_sent, memory_order_relaxed);
 	all.stalled = atomic_load_explicit(&tx->stalled, memory_order_relaxed);
 	all.submitted = atomic_load_explicit(&tx->submitted, memory_order_relaxed);
 	if (all.submitted == SEND_CLOSED)
 		all.submitted = RTE_MAX(atomic_load_explicit(&tx->closed_at, memory_order_relaxed),
 					all.sent + all.unsent);
+	all.submitted += all.refused;
 	from = atomic_load_explicit(&tx->first_tsc, memory_order_relaxed);
 	to = atomic_load_explicit(&tx->last_tsc, memory_order_relaxed);
 	if (to > from)

@@ -161,6 +161,11 @@ int gdrcap_tx_register(struct gdrcap_session *session, void *addr, uint64_t byte
 		return error_set(
 			error, -EINVAL,
 			"gdrcap_tx_register: the session has no send queue; set sender: host");
+	if (session->settings.sender == SENDER_GPU)
+		return error_set(
+			error, -ENOTSUP,
+			"gdrcap_tx_register: a running kernel's frames (sender: gpu) are of one "
+			"piece; write them into the slots, or set sender: host");
 	if (kind != GDRCAP_MEMORY_DEVICE && kind != GDRCAP_MEMORY_PINNED &&
 	    kind != GDRCAP_MEMORY_HOST)
 		return error_set(

@@ -32,6 +32,14 @@ uint32_t session_sending_back(const struct gdrcap_session *session, uint32_t i);
 void session_memory_unmap(struct gdrcap_session *session, uint32_t p);
 /* After the ports. */
 void session_memory_destroy(struct gdrcap_session *session);
+/* Those of a running kernel's: sending_gpu.c. What it shares with `queues` of them, if there is one. */
+int session_sending_gpu_create(struct gdrcap_session *session, uint32_t queues,
+			       struct gdrcap_error *error);
+/* Of queue i; NULL: it is not a kernel's. */
+void *session_sending_gpu_words(const struct gdrcap_session *session, uint32_t i);
+/* Ends the run where a kernel submitted what it never had. */
+void session_watch_sending(struct gdrcap_session *session);
+void session_sending_gpu_judge(struct gdrcap_session *session);
 /* Says what was not sent. */
 void session_sending_judge(struct gdrcap_session *session);
 /* The link of sending port p is down, or up. */

@@ -421,6 +421,7 @@ bool session_watch(struct gdrcap_session *session)
 	watch_flush(session);
 	session_watch_consumer(session);
 	session_watch_workers(session);
+	session_watch_sending(session);
 	session_watch_file(session);
 	watch_images(session);
 	watch_links(session);
