@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Each barrier and each check between a running kernel and its send queue is needed: without it a test fails.
+
+usage: test_send_gpu_mutants.py ROOT COMPILER...
+
+Builds tests/unit/test_send_gpu.c with the thread sanitizer: once as it is, which passes, and once with
+each of these changes, which does not.
+"""
+import concurrent.futures
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+DEVICE = "lib/include/gdrcap_device_tx.cuh"
+RING = "lib/send/send_gpu.c"
+FILES = (DEVICE, RING, "lib/send/send_gpu.h", "tests/unit/send_litmus.h", "tests/unit/test_send_gpu.c",
+         "tests/unit/nap.h")
+MUTANTS = {
+    "ROOM: the kernel's load is relaxed": (DEVICE, "__atomic_load_n(tx.room, __ATOMIC_ACQUIRE)",
+                                           "__atomic_load_n(tx.room, __ATOMIC_RELAXED)"),
+    "ROOM: the worker's add is relaxed": (RING, "gpu->given - gpu->told, __ATOMIC_RELEASE",
+                                          "gpu->given - gpu->told, __ATOMIC_RELAXED"),
+    "SUBMIT: the kernel's store is relaxed": (DEVICE, "submitted, __ATOMIC_RELEASE",
+                                              "submitted, __ATOMIC_RELAXED"),
+    "SUBMIT: the worker's load is relaxed": (RING, "gpu->submitted, __ATOMIC_ACQUIRE",
+                                             "gpu->submitted, __ATOMIC_RELAXED"),
+    "STOP: a store of room takes it back": (
+        RING, "__atomic_fetch_add(gpu->room, gpu->given - gpu->told, __ATOMIC_RELEASE)",
+        "__atomic_store_n(gpu->room, gpu->given, __ATOMIC_RELEASE)"),
+    "any count is believed": (RING, "return *count <= gpu->told - gpu->accepted;", "return true;"),
+    "slots are room before they are told": (RING, "*count <= gpu->told - gpu->accepted",
+                                            "*count <= gpu->given - gpu->accepted"),
+    "an old length stays": (RING, "__atomic_store_n(&gpu->bytes[at], 0, __ATOMIC_RELAXED);", ""),
+    "fewer entries than slots": (RING, "while (depth < slots)", "while (2 * depth < slots)"),
+    "whom a slot had before": (RING, "gpu->last[slot] = ++gpu->accepted;",
+                               "gpu->last[slot] = gpu->accepted++;"),
+    "a number that is not the queue's": (DEVICE, "if (room > tx.count)", "if (false)"),
+}
+
+
+def build_and_run(root, compiler, folder, mutant):
+    for name in FILES:
+        to = folder / name
+        to.parent.mkdir(parents=True, exist_ok=True)
+        text = (root / name).read_text()
+        if mutant and mutant[0] == name:
+            assert text.count(mutant[1]) == 1, "no longer there, or twice: " + mutant[1]
+            text = text.replace(mutant[1], mutant[2])
+        to.write_text(text)
+    program = folder / "program"
+    subprocess.run([*compiler, "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-g", "-fsanitize=thread",
+                    "-I", folder / "lib/include", "-I", folder / "lib", "-I", root / "lib/include",
+                    folder / "tests/unit/test_send_gpu.c", folder / RING, "-lcmocka", "-pthread",
+                    "-o", program], check=True)
+    # A mutant may wait for what never comes.
+    command = ["timeout", "60" if mutant else "600", program, "20000"]
+    done = subprocess.run(command, env={**os.environ, "TSAN_OPTIONS": "halt_on_error=1"},
+                          capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def main(root, *compiler):
+    root = pathlib.Path(root)
+    with tempfile.TemporaryDirectory() as scratch:
+        scratch = pathlib.Path(scratch)
+        probe = scratch / "probe.c"
+        probe.write_text("int main(void) { return 0; }\n")
+        if subprocess.run([*compiler, "-fsanitize=thread", probe, "-o", scratch / "probe"],
+                          capture_output=True, check=False).returncode or \
+                subprocess.run([scratch / "probe"], capture_output=True, check=False).returncode:
+            print("no thread sanitizer for", *compiler)
+            return 77
+        status, text = build_and_run(root, compiler, scratch / "right", None)
+        if status:
+            print("FAIL: the unchanged program fails:", text)
+            return 1
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            found = list(pool.map(lambda i: build_and_run(
+                root, compiler, scratch / str(i), list(MUTANTS.values())[i])[0], range(len(MUTANTS))))
+        shutil.rmtree(scratch / "right")
+    for name, status in zip(MUTANTS, found):
+        print("%s: %s" % ("found" if status else "NOT FOUND", name))
+    return 0 if all(found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
