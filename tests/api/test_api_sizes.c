@@ -3,6 +3,8 @@
  * C++ as test_api_sizes.cc. */
 #include "api.h"
 
+#include <gdrcap_device_tx.cuh> /* in both languages, too */
+
 #define OLDER 16u /* bytes of a struct in a version that had less */
 #define NEWER 64u /* bytes that one has in addition in a version that has more */
 #define UNTOUCHED 0xa5
