@@ -99,12 +99,12 @@ static int plan_memory(struct plan *plan, const struct settings *settings,
 			"memory: port %s (%s) copies frames with the CPU and cannot reach GPU "
 			"memory; use --memory %s, or a port that can: a ConnectX, or ring:NAME",
 			copies->name, copies->facts->what, plan->cuda ? "pinned" : "host");
-	if (settings->sender == SENDER_GPU && plan->cuda &&
-	    (plan->tx_pools ? plan->tx_memory : plan->memory) == GDRCAP_MEMORY_HOST)
-		return error_set(
-			error, -ENOTSUP,
-			"%s: a kernel (sender: gpu) cannot write host memory; use pinned%s",
-			plan->tx_pools ? "sender.memory" : "memory", copies ? "" : ", or device");
+	/* `memory` itself cannot be host memory beside a CUDA device. */
+	if (settings->sender == SENDER_GPU && plan->cuda && plan->tx_memory == GDRCAP_MEMORY_HOST)
+		return error_set(error, -ENOTSUP,
+				 "sender.memory: a kernel (sender: gpu) cannot write host memory; "
+				 "use pinned%s",
+				 copies ? "" : ", or device");
 	/* Of the kinds that can be asked for with it, only a chosen one is another. */
 	if (settings->guard && copies)
 		return error_set(

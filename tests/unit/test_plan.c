@@ -234,6 +234,28 @@ static void refused(int code, const char *text1, const char *text2)
 	assert_non_null(strstr(error.text, text2));
 }
 
+/* A running kernel writes where a GPU can; a CPU thread in its place anywhere. */
+static void a_kernel_sends(void **state)
+{
+	struct plan plan;
+
+	cuda_devices = 1;
+	config_for("", "net_null0,size=64,copy=1");
+	option("sender", "gpu");
+	assert_int_equal(planned(&plan, NULL), 0);
+	assert_int_equal(plan.memory, GDRCAP_MEMORY_PINNED);
+	option("sender.memory", "pinned");
+	assert_int_equal(planned(&plan, NULL), 0);
+	option("sender.memory", "host");
+	refused(-ENOTSUP, "sender.memory: a kernel", "use pinned");
+	option("sender", "host");
+	assert_int_equal(planned(&plan, NULL), 0);
+	option("sender", "gpu");
+	cuda_devices = 0;
+	assert_int_equal(planned(&plan, NULL), 0);
+	assert_int_equal(plan.tx_memory, GDRCAP_MEMORY_HOST);
+}
+
 static void guard_needs_device_memory(void **state)
 {
 	struct plan plan;
@@ -551,6 +573,7 @@ int main(void)
 		cmocka_unit_test(memory_of_each_kind),
 		cmocka_unit_test(sends_only),
 		cmocka_unit_test(plays_a_file),
+		cmocka_unit_test(a_kernel_sends),
 		cmocka_unit_test(guard_needs_device_memory),
 		cmocka_unit_test(slots_hold_the_largest_frame),
 		cmocka_unit_test(pools_of_all_sizes),
