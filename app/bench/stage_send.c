@@ -29,7 +29,7 @@
 #define DRAIN_MS 20000u
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-struct send_bench {
+struct own {
 	const struct bench *bench;
 	struct gdrcap_bench_point point;
 	struct gdrcap_config *config;
@@ -37,14 +37,14 @@ struct send_bench {
 
 /* Who submits: a thread of its own, on the last of the bench's CPUs. */
 struct submitter {
-	const struct send_bench *send;
+	const struct own *own;
 	struct gdrcap_tx *tx;
 	pthread_t thread;
 	_Atomic int stop;
 	int error; /* of the thread, read after its end */
 };
 
-static uint32_t send_points(const struct bench *bench, struct gdrcap_bench_point *points)
+static uint32_t own_points(const struct bench *bench, struct gdrcap_bench_point *points)
 {
 	const uint32_t *sizes = bench->config->quick
 					? BENCH_LIST(64, 1500)
@@ -68,26 +68,26 @@ static uint32_t send_points(const struct bench *bench, struct gdrcap_bench_point
 
 /* The caller's thread and the session's; over a ring also receiver, accountant and, without a GPU, who
  * checks. */
-static uint32_t send_cores(const struct bench *bench, const struct gdrcap_bench_point *point)
+static uint32_t own_cores(const struct bench *bench, const struct gdrcap_bench_point *point)
 {
 	return path_is_null(point) ? 2 : 4 + !bench->cuda;
 }
 
-static void send_close(void *state)
+static void own_close(void *state)
 {
-	gdrcap_config_free(((struct send_bench *)state)->config);
+	gdrcap_config_free(((struct own *)state)->config);
 }
 
-static int send_open(const struct bench *bench, const struct gdrcap_bench_point *point, void *state,
-		     struct gdrcap_error *error)
+static int own_open(const struct bench *bench, const struct gdrcap_bench_point *point, void *state,
+		    struct gdrcap_error *error)
 {
-	struct send_bench *send = state;
+	struct own *own = state;
 	struct gdrcap_config *config = gdrcap_config_new();
 	int ret = path_place(bench, point, config, 0, error);
 
-	send->bench = bench;
-	send->point = *point;
-	send->config = config;
+	own->bench = bench;
+	own->point = *point;
+	own->config = config;
 	ret = path_alike(point, config, ret, error);
 	ret = bench_set(config, ret, error, "sender", "host");
 	if (path_is_null(point))
@@ -101,12 +101,12 @@ static int send_open(const struct bench *bench, const struct gdrcap_bench_point 
 static void *submitter_run(void *arg)
 {
 	struct submitter *submitter = arg;
-	const struct gdrcap_bench_point *point = &submitter->send->point;
+	const struct gdrcap_bench_point *point = &submitter->own->point;
 	const uint32_t bytes = point->frame_bytes - FRAME_FCS_BYTES;
 	struct gdrcap_tx_frame frames[BURST_LARGE];
 	struct gdrcap_error error;
 
-	bench_pin(submitter->send->bench, submitter->send->bench->cpu_count - 1);
+	bench_pin(submitter->own->bench, submitter->own->bench->cpu_count - 1);
 	while (!atomic_load_explicit(&submitter->stop, memory_order_relaxed)) {
 		const int n = gdrcap_tx_reserve(submitter->tx, frames, point->burst);
 
@@ -125,12 +125,12 @@ static void *submitter_run(void *arg)
 	return NULL;
 }
 
-static int submitter_start(struct submitter *submitter, const struct send_bench *send,
+static int submitter_start(struct submitter *submitter, const struct own *own,
 			   struct gdrcap_session *session, struct gdrcap_error *error)
 {
 	int ret;
 
-	*submitter = (struct submitter){ .send = send, .tx = gdrcap_get_tx(session, 0) };
+	*submitter = (struct submitter){ .own = own, .tx = gdrcap_get_tx(session, 0) };
 	ret = pthread_create(&submitter->thread, NULL, submitter_run, submitter);
 	return ret ? error_set(error, -ret, "no thread that submits: %s", strerror(ret)) : 0;
 }
@@ -155,13 +155,13 @@ static int look(struct gdrcap_session *session, struct gdrcap_tx_counts *counts,
 	return ret;
 }
 
-static int send_measure(const struct send_bench *send, struct gdrcap_session *session,
-			uint32_t run_ms, struct bench_sample *sample, struct gdrcap_error *error)
+static int own_measure(const struct own *own, struct gdrcap_session *session, uint32_t run_ms,
+		       struct bench_sample *sample, struct gdrcap_error *error)
 {
 	struct gdrcap_tx_counts from, to;
 	struct submitter submitter;
 	uint64_t from_ns = 0, to_ns = 0;
-	int ret = submitter_start(&submitter, send, session, error), ended;
+	int ret = submitter_start(&submitter, own, session, error), ended;
 
 	if (ret < 0)
 		return ret;
@@ -178,13 +178,13 @@ static int send_measure(const struct send_bench *send, struct gdrcap_session *se
 	sample->frames = to.sent - from.sent;
 	sample->seconds = (double)(to_ns - from_ns) * 1e-9;
 	sample->mpps = (double)sample->frames / sample->seconds * 1e-6;
-	sample->gbps = sample->mpps * send->point.frame_bytes * 8e-3;
+	sample->gbps = sample->mpps * own->point.frame_bytes * 8e-3;
 	sample->value = sample->mpps;
 	return 0;
 }
 
 /* What is on the ring comes, so all that was sent can be compared with all that was received. */
-static int send_drain(struct gdrcap_session *session, struct gdrcap_error *error)
+static int own_drain(struct gdrcap_session *session, struct gdrcap_error *error)
 {
 	session_end(session);
 	return gdrcap_wait_end(session, DRAIN_MS)
@@ -194,22 +194,22 @@ static int send_drain(struct gdrcap_session *session, struct gdrcap_error *error
 }
 
 /* Replay's rate with the same frames, to the same port. */
-static double replay_mpps(const struct send_bench *send)
+static double replay_mpps(const struct own *own)
 {
-	for (size_t i = 0; i < send->bench->result_count; i++) {
-		const struct gdrcap_bench_result *result = &send->bench->results[i];
+	for (size_t i = 0; i < own->bench->result_count; i++) {
+		const struct gdrcap_bench_result *result = &own->bench->results[i];
 
 		if (strcmp(result->point.stage, "sender") == 0 &&
-		    strcmp(result->point.source, "null") == 0 && path_is_null(&send->point) &&
-		    result->point.frame_bytes == send->point.frame_bytes &&
-		    result->point.burst == send->point.burst)
+		    strcmp(result->point.source, "null") == 0 && path_is_null(&own->point) &&
+		    result->point.frame_bytes == own->point.frame_bytes &&
+		    result->point.burst == own->point.burst)
 			return result->median;
 	}
 	return 0;
 }
 
-static void send_account(const struct send_bench *send, struct gdrcap_session *session,
-			 struct bench_sample *sample)
+static void own_account(const struct own *own, struct gdrcap_session *session,
+			struct bench_sample *sample)
 {
 	struct gdrcap_tx_counts counts = { 0 };
 	struct gdrcap_summary summary;
@@ -217,8 +217,8 @@ static void send_account(const struct send_bench *send, struct gdrcap_session *s
 	gdrcap_get_tx_counts(session, 0, &counts, sizeof(counts));
 	gdrcap_get_summary(session, &summary, sizeof(summary));
 	sample->lost = counts.failed;
-	sample->limit = replay_mpps(send);
-	if (path_is_null(&send->point)) {
+	sample->limit = replay_mpps(own);
+	if (path_is_null(&own->point)) {
 		snprintf(sample->note, sizeof(sample->note),
 			 "2 threads: one submits, one sends; limit: replay to the same port");
 		return;
@@ -232,13 +232,13 @@ static void send_account(const struct send_bench *send, struct gdrcap_session *s
 		 (unsigned long long)counts.sent);
 }
 
-static int send_run(void *state, uint32_t run_ms, struct bench_sample *sample,
-		    struct gdrcap_error *error)
+static int own_run(void *state, uint32_t run_ms, struct bench_sample *sample,
+		   struct gdrcap_error *error)
 {
-	const struct send_bench *send = state;
+	const struct own *own = state;
 	struct gdrcap_error stop = { 0 };
 	struct gdrcap_session *session;
-	int ret = gdrcap_create(send->config, &session, error), stopped;
+	int ret = gdrcap_create(own->config, &session, error), stopped;
 
 	if (ret < 0)
 		return ret;
@@ -246,15 +246,15 @@ static int send_run(void *state, uint32_t run_ms, struct bench_sample *sample,
 	if (ret == 0)
 		ret = gdrcap_start(session, error);
 	if (ret == 0) {
-		ret = send_measure(send, session, run_ms, sample, error);
+		ret = own_measure(own, session, run_ms, sample, error);
 		if (ret == 0)
-			ret = send_drain(session, error);
+			ret = own_drain(session, error);
 		stopped = gdrcap_stop(session, &stop);
 		if (ret == 0 && stopped < 0)
 			ret = error_set(error, stopped, "%s", stop.text);
 	}
 	if (ret == 0)
-		send_account(send, session, sample);
+		own_account(own, session, sample);
 	gdrcap_destroy(session);
 	return ret;
 }
@@ -268,10 +268,10 @@ const struct bench_stage bench_send = {
 		.unit = "Mpps",
 	},
 	.more_limits = { "sender" },
-	.cores = send_cores,
-	.points = send_points,
-	.state_bytes = sizeof(struct send_bench),
-	.open = send_open,
-	.run = send_run,
-	.close = send_close,
+	.cores = own_cores,
+	.points = own_points,
+	.state_bytes = sizeof(struct own),
+	.open = own_open,
+	.run = own_run,
+	.close = own_close,
 };

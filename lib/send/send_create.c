@@ -28,14 +28,18 @@ static int send_memory(struct gdrcap_tx *tx)
 {
 	const size_t entries = (size_t)tx->mask + 1;
 
-	tx->slots = calloc(tx->slot_count, sizeof(*tx->slots));
+	tx->mbufs = calloc(tx->slot_count, sizeof(struct rte_mbuf *));
+	tx->state = calloc(tx->slot_count, sizeof(*tx->state));
+	tx->tag = calloc(tx->slot_count, sizeof(*tx->tag));
 	tx->free = calloc(tx->slot_count, sizeof(*tx->free));
 	tx->told = calloc(entries, sizeof(*tx->told));
 	tx->back = calloc(entries, sizeof(*tx->back));
-	tx->bytes = calloc(entries, sizeof(*tx->bytes));
+	tx->entries = calloc(entries, sizeof(*tx->entries));
 	tx->gates = calloc(entries, sizeof(*tx->gates));
-	tx->mbuf = calloc(entries, sizeof(struct rte_mbuf *));
-	return tx->slots && tx->free && tx->told && tx->back && tx->bytes && tx->gates && tx->mbuf
+	if (tx->config.segments)
+		tx->pieces = calloc(tx->slot_count, sizeof(*tx->pieces));
+	return tx->mbufs && tx->state && tx->tag && tx->free && tx->told && tx->back &&
+			       tx->entries && tx->gates && !tx->config.segments == !tx->pieces
 		       ? 0
 		       : -ENOMEM;
 }
@@ -46,7 +50,7 @@ static uint32_t slot_number(const struct region *region, const struct rte_mbuf *
 			  region->slot_shift);
 }
 
-/* The pool's slots lie side by side. */
+/* The pool's slots lie side by side, and a frame begins at the same place of each. */
 static void slots_name(struct gdrcap_tx *tx, struct rte_mbuf **mbufs, uint32_t count)
 {
 	const struct region *region = tx->config.region;
@@ -55,8 +59,9 @@ static void slots_name(struct gdrcap_tx *tx, struct rte_mbuf **mbufs, uint32_t c
 		const uint32_t at = slot_number(region, mbufs[i]) - tx->slot_first;
 		const uint8_t *data = (const uint8_t *)mbufs[i]->buf_addr + RTE_PKTMBUF_HEADROOM;
 
-		tx->slots[at].mbuf = mbufs[i];
-		tx->slots[at].data = region->device + (data - region->base);
+		tx->mbufs[at] = mbufs[i];
+		tx->data =
+			region->device + (data - region->base) - ((size_t)at << region->slot_shift);
 		tx->free[tx->free_count++] = at;
 	}
 }
@@ -65,11 +70,11 @@ static void slots_name(struct gdrcap_tx *tx, struct rte_mbuf **mbufs, uint32_t c
 static int segments_take(struct gdrcap_tx *tx, struct gdrcap_error *error)
 {
 	for (uint32_t i = 0; tx->config.segments && i < tx->slot_count; i++) {
-		if (rte_mempool_get(tx->config.segments, (void **)&tx->slots[i].segment) < 0)
+		if (rte_mempool_get(tx->config.segments, (void **)&tx->pieces[i].segment) < 0)
 			return error_set(error, -ENOMEM,
 					 "send queue %u has no mbufs for second pieces",
 					 tx->config.queue);
-		*(uint32_t *)rte_mbuf_to_priv(tx->slots[i].segment) = i;
+		*(uint32_t *)rte_mbuf_to_priv(tx->pieces[i].segment) = i;
 	}
 	return 0;
 }
@@ -94,6 +99,7 @@ static int slots_take(struct gdrcap_tx *tx, struct gdrcap_error *error)
 	}
 	/* Those of mbufs that the port keeps for itself stay empty. */
 	tx->slot_first = least;
+	tx->slot_shift = tx->config.region->slot_shift;
 	tx->slot_count = most - least + 1;
 	tx->mask = rte_align32pow2(tx->slot_count) - 1;
 	ret = send_memory(tx);
@@ -124,7 +130,7 @@ static int gpu_take(struct gdrcap_tx *tx, struct gdrcap_error *error)
 	while (tx->free_count) {
 		const uint32_t at = tx->free[--tx->free_count];
 
-		send_gpu_give(&tx->gpu, at, tx->slots[at].data);
+		send_gpu_give(&tx->gpu, at, send_data(tx, at));
 	}
 	send_gpu_tell(&tx->gpu);
 	return 0;
@@ -157,12 +163,14 @@ void send_destroy(struct gdrcap_tx *tx)
 	ring_wake_close(&tx->wake);
 	rte_mempool_free(tx->config.segments);
 	send_gpu_fini(&tx->gpu);
-	free(tx->slots);
+	free(tx->mbufs);
+	free(tx->pieces);
+	free(tx->state);
+	free(tx->tag);
 	free(tx->free);
 	free(tx->told);
 	free(tx->back);
-	free(tx->bytes);
+	free(tx->entries);
 	free(tx->gates);
-	free(tx->mbuf);
 	memset(tx, 0, sizeof(*tx));
 }

@@ -5,7 +5,6 @@
 #include <rte_common.h>
 
 #include "capture/ring_producer.h"
-#include "send/send_mbuf.h"
 #include "send/send_queue.h"
 
 /* Its slot is the kernel's again. */
@@ -17,7 +16,7 @@ static void gpu_refuse(struct gdrcap_tx *tx, uint32_t at, uint32_t bytes)
 	}
 	/* After the first one's. Partner: the acquire load in sending_judge_gpu(). */
 	counter_add(&tx->refused, 1);
-	send_gpu_give(&tx->gpu, at, tx->slots[at].data);
+	send_gpu_give(&tx->gpu, at, send_data(tx, at));
 }
 
 /* Up to `most` frames that the kernel has submitted: how many there were. */
@@ -37,15 +36,12 @@ static uint64_t gpu_take_over(struct gdrcap_tx *tx, uint64_t most)
 	for (uint64_t i = 0; i < count; i++) {
 		uint32_t bytes;
 		const uint32_t at = send_gpu_take(&tx->gpu, &bytes);
-		struct rte_mbuf *m = tx->slots[at].mbuf;
 
 		if (unlikely(bytes < SEND_BYTES_MIN || bytes > tx->config.bytes_max)) {
 			gpu_refuse(tx, at, bytes);
 			continue;
 		}
-		send_mbuf(m, bytes);
-		tx->mbuf[tx->next & tx->mask] = m;
-		tx->bytes[tx->next++ & tx->mask] = bytes;
+		tx->entries[tx->next++ & tx->mask] = (struct send_entry){ at, bytes };
 	}
 	/* Read by this thread, and by those who count. */
 	atomic_store_explicit(&tx->submitted, tx->next, memory_order_relaxed);
@@ -58,7 +54,7 @@ static void gpu_give_back(struct gdrcap_tx *tx)
 	for (; tx->harvested != tx->at_back; tx->harvested++) {
 		const uint32_t at = tx->back[tx->harvested & tx->mask];
 
-		send_gpu_give(&tx->gpu, at, tx->slots[at].data);
+		send_gpu_give(&tx->gpu, at, send_data(tx, at));
 	}
 	send_gpu_tell(&tx->gpu);
 }

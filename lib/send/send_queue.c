@@ -14,7 +14,6 @@
 #include "base/log.h"
 #include "capture/ring_producer.h"
 #include "capture/ring_wait.h"
-#include "send/send_mbuf.h"
 
 #define SEND_HEAD_MIN 18u /* of two pieces: what a driver may copy into its descriptor */
 
@@ -32,18 +31,16 @@ static void send_harvest(struct gdrcap_tx *tx)
 	}
 	/* HARVEST. Partner: BACK in send_back(). */
 	returned = atomic_load_explicit(&tx->returned, memory_order_acquire);
+	tx->pending -= returned - tx->harvested;
 	for (; tx->harvested != returned; tx->harvested++) {
 		const uint32_t entry = tx->back[tx->harvested & tx->mask];
 		const uint32_t at = entry & ~SEND_UNSENT;
-		struct send_slot *slot = &tx->slots[at];
 
-		tx->pending--;
-		slot->unsent = (entry & SEND_UNSENT) != 0;
-		if (slot->tell) {
-			slot->state = SEND_TOLD;
-			tx->told[tx->told_end++ & tx->mask] = at;
+		if (unlikely(tx->state[at] == SEND_TELL)) {
+			tx->state[at] = SEND_TOLD;
+			tx->told[tx->told_end++ & tx->mask] = entry;
 		} else {
-			slot->state = SEND_FREE;
+			tx->state[at] = SEND_FREE;
 			tx->free[tx->free_count++] = at;
 		}
 	}
@@ -60,16 +57,15 @@ static int send_reserve(struct gdrcap_tx *tx, struct gdrcap_tx_frame *frames, un
 
 	if (unlikely(send_is_over(tx)))
 		return -ESHUTDOWN;
-	if (tx->free_count < max)
-		send_harvest(tx);
+	/* Each time, so that the last slots back are the next to go: what was never used stays out of caches. */
+	send_harvest(tx);
 	n = RTE_MIN(max, tx->free_count);
 	for (unsigned int i = 0; i < n; i++) {
 		const uint32_t at = tx->free[--tx->free_count];
-		struct send_slot *slot = &tx->slots[at];
 
-		slot->state = SEND_RESERVED;
+		tx->state[at] = SEND_RESERVED;
 		frames[i] = (struct gdrcap_tx_frame){
-			.data = slot->data,
+			.data = send_data(tx, at),
 			.slot = at,
 			.bytes = tx->config.bytes_max,
 		};
@@ -83,14 +79,14 @@ static int send_poll(struct gdrcap_tx *tx, struct gdrcap_tx_done *done, unsigned
 
 	send_harvest(tx);
 	for (; n < max && tx->told_first != tx->told_end; n++) {
-		const uint32_t at = tx->told[tx->told_first++ & tx->mask];
-		struct send_slot *slot = &tx->slots[at];
+		const uint32_t entry = tx->told[tx->told_first++ & tx->mask];
+		const uint32_t at = entry & ~SEND_UNSENT;
 
 		done[n] = (struct gdrcap_tx_done){
-			.tag = slot->tag,
-			.code = slot->unsent ? -ECANCELED : 0,
+			.tag = tx->tag[at],
+			.code = entry & SEND_UNSENT ? -ECANCELED : 0,
 		};
-		slot->state = SEND_FREE;
+		tx->state[at] = SEND_FREE;
 		tx->free[tx->free_count++] = at;
 	}
 	if (n || max == 0)
@@ -166,19 +162,18 @@ int gdrcap_tx_fd(struct gdrcap_tx *tx)
 
 /* ---- submitting ---- */
 
-/* The slot, if it is the caller's to give. */
-static struct send_slot *send_slot_of(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frame)
+/* The frame's slot is the caller's to give. */
+static bool send_is_reserved(const struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frame)
 {
-	struct send_slot *slot = frame->slot < tx->slot_count ? &tx->slots[frame->slot] : NULL;
-
-	return slot && slot->state == SEND_RESERVED && slot->data == frame->data ? slot : NULL;
+	return frame->slot < tx->slot_count && tx->state[frame->slot] == SEND_RESERVED &&
+	       frame->data == send_data(tx, frame->slot);
 }
 
 static void send_states(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames,
 			unsigned int count, enum send_state state)
 {
 	for (unsigned int i = 0; i < count; i++)
-		tx->slots[frames[i].slot].state = (uint8_t)state;
+		tx->state[frames[i].slot] = (uint8_t)state;
 }
 
 static int send_frame_check(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frame,
@@ -186,7 +181,7 @@ static int send_frame_check(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *
 {
 	uint64_t bytes;
 
-	if (unlikely(!send_slot_of(tx, frame)))
+	if (unlikely(!send_is_reserved(tx, frame)))
 		return error_set(error, -EINVAL,
 				 "frame %u: its slot is not reserved, or it was submitted already; "
 				 "take slots from gdrcap_tx_reserve(), and leave `slot` and `data` "
@@ -236,97 +231,10 @@ static int send_check_all(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *fr
 			send_states(tx, frames, i, SEND_RESERVED);
 			return ret;
 		}
-		tx->slots[frames[i].slot].state = SEND_SUBMITTED;
+		tx->state[frames[i].slot] =
+			frames[i].flags & GDRCAP_TX_TELL ? SEND_TELL : SEND_SUBMITTED;
 	}
 	return 0;
-}
-
-static void segment_free(void *at, void *context)
-{
-	/* The mbuf goes to its pool next, where it is found. */
-}
-
-/* The second piece: the caller's memory itself. */
-static void send_segment(struct send_slot *slot, const struct gdrcap_tx_frame *frame)
-{
-	struct rte_mbuf *m = slot->mbuf, *segment = slot->segment;
-
-	slot->shared.free_cb = segment_free;
-	rte_mbuf_ext_refcnt_set(&slot->shared, 1);
-	segment->ol_flags = 0;
-	rte_pktmbuf_attach_extbuf(segment, (void *)(uintptr_t)frame->payload, RTE_BAD_IOVA,
-				  (uint16_t)frame->payload_bytes, &slot->shared);
-	segment->data_off = 0;
-	segment->data_len = (uint16_t)frame->payload_bytes;
-	segment->nb_segs = 1;
-	segment->next = NULL;
-	m->next = segment;
-	m->nb_segs = 2;
-	m->pkt_len = frame->bytes + frame->payload_bytes;
-	slot->parts = 2;
-}
-
-/* LEND, one half. Found above; should it be closed meanwhile, the look after the fence sees that. */
-static void send_lend(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames,
-		      unsigned int count)
-{
-	for (unsigned int i = 0; i < count; i++) {
-		const uint32_t memory =
-			frames[i].payload ? send_memory_find(tx->config.memories, frames[i].payload,
-							     frames[i].payload_bytes)
-					  : SEND_MEMORIES;
-
-		tx->slots[frames[i].slot].memory =
-			memory == SEND_MEMORIES ? 0 : (uint8_t)(memory + 1);
-		if (memory != SEND_MEMORIES)
-			counter_add(&tx->lent[memory].lent, 1);
-	}
-}
-
-static void send_lend_back(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames,
-			   unsigned int count)
-{
-	for (unsigned int i = 0; i < count; i++) {
-		const uint8_t memory = tx->slots[frames[i].slot].memory;
-
-		if (memory)
-			counter_add(&tx->lent[memory - 1].lent, UINT64_MAX);
-		tx->slots[frames[i].slot].memory = 0;
-	}
-}
-
-/* LEND, the other half. */
-static bool send_lend_holds(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames,
-			    unsigned int count)
-{
-	bool holds = true;
-
-	/* Partner: CLOSE MEMORY in gdrcap_tx_unregister(). */
-	atomic_thread_fence(memory_order_seq_cst);
-	for (unsigned int i = 0; i < count; i++) {
-		const uint8_t memory = tx->slots[frames[i].slot].memory;
-
-		if (frames[i].payload)
-			holds &= memory &&
-				 atomic_load_explicit(&tx->config.memories[memory - 1].open,
-						      memory_order_relaxed);
-	}
-	return holds;
-}
-
-/* All payloads, or none. */
-static int send_payloads(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames,
-			 unsigned int count, struct gdrcap_error *error)
-{
-	bool any = false;
-
-	for (unsigned int i = 0; i < count; i++)
-		any |= frames[i].payload != NULL;
-	send_lend(tx, frames, count);
-	if (!any || send_lend_holds(tx, frames, count))
-		return 0;
-	send_lend_back(tx, frames, count);
-	return error_set(error, -EFAULT, "a payload's memory is being unregistered");
 }
 
 static uint64_t send_due(const struct gdrcap_tx *tx, uint64_t time_ns, uint64_t now_ns,
@@ -358,19 +266,15 @@ static uint64_t send_fill(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *fr
 	for (unsigned int i = 0; i < count; i++) {
 		const struct gdrcap_tx_frame *frame = &frames[i];
 		const uint32_t at = (uint32_t)(tx->next + i) & tx->mask;
-		struct send_slot *slot = &tx->slots[frame->slot];
 		const uint64_t due =
 			frame->time_ns ? send_due(tx, frame->time_ns, now_ns, now_tsc) : 0;
 
-		slot->tag = frame->tag;
-		slot->tell = (frame->flags & GDRCAP_TX_TELL) != 0;
-		send_mbuf(slot->mbuf, frame->bytes);
-		slot->parts = 1;
-		tx->mbuf[at] = slot->mbuf;
-		tx->bytes[at] = frame->bytes;
+		if (frame->flags & GDRCAP_TX_TELL)
+			tx->tag[frame->slot] = frame->tag;
+		tx->entries[at] = (struct send_entry){ frame->slot, frame->bytes };
 		if (frame->payload) {
-			send_segment(slot, frame);
-			tx->bytes[at] = (frame->bytes + frame->payload_bytes) | SEND_IN_TWO;
+			send_segment(&tx->pieces[frame->slot], frame);
+			tx->entries[at].bytes += frame->payload_bytes | SEND_IN_TWO;
 		}
 		if (likely(!due && !(after && i == 0)))
 			continue;
@@ -446,8 +350,8 @@ static int send_submit(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frame
 	ret = send_check_all(tx, frames, count, now_ns, error);
 	if (ret < 0)
 		return ret;
-	if (tx->config.segments) {
-		ret = send_payloads(tx, frames, count, error);
+	if (tx->pieces) {
+		ret = send_lend(tx, frames, count, error);
 		if (ret < 0) {
 			send_states(tx, frames, count, SEND_RESERVED);
 			return ret;
@@ -465,7 +369,7 @@ static int send_submit(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frame
 	if (ret == 0 && !send_publish(tx, count, gate))
 		ret = send_over(error);
 	if (ret < 0) {
-		if (tx->config.segments)
+		if (tx->pieces)
 			send_lend_back(tx, frames, count);
 		send_states(tx, frames, count, SEND_RESERVED);
 	}
@@ -492,13 +396,11 @@ int gdrcap_tx_cancel(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames,
 	if (ret < 0)
 		return ret;
 	for (unsigned int i = 0; i < count; i++) {
-		struct send_slot *slot = send_slot_of(tx, &frames[i]);
-
-		if (!slot) {
+		if (!send_is_reserved(tx, &frames[i])) {
 			send_states(tx, frames, i, SEND_RESERVED);
 			return -EINVAL;
 		}
-		slot->state = SEND_FREE;
+		tx->state[frames[i].slot] = SEND_FREE;
 	}
 	for (unsigned int i = 0; i < count; i++)
 		tx->free[tx->free_count++] = frames[i].slot;

@@ -5,7 +5,8 @@
  * on the caller's side.
  *
  * All mbufs of the queue's pool are the queue's: one that lies in the pool is one that the port, or on a
- * wire the receiver, has given back. So that nobody keeps any, the pool has no caches.
+ * wire the receiver, has given back. Who frees them is the worker, whose cache of the pool it looks into
+ * itself; where it may be another thread the pool has no caches, so that nobody keeps any.
  *
  * Names of the orderings, as in docs/design.md: SUBMIT, TAKE OVER; OPEN; BACK, HARVEST; CLOSE; LEFT.
  */
@@ -36,20 +37,22 @@ struct rte_mbuf;
 struct rte_mempool;
 struct region;
 
-enum send_state { SEND_FREE, SEND_RESERVED, SEND_SUBMITTED, SEND_TOLD };
+/* SEND_TELL: submitted, and to be told. */
+enum send_state { SEND_FREE, SEND_RESERVED, SEND_SUBMITTED, SEND_TELL, SEND_TOLD };
 
-/* A slot. Writer: the caller's thread; from SUBMIT to BACK the worker's to read. */
-struct send_slot {
-	struct rte_mbuf *mbuf;
-	uint8_t *data; /* as the caller's CPU or kernels address it */
-	uint64_t tag;
-	uint8_t state; /* enum send_state */
-	bool tell, unsent;
-	/* Two pieces. From SUBMIT to BACK the worker's to write. */
+/* A frame on its way to the worker. A slot's number, not its mbuf: no line of an mbuf moves between the
+ * caller's core and the worker's, which fills it in and has it back from the port. */
+struct send_entry {
+	uint32_t slot;
+	uint32_t bytes; /* SEND_IN_TWO */
+};
+
+/* Of a slot, where the port takes two pieces. Writer: the caller's thread; from SUBMIT to BACK the worker. */
+struct send_pieces {
+	struct rte_mbuf *segment; /* the second */
+	struct rte_mbuf_ext_shared_info shared;
 	uint8_t parts;	/* mbufs that are not back */
 	uint8_t memory; /* of the payload, and 1; 0: there is none */
-	struct rte_mbuf *segment;
-	struct rte_mbuf_ext_shared_info shared;
 };
 
 /* Frames from number `first` on wait. Writer: the caller's thread before SUBMIT; `open`: any, once. */
@@ -84,14 +87,16 @@ enum send_phase { SEND_RUN, SEND_PAUSE };
 struct gdrcap_tx {
 	/* Before the start. */
 	struct send_config config;
-	struct send_slot *slots;
+	struct rte_mbuf **mbufs;    /* of slots; the worker's to read */
+	struct send_pieces *pieces; /* of slots; NULL: the port sends one piece only */
+	uint8_t *data; /* where the frame of slot 0 begins, for the caller's CPU or kernels */
+	uint32_t slot_shift;
 	uint32_t slot_count;
-	uint32_t slot_first; /* number in the region of slots[0] */
+	uint32_t slot_first; /* number in the region of slot 0 */
 	uint32_t
 		mask; /* of the rings below: at least as many entries as slots, so none runs over */
-	struct rte_mbuf *
-		*mbuf; /* of frame i & mask. Writer: caller; reader: worker, after TAKE OVER */
-	uint32_t *bytes;
+	struct send_entry
+		*entries; /* of frame i & mask. Writer: caller; reader: worker, after TAKE OVER */
 	struct send_gate *gates; /* of gate g & mask: at most one a frame */
 	uint32_t *back; /* slots that came back. Writer: worker; reader: caller, after HARVEST */
 	uint64_t tsc_hz;
@@ -100,7 +105,9 @@ struct gdrcap_tx {
 	/* The caller's thread. */
 	_Alignas(SEND_LINE) uint32_t *free; /* a stack: the last one back is the first to go */
 	uint32_t free_count;
-	uint32_t *told; /* a ring: slots that gdrcap_tx_poll() is to tell */
+	uint8_t *state; /* of slots: enum send_state */
+	uint64_t *tag;	/* of slots that are to be told */
+	uint32_t *told; /* a ring: slots that gdrcap_tx_poll() is to tell; SEND_UNSENT */
 	uint64_t told_first, told_end;
 	uint64_t harvested;  /* of `back` */
 	uint64_t next, gate; /* numbers of the next frame and gate */
@@ -146,6 +153,11 @@ struct gdrcap_tx {
 	struct thread thread;
 };
 
+static inline uint8_t *send_data(const struct gdrcap_tx *tx, uint32_t slot)
+{
+	return tx->data + ((size_t)slot << tx->slot_shift);
+}
+
 /* After its port was started, which takes the pool's mbufs that it needs for itself. */
 int send_create(struct gdrcap_tx *tx, const struct send_config *config, struct gdrcap_error *error);
 void send_destroy(struct gdrcap_tx *tx);
@@ -161,6 +173,16 @@ static inline void (*send_body(const struct gdrcap_tx *tx))(void *tx)
 uint32_t send_collect(struct gdrcap_tx *tx);
 /* A driver that gives memory back only with the next frame is asked to look. Who collects. */
 void send_ask(const struct gdrcap_tx *tx);
+
+/* ---- frames of two pieces, in the caller's thread: send_pieces.c ---- */
+
+/* LEND: all payloads, or none. */
+int send_lend(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames, unsigned int count,
+	      struct gdrcap_error *error);
+/* They are not sent after all. */
+void send_lend_back(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames, unsigned int count);
+/* The second piece is the caller's memory itself. */
+void send_segment(struct send_pieces *pieces, const struct gdrcap_tx_frame *frame);
 
 /* ---- for both bodies: send_worker.c ---- */
 

@@ -10,6 +10,7 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
+#include <rte_prefetch.h>
 
 #include "base/patience.h"
 #include "capture/ring_producer.h"
@@ -37,12 +38,12 @@ static void send_back(struct gdrcap_tx *tx)
 }
 
 /* True when all of the frame is back. */
-static bool send_part_back(struct gdrcap_tx *tx, struct send_slot *slot)
+static bool send_part_back(struct gdrcap_tx *tx, struct send_pieces *pieces)
 {
-	if (--slot->parts)
+	if (--pieces->parts)
 		return false;
-	if (slot->memory)
-		counter_add(&tx->lent[slot->memory - 1].freed, 1);
+	if (pieces->memory)
+		counter_add(&tx->lent[pieces->memory - 1].freed, 1);
 	return true;
 }
 
@@ -62,12 +63,20 @@ static uint32_t send_collect_segments(struct gdrcap_tx *tx)
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t at = *(const uint32_t *)rte_mbuf_to_priv(mbufs[i]);
 
-		if (send_part_back(tx, &tx->slots[at]))
+		if (send_part_back(tx, &tx->pieces[at]))
 			tx->back[tx->at_back++ & tx->mask] = at;
 	}
 	atomic_store_explicit(&tx->segments_at_port, at_port - n, memory_order_relaxed);
 	send_back(tx);
 	return n;
+}
+
+/* What lies in the pool, and in this thread's cache of it. */
+static uint32_t send_ready(struct rte_mempool *pool)
+{
+	const struct rte_mempool_cache *cache = rte_mempool_default_cache(pool, rte_lcore_id());
+
+	return rte_mempool_ops_get_count(pool) + (cache ? cache->len : 0);
 }
 
 uint32_t send_collect(struct gdrcap_tx *tx)
@@ -80,7 +89,7 @@ uint32_t send_collect(struct gdrcap_tx *tx)
 	segments = send_collect_segments(tx);
 	if (at_port == 0)
 		return segments;
-	n = rte_mempool_avail_count(tx->config.pool);
+	n = send_ready(tx->config.pool);
 	n = RTE_MIN(n, (uint32_t)RTE_MIN(at_port, SEND_BURST_MOST));
 	if (n == 0 || rte_mempool_get_bulk(tx->config.pool, (void **)mbufs, n) < 0)
 		return segments;
@@ -88,7 +97,7 @@ uint32_t send_collect(struct gdrcap_tx *tx)
 		const size_t offset = (size_t)((const uint8_t *)mbufs[i]->buf_addr - region->base);
 		const uint32_t at = (uint32_t)(offset >> region->slot_shift) - tx->slot_first;
 
-		if (!tx->config.segments || send_part_back(tx, &tx->slots[at]))
+		if (!tx->pieces || send_part_back(tx, &tx->pieces[at]))
 			tx->back[tx->at_back++ & tx->mask] = at;
 	}
 	atomic_store_explicit(&tx->at_port, at_port - n, memory_order_relaxed);
@@ -125,13 +134,37 @@ static uint64_t send_limit(struct gdrcap_tx *tx, uint64_t *due)
 	return submitted;
 }
 
-static void send_count(struct gdrcap_tx *tx, uint32_t at, uint32_t taken, uint64_t now)
+/* As a driver wants it: what its last user left is gone. */
+static struct rte_mbuf *send_mbuf(const struct gdrcap_tx *tx, const struct send_entry *entry)
+{
+	struct rte_mbuf *m = tx->mbufs[entry->slot];
+
+	m->ol_flags &= RTE_MBUF_F_EXTERNAL;
+	rte_pktmbuf_reset_headroom(m);
+	m->pkt_len = entry->bytes & ~SEND_IN_TWO;
+	m->data_len = (uint16_t)m->pkt_len;
+	m->nb_segs = 1;
+	m->next = NULL;
+	if (tx->pieces)
+		tx->pieces[entry->slot].parts = 1;
+	if (unlikely(entry->bytes & SEND_IN_TWO)) {
+		m->next = tx->pieces[entry->slot].segment;
+		m->data_len -= m->next->data_len;
+		m->nb_segs = 2;
+		tx->pieces[entry->slot].parts = 2;
+	}
+	return m;
+}
+
+static void send_count(struct gdrcap_tx *tx, uint32_t taken, uint64_t now)
 {
 	uint64_t bytes = 0, segments = 0;
 
 	for (uint32_t i = 0; i < taken; i++) {
-		bytes += tx->bytes[at + i] & ~SEND_IN_TWO;
-		segments += (tx->bytes[at + i] & SEND_IN_TWO) != 0;
+		const struct send_entry *entry = &tx->entries[(tx->taken + i) & tx->mask];
+
+		bytes += entry->bytes & ~SEND_IN_TWO;
+		segments += (entry->bytes & SEND_IN_TWO) != 0;
 	}
 	if (segments)
 		counter_add(&tx->segments_at_port, segments);
@@ -143,17 +176,17 @@ static void send_count(struct gdrcap_tx *tx, uint32_t at, uint32_t taken, uint64
 	counter_add(&tx->sent, taken);
 }
 
-static uint16_t send_burst(struct gdrcap_tx *tx, uint32_t at, uint16_t n)
+static uint16_t send_burst(struct gdrcap_tx *tx, struct rte_mbuf **mbufs, uint16_t n)
 {
 	_Atomic int *turn = tx->config.turn;
 	uint16_t taken;
 
 	if (likely(!turn || atomic_load_explicit(&tx->first_tsc, memory_order_relaxed)))
-		return rte_eth_tx_burst(tx->config.port, tx->config.queue, &tx->mbuf[at], n);
+		return rte_eth_tx_burst(tx->config.port, tx->config.queue, mbufs, n);
 	/* The first frame; another queue's may be on its way just now. */
 	if (atomic_exchange_explicit(turn, 1, memory_order_acquire))
 		return 0;
-	taken = rte_eth_tx_burst(tx->config.port, tx->config.queue, &tx->mbuf[at], n);
+	taken = rte_eth_tx_burst(tx->config.port, tx->config.queue, mbufs, n);
 	atomic_store_explicit(turn, 0, memory_order_release);
 	return taken;
 }
@@ -161,7 +194,7 @@ static uint16_t send_burst(struct gdrcap_tx *tx, uint32_t at, uint16_t n)
 uint32_t send_hand_over(struct gdrcap_tx *tx, uint64_t *due)
 {
 	const uint64_t limit = send_limit(tx, due);
-	const uint32_t at = (uint32_t)tx->taken & tx->mask;
+	struct rte_mbuf *mbufs[SEND_BURST_MOST];
 	uint32_t n = (uint32_t)(limit - tx->taken);
 	uint64_t now;
 	uint16_t taken;
@@ -173,14 +206,18 @@ uint32_t send_hand_over(struct gdrcap_tx *tx, uint64_t *due)
 		return 0;
 	}
 	n = RTE_MIN(n, tx->config.burst);
-	n = RTE_MIN(n, tx->mask + 1 - at);
+	/* Lines that the caller's core has: all at once, not one after the other. */
+	for (uint32_t i = 0; i < n; i += SEND_LINE / sizeof(struct send_entry))
+		rte_prefetch0(&tx->entries[(tx->taken + i) & tx->mask]);
+	for (uint32_t i = 0; i < n; i++)
+		mbufs[i] = send_mbuf(tx, &tx->entries[(tx->taken + i) & tx->mask]);
 	now = rte_rdtsc();
-	taken = send_burst(tx, at, (uint16_t)n);
+	taken = send_burst(tx, mbufs, (uint16_t)n);
 	if (taken == 0) {
 		counter_add(&tx->stalled, 1);
 		return 0;
 	}
-	send_count(tx, at, taken, now);
+	send_count(tx, taken, now);
 	tx->taken += taken;
 	return taken;
 }
@@ -267,18 +304,17 @@ void send_close(struct gdrcap_tx *tx)
 	submitted = atomic_exchange_explicit(&tx->submitted, SEND_CLOSED, memory_order_acq_rel);
 	atomic_store_explicit(&tx->closed_at, submitted, memory_order_relaxed);
 	for (; tx->taken != submitted; tx->taken++) {
-		const struct rte_mbuf *m = tx->mbuf[tx->taken & tx->mask];
-		const size_t offset =
-			(size_t)((const uint8_t *)m->buf_addr - tx->config.region->base);
-		const uint32_t at =
-			(uint32_t)(offset >> tx->config.region->slot_shift) - tx->slot_first;
+		const uint32_t at = tx->entries[tx->taken & tx->mask].slot;
 
-		tx->slots[at].parts = 1;
-		send_part_back(tx, &tx->slots[at]);
+		if (tx->pieces) {
+			tx->pieces[at].parts = 1;
+			send_part_back(tx, &tx->pieces[at]);
+		}
 		tx->back[tx->at_back++ & tx->mask] = at | SEND_UNSENT;
 		counter_add(&tx->unsent, 1);
 	}
 	send_back(tx);
+	rte_mempool_cache_flush(NULL, tx->config.pool);
 	/* LEFT: from here on the caller's thread collects. Partner: the acquire load in
 	 * send_harvest(). */
 	atomic_store_explicit(&tx->finished, 1, memory_order_release);

@@ -21,10 +21,11 @@ static int pair_pools(struct gdrcap_session *session, struct rte_mempool **pools
 		      struct gdrcap_error *error)
 {
 	const struct plan *plan = &session->plan;
-	/* What a send queue of the caller's has given away is back when it lies in the pool: no thread
-	 * may keep it. */
-	const bool cached =
-		!settings_lends(&session->settings) || (direction[0] != 't' && direction[0] != 'w');
+	/* What a send queue of the caller's has given away is back when it lies in the pool, or in its own
+	 * thread's cache: no other may keep any. On a wire the receiver gives them back; what a driver
+	 * does with its UMEM is its own. */
+	const bool cached = !settings_lends(&session->settings) ||
+			    (direction[0] == 't' ? !plan->umem : direction[0] != 'w');
 
 	for (uint32_t q = 0; q < session->settings.queues; q++) {
 		char name[RTE_MEMPOOL_NAMESIZE];
