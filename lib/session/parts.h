@@ -82,6 +82,7 @@ struct session_control {
 	pthread_cond_t changed;
 	bool over; /* no run, or one that is over: gdrcap_wait_end() waits for it */
 };
+enum session_ends { SESSION_ENDS_NONE, SESSION_ENDS_SOME, SESSION_ENDS_ALL };
 enum session_state { SESSION_CREATED, SESSION_RUNNING, SESSION_STOPPED };
 
 /* What frames are, and the files that they come from and go to: frames.c; `save`: workers.c. */
@@ -186,7 +187,10 @@ struct session_run {
 	_Atomic uint64_t tx_missing; /* of them, not sent when the run had ended */
 	struct quiet quiet; /* since the last change of the arrived frames, which were then: */
 	uint64_t quiet_count;
-	uint64_t quiet_bursts; /* published when it was long enough ago; 0: it was not yet */
+	uint64_t quiet_bursts;	 /* published when it was long enough ago; 0: it was not yet */
+	uint64_t ends_collected; /* bursts, when the ends of streams were last looked at: */
+	enum session_ends ends;
+	bool ends_known;
 	bool hung; /* a worker hangs in its port's driver: it is not joined, and nothing is freed */
 	_Atomic int failure;	      /* negative errno that ended the run */
 	_Atomic bool destroy_refused; /* to a log function, which has been told */

@@ -14,6 +14,17 @@ uint64_t session_sent(const struct gdrcap_session *session)
 	return sent;
 }
 
+bool session_sends_itself(const struct gdrcap_session *session)
+{
+	return session->workers.tx_count ||
+	       (session->sending.count && session->settings.rx.port[0].wire);
+}
+
+uint64_t session_handed_over(const struct gdrcap_session *session)
+{
+	return session_sent(session) + session_sending_sent(session);
+}
+
 uint64_t session_received(const struct gdrcap_session *session)
 {
 	uint64_t received = 0;

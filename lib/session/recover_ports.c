@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "session/session.h"
 
-#define PAUSE_MS 500u /* a receiver's thread answers within that, or it hardly runs at all */
+#define PAUSE_MS 500u /* a thread answers within that, or it hardly runs at all */
 #define TOLD_MOST 16u /* restarts of a port that are reported one by one */
 
 static uint64_t now_ms(void)
@@ -119,18 +119,15 @@ static void receivers_set(struct gdrcap_session *session, uint32_t p, enum rx_ph
 				      (int)phase, memory_order_release);
 }
 
-/* Waits for all of a port's receivers; false: one does not answer. */
-static bool receivers_are(const struct gdrcap_session *session, uint32_t p, int paused,
-			  uint64_t since)
+bool session_threads_are(const struct gdrcap_session *session, uint32_t p,
+			 int (*paused)(const struct gdrcap_session *session, uint32_t i),
+			 int wanted, uint64_t since)
 {
 	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
 	uint32_t q = 0;
 
 	while (q < session->settings.queues) {
-		/* After its last access to the port. Partner: the release store in rx_pause(). */
-		if (atomic_load_explicit(
-			    &session->workers.rx[p * session->settings.queues + q].paused,
-			    memory_order_acquire) == paused)
+		if (paused(session, p * session->settings.queues + q) == wanted)
 			q++;
 		else if (tsc_older(since, PAUSE_MS))
 			return false;
@@ -140,16 +137,22 @@ static bool receivers_are(const struct gdrcap_session *session, uint32_t p, int 
 	return true;
 }
 
+/* After its last access to the port. Partner: the release store in rx_pause(). */
+static int receiver_paused(const struct gdrcap_session *session, uint32_t i)
+{
+	return atomic_load_explicit(&session->workers.rx[i].paused, memory_order_acquire);
+}
+
 /* From then on the port is ours. False: a thread does not answer; all go on as before. */
 static bool receivers_pause(struct gdrcap_session *session, uint32_t p)
 {
 	const uint64_t since = rte_rdtsc();
 
 	/* One that has not left the last pause would be taken for one in this. */
-	if (!receivers_are(session, p, 0, since))
+	if (!session_threads_are(session, p, receiver_paused, 0, since))
 		return false;
 	receivers_set(session, p, RX_PAUSE);
-	if (receivers_are(session, p, 1, since))
+	if (session_threads_are(session, p, receiver_paused, 1, since))
 		return true;
 	receivers_set(session, p, RX_RUN);
 	return false;

@@ -15,7 +15,7 @@
 #include "session/answer.h"
 #include "session/session.h"
 
-#define PAUSE_MS 500u /* a queue's thread answers within that, or it hardly runs at all */
+#define BACK_MS 500u /* for slots that the caller is collecting just now */
 
 const struct port *session_sending_port(const struct gdrcap_session *session, uint32_t i)
 {
@@ -138,37 +138,24 @@ static void sending_set(struct gdrcap_session *session, uint32_t p, enum send_ph
 			(int)phase, memory_order_release);
 }
 
-static bool sending_are(const struct gdrcap_session *session, uint32_t p, int paused)
+/* After its last access to the port. Partner: the release store in send_pause(). */
+static int sending_paused(const struct gdrcap_session *session, uint32_t i)
 {
-	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
-	const uint64_t since = rte_rdtsc();
-	uint32_t q = 0;
-
-	while (q < session->settings.queues) {
-		/* After its last access to the port. Partner: the release store in send_pause(). */
-		if (atomic_load_explicit(
-			    &session->sending.queues[p * session->settings.queues + q].paused,
-			    memory_order_acquire) == paused)
-			q++;
-		else if (tsc_older(since, PAUSE_MS))
-			return false;
-		else
-			nanosleep(&tick, NULL);
-	}
-	return true;
+	return atomic_load_explicit(&session->sending.queues[i].paused, memory_order_acquire);
 }
 
 bool session_sending_pause(struct gdrcap_session *session, uint32_t p)
 {
+	const uint64_t since = rte_rdtsc();
 	uint64_t at_port = 0;
 
 	if (!session->ports.pairs[p].both)
 		return true;
 	/* One that has not left the last pause would be taken for one in this. */
-	if (!sending_are(session, p, 0))
+	if (!session_threads_are(session, p, sending_paused, 0, since))
 		return false;
 	sending_set(session, p, SEND_PAUSE);
-	if (!sending_are(session, p, 1)) {
+	if (!session_threads_are(session, p, sending_paused, 1, since)) {
 		sending_set(session, p, SEND_RUN);
 		return false;
 	}
@@ -223,7 +210,7 @@ uint32_t session_sending_back(const struct gdrcap_session *session, uint32_t i)
 		       rte_mempool_avail_count(tx->config.pool);
 		if (back != slots)
 			nanosleep(&tick, NULL);
-	} while (back != slots && !tsc_older(since, PAUSE_MS));
+	} while (back != slots && !tsc_older(since, BACK_MS));
 	return back;
 }
 

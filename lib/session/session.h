@@ -50,6 +50,11 @@ void session_sending_look(struct gdrcap_session *session);
  * thread does not answer. */
 bool session_sending_pause(struct gdrcap_session *session, uint32_t p);
 void session_sending_go_on(struct gdrcap_session *session, uint32_t p);
+/* Waits until paused() says `wanted` of each queue of port p; false: one has not within half a second of
+ * `since`. recover_ports.c. */
+bool session_threads_are(const struct gdrcap_session *session, uint32_t p,
+			 int (*paused)(const struct gdrcap_session *session, uint32_t i),
+			 int wanted, uint64_t since);
 
 /* The receivers' end, in its order: stop_receivers.c. Waits for frames that were sent and are still
  * at the ports. */
@@ -172,6 +177,11 @@ void session_moves(struct gdrcap_session *session);
 
 /* How far the run is, in frames and bursts. */
 uint64_t session_sent(const struct gdrcap_session *session);
+/* What its receivers get is what the session sends: the built-in sender's frames, or the caller's, of
+ * which only a wire's other end is known to be here. */
+bool session_sends_itself(const struct gdrcap_session *session);
+/* Those frames, whoever's: what is to arrive. */
+uint64_t session_handed_over(const struct gdrcap_session *session);
 uint64_t session_received(const struct gdrcap_session *session);
 /* Frames of our sender that have arrived, each once. */
 uint64_t session_arrived(struct gdrcap_session *session);

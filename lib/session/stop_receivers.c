@@ -29,11 +29,23 @@ void session_worker_join(struct gdrcap_session *session, struct thread *thread)
 	session->run.given_up = true;
 }
 
-/* What its receivers get is what the session sends: of the caller's sender only a wire's other end is known to. */
-static bool session_sends_itself(const struct gdrcap_session *session)
+/* The accounts are borrowed only where they have changed since: this is asked once a tick. */
+static enum session_ends ends_look(struct gdrcap_session *session)
 {
-	return session->workers.tx_count ||
-	       (session->sending.count && session->settings.rx.port[0].wire);
+	/* First: what is counted here is in the accounts. */
+	const uint64_t collected = session_bursts_collected(session);
+	const struct verdict *verdict;
+
+	if (session->run.ends_known && collected == session->run.ends_collected)
+		return session->run.ends;
+	verdict = accountant_borrow(&session->workers.accountant);
+	session->run.ends = !verdict_end_seen(verdict) ? SESSION_ENDS_NONE
+			    : verdict_ended(verdict)   ? SESSION_ENDS_ALL
+						       : SESSION_ENDS_SOME;
+	accountant_return(&session->workers.accountant);
+	session->run.ends_collected = collected;
+	session->run.ends_known = true;
+	return session->run.ends;
 }
 
 /* For how long there must be silence (`quiet`), in ms. What is left at a port is called lost where it is known
@@ -43,16 +55,19 @@ static uint32_t drain_ms(struct gdrcap_session *session)
 	const uint32_t quiet_ms = session->settings.quiet_ms;
 	uint32_t ms = session_sends_itself(session) ? quiet_ms : 0;
 
-	if (settings_validates(&session->settings)) {
-		const struct verdict *verdict = accountant_borrow(&session->workers.accountant);
-
-		if (verdict_end_seen(verdict))
-			ms = verdict_ended(verdict) ? quiet_ms : RTE_MAX(quiet_ms, DRAIN_ENDS_MS);
-		else if (session_bursts_collected(session) != session_bursts_published(session))
-			ms = quiet_ms; /* what is not judged yet may have an end */
-		accountant_return(&session->workers.accountant);
+	if (!settings_validates(&session->settings))
+		return ms;
+	switch (ends_look(session)) {
+	case SESSION_ENDS_ALL:
+		return quiet_ms;
+	case SESSION_ENDS_SOME:
+		return RTE_MAX(quiet_ms, DRAIN_ENDS_MS);
+	default:
+		/* What is not judged yet may have an end. */
+		return session_bursts_collected(session) != session_bursts_published(session)
+			       ? quiet_ms
+			       : ms;
 	}
-	return ms;
 }
 
 /*
@@ -71,8 +86,7 @@ void session_drain_wire(struct gdrcap_session *session)
 	while (!session->run.failure && !quiet_is_over(&session->run.quiet, drain_ms(session))) {
 		const uint64_t now = session_arrived(session);
 
-		if ((session_sends_itself(session) &&
-		     now >= session_sent(session) + session_sending_sent(session)) ||
+		if ((session_sends_itself(session) && now >= session_handed_over(session)) ||
 		    session_is_blocked(session, &session->run.quiet))
 			return;
 		if (session_sends_itself(session) && now != arrived)

@@ -294,13 +294,13 @@ bool session_is_blocked(struct gdrcap_session *session, struct quiet *quiet)
 	if (validate && !session->watch.stuck && !session->run.failure &&
 	    session_bursts_collected(session) != session_bursts_published(session))
 		return false;
-	sent = session_sent(session);
+	sent = session_handed_over(session);
 	arrived = session_arrived(session);
 	if (validate)
 		session_fail(session, -ETIMEDOUT,
 			     "the consumer makes no progress, so that receivers have no room for "
 			     "frames that are still at their ports: these count as lost");
-	else if (arrived < sent)
+	else if (session_sends_itself(session) && arrived < sent)
 		session_message(
 			session, GDRCAP_LOG_WARNING,
 			"%llu frames of %llu sent have not been received: there was no room "
@@ -369,9 +369,9 @@ static bool receivers_hear_nothing(struct gdrcap_session *session)
 	const uint64_t arrived = session_arrived(session);
 
 	/* Not all frames: somebody else's may come for ever. */
-	if (session->workers.tx_count && arrived >= session_sent(session))
+	if (session_sends_itself(session) && arrived >= session_handed_over(session))
 		return true;
-	if (session->workers.tx_count == 0 && session->settings.seconds_ms &&
+	if (!session_sends_itself(session) && session->settings.seconds_ms &&
 	    tsc_older(session->run.start_tsc, session->settings.seconds_ms)) {
 		/* No longer for what may still be under way. */
 		quiet_ms = 0;
@@ -395,7 +395,7 @@ static bool run_is_quiet(struct gdrcap_session *session)
 		return false;
 	if (session->workers.rx_count == 0)
 		return true;
-	if (session->workers.tx_count == 0 && !atomic_load(&session->run.ended_by_sender))
+	if (!session_sends_itself(session) && !atomic_load(&session->run.ended_by_sender))
 		return session_receivers_cut(session);
 	if (!receivers_hear_nothing(session))
 		return session_is_blocked(session, &session->run.quiet);
