@@ -52,13 +52,16 @@ static void judge_missing(struct report *report)
 	char missing[REPORT_TEXT_BYTES], asked[REPORT_TEXT_BYTES];
 
 	/* What happened to frames outranks how the run ended. */
-	if (summary->tx_missing || unsaved)
+	if (summary->tx_missing || unsaved || summary->sending_failed || summary->sending_unsent)
 		report->status = REPORT_EXIT_FRAMES;
 	if (summary->tx_missing)
 		report_error(report, REPORT_EXIT_FRAMES, "%s of %s frames not sent",
 			     report_text_count(missing, summary->tx_missing),
 			     report_text_count(asked, summary->tx_asked));
 	judge_count(report, unsaved, "not saved");
+	judge_count(report, summary->sending_failed,
+		    "submitted and taken by the port, which then could not send them");
+	judge_count(report, summary->sending_unsent, "submitted and not sent");
 }
 
 static void judge_images_count(struct report *report, uint64_t count, const char *what)
@@ -167,7 +170,7 @@ static void judge_sender(struct report *report)
 	if (summary->failed && report->error_count == 0)
 		report_error(report, REPORT_EXIT_NOT_RUN,
 			     "the run ended early; the messages say why");
-	if (summary->total.sent == 0 && report->error_count == 0)
+	if (summary->total.sent + summary->sending_sent == 0 && report->error_count == 0)
 		report_error(report, REPORT_EXIT_FRAMES,
 			     "no frame was sent: is the link up, and does the other end take "
 			     "frames?");

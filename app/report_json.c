@@ -110,6 +110,18 @@ static json_t *sender_to_json(const struct report *report)
 			 "causes", causes_to_json(report, 1));
 }
 
+/* The caller's own frames. */
+static json_t *sending_to_json(const struct gdrcap_summary *summary)
+{
+	return json_pack(
+		"{s:o, s:o, s:o, s:o, s:o, s:o}", "submitted",
+		json_count(summary->sending_submitted), "sent", json_count(summary->sending_sent),
+		"unsent", json_count(summary->sending_unsent), "bytes",
+		json_count(summary->sending_bytes), "stalled", json_count(summary->sending_stalled),
+		"failed",
+		json_count_if(summary->known & GDRCAP_HAS_SENDING_FAILED, summary->sending_failed));
+}
+
 static json_t *pool_empty_to_json(const struct gdrcap_summary *summary)
 {
 	return json_pack("{s:o, s:o}", "times", json_count(summary->pool_empty), "seconds",
@@ -294,6 +306,8 @@ static int add_summary(json_t *object, const struct report *report)
 		{ "untracked", json_count_if(numbered, s->untracked) },
 		{ "conflicts", json_count_if(numbered, s->conflicts) },
 		{ "sender", sent ? sender_to_json(report) : json_null() },
+		{ "sending",
+		  run && (s->known & GDRCAP_HAS_SENDING) ? sending_to_json(s) : json_null() },
 		{ "saved", run && saves(report) ? saved_to_json(s) : json_null() },
 		{ "clock", session ? json_text_if(s->clock) : json_null() },
 		{ "match", match_to_json(report) },

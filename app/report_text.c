@@ -156,6 +156,24 @@ static void print_sender(FILE *to, const struct report *report)
 			(double)summary->gap_p99_ns / 1e3, (double)summary->gap_max_ns / 1e3);
 }
 
+/* The caller's own frames. */
+static void print_sending(FILE *to, const struct report *report)
+{
+	const struct gdrcap_summary *summary = &report->summary;
+
+	if (!(summary->known & GDRCAP_HAS_SENDING))
+		return;
+	report_print_row(to, "submitted", summary->sending_submitted, "frames of the caller's");
+	report_print_row(to, "  sent", summary->sending_sent, "frames that the ports took");
+	report_print_row(to, "", summary->sending_bytes, "bytes in memory, without FCS");
+	report_print_row(to, "  unsent", summary->sending_unsent,
+			 "frames that waited when the run ended");
+	report_print_row(to, "  stalled", summary->sending_stalled,
+			 "polls in which a port took nothing");
+	print_row_if(to, summary->known & GDRCAP_HAS_SENDING_FAILED, "  failed",
+		     summary->sending_failed, "frames that a port took and could not send");
+}
+
 /* What the ports did not hand over. */
 static void print_port_losses(FILE *to, const struct report *report)
 {
@@ -236,12 +254,16 @@ static void print_totals(FILE *to, const struct report *report)
 	const struct gdrcap_counts *total = &summary->total;
 	char ratio[REPORT_TEXT_BYTES];
 
-	report_print_row(to, "sent", total->sent, "frames");
 	if (!report_receives(report)) {
+		print_sending(to, report);
+		if (!(summary->known & GDRCAP_HAS_TX_STALLED))
+			return;
+		report_print_row(to, "sent", total->sent, "frames");
 		report_print_row(to, "", summary->tx_bytes, "bytes in memory, without FCS");
 		print_sender(to, report);
 		return;
 	}
+	report_print_row(to, "sent", total->sent, "frames");
 	report_print_row(to, "received", total->received, "frames");
 	report_print_row(to, "", total->bytes, "bytes in memory, without FCS");
 	report_print_row(to, "valid", total->valid, "frames");
@@ -258,6 +280,7 @@ static void print_totals(FILE *to, const struct report *report)
 	print_saved(to, report);
 	if (summary->known & GDRCAP_HAS_TX_STALLED)
 		print_sender(to, report);
+	print_sending(to, report);
 	print_rate(to, summary);
 }
 
@@ -351,6 +374,7 @@ void report_print_table(FILE *to, const struct report *report)
 		print_port_rest(to, report);
 		if (report->summary.known & GDRCAP_HAS_TX_STALLED)
 			print_sender(to, report);
+		print_sending(to, report);
 		print_rate(to, &report->summary);
 		report_print_incomplete(to, report);
 	} else {
@@ -391,13 +415,13 @@ static void print_images_pass(FILE *to, const struct report *report, int colour)
 void report_print_verdict(FILE *to, const struct report *report, int colour)
 {
 	const struct gdrcap_counts *total = &report->summary.total;
+	const uint64_t sent = total->sent + report->summary.sending_sent;
 	char count[REPORT_TEXT_BYTES];
 
 	if (report->result == REPORT_PASS) {
 		if (!report_receives(report)) {
 			fprintf(to, "%sPASS%s: %s frame%s sent\n", colour ? GREEN : "",
-				colour ? PLAIN : "", report_text_count(count, total->sent),
-				plural(total->sent));
+				colour ? PLAIN : "", report_text_count(count, sent), plural(sent));
 			return;
 		}
 		if (report->image_count) {

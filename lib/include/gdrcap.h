@@ -235,7 +235,9 @@ struct gdrcap_counts {
 #define GDRCAP_HAS_LOCK 32u /* a custom layout's PRBS: lock_lost */
 #define GDRCAP_HAS_PACE 64u /* the sender keeps to a rate or to times: gap errors */
 #define GDRCAP_HAS_TX_ERROR 128u
-#define GDRCAP_HAS_STALE 256u /* the stale-read detector is on */
+#define GDRCAP_HAS_STALE 256u	/* the stale-read detector is on */
+#define GDRCAP_HAS_SENDING 512u /* there are send queues of the caller's: sending_* */
+#define GDRCAP_HAS_SENDING_FAILED 1024u
 
 /**
  * Results so far, or of the run. Every frame came whole, once and in order, as far as anybody can
@@ -318,6 +320,14 @@ struct gdrcap_summary {
 			     * the receiving thread has seen it, some us later or, without a core,
 			     * when it has one. Slots go back in the order of the batches, so one that
 			     * the caller keeps has those of all later batches counted with it */
+
+	/* The caller's own frames (`sender: host`), of all send queues together:
+	 * gdrcap_get_tx_counts() has them of each, with what they say. submitted = sent + unsent +
+	 * those that wait; when the run has ended none waits. */
+	uint64_t sending_submitted, sending_sent, sending_unsent;
+	uint64_t sending_bytes;	  /**< of those sent, in memory (without FCS) */
+	uint64_t sending_stalled; /**< polls in which a port took nothing of what was to be sent */
+	uint64_t sending_failed;  /**< of those sent: that a port then said it could not send */
 };
 int gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary,
 		       size_t size);

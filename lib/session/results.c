@@ -229,6 +229,7 @@ static void summary_fill(const struct gdrcap_session *session, struct gdrcap_sum
 	accountant_return(accountant_of(session));
 	summary_losses(session, summary);
 	summary_sender(session, summary);
+	session_sending_summary(session, summary);
 	summary_saved(session, summary);
 	summary->seconds = summary_seconds(session);
 	if (summary->seconds > 0) {

@@ -239,21 +239,13 @@ struct gdrcap_tx *gdrcap_get_tx(struct gdrcap_session *session, uint32_t index)
 	return index < session->sending.count ? &session->sending.queues[index] : NULL;
 }
 
-int gdrcap_get_tx_counts(const struct gdrcap_session *session, uint32_t index,
-			 struct gdrcap_tx_counts *counts, size_t size)
+static struct gdrcap_tx_counts queue_counts(const struct gdrcap_session *session, uint32_t index)
 {
-	const int ret = answer_check(session, "session", counts, size);
+	const struct gdrcap_tx *tx = &session->sending.queues[index];
 	struct gdrcap_tx_counts all = { 0 };
 	struct port_counters port = { 0 };
-	const struct gdrcap_tx *tx;
 	uint64_t from, to;
 
-	if (ret < 0)
-		return ret;
-	if (index >= session->sending.count)
-		return -ENOENT;
-	LOG_SCOPE(&session->log);
-	tx = &session->sending.queues[index];
 	/* In the order of a frame's way, backwards: none is counted at two places. */
 	all.at_port = atomic_load_explicit(&tx->at_port, memory_order_relaxed);
 	all.unsent = atomic_load_explicit(&tx->unsent, memory_order_acquire);
@@ -277,6 +269,46 @@ int gdrcap_get_tx_counts(const struct gdrcap_session *session, uint32_t index,
 		all.failed = all.failed_known ? port.tx_error : 0;
 		all.failed += session->ports.pairs[index / session->settings.queues].tx_unwritten;
 	}
+	return all;
+}
+
+int gdrcap_get_tx_counts(const struct gdrcap_session *session, uint32_t index,
+			 struct gdrcap_tx_counts *counts, size_t size)
+{
+	const int ret = answer_check(session, "session", counts, size);
+	struct gdrcap_tx_counts all;
+
+	if (ret < 0)
+		return ret;
+	if (index >= session->sending.count)
+		return -ENOENT;
+	LOG_SCOPE(&session->log);
+	all = queue_counts(session, index);
 	answer_give(counts, size, &all, sizeof(all));
 	return 0;
+}
+
+void session_sending_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary)
+{
+	bool known = true;
+
+	for (uint32_t i = 0; i < session->sending.count; i++) {
+		const struct gdrcap_tx_counts counts = queue_counts(session, i);
+
+		summary->sending_submitted += counts.submitted;
+		summary->sending_sent += counts.sent;
+		summary->sending_unsent += counts.unsent;
+		summary->sending_bytes += counts.bytes;
+		summary->sending_stalled += counts.stalled;
+		summary->sending_failed += counts.failed;
+		/* A port's are told with its first queue. */
+		known &= counts.failed_known || i % session->settings.queues;
+	}
+	if (session->sending.count == 0)
+		return;
+	summary->known |= GDRCAP_HAS_SENDING;
+	if (known)
+		summary->known |= GDRCAP_HAS_SENDING_FAILED;
+	else
+		summary->sending_failed = 0;
 }

@@ -40,6 +40,8 @@ void *session_sending_gpu_words(const struct gdrcap_session *session, uint32_t i
 /* Ends the run where a kernel submitted what it never had. */
 void session_watch_sending(struct gdrcap_session *session);
 void session_sending_gpu_judge(struct gdrcap_session *session);
+/* What became of the caller's frames, over all queues; see struct gdrcap_summary. */
+void session_sending_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary);
 /* Says what was not sent. */
 void session_sending_judge(struct gdrcap_session *session);
 /* The link of sending port p is down, or up. */

@@ -7,6 +7,7 @@ from typing import Any, Callable, Optional, Union
 
 SCHEMA = "gdrcap.summary/1"
 _NIC_MISSED, _NIC_ERROR, _TX_STALLED, _LOSS, _LOCK, _PACE, _TX_ERROR, _STALE = 1, 2, 4, 16, 32, 64, 128, 256
+_SENDING, _SENDING_FAILED = 512, 1024
 _MEMORY = ("auto", "device", "pinned", "host")
 _STEPS = ("passed", "failed", "skipped")
 ENDS = ("complete", "newer", "timeout", "stopped")
@@ -60,6 +61,11 @@ def _sender(summary: Row, causes: list[Row]) -> Row:
         "starved": _count(summary["tx_starved"]), "errors": _count(summary["tx_error"], known & _TX_ERROR),
         "causes": _causes(causes, True),
     }
+
+
+def _sending(summary: Row) -> Row:
+    row = {key: _count(summary["sending_" + key]) for key in ("submitted", "sent", "unsent", "bytes", "stalled")}
+    return {**row, "failed": _count(summary["sending_failed"], summary["known"] & _SENDING_FAILED)}
 
 
 def _all(get: Get, key: str) -> list[str]:
@@ -149,6 +155,8 @@ class _Judge:
             self.errors.append("%s of %s frames not sent" % (format(summary["tx_missing"], ","),
                                                             format(summary["tx_asked"], ",")))
         self.count(summary["save_missed"] + summary["damaged_missed"], "not saved")
+        self.count(summary["sending_failed"], "submitted and taken by the port, which then could not send them")
+        self.count(summary["sending_unsent"], "submitted and not sent")
 
     def images(self, summary: Row, images: list[Row]) -> None:
         for key in ("incomplete", "dropped", "skipped"):
@@ -193,7 +201,7 @@ class _Judge:
             self.count(summary["tx_error"], "taken by the port, which then could not send them")
         self.sending(summary)
         self.first(summary["failed"], "the run ended early; the messages say why")
-        self.first(summary["total"]["sent"] == 0, "no frame was sent: is the link up, and does the other end take "
+        self.first(summary["total"]["sent"] + summary["sending_sent"] == 0, "no frame was sent: is the link up, and does the other end take "
                    "frames?")
 
 
@@ -244,6 +252,7 @@ def summarize(results: Row, get: Get, version: str, state: str, steps: list[Row]
         "restarts": _count(total["restarts"], numbered), "untracked": _count(s["untracked"], numbered),
         "conflicts": _count(s["conflicts"], numbered),
         "sender": _sender(s, causes) if sent else None,
+        "sending": _sending(s) if ran and known & _SENDING else None,
         "saved": {"frames": _count(s["saved"]), "missed": _count(s["save_missed"]),
                   "damaged_frames": _count(s["damaged_saved"]), "damaged_missed": _count(s["damaged_missed"])}
         if ran and saves else None,

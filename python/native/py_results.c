@@ -87,6 +87,12 @@ static const struct member summary_members[] = {
 	OF(gdrcap_summary, cut, COUNT),
 	OF(gdrcap_summary, pool_empty, COUNT),
 	OF(gdrcap_summary, pool_empty_seconds, REAL),
+	OF(gdrcap_summary, sending_submitted, COUNT),
+	OF(gdrcap_summary, sending_sent, COUNT),
+	OF(gdrcap_summary, sending_unsent, COUNT),
+	OF(gdrcap_summary, sending_bytes, COUNT),
+	OF(gdrcap_summary, sending_stalled, COUNT),
+	OF(gdrcap_summary, sending_failed, COUNT),
 	END,
 };
 static const struct member cause_members[] = {

@@ -95,7 +95,7 @@ def run_json(*arguments, expect=0, **options):
 
 KEYS = ("schema version command result ports tx_ports pattern frame_size seconds frames filtered "
         "bytes lost_by tx_stalled bits stale cut pool_empty queue_restarts clock match steering rate memory blocks "
-        "cores images queues streams damage stages errors messages").split()
+        "cores sender sending images queues streams damage stages errors messages").split()
 
 
 def check_summary(summary, context=""):
@@ -106,6 +106,20 @@ def check_summary(summary, context=""):
         assert summary["errors"], "fails without a reason: %s" % context
     if summary["result"] == "pass":
         assert not summary["errors"], context
+    if summary["sending"]:
+        check_sending(summary, context)
+
+
+def check_sending(summary, context=""):
+    """Every frame that a caller submitted is accounted for."""
+    sending = summary["sending"]
+    known = sending["sent"] + sending["unsent"]
+    assert sending["submitted"] == known or (summary["result"] == "running" and sending["submitted"] > known), \
+        "submitted = sent + unsent: %s, %s" % (sending, context)
+    assert (sending["failed"] or 0) <= sending["sent"], (sending, context)
+    assert 60 * sending["sent"] <= sending["bytes"], (sending, context)
+    if sending["unsent"] or sending["failed"]:
+        assert summary["result"] != "pass", (sending, context)
 
 
 def check_identities(summary, context=""):

@@ -166,6 +166,7 @@ static void test_json_pass(void **state)
 		"\"sender\":{\"asked\":{\"gbps\":null,\"mpps\":null,\"seconds\":null,\"frames\":null},"
 		"\"gbps\":0.0,\"mpps\":0.0,\"seconds\":0.0,\"frames\":10000000,\"bytes\":0,"
 		"\"gap_error_ns\":null,\"starved\":0,\"errors\":null,\"causes\":{}},"
+		"\"sending\":null,"
 		"\"saved\":null,\"clock\":null,\"match\":{\"rules\":[],\"applied\":\"none\"},"
 		"\"steering\":null,"
 		"\"ended_by_sender\":false,"
@@ -254,7 +255,7 @@ static void test_json_not_run(void **state)
 		"seconds",    "frames",	   "filtered",	     "bytes",  "lost_by",
 		"tx_stalled", "bits",	   "rate",	     "memory", "blocks",
 		"cores",      "stale",	   "queue_restarts", "clock",  "steering",
-		"restarts",   "untracked", "conflicts",	     "cut"
+		"restarts",   "untracked", "conflicts",	     "cut",    "sending"
 	};
 	json_t *object;
 
@@ -577,6 +578,43 @@ static void test_json_hostile(void **state)
 	json_decref(object);
 }
 
+/* The caller's own frames, on their own and beside what came. */
+static void test_sending(void **state)
+{
+	static const char counts[] =
+		"\"sending\":{\"submitted\":12,\"sent\":9,\"unsent\":3,\"bytes\":900,"
+		"\"stalled\":77,\"failed\":2}";
+
+	report.summary.known |= GDRCAP_HAS_SENDING | GDRCAP_HAS_SENDING_FAILED;
+	report.summary.sending_submitted = 12;
+	report.summary.sending_sent = 9;
+	report.summary.sending_unsent = 3;
+	report.summary.sending_bytes = 900;
+	report.summary.sending_stalled = 77;
+	report.summary.sending_failed = 2;
+	report_judge(&report);
+	assert_int_equal(report.result, REPORT_FAIL);
+	assert_int_equal(report.status, REPORT_EXIT_FRAMES);
+	assert_printed(print_json, counts);
+	assert_printed(print_json, "\"2 frames submitted and taken by the port, which then could "
+				   "not send them\",\"3 frames submitted and not sent\"");
+	assert_printed(print_table, " 12  frames of the caller's\n");
+	assert_printed(print_table, " 3  frames that waited when the run ended\n");
+	assert_printed(print_table, " 2  frames that a port took and could not send\n");
+	/* A driver that does not tell. */
+	report.summary.known &= ~GDRCAP_HAS_SENDING_FAILED;
+	report.summary.sending_failed = 0;
+	assert_printed(print_json, "\"failed\":null}");
+	assert_not_printed(print_table, "a port took and could not send");
+	/* Nothing else is sent or received. */
+	report.summary.known &= ~GDRCAP_HAS_TX_STALLED;
+	assert_int_equal(gdrcap_config_set(config, "port", NULL, NULL), 0);
+	assert_printed(print_table, " 12  frames of the caller's\n");
+	assert_not_printed(print_table, "tx stalled");
+	report.queue_count = 0;
+	assert_not_printed(print_table, "received");
+}
+
 static void test_json_running(void **state)
 {
 	json_t *object;
@@ -822,6 +860,7 @@ int main(void)
 		cmocka_unit_test_setup(test_json_large, setup),
 		cmocka_unit_test_setup(test_json_hostile, setup),
 		cmocka_unit_test_setup(test_json_running, setup),
+		cmocka_unit_test_setup(test_sending, setup),
 		cmocka_unit_test_setup(test_full_disk, setup),
 		cmocka_unit_test(test_judge),
 		cmocka_unit_test_setup(test_judge_missing, setup),
