@@ -75,13 +75,14 @@ uint32_t af_packet_cut(const struct af_packet_ring *ring)
 	return ring->slot_bytes > RECEIVED_AT ? ring->slot_bytes - RECEIVED_AT : 0;
 }
 
-int af_packet_flush(int socket)
+int af_packet_flush(int socket, bool *moved)
 {
 	ssize_t ret;
 
-	do
+	do {
 		ret = sendto(socket, NULL, 0, MSG_DONTWAIT, NULL, 0);
-	while (ret > 0 || (ret < 0 && errno == EINTR));
+		*moved |= ret > 0;
+	} while (ret > 0 || (ret < 0 && errno == EINTR));
 	return ret < 0 ? -errno : 0;
 }
 

@@ -38,9 +38,9 @@ uint32_t af_packet_room(const struct af_packet_ring *ring);
 /*
  * Has the kernel send what the driver has put into a socket's ring. 0: nothing is left there. The
  * driver asks once for each burst and takes no for yes: what the kernel then had no room for, or dropped,
- * stays in the ring until the next burst, and behind the last one for ever.
+ * stays in the ring until the next burst, and behind the last one for ever. *moved: set where some left.
  */
-int af_packet_flush(int socket);
+int af_packet_flush(int socket, bool *moved);
 /* A received frame of so many bytes in memory, or more, may have been longer. */
 uint32_t af_packet_cut(const struct af_packet_ring *ring);
 

@@ -14,6 +14,9 @@
  * mmap() is led through here; without it the connection is refused. What the peer writes into that
  * memory, the driver still believes: see the README on who may connect.
  *
+ * The memory that a connection is made of is noted where it is mapped, a client's own in
+ * memif_init_regions_and_queues(): memif_rings.h looks into it.
+ *
  * How it is linked: as lib/memory/dmabuf.h says of ibv_reg_mr_iova2(), with -Wl,--wrap=NAME. It
  * needs the driver as an archive; the functions that meet are in two of its files. All other calls
  * of mmap() in what is linked so come by too, and are passed on as they are. Read in DPDK 22.11, run
@@ -30,6 +33,7 @@
 
 #include "base/log.h"
 #include "base/thread.h"
+#include "port/memif_rings.h"
 
 struct rte_eth_dev;
 
@@ -38,16 +42,20 @@ void __real_memif_free_regions(struct rte_eth_dev *device);
 void __wrap_memif_free_regions(struct rte_eth_dev *device);
 int __real_memif_connect(struct rte_eth_dev *device);
 int __wrap_memif_connect(struct rte_eth_dev *device);
+int __real_memif_init_regions_and_queues(struct rte_eth_dev *device);
+int __wrap_memif_init_regions_and_queues(struct rte_eth_dev *device);
 void *__real_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
 void *__wrap_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
 void *__real_mmap64(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
 void *__wrap_mmap64(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
 
 static _Thread_local bool connecting;
+static _Thread_local const struct rte_eth_dev *mapping_for; /* NULL: it is not memif that maps */
 
 void __wrap_memif_free_regions(struct rte_eth_dev *device)
 {
 	threads_go_round();
+	memif_rings_forget(device);
 	__real_memif_free_regions(device);
 }
 
@@ -56,8 +64,20 @@ int __wrap_memif_connect(struct rte_eth_dev *device)
 	int ret;
 
 	connecting = true;
+	mapping_for = device;
 	ret = __real_memif_connect(device);
+	mapping_for = NULL;
 	connecting = false;
+	return ret;
+}
+
+int __wrap_memif_init_regions_and_queues(struct rte_eth_dev *device)
+{
+	int ret;
+
+	mapping_for = device;
+	ret = __real_memif_init_regions_and_queues(device);
+	mapping_for = NULL;
 	return ret;
 }
 
@@ -94,14 +114,23 @@ static bool may_map(size_t bytes, int fd)
 	return false;
 }
 
+static void *mapped(void *at, size_t bytes, int fd)
+{
+	if (mapping_for && fd >= 0 && at != MAP_FAILED)
+		memif_rings_mapped(mapping_for, at, bytes);
+	return at;
+}
+
 void *__wrap_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
-	return may_map(bytes, fd) ? __real_mmap(address, bytes, protection, flags, fd, offset)
-				  : MAP_FAILED;
+	if (!may_map(bytes, fd))
+		return MAP_FAILED;
+	return mapped(__real_mmap(address, bytes, protection, flags, fd, offset), bytes, fd);
 }
 
 void *__wrap_mmap64(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
-	return may_map(bytes, fd) ? __real_mmap64(address, bytes, protection, flags, fd, offset)
-				  : MAP_FAILED;
+	if (!may_map(bytes, fd))
+		return MAP_FAILED;
+	return mapped(__real_mmap64(address, bytes, protection, flags, fd, offset), bytes, fd);
 }

@@ -17,6 +17,7 @@
 #include "port/af_packet.h"
 #include "port/interface.h"
 #include "port/kernel_drops.h"
+#include "port/memif_stop.h"
 #include "port/port_join.h"
 
 #define L2_OVERHEAD (RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN)
@@ -351,7 +352,7 @@ void port_stop(struct port *port)
 	if (!port->started)
 		return;
 	port->started = false;
-	ret = rte_eth_dev_stop(port->id);
+	ret = port->facts->joins ? memif_stop(port->id) : rte_eth_dev_stop(port->id);
 	if (ret < 0)
 		log_warning("port %s does not stop: %s", port->name, rte_strerror(-ret));
 }

@@ -13,6 +13,7 @@
 #include <rte_log.h>
 
 #include "base/log.h"
+#include "port/memif_stop.h"
 
 #define NOBODY_MS 5000u
 #define ANSWER_MS 20000u /* the other process may hardly get a core */
@@ -96,7 +97,7 @@ static enum joined join_once(const struct port *port)
 		return JOIN_TURNED_AWAY;
 	joined = join_wait(port, before);
 	if (joined != JOINED)
-		(void)rte_eth_dev_stop(port->id);
+		(void)memif_stop(port->id);
 	return joined;
 }
 

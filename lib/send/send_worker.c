@@ -21,7 +21,7 @@
 #define SEND_WAKE_US 200u
 #define SEND_SLEEP_MOST_US 2000u
 /* What was submitted before a stop is offered to the port for so long. */
-#define SEND_STOP_MS 50u
+#define SEND_STOP_MS 40u
 
 static uint64_t send_ticks(const struct gdrcap_tx *tx, uint32_t us)
 {

@@ -11,12 +11,15 @@
 #include "base/patience.h"
 #include "port/af_packet.h"
 #include "port/kernel_drops.h"
+#include "port/memif_rings.h"
 #include "session/session.h"
 
 /* So much of the time between two looks counts at most: this process may have been stopped. */
 #define LOOK_MOST_S 1u
 #define LINGER_MS 500u
-#define FLUSH_MS 1000u
+#define FLUSH_MS 1000u /* all in all */
+#define SETTLE_MS 30u  /* and SEND_STOP_MS before: a stop takes 100 ms where nothing moves */
+#define SETTLE_LOOKS 20u
 
 static struct session_trying senders_look(const struct gdrcap_session *session)
 {
@@ -98,68 +101,134 @@ static uint64_t queue_last(const struct gdrcap_session *session, uint32_t i)
 				    memory_order_relaxed);
 }
 
-/* 0, or why the kernel does not send what is left in the rings of AF_PACKET's sockets. */
-static int rings_flush(const struct gdrcap_session *session)
+/* What sending ports were given and did not leave yet. */
+struct left {
+	int error;	 /* the kernel keeps some of an AF_PACKET socket's, and why; or 0 */
+	uint64_t places; /* of memifs' rings, that the other ends have not taken */
+	bool waits; /* for a memif of which that is not known, some time after its last frame */
+	bool moved; /* some have left just now */
+	const struct port *port; /* of the last of them */
+};
+
+static int socket_of(const struct port *port, uint32_t queue)
 {
-	int ret = 0;
+	return port->drops && port_name_is_af_packet(port->name)
+		       ? kernel_drops_socket(port->drops, queue)
+		       : -1;
+}
 
-	for (uint32_t i = 0; ret == 0 && i < queues_count(session); i++) {
+/* What is left in the rings of AF_PACKET's sockets. */
+static void sockets_flush(const struct gdrcap_session *session, struct left *left)
+{
+	for (uint32_t i = 0; left->error == 0 && i < queues_count(session); i++) {
 		const struct port *port = session_sending_port(session, i);
-		const int fd =
-			port->drops && port_name_is_af_packet(port->name)
-				? kernel_drops_socket(port->drops, i % session->settings.queues)
-				: -1;
+		const int fd = socket_of(port, i % session->settings.queues);
 
-		if (fd >= 0)
-			ret = af_packet_flush(fd);
+		if (fd < 0)
+			continue;
+		left->error = af_packet_flush(fd, &left->moved);
+		if (left->error)
+			left->port = port;
 	}
-	return ret;
+}
+
+/* A memif's memory goes with the one who leaves, and with it what the other end has not taken out of
+ * it; unless that has left itself. */
+static void memifs_look(const struct gdrcap_session *session, struct left *left)
+{
+	const uint32_t queues = session->settings.queues;
+
+	if (session->workers.rx_count && !session->sending.count)
+		return;
+	for (uint32_t i = 0; i < queues_count(session); i += queues) {
+		const struct port *port = session_sending_port(session, i);
+		uint64_t last = 0, places;
+
+		for (uint32_t q = 0; q < queues; q++)
+			last = RTE_MAX(last, queue_last(session, i + q));
+		if (!last || !port->facts->joins || !port_link_up(port))
+			continue;
+		if (!memif_rings_left(port->id, port_name_listens(port->name), queues, &places)) {
+			left->waits |= !tsc_older(last, LINGER_MS);
+			continue;
+		}
+		left->places += places;
+		if (places)
+			left->port = port;
+	}
+}
+
+static struct left senders_left(const struct gdrcap_session *session)
+{
+	struct left left = { 0 };
+
+	sockets_flush(session, &left);
+	memifs_look(session, &left);
+	return left;
 }
 
 void session_sending_kick(const struct gdrcap_session *session)
 {
+	struct left left = { 0 };
+
 	if (session->sending.count)
-		(void)rings_flush(session);
+		sockets_flush(session, &left);
 }
 
-void session_senders_flush(struct gdrcap_session *session)
+static void left_tell(struct gdrcap_session *session, const struct left *left)
 {
-	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
-	struct patience patience;
-	int ret;
-
-	if (session->run.failure)
+	if (left->places)
+		session_message(
+			session, GDRCAP_LOG_WARNING,
+			"port %s: up to %llu of the last frames are lost: its other end has "
+			"not taken them and took none for a while before this end left",
+			left->port->name, (unsigned long long)left->places);
+	if (left->error == 0)
 		return;
-	patience_begin(&patience);
-	while ((ret = rings_flush(session)) < 0 && !patience_ends(&patience, FLUSH_MS, NULL, NULL))
-		nanosleep(&tick, NULL);
-	if (ret == 0)
-		return;
-	session->run.failure = ret;
+	session->run.failure = left->error;
 	session_message(session, GDRCAP_LOG_ERROR,
 			"port %s: the last frames that it was given are still with the kernel, "
 			"which does not send them: %s; is the link up, and does the other end take "
 			"frames of this length (ip -d link show; MTU)?",
-			session_sending_port(session, 0)->name, strerror(-ret));
+			left->port->name, strerror(-left->error));
 }
 
-/*
- * A memif's memory goes with the one who leaves, and with it what the peer has not taken out of it;
- * the driver tells nobody what that is. So the peer gets some time for the last frames, unless it
- * has left itself.
- */
-void session_senders_linger(struct gdrcap_session *session)
+/* For so long nothing moves before it is given up. The caller's stop is to return soon. */
+static uint32_t settle_ms(const struct gdrcap_session *session, const struct left *left)
+{
+	return session->sending.count ? SETTLE_MS : left->error ? FLUSH_MS : LINGER_MS;
+}
+
+void session_senders_settle(struct gdrcap_session *session)
 {
 	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
-	uint64_t last = 0;
+	struct patience patience, all;
+	struct left left;
+	uint64_t before = 0;
+	unsigned int looks = 0;
 
-	for (uint32_t i = 0; i < queues_count(session); i++)
-		if (session_sending_port(session, i)->facts->joins &&
-		    (session->workers.rx_count == 0 || session->sending.count))
-			last = RTE_MAX(last, queue_last(session, i));
-	while (last && !session->run.failure && !tsc_older(last, LINGER_MS) &&
-	       port_link_up(session_sending_port(session, 0)))
+	if (session->run.failure)
+		return;
+	patience_begin(&patience);
+	patience_begin(&all);
+	for (;;) {
+		left = senders_left(session);
+		if (left.error == 0 && left.places == 0 && !left.waits)
+			return;
+		if (left.waits || left.moved || left.places < before) {
+			patience_begin(&patience);
+			looks = 0;
+		}
+		before = left.places;
+		/* Looks: a thread that had no core before has had one when this one slept so often. */
+		if (looks++ >= SETTLE_LOOKS &&
+		    patience_ends(&patience, settle_ms(session, &left), NULL, NULL))
+			break;
+		if (patience_ends(&all, FLUSH_MS, NULL, NULL))
+			break;
 		nanosleep(&tick, NULL);
+	}
+	left_tell(session, &left);
 }
 
 /* What the run's end left unsent. Where `seconds` ended it, that was asked for too; one who stops

@@ -161,10 +161,9 @@ bool session_leave(struct guest *guest);
 
 /* Fails a replay whose ports take nothing any more, nor did. Between two looks pass 100 ms. */
 void session_senders_watch(struct gdrcap_session *session);
-/* After the last frame: fails the run where the kernel keeps some. */
-void session_senders_flush(struct gdrcap_session *session);
-/* After that: returns within half a second. */
-void session_senders_linger(struct gdrcap_session *session);
+/* After the last frame: waits while kernels and memifs' other ends take what ports were given, and says
+ * what they left. Fails the run where a kernel keeps some. */
+void session_senders_settle(struct gdrcap_session *session);
 /* The senders' books are closed: says what is missing. senders.c. */
 void session_senders_judge(struct gdrcap_session *session);
 /* Once the senders have ended. */

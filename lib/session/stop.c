@@ -455,8 +455,7 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 		if (!atomic_load(&session->run.ending))
 			session_watch_interfaces(session);
 		senders_stop(session);
-		session_senders_flush(session);
-		session_senders_linger(session);
+		session_senders_settle(session);
 		session_watch_file(session);
 		session_drain_wire(session);
 		session_receivers_stop(session);

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Rings of memif connections. The client makes them, side by side at the beginning of its memory: one
+ * for each queue from client to server, then one for each of the other direction. Of the first kind
+ * the client moves `head` as it fills places, and the server `tail` as it has taken them. Of the
+ * second the client moves `head` as it gives empty places, and the server `tail` as it fills them: all
+ * was taken when the client has given all of the ring's again, as DPDK's does at once.
+ *
+ * The other end may write there what it likes: nothing of it is believed but as a number that is told,
+ * and nothing is read outside of the mapping.
+ */
+#include "port/memif_rings.h"
+
+#include <pthread.h>
+
+#include <ethdev_driver.h>
+#include <rte_common.h>
+
+#define COOKIE 0x3E31F20u
+#define AT_HEAD 6u
+#define AT_TAIL ((size_t)RTE_CACHE_LINE_SIZE)
+#define AT_PLACES ((size_t)2 * RTE_CACHE_LINE_SIZE)
+#define PLACE_BYTES 16u
+#define PLACES_LOG2_MOST 14u
+#define MAPPINGS 64u
+
+static struct mapping {
+	const struct rte_eth_dev *device; /* NULL: none */
+	const uint8_t *base;
+	size_t bytes;
+} mappings[MAPPINGS];
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct mapping *mapping_of(const struct rte_eth_dev *device)
+{
+	for (uint32_t i = 0; i < MAPPINGS; i++)
+		if (mappings[i].device == device)
+			return &mappings[i];
+	return NULL;
+}
+
+void memif_rings_mapped(const struct rte_eth_dev *device, const void *base, size_t bytes)
+{
+	struct mapping *mapping;
+
+	pthread_mutex_lock(&lock);
+	mapping = mapping_of(device) ? NULL : mapping_of(NULL);
+	if (mapping)
+		*mapping = (struct mapping){ device, base, bytes };
+	pthread_mutex_unlock(&lock);
+}
+
+void memif_rings_forget(const struct rte_eth_dev *device)
+{
+	struct mapping *mapping;
+
+	pthread_mutex_lock(&lock);
+	mapping = mapping_of(device);
+	if (mapping)
+		*mapping = (struct mapping){ 0 };
+	pthread_mutex_unlock(&lock);
+}
+
+static bool is_ring(const struct mapping *mapping, size_t at)
+{
+	return at <= mapping->bytes && mapping->bytes - at >= AT_PLACES &&
+	       __atomic_load_n((const uint32_t *)(mapping->base + at), __ATOMIC_RELAXED) == COOKIE;
+}
+
+static uint16_t word(const struct mapping *mapping, size_t at)
+{
+	return __atomic_load_n((const uint16_t *)(mapping->base + at), __ATOMIC_RELAXED);
+}
+
+/* Places of each ring: where there is a second one says how long the first is. 0: not known. */
+static uint32_t places_of(const struct mapping *mapping)
+{
+	for (uint32_t log2 = 0; is_ring(mapping, 0) && log2 <= PLACES_LOG2_MOST; log2++)
+		if (is_ring(mapping, AT_PLACES + ((size_t)PLACE_BYTES << log2)))
+			return 1u << log2;
+	return 0;
+}
+
+static uint32_t rings_of(const struct mapping *mapping, size_t step)
+{
+	uint32_t count = 0;
+
+	while (count < 2 * RTE_MAX_QUEUES_PER_PORT && is_ring(mapping, count * step))
+		count++;
+	return count;
+}
+
+static bool rings_left(const struct mapping *mapping, bool server, uint32_t queues, uint64_t *left)
+{
+	const uint32_t places = places_of(mapping);
+	const size_t step = AT_PLACES + (size_t)PLACE_BYTES * places;
+	const uint32_t count = places ? rings_of(mapping, step) : 0;
+
+	if (count < 2 || count < queues)
+		return false;
+	*left = 0;
+	for (uint32_t i = 0; i < queues; i++) {
+		const size_t at = (server ? count - queues + i : i) * step;
+		const uint16_t filled =
+			(uint16_t)(word(mapping, at + AT_HEAD) - word(mapping, at + AT_TAIL));
+
+		if (filled > places)
+			return false;
+		*left += server ? places - filled : filled;
+	}
+	return true;
+}
+
+bool memif_rings_left(uint16_t port, bool server, uint32_t queues, uint64_t *left)
+{
+	const struct mapping *mapping;
+	bool known = false;
+
+	pthread_mutex_lock(&lock);
+	mapping = mapping_of(&rte_eth_devices[port]);
+	if (mapping)
+		known = rings_left(mapping, server, queues, left);
+	pthread_mutex_unlock(&lock);
+	return known;
+}
