@@ -19,6 +19,12 @@ int settings_check_sender(const struct settings *settings, struct gdrcap_error *
 		  "pcap: a file is played by the built-in sender; leave it out, or sender: host or gpu" },
 		{ settings->streams != 0,
 		  "streams: are those of the built-in sender; leave it out, or sender: host or gpu" },
+		{ settings->rate.value > 0,
+		  "rate: is kept by the built-in sender; of the caller's frames each has its own time "
+		  "(time_ns): leave it out, or sender: host or gpu" },
+		{ settings->speed.value > 0,
+		  "speed: is of a file that the built-in sender plays; of the caller's frames each has "
+		  "its own time (time_ns): leave it out, or sender: host or gpu" },
 		{ settings->frames && !settings->rx.count,
 		  "frames: are those received, or the built-in sender's; here the caller submits as "
 		  "many as he wants: leave it out" },

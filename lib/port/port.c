@@ -234,6 +234,17 @@ static const char *configure_remedy(int code)
 	return "";
 }
 
+/* Of drivers whose devargs say how many there are: how to have more. */
+static const char *queues_more(const struct port *port)
+{
+	if (port_name_is_af_packet(port->name))
+		return ", or give the port as many: qpairs=N in its name";
+	return strcmp(port->facts->prefix, "net_af_xdp") == 0
+		       ? ", or give the port as many: queue_count=N in its name, of an interface "
+			 "that has them (ethtool -l)"
+		       : "";
+}
+
 int port_configure(struct port *port, const struct port_queues *queues, struct gdrcap_error *error)
 {
 	struct rte_eth_conf conf;
@@ -249,9 +260,9 @@ int port_configure(struct port *port, const struct port_queues *queues, struct g
 		return error_set(
 			error, -EINVAL,
 			"port %s (%s) has %u receive and %u send queues, %u and %u are asked "
-			"for; lower --queues",
+			"for; lower queues%s",
 			port->name, info.driver_name, info.max_rx_queues, info.max_tx_queues,
-			queues->rx_queues, queues->tx_queues);
+			queues->rx_queues, queues->tx_queues, queues_more(port));
 	ret = frames_fit(port, queues, info.if_index, error);
 	if (ret < 0)
 		return ret;

@@ -18,17 +18,6 @@
 #define PAUSE_MS 500u /* a thread answers within that, or it hardly runs at all */
 #define TOLD_MOST 16u /* restarts of a port that are reported one by one */
 
-static uint64_t now_ms(void)
-{
-	return rte_rdtsc() / (rte_get_tsc_hz() / 1000);
-}
-
-/* Others have no queues that a card can end in an error. */
-static bool is_card(const struct port *port)
-{
-	return port->open && port->facts->writes == DRIVER_WRITES_DMA;
-}
-
 /* "receive queue 0 was", "receive queues 1, 3 were". */
 static const char *queues_were(uint32_t queues, char *text, size_t bytes)
 {
@@ -91,7 +80,7 @@ static bool sample_take(const struct gdrcap_session *session, uint32_t p,
 	session_ports_unlock(session);
 	if (ret != 0)
 		return false;
-	sample->ms = now_ms();
+	sample->ms = recover_now_ms();
 	sample->queues = queues;
 	sample->stays = rte_eth_rx_burst_mode_get(pair->rx.id, 0, &mode) == 0 &&
 			strstr(mode.info, "Vector");
@@ -314,87 +303,6 @@ static void receiver_look(struct gdrcap_session *session, uint32_t p)
 		port_heal(session, p, &found);
 }
 
-/* ---- senders ---- */
-
-static void sender_stuck(struct gdrcap_session *session, const struct session_pair *pair,
-			 uint32_t q)
-{
-	struct xstats_values values;
-	char why[160] = "is the other end there, and does it receive? ethtool and dmesg say more";
-
-	session_ports_lock(session);
-	xstats_read(&pair->tx_xstats, &values);
-	session_ports_unlock(session);
-	if (pair->recover.tx_failing)
-		snprintf(why, sizeof(why),
-			 "the queue is in error and the driver cannot start it "
-			 "again; dmesg has the card's words");
-	else if (xstats_known(&values, XSTATS_PAUSE_RX) && values.count[XSTATS_PAUSE_RX])
-		snprintf(why, sizeof(why),
-			 "the other side holds it up with pause frames (%llu so "
-			 "far; flow control: ethtool -a INTERFACE)",
-			 (unsigned long long)values.count[XSTATS_PAUSE_RX]);
-	session_message(session, GDRCAP_LOG_WARNING,
-			"port %s: send queue %u has taken no frame for %u ms: %s", pair->tx.name, q,
-			RECOVER_STUCK_MS, why);
-}
-
-/* The driver starts a send queue in error again by itself. What it counts are pieces of the queue,
- * so only that there were some is told. */
-static void sender_errors(struct gdrcap_session *session, struct session_pair *pair)
-{
-	struct port_counters counters;
-	bool grew;
-
-	session_port_counters(session, &pair->tx, &counters);
-	grew = counters.tx_error != pair->recover.tx_errors;
-	pair->recover.tx_errors = counters.tx_error;
-	if (grew && !pair->recover.tx_failing)
-		session_message(session, GDRCAP_LOG_WARNING,
-				"port %s: a send queue was in error and the driver started it "
-				"again; frames that were in it are lost (dmesg has the card's "
-				"words)",
-				pair->tx.name);
-	pair->recover.tx_failing = grew;
-}
-
-/* After the senders' ends a driver hears of an error only when it is asked for something. */
-static void sender_ask(const struct tx_worker *worker)
-{
-	if (atomic_load_explicit(&worker->finished, memory_order_acquire))
-		(void)rte_eth_tx_descriptor_status(worker->config.port, worker->config.queue, 0);
-}
-
-static void sender_look(struct gdrcap_session *session, uint32_t p)
-{
-	struct session_pair *pair = &session->ports.pairs[p];
-
-	for (uint32_t q = 0; q < session->settings.queues; q++) {
-		const struct tx_worker *worker =
-			&session->workers.tx[p * session->settings.queues + q];
-		const bool excused =
-			atomic_load_explicit(&worker->finished, memory_order_relaxed) ||
-			atomic_load_explicit(&worker->hold, memory_order_relaxed);
-
-		sender_ask(worker);
-		switch (recover_sender_look(
-			&pair->recover.tx[q], now_ms(),
-			atomic_load_explicit(&worker->sent, memory_order_relaxed),
-			atomic_load_explicit(&worker->stalled, memory_order_relaxed), excused)) {
-		case RECOVER_STUCK:
-			sender_stuck(session, pair, q);
-			break;
-		case RECOVER_MOVES:
-			session_message(session, GDRCAP_LOG_WARNING,
-					"port %s: send queue %u sends again", pair->tx.name, q);
-			break;
-		default:
-			break;
-		}
-	}
-	sender_errors(session, pair);
-}
-
 /* ---- removal ---- */
 
 static int port_removed(uint16_t port, enum rte_eth_event_type event, void *removed, void *detail)
@@ -407,7 +315,7 @@ static void removal_watch(struct port *port, _Atomic int *removed, bool on)
 {
 	int ret = -EAGAIN;
 
-	if (!is_card(port))
+	if (!recover_is_card(port))
 		return;
 	if (on)
 		ret = rte_eth_dev_callback_register(port->id, RTE_ETH_EVENT_INTR_RMV, port_removed,
@@ -441,7 +349,7 @@ void recover_begin(struct gdrcap_session *session)
 		struct recover_sample sample;
 
 		pair->recover = (struct recover_pair){ .rx_dead = false };
-		if (session->workers.rx_count && is_card(&pair->rx) &&
+		if (session->workers.rx_count && recover_is_card(&pair->rx) &&
 		    sample_take(session, p, &sample))
 			recover_look(&pair->recover.rx, &sample);
 		removal_watch(&pair->rx, &pair->recover.rx_removed, true);
@@ -461,10 +369,9 @@ void recover_watch(struct gdrcap_session *session)
 			     event_of_port(GDRCAP_EVENT_PORT_GONE, p, false, -1));
 		removal_look(session, &pair->tx, &pair->recover.tx_removed,
 			     event_of_port(GDRCAP_EVENT_PORT_GONE, p, true, -1));
-		if (session->workers.rx_count && is_card(&pair->rx))
+		if (session->workers.rx_count && recover_is_card(&pair->rx))
 			receiver_look(session, p);
-		if (session->workers.tx_count && is_card(&pair->tx))
-			sender_look(session, p);
+		recover_senders(session, p);
 	}
 }
 
@@ -477,9 +384,9 @@ void recover_end(struct gdrcap_session *session)
 
 		removal_watch(&pair->rx, &pair->recover.rx_removed, false);
 		removal_watch(&pair->tx, &pair->recover.tx_removed, false);
-		if (session->workers.tx_count && is_card(&pair->tx))
-			sender_look(session, p);
-		if (session->workers.rx_count == 0 || !is_card(&pair->rx) || pair->recover.rx_dead)
+		recover_senders(session, p);
+		if (session->workers.rx_count == 0 || !recover_is_card(&pair->rx) ||
+		    pair->recover.rx_dead)
 			continue;
 		receiver_look(session, p);
 		queues = recover_left(&pair->recover.rx, &healed);

@@ -101,13 +101,20 @@ static uint64_t queue_last(const struct gdrcap_session *session, uint32_t i)
 				    memory_order_relaxed);
 }
 
+static uint64_t queue_sent(const struct gdrcap_session *session, uint32_t i)
+{
+	return atomic_load_explicit(session->sending.count ? &session->sending.queues[i].sent
+							   : &session->workers.tx[i].sent,
+				    memory_order_relaxed);
+}
+
 /* What sending ports were given and did not leave yet. */
 struct left {
 	int error;	 /* the kernel keeps some of an AF_PACKET socket's, and why; or 0 */
 	uint64_t places; /* of memifs' rings, that the other ends have not taken */
 	bool waits; /* for a memif of which that is not known, some time after its last frame */
 	bool moved; /* some have left just now */
-	const struct port *port; /* of the last of them */
+	const struct port *socket, *memif; /* of the last of them */
 };
 
 static int socket_of(const struct port *port, uint32_t queue)
@@ -128,7 +135,7 @@ static void sockets_flush(const struct gdrcap_session *session, struct left *lef
 			continue;
 		left->error = af_packet_flush(fd, &left->moved);
 		if (left->error)
-			left->port = port;
+			left->socket = port;
 	}
 }
 
@@ -142,19 +149,22 @@ static void memifs_look(const struct gdrcap_session *session, struct left *left)
 		return;
 	for (uint32_t i = 0; i < queues_count(session); i += queues) {
 		const struct port *port = session_sending_port(session, i);
-		uint64_t last = 0, places;
+		uint64_t last = 0, sent = 0, places;
 
-		for (uint32_t q = 0; q < queues; q++)
+		for (uint32_t q = 0; q < queues; q++) {
 			last = RTE_MAX(last, queue_last(session, i + q));
+			sent += queue_sent(session, i + q);
+		}
 		if (!last || !port->facts->joins || !port_link_up(port))
 			continue;
 		if (!memif_rings_left(port->id, port_name_listens(port->name), queues, &places)) {
 			left->waits |= !tsc_older(last, LINGER_MS);
 			continue;
 		}
-		left->places += places;
+		/* A server sees places that its client has not given again yet. */
+		left->places += RTE_MIN(places, sent);
 		if (places)
-			left->port = port;
+			left->memif = port;
 	}
 }
 
@@ -182,15 +192,24 @@ static void left_tell(struct gdrcap_session *session, const struct left *left)
 			session, GDRCAP_LOG_WARNING,
 			"port %s: up to %llu of the last frames are lost: its other end has "
 			"not taken them and took none for a while before this end left",
-			left->port->name, (unsigned long long)left->places);
+			left->memif->name, (unsigned long long)left->places);
 	if (left->error == 0)
 		return;
+	/* An interface that is down does not even say whether it has any. */
+	if (left->error == -ENETDOWN && session->sending.count) {
+		session_message(
+			session, GDRCAP_LOG_WARNING,
+			"port %s: its link is down, and whether the last frames that it took "
+			"before were sent is not known",
+			left->socket->name);
+		return;
+	}
 	session->run.failure = left->error;
 	session_message(session, GDRCAP_LOG_ERROR,
 			"port %s: the last frames that it was given are still with the kernel, "
 			"which does not send them: %s; is the link up, and does the other end take "
 			"frames of this length (ip -d link show; MTU)?",
-			left->port->name, strerror(-left->error));
+			left->socket->name, strerror(-left->error));
 }
 
 /* For so long nothing moves before it is given up. The caller's stop is to return soon. */

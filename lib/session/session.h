@@ -231,4 +231,18 @@ int session_rules_create(struct gdrcap_session *session, struct session_pair *pa
 /* Logs what became of them in the card. */
 void session_rules_tell(const struct gdrcap_session *session, const struct session_pair *pair);
 
+/* ---- what recover_ports.c and recover_senders.c share ---- */
+
+/* The send queues of port p, if it is a card: says what stands still and what was in error. */
+void recover_senders(struct gdrcap_session *session, uint32_t p);
+static inline uint64_t recover_now_ms(void)
+{
+	return rte_rdtsc() / (rte_get_tsc_hz() / 1000);
+}
+/* Others have no queues that a card can end in an error. */
+static inline bool recover_is_card(const struct port *port)
+{
+	return port->open && port->facts->writes == DRIVER_WRITES_DMA;
+}
+
 #endif

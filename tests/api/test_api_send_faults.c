@@ -249,7 +249,10 @@ static void test_config(void **state)
 	api_create_fails(config, -EINVAL, "streams:");
 	send_config(&config);
 	api_set(config, "rate", "1gbit");
-	api_create_fails(config, -EINVAL, "rate:");
+	api_create_fails(config, -EINVAL, "rate: is kept by the built-in sender");
+	send_config(&config);
+	api_set(config, "speed", "2");
+	api_create_fails(config, -EINVAL, "speed: is of a file that the built-in sender plays");
 	send_config(&config);
 	api_set(config, "sender.memory", "host");
 	api_create_fails(config, -EINVAL, "sender.memory: port ring:test");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Sends frames of its own from tx_port and receives them on port, in one session: send_play CONFIG.yaml FRAMES
- * [whole | host | device | link [MIRROR.yaml]]. host, device: each frame is a header in a slot and a payload in registered
+ * [whole | host | device | link | down | full [MIRROR.yaml]]. host, device: each frame is a header in a slot and a payload in registered
  * memory, which with guard the CPU cannot read. With MIRROR.yaml a second session
  * sends all back by the port that it came by. Each must come once, whole and in order. What frames are
  * written through are the addresses of the "GPU's" threads, as gdrcap_tx_reserve() gives them.
@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include <rte_gpudev.h>
 
@@ -200,6 +201,55 @@ static void link_break(void)
 	fflush(stdout);
 }
 
+/* Until the port takes no more. */
+static void fill_up(void)
+{
+	struct gdrcap_tx_counts counts = { 0 }, before;
+
+	do {
+		before = counts;
+		send_some(MOST);
+		gdrcap_get_tx_counts(session, 0, &counts, sizeof(counts));
+	} while (counts.sent == counts.submitted || counts.sent != before.sent ||
+		 counts.stalled == before.stalled);
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Ends the run while frames wait, and says what became of them. */
+static void stop_with_frames(void)
+{
+	const uint64_t since = now_ms();
+	struct gdrcap_tx_counts counts;
+	struct gdrcap_tx_done done;
+	struct gdrcap_error error;
+	uint64_t unsent = 0, ms;
+	int ret = gdrcap_stop(session, &error);
+
+	ms = now_ms() - since;
+	if (ret)
+		fail("stop", ret, &error);
+	while ((ret = gdrcap_tx_poll(tx, &done, 1)) > 0) {
+		if (done.code == 0 && unsent)
+			fail("a frame was sent after one that was not", (int)done.tag, NULL);
+		unsent += done.code != 0;
+	}
+	gdrcap_get_tx_counts(session, 0, &counts, sizeof(counts));
+	if (counts.submitted != sent || counts.submitted != counts.sent + counts.unsent ||
+	    unsent != counts.unsent)
+		fail("frames are not accounted for", (int)unsent, NULL);
+	for (uint32_t i = 0; gdrcap_get_message(session, i); i++)
+		fprintf(stderr, "%s\n", gdrcap_get_message(session, i));
+	printf("%" PRIu64 " unsent, %" PRIu64 " ms\n", unsent, ms);
+	gdrcap_destroy(session);
+}
+
 static void memory_make(bool device)
 {
 	struct gdrcap_error error;
@@ -254,7 +304,8 @@ int main(int argc, char **argv)
 	const uint64_t frames = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
 	const char *how = argc > 3 ? argv[3] : "whole";
 	const bool device = strcmp(how, "device") == 0;
-	bool breaks = strcmp(how, "link") == 0;
+	const bool down = strcmp(how, "down") == 0;
+	bool breaks = down || strcmp(how, "link") == 0;
 	struct gdrcap_config *config = gdrcap_config_new();
 	struct gdrcap_tx_counts counts;
 	struct gdrcap_error error;
@@ -274,10 +325,19 @@ int main(int argc, char **argv)
 	ret = gdrcap_start(session, &error);
 	if (ret)
 		fail("start", ret, &error);
+	if (strcmp(how, "full") == 0) {
+		fill_up();
+		stop_with_frames();
+		return 0;
+	}
 	while (received < frames) {
 		if (breaks && sent == frames / 2 && received == sent) {
 			link_break();
 			breaks = false;
+			if (down) {
+				stop_with_frames();
+				return 0;
+			}
 		}
 		if (sent < (breaks ? frames / 2 : frames) && sent - received < ROOM)
 			send_some((breaks ? frames / 2 : frames) - sent);

@@ -85,6 +85,68 @@ def test_link_goes_down_and_up():
         assert result.out == "100 submitted, 100 sent, 100 received, 0 unsent, 0 failed\n", result
 
 
+def stopped(driver, how, pair):
+    """Ends a run in which frames wait: unsent, ms."""
+    with processes.folder() as folder:
+        path = pathlib.Path(folder) / "config"
+        path.write_text(BASE + "port: \"net_%s0,iface=%s\"\ntx_port: \"net_%s1,iface=%s\"\n" %
+                        (driver, pair.right, driver, pair.left))
+        process = subprocess.Popen([os.environ["SEND_PLAY"], str(path), "100", how],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        if how == "down" and process.stdout.readline() == "half\n":
+            pair.ip("link", "set", pair.left, "down")
+            process.stdin.write("\n")
+            process.stdin.flush()
+            told = process.stdout.readline()
+            assert told == "waits\n", (told, process.communicate())
+        result = e2e.finish(process, [how])
+    if driver == "af_xdp" and re.search("cannot be opened|no AF_XDP", result.err):
+        raise e2e.Skip("no AF_XDP here: %s" % result.err[-300:])
+    assert result.status == 0, result
+    found = re.fullmatch(r"(\d+) unsent, (\d+) ms\n", result.out)
+    assert found and "frames were submitted and not sent" in result.err, result
+    return int(found.group(1)), int(found.group(2))
+
+
+def stops_soon(driver, how, prepare=None):
+    """A stop takes 100 ms, where this machine lets it: of some, one does."""
+    for _ in range(40):
+        with e2e.VethPair() as pair:
+            if prepare:
+                prepare(pair)
+            unsent, ms = stopped(driver, how, pair)
+        assert unsent == 10 if how == "down" else unsent > 0, unsent
+        if ms <= 100:
+            return
+    raise AssertionError("no stop took 100 ms or less, the last one %d" % ms)
+
+
+def test_stop_af_packet_link_down():
+    stops_soon("af_packet", "down")
+
+
+def test_stop_af_xdp_link_down():
+    stops_soon("af_xdp", "down")
+
+
+def held_back(pair):
+    """The kernel takes frames and keeps them, and the room that they lie in."""
+    pair.ip("link", "set", pair.left, "txqueuelen", "1000")
+    done = subprocess.run(["tc", "qdisc", "add", "dev", pair.left, "root", "netem", "delay", "100s", "limit",
+                           "100000"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        raise e2e.Skip("no netem: %s" % done.stdout.strip())
+
+
+def test_stop_af_packet_takes_nothing():
+    stops_soon("af_packet", "full", held_back)
+
+
+def test_stop_af_xdp_takes_nothing():
+    stops_soon("af_xdp", "full", held_back)
+
+
 def test_af_packet_two_pieces():
     veth("af_packet", SOME, "host")
 
