@@ -77,6 +77,13 @@ struct kernel_copy {
 };
 #define KERNEL_COPIES_MAX 4096u /* in one gather() */
 
+/* A frame whose UDP checksum is to be written; addresses are the device's. */
+struct kernel_sum {
+	uint8_t *frame;
+	const uint8_t *payload; /* the rest of it; NULL, and 0 bytes: there is none */
+	uint32_t bytes, payload_bytes;
+};
+
 /* All return 0 or a negative errno; kernel_error() then has the text of the calling thread. */
 struct kernel_ops {
 	const char *name; /* "cuda", "host" */
@@ -124,6 +131,10 @@ struct kernel_ops {
 	 * at once) has reached this point. */
 	int (*after)(struct kernel_device *device, void *stream, void (*release)(void *arg),
 		     void *arg);
+	/* Writes UDP checksums (gdrcap_udp.h) once `stream` has reached this point, of frames as they are
+	 * then; `stream` as for after(). Returns at once, and keeps nothing of `sums`. */
+	int (*sum)(struct kernel_device *device, void *stream, const struct kernel_sum *sums,
+		   uint32_t count);
 };
 
 extern const struct kernel_ops kernel_host_ops;

@@ -190,6 +190,8 @@ static int first_uses(struct kernel_device *device)
 	if (!ret)
 		ret = cuda_copy_out(device, device->staging + STAGING_BYTES / 2, device->controls,
 				    sizeof(uint32_t));
+	if (!ret)
+		ret = cuda_sum_load(device);
 	return ret ? ret : cuda_gather(device, &copy, 1);
 }
 
@@ -351,4 +353,5 @@ const struct kernel_ops kernel_cuda_ops = {
 	cuda_place_close,
 	cuda_place_close_whole,
 	cuda_after,
+	cuda_sum,
 };

@@ -97,6 +97,11 @@ int cuda_copy_in(struct kernel_device *device, void *to, const void *from, size_
 int cuda_copy_out(struct kernel_device *device, void *to, const void *from, size_t bytes);
 int cuda_gather(struct kernel_device *device, const struct kernel_copy *copies, uint32_t count);
 
+int cuda_sum(struct kernel_device *device, void *stream, const struct kernel_sum *sums,
+	     uint32_t count);
+/* Before anything runs for long; waited for with what follows in the copy stream. */
+int cuda_sum_load(struct kernel_device *device);
+
 int cuda_place_close_whole(struct kernel_device *device, const struct place_view *view,
 			   const struct place_whole *images, uint32_t count);
 int cuda_place_close(struct kernel_device *device, const struct place_view *view, uint32_t slot,

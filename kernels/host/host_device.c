@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "gdrcap_udp.h"
 #include "kernels/host/host_workers.h"
 
 struct kernel_device {
@@ -80,6 +81,26 @@ static int host_after(struct kernel_device *device, void *stream, void (*release
 	return 0;
 }
 
+static int host_sum(struct kernel_device *device, void *stream, const struct kernel_sum *sums,
+		    uint32_t count)
+{
+	struct gdrcap_udp udp;
+
+	if (stream)
+		return kernel_fail(-ENOTSUP,
+				   "a CUDA stream was given, but the CPU computes checksums: pass "
+				   "no stream, or choose a CUDA device");
+	for (uint32_t i = 0; i < count; i++) {
+		const struct kernel_sum *sum = &sums[i];
+
+		if (gdrcap_udp_find(sum->frame, sum->bytes, sum->bytes + sum->payload_bytes, &udp))
+			gdrcap_udp_put(sum->frame, &udp,
+				       udp.sum + gdrcap_udp_share(sum->frame, sum->bytes,
+								  sum->payload, &udp, 0, 1));
+	}
+	return 0;
+}
+
 const struct kernel_ops kernel_host_ops = {
 	.name = "host",
 	.open = host_open,
@@ -98,4 +119,5 @@ const struct kernel_ops kernel_host_ops = {
 	.place_close = host_place_close,
 	.place_close_whole = host_place_close_whole,
 	.after = host_after,
+	.sum = host_sum,
 };

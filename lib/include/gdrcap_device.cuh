@@ -45,6 +45,7 @@
 
 #include "gdrcap.h"
 #include "gdrcap_device_tx.cuh"
+#include "gdrcap_udp.h"
 
 /* The tag of batch `seq` in ready and done words: the ring's generation + 1. */
 __device__ __forceinline__ uint32_t gdrcap_gpu_tag(const struct gdrcap_gpu_queue &queue,
@@ -275,6 +276,36 @@ __device__ __forceinline__ bool gdrcap_gpu_piece_present(const struct gdrcap_ima
 							 uint32_t i)
 {
 	return image.end == GDRCAP_IMAGE_COMPLETE || (image.present[i / 32] >> i % 32 & 1);
+}
+
+/* ---- frames to be sent ---- */
+
+/**
+ * Writes the UDP checksum into a frame of the caller's: `bytes` of it at `frame`, and, where it is
+ * sent in two pieces, `payload_bytes` more at `payload`. By all 32 threads of a warp (in the order of
+ * their numbers in the block), with the same arguments, when all that it covers was written by threads
+ * of this warp, or of others behind a barrier. True: it is written, for every thread of the warp to
+ * see. False: it is a frame that gdrcap_tx_checksum_after() leaves as it is, too.
+ */
+__device__ __forceinline__ bool gdrcap_udp_checksum(uint8_t *frame, uint32_t bytes,
+						    const void *payload = nullptr,
+						    uint32_t payload_bytes = 0)
+{
+	const uint32_t lane =
+		((threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x) % 32;
+	struct gdrcap_udp udp;
+	uint32_t sum;
+
+	__syncwarp(); /* what the others of the warp have written */
+	if (!gdrcap_udp_find(frame, bytes, bytes + (payload ? payload_bytes : 0), &udp))
+		return false;
+	sum = gdrcap_udp_share(frame, bytes, (const uint8_t *)payload, &udp, lane, 32);
+	for (int other = 16; other; other /= 2)
+		sum += __shfl_xor_sync(0xffffffffu, sum, other);
+	if (lane == 0)
+		gdrcap_udp_put(frame, &udp, sum + udp.sum);
+	__syncwarp();
+	return true;
 }
 
 #endif

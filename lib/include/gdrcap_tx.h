@@ -16,8 +16,8 @@
  * Frames are whole Ethernet frames without FCS, headers too: from 60 bytes (pad shorter ones) to
  * frame.size less 4.
  *
- * Threads: reserve, submit, cancel, poll and fd of a queue are for one thread at a time. None of them
- * allocates, logs, takes a lock or reads a frame's bytes; system calls there are none but to arm the
+ * Threads: reserve, submit, checksum_after, cancel, poll and fd of a queue are for one thread at a
+ * time. None of them allocates, logs, takes a lock or (but for checksums without a GPU) reads a frame's bytes; system calls there are none but to arm the
  * descriptor of gdrcap_tx_fd(), and what a stream's work takes in CUDA.
  */
 #ifndef GDRCAP_TX_H
@@ -82,6 +82,22 @@ int gdrcap_tx_submit_after(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *f
 			   unsigned int count, struct CUstream_st *stream,
 			   struct gdrcap_error *error);
 
+/**
+ * Writes the UDP checksums of reserved frames, as they will be submitted, once `stream` has come this
+ * far: of what kernels in it have written until then, in the slots and in payloads. Next comes
+ * gdrcap_tx_submit_after() with the same stream. Without a GPU (`gpu: host`, stream NULL) the CPU does
+ * it at once. A frame has one if it is Ethernet, up to two VLAN tags, IPv4 (options too) or IPv6, and
+ * UDP next to it. Others, fragments, those whose lengths say more than is there, and those whose
+ * headers are not all in the slot, are left as they are: the CPU does not look. What stands where the
+ * checksum goes does not matter; a sum of 0 becomes 0xffff. A kernel of the caller's own has
+ * gdrcap_udp_checksum() (gdrcap_device.cuh).
+ * 0; or the codes of gdrcap_tx_submit(), or -ENOTSUP, and nothing was queued: slot or payload are
+ * memory of kind host, which the GPU cannot read. After an error of CUDA's some may be.
+ */
+int gdrcap_tx_checksum_after(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames,
+			     unsigned int count, struct CUstream_st *stream,
+			     struct gdrcap_error *error);
+
 /** Gives reserved frames back unsent. 0, or -EINVAL and nothing is done: one is not reserved. */
 int gdrcap_tx_cancel(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames,
 		     unsigned int count);
@@ -141,7 +157,8 @@ struct gdrcap_tx_headers {
  * they have, 14 to GDRCAP_TX_HEADERS_MAX; the data follow them. -EINVAL: it is longer than a datagram, 0xffff,
  * can be, `ethertype` is a length (below 0x600), or an address or `to` is NULL. IPv4's checksum is right. UDP's is
  * that of `data`, which the CPU reads; where that is NULL, as the data are in GPU memory or not there
- * yet, it is 0, which in IPv4 says that there is none, and receivers take it so. Frames of less than 60
+ * yet, it is 0, which in IPv4 says that there is none, and receivers take it so; gdrcap_tx_checksum_after() writes it
+ * later. Frames of less than 60
  * bytes are the caller's to pad.
  */
 int gdrcap_tx_write_headers(uint8_t *to, const struct gdrcap_tx_headers *headers, const void *data,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gdrcap.h"
+#include "gdrcap_udp.h"
 
 #define ETHERTYPE_MIN 0x600u
 #define IP_BYTES 20u
@@ -22,21 +23,6 @@ static uint8_t *put32(uint8_t *to, uint32_t value)
 	return put16(put16(to, value >> 16), value & 0xffff);
 }
 
-/* Of 64 KiB at most: 32 bits hold it. */
-static uint32_t sum_add(uint32_t sum, const uint8_t *at, uint32_t bytes)
-{
-	for (uint32_t i = 0; i + 1 < bytes; i += 2)
-		sum += (uint32_t)at[i] << 8 | at[i + 1];
-	return bytes % 2 ? sum + ((uint32_t)at[bytes - 1] << 8) : sum;
-}
-
-static uint32_t sum_fold(uint32_t sum)
-{
-	sum = (sum >> 16) + (sum & 0xffff);
-	sum = (sum >> 16) + (sum & 0xffff);
-	return ~sum & 0xffff;
-}
-
 static void ip_write(uint8_t *to, const struct gdrcap_tx_headers *headers, uint32_t bytes)
 {
 	memset(to, 0, IP_BYTES);
@@ -48,24 +34,25 @@ static void ip_write(uint8_t *to, const struct gdrcap_tx_headers *headers, uint3
 	to[9] = 17;
 	put32(to + 12, headers->src_ip);
 	put32(to + 16, headers->dst_ip);
-	put16(to + 10, sum_fold(sum_add(0, to, IP_BYTES)));
+	put16(to + 10, ~gdrcap_udp_fold(gdrcap_udp_words(to, IP_BYTES)));
 }
 
-/* `ip`: the header before it, with the addresses of the pseudo header. */
-static void udp_write(uint8_t *to, const uint8_t *ip, const struct gdrcap_tx_headers *headers,
-		      const uint8_t *data, uint32_t bytes)
+static void udp_write(uint8_t *to, const struct gdrcap_tx_headers *headers, uint32_t bytes)
 {
-	uint32_t sum;
-
 	put16(to, headers->src_port);
 	put16(to + 2, headers->dst_port);
 	put16(to + 4, UDP_BYTES + bytes);
 	put16(to + 6, 0);
-	if (!data)
-		return;
-	sum = sum_add(17 + UDP_BYTES + bytes, ip + 12, 8);
-	sum = sum_fold(sum_add(sum_add(sum, to, UDP_BYTES), data, bytes));
-	put16(to + 6, sum ? sum : 0xffff);
+}
+
+/* Of a frame whose headers were written just now. */
+static void checksum_write(uint8_t *frame, uint32_t head, const uint8_t *data, uint32_t bytes)
+{
+	struct gdrcap_udp udp;
+
+	if (gdrcap_udp_find(frame, head, head + bytes, &udp))
+		gdrcap_udp_put(frame, &udp,
+			       udp.sum + gdrcap_udp_share(frame, head, data, &udp, 0, 1));
 }
 
 int gdrcap_tx_write_headers(uint8_t *to, const struct gdrcap_tx_headers *headers, const void *data,
@@ -85,8 +72,10 @@ int gdrcap_tx_write_headers(uint8_t *to, const struct gdrcap_tx_headers *headers
 	at = put16(at, ethertype);
 	if (!headers->ethertype) {
 		ip_write(at, headers, bytes);
-		udp_write(at + IP_BYTES, at, headers, data, bytes);
+		udp_write(at + IP_BYTES, headers, bytes);
 		at += IP_BYTES + UDP_BYTES;
+		if (data)
+			checksum_write(to, (uint32_t)(at - to), data, bytes);
 	}
 	return (int)(at - to);
 }

@@ -176,8 +176,8 @@ static void send_states(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *fram
 		tx->state[frames[i].slot] = (uint8_t)state;
 }
 
-static int send_frame_check(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frame,
-			    unsigned int i, uint64_t time_most, struct gdrcap_error *error)
+int send_frame_check(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frame, unsigned int i,
+		     uint64_t time_most, struct gdrcap_error *error)
 {
 	uint64_t bytes;
 

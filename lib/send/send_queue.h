@@ -76,7 +76,8 @@ struct send_config {
 	uint32_t bytes_max; /* of a frame in memory */
 	_Atomic int *turn; /* of a port whose queues send their first frame one after the other: its
 			     * driver registers memory then; NULL: they need not */
-	uint32_t idle_us;  /* an idle worker sleeps for so long at most; 0: it polls */
+	bool device_is_gpu; /* and cannot read memory of kind HOST */
+	uint32_t idle_us;   /* an idle worker sleeps for so long at most; 0: it polls */
 	void *gpu; /* send_gpu_bytes(gpu_slots) that a running kernel shares, zeroed; NULL: the frames
 		    * are a thread's of the caller's */
 	uint32_t gpu_slots; /* at least the pool's */
@@ -168,6 +169,9 @@ static inline void (*send_body(const struct gdrcap_tx *tx))(void *tx)
 {
 	return tx->gpu.room ? send_gpu_run : send_worker_run;
 }
+/* Frame `i` of an array as submitted: 0, or what is wrong with it. */
+int send_frame_check(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frame, unsigned int i,
+		     uint64_t time_most, struct gdrcap_error *error);
 /* Takes what the port has given back: by the worker, and after it has left by the caller's thread. How
  * many. */
 uint32_t send_collect(struct gdrcap_tx *tx);

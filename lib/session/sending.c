@@ -51,6 +51,7 @@ int session_sending_create(struct gdrcap_session *session, struct gdrcap_error *
 			.pool = pair->tx_pool[i % settings->queues],
 			.ops = session->memory.ops,
 			.device = session->memory.device,
+			.device_is_gpu = session->plan.cuda,
 			.memories = sending->memories,
 			.bytes_max = session->plan.frame_bytes_max - FRAME_FCS_BYTES,
 			.idle_us = settings->idle_sleep_us,
