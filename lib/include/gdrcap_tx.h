@@ -17,8 +17,9 @@
  * frame.size less 4.
  *
  * Threads: reserve, submit, checksum_after, cancel, poll and fd of a queue are for one thread at a
- * time. None of them allocates, logs, takes a lock or (but for checksums without a GPU) reads a frame's bytes; system calls there are none but to arm the
- * descriptor of gdrcap_tx_fd(), and what a stream's work takes in CUDA.
+ * time. None of them allocates, logs, takes a lock or reads a frame's bytes (but checksum_after, where
+ * there is no GPU); system calls there are none but to arm the descriptor of gdrcap_tx_fd(), and what a
+ * stream's work takes in CUDA.
  */
 #ifndef GDRCAP_TX_H
 #define GDRCAP_TX_H
