@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 #include <unistd.h>
 
@@ -126,6 +127,38 @@ static bool round_play(const struct sides *sides, uint32_t count, uint64_t seed,
 	return false;
 }
 
+/* Figures to read, not to pass or fail: from the call to the end of the kernel, the stream being idle. */
+static void times_print(const struct sides *sides, uint32_t count, uint32_t data)
+{
+	static struct kernel_sum sums[MOST];
+	const uint32_t calls = 2000;
+	struct timespec from, to;
+
+	memset(scene.bytes, 0, sizeof(scene.bytes));
+	udp_set(scene.bytes + 12, 0x0800);
+	scene.bytes[14] = 0x45;
+	udp_set(scene.bytes + 16, 28 + data);
+	scene.bytes[23] = 17;
+	udp_set(scene.bytes + 38, 8 + data);
+	for (uint32_t i = 0; i < count; i++) {
+		sums[i] = kernel_sum{ sides->gpu + (size_t)i * ROOM, nullptr, 42 + data, 0 };
+		CUDA(cudaMemcpyAsync(sums[i].frame, scene.bytes, 42 + data, cudaMemcpyHostToDevice,
+				     sides->stream));
+	}
+	for (uint32_t i = 0; i < calls; i++) {
+		if (i == calls / 2)
+			clock_gettime(CLOCK_MONOTONIC, &from);
+		check(kernel_cuda_ops.sum(sides->device, sides->stream, sums, count),
+		      kernel_error(), "sum");
+		CUDA(cudaStreamSynchronize(sides->stream));
+	}
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	printf("%u frames of %u bytes of data: %.2f us a call\n", count, data,
+	       ((double)(to.tv_sec - from.tv_sec) * 1e6 +
+		(double)(to.tv_nsec - from.tv_nsec) / 1e3) /
+		       (calls / 2));
+}
+
 static int test_kernels(uint32_t rounds)
 {
 	static const uint32_t counts[] = { 1, 3, 4, 5, 127, 128, 129, MOST };
@@ -146,6 +179,10 @@ static int test_kernels(uint32_t rounds)
 			seed++;
 		}
 	printf("kernels and the CPU, %u rounds: %s\n", rounds, good ? "passed" : "FAILED");
+	times_print(&sides, 1, 24);
+	times_print(&sides, 1, 1472);
+	times_print(&sides, 64, 1472);
+	times_print(&sides, 64, 8972);
 	CUDA(cudaFree(sides.gpu));
 	CUDA(cudaFree(sides.gpu_sums));
 	CUDA(cudaFreeHost(sides.cpu));
