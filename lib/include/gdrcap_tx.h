@@ -89,8 +89,9 @@ int gdrcap_tx_submit_after(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *f
  * gdrcap_tx_submit_after() with the same stream. Without a GPU (`gpu: host`, stream NULL) the CPU does
  * it at once. A frame has one if it is Ethernet, up to two VLAN tags, IPv4 (options too) or IPv6, and
  * UDP next to it. Others, fragments, those whose lengths say more than is there, and those whose
- * headers are not all in the slot, are left as they are: the CPU does not look. What stands where the
- * checksum goes does not matter; a sum of 0 becomes 0xffff. A kernel of the caller's own has
+ * headers are not all in the slot, are left as they are, and nobody is told. What stands where the
+ * checksum goes does not matter; a sum of 0 becomes 0xffff. Before the stream has come so far no frame may
+ * be cancelled, and no payload's memory unregistered. A kernel of the caller's own has
  * gdrcap_udp_checksum() (gdrcap_device.cuh).
  * 0; or the codes of gdrcap_tx_submit(), or -ENOTSUP, and nothing was queued: slot or payload are
  * memory of kind host, which the GPU cannot read. After an error of CUDA's some may be.

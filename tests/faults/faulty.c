@@ -382,6 +382,12 @@ static int faulty_after(struct kernel_device *device, void *stream, void (*relea
 	return __real_kernel_host_ops.after(device, stream, release, arg);
 }
 
+static int faulty_sum(struct kernel_device *device, void *stream, const struct kernel_sum *sums,
+		      uint32_t count)
+{
+	return __real_kernel_host_ops.sum(device, stream, sums, count);
+}
+
 const struct kernel_ops __wrap_kernel_host_ops = {
 	.name = "host",
 	.open = faulty_open,
@@ -400,4 +406,5 @@ const struct kernel_ops __wrap_kernel_host_ops = {
 	.place_close = faulty_place_close,
 	.place_close_whole = faulty_place_close_whole,
 	.after = faulty_after,
+	.sum = faulty_sum,
 };
