@@ -9,8 +9,9 @@ See docs/python.md.
 """
 from ._errors import ConfigError, Error
 from ._native import VERSION as __version__
-from ._native import Array, Batch, Frame, Image, Present, options, version
+from ._native import Array, Batch, Frame, Image, Memory, Present, Slot, options, version
+from ._sending import Sender, aligned, headers
 from ._session import Batches, Images, Session
 
-__all__ = ["Array", "Batch", "Batches", "ConfigError", "Error", "Frame", "Image", "Images", "Present", "Session",
-           "__version__", "options", "version"]
+__all__ = ["Array", "Batch", "Batches", "ConfigError", "Error", "Frame", "Image", "Images", "Memory", "Present",
+           "Sender", "Session", "Slot", "__version__", "aligned", "headers", "options", "version"]

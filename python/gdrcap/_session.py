@@ -15,6 +15,7 @@ from typing import Any, Generic, Optional, TypeVar, Union
 
 from . import _config, _log, _native
 from ._errors import Error
+from ._sending import Sender
 from ._summary import summarize
 
 _EVENTS = ("", "first_frame", "link_down", "link_up", "port_gone", "no_slots", "slots_again", "queue_restarted",
@@ -130,6 +131,8 @@ class Session:
         self._log = _log.register(log)
         self._native = _native.Session(self._log)
         self._sources: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._senders: weakref.WeakValueDictionary[int, Sender] = weakref.WeakValueDictionary()
+        self._memories: weakref.WeakSet[_native.Memory] = weakref.WeakSet()
         self.closed = False
         try:
             _config.apply(self._native, config, options)
@@ -197,8 +200,10 @@ class Session:
                     self._last = self.summary()
                 finally:
                     self.closed = True
-                    for source in list(self._sources):
+                    for source in (*self._sources, *self._senders.values()):
                         source._native.close()
+                    for memory in list(self._memories):
+                        memory.close()
                     self._native.close()
                     _log.forget(self._log)
 
@@ -245,6 +250,30 @@ class Session:
         """Names of the descriptions: of presets, or files."""
         names = (self._native.image_name(index) for index in range(_IMAGES_MAX))
         return tuple(name for name in names if name is not None)
+
+    # ---- what is sent ----
+
+    @property
+    def senders(self) -> list[Sender]:
+        """The send queues (sending ports in order, then queues), with sender="host"; there before the start, too."""
+        senders: list[Sender] = []
+        with self._lock:
+            while True:
+                sender = self._senders.get(len(senders))
+                if sender is None:
+                    native = self._native.sender(len(senders))
+                    if native is None:
+                        return senders
+                    sender = self._senders[len(senders)] = Sender(self, native)
+                senders.append(sender)
+
+    def register(self, memory: Any) -> _native.Memory:
+        """Makes memory ready for payloads (Slot.payload, and pairs of Sender.send()), which are then sent from where they
+        lie: a buffer in host memory, as gdrcap.aligned() makes them, or an array on the session's GPU. It begins at, and
+        has, a multiple of 64 KiB. Error: a sending port can send frames of one piece only, or not from there."""
+        registered = self._native.register(memory)
+        self._memories.add(registered)
+        return registered
 
     # ---- what is known ----
 

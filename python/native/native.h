@@ -3,8 +3,8 @@
  * The extension behind the Python package: what its files share.
  *
  * Three kinds of things. A handle is a session with a count of who uses it, and is destroyed with the last.
- * A lease is one image or batch, with a count of the Python objects, buffers and tensors over its memory,
- * and is given back with the last; it keeps its handle. Both are plain C with atomic counts, since a
+ * A lease is one image, batch or slot to be sent, with a count of the Python objects, buffers and tensors
+ * over its memory, and is given back with the last; it keeps its handle. Both are plain C with atomic counts, since a
  * tensor's deleter may be called on any thread, without the GIL, also after the interpreter is gone. What
  * is left are Python objects that hold a handle or a lease, and never each other: so there are no circles,
  * and nothing for the collector to visit.
@@ -35,6 +35,8 @@
 /* ---- handles: py_handle.c ---- */
 
 struct cuda_lanes;
+struct lease;
+struct kept;
 
 struct handle {
 	atomic_uint refs;
@@ -47,11 +49,19 @@ struct handle {
 	/* One caller thread at a time. */
 	atomic_bool image_busy[GDRCAP_IMAGES_MAX], queue_busy[QUEUES_MAX];
 	/* Where memory lies, found out with the first image or batch: with the GIL. */
-	struct dlpack_device image_device[GDRCAP_IMAGES_MAX], frame_device;
+	struct dlpack_device image_device[GDRCAP_IMAGES_MAX], frame_device, slot_device;
+	/* Over the calls of send queues, of which some are made without the GIL. */
+	pthread_mutex_t sending;
+	/* Over these two lists, and never over a call. */
+	pthread_mutex_t dropping;
+	struct lease *dropped; /* slots that nobody submitted: to be cancelled by who sends next */
+	struct kept *kept;     /* memory that frames are still sent from */
 };
 
 /* NULL with an exception. */
 struct handle *handle_new(void);
+/* Refuses, with an exception, in a child of the process that made it. */
+int handle_check(const struct handle *handle);
 void handle_ref(struct handle *handle);
 /* Any thread, with or without the GIL. */
 void handle_unref(struct handle *handle);
@@ -78,16 +88,24 @@ struct lease {
 	const struct gdrcap_image *image;
 	struct gdrcap_queue *queue;
 	const struct gdrcap_batch *batch;
+	struct gdrcap_tx *tx;	      /* NULL: no slot */
+	struct gdrcap_tx_frame frame; /* as it is to be submitted */
+	bool submitted;
 	struct dlpack_device device; /* of the memory */
-	/* On which somebody may still read it: with the GIL. */
+	/* On which somebody may still read or write it: with the GIL. */
 	uint64_t stream[LEASE_STREAMS];
 	uint32_t streams;
+	/* Of a slot that was dropped. */
+	void *mark; /* passed once those streams have come that far; NULL: there are none */
+	struct lease *next;
 };
 
 struct lease *lease_new_image(struct handle *handle, uint32_t index, struct gdrcap_images *images,
 			      const struct gdrcap_image *image);
 struct lease *lease_new_batch(struct handle *handle, struct gdrcap_queue *queue,
 			      const struct gdrcap_batch *batch);
+struct lease *lease_new_slot(struct handle *handle, struct gdrcap_tx *tx,
+			     const struct gdrcap_tx_frame *frame);
 struct lease *lease_ref(struct lease *lease);
 /* Any thread, with or without the GIL. */
 void lease_unref(struct lease *lease);
@@ -97,6 +115,10 @@ void lease_unref_gil(struct lease *lease);
 int lease_copy(struct lease *lease, uint64_t from, uint64_t bytes, void *to);
 /* 0; -1 with an exception. 0 stands for no stream: nothing is remembered. */
 int lease_add_stream(struct lease *lease, uint64_t stream);
+/* Cancels the slots that were dropped: with the lock `sending`. */
+void leases_cancel(struct handle *handle);
+/* At the session's end: forgets them. */
+void leases_forget(struct handle *handle);
 /* A stream as Python gives it: a handle, or an object with `cuda_stream` (torch) or `ptr` (cupy). */
 int stream_from_object(PyObject *object, uint64_t *stream);
 
@@ -109,6 +131,16 @@ int stream_from_object(PyObject *object, uint64_t *stream);
 struct cuda_lanes *cuda_lanes_new(void);
 /* Where `data` lies. */
 struct dlpack_device cuda_device_of(const void *data);
+/* What kind of memory it is: without a GPU host. */
+enum gdrcap_memory cuda_memory_of(const struct handle *handle, const void *data);
+/* Calls `then` with a stream that comes behind all of these, and on which the session's end waits. 0 or a
+ * negative errno. */
+int cuda_behind(struct handle *handle, int device, const uint64_t *stream, uint32_t streams,
+		int (*then)(void *context, struct CUstream_st *behind), void *context);
+/* Sets the lease's mark behind all of its streams. */
+int cuda_mark(struct handle *handle, struct lease *lease);
+/* True: the mark was passed, and is gone. `ends`: it is gone in any case. */
+bool cuda_marked(struct handle *handle, struct lease *lease, bool ends);
 /* Gives the lease's image or batch back behind all of its streams. 0 or a negative errno: then it is
  * still the caller's. */
 int cuda_release(struct handle *handle, const struct lease *lease);
@@ -169,17 +201,39 @@ PyObject *image_new(struct lease *lease);
 PyObject *batch_new(struct lease *lease);
 PyObject *source_new(struct handle *handle, int images, Py_ssize_t index);
 
+/* ---- sending: py_sender.c, py_submit.c, py_slot.c, py_memory.c, py_headers.c ---- */
+
+/* Send queue `index`, or None behind the last. */
+PyObject *sender_new(struct handle *handle, Py_ssize_t index);
+/* Takes the lease. */
+PyObject *slot_new(struct lease *lease);
+/* The lease of slot `i` of those that are submitted, which the slot has no more, and on which nobody else
+ * looks; NULL with an exception. */
+struct lease *slot_take(PyObject *object, const struct gdrcap_tx *tx, Py_ssize_t i);
+/* It was not submitted. */
+void slot_put_back(PyObject *object, struct lease *lease);
+/* Bytes in one piece, of a buffer or an array on a GPU: where they lie. 0; -1 with an exception. */
+int span_of(PyObject *object, uint64_t *address, uint64_t *bytes);
+PyObject *memory_new(struct handle *handle, PyObject *object);
+/* After the session's end: any thread, with or without the GIL. */
+void kept_free(struct handle *handle);
+PyObject *headers_write(PyObject *module, PyObject *args);
+
 int array_init(PyObject *module);
 int image_init(PyObject *module);
 int batch_init(PyObject *module);
 int source_init(PyObject *module);
 int session_init(PyObject *module);
+int sender_init(PyObject *module);
+int slot_init(PyObject *module);
+int memory_init(PyObject *module);
 
 /* ---- results: py_results.c ---- */
 
 PyObject *results_get(struct gdrcap_session *session);
 PyObject *results_event(const struct gdrcap_event *event);
 PyObject *results_steps(const struct gdrcap_step *step, uint32_t count);
+PyObject *results_sending(const struct gdrcap_session *session, uint32_t index);
 PyObject *results_gaps(const struct gdrcap_gap *gap, uint32_t count);
 
 /* ---- errors and texts: py_module.c ---- */

@@ -18,6 +18,7 @@
 
 #define CU_POINTER_MEMORY_TYPE 2
 #define CU_POINTER_DEVICE 9
+#define CU_MEMORY_HOST 1u
 #define CU_MEMORY_DEVICE 2u
 #define CU_STREAM_NON_BLOCKING 1u
 #define CU_EVENT_DISABLE_TIMING 2u
@@ -37,6 +38,7 @@ static struct {
 	int (*cuEventCreate)(cu_handle *event, unsigned int flags);
 	int (*cuEventDestroy_v2)(cu_handle event);
 	int (*cuEventRecord)(cu_handle event, cu_handle stream);
+	int (*cuEventQuery)(cu_handle event);
 	bool there;
 } cu;
 
@@ -63,6 +65,7 @@ static void cu_load(void)
 	LOAD(cuEventCreate);
 	LOAD(cuEventDestroy_v2);
 	LOAD(cuEventRecord);
+	LOAD(cuEventQuery);
 #undef LOAD
 	cu.there = there;
 }
@@ -89,6 +92,18 @@ struct dlpack_device cuda_device_of(const void *data)
 		device.id = ordinal;
 	}
 	return device;
+}
+
+enum gdrcap_memory cuda_memory_of(const struct handle *handle, const void *data)
+{
+	unsigned int type = 0;
+
+	if (!handle->cuda || !cu_there() ||
+	    cu.cuPointerGetAttribute(&type, CU_POINTER_MEMORY_TYPE, (uintptr_t)data))
+		return GDRCAP_MEMORY_HOST;
+	return type == CU_MEMORY_DEVICE ? GDRCAP_MEMORY_DEVICE
+	       : type == CU_MEMORY_HOST ? GDRCAP_MEMORY_PINNED
+					: GDRCAP_MEMORY_HOST;
 }
 
 /* ---- lanes ---- */
@@ -138,26 +153,21 @@ static struct lane *lane_for(struct cuda_lanes *lanes, uint64_t caller)
 	return lane;
 }
 
-/* With the lock and the context. */
-static int release_in(struct cuda_lanes *lanes, const struct lease *lease)
+/* With the lock and the context: a lane that comes behind all of these; NULL: CUDA refuses. */
+static struct lane *lane_behind(struct cuda_lanes *lanes, const uint64_t *stream, uint32_t streams)
 {
-	struct lane *lane = lane_for(lanes, lease->stream[0]);
-	int ret;
+	struct lane *lane = lane_for(lanes, stream[0]);
 
-	if (!lane)
-		return -EIO;
 	/* An event may be recorded again at once: a stream waits for what it was when it was told to. */
-	for (uint32_t i = 0; i < lease->streams; i++)
-		if (cu.cuEventRecord(lane->event, (cu_handle)(uintptr_t)lease->stream[i]) ||
+	for (uint32_t i = 0; lane && i < streams; i++)
+		if (cu.cuEventRecord(lane->event, (cu_handle)(uintptr_t)stream[i]) ||
 		    cu.cuStreamWaitEvent(lane->stream, lane->event, 0))
-			return -EIO;
-	ret = lease->image
-		      ? gdrcap_image_release_after(lease->images, &lease->image, 1, lane->stream)
-		      : gdrcap_release_after(lease->queue, &lease->batch, 1, lane->stream);
-	return ret < 0 ? ret : 0;
+			return NULL;
+	return lane;
 }
 
-int cuda_release(struct handle *handle, const struct lease *lease)
+int cuda_behind(struct handle *handle, int device, const uint64_t *stream, uint32_t streams,
+		int (*then)(void *context, struct CUstream_st *behind), void *context)
 {
 	struct cuda_lanes *lanes = handle->cuda;
 	cu_handle popped;
@@ -166,15 +176,78 @@ int cuda_release(struct handle *handle, const struct lease *lease)
 	if (!lanes || !cu_there())
 		return -ENODEV;
 	pthread_mutex_lock(&lanes->lock);
-	lanes->device = lease->device.id;
-	if (!lanes->context && cu.cuDevicePrimaryCtxRetain(&lanes->context, lanes->device))
-		lanes->context = NULL;
+	if (!lanes->context) {
+		lanes->device = device;
+		if (cu.cuDevicePrimaryCtxRetain(&lanes->context, lanes->device))
+			lanes->context = NULL;
+	}
 	if (lanes->context && cu.cuCtxPushCurrent_v2(lanes->context) == 0) {
-		ret = release_in(lanes, lease);
+		struct lane *lane = lane_behind(lanes, stream, streams);
+
+		if (lane)
+			ret = then(context, lane->stream);
 		cu.cuCtxPopCurrent_v2(&popped);
 	}
 	pthread_mutex_unlock(&lanes->lock);
 	return ret;
+}
+
+static int release_then(void *context, struct CUstream_st *behind)
+{
+	const struct lease *lease = context;
+	const int ret =
+		lease->image ? gdrcap_image_release_after(lease->images, &lease->image, 1, behind)
+			     : gdrcap_release_after(lease->queue, &lease->batch, 1, behind);
+
+	return ret < 0 ? ret : 0;
+}
+
+int cuda_release(struct handle *handle, const struct lease *lease)
+{
+	return cuda_behind(handle, lease->device.id, lease->stream, lease->streams, release_then,
+			   (void *)(uintptr_t)lease);
+}
+
+/* ---- marks ---- */
+
+static int mark_then(void *context, struct CUstream_st *behind)
+{
+	struct lease *lease = context;
+
+	if (cu.cuEventCreate(&lease->mark, CU_EVENT_DISABLE_TIMING)) {
+		lease->mark = NULL;
+		return -EIO;
+	}
+	if (cu.cuEventRecord(lease->mark, behind) == 0)
+		return 0;
+	cu.cuEventDestroy_v2(lease->mark);
+	lease->mark = NULL;
+	return -EIO;
+}
+
+int cuda_mark(struct handle *handle, struct lease *lease)
+{
+	return cuda_behind(handle, lease->device.id, lease->stream, lease->streams, mark_then,
+			   lease);
+}
+
+bool cuda_marked(struct handle *handle, struct lease *lease, bool ends)
+{
+	struct cuda_lanes *lanes = handle->cuda;
+	bool passed = false;
+	cu_handle popped;
+
+	pthread_mutex_lock(&lanes->lock);
+	if (cu.cuCtxPushCurrent_v2(lanes->context) == 0) {
+		passed = cu.cuEventQuery(lease->mark) == 0;
+		if (passed || ends) {
+			cu.cuEventDestroy_v2(lease->mark);
+			lease->mark = NULL;
+		}
+		cu.cuCtxPopCurrent_v2(&popped);
+	}
+	pthread_mutex_unlock(&lanes->lock);
+	return passed;
 }
 
 void cuda_finish(struct handle *handle)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sessions with a count of who uses them. */
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -18,6 +19,8 @@ struct handle *handle_new(void)
 	}
 	atomic_init(&handle->refs, 1);
 	pthread_mutex_init(&handle->copying, NULL);
+	pthread_mutex_init(&handle->sending, NULL);
+	pthread_mutex_init(&handle->dropping, NULL);
 	handle->pid = getpid();
 	return handle;
 }
@@ -33,10 +36,14 @@ void handle_unref(struct handle *handle)
 	 * ends it. */
 	if (!handle || atomic_fetch_sub_explicit(&handle->refs, 1, memory_order_acq_rel) != 1)
 		return;
+	leases_forget(handle);
 	cuda_finish(handle);
 	gdrcap_destroy(handle->session);
+	kept_free(handle);
 	gdrcap_config_free(handle->config);
 	pthread_mutex_destroy(&handle->copying);
+	pthread_mutex_destroy(&handle->sending);
+	pthread_mutex_destroy(&handle->dropping);
 	free(handle);
 }
 
@@ -52,4 +59,16 @@ void handle_let_go(struct handle *handle)
 bool handle_is_childs(const struct handle *handle)
 {
 	return handle->pid != getpid();
+}
+
+int handle_check(const struct handle *handle)
+{
+	if (!handle_is_childs(handle))
+		return 0;
+	raise_code(-EPERM,
+		   "this session is of process %ld, of which this is a child: fork before the "
+		   "first session, or start another program in the child (subprocess; "
+		   "multiprocessing: spawn)",
+		   handle->pid);
+	return -1;
 }

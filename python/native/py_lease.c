@@ -54,6 +54,20 @@ struct lease *lease_new_batch(struct handle *handle, struct gdrcap_queue *queue,
 	return lease;
 }
 
+struct lease *lease_new_slot(struct handle *handle, struct gdrcap_tx *tx,
+			     const struct gdrcap_tx_frame *frame)
+{
+	struct lease *lease = lease_new(handle, &handle->slot_device, frame->data);
+
+	if (!lease) {
+		gdrcap_tx_cancel(tx, frame, 1);
+		return NULL;
+	}
+	lease->tx = tx;
+	lease->frame = *frame;
+	return lease;
+}
+
 struct lease *lease_ref(struct lease *lease)
 {
 	atomic_fetch_add_explicit(&lease->refs, 1, memory_order_relaxed);
@@ -69,8 +83,75 @@ static void lease_lost(const struct lease *lease, int code)
 		line, sizeof(line),
 		"%s cannot be given back behind its CUDA streams (%s): its buffer is not used again "
 		"in this run; keep a stream until the tensors that were taken on it are gone",
-		lease->image ? "an image" : "a batch", strerror(-code));
+		lease->tx      ? "a slot"
+		: lease->image ? "an image"
+			       : "a batch",
+		strerror(-code));
 	log_line(lease->handle->log, GDRCAP_LOG_ERROR, line);
+}
+
+/* A send queue is one thread's at a time, and this may be any, where nobody may wait: so one that was not
+ * submitted is put where the next one who sends finds it. */
+static void slot_give_back(struct lease *lease)
+{
+	struct handle *handle = lease->handle;
+	int ret = 0;
+
+	if (!lease->submitted && lease->streams && !handle_is_childs(handle))
+		ret = cuda_mark(handle, lease);
+	if (ret < 0)
+		lease_lost(lease, ret);
+	if (lease->submitted || ret < 0) {
+		free(lease);
+	} else {
+		pthread_mutex_lock(&handle->dropping);
+		lease->next = handle->dropped;
+		handle->dropped = lease;
+		pthread_mutex_unlock(&handle->dropping);
+	}
+	handle_unref(handle);
+}
+
+static struct lease *dropped_take(struct handle *handle)
+{
+	struct lease *lease;
+
+	pthread_mutex_lock(&handle->dropping);
+	lease = handle->dropped;
+	handle->dropped = NULL;
+	pthread_mutex_unlock(&handle->dropping);
+	return lease;
+}
+
+void leases_cancel(struct handle *handle)
+{
+	struct lease *lease = dropped_take(handle), *next;
+
+	for (; lease; lease = next) {
+		next = lease->next;
+		/* A kernel may still write to it. */
+		if (lease->mark && !cuda_marked(handle, lease, false)) {
+			pthread_mutex_lock(&handle->dropping);
+			lease->next = handle->dropped;
+			handle->dropped = lease;
+			pthread_mutex_unlock(&handle->dropping);
+			continue;
+		}
+		gdrcap_tx_cancel(lease->tx, &lease->frame, 1);
+		free(lease);
+	}
+}
+
+void leases_forget(struct handle *handle)
+{
+	struct lease *lease = dropped_take(handle), *next;
+
+	for (; lease; lease = next) {
+		next = lease->next;
+		if (lease->mark && !handle_is_childs(handle))
+			cuda_marked(handle, lease, true);
+		free(lease);
+	}
 }
 
 /* With the last reference. */
@@ -79,6 +160,8 @@ static void lease_give_back(struct lease *lease)
 	struct handle *handle = lease->handle;
 	int ret = 0;
 
+	if (lease->tx)
+		return slot_give_back(lease);
 	if (lease->streams && !handle_is_childs(handle))
 		ret = cuda_release(handle, lease);
 	else if (lease->image)

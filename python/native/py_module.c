@@ -118,6 +118,17 @@ static PyObject *module_options(PyObject *module, PyObject *unused)
 	return list;
 }
 
+static PyObject *module_address_of(PyObject *module, PyObject *args)
+{
+	uint64_t address, bytes;
+	PyObject *object;
+
+	if (!PyArg_ParseTuple(args, "O:address_of", &object) ||
+	    span_of(object, &address, &bytes) < 0)
+		return NULL;
+	return PyLong_FromUnsignedLongLong(address);
+}
+
 /* ---- the module ---- */
 
 /* What the extension holds is the process's, so one interpreter has it. */
@@ -150,7 +161,8 @@ static int module_exec(PyObject *module)
 	if (!error_class || !config_error_class)
 		return -1;
 	if (array_init(module) < 0 || image_init(module) < 0 || batch_init(module) < 0 ||
-	    source_init(module) < 0 || session_init(module) < 0)
+	    source_init(module) < 0 || slot_init(module) < 0 || sender_init(module) < 0 ||
+	    memory_init(module) < 0 || session_init(module) < 0)
 		return -1;
 	return PyModule_AddStringConstant(module, "VERSION", GDRCAP_VERSION);
 }
@@ -161,6 +173,8 @@ static PyMethodDef module_methods[] = {
 	{ "options", module_options, METH_NOARGS,
 	  "options()\n--\n\nThe option table: a list of dictionaries with key, flag, argument, help, "
 	  "is_list,\ngroup and words." },
+	{ "address_of", module_address_of, METH_VARARGS, NULL },
+	{ "headers", headers_write, METH_VARARGS, NULL },
 	{ "log_wait", log_wait, METH_VARARGS, NULL },
 	{ "log_take", log_take, METH_VARARGS, NULL },
 	{ 0 },

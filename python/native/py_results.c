@@ -164,6 +164,14 @@ static const struct member gap_members[] = {
 	OF(gdrcap_gap, frame, UINT32), OF(gdrcap_gap, late, UINT32), END,
 };
 
+static const struct member sending_members[] = {
+	OF(gdrcap_tx_counts, submitted, COUNT),	   OF(gdrcap_tx_counts, sent, COUNT),
+	OF(gdrcap_tx_counts, bytes, COUNT),	   OF(gdrcap_tx_counts, stalled, COUNT),
+	OF(gdrcap_tx_counts, unsent, COUNT),	   OF(gdrcap_tx_counts, failed, COUNT),
+	OF(gdrcap_tx_counts, at_port, COUNT),	   OF(gdrcap_tx_counts, seconds, REAL),
+	OF(gdrcap_tx_counts, failed_known, INT32), END,
+};
+
 static PyObject *value_of(const void *at, enum kind kind)
 {
 	switch (kind) {
@@ -373,6 +381,15 @@ PyObject *results_get(struct gdrcap_session *session)
 PyObject *results_event(const struct gdrcap_event *event)
 {
 	return dict_of(event, event_members);
+}
+
+PyObject *results_sending(const struct gdrcap_session *session, uint32_t index)
+{
+	struct gdrcap_tx_counts counts = { 0 };
+	const int ret = gdrcap_get_tx_counts(session, index, &counts, sizeof(counts));
+
+	return ret < 0 ? raise_code(ret, "counts of send queue %u: %s", index, strerror(-ret))
+		       : dict_of(&counts, sending_members);
 }
 
 PyObject *results_steps(const struct gdrcap_step *step, uint32_t count)

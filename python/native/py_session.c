@@ -52,16 +52,7 @@ static struct handle *session_handle(PyObject *self)
 
 	if (!handle)
 		PyErr_SetString(PyExc_ValueError, "the session is closed");
-	else if (handle_is_childs(handle))
-		raise_code(
-			-EPERM,
-			"this session is of process %ld, of which this is a child: fork before the "
-			"first session, or start another program in the child (subprocess; "
-			"multiprocessing: spawn)",
-			handle->pid);
-	else
-		return handle;
-	return NULL;
+	return handle && handle_check(handle) == 0 ? handle : NULL;
 }
 
 /* The same, and the session is there. */
@@ -343,6 +334,27 @@ static PyObject *session_source(PyObject *self, PyObject *args)
 	return source_new(handle, images, index);
 }
 
+/* A send queue; None behind the last. */
+static PyObject *session_sender(PyObject *self, PyObject *args)
+{
+	struct handle *handle = session_opened(self);
+	Py_ssize_t index;
+
+	if (!handle || !PyArg_ParseTuple(args, "n:sender", &index))
+		return NULL;
+	return sender_new(handle, index);
+}
+
+static PyObject *session_register(PyObject *self, PyObject *args)
+{
+	struct handle *handle = session_opened(self);
+	PyObject *object;
+
+	if (!handle || !PyArg_ParseTuple(args, "O:register", &object))
+		return NULL;
+	return memory_new(handle, object);
+}
+
 static PyMethodDef session_methods[] = {
 	{ "set", session_set, METH_VARARGS, NULL },
 	{ "add", session_add, METH_VARARGS, NULL },
@@ -360,6 +372,8 @@ static PyMethodDef session_methods[] = {
 	{ "event_fd", session_event_fd, METH_NOARGS, NULL },
 	{ "image_name", session_image_name, METH_VARARGS, NULL },
 	{ "source", session_source, METH_VARARGS, NULL },
+	{ "sender", session_sender, METH_VARARGS, NULL },
+	{ "register", session_register, METH_VARARGS, NULL },
 	{ 0 },
 };
 static PyType_Slot session_slots[] = {

@@ -58,16 +58,7 @@ static struct handle *source_handle(const struct source_object *source)
 		PyErr_SetString(PyExc_ValueError, "the session is closed");
 		return NULL;
 	}
-	if (handle_is_childs(source->handle)) {
-		raise_code(
-			-EPERM,
-			"this session is of process %ld, of which this is a child: fork before the "
-			"first session, or start another program in the child (subprocess; "
-			"multiprocessing: spawn)",
-			source->handle->pid);
-		return NULL;
-	}
-	return source->handle;
+	return handle_check(source->handle) == 0 ? source->handle : NULL;
 }
 
 /* An image or a batch, as the library gives it. */
