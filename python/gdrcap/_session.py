@@ -132,7 +132,7 @@ class Session:
         self._native = _native.Session(self._log)
         self._sources: weakref.WeakSet[Any] = weakref.WeakSet()
         self._senders: weakref.WeakValueDictionary[int, Sender] = weakref.WeakValueDictionary()
-        self._memories: weakref.WeakSet[_native.Memory] = weakref.WeakSet()
+        self._memories: list[_native.Memory] = []
         self.closed = False
         try:
             _config.apply(self._native, config, options)
@@ -202,8 +202,8 @@ class Session:
                     self.closed = True
                     for source in (*self._sources, *self._senders.values()):
                         source._native.close()
-                    for memory in list(self._memories):
-                        memory.close()
+                    while self._memories:
+                        self._memories.pop().close()
                     self._native.close()
                     _log.forget(self._log)
 
@@ -270,9 +270,10 @@ class Session:
     def register(self, memory: Any) -> _native.Memory:
         """Makes memory ready for payloads (Slot.payload, and pairs of Sender.send()), which are then sent from where they
         lie: a buffer in host memory, as gdrcap.aligned() makes them, or an array on the session's GPU. It begins at, and
-        has, a multiple of 64 KiB. Error: a sending port can send frames of one piece only, or not from there."""
+        has, a multiple of 64 KiB, and stays registered until its unregister() or the session's end. Error: a sending port
+        can send frames of one piece only, or not from there."""
         registered = self._native.register(memory)
-        self._memories.add(registered)
+        self._memories = [other for other in self._memories if other.registered] + [registered]
         return registered
 
     # ---- what is known ----

@@ -112,6 +112,8 @@ class Wire(e2e.VethPair):
     def __exit__(self, *exception):
         if self.socket:
             self.socket.close()
+        # The namespace's end goes with ours; with the namespace both would go at a time of the kernel's.
+        subprocess.run(["ip", "link", "del", self.right], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.holder.kill()
         self.holder.communicate()
         super().__exit__(*exception)
