@@ -137,8 +137,14 @@ class Source(Generic[_Taken]):
 
 @final
 class Slot:
-    bytes: int
-    time_ns: int
+    @property
+    def bytes(self) -> int: ...
+    @bytes.setter
+    def bytes(self, count: int) -> None: ...
+    @property
+    def time_ns(self) -> int: ...
+    @time_ns.setter
+    def time_ns(self, time: int) -> None: ...
     @property
     def tag(self) -> Optional[int]: ...
     @tag.setter

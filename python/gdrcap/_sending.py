@@ -6,6 +6,7 @@ import asyncio
 import datetime
 import ipaddress
 import mmap
+import numbers
 import operator
 import re
 from collections.abc import Iterable
@@ -196,13 +197,13 @@ def headers(data: Any, *, dst_mac: Mac, src_mac: Mac, dst_ip: Ip = 0, src_ip: Ip
     data: a bytes-like object; or how many bytes they are, where the CPU does not have them: then UDP's checksum is 0,
     none. vlan: priority, DEI and id of a tag.
     """
-    counted = not _is_buffer(data)
+    counted = isinstance(data, numbers.Integral)
     try:
-        addresses = [int(ipaddress.IPv4Address(ip)) for ip in (src_ip, dst_ip)]
+        src, dst = (int(ipaddress.IPv4Address(ip)) for ip in (src_ip, dst_ip))
     except ipaddress.AddressValueError as error:
         raise ValueError("src_ip, dst_ip: %s" % error) from None
     return _native.headers(
         _mac("dst_mac", dst_mac), _mac("src_mac", src_mac), _number("ethertype", ethertype, 0xffff),
         -1 if vlan is None else _number("vlan", vlan, 0xffff), _number("src_port", src_port, 0xffff),
-        _number("dst_port", dst_port, 0xffff), _number("ttl", ttl, 255), _number("tos", tos, 255), *addresses,
+        _number("dst_port", dst_port, 0xffff), _number("ttl", ttl, 255), _number("tos", tos, 255), src, dst,
         None if counted else data, _number("data", data, 0xffffffff) if counted else 0)

@@ -13,14 +13,17 @@ PyObject *headers_write(PyObject *module, PyObject *args)
 	uint8_t to[GDRCAP_TX_HEADERS_MAX];
 	Py_ssize_t dst_bytes, src_bytes;
 	const char *dst, *src;
+	PyObject *object;
 	Py_buffer data = { 0 };
 	unsigned int bytes;
 	int vlan, ret;
 
-	if (!PyArg_ParseTuple(args, "y#y#HiHHbbIIz*I:headers", &dst, &dst_bytes, &src, &src_bytes,
+	if (!PyArg_ParseTuple(args, "y#y#HiHHbbIIOI:headers", &dst, &dst_bytes, &src, &src_bytes,
 			      &headers.ethertype, &vlan, &headers.src_port, &headers.dst_port,
-			      &headers.ttl, &headers.tos, &headers.src_ip, &headers.dst_ip, &data,
+			      &headers.ttl, &headers.tos, &headers.src_ip, &headers.dst_ip, &object,
 			      &bytes))
+		return NULL;
+	if (object != Py_None && PyObject_GetBuffer(object, &data, PyBUF_SIMPLE) < 0)
 		return NULL;
 	ret = -EINVAL;
 	if (dst_bytes == sizeof(headers.dst_mac) && src_bytes == sizeof(headers.src_mac) &&

@@ -29,6 +29,22 @@ for batch in session.batches():
     assert_type(batch, gdrcap.Batch)
     for frame in batch:
         assert_type(frame.vlan, int | None)
+header = gdrcap.headers(b"data", dst_mac="02:00:00:00:00:01", src_mac=bytes(6), dst_ip="10.0.0.1")
+assert_type(header, bytes)
+for queue in session.senders:
+    assert_type(queue, gdrcap.Sender)
+    assert_type(queue.send([header, (header, memoryview(b""))], time=5, tag=7, timeout=None), int)
+    for slot in queue.reserve(3):
+        slot.bytes = slot.write(header)
+        slot.tag, slot.payload = None, gdrcap.aligned(65536)
+        assert_type(slot, gdrcap.Slot)
+        queue.submit(slot, after=None)
+    assert_type(queue.poll(), list[tuple[int, bool]])
+async def hear(queue: gdrcap.Sender) -> None:
+    await queue.room()
+    assert_type(await queue.sent(), list[tuple[int, bool]])
+with session.register(gdrcap.aligned(65536)) as memory:
+    assert_type(memory, gdrcap.Memory)
 """
 WRONG = "import gdrcap\ngdrcap.Session(7).images('a').wait().nothing\n"
 
