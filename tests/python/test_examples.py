@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The examples, as their first lines say, with files in the place of windows."""
 import importlib.util
+import json
 import os
+import struct
 import subprocess
 import sys
 import tempfile
 
 import py
+import gdrcap
+import e2e
 
 
 def example(name, *arguments, env=None):
@@ -17,6 +21,50 @@ def example(name, *arguments, env=None):
                           env=dict(os.environ, PYTHONPATH=py.PACKAGE, MPLBACKEND="Agg", **(env or {})))
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def pictures(block, pieces=4, piece=1000):
+    """Frames of a GVSP image of which all bytes are its number."""
+    packets = [struct.pack(">HHIHHQIIIIIHH", 0, block, 1 << 24, 0, 1, 5, 0x01080001, piece, pieces, 0, 0, 0, 0)]
+    packets += [struct.pack(">HHI", 0, block, 3 << 24 | index + 1) + bytes([block]) * piece for index in range(pieces)]
+    packets.append(struct.pack(">HHIHHI", 0, block, 2 << 24 | pieces + 1, 0, 1, pieces))
+    ends = {"dst_mac": "02:00:00:00:00:99", "src_mac": "02:00:00:00:00:07", "dst_ip": "10.0.0.1", "src_ip": "10.0.0.2",
+            "dst_port": 5000, "src_port": 5001}
+    return [gdrcap.headers(packet, **ends) + packet for packet in packets]
+
+
+def test_answer_camera():
+    """A camera on the other end of a veth pair is told of each image."""
+    py.need_numpy()
+    with e2e.VethPair() as pair, tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "config.yaml")
+        port = "net_af_packet0,iface=%s"
+        with open(path, "w") as file:
+            json.dump({"port": port % pair.right, "tx_port": port % pair.right, "gpu": "host", "memory": "host", "frames": 120,
+                       "match": ["dst_port=5000"], "image": "gvsp,bytes=4000,piece=1000,ring=8,timeout=60"}, file)
+        process = subprocess.Popen([sys.executable, str(py.ROOT / "examples" / "python" / "answer_camera.py"), path],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env=dict(os.environ, PYTHONPATH=py.PACKAGE))
+        camera = {"port": "net_af_packet1,iface=" + pair.left, "tx_port": "net_af_packet1,iface=" + pair.left, "gpu": "host",
+                  "consumer": "host", "sender": "host", "match": ["dst_port=4001"]}
+        answers = []
+        with gdrcap.Session(camera) as session:
+            batches = session.batches()
+            for block in range(1, 256):
+                session.senders[0].send(pictures(block), timeout=py.TIMEOUT)
+                # It may not run yet.
+                if batch := batches.wait(0.5):
+                    with batch:
+                        answers += [bytes(memoryview(one)[42:62]) for one in batch]
+                if process.poll() is not None:
+                    break
+        out, err = process.communicate(timeout=py.TIMEOUT)
+    assert process.returncode == 0, out + err
+    assert len(answers) > 5, (answers, out, err)
+    for answer in answers:
+        name, number, mean = struct.unpack(">4sQd", answer)
+        assert name == b"MEAN" and mean == number, (name, number, mean)
+    assert "sent" in out and "no slot" not in out, out
 
 
 def is_png(path):

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A control loop: each image of a camera is answered with a command of 20 bytes over UDP, with its number and mean brightness.
+
+  python3 answer_camera.py CONFIG.yaml
+
+The configuration names the port (as port, and as tx_port for the way back) and describes the image (image); it needs numpy.
+"""
+import struct
+import sys
+
+import numpy
+
+import gdrcap
+
+TO = {"dst_mac": "02:00:00:00:00:07", "src_mac": "02:00:00:00:00:99", "dst_ip": "10.0.0.2", "src_ip": "10.0.0.1",
+      "dst_port": 4001, "src_port": 4000}
+
+
+def main(config):
+    with gdrcap.Session(config, sender={"name": "host", "memory": "pinned"}) as session:
+        queue, = session.senders
+        for image in session.images():
+            with image:
+                brightness = numpy.from_dlpack(image, device="cpu").mean()
+            command = struct.pack(">4sQd", b"MEAN", image.number, brightness)
+            if not queue.send(gdrcap.headers(command, **TO) + command):
+                print("image %d: no slot is free, the port does not keep up" % image.number)
+        print("%(submitted)d submitted, %(sent)d sent" % queue.counts)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
