@@ -20,6 +20,8 @@ def _refuse(text: str) -> ConfigError:
 
 def text_of(key: str, value: Any) -> str:
     """A value as it would be written in YAML or on the command line."""
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        value = value.item()  # a number of numpy's or PyTorch's
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (str, int)):

@@ -58,6 +58,8 @@ def _main() -> None:
 def register(logger: Union[logging.Logger, str, None]) -> int:
     """A number for a session's lines."""
     global _thread
+    if not (logger is None or isinstance(logger, (str, logging.Logger, logging.LoggerAdapter))):
+        raise TypeError("log: %r; allowed: a logging.Logger, or its name" % (logger,))
     number = next(_numbers)
     _loggers[number] = logging.getLogger(logger) if isinstance(logger, str) else logger or _default
     with _starting:

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Optional, SupportsIndex, Union
 
 from . import _native
+from ._errors import Single
 
 if TYPE_CHECKING:
     from ._session import Session
@@ -46,7 +47,7 @@ def _is_buffer(thing: Any) -> bool:
     return True
 
 
-class Sender:
+class Sender(Single):
     """A send queue: frames leave it in the order in which they were submitted. One that waits, for a stream or for its
     time, holds those behind it; another queue does not wait.
 
@@ -56,7 +57,7 @@ class Sender:
     def __init__(self, session: Session, native: _native.Sender) -> None:
         self._session = session
         self._native = native
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._waiting: dict[asyncio.AbstractEventLoop, set[asyncio.Future[None]]] = {}
 
     def __repr__(self) -> str:
         return "<gdrcap.Sender %d>" % self._native.index
@@ -138,29 +139,32 @@ class Sender:
         if self._session.closed:
             raise EOFError("the session is closed")
 
-    def _readable(self) -> None:
-        for future in self._waiting:
-            if not future.done():
-                future.set_result(None)
-
     async def _came_back(self) -> None:
         """Until the descriptor is readable, or for 0.05 s: it says nothing of slots that were dropped, or that came back
-        after a stop. All that wait share it."""
+        after a stop. All that wait in an event loop share it."""
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         # What the descriptor is of stays until nobody waits on it.
         held = self._native.hold()
         descriptor = self._native.fileno()
-        if not self._waiting:
-            loop.add_reader(descriptor, self._readable)
-        self._waiting.add(future)
+        waiting = self._waiting.setdefault(loop, set())
+        if not waiting:
+            loop.add_reader(descriptor, _wake, waiting)
+        waiting.add(future)
         try:
             await asyncio.wait([future], timeout=_LOOK)
         finally:
-            self._waiting.discard(future)
-            if not self._waiting:
+            waiting.discard(future)
+            if not waiting:
                 loop.remove_reader(descriptor)
+                self._waiting.pop(loop, None)
             held.close()
+
+
+def _wake(waiting: set[asyncio.Future[None]]) -> None:
+    for future in waiting:
+        if not future.done():
+            future.set_result(None)
 
 
 def aligned(count: SupportsIndex) -> memoryview:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import errno
 import logging
 import math
 import threading
@@ -14,7 +15,7 @@ from types import TracebackType
 from typing import Any, Generic, Optional, TypeVar, Union
 
 from . import _config, _log, _native
-from ._errors import Error
+from ._errors import Error, Single
 from ._sending import Sender
 from ._summary import summarize
 
@@ -27,7 +28,7 @@ Taken = TypeVar("Taken")
 Kept = TypeVar("Kept", "Images", "Batches")
 
 
-class _Source(Generic[Taken], Iterator[Taken], AsyncIterator[Taken]):
+class _Source(Single, Generic[Taken], Iterator[Taken], AsyncIterator[Taken]):
     """One thread's, or one task's, at a time. Ends when the run is over and the last one was taken."""
 
     def __init__(self, session: Session, native: _native.Source[Taken], timeout: Optional[float]) -> None:
@@ -111,7 +112,7 @@ class Batches(_Source[_native.Batch]):
     """The batches of one receive queue."""
 
 
-class Session:
+class Session(Single):
     """Ports, memory, and one run of frames or images from them.
 
     config: a dictionary of options, nested or with dots in its keys, or the path of a YAML file, or None.
@@ -136,13 +137,23 @@ class Session:
         self.closed = False
         try:
             _config.apply(self._native, config, options)
-            self._native.create()
+            self._create()
         except BaseException:
             self._native.close()
             _log.forget(self._log)
             raise
         _log.deliver()
         _sessions.add(self)
+
+    def _create(self) -> None:
+        try:
+            self._native.create()
+        except Error as error:
+            left = _native.left()
+            if error.errno not in (errno.EBUSY, errno.EEXIST, errno.EADDRINUSE) or not left:
+                raise
+            raise type(error)(error.errno, "%s (sessions that were left and still have their ports: %d, since images, "
+                              "frames, slots or arrays of theirs are alive: release() or drop these)" % (error, left)) from None
 
     def __repr__(self) -> str:
         return "<gdrcap.Session, %s>" % ("closed" if self.closed else self._state)
@@ -179,10 +190,11 @@ class Session:
 
     def wait(self, timeout: Optional[float] = None) -> bool:
         """Until the run has reached its end, or for `timeout` seconds: whether it has. stop() is next."""
+        native = self._started()
         until = math.inf if timeout is None else time.monotonic() + timeout
         while True:
             left = until - time.monotonic()
-            if self._native.wait_end(int(max(0.0, min(_SLICE_MS, left * 1000)))):
+            if native.wait_end(int(max(0.0, min(_SLICE_MS, left * 1000)))):
                 return True
             if left <= 0:
                 return False

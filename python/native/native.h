@@ -45,11 +45,13 @@ struct handle {
 	struct gdrcap_session *session; /* NULL: not created yet */
 	struct cuda_lanes *cuda;	/* NULL: without a GPU */
 	void *log;			/* context of log_line() */
+	bool left;			/* closed, while others use it */
 	pthread_mutex_t copying;	/* over gdrcap_image_copy(), without the GIL */
 	/* One caller thread at a time. */
 	atomic_bool image_busy[GDRCAP_IMAGES_MAX], queue_busy[QUEUES_MAX];
 	/* Where memory lies, found out with the first image or batch: with the GIL. */
 	struct dlpack_device image_device[GDRCAP_IMAGES_MAX], frame_device, slot_device;
+	int slot_gpu; /* on which streams write slots, in pinned memory too */
 	/* Over the calls of send queues, of which some are made without the GIL. */
 	pthread_mutex_t sending;
 	/* Over these two lists, and never over a call. */
@@ -67,6 +69,9 @@ void handle_ref(struct handle *handle);
 void handle_unref(struct handle *handle);
 /* The same with the GIL, which is released meanwhile. NULL: nothing. */
 void handle_let_go(struct handle *handle);
+/* Its session is closed, and others' claims keep it and its ports. */
+void handle_leave(struct handle *handle);
+PyObject *handles_left(PyObject *module, PyObject *unused);
 /* True in a child of the process that made it: nothing of it can be used there. */
 bool handle_is_childs(const struct handle *handle);
 
@@ -131,6 +136,8 @@ int stream_from_object(PyObject *object, uint64_t *stream);
 struct cuda_lanes *cuda_lanes_new(void);
 /* Where `data` lies. */
 struct dlpack_device cuda_device_of(const void *data);
+/* The GPU that the memory is of, or that it was pinned for. */
+int cuda_gpu_of(const void *data);
 /* What kind of memory it is: without a GPU host. */
 enum gdrcap_memory cuda_memory_of(const struct handle *handle, const void *data);
 /* Calls `then` with a stream that comes behind all of these, and on which the session's end waits. 0 or a

@@ -94,6 +94,16 @@ struct dlpack_device cuda_device_of(const void *data)
 	return device;
 }
 
+int cuda_gpu_of(const void *data)
+{
+	int ordinal = 0;
+
+	return cu_there() && cu.cuPointerGetAttribute(&ordinal, CU_POINTER_DEVICE,
+						      (uintptr_t)data) == 0
+		       ? ordinal
+		       : 0;
+}
+
 enum gdrcap_memory cuda_memory_of(const struct handle *handle, const void *data)
 {
 	unsigned int type = 0;

@@ -173,6 +173,7 @@ static PyMethodDef module_methods[] = {
 	{ "options", module_options, METH_NOARGS,
 	  "options()\n--\n\nThe option table: a list of dictionaries with key, flag, argument, help, "
 	  "is_list,\ngroup and words." },
+	{ "left", handles_left, METH_NOARGS, NULL },
 	{ "address_of", module_address_of, METH_VARARGS, NULL },
 	{ "headers", headers_write, METH_VARARGS, NULL },
 	{ "log_wait", log_wait, METH_VARARGS, NULL },

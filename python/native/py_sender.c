@@ -284,10 +284,12 @@ static void sender_ask(struct sender_object *sender)
 	if (gdrcap_tx_reserve(sender->tx, &frame, 1) != 1)
 		return;
 	sender->bytes_max = frame.bytes;
-	if (sender->handle->slot_device.type == 0)
-		sender->handle->slot_device = sender->handle->cuda
-						      ? cuda_device_of(frame.data)
-						      : (struct dlpack_device){ DLPACK_CPU, 0 };
+	if (sender->handle->slot_device.type == 0 && sender->handle->cuda) {
+		sender->handle->slot_device = cuda_device_of(frame.data);
+		sender->handle->slot_gpu = cuda_gpu_of(frame.data);
+	} else if (sender->handle->slot_device.type == 0) {
+		sender->handle->slot_device = (struct dlpack_device){ DLPACK_CPU, 0 };
+	}
 	gdrcap_tx_cancel(sender->tx, &frame, 1);
 }
 

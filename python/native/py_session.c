@@ -208,6 +208,8 @@ static PyObject *session_close(PyObject *self, PyObject *unused)
 	if (!handle)
 		Py_RETURN_FALSE;
 	kept = atomic_load(&handle->refs) > 1;
+	if (kept)
+		handle_leave(handle);
 	handle_let_go(handle);
 	return PyBool_FromLong(kept);
 }

@@ -93,7 +93,7 @@ static int order_submit(struct order *order, struct handle *handle)
 				       &order->error);
 	} else {
 		Py_BEGIN_ALLOW_THREADS;
-		ret = cuda_behind(handle, handle->slot_device.id, order->stream, order->streams,
+		ret = cuda_behind(handle, handle->slot_gpu, order->stream, order->streams,
 				  submit_then, order);
 		Py_END_ALLOW_THREADS;
 	}
@@ -211,7 +211,9 @@ static int piece_get(const struct sender_object *sender, struct piece *piece, Py
 	    0)
 		return -1;
 	bytes = (uint64_t)piece->view.len + piece->payload_bytes;
-	if (bytes <= sender->bytes_max && piece->payload_bytes <= sender->bytes_max)
+	/* 0: the run was over before anybody could ask. */
+	if ((bytes <= sender->bytes_max && piece->payload_bytes <= sender->bytes_max) ||
+	    sender->bytes_max == 0)
 		return 0;
 	raise_code(-EMSGSIZE,
 		   "frame %zd: it has %llu bytes; allowed: up to %u, which is frame.size without "
@@ -302,7 +304,7 @@ PyObject *sender_send(PyObject *self, PyObject *args)
 	if (!PyArg_ParseTuple(args, "OOKO:send", &list, &tag, &time_ns, &seconds) ||
 	    until_from(seconds, &until) < 0)
 		return NULL;
-	if (sender->handle && sender->handle->slot_device.type != DLPACK_CPU) {
+	if (sender->handle && sender->handle->slot_device.type == DLPACK_CUDA) {
 		PyErr_SetString(PyExc_BufferError,
 				"send: the slots lie in GPU memory: reserve() them and fill them "
 				"by a kernel, or set sender.memory: pinned");

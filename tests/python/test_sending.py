@@ -259,6 +259,11 @@ def test_refused():
     for use in (queue.poll, queue.reserve, queue.fileno, lambda: queue.send(frame(1)), lambda: queue.counts,
                 lambda: queue.submit(slots[1])):
         py.refused(ValueError, "the session is closed", use)
+    with loopback() as session:
+        session.stop()
+        queue, = session.senders
+        assert py.refused(gdrcap.Error, "the run is over", queue.send, frame(1)).errno == 108
+        py.refused(EOFError, "", queue.poll)
     with loopback(sender=None, rate="1mbit") as session:
         assert session.senders == []
         py.refused(gdrcap.Error, "sender: host", session.register, gdrcap.aligned(1))

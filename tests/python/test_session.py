@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Sessions: options of every kind, refusals, log lines, events, async iteration, the README's example."""
 import asyncio
+import copy
 import logging
 import pathlib
+import pickle
 import re
 import tempfile
 
 import py
 import gdrcap
+import e2e
 import test_images as truth
 
 
@@ -32,6 +35,31 @@ def test_options():
     rows = gdrcap.options()
     assert {row["key"] for row in rows} >= {"port", "image", "frame.size"} and all(row["help"] for row in rows)
     assert gdrcap.__version__ in gdrcap.version()
+
+
+def test_numbers():
+    """Those of numpy are numbers."""
+    numpy = py.need_numpy()
+    session = gdrcap.Session(py.loopback(numpy.int64(3), image=None), frame__size=numpy.uint16(512), seconds=numpy.float32(0.5),
+                             pattern__restart=numpy.bool_(False), queues=numpy.array(1))
+    assert [session.option(key) for key in ("frames", "frame.size", "queues", "pattern.restart")] == [
+        "3072", "512", "1", "false"]
+    assert float(session.option("seconds")) == 0.5
+    session.close()
+    py.refused(gdrcap.ConfigError, "no value", gdrcap.Session, queues=numpy.arange(3))
+
+
+def test_left():
+    """A port that a left session's image still holds: the error says so."""
+    with e2e.VethPair() as pair:
+        options = {"port": "net_af_packet0,iface=" + pair.right, "tx_port": "net_af_packet1,iface=" + pair.left, "gpu": "host",
+                   "sender": "host", "consumer": "host"}
+        with gdrcap.Session(options) as session:
+            slot, = session.senders[0].reserve()
+        error = py.refused(gdrcap.Error, "sessions that were left and still have their ports: 1", gdrcap.Session, options)
+        assert error.errno == 16
+        slot.release()
+        gdrcap.Session(options).close()
 
 
 def test_layouts():
@@ -68,10 +96,16 @@ def test_refused():
     py.refused(gdrcap.Error, "", gdrcap.Session, port="net_af_packet0,iface=no-such0")
     py.refused(ValueError, "null character", gdrcap.Session, port="a\0b")
     py.refused(TypeError, "", gdrcap.Session, 5)
+    for log in (5, object(), print, ["gdrcap"]):
+        py.refused(TypeError, "allowed: a logging.Logger", gdrcap.Session, py.loopback(), log=log)
     session = gdrcap.Session(py.loopback())
     py.refused(ValueError, "not started", session.images)
+    py.refused(ValueError, "not started", session.wait, 0)
+    for copying in (copy.copy, copy.deepcopy, pickle.dumps):
+        py.refused(TypeError, "a Session cannot be copied", copying, session)
     with session:
         py.refused(gdrcap.Error, "", session.start)
+        py.refused(TypeError, "Images cannot be copied", copy.copy, session.images())
         py.refused(IndexError, "there are fewer", session.images, 1)
         py.refused(IndexError, "there are fewer", session.batches, 99)
         py.refused(IndexError, "there are fewer", session.images, 1 << 40)
