@@ -24,7 +24,8 @@ check | check-sanitized)
 	# Other tools that frames are compared with, one that looks at the source, and a browser: what needs
 	# them is skipped where they are not.
 	if_available="$if_available tcpdump tcpreplay tshark python3-matplotlib clang-format-14 aravis-tools
-		gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good ffmpeg python3-venv chromium"
+		gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good libgstreamer1.0-dev
+		libgstreamer-plugins-base1.0-dev ffmpeg python3-venv chromium"
 	if test "$set_wanted" = check-sanitized; then
 		tools="$tools clang:clang"
 		if_available="$if_available libclang-rt-dev clang-tidy-14 cppcheck"

@@ -6,6 +6,7 @@
 
 #include "config/image_draft.h"
 #include "config/image_load.h"
+#include "config/image_settle.h"
 
 static void put_number(FILE *out, enum image_key key, uint64_t value)
 {
@@ -102,10 +103,16 @@ static void put_number_field(FILE *out, const struct image_layout *layout)
 
 static void put_video(FILE *out, const struct image_layout *layout)
 {
+	uint64_t sampling, depth;
+
 	put_word(out, IMAGE_KEY_NUMBER_WORD, 0);
 	put_word(out, IMAGE_KEY_END_WORD, 0);
 	put_number(out, IMAGE_KEY_WIDTH, layout->width);
 	put_number(out, IMAGE_KEY_HEIGHT, layout->height);
+	if (image_sampling(layout->sampling, &sampling, &depth)) {
+		put_word(out, IMAGE_KEY_SAMPLING, sampling);
+		put_number(out, IMAGE_KEY_DEPTH, depth);
+	}
 	fprintf(out, "group: {pixels: %u, bytes: %u}\n", layout->group_pixels, layout->group_bytes);
 	put_number(out, IMAGE_KEY_PITCH, layout->pitch);
 }

@@ -17,6 +17,8 @@ int image_settle_field(const struct image_draft *draft, enum image_key key, uint
 		       struct image_field *field, uint64_t *most);
 /* Where payloads go, and how far. */
 int image_settle_shape(const struct image_draft *draft, struct image_layout *layout);
+/* Sampling (a word's number) and depth of a layout's `sampling`; false: none. */
+bool image_sampling(uint32_t row, uint64_t *sampling, uint64_t *depth);
 /* What it is converted to; after its shape. */
 int image_settle_convert(const struct image_draft *draft, struct image_layout *layout);
 int image_settle_place(const struct image_draft *draft, struct image_layout *layout);

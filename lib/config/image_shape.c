@@ -23,6 +23,15 @@ static const struct {
 	{ 6, 8, 1, 4 }, { 6, 10, 1, 5 },  { 6, 12, 1, 6 }, { 6, 16, 1, 8 },  /* BGRA */
 };
 
+bool image_sampling(uint32_t row, uint64_t *sampling, uint64_t *depth)
+{
+	if (row < 1 || row > RTE_DIM(groups))
+		return false;
+	*sampling = groups[row - 1].sampling;
+	*depth = groups[row - 1].depth;
+	return true;
+}
+
 static int missing(const struct image_draft *draft, enum image_key key, const char *what)
 {
 	return image_draft_refuse_key(draft, key, "is missing: %s", what);
@@ -47,14 +56,20 @@ static int settle_group(const struct image_draft *draft, struct image_layout *la
 				       "depth");
 		return 0;
 	}
-	if (layout->group_pixels || layout->group_bytes)
-		return image_draft_refuse_key(draft, IMAGE_KEY_SAMPLING,
-					      "says what group says; give one of the two");
 	for (uint32_t i = 0; i < RTE_DIM(groups); i++)
 		if (groups[i].sampling == draft->value[IMAGE_KEY_SAMPLING] &&
 		    groups[i].depth == depth) {
+			/* Both are in what image_explain() writes, and agree there. */
+			if ((layout->group_pixels && layout->group_pixels != groups[i].pixels) ||
+			    (layout->group_bytes && layout->group_bytes != groups[i].bytes))
+				return image_draft_refuse_key(
+					draft, IMAGE_KEY_SAMPLING,
+					"says what group says, and not the same: its groups are of "
+					"%u pixels and %u bytes; give one of the two",
+					groups[i].pixels, groups[i].bytes);
 			layout->group_pixels = groups[i].pixels;
 			layout->group_bytes = groups[i].bytes;
+			layout->sampling = (uint8_t)(i + 1);
 			return 0;
 		}
 	return image_draft_refuse_key(draft, IMAGE_KEY_DEPTH,

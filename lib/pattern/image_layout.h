@@ -106,7 +106,7 @@ struct image_layout {
 
 	uint8_t convert;		  /* enum image_convert */
 	uint8_t convert_from, convert_to; /* bytes of its groups; not read where it is 0 */
-	uint8_t reserved;
+	uint8_t sampling; /* of image_sampling(); 0: not given. For people, and programs that show it */
 
 	/* The end. In a packet of kind_end, or with a data packet where end_mark's value is not 0. */
 	struct image_field end_mark;
