@@ -135,6 +135,8 @@ struct session_workers {
 	bool accountant_ready;
 	int cpus[GDRCAP_CORES_MAX];
 	uint32_t cpu_count;
+	uint32_t cpus_taken; /* the first so many are this session's */
+	bool cpus_shared;    /* not for each thread one of its own: all share all */
 };
 
 /* Send queues of the caller's: sending.c. */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A session's start. The watch over its run: watch.c; its end: stop.c. */
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 
+#include <rte_common.h>
 #include <rte_cycles.h>
 
 #include "base/guest.h"
@@ -26,6 +28,52 @@ static uint32_t threads_planned(const struct gdrcap_session *session)
 	       session->workers.tx_count * (1 + !session->plan.cuda) + session->sending.count +
 	       (session->workers.rx_count != 0) + launches(session) +
 	       (session->frames.file && session->frames.file->streamed);
+}
+
+/* How many threads of this process's sessions poll on each CPU. */
+static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint16_t users[CPU_SETSIZE];
+
+/* Those that nobody has come first; the order is else as it was, by NUMA node. */
+static void cpus_sort(int *cpus, uint32_t count)
+{
+	for (uint32_t i = 1; i < count; i++) {
+		const int cpu = cpus[i];
+		uint32_t at = i;
+
+		for (; at > 0 && users[cpus[at - 1]] > users[cpu]; at--)
+			cpus[at] = cpus[at - 1];
+		cpus[at] = cpu;
+	}
+}
+
+void session_cpus_take(struct gdrcap_session *session)
+{
+	struct session_workers *workers = &session->workers;
+	const uint32_t threads = threads_planned(session);
+
+	workers->cpus_taken = RTE_MIN(threads, workers->cpu_count);
+	workers->cpus_shared = threads > workers->cpu_count;
+	pthread_mutex_lock(&users_lock);
+	if (!session->settings.cores.count)
+		cpus_sort(workers->cpus, workers->cpu_count);
+	for (uint32_t i = 0; i < workers->cpus_taken; i++) {
+		/* Where they were asked for, each thread keeps its own all the same. */
+		if (users[workers->cpus[i]]++ && !session->settings.cores.count)
+			workers->cpus_shared = true;
+	}
+	pthread_mutex_unlock(&users_lock);
+}
+
+void session_cpus_give(struct gdrcap_session *session)
+{
+	struct session_workers *workers = &session->workers;
+
+	pthread_mutex_lock(&users_lock);
+	for (uint32_t i = 0; i < workers->cpus_taken; i++)
+		users[workers->cpus[i]]--;
+	pthread_mutex_unlock(&users_lock);
+	workers->cpus_taken = 0;
 }
 
 void session_cpus(const struct gdrcap_session *session, cpu_set_t *set)
@@ -168,7 +216,7 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 		log_unlock(&session->run.lock);
 		return error_set(error, -EALREADY, "a session runs once; create another");
 	}
-	deal.shared = threads_planned(session) > session->workers.cpu_count;
+	deal.shared = session->workers.cpus_shared;
 	if (deal.shared)
 		thread_share_cores();
 	session->run.state = SESSION_RUNNING;

@@ -330,6 +330,7 @@ static int session_build(struct gdrcap_session *session, struct gdrcap_error *er
 	ret = session_workers_create(session, error);
 	if (ret < 0)
 		goto err_ports;
+	session_cpus_take(session);
 	return 0;
 err_ports:
 	session_ports_destroy(session);
@@ -428,6 +429,7 @@ void gdrcap_destroy(struct gdrcap_session *session)
 		log_close(&session->log);
 		return;
 	}
+	session_cpus_give(session);
 	session_workers_destroy(session);
 	session_ports_destroy(session);
 	session_sending_destroy(session);

@@ -123,6 +123,10 @@ void session_causes_ask(const struct gdrcap_session *session);
 /* Frames that were lost at a physical port or before it, as last asked: of anybody's frames. */
 uint64_t session_causes_lost(const struct gdrcap_session *session);
 
+/* Chooses CPUs for the session's threads that no other session of this process polls on, where there are
+ * such, until they are given back: run.c. */
+void session_cpus_take(struct gdrcap_session *session);
+void session_cpus_give(struct gdrcap_session *session);
 /* All CPUs of the session, for threads that have none of their own. */
 void session_cpus(const struct gdrcap_session *session, cpu_set_t *set);
 
