@@ -90,4 +90,13 @@ if ! command -v cmake >/dev/null; then
 	echo "no cmake here: Meson and pkg-config were tested"
 	exit 77
 fi
+sdk=${HOLOSCAN_SDK:-/opt/nvidia/holoscan}
+if test -d "$sdk"; then
+	echo "== the Holoscan SDK"
+	cmake -S "$2/examples/holoscan" -B "$tmp/holoscan" -DCMAKE_PREFIX_PATH="$sdk" >"$tmp/log" 2>&1 &&
+		cmake --build "$tmp/holoscan" >>"$tmp/log" 2>&1 || {
+		cat "$tmp/log"
+		exit 1
+	}
+fi
 built_right cmake sh -c "cmake -S '$source' -B '$tmp/cmake' && cmake --build '$tmp/cmake'"
