@@ -54,7 +54,6 @@ static double session_end(struct gdrcap_session *session, const char *gpu, const
 	ret = gdrcap_stop(session, &error);
 	if (ret == 0)
 		ret = gdrcap_get_summary(session, &sum, sizeof(sum));
-	gdrcap_destroy(session);
 	if (ret) {
 		fprintf(stderr, "two_gpus: %s: %s\n", gpu, error.text);
 		return -1;
@@ -98,6 +97,9 @@ int main(int argc, char **argv)
 			wrong += mpps < 0;
 			*(round < count ? &alone : &together) += mpps;
 		}
+		/* Once all are stopped: to free memory is to wait for a GPU's kernels. */
+		for (int i = from; i < to; i++)
+			gdrcap_destroy(session[i]);
 	}
 	if (!wrong)
 		printf("sum: %.2f Mpps one after the other, %.2f at once (%.1f %%)\n", alone,
