@@ -2,7 +2,7 @@
 /*
  * A GStreamer source of gdrcap's images: gst-launch-1.0 gdrcapsrc config=FILE.yaml ! videoconvert ! autovideosink
  * Built outside of gdrcap's tree by
- *   cc -shared -fPIC -o libgstgdrcap.so gdrcapsrc.c buffers.c pixels.c \
+ *   cc -shared -fPIC -o libgstgdrcap.so gdrcapsrc.c properties.c buffers.c pixels.c \
  *      $(pkg-config --cflags --libs gdrcap gstreamer-base-1.0 gstreamer-video-1.0)
  * GST_PLUGIN_PATH names the folder that it lies in. docs/embedding.md, "GStreamer", explains the properties.
  */
@@ -10,55 +10,22 @@
 #include <string.h>
 #include <time.h>
 
-#include <gst/base/gstpushsrc.h>
-
-#include "buffers.h"
+#include "gdrcapsrc.h"
 
 GST_DEBUG_CATEGORY_STATIC(gdrcapsrc_debug);
 #define GST_CAT_DEFAULT gdrcapsrc_debug
 
 #define RTP_HZ 90000
-#define SENDER_HZ 1000000000
 
-enum { TIMESTAMPS_ARRIVAL, TIMESTAMPS_SENDER };
-enum {
-	PROP_CONFIG = 1,
-	PROP_OPTIONS,
-	PROP_INDEX,
-	PROP_CAPS,
-	PROP_TIMESTAMPS,
-	PROP_SENDER_CLOCK,
-	PROP_DROP_INCOMPLETE,
-};
-
-struct _GdrcapSrc {
-	GstPushSrc parent;
-	GstPoll *poll; /* until an image is there, or a state change wants the thread */
-
-	/* Properties, under the object's lock. */
-	gchar *config, *options;
-	guint index, sender_clock;
-	gint timestamps;
-	GstCaps *caps;
-	gboolean drop_incomplete;
-
-	/* From start to stop. */
-	struct run *run;
-	GstPollFD fd;
-	struct layout layout;
-	struct pixels pixels;
-	gboolean started;	/* frames are received */
-	gboolean caps_wanted;	/* again, as the pads or the images are others */
-	gboolean takes_strides; /* downstream reads GstVideoMeta */
-	guint64 first_ticks;	/* of the sender, at first_time */
-	GstClockTime first_time, last_time;
-};
-
-G_DECLARE_FINAL_TYPE(GdrcapSrc, gdrcap_src, GDRCAP, SRC, GstPushSrc)
 G_DEFINE_TYPE(GdrcapSrc, gdrcap_src, GST_TYPE_PUSH_SRC)
 
-static GstStaticPadTemplate template = GST_STATIC_PAD_TEMPLATE(
-	"src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS("video/x-raw; video/x-bayer"));
+#ifdef GDRCAPSRC_WITH_CUDA
+#define CAPS "video/x-raw(memory:CUDAMemory); video/x-raw; video/x-bayer"
+#else
+#define CAPS "video/x-raw; video/x-bayer"
+#endif
+static GstStaticPadTemplate template =
+	GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS(CAPS));
 
 /* The library's lines; any thread. */
 static void log_line(void *context, enum gdrcap_log_level level, const char *line)
@@ -69,6 +36,53 @@ static void log_line(void *context, enum gdrcap_log_level level, const char *lin
 	(void)context;
 	GST_CAT_LEVEL_LOG(gdrcapsrc_debug, levels[MIN(level, GDRCAP_LOG_DEBUG)], NULL, "%s", line);
 }
+
+/* ---- memory of the GPU's ---- */
+
+#ifdef GDRCAPSRC_WITH_CUDA
+
+static void cuda_replace(GdrcapSrc *self, struct cuda *cuda)
+{
+	struct cuda *before;
+
+	GST_OBJECT_LOCK(self);
+	before = self->cuda;
+	self->cuda = cuda;
+	GST_OBJECT_UNLOCK(self);
+	cuda_free(before);
+}
+
+/* Caps in GPU memory, where the images lie there and the next element takes it; else NULL. */
+static GstCaps *cuda_negotiate(GdrcapSrc *self, const struct gdrcap_image *image)
+{
+	GstCaps *caps;
+
+	cuda_replace(self, NULL);
+	if (self->run->readable || !self->pixels.is_raw ||
+	    GST_VIDEO_INFO_N_PLANES(&self->pixels.info) != 1)
+		return NULL;
+	caps = cuda_caps(self->pixels.caps);
+	if (gst_pad_peer_query_accept_caps(GST_BASE_SRC_PAD(self), caps))
+		cuda_replace(self, cuda_new(image, &self->pixels.info));
+	if (!self->cuda)
+		gst_clear_caps(&caps);
+	return caps;
+}
+
+static gboolean gdrcap_src_query(GstBaseSrc *base, GstQuery *query)
+{
+	GdrcapSrc *self = GDRCAP_SRC(base);
+	gboolean answered = FALSE;
+
+	if (GST_QUERY_TYPE(query) == GST_QUERY_CONTEXT) {
+		GST_OBJECT_LOCK(self);
+		answered = self->cuda && cuda_query(self->cuda, GST_ELEMENT(self), query);
+		GST_OBJECT_UNLOCK(self);
+	}
+	return answered || GST_BASE_SRC_CLASS(gdrcap_src_parent_class)->query(base, query);
+}
+
+#endif
 
 /* ---- configuration ---- */
 
@@ -173,6 +187,9 @@ static gboolean gdrcap_src_stop(GstBaseSrc *base)
 	/* Images that are still downstream stay valid: the last one destroys the session. */
 	gdrcap_stop(self->run->session, NULL);
 	gst_poll_remove_fd(self->poll, &self->fd);
+#ifdef GDRCAPSRC_WITH_CUDA
+	cuda_replace(self, NULL);
+#endif
 	g_clear_pointer(&self->run, run_unref);
 	pixels_clear(&self->pixels);
 	return TRUE;
@@ -209,6 +226,29 @@ static gboolean takes_strides(GdrcapSrc *self)
 	return takes && self->pixels.is_raw;
 }
 
+static GstFlowReturn caps_set(GdrcapSrc *self, const struct gdrcap_image *image)
+{
+	GstCaps *caps = NULL;
+	gboolean taken;
+
+#ifdef GDRCAPSRC_WITH_CUDA
+	caps = cuda_negotiate(self, image);
+#endif
+	if (!caps)
+		caps = gst_caps_ref(self->pixels.caps);
+	taken = gst_base_src_set_caps(GST_BASE_SRC(self), caps);
+	if (!taken)
+		GST_ELEMENT_ERROR(self, STREAM, FORMAT,
+				  ("the next element does not take %" GST_PTR_FORMAT, (void *)caps),
+				  (NULL));
+	gst_caps_unref(caps);
+	if (!taken)
+		return GST_FLOW_NOT_NEGOTIATED;
+	self->takes_strides = takes_strides(self);
+	self->caps_wanted = FALSE;
+	return GST_FLOW_OK;
+}
+
 /* GST_FLOW_CUSTOM_SUCCESS: nobody knows what this image is, and the next may say. */
 static GstFlowReturn caps_negotiate(GdrcapSrc *self, const struct gdrcap_image *image)
 {
@@ -238,16 +278,7 @@ static GstFlowReturn caps_negotiate(GdrcapSrc *self, const struct gdrcap_image *
 		}
 	}
 	gst_clear_caps(&given);
-	if (!gst_base_src_set_caps(GST_BASE_SRC(self), self->pixels.caps)) {
-		GST_ELEMENT_ERROR(self, STREAM, FORMAT,
-				  ("the next element does not take %" GST_PTR_FORMAT,
-				   (void *)self->pixels.caps),
-				  (NULL));
-		return GST_FLOW_NOT_NEGOTIATED;
-	}
-	self->takes_strides = takes_strides(self);
-	self->caps_wanted = FALSE;
-	return GST_FLOW_OK;
+	return caps_set(self, image);
 }
 
 /* ---- time ---- */
@@ -332,6 +363,20 @@ static GstFlowReturn image_next(GdrcapSrc *self, const struct gdrcap_image **ima
 	return n > 0 ? GST_FLOW_OK : run_end(self);
 }
 
+/* The image's bytes; it is given back with the buffer, or at once. */
+static gboolean image_fill(GdrcapSrc *self, GstBuffer *buffer, const struct gdrcap_image *image)
+{
+#ifdef GDRCAPSRC_WITH_CUDA
+	if (self->cuda) {
+		const gboolean filled = cuda_fill(self->cuda, buffer, image, &self->pixels);
+
+		gdrcap_image_release(self->run->images, &image, 1);
+		return filled;
+	}
+#endif
+	return buffer_fill(buffer, self->run, image, &self->pixels, self->takes_strides);
+}
+
 static GstFlowReturn gdrcap_src_create(GstPushSrc *push, GstBuffer **buffer)
 {
 	GdrcapSrc *self = GDRCAP_SRC(push);
@@ -362,7 +407,7 @@ static GstFlowReturn gdrcap_src_create(GstPushSrc *push, GstBuffer **buffer)
 	GstBuffer *made = gst_buffer_new();
 
 	stamp(self, made, image);
-	if (!buffer_fill(made, self->run, image, &self->pixels, self->takes_strides)) {
+	if (!image_fill(self, made, image)) {
 		gst_buffer_unref(made);
 		GST_ELEMENT_ERROR(self, RESOURCE, READ, ("an image could not be copied"), (NULL));
 		return GST_FLOW_ERROR;
@@ -372,75 +417,6 @@ static GstFlowReturn gdrcap_src_create(GstPushSrc *push, GstBuffer **buffer)
 }
 
 /* ---- the object ---- */
-
-static void gdrcap_src_set_property(GObject *object, guint id, const GValue *value,
-				    GParamSpec *spec)
-{
-	GdrcapSrc *self = GDRCAP_SRC(object);
-
-	GST_OBJECT_LOCK(self);
-	switch (id) {
-	case PROP_CONFIG:
-		g_free(self->config);
-		self->config = g_value_dup_string(value);
-		break;
-	case PROP_OPTIONS:
-		g_free(self->options);
-		self->options = g_value_dup_string(value);
-		break;
-	case PROP_INDEX:
-		self->index = g_value_get_uint(value);
-		break;
-	case PROP_CAPS:
-		gst_caps_replace(&self->caps, (GstCaps *)gst_value_get_caps(value));
-		break;
-	case PROP_TIMESTAMPS:
-		self->timestamps = g_value_get_enum(value);
-		break;
-	case PROP_SENDER_CLOCK:
-		self->sender_clock = g_value_get_uint(value);
-		break;
-	case PROP_DROP_INCOMPLETE:
-		self->drop_incomplete = g_value_get_boolean(value);
-		break;
-	default:
-		G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
-	}
-	GST_OBJECT_UNLOCK(self);
-}
-
-static void gdrcap_src_get_property(GObject *object, guint id, GValue *value, GParamSpec *spec)
-{
-	GdrcapSrc *self = GDRCAP_SRC(object);
-
-	GST_OBJECT_LOCK(self);
-	switch (id) {
-	case PROP_CONFIG:
-		g_value_set_string(value, self->config);
-		break;
-	case PROP_OPTIONS:
-		g_value_set_string(value, self->options);
-		break;
-	case PROP_INDEX:
-		g_value_set_uint(value, self->index);
-		break;
-	case PROP_CAPS:
-		gst_value_set_caps(value, self->caps);
-		break;
-	case PROP_TIMESTAMPS:
-		g_value_set_enum(value, self->timestamps);
-		break;
-	case PROP_SENDER_CLOCK:
-		g_value_set_uint(value, self->sender_clock);
-		break;
-	case PROP_DROP_INCOMPLETE:
-		g_value_set_boolean(value, self->drop_incomplete);
-		break;
-	default:
-		G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
-	}
-	GST_OBJECT_UNLOCK(self);
-}
 
 static void gdrcap_src_finalize(GObject *object)
 {
@@ -461,45 +437,6 @@ static void gdrcap_src_init(GdrcapSrc *self)
 	gst_base_src_set_format(GST_BASE_SRC(self), GST_FORMAT_TIME);
 }
 
-static void properties_install(GObjectClass *class)
-{
-	static const GEnumValue timestamps[] = {
-		{ TIMESTAMPS_ARRIVAL, "When an image's last piece came", "arrival" },
-		{ TIMESTAMPS_SENDER, "By the sender's time stamps, from the first one on",
-		  "sender" },
-		{ 0, NULL, NULL },
-	};
-	const GParamFlags flags =
-		G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY;
-
-#define PROPERTY(id, spec) g_object_class_install_property(class, id, spec)
-	PROPERTY(PROP_CONFIG,
-		 g_param_spec_string("config", "Configuration", "gdrcap's YAML file", NULL, flags));
-	PROPERTY(PROP_OPTIONS,
-		 g_param_spec_string("options", "Options",
-				     "KEY=VALUE; KEY=VALUE: options over those of the file", NULL,
-				     flags));
-	PROPERTY(PROP_INDEX,
-		 g_param_spec_uint("index", "Index", "Which of the configuration's images", 0,
-				   GDRCAP_IMAGES_MAX - 1, 0, flags));
-	PROPERTY(PROP_CAPS,
-		 g_param_spec_boxed("caps", "Caps",
-				    "What the images are, where the layout does not say all",
-				    GST_TYPE_CAPS, flags));
-	PROPERTY(PROP_TIMESTAMPS,
-		 g_param_spec_enum("timestamps", "Time stamps", "What buffers' times are",
-				   g_enum_register_static("GdrcapSrcTimestamps", timestamps),
-				   TIMESTAMPS_ARRIVAL, flags));
-	PROPERTY(PROP_SENDER_CLOCK,
-		 g_param_spec_uint("sender-clock", "Sender's clock",
-				   "Ticks a second of the sender's time stamps (of RTP: 90000)", 1,
-				   G_MAXUINT, SENDER_HZ, flags));
-	PROPERTY(PROP_DROP_INCOMPLETE,
-		 g_param_spec_boolean("drop-incomplete", "Drop incomplete",
-				      "Leave out incomplete images instead of flagging them", FALSE,
-				      flags));
-}
-
 static void gdrcap_src_class_init(GdrcapSrcClass *class)
 {
 	GObjectClass *object = G_OBJECT_CLASS(class);
@@ -507,14 +444,15 @@ static void gdrcap_src_class_init(GdrcapSrcClass *class)
 	GstBaseSrcClass *base = GST_BASE_SRC_CLASS(class);
 
 	GST_DEBUG_CATEGORY_INIT(gdrcapsrc_debug, "gdrcapsrc", 0, "gdrcap's images");
-	object->set_property = gdrcap_src_set_property;
-	object->get_property = gdrcap_src_get_property;
 	object->finalize = gdrcap_src_finalize;
 	base->start = gdrcap_src_start;
 	base->stop = gdrcap_src_stop;
 	base->unlock = gdrcap_src_unlock;
 	base->unlock_stop = gdrcap_src_unlock_stop;
 	base->negotiate = gdrcap_src_negotiate;
+#ifdef GDRCAPSRC_WITH_CUDA
+	base->query = gdrcap_src_query;
+#endif
 	GST_PUSH_SRC_CLASS(class)->create = gdrcap_src_create;
 	properties_install(object);
 	gst_element_class_add_static_pad_template(element, &template);

@@ -52,7 +52,7 @@ def picture(block, form=GRAY, lose=()):
     """Leader, data, trailer of picture `block`, without packets number `lose`."""
     data = pixels(block, form)
     packets = [data[at:at + PAYLOAD] for at in range(0, len(data), PAYLOAD)]
-    sent = [gvsp(block, 0, 1, struct.pack(">HHQIIIIIHH", 0, 1, 1000 + block * 40_000_000, form, WIDTH,
+    sent = [gvsp(block, 0, 1, struct.pack(">HHQIIIIIHH", 0, 1, 10**15 + block * 40_000_000, form, WIDTH,
                                           HEIGHT, 0, 0, 0, 0)),
             *[gvsp(block, 1 + i, 3, part) for i, part in enumerate(packets)],
             gvsp(block, 1 + len(packets), 2, struct.pack(">HHI", 0, 1, HEIGHT))]
@@ -266,6 +266,7 @@ def test_times():
                 folder, frames), "!", "identity", "silent=false", "!", "filesink", "location=" + out)
     times = [pts for pts, _ in buffers(said["sender"])]
     assert [b - a for a, b in zip(times, times[1:])] == 4 * [40_000_000], said["sender"]
+    assert times[0] < e2e.TIMEOUT * 10**9, said["sender"]  # since the pipeline plays
     times = [pts for pts, _ in buffers(said["arrival"])]
     assert len(times) == 5 and times == sorted(times), said["arrival"]
 
