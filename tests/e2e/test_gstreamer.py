@@ -16,8 +16,8 @@ import test_images as images
 import test_images_video as video
 
 WIDTH, HEIGHT, PAYLOAD = 62, 40, 500
-GRAY, RGGB, RGB, MONO10P = 0x01080001, 0x01080009, 0x02180014, 0x010a0046
-BITS = {GRAY: 8, RGGB: 8, RGB: 24, MONO10P: 10}
+GRAY, RGGB, RGB, RGBA, MONO10P = 0x01080001, 0x01080009, 0x02180014, 0x02200016, 0x010a0046
+BITS = {GRAY: 8, RGGB: 8, RGB: 24, RGBA: 32, MONO10P: 10}
 LOOPBACK = """
 port: ring:gstreamer
 tx_port: ring:gstreamer
@@ -280,6 +280,18 @@ def test_num_buffers():
         launch(folder, "gdrcapsrc", "num-buffers=7", "config=" + path, LOOPBACK_CAPS, "!", "filesink",
                "location=" + out)
         assert content(out) == bytes(i % 256 for i in range(7 * 16000)), os.path.getsize(out)
+
+
+def test_buffers_outlive_the_pipeline():
+    """They are the session's own memory, which stays until the last of them is gone."""
+    frames = [frame for block in range(1, 8) for frame in picture(block, RGBA)]
+    with place() as (folder, out):
+        path = config(folder, frames, more=1, image="gvsp,bytes=10000,piece=500,ring=32")
+        env = environment(folder)
+        done = subprocess.run([os.environ["GST_KEEP"], path, "7", out], env=env, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=e2e.TIMEOUT)
+        assert done.returncode == 0, done
+        assert content(out) == b"".join(pixels(block, RGBA) for block in range(1, 8))
 
 
 def test_interrupt():
