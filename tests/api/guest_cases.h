@@ -141,6 +141,7 @@ int exit_thread(void);
 int exit_holding(void);
 int exit_create(void);
 int exit_callback(void);
+int exit_sending(void);
 int fork_exit(void);
 int fork_calls(void);
 int fork_clone(void);

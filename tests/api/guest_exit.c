@@ -4,6 +4,8 @@
 
 #include <dirent.h>
 
+#include <gdrcap_device_tx.cuh>
+
 /* Threads of this process whose names begin so. */
 static unsigned int threads_named(const char *begin)
 {
@@ -179,6 +181,49 @@ int exit_holding(void)
 	session = running("host");
 	CHECK(gdrcap_wait(gdrcap_get_queue(session, 0), batches, 8, -1) > 0);
 	CHECK(atexit(exit_begins) == 0);
+	return 0;
+}
+
+/* In a kernel's place. Its name is one of those that exit_passed() waits for. */
+static void *sending_kernel(void *arg)
+{
+	struct gdrcap_gpu_tx tx;
+	uint64_t seq = 0;
+	int n;
+
+	pthread_setname_np(pthread_self(), "gdrcap-kernel");
+	CHECK(gdrcap_get_gpu_tx(gdrcap_get_tx(arg, 0), &tx, sizeof(tx)) == 0);
+	while ((n = gdrcap_gpu_tx_reserve(tx, seq, 32)) >= 0) {
+		for (int i = 0; i < n; i++) {
+			memset(gdrcap_gpu_tx_data(tx, seq + (uint64_t)i), 0, 60);
+			gdrcap_gpu_tx_set_bytes(tx, seq + (uint64_t)i, 60);
+		}
+		seq = gdrcap_gpu_tx_submit(tx, seq, n);
+		if (n == 0)
+			sched_yield();
+	}
+	return NULL;
+}
+
+/* A running kernel that sends is told to leave. */
+int exit_sending(void)
+{
+	struct gdrcap_session *session;
+	struct gdrcap_config *config API_FREED = NULL;
+	struct gdrcap_tx_counts counts = { 0 };
+	pthread_t kernel;
+
+	exit_watch();
+	guest_config(&config, "host");
+	api_unset(config, "pattern");
+	api_unset(config, "frames");
+	api_set(config, "sender", "gpu");
+	session = guest_create(config);
+	guest_start(session);
+	CHECK(pthread_create(&kernel, NULL, sending_kernel, session) == 0);
+	CHECK(atexit(exit_begins) == 0);
+	while (counts.sent == 0)
+		CHECK(gdrcap_get_tx_counts(session, 0, &counts, sizeof(counts)) == 0);
 	return 0;
 }
 

@@ -21,6 +21,7 @@ static const struct {
 	{ "exit_holding", exit_holding },
 	{ "exit_create", exit_create },
 	{ "exit_callback", exit_callback },
+	{ "exit_sending", exit_sending },
 	{ "fork_exit", fork_exit },
 	{ "fork_calls", fork_calls },
 	{ "fork_clone", fork_clone },
