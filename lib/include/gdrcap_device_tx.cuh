@@ -90,9 +90,9 @@ GDRCAP_GPU_TX int gdrcap_gpu_tx_reserve(const struct gdrcap_gpu_tx tx, uint64_t 
 	if (room >> 63)
 		return -1;
 	room -= seq;
-	if (room > tx.count) /* seq is not the queue's */
+	if (room > tx.count || max <= 0) /* seq is not the queue's */
 		return 0;
-	return max > 0 && room > (uint64_t)max ? max : max > 0 ? (int)room : 0;
+	return room < (uint64_t)max ? (int)room : max;
 }
 
 /** Where frame `seq`, which has a slot, begins: room for tx.bytes_max bytes. */

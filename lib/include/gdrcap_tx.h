@@ -183,8 +183,7 @@ struct gdrcap_tx_counts {
 	int32_t failed_known; /**< 1: `failed` is every such frame; 0: the driver does not tell, or it is told
 			       * with the port's first queue */
 	int32_t reserved;
-	uint64_t
-		refused; /**< of a running kernel's: whose length was not one, and which were not sent */
+	uint64_t refused; /**< of a running kernel's: not sent, as no frame has their length */
 };
 /** Of send queue `index`; any thread, at any time. -ENOENT after the last. */
 int gdrcap_get_tx_counts(const struct gdrcap_session *session, uint32_t index,

@@ -37,7 +37,8 @@ MUTANTS = {
     "fewer entries than slots": (RING, "while (depth < slots)", "while (2 * depth < slots)"),
     "whom a slot had before": (RING, "gpu->last[slot] = ++gpu->accepted;",
                                "gpu->last[slot] = gpu->accepted++;"),
-    "a number that is not the queue's": (DEVICE, "if (room > tx.count)", "if (false)"),
+    "a number that is not the queue's": (DEVICE, "if (room > tx.count || max <= 0)",
+                                         "if (max <= 0)"),
 }
 
 
