@@ -14,7 +14,7 @@ static void gpu_refuse(struct gdrcap_tx *tx, uint32_t at, uint32_t bytes)
 		tx->refused_seq = tx->gpu.accepted - 1;
 		tx->refused_bytes = bytes;
 	}
-	/* After the first one's. Partner: the acquire load in sending_judge_gpu(). */
+	/* After the first one's. Partner: the acquire load in session_sending_gpu_judge(). */
 	counter_add(&tx->refused, 1);
 	send_gpu_give(&tx->gpu, at, send_data(tx, at));
 }
