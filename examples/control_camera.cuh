@@ -75,9 +75,9 @@ struct camera {
 	struct gdrcap_tx *tx;
 	struct gdrcap_images *commands;
 	cudaStream_t stream; /* NULL: the CPU writes pictures */
-	uint64_t pictures;   /* to play */
+	uint32_t pictures;   /* to play */
 	std::atomic<bool> *over;
-	uint64_t checked, wrong;
+	uint32_t checked, wrong;
 };
 
 /* Some packets, from `first` on: how many; 0: no slot is free. */

@@ -14,7 +14,6 @@
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
 #include <thread>
 #include <vector>
@@ -300,11 +299,11 @@ static int run(struct loop *loop, struct camera *camera)
 	return ret ? ret : stopped;
 }
 
-static int session_make(int argc, char **argv, struct gdrcap_session **session, uint64_t *pictures,
+static int session_make(int argc, char **argv, struct gdrcap_session **session, uint32_t *pictures,
 			struct gdrcap_error *error)
 {
 	struct gdrcap_config *config = gdrcap_config_new();
-	int ret = -EINVAL;
+	int ret = -EINVAL, n = 0;
 
 	snprintf(error->text, sizeof(error->text), "give a configuration's file");
 	if (argc > 1 && config)
@@ -312,12 +311,14 @@ static int session_make(int argc, char **argv, struct gdrcap_session **session, 
 	for (int i = 2; i < argc && ret == 0; i++) {
 		char *value = strchr(argv[i], '=');
 
-		if (!value) {
-			*pictures = strtoull(argv[i], nullptr, 10);
-			continue;
+		if (value) {
+			*value = '\0';
+			ret = gdrcap_config_set(config, argv[i], value + 1, error);
+		} else if (sscanf(argv[i], "%" SCNu32 "%n", pictures, &n) != 1 || argv[i][n]) {
+			snprintf(error->text, sizeof(error->text),
+				 "%.99s: give a number of pictures, or KEY=VALUE", argv[i]);
+			ret = -EINVAL;
 		}
-		*value = '\0';
-		ret = gdrcap_config_set(config, argv[i], value + 1, error);
 	}
 	if (ret == 0)
 		ret = gdrcap_create(config, session, error);
@@ -360,7 +361,7 @@ int main(int argc, char **argv)
 	times_print("last packet to command at the port", &loop.came);
 	times_print("picture taken to command at the port", &loop.taken);
 	if (camera.pictures)
-		printf("%" PRIu64 " commands of %" PRIu64 " checked, %" PRIu64 " wrong\n",
+		printf("%" PRIu32 " commands of %" PRIu32 " checked, %" PRIu32 " wrong\n",
 		       camera.checked, camera.pictures, camera.wrong);
 	gdrcap_destroy(loop.session);
 	return ret != 0 || camera.wrong || camera.checked != camera.pictures;

@@ -71,6 +71,8 @@ def test_played_by_sleepers():
 
 def test_wrong_arguments():
     for arguments, part in (([], "give a configuration's file"),
+                            ([CONFIG, "10x"], "10x: give a number"),
+                            ([CONFIG, "ten"], "ten: give a number"),
                             ([CONFIG, 10, "queues=1"], "queues: 2"),
                             ([CONFIG, 10, "sender=replay"], "sender"),
                             ([CONFIG, 10, "nothing=1"], "nothing")):
