@@ -5,14 +5,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <cuda.h>
+
+extern "C" {
+#include "gpu/cuda_driver.h"
+}
 #include "kernels/cuda/device.cuh"
+
+#define DRIVER_ABI 11040 /* signatures of CUDA 11.4 */
+#define GPUS_MAX 64
 
 /* Streams of 1 KiB tables to a few hundred KiB: four jobs' PRBS-31 without growing. */
 #define POOL_WARM_BYTES ((size_t)4 << 20)
 
 /* The GPUs that are open, by ordinal. One context a GPU, however many sessions use it. */
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct kernel_device *table[64];
+static struct kernel_device *table[GPUS_MAX];
+/* Their contexts, which are kept until the process ends, as the Runtime keeps its own. Written under the lock
+ * before anybody has the device. */
+static CUcontext contexts[GPUS_MAX];
+static struct {
+	CUresult (*retain)(CUcontext *context, CUdevice device);
+	CUresult (*push)(CUcontext context);
+	CUresult (*pop)(CUcontext *context);
+} driver;
 
 int cuda_fail(cudaError_t error, const char *what)
 {
@@ -61,6 +77,55 @@ int cuda_fail(cudaError_t error, const char *what)
 		return kernel_fail(-EIO, "%s: %s (%s); if it stays so, see dmesg for Xid lines",
 				   what, cudaGetErrorString(error), cudaGetErrorName(error));
 	}
+}
+
+/* The driver's results are the Runtime's errors. */
+static cudaError_t error_of(CUresult result)
+{
+	return (cudaError_t)result;
+}
+
+cudaError_t context_push(int ordinal)
+{
+	return error_of(driver.push(contexts[ordinal]));
+}
+
+void context_pop(void)
+{
+	CUcontext context;
+
+	driver.pop(&context);
+}
+
+/* Under the table's lock. */
+static int context_create(int ordinal)
+{
+	const struct {
+		const char *symbol;
+		void **call;
+	} calls[] = {
+		{ "cuDevicePrimaryCtxRetain", (void **)&driver.retain },
+		{ "cuCtxPushCurrent", (void **)&driver.push },
+		{ "cuCtxPopCurrent", (void **)&driver.pop },
+	};
+	cudaError_t error;
+
+	if (contexts[ordinal])
+		return 0;
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		void *call = NULL;
+
+		error = cuda_driver_call(calls[i].symbol, DRIVER_ABI, &call);
+		if (error)
+			return cuda_fail(error, calls[i].symbol);
+		if (!call)
+			return kernel_fail(-ENOTSUP, "the NVIDIA driver lacks %s: update it",
+					   calls[i].symbol);
+		/* again the same for a second GPU, while others use it */
+		*calls[i].call = call;
+	}
+	error = error_of(driver.retain(&contexts[ordinal], ordinal));
+	return error ? cuda_fail(error, "opening the GPU") : 0;
 }
 
 /* Loads all code now: a kernel that is loaded lazily waits for those that run. */
@@ -283,6 +348,8 @@ static int cuda_open(int ordinal, struct kernel_device **opened)
 				   ordinal, count == 1 ? "is" : "are", count);
 	pthread_mutex_lock(&table_lock);
 	if (!table[ordinal])
+		ret = context_create(ordinal);
+	if (!ret && !table[ordinal])
 		ret = device_create(ordinal, &table[ordinal]);
 	if (!ret) {
 		table[ordinal]->handles++;

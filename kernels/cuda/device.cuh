@@ -59,27 +59,26 @@ struct kernel_device {
 	struct kernel_workers job[DEVICE_JOBS_MAX];
 };
 
-/* Makes a GPU current for a scope and puts the caller's back. */
+/* The CUDA Runtime's own context of a GPU that was opened, current for the calling thread until it is popped. */
+cudaError_t context_push(int ordinal);
+void context_pop(void);
+
+/* Makes a GPU current for a scope. Not by cudaSetDevice(): setting the caller's device again afterwards would
+ * make a context on a GPU that nobody uses, where he has chosen none. */
 class current_device
 {
       public:
-	explicit current_device(int ordinal)
+	explicit current_device(int ordinal) : error(context_push(ordinal))
 	{
-		before = -1;
-		cudaGetDevice(&before);
-		error = cudaSetDevice(ordinal);
 	}
 	~current_device()
 	{
-		if (before >= 0)
-			cudaSetDevice(before);
+		if (error == cudaSuccess)
+			context_pop();
 	}
 	current_device(const current_device &) = delete;
 	current_device &operator=(const current_device &) = delete;
-	cudaError_t error;
-
-      private:
-	int before;
+	const cudaError_t error;
 };
 
 /* How many groups of work threads a block of the program has: as many as shared memory is for,
