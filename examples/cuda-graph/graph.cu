@@ -17,6 +17,7 @@
 
 #define BLOCKS 32
 #define THREADS 256
+#define FRAME_BYTES 16384 /* a slot's at most */
 
 struct told { /* by the last node, in host memory */
 	unsigned long long replays, sum;
@@ -67,19 +68,20 @@ struct work {
 	cudaKernelNodeParams params;
 	unsigned long long *sum; /* on the device */
 	struct told *told;
+	uint8_t *frame; /* for `check`: pinned, since a copy to other memory may wait for the GPU */
 };
 
 /* Takes over what one batch needs: two kernels, here. All of it before gdrcap_start(): memory, code and graph. */
 static void work_capture(struct work *work, bool images)
 {
-	cudaGraphNode_t nodes[2];
-	size_t count = 2;
+	size_t roots = 1;
 	cudaGraph_t graph;
 
 	cuda(cudaStreamCreateWithFlags(&work->stream, cudaStreamNonBlocking), "stream");
 	cuda(cudaMalloc(&work->sum, sizeof(*work->sum)), "memory");
 	cuda(cudaMemset(work->sum, 0, sizeof(*work->sum)), "memory");
 	cuda(cudaHostAlloc(&work->told, sizeof(*work->told), cudaHostAllocMapped), "memory");
+	cuda(cudaHostAlloc(&work->frame, FRAME_BYTES, cudaHostAllocDefault), "memory");
 	memset(work->told, 0, sizeof(*work->told));
 	cuda(cudaStreamBeginCapture(work->stream, cudaStreamCaptureModeThreadLocal), "capture");
 	if (images)
@@ -88,16 +90,11 @@ static void work_capture(struct work *work, bool images)
 		add_batch<<<BLOCKS, THREADS, 0, work->stream>>>(gdrcap_batch{}, work->sum);
 	tell<<<1, 1, 0, work->stream>>>(work->sum, work->told);
 	cuda(cudaStreamEndCapture(work->stream, &graph), "capture");
-	cuda(cudaGraphGetNodes(graph, nodes, &count), "nodes");
-	for (size_t i = 0; i < count; i++) {
-		cudaKernelNodeParams params;
-
-		cuda(cudaGraphKernelNodeGetParams(nodes[i], &params), "nodes");
-		if (params.func == (void *)tell)
-			continue;
-		work->node = nodes[i];
-		work->params = params;
-	}
+	/* The first of the two, which waits for none. */
+	cuda(cudaGraphGetRootNodes(graph, &work->node, &roots), "nodes");
+	work->params.func = images ? (void *)add_image : (void *)add_batch;
+	work->params.gridDim = dim3(BLOCKS);
+	work->params.blockDim = dim3(THREADS);
 	cuda(cudaGraphInstantiateWithFlags(&work->exec, graph, 0), "instantiation");
 	/* Once with nothing, so that nothing is loaded beside kernels that run. The graph itself stays: its
 	 * nodes name those of `exec`. */
@@ -125,18 +122,17 @@ static bool check(const struct work *work, unsigned long long sum)
 /* The CPU's sum of a batch, wherever its frames lie. */
 static unsigned long long batch_sum(const struct work *work, const struct gdrcap_batch *batch)
 {
-	std::vector<uint8_t> frame(65536);
 	unsigned long long sum = 0;
 
 	for (uint32_t i = 0; i < batch->count; i++) {
 		const uint32_t bytes = gdrcap_frame_bytes(batch, i);
 
-		cuda(cudaMemcpyAsync(frame.data(), gdrcap_frame(batch, i), bytes, cudaMemcpyDefault,
+		cuda(cudaMemcpyAsync(work->frame, gdrcap_frame(batch, i), bytes, cudaMemcpyDefault,
 				     work->stream),
 		     "copy");
 		cuda(cudaStreamSynchronize(work->stream), "copy");
 		for (uint32_t at = 0; at < bytes; at++)
-			sum += frame[at];
+			sum += work->frame[at];
 	}
 	return sum;
 }
