@@ -34,6 +34,7 @@ image:
   index: {at: 22, bytes: 8, modulo: 16}
   piece: 1000
   pieces: 16
+  ring: 1024
 """
 LOOPBACK_CAPS = "caps=video/x-raw,format=GRAY8,width=160,height=100"
 
