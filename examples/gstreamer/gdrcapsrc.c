@@ -249,36 +249,47 @@ static GstFlowReturn caps_set(GdrcapSrc *self, const struct gdrcap_image *image)
 	return GST_FLOW_OK;
 }
 
+/* What the image is, from what it says of itself, or as those before. FALSE: *why, which is to be freed. */
+static gboolean pixels_choose(GdrcapSrc *self, const struct gdrcap_image *image, gchar **why)
+{
+	GstCaps *given;
+	gboolean settled;
+
+	if (self->pixels.caps && pixels_lack_leader(&self->layout, image)) {
+		if (image->bytes >= self->pixels.bytes)
+			return TRUE;
+		*why = g_strdup("its leader is lost, and it is smaller than those before");
+		return FALSE;
+	}
+	GST_OBJECT_LOCK(self);
+	given = self->caps ? gst_caps_ref(self->caps) : NULL;
+	GST_OBJECT_UNLOCK(self);
+	settled = pixels_settle(&self->pixels, &self->layout, image, given, why);
+	gst_clear_caps(&given);
+	return settled;
+}
+
 /* GST_FLOW_CUSTOM_SUCCESS: nobody knows what this image is, and the next may say. */
 static GstFlowReturn caps_negotiate(GdrcapSrc *self, const struct gdrcap_image *image)
 {
-	GstCaps *given;
 	gchar *why = NULL;
-	gboolean settled;
 
 	if (self->pixels.caps && !self->caps_wanted &&
 	    !pixels_differ(&self->layout, self->pixels.fields, image) &&
 	    image->bytes >= self->pixels.bytes)
 		return GST_FLOW_OK;
-	GST_OBJECT_LOCK(self);
-	given = self->caps ? gst_caps_ref(self->caps) : NULL;
-	GST_OBJECT_UNLOCK(self);
-	if (!self->pixels.caps || !pixels_lack_leader(&self->layout, image)) {
-		settled = pixels_settle(&self->pixels, &self->layout, image, given, &why);
-		gst_clear_caps(&given);
-		if (!settled && !self->pixels.caps && pixels_lack_leader(&self->layout, image)) {
-			GST_WARNING_OBJECT(self, "%s", why);
-			g_free(why);
-			return GST_FLOW_CUSTOM_SUCCESS;
-		}
-		if (!settled) {
-			GST_ELEMENT_ERROR(self, STREAM, FORMAT, ("%s", why), (NULL));
-			g_free(why);
-			return GST_FLOW_NOT_NEGOTIATED;
-		}
+	if (pixels_choose(self, image, &why))
+		return caps_set(self, image);
+	/* A wrong layout, or caps, are wrong for the first image; anybody can send one wrong leader. */
+	if (!self->pixels.caps && !pixels_lack_leader(&self->layout, image)) {
+		GST_ELEMENT_ERROR(self, STREAM, FORMAT, ("%s", why), (NULL));
+		g_free(why);
+		return GST_FLOW_NOT_NEGOTIATED;
 	}
-	gst_clear_caps(&given);
-	return caps_set(self, image);
+	GST_WARNING_OBJECT(self, "image %" G_GUINT64_FORMAT " is left out: %s",
+			   (guint64)image->number, why);
+	g_free(why);
+	return GST_FLOW_CUSTOM_SUCCESS;
 }
 
 /* ---- time ---- */

@@ -257,6 +257,23 @@ def test_leader_is_lost():
     assert "leader is lost" in said, said
 
 
+def test_strange_pictures():
+    """In mid-stream, from whoever can send a leader: left out, and the rest goes on."""
+    short = [gvsp(2, 1 + i, 3, pixels(2, GRAY)[i * PAYLOAD:(i + 1) * PAYLOAD]) for i in range(3)]
+    frames = [*picture(1), *short, gvsp(2, 4, 2, struct.pack(">HHI", 0, 1, HEIGHT)), *picture(3, MONO10P),
+              *picture(4)]
+    huge = bytearray(picture(5)[0])
+    struct.pack_into(">II", huge, 42 + 8 + 16, 10000, 10000)
+    frames += [bytes(huge), *picture(5)[1:], *picture(6)]
+    with place() as (folder, out):
+        said = launch(folder, "gdrcapsrc", "config=" + config(folder, frames), "!", "filesink",
+                      "location=" + out)
+        assert content(out) == b"".join(usual(pixels(block, GRAY), WIDTH) for block in (1, 4, 6)), said
+    for text in ("image 2 is left out: its leader is lost", "image 3 is left out: the camera's pixel format",
+                 "image 5 is left out: a picture of caps has 100000000 bytes"):
+        assert text in said, (text, said)
+
+
 def test_times():
     """The sender's: 25 pictures a second by its clock. Arrivals never go back."""
     frames = [frame for block in range(1, 6) for frame in picture(block)]
