@@ -449,7 +449,10 @@ def registered(port, tx_port, count=300):
         busy = py.refused(gdrcap.Error, "not back", three.unregister)
         assert busy.errno == 16 and three.registered
         references = sys.getrefcount(memory)
-    assert not three.registered
+        three.close()
+        assert not three.registered and sys.getrefcount(memory) == references
+        four = session.register(gdrcap.aligned(1))
+    assert not four.registered
     del session, queue
     gc.collect()
     for _ in range(100):
