@@ -237,7 +237,7 @@ static int mark_then(void *context, struct CUstream_st *behind)
 
 int cuda_mark(struct handle *handle, struct lease *lease)
 {
-	return cuda_behind(handle, lease->device.id, lease->stream, lease->streams, mark_then,
+	return cuda_behind(handle, handle->slot_gpu, lease->stream, lease->streams, mark_then,
 			   lease);
 }
 

@@ -273,12 +273,24 @@ static PyObject *slot_write(PyObject *self, PyObject *args, PyObject *kwargs)
 	return done;
 }
 
-static PyObject *slot_release(PyObject *self, PyObject *unused)
+static PyObject *slot_release(PyObject *self, PyObject *args, PyObject *kwargs)
 {
+	static char *names[] = { "stream", NULL };
 	struct slot_object *slot = (struct slot_object *)self;
-	struct lease *lease = slot_lease(self);
+	PyObject *stream = Py_None;
+	uint64_t number = 0;
+	struct lease *lease;
 
-	if (!lease)
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:release", names, &stream) ||
+	    (stream != Py_None && stream_from_object(stream, &number) < 0))
+		return NULL;
+	lease = slot_lease(self);
+	if (lease && number && !lease->handle->cuda) {
+		PyErr_SetString(PyExc_ValueError,
+				"stream: this session has no GPU (gpu: host); leave it out");
+		return NULL;
+	}
+	if (!lease || lease_add_stream(lease, number) < 0)
 		return NULL;
 	slot->lease = NULL;
 	lease_unref_gil(lease);
@@ -354,8 +366,9 @@ static PyMethodDef slot_methods[] = {
 	{ "write", (PyCFunction)(void *)slot_write, METH_VARARGS | METH_KEYWORDS,
 	  "write($self, /, data, at=0)\n--\n\nCopies data to byte `at` of a slot in host memory, and "
 	  "sets `bytes` to the end of it,\nwhich is returned." },
-	{ "release", slot_release, METH_NOARGS,
-	  "release($self, /)\n--\n\nGives the slot back unsent, once all views of it are gone." },
+	{ "release", (PyCFunction)(void *)slot_release, METH_VARARGS | METH_KEYWORDS,
+	  "release($self, /, stream=None)\n--\n\nGives the slot back unsent, once all views of it are "
+	  "gone.\n\nstream: a CUDA stream that is to come this far first." },
 	{ "view", (PyCFunction)(void *)slot_view, METH_VARARGS | METH_KEYWORDS,
 	  "view($self, /, dtype='uint8', shape=None, *, pitch=None)\n--\n\n"
 	  "An array of this type and shape over the slot, as Image.view()." },

@@ -134,8 +134,18 @@ def test_dropped():
         early = queue.reserve(1)
         assert not early or stream.query(), "a slot was lent again while a kernel writes to it"
         stream.synchronize()
-        assert len(early + queue.reserve(1)) == 1
-        del slots
+        early += queue.reserve(1)
+        assert len(early) == 1
+        # One that is written by its address says so itself.
+        slot = slots.pop()
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(300 * CYCLES_A_MS)
+            torch.as_tensor(Raw(slot.address, len(rows[0])), device="cuda").copy_(rows[0])
+        slot.release(stream=stream)
+        early += queue.reserve(1)
+        assert len(early) == 1 or stream.query(), "a slot was lent again while a kernel writes to it"
+        stream.synchronize()
+        del slots, early
         # The end of the session waits for what is written.
         with torch.cuda.stream(stream):
             torch.cuda._sleep(100 * CYCLES_A_MS)

@@ -194,6 +194,8 @@ def test_views():
         assert "submitted" in repr(slot) and len(slot) == 1514
         assert received(session, 1) == [frame(1)]
         slot, = queue.reserve()
+        py.refused(ValueError, "no GPU", slot.release, 7)
+        py.refused(TypeError, "stream: ", slot.release, "7")
         slot.release()
         py.refused(ValueError, "given back", slot.release)
         assert not slot.submitted
