@@ -7,8 +7,8 @@
 
 #include "sender.h"
 
-#define DONE_MOST 256u	    /* that are told at once */
-#define RESERVE_MOST 65536u /* slots that are asked for at once */
+#define DONE_MOST 256u	      /* that are told at once */
+#define RESERVE_MOST 1048576u /* slots that are asked for at once */
 
 static PyTypeObject *sender_type;
 

@@ -134,7 +134,7 @@ def test_dropped():
         early = queue.reserve(1)
         assert not early or stream.query(), "a slot was lent again while a kernel writes to it"
         stream.synchronize()
-        early += queue.reserve(1)
+        early = early or queue.reserve(1, timeout=py.TIMEOUT)
         assert len(early) == 1
         # One that is written by its address says so itself.
         slot = slots.pop()
@@ -142,10 +142,11 @@ def test_dropped():
             torch.cuda._sleep(300 * CYCLES_A_MS)
             torch.as_tensor(Raw(slot.address, len(rows[0])), device="cuda").copy_(rows[0])
         slot.release(stream=stream)
-        early += queue.reserve(1)
-        assert len(early) == 1 or stream.query(), "a slot was lent again while a kernel writes to it"
-        stream.synchronize()
-        del slots, early
+        second = queue.reserve(1)
+        assert not second or stream.query(), "a slot was lent again while a kernel writes to it"
+        second = second or queue.reserve(1, timeout=py.TIMEOUT)
+        assert len(second) == 1
+        del slots, early, second
         # The end of the session waits for what is written.
         with torch.cuda.stream(stream):
             torch.cuda._sleep(100 * CYCLES_A_MS)
