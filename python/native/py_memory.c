@@ -45,10 +45,10 @@ static bool is_dense(PyObject *shape, PyObject *strides, uint64_t item)
 		return true;
 	for (Py_ssize_t i = PySequence_Size(shape) - 1; i >= 0 && !PyErr_Occurred(); i--) {
 		PyObject *length = PySequence_GetItem(shape, i);
-		PyObject *stride = PySequence_GetItem(strides, i);
-		const uint64_t count = number_of(length);
+		PyObject *stride = length ? PySequence_GetItem(strides, i) : NULL;
+		const uint64_t count = stride ? number_of(length) : 0;
 
-		dense &= count == 1 || number_of(stride) == item;
+		dense &= count == 1 || (!PyErr_Occurred() && number_of(stride) == item);
 		item *= count;
 		Py_XDECREF(length);
 		Py_XDECREF(stride);
@@ -70,12 +70,18 @@ static uint64_t product_of(PyObject *shape)
 	return product;
 }
 
+/* NULL with an exception: this one, or an earlier one. */
+static PyObject *interface_get(PyObject *interface, const char *key)
+{
+	return PyErr_Occurred() ? NULL : PyMapping_GetItemString(interface, key);
+}
+
 /* By CUDA's array interface. */
 static int span_of_array(PyObject *interface, uint64_t *address, uint64_t *bytes)
 {
-	PyObject *shape = PyMapping_GetItemString(interface, "shape");
-	PyObject *typestr = PyMapping_GetItemString(interface, "typestr");
-	PyObject *data = PyMapping_GetItemString(interface, "data");
+	PyObject *shape = interface_get(interface, "shape");
+	PyObject *typestr = interface_get(interface, "typestr");
+	PyObject *data = interface_get(interface, "data");
 	PyObject *strides = NULL, *first;
 	const char *type =
 		typestr && PyUnicode_Check(typestr) ? PyUnicode_AsUTF8AndSize(typestr, NULL) : NULL;
@@ -89,8 +95,9 @@ static int span_of_array(PyObject *interface, uint64_t *address, uint64_t *bytes
 		first = PySequence_GetItem(data, 0);
 		*address = number_of(first);
 		Py_XDECREF(first);
-		dense = is_dense(shape, strides, item);
-		*bytes = product_of(shape) * item;
+		dense = !PyErr_Occurred() && is_dense(shape, strides, item);
+		if (!dense || __builtin_mul_overflow(product_of(shape), item, bytes))
+			*bytes = 0;
 	}
 	Py_XDECREF(shape);
 	Py_XDECREF(typestr);

@@ -5,6 +5,7 @@ import asyncio
 import datetime
 import gc
 import os
+import select
 import struct
 import sys
 import threading
@@ -307,6 +308,12 @@ def test_times():
         assert told(queue, 4) == [(number, True) for number in range(4)]
         # Naive ones are this machine's local time.
         assert queue.send(frame(9), time=datetime.datetime.now()) == 1 and received(session, 1) == [frame(9)]
+        # By a descriptor: it may be readable with nothing there, and is once something is.
+        descriptor = queue.fileno()
+        assert queue.send(frame(4), tag=4) == 1 and received(session, 1) == [frame(4)]
+        while not (done := queue.poll()):
+            assert select.select([descriptor], [], [], py.TIMEOUT)[0], "the descriptor says nothing"
+        assert done == [(4, True)]
         # What waits for its time at the end is told as not sent.
         queue.send([frame(5), frame(6)], time=time.time_ns() + 50 * 10**9, tag=8)
         queue.send(frame(7))
@@ -314,7 +321,7 @@ def test_times():
         session.stop()
         assert told(queue, 2) == [(8, False)] * 2
         counts = queue.counts
-        assert (counts["submitted"], counts["sent"], counts["unsent"]) == (8, 5, 3), counts
+        assert (counts["submitted"], counts["sent"], counts["unsent"]) == (9, 6, 3), counts
     assert any("not sent" in text for text in session.summary()["messages"]), session.summary()["messages"]
 
 
@@ -407,6 +414,37 @@ def test_threads():
 
 # ---- the caller's memory ----
 
+class Array:
+    """As arrays on a GPU describe themselves, over memory that is where it is."""
+
+    def __init__(self, **interface):
+        self.__cuda_array_interface__ = {"version": 3, "typestr": "|u1", **interface}
+
+
+def check_arrays(session, queue, memory):
+    """Memory and payloads that say by CUDA's array interface where they lie."""
+    address = memory.ctypes.data
+    for kind, words, interface in (
+            (BufferError, "side by side", {"shape": (512, 1024), "strides": (2048, 1), "data": (address, False)}),
+            (BufferError, "side by side", {"shape": (1 << 20,), "typestr": "<f", "data": (address, False)}),
+            (gdrcap.Error, "64 KiB", {"shape": (1 << 20,), "data": (address + 8, False)}),
+            (gdrcap.Error, "64 KiB", {"shape": (1 << 62, 1 << 62), "data": (address, False)}),
+            (gdrcap.Error, "64 KiB", {"shape": (0,), "data": (address, False)}),
+            (OverflowError, "", {"shape": (-5,), "data": (address, False)}),
+            (OverflowError, "", {"shape": (5,), "data": (-1, False)}),
+            (IndexError, "", {"shape": (5, 5), "strides": (1,), "data": (address, False)}),
+            (IndexError, "", {"shape": (5, 5), "data": ()}), (KeyError, "data", {"shape": (5, 5)}),
+            (TypeError, "", {"shape": 5, "data": (address, False)}), (TypeError, "", {"shape": ("5",), "data": (address, False)})):
+        py.refused(kind, words, session.register, Array(**interface))
+    whole = Array(shape=(256, 512, 2), strides=(4096, 8, 4), typestr="<f4", data=(address, False))
+    with session.register(whole) as registered:
+        assert (registered.address, registered.bytes, registered.kind) == (address, 1 << 20, "host")
+        payload = Array(shape=(3, 1, 100), strides=(100, 7, 1), data=(address + 5000, True))
+        assert queue.send([(head() + b"mine", payload)], tag=5) == 1
+        assert received(session, 1) == [head() + b"mine" + memory.tobytes()[5000:5300]]
+        assert told(queue, 1) == [(5, True)]
+
+
 def registered(port, tx_port, count=300):
     """Headers in slots, the rest from memory of the caller's, by send() and by slots: every byte."""
     numpy = py.need_numpy()
@@ -445,6 +483,7 @@ def registered(port, tx_port, count=300):
         with session.register(memory) as two:
             assert two.registered
         assert not two.registered
+        check_arrays(session, queue, memory)
         # What is on its way keeps the memory, whoever drops what.
         three = session.register(memory)
         queue.send([(start, memory[0, :100])], time=time.time_ns() + 40 * 10**9)
