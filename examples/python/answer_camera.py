@@ -3,7 +3,8 @@
 
   python3 answer_camera.py CONFIG.yaml
 
-The configuration names the port (as port, and as tx_port for the way back) and describes the image (image); it needs numpy.
+The configuration names the port (as port, and as tx_port for the way back) and describes the image (image); it needs numpy. Ctrl-C
+ends it.
 """
 import struct
 import sys
@@ -23,10 +24,15 @@ def main(config):
             with image:
                 brightness = numpy.from_dlpack(image, device="cpu").mean()
             command = struct.pack(">4sQd", b"MEAN", image.number, brightness)
-            if not queue.send(gdrcap.headers(command, **TO) + command):
-                print("image %d: no slot is free, the port does not keep up" % image.number)
-        print("%(submitted)d submitted, %(sent)d sent" % queue.counts)
+            try:
+                if not queue.send(gdrcap.headers(command, **TO) + command):
+                    print("image %d: no slot is free, the port does not keep up" % image.number)
+            except EOFError:  # the run is over; images of before still come
+                break
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    try:
+        main(sys.argv[1])
+    except KeyboardInterrupt:
+        pass

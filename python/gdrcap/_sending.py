@@ -81,19 +81,19 @@ class Sender(Single):
         frames: one bytes-like object, or several; in a list a frame may also be a pair, headers and a payload in
         registered memory, which is not copied. Frames of less than 60 bytes are padded. time: they are sent no
         earlier, an integer of ns since the Unix epoch or a datetime. tag: poll() tells each with this number. timeout:
-        seconds to wait for free slots; None: for ever.
+        seconds to wait for free slots; None: for ever. EOFError: the run is over, and nothing is sent any more.
         """
         return self._native.send([frames] if _is_buffer(frames) else list(frames), _tag(tag), _time_ns(time), timeout)
 
     def reserve(self, count: SupportsIndex = 1, *, timeout: Optional[float] = 0) -> list[_native.Slot]:
         """Up to so many free slots, to fill and submit. Fewer, or none, is the queue's back-pressure. A slot that is
-        dropped is free again. timeout: seconds to wait for one; None: for ever."""
+        dropped is free again. timeout: seconds to wait for one; None: for ever. EOFError: the run is over."""
         return self._native.reserve(operator.index(count), timeout)
 
     def submit(self, slots: Union[_native.Slot, Iterable[_native.Slot]], *, after: Any = None, time: Time = None,
                tag: Optional[SupportsIndex] = None) -> None:
         """Hands slots over, `bytes` of each set: all of them, or, with an exception, none. No view of them may be
-        left; they cannot be used any more.
+        left; they cannot be used any more. EOFError: the run is over.
 
         They are not sent before the streams have come this far on which torch.from_dlpack(slot) or
         cupy.from_dlpack(slot) was called, and `after`: a handle, a torch.cuda.Stream or a cupy.cuda.Stream. time, tag:
@@ -127,7 +127,7 @@ class Sender(Single):
             await self._came_back()
 
     async def room(self) -> None:
-        """Waits in the event loop until a slot is free."""
+        """Waits in the event loop until a slot is free. EOFError: the run is over."""
         while True:
             self._still_there()
             self._native.fileno()

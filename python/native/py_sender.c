@@ -85,7 +85,8 @@ int until_from(PyObject *seconds, int64_t *until)
 
 PyObject *raise_over(void)
 {
-	return raise_code(-ESHUTDOWN, "the run is over: nothing is sent any more");
+	PyErr_SetString(PyExc_EOFError, "the run is over: nothing is sent any more");
+	return NULL;
 }
 
 /* ---- reserving ---- */

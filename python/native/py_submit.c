@@ -97,7 +97,9 @@ static int order_submit(struct order *order, struct handle *handle)
 				  submit_then, order);
 		Py_END_ALLOW_THREADS;
 	}
-	if (ret < 0 && order->error.code)
+	if (ret == -ESHUTDOWN)
+		raise_over();
+	else if (ret < 0 && order->error.code)
 		raise_error(&order->error);
 	else if (ret < 0)
 		raise_code(ret, "CUDA cannot wait for the stream: is it one that lives, of the "
@@ -278,7 +280,8 @@ static PyObject *send_all(struct sender_object *sender, const struct piece *piec
 
 		if (taken.raised || taken.count < 0) {
 			/* That some were sent must not be lost; the next call says what is wrong. */
-			if (sent && (!taken.raised || PyErr_ExceptionMatches(PyExc_OSError))) {
+			if (sent && (!taken.raised || PyErr_ExceptionMatches(PyExc_OSError) ||
+				     PyErr_ExceptionMatches(PyExc_EOFError))) {
 				PyErr_Clear();
 				break;
 			}

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -40,7 +41,7 @@ def test_answer_camera():
         path = os.path.join(folder, "config.yaml")
         port = "net_af_packet0,iface=%s"
         with open(path, "w") as file:
-            json.dump({"port": port % pair.right, "tx_port": port % pair.right, "gpu": "host", "memory": "host", "frames": 120,
+            json.dump({"port": port % pair.right, "tx_port": port % pair.right, "gpu": "host", "memory": "host",
                        "match": ["dst_port=5000"], "image": "gvsp,bytes=4000,piece=1000,ring=8,timeout=60"}, file)
         process = subprocess.Popen([sys.executable, str(py.ROOT / "examples" / "python" / "answer_camera.py"), path],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -52,19 +53,19 @@ def test_answer_camera():
             batches = session.batches()
             for block in range(1, 256):
                 session.senders[0].send(pictures(block), timeout=py.TIMEOUT)
-                # It may not run yet.
-                if batch := batches.wait(0.5):
+                # Until the first answer it may not run yet.
+                if batch := batches.wait(py.TIMEOUT if answers else 0.5):
                     with batch:
                         answers += [bytes(memoryview(one)[42:62]) for one in batch]
-                if process.poll() is not None:
+                if len(answers) > 10 or process.poll() is not None:
                     break
+            process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=py.TIMEOUT)
-    assert process.returncode == 0, out + err
-    assert len(answers) > 5, (answers, out, err)
+    assert process.returncode == 0 and not out, out + err
+    assert len(answers) > 10, (answers, out, err)
     for answer in answers:
         name, number, mean = struct.unpack(">4sQd", answer)
         assert name == b"MEAN" and mean == number, (name, number, mean)
-    assert "sent" in out and "no slot" not in out, out
 
 
 def is_png(path):
