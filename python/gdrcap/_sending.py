@@ -73,17 +73,18 @@ class Sender(Single):
         failed_known, as docs/embedding.md tells them."""
         return self._native.counts()
 
-    def send(self, frames: Any, *, time: Time = None, tag: Optional[SupportsIndex] = None,
+    def send(self, frames: Any, *, after: Any = None, time: Time = None, tag: Optional[SupportsIndex] = None,
              timeout: Optional[float] = 0) -> int:
         """Copies frames into slots in host memory and submits them: how many. Fewer than there are is the queue's
         back-pressure.
 
         frames: one bytes-like object, or several; in a list a frame may also be a pair, headers and a payload in
-        registered memory, which is not copied. Frames of less than 60 bytes are padded. time: they are sent no
+        registered memory, which is not copied. Frames of less than 60 bytes are padded. after: a CUDA stream that may still
+        write payloads, as for submit(). time: they are sent no
         earlier, an integer of ns since the Unix epoch or a datetime. tag: poll() tells each with this number. timeout:
         seconds to wait for free slots; None: for ever. EOFError: the run is over, and nothing is sent any more.
         """
-        return self._native.send([frames] if _is_buffer(frames) else list(frames), _tag(tag), _time_ns(time), timeout)
+        return self._native.send([frames] if _is_buffer(frames) else list(frames), after, _tag(tag), _time_ns(time), timeout)
 
     def reserve(self, count: SupportsIndex = 1, *, timeout: Optional[float] = 0) -> list[_native.Slot]:
         """Up to so many free slots, to fill and submit. Fewer, or none, is the queue's back-pressure. A slot that is

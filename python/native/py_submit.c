@@ -241,8 +241,8 @@ static void piece_put(const struct piece *piece, struct gdrcap_tx_frame *frame)
 
 /* Some of them, into slots that are free: how many, or a negative errno; with an exception: `raised`. */
 static struct taken send_some(struct sender_object *sender, const struct piece *pieces,
-			      size_t count, PyObject *tag, unsigned long long time_ns,
-			      int64_t until)
+			      size_t count, PyObject *after, PyObject *tag,
+			      unsigned long long time_ns, int64_t until)
 {
 	struct gdrcap_tx_frame frames[CHUNK];
 	struct order order = { .frames = frames, .tx = sender->tx };
@@ -259,7 +259,7 @@ static struct taken send_some(struct sender_object *sender, const struct piece *
 	if (handle) {
 		for (int i = 0; i < taken.count; i++)
 			piece_put(&pieces[i], &frames[i]);
-		if (order_set(&order, tag, time_ns) == 0)
+		if (order_after(&order, handle, after) == 0 && order_set(&order, tag, time_ns) == 0)
 			ret = order_submit(&order, handle);
 		if (ret < 0)
 			gdrcap_tx_cancel(order.tx, frames, (unsigned int)taken.count);
@@ -270,13 +270,13 @@ static struct taken send_some(struct sender_object *sender, const struct piece *
 }
 
 static PyObject *send_all(struct sender_object *sender, const struct piece *pieces, size_t count,
-			  PyObject *tag, unsigned long long time_ns, int64_t until)
+			  PyObject *after, PyObject *tag, unsigned long long time_ns, int64_t until)
 {
 	size_t sent = 0;
 
 	while (sent < count) {
 		const struct taken taken =
-			send_some(sender, &pieces[sent], count - sent, tag, time_ns, until);
+			send_some(sender, &pieces[sent], count - sent, after, tag, time_ns, until);
 
 		if (taken.raised || taken.count < 0) {
 			/* That some were sent must not be lost; the next call says what is wrong. */
@@ -294,17 +294,17 @@ static PyObject *send_all(struct sender_object *sender, const struct piece *piec
 	return PyLong_FromSize_t(sent);
 }
 
-/* send(list of frames, tag, time_ns, seconds): how many. */
+/* send(list of frames, after, tag, time_ns, seconds): how many. */
 PyObject *sender_send(PyObject *self, PyObject *args)
 {
 	struct sender_object *sender = (struct sender_object *)self;
-	PyObject *list, *tag, *seconds, *done = NULL, *frames;
+	PyObject *list, *after, *tag, *seconds, *done = NULL, *frames;
 	unsigned long long time_ns;
 	struct piece *pieces;
 	Py_ssize_t count, got = 0;
 	int64_t until;
 
-	if (!PyArg_ParseTuple(args, "OOKO:send", &list, &tag, &time_ns, &seconds) ||
+	if (!PyArg_ParseTuple(args, "OOOKO:send", &list, &after, &tag, &time_ns, &seconds) ||
 	    until_from(seconds, &until) < 0)
 		return NULL;
 	if (sender->handle && sender->handle->slot_device.type == DLPACK_CUDA) {
@@ -324,7 +324,7 @@ PyObject *sender_send(PyObject *self, PyObject *args)
 	       piece_get(sender, &pieces[got], PyList_GetItem(frames, got), got) == 0)
 		got++;
 	if (pieces && got == count)
-		done = send_all(sender, pieces, (size_t)count, tag, time_ns, until);
+		done = send_all(sender, pieces, (size_t)count, after, tag, time_ns, until);
 	for (Py_ssize_t i = 0; pieces && i <= got && i < count; i++)
 		if (pieces[i].view.obj)
 			PyBuffer_Release(&pieces[i].view);

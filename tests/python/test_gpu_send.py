@@ -187,7 +187,7 @@ def test_pinned():
         slot, = queue.reserve()
         assert slot.device == (1, 0)
         slot.release()
-        assert queue.send([row.numpy() for row in rows]) == TOGETHER
+        assert queue.send([row.numpy() for row in rows], after=torch.cuda.current_stream()) == TOGETHER
         taken = 0
         for batch in session.batches(timeout=py.TIMEOUT):
             with batch:

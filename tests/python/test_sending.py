@@ -220,6 +220,8 @@ def test_refused():
         py.refused(TypeError, "slot 1: <class 'bytes'>", queue.submit, [slots[0], b"x"])
         py.refused(gdrcap.Error, "60 s ahead", queue.submit, slots[0], time=time.time_ns() + 61 * 10**9)
         py.refused(ValueError, "no GPU", queue.submit, slots[0], after=7)
+        py.refused(ValueError, "no GPU", queue.send, frame(1), after=7)
+        py.refused(ValueError, "no GPU", queue.send, [frame(1)] * 100, after=7)
         for bad in (-1, 1 << 64):
             py.refused(OverflowError, "", queue.submit, slots[0], tag=bad)
             py.refused(OverflowError, "", setattr, slots[0], "tag", bad)
