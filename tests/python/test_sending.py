@@ -218,7 +218,7 @@ def test_refused():
         py.refused(ValueError, "another send queue", other.submit, slots)
         py.refused(ValueError, "submitted", queue.submit, [slots[0], slots[0]])
         py.refused(TypeError, "slot 1: <class 'bytes'>", queue.submit, [slots[0], b"x"])
-        py.refused(gdrcap.Error, "60 s ahead", queue.submit, slots[0], time=time.time_ns() + 61 * 10**9)
+        py.refused(gdrcap.Error, "60 s ahead", queue.submit, slots[0], time=time.time_ns() + 500 * 10**9)
         py.refused(ValueError, "no GPU", queue.submit, slots[0], after=7)
         py.refused(ValueError, "no GPU", queue.send, frame(1), after=7)
         py.refused(ValueError, "no GPU", queue.send, [frame(1)] * 100, after=7)
