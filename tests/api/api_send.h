@@ -71,6 +71,7 @@ static inline void receive(struct gdrcap_queue *queue, uint64_t *next)
 static inline void counts_are(struct gdrcap_session *session, uint64_t submitted, uint64_t sent,
 			      uint64_t unsent)
 {
+	struct gdrcap_summary summary;
 	struct gdrcap_tx_counts counts;
 
 	assert_int_equal(gdrcap_get_tx_counts(session, 0, &counts, sizeof(counts)), 0);
@@ -78,6 +79,16 @@ static inline void counts_are(struct gdrcap_session *session, uint64_t submitted
 	assert_int_equal(counts.sent, sent);
 	assert_int_equal(counts.unsent, unsent);
 	assert_int_equal(counts.failed, 0);
+	/* The summary has the same, of the only queue. */
+	assert_int_equal(gdrcap_get_summary(session, &summary, sizeof(summary)), 0);
+	assert_true(summary.known & GDRCAP_HAS_SENDING);
+	assert_int_equal(!(summary.known & GDRCAP_HAS_SENDING_FAILED), !counts.failed_known);
+	assert_int_equal(summary.sending_submitted, submitted);
+	assert_int_equal(summary.sending_sent, sent);
+	assert_int_equal(summary.sending_unsent, unsent);
+	assert_int_equal(summary.sending_bytes, counts.bytes);
+	assert_int_equal(summary.sending_stalled, counts.stalled);
+	assert_int_equal(summary.sending_failed, 0);
 	assert_int_equal(gdrcap_get_tx_counts(session, 1, &counts, sizeof(counts)), -ENOENT);
 }
 

@@ -117,6 +117,7 @@ static void test_file_is_full(void **state)
 	const int fd = mkstemp(path);
 	struct rlimit before, limit;
 	struct gdrcap_session *session;
+	struct gdrcap_summary summary;
 	struct gdrcap_tx_counts counts;
 	struct gdrcap_error error = { 0 };
 
@@ -137,6 +138,8 @@ static void test_file_is_full(void **state)
 	/* 24 bytes of the file's header, 16 of each frame's; one of them may be cut */
 	assert_true(counts.failed >= 2000 - (FILE_MOST - 24) / (FRAME_BYTES + 16) - 1);
 	assert_true(counts.failed < 2000);
+	assert_int_equal(gdrcap_get_summary(session, &summary, sizeof(summary)), 0);
+	assert_int_equal(summary.sending_failed, counts.failed);
 	gdrcap_destroy(session);
 	unlink(path);
 }

@@ -96,6 +96,19 @@ def test_replay():
         assert summary["frames"]["received"] is None, summary
 
 
+def test_sending():
+    """The caller's own frames, of which there are none: counted, and no success."""
+    with gdrcap.Session(tx_port="net_null0", gpu="host", sender="host") as session:
+        running = session.summary()
+        py.e2e.check_summary(running)
+    summary = session.summary()
+    py.e2e.check_summary(summary)
+    nothing = {key: 0 for key in ("submitted", "sent", "unsent", "bytes", "stalled", "failed")}
+    assert running["sending"] == summary["sending"] == nothing and summary["sender"] is None, summary
+    assert summary["result"] == "fail" and "no frame was sent" in summary["errors"][0], summary
+    assert running["result"] == "running" and session.summary()["tx_stalled"] is None, running
+
+
 def test_running():
     """While the run goes on, from another thread's point of view."""
     with gdrcap.Session(py.loopback(frames=None)) as session:
