@@ -8,11 +8,16 @@
 #include "base/log.h"
 #include "session/session.h"
 
+/* By its address for cards or by the one for who writes it: the GPU's, or its threads on the CPU. */
 static bool overlaps(const struct region *region, const void *addr, uint64_t bytes)
 {
-	const uintptr_t from = (uintptr_t)addr, theirs = (uintptr_t)region->base;
+	const uintptr_t from = (uintptr_t)addr;
+	const uintptr_t theirs[] = { (uintptr_t)region->base, (uintptr_t)region->device };
 
-	return region->bytes && from < theirs + region->bytes && theirs < from + bytes;
+	for (size_t i = 0; region->bytes && i < RTE_DIM(theirs); i++)
+		if (from < theirs[i] + region->bytes && theirs[i] < from + bytes)
+			return true;
+	return false;
 }
 
 static int check_place(const struct gdrcap_session *session, const void *addr, uint64_t bytes,

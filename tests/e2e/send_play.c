@@ -250,10 +250,27 @@ static void stop_with_frames(void)
 	gdrcap_destroy(session);
 }
 
+/* Slots, by the address that they are written through, are no payloads. */
+static void slots_refused(enum gdrcap_memory kind)
+{
+	struct gdrcap_tx_frame frame;
+	int ret = gdrcap_tx_reserve(tx, &frame, 1);
+
+	if (ret != 1)
+		fail("reserve", ret, NULL);
+	ret = gdrcap_tx_register(session, (void *)((uintptr_t)frame.data & ~(uintptr_t)65535),
+				 65536, kind, NULL);
+	if (ret != -EEXIST && ret != -ENOTSUP)
+		fail("slots were registered", ret, NULL);
+	gdrcap_tx_cancel(tx, &frame, 1);
+}
+
 static void memory_make(bool device)
 {
 	struct gdrcap_error error;
 	int ret;
+
+	slots_refused(device ? GDRCAP_MEMORY_DEVICE : GDRCAP_MEMORY_HOST);
 
 	memory = device ? rte_gpu_mem_alloc(session->memory.gpu, MEMORY_BYTES, 65536)
 			: aligned_alloc(65536, MEMORY_BYTES);
