@@ -203,6 +203,7 @@ static void test_restarted(void **state)
 	both_go_on(ends);
 	/* What it sends: no more is missing than it said; what it receives: some were lost. */
 	unknown = unknown_frames(ends[1].session);
+	assert_true(unknown > 0); /* its driver never gives the last ones back at once */
 	assert_in_range(ends[0].missing, 0, unknown);
 	assert_true(ends[1].missing > 0);
 	both_stop(ends);
