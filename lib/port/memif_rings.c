@@ -22,43 +22,31 @@
 #define AT_PLACES ((size_t)2 * RTE_CACHE_LINE_SIZE)
 #define PLACE_BYTES 16u
 #define PLACES_LOG2_MOST 14u
-#define MAPPINGS 64u
 
 static struct mapping {
-	const struct rte_eth_dev *device; /* NULL: none */
-	const uint8_t *base;
+	const uint8_t *base; /* NULL: none */
 	size_t bytes;
-} mappings[MAPPINGS];
+} mappings[RTE_MAX_ETHPORTS]; /* by port */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct mapping *mapping_of(const struct rte_eth_dev *device)
 {
-	for (uint32_t i = 0; i < MAPPINGS; i++)
-		if (mappings[i].device == device)
-			return &mappings[i];
-	return NULL;
+	return &mappings[device - rte_eth_devices];
 }
 
 void memif_rings_mapped(const struct rte_eth_dev *device, const void *base, size_t bytes)
 {
-	struct mapping *mapping;
-
 	pthread_mutex_lock(&lock);
-	mapping = mapping_of(device) ? NULL : mapping_of(NULL);
-	if (mapping)
-		*mapping = (struct mapping){ device, base, bytes };
+	if (!mapping_of(device)->base)
+		*mapping_of(device) = (struct mapping){ base, bytes };
 	pthread_mutex_unlock(&lock);
 }
 
 void memif_rings_forget(const struct rte_eth_dev *device)
 {
-	struct mapping *mapping;
-
 	pthread_mutex_lock(&lock);
-	mapping = mapping_of(device);
-	if (mapping)
-		*mapping = (struct mapping){ 0 };
+	*mapping_of(device) = (struct mapping){ 0 };
 	pthread_mutex_unlock(&lock);
 }
 
@@ -114,13 +102,10 @@ static bool rings_left(const struct mapping *mapping, bool server, uint32_t queu
 
 bool memif_rings_left(uint16_t port, bool server, uint32_t queues, uint64_t *left)
 {
-	const struct mapping *mapping;
-	bool known = false;
+	bool known;
 
 	pthread_mutex_lock(&lock);
-	mapping = mapping_of(&rte_eth_devices[port]);
-	if (mapping)
-		known = rings_left(mapping, server, queues, left);
+	known = mappings[port].base && rings_left(&mappings[port], server, queues, left);
 	pthread_mutex_unlock(&lock);
 	return known;
 }
