@@ -52,7 +52,8 @@ static void judge_missing(struct report *report)
 	char missing[REPORT_TEXT_BYTES], asked[REPORT_TEXT_BYTES];
 
 	/* What happened to frames outranks how the run ended. */
-	if (summary->tx_missing || unsaved || summary->sending_failed || summary->sending_unsent)
+	if (summary->tx_missing || unsaved || summary->sending_failed || summary->sending_unsent ||
+	    summary->sending_refused)
 		report->status = REPORT_EXIT_FRAMES;
 	if (summary->tx_missing)
 		report_error(report, REPORT_EXIT_FRAMES, "%s of %s frames not sent",
@@ -62,6 +63,8 @@ static void judge_missing(struct report *report)
 	judge_count(report, summary->sending_failed,
 		    "submitted and taken by the port, which then could not send them");
 	judge_count(report, summary->sending_unsent, "submitted and not sent");
+	judge_count(report, summary->sending_refused,
+		    "submitted with a length that no frame has, and not sent");
 }
 
 static void judge_images_count(struct report *report, uint64_t count, const char *what)

@@ -114,11 +114,11 @@ static json_t *sender_to_json(const struct report *report)
 static json_t *sending_to_json(const struct gdrcap_summary *summary)
 {
 	return json_pack(
-		"{s:o, s:o, s:o, s:o, s:o, s:o}", "submitted",
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "submitted",
 		json_count(summary->sending_submitted), "sent", json_count(summary->sending_sent),
-		"unsent", json_count(summary->sending_unsent), "bytes",
-		json_count(summary->sending_bytes), "stalled", json_count(summary->sending_stalled),
-		"failed",
+		"unsent", json_count(summary->sending_unsent), "refused",
+		json_count(summary->sending_refused), "bytes", json_count(summary->sending_bytes),
+		"stalled", json_count(summary->sending_stalled), "failed",
 		json_count_if(summary->known & GDRCAP_HAS_SENDING_FAILED, summary->sending_failed));
 }
 

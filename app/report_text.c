@@ -168,6 +168,8 @@ static void print_sending(FILE *to, const struct report *report)
 	report_print_row(to, "", summary->sending_bytes, "bytes in memory, without FCS");
 	report_print_row(to, "  unsent", summary->sending_unsent,
 			 "frames that waited when the run ended");
+	report_print_row(to, "  refused", summary->sending_refused,
+			 "frames of a running kernel's, with a length that no frame has");
 	report_print_row(to, "  stalled", summary->sending_stalled,
 			 "polls in which a port took nothing");
 	print_row_if(to, summary->known & GDRCAP_HAS_SENDING_FAILED, "  failed",

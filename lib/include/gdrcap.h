@@ -321,13 +321,14 @@ struct gdrcap_summary {
 			     * when it has one. Slots go back in the order of the batches, so one that
 			     * the caller keeps has those of all later batches counted with it */
 
-	/* The caller's own frames (`sender: host`), of all send queues together:
+	/* The caller's own frames (`sender: host`, `gpu`), of all send queues together:
 	 * gdrcap_get_tx_counts() has them of each, with what they say. submitted = sent + unsent +
-	 * those that wait; when the run has ended none waits. */
+	 * refused + those that wait; when the run has ended none waits. */
 	uint64_t sending_submitted, sending_sent, sending_unsent;
 	uint64_t sending_bytes;	  /**< of those sent, in memory (without FCS) */
 	uint64_t sending_stalled; /**< polls in which a port took nothing of what was to be sent */
 	uint64_t sending_failed;  /**< of those sent: that a port then said it could not send */
+	uint64_t sending_refused; /**< of a running kernel's: with a length that no frame has */
 };
 int gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary,
 		       size_t size);

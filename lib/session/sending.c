@@ -302,6 +302,7 @@ void session_sending_summary(const struct gdrcap_session *session, struct gdrcap
 		summary->sending_bytes += counts.bytes;
 		summary->sending_stalled += counts.stalled;
 		summary->sending_failed += counts.failed;
+		summary->sending_refused += counts.refused;
 		/* A port's are told with its first queue. */
 		known &= counts.failed_known || i % session->settings.queues;
 	}

@@ -64,7 +64,7 @@ def _sender(summary: Row, causes: list[Row]) -> Row:
 
 
 def _sending(summary: Row) -> Row:
-    row = {key: _count(summary["sending_" + key]) for key in ("submitted", "sent", "unsent", "bytes", "stalled")}
+    row = {key: _count(summary["sending_" + key]) for key in ("submitted", "sent", "unsent", "refused", "bytes", "stalled")}
     return {**row, "failed": _count(summary["sending_failed"], summary["known"] & _SENDING_FAILED)}
 
 
@@ -157,6 +157,7 @@ class _Judge:
         self.count(summary["save_missed"] + summary["damaged_missed"], "not saved")
         self.count(summary["sending_failed"], "submitted and taken by the port, which then could not send them")
         self.count(summary["sending_unsent"], "submitted and not sent")
+        self.count(summary["sending_refused"], "submitted with a length that no frame has, and not sent")
 
     def images(self, summary: Row, images: list[Row]) -> None:
         for key in ("incomplete", "dropped", "skipped"):

@@ -93,6 +93,7 @@ static const struct member summary_members[] = {
 	OF(gdrcap_summary, sending_bytes, COUNT),
 	OF(gdrcap_summary, sending_stalled, COUNT),
 	OF(gdrcap_summary, sending_failed, COUNT),
+	OF(gdrcap_summary, sending_refused, COUNT),
 	END,
 };
 static const struct member cause_members[] = {

@@ -113,12 +113,12 @@ def check_summary(summary, context=""):
 def check_sending(summary, context=""):
     """Every frame that a caller submitted is accounted for."""
     sending = summary["sending"]
-    known = sending["sent"] + sending["unsent"]
+    known = sending["sent"] + sending["unsent"] + sending["refused"]
     assert sending["submitted"] == known or (summary["result"] == "running" and sending["submitted"] > known), \
-        "submitted = sent + unsent: %s, %s" % (sending, context)
+        "submitted = sent + unsent + refused: %s, %s" % (sending, context)
     assert (sending["failed"] or 0) <= sending["sent"], (sending, context)
     assert 60 * sending["sent"] <= sending["bytes"], (sending, context)
-    if sending["unsent"] or sending["failed"]:
+    if sending["unsent"] or sending["failed"] or sending["refused"]:
         assert summary["result"] != "pass", (sending, context)
 
 

@@ -582,13 +582,14 @@ static void test_json_hostile(void **state)
 static void test_sending(void **state)
 {
 	static const char counts[] =
-		"\"sending\":{\"submitted\":12,\"sent\":9,\"unsent\":3,\"bytes\":900,"
+		"\"sending\":{\"submitted\":16,\"sent\":9,\"unsent\":3,\"refused\":4,\"bytes\":900,"
 		"\"stalled\":77,\"failed\":2}";
 
 	report.summary.known |= GDRCAP_HAS_SENDING | GDRCAP_HAS_SENDING_FAILED;
-	report.summary.sending_submitted = 12;
+	report.summary.sending_submitted = 16;
 	report.summary.sending_sent = 9;
 	report.summary.sending_unsent = 3;
+	report.summary.sending_refused = 4;
 	report.summary.sending_bytes = 900;
 	report.summary.sending_stalled = 77;
 	report.summary.sending_failed = 2;
@@ -597,8 +598,10 @@ static void test_sending(void **state)
 	assert_int_equal(report.status, REPORT_EXIT_FRAMES);
 	assert_printed(print_json, counts);
 	assert_printed(print_json, "\"2 frames submitted and taken by the port, which then could "
-				   "not send them\",\"3 frames submitted and not sent\"");
-	assert_printed(print_table, " 12  frames of the caller's\n");
+				   "not send them\",\"3 frames submitted and not sent\","
+				   "\"4 frames submitted with a length that no frame has, and not "
+				   "sent\"");
+	assert_printed(print_table, " 16  frames of the caller's\n");
 	assert_printed(print_table, " 3  frames that waited when the run ended\n");
 	assert_printed(print_table, " 2  frames that a port took and could not send\n");
 	/* A driver that does not tell. */
