@@ -23,6 +23,7 @@
 #include "session/session.h"
 
 #define WIRE "ring:gdrcap_bench_send"
+#define SESSION_CPUS 15u
 #define BURST_SMALL 64u
 #define BURST_LARGE 256u
 #define WARM_MS 20u
@@ -35,7 +36,7 @@ struct own {
 	struct gdrcap_config *config;
 };
 
-/* Who submits: a thread of its own, on the last of the bench's CPUs. */
+/* Who submits: a thread of its own. */
 struct submitter {
 	const struct own *own;
 	struct gdrcap_tx *tx;
@@ -78,6 +79,18 @@ static void own_close(void *state)
 	gdrcap_config_free(((struct own *)state)->config);
 }
 
+/* The bench's first CPU is the caller's; the session has those next to it. */
+static int session_cores(const struct bench *bench, struct gdrcap_config *config, int ret,
+			 struct gdrcap_error *error)
+{
+	char list[SESSION_CPUS * 5] = "";
+
+	for (uint32_t i = 1; i < bench->cpu_count && i <= SESSION_CPUS; i++)
+		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%d", i > 1 ? "," : "",
+			 bench->cpus[i]);
+	return list[0] ? bench_set(config, ret, error, "cores", "%s", list) : ret;
+}
+
 static int own_open(const struct bench *bench, const struct gdrcap_bench_point *point, void *state,
 		    struct gdrcap_error *error)
 {
@@ -88,6 +101,7 @@ static int own_open(const struct bench *bench, const struct gdrcap_bench_point *
 	own->bench = bench;
 	own->point = *point;
 	own->config = config;
+	ret = session_cores(bench, config, ret, error);
 	ret = path_alike(point, config, ret, error);
 	ret = bench_set(config, ret, error, "sender", "host");
 	if (path_is_null(point))
@@ -106,7 +120,7 @@ static void *submitter_run(void *arg)
 	struct gdrcap_tx_frame frames[BURST_LARGE];
 	struct gdrcap_error error;
 
-	bench_pin(submitter->own->bench, submitter->own->bench->cpu_count - 1);
+	bench_pin(submitter->own->bench, 0);
 	while (!atomic_load_explicit(&submitter->stop, memory_order_relaxed)) {
 		const int n = gdrcap_tx_reserve(submitter->tx, frames, point->burst);
 
