@@ -19,6 +19,7 @@ TESTS = {
     "test_session.py": ["test_options", "test_layouts", "test_refused", "test_log", "test_events", "test_async"],
     "test_summary.py": ["test_running"],
     "test_sending.py": [],
+    "test_sending_ends.py": [],
 }
 
 
