@@ -151,6 +151,48 @@ static void test_nobody_takes(void **state)
 	assert_in_range(least, 0, API_STOP_MS);
 }
 
+/* A wire to a caller who takes nothing until the run is over: what was sent is there then. */
+static void ring_stop(uint64_t *least)
+{
+	API_FREED struct gdrcap_config *config = NULL;
+	struct gdrcap_tx_counts counts = { 0 };
+	struct gdrcap_session *session;
+	struct gdrcap_tx_frame frame;
+	uint64_t number = 0, next = 0, since;
+	struct gdrcap_tx *tx;
+
+	send_config(&config);
+	session = api_create(config);
+	tx = gdrcap_get_tx(session, 0);
+	while (gdrcap_tx_reserve(tx, &frame, 1) == 1) {
+		assert_int_equal(gdrcap_tx_cancel(tx, &frame, 1), 0);
+		submit_one(tx, number++);
+	}
+	api_start(session);
+	while (counts.sent == 0)
+		assert_int_equal(gdrcap_get_tx_counts(session, 0, &counts, sizeof(counts)), 0);
+	since = api_now_ms();
+	assert_int_equal(gdrcap_stop(session, NULL), 0);
+	since = api_now_ms() - since;
+	*least = since < *least ? since : *least;
+	assert_int_equal(gdrcap_get_tx_counts(session, 0, &counts, sizeof(counts)), 0);
+	assert_int_equal(counts.submitted, number);
+	assert_int_equal(counts.sent + counts.unsent, number);
+	while (next < counts.sent)
+		receive(gdrcap_get_queue(session, 0), &next);
+	assert_int_equal(next, counts.sent);
+	gdrcap_destroy(session);
+}
+
+static void test_ring_stop(void **state)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (int i = 0; i < API_STOPS && least > API_STOP_MS; i++)
+		ring_stop(&least);
+	assert_in_range(least, 0, API_STOP_MS);
+}
+
 static bool has_message(const struct gdrcap_session *session, const char *part)
 {
 	for (uint32_t i = 0; gdrcap_get_message(session, i); i++)
@@ -269,8 +311,11 @@ static void test_config(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refused),	     cmocka_unit_test(test_ends_leave),
-		cmocka_unit_test(test_nobody_takes), cmocka_unit_test(test_other_end_takes_nothing),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_ends_leave),
+		cmocka_unit_test(test_nobody_takes),
+		cmocka_unit_test(test_ring_stop),
+		cmocka_unit_test(test_other_end_takes_nothing),
 		cmocka_unit_test(test_config),
 	};
 
