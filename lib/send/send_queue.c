@@ -9,12 +9,14 @@
 #include <rte_common.h>
 #include <rte_cycles.h>
 #include <rte_mbuf.h>
+#include <rte_prefetch.h>
 
 #include "base/guest.h"
 #include "base/log.h"
 #include "capture/ring_producer.h"
 #include "capture/ring_wait.h"
 
+#define SEND_AHEAD 64u
 #define SEND_HEAD_MIN 18u /* of two pieces: what a driver may copy into its descriptor */
 
 /* ---- what comes back ---- */
@@ -36,6 +38,8 @@ static void send_harvest(struct gdrcap_tx *tx)
 		const uint32_t entry = tx->back[tx->harvested & tx->mask];
 		const uint32_t at = entry & ~SEND_UNSENT;
 
+		/* Lines that the worker's core has: some ahead of us. */
+		rte_prefetch0(&tx->back[(tx->harvested + SEND_AHEAD) & tx->mask]);
 		if (unlikely(tx->state[at] == SEND_TELL)) {
 			tx->state[at] = SEND_TOLD;
 			tx->told[tx->told_end++ & tx->mask] = entry;

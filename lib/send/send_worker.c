@@ -135,10 +135,9 @@ static uint64_t send_limit(struct gdrcap_tx *tx, uint64_t *due)
 }
 
 /* As a driver wants it: what its last user left is gone. */
-static struct rte_mbuf *send_mbuf(const struct gdrcap_tx *tx, const struct send_entry *entry)
+static void send_mbuf(const struct gdrcap_tx *tx, struct rte_mbuf *m,
+		      const struct send_entry *entry)
 {
-	struct rte_mbuf *m = tx->mbufs[entry->slot];
-
 	m->ol_flags &= RTE_MBUF_F_EXTERNAL;
 	rte_pktmbuf_reset_headroom(m);
 	m->pkt_len = entry->bytes & ~SEND_IN_TWO;
@@ -153,7 +152,21 @@ static struct rte_mbuf *send_mbuf(const struct gdrcap_tx *tx, const struct send_
 		m->nb_segs = 2;
 		tx->pieces[entry->slot].parts = 2;
 	}
-	return m;
+}
+
+/* The mbufs of the next `n` frames. With a backlog as long as the queue none is in a cache of this core's. */
+static void send_mbufs(const struct gdrcap_tx *tx, struct rte_mbuf **mbufs, uint32_t n)
+{
+	/* Lines that the caller's core has: all at once, not one after the other. */
+	for (uint32_t i = 0; i < n; i += SEND_LINE / sizeof(struct send_entry))
+		rte_prefetch0(&tx->entries[(tx->taken + i) & tx->mask]);
+	for (uint32_t i = 0; i < n; i++) {
+		mbufs[i] = tx->mbufs[tx->entries[(tx->taken + i) & tx->mask].slot];
+		rte_mbuf_prefetch_part1(mbufs[i]);
+		rte_mbuf_prefetch_part2(mbufs[i]);
+	}
+	for (uint32_t i = 0; i < n; i++)
+		send_mbuf(tx, mbufs[i], &tx->entries[(tx->taken + i) & tx->mask]);
 }
 
 static void send_count(struct gdrcap_tx *tx, uint32_t taken, uint64_t now)
@@ -206,11 +219,7 @@ uint32_t send_hand_over(struct gdrcap_tx *tx, uint64_t *due)
 		return 0;
 	}
 	n = RTE_MIN(n, tx->config.burst);
-	/* Lines that the caller's core has: all at once, not one after the other. */
-	for (uint32_t i = 0; i < n; i += SEND_LINE / sizeof(struct send_entry))
-		rte_prefetch0(&tx->entries[(tx->taken + i) & tx->mask]);
-	for (uint32_t i = 0; i < n; i++)
-		mbufs[i] = send_mbuf(tx, &tx->entries[(tx->taken + i) & tx->mask]);
+	send_mbufs(tx, mbufs, n);
 	now = rte_rdtsc();
 	taken = send_burst(tx, mbufs, (uint16_t)n);
 	if (taken == 0) {
