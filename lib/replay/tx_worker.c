@@ -9,6 +9,7 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
+#include "base/prefetch.h"
 #include "capture/mbuf_desc.h"
 #include "memory/region.h"
 
@@ -72,17 +73,6 @@ ALWAYS_INLINE uint16_t tx_file_length(struct tx_worker *worker, uint32_t index)
 		worker->file_ns += file->span_ns;
 	}
 	return (uint16_t)file->view.frames[index].len;
-}
-
-/* Not __builtin_prefetch(): for this baseline of x86 it asks for a line to read, which has to be asked
- * for once more. A CPU that does not know the instruction skips it. */
-ALWAYS_INLINE void prefetch_for_write(const void *at)
-{
-#ifdef __x86_64__
-	__asm__ volatile("prefetchw %0" ::"m"(*(const char *)at));
-#else
-	__builtin_prefetch(at, 1, 3);
-#endif
 }
 
 /*

@@ -13,9 +13,11 @@
 #include <rte_prefetch.h>
 
 #include "base/patience.h"
+#include "base/prefetch.h"
 #include "capture/ring_producer.h"
 #include "memory/region.h"
 
+#define SEND_PREFETCH 16u /* mbufs: as many lines as a core has under way at once */
 /* A time is near: nobody else gets the core. Earlier it sleeps, and wakes so long before. */
 #define SEND_SPIN_US 50u
 #define SEND_WAKE_US 200u
@@ -134,7 +136,10 @@ static uint64_t send_limit(struct gdrcap_tx *tx, uint64_t *due)
 	return submitted;
 }
 
-/* As a driver wants it: what its last user left is gone. */
+/*
+ * An mbuf of the pool has one segment and one reference; what else its last user left is in its first
+ * line, which over a software wire comes from the receiver's core.
+ */
 static void send_mbuf(const struct gdrcap_tx *tx, struct rte_mbuf *m,
 		      const struct send_entry *entry)
 {
@@ -142,8 +147,6 @@ static void send_mbuf(const struct gdrcap_tx *tx, struct rte_mbuf *m,
 	rte_pktmbuf_reset_headroom(m);
 	m->pkt_len = entry->bytes & ~SEND_IN_TWO;
 	m->data_len = (uint16_t)m->pkt_len;
-	m->nb_segs = 1;
-	m->next = NULL;
 	if (tx->pieces)
 		tx->pieces[entry->slot].parts = 1;
 	if (unlikely(entry->bytes & SEND_IN_TWO)) {
@@ -160,13 +163,15 @@ static void send_mbufs(const struct gdrcap_tx *tx, struct rte_mbuf **mbufs, uint
 	/* Lines that the caller's core has: all at once, not one after the other. */
 	for (uint32_t i = 0; i < n; i += SEND_LINE / sizeof(struct send_entry))
 		rte_prefetch0(&tx->entries[(tx->taken + i) & tx->mask]);
-	for (uint32_t i = 0; i < n; i++) {
-		mbufs[i] = tx->mbufs[tx->entries[(tx->taken + i) & tx->mask].slot];
-		rte_mbuf_prefetch_part1(mbufs[i]);
-		rte_mbuf_prefetch_part2(mbufs[i]);
-	}
 	for (uint32_t i = 0; i < n; i++)
+		mbufs[i] = tx->mbufs[tx->entries[(tx->taken + i) & tx->mask].slot];
+	for (uint32_t i = 0; i < RTE_MIN(n, SEND_PREFETCH); i++)
+		prefetch_for_write(mbufs[i]);
+	for (uint32_t i = 0; i < n; i++) {
+		if (i + SEND_PREFETCH < n)
+			prefetch_for_write(mbufs[i + SEND_PREFETCH]);
 		send_mbuf(tx, mbufs[i], &tx->entries[(tx->taken + i) & tx->mask]);
+	}
 }
 
 static void send_count(struct gdrcap_tx *tx, uint32_t taken, uint64_t now)
