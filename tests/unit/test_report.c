@@ -612,7 +612,7 @@ static void test_sending(void **state)
 	/* Nothing else is sent or received. */
 	report.summary.known &= ~GDRCAP_HAS_TX_STALLED;
 	assert_int_equal(gdrcap_config_set(config, "port", NULL, NULL), 0);
-	assert_printed(print_table, " 12  frames of the caller's\n");
+	assert_printed(print_table, " 16  frames of the caller's\n");
 	assert_not_printed(print_table, "tx stalled");
 	report.queue_count = 0;
 	assert_not_printed(print_table, "received");
