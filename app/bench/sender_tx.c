@@ -66,8 +66,8 @@ static int memory_open(struct sender_tx *tx, struct gdrcap_error *error)
 	ret = region_create(&tx->region, &config, error);
 	if (ret < 0)
 		return ret;
-	tx->pool =
-		region_pool_create(&tx->region, "gdrcap_bench_tx", SLOTS, false, true, -1, error);
+	tx->pool = region_pool_create(&tx->region, "gdrcap_bench_tx", SLOTS, false,
+				      REGION_POOL_CACHED, -1, error);
 	return tx->pool ? 0 : -ENOMEM;
 }
 

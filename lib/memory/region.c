@@ -360,11 +360,25 @@ err:
 	return NULL;
 }
 
+/* The functions that do without a compare-and-swap a call, on the same ring. DPDK's functions that make a pool
+ * of mbufs take no name of others. */
+static void pool_is_ones(struct rte_mempool *pool)
+{
+	const struct rte_mempool_ops *ops = rte_mempool_get_ops(pool->ops_index);
+
+	/* Not where a program has chosen another kind of pool for its EAL. */
+	if (strcmp(ops->name, "ring_mp_mc") != 0)
+		return;
+	for (uint32_t i = 0; i < rte_mempool_ops_table.num_ops; i++)
+		if (strcmp(rte_mempool_ops_table.ops[i].name, "ring_sp_sc") == 0)
+			pool->ops_index = (int32_t)i;
+}
+
 struct rte_mempool *region_pool_create(struct region *region, const char *name, uint32_t slots,
-				       bool umem, bool cached, int numa_node,
+				       bool umem, enum region_pool_use use, int numa_node,
 				       struct gdrcap_error *error)
 {
-	const uint32_t cache = cached ? REGION_POOL_CACHE : 0;
+	const uint32_t cache = use == REGION_POOL_CACHED ? REGION_POOL_CACHE : 0;
 	struct rte_mempool *pool;
 
 	if (slots > region->slots - region->slots_used) {
@@ -390,6 +404,8 @@ struct rte_mempool *region_pool_create(struct region *region, const char *name, 
 			  slots, rte_strerror(rte_errno));
 		return NULL;
 	}
+	if (use == REGION_POOL_ONE)
+		pool_is_ones(pool);
 	region->slots_used += slots;
 	return pool;
 }

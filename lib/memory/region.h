@@ -69,10 +69,15 @@ void region_registration(const struct region *region, char *text, size_t bytes);
 /*
  * A mempool of `slots` mbufs over the region's next slots. `umem`: the mempool's objects
  * themselves lie in the region (af_xdp makes them its UMEM) instead of external buffers.
- * `cached`: threads keep some mbufs to themselves. NULL: *error says why.
+ * NULL: *error says why.
  */
+enum region_pool_use {
+	REGION_POOL_CACHED, /* threads keep some mbufs to themselves */
+	REGION_POOL_SHARED, /* none does; first in, first out */
+	REGION_POOL_ONE, /* the same, and one thread at a time gives mbufs back, one takes them */
+};
 struct rte_mempool *region_pool_create(struct region *region, const char *name, uint32_t slots,
-				       bool umem, bool cached, int numa_node,
+				       bool umem, enum region_pool_use use, int numa_node,
 				       struct gdrcap_error *error);
 
 /* EAL memory in bytes that pools of this many mbufs need: for sizing before EAL starts. */

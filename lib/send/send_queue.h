@@ -5,8 +5,8 @@
  * on the caller's side.
  *
  * All mbufs of the queue's pool are the queue's: one that lies in the pool is one that the port, or on a
- * wire the receiver, has given back. Who frees them is the worker, whose cache of the pool it looks into
- * itself; where it may be another thread the pool has no caches, so that nobody keeps any.
+ * wire the receiver, has given back. So that nobody keeps any, and they come back in their order, the pool
+ * has no caches.
  *
  * Names of the orderings, as in docs/design.md: SUBMIT, TAKE OVER; OPEN; BACK, HARVEST; CLOSE; LEFT.
  */

@@ -73,14 +73,6 @@ static uint32_t send_collect_segments(struct gdrcap_tx *tx)
 	return n;
 }
 
-/* What lies in the pool, and in this thread's cache of it. */
-static uint32_t send_ready(struct rte_mempool *pool)
-{
-	const struct rte_mempool_cache *cache = rte_mempool_default_cache(pool, rte_lcore_id());
-
-	return rte_mempool_ops_get_count(pool) + (cache ? cache->len : 0);
-}
-
 uint32_t send_collect(struct gdrcap_tx *tx)
 {
 	const uint64_t at_port = atomic_load_explicit(&tx->at_port, memory_order_relaxed);
@@ -91,7 +83,7 @@ uint32_t send_collect(struct gdrcap_tx *tx)
 	segments = send_collect_segments(tx);
 	if (at_port == 0)
 		return segments;
-	n = send_ready(tx->config.pool);
+	n = rte_mempool_avail_count(tx->config.pool);
 	n = RTE_MIN(n, (uint32_t)RTE_MIN(at_port, SEND_BURST_MOST));
 	if (n == 0 || rte_mempool_get_bulk(tx->config.pool, (void **)mbufs, n) < 0)
 		return segments;
@@ -328,7 +320,6 @@ void send_close(struct gdrcap_tx *tx)
 		counter_add(&tx->unsent, 1);
 	}
 	send_back(tx);
-	rte_mempool_cache_flush(NULL, tx->config.pool);
 	/* LEFT: from here on the caller's thread collects. Partner: the acquire load in
 	 * send_harvest(). */
 	atomic_store_explicit(&tx->finished, 1, memory_order_release);

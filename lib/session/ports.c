@@ -21,17 +21,20 @@ static int pair_pools(struct gdrcap_session *session, struct rte_mempool **pools
 		      struct gdrcap_error *error)
 {
 	const struct plan *plan = &session->plan;
-	/* What a send queue of the caller's has given away is back when it lies in the pool, or in its own
-	 * thread's cache: no other may keep any. On a wire the receiver gives them back; what a driver
-	 * does with its UMEM is its own. */
-	const bool cached = !settings_lends(&session->settings) ||
-			    (direction[0] == 't' ? !plan->umem : direction[0] != 'w');
+	enum region_pool_use use = REGION_POOL_CACHED;
 
+	/* What a send queue of the caller's has given away is back when it lies in the pool: no thread
+	 * may keep any. It is given back by the queue's own; on a wire by the receiver's, and what a
+	 * driver does with its UMEM is its own. */
+	if (settings_lends(&session->settings) && direction[0] == 'w')
+		use = REGION_POOL_SHARED;
+	else if (settings_lends(&session->settings) && direction[0] == 't')
+		use = plan->umem ? REGION_POOL_SHARED : REGION_POOL_ONE;
 	for (uint32_t q = 0; q < session->settings.queues; q++) {
 		char name[RTE_MEMPOOL_NAMESIZE];
 
 		snprintf(name, sizeof(name), "gc%u_%s%u.%u", session->number, direction, index, q);
-		pools[q] = region_pool_create(region, name, plan->pool_slots, plan->umem, cached,
+		pools[q] = region_pool_create(region, name, plan->pool_slots, plan->umem, use,
 					      numa_node, error);
 		if (!pools[q])
 			return -ENOMEM;

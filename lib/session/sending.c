@@ -175,14 +175,8 @@ bool session_sending_pause(struct gdrcap_session *session, uint32_t p)
 
 void session_sending_go_on(struct gdrcap_session *session, uint32_t p)
 {
-	const struct session_pair *pair = &session->ports.pairs[p];
-
-	if (!pair->both)
-		return;
-	/* What this thread has freed, as it stopped the port: for who looks into the pool. */
-	for (uint32_t q = 0; session->sending.count && q < session->settings.queues; q++)
-		rte_mempool_cache_flush(NULL, pair->tx_pool[q]);
-	sending_set(session, p, SEND_RUN);
+	if (session->ports.pairs[p].both)
+		sending_set(session, p, SEND_RUN);
 }
 
 /* ---- the end ---- */

@@ -174,7 +174,8 @@ static int bench_open(struct gdrcap_error *error)
 		ret = region_create(&bench.region, &region, error);
 	if (ret < 0)
 		return ret;
-	bench.pool = region_pool_create(&bench.region, "bench", SLOTS, false, true, -1, error);
+	bench.pool = region_pool_create(&bench.region, "bench", SLOTS, false, REGION_POOL_CACHED,
+					-1, error);
 	if (!bench.pool)
 		return -1;
 	with_pool.rx_pool = &bench.pool;

@@ -196,7 +196,7 @@ static struct rte_mempool *pool_make(struct region *region, uint32_t slot_shift,
 
 	if (region_create(region, &config, NULL) < 0)
 		return NULL;
-	return region_pool_create(region, name, SCENE_SLOTS, false, true, -1, NULL);
+	return region_pool_create(region, name, SCENE_SLOTS, false, REGION_POOL_CACHED, -1, NULL);
 }
 
 static int scene_open(void **state)

@@ -446,9 +446,11 @@ static void small_slots(void **state)
 	assert_int_equal(regions[1].slots, 1024);
 	assert_int_equal(region_map_device(&regions[0], &card0, &error), 0);
 	assert_int_equal(region_map_device(&regions[1], &card0, &error), 0);
-	assert_null(region_pool_create(&regions[1], "heads", 1025, false, true, -1, &error));
+	assert_null(region_pool_create(&regions[1], "heads", 1025, false, REGION_POOL_CACHED, -1,
+				       &error));
 	assert_non_null(strstr(error.text, "1024 slots left, 1025 are needed"));
-	pool = region_pool_create(&regions[1], "heads", 1024, false, true, -1, &error);
+	pool = region_pool_create(&regions[1], "heads", 1024, false, REGION_POOL_CACHED, -1,
+				  &error);
 	assert_non_null(pool);
 	mbuf = rte_pktmbuf_alloc(pool);
 	assert_non_null(mbuf);

@@ -63,7 +63,8 @@ static int scene_open(void **state)
 	    frame_layout_init(&scene.layout, &frame) < 0 ||
 	    pattern_init(&scene.pattern, &pattern) < 0)
 		return -1;
-	scene.pool = region_pool_create(&scene.region, "scene", SCENE_SLOTS, false, true, -1, NULL);
+	scene.pool = region_pool_create(&scene.region, "scene", SCENE_SLOTS, false,
+					REGION_POOL_CACHED, -1, NULL);
 	return scene.pool ? 0 : -1;
 }
 
