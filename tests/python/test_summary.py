@@ -103,7 +103,7 @@ def test_sending():
         py.e2e.check_summary(running)
     summary = session.summary()
     py.e2e.check_summary(summary)
-    nothing = {key: 0 for key in ("submitted", "sent", "unsent", "bytes", "stalled", "failed")}
+    nothing = {key: 0 for key in ("submitted", "sent", "unsent", "refused", "bytes", "stalled", "failed")}
     assert running["sending"] == summary["sending"] == nothing and summary["sender"] is None, summary
     assert summary["result"] == "fail" and "no frame was sent" in summary["errors"][0], summary
     assert running["result"] == "running" and session.summary()["tx_stalled"] is None, running
