@@ -184,6 +184,11 @@ static int run_check(struct run *run)
 			gdrcap_config_get(config, "image", 0) ? "host" : "validate"))
 		report_error(&run->report, REPORT_EXIT_USAGE,
 			     "consumer: %s has the built-in one only; leave consumer out", name);
+	else if (strcmp(gdrcap_config_get(config, "sender", 0), "replay"))
+		report_error(&run->report, REPORT_EXIT_USAGE,
+			     "sender: %s has the built-in one only, the others are for programs "
+			     "(docs/embedding.md, \"Sending\"); leave sender out",
+			     name);
 	else if (tx && !command->sends)
 		report_error(
 			&run->report, REPORT_EXIT_USAGE,

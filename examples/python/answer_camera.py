@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A control loop: each image of a camera is answered with a command of 20 bytes over UDP, with its number and mean brightness.
+"""A control loop: each image of a camera is answered with a command of 20 bytes over UDP, with its number and the
+mean of its bytes, those that fill rows up too.
 
   python3 answer_camera.py CONFIG.yaml
 

@@ -243,7 +243,8 @@ struct gdrcap_counts {
  * Results so far, or of the run. Every frame came whole, once and in order, as far as anybody can
  * know, when gdrcap_stop() returned 0, `received` is not 0, and all of these are 0: damaged, lost,
  * duplicate, reordered (in `total`), stale, lock_lost, untracked, conflicts, senders_unheard,
- * streams_unheard; of a sender, tx_missing; of files, save_missed and damaged_missed. What was lost
+ * streams_unheard; of a sender, tx_missing; of the caller's frames, sending_unsent, sending_failed and
+ * sending_refused; of files, save_missed and damaged_missed. What was lost
  * after the last frame that came is known where ended_by_sender is 1, or the sender is the session's
  * own.
  */
@@ -388,8 +389,9 @@ enum gdrcap_event_kind {
 	GDRCAP_EVENT_FIRST_FRAME = 1, /**< of the run, received */
 	GDRCAP_EVENT_LINK_DOWN,
 	GDRCAP_EVENT_LINK_UP,
-	GDRCAP_EVENT_PORT_GONE, /**< interface deleted or moved away, card removed, memif's peer left;
-				 * that may come back: LINK_UP. The others end the run */
+	GDRCAP_EVENT_PORT_GONE, /**< interface deleted or moved away, card removed; they end the run. In one that
+				 * receives also memif's peer that left, which may come back where it is the
+				 * client: LINK_UP; of one that only sends that is LINK_DOWN */
 	GDRCAP_EVENT_NO_SLOTS, /**< a queue's pool is empty; count: how often it was in the run */
 	GDRCAP_EVENT_SLOTS_AGAIN,     /**< it was not for a second; count: the same */
 	GDRCAP_EVENT_QUEUE_RESTARTED, /**< queues in error were started again; count: how many */

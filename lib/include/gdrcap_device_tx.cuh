@@ -2,8 +2,8 @@
 /**
  * @file
  * Frames from a kernel that is already running: the device side of gdrcap_get_gpu_tx(); part of
- * gdrcap_device.cuh, which includes it. Inline only; compute capability 7.0 or later. Without nvcc the same
- * functions are for a CPU thread, in C and C++ (`gpu: host`).
+ * gdrcap_device.cuh, which includes it. Inline only; compute capability 7.0 or later. Without nvcc this
+ * header alone is included, and its functions are for a CPU thread, in C and C++ (`gpu: host`).
  *
  * Frames of a queue are numbered from 0, and leave in the order of their numbers. Frame `seq` has a slot of
  * its own once there is room for it. gdrcap_gpu_tx_reserve() and gdrcap_gpu_tx_submit() are called by all

@@ -111,7 +111,7 @@ struct gdrcap_tx_done {
 	uint32_t reserved;
 };
 /**
- * Up to `max` frames whose memory is free again: their count, 0 for none yet, -ESHUTDOWN for none ever
+ * Up to `max` frames whose memory is free again, in the order in which the driver gave them back: their count, 0 for none yet, -ESHUTDOWN for none ever
  * again. When the memory is free is the driver's: at once where it copies (AF_PACKET, memif, pcap); when the
  * receiver gave the slot back on a ring; on AF_XDP and ConnectX with frames that follow: the latter's
  * driver gives it back for 32 frames at a time, and the last ones at gdrcap_destroy(). After

@@ -346,6 +346,9 @@ static int send_submit(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frame
 			"by gdrcap_gpu_tx_submit(), or set sender: host");
 	if (count && !frames)
 		return error_set(error, -EINVAL, "give the frames that are to be sent");
+	if (unlikely(count > tx->slot_count))
+		return error_set(error, -EINVAL, "%u frames: the queue has %u slots", count,
+				 tx->slot_count);
 	if (count == 0)
 		return 0;
 	if (unlikely(send_is_over(tx)))

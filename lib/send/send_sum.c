@@ -62,8 +62,15 @@ int gdrcap_tx_checksum_after(struct gdrcap_tx *tx, const struct gdrcap_tx_frame 
 
 	if (ret < 0)
 		return ret;
+	if (tx->gpu.room)
+		return error_set(error, -EINVAL,
+				 "the send queue is a running kernel's (sender: gpu), which writes "
+				 "checksums by gdrcap_udp_checksum()");
 	if (count && !frames)
 		return error_set(error, -EINVAL, "give the frames whose checksums are wanted");
+	if (count > tx->slot_count)
+		return error_set(error, -EINVAL, "%u frames: the queue has %u slots", count,
+				 tx->slot_count);
 	ret = sum_check_all(tx, frames, count, error);
 	for (unsigned int at = 0, n; at < count && ret == 0; at += n) {
 		struct kernel_sum sums[SUM_BURST];

@@ -179,6 +179,8 @@ struct session_jobs {
 struct session_run {
 	pthread_mutex_t lock; /* over `state` and what session_watch() does, by any thread */
 	enum session_state state;
+	pthread_t stopper;     /* under `lock`: who stops it, */
+	_Atomic bool stopping; /* while it does */
 	uint64_t start_tsc;
 	_Atomic int ending;	     /* it has reached its end: senders are told to stop */
 	_Atomic int ended_by_sender; /* its end-of-stream frames came */

@@ -10,6 +10,7 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
+#include "base/clock.h"
 #include "base/guest.h"
 #include "base/log.h"
 #include "session/session.h"
@@ -435,9 +436,70 @@ static int stop_later(struct gdrcap_session *session, struct gdrcap_error *error
 			 "and gdrcap_stop() is then for another thread");
 }
 
+static void session_halt(struct gdrcap_session *session)
+{
+	session_control_join(session);
+	if (!atomic_load(&session->run.ending))
+		session_watch_interfaces(session);
+	senders_stop(session);
+	session_senders_settle(session);
+	session_watch_file(session);
+	session_drain_wire(session);
+	session_receivers_stop(session);
+	recover_end(session);
+	session_causes_ask(session);
+	accountant_stop(&session->workers.accountant);
+	session_images_end(session);
+	if (session->run.ended_idle && session->frames.expect) {
+		/* The accountant has ended; readers may still look. */
+		pthread_mutex_lock(&session->workers.accountant.lock);
+		verdict_expect_whole(&session->workers.accountant.verdict);
+		pthread_mutex_unlock(&session->workers.accountant.lock);
+	}
+	receivers_judge(session);
+	session_images_judge(session);
+	session_interfaces_judge(session);
+	saver_stop(session);
+	stop_words_set(session);
+	device_job_join(session, &session->jobs.write, KERNEL_WRITE);
+	device_job_join(session, &session->jobs.check, KERNEL_CHECK);
+	for (uint32_t i = 0; i < session->workers.tx_count; i++)
+		if (!session->workers.tx[i].thread.running)
+			tx_worker_reclaim(&session->workers.tx[i]);
+	session_senders_judge(session);
+	session_sending_judge(session);
+	session_sent_files_judge(session);
+	sender_judge(session);
+	wires_empty(session);
+	slots_check(session);
+}
+
+/* The first caller stops it; others wait until it has, but for a log function that is called meanwhile. */
+static void stop_once(struct gdrcap_session *session)
+{
+	const pthread_t self = pthread_self();
+	bool running, other;
+
+	log_lock(&session->run.lock);
+	running = session->run.state == SESSION_RUNNING;
+	if (running) {
+		session->run.state = SESSION_STOPPED;
+		session->run.stopper = self;
+		atomic_store(&session->run.stopping, true);
+	}
+	other = !running && session->run.state == SESSION_STOPPED &&
+		!pthread_equal(session->run.stopper, self);
+	log_unlock(&session->run.lock);
+	if (running) {
+		session_halt(session);
+		atomic_store(&session->run.stopping, false);
+	}
+	while (other && atomic_load(&session->run.stopping))
+		sleep_ms(1);
+}
+
 int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 {
-	bool running;
 	int ret = guest_check(session, "session", error);
 
 	if (ret < 0)
@@ -445,47 +507,7 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 	LOG_SCOPE(&session->log);
 	if (is_own_thread(session))
 		return stop_later(session, error);
-	log_lock(&session->run.lock);
-	running = session->run.state == SESSION_RUNNING;
-	if (running)
-		session->run.state = SESSION_STOPPED;
-	log_unlock(&session->run.lock);
-	if (running) {
-		session_control_join(session);
-		if (!atomic_load(&session->run.ending))
-			session_watch_interfaces(session);
-		senders_stop(session);
-		session_senders_settle(session);
-		session_watch_file(session);
-		session_drain_wire(session);
-		session_receivers_stop(session);
-		recover_end(session);
-		session_causes_ask(session);
-		accountant_stop(&session->workers.accountant);
-		session_images_end(session);
-		if (session->run.ended_idle && session->frames.expect) {
-			/* The accountant has ended; readers may still look. */
-			pthread_mutex_lock(&session->workers.accountant.lock);
-			verdict_expect_whole(&session->workers.accountant.verdict);
-			pthread_mutex_unlock(&session->workers.accountant.lock);
-		}
-		receivers_judge(session);
-		session_images_judge(session);
-		session_interfaces_judge(session);
-		saver_stop(session);
-		stop_words_set(session);
-		device_job_join(session, &session->jobs.write, KERNEL_WRITE);
-		device_job_join(session, &session->jobs.check, KERNEL_CHECK);
-		for (uint32_t i = 0; i < session->workers.tx_count; i++)
-			if (!session->workers.tx[i].thread.running)
-				tx_worker_reclaim(&session->workers.tx[i]);
-		session_senders_judge(session);
-		session_sending_judge(session);
-		session_sent_files_judge(session);
-		sender_judge(session);
-		wires_empty(session);
-		slots_check(session);
-	}
+	stop_once(session);
 	if (session->run.failure == -ESHUTDOWN && !session->lines.failure_text[0])
 		return error_set(
 			error, -ESHUTDOWN,

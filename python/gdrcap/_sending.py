@@ -31,8 +31,12 @@ def _time_ns(time: Time) -> int:
     if time is None:
         return 0
     if isinstance(time, datetime.datetime):
-        return (time.astimezone(datetime.timezone.utc) - _EPOCH) // datetime.timedelta(microseconds=1) * 1000
-    return operator.index(time)
+        number = (time.astimezone(datetime.timezone.utc) - _EPOCH) // datetime.timedelta(microseconds=1) * 1000
+    else:
+        number = operator.index(time)
+    if not 0 <= number < 1 << 64:
+        raise ValueError("time: %s; allowed: ns since the Unix epoch, 0 (at once) to 2^64-1, or a datetime" % (time,))
+    return number
 
 
 def _tag(tag: Optional[SupportsIndex]) -> Optional[int]:
@@ -105,12 +109,14 @@ class Sender(Single):
         self._native.submit(list(slots), after, _tag(tag), _time_ns(time))
 
     def poll(self) -> list[tuple[int, bool]]:
-        """(tag, whether the port took it) of frames with a tag whose memory is free again; [] when there are none
-        yet. EOFError: there will never be one again."""
+        """(tag, whether the port took it) of frames with a tag whose memory is free again, in their order; [] when
+        there are none yet. Their slots are free when they were told: who gives a tag has to ask. EOFError: there will
+        never be one again."""
         return self._native.poll(0)
 
     def wait(self, timeout: Optional[float] = None) -> list[tuple[int, bool]]:
-        """The same, waited for; [] when none came for `timeout` seconds. Signals are handled within 0.05 s."""
+        """The same, waited for; [] when none came for `timeout` seconds. Signals are handled within 0.05 s. EOFError
+        after a stop, too, when the rest is not told: the port, or who received them, still has them."""
         return self._native.poll(timeout)
 
     def fileno(self) -> int:
@@ -123,8 +129,11 @@ class Sender(Single):
         while True:
             self._still_there()
             self._native.fileno()
+            stopped = self._native.stopped()
             if done := self._native.poll(0):
                 return done
+            if stopped:
+                raise EOFError("the run is over, and no frame will be told any more")
             await self._came_back()
 
     async def room(self) -> None:

@@ -46,6 +46,7 @@ struct handle {
 	struct cuda_lanes *cuda;	/* NULL: without a GPU */
 	void *log;			/* context of log_line() */
 	bool left;			/* closed, while others use it */
+	atomic_bool stopped;		/* stop() has returned */
 	pthread_mutex_t copying;	/* over gdrcap_image_copy(), without the GIL */
 	/* One caller thread at a time. */
 	atomic_bool image_busy[GDRCAP_IMAGES_MAX], queue_busy[QUEUES_MAX];

@@ -191,6 +191,14 @@ static PyObject *done_list(const struct gdrcap_tx_done *done, int count)
 	return list;
 }
 
+/* stop() has returned: of frames that are not told then, nobody may ever tell. */
+static PyObject *sender_stopped(PyObject *self, PyObject *unused)
+{
+	const struct sender_object *sender = (struct sender_object *)self;
+
+	return PyBool_FromLong(sender->handle && atomic_load(&sender->handle->stopped));
+}
+
 /* poll(seconds) */
 static PyObject *sender_poll(PyObject *self, PyObject *args)
 {
@@ -199,6 +207,7 @@ static PyObject *sender_poll(PyObject *self, PyObject *args)
 	PyObject *seconds;
 	int64_t until, left;
 	int ret, waited;
+	bool stopped;
 
 	if (!PyArg_ParseTuple(args, "O:poll", &seconds) || until_from(seconds, &until) < 0)
 		return NULL;
@@ -210,6 +219,7 @@ static PyObject *sender_poll(PyObject *self, PyObject *args)
 			return NULL;
 		if (until)
 			fd = gdrcap_tx_fd(sender->tx);
+		stopped = atomic_load(&handle->stopped);
 		ret = gdrcap_tx_poll(sender->tx, done, DONE_MOST);
 		left = ret == 0 && until ? until - now_us() : 0;
 		pthread_mutex_unlock(&handle->sending);
@@ -217,12 +227,14 @@ static PyObject *sender_poll(PyObject *self, PyObject *args)
 		handle_let_go(handle);
 		if (waited < 0)
 			return NULL;
-	} while (left > 0);
+	} while (left > 0 && !stopped);
+	if (ret == 0 && until && stopped)
+		ret = -ESHUTDOWN;
 	if (ret >= 0)
 		return done_list(done, ret);
 	if (ret != -ESHUTDOWN)
 		return raise_code(ret, "what was sent: %s", strerror(-ret));
-	PyErr_SetString(PyExc_EOFError, "the run is over, and all frames were told");
+	PyErr_SetString(PyExc_EOFError, "the run is over, and no frame will be told any more");
 	return NULL;
 }
 
@@ -304,6 +316,12 @@ PyObject *sender_new(struct handle *handle, Py_ssize_t index)
 
 	if (!tx)
 		Py_RETURN_NONE;
+	if (strcmp(gdrcap_config_get(handle->config, "sender", 0), "gpu") == 0) {
+		PyErr_SetString(PyExc_ValueError,
+				"sender: gpu: these queues are a running kernel's, by "
+				"gdrcap_device_tx.cuh; Python sends with sender=\"host\"");
+		return NULL;
+	}
 	sender = (struct sender_object *)alloc(sender_type, 0);
 	if (!sender)
 		return NULL;
@@ -358,6 +376,7 @@ static PyMethodDef sender_methods[] = {
 	{ "poll", sender_poll, METH_VARARGS, NULL },
 	{ "fileno", sender_fileno, METH_NOARGS, NULL },
 	{ "has_room", sender_has_room, METH_NOARGS, NULL },
+	{ "stopped", sender_stopped, METH_NOARGS, NULL },
 	{ "counts", sender_counts, METH_NOARGS, NULL },
 	{ "hold", sender_hold, METH_NOARGS, NULL },
 	{ "close", sender_close, METH_NOARGS, NULL },

@@ -192,6 +192,7 @@ static PyObject *session_stop(PyObject *self, PyObject *unused)
 	handle_ref(handle);
 	Py_BEGIN_ALLOW_THREADS;
 	ret = gdrcap_stop(handle->session, &error);
+	atomic_store(&handle->stopped, true);
 	Py_END_ALLOW_THREADS;
 	handle_let_go(handle);
 	return config_done(ret, &error);

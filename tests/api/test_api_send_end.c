@@ -144,11 +144,46 @@ static void test_file_is_full(void **state)
 	unlink(path);
 }
 
+/* Whoever stops the run: when that returns, it has ended. */
+static void *stop_and_count(void *session)
+{
+	struct gdrcap_tx_counts counts = { 0 };
+
+	gdrcap_stop(session, NULL);
+	gdrcap_get_tx_counts(session, 0, &counts, sizeof(counts));
+	/* Not asserted here: cmocka's jumps are of its own thread. */
+	return counts.submitted && counts.submitted == counts.sent + counts.unsent ? session : NULL;
+}
+
+static void test_two_stop(void **state)
+{
+	for (int round = 0; round < 10; round++) {
+		struct gdrcap_session *session = session_of("ring:two", "ring:two", NULL);
+		struct gdrcap_error error;
+		pthread_t others[3];
+		void *ended;
+
+		assert_int_equal(gdrcap_start(session, &error), 0);
+		/* More than the wire has room for, as nobody receives: the stop offers them for a while. */
+		send_up_to(gdrcap_get_tx(session, 0), UINT64_MAX, 0);
+		for (int i = 0; i < 3; i++)
+			assert_int_equal(pthread_create(&others[i], NULL, stop_and_count, session),
+					 0);
+		assert_ptr_equal(stop_and_count(session), session);
+		for (int i = 0; i < 3; i++) {
+			assert_int_equal(pthread_join(others[i], &ended), 0);
+			assert_ptr_equal(ended, session);
+		}
+		gdrcap_destroy(session);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_by_time),
 		cmocka_unit_test(test_at_once),
+		cmocka_unit_test(test_two_stop),
 		cmocka_unit_test(test_file_is_full),
 	};
 

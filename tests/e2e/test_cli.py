@@ -104,6 +104,16 @@ def test_ports():
     refused("capture", "--config", config("port: ring:x\ntx_port: ring:x\n"), texts=["tx_port"])
 
 
+def test_sender_of_programs():
+    for sender in ("host", "gpu"):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "sender.yaml")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("sender: %s\nport: ring:x\ntx_port: ring:x\ngpu: host\n" % sender)
+            result = e2e.run("loopback", "--config", path, expect=2)
+            assert "leave sender out" in result.err, result
+
+
 def test_config_errors_name_the_line():
     refused("loopback", "--config", "/nonexistent/x.yaml", texts=["/nonexistent/x.yaml"])
     path = config("port: ring:x\ntx_port: ring:x\nframe:\n  sice: 64\n")

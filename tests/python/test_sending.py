@@ -218,6 +218,8 @@ def test_refused():
         py.refused(ValueError, "submitted", queue.submit, [slots[0], slots[0]])
         py.refused(TypeError, "slot 1: <class 'bytes'>", queue.submit, [slots[0], b"x"])
         py.refused(gdrcap.Error, "60 s ahead", queue.submit, slots[0], time=time.time_ns() + 500 * 10**9)
+        for wrong in (-1, 1 << 64, (1 << 64) + time.time_ns()):
+            py.refused(ValueError, "time: ", queue.submit, slots[0], time=wrong)
         py.refused(ValueError, "no GPU", queue.submit, slots[0], after=7)
         py.refused(ValueError, "no GPU", queue.send, frame(1), after=7)
         py.refused(ValueError, "no GPU", queue.send, [frame(1)] * 100, after=7)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ends in the middle of sending, with slots, views and frames out: of sessions, of the interpreter, by exceptions, signals and
 fork; 10,000 slots and frames leave nothing behind."""
+import asyncio
 import gc
 import os
 import sys
+import threading
 import time
 
 import py
@@ -27,6 +29,23 @@ def test_session_ends_first():
     os.fstat(descriptor)
     view.release()
     py.refused(OSError, "", os.fstat, descriptor)
+
+
+def test_wait_after_the_stop():
+    """What the receiver still has is told by nobody then, and who waits for it is not left there."""
+    with loopback() as session:
+        queue, = session.senders
+        batches = session.batches(timeout=py.TIMEOUT)
+        queue.send(frame(1), tag=1)
+        batch = next(batches)
+        waits = threading.Thread(target=lambda: py.refused(EOFError, "the run is over", queue.wait, None))
+        waits.start()
+        session.stop()
+        waits.join(py.TIMEOUT)
+        assert not waits.is_alive()
+        assert queue.poll() == []
+        py.refused(EOFError, "the run is over", asyncio.run, queue.sent())
+        batch.release()
 
 
 def test_10000_objects():
