@@ -20,6 +20,7 @@
 #include "gpu/gpu_export.h"
 #include "memory/core_dump.h"
 #include "memory/dmabuf.h"
+#include "memory/pool_one.h"
 
 #define UMEM_OBJECT 4096u /* the kernel's limit for an AF_XDP chunk */
 #define PAGE_MAX ((size_t)1 << 30)
@@ -358,20 +359,6 @@ err:
 	rte_mempool_free(pool);
 	rte_errno = -ret;
 	return NULL;
-}
-
-/* The functions that do without a compare-and-swap a call, on the same ring. DPDK's functions that make a pool
- * of mbufs take no name of others. */
-static void pool_is_ones(struct rte_mempool *pool)
-{
-	const struct rte_mempool_ops *ops = rte_mempool_get_ops(pool->ops_index);
-
-	/* Not where a program has chosen another kind of pool for its EAL. */
-	if (strcmp(ops->name, "ring_mp_mc") != 0)
-		return;
-	for (uint32_t i = 0; i < rte_mempool_ops_table.num_ops; i++)
-		if (strcmp(rte_mempool_ops_table.ops[i].name, "ring_sp_sc") == 0)
-			pool->ops_index = (int32_t)i;
 }
 
 struct rte_mempool *region_pool_create(struct region *region, const char *name, uint32_t slots,
