@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Sending from the caller's own slots, through a session as a program has it: one thread reserves, sets
- * lengths and submits, one of the session's hands the frames to the port. To "null" (net_null) as fast as
- * it goes; over a "ring" every frame is received and validated, too.
+ * lengths and submits, one of the session's hands the frames to the port; with a source "..., caller" that
+ * thread does all (sender.thread: caller). To "null" (net_null) as fast as it goes; over a "ring" every frame
+ * is received and validated, too.
  *
  * What is sent was written into every slot before, as path.h says of "null": no byte of a frame is touched
  * while it is sent, as where a kernel writes them.
@@ -28,11 +29,14 @@
 #define BURST_LARGE 256u
 #define WARM_MS 20u
 #define DRAIN_MS 20000u
+#define NULL_CALLER "null, caller"
+#define RING_CALLER "ring, caller"
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 struct own {
 	const struct bench *bench;
-	struct gdrcap_bench_point point;
+	struct gdrcap_bench_point point; /* its source is as path.h knows it */
+	bool direct;			 /* sender.thread: caller */
 	struct gdrcap_config *config;
 };
 
@@ -56,7 +60,11 @@ static uint32_t own_points(const struct bench *bench, struct gdrcap_bench_point 
 	const struct bench_grid grids[] = {
 		{ one, sizes, large, NULL, PATH_PATTERN, own, .source = "null" },
 		{ one, BENCH_LIST(64), small, NULL, PATH_PATTERN, own, .source = "null" },
+		{ one, sizes, large, NULL, PATH_PATTERN, own, .source = NULL_CALLER },
+		{ one, BENCH_LIST(64), small, NULL, PATH_PATTERN, own, .source = NULL_CALLER },
 		{ one, BENCH_LIST(64, 1500), large, NULL, PATH_PATTERN, own, .source = "ring" },
+		{ one, BENCH_LIST(64, 1500), large, NULL, PATH_PATTERN, own,
+		  .source = RING_CALLER },
 		/* Not of a quick bench. */
 		{ one, BENCH_LIST(64, 1500), large, NULL, PATH_PATTERN, "pinned", .source = "null",
 		  .needs_cuda = true },
@@ -67,11 +75,21 @@ static uint32_t own_points(const struct bench *bench, struct gdrcap_bench_point 
 	return to.count;
 }
 
-/* The caller's thread and the session's; over a ring also receiver, accountant and, without a GPU, who
+static bool is_direct(const struct gdrcap_bench_point *point)
+{
+	return strcmp(point->source, NULL_CALLER) == 0 || strcmp(point->source, RING_CALLER) == 0;
+}
+
+static bool is_null(const struct gdrcap_bench_point *point)
+{
+	return strncmp(point->source, "null", 4) == 0;
+}
+
+/* The caller's thread and, where that is not all, the session's; over a ring also receiver, accountant and, without a GPU, who
  * checks. */
 static uint32_t own_cores(const struct bench *bench, const struct gdrcap_bench_point *point)
 {
-	return path_is_null(point) ? 2 : 4 + !bench->cuda;
+	return (is_null(point) ? 2 : 4 + !bench->cuda) - is_direct(point);
 }
 
 static void own_close(void *state)
@@ -96,14 +114,19 @@ static int own_open(const struct bench *bench, const struct gdrcap_bench_point *
 {
 	struct own *own = state;
 	struct gdrcap_config *config = gdrcap_config_new();
-	int ret = path_place(bench, point, config, 0, error);
+	int ret;
 
 	own->bench = bench;
 	own->point = *point;
+	snprintf(own->point.source, sizeof(own->point.source), is_null(point) ? "null" : "ring");
+	own->direct = is_direct(point);
 	own->config = config;
+	point = &own->point;
+	ret = path_place(bench, point, config, 0, error);
 	ret = session_cores(bench, config, ret, error);
 	ret = path_alike(point, config, ret, error);
 	ret = bench_set(config, ret, error, "sender", "host");
+	ret = bench_set(config, ret, error, "sender.thread", own->direct ? "caller" : "session");
 	if (path_is_null(point))
 		return bench_set(config, ret, error, "tx_port", "net_null_bench_send,copy=0");
 	ret = bench_set(config, ret, error, "port", WIRE);
@@ -233,8 +256,9 @@ static void own_account(const struct own *own, struct gdrcap_session *session,
 	sample->lost = counts.failed;
 	sample->limit = replay_mpps(own);
 	if (path_is_null(&own->point)) {
-		snprintf(sample->note, sizeof(sample->note),
-			 "2 threads: one submits, one sends; limit: replay to the same port");
+		snprintf(sample->note, sizeof(sample->note), "%s; limit: replay to the same port",
+			 own->direct ? "1 thread submits and hands over"
+				     : "2 threads: one submits, one sends");
 		return;
 	}
 	sample->frames = counts.sent;

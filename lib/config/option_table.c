@@ -55,6 +55,7 @@ _Static_assert(FRAME_ETHERNET == 0 && FRAME_IPV4_UDP == 1 && FRAME_CUSTOM == 2, 
 static const char *const clock_names[] = { "auto", "cpu", "card", NULL };
 static const char *const format_names[] = { "ethernet", "udp", "custom", NULL };
 static const char *const sender_names[] = { "replay", "host", "gpu", NULL };
+static const char *const sender_threads[] = { "session", "caller", NULL };
 static const char *const order_names[] = { "big", "little", NULL };
 static const char *const end_names[] = { "stream", "never", NULL };
 static const char *const link_down_names[] = { "wait", "end", NULL };
@@ -156,6 +157,11 @@ static const struct option_row rows[] = {
 		 "(as memory)."),
 	  .type = OPTION_ENUM, FIELD(sender_memory), .named.words = memory_names,
 	  .initial = "auto" },
+	{ SINGLE(SENDER, LIBRARY, "sender.thread", "sender-thread", "THREAD",
+		 "Who hands the program's frames to the port: session (a thread of its own) or caller "
+		 "(gdrcap_tx_submit() itself, with one core less); default session."),
+	  .type = OPTION_ENUM, FIELD(sender_thread), .named.words = sender_threads,
+	  .initial = "session" },
 
 	{ SINGLE(FRAMES, ALL, "frame.size", "frame-size", "SIZES",
 		 "Frame sizes in bytes with FCS, 64..9216: one (64), a list (64,512,1518), a range "

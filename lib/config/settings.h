@@ -33,6 +33,8 @@ enum sender_kind {
 	SENDER_HOST,   /* the caller's: gdrcap_tx_submit() */
 	SENDER_GPU,    /* the caller's running kernel's: gdrcap_get_gpu_tx() */
 };
+/* Which thread hands the caller's frames to the port. */
+enum sender_thread { SENDER_THREAD_SESSION, SENDER_THREAD_CALLER };
 enum flush_kind { FLUSH_AUTO, FLUSH_HOST, FLUSH_NONE };
 enum invert_kind { INVERT_AUTO, INVERT_NO, INVERT_YES };
 /* Whose clock arrival times are from. */
@@ -146,6 +148,7 @@ struct settings {
 	uint32_t watchdog_ms;
 	enum sender_kind sender;
 	enum gdrcap_memory sender_memory; /* of its slots; AUTO: `memory` */
+	enum sender_thread sender_thread;
 
 	/* Frames */
 	struct frame_sizes sizes;

@@ -33,13 +33,16 @@ int settings_check_sender(const struct settings *settings, struct gdrcap_error *
 		  "leave it out" },
 	};
 
+	if (!settings_lends(settings) && settings->sender_memory != GDRCAP_MEMORY_AUTO)
+		return error_set(error, -EINVAL,
+				 "sender.memory: is of the caller's frames; the built-in sender's "
+				 "are in `memory`: leave it out, or set sender: host or gpu");
+	if (settings->sender_thread == SENDER_THREAD_CALLER && settings->sender != SENDER_HOST)
+		return error_set(error, -EINVAL,
+				 "sender.thread: caller is of frames that the program's threads "
+				 "submit; leave it out, or set sender: host");
 	if (!settings_lends(settings))
-		return settings->sender_memory == GDRCAP_MEMORY_AUTO
-			       ? 0
-			       : error_set(
-					 error, -EINVAL,
-					 "sender.memory: is of the caller's frames; the built-in sender's "
-					 "are in `memory`: leave it out, or set sender: host or gpu");
+		return 0;
 	for (uint32_t i = 0;
 	     settings->sender_memory != GDRCAP_MEMORY_AUTO && i < settings->tx.count; i++) {
 		const struct port_spec *port = &settings->tx.port[i];

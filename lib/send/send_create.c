@@ -36,10 +36,13 @@ static int send_memory(struct gdrcap_tx *tx)
 	tx->back = calloc(entries, sizeof(*tx->back));
 	tx->entries = calloc(entries, sizeof(*tx->entries));
 	tx->gates = calloc(entries, sizeof(*tx->gates));
-	if (tx->config.segments)
+	if (tx->config.segments) {
 		tx->pieces = calloc(tx->slot_count, sizeof(*tx->pieces));
+		tx->parts = calloc(tx->slot_count, sizeof(*tx->parts));
+	}
 	return tx->mbufs && tx->state && tx->tag && tx->free && tx->told && tx->back &&
-			       tx->entries && tx->gates && !tx->config.segments == !tx->pieces
+			       tx->entries && tx->gates && !tx->config.segments == !tx->pieces &&
+			       !tx->pieces == !tx->parts
 		       ? 0
 		       : -ENOMEM;
 }
@@ -55,6 +58,9 @@ static void slots_name(struct gdrcap_tx *tx, struct rte_mbuf **mbufs, uint32_t c
 {
 	const struct region *region = tx->config.region;
 
+	mbufs[0]->ol_flags &= RTE_MBUF_F_EXTERNAL;
+	mbufs[0]->data_off = RTE_PKTMBUF_HEADROOM;
+	memcpy(&tx->fresh, &mbufs[0]->rearm_data, sizeof(tx->fresh));
 	for (uint32_t i = 0; i < count; i++) {
 		const uint32_t at = slot_number(region, mbufs[i]) - tx->slot_first;
 		const uint8_t *data = (const uint8_t *)mbufs[i]->buf_addr + RTE_PKTMBUF_HEADROOM;
@@ -143,7 +149,7 @@ int send_create(struct gdrcap_tx *tx, const struct send_config *config, struct g
 	memset(tx, 0, sizeof(*tx));
 	tx->config = *config;
 	tx->thread.rounds = send_rounds;
-	tx->naps.most_us = config->idle_us;
+	tx->naps.most_us = config->direct && !config->idle_us ? SEND_DIRECT_US : config->idle_us;
 	tx->tsc_hz = rte_get_tsc_hz();
 	tx->asks = rte_eth_tx_descriptor_status(config->port, config->queue, 0) >= 0;
 	/* Until the control thread has looked at the link. */
@@ -165,6 +171,7 @@ void send_destroy(struct gdrcap_tx *tx)
 	send_gpu_fini(&tx->gpu);
 	free(tx->mbufs);
 	free(tx->pieces);
+	free(tx->parts);
 	free(tx->state);
 	free(tx->tag);
 	free(tx->free);

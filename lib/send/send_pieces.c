@@ -14,10 +14,12 @@ static void segment_free(void *at, void *context)
 	/* The mbuf goes to its pool next, where it is found. */
 }
 
-void send_segment(struct send_pieces *pieces, const struct gdrcap_tx_frame *frame)
+void send_segment(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frame)
 {
+	struct send_pieces *pieces = &tx->pieces[frame->slot];
 	struct rte_mbuf *segment = pieces->segment;
 
+	tx->parts[frame->slot].left = 2;
 	pieces->shared.free_cb = segment_free;
 	rte_mbuf_ext_refcnt_set(&pieces->shared, 1);
 	segment->ol_flags = 0;
@@ -32,27 +34,19 @@ void send_segment(struct send_pieces *pieces, const struct gdrcap_tx_frame *fram
 /* LEND, one half. Found above; should it be closed meanwhile, the look after the fence sees that. */
 static void lend(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames, unsigned int count)
 {
-	for (unsigned int i = 0; i < count; i++) {
-		const uint32_t memory =
-			frames[i].payload ? send_memory_find(tx->config.memories, frames[i].payload,
-							     frames[i].payload_bytes)
-					  : SEND_MEMORIES;
-
-		tx->pieces[frames[i].slot].memory =
-			memory == SEND_MEMORIES ? 0 : (uint8_t)(memory + 1);
-		if (memory != SEND_MEMORIES)
-			counter_add(&tx->lent[memory].lent, 1);
-	}
+	for (unsigned int i = 0; i < count; i++)
+		if (frames[i].payload)
+			counter_add(&tx->lent[tx->parts[frames[i].slot].memory - 1].lent, 1);
 }
 
 void send_lend_back(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames, unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++) {
-		const uint8_t memory = tx->pieces[frames[i].slot].memory;
+		struct send_parts *parts = &tx->parts[frames[i].slot];
 
-		if (memory)
-			counter_add(&tx->lent[memory - 1].lent, UINT64_MAX);
-		tx->pieces[frames[i].slot].memory = 0;
+		if (frames[i].payload)
+			counter_add(&tx->lent[parts->memory - 1].lent, UINT64_MAX);
+		parts->left = 0;
 	}
 }
 
@@ -64,14 +58,11 @@ static bool lend_holds(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frame
 
 	/* Partner: CLOSE MEMORY in gdrcap_tx_unregister(). */
 	atomic_thread_fence(memory_order_seq_cst);
-	for (unsigned int i = 0; i < count; i++) {
-		const uint8_t memory = tx->pieces[frames[i].slot].memory;
-
+	for (unsigned int i = 0; i < count; i++)
 		if (frames[i].payload)
-			holds &= memory &&
-				 atomic_load_explicit(&tx->config.memories[memory - 1].open,
-						      memory_order_relaxed);
-	}
+			holds &= atomic_load_explicit(
+				&tx->config.memories[tx->parts[frames[i].slot].memory - 1].open,
+				memory_order_relaxed);
 	return holds;
 }
 
@@ -82,8 +73,10 @@ int send_lend(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames, unsign
 
 	for (unsigned int i = 0; i < count; i++)
 		any |= frames[i].payload != NULL;
+	if (!any)
+		return 0;
 	lend(tx, frames, count);
-	if (!any || lend_holds(tx, frames, count))
+	if (lend_holds(tx, frames, count))
 		return 0;
 	send_lend_back(tx, frames, count);
 	return error_set(error, -EFAULT, "a payload's memory is being unregistered");

@@ -22,7 +22,7 @@
 /* ---- what comes back ---- */
 
 /* Slots that the worker has given back become free, or wait to be told. */
-static void send_harvest(struct gdrcap_tx *tx)
+void send_harvest(struct gdrcap_tx *tx)
 {
 	uint64_t returned;
 
@@ -40,13 +40,7 @@ static void send_harvest(struct gdrcap_tx *tx)
 
 		/* Lines that the worker's core has: some ahead of us. */
 		rte_prefetch0(&tx->back[(tx->harvested + SEND_AHEAD) & tx->mask]);
-		if (unlikely(tx->state[at] == SEND_TELL)) {
-			tx->state[at] = SEND_TOLD;
-			tx->told[tx->told_end++ & tx->mask] = entry;
-		} else {
-			tx->state[at] = SEND_FREE;
-			tx->free[tx->free_count++] = at;
-		}
+		send_slot_back(tx, at, entry);
 	}
 }
 
@@ -57,14 +51,16 @@ static bool send_is_over(const struct gdrcap_tx *tx)
 
 static int send_reserve(struct gdrcap_tx *tx, struct gdrcap_tx_frame *frames, unsigned int max)
 {
-	unsigned int n;
+	unsigned int n, i = 0;
 
 	if (unlikely(send_is_over(tx)))
 		return -ESHUTDOWN;
+	if (tx->config.direct && max)
+		i = send_direct_look(tx, frames, max);
 	/* Each time, so that the last slots back are the next to go: what was never used stays out of caches. */
 	send_harvest(tx);
-	n = RTE_MIN(max, tx->free_count);
-	for (unsigned int i = 0; i < n; i++) {
+	n = i + RTE_MIN(max - i, tx->free_count);
+	for (; i < n; i++) {
 		const uint32_t at = tx->free[--tx->free_count];
 
 		tx->state[at] = SEND_RESERVED;
@@ -81,6 +77,8 @@ static int send_poll(struct gdrcap_tx *tx, struct gdrcap_tx_done *done, unsigned
 {
 	unsigned int n = 0;
 
+	if (tx->config.direct && !atomic_load_explicit(&tx->finished, memory_order_acquire))
+		send_direct_look(tx, NULL, 0);
 	send_harvest(tx);
 	for (; n < max && tx->told_first != tx->told_end; n++) {
 		const uint32_t entry = tx->told[tx->told_first++ & tx->mask];
@@ -180,6 +178,18 @@ static void send_states(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *fram
 		tx->state[frames[i].slot] = (uint8_t)state;
 }
 
+/* Whose memory the payload is: kept for LEND. */
+static bool send_memory_is(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frame)
+{
+	const uint32_t memory =
+		send_memory_find(tx->config.memories, frame->payload, frame->payload_bytes);
+
+	if (!tx->parts || memory == SEND_MEMORIES)
+		return false;
+	tx->parts[frame->slot].memory = (uint8_t)(memory + 1);
+	return true;
+}
+
 int send_frame_check(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frame, unsigned int i,
 		     uint64_t time_most, struct gdrcap_error *error)
 {
@@ -204,8 +214,7 @@ int send_frame_check(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frame, 
 			"frame %u: its pieces have %u and %u bytes; allowed: %u or more in the slot, "
 			"1 or more of payload",
 			i, frame->bytes, frame->payload_bytes, SEND_HEAD_MIN);
-	if (frame->payload && unlikely(send_memory_find(tx->config.memories, frame->payload,
-							frame->payload_bytes) == SEND_MEMORIES))
+	if (frame->payload && unlikely(!send_memory_is(tx, frame)))
 		return error_set(
 			error, -EFAULT,
 			"frame %u: its payload is not in registered memory, or reaches over its "
@@ -277,7 +286,7 @@ static uint64_t send_fill(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *fr
 			tx->tag[frame->slot] = frame->tag;
 		tx->entries[at] = (struct send_entry){ frame->slot, frame->bytes };
 		if (frame->payload) {
-			send_segment(&tx->pieces[frame->slot], frame);
+			send_segment(tx, frame);
 			tx->entries[at].bytes += frame->payload_bytes | SEND_IN_TWO;
 		}
 		if (likely(!due && !(after && i == 0)))
@@ -353,6 +362,8 @@ static int send_submit(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frame
 		return 0;
 	if (unlikely(send_is_over(tx)))
 		return send_over(error);
+	if (tx->config.direct && !after && send_direct(tx, frames, count))
+		return 0;
 	now_ns = send_now_ns(frames, count);
 	ret = send_check_all(tx, frames, count, now_ns, error);
 	if (ret < 0)
@@ -379,6 +390,8 @@ static int send_submit(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frame
 		if (tx->pieces)
 			send_lend_back(tx, frames, count);
 		send_states(tx, frames, count, SEND_RESERVED);
+	} else if (tx->config.direct) {
+		send_direct_look(tx, NULL, 0);
 	}
 	return ret;
 }

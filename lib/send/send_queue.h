@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/thread.h"
+#include "capture/ring_producer.h"
 #include "capture/ring_wake.h"
 #include "gdrcap.h"
 #include "kernels/kernels.h"
@@ -31,7 +32,8 @@
 #define SEND_IN_TWO 0x80000000u /* in `bytes`: the frame has two pieces */
 #define SEND_CLOSED UINT64_MAX	/* submitted: nothing more can be */
 #define SEND_BURST_MOST 256u
-#define SEND_BYTES_MIN 60u /* of an Ethernet frame without FCS */
+#define SEND_BYTES_MIN 60u  /* of an Ethernet frame without FCS */
+#define SEND_DIRECT_US 200u /* `direct`: the worker looks as often where all is handed over */
 
 struct rte_mbuf;
 struct rte_mempool;
@@ -47,12 +49,16 @@ struct send_entry {
 	uint32_t bytes; /* SEND_IN_TWO */
 };
 
-/* Of a slot, where the port takes two pieces. Writer: the caller's thread; from SUBMIT to BACK the worker. */
+/* Of a slot, where the port takes two pieces. Writer: the caller's thread. */
 struct send_pieces {
 	struct rte_mbuf *segment; /* the second */
 	struct rte_mbuf_ext_shared_info shared;
-	uint8_t parts;	/* mbufs that are not back */
-	uint8_t memory; /* of the payload, and 1; 0: there is none */
+};
+/* The same slot's, of a frame in two pieces; `left` is 0 else. Writer: the caller's thread; from SUBMIT to BACK the
+ * worker. */
+struct send_parts {
+	uint8_t left;	/* mbufs that are not back */
+	uint8_t memory; /* of the payload, and 1; of no meaning where none is left */
 };
 
 /* Frames from number `first` on wait. Writer: the caller's thread before SUBMIT; `open`: any, once. */
@@ -78,6 +84,7 @@ struct send_config {
 			     * driver registers memory then; NULL: they need not */
 	bool device_is_gpu; /* and cannot read memory of kind HOST */
 	uint32_t idle_us;   /* an idle worker sleeps for so long at most; 0: it polls */
+	bool direct;	    /* who submits hands over to the port himself: send_direct.c */
 	void *gpu; /* send_gpu_bytes(gpu_slots) that a running kernel shares, zeroed; NULL: the frames
 		    * are a thread's of the caller's */
 	uint32_t gpu_slots; /* at least the pool's */
@@ -85,11 +92,18 @@ struct send_config {
 
 enum send_phase { SEND_RUN, SEND_PAUSE };
 
+/* What an mbuf that comes back may have lost, from rearm_data on: to be written in one go. */
+struct direct_mbuf {
+	uint64_t rearm, ol_flags;
+};
+
 struct gdrcap_tx {
 	/* Before the start. */
 	struct send_config config;
 	struct rte_mbuf **mbufs;    /* of slots; the worker's to read */
 	struct send_pieces *pieces; /* of slots; NULL: the port sends one piece only */
+	struct send_parts *parts;   /* with `pieces` */
+	struct direct_mbuf fresh;   /* of each of the pool */
 	uint8_t *data; /* where the frame of slot 0 begins, for the caller's CPU or kernels */
 	uint32_t slot_shift;
 	uint32_t slot_count;
@@ -120,13 +134,13 @@ struct gdrcap_tx {
 	_Atomic uint64_t gates_set;
 	_Atomic uint64_t closed_at; /* what `submitted` was before. Writer: worker */
 
-	/* Worker only. */
+	/* Worker only; `direct`: whoever has taken the port. */
 	_Alignas(SEND_LINE) uint64_t taken; /* frames that the port has, or that were given up */
 	uint64_t gates_passed;
 	uint64_t at_back; /* next in `back` */
 	struct thread_naps naps;
 
-	/* Writer: worker. Readers: anybody, relaxed; `returned`: the caller's thread. */
+	/* Writer: the same. Readers: anybody, relaxed; `returned`: the caller's thread. */
 	_Alignas(SEND_LINE) _Atomic uint64_t returned; /* of `back` */
 	_Atomic uint64_t sent, bytes_sent, stalled, unsent, idle;
 	_Atomic uint64_t at_port; /* first pieces that the port has not given back */
@@ -139,6 +153,10 @@ struct gdrcap_tx {
 	_Alignas(SEND_LINE) _Atomic int stop;
 	_Atomic int hold;  /* the link is down: hand nothing over */
 	_Atomic int phase; /* enum send_phase */
+
+	/* `direct`: somebody has the port. PORT: whoever makes it 1 may use the port and what is the
+	 * worker's, until the release store of 0. Writer: worker, the caller's thread. */
+	_Alignas(SEND_LINE) _Atomic int port_taken;
 
 	/* Both of them, where the caller sleeps. */
 	_Alignas(SEND_LINE) struct ring_wake wake;
@@ -153,6 +171,34 @@ struct gdrcap_tx {
 
 	struct thread thread;
 };
+
+/* True when all of the frame is back; part of it is, by who collects. */
+static inline bool send_part_back(struct gdrcap_tx *tx, uint32_t slot)
+{
+	struct send_parts *parts;
+
+	if (!tx->parts)
+		return true;
+	parts = &tx->parts[slot];
+	if (__builtin_expect(parts->left, 0) == 0)
+		return true;
+	if (--parts->left)
+		return false;
+	counter_add(&tx->lent[parts->memory - 1].freed, 1);
+	return true;
+}
+
+/* The caller's thread: the slot is free, or to be told. `entry`: as in `back`. */
+static inline void send_slot_back(struct gdrcap_tx *tx, uint32_t at, uint32_t entry)
+{
+	if (__builtin_expect(tx->state[at] == SEND_TELL, 0)) {
+		tx->state[at] = SEND_TOLD;
+		tx->told[tx->told_end++ & tx->mask] = entry;
+	} else {
+		tx->state[at] = SEND_FREE;
+		tx->free[tx->free_count++] = at;
+	}
+}
 
 static inline uint8_t *send_data(const struct gdrcap_tx *tx, uint32_t slot)
 {
@@ -175,18 +221,34 @@ int send_frame_check(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frame, 
 /* Takes what the port has given back: by the worker, and after it has left by the caller's thread. How
  * many. */
 uint32_t send_collect(struct gdrcap_tx *tx);
+/* The same for second pieces. */
+uint32_t send_collect_segments(struct gdrcap_tx *tx);
 /* A driver that gives memory back only with the next frame is asked to look. Who collects. */
 void send_ask(const struct gdrcap_tx *tx);
 
 /* ---- frames of two pieces, in the caller's thread: send_pieces.c ---- */
 
-/* LEND: all payloads, or none. */
+/* LEND: all payloads, whose memories send_frame_check() has found, or none. */
 int send_lend(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames, unsigned int count,
 	      struct gdrcap_error *error);
 /* They are not sent after all. */
 void send_lend_back(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames, unsigned int count);
 /* The second piece is the caller's memory itself. */
-void send_segment(struct send_pieces *pieces, const struct gdrcap_tx_frame *frame);
+void send_segment(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frame);
+
+/* ---- in the caller's thread, without the worker: send_direct.c ---- */
+
+/* Takes the port; false: the worker has it, and keeps it for longer than this thread waits. */
+bool send_port_take(struct gdrcap_tx *tx);
+void send_port_leave(struct gdrcap_tx *tx);
+/* Frames that need nothing but the port, where none waits before them: handed over, or in the ring. False:
+ * nothing was done, and they may be wrong. */
+bool send_direct(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames, unsigned int count);
+/* HARVEST: slots that the worker has given back are free, or wait to be told. */
+void send_harvest(struct gdrcap_tx *tx);
+/* What waits in the ring and may go, to the port; what the port has given back is free, or waits to be told,
+ * or is reserved at once, up to `max` of it (0: none): how many. */
+uint32_t send_direct_look(struct gdrcap_tx *tx, struct gdrcap_tx_frame *frames, uint32_t max);
 
 /* ---- for both bodies: send_worker.c ---- */
 
@@ -194,6 +256,10 @@ void send_segment(struct send_pieces *pieces, const struct gdrcap_tx_frame *fram
 uint32_t send_hand_over(struct gdrcap_tx *tx, uint64_t *due);
 /* There was nothing to do, `idle` times. */
 void send_wait(struct gdrcap_tx *tx, unsigned int idle, uint64_t due);
+/* To the port, the first one in turn with other queues: how many it took. */
+uint16_t send_burst(struct gdrcap_tx *tx, struct rte_mbuf **mbufs, uint16_t n);
+/* `bytes` of `taken` frames are at the port since `now`, a tick. */
+void send_count(struct gdrcap_tx *tx, uint32_t taken, uint64_t bytes, uint64_t now);
 /* PAUSE, until the port is started again. */
 void send_pause(struct gdrcap_tx *tx);
 /* After a stop: what may still go, for a while; then the rest is given up and said to be. */

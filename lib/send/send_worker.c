@@ -39,18 +39,7 @@ static void send_back(struct gdrcap_tx *tx)
 	ring_wake_look(&tx->wake, tx->at_back);
 }
 
-/* True when all of the frame is back. */
-static bool send_part_back(struct gdrcap_tx *tx, struct send_pieces *pieces)
-{
-	if (--pieces->parts)
-		return false;
-	if (pieces->memory)
-		counter_add(&tx->lent[pieces->memory - 1].freed, 1);
-	return true;
-}
-
-/* The same for second pieces. */
-static uint32_t send_collect_segments(struct gdrcap_tx *tx)
+uint32_t send_collect_segments(struct gdrcap_tx *tx)
 {
 	const uint64_t at_port = atomic_load_explicit(&tx->segments_at_port, memory_order_relaxed);
 	struct rte_mbuf *mbufs[SEND_BURST_MOST];
@@ -65,7 +54,7 @@ static uint32_t send_collect_segments(struct gdrcap_tx *tx)
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t at = *(const uint32_t *)rte_mbuf_to_priv(mbufs[i]);
 
-		if (send_part_back(tx, &tx->pieces[at]))
+		if (send_part_back(tx, at))
 			tx->back[tx->at_back++ & tx->mask] = at;
 	}
 	atomic_store_explicit(&tx->segments_at_port, at_port - n, memory_order_relaxed);
@@ -91,7 +80,7 @@ uint32_t send_collect(struct gdrcap_tx *tx)
 		const size_t offset = (size_t)((const uint8_t *)mbufs[i]->buf_addr - region->base);
 		const uint32_t at = (uint32_t)(offset >> region->slot_shift) - tx->slot_first;
 
-		if (!tx->pieces || send_part_back(tx, &tx->pieces[at]))
+		if (send_part_back(tx, at))
 			tx->back[tx->at_back++ & tx->mask] = at;
 	}
 	atomic_store_explicit(&tx->at_port, at_port - n, memory_order_relaxed);
@@ -139,13 +128,10 @@ static void send_mbuf(const struct gdrcap_tx *tx, struct rte_mbuf *m,
 	rte_pktmbuf_reset_headroom(m);
 	m->pkt_len = entry->bytes & ~SEND_IN_TWO;
 	m->data_len = (uint16_t)m->pkt_len;
-	if (tx->pieces)
-		tx->pieces[entry->slot].parts = 1;
 	if (unlikely(entry->bytes & SEND_IN_TWO)) {
 		m->next = tx->pieces[entry->slot].segment;
 		m->data_len -= m->next->data_len;
 		m->nb_segs = 2;
-		tx->pieces[entry->slot].parts = 2;
 	}
 }
 
@@ -166,18 +152,8 @@ static void send_mbufs(const struct gdrcap_tx *tx, struct rte_mbuf **mbufs, uint
 	}
 }
 
-static void send_count(struct gdrcap_tx *tx, uint32_t taken, uint64_t now)
+void send_count(struct gdrcap_tx *tx, uint32_t taken, uint64_t bytes, uint64_t now)
 {
-	uint64_t bytes = 0, segments = 0;
-
-	for (uint32_t i = 0; i < taken; i++) {
-		const struct send_entry *entry = &tx->entries[(tx->taken + i) & tx->mask];
-
-		bytes += entry->bytes & ~SEND_IN_TWO;
-		segments += (entry->bytes & SEND_IN_TWO) != 0;
-	}
-	if (segments)
-		counter_add(&tx->segments_at_port, segments);
 	if (unlikely(atomic_load_explicit(&tx->first_tsc, memory_order_relaxed) == 0))
 		atomic_store_explicit(&tx->first_tsc, now, memory_order_relaxed);
 	atomic_store_explicit(&tx->last_tsc, now, memory_order_relaxed);
@@ -186,7 +162,7 @@ static void send_count(struct gdrcap_tx *tx, uint32_t taken, uint64_t now)
 	counter_add(&tx->sent, taken);
 }
 
-static uint16_t send_burst(struct gdrcap_tx *tx, struct rte_mbuf **mbufs, uint16_t n)
+uint16_t send_burst(struct gdrcap_tx *tx, struct rte_mbuf **mbufs, uint16_t n)
 {
 	_Atomic int *turn = tx->config.turn;
 	uint16_t taken;
@@ -199,6 +175,22 @@ static uint16_t send_burst(struct gdrcap_tx *tx, struct rte_mbuf **mbufs, uint16
 	taken = rte_eth_tx_burst(tx->config.port, tx->config.queue, mbufs, n);
 	atomic_store_explicit(turn, 0, memory_order_release);
 	return taken;
+}
+
+/* Bytes of the next `taken` frames of the ring; their second pieces are at the port. */
+static uint64_t send_bytes(struct gdrcap_tx *tx, uint32_t taken)
+{
+	uint64_t bytes = 0, segments = 0;
+
+	for (uint32_t i = 0; i < taken; i++) {
+		const struct send_entry *entry = &tx->entries[(tx->taken + i) & tx->mask];
+
+		bytes += entry->bytes & ~SEND_IN_TWO;
+		segments += (entry->bytes & SEND_IN_TWO) != 0;
+	}
+	if (segments)
+		counter_add(&tx->segments_at_port, segments);
+	return bytes;
 }
 
 uint32_t send_hand_over(struct gdrcap_tx *tx, uint64_t *due)
@@ -223,7 +215,7 @@ uint32_t send_hand_over(struct gdrcap_tx *tx, uint64_t *due)
 		counter_add(&tx->stalled, 1);
 		return 0;
 	}
-	send_count(tx, taken, now);
+	send_count(tx, taken, send_bytes(tx, taken), now);
 	tx->taken += taken;
 	return taken;
 }
@@ -257,17 +249,22 @@ void send_ask(const struct gdrcap_tx *tx)
 		(void)rte_eth_tx_descriptor_status(tx->config.port, tx->config.queue, 0);
 }
 
-void send_wait(struct gdrcap_tx *tx, unsigned int idle, uint64_t due)
+static void send_rest(struct gdrcap_tx *tx, unsigned int idle, uint64_t due)
 {
-	counter_add(&tx->idle, 1);
-	send_ask(tx);
-	ring_wake_look(&tx->wake, tx->at_back);
 	if (due)
 		send_wait_due(tx, due);
 	else if (thread_may_nap(&tx->naps, idle))
 		thread_nap(&tx->naps, idle);
 	else
 		thread_idle(idle);
+}
+
+void send_wait(struct gdrcap_tx *tx, unsigned int idle, uint64_t due)
+{
+	counter_add(&tx->idle, 1);
+	send_ask(tx);
+	ring_wake_look(&tx->wake, tx->at_back);
+	send_rest(tx, idle, due);
 }
 
 void send_pause(struct gdrcap_tx *tx)
@@ -312,9 +309,9 @@ void send_close(struct gdrcap_tx *tx)
 	for (; tx->taken != submitted; tx->taken++) {
 		const uint32_t at = tx->entries[tx->taken & tx->mask].slot;
 
-		if (tx->pieces) {
-			tx->pieces[at].parts = 1;
-			send_part_back(tx, &tx->pieces[at]);
+		if (tx->parts && tx->parts[at].left) {
+			tx->parts[at].left = 1;
+			send_part_back(tx, at);
 		}
 		tx->back[tx->at_back++ & tx->mask] = at | SEND_UNSENT;
 		counter_add(&tx->unsent, 1);
@@ -326,12 +323,67 @@ void send_close(struct gdrcap_tx *tx)
 	ring_wake_end(&tx->wake);
 }
 
+/* A look while the port is this thread's: true, some of what was submitted waits. */
+static bool send_direct_round(struct gdrcap_tx *tx, uint64_t *due)
+{
+	if (unlikely(atomic_load_explicit(&tx->phase, memory_order_acquire) == SEND_PAUSE))
+		send_pause(tx);
+	if (send_hand_over(tx, due) + send_collect(tx) == 0)
+		send_ask(tx);
+	ring_wake_look(&tx->wake, tx->at_back);
+	return atomic_load_explicit(&tx->submitted, memory_order_relaxed) != tx->taken;
+}
+
+/* True when the caller's thread left something to be done: the port is not taken for nothing, since a thread
+ * that has it may lose its core. */
+static bool send_direct_needs(const struct gdrcap_tx *tx)
+{
+	return atomic_load_explicit(&tx->submitted, memory_order_relaxed) !=
+		       atomic_load_explicit(&tx->sent, memory_order_relaxed) ||
+	       atomic_load_explicit(&tx->wake.asked, memory_order_relaxed) ||
+	       atomic_load_explicit(&tx->phase, memory_order_relaxed) == SEND_PAUSE;
+}
+
+/* `direct`: the caller's thread hands over; what it leaves behind goes from here. It rests where nothing is
+ * left, also when there was work: that is the caller's, who would find the port taken. */
+static void send_direct_rounds(struct gdrcap_tx *tx)
+{
+	unsigned int idle = 0, rests = IDLE_PAUSES;
+
+	while (!atomic_load_explicit(&tx->stop, memory_order_relaxed)) {
+		const uint64_t before = tx->taken;
+		uint64_t due = 0;
+		bool waits = true;
+
+		if (!send_direct_needs(tx)) {
+			waits = false;
+		} else if (send_port_take(tx)) {
+			waits = send_direct_round(tx, &due);
+			send_port_leave(tx);
+		}
+		counter_add(&tx->idle, 1);
+		rests = waits ? IDLE_PAUSES : rests + 1;
+		idle = waits && tx->taken == before ? idle + 1 : 0;
+		if (!waits)
+			thread_nap(&tx->naps, rests);
+		else if (due)
+			send_rest(tx, idle, due);
+		else if (idle)
+			thread_idle(idle);
+	}
+	/* For good: what comes back now is collected behind LEFT. */
+	for (idle = 0; !send_port_take(tx); idle++)
+		thread_idle(idle);
+}
+
 void send_worker_run(void *arg)
 {
 	struct gdrcap_tx *tx = arg;
 	unsigned int idle = 0;
 	uint64_t due;
 
+	if (tx->config.direct)
+		send_direct_rounds(tx);
 	while (!atomic_load_explicit(&tx->stop, memory_order_relaxed)) {
 		uint32_t work;
 

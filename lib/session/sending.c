@@ -55,6 +55,7 @@ int session_sending_create(struct gdrcap_session *session, struct gdrcap_error *
 			.memories = sending->memories,
 			.bytes_max = session->plan.frame_bytes_max - FRAME_FCS_BYTES,
 			.idle_us = settings->idle_sleep_us,
+			.direct = settings->sender_thread == SENDER_THREAD_CALLER,
 			.turn = port->facts->writes == DRIVER_WRITES_DMA ? &pair->tx_turn : NULL,
 			.gpu = session_sending_gpu_words(session, i),
 			.gpu_slots = session->plan.pool_slots,

@@ -5,7 +5,18 @@
 
 #include "api.h"
 
+#include <stdlib.h>
 #include <time.h>
+
+/* sender: host, with the thread that the test is to be played with: each is, with both. */
+static inline void send_by_caller(struct gdrcap_config *config)
+{
+	const char *thread = getenv("TEST_SENDER_THREAD");
+
+	api_set(config, "sender", "host");
+	if (thread)
+		api_set(config, "sender.thread", "%s", thread);
+}
 
 /* Frames of the caller's over "ring:test", to his own threads. */
 static inline void send_config(struct gdrcap_config **config)
@@ -18,7 +29,7 @@ static inline void send_config(struct gdrcap_config **config)
 	api_set(*config, "gpu", "host");
 	api_set(*config, "frame.size", "%u", API_FRAME);
 	api_set(*config, "consumer", "host");
-	api_set(*config, "sender", "host");
+	send_by_caller(*config);
 }
 
 /* Each byte of frame `number` follows from both. */

@@ -45,7 +45,7 @@ static inline void pipe_open(struct pipe *pipe)
 	api_set(config, "port", "net_memif0,role=server,%s", pipe->socket);
 	api_set(config, "tx_port", "net_memif1,role=client,%s", pipe->socket);
 	api_set(config, "consumer", "host");
-	api_set(config, "sender", "host");
+	send_by_caller(config);
 	pipe->session = api_create(config);
 	pipe->tx = gdrcap_get_tx(pipe->session, 0);
 	assert_non_null(pipe->tx);

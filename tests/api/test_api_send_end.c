@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The end of a run that sends the caller's frames: none is lost between what was sent and who receives it. */
-#include "api.h"
+#include "api_send.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -23,7 +23,7 @@ static struct gdrcap_session *session_of(const char *port, const char *tx_port, 
 	}
 	api_set(config, "tx_port", "%s", tx_port);
 	api_set(config, "gpu", "host");
-	api_set(config, "sender", "host");
+	send_by_caller(config);
 	if (seconds)
 		api_set(config, "seconds", "%s", seconds);
 	if (gdrcap_create(config, &session, &error) < 0)

@@ -97,7 +97,7 @@ static struct gdrcap_session *sender_only(const struct pipe *pipe, const char *r
 	api_unset(config, "memory");
 	api_set(config, "tx_port", "net_memif%s,role=%s,%s", role[0] == 's' ? "2" : "3", role,
 		pipe->socket);
-	api_set(config, "sender", "host");
+	send_by_caller(config);
 	api_set(config, "sender.memory", "host");
 	return api_create(config);
 }
@@ -300,6 +300,12 @@ static void test_config(void **state)
 	api_create_fails(config, -EINVAL, "sender.memory: port ring:test");
 	api_set(config, "sender", "replay");
 	api_create_fails(config, -EINVAL, "sender.memory: is of the caller's");
+	send_config(&config);
+	api_set(config, "sender.thread", "caller");
+	api_set(config, "sender", "replay");
+	api_create_fails(config, -EINVAL, "sender.thread: caller is of frames that");
+	api_set(config, "sender", "gpu");
+	api_create_fails(config, -EINVAL, "sender.thread: caller is of frames that");
 	gdrcap_config_free(config);
 	config = gdrcap_config_new();
 	api_set(config, "tx_port", "net_null0");

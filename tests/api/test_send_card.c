@@ -38,7 +38,7 @@ static void end_open(struct end *end, const char *port)
 	api_set(config, "gpu", "host");
 	api_set(config, "frame.size", "%u", API_FRAME);
 	api_set(config, "consumer", "host");
-	api_set(config, "sender", "host");
+	send_by_caller(config);
 	*end = (struct end){ .session = api_create(config) };
 	end->tx = gdrcap_get_tx(end->session, 0);
 	end->queue = gdrcap_get_queue(end->session, 0);
