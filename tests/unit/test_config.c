@@ -163,6 +163,7 @@ static const struct sample {
 	U32("consumer.watchdog", "0.5", watchdog_ms, 500),
 	U32("sender.name", "host", sender, SENDER_HOST),
 	U32("sender.memory", "pinned", sender_memory, GDRCAP_MEMORY_PINNED),
+	U32("sender.thread", "caller", sender_thread, SENDER_THREAD_CALLER),
 	U16("frame.size", "64-1518,9000", sizes.largest, 9000),
 	U32("frame.format", "udp", frame.format, FRAME_IPV4_UDP),
 	U16("frame.ethertype", "0x88B6", frame.ethertype, 0x88b6),
