@@ -9,7 +9,7 @@
 #define SOFT_DEVX_FIELDS_H
 
 #include "bits.h"
-#include "devx.h"
+#include "soft_devx.h"
 
 #define HEADER 16  /* bytes of a command before what it is about */
 #define CONTEXT 32 /* where the context begins in most commands */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "devx.h"
+#include "soft_devx.h"
 #include "nic.h"
 #include "soft_steering.h"
 
