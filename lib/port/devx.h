@@ -141,6 +141,9 @@ struct devx_rq_config {
 };
 int devx_rq_create(struct devx_card *card, struct devx_object *rq,
 		   const struct devx_rq_config *config, struct gdrcap_error *error);
+/* As the card has it now: a queue that fails goes into error by itself. */
+int devx_rq_state(struct devx_card *card, const struct devx_object *rq, enum prm_state *state,
+		  struct gdrcap_error *error);
 int devx_rq_modify(struct devx_card *card, struct devx_object *rq, enum prm_state from,
 		   enum prm_state to, struct gdrcap_error *error);
 

@@ -165,6 +165,23 @@ int devx_rq_create(struct devx_card *card, struct devx_object *rq,
 	return devx_create(card, rq, in, sizeof(in), PRM_NUMBER, "a receive queue", error);
 }
 
+int devx_rq_state(struct devx_card *card, const struct devx_object *rq, enum prm_state *state,
+		  struct gdrcap_error *error)
+{
+	uint8_t in[PRM_QUERY_RQ_IN_BYTES] = { 0 }, out[PRM_QUERY_RQ_OUT_BYTES] = { 0 };
+	int code;
+
+	prm_set(in, PRM_OPCODE, PRM_QUERY_RQ);
+	prm_set(in, PRM_NUMBER, rq->number);
+	errno = 0;
+	code = mlx5dv_devx_obj_query(rq->handle, in, sizeof(in), out, sizeof(out));
+	if (code != 0)
+		return refused(card, "read", "a receive queue's state", code > 0 ? code : errno,
+			       out, error);
+	*state = (enum prm_state)prm_get(out + PRM_QUEUE_CONTEXT, PRM_QUEUE_STATE);
+	return 0;
+}
+
 int devx_rq_modify(struct devx_card *card, struct devx_object *rq, enum prm_state from,
 		   enum prm_state to, struct gdrcap_error *error)
 {

@@ -57,6 +57,7 @@ enum prm_opcode {
 	PRM_MODIFY_SQ = 0x905,
 	PRM_CREATE_RQ = 0x908,
 	PRM_MODIFY_RQ = 0x909,
+	PRM_QUERY_RQ = 0x90b,
 	PRM_CREATE_TIS = 0x912,
 };
 
@@ -142,6 +143,10 @@ enum prm_opcode {
 #define PRM_RQC_KEEP_VLAN PRM_FIELD(3, 1)
 #define PRM_RQC_FLUSH_IN_ERROR PRM_FIELD(13, 1)
 #define PRM_RQC_COUNTER PRM_FIELD(96, 8)
+
+/* ---- QUERY_RQ: the context stands in the answer ---- */
+#define PRM_QUERY_RQ_IN_BYTES 16u
+#define PRM_QUERY_RQ_OUT_BYTES PRM_QUEUE_IN_BYTES
 
 enum prm_state {
 	PRM_STATE_RESET = 0,

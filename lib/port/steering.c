@@ -152,7 +152,7 @@ static void actions_make(struct work *work, const struct steering_rule *rule)
 		action_add(actions, RTE_FLOW_ACTION_TYPE_COUNT, &actions->counter);
 	if (rule->spread) {
 		for (uint16_t q = 0; q < config->queues; q++)
-			actions->queues[q] = q;
+			actions->queues[q] = (uint16_t)(config->first_queue + q);
 		actions->rss = (struct rte_flow_action_rss){
 			.func = RTE_ETH_HASH_FUNCTION_DEFAULT,
 			.types = work->hash_fields,
@@ -163,7 +163,8 @@ static void actions_make(struct work *work, const struct steering_rule *rule)
 		};
 		action_add(actions, RTE_FLOW_ACTION_TYPE_RSS, &actions->rss);
 	} else {
-		actions->queue.index = (uint16_t)(work->rule % config->queues);
+		actions->queue.index =
+			(uint16_t)(config->first_queue + work->rule % config->queues);
 		action_add(actions, RTE_FLOW_ACTION_TYPE_QUEUE, &actions->queue);
 	}
 	actions->action[actions->count].type = RTE_FLOW_ACTION_TYPE_END;

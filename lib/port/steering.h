@@ -27,9 +27,10 @@ struct rte_flow;
 #define STEERING_MARK(rule) ((rule) + 1u)
 
 struct steering_config {
-	uint16_t port;			 /* ethdev port id */
-	const char *name;		 /* of the port, for error texts */
-	uint16_t queues;		 /* 0 .. queues - 1 are ours */
+	uint16_t port;	  /* ethdev port id */
+	const char *name; /* of the port, for error texts */
+	/* first_queue .. first_queue + queues - 1 are ours; OWN_RX_FLOW_QUEUE(0): own_rx.h */
+	uint16_t first_queue, queues;
 	const struct frame_match *match; /* count 0: every frame, as rule 0 */
 	/* Each rule as the user wrote it, for error texts; may be NULL. */
 	const char *const *text;

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A receive queue of our own: its objects, from the rings' memory to the rules' name for it. */
+#include "port/own_rx.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+#include <infiniband/mlx5dv.h>
+
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_pmd_mlx5.h>
+
+#include "base/log.h"
+
+#ifdef MLX5_EXTERNAL_RX_QUEUE_ID_MIN
+#define FLOW_QUEUE_MIN MLX5_EXTERNAL_RX_QUEUE_ID_MIN
+#else
+#define FLOW_QUEUE_MIN RTE_PMD_MLX5_EXTERNAL_RX_QUEUE_ID_MIN
+#endif
+_Static_assert(OWN_RX_FLOW_QUEUE(0) == FLOW_QUEUE_MIN, "DPDK's first external queue");
+
+#define WORK_SHIFT 4u /* log2 of a work entry's bytes */
+#define CQE_SHIFT 6u
+#define LINE 64u       /* a record's bytes: no other is in its line */
+#define CQ_PER_SLOT 2u /* a completion an entry is what can come; as much again to spare */
+
+_Static_assert(sizeof(struct mlx5_wqe_data_seg) == 1u << WORK_SHIFT, "a work entry");
+
+static uint32_t log2_of(uint32_t power)
+{
+	return (uint32_t)__builtin_ctz(power);
+}
+
+/* ---- memory ---- */
+
+/* The work entries, the record (if it is here), the completion queue's own, which nobody reads. */
+static size_t record_at(const struct own_rx *rx)
+{
+	return (size_t)rx->config.slots << WORK_SHIFT;
+}
+
+static int rings_create(struct own_rx *rx, struct gdrcap_error *error)
+{
+	const struct own_rx_config *config = &rx->config;
+	const struct own_memory_config memory = {
+		.kind = config->memory == GDRCAP_MEMORY_HOST ? GDRCAP_MEMORY_HOST
+							     : GDRCAP_MEMORY_PINNED,
+		.gpu = config->gpu,
+		.bytes = record_at(rx) + 2 * LINE,
+		.what = "a receive queue",
+	};
+
+	return own_memory_create(config->card, &rx->rings, &memory, error);
+}
+
+static int completions_create(struct own_rx *rx, struct gdrcap_error *error)
+{
+	const struct own_rx_config *config = &rx->config;
+	const size_t cq_bytes = (size_t)rx->cq_entries << CQE_SHIFT;
+	const struct own_memory_config memory = {
+		.kind = config->memory,
+		.gpu = config->gpu,
+		.cpu_front = config->cpu_front,
+		.bytes = cq_bytes + LINE,
+		.what = "a completion queue",
+	};
+	int ret = own_memory_create(config->card, &rx->completions, &memory, error);
+
+	if (ret < 0)
+		return ret;
+	rx->cq = rx->completions.front;
+	if (!config->fill) {
+		memset(rx->cq, OWN_RX_PRESET, cq_bytes);
+		return 0;
+	}
+	ret = config->fill(config->fill_context, rx->cq, OWN_RX_PRESET, cq_bytes);
+	if (ret == 0)
+		ret = config->fill(config->fill_context, rx->cq + cq_bytes, 0, LINE);
+	return ret < 0 ? error_set(error, ret,
+				   "port %s: a completion queue in GPU memory cannot be "
+				   "written: %s",
+				   config->card->name, strerror(-ret))
+		       : 0;
+}
+
+/* Once and for all: a slot that is free is posted again by the record alone. */
+static void work_write(struct own_rx *rx)
+{
+	const struct own_rx_config *config = &rx->config;
+	struct mlx5_wqe_data_seg *work = (struct mlx5_wqe_data_seg *)rx->rings.base;
+
+	for (uint32_t i = 0; i < config->slots; i++)
+		work[i] = (struct mlx5_wqe_data_seg){
+			.byte_count = htobe32(1u << config->slot_shift),
+			.lkey = htobe32(config->key),
+			.addr = htobe64((uintptr_t)config->base +
+					((uint64_t)(config->first_slot + i) << config->slot_shift)),
+		};
+}
+
+static int record_reset(struct own_rx *rx, struct gdrcap_error *error)
+{
+	const struct own_rx_config *config = &rx->config;
+	int ret = 0;
+
+	if (config->record_beside && config->fill)
+		ret = config->fill(config->fill_context, rx->record, 0, sizeof(*rx->record));
+	else
+		__atomic_store_n(rx->record, 0, __ATOMIC_RELEASE);
+	return ret < 0 ? error_set(error, ret,
+				   "port %s: a doorbell record in GPU memory cannot be written: %s",
+				   config->card->name, strerror(-ret))
+		       : 0;
+}
+
+static int memory_create(struct own_rx *rx, struct gdrcap_error *error)
+{
+	int ret = rings_create(rx, error);
+
+	if (ret == 0)
+		ret = completions_create(rx, error);
+	if (ret < 0)
+		return ret;
+	work_write(rx);
+	rx->record = (uint32_t *)(rx->config.record_beside
+					  ? rx->cq + ((size_t)rx->cq_entries << CQE_SHIFT)
+					  : rx->rings.front + record_at(rx));
+	return record_reset(rx, error);
+}
+
+/* ---- objects ---- */
+
+static int objects_create(struct own_rx *rx, struct gdrcap_error *error)
+{
+	const struct own_rx_config *config = &rx->config;
+	struct devx_card *card = config->card;
+	const struct devx_cq_config cq = {
+		.ring = { &rx->completions.umem, 0 },
+		.record = { &rx->rings.umem, record_at(rx) + LINE },
+		.log_entries = log2_of(rx->cq_entries),
+	};
+	const struct devx_rq_config rq = {
+		.wq = { .ring = { &rx->rings.umem, 0 },
+			.record = { &rx->rings.umem, record_at(rx) },
+			.log_entries = log2_of(config->slots),
+			.log_entry_bytes = WORK_SHIFT,
+			.pads = config->pads },
+		.cq = &rx->cq_object,
+		.counter = &rx->counter,
+	};
+	struct devx_rq_config beside = rq;
+	int ret = devx_cq_create(card, &rx->cq_object, &cq, error);
+
+	beside.wq.record.umem = &rx->completions.umem;
+	beside.wq.record.offset = (uint64_t)rx->cq_entries << CQE_SHIFT;
+	if (ret == 0)
+		ret = devx_counter_create(card, &rx->counter, error);
+	if (ret == 0)
+		ret = devx_counter_read(card, &rx->counter, &rx->counted, error);
+	if (ret == 0)
+		ret = devx_rq_create(card, &rx->rq, config->record_beside ? &beside : &rq, error);
+	return ret;
+}
+
+/* ---- rules ---- */
+
+static int flow_map(struct own_rx *rx, struct gdrcap_error *error)
+{
+	const struct own_rx_config *config = &rx->config;
+	int ret;
+
+	log_words_forget();
+	ret = rte_pmd_mlx5_external_rx_queue_id_map(
+		config->port, (uint16_t)OWN_RX_FLOW_QUEUE(config->queue), rx->rq.number);
+	rx->mapped = ret == 0;
+	if (ret == 0)
+		return 0;
+	return error_add_words(
+		error,
+		error_set(error, ret,
+			  "port %s: the driver's rules cannot lead to a queue of our own: %s; "
+			  "leave the queues to the driver",
+			  config->card->name, rte_strerror(-ret)));
+}
+
+static int flow_unmap(struct own_rx *rx, struct gdrcap_error *error)
+{
+	const struct own_rx_config *config = &rx->config;
+	int ret;
+
+	if (!rx->mapped)
+		return 0;
+	log_words_forget();
+	ret = rte_pmd_mlx5_external_rx_queue_id_unmap(config->port,
+						      (uint16_t)OWN_RX_FLOW_QUEUE(config->queue));
+	if (ret == 0) {
+		rx->mapped = false;
+		return 0;
+	}
+	return error_add_words(
+		error, error_set(error, ret, "port %s: rules still lead to queue %u of our own: %s",
+				 config->card->name, config->queue, rte_strerror(-ret)));
+}
+
+/* ---- the queue ---- */
+
+static int config_check(const struct own_rx_config *config, struct gdrcap_error *error)
+{
+	const uint32_t slots = config->slots;
+
+	if (slots == 0 || slots > OWN_RX_SLOTS_MAX || slots & (slots - 1))
+		return error_set(error, -EINVAL,
+				 "port %s: a receive queue of %u slots; it takes a power of two up "
+				 "to %u",
+				 config->card->name, slots, OWN_RX_SLOTS_MAX);
+	if (config->queue > UINT16_MAX - OWN_RX_FLOW_QUEUE(0))
+		return error_set(error, -EINVAL, "port %s: up to %u queues of our own",
+				 config->card->name, UINT16_MAX - OWN_RX_FLOW_QUEUE(0) + 1);
+	return 0;
+}
+
+int own_rx_create(struct own_rx *rx, const struct own_rx_config *config, struct gdrcap_error *error)
+{
+	int ret = config_check(config, error);
+
+	memset(rx, 0, sizeof(*rx));
+	if (ret < 0)
+		return ret;
+	rx->config = *config;
+	rx->cq_entries = config->slots * CQ_PER_SLOT;
+	ret = memory_create(rx, error);
+	if (ret == 0)
+		ret = objects_create(rx, error);
+	if (ret == 0)
+		ret = flow_map(rx, error);
+	if (ret < 0)
+		own_rx_destroy(rx, NULL); /* the first error is the one to tell */
+	return ret;
+}
+
+int own_rx_destroy(struct own_rx *rx, struct gdrcap_error *error)
+{
+	struct devx_card *card = rx->config.card;
+	int ret;
+
+	if (!card)
+		return 0;
+	ret = flow_unmap(rx, error);
+	if (ret == 0)
+		ret = devx_destroy(card, &rx->rq, "a receive queue", error);
+	if (ret == 0)
+		ret = devx_destroy(card, &rx->counter, "a queue counter", error);
+	if (ret == 0)
+		ret = devx_destroy(card, &rx->cq_object, "a completion queue", error);
+	if (ret < 0)
+		return ret;
+	own_memory_destroy(&rx->completions);
+	own_memory_destroy(&rx->rings);
+	memset(rx, 0, sizeof(*rx));
+	return 0;
+}
+
+int own_rx_start(struct own_rx *rx, struct gdrcap_error *error)
+{
+	return devx_rq_modify(rx->config.card, &rx->rq, PRM_STATE_RESET, PRM_STATE_READY, error);
+}
+
+int own_rx_halt(struct own_rx *rx, struct gdrcap_error *error)
+{
+	struct devx_card *card = rx->config.card;
+	enum prm_state state;
+	int ret = devx_rq_state(card, &rx->rq, &state, error);
+
+	if (ret == 0 && state == PRM_STATE_READY) {
+		ret = devx_rq_modify(card, &rx->rq, state, PRM_STATE_ERROR, error);
+		state = PRM_STATE_ERROR;
+	}
+	if (ret == 0 && state != PRM_STATE_RESET)
+		ret = devx_rq_modify(card, &rx->rq, state, PRM_STATE_RESET, error);
+	return ret < 0 ? ret : record_reset(rx, error);
+}
+
+int own_rx_counters(struct own_rx *rx, struct own_rx_counters *counters, struct gdrcap_error *error)
+{
+	enum prm_state state = PRM_STATE_RESET;
+	uint32_t now;
+	int ret = devx_counter_read(rx->config.card, &rx->counter, &now, error);
+
+	if (ret == 0)
+		ret = devx_rq_state(rx->config.card, &rx->rq, &state, error);
+	if (ret < 0)
+		return ret;
+	rx->out_of_buffer += (uint32_t)(now - rx->counted);
+	rx->counted = now;
+	counters->out_of_buffer = rx->out_of_buffer;
+	counters->failed = state == PRM_STATE_ERROR;
+	return 0;
+}
