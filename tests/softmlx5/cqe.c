@@ -31,6 +31,7 @@ static struct pending {
 static unsigned int pending_count;
 static uint64_t delay_us;
 static bool wrong_owner;
+static uint64_t torn_us;
 
 struct mlx5_cqe64 *completion(struct soft_cq *cq)
 {
@@ -54,6 +55,11 @@ void completion_wrong_owner(void)
 	wrong_owner = true;
 }
 
+void completion_torn(uint64_t us)
+{
+	torn_us = us;
+}
+
 void completion_forget(struct soft_cq *cq)
 {
 	for (unsigned int i = 0; i < pending_count; i++)
@@ -65,7 +71,7 @@ static bool has_room(struct soft_cq *cq, uint32_t entries)
 {
 	uint16_t used;
 
-	if (cq->log_size > OWNER_CHECK_MAX)
+	if (cq->overrun_ignored || cq->log_size > OWNER_CHECK_MAX)
 		return true;
 	/* Acquire: the driver has read the entries before it says so. */
 	used = (uint16_t)(cq->next - be32toh(__atomic_load_n(cq->record, __ATOMIC_ACQUIRE)));
@@ -84,6 +90,13 @@ static void put(struct soft_cq *cq, uint32_t index, const struct mlx5_cqe64 *cqe
 	}
 	memcpy(&last, (const uint8_t *)cqe + SOFT_BLOCK - sizeof(last), sizeof(last));
 	last = (last & ~(1ull << 56)) | (uint64_t)owner << 56;
+	if (torn_us != 0) {
+		/* The planted defect. */
+		__atomic_store_n((uint64_t *)(place + SOFT_BLOCK - sizeof(last)), last,
+				 __ATOMIC_RELEASE);
+		usleep((useconds_t)torn_us);
+		torn_us = 0;
+	}
 	memcpy(place, cqe, SOFT_BLOCK - sizeof(last));
 	/* Release: whoever sees the owner bit sees the rest, and the data. */
 	__atomic_store_n((uint64_t *)(place + SOFT_BLOCK - sizeof(last)), last, __ATOMIC_RELEASE);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "nic.h"
@@ -20,6 +21,15 @@ struct soft_device soft_devices[SOFT_DEVICES_MAX];
 unsigned int soft_device_count;
 
 static pid_t owner;
+static uint32_t files; /* so many were opened */
+
+/* What stands in the file behind a context, by which another process, or this one, imports it. */
+struct command_file {
+	char magic[8];
+	uint32_t device, file;
+	bool devx;
+};
+#define COMMAND_FILE_MAGIC "softmlx"
 
 static void device_init(struct soft_device *device, unsigned int index)
 {
@@ -240,7 +250,21 @@ int mlx5dv_set_context_attr(struct ibv_context *context, enum mlx5dv_set_ctx_att
 	return 0; /* The driver offers its allocators; the model has no use for them. */
 }
 
-static struct ibv_context *device_open(struct ibv_device *ibv, bool devx)
+/* A new descriptor, or -1. */
+static int command_file_make(const struct command_file *content)
+{
+	int fd = memfd_create("softmlx5", MFD_CLOEXEC);
+
+	if (fd >= 0 && pwrite(fd, content, sizeof(*content), 0) == (ssize_t)sizeof(*content))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* fd: of the kernel's file; closed with the context, and on failure not. */
+static struct ibv_context *context_make(struct ibv_device *ibv, const struct command_file *content,
+					int fd)
 {
 	struct soft_device *device = container(ibv, struct soft_device, ibv);
 	struct soft_context *context = calloc(1, sizeof(*context));
@@ -249,7 +273,8 @@ static struct ibv_context *device_open(struct ibv_device *ibv, bool devx)
 	if (context == NULL)
 		return NULL;
 	context->device = device;
-	context->devx = devx;
+	context->devx = content->devx;
+	context->file = content->file;
 	context->verbs.sz = sizeof(context->verbs);
 	context->verbs.query_port = query_port;
 	context->verbs.query_device_ex = query_device_ex;
@@ -258,7 +283,7 @@ static struct ibv_context *device_open(struct ibv_device *ibv, bool devx)
 	verbs_flow_fill(&context->verbs);
 	ctx = &context->verbs.context;
 	ctx->device = ibv;
-	ctx->cmd_fd = -1;
+	ctx->cmd_fd = fd;
 	ctx->num_comp_vectors = 1;
 	ctx->abi_compat = __VERBS_ABI_IS_EXTENDED;
 	ctx->async_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -276,6 +301,39 @@ static struct ibv_context *device_open(struct ibv_device *ibv, bool devx)
 	device->contexts = context;
 	nic_unlock();
 	return ctx;
+}
+
+static struct ibv_context *device_open(struct ibv_device *ibv, bool devx)
+{
+	struct command_file content = { .magic = COMMAND_FILE_MAGIC, .devx = devx };
+	struct ibv_context *ctx;
+	int fd;
+
+	content.device = container(ibv, struct soft_device, ibv)->index;
+	content.file = __atomic_add_fetch(&files, 1, __ATOMIC_RELAXED);
+	fd = command_file_make(&content);
+	if (fd < 0) {
+		errno = EMFILE;
+		return NULL;
+	}
+	ctx = context_make(ibv, &content, fd);
+	if (ctx == NULL)
+		close(fd);
+	return ctx;
+}
+
+/* A second context of the same file. The descriptor is the context's from then on. */
+struct ibv_context *ibv_import_device(int cmd_fd)
+{
+	struct command_file content;
+
+	if (pread(cmd_fd, &content, sizeof(content), 0) != (ssize_t)sizeof(content) ||
+	    memcmp(content.magic, COMMAND_FILE_MAGIC, sizeof(content.magic)) != 0 ||
+	    content.device >= soft_device_count) {
+		errno = EINVAL;
+		return NULL;
+	}
+	return context_make(&soft_devices[content.device].ibv, &content, cmd_fd);
 }
 
 struct ibv_context *ibv_open_device(struct ibv_device *device)
@@ -311,6 +369,7 @@ int ibv_close_device(struct ibv_context *ctx)
 	nic_unlock();
 	nic_stop();
 	close(ctx->async_fd);
+	close(ctx->cmd_fd);
 	free(context);
 	return 0;
 }

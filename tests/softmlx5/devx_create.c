@@ -27,6 +27,7 @@ static int create_cq(struct mlx5dv_devx_obj *object, const uint8_t *in)
 	cq = cq_create(object->device, log_size, ring, record);
 	if (cq == NULL)
 		return errno;
+	cq->overrun_ignored = bits_get(context, CQC_OVERRUN_IGNORED);
 	cq->compress = bits_get(context, CQC_COMPRESS);
 	cq->compress_format = (uint8_t)bits_get(context, CQC_MINI_FORMAT);
 	/* Only formats that the card knows. */
@@ -69,6 +70,9 @@ static int create_rq(struct mlx5dv_devx_obj *object, const uint8_t *in)
 	if (rq == NULL)
 		return errno;
 	rq->cq = cq;
+	rq->file = object->file;
+	rq->counter = object->device->q_counters[bits_get(context, RQC_COUNTER)];
+	rq->flushes = bits_get(context, RQC_FLUSH_IN_ERROR);
 	rq->vlan_strip = !bits_get(context, RQC_KEEP_VLAN);
 	rq->split_time = true;
 	rq->striding = bits_get(wq, WQ_TYPE) == WQ_STRIDING;
@@ -106,15 +110,27 @@ static int create_sq(struct mlx5dv_devx_obj *object, const uint8_t *in)
 	return 0;
 }
 
-int devx_fill_table(struct rq_table *table, const uint8_t *in, size_t in_length)
+/* A queue of its own context's; those of others are not to be reached. */
+static struct soft_rq *rq_of(const struct mlx5dv_devx_obj *object, uint32_t number)
+{
+	struct soft_rq *rq = rq_by_number(object->device, number);
+
+	return rq != NULL && rq->file == object->file ? rq : NULL;
+}
+
+int devx_fill_table(const struct mlx5dv_devx_obj *object, struct rq_table *table, const uint8_t *in,
+		    size_t in_length)
 {
 	uint32_t size = bits_get(in + CONTEXT, RQTC_SIZE);
 
 	if (size == 0 || size > 512 || (size & (size - 1)) != 0 || in_length < RQ_LIST + size * 4)
 		return EINVAL;
 	table->log_size = log2_above(size);
-	for (uint32_t i = 0; i < size; i++)
+	for (uint32_t i = 0; i < size; i++) {
 		table->queues[i] = bits_get(in + RQ_LIST + i * 4, SOFT_FIELD(8, 24));
+		if (rq_of(object, table->queues[i]) == NULL)
+			return EINVAL;
+	}
 	return 0;
 }
 
@@ -124,7 +140,7 @@ static int create_table(struct mlx5dv_devx_obj *object, const uint8_t *in, size_
 	unsigned int end = 0;
 	uint32_t slot = soft_slot((void *const *)tables, &end);
 
-	if (table == NULL || slot == 0 || devx_fill_table(table, in, in_length) != 0) {
+	if (table == NULL || slot == 0 || devx_fill_table(object, table, in, in_length) != 0) {
 		free(table);
 		return EINVAL;
 	}
@@ -171,7 +187,7 @@ static int create_tir(struct mlx5dv_devx_obj *object, const uint8_t *in)
 	if (bits_get(context, TIRC_TYPE) != 0) {
 		error = devx_use_table(hash, bits_get(context, TIRC_TABLE));
 	} else {
-		hash->queues[0] = rq_by_number(object->device, bits_get(context, TIRC_INLINE_RQ));
+		hash->queues[0] = rq_of(object, bits_get(context, TIRC_INLINE_RQ));
 		error = hash->queues[0] != NULL ? 0 : EINVAL;
 	}
 	if (error == 0)
@@ -201,11 +217,35 @@ static int create_counter(struct mlx5dv_devx_obj *object)
 	return 0;
 }
 
+static int create_q_counter(struct mlx5dv_devx_obj *object)
+{
+	struct soft_q_counter **sets = object->device->q_counters, *set;
+	uint32_t number = 1;
+
+	while (number < SOFT_Q_COUNTERS && sets[number] != NULL)
+		number++;
+	if (number == SOFT_Q_COUNTERS)
+		return ENOSPC;
+	set = calloc(1, sizeof(*set));
+	if (set == NULL)
+		return ENOMEM;
+	set->number = number;
+	sets[number] = set;
+	object->content = set;
+	object->number = number;
+	return 0;
+}
+
 int devx_create(struct mlx5dv_devx_obj *object, const uint8_t *in, size_t in_length, uint8_t *out)
 {
 	struct soft_field answer = OUT_NUMBER;
 	int error = 0;
 
+	if (soft_fault(&object->device->faults.refuse_object)) {
+		bits_set(out, OUT_STATUS, STATUS_BAD_OP);
+		bits_set(out, OUT_SYNDROME, SYNDROME);
+		return EINVAL;
+	}
 	switch ((int)object->kind) {
 	case CREATE_CQ:
 		error = create_cq(object, in);
@@ -227,7 +267,7 @@ int devx_create(struct mlx5dv_devx_obj *object, const uint8_t *in, size_t in_len
 		answer = OUT_FLOW_COUNTER;
 		break;
 	case ALLOC_Q_COUNTER:
-		object->number = object->device->index + 1;
+		error = create_q_counter(object);
 		answer = OUT_Q_COUNTER;
 		break;
 	case CREATE_TIS:
@@ -241,12 +281,33 @@ int devx_create(struct mlx5dv_devx_obj *object, const uint8_t *in, size_t in_len
 		break;
 	}
 	bits_set(out, OUT_STATUS, error == 0 ? 0 : STATUS_BAD_OP);
+	bits_set(out, OUT_SYNDROME, error == 0 ? 0 : SYNDROME);
 	bits_set(out, answer, object->number);
 	return error;
 }
 
+/* What queues name goes after them. */
+static bool in_use(const struct mlx5dv_devx_obj *object)
+{
+	const struct soft_device *device = object->device;
+
+	for (unsigned int i = 1; i < device->rq_end; i++)
+		if (device->rqs[i] != NULL &&
+		    ((object->kind == CREATE_CQ && device->rqs[i]->cq == object->content) ||
+		     (object->kind == ALLOC_Q_COUNTER &&
+		      device->rqs[i]->counter == object->content)))
+			return true;
+	for (unsigned int i = 1; i < device->sq_end; i++)
+		if (device->sqs[i] != NULL && object->kind == CREATE_CQ &&
+		    device->sqs[i]->cq == object->content)
+			return true;
+	return false;
+}
+
 int devx_destroy(struct mlx5dv_devx_obj *object)
 {
+	if (in_use(object))
+		return EBUSY;
 	switch ((int)object->kind) {
 	case CREATE_CQ:
 		cq_destroy(object->content);
@@ -266,6 +327,10 @@ int devx_destroy(struct mlx5dv_devx_obj *object)
 			return EBUSY;
 		object->device->hashes[object->number] = NULL;
 		hash_destroy(object->content);
+		break;
+	case ALLOC_Q_COUNTER:
+		object->device->q_counters[object->number] = NULL;
+		free(object->content);
 		break;
 	case ALLOC_FLOW_COUNTER:
 		free(object->content);

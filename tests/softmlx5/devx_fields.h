@@ -20,10 +20,12 @@
 #define OPCODE SOFT_FIELD(0, 16)
 #define IN_NUMBER SOFT_FIELD(72, 24)
 #define OUT_STATUS SOFT_FIELD(0, 8)
+#define OUT_SYNDROME SOFT_FIELD(32, 32)
 #define OUT_NUMBER SOFT_FIELD(72, 24)
 #define OUT_Q_COUNTER SOFT_FIELD(88, 8)
 #define OUT_FLOW_COUNTER SOFT_FIELD(64, 32)
 #define STATUS_BAD_OP 2
+#define SYNDROME 0x50f7 /* of whatever is refused */
 
 enum command {
 	QUERY_HCA_CAP = 0x100,
@@ -37,6 +39,7 @@ enum command {
 	MODIFY_SQ = 0x905,
 	CREATE_RQ = 0x908,
 	MODIFY_RQ = 0x909,
+	QUERY_RQ = 0x90b,
 	CREATE_TIS = 0x912,
 	QUERY_TIS = 0x915,
 	CREATE_RQT = 0x916,
@@ -46,6 +49,7 @@ enum command {
 };
 
 /* The contexts' fields. */
+#define CQC_OVERRUN_IGNORED SOFT_FIELD(14, 1)
 #define CQC_COMPRESS SOFT_FIELD(17, 1)
 #define CQC_MINI_FORMAT SOFT_FIELD(18, 2)
 #define CQC_RECORD_UMEM SOFT_FIELD(32, 32)
@@ -70,10 +74,13 @@ enum command {
 #define LOG_STRIDE_SIZE_MIN 6
 #define RQC_KEEP_VLAN SOFT_FIELD(3, 1)
 #define RQC_MEMORY_TYPE SOFT_FIELD(4, 4)
+#define RQC_FLUSH_IN_ERROR SOFT_FIELD(13, 1)
+#define RQC_COUNTER SOFT_FIELD(96, 8)
 #define RQC_CQ SOFT_FIELD(72, 24)
 #define RQC_MEMORY_INLINE 0
 #define SQC_CQ SOFT_FIELD(72, 24)
 #define QUEUE_STATE SOFT_FIELD(8, 4)
+#define MODIFY_FROM SOFT_FIELD(64, 4) /* the state that it is in */
 #define MODIFY_MASK 128
 #define MODIFY_RQ_VLAN 2
 #define MODIFY_TIR_TABLE 2
@@ -98,6 +105,7 @@ struct rq_table {
 
 struct mlx5dv_devx_obj {
 	struct soft_device *device;
+	uint32_t file;	   /* of the context that it was made by */
 	enum command kind; /* that created it */
 	uint32_t number;
 	void *content;
@@ -107,7 +115,8 @@ struct mlx5dv_devx_obj {
 int devx_create(struct mlx5dv_devx_obj *object, const uint8_t *in, size_t in_length, uint8_t *out);
 /* What devx_create() made goes; EBUSY where a rule leads to it. */
 int devx_destroy(struct mlx5dv_devx_obj *object);
-int devx_fill_table(struct rq_table *table, const uint8_t *in, size_t in_length);
+int devx_fill_table(const struct mlx5dv_devx_obj *object, struct rq_table *table, const uint8_t *in,
+		    size_t in_length);
 /* Takes over a table as it is now. */
 int devx_use_table(struct soft_hash *hash, uint32_t number);
 int devx_use_fields(struct soft_hash *hash, const uint8_t *context);

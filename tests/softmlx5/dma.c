@@ -119,6 +119,7 @@ static void hidden_detach(struct soft_region *region)
 
 const struct soft_dma soft_dma_plain = {
 	.name = "plain",
+	.direct = true,
 	.attach = plain_attach,
 	.write = place_write,
 	.read = place_read,
@@ -127,6 +128,7 @@ const struct soft_dma soft_dma_plain = {
 const struct soft_dma soft_dma_hidden = {
 	.name = "hidden",
 	.peer = true,
+	.direct = true,
 	.attach = hidden_attach,
 	.detach = hidden_detach,
 	.write = place_write,

@@ -43,11 +43,16 @@ struct soft_faults {
 	struct soft_knob late;	 /* completion late_us after the data */
 	struct soft_knob stale;	 /* data stale_us after the completion */
 	struct soft_knob wrong_owner;
+	struct soft_knob torn; /* a completion's last 8 bytes come torn_us before the others */
 	struct soft_knob flip; /* a bit of the DMA, not of the wire */
 	/* Events: registrations that ask for the memory of a device. */
 	struct soft_knob refuse_peer;
 	struct soft_knob refuse_dmabuf;
 	struct soft_knob refuse; /* any registration */
+	/* Events: registrations of rings. */
+	struct soft_knob refuse_umem;
+	/* Events: commands that make objects; refused with a syndrome. */
+	struct soft_knob refuse_object;
 	/* Events: channels for the events of completion queues. */
 	struct soft_knob refuse_channel;
 	/* Events: rules that lead to receive queues. */
@@ -56,15 +61,20 @@ struct soft_faults {
 	uint64_t link;	  /* 0: cable out; 1: in */
 	uint64_t link_ms; /* 0: until link=1 */
 	uint64_t late_us;
-	uint64_t stale_us;   /* 0: when the reader asks for the time (reader.c) */
+	uint64_t stale_us; /* 0: when the reader asks for the time (reader.c) */
+	uint64_t torn_us;
 	uint64_t corrupt_at; /* byte of the frame; beyond its end: the middle */
 	uint64_t pause;	     /* 1: flow control: senders wait while a queue has few buffers */
 	uint64_t play; /* the file SOFTMLX5_PLAY leaves this device so many times; 0: begin anew */
 	uint64_t gone; /* 1: the kernel gives the card up, and says so */
+	uint64_t
+		strict_states; /* 1: a receive queue's command must name the state that it is in; the
+				 * driver's vector functions do not, after an error */
 	/* Planted defects of the model, to test the tests. */
 	uint64_t no_key_check;
 	uint64_t loose_match;
 	uint64_t ignore_doorbells;
+	uint64_t ignore_records; /* takes work entries of receive queues that are not posted */
 };
 
 struct soft_device;

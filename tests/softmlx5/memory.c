@@ -10,11 +10,10 @@
 #define REGIONS_MAX 65536
 #define LOCAL_WRITE_FLAGS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING)
 
+/* The card reaches it as it reaches a region, but by the umem's number, not by a key. */
 struct umem {
 	struct mlx5dv_devx_umem dv;
-	struct soft_device *device;
-	uint8_t *address;
-	uint64_t length;
+	struct soft_region region;
 };
 
 static struct soft_region *regions[REGIONS_MAX];
@@ -23,6 +22,7 @@ static uint8_t key_variant;
 static struct umem *umems[SOFT_OBJECTS_MAX];
 static unsigned int umem_end;
 static uint32_t pd_number;
+static struct soft_pd *pds;
 
 /* The order in which they are asked. */
 static const struct soft_dma *const plugins[] = {
@@ -201,48 +201,119 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 	return 0;
 }
 
-struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+static struct soft_pd *pd_make(struct ibv_context *context, uint32_t number)
 {
 	struct soft_pd *pd = calloc(1, sizeof(*pd));
 
 	if (pd == NULL)
 		return NULL;
 	pd->ibv.context = context;
-	pd->number = __atomic_add_fetch(&pd_number, 1, __ATOMIC_RELAXED);
-	pd->ibv.handle = pd->number;
+	pd->ibv.handle = number;
+	pd->number = number;
+	pd->file = soft_context(context)->file;
+	return pd;
+}
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+	struct soft_pd *pd = pd_make(context, __atomic_add_fetch(&pd_number, 1, __ATOMIC_RELAXED));
+
+	if (pd == NULL)
+		return NULL;
+	nic_lock();
+	pd->next = pds;
+	pds = pd;
+	nic_unlock();
 	return &pd->ibv;
 }
 
-int ibv_dealloc_pd(struct ibv_pd *pd)
+int ibv_dealloc_pd(struct ibv_pd *ibv)
 {
-	free(container(pd, struct soft_pd, ibv));
+	struct soft_pd *pd = container(ibv, struct soft_pd, ibv), **at;
+
+	nic_lock();
+	for (at = &pds; *at != NULL && *at != pd; at = &(*at)->next)
+		;
+	/* One that was imported is not to be given back so. */
+	if (*at == NULL)
+		abort();
+	*at = pd->next;
+	nic_unlock();
+	free(pd);
 	return 0;
 }
 
-struct mlx5dv_devx_umem *mlx5dv_devx_umem_reg(struct ibv_context *ctx, void *addr, size_t size,
-					      uint32_t access)
+struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
+{
+	bool known = false;
+	struct soft_pd *pd;
+
+	nic_lock();
+	for (pd = pds; pd != NULL; pd = pd->next)
+		known |= pd->number == pd_handle && pd->file == soft_context(context)->file;
+	nic_unlock();
+	if (!known) {
+		errno = EINVAL;
+		return NULL;
+	}
+	pd = pd_make(context, pd_handle);
+	return pd != NULL ? &pd->ibv : NULL;
+}
+
+void ibv_unimport_pd(struct ibv_pd *pd)
+{
+	free(container(pd, struct soft_pd, ibv));
+}
+
+static int umem_fill(struct umem *umem, const struct mlx5dv_devx_umem_in *in, bool dmabuf)
+{
+	struct soft_device *device = umem->region.device;
+
+	/* Of a dma-buf the address is an offset in it. */
+	umem->region.length = in->size;
+	umem->region.ibv.addr = dmabuf ? NULL : in->addr;
+	if (in->size == 0)
+		return EINVAL;
+	if (soft_fault(&device->faults.refuse_umem))
+		return ENOMEM;
+	if (dmabuf && soft_fault(&device->faults.refuse_dmabuf))
+		return EOPNOTSUPP;
+	return attach(&umem->region, dmabuf ? in->dmabuf_fd : -1, dmabuf ? (uintptr_t)in->addr : 0);
+}
+
+struct mlx5dv_devx_umem *mlx5dv_devx_umem_reg_ex(struct ibv_context *ctx,
+						 struct mlx5dv_devx_umem_in *umem_in)
 {
 	struct umem *umem = calloc(1, sizeof(*umem));
+	int error = ENOSPC;
 	uint32_t slot;
 
 	if (umem == NULL)
 		return NULL;
 	nic_lock();
+	umem->region.device = soft_device(ctx);
 	slot = soft_slot((void *const *)umems, &umem_end);
-	if (slot != 0) {
-		*umem = (struct umem){ .dv.umem_id = slot,
-				       .device = soft_device(ctx),
-				       .address = addr,
-				       .length = size };
+	if (slot != 0)
+		error = umem_fill(umem, umem_in, umem_in->comp_mask & MLX5DV_UMEM_MASK_DMABUF);
+	if (error == 0) {
+		umem->dv.umem_id = slot;
 		umems[slot] = umem;
 	}
 	nic_unlock();
-	if (slot == 0) {
+	if (error != 0) {
 		free(umem);
-		errno = ENOSPC;
+		errno = error;
 		return NULL;
 	}
 	return &umem->dv;
+}
+
+struct mlx5dv_devx_umem *mlx5dv_devx_umem_reg(struct ibv_context *ctx, void *addr, size_t size,
+					      uint32_t access)
+{
+	struct mlx5dv_devx_umem_in in = { .addr = addr, .size = size, .access = access };
+
+	return mlx5dv_devx_umem_reg_ex(ctx, &in);
 }
 
 int mlx5dv_devx_umem_dereg(struct mlx5dv_devx_umem *dv)
@@ -251,6 +322,8 @@ int mlx5dv_devx_umem_dereg(struct mlx5dv_devx_umem *dv)
 
 	nic_lock();
 	umems[dv->umem_id] = NULL;
+	if (umem->region.dma->detach != NULL)
+		umem->region.dma->detach(&umem->region);
 	nic_unlock();
 	free(umem);
 	return 0;
@@ -260,8 +333,8 @@ void *soft_umem(struct soft_device *device, uint32_t number, uint64_t offset, ui
 {
 	struct umem *umem = number < SOFT_OBJECTS_MAX ? umems[number] : NULL;
 
-	if (umem == NULL || umem->device != device || offset > umem->length ||
-	    length > umem->length - offset)
+	if (umem == NULL || umem->region.device != device || offset > umem->region.length ||
+	    length > umem->region.length - offset || !umem->region.dma->direct)
 		return NULL;
-	return umem->address + offset;
+	return umem->region.place + offset;
 }

@@ -25,6 +25,7 @@ struct soft_dma {
 	const char *name;
 	/* Memory of a device: a registration needs nvidia-peermem or a dma-buf. */
 	bool peer;
+	bool direct; /* the card's thread may touch `place` itself */
 	/* 1: this plugin's memory; 0: not; or negative errno. file: of a dma-buf, or -1. */
 	int (*attach)(struct soft_region *region, int file, uint64_t file_offset);
 	void (*detach)(struct soft_region *region);

@@ -61,6 +61,7 @@ bool rx_holds_back(void);
 /* The reader is there; comes_back: it asks again, once it has read. */
 void rx_hand_over(bool comes_back);
 void rq_fail(struct soft_rq *rq, uint16_t wqe, uint8_t syndrome);
+void rq_flush(struct soft_rq *rq);
 
 /* cqe.c: a completion to fill in, all zeros; it reaches the driver at the next completion_flush().
  */
@@ -71,5 +72,7 @@ void completion_forget(struct soft_cq *cq);
 void completion_delay(uint64_t us);
 /* The next completion carries the wrong owner bit. */
 void completion_wrong_owner(void);
+/* The next completion's owner bit comes that much before its other bytes. */
+void completion_torn(uint64_t us);
 
 #endif

@@ -20,22 +20,6 @@ int mlx5dv_devx_subscribe_devx_event_fd(struct mlx5dv_devx_event_channel *event_
 	return EOPNOTSUPP;
 }
 
-/* Objects of another process. */
-
-struct ibv_context *ibv_import_device(int cmd_fd)
-{
-	return refuse();
-}
-
-struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
-{
-	return refuse();
-}
-
-void ibv_unimport_pd(struct ibv_pd *pd)
-{
-}
-
 /* Rules in the way before mlx5dv_dr_*. */
 
 struct mlx5dv_flow_matcher *

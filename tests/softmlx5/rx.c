@@ -85,18 +85,25 @@ static void complete_error(struct soft_rq *rq, uint16_t wqe, uint8_t syndrome)
 	rq->device->count.flushed += syndrome == MLX5_CQE_SYNDROME_WR_FLUSH_ERR;
 }
 
-/* The WQE of the error comes back with the syndrome, the others that were posted flushed. */
-void rq_fail(struct soft_rq *rq, uint16_t wqe, uint8_t syndrome)
+/* What was posted comes back, flushed, where the queue was made so. */
+void rq_flush(struct soft_rq *rq)
 {
 	uint16_t end = posted(rq);
 
+	for (; rq->flushes && rq->next != end; rq->next++)
+		complete_error(rq, rq->next, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
+}
+
+/* The WQE of the error comes back with the syndrome, the others that were posted flushed. */
+void rq_fail(struct soft_rq *rq, uint16_t wqe, uint8_t syndrome)
+{
 	soft_log("%s: receive queue %u fails at WQE %u, syndrome %u", rq->device->ibv.name,
 		 rq->number, wqe, syndrome);
 	complete_error(rq, wqe, syndrome);
 	rq->state = SOFT_ERROR;
 	rq->device->count.rx_wqe_err++;
-	for (rq->next = (uint16_t)(wqe + 1); rq->next != end; rq->next++)
-		complete_error(rq, rq->next, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
+	rq->next = (uint16_t)(wqe + 1);
+	rq_flush(rq);
 }
 
 static void write_late(struct soft_rq *rq, const struct piece *piece, const uint8_t *data)
@@ -225,6 +232,8 @@ static void write_pieces(struct soft_rq *rq, const struct piece *pieces, unsigne
 		completion_delay(faults->late_us);
 	if (soft_fault(&faults->wrong_owner))
 		completion_wrong_owner();
+	if (soft_fault(&faults->torn))
+		completion_torn(faults->torn_us);
 }
 
 static struct mlx5_cqe64 *complete_frame(struct soft_rq *rq, const struct packet *packet,
@@ -280,6 +289,8 @@ static bool stride_room(struct soft_rq *rq, uint32_t strides)
 static void out_of_buffer(struct soft_rq *rq)
 {
 	rq->device->count.out_of_buffer++;
+	if (rq->counter != NULL)
+		rq->counter->out_of_buffer++;
 }
 
 static void rq_deliver(struct soft_rq *rq, const struct packet *packet,
@@ -297,7 +308,8 @@ static void rq_deliver(struct soft_rq *rq, const struct packet *packet,
 	uint32_t skip = 0;
 
 	if (rq->state != SOFT_READY || soft_fault(&faults->no_buffers) ||
-	    (rq->striding ? !stride_room(rq, strides) : posted(rq) == rq->next)) {
+	    (rq->striding ? !stride_room(rq, strides)
+			  : posted(rq) == rq->next && !faults->ignore_records)) {
 		out_of_buffer(rq);
 		return;
 	}

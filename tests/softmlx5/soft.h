@@ -63,6 +63,13 @@ struct soft_counters {
 	uint64_t interrupts; /* of completion queues, that the driver has taken */
 };
 
+/* A set of counters that receive queues name. */
+struct soft_q_counter {
+	uint32_t number; /* 1 to SOFT_Q_COUNTERS - 1; 0 is what queues name that name none */
+	uint64_t out_of_buffer;
+};
+#define SOFT_Q_COUNTERS 256
+
 /* A page of doorbell registers. The driver writes, the card takes. */
 struct soft_uar {
 	struct soft_device *device;
@@ -83,6 +90,7 @@ struct soft_cq {
 	struct mlx5_cqe64 *ring;
 	volatile uint32_t *record; /* driver: its consumer index */
 	bool own_memory;
+	bool overrun_ignored; /* no consumer index is looked at */
 	bool compress;
 	uint8_t compress_format; /* as in the CQ context */
 	struct soft_uar *uar;
@@ -109,6 +117,9 @@ struct soft_rq {
 	uint8_t log_strides;	 /* strides of a WQE */
 	uint8_t log_stride_size; /* bytes of a stride */
 	bool vlan_strip;
+	bool flushes;			/* in error, what was posted comes back */
+	uint32_t file;			/* of the context that made it */
+	struct soft_q_counter *counter; /* NULL: the device's */
 	bool split_time; /* time stamps: seconds and nanoseconds in a half each; else nanoseconds */
 	struct soft_cq *cq;
 	uint64_t frames;
@@ -169,6 +180,7 @@ struct soft_device {
 	uint64_t oob_reported; /* what the sysfs file says */
 	struct soft_faults faults;
 	struct soft_steering *steering;
+	struct soft_q_counter *q_counters[SOFT_Q_COUNTERS];
 
 	struct soft_cq *cqs[SOFT_OBJECTS_MAX];
 	struct soft_rq *rqs[SOFT_OBJECTS_MAX];
@@ -183,6 +195,7 @@ struct soft_context {
 	struct soft_device *device;
 	struct soft_context *next; /* of this device */
 	bool devx;
+	uint32_t file; /* of the kernel's: contexts that share it share objects */
 	bool told_gone;
 	bool told_up; /* link state that the driver was last told of */
 	struct verbs_context verbs;
@@ -191,6 +204,8 @@ struct soft_context {
 struct soft_pd {
 	struct ibv_pd ibv;
 	uint32_t number;
+	uint32_t file;
+	struct soft_pd *next; /* of all that were allocated */
 };
 
 extern struct soft_device soft_devices[SOFT_DEVICES_MAX];

@@ -27,6 +27,7 @@ struct mlx5dv_devx_obj *mlx5dv_devx_obj_create(struct ibv_context *context, cons
 	if (object == NULL)
 		return NULL;
 	object->device = soft_device(context);
+	object->file = soft_context(context)->file;
 	object->kind = (enum command)bits_get(in, OPCODE);
 	if (soft_context(context)->devx && inlen >= HEADER && outlen >= OUT_MIN) {
 		nic_lock();
@@ -48,9 +49,14 @@ static enum soft_state state_of(const uint8_t *context)
 	return state == 0 ? SOFT_RESET : state == 1 ? SOFT_READY : SOFT_ERROR;
 }
 
+static uint32_t state_number(enum soft_state state)
+{
+	return state == SOFT_RESET ? 0 : state == SOFT_READY ? 1 : 3;
+}
+
 static int modify_table(struct mlx5dv_devx_obj *object, const uint8_t *in, size_t in_length)
 {
-	int error = devx_fill_table(object->content, in, in_length);
+	int error = devx_fill_table(object, object->content, in, in_length);
 
 	for (unsigned int i = 1; error == 0 && i < SOFT_OBJECTS_MAX; i++) {
 		struct soft_hash *hash = object->device->hashes[i];
@@ -77,8 +83,16 @@ static int modify_tir(struct mlx5dv_devx_obj *object, const uint8_t *in)
 static int modify_rq(struct mlx5dv_devx_obj *object, const uint8_t *in)
 {
 	struct soft_rq *rq = object->content;
+	enum soft_state to = state_of(in + CONTEXT);
 
-	rq_set_state(rq, state_of(in + CONTEXT));
+	if (rq->device->faults.strict_states &&
+	    bits_get(in, MODIFY_FROM) != state_number(rq->state))
+		return EINVAL;
+	if (rq->state == SOFT_READY && to == SOFT_ERROR)
+		rq_flush(rq);
+	/* Whatever it completed is there before the command is done. */
+	completion_flush();
+	rq_set_state(rq, to);
 	if (bits_get64(in, MODIFY_MASK) & MODIFY_RQ_VLAN)
 		rq->vlan_strip = !bits_get(in + CONTEXT, RQC_KEEP_VLAN);
 	return 0;
@@ -116,6 +130,7 @@ int mlx5dv_devx_obj_modify(struct mlx5dv_devx_obj *obj, const void *in, size_t i
 		error = modify(obj, in, inlen);
 		nic_unlock();
 		bits_set(out, OUT_STATUS, error == 0 ? 0 : STATUS_BAD_OP);
+		bits_set(out, OUT_SYNDROME, error == 0 ? 0 : SYNDROME);
 	}
 	errno = error;
 	return error;
@@ -130,7 +145,15 @@ int mlx5dv_devx_obj_query(struct mlx5dv_devx_obj *obj, const void *in, size_t in
 	memset(out, 0, outlen);
 	if (command == QUERY_Q_COUNTER && obj->kind == ALLOC_Q_COUNTER && outlen >= 256) {
 		nic_lock();
-		bits_set(out, SOFT_FIELD(384, 32), (uint32_t)obj->device->count.out_of_buffer);
+		bits_set(out, SOFT_FIELD(384, 32),
+			 (uint32_t)((struct soft_q_counter *)obj->content)->out_of_buffer);
+		nic_unlock();
+		return 0;
+	}
+	if (command == QUERY_RQ && obj->kind == CREATE_RQ && outlen >= WORK_QUEUE) {
+		nic_lock();
+		bits_set((uint8_t *)out + CONTEXT, QUEUE_STATE,
+			 state_number(((struct soft_rq *)obj->content)->state));
 		nic_unlock();
 		return 0;
 	}

@@ -119,6 +119,8 @@ static struct ibv_wq *wq_create(struct ibv_context *context, struct ibv_wq_init_
 		/* The driver takes a card with DevX and this clock for one of real time. */
 		rq->split_time = soft_context(context)->devx;
 		rq->striding = striding != NULL;
+		rq->flushes = true;
+		rq->file = soft_context(context)->file;
 		if (striding != NULL) {
 			rq->log_strides = (uint8_t)striding->single_wqe_log_num_of_strides;
 			rq->log_stride_size = (uint8_t)striding->single_stride_log_num_of_bytes;
