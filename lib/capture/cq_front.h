@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The front's logic: from the completions of an own receive queue to the descriptors of a burst ring,
+ * and from freed slots to the queue's doorbell record. A front is a CPU thread (cq_worker.c) or a
+ * block of a kernel; what both compute stands here, as functions of values. This header knows neither
+ * DPDK nor CUDA; it compiles as C and CUDA, for little-endian machines.
+ *
+ * A completion (CQE) is 64 bytes, big-endian:
+ *
+ *   @44 byte_cnt, 32 bits: the frame's length      @55 of an error: its syndrome
+ *   @48 timestamp, 64 bits                         @60 wqe_counter, 16 bits: of its work entry
+ *   @63 op_own: opcode << 4 | format << 2 | solicited << 1 | owner, written last
+ *
+ * Completion i (free-running) stands in entry i mod cq_entries. Its owner bit is the lap's lowest bit,
+ * (i / cq_entries) & 1: an entry that still has another is of the lap before. Entries that were never
+ * written have opcode 15.
+ *
+ * Work entries are counted from 0 since the queue was last reset, and complete in that order: entry n
+ * is slot first_slot + n mod slots. `posted` of them were ever told to the card; the record has the
+ * lowest 16 bits of that. All slots are posted at first, so `posted` is `slots` plus what came back.
+ *
+ * Everything that the card writes is believed only after a look: a completion that is not the next
+ * work entry's, or longer than its slot, or no received frame at all, stops the front there
+ * (enum cq_kind), and the queue has to be reset. So no descriptor ever reaches out of the queue's
+ * slots, and no slot is given away twice.
+ *
+ * Orderings, by name:
+ *
+ * ARRIVED: the front loads the word at CQ_TAIL_AT of one completion or of several, then an acquire
+ * (system scope; once a pass is enough), before it reads the rest of them or publishes. Partner: the
+ * card, which writes a frame's payload, then its completion, owner byte last. Without it byte_cnt may be
+ * the lap before's, or the consumer sees the slot's former bytes.
+ *
+ * PUBLISH: burst_ring.h. The front's store-release of a burst's ready word after its descriptors.
+ * Partner: the consumer's TAKE. What ARRIVED acquired comes before it, so the consumer sees the
+ * payload. Without it descriptors may be those of the burst before.
+ *
+ * FREE: the consumer's store-release after its last access to a burst's frames (reads, and the stale
+ * detector's poison): DONE or PLAIN of burst_ring.h, or the free word of a ring in GPU memory.
+ * Partner: the front's load-acquire of it before REPOST. Without it the card may write into a slot
+ * that is still being read.
+ *
+ * LEASE: the accountant's store-release of `collected` after whoever else holds frames (a saver,
+ * the embedder) has done with them. Partner: the front's load-acquire before REPOST; the front
+ * returns the bursts that both FREE and LEASE let go (cq_through()). Without it a frame that is being
+ * saved is overwritten.
+ *
+ * REPOST: the front's release (system scope), then one relaxed store of cq_record() to the record.
+ * Partner: the card reads the record before it writes into a slot again. Without it the card may see
+ * the record before the slot's last reader was through.
+ *
+ * ROOM: the front publishes burst b only while cq_room() says that the verdicts of the burst that had
+ * its words before were read. Partner: the accountant's advance of `collected`, after it read them.
+ * Without it a verdict is overwritten before it is counted. What does not fit stays in the card's
+ * queue, and beyond that is its out_of_buffer, where it is counted.
+ *
+ * PHASE: control's store-release of what the front is to do, and the front's store-release of
+ * `paused` (or that it ended) after its last access to completions and record. Partners: their
+ * load-acquires, of the front before its next access, of control before it resets the queue or frees
+ * its memory. Without it the front reads a queue that is being reset, or memory that is gone.
+ *
+ * tests/unit/test_front_litmus.c plays them between CPU threads.
+ */
+#ifndef GDRCAP_CQ_FRONT_H
+#define GDRCAP_CQ_FRONT_H
+
+#include <stdint.h>
+
+#include "capture/burst_ring.h"
+#include "port/cq_front_queue.h"
+
+#define CQ_FRONT_HD BURST_RING_HD
+
+#define CQ_BYTES 64u
+#define CQ_LENGTH_AT 44u   /* byte_cnt, a word of 32 bits */
+#define CQ_TIME_AT 48u	   /* timestamp, 64 bits */
+#define CQ_SYNDROME_AT 55u /* of an error; a byte */
+/* The last word: wqe_counter, signature, op_own. One load of 32 bits; or the upper half of one of the
+ * last 64. As a little-endian number op_own is the highest byte, wqe_counter the lowest two, swapped. */
+#define CQ_TAIL_AT 60u
+
+#define CQ_OP_RECEIVED 2u
+#define CQ_OP_ERROR_SENDING 13u
+#define CQ_OP_ERROR 14u
+#define CQ_OP_INVALID 15u
+#define CQ_SYNDROME_LENGTH 1u /* the frame is longer than its work entry has room */
+#define CQ_SYNDROME_FLUSHED 5u
+
+/* Of a completion: opcode, format (0: not compressed, no inline data), owner; not whether it is
+ * solicited, and not the signature, which nobody asked for. */
+#define CQ_TAIL_MASK 0xfd00ffffu
+
+/* What a completion is. All but the first two stop the front. */
+enum cq_kind {
+	CQ_NONE,    /* not there yet */
+	CQ_FRAME,   /* the next work entry's frame */
+	CQ_ERROR,   /* the card reports an error of a work entry */
+	CQ_FLUSHED, /* likewise: it was given back unused, since the queue is in error */
+	CQ_ORDER,   /* of another work entry than the next */
+	CQ_LENGTH,  /* longer than its slot, or of no bytes */
+	CQ_ODD,	    /* of a kind that was not asked for: another opcode, compressed, inline data */
+	CQ_KINDS,
+};
+
+CQ_FRONT_HD uint32_t cq_swap16(uint32_t n)
+{
+	return (n >> 8 & 0xff) | (n & 0xff) << 8;
+}
+
+CQ_FRONT_HD uint32_t cq_swap32(uint32_t n)
+{
+	return n >> 24 | (n >> 8 & 0xff00) | (n & 0xff00) << 8 | n << 24;
+}
+
+CQ_FRONT_HD uint64_t cq_swap64(uint64_t n)
+{
+	return (uint64_t)cq_swap32((uint32_t)n) << 32 | cq_swap32((uint32_t)(n >> 32));
+}
+
+/* Where in the queue completion `index` stands, bytes. */
+CQ_FRONT_HD uint64_t cq_at(uint64_t index, uint32_t cq_entries)
+{
+	return (index & (cq_entries - 1)) * CQ_BYTES;
+}
+
+/* Owner bit of completion `index`. */
+CQ_FRONT_HD uint32_t cq_owner(uint64_t index, uint32_t cq_entries)
+{
+	return (index & cq_entries) != 0;
+}
+
+/* ---- the last word ---- */
+
+CQ_FRONT_HD uint32_t cq_tail_opcode(uint32_t tail)
+{
+	return tail >> 28;
+}
+
+CQ_FRONT_HD uint32_t cq_tail_counter(uint32_t tail)
+{
+	return cq_swap16(tail);
+}
+
+/* 1: completion `index` is there. */
+CQ_FRONT_HD uint32_t cq_tail_is_new(uint32_t tail, uint64_t index, uint32_t cq_entries)
+{
+	return (tail >> 24 & 1) == cq_owner(index, cq_entries) &&
+	       cq_tail_opcode(tail) != CQ_OP_INVALID;
+}
+
+/* What `tail & CQ_TAIL_MASK` of completion `index` is when it is the frame of work entry `next`. So
+ * one comparison says that it is there and in order. */
+CQ_FRONT_HD uint32_t cq_tail_frame(uint64_t index, uint32_t cq_entries, uint32_t next)
+{
+	return (CQ_OP_RECEIVED << 4 | cq_owner(index, cq_entries)) << 24 | cq_swap16(next);
+}
+
+/* What a completion is, by its last word and its syndrome, which is looked at only of errors. Whether a
+ * frame's length is one: cq_length_fits(). */
+CQ_FRONT_HD enum cq_kind cq_kind_of(uint32_t tail, uint64_t index, uint32_t cq_entries,
+				    uint32_t next, uint32_t syndrome)
+{
+	if (!cq_tail_is_new(tail, index, cq_entries))
+		return CQ_NONE;
+	if (cq_tail_opcode(tail) == CQ_OP_ERROR || cq_tail_opcode(tail) == CQ_OP_ERROR_SENDING)
+		return syndrome == CQ_SYNDROME_FLUSHED	? CQ_FLUSHED
+		       : syndrome == CQ_SYNDROME_LENGTH ? CQ_LENGTH
+							: CQ_ERROR;
+	if ((tail & CQ_TAIL_MASK) >> 25 != CQ_OP_RECEIVED << 3)
+		return CQ_ODD;
+	return cq_tail_counter(tail) == (next & 0xffff) ? CQ_FRAME : CQ_ORDER;
+}
+
+/* 1: a frame of so many bytes, in host order, may be in a slot. */
+CQ_FRONT_HD uint32_t cq_length_fits(uint32_t length, uint32_t slot_bytes)
+{
+	return length - 1 < slot_bytes;
+}
+
+/* How many of 32 neighbouring completions may be taken, a bit each, the first lowest: only those
+ * before the first that is missing. */
+CQ_FRONT_HD uint32_t cq_prefix(uint32_t mask)
+{
+#ifdef __CUDA_ARCH__
+	return ~mask ? (uint32_t)__ffs((int)~mask) - 1 : 32;
+#else
+	return ~mask ? (uint32_t)__builtin_ctz(~mask) : 32;
+#endif
+}
+
+/* The descriptor of the frame of work entry `next`, as one word of 64 bits in memory order
+ * (struct frame_desc); `length` fits. */
+CQ_FRONT_HD uint64_t cq_desc(uint32_t first_slot, uint32_t slots, uint32_t next, uint32_t length)
+{
+	return (uint64_t)length << 32 | (first_slot + (next & (slots - 1)));
+}
+
+/* ---- slots back ---- */
+
+/* The doorbell record of `posted` work entries. */
+CQ_FRONT_HD uint32_t cq_record(uint32_t posted)
+{
+	return cq_swap32(posted & 0xffff);
+}
+
+/* 1: `back` work entries have to be posted again now, when `left` are still with the card. Seldom, since
+ * each is a write over the bus; at once when the card may run out. */
+CQ_FRONT_HD uint32_t cq_repost_due(uint32_t back, uint32_t left, uint32_t slots)
+{
+	return back && (back >= slots / 8 || left < slots / 4);
+}
+
+/* Bursts whose slots may go back to the card: FREE by the consumer, and no longer on LEASE. Counts
+ * that both only grow. */
+CQ_FRONT_HD uint64_t cq_through(uint64_t freed, uint64_t lease)
+{
+	return freed < lease ? freed : lease;
+}
+
+/* ROOM: 1: burst `burst` may be published into a ring of `bursts`. */
+CQ_FRONT_HD uint32_t cq_room(uint64_t burst, uint64_t collected, uint32_t bursts)
+{
+	return burst - collected < bursts;
+}
+
+/* ---- what a front tells of what stopped it ---- */
+
+enum cq_state {
+	CQ_RUNS,
+	CQ_STOPPED, /* struct cq_fault says why; the queue is to be reset */
+};
+
+/* Two cache lines. Writer: the front, before it stores the state CQ_STOPPED with release. */
+struct cq_fault {
+	uint8_t cqe[CQ_BYTES]; /* as it was read */
+	uint64_t index;	       /* of the completion */
+	uint32_t next;	       /* work entry that was expected */
+	uint32_t kind;	       /* enum cq_kind */
+	uint64_t reserved[6];
+};
+
+#ifdef __cplusplus
+static_assert(sizeof(struct cq_fault) == 128, "two cache lines");
+#else
+_Static_assert(sizeof(struct cq_fault) == 128, "two cache lines");
+#endif
+
+/* ---- host ---- */
+
+/* 32 bits of a completion that no ordering is asked of. */
+static inline uint32_t cq_load32(const uint8_t *at)
+{
+	return __atomic_load_n((const uint32_t *)(const void *)at, __ATOMIC_RELAXED);
+}
+
+/* ARRIVED, of one completion by a CPU: what is read of it, and of its frame, comes after. */
+static inline uint32_t cq_tail_acquire(const uint8_t *cqe)
+{
+	const uint32_t tail = __atomic_load_n((const uint32_t *)(const void *)(cqe + CQ_TAIL_AT),
+					      __ATOMIC_ACQUIRE);
+
+#ifdef __aarch64__
+	__asm__ volatile("dmb oshld" ::: "memory"); /* the card is of the outer domain */
+#endif
+	return tail;
+}
+
+/* REPOST, by a CPU: what came before is done when the card sees it. */
+static inline void cq_record_store(uint32_t *record, uint32_t posted)
+{
+#ifdef __aarch64__
+	__asm__ volatile("dmb osh" ::: "memory");
+#endif
+	__atomic_store_n(record, cq_record(posted), __ATOMIC_RELEASE);
+}
+
+#endif
