@@ -58,7 +58,7 @@ static int rings_create(struct own_rx *rx, struct gdrcap_error *error)
 static int completions_create(struct own_rx *rx, struct gdrcap_error *error)
 {
 	const struct own_rx_config *config = &rx->config;
-	const size_t cq_bytes = (size_t)rx->cq_entries << CQE_SHIFT;
+	const size_t cq_bytes = (size_t)rx->front.cq_entries << CQE_SHIFT;
 	const struct own_memory_config memory = {
 		.kind = config->memory,
 		.gpu = config->gpu,
@@ -70,14 +70,14 @@ static int completions_create(struct own_rx *rx, struct gdrcap_error *error)
 
 	if (ret < 0)
 		return ret;
-	rx->cq = rx->completions.front;
+	rx->front.cq = rx->completions.front;
 	if (!config->fill) {
-		memset(rx->cq, OWN_RX_PRESET, cq_bytes);
+		memset(rx->completions.front, OWN_RX_PRESET, cq_bytes);
 		return 0;
 	}
-	ret = config->fill(config->fill_context, rx->cq, OWN_RX_PRESET, cq_bytes);
+	ret = config->fill(config->fill_context, rx->completions.front, OWN_RX_PRESET, cq_bytes);
 	if (ret == 0)
-		ret = config->fill(config->fill_context, rx->cq + cq_bytes, 0, LINE);
+		ret = config->fill(config->fill_context, rx->completions.front + cq_bytes, 0, LINE);
 	return ret < 0 ? error_set(error, ret,
 				   "port %s: a completion queue in GPU memory cannot be "
 				   "written: %s",
@@ -106,9 +106,10 @@ static int record_reset(struct own_rx *rx, struct gdrcap_error *error)
 	int ret = 0;
 
 	if (config->record_beside && config->fill)
-		ret = config->fill(config->fill_context, rx->record, 0, sizeof(*rx->record));
+		ret = config->fill(config->fill_context, rx->front.record, 0,
+				   sizeof(*rx->front.record));
 	else
-		__atomic_store_n(rx->record, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(rx->front.record, 0, __ATOMIC_RELEASE);
 	return ret < 0 ? error_set(error, ret,
 				   "port %s: a doorbell record in GPU memory cannot be written: %s",
 				   config->card->name, strerror(-ret))
@@ -124,9 +125,11 @@ static int memory_create(struct own_rx *rx, struct gdrcap_error *error)
 	if (ret < 0)
 		return ret;
 	work_write(rx);
-	rx->record = (uint32_t *)(rx->config.record_beside
-					  ? rx->cq + ((size_t)rx->cq_entries << CQE_SHIFT)
-					  : rx->rings.front + record_at(rx));
+	rx->front.record =
+		(uint32_t *)(rx->config.record_beside
+				     ? rx->completions.front +
+					       ((size_t)rx->front.cq_entries << CQE_SHIFT)
+				     : rx->rings.front + record_at(rx));
 	return record_reset(rx, error);
 }
 
@@ -139,7 +142,7 @@ static int objects_create(struct own_rx *rx, struct gdrcap_error *error)
 	const struct devx_cq_config cq = {
 		.ring = { &rx->completions.umem, 0 },
 		.record = { &rx->rings.umem, record_at(rx) + LINE },
-		.log_entries = log2_of(rx->cq_entries),
+		.log_entries = log2_of(rx->front.cq_entries),
 	};
 	const struct devx_rq_config rq = {
 		.wq = { .ring = { &rx->rings.umem, 0 },
@@ -154,7 +157,7 @@ static int objects_create(struct own_rx *rx, struct gdrcap_error *error)
 	int ret = devx_cq_create(card, &rx->cq_object, &cq, error);
 
 	beside.wq.record.umem = &rx->completions.umem;
-	beside.wq.record.offset = (uint64_t)rx->cq_entries << CQE_SHIFT;
+	beside.wq.record.offset = (uint64_t)rx->front.cq_entries << CQE_SHIFT;
 	if (ret == 0)
 		ret = devx_counter_create(card, &rx->counter, error);
 	if (ret == 0)
@@ -210,11 +213,11 @@ static int config_check(const struct own_rx_config *config, struct gdrcap_error 
 {
 	const uint32_t slots = config->slots;
 
-	if (slots == 0 || slots > OWN_RX_SLOTS_MAX || slots & (slots - 1))
+	if (slots == 0 || slots > CQ_FRONT_SLOTS_MAX || slots & (slots - 1))
 		return error_set(error, -EINVAL,
 				 "port %s: a receive queue of %u slots; it takes a power of two up "
 				 "to %u",
-				 config->card->name, slots, OWN_RX_SLOTS_MAX);
+				 config->card->name, slots, CQ_FRONT_SLOTS_MAX);
 	if (config->queue > UINT16_MAX - OWN_RX_FLOW_QUEUE(0))
 		return error_set(error, -EINVAL, "port %s: up to %u queues of our own",
 				 config->card->name, UINT16_MAX - OWN_RX_FLOW_QUEUE(0) + 1);
@@ -229,7 +232,12 @@ int own_rx_create(struct own_rx *rx, const struct own_rx_config *config, struct 
 	if (ret < 0)
 		return ret;
 	rx->config = *config;
-	rx->cq_entries = config->slots * CQ_PER_SLOT;
+	rx->front = (struct cq_front_queue){
+		.cq_entries = config->slots * CQ_PER_SLOT,
+		.slots = config->slots,
+		.first_slot = config->first_slot,
+		.slot_bytes = 1u << config->slot_shift,
+	};
 	ret = memory_create(rx, error);
 	if (ret == 0)
 		ret = objects_create(rx, error);

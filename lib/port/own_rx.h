@@ -2,7 +2,7 @@
 /*
  * A receive queue of our own on a ConnectX: its work entries are the slots of a part of the region,
  * entry i is slot first_slot + i for ever. Control code; what is done for each frame is done by
- * whoever polls `cq` and moves `record`, the front.
+ * whoever polls the completion queue and moves the doorbell record, the front.
  *
  * Order, for a port that devx_open() was called for and that is probed:
  *   own_rx_create(), the front posts (stores its count of work entries in the record),
@@ -22,10 +22,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "port/cq_front_queue.h"
 #include "port/devx.h"
 #include "port/own_memory.h"
 
-#define OWN_RX_SLOTS_MAX 32768u /* the card counts work entries in 16 bits, and half must differ */
 #define OWN_RX_PRESET 0xf1 /* of each byte of the completion queue: an entry of no completion */
 
 /* How a rule of the port names queue `queue` of ours: steering_config.first_queue is that of 0. */
@@ -38,7 +38,7 @@ struct own_rx_config {
 	uint8_t *base;
 	uint32_t key;
 	uint32_t slot_shift, first_slot;
-	uint32_t slots; /* a power of two, up to OWN_RX_SLOTS_MAX */
+	uint32_t slots; /* a power of two, up to CQ_FRONT_SLOTS_MAX */
 	bool pads;	/* the card fills writes up to whole cache lines */
 	/*
 	 * Where the completion queue lies: HOST, for a CPU thread as the front; PINNED or DEVICE for
@@ -56,10 +56,7 @@ struct own_rx_config {
 
 struct own_rx {
 	struct own_rx_config config;
-	/* For the front, as it addresses them. */
-	uint8_t *cq; /* 64-byte entries, all preset to OWN_RX_PRESET */
-	uint32_t cq_entries;
-	uint32_t *record; /* big-endian: work entries posted since the last reset, modulo 65536 */
+	struct cq_front_queue front; /* with addresses of the front's */
 
 	struct own_memory rings, completions;
 	struct devx_object cq_object, counter, rq;

@@ -236,7 +236,8 @@ static int create_q_counter(struct mlx5dv_devx_obj *object)
 	return 0;
 }
 
-int devx_create(struct mlx5dv_devx_obj *object, const uint8_t *in, size_t in_length, uint8_t *out)
+int soft_devx_create(struct mlx5dv_devx_obj *object, const uint8_t *in, size_t in_length,
+		     uint8_t *out)
 {
 	struct soft_field answer = OUT_NUMBER;
 	int error = 0;
@@ -304,7 +305,7 @@ static bool in_use(const struct mlx5dv_devx_obj *object)
 	return false;
 }
 
-int devx_destroy(struct mlx5dv_devx_obj *object)
+int soft_devx_destroy(struct mlx5dv_devx_obj *object)
 {
 	if (in_use(object))
 		return EBUSY;

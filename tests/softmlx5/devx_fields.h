@@ -112,9 +112,10 @@ struct mlx5dv_devx_obj {
 };
 
 /* devx_create.c: 0 or a positive errno. The lock is held. */
-int devx_create(struct mlx5dv_devx_obj *object, const uint8_t *in, size_t in_length, uint8_t *out);
-/* What devx_create() made goes; EBUSY where a rule leads to it. */
-int devx_destroy(struct mlx5dv_devx_obj *object);
+int soft_devx_create(struct mlx5dv_devx_obj *object, const uint8_t *in, size_t in_length,
+		     uint8_t *out);
+/* What soft_devx_create() made goes; EBUSY where a rule leads to it. */
+int soft_devx_destroy(struct mlx5dv_devx_obj *object);
 int devx_fill_table(const struct mlx5dv_devx_obj *object, struct rq_table *table, const uint8_t *in,
 		    size_t in_length);
 /* Takes over a table as it is now. */

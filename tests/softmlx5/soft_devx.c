@@ -31,7 +31,7 @@ struct mlx5dv_devx_obj *mlx5dv_devx_obj_create(struct ibv_context *context, cons
 	object->kind = (enum command)bits_get(in, OPCODE);
 	if (soft_context(context)->devx && inlen >= HEADER && outlen >= OUT_MIN) {
 		nic_lock();
-		error = devx_create(object, in, inlen, out);
+		error = soft_devx_create(object, in, inlen, out);
 		nic_unlock();
 	}
 	if (error != 0) {
@@ -175,7 +175,7 @@ int mlx5dv_devx_obj_destroy(struct mlx5dv_devx_obj *obj)
 	int error;
 
 	nic_lock();
-	error = devx_destroy(obj);
+	error = soft_devx_destroy(obj);
 	nic_unlock();
 	if (error == 0)
 		free(obj);

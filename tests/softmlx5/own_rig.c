@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "own_rig.h"
+
+#include <endian.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/eal.h"
+#include "base/log.h"
+#include "device.h"
+#include "faults.h"
+#include "memory.h"
+#include "nic.h"
+
+#define BUFFERS 1024 /* more than a send queue holds: it gives them back when more is sent */
+#define BURST 32
+#define SLOTS_BYTES ((size_t)64 << 20)
+#define SENDER "0000:aa:00.0,txq_inline_max=0,txq_inline_mpw=0"
+#define OPCODE_INVALID 15
+
+void own_rig_init(int argc, char **argv)
+{
+	const struct eal_needs needs = { .memory_bytes = (size_t)256 << 20, .pci = true };
+	struct gdrcap_error error;
+
+	setenv("SOFTMLX5_DEVX", argc > 1 && strcmp(argv[1], "verbs") == 0 ? "0" : "1", 1);
+	if (eal_start(&needs, &error) == 0)
+		return;
+	fprintf(stderr, "%s\n", error.text);
+	exit(1);
+}
+
+void own_rig_faults(const char *text)
+{
+	nic_lock();
+	assert_int_equal(soft_faults_parse(text), 0);
+	nic_unlock();
+}
+
+static void receiver_open(struct own_rig *rig)
+{
+	const struct connectx_use use = { .receives = true };
+	struct connectx_card found;
+	struct connectx_use with = use;
+	struct gdrcap_error error = { 0 };
+	char opened[256], handed[256];
+
+	if (connectx_find(&found, OWN_RECEIVER, NULL, &error) < 0 ||
+	    devx_open(&rig->card, &found, OWN_RECEIVER, &error) < 0)
+		fail_msg("%s", error.text);
+	with.card = &found;
+	assert_int_equal(connectx_devargs(OWN_RECEIVER, &with, opened, sizeof(opened), &error), 0);
+	assert_int_equal(devx_devargs(&rig->card, opened, handed, sizeof(handed), &error), 0);
+	if (port_open(&rig->port[1], handed, OWN_RECEIVER, &error) < 0)
+		fail_msg("%s", error.text);
+	devx_probed(&rig->card, true);
+}
+
+static struct rte_mempool *pool_create(const struct rig_memory *memory)
+{
+	struct rte_pktmbuf_extmem area = { .buf_ptr = memory->device,
+					   .buf_iova = RTE_BAD_IOVA,
+					   .buf_len = memory->size,
+					   .elt_size = 1u << OWN_SLOT_SHIFT };
+
+	return rte_pktmbuf_pool_create_extbuf("own", BUFFERS, 0, 0, 1u << OWN_SLOT_SHIFT,
+					      SOCKET_ID_ANY, &area, 1);
+}
+
+int own_rig_setup(void **state)
+{
+	struct own_rig *rig = calloc(1, sizeof(*rig));
+	struct rig_port port = {
+		.tx_queues = 1, .descriptors = 512, .isolated = true, .mtu = 9000
+	};
+	struct gdrcap_error error = { 0 };
+
+	assert_non_null(rig);
+	if (port_open(&rig->port[0], SENDER, SENDER, &error) < 0)
+		fail_msg("%s", error.text);
+	receiver_open(rig);
+	rig_memory(&rig->sent, (size_t)BUFFERS << OWN_SLOT_SHIFT, true);
+	assert_int_equal(rig_map(&rig->sent), 0);
+	rig->pool = pool_create(&rig->sent);
+	assert_non_null(rig->pool);
+	rig_memory(&rig->slots, SLOTS_BYTES, true);
+	if (devx_key_create(&rig->card, &rig->key, rig->slots.device, rig->slots.size, &error) < 0)
+		fail_msg("%s", error.text);
+	for (uint32_t i = 0; i < 2; i++) {
+		port.id = rig->port[i].id;
+		rig_port_start(&port);
+	}
+	*state = rig;
+	return 0;
+}
+
+int own_rig_teardown(void **state)
+{
+	struct own_rig *rig = *state;
+
+	assert_int_equal(devx_key_destroy(&rig->key), 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		rte_eth_dev_stop(rig->port[i].id);
+		port_close(&rig->port[i]);
+	}
+	devx_close(&rig->card);
+	free(rig);
+	return 0;
+}
+
+int own_rig_reset(void **state)
+{
+	struct own_rig *rig = *state;
+	struct gdrcap_error error = { 0 };
+
+	own_rig_faults("drop=off,no_buffers=off,rx_error=off,revoke=off,late=off,wrong_owner=off,"
+		       "torn=off,flip=off,refuse=off,refuse_umem=off,refuse_object=off,"
+		       "ignore_records=0,strict_states=0");
+	nic_lock();
+	soft_regions_restore();
+	nic_unlock();
+	steering_destroy(&rig->steering);
+	for (uint32_t i = 0; i < OWN_QUEUES; i++)
+		if (own_rx_destroy(&rig->queue[i].rx, &error) < 0)
+			fail_msg("%s", error.text);
+	memset(rig->queue, 0, sizeof(rig->queue));
+	rig->queues = 0;
+	rig->rule = NULL;
+	nic_settle();
+	return 0;
+}
+
+int own_rig_queue(struct own_rig *rig, uint32_t queue, uint32_t slots, uint32_t shift,
+		  struct gdrcap_error *error)
+{
+	const struct own_rx_config config = {
+		.card = &rig->card,
+		.port = rig->port[1].id,
+		.queue = (uint16_t)queue,
+		.base = rig->slots.device,
+		.key = rig->key->lkey,
+		.slot_shift = shift,
+		.first_slot = queue * slots,
+		.slots = slots,
+		.memory = GDRCAP_MEMORY_HOST,
+	};
+	struct own_queue *own = &rig->queue[queue];
+
+	assert_true((size_t)(queue + 1) * slots << shift <= rig->slots.size);
+	memset(own, 0, sizeof(*own));
+	return own_rx_create(&own->rx, &config, error);
+}
+
+void own_rig_rule(struct own_rig *rig)
+{
+	struct frame_match match = { .count = 1 };
+	const struct steering_config config = {
+		.port = rig->port[1].id,
+		.name = OWN_RECEIVER,
+		.first_queue = OWN_RX_FLOW_QUEUE(0),
+		.queues = (uint16_t)rig->queues,
+		.match = &match,
+	};
+	struct gdrcap_error error = { 0 };
+	char why[200];
+
+	if (frame_match_parse(&match.rule[0], rig->rule ? rig->rule : "ethertype=0x88b5", why,
+			      sizeof(why)) < 0)
+		fail_msg("%s", why);
+	if (steering_create(&rig->steering, &config, &error) < 0)
+		fail_msg("%s", error.text);
+}
+
+void own_rig_queues(struct own_rig *rig, uint32_t queues, uint32_t slots, uint32_t shift)
+{
+	struct gdrcap_error error = { 0 };
+
+	own_rig_faults("strict_states=1");
+	for (uint32_t q = 0; q < queues; q++) {
+		if (own_rig_queue(rig, q, slots, shift, &error) < 0)
+			fail_msg("%s", error.text);
+		own_post(&rig->queue[q], slots);
+		if (own_rx_start(&rig->queue[q].rx, &error) < 0)
+			fail_msg("%s", error.text);
+	}
+	rig->queues = queues;
+	own_rig_rule(rig);
+}
+
+uint32_t own_rig_length(uint64_t number, uint32_t shortest, uint32_t longest)
+{
+	return shortest + (uint32_t)(number * 37 % (longest - shortest + 1));
+}
+
+void own_rig_send(struct own_rig *rig, uint64_t count, uint32_t shortest, uint32_t longest)
+{
+	while (count > 0) {
+		struct rte_mbuf *frames[BURST];
+		uint16_t burst = 0, done = 0;
+
+		for (; burst < BURST && burst < count; burst++) {
+			frames[burst] = rig_frame(rig->pool, &rig->sent,
+						  own_rig_length(rig->number, shortest, longest),
+						  RIG_ETHERTYPE, rig->number);
+			assert_non_null(frames[burst]);
+			rig->number++;
+		}
+		while (done < burst) {
+			done = (uint16_t)(done + rte_eth_tx_burst(rig->port[0].id, 0, frames + done,
+								  (uint16_t)(burst - done)));
+			if (done < burst)
+				nic_settle();
+		}
+		count -= burst;
+	}
+}
+
+void own_post(struct own_queue *queue, uint32_t count)
+{
+	queue->posted += count;
+	/* Release: whatever was read of the slots comes before. Partner: the model's acquire. */
+	__atomic_store_n(queue->rx.front.record, htobe32(queue->posted & 0xffff), __ATOMIC_RELEASE);
+}
+
+static const struct mlx5_cqe64 *look(struct own_queue *queue)
+{
+	const struct cq_front_queue *front = &queue->rx.front;
+	const struct mlx5_cqe64 *cqe =
+		(const struct mlx5_cqe64 *)front->cq + (queue->index & (front->cq_entries - 1));
+	/* Acquire: partner is the model's release of a completion's last word. */
+	const uint8_t owned = __atomic_load_n(&cqe->op_own, __ATOMIC_ACQUIRE);
+
+	if (owned >> 4 == OPCODE_INVALID || (owned & 1) != !!(queue->index & front->cq_entries))
+		return NULL;
+	queue->index++;
+	return cqe;
+}
+
+const struct mlx5_cqe64 *own_next(struct own_queue *queue)
+{
+	const struct mlx5_cqe64 *cqe = look(queue);
+
+	if (cqe == NULL) {
+		nic_settle();
+		cqe = look(queue);
+	}
+	return cqe;
+}
+
+uint64_t own_frame_check(const struct own_rig *rig, struct own_queue *queue,
+			 const struct mlx5_cqe64 *cqe)
+{
+	const struct cq_front_queue *front = &queue->rx.front;
+	const uint32_t slot = front->first_slot + (queue->next & (front->slots - 1));
+	struct rig_memory memory = rig->slots;
+	uint8_t *at = memory.device + (size_t)slot * front->slot_bytes;
+	struct rte_mbuf frame = { .buf_addr = at, .pkt_len = be32toh(cqe->byte_cnt) };
+	uint64_t number;
+
+	assert_int_equal(mlx5dv_get_cqe_opcode((struct mlx5_cqe64 *)(uintptr_t)cqe),
+			 MLX5_CQE_RESP_SEND);
+	assert_int_equal(be16toh(cqe->wqe_counter), queue->next & 0xffff);
+	assert_int_equal(rig_check(&frame, &memory, &number), 0);
+	queue->next++;
+	return number;
+}
+
+uint32_t own_drain(struct own_queue *queue)
+{
+	uint32_t count = 0;
+
+	while (own_next(queue) != NULL)
+		count++;
+	return count;
+}

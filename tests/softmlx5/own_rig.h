@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A software card whose receive queues are our own: what the tests of them have in common. Frames
+ * come from the driver's port 0 over the cable to port 1. */
+#ifndef SOFT_OWN_RIG_H
+#define SOFT_OWN_RIG_H
+
+#include <infiniband/mlx5dv.h>
+
+#include "port/own_rx.h"
+#include "port/port.h"
+#include "port/steering.h"
+#include "rig.h"
+
+#define OWN_QUEUES 4
+#define OWN_SLOT_SHIFT 14 /* 16 KiB: a slot takes any frame */
+#define OWN_FRAME_MAX 9018
+#define OWN_RECEIVER "0000:aa:00.1"
+
+/* A queue and the test's own front: as little as there can be. */
+struct own_queue {
+	struct own_rx rx;
+	uint32_t index; /* of the next completion */
+	uint32_t next;	/* work entry that it is of */
+	uint32_t posted;
+};
+
+struct own_rig {
+	struct rig_memory sent, slots; /* of frames; the CPU may not touch either */
+	struct rte_mempool *pool;
+	struct port port[2];
+	struct devx_card card;
+	struct ibv_mr *key;
+	struct own_queue queue[OWN_QUEUES];
+	uint32_t queues;
+	struct steering steering;
+	const char *rule; /* NULL: frames of RIG_ETHERTYPE */
+	uint64_t number;  /* of the next frame that is sent */
+};
+
+/* EAL without ports; the arguments' "devx" or "verbs" says what the cards can. Exits on an error. */
+void own_rig_init(int argc, char **argv);
+/* Both ports open and started, the second one without queues of the driver's. For a group's setup. */
+int own_rig_setup(void **state);
+int own_rig_teardown(void **state);
+/* For a test's teardown: rules and queues gone, faults off. */
+int own_rig_reset(void **state);
+
+/* So many queues of `slots` slots of 1 << shift bytes each, all posted, and a rule for
+ * RIG_ETHERTYPE to them. */
+void own_rig_queues(struct own_rig *rig, uint32_t queues, uint32_t slots, uint32_t shift);
+/* The same without rule, posting and start; a step of it may fail. */
+int own_rig_queue(struct own_rig *rig, uint32_t queue, uint32_t slots, uint32_t shift,
+		  struct gdrcap_error *error);
+void own_rig_rule(struct own_rig *rig);
+void own_rig_faults(const char *text);
+
+/* Sends frames of these numbers of bytes, rig->number on. */
+void own_rig_send(struct own_rig *rig, uint64_t count, uint32_t shortest, uint32_t longest);
+uint32_t own_rig_length(uint64_t number, uint32_t shortest, uint32_t longest);
+
+void own_post(struct own_queue *queue, uint32_t count);
+/* The next completion, or NULL: there is none, and after all that was sent none comes. */
+const struct mlx5_cqe64 *own_next(struct own_queue *queue);
+/* What a frame's completion says: checked against its slot's bytes. Returns its number. */
+uint64_t own_frame_check(const struct own_rig *rig, struct own_queue *queue,
+			 const struct mlx5_cqe64 *cqe);
+/* Completions until there are none; how many. */
+uint32_t own_drain(struct own_queue *queue);
+
+#endif

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Receive queues of our own on the software ConnectX: what comes is in the slot of its work entry. */
+#include <endian.h>
+#include <errno.h>
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "device.h"
+#include "nic.h"
+#include "own_rig.h"
+
+#define SLOTS 64u
+#define SMALL_SHIFT 8u
+
+/* The next `count` frames are there, one after the other from `number` on; each is given back. */
+static void receive(struct own_rig *rig, struct own_queue *queue, uint64_t count, uint64_t number)
+{
+	for (uint64_t i = 0; i < count; i++) {
+		const struct mlx5_cqe64 *cqe = own_next(queue);
+
+		if (cqe == NULL)
+			fail_msg("frame %lu of %lu did not come", (unsigned long)i,
+				 (unsigned long)count);
+		assert_int_equal(own_frame_check(rig, queue, cqe), number + i);
+		own_post(queue, 1);
+	}
+}
+
+static uint64_t out_of_buffer(struct own_queue *queue)
+{
+	struct own_rx_counters counters;
+	struct gdrcap_error error = { 0 };
+
+	nic_settle();
+	if (own_rx_counters(&queue->rx, &counters, &error) < 0)
+		fail_msg("%s", error.text);
+	return counters.out_of_buffer;
+}
+
+/* ---- frames ---- */
+
+/* Of all lengths, over three laps of both rings. */
+static void frames_of_all_lengths(void **state)
+{
+	struct own_rig *rig = *state;
+	struct own_queue *queue = &rig->queue[0];
+
+	own_rig_queues(rig, 1, SLOTS, OWN_SLOT_SHIFT);
+	for (uint32_t i = 0; i < 3 * queue->rx.front.cq_entries; i += SLOTS / 2) {
+		own_rig_send(rig, SLOTS / 2, 64, 9000);
+		receive(rig, queue, SLOTS / 2, rig->number - SLOTS / 2);
+	}
+	assert_null(own_next(queue));
+	assert_int_equal(out_of_buffer(queue), 0);
+}
+
+/* The card counts work entries in 16 bits. */
+static void counter_wraps(void **state)
+{
+	const uint32_t slots[] = { 1024, CQ_FRONT_SLOTS_MAX };
+	struct own_rig *rig = *state;
+	struct own_queue *queue = &rig->queue[0];
+
+	for (size_t s = 0; s < 2; s++) {
+		own_rig_queues(rig, 1, slots[s], SMALL_SHIFT);
+		while (queue->next < 2 * UINT16_MAX + slots[s]) {
+			own_rig_send(rig, 512, 64, 200);
+			receive(rig, queue, 512, rig->number - 512);
+		}
+		assert_int_equal(out_of_buffer(queue), 0);
+		own_rig_reset(state);
+	}
+}
+
+/* A work entry that was not posted is not used, and what it would have taken is counted. */
+static void room_ends(void **state)
+{
+	struct own_rig *rig = *state;
+	struct own_queue *queue = &rig->queue[0];
+	uint64_t first;
+
+	own_rig_queues(rig, 2, SLOTS, SMALL_SHIFT);
+	first = rig->number;
+	/* RIG_ETHERTYPE is not spread: rule 0 leads to queue 0. */
+	own_rig_send(rig, SLOTS + 100, 64, 200);
+	assert_int_equal(out_of_buffer(queue), 100);
+	for (uint32_t i = 0; i < SLOTS; i++)
+		assert_int_equal(own_frame_check(rig, queue, own_next(queue)), first + i);
+	assert_null(own_next(queue));
+	own_post(queue, 3);
+	own_rig_send(rig, 5, 64, 200);
+	assert_int_equal(out_of_buffer(queue), 102);
+	own_post(queue, SLOTS - 3);
+	own_rig_faults("1.no_buffers=1/2/7");
+	own_rig_send(rig, 20, 64, 200);
+	assert_int_equal(out_of_buffer(queue), 109);
+	assert_int_equal(own_drain(queue), 3 + 13);
+	assert_int_equal(out_of_buffer(&rig->queue[1]), 0);
+	assert_null(own_next(&rig->queue[1]));
+}
+
+/* Its completion is an error's, its work entry is used up, and the next frame comes. */
+static void frame_longer_than_a_slot(void **state)
+{
+	struct own_rig *rig = *state;
+	struct own_queue *queue = &rig->queue[0];
+	const struct mlx5_err_cqe *bad;
+
+	own_rig_queues(rig, 1, SLOTS, SMALL_SHIFT);
+	own_rig_send(rig, 1, 256, 256);
+	own_rig_send(rig, 1, 257, 257);
+	own_rig_send(rig, 1, 256, 256);
+	receive(rig, queue, 1, rig->number - 3);
+	bad = (const struct mlx5_err_cqe *)own_next(queue);
+	assert_non_null(bad);
+	assert_int_equal(bad->op_own >> 4, MLX5_CQE_RESP_ERR);
+	assert_int_equal(bad->syndrome, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR);
+	assert_int_equal(be16toh(bad->wqe_counter), 1);
+	queue->next++;
+	receive(rig, queue, 1, rig->number - 1);
+}
+
+/* ---- rules ---- */
+
+static void send_datagrams(struct own_rig *rig, uint32_t count)
+{
+	static const uint8_t header[] = { 0x45, 0, 0,  86, 0, 0, 0,  0, 64, 17,
+					  0,	0, 10, 0,  0, 1, 10, 0, 0,  2 };
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct rte_mbuf *frame = rig_frame(rig->pool, &rig->sent, 100, 0x0800, i);
+		const uint16_t ports[] = { htobe16((uint16_t)(1000 + i)), htobe16(4000),
+					   htobe16(66), 0 };
+		uint8_t *data;
+
+		assert_non_null(frame);
+		data = rig_host(&rig->sent, rte_pktmbuf_mtod(frame, uint8_t *));
+		memcpy(data + 14, header, sizeof(header));
+		memcpy(data + 34, ports, sizeof(ports));
+		while (rte_eth_tx_burst(rig->port[0].id, 0, &frame, 1) == 0)
+			nic_settle();
+		nic_settle();
+	}
+}
+
+static void rules_spread_over_queues(void **state)
+{
+	struct own_rig *rig = *state;
+	struct steering_hits hits[STEERING_RULES_MAX];
+	uint32_t all = 0;
+
+	rig->rule = "dst_ip=10.0.0.2,dst_port=4000";
+	own_rig_queues(rig, OWN_QUEUES, SLOTS, SMALL_SHIFT);
+	assert_true(rig->steering.rule[0].spread && rig->steering.rule[0].counted);
+	send_datagrams(rig, 120);
+	own_rig_send(rig, 5, 64, 200); /* of another EtherType */
+	for (uint32_t q = 0; q < OWN_QUEUES; q++) {
+		const struct mlx5_cqe64 *cqe;
+		uint32_t here = 0;
+
+		while ((cqe = own_next(&rig->queue[q])) != NULL) {
+			/* The mark of rule 0, as the driver puts it: one more, and turned round. */
+			assert_int_equal(be32toh(cqe->sop_drop_qpn) & 0xffffff,
+					 htobe32(STEERING_MARK(0) + 1) >> 8);
+			assert_int_equal(be32toh(cqe->byte_cnt), 100);
+			here++;
+		}
+		assert_true(here > 0);
+		all += here;
+	}
+	assert_int_equal(all, 120);
+	assert_int_equal(out_of_buffer(&rig->queue[0]), 0);
+	steering_query(&rig->steering, hits);
+	assert_true(hits[0].known);
+}
+
+/* A port that is stopped and started again finds the queues where they were. */
+static void port_restarts(void **state)
+{
+	struct own_rig *rig = *state;
+	struct own_queue *queue = &rig->queue[0];
+	struct gdrcap_error error = { 0 };
+
+	own_rig_queues(rig, 1, SLOTS, SMALL_SHIFT);
+	for (uint32_t i = 0; i < 3; i++) {
+		own_rig_send(rig, 10, 64, 200);
+		receive(rig, queue, 10, rig->number - 10);
+		steering_destroy(&rig->steering);
+		assert_int_equal(rte_eth_dev_stop(rig->port[1].id), 0);
+		assert_int_equal(rte_eth_dev_start(rig->port[1].id), 0);
+		own_rig_rule(rig);
+	}
+	/* A queue that rules lead to stays. */
+	assert_true(own_rx_destroy(&queue->rx, &error) < 0);
+	assert_non_null(strstr(error.text, "rules still lead to"));
+	own_rig_send(rig, 10, 64, 200);
+	receive(rig, queue, 10, rig->number - 10);
+}
+
+/* ---- errors and resets ---- */
+
+/* Halts, drains, posts and starts. Returns the completions in between. */
+static uint32_t reset(struct own_queue *queue)
+{
+	struct gdrcap_error error = { 0 };
+	uint32_t drained;
+
+	if (own_rx_halt(&queue->rx, &error) < 0)
+		fail_msg("%s", error.text);
+	assert_int_equal(*queue->rx.front.record, 0);
+	drained = own_drain(queue);
+	queue->next = 0;
+	queue->posted = 0;
+	own_post(queue, queue->rx.front.slots);
+	if (own_rx_start(&queue->rx, &error) < 0)
+		fail_msg("%s", error.text);
+	return drained;
+}
+
+static bool has_failed(struct own_queue *queue)
+{
+	struct own_rx_counters counters;
+
+	assert_int_equal(own_rx_counters(&queue->rx, &counters, NULL), 0);
+	return counters.failed;
+}
+
+/* The error, then what was posted and came back. */
+static void error_is(struct own_queue *queue, uint8_t syndrome, uint32_t flushed)
+{
+	const struct mlx5_err_cqe *cqe = (const struct mlx5_err_cqe *)own_next(queue);
+
+	assert_non_null(cqe);
+	assert_int_equal(cqe->op_own >> 4, MLX5_CQE_RESP_ERR);
+	assert_int_equal(cqe->syndrome, syndrome);
+	assert_int_equal(be16toh(cqe->wqe_counter), queue->next & 0xffff);
+	for (uint32_t i = 0; i < flushed; i++) {
+		cqe = (const struct mlx5_err_cqe *)own_next(queue);
+		assert_non_null(cqe);
+		assert_int_equal(cqe->syndrome, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
+	}
+	assert_null(own_next(queue));
+	assert_true(has_failed(queue));
+}
+
+static void error_and_reset(void **state)
+{
+	struct own_rig *rig = *state;
+	struct own_queue *queue = &rig->queue[0];
+
+	own_rig_queues(rig, 1, SLOTS, SMALL_SHIFT);
+	for (uint32_t i = 0; i < 3; i++) {
+		own_rig_send(rig, 40, 64, 200);
+		receive(rig, queue, 40, rig->number - 40);
+		assert_false(has_failed(queue));
+		own_rig_faults("1.rx_error=1/1/1");
+		own_rig_send(rig, 10, 64, 200);
+		error_is(queue, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, SLOTS - 1);
+		own_rig_faults("1.rx_error=off");
+		assert_int_equal(reset(queue), 0);
+	}
+	/* The frame of each error is lost, and what came before the reset found no queue. */
+	assert_int_equal(out_of_buffer(queue), 3 * 9);
+	own_rig_send(rig, 40, 64, 200);
+	receive(rig, queue, 40, rig->number - 40);
+}
+
+/* A queue that has not failed, with frames in it: they come, and the rest flushed. */
+static void reset_without_error(void **state)
+{
+	struct own_rig *rig = *state;
+	struct own_queue *queue = &rig->queue[0];
+
+	own_rig_queues(rig, 1, SLOTS, SMALL_SHIFT);
+	for (uint32_t i = 0; i < 3; i++) {
+		own_rig_send(rig, 7, 64, 200);
+		nic_settle();
+		assert_int_equal(reset(queue), SLOTS);
+		own_rig_send(rig, 100, 64, 200);
+		assert_int_equal(out_of_buffer(queue), (i + 1) * (100 - SLOTS));
+		receive(rig, queue, SLOTS, rig->number - 100);
+	}
+}
+
+static void key_is_revoked(void **state)
+{
+	struct own_rig *rig = *state;
+	struct own_queue *queue = &rig->queue[0];
+
+	own_rig_queues(rig, 1, SLOTS, SMALL_SHIFT);
+	own_rig_send(rig, 10, 64, 200);
+	receive(rig, queue, 10, rig->number - 10);
+	own_rig_faults("1.revoke=1");
+	own_rig_send(rig, 1, 64, 200);
+	error_is(queue, MLX5_CQE_SYNDROME_LOCAL_PROT_ERR, SLOTS - 1);
+}
+
+/* ---- what is refused ---- */
+
+static uint32_t objects(void)
+{
+	const struct soft_device *device = &soft_devices[1];
+	uint32_t count = 0;
+
+	nic_lock();
+	for (uint32_t i = 0; i < SOFT_OBJECTS_MAX; i++)
+		count += (device->cqs[i] != NULL) + (device->rqs[i] != NULL);
+	for (uint32_t i = 0; i < SOFT_Q_COUNTERS; i++)
+		count += device->q_counters[i] != NULL;
+	nic_unlock();
+	return count;
+}
+
+/* Whatever step fails, it is told and nothing stays. */
+static void every_step_is_refused(void **state)
+{
+	static const struct {
+		const char *knob, *says;
+	} steps[] = {
+		{ "1.refuse_umem=1", "the memory of a receive queue" },
+		{ "1.refuse_umem=2", "the memory of a completion queue" },
+		{ "1.refuse_object=1", "refuses to make a completion queue" },
+		{ "1.refuse_object=2", "refuses to make a queue counter" },
+		{ "1.refuse_object=3", "refuses to make a receive queue" },
+	};
+	struct own_rig *rig = *state;
+	const uint32_t before = objects();
+	struct gdrcap_error error;
+
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		memset(&error, 0, sizeof(error));
+		own_rig_faults("refuse_umem=off,refuse_object=off");
+		own_rig_faults(steps[i].knob);
+		assert_true(own_rig_queue(rig, 0, SLOTS, SMALL_SHIFT, &error) < 0);
+		if (!strstr(error.text, steps[i].says) || !strstr(error.text, OWN_RECEIVER))
+			fail_msg("%s", error.text);
+		if (strstr(steps[i].knob, "object"))
+			assert_non_null(strstr(error.text, "syndrome 0x50f7"));
+		assert_int_equal(objects(), before);
+		assert_null(rig->queue[0].rx.config.card);
+	}
+	own_rig_faults("refuse_umem=off,refuse_object=off");
+	assert_int_equal(own_rig_queue(rig, 0, SLOTS, SMALL_SHIFT, &error), 0);
+}
+
+static void sizes_are_refused(void **state)
+{
+	const uint32_t slots[] = { 0, 3, 65536 };
+	struct own_rig *rig = *state;
+	struct gdrcap_error error;
+
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(own_rig_queue(rig, 0, slots[i], SMALL_SHIFT, &error), -EINVAL);
+		assert_non_null(strstr(error.text, "power of two"));
+	}
+	/* A port of the driver's own context takes no rule to a queue of ours. */
+	assert_int_equal(own_rig_queue(rig, 0, SLOTS, SMALL_SHIFT, &error), 0);
+	assert_int_equal(own_rx_destroy(&rig->queue[0].rx, &error), 0);
+	rig->port[1].id = rig->port[0].id;
+	assert_int_equal(own_rig_queue(rig, 0, SLOTS, SMALL_SHIFT, &error), -ENOTSUP);
+	rig->port[1].id = 1;
+	assert_non_null(strstr(error.text, "leave the queues to the driver"));
+}
+
+static void arguments_are_refused(void **state)
+{
+	static const char *const wrong[][2] = {
+		{ ",cmd_fd=7", "cmd_fd is refused" },
+		{ ",pd_handle=1", "pd_handle is refused" },
+		{ ",dv_flow_en=0", "dv_flow_en=0 is refused" },
+		{ ",dv_flow_en=2", "dv_flow_en=2 is refused" },
+	};
+	struct own_rig *rig = *state;
+	struct gdrcap_error error;
+	char port[64], out[128];
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		snprintf(port, sizeof(port), OWN_RECEIVER "%s", wrong[i][0]);
+		assert_int_equal(devx_devargs(&rig->card, port, out, sizeof(out), &error), -EINVAL);
+		if (!strstr(error.text, wrong[i][1]))
+			fail_msg("%s", error.text);
+	}
+	assert_int_equal(devx_devargs(&rig->card, OWN_RECEIVER, out, 20, &error), -ENAMETOOLONG);
+	assert_int_equal(
+		devx_devargs(&rig->card, OWN_RECEIVER ",dv_flow_en=0x1", out, sizeof(out), &error),
+		0);
+	devx_probed(&rig->card, false);
+}
+
+static uint32_t descriptors(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	uint32_t count = 0;
+
+	assert_non_null(folder);
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
+}
+
+/* What a driver was not handed, or did not want, is closed. */
+static void descriptors_are_closed(void **state)
+{
+	const uint32_t before = descriptors();
+	struct connectx_card found;
+	struct devx_card card;
+	struct gdrcap_error error = { 0 };
+	struct port port;
+	char out[128];
+
+	assert_int_equal(connectx_find(&found, "0000:aa:00.3", NULL, &error), 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		if (devx_open(&card, &found, "mlx5_3", &error) < 0)
+			fail_msg("%s", error.text);
+		assert_int_equal(devx_devargs(&card, i ? "0000:aa:00.3,nonsense=1" : "0000:aa:00.3",
+					      out, sizeof(out), &error),
+				 0);
+		if (i) {
+			assert_true(port_open(&port, out, "mlx5_3", &error) < 0);
+			devx_probed(&card, false);
+		}
+		devx_close(&card);
+		assert_null(card.context);
+		assert_int_equal(descriptors(), before);
+	}
+	devx_close(&card);
+}
+
+static void no_such_device(void **state)
+{
+	struct connectx_card found = { .rdma = "mlx5_77" };
+	struct gdrcap_error error = { 0 };
+	struct devx_card card;
+
+	assert_int_equal(devx_open(&card, &found, "mlx5_77", &error), -ENODEV);
+	assert_non_null(strstr(error.text, "mlx5_ib"));
+}
+
+/* A card, or firmware, that takes no commands. */
+static void verbs_device_is_refused(void **state)
+{
+	struct gdrcap_error error = { 0 };
+	struct connectx_card found;
+	struct devx_card card;
+
+	assert_int_equal(connectx_find(&found, OWN_RECEIVER, NULL, &error), 0);
+	assert_int_equal(devx_open(&card, &found, OWN_RECEIVER, &error), -ENOTSUP);
+	if (!strstr(error.text, "DevX") || !strstr(error.text, "leave the queues to the driver"))
+		fail_msg("%s", error.text);
+	assert_null(card.context);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest verbs[] = {
+		cmocka_unit_test(verbs_device_is_refused),
+	};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(frames_of_all_lengths, own_rig_reset),
+		cmocka_unit_test_teardown(counter_wraps, own_rig_reset),
+		cmocka_unit_test_teardown(room_ends, own_rig_reset),
+		cmocka_unit_test_teardown(frame_longer_than_a_slot, own_rig_reset),
+		cmocka_unit_test_teardown(rules_spread_over_queues, own_rig_reset),
+		cmocka_unit_test_teardown(port_restarts, own_rig_reset),
+		cmocka_unit_test_teardown(error_and_reset, own_rig_reset),
+		cmocka_unit_test_teardown(reset_without_error, own_rig_reset),
+		cmocka_unit_test_teardown(key_is_revoked, own_rig_reset),
+		cmocka_unit_test_teardown(every_step_is_refused, own_rig_reset),
+		cmocka_unit_test_teardown(sizes_are_refused, own_rig_reset),
+		cmocka_unit_test_teardown(arguments_are_refused, own_rig_reset),
+		cmocka_unit_test_teardown(descriptors_are_closed, own_rig_reset),
+		cmocka_unit_test(no_such_device),
+	};
+
+	own_rig_init(argc, argv);
+	if (argc > 1 && strcmp(argv[1], "verbs") == 0)
+		return cmocka_run_group_tests(verbs, NULL, NULL);
+	return cmocka_run_group_tests(tests, own_rig_setup, own_rig_teardown);
+}
