@@ -4,7 +4,7 @@
  *
  * A command, its answer and the contexts in them are big-endian dwords; a field is counted in bits
  * from the start of its structure, a dword's most significant bit first, and does not cross a dword
- * except those of 64 bits. tests/unit/test_prm.c compares every position with DPDK's header.
+ * except those of 64 bits. tests/check_prm.py compares every position with DPDK's header.
  */
 #ifndef GDRCAP_PRM_H
 #define GDRCAP_PRM_H
