@@ -118,9 +118,10 @@ int own_rig_reset(void **state)
 	struct own_rig *rig = *state;
 	struct gdrcap_error error = { 0 };
 
-	own_rig_faults("drop=off,no_buffers=off,rx_error=off,revoke=off,late=off,wrong_owner=off,"
-		       "torn=off,flip=off,refuse=off,refuse_umem=off,refuse_object=off,"
-		       "ignore_records=0,strict_states=0");
+	own_rig_faults(
+		"drop=off,no_buffers=off,rx_error=off,revoke=off,late=off,wrong_owner=off,"
+		"torn=off,flip=off,refuse=off,refuse_dmabuf=off,refuse_peer=off,refuse_umem=off,refuse_object=off,"
+		"ignore_records=0,strict_states=0");
 	nic_lock();
 	soft_regions_restore();
 	nic_unlock();
@@ -131,6 +132,7 @@ int own_rig_reset(void **state)
 	memset(rig->queue, 0, sizeof(rig->queue));
 	rig->queues = 0;
 	rig->rule = NULL;
+	rig->in_gpu = rig->record_beside = false;
 	nic_settle();
 	return 0;
 }
@@ -147,7 +149,10 @@ int own_rig_queue(struct own_rig *rig, uint32_t queue, uint32_t slots, uint32_t 
 		.slot_shift = shift,
 		.first_slot = queue * slots,
 		.slots = slots,
-		.memory = GDRCAP_MEMORY_HOST,
+		.memory = rig->in_gpu ? GDRCAP_MEMORY_DEVICE : GDRCAP_MEMORY_HOST,
+		.record_beside = rig->record_beside,
+		.gpu = rig->gpu,
+		.cpu_front = true,
 	};
 	struct own_queue *own = &rig->queue[queue];
 

@@ -33,6 +33,9 @@ struct own_rig {
 	struct own_queue queue[OWN_QUEUES];
 	uint32_t queues;
 	struct steering steering;
+	/* Where a queue's rings lie: host memory, or a GPU's, which gpu_host stands in for. */
+	bool in_gpu, record_beside;
+	int16_t gpu;
 	const char *rule; /* NULL: frames of RIG_ETHERTYPE */
 	uint64_t number;  /* of the next frame that is sent */
 };

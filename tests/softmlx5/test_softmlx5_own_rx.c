@@ -12,11 +12,13 @@
 #include <cmocka.h>
 
 #include "device.h"
+#include "gpu/gpu_open.h"
 #include "nic.h"
 #include "own_rig.h"
 
 #define SLOTS 64u
 #define SMALL_SHIFT 8u
+#define DATAGRAMS 120u
 
 /* The next `count` frames are there, one after the other from `number` on; each is given back. */
 static void receive(struct own_rig *rig, struct own_queue *queue, uint64_t count, uint64_t number)
@@ -126,6 +128,41 @@ static void frame_longer_than_a_slot(void **state)
 	receive(rig, queue, 1, rig->number - 1);
 }
 
+/* ---- memory ---- */
+
+/* As a dma-buf, and where that is refused, by address; the CPU reaches neither but by its map. */
+static void rings_in_gpu_memory(void **state)
+{
+	struct own_rig *rig = *state;
+	struct own_queue *queue = &rig->queue[0];
+	struct gdrcap_error error = { 0 };
+
+	rig->gpu = (int16_t)gpu_open_host(true, &error);
+	assert_true(rig->gpu >= 0);
+	for (uint32_t i = 0; i < 4; i++) {
+		rig->in_gpu = true;
+		rig->record_beside = i & 1;
+		own_rig_faults(i < 2 ? "refuse_dmabuf=off" : "1.refuse_dmabuf=1/1/0");
+		own_rig_queues(rig, 1, SLOTS, SMALL_SHIFT);
+		assert_int_equal(queue->rx.completions.umem.dmabuf, i < 2);
+		assert_ptr_not_equal(queue->rx.completions.base, queue->rx.front.cq);
+		for (uint32_t n = 0; n < 8; n++) {
+			own_rig_send(rig, SLOTS, 64, 200);
+			receive(rig, queue, SLOTS, rig->number - SLOTS);
+		}
+		assert_int_equal(own_rx_halt(&queue->rx, &error), 0);
+		assert_int_equal(*queue->rx.front.record, 0);
+		own_rig_reset(state);
+	}
+	rig->in_gpu = true;
+	own_rig_faults("1.refuse_dmabuf=1/1/0,1.refuse_peer=1/1/0");
+	assert_int_equal(own_rig_queue(rig, 0, SLOTS, SMALL_SHIFT, &error), -EFAULT);
+	if (!strstr(error.text, "as dma-buf: Operation not supported") ||
+	    !strstr(error.text, "by address: Bad address") ||
+	    !strstr(error.text, "modprobe nvidia-peermem"))
+		fail_msg("%s", error.text);
+}
+
 /* ---- rules ---- */
 
 static void send_datagrams(struct own_rig *rig, uint32_t count)
@@ -149,16 +186,31 @@ static void send_datagrams(struct own_rig *rig, uint32_t count)
 	}
 }
 
+/* Which it is stands in its slot, as its port; each comes once. */
+static void datagram_check(const struct own_rig *rig, const struct cq_front_queue *front,
+			   uint32_t slot, bool *seen)
+{
+	const struct rig_memory *memory = &rig->slots;
+	const uint8_t *data = rig_host(memory, memory->device + (size_t)(front->first_slot + slot) *
+									front->slot_bytes);
+	const uint32_t datagram = (uint32_t)(data[34] << 8 | data[35]) - 1000;
+
+	assert_true(datagram < DATAGRAMS);
+	assert_false(seen[datagram]);
+	seen[datagram] = true;
+}
+
 static void rules_spread_over_queues(void **state)
 {
 	struct own_rig *rig = *state;
 	struct steering_hits hits[STEERING_RULES_MAX];
+	bool seen[DATAGRAMS] = { false };
 	uint32_t all = 0;
 
 	rig->rule = "dst_ip=10.0.0.2,dst_port=4000";
 	own_rig_queues(rig, OWN_QUEUES, SLOTS, SMALL_SHIFT);
 	assert_true(rig->steering.rule[0].spread && rig->steering.rule[0].counted);
-	send_datagrams(rig, 120);
+	send_datagrams(rig, DATAGRAMS);
 	own_rig_send(rig, 5, 64, 200); /* of another EtherType */
 	for (uint32_t q = 0; q < OWN_QUEUES; q++) {
 		const struct mlx5_cqe64 *cqe;
@@ -169,12 +221,13 @@ static void rules_spread_over_queues(void **state)
 			assert_int_equal(be32toh(cqe->sop_drop_qpn) & 0xffffff,
 					 htobe32(STEERING_MARK(0) + 1) >> 8);
 			assert_int_equal(be32toh(cqe->byte_cnt), 100);
+			datagram_check(rig, &rig->queue[q].rx.front, here, seen);
 			here++;
 		}
 		assert_true(here > 0);
 		all += here;
 	}
-	assert_int_equal(all, 120);
+	assert_int_equal(all, DATAGRAMS);
 	assert_int_equal(out_of_buffer(&rig->queue[0]), 0);
 	steering_query(&rig->steering, hits);
 	assert_true(hits[0].known);
@@ -467,6 +520,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(counter_wraps, own_rig_reset),
 		cmocka_unit_test_teardown(room_ends, own_rig_reset),
 		cmocka_unit_test_teardown(frame_longer_than_a_slot, own_rig_reset),
+		cmocka_unit_test_teardown(rings_in_gpu_memory, own_rig_reset),
 		cmocka_unit_test_teardown(rules_spread_over_queues, own_rig_reset),
 		cmocka_unit_test_teardown(port_restarts, own_rig_reset),
 		cmocka_unit_test_teardown(error_and_reset, own_rig_reset),
