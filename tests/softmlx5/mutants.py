@@ -6,7 +6,7 @@ usage: mutants.py BUILD [DEFECT...]
 
 For each, one source file is copied, changed, compiled as BUILD compiles it and linked before the
 rest of tests/gdrcap-faulty, and of the same without tests/faults, which stands for gdrcap in the
-test. BUILD must be up to date; nothing in it or in the sources is changed. Takes some seconds a
+test; or before the rest of the test itself, where that is a program. BUILD must be up to date; nothing in it or in the sources is changed. Takes some seconds a
 defect. Exit status 1: a defect was not seen, or does not fit the sources any more.
 """
 import collections
@@ -67,6 +67,55 @@ DEFECTS = {
         "a port that was started again gets no rules", "lib/session/recover_ports.c",
         "ret = session_rules_create(session, pair, error);", "ret = 0;",
         "connectx_faults test_receive_error"),
+    "own-slot": Defect(
+        "an own queue's slots are those of the first one", "lib/port/own_rx.c",
+        "((uint64_t)(config->first_slot + i) << config->slot_shift)",
+        "((uint64_t)i << config->slot_shift)", "test_softmlx5_own_rx devx"),
+    "own-room": Defect(
+        "an own queue's work entries have room beyond the slot", "lib/port/own_rx.c",
+        "htobe32(1u << config->slot_shift)", "htobe32(2u << config->slot_shift)",
+        "test_softmlx5_own_rx devx"),
+    "own-preset": Defect(
+        "an own completion queue is not preset", "lib/port/own_rx.c",
+        "memset(rx->completions.front, OWN_RX_PRESET, cq_bytes);", ";",
+        "test_softmlx5_own_rx devx"),
+    "own-record": Defect(
+        "a reset leaves the record", "lib/port/own_rx.c",
+        "return ret < 0 ? ret : record_reset(rx, error);", "return ret;",
+        "test_softmlx5_own_rx devx"),
+    "own-error": Defect(
+        "a reset does not give back what was posted", "lib/port/own_rx.c",
+        "if (ret == 0 && state == PRM_STATE_READY) {", "if (false) {",
+        "test_softmlx5_own_rx devx"),
+    "own-unmap": Defect(
+        "an own queue that is gone stays in the driver's table", "lib/port/own_rx.c",
+        "	if (!rx->mapped)\n		return 0;\n", "	if (rx->mapped)\n		return 0;\n",
+        "test_softmlx5_own_rx devx"),
+    "own-counter": Defect(
+        "an own queue names no counter", "lib/port/devx_objects.c",
+        "prm_set(context, PRM_RQC_COUNTER, config->counter->number);", ";",
+        "test_softmlx5_own_rx devx"),
+    "own-flush": Defect(
+        "a queue in error does not flush", "lib/port/devx_objects.c",
+        "prm_set(context, PRM_RQC_FLUSH_IN_ERROR, 1);", ";", "test_softmlx5_own_rx devx"),
+    "own-overrun": Defect(
+        "the card looks at the completion queue's record", "lib/port/devx_objects.c",
+        "prm_set(context, PRM_CQC_OVERRUN_IGNORE, 1);", ";", "test_softmlx5_own_rx devx"),
+    "own-domain": Defect(
+        "the driver is handed no context", "lib/port/devx.c",
+        '"%s,cmd_fd=%d,pd_handle=%u", opened, card->fd,\n			   card->pd->handle);',
+        '"%s", opened);', "test_softmlx5_own_rx devx"),
+    "own-close": Defect(
+        "a descriptor that no driver took stays open", "lib/port/devx.c",
+        "	if (!opened &&\n", "	if (opened &&\n", "test_softmlx5_own_rx devx"),
+    "own-address": Defect(
+        "rings in GPU memory are tried as a dma-buf only", "lib/port/devx.c",
+        "	if (!umem->handle) {\n		errno = 0;", "	if (!umem->handle && !memory->export_fd) {\n		errno = 0;",
+        "test_softmlx5_own_rx devx"),
+    "own-first": Defect(
+        "rules lead to the driver's queues", "lib/port/steering.c",
+        "(uint16_t)(config->first_queue + work->rule % config->queues);",
+        "(uint16_t)(work->rule % config->queues);", "test_softmlx5_own_rx devx"),
 }
 
 
@@ -106,6 +155,11 @@ def changed(defect):
     return text.replace(defect.old, defect.new)
 
 
+def program_of(test):
+    """What the defect is linked into."""
+    return "tests/" + test.split()[0] if test.startswith("test_") else PROGRAM
+
+
 def is_faults(word):
     """Of what makes gdrcap-faulty out of gdrcap."""
     return ".p/faults_" in word or (word.startswith("-Wl,--wrap=") and
@@ -123,8 +177,9 @@ def make(build, defect, directory):
     subprocess.run([*command, "-Wno-error", "-w", "-I", str((ROOT / defect.source).parent), "-c",
                     str(source), "-o", str(compiled)], cwd=build, check=True)
     programs = []
-    for name in ("gdrcap", "gdrcap-faulty"):
-        link = [word for word in words(build, PROGRAM) if name != "gdrcap" or not is_faults(word)]
+    target = program_of(defect.test)
+    for name in ("gdrcap", "gdrcap-faulty") if target == PROGRAM else ("test",):
+        link = [word for word in words(build, target) if name != "gdrcap" or not is_faults(word)]
         programs.append(str(pathlib.Path(directory) / name))
         link[link.index("-o") + 1] = programs[-1]
         link.insert(min(link.index(word) for word in link if word in ARCHIVES), str(compiled))
@@ -132,9 +187,21 @@ def make(build, defect, directory):
     return programs
 
 
+def run_program(command):
+    """The same of a test that is a program; one that ends by a signal has seen it, too."""
+    done = subprocess.run(command, env=dict(os.environ, SOFTMLX5_DEVICES="4"), timeout=240,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    causes = [line for line in done.stdout.splitlines() if "FAILED  ] " in line]
+    if done.returncode == 0:
+        return None
+    return (causes or ["it ended with %d" % done.returncode])[-1][:110]
+
+
 def run(build, programs, test):
     """What the test says, or None when it passed."""
     name, *functions = test.split()
+    if program_of(test) != PROGRAM:
+        return run_program([*programs, *functions])
     environment = dict(os.environ, GDRCAP=programs[0], GDRCAP_FAULTY=programs[1],
                        SOFTMLX5=str(pathlib.Path(build).resolve() / "tests/libsoftmlx5.so"),
                        E2E_TIMEOUT="60", PYTHONDONTWRITEBYTECODE="1")

@@ -469,16 +469,17 @@ static void descriptors_are_closed(void **state)
 	char out[128];
 
 	assert_int_equal(connectx_find(&found, "0000:aa:00.3", NULL, &error), 0);
-	for (uint32_t i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < 3; i++) {
 		if (devx_open(&card, &found, "mlx5_3", &error) < 0)
 			fail_msg("%s", error.text);
-		assert_int_equal(devx_devargs(&card, i ? "0000:aa:00.3,nonsense=1" : "0000:aa:00.3",
-					      out, sizeof(out), &error),
-				 0);
-		if (i) {
+		assert_int_equal(
+			devx_devargs(&card, "0000:aa:00.3,nonsense=1", out, sizeof(out), &error),
+			0);
+		/* The driver closes it, EAL never asks the driver, nobody tries. */
+		if (i == 0)
 			assert_true(port_open(&port, out, "mlx5_3", &error) < 0);
+		if (i < 2)
 			devx_probed(&card, false);
-		}
 		devx_close(&card);
 		assert_null(card.context);
 		assert_int_equal(descriptors(), before);
