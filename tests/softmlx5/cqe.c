@@ -78,11 +78,61 @@ static bool has_room(struct soft_cq *cq, uint32_t entries)
 	return used + entries <= 1u << cq->log_size;
 }
 
+/* Entries on their way to a far ring, which neighbour each other there. */
+static struct {
+	struct mlx5_cqe64 whole[PENDING_MAX], first[PENDING_MAX];
+	uint32_t at; /* of the first */
+	unsigned int count;
+} far;
+
+/*
+ * Two copies, one after the other: the entries as nobody takes them yet, then as they are. What the
+ * second one changes is each entry's last word alone, so whoever sees that sees the rest.
+ */
+static void far_flush(struct soft_cq *cq)
+{
+	const struct soft_dma *dma;
+	uint64_t offset;
+
+	if (far.count == 0)
+		return;
+	dma = cq->far.region->dma;
+	offset = cq->far.offset + (uint64_t)far.at * SOFT_BLOCK;
+	for (unsigned int i = 0; i < far.count; i++) {
+		far.first[i] = far.whole[i];
+		far.first[i].op_own = MLX5_CQE_INVALID << 4;
+		if (torn_us != 0) /* the planted defect: the last word alone */
+			memset(&far.first[i], 0, SOFT_BLOCK - sizeof(uint64_t));
+		if (torn_us != 0)
+			far.first[i].op_own = far.whole[i].op_own;
+	}
+	dma->write(cq->far.region, offset, far.first, (size_t)far.count * SOFT_BLOCK);
+	dma->complete();
+	if (torn_us != 0)
+		usleep((useconds_t)torn_us);
+	torn_us = 0;
+	dma->write(cq->far.region, offset, far.whole, (size_t)far.count * SOFT_BLOCK);
+	dma->complete();
+	far.count = 0;
+}
+
+static void far_put(struct soft_cq *cq, uint32_t index, const struct mlx5_cqe64 *cqe, uint64_t last)
+{
+	uint32_t at = index & ((1u << cq->log_size) - 1);
+
+	if (far.count == PENDING_MAX || (far.count > 0 && at != far.at + far.count))
+		far_flush(cq);
+	if (far.count == 0)
+		far.at = at;
+	far.whole[far.count] = *cqe;
+	memcpy((uint8_t *)&far.whole[far.count] + SOFT_BLOCK - sizeof(last), &last, sizeof(last));
+	far.count++;
+}
+
 static void put(struct soft_cq *cq, uint32_t index, const struct mlx5_cqe64 *cqe)
 {
-	uint8_t *place = (uint8_t *)&cq->ring[index & ((1u << cq->log_size) - 1)];
 	uint64_t last;
-	uint8_t owner = index >> cq->log_size & 1;
+	uint8_t owner = index >> cq->log_size & 1, *place;
 
 	if (wrong_owner) {
 		wrong_owner = false;
@@ -90,6 +140,11 @@ static void put(struct soft_cq *cq, uint32_t index, const struct mlx5_cqe64 *cqe
 	}
 	memcpy(&last, (const uint8_t *)cqe + SOFT_BLOCK - sizeof(last), sizeof(last));
 	last = (last & ~(1ull << 56)) | (uint64_t)owner << 56;
+	if (cq->ring == NULL) {
+		far_put(cq, index, cqe, last);
+		return;
+	}
+	place = (uint8_t *)&cq->ring[index & ((1u << cq->log_size) - 1)];
 	if (torn_us != 0) {
 		/* The planted defect. */
 		__atomic_store_n((uint64_t *)(place + SOFT_BLOCK - sizeof(last)), last,
@@ -189,6 +244,8 @@ static void flush_queue(unsigned int first)
 		if (next != NULL)
 			run[count++] = next;
 	}
+	if (cq->ring == NULL)
+		far_flush(cq);
 	cq_look(cq);
 }
 

@@ -16,17 +16,23 @@ static int create_cq(struct mlx5dv_devx_obj *object, const uint8_t *in)
 	const uint8_t *context = in + HEADER;
 	uint32_t log_size = bits_get(context, CQC_LOG_SIZE);
 	uint64_t bytes = (uint64_t)SOFT_BLOCK << log_size;
-	void *ring = soft_umem(object->device, bits_get(in, CREATE_CQ_UMEM),
-			       bits_get64(in, CREATE_CQ_UMEM_OFFSET), bytes);
+	struct soft_far far;
+	void *ring = soft_umem_far(object->device, bits_get(in, CREATE_CQ_UMEM),
+				   bits_get64(in, CREATE_CQ_UMEM_OFFSET), bytes, &far);
 	void *record = soft_umem(object->device, bits_get(context, CQC_RECORD_UMEM),
 				 bits_get64(context, CQC_RECORD_ADDRESS), 8);
 	struct soft_cq *cq;
 
-	if (ring == NULL || record == NULL)
+	if ((ring == NULL && far.region == NULL) || record == NULL)
 		return EINVAL;
-	cq = cq_create(object->device, log_size, ring, record);
+	/* The model compresses only where it may touch the ring. */
+	if (ring == NULL && bits_get(context, CQC_COMPRESS))
+		return EOPNOTSUPP;
+	cq = cq_create(object->device, log_size, ring != NULL ? ring : record, record);
 	if (cq == NULL)
 		return errno;
+	cq->ring = ring;
+	cq->far = far;
 	cq->overrun_ignored = bits_get(context, CQC_OVERRUN_IGNORED);
 	cq->compress = bits_get(context, CQC_COMPRESS);
 	cq->compress_format = (uint8_t)bits_get(context, CQC_MINI_FORMAT);
@@ -42,14 +48,20 @@ static int create_cq(struct mlx5dv_devx_obj *object, const uint8_t *in)
 	return 0;
 }
 
-/* Ring and doorbell record of a work queue, in the driver's memory. */
+/* Ring and doorbell record of a work queue, in the driver's memory. far: where the record may be far,
+ * or NULL. */
 static int work_queue(struct soft_device *device, const uint8_t *wq, uint64_t bytes,
-		      uint64_t record_bytes, void **ring, void **record)
+		      uint64_t record_bytes, void **ring, void **record, struct soft_far *far)
 {
+	struct soft_far at;
+
 	*ring = soft_umem(device, bits_get(wq, WQ_UMEM), bits_get64(wq, WQ_UMEM_OFFSET), bytes);
-	*record = soft_umem(device, bits_get(wq, WQ_RECORD_UMEM), bits_get64(wq, WQ_RECORD_ADDRESS),
-			    record_bytes);
-	return *ring == NULL || *record == NULL ? EINVAL : 0;
+	*record = soft_umem_far(device, bits_get(wq, WQ_RECORD_UMEM),
+				bits_get64(wq, WQ_RECORD_ADDRESS), record_bytes, &at);
+	if (far != NULL)
+		*far = at;
+	return *ring == NULL || (*record == NULL && (far == NULL || at.region == NULL)) ? EINVAL
+											: 0;
 }
 
 static int create_rq(struct mlx5dv_devx_obj *object, const uint8_t *in)
@@ -58,17 +70,20 @@ static int create_rq(struct mlx5dv_devx_obj *object, const uint8_t *in)
 	uint32_t log_size = bits_get(wq, WQ_LOG_SIZE), log_stride = bits_get(wq, WQ_LOG_STRIDE);
 	struct soft_cq *cq = cq_by_number(object->device, bits_get(context, RQC_CQ));
 	void *ring, *record;
+	struct soft_far far;
 	struct soft_rq *rq;
 	int error;
 
 	if (cq == NULL || bits_get(context, RQC_MEMORY_TYPE) != RQC_MEMORY_INLINE)
 		return EINVAL;
-	error = work_queue(object->device, wq, 1ull << (log_size + log_stride), 4, &ring, &record);
+	error = work_queue(object->device, wq, 1ull << (log_size + log_stride), 4, &ring, &record,
+			   &far);
 	if (error != 0)
 		return error;
 	rq = rq_create(object->device, log_size, log_stride, ring, record);
 	if (rq == NULL)
 		return errno;
+	rq->far_record = far;
 	rq->cq = cq;
 	rq->file = object->file;
 	rq->counter = object->device->q_counters[bits_get(context, RQC_COUNTER)];
@@ -97,7 +112,8 @@ static int create_sq(struct mlx5dv_devx_obj *object, const uint8_t *in)
 
 	if (cq == NULL || uar == NULL)
 		return EINVAL;
-	error = work_queue(object->device, wq, (uint64_t)SOFT_BLOCK << log_size, 8, &ring, &record);
+	error = work_queue(object->device, wq, (uint64_t)SOFT_BLOCK << log_size, 8, &ring, &record,
+			   NULL);
 	if (error != 0)
 		return error;
 	sq = sq_create(object->device, log_size, ring, record);

@@ -329,12 +329,24 @@ int mlx5dv_devx_umem_dereg(struct mlx5dv_devx_umem *dv)
 	return 0;
 }
 
-void *soft_umem(struct soft_device *device, uint32_t number, uint64_t offset, uint64_t length)
+void *soft_umem_far(struct soft_device *device, uint32_t number, uint64_t offset, uint64_t length,
+		    struct soft_far *far)
 {
 	struct umem *umem = number < SOFT_OBJECTS_MAX ? umems[number] : NULL;
 
+	*far = (struct soft_far){ 0 };
 	if (umem == NULL || umem->region.device != device || offset > umem->region.length ||
-	    length > umem->region.length - offset || !umem->region.dma->direct)
+	    length > umem->region.length - offset)
 		return NULL;
-	return umem->region.place + offset;
+	if (umem->region.dma->direct)
+		return umem->region.place + offset;
+	*far = (struct soft_far){ &umem->region, offset };
+	return NULL;
+}
+
+void *soft_umem(struct soft_device *device, uint32_t number, uint64_t offset, uint64_t length)
+{
+	struct soft_far far;
+
+	return soft_umem_far(device, number, offset, length, &far);
 }

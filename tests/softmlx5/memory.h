@@ -61,7 +61,17 @@ void soft_regions_restore(void);
 /* Waits until every transfer so far is done. */
 void soft_dma_complete(void);
 
-/* Rings and doorbell records of DevX queues. NULL: no such umem, or it is too short. */
+/* Rings and doorbell records of DevX queues. NULL: no such umem, or it is too short, or far. */
 void *soft_umem(struct soft_device *device, uint32_t number, uint64_t offset, uint64_t length);
+/* The same of what may be far: NULL with far->region set. */
+void *soft_umem_far(struct soft_device *device, uint32_t number, uint64_t offset, uint64_t length,
+		    struct soft_far *far);
+
+/* Its bytes, now. */
+static inline void soft_far_read(const struct soft_far *far, uint64_t at, void *to, size_t length)
+{
+	far->region->dma->read(far->region, far->offset + at, to, length);
+	far->region->dma->complete();
+}
 
 #endif

@@ -16,12 +16,22 @@
 #include "faults.h"
 #include "memory.h"
 #include "nic.h"
+#include "own_gpu.h"
 
 #define BUFFERS 1024 /* more than a send queue holds: it gives them back when more is sent */
 #define BURST 32
 #define SLOTS_BYTES ((size_t)64 << 20)
 #define SENDER "0000:aa:00.0,txq_inline_max=0,txq_inline_mpw=0"
 #define OPCODE_INVALID 15
+
+static bool cuda;
+static int16_t cuda_gpu;
+
+bool own_rig_cuda(void)
+{
+	cuda = own_gpu_start(&cuda_gpu);
+	return cuda;
+}
 
 void own_rig_init(int argc, char **argv)
 {
@@ -72,6 +82,21 @@ static struct rte_mempool *pool_create(const struct rig_memory *memory)
 					      SOCKET_ID_ANY, &area, 1);
 }
 
+/* host: in a GPU's case a shadow. */
+static void slots_get(struct own_rig *rig)
+{
+	rig->cuda = rig->record_beside = cuda;
+	if (!cuda) {
+		rig_memory(&rig->slots, SLOTS_BYTES, true);
+		return;
+	}
+	rig->gpu = cuda_gpu;
+	rig->slots.size = SLOTS_BYTES;
+	rig->slots.device = own_gpu_memory(SLOTS_BYTES);
+	rig->slots.host = malloc(SLOTS_BYTES);
+	assert_true(rig->slots.device && rig->slots.host);
+}
+
 int own_rig_setup(void **state)
 {
 	struct own_rig *rig = calloc(1, sizeof(*rig));
@@ -88,7 +113,7 @@ int own_rig_setup(void **state)
 	assert_int_equal(rig_map(&rig->sent), 0);
 	rig->pool = pool_create(&rig->sent);
 	assert_non_null(rig->pool);
-	rig_memory(&rig->slots, SLOTS_BYTES, true);
+	slots_get(rig);
 	if (devx_key_create(&rig->card, &rig->key, rig->slots.device, rig->slots.size, &error) < 0)
 		fail_msg("%s", error.text);
 	for (uint32_t i = 0; i < 2; i++) {
@@ -109,6 +134,8 @@ int own_rig_teardown(void **state)
 		port_close(&rig->port[i]);
 	}
 	devx_close(&rig->card);
+	if (rig->cuda)
+		free(rig->slots.host);
 	free(rig);
 	return 0;
 }
@@ -133,6 +160,8 @@ int own_rig_reset(void **state)
 	rig->queues = 0;
 	rig->rule = NULL;
 	rig->in_gpu = rig->record_beside = false;
+	if (rig->cuda)
+		rig->record_beside = true;
 	nic_settle();
 	return 0;
 }
@@ -149,15 +178,17 @@ int own_rig_queue(struct own_rig *rig, uint32_t queue, uint32_t slots, uint32_t 
 		.slot_shift = shift,
 		.first_slot = queue * slots,
 		.slots = slots,
-		.memory = rig->in_gpu ? GDRCAP_MEMORY_DEVICE : GDRCAP_MEMORY_HOST,
+		.memory = rig->in_gpu || rig->cuda ? GDRCAP_MEMORY_DEVICE : GDRCAP_MEMORY_HOST,
 		.record_beside = rig->record_beside,
 		.gpu = rig->gpu,
-		.cpu_front = true,
+		.cpu_front = !rig->cuda,
+		.fill = rig->cuda ? own_gpu_fill : NULL,
 	};
 	struct own_queue *own = &rig->queue[queue];
 
 	assert_true((size_t)(queue + 1) * slots << shift <= rig->slots.size);
 	memset(own, 0, sizeof(*own));
+	own->far = rig->cuda;
 	return own_rx_create(&own->rx, &config, error);
 }
 
@@ -227,19 +258,53 @@ void own_rig_send(struct own_rig *rig, uint64_t count, uint32_t shortest, uint32
 
 void own_post(struct own_queue *queue, uint32_t count)
 {
+	uint32_t record;
+
 	queue->posted += count;
-	/* Release: whatever was read of the slots comes before. Partner: the model's acquire. */
-	__atomic_store_n(queue->rx.front.record, htobe32(queue->posted & 0xffff), __ATOMIC_RELEASE);
+	record = htobe32(queue->posted & 0xffff);
+	if (queue->far && queue->rx.config.record_beside)
+		assert_int_equal(own_gpu_write(queue->rx.front.record, &record, sizeof(record)), 0);
+	else
+		/* Release: whatever was read of the slots comes before. Partner: the model's acquire.
+		 */
+		__atomic_store_n(queue->rx.front.record, record, __ATOMIC_RELEASE);
 }
 
-static const struct mlx5_cqe64 *look(struct own_queue *queue)
+uint32_t own_record(struct own_queue *queue)
+{
+	uint32_t record = 0;
+
+	if (!queue->far || !queue->rx.config.record_beside)
+		return *queue->rx.front.record;
+	assert_int_equal(own_gpu_read(queue->rx.front.record, &record, sizeof(record)), 0);
+	return record;
+}
+
+const uint8_t *own_slot(const struct own_rig *rig, const struct own_queue *queue, uint32_t slot,
+			uint32_t bytes)
+{
+	const struct cq_front_queue *front = &queue->rx.front;
+	uint8_t *at = rig->slots.device + (size_t)(front->first_slot + slot) * front->slot_bytes;
+	uint8_t *host = rig_host(&rig->slots, at);
+
+	if (rig->cuda)
+		assert_int_equal(own_gpu_read(at, host, bytes), 0);
+	return host;
+}
+
+const struct mlx5_cqe64 *own_look(struct own_queue *queue)
 {
 	const struct cq_front_queue *front = &queue->rx.front;
 	const struct mlx5_cqe64 *cqe =
 		(const struct mlx5_cqe64 *)front->cq + (queue->index & (front->cq_entries - 1));
-	/* Acquire: partner is the model's release of a completion's last word. */
-	const uint8_t owned = __atomic_load_n(&cqe->op_own, __ATOMIC_ACQUIRE);
+	uint8_t owned;
 
+	if (queue->far) {
+		assert_int_equal(own_gpu_read(cqe, &queue->copy, sizeof(queue->copy)), 0);
+		cqe = &queue->copy;
+	}
+	/* Acquire: partner is the model's release of a completion's last word. */
+	owned = __atomic_load_n(&cqe->op_own, __ATOMIC_ACQUIRE);
 	if (owned >> 4 == OPCODE_INVALID || (owned & 1) != !!(queue->index & front->cq_entries))
 		return NULL;
 	queue->index++;
@@ -248,11 +313,11 @@ static const struct mlx5_cqe64 *look(struct own_queue *queue)
 
 const struct mlx5_cqe64 *own_next(struct own_queue *queue)
 {
-	const struct mlx5_cqe64 *cqe = look(queue);
+	const struct mlx5_cqe64 *cqe = own_look(queue);
 
 	if (cqe == NULL) {
 		nic_settle();
-		cqe = look(queue);
+		cqe = own_look(queue);
 	}
 	return cqe;
 }
@@ -260,17 +325,18 @@ const struct mlx5_cqe64 *own_next(struct own_queue *queue)
 uint64_t own_frame_check(const struct own_rig *rig, struct own_queue *queue,
 			 const struct mlx5_cqe64 *cqe)
 {
-	const struct cq_front_queue *front = &queue->rx.front;
-	const uint32_t slot = front->first_slot + (queue->next & (front->slots - 1));
-	struct rig_memory memory = rig->slots;
-	uint8_t *at = memory.device + (size_t)slot * front->slot_bytes;
-	struct rte_mbuf frame = { .buf_addr = at, .pkt_len = be32toh(cqe->byte_cnt) };
+	const uint32_t slot = queue->next & (queue->rx.front.slots - 1);
+	const uint32_t bytes = be32toh(cqe->byte_cnt);
+	const struct rig_memory readable = { 0 };
+	struct rte_mbuf frame = { .pkt_len = bytes };
 	uint64_t number;
 
 	assert_int_equal(mlx5dv_get_cqe_opcode((struct mlx5_cqe64 *)(uintptr_t)cqe),
 			 MLX5_CQE_RESP_SEND);
 	assert_int_equal(be16toh(cqe->wqe_counter), queue->next & 0xffff);
-	assert_int_equal(rig_check(&frame, &memory, &number), 0);
+	assert_true(bytes <= queue->rx.front.slot_bytes);
+	frame.buf_addr = (void *)(uintptr_t)own_slot(rig, queue, slot, bytes);
+	assert_int_equal(rig_check(&frame, &readable, &number), 0);
 	queue->next++;
 	return number;
 }

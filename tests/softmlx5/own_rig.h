@@ -22,6 +22,8 @@ struct own_queue {
 	uint32_t index; /* of the next completion */
 	uint32_t next;	/* work entry that it is of */
 	uint32_t posted;
+	bool far; /* the test reaches the rings by copies alone: they are read to, or written from */
+	struct mlx5_cqe64 copy;
 };
 
 struct own_rig {
@@ -33,12 +35,16 @@ struct own_rig {
 	struct own_queue queue[OWN_QUEUES];
 	uint32_t queues;
 	struct steering steering;
-	/* Where a queue's rings lie: host memory, or a GPU's, which gpu_host stands in for. */
-	bool in_gpu, record_beside;
+	/* Where a queue's rings lie: host memory; a GPU's, which gpu_host stands in for; or, with the
+	 * slots, a CUDA device's. */
+	bool in_gpu, record_beside, cuda;
 	int16_t gpu;
 	const char *rule; /* NULL: frames of RIG_ETHERTYPE */
 	uint64_t number;  /* of the next frame that is sent */
 };
+
+/* All rings and slots in memory of a CUDA device; before own_rig_setup(). False: there is none. */
+bool own_rig_cuda(void);
 
 /* EAL without ports; the arguments' "devx" or "verbs" says what the cards can. Exits on an error. */
 void own_rig_init(int argc, char **argv);
@@ -62,7 +68,12 @@ void own_rig_send(struct own_rig *rig, uint64_t count, uint32_t shortest, uint32
 uint32_t own_rig_length(uint64_t number, uint32_t shortest, uint32_t longest);
 
 void own_post(struct own_queue *queue, uint32_t count);
+uint32_t own_record(struct own_queue *queue);
+/* So many bytes of a slot, as the test may read them. */
+const uint8_t *own_slot(const struct own_rig *rig, const struct own_queue *queue, uint32_t slot,
+			uint32_t bytes);
 /* The next completion, or NULL: there is none, and after all that was sent none comes. */
+const struct mlx5_cqe64 *own_look(struct own_queue *queue); /* without that look at the card */
 const struct mlx5_cqe64 *own_next(struct own_queue *queue);
 /* What a frame's completion says: checked against its slot's bytes. Returns its number. */
 uint64_t own_frame_check(const struct own_rig *rig, struct own_queue *queue,

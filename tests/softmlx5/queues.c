@@ -167,7 +167,8 @@ void cq_destroy(struct soft_cq *cq)
 void rq_destroy(struct soft_rq *rq)
 {
 	soft_log("%s: receive queue %u: %lu frames, WQE %u of %u", rq->device->ibv.name, rq->number,
-		 (unsigned long)rq->frames, rq->next, be32toh(*rq->record));
+		 (unsigned long)rq->frames, rq->next,
+		 rq->record != NULL ? be32toh(*rq->record) : rq->far_posted);
 	rq->device->rqs[rq->number - RQ_NUMBERS] = NULL;
 	/* A table of queues may outlive its queues: it then drops. */
 	for (unsigned int i = 1; i < SOFT_OBJECTS_MAX; i++) {
@@ -204,6 +205,7 @@ void rq_set_state(struct soft_rq *rq, enum soft_state state)
 	if (state == SOFT_RESET) {
 		rq->next = 0;
 		rq->next_stride = 0;
+		rq->far_posted = 0;
 	}
 	rq->state = state;
 }

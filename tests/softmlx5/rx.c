@@ -52,8 +52,20 @@ static const struct mlx5_wqe_data_seg *wqe_of(const struct soft_rq *rq, uint16_t
 						   << rq->log_stride));
 }
 
-static uint16_t posted(const struct soft_rq *rq)
+static uint16_t posted_far(struct soft_rq *rq)
 {
+	uint32_t record;
+
+	soft_far_read(&rq->far_record, 0, &record, sizeof(record));
+	rq->far_posted = (uint16_t)be32toh(record);
+	return rq->far_posted;
+}
+
+/* At least so many were posted; all of them where the next WQE is not. */
+static uint16_t posted(struct soft_rq *rq)
+{
+	if (rq->record == NULL)
+		return rq->far_posted != rq->next ? rq->far_posted : posted_far(rq);
 	/* Acquire: the WQEs were written before the record. */
 	return (uint16_t)be32toh(__atomic_load_n(rq->record, __ATOMIC_ACQUIRE));
 }
@@ -61,14 +73,17 @@ static uint16_t posted(const struct soft_rq *rq)
 bool rx_has_room(const struct soft_device *device)
 {
 	for (unsigned int i = 1; i < device->rq_end; i++) {
-		const struct soft_rq *rq = device->rqs[i];
+		struct soft_rq *rq = device->rqs[i];
 		uint32_t half, left;
 
 		if (rq == NULL || rq->state != SOFT_READY)
 			continue;
 		half = 1u << rq->log_size >> 1;
+		half = half < ROOM_LOW ? half : ROOM_LOW;
 		left = (uint16_t)(posted(rq) - rq->next);
-		if (left < (half < ROOM_LOW ? half : ROOM_LOW))
+		if (left < half && rq->record == NULL)
+			left = (uint16_t)(posted_far(rq) - rq->next);
+		if (left < half)
 			return false;
 	}
 	return true;
@@ -88,7 +103,7 @@ static void complete_error(struct soft_rq *rq, uint16_t wqe, uint8_t syndrome)
 /* What was posted comes back, flushed, where the queue was made so. */
 void rq_flush(struct soft_rq *rq)
 {
-	uint16_t end = posted(rq);
+	uint16_t end = rq->record != NULL ? posted(rq) : posted_far(rq);
 
 	for (; rq->flushes && rq->next != end; rq->next++)
 		complete_error(rq, rq->next, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);

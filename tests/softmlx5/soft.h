@@ -63,6 +63,12 @@ struct soft_counters {
 	uint64_t interrupts; /* of completion queues, that the driver has taken */
 };
 
+/* A ring or a record in memory that the card's thread does not touch itself, as a GPU's. */
+struct soft_far {
+	struct soft_region *region; /* NULL: it is near */
+	uint64_t offset;
+};
+
 /* A set of counters that receive queues name. */
 struct soft_q_counter {
 	uint32_t number; /* 1 to SOFT_Q_COUNTERS - 1; 0 is what queues name that name none */
@@ -86,8 +92,9 @@ struct soft_cq {
 	struct soft_device *device;
 	uint32_t number;
 	uint32_t log_size;
-	uint32_t next; /* producer: entries written since creation */
-	struct mlx5_cqe64 *ring;
+	uint32_t next;		 /* producer: entries written since creation */
+	struct mlx5_cqe64 *ring; /* NULL: */
+	struct soft_far far;
 	volatile uint32_t *record; /* driver: its consumer index */
 	bool own_memory;
 	bool overrun_ignored; /* no consumer index is looked at */
@@ -109,7 +116,10 @@ struct soft_rq {
 	uint32_t log_size;   /* WQEs */
 	uint32_t log_stride; /* bytes of a WQE */
 	uint8_t *ring;
-	volatile uint32_t *record; /* driver: WQEs posted */
+	volatile uint32_t *record; /* driver: WQEs posted; NULL: */
+	struct soft_far far_record;
+	uint16_t
+		far_posted; /* as it was when last looked at: when no WQE is left, as a card does */
 	bool own_memory;
 	uint16_t next;	      /* WQE that the next frame takes */
 	uint16_t next_stride; /* MPRQ: stride in that WQE */

@@ -2,7 +2,6 @@
 /* Receive queues of our own on the software ConnectX: what comes is in the slot of its work entry. */
 #include <endian.h>
 #include <errno.h>
-#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,6 +18,7 @@
 #define SLOTS 64u
 #define SMALL_SHIFT 8u
 #define DATAGRAMS 120u
+#define SKIP 77
 
 /* The next `count` frames are there, one after the other from `number` on; each is given back. */
 static void receive(struct own_rig *rig, struct own_queue *queue, uint64_t count, uint64_t number)
@@ -163,6 +163,14 @@ static void rings_in_gpu_memory(void **state)
 		fail_msg("%s", error.text);
 }
 
+static void record_in_host_memory(void **state)
+{
+	struct own_rig *rig = *state;
+
+	rig->record_beside = false;
+	frames_of_all_lengths(state);
+}
+
 /* ---- rules ---- */
 
 static void send_datagrams(struct own_rig *rig, uint32_t count)
@@ -187,12 +195,10 @@ static void send_datagrams(struct own_rig *rig, uint32_t count)
 }
 
 /* Which it is stands in its slot, as its port; each comes once. */
-static void datagram_check(const struct own_rig *rig, const struct cq_front_queue *front,
-			   uint32_t slot, bool *seen)
+static void datagram_check(const struct own_rig *rig, const struct own_queue *queue, uint32_t slot,
+			   bool *seen)
 {
-	const struct rig_memory *memory = &rig->slots;
-	const uint8_t *data = rig_host(memory, memory->device + (size_t)(front->first_slot + slot) *
-									front->slot_bytes);
+	const uint8_t *data = own_slot(rig, queue, slot, 64);
 	const uint32_t datagram = (uint32_t)(data[34] << 8 | data[35]) - 1000;
 
 	assert_true(datagram < DATAGRAMS);
@@ -221,7 +227,7 @@ static void rules_spread_over_queues(void **state)
 			assert_int_equal(be32toh(cqe->sop_drop_qpn) & 0xffffff,
 					 htobe32(STEERING_MARK(0) + 1) >> 8);
 			assert_int_equal(be32toh(cqe->byte_cnt), 100);
-			datagram_check(rig, &rig->queue[q].rx.front, here, seen);
+			datagram_check(rig, &rig->queue[q], here, seen);
 			here++;
 		}
 		assert_true(here > 0);
@@ -266,7 +272,7 @@ static uint32_t reset(struct own_queue *queue)
 
 	if (own_rx_halt(&queue->rx, &error) < 0)
 		fail_msg("%s", error.text);
-	assert_int_equal(*queue->rx.front.record, 0);
+	assert_int_equal(own_record(queue), 0);
 	drained = own_drain(queue);
 	queue->next = 0;
 	queue->posted = 0;
@@ -354,167 +360,54 @@ static void key_is_revoked(void **state)
 	error_is(queue, MLX5_CQE_SYNDROME_LOCAL_PROT_ERR, SLOTS - 1);
 }
 
-/* ---- what is refused ---- */
-
-static uint32_t objects(void)
+/* The model's own: a card that does not keep to what it should shows. */
+static void planted_defects_show(void **state)
 {
-	const struct soft_device *device = &soft_devices[1];
-	uint32_t count = 0;
-
-	nic_lock();
-	for (uint32_t i = 0; i < SOFT_OBJECTS_MAX; i++)
-		count += (device->cqs[i] != NULL) + (device->rqs[i] != NULL);
-	for (uint32_t i = 0; i < SOFT_Q_COUNTERS; i++)
-		count += device->q_counters[i] != NULL;
-	nic_unlock();
-	return count;
-}
-
-/* Whatever step fails, it is told and nothing stays. */
-static void every_step_is_refused(void **state)
-{
-	static const struct {
-		const char *knob, *says;
-	} steps[] = {
-		{ "1.refuse_umem=1", "the memory of a receive queue" },
-		{ "1.refuse_umem=2", "the memory of a completion queue" },
-		{ "1.refuse_object=1", "refuses to make a completion queue" },
-		{ "1.refuse_object=2", "refuses to make a queue counter" },
-		{ "1.refuse_object=3", "refuses to make a receive queue" },
-	};
 	struct own_rig *rig = *state;
-	const uint32_t before = objects();
-	struct gdrcap_error error;
+	struct own_queue *queue = &rig->queue[0];
+	const struct mlx5_cqe64 *cqe;
+	uint64_t first;
 
-	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-		memset(&error, 0, sizeof(error));
-		own_rig_faults("refuse_umem=off,refuse_object=off");
-		own_rig_faults(steps[i].knob);
-		assert_true(own_rig_queue(rig, 0, SLOTS, SMALL_SHIFT, &error) < 0);
-		if (!strstr(error.text, steps[i].says) || !strstr(error.text, OWN_RECEIVER))
-			fail_msg("%s", error.text);
-		if (strstr(steps[i].knob, "object"))
-			assert_non_null(strstr(error.text, "syndrome 0x50f7"));
-		assert_int_equal(objects(), before);
-		assert_null(rig->queue[0].rx.config.card);
+	own_rig_queues(rig, 1, SLOTS, SMALL_SHIFT);
+	own_rig_faults("1.torn=1,1.torn_us=1000000");
+	own_rig_send(rig, 1, 100, 100);
+	/* Not own_next(): the card stands between the two halves. */
+	while ((cqe = own_look(queue)) == NULL)
+		;
+	assert_int_not_equal(be32toh(cqe->byte_cnt), 100);
+	nic_settle();
+	if (!queue->far)
+		assert_int_equal(be32toh(cqe->byte_cnt), 100);
+	queue->next++;
+	/* The record ends the card's room no more: slots in use are written, and nobody counts it. */
+	own_rig_faults("1.ignore_records=1");
+	first = rig->number;
+	own_rig_send(rig, SLOTS + 10, 100, 100);
+	for (uint32_t i = 0; i < SLOTS + 10; i++) {
+		cqe = own_next(queue);
+		assert_non_null(cqe);
+		if (i >= 10)
+			assert_int_equal(own_frame_check(rig, queue, cqe), first + i);
+		else
+			queue->next++;
 	}
-	own_rig_faults("refuse_umem=off,refuse_object=off");
-	assert_int_equal(own_rig_queue(rig, 0, SLOTS, SMALL_SHIFT, &error), 0);
-}
-
-static void sizes_are_refused(void **state)
-{
-	const uint32_t slots[] = { 0, 3, 65536 };
-	struct own_rig *rig = *state;
-	struct gdrcap_error error;
-
-	for (size_t i = 0; i < 3; i++) {
-		assert_int_equal(own_rig_queue(rig, 0, slots[i], SMALL_SHIFT, &error), -EINVAL);
-		assert_non_null(strstr(error.text, "power of two"));
-	}
-	/* A port of the driver's own context takes no rule to a queue of ours. */
-	assert_int_equal(own_rig_queue(rig, 0, SLOTS, SMALL_SHIFT, &error), 0);
-	assert_int_equal(own_rx_destroy(&rig->queue[0].rx, &error), 0);
-	rig->port[1].id = rig->port[0].id;
-	assert_int_equal(own_rig_queue(rig, 0, SLOTS, SMALL_SHIFT, &error), -ENOTSUP);
-	rig->port[1].id = 1;
-	assert_non_null(strstr(error.text, "leave the queues to the driver"));
-}
-
-static void arguments_are_refused(void **state)
-{
-	static const char *const wrong[][2] = {
-		{ ",cmd_fd=7", "cmd_fd is refused" },
-		{ ",pd_handle=1", "pd_handle is refused" },
-		{ ",dv_flow_en=0", "dv_flow_en=0 is refused" },
-		{ ",dv_flow_en=2", "dv_flow_en=2 is refused" },
-	};
-	struct own_rig *rig = *state;
-	struct gdrcap_error error;
-	char port[64], out[128];
-
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		snprintf(port, sizeof(port), OWN_RECEIVER "%s", wrong[i][0]);
-		assert_int_equal(devx_devargs(&rig->card, port, out, sizeof(out), &error), -EINVAL);
-		if (!strstr(error.text, wrong[i][1]))
-			fail_msg("%s", error.text);
-	}
-	assert_int_equal(devx_devargs(&rig->card, OWN_RECEIVER, out, 20, &error), -ENAMETOOLONG);
-	assert_int_equal(
-		devx_devargs(&rig->card, OWN_RECEIVER ",dv_flow_en=0x1", out, sizeof(out), &error),
-		0);
-	devx_probed(&rig->card, false);
-}
-
-static uint32_t descriptors(void)
-{
-	DIR *folder = opendir("/proc/self/fd");
-	uint32_t count = 0;
-
-	assert_non_null(folder);
-	while (readdir(folder))
-		count++;
-	closedir(folder);
-	return count;
-}
-
-/* What a driver was not handed, or did not want, is closed. */
-static void descriptors_are_closed(void **state)
-{
-	const uint32_t before = descriptors();
-	struct connectx_card found;
-	struct devx_card card;
-	struct gdrcap_error error = { 0 };
-	struct port port;
-	char out[128];
-
-	assert_int_equal(connectx_find(&found, "0000:aa:00.3", NULL, &error), 0);
-	for (uint32_t i = 0; i < 3; i++) {
-		if (devx_open(&card, &found, "mlx5_3", &error) < 0)
-			fail_msg("%s", error.text);
-		assert_int_equal(
-			devx_devargs(&card, "0000:aa:00.3,nonsense=1", out, sizeof(out), &error),
-			0);
-		/* The driver closes it, EAL never asks the driver, nobody tries. */
-		if (i == 0)
-			assert_true(port_open(&port, out, "mlx5_3", &error) < 0);
-		if (i < 2)
-			devx_probed(&card, false);
-		devx_close(&card);
-		assert_null(card.context);
-		assert_int_equal(descriptors(), before);
-	}
-	devx_close(&card);
-}
-
-static void no_such_device(void **state)
-{
-	struct connectx_card found = { .rdma = "mlx5_77" };
-	struct gdrcap_error error = { 0 };
-	struct devx_card card;
-
-	assert_int_equal(devx_open(&card, &found, "mlx5_77", &error), -ENODEV);
-	assert_non_null(strstr(error.text, "mlx5_ib"));
-}
-
-/* A card, or firmware, that takes no commands. */
-static void verbs_device_is_refused(void **state)
-{
-	struct gdrcap_error error = { 0 };
-	struct connectx_card found;
-	struct devx_card card;
-
-	assert_int_equal(connectx_find(&found, OWN_RECEIVER, NULL, &error), 0);
-	assert_int_equal(devx_open(&card, &found, OWN_RECEIVER, &error), -ENOTSUP);
-	if (!strstr(error.text, "DevX") || !strstr(error.text, "leave the queues to the driver"))
-		fail_msg("%s", error.text);
-	assert_null(card.context);
+	assert_int_equal(out_of_buffer(queue), 0);
 }
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest verbs[] = {
-		cmocka_unit_test(verbs_device_is_refused),
+	/* Those of which something lies in the GPU. */
+	const struct CMUnitTest cuda[] = {
+		cmocka_unit_test_teardown(frames_of_all_lengths, own_rig_reset),
+		cmocka_unit_test_teardown(counter_wraps, own_rig_reset),
+		cmocka_unit_test_teardown(record_in_host_memory, own_rig_reset),
+		cmocka_unit_test_teardown(room_ends, own_rig_reset),
+		cmocka_unit_test_teardown(frame_longer_than_a_slot, own_rig_reset),
+		cmocka_unit_test_teardown(rules_spread_over_queues, own_rig_reset),
+		cmocka_unit_test_teardown(error_and_reset, own_rig_reset),
+		cmocka_unit_test_teardown(reset_without_error, own_rig_reset),
+		cmocka_unit_test_teardown(key_is_revoked, own_rig_reset),
+		cmocka_unit_test_teardown(planted_defects_show, own_rig_reset),
 	};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(frames_of_all_lengths, own_rig_reset),
@@ -527,15 +420,16 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(error_and_reset, own_rig_reset),
 		cmocka_unit_test_teardown(reset_without_error, own_rig_reset),
 		cmocka_unit_test_teardown(key_is_revoked, own_rig_reset),
-		cmocka_unit_test_teardown(every_step_is_refused, own_rig_reset),
-		cmocka_unit_test_teardown(sizes_are_refused, own_rig_reset),
-		cmocka_unit_test_teardown(arguments_are_refused, own_rig_reset),
-		cmocka_unit_test_teardown(descriptors_are_closed, own_rig_reset),
-		cmocka_unit_test(no_such_device),
+		cmocka_unit_test_teardown(planted_defects_show, own_rig_reset),
 	};
 
 	own_rig_init(argc, argv);
-	if (argc > 1 && strcmp(argv[1], "verbs") == 0)
-		return cmocka_run_group_tests(verbs, NULL, NULL);
+	if (argc > 1 && strcmp(argv[1], "cuda") == 0) {
+		if (!own_rig_cuda()) {
+			printf("no GPU\n");
+			return SKIP;
+		}
+		return cmocka_run_group_tests(cuda, own_rig_setup, own_rig_teardown);
+	}
 	return cmocka_run_group_tests(tests, own_rig_setup, own_rig_teardown);
 }
