@@ -103,7 +103,6 @@ enum prm_opcode {
 #define PRM_CQC_LOG_SIZE PRM_FIELD(99, 5)
 #define PRM_CQC_UAR PRM_FIELD(104, 24)
 #define PRM_CQC_EQN PRM_FIELD(184, 8)
-#define PRM_CQC_LOG_PAGE PRM_FIELD(195, 5) /* from 4 KiB on */
 #define PRM_CQC_RECORD_OFFSET 448u
 
 /* ---- Q counter ---- */
@@ -123,7 +122,6 @@ enum prm_opcode {
 #define PRM_WQ_UAR PRM_FIELD(104, 24)
 #define PRM_WQ_RECORD_OFFSET 128u
 #define PRM_WQ_LOG_STRIDE PRM_FIELD(268, 4)
-#define PRM_WQ_LOG_PAGE PRM_FIELD(275, 5) /* from 4 KiB on */
 #define PRM_WQ_LOG_SIZE PRM_FIELD(283, 5)
 #define PRM_WQ_RECORD_VALID PRM_FIELD(288, 1)
 #define PRM_WQ_UMEM_VALID PRM_FIELD(289, 1)

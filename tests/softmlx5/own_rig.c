@@ -134,6 +134,7 @@ int own_rig_teardown(void **state)
 		port_close(&rig->port[i]);
 	}
 	devx_close(&rig->card);
+	rte_mempool_free(rig->pool);
 	if (rig->cuda)
 		free(rig->slots.host);
 	free(rig);

@@ -409,6 +409,11 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(key_is_revoked, own_rig_reset),
 		cmocka_unit_test_teardown(planted_defects_show, own_rig_reset),
 	};
+	/* A port that was closed is opened once more, with another context. */
+	const struct CMUnitTest again[] = {
+		cmocka_unit_test_teardown(frames_of_all_lengths, own_rig_reset),
+		cmocka_unit_test_teardown(rules_spread_over_queues, own_rig_reset),
+	};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(frames_of_all_lengths, own_rig_reset),
 		cmocka_unit_test_teardown(counter_wraps, own_rig_reset),
@@ -431,5 +436,6 @@ int main(int argc, char **argv)
 		}
 		return cmocka_run_group_tests(cuda, own_rig_setup, own_rig_teardown);
 	}
-	return cmocka_run_group_tests(tests, own_rig_setup, own_rig_teardown);
+	return cmocka_run_group_tests(tests, own_rig_setup, own_rig_teardown) +
+	       cmocka_run_group_tests(again, own_rig_setup, own_rig_teardown);
 }
