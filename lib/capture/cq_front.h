@@ -59,7 +59,8 @@
  * load-acquires, of the front before its next access, of control before it resets the queue or frees
  * its memory. Without it the front reads a queue that is being reset, or memory that is gone.
  *
- * tests/unit/test_front_litmus.c plays them between CPU threads.
+ * tests/unit/front_play.h plays them between CPU threads; tests/unit/test_front_mutants.py shows that each is
+ * needed.
  */
 #ifndef GDRCAP_CQ_FRONT_H
 #define GDRCAP_CQ_FRONT_H
@@ -272,6 +273,61 @@ static inline void cq_record_store(uint32_t *record, uint32_t posted)
 	__asm__ volatile("dmb osh" ::: "memory");
 #endif
 	__atomic_store_n(record, cq_record(posted), __ATOMIC_RELEASE);
+}
+
+/* What completion `index` is, looked at by a CPU. */
+static inline enum cq_kind cq_kind_at(const struct cq_front_queue *queue, uint64_t index,
+				      uint32_t next)
+{
+	const uint8_t *cqe = queue->cq + cq_at(index, queue->cq_entries);
+	const uint32_t tail = cq_tail_acquire(cqe);
+	enum cq_kind kind;
+
+	/* The rest of one that is not there may be being written. */
+	if (!cq_tail_is_new(tail, index, queue->cq_entries))
+		return CQ_NONE;
+	kind = cq_kind_of(tail, index, queue->cq_entries, next,
+			  __atomic_load_n(cqe + CQ_SYNDROME_AT, __ATOMIC_RELAXED));
+	if (kind == CQ_FRAME &&
+	    !cq_length_fits(cq_swap32(cq_load32(cqe + CQ_LENGTH_AT)), queue->slot_bytes))
+		return CQ_LENGTH;
+	return kind;
+}
+
+/* Completions that are asked for ahead: the card wrote them, so each is in no core's cache. */
+#define CQ_PREFETCH 16u
+
+/*
+ * By a CPU: descriptors of the frames that are there from completion `index` and work entry `next` on,
+ * and their bytes. Returns how many, at most `most`, which does not reach past the queue's end.
+ */
+static inline __attribute__((always_inline)) uint32_t
+cq_take(const struct cq_front_queue *queue, uint64_t index, uint32_t next, uint32_t most,
+	struct frame_desc *desc, uint64_t *bytes)
+{
+	const uint32_t first_slot = queue->first_slot, slots = queue->slots;
+	const uint32_t slot_bytes = queue->slot_bytes;
+	const uint8_t *cqe = queue->cq + cq_at(index, queue->cq_entries);
+	uint64_t sum = 0;
+	uint32_t n = 0;
+
+	for (; n < most; n++, next++, cqe += CQ_BYTES) {
+		const uint32_t tail = cq_tail_acquire(cqe); /* ARRIVED */
+		uint32_t length;
+		uint64_t word;
+
+		if ((tail & CQ_TAIL_MASK) != cq_tail_frame(index, queue->cq_entries, next))
+			break;
+		__builtin_prefetch(cqe + (uint64_t)CQ_PREFETCH * CQ_BYTES);
+		length = cq_swap32(cq_load32(cqe + CQ_LENGTH_AT));
+		if (!cq_length_fits(length, slot_bytes))
+			break;
+		word = cq_desc(first_slot, slots, next, length);
+		__builtin_memcpy(&desc[n], &word, sizeof(word));
+		sum += length;
+	}
+	*bytes = sum;
+	return n;
 }
 
 #endif

@@ -10,6 +10,7 @@
 #include <rte_mbuf.h>
 
 #include "capture/mbuf_desc.h"
+#include "capture/rx_worker_steps.h"
 #include "memory/region.h"
 
 /* Frames whose mbufs are asked for ahead: over a software wire each comes from the sender's core, and
@@ -21,8 +22,6 @@
 
 /* What drivers that copy ask their pool for at once, memif's and AF_XDP's. */
 #define RX_DRIVER_BURST 32u
-
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 /*
  * A frame longer than a slot comes as a chain. Its first slot, where it is split that of its rest,
@@ -221,28 +220,6 @@ ALWAYS_INLINE unsigned int rx_receive(struct rx_worker *worker, const bool extra
 	return n;
 }
 
-/* `accounted`: the consumer is the built-in one, which never sleeps. */
-ALWAYS_INLINE void rx_publish(struct rx_worker *worker, const bool flush, const bool accounted)
-{
-	if (flush) {
-		/* Completion -> CPU -> flush -> PUBLISH: the running kernel must see what the NIC
-		 * wrote into GPU memory. Heads need none: the CPU sees the NIC's writes to host
-		 * memory before the completion, and its PUBLISH is what the kernel's TAKE
-		 * acquires. */
-		int ret = worker->config.flush(worker->config.flush_context);
-
-		if (unlikely(ret < 0))
-			atomic_store_explicit(&worker->flush_error, ret, memory_order_relaxed);
-	}
-	if (worker->ring.came)
-		worker->ring.came[worker->ring.burst & worker->ring.burst_mask] =
-			atomic_load_explicit(&worker->last_tsc, memory_order_relaxed);
-	ring_publish(&worker->ring);
-	if (!accounted)
-		ring_wake_look(&worker->ring.wake, worker->ring.burst);
-	counter_add(&worker->bursts, 1);
-}
-
 /*
  * Each mbuf is as a driver left it, or rx_describe_split(): one segment, one reference, external
  * buffer pinned to it. So it may go back raw, without the per-mbuf checks of
@@ -285,16 +262,11 @@ static bool rx_pool_is_empty(struct rte_mempool *pool)
 	return false;
 }
 
-/* A round that received nothing and gave nothing back, with most slots in flight: was it for want
- * of them? Time counts from one such round to the next. */
-static __attribute__((noinline, cold)) void rx_starve(struct rx_worker *worker, unsigned int idle)
+void rx_starved(struct rx_worker *worker, unsigned int idle)
 {
 	const bool goes_on = idle > 1 && idle == worker->starved_idle + 1;
 	const uint64_t now = rte_rdtsc();
 
-	if (!rx_must_wait(worker) && !rx_pool_is_empty(worker->config.pool) &&
-	    (!worker->split || !rx_pool_is_empty(worker->config.head_pool)))
-		return;
 	if (goes_on)
 		counter_add(&worker->starved_tsc, now - worker->starved_last);
 	else
@@ -303,6 +275,16 @@ static __attribute__((noinline, cold)) void rx_starve(struct rx_worker *worker, 
 	worker->starved_last = now;
 	worker->starved_frames = atomic_load_explicit(&worker->frames, memory_order_relaxed);
 	worker->starved_empty = atomic_load_explicit(&worker->empty, memory_order_relaxed);
+}
+
+/* A round that received nothing and gave nothing back, with most slots in flight: was it for want
+ * of them? */
+static __attribute__((noinline, cold)) void rx_starve(struct rx_worker *worker, unsigned int idle)
+{
+	if (!rx_must_wait(worker) && !rx_pool_is_empty(worker->config.pool) &&
+	    (!worker->split || !rx_pool_is_empty(worker->config.head_pool)))
+		return;
+	rx_starved(worker, idle);
 }
 
 /* Slots of bursts that are through go back to the pool, in bulk. Returns of how many frames. */
@@ -390,9 +372,7 @@ static __attribute__((noinline, cold)) bool rx_pause(struct rx_worker *worker)
 	return phase == RX_RUN;
 }
 
-/* Nothing was found. Where slots are short they are looked for, and what is not published waits for
- * its turn: then it stays awake. */
-static __attribute__((noinline, cold)) void rx_sleep(struct rx_worker *worker, unsigned int idle)
+void rx_sleep(struct rx_worker *worker, unsigned int idle)
 {
 	const struct rx_config *config = &worker->config;
 	const struct ring_producer *ring = &worker->ring;

@@ -16,6 +16,7 @@
 #include "capture/ring_producer.h"
 #include "port/port_sleep.h"
 
+struct cq_worker;
 struct rte_mempool;
 struct region;
 
@@ -72,6 +73,8 @@ struct rx_worker {
 	uint8_t *base, *head_base;
 	uint32_t slot_shift, head_shift;
 	bool split;
+	struct cq_worker *cq; /* of a queue of our own: its body is cq_worker_run(); NULL: the
+			       * port's driver receives */
 
 	/* Writer: this worker. Readers: anybody, relaxed. */
 	_Alignas(RING_LINE) _Atomic uint64_t frames;

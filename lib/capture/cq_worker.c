@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The receiving thread of a queue of our own: completions, descriptors, bursts, doorbell record. */
+#include "capture/cq_worker.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_cycles.h>
+
+#include "base/log.h"
+#include "capture/rx_worker_steps.h"
+#include "memory/region.h"
+
+/* Completions that a stopped front looks at in one round. */
+#define CQ_DISCARD 256u
+
+/* ---- slots ---- */
+
+/* Work entries that completed since the last reset. */
+ALWAYS_INLINE uint32_t cq_next(const struct cq_worker *cq, const struct ring_producer *ring)
+{
+	return ring->head - cq->base;
+}
+
+/* ... and those of which the slots are back. */
+ALWAYS_INLINE uint32_t cq_back(const struct cq_worker *cq, const struct ring_producer *ring)
+{
+	return ring->tail - cq->base;
+}
+
+/* REPOST, of every slot that is free. */
+ALWAYS_INLINE void cq_post(struct cq_worker *cq, const struct ring_producer *ring)
+{
+	cq->posted = cq->queue.slots + cq_back(cq, ring);
+	cq_record_store(cq->queue.record, cq->posted);
+	counter_add(&cq->reposts, 1);
+}
+
+ALWAYS_INLINE void cq_repost(struct cq_worker *cq, const struct ring_producer *ring)
+{
+	const uint32_t slots = cq->queue.slots;
+
+	if (cq_repost_due(slots + cq_back(cq, ring) - cq->posted, cq->posted - cq_next(cq, ring),
+			  slots) &&
+	    !cq->stopped)
+		cq_post(cq, ring);
+}
+
+/* Slots of bursts that are through are free. Returns of how many frames. */
+ALWAYS_INLINE unsigned int cq_reclaim(struct rx_worker *worker, const bool accounted)
+{
+	struct ring_producer *ring = &worker->ring;
+	uint64_t through = ring->reclaimed;
+	uint32_t end, n;
+
+	if (accounted) {
+		/* LEASE, and by way of the accountant FREE. Partner: the release store in
+		 * accountant_collect(). */
+		through = atomic_load_explicit(&ring->collected, memory_order_acquire);
+	} else {
+		/* FREE */
+		while (through != ring->burst && ring_is_done(ring, through))
+			through++;
+	}
+	if (through == ring->reclaimed)
+		return 0;
+	end = ring->end[(uint32_t)(through - 1) & ring->burst_mask];
+	n = end - ring->tail;
+	ring->tail = end;
+	ring->reclaimed = through;
+	/* After the slots are back; pairs with the acquire load in gdrcap_get_summary(). */
+	counter_add(&worker->back, n);
+	return n;
+}
+
+/* ---- what stops it ---- */
+
+ALWAYS_INLINE const uint8_t *cq_entry(const struct cq_worker *cq, uint64_t index)
+{
+	return cq->queue.cq + cq_at(index, cq->queue.cq_entries);
+}
+
+/* The next completion is there, and is no frame that may be believed. */
+static __attribute__((noinline, cold)) void cq_stop(struct rx_worker *worker, enum cq_kind kind)
+{
+	struct cq_worker *cq = worker->cq;
+	struct cq_fault *fault = &cq->fault;
+	const uint8_t *cqe = cq_entry(cq, cq->index);
+
+	for (uint32_t i = 0; i < CQ_BYTES; i++)
+		fault->cqe[i] = __atomic_load_n(&cqe[i], __ATOMIC_RELAXED);
+	fault->index = cq->index;
+	fault->next = cq_next(cq, &worker->ring);
+	fault->kind = kind;
+	cq->stopped = true;
+	counter_add(&cq->stops[kind], 1);
+	/* After what it says. Partner: the acquire load of control. */
+	atomic_store_explicit(&cq->state, CQ_STOPPED, memory_order_release);
+}
+
+/* Nothing is in the ring, so every slot is free: all are posted, from work entry 0 on. */
+static void cq_start_again(struct rx_worker *worker)
+{
+	struct cq_worker *cq = worker->cq;
+
+	cq->base = worker->ring.head;
+	cq->posts_anew = cq->stopped = false;
+	/* Before the card can bring anything that stops it again. */
+	atomic_store_explicit(&cq->state, CQ_RUNS, memory_order_release);
+	cq_post(cq, &worker->ring);
+}
+
+/* A stopped one counts completions. Returns how many. */
+static __attribute__((noinline, cold)) unsigned int cq_discard(struct rx_worker *worker)
+{
+	struct cq_worker *cq = worker->cq;
+	const struct ring_producer *ring = &worker->ring;
+	uint64_t frames = 0, flushed = 0;
+	unsigned int n = 0;
+
+	for (; n < CQ_DISCARD; n++, cq->index++) {
+		const enum cq_kind kind = cq_kind_at(&cq->queue, cq->index, cq_next(cq, ring));
+
+		if (kind == CQ_NONE)
+			break;
+		flushed += kind == CQ_FLUSHED;
+		frames += kind != CQ_FLUSHED && kind != CQ_ERROR;
+	}
+	counter_add(&cq->discarded, frames);
+	counter_add(&cq->flushed, flushed);
+	if (n)
+		return n;
+	/* The queue was empty: the end of a run waits for that. */
+	counter_add(&worker->empty, 1);
+	if (cq->posts_anew && ring->tail == ring->head)
+		cq_start_again(worker);
+	return 0;
+}
+
+/* ---- completions ---- */
+
+/* Of the frames from descriptor `at` on, whose completions begin at `cqe`: the poll's, or the card's. */
+static void cq_keep_times(struct rx_worker *worker, const uint8_t *cqe, uint32_t at, unsigned int n,
+			  uint64_t now)
+{
+	uint64_t *tsc = worker->ring.tsc;
+
+	for (unsigned int i = 0; i < n; i++) {
+		uint64_t time = now;
+
+		if (worker->config.times == RX_TIMES_CARD) {
+			memcpy(&time, cqe + i * CQ_BYTES + CQ_TIME_AT, sizeof(time));
+			time = cq_swap64(time);
+		}
+		tsc[at + i] = time;
+	}
+}
+
+/* At most as many as fit into the burst, the queue may have completed, and stand before its end. */
+ALWAYS_INLINE uint32_t cq_most(const struct cq_worker *cq, const struct ring_producer *ring)
+{
+	const uint32_t entries = cq->queue.cq_entries;
+	const uint32_t left = cq->posted - cq_next(cq, ring);
+	const uint32_t to_end = entries - (uint32_t)(cq->index & (entries - 1));
+
+	return RTE_MIN(RTE_MIN(ring_room(ring), left), to_end);
+}
+
+/* None was a frame: nothing is there, or something else. */
+static __attribute__((noinline)) void cq_look(struct rx_worker *worker)
+{
+	struct cq_worker *cq = worker->cq;
+	const struct ring_producer *ring = &worker->ring;
+	const bool posted = cq->posted != cq_next(cq, ring);
+	enum cq_kind kind = cq_kind_at(&cq->queue, cq->index, cq_next(cq, ring));
+
+	/* There is no work entry that it could be of. */
+	if (kind == CQ_FRAME && !posted)
+		kind = CQ_ORDER;
+	if (kind == CQ_NONE) {
+		if (posted)
+			counter_add(&worker->empty, 1);
+	} else if (kind != CQ_FRAME) { /* a frame came just now: with the next round */
+		cq_stop(worker, kind);
+	}
+}
+
+/* `extra`: times are kept. */
+ALWAYS_INLINE unsigned int cq_receive(struct rx_worker *worker, const bool extra)
+{
+	struct ring_producer *ring = &worker->ring;
+	struct cq_worker *cq = worker->cq;
+	const uint32_t most = cq_most(cq, ring);
+	uint64_t bytes, now;
+	unsigned int n;
+
+	if (unlikely(cq->stopped))
+		return cq_discard(worker);
+	n = cq_take(&cq->queue, cq->index, cq_next(cq, ring), most,
+		    &ring->desc[ring->head & ring->desc_mask], &bytes);
+	if (n == 0) {
+		if (ring_room(ring))
+			cq_look(worker);
+		return 0;
+	}
+	now = rte_rdtsc();
+	if (extra)
+		cq_keep_times(worker, cq_entry(cq, cq->index), ring->head & ring->desc_mask, n,
+			      now);
+	ring->head += n;
+	cq->index += n;
+	if (unlikely(atomic_load_explicit(&worker->first_tsc, memory_order_relaxed) == 0))
+		atomic_store_explicit(&worker->first_tsc, now, memory_order_relaxed);
+	atomic_store_explicit(&worker->last_tsc, now, memory_order_relaxed);
+	counter_add(&worker->frames, n);
+	counter_add(&worker->bytes, bytes);
+	return n;
+}
+
+/*
+ * True when the descriptors filled so far are to be published now: a full burst; or at once when the
+ * consumer has nothing; or when no more came, so that bursts grow with the rate. Later bursts wait while the
+ * ring has words for full ones only (ring_producer.h). ROOM: never more than the ring has words for.
+ */
+ALWAYS_INLINE bool cq_due(const struct ring_producer *ring, unsigned int came)
+{
+	if (ring_pending(ring) == 0 || !cq_room(ring->burst, ring->reclaimed, ring->burst_mask + 1))
+		return false;
+	if (ring_room(ring) == 0 || (ring->head & ring->desc_mask) == 0)
+		return true;
+	return ring->burst == ring->reclaimed ||
+	       (came == 0 && ring->burst - ring->reclaimed < RING_SMALL_BURSTS);
+}
+
+/* ---- the thread ---- */
+
+/* A round that found nothing. */
+ALWAYS_INLINE void cq_idle(struct rx_worker *worker, unsigned int idle, const bool accounted)
+{
+	struct ring_producer *ring = &worker->ring;
+	const struct cq_worker *cq = worker->cq;
+
+	counter_add(&worker->idle, 1);
+	if (unlikely(cq->posted == cq_next(cq, ring) && !cq->stopped))
+		rx_starved(worker, idle);
+	if (!accounted)
+		ring_wake_look(&ring->wake, ring->burst);
+	if (unlikely(worker->sleep.naps.most_us))
+		rx_sleep(worker, idle);
+	else
+		thread_idle(idle);
+}
+
+/* While the phase is RX_PAUSE. False when it is a later one than that. */
+static __attribute__((noinline, cold)) bool cq_pause(struct rx_worker *worker)
+{
+	struct cq_worker *cq = worker->cq;
+	unsigned int idle = 0, work;
+	int phase = atomic_load_explicit(&worker->phase, memory_order_relaxed);
+
+	if (phase != RX_PAUSE)
+		return phase == RX_RUN;
+	/* PHASE: after the last access to completions and record. Partner: the acquire load of who
+	 * waits for it. */
+	atomic_store_explicit(&worker->paused, 1, memory_order_release);
+	/* PHASE: before the next one. Partner: the release store of who has done with the queue. */
+	while ((phase = atomic_load_explicit(&worker->phase, memory_order_acquire)) == RX_PAUSE) {
+		if (cq_due(&worker->ring, 0))
+			rx_publish(worker, worker->config.flush != NULL, worker->config.accounted);
+		work = cq_reclaim(worker, worker->config.accounted);
+		idle = work ? 0 : idle + 1;
+		if (idle) {
+			counter_add(&worker->idle, 1);
+			ring_wake_look(&worker->ring.wake, worker->ring.burst);
+			thread_idle(idle);
+		}
+	}
+	if (atomic_load_explicit(&cq->reset, memory_order_relaxed)) {
+		atomic_store_explicit(&cq->reset, 0, memory_order_relaxed);
+		cq->stopped = cq->posts_anew = true;
+	}
+	atomic_store_explicit(&worker->paused, 0, memory_order_release);
+	return phase == RX_RUN;
+}
+
+ALWAYS_INLINE void cq_loop(struct rx_worker *worker, const bool flush, const bool accounted,
+			   const bool extra)
+{
+	struct ring_producer *ring = &worker->ring;
+	unsigned int idle = 0, came, back;
+
+	do {
+		while (atomic_load_explicit(&worker->phase, memory_order_relaxed) == RX_RUN) {
+			came = cq_receive(worker, extra);
+			if (cq_due(ring, came))
+				rx_publish(worker, flush, accounted);
+			back = cq_reclaim(worker, accounted);
+			cq_repost(worker->cq, ring);
+			idle = came | back ? 0 : idle + 1;
+			if (idle)
+				cq_idle(worker, idle, accounted);
+		}
+	} while (cq_pause(worker));
+	if (ring_pending(ring))
+		rx_publish(worker, flush, accounted);
+	ring_end(ring);
+	while (ring->reclaimed != ring->burst &&
+	       atomic_load_explicit(&worker->phase, memory_order_relaxed) != RX_ABANDON)
+		if (cq_reclaim(worker, accounted) == 0) {
+			counter_add(&worker->idle, 1);
+			thread_idle(IDLE_YIELDS + 1);
+		}
+}
+
+/* Eight loops from the one above, each without the questions whose answer is known at the start. */
+#define CQ_LOOP(name, flush, accounted, extra)                                                     \
+	static void cq_loop_##name(struct rx_worker *worker)                                       \
+	{                                                                                          \
+		cq_loop(worker, flush, accounted, extra);                                          \
+	}
+
+CQ_LOOP(plain, false, false, false)
+CQ_LOOP(flush, true, false, false)
+CQ_LOOP(accounted, false, true, false)
+CQ_LOOP(accounted_flush, true, true, false)
+CQ_LOOP(extra, false, false, true)
+CQ_LOOP(extra_flush, true, false, true)
+CQ_LOOP(extra_accounted, false, true, true)
+CQ_LOOP(extra_accounted_flush, true, true, true)
+
+void cq_worker_run(void *arg)
+{
+	static void (*const loops[2][2][2])(struct rx_worker * worker) = {
+		{ { cq_loop_plain, cq_loop_flush },
+		  { cq_loop_accounted, cq_loop_accounted_flush } },
+		{ { cq_loop_extra, cq_loop_extra_flush },
+		  { cq_loop_extra_accounted, cq_loop_extra_accounted_flush } },
+	};
+	struct rx_worker *worker = arg;
+
+	loops[worker->ring.tsc != NULL][worker->config.accounted][worker->config.flush != NULL](
+		worker);
+}
+
+/* ---- control ---- */
+
+void cq_worker_was_reset(struct cq_worker *cq)
+{
+	atomic_store_explicit(&cq->reset, 1, memory_order_relaxed);
+}
+
+static bool is_power(uint32_t n)
+{
+	return n && (n & (n - 1)) == 0;
+}
+
+int cq_worker_create(struct cq_worker *cq, struct rx_worker *worker,
+		     const struct cq_front_queue *queue, struct gdrcap_error *error)
+{
+	const struct region *region = worker->config.region;
+
+	if (!is_power(queue->slots) || queue->slots > CQ_FRONT_SLOTS_MAX ||
+	    !is_power(queue->cq_entries) || queue->cq_entries < 2 * queue->slots)
+		return error_set(error, -EINVAL,
+				 "a receive queue of %u slots and %u completions: both are powers "
+				 "of two, %u slots at most and twice as many completions at least",
+				 queue->slots, queue->cq_entries, CQ_FRONT_SLOTS_MAX);
+	if (queue->slot_bytes > UINT16_MAX || queue->slot_bytes > 1u << region->slot_shift ||
+	    (uint64_t)queue->first_slot + queue->slots > region->slots ||
+	    queue->slots > worker->ring.desc_mask + 1 || worker->split)
+		return error_set(error, -EINVAL,
+				 "a receive queue of %u slots of %u bytes from slot %u on does not "
+				 "fit a region of %u slots of %u, or frames are to be split",
+				 queue->slots, queue->slot_bytes, queue->first_slot, region->slots,
+				 1u << region->slot_shift);
+	memset(cq, 0, sizeof(*cq));
+	cq->queue = *queue;
+	cq->base = worker->ring.head;
+	worker->cq = cq;
+	cq_post(cq, &worker->ring);
+	return 0;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A completion queue written by a broken card: no descriptor reaches out of the queue's slots, frames
+ * come in the order of their work entries, and what is not taken is of a kind that says why.
+ */
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/cq_front.h"
+
+#define MOST 64u
+#define HEADER 8u
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* What was taken is exactly what is a frame in order, one by one. */
+static void look(const struct cq_front_queue *queue, uint64_t index, uint32_t next, uint32_t most,
+		 const struct frame_desc *desc, uint32_t n, uint64_t bytes)
+{
+	assert(n <= most);
+	for (uint32_t i = 0; i < n; i++) {
+		assert(desc[i].slot == queue->first_slot + (next + i) % queue->slots);
+		assert(desc[i].len >= 1 && desc[i].len <= queue->slot_bytes);
+		assert(desc[i].offset == 0);
+		assert(cq_kind_at(queue, index + i, next + i) == CQ_FRAME);
+		bytes -= desc[i].len;
+	}
+	assert(bytes == 0);
+	if (n < most)
+		assert(cq_kind_at(queue, index + n, next + n) != CQ_FRAME);
+	assert((uint32_t)cq_kind_at(queue, index + n, next + n) < CQ_KINDS);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct cq_front_queue queue = { .first_slot = 7 };
+	struct frame_desc desc[MOST];
+	uint64_t index, bytes;
+	uint32_t next, length;
+	uint8_t *cq;
+
+	if (size < HEADER)
+		return 0;
+	queue.slots = 1u << (1 + data[0] % 6);
+	queue.cq_entries = queue.slots << (1 + data[1] % 2);
+	queue.slot_bytes = 1 + (data[2] | (uint32_t)data[3] << 8) % UINT16_MAX;
+	index = (uint64_t)data[4] * queue.cq_entries + data[5] % queue.cq_entries;
+	next = data[6] | (uint32_t)data[7] << 8;
+	/* of its own size: the address sanitizer looks */
+	length = queue.cq_entries * CQ_BYTES;
+	cq = aligned_alloc(CQ_BYTES, length);
+	if (!cq)
+		return 0;
+	memset(cq, 0xf1, length);
+	memcpy(cq, data + HEADER, size - HEADER < length ? size - HEADER : length);
+	queue.cq = cq;
+	for (uint32_t round = 0; round < 8; round++) {
+		const uint32_t to_end = queue.cq_entries - index % queue.cq_entries;
+		const uint32_t most = to_end < MOST ? to_end : MOST;
+		const uint32_t n = cq_take(&queue, index, next, most, desc, &bytes);
+
+		look(&queue, index, next, most, desc, n, bytes);
+		/* Past what stopped it, as after a reset. */
+		index += n + 1;
+		next = round & 1 ? 0 : next + n;
+	}
+	free(cq);
+	return 0;
+}

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Each barrier and each check of a front is needed: without it a test fails.
+
+usage: test_front_mutants.py ROOT BUILD COMPILER...
+
+Builds tests/unit/test_cq_worker.c and test_cq_front.c with the front's sources and the thread sanitizer:
+once as they are, which passes, and once with each of these changes, which does not. BUILD: where
+compile_commands.json says how the library is built.
+"""
+import concurrent.futures
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+FRONT = "lib/capture/cq_front.h"
+WORKER = "lib/capture/cq_worker.c"
+RING = "lib/capture/burst_ring.h"
+FILES = (FRONT, WORKER, RING, "lib/capture/cq_worker.h", "lib/capture/ring_producer.h",
+         "lib/capture/rx_worker_steps.h", "lib/capture/rx_worker.h", "tests/unit/front_play.h",
+         "tests/unit/front_stubs.c", "tests/unit/nap.h", "tests/unit/test_cq_front.c",
+         "tests/unit/test_cq_worker.c")
+PROGRAMS = {"cq_front": ["tests/unit/test_cq_front.c"],
+            "cq_worker": ["tests/unit/test_cq_worker.c", "tests/unit/front_stubs.c", WORKER]}
+MUTANTS = {
+    "ARRIVED: a completion's last word is loaded relaxed": (
+        FRONT, "(const void *)(cqe + CQ_TAIL_AT),\n\t\t\t\t\t      __ATOMIC_ACQUIRE",
+        "(const void *)(cqe + CQ_TAIL_AT),\n\t\t\t\t\t      __ATOMIC_RELAXED"),
+    "PUBLISH: the ready word is stored relaxed": (
+        RING, "__atomic_store_n(&ready->word, word, __ATOMIC_RELEASE)",
+        "__atomic_store_n(&ready->word, word, __ATOMIC_RELAXED)"),
+    "FREE: the done word is loaded relaxed": (
+        RING, "__atomic_load_n(&result->done, __ATOMIC_ACQUIRE)",
+        "__atomic_load_n(&result->done, __ATOMIC_RELAXED)"),
+    "LEASE: `collected` is loaded relaxed": (
+        WORKER, "&ring->collected, memory_order_acquire", "&ring->collected, memory_order_relaxed"),
+    "LEASE is not asked for": (WORKER, "if (accounted) {", "if (0) {"),
+    "REPOST: the record is stored relaxed": (
+        FRONT, "cq_record(posted), __ATOMIC_RELEASE", "cq_record(posted), __ATOMIC_RELAXED"),
+    "REPOST before FREE": (WORKER, "cq->queue.slots + cq_back(cq, ring);",
+                           "cq->queue.slots + cq_next(cq, ring);"),
+    "ROOM is not asked for": (FRONT, "return burst - collected < bursts;", "return 1;"),
+    "ROOM: one burst too many": (FRONT, "burst - collected < bursts;", "burst - collected <= bursts;"),
+    "PHASE: the pause is stored relaxed": (
+        WORKER, "&worker->paused, 1, memory_order_release", "&worker->paused, 1, memory_order_relaxed"),
+    "PHASE: the phase is loaded relaxed": (
+        WORKER, "&worker->phase, memory_order_acquire", "&worker->phase, memory_order_relaxed"),
+    "the stop's reason comes after it": (
+        WORKER, "&cq->state, CQ_STOPPED, memory_order_release", "&cq->state, CQ_STOPPED, memory_order_relaxed"),
+    "the record is not byte-swapped": (FRONT, "return cq_swap32(posted & 0xffff);", "return posted & 0xffff;"),
+    "the record has more than 16 bits": (FRONT, "cq_swap32(posted & 0xffff)", "cq_swap32(posted)"),
+    "the completion queue is half as long": (
+        FRONT, "return (index & (cq_entries - 1)) * CQ_BYTES;",
+        "return (index & (cq_entries / 2 - 1)) * CQ_BYTES;"),
+    "the owner is inverted": (FRONT, "return (index & cq_entries) != 0;", "return (index & cq_entries) == 0;"),
+    "the owner is not looked at": (FRONT, "#define CQ_TAIL_MASK 0xfd00ffffu", "#define CQ_TAIL_MASK 0xfc00ffffu"),
+    "any order is believed": (FRONT, "#define CQ_TAIL_MASK 0xfd00ffffu", "#define CQ_TAIL_MASK 0xfd000000u"),
+    "any length is believed": (FRONT, "return length - 1 < slot_bytes;", "return 1;"),
+    "more than was posted is believed": (
+        WORKER, "RTE_MIN(RTE_MIN(ring_room(ring), left), to_end)", "RTE_MIN(ring_room(ring), to_end)"),
+    "the queue's end is passed over": (
+        WORKER, "RTE_MIN(RTE_MIN(ring_room(ring), left), to_end)", "RTE_MIN(ring_room(ring), left)"),
+    "slots are posted anew before all are back": (
+        WORKER, "cq->posts_anew && ring->tail == ring->head", "cq->posts_anew"),
+    "old completions stay for the queue that was reset": (
+        WORKER, "\tif (n)\n\t\treturn n;\n", ""),
+    "work entries go on where the reset found them": (WORKER, "cq->base = worker->ring.head;\n\tcq->posts",
+                                                      "cq->posts"),
+    "a stopped front posts": (WORKER, " &&\n\t    !cq->stopped)", ")"),
+    "a burst waits although the consumer has nothing": (
+        WORKER, "return ring->burst == ring->reclaimed ||\n\t       (came == 0 &&",
+        "return (came == 1 &&"),
+}
+
+
+def flags_of(build):
+    """How the library's own file is compiled, but for what it is compiled to."""
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        if entry["file"].endswith(WORKER) and "core" in entry["output"]:
+            break
+    else:
+        raise SystemExit("compile_commands.json has no " + WORKER)
+    words, flags = shlex.split(entry["command"]), []
+    at = pathlib.Path(entry["directory"])
+    for i, word in enumerate(words):
+        if word in ("-isystem", "-include"):
+            flags += [word, words[i + 1]]
+        elif word.startswith("-I"):
+            flags.append("-I" + str((at / word[2:]).resolve()))
+        elif word.startswith(("-isystem", "-D", "-march")):
+            flags.append(word)
+    return flags
+
+
+def build_and_run(root, compiler, flags, folder, mutant):
+    for name in FILES:
+        to = folder / name
+        to.parent.mkdir(parents=True, exist_ok=True)
+        text = (root / name).read_text()
+        if mutant and mutant[0] == name:
+            assert text.count(mutant[1]) == 1, "no longer there, or twice: " + mutant[1]
+            text = text.replace(mutant[1], mutant[2])
+        to.write_text(text)
+    status, told = 0, ""
+    for name, sources in PROGRAMS.items():
+        program = folder / name
+        subprocess.run([*compiler, "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-g", "-fsanitize=thread",
+                        "-Wno-unused-parameter", "-I", folder / "lib", *flags,
+                        *[folder / source for source in sources], "-lcmocka", "-pthread", "-o", program],
+                       check=True)
+        # A mutant may wait for what never comes.
+        command = ["timeout", "60" if mutant else "600", program, "4000"]
+        done = subprocess.run(command, env={**os.environ, "TSAN_OPTIONS": "halt_on_error=1"},
+                              capture_output=True, text=True, check=False)
+        status |= done.returncode
+        told += done.stdout + done.stderr
+        if status:
+            break
+    return status, told
+
+
+def main(root, build, *compiler):
+    root, build = pathlib.Path(root), pathlib.Path(build)
+    flags = flags_of(build)
+    with tempfile.TemporaryDirectory() as scratch:
+        scratch = pathlib.Path(scratch)
+        probe = scratch / "probe.c"
+        probe.write_text("int main(void) { return 0; }\n")
+        if subprocess.run([*compiler, "-fsanitize=thread", probe, "-o", scratch / "probe"],
+                          capture_output=True, check=False).returncode or \
+                subprocess.run([scratch / "probe"], capture_output=True, check=False).returncode:
+            print("no thread sanitizer for", *compiler)
+            return 77
+        status, text = build_and_run(root, compiler, flags, scratch / "right", None)
+        if status:
+            print("FAIL: the unchanged program fails:", text)
+            return 1
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            found = list(pool.map(lambda i: build_and_run(
+                root, compiler, flags, scratch / str(i), list(MUTANTS.values())[i])[0],
+                range(len(MUTANTS))))
+        shutil.rmtree(scratch / "right")
+    for name, status in zip(MUTANTS, found):
+        print("%s: %s" % ("found" if status else "NOT FOUND", name))
+    return 0 if all(found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
