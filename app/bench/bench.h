@@ -79,6 +79,7 @@ extern const struct bench_stage bench_memory_read; /* limit_memory.c: host memor
 extern const struct bench_stage bench_gpu_memory, bench_copy, bench_zero_copy, bench_round_trip;
 extern const struct bench_stage bench_mempool, bench_ring;	 /* stage_ring.c */
 extern const struct bench_stage bench_rx_burst, bench_rx_worker; /* stage_rx.c */
+extern const struct bench_stage bench_front;	   /* stage_front.c: an own queue's, by a CPU */
 extern const struct bench_stage bench_consumer;	   /* stage_consumer.c: frames resident */
 extern const struct bench_stage bench_latency;	   /* stage_latency.c */
 extern const struct bench_stage bench_sender;	   /* stage_sender.c */

@@ -158,6 +158,24 @@ static void rx_worker(void **state)
 	assert_string_equal(bench_rx_worker.about.limit, bench_rx_burst.about.id);
 }
 
+/* Bursts are as long as the card was fast. */
+static void front(void **state)
+{
+	const uint32_t count = points_of(&bench_front);
+	struct bench_sample sample;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct gdrcap_bench_point *point = &scene.points[i];
+
+		assert_in_range(bench_front.cores(&scene.bench, point), 1, scene.bench.cpu_count);
+		measure(&bench_front, point, RUN_MS, &sample);
+		assert_true(sample.frames > 0);
+		assert_true(fabs(sample.mpps * sample.value - 1e3) < 1e-3);
+		assert_int_equal(strstr(sample.note, "frames a burst") != NULL, point->blocks != 0);
+	}
+	assert_nothing_left();
+}
+
 /* The limit is that of the same burst and source. */
 static void limit_is_alike(void **state)
 {
@@ -301,17 +319,12 @@ static void cores_of_stages(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(core_speed),
-		cmocka_unit_test(cores_of_stages),
-		cmocka_unit_test(rx_burst),
-		cmocka_unit_test(mempool),
-		cmocka_unit_test(ring),
-		cmocka_unit_test(rx_worker),
-		cmocka_unit_test(limit_is_alike),
-		cmocka_unit_test(quick_is_less),
-		cmocka_unit_test(one_core),
-		cmocka_unit_test(memory_read),
-		cmocka_unit_test(memory_is_bounded),
+		cmocka_unit_test(core_speed),	 cmocka_unit_test(cores_of_stages),
+		cmocka_unit_test(rx_burst),	 cmocka_unit_test(mempool),
+		cmocka_unit_test(ring),		 cmocka_unit_test(rx_worker),
+		cmocka_unit_test(front),	 cmocka_unit_test(limit_is_alike),
+		cmocka_unit_test(quick_is_less), cmocka_unit_test(one_core),
+		cmocka_unit_test(memory_read),	 cmocka_unit_test(memory_is_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, open_all, NULL);
