@@ -350,6 +350,21 @@ void cq_worker_was_reset(struct cq_worker *cq)
 	atomic_store_explicit(&cq->reset, 1, memory_order_relaxed);
 }
 
+bool cq_worker_take(struct cq_worker *cq, const struct rx_worker *worker, struct frame_desc *desc)
+{
+	const struct ring_producer *ring = &worker->ring;
+	const uint32_t next = cq_next(cq, ring);
+	uint64_t bytes;
+
+	if (cq->stopped || cq->posted == next ||
+	    cq_take(&cq->queue, cq->index, next, 1, desc, &bytes) == 0)
+		return false;
+	cq->index++;
+	/* No descriptor goes with the work entry. */
+	cq->base--;
+	return true;
+}
+
 static bool is_power(uint32_t n)
 {
 	return n && (n & (n - 1)) == 0;

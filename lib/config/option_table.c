@@ -50,6 +50,7 @@
 static const char *const consumer_names[] = { "validate", "host", "gpu", NULL };
 static const char *const gpu_names[] = { "auto", "host", NULL };
 static const char *const memory_names[] = { "auto", "device", "pinned", "host", NULL };
+static const char *const rx_by_names[] = { "driver", "cpu", "gpu", NULL };
 static const char *const flush_names[] = { "auto", "host", "none", NULL };
 _Static_assert(FRAME_ETHERNET == 0 && FRAME_IPV4_UDP == 1 && FRAME_CUSTOM == 2, "format_names");
 static const char *const clock_names[] = { "auto", "cpu", "card", NULL };
@@ -89,6 +90,10 @@ static const struct option_row rows[] = {
 	{ SINGLE(PORTS, ALL, "descriptors", "descriptors", "NUMBER",
 		 "Descriptors of each receive and send ring, 64..32768; default 1024."),
 	  .type = OPTION_NUMBER, FIELD(descriptors), .min = 64, .max = 32768, .initial = "1024" },
+	{ SINGLE(PORTS, RX, "rx_by", "rx-by", "WHO",
+		 "Who takes received frames from the card: driver (DPDK's), cpu (a thread at each of "
+		 "receive queues of our own, ConnectX only) or gpu (the GPU itself); default driver."),
+	  .type = OPTION_ENUM, FIELD(rx_by), .named.words = rx_by_names, .initial = "driver" },
 
 	{ SINGLE(GPU, ALL, "gpu", "gpu", "GPU",
 		 "GPU that takes the frames: auto (the first CUDA device, else the CPU), host (CPU "

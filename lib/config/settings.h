@@ -35,6 +35,12 @@ enum sender_kind {
 };
 /* Which thread hands the caller's frames to the port. */
 enum sender_thread { SENDER_THREAD_SESSION, SENDER_THREAD_CALLER };
+/* Who takes received frames from the card. */
+enum rx_by_kind {
+	RX_BY_DRIVER, /* DPDK's */
+	RX_BY_CPU,    /* a thread at a receive queue of our own */
+	RX_BY_GPU,    /* a block of a kernel at one */
+};
 enum flush_kind { FLUSH_AUTO, FLUSH_HOST, FLUSH_NONE };
 enum invert_kind { INVERT_AUTO, INVERT_NO, INVERT_YES };
 /* Whose clock arrival times are from. */
@@ -128,6 +134,7 @@ struct settings {
 	uint32_t ports; /* pairs of a receiving and a sending port, or the one kind there is */
 	enum direction direction;
 	uint32_t queues, burst, descriptors;
+	enum rx_by_kind rx_by;
 
 	/* GPU and memory */
 	struct gpu_choice gpu;
@@ -230,6 +237,12 @@ static inline bool settings_validates(const struct settings *settings)
 static inline bool settings_collects(const struct settings *settings)
 {
 	return settings_validates(settings) || settings->images;
+}
+
+/* Receive queues are the session's own, not the driver's. */
+static inline bool settings_own_queues(const struct settings *settings)
+{
+	return settings->rx_by != RX_BY_DRIVER;
 }
 
 static inline bool settings_is_custom(const struct settings *settings)

@@ -361,6 +361,26 @@ err:
 	return NULL;
 }
 
+static int slots_left(const struct region *region, uint32_t slots, struct gdrcap_error *error)
+{
+	if (slots <= region->slots - region->slots_used)
+		return 0;
+	return error_set(error, -ENOMEM,
+			 "the region has %u slots left, %u are needed; raise --pool",
+			 region->slots - region->slots_used, slots);
+}
+
+int region_take(struct region *region, uint32_t slots, uint32_t *first, struct gdrcap_error *error)
+{
+	int ret = slots_left(region, slots, error);
+
+	if (ret < 0)
+		return ret;
+	*first = region->slots_used;
+	region->slots_used += slots;
+	return 0;
+}
+
 struct rte_mempool *region_pool_create(struct region *region, const char *name, uint32_t slots,
 				       bool umem, enum region_pool_use use, int numa_node,
 				       struct gdrcap_error *error)
@@ -368,12 +388,8 @@ struct rte_mempool *region_pool_create(struct region *region, const char *name, 
 	const uint32_t cache = use == REGION_POOL_CACHED ? REGION_POOL_CACHE : 0;
 	struct rte_mempool *pool;
 
-	if (slots > region->slots - region->slots_used) {
-		error_set(error, -ENOMEM,
-			  "the region has %u slots left, %u are needed; raise --pool",
-			  region->slots - region->slots_used, slots);
+	if (slots_left(region, slots, error) < 0)
 		return NULL;
-	}
 	pool = umem ? umem_pool(region, name, slots, cache, numa_node)
 		    : extbuf_pool(region, name, slots, cache, numa_node);
 	if (!pool && numa_node >= 0) {

@@ -80,6 +80,9 @@ struct rte_mempool *region_pool_create(struct region *region, const char *name, 
 				       bool umem, enum region_pool_use use, int numa_node,
 				       struct gdrcap_error *error);
 
+/* The region's next slots, for who needs no mbufs for them. 0, or -ENOMEM. */
+int region_take(struct region *region, uint32_t slots, uint32_t *first, struct gdrcap_error *error);
+
 /* EAL memory in bytes that pools of this many mbufs need: for sizing before EAL starts. */
 size_t region_pool_overhead(uint32_t slots);
 

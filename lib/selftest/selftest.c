@@ -149,7 +149,7 @@ static int selftest_sent(struct selftest *selftest)
 		return selftest_failed(selftest, SELFTEST_SENT,
 				       "the frame cannot be written to memory: %s", kernel_error());
 	}
-	port_counters(&pair->rx, &selftest->rx_before);
+	session_port_counters(selftest->session, &pair->rx, &selftest->rx_before);
 	port_counters(&pair->tx, &selftest->tx_before);
 	xstats_read(&pair->rx_xstats, &selftest->wire_before);
 	patience_begin(&patience);
@@ -217,7 +217,7 @@ int gdrcap_selftest(struct gdrcap_session *session,
 	ret = selftest_prepare(&selftest);
 	for (size_t i = 0; ret == 0 && i < sizeof(steps) / sizeof(steps[0]); i++)
 		ret = steps[i](&selftest);
-	if (selftest.received)
+	if (selftest.received && selftest.received != &selftest.stand_in)
 		rte_pktmbuf_free(selftest.received);
 	pattern_free(&selftest.pattern);
 	return selftest_rules_end(&selftest, ret);

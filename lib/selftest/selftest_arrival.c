@@ -23,7 +23,8 @@ int selftest_rules(struct selftest *selftest)
 	const struct steering_config config = {
 		.port = pair->rx.id,
 		.name = pair->rx.name,
-		.queues = pair->rx.rx_queues,
+		.first_queue = pair->own ? OWN_RX_FLOW_QUEUE(0) : 0,
+		.queues = pair->own ? (uint16_t)pair->own->count : pair->rx.rx_queues,
 		.match = &match,
 		.text = text,
 	};
@@ -64,12 +65,43 @@ int selftest_rules_end(struct selftest *selftest, int ret)
 	return ret < 0 ? ret : error_set(selftest->error, again, "%s", error.text);
 }
 
+/* The same at queues of our own: their threads do not run yet. */
+static bool own_look(struct selftest *selftest)
+{
+	const struct gdrcap_session *session = selftest->session;
+	const struct session_pair *pair = &session->ports.pairs[0];
+	const struct region *region = &session->memory.region;
+	struct rte_mbuf *m = &selftest->stand_in;
+	struct frame_desc desc;
+
+	for (uint32_t q = 0; q < pair->own->count; q++)
+		for (uint32_t n = 0; n < LOOK_POLLS && !selftest->received; n++) {
+			if (!cq_worker_take(&pair->own->cq[q], &session->workers.rx[q], &desc))
+				break;
+			if (desc.len != SELFTEST_BYTES)
+				continue;
+			*m = (struct rte_mbuf){
+				.buf_addr =
+					region->base + ((size_t)desc.slot << region->slot_shift),
+				.data_off = desc.offset,
+				.data_len = desc.len,
+				.pkt_len = desc.len,
+				.nb_segs = 1,
+			};
+			selftest->received = m;
+			selftest->queue = q;
+		}
+	return selftest->received != NULL;
+}
+
 /* Other traffic on the port is passed over. A frame of the right length may hold anything: that is
  * what the later steps are for. */
 bool selftest_look(struct selftest *selftest)
 {
 	const struct session_pair *pair = &selftest->session->ports.pairs[0];
 
+	if (pair->own)
+		return own_look(selftest);
 	for (uint16_t q = 0; q < pair->rx.rx_queues; q++) {
 		struct rte_mbuf *mbuf[POLL_FRAMES];
 		uint16_t count = 1;
@@ -125,7 +157,7 @@ static void clues_read(struct selftest *selftest, struct clues *clues)
 	struct port_counters now;
 
 	clues->rule = rule_hits(selftest);
-	port_counters(&pair->rx, &now);
+	session_port_counters(selftest->session, &pair->rx, &now);
 	clues->missed = now.missed - selftest->rx_before.missed;
 	clues->error = now.error - selftest->rx_before.error;
 	xstats_read(&pair->rx_xstats, &clues->wire);

@@ -8,13 +8,13 @@
 #include <stdint.h>
 #include <time.h>
 
+#include <rte_mbuf_core.h>
+
 #include "selftest/selftest_causes.h"
 #include "session/session.h"
 
 #define SELFTEST_BYTES 74u /* Ethernet 14, IPv4 20, UDP 8, payload 32; without FCS */
 #define SELFTEST_ARRIVE_MS 1000u
-
-struct rte_mbuf;
 
 struct selftest {
 	struct gdrcap_session *session;
@@ -28,7 +28,8 @@ struct selftest {
 	struct port_counters rx_before, tx_before;
 	struct xstats_values wire_before; /* of the receiving port */
 	struct rte_mbuf *received;
-	uint32_t queue; /* where it came */
+	struct rte_mbuf stand_in; /* for a frame in a queue of our own, where there are no mbufs */
+	uint32_t queue;		  /* where it came */
 };
 
 /* A piece of the received frame. */

@@ -29,6 +29,7 @@
 #include "save/save.h"
 #include "send/send_queue.h"
 #include "session/events.h"
+#include "session/own_queues.h"
 #include "session/plan.h"
 #include "session/queue.h"
 #include "session/quiet.h"
@@ -52,7 +53,8 @@ struct session_pair {
 	_Atomic int tx_turn; /* see struct send_config */
 	struct port_wire wire;
 	struct interface rx_interface, tx_interface;
-	struct rte_mempool *rx_pool[GDRCAP_QUEUES_MAX];
+	struct own_queues *own; /* rx's receive queues are ours; NULL: the driver's */
+	struct rte_mempool *rx_pool[GDRCAP_QUEUES_MAX]; /* NULL where they are ours */
 	struct rte_mempool *tx_pool[GDRCAP_QUEUES_MAX]; /* on a wire the same */
 	/* Header-data split: in session->memory.heads; NULL: none. */
 	struct rte_mempool *head_pool[GDRCAP_QUEUES_MAX];

@@ -16,6 +16,7 @@
 #include "memory/region.h"
 #include "pattern/frame.h"
 #include "port/af_packet.h"
+#include "port/cq_front_queue.h"
 #include "port/devargs.h"
 #include "port/port.h"
 #include "session/plan_internal.h"
@@ -400,6 +401,15 @@ static int plan_pools(struct plan *plan, const struct settings *settings,
 			return error_set(error, -EINVAL,
 					 "pool: more than %u slots are not supported",
 					 UINT32_MAX / 4);
+	}
+	if (settings_own_queues(settings)) {
+		slots = RTE_MIN(rte_align64prevpow2(slots), (uint64_t)CQ_FRONT_SLOTS_MAX);
+		if (slots < slots_min)
+			return error_set(
+				error, -EINVAL,
+				"rx_by: receive queues of our own have %u slots at most, a power "
+				"of two, and %llu are needed; lower descriptors, or raise pool",
+				CQ_FRONT_SLOTS_MAX, (unsigned long long)slots_min);
 	}
 	plan->pool_slots = (uint32_t)slots;
 	plan->region_bytes = settings->memory_addr

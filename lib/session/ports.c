@@ -60,13 +60,13 @@ static int pair_open_wire(struct gdrcap_session *session, uint32_t index,
 	return ret;
 }
 
-/* Opens the port that the plan names so; says what a ConnectX is and what its driver is told. */
-static int pair_open_port(struct port *port, const struct plan_port *planned, const char *named,
-			  struct gdrcap_error *error)
+/* Opens the port that the plan names so, as `opened`; says what a ConnectX is and what its driver is told. */
+static int pair_open_port(struct port *port, const struct plan_port *planned, const char *opened,
+			  const char *named, struct gdrcap_error *error)
 {
 	const struct connectx_card *card = &planned->card;
 	char reasons[768];
-	int ret = port_open(port, planned->opened, named, error);
+	int ret = port_open(port, opened, named, error);
 
 	if (ret == 0 && port_name_is_af_packet(named) && port->device[0])
 		log_info("port %s: opened as %s", named, planned->opened);
@@ -83,12 +83,41 @@ static int pair_open_port(struct port *port, const struct plan_port *planned, co
 	return 0;
 }
 
+/* With queues of our own the card is ours before it is the driver's. */
+static int pair_open_rx(struct gdrcap_session *session, uint32_t index, struct gdrcap_error *error)
+{
+	struct session_pair *pair = &session->ports.pairs[index];
+	const struct plan_port *planned = &session->plan.port[index];
+	const char *name = session->settings.rx.port[index].name;
+	char opened[PLAN_OPENED_BYTES];
+	int ret;
+
+	if (!settings_own_queues(&session->settings))
+		return pair_open_port(&pair->rx, planned, planned->opened, name, error);
+	ret = own_queues_open(&pair->own, &planned->card, name, planned->opened, opened,
+			      sizeof(opened), error);
+	if (ret < 0)
+		return ret;
+	ret = pair_open_port(&pair->rx, planned, opened, name, error);
+	devx_probed(&pair->own->card, ret == 0 && pair->rx.device[0]);
+	if (ret == 0 && !pair->rx.device[0])
+		ret = error_set(
+			error, -EBUSY,
+			"rx_by: port %s was opened before, without queues of our own; leave "
+			"rx_by out, or the port to the session",
+			name);
+	return ret;
+}
+
 static int pair_rx_pools(struct gdrcap_session *session, uint32_t index, struct gdrcap_error *error)
 {
 	struct session_pair *pair = &session->ports.pairs[index];
 	const int node = pair->rx.numa_node;
-	int ret = pair_pools(session, pair->rx_pool, &session->memory.region, "r", index, node,
-			     error);
+	int ret;
+
+	if (pair->own)
+		return 0;
+	ret = pair_pools(session, pair->rx_pool, &session->memory.region, "r", index, node, error);
 
 	if (ret == 0 && session->settings.split)
 		ret = pair_pools(session, pair->head_pool, &session->memory.heads, "h", index, node,
@@ -100,8 +129,7 @@ static int pair_open_ports(struct gdrcap_session *session, uint32_t index,
 			   struct gdrcap_error *error)
 {
 	struct session_pair *pair = &session->ports.pairs[index];
-	const struct plan_port *rx = &session->plan.port[index],
-			       *tx = &session->plan.tx_port[index];
+	const struct plan_port *tx = &session->plan.tx_port[index];
 	const char *rx_name = session->settings.rx.port[index].name;
 	const char *tx_name = session->settings.tx.port[index].name;
 	const bool both = settings_is_both(&session->settings, index);
@@ -109,13 +137,13 @@ static int pair_open_ports(struct gdrcap_session *session, uint32_t index,
 	int ret = 0;
 
 	if (rx_first)
-		ret = pair_open_port(&pair->rx, rx, rx_name, error);
+		ret = pair_open_rx(session, index, error);
 	if (ret == 0 && both && !rx_first)
-		ret = pair_open_port(&pair->rx, rx, rx_name, error);
+		ret = pair_open_rx(session, index, error);
 	if (ret == 0 && tx_name[0] && !both)
-		ret = pair_open_port(&pair->tx, tx, tx_name, error);
+		ret = pair_open_port(&pair->tx, tx, tx->opened, tx_name, error);
 	if (ret == 0 && !both && !rx_first && rx_name[0])
-		ret = pair_open_port(&pair->rx, rx, rx_name, error);
+		ret = pair_open_rx(session, index, error);
 	if (ret == 0 && rx_name[0])
 		ret = pair_rx_pools(session, index, error);
 	if (ret < 0 || !tx_name[0])
@@ -144,7 +172,7 @@ static int pair_choose_clock(struct gdrcap_session *session, struct session_pair
 	int ret = -ENOTSUP;
 
 	pair->rx_clock.port = RX_CLOCK_CPU;
-	if (!session->settings.times || asked == CLOCK_CPU)
+	if (!session->settings.times || asked == CLOCK_CPU || pair->own)
 		return 0;
 	if (port_has_rx_timestamps(&pair->rx))
 		ret = rx_clock_register(&pair->rx_clock, pair->rx.id, &why);
@@ -327,7 +355,9 @@ static int rx_prepare(struct gdrcap_session *session, struct session_pair *pair,
 		      struct gdrcap_error *error)
 {
 	const uint16_t count = (uint16_t)session->settings.queues;
-	struct port_queues queues = queues_of(session, &pair->rx, count, pair->both ? count : 0);
+	/* A driver wants one queue at least: where the receiving ones are ours, one to send. */
+	struct port_queues queues = queues_of(session, &pair->rx, pair->own ? 0 : count,
+					      pair->both ? count : pair->own != NULL);
 	int ret;
 
 	ret = port_map(session, &pair->rx, true, pair->both, &pair->rx_mapped, error);
@@ -341,7 +371,7 @@ static int rx_prepare(struct gdrcap_session *session, struct session_pair *pair,
 	queues.rx_timestamps = pair->rx_clock.port != RX_CLOCK_CPU;
 	/* Interfaces have sockets to sleep on. */
 	queues.rx_interrupts = session->settings.idle_sleep_us && !pair->rx.facts->interface &&
-			       !pair->rx.facts->joins;
+			       !pair->rx.facts->joins && !pair->own;
 	ret = port_configure(&pair->rx, &queues, error);
 	if (ret == 0)
 		ret = port_start(&pair->rx, error);
@@ -349,6 +379,9 @@ static int rx_prepare(struct gdrcap_session *session, struct session_pair *pair,
 		ret = inlining_check(session, &pair->rx, error);
 	if (ret == 0)
 		ret = scalar_check(session, pair, error);
+	if (ret == 0 && pair->own)
+		ret = own_queues_create(pair->own, &pair->rx, &session->memory.region, count,
+					session->plan.pool_slots, error);
 	if (ret == 0)
 		ret = session_rules_create(session, pair, error);
 	if (ret == 0)
@@ -370,6 +403,7 @@ static void pair_close(struct gdrcap_session *session, struct session_pair *pair
 	if (!session->run.given_up)
 		rx_clock_close(&pair->rx_clock);
 	steering_destroy(&pair->steering);
+	own_queues_destroy(pair->own);
 	/* Ports first: closing one gives back the mbufs in its queues. */
 	port_stop(&pair->tx);
 	port_stop(&pair->rx);
@@ -380,6 +414,7 @@ static void pair_close(struct gdrcap_session *session, struct session_pair *pair
 	port_unmap(session, &pair->rx, &pair->rx_mapped);
 	port_close(&pair->tx);
 	port_close(&pair->rx);
+	own_queues_close(&pair->own);
 	interface_forget(&pair->tx_interface);
 	interface_forget(&pair->rx_interface);
 	port_wire_close(&pair->wire);

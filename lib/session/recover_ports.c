@@ -133,7 +133,7 @@ static int receiver_paused(const struct gdrcap_session *session, uint32_t i)
 }
 
 /* From then on the port is ours. False: a thread does not answer; all go on as before. */
-static bool receivers_pause(struct gdrcap_session *session, uint32_t p)
+bool recover_pause(struct gdrcap_session *session, uint32_t p)
 {
 	const uint64_t since = rte_rdtsc();
 
@@ -145,6 +145,11 @@ static bool receivers_pause(struct gdrcap_session *session, uint32_t p)
 		return true;
 	receivers_set(session, p, RX_RUN);
 	return false;
+}
+
+void recover_go_on(struct gdrcap_session *session, uint32_t p)
+{
+	receivers_set(session, p, RX_RUN);
 }
 
 /* Frames wait in them: it was their threads that did not run. */
@@ -195,7 +200,7 @@ static bool ports_left(const struct gdrcap_session *session)
 }
 
 /* Its receivers stay away from it. */
-static void port_dies(struct gdrcap_session *session, uint32_t p)
+void recover_port_dies(struct gdrcap_session *session, uint32_t p)
 {
 	session->ports.pairs[p].recover.rx_dead = true;
 	receivers_set(session, p, RX_PAUSE);
@@ -203,8 +208,8 @@ static void port_dies(struct gdrcap_session *session, uint32_t p)
 		session_fail(session, -EIO, "nothing is left to receive on");
 }
 
-static void told_restart(struct gdrcap_session *session, struct session_pair *pair, uint32_t queues,
-			 const char *how)
+void recover_told(struct gdrcap_session *session, struct session_pair *pair, uint32_t queues,
+		  const char *how)
 {
 	struct gdrcap_event event =
 		event_of_port(GDRCAP_EVENT_QUEUE_RESTARTED, (uint32_t)(pair - session->ports.pairs),
@@ -223,7 +228,7 @@ static void told_restart(struct gdrcap_session *session, struct session_pair *pa
 
 static void told_driver(struct gdrcap_session *session, struct session_pair *pair, uint32_t queues)
 {
-	told_restart(session, pair, queues, "in error and started again by the driver");
+	recover_told(session, pair, queues, "in error and started again by the driver");
 }
 
 static void port_heal(struct gdrcap_session *session, uint32_t p, const struct recover_found *found)
@@ -235,7 +240,7 @@ static void port_heal(struct gdrcap_session *session, uint32_t p, const struct r
 
 	int ret;
 
-	if (!receivers_pause(session, p))
+	if (!recover_pause(session, p))
 		return;
 	if (!found->error && queues_have_frames(&pair->rx, queues)) {
 		receivers_set(session, p, RX_RUN);
@@ -252,12 +257,12 @@ static void port_heal(struct gdrcap_session *session, uint32_t p, const struct r
 				"port %s: a receive queue was in error, and the port does not "
 				"start again: %s",
 				pair->rx.name, error.text);
-		port_dies(session, p);
+		recover_port_dies(session, p);
 		return;
 	}
 	if (sample_take(session, p, &sample))
 		recover_restarted(&pair->recover.rx, queues, &sample);
-	told_restart(session, pair, queues,
+	recover_told(session, pair, queues,
 		     found->error ? "in error and started again"
 				  : "given frames that did not come out, and started again");
 	receivers_set(session, p, RX_RUN);
@@ -281,7 +286,7 @@ static void queues_given_up(struct gdrcap_session *session, uint32_t p, uint32_t
 	for (uint32_t q = 0; q < session->settings.queues; q++)
 		alive += !rx->queue[q].dead && rx->last.frames[q];
 	if (alive == 0)
-		port_dies(session, p);
+		recover_port_dies(session, p);
 }
 
 static void receiver_look(struct gdrcap_session *session, uint32_t p)
@@ -349,7 +354,7 @@ void recover_begin(struct gdrcap_session *session)
 		struct recover_sample sample;
 
 		pair->recover = (struct recover_pair){ .rx_dead = false };
-		if (session->workers.rx_count && recover_is_card(&pair->rx) &&
+		if (session->workers.rx_count && recover_is_card(&pair->rx) && !pair->own &&
 		    sample_take(session, p, &sample))
 			recover_look(&pair->recover.rx, &sample);
 		removal_watch(&pair->rx, &pair->recover.rx_removed, true);
@@ -369,7 +374,9 @@ void recover_watch(struct gdrcap_session *session)
 			     event_of_port(GDRCAP_EVENT_PORT_GONE, p, false, -1));
 		removal_look(session, &pair->tx, &pair->recover.tx_removed,
 			     event_of_port(GDRCAP_EVENT_PORT_GONE, p, true, -1));
-		if (session->workers.rx_count && recover_is_card(&pair->rx))
+		if (session->workers.rx_count && pair->own)
+			recover_own(session, p);
+		else if (session->workers.rx_count && recover_is_card(&pair->rx))
 			receiver_look(session, p);
 		recover_senders(session, p);
 	}
@@ -385,6 +392,10 @@ void recover_end(struct gdrcap_session *session)
 		removal_watch(&pair->rx, &pair->recover.rx_removed, false);
 		removal_watch(&pair->tx, &pair->recover.tx_removed, false);
 		recover_senders(session, p);
+		if (session->workers.rx_count && pair->own) {
+			recover_own_end(session, p);
+			continue;
+		}
 		if (session->workers.rx_count == 0 || !recover_is_card(&pair->rx) ||
 		    pair->recover.rx_dead)
 			continue;

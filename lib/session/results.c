@@ -47,7 +47,7 @@ static void summary_losses(const struct gdrcap_session *session, struct gdrcap_s
 		struct port_counters counters;
 
 		session_port_counters(session, port, &counters);
-		missed_exact &= port_missed_exact(port);
+		missed_exact &= port_missed_exact(port) || session->ports.pairs[p].own;
 		error_exact &= port->facts->error_exact;
 		summary->nic_missed += counters.missed;
 		summary->nic_error += counters.error;

@@ -56,6 +56,19 @@ static void values_add(struct xstats_values *sum, const struct xstats *xstats)
 		sum->count[c] += values.count[c];
 }
 
+/* The driver counts for queues of its own. Ours are the only ones of a session that has some. */
+static void own_values_add(struct xstats_values *sum, const struct session_pair *pair)
+{
+	struct xstats_values driver;
+
+	xstats_read(&pair->rx_xstats, &driver);
+	sum->known |= UINT64_C(1) << XSTATS_NO_BUFFER | UINT64_C(1) << XSTATS_QUEUE_ERROR;
+	sum->count[XSTATS_NO_BUFFER] +=
+		own_queues_missed(pair->own) - driver.count[XSTATS_NO_BUFFER];
+	sum->count[XSTATS_QUEUE_ERROR] +=
+		own_queues_flushed(pair->own) - driver.count[XSTATS_QUEUE_ERROR];
+}
+
 /* Each card is asked once for everything. What is kept changes nothing in the run. */
 void session_causes_ask(const struct gdrcap_session *asked)
 {
@@ -65,6 +78,8 @@ void session_causes_ask(const struct gdrcap_session *asked)
 	session_ports_lock(session);
 	for (uint32_t p = 0; p < session->settings.ports; p++) {
 		values_add(&rx, &session->ports.pairs[p].rx_xstats);
+		if (session->ports.pairs[p].own)
+			own_values_add(&rx, &session->ports.pairs[p]);
 		values_add(&tx, &session->ports.pairs[p].tx_xstats);
 	}
 	session_ports_unlock(session);

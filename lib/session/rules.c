@@ -46,7 +46,7 @@ static void rule_tell(const struct gdrcap_session *session, const struct session
 		      uint32_t r)
 {
 	const struct steering_rule *rule = &pair->steering.rule[r];
-	const uint16_t queues = pair->rx.rx_queues;
+	const uint16_t queues = (uint16_t)session->settings.queues;
 	char where[96];
 
 	if (rule->spread)
@@ -79,7 +79,8 @@ int session_rules_create(struct gdrcap_session *session, struct session_pair *pa
 	const struct steering_config config = {
 		.port = pair->rx.id,
 		.name = pair->rx.name,
-		.queues = pair->rx.rx_queues,
+		.first_queue = pair->own ? OWN_RX_FLOW_QUEUE(0) : 0,
+		.queues = (uint16_t)session->settings.queues,
 		.match = &session->ports.steered,
 		.text = text,
 	};

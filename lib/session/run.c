@@ -195,7 +195,8 @@ static int receivers_start(struct gdrcap_session *session, struct cpu_deal *deal
 	int ret = 0;
 
 	for (uint32_t i = 0; ret == 0 && i < session->workers.rx_count; i++)
-		ret = worker_start(&session->workers.rx[i].thread, "rx", i, deal, rx_worker_run,
+		ret = worker_start(&session->workers.rx[i].thread, "rx", i, deal,
+				   session->workers.rx[i].cq ? cq_worker_run : rx_worker_run,
 				   &session->workers.rx[i], error);
 	return ret;
 }

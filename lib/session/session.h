@@ -115,6 +115,9 @@ static inline void session_port_counters(const struct gdrcap_session *session,
 {
 	session_ports_lock(session);
 	port_counters(port, counters);
+	for (uint32_t p = 0; p < session->settings.ports; p++)
+		if (port == &session->ports.pairs[p].rx && session->ports.pairs[p].own)
+			counters->missed = own_queues_missed(session->ports.pairs[p].own);
 	session_ports_unlock(session);
 }
 
@@ -237,6 +240,17 @@ void session_rules_tell(const struct gdrcap_session *session, const struct sessi
 
 /* ---- what recover_ports.c and recover_senders.c share ---- */
 
+/* The receive queues of port p, which are ours: those in error are started again. */
+void recover_own(struct gdrcap_session *session, uint32_t p);
+void recover_own_end(struct gdrcap_session *session, uint32_t p);
+/* Port p's receivers keep away from it from then on. False: a thread does not answer; all go on. */
+bool recover_pause(struct gdrcap_session *session, uint32_t p);
+void recover_go_on(struct gdrcap_session *session, uint32_t p);
+/* None of its queues is left; its receivers are paused. */
+void recover_port_dies(struct gdrcap_session *session, uint32_t p);
+/* Receive queues (bits) were "in error and started again", or how it was. */
+void recover_told(struct gdrcap_session *session, struct session_pair *pair, uint32_t queues,
+		  const char *how);
 /* The send queues of port p, if it is a card: says what stands still and what was in error. */
 void recover_senders(struct gdrcap_session *session, uint32_t p);
 static inline uint64_t recover_now_ms(void)

@@ -202,7 +202,9 @@ static void receivers_judge_pools(struct gdrcap_session *session)
 					port->name, i % session->settings.queues);
 		/* Whose sender was held up instead: nothing was missed. */
 		session_port_counters(session, port, &counters);
-		if (port->facts->missed_exact && counters.missed == 0)
+		if ((port->facts->missed_exact ||
+		     session->ports.pairs[i / session->settings.queues].own) &&
+		    counters.missed == 0)
 			continue;
 		session_message(
 			session, GDRCAP_LOG_WARNING,

@@ -134,11 +134,17 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 
 	if (ret < 0)
 		return ret;
+	if (pair->own) /* the card has every slot that is free, and counts what finds none */
+		config.in_flight_max = config.starved_from = UINT32_MAX;
 	port_sleep_init(&config.sleep, &pair->rx, queue, session->settings.idle_sleep_us);
 	ret = rx_worker_create(worker, &config, &ring, error);
 	if (ret < 0)
 		return ret;
 	session->workers.rx_rings[session->workers.rx_count++] = &worker->ring;
+	if (pair->own)
+		ret = own_queues_poll(pair->own, queue, worker, error);
+	if (ret < 0)
+		return ret;
 	ret = queue_create(&session->workers.queues[index], &worker->ring,
 			   session->images.count ? CONSUMER_VALIDATE : session->settings.consumer,
 			   session->memory.ops, session->memory.device,

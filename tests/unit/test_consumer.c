@@ -27,6 +27,7 @@ static const struct {
 	{ "queues", "2", "api_host", "api_gpu" },
 	{ "burst", "7", "api_host", "api_gpu" },
 	{ "descriptors", "512", SAME, SAME },
+	{ "rx_by", "cpu", SAME, SAME },
 	{ "gpu", "host", SAME, SAME },
 	{ "memory", "host", SAME, SAME },
 	{ "pool", "64M", SAME, SAME },

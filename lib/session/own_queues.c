@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Receive queues of the session's own, from the card's context to the front that polls them. */
+#include "session/own_queues.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#include <rte_mbuf_core.h>
+
+#include "base/log.h"
+#include "memory/region.h"
+#include "port/port.h"
+
+int own_queues_open(struct own_queues **own, const struct connectx_card *found, const char *name,
+		    const char *devargs, char *opened, size_t bytes, struct gdrcap_error *error)
+{
+	struct own_queues *made = aligned_alloc(RING_LINE, sizeof(*made));
+	int ret;
+
+	if (!made)
+		return error_set(error, -ENOMEM, "no memory for receive queues");
+	memset(made, 0, sizeof(*made));
+	*own = made;
+	ret = devx_open(&made->card, found, name, error);
+	return ret < 0 ? ret : devx_devargs(&made->card, devargs, opened, bytes, error);
+}
+
+int own_queues_create(struct own_queues *own, const struct port *port, struct region *region,
+		      uint32_t queues, uint32_t slots, struct gdrcap_error *error)
+{
+	int ret;
+
+	if (!port->isolated)
+		return error_set(error, -ENOTSUP,
+				 "rx_by: the driver of port %s makes no rules, and without one "
+				 "nothing comes to queues of our own; leave rx_by out",
+				 port->name);
+	ret = devx_key_create(&own->card, &own->key, region->base, region->bytes, error);
+	while (ret == 0 && own->count < queues) {
+		struct own_rx_config config = {
+			.card = &own->card,
+			.port = port->id,
+			.queue = (uint16_t)own->count,
+			.base = region->base,
+			.slot_shift = region->slot_shift,
+			.slots = slots,
+			.memory = GDRCAP_MEMORY_HOST,
+			.gpu = region->gpu,
+		};
+
+		config.key = own->key->lkey;
+		ret = region_take(region, slots, &config.first_slot, error);
+		if (ret == 0)
+			ret = own_rx_create(&own->rx[own->count], &config, error);
+		own->count += ret == 0;
+	}
+	if (ret == 0)
+		log_info("port %s: %u receive queues of our own, of %u slots each", port->name,
+			 queues, slots);
+	return ret;
+}
+
+int own_queues_poll(struct own_queues *own, uint32_t queue, struct rx_worker *worker,
+		    struct gdrcap_error *error)
+{
+	struct own_rx *rx = &own->rx[queue];
+	struct cq_front_queue front = rx->front;
+	int ret;
+
+	/* As much as the driver's queues have, behind their headroom. */
+	front.slot_bytes -= RTE_PKTMBUF_HEADROOM;
+	ret = cq_worker_create(&own->cq[queue], worker, &front, error);
+	return ret < 0 ? ret : own_rx_start(rx, error);
+}
+
+void own_queues_destroy(struct own_queues *own)
+{
+	struct gdrcap_error error;
+
+	for (; own && own->count; own->count--)
+		if (own_rx_destroy(&own->rx[own->count - 1], &error) < 0)
+			log_warning("%s", error.text);
+	if (own && own->key && devx_key_destroy(&own->key) < 0)
+		log_warning("port %s: the frames' memory stays registered: %s", own->card.name,
+			    strerror(errno));
+}
+
+void own_queues_close(struct own_queues **own)
+{
+	if (!*own)
+		return;
+	devx_close(&(*own)->card);
+	free(*own);
+	*own = NULL;
+}
+
+/* ---- while they are polled ---- */
+
+uint64_t own_queues_missed(struct own_queues *own)
+{
+	uint64_t missed = 0;
+
+	for (uint32_t q = 0; q < own->count; q++) {
+		struct own_rx_counters counters;
+
+		if (own_rx_counters(&own->rx[q], &counters, NULL) < 0)
+			counters.out_of_buffer = own->rx[q].out_of_buffer;
+		missed += counters.out_of_buffer;
+	}
+	return missed;
+}
+
+uint64_t own_queues_flushed(struct own_queues *own)
+{
+	uint64_t flushed = 0;
+
+	for (uint32_t q = 0; q < own->count; q++) {
+		const struct cq_worker *cq = &own->cq[q];
+
+		flushed += atomic_load_explicit(&cq->flushed, memory_order_relaxed) +
+			   atomic_load_explicit(&cq->stops[CQ_ERROR], memory_order_relaxed);
+	}
+	return flushed;
+}
+
+bool own_queues_failed(struct own_queues *own, uint32_t queue)
+{
+	struct own_rx_counters counters;
+
+	return own_rx_counters(&own->rx[queue], &counters, NULL) == 0 && counters.failed;
+}
+
+int own_queues_reset(struct own_queues *own, uint32_t queue, struct gdrcap_error *error)
+{
+	struct own_rx *rx = &own->rx[queue];
+	int ret = own_rx_halt(rx, error);
+
+	if (ret < 0)
+		return ret;
+	/* Nothing is posted until its front has found the queue empty and has every slot. */
+	cq_worker_was_reset(&own->cq[queue]);
+	return own_rx_start(rx, error);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A receiving card's queues, where they are the session's own (rx_by): their objects, and the fronts
+ * that poll them. Control thread; what counters say, under session->ports.lock.
+ */
+#ifndef GDRCAP_OWN_QUEUES_H
+#define GDRCAP_OWN_QUEUES_H
+
+#include "capture/cq_worker.h"
+#include "port/own_rx.h"
+
+struct connectx_card;
+struct port;
+struct region;
+
+struct own_queues {
+	struct devx_card card;
+	struct ibv_mr *key; /* of the region */
+	uint32_t count;	    /* queues that are there */
+	struct own_rx rx[GDRCAP_QUEUES_MAX];
+	struct cq_worker cq[GDRCAP_QUEUES_MAX]; /* each its thread's: cq_worker.h */
+	/* recover_own.c: starts since the queue's last frame, and frames that had come then. */
+	uint32_t tries[GDRCAP_QUEUES_MAX];
+	uint64_t frames[GDRCAP_QUEUES_MAX];
+	bool dead[GDRCAP_QUEUES_MAX]; /* given up */
+};
+
+/* Before the port is opened: opens the card; what the driver is to be told besides `devargs` goes into
+ * `opened`. On failure *own may be there: own_queues_close(). */
+int own_queues_open(struct own_queues **own, const struct connectx_card *found, const char *name,
+		    const char *devargs, char *opened, size_t bytes, struct gdrcap_error *error);
+/* The port runs, without rules yet: makes `queues` queues of `slots` slots of the region each. */
+int own_queues_create(struct own_queues *own, const struct port *port, struct region *region,
+		      uint32_t queues, uint32_t slots, struct gdrcap_error *error);
+/* `worker` is to poll queue `queue`, which takes frames from now on. */
+int own_queues_poll(struct own_queues *own, uint32_t queue, struct rx_worker *worker,
+		    struct gdrcap_error *error);
+/* No rule leads to them and nobody polls them; the port is still open. NULL: none are there. */
+void own_queues_destroy(struct own_queues *own);
+/* The port is closed. */
+void own_queues_close(struct own_queues **own);
+
+/* Frames that found no slot, of all queues, exactly; as last known where the card does not answer. */
+uint64_t own_queues_missed(struct own_queues *own);
+/* Slots that came back unused or with an error. */
+uint64_t own_queues_flushed(struct own_queues *own);
+/* The card has ended the queue with an error. */
+bool own_queues_failed(struct own_queues *own, uint32_t queue);
+/* The front of queue `queue` is in RX_PAUSE: takes everything back and begins anew. */
+int own_queues_reset(struct own_queues *own, uint32_t queue, struct gdrcap_error *error);
+
+#endif

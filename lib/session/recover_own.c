@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Receive queues of our own that a card has ended with an error, or whose completions are not to be
+ * believed: reset under the run, one by one, while the port and its rules stay as they are. What
+ * comes meanwhile finds no slot, and counts as that.
+ */
+#include <stdio.h>
+
+#include "base/log.h"
+#include "session/session.h"
+
+/* What stopped a front, for people. It is STOPPED: `fault` stays as it is. */
+static const char *fault_text(const struct cq_worker *cq, char *text, size_t bytes)
+{
+	static const char *const words[CQ_KINDS] = {
+		[CQ_FLUSHED] = "the card gave its slots back unused",
+		[CQ_ORDER] = "its completions came out of order",
+		[CQ_LENGTH] = "a frame was longer than its slot",
+		[CQ_ODD] = "a completion was of a kind that was not asked for",
+	};
+	const struct cq_fault *fault = &cq->fault;
+
+	if (fault->kind == CQ_ERROR)
+		snprintf(text, bytes, "the card reports syndrome 0x%02x",
+			 fault->cqe[CQ_SYNDROME_AT]);
+	else
+		snprintf(text, bytes, "%s",
+			 fault->kind < CQ_KINDS && words[fault->kind] ? words[fault->kind]
+								      : "the card has ended it");
+	return text;
+}
+
+static bool front_stopped(const struct cq_worker *cq)
+{
+	/* Partner: the release store in cq_stop(). */
+	return atomic_load_explicit(&cq->state, memory_order_acquire) == CQ_STOPPED;
+}
+
+/* Bits of the queues that are to be reset. */
+static uint32_t queues_look(struct gdrcap_session *session, const struct session_pair *pair)
+{
+	struct own_queues *own = pair->own;
+	uint32_t found = 0;
+
+	session_ports_lock(session);
+	for (uint32_t q = 0; q < own->count; q++)
+		if (!own->dead[q] && (front_stopped(&own->cq[q]) || own_queues_failed(own, q)))
+			found |= 1u << q;
+	session_ports_unlock(session);
+	return found;
+}
+
+/* One that was started RECOVER_TRIES times without a frame in between is left alone. */
+static bool queue_gives_up(struct gdrcap_session *session, uint32_t p, uint32_t q)
+{
+	struct own_queues *own = session->ports.pairs[p].own;
+	const uint64_t frames =
+		atomic_load_explicit(&session->workers.rx[p * session->settings.queues + q].frames,
+				     memory_order_relaxed);
+
+	own->tries[q] = frames == own->frames[q] ? own->tries[q] + 1 : 1;
+	own->frames[q] = frames;
+	own->dead[q] = own->tries[q] > RECOVER_TRIES;
+	return own->dead[q];
+}
+
+static bool queues_left(const struct own_queues *own)
+{
+	for (uint32_t q = 0; q < own->count; q++)
+		if (!own->dead[q])
+			return true;
+	return false;
+}
+
+/* They are paused. */
+static void queues_heal(struct gdrcap_session *session, uint32_t p, uint32_t found)
+{
+	struct session_pair *pair = &session->ports.pairs[p];
+	struct own_queues *own = pair->own;
+
+	for (uint32_t q = 0; q < own->count; q++) {
+		struct gdrcap_error error;
+		char why[96], how[160];
+		int ret;
+
+		if (!(found >> q & 1))
+			continue;
+		fault_text(&own->cq[q], why, sizeof(why));
+		if (queue_gives_up(session, p, q)) {
+			session_message(
+				session, GDRCAP_LOG_ERROR,
+				"port %s: receive queue %u was started %u times and brought "
+				"no frame (%s); dmesg has the card's words",
+				pair->rx.name, q, RECOVER_TRIES, why);
+			continue;
+		}
+		session_ports_lock(session);
+		ret = own_queues_reset(own, q, &error);
+		session_ports_unlock(session);
+		if (ret < 0) {
+			own->dead[q] = true;
+			session_message(session, GDRCAP_LOG_ERROR,
+					"port %s: receive queue %u was in error (%s), and does not "
+					"start again: %s",
+					pair->rx.name, q, why, error.text);
+			continue;
+		}
+		snprintf(how, sizeof(how), "in error (%s) and started again", why);
+		recover_told(session, pair, 1u << q, how);
+	}
+}
+
+void recover_own(struct gdrcap_session *session, uint32_t p)
+{
+	struct session_pair *pair = &session->ports.pairs[p];
+	uint32_t found;
+
+	if (pair->recover.rx_dead)
+		return;
+	found = queues_look(session, pair);
+	/* Nothing more is going to come: the end tells what was seen. */
+	if (!found || atomic_load(&session->run.ending) || !recover_pause(session, p))
+		return;
+	queues_heal(session, p, found);
+	if (queues_left(pair->own))
+		recover_go_on(session, p);
+	else
+		recover_port_dies(session, p);
+}
+
+void recover_own_end(struct gdrcap_session *session, uint32_t p)
+{
+	const struct session_pair *pair = &session->ports.pairs[p];
+	uint32_t found = pair->recover.rx_dead ? 0 : queues_look(session, pair);
+	char why[96];
+
+	for (uint32_t q = 0; q < pair->own->count; q++)
+		if (found >> q & 1)
+			session_message(session, GDRCAP_LOG_WARNING,
+					"port %s: receive queue %u was in error when the run ended "
+					"(%s); frames since then are lost",
+					pair->rx.name, q,
+					fault_text(&pair->own->cq[q], why, sizeof(why)));
+}

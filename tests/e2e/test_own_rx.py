@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Receive queues of our own, polled by a thread (--rx-by cpu), on two ConnectX cards, which are
+software: no driver and no mbuf between the card and the ring, frames in memory that the CPU cannot read.
+What a card does wrong is counted, and a queue that it stops is started again."""
+import os
+
+import connectx
+import e2e
+import processes
+
+MANY = processes.scaled(1000000, 50000)
+FEW = 20000
+CPU = ("--rx-by", "cpu", "--frame-size", "64-1518")
+
+
+def loopback(faults, *arguments, count=FEW, expect=3, **options):
+    return connectx.loopback(*CPU, *arguments, count=count, expect=expect,
+                             faults=connectx.LOSSLESS + "," + faults, **options)
+
+
+# ---- nothing goes wrong ----
+
+def test_million():
+    """The ring of slots is used some 60 times; the driver has no receive queue."""
+    done = connectx.perfect(*CPU, count=MANY)
+    assert done.summary["memory"]["kind"] == "device", done
+    assert done.lost_by["nic_missed"] == 0, done
+    assert done.summary["steering"]["rules"][0]["frames"] == MANY, done
+
+
+def test_queues():
+    """A card spreads streams over queues of ours as over the driver's."""
+    done = connectx.perfect("--rx-by", "cpu", "--frame-size", "82-1518", "--queues", "4", "--streams",
+                            "64", "--format", "udp", count=MANY // 4)
+    got = [queue["received"] for queue in done.summary["queues"]]
+    assert len(got) == 4 and all(got), done
+
+
+def test_sizes():
+    for size in ("64", "9000"):
+        connectx.perfect("--rx-by", "cpu", "--frame-size", size, count=5000)
+
+
+def test_few_slots():
+    """The smallest pool and the largest bursts: the ring wraps often, and the record's 16 bits do."""
+    connectx.perfect(*CPU, "--pool", "16M", "--descriptors", "256", "--burst", "256", count=processes.scaled(150000, 70000))
+
+
+def test_idle_sleep():
+    """A front that sleeps between frames."""
+    connectx.perfect(*CPU, "--idle-sleep", "1000", "--rate", "20kpps", count=FEW)
+
+
+def test_stale_check():
+    done = connectx.perfect(*CPU, "--stale-check", "100", count=FEW)
+    assert done.summary["stale"] == 0, done
+
+
+def test_saved():
+    """A saver holds slots: none is written meanwhile, and what is saved is what was sent."""
+    with processes.folder() as directory:
+        path = os.path.join(directory, "all.pcapng")
+        done = connectx.loopback(*CPU, "--save", path, "--rate", "50kpps", count=FEW)
+        e2e.check_perfect(done.summary, FEW)
+        assert done.summary["saved"]["frames"] == FEW, done
+
+
+# ---- on the cable and in the card ----
+
+def test_cable():
+    loopback("0.drop=1000/1000/5,0.corrupt=1501/1000/4,0.corrupt_at=56,0.duplicate=1703/1000/3,"
+             "0.reorder=1907/1000/2").check(lost=5, damaged=4, wrong=4, duplicate=3, reordered=2)
+
+
+def test_lost_in_the_card():
+    """The queue's own counter is exact, so all is explained."""
+    done = loopback("1.no_buffers=30/100/9").check(lost=9, out_of_buffer=9)
+    assert done.lost_by["nic_missed"] == 9 and done.lost_by["unexplained"] == 0, done
+    loopback("1.crc=10/100/4,1.discard=20/100/7,1.no_buffers=30/100/9").check(
+        lost=20, wire_crc=4, card_full=7, out_of_buffer=9)
+
+
+def test_dma_flips_a_bit():
+    loopback("1.flip=100/100/6", "--frame-size", "200-1518").check(damaged=6, wrong=6)
+
+
+def test_late_completions():
+    loopback("1.late=100/1000/10,1.late_us=3000", expect=0).check()
+
+
+def test_stale_is_told_from_damage():
+    """A completion before its data, as without ARRIVED on the way."""
+    done = loopback("1.stale=18000/200/8,1.stale_us=60000000", "--stale-check", "100")
+    done.check(damaged=8)
+    assert done.summary["stale"] == 8, done
+
+
+def test_wrong_owner():
+    """A completion of the lap before: what follows waits behind it, and is lost, never believed."""
+    done = connectx.loopback(*CPU, count=2000, faults="1.wrong_owner=500", expect=3)
+    e2e.check_identities(done.summary, done)
+    assert done.frames["lost"] > 0 and done.frames["damaged"] == 0, done
+
+
+# ---- queues in error ----
+
+def test_receive_error():
+    """The queue is reset under the run, and what came meanwhile is counted by the card as without a slot:
+    but for the frame that failed every lost one is explained."""
+    for faults, restarts in (("1.rx_error=5000", 1), ("1.rx_error=3000/12000/2", 2)):
+        done = connectx.until(2 * FEW, "--rx-by", "cpu", "--rate", "20kpps",
+                              faults=connectx.LOSSLESS + "," + faults)
+        e2e.check_identities(done.summary, done)
+        assert done.frames["damaged"] == 0 and done.frames["lost"] > 0, done
+        assert done.summary["queue_restarts"] == restarts, done
+        assert done.causes["queue_error"] >= restarts, done
+        assert done.lost_by["unexplained"] == restarts, done
+        assert "the card reports syndrome" in processes.messages(done.summary), done
+
+
+def test_revoked_key():
+    """The memory's registration is gone for good: it is said, and the run ends."""
+    done = loopback("1.revoke=5000", "--rate", "20kpps", sends_all=False)
+    e2e.check_identities(done.summary, done)
+    assert done.frames["valid"] < 5000 and done.frames["damaged"] == 0, done
+    assert done.causes["queue_error"] >= 1, done
+    assert "brought no frame" in processes.messages(done.summary), done
+
+
+# ---- what is refused ----
+
+def refused(*arguments, text, mode=connectx.DEFAULT, expect=1):
+    done = connectx.run("loopback", "--frames", "100", *connectx.ports(mode), *arguments,
+                        expect=expect, env=connectx.environment(mode=mode))
+    told = " ".join(done.summary["errors"])
+    assert text in told, told
+
+
+def test_refused():
+    refused("--rx-by", "gpu", text="the GPU does not poll receive queues")
+    refused("--rx-by", "cpu", "--split", "64", text="do not split frames")
+    refused("--rx-by", "cpu", "--clock", "card", "--save", os.devnull, text="have the CPU's times")
+    refused("--rx-by", "cpu", "--descriptors", "32768", text="lower descriptors")
+    refused("--rx-by", "cpu", mode="verbs", text="DevX")
+    result = e2e.run("loopback", "--json", "--port", "ring:own", "--tx-port", "ring:own",
+                     "--rx-by", "cpu", "--frames", "10", expect=1)
+    assert "rx_by" in " ".join(result.summary["errors"]), result
+
+
+if __name__ == "__main__":
+    connectx.main(globals())
