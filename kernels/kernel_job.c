@@ -2,6 +2,8 @@
 /* What both back ends check and choose before they start the workers of a job. */
 #include "kernels/kernel_job.h"
 
+#include "kernels/front.h"
+
 #include <errno.h>
 
 /* Frames are read in 16-byte pieces from the aligned address below their first byte, and run
@@ -281,11 +283,72 @@ static int places_check(const struct kernel_job *job)
 	return 0;
 }
 
+static bool is_power(uint32_t value)
+{
+	return value && is_mask(value - 1);
+}
+
+static int front_sizes_check(const struct kernel_front *front, const struct burst_ring_view *ring,
+			     uint32_t r)
+{
+	const struct cq_front_queue *queue = &front->queue;
+	const uint64_t slots = (uint64_t)queue->first_slot + queue->slots;
+
+	if (!is_power(queue->slots) || queue->slots > CQ_FRONT_SLOTS_MAX ||
+	    !is_power(queue->cq_entries) || queue->cq_entries < 2 * queue->slots)
+		return kernel_fail(
+			-EINVAL,
+			"front %u: %u slots, %u completions: both a power of two, at most %u "
+			"slots, at least twice as many completions",
+			r, queue->slots, queue->cq_entries, CQ_FRONT_SLOTS_MAX);
+	if (!is_power(front->burst_max) || front->burst_max > BURST_FRAMES_MAX ||
+	    front->burst_max > queue->slots || ring->desc_mask + 1 < queue->slots ||
+	    ring->burst_mask >= KERNEL_FRONT_BURSTS_MAX)
+		return kernel_fail(
+			-EINVAL,
+			"front %u: bursts of %u frames (a power of two, at most %u), a ring of %u "
+			"bursts (at most %u) and %u descriptors (at least one a slot)",
+			r, front->burst_max, BURST_FRAMES_MAX, ring->burst_mask + 1,
+			KERNEL_FRONT_BURSTS_MAX, ring->desc_mask + 1);
+	if (slots << ring->slot_shift > ring->frames_bytes ||
+	    queue->slot_bytes > 1u << ring->slot_shift || queue->slot_bytes > UINT16_MAX ||
+	    !queue->slot_bytes)
+		return kernel_fail(
+			-EINVAL,
+			"front %u: slots %u to %llu, frames of %u bytes at most: they are not "
+			"in the region, or not in a slot",
+			r, queue->first_slot, (unsigned long long)slots, queue->slot_bytes);
+	return 0;
+}
+
+static int fronts_check(const struct kernel_job *job)
+{
+	int ret = job->fronts ? 0 : kernel_fail(-EINVAL, "no fronts");
+
+	for (uint32_t r = 0; r < job->ring_count && !ret; r++) {
+		const struct kernel_front *front = &job->fronts[r];
+
+		if (!is_aligned(front->queue.cq, 64) || !is_aligned(front->queue.record, 4) ||
+		    !is_aligned(front->words, 8) || !is_aligned(front->status, 8) ||
+		    !is_aligned(front->head, 8) || !is_aligned(front->end, 4) ||
+		    !is_aligned(job->rings[r].free_word, 8))
+			ret = kernel_fail(-EINVAL, "front %u: a part is missing or not aligned", r);
+		else if (front->warps && (front->warps < 3 || front->warps > 32 ||
+					  front->warps != job->fronts[0].warps))
+			ret = kernel_fail(-EINVAL, "front %u: %u warps; 3 to 32, all alike", r,
+					  front->warps);
+		else
+			ret = front_sizes_check(front, &job->rings[r], r);
+	}
+	return ret;
+}
+
 int kernel_job_check(const struct kernel_job *job)
 {
 	int ret;
 
-	if (job->role != KERNEL_CHECK && job->role != KERNEL_WRITE && job->role != KERNEL_PLACE)
+	if (job->role != KERNEL_CHECK && job->role != KERNEL_WRITE && job->role != KERNEL_PLACE &&
+	    job->role != KERNEL_FRONT)
 		return kernel_fail(-EINVAL, "unknown kernel role %d", (int)job->role);
 	if (!job->ring_count || !job->rings)
 		return kernel_fail(-EINVAL, "a kernel job needs at least one ring");
@@ -311,5 +374,5 @@ int kernel_job_check(const struct kernel_job *job)
 		if (ret)
 			return ret;
 	}
-	return 0;
+	return job->role == KERNEL_FRONT ? fronts_check(job) : 0;
 }

@@ -6,7 +6,8 @@
 #include "kernels/kernels.h"
 
 #define KERNEL_RINGS_MAX 1024u
-#define KERNEL_WORKERS_MAX 1024u /* of one ring */
+#define KERNEL_WORKERS_MAX 1024u       /* of one ring */
+#define KERNEL_FRONT_BURSTS_MAX 16384u /* of a ring with a front */
 
 #ifdef __cplusplus
 extern "C" {

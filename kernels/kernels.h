@@ -24,11 +24,13 @@ extern "C" {
 
 struct kernel_device;  /* one GPU, or the CPU threads that stand for one */
 struct kernel_workers; /* one running job */
+struct kernel_front;   /* kernels/front.h */
 
 enum kernel_role {
 	KERNEL_CHECK, /* capture: take bursts, check every frame, write records */
 	KERNEL_WRITE, /* replay: take bursts of empty slots, write frames as ordered */
 	KERNEL_PLACE, /* capture: take bursts, copy payloads into images, write place_records */
+	KERNEL_FRONT, /* capture: poll completions, publish bursts; on a GPU only (front.h) */
 };
 
 #define KERNEL_PLACES_MAX 4u
@@ -55,6 +57,9 @@ struct kernel_job {
 	/* KERNEL_PLACE on a GPU. 0: finite kernels, launched for what was published since the last, so that
 	 * calls that wait for the device end; 1: a persistent kernel. */
 	uint32_t resident;
+	/* KERNEL_FRONT: of each ring; copied by start(). It ends by its own words, not by the ring's stop. The
+	 * rings' desc, ready and beside are then written by the front, and lie in GPU memory. */
+	const struct kernel_front *fronts;
 	/* CPU backend: CPUs to pin its threads to, in turn. CUDA: those on which the thread that
 	 * launches kernels may run. NULL: none */
 	const int *cpus;

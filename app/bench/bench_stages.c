@@ -9,5 +9,8 @@ const struct bench_stage *const bench_stages[] = {
 	&bench_sender,	      &bench_send,	  &bench_path,	     &bench_image_place,
 	&bench_image_latency, &bench_image_close, &bench_image_path, &bench_idle_cost,
 	&bench_idle_reads,
+#ifdef GDRCAP_WITH_CUDA
+	&bench_gpu_front,
+#endif
 };
 const size_t bench_stage_count = sizeof(bench_stages) / sizeof(bench_stages[0]);

@@ -143,6 +143,7 @@ static int programs_load(struct kernel_device *device)
 		place_launch_program,
 		place_close_program,
 		place_close_whole_program,
+		front_program,
 	};
 
 	for (uint32_t i = 0; i < PROGRAMS; i++) {
@@ -273,6 +274,7 @@ static int device_set_up(struct kernel_device *device)
 	snprintf(device->name, sizeof(device->name), "%.63s", prop.name);
 	device->units = (uint32_t)prop.multiProcessorCount;
 	device->block_shared_bytes = prop.sharedMemPerBlockOptin;
+	device->ticks_per_us = (uint32_t)attribute(cudaDevAttrClockRate, device->ordinal) / 1000;
 	device->writes_ordering =
 		attribute(cudaDevAttrGPUDirectRDMAWritesOrdering, device->ordinal);
 	device->flush_options =

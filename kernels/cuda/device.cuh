@@ -13,7 +13,7 @@
 
 #include "kernels/cuda/job.cuh"
 
-#define DEVICE_JOBS_MAX 4u	/* two sessions that check and write */
+#define DEVICE_JOBS_MAX 6u	/* two sessions that check, write and have fronts */
 #define DEVICE_BLOCKS_MAX 4096u /* of a job */
 #define STAGING_BYTES ((size_t)4 << 20)
 
@@ -42,6 +42,7 @@ struct kernel_device {
 	int ordinal;
 	uint32_t handles; /* open() less close(); under the table's lock */
 	uint32_t units;
+	uint32_t ticks_per_us;	   /* of its clock at most */
 	size_t block_shared_bytes; /* that a block can have */
 	int32_t writes_ordering, flush_options;
 	char name[64];

@@ -9,6 +9,7 @@
 
 #include <cuda_runtime.h>
 
+#include "kernels/front.h"
 #include "kernels/kernels.h"
 
 /*
@@ -46,8 +47,11 @@ struct device_job {
 	uint32_t *started;	     /* pinned: one word a block, 1: it runs; writers: blocks */
 	const uint32_t *gate;	     /* pinned: writer: start() */
 	uint32_t workers_per_ring;
-	uint32_t groups;		 /* of work threads in a block; 0: one */
-	const struct place_view *places; /* KERNEL_PLACE */
+	uint32_t groups; /* of work threads in a block; 0: one */
+	union {
+		const struct place_view *places;   /* KERNEL_PLACE */
+		const struct kernel_front *fronts; /* KERNEL_FRONT: of each ring */
+	};
 	uint32_t place_count;
 	uint32_t reserved;
 };
@@ -83,6 +87,7 @@ enum kernel_program_id {
 	PROGRAM_PLACE_LAUNCH, /* finite: (const struct device_job *, struct place_launch) */
 	PROGRAM_PLACE_CLOSE,  /* finite: place.cu */
 	PROGRAM_PLACE_CLOSE_WHOLE,
+	PROGRAM_FRONT,
 	PROGRAMS
 };
 
@@ -97,6 +102,7 @@ struct kernel_program place_program(void);
 struct kernel_program place_launch_program(void);
 struct kernel_program place_close_program(void);
 struct kernel_program place_close_whole_program(void);
+struct kernel_program front_program(void);
 
 /* Host: fills `tables` (PRBS_LANE_WORDS + PRBS_STEP_WORDS) for the polynomial x^degree + x^tap + 1.
  */

@@ -17,8 +17,8 @@
 
 /* In count of struct burst_in: the ring was stopped. */
 #define BURST_LEAVE 0xffffffffu
-/* In word of struct burst_out: the outcome is there already. No done word: those that are PLAIN are
- * written by others, and 0 is one, of no records in generation 65535. */
+/* In word of struct burst_out, beside the generation: the outcome is there already. No done word has it: those
+ * that are PLAIN are written by others. */
 #define DONE_TOLD BURST_PLAIN
 
 /*
@@ -74,7 +74,7 @@ struct burst_in { /* writer: take warp */
 
 struct burst_out {	/* writer: work thread 0 */
 	uint64_t *done; /* NULL: leave */
-	uint64_t word;	/* DONE_TOLD: nothing is left to be written */
+	uint64_t word;	/* with DONE_TOLD: nothing of it is left to be written */
 };
 
 struct ring_shared {
@@ -110,6 +110,11 @@ __device__ __forceinline__ void store_relaxed_system(uint64_t *at, uint64_t valu
 __device__ __forceinline__ void store_release_system(uint64_t *at, uint64_t value)
 {
 	asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
+}
+
+__device__ __forceinline__ void store_release_gpu(uint64_t *at, uint64_t value)
+{
+	asm volatile("st.release.gpu.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
 }
 
 /* Waits for `threads` threads, with those that arrived. Whole warps. */
@@ -334,6 +339,17 @@ __device__ __forceinline__ void burst_done(const struct ring_shared &s, uint64_t
 		store_release_system(done, word);
 }
 
+/* FREE: the barrier puts the work threads' last accesses before it, of what is PLAIN too. */
+__device__ __forceinline__ void burst_free(const struct ring_shared &s, const uint64_t *done,
+					   uint64_t word)
+{
+	const size_t slot = (size_t)(done - &s.ring.result->done) / (sizeof(*s.ring.result) / 8);
+
+	if (lane_index() == 0)
+		store_release_gpu(&s.ring.free_word[slot],
+				  word >> BURST_GENERATION_SHIFT << BURST_GENERATION_SHIFT);
+}
+
 /* The done warp: the groups' bursts in turn, until all groups have left. */
 __device__ __forceinline__ void ring_done_warp(struct ring_shared &s)
 {
@@ -346,8 +362,10 @@ __device__ __forceinline__ void ring_done_warp(struct ring_shared &s)
 		if (!done && ++left == s.groups)
 			return;
 		barrier_arrive(BARRIER_OUT_EMPTY + turn, 32 + s.work_threads);
-		if (done && word != DONE_TOLD)
+		if (done && !(word & DONE_TOLD))
 			burst_done(s, done, word);
+		if (done && s.ring.free_word)
+			burst_free(s, done, word);
 	}
 }
 
@@ -405,10 +423,11 @@ __device__ __forceinline__ void ring_work_group(struct ring_shared &s, struct wo
 		}
 		records = work(in, group.thread);
 		if (group.thread == 0) {
+			const bool told = records == RECORDS_PUBLISHED;
+
 			done = &s.ring.result[in.burst & s.ring.burst_mask].done;
-			word = records == RECORDS_PUBLISHED
-				       ? DONE_TOLD
-				       : burst_word(in.burst, s.burst_bits, records, 0);
+			word = burst_word(in.burst, s.burst_bits, told ? 0 : records, 0) |
+			       (told ? DONE_TOLD : 0);
 		}
 		barrier_sync(BARRIER_WORK + group.index, s.work_threads);
 		barrier_arrive(BARRIER_IN_EMPTY + turn, 32 + s.work_threads);

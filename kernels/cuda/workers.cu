@@ -2,6 +2,7 @@
 /* Persistent kernels on a CUDA device: started, watched, joined. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "kernels/cuda/place_launch.cuh"
@@ -21,6 +22,9 @@
 
 /* Up to this length nearly all of a frame is in the first pieces, which one thread each checks. */
 #define SMALL_FRAME_BYTES 128u
+
+/* Of a front's block. */
+#define DEFAULT_FRONT_WARPS 32u
 
 #define START_TIMEOUT_MS 5000u
 
@@ -92,6 +96,8 @@ static enum kernel_program_id program_of(const struct kernel_job *job)
 
 	if (job->role == KERNEL_PLACE)
 		return job->resident ? PROGRAM_PLACE : PROGRAM_PLACE_LAUNCH;
+	if (job->role == KERNEL_FRONT)
+		return PROGRAM_FRONT;
 	if (job->role == KERNEL_WRITE)
 		return job->store ? PROGRAM_WRITE_STORE : PROGRAM_WRITE;
 	for (uint32_t r = 0; r < job->ring_count; r++)
@@ -117,6 +123,12 @@ static void launch_choose(struct kernel_workers *workers, const struct kernel_jo
 	workers->blocks = workers->per_ring * job->ring_count;
 }
 
+/* All fronts of a job are alike. */
+static uint32_t front_warps(const struct kernel_job *job)
+{
+	return job->fronts[0].warps ? job->fronts[0].warps : DEFAULT_FRONT_WARPS;
+}
+
 /* Decides workers->program, per_ring and blocks. */
 static int blocks_choose(struct kernel_workers *workers, const struct kernel_job *job)
 {
@@ -131,6 +143,8 @@ static int blocks_choose(struct kernel_workers *workers, const struct kernel_job
 	workers->threads = RING_THREADS + workers->groups * group_threads(job, workers->groups);
 	if (program->threads)
 		workers->threads = program->threads;
+	else if (job->role == KERNEL_FRONT)
+		workers->threads = 32 * front_warps(job);
 	error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
 		&per_unit, program->entry, (int)workers->threads, workers->shared_bytes);
 	if (error)
@@ -145,7 +159,7 @@ static int blocks_choose(struct kernel_workers *workers, const struct kernel_job
 		return 0;
 	}
 	fit = blocks_that_fit(device, workers->blocks_per_unit);
-	wanted = job->workers_per_ring;
+	wanted = job->role == KERNEL_FRONT ? 1 : job->workers_per_ring;
 	if (!wanted) {
 		/* checkers leave room for writers, two of which fit where one of them does */
 		const uint32_t checkers = per_unit == 1 ? fit / 2 : fit / 3 * 2;
@@ -182,6 +196,7 @@ enum {
 	PART_POWERS,
 	PART_FILE,
 	PART_PLACES,
+	PART_FRONTS,
 	PART_STORE_DATA, /* last, since a job can do without its own copy of a store */
 	PART_STORE_FRAMES,
 	PART_STORE_BUCKETS,
@@ -277,8 +292,24 @@ static void job_image(struct device_job *image, const struct kernel_workers *wor
 	image->gate = &workers->control->gate;
 	image->places = (const struct place_view *)part_address(&part[PART_PLACES], memory);
 	image->place_count = job->place_count;
+	if (job->role == KERNEL_FRONT)
+		image->fronts =
+			(const struct kernel_front *)part_address(&part[PART_FRONTS], memory);
 	image->workers_per_ring = workers->per_ring;
 	image->groups = workers->groups;
+}
+
+/* The job's fronts, which are told how fast the GPU's clock is. NULL: no memory. */
+static struct kernel_front *fronts_copy(const struct kernel_device *device,
+					const struct kernel_job *job, size_t bytes)
+{
+	struct kernel_front *fronts = (struct kernel_front *)malloc(bytes + 1);
+
+	if (fronts && bytes)
+		memcpy(fronts, job->fronts, bytes);
+	for (uint32_t r = 0; fronts && r < bytes / sizeof(*fronts); r++)
+		fronts[r].ticks_per_us = device->ticks_per_us;
+	return fronts;
 }
 
 /* Copies the job, its tables and its store into memory of the pool. */
@@ -288,6 +319,9 @@ static int job_upload(struct kernel_workers *workers, const struct kernel_job *j
 	const struct frame_store_view no_store = {};
 	const struct frame_store_view *store = job->store ? job->store : &no_store;
 	const size_t prbs_bytes = prbs_table_words(job) * sizeof(uint32_t);
+	const size_t front_bytes =
+		job->role == KERNEL_FRONT ? job->ring_count * sizeof(job->fronts[0]) : 0;
+	struct kernel_front *fronts = fronts_copy(workers->device, job, front_bytes);
 	uint32_t *prbs_tables = (uint32_t *)malloc(prbs_bytes + 1);
 	struct device_job image = {};
 	struct job_part part[PARTS] = {
@@ -299,14 +333,18 @@ static int job_upload(struct kernel_workers *workers, const struct kernel_job *j
 		{ job->pattern.powers, tables.powers_bytes, 0 },
 		{ job->pattern.file, tables.file_bytes, 0 },
 		{ job->places, job->place_count * sizeof(job->places[0]), 0 },
+		{ fronts, front_bytes, 0 },
 		{ store->data, 0, 0 },
 		{ store->frames, 0, 0 },
 		{ store->buckets, 0, 0 },
 	};
 	int ret;
 
-	if (!prbs_tables)
+	if (!prbs_tables || !fronts) {
+		free(fronts);
+		free(prbs_tables);
 		return kernel_fail(-ENOMEM, "no memory for the kernel's tables");
+	}
 	if (prbs_bytes)
 		prbs_tables_build(prbs_tables, job->pattern.degree, job->pattern.tap);
 	ret = job_memory(workers, job, part);
@@ -316,6 +354,7 @@ static int job_upload(struct kernel_workers *workers, const struct kernel_job *j
 		if (part[i].bytes)
 			ret = cuda_copy_in(workers->device, (uint8_t *)workers->memory + part[i].at,
 					   part[i].from, part[i].bytes);
+	free(fronts);
 	free(prbs_tables);
 	return ret;
 }

@@ -161,6 +161,13 @@ struct burst_ring_view {
 	uint32_t *generation;
 	uint32_t stale_us; /* how long a frame that shows poison is waited for, us a burst */
 	uint32_t reserved;
+	/*
+	 * FREE: by burst & burst_mask, burst_word() with neither count nor first: the consumer's last access
+	 * to the burst's frames is over. In GPU memory, for a front on the GPU that gives slots back without
+	 * asking the host. Writer: a block's done warp; partner: the front (kernels/cuda/front.cuh). Without
+	 * it a slot would be given to the card while it is still being read. NULL: nobody asks.
+	 */
+	uint64_t *free_word;
 };
 
 #define BURST_FRAMES_MAX 256u /* frames in one burst at most */

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Plays the network card: see card.h. */
+#include "bench/card.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "kernels/cuda/device.cuh"
+#include "kernels/cuda/front.cuh"
+
+#define CARD_THREADS 1024u
+#define CARD_CHUNK 2048u /* frames that lie in their slots: of a block at a time */
+#define CARD_END UINT32_MAX
+#define CARD_FLUSHES 64u /* at a time */
+
+/* In GPU memory, by queue. Writers: blocks. */
+struct card_state {
+	uint32_t chunk; /* whose completions are next; CARD_END: none any more */
+	uint32_t next_chunk;
+	uint64_t wire, completed, out_of_buffer, flushed;
+	uint32_t failed; /* an error completion was written: nothing more comes */
+	uint32_t reserved;
+};
+
+struct card_job {
+	struct card_queue queue[CARD_QUEUES_MAX];
+	struct card_state *states;
+	struct card_counts *counts;
+	const uint32_t *stop;
+	uint32_t blocks, reserved;
+};
+
+struct bench_card {
+	int ordinal;
+	uint32_t count, blocks;
+	cudaStream_t stream;
+	struct card_job *job; /* GPU memory */
+	struct card_state *states;
+	struct card_counts *counts; /* pinned */
+	uint32_t *stop;		    /* pinned */
+};
+
+/* How many frames from `frame` on are posted; 0 also for those before it. */
+__device__ __forceinline__ uint32_t card_posted(const struct card_queue &queue, uint32_t frame)
+{
+	/* REPOST's partner: acquire, so that what is written afterwards is */
+	const uint32_t record = cq_swap32(load_relaxed_system(queue.record)) & 0xffff;
+	const uint32_t posted = (record - frame) & 0xffff;
+
+	__threadfence_system();
+	return posted > queue.slots ? 0 : posted;
+}
+
+__device__ __forceinline__ uint64_t *card_entry(const struct card_queue &queue, uint32_t frame)
+{
+	return (uint64_t *)(queue.cq + cq_at(frame, queue.cq_entries));
+}
+
+/* All of a completion but its last 8 bytes. */
+__device__ __forceinline__ void card_write_body(const struct card_queue &queue, uint32_t frame,
+						uint32_t len)
+{
+	uint4 *to = (uint4 *)card_entry(queue, frame);
+
+	to[0] = make_uint4(0, 0, 0, 0);
+	to[1] = make_uint4(0, 0, 0, 0);
+	to[2] = make_uint4(0, 0, 0, cq_swap32(len));
+	*(uint64_t *)&to[3] = frame;
+}
+
+__device__ __forceinline__ void card_write_tail(const struct card_queue &queue, uint32_t frame,
+						uint32_t opcode, uint32_t counter)
+{
+	const uint64_t own = opcode << 4 | cq_owner(frame, queue.cq_entries);
+
+	store_relaxed_system(card_entry(queue, frame) + 7, own << 56 | (uint64_t)cq_swap16(counter)
+									       << 32);
+}
+
+/* ---- frames that lie in their slots: as fast as it goes, chunk by chunk, by several blocks ---- */
+
+/* Thread 0. False: no chunk comes any more. */
+__device__ __forceinline__ bool card_await_slots(const struct card_job &job,
+						 const struct card_queue &queue,
+						 struct card_state *state, uint32_t chunk)
+{
+	for (;;) {
+		const uint32_t now = *(volatile uint32_t *)&state->chunk;
+
+		if (now == CARD_END)
+			return false;
+		if (now == chunk &&
+		    (load_relaxed_system(job.stop) ||
+		     (queue.limit && (uint64_t)chunk * CARD_CHUNK >= queue.limit))) {
+			state->next_chunk = chunk;
+			__threadfence();
+			*(volatile uint32_t *)&state->chunk = CARD_END;
+			return false;
+		}
+		if (card_posted(queue, chunk * CARD_CHUNK) >= CARD_CHUNK)
+			return true;
+	}
+}
+
+/* Thread 0: completions are in order. False: the card stopped before this chunk. */
+__device__ __forceinline__ bool card_await_turn(const struct card_state *state, uint32_t chunk)
+{
+	uint32_t now;
+
+	do {
+		now = *(const volatile uint32_t *)&state->chunk;
+	} while (now != chunk && now != CARD_END);
+	return now == chunk;
+}
+
+__device__ __forceinline__ void card_lying(const struct card_job &job,
+					   const struct card_queue &queue, struct card_state *state,
+					   uint32_t begin)
+{
+	__shared__ bool goes_on;
+
+	for (uint32_t chunk = begin + blockIdx.x % job.blocks;; chunk += job.blocks) {
+		const uint32_t first = chunk * CARD_CHUNK;
+
+		if (threadIdx.x == 0)
+			goes_on = card_await_slots(job, queue, state, chunk);
+		__syncthreads();
+		if (!goes_on)
+			return;
+		for (uint32_t i = threadIdx.x; i < CARD_CHUNK; i += CARD_THREADS)
+			card_write_body(queue, first + i, queue.len);
+		fence_release_system(); /* ARRIVED's partner */
+		if (threadIdx.x == 0)
+			goes_on = card_await_turn(state, chunk);
+		__syncthreads();
+		if (!goes_on)
+			return;
+		for (uint32_t i = threadIdx.x; i < CARD_CHUNK; i += CARD_THREADS)
+			card_write_tail(queue, first + i, 2, first + i);
+		__syncthreads();
+		if (threadIdx.x == 0) {
+			__threadfence();
+			*(volatile uint32_t *)&state->chunk = chunk + 1;
+		}
+	}
+}
+
+/* ---- frames that are copied: batch by batch, by one block ---- */
+
+struct card_batch {
+	uint32_t frames, lost, first;
+	uint64_t wire;
+	bool over;
+};
+
+/* Thread 0: what comes now. */
+__device__ __forceinline__ void card_next_batch(const struct card_job &job,
+						const struct card_queue &queue,
+						struct card_state *state, struct card_batch *batch)
+{
+	const uint32_t turn = (uint32_t)(state->wire * 2654435761u >> 7);
+	uint32_t come = queue.ragged ? 1 + turn % queue.batch : queue.batch, posted;
+
+	if (queue.limit && state->wire + come > queue.limit)
+		come = (uint32_t)(queue.limit - state->wire);
+	batch->first = (uint32_t)state->completed;
+	batch->wire = state->wire;
+	for (;;) {
+		batch->over = !come || state->failed || load_relaxed_system(job.stop);
+		posted = queue.fault == CARD_BLIND ? come : card_posted(queue, batch->first);
+		if (batch->over || posted || queue.loses)
+			break;
+	}
+	batch->frames = batch->over ? 0 : min(come, posted);
+	batch->lost = batch->over || !queue.loses ? 0 : come - batch->frames;
+}
+
+/* By a warp. */
+__device__ __forceinline__ void card_copy(const struct card_queue &queue, uint32_t frame,
+					  uint64_t wire)
+{
+	const struct card_frame from = queue.list[wire % queue.list_count];
+	const uint32_t slot = queue.first_slot + (frame & (queue.slots - 1));
+	uint4 *to = (uint4 *)(queue.frames + ((size_t)slot << queue.slot_shift));
+
+	for (uint32_t i = threadIdx.x % 32; i < (from.len + 15) / 16; i += 32)
+		to[i] = ((const uint4 *)queue.bytes)[from.at + i];
+}
+
+__device__ __forceinline__ void card_complete(const struct card_queue &queue,
+					      const struct card_batch &batch, uint32_t i)
+{
+	const uint32_t frame = batch.first + i;
+	const bool fault = frame == queue.fault_at;
+	const uint32_t opcode = fault && queue.fault == CARD_ERROR ? 14 : 2;
+	const uint32_t counter = frame + (fault && queue.fault == CARD_ODD_COUNTER);
+
+	card_write_tail(queue, frame, opcode, counter);
+}
+
+/* What is posted comes back as errors. */
+__device__ __forceinline__ void card_flush(const struct card_queue &queue, struct card_state *state)
+{
+	const uint32_t first = (uint32_t)state->completed;
+	const uint32_t n = min(card_posted(queue, first), CARD_FLUSHES);
+
+	for (uint32_t i = 0; i < n; i++) {
+		card_write_body(queue, first + i, 0);
+		__threadfence_system();
+		card_write_tail(queue, first + i, 13, first + i);
+	}
+	state->completed += n;
+	state->flushed += n;
+	state->failed = 1;
+}
+
+__device__ __forceinline__ void
+card_copying(const struct card_job &job, const struct card_queue &queue, struct card_state *state)
+{
+	__shared__ struct card_batch batch;
+
+	for (;;) {
+		if (threadIdx.x == 0)
+			card_next_batch(job, queue, state, &batch);
+		__syncthreads();
+		if (batch.over)
+			return;
+		if (queue.fault == CARD_EARLY && threadIdx.x < batch.frames) {
+			card_write_body(
+				queue, batch.first + threadIdx.x,
+				queue.list[(batch.wire + threadIdx.x) % queue.list_count].len);
+			__threadfence_system();
+			card_complete(queue, batch, threadIdx.x);
+			__nanosleep(5000);
+		}
+		for (uint32_t i = threadIdx.x / 32; i < batch.frames; i += CARD_THREADS / 32)
+			card_copy(queue, batch.first + i, batch.wire + i);
+		if (threadIdx.x < batch.frames && queue.fault != CARD_EARLY) {
+			const uint32_t frame = batch.first + threadIdx.x;
+			const bool fault = queue.fault == CARD_TOO_LONG && frame == queue.fault_at;
+
+			card_write_body(
+				queue, frame,
+				fault ? 1u << 20
+				      : queue.list[(batch.wire + threadIdx.x) % queue.list_count]
+						.len);
+		}
+		__threadfence_system(); /* ARRIVED's partner, with the barrier */
+		__syncthreads();
+		if (threadIdx.x < batch.frames && queue.fault != CARD_EARLY) {
+			const uint32_t frame = batch.first + threadIdx.x;
+
+			if (queue.begun) {
+				uint64_t now;
+
+				asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+				queue.begun[frame & 1023] = now;
+			}
+			card_complete(queue, batch, threadIdx.x);
+		}
+		__syncthreads();
+		if (threadIdx.x == 0) {
+			const uint32_t before = queue.fault_at - batch.first;
+
+			state->wire += batch.frames + batch.lost;
+			state->completed += batch.frames;
+			state->out_of_buffer += batch.lost;
+			if (queue.fault == CARD_ERROR && before < batch.frames)
+				card_flush(queue, state);
+		}
+		for (uint32_t ns = 0; ns < queue.pause_ns; ns += 1000)
+			__nanosleep(min(queue.pause_ns, 1000));
+		__syncthreads();
+	}
+}
+
+__global__ void __launch_bounds__(CARD_THREADS) card_kernel(const struct card_job *jobs)
+{
+	__shared__ struct card_job job;
+	const uint32_t q = blockIdx.x / jobs->blocks;
+	struct card_state *state = &jobs->states[q];
+	const uint32_t begin = *(volatile uint32_t *)&state->next_chunk;
+
+	for (uint32_t i = threadIdx.x; i < sizeof(job) / 4; i += blockDim.x)
+		((uint32_t *)&job)[i] = ((const uint32_t *)jobs)[i];
+	__syncthreads();
+	if (job.queue[q].list)
+		card_copying(job, job.queue[q], state);
+	else
+		card_lying(job, job.queue[q], state, begin);
+}
+
+/* Behind the card, when all its blocks have left. */
+__global__ void card_tell_kernel(const struct card_job *job)
+{
+	struct card_state *state = &job->states[threadIdx.x];
+	struct card_counts *counts = &job->counts[threadIdx.x];
+
+	if (!job->queue[threadIdx.x].list) {
+		state->wire = state->completed = (uint64_t)state->next_chunk * CARD_CHUNK;
+		state->chunk = state->next_chunk;
+	}
+	store_relaxed_system(&counts->wire, state->wire);
+	store_relaxed_system(&counts->completed, state->completed);
+	store_relaxed_system(&counts->out_of_buffer, state->out_of_buffer);
+	store_relaxed_system(&counts->flushed, state->flushed);
+	store_release_system(&counts->over, 1);
+}
+
+/* ---- life ---- */
+
+static int card_set_up(struct bench_card *card, const struct card_queue *queues)
+{
+	struct cudaFuncAttributes attributes;
+	struct card_job job = {};
+	cudaError_t error = cudaFuncGetAttributes(&attributes, (const void *)card_kernel);
+	int least = 0, greatest = 0;
+
+	if (!error)
+		error = cudaFuncGetAttributes(&attributes, (const void *)card_tell_kernel);
+	if (!error)
+		error = cudaDeviceGetStreamPriorityRange(&least, &greatest);
+	/* of a priority that persistent kernels' streams do not have: see device.cu */
+	if (!error)
+		error = cudaStreamCreateWithPriority(&card->stream, cudaStreamNonBlocking,
+						     least - 2 > greatest ? least - 2 : greatest);
+	if (!error)
+		error = cudaMalloc((void **)&card->job, sizeof(*card->job));
+	if (!error)
+		error = cudaMalloc((void **)&card->states, CARD_QUEUES_MAX * sizeof(*card->states));
+	if (!error)
+		error = cudaMemset(card->states, 0, CARD_QUEUES_MAX * sizeof(*card->states));
+	if (!error)
+		error = cudaHostAlloc((void **)&card->counts,
+				      CARD_QUEUES_MAX * sizeof(*card->counts), cudaHostAllocMapped);
+	if (!error)
+		error = cudaHostAlloc((void **)&card->stop, 64, cudaHostAllocMapped);
+	if (!error) {
+		memcpy(job.queue, queues, card->count * sizeof(*queues));
+		job.states = card->states;
+		job.counts = card->counts;
+		job.stop = card->stop;
+		job.blocks = card->blocks;
+		error = cudaMemcpy(card->job, &job, sizeof(job), cudaMemcpyHostToDevice);
+	}
+	return error ? cuda_fail(error, "setting up the card that a kernel plays") : 0;
+}
+
+int bench_card_open(int ordinal, const struct card_queue *queues, uint32_t count, uint32_t blocks,
+		    struct bench_card **opened)
+{
+	current_device current(ordinal);
+	struct bench_card *card;
+	int ret;
+
+	if (current.error)
+		return cuda_fail(current.error, "opening the GPU for the card");
+	if (!count || count > CARD_QUEUES_MAX || !blocks || blocks > CARD_BLOCKS_MAX)
+		return kernel_fail(-EINVAL, "a card of %u queues, %u blocks each", count, blocks);
+	card = (struct bench_card *)calloc(1, sizeof(*card));
+	if (!card)
+		return kernel_fail(-ENOMEM, "no memory for the card");
+	card->ordinal = ordinal;
+	card->count = count;
+	card->blocks = queues[0].list ? 1 : blocks;
+	ret = card_set_up(card, queues);
+	if (ret)
+		bench_card_close(card);
+	else
+		*opened = card;
+	return ret;
+}
+
+int bench_card_start(struct bench_card *card)
+{
+	current_device current(card->ordinal);
+	cudaError_t error = current.error;
+	void *args[] = { &card->job };
+
+	memset(card->counts, 0, CARD_QUEUES_MAX * sizeof(*card->counts));
+	__atomic_store_n(card->stop, 0, __ATOMIC_SEQ_CST);
+	if (!error)
+		error = cudaLaunchKernel((const void *)card_kernel,
+					 dim3(card->count * card->blocks), dim3(CARD_THREADS), args,
+					 0, card->stream);
+	if (!error)
+		error = cudaLaunchKernel((const void *)card_tell_kernel, dim3(1), dim3(card->count),
+					 args, 0, card->stream);
+	return error ? cuda_fail(error, "launching the card that a kernel plays") : 0;
+}
+
+void bench_card_stop(struct bench_card *card)
+{
+	__atomic_store_n(card->stop, 1, __ATOMIC_RELAXED);
+}
+
+int bench_card_join(struct bench_card *card, uint32_t timeout_ms)
+{
+	current_device current(card->ordinal);
+	const struct timespec tick = { 0, 1000000 };
+	cudaError_t error = current.error;
+
+	for (uint32_t ms = 0; !error; ms++) {
+		error = cudaStreamQuery(card->stream);
+		if (error != cudaErrorNotReady)
+			break;
+		cudaGetLastError();
+		error = cudaSuccess;
+		if (ms >= timeout_ms)
+			return kernel_fail(
+				-ETIMEDOUT,
+				"the card that a kernel plays did not leave within %u ms",
+				timeout_ms);
+		nanosleep(&tick, NULL);
+	}
+	return error ? cuda_fail(error, "the card that a kernel plays failed") : 0;
+}
+
+const struct card_counts *bench_card_counts(const struct bench_card *card, uint32_t queue)
+{
+	return &card->counts[queue];
+}
+
+void bench_card_close(struct bench_card *card)
+{
+	current_device current(card->ordinal);
+
+	if (card->stream)
+		cudaStreamDestroy(card->stream);
+	cudaFree(card->job);
+	cudaFree(card->states);
+	cudaFreeHost(card->counts);
+	cudaFreeHost(card->stop);
+	cudaGetLastError();
+	free(card);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A front on a GPU: what a job of KERNEL_FRONT is given for each of its rings, and the words by which
+ * it and the host tell each other how far they are. The front polls the completion queue of a receive
+ * queue of our own, publishes bursts into the ring, takes freed slots back and posts them again
+ * (kernels/cuda/front.cuh).
+ *
+ * Frames are numbered as completions are, from 0, in 32 bits that wrap: frame i's completion is entry
+ * i & (cq_entries - 1), its descriptor desc[i & desc_mask]. Its slot is that of its work entry.
+ */
+#ifndef GDRCAP_KERNELS_FRONT_H
+#define GDRCAP_KERNELS_FRONT_H
+
+#include <stdint.h>
+
+#include "capture/burst_ring.h"
+#include "capture/cq_front.h"
+
+/* What the host wants of a front. */
+enum front_phase {
+	FRONT_RUN,
+	FRONT_DRAIN, /* publish what has come, wait until it is freed, end */
+	FRONT_LEAVE, /* end at once: whoever frees bursts is gone */
+};
+
+/* In struct front_status. */
+enum front_state {
+	FRONT_NONE, /* did not begin yet */
+	FRONT_RUNS,
+	FRONT_DRAINS,
+	FRONT_FAILED, /* of what came before all is freed: waits for FRONT_DRAIN */
+	FRONT_ENDED,
+};
+
+/*
+ * In pinned memory, two lines. The front reads it over PCIe, in one go.
+ *
+ * PHASE: `phase`; no data depends on it. Partner: the front's last store, of `state`.
+ *
+ * ROOM: `collected`, the bursts that are in the verdict, after the accountant's last read of their results and
+ * records. Partner: the front publishes into a burst's words, and descriptors and records, only when what had
+ * them before is collected. Without it a verdict would be overwritten that nobody has read.
+ *
+ * LEASE: `lease`, the bursts whose slots nobody on the host holds: the saver, or whoever else reads frames after
+ * they were checked; after its last read. UINT64_MAX: nobody ever does. Partner: the front posts a slot only
+ * when its burst is freed and no longer leased. Without it a frame would be overwritten while it is saved.
+ */
+struct front_words {	/* writer: host */
+	uint64_t phase; /* enum front_phase */
+	uint64_t collected;
+	uint64_t lease;
+	uint64_t reserved[13];
+};
+
+/* In pinned memory. Relaxed words, each for itself; a look at them while it runs may mix two moments. After
+ * FRONT_ENDED (store-release, after the front's last access to completions and record) all are final. */
+struct front_status { /* writer: front */
+	uint64_t frames, bytes, bursts;
+	uint64_t passes, empty; /* looks at the completion queue; those that found nothing */
+	uint64_t reposts;
+	uint64_t backlog; /* most frames that were published and not yet posted again */
+	uint64_t state;	  /* enum front_state */
+	uint64_t
+		next; /* number of the frame that would come next; failed: behind what was flushed */
+	uint64_t reserved[7];
+	struct cq_fault fault; /* why it failed; kind CQ_NONE: it did not */
+};
+
+/* All pointers are the device's. */
+struct kernel_front {
+	struct cq_front_queue queue;
+	const struct front_words *words;
+	struct front_status *status;
+	/*
+	 * The words of `ready` once more, in pinned memory: so the accountant knows which frames a burst has.
+	 * Each is stored after PUBLISH, relaxed, and says of which use of its place it is: a reader that has the
+	 * burst's outcome waits until it is there.
+	 */
+	uint64_t *head;
+	uint32_t *end;	    /* GPU memory: by burst, the number of the frame after its last */
+	uint64_t burst;	    /* number of the first to publish */
+	uint32_t first;	    /* number of the first frame: the completion of work entry 0 */
+	uint32_t burst_max; /* frames; a power of two, at most BURST_FRAMES_MAX */
+	uint32_t
+		burst_us; /* a burst that is not full waits so long at most while others are under way */
+	uint32_t ticks_per_us; /* of the GPU's clock; filled in by start() */
+	uint32_t warps;	       /* of the front's block, 3..32; 0: the back end's default */
+	uint32_t reserved;
+};
+
+#endif
