@@ -110,7 +110,7 @@ static void queue_view(const struct fronts *fronts, uint32_t q)
 	queue->view.ready = queue->ready;
 	queue->view.beside = queue->beside;
 	queue->view.free_word = queue->free_word;
-	queue->words->lease = UINT64_MAX;
+	queue->words->lease = fronts->config.leased ? 0 : UINT64_MAX;
 }
 
 static void queue_front(const struct fronts *fronts, uint32_t q, struct kernel_front *front)
@@ -365,6 +365,7 @@ static void burst_count(const struct fronts *fronts, struct front_queue *queue, 
 
 		if (record->verdict != FRAME_VALID) {
 			counts->damaged += record->count;
+			counts->wrong_bits += record->wrong_bits;
 			queue->wire += record->count;
 		} else if (fronts->list) {
 			list_count(fronts, queue, record, counts);
@@ -460,6 +461,12 @@ static int stuck(const struct fronts *fronts, struct gdrcap_error *error)
 int fronts_begin(struct fronts *fronts, struct gdrcap_error *error)
 {
 	return failed(error, bench_card_start(fronts->card));
+}
+
+int fronts_card_stop(struct fronts *fronts)
+{
+	bench_card_stop(fronts->card);
+	return bench_card_join(fronts->card, JOIN_MS);
 }
 
 bool fronts_collect(struct fronts *fronts, struct fronts_counts *counts)

@@ -19,6 +19,7 @@ struct fronts_config {
 	uint32_t card_blocks;
 	uint32_t frame_bytes; /* with FCS; the longest */
 	uint32_t burst_us;
+	bool leased; /* nothing goes back to the card until fronts_words() say so */
 	const char *pattern;
 	/* What the card does (its addresses are filled in); NULL: frames that lie in their slots, as fast as it
 	 * goes. */
@@ -33,6 +34,7 @@ struct fronts_config {
 struct fronts_counts {
 	uint64_t frames, validated, damaged, bursts;
 	uint64_t out_of_order; /* that lie in their slots, and are other ones than expected */
+	uint64_t wrong_bits;   /* of frames that are damaged */
 	uint64_t gaps;	       /* of the list: frames that did not come before one that did */
 	double seconds;
 };
@@ -48,6 +50,8 @@ int fronts_play(struct fronts *fronts, uint32_t ms, struct fronts_counts *counts
 bool fronts_collect(struct fronts *fronts, struct fronts_counts *counts);
 /* As fronts_play() begins. */
 int fronts_begin(struct fronts *fronts, struct gdrcap_error *error);
+/* Waits until the card has left. */
+int fronts_card_stop(struct fronts *fronts);
 /* True when the card has left and all that it completed is collected. */
 bool fronts_are_through(const struct fronts *fronts);
 struct front_words *fronts_words(const struct fronts *fronts, uint32_t queue);

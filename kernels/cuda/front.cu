@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(FRONT_WARPS_MAX * 32) front_kernel(const struc
 	if (threadIdx.x == 0) {
 		s.turn = s.front.first;
 		s.leave = FRONT_STAYS;
-		s.fails = s.broken = 0;
+		s.fails = s.broken = s.left = 0;
 		s.freed = s.collected = s.lease = 0;
 		s.phase = FRONT_RUN;
 		s.room_turn = 0;
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(FRONT_WARPS_MAX * 32) front_kernel(const struc
 	if (!stays)
 		return;
 	if (warp == 0)
-		front_keeper(s);
+		front_keeper(s, warps - FRONT_HELPERS);
 	else if (warp == 1)
 		front_host(s);
 	else

@@ -57,6 +57,7 @@ struct front_shared {
 	 * published that the keeper does not wait for; of FRONT_GONE the host warp. */
 	uint32_t leave;
 	uint32_t fails, broken;	   /* a poller tells why; has told */
+	uint32_t left;		   /* pollers that have ended; writers: they, by atomics */
 	uint32_t freed;		   /* turns; writer: keeper */
 	uint32_t room_turn;	   /* turns before this one may be published; writer: keeper */
 	uint32_t room_frame;	   /* and frames before this one */
@@ -70,10 +71,15 @@ struct front_shared {
 		       32]; /* of burst slot: mark of its last INLINE burst */
 };
 
-/* Shared memory that others write while this warp looks at it. */
-template <typename T> __device__ __forceinline__ T look(const T &at)
+/* Shared memory that others write while this warp looks at it: by each lane; the same in all. */
+template <typename T> __device__ __forceinline__ T look_alone(const T &at)
 {
 	return *(const volatile T *)&at;
+}
+
+template <typename T> __device__ __forceinline__ T look(const T &at)
+{
+	return __shfl_sync(WARP_ALL, look_alone(at), 0);
 }
 
 __device__ __forceinline__ void fence_acquire_system(void)

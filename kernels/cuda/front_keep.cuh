@@ -36,7 +36,7 @@ __device__ __forceinline__ void front_host(struct front_shared &s)
 				*(volatile uint32_t *)&s.leases = word != UINT64_MAX;
 		}
 		__syncwarp();
-		if (__shfl_sync(WARP_ALL, look(s.over), 0))
+		if (look(s.over))
 			return;
 		if (!__any_sync(WARP_ALL, word != before))
 			__nanosleep(POLL_SLEEP_MAX_NS);
@@ -125,11 +125,11 @@ __device__ __forceinline__ void front_tell(struct front_shared &s, const struct 
 	const uint64_t turns = look(s.turn) >> 32;
 
 	if (lane == 0) {
-		store_relaxed_system(&status->frames, look(s.frames));
-		store_relaxed_system(&status->bytes, look(s.bytes));
+		store_relaxed_system(&status->frames, look_alone(s.frames));
+		store_relaxed_system(&status->bytes, look_alone(s.bytes));
 		store_relaxed_system(&status->bursts, turns);
-		store_relaxed_system(&status->passes, look(s.passes));
-		store_relaxed_system(&status->empty, look(s.empty));
+		store_relaxed_system(&status->passes, look_alone(s.passes));
+		store_relaxed_system(&status->empty, look_alone(s.empty));
 		store_relaxed_system(&status->reposts, k.reposts);
 		store_relaxed_system(&status->backlog, k.backlog);
 		store_relaxed_system(&status->next, next);
@@ -183,7 +183,7 @@ __device__ __forceinline__ void front_keep(struct front_shared &s, struct front_
 	}
 }
 
-__device__ __forceinline__ void front_keeper(struct front_shared &s)
+__device__ __forceinline__ void front_keeper(struct front_shared &s, uint32_t pollers)
 {
 	struct front_keeper k = {};
 	uint32_t next;
@@ -198,7 +198,7 @@ __device__ __forceinline__ void front_keeper(struct front_shared &s)
 		front_tell(s, k, next, FRONT_FAILED);
 		/* the phase is asked first: what came before it was said is counted */
 		for (bool last = false; !last;) {
-			last = __shfl_sync(WARP_ALL, look(s.phase), 0) != FRONT_RUN;
+			last = look(s.phase) != FRONT_RUN;
 			for (uint32_t before = next + 1; before != next;) {
 				before = next;
 				next = front_flushed(s, next);
@@ -208,6 +208,9 @@ __device__ __forceinline__ void front_keeper(struct front_shared &s)
 	} else if (look(s.leave) == FRONT_EMPTY) {
 		front_repost(s, k, true);
 	}
+	while (look(s.left) != pollers)
+		__nanosleep(FRONT_NAP_NS);
+	__threadfence();
 	if (lane_index() == 0)
 		*(volatile uint32_t *)&s.over = 1;
 	front_tell(s, k, next, FRONT_ENDED);

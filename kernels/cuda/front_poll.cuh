@@ -67,7 +67,7 @@ __device__ __forceinline__ bool front_await_turn(struct front_shared &s, uint32_
 	bool seen = false;
 
 	for (;;) {
-		const uint64_t word = __shfl_sync(WARP_ALL, look(s.turn), 0);
+		const uint64_t word = look(s.turn);
 		const uint32_t away = turn - (uint32_t)(word >> 32), next = (uint32_t)word;
 		const uint32_t at = next + away * front.burst_max - (next & (front.burst_max - 1));
 
@@ -76,7 +76,7 @@ __device__ __forceinline__ bool front_await_turn(struct front_shared &s, uint32_
 			*ahead = seen && seen_frame == next;
 			return true;
 		}
-		if (__shfl_sync(WARP_ALL, look(s.leave), 0))
+		if (look(s.leave))
 			return false;
 		/* beyond a lap, entries would be taken for those of another */
 		if ((seen && seen_frame == at) ||
@@ -140,7 +140,7 @@ __device__ __forceinline__ void front_fail(struct front_shared &s, uint32_t fram
 /* By the poller that has the turn. True: the front is to stop. */
 __device__ __forceinline__ bool front_is_broken(struct front_shared &s)
 {
-	const bool broken = __shfl_sync(WARP_ALL, look(s.broken), 0);
+	const bool broken = look(s.broken);
 
 	if (broken && lane_index() == 0)
 		atomicCAS(&s.leave, FRONT_STAYS, FRONT_BROKEN);
@@ -160,12 +160,12 @@ __device__ __forceinline__ uint32_t front_decide(struct front_shared &s, uint32_
 	int64_t began = 0;
 
 	for (;;) {
-		const bool drain = __shfl_sync(WARP_ALL, look(s.phase), 0) != FRONT_RUN;
-		const bool alone = __shfl_sync(WARP_ALL, look(s.freed), 0) == turn;
+		const bool drain = look(s.phase) != FRONT_RUN;
+		const bool alone = look(s.freed) == turn;
 		const struct front_seen seen = front_look(front, frame, limit);
 
 		passes++;
-		if (front_is_broken(s) || __shfl_sync(WARP_ALL, look(s.leave), 0))
+		if (front_is_broken(s) || look(s.leave))
 			break;
 		if (seen.frames == limit || (seen.frames && (seen.odd || drain || alone))) {
 			frames = seen.frames;
@@ -205,9 +205,9 @@ __device__ __forceinline__ bool front_await_room(struct front_shared &s, uint32_
 		const bool room = (int32_t)(look(s.room_turn) - turn) > 0 &&
 				  (int32_t)(look(s.room_frame) - end) >= 0;
 
-		if (__shfl_sync(WARP_ALL, (int)room, 0))
+		if (room)
 			return true;
-		if (__shfl_sync(WARP_ALL, look(s.leave), 0))
+		if (look(s.leave))
 			return false;
 		__nanosleep(FRONT_NAP_NS);
 	}
@@ -308,8 +308,9 @@ __device__ __forceinline__ void front_publish(struct front_shared &s, uint32_t t
 		front_fail(s, frame + front_first_wrong(front, frame, frames), CQ_LENGTH);
 }
 
-__device__ __forceinline__ void front_poller(struct front_shared &s, uint32_t poller,
-					     uint32_t pollers)
+/* Turn `poller`, and each `pollers` turns on. */
+__device__ __forceinline__ void front_turns(struct front_shared &s, uint32_t poller,
+					    uint32_t pollers)
 {
 	const uint32_t burst_max = s.front.burst_max;
 
@@ -327,6 +328,15 @@ __device__ __forceinline__ void front_poller(struct front_shared &s, uint32_t po
 		front_pass_turn(s, turn, frame + frames);
 		front_publish(s, turn, frame, frames);
 	}
+}
+
+__device__ __forceinline__ void front_poller(struct front_shared &s, uint32_t poller,
+					     uint32_t pollers)
+{
+	front_turns(s, poller, pollers);
+	__threadfence(); /* all that it did before it counts as left; partner: the keeper's */
+	if (lane_index() == 0)
+		atomicAdd(&s.left, 1);
 }
 
 #endif

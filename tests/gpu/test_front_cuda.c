@@ -1,140 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The front on a GPU, with its checkers, and a kernel that plays the card: frames of all lengths over many laps,
- * planted errors, an accountant that is late, slots on lease, completions of a broken card, stops.
+ * planted errors, an accountant that is late, slots on lease.
  * Usage: test_front_cuda [FRAMES], or test_front_cuda rate QUEUES BYTES BURST WARPS CHECKERS CARDS MS. 77 without a GPU.
  */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "front_scene.h"
 
-#include "bench/bench.h"
-#include "bench/fronts.h"
-
-#define LIST 4099u /* a prime: frames come to lie in other slots each lap */
-#define STREAM 3u
-#define BYTES_MAX 9000u
-#define STOP_MS 100u
-
-static struct bench bench;
-static struct card_frame list[LIST];
-static uint8_t *list_bytes;
-static size_t list_size;
 static uint64_t frames_wanted = 300000;
-
-#define CHECK(condition)                                                                           \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			fprintf(stderr, "FAIL %s:%d: %s\n", __func__, __LINE__, #condition);       \
-			return false;                                                              \
-		}                                                                                  \
-	} while (0)
-
-static bool open_bench(int *ret)
-{
-	struct kernel_info info;
-
-	*ret = kernel_cuda_ops.open(0, &bench.device);
-	if (*ret) {
-		printf("skipped: %s\n", kernel_error());
-		*ret = *ret == -ENODEV ? 77 : 1;
-		return false;
-	}
-	kernel_cuda_ops.info(bench.device, &info);
-	printf("%s, %u multiprocessors, writes ordering %d\n", info.name, info.units,
-	       info.writes_ordering);
-	bench.ops = &kernel_cuda_ops;
-	bench.cuda = true;
-	bench.cpus[0] = 0;
-	bench.cpu_count = 1;
-	return true;
-}
-
-/* Frames of all lengths, the sequence numbers of which are their places in the list. */
-static bool make_list(void)
-{
-	const struct frame_config config = { .format = FRAME_ETHERNET };
-	struct pattern_config of = { .invert = -1 };
-	struct frame_layout layout;
-	struct pattern pattern;
-	uint64_t position = 0;
-	size_t at = 0;
-
-	CHECK(pattern_from_name("prbs31", &of.kind) == 0);
-	CHECK(frame_layout_init(&layout, &config) == 0 && pattern_init(&pattern, &of) == 0);
-	for (uint32_t i = 0; i < LIST; i++) {
-		list[i].len = i % 3 ? 60 + i * 7919 % (BYTES_MAX - 64) : 60 + i % 70;
-		list[i].at = (uint32_t)(at / 16);
-		at += (list[i].len + 15) / 16 * 16;
-	}
-	list_size = at;
-	list_bytes = calloc(1, at);
-	CHECK(list_bytes);
-	for (uint32_t i = 0; i < LIST; i++) {
-		struct frame_header header = {
-			.sequence = i,
-			.position = position,
-			.stream = STREAM,
-			.payload_bytes = (uint16_t)frame_payload_bytes(&layout, list[i].len),
-			.pattern = pattern.kind,
-		};
-
-		frame_write(&layout, &pattern, list_bytes + (size_t)list[i].at * 16, list[i].len,
-			    &header);
-		position += header.payload_bytes;
-	}
-	pattern_free(&pattern);
-	return true;
-}
-
-static struct fronts_config usual(const struct card_queue *card)
-{
-	return (struct fronts_config){
-		.queues = 1,
-		.slots = 1024,
-		.burst = 256,
-		.warps = 32,
-		.checkers = 8,
-		.card_blocks = 1,
-		.frame_bytes = BYTES_MAX,
-		.burst_us = 20,
-		.pattern = "prbs31",
-		.card = card,
-		.list = list,
-		.list_bytes = list_bytes,
-		.list_count = LIST,
-		.list_size = list_size,
-	};
-}
-
-static struct fronts *opened(const struct fronts_config *config)
-{
-	struct gdrcap_error error = { 0 };
-	struct fronts *fronts = NULL;
-
-	if (fronts_open(&bench, config, &fronts, &error) < 0)
-		fprintf(stderr, "FAIL: open: %s\n", error.text);
-	return fronts;
-}
-
-static void print(const char *what, struct fronts *fronts, const struct fronts_counts *counts)
-{
-	const struct front_status *status = fronts_status(fronts, 0);
-	const struct card_counts *card = fronts_card(fronts, 0);
-
-	printf("%-28s %" PRIu64 " frames, %" PRIu64 " valid, %" PRIu64 " damaged, %" PRIu64
-	       " gaps, %" PRIu64 " out of buffer, %" PRIu64 " bursts, reposts %" PRIu64
-	       ", backlog %" PRIu64 ", looks %" PRIu64 "/%" PRIu64 ", state %" PRIu64
-	       ", fault %u, next %" PRIu64 ", %.3f s\n",
-	       what, counts->frames, counts->validated, counts->damaged, counts->gaps,
-	       card->out_of_buffer, counts->bursts, status->reposts, status->backlog,
-	       status->passes, status->empty, status->state, status->fault.kind, status->next,
-	       counts->seconds);
-	fflush(stdout);
-}
 
 /* All lengths, wraps of slots, queue and ring, batches of all sizes; nothing is lost or wrong. */
 static bool test_lengths(uint32_t slots, uint32_t burst, uint32_t warps, uint32_t batch,
@@ -165,6 +37,113 @@ static bool test_lengths(uint32_t slots, uint32_t burst, uint32_t warps, uint32_
 	CHECK(fronts_status(fronts, 0)->frames == frames_wanted);
 	CHECK(fronts_status(fronts, 0)->bursts == counts.bursts);
 	CHECK(fronts_status(fronts, 0)->fault.kind == CQ_NONE);
+	fronts_close(fronts);
+	return true;
+}
+
+/* One bit of some frames of the list is wrong: exactly these are found, and what is wrong of them. */
+static bool test_planted(void)
+{
+	const struct card_queue card = { .batch = 300, .ragged = 1, .limit = frames_wanted };
+	const struct fronts_config config = usual(&card);
+	struct fronts_counts counts = { 0 };
+	struct gdrcap_error error = { 0 };
+	struct fronts *fronts;
+	uint64_t wrong = 0;
+
+	for (uint32_t i = 5; i < LIST; i += 41)
+		list_bytes[(size_t)list[i].at * 16 + list[i].len - 1 - i % 5] ^= 1u << i % 8;
+	for (uint64_t w = 0; w < frames_wanted; w++)
+		wrong += w % LIST >= 5 && (w % LIST - 5) % 41 == 0;
+	fronts = opened(&config);
+	CHECK(fronts);
+	CHECK(fronts_play(fronts, 0, &counts, &error) == 0);
+	print("planted", fronts, &counts);
+	CHECK(counts.frames == frames_wanted && counts.validated == frames_wanted - wrong);
+	CHECK(counts.damaged == wrong && counts.wrong_bits == wrong && counts.gaps == 0);
+	fronts_close(fronts);
+	for (uint32_t i = 5; i < LIST; i += 41)
+		list_bytes[(size_t)list[i].at * 16 + list[i].len - 1 - i % 5] ^= 1u << i % 8;
+	return true;
+}
+
+/* All that is lost is the card's out_of_buffer, and what is not lost is right. */
+static bool loss_is_exact(const struct fronts *fronts, const struct fronts_counts *counts)
+{
+	const struct card_counts *card = fronts_card(fronts, 0);
+
+	CHECK(card->over && counts->frames == card->completed);
+	CHECK(card->wire == card->completed + card->out_of_buffer);
+	CHECK(counts->validated == counts->frames && counts->damaged == 0);
+	/* frames that were lost behind the last that came leave no gap */
+	CHECK(counts->frames + counts->gaps <= card->wire);
+	CHECK(counts->gaps <= card->out_of_buffer);
+	return true;
+}
+
+/* ROOM: nobody reads verdicts until the card has sent all. No verdict is overwritten, no frame either. */
+static bool test_late_accountant(void)
+{
+	const struct card_queue card = { .batch = 8, .loses = 1, .limit = 100000 };
+	struct fronts_config config = usual(&card);
+	struct fronts_counts counts = { 0 };
+	struct gdrcap_error error = { 0 };
+	struct fronts *fronts;
+
+	config.burst = 8;
+	fronts = opened(&config);
+	CHECK(fronts && fronts_begin(fronts, &error) == 0);
+	CHECK(wait_for_card(fronts));
+	while (!fronts_are_through(fronts))
+		fronts_collect(fronts, &counts);
+	print("late accountant", fronts, &counts);
+	CHECK(loss_is_exact(fronts, &counts));
+	/* at most the ring's bursts, and the slots behind them */
+	CHECK(fronts_card(fronts, 0)->completed <= 1024 * 8 + 1024);
+	CHECK(fronts_card(fronts, 0)->out_of_buffer >= 100000 - 1024 * 8 - 1024);
+	CHECK(fronts_end(fronts, FRONT_DRAIN, STOP_MS) == 0);
+	fronts_close(fronts);
+	return true;
+}
+
+/* LEASE: slots that are held are not written into, though they are checked and counted. */
+static bool test_lease(void)
+{
+	const struct card_queue card = { .batch = 100, .ragged = 1, .loses = 1 };
+	struct fronts_config config = usual(&card);
+	struct fronts_counts counts = { 0 };
+	struct gdrcap_error error = { 0 };
+	const uint8_t *slots;
+	struct fronts *fronts;
+	uint8_t *copy;
+	uint32_t shift;
+
+	config.leased = true;
+	fronts = opened(&config);
+	CHECK(fronts && fronts_begin(fronts, &error) == 0);
+	while (counts.frames < config.slots)
+		fronts_collect(fronts, &counts);
+	CHECK(fronts_card_stop(fronts) == 0);
+	CHECK(fronts_card(fronts, 0)->completed == config.slots);
+	print("all leased", fronts, &counts);
+	CHECK(loss_is_exact(fronts, &counts) && counts.gaps == 0);
+	slots = fronts_slots(fronts, &shift);
+	copy = malloc((size_t)config.slots << shift);
+	CHECK(copy &&
+	      bench.ops->copy_out(bench.device, copy, slots, (size_t)config.slots << shift) == 0);
+	for (uint32_t i = 0; i < config.slots; i++)
+		CHECK(!memcmp(copy + ((size_t)i << shift), list_bytes + (size_t)list[i].at * 16,
+			      list[i].len));
+	free(copy);
+	__atomic_store_n(&fronts_words(fronts, 0)->lease, UINT64_MAX, __ATOMIC_RELEASE);
+	CHECK(fronts_begin(fronts, &error) == 0);
+	while (counts.frames < 20 * config.slots)
+		fronts_collect(fronts, &counts);
+	CHECK(fronts_card_stop(fronts) == 0);
+	while (!fronts_are_through(fronts))
+		fronts_collect(fronts, &counts);
+	print("lease over", fronts, &counts);
+	CHECK(loss_is_exact(fronts, &counts));
 	fronts_close(fronts);
 	return true;
 }
@@ -223,7 +202,8 @@ int main(int argc, char **argv)
 	if (argc > 1)
 		frames_wanted = strtoull(argv[1], NULL, 0);
 	good = make_list() && test_lengths(1024, 256, 32, 700, 0) &&
-	       test_lengths(64, 32, 3, 64, 0) && test_lengths(256, 64, 8, 3, 2000);
+	       test_lengths(64, 32, 3, 64, 0) && test_lengths(256, 64, 8, 3, 2000) &&
+	       test_planted() && test_late_accountant() && test_lease();
 	printf("%s\n", good ? "PASS" : "FAIL");
 	free(list_bytes);
 	if (good)

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The front on a GPU stops: when it is told to, in whatever it does, and at what a broken card completes.
+ * Usage: test_front_stop_cuda. 77 without a GPU.
+ */
+#include "front_scene.h"
+
+#define FAULT_AT 777u
+
+/* Until the front says that it failed, or nothing comes for long. */
+static bool wait_for_failure(struct fronts *fronts, struct fronts_counts *counts)
+{
+	const time_t until = time(NULL) + HANG_SECONDS;
+
+	while (__atomic_load_n(&fronts_status(fronts, 0)->state, __ATOMIC_ACQUIRE) !=
+	       FRONT_FAILED) {
+		fronts_collect(fronts, counts);
+		if (time(NULL) > until)
+			return false;
+	}
+	while (fronts_collect(fronts, counts))
+		;
+	return true;
+}
+
+/* What was before the completion is published, checked and counted; it is told, and what follows is
+ * counted as flushed. */
+static bool test_fault(enum card_fault fault, enum cq_kind kind, uint32_t batch)
+{
+	const struct card_queue card = {
+		.batch = batch, .ragged = 1, .limit = 5000, .fault = fault, .fault_at = FAULT_AT
+	};
+	const struct fronts_config config = usual(&card);
+	const struct front_status *status;
+	struct fronts_counts counts = { 0 };
+	struct gdrcap_error error = { 0 };
+	struct fronts *fronts = opened(&config);
+	char what[64];
+
+	CHECK(fronts && fronts_begin(fronts, &error) == 0);
+	CHECK(wait_for_failure(fronts, &counts));
+	CHECK(fronts_card_stop(fronts) == 0);
+	CHECK(wait_for_card(fronts));
+	CHECK(fronts_end(fronts, FRONT_DRAIN, STOP_MS) == 0);
+	while (fronts_collect(fronts, &counts))
+		;
+	snprintf(what, sizeof(what), "fault %d, batches of %u", fault, batch);
+	print(what, fronts, &counts);
+	status = fronts_status(fronts, 0);
+	CHECK(status->state == FRONT_ENDED && status->fault.kind == kind);
+	CHECK(status->fault.index == FAULT_AT && status->fault.next == FAULT_AT);
+	CHECK(status->frames == counts.frames && status->bursts == counts.bursts);
+	/* lengths are looked at after the turn has gone on: what was under way then is checked, too */
+	if (kind == CQ_LENGTH)
+		CHECK(counts.frames > FAULT_AT && counts.damaged == 1);
+	else
+		CHECK(counts.frames == FAULT_AT && counts.damaged == 0);
+	CHECK(counts.validated == counts.frames - counts.damaged && counts.gaps == 0);
+	CHECK(status->next == fronts_card(fronts, 0)->completed);
+	fronts_close(fronts);
+	return true;
+}
+
+/* Before anything came. */
+static bool test_stop_idle(enum front_phase phase)
+{
+	const struct card_queue card = { .batch = 64 };
+	const struct fronts_config config = usual(&card);
+	struct fronts *fronts = opened(&config);
+
+	CHECK(fronts);
+	CHECK(fronts_end(fronts, phase, STOP_MS) == 0);
+	CHECK(fronts_status(fronts, 0)->state == FRONT_ENDED);
+	CHECK(fronts_status(fronts, 0)->frames == 0 && fronts_status(fronts, 0)->bursts == 0);
+	fronts_close(fronts);
+	return true;
+}
+
+/* While the card goes on: what was published is freed, and nothing is half done. */
+static bool test_stop_loaded(enum front_phase phase, bool collects)
+{
+	const struct card_queue card = { .batch = 64, .ragged = 1, .loses = 1 };
+	const struct fronts_config config = usual(&card);
+	const struct front_status *status;
+	struct fronts_counts counts = { 0 };
+	struct gdrcap_error error = { 0 };
+	struct fronts *fronts = opened(&config);
+
+	CHECK(fronts && fronts_begin(fronts, &error) == 0);
+	status = fronts_status(fronts, 0);
+	while (__atomic_load_n(&status->frames, __ATOMIC_RELAXED) < 3000)
+		if (collects)
+			fronts_collect(fronts, &counts);
+	if (phase == FRONT_DRAIN)
+		CHECK(fronts_card_stop(fronts) == 0);
+	CHECK(fronts_end(fronts, phase, STOP_MS) == 0);
+	CHECK(fronts_card_stop(fronts) == 0);
+	while (counts.frames < status->frames)
+		fronts_collect(fronts, &counts);
+	print(phase == FRONT_DRAIN ? "drained" : "left", fronts, &counts);
+	CHECK(status->state == FRONT_ENDED && status->fault.kind == CQ_NONE);
+	CHECK(counts.frames == status->frames && counts.bursts == status->bursts);
+	CHECK(counts.validated == counts.frames);
+	CHECK(phase != FRONT_DRAIN || counts.frames == fronts_card(fronts, 0)->completed);
+	fronts_close(fronts);
+	return true;
+}
+
+/* A card that completes before it has written is found out: so what the other tests say is worth something. */
+static bool test_early_card(void)
+{
+	const struct card_queue card = { .batch = 200, .limit = 20000, .fault = CARD_EARLY };
+	const struct fronts_config config = usual(&card);
+	struct fronts_counts counts = { 0 };
+	struct gdrcap_error error = { 0 };
+	struct fronts *fronts = opened(&config);
+
+	CHECK(fronts);
+	CHECK(fronts_play(fronts, 0, &counts, &error) == 0);
+	print("early card", fronts, &counts);
+	CHECK(counts.frames == 20000 && counts.validated < 20000);
+	fronts_close(fronts);
+	return true;
+}
+
+int main(void)
+{
+	bool good;
+	int ret;
+
+	if (!open_bench(&ret))
+		return ret;
+	good = make_list() && test_stop_idle(FRONT_DRAIN) && test_stop_idle(FRONT_LEAVE) &&
+	       test_stop_loaded(FRONT_DRAIN, true) && test_stop_loaded(FRONT_LEAVE, false) &&
+	       test_fault(CARD_ERROR, CQ_ERROR, 1) && test_fault(CARD_ERROR, CQ_ERROR, 64) &&
+	       test_fault(CARD_ODD_COUNTER, CQ_ORDER, 1) &&
+	       test_fault(CARD_ODD_COUNTER, CQ_ORDER, 300) &&
+	       test_fault(CARD_TOO_LONG, CQ_LENGTH, 1) &&
+	       test_fault(CARD_TOO_LONG, CQ_LENGTH, 300) && test_early_card();
+	printf("%s\n", good ? "PASS" : "FAIL");
+	free(list_bytes);
+	if (good)
+		kernel_cuda_ops.close(bench.device);
+	return good ? 0 : 1;
+}
