@@ -85,7 +85,8 @@ struct kernel_front {
 		burst_us; /* a burst that is not full waits so long at most while others are under way */
 	uint32_t ticks_per_us; /* of the GPU's clock; filled in by start() */
 	uint32_t warps;	       /* of the front's block, 3..32; 0: the back end's default */
-	uint32_t reserved;
+	uint32_t
+		eager; /* while fewer bursts are under way, none waits to be full; 0: the back end's default */
 };
 
 #endif

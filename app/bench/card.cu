@@ -138,13 +138,43 @@ __device__ __forceinline__ void card_lying(const struct card_job &job,
 		if (!goes_on)
 			return;
 		for (uint32_t i = threadIdx.x; i < CARD_CHUNK; i += CARD_THREADS)
-			card_write_tail(queue, first + i, 2, first + i);
+			card_write_tail(queue, first + i, CQ_OP_RECEIVED, first + i);
 		__syncthreads();
 		if (threadIdx.x == 0) {
 			__threadfence();
 			*(volatile uint32_t *)&state->chunk = chunk + 1;
 		}
 	}
+}
+
+/* ---- frames that lie, a few each time the CPU says so: one warp ---- */
+
+__device__ __forceinline__ void
+card_on_word(const struct card_job &job, const struct card_queue &queue, struct card_state *state)
+{
+	const uint32_t lane = lane_index();
+	uint64_t batches = state->wire / queue.batch;
+
+	for (;; batches++) {
+		const uint32_t frame = (uint32_t)(batches * queue.batch) + lane;
+		bool stop;
+
+		do
+			stop = __shfl_sync(WARP_ALL, load_relaxed_system(job.stop), 0);
+		while (!stop && card_posted(queue, frame - lane) < queue.batch);
+		if (lane < queue.batch && !stop)
+			card_write_body(queue, frame, queue.len);
+		fence_release_system(); /* ARRIVED's partner */
+		while (!stop &&
+		       __shfl_sync(WARP_ALL, load_relaxed_system_64(queue.go), 0) <= batches)
+			stop = __shfl_sync(WARP_ALL, load_relaxed_system(job.stop), 0);
+		if (stop)
+			break;
+		if (lane < queue.batch)
+			card_write_tail(queue, frame, CQ_OP_RECEIVED, frame);
+	}
+	if (lane == 0)
+		state->wire = state->completed = batches * queue.batch;
 }
 
 /* ---- frames that are copied: batch by batch, by one block ---- */
@@ -194,7 +224,7 @@ __device__ __forceinline__ void card_complete(const struct card_queue &queue,
 {
 	const uint32_t frame = batch.first + i;
 	const bool fault = frame == queue.fault_at;
-	const uint32_t opcode = fault && queue.fault == CARD_ERROR ? 14 : 2;
+	const uint32_t opcode = fault && queue.fault == CARD_ERROR ? CQ_OP_ERROR : CQ_OP_RECEIVED;
 	const uint32_t counter = frame + (fault && queue.fault == CARD_ODD_COUNTER);
 
 	card_write_tail(queue, frame, opcode, counter);
@@ -209,7 +239,7 @@ __device__ __forceinline__ void card_flush(const struct card_queue &queue, struc
 	for (uint32_t i = 0; i < n; i++) {
 		card_write_body(queue, first + i, 0);
 		__threadfence_system();
-		card_write_tail(queue, first + i, 13, first + i);
+		card_write_tail(queue, first + i, CQ_OP_ERROR_SENDING, first + i);
 	}
 	state->completed += n;
 	state->flushed += n;
@@ -249,17 +279,8 @@ card_copying(const struct card_job &job, const struct card_queue &queue, struct 
 		}
 		__threadfence_system(); /* ARRIVED's partner, with the barrier */
 		__syncthreads();
-		if (threadIdx.x < batch.frames && queue.fault != CARD_EARLY) {
-			const uint32_t frame = batch.first + threadIdx.x;
-
-			if (queue.begun) {
-				uint64_t now;
-
-				asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-				queue.begun[frame & 1023] = now;
-			}
+		if (threadIdx.x < batch.frames && queue.fault != CARD_EARLY)
 			card_complete(queue, batch, threadIdx.x);
-		}
 		__syncthreads();
 		if (threadIdx.x == 0) {
 			const uint32_t before = queue.fault_at - batch.first;
@@ -288,7 +309,9 @@ __global__ void __launch_bounds__(CARD_THREADS) card_kernel(const struct card_jo
 	__syncthreads();
 	if (job.queue[q].list)
 		card_copying(job, job.queue[q], state);
-	else
+	else if (job.queue[q].go && threadIdx.x < 32)
+		card_on_word(job, job.queue[q], state);
+	else if (!job.queue[q].go)
 		card_lying(job, job.queue[q], state, begin);
 }
 
@@ -298,7 +321,7 @@ __global__ void card_tell_kernel(const struct card_job *job)
 	struct card_state *state = &job->states[threadIdx.x];
 	struct card_counts *counts = &job->counts[threadIdx.x];
 
-	if (!job->queue[threadIdx.x].list) {
+	if (!job->queue[threadIdx.x].list && !job->queue[threadIdx.x].go) {
 		state->wire = state->completed = (uint64_t)state->next_chunk * CARD_CHUNK;
 		state->chunk = state->next_chunk;
 	}
@@ -364,7 +387,7 @@ int bench_card_open(int ordinal, const struct card_queue *queues, uint32_t count
 		return kernel_fail(-ENOMEM, "no memory for the card");
 	card->ordinal = ordinal;
 	card->count = count;
-	card->blocks = queues[0].list ? 1 : blocks;
+	card->blocks = queues[0].list || queues[0].go ? 1 : blocks;
 	ret = card_set_up(card, queues);
 	if (ret)
 		bench_card_close(card);

@@ -53,8 +53,9 @@ struct card_queue {
 	uint32_t fault_at;
 	uint32_t reserved;
 	uint64_t limit; /* frames to come on the wire; 0: until it is told to stop */
-	uint64_t *
-		begun; /* pinned, by frame & 1023: when its completion was written, GPU's ns; NULL: nobody asks */
+	/* Pinned: so many batches may have come; writer: the CPU. For frames that lie, of which then 1..32 a batch
+	 * come, as soon after the word was changed as can be: all else was done before. NULL: always. */
+	const uint64_t *go;
 };
 
 /* Pinned. Writer: card. */

@@ -36,10 +36,12 @@ struct front_queue {
 struct fronts {
 	const struct bench *bench;
 	struct fronts_config config;
+	struct card_queue card_config; /* config.card, if there is one */
 	struct resident *resident; /* frames, pinned parts of rings; its workers are the checkers */
 	struct kernel_workers *front;
 	struct bench_card *card;
 	uint32_t cq_entries;
+	uint64_t *go;  /* pinned */
 	uint8_t *list; /* the card's: entries, then bytes */
 	struct front_queue queue[FRONTS_MAX];
 };
@@ -207,6 +209,7 @@ static int card_make(struct fronts *fronts, struct gdrcap_error *error)
 		card->slot_shift = resident->slot_shift;
 		card->frames = resident->frames;
 		card->len = fronts->config.frame_bytes - FRAME_FCS_BYTES;
+		card->go = fronts->go;
 		if (!fronts->list)
 			continue;
 		card->list = (const struct card_frame *)(const void *)fronts->list;
@@ -241,6 +244,10 @@ static int fronts_make(struct fronts *fronts, struct gdrcap_error *error)
 		ret = queue_memory(fronts, &fronts->queue[q], error);
 	if (ret == 0 && config->list)
 		ret = list_make(fronts, error);
+	if (ret == 0 && config->on_word) {
+		fronts->go = resident_alloc(fronts->resident, 128, true, error);
+		ret = fronts->go ? 0 : -ENOMEM;
+	}
 	if (ret == 0)
 		ret = card_make(fronts, error);
 	if (ret < 0)
@@ -264,6 +271,10 @@ int fronts_open(const struct bench *bench, const struct fronts_config *config,
 		return error_set(error, -ENOMEM, "no memory for fronts");
 	fronts->bench = bench;
 	fronts->config = *config;
+	if (config->card) {
+		fronts->card_config = *config->card;
+		fronts->config.card = &fronts->card_config;
+	}
 	fronts->cq_entries = 2 * config->slots;
 	ret = fronts_make(fronts, error);
 	if (ret < 0)
@@ -316,6 +327,7 @@ void fronts_close(struct fronts *fronts)
 		for (uint32_t q = 0; q < fronts->config.queues; q++)
 			queue_free(fronts, &fronts->queue[q]);
 		resident_free(fronts->resident, fronts->list, false);
+		resident_free(fronts->resident, fronts->go, true);
 		if (fronts->card)
 			bench_card_close(fronts->card);
 	}
@@ -412,6 +424,16 @@ const struct front_status *fronts_status(const struct fronts *fronts, uint32_t q
 const struct card_counts *fronts_card(const struct fronts *fronts, uint32_t queue)
 {
 	return bench_card_counts(fronts->card, queue);
+}
+
+uint64_t *fronts_go(const struct fronts *fronts)
+{
+	return fronts->go;
+}
+
+uint32_t fronts_batch(const struct fronts *fronts)
+{
+	return fronts->config.card->batch;
 }
 
 struct front_words *fronts_words(const struct fronts *fronts, uint32_t queue)

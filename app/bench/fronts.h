@@ -21,9 +21,10 @@ struct fronts_config {
 	uint32_t burst_us;
 	bool leased; /* nothing goes back to the card until fronts_words() say so */
 	const char *pattern;
-	/* What the card does (its addresses are filled in); NULL: frames that lie in their slots, as fast as it
-	 * goes. */
+	/* What the card does (its addresses are filled in, but for `go`); NULL: frames that lie in their slots, as
+	 * fast as it goes. */
 	const struct card_queue *card;
+	bool on_word; /* batches come as fronts_go() says */
 	/* Frames that the card copies; frame i of the list has sequence number i. NULL: they lie. */
 	const struct card_frame *list;
 	const uint8_t *list_bytes;
@@ -54,6 +55,9 @@ int fronts_begin(struct fronts *fronts, struct gdrcap_error *error);
 int fronts_card_stop(struct fronts *fronts);
 /* True when the card has left and all that it completed is collected. */
 bool fronts_are_through(const struct fronts *fronts);
+/* card_queue.go, and frames of a batch. */
+uint64_t *fronts_go(const struct fronts *fronts);
+uint32_t fronts_batch(const struct fronts *fronts);
 struct front_words *fronts_words(const struct fronts *fronts, uint32_t queue);
 /* Tells fronts, and waits until they have ended. */
 int fronts_end(struct fronts *fronts, enum front_phase phase, uint32_t timeout_ms);

@@ -161,13 +161,13 @@ __device__ __forceinline__ uint32_t front_decide(struct front_shared &s, uint32_
 
 	for (;;) {
 		const bool drain = look(s.phase) != FRONT_RUN;
-		const bool alone = look(s.freed) == turn;
+		const bool few = turn - look(s.freed) < front.eager;
 		const struct front_seen seen = front_look(front, frame, limit);
 
 		passes++;
 		if (front_is_broken(s) || look(s.leave))
 			break;
-		if (seen.frames == limit || (seen.frames && (seen.odd || drain || alone))) {
+		if (seen.frames == limit || (seen.frames && (seen.odd || drain || few))) {
 			frames = seen.frames;
 			break;
 		}

@@ -25,6 +25,7 @@
 
 /* Of a front's block. */
 #define DEFAULT_FRONT_WARPS 32u
+#define DEFAULT_FRONT_EAGER 8u
 
 #define START_TIMEOUT_MS 5000u
 
@@ -309,6 +310,8 @@ static struct kernel_front *fronts_copy(const struct kernel_device *device,
 		memcpy(fronts, job->fronts, bytes);
 	for (uint32_t r = 0; fronts && r < bytes / sizeof(*fronts); r++)
 		fronts[r].ticks_per_us = device->ticks_per_us;
+	for (uint32_t r = 0; fronts && r < bytes / sizeof(*fronts); r++)
+		fronts[r].eager = fronts[r].eager ? fronts[r].eager : DEFAULT_FRONT_EAGER;
 	return fronts;
 }
 
