@@ -89,8 +89,9 @@ extern const struct bench_stage bench_image_place; /* stage_image_place.c: placi
 extern const struct bench_stage bench_image_path;  /* stage_image_path.c: beside bench_path */
 /* stage_image_latency.c: */
 extern const struct bench_stage bench_image_latency, bench_image_close;
-extern const struct bench_stage bench_gpu_front; /* stage_gpu_front.c: built with CUDA only, as the next */
-extern const struct bench_stage bench_front_latency; /* stage_front_latency.c */
+extern const struct bench_stage
+	bench_gpu_front; /* stage_gpu_front.c: built with CUDA only, as the next */
+extern const struct bench_stage bench_front_latency;		   /* stage_front_latency.c */
 extern const struct bench_stage bench_idle_cost, bench_idle_reads; /* stage_idle.c */
 
 /* The rows, in the order of measuring. */

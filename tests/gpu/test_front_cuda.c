@@ -94,8 +94,7 @@ static bool test_late_accountant(void)
 	fronts = opened(&config);
 	CHECK(fronts && fronts_begin(fronts, &error) == 0);
 	CHECK(wait_for_card(fronts));
-	while (!fronts_are_through(fronts))
-		fronts_collect(fronts, &counts);
+	CHECK(collect_until(fronts, UINT64_MAX, &counts));
 	print("late accountant", fronts, &counts);
 	CHECK(loss_is_exact(fronts, &counts));
 	/* at most the ring's bursts, and the slots behind them */
@@ -121,8 +120,7 @@ static bool test_lease(void)
 	config.leased = true;
 	fronts = opened(&config);
 	CHECK(fronts && fronts_begin(fronts, &error) == 0);
-	while (counts.frames < config.slots)
-		fronts_collect(fronts, &counts);
+	CHECK(collect_until(fronts, config.slots, &counts));
 	CHECK(fronts_card_stop(fronts) == 0);
 	CHECK(fronts_card(fronts, 0)->completed == config.slots);
 	print("all leased", fronts, &counts);
@@ -137,11 +135,9 @@ static bool test_lease(void)
 	free(copy);
 	__atomic_store_n(&fronts_words(fronts, 0)->lease, UINT64_MAX, __ATOMIC_RELEASE);
 	CHECK(fronts_begin(fronts, &error) == 0);
-	while (counts.frames < 20 * config.slots)
-		fronts_collect(fronts, &counts);
+	CHECK(collect_until(fronts, 20 * config.slots, &counts));
 	CHECK(fronts_card_stop(fronts) == 0);
-	while (!fronts_are_through(fronts))
-		fronts_collect(fronts, &counts);
+	CHECK(collect_until(fronts, UINT64_MAX, &counts));
 	print("lease over", fronts, &counts);
 	CHECK(loss_is_exact(fronts, &counts));
 	fronts_close(fronts);

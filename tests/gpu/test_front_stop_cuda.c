@@ -95,8 +95,7 @@ static bool test_stop_loaded(enum front_phase phase, bool collects)
 		CHECK(fronts_card_stop(fronts) == 0);
 	CHECK(fronts_end(fronts, phase, STOP_MS) == 0);
 	CHECK(fronts_card_stop(fronts) == 0);
-	while (counts.frames < status->frames)
-		fronts_collect(fronts, &counts);
+	CHECK(collect_until(fronts, status->frames, &counts));
 	print(phase == FRONT_DRAIN ? "drained" : "left", fronts, &counts);
 	CHECK(status->state == FRONT_ENDED && status->fault.kind == CQ_NONE);
 	CHECK(counts.frames == status->frames && counts.bursts == status->bursts);
