@@ -89,4 +89,47 @@ struct kernel_front {
 		eager; /* while fewer bursts are under way, none waits to be full; 0: the back end's default */
 };
 
+/* ---- sums; all numbers wrap ---- */
+
+/* Frames from `frame` on that a burst may have: full bursts end at multiples of burst_max, so none goes round
+ * the end of the descriptors, and after one that was not full the next are again where they are expected. */
+CQ_FRONT_HD uint32_t front_limit(uint32_t frame, uint32_t burst_max)
+{
+	return burst_max - (frame & (burst_max - 1));
+}
+
+/* Where a turn begins that is `away` turns, 1 or more, from one that begins with `next`, if all of them are as
+ * full as they may be. */
+CQ_FRONT_HD uint32_t front_ahead(uint32_t next, uint32_t away, uint32_t burst_max)
+{
+	return next + away * burst_max - (next & (burst_max - 1));
+}
+
+/* 1: completions of that turn may be looked at. Beyond a lap, an entry of another lap has the owner bit of
+ * this one. */
+CQ_FRONT_HD uint32_t front_may_look(uint32_t away, uint32_t burst_max, uint32_t cq_entries)
+{
+	return away < cq_entries / burst_max;
+}
+
+/* ROOM: 1: a turn whose burst ends with frame `end` at most may be published when turns before room_turn and frames
+ * before room_frame may. */
+CQ_FRONT_HD uint32_t front_fits(uint32_t turn, uint32_t room_turn, uint32_t end,
+				uint32_t room_frame)
+{
+	return (int32_t)(room_turn - turn) > 0 && (int32_t)(room_frame - end) >= 0;
+}
+
+/* FREE and LEASE: turns whose slots may go back. `leases`: 0 while none is ever held. */
+CQ_FRONT_HD uint32_t front_through(uint32_t freed, uint32_t lease, uint32_t leases)
+{
+	return leases && (int32_t)(lease - freed) < 0 ? lease : freed;
+}
+
+/* The earlier of two turns. */
+CQ_FRONT_HD uint32_t front_earlier(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b) < 0 ? a : b;
+}
+
 #endif

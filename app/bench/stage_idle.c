@@ -11,11 +11,13 @@
 #include "bench/bench_util.h"
 #ifdef GDRCAP_WITH_CUDA
 #include "base/log.h"
+#include "bench/fronts.h"
 #include "bench/resident.h"
 #include "bench/bench_kernels.h"
 
 #define IDLE_BLOCKS 2u
-#define FRAME_BYTES 1500u    /* chooses the largest blocks */
+#define FRAME_BYTES 1500u /* chooses the largest blocks */
+#define FRONT_SLOTS 4096u
 #define BYSTANDER_BLOCKS 64u /* a multiprocessor */
 #define BYSTANDER_THREADS 256u
 #define BYSTANDER_BYTES ((size_t)1 << 30)
@@ -26,6 +28,7 @@
 struct idle {
 	const struct bench *bench;
 	uint32_t blocks;
+	bool front;	       /* a front polls beside the consumer */
 	bool memory;	       /* the bystander reads memory; else it only calculates */
 	struct bench_gpu *gpu; /* the bystander's */
 	void *buffer;
@@ -53,8 +56,18 @@ static uint32_t idle_points(const struct bench *bench, const char *const *source
 
 static uint32_t cost_points(const struct bench *bench, struct gdrcap_bench_point *points)
 {
-	return idle_points(bench, (const char *const[]){ "memory-bound", "compute-bound" }, 2,
-			   points);
+	struct bench_points to = { bench, points, 0, NULL };
+
+	to.count = idle_points(bench, (const char *const[]){ "memory-bound", "compute-bound" }, 2,
+			       points);
+	for (uint32_t i = 0; i < 2; i++)
+		bench_points_add(
+			&to,
+			&(struct bench_grid){ .queues = BENCH_LIST(1),
+					      .blocks = BENCH_LIST(1),
+					      .source = i ? "front-compute" : "front-memory" },
+			1);
+	return to.count;
 }
 
 static uint32_t reads_points(const struct bench *bench, struct gdrcap_bench_point *points)
@@ -121,7 +134,8 @@ static int idle_create(struct idle *idle, const struct bench *bench,
 
 	idle->bench = bench;
 	idle->blocks = point->blocks;
-	idle->memory = strcmp(point->source, "compute-bound") != 0;
+	idle->front = !strncmp(point->source, "front-", 6);
+	idle->memory = !strstr(point->source, "compute");
 	bench_pin(bench, 0);
 	ret = bench_gpu_open(bench->ordinal, &idle->gpu);
 	if (ret < 0)
@@ -148,6 +162,31 @@ static int cost_open(const struct bench *bench, const struct gdrcap_bench_point 
 	if (ret == 0)
 		ret = bystander(idle, LAUNCHES_LEAST, &idle->once, error);
 	idle->once /= LAUNCHES_LEAST;
+	return ret;
+}
+
+/* With a front beside it that polls an empty completion queue, and its consumer. */
+static int cost_beside_front(struct idle *idle, uint32_t times, double *seconds,
+			     struct gdrcap_error *error)
+{
+	const struct fronts_config config = {
+		.queues = 1,
+		.slots = FRONT_SLOTS,
+		.burst = BURST_FRAMES_MAX,
+		.checkers = idle->blocks,
+		.card_blocks = 1,
+		.frame_bytes = FRAME_BYTES,
+		.burst_us = 20,
+		.pattern = "prbs31",
+	};
+	struct fronts *fronts;
+	int ret = fronts_open(idle->bench, &config, &fronts, error);
+
+	if (ret < 0)
+		return ret;
+	sleep_ms(SETTLE_MS);
+	ret = bystander(idle, times, seconds, error);
+	fronts_close(fronts);
 	return ret;
 }
 
@@ -178,7 +217,8 @@ static int cost_run(void *state, uint32_t run_ms, struct bench_sample *sample,
 	int ret = bystander(idle, times, &before, error);
 
 	if (ret == 0)
-		ret = cost_beside(idle, 2 * times, &beside, error);
+		ret = idle->front ? cost_beside_front(idle, 2 * times, &beside, error)
+				  : cost_beside(idle, 2 * times, &beside, error);
 	if (ret == 0)
 		ret = bystander(idle, times, &after, error);
 	if (ret < 0)
@@ -186,8 +226,9 @@ static int cost_run(void *state, uint32_t run_ms, struct bench_sample *sample,
 	sample->seconds = before + beside + after;
 	sample->value = (before + after) / beside;
 	snprintf(sample->note, sizeof(sample->note),
-		 "a launch takes %.1f us alone, %.1f us beside the consumer",
-		 (before + after) / 2 / times * 1e6, beside / 2 / times * 1e6);
+		 "a launch takes %.1f us alone, %.1f us beside the %s",
+		 (before + after) / 2 / times * 1e6, beside / 2 / times * 1e6,
+		 idle->front ? "front and one block of its consumer" : "consumer");
 	return 0;
 }
 
@@ -246,8 +287,8 @@ const struct bench_stage bench_idle_cost = {
 	.about = {
 		.id = "idle_cost",
 		.group = "idle",
-		.what = "the speed of another kernel, 64 blocks a multiprocessor, while a consumer "
-			"waits, as part of its speed alone",
+		.what = "the speed of another kernel, 64 blocks a multiprocessor, while a consumer, or a front "
+			"with one, waits, as part of its speed alone",
 		.unit = "part",
 	},
 	.needs_cuda = true,

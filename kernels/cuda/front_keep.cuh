@@ -81,11 +81,10 @@ __device__ __forceinline__ void front_repost(const struct front_shared &s, struc
 {
 	const struct kernel_front &front = s.front;
 	const uint32_t next = (uint32_t)look(s.turn);
-	uint32_t may = look(s.lease), slots;
-
 	/* until the host's words were read once, nothing goes back */
-	if (!look(s.leases) || (int32_t)(may - k.freed) > 0)
-		may = k.freed;
+	const uint32_t may = front_through(k.freed, look(s.lease), look(s.leases));
+	uint32_t slots;
+
 	__threadfence_block();
 	if (may == k.given && !all)
 		return;
@@ -107,7 +106,7 @@ __device__ __forceinline__ void front_room(struct front_shared &s, const struct 
 {
 	const uint32_t collected = look(s.collected);
 	/* where those end that are freed is certain to be seen */
-	const uint32_t seen = (int32_t)(collected - k.freed) > 0 ? k.freed : collected;
+	const uint32_t seen = front_earlier(collected, k.freed);
 	const uint32_t frame = front_end_of(s, seen) + s.ring.ring.desc_mask + 1;
 
 	if (lane_index() == 0) {

@@ -69,7 +69,7 @@ __device__ __forceinline__ bool front_await_turn(struct front_shared &s, uint32_
 	for (;;) {
 		const uint64_t word = look(s.turn);
 		const uint32_t away = turn - (uint32_t)(word >> 32), next = (uint32_t)word;
-		const uint32_t at = next + away * front.burst_max - (next & (front.burst_max - 1));
+		const uint32_t at = front_ahead(next, away, front.burst_max);
 
 		if (away == 0) {
 			*frame = next;
@@ -80,7 +80,7 @@ __device__ __forceinline__ bool front_await_turn(struct front_shared &s, uint32_
 			return false;
 		/* beyond a lap, entries would be taken for those of another */
 		if ((seen && seen_frame == at) ||
-		    away * front.burst_max + front.burst_max > front.queue.cq_entries)
+		    !front_may_look(away, front.burst_max, front.queue.cq_entries))
 			continue;
 		seen_frame = at;
 		last = at + front.burst_max - 1;
@@ -153,8 +153,7 @@ __device__ __forceinline__ uint32_t front_decide(struct front_shared &s, uint32_
 						 uint32_t frame)
 {
 	const struct kernel_front &front = s.front;
-	/* full bursts end where the others' do */
-	const uint32_t limit = front.burst_max - (frame & (front.burst_max - 1));
+	const uint32_t limit = front_limit(frame, front.burst_max);
 	const int64_t wait = (int64_t)front.burst_us * front.ticks_per_us;
 	uint32_t passes = 0, empty = 0, frames = 0;
 	int64_t began = 0;
@@ -202,8 +201,7 @@ __device__ __forceinline__ bool front_await_room(struct front_shared &s, uint32_
 						 uint32_t end)
 {
 	for (;;) {
-		const bool room = (int32_t)(look(s.room_turn) - turn) > 0 &&
-				  (int32_t)(look(s.room_frame) - end) >= 0;
+		const bool room = front_fits(turn, look(s.room_turn), end, look(s.room_frame));
 
 		if (room)
 			return true;

@@ -13,7 +13,7 @@ MUTANTS = {
     "free": ("return cq_prefix(is);",
              "return min(32u, (uint32_t)(look(s.turn) >> 32) - freed + (is & 0));"),
     # and though the host still holds them
-    "lease": ("if (!look(s.leases) || (int32_t)(may - k.freed) > 0)", "if (true)"),
+    "lease": ("front_through(k.freed, look(s.lease), look(s.leases))", "k.freed"),
     # bursts are published over verdicts that nobody has read
     "room": ("*(volatile uint32_t *)&s.room_turn = seen + s.ring.ring.burst_mask + 1;",
              "*(volatile uint32_t *)&s.room_turn = k.freed + s.ring.ring.burst_mask + 1;"),

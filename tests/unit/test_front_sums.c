@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The sums of a GPU's front (kernels/front.h, capture/cq_front.h), played by one thread: turns, room, slots back, over many
+ * laps and over the end of 32 bits, with a card, a consumer and a host of random speed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "kernels/front.h"
+
+#define TURNS 200000u
+#define ENDS 64u /* bursts of the ring */
+
+static uint64_t state = 1;
+
+static uint32_t below(uint32_t n)
+{
+	uint64_t z = state += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	return (uint32_t)((z ^ z >> 31) % n);
+}
+
+/* Frames from the first of the run on, in 64 bits that do not wrap; the product's have 32. */
+struct play {
+	uint32_t slots, burst_max, descs, begin;
+	uint64_t arrived, next, end[ENDS], collected_end;
+	uint64_t turn, freed, collected, lease, given, posted;
+};
+
+static uint32_t number(const struct play *play, uint64_t frame)
+{
+	return play->begin + (uint32_t)frame;
+}
+
+static uint64_t end_of(const struct play *play, uint64_t turn)
+{
+	return turn ? play->end[(turn - 1) % ENDS] : 0;
+}
+
+/* A burst, if there is room and something is there. */
+static void publish(struct play *play)
+{
+	const uint32_t limit = front_limit(number(play, play->next), play->burst_max);
+	const uint64_t there = play->arrived - play->next;
+	const uint32_t frames = there < limit ? (uint32_t)there : limit;
+	const uint64_t seen = play->collected < play->freed ? play->collected : play->freed;
+	const uint32_t room_frame = number(play, end_of(play, seen) + play->descs);
+
+	assert_int_equal(front_earlier((uint32_t)play->collected, (uint32_t)play->freed),
+			 (uint32_t)seen);
+	if (!frames || !front_fits((uint32_t)play->turn, (uint32_t)seen + ENDS,
+				   number(play, play->next + play->burst_max), room_frame))
+		return;
+	/* no words, descriptors or records of one that is not collected */
+	assert_true(play->turn - play->collected < ENDS);
+	assert_true(play->next + frames - end_of(play, play->collected) <= play->descs);
+	/* none goes round the end of the descriptors */
+	assert_true((number(play, play->next) & (play->descs - 1)) + frames <= play->descs);
+	/* who is n turns away looks where that turn will begin, if all are full from here on */
+	for (uint32_t away = 1, at = number(play, play->next); away < 40; away++) {
+		at += front_limit(at, play->burst_max);
+		assert_int_equal(front_ahead(number(play, play->next), away, play->burst_max), at);
+	}
+	play->next += frames;
+	play->end[play->turn++ % ENDS] = play->next;
+}
+
+static void give(struct play *play)
+{
+	const uint64_t through = play->lease < play->freed ? play->lease : play->freed;
+	uint32_t back;
+
+	assert_int_equal(front_through((uint32_t)play->freed, (uint32_t)play->lease, 1),
+			 (uint32_t)through);
+	assert_int_equal(front_through((uint32_t)play->freed, 0, 0), (uint32_t)play->freed);
+	if (through > play->given)
+		play->given = through;
+	back = number(play, end_of(play, play->given) + play->slots) - number(play, play->posted);
+	if (!cq_repost_due(back, number(play, play->posted) - number(play, play->next),
+			   play->slots))
+		return;
+	play->posted += back;
+	/* what is with the card is of bursts that are freed, and not leased */
+	assert_true(play->posted == end_of(play, play->given) + play->slots);
+}
+
+static void play_once(uint32_t slots, uint32_t burst_max, uint32_t descs, uint32_t begin)
+{
+	struct play play = { .slots = slots,
+			     .burst_max = burst_max,
+			     .descs = descs,
+			     .begin = begin,
+			     .posted = slots };
+
+	while (play.turn < TURNS) {
+		play.arrived += below((uint32_t)(play.posted - play.arrived) + 1);
+		publish(&play);
+		play.freed += below((uint32_t)(play.turn - play.freed) + 1);
+		play.collected += below((uint32_t)(play.freed - play.collected) + 1);
+		play.lease += below((uint32_t)(play.collected - play.lease) + 1);
+		give(&play);
+		assert_true(play.posted - play.next <= slots);
+	}
+}
+
+static void test_play(void **unused)
+{
+	(void)unused;
+	play_once(64, 32, 64, 0);
+	play_once(64, 64, 256, UINT32_MAX - 63);
+	play_once(1024, 256, 2048, UINT32_MAX - 100 * 1024 + 1);
+	play_once(32768, 256, 32768, UINT32_MAX - 32768 * 3 + 1);
+	play_once(32768, 1, 65536, 0);
+}
+
+/* Of all turns that may be looked at, no entry can be taken for one of another lap. */
+static void test_look(void **unused)
+{
+	(void)unused;
+	for (uint32_t bits = 7; bits <= 16; bits++)
+		for (uint32_t burst_max = 1; burst_max <= 256 && burst_max <= 1u << (bits - 1);
+		     burst_max *= 2)
+			for (uint32_t away = 1; away < 64; away++) {
+				const uint32_t last =
+					front_ahead(burst_max - 1, away, burst_max) + burst_max - 1;
+
+				assert_true(!front_may_look(away, burst_max, 1u << bits) ||
+					    last - (burst_max - 1) <= 1u << bits);
+			}
+	assert_true(front_may_look(1, 256, 512));
+	assert_false(front_may_look(2, 256, 512));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_play),
+		cmocka_unit_test(test_look),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
