@@ -81,6 +81,18 @@ __device__ __forceinline__ void card_write_tail(const struct card_queue &queue, 
 
 /* ---- frames that lie in their slots: as fast as it goes, chunk by chunk, by several blocks ---- */
 
+/* Thread 0 of the block whose chunk is next. True: it does not come, nor any behind it. */
+__device__ __forceinline__ bool card_ends(const struct card_queue &queue, struct card_state *state,
+					  uint32_t chunk, uint32_t stop)
+{
+	if (!stop && !(queue.limit && (uint64_t)chunk * CARD_CHUNK >= queue.limit))
+		return false;
+	state->next_chunk = chunk;
+	__threadfence();
+	*(volatile uint32_t *)&state->chunk = CARD_END;
+	return true;
+}
+
 /* Thread 0. False: no chunk comes any more. */
 __device__ __forceinline__ bool card_await_slots(const struct card_job &job,
 						 const struct card_queue &queue,
@@ -91,28 +103,24 @@ __device__ __forceinline__ bool card_await_slots(const struct card_job &job,
 
 		if (now == CARD_END)
 			return false;
-		if (now == chunk &&
-		    (load_relaxed_system(job.stop) ||
-		     (queue.limit && (uint64_t)chunk * CARD_CHUNK >= queue.limit))) {
-			state->next_chunk = chunk;
-			__threadfence();
-			*(volatile uint32_t *)&state->chunk = CARD_END;
-			return false;
-		}
 		if (card_posted(queue, chunk * CARD_CHUNK) >= CARD_CHUNK)
 			return true;
+		if (now == chunk && card_ends(queue, state, chunk, load_relaxed_system(job.stop)))
+			return false;
 	}
 }
 
 /* Thread 0: completions are in order. False: the card stopped before this chunk. */
-__device__ __forceinline__ bool card_await_turn(const struct card_state *state, uint32_t chunk)
+__device__ __forceinline__ bool card_await_turn(const struct card_queue &queue,
+						struct card_state *state, uint32_t chunk,
+						uint32_t stop)
 {
 	uint32_t now;
 
 	do {
-		now = *(const volatile uint32_t *)&state->chunk;
+		now = *(volatile uint32_t *)&state->chunk;
 	} while (now != chunk && now != CARD_END);
-	return now == chunk;
+	return now == chunk && !card_ends(queue, state, chunk, stop);
 }
 
 __device__ __forceinline__ void card_lying(const struct card_job &job,
@@ -123,9 +131,13 @@ __device__ __forceinline__ void card_lying(const struct card_job &job,
 
 	for (uint32_t chunk = begin + blockIdx.x % job.blocks;; chunk += job.blocks) {
 		const uint32_t first = chunk * CARD_CHUNK;
+		uint32_t stop = 0;
 
-		if (threadIdx.x == 0)
+		if (threadIdx.x == 0) {
 			goes_on = card_await_slots(job, queue, state, chunk);
+			/* over the bus, while bodies are written */
+			stop = load_relaxed_system(job.stop);
+		}
 		__syncthreads();
 		if (!goes_on)
 			return;
@@ -133,7 +145,7 @@ __device__ __forceinline__ void card_lying(const struct card_job &job,
 			card_write_body(queue, first + i, queue.len);
 		fence_release_system(); /* ARRIVED's partner */
 		if (threadIdx.x == 0)
-			goes_on = card_await_turn(state, chunk);
+			goes_on = card_await_turn(queue, state, chunk, stop);
 		__syncthreads();
 		if (!goes_on)
 			return;

@@ -24,7 +24,7 @@
 #define SMALL_FRAME_BYTES 128u
 
 /* Of a front's block. */
-#define DEFAULT_FRONT_WARPS 32u
+#define DEFAULT_FRONT_WARPS 16u
 #define DEFAULT_FRONT_EAGER 8u
 
 #define START_TIMEOUT_MS 5000u
