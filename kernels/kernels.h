@@ -140,6 +140,14 @@ struct kernel_ops {
 	 * then; `stream` as for after(). Returns at once, and keeps nothing of `sums`. */
 	int (*sum)(struct kernel_device *device, void *stream, const struct kernel_sum *sums,
 		   uint32_t count);
+	/* What is queued in `stream` afterwards begins once *word - least, as a signed number, is not negative.
+	 * `word`: aligned to 8, in memory that CPU and GPU see. Returns at once; on the CPU backend, where the
+	 * caller's thread is the stream, when it is so. -ENOTSUP: the device cannot. */
+	int (*wait_word)(struct kernel_device *device, void *stream, const uint64_t *word,
+			 uint64_t least);
+	/* *word becomes `value` once `stream` has reached this point, after all that its work has written. */
+	int (*write_word)(struct kernel_device *device, void *stream, uint64_t *word,
+			  uint64_t value);
 };
 
 extern const struct kernel_ops kernel_host_ops;

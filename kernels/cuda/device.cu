@@ -277,6 +277,7 @@ static int device_set_up(struct kernel_device *device)
 	device->ticks_per_us = (uint32_t)attribute(cudaDevAttrClockRate, device->ordinal) / 1000;
 	device->writes_ordering =
 		attribute(cudaDevAttrGPUDirectRDMAWritesOrdering, device->ordinal);
+	device->stream_words = cuda_stream_words_find(device->ordinal);
 	device->flush_options =
 		attribute(cudaDevAttrGPUDirectRDMAFlushWritesOptions, device->ordinal);
 	if (attribute(cudaDevAttrMemoryPoolsSupported, device->ordinal) != 1)
@@ -423,4 +424,6 @@ const struct kernel_ops kernel_cuda_ops = {
 	cuda_place_close_whole,
 	cuda_after,
 	cuda_sum,
+	cuda_wait_word,
+	cuda_write_word,
 };

@@ -45,6 +45,7 @@ struct kernel_device {
 	uint32_t ticks_per_us;	   /* of its clock at most */
 	size_t block_shared_bytes; /* that a block can have */
 	int32_t writes_ordering, flush_options;
+	bool stream_words; /* streams wait for words of 64 bits, and write them */
 	char name[64];
 	struct kernel_program program[PROGRAMS];
 	cudaMemPool_t pool;
@@ -101,6 +102,12 @@ int cuda_sum(struct kernel_device *device, void *stream, const struct kernel_sum
 	     uint32_t count);
 /* Before anything runs for long; waited for with what follows in the copy stream. */
 int cuda_sum_load(struct kernel_device *device);
+
+/* True when the GPU and its driver have these: asked once, when it is opened. */
+bool cuda_stream_words_find(int ordinal);
+int cuda_wait_word(struct kernel_device *device, void *stream, const uint64_t *word,
+		   uint64_t least);
+int cuda_write_word(struct kernel_device *device, void *stream, uint64_t *word, uint64_t value);
 
 int cuda_place_close_whole(struct kernel_device *device, const struct place_view *view,
 			   const struct place_whole *images, uint32_t count);

@@ -101,6 +101,36 @@ static int host_sum(struct kernel_device *device, void *stream, const struct ker
 	return 0;
 }
 
+static int stream_refuse(void)
+{
+	return kernel_fail(-ENOTSUP,
+			   "a CUDA stream was given, but there is no GPU (gpu: host), and the "
+			   "calling thread is the stream: pass no stream, or choose a CUDA "
+			   "device");
+}
+
+static int host_wait_word(struct kernel_device *device, void *stream, const uint64_t *word,
+			  uint64_t least)
+{
+	if (stream)
+		return stream_refuse();
+	/* Whoever takes what is counted acquires that. */
+	for (uint32_t polls = 0; (int64_t)(__atomic_load_n(word, __ATOMIC_ACQUIRE) - least) < 0;
+	     polls += polls < UINT32_MAX)
+		host_idle(polls);
+	return 0;
+}
+
+static int host_write_word(struct kernel_device *device, void *stream, uint64_t *word,
+			   uint64_t value)
+{
+	if (stream)
+		return stream_refuse();
+	/* Partner: the worker's COLLECT, BACK or SUBMIT. */
+	__atomic_store_n(word, value, __ATOMIC_RELEASE);
+	return 0;
+}
+
 const struct kernel_ops kernel_host_ops = {
 	.name = "host",
 	.open = host_open,
@@ -120,4 +150,6 @@ const struct kernel_ops kernel_host_ops = {
 	.place_close_whole = host_place_close_whole,
 	.after = host_after,
 	.sum = host_sum,
+	.wait_word = host_wait_word,
+	.write_word = host_write_word,
 };

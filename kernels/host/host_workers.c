@@ -59,7 +59,7 @@ struct kernel_workers {
 	struct host_worker worker[];
 };
 
-static void idle_wait(uint32_t polls)
+void host_idle(uint32_t polls)
 {
 	const struct timespec nap = { .tv_nsec = IDLE_NAP_NS },
 			      sleep = { .tv_nsec = IDLE_SLEEP_NS };
@@ -91,7 +91,7 @@ static uint64_t burst_take(const struct burst_ring_view *ring, uint64_t burst, u
 
 		if (burst_word_is(word, burst, bits))
 			return word;
-		idle_wait(polls);
+		host_idle(polls);
 	}
 }
 

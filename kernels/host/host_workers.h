@@ -12,6 +12,9 @@ bool host_workers_starved(struct kernel_workers *workers);
 int host_workers_running(struct kernel_workers *workers);
 uint32_t host_workers_per_ring(const struct kernel_workers *workers);
 
+/* Between two looks of a thread that waits: the number of those before. */
+void host_idle(uint32_t polls);
+
 /* ---- host_burst.c: the work on one burst ---- */
 
 /* What frames are made of, or compared with. */

@@ -32,6 +32,8 @@ static size_t ring_lay_out(struct ring_producer *ring, uint8_t *block,
 	size_t used = 0;
 
 	ring->stop = carve(block, &used, sizeof(*ring->stop));
+	if (config->streams)
+		ring->told = carve(block, &used, sizeof(*ring->told));
 	ring->ready = carve(block, &used, bursts * sizeof(*ring->ready));
 	if (config->inlines && !config->replay) /* requests have to be read anyway */
 		ring->beside = carve(block, &used, bursts * sizeof(*ring->beside));
@@ -105,7 +107,8 @@ int ring_create(struct ring_producer *ring, const struct ring_config *config,
 	ring->gpu = region->gpu;
 	ring->burst_max = config->burst_max;
 	ring->desc_mask = rte_align32pow2(RTE_MAX(config->frames, BURST_FRAMES_MAX)) - 1;
-	bursts = rte_align32pow2(RING_SMALL_BURSTS + (ring->desc_mask + 1) / config->burst_max + 2);
+	bursts = RING_SMALL_BURSTS + (ring->desc_mask + 1) / config->burst_max + 2;
+	bursts = rte_align32pow2(bursts + (config->streams ? RING_AHEAD : 0));
 	ring->burst_mask = bursts - 1;
 	ring->burst_bits = (uint32_t)__builtin_ctz(bursts);
 	ret = ring_memory(ring, config, error);

@@ -6,7 +6,8 @@
  * many as mbufs in the pool. Bursts: while RING_SMALL_BURSTS are outstanding only full bursts are
  * published, so at most RING_SMALL_BURSTS + descriptors / burst_max + 2 ever are (one more a
  * generation, because a burst never wraps round the end of the descriptors); that many words are
- * allocated.
+ * allocated, and RING_AHEAD more where CUDA streams wait for bursts: so a stream that was let through by the
+ * run's end, and gives back what never came, writes where no burst is outstanding.
  */
 #ifndef GDRCAP_RING_PRODUCER_H
 #define GDRCAP_RING_PRODUCER_H
@@ -16,11 +17,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/stream_count.h"
 #include "capture/burst_ring.h"
 #include "capture/ring_wake.h"
 #include "gdrcap.h"
 
 #define RING_SMALL_BURSTS 1024u
+#define RING_AHEAD GDRCAP_STREAM_AHEAD
 #define RING_LINE 64
 
 struct rte_mbuf;
@@ -48,6 +51,7 @@ struct ring_producer {
 	uint32_t tail;		     /* of the first descriptor whose slot is not back */
 	uint64_t burst;		     /* number of the next burst to publish */
 	uint64_t reclaimed;	     /* number of the first burst whose slots are not back */
+	uint64_t *told;		     /* COUNT: bursts published, for streams; NULL: none can wait */
 	struct burst_result *result; /* written by the consumer */
 
 	/* Writer: producer. Readers: accountant, watchdog. */
@@ -80,6 +84,7 @@ struct ring_config {
 	bool times;   /* allocate tsc[] */
 	bool came;    /* allocate came[] */
 	bool inlines; /* INLINE: the consumer reads what stands beside the ready word */
+	bool streams; /* CUDA streams may wait for bursts */
 };
 
 int ring_create(struct ring_producer *ring, const struct ring_config *config,
@@ -127,6 +132,8 @@ static inline void ring_publish(struct ring_producer *ring)
 		      ring_pending(ring), ring->first);
 	ring->first = ring->head;
 	ring->burst++;
+	if (ring->told)
+		stream_count_add(ring->told, 1);
 	/* Only counts; whoever reads burst results synchronises on their done words. */
 	atomic_store_explicit(&ring->published, ring->burst, memory_order_relaxed);
 }
@@ -136,6 +143,15 @@ static inline void ring_end(struct ring_producer *ring)
 {
 	atomic_store_explicit(&ring->ended, 1, memory_order_release);
 	ring_wake_end(&ring->wake);
+}
+
+/* STOP, and ENOUGH after it, as a kernel behind a wait looks at STOP. Any thread, also several times. */
+static inline void ring_leave(const struct ring_producer *ring)
+{
+	/* STOP: no data depends on it. */
+	__atomic_store_n(ring->stop, 1, __ATOMIC_RELAXED);
+	if (ring->told)
+		stream_count_end(ring->told);
 }
 
 /* True when the consumer is through with burst b. */

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#define LINE 64u /* no word of another writer's in the same */
+
 /* Four times the buffers: a block that keeps one image stops the others only so much later. */
 static uint32_t depth_of(uint32_t buffers)
 {
@@ -18,7 +20,7 @@ size_t image_gpu_bytes(uint32_t buffers)
 {
 	const size_t depth = depth_of(buffers);
 
-	return depth * (sizeof(struct image_gpu_entry) + sizeof(uint64_t)) + sizeof(uint64_t);
+	return depth * (sizeof(struct image_gpu_entry) + sizeof(uint64_t)) + (size_t)2 * LINE;
 }
 
 void image_gpu_init(struct image_gpu *gpu, void *memory, uint32_t buffers)
@@ -32,6 +34,7 @@ void image_gpu_init(struct image_gpu *gpu, void *memory, uint32_t buffers)
 	gpu->mask = depth - 1;
 	gpu->done = (uint64_t *)(gpu->entry + depth);
 	gpu->stop = (uint32_t *)(gpu->done + depth);
+	gpu->told = gpu->done + depth + LINE / sizeof(uint64_t);
 }
 
 struct gdrcap_gpu_images image_gpu_view(const struct image_gpu *gpu)
@@ -65,6 +68,7 @@ void image_gpu_give(struct image_gpu *gpu, const struct gdrcap_image *image, uin
 	gpu->given++;
 	/* GIVE */
 	__atomic_store_n(&entry->ready, gpu->given, __ATOMIC_RELEASE);
+	stream_count_add(gpu->told, 1);
 }
 
 uint32_t image_gpu_next_back(struct image_gpu *gpu, uint64_t *seq)
@@ -89,7 +93,9 @@ uint32_t image_gpu_next_back(struct image_gpu *gpu, uint64_t *seq)
 
 void image_gpu_end(struct image_gpu *gpu)
 {
+	if (!gpu->stop)
+		return;
 	/* END */
-	if (gpu->stop)
-		__atomic_store_n(gpu->stop, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(gpu->stop, 1, __ATOMIC_RELEASE);
+	stream_count_end(gpu->told);
 }

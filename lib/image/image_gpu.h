@@ -24,6 +24,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/stream_count.h"
 #include "gdrcap.h"
 #include "kernels/place.h"
 
@@ -43,6 +44,7 @@ struct image_gpu {
 	struct image_gpu_entry *entry; /* NULL: the caller's threads take the images */
 	uint64_t *done;		       /* BACK. Writer: the kernel */
 	uint32_t *stop;		       /* END */
+	uint64_t *told;		       /* COUNT: images so far, for streams (stream_count.h) */
 	uint32_t mask;
 	/* The accountant's own. */
 	uint64_t given, back; /* images so far; all before `back` are back */

@@ -15,7 +15,8 @@ struct gdrcap_images {
 	struct kernel_device *device;
 	const struct image_layout *layout;
 	const char *name;
-	uint64_t given; /* images that the caller took; the caller's thread only */
+	uint64_t given;	      /* images that the caller took; the caller's thread only */
+	_Atomic bool started; /* streams may wait: the run's end will let them go */
 };
 
 /* `config->view` is kept; the assembler has all buffers then. */

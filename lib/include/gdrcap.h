@@ -595,6 +595,7 @@ int gdrcap_get_gpu_queue(struct gdrcap_queue *queue, struct gdrcap_gpu_queue *gp
 #endif
 
 #include "gdrcap_image.h"
+#include "gdrcap_stream.h"
 #include "gdrcap_tx.h"
 
 #endif

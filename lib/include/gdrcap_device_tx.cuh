@@ -87,7 +87,7 @@ GDRCAP_GPU_TX int gdrcap_gpu_tx_reserve(const struct gdrcap_gpu_tx tx, uint64_t 
 #else
 	room = gdrcap_gpu_tx_room(tx);
 #endif
-	if (room >> 63)
+	if (room >> 62)
 		return -1;
 	room -= seq;
 	if (room > tx.count || max <= 0) /* seq is not the queue's */

@@ -200,7 +200,7 @@ struct gdrcap_gpu_tx_slot {
 /** For a kernel that is already running (sender: gpu), which reserves slots, fills them and submits them
  * itself: see gdrcap_device_tx.cuh. With `gpu: host` a CPU thread does. */
 struct gdrcap_gpu_tx {
-	const uint64_t *room;			/* slots given so far; bit 63: the run is over */
+	const uint64_t *room;			/* slots given so far; bit 62: the run is over */
 	uint64_t *submitted;			/* frames so far */
 	const struct gdrcap_gpu_tx_slot *slots; /* of frame seq: slots[seq & mask] */
 	uint32_t *bytes;			/* of frame seq: bytes[seq & mask] */

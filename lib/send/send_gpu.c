@@ -96,7 +96,25 @@ bool send_gpu_look(const struct send_gpu *gpu, uint64_t *count)
 
 	/* Fewer than were taken are, as a difference, more than there can be. */
 	*count = submitted - gpu->accepted;
-	return *count <= gpu->told - gpu->accepted;
+	if (*count <= gpu->told - gpu->accepted)
+		return true;
+	/* LATE */
+	if (!send_gpu_is_by_stream(gpu) || *count >= SEND_GPU_STOP ||
+	    !(__atomic_load_n(gpu->room, __ATOMIC_RELAXED) & SEND_GPU_STOP))
+		return false;
+	*count = gpu->told - gpu->accepted;
+	return true;
+}
+
+void send_gpu_by_stream(struct send_gpu *gpu)
+{
+	/* Partner: SUBMIT, before which it is. */
+	__atomic_store_n(&gpu->by_stream, 1, __ATOMIC_RELEASE);
+}
+
+bool send_gpu_is_by_stream(const struct send_gpu *gpu)
+{
+	return __atomic_load_n(&gpu->by_stream, __ATOMIC_RELAXED) != 0;
 }
 
 uint32_t send_gpu_take(struct send_gpu *gpu, uint32_t *bytes)

@@ -12,7 +12,10 @@
  * lengths. Partner: the worker's acquire load in send_gpu_look(). Without it the port would send what lay
  * in the slot before, or as many bytes as its last frame had.
  * STOP: a bit of `room`, set by any thread. No data depends on it; it is in that word so that one read of
- * the CPU's memory is enough for both.
+ * the CPU's memory is enough for both, and it is the one that lets a stream go that waits for room
+ * (stream_count.h).
+ * LATE: a stream's order to submit stands behind its wait for room, which STOP ends without any. So what a
+ * stream submits once STOP is set may be more than there was room for, and the rest is nobody's.
  *
  * All that the kernel writes is untrusted: `submitted` is compared with the room that there was, a length
  * is read once and is the worker's to check, and nothing else is read of what the kernel can write. Tests:
@@ -25,13 +28,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/stream_count.h"
 #include "gdrcap.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define SEND_GPU_STOP (UINT64_C(1) << 63) /* in `room` */
+#define SEND_GPU_STOP STREAM_COUNT_ENOUGH /* in `room` */
 
 struct send_gpu {
 	/* Read by both sides; room NULL: the queue is a CPU thread's. */
@@ -40,6 +44,8 @@ struct send_gpu {
 	struct gdrcap_gpu_tx_slot *slots; /* of frame seq & mask. Writer: the worker, before ROOM */
 	uint32_t *bytes; /* of it. Writer: the kernel; the worker before ROOM, which makes it 0 */
 	uint32_t mask;
+	/* Streams submit: what has no length is left out, and LATE. Writer: the caller's threads, once. */
+	uint32_t by_stream;
 	/* The worker's own. */
 	uint32_t count;	   /* slots */
 	uint32_t *slot;	   /* which one frame seq & mask has */
@@ -65,6 +71,10 @@ void send_gpu_give(struct send_gpu *gpu, uint32_t slot, uint8_t *data);
 void send_gpu_tell(struct send_gpu *gpu);
 /* SUBMIT: how many frames wait to be taken, in *count; false: the kernel says what cannot be. */
 bool send_gpu_look(const struct send_gpu *gpu, uint64_t *count);
+/* Streams submit from now on; before the first of them does. Any thread. */
+void send_gpu_by_stream(struct send_gpu *gpu);
+/* They do. */
+bool send_gpu_is_by_stream(const struct send_gpu *gpu);
 /* The slot of the next one; there is one. *bytes is what the kernel says. */
 uint32_t send_gpu_take(struct send_gpu *gpu, uint32_t *bytes);
 /* STOP; any thread, also several times. */

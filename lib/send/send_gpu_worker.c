@@ -37,6 +37,11 @@ static uint64_t gpu_take_over(struct gdrcap_tx *tx, uint64_t most)
 		uint32_t bytes;
 		const uint32_t at = send_gpu_take(&tx->gpu, &bytes);
 
+		if (unlikely(bytes == 0 && send_gpu_is_by_stream(&tx->gpu))) {
+			/* The stream's order says how many there may be, its kernel which there are. */
+			send_gpu_give(&tx->gpu, at, send_data(tx, at));
+			continue;
+		}
 		if (unlikely(bytes < SEND_BYTES_MIN || bytes > tx->config.bytes_max)) {
 			gpu_refuse(tx, at, bytes);
 			continue;

@@ -168,6 +168,7 @@ struct gdrcap_tx {
 	uint32_t refused_bytes;	  /* its length */
 	uint64_t gpu_submitted;	  /* what cannot be; before the release of `gpu_fault` */
 	_Atomic int gpu_fault;	  /* the kernel said that. Writer: worker */
+	_Atomic bool started;	  /* streams may wait: the run's end will let them go */
 
 	struct thread thread;
 };

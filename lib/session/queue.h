@@ -46,6 +46,7 @@ struct gdrcap_queue {
 	struct queue_gaps *gaps; /* NULL: nobody has asked yet */
 	bool sleeps;		 /* gdrcap_wait() at once, as idle workers do */
 	uint32_t index;		 /* of the session's receive queues */
+	_Atomic bool started;	 /* streams may wait: the run's end will let them go */
 	_Atomic bool polled; /* with assertions: a thread is in gdrcap_poll() or gdrcap_wait() */
 };
 

@@ -221,6 +221,7 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 	if (deal.shared)
 		thread_share_cores();
 	session->run.state = SESSION_RUNNING;
+	session_streams_open(session);
 	session->run.start_tsc = rte_rdtsc();
 	patience_begin(&session->watch.progress);
 	quiet_init(&session->run.quiet, session->workers.rx, session->workers.rx_count);

@@ -19,6 +19,8 @@ static inline struct region *session_sending_region(struct gdrcap_session *sessi
 const struct port *session_sending_port(const struct gdrcap_session *session, uint32_t i);
 /* The run is over: they take nothing more. */
 void session_sending_end(struct gdrcap_session *session);
+/* From now on CUDA streams may wait: on_stream.c. */
+void session_streams_open(struct gdrcap_session *session);
 /* After that: all is sent, or told to be unsent. */
 void session_sending_join(struct gdrcap_session *session);
 /* An AF_PACKET socket that could not send when it was told to, as its link was just up again, is told

@@ -25,10 +25,9 @@
 static void stop_words_set(struct gdrcap_session *session)
 {
 	for (uint32_t i = 0; i < session->workers.rx_count; i++)
-		/* STOP: no data depends on it. */
-		__atomic_store_n(session->workers.rx[i].ring.stop, 1, __ATOMIC_RELAXED);
+		ring_leave(&session->workers.rx[i].ring);
 	for (uint32_t i = 0; i < session->workers.tx_count; i++)
-		__atomic_store_n(session->workers.tx[i].ring.stop, 1, __ATOMIC_RELAXED);
+		ring_leave(&session->workers.tx[i].ring);
 }
 
 /* All that the workers of this role were given they have done. */

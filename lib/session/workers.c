@@ -109,6 +109,7 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 		.times = times,
 		.came = session->images.count != 0,
 		.inlines = validates && session->memory.ops->reads_inline,
+		.streams = session->settings.consumer == CONSUMER_GPU && !session->images.count,
 	};
 	struct rx_config config = {
 		.port = pair->rx.id,

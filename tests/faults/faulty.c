@@ -388,6 +388,18 @@ static int faulty_sum(struct kernel_device *device, void *stream, const struct k
 	return __real_kernel_host_ops.sum(device, stream, sums, count);
 }
 
+static int faulty_wait_word(struct kernel_device *device, void *stream, const uint64_t *word,
+			    uint64_t least)
+{
+	return __real_kernel_host_ops.wait_word(device, stream, word, least);
+}
+
+static int faulty_write_word(struct kernel_device *device, void *stream, uint64_t *word,
+			     uint64_t value)
+{
+	return __real_kernel_host_ops.write_word(device, stream, word, value);
+}
+
 const struct kernel_ops __wrap_kernel_host_ops = {
 	.name = "host",
 	.open = faulty_open,
@@ -406,5 +418,7 @@ const struct kernel_ops __wrap_kernel_host_ops = {
 	.place_close = faulty_place_close,
 	.place_close_whole = faulty_place_close_whole,
 	.after = faulty_after,
+	.wait_word = faulty_wait_word,
+	.write_word = faulty_write_word,
 	.sum = faulty_sum,
 };

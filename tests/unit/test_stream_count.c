@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A count that streams wait for: the driver's comparison, the run's end, and both by threads at once. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+
+#include "base/stream_count.h"
+
+#define ENOUGH STREAM_COUNT_ENOUGH
+
+/* Each wait goes when its number is reached, not before, and at the end all go, however far ahead. */
+static void reached(void **state)
+{
+	const uint64_t counts[] = { 0, 1, 2, 1000, UINT32_MAX, UINT64_C(1) << 48, ENOUGH - 1 };
+
+	for (uint32_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		const uint64_t count = counts[i];
+
+		assert_true(stream_count_reached(count, count));
+		assert_true(stream_count_reached(count, 0));
+		assert_false(stream_count_reached(count, count + 1));
+		assert_false(stream_count_reached(count, ENOUGH + count));
+		/* of what is ahead: the largest that the calls take */
+		assert_true(stream_count_reached(count | ENOUGH, count + 1));
+		assert_true(stream_count_reached(count | ENOUGH, ENOUGH));
+		assert_true(stream_count_reached(count | ENOUGH, ENOUGH - 1));
+		assert_int_equal(stream_count_of(count | ENOUGH), count);
+		assert_true(stream_count_ended(count | ENOUGH));
+		assert_false(stream_count_ended(count));
+	}
+	/* With bit 63 for the end, a wait for what is there would never go: what the bit must not be. */
+	assert_false(stream_count_reached((UINT64_C(1) << 63) + 1, 1));
+}
+
+static uint64_t word;
+
+static void *ends(void *arg)
+{
+	for (int i = 0; i < 1000; i++)
+		stream_count_end(&word);
+	return NULL;
+}
+
+/* Nothing of the count is lost, and the end stays. */
+static void at_once(void **state)
+{
+	pthread_t thread;
+
+	for (int round = 0; round < 50; round++) {
+		word = 0;
+		assert_int_equal(pthread_create(&thread, NULL, ends, NULL), 0);
+		for (uint64_t i = 0; i < 1000; i++)
+			stream_count_add(&word, 3);
+		pthread_join(thread, NULL);
+		assert_true(stream_count_ended(word));
+		assert_int_equal(stream_count_of(word), 3000);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reached),
+		cmocka_unit_test(at_once),
+	};
+
+	return cmocka_run_group_tests_name("stream_count", tests, NULL, NULL);
+}
