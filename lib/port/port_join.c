@@ -4,8 +4,10 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 
 #include <rte_cycles.h>
@@ -47,10 +49,11 @@ static bool is_connection(int fd)
 
 	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_bytes) == 0 &&
 	       type == SOCK_SEQPACKET && getpeername(fd, (struct sockaddr *)&peer, &bytes) == 0 &&
-	       peer.ss_family == AF_UNIX;
+	       peer.ss_family == AF_UNIX && bytes > offsetof(struct sockaddr_un, sun_path);
 }
 
-/* Control channels to other ends that this process has open; -1: not known. */
+/* Control channels that this process has open as a client; -1: not known. Those of its servers, whose other ends
+ * have no address, come and go meanwhile where two processes call each other. */
 static int connections(void)
 {
 	DIR *directory = opendir("/proc/self/fd");
