@@ -25,7 +25,7 @@ check | check-sanitized)
 	# them is skipped where they are not.
 	if_available="$if_available tcpdump tcpreplay tshark python3-matplotlib clang-format-14 aravis-tools
 		gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good libgstreamer1.0-dev
-		libgstreamer-plugins-base1.0-dev ffmpeg python3-venv chromium"
+		libgstreamer-plugins-base1.0-dev ffmpeg python3-venv chromium openmpi-bin"
 	if test "$set_wanted" = check-sanitized; then
 		tools="$tools clang:clang"
 		if_available="$if_available libclang-rt-dev clang-tidy-14 cppcheck"
