@@ -36,6 +36,9 @@
  *             gdrcap_gpu_image_release(images, seq);
  *     }
  *
+ * Kernels that end, in a CUDA stream that waits for a batch or an image and gives it back, use the same calls but the
+ * releases: gdrcap_stream.h.
+ *
  * All blocks must be able to run at the same time, beside those that check or place frames (leave them
  * some multiprocessors), and nothing may wait for the whole device
  * (cudaMalloc, cudaFree, the default stream, a kernel that is loaded lazily) while they do.

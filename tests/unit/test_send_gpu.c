@@ -201,6 +201,36 @@ static void counts_that_cannot_be(void **state)
 	litmus_free(litmus);
 }
 
+/* LATE: a stream's order, let go by the end, is for slots that there are not: the rest is nobody's. */
+static void late(void **state)
+{
+	struct send_litmus *litmus = litmus_new(8);
+	struct kernel kernel = { .tx = send_gpu_view(&litmus->gpu, 1514) };
+	uint64_t count;
+
+	kernel_send(&kernel, 0, 5);
+	assert_int_equal(litmus_take(litmus, 3), 3);
+	gdrcap_gpu_tx_publish(kernel.tx, 9);
+	assert_false(send_gpu_look(&litmus->gpu, &count));
+	send_gpu_by_stream(&litmus->gpu);
+	/* the run goes on: it is an error */
+	assert_false(send_gpu_look(&litmus->gpu, &count));
+	send_gpu_stop(&litmus->gpu);
+	assert_true(send_gpu_look(&litmus->gpu, &count));
+	assert_int_equal(count, 5);
+	/* less than there was is one, whoever says so */
+	gdrcap_gpu_tx_publish(kernel.tx, 2);
+	assert_false(send_gpu_look(&litmus->gpu, &count));
+	litmus_free(litmus);
+	/* and so is more than there is room for, of a kernel that runs */
+	litmus = litmus_new(8);
+	kernel.tx = send_gpu_view(&litmus->gpu, 1514);
+	send_gpu_stop(&litmus->gpu);
+	gdrcap_gpu_tx_publish(kernel.tx, 9);
+	assert_false(send_gpu_look(&litmus->gpu, &count));
+	litmus_free(litmus);
+}
+
 /* A length that nobody says is not that of the frame before. */
 static void lengths(void **state)
 {
@@ -238,6 +268,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(numbers),
 		cmocka_unit_test(counts_that_cannot_be),
 		cmocka_unit_test(lengths),
+		cmocka_unit_test(late),
 		cmocka_unit_test(order),
 	};
 

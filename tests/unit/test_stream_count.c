@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A count that streams wait for: the driver's comparison, the run's end, and both by threads at once. */
+/*
+ * A count that streams wait for: the driver's comparison, the run's end, and COUNT and ENOUGH between CPU threads.
+ * test_send_gpu_mutants.py builds it with the thread sanitizer, which finds a weakened barrier on any CPU.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +11,7 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <sched.h>
 
 #include "base/stream_count.h"
 
@@ -62,11 +66,55 @@ static void at_once(void **state)
 	}
 }
 
+#define THINGS 20000u
+
+struct litmus {
+	uint64_t word, wrong;
+	uint64_t thing[THINGS]; /* plain: the word's barriers are all there is */
+	uint32_t stop;
+	pthread_t thread;
+};
+
+/* As a stream with a kernel behind each wait. */
+static void *litmus_wait(void *arg)
+{
+	struct litmus *litmus = arg;
+
+	for (uint64_t seq = 0;; seq++) {
+		uint64_t seen;
+
+		while (!stream_count_reached(
+			seen = __atomic_load_n(&litmus->word, __ATOMIC_ACQUIRE), seq + 1))
+			sched_yield();
+		if (stream_count_of(seen) <= seq) {
+			litmus->wrong += !litmus->stop;
+			return NULL;
+		}
+		litmus->wrong += litmus->thing[seq] != seq + 1;
+	}
+}
+
+static void order(void **state)
+{
+	static struct litmus litmus;
+
+	assert_int_equal(pthread_create(&litmus.thread, NULL, litmus_wait, &litmus), 0);
+	for (uint64_t i = 0; i < THINGS; i++) {
+		litmus.thing[i] = i + 1;
+		stream_count_add(&litmus.word, 1);
+	}
+	litmus.stop = 1;
+	stream_count_end(&litmus.word);
+	pthread_join(litmus.thread, NULL);
+	assert_int_equal(litmus.wrong, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reached),
 		cmocka_unit_test(at_once),
+		cmocka_unit_test(order),
 	};
 
 	return cmocka_run_group_tests_name("stream_count", tests, NULL, NULL);
