@@ -41,29 +41,43 @@ static void reached(void **state)
 	assert_false(stream_count_reached((UINT64_C(1) << 63) + 1, 1));
 }
 
-static uint64_t word;
+#define ENDS 20000u
 
-static void *ends(void *arg)
+static uint64_t word;
+static uint32_t adds_stop; /* by atomics */
+
+static void *adds(void *arg)
 {
-	for (int i = 0; i < 1000; i++)
-		stream_count_end(&word);
+	uint64_t *added = arg;
+
+	for (; !__atomic_load_n(&adds_stop, __ATOMIC_RELAXED); *added += 3)
+		stream_count_add(&word, 3);
 	return NULL;
 }
 
-/* Nothing of the count is lost, and the end stays. */
+/* The end stays whatever is added in the same moment, and nothing of the count is lost. */
 static void at_once(void **state)
 {
+	uint64_t added = 0;
+	uint32_t lost = 0;
 	pthread_t thread;
 
-	for (int round = 0; round < 50; round++) {
-		word = 0;
-		assert_int_equal(pthread_create(&thread, NULL, ends, NULL), 0);
-		for (uint64_t i = 0; i < 1000; i++)
-			stream_count_add(&word, 3);
-		pthread_join(thread, NULL);
-		assert_true(stream_count_ended(word));
-		assert_int_equal(stream_count_of(word), 3000);
+	assert_int_equal(pthread_create(&thread, NULL, adds, &added), 0);
+	for (uint32_t i = 0; i < ENDS; i++) {
+		const uint64_t before = __atomic_load_n(&word, __ATOMIC_RELAXED);
+
+		stream_count_end(&word);
+		/* until something was added to it */
+		for (uint64_t seen = before; stream_count_of(seen) == before && !lost;) {
+			seen = __atomic_load_n(&word, __ATOMIC_RELAXED);
+			lost += !stream_count_ended(seen);
+		}
+		__atomic_fetch_and(&word, ~ENOUGH, __ATOMIC_RELAXED);
 	}
+	__atomic_store_n(&adds_stop, 1, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	assert_int_equal(lost, 0);
+	assert_int_equal(word, added);
 }
 
 #define THINGS 20000u
@@ -72,8 +86,11 @@ struct litmus {
 	uint64_t word, wrong;
 	uint64_t thing[THINGS]; /* plain: the word's barriers are all there is */
 	uint32_t stop;
+	uint64_t taken; /* relaxed: so that the two go side by side, and nothing else orders them */
 	pthread_t thread;
 };
+
+#define APART 100u
 
 /* As a stream with a kernel behind each wait. */
 static void *litmus_wait(void *arg)
@@ -91,6 +108,7 @@ static void *litmus_wait(void *arg)
 			return NULL;
 		}
 		litmus->wrong += litmus->thing[seq] != seq + 1;
+		__atomic_store_n(&litmus->taken, seq + 1, __ATOMIC_RELAXED);
 	}
 }
 
@@ -100,6 +118,8 @@ static void order(void **state)
 
 	assert_int_equal(pthread_create(&litmus.thread, NULL, litmus_wait, &litmus), 0);
 	for (uint64_t i = 0; i < THINGS; i++) {
+		while (i > __atomic_load_n(&litmus.taken, __ATOMIC_RELAXED) + APART)
+			sched_yield();
 		litmus.thing[i] = i + 1;
 		stream_count_add(&litmus.word, 1);
 	}
