@@ -11,6 +11,10 @@
  *     mpirun -n 2 pingpong gpu=host
  *     mpirun -n 2 --bind-to none pingpong --cores 4 gpu=0
  *     pingpong --rank 0 --ranks 2 gpu=host & pingpong --rank 1 --ranks 2 gpu=host
+ *     pingpong --threads 2 --cores 4 gpu=0
+ *
+ * Kernels of two processes do not run on one GPU at the same time, but in turns of milliseconds (MPS apart), which is
+ * what is measured then: have a GPU for each rank (gpu={rank}), or all ranks in one process (--threads).
  *
  * mpirun only starts it: rank and number of ranks come from the environment (Open MPI, PMI, Slurm), or from options, on
  * one machine or on several, and no MPI library is used. Without other ports each two neighbours have a memif
@@ -27,6 +31,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +39,7 @@
 #include <unistd.h>
 
 static const char usage[] =
-	"usage: pingpong [--rank R --ranks N] [--rounds N] [--ways cpu,stream,kernel] [--cores N]\n"
+	"usage: pingpong [--rank R --ranks N | --threads N] [--rounds N] [--ways cpu,stream,kernel] [--cores N]\n"
 	"                [--dir DIR] [--timeout S] [KEY=VALUE]...\n";
 
 /* The first of the variables that is a number. */
@@ -101,6 +106,13 @@ static bool option_read(struct wanted *wanted, const char *name, const char *val
 		wanted->local_rank = wanted->rank;
 		return true;
 	}
+	if (strcmp(name, "--threads") == 0) {
+		if (sscanf(value, "%" SCNu32 "%n", &wanted->threads, &n) != 1 || value[n])
+			return false;
+		wanted->ranks = wanted->threads;
+		wanted->rank = 0;
+		return wanted->threads >= 2;
+	}
 	if (strcmp(name, "--ranks") == 0)
 		return sscanf(value, "%" SCNu32 "%n", &wanted->ranks, &n) == 1 && !value[n];
 	if (strcmp(name, "--cores") == 0)
@@ -139,34 +151,67 @@ static int compare(const void *a, const void *b)
 }
 
 /* The first rounds find caches cold. */
-static void line_print(const struct wanted *wanted, enum way way, const struct outcome *outcome)
+static void line_print(const struct seat *seat)
 {
-	const struct play *end = &outcome->play;
+	const struct play *end = &seat->player.first;
 	const uint64_t back = end->number ? end->number - 1 : 0;
 	const uint64_t cold = back > 1000 ? 100 : back / 10, count = back - cold;
-	uint64_t *trip = outcome->trip_ns + cold;
+	uint64_t *trip = seat->trip_ns + cold;
 
 	qsort(trip, count, sizeof(*trip), compare);
-	printf("%-15s %11" PRIu64 " %8" PRIu64 " %8" PRIu64, way_titles[way], back,
-	       wanted->rounds - back, end->wrong);
+	printf("%-15s %11" PRIu64 " %8" PRIu64 " %8" PRIu64, way_titles[seat->way], back,
+	       seat->wanted.rounds - back, end->wrong);
 	if (count)
 		printf(" %9.2f %9.2f %9.2f", (double)trip[count / 2] * 1e-3,
 		       (double)trip[count * 99 / 100] * 1e-3, (double)trip[count - 1] * 1e-3);
-	printf("   %s\n", outcome->who);
+	printf("   %s\n", seat->who);
 	fflush(stdout);
 }
 
 /* Others than rank 0 say what they missed. */
-static int outcome_judge(const struct wanted *wanted, enum way way, const struct outcome *outcome)
+static int seat_judge(const struct seat *seat)
 {
-	const struct play *end = &outcome->play;
+	const struct play *end = &seat->player.first;
 
 	if (!end->lost && !end->wrong)
-		return 0;
+		return seat->ret;
 	fprintf(stderr,
 		"pingpong, rank %" PRIu32 ", %s: %" PRIu64 " messages lost, %" PRIu64 " wrong\n",
-		wanted->rank, way_titles[way], end->lost, end->wrong);
+		seat->wanted.rank, way_titles[seat->way], end->lost, end->wrong);
 	return -EIO;
+}
+
+/* The ranks of this process, which are all of them or one. */
+static int way_play(const struct wanted *wanted, enum way way)
+{
+	const uint32_t count = wanted->threads ? wanted->threads : 1;
+	struct seat *seats = calloc(count, sizeof(*seats));
+	pthread_t *threads = calloc(count, sizeof(*threads));
+	uint32_t opened = 0, begun = 0;
+	int ret = seats && threads ? 0 : -ENOMEM;
+
+	for (; opened < count && ret == 0; opened++) {
+		struct wanted mine = *wanted;
+
+		if (wanted->threads)
+			mine.rank = mine.local_rank = opened;
+		ret = seat_open(&seats[opened], &mine, way);
+	}
+	for (; begun < opened && ret == 0; begun++)
+		ret = -pthread_create(&threads[begun], NULL, seat_play, &seats[begun]);
+	for (uint32_t i = 0; i < begun; i++)
+		pthread_join(threads[i], NULL);
+	for (uint32_t i = 0; i < opened; i++) {
+		const int judged = seat_judge(&seats[i]);
+
+		ret = ret ? ret : judged;
+		if (seats[i].wanted.rank == 0 && seats[i].trip_ns)
+			line_print(&seats[i]);
+		seat_close(&seats[i]);
+	}
+	free(threads);
+	free(seats);
+	return ret;
 }
 
 int main(int argc, char **argv)
@@ -184,8 +229,9 @@ int main(int argc, char **argv)
 	launcher_ask(&wanted);
 	if (!wanted_read(&wanted, argc, argv)) {
 		fputs(usage, stderr);
-		fputs(wanted.ranks < 2 ? "start it by mpirun -n 2, or give --rank and --ranks\n"
-				       : "",
+		fputs(wanted.ranks < 2
+			      ? "start it by mpirun -n 2, or give --rank and --ranks, or --threads\n"
+			      : "",
 		      stderr);
 		return 2;
 	}
@@ -197,17 +243,7 @@ int main(int argc, char **argv)
 		printf("%" PRIu32 " ranks in a ring\n%-15s %11s %8s %8s %9s %9s %9s   %s\n",
 		       wanted.ranks, "way", "round trips", "lost", "wrong", "p50 us", "p99 us",
 		       "max us", "played by");
-	for (int way = 0; way < WAYS && !failed; way++) {
-		struct outcome outcome = { 0 };
-
-		if (!wanted.ways[way])
-			continue;
-		failed = way_play(&wanted, way, &outcome);
-		if (outcome_judge(&wanted, way, &outcome))
-			failed = 1;
-		if (wanted.rank == 0 && outcome.trip_ns)
-			line_print(&wanted, way, &outcome);
-		free(outcome.trip_ns);
-	}
+	for (int way = 0; way < WAYS && !failed; way++)
+		failed = wanted.ways[way] ? way_play(&wanted, (enum way)way) : 0;
 	return failed != 0;
 }

@@ -93,13 +93,10 @@ static int option_set(struct gdrcap_config *config, const struct wanted *wanted,
 static int config_make(struct gdrcap_config *config, const struct wanted *wanted, enum way way,
 		       struct gdrcap_error *error)
 {
-	char cores[32];
+	char cores[32], port[128], tx_port[128];
 	const char *const defaults[][2] = {
-		/* Each rank listens where the one before it calls. */
-		{ "port", "net_memif0,role=server,id=0,socket-abstract=no,"
-			  "socket={dir}/{way}-{rank}" },
-		{ "tx_port", "net_memif1,role=client,id=0,socket-abstract=no,"
-			     "socket={dir}/{way}-{next}" },
+		{ "port", port },
+		{ "tx_port", tx_port },
 		{ "frame.size", "68" },
 		{ "consumer", way == WAY_CPU ? "host" : "gpu" },
 		{ "sender", way == WAY_CPU ? "host" : "gpu" },
@@ -107,6 +104,14 @@ static int config_make(struct gdrcap_config *config, const struct wanted *wanted
 	};
 	int ret = 0;
 
+	/* A link is named by the rank that sends. Each rank listens for the next one, and rank 0 for the last: so those
+	 * that call find who listens, in whatever order they begin. */
+	snprintf(port, sizeof(port),
+		 "net_memif{rank}0,role=%s,id=0,socket-abstract=no,socket={dir}/{way}-{previous}",
+		 wanted->rank ? "client" : "server");
+	snprintf(tx_port, sizeof(tx_port),
+		 "net_memif{rank}1,role=%s,id=0,socket-abstract=no,socket={dir}/{way}-{rank}",
+		 wanted->rank + 1 < wanted->ranks ? "server" : "client");
 	snprintf(cores, sizeof(cores), "%" PRIu32 "-%" PRIu32, wanted->local_rank * wanted->cores,
 		 (wanted->local_rank + 1) * wanted->cores - 1);
 	for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]) - !wanted->cores && !ret; i++)
@@ -155,7 +160,7 @@ static int session_make(struct player *player, const struct wanted *wanted, enum
 
 /* Who plays, by what the session has. */
 static int player_make(struct player *player, const struct wanted *wanted, enum way way,
-		       struct outcome *outcome, struct gdrcap_error *error)
+		       struct seat *seat, struct gdrcap_error *error)
 {
 	struct gdrcap_summary summary;
 	int ret = session_make(player, wanted, way, error);
@@ -163,7 +168,7 @@ static int player_make(struct player *player, const struct wanted *wanted, enum 
 	if (ret < 0)
 		return ret;
 	gdrcap_get_summary(player->session, &summary, sizeof(summary));
-	snprintf(outcome->who, sizeof(outcome->who), "%s", summary.gpu);
+	snprintf(seat->who, sizeof(seat->who), "%s", summary.gpu);
 	player->ops = &player_cpu;
 	if (strcmp(summary.driver, "gpu_host") != 0) {
 #ifdef PINGPONG_GPU
@@ -393,49 +398,76 @@ static int play(struct player *player, const struct wanted *wanted, enum way way
 	return is_over(player) ? 0 : ret ? ret : -EPROTO;
 }
 
-int way_play(const struct wanted *wanted, enum way way, struct outcome *outcome)
-{
-	struct gdrcap_error error = { .text = "no memory" };
-	struct player player = {
-		.first = { .rank = wanted->rank, .ranks = wanted->ranks, .rounds = wanted->rounds }
-	};
-	struct gdrcap_summary summary;
-	int ret = 0, stopped;
+/* ---- a seat: a rank in this process ---- */
 
-	outcome->trip_ns = calloc(wanted->rounds, sizeof(*outcome->trip_ns));
-	player.first.trip_ns = outcome->trip_ns;
-	if (!outcome->trip_ns)
-		return say(wanted, way, -ENOMEM, error.text);
-	player.first.bytes = MESSAGE_MIN;
+static uint32_t message_bytes(const struct wanted *wanted)
+{
+	uint32_t bytes = MESSAGE_MIN;
+
 	for (uint32_t i = 0; i < wanted->option_count; i++) /* a message fills its frame */
 		if (strncmp(wanted->options[i], "frame.size=", 11) == 0)
-			player.first.bytes = (uint32_t)atoi(wanted->options[i] + 11) - 4;
-	if (player.first.bytes < MESSAGE_MIN || player.first.bytes > UINT16_MAX) {
+			bytes = (uint32_t)atoi(wanted->options[i] + 11) - 4;
+	return bytes >= MESSAGE_MIN && bytes <= UINT16_MAX ? bytes : 0;
+}
+
+int seat_open(struct seat *seat, const struct wanted *wanted, enum way way)
+{
+	struct gdrcap_error error = { .text = "no memory" };
+	int ret = 0;
+
+	*seat = (struct seat){ .wanted = *wanted, .way = way };
+	seat->player.first = (struct play){ .rank = wanted->rank,
+					    .ranks = wanted->ranks,
+					    .rounds = wanted->rounds,
+					    .bytes = message_bytes(wanted) };
+	seat->trip_ns = calloc(wanted->rounds, sizeof(*seat->trip_ns));
+	seat->player.first.trip_ns = seat->trip_ns;
+	if (!seat->trip_ns)
+		ret = -ENOMEM;
+	if (ret == 0 && !seat->player.first.bytes) {
 		snprintf(error.text, sizeof(error.text), "frame.size: give one, 64 or more");
 		ret = -EINVAL;
 	}
 	if (ret == 0)
-		ret = player_make(&player, wanted, way, outcome, &error);
+		ret = player_make(&seat->player, &seat->wanted, way, seat, &error);
 	if (ret == 0)
-		ret = gdrcap_start(player.session, &error);
-	if (ret == 0)
-		ret = play(&player, wanted, way, &error);
+		ret = gdrcap_start(seat->player.session, &error);
 	if (ret < 0)
 		say(wanted, way, ret, error.text);
-	/* The last message leaves, and whatever waits is let go, before the stream is waited for. */
-	stopped = player.session ? gdrcap_stop(player.session, &error) : 0;
-	if (stopped && ret == 0)
-		ret = say(wanted, way, stopped, error.text);
-	if (player.own && player.ops->end(&player) < 0 && ret == 0)
-		ret = -EIO;
-	outcome->play = player.first;
-	if (player.session && ret == 0) {
-		gdrcap_get_summary(player.session, &summary, sizeof(summary));
-		if (summary.sending_unsent || summary.sending_refused || summary.sending_failed)
-			ret = say(wanted, way, -EIO, "some messages were not sent");
-	}
-	gdrcap_destroy(player.session);
-	if (player.own)
-		player.ops->close(&player);
+	seat->ret = ret;
 	return ret;
+}
+
+void *seat_play(void *arg)
+{
+	struct seat *seat = arg;
+	struct player *player = &seat->player;
+	struct gdrcap_error error = { .text = "it could not be played" };
+	struct gdrcap_summary summary;
+	int stopped;
+
+	seat->ret = play(player, &seat->wanted, seat->way, &error);
+	if (seat->ret < 0)
+		say(&seat->wanted, seat->way, seat->ret, error.text);
+	/* The last message leaves, and whatever waits is let go, before the stream is waited for. */
+	stopped = gdrcap_stop(player->session, &error);
+	if (stopped && seat->ret == 0)
+		seat->ret = say(&seat->wanted, seat->way, stopped, error.text);
+	if (player->ops->end(player) < 0 && seat->ret == 0)
+		seat->ret = -EIO;
+	gdrcap_get_summary(player->session, &summary, sizeof(summary));
+	if (seat->ret == 0 &&
+	    (summary.sending_unsent || summary.sending_refused || summary.sending_failed))
+		seat->ret = say(&seat->wanted, seat->way, -EIO, "some messages were not sent");
+	return NULL;
+}
+
+void seat_close(struct seat *seat)
+{
+	struct player *player = &seat->player;
+
+	gdrcap_destroy(player->session);
+	if (player->own)
+		player->ops->close(player);
+	free(seat->trip_ns);
 }

@@ -14,6 +14,7 @@ extern const char *const way_titles[WAYS]; /* as the table does */
 struct wanted {
 	uint32_t rank, ranks, local_rank; /* local: of this machine's ranks */
 	uint32_t cores;			  /* a rank; 0: as gdrcap chooses */
+	uint32_t threads;		  /* not 0: all ranks are threads of this process */
 	uint64_t rounds;
 	double timeout_s; /* without a message */
 	const char *dir;
@@ -22,14 +23,21 @@ struct wanted {
 	uint32_t option_count;
 };
 
-/* What came of it. */
-struct outcome {
-	struct play play;  /* as it ended */
-	uint64_t *trip_ns; /* rank 0: freed by the caller */
-	char who[64];	   /* played */
+/* A rank that this process plays, in one way. */
+struct seat {
+	struct wanted wanted;
+	enum way way;
+	struct player player; /* player.first: as it ended */
+	uint64_t *trip_ns;    /* rank 0 */
+	char who[64];	      /* played */
+	int ret; /* 0: all messages came and were right; what is wrong stands on stderr */
 };
 
-/* 0 when all messages came and were right; texts go to stderr. */
-int way_play(const struct wanted *wanted, enum way way, struct outcome *outcome);
+/* One after the other: all that waits for the GPU, before anybody plays. */
+int seat_open(struct seat *seat, const struct wanted *wanted, enum way way);
+/* A thread each. */
+void *seat_play(void *seat);
+/* When all have played. Also after a seat_open() that failed. */
+void seat_close(struct seat *seat);
 
 #endif

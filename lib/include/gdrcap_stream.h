@@ -37,12 +37,16 @@
  * what it waits for is there, or when the run is over; releases and submits are done when they return. What
  * stands for the kernel uses gdrcap_device_host.h.
  *
+ * CUDA takes some 1,000 things in streams that do not move; whoever puts one more into them, a kernel or a wait, waits
+ * in that call until they do, or the run is stopped by another thread. With a wait, a kernel and a release a batch that is
+ * more than GDRCAP_STREAM_AHEAD batches; with more of them stay less far ahead.
+ *
  * All return 0, or a negative errno with cause and remedy in *error (may be NULL), and nothing was queued then:
  * -EINVAL: not a queue of `consumer: gpu` (`sender: gpu`), the session was not started, or the number cannot be;
  * -EAGAIN: the number is GDRCAP_STREAM_AHEAD or more ahead of what there is: later; -ESHUTDOWN: the run is over, and
  * there is no such batch or image, or it is too late to send; -ENOTSUP: the GPU or its driver has no such
  * operations, or a stream was given and there is no GPU; -EPERM: in a child of fork().
- * Any thread, several at the same time; no call waits for the GPU, or, but on `gpu: host`, for anything else.
+ * Any thread, several at the same time; but for that, and on `gpu: host`, no call waits.
  */
 #ifndef GDRCAP_STREAM_H
 #define GDRCAP_STREAM_H
@@ -60,7 +64,7 @@ struct gdrcap_queue;
 struct gdrcap_tx;
 
 /** Batches, and images, that may be waited for beyond the newest that is there. */
-#define GDRCAP_STREAM_AHEAD 1024u
+#define GDRCAP_STREAM_AHEAD 256u
 
 /** What is put into `stream` after this begins when batch `seq` of the queue is there. Empty batches there are none;
  * one has up to `burst` frames, and fewer when frames come slowly. */

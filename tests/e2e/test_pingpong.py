@@ -67,6 +67,14 @@ def test_three_ranks():
     check(by_hand(3), 3)
 
 
+def test_threads():
+    """All ranks in one process, a session each."""
+    with processes.folder() as directory:
+        for ranks in (2, 3):
+            check(finish(start("--threads", ranks, "--dir", directory, "--rounds", ROUNDS,
+                               "--timeout", "60", "gpu=host")), ranks)
+
+
 def test_one_way():
     check(by_hand(2, "--ways", "stream"), 2, WAYS[1:2])
 
@@ -173,7 +181,7 @@ def test_others_frames():
 
 
 def test_refused():
-    for arguments in ((), ("--rank", 1), ("--rank", 2, "--ranks", 2), ("--ranks", 300, "--rank", 0),
+    for arguments in ((), ("--threads", 1), ("--rank", 1), ("--rank", 2, "--ranks", 2), ("--ranks", 300, "--rank", 0),
                       ("--rank", 0, "--ranks", 2, "--ways", "none"), ("--what",),
                       ("--rank", 0, "--ranks", 2, "--rounds", "0"), ("--rank", 0, "--ranks", 2, "x")):
         assert "usage: " in finish(start(*arguments), 2).err, arguments

@@ -237,6 +237,7 @@ static int test_images(const char *engine, const char *memory, uint64_t count)
 	bool good;
 	int ret;
 
+	option_set(config, "rate", "400kpps"); /* the kernel's one block keeps up */
 	CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	api_check(gdrcap_create(config, &session, &error), &error, "create");
 	gdrcap_config_free(config);
@@ -249,7 +250,7 @@ static int test_images(const char *engine, const char *memory, uint64_t count)
 		if (ret == -ESHUTDOWN)
 			break;
 		api_check(ret, &error, "gdrcap_image_wait_on_stream");
-		image_kernel<<<1, THREADS, 0, stream>>>(view, seq, tally);
+		image_kernel<<<1, 512, 0, stream>>>(view, seq, tally);
 		CUDA(cudaGetLastError());
 		ret = gdrcap_image_release_on_stream(images, seq, stream, &error);
 		if (ret != -ESHUTDOWN)
@@ -261,7 +262,8 @@ static int test_images(const char *engine, const char *memory, uint64_t count)
 	seen = from_gpu(tally);
 	gdrcap_get_image_counts(session, 0, &counts, sizeof(counts));
 	good = seen.wrong == 0 && seen.images == counts.complete + counts.incomplete &&
-	       seen.complete == counts.complete && counts.begun == count && counts.complete;
+	       seen.complete == counts.complete && counts.begun == count &&
+	       counts.complete > count / 2;
 	printf("images, %s, %s memory: %llu seen, %llu complete, %llu wrong bytes; %llu begun, %llu "
 	       "dropped: %s\n",
 	       engine, memory, seen.images, seen.complete, seen.wrong,
@@ -525,7 +527,7 @@ int main(int argc, char **argv)
 		failed |= test_batches(memory, batches * BURST);
 		failed |= test_sending(memory, batches / 10);
 		for (const char *engine : { "resident", "launched" })
-			failed |= test_images(engine, memory, batches / 50);
+			failed |= test_images(engine, memory, batches / 20);
 	}
 	failed |= test_stop();
 	/* compute-sanitizer has no use for a process that ends so */
