@@ -96,10 +96,10 @@ static void ip_add(struct steering_pattern *pattern, const struct frame_match_ru
 			 addresses ? &pattern->ip4_mask : NULL);
 	} else {
 		if (rule->fields & FRAME_MATCH_SRC_IP)
-			prefix_set(pattern->ip6.hdr.src_addr, pattern->ip6_mask.hdr.src_addr,
+			prefix_set(&pattern->ip6.hdr.src_addr, &pattern->ip6_mask.hdr.src_addr,
 				   rule->src_ip, rule->src_prefix, 16);
 		if (rule->fields & FRAME_MATCH_DST_IP)
-			prefix_set(pattern->ip6.hdr.dst_addr, pattern->ip6_mask.hdr.dst_addr,
+			prefix_set(&pattern->ip6.hdr.dst_addr, &pattern->ip6_mask.hdr.dst_addr,
 				   rule->dst_ip, rule->dst_prefix, 16);
 		item_add(pattern, RTE_FLOW_ITEM_TYPE_IPV6, addresses ? &pattern->ip6 : NULL,
 			 addresses ? &pattern->ip6_mask : NULL);

@@ -13,6 +13,7 @@
 #include <rte_mempool.h>
 
 #include "base/log.h"
+#include "port/port_stats.h"
 #include "session/session.h"
 
 #define PAUSE_MS 500u /* a thread answers within that, or it hardly runs at all */
@@ -76,7 +77,7 @@ static bool sample_take(const struct gdrcap_session *session, uint32_t p,
 
 	memset(sample, 0, sizeof(*sample));
 	session_ports_lock(session);
-	ret = rte_eth_stats_get(pair->rx.id, &stats);
+	ret = port_stats_get(pair->rx.id, &stats, sample->queue_errors, queues);
 	session_ports_unlock(session);
 	if (ret != 0)
 		return false;
@@ -90,8 +91,6 @@ static bool sample_take(const struct gdrcap_session *session, uint32_t p,
 	for (uint32_t q = 0; q < queues; q++) {
 		const struct rx_worker *worker = &session->workers.rx[p * queues + q];
 
-		if (q < RTE_ETHDEV_QUEUE_STAT_CNTRS)
-			sample->queue_errors[q] = stats.q_errors[q];
 		sample->frames[q] = atomic_load_explicit(&worker->frames, memory_order_relaxed);
 	}
 	return true;
