@@ -95,7 +95,8 @@ int rig_map(const struct rig_memory *memory)
 		return -rte_errno;
 	RTE_ETH_FOREACH_DEV(port)
 	{
-		rte_eth_dev_info_get(port, &info);
+		if (rte_eth_dev_info_get(port, &info) < 0)
+			return -ENODEV;
 		if (rte_dev_dma_map(info.device, memory->device, RTE_BAD_IOVA, memory->size) < 0)
 			return -rte_errno;
 	}

@@ -29,6 +29,12 @@ struct shape {
 static const struct rte_flow_attr ingress = { .ingress = 1 };
 static const struct rte_flow_item_eth any_eth;
 
+/* Of an IPv6 address, which DPDK's releases have as an array or in a struct. */
+static void last_byte(void *address, uint8_t byte)
+{
+	((uint8_t *)address)[15] = byte;
+}
+
 static struct rte_mbuf *frame(struct rig *rig, const struct shape *shape)
 {
 	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(rig->pool);
@@ -71,8 +77,8 @@ static struct rte_mbuf *frame(struct rig *rig, const struct shape *shape)
 					   .proto = 17,
 					   .hop_limits = 9 };
 
-		ip.src_addr[15] = shape->src6;
-		ip.dst_addr[15] = (uint8_t)(shape->src6 + 1);
+		last_byte(&ip.src_addr, shape->src6);
+		last_byte(&ip.dst_addr, (uint8_t)(shape->src6 + 1));
 		memcpy(at, &ip, sizeof(ip));
 		memcpy(at + sizeof(ip), &udp, sizeof(udp));
 	}
@@ -200,7 +206,7 @@ static void by_address_and_port(void **state)
 {
 	struct rte_flow_item_ipv4 ipv4 = { .hdr.dst_addr = RTE_BE32(0x0a000100) };
 	struct rte_flow_item_ipv4 ipv4_mask = { .hdr.dst_addr = RTE_BE32(0xffffff00) };
-	struct rte_flow_item_ipv6 ipv6 = { .hdr.src_addr[15] = 5 };
+	struct rte_flow_item_ipv6 ipv6 = { 0 };
 	struct rte_flow_item_ipv6 ipv6_mask = { 0 };
 	struct rte_flow_item_udp udp = { .hdr.dst_port = RTE_BE16(4791) };
 	struct rte_flow_item_udp udp_mask = { .hdr.dst_port = RTE_BE16(0xffff) };
@@ -225,7 +231,8 @@ static void by_address_and_port(void **state)
 	};
 	struct rig *rig = *state;
 
-	memset(ipv6_mask.hdr.src_addr, 0xff, 16);
+	last_byte(&ipv6.hdr.src_addr, 5);
+	memset(&ipv6_mask.hdr.src_addr, 0xff, sizeof(ipv6_mask.hdr.src_addr));
 	start(rig);
 	to_queue(port, 3, 0);
 	to_queue(net, 1, 1);

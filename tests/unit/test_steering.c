@@ -115,8 +115,8 @@ static void item_write(char *text, size_t bytes, const struct rte_flow_item *ite
 		snprintf(text + at, bytes - at, "ipv6");
 		if (!s)
 			return;
-		address_add(text, bytes, "src", AF_INET6, s->hdr.src_addr, m->hdr.src_addr);
-		address_add(text, bytes, "dst", AF_INET6, s->hdr.dst_addr, m->hdr.dst_addr);
+		address_add(text, bytes, "src", AF_INET6, &s->hdr.src_addr, &m->hdr.src_addr);
+		address_add(text, bytes, "dst", AF_INET6, &s->hdr.dst_addr, &m->hdr.dst_addr);
 	} else if (item->type == RTE_FLOW_ITEM_TYPE_UDP) {
 		const struct rte_flow_item_udp *s = item->spec, *m = item->mask;
 
@@ -721,8 +721,8 @@ static bool pattern_matches(const struct steering_pattern *pattern, const struct
 			const struct rte_flow_item_ipv6 *s = item->spec, *m = item->mask;
 
 			if (type != 0x86dd ||
-			    (s && (!masked_equal(ip + 8, s->hdr.src_addr, m->hdr.src_addr, 16) ||
-				   !masked_equal(ip + 24, s->hdr.dst_addr, m->hdr.dst_addr, 16))))
+			    (s && (!masked_equal(ip + 8, &s->hdr.src_addr, &m->hdr.src_addr, 16) ||
+				   !masked_equal(ip + 24, &s->hdr.dst_addr, &m->hdr.dst_addr, 16))))
 				return false;
 		} else {
 			const struct rte_flow_item_udp *s = item->spec, *m = item->mask;
