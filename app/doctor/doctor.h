@@ -54,7 +54,7 @@ struct doctor_check {
 /* Of each file, in the order of docs/doctor.md; id NULL: the end. */
 extern const struct doctor_check checks_gpu[], checks_gdrcopy[], checks_peer[], checks_nic[],
 	checks_nic_port[], checks_topology[], checks_pcie[], checks_iommu[], checks_host[],
-	checks_cpu[], checks_container[], checks_live[];
+	checks_cpu[], checks_container[], checks_queues[], checks_live[];
 
 /* What one check says of one thing. */
 struct finding {

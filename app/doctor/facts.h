@@ -6,6 +6,7 @@
  * Libraries, "yes" or what dlopen() says:
  *   library/libcuda.so.1 library/libcuda.so library/libnvidia-ml.so.1 library/libgdrapi.so.2
  *   library/libibverbs.so.1 library/libmlx5.so.1
+ *   symbol/mlx5dv_devx_general_cmd symbol/mlx5dv_devx_umem_reg_ex ("yes", "no": of libmlx5.so.1)
  *
  * The CUDA driver, where libcuda.so.1 loads:
  *   cuda/error   why its devices are not known: "cuInit: 100 (no CUDA-capable device is detected)",
@@ -15,6 +16,8 @@
  *   cuda/N/pci   "0000:3b:00.0"
  *   cuda/N/name cuda/N/compute ("9.0") cuda/N/integrated
  *   cuda/N/gpu_direct_rdma_supported cuda/N/dma_buf_supported
+ *   cuda/N/stream_memory_operations (of 64 bits; since CUDA 11.7)
+ *   cuda/N/multiprocessors cuda/N/concurrent_kernels cuda/N/kernel_timeout
  *   cuda/N/gpu_direct_rdma_writes_ordering (0, 100, 200)
  *   cuda/N/gpu_direct_rdma_flush_writes_options (bits: 1 host, 2 memory operations)
  *

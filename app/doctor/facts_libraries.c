@@ -78,10 +78,14 @@ static const struct {
 	int attribute; /* CUdevice_attribute */
 	const char *name;
 } attributes[] = {
+	{ 16, "multiprocessors" },
+	{ 17, "kernel_timeout" },
 	{ 18, "integrated" },
+	{ 31, "concurrent_kernels" },
 	{ 116, "gpu_direct_rdma_supported" },
 	{ 117, "gpu_direct_rdma_flush_writes_options" },
 	{ 118, "gpu_direct_rdma_writes_ordering" },
+	{ 122, "stream_memory_operations" },
 	{ 124, "dma_buf_supported" },
 };
 #define COMPUTE_CAPABILITY_MAJOR 75
@@ -272,17 +276,32 @@ static void ask_nvml(const struct answers *answers)
 
 /* ---- other libraries ---- */
 
+/* Of libmlx5, which later releases of rdma-core have. */
+static void ask_symbols(const struct answers *answers, void *library)
+{
+	static const char *const names[] = { "mlx5dv_devx_general_cmd", "mlx5dv_devx_umem_reg_ex" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "symbol/%s", names[i]);
+		answer(answers, name, "%s", dlsym(library, names[i]) ? "yes" : "no");
+	}
+}
+
 static void ask_libraries(const struct answers *answers)
 {
 	static const char *const names[] = { "libcuda.so", "libgdrapi.so.2", "libibverbs.so.1",
 					     "libmlx5.so.1" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		void *library = dlopen(names[i], RTLD_LAZY | RTLD_LOCAL);
 		char name[64];
 
 		snprintf(name, sizeof(name), "library/%s", names[i]);
-		answer(answers, name, "%s",
-		       dlopen(names[i], RTLD_LAZY | RTLD_LOCAL) ? "yes" : dlerror());
+		answer(answers, name, "%s", library ? "yes" : dlerror());
+		if (library && strcmp(names[i], "libmlx5.so.1") == 0)
+			ask_symbols(answers, library);
 	}
 	ask_nvml(answers);
 }

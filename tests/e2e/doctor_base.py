@@ -98,6 +98,8 @@ def host(m, name="debian", isolated="8-15,40-47"):
         m.fact("library/" + library, "yes")
     m.fact("library/libgdrapi.so.2",
            "libgdrapi.so.2: cannot open shared object file: No such file or directory")
+    for symbol in ("mlx5dv_devx_general_cmd", "mlx5dv_devx_umem_reg_ex"):
+        m.fact("symbol/" + symbol, "yes")
     for program in ("setpci", "mstconfig"):
         m.file("/usr/bin/" + program)
     m.file("/usr/sbin/ethtool")

@@ -67,7 +67,10 @@ def r750():
            firmware="16.32.1010")
     m.gpu(ways["0000:ca:00.0"], 0, device=0x20F1, name="NVIDIA A100-PCIE-40GB", node=1,
           bar1=64 << 30)
-    m.no_fact("cuda/0/dma_buf_supported")  # CUDA 11.5 does not have the attribute
+    # CUDA 11.5 does not have these attributes.
+    m.fact("cuda/driver", "11.5")
+    for attribute in ("dma_buf_supported", "stream_memory_operations"):
+        m.no_fact("cuda/0/" + attribute)
     cards = ("0000:98:00.0", "0000:b1:00.0")
     pairs = ["%s 0000:ca:00.0" % card for card in cards]
     remedies = {}
@@ -81,9 +84,14 @@ def r750():
     remedies["cpu-isolation"] = [
         "sudo grubby --update-kernel=ALL --args='isolcpus=60,61,62,63 nohz_full=60,61,62,63'",
         "sudo reboot"]
+    remedies["stream-memory-operations 0000:ca:00.0"] = [
+        "# NVIDIA's driver 515 or later, which needs no NVreg_EnableStreamMemOPs=1 any more:",
+        "sudo dnf module enable nvidia-driver:open-dkms  # releases 8 and 9 only",
+        "sudo dnf install nvidia-open  # from NVIDIA's repository"]
     return m, Expected(True, {
         **each("nic-firmware-options", cards, "unknown"), **each("pcie-topology", pairs, "warn"),
-        **each("pcie-read-request", cards, "warn"), "peermem-deadlock": "warn",
+        **each("pcie-read-request", cards, "warn"), **each("devx", cards, "unknown"),
+        "stream-memory-operations 0000:ca:00.0": "warn", "peermem-deadlock": "warn",
         "cpu-isolation": "warn"}, remedies)
 
 
@@ -153,6 +161,34 @@ def dmabuf():
     nvidia_driver(m, OPEN_DRIVER)
     m.fact("cuda/0/dma_buf_supported", 1)
     return m, expected(True)
+
+
+def no_async():
+    """Captures well, by the driver's queues: nothing that a GPU needs to drive its own."""
+    m, _ = dmabuf()
+    m.file("/proc/sys/kernel/osrelease", "5.15.0-119-generic")
+    m.file("/proc/driver/nvidia/params", "EnableStreamMemOPs: 0", 'RegistryDwords: ""')
+    m.fact("process/user", 1000)
+    m.fact("symbol/mlx5dv_devx_umem_reg_ex", "no")
+    m.facts("cuda/0", stream_memory_operations=0, gpu_direct_rdma_writes_ordering=0,
+            kernel_timeout=1)
+    return m, expected(
+        True, {"umem": "warn", "peer-mapping": "warn"},
+        {check + " " + GPU: "warn" for check in ("stream-memory-operations", "gpu-front",
+                                                 "kernels-together", "write-ordering")},
+        remedies={
+            "umem": ["sudo apt-get install rdma-core ibverbs-providers",
+                     "# Linux 6.1 or later, or NVIDIA's DOCA-OFED (package doca-ofed)",
+                     "# or by address, with nvidia-peermem: see peermem-loaded"],
+            "peer-mapping": [
+                "echo 'options nvidia NVreg_RegistryDwords=\"PeerMappingOverride=1;\"' | sudo tee "
+                "/etc/modprobe.d/nvidia-peer-mapping.conf",
+                "sudo update-initramfs -u && sudo reboot",
+                "# or run as root; without either a CPU thread rings the doorbell for the GPU, and "
+                "receiving needs no doorbell at all"],
+            "kernels-together " + GPU: [
+                "# a display is on this GPU, and kernels that run for seconds are ended; without "
+                "it:", "sudo systemctl isolate multi-user.target"]})
 
 
 def nv_peer_mem():
@@ -573,7 +609,7 @@ def garbage_all():
     return noise(base()), Expected(False, {**NOISE, "gpu-found": "fail", "nic-present": "fail"})
 
 
-MACHINES = (healthy, r750, sockets_apart, no_peermem, no_peermem_inbox, dmabuf, nv_peer_mem,
+MACHINES = (healthy, r750, sockets_apart, no_peermem, no_peermem_inbox, dmabuf, no_async, nv_peer_mem,
             legacy_ofed, acs, iommu, iommu_rhel, bar1, small_memlock, small_memlock_root,
             infiniband, infiniband_one, link_down, no_gpu, no_nic, container, kubernetes,
             fresh_debian, fresh_ubuntu, fresh_rhel, not_root, garbage, garbage_all)

@@ -201,7 +201,9 @@ class Machine:
         self.fact("cuda/count", ordinal + 1)
         self.facts("cuda/%d" % ordinal, pci=address, name=name, compute=compute, integrated=0,
                    gpu_direct_rdma_supported=1, dma_buf_supported=0,
-                   gpu_direct_rdma_writes_ordering=100, gpu_direct_rdma_flush_writes_options=1)
+                   gpu_direct_rdma_writes_ordering=100, gpu_direct_rdma_flush_writes_options=1,
+                   stream_memory_operations=1, multiprocessors=108, concurrent_kernels=1,
+                   kernel_timeout=0)
         self.fact("nvml/count", ordinal + 1)
         self.facts("nvml/%d" % ordinal, pci=address, name=name, bar1_total=bar1,
                    bar1_used=2 << 20)
