@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "port/dpdk_release.h"
 
 #define VENDOR_MELLANOX 0x15b3u
 #define PAD_BYTES 64u /* what the card pads its writes to: a cache line of x86 and of most ARM */
@@ -314,6 +315,12 @@ static bool receives(const struct connectx_use *use)
 	return use->receives;
 }
 
+/* And the driver takes that for a mistake: dpdk_release.h. */
+static bool sends_nothing(const struct connectx_use *use)
+{
+	return DPDK_SENDS_TOGETHER && !use->sends;
+}
+
 /* A write that does not fill a line of the receiver's memory makes it read, change and write back:
  * padded to whole lines, frames of other lengths cost no more. The slot has room: it starts at a
  * multiple of 64 and is one long. */
@@ -360,6 +367,8 @@ static const struct rule {
 	  "frames that do not fill their last 64 bytes are padded on their way into memory: "
 	  "partial "
 	  "writes are slow" },
+	{ "txq_mem_algn", "0", 0, 0, sends_nothing,
+	  "the driver finds no memory for the send queues of a port that has none" },
 };
 #define RULES (sizeof(rules) / sizeof(rules[0]))
 

@@ -47,7 +47,7 @@ struct recover_sample {
 	bool hits_known;
 	uint64_t hits;				  /* frames that the rules put into our queues */
 	uint64_t errors;			  /* rte_eth_stats.ierrors */
-	uint64_t queue_errors[GDRCAP_QUEUES_MAX]; /* port_stats_get() */
+	uint64_t queue_errors[GDRCAP_QUEUES_MAX]; /* dpdk_stats_get() */
 	uint64_t frames[GDRCAP_QUEUES_MAX];	  /* that came out of the queue */
 };
 

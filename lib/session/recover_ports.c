@@ -13,7 +13,7 @@
 #include <rte_mempool.h>
 
 #include "base/log.h"
-#include "port/port_stats.h"
+#include "port/dpdk_release.h"
 #include "session/session.h"
 
 #define PAUSE_MS 500u /* a thread answers within that, or it hardly runs at all */
@@ -77,7 +77,7 @@ static bool sample_take(const struct gdrcap_session *session, uint32_t p,
 
 	memset(sample, 0, sizeof(*sample));
 	session_ports_lock(session);
-	ret = port_stats_get(pair->rx.id, &stats, sample->queue_errors, queues);
+	ret = dpdk_stats_get(pair->rx.id, &stats, sample->queue_errors, queues);
 	session_ports_unlock(session);
 	if (ret != 0)
 		return false;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "port/connectx.h"
+#include "port/dpdk_release.h"
 #include "sysfs_tree.h"
 
 static struct gdrcap_error error;
@@ -159,8 +160,9 @@ static void long_arguments(void **state)
 {
 	static const struct connectx_card card = { .pci = "0000:3b:00.0" };
 	const struct connectx_use use = { .card = &card, .receives = true };
-	static const char expected[] = "0000:3b:00.0,txq_inline_max=0,txq_inline_mpw=0,mprq_en=0,"
-				       "dv_flow_en=1,rxq_cqe_comp_en=0,rxq_pkt_pad_en=1";
+	static const char expected[] =
+		"0000:3b:00.0,txq_inline_max=0,txq_inline_mpw=0,mprq_en=0,"
+		"dv_flow_en=1,rxq_cqe_comp_en=0,rxq_pkt_pad_en=1" DPDK_SENDS_NOTHING;
 	char out[sizeof(expected)], many[512] = "x";
 
 	for (size_t bytes = 0; bytes < sizeof(expected); bytes++)
@@ -170,6 +172,23 @@ static void long_arguments(void **state)
 	for (int i = 0; i < 40; i++)
 		sprintf(many + strlen(many), ",k%d=1", i);
 	assert_int_equal(connectx_devargs(many, &use, out, sizeof(out), &error), -EINVAL);
+}
+
+/* With drivers that lay send queues together, and only of a port that has none. */
+static void sends_nothing(void **state)
+{
+	static const struct connectx_card card = { .pci = "0000:3b:00.0", .device = 0x101d };
+	struct connectx_use use = { .card = &card, .cpu_reads = true, .receives = true };
+	char out[512];
+
+	assert_int_equal(connectx_devargs("x", &use, out, sizeof(out), &error), 0);
+	assert_int_equal(strstr(out, ",txq_mem_algn=0") != NULL, DPDK_SENDS_TOGETHER);
+	assert_int_equal(connectx_devargs("x,txq_mem_algn=12", &use, out, sizeof(out), &error),
+			 DPDK_SENDS_TOGETHER ? -EINVAL : 0);
+	use.sends = true;
+	assert_int_equal(connectx_devargs("x", &use, out, sizeof(out), &error), 0);
+	assert_null(strstr(out, "txq_mem_algn"));
+	assert_int_equal(connectx_devargs("x,txq_mem_algn=12", &use, out, sizeof(out), &error), 0);
 }
 
 static void connectx4(void **state)
@@ -253,8 +272,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(found_by_any_name), cmocka_unit_test(not_found),
 		cmocka_unit_test(root_of_eal),	     cmocka_unit_test(arguments),
-		cmocka_unit_test(long_arguments),    cmocka_unit_test(connectx4),
-		cmocka_unit_test(sending_only),	     cmocka_unit_test(reasons),
+		cmocka_unit_test(long_arguments),    cmocka_unit_test(sends_nothing),
+		cmocka_unit_test(connectx4),	     cmocka_unit_test(sending_only),
+		cmocka_unit_test(reasons),
 	};
 
 	return cmocka_run_group_tests(tests, tree_make, tree_remove);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A port's counters with those of its queues. Up to DPDK 25.07 an application gets both at once;
- * since 25.11 rte_eth_stats_get() keeps the queues' for the extended statistics, where only some
- * drivers' are found by name, and each driver still tells them to who asks it. Meson says which it
- * is (meson.build: GDRCAP_DPDK_QUEUE_STATS_APART).
- */
-#include "port/port_stats.h"
+/* A port's counters, which DPDK's releases keep in different places. */
+#include "port/dpdk_release.h"
 
 #include <string.h>
 
 #include <rte_ethdev.h>
 
+/*
+ * Up to DPDK 25.07 an application gets the queues' counters with the port's. In 25.11
+ * rte_eth_stats_get() keeps them to itself: among the extended statistics they are for some drivers
+ * only. Each driver still tells them to who asks as it does.
+ */
 #ifdef GDRCAP_DPDK_QUEUE_STATS_APART
 #include <ethdev_driver.h>
 
@@ -36,7 +36,7 @@ static int queue_errors_get(uint16_t port, const struct rte_eth_stats *stats,
 }
 #endif
 
-int port_stats_get(uint16_t port, struct rte_eth_stats *stats, uint64_t *queue_errors,
+int dpdk_stats_get(uint16_t port, struct rte_eth_stats *stats, uint64_t *queue_errors,
 		   uint32_t queues)
 {
 	int ret = rte_eth_stats_get(port, stats);
