@@ -146,6 +146,19 @@ enum prm_opcode {
 #define PRM_QUERY_RQ_IN_BYTES 16u
 #define PRM_QUERY_RQ_OUT_BYTES PRM_QUEUE_IN_BYTES
 
+/* ---- CREATE_SQ: what only its context has ---- */
+#define PRM_SQC_FLUSH_IN_ERROR PRM_FIELD(3, 1)
+#define PRM_SQC_MULTI_PACKET PRM_FIELD(4, 1)
+#define PRM_SQC_INLINE_MODE PRM_FIELD(5, 3) /* least that is inline; 0: nothing */
+#define PRM_SQC_TIS_COUNT PRM_FIELD(256, 16)
+#define PRM_SQC_TIS PRM_FIELD(360, 24)
+
+/* ---- ALLOC_TRANSPORT_DOMAIN, CREATE_TIS ---- */
+#define PRM_ALLOC_DOMAIN_IN_BYTES 16u
+#define PRM_CREATE_TIS_IN_BYTES (32u + 160u)
+#define PRM_TIS_CONTEXT 32u /* byte */
+#define PRM_TISC_DOMAIN PRM_FIELD(296, 24)
+
 enum prm_state {
 	PRM_STATE_RESET = 0,
 	PRM_STATE_READY = 1,

@@ -218,6 +218,11 @@ static void test_room(void **state)
 	}
 	assert_int_equal(bursts, SQ_BLOCKS_MIN / 256);
 	assert_int_equal(front->posted - front->freed, SQ_BLOCKS_MIN);
+	front->freed++;
+	assert_true(sq_fits(front, 1, 1));
+	assert_true(sq_fits(front, 2, 0));
+	assert_false(sq_fits(front, 2, 1));
+	assert_false(sq_fits(front, 3, 0));
 	bench_free(bench);
 }
 
