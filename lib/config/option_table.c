@@ -57,6 +57,7 @@ static const char *const clock_names[] = { "auto", "cpu", "card", NULL };
 static const char *const format_names[] = { "ethernet", "udp", "custom", NULL };
 static const char *const sender_names[] = { "replay", "host", "gpu", NULL };
 static const char *const sender_threads[] = { "session", "caller", NULL };
+static const char *const tx_by_names[] = { "driver", "cpu", NULL };
 static const char *const order_names[] = { "big", "little", NULL };
 static const char *const end_names[] = { "stream", "never", NULL };
 static const char *const link_down_names[] = { "wait", "end", NULL };
@@ -167,6 +168,11 @@ static const struct option_row rows[] = {
 		 "(gdrcap_tx_submit() itself, with one core less); default session."),
 	  .type = OPTION_ENUM, FIELD(sender_thread), .named.words = sender_threads,
 	  .initial = "session" },
+
+	{ SINGLE(SENDER, TX, "sender.by", "tx-by", "NAME",
+		 "Who drives the built-in sender's queues: driver (DPDK's, a port of any kind) or cpu (a "
+		 "thread that writes a ConnectX's work entries itself, without mbufs); default driver."),
+	  .type = OPTION_ENUM, FIELD(tx_by), .named.words = tx_by_names, .initial = "driver" },
 
 	{ SINGLE(FRAMES, ALL, "frame.size", "frame-size", "SIZES",
 		 "Frame sizes in bytes with FCS, 64..9216: one (64), a list (64,512,1518), a range "

@@ -41,6 +41,11 @@ enum rx_by_kind {
 	RX_BY_CPU,    /* a thread at a receive queue of our own */
 	RX_BY_GPU,    /* a block of a kernel at one */
 };
+/* Who drives the built-in sender's queues. */
+enum tx_by_kind {
+	TX_BY_DRIVER, /* DPDK's driver, by mbufs */
+	TX_BY_CPU,    /* a thread, by work entries of our own: tx_own.h */
+};
 enum flush_kind { FLUSH_AUTO, FLUSH_HOST, FLUSH_NONE };
 enum invert_kind { INVERT_AUTO, INVERT_NO, INVERT_YES };
 /* Whose clock arrival times are from. */
@@ -154,6 +159,7 @@ struct settings {
 	uint32_t blocks; /* 0: chosen */
 	uint32_t watchdog_ms;
 	enum sender_kind sender;
+	enum tx_by_kind tx_by;
 	enum gdrcap_memory sender_memory; /* of its slots; AUTO: `memory` */
 	enum sender_thread sender_thread;
 

@@ -240,20 +240,31 @@ static int state_change(struct own_tx *tx, enum prm_state from, enum prm_state t
 
 int own_tx_start(struct own_tx *tx, struct gdrcap_error *error)
 {
-	return state_change(tx, PRM_STATE_RESET, PRM_STATE_READY, error);
+	const int ret = state_change(tx, PRM_STATE_RESET, PRM_STATE_READY, error);
+
+	if (ret == 0)
+		tx->state = PRM_STATE_READY;
+	return ret;
 }
 
 int own_tx_halt(struct own_tx *tx, bool failed, struct gdrcap_error *error)
 {
-	int ret = 0;
+	int ret;
 
-	if (!failed)
-		ret = state_change(tx, PRM_STATE_READY, PRM_STATE_ERROR, error);
-	if (ret == 0)
+	if (tx->state == PRM_STATE_READY) {
+		/* A refusal may mean that the card has stopped it meanwhile: that shows below. */
+		if (!failed)
+			(void)state_change(tx, PRM_STATE_READY, PRM_STATE_ERROR, NULL);
+		tx->state = PRM_STATE_ERROR;
+	}
+	if (tx->state == PRM_STATE_ERROR) {
 		ret = state_change(tx, PRM_STATE_ERROR, PRM_STATE_RESET, error);
-	if (ret == 0)
-		record_reset(tx);
-	return ret;
+		if (ret < 0)
+			return ret;
+		tx->state = PRM_STATE_RESET;
+	}
+	record_reset(tx);
+	return 0;
 }
 
 void own_tx_explain(const struct sq_front *front, char *text, size_t bytes)

@@ -40,6 +40,7 @@ struct own_tx {
 	struct devx_object domain, tis, cq, sq;
 	struct mlx5dv_devx_uar *uar;
 	bool own_uar;
+	enum prm_state state; /* as far as it is known here */
 };
 
 /* Ready to send. On failure nothing is left. */

@@ -14,6 +14,10 @@
 #define TX_END_WAIT_MS 10000u
 #define TX_END_HOLD_MS 1000u
 #define TX_END_AHEAD 64u /* of them requested before they are sent */
+/* A card that says nothing for so long of what it has: without a link, held by pause frames, or a
+ * model of one without a core. After a stop nobody waits long. */
+#define TX_END_OWN_MS 1000u
+#define TX_END_OWN_STOP_MS 40u
 
 static bool tx_end_is_stuck(const struct tx_worker *worker, struct patience *patience)
 {
@@ -38,30 +42,42 @@ static bool tx_drop(struct tx_worker *worker)
 			counter_add(&worker->idle, 1);
 			thread_idle(idle++);
 		}
-	for (; ring->tail != ring->head; ring->tail++)
-		rte_pktmbuf_free(ring->mbuf[ring->tail & ring->desc_mask]);
-	ring->reclaimed = worker->sending;
+	tx_worker_reclaim(worker);
 	return true;
 }
 
-static bool tx_request_end(struct tx_worker *worker, uint32_t s)
+/* A slot for one of them. */
+static bool tx_end_slot(struct tx_worker *worker, uint32_t at, uint16_t length)
 {
 	const struct tx_config *config = &worker->config;
-	const struct region *region = config->region;
-	const uint16_t length = (uint16_t)(frame_min_bytes(config->layout) - FRAME_FCS_BYTES);
 	struct ring_producer *ring = &worker->ring;
-	const uint32_t at = ring->head & ring->desc_mask;
 	struct rte_mbuf *m;
 
-	if (ring->burst - worker->sending >= TX_END_AHEAD)
-		return false;
+	if (config->own) {
+		if (tx_own_room(config->own) == 0)
+			return false;
+		ring->desc[at] = tx_own_desc(config->own, length);
+		return true;
+	}
 	m = rte_pktmbuf_alloc(config->pool);
 	if (!m)
 		return false;
 	m->data_len = length;
 	m->pkt_len = length;
 	ring->mbuf[at] = m;
-	ring->desc[at] = mbuf_desc(m, region->base, region->slot_shift);
+	ring->desc[at] = mbuf_desc(m, config->region->base, config->region->slot_shift);
+	return true;
+}
+
+static bool tx_request_end(struct tx_worker *worker, uint32_t s)
+{
+	const struct tx_config *config = &worker->config;
+	const uint16_t length = (uint16_t)(frame_min_bytes(config->layout) - FRAME_FCS_BYTES);
+	struct ring_producer *ring = &worker->ring;
+	const uint32_t at = ring->head & ring->desc_mask;
+
+	if (ring->burst - worker->sending >= TX_END_AHEAD || !tx_end_slot(worker, at, length))
+		return false;
 	ring->request[(uint32_t)ring->burst & ring->burst_mask] = (struct tx_request){
 		.sequence = atomic_load_explicit(&worker->streams[s].sent, memory_order_relaxed),
 		.position = config->end_streams,
@@ -79,11 +95,15 @@ static bool tx_end_send(struct tx_worker *worker)
 {
 	const struct tx_config *config = &worker->config;
 	struct ring_producer *ring = &worker->ring;
+	const uint32_t at = ring->tail & ring->desc_mask;
 
+	if (config->own)
+		tx_own_poll(config->own);
 	if (worker->sending == ring->burst || !ring_is_done(ring, worker->sending) ||
-	    atomic_load_explicit(&worker->hold, memory_order_relaxed) ||
-	    rte_eth_tx_burst(config->port, config->queue, &ring->mbuf[ring->tail & ring->desc_mask],
-			     1) == 0)
+	    atomic_load_explicit(&worker->hold, memory_order_relaxed))
+		return false;
+	if (config->own ? tx_own_send(config->own, &ring->desc[at], 1) == 0
+			: rte_eth_tx_burst(config->port, config->queue, &ring->mbuf[at], 1) == 0)
 		return false;
 	ring->tail++;
 	worker->sending++;
@@ -133,5 +153,32 @@ void tx_end_streams(struct tx_worker *worker)
 			counter_add(&worker->idle, 1);
 			thread_idle(IDLE_YIELDS + 1);
 		}
+	}
+}
+
+/* Until the card has sent what it was given: its memory is about to go. */
+void tx_end_own(struct tx_worker *worker)
+{
+	struct tx_own *own = worker->config.own;
+	struct patience patience;
+	uint64_t before = own->front.sent;
+	unsigned int idle = 0;
+
+	patience_begin(&patience);
+	for (;;) {
+		const bool flushed = tx_own_flush(own);
+		const bool stop = atomic_load_explicit(&worker->stop, memory_order_relaxed);
+
+		tx_own_poll(own);
+		if (flushed && tx_own_is_through(own))
+			return;
+		if (own->front.sent != before)
+			patience_begin(&patience);
+		else if (patience_ends(&patience, stop ? TX_END_OWN_STOP_MS : TX_END_OWN_MS, NULL,
+				       NULL))
+			return;
+		before = own->front.sent;
+		counter_add(&worker->idle, 1);
+		thread_idle(idle++);
 	}
 }

@@ -93,7 +93,8 @@ ALWAYS_INLINE void tx_mbuf_reset(struct rte_mbuf *m, uint16_t length)
  * less where the others are due much later. *payload: bytes that they will carry.
  */
 ALWAYS_INLINE uint32_t tx_describe(struct tx_worker *worker, const struct tx_next *next,
-				   uint64_t *payload, const bool paced, const bool file)
+				   uint64_t *payload, const bool paced, const bool file,
+				   const bool own)
 {
 	const struct tx_config *config = &worker->config;
 	const uint8_t *base = config->region->base;
@@ -121,6 +122,10 @@ ALWAYS_INLINE uint32_t tx_describe(struct tx_worker *worker, const struct tx_nex
 		}
 		if (paced)
 			tsc[i] = pacing_next(&worker->pacing, length, file_ns);
+		if (own) {
+			desc[i] = tx_own_desc(config->own, length);
+			continue;
+		}
 		if (i + TX_PREFETCH < count)
 			prefetch_for_write(mbuf[i + TX_PREFETCH]);
 		tx_mbuf_reset(mbuf[i], length);
@@ -159,9 +164,28 @@ ALWAYS_INLINE uint32_t tx_file_ready(struct tx_worker *worker, uint32_t *index)
 	return 0;
 }
 
+/* Slots for up to *count frames. False: there is none. */
+ALWAYS_INLINE bool tx_slots_get(struct tx_worker *worker, uint32_t at, uint32_t *count,
+				const bool own)
+{
+	struct ring_producer *ring = &worker->ring;
+	const uint32_t room = own ? tx_own_room(worker->config.own) : *count;
+
+	*count = RTE_MIN(*count, room);
+	if (unlikely(own ? room == 0
+			 : rte_mempool_get_bulk(worker->config.pool, (void **)&ring->mbuf[at],
+						*count) < 0)) {
+		counter_add(&worker->stalled, 1);
+		return false;
+	}
+	for (uint32_t i = 0; !own && i < RTE_MIN(TX_PREFETCH, *count); i++)
+		prefetch_for_write(ring->mbuf[at + i]);
+	return true;
+}
+
 /* Requests one burst. Returns the frames requested; 0: nothing to request, or no slot free. */
 ALWAYS_INLINE unsigned int tx_request_burst(struct tx_worker *worker, const bool paced,
-					    const bool file)
+					    const bool file, const bool own)
 {
 	const struct tx_config *config = &worker->config;
 	struct ring_producer *ring = &worker->ring;
@@ -184,14 +208,10 @@ ALWAYS_INLINE unsigned int tx_request_burst(struct tx_worker *worker, const bool
 	}
 	if (paced && !tx_is_near(worker, &next, file))
 		return 0;
-	if (rte_mempool_get_bulk(config->pool, (void **)&ring->mbuf[next.at], next.count) < 0) {
-		counter_add(&worker->stalled, 1);
+	if (!tx_slots_get(worker, next.at, &next.count, own))
 		return 0;
-	}
-	for (uint32_t i = 0; i < RTE_MIN(TX_PREFETCH, next.count); i++)
-		prefetch_for_write(ring->mbuf[next.at + i]);
-	n = tx_describe(worker, &next, &payload, paced, file);
-	if (paced && n < next.count)
+	n = tx_describe(worker, &next, &payload, paced, file, own);
+	if (!own && paced && n < next.count)
 		/* As they came: one segment, one reference. */
 		rte_mempool_put_bulk(config->pool, (void *const *)&ring->mbuf[next.at + n],
 				     next.count - n);
@@ -281,16 +301,18 @@ ALWAYS_INLINE void tx_count(struct tx_worker *worker, uint32_t slot, uint32_t at
 
 /* Hands over what is written, and due, of the oldest burst. Returns the frames that the port took.
  */
-ALWAYS_INLINE unsigned int tx_send(struct tx_worker *worker, const bool paced, const bool file)
+ALWAYS_INLINE unsigned int tx_send(struct tx_worker *worker, const bool paced, const bool file,
+				   const bool own)
 {
 	const struct tx_config *config = &worker->config;
 	struct ring_producer *ring = &worker->ring;
 	const uint32_t slot = (uint32_t)worker->sending & ring->burst_mask;
 	const uint32_t at = ring->tail & ring->desc_mask;
-	uint32_t left, due;
-	uint16_t taken;
+	uint32_t left, due, taken;
 	uint64_t now;
 
+	if (own)
+		tx_own_poll(config->own);
 	if (worker->sending == ring->burst)
 		return 0;
 	now = rte_rdtsc();
@@ -314,7 +336,8 @@ ALWAYS_INLINE unsigned int tx_send(struct tx_worker *worker, const bool paced, c
 	due = paced ? tx_due(worker, at, left, now) : left;
 	if (paced && due == 0)
 		return 0;
-	taken = rte_eth_tx_burst(config->port, config->queue, &ring->mbuf[at], (uint16_t)due);
+	taken = own ? tx_own_send(config->own, &ring->desc[at], due)
+		    : rte_eth_tx_burst(config->port, config->queue, &ring->mbuf[at], (uint16_t)due);
 	if (taken == 0) {
 		/* The timeline begins when the other end is there. */
 		if (paced && atomic_load_explicit(&worker->first_tsc, memory_order_relaxed) == 0)
@@ -388,13 +411,14 @@ ALWAYS_INLINE void tx_wait(struct tx_worker *worker, unsigned int idle, const bo
 		thread_idle(idle);
 }
 
-ALWAYS_INLINE void tx_loop(struct tx_worker *worker, const bool paced, const bool file)
+ALWAYS_INLINE void tx_loop(struct tx_worker *worker, const bool paced, const bool file,
+			   const bool own)
 {
 	unsigned int idle = 0, work;
 
 	while (!atomic_load_explicit(&worker->stop, memory_order_relaxed)) {
-		work = tx_request_burst(worker, paced, file);
-		work += tx_send(worker, paced, file);
+		work = tx_request_burst(worker, paced, file, own);
+		work += tx_send(worker, paced, file, own);
 		if (worker->requested == worker->limit && worker->sending == worker->ring.burst)
 			break;
 		idle = work ? 0 : idle + 1;
@@ -418,22 +442,33 @@ static void tx_wait_turn(struct tx_worker *worker)
 	}
 }
 
+ALWAYS_INLINE void tx_loops(struct tx_worker *worker, const bool own)
+{
+	const bool paced = worker->config.pacing.kind != PACING_NONE;
+
+	if (paced && worker->config.file)
+		tx_loop(worker, true, true, own);
+	else if (paced)
+		tx_loop(worker, true, false, own);
+	else if (worker->config.file)
+		tx_loop(worker, false, true, own);
+	else
+		tx_loop(worker, false, false, own);
+}
+
 void tx_worker_run(void *arg)
 {
 	struct tx_worker *worker = arg;
-	const bool paced = worker->config.pacing.kind != PACING_NONE;
 
 	tx_wait_turn(worker);
-	if (paced && worker->config.file)
-		tx_loop(worker, true, true);
-	else if (paced)
-		tx_loop(worker, true, false);
-	else if (worker->config.file)
-		tx_loop(worker, false, true);
+	if (worker->config.own)
+		tx_loops(worker, true);
 	else
-		tx_loop(worker, false, false);
+		tx_loops(worker, false);
 	if (worker->config.end_streams)
 		tx_end_streams(worker);
+	if (worker->config.own)
+		tx_end_own(worker);
 	atomic_store_explicit(&worker->finished, 1, memory_order_release);
 }
 
@@ -441,8 +476,12 @@ void tx_worker_reclaim(struct tx_worker *worker)
 {
 	struct ring_producer *ring = &worker->ring;
 
-	for (; ring->tail != ring->head; ring->tail++)
-		rte_pktmbuf_free(ring->mbuf[ring->tail & ring->desc_mask]);
+	if (worker->config.own)
+		tx_own_drop(worker->config.own, ring->head - ring->tail);
+	else
+		for (uint32_t at = ring->tail; at != ring->head; at++)
+			rte_pktmbuf_free(ring->mbuf[at & ring->desc_mask]);
+	ring->tail = ring->head;
 	worker->sending = ring->burst;
 	ring->reclaimed = ring->burst;
 }

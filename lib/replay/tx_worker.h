@@ -3,7 +3,8 @@
  * The tx worker: one thread a send queue. It takes empty slots from the pool, requests frames in
  * them through a burst ring (a kernel or its CPU backend writes them, no CPU on this path touches a
  * payload), and hands finished bursts to the port, each frame no earlier than it is due. What the
- * port does not take is offered again.
+ * port does not take is offered again. With a send queue of ours (tx_own.h) there are no mbufs: slots
+ * go round, and work entries are written from the descriptors.
  */
 #ifndef GDRCAP_TX_WORKER_H
 #define GDRCAP_TX_WORKER_H
@@ -18,14 +19,16 @@
 #include "port/tx_clock.h"
 #include "replay/file_frames.h"
 #include "replay/pacing.h"
+#include "replay/tx_own.h"
 
 struct rte_mempool;
 struct region;
 
 struct tx_config {
 	uint16_t port, queue;
+	struct tx_own *own; /* a send queue of ours; NULL: the port's */
 	const struct region *region;
-	struct rte_mempool *pool;
+	struct rte_mempool *pool; /* the port's */
 	const struct frame_layout *layout;
 	const uint16_t *lengths; /* in memory, without FCS: the cycle of frame lengths */
 	uint32_t length_count;
@@ -110,6 +113,7 @@ void tx_worker_run(void *worker);
 /* Inside of the sender: what follows the last frame (tx_end.c), and the wall clock at a tick that
  * is not before the worker's creation. */
 void tx_end_streams(struct tx_worker *worker);
+void tx_end_own(struct tx_worker *worker);
 uint64_t tx_wall_ns(const struct tx_worker *worker, uint64_t tsc);
 
 static inline uint64_t tx_ticks(const struct tx_worker *worker, uint32_t us)

@@ -141,6 +141,15 @@ struct session_workers {
 	bool cpus_shared;    /* not for each thread one of its own: all share all */
 };
 
+/* Send queues of ours on the sending ports' cards, in place of the driver's: own_senders.c. */
+struct session_own_senders {
+	uint32_t count;	       /* ports x queues; 0: they are the driver's */
+	struct tx_own *queues; /* one a tx worker */
+	struct devx_card cards[GDRCAP_PORTS_MAX];
+	struct ibv_mr *keys[GDRCAP_PORTS_MAX]; /* of the region, for that card */
+	uint64_t told[GDRCAP_PORTS_MAX];       /* resets that were reported */
+};
+
 /* Send queues of the caller's: sending.c. */
 struct session_sending {
 	uint32_t count; /* ports x queues; 0: there are none */
@@ -240,6 +249,7 @@ struct gdrcap_session {
 	struct session_images images;
 	struct session_workers workers;
 	struct session_sending sending;
+	struct session_own_senders own_senders;
 	struct session_jobs jobs;
 	struct session_control control;
 	struct session_events events;

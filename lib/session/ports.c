@@ -158,7 +158,7 @@ static bool sends_on_time(const struct gdrcap_session *session, const struct por
 			  uint16_t tx_queues)
 {
 	return session->settings.pacing.kind != PACING_NONE && tx_queues &&
-	       tx_clock_supported(port->id);
+	       session->settings.tx_by == TX_BY_DRIVER && tx_clock_supported(port->id);
 }
 
 /* ---- arrival times ---- */

@@ -90,7 +90,7 @@ static void sender_ask(const struct gdrcap_session *session, uint32_t i)
 {
 	const struct tx_worker *worker;
 
-	if (session->sending.count)
+	if (session->sending.count || session->own_senders.count)
 		return;
 	worker = &session->workers.tx[i];
 	if (atomic_load_explicit(&worker->finished, memory_order_acquire))
@@ -122,5 +122,8 @@ void recover_senders(struct gdrcap_session *session, uint32_t p)
 			break;
 		}
 	}
-	sender_errors(session, pair, port);
+	if (session->own_senders.count)
+		session_own_senders_watch(session, p);
+	else
+		sender_errors(session, pair, port);
 }

@@ -257,6 +257,7 @@ void session_senders_judge(struct gdrcap_session *session)
 	const uint64_t sent = session_sent(session), asked = session->run.tx_asked;
 	bool down = false;
 
+	session_own_senders_judge(session);
 	if (session->workers.tx_count == 0 || (asked && sent >= asked))
 		return;
 	for (uint32_t p = 0; session->watch.link_tsc && p < session->settings.ports; p++)

@@ -5,6 +5,16 @@
 
 #include "session/parts.h"
 
+/* ---- send queues of ours in place of the driver's: own_senders.c ---- */
+
+int session_own_senders_create(struct gdrcap_session *session, struct gdrcap_error *error);
+/* After the workers, before the region. */
+void session_own_senders_destroy(struct gdrcap_session *session);
+/* Says what of port p's queues the card stopped. */
+void session_own_senders_watch(struct gdrcap_session *session, uint32_t p);
+/* Says what they left unsent. */
+void session_own_senders_judge(struct gdrcap_session *session);
+
 /* ---- send queues of the caller's: sending.c ---- */
 
 int session_sending_create(struct gdrcap_session *session, struct gdrcap_error *error);

@@ -253,6 +253,7 @@ static int tx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 			.queue = (uint16_t)(w % settings->queues),
 			.region = &session->memory.region,
 			.pool = pair->tx_pool[w % settings->queues],
+			.own = session->own_senders.count ? &session->own_senders.queues[w] : NULL,
 			.layout = &session->frames.layout,
 			.lengths = settings->sizes.length,
 			.length_count = settings->sizes.count,
@@ -264,7 +265,9 @@ static int tx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 			.file = session->frames.file,
 			.pacing = pacing,
 			.clock = pair->tx_clocked ? &pair->tx_clock : NULL,
-			.after = pair->tx.facts->writes == DRIVER_WRITES_DMA && w % settings->queues
+			.after = !session->own_senders.count &&
+						 pair->tx.facts->writes == DRIVER_WRITES_DMA &&
+						 w % settings->queues
 					 ? &session->workers.tx[w - 1]
 					 : NULL,
 			.idle_us = settings->idle_sleep_us,
@@ -385,6 +388,7 @@ void session_workers_destroy(struct gdrcap_session *session)
 	save_destroy(session->frames.save);
 	for (uint32_t i = 0; i < session->workers.tx_count; i++)
 		tx_worker_destroy(&session->workers.tx[i]);
+	session_own_senders_destroy(session);
 	for (uint32_t i = 0; i < session->workers.rx_count; i++) {
 		queue_destroy(&session->workers.queues[i]);
 		rx_worker_destroy(&session->workers.rx[i]);
@@ -415,6 +419,8 @@ int session_workers_create(struct gdrcap_session *session, struct gdrcap_error *
 		ret = own_frames_check(session, error);
 	if (ret == 0 && settings_receives(&session->settings))
 		ret = rx_create(session, error);
+	if (ret == 0 && settings_sends(&session->settings))
+		ret = session_own_senders_create(session, error);
 	if (ret == 0 && settings_sends(&session->settings))
 		ret = tx_create(session, error);
 	if (ret == 0)

@@ -165,6 +165,7 @@ static const struct sample {
 	U32("sender.name", "host", sender, SENDER_HOST),
 	U32("sender.memory", "pinned", sender_memory, GDRCAP_MEMORY_PINNED),
 	U32("sender.thread", "caller", sender_thread, SENDER_THREAD_CALLER),
+	U32("sender.by", "cpu", tx_by, TX_BY_CPU),
 	U16("frame.size", "64-1518,9000", sizes.largest, 9000),
 	U32("frame.format", "udp", frame.format, FRAME_IPV4_UDP),
 	U16("frame.ethertype", "0x88B6", frame.ethertype, 0x88b6),

@@ -44,6 +44,7 @@ static const struct {
 	{ "sender.name", "host", "api_send", "api_send" },
 	{ "sender.memory", "host", "api_send", "api_send" },
 	{ "sender.thread", "caller", "api_send", "api_send" },
+	{ "sender.by", "cpu", SAME, SAME },
 	{ "frame.size", "64", "api_host", "api_gpu" },
 	{ "frame.format", "udp", SAME, SAME },
 	{ "frame.ethertype", "0x88b6", SAME, SAME },
