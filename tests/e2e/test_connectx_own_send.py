@@ -40,7 +40,7 @@ def test_queues_and_bursts():
     perfect("--queues", "4", "--burst", "7", count=SOME)
     perfect("--queues", "2", "--burst", "256", "--frame-size", "64-200", count=SOME)
     # Slots that are few, so that each waits for its completion.
-    perfect("--pool", "8M", "--frame-size", "64", count=SOME)
+    perfect("--pool", "16M", "--frame-size", "64", count=SOME)
 
 
 def test_verbs_of_the_other_queues():
