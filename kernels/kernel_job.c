@@ -3,6 +3,7 @@
 #include "kernels/kernel_job.h"
 
 #include "kernels/front.h"
+#include "kernels/send.h"
 
 #include <errno.h>
 
@@ -42,7 +43,7 @@ static int ring_check(const struct burst_ring_view *ring, uint32_t index, enum k
 		return kernel_fail(-EINVAL,
 				   "ring %u: the frames' region must begin and end at %u bytes",
 				   index, ACCESS_BYTES);
-	if (role != KERNEL_WRITE && !is_aligned(ring->records, ACCESS_BYTES))
+	if (role != KERNEL_WRITE && role != KERNEL_SEND && !is_aligned(ring->records, ACCESS_BYTES))
 		return kernel_fail(-EINVAL, "ring %u: no aligned records to write into", index);
 	if (role != KERNEL_CHECK && (ring->head_desc || ring->generation))
 		return kernel_fail(-EINVAL,
@@ -343,12 +344,55 @@ static int fronts_check(const struct kernel_job *job)
 	return ret;
 }
 
+static int send_check(const struct kernel_send *send, uint32_t r)
+{
+	const struct sq_queue *queue = &send->place->front.queue;
+
+	if (!is_power(queue->blocks) || queue->blocks < SQ_BLOCKS_MIN ||
+	    queue->blocks > SQ_BLOCKS_MAX || !is_power(queue->cqes) || queue->cqes < 2 ||
+	    queue->cqes / 2 > KERNEL_SEND_MARKS_MAX)
+		return kernel_fail(-EINVAL,
+				   "sender %u: %u blocks, %u completions: both a power of two, at "
+				   "most %u blocks and %u completions",
+				   r, queue->blocks, queue->cqes, SQ_BLOCKS_MAX,
+				   2 * KERNEL_SEND_MARKS_MAX);
+	if (!is_aligned(queue->ring, SQ_BLOCK) || !is_aligned(queue->cq, SQ_BLOCK) ||
+	    !is_aligned(queue->record, 4) || !is_aligned(send->place->front.mark, 8))
+		return kernel_fail(-EINVAL, "sender %u: a part of its queue is not aligned", r);
+	if (!send->slot || !send->slot_count || !send->size || !send->size_count ||
+	    !send->stream_count || send->stream_count > KERNEL_SEND_STREAMS_MAX ||
+	    !send->burst_max || send->burst_max > BURST_FRAMES_MAX)
+		return kernel_fail(-EINVAL,
+				   "sender %u: %u slots, %u sizes, %u streams (at most %u), bursts "
+				   "of %u frames (at most %u)",
+				   r, send->slot_count, send->size_count, send->stream_count,
+				   KERNEL_SEND_STREAMS_MAX, send->burst_max, BURST_FRAMES_MAX);
+	return 0;
+}
+
+static int sends_check(const struct kernel_job *job)
+{
+	int ret = job->sends ? 0 : kernel_fail(-EINVAL, "no senders");
+
+	for (uint32_t r = 0; r < job->ring_count && !ret; r++) {
+		const struct kernel_send *send = &job->sends[r];
+
+		if (!is_aligned(send->words, 64) || !is_aligned(send->status, 64) ||
+		    !is_aligned(send->place, 8) || !is_aligned(job->rings[r].request, 8))
+			ret = kernel_fail(-EINVAL, "sender %u: a part is missing or not aligned",
+					  r);
+		else
+			ret = send_check(send, r);
+	}
+	return ret;
+}
+
 int kernel_job_check(const struct kernel_job *job)
 {
 	int ret;
 
 	if (job->role != KERNEL_CHECK && job->role != KERNEL_WRITE && job->role != KERNEL_PLACE &&
-	    job->role != KERNEL_FRONT)
+	    job->role != KERNEL_FRONT && job->role != KERNEL_SEND)
 		return kernel_fail(-EINVAL, "unknown kernel role %d", (int)job->role);
 	if (!job->ring_count || !job->rings)
 		return kernel_fail(-EINVAL, "a kernel job needs at least one ring");
@@ -374,5 +418,7 @@ int kernel_job_check(const struct kernel_job *job)
 		if (ret)
 			return ret;
 	}
+	if (job->role == KERNEL_SEND)
+		return sends_check(job);
 	return job->role == KERNEL_FRONT ? fronts_check(job) : 0;
 }

@@ -25,12 +25,14 @@ extern "C" {
 struct kernel_device;  /* one GPU, or the CPU threads that stand for one */
 struct kernel_workers; /* one running job */
 struct kernel_front;   /* kernels/front.h */
+struct kernel_send;    /* kernels/send.h */
 
 enum kernel_role {
 	KERNEL_CHECK, /* capture: take bursts, check every frame, write records */
 	KERNEL_WRITE, /* replay: take bursts of empty slots, write frames as ordered */
 	KERNEL_PLACE, /* capture: take bursts, copy payloads into images, write place_records */
 	KERNEL_FRONT, /* capture: poll completions, publish bursts; on a GPU only (front.h) */
+	KERNEL_SEND,  /* replay: ask for frames, post them to a queue; on a GPU only (send.h) */
 };
 
 #define KERNEL_PLACES_MAX 4u
@@ -60,6 +62,8 @@ struct kernel_job {
 	/* KERNEL_FRONT: of each ring; copied by start(). It ends by its own words, not by the ring's stop. The
 	 * rings' desc, ready and beside are then written by the front, and lie in GPU memory. */
 	const struct kernel_front *fronts;
+	/* KERNEL_SEND: of each ring, whose writers are another job; copied by start(). */
+	const struct kernel_send *sends;
 	/* CPU backend: CPUs to pin its threads to, in turn. CUDA: those on which the thread that
 	 * launches kernels may run. NULL: none */
 	const int *cpus;
@@ -148,6 +152,13 @@ struct kernel_ops {
 	/* *word becomes `value` once `stream` has reached this point, after all that its work has written. */
 	int (*write_word)(struct kernel_device *device, void *stream, uint64_t *word,
 			  uint64_t value);
+	/*
+	 * Makes the page with a device's register one that kernels may write to; before they run.
+	 * *mapped: the register for them. *plain: as a page of the host's, which a real device's is not. Both
+	 * are NULL, 0 where the back end has no kernels: -ENOTSUP.
+	 */
+	int (*map_register)(struct kernel_device *device, void *at, void **mapped, bool *plain);
+	void (*unmap_register)(struct kernel_device *device, void *at);
 };
 
 extern const struct kernel_ops kernel_host_ops;

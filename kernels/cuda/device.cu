@@ -144,6 +144,7 @@ static int programs_load(struct kernel_device *device)
 		place_close_program,
 		place_close_whole_program,
 		front_program,
+		send_program,
 	};
 
 	for (uint32_t i = 0; i < PROGRAMS; i++) {
@@ -404,6 +405,51 @@ static int cuda_after(struct kernel_device *device, void *stream, void (*release
 	return error ? cuda_fail(error, "queueing the release behind the stream") : 0;
 }
 
+/* Pages are registered whole; a card's register page is the card's own. */
+static void *page_of(void *at)
+{
+	return (void *)((uintptr_t)at & ~(uintptr_t)(REGISTER_PAGE - 1));
+}
+
+static int cuda_map_register(struct kernel_device *device, void *at, void **mapped, bool *plain)
+{
+	current_device current(device->ordinal);
+	cudaError_t error = current.error;
+	void *page = page_of(at), *page_mapped = NULL;
+
+	*mapped = NULL;
+	*plain = false;
+	if (error)
+		return cuda_fail(error, "mapping a card's register");
+	error = cudaHostRegister(page, REGISTER_PAGE,
+				 cudaHostRegisterMapped | cudaHostRegisterIoMemory);
+	if (error) {
+		/* The page of a card in software is memory; CUDA takes that of no real one so. */
+		cudaGetLastError();
+		*plain = cudaHostRegister(page, REGISTER_PAGE, cudaHostRegisterMapped) ==
+			 cudaSuccess;
+		cudaGetLastError();
+		if (!*plain)
+			return cuda_fail(error, "mapping a card's register");
+	}
+	error = cudaHostGetDevicePointer(&page_mapped, page, 0);
+	if (error) {
+		cudaHostUnregister(page);
+		return cuda_fail(error, "mapping a card's register");
+	}
+	*mapped = (uint8_t *)page_mapped + ((uint8_t *)at - (uint8_t *)page);
+	return 0;
+}
+
+static void cuda_unmap_register(struct kernel_device *device, void *at)
+{
+	current_device current(device->ordinal);
+
+	if (!current.error)
+		cudaHostUnregister(page_of(at));
+	cudaGetLastError();
+}
+
 const struct kernel_ops kernel_cuda_ops = {
 	"cuda",
 	1,
@@ -426,4 +472,6 @@ const struct kernel_ops kernel_cuda_ops = {
 	cuda_sum,
 	cuda_wait_word,
 	cuda_write_word,
+	cuda_map_register,
+	cuda_unmap_register,
 };

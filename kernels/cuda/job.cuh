@@ -11,6 +11,7 @@
 
 #include "kernels/front.h"
 #include "kernels/kernels.h"
+#include "kernels/send.h"
 
 /*
  * A block is two ring warps (take, done) and the warps that work on frames, in groups. At least 256
@@ -19,6 +20,7 @@
  */
 #define RING_THREADS 64u
 #define WORK_THREADS_SMALL 256u
+#define SEND_THREADS 256u /* of a sender's block */
 #define WORK_THREADS_LARGE 960u
 /* Groups of work threads in a block, each with a burst of its own (ring.cuh). */
 #define GROUPS_MAX 3u
@@ -51,6 +53,7 @@ struct device_job {
 	union {
 		const struct place_view *places;   /* KERNEL_PLACE */
 		const struct kernel_front *fronts; /* KERNEL_FRONT: of each ring */
+		const struct kernel_send *sends;   /* KERNEL_SEND: of each ring */
 	};
 	uint32_t place_count;
 	uint32_t reserved;
@@ -88,6 +91,7 @@ enum kernel_program_id {
 	PROGRAM_PLACE_CLOSE,  /* finite: place.cu */
 	PROGRAM_PLACE_CLOSE_WHOLE,
 	PROGRAM_FRONT,
+	PROGRAM_SEND,
 	PROGRAMS
 };
 
@@ -103,6 +107,7 @@ struct kernel_program place_launch_program(void);
 struct kernel_program place_close_program(void);
 struct kernel_program place_close_whole_program(void);
 struct kernel_program front_program(void);
+struct kernel_program send_program(void);
 
 /* Host: fills `tables` (PRBS_LANE_WORDS + PRBS_STEP_WORDS) for the polynomial x^degree + x^tap + 1.
  */

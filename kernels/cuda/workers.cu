@@ -99,6 +99,8 @@ static enum kernel_program_id program_of(const struct kernel_job *job)
 		return job->resident ? PROGRAM_PLACE : PROGRAM_PLACE_LAUNCH;
 	if (job->role == KERNEL_FRONT)
 		return PROGRAM_FRONT;
+	if (job->role == KERNEL_SEND)
+		return PROGRAM_SEND;
 	if (job->role == KERNEL_WRITE)
 		return job->store ? PROGRAM_WRITE_STORE : PROGRAM_WRITE;
 	for (uint32_t r = 0; r < job->ring_count; r++)
@@ -146,6 +148,8 @@ static int blocks_choose(struct kernel_workers *workers, const struct kernel_job
 		workers->threads = program->threads;
 	else if (job->role == KERNEL_FRONT)
 		workers->threads = 32 * front_warps(job);
+	else if (job->role == KERNEL_SEND)
+		workers->threads = SEND_THREADS;
 	error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
 		&per_unit, program->entry, (int)workers->threads, workers->shared_bytes);
 	if (error)
@@ -160,7 +164,7 @@ static int blocks_choose(struct kernel_workers *workers, const struct kernel_job
 		return 0;
 	}
 	fit = blocks_that_fit(device, workers->blocks_per_unit);
-	wanted = job->role == KERNEL_FRONT ? 1 : job->workers_per_ring;
+	wanted = job->role == KERNEL_FRONT || job->role == KERNEL_SEND ? 1 : job->workers_per_ring;
 	if (!wanted) {
 		/* checkers leave room for writers, two of which fit where one of them does */
 		const uint32_t checkers = per_unit == 1 ? fit / 2 : fit / 3 * 2;
@@ -198,6 +202,7 @@ enum {
 	PART_FILE,
 	PART_PLACES,
 	PART_FRONTS,
+	PART_SENDS,
 	PART_STORE_DATA, /* last, since a job can do without its own copy of a store */
 	PART_STORE_FRAMES,
 	PART_STORE_BUCKETS,
@@ -296,6 +301,8 @@ static void job_image(struct device_job *image, const struct kernel_workers *wor
 	if (job->role == KERNEL_FRONT)
 		image->fronts =
 			(const struct kernel_front *)part_address(&part[PART_FRONTS], memory);
+	if (job->role == KERNEL_SEND)
+		image->sends = (const struct kernel_send *)part_address(&part[PART_SENDS], memory);
 	image->workers_per_ring = workers->per_ring;
 	image->groups = workers->groups;
 }
@@ -337,6 +344,8 @@ static int job_upload(struct kernel_workers *workers, const struct kernel_job *j
 		{ job->pattern.file, tables.file_bytes, 0 },
 		{ job->places, job->place_count * sizeof(job->places[0]), 0 },
 		{ fronts, front_bytes, 0 },
+		{ job->sends,
+		  job->role == KERNEL_SEND ? job->ring_count * sizeof(job->sends[0]) : 0, 0 },
 		{ store->data, 0, 0 },
 		{ store->frames, 0, 0 },
 		{ store->buckets, 0, 0 },

@@ -131,6 +131,19 @@ static int host_write_word(struct kernel_device *device, void *stream, uint64_t 
 	return 0;
 }
 
+static int host_map_register(struct kernel_device *device, void *at, void **mapped, bool *plain)
+{
+	(void)at;
+	*mapped = NULL;
+	*plain = false;
+	return kernel_fail(-ENOTSUP, "the CPU backend has no kernels that ring");
+}
+
+static void host_unmap_register(struct kernel_device *device, void *at)
+{
+	(void)at;
+}
+
 const struct kernel_ops kernel_host_ops = {
 	.name = "host",
 	.open = host_open,
@@ -152,4 +165,6 @@ const struct kernel_ops kernel_host_ops = {
 	.sum = host_sum,
 	.wait_word = host_wait_word,
 	.write_word = host_write_word,
+	.map_register = host_map_register,
+	.unmap_register = host_unmap_register,
 };

@@ -57,7 +57,7 @@ static const char *const clock_names[] = { "auto", "cpu", "card", NULL };
 static const char *const format_names[] = { "ethernet", "udp", "custom", NULL };
 static const char *const sender_names[] = { "replay", "host", "gpu", NULL };
 static const char *const sender_threads[] = { "session", "caller", NULL };
-static const char *const tx_by_names[] = { "driver", "cpu", NULL };
+static const char *const tx_by_names[] = { "driver", "cpu", "gpu", NULL };
 static const char *const order_names[] = { "big", "little", NULL };
 static const char *const end_names[] = { "stream", "never", NULL };
 static const char *const link_down_names[] = { "wait", "end", NULL };
@@ -170,8 +170,9 @@ static const struct option_row rows[] = {
 	  .initial = "session" },
 
 	{ SINGLE(SENDER, TX, "sender.by", "tx-by", "NAME",
-		 "Who drives the built-in sender's queues: driver (DPDK's, a port of any kind) or cpu (a "
-		 "thread that writes a ConnectX's work entries itself, without mbufs); default driver."),
+		 "Who drives the built-in sender's queues: driver (DPDK's, a port of any kind), cpu (a "
+		 "thread that writes a ConnectX's work entries itself, without mbufs) or gpu (a running "
+		 "kernel, likewise); default driver."),
 	  .type = OPTION_ENUM, FIELD(tx_by), .named.words = tx_by_names, .initial = "driver" },
 
 	{ SINGLE(FRAMES, ALL, "frame.size", "frame-size", "SIZES",

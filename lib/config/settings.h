@@ -45,6 +45,7 @@ enum rx_by_kind {
 enum tx_by_kind {
 	TX_BY_DRIVER, /* DPDK's driver, by mbufs */
 	TX_BY_CPU,    /* a thread, by work entries of our own: tx_own.h */
+	TX_BY_GPU,    /* a running kernel, likewise */
 };
 enum flush_kind { FLUSH_AUTO, FLUSH_HOST, FLUSH_NONE };
 enum invert_kind { INVERT_AUTO, INVERT_NO, INVERT_YES };

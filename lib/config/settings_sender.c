@@ -16,6 +16,18 @@ static int tx_by_check(const struct settings *settings, struct gdrcap_error *err
 			error, -EINVAL,
 			"sender.by: is of the built-in sender; the caller's frames leave by the "
 			"driver: leave it out, or sender: host or gpu");
+	if (settings->tx_by == TX_BY_GPU && settings->rate.value > 0)
+		return error_set(
+			error, -EINVAL,
+			"rate: a kernel (tx-by: gpu) sends as fast as the card takes frames, "
+			"and the card keeps no times for it; leave rate out, or use tx-by: cpu");
+	if (settings->tx_by == TX_BY_GPU && settings->pcap[0])
+		return error_set(error, -EINVAL,
+				 "pcap: a kernel (tx-by: gpu) sends a pattern's frames; leave it "
+				 "out, or use tx-by: cpu");
+	if (!settings->tx.count)
+		return error_set(error, -EINVAL,
+				 "tx-by: is of the sender, and nothing is sent; leave it out");
 	for (uint32_t i = 0; i < settings->tx.count; i++)
 		if (settings->tx.port[i].wire ||
 		    settings->tx.port[i].facts->writes != DRIVER_WRITES_DMA)

@@ -53,7 +53,8 @@ int tx_own_create(struct tx_own *own, const struct tx_own_config *config,
 	struct own_tx_config queue = {
 		.card = config->card,
 		.key = config->key,
-		.memory = GDRCAP_MEMORY_HOST,
+		.memory = config->memory,
+		.gpu = config->gpu,
 	};
 	int ret;
 

@@ -25,6 +25,8 @@ struct tx_own_config {
 	uint32_t key; /* of the region */
 	const struct region *region;
 	struct rte_mempool *pool;
+	enum gdrcap_memory memory; /* of ring and completions: HOST, or PINNED for the GPU too */
+	int16_t gpu;
 };
 
 struct tx_own {

@@ -12,6 +12,7 @@
 #include "base/prefetch.h"
 #include "capture/mbuf_desc.h"
 #include "memory/region.h"
+#include "replay/tx_gpu.h"
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
@@ -461,7 +462,9 @@ void tx_worker_run(void *arg)
 	struct tx_worker *worker = arg;
 
 	tx_wait_turn(worker);
-	if (worker->config.own)
+	if (worker->config.gpu)
+		tx_gpu_run(worker->config.gpu, worker);
+	else if (worker->config.own)
 		tx_loops(worker, true);
 	else
 		tx_loops(worker, false);

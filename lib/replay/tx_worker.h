@@ -23,10 +23,12 @@
 
 struct rte_mempool;
 struct region;
+struct tx_gpu;
 
 struct tx_config {
 	uint16_t port, queue;
 	struct tx_own *own; /* a send queue of ours; NULL: the port's */
+	struct tx_gpu *gpu; /* which a kernel drives; NULL: this worker does */
 	const struct region *region;
 	struct rte_mempool *pool; /* the port's */
 	const struct frame_layout *layout;

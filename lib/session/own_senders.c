@@ -36,6 +36,9 @@ static int own_queue_create(struct gdrcap_session *session, uint32_t p, uint32_t
 		.key = own->keys[p]->lkey,
 		.region = &session->memory.region,
 		.pool = session->ports.pairs[p].tx_pool[q],
+		.memory = session->settings.tx_by == TX_BY_GPU ? GDRCAP_MEMORY_PINNED
+							       : GDRCAP_MEMORY_HOST,
+		.gpu = session->memory.gpu,
 	};
 	int ret = tx_own_create(&own->queues[own->count], &config, error);
 
@@ -52,10 +55,19 @@ int session_own_senders_create(struct gdrcap_session *session, struct gdrcap_err
 
 	if (settings->tx_by == TX_BY_DRIVER)
 		return 0;
+	if (settings->tx_by == TX_BY_GPU && !session->plan.cuda)
+		return error_set(
+			error, -ENOTSUP,
+			"tx-by: gpu needs a CUDA device, and the CPU stands in for one here; "
+			"use tx-by: cpu, or leave it out");
 	own->queues = aligned_alloc(RING_LINE, (count * sizeof(*own->queues) + RING_LINE - 1) /
 						       RING_LINE * RING_LINE);
 	if (!own->queues)
 		return error_set(error, -ENOMEM, "no memory for %u send queues", count);
+	if (settings->tx_by == TX_BY_GPU)
+		own->gpus = calloc(count, sizeof(*own->gpus));
+	if (settings->tx_by == TX_BY_GPU && !own->gpus)
+		ret = error_set(error, -ENOMEM, "no memory for %u send queues", count);
 	for (uint32_t p = 0; ret == 0 && p < settings->ports; p++) {
 		ret = card_open(session, p, error);
 		for (uint32_t q = 0; ret == 0 && q < settings->queues; q++)
@@ -73,6 +85,10 @@ void session_own_senders_destroy(struct gdrcap_session *session)
 	struct gdrcap_error error;
 	bool stays = false;
 
+	while (own->gpu_count)
+		tx_gpu_destroy(&own->gpus[--own->gpu_count]);
+	free(own->gpus);
+	own->gpus = NULL;
 	while (own->count) {
 		own->count--;
 		if (tx_own_destroy(&own->queues[own->count], &error) < 0) {

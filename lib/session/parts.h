@@ -25,6 +25,7 @@
 #include "port/tx_clock.h"
 #include "port/xstats.h"
 #include "replay/file_frames.h"
+#include "replay/tx_gpu.h"
 #include "replay/tx_worker.h"
 #include "save/save.h"
 #include "send/send_queue.h"
@@ -145,6 +146,8 @@ struct session_workers {
 struct session_own_senders {
 	uint32_t count;	       /* ports x queues; 0: they are the driver's */
 	struct tx_own *queues; /* one a tx worker */
+	struct tx_gpu *gpus;   /* the same, where a kernel drives them; NULL: threads do */
+	uint32_t gpu_count;
 	struct devx_card cards[GDRCAP_PORTS_MAX];
 	struct ibv_mr *keys[GDRCAP_PORTS_MAX]; /* of the region, for that card */
 	uint64_t told[GDRCAP_PORTS_MAX];       /* resets that were reported */
@@ -179,8 +182,8 @@ struct session_images {
 
 /* What runs on the device: run.c, stop.c. Under guest_lock() too, for the end of the process. */
 struct session_jobs {
-	struct kernel_workers *check, *write; /* `check` places, where there are images */
-	struct ring_producer *selftest_ring;  /* of the self-test; set when its consumer stayed */
+	struct kernel_workers *check, *write, *send; /* `check` places, where there are images */
+	struct ring_producer *selftest_ring; /* of the self-test; set when its consumer stayed */
 	uint32_t *selftest_stop; /* stop word of the self-test's consumer, while it runs */
 	unsigned int joining;	 /* jobs that are neither running nor known to have left */
 	_Atomic uint32_t blocks; /* consumer workers a queue, as chosen */

@@ -183,6 +183,8 @@ static int senders_start(struct gdrcap_session *session, struct cpu_deal *deal,
 	}
 	if (ret == 0)
 		ret = device_job_start(session, KERNEL_WRITE, deal, &session->jobs.write, error);
+	if (ret == 0)
+		ret = session_gpu_senders_start(session, error);
 	for (uint32_t i = 0; ret == 0 && i < session->workers.tx_count; i++)
 		ret = worker_start(&session->workers.tx[i].thread, "tx", i, deal, tx_worker_run,
 				   &session->workers.tx[i], error);

@@ -10,6 +10,9 @@
 int session_own_senders_create(struct gdrcap_session *session, struct gdrcap_error *error);
 /* After the workers, before the region. */
 void session_own_senders_destroy(struct gdrcap_session *session);
+/* For those that a kernel drives, once their workers exist; starts it, after the frames' writers. */
+int session_gpu_senders_create(struct gdrcap_session *session, struct gdrcap_error *error);
+int session_gpu_senders_start(struct gdrcap_session *session, struct gdrcap_error *error);
 /* Says what of port p's queues the card stopped. */
 void session_own_senders_watch(struct gdrcap_session *session, uint32_t p);
 /* Says what they left unsent. */

@@ -52,7 +52,9 @@ static bool job_is_through(const struct gdrcap_session *session, enum kernel_rol
 static void device_job_join(struct gdrcap_session *session, struct kernel_workers **workers,
 			    enum kernel_role role)
 {
-	const char *what = role == KERNEL_CHECK ? "consumer" : "frame writer";
+	const char *what = role == KERNEL_CHECK	 ? "consumer"
+			   : role == KERNEL_SEND ? "sender on the GPU"
+						 : "frame writer";
 	struct kernel_workers *left = *workers;
 	int ret;
 
@@ -393,7 +395,8 @@ bool session_leave(struct guest *guest)
 	/* Asked before they are told, so that the first look says whether anything was running. */
 	for (unsigned int i = 0; own_thread(session, i); i++)
 		left &= thread_has_left(own_thread(session, i));
-	left &= job_left(session, session->jobs.check) && job_left(session, session->jobs.write);
+	left &= job_left(session, session->jobs.check) && job_left(session, session->jobs.write) &&
+		job_left(session, session->jobs.send);
 
 	atomic_store(&session->run.ending, 1);
 	atomic_store(&session->control.stop, 1);
@@ -462,6 +465,7 @@ static void session_halt(struct gdrcap_session *session)
 	session_interfaces_judge(session);
 	saver_stop(session);
 	stop_words_set(session);
+	device_job_join(session, &session->jobs.send, KERNEL_SEND);
 	device_job_join(session, &session->jobs.write, KERNEL_WRITE);
 	device_job_join(session, &session->jobs.check, KERNEL_CHECK);
 	for (uint32_t i = 0; i < session->workers.tx_count; i++)

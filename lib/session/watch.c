@@ -418,6 +418,7 @@ bool session_watch(struct gdrcap_session *session)
 {
 	watch_device(session, session->jobs.check);
 	watch_device(session, session->jobs.write);
+	watch_device(session, session->jobs.send);
 	watch_flush(session);
 	session_watch_consumer(session);
 	session_watch_workers(session);

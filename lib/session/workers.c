@@ -254,6 +254,7 @@ static int tx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 			.region = &session->memory.region,
 			.pool = pair->tx_pool[w % settings->queues],
 			.own = session->own_senders.count ? &session->own_senders.queues[w] : NULL,
+			.gpu = session->own_senders.gpus ? &session->own_senders.gpus[w] : NULL,
 			.layout = &session->frames.layout,
 			.lengths = settings->sizes.length,
 			.length_count = settings->sizes.count,
@@ -281,7 +282,7 @@ static int tx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 			return ret;
 		session->workers.tx_count++;
 	}
-	return 0;
+	return session_gpu_senders_create(session, error);
 }
 
 /* The files that DPDK's driver for files reads, one a queue: paths into `text`. */
