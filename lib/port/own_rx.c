@@ -218,6 +218,11 @@ static int config_check(const struct own_rx_config *config, struct gdrcap_error 
 				 "port %s: a receive queue of %u slots; it takes a power of two up "
 				 "to %u",
 				 config->card->name, slots, CQ_FRONT_SLOTS_MAX);
+	if (config->memory == GDRCAP_MEMORY_DEVICE && !config->cpu_front && !config->fill)
+		return error_set(error, -EINVAL,
+				 "port %s: a completion queue in GPU memory that nobody here can "
+				 "write",
+				 config->card->name);
 	if (config->queue > UINT16_MAX - OWN_RX_FLOW_QUEUE(0))
 		return error_set(error, -EINVAL, "port %s: up to %u queues of our own",
 				 config->card->name, UINT16_MAX - OWN_RX_FLOW_QUEUE(0) + 1);

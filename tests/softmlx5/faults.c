@@ -44,6 +44,7 @@ static const struct {
 	KNOB(late),
 	KNOB(stale),
 	KNOB(wrong_owner),
+	KNOB(wrong_entry),
 	KNOB(torn),
 	KNOB(flip),
 	KNOB(refuse_peer),

@@ -43,6 +43,7 @@ struct soft_faults {
 	struct soft_knob late;	 /* completion late_us after the data */
 	struct soft_knob stale;	 /* data stale_us after the completion */
 	struct soft_knob wrong_owner;
+	struct soft_knob wrong_entry; /* the completion names the work entry after its own */
 	struct soft_knob torn; /* a completion's last 8 bytes come torn_us before the others */
 	struct soft_knob flip; /* a bit of the DMA, not of the wire */
 	/* Events: registrations that ask for the memory of a device. */

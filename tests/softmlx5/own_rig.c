@@ -148,7 +148,7 @@ int own_rig_reset(void **state)
 
 	own_rig_faults(
 		"drop=off,no_buffers=off,rx_error=off,revoke=off,late=off,wrong_owner=off,"
-		"torn=off,flip=off,refuse=off,refuse_dmabuf=off,refuse_peer=off,refuse_umem=off,refuse_object=off,"
+		"torn=off,wrong_entry=off,flip=off,refuse=off,refuse_dmabuf=off,refuse_peer=off,refuse_umem=off,refuse_object=off,"
 		"ignore_records=0,strict_states=0");
 	nic_lock();
 	soft_regions_restore();

@@ -24,7 +24,7 @@ static const char all_off[] =
 	"drop=off,corrupt=off,duplicate=off,reorder=off,link_down=off,tx_error=off,crc=off,"
 	"discard=off,no_buffers=off,rx_error=off,revoke=off,late=off,stale=off,"
 	"wrong_owner=off,flip=off,refuse_peer=off,refuse_dmabuf=off,refuse=off,refuse_rule=off,"
-	"refuse_channel=off,torn=off,refuse_umem=off,refuse_object=off,"
+	"refuse_channel=off,torn=off,wrong_entry=off,refuse_umem=off,refuse_object=off,"
 	"link=1,link_ms=0,pause=0,play=0,gone=0,no_key_check=0,loose_match=0,ignore_doorbells=0,"
 	"ignore_records=0,strict_states=0";
 

@@ -359,7 +359,7 @@ static void rq_deliver(struct soft_rq *rq, const struct packet *packet,
 	rq->frames++;
 	if (!rq->striding) {
 		cqe->byte_cnt = htobe32(packet->length);
-		cqe->wqe_counter = htobe16(rq->next);
+		cqe->wqe_counter = htobe16((uint16_t)(rq->next + soft_fault(&faults->wrong_entry)));
 		next_wqe(rq);
 		return;
 	}

@@ -80,6 +80,22 @@ static void counter_wraps(void **state)
 	}
 }
 
+/* The card's counter has 32 bits. */
+static void loss_beyond_32_bits(void **state)
+{
+	struct own_rig *rig = *state;
+	struct own_queue *queue = &rig->queue[0];
+	const uint64_t before = UINT32_MAX - 10;
+
+	own_rig_queues(rig, 1, SLOTS, SMALL_SHIFT);
+	nic_lock();
+	soft_devices[1].q_counters[queue->rx.counter.number]->out_of_buffer = before;
+	nic_unlock();
+	assert_int_equal(out_of_buffer(queue), before);
+	own_rig_send(rig, SLOTS + 30, 64, 200);
+	assert_int_equal(out_of_buffer(queue), before + 30);
+}
+
 /* A work entry that was not posted is not used, and what it would have taken is counted. */
 static void room_ends(void **state)
 {
@@ -379,6 +395,14 @@ static void planted_defects_show(void **state)
 	if (!queue->far)
 		assert_int_equal(be32toh(cqe->byte_cnt), 100);
 	queue->next++;
+	own_rig_faults("1.wrong_entry=1");
+	own_rig_send(rig, 2, 100, 100);
+	for (uint32_t i = 0; i < 2; i++) {
+		cqe = own_next(queue);
+		assert_non_null(cqe);
+		assert_int_equal(be16toh(cqe->wqe_counter), queue->next + (i == 0));
+		queue->next++;
+	}
 	/* The record ends the card's room no more: slots in use are written, and nobody counts it. */
 	own_rig_faults("1.ignore_records=1");
 	first = rig->number;
@@ -418,6 +442,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(frames_of_all_lengths, own_rig_reset),
 		cmocka_unit_test_teardown(counter_wraps, own_rig_reset),
 		cmocka_unit_test_teardown(room_ends, own_rig_reset),
+		cmocka_unit_test_teardown(loss_beyond_32_bits, own_rig_reset),
 		cmocka_unit_test_teardown(frame_longer_than_a_slot, own_rig_reset),
 		cmocka_unit_test_teardown(rings_in_gpu_memory, own_rig_reset),
 		cmocka_unit_test_teardown(rules_spread_over_queues, own_rig_reset),
