@@ -298,7 +298,8 @@ int devx_umem_create(struct devx_card *card, struct devx_umem *umem,
 	return error_set(
 		error, -by_address,
 		"port %s: the card cannot reach the GPU memory of %s, %zu bytes: as dma-buf: %s%s; by "
-		"address: %s (load the peer memory module, modprobe nvidia-peermem)",
+		"address: %s (load the peer memory module, modprobe nvidia-peermem; rings take it "
+		"with MLNX_OFED or Ubuntu's kernel alone)",
 		card->name, what, memory->bytes,
 		by_dmabuf == -ENOSYS ? "not in this build" : strerror(-by_dmabuf),
 		by_dmabuf == -ENOSYS

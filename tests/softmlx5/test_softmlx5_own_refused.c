@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -147,6 +148,48 @@ static void descriptors_are_closed(void **state)
 	devx_close(&card);
 }
 
+/* What a queue names stays as long as the queue. */
+static void order_of_the_end(void **state)
+{
+	struct own_rig *rig = *state;
+	struct own_rx *rx = &rig->queue[0].rx;
+	struct gdrcap_error error = { 0 };
+
+	assert_int_equal(own_rig_queue(rig, 0, SLOTS, SMALL_SHIFT, &error), 0);
+	assert_int_equal(devx_destroy(&rig->card, &rx->cq_object, "a completion queue", &error),
+			 -EBUSY);
+	assert_non_null(strstr(error.text, "cannot destroy a completion queue"));
+	assert_int_equal(devx_destroy(&rig->card, &rx->counter, "a queue counter", &error), -EBUSY);
+	assert_non_null(rx->counter.handle);
+	assert_int_equal(own_rx_destroy(rx, &error), 0);
+}
+
+/* Rules reach the queues of the context that the driver was handed, and of no other. */
+static void another_context(void **state)
+{
+	struct own_rig *rig = *state;
+	const struct devx_card handed = rig->card;
+	const struct frame_match every = { 0 };
+	struct steering_config config = { .port = rig->port[1].id,
+					  .name = OWN_RECEIVER,
+					  .first_queue = OWN_RX_FLOW_QUEUE(0),
+					  .queues = 1,
+					  .match = &every };
+	struct connectx_card found;
+	struct steering steering;
+	struct gdrcap_error error = { 0 };
+
+	assert_int_equal(connectx_find(&found, OWN_RECEIVER, NULL, &error), 0);
+	assert_int_equal(devx_open(&rig->card, &found, OWN_RECEIVER, &error), 0);
+	assert_int_equal(own_rig_queue(rig, 0, SLOTS, SMALL_SHIFT, &error), 0);
+	assert_true(steering_create(&steering, &config, &error) < 0);
+	assert_int_equal(own_rx_destroy(&rig->queue[0].rx, &error), 0);
+	devx_close(&rig->card);
+	rig->card = handed;
+	assert_null(ibv_import_device(STDIN_FILENO));
+	assert_null(ibv_import_pd(rig->card.context, UINT16_MAX));
+}
+
 static void no_such_device(void **state)
 {
 	struct connectx_card found = { .rdma = "mlx5_77" };
@@ -181,6 +224,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(sizes_are_refused, own_rig_reset),
 		cmocka_unit_test_teardown(arguments_are_refused, own_rig_reset),
 		cmocka_unit_test_teardown(descriptors_are_closed, own_rig_reset),
+		cmocka_unit_test_teardown(order_of_the_end, own_rig_reset),
+		cmocka_unit_test_teardown(another_context, own_rig_reset),
 		cmocka_unit_test(no_such_device),
 	};
 
