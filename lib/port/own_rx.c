@@ -55,15 +55,39 @@ static int rings_create(struct own_rx *rx, struct gdrcap_error *error)
 	return own_memory_create(config->card, &rx->rings, &memory, error);
 }
 
+/* Writes `bytes` of `byte` into the completion queue's memory. */
+static int completions_fill(struct own_rx *rx, size_t at, int byte, size_t bytes,
+			    struct gdrcap_error *error)
+{
+	const struct own_rx_config *config = &rx->config;
+	uint8_t *place = rx->completions.front + at;
+	int ret;
+
+	if (config->memory != GDRCAP_MEMORY_DEVICE || config->cpu_front) {
+		memset(place, byte, bytes);
+		return 0;
+	}
+	ret = config->fill(config->fill_context, place, byte, bytes);
+	return ret < 0 ? error_set(
+				 error, ret,
+				 "port %s: a completion queue in GPU memory cannot be written: %s",
+				 config->card->name, strerror(-ret))
+		       : 0;
+}
+
+static size_t cq_bytes(const struct own_rx *rx)
+{
+	return (size_t)rx->front.cq_entries << CQE_SHIFT;
+}
+
 static int completions_create(struct own_rx *rx, struct gdrcap_error *error)
 {
 	const struct own_rx_config *config = &rx->config;
-	const size_t cq_bytes = (size_t)rx->front.cq_entries << CQE_SHIFT;
 	const struct own_memory_config memory = {
 		.kind = config->memory,
 		.gpu = config->gpu,
 		.cpu_front = config->cpu_front,
-		.bytes = cq_bytes + LINE,
+		.bytes = cq_bytes(rx) + LINE,
 		.what = "a completion queue",
 	};
 	int ret = own_memory_create(config->card, &rx->completions, &memory, error);
@@ -71,18 +95,7 @@ static int completions_create(struct own_rx *rx, struct gdrcap_error *error)
 	if (ret < 0)
 		return ret;
 	rx->front.cq = rx->completions.front;
-	if (!config->fill) {
-		memset(rx->completions.front, OWN_RX_PRESET, cq_bytes);
-		return 0;
-	}
-	ret = config->fill(config->fill_context, rx->completions.front, OWN_RX_PRESET, cq_bytes);
-	if (ret == 0)
-		ret = config->fill(config->fill_context, rx->completions.front + cq_bytes, 0, LINE);
-	return ret < 0 ? error_set(error, ret,
-				   "port %s: a completion queue in GPU memory cannot be "
-				   "written: %s",
-				   config->card->name, strerror(-ret))
-		       : 0;
+	return completions_fill(rx, 0, OWN_RX_PRESET, cq_bytes(rx), error);
 }
 
 /* Once and for all: a slot that is free is posted again by the record alone. */
@@ -100,20 +113,13 @@ static void work_write(struct own_rx *rx)
 		};
 }
 
+/* The card does not look at it now, and the front waits. */
 static int record_reset(struct own_rx *rx, struct gdrcap_error *error)
 {
-	const struct own_rx_config *config = &rx->config;
-	int ret = 0;
-
-	if (config->record_beside && config->fill)
-		ret = config->fill(config->fill_context, rx->front.record, 0,
-				   sizeof(*rx->front.record));
-	else
-		__atomic_store_n(rx->front.record, 0, __ATOMIC_RELEASE);
-	return ret < 0 ? error_set(error, ret,
-				   "port %s: a doorbell record in GPU memory cannot be written: %s",
-				   config->card->name, strerror(-ret))
-		       : 0;
+	if (rx->config.record_beside)
+		return completions_fill(rx, cq_bytes(rx), 0, LINE, error);
+	__atomic_store_n(rx->front.record, 0, __ATOMIC_RELEASE);
+	return 0;
 }
 
 static int memory_create(struct own_rx *rx, struct gdrcap_error *error)
@@ -126,10 +132,8 @@ static int memory_create(struct own_rx *rx, struct gdrcap_error *error)
 		return ret;
 	work_write(rx);
 	rx->front.record =
-		(uint32_t *)(rx->config.record_beside
-				     ? rx->completions.front +
-					       ((size_t)rx->front.cq_entries << CQE_SHIFT)
-				     : rx->rings.front + record_at(rx));
+		(uint32_t *)(rx->config.record_beside ? rx->completions.front + cq_bytes(rx)
+						      : rx->rings.front + record_at(rx));
 	return record_reset(rx, error);
 }
 
@@ -146,24 +150,24 @@ static int objects_create(struct own_rx *rx, struct gdrcap_error *error)
 	};
 	const struct devx_rq_config rq = {
 		.wq = { .ring = { &rx->rings.umem, 0 },
-			.record = { &rx->rings.umem, record_at(rx) },
+			.record =
+				config->record_beside
+					? (struct devx_place){ &rx->completions.umem, cq_bytes(rx) }
+					: (struct devx_place){ &rx->rings.umem, record_at(rx) },
 			.log_entries = log2_of(config->slots),
 			.log_entry_bytes = WORK_SHIFT,
 			.pads = config->pads },
 		.cq = &rx->cq_object,
 		.counter = &rx->counter,
 	};
-	struct devx_rq_config beside = rq;
 	int ret = devx_cq_create(card, &rx->cq_object, &cq, error);
 
-	beside.wq.record.umem = &rx->completions.umem;
-	beside.wq.record.offset = (uint64_t)rx->front.cq_entries << CQE_SHIFT;
 	if (ret == 0)
 		ret = devx_counter_create(card, &rx->counter, error);
 	if (ret == 0)
 		ret = devx_counter_read(card, &rx->counter, &rx->counted, error);
 	if (ret == 0)
-		ret = devx_rq_create(card, &rx->rq, config->record_beside ? &beside : &rq, error);
+		ret = devx_rq_create(card, &rx->rq, &rq, error);
 	return ret;
 }
 

@@ -49,7 +49,7 @@ struct own_rx_config {
 	bool record_beside;
 	int16_t gpu;	/* gpudev id; not of HOST */
 	bool cpu_front; /* a CPU thread is the front in DEVICE memory, too: gpu_host */
-	/* Fills memory that the CPU does not reach; NULL where it does. */
+	/* Fills DEVICE memory where the CPU does not reach it; not called else. */
 	int (*fill)(void *context, void *at, int byte, size_t bytes);
 	void *fill_context;
 };

@@ -77,7 +77,7 @@ DEFECTS = {
         "test_softmlx5_own_rx"),
     "own-preset": Defect(
         "an own completion queue is not preset", "lib/port/own_rx.c",
-        "memset(rx->completions.front, OWN_RX_PRESET, cq_bytes);", ";",
+        "completions_fill(rx, 0, OWN_RX_PRESET, cq_bytes(rx), error);", "0;",
         "test_softmlx5_own_rx"),
     "own-record": Defect(
         "a reset leaves the record", "lib/port/own_rx.c",
