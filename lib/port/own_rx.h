@@ -79,7 +79,8 @@ struct own_rx_counters {
 	uint64_t out_of_buffer; /* frames for this queue that found no work entry posted, exactly */
 	bool failed;		/* the card has stopped it with an error */
 };
-/* Since own_rx_create(). One thread at a time; at least once in 2^32 lost frames. */
+/* Since own_rx_create(). One thread at a time; at least once in 2^32 lost frames, and seldom: it is two
+ * commands of the card's firmware. */
 int own_rx_counters(struct own_rx *rx, struct own_rx_counters *counters,
 		    struct gdrcap_error *error);
 
