@@ -310,6 +310,7 @@ static int add_summary(json_t *object, const struct report *report)
 		  run && (s->known & GDRCAP_HAS_SENDING) ? sending_to_json(s) : json_null() },
 		{ "saved", run && saves(report) ? saved_to_json(s) : json_null() },
 		{ "clock", session ? json_text_if(s->clock) : json_null() },
+		{ "rx_by", session ? json_text_if(s->rx_by) : json_null() },
 		{ "match", match_to_json(report) },
 		{ "steering", steering_to_json(report) },
 		{ "ended_by_sender", received ? json_boolean(s->ended_by_sender) : json_null() },

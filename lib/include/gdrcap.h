@@ -330,6 +330,8 @@ struct gdrcap_summary {
 	uint64_t sending_stalled; /**< polls in which a port took nothing of what was to be sent */
 	uint64_t sending_failed;  /**< of those sent: that a port then said it could not send */
 	uint64_t sending_refused; /**< of a running kernel's: with a length that no frame has */
+	char rx_by[8]; /**< who took received frames from the port: "driver", "cpu"; "": none were
+			* to come */
 };
 int gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary,
 		       size_t size);

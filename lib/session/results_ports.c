@@ -202,4 +202,8 @@ void session_ports_summary(const struct gdrcap_session *session, struct gdrcap_s
 	region_registration(&session->memory.region, summary->registration,
 			    sizeof(summary->registration));
 	snprintf(summary->clock, sizeof(summary->clock), "%s", clock_name(session));
+	snprintf(summary->rx_by, sizeof(summary->rx_by), "%s",
+		 session->workers.rx_count == 0		   ? ""
+		 : settings_own_queues(&session->settings) ? "cpu"
+							   : "driver");
 }

@@ -257,7 +257,7 @@ def summarize(results: Row, get: Get, version: str, state: str, steps: list[Row]
         "saved": {"frames": _count(s["saved"]), "missed": _count(s["save_missed"]),
                   "damaged_frames": _count(s["damaged_saved"]), "damaged_missed": _count(s["damaged_missed"])}
         if ran and saves else None,
-        "clock": s["clock"] or None, "match": _match(get, s), "steering": _steering(results["rules"]),
+        "clock": s["clock"] or None, "rx_by": s["rx_by"] or None, "match": _match(get, s), "steering": _steering(results["rules"]),
         "ended_by_sender": bool(s["ended_by_sender"]) if received else None,
         "rate": {"gbps": _number(s["gbps"]), "mpps": _number(s["mpps"])} if received else None,
         "memory": {"kind": _MEMORY[s["memory"]], "gpu": s["gpu"], "driver": s["driver"],

@@ -94,6 +94,7 @@ static const struct member summary_members[] = {
 	OF(gdrcap_summary, sending_stalled, COUNT),
 	OF(gdrcap_summary, sending_failed, COUNT),
 	OF(gdrcap_summary, sending_refused, COUNT),
+	OF(gdrcap_summary, rx_by, TEXT),
 	END,
 };
 static const struct member cause_members[] = {

@@ -24,7 +24,7 @@ def test_million():
     """The ring of slots is used some 60 times; the driver has no receive queue."""
     done = connectx.perfect(*CPU, count=MANY)
     assert done.summary["memory"]["kind"] == "device", done
-    assert done.lost_by["nic_missed"] == 0, done
+    assert done.lost_by["nic_missed"] == 0 and done.summary["rx_by"] == "cpu", done
     assert done.summary["steering"]["rules"][0]["frames"] == MANY, done
 
 
@@ -128,6 +128,20 @@ def test_revoked_key():
 
 
 # ---- what is refused ----
+
+def test_a_card_that_makes_no_queue():
+    """Each object that the card refuses is named, be it the driver's or ours, of the first queue or the
+    second, and all that was made before is taken back."""
+    told = []
+    for number in range(1, 19):
+        done = connectx.run("loopback", "--frames", "100", *connectx.ports(), "--rx-by", "cpu",
+                            "--queues", "2", expect=None,
+                            env=connectx.environment(connectx.LOSSLESS + ",1.refuse_object=%d" % number))
+        assert done.result.status in (0, 1), done
+        told += done.summary["errors"]
+    for what in ("a completion queue", "a queue counter", "a receive queue"):
+        assert sum("refuses to make " + what in text for text in told) == 2, (what, told)
+
 
 def refused(*arguments, text, mode=connectx.DEFAULT, expect=1):
     done = connectx.run("loopback", "--frames", "100", *connectx.ports(mode), *arguments,

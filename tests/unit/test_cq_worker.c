@@ -220,6 +220,32 @@ static void reset_of_one_that_runs(void **state)
 	play_close(play);
 }
 
+/* Control takes some itself while the thread keeps away, as the self-test does before it runs: they do not
+ * come out, their slots are posted again, and all others come. */
+static void taken_past_the_ring(void **state)
+{
+	const struct front_setup setup = {
+		.slots = 64, .burst = 8, .bursts = 4096, .cq_factor = 2, .accounted = true
+	};
+	struct front_play *play = play_open(&setup);
+	struct frame_desc desc;
+
+	for (uint64_t i = 1; i < 100; i++) {
+		card_give_all(play, i * 30);
+		play_settle(play);
+		play_phase(play, RX_PAUSE);
+		assert_false(cq_worker_take(&play->cq, &play->worker, &desc));
+		assert_true(card_give(play));
+		assert_true(cq_worker_take(&play->cq, &play->worker, &desc));
+		/* The next one has its number. */
+		play->bytes -= play_length(--play->given);
+		assert_int_equal(desc.slot, PLAY_FIRST_SLOT + (play->done - 1) % 64);
+		assert_int_equal(desc.len, play_length(play->given));
+		play_phase(play, RX_RUN);
+	}
+	play_close(play);
+}
+
 /* The consumer is dead: it leaves at once. */
 static void abandoned(void **state)
 {
@@ -285,6 +311,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(more_than_posted),
 		cmocka_unit_test(pauses),
 		cmocka_unit_test(reset_of_one_that_runs),
+		cmocka_unit_test(taken_past_the_ring),
 		cmocka_unit_test(abandoned),
 		cmocka_unit_test(refused),
 	};

@@ -70,6 +70,7 @@ MUTANTS = {
         WORKER, "\tif (n)\n\t\treturn n;\n", ""),
     "work entries go on where the reset found them": (WORKER, "cq->base = worker->ring.head;\n\tcq->posts",
                                                       "cq->posts"),
+    "a frame that control takes leaves its work entry behind": (WORKER, "\tcq->base--;\n", ""),
     "a stopped front posts": (WORKER, " &&\n\t    !cq->stopped)", ")"),
     "a burst waits although the consumer has nothing": (
         WORKER, "return ring->burst == ring->reclaimed ||\n\t       (came == 0 &&",

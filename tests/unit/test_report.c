@@ -167,7 +167,7 @@ static void test_json_pass(void **state)
 		"\"gbps\":0.0,\"mpps\":0.0,\"seconds\":0.0,\"frames\":10000000,\"bytes\":0,"
 		"\"gap_error_ns\":null,\"starved\":0,\"errors\":null,\"causes\":{}},"
 		"\"sending\":null,"
-		"\"saved\":null,\"clock\":null,\"match\":{\"rules\":[],\"applied\":\"none\"},"
+		"\"saved\":null,\"clock\":null,\"rx_by\":null,\"match\":{\"rules\":[],\"applied\":\"none\"},"
 		"\"steering\":null,"
 		"\"ended_by_sender\":false,"
 		"\"rate\":{\"gbps\":80.5,\"mpps\":0.8},"
@@ -252,10 +252,10 @@ static void test_json_damage(void **state)
 static void test_json_not_run(void **state)
 {
 	static const char *const measured[] = {
-		"seconds",    "frames",	   "filtered",	     "bytes",  "lost_by",
-		"tx_stalled", "bits",	   "rate",	     "memory", "blocks",
-		"cores",      "stale",	   "queue_restarts", "clock",  "steering",
-		"restarts",   "untracked", "conflicts",	     "cut",    "sending"
+		"seconds",	  "frames", "filtered", "bytes",  "lost_by",  "tx_stalled",
+		"bits",		  "rate",   "memory",	"blocks", "cores",    "stale",
+		"queue_restarts", "clock",  "steering", "rx_by",  "restarts", "untracked",
+		"conflicts",	  "cut",    "sending"
 	};
 	json_t *object;
 
@@ -484,6 +484,7 @@ static void test_memory(void **state)
 	report.summary.memory = GDRCAP_MEMORY_DEVICE;
 	strcpy(report.summary.registration, "dma-buf");
 	strcpy(report.summary.clock, "card");
+	strcpy(report.summary.rx_by, "cpu");
 	strcpy(report.summary.driver, "gpu_cuda");
 	report.summary.queue_restarts = 2;
 	report.summary.cut = 5;
@@ -495,6 +496,7 @@ static void test_memory(void **state)
 	assert_int_equal(json_integer_value(json_object_get(memory, "split")), 64);
 	assert_string_equal(json_string_value(json_object_get(memory, "registration")), "dma-buf");
 	assert_string_equal(json_string_value(json_object_get(object, "clock")), "card");
+	assert_string_equal(json_string_value(json_object_get(object, "rx_by")), "cpu");
 	assert_int_equal(json_integer_value(json_object_get(object, "queue_restarts")), 2);
 	assert_int_equal(json_integer_value(json_object_get(object, "cut")), 5);
 	empty = json_object_get(object, "pool_empty");
