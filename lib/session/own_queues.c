@@ -113,6 +113,20 @@ uint64_t own_queues_missed(struct own_queues *own)
 	return missed;
 }
 
+uint64_t own_queues_errors(struct own_queues *own)
+{
+	uint64_t errors = 0;
+
+	for (uint32_t q = 0; q < own->count; q++) {
+		const struct cq_worker *cq = &own->cq[q];
+
+		/* The frame of an error is none of those that are thrown away. */
+		errors += atomic_load_explicit(&cq->discarded, memory_order_relaxed) +
+			  atomic_load_explicit(&cq->stops[CQ_ERROR], memory_order_relaxed);
+	}
+	return errors;
+}
+
 uint64_t own_queues_flushed(struct own_queues *own)
 {
 	uint64_t flushed = 0;

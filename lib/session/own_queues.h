@@ -42,6 +42,9 @@ void own_queues_close(struct own_queues **own);
 
 /* Frames that found no slot, of all queues, exactly; as last known where the card does not answer. */
 uint64_t own_queues_missed(struct own_queues *own);
+/* Frames that had a slot and are lost: what the card said of them, or of one before, was not to be
+ * believed, or was an error. */
+uint64_t own_queues_errors(struct own_queues *own);
 /* Slots that came back unused or with an error. */
 uint64_t own_queues_flushed(struct own_queues *own);
 /* The card has ended the queue with an error. */

@@ -48,7 +48,7 @@ static void summary_losses(const struct gdrcap_session *session, struct gdrcap_s
 
 		session_port_counters(session, port, &counters);
 		missed_exact &= port_missed_exact(port) || session->ports.pairs[p].own;
-		error_exact &= port->facts->error_exact;
+		error_exact &= port->facts->error_exact || session->ports.pairs[p].own;
 		summary->nic_missed += counters.missed;
 		summary->nic_error += counters.error;
 	}

@@ -106,7 +106,7 @@ def test_wrong_owner():
 
 def test_receive_error():
     """The queue is reset under the run, and what came meanwhile is counted by the card as without a slot:
-    but for the frame that failed every lost one is explained."""
+    every lost one is explained, the frame that failed by nic_error."""
     for faults, restarts in (("1.rx_error=5000", 1), ("1.rx_error=3000/12000/2", 2)):
         done = connectx.until(2 * FEW, "--rx-by", "cpu", "--rate", "20kpps",
                               faults=connectx.LOSSLESS + "," + faults)
@@ -114,8 +114,20 @@ def test_receive_error():
         assert done.frames["damaged"] == 0 and done.frames["lost"] > 0, done
         assert done.summary["queue_restarts"] == restarts, done
         assert done.causes["queue_error"] >= restarts, done
-        assert done.lost_by["unexplained"] == restarts, done
+        assert done.lost_by["nic_error"] == restarts and done.lost_by["unexplained"] == 0, done
         assert "the card reports syndrome" in processes.messages(done.summary), done
+
+
+def test_broken_order():
+    """A completion of another work entry: nothing behind it is believed until the queue is reset, and what
+    came there is counted."""
+    done = connectx.until(2 * FEW, "--rx-by", "cpu", "--rate", "20kpps",
+                          faults=connectx.LOSSLESS + ",1.wrong_entry=5000")
+    e2e.check_identities(done.summary, done)
+    assert done.frames["damaged"] == 0 and done.summary["queue_restarts"] == 1, done
+    assert 0 < done.lost_by["nic_error"] <= done.frames["lost"], done
+    assert done.lost_by["unexplained"] == 0, done
+    assert "its completions came out of order" in processes.messages(done.summary), done
 
 
 def test_revoked_key():
