@@ -14,6 +14,7 @@
 #define CARD_CHUNK 2048u /* frames that lie in their slots: of a block at a time */
 #define CARD_END UINT32_MAX
 #define CARD_FLUSHES 64u /* at a time */
+#define RESET_MS 5000u
 
 /* In GPU memory, by queue. Writers: blocks. */
 struct card_state {
@@ -21,7 +22,7 @@ struct card_state {
 	uint32_t next_chunk;
 	uint64_t wire, completed, out_of_buffer, flushed;
 	uint32_t failed; /* an error completion was written: nothing more comes */
-	uint32_t reserved;
+	uint32_t base;	 /* completion of work entry 0 */
 };
 
 struct card_job {
@@ -42,7 +43,7 @@ struct bench_card {
 	uint32_t *stop;		    /* pinned */
 };
 
-/* How many frames from `frame` on are posted; 0 also for those before it. */
+/* How many work entries from `frame` on are posted; 0 also for those before it. */
 __device__ __forceinline__ uint32_t card_posted(const struct card_queue &queue, uint32_t frame)
 {
 	/* REPOST's partner: acquire, so that what is written afterwards is */
@@ -193,6 +194,7 @@ card_on_word(const struct card_job &job, const struct card_queue &queue, struct 
 
 struct card_batch {
 	uint32_t frames, lost, first;
+	uint32_t base; /* completion of work entry 0 */
 	uint64_t wire;
 	bool over;
 };
@@ -208,10 +210,12 @@ __device__ __forceinline__ void card_next_batch(const struct card_job &job,
 	if (queue.limit && state->wire + come > queue.limit)
 		come = (uint32_t)(queue.limit - state->wire);
 	batch->first = (uint32_t)state->completed;
+	batch->base = state->base;
 	batch->wire = state->wire;
 	for (;;) {
 		batch->over = !come || state->failed || load_relaxed_system(job.stop);
-		posted = queue.fault == CARD_BLIND ? come : card_posted(queue, batch->first);
+		posted = queue.fault == CARD_BLIND ? come
+						   : card_posted(queue, batch->first - batch->base);
 		if (batch->over || posted || queue.loses)
 			break;
 	}
@@ -220,11 +224,11 @@ __device__ __forceinline__ void card_next_batch(const struct card_job &job,
 }
 
 /* By a warp. */
-__device__ __forceinline__ void card_copy(const struct card_queue &queue, uint32_t frame,
+__device__ __forceinline__ void card_copy(const struct card_queue &queue, uint32_t entry,
 					  uint64_t wire)
 {
 	const struct card_frame from = queue.list[wire % queue.list_count];
-	const uint32_t slot = queue.first_slot + (frame & (queue.slots - 1));
+	const uint32_t slot = queue.first_slot + (entry & (queue.slots - 1));
 	uint4 *to = (uint4 *)(queue.frames + ((size_t)slot << queue.slot_shift));
 
 	for (uint32_t i = threadIdx.x % 32; i < (from.len + 15) / 16; i += 32)
@@ -237,21 +241,45 @@ __device__ __forceinline__ void card_complete(const struct card_queue &queue,
 	const uint32_t frame = batch.first + i;
 	const bool fault = frame == queue.fault_at;
 	const uint32_t opcode = fault && queue.fault == CARD_ERROR ? CQ_OP_ERROR : CQ_OP_RECEIVED;
-	const uint32_t counter = frame + (fault && queue.fault == CARD_ODD_COUNTER);
+	const uint32_t counter = frame - batch.base + (fault && queue.fault == CARD_ODD_COUNTER);
 
 	card_write_tail(queue, frame, opcode, counter);
+}
+
+/* A thread a frame. */
+__device__ __forceinline__ void card_write_bodies(const struct card_queue &queue,
+						  const struct card_batch &batch)
+{
+	const uint32_t frame = batch.first + threadIdx.x;
+	const bool fault = queue.fault == CARD_TOO_LONG && frame == queue.fault_at;
+
+	if (threadIdx.x < batch.frames)
+		card_write_body(
+			queue, frame,
+			fault ? 1u << 20
+			      : queue.list[(batch.wire + threadIdx.x) % queue.list_count].len);
+}
+
+/* A card that is broken: completions some microseconds too early. */
+static __device__ __noinline__ void card_complete_early(const struct card_queue &queue,
+							const struct card_batch &batch)
+{
+	__threadfence_system();
+	if (threadIdx.x < batch.frames)
+		card_complete(queue, batch, threadIdx.x);
+	__nanosleep(5000);
 }
 
 /* What is posted comes back as errors. */
 __device__ __forceinline__ void card_flush(const struct card_queue &queue, struct card_state *state)
 {
 	const uint32_t first = (uint32_t)state->completed;
-	const uint32_t n = min(card_posted(queue, first), CARD_FLUSHES);
+	const uint32_t n = min(card_posted(queue, first - state->base), CARD_FLUSHES);
 
 	for (uint32_t i = 0; i < n; i++) {
 		card_write_body(queue, first + i, 0);
 		__threadfence_system();
-		card_write_tail(queue, first + i, CQ_OP_ERROR_SENDING, first + i);
+		card_write_tail(queue, first + i, CQ_OP_ERROR_SENDING, first + i - state->base);
 	}
 	state->completed += n;
 	state->flushed += n;
@@ -269,29 +297,18 @@ card_copying(const struct card_job &job, const struct card_queue &queue, struct 
 		__syncthreads();
 		if (batch.over)
 			return;
-		if (queue.fault == CARD_EARLY && threadIdx.x < batch.frames) {
-			card_write_body(
-				queue, batch.first + threadIdx.x,
-				queue.list[(batch.wire + threadIdx.x) % queue.list_count].len);
-			__threadfence_system();
-			card_complete(queue, batch, threadIdx.x);
-			__nanosleep(5000);
-		}
+		if (queue.fault == CARD_EARLY)
+			card_write_bodies(queue, batch);
+		if (queue.fault == CARD_EARLY || queue.fault == CARD_TORN)
+			card_complete_early(queue, batch);
 		for (uint32_t i = threadIdx.x / 32; i < batch.frames; i += CARD_THREADS / 32)
-			card_copy(queue, batch.first + i, batch.wire + i);
-		if (threadIdx.x < batch.frames && queue.fault != CARD_EARLY) {
-			const uint32_t frame = batch.first + threadIdx.x;
-			const bool fault = queue.fault == CARD_TOO_LONG && frame == queue.fault_at;
-
-			card_write_body(
-				queue, frame,
-				fault ? 1u << 20
-				      : queue.list[(batch.wire + threadIdx.x) % queue.list_count]
-						.len);
-		}
+			card_copy(queue, batch.first - batch.base + i, batch.wire + i);
+		if (queue.fault != CARD_EARLY)
+			card_write_bodies(queue, batch);
 		__threadfence_system(); /* ARRIVED's partner, with the barrier */
 		__syncthreads();
-		if (threadIdx.x < batch.frames && queue.fault != CARD_EARLY)
+		if (threadIdx.x < batch.frames && queue.fault != CARD_EARLY &&
+		    queue.fault != CARD_TORN)
 			card_complete(queue, batch, threadIdx.x);
 		__syncthreads();
 		if (threadIdx.x == 0) {
@@ -344,6 +361,15 @@ __global__ void card_tell_kernel(const struct card_job *job)
 	store_release_system(&counts->over, 1);
 }
 
+__global__ void card_reset_kernel(const struct card_job *job)
+{
+	struct card_state *state = &job->states[threadIdx.x];
+
+	state->base = (uint32_t)state->completed;
+	state->failed = 0;
+	store_relaxed_system_32((uint32_t *)job->queue[threadIdx.x].record, 0);
+}
+
 /* ---- life ---- */
 
 static int card_set_up(struct bench_card *card, const struct card_queue *queues)
@@ -355,6 +381,8 @@ static int card_set_up(struct bench_card *card, const struct card_queue *queues)
 
 	if (!error)
 		error = cudaFuncGetAttributes(&attributes, (const void *)card_tell_kernel);
+	if (!error)
+		error = cudaFuncGetAttributes(&attributes, (const void *)card_reset_kernel);
 	if (!error)
 		error = cudaDeviceGetStreamPriorityRange(&least, &greatest);
 	/* of a priority that persistent kernels' streams do not have: see device.cu */
@@ -424,6 +452,19 @@ int bench_card_start(struct bench_card *card)
 		error = cudaLaunchKernel((const void *)card_tell_kernel, dim3(1), dim3(card->count),
 					 args, 0, card->stream);
 	return error ? cuda_fail(error, "launching the card that a kernel plays") : 0;
+}
+
+int bench_card_reset(struct bench_card *card)
+{
+	current_device current(card->ordinal);
+	cudaError_t error = current.error;
+	void *args[] = { &card->job };
+
+	if (!error)
+		error = cudaLaunchKernel((const void *)card_reset_kernel, dim3(1),
+					 dim3(card->count), args, 0, card->stream);
+	return error ? cuda_fail(error, "resetting the card that a kernel plays")
+		     : bench_card_join(card, RESET_MS);
 }
 
 void bench_card_stop(struct bench_card *card)

@@ -20,6 +20,7 @@ extern "C" {
 enum card_fault {
 	CARD_SOUND,
 	CARD_EARLY, /* completion before payload */
+	CARD_TORN,  /* a completion's last word before the others */
 	CARD_BLIND, /* does not look at the record: writes on */
 	CARD_ERROR, /* at frame `fault_at`: an error completion, then flushes what is posted */
 	CARD_ODD_COUNTER, /* there: the counter of another work entry */
@@ -75,6 +76,9 @@ int bench_card_open(int ordinal, const struct card_queue *queues, uint32_t count
 /* Goes on where it stopped. */
 int bench_card_start(struct bench_card *card);
 void bench_card_stop(struct bench_card *card);
+/* It has left: as if its queues were reset, after an error. Completions go on behind those that were written,
+ * work entries begin anew, and their record is 0. */
+int bench_card_reset(struct bench_card *card);
 /* Waits until it has left. */
 int bench_card_join(struct bench_card *card, uint32_t timeout_ms);
 const struct card_counts *bench_card_counts(const struct bench_card *card, uint32_t queue);

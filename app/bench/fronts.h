@@ -61,6 +61,9 @@ uint32_t fronts_batch(const struct fronts *fronts);
 struct front_words *fronts_words(const struct fronts *fronts, uint32_t queue);
 /* Tells fronts, and waits until they have ended. */
 int fronts_end(struct fronts *fronts, enum front_phase phase, uint32_t timeout_ms);
+/* After an error: the card's queues are reset, and fronts go on with what follows. They have ended, and all that
+ * they published is collected. */
+int fronts_restart(struct fronts *fronts, struct gdrcap_error *error);
 /* The slots of queue 0, in GPU memory, and their distance. */
 const uint8_t *fronts_slots(const struct fronts *fronts, uint32_t *slot_shift);
 const struct front_status *fronts_status(const struct fronts *fronts, uint32_t queue);

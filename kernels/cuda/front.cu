@@ -32,7 +32,9 @@ __global__ void __launch_bounds__(FRONT_WARPS_MAX * 32) front_kernel(const struc
 		s.turn = s.front.first;
 		s.leave = FRONT_STAYS;
 		s.fails = s.broken = s.left = 0;
-		s.freed = s.collected = s.lease = 0;
+		s.freed = s.lease = 0;
+		/* until the host's words were read once, nothing has room */
+		s.collected = 0u - (s.ring.ring.burst_mask + 1);
 		s.phase = FRONT_RUN;
 		s.room_turn = 0;
 		s.room_frame = s.front.first;
