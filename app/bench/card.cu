@@ -162,6 +162,25 @@ __device__ __forceinline__ void card_lying(const struct card_job &job,
 
 /* ---- frames that lie, a few each time the CPU says so: one warp ---- */
 
+/* By a warp: both words in one round trip. False: stop. */
+__device__ __forceinline__ bool card_await_word(const struct card_job &job,
+						const struct card_queue &queue, uint64_t batches)
+{
+	const uint32_t lane = lane_index();
+	uint64_t word = 0;
+
+	do {
+		if (lane == 0)
+			word = load_relaxed_system_64(queue.go);
+		else if (lane == 1)
+			word = load_relaxed_system(job.stop);
+		__syncwarp();
+		if (__shfl_sync(WARP_ALL, word, 0) > batches)
+			return true;
+	} while (!__shfl_sync(WARP_ALL, word, 1));
+	return false;
+}
+
 __device__ __forceinline__ void
 card_on_word(const struct card_job &job, const struct card_queue &queue, struct card_state *state)
 {
@@ -170,17 +189,15 @@ card_on_word(const struct card_job &job, const struct card_queue &queue, struct 
 
 	for (;; batches++) {
 		const uint32_t frame = (uint32_t)(batches * queue.batch) + lane;
-		bool stop;
+		bool stop = false;
 
-		do
+		while (!stop &&
+		       __shfl_sync(WARP_ALL, card_posted(queue, frame - lane), 0) < queue.batch)
 			stop = __shfl_sync(WARP_ALL, load_relaxed_system(job.stop), 0);
-		while (!stop && card_posted(queue, frame - lane) < queue.batch);
 		if (lane < queue.batch && !stop)
 			card_write_body(queue, frame, queue.len);
 		fence_release_system(); /* ARRIVED's partner */
-		while (!stop &&
-		       __shfl_sync(WARP_ALL, load_relaxed_system_64(queue.go), 0) <= batches)
-			stop = __shfl_sync(WARP_ALL, load_relaxed_system(job.stop), 0);
+		stop = stop || !card_await_word(job, queue, batches);
 		if (stop)
 			break;
 		if (lane < queue.batch)

@@ -25,8 +25,11 @@ struct gpu_front {
 static uint32_t gpu_front_points(const struct bench *bench, struct gdrcap_bench_point *points)
 {
 	const struct bench_grid grids[] = {
-		{ BENCH_LIST(1, 2, 4, 8), BENCH_LIST(64), BENCH_LIST(BURST), BENCH_LIST(8),
-		  "prbs31", "device", .source = "card", .needs_cuda = true },
+		{ BENCH_LIST(1, 2, 4), BENCH_LIST(64), BENCH_LIST(BURST), BENCH_LIST(8), "prbs31",
+		  "device", .source = "card", .needs_cuda = true },
+		/* as many blocks as are sure to run together, with the card's */
+		{ BENCH_LIST(8), BENCH_LIST(64), BENCH_LIST(BURST), BENCH_LIST(4), "prbs31",
+		  "device", .source = "card", .needs_cuda = true },
 		{ BENCH_LIST(1), BENCH_LIST(64, 1500), BENCH_LIST(BURST), BENCH_LIST(16), "prbs31",
 		  "device", .source = "card", .needs_cuda = true },
 		{ BENCH_LIST(1), BENCH_LIST(64), BENCH_LIST(64), BENCH_LIST(16), "prbs31", "device",

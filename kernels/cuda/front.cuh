@@ -11,11 +11,11 @@
  *
  * Orderings; those of the burst ring are in burst_ring.h, those with the host in kernels/front.h:
  *
- * ARRIVED: a poller's relaxed loads, at system scope, of completions' last 8 bytes, with the owner bit in them,
- * then fence.acquire.sys, then its loads of the rest of the completions, and PUBLISH. Partner: the card writes
- * payload, then completion, owner bit last, and what a card writes to a GPU is seen there in its order
- * where the GPU says so (cudaDevAttrGPUDirectRDMAWritesOrdering). Without it lengths of the lap before
- * would be taken, and payloads be checked before they are there.
+ * ARRIVED: a poller's loads, at system scope, of completions' last words, with the owner bit in them: acquire loads of
+ * few, relaxed ones and then fence.acquire.sys of many. Then its loads of the rest of the completions, and PUBLISH.
+ * Partner: the card writes payload, then completion, owner bit last, and what a card writes to a GPU is seen
+ * there in its order where the GPU says so (cudaDevAttrGPUDirectRDMAWritesOrdering). Without it lengths of the
+ * lap before would be taken, and payloads be checked before they are there.
  *
  * PUBLISH: as in burst_ring.h, at GPU scope, for producer and consumer are on one.
  *
@@ -138,6 +138,19 @@ __device__ __forceinline__ uint32_t cqe_word(const struct cq_front_queue &queue,
 __device__ __forceinline__ uint32_t cqe_tail(const struct kernel_front &front, uint32_t frame)
 {
 	return cqe_word(front.queue, frame, CQ_TAIL_AT);
+}
+
+/* ARRIVED of one: what is read of it, and of its frame, comes after. */
+__device__ __forceinline__ uint32_t cqe_tail_acquire(const struct kernel_front &front,
+						     uint32_t frame)
+{
+	uint32_t word;
+
+	asm volatile("ld.acquire.sys.global.u32 %0, [%1];"
+		     : "=r"(word)
+		     : "l"(front.queue.cq + cq_at(frame, front.queue.cq_entries) + CQ_TAIL_AT)
+		     : "memory");
+	return word;
 }
 
 __device__ __forceinline__ bool tail_is_frame(const struct kernel_front &front, uint32_t tail,

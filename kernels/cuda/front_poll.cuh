@@ -9,26 +9,19 @@
  * frame comes behind them. */
 struct front_seen {
 	uint32_t frames;
-	bool odd;
+	bool odd, acquired;
 };
 
-/* Looks at `rounds` times 32 completions from `frame` on, of which `limit` count. A whole warp. */
+/* What `rounds` times 32 completions from `frame` on are, by their last words. */
 template <uint32_t rounds>
-__device__ __forceinline__ struct front_seen front_poll(const struct kernel_front &front,
-							uint32_t frame, uint32_t limit)
+__device__ __forceinline__ struct front_seen
+front_see(const struct kernel_front &front, uint32_t frame, const uint32_t (&tail)[rounds])
 {
-	const uint32_t lane = lane_index();
-	struct front_seen seen = { 0, false };
-	uint32_t tail[rounds];
+	struct front_seen seen = { 0, false, false };
 
 #pragma unroll
-	for (uint32_t k = 0; k < rounds; k++)
-		tail[k] = lane + FRONT_LANES * k < limit
-				  ? cqe_tail(front, frame + lane + FRONT_LANES * k)
-				  : CQ_OP_INVALID << 28;
-#pragma unroll
 	for (uint32_t k = 0; k < rounds; k++) {
-		const uint32_t i = frame + lane + FRONT_LANES * k;
+		const uint32_t i = frame + lane_index() + FRONT_LANES * k;
 		const bool frame_is = tail_is_frame(front, tail[k], i);
 		const uint32_t good = __ballot_sync(WARP_ALL, frame_is);
 		const uint32_t odd = __ballot_sync(
@@ -44,15 +37,38 @@ __device__ __forceinline__ struct front_seen front_poll(const struct kernel_fron
 	return seen;
 }
 
-/* The same of a whole burst, or of its first frames while there are no more. */
+/* Looks at a whole burst's completions; `limit` of them count. A whole warp. */
+__device__ __forceinline__ struct front_seen front_look_far(const struct kernel_front &front,
+							    uint32_t frame, uint32_t limit)
+{
+	uint32_t tail[FRONT_ROUNDS];
+
+#pragma unroll
+	for (uint32_t k = 0; k < FRONT_ROUNDS; k++) {
+		const uint32_t i = lane_index() + FRONT_LANES * k;
+
+		tail[k] = i < limit ? cqe_tail(front, frame + i) : CQ_OP_INVALID << 28;
+	}
+	return front_see(front, frame, tail);
+}
+
+/* The same, of its first frames while there are no more. ARRIVED of few: the loads themselves acquire,
+ * which is sooner than a fence behind them. */
 __device__ __forceinline__ struct front_seen front_look(const struct kernel_front &front,
 							uint32_t frame, uint32_t limit)
 {
-	const struct front_seen seen = front_poll<1>(front, frame, min(limit, FRONT_LANES));
+	const uint32_t lane = lane_index();
+	uint32_t tail[1] = { CQ_OP_INVALID << 28 };
+	struct front_seen seen;
 
+	if (lane < limit)
+		tail[0] = cqe_tail_acquire(front, frame + lane);
+	__syncwarp();
+	seen = front_see(front, frame, tail);
+	seen.acquired = true;
 	return seen.frames < FRONT_LANES || limit <= FRONT_LANES
 		       ? seen
-		       : front_poll<FRONT_ROUNDS>(front, frame, limit);
+		       : front_look_far(front, frame, limit);
 }
 
 /*
@@ -87,8 +103,7 @@ __device__ __forceinline__ bool front_await_turn(struct front_shared &s, uint32_
 		seen = __shfl_sync(WARP_ALL, (int)tail_is_frame(front, cqe_tail(front, last), last),
 				   0);
 		if (seen)
-			seen = front_poll<FRONT_ROUNDS>(front, at, front.burst_max).frames ==
-			       front.burst_max;
+			seen = front_look_far(front, at, front.burst_max).frames == front.burst_max;
 		else
 			__nanosleep(FRONT_NAP_NS);
 	}
@@ -148,9 +163,9 @@ __device__ __forceinline__ bool front_is_broken(struct front_shared &s)
 	return broken;
 }
 
-/* Decides how many frames from `frame` on are the turn's burst. 0: leave. */
+/* Decides how many frames from `frame` on are the turn's burst. 0: leave. *acquired: ARRIVED. */
 __device__ __forceinline__ uint32_t front_decide(struct front_shared &s, uint32_t turn,
-						 uint32_t frame)
+						 uint32_t frame, bool *acquired)
 {
 	const struct kernel_front &front = s.front;
 	const uint32_t limit = front_limit(frame, front.burst_max);
@@ -164,6 +179,7 @@ __device__ __forceinline__ uint32_t front_decide(struct front_shared &s, uint32_
 		const struct front_seen seen = front_look(front, frame, limit);
 
 		passes++;
+		*acquired = seen.acquired;
 		if (front_is_broken(s) || look(s.leave))
 			break;
 		if (seen.frames == limit || (seen.frames && (seen.odd || drain || few))) {
@@ -266,7 +282,7 @@ static __device__ __noinline__ uint32_t front_first_wrong(const struct kernel_fr
 
 /* Descriptors of a burst, and PUBLISH. The turn is on its way already. */
 __device__ __forceinline__ void front_publish(struct front_shared &s, uint32_t turn, uint32_t frame,
-					      uint32_t frames)
+					      uint32_t frames, bool acquired)
 {
 	const struct burst_ring_view &ring = s.ring.ring;
 	const struct kernel_front &front = s.front;
@@ -276,7 +292,8 @@ __device__ __forceinline__ void front_publish(struct front_shared &s, uint32_t t
 	uint32_t bytes = 0;
 	bool wrong = false;
 
-	fence_acquire_system(); /* ARRIVED */
+	if (!acquired)
+		fence_acquire_system(); /* ARRIVED */
 #pragma unroll
 	for (uint32_t k = 0; k < FRONT_ROUNDS; k++)
 		if (lane + FRONT_LANES * k < frames)
@@ -314,17 +331,17 @@ __device__ __forceinline__ void front_turns(struct front_shared &s, uint32_t pol
 
 	for (uint32_t turn = poller;; turn += pollers) {
 		uint32_t frame, frames = burst_max;
-		bool ahead;
+		bool ahead, acquired = false;
 
 		if (!front_await_turn(s, turn, &frame, &ahead) ||
 		    !front_await_room(s, turn, frame + burst_max) || front_is_broken(s))
 			return;
 		if (!ahead)
-			frames = front_decide(s, turn, frame);
+			frames = front_decide(s, turn, frame, &acquired);
 		if (!frames)
 			return;
 		front_pass_turn(s, turn, frame + frames);
-		front_publish(s, turn, frame, frames);
+		front_publish(s, turn, frame, frames, acquired);
 	}
 }
 

@@ -27,6 +27,7 @@
  */
 #define POLL_SLEEP_FIRST_NS 32u
 #define POLL_SLEEP_MAX_NS 1024u
+#define POLL_SLEEP_NEAR_NS 64u /* of a ring in GPU memory, which has no bus to spare */
 #define POLLS_PER_SLEEP 16u
 /*
  * STOP is read with one poll in several, busy or idle. All blocks of a ring read the same word, and
@@ -182,6 +183,7 @@ __device__ __forceinline__ struct ring_seen ring_poll(const struct burst_ring_vi
 __device__ __forceinline__ bool ring_wait(const struct ring_shared &s, uint64_t burst, bool wide,
 					  struct ring_seen *seen)
 {
+	const uint32_t sleep_max_ns = s.ring.free_word ? POLL_SLEEP_NEAR_NS : POLL_SLEEP_MAX_NS;
 	uint32_t sleep_ns = POLL_SLEEP_FIRST_NS, stop;
 
 	for (uint32_t polls = 0; !burst_word_is(seen->word, burst, s.burst_bits); polls++) {
@@ -193,7 +195,7 @@ __device__ __forceinline__ bool ring_wait(const struct ring_shared &s, uint64_t 
 			break;
 		__nanosleep(sleep_ns);
 		if (polls % POLLS_PER_SLEEP == POLLS_PER_SLEEP - 1)
-			sleep_ns = min(sleep_ns * 2, POLL_SLEEP_MAX_NS);
+			sleep_ns = min(sleep_ns * 2, sleep_max_ns);
 	}
 	return true;
 }
