@@ -3,6 +3,7 @@
  * The sums of a GPU's front (kernels/front.h, capture/cq_front.h), played by one thread: turns, room, slots back, over many
  * laps and over the end of 32 bits, with a card, a consumer and a host of random speed.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +14,7 @@
 #include <cmocka.h>
 
 #include "kernels/front.h"
+#include "kernels/kernel_job.h"
 
 #define TURNS 200000u
 #define ENDS 64u /* bursts of the ring */
@@ -138,11 +140,99 @@ static void test_look(void **unused)
 	assert_false(front_may_look(2, 256, 512));
 }
 
+/* ---- what a job of fronts may be ---- */
+
+static _Alignas(64) uint8_t completions[512 * CQ_BYTES], region[64 << 8];
+static _Alignas(64) uint64_t words[4096];
+static struct front_words host_words;
+static struct front_status status;
+
+static void front_job(struct kernel_job *job, struct burst_ring_view *ring,
+		      struct kernel_front *front)
+{
+	*ring = (struct burst_ring_view){
+		.desc = (const struct frame_desc *)words,
+		.ready = (const struct burst_ready *)words,
+		.result = (struct burst_result *)words,
+		.records = (struct frame_record *)words,
+		.stop = (const uint32_t *)words,
+		.free_word = words,
+		.frames = region,
+		.frames_bytes = sizeof(region),
+		.slot_shift = 8,
+		.desc_mask = 63,
+		.burst_mask = 15,
+	};
+	*front = (struct kernel_front){
+		.queue = { .cq = completions,
+			   .record = (uint32_t *)words,
+			   .cq_entries = 128,
+			   .slots = 64,
+			   .slot_bytes = 256 },
+		.words = &host_words,
+		.status = &status,
+		.head = words,
+		.end = (uint32_t *)words,
+		.burst_max = 32,
+	};
+	*job = (struct kernel_job){
+		.role = KERNEL_FRONT, .rings = ring, .ring_count = 1, .fronts = front
+	};
+}
+
+#define REFUSED(change)                                                                            \
+	do {                                                                                       \
+		front_job(&job, &ring, &front);                                                    \
+		change;                                                                            \
+		assert_int_equal(kernel_job_check(&job), -EINVAL);                                 \
+	} while (0)
+
+static void test_job(void **unused)
+{
+	struct burst_ring_view ring;
+	struct kernel_workers *workers;
+	struct kernel_front front;
+	struct kernel_job job;
+
+	(void)unused;
+	front_job(&job, &ring, &front);
+	assert_int_equal(kernel_job_check(&job), 0);
+	/* the CPU backend has no GPU that could poll */
+	assert_int_equal(kernel_host_ops.start(NULL, &job, &workers), -ENOTSUP);
+	REFUSED(job.fronts = NULL);
+	REFUSED(front.queue.cq = NULL);
+	REFUSED(front.queue.cq++);
+	REFUSED(front.queue.record = NULL);
+	REFUSED(front.words = NULL);
+	REFUSED(front.status = NULL);
+	REFUSED(front.head = NULL);
+	REFUSED(front.end = NULL);
+	REFUSED(ring.free_word = NULL);
+	REFUSED(front.queue.slots = 48);
+	REFUSED(front.queue.slots = 0);
+	REFUSED(front.queue.slots = 65536);
+	REFUSED(front.queue.cq_entries = 64);
+	REFUSED(front.queue.cq_entries = 192);
+	REFUSED(front.burst_max = 24);
+	REFUSED(front.burst_max = 0);
+	REFUSED(front.burst_max = 512);
+	REFUSED(front.burst_max = 128);
+	REFUSED(ring.desc_mask = 31);
+	REFUSED(ring.burst_mask = 32767);
+	REFUSED(front.queue.first_slot = 1);
+	REFUSED(front.queue.first_slot = UINT32_MAX);
+	REFUSED(front.queue.slot_bytes = 257);
+	REFUSED(front.queue.slot_bytes = 0);
+	REFUSED(front.warps = 2);
+	REFUSED(front.warps = 33);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_play),
 		cmocka_unit_test(test_look),
+		cmocka_unit_test(test_job),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
