@@ -45,6 +45,8 @@ static void child_is_refused(struct gdrcap_session *session, struct gdrcap_queue
 	CHECK(gdrcap_release_after(queue, batches, 1, NULL) == -EPERM);
 	gdrcap_release(queue, batches, 4);
 	CHECK(gdrcap_get_gpu_queue(queue, &gpu_queue, sizeof(gpu_queue)) == -EPERM);
+	CHECK(gdrcap_wait_on_stream(queue, 0, NULL, &error) == -EPERM);
+	CHECK(gdrcap_release_on_stream(queue, 0, NULL, &error) == -EPERM);
 	memset(&error, 0, sizeof(error));
 	CHECK(gdrcap_stop(session, &error) == -EPERM);
 	CHECK(strstr(error.text, "child"));
