@@ -58,6 +58,19 @@ struct ibv_flow_action *mlx5dv_create_flow_action_packet_reformat(
 	return refuse();
 }
 
+/* The way from rules of the kernel into a table of the program: in the driver since DPDK 23.07. */
+
+struct mlx5dv_steering_anchor *
+mlx5dv_create_steering_anchor(struct ibv_context *context, struct mlx5dv_steering_anchor_attr *attr)
+{
+	return refuse();
+}
+
+int mlx5dv_destroy_steering_anchor(struct mlx5dv_steering_anchor *sa)
+{
+	return EOPNOTSUPP;
+}
+
 /* Actions. */
 
 struct mlx5dv_dr_action *mlx5dv_dr_action_create_modify_header(struct mlx5dv_dr_domain *domain,
