@@ -54,6 +54,7 @@ static int live_open(struct doctor *doctor, int ordinal, struct live_device *liv
 		snprintf(text, sizeof(text), "CUDA ordinal %d", ordinal);
 	snprintf(live->pci, sizeof(live->pci), "%.15s", text);
 	live->gpu.ops = NULL;
+	live->gpu.ordinal = ordinal;
 #ifdef GDRCAP_WITH_CUDA
 	live->gpu.ops = &kernel_cuda_ops;
 #endif
@@ -152,7 +153,9 @@ static void register_with(struct doctor *doctor, const struct live_device *live,
 	remedy(doctor, "# then again; the checks of group peer-memory say what stands in its way");
 }
 
-static void register_all(struct doctor *doctor, const struct live_device *live)
+static void each_card(struct doctor *doctor, const struct live_device *live,
+		      void (*test)(struct doctor *doctor, const struct live_device *live,
+				   const struct machine_card *card))
 {
 	const struct machine *machine = &doctor->machine;
 	bool any = false;
@@ -160,15 +163,77 @@ static void register_all(struct doctor *doctor, const struct live_device *live)
 	for (uint32_t i = 0; i < machine->cards; i++)
 		if (machine->card[i].rdma[0]) {
 			any = true;
-			register_with(doctor, live, &machine->card[i]);
+			test(doctor, live, &machine->card[i]);
 		}
 	if (!any)
 		finding(doctor, live->pci, HEALTH_NOT_APPLICABLE, "no card has an RDMA device");
 }
 
+static void register_all(struct doctor *doctor, const struct live_device *live)
+{
+	each_card(doctor, live, register_with);
+}
+
 static void check_live_register(struct doctor *doctor)
 {
 	live_each(doctor, register_all);
+}
+
+/* ---- queues of our own ---- */
+
+static const char *step(char text[128], int error)
+{
+	if (error == LIVE_NOT_TRIED)
+		return "not tried";
+	if (error == 0)
+		return "yes";
+	snprintf(text, 128, "errno %d (%s)", error, strerror(error));
+	return text;
+}
+
+static void umem_with(struct doctor *doctor, const struct live_device *live,
+		      const struct machine_card *card)
+{
+	char subject[96], text[4][128];
+	struct live_umem result;
+	bool rings;
+
+	snprintf(subject, sizeof(subject), "%s with %s (%s)", live->pci, card->pci.address,
+		 card->rdma);
+	live_umem(&live->gpu, card->rdma, &result);
+	if (result.open || result.allocate) {
+		finding(doctor, subject, HEALTH_WARN, "%s: %s",
+			result.open ? "commands of the card (DevX)" : "64 KiB of GPU memory",
+			step(text[0], result.open ? result.open : result.allocate));
+		if (result.open)
+			remedy(doctor, "# see devx; as root, or with CAP_NET_RAW");
+		return;
+	}
+	rings = !result.by_address || (!result.export && !result.as_dmabuf);
+	finding(doctor, subject,
+		rings && !result.doorbell && result.mapping <= 0 ? HEALTH_OK : HEALTH_WARN,
+		"64 KiB for rings by address: %s; as a dma-buf: %s; a page of doorbells: %s; in "
+		"the GPU: %s",
+		step(text[0], result.by_address),
+		step(text[1], result.export ? result.export : result.as_dmabuf),
+		step(text[2], result.doorbell),
+		step(text[3], result.doorbell ? LIVE_NOT_TRIED : result.mapping));
+	if (!rings)
+		remedy(doctor, "# see umem");
+	if (result.doorbell)
+		remedy(doctor, "# other processes may hold the card's pages of doorbells");
+	else if (result.mapping > 0)
+		remedy(doctor, "# see peer-mapping; without it a CPU thread rings for the GPU");
+}
+
+static void umem_all(struct doctor *doctor, const struct live_device *live)
+{
+	each_card(doctor, live, umem_with);
+}
+
+static void check_live_umem(struct doctor *doctor)
+{
+	live_each(doctor, umem_all);
 }
 
 /* ---- copies ---- */
@@ -239,6 +304,8 @@ const struct doctor_check checks_live[] = {
 	{ "live-register", "peer-memory", SEVERITY_FATAL,
 	  "what a card cannot register it cannot write; this is the same call that a capture makes",
 	  .run = check_live_register },
+	{ "live-umem", "own-queues", SEVERITY_INFO,
+	  "the same calls that queues of gdrcap's own make", .run = check_live_umem },
 	{ "live-copy", "pcie", SEVERITY_SLOW,
 	  "a GPU that the host reaches slowly is reached slowly by cards too",
 	  .run = check_live_copy },

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 #include <rte_errno.h>
 #include <rte_gpudev.h>
@@ -31,15 +32,18 @@
 
 /* ---- registration ---- */
 
-static struct ibv_context *rdma_open(const char *name, int *error)
+struct ibv_context *live_rdma_open(const char *name, bool devx, int *error)
 {
+	struct mlx5dv_context_attr attr = { .flags = MLX5DV_CONTEXT_FLAGS_DEVX };
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_context *context = NULL;
 
 	*error = list ? ENODEV : errno;
 	for (int i = 0; list && list[i]; i++)
 		if (strcmp(ibv_get_device_name(list[i]), name) == 0) {
-			context = ibv_open_device(list[i]);
+			errno = 0;
+			context = devx ? mlx5dv_open_device(list[i], &attr)
+				       : ibv_open_device(list[i]);
 			*error = context ? 0 : errno ? errno : EIO;
 			break;
 		}
@@ -76,7 +80,7 @@ void live_register(const struct live_gpu *gpu, const char *rdma, struct live_reg
 	void *memory;
 
 	memset(result, 0, sizeof(*result));
-	context = rdma_open(rdma, &result->open);
+	context = live_rdma_open(rdma, false, &result->open);
 	if (!context)
 		return;
 	pd = ibv_alloc_pd(context);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the doctor's live tests do, on the host's GPU and the software ConnectX. With the argument
- * "refused" the card registers nothing (SOFTMLX5_FAULTS=refuse=1/1/0). */
+ * "refused" the card registers nothing (SOFTMLX5_FAULTS=refuse=1/1/0,refuse_umem=1/1/0). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,6 +32,7 @@ static int setup(void **state)
 	assert_true(ret >= 0);
 	gpu.gpu = (int16_t)ret;
 	gpu.ops = &kernel_host_ops;
+	gpu.ordinal = -1;
 	return gpu.ops->open(0, &gpu.device);
 }
 
@@ -75,7 +76,7 @@ static int wrong_copy(struct kernel_device *device, void *to, const void *from, 
 static void test_kernel_wrong(void **state)
 {
 	struct kernel_ops ops = kernel_host_ops;
-	const struct live_gpu wrong = { gpu.gpu, &ops, gpu.device };
+	const struct live_gpu wrong = { gpu.gpu, &ops, gpu.device, -1 };
 	struct gdrcap_error error = { 0 };
 	double us;
 
@@ -98,6 +99,27 @@ static void test_register(void **state)
 	assert_int_equal(result.open, ENODEV);
 }
 
+static void test_umem(void **state)
+{
+	struct live_umem result;
+
+	live_umem(&gpu, "mlx5_0", &result);
+	assert_int_equal(result.open, 0);
+	assert_int_equal(result.allocate, 0);
+	assert_int_equal(result.by_address, refused ? ENOMEM : 0);
+	assert_int_equal(result.export, 0);
+	assert_int_equal(result.as_dmabuf, refused ? ENOMEM : 0);
+	assert_int_equal(result.doorbell, 0);
+	assert_int_equal(result.mapping, LIVE_NOT_TRIED); /* no GPU */
+	live_umem(&gpu, "mlx5_99", &result);
+	assert_int_equal(result.open, ENODEV);
+	/* A card, firmware or kernel without commands of the card. */
+	setenv("SOFTMLX5_DEVX", "0", 1);
+	live_umem(&gpu, "mlx5_0", &result);
+	assert_int_equal(result.open, EOPNOTSUPP);
+	unsetenv("SOFTMLX5_DEVX");
+}
+
 static void test_reasons(void **state)
 {
 	static const int errors[] = { EFAULT, EINVAL, ENOMEM, EPROTONOSUPPORT, EOPNOTSUPP, EPERM };
@@ -114,7 +136,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_copy),	     cmocka_unit_test(test_kernel),
 		cmocka_unit_test(test_kernel_wrong), cmocka_unit_test(test_register),
-		cmocka_unit_test(test_reasons),
+		cmocka_unit_test(test_umem),	     cmocka_unit_test(test_reasons),
 	};
 
 	refused = argc > 1 && strcmp(argv[1], "refused") == 0;
