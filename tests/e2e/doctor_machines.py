@@ -492,8 +492,8 @@ def fresh(name):
     kernel = KERNELS[name]
     return m, expected(
         False, {"nvidia-driver": "fail", "libcuda": "fail", "gpu-memory-registration": "unknown",
-                "peermem-loaded": "warn", "peermem-interface": "unknown", "hugepages node0": "warn",
-                "cpu-governor": "warn", "cpu-isolation": "warn", "lockdown": "warn",
+                "peermem-loaded": "warn", "peermem-interface": "unknown", "umem": "unknown",
+                "hugepages node0": "warn", "cpu-governor": "warn", "cpu-isolation": "warn", "lockdown": "warn",
                 "secure-boot": "warn"},
         {check + " " + GPU: "unknown" for check in ("gpu-found", "gpudirect-rdma", "dma-buf",
                                                     "write-ordering")},
@@ -563,7 +563,7 @@ def not_root():
     m.refuse("/sys/kernel/security/lockdown", EACCES)
     return m, expected(
         False, {"capabilities": "fail", "memlock": "fail", "module-symbols": "unknown",
-                "lockdown": "unknown"}, UNKNOWN_CONFIG,
+                "lockdown": "unknown", "peer-mapping": "unknown"}, UNKNOWN_CONFIG,
         remedies={"lockdown": ["sudo cat /sys/kernel/security/lockdown"],
                   "capabilities": [
                       "sudo setcap cap_net_raw,cap_net_admin,cap_sys_rawio,cap_ipc_lock+ep "
@@ -592,7 +592,8 @@ def garbage():
     """Which functions there are can be read, and nothing else."""
     return noise(base(), ("vendor", "device", "class")), expected(
         False, NOISE,
-        {"nvidia-driver": "unknown", "libcuda": "fail", "capabilities": "unknown"},
+        {"nvidia-driver": "unknown", "libcuda": "fail", "capabilities": "unknown",
+         "peer-mapping": "unknown"}, each("devx", CARDS, "warn"),
         each("rdma-core", ("libibverbs.so.1", "libmlx5.so.1"), "fail"),
         each("pcie-acs", PORTS, "unknown"), each("numa", CARDS, "unknown"),
         each("pcie-link", (GPU, "0000:17:00.0", *CARDS), "unknown"),
