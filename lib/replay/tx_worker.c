@@ -12,7 +12,7 @@
 #include "base/prefetch.h"
 #include "capture/mbuf_desc.h"
 #include "memory/region.h"
-#include "replay/tx_gpu.h"
+#include "replay/tx_worker_gpu.h"
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 

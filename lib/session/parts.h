@@ -25,7 +25,7 @@
 #include "port/tx_clock.h"
 #include "port/xstats.h"
 #include "replay/file_frames.h"
-#include "replay/tx_gpu.h"
+#include "replay/tx_worker_gpu.h"
 #include "replay/tx_worker.h"
 #include "save/save.h"
 #include "send/send_queue.h"

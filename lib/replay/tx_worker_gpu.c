@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A sender on the GPU: shared memory, and the sleeping thread beside it. */
-#include "replay/tx_gpu.h"
+#include "replay/tx_worker_gpu.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,8 +5,8 @@
  * where the kernel cannot (PROXY of kernels/send.h), and has queue and ring back when the kernel has left.
  * Between start and stop it touches no ring and no frame.
  */
-#ifndef GDRCAP_TX_GPU_H
-#define GDRCAP_TX_GPU_H
+#ifndef GDRCAP_TX_WORKER_GPU_H
+#define GDRCAP_TX_WORKER_GPU_H
 
 #include <stdbool.h>
 #include <stdint.h>
