@@ -13,7 +13,7 @@
 
 #include "kernels/cuda/job.cuh"
 
-#define DEVICE_JOBS_MAX 8u	/* two sessions that check, write, have fronts and send */
+#define DEVICE_JOBS_MAX 6u	/* two sessions that check, write and have fronts */
 #define DEVICE_BLOCKS_MAX 4096u /* of a job */
 #define STAGING_BYTES ((size_t)4 << 20)
 #define REGISTER_PAGE 4096u /* in which a card's registers are mapped */
