@@ -460,17 +460,18 @@ ALWAYS_INLINE void tx_loops(struct tx_worker *worker, const bool own)
 void tx_worker_run(void *arg)
 {
 	struct tx_worker *worker = arg;
+	bool ours = true; /* the queue */
 
 	tx_wait_turn(worker);
 	if (worker->config.gpu)
-		tx_gpu_run(worker->config.gpu, worker);
+		ours = tx_gpu_run(worker->config.gpu, worker);
 	else if (worker->config.own)
 		tx_loops(worker, true);
 	else
 		tx_loops(worker, false);
-	if (worker->config.end_streams)
+	if (ours && worker->config.end_streams)
 		tx_end_streams(worker);
-	if (worker->config.own)
+	if (ours && worker->config.own)
 		tx_end_own(worker);
 	atomic_store_explicit(&worker->finished, 1, memory_order_release);
 }

@@ -15,10 +15,12 @@
 #include <rte_pause.h>
 
 #include "base/log.h"
+#include "base/patience.h"
 #include "replay/tx_worker.h"
 
 #define PAGE ((size_t)64 << 10)
 #define NAP_NS 500000
+#define LEAVE_MS 1000u /* after a stop; a kernel that died never says that it left */
 #define LINE 128u
 
 _Static_assert(2 * LINE + sizeof(struct send_place) +
@@ -294,11 +296,13 @@ static uint32_t control_of(const struct tx_worker *worker)
 									 : GPU_SEND_RUN;
 }
 
-void tx_gpu_run(struct tx_gpu *gpu, struct tx_worker *worker)
+bool tx_gpu_run(struct tx_gpu *gpu, struct tx_worker *worker)
 {
 	const struct timespec nap = { .tv_nsec = NAP_NS };
+	struct patience patience;
 	uint64_t state;
 
+	patience_begin(&patience);
 	gpu->began_tsc = rte_rdtsc();
 	for (;;) {
 		__atomic_store_n(&gpu->words->control, control_of(worker), __ATOMIC_RELAXED);
@@ -311,6 +315,10 @@ void tx_gpu_run(struct tx_gpu *gpu, struct tx_worker *worker)
 		counts_copy(gpu, worker);
 		if (state == GPU_SEND_ENDED)
 			break;
+		if (!atomic_load_explicit(&worker->stop, memory_order_relaxed))
+			patience_begin(&patience);
+		else if (patience_ends(&patience, LEAVE_MS, NULL, NULL))
+			return false;
 		if (state == GPU_SEND_FAILED)
 			queue_mend(gpu, worker->config.own);
 		if (gpu->bell || state != GPU_SEND_RUNS)
@@ -320,4 +328,5 @@ void tx_gpu_run(struct tx_gpu *gpu, struct tx_worker *worker)
 	}
 	(void)proxy_ring(gpu, worker->config.own);
 	sender_take(gpu, worker);
+	return true;
 }

@@ -51,7 +51,8 @@ void tx_gpu_destroy(struct tx_gpu *gpu);
 /* What the kernel is to be given, from now on; `wall_ns`: the time of day. */
 void tx_gpu_show(struct tx_gpu *gpu, const struct tx_worker *worker, struct kernel_send *send,
 		 uint64_t wall_ns);
-/* The thread's part until the kernel has left. */
-void tx_gpu_run(struct tx_gpu *gpu, struct tx_worker *worker);
+/* The thread's part until the kernel has left. False: it was told to and does not, so queue and ring stay
+ * its own. */
+bool tx_gpu_run(struct tx_gpu *gpu, struct tx_worker *worker);
 
 #endif

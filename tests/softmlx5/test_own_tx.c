@@ -173,6 +173,7 @@ static void restart(struct bench *bench, uint32_t q)
 
 	if (own_tx_halt(&bench->tx[q], front->state == SQ_FAILED, &error) < 0)
 		fail_msg("%s", error.text);
+	assert_int_equal(*front->queue.record, 0);
 	sq_skip(front);
 	sq_restart(front);
 	if (own_tx_start(&bench->tx[q], &error) < 0)
