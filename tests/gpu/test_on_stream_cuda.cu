@@ -237,7 +237,8 @@ static int test_images(const char *engine, const char *memory, uint64_t count)
 	bool good;
 	int ret;
 
-	option_set(config, "rate", "400kpps"); /* the kernel's one block keeps up */
+	/* what one block may keep up with: the more images are seen */
+	option_set(config, "rate", "400kpps");
 	CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	api_check(gdrcap_create(config, &session, &error), &error, "create");
 	gdrcap_config_free(config);
@@ -261,9 +262,10 @@ static int test_images(const char *engine, const char *memory, uint64_t count)
 	api_check(gdrcap_stop(session, &error), &error, "stop");
 	seen = from_gpu(tally);
 	gdrcap_get_image_counts(session, 0, &counts, sizeof(counts));
+	/* Where the kernels do not keep up images are dropped, and some begin again without what came meanwhile. */
 	good = seen.wrong == 0 && seen.images == counts.complete + counts.incomplete &&
-	       seen.complete == counts.complete && counts.begun == count &&
-	       counts.complete > count / 2;
+	       seen.complete == counts.complete && counts.begun >= count &&
+	       counts.frames == count * PIECES && counts.complete;
 	printf("images, %s, %s memory: %llu seen, %llu complete, %llu wrong bytes; %llu begun, %llu "
 	       "dropped: %s\n",
 	       engine, memory, seen.images, seen.complete, seen.wrong,
