@@ -2,7 +2,7 @@
 /*
  * The front on a GPU, with its checkers, and a kernel that plays the card: frames of all lengths over many laps,
  * planted errors, an accountant that is late, slots on lease.
- * Usage: test_front_cuda [FRAMES], or test_front_cuda rate QUEUES BYTES BURST WARPS CHECKERS CARDS MS. 77 without a GPU.
+ * Usage: test_front_cuda [FRAMES]. 77 without a GPU.
  */
 #include "front_scene.h"
 
@@ -144,48 +144,6 @@ static bool test_lease(void)
 	return true;
 }
 
-static int rate(char **argv)
-{
-	const struct fronts_config config = {
-		.queues = (uint32_t)atoi(argv[0]),
-		.frame_bytes = (uint32_t)atoi(argv[1]),
-		.burst = (uint32_t)atoi(argv[2]),
-		.warps = (uint32_t)atoi(argv[3]),
-		.checkers = (uint32_t)atoi(argv[4]),
-		.card_blocks = (uint32_t)atoi(argv[5]),
-		.slots = 32768,
-		.burst_us = 20,
-		.pattern = "prbs31",
-	};
-	const uint32_t ms = (uint32_t)atoi(argv[6]);
-	struct fronts *fronts = opened(&config);
-
-	for (uint32_t run = 0; fronts && run < 3; run++) {
-		struct fronts_counts counts = { 0 };
-		struct gdrcap_error error = { 0 };
-
-		if (fronts_play(fronts, ms, &counts, &error) < 0) {
-			fprintf(stderr, "FAIL: %s\n", error.text);
-			break;
-		}
-		printf("%u queues, %u B, burst %u, %u warps, %u checkers, %u card blocks: %.1f Mpps, "
-		       "%.1f Gb/s, %" PRIu64 " frames, %" PRIu64 " validated, %" PRIu64
-		       " damaged, %" PRIu64 " out of order, %.1f a burst, looks %" PRIu64
-		       "/%" PRIu64 ", reposts %" PRIu64 ", backlog %" PRIu64 "\n",
-		       config.queues, config.frame_bytes, config.burst, config.warps,
-		       config.checkers, config.card_blocks,
-		       (double)counts.validated / counts.seconds / 1e6,
-		       (double)counts.validated / counts.seconds / 1e9 * config.frame_bytes * 8,
-		       counts.frames, counts.validated, counts.damaged, counts.out_of_order,
-		       (double)counts.frames / (double)counts.bursts,
-		       fronts_status(fronts, 0)->passes, fronts_status(fronts, 0)->empty,
-		       fronts_status(fronts, 0)->reposts, fronts_status(fronts, 0)->backlog);
-		fflush(stdout);
-	}
-	fronts_close(fronts);
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
 	bool good;
@@ -193,8 +151,6 @@ int main(int argc, char **argv)
 
 	if (!open_bench(&ret))
 		return ret;
-	if (argc == 9 && !strcmp(argv[1], "rate"))
-		return rate(argv + 2);
 	if (argc > 1)
 		frames_wanted = strtoull(argv[1], NULL, 0);
 	good = make_list() && test_lengths(1024, 256, 32, 700, 0) &&

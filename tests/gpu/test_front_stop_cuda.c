@@ -79,6 +79,8 @@ static bool test_restart(void)
 	CHECK(fronts && fronts_begin(fronts, &error) == 0);
 	CHECK(wait_for_failure(fronts, &counts) && wait_for_card(fronts));
 	CHECK(fronts_end(fronts, FRONT_DRAIN, STOP_MS) == 0);
+	/* freed, and told a moment later */
+	CHECK(collect_until(fronts, card.fault_at, &counts));
 	before = counts.frames;
 	CHECK(before == card.fault_at);
 	lost = fronts_card(fronts, 0)->wire - before;
