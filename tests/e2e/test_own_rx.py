@@ -57,12 +57,13 @@ def test_stale_check():
 
 
 def test_saved():
-    """A saver holds slots: none is written meanwhile, and what is saved is what was sent."""
+    """A saver holds slots, and lets go of those that it does not get to on a loaded machine."""
     with processes.folder() as directory:
         path = os.path.join(directory, "all.pcapng")
-        done = connectx.loopback(*CPU, "--save", path, "--rate", "50kpps", count=FEW)
-        e2e.check_perfect(done.summary, FEW)
-        assert done.summary["saved"]["frames"] == FEW, done
+        done = connectx.loopback(*CPU, "--save", path, "--rate", "20kpps", count=FEW, expect=None)
+        assert done.frames["valid"] == done.frames["received"] == FEW, done
+        assert done.summary["saved"]["frames"] > 0, done
+        assert done.summary["saved"]["frames"] + done.summary["saved"]["missed"] == FEW, done
 
 
 # ---- on the cable and in the card ----
