@@ -16,6 +16,14 @@ struct rte_eth_stats;
 int dpdk_stats_get(uint16_t port, struct rte_eth_stats *stats, uint64_t *queue_errors,
 		   uint32_t queues);
 
+/* Since 25.03 the af_packet driver reads what the kernel dropped (PACKET_STATISTICS), which sets it back
+ * to 0, and has it in imissed. Before, only kernel_drops.c reads it. */
+#ifdef GDRCAP_DPDK_READS_PACKET_DROPS
+#define DPDK_READS_PACKET_DROPS 1
+#else
+#define DPDK_READS_PACKET_DROPS 0
+#endif
+
 /* Since 25.07 the mlx5 driver lays all send queues of a port that it makes by DevX into one piece of
  * memory. Without any it asks for a piece of 0 bytes, gets none, and the port does not start.
  * txq_mem_algn=0 has each queue's memory apart, as before; earlier drivers do not know it. */

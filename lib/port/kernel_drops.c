@@ -139,6 +139,11 @@ static void xdp_read(int fd, uint64_t *count)
 		*count = stats.rx_dropped;
 }
 
+bool kernel_drops_clear(const struct kernel_drops *drops)
+{
+	return drops->sockets > 0 && drops->socket[0].family == AF_PACKET;
+}
+
 uint64_t kernel_drops_read(struct kernel_drops *drops)
 {
 	uint64_t sum = 0;

@@ -45,6 +45,8 @@ struct kernel_drops *kernel_drops_open(const struct kernel_sockets *before, unsi
 void kernel_drops_close(struct kernel_drops *drops);
 /* The socket of queue `queue`, in the order in which the driver opened them; -1: there is none. */
 int kernel_drops_socket(const struct kernel_drops *drops, uint32_t queue);
+/* True: each reading, the driver's too, sets the kernel's count back to 0 (AF_PACKET). */
+bool kernel_drops_clear(const struct kernel_drops *drops);
 /* Frames so far. One thread at a time; at least once in 2^32 drops. */
 uint64_t kernel_drops_read(struct kernel_drops *drops);
 

@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "port/af_packet.h"
+#include "port/dpdk_release.h"
 #include "port/interface.h"
 #include "port/kernel_drops.h"
 #include "port/memif_stop.h"
@@ -490,6 +491,9 @@ void port_counters(const struct port *port, struct port_counters *counters)
 		return;
 	counters->missed =
 		port->drops ? kernel_drops_read(port->drops) : stats.imissed - port->missed_base;
+	/* What the driver has read is no longer there for us. */
+	if (DPDK_READS_PACKET_DROPS && port->drops && kernel_drops_clear(port->drops))
+		counters->missed += stats.imissed;
 	counters->error = stats.ierrors - port->error_base;
 	counters->tx_error = stats.oerrors - port->tx_error_base;
 	counters->tx_frames = stats.opackets - port->tx_frames_base;
