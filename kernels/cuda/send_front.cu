@@ -84,7 +84,8 @@ __device__ __forceinline__ void send_look(struct send_shared &s)
 	const uint64_t burst = s.place.sending + lane;
 	const uint64_t entry = front->cqe + (lane - SEND_CQE_LANE);
 	uint64_t word = 0;
-	bool written = false;
+	/* Each lane loads when it can: a completion may be there beside an older look at the one before it. */
+	bool written = false, gapless = true;
 
 	if (lane < SEND_LOOKS && burst < s.place.burst) {
 		word = load_acquire_system(&ring.result[burst & ring.burst_mask].done);
@@ -106,7 +107,9 @@ __device__ __forceinline__ void send_look(struct send_shared &s)
 	for (uint32_t i = 0; i < SEND_CQES; i++) {
 		const uint64_t last = __shfl_sync(WARP_ALL, word, SEND_CQE_LANE + i);
 
-		if (lane == 0 && front->state == SQ_RUNS && sq_cqe_is_new(front, last)) {
+		gapless = gapless && lane == 0 && front->state == SQ_RUNS &&
+			  sq_cqe_is_new(front, last);
+		if (gapless) {
 			const volatile uint8_t *cqe = sq_cqe_at(front);
 			const uint32_t syndrome = last >> 60 == SQ_CQE_ERROR
 							  ? (uint32_t)cqe[SQ_CQE_SYNDROME - 1] |
