@@ -58,8 +58,8 @@ int cq_worker_create(struct cq_worker *cq, struct rx_worker *worker,
 /* The body of the rx worker's thread. */
 void cq_worker_run(void *worker);
 
-/* Control, while no thread runs it: takes the next frame, if there is one, past the ring. Its slot stays as
- * it is until the thread runs, which posts it again. */
+/* Control, while no thread runs it and all that it published is back: takes the next frame, if there is one,
+ * past the ring. Its slot stays as it is until the thread runs, which posts it again. */
 bool cq_worker_take(struct cq_worker *cq, const struct rx_worker *worker, struct frame_desc *desc);
 /* Control, in RX_PAUSE: the queue has nothing posted, and its record is 0. */
 void cq_worker_was_reset(struct cq_worker *cq);

@@ -107,17 +107,22 @@ static inline bool sq_card_entry(struct sq_card *card, uint16_t left)
 static inline uint64_t sq_card_run(struct sq_card *card)
 {
 	const uint64_t before = card->entries;
-	uint16_t end;
+	uint64_t bell = 0;
+	uint16_t end, last;
 
 	/* Partner of RUNG. */
-	if (__atomic_load_n(card->bell, __ATOMIC_RELAXED) &&
-	    __atomic_exchange_n(card->bell, 0, __ATOMIC_ACQUIRE))
-		card->awake = true;
+	if (__atomic_load_n(card->bell, __ATOMIC_RELAXED))
+		bell = __atomic_exchange_n(card->bell, 0, __ATOMIC_ACQUIRE);
+	card->awake |= bell != 0;
 	if (!card->awake || card->wrong)
 		return 0;
 	/* Partner of POSTED. */
 	end = (uint16_t)sq_card_be32(
 		(const uint8_t *)&(uint32_t){ __atomic_load_n(card->record, __ATOMIC_ACQUIRE) });
+	/* The register names an entry, which the record has reached. */
+	last = (uint16_t)(sq_card_be32((const uint8_t *)&bell) >> 8);
+	if (bell && (uint16_t)(end - 1 - last) >= card->blocks)
+		card->wrong = "the register before the record";
 	while (card->next != end && sq_card_entry(card, (uint16_t)(end - card->next)))
 		;
 	card->awake = false;

@@ -232,7 +232,9 @@ static void taken_past_the_ring(void **state)
 
 	for (uint64_t i = 1; i < 100; i++) {
 		card_give_all(play, i * 30);
-		play_settle(play);
+		/* Not only seen: given back. */
+		while (atomic_load(&play->worker.back) != play->given)
+			play_wait(play);
 		play_phase(play, RX_PAUSE);
 		assert_false(cq_worker_take(&play->cq, &play->worker, &desc));
 		assert_true(card_give(play));
