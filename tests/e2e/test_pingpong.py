@@ -132,7 +132,7 @@ def against(change, way):
     with e2e.VethPair() as pair, processes.folder() as directory:
         name = "net_af_packet0,iface=" + pair.left
         neighbour = Neighbour(pair.right, change)
-        process = start("--rank", 0, "--ranks", 2, "--dir", directory, "--timeout", "1.5", "--rounds",
+        process = start("--rank", 0, "--ranks", 2, "--dir", directory, "--timeout", "8", "--rounds",
                         10, "--ways", way, "gpu=host", "port=" + name, "tx_port=" + name)
         neighbour.play(process)
         result = finish(process, 1)
