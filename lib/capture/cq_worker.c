@@ -14,6 +14,8 @@
 
 /* Completions that a stopped front looks at in one round. */
 #define CQ_DISCARD 256u
+/* Looks in a row that find the next completion passed over: should a bus reorder two, not so many. */
+#define CQ_PASSED 100u
 
 /* ---- slots ---- */
 
@@ -93,6 +95,7 @@ static __attribute__((noinline, cold)) void cq_stop(struct rx_worker *worker, en
 	fault->index = cq->index;
 	fault->next = cq_next(cq, &worker->ring);
 	fault->kind = kind;
+	cq->passed = 0;
 	cq->stopped = true;
 	counter_add(&cq->stops[kind], 1);
 	/* After what it says. Partner: the acquire load of control. */
@@ -111,6 +114,25 @@ static void cq_start_again(struct rx_worker *worker)
 	cq_post(cq, &worker->ring);
 }
 
+/* A later completion is there, and the next one is not, though a card writes them in their order. */
+static bool cq_is_passed(const struct cq_worker *cq, const struct ring_producer *ring)
+{
+	const uint32_t next = cq_next(cq, ring);
+
+	/* In this order: what comes between the two looks makes no gap. */
+	return cq_kind_at(&cq->queue, cq->index + 1, next + 1) != CQ_NONE &&
+	       cq_kind_at(&cq->queue, cq->index, next) == CQ_NONE;
+}
+
+/* What was passed over is of an older lap, or says so: two laps on it would be taken for new. The card has
+ * gone on, and writes there no more in this one. */
+static void cq_void(const struct cq_worker *cq)
+{
+	uint8_t *owner = (uint8_t *)(uintptr_t)(cq_entry(cq, cq->index) + CQ_BYTES - 1);
+
+	__atomic_store_n(owner, CQ_OP_INVALID << 4, __ATOMIC_RELAXED);
+}
+
 /* A stopped one counts completions. Returns how many. */
 static __attribute__((noinline, cold)) unsigned int cq_discard(struct rx_worker *worker)
 {
@@ -122,8 +144,10 @@ static __attribute__((noinline, cold)) unsigned int cq_discard(struct rx_worker 
 	for (; n < CQ_DISCARD; n++, cq->index++) {
 		const enum cq_kind kind = cq_kind_at(&cq->queue, cq->index, cq_next(cq, ring));
 
-		if (kind == CQ_NONE)
+		if (kind == CQ_NONE && !cq_is_passed(cq, ring))
 			break;
+		if (kind == CQ_NONE)
+			cq_void(cq);
 		flushed += kind == CQ_FLUSHED;
 		frames += kind != CQ_FLUSHED && kind != CQ_ERROR;
 	}
@@ -164,6 +188,9 @@ ALWAYS_INLINE uint32_t cq_most(const struct cq_worker *cq, const struct ring_pro
 	const uint32_t left = cq->posted - cq_next(cq, ring);
 	const uint32_t to_end = entries - (uint32_t)(cq->index & (entries - 1));
 
+	/* A burst that waits for ROOM and ends with the descriptors: it may not go on at their beginning. */
+	if (unlikely((ring->head & ring->desc_mask) == 0 && ring_pending(ring)))
+		return 0;
 	return RTE_MIN(RTE_MIN(ring_room(ring), left), to_end);
 }
 
@@ -179,7 +206,10 @@ static __attribute__((noinline)) void cq_look(struct rx_worker *worker)
 	if (kind == CQ_FRAME && !posted)
 		kind = CQ_ORDER;
 	if (kind == CQ_NONE) {
-		if (posted)
+		cq->passed = cq_is_passed(cq, ring) ? cq->passed + 1 : 0;
+		if (unlikely(cq->passed == CQ_PASSED))
+			cq_stop(worker, CQ_ORDER);
+		else if (posted)
 			counter_add(&worker->empty, 1);
 	} else if (kind != CQ_FRAME) { /* a frame came just now: with the next round */
 		cq_stop(worker, kind);

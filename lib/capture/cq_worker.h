@@ -36,6 +36,7 @@ struct cq_worker {
 	_Alignas(RING_LINE) uint64_t index; /* of the next completion: goes on over resets */
 	uint32_t base;	 /* descriptor that work entry 0 is, since the last reset */
 	uint32_t posted; /* work entries, since the last reset */
+	uint32_t passed; /* looks in a row that found a later completion, and not the next */
 	bool stopped;	 /* until the queue is reset and all slots are back */
 	bool posts_anew; /* it is reset */
 

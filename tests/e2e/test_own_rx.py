@@ -97,10 +97,13 @@ def test_stale_is_told_from_damage():
 
 
 def test_wrong_owner():
-    """A completion of the lap before: what follows waits behind it, and is lost, never believed."""
-    done = connectx.loopback(*CPU, count=2000, faults="1.wrong_owner=500", expect=3)
+    """A completion of the lap before: what came behind it is lost, never believed, and the queue is reset."""
+    done = connectx.until(2 * FEW, "--rx-by", "cpu", "--rate", "20kpps",
+                          faults=connectx.LOSSLESS + ",1.wrong_owner=500")
     e2e.check_identities(done.summary, done)
     assert done.frames["lost"] > 0 and done.frames["damaged"] == 0, done
+    assert done.summary["queue_restarts"] == 1 and done.lost_by["unexplained"] == 0, done
+    assert "its completions came out of order" in processes.messages(done.summary), done
 
 
 # ---- queues in error ----
