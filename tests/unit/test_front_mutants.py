@@ -7,15 +7,14 @@ Builds tests/unit/test_cq_worker.c and test_cq_front.c with the front's sources 
 once as they are, which passes, and once with each of these changes, which does not. BUILD: where
 compile_commands.json says how the library is built.
 """
-import concurrent.futures
+import functools
 import json
-import os
 import pathlib
 import shlex
-import shutil
 import subprocess
 import sys
-import tempfile
+
+import thread_mutants
 
 FRONT = "lib/capture/cq_front.h"
 WORKER = "lib/capture/cq_worker.c"
@@ -98,14 +97,7 @@ def flags_of(build):
 
 
 def build_and_run(root, compiler, flags, folder, mutant):
-    for name in FILES:
-        to = folder / name
-        to.parent.mkdir(parents=True, exist_ok=True)
-        text = (root / name).read_text()
-        if mutant and mutant[0] == name:
-            assert text.count(mutant[1]) == 1, "no longer there, or twice: " + mutant[1]
-            text = text.replace(mutant[1], mutant[2])
-        to.write_text(text)
+    thread_mutants.copy(root, FILES, folder, mutant)
     status, told = 0, ""
     for name, sources in PROGRAMS.items():
         program = folder / name
@@ -113,41 +105,17 @@ def build_and_run(root, compiler, flags, folder, mutant):
                         "-Wno-unused-parameter", "-I", folder / "lib", *flags,
                         *[folder / source for source in sources], "-lcmocka", "-pthread", "-o", program],
                        check=True)
-        # A mutant may wait for what never comes.
-        command = ["timeout", "60" if mutant else "600", program, "4000"]
-        done = subprocess.run(command, env={**os.environ, "TSAN_OPTIONS": "halt_on_error=1"},
-                              capture_output=True, text=True, check=False)
-        status |= done.returncode
-        told += done.stdout + done.stderr
+        code, text = thread_mutants.run(program, "4000", 60 if mutant else 600)
+        status |= code
+        told += text
         if status:
             break
     return status, told
 
 
 def main(root, build, *compiler):
-    root, build = pathlib.Path(root), pathlib.Path(build)
-    flags = flags_of(build)
-    with tempfile.TemporaryDirectory() as scratch:
-        scratch = pathlib.Path(scratch)
-        probe = scratch / "probe.c"
-        probe.write_text("int main(void) { return 0; }\n")
-        if subprocess.run([*compiler, "-fsanitize=thread", probe, "-o", scratch / "probe"],
-                          capture_output=True, check=False).returncode or \
-                subprocess.run([scratch / "probe"], capture_output=True, check=False).returncode:
-            print("no thread sanitizer for", *compiler)
-            return 77
-        status, text = build_and_run(root, compiler, flags, scratch / "right", None)
-        if status:
-            print("FAIL: the unchanged program fails:", text)
-            return 1
-        with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            found = list(pool.map(lambda i: build_and_run(
-                root, compiler, flags, scratch / str(i), list(MUTANTS.values())[i])[0],
-                range(len(MUTANTS))))
-        shutil.rmtree(scratch / "right")
-    for name, status in zip(MUTANTS, found):
-        print("%s: %s" % ("found" if status else "NOT FOUND", name))
-    return 0 if all(found) else 1
+    return thread_mutants.main(compiler, MUTANTS, functools.partial(
+        build_and_run, pathlib.Path(root), compiler, flags_of(pathlib.Path(build))))
 
 
 if __name__ == "__main__":

@@ -6,13 +6,12 @@ usage: test_send_gpu_mutants.py ROOT COMPILER...
 Builds tests/unit/test_send_gpu.c, and test_stream_count.c for what is that file's, with the thread sanitizer: once as
 they are, which passes, and once with each of these changes, which does not.
 """
-import concurrent.futures
-import os
+import functools
 import pathlib
-import shutil
 import subprocess
 import sys
-import tempfile
+
+import thread_mutants
 
 DEVICE = "lib/include/gdrcap_device_tx.cuh"
 RING = "lib/send/send_gpu.c"
@@ -58,14 +57,7 @@ MUTANTS = {
 
 
 def build_and_run(root, compiler, folder, mutant):
-    for name in FILES:
-        to = folder / name
-        to.parent.mkdir(parents=True, exist_ok=True)
-        text = (root / name).read_text()
-        if mutant and mutant[0] == name:
-            assert text.count(mutant[1]) == 1, "no longer there, or twice: " + mutant[1]
-            text = text.replace(mutant[1], mutant[2])
-        to.write_text(text)
+    thread_mutants.copy(root, FILES, folder, mutant)
     program = folder / "program"
     counts = mutant and mutant[0] == COUNT or folder.name == "count"
     subprocess.run([*compiler, "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-g", "-fsanitize=thread",
@@ -73,36 +65,13 @@ def build_and_run(root, compiler, folder, mutant):
                     *([folder / "tests/unit/test_stream_count.c"] if counts else
                       [folder / "tests/unit/test_send_gpu.c", folder / RING]), "-lcmocka", "-pthread",
                     "-o", program], check=True)
-    # A mutant may wait for what never comes.
-    command = ["timeout", "60" if mutant else "600", program, "20000"]
-    done = subprocess.run(command, env={**os.environ, "TSAN_OPTIONS": "halt_on_error=1"},
-                          capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout + done.stderr
+    return thread_mutants.run(program, "20000", 60 if mutant else 600)
 
 
 def main(root, *compiler):
-    root = pathlib.Path(root)
-    with tempfile.TemporaryDirectory() as scratch:
-        scratch = pathlib.Path(scratch)
-        probe = scratch / "probe.c"
-        probe.write_text("int main(void) { return 0; }\n")
-        if subprocess.run([*compiler, "-fsanitize=thread", probe, "-o", scratch / "probe"],
-                          capture_output=True, check=False).returncode or \
-                subprocess.run([scratch / "probe"], capture_output=True, check=False).returncode:
-            print("no thread sanitizer for", *compiler)
-            return 77
-        for right in ("right", "count"):
-            status, text = build_and_run(root, compiler, scratch / right, None)
-            if status:
-                print("FAIL: the unchanged program fails:", text)
-                return 1
-        with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            found = list(pool.map(lambda i: build_and_run(
-                root, compiler, scratch / str(i), list(MUTANTS.values())[i])[0], range(len(MUTANTS))))
-        shutil.rmtree(scratch / "right")
-    for name, status in zip(MUTANTS, found):
-        print("%s: %s" % ("found" if status else "NOT FOUND", name))
-    return 0 if all(found) else 1
+    return thread_mutants.main(compiler, MUTANTS,
+                               functools.partial(build_and_run, pathlib.Path(root), compiler),
+                               ("right", "count"))
 
 
 if __name__ == "__main__":

@@ -6,12 +6,12 @@ usage: test_sq_front_mutants.py ROOT COMPILER...
 Builds tests/unit/test_sq_front.c with the thread sanitizer: once as it is, which passes, and once with
 each of these changes to port/sq_front.h, which does not.
 """
-import concurrent.futures
-import os
+import functools
 import pathlib
 import subprocess
 import sys
-import tempfile
+
+import thread_mutants
 
 HEADER = "lib/port/sq_front.h"
 FILES = (HEADER, "tests/unit/sq_card.h", "tests/unit/test_sq_front.c")
@@ -66,47 +66,18 @@ MUTANTS = {
 
 
 def build_and_run(root, compiler, folder, mutant):
-    for name in FILES:
-        to = folder / name
-        to.parent.mkdir(parents=True, exist_ok=True)
-        text = (root / name).read_text()
-        if mutant and name == HEADER:
-            assert text.count(mutant[0]) == 1, "no longer there, or twice: " + mutant[0]
-            text = text.replace(*mutant)
-        to.write_text(text)
+    thread_mutants.copy(root, FILES, folder, mutant and (HEADER, *mutant))
     program = folder / "program"
     subprocess.run([*compiler, "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-g", "-fsanitize=thread,undefined"
                     if not mutant else "-fsanitize=thread", "-I", folder / "lib",
                     folder / "tests/unit/test_sq_front.c", "-lcmocka", "-pthread", "-o", program],
                    check=True)
-    # A mutant may wait for what never comes.
-    command = ["timeout", "30" if mutant else "600", program, "20000"]
-    done = subprocess.run(command, env={**os.environ, "TSAN_OPTIONS": "halt_on_error=1"},
-                          capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout + done.stderr
+    return thread_mutants.run(program, "20000", 30 if mutant else 600)
 
 
 def main(root, *compiler):
-    root = pathlib.Path(root)
-    with tempfile.TemporaryDirectory() as scratch:
-        scratch = pathlib.Path(scratch)
-        probe = scratch / "probe.c"
-        probe.write_text("int main(void) { return 0; }\n")
-        if subprocess.run([*compiler, "-fsanitize=thread", probe, "-o", scratch / "probe"],
-                          capture_output=True, check=False).returncode or \
-                subprocess.run([scratch / "probe"], capture_output=True, check=False).returncode:
-            print("no thread sanitizer for", *compiler)
-            return 77
-        status, text = build_and_run(root, compiler, scratch / "right", None)
-        if status:
-            print("FAIL: the unchanged program fails:", text)
-            return 1
-        with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            found = list(pool.map(lambda i: build_and_run(
-                root, compiler, scratch / str(i), list(MUTANTS.values())[i])[0], range(len(MUTANTS))))
-    for name, status in zip(MUTANTS, found):
-        print("%s: %s" % ("found" if status else "NOT FOUND", name))
-    return 0 if all(found) else 1
+    return thread_mutants.main(compiler, MUTANTS,
+                               functools.partial(build_and_run, pathlib.Path(root), compiler))
 
 
 if __name__ == "__main__":

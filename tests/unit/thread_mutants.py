@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the tests of mutants share: sources with one change each, built with the thread sanitizer and run."""
+import concurrent.futures
+import os
+import pathlib
+import subprocess
+import tempfile
+
+
+def copy(root, files, folder, mutant):
+    """`files` of `root` into `folder`; `mutant`: None, or (file, what stands there once, what shall)."""
+    for name in files:
+        to = folder / name
+        to.parent.mkdir(parents=True, exist_ok=True)
+        text = (root / name).read_text()
+        if mutant and mutant[0] == name:
+            assert text.count(mutant[1]) == 1, "no longer there, or twice: " + mutant[1]
+            text = text.replace(mutant[1], mutant[2])
+        to.write_text(text)
+
+
+def run(program, argument, seconds):
+    """Its exit status, 124 after `seconds` (a mutant may wait for what never comes), and what it printed."""
+    done = subprocess.run(["timeout", str(seconds), program, argument],
+                          env={**os.environ, "TSAN_OPTIONS": "halt_on_error=1"}, capture_output=True,
+                          text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def has_sanitizer(compiler, scratch):
+    probe = scratch / "probe.c"
+    probe.write_text("int main(void) { return 0; }\n")
+    build = [*compiler, "-fsanitize=thread", probe, "-o", scratch / "probe"]
+    return all(subprocess.run(command, capture_output=True, check=False).returncode == 0
+               for command in (build, [scratch / "probe"]))
+
+
+def main(compiler, mutants, build_and_run, rights=("right",)):
+    """build_and_run(folder, mutant) returns what run() does: 0 without a mutant, in folders of each name of
+    `rights`, and something else with each of `mutants` (a dictionary)."""
+    with tempfile.TemporaryDirectory() as scratch:
+        scratch = pathlib.Path(scratch)
+        if not has_sanitizer(compiler, scratch):
+            print("no thread sanitizer for", *compiler)
+            return 77
+        for right in rights:
+            status, text = build_and_run(scratch / right, None)
+            if status:
+                print("FAIL: the unchanged program fails:", text)
+                return 1
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            found = list(pool.map(lambda i: build_and_run(
+                scratch / str(i), list(mutants.values())[i])[0], range(len(mutants))))
+    for name, status in zip(mutants, found):
+        print("%s: %s" % ("found" if status else "NOT FOUND", name))
+    return 0 if all(found) else 1
