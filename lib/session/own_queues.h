@@ -22,6 +22,10 @@ struct own_queues {
 	/* recover_own.c: starts since the queue's last frame, and frames that had come then. */
 	uint32_t tries[GDRCAP_QUEUES_MAX];
 	uint64_t frames[GDRCAP_QUEUES_MAX];
+	/* Likewise: what the front had done at the last look, and looks in a row that found the queue ended
+	 * and its front without anything to do. */
+	uint64_t moved[GDRCAP_QUEUES_MAX], idle[GDRCAP_QUEUES_MAX];
+	uint32_t ended[GDRCAP_QUEUES_MAX];
 	bool dead[GDRCAP_QUEUES_MAX]; /* given up */
 };
 

@@ -9,7 +9,15 @@
 #include "base/log.h"
 #include "session/session.h"
 
-/* What stopped a front, for people. It is STOPPED: `fault` stays as it is. */
+#define ENDED_LOOKS 10u
+
+static bool front_stopped(const struct cq_worker *cq)
+{
+	/* Partner: the release store in cq_stop(). */
+	return atomic_load_explicit(&cq->state, memory_order_acquire) == CQ_STOPPED;
+}
+
+/* Why a queue is in error, for people. `fault` of a front that is STOPPED stays as it is. */
 static const char *fault_text(const struct cq_worker *cq, char *text, size_t bytes)
 {
 	static const char *const words[CQ_KINDS] = {
@@ -20,31 +28,47 @@ static const char *fault_text(const struct cq_worker *cq, char *text, size_t byt
 	};
 	const struct cq_fault *fault = &cq->fault;
 
-	if (fault->kind == CQ_ERROR)
+	if (!front_stopped(cq))
+		snprintf(text, bytes, "the card has ended it");
+	else if (fault->kind == CQ_ERROR)
 		snprintf(text, bytes, "the card reports syndrome 0x%02x",
 			 fault->cqe[CQ_SYNDROME_AT]);
 	else
-		snprintf(text, bytes, "%s",
-			 fault->kind < CQ_KINDS && words[fault->kind] ? words[fault->kind]
-								      : "the card has ended it");
+		snprintf(text, bytes, "%s", words[fault->kind]);
 	return text;
 }
 
-static bool front_stopped(const struct cq_worker *cq)
+/*
+ * The card has ended the queue, and its front comes to no completion that says so: at so many looks in a row
+ * it had done nothing but idle rounds. Nothing is reset sooner, since what the front has not taken by then is
+ * lost.
+ */
+static bool queue_ended_unsaid(struct own_queues *own, uint32_t q, const struct rx_worker *worker)
 {
-	/* Partner: the release store in cq_stop(). */
-	return atomic_load_explicit(&cq->state, memory_order_acquire) == CQ_STOPPED;
+	const uint64_t idle = atomic_load_explicit(&worker->idle, memory_order_relaxed);
+	const uint64_t moved = atomic_load_explicit(&worker->frames, memory_order_relaxed) +
+			       atomic_load_explicit(&worker->back, memory_order_relaxed);
+
+	if (moved != own->moved[q])
+		own->ended[q] = 0;
+	else if (idle != own->idle[q])
+		own->ended[q] = own_queues_failed(own, q) ? own->ended[q] + 1 : 0;
+	own->moved[q] = moved;
+	own->idle[q] = idle;
+	return own->ended[q] >= ENDED_LOOKS;
 }
 
 /* Bits of the queues that are to be reset. */
-static uint32_t queues_look(struct gdrcap_session *session, const struct session_pair *pair)
+static uint32_t queues_look(struct gdrcap_session *session, uint32_t p)
 {
-	struct own_queues *own = pair->own;
+	struct own_queues *own = session->ports.pairs[p].own;
+	const struct rx_worker *workers = &session->workers.rx[p * session->settings.queues];
 	uint32_t found = 0;
 
 	session_ports_lock(session);
 	for (uint32_t q = 0; q < own->count; q++)
-		if (!own->dead[q] && (front_stopped(&own->cq[q]) || own_queues_failed(own, q)))
+		if (!own->dead[q] &&
+		    (front_stopped(&own->cq[q]) || queue_ended_unsaid(own, q, &workers[q])))
 			found |= 1u << q;
 	session_ports_unlock(session);
 	return found;
@@ -117,7 +141,7 @@ void recover_own(struct gdrcap_session *session, uint32_t p)
 
 	if (pair->recover.rx_dead)
 		return;
-	found = queues_look(session, pair);
+	found = queues_look(session, p);
 	/* Nothing more is going to come: the end tells what was seen. */
 	if (!found || atomic_load(&session->run.ending) || !recover_pause(session, p))
 		return;
@@ -128,17 +152,28 @@ void recover_own(struct gdrcap_session *session, uint32_t p)
 		recover_port_dies(session, p);
 }
 
+static bool queue_is_ended(struct gdrcap_session *session, struct own_queues *own, uint32_t q)
+{
+	bool ended;
+
+	session_ports_lock(session);
+	ended = own_queues_failed(own, q);
+	session_ports_unlock(session);
+	return ended;
+}
+
 void recover_own_end(struct gdrcap_session *session, uint32_t p)
 {
 	const struct session_pair *pair = &session->ports.pairs[p];
-	uint32_t found = pair->recover.rx_dead ? 0 : queues_look(session, pair);
+	struct own_queues *own = pair->own;
 	char why[96];
 
-	for (uint32_t q = 0; q < pair->own->count; q++)
-		if (found >> q & 1)
+	for (uint32_t q = 0; q < own->count && !pair->recover.rx_dead; q++)
+		if (!own->dead[q] &&
+		    (front_stopped(&own->cq[q]) || queue_is_ended(session, own, q)))
 			session_message(session, GDRCAP_LOG_WARNING,
 					"port %s: receive queue %u was in error when the run ended "
 					"(%s); frames since then are lost",
 					pair->rx.name, q,
-					fault_text(&pair->own->cq[q], why, sizeof(why)));
+					fault_text(&own->cq[q], why, sizeof(why)));
 }

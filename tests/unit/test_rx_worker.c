@@ -201,6 +201,16 @@ static void slots_are_left(void **state)
 	}
 }
 
+/* Until every slot is in flight and stays there: nothing that was given back is still to be taken. */
+static void play_hold_all(struct rx_play *play)
+{
+	while (play->burst != play->taken)
+		play_give_back(play);
+	while (atomic_load(&play->worker->back) != play->next ||
+	       atomic_load(&card.given) != play->next + SCENE_SLOTS)
+		play_yield(play);
+}
+
 /* ---- an empty pool ---- */
 
 /* While the consumer has every slot; not while there are slots, however little comes. */
@@ -225,9 +235,7 @@ static void an_empty_pool_is_counted(void **state)
 
 		play_open(&play, &setup, UINT32_MAX);
 		for (uint32_t round = 0; round < 3; round++) {
-			/* The consumer keeps what it has from now on. */
-			while (play_in_flight(&play) < SCENE_SLOTS)
-				play_yield(&play);
+			play_hold_all(&play);
 			for (uint32_t look = 0; look < 2; look++) {
 				times = atomic_load(&play.worker->starved);
 				ticks = atomic_load(&play.worker->starved_tsc);
@@ -259,8 +267,7 @@ static void a_full_ring(void **state)
 		play_open(&play, &setup, UINT32_MAX);
 		for (int round = 0; round < 3; round++) {
 			play_until(&play, play.next + SCENE_SLOTS / 2 + 5);
-			while (play_in_flight(&play) < SCENE_SLOTS)
-				play_yield(&play);
+			play_hold_all(&play);
 			/* It is polled, and has no slot: that is no empty queue. */
 			empty = atomic_load(&play.worker->empty);
 			polls = atomic_load(&card.polls);
