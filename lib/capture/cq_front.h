@@ -228,7 +228,7 @@ CQ_FRONT_HD uint32_t cq_room(uint64_t burst, uint64_t collected, uint32_t bursts
 
 enum cq_state {
 	CQ_RUNS,
-	CQ_STOPPED, /* struct cq_fault says why; the queue is to be reset */
+	CQ_STOPPED, /* struct cq_fault says why; the queue is to be reset, which ends this */
 };
 
 /* Two cache lines. Writer: the front, before it stores the state CQ_STOPPED with release. */

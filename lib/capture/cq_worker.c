@@ -109,8 +109,6 @@ static void cq_start_again(struct rx_worker *worker)
 
 	cq->base = worker->ring.head;
 	cq->posts_anew = cq->stopped = false;
-	/* Before the card can bring anything that stops it again. */
-	atomic_store_explicit(&cq->state, CQ_RUNS, memory_order_release);
 	cq_post(cq, &worker->ring);
 }
 
@@ -377,6 +375,8 @@ void cq_worker_run(void *arg)
 
 void cq_worker_was_reset(struct cq_worker *cq)
 {
+	/* From now on: the thread may take long to have every slot, and is not to be reset again for that. */
+	atomic_store_explicit(&cq->state, CQ_RUNS, memory_order_relaxed);
 	atomic_store_explicit(&cq->reset, 1, memory_order_relaxed);
 }
 

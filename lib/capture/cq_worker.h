@@ -40,7 +40,7 @@ struct cq_worker {
 	bool stopped;	 /* until the queue is reset and all slots are back */
 	bool posts_anew; /* it is reset */
 
-	/* Writer: this worker. Readers: anybody, relaxed, but for `fault`. */
+	/* Writer: this worker; of `state` control too, in RX_PAUSE. Readers: anybody, relaxed, but for `fault`. */
 	_Alignas(RING_LINE) _Atomic int state; /* enum cq_state. Release, after `fault`; partner:
 						* the acquire load of who reads that */
 	_Atomic uint64_t stops[CQ_KINDS];      /* how often each kind stopped it */
