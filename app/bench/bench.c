@@ -397,6 +397,39 @@ static int measure(struct runner *runner, struct gdrcap_error *error)
 
 /* ---- life ---- */
 
+static bool is_who(const char *name, size_t length)
+{
+	static const char *const whos[] = { "driver", "cpu", "gpu" };
+
+	for (size_t i = 0; i < sizeof(whos) / sizeof(whos[0]); i++)
+		if (strlen(whos[i]) == length && strncmp(whos[i], name, length) == 0)
+			return true;
+	return false;
+}
+
+static int check_ports(const struct gdrcap_bench_config *config, struct gdrcap_error *error)
+{
+	const char *by = config->rx_by;
+
+	if (!config->port != !config->tx_port)
+		return error_set(error, -EINVAL,
+				 "port, tx_port: frames go from the one to the other: give both");
+	if (!config->port && (by || config->tx_by))
+		return error_set(error, -EINVAL,
+				 "rx_by, tx_by: they are of ports: give port and tx_port");
+	for (; by; by = strchr(by, ',') ? strchr(by, ',') + 1 : NULL)
+		if (!is_who(by, strcspn(by, ",")))
+			return error_set(
+				error, -EINVAL,
+				"rx_by: \"%.32s\" is not driver, cpu or gpu, or several of "
+				"them separated by commas",
+				config->rx_by);
+	if (config->tx_by && !is_who(config->tx_by, strlen(config->tx_by)))
+		return error_set(error, -EINVAL, "tx_by: \"%.32s\" is not driver, cpu or gpu",
+				 config->tx_by);
+	return 0;
+}
+
 static int check(const struct gdrcap_bench_config *config, struct gdrcap_error *error)
 {
 	if (config->runs > GDRCAP_BENCH_RUNS_MAX)
@@ -405,7 +438,7 @@ static int check(const struct gdrcap_bench_config *config, struct gdrcap_error *
 	if (config->run_ms > RUN_MS_MOST)
 		return error_set(error, -EINVAL, "run_ms: %u is more than %u", config->run_ms,
 				 RUN_MS_MOST);
-	return 0;
+	return check_ports(config, error);
 }
 
 static int run(struct runner *runner, struct gdrcap_error *error)

@@ -34,10 +34,13 @@ static json_t *machine_to_json(const struct gdrcap_bench_machine *machine)
 
 static json_t *parameters_to_json(const struct bench_parameters *parameters)
 {
-	return json_pack("{s:b, s:o, s:o, s:o, s:o}", "quick", (int)parameters->quick, "runs",
-			 json_count(parameters->runs), "run_ms",
+	return json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "quick",
+			 (int)parameters->quick, "runs", json_count(parameters->runs), "run_ms",
 			 json_count_if(parameters->run_ms != 0, parameters->run_ms), "gpu",
-			 json_text(parameters->gpu), "cores", json_text(parameters->cores));
+			 json_text(parameters->gpu), "cores", json_text(parameters->cores), "port",
+			 json_text_if(parameters->port), "tx_port",
+			 json_text_if(parameters->tx_port), "tx_by",
+			 json_text_if(parameters->tx_by));
 }
 
 static json_t *stages_to_json(int *rc)

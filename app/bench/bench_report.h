@@ -14,10 +14,11 @@
 /* Those that figures depend on; which stages are chosen does not. */
 struct bench_parameters {
 	uint32_t quick;
-	uint32_t runs;	  /* a point */
-	uint32_t run_ms;  /* 0: chosen */
-	char gpu[32];	  /* "auto" where none is given */
-	char cores[1024]; /* "0-3,8": always given */
+	uint32_t runs;			    /* a point */
+	uint32_t run_ms;		    /* 0: chosen */
+	char gpu[32];			    /* "auto" where none is given */
+	char cores[1024];		    /* "0-3,8": always given */
+	const char *port, *tx_port, *tx_by; /* "": no ports were given */
 };
 
 struct bench_report {

@@ -26,6 +26,7 @@ struct bench_options {
 	int quick, json, quiet;
 	uint32_t runs, run_ms;
 	const char *stages, *gpu, *cores, *save;
+	const char *port, *tx_port, *rx_by, *tx_by;
 };
 
 /* One `gdrcap bench`. */
@@ -134,7 +135,7 @@ static int stop(void *context)
 
 /* ---- command line ---- */
 
-#define OPTIONS_MAX 16
+#define OPTIONS_MAX 20
 
 /* Fills flags[] and returns their number. */
 static size_t flags_make(struct bench_options *o, struct flag *flags)
@@ -160,6 +161,18 @@ static size_t flags_make(struct bench_options *o, struct flag *flags)
 		  "CPUs that are measured, such as 2,4-7: best those near the "
 		  "GPU, one of each pair of hyperthreads. Without it: all of this process.",
 		  .text = &o->cores },
+		{ "port", "PORT",
+		  "Receiving port, as gdrcap loopback has it. Whole paths (group "
+		  "path) are then measured from --tx-port to this one, as fast as "
+		  "they send, and over nothing else.",
+		  .text = &o->port },
+		{ "tx-port", "PORT", "Sending port, cabled to --port.", .text = &o->tx_port },
+		{ "rx-by", "LIST",
+		  "Who takes frames from --port: driver, cpu, gpu, or several in turn: "
+		  "driver,cpu. Without it: driver.",
+		  .text = &o->rx_by },
+		{ "tx-by", "WHO", "Who sends through --tx-port: driver, cpu or gpu.",
+		  .text = &o->tx_by },
 		{ "save", "FILE.json", "Write what is measured, after each point.",
 		  .text = &o->save },
 		{ "json", NULL, "Print one JSON object (schema gdrcap.bench/1, docs/bench.md).",
@@ -188,6 +201,9 @@ static void help_print(const struct flag *flags, size_t count)
 	       "    gdrcap bench --quick\n"
 	       "  All, saved after each point; scripts/bench.py shows and draws such files:\n"
 	       "    gdrcap bench --cores 2-9 --save here.json\n"
+	       "  Two cards with a cable between them, receive queues of our own beside the driver's:\n"
+	       "    gdrcap bench --stages path --port 0000:3b:00.0 --tx-port 0000:5e:00.0 \\\n"
+	       "        --rx-by driver,cpu\n"
 	       "  What the consumer does, in figures that settle sooner:\n"
 	       "    gdrcap bench --stages consumer --runs 3 --run-time 100\n"
 	       "\nOptions:\n");
@@ -232,6 +248,9 @@ static void parameters_make(struct bench_parameters *parameters,
 	parameters->run_ms = options->run_ms;
 	snprintf(parameters->gpu, sizeof(parameters->gpu), "%s",
 		 options->gpu ? options->gpu : "auto");
+	parameters->port = options->port ? options->port : "";
+	parameters->tx_port = options->tx_port ? options->tx_port : "";
+	parameters->tx_by = options->tx_by ? options->tx_by : options->port ? "driver" : "";
 	if (options->cores)
 		snprintf(parameters->cores, sizeof(parameters->cores), "%s", options->cores);
 	else if (sched_getaffinity(0, sizeof(set), &set) == 0)
@@ -249,6 +268,10 @@ static int prepare(struct bench *bench)
 		.gpu = options->gpu,
 		.cores = options->cores,
 		.stages = options->stages,
+		.port = options->port,
+		.tx_port = options->tx_port,
+		.rx_by = options->rx_by,
+		.tx_by = options->tx_by,
 		.quick = (uint32_t)options->quick,
 		.runs = options->runs,
 		.run_ms = options->run_ms,

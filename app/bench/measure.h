@@ -23,7 +23,9 @@ struct gdrcap_bench_point {
 	uint32_t queues;      /**< receive or send queues, each with a core of its own */
 	char pattern[16];     /**< "prbs31", "counter16be", ... */
 	char memory[16];      /**< "device", "pinned", "host" */
-	char source[16];      /**< of frames: "ring", "null", "resident" */
+	char source
+		[16]; /**< of frames: "ring", "null", "resident", "card"; of ports that were given
+			       * who takes received frames from them: "driver", "cpu", "gpu" */
 };
 
 struct gdrcap_bench_result {
@@ -75,9 +77,15 @@ struct gdrcap_bench_config {
 	const char *gpu;    /**< as option gpu */
 	const char *cores;  /**< as option cores; NULL or "": all of this process */
 	const char *stages; /**< ids or groups, separated by commas; NULL or "": all */
-	uint32_t quick;	    /**< 1: fewer points and shorter runs, 8 minutes at most */
-	uint32_t runs;	    /**< a point, 1..GDRCAP_BENCH_RUNS_MAX; 0: 5 */
-	uint32_t run_ms;    /**< each; 0: chosen */
+	/** Ports as options port and tx_port, cabled to each other: whole paths are measured over these
+	 * only. Both or neither. */
+	const char *port, *tx_port;
+	const char *
+		rx_by; /**< with ports: as option rx_by, several separated by commas; NULL: "driver" */
+	const char *tx_by; /**< with ports: as option tx_by; NULL: "driver" */
+	uint32_t quick;	   /**< 1: fewer points and shorter runs, 8 minutes at most */
+	uint32_t runs;	   /**< a point, 1..GDRCAP_BENCH_RUNS_MAX; 0: 5 */
+	uint32_t run_ms;   /**< each; 0: chosen */
 	/** After each point: save it. May be NULL. */
 	void (*result)(void *context, const struct gdrcap_bench_result *result);
 	/** Before each point. May be NULL. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the stage of whole paths runs: sessions as a user would make them, from one of two sources.
+ * What the stage of whole paths runs: sessions as a user would make them, from one of two sources, or over
+ * ports that were given: then "driver", "cpu" or "gpu" says who takes the frames from the port (rx_by).
  *
  * "ring": the loopback. Own frames, written on the device, over a software wire; numbers checked.
  *
@@ -33,6 +34,8 @@ int path_run(void *state, uint32_t run_ms, struct bench_sample *sample, struct g
 void path_close(void *state);
 uint32_t path_points(const struct bench *bench, struct gdrcap_bench_point *points);
 
+/* "driver", "cpu" or "gpu": who sends, of ports that were given. */
+const char *path_tx_by(const struct bench *bench);
 bool path_is_null(const struct gdrcap_bench_point *point);
 /* Threads of the point's sessions that are busy all the time. */
 uint32_t path_threads(const struct bench *bench, const struct gdrcap_bench_point *point);

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which whole paths are measured, and what they need of a machine. */
+#include <stdio.h>
 #include <string.h>
+
+#include <rte_common.h>
 
 #include "bench/bench_util.h"
 #include "bench/path.h"
 
 #define BURST 64u	 /* as a session's default ... */
 #define BURST_LARGE 256u /* ... and the largest */
+
+#define BY_GPU "gpu" /* of rx_by and tx_by: no thread of the CPU's */
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -15,15 +20,23 @@ bool path_is_null(const struct gdrcap_bench_point *point)
 	return strcmp(point->source, "null") == 0;
 }
 
+const char *path_tx_by(const struct bench *bench)
+{
+	return bench->config->tx_by ? bench->config->tx_by : "driver";
+}
+
 uint32_t path_threads(const struct bench *bench, const struct gdrcap_bench_point *point)
 {
 	/* Of the device's twin; a GPU's are no CPU's. */
 	const uint32_t checkers = bench->cuda ? 0 : point->blocks ? point->blocks : 1;
 	const uint32_t writers = bench->cuda ? 0 : 1;
-	const uint32_t senders = path_is_null(point) ? 0 : 1 + writers;
+	const uint32_t pollers = strcmp(point->source, BY_GPU) != 0;
+	const uint32_t senders = path_is_null(point)			  ? 0
+				 : strcmp(path_tx_by(bench), BY_GPU) == 0 ? writers
+									  : 1 + writers;
 
 	/* The one is the accountant. */
-	return point->queues * (1 + checkers + senders) + 1;
+	return point->queues * (pollers + checkers + senders) + 1;
 }
 
 bool path_fits(const struct bench *bench, const struct gdrcap_bench_point *point)
@@ -83,6 +96,32 @@ static void points_essential(struct bench_points *to, const char *memory, const 
 		bench_points_add(to, grids, COUNT(grids));
 }
 
+/* Over ports that were given: by who takes the frames from them. */
+static uint32_t points_of_ports(const struct bench *bench, struct gdrcap_bench_point *points)
+{
+	const char *by = bench->config->rx_by ? bench->config->rx_by : "driver";
+	const uint32_t *all = BENCH_LIST(64, 128, 256, 512, 1024, 1500);
+	const uint32_t *sizes = bench->config->quick ? BENCH_LIST(64, 512, 1500) : all;
+	struct bench_points to = { bench, points, 0, path_can };
+
+	while (*by) {
+		const size_t length = strcspn(by, ",");
+		char source[sizeof(points->source)];
+		const struct bench_grid grid = {
+			BENCH_LIST(1, 2, 4), sizes,
+			BENCH_LIST(BURST),   NULL,
+			PATH_PATTERN,	     bench->cuda ? "device" : "host",
+			.source = source
+		};
+
+		snprintf(source, sizeof(source), "%.*s", (int)RTE_MIN(length, sizeof(source) - 1),
+			 by);
+		bench_points_add(&to, &grid, 1);
+		by += length + (by[length] != 0);
+	}
+	return to.count;
+}
+
 uint32_t path_points(const struct bench *bench, struct gdrcap_bench_point *points)
 {
 	/* A session whose threads share CPUs changes how idle threads of the whole process wait, so
@@ -91,6 +130,8 @@ uint32_t path_points(const struct bench *bench, struct gdrcap_bench_point *point
 	static const char *const memories[] = { "device", "pinned" };
 	struct bench_points to = { bench, points, 0, path_can };
 
+	if (bench->config->port)
+		return points_of_ports(bench, points);
 	for (size_t s = 0; s < COUNT(sources); s++)
 		/* To the device's twin all memory is the host's. */
 		for (size_t m = 0; m < (bench->cuda ? COUNT(memories) : 1); m++)

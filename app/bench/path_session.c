@@ -26,9 +26,15 @@ static void no_line(void *context, enum gdrcap_log_level level, const char *line
 	(void)line;
 }
 
-static int ports_set(const struct gdrcap_bench_point *point, struct gdrcap_config *config, int ret,
-		     struct gdrcap_error *error)
+static int ports_set(const struct bench *bench, const struct gdrcap_bench_point *point,
+		     struct gdrcap_config *config, int ret, struct gdrcap_error *error)
 {
+	if (bench->config->port && !path_is_null(point)) {
+		ret = bench_set(config, ret, error, "port", "%s", bench->config->port);
+		ret = bench_set(config, ret, error, "tx_port", "%s", bench->config->tx_port);
+		ret = bench_set(config, ret, error, "rx_by", "%s", point->source);
+		return bench_set(config, ret, error, "sender.by", "%s", path_tx_by(bench));
+	}
 	if (!path_is_null(point)) {
 		ret = bench_set(config, ret, error, "port", WIRE);
 		return bench_set(config, ret, error, "tx_port", WIRE);
@@ -83,7 +89,7 @@ int path_config(const struct bench *bench, const struct gdrcap_bench_point *poin
 	int ret = path_place(bench, point, config, 0, error);
 
 	ret = bench_set(config, ret, error, "consumer.blocks", "%u", point->blocks);
-	ret = ports_set(point, config, ret, error);
+	ret = ports_set(bench, point, config, ret, error);
 	ret = frames_set(point, image, config, ret, error);
 	if (ret < 0) {
 		gdrcap_config_free(config);

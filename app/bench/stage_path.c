@@ -294,7 +294,8 @@ const struct bench_stage bench_path = {
 		.group = "path",
 		.what = "frames from the port, through receive queue, ring and consumer, to the verdict, "
 			"every payload byte compared: \"ring\" written, sent and received by a "
-			"loopback, \"null\" received without a sender from slots filled before",
+			"loopback, \"null\" received without a sender from slots filled before, or over "
+			"the ports that --port and --tx-port name",
 		.unit = "Mpps",
 	},
 	.more_limits = { "rx_burst", "zero_copy", "memory_read" },

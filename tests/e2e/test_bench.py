@@ -119,6 +119,10 @@ def test_refuses():
             (("--stages", few() + ","), "neither a stage"),
             (("--cores", "0-"), "cores"),
             (("--cores", "8191"), "CPU 8191 is not there"),
+            (("--port", "ring:a"), "give both"),
+            (("--rx-by", "cpu"), "give port and tx_port"),
+            (("--port", "ring:a", "--tx-port", "ring:a", "--rx-by", "driver,"), "rx_by"),
+            (("--port", "ring:a", "--tx-port", "ring:a", "--tx-by", "cp"), "tx_by"),
             (("--gpu", "first"), "gpu")):
         result = bench(*arguments, expect=2)
         assert words in result.err and not result.out, result
@@ -132,7 +136,8 @@ def test_json():
     report = result.summary
     check(report)
     assert report["parameters"] == {"quick": True, "runs": 3, "run_ms": 2, "gpu": "host",
-                                    "cores": report["parameters"]["cores"]}
+                                    "cores": report["parameters"]["cores"],
+                                    "port": None, "tx_port": None, "tx_by": None}
     assert {row["id"]: row["group"] for row in report["stages"]} == stages()
     measured = {result["stage"] for result in report["results"]}
     assert set(few().split(",")) <= measured, measured
