@@ -42,6 +42,9 @@
 #define GDRCAP_STALE_H
 
 #include "kernels/frame_records.h"
+#ifdef __CUDACC__
+#include "kernels/cuda/ptx.cuh"
+#endif
 
 #define STALE_EDGE_BYTES 64u /* at each end */
 #define STALE_FILL 0x55u     /* every byte of the slots before the run */
@@ -106,10 +109,7 @@ GDRCAP_HD uint32_t stale_edge(const struct stale_area *area, uint32_t k)
 GDRCAP_HD uint64_t stale_load(const uint64_t *at)
 {
 #ifdef __CUDA_ARCH__
-	uint64_t value;
-
-	asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
-	return value;
+	return load_relaxed_system(at);
 #else
 	return __atomic_load_n(at, __ATOMIC_RELAXED);
 #endif

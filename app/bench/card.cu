@@ -171,7 +171,7 @@ __device__ __forceinline__ bool card_await_word(const struct card_job &job,
 
 	do {
 		if (lane == 0)
-			word = load_relaxed_system_64(queue.go);
+			word = load_relaxed_system(queue.go);
 		else if (lane == 1)
 			word = load_relaxed_system(job.stop);
 		__syncwarp();
@@ -384,7 +384,7 @@ __global__ void card_reset_kernel(const struct card_job *job)
 
 	state->base = (uint32_t)state->completed;
 	state->failed = 0;
-	store_relaxed_system_32((uint32_t *)job->queue[threadIdx.x].record, 0);
+	store_relaxed_system((uint32_t *)job->queue[threadIdx.x].record, 0);
 }
 
 /* ---- life ---- */

@@ -82,56 +82,11 @@ template <typename T> __device__ __forceinline__ T look(const T &at)
 	return __shfl_sync(WARP_ALL, look_alone(at), 0);
 }
 
-__device__ __forceinline__ void fence_acquire_system(void)
-{
-#if __CUDA_ARCH__ >= 900 && (__CUDACC_VER_MAJOR__ > 12 || __CUDACC_VER_MINOR__ >= 8)
-	asm volatile("fence.acquire.sys;" ::: "memory");
-#else
-	asm volatile("fence.acq_rel.sys;" ::: "memory");
-#endif
-}
-
-__device__ __forceinline__ void fence_release_system(void)
-{
-#if __CUDA_ARCH__ >= 900 && (__CUDACC_VER_MAJOR__ > 12 || __CUDACC_VER_MINOR__ >= 8)
-	asm volatile("fence.release.sys;" ::: "memory");
-#else
-	asm volatile("fence.acq_rel.sys;" ::: "memory");
-#endif
-}
-
-__device__ __forceinline__ uint64_t load_acquire_gpu(const uint64_t *at)
-{
-	uint64_t value;
-
-	asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
-	return value;
-}
-
-__device__ __forceinline__ uint64_t load_relaxed_system_64(const uint64_t *at)
-{
-	uint64_t value;
-
-	asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
-	return value;
-}
-
-__device__ __forceinline__ void store_relaxed_system_32(uint32_t *at, uint32_t value)
-{
-	asm volatile("st.relaxed.sys.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
-}
-
 /* Four bytes of a completion, past L1. */
 __device__ __forceinline__ uint32_t cqe_word(const struct cq_front_queue &queue, uint32_t frame,
 					     uint32_t at)
 {
-	uint32_t word;
-
-	asm volatile("ld.relaxed.sys.global.L1::no_allocate.u32 %0, [%1];"
-		     : "=r"(word)
-		     : "l"(queue.cq + cq_at(frame, queue.cq_entries) + at)
-		     : "memory");
-	return word;
+	return load_relaxed_system_once(queue.cq + cq_at(frame, queue.cq_entries) + at);
 }
 
 /* The last word of that of frame `frame`. */
@@ -144,13 +99,8 @@ __device__ __forceinline__ uint32_t cqe_tail(const struct kernel_front &front, u
 __device__ __forceinline__ uint32_t cqe_tail_acquire(const struct kernel_front &front,
 						     uint32_t frame)
 {
-	uint32_t word;
-
-	asm volatile("ld.acquire.sys.global.u32 %0, [%1];"
-		     : "=r"(word)
-		     : "l"(front.queue.cq + cq_at(frame, front.queue.cq_entries) + CQ_TAIL_AT)
-		     : "memory");
-	return word;
+	return load_acquire_system_global(front.queue.cq + cq_at(frame, front.queue.cq_entries) +
+					  CQ_TAIL_AT);
 }
 
 __device__ __forceinline__ bool tail_is_frame(const struct kernel_front &front, uint32_t tail,

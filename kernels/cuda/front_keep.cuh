@@ -97,7 +97,7 @@ __device__ __forceinline__ void front_repost(const struct front_shared &s, struc
 	k.reposts++;
 	fence_release_system(); /* REPOST */
 	if (lane_index() == 0)
-		store_relaxed_system_32(front.queue.record, cq_record(k.posted - front.first));
+		store_relaxed_system(front.queue.record, cq_record(k.posted - front.first));
 	__syncwarp();
 }
 
@@ -189,7 +189,7 @@ __device__ __forceinline__ void front_keeper(struct front_shared &s, uint32_t po
 
 	k.posted = s.front.first + s.front.queue.slots;
 	if (lane_index() == 0)
-		store_relaxed_system_32(s.front.queue.record, cq_record(s.front.queue.slots));
+		store_relaxed_system(s.front.queue.record, cq_record(s.front.queue.slots));
 	front_tell(s, k, s.front.first, FRONT_RUNS);
 	front_keep(s, k);
 	next = (uint32_t)look(s.turn);

@@ -136,7 +136,7 @@ __device__ __forceinline__ void front_fail(struct front_shared &s, uint32_t fram
 	fence_acquire_system(); /* ARRIVED, of the rest of it */
 	word = cqe_word(front.queue, frame, lane % (CQ_BYTES / 4) * 4);
 	if (lane < CQ_BYTES / 4)
-		store_relaxed_system_32((uint32_t *)fault->cqe + lane, word);
+		store_relaxed_system((uint32_t *)fault->cqe + lane, word);
 	tail = __shfl_sync(WARP_ALL, word, CQ_TAIL_AT / 4);
 	syndrome = __shfl_sync(WARP_ALL, word, CQ_SYNDROME_AT / 4) >> CQ_SYNDROME_AT % 4 * 8 & 0xff;
 	if (kind == CQ_KINDS)
@@ -144,8 +144,8 @@ __device__ __forceinline__ void front_fail(struct front_shared &s, uint32_t fram
 				  syndrome);
 	if (lane == 0) {
 		store_relaxed_system(&fault->index, frame);
-		store_relaxed_system_32(&fault->next, frame - front.first);
-		store_relaxed_system_32(&fault->kind, kind);
+		store_relaxed_system(&fault->next, frame - front.first);
+		store_relaxed_system(&fault->kind, kind);
 		__threadfence_system(); /* before FRONT_FAILED, which the keeper stores */
 		*(volatile uint32_t *)&s.broken = 1;
 	}

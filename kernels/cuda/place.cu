@@ -192,9 +192,7 @@ __global__ void place_close_kernel(const __grid_constant__ struct place_view vie
 	if (threadIdx.x == 0) {
 		view.shared->closed[slot].pieces = s.pieces;
 		view.shared->closed[slot].bytes = s.bytes;
-		asm volatile("st.release.sys.u32 [%0], %1;" ::"l"(&view.shared->closed[slot].use),
-			     "r"(use)
-			     : "memory");
+		store_release_system(&view.shared->closed[slot].use, use);
 	}
 }
 

@@ -14,6 +14,7 @@
 
 #include "kernels/frame_records.h"
 #include "kernels/cuda/job.cuh"
+#include "kernels/cuda/ptx.cuh"
 
 /* In count of struct burst_in: the ring was stopped. */
 #define BURST_LEAVE 0xffffffffu
@@ -86,37 +87,6 @@ struct ring_shared {
 	struct burst_in in[RING_TURNS];
 	struct burst_out out[RING_TURNS];
 };
-
-__device__ __forceinline__ uint64_t load_acquire_system(const uint64_t *at)
-{
-	uint64_t value;
-
-	asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
-	return value;
-}
-
-__device__ __forceinline__ uint32_t load_relaxed_system(const uint32_t *at)
-{
-	uint32_t value;
-
-	asm volatile("ld.relaxed.sys.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
-	return value;
-}
-
-__device__ __forceinline__ void store_relaxed_system(uint64_t *at, uint64_t value)
-{
-	asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
-}
-
-__device__ __forceinline__ void store_release_system(uint64_t *at, uint64_t value)
-{
-	asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
-}
-
-__device__ __forceinline__ void store_release_gpu(uint64_t *at, uint64_t value)
-{
-	asm volatile("st.release.gpu.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
-}
 
 /* Waits for `threads` threads, with those that arrived. Whole warps. */
 __device__ __forceinline__ void barrier_sync(uint32_t barrier, uint32_t threads)

@@ -48,32 +48,6 @@ struct send_shared {
 	uint32_t posts, requests, resumes, leave;
 };
 
-__device__ __forceinline__ uint64_t timer_ns(void)
-{
-	uint64_t now;
-
-	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-	return now;
-}
-
-__device__ __forceinline__ uint32_t load_acquire_system_32(const uint32_t *at)
-{
-	uint32_t value;
-
-	asm volatile("ld.acquire.sys.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
-	return value;
-}
-
-/* To a device's register. */
-__device__ __forceinline__ void store_register(uint64_t *at, uint64_t value)
-{
-#if __CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 2)
-	asm volatile("st.mmio.relaxed.sys.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
-#else
-	store_relaxed_system(at, value);
-#endif
-}
-
 /* ---- look: warp 0 ---- */
 
 __device__ __forceinline__ void send_look(struct send_shared &s)
@@ -196,7 +170,7 @@ __device__ __forceinline__ bool request_decide(struct send_shared &s)
 	plan->stream = place->stream_at;
 	plan->request.sequence = stream->sequence;
 	plan->request.position = stream->position;
-	plan->request.time_ns = timer_ns() + s.wall_offset;
+	plan->request.time_ns = global_ns() + s.wall_offset;
 	plan->request.stream = s.send.stream_first + place->stream_at * s.send.stream_step;
 	plan->request.end = 0;
 	stream->sequence += count;
@@ -271,7 +245,7 @@ __device__ __forceinline__ void send_ring(struct send_shared &s)
 	struct sq_front *front = &s.place.front;
 
 	fence_release_system(); /* POSTED: entries before the record */
-	store_relaxed_system_32(front->queue.record, sq_record(front));
+	store_relaxed_system(front->queue.record, sq_record(front));
 	front->rings++;
 	if (front->queue.bell) {
 		__threadfence_system(); /* RUNG: the record before the register */
@@ -340,11 +314,11 @@ __device__ __forceinline__ bool send_mend(struct send_shared &s)
 	place_give(s, GPU_SEND_FAILED);
 	if (threadIdx.x == 0) {
 		s.resumes++;
-		while (load_acquire_system_32(&s.send.words->resumes) != s.resumes &&
+		while (load_acquire_system(&s.send.words->resumes) != s.resumes &&
 		       load_relaxed_system(&s.send.words->control) != GPU_SEND_STOP &&
 		       !load_relaxed_system(s.ring.ring.stop))
 			__nanosleep(10 * SEND_NAP_NS);
-		s.leave = load_acquire_system_32(&s.send.words->resumes) != s.resumes;
+		s.leave = load_acquire_system(&s.send.words->resumes) != s.resumes;
 	}
 	__syncthreads();
 	if (s.leave)
@@ -399,7 +373,7 @@ __global__ void __launch_bounds__(SEND_THREADS) send_kernel(const struct device_
 	if (!stays)
 		return;
 	if (threadIdx.x == 0) {
-		s.wall_offset = s.send.wall_ns - timer_ns();
+		s.wall_offset = s.send.wall_ns - global_ns();
 		s.sent = s.bytes = s.stalled = s.starved = s.idle = 0;
 		s.resumes = 0;
 		store_relaxed_system(&s.send.status->state, GPU_SEND_RUNS);

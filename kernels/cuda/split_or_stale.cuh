@@ -102,14 +102,6 @@ __device__ __forceinline__ bool work_any(const struct ring_shared &ring, bool mi
 	return any;
 }
 
-__device__ __forceinline__ uint64_t global_ns(void)
-{
-	uint64_t ns;
-
-	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns)::"memory");
-	return ns;
-}
-
 /* Frame i's words, if it is one that is poisoned. */
 __device__ __forceinline__ bool area_of(const struct ring_shared &ring,
 					const struct split_or_stale_shared<true> &extra,
@@ -183,7 +175,7 @@ __device__ __forceinline__ bool stale_again(const struct ring_shared &ring,
 	state.absent = state.due && state.over && state.seen && stale_is_absent(&state.area);
 	/* What the pass reads is read again: after the fence nothing of the multiprocessor's own
 	 * cache serves. Partner: whoever writes the frame. */
-	asm volatile("fence.acq_rel.sys;" ::: "memory");
+	fence_acq_rel_system();
 	barrier_sync(BARRIER_WORK, ring.work_threads);
 	return true;
 }
