@@ -88,8 +88,9 @@ class current_device
  * of which a block then has *shared_bytes. */
 uint32_t program_groups(const struct kernel_program *program, size_t block_shared_bytes,
 			size_t *shared_bytes);
-/* Threads of each, for the job's frames. */
-uint32_t group_threads(const struct kernel_job *job, uint32_t groups);
+
+/* Copies the job, its tables and its store into memory of the pool: workers->memory, even where it fails later. */
+int job_upload(struct kernel_workers *workers, const struct kernel_job *job);
 
 /* Records cause and remedy; `what` was being done. Returns a negative errno. */
 int cuda_fail(cudaError_t error, const char *what);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the host side (device.cu, workers.cu) and the persistent kernels (check.cu, check_store.cu,
- * write.cu) share.
- * Inside kernels/cuda only.
+ * What the host side (device.cu, workers.cu, job_upload.cu) and the persistent kernels (check.cu, check_store.cu,
+ * write.cu) share. Inside kernels/cuda only.
  */
 #ifndef GDRCAP_CUDA_JOB_CUH
 #define GDRCAP_CUDA_JOB_CUH
