@@ -61,7 +61,7 @@ static void control_run(void *arg)
 	/* Less often where idle workers sleep. */
 	const struct timespec tick = {
 		.tv_nsec = idle_sleep_us ? RTE_MAX((int64_t)IDLE_TICK_NS, 1000 * idle_sleep_us)
-					 : SESSION_TICK_NS,
+					 : SESSION_TICK_MS * 1000000,
 	};
 	bool by_itself = false;
 

@@ -5,13 +5,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include <rte_common.h>
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
 #include <rte_mempool.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "port/dpdk_release.h"
 #include "session/session.h"
@@ -111,7 +111,6 @@ bool session_threads_are(const struct gdrcap_session *session, uint32_t p,
 			 int (*paused)(const struct gdrcap_session *session, uint32_t i),
 			 int wanted, uint64_t since)
 {
-	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
 	uint32_t q = 0;
 
 	while (q < session->settings.queues) {
@@ -120,7 +119,7 @@ bool session_threads_are(const struct gdrcap_session *session, uint32_t p,
 		else if (tsc_older(since, PAUSE_MS))
 			return false;
 		else
-			nanosleep(&tick, NULL);
+			sleep_ms(SESSION_TICK_MS);
 	}
 	return true;
 }

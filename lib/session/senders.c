@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include <rte_common.h>
 #include <rte_cycles.h>
 
+#include "base/clock.h"
 #include "base/patience.h"
 #include "port/af_packet.h"
 #include "port/kernel_drops.h"
@@ -220,7 +220,6 @@ static uint32_t settle_ms(const struct gdrcap_session *session, const struct lef
 
 void session_senders_settle(struct gdrcap_session *session)
 {
-	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
 	struct patience patience, all;
 	struct left left;
 	uint64_t before = 0;
@@ -245,7 +244,7 @@ void session_senders_settle(struct gdrcap_session *session)
 			break;
 		if (patience_ends(&all, FLUSH_MS, NULL, NULL))
 			break;
-		nanosleep(&tick, NULL);
+		sleep_ms(SESSION_TICK_MS);
 	}
 	left_tell(session, &left);
 }

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <rte_common.h>
 #include <rte_cycles.h>
@@ -11,6 +10,7 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "session/answer.h"
 #include "session/session.h"
@@ -194,7 +194,6 @@ uint64_t session_sending_sent(const struct gdrcap_session *session)
 
 uint32_t session_sending_back(const struct gdrcap_session *session, uint32_t i)
 {
-	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
 	const struct gdrcap_tx *tx = &session->sending.queues[i];
 	const uint32_t slots = session->plan.pool_slots;
 	const uint64_t since = rte_rdtsc();
@@ -205,7 +204,7 @@ uint32_t session_sending_back(const struct gdrcap_session *session, uint32_t i)
 		back = slots - (uint32_t)atomic_load_explicit(&tx->at_port, memory_order_relaxed) +
 		       rte_mempool_avail_count(tx->config.pool);
 		if (back != slots)
-			nanosleep(&tick, NULL);
+			sleep_ms(SESSION_TICK_MS);
 	} while (back != slots && !tsc_older(since, BACK_MS));
 	return back;
 }

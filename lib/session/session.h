@@ -192,6 +192,11 @@ void session_senders_settle(struct gdrcap_session *session);
 void session_senders_judge(struct gdrcap_session *session);
 /* Once the senders have ended. */
 void session_sent_files_judge(struct gdrcap_session *session);
+/* Both at the end, once all have ended: judge.c. Says what the receivers' counts alone do not, and fails the run
+ * whose frames were not judged. */
+void session_receivers_judge(struct gdrcap_session *session);
+/* Says where the built-in sender did not do what was asked. */
+void session_rate_judge(struct gdrcap_session *session);
 /* Fails the run when an interface under a port is gone. */
 void session_watch_interfaces(struct gdrcap_session *session);
 /* At the end of a run: what the kernel dropped on them. */
@@ -219,7 +224,7 @@ void session_ports_summary(const struct gdrcap_session *session, struct gdrcap_s
 /* Sent by the sender of stream `id`; 0 without one. */
 uint64_t session_stream_sent(const struct gdrcap_session *session, uint32_t id);
 
-#define SESSION_TICK_NS 1000000 /* between two looks at a run */
+#define SESSION_TICK_MS 1 /* between two looks at a run */
 
 /* Layout, pattern and files: frames.c. What was not created is destroyed as well. */
 int session_frames_create(struct gdrcap_session *session, struct gdrcap_error *error);

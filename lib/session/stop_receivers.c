@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The receivers' end: what is on the wire, what the consumer still has, and their threads. */
 #include <errno.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "session/session.h"
 
@@ -13,13 +13,6 @@
 /* A consumer without progress is dead after so long. Time in which CPU threads of it had no core
  * does not count, here and where they are to leave. */
 #define CONSUMER_MS 2000u
-
-static void stop_pause(void)
-{
-	const struct timespec tick = { .tv_nsec = SESSION_TICK_NS };
-
-	nanosleep(&tick, NULL);
-}
 
 void session_worker_join(struct gdrcap_session *session, struct thread *thread)
 {
@@ -94,7 +87,7 @@ void session_drain_wire(struct gdrcap_session *session)
 		arrived = now;
 		session_watch_consumer(session);
 		session_watch_workers(session);
-		stop_pause();
+		sleep_ms(SESSION_TICK_MS);
 	}
 }
 
@@ -135,7 +128,7 @@ static void receivers_end(struct gdrcap_session *session)
 		if (!worker->thread.running) /* never was: the start failed */
 			ring_end(&worker->ring);
 		while (!receiver_has_ended(worker))
-			stop_pause();
+			sleep_ms(SESSION_TICK_MS);
 		if (!atomic_load(&worker->ring.ended))
 			session_worker_join(session, &worker->thread);
 	}
@@ -200,7 +193,7 @@ static bool consumer_finishes(struct gdrcap_session *session)
 		collected = now;
 		if (patience_ends(&patience, CONSUMER_MS, session_consumer_is_starved, session))
 			return false;
-		stop_pause();
+		sleep_ms(SESSION_TICK_MS);
 	}
 	session_moves(session);
 	return true;

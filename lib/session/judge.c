@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a run says of its frames, receivers and senders that their counts alone do not. */
+#include <errno.h>
+
+#include <rte_common.h>
+#include <rte_cycles.h>
+
+#include "base/log.h"
+#include "session/session.h"
+
+#define RATE_MISSED 0.99   /* a rate below this part of the one asked for was not reached */
+#define RATE_SLACK_S 0.002 /* of a file's times: a start and an end */
+
+/* Own frames: a sender that began again, and streams that cannot be told apart by their ids. */
+static void streams_judge(struct gdrcap_session *session, const struct verdict *verdict)
+{
+	for (uint32_t i = 0; verdict->restarts && i < verdict->listed_count; i++) {
+		const struct verdict_stream *stream = verdict_listed(verdict, i);
+
+		if (stream->restarts)
+			session_message(
+				session, GDRCAP_LOG_WARNING,
+				"the sender of stream %u began again, times: %u; what it had "
+				"sent before and did not arrive is not known, unless it said how "
+				"much it was",
+				stream->id, stream->restarts);
+	}
+	if (verdict->conflicts)
+		session_message(session, GDRCAP_LOG_ERROR,
+				"stream %u came from more than one source address (such ids: %u): "
+				"give each sender streams of its own (gdrcap replay "
+				"--first-stream N), and one that is started again its old address "
+				"(--src-mac)",
+				verdict->conflict_id, verdict->conflicts);
+	if (verdict->late_copies)
+		session_message(session, GDRCAP_LOG_WARNING,
+				"frames that came again after their stream's end: %llu; was its "
+				"sender started again, and its first frames lost?",
+				(unsigned long long)verdict->late_copies);
+	if (session->run.ended_idle && session_hears_ends(session) && verdict->senders_live &&
+	    !verdict_end_seen(verdict))
+		session_message(session, GDRCAP_LOG_WARNING,
+				"no stream said its end: what was lost after the last frame that "
+				"came is not known");
+	if (verdict->untracked == 0)
+		return;
+	if (!session->run.failure)
+		session->run.failure = -EOVERFLOW;
+	session_message(session, GDRCAP_LOG_ERROR,
+			"%llu frames were not judged: they are of more than %u streams; %s",
+			(unsigned long long)verdict->untracked, GDRCAP_STREAMS_MAX,
+			settings_is_custom(&session->settings)
+				? "give custom.stream_offset and stream_bytes of another field, or "
+				  "--match fewer"
+				: "let the senders use fewer, or --match fewer");
+}
+
+/* A file waits; what comes to others meanwhile is missed when their own room is full. */
+static void receivers_judge_pools(struct gdrcap_session *session)
+{
+	for (uint32_t i = 0; i < session->workers.rx_count; i++) {
+		const struct port *port = &session->ports.pairs[i / session->settings.queues].rx;
+		const struct rx_worker *worker = &session->workers.rx[i];
+		const uint64_t times = atomic_load_explicit(&worker->starved, memory_order_relaxed);
+		const double hz = (double)rte_get_tsc_hz();
+		struct port_counters counters;
+
+		if (!times || port->facts->reads_first)
+			continue;
+		if (rx_worker_ended_starved(worker))
+			session_message(session, GDRCAP_LOG_WARNING,
+					"port %s, queue %u: the run was stopped while no slot was "
+					"free: frames that were still at the port are not counted",
+					port->name, i % session->settings.queues);
+		/* Whose sender was held up instead: nothing was missed. */
+		session_port_counters(session, port, &counters);
+		if ((port->facts->missed_exact ||
+		     session->ports.pairs[i / session->settings.queues].own) &&
+		    counters.missed == 0)
+			continue;
+		session_message(
+			session, GDRCAP_LOG_WARNING,
+			"port %s, queue %u: no slot was free %llu times, %.3f s in all: the "
+			"consumer was slower than the frames came; %s",
+			port->name, i % session->settings.queues, (unsigned long long)times,
+			(double)atomic_load_explicit(&worker->starved_tsc, memory_order_relaxed) /
+				hz,
+			settings_collects(&session->settings)
+				? "raise --blocks, or --pool for what is short"
+				: "release batches sooner, or raise --pool for what is short");
+	}
+}
+
+void session_receivers_judge(struct gdrcap_session *session)
+{
+	uint64_t cut = 0;
+
+	for (uint32_t i = 0; i < session->workers.rx_count; i++)
+		cut += atomic_load_explicit(&session->workers.rx[i].cut, memory_order_relaxed);
+	if (cut)
+		session_message(
+			session, GDRCAP_LOG_WARNING,
+			"%llu frames were longer than --frame-size, which is %u, and filled "
+			"the room that the port has: of what was longer still only the "
+			"beginning came%s; say with --frame-size how long they can be",
+			(unsigned long long)cut, session->plan.frame_bytes_max,
+			settings_validates(&session->settings)
+				? ", and those that are meant count as damaged"
+				: "");
+	receivers_judge_pools(session);
+	streams_judge(session, accountant_borrow(&session->workers.accountant));
+	accountant_return(&session->workers.accountant);
+}
+
+/* By more than what a start and an end make. */
+static bool rate_missed(double done, double asked, double seconds)
+{
+	return asked > 0 && done < RATE_MISSED * asked &&
+	       seconds * (1 - done / asked) > RATE_SLACK_S;
+}
+
+/* What a rate's average does not show. */
+static void senders_judge_pace(struct gdrcap_session *session)
+{
+	uint64_t rebased = 0, late = 0, late_max_ns = 0;
+
+	for (uint32_t i = 0; i < session->workers.tx_count; i++) {
+		const struct pacing *pacing = &session->workers.tx[i].pacing;
+		const uint64_t most =
+			atomic_load_explicit(&pacing->late_max_ns, memory_order_relaxed);
+
+		rebased += atomic_load_explicit(&pacing->rebased, memory_order_relaxed);
+		late += atomic_load_explicit(&pacing->late, memory_order_relaxed);
+		late_max_ns = RTE_MAX(late_max_ns, most);
+	}
+	if (rebased)
+		session_message(
+			session, GDRCAP_LOG_WARNING,
+			"the sender was behind by more than %u ms, and did not catch up, %llu "
+			"times",
+			PACING_LAG_MS, (unsigned long long)rebased);
+	if (late)
+		session_message(
+			session, GDRCAP_LOG_WARNING,
+			"the port, which keeps the send times itself, was given %llu frames too "
+			"late, by %.3f us at most",
+			(unsigned long long)late, (double)late_max_ns / 1e3);
+}
+
+void session_rate_judge(struct gdrcap_session *session)
+{
+	const char *why = session->watch.link_lost
+				  ? "the link was down for a while"
+				  : "the port, or this machine's cores, cannot do more";
+	struct gdrcap_summary summary = { 0 };
+
+	session_sender_summary(session, &summary);
+	if (session->workers.tx_count == 0 || summary.tx_seconds <= 0)
+		return;
+	if (rate_missed(summary.tx_gbps, summary.asked_gbps, summary.tx_seconds))
+		session_message(session, GDRCAP_LOG_WARNING,
+				"the rate was not reached: %.6f Gb/s of %.6f; %s", summary.tx_gbps,
+				summary.asked_gbps, why);
+	if (rate_missed(summary.tx_mpps, summary.asked_mpps, summary.tx_seconds))
+		session_message(session, GDRCAP_LOG_WARNING,
+				"the rate was not reached: %.6f Mpps of %.6f; %s", summary.tx_mpps,
+				summary.asked_mpps, why);
+	if (summary.asked_seconds > 0 &&
+	    RATE_MISSED * summary.tx_seconds > summary.asked_seconds + RATE_SLACK_S)
+		session_message(session, GDRCAP_LOG_WARNING,
+				"the file's times were not kept: it took %.3f s instead of %.3f; "
+				"%s",
+				summary.tx_seconds, summary.asked_seconds, why);
+	if (summary.tx_seconds < RATE_MISSED * summary.asked_seconds - RATE_SLACK_S)
+		session_message(session, GDRCAP_LOG_WARNING,
+				"the file's times were not kept: it took only %.3f s instead of "
+				"%.3f, since its first frames were held up",
+				summary.tx_seconds, summary.asked_seconds);
+	senders_judge_pace(session);
+	for (uint32_t i = 0; i < session->workers.tx_count; i++)
+		if (atomic_load_explicit(&session->workers.tx[i].end_unsaid,
+					 memory_order_relaxed)) {
+			session_message(
+				session, GDRCAP_LOG_WARNING,
+				"the end-of-stream frames could not be sent: receivers do "
+				"not learn that it is over, nor how many frames there were");
+			break;
+		}
+}
