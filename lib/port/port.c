@@ -3,7 +3,6 @@
 #include "port/port.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,8 +19,8 @@
 #include "port/kernel_drops.h"
 #include "port/memif_stop.h"
 #include "port/port_join.h"
+#include "port/port_mtu.h"
 
-#define L2_OVERHEAD (RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN)
 #define SPLIT_SEGMENTS 2
 /* With more, the completion queue of the mlx5 driver's scalar functions, twice as long where
  * completions are compressed, has a length that does not fit their 16 bits: nothing is received. */
@@ -123,22 +122,6 @@ static int port_tx_setup(const struct port *port, const struct rte_eth_dev_info 
 	return 0;
 }
 
-/* The MTU that the largest frame needs, within what the driver admits. */
-static uint32_t port_mtu(const struct port *port, const struct rte_eth_dev_info *info,
-			 uint16_t frame_bytes_max)
-{
-	uint32_t mtu =
-		RTE_MAX((uint32_t)frame_bytes_max, (uint32_t)RTE_ETHER_MAX_LEN) - L2_OVERHEAD;
-
-	if (info->max_mtu)
-		mtu = RTE_MIN(mtu, (uint32_t)info->max_mtu);
-	/* Of an interface the kernel keeps the MTU, and the driver does nothing with ours; but
-	 * AF_PACKET's calls itself good for 1518 bytes. frames_fit() knows better. */
-	if (port->facts->interface && info->max_rx_pktlen > L2_OVERHEAD)
-		mtu = RTE_MIN(mtu, info->max_rx_pktlen - L2_OVERHEAD);
-	return mtu;
-}
-
 /* What the port is asked for, within what `info` says that it can. */
 static void conf_make(const struct port *port, const struct port_queues *queues,
 		      const struct rte_eth_dev_info *info, struct rte_eth_conf *conf)
@@ -162,67 +145,6 @@ static void conf_make(const struct port *port, const struct port_queues *queues,
 	/* Without it a card that is taken away does not say so. */
 	conf->intr_conf.rxq = queues->rx_interrupts;
 	conf->intr_conf.rmv = info->dev_flags && (*info->dev_flags & RTE_ETH_DEV_INTR_RMV) != 0;
-}
-
-/* The mlx5 driver sets the MTU of the kernel's interface, which is the card's: longer frames are
- * dropped at the physical port, those for the kernel too. */
-static void mtu_remember(struct port *port, uint32_t mtu)
-{
-	if (port->facts->writes != DRIVER_WRITES_DMA || port->mtu_before ||
-	    rte_eth_dev_get_mtu(port->id, &port->mtu_before) != 0)
-		return;
-	if (port->mtu_before > mtu)
-		log_warning("port %s: its MTU of %u is %u until the port is closed, as the frames' "
-			    "slots are; the kernel's longer frames on it are dropped meanwhile "
-			    "(--frame-size %u leaves it as it is)",
-			    port->name, port->mtu_before, mtu, port->mtu_before + L2_OVERHEAD);
-	else if (port->mtu_before < mtu)
-		log_info("port %s: its MTU of %u is %u until the port is closed", port->name,
-			 port->mtu_before, mtu);
-}
-
-/*
- * The kernel throws away longer frames than the MTU's that are sent, without a word to the driver.
- * Which ones come is up to others: those of an embedder's port, opened with smaller slots, would be
- * cut although they are no longer than was said.
- */
-static int frames_fit(const struct port *port, const struct port_queues *queues,
-		      uint32_t interface_index, struct gdrcap_error *error)
-{
-	const uint32_t bytes = queues->frame_bytes_max, cut = port->cut_from + RTE_ETHER_CRC_LEN;
-	char interface[IF_NAMESIZE];
-	uint32_t mtu;
-
-	if (port->cut_from && bytes >= cut)
-		return error_set(error, -EMSGSIZE,
-				 "port %s was opened with room for frames of up to %u bytes, and "
-				 "frame.size, or the file, has %u; open it with a larger framesz",
-				 port->name, cut - 1, bytes);
-	if (!port->facts->interface || !if_indextoname(interface_index, interface))
-		return 0;
-	mtu = interface_mtu(interface);
-	if (mtu && queues->sends && bytes > mtu + L2_OVERHEAD)
-		return error_set(
-			error, -EMSGSIZE,
-			"port %s: interface %s has an MTU of %u, and frames of %u bytes need "
-			"%u: ip link set %s mtu %u (at the other end too)",
-			port->name, interface, mtu, bytes, bytes - L2_OVERHEAD, interface,
-			bytes - L2_OVERHEAD);
-	if (queues->sends || !mtu)
-		return 0;
-	if (bytes > mtu + L2_OVERHEAD)
-		log_warning(
-			"port %s: interface %s has an MTU of %u, so frames of over %u bytes may "
-			"not come: ip link set %s mtu %u",
-			port->name, interface, mtu, mtu + L2_OVERHEAD, interface,
-			bytes - L2_OVERHEAD);
-	else if (port->cut_from && mtu + L2_OVERHEAD >= cut)
-		log_warning(
-			"port %s: interface %s has an MTU of %u; of frames that are longer than "
-			"%u bytes only the beginning is received, and they count as cut "
-			"(--frame-size %u takes them all)",
-			port->name, interface, mtu, cut - 1, mtu + L2_OVERHEAD);
-	return 0;
 }
 
 static const char *configure_remedy(int code)
@@ -264,12 +186,12 @@ int port_configure(struct port *port, const struct port_queues *queues, struct g
 			"for; lower queues%s",
 			port->name, info.driver_name, info.max_rx_queues, info.max_tx_queues,
 			queues->rx_queues, queues->tx_queues, queues_more(port));
-	ret = frames_fit(port, queues, info.if_index, error);
+	ret = port_mtu_fits(port, queues, info.if_index, error);
 	if (ret < 0)
 		return ret;
 	port->setup = *queues;
 	conf_make(port, queues, &info, &conf);
-	mtu_remember(port, conf.rxmode.mtu);
+	port_mtu_remember(port, conf.rxmode.mtu);
 	log_words_forget();
 	ret = rte_eth_dev_configure(port->id, queues->rx_queues, queues->tx_queues, &conf);
 	if (ret < 0 && conf.intr_conf.rxq) {
@@ -395,20 +317,6 @@ int port_restart(struct port *port, struct gdrcap_error *error)
 	return 0;
 }
 
-static void mtu_give_back(struct port *port)
-{
-	uint16_t mtu;
-	int ret;
-
-	if (!port->mtu_before || rte_eth_dev_get_mtu(port->id, &mtu) != 0 ||
-	    mtu == port->mtu_before)
-		return;
-	ret = rte_eth_dev_set_mtu(port->id, port->mtu_before);
-	if (ret < 0)
-		log_warning("port %s: its MTU stays %u: %s; it was %u (ip link set INTERFACE mtu)",
-			    port->name, mtu, rte_strerror(-ret), port->mtu_before);
-}
-
 void port_close(struct port *port)
 {
 	int ret;
@@ -422,7 +330,7 @@ void port_close(struct port *port)
 	if (port->hears_all)
 		close(port->hears_all);
 	port->hears_all = 0;
-	mtu_give_back(port);
+	port_mtu_give_back(port);
 	if (port->device[0] == '\0')
 		return;
 	if (rte_eth_dev_is_valid_port(port->id)) {
