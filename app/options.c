@@ -6,14 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/nearest.h"
 #include "base/parse.h"
-#include "port/devargs.h"
 #include "options.h"
-#include "options_images.h"
+#include "options_inside.h"
 
 #define HELP_COLUMNS 80
 #define HELP_INDENT 27 /* where the sentences begin */
@@ -395,76 +392,6 @@ static int load_file(struct parser *parser)
 	return ret;
 }
 
-/* The option whose file, which the run writes, is this one; NULL: none. The library knows the others that
- * it reads. */
-static const char *writes(const struct app_options *options, const struct stat *other)
-{
-	const struct {
-		const char *flag, *path;
-	} files[] = {
-		{ "save", gdrcap_config_get(options->config, "save", 0) },
-		{ "save-damaged", gdrcap_config_get(options->config, "save_damaged", 0) },
-		{ "save-images", options->save_images },
-	};
-	struct stat file;
-
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-		if (files[i].path && !stat(files[i].path, &file) && file.st_dev == other->st_dev &&
-		    file.st_ino == other->st_ino)
-			return files[i].flag;
-	return NULL;
-}
-
-/* The same of files that ports read. */
-static const char *overwrites_port(const struct app_options *options)
-{
-	const char *port, *flag = NULL;
-	char path[4096];
-	struct stat file;
-
-	for (uint32_t i = 0; !flag && (port = gdrcap_config_get(options->config, "port", i)); i++)
-		for (unsigned int n = 0; !flag && devargs_value(devargs_of(port), "rx_pcap", n,
-								path, sizeof(path)) >= 0;
-		     n++)
-			if (!stat(path, &file))
-				flag = writes(options, &file);
-	return flag;
-}
-
-static int check_file_stays(const struct parser *parser)
-{
-	struct app_options *options = parser->options;
-	const char *flag;
-	struct stat file;
-
-	options->saves_to_stdout = !fstat(STDOUT_FILENO, &file) && writes(options, &file);
-	if ((options->json || options->json_lines) && options->saves_to_stdout)
-		return options_refuse(parser->options,
-				      "--json and saved %s cannot both go to standard "
-				      "output; save to a file",
-				      options->save_images ? "images" : "frames");
-	if (parser->config_path && !stat(parser->config_path, &file)) {
-		flag = writes(options, &file);
-		if (flag)
-			return options_refuse(
-				parser->options,
-				"--%s would overwrite the --config file; name another", flag);
-	}
-	flag = overwrites_port(options);
-	if (flag)
-		return options_refuse(
-			parser->options,
-			"--%s would overwrite a file that a --port reads; name another", flag);
-	for (uint32_t i = 0; i < parser->image_count; i++) {
-		flag = stat(parser->image[i], &file) ? NULL : writes(options, &file);
-		if (flag)
-			return options_refuse(parser->options,
-					      "--%s would overwrite an --image file; name another",
-					      flag);
-	}
-	return 0;
-}
-
 int options_parse(int argc, char **argv, const struct options_command *command,
 		  struct app_options *options)
 {
@@ -497,7 +424,8 @@ int options_parse(int argc, char **argv, const struct options_command *command,
 	if (ret == 0)
 		ret = options_images_complete(options);
 	if (ret == 0)
-		ret = check_file_stays(&parser);
+		ret = options_files_stay(options, parser.config_path, parser.image,
+					 parser.image_count);
 	if (ret)
 		return ret;
 	if (command->complete && command->complete(options->config, &error))

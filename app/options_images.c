@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "image_file.h"
-#include "options_images.h"
+#include "options_inside.h"
 
 int options_images_explain(struct app_options *options)
 {

@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between options.c and options_images.c. */
-#ifndef GDRCAP_APP_OPTIONS_IMAGES_H
-#define GDRCAP_APP_OPTIONS_IMAGES_H
+/* Between options.c and its parts. */
+#ifndef GDRCAP_APP_OPTIONS_INSIDE_H
+#define GDRCAP_APP_OPTIONS_INSIDE_H
 
 #include "options.h"
 
 /* Says why, and keeps it. Returns -EINVAL. */
 int options_refuse(struct app_options *options, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* ---- options_files.c ---- */
+
+/* Refuses a run that would overwrite a file which it reads: the configuration (NULL: none), `images` as given, which
+ * need not be files, and those of ports; or that would print what it saves. Sets saves_to_stdout. */
+int options_files_stay(struct app_options *options, const char *config_path,
+		       const char *const *images, uint32_t image_count);
+
+/* ---- options_images.c ---- */
 
 /* Prints a file for --config or --image: what is kept of each layout, as one of a list. 1 or -EINVAL. */
 int options_images_explain(struct app_options *options);
