@@ -280,30 +280,25 @@ ALWAYS_INLINE void cq_idle(struct rx_worker *worker, unsigned int idle, const bo
 		thread_idle(idle);
 }
 
+ALWAYS_INLINE unsigned int cq_reclaim_paused(struct rx_worker *worker)
+{
+	return cq_reclaim(worker, worker->config.accounted);
+}
+
+ALWAYS_INLINE bool cq_due_paused(const struct ring_producer *ring)
+{
+	return cq_due(ring, 0);
+}
+
 /* While the phase is RX_PAUSE. False when it is a later one than that. */
 static __attribute__((noinline, cold)) bool cq_pause(struct rx_worker *worker)
 {
 	struct cq_worker *cq = worker->cq;
-	unsigned int idle = 0, work;
 	int phase = atomic_load_explicit(&worker->phase, memory_order_relaxed);
 
 	if (phase != RX_PAUSE)
 		return phase == RX_RUN;
-	/* PHASE: after the last access to completions and record. Partner: the acquire load of who
-	 * waits for it. */
-	atomic_store_explicit(&worker->paused, 1, memory_order_release);
-	/* PHASE: before the next one. Partner: the release store of who has done with the queue. */
-	while ((phase = atomic_load_explicit(&worker->phase, memory_order_acquire)) == RX_PAUSE) {
-		if (cq_due(&worker->ring, 0))
-			rx_publish(worker, worker->config.flush != NULL, worker->config.accounted);
-		work = cq_reclaim(worker, worker->config.accounted);
-		idle = work ? 0 : idle + 1;
-		if (idle) {
-			counter_add(&worker->idle, 1);
-			ring_wake_look(&worker->ring.wake, worker->ring.burst);
-			thread_idle(idle);
-		}
-	}
+	phase = rx_hold(worker, cq_due_paused, cq_reclaim_paused);
 	if (atomic_load_explicit(&cq->reset, memory_order_relaxed)) {
 		atomic_store_explicit(&cq->reset, 0, memory_order_relaxed);
 		cq->stopped = cq->posts_anew = true;
@@ -330,44 +325,19 @@ ALWAYS_INLINE void cq_loop(struct rx_worker *worker, const bool flush, const boo
 				cq_idle(worker, idle, accounted);
 		}
 	} while (cq_pause(worker));
-	if (ring_pending(ring))
-		rx_publish(worker, flush, accounted);
-	ring_end(ring);
-	while (ring->reclaimed != ring->burst &&
-	       atomic_load_explicit(&worker->phase, memory_order_relaxed) != RX_ABANDON)
-		if (cq_reclaim(worker, accounted) == 0) {
-			counter_add(&worker->idle, 1);
-			thread_idle(IDLE_YIELDS + 1);
-		}
+	rx_end(worker, flush, accounted);
+	while (rx_drains(worker))
+		if (cq_reclaim(worker, accounted) == 0)
+			rx_drain_idle(worker);
 }
 
-/* Eight loops from the one above, each without the questions whose answer is known at the start. */
-#define CQ_LOOP(name, flush, accounted, extra)                                                     \
-	static void cq_loop_##name(struct rx_worker *worker)                                       \
-	{                                                                                          \
-		cq_loop(worker, flush, accounted, extra);                                          \
-	}
-
-CQ_LOOP(plain, false, false, false)
-CQ_LOOP(flush, true, false, false)
-CQ_LOOP(accounted, false, true, false)
-CQ_LOOP(accounted_flush, true, true, false)
-CQ_LOOP(extra, false, false, true)
-CQ_LOOP(extra_flush, true, false, true)
-CQ_LOOP(extra_accounted, false, true, true)
-CQ_LOOP(extra_accounted_flush, true, true, true)
+RX_LOOPS(cq_loop)
 
 void cq_worker_run(void *arg)
 {
-	static void (*const loops[2][2][2])(struct rx_worker * worker) = {
-		{ { cq_loop_plain, cq_loop_flush },
-		  { cq_loop_accounted, cq_loop_accounted_flush } },
-		{ { cq_loop_extra, cq_loop_extra_flush },
-		  { cq_loop_extra_accounted, cq_loop_extra_accounted_flush } },
-	};
 	struct rx_worker *worker = arg;
 
-	loops[worker->ring.tsc != NULL][worker->config.accounted][worker->config.flush != NULL](
+	cq_loops[worker->ring.tsc != NULL][worker->config.accounted][worker->config.flush != NULL](
 		worker);
 }
 

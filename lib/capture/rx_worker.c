@@ -345,28 +345,12 @@ static __attribute__((noinline, cold)) void pending_deliver(struct rx_worker *wo
 /* While the phase is RX_PAUSE. False when it is a later one than that. */
 static __attribute__((noinline, cold)) bool rx_pause(struct rx_worker *worker)
 {
-	unsigned int idle = 0, work;
 	int phase = atomic_load_explicit(&worker->phase, memory_order_relaxed);
 
 	if (phase != RX_PAUSE)
 		return phase == RX_RUN;
 	pending_deliver(worker);
-	/* After the last access to the port. Partner: the acquire load of who waits for it. */
-	atomic_store_explicit(&worker->paused, 1, memory_order_release);
-	/* Before the next one. Partner: the release store of who has done with the port. */
-	while ((phase = atomic_load_explicit(&worker->phase, memory_order_acquire)) == RX_PAUSE) {
-		/* Later bursts are not published before their time: the ring has words for no
-		 * more (ring_producer.h). */
-		if (ring_due(&worker->ring))
-			rx_publish(worker, worker->config.flush != NULL, worker->config.accounted);
-		work = rx_reclaim_paused(worker);
-		idle = work ? 0 : idle + 1;
-		if (idle) {
-			counter_add(&worker->idle, 1);
-			ring_wake_look(&worker->ring.wake, worker->ring.burst);
-			thread_idle(idle);
-		}
-	}
+	phase = rx_hold(worker, ring_due, rx_reclaim_paused);
 	port_sleep_anew(&worker->sleep);
 	atomic_store_explicit(&worker->paused, 0, memory_order_release);
 	return phase == RX_RUN;
@@ -418,45 +402,20 @@ ALWAYS_INLINE void rx_loop(struct rx_worker *worker, const bool flush, const boo
 		}
 	} while (rx_pause(worker));
 	pending_deliver(worker);
-	if (ring_pending(ring))
-		rx_publish(worker, flush, accounted);
-	ring_end(ring);
-	while (ring->reclaimed != ring->burst &&
-	       atomic_load_explicit(&worker->phase, memory_order_relaxed) != RX_ABANDON)
-		if (rx_reclaim_paused(worker) == 0) {
-			counter_add(&worker->idle, 1);
-			thread_idle(IDLE_YIELDS + 1);
-		}
+	rx_end(worker, flush, accounted);
+	while (rx_drains(worker))
+		if (rx_reclaim_paused(worker) == 0)
+			rx_drain_idle(worker);
 }
 
-/* Eight loops from the one above, each without the questions whose answer is known at the start. */
-#define RX_LOOP(name, flush, accounted, extra)                                                     \
-	static void rx_loop_##name(struct rx_worker *worker)                                       \
-	{                                                                                          \
-		rx_loop(worker, flush, accounted, extra);                                          \
-	}
-
-RX_LOOP(plain, false, false, false)
-RX_LOOP(flush, true, false, false)
-RX_LOOP(accounted, false, true, false)
-RX_LOOP(accounted_flush, true, true, false)
-RX_LOOP(extra, false, false, true)
-RX_LOOP(extra_flush, true, false, true)
-RX_LOOP(extra_accounted, false, true, true)
-RX_LOOP(extra_accounted_flush, true, true, true)
+RX_LOOPS(rx_loop)
 
 void rx_worker_run(void *arg)
 {
-	static void (*const loops[2][2][2])(struct rx_worker * worker) = {
-		{ { rx_loop_plain, rx_loop_flush },
-		  { rx_loop_accounted, rx_loop_accounted_flush } },
-		{ { rx_loop_extra, rx_loop_extra_flush },
-		  { rx_loop_extra_accounted, rx_loop_extra_accounted_flush } },
-	};
 	struct rx_worker *worker = arg;
 	const bool extra = worker->split || worker->ring.tsc || worker->config.cut_from;
 
-	loops[extra][worker->config.accounted][worker->config.flush != NULL](worker);
+	rx_loops[extra][worker->config.accounted][worker->config.flush != NULL](worker);
 }
 
 /* Each round receives, gives back, or is idle. */

@@ -31,6 +31,78 @@ ALWAYS_INLINE void rx_publish(struct rx_worker *worker, const bool flush, const 
 	counter_add(&worker->bursts, 1);
 }
 
+/* While the phase is RX_PAUSE, from the last access to the port or queue to the next one. What waits is published when
+ * due() says so, not before its time, since the ring has words for no more (ring_producer.h); reclaim() gives slots
+ * back. Returns the phase that follows. */
+ALWAYS_INLINE int rx_hold(struct rx_worker *worker,
+			  bool (*const due)(const struct ring_producer *ring),
+			  unsigned int (*const reclaim)(struct rx_worker *worker))
+{
+	unsigned int idle = 0, work;
+	int phase;
+
+	/* PHASE: after the last access. Partner: the acquire load of who waits for it. */
+	atomic_store_explicit(&worker->paused, 1, memory_order_release);
+	/* PHASE: before the next one. Partner: the release store of who has done with it. */
+	while ((phase = atomic_load_explicit(&worker->phase, memory_order_acquire)) == RX_PAUSE) {
+		if (due(&worker->ring))
+			rx_publish(worker, worker->config.flush != NULL, worker->config.accounted);
+		work = reclaim(worker);
+		idle = work ? 0 : idle + 1;
+		if (idle) {
+			counter_add(&worker->idle, 1);
+			ring_wake_look(&worker->ring.wake, worker->ring.burst);
+			thread_idle(idle);
+		}
+	}
+	return phase;
+}
+
+/* The end of a loop: the last burst is published ... */
+ALWAYS_INLINE void rx_end(struct rx_worker *worker, const bool flush, const bool accounted)
+{
+	if (ring_pending(&worker->ring))
+		rx_publish(worker, flush, accounted);
+	ring_end(&worker->ring);
+}
+
+/* ... and then slots come back until this says false: nothing is under way, or it is given up. */
+ALWAYS_INLINE bool rx_drains(const struct rx_worker *worker)
+{
+	return worker->ring.reclaimed != worker->ring.burst &&
+	       atomic_load_explicit(&worker->phase, memory_order_relaxed) != RX_ABANDON;
+}
+
+/* None did. */
+ALWAYS_INLINE void rx_drain_idle(struct rx_worker *worker)
+{
+	counter_add(&worker->idle, 1);
+	thread_idle(IDLE_YIELDS + 1);
+}
+
+#define RX_LOOP(loop, name, flush, accounted, extra)                                               \
+	static void loop##_##name(struct rx_worker *worker)                                        \
+	{                                                                                          \
+		loop(worker, flush, accounted, extra);                                             \
+	}
+
+/* Eight loops from `loop`, each without the questions whose answer is known at the start, and their
+ * table: loop##s[extra][accounted][flush]. */
+#define RX_LOOPS(loop)                                                                             \
+	RX_LOOP(loop, plain, false, false, false)                                                  \
+	RX_LOOP(loop, flush, true, false, false)                                                   \
+	RX_LOOP(loop, accounted, false, true, false)                                               \
+	RX_LOOP(loop, accounted_flush, true, true, false)                                          \
+	RX_LOOP(loop, extra, false, false, true)                                                   \
+	RX_LOOP(loop, extra_flush, true, false, true)                                              \
+	RX_LOOP(loop, extra_accounted, false, true, true)                                          \
+	RX_LOOP(loop, extra_accounted_flush, true, true, true)                                     \
+	static void (*const loop##s[2][2][2])(struct rx_worker * worker) = {                       \
+		{ { loop##_plain, loop##_flush }, { loop##_accounted, loop##_accounted_flush } },  \
+		{ { loop##_extra, loop##_extra_flush },                                            \
+		  { loop##_extra_accounted, loop##_extra_accounted_flush } },                      \
+	};
+
 /* An idle round found no slot free for what may come. Time counts from one such round to the next. */
 __attribute__((cold)) void rx_starved(struct rx_worker *worker, unsigned int idle);
 

@@ -18,9 +18,10 @@ import thread_mutants
 
 FRONT = "lib/capture/cq_front.h"
 WORKER = "lib/capture/cq_worker.c"
+STEPS = "lib/capture/rx_worker_steps.h"
 RING = "lib/capture/burst_ring.h"
-FILES = (FRONT, WORKER, RING, "lib/capture/cq_worker.h", "lib/capture/ring_producer.h",
-         "lib/capture/rx_worker_steps.h", "lib/capture/rx_worker.h", "tests/unit/front_play.h",
+FILES = (FRONT, WORKER, STEPS, RING, "lib/capture/cq_worker.h", "lib/capture/ring_producer.h",
+         "lib/capture/rx_worker.h", "tests/unit/front_play.h",
          "tests/unit/front_stubs.c", "tests/unit/nap.h", "tests/unit/test_cq_front.c",
          "tests/unit/test_cq_worker.c")
 PROGRAMS = {"cq_front": ["tests/unit/test_cq_front.c"],
@@ -45,9 +46,9 @@ MUTANTS = {
     "ROOM is not asked for": (FRONT, "return burst - collected < bursts;", "return 1;"),
     "ROOM: one burst too many": (FRONT, "burst - collected < bursts;", "burst - collected <= bursts;"),
     "PHASE: the pause is stored relaxed": (
-        WORKER, "&worker->paused, 1, memory_order_release", "&worker->paused, 1, memory_order_relaxed"),
+        STEPS, "&worker->paused, 1, memory_order_release", "&worker->paused, 1, memory_order_relaxed"),
     "PHASE: the phase is loaded relaxed": (
-        WORKER, "&worker->phase, memory_order_acquire", "&worker->phase, memory_order_relaxed"),
+        STEPS, "&worker->phase, memory_order_acquire", "&worker->phase, memory_order_relaxed"),
     "the stop's reason comes after it": (
         WORKER, "&cq->state, CQ_STOPPED, memory_order_release", "&cq->state, CQ_STOPPED, memory_order_relaxed"),
     "the record is not byte-swapped": (FRONT, "return cq_swap32(posted & 0xffff);", "return posted & 0xffff;"),
