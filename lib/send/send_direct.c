@@ -19,7 +19,7 @@
 #include <rte_pause.h>
 
 #include "base/prefetch.h"
-#include "memory/region.h"
+#include "send/send_back.h"
 
 /* Who has the port keeps it for a burst, or while it is started again: that is not waited for. */
 #define PORT_TRIES 1000u
@@ -150,36 +150,20 @@ bool send_direct(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *frames, uns
 	return may;
 }
 
-/* As send_collect(), to the caller's thread itself: up to `most` mbufs that are back, taken from the pool. */
-static uint32_t direct_take(struct gdrcap_tx *tx, struct rte_mbuf **mbufs, uint32_t most)
-{
-	const uint64_t at_port = atomic_load_explicit(&tx->at_port, memory_order_relaxed);
-	uint32_t n = 0;
-
-	if (at_port)
-		n = RTE_MIN(rte_mempool_avail_count(tx->config.pool), most);
-	n = (uint32_t)RTE_MIN(at_port, n);
-	if (n == 0 || rte_mempool_get_bulk(tx->config.pool, (void **)mbufs, n) < 0)
-		return 0;
-	atomic_store_explicit(&tx->at_port, at_port - n, memory_order_relaxed);
-	return n;
-}
-
 /* Those that no frame needs are free, or wait to be told; of others up to `max` are the caller's at once. */
 static uint32_t direct_collect(struct gdrcap_tx *tx, struct gdrcap_tx_frame *frames, uint32_t max)
 {
-	const uint8_t *first = tx->config.region->base + ((size_t)tx->slot_first << tx->slot_shift);
-	const uint32_t shift = tx->slot_shift, bytes = tx->config.bytes_max;
+	const struct send_slots slots = send_slots_of(tx);
+	const uint32_t bytes = tx->config.bytes_max;
 	struct rte_mbuf *mbufs[SEND_BURST_MOST];
-	const uint32_t n =
-		direct_take(tx, mbufs, max ? RTE_MIN(max, SEND_BURST_MOST) : SEND_BURST_MOST);
+	const uint32_t n = send_back_take(tx->config.pool, &tx->at_port, mbufs,
+					  max ? RTE_MIN(max, SEND_BURST_MOST) : SEND_BURST_MOST);
 	const struct send_parts *parts = tx->parts;
 	uint8_t *data = tx->data, *state = tx->state;
 	uint32_t whole = 0, given = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		const uint32_t at =
-			(uint32_t)((size_t)((const uint8_t *)mbufs[i]->buf_addr - first) >> shift);
+		const uint32_t at = send_slot_of(slots, mbufs[i]);
 
 		if (unlikely(parts && parts[at].left) && !send_part_back(tx, at))
 			continue;
@@ -190,7 +174,7 @@ static uint32_t direct_collect(struct gdrcap_tx *tx, struct gdrcap_tx_frame *fra
 		}
 		state[at] = SEND_RESERVED;
 		frames[given++] = (struct gdrcap_tx_frame){
-			.data = data + ((size_t)at << shift),
+			.data = data + ((size_t)at << slots.shift),
 			.slot = at,
 			.bytes = bytes,
 		};

@@ -15,7 +15,7 @@
 #include "base/patience.h"
 #include "base/prefetch.h"
 #include "capture/ring_producer.h"
-#include "memory/region.h"
+#include "send/send_back.h"
 
 #define SEND_PREFETCH 16u /* mbufs: as many lines as a core has under way at once */
 /* A time is near: nobody else gets the core. Earlier it sleeps, and wakes so long before. */
@@ -41,15 +41,11 @@ static void send_back(struct gdrcap_tx *tx)
 
 uint32_t send_collect_segments(struct gdrcap_tx *tx)
 {
-	const uint64_t at_port = atomic_load_explicit(&tx->segments_at_port, memory_order_relaxed);
 	struct rte_mbuf *mbufs[SEND_BURST_MOST];
-	uint32_t n;
+	const uint32_t n =
+		send_back_take(tx->config.segments, &tx->segments_at_port, mbufs, SEND_BURST_MOST);
 
-	if (at_port == 0)
-		return 0;
-	n = rte_mempool_avail_count(tx->config.segments);
-	n = RTE_MIN(n, (uint32_t)RTE_MIN(at_port, SEND_BURST_MOST));
-	if (n == 0 || rte_mempool_get_bulk(tx->config.segments, (void **)mbufs, n) < 0)
+	if (n == 0)
 		return 0;
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t at = *(const uint32_t *)rte_mbuf_to_priv(mbufs[i]);
@@ -57,33 +53,25 @@ uint32_t send_collect_segments(struct gdrcap_tx *tx)
 		if (send_part_back(tx, at))
 			tx->back[tx->at_back++ & tx->mask] = at;
 	}
-	atomic_store_explicit(&tx->segments_at_port, at_port - n, memory_order_relaxed);
 	send_back(tx);
 	return n;
 }
 
 uint32_t send_collect(struct gdrcap_tx *tx)
 {
-	const uint64_t at_port = atomic_load_explicit(&tx->at_port, memory_order_relaxed);
-	const struct region *region = tx->config.region;
+	const struct send_slots slots = send_slots_of(tx);
+	const uint32_t segments = send_collect_segments(tx);
 	struct rte_mbuf *mbufs[SEND_BURST_MOST];
-	uint32_t n, segments;
+	const uint32_t n = send_back_take(tx->config.pool, &tx->at_port, mbufs, SEND_BURST_MOST);
 
-	segments = send_collect_segments(tx);
-	if (at_port == 0)
-		return segments;
-	n = rte_mempool_avail_count(tx->config.pool);
-	n = RTE_MIN(n, (uint32_t)RTE_MIN(at_port, SEND_BURST_MOST));
-	if (n == 0 || rte_mempool_get_bulk(tx->config.pool, (void **)mbufs, n) < 0)
+	if (n == 0)
 		return segments;
 	for (uint32_t i = 0; i < n; i++) {
-		const size_t offset = (size_t)((const uint8_t *)mbufs[i]->buf_addr - region->base);
-		const uint32_t at = (uint32_t)(offset >> region->slot_shift) - tx->slot_first;
+		const uint32_t at = send_slot_of(slots, mbufs[i]);
 
 		if (send_part_back(tx, at))
 			tx->back[tx->at_back++ & tx->mask] = at;
 	}
-	atomic_store_explicit(&tx->at_port, at_port - n, memory_order_relaxed);
 	send_back(tx);
 	return segments + n;
 }
