@@ -8,7 +8,10 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +19,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cmocka.h>
+
 #include "doctor/doctor.h"
+
+/* Verdicts, in what is expected. */
+#define OK HEALTH_OK
+#define WARN HEALTH_WARN
+#define FAIL HEALTH_FAIL
+#define UNKNOWN HEALTH_UNKNOWN
+#define NONE HEALTH_NOT_APPLICABLE
 
 static char made_root[64];
 static struct doctor *made_doctor;

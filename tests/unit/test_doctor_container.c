@@ -1,20 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Made-up containers, and what they must be given. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "doctor_tree.h"
-
-#define OK HEALTH_OK
-#define WARN HEALTH_WARN
-#define FAIL HEALTH_FAIL
-#define UNKNOWN HEALTH_UNKNOWN
-#define NONE HEALTH_NOT_APPLICABLE
 
 #define CARD "0000:3b:00.0"
 #define OTHER "0000:3b:00.1"

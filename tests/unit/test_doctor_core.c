@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the doctor's checks stand on: trees (hostile ones too), captures, the machine, pairs, the
  * configuration. The checks themselves have tests of their own. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <ftw.h>
 #include <time.h>

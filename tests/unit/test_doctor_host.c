@@ -1,21 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Made-up machines, and what is said of libraries, rights, limits, hugepages, CPUs and what their
  * kernels forbid. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "doctor_tree.h"
-
-#define OK HEALTH_OK
-#define WARN HEALTH_WARN
-#define FAIL HEALTH_FAIL
-#define UNKNOWN HEALTH_UNKNOWN
-#define NONE HEALTH_NOT_APPLICABLE
 
 #define CARD "0000:3b:00.0"
 #define CARD_WAY "pci0000:3a/0000:3a:00.0/" CARD

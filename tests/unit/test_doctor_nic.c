@@ -1,19 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the doctor says of cards: made-up machines, each with one thing wrong. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "doctor_tree.h"
-
-#define OK HEALTH_OK
-#define WARN HEALTH_WARN
-#define FAIL HEALTH_FAIL
-#define UNKNOWN HEALTH_UNKNOWN
-#define NOT_APPLICABLE HEALTH_NOT_APPLICABLE
 
 #define CARD "0000:3b:00.0"
 #define OTHER "0000:3b:00.1"
@@ -63,8 +50,8 @@ static void present_none(void **state)
 	made_expect("nic-present", "", FAIL, "no ConnectX", "lspci -nn -d 15b3:");
 	fatal("nic-present", "");
 	/* the others have nothing to look at */
-	made_expect("nic-driver", "", NOT_APPLICABLE, NULL, "");
-	made_expect("nic-pause", "", NOT_APPLICABLE, NULL, "");
+	made_expect("nic-driver", "", NONE, NULL, "");
+	made_expect("nic-pause", "", NONE, NULL, "");
 }
 
 /* A ConnectX-3 is a card, but none for the mlx5 driver. */
@@ -77,7 +64,7 @@ static void present_other(void **state)
 	made_pci(&old);
 	made_examine();
 	made_expect("nic-present", "", FAIL, "15b3:1003", "ConnectX-5");
-	made_expect("nic-model", CARD, NOT_APPLICABLE, "0x1003", "");
+	made_expect("nic-model", CARD, NONE, "0x1003", "");
 }
 
 static void present_unreadable(void **state)
@@ -97,7 +84,7 @@ static void driver_none(void **state)
 	made_expect("nic-driver", CARD, FAIL, "driver: none", "sudo modprobe mlx5_core");
 	made_expect("nic-driver", CARD, FAIL, NULL,
 		    "echo " CARD " | sudo tee /sys/bus/pci/drivers/mlx5_core/bind");
-	made_expect("nic-rdma", CARD, NOT_APPLICABLE, NULL, "");
+	made_expect("nic-rdma", CARD, NONE, NULL, "");
 	fatal("nic-driver", CARD);
 }
 
@@ -274,7 +261,7 @@ static void link_no_interface(void **state)
 	made_remove(PCI "/" CARD "/net");
 	made_examine();
 	made_expect("nic-link", CARD, OK, "state: 4: ACTIVE", "");
-	made_expect("nic-mtu", "", NOT_APPLICABLE, NULL, "");
+	made_expect("nic-mtu", "", NONE, NULL, "");
 	made_file("1: DOWN", "/sys/class/infiniband/mlx5_0/ports/1/state");
 	made_examine();
 	made_expect("nic-link", CARD, FAIL, "1: DOWN", "rdma link show mlx5_0/1");

@@ -1,20 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Made-up machines, and how their cards come to GPU memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "doctor_tree.h"
-
-#define OK HEALTH_OK
-#define WARN HEALTH_WARN
-#define FAIL HEALTH_FAIL
-#define UNKNOWN HEALTH_UNKNOWN
-#define NONE HEALTH_NOT_APPLICABLE
 
 #define GPU "0000:ca:00.0"
 #define CARD_WAY "pci0000:c9/0000:c9:02.0/0000:cb:00.0"

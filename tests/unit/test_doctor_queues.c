@@ -1,19 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Made-up machines, and what is said of queues of our own and of a GPU that drives them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "doctor_tree.h"
-
-#define OK HEALTH_OK
-#define WARN HEALTH_WARN
-#define UNKNOWN HEALTH_UNKNOWN
-#define NONE HEALTH_NOT_APPLICABLE
 
 #define GPU "0000:ca:00.0"
 #define GPU_WAY "pci0000:c9/0000:c9:02.0/" GPU
@@ -208,20 +195,22 @@ static void test_garbage(void **state)
 		made_garbage(seed);
 }
 
+#define CASE(name) cmocka_unit_test_setup_teardown(test_##name, able, made_teardown)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_able, able, made_teardown),
-		cmocka_unit_test_setup_teardown(test_not_fatal, able, made_teardown),
-		cmocka_unit_test_setup_teardown(test_devx, able, made_teardown),
-		cmocka_unit_test_setup_teardown(test_connectx_4, able, made_teardown),
-		cmocka_unit_test_setup_teardown(test_umem, able, made_teardown),
-		cmocka_unit_test_setup_teardown(test_peer_mapping, able, made_teardown),
-		cmocka_unit_test_setup_teardown(test_stream_operations, able, made_teardown),
-		cmocka_unit_test_setup_teardown(test_front, able, made_teardown),
-		cmocka_unit_test_setup_teardown(test_together, able, made_teardown),
-		cmocka_unit_test_setup_teardown(test_nothing, able, made_teardown),
-		cmocka_unit_test_setup_teardown(test_garbage, able, made_teardown),
+		CASE(able),
+		CASE(not_fatal),
+		CASE(devx),
+		CASE(connectx_4),
+		CASE(umem),
+		CASE(peer_mapping),
+		CASE(stream_operations),
+		CASE(front),
+		CASE(together),
+		CASE(nothing),
+		CASE(garbage),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
