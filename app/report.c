@@ -35,13 +35,18 @@ int report_damage_is_late(const struct gdrcap_damage *damage)
 	return damage->kind && !strcmp(damage->kind, "stale") && damage->expected != damage->got;
 }
 
-static void judge_count(struct report *report, uint64_t count, const char *what)
+static void judge_noun(struct report *report, uint64_t count, const char *noun, const char *what)
 {
 	char text[REPORT_TEXT_BYTES];
 
 	if (count)
-		report_error(report, REPORT_EXIT_FRAMES, "%s frame%s %s",
-			     report_text_count(text, count), count == 1 ? "" : "s", what);
+		report_error(report, REPORT_EXIT_FRAMES, "%s %s%s %s",
+			     report_text_count(text, count), noun, count == 1 ? "" : "s", what);
+}
+
+static void judge_count(struct report *report, uint64_t count, const char *what)
+{
+	judge_noun(report, count, "frame", what);
 }
 
 /* Frames that should have been sent, or be in a file, and were not or are not. */
@@ -67,15 +72,6 @@ static void judge_missing(struct report *report)
 		    "submitted with a length that no frame has, and not sent");
 }
 
-static void judge_images_count(struct report *report, uint64_t count, const char *what)
-{
-	char text[REPORT_TEXT_BYTES];
-
-	if (count)
-		report_error(report, REPORT_EXIT_FRAMES, "%s image%s %s",
-			     report_text_count(text, count), count == 1 ? "" : "s", what);
-}
-
 static void judge_images(struct report *report)
 {
 	const struct gdrcap_summary *summary = &report->summary;
@@ -86,10 +82,10 @@ static void judge_images(struct report *report)
 	if (total.incomplete || total.dropped || total.skipped || total.no_room ||
 	    report->images_missed)
 		report->status = REPORT_EXIT_FRAMES;
-	judge_images_count(report, total.incomplete, "incomplete");
-	judge_images_count(report, total.dropped, "dropped");
-	judge_images_count(report, total.skipped, "skipped");
-	judge_images_count(report, report->images_missed, "not saved");
+	judge_noun(report, total.incomplete, "image", "incomplete");
+	judge_noun(report, total.dropped, "image", "dropped");
+	judge_noun(report, total.skipped, "image", "skipped");
+	judge_noun(report, report->images_missed, "image", "not saved");
 	judge_missing(report);
 	if (summary->failed && report->error_count == 0)
 		report_error(report, REPORT_EXIT_NOT_RUN,

@@ -162,6 +162,20 @@ static int key_refuse(struct reader *reader, unsigned int line, const char *path
 				      : "; allowed: the keys of docs/configuration.md");
 }
 
+/* The next key of a map, as a path, and its line. 1; 0: the map ends; or a negative errno. */
+static int next_key(struct reader *reader, const char *section, char path[KEY_BYTES],
+		    unsigned int *line)
+{
+	int ret = yaml_reader_next(&reader->yaml);
+
+	*line = 0;
+	if (ret || reader->yaml.event.type == YAML_MAPPING_END_EVENT)
+		return ret;
+	*line = yaml_reader_line(&reader->yaml);
+	ret = read_key(reader, section, path);
+	return ret ? ret : 1;
+}
+
 static int read_section(struct reader *reader, const char *section)
 {
 	const struct option_row *row;
@@ -169,14 +183,7 @@ static int read_section(struct reader *reader, const char *section)
 	unsigned int line;
 	int ret;
 
-	for (;;) {
-		ret = yaml_reader_next(&reader->yaml);
-		if (ret || reader->yaml.event.type == YAML_MAPPING_END_EVENT)
-			return ret;
-		line = yaml_reader_line(&reader->yaml);
-		ret = read_key(reader, section, path);
-		if (ret)
-			return ret;
+	while ((ret = next_key(reader, section, path, &line)) > 0) {
 		/* By path only: option_find() takes flags too, but none has a dot. */
 		row = option_find(path);
 		if (!row)
@@ -185,6 +192,7 @@ static int read_section(struct reader *reader, const char *section)
 		if (ret)
 			return ret;
 	}
+	return ret;
 }
 
 /* The first row of a section ("frame."), or NULL. */
@@ -236,14 +244,7 @@ static int read_map(struct reader *reader)
 	unsigned int line;
 	int ret;
 
-	for (;;) {
-		ret = yaml_reader_next(&reader->yaml);
-		if (ret || reader->yaml.event.type == YAML_MAPPING_END_EVENT)
-			return ret;
-		line = yaml_reader_line(&reader->yaml);
-		ret = read_key(reader, "", path);
-		if (ret)
-			return ret;
+	while ((ret = next_key(reader, "", path, &line)) > 0) {
 		strcpy(section, path);
 		strcat(section, ".");
 		row = option_find(path);
@@ -258,6 +259,7 @@ static int read_map(struct reader *reader)
 		if (ret)
 			return ret;
 	}
+	return ret;
 }
 
 static int empty_refuse(struct reader *reader)
