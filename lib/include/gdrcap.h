@@ -327,7 +327,7 @@ struct gdrcap_summary {
 	 * refused + those that wait; when the run has ended none waits. */
 	uint64_t sending_submitted, sending_sent, sending_unsent;
 	uint64_t sending_bytes;	  /**< of those sent, in memory (without FCS) */
-	uint64_t sending_stalled; /**< polls in which a port took nothing of what was to be sent */
+	uint64_t sending_stalled; /**< as `stalled` of struct gdrcap_tx_counts */
 	uint64_t sending_failed;  /**< of those sent: that a port then said it could not send */
 	uint64_t sending_refused; /**< of a running kernel's: with a length that no frame has */
 	char rx_by[8]; /**< who took received frames from the port: "driver", "cpu"; "": none were

@@ -152,8 +152,8 @@ int send_create(struct gdrcap_tx *tx, const struct send_config *config, struct g
 	tx->naps.most_us = config->direct && !config->idle_us ? SEND_DIRECT_US : config->idle_us;
 	tx->tsc_hz = rte_get_tsc_hz();
 	tx->asks = rte_eth_tx_descriptor_status(config->port, config->queue, 0) >= 0;
-	/* Until the control thread has looked at the link. */
-	tx->hold = 1;
+	/* Until the control thread has looked. */
+	tx->hold = SEND_LINK_UNSEEN;
 	ret = slots_take(tx, error);
 	if (ret == 0)
 		ret = segments_take(tx, error);

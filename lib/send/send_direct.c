@@ -117,10 +117,8 @@ static void direct_hand_over(struct gdrcap_tx *tx, const struct gdrcap_tx_frame 
 			       (uint16_t)RTE_MIN(count - taken, tx->config.burst));
 		taken += n;
 	} while (n && taken != count);
-	if (unlikely(taken != count)) {
+	if (unlikely(taken != count))
 		bytes -= direct_rest(tx, frames, taken, count);
-		counter_add(&tx->stalled, 1);
-	}
 	tx->next += count;
 	tx->pending += count;
 	if (likely(taken))

@@ -92,6 +92,9 @@ struct send_config {
 
 enum send_phase { SEND_RUN, SEND_PAUSE };
 
+/* Whether frames are held back. Nobody has looked yet: the port may well take them, and that is no stall. */
+enum send_hold { SEND_LINK_UP, SEND_LINK_UNSEEN, SEND_LINK_DOWN };
+
 /* What an mbuf that comes back may have lost, from rearm_data on: to be written in one go. */
 struct direct_mbuf {
 	uint64_t rearm, ol_flags;
@@ -151,7 +154,7 @@ struct gdrcap_tx {
 
 	/* Writer: control. Reader: worker; `stop`: the caller's thread too. */
 	_Alignas(SEND_LINE) _Atomic int stop;
-	_Atomic int hold;  /* the link is down: hand nothing over */
+	_Atomic int hold;  /* enum send_hold: hand nothing over unless the link is up */
 	_Atomic int phase; /* enum send_phase */
 
 	/* `direct`: somebody has the port. PORT: whoever makes it 1 may use the port and what is the

@@ -150,17 +150,26 @@ void send_count(struct gdrcap_tx *tx, uint32_t taken, uint64_t bytes, uint64_t n
 	counter_add(&tx->sent, taken);
 }
 
+static uint16_t send_ask_port(struct gdrcap_tx *tx, struct rte_mbuf **mbufs, uint16_t n)
+{
+	const uint16_t taken = rte_eth_tx_burst(tx->config.port, tx->config.queue, mbufs, n);
+
+	if (unlikely(taken == 0))
+		counter_add(&tx->stalled, 1);
+	return taken;
+}
+
 uint16_t send_burst(struct gdrcap_tx *tx, struct rte_mbuf **mbufs, uint16_t n)
 {
 	_Atomic int *turn = tx->config.turn;
 	uint16_t taken;
 
 	if (likely(!turn || atomic_load_explicit(&tx->first_tsc, memory_order_relaxed)))
-		return rte_eth_tx_burst(tx->config.port, tx->config.queue, mbufs, n);
+		return send_ask_port(tx, mbufs, n);
 	/* The first frame; another queue's may be on its way just now. */
 	if (atomic_exchange_explicit(turn, 1, memory_order_acquire))
 		return 0;
-	taken = rte_eth_tx_burst(tx->config.port, tx->config.queue, mbufs, n);
+	taken = send_ask_port(tx, mbufs, n);
 	atomic_store_explicit(turn, 0, memory_order_release);
 	return taken;
 }
@@ -186,23 +195,24 @@ uint32_t send_hand_over(struct gdrcap_tx *tx, uint64_t *due)
 	const uint64_t limit = send_limit(tx, due);
 	struct rte_mbuf *mbufs[SEND_BURST_MOST];
 	uint32_t n = (uint32_t)(limit - tx->taken);
+	int hold;
 	uint64_t now;
 	uint16_t taken;
 
 	if (n == 0)
 		return 0;
-	if (unlikely(atomic_load_explicit(&tx->hold, memory_order_relaxed))) {
-		counter_add(&tx->stalled, 1);
+	hold = atomic_load_explicit(&tx->hold, memory_order_relaxed);
+	if (unlikely(hold != SEND_LINK_UP)) {
+		if (hold == SEND_LINK_DOWN)
+			counter_add(&tx->stalled, 1);
 		return 0;
 	}
 	n = RTE_MIN(n, tx->config.burst);
 	send_mbufs(tx, mbufs, n);
 	now = rte_rdtsc();
 	taken = send_burst(tx, mbufs, (uint16_t)n);
-	if (taken == 0) {
-		counter_add(&tx->stalled, 1);
+	if (taken == 0)
 		return 0;
-	}
 	send_count(tx, taken, send_bytes(tx, taken), now);
 	tx->taken += taken;
 	return taken;

@@ -107,7 +107,7 @@ void session_sending_join(struct gdrcap_session *session)
 		session_worker_join(session, &tx->thread);
 		/* The start failed before this thread's: what was submitted is told to be unsent. */
 		if (!tx->thread.body) {
-			atomic_store_explicit(&tx->hold, 1, memory_order_relaxed);
+			atomic_store_explicit(&tx->hold, SEND_LINK_UNSEEN, memory_order_relaxed);
 			send_body(tx)(tx);
 		}
 	}
@@ -117,8 +117,8 @@ void session_sending_hold(struct gdrcap_session *session, uint32_t p, bool hold)
 {
 	for (uint32_t q = 0; session->sending.count && q < session->settings.queues; q++)
 		atomic_store_explicit(
-			&session->sending.queues[p * session->settings.queues + q].hold, hold,
-			memory_order_relaxed);
+			&session->sending.queues[p * session->settings.queues + q].hold,
+			hold ? SEND_LINK_DOWN : SEND_LINK_UP, memory_order_relaxed);
 }
 
 void session_sending_look(struct gdrcap_session *session)

@@ -110,6 +110,23 @@ static void test_at_once(void **state)
 	}
 }
 
+/* A port that takes whatever it is given has stalled nobody, whoever looks at its link, and when. */
+static void test_takes_all(void **state)
+{
+	for (int round = 0; round < 30; round++) {
+		struct gdrcap_session *session = session_of(NULL, "net_null0", NULL);
+		struct gdrcap_tx_counts counts;
+		struct gdrcap_error error = { 0 };
+
+		send_up_to(gdrcap_get_tx(session, 0), 50, 0);
+		assert_int_equal(gdrcap_start(session, &error), 0);
+		assert_int_equal(gdrcap_stop(session, &error), 0);
+		assert_int_equal(counted(session, &counts), 50);
+		assert_int_equal(counts.stalled, 0);
+		gdrcap_destroy(session);
+	}
+}
+
 /* A file that cannot grow: its driver calls all frames sent. */
 static void test_file_is_full(void **state)
 {
@@ -181,9 +198,8 @@ static void test_two_stop(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_by_time),
-		cmocka_unit_test(test_at_once),
-		cmocka_unit_test(test_two_stop),
+		cmocka_unit_test(test_by_time),	     cmocka_unit_test(test_at_once),
+		cmocka_unit_test(test_takes_all),    cmocka_unit_test(test_two_stop),
 		cmocka_unit_test(test_file_is_full),
 	};
 
