@@ -119,6 +119,9 @@ struct gdrcap_tx_done {
  * receiver gave the slot back on a ring; on AF_XDP and ConnectX with frames that follow: the latter's
  * driver gives it back for 32 frames at a time, and the last ones at gdrcap_destroy(). After
  * gdrcap_stop() only a poll looks, and the descriptor says nothing more.
+ * The run's end tells those that were not sent (-ECANCELED) one after the other, as they were submitted: behind all
+ * that was told before, and before those that were sent and whose memory comes back after the end. So
+ * -ECANCELED is no end of the completions, and what stands behind it may have been submitted earlier.
  * A slot of a frame that is told is free once it was told.
  */
 int gdrcap_tx_poll(struct gdrcap_tx *tx, struct gdrcap_tx_done *done, unsigned int max);

@@ -177,6 +177,72 @@ static void test_stop(void **state)
 	gdrcap_destroy(session);
 }
 
+static void submit_told(struct gdrcap_tx *tx, uint64_t number, uint64_t time_ns)
+{
+	struct gdrcap_tx_frame frame;
+
+	assert_int_equal(gdrcap_tx_reserve(tx, &frame, 1), 1);
+	frame.bytes = bytes_of(number);
+	frame.time_ns = time_ns;
+	frame.flags = GDRCAP_TX_TELL;
+	frame.tag = number;
+	frame_fill(&frame, number);
+	assert_int_equal(submit(tx, &frame, 1), 0);
+}
+
+static void told_next(struct gdrcap_tx *tx, uint64_t tag, int code)
+{
+	struct gdrcap_tx_done done;
+	int n;
+
+	while ((n = gdrcap_tx_poll(tx, &done, 1)) == 0)
+		;
+	assert_int_equal(n, 1);
+	assert_int_equal(done.tag, tag);
+	assert_int_equal(done.code, code);
+}
+
+/* What came back before the end, what the end left unsent as it was submitted, what comes back after the end. */
+static void test_stop_order(void **state)
+{
+	API_FREED struct gdrcap_config *config = NULL;
+	struct gdrcap_tx_counts counts = { .at_port = 1 };
+	const struct gdrcap_batch *held;
+	struct gdrcap_session *session;
+	struct gdrcap_tx_done done;
+	struct gdrcap_queue *queue;
+	struct gdrcap_tx *tx;
+	uint64_t next = 0;
+
+	send_config(&config);
+	session = api_create(config);
+	tx = gdrcap_get_tx(session, 0);
+	queue = gdrcap_get_queue(session, 0);
+	api_start(session);
+	submit_told(tx, 0, 0);
+	while (next == 0)
+		receive(queue, &next);
+	while (counts.at_port) {
+		assert_int_equal(gdrcap_tx_poll(tx, &done, 0), 0);
+		gdrcap_get_tx_counts(session, 0, &counts, sizeof(counts));
+	}
+	submit_told(tx, 1, 0);
+	assert_int_equal(gdrcap_wait(queue, &held, 1, 10000), 1);
+	submit_told(tx, 2, wall_ns() + 50000000000);
+	submit_told(tx, 3, 0);
+	submit_told(tx, 4, 0);
+	assert_int_equal(gdrcap_stop(session, NULL), 0);
+	told_next(tx, 0, 0);
+	for (uint64_t number = 2; number < 5; number++)
+		told_next(tx, number, -ECANCELED);
+	assert_int_equal(gdrcap_tx_poll(tx, &done, 1), 0);
+	gdrcap_release(queue, &held, 1);
+	told_next(tx, 1, 0);
+	assert_int_equal(gdrcap_tx_poll(tx, &done, 1), -ESHUTDOWN);
+	counts_are(session, 5, 2, 3);
+	gdrcap_destroy(session);
+}
+
 /* A descriptor that is readable when slots came back, and not before. */
 static void test_fd(void **state)
 {
@@ -291,9 +357,10 @@ static void test_headers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order), cmocka_unit_test(test_back_pressure),
-		cmocka_unit_test(test_times), cmocka_unit_test(test_stop),
-		cmocka_unit_test(test_fd),    cmocka_unit_test(test_headers),
+		cmocka_unit_test(test_order),	   cmocka_unit_test(test_back_pressure),
+		cmocka_unit_test(test_times),	   cmocka_unit_test(test_stop),
+		cmocka_unit_test(test_stop_order), cmocka_unit_test(test_fd),
+		cmocka_unit_test(test_headers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
