@@ -97,6 +97,7 @@ struct kernel_sum {
 struct kernel_ops {
 	const char *name; /* "cuda", "host" */
 	int reads_inline; /* 1: checkers read descriptors that stand beside the ready word (INLINE) */
+	int stream_is_caller; /* 1: there are no streams but the calling thread, which does at once what it queues */
 	int (*open)(int ordinal, struct kernel_device **device);
 	void (*close)(struct kernel_device *device);
 	void (*info)(const struct kernel_device *device, struct kernel_info *info);

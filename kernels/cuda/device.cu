@@ -452,7 +452,8 @@ static void cuda_unmap_register(struct kernel_device *device, void *at)
 
 const struct kernel_ops kernel_cuda_ops = {
 	"cuda",
-	1,
+	1, /* reads_inline */
+	0, /* stream_is_caller */
 	cuda_open,
 	cuda_close,
 	cuda_info,

@@ -146,6 +146,7 @@ static void host_unmap_register(struct kernel_device *device, void *at)
 
 const struct kernel_ops kernel_host_ops = {
 	.name = "host",
+	.stream_is_caller = 1,
 	.open = host_open,
 	.close = host_close,
 	.info = host_info,

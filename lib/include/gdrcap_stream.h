@@ -34,7 +34,8 @@
  * kernels" in docs/embedding.md) waits for them, too.
  *
  * Without a GPU (`gpu: host`) there is no stream but the calling thread (`stream` NULL): a wait returns when
- * what it waits for is there, or when the run is over; releases and submits are done when they return. What
+ * what it waits for is there, or when the run is over; releases and submits are done when they return, so that what has
+ * not come cannot be given back (-EAGAIN), while in a stream a release may be behind a wait that has not gone. What
  * stands for the kernel uses gdrcap_device_host.h.
  *
  * CUDA takes some 1,000 things in streams that do not move; whoever puts one more into them, a kernel or a wait, waits
@@ -43,7 +44,8 @@
  *
  * All return 0, or a negative errno with cause and remedy in *error (may be NULL), and nothing was queued then:
  * -EINVAL: not a queue of `consumer: gpu` (`sender: gpu`), the session was not started, or the number cannot be;
- * -EAGAIN: the number is GDRCAP_STREAM_AHEAD or more ahead of what there is: later; -ESHUTDOWN: the run is over, and
+ * -EAGAIN: the number is GDRCAP_STREAM_AHEAD or more ahead of what there is, or, on `gpu: host`, is to be given
+ * back and has not come: later; -ESHUTDOWN: the run is over, and
  * there is no such batch or image, or it is too late to send; -ENOTSUP: the GPU or its driver has no such
  * operations, or a stream was given and there is no GPU; -EPERM: in a child of fork().
  * Any thread, several at the same time; but for that, and on `gpu: host`, no call waits.

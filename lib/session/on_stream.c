@@ -72,6 +72,21 @@ static int number_check(uint64_t word, uint64_t seq, uint64_t depth, const char 
 	return 0;
 }
 
+/* A release in a stream is behind a wait for the same number; one by the calling thread is done at once, and a batch that
+ * came later would be taken from its user. */
+static int back_check(const struct kernel_ops *ops, const uint64_t *told, uint64_t seq,
+		      const char *what, struct gdrcap_error *error)
+{
+	const uint64_t count = stream_count_of(__atomic_load_n(told, __ATOMIC_RELAXED));
+
+	if (!ops->stream_is_caller || seq < count)
+		return 0;
+	return error_set(error, -EAGAIN,
+			 "%s %llu is not there, %llu have come, and without a GPU it would be "
+			 "given back at once: wait for it before",
+			 what, (unsigned long long)seq, (unsigned long long)count);
+}
+
 /* ---- batches ---- */
 
 static int queue_check(const struct gdrcap_queue *queue, uint64_t seq, struct gdrcap_error *error)
@@ -104,9 +119,11 @@ int gdrcap_wait_on_stream(struct gdrcap_queue *queue, uint64_t seq, struct CUstr
 int gdrcap_release_on_stream(struct gdrcap_queue *queue, uint64_t seq, struct CUstream_st *stream,
 			     struct gdrcap_error *error)
 {
-	const int ret = queue_check(queue, seq, error);
+	int ret = queue_check(queue, seq, error);
 	const struct ring_producer *ring;
 
+	if (ret == 0)
+		ret = back_check(queue->ops, queue->ring->told, seq, "batch", error);
 	if (ret < 0)
 		return ret;
 	ring = queue->ring;
@@ -149,8 +166,10 @@ int gdrcap_image_wait_on_stream(struct gdrcap_images *images, uint64_t seq,
 int gdrcap_image_release_on_stream(struct gdrcap_images *images, uint64_t seq,
 				   struct CUstream_st *stream, struct gdrcap_error *error)
 {
-	const int ret = images_check(images, seq, error);
+	int ret = images_check(images, seq, error);
 
+	if (ret == 0)
+		ret = back_check(images->ops, images->gpu.told, seq, "image", error);
 	if (ret < 0)
 		return ret;
 	/* BACK, by the stream. Partner: the acquire load in image_gpu_next_back(). What never came is given

@@ -192,6 +192,9 @@ static void refused(void **state)
 	gdrcap_get_summary(session, &summary, sizeof(summary));
 	api_failed(gdrcap_wait_on_stream(queue, summary.bursts + GDRCAP_STREAM_AHEAD, NULL, &error),
 		   -EAGAIN, &error, "too far ahead");
+	/* Given back at once, it would be taken from its user when it comes. */
+	api_failed(gdrcap_release_on_stream(queue, summary.bursts, NULL, &error), -EAGAIN, &error,
+		   "is not there");
 	assert_int_equal(gdrcap_stop(session, NULL), 0);
 	gdrcap_destroy(session);
 }
@@ -266,6 +269,9 @@ static void images_go_round(void **state)
 		assert_int_equal(gdrcap_host_image_try_next(&view, seq, &image), 1);
 		assert_int_equal(image.seq, seq);
 		check_bytes(&image);
+		/* It will have the buffer of this one. */
+		assert_int_equal(gdrcap_image_release_on_stream(images, seq + RING, NULL, NULL),
+				 -EAGAIN);
 		assert_int_equal(gdrcap_image_release_on_stream(images, seq, NULL, NULL), 0);
 	}
 	assert_int_equal(gdrcap_image_release_on_stream(images, 3, NULL, NULL), -EINVAL);

@@ -402,6 +402,7 @@ static int faulty_write_word(struct kernel_device *device, void *stream, uint64_
 
 const struct kernel_ops __wrap_kernel_host_ops = {
 	.name = "host",
+	.stream_is_caller = 1,
 	.open = faulty_open,
 	.close = faulty_close,
 	.info = faulty_info,
