@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -243,6 +244,33 @@ def test_without_root():
         done = connectx.run("loopback", "--quiet", "--frames", str(FEW), *connectx.ports(),
                             **{**user, "env": variables})
     done.check()
+
+
+def preloaded(*command, **more):
+    """Another program with the library."""
+    if "__asan" in processes.output("nm", "-D", "--undefined-only", connectx.LIBRARY):
+        raise e2e.Skip("a sanitizer's library loads in programs with the sanitizer only")
+    return subprocess.run(command, env=connectx.environment(**more), capture_output=True, text=True, timeout=e2e.TIMEOUT)
+
+
+def test_wrappers():
+    """Preloaded into a program that only starts another one: silent there, and the other one has the cards."""
+    with processes.folder() as directory:
+        done = preloaded("timeout", "60", "true", faults="nonsense=1", tmpdir=directory)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done
+        assert not os.listdir(directory), os.listdir(directory)
+    done = preloaded("timeout", "600", "sh", "-c", '"$@"', "sh", e2e.PROGRAM, "loopback", "--frames", str(FEW),
+                     *connectx.ports())
+    assert done.returncode == 0 and "PASS" in done.stdout, done
+    assert "mlx5_0: tx_packets_phy" in done.stderr, done.stderr
+
+
+def test_verbs_come_late():
+    """As in Python: the program begins without verbs, and loads them with gdrcap, before EAL looks for devices."""
+    late = ("import ctypes, os; here = ctypes.CDLL(None); assert os.environ['LD_PRELOAD'] and not here.getenv(b'SYSFS_PCI_DEVICES'); "
+            "ctypes.CDLL('libibverbs.so.1'); here.fopen(b'/dev/null', b'r'); print(here.getenv(b'SYSFS_PCI_DEVICES') != 0)")
+    done = preloaded(sys.executable, "-c", late)
+    assert done.stdout == "True\n", done
 
 
 def trees():

@@ -3,6 +3,8 @@
 #include "device.h"
 
 #include <errno.h>
+#include <link.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,8 +51,36 @@ static void device_init(struct soft_device *device, unsigned int index)
 	snprintf(device->ibv.dev_name, sizeof(device->ibv.dev_name), "uverbs%u", index);
 }
 
-/* Before main(), and so before EAL looks for its devices. */
-static void __attribute__((constructor)) devices_init(void)
+/* Objects that were loaded so far: a number that only grows. */
+static int count_loaded(struct dl_phdr_info *info, size_t size, void *loaded)
+{
+	*(unsigned long long *)loaded = info->dlpi_adds;
+	return 1;
+}
+
+static int is_verbs(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	const char *slash = strrchr(info->dlpi_name, '/');
+
+	return strncmp(slash != NULL ? slash + 1 : info->dlpi_name, "libibverbs.so",
+		       strlen("libibverbs.so")) == 0;
+}
+
+/* Whether anything in this process can ask for cards. Preloaded, this library is also in programs that only start
+ * another one (timeout, sh), and in those that load verbs late (Python). */
+static bool is_wanted(void)
+{
+	static _Atomic unsigned long long looked;
+	const char *preload = getenv("LD_PRELOAD");
+	unsigned long long loaded = 0;
+
+	if (preload == NULL || strstr(preload, "softmlx5") == NULL)
+		return true; /* linked */
+	dl_iterate_phdr(count_loaded, &loaded);
+	return atomic_exchange(&looked, loaded) != loaded && dl_iterate_phdr(is_verbs, NULL) != 0;
+}
+
+static void devices_init(void)
 {
 	const char *text = getenv("SOFTMLX5_DEVICES");
 	unsigned long count = text != NULL ? strtoul(text, NULL, 10) : DEVICES_DEFAULT;
@@ -76,6 +106,25 @@ static void __attribute__((constructor)) devices_init(void)
 	}
 }
 
+/* Files that other constructors open first, to say what the cards are to do, wake none. */
+static _Atomic bool begun;
+
+void devices_wake(void)
+{
+	static _Atomic bool awake;
+
+	if (atomic_load(&begun) && !atomic_load(&awake) && is_wanted() &&
+	    !atomic_exchange(&awake, true))
+		devices_init();
+}
+
+/* Before main(), and so before EAL looks for its devices. */
+static void __attribute__((constructor)) devices_first(void)
+{
+	atomic_store(&begun, true);
+	devices_wake();
+}
+
 static void log_counters(const struct soft_device *device)
 {
 	for (unsigned int i = 0; i < netdev_stats_count(); i++)
@@ -97,8 +146,10 @@ static void __attribute__((destructor)) devices_exit(void)
 
 struct ibv_device **ibv_get_device_list(int *num_devices)
 {
-	struct ibv_device **list = calloc(soft_device_count + 1, sizeof(*list));
+	struct ibv_device **list;
 
+	devices_wake();
+	list = calloc(soft_device_count + 1, sizeof(*list));
 	if (list == NULL)
 		return NULL;
 	for (unsigned int i = 0; i < soft_device_count; i++)

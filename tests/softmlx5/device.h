@@ -5,6 +5,10 @@
 
 #include "soft.h"
 
+/* device.c: makes the cards, once, as soon as the process has verbs; until then nothing is done or said, and the
+ * environment stays as it is for the program that this one starts. */
+void devices_wake(void);
+
 /* sysfs.c: the folders below SYSFS_PCI_DEVICES that DPDK reads. 0 or negative errno. */
 int sysfs_create(void);
 void sysfs_remove(void);

@@ -27,6 +27,8 @@ static const char *place_of(const char *path, char *room)
 {
 	char start[64];
 
+	/* Where verbs came after main() began: EAL reads many files before it looks for its devices. */
+	devices_wake();
 	if (strstr(path, DUMP) != NULL)
 		return "/dev/null";
 	for (unsigned int i = 0; i < soft_device_count; i++) {
