@@ -67,6 +67,7 @@ struct session_pair {
 	bool tx_clocked;
 	struct recover_pair recover;
 	uint64_t tx_unwritten; /* frames that the files of tx were given and have not */
+	bool tx_unseen;	       /* that number is not known: one of them is no file to look at */
 	bool rules_anew;       /* rx was started again, so its rules do not count the whole run */
 };
 

@@ -82,7 +82,7 @@ static void summary_sender(const struct gdrcap_session *session, struct gdrcap_s
 		struct port_counters counters;
 
 		session_port_counters(session, port, &counters);
-		exact &= port->facts->tx_error_counted;
+		exact &= port->facts->tx_error_counted && !session->ports.pairs[p].tx_unseen;
 		summary->tx_error += counters.tx_error + session->ports.pairs[p].tx_unwritten;
 	}
 	if (session->workers.tx_count && exact)

@@ -258,11 +258,15 @@ static struct gdrcap_tx_counts queue_counts(const struct gdrcap_session *session
 	if (to > from)
 		all.seconds = (double)(to - from) / (double)rte_get_tsc_hz();
 	if (index % session->settings.queues == 0) {
+		const struct session_pair *pair =
+			&session->ports.pairs[index / session->settings.queues];
+
 		session_port_counters(session, session_sending_port(session, index), &port);
-		all.failed_known = session_sending_port(session, index)->facts->tx_error_counted;
+		all.failed_known = session_sending_port(session, index)->facts->tx_error_counted &&
+				   !pair->tx_unseen;
 		/* What others' drivers call errors may be sent after all, or be no frames. */
 		all.failed = all.failed_known ? port.tx_error : 0;
-		all.failed += session->ports.pairs[index / session->settings.queues].tx_unwritten;
+		all.failed += pair->tx_unwritten;
 	}
 	return all;
 }

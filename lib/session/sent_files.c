@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 
 #include <rte_common.h>
 
@@ -26,15 +27,49 @@ static bool path_of(const struct port *port, unsigned int n, char path[SETTINGS_
 	       devargs_value(devargs_of(port->name), "tx_pcap", n, path, SETTINGS_NAME_BYTES) >= 0;
 }
 
-static void files_look(struct gdrcap_session *session, const struct port *port,
+/* /dev/null: all that is sent into it is where it was meant to be. */
+static bool takes_all(const struct stat *stat_of)
+{
+	return S_ISCHR(stat_of->st_mode) && major(stat_of->st_rdev) == 1 &&
+	       minor(stat_of->st_rdev) == 3;
+}
+
+static void look_for_unseen(struct gdrcap_session *session, struct session_pair *pair)
+{
+	char path[SETTINGS_NAME_BYTES];
+	struct stat stat_of;
+
+	for (unsigned int n = 0; path_of(&pair->tx, n, path); n++) {
+		if (stat(path, &stat_of) == 0 && (S_ISREG(stat_of.st_mode) || takes_all(&stat_of)))
+			continue;
+		pair->tx_unseen = true;
+		session_message(
+			session, GDRCAP_LOG_WARNING,
+			"%s is a pipe or a device, and its driver does not say which frames "
+			"it could not write: those count as sent, and nobody will know; name "
+			"a file, or /dev/null",
+			path);
+	}
+}
+
+void session_sent_files_look(struct gdrcap_session *session)
+{
+	const bool sends = session->workers.tx_count || session->sending.count;
+
+	for (uint32_t p = 0; sends && p < session->settings.ports; p++)
+		look_for_unseen(session, &session->ports.pairs[p]);
+}
+
+static void files_look(struct gdrcap_session *session, struct session_pair *pair,
 		       struct sent_files *files)
 {
 	struct stat stat_of;
 	int ret;
 
 	memset(files, 0, sizeof(*files));
-	for (unsigned int n = 0; path_of(port, n, files->path); n++) {
+	for (unsigned int n = 0; path_of(&pair->tx, n, files->path); n++) {
 		ret = stat(files->path, &stat_of);
+		pair->tx_unseen |= ret < 0;
 		if (ret < 0)
 			session_message(session, GDRCAP_LOG_WARNING,
 					"%s: whether all that was sent is in it is not known: %s",
@@ -79,7 +114,7 @@ void session_sent_files_judge(struct gdrcap_session *session)
 		struct statvfs system = { 0 };
 		uint64_t wanted, found;
 
-		files_look(session, &pair->tx, &files);
+		files_look(session, pair, &files);
 		if (!files.known)
 			continue;
 		session_port_counters(session, &pair->tx, &counters);

@@ -190,6 +190,8 @@ void session_senders_watch(struct gdrcap_session *session);
 void session_senders_settle(struct gdrcap_session *session);
 /* The senders' books are closed: says what is missing. senders.c. */
 void session_senders_judge(struct gdrcap_session *session);
+/* Before they start: says of which files nobody will know whether they took everything. */
+void session_sent_files_look(struct gdrcap_session *session);
 /* Once the senders have ended. */
 void session_sent_files_judge(struct gdrcap_session *session);
 /* Both at the end, once all have ended: judge.c. Says what the receivers' counts alone do not, and fails the run

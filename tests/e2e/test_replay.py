@@ -70,6 +70,15 @@ def test_to_a_full_disk():
         assert path in text and "up to frame %d of 1000" % whole in text, text
 
 
+def test_to_no_file():
+    """Nobody can look into a device or a pipe: that is said beforehand, and no number of errors is claimed."""
+    for path, told in (("/dev/full", True), ("/dev/null", False)):
+        summary = processes.run_json("replay", "--quiet", "--tx-port", "net_pcap0,tx_pcap=%s" % path, "--frames", "1000",
+                                     "--frame-size", "1018")
+        assert summary["sender"]["errors"] == (None if told else 0), processes.text_of(summary)
+        assert any(text.startswith("%s is a pipe or a device" % path) for text in summary["messages"]) == told, summary
+
+
 def test_loops():
     wanted = numbered_frames(333)
     with processes.folder() as directory:
