@@ -49,12 +49,15 @@ for language in "gcc -std=c11" "g++ -std=c++17 -x c++"; do
 	for kind in shared static; do
 		echo "== $language, $kind"
 		static=
-		test $kind = shared || static=--static
+		test $kind = shared || static="--static $(pkg-config --variable=static_needs gdrcap)"
 		$language $warnings $(pkg-config --cflags gdrcap) -c "$embed" -o "$tmp/embed.o"
 		${language%% *} "$tmp/embed.o" -o "$tmp/embed" $(pkg-config $static --libs gdrcap)
 		linked_right "$tmp/embed" $kind
 	done
 done
+
+echo "== nothing but what is installed"
+PKG_CONFIG_PATH= PKG_CONFIG_LIBDIR=$(dirname "$pc") pkg-config --cflags --libs gdrcap
 
 echo "== the README's example"
 sed -n '/^```c$/,/^```$/p' "$readme" | sed '/^```/d' >"$tmp/readme.c"
