@@ -74,6 +74,15 @@ test "$said" = "10000 frames" || {
 	exit 1
 }
 
+echo "== pingpong, as docs/embedding.md builds it"
+ln -s "$2/examples" "$tmp/examples"
+line=$(sed -n 's/^    \(cc .*pingpong .*\)$/\1/p' "$2/docs/embedding.md")
+(cd "$tmp" && sh -ec "$line")
+LD_LIBRARY_PATH=$libdir "$tmp/pingpong" --threads 2 --rounds 10 gpu=host >"$tmp/log" || {
+	cat "$tmp/log"
+	exit 1
+}
+
 # usage: built_right TOOL COMMAND... - COMMAND configures and builds $source in $tmp/TOOL
 built_right() {
 	tool=$1
