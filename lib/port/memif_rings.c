@@ -12,6 +12,7 @@
 #include "port/memif_rings.h"
 
 #include <pthread.h>
+#include <string.h>
 
 #include <ethdev_driver.h>
 #include <rte_common.h>
@@ -28,6 +29,8 @@ static struct mapping {
 	size_t bytes;
 } mappings[RTE_MAX_ETHPORTS]; /* by port */
 
+static struct memif_lost lost[RTE_MAX_ETHPORTS][2]; /* by port; of a client, of a server */
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct mapping *mapping_of(const struct rte_eth_dev *device)
@@ -40,13 +43,6 @@ void memif_rings_mapped(const struct rte_eth_dev *device, const void *base, size
 	pthread_mutex_lock(&lock);
 	if (!mapping_of(device)->base)
 		*mapping_of(device) = (struct mapping){ base, bytes };
-	pthread_mutex_unlock(&lock);
-}
-
-void memif_rings_forget(const struct rte_eth_dev *device)
-{
-	pthread_mutex_lock(&lock);
-	*mapping_of(device) = (struct mapping){ 0 };
 	pthread_mutex_unlock(&lock);
 }
 
@@ -98,6 +94,41 @@ static bool rings_left(const struct mapping *mapping, bool server, uint32_t queu
 		*left += server ? places - filled : filled;
 	}
 	return true;
+}
+
+/* Which end it is only the port's name says, which its driver's functions do not have: both are kept. */
+static void lost_add(uint16_t port, const struct mapping *mapping, uint32_t queues)
+{
+	for (int server = 0; server < 2; server++) {
+		struct memif_lost *of = &lost[port][server];
+		uint64_t left;
+
+		if (!rings_left(mapping, server, queues, &left))
+			of->unknown = true;
+		else
+			of->places += left;
+	}
+}
+
+void memif_rings_forget(const struct rte_eth_dev *device)
+{
+	pthread_mutex_lock(&lock);
+	if (mapping_of(device)->base)
+		lost_add((uint16_t)(device - rte_eth_devices), mapping_of(device),
+			 device->data ? device->data->nb_tx_queues : 1);
+	*mapping_of(device) = (struct mapping){ 0 };
+	pthread_mutex_unlock(&lock);
+}
+
+struct memif_lost memif_rings_lost(uint16_t port, bool server)
+{
+	struct memif_lost told;
+
+	pthread_mutex_lock(&lock);
+	told = lost[port][server];
+	memset(lost[port], 0, sizeof(lost[port]));
+	pthread_mutex_unlock(&lock);
+	return told;
 }
 
 bool memif_rings_left(uint16_t port, bool server, uint32_t queues, uint64_t *left)

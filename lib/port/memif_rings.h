@@ -22,4 +22,12 @@ void memif_rings_forget(const struct rte_eth_dev *device);
  * is not known, as there is no connection or the other end does it in another way. */
 bool memif_rings_left(uint16_t port, bool server, uint32_t queues, uint64_t *left);
 
+/* Places that other ends had not taken when they left, of all connections that ended since this was asked last.
+ * `unknown`: of one that is not known. */
+struct memif_lost {
+	uint64_t places;
+	bool unknown;
+};
+struct memif_lost memif_rings_lost(uint16_t port, bool server);
+
 #endif

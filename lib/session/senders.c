@@ -139,13 +139,79 @@ static void sockets_flush(const struct gdrcap_session *session, struct left *lef
 	}
 }
 
+static uint64_t port_sent(const struct gdrcap_session *session, uint32_t p)
+{
+	const uint32_t queues = session->settings.queues;
+	uint64_t sent = 0;
+
+	for (uint32_t q = 0; queues_count(session) && q < queues; q++)
+		sent += queue_sent(session, p * queues + q);
+	return sent;
+}
+
+uint64_t session_sender_may_lose(const struct gdrcap_session *session, uint32_t p)
+{
+	const uint64_t sent = port_sent(session, p);
+	struct af_packet_ring ring;
+	const struct port *port;
+
+	if (sent == 0)
+		return 0;
+	port = session_sending_port(session, p * session->settings.queues);
+	if (!port_name_is_af_packet(port->name))
+		return UINT64_MAX;
+	af_packet_ring(&ring, port->name);
+	return RTE_MIN(sent, (uint64_t)ring.frames * ring.queues);
+}
+
+/* Of a sender into its own receiver that tells what came. */
+static bool senders_alone(const struct gdrcap_session *session)
+{
+	return !session->workers.rx_count || session->sending.count;
+}
+
+void session_senders_begin(struct gdrcap_session *session)
+{
+	for (uint32_t p = 0; queues_count(session) && p < session->settings.ports; p++) {
+		const struct port *port =
+			session_sending_port(session, p * session->settings.queues);
+
+		if (port->facts->joins)
+			(void)memif_rings_lost(port->id, port_name_listens(port->name));
+	}
+}
+
+/* What other ends that left, or were killed, had not taken. */
+static void lost_tell(struct gdrcap_session *session, uint32_t p)
+{
+	const struct port *port = session_sending_port(session, p * session->settings.queues);
+	const uint64_t sent = port_sent(session, p);
+	struct memif_lost lost;
+
+	if (!port->facts->joins || sent == 0)
+		return;
+	lost = memif_rings_lost(port->id, port_name_listens(port->name));
+	if (lost.unknown)
+		session_message(
+			session, GDRCAP_LOG_WARNING,
+			"port %s: its other end left, and how many frames it had not received "
+			"by then, which are lost, is not known",
+			port->name);
+	else if (lost.places)
+		session_message(
+			session, GDRCAP_LOG_WARNING,
+			"port %s: up to %llu frames that it took are lost: its other end left "
+			"before it had received them",
+			port->name, (unsigned long long)RTE_MIN(lost.places, sent));
+}
+
 /* A memif's memory goes with the one who leaves, and with it what the other end has not taken out of
  * it; unless that has left itself. */
 static void memifs_look(const struct gdrcap_session *session, struct left *left)
 {
 	const uint32_t queues = session->settings.queues;
 
-	if (session->workers.rx_count && !session->sending.count)
+	if (!senders_alone(session))
 		return;
 	for (uint32_t i = 0; i < queues_count(session); i += queues) {
 		const struct port *port = session_sending_port(session, i);
@@ -257,6 +323,9 @@ void session_senders_judge(struct gdrcap_session *session)
 	bool down = false;
 
 	session_own_senders_judge(session);
+	for (uint32_t p = 0;
+	     queues_count(session) && senders_alone(session) && p < session->settings.ports; p++)
+		lost_tell(session, p);
 	if (session->workers.tx_count == 0 || (asked && sent >= asked))
 		return;
 	for (uint32_t p = 0; session->watch.link_tsc && p < session->settings.ports; p++)

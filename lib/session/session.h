@@ -188,6 +188,11 @@ void session_senders_watch(struct gdrcap_session *session);
 /* After the last frame: waits while kernels and memifs' other ends take what ports were given, and says
  * what they left. Fails the run where a kernel keeps some. */
 void session_senders_settle(struct gdrcap_session *session);
+/* What memifs' other ends left behind before is none of this run's. */
+void session_senders_begin(struct gdrcap_session *session);
+/* Of the frames that sending port `p` took so many may not have left if it is gone now. 0: none; UINT64_MAX: not
+ * known. */
+uint64_t session_sender_may_lose(const struct gdrcap_session *session, uint32_t p);
 /* The senders' books are closed: says what is missing. senders.c. */
 void session_senders_judge(struct gdrcap_session *session);
 /* Before they start: says of which files nobody will know whether they took everything. */

@@ -135,16 +135,23 @@ void session_watch_file(struct gdrcap_session *session)
 }
 
 static void watch_interface(struct gdrcap_session *session, const struct port *port,
-			    const struct interface *interface, struct gdrcap_event gone)
+			    const struct interface *interface, struct gdrcap_event gone,
+			    uint64_t may_lose)
 {
-	char what[400];
+	char what[400], lost[100] = "";
 
 	if (session->run.failure || !interface_is_gone(interface))
 		return;
+	if (may_lose == UINT64_MAX)
+		snprintf(lost, sizeof(lost), "; some of the last frames that it took may be lost");
+	else if (may_lose)
+		snprintf(lost, sizeof(lost),
+			 "; up to %llu of the last frames that it took may be lost",
+			 (unsigned long long)may_lose);
 	snprintf(what, sizeof(what),
 		 "port %s: its interface is gone: it was deleted, or moved to another network "
-		 "namespace; have it back (ip link), and begin a new run",
-		 port->name);
+		 "namespace; have it back (ip link), and begin a new run%s",
+		 port->name, lost);
 	session_event(session, gone, "%s", what);
 	session_fail(session, -ENODEV, what);
 }
@@ -155,9 +162,11 @@ void session_watch_interfaces(struct gdrcap_session *session)
 		const struct session_pair *pair = &session->ports.pairs[p];
 
 		watch_interface(session, &pair->rx, &pair->rx_interface,
-				event_of_port(GDRCAP_EVENT_PORT_GONE, p, false, -1));
+				event_of_port(GDRCAP_EVENT_PORT_GONE, p, false, -1),
+				pair->both ? session_sender_may_lose(session, p) : 0);
 		watch_interface(session, &pair->tx, &pair->tx_interface,
-				event_of_port(GDRCAP_EVENT_PORT_GONE, p, true, -1));
+				event_of_port(GDRCAP_EVENT_PORT_GONE, p, true, -1),
+				session_sender_may_lose(session, p));
 	}
 }
 

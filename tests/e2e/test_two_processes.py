@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """gdrcap replay in one process and gdrcap capture in another, over memif and over veth pairs."""
+import json
 import os
 import re
 import signal
@@ -178,6 +179,27 @@ def test_receiver_killed():
             sent = sender.finish(expect=None)
     assert 5000 <= sent["sender"]["frames"], sent["sender"]
     assert "link" in processes.messages(sent), sent["messages"]
+
+
+def stalls(sender):
+    return json.loads(sender.out[-1])["tx_stalled"] or 0
+
+
+def test_receiver_killed_with_frames_left():
+    """It stops taking, the ring fills, and it is killed: the sender says how many were lost at most."""
+    with processes.folder() as directory, receive(directory) as receiver:
+        receiver.wait_until_running()
+        with send(directory, "--rate", "20kpps", "--seconds", "600") as sender:
+            receiver.wait_for_frames("received", 2000)
+            receiver.signal(signal.SIGSTOP)
+            before = stalls(sender)
+            sender.wait_until(lambda: stalls(sender) > before)
+            receiver.kill()
+            sender.wait_until(lambda: any("the link is down" in line for line in sender.err))
+            sender.signal(signal.SIGINT)
+            sent = sender.finish(expect=None)
+    found = re.search(r"up to (\d+) frames that it took are lost: its other end left", processes.messages(sent))
+    assert found and 0 < int(found[1]) <= 1024, sent["messages"]
 
 
 def test_receiver_killed_at_full_speed():

@@ -72,8 +72,38 @@ static void test_left(void **state)
 	left_is(0, 1, 5);
 	left_is(1, 1, 6);
 	not_known(5);
+	memif_rings_lost(PORT, false);
 	memif_rings_forget(&rte_eth_devices[PORT]);
 	not_known(1);
+}
+
+static void lost_is(bool server, uint64_t places, bool unknown)
+{
+	const struct memif_lost lost = memif_rings_lost(PORT, server);
+
+	assert_int_equal(lost.places, places);
+	assert_int_equal(lost.unknown, unknown);
+}
+
+/* What connections left behind when they ended is kept until it is asked for, and told once. */
+static void test_lost(void **state)
+{
+	for (int server = 0; server < 2; server++) {
+		memory_is(2 * STEP(3));
+		memif_rings_lost(PORT, server);
+		ring_is(0, 5, 0);
+		ring_is(STEP(3), 8, 2);
+		memory_is(2 * STEP(3)); /* that one has ended */
+		ring_is(0, 3, 2);
+		ring_is(STEP(3), 8, 0);
+		memif_rings_forget(&rte_eth_devices[PORT]);
+		memif_rings_forget(&rte_eth_devices[PORT]);
+		lost_is(server, server ? 2 : 5 + 1, false);
+		lost_is(server, 0, false);
+		memory_is(2 * STEP(3));
+		memif_rings_forget(&rte_eth_devices[PORT]);
+		lost_is(server, 0, true);
+	}
 }
 
 /* No ring, one, a ring that is cut, numbers that cannot be, rings to the end of the memory. */
@@ -114,6 +144,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_left),
+		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_hostile),
 	};
 
