@@ -12,6 +12,8 @@ from ._native import VERSION as __version__
 from ._native import Array, Batch, Frame, Image, Memory, Present, Slot, options, version
 from ._sending import Sender, aligned, headers
 from ._session import Batches, Images, Session
+from ._streams import StreamBatches, StreamFrames, StreamImages
 
 __all__ = ["Array", "Batch", "Batches", "ConfigError", "Error", "Frame", "Image", "Images", "Memory", "Present",
-           "Sender", "Session", "Slot", "__version__", "aligned", "headers", "options", "version"]
+           "Sender", "Session", "Slot", "StreamBatches", "StreamFrames", "StreamImages", "__version__", "aligned", "headers",
+           "options", "version"]

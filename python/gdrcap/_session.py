@@ -17,6 +17,7 @@ from typing import Any, Generic, Optional, TypeVar, Union
 from . import _config, _log, _native
 from ._errors import Error, Single
 from ._sending import Sender
+from ._streams import _BATCH, _FRAMES, _IMAGE, StreamBatches, StreamFrames, StreamImages
 from ._summary import summarize
 
 _EVENTS = ("", "first_frame", "link_down", "link_up", "port_gone", "no_slots", "slots_again", "queue_restarted",
@@ -262,6 +263,20 @@ class Session(Single):
         """Names of the descriptions: of presets, or files."""
         names = (self._native.image_name(index) for index in range(_IMAGES_MAX))
         return tuple(name for name in names if name is not None)
+
+    # ---- by CUDA streams ----
+
+    def stream_batches(self, queue: int = 0) -> StreamBatches:
+        """Batches of receive queue `queue` for CUDA streams to wait for and give back, with consumer="gpu" and no image."""
+        return StreamBatches(self, self._native, _BATCH, queue)
+
+    def stream_images(self, index: int = 0) -> StreamImages:
+        """Images of description `index` for CUDA streams, with consumer="gpu"."""
+        return StreamImages(self, self._native, _IMAGE, index)
+
+    def stream_frames(self, sender: int = 0) -> StreamFrames:
+        """Frames of send queue `sender` for CUDA streams to fill and send, with sender="gpu"."""
+        return StreamFrames(self, self._native, _FRAMES, sender)
 
     # ---- what is sent ----
 

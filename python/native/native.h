@@ -125,7 +125,8 @@ int lease_add_stream(struct lease *lease, uint64_t stream);
 void leases_cancel(struct handle *handle);
 /* At the session's end: forgets them. */
 void leases_forget(struct handle *handle);
-/* A stream as Python gives it: a handle, or an object with `cuda_stream` (torch) or `ptr` (cupy). */
+/* A stream as Python gives it: a handle, or an object with `__cuda_stream__()` (version, handle), `cuda_stream` (torch)
+ * or `ptr` (cupy). */
 int stream_from_object(PyObject *object, uint64_t *stream);
 
 /* ---- CUDA, of the driver that the process has: py_cuda.c ---- */
@@ -226,6 +227,13 @@ PyObject *memory_new(struct handle *handle, PyObject *object);
 /* After the session's end: any thread, with or without the GIL. */
 void kept_free(struct handle *handle);
 PyObject *headers_write(PyObject *module, PyObject *args);
+
+/* ---- stream-ordered calls: py_stream.c ---- */
+
+/* (which call, index, seq, count, stream). */
+PyObject *stream_order(struct handle *handle, PyObject *args);
+/* (the first call of its kind, index): bytes for a kernel. */
+PyObject *stream_view(struct handle *handle, PyObject *args);
 
 int array_init(PyObject *module);
 int image_init(PyObject *module);

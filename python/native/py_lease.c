@@ -234,13 +234,35 @@ int lease_add_stream(struct lease *lease, uint64_t stream)
 	return 0;
 }
 
+/* CUDA's own protocol, which numba-cuda, cuda.core and newer others have: a method, or a tuple at first. NULL without
+ * an exception: the object has none. */
+static PyObject *protocol_handle(PyObject *object)
+{
+	PyObject *pair = PyObject_GetAttrString(object, "__cuda_stream__"), *handle = NULL;
+
+	if (pair && PyCallable_Check(pair)) {
+		PyObject *called = PyObject_CallNoArgs(pair);
+
+		Py_DECREF(pair);
+		if (!called)
+			return NULL;
+		pair = called;
+	}
+	if (pair && PyTuple_Check(pair) && PyTuple_Size(pair) == 2)
+		handle = Py_XNewRef(PyTuple_GetItem(pair, 1));
+	else if (!pair && PyErr_ExceptionMatches(PyExc_AttributeError))
+		PyErr_Clear();
+	Py_XDECREF(pair);
+	return handle;
+}
+
 int stream_from_object(PyObject *object, uint64_t *stream)
 {
 	static const char *const names[] = { "cuda_stream", "ptr" };
-	PyObject *number = NULL;
+	PyObject *number = PyLong_Check(object) ? Py_NewRef(object) : protocol_handle(object);
 
-	if (PyLong_Check(object))
-		number = Py_NewRef(object);
+	if (PyErr_Occurred())
+		return -1;
 	for (size_t i = 0; !number && i < sizeof(names) / sizeof(names[0]); i++) {
 		number = PyObject_GetAttrString(object, names[i]);
 		if (!number && !PyErr_ExceptionMatches(PyExc_AttributeError))
@@ -251,8 +273,8 @@ int stream_from_object(PyObject *object, uint64_t *stream)
 		Py_XDECREF(number);
 		PyErr_SetString(
 			PyExc_TypeError,
-			"stream: an integer handle, torch.cuda.Stream or cupy.cuda.Stream is "
-			"expected");
+			"stream: an integer handle, torch.cuda.Stream, cupy.cuda.Stream or an object "
+			"with __cuda_stream__ is expected");
 		return -1;
 	}
 	*stream = PyLong_AsUnsignedLongLong(number);

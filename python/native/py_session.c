@@ -358,6 +358,20 @@ static PyObject *session_register(PyObject *self, PyObject *args)
 	return memory_new(handle, object);
 }
 
+static PyObject *session_on_stream(PyObject *self, PyObject *args)
+{
+	struct handle *handle = session_opened(self);
+
+	return handle ? stream_order(handle, args) : NULL;
+}
+
+static PyObject *session_stream_view(PyObject *self, PyObject *args)
+{
+	struct handle *handle = session_opened(self);
+
+	return handle ? stream_view(handle, args) : NULL;
+}
+
 static PyMethodDef session_methods[] = {
 	{ "set", session_set, METH_VARARGS, NULL },
 	{ "add", session_add, METH_VARARGS, NULL },
@@ -377,6 +391,8 @@ static PyMethodDef session_methods[] = {
 	{ "source", session_source, METH_VARARGS, NULL },
 	{ "sender", session_sender, METH_VARARGS, NULL },
 	{ "register", session_register, METH_VARARGS, NULL },
+	{ "on_stream", session_on_stream, METH_VARARGS, NULL },
+	{ "stream_view", session_stream_view, METH_VARARGS, NULL },
 	{ 0 },
 };
 static PyType_Slot session_slots[] = {
