@@ -298,10 +298,10 @@ int host_workers_start(struct kernel_device *device, const struct kernel_job *jo
 	if (job->role == KERNEL_FRONT)
 		return kernel_fail(-ENOTSUP,
 				   "the CPU backend has no GPU to poll completions: let a CPU "
-				   "thread do it (rx_by cpu)");
+				   "thread do it (rx_by: cpu)");
 	if (job->role == KERNEL_SEND)
 		return kernel_fail(-ENOTSUP, "the CPU backend has no GPU to send: let a CPU thread "
-					     "do it (tx-by cpu)");
+					     "do it (sender.by: cpu)");
 	workers = workers_alloc(job);
 	if (!workers)
 		return kernel_fail(-ENOMEM, "no memory for the workers of %u rings",

@@ -247,6 +247,8 @@ int settings_settle(struct settings *settings, struct gdrcap_error *error)
 	int ret = settle_ports(settings, error);
 
 	if (!ret)
+		ret = settings_check_own_queues(settings, error);
+	if (!ret)
 		ret = settings_check_sender(settings, error);
 	if (!ret)
 		ret = settings_check_consumer(settings, error);

@@ -252,6 +252,14 @@ static inline bool settings_own_queues(const struct settings *settings)
 	return settings->rx_by != RX_BY_DRIVER;
 }
 
+/* The CPU stands in for a GPU, whatever the machine has. */
+static inline bool settings_gpu_is_host(const struct settings *settings)
+{
+	return settings->gpu.kind == GPU_HOST ||
+	       (settings->gpu.kind == GPU_AUTO &&
+		(settings->memory == GDRCAP_MEMORY_HOST || settings->guard));
+}
+
 static inline bool settings_is_custom(const struct settings *settings)
 {
 	return settings->frame.format == FRAME_CUSTOM;

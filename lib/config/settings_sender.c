@@ -6,39 +6,6 @@
 #include "base/log.h"
 #include "config/settings_internal.h"
 
-/* Work entries of our own are a ConnectX's. */
-static int tx_by_check(const struct settings *settings, struct gdrcap_error *error)
-{
-	if (settings->tx_by == TX_BY_DRIVER)
-		return 0;
-	if (settings_lends(settings))
-		return error_set(
-			error, -EINVAL,
-			"sender.by: is of the built-in sender; the caller's frames leave by the "
-			"driver: leave it out, or sender: host or gpu");
-	if (settings->tx_by == TX_BY_GPU && settings->rate.value > 0)
-		return error_set(
-			error, -EINVAL,
-			"rate: a kernel (tx-by: gpu) sends as fast as the card takes frames, "
-			"and the card keeps no times for it; leave rate out, or use tx-by: cpu");
-	if (settings->tx_by == TX_BY_GPU && settings->pcap[0])
-		return error_set(error, -EINVAL,
-				 "pcap: a kernel (tx-by: gpu) sends a pattern's frames; leave it "
-				 "out, or use tx-by: cpu");
-	if (!settings->tx.count)
-		return error_set(error, -EINVAL,
-				 "tx-by: is of the sender, and nothing is sent; leave it out");
-	for (uint32_t i = 0; i < settings->tx.count; i++)
-		if (settings->tx.port[i].wire ||
-		    settings->tx.port[i].facts->writes != DRIVER_WRITES_DMA)
-			return error_set(
-				error, -ENOTSUP,
-				"tx-by: port %s (%s) has no queues but its driver's; send from "
-				"a ConnectX-5 or later, or leave --tx-by out",
-				settings->tx.port[i].name, settings->tx.port[i].facts->what);
-	return 0;
-}
-
 int settings_check_sender(const struct settings *settings, struct gdrcap_error *error)
 {
 	const struct {
@@ -65,7 +32,6 @@ int settings_check_sender(const struct settings *settings, struct gdrcap_error *
 		  "frame.vlan: is of frames that the session makes; the caller writes his headers: "
 		  "leave it out" },
 	};
-	int ret;
 
 	if (!settings_lends(settings) && settings->sender_memory != GDRCAP_MEMORY_AUTO)
 		return error_set(error, -EINVAL,
@@ -75,9 +41,6 @@ int settings_check_sender(const struct settings *settings, struct gdrcap_error *
 		return error_set(error, -EINVAL,
 				 "sender.thread: caller is of frames that the program's threads "
 				 "submit; leave it out, or set sender: host");
-	ret = tx_by_check(settings, error);
-	if (ret < 0)
-		return ret;
 	if (!settings_lends(settings))
 		return 0;
 	for (uint32_t i = 0;

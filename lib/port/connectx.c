@@ -315,6 +315,11 @@ static bool receives(const struct connectx_use *use)
 	return use->receives;
 }
 
+static bool own_rx(const struct connectx_use *use)
+{
+	return use->own_rx;
+}
+
 /* And the driver takes that for a mistake: dpdk_release.h. */
 static bool sends_nothing(const struct connectx_use *use)
 {
@@ -337,6 +342,8 @@ static bool lengths_odd(const struct connectx_use *use)
 #define INLINE_WHY                                                                                 \
 	"the CPU would copy frames into the card's descriptors, and it cannot read this memory"
 
+#define IMPORT_WHY "the session opens the card itself"
+
 /*
  * What the driver must be told, and what it may not. By default it inlines frames as soon as there
  * are 8 send queues (16 on a BlueField): the same program would work with 4 and crash with 8.
@@ -344,7 +351,7 @@ static bool lengths_odd(const struct connectx_use *use)
 static const struct rule {
 	const char *key;
 	const char *set;  /* NULL: not set by us, only looked at */
-	long least, most; /* what the user may say where the rule applies */
+	long least, most; /* what the user may say where the rule applies; 1, 0: nothing */
 	bool (*applies)(const struct connectx_use *use);
 	const char *why;
 } rules[] = {
@@ -360,6 +367,12 @@ static const struct rule {
 	  "rules are made one by one at start, in the driver's software steering (1) or through "
 	  "Verbs (0); hardware steering (2) wants templates and queues of rules set up "
 	  "beforehand" },
+	{ "cmd_fd", NULL, 1, 0, always, IMPORT_WHY },
+	{ "pd_handle", NULL, 1, 0, always, IMPORT_WHY },
+	{ "dv_flow_en", NULL, 1, 1, own_rx,
+	  "the driver leads frames to receive queues of our own (rx_by) only with 1" },
+	{ "rxq_cqe_comp_en", NULL, 0, 0, own_rx,
+	  "completions of receive queues of our own (rx_by) are never compressed" },
 	{ "rxq_cqe_comp_en", "0", LONG_MIN, LONG_MAX, receives,
 	  "with compressed completions a receive queue that was in error takes the driver's vector "
 	  "functions out of step, which ends in a crash" },
@@ -470,12 +483,13 @@ int connectx_devargs(const char *port, const struct connectx_use *use, char *out
 	int ret;
 
 	ret = card_check(use, error);
-	if (ret == 0)
-		ret = arguments_split(port, argument, ARGUMENTS_MAX, &count, error);
+	if (ret < 0)
+		return ret;
+	ret = arguments_split(port, argument, ARGUMENTS_MAX, &count, error);
 	for (size_t a = 0; ret == 0 && a < count; a++)
 		ret = argument_check(port, use, argument, a, error);
 	if (ret < 0)
-		return ret;
+		return error_of_config(error, ret);
 	fits = bytes > 0 && append(out, bytes, &at, use->card->pci, strlen(use->card->pci)) &&
 	       append(out, bytes, &at, port + name, strlen(port + name));
 	for (size_t r = 0; r < RULES && fits; r++) {

@@ -35,6 +35,7 @@ struct connectx_use {
 	const struct connectx_card *card;
 	bool cpu_reads; /* the CPU can read the frames' memory: not so with memory "device" */
 	bool sends, receives;
+	bool own_rx; /* it receives by queues of ours: devx.h */
 	/* Frames that it receives: lengths in memory, without FCS; count 0: of any length. */
 	const uint16_t *lengths;
 	size_t length_count;

@@ -15,7 +15,6 @@
 #include <infiniband/verbs.h>
 
 #include "base/log.h"
-#include "port/devargs.h"
 
 #define PAGE 4096u /* of pgsz_bitmap: every page size from here on */
 
@@ -167,37 +166,11 @@ void devx_close(struct devx_card *card)
 
 /* ---- to the driver ---- */
 
-static int arguments_check(const struct devx_card *card, const char *args,
-			   struct gdrcap_error *error)
-{
-	static const char *const ours[] = { "cmd_fd", "pd_handle" };
-	char value[32];
-
-	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
-		if (devargs_value(args, ours[i], 0, value, sizeof(value)) >= 0)
-			return error_set(error, -EINVAL,
-					 "port %s: %s is refused: queues of our own need a context "
-					 "that is made here; leave it out, or leave the queues to "
-					 "the driver",
-					 card->name, ours[i]);
-	if (devargs_value(args, "dv_flow_en", 0, value, sizeof(value)) >= 0 &&
-	    strtol(value, NULL, 0) != 1)
-		return error_set(
-			error, -EINVAL,
-			"port %s: dv_flow_en=%s is refused: the driver leads frames to queues "
-			"of our own only with 1; leave it out, or leave the queues to the "
-			"driver",
-			card->name, value);
-	return 0;
-}
-
 int devx_devargs(struct devx_card *card, const char *opened, char *out, size_t bytes,
 		 struct gdrcap_error *error)
 {
-	int ret = arguments_check(card, devargs_of(opened), error), written;
+	int written;
 
-	if (ret < 0)
-		return ret;
 	/* The driver closes what it is given. */
 	if (card->fd < 0)
 		card->fd = fcntl(card->context->cmd_fd, F_DUPFD_CLOEXEC, 0);

@@ -50,8 +50,7 @@ int devx_open(struct devx_card *card, const struct connectx_card *found, const c
 /* Of a card that is not open: nothing. */
 void devx_close(struct devx_card *card);
 
-/* From what connectx_devargs() made to what rte_dev_probe() is to get. -EINVAL: the user's own
- * arguments do not go together with queues of ours. */
+/* From what connectx_devargs() made to what rte_dev_probe() is to get. */
 int devx_devargs(struct devx_card *card, const char *opened, char *out, size_t bytes,
 		 struct gdrcap_error *error);
 /* After rte_dev_probe(): `opened`: it succeeded, and the driver has the descriptor. */

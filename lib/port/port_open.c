@@ -83,6 +83,23 @@ static int open_refused(const struct port *port, const char *name, int code,
 							 : ""));
 }
 
+/* The mlx5 driver fails without an errno where the card refuses an object, which EAL takes for success. */
+static int open_empty(const struct port *port, struct gdrcap_error *error)
+{
+	if (port->facts->writes != DRIVER_WRITES_DMA)
+		return error_add_words(error, error_set(error, -ENODEV,
+							"%s opened, but is not an Ethernet port",
+							port->name));
+	return error_add_words(
+		error,
+		error_set(
+			error, -ENODEV,
+			"port %s (%s): the driver found the card, and could not make what it needs "
+			"there; end other programs that use the card, raise the locked-memory limit "
+			"(ulimit -l unlimited), see dmesg",
+			port->name, port->device));
+}
+
 /* By the arguments that it was opened with, be it by us or by an embedder before us. */
 static uint32_t cut_from(const struct port *port, const char *name)
 {
@@ -148,9 +165,9 @@ int port_open(struct port *port, const char *name, const char *named, struct gdr
 			return ret;
 		port->open = true;
 		if (port_by_name(port, port->device) < 0) {
+			ret = open_empty(port, error);
 			port_close(port);
-			return error_set(error, -ENODEV, "%s opened, but is not an Ethernet port",
-					 named);
+			return ret;
 		}
 	}
 	port->numa_node = rte_eth_dev_socket_id(port->id);

@@ -109,10 +109,12 @@ int tx_gpu_create(struct tx_gpu *gpu, const struct tx_gpu_config *config,
 	memset(gpu, 0, sizeof(*gpu));
 	gpu->config = *config;
 	if (worker->config.stream_count > KERNEL_SEND_STREAMS_MAX)
-		return error_set(error, -ENOTSUP,
-				 "tx-by: a kernel sends up to %u streams a queue; give fewer "
-				 "streams, more queues, or --tx-by cpu",
-				 KERNEL_SEND_STREAMS_MAX);
+		return error_of_config(
+			error,
+			error_set(error, -ENOTSUP,
+				  "sender.by: a kernel (gpu) sends up to %u streams a queue; give "
+				  "fewer streams, more queues, or sender.by: cpu",
+				  KERNEL_SEND_STREAMS_MAX));
 	ret = shared_create(gpu, error);
 	if (ret == 0)
 		ret = tables_create(gpu, worker, error);

@@ -58,8 +58,8 @@ int session_own_senders_create(struct gdrcap_session *session, struct gdrcap_err
 	if (settings->tx_by == TX_BY_GPU && !session->plan.cuda)
 		return error_set(
 			error, -ENOTSUP,
-			"tx-by: gpu needs a CUDA device, and the CPU stands in for one here; "
-			"use tx-by: cpu, or leave it out");
+			"sender.by: a kernel (gpu) needs a CUDA device, and there is none (nvidia-smi -L); "
+			"use sender.by: cpu, or leave it out");
 	own->queues = aligned_alloc(RING_LINE, (count * sizeof(*own->queues) + RING_LINE - 1) /
 						       RING_LINE * RING_LINE);
 	if (!own->queues)

@@ -54,8 +54,7 @@ static int plan_gpu(struct plan *plan, const struct settings *settings, struct g
 	char why[256] = "";
 	int count;
 
-	if (settings->gpu.kind == GPU_HOST ||
-	    (automatic && (settings->memory == GDRCAP_MEMORY_HOST || settings->guard)))
+	if (settings_gpu_is_host(settings))
 		return 0;
 	count = gpu_cuda_count(why, sizeof(why));
 	if (!automatic && settings->gpu.ordinal >= (uint32_t)RTE_MAX(count, 0))
@@ -406,11 +405,14 @@ static int plan_pools(struct plan *plan, const struct settings *settings,
 	if (settings_own_queues(settings)) {
 		slots = RTE_MIN(rte_align64prevpow2(slots), (uint64_t)CQ_FRONT_SLOTS_MAX);
 		if (slots < slots_min)
-			return error_set(
-				error, -EINVAL,
-				"rx_by: receive queues of our own have %u slots at most, a power "
-				"of two, and %llu are needed; lower descriptors, or raise pool",
-				CQ_FRONT_SLOTS_MAX, (unsigned long long)slots_min);
+			return error_of_config(
+				error,
+				error_set(
+					error, -EINVAL,
+					"rx_by: receive queues of our own have %u slots at most, a "
+					"power of two, and %llu are needed; lower descriptors, or "
+					"raise pool",
+					CQ_FRONT_SLOTS_MAX, (unsigned long long)slots_min));
 	}
 	plan->pool_slots = (uint32_t)slots;
 	plan->region_bytes = settings->memory_addr

@@ -46,33 +46,12 @@ int plan_card(struct plan *plan, const struct settings *settings, uint32_t i,
 
 int plan_card_only(const struct settings *settings, struct gdrcap_error *error)
 {
-	if (settings->rx_by == RX_BY_GPU)
-		return error_set(
-			error, -ENOTSUP,
-			"rx_by: the GPU does not poll receive queues in this version; use cpu, or "
-			"driver");
-	if (settings_own_queues(settings) && settings->split)
-		return error_set(
-			error, -ENOTSUP,
-			"rx_by: receive queues of our own do not split frames in two; leave "
-			"split out, or rx_by");
-	if (settings_own_queues(settings) && settings->clock == CLOCK_CARD)
-		return error_set(
-			error, -ENOTSUP,
-			"rx_by: frames of receive queues of our own have the CPU's times; leave "
-			"clock out, or rx_by");
 	for (uint32_t i = 0; i < settings->rx.count; i++) {
 		const struct port_spec *port = &settings->rx.port[i];
 		const char *name = port->name, *what = port->facts->what;
 
 		if (port->connectx)
 			continue;
-		if (settings_own_queues(settings))
-			return error_set(
-				error, -ENOTSUP,
-				"rx_by: port %s (%s) has no queues that a program can make itself; leave "
-				"rx_by out, or receive from a ConnectX",
-				name, what);
 		if (settings->split)
 			return error_set(error, -ENOTSUP,
 					 "split: port %s (%s) cannot split frames in two; a "
@@ -102,6 +81,7 @@ int plan_devargs(struct plan *plan, const struct settings *settings, struct gdrc
 			.cpu_reads =
 				plan->memory != GDRCAP_MEMORY_DEVICE && !settings_lends(settings),
 			.receives = i < GDRCAP_PORTS_MAX,
+			.own_rx = i < GDRCAP_PORTS_MAX && settings_own_queues(settings),
 			.sends = i >= GDRCAP_PORTS_MAX || settings_is_both(settings, i),
 			.lengths = settings->sizes.length,
 			.length_count = own ? settings->sizes.count : 0,

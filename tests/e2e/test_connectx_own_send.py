@@ -119,8 +119,21 @@ def test_refused():
         result = e2e.run("replay" if len(arguments) == 2 else "loopback", "--quiet", "--frames", "1",
                          *arguments, "--gpu", "host", *BY_CPU, expect=2)
         assert text in result.err, result
-    result = e2e.run("capture", "--quiet", "--port", "net_null0", "--gpu", "host", *BY_CPU, expect=2)
-    assert "tx-by" in result.err, result
+    for by, arguments, text in (
+            ("gpu", ("--rate", "1gbit"), "leave rate out, or use sender.by: cpu"),
+            ("gpu", ("--pcap", "none.pcap"), "leave pcap out, or use sender.by: cpu"),
+            ("gpu", (), "needs a CUDA device"),
+            ("nobody", (), "--tx-by: 'nobody'")):
+        result = e2e.run("loopback", "--quiet", "--frames", "1", *connectx.ports(), *arguments,
+                         "--tx-by", by, env=connectx.environment(), expect=2)
+        assert text in result.err, result
+    with processes.folder() as directory:
+        path = os.path.join(directory, "own.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("sender:\n  by: cpu\n")
+        result = e2e.run("capture", "--quiet", "--port", "net_null0", "--gpu", "host", "--config", path,
+                         expect=2)
+    assert "sender.by: is of the sender" in result.err, result
     # A card, kernel or user without commands of the card.
     result = e2e.run("loopback", "--quiet", "--frames", "1", *connectx.ports("verbs"), *BY_CPU,
                      env=connectx.environment(mode="verbs"), expect=1)

@@ -177,9 +177,10 @@ def test_a_card_that_makes_no_queue():
         assert sum("refuses to make " + what in text for text in told) == 2, (what, told)
 
 
-def refused(*arguments, text, mode=connectx.DEFAULT, expect=1):
-    done = connectx.run("loopback", "--frames", "100", *connectx.ports(mode), *arguments,
-                        expect=expect, env=connectx.environment(mode=mode))
+def refused(*arguments, text, mode=connectx.DEFAULT, devargs="", faults=connectx.LOSSLESS, expect=2):
+    """With status 2 where the configuration alone is wrong, 1 where it is the machine."""
+    done = connectx.run("loopback", "--frames", "100", *connectx.ports(mode, devargs), *arguments,
+                        expect=expect, env=connectx.environment(faults, mode=mode))
     told = " ".join(done.summary["errors"])
     assert text in told, told
 
@@ -189,10 +190,37 @@ def test_refused():
     refused("--rx-by", "cpu", "--split", "64", text="do not split frames")
     refused("--rx-by", "cpu", "--clock", "card", "--save", os.devnull, text="have the CPU's times")
     refused("--rx-by", "cpu", "--descriptors", "32768", text="lower descriptors")
-    refused("--rx-by", "cpu", mode="verbs", text="DevX")
+    refused("--rx-by", "cpu", mode="verbs", text="DevX", expect=1)
     result = e2e.run("loopback", "--json", "--port", "ring:own", "--tx-port", "ring:own",
-                     "--rx-by", "cpu", "--frames", "10", expect=1)
-    assert "rx_by" in " ".join(result.summary["errors"]), result
+                     "--rx-by", "cpu", "--frames", "10", expect=2)
+    assert "rx_by: port ring:own" in " ".join(result.summary["errors"]), result
+    with processes.folder() as directory:
+        path = os.path.join(directory, "own.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("rx_by: cpu\n")
+        result = e2e.run("replay", "--json", "--config", path, "--tx-port", connectx.SENDER,
+                         "--frames", "10", expect=2)
+    assert "rx_by: is of the receiver" in " ".join(result.summary["errors"]), result
+
+
+def test_refused_arguments():
+    """Those with which the session itself hands its card to the driver, and those that mean nothing to queues
+    of ours."""
+    for devargs in ("cmd_fd=3", "pd_handle=1"):
+        for by in ("driver", "cpu"):
+            refused("--rx-by", by, devargs=devargs, text=devargs + " is refused: the session opens")
+    refused("--rx-by", "cpu", devargs="rxq_cqe_comp_en=1", text="are never compressed")
+    connectx.perfect(*CPU, devargs="rxq_cqe_comp_en=0", count=100)
+    connectx.perfect("--frame-size", "64-1518", devargs="rxq_cqe_comp_en=1", count=100)
+
+
+def test_a_card_that_makes_nothing_for_the_driver():
+    """The driver gives up without an errno: the text has its reason, and what to do."""
+    for faults, why in (("1.refuse_umem=1", "Failed to register umem for CQ"),
+                        ("0.refuse_umem=2", "Failed to register umem for RQ"),
+                        ("1.refuse_object=5", "Can't create DevX RQ object")):
+        refused("--rx-by", "cpu", faults=faults, text=why, expect=1)
+        refused("--rx-by", "cpu", faults=faults, text="raise the locked-memory limit", expect=1)
 
 
 if __name__ == "__main__":

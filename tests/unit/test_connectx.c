@@ -134,6 +134,9 @@ static void arguments(void **state)
 		{ "x,list=vf[0,2", true, whole, "!not KEY=VALUE" },
 		{ "x,representor=vf0", true, whole, "!representors cannot be opened" },
 		{ "x,a=]", true, whole, "!not KEY=VALUE" },
+		/* by which the session itself hands its card to the driver */
+		{ "x,cmd_fd=7", true, whole, "!cmd_fd=7 is refused: the session opens the card" },
+		{ "x,pd_handle=0", true, whole, "!pd_handle=0 is refused: the session opens" },
 	};
 	char out[512];
 
@@ -154,6 +157,30 @@ static void arguments(void **state)
 		if (!refused && (ret != 0 || strcmp(out, cases[i].result) != 0))
 			fail_msg("%s: %d %s", cases[i].port, ret, ret ? error.text : out);
 	}
+}
+
+/* With receive queues of our own. */
+static void own_arguments(void **state)
+{
+	static const char *const refused[] = { "dv_flow_en=0", "dv_flow_en=2",
+					       "rxq_cqe_comp_en=1" };
+	static const struct connectx_card card = { .pci = "0000:3b:00.0", .device = 0x101d };
+	const struct connectx_use use = { .card = &card, .receives = true, .own_rx = true };
+	char port[64], says[64], out[256];
+
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		snprintf(port, sizeof(port), "x,%s", refused[i]);
+		snprintf(says, sizeof(says), "%s is refused", refused[i]);
+		assert_int_equal(connectx_devargs(port, &use, out, sizeof(out), &error), -EINVAL);
+		assert_int_equal(error.kind, GDRCAP_ERROR_CONFIG);
+		if (!strstr(error.text, says))
+			fail_msg("%s: %s", port, error.text);
+	}
+	assert_int_equal(connectx_devargs("x,dv_flow_en=0x1,rxq_cqe_comp_en=0", &use, out,
+					  sizeof(out), &error),
+			 0);
+	assert_string_equal(out, "0000:3b:00.0,dv_flow_en=0x1,rxq_cqe_comp_en=0,txq_inline_max=0,"
+				 "txq_inline_mpw=0,mprq_en=0,rxq_pkt_pad_en=1");
 }
 
 static void long_arguments(void **state)
@@ -272,9 +299,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(found_by_any_name), cmocka_unit_test(not_found),
 		cmocka_unit_test(root_of_eal),	     cmocka_unit_test(arguments),
-		cmocka_unit_test(long_arguments),    cmocka_unit_test(sends_nothing),
-		cmocka_unit_test(connectx4),	     cmocka_unit_test(sending_only),
-		cmocka_unit_test(reasons),
+		cmocka_unit_test(own_arguments),     cmocka_unit_test(long_arguments),
+		cmocka_unit_test(sends_nothing),     cmocka_unit_test(connectx4),
+		cmocka_unit_test(sending_only),	     cmocka_unit_test(reasons),
 	};
 
 	return cmocka_run_group_tests(tests, tree_make, tree_remove);
