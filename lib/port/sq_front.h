@@ -397,6 +397,28 @@ static inline void sq_skip(struct sq_front *front)
 			break;
 }
 
+/*
+ * SQ_FAILED: frames behind the last completion that the card has sent, since it takes entries in their
+ * order and the error names the first that failed. 0 where it names none that is out. Of an entry that
+ * failed some frames may be sent: none of them counts. Reads the ring, which nobody writes meanwhile.
+ */
+static inline uint64_t sq_sent_before(const struct sq_front *front)
+{
+	const struct sq_queue *queue = &front->queue;
+	uint64_t block = front->freed, frames = 0;
+
+	while (block < front->posted && (block & 0xffff) != front->counter) {
+		const uint8_t *entry = queue->ring + (block & (queue->blocks - 1)) * SQ_BLOCK;
+		const uint32_t segments = entry[7] & 0x3f;
+
+		if (segments < 2)
+			return 0;
+		frames += segments - 2;
+		block += sq_entry_blocks(segments - 2);
+	}
+	return block < front->posted ? frames : 0;
+}
+
 /* An entry without a frame, marked: its completion says that all before it are sent. False: no room
  * for it now. */
 static inline int sq_post_nop(struct sq_front *front)

@@ -122,6 +122,8 @@ static int queue_reset(struct tx_own *own)
 	if (ret < 0)
 		return ret;
 	sq_skip(front);
+	if (front->state == SQ_FAILED)
+		front->sent += sq_sent_before(front);
 	sq_restart(front);
 	return own_tx_start(&own->tx, NULL);
 }

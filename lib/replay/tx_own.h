@@ -41,7 +41,9 @@ struct tx_own {
 	uint64_t reset_frames, reset_tsc; /* front.frames and ticks at the last reset */
 
 	/* Writer: worker. Readers: anybody. */
-	_Atomic uint64_t lost;	 /* frames that were in a queue that was reset */
+	/* Frames in a queue that was reset: not sent, where the card said which entry failed; else those
+	 * that it had not said to be sent. */
+	_Atomic uint64_t lost;
 	_Atomic uint64_t resets; /* that were made; written after `why` */
 	_Atomic uint64_t why;	 /* tx_own_why() of the last stop */
 	_Atomic int failing;	 /* a negative errno: it cannot be reset */

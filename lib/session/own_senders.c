@@ -134,9 +134,19 @@ void session_own_senders_watch(struct gdrcap_session *session, uint32_t p)
 	own->told[p] = resets;
 	session_message(
 		session, GDRCAP_LOG_WARNING,
-		"port %s: a send queue was in error and was started again (%s); so far %llu "
-		"times, with %llu frames in it that were not sent, or may not have been",
+		"port %s: a send queue was in error and was started again (%s); resets so far: "
+		"%llu, frames lost with them: %llu",
 		pair->tx.name, why, (unsigned long long)resets, (unsigned long long)lost);
+}
+
+uint64_t session_own_senders_lost(const struct gdrcap_session *session)
+{
+	const struct session_own_senders *own = &session->own_senders;
+	uint64_t lost = 0;
+
+	for (uint32_t i = 0; i < own->count; i++)
+		lost += count_of(&own->queues[i].lost);
+	return lost;
 }
 
 void session_own_senders_judge(struct gdrcap_session *session)

@@ -65,7 +65,7 @@ static void summary_losses(const struct gdrcap_session *session, struct gdrcap_s
 	} else {
 		summary->nic_error = 0;
 	}
-	explained += session_causes_lost(session);
+	explained += session_causes_lost(session) + session_own_senders_lost(session);
 	summary->unexplained =
 		summary->total.lost > explained ? summary->total.lost - explained : 0;
 }
@@ -84,6 +84,11 @@ static void summary_sender(const struct gdrcap_session *session, struct gdrcap_s
 		session_port_counters(session, port, &counters);
 		exact &= port->facts->tx_error_counted && !session->ports.pairs[p].tx_unseen;
 		summary->tx_error += counters.tx_error + session->ports.pairs[p].tx_unwritten;
+	}
+	/* Of queues of our own the driver knows nothing. */
+	if (session->own_senders.count) {
+		exact = true;
+		summary->tx_error = session_own_senders_lost(session);
 	}
 	if (session->workers.tx_count && exact)
 		summary->known |= GDRCAP_HAS_TX_ERROR;

@@ -15,6 +15,8 @@ int session_gpu_senders_create(struct gdrcap_session *session, struct gdrcap_err
 int session_gpu_senders_start(struct gdrcap_session *session, struct gdrcap_error *error);
 /* Says what of port p's queues the card stopped. */
 void session_own_senders_watch(struct gdrcap_session *session, uint32_t p);
+/* Frames that resets of them cost, all together. */
+uint64_t session_own_senders_lost(const struct gdrcap_session *session);
 /* Says what they left unsent. */
 void session_own_senders_judge(struct gdrcap_session *session);
 

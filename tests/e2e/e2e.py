@@ -140,6 +140,8 @@ def check_identities(summary, context=""):
     causes.update((summary["sender"] or {}).get("causes") or {})
     known += sum(causes.get(key) or 0 for key in ("card_full", "wire_crc", "wire_length",
                                                   "tx_discard"))
+    # Of send queues of our own: exact, and the only one of the sender's that explains.
+    known += (summary["sender"] or {}).get("errors") or 0
     assert summary["lost_by"]["unexplained"] >= max(0, frames["lost"] - known), context
     for key in ("received", "valid", "reordered"):
         equal("%s, sum of the queues" % key, sum(queue[key] for queue in summary["queues"]),

@@ -14,7 +14,7 @@ MANY = processes.scaled(300000, 50000)
 SOME = processes.scaled(100000, 20000)
 FEW = 5000
 BY_CPU = ("--tx-by", "cpu")
-ERROR = re.compile(r"started again \((.*)\); so far (\d+) times, with (\d+) frames")
+ERROR = re.compile(r"started again \((.*)\); resets so far: (\d+), frames lost with them: (\d+)")
 
 
 def perfect(*arguments, count, **options):
@@ -74,8 +74,8 @@ def test_replay_says_its_end():
 
 
 def test_send_error():
-    """The card stops the queue: it is made anew, and the run goes on. What was in it is lost, and no
-    more is than was told."""
+    """The card stops the queue: it is made anew, and the run goes on. What was in it is lost, and exactly
+    that is told and explained: of the entries before the one that failed none is."""
     count = 5 * SOME  # each error may cost all that the queue has room for, where the card is slow
     done = connectx.loopback(*BY_CPU, "--frame-size", "64", "--burst", "32", count=count,
                              expect=3, faults=connectx.LOSSLESS + ",0.tx_error=50/100/5")
@@ -86,7 +86,19 @@ def test_send_error():
     told = ERROR.findall(processes.messages(done.summary))
     assert told and int(told[-1][1]) == 5, done
     assert "memory that is not registered" in told[-1][0], done
-    assert lost <= int(told[-1][2]), done
+    assert lost == int(told[-1][2]), done
+    assert done.summary["sender"]["errors"] == lost and done.lost_by["unexplained"] == 0, done
+
+
+def test_send_error_without_a_receiver():
+    """A replay that knows of frames which were not sent has failed."""
+    done = connectx.run("replay", "--quiet", "--frames", str(SOME), "--frame-size", "64", "--tx-port",
+                        connectx.SENDER, "--gpu", "host", "--guard", *BY_CPU, expect=3,
+                        env=connectx.environment("0.tx_error=50/100/5"))
+    lost = done.summary["sender"]["errors"]
+    assert lost > 0 and "which then could not send them" in done.summary["errors"][0], done
+    # Those that say the stream's end are five.
+    assert done.card(0, "tx_packets_phy") == SOME + 5 - lost, done
 
 
 def test_first_frame():

@@ -337,7 +337,7 @@ static void test_restart(void **state)
 {
 	struct bench *bench = bench_make(SQ_BLOCKS_MIN, 64);
 	struct sq_front *front = &bench->front;
-	uint64_t given_up = 0;
+	uint64_t given_up = 0, behind = 0;
 
 	(void)state;
 	for (uint32_t round = 0; round < 100; round++) {
@@ -359,6 +359,9 @@ static void test_restart(void **state)
 					 NUMBER, 5);
 		assert_int_equal(sq_poll(front), 0);
 		assert_int_equal(front->state, SQ_FAILED);
+		/* What the card ran behind the last mark is known to be sent. */
+		assert_int_equal(sq_sent_before(front), bench->card.frames - sent);
+		behind += bench->card.frames - sent;
 		given_up += front->frames - sent;
 		sq_skip(front);
 		sq_restart(front);
@@ -371,8 +374,12 @@ static void test_restart(void **state)
 		assert_int_equal(front->lost, given_up);
 		assert_int_equal(front->sent, front->frames);
 	}
+	assert_true(behind > 0);
 	assert_true(post(bench, 100, 0, 60));
 	assert_true(sq_post_nop(front));
+	/* An entry that is not out says nothing. */
+	front->counter = (uint32_t)front->posted + 1;
+	assert_int_equal(sq_sent_before(front), 0);
 	sq_bell(front);
 	(void)sq_card_run(&bench->card);
 	assert_null(bench->card.wrong);
