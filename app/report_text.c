@@ -180,11 +180,15 @@ static void print_sending(FILE *to, const struct report *report)
 static void print_port_losses(FILE *to, const struct report *report)
 {
 	const struct gdrcap_summary *summary = &report->summary;
+	const int own = summary->rx_by[0] && strcmp(summary->rx_by, "driver");
 
 	print_row_if(to, summary->known & GDRCAP_HAS_NIC_MISSED, "  no buffer", summary->nic_missed,
 		     "frames that the port missed");
-	print_row_if(to, summary->known & GDRCAP_HAS_NIC_ERROR, "  bad on the wire",
-		     summary->nic_error, "frames that the port refused");
+	/* A queue of our own has no damaged ones: they never get there. */
+	print_row_if(to, summary->known & GDRCAP_HAS_NIC_ERROR,
+		     own ? "  queue in error" : "  bad on the wire", summary->nic_error,
+		     own ? "frames of queues in error, until they ran again"
+			 : "frames that the port refused");
 	if (!report->image_count)
 		print_row_if(to, summary->known & GDRCAP_HAS_LOSS, "  unexplained",
 			     summary->unexplained, "frames that no counter explains");

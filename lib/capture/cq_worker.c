@@ -365,6 +365,30 @@ bool cq_worker_take(struct cq_worker *cq, const struct rx_worker *worker, struct
 	return true;
 }
 
+enum cq_kind cq_worker_look(const struct cq_worker *cq, const struct rx_worker *worker)
+{
+	const struct ring_producer *ring = &worker->ring;
+
+	if (cq_is_passed(cq, ring))
+		return CQ_ORDER;
+	return cq_kind_at(&cq->queue, cq->index, cq_next(cq, ring));
+}
+
+const char *cq_worker_words(enum cq_kind kind)
+{
+	static const char *const words[CQ_KINDS] = {
+		[CQ_NONE] = "there is no completion",
+		[CQ_FRAME] = "it runs",
+		[CQ_ERROR] = "the card reports an error",
+		[CQ_FLUSHED] = "the card gave its slots back unused",
+		[CQ_ORDER] = "its completions came out of order",
+		[CQ_LENGTH] = "a frame was longer than its slot, or of no bytes",
+		[CQ_ODD] = "a completion was of a kind that was not asked for",
+	};
+
+	return words[kind];
+}
+
 static bool is_power(uint32_t n)
 {
 	return n && (n & (n - 1)) == 0;

@@ -62,6 +62,10 @@ void cq_worker_run(void *worker);
 /* Control, while no thread runs it and all that it published is back: takes the next frame, if there is one,
  * past the ring. Its slot stays as it is until the thread runs, which posts it again. */
 bool cq_worker_take(struct cq_worker *cq, const struct rx_worker *worker, struct frame_desc *desc);
+/* The same: what the next completion is; CQ_ORDER too where it was passed over. */
+enum cq_kind cq_worker_look(const struct cq_worker *cq, const struct rx_worker *worker);
+/* What a completion that stops a front was, for people. */
+const char *cq_worker_words(enum cq_kind kind);
 /* Control, in RX_PAUSE: the queue has nothing posted, and its record is 0. */
 void cq_worker_was_reset(struct cq_worker *cq);
 

@@ -27,6 +27,8 @@ static const char *const *step_causes(const struct selftest *selftest, enum self
 	const bool card = pair->rx.facts->writes == DRIVER_WRITES_DMA ||
 			  pair->tx.facts->writes == DRIVER_WRITES_DMA;
 
+	if (pair->own && text->own)
+		return text->own;
 	return card || !text->software ? text->causes : text->software;
 }
 

@@ -163,12 +163,25 @@ static void clues_read(struct selftest *selftest, struct clues *clues)
 	xstats_read(&pair->rx_xstats, &clues->wire);
 }
 
+/* What stands in a queue of our own in place of the first frame; CQ_NONE: nothing. */
+static enum cq_kind own_kind(const struct selftest *selftest)
+{
+	const struct gdrcap_session *session = selftest->session;
+	const struct own_queues *own = session->ports.pairs[0].own;
+	enum cq_kind kind = CQ_NONE;
+
+	for (uint32_t q = 0; q < own->count && kind == CQ_NONE; q++)
+		kind = cq_worker_look(&own->cq[q], &session->workers.rx[q]);
+	return kind;
+}
+
 /* It reached a queue, and the queue did not have it. */
 static int not_completed(struct selftest *selftest, const struct clues *clues)
 {
 	const struct session_pair *pair = &selftest->session->ports.pairs[0];
 	const uint64_t none = clue(selftest, clues, XSTATS_NO_BUFFER);
 	const uint64_t failing = clue(selftest, clues, XSTATS_QUEUE_ERROR);
+	enum cq_kind kind;
 
 	if (clues->rule.frames)
 		selftest_passed(selftest, SELFTEST_STEERED,
@@ -187,6 +200,10 @@ static int not_completed(struct selftest *selftest, const struct clues *clues)
 			: clues->missed || none
 				? ": its queue had no free buffer"
 				: ": its card could not write it, and the queue is in error");
+	if (pair->own && (kind = own_kind(selftest)) != CQ_NONE)
+		return selftest_failed(selftest, SELFTEST_COMPLETED,
+				       "a completion came to %s that is not to be believed: %s",
+				       pair->rx.name, cq_worker_words(kind));
 	return selftest_failed(
 		selftest, SELFTEST_COMPLETED,
 		"no completion came to %s within %u ms: its card could not write the "

@@ -60,6 +60,15 @@ static const char *const completed[] = {
 	NULL,
 };
 
+static const char *const completed_own[] = {
+	"the memory's registration was revoked: reload nvidia-peermem after the GPU driver "
+	"(modprobe -r nvidia-peermem; modprobe nvidia-peermem), and see dmesg | grep mlx5",
+	"the slot is smaller than the frame: raise --frame-size or --slot-bytes",
+	"the card completes otherwise than it is known to: leave --rx-by out, and tell of the card and "
+	"its firmware (mstflint -d DEVICE q)",
+	NULL,
+};
+
 static const char *const changed[] = {
 	"the card wrote to another address than the GPU's memory: an IOMMU translates between "
 	"them; "
@@ -94,12 +103,12 @@ static const char *const consumer[] = {
 };
 
 const struct selftest_text selftest_texts[SELFTEST_STAGES] = {
-	[SELFTEST_PORTS_UP] = { "ports up", ports_up, ports_up_software },
-	[SELFTEST_MEMORY] = { "memory ready and poisoned", memory, NULL },
-	[SELFTEST_SENT] = { "frame sent", sent, NULL },
-	[SELFTEST_STEERED] = { "steered", steered, NULL },
-	[SELFTEST_COMPLETED] = { "completed", completed, NULL },
-	[SELFTEST_CHANGED] = { "bytes changed", changed, NULL },
-	[SELFTEST_RIGHT] = { "bytes right", right, NULL },
-	[SELFTEST_CONSUMER] = { "consumer saw it", consumer, NULL },
+	[SELFTEST_PORTS_UP] = { "ports up", ports_up, ports_up_software, NULL },
+	[SELFTEST_MEMORY] = { "memory ready and poisoned", memory, NULL, NULL },
+	[SELFTEST_SENT] = { "frame sent", sent, NULL, NULL },
+	[SELFTEST_STEERED] = { "steered", steered, NULL, NULL },
+	[SELFTEST_COMPLETED] = { "completed", completed, NULL, completed_own },
+	[SELFTEST_CHANGED] = { "bytes changed", changed, NULL, NULL },
+	[SELFTEST_RIGHT] = { "bytes right", right, NULL, NULL },
+	[SELFTEST_CONSUMER] = { "consumer saw it", consumer, NULL, NULL },
 };

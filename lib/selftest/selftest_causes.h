@@ -20,6 +20,7 @@ struct selftest_text {
 	const char *name;
 	const char *const *causes;   /* NULL-ended */
 	const char *const *software; /* the same where no port is a card's; NULL: as with one */
+	const char *const *own;	     /* with receive queues of our own; NULL: the same */
 };
 
 extern const struct selftest_text selftest_texts[SELFTEST_STAGES];

@@ -99,32 +99,62 @@ void own_queues_close(struct own_queues **own)
 
 /* ---- while they are polled ---- */
 
-uint64_t own_queues_missed(struct own_queues *own)
+/* The card, its front or a reset under way say that the queue takes nothing. */
+static bool queue_stands(const struct own_queues *own, uint32_t q, bool failed)
 {
-	uint64_t missed = 0;
-
-	for (uint32_t q = 0; q < own->count; q++) {
-		struct own_rx_counters counters;
-
-		if (own_rx_counters(&own->rx[q], &counters, NULL) < 0)
-			counters.out_of_buffer = own->rx[q].out_of_buffer;
-		missed += counters.out_of_buffer;
-	}
-	return missed;
+	return failed || own->missed[q].reset ||
+	       atomic_load_explicit(&own->cq[q].state, memory_order_relaxed) == CQ_STOPPED;
 }
 
-uint64_t own_queues_errors(struct own_queues *own)
+/* The card's counter, and whether the queue is in error: in this order, so that what an error costs is never
+ * taken for what came before it. */
+static uint64_t queue_missed(struct own_queues *own, uint32_t q, bool *stands)
 {
-	uint64_t errors = 0;
+	struct own_rx_counters counters = { 0 };
+
+	if (own_rx_counters(&own->rx[q], &counters, NULL) < 0)
+		counters.out_of_buffer = own->rx[q].out_of_buffer;
+	*stands = queue_stands(own, q, counters.failed);
+	return counters.out_of_buffer;
+}
+
+struct own_lost own_queues_lost(struct own_queues *own)
+{
+	struct own_lost lost = { 0 };
 
 	for (uint32_t q = 0; q < own->count; q++) {
+		const struct own_missed *missed = &own->missed[q];
 		const struct cq_worker *cq = &own->cq[q];
+		bool stands;
+		const uint64_t all = queue_missed(own, q, &stands);
+		const uint64_t in_error = missed->in_error + (stands ? all - missed->running : 0);
 
+		lost.missed += all - in_error;
 		/* The frame of an error is none of those that are thrown away. */
-		errors += atomic_load_explicit(&cq->discarded, memory_order_relaxed) +
-			  atomic_load_explicit(&cq->stops[CQ_ERROR], memory_order_relaxed);
+		lost.error += in_error +
+			      atomic_load_explicit(&cq->discarded, memory_order_relaxed) +
+			      atomic_load_explicit(&cq->stops[CQ_ERROR], memory_order_relaxed);
 	}
-	return errors;
+	return lost;
+}
+
+void own_queues_look(struct own_queues *own)
+{
+	for (uint32_t q = 0; q < own->count; q++) {
+		struct own_missed *missed = &own->missed[q];
+		bool was_reset = missed->reset, stands;
+		uint64_t all;
+
+		if (was_reset)
+			missed->reset =
+				atomic_load_explicit(&own->cq[q].reposts, memory_order_relaxed) ==
+				missed->reposts;
+		all = queue_missed(own, q, &stands);
+		if (was_reset && !missed->reset)
+			missed->in_error += all - missed->running;
+		if (!stands || (was_reset && !missed->reset))
+			missed->running = all;
+	}
 }
 
 uint64_t own_queues_flushed(struct own_queues *own)
@@ -154,6 +184,9 @@ int own_queues_reset(struct own_queues *own, uint32_t queue, struct gdrcap_error
 
 	if (ret < 0)
 		return ret;
+	own->missed[queue].reposts =
+		atomic_load_explicit(&own->cq[queue].reposts, memory_order_relaxed);
+	own->missed[queue].reset = true;
 	/* Nothing is posted until its front has found the queue empty and has every slot. */
 	cq_worker_was_reset(&own->cq[queue]);
 	return own_rx_start(rx, error);

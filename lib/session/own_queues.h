@@ -13,6 +13,15 @@ struct connectx_card;
 struct port;
 struct region;
 
+/* Frames that found no slot in a queue: while it ran, and while it was in error, which is not the
+ * consumer's fault. Under session->ports.lock. */
+struct own_missed {
+	uint64_t running;  /* all of the card's counter, when the queue was last seen to run */
+	uint64_t in_error; /* of those, that came while it was in error, in former times */
+	uint64_t reposts;  /* its front's, when it was reset */
+	bool reset;	   /* and its front has not posted since */
+};
+
 struct own_queues {
 	struct devx_card card;
 	struct ibv_mr *key; /* of the region */
@@ -27,6 +36,7 @@ struct own_queues {
 	uint64_t moved[GDRCAP_QUEUES_MAX], idle[GDRCAP_QUEUES_MAX];
 	uint32_t ended[GDRCAP_QUEUES_MAX];
 	bool dead[GDRCAP_QUEUES_MAX]; /* given up */
+	struct own_missed missed[GDRCAP_QUEUES_MAX];
 };
 
 /* Before the port is opened: opens the card; what the driver is to be told besides `devargs` goes into
@@ -44,11 +54,16 @@ void own_queues_destroy(struct own_queues *own);
 /* The port is closed. */
 void own_queues_close(struct own_queues **own);
 
-/* Frames that found no slot, of all queues, exactly; as last known where the card does not answer. */
-uint64_t own_queues_missed(struct own_queues *own);
-/* Frames that had a slot and are lost: what the card said of them, or of one before, was not to be
- * believed, or was an error. */
-uint64_t own_queues_errors(struct own_queues *own);
+/* Frames of all queues that are lost, exactly; as last known where the card does not answer. */
+struct own_lost {
+	uint64_t missed; /* found no slot while their queue ran */
+	/* Came while it was in error; or had a slot, and what the card said of them, or of one before, was
+	 * not to be believed, or was an error. */
+	uint64_t error;
+};
+struct own_lost own_queues_lost(struct own_queues *own);
+/* Tells the two apart; called from time to time. */
+void own_queues_look(struct own_queues *own);
 /* Slots that came back unused or with an error. */
 uint64_t own_queues_flushed(struct own_queues *own);
 /* The card has ended the queue with an error. */

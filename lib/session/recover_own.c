@@ -2,7 +2,7 @@
 /*
  * Receive queues of our own that a card has ended with an error, or whose completions are not to be
  * believed: reset under the run, one by one, while the port and its rules stay as they are. What
- * comes meanwhile finds no slot, and counts as that.
+ * comes meanwhile finds no slot, and counts as lost by the error.
  */
 #include <stdio.h>
 
@@ -20,12 +20,6 @@ static bool front_stopped(const struct cq_worker *cq)
 /* Why a queue is in error, for people. `fault` of a front that is STOPPED stays as it is. */
 static const char *fault_text(const struct cq_worker *cq, char *text, size_t bytes)
 {
-	static const char *const words[CQ_KINDS] = {
-		[CQ_FLUSHED] = "the card gave its slots back unused",
-		[CQ_ORDER] = "its completions came out of order",
-		[CQ_LENGTH] = "a frame was longer than its slot",
-		[CQ_ODD] = "a completion was of a kind that was not asked for",
-	};
 	const struct cq_fault *fault = &cq->fault;
 
 	if (!front_stopped(cq))
@@ -34,7 +28,7 @@ static const char *fault_text(const struct cq_worker *cq, char *text, size_t byt
 		snprintf(text, bytes, "the card reports syndrome 0x%02x",
 			 fault->cqe[CQ_SYNDROME_AT]);
 	else
-		snprintf(text, bytes, "%s", words[fault->kind]);
+		snprintf(text, bytes, "%s", cq_worker_words(fault->kind));
 	return text;
 }
 
@@ -66,6 +60,7 @@ static uint32_t queues_look(struct gdrcap_session *session, uint32_t p)
 	uint32_t found = 0;
 
 	session_ports_lock(session);
+	own_queues_look(own);
 	for (uint32_t q = 0; q < own->count; q++)
 		if (!own->dead[q] &&
 		    (front_stopped(&own->cq[q]) || queue_ended_unsaid(own, q, &workers[q])))

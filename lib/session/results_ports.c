@@ -46,6 +46,11 @@ static const struct {
 				    1 },
 };
 
+/* The same at queues of our own, which are reset by us. */
+static const char own_queue_error[] =
+	"work entries that came back unused, or with an error, when a queue was in error and was started "
+	"again; what came meanwhile is nic_error, and the messages say why";
+
 static void values_add(struct xstats_values *sum, const struct xstats *xstats)
 {
 	struct xstats_values values;
@@ -64,7 +69,7 @@ static void own_values_add(struct xstats_values *sum, const struct session_pair 
 	xstats_read(&pair->rx_xstats, &driver);
 	sum->known |= UINT64_C(1) << XSTATS_NO_BUFFER | UINT64_C(1) << XSTATS_QUEUE_ERROR;
 	sum->count[XSTATS_NO_BUFFER] +=
-		own_queues_missed(pair->own) - driver.count[XSTATS_NO_BUFFER];
+		own_queues_lost(pair->own).missed - driver.count[XSTATS_NO_BUFFER];
 	sum->count[XSTATS_QUEUE_ERROR] +=
 		own_queues_flushed(pair->own) - driver.count[XSTATS_QUEUE_ERROR];
 }
@@ -121,7 +126,9 @@ int gdrcap_get_cause(const struct gdrcap_session *session, uint32_t index,
 		session_causes_ask(session);
 	all = (struct gdrcap_cause){
 		.name = xstats_cause_name((enum xstats_cause)index),
-		.meaning = causes[index].meaning,
+		.meaning = index == XSTATS_QUEUE_ERROR && settings_own_queues(&session->settings)
+				   ? own_queue_error
+				   : causes[index].meaning,
 		.sender = causes[index].sender,
 	};
 	lock = (pthread_mutex_t *)(uintptr_t)&session->lines.lock;

@@ -134,8 +134,10 @@ static inline void session_port_counters(const struct gdrcap_session *session,
 	port_counters(port, counters);
 	for (uint32_t p = 0; p < session->settings.ports; p++)
 		if (port == &session->ports.pairs[p].rx && session->ports.pairs[p].own) {
-			counters->missed = own_queues_missed(session->ports.pairs[p].own);
-			counters->error = own_queues_errors(session->ports.pairs[p].own);
+			const struct own_lost lost = own_queues_lost(session->ports.pairs[p].own);
+
+			counters->missed = lost.missed;
+			counters->error = lost.error;
 		}
 	session_ports_unlock(session);
 }

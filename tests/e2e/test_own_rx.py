@@ -3,6 +3,7 @@
 software: no driver and no mbuf between the card and the ring, frames in memory that the CPU cannot read.
 What a card does wrong is counted, and a queue that it stops is started again."""
 import os
+import re
 
 import connectx
 import e2e
@@ -127,8 +128,8 @@ def test_wrong_owner():
 # ---- queues in error ----
 
 def test_receive_error():
-    """The queue is reset under the run, and what came meanwhile is counted by the card as without a slot:
-    every lost one is explained, the frame that failed by nic_error."""
+    """The queue is reset under the run. What came meanwhile found no slot, which is the error's fault and not
+    the consumer's: all is nic_error's, and the texts say so."""
     for faults, restarts in (("1.rx_error=5000", 1), ("1.rx_error=3000/12000/2", 2)):
         done = connectx.until(2 * FEW, "--rx-by", "cpu", "--rate", "20kpps",
                               faults=connectx.LOSSLESS + "," + faults)
@@ -136,8 +137,41 @@ def test_receive_error():
         assert done.frames["damaged"] == 0 and done.frames["lost"] > 0, done
         assert done.summary["queue_restarts"] == restarts, done
         assert done.causes["queue_error"] >= restarts, done
-        assert done.lost_by["nic_error"] == restarts and done.lost_by["unexplained"] == 0, done
-        assert "the card reports syndrome" in processes.messages(done.summary), done
+        assert done.lost_by["nic_error"] == done.frames["lost"] and done.lost_by["nic_missed"] == 0, done
+        assert done.causes["out_of_buffer"] == 0 and done.lost_by["unexplained"] == 0, done
+        told = processes.messages(done.summary)
+        assert "the card reports syndrome" in told and "consumer was slower" not in told, done
+
+
+def test_receive_error_beside_missed():
+    """Frames that find no slot in a queue that runs stay nic_missed."""
+    done = connectx.until(2 * FEW, "--rx-by", "cpu", "--rate", "20kpps",
+                          faults=connectx.LOSSLESS + ",1.no_buffers=30/100/9,1.rx_error=20000")
+    e2e.check_identities(done.summary, done)
+    assert done.lost_by["nic_missed"] == 9 and done.lost_by["unexplained"] == 0, done
+    assert done.lost_by["nic_error"] == done.frames["lost"] - 9, done
+
+
+def test_queue_error_in_words():
+    """What people read blames neither the wire nor the consumer."""
+    result = e2e.run("loopback", "--frames", str(FEW), "--rate", "20kpps", *connectx.ports(), *CPU,
+                     expect=3, env=connectx.environment(connectx.LOSSLESS + ",1.rx_error=5000"))
+    row = re.search(r"^ +queue in error +([0-9,]+)  frames of queues in error", result.out, re.M)
+    assert row and int(row.group(1).replace(",", "")) > 0, result
+    assert "work entries that came back unused" in result.out, result
+    for text in ("on the wire ", "consumer is slower", "registration broke"):
+        assert text not in result.out.replace("Gb/s on the wire", ""), (text, result)
+
+
+def test_first_frame_in_error():
+    """The stage says what stands in the completion queue, and has causes of its own."""
+    for fault, text in (("wrong_entry", "its completions came out of order"),
+                        ("rx_error", "the queue is in error")):
+        done = connectx.run("loopback", "--quiet", "--frames", "10", *connectx.ports(), *CPU, expect=None,
+                            env=connectx.environment(connectx.LOSSLESS + ",1.%s=1" % fault))
+        stage = done.summary["stages"][4]
+        assert stage["state"] == "failed" and text in stage["detail"], done
+        assert not any("--descriptors" in cause for cause in stage["causes"]), done
 
 
 def test_broken_order():

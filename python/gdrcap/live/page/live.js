@@ -250,7 +250,7 @@ function imageTables(update) {
 }
 
 const CAUSES = {
-  nic_missed: "the port had no buffer for them", nic_error: "the port dropped them as bad", unexplained: "no counter says where",
+  nic_missed: "the port had no buffer for them", nic_error: "the port dropped them as bad, or their queue was in error", unexplained: "no counter says where",
   out_of_buffer: "no free slot in the card's queue", card_full: "the card's own buffer was full", wire_crc: "damaged on the wire (CRC)",
   wire_symbol: "symbol errors on the wire", wire_length: "wrong length field", queue_error: "receive buffers in error",
 };
