@@ -80,6 +80,13 @@ static void print_frames(FILE *to, const struct report *report)
 			custom ? ", in frames of a custom layout" : "");
 }
 
+/* Who drives queues that are not the driver's. */
+static void print_by(FILE *to, const char *what, const char *by)
+{
+	if (by[0] && strcmp(by, "driver") != 0)
+		fprintf(to, ", %s by the %s", what, strcmp(by, "gpu") ? "CPU's own queues" : "GPU");
+}
+
 void report_print_header(FILE *to, const struct report *report)
 {
 	const struct gdrcap_summary *summary = &report->summary;
@@ -91,6 +98,8 @@ void report_print_header(FILE *to, const struct report *report)
 	if (summary->blocks)
 		fprintf(to, ", %" PRIu32 " consumer worker%s each", summary->blocks,
 			summary->blocks == 1 ? "" : "s");
+	print_by(to, "received", summary->rx_by);
+	print_by(to, "sent", summary->tx_by);
 	fprintf(to, "\n");
 	fprintf(to, "  %-10s%s%s%s: %s slots of %s = %s", "memory", memory_words(summary),
 		summary->registration[0] ? ", via " : "", summary->registration,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The JSON object of a run: schema gdrcap.summary/1, docs/json.md. */
+#include <string.h>
+
 #include "json_line.h"
 #include "report_images.h"
 
@@ -100,14 +102,15 @@ static json_t *sender_to_json(const struct report *report)
 					 json_count(summary->gap_max_ns))
 			     : json_null();
 
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "asked", asked,
-			 "gbps", json_number(summary->tx_gbps), "mpps",
-			 json_number(summary->tx_mpps), "seconds", json_number(summary->tx_seconds),
-			 "frames", json_count(summary->total.sent), "bytes",
-			 json_count(summary->tx_bytes), "gap_error_ns", gaps, "starved",
-			 json_count(summary->tx_starved), "errors",
-			 json_count_if(summary->known & GDRCAP_HAS_TX_ERROR, summary->tx_error),
-			 "causes", causes_to_json(report, 1));
+	return json_pack(
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "asked", asked, "gbps",
+		json_number(summary->tx_gbps), "mpps", json_number(summary->tx_mpps), "seconds",
+		json_number(summary->tx_seconds), "frames", json_count(summary->total.sent),
+		"bytes", json_count(summary->tx_bytes), "gap_error_ns", gaps, "starved",
+		json_count(summary->tx_starved), "errors",
+		json_count_if(summary->known & GDRCAP_HAS_TX_ERROR, summary->tx_error), "proxies",
+		json_count_if(strcmp(summary->tx_by, "gpu") == 0, summary->tx_proxies), "causes",
+		causes_to_json(report, 1));
 }
 
 /* The caller's own frames. */
@@ -311,6 +314,7 @@ static int add_summary(json_t *object, const struct report *report)
 		{ "saved", run && saves(report) ? saved_to_json(s) : json_null() },
 		{ "clock", session ? json_text_if(s->clock) : json_null() },
 		{ "rx_by", session ? json_text_if(s->rx_by) : json_null() },
+		{ "tx_by", session ? json_text_if(s->tx_by) : json_null() },
 		{ "match", match_to_json(report) },
 		{ "steering", steering_to_json(report) },
 		{ "ended_by_sender", received ? json_boolean(s->ended_by_sender) : json_null() },

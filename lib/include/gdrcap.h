@@ -332,6 +332,11 @@ struct gdrcap_summary {
 	uint64_t sending_refused; /**< of a running kernel's: with a length that no frame has */
 	char rx_by[8]; /**< who took received frames from the port: "driver", "cpu"; "": none were
 			* to come */
+	char tx_by[8]; /**< who handed frames to be sent to the port: "driver", "cpu", "gpu"; "":
+			* none were to leave */
+	uint32_t
+		tx_proxies; /**< with "gpu": send queues whose doorbell a CPU thread rings, since the
+			      * GPU cannot reach it: each costs a core */
 };
 int gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary,
 		       size_t size);

@@ -197,6 +197,22 @@ static const char *clock_name(const struct gdrcap_session *session)
 	return cards == 0 ? "CPU" : cards == session->settings.ports ? "card" : "card, CPU";
 }
 
+static void tx_by_fill(const struct gdrcap_session *session, struct gdrcap_summary *summary)
+{
+	static const char *const names[] = {
+		[TX_BY_DRIVER] = "driver",
+		[TX_BY_CPU] = "cpu",
+		[TX_BY_GPU] = "gpu",
+	};
+	const struct session_own_senders *own = &session->own_senders;
+
+	if (session->workers.tx_count + session->sending.count)
+		snprintf(summary->tx_by, sizeof(summary->tx_by), "%s",
+			 names[session->settings.tx_by]);
+	for (uint32_t i = 0; i < own->gpu_count; i++)
+		summary->tx_proxies += own->gpus[i].bell == NULL;
+}
+
 void session_ports_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary)
 {
 	summary->steered = session->workers.rx_count != 0;
@@ -209,6 +225,7 @@ void session_ports_summary(const struct gdrcap_session *session, struct gdrcap_s
 	region_registration(&session->memory.region, summary->registration,
 			    sizeof(summary->registration));
 	snprintf(summary->clock, sizeof(summary->clock), "%s", clock_name(session));
+	tx_by_fill(session, summary);
 	snprintf(summary->rx_by, sizeof(summary->rx_by), "%s",
 		 session->workers.rx_count == 0		   ? ""
 		 : settings_own_queues(&session->settings) ? "cpu"

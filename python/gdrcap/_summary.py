@@ -59,7 +59,7 @@ def _sender(summary: Row, causes: list[Row]) -> Row:
         "gap_error_ns": {"p50": _count(summary["gap_p50_ns"]), "p99": _count(summary["gap_p99_ns"]),
                          "max": _count(summary["gap_max_ns"])} if known & _PACE else None,
         "starved": _count(summary["tx_starved"]), "errors": _count(summary["tx_error"], known & _TX_ERROR),
-        "causes": _causes(causes, True),
+        "proxies": _count(summary["tx_proxies"], summary["tx_by"] == "gpu"), "causes": _causes(causes, True),
     }
 
 
@@ -257,7 +257,7 @@ def summarize(results: Row, get: Get, version: str, state: str, steps: list[Row]
         "saved": {"frames": _count(s["saved"]), "missed": _count(s["save_missed"]),
                   "damaged_frames": _count(s["damaged_saved"]), "damaged_missed": _count(s["damaged_missed"])}
         if ran and saves else None,
-        "clock": s["clock"] or None, "rx_by": s["rx_by"] or None, "match": _match(get, s), "steering": _steering(results["rules"]),
+        "clock": s["clock"] or None, "rx_by": s["rx_by"] or None, "tx_by": s["tx_by"] or None, "match": _match(get, s), "steering": _steering(results["rules"]),
         "ended_by_sender": bool(s["ended_by_sender"]) if received else None,
         "rate": {"gbps": _number(s["gbps"]), "mpps": _number(s["mpps"])} if received else None,
         "memory": {"kind": _MEMORY[s["memory"]], "gpu": s["gpu"], "driver": s["driver"],

@@ -95,6 +95,8 @@ static const struct member summary_members[] = {
 	OF(gdrcap_summary, sending_failed, COUNT),
 	OF(gdrcap_summary, sending_refused, COUNT),
 	OF(gdrcap_summary, rx_by, TEXT),
+	OF(gdrcap_summary, tx_by, TEXT),
+	OF(gdrcap_summary, tx_proxies, UINT32),
 	END,
 };
 static const struct member cause_members[] = {

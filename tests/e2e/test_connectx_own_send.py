@@ -19,6 +19,7 @@ ERROR = re.compile(r"started again \((.*)\); resets so far: (\d+), frames lost w
 
 def perfect(*arguments, count, **options):
     done = connectx.perfect(*BY_CPU, *arguments, count=count, **options)
+    assert done.summary["tx_by"] == "cpu" and done.summary["sender"]["proxies"] is None, done
     # The card met no key, doorbell or entry that it had not been told of.
     for counter in ("soft_bad_doorbells", "soft_bad_keys", "soft_cq_overruns", "soft_flushed"):
         assert done.card(0, counter) == 0, (counter, done)

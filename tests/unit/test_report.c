@@ -165,9 +165,9 @@ static void test_json_pass(void **state)
 		"\"restarts\":0,\"untracked\":0,\"conflicts\":0,"
 		"\"sender\":{\"asked\":{\"gbps\":null,\"mpps\":null,\"seconds\":null,\"frames\":null},"
 		"\"gbps\":0.0,\"mpps\":0.0,\"seconds\":0.0,\"frames\":10000000,\"bytes\":0,"
-		"\"gap_error_ns\":null,\"starved\":0,\"errors\":null,\"causes\":{}},"
+		"\"gap_error_ns\":null,\"starved\":0,\"errors\":null,\"proxies\":null,\"causes\":{}},"
 		"\"sending\":null,"
-		"\"saved\":null,\"clock\":null,\"rx_by\":null,\"match\":{\"rules\":[],\"applied\":\"none\"},"
+		"\"saved\":null,\"clock\":null,\"rx_by\":null,\"tx_by\":null,\"match\":{\"rules\":[],\"applied\":\"none\"},"
 		"\"steering\":null,"
 		"\"ended_by_sender\":false,"
 		"\"rate\":{\"gbps\":80.5,\"mpps\":0.8},"
@@ -252,10 +252,10 @@ static void test_json_damage(void **state)
 static void test_json_not_run(void **state)
 {
 	static const char *const measured[] = {
-		"seconds",	  "frames", "filtered", "bytes",  "lost_by",  "tx_stalled",
-		"bits",		  "rate",   "memory",	"blocks", "cores",    "stale",
-		"queue_restarts", "clock",  "steering", "rx_by",  "restarts", "untracked",
-		"conflicts",	  "cut",    "sending"
+		"seconds",	  "frames",    "filtered", "bytes",  "lost_by", "tx_stalled",
+		"bits",		  "rate",      "memory",   "blocks", "cores",	"stale",
+		"queue_restarts", "clock",     "steering", "rx_by",  "tx_by",	"restarts",
+		"untracked",	  "conflicts", "cut",	   "sending"
 	};
 	json_t *object;
 
@@ -485,6 +485,8 @@ static void test_memory(void **state)
 	strcpy(report.summary.registration, "dma-buf");
 	strcpy(report.summary.clock, "card");
 	strcpy(report.summary.rx_by, "cpu");
+	strcpy(report.summary.tx_by, "gpu");
+	report.summary.tx_proxies = 2;
 	strcpy(report.summary.driver, "gpu_cuda");
 	report.summary.queue_restarts = 2;
 	report.summary.cut = 5;
@@ -497,6 +499,10 @@ static void test_memory(void **state)
 	assert_string_equal(json_string_value(json_object_get(memory, "registration")), "dma-buf");
 	assert_string_equal(json_string_value(json_object_get(object, "clock")), "card");
 	assert_string_equal(json_string_value(json_object_get(object, "rx_by")), "cpu");
+	assert_string_equal(json_string_value(json_object_get(object, "tx_by")), "gpu");
+	assert_int_equal(
+		json_integer_value(json_object_get(json_object_get(object, "sender"), "proxies")),
+		2);
 	assert_int_equal(json_integer_value(json_object_get(object, "queue_restarts")), 2);
 	assert_int_equal(json_integer_value(json_object_get(object, "cut")), 5);
 	empty = json_object_get(object, "pool_empty");
@@ -507,6 +513,7 @@ static void test_memory(void **state)
 	assert_printed(print_header,
 		       "  memory    device (GPU memory), via dma-buf: 16,384 slots of "
 		       "2 KiB = 32 MiB; split 64 bytes\n");
+	assert_printed(print_header, ", received by the CPU's own queues, sent by the GPU\n");
 	assert_printed(print_table, "\n  queue restarts                              2  "
 				    "receive queues in error that were started again\n");
 	assert_printed(print_table, "\n    stale                                     0  frames");
