@@ -61,6 +61,7 @@ static const struct knob_row {
 	[KNOB_CONSUMER_STALE] = { "consumer-stale", 1, 1 },
 	[KNOB_CONSUMER_STAYS] = { "consumer-stays", 0, 0 },
 	[KNOB_CONSUMER_ABANDONS] = { "consumer-abandons", 0, 0 },
+	[KNOB_REGISTER_REFUSED] = { "register-refused", 0, 0 },
 };
 
 const struct fault *fault_of(enum knob knob)

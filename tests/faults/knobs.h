@@ -66,6 +66,8 @@ enum knob {
 	KNOB_CONSUMER_STALE, /* =BYTE: from there on it reads the poison */
 	KNOB_CONSUMER_STAYS,
 	KNOB_CONSUMER_ABANDONS, /* takes the frame and never comes back */
+	/* CUDA (builds with it): */
+	KNOB_REGISTER_REFUSED, /* a card's doorbell register is not mapped */
 	KNOBS
 };
 
