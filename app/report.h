@@ -116,6 +116,8 @@ int report_print_json(FILE *to, const struct report *report);
 
 /* "10,000,000"; the buffer has REPORT_TEXT_BYTES. Returns it. */
 const char *report_text_count(char *to, uint64_t count);
+/* The end of a word that is counted. */
+const char *report_plural(uint64_t count);
 /* "1.234e-09", "< 1.2e-12" (one over the bits checked) when none was wrong, "not known". */
 const char *report_text_ratio(char *to, uint64_t wrong, uint64_t checked);
 /* "32 MiB"; exact, or with one decimal. */

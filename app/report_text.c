@@ -56,7 +56,7 @@ const char *report_text_bytes(char *to, uint64_t bytes)
 	return to;
 }
 
-static const char *plural(uint64_t count)
+const char *report_plural(uint64_t count)
 {
 	return count == 1 ? "" : "s";
 }
@@ -359,7 +359,7 @@ static void print_damage(FILE *to, const struct report *report)
 				" of the frame: expected 0x%02x, got 0x%02x; %" PRIu32
 				" wrong bit%s",
 				damage->offset, damage->expected, damage->got, damage->wrong_bits,
-				plural(damage->wrong_bits));
+				report_plural(damage->wrong_bits));
 		else if (report_damage_is_late(damage))
 			fprintf(to,
 				": at offset %" PRIu32
@@ -408,7 +408,7 @@ static void print_images_pass(FILE *to, const struct report *report, int colour)
 	report_images_total(report, &total);
 	fprintf(to, "%sPASS%s: %s image%s, every one complete", colour ? GREEN : "",
 		colour ? PLAIN : "", report_text_count(count, total.complete),
-		plural(total.complete));
+		report_plural(total.complete));
 	if (total.restarts)
 		fprintf(to, "; times that numbers went on elsewhere: %s",
 			report_text_count(count, total.restarts));
@@ -427,7 +427,8 @@ void report_print_verdict(FILE *to, const struct report *report, int colour)
 	if (report->result == REPORT_PASS) {
 		if (!report_receives(report)) {
 			fprintf(to, "%sPASS%s: %s frame%s sent\n", colour ? GREEN : "",
-				colour ? PLAIN : "", report_text_count(count, sent), plural(sent));
+				colour ? PLAIN : "", report_text_count(count, sent),
+				report_plural(sent));
 			return;
 		}
 		if (report->image_count) {
@@ -436,7 +437,7 @@ void report_print_verdict(FILE *to, const struct report *report, int colour)
 		}
 		fprintf(to, "%sPASS%s: %s frame%s %s, every one valid", colour ? GREEN : "",
 			colour ? PLAIN : "", report_text_count(count, total->valid),
-			plural(total->valid),
+			report_plural(total->valid),
 			report_option(report, "tx_port", 0) ? "sent" : "received");
 		if (total->restarts)
 			fprintf(to, "; senders that began again: %s",

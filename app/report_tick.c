@@ -9,8 +9,9 @@ static void format_sender_tick(char *to, size_t bytes, const struct report_tick 
 	const double nanoseconds = tick->interval > 0 ? tick->interval * 1e9 : 1;
 	char sent[REPORT_TEXT_BYTES];
 
-	snprintf(to, bytes, "%6.0f s  %s frames sent  %.6f Gb/s  %.6f Mpps", tick->elapsed,
+	snprintf(to, bytes, "%6.0f s  %s frame%s sent  %.6f Gb/s  %.6f Mpps", tick->elapsed,
 		 report_text_count(sent, tick->now->total.sent),
+		 report_plural(tick->now->total.sent),
 		 (double)(sent_bytes + 24 * frames) * 8 / nanoseconds,
 		 (double)frames * 1e3 / nanoseconds);
 }
@@ -26,9 +27,10 @@ static void format_image_tick(char *to, size_t bytes, const struct report_tick *
 
 	snprintf(
 		to, bytes,
-		"%6.0f s  %s images complete  %.1f a second  %.3f Gb/s  incomplete %s  dropped %s  "
+		"%6.0f s  %s image%s complete  %.1f a second  %.3f Gb/s  incomplete %s  dropped %s  "
 		"skipped %s  pieces lost %s",
-		tick->elapsed, report_text_count(complete, now->complete), (double)begun / seconds,
+		tick->elapsed, report_text_count(complete, now->complete),
+		report_plural(now->complete), (double)begun / seconds,
 		(double)(now->bytes - tick->images_before->bytes) * 8 / seconds / 1e9,
 		report_text_count(incomplete, now->incomplete),
 		report_text_count(dropped, now->dropped), report_text_count(skipped, now->skipped),
@@ -54,8 +56,9 @@ void report_format_tick(char *to, size_t bytes, const struct report_tick *tick)
 	}
 	/* Before the end a frame that is missing may yet arrive: it is not called lost. */
 	snprintf(to, bytes,
-		 "%6.0f s  %s frames  %.3f Gb/s  %.3f Mpps  damaged %s  in flight or lost %s",
-		 tick->elapsed, report_text_count(received, now->received), bits / nanoseconds,
+		 "%6.0f s  %s frame%s  %.3f Gb/s  %.3f Mpps  damaged %s  in flight or lost %s",
+		 tick->elapsed, report_text_count(received, now->received),
+		 report_plural(now->received), bits / nanoseconds,
 		 (double)frames * 1e3 / nanoseconds, report_text_count(damaged, now->damaged),
 		 report_text_count(open, now->lost));
 }

@@ -87,7 +87,7 @@ static void print_latency(const struct gdrcap_bench_result *result)
 static void print_wrong(const struct gdrcap_bench_result *result)
 {
 	if (result->lost || result->damaged)
-		printf("%6s%" PRIu64 " frames lost, %" PRIu64 " damaged\n", "", result->lost,
+		printf("%6sframes lost: %" PRIu64 ", damaged: %" PRIu64 "\n", "", result->lost,
 		       result->damaged);
 }
 
@@ -159,7 +159,7 @@ void bench_print_header(const struct bench_report *report)
 	if (machine->cache_bytes)
 		report_text_bytes(cache, machine->cache_bytes);
 	printf("%s bench\n", gdrcap_version());
-	printf("  %-10s%s: %u CPUs for this process (%s), last-level cache %s\n", "CPU",
+	printf("  %-10s%s; CPUs for this process: %u (%s), last-level cache %s\n", "CPU",
 	       machine->cpu[0] ? machine->cpu : "not known", machine->cpus, parameters->cores,
 	       cache);
 	printf("  %-10s%s, %s hugepages; Linux %s\n", "memory",

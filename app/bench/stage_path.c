@@ -196,9 +196,9 @@ static void account_images(const struct gdrcap_session *session, struct bench_sa
 
 	gdrcap_get_image_counts(session, 0, &counts, sizeof(counts));
 	sample->validated = 0;
-	note(sample, "%" PRIu64 " images", counts.complete);
+	note(sample, "images: %" PRIu64, counts.complete);
 	if (counts.no_room)
-		note(sample, "%" PRIu64 " frames found no buffer", counts.no_room);
+		note(sample, "frames that found no buffer: %" PRIu64, counts.no_room);
 	else
 		sample->lost = counts.duplicate + counts.late + counts.misfit + counts.newer +
 			       counts.timeout;

@@ -342,7 +342,7 @@ static void check_hugepage_files(struct doctor *doctor)
 		left = files_left(doctor, mount);
 		said = true;
 		finding(doctor, mount, left && scarce ? HEALTH_WARN : HEALTH_OK,
-			"%s: %u files of DPDK's programs", mount, left);
+			"%s: files of DPDK's programs: %u", mount, left);
 		if (left && scarce) {
 			remedy_on_host(doctor);
 			remedy(doctor, "sudo fuser -v %s/*map_*  # nobody? then:", mount);

@@ -372,17 +372,17 @@ static int file_result(const char *option, const struct save_file *file, int cod
 		"save_around)";
 
 	if (pcapng_is_given_up(&file->pcapng))
-		return error_set(error, code,
-				 "%s: cannot write %s: its file system does not answer; after "
-				 "%llu frames it was given up, with the memory that is being "
-				 "written; see to the file system, or name a file elsewhere",
-				 option, file->path, saved);
+		return error_set(
+			error, code,
+			"%s: cannot write %s: its file system does not answer; it was given up (frames until then: %llu), with the memory that is being "
+			"written; see to the file system, or name a file elsewhere",
+			option, file->path, saved);
 	if (code == -EPIPE)
 		remedy = "keep its reader running";
 	else if (file->pcapng.stalled)
 		remedy = "let it read all the time, or name a file";
 	return error_set(error, code,
-			 "%s: cannot write %s: %s; it holds the first %llu frames%s; %s", option,
+			 "%s: cannot write %s: %s; it holds the first frames (%llu)%s; %s", option,
 			 file->path, save_file_why(file, code), saved,
 			 file->pcapng.torn ? " and a part of one" : "", remedy);
 }

@@ -66,7 +66,7 @@ static void slots_look(struct gdrcap_session *session, uint32_t i)
 		event = event_of_port(GDRCAP_EVENT_NO_SLOTS, port, false, (int)queue);
 		event.count = times;
 		session_event(session, event,
-			      "port %s, queue %u: no slot is free (%llu times in this run): what "
+			      "port %s, queue %u: no slot is free (times in this run: %llu): what "
 			      "came before was not given back yet; what comes waits where the port "
 			      "has room, and is missed then",
 			      name, queue, (unsigned long long)times);
@@ -74,11 +74,11 @@ static void slots_look(struct gdrcap_session *session, uint32_t i)
 	case SPELL_ENDS:
 		event = event_of_port(GDRCAP_EVENT_SLOTS_AGAIN, port, false, (int)queue);
 		event.count = times;
-		session_event(session, event,
-			      "port %s, queue %u: slots are free again; %llu times there were "
-			      "none, for %.3f s in all",
-			      name, queue, (unsigned long long)times,
-			      (double)tsc / (double)rte_get_tsc_hz());
+		session_event(
+			session, event,
+			"port %s, queue %u: slots are free again; times that there were none: %llu, for %.3f s in all",
+			name, queue, (unsigned long long)times,
+			(double)tsc / (double)rte_get_tsc_hz());
 		break;
 	default:
 		break;
@@ -100,14 +100,14 @@ static void saver_look(struct gdrcap_session *session)
 		event.count = spell->count - spell->from;
 		session_event(
 			session, event,
-			"%llu frames could not be saved: the file takes them more slowly than "
+			"frames that could not be saved: %llu; the file takes them more slowly than "
 			"they come, or cannot be written",
 			(unsigned long long)event.count);
 		break;
 	case SPELL_ENDS:
 		event = event_of(GDRCAP_EVENT_SAVER_MOVES);
 		event.count = spell->count - spell->from;
-		session_event(session, event, "frames are saved again; %llu were not",
+		session_event(session, event, "frames are saved again; those that were not: %llu",
 			      (unsigned long long)event.count);
 		break;
 	default:

@@ -47,7 +47,7 @@ static void streams_judge(struct gdrcap_session *session, const struct verdict *
 	if (!session->run.failure)
 		session->run.failure = -EOVERFLOW;
 	session_message(session, GDRCAP_LOG_ERROR,
-			"%llu frames were not judged: they are of more than %u streams; %s",
+			"frames that were not judged: %llu; they are of more than %u streams; %s",
 			(unsigned long long)verdict->untracked, GDRCAP_STREAMS_MAX,
 			settings_is_custom(&session->settings)
 				? "give custom.stream_offset and stream_bytes of another field, or "
@@ -80,8 +80,7 @@ static void receivers_judge_pools(struct gdrcap_session *session)
 			continue;
 		session_message(
 			session, GDRCAP_LOG_WARNING,
-			"port %s, queue %u: no slot was free %llu times, %.3f s in all: the "
-			"consumer was slower than the frames came; %s",
+			"port %s, queue %u: times that no slot was free: %llu, %.3f s in all; the consumer was slower than the frames came; %s",
 			port->name, i % session->settings.queues, (unsigned long long)times,
 			(double)atomic_load_explicit(&worker->starved_tsc, memory_order_relaxed) /
 				hz,
@@ -100,10 +99,9 @@ void session_receivers_judge(struct gdrcap_session *session)
 	if (cut)
 		session_message(
 			session, GDRCAP_LOG_WARNING,
-			"%llu frames were longer than --frame-size, which is %u, and filled "
-			"the room that the port has: of what was longer still only the "
+			"frames longer than --frame-size (%u): %llu; they filled the room that the port has, and of what was longer still only the "
 			"beginning came%s; say with --frame-size how long they can be",
-			(unsigned long long)cut, session->plan.frame_bytes_max,
+			session->plan.frame_bytes_max, (unsigned long long)cut,
 			settings_validates(&session->settings)
 				? ", and those that are meant count as damaged"
 				: "");
@@ -136,14 +134,12 @@ static void senders_judge_pace(struct gdrcap_session *session)
 	if (rebased)
 		session_message(
 			session, GDRCAP_LOG_WARNING,
-			"the sender was behind by more than %u ms, and did not catch up, %llu "
-			"times",
+			"the sender was behind by more than %u ms, and did not catch up, times: %llu",
 			PACING_LAG_MS, (unsigned long long)rebased);
 	if (late)
 		session_message(
 			session, GDRCAP_LOG_WARNING,
-			"the port, which keeps the send times itself, was given %llu frames too "
-			"late, by %.3f us at most",
+			"frames that came too late to the port, which keeps the send times itself: %llu, by %.3f us at most",
 			(unsigned long long)late, (double)late_max_ns / 1e3);
 }
 

@@ -14,15 +14,13 @@ void session_images_judge(struct gdrcap_session *session)
 		if (counts.restarts)
 			session_message(
 				session, GDRCAP_LOG_WARNING,
-				"images '%s': numbers went back, or more than %u ahead, "
-				"%llu times: a sender began anew, or what was between is lost "
+				"images '%s': numbers went back, or more than %u ahead, times: %llu; a sender began anew, or what was between is lost "
 				"and not in skipped",
 				name, ASSEMBLER_JUMP, (unsigned long long)counts.restarts);
 		if (counts.misfit)
 			session_message(
 				session, GDRCAP_LOG_WARNING,
-				"images '%s': %llu frames are meant and do not fit the layout, "
-				"so nothing of them is in an image; are piece, bytes and "
+				"images '%s': frames that are meant and do not fit the layout: %llu; nothing of them is in an image; are piece, bytes and "
 				"data.payload those of the sender?",
 				name, (unsigned long long)counts.misfit);
 	}

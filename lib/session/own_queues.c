@@ -58,7 +58,7 @@ int own_queues_create(struct own_queues *own, const struct port *port, struct re
 		own->count += ret == 0;
 	}
 	if (ret == 0)
-		log_info("port %s: %u receive queues of our own, of %u slots each", port->name,
+		log_info("port %s: receive queues of our own: %u, of %u slots each", port->name,
 			 queues, slots);
 	return ret;
 }

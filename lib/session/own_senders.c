@@ -168,9 +168,9 @@ void session_own_senders_judge(struct gdrcap_session *session)
 		unsent += front->frames - front->sent;
 	}
 	if (unsent)
-		session_message(session, GDRCAP_LOG_WARNING,
-				"%llu of the last frames were still with the card when the run "
-				"ended, which had not said that it sent them: is its link up, and "
-				"does the other side hold it up with pause frames (ethtool -a)?",
-				(unsigned long long)unsent);
+		session_message(
+			session, GDRCAP_LOG_WARNING,
+			"frames that were still with the card when the run ended, which had not said that it sent them: %llu; is its link up, and "
+			"does the other side hold it up with pause frames (ethtool -a)?",
+			(unsigned long long)unsent);
 }

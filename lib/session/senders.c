@@ -341,6 +341,6 @@ void session_senders_judge(struct gdrcap_session *session)
 				senders_silence(session));
 	else if (asked && session->run.ended_by_time)
 		session_message(session, GDRCAP_LOG_WARNING,
-				"%llu of %llu frames were sent: the time to run was over first",
+				"frames sent: %llu of %llu; the time to run was over first",
 				(unsigned long long)sent, (unsigned long long)asked);
 }

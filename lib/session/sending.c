@@ -168,8 +168,7 @@ bool session_sending_pause(struct gdrcap_session *session, uint32_t p)
 	if (at_port)
 		session_message(
 			session, GDRCAP_LOG_WARNING,
-			"port %s: it is started again, and of the last %llu frames that it took "
-			"to send it is not known whether they were sent",
+			"port %s: it is started again; frames that it took last, of which it is not known whether they were sent: %llu",
 			session->ports.pairs[p].rx.name, (unsigned long long)at_port);
 	return true;
 }
@@ -217,11 +216,10 @@ void session_sending_judge(struct gdrcap_session *session)
 		unsent += atomic_load_explicit(&session->sending.queues[i].unsent,
 					       memory_order_relaxed);
 	if (unsent)
-		session_message(
-			session, GDRCAP_LOG_WARNING,
-			"%llu frames were submitted and not sent: they waited for a stream, "
-			"for their time, for the link or for the port when the run ended",
-			(unsigned long long)unsent);
+		session_message(session, GDRCAP_LOG_WARNING,
+				"frames submitted and not sent: %llu; they waited for a stream, "
+				"for their time, for the link or for the port when the run ended",
+				(unsigned long long)unsent);
 	session_sending_gpu_judge(session);
 }
 

@@ -86,8 +86,7 @@ void session_sending_gpu_judge(struct gdrcap_session *session)
 		if (refused)
 			session_message(
 				session, GDRCAP_LOG_WARNING,
-				"send queue %u: %llu frames of the kernel's have a length that no frame "
-				"has, and were not sent: the first is number %llu, %u bytes; "
+				"send queue %u: frames of the kernel's that were not sent, with a length that no frame has: %llu; the first is number %llu, %u bytes; "
 				"gdrcap_gpu_tx_set_bytes() takes %u (pad it) to %u, which is "
 				"frame.size without FCS",
 				i, (unsigned long long)refused, (unsigned long long)tx->refused_seq,

@@ -229,9 +229,8 @@ int gdrcap_tx_unregister(struct gdrcap_session *session, void *addr, struct gdrc
 			atomic_store_explicit(&memory->open, 1, memory_order_release);
 			ret = error_set(
 				error, -EBUSY,
-				"gdrcap_tx_unregister: %llu frames with payloads in the memory at "
-				"%p are not back; poll until they are, or destroy the session",
-				(unsigned long long)lent, addr);
+				"gdrcap_tx_unregister: frames that are not back, with payloads in the memory at %p: %llu; poll until they are, or destroy the session",
+				addr, (unsigned long long)lent);
 			break;
 		}
 		memory_close(session, memory);

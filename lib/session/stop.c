@@ -107,7 +107,7 @@ static void saver_judge(struct gdrcap_session *session, int ret, const struct gd
 	if (counts.missed + counts.damaged_missed)
 		session_message(
 			session, GDRCAP_LOG_WARNING,
-			"%llu frames were not saved: they came faster than they could be "
+			"frames that were not saved: %llu; they came faster than they could be "
 			"written, or were cut; save fewer (save_every), to a faster disk, or "
 			"say how long frames are (--frame-size)",
 			(unsigned long long)(counts.missed + counts.damaged_missed));

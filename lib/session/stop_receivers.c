@@ -221,8 +221,7 @@ void session_receivers_stop(struct gdrcap_session *session)
 			session->run.failure = -ETIMEDOUT;
 		session_message(
 			session, GDRCAP_LOG_ERROR,
-			"the consumer is dead: %llu bursts stay unchecked, and their frames "
-			"count as lost",
+			"the consumer is dead: bursts that stay unchecked: %llu; their frames count as lost",
 			(unsigned long long)(session_bursts_published(session) -
 					     session_bursts_collected(session)));
 	}

@@ -68,8 +68,7 @@ void session_watch_consumer(struct gdrcap_session *session)
 		late.count = session_bursts_published(session) - collected;
 		session_tell(
 			session, GDRCAP_LOG_WARNING, late,
-			"the consumer has made no progress for %u ms with %llu bursts waiting: is "
-			"the GPU busy with another process (nvidia-smi), or a debugger attached?",
+			"the consumer has made no progress for %u ms, bursts that wait: %llu; is the GPU busy with another process (nvidia-smi), or a debugger attached?",
 			limit_ms, (unsigned long long)late.count);
 	}
 }
@@ -182,8 +181,7 @@ void session_interfaces_judge(struct gdrcap_session *session)
 		if (dropped)
 			session_message(
 				session, GDRCAP_LOG_WARNING,
-				"interface %s: the kernel dropped %llu frames that came before any "
-				"program could have them (ip -s link show %s): they were longer "
+				"interface %s: frames that the kernel dropped before any program could have them: %llu (ip -s link show %s); they were longer "
 				"than its MTU, or no core had time for them (more cores, or a "
 				"larger net.core.netdev_max_backlog); of a sender on this machine, "
 				"some may have been sent again",
@@ -312,7 +310,7 @@ bool session_is_blocked(struct gdrcap_session *session, struct quiet *quiet)
 	else if (session_sends_itself(session) && arrived < sent)
 		session_message(
 			session, GDRCAP_LOG_WARNING,
-			"%llu frames of %llu sent have not been received: there was no room "
+			"frames sent that have not been received: %llu of %llu; there was no room "
 			"while the caller kept its batches",
 			(unsigned long long)(sent - arrived), (unsigned long long)sent);
 	return true;

@@ -256,7 +256,7 @@ static void stop_full(const char *sender, uint64_t *least)
 	assert_int_equal(n, -ESHUTDOWN);
 	assert_int_equal(sent, counts.sent);
 	assert_int_equal(unsent, counts.unsent);
-	assert_true(has_message(session, "frames were submitted and not sent"));
+	assert_true(has_message(session, "frames submitted and not sent"));
 	assert_int_equal(has_message(session, "of the last frames are lost: its other end has not"),
 			 !serves);
 	gdrcap_destroy(session);

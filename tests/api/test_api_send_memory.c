@@ -164,7 +164,7 @@ static void test_two_pieces(void **state)
 		/* Before the start it waits for sure; a port that copies gives it back at once. */
 		if (i == 0)
 			api_failed(gdrcap_tx_unregister(pipe.session, pipe.memory, &error), -EBUSY,
-				   &error, "1 frames");
+				   &error, ": 1; poll");
 		if (i == 0)
 			api_start(pipe.session);
 		came_in_two(&pipe, at[i]);

@@ -177,7 +177,7 @@ static bool told(const struct gdrcap_session *session, const char *part)
 /* The number in the message of a port that was started again, 0 without one. */
 static uint64_t unknown_frames(const struct gdrcap_session *session)
 {
-	static const char before[] = "of the last ";
+	static const char before[] = "whether they were sent: ";
 
 	for (uint32_t i = 0; gdrcap_get_message(session, i); i++) {
 		const char *at = strstr(gdrcap_get_message(session, i), before);

@@ -206,10 +206,10 @@ static void test_hugepage_files(void **state)
 	made_file("", "/dev/hugepages/other");
 	made_examine();
 	/* Enough are free. */
-	made_expect("hugepage-files", "/dev/hugepages", OK, "2 files", "");
+	made_expect("hugepage-files", "/dev/hugepages", OK, "files of DPDK's programs: 2", "");
 	made_file("3", HUGE "/hugepages-2048kB/free_hugepages");
 	made_examine();
-	made_expect("hugepage-files", "/dev/hugepages", WARN, "2 files",
+	made_expect("hugepage-files", "/dev/hugepages", WARN, "files of DPDK's programs: 2",
 		    "sudo rm /dev/hugepages/*map_*");
 	/* A name that a shell would take for more than a name. */
 	made_file("hugetlbfs /mnt/$(reboot) hugetlbfs rw 0 0", "/proc/mounts");

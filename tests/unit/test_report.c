@@ -855,6 +855,10 @@ static void test_tick(void **state)
 	tick.interval = 0; /* a clock that stands still must not print "inf" */
 	report_format_tick(line, sizeof(line), &tick);
 	assert_null(strstr(line, "inf Gb/s"));
+	now.total.received = 1;
+	before.total.received = 0;
+	report_format_tick(line, sizeof(line), &tick);
+	assert_non_null(strstr(line, "  1 frame  "));
 }
 
 int main(void)
