@@ -6,7 +6,7 @@
  * (kernels/cuda/front.cuh).
  *
  * Frames are numbered as completions are, from 0, in 32 bits that wrap: frame i's completion is entry
- * i & (cq_entries - 1), its descriptor desc[i & desc_mask]. Its slot is that of its work entry.
+ * i & (cq_entries - 1), its descriptor desc[i & desc_mask]. Its slot is that of its place (cq_front.h).
  */
 #ifndef GDRCAP_KERNELS_FRONT_H
 #define GDRCAP_KERNELS_FRONT_H

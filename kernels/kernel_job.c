@@ -295,13 +295,14 @@ static int front_sizes_check(const struct kernel_front *front, const struct burs
 	const struct cq_front_queue *queue = &front->queue;
 	const uint64_t slots = (uint64_t)queue->first_slot + queue->slots;
 
-	if (!is_power(queue->slots) || queue->slots > CQ_FRONT_SLOTS_MAX ||
-	    !is_power(queue->cq_entries) || queue->cq_entries < 2 * queue->slots)
+	if (!cq_front_queue_fits(queue))
 		return kernel_fail(
 			-EINVAL,
-			"front %u: %u slots, %u completions: both a power of two, at most %u "
-			"slots, at least twice as many completions",
-			r, queue->slots, queue->cq_entries, CQ_FRONT_SLOTS_MAX);
+			"front %u: %u slots, 2^%u a work entry, %u completions: powers of two, at "
+			"most %u slots, at least %u work entries of several slots and twice as many "
+			"completions as slots",
+			r, queue->slots, queue->stride_shift, queue->cq_entries, CQ_FRONT_SLOTS_MAX,
+			CQ_FRONT_ENTRIES_MIN);
 	if (!is_power(front->burst_max) || front->burst_max > BURST_FRAMES_MAX ||
 	    front->burst_max > queue->slots || ring->desc_mask + 1 < queue->slots ||
 	    ring->burst_mask >= KERNEL_FRONT_BURSTS_MAX)

@@ -29,6 +29,8 @@ OURS = {
     "PRM_QUERY_Q_COUNTER_NUMBER": ("query_q_counter_in", "counter_set_id"),
     "PRM_Q_COUNTER_OUT_OF_BUFFER": ("query_q_counter_out", "out_of_buffer"),
     "PRM_WQ_TYPE": ("wq", "wq_type"), "PRM_WQ_PADDING": ("wq", "end_padding_mode"),
+    "PRM_WQ_LOG_STRIDES": ("wq", "single_wqe_log_num_of_strides"),
+    "PRM_WQ_LOG_STRIDE_BYTES": ("wq", "single_stride_log_num_of_bytes"),
     "PRM_WQ_PD": ("wq", "pd"), "PRM_WQ_UAR": ("wq", "uar_page"),
     "PRM_WQ_RECORD_OFFSET": ("wq", "dbr_addr"), "PRM_WQ_LOG_STRIDE": ("wq", "log_wq_stride"),
     "PRM_WQ_LOG_PAGE": ("wq", "log_wq_pg_sz"), "PRM_WQ_LOG_SIZE": ("wq", "log_wq_sz"),
@@ -84,6 +86,10 @@ MODEL = {
     "MODIFY_FROM": ("modify_rq_in", "rq_state"), "TISC_TRANSPORT_DOMAIN": ("tisc", "transport_domain"),
     "RQTC_SIZE": ("rqtc", "rqt_actual_size"), "TIRC_TYPE": ("tirc", "disp_type"),
     "TIRC_INLINE_RQ": ("tirc", "inline_rqn"), "TIRC_TABLE": ("tirc", "indirect_table"),
+}
+# Numbers that are no positions: DPDK's macro, or a name of an enumeration.
+NUMBERS = {
+    "PRM_WQ_CYCLIC": "MLX5_WQ_TYPE_CYCLIC", "PRM_WQ_CYCLIC_STRIDING": "MLX5_WQ_TYPE_CYCLIC_STRIDING_RQ",
 }
 STRUCT = re.compile(r"^(struct|union) mlx5_ifc_(\w+)_bits \{\n(.*?)^\};", re.M | re.S)
 MEMBER = re.compile(r"(?:u8|(?:struct|union) mlx5_ifc_(\w+)_bits)\s+(\w+)((?:\[\w*\])*);")
@@ -161,6 +167,11 @@ def main(prm_path, ours_path, model_path):
         for member in members:
             if prm.field(one, member)[0] != prm.field(other, member)[0]:
                 wrong.append("%s stands elsewhere in %s than in %s" % (member, one, other))
+    for name, theirs in NUMBERS.items():
+        compared += 1
+        expected = re.search(r"\b%s\s*=?\s*(0[xX][0-9a-fA-F]+|\d+)" % theirs, prm.text).group(1)
+        if numbers[name] != int(expected, 0):
+            wrong.append("%s is %d; DPDK: %s" % (name, numbers[name], expected))
     opcodes = dict(re.findall(r"MLX5_CMD_OP_(\w+) = (0[xX][0-9a-fA-F]+)", prm.text))
     body = re.search(r"enum prm_opcode \{(.*?)\}", ours, re.S).group(1)
     for name, value in re.findall(r"PRM_(\w+) = (\w+)", body):

@@ -107,7 +107,8 @@ __device__ __forceinline__ bool tail_is_frame(const struct kernel_front &front, 
 					      uint32_t frame)
 {
 	return (tail & CQ_TAIL_MASK) ==
-	       cq_tail_frame(frame, front.queue.cq_entries, frame - front.first);
+	       cq_tail_frame(frame, front.queue.cq_entries,
+			     cq_counter(frame - front.first, front.queue.stride_shift));
 }
 
 #endif

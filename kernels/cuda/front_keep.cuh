@@ -90,14 +90,16 @@ __device__ __forceinline__ void front_repost(const struct front_shared &s, struc
 		return;
 	if ((int32_t)(may - k.given) > 0)
 		k.given = may;
-	slots = front_end_of(s, k.given) + front.queue.slots - k.posted;
+	slots = front.first + front.queue.slots - k.posted +
+		cq_whole(front_end_of(s, k.given) - front.first, front.queue.stride_shift);
 	if (all ? !slots : !cq_repost_due(slots, k.posted - next, front.queue.slots))
 		return;
 	k.posted += slots;
 	k.reposts++;
 	fence_release_system(); /* REPOST */
 	if (lane_index() == 0)
-		store_relaxed_system(front.queue.record, cq_record(k.posted - front.first));
+		store_relaxed_system(front.queue.record, cq_record((k.posted - front.first) >>
+								      front.queue.stride_shift));
 	__syncwarp();
 }
 
@@ -189,7 +191,9 @@ __device__ __forceinline__ void front_keeper(struct front_shared &s, uint32_t po
 
 	k.posted = s.front.first + s.front.queue.slots;
 	if (lane_index() == 0)
-		store_relaxed_system(s.front.queue.record, cq_record(s.front.queue.slots));
+		store_relaxed_system(
+			s.front.queue.record,
+			cq_record(s.front.queue.slots >> s.front.queue.stride_shift));
 	front_tell(s, k, s.front.first, FRONT_RUNS);
 	front_keep(s, k);
 	next = (uint32_t)look(s.turn);

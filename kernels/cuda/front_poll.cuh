@@ -120,14 +120,15 @@ __device__ __forceinline__ void front_pass_turn(struct front_shared &s, uint32_t
 
 /*
  * The completion of `frame`, that stops the front, goes into the status; nobody takes a turn any more. Of several
- * that do, the first to come here is told of. kind: what it is; CQ_KINDS: see.
+ * that do, the first to come here is told of.
  */
-__device__ __forceinline__ void front_fail(struct front_shared &s, uint32_t frame, uint32_t kind)
+__device__ __forceinline__ void front_fail(struct front_shared &s, uint32_t frame)
 {
 	const struct kernel_front &front = s.front;
 	struct cq_fault *fault = &front.status->fault;
 	const uint32_t lane = lane_index();
-	uint32_t word, tail, syndrome, first = 0;
+	uint32_t word, kind, first = 0;
+	struct cq_words words;
 
 	if (lane == 0)
 		first = atomicExch(&s.fails, 1) == 0;
@@ -137,11 +138,14 @@ __device__ __forceinline__ void front_fail(struct front_shared &s, uint32_t fram
 	word = cqe_word(front.queue, frame, lane % (CQ_BYTES / 4) * 4);
 	if (lane < CQ_BYTES / 4)
 		store_relaxed_system((uint32_t *)fault->cqe + lane, word);
-	tail = __shfl_sync(WARP_ALL, word, CQ_TAIL_AT / 4);
-	syndrome = __shfl_sync(WARP_ALL, word, CQ_SYNDROME_AT / 4) >> CQ_SYNDROME_AT % 4 * 8 & 0xff;
-	if (kind == CQ_KINDS)
-		kind = cq_kind_of(tail, frame, front.queue.cq_entries, frame - front.first,
-				  syndrome);
+	words.tail = __shfl_sync(WARP_ALL, word, CQ_TAIL_AT / 4);
+	words.entry = __shfl_sync(WARP_ALL, word, CQ_ENTRY_AT / 4);
+	words.byte_cnt = __shfl_sync(WARP_ALL, word, CQ_LENGTH_AT / 4);
+	words.syndrome =
+		__shfl_sync(WARP_ALL, word, CQ_SYNDROME_AT / 4) >> CQ_SYNDROME_AT % 4 * 8 & 0xff;
+	kind = cq_kind_of(&front.queue, &words, frame, frame - front.first);
+	if (kind <= CQ_FRAME)
+		kind = CQ_ORDER; /* a broken card's: it has been changed since */
 	if (lane == 0) {
 		store_relaxed_system(&fault->index, frame);
 		store_relaxed_system(&fault->next, frame - front.first);
@@ -187,7 +191,7 @@ __device__ __forceinline__ uint32_t front_decide(struct front_shared &s, uint32_
 			break;
 		}
 		if (seen.odd) {
-			front_fail(s, frame, CQ_KINDS);
+			front_fail(s, frame);
 			continue;
 		}
 		if (!seen.frames) {
@@ -253,13 +257,27 @@ __device__ __forceinline__ uint64_t front_inline(struct front_shared &s, uint32_
 	return BURST_INLINE | (mark ? BURST_INLINE_MARK : 0);
 }
 
+/* The length that the completion of `frame` says, behind its last word; one that fits no slot where it is not that of its
+ * work entry. */
+__device__ __forceinline__ uint32_t front_length(const struct kernel_front &front, uint32_t frame)
+{
+	const struct cq_front_queue &queue = front.queue;
+	const uint32_t shift = queue.stride_shift;
+	const uint32_t length = cq_length(cq_swap32(cqe_word(queue, frame, CQ_LENGTH_AT)), shift);
+
+	return !shift || cq_entry_is(cqe_word(queue, frame, CQ_ENTRY_AT), frame - front.first,
+				     queue.slots, shift)
+		       ? length
+		       : 0;
+}
+
 /* A frame's descriptor, as its completion says. A length that is none is the broken card's: nothing behind the
  * slot is read, and the front stops. */
 __device__ __forceinline__ uint64_t front_describe(const struct kernel_front &front, uint32_t frame,
 						   uint32_t *bytes, bool *wrong)
 {
 	const struct cq_front_queue &queue = front.queue;
-	const uint32_t length = cq_swap32(cqe_word(queue, frame, CQ_LENGTH_AT));
+	const uint32_t length = front_length(front, frame);
 	const bool fits = cq_length_fits(length, queue.slot_bytes);
 	const uint32_t len = fits ? length : 0;
 
@@ -274,8 +292,7 @@ static __device__ __noinline__ uint32_t front_first_wrong(const struct kernel_fr
 							  uint32_t frame, uint32_t frames)
 {
 	for (uint32_t i = 0; i < frames; i++)
-		if (!cq_length_fits(cq_swap32(cqe_word(front.queue, frame + i, CQ_LENGTH_AT)),
-				    front.queue.slot_bytes))
+		if (!cq_length_fits(front_length(front, frame + i), front.queue.slot_bytes))
 			return i;
 	return 0;
 }
@@ -320,7 +337,7 @@ __device__ __forceinline__ void front_publish(struct front_shared &s, uint32_t t
 		atomicAdd(&s.bytes, (unsigned long long)bytes);
 	}
 	if (__any_sync(WARP_ALL, wrong))
-		front_fail(s, frame + front_first_wrong(front, frame, frames), CQ_LENGTH);
+		front_fail(s, frame + front_first_wrong(front, frame, frames));
 }
 
 /* Turn `poller`, and each `pollers` turns on. */

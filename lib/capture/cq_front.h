@@ -11,18 +11,26 @@
  *   @48 timestamp, 64 bits                         @60 wqe_counter, 16 bits: of its work entry
  *   @63 op_own: opcode << 4 | format << 2 | solicited << 1 | owner, written last
  *
+ * and of a striding queue:
+ *
+ *   @2  wqe_id, 16 bits: its work entry            @60 wqe_counter: its stride in that
+ *   @44 byte_cnt: filler << 31 | strides << 16 | length; a filler says that the strides hold nothing
+ *
  * Completion i (free-running) stands in entry i mod cq_entries. Its owner bit is the lap's lowest bit,
  * (i / cq_entries) & 1: an entry that still has another is of the lap before. Entries that were never
  * written have opcode 15.
  *
- * Work entries are counted from 0 since the queue was last reset, and complete in that order: entry n
- * is slot first_slot + n mod slots. `posted` of them were ever told to the card; the record has the
- * lowest 16 bits of that. All slots are posted at first, so `posted` is `slots` plus what came back.
+ * Places for frames are counted from 0 since the queue was last reset, and complete in that order: place n
+ * is slot first_slot + n mod slots. Of a cyclic queue it is work entry n; of a striding one it is stride
+ * n mod S of entry n / S, where S is 1 << stride_shift, for a stride is as long as a slot and a frame takes
+ * one. `posted` places were ever told to the card, whole work entries; the record has the lowest 16 bits of
+ * the number of these. All slots are posted at first, so `posted` is `slots` plus what came back.
  *
  * Everything that the card writes is believed only after a look: a completion that is not the next
- * work entry's, or longer than its slot, or no received frame at all, stops the front there
+ * place's, or longer than its slot, or no received frame at all, stops the front there
  * (enum cq_kind), and the queue has to be reset. So no descriptor ever reaches out of the queue's
- * slots, and no slot is given away twice.
+ * slots, and no slot is given away twice. A filler stops it, too: no card has a reason for one where every
+ * frame takes a stride.
  *
  * Orderings, by name:
  *
@@ -73,6 +81,7 @@
 #define CQ_FRONT_HD BURST_RING_HD
 
 #define CQ_BYTES 64u
+#define CQ_ENTRY_AT 0u	   /* the word of which wqe_id is the second half; of striding queues */
 #define CQ_LENGTH_AT 44u   /* byte_cnt, a word of 32 bits */
 #define CQ_TIME_AT 48u	   /* timestamp, 64 bits */
 #define CQ_SYNDROME_AT 55u /* of an error; a byte */
@@ -87,6 +96,10 @@
 #define CQ_SYNDROME_LENGTH 1u /* the frame is longer than its work entry has room */
 #define CQ_SYNDROME_FLUSHED 5u
 
+/* Of byte_cnt, in host order, of striding queues. */
+#define CQ_STRIDE (1u << 16) /* one stride, and behind it the length */
+#define CQ_STRIDE_FILLER (1u << 31)
+
 /* Of a completion: opcode, format (0: not compressed, no inline data), owner; not whether it is
  * solicited, and not the signature, which nobody asked for. */
 #define CQ_TAIL_MASK 0xfd00ffffu
@@ -94,12 +107,13 @@
 /* What a completion is. All but the first two stop the front. */
 enum cq_kind {
 	CQ_NONE,    /* not there yet */
-	CQ_FRAME,   /* the next work entry's frame */
+	CQ_FRAME,   /* the next place's frame */
 	CQ_ERROR,   /* the card reports an error of a work entry */
 	CQ_FLUSHED, /* likewise: it was given back unused, since the queue is in error */
-	CQ_ORDER,   /* of another work entry than the next */
+	CQ_ORDER,   /* of another work entry than the next, or another stride */
 	CQ_LENGTH,  /* longer than its slot, or of no bytes */
 	CQ_ODD,	    /* of a kind that was not asked for: another opcode, compressed, inline data */
+	CQ_FILLER,  /* the rest of a work entry is passed over */
 	CQ_KINDS,
 };
 
@@ -149,33 +163,70 @@ CQ_FRONT_HD uint32_t cq_tail_is_new(uint32_t tail, uint64_t index, uint32_t cq_e
 	       cq_tail_opcode(tail) != CQ_OP_INVALID;
 }
 
-/* What `tail & CQ_TAIL_MASK` of completion `index` is when it is the frame of work entry `next`. So
- * one comparison says that it is there and in order. */
-CQ_FRONT_HD uint32_t cq_tail_frame(uint64_t index, uint32_t cq_entries, uint32_t next)
+/* What wqe_counter of place `next` is. */
+CQ_FRONT_HD uint32_t cq_counter(uint32_t next, uint32_t stride_shift)
 {
-	return (CQ_OP_RECEIVED << 4 | cq_owner(index, cq_entries)) << 24 | cq_swap16(next);
+	return next & (stride_shift ? (1u << stride_shift) - 1 : 0xffff);
 }
 
-/* What a completion is, by its last word and its syndrome, which is looked at only of errors. Whether a
- * frame's length is one: cq_length_fits(). */
-CQ_FRONT_HD enum cq_kind cq_kind_of(uint32_t tail, uint64_t index, uint32_t cq_entries,
-				    uint32_t next, uint32_t syndrome)
+/* What `tail & CQ_TAIL_MASK` of completion `index` is when it is a frame, and that of cq_counter() is
+ * `counter`, of which 16 bits are looked at. So one comparison says that it is there and in order; of a
+ * striding queue, in its work entry: cq_entry_is(). */
+CQ_FRONT_HD uint32_t cq_tail_frame(uint64_t index, uint32_t cq_entries, uint32_t counter)
 {
-	if (!cq_tail_is_new(tail, index, cq_entries))
-		return CQ_NONE;
-	if (cq_tail_opcode(tail) == CQ_OP_ERROR || cq_tail_opcode(tail) == CQ_OP_ERROR_SENDING)
-		return syndrome == CQ_SYNDROME_FLUSHED	? CQ_FLUSHED
-		       : syndrome == CQ_SYNDROME_LENGTH ? CQ_LENGTH
-							: CQ_ERROR;
-	if ((tail & CQ_TAIL_MASK) >> 25 != CQ_OP_RECEIVED << 3)
-		return CQ_ODD;
-	return cq_tail_counter(tail) == (next & 0xffff) ? CQ_FRAME : CQ_ORDER;
+	return (CQ_OP_RECEIVED << 4 | cq_owner(index, cq_entries)) << 24 | cq_swap16(counter);
 }
+
+/* ---- the rest ---- */
 
 /* 1: a frame of so many bytes, in host order, may be in a slot. */
 CQ_FRONT_HD uint32_t cq_length_fits(uint32_t length, uint32_t slot_bytes)
 {
 	return length - 1 < slot_bytes;
+}
+
+/* The length that byte_cnt, in host order, says; of a striding queue's, of more strides than one, of none or of a
+ * filler, one that fits no slot. */
+CQ_FRONT_HD uint32_t cq_length(uint32_t byte_cnt, uint32_t stride_shift)
+{
+	return byte_cnt - (stride_shift ? CQ_STRIDE : 0);
+}
+
+/* Of a striding queue: 1: the word at CQ_ENTRY_AT, as it stands in memory, names the work entry of place
+ * `next`: by its number or by its place in the queue of `slots` slots. */
+CQ_FRONT_HD uint32_t cq_entry_is(uint32_t word, uint32_t next, uint32_t slots,
+				 uint32_t stride_shift)
+{
+	return ((cq_swap16(word >> 16) ^ next >> stride_shift) & ((slots >> stride_shift) - 1)) ==
+	       0;
+}
+
+/* Of a completion, words as they stand in memory; of the syndrome, looked at only of errors, its byte. */
+struct cq_words {
+	uint32_t tail, entry, byte_cnt, syndrome;
+};
+
+/* What completion `index` is, when the next is to be that of place `next`. */
+CQ_FRONT_HD enum cq_kind cq_kind_of(const struct cq_front_queue *queue,
+				    const struct cq_words *words, uint64_t index, uint32_t next)
+{
+	const uint32_t tail = words->tail, shift = queue->stride_shift;
+	const uint32_t byte_cnt = cq_swap32(words->byte_cnt);
+
+	if (!cq_tail_is_new(tail, index, queue->cq_entries))
+		return CQ_NONE;
+	if (cq_tail_opcode(tail) == CQ_OP_ERROR || cq_tail_opcode(tail) == CQ_OP_ERROR_SENDING)
+		return words->syndrome == CQ_SYNDROME_FLUSHED  ? CQ_FLUSHED
+		       : words->syndrome == CQ_SYNDROME_LENGTH ? CQ_LENGTH
+							       : CQ_ERROR;
+	if ((tail & CQ_TAIL_MASK) >> 25 != CQ_OP_RECEIVED << 3)
+		return CQ_ODD;
+	if (shift && (byte_cnt & CQ_STRIDE_FILLER))
+		return CQ_FILLER;
+	if (cq_tail_counter(tail) != cq_counter(next, shift) ||
+	    (shift && !cq_entry_is(words->entry, next, queue->slots, shift)))
+		return CQ_ORDER;
+	return cq_length_fits(cq_length(byte_cnt, shift), queue->slot_bytes) ? CQ_FRAME : CQ_LENGTH;
 }
 
 /* How many of 32 neighbouring completions may be taken, a bit each, the first lowest: only those
@@ -189,7 +240,7 @@ CQ_FRONT_HD uint32_t cq_prefix(uint32_t mask)
 #endif
 }
 
-/* The descriptor of the frame of work entry `next`, as one word of 64 bits in memory order
+/* The descriptor of the frame of place `next`, as one word of 64 bits in memory order
  * (struct frame_desc); `length` fits. */
 CQ_FRONT_HD uint64_t cq_desc(uint32_t first_slot, uint32_t slots, uint32_t next, uint32_t length)
 {
@@ -198,13 +249,19 @@ CQ_FRONT_HD uint64_t cq_desc(uint32_t first_slot, uint32_t slots, uint32_t next,
 
 /* ---- slots back ---- */
 
+/* Of `back` places from place 0 on those that fill whole work entries: so many may be posted again. */
+CQ_FRONT_HD uint32_t cq_whole(uint32_t back, uint32_t stride_shift)
+{
+	return back >> stride_shift << stride_shift;
+}
+
 /* The doorbell record of `posted` work entries. */
 CQ_FRONT_HD uint32_t cq_record(uint32_t posted)
 {
 	return cq_swap32(posted & 0xffff);
 }
 
-/* 1: `back` work entries have to be posted again now, when `left` are still with the card. Seldom, since
+/* 1: `back` places have to be posted again now, when `left` are still with the card. Seldom, since
  * each is a write over the bus; at once when the card may run out. */
 CQ_FRONT_HD uint32_t cq_repost_due(uint32_t back, uint32_t left, uint32_t slots)
 {
@@ -235,7 +292,7 @@ enum cq_state {
 struct cq_fault {
 	uint8_t cqe[CQ_BYTES]; /* as it was read */
 	uint64_t index;	       /* of the completion */
-	uint32_t next;	       /* work entry that was expected */
+	uint32_t next;	       /* place that was expected */
 	uint32_t kind;	       /* enum cq_kind */
 	uint64_t reserved[6];
 };
@@ -266,7 +323,7 @@ static inline uint32_t cq_tail_acquire(const uint8_t *cqe)
 	return tail;
 }
 
-/* REPOST, by a CPU: what came before is done when the card sees it. */
+/* REPOST, by a CPU: what came before is done when the card sees it. `posted`: work entries. */
 static inline void cq_record_store(uint32_t *record, uint32_t posted)
 {
 #ifdef __aarch64__
@@ -280,46 +337,52 @@ static inline enum cq_kind cq_kind_at(const struct cq_front_queue *queue, uint64
 				      uint32_t next)
 {
 	const uint8_t *cqe = queue->cq + cq_at(index, queue->cq_entries);
-	const uint32_t tail = cq_tail_acquire(cqe);
-	enum cq_kind kind;
+	struct cq_words words;
 
+	words.tail = cq_tail_acquire(cqe);
 	/* The rest of one that is not there may be being written. */
-	if (!cq_tail_is_new(tail, index, queue->cq_entries))
+	if (!cq_tail_is_new(words.tail, index, queue->cq_entries))
 		return CQ_NONE;
-	kind = cq_kind_of(tail, index, queue->cq_entries, next,
-			  __atomic_load_n(cqe + CQ_SYNDROME_AT, __ATOMIC_RELAXED));
-	if (kind == CQ_FRAME &&
-	    !cq_length_fits(cq_swap32(cq_load32(cqe + CQ_LENGTH_AT)), queue->slot_bytes))
-		return CQ_LENGTH;
-	return kind;
+	words.entry = cq_load32(cqe + CQ_ENTRY_AT);
+	words.byte_cnt = cq_load32(cqe + CQ_LENGTH_AT);
+	words.syndrome = __atomic_load_n(cqe + CQ_SYNDROME_AT, __ATOMIC_RELAXED);
+	return cq_kind_of(queue, &words, index, next);
 }
 
 /* Completions that are asked for ahead: the card wrote them, so each is in no core's cache. */
 #define CQ_PREFETCH 16u
 
 /*
- * By a CPU: descriptors of the frames that are there from completion `index` and work entry `next` on,
- * and their bytes. Returns how many, at most `most`, which does not reach past the queue's end.
+ * By a CPU: descriptors of the frames that are there from completion `index` and place `next` on,
+ * and their bytes. Returns how many, at most `most`, which does not reach past the queue's end. `strides`:
+ * whether it is a striding queue, a constant.
  */
 static inline __attribute__((always_inline)) uint32_t
 cq_take(const struct cq_front_queue *queue, uint64_t index, uint32_t next, uint32_t most,
-	struct frame_desc *desc, uint64_t *bytes)
+	struct frame_desc *desc, uint64_t *bytes, const int strides)
 {
 	const uint32_t first_slot = queue->first_slot, slots = queue->slots;
 	const uint32_t slot_bytes = queue->slot_bytes;
+	const uint32_t shift = strides ? queue->stride_shift : 0;
 	const uint8_t *cqe = queue->cq + cq_at(index, queue->cq_entries);
 	uint64_t sum = 0;
 	uint32_t n = 0;
 
 	for (; n < most; n++, next++, cqe += CQ_BYTES) {
 		const uint32_t tail = cq_tail_acquire(cqe); /* ARRIVED */
+		const uint32_t counter = strides ? cq_counter(next, shift) : next;
 		uint32_t length;
 		uint64_t word;
 
-		if ((tail & CQ_TAIL_MASK) != cq_tail_frame(index, queue->cq_entries, next))
+		if ((tail & CQ_TAIL_MASK) != cq_tail_frame(index, queue->cq_entries, counter))
 			break;
 		__builtin_prefetch(cqe + (uint64_t)CQ_PREFETCH * CQ_BYTES);
 		length = cq_swap32(cq_load32(cqe + CQ_LENGTH_AT));
+		if (strides) {
+			if (!cq_entry_is(cq_load32(cqe + CQ_ENTRY_AT), next, slots, shift))
+				break;
+			length = cq_length(length, shift);
+		}
 		if (!cq_length_fits(length, slot_bytes))
 			break;
 		word = cq_desc(first_slot, slots, next, length);

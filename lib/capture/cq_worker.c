@@ -19,23 +19,23 @@
 
 /* ---- slots ---- */
 
-/* Work entries that completed since the last reset. */
+/* Places of work entries (cq_front.h) that completed since the last reset. */
 ALWAYS_INLINE uint32_t cq_next(const struct cq_worker *cq, const struct ring_producer *ring)
 {
 	return ring->head - cq->base;
 }
 
-/* ... and those of which the slots are back. */
+/* ... and those of which the slots are back, and all others of their work entry. */
 ALWAYS_INLINE uint32_t cq_back(const struct cq_worker *cq, const struct ring_producer *ring)
 {
-	return ring->tail - cq->base;
+	return cq_whole(ring->tail - cq->base, cq->queue.stride_shift);
 }
 
 /* REPOST, of every slot that is free. */
 ALWAYS_INLINE void cq_post(struct cq_worker *cq, const struct ring_producer *ring)
 {
 	cq->posted = cq->queue.slots + cq_back(cq, ring);
-	cq_record_store(cq->queue.record, cq->posted);
+	cq_record_store(cq->queue.record, cq->posted >> cq->queue.stride_shift);
 	counter_add(&cq->reposts, 1);
 }
 
@@ -147,7 +147,7 @@ static __attribute__((noinline, cold)) unsigned int cq_discard(struct rx_worker 
 		if (kind == CQ_NONE)
 			cq_void(cq);
 		flushed += kind == CQ_FLUSHED;
-		frames += kind != CQ_FLUSHED && kind != CQ_ERROR;
+		frames += kind != CQ_FLUSHED && kind != CQ_ERROR && kind != CQ_FILLER;
 	}
 	counter_add(&cq->discarded, frames);
 	counter_add(&cq->flushed, flushed);
@@ -214,8 +214,9 @@ static __attribute__((noinline)) void cq_look(struct rx_worker *worker)
 	}
 }
 
-/* `extra`: times are kept. */
-ALWAYS_INLINE unsigned int cq_receive(struct rx_worker *worker, const bool extra)
+/* `extra`: times are kept. `strides`: it is a striding queue. */
+ALWAYS_INLINE unsigned int cq_receive(struct rx_worker *worker, const bool extra,
+				      const bool strides)
 {
 	struct ring_producer *ring = &worker->ring;
 	struct cq_worker *cq = worker->cq;
@@ -226,7 +227,7 @@ ALWAYS_INLINE unsigned int cq_receive(struct rx_worker *worker, const bool extra
 	if (unlikely(cq->stopped))
 		return cq_discard(worker);
 	n = cq_take(&cq->queue, cq->index, cq_next(cq, ring), most,
-		    &ring->desc[ring->head & ring->desc_mask], &bytes);
+		    &ring->desc[ring->head & ring->desc_mask], &bytes, strides);
 	if (n == 0) {
 		if (ring_room(ring))
 			cq_look(worker);
@@ -308,14 +309,14 @@ static __attribute__((noinline, cold)) bool cq_pause(struct rx_worker *worker)
 }
 
 ALWAYS_INLINE void cq_loop(struct rx_worker *worker, const bool flush, const bool accounted,
-			   const bool extra)
+			   const bool extra, const bool strides)
 {
 	struct ring_producer *ring = &worker->ring;
 	unsigned int idle = 0, came, back;
 
 	do {
 		while (atomic_load_explicit(&worker->phase, memory_order_relaxed) == RX_RUN) {
-			came = cq_receive(worker, extra);
+			came = cq_receive(worker, extra, strides);
 			if (cq_due(ring, came))
 				rx_publish(worker, flush, accounted);
 			back = cq_reclaim(worker, accounted);
@@ -331,14 +332,32 @@ ALWAYS_INLINE void cq_loop(struct rx_worker *worker, const bool flush, const boo
 			rx_drain_idle(worker);
 }
 
-RX_LOOPS(cq_loop)
+/* Of cyclic queues, and of striding ones. */
+ALWAYS_INLINE void cq_cyclic_loop(struct rx_worker *worker, const bool flush, const bool accounted,
+				  const bool extra)
+{
+	cq_loop(worker, flush, accounted, extra, false);
+}
+
+ALWAYS_INLINE void cq_striding_loop(struct rx_worker *worker, const bool flush,
+				    const bool accounted, const bool extra)
+{
+	cq_loop(worker, flush, accounted, extra, true);
+}
+
+RX_LOOPS(cq_cyclic_loop)
+RX_LOOPS(cq_striding_loop)
 
 void cq_worker_run(void *arg)
 {
 	struct rx_worker *worker = arg;
+	const bool extra = worker->ring.tsc != NULL, accounted = worker->config.accounted,
+		   flush = worker->config.flush != NULL;
 
-	cq_loops[worker->ring.tsc != NULL][worker->config.accounted][worker->config.flush != NULL](
-		worker);
+	if (worker->cq->queue.stride_shift)
+		cq_striding_loops[extra][accounted][flush](worker);
+	else
+		cq_cyclic_loops[extra][accounted][flush](worker);
 }
 
 /* ---- control ---- */
@@ -357,7 +376,7 @@ bool cq_worker_take(struct cq_worker *cq, const struct rx_worker *worker, struct
 	uint64_t bytes;
 
 	if (cq->stopped || cq->posted == next ||
-	    cq_take(&cq->queue, cq->index, next, 1, desc, &bytes) == 0)
+	    cq_take(&cq->queue, cq->index, next, 1, desc, &bytes, cq->queue.stride_shift != 0) == 0)
 		return false;
 	cq->index++;
 	/* No descriptor goes with the work entry. */
@@ -384,14 +403,10 @@ const char *cq_worker_words(enum cq_kind kind)
 		[CQ_ORDER] = "its completions came out of order",
 		[CQ_LENGTH] = "a frame was longer than its slot, or of no bytes",
 		[CQ_ODD] = "a completion was of a kind that was not asked for",
+		[CQ_FILLER] = "the card passed over a work entry's slots",
 	};
 
 	return words[kind];
-}
-
-static bool is_power(uint32_t n)
-{
-	return n && (n & (n - 1)) == 0;
 }
 
 int cq_worker_create(struct cq_worker *cq, struct rx_worker *worker,
@@ -399,12 +414,14 @@ int cq_worker_create(struct cq_worker *cq, struct rx_worker *worker,
 {
 	const struct region *region = worker->config.region;
 
-	if (!is_power(queue->slots) || queue->slots > CQ_FRONT_SLOTS_MAX ||
-	    !is_power(queue->cq_entries) || queue->cq_entries < 2 * queue->slots)
-		return error_set(error, -EINVAL,
-				 "a receive queue of %u slots and %u completions: both are powers "
-				 "of two, %u slots at most and twice as many completions at least",
-				 queue->slots, queue->cq_entries, CQ_FRONT_SLOTS_MAX);
+	if (!cq_front_queue_fits(queue))
+		return error_set(
+			error, -EINVAL,
+			"a receive queue of %u slots, 2^%u a work entry, and %u completions: "
+			"powers of two, %u slots at most, %u work entries of several slots at "
+			"least, twice as many completions as slots at least",
+			queue->slots, queue->stride_shift, queue->cq_entries, CQ_FRONT_SLOTS_MAX,
+			CQ_FRONT_ENTRIES_MIN);
 	if (queue->slot_bytes > UINT16_MAX || queue->slot_bytes > 1u << region->slot_shift ||
 	    (uint64_t)queue->first_slot + queue->slots > region->slots ||
 	    queue->slots > worker->ring.desc_mask + 1 || worker->split)

@@ -7,7 +7,7 @@
  * allocates, locks, logs or makes a system call (an idle one yields or sleeps, and a consumer that
  * sleeps is woken up).
  *
- * Descriptors and work entries go in step: work entry n is descriptor base + n, where base moves only
+ * Descriptors and work entries' places go in step: place n is descriptor base + n, where base moves only
  * when the queue is reset. So the ring's head and tail are all that has to be known of the queue.
  *
  * A completion that is no frame in order stops it (enum cq_kind): what came before is published, what
@@ -34,8 +34,8 @@ struct cq_worker {
 
 	/* This worker only. */
 	_Alignas(RING_LINE) uint64_t index; /* of the next completion: goes on over resets */
-	uint32_t base;	 /* descriptor that work entry 0 is, since the last reset */
-	uint32_t posted; /* work entries, since the last reset */
+	uint32_t base;	 /* descriptor that place 0 of work entry 0 is, since the last reset */
+	uint32_t posted; /* places, since the last reset */
 	uint32_t passed; /* looks in a row that found a later completion, and not the next */
 	bool stopped;	 /* until the queue is reset and all slots are back */
 	bool posts_anew; /* it is reset */

@@ -86,6 +86,24 @@ static uint8_t time_format(uint32_t capability)
 	return capability == PRM_CAP_TS_FREE_RUNNING ? PRM_TS_FREE_RUNNING : PRM_TS_DEFAULT;
 }
 
+/* Of receive queues of raw Ethernet. A card or a kernel that says nothing of them has none. */
+static void strides_read(struct devx_card *card)
+{
+	struct mlx5dv_context attributes = { .comp_mask = MLX5DV_CONTEXT_MASK_STRIDING_RQ };
+	const struct mlx5dv_striding_rq_caps *strides = &attributes.striding_rq_caps;
+
+	if (mlx5dv_query_device(card->context, &attributes) != 0 ||
+	    !(attributes.comp_mask & MLX5DV_CONTEXT_MASK_STRIDING_RQ) ||
+	    !(strides->supported_qpts >> IBV_QPT_RAW_PACKET & 1))
+		return;
+	card->strides = (struct devx_strides){
+		.frames_min = (uint8_t)strides->min_single_wqe_log_num_of_strides,
+		.frames_max = (uint8_t)strides->max_single_wqe_log_num_of_strides,
+		.bytes_min = (uint8_t)strides->min_single_stride_log_num_of_bytes,
+		.bytes_max = (uint8_t)strides->max_single_stride_log_num_of_bytes,
+	};
+}
+
 static int capabilities_read(struct devx_card *card, struct gdrcap_error *error)
 {
 	uint8_t out[PRM_QUERY_CAP_OUT_BYTES];
@@ -102,6 +120,7 @@ static int capabilities_read(struct devx_card *card, struct gdrcap_error *error)
 	if (ret < 0)
 		return ret;
 	card->inline_mode = (uint8_t)prm_get(capability, PRM_ETH_INLINE_MODE);
+	strides_read(card);
 	return 0;
 }
 

@@ -30,6 +30,12 @@ struct mlx5dv_devx_obj;
 struct mlx5dv_devx_uar;
 struct mlx5dv_devx_umem;
 
+/* Work entries of several strides, each of which takes a frame: what a card can, all log2. */
+struct devx_strides {
+	uint8_t frames_min, frames_max; /* of a work entry; 0: the card has none */
+	uint8_t bytes_min, bytes_max;	/* of a stride */
+};
+
 struct devx_card {
 	struct ibv_context *context; /* NULL: not open */
 	struct ibv_pd *pd;
@@ -39,6 +45,7 @@ struct devx_card {
 	uint32_t log_cq_max, log_wq_max;
 	uint8_t inline_mode;	  /* PRM_INLINE_MODE_* */
 	uint8_t rx_time, tx_time; /* PRM_TS_*: as DPDK's driver asks for */
+	struct devx_strides strides;
 	int fd;	       /* of the context, for the driver, which closes it; -1: handed over */
 	char name[64]; /* as the user calls the port, for error texts */
 };
@@ -127,12 +134,17 @@ int devx_counter_read(struct devx_card *card, const struct devx_object *counter,
 struct devx_wq_config {
 	struct devx_place ring, record;
 	uint32_t log_entries, log_entry_bytes;
+	/* Receive: strides of a work entry, and bytes of a stride; 0 strides: a cyclic queue. */
+	uint32_t log_strides, log_stride_bytes;
 	bool pads;    /* receive: writes are filled up to whole cache lines */
 	uint32_t uar; /* send: page_id of its register */
 };
 void devx_wq_fill(const struct devx_card *card, void *wq, const struct devx_wq_config *config);
 
-/* A cyclic receive queue, in the state reset. VLAN tags stay in the frames. In error, what was
+/* -ENOTSUP: the card makes no such striding queue; the text says what it makes. */
+int devx_strides_check(const struct devx_card *card, uint32_t log_strides,
+		       uint32_t log_stride_bytes, struct gdrcap_error *error);
+/* A receive queue, cyclic or of strides, in the state reset. VLAN tags stay in the frames. In error, what was
  * posted comes back flushed. */
 struct devx_rq_config {
 	struct devx_wq_config wq;

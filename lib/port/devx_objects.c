@@ -129,7 +129,12 @@ int devx_counter_read(struct devx_card *card, const struct devx_object *counter,
 
 void devx_wq_fill(const struct devx_card *card, void *wq, const struct devx_wq_config *config)
 {
-	prm_set(wq, PRM_WQ_TYPE, PRM_WQ_CYCLIC);
+	prm_set(wq, PRM_WQ_TYPE, config->log_strides ? PRM_WQ_CYCLIC_STRIDING : PRM_WQ_CYCLIC);
+	if (config->log_strides) {
+		prm_set(wq, PRM_WQ_LOG_STRIDES, config->log_strides - PRM_WQ_LOG_STRIDES_NONE);
+		prm_set(wq, PRM_WQ_LOG_STRIDE_BYTES,
+			config->log_stride_bytes - PRM_WQ_LOG_STRIDE_BYTES_NONE);
+	}
 	prm_set(wq, PRM_WQ_PADDING, config->pads);
 	prm_set(wq, PRM_WQ_PD, card->pd_number);
 	prm_set(wq, PRM_WQ_UAR, config->uar);
@@ -141,6 +146,34 @@ void devx_wq_fill(const struct devx_card *card, void *wq, const struct devx_wq_c
 	prm_set(wq, PRM_WQ_UMEM_VALID, 1);
 	prm_set(wq, PRM_WQ_UMEM, config->ring.umem->number);
 	prm_set64(wq, PRM_WQ_UMEM_OFFSET, config->ring.offset);
+}
+
+int devx_strides_check(const struct devx_card *card, uint32_t log_strides,
+		       uint32_t log_stride_bytes, struct gdrcap_error *error)
+{
+	const struct devx_strides *can = &card->strides;
+
+	if (!can->frames_max)
+		return error_set(
+			error, -ENOTSUP,
+			"port %s: the card has no receive queues with several frames a work "
+			"entry (rdma-core's ibv_devinfo -v has its striding RQ); give one",
+			card->name);
+	if (log_strides < can->frames_min || log_strides > can->frames_max)
+		return error_set(error, -ENOTSUP,
+				 "port %s: receive queues with %u frames a work entry; the card "
+				 "takes %u to %u, or one",
+				 card->name, 1u << log_strides, 1u << can->frames_min,
+				 1u << can->frames_max);
+	if (log_stride_bytes < can->bytes_min || log_stride_bytes > can->bytes_max)
+		return error_set(
+			error, -ENOTSUP,
+			"port %s: slots of %u bytes in receive queues with several frames a "
+			"work entry; the card takes %u to %u: give one frame a work entry, "
+			"or frames that fit smaller slots",
+			card->name, 1u << log_stride_bytes, 1u << can->bytes_min,
+			1u << can->bytes_max);
+	return 0;
 }
 
 int devx_rq_create(struct devx_card *card, struct devx_object *rq,

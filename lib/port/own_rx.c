@@ -21,12 +21,18 @@
 #endif
 _Static_assert(OWN_RX_FLOW_QUEUE(0) == FLOW_QUEUE_MIN, "DPDK's first external queue");
 
-#define WORK_SHIFT 4u /* log2 of a work entry's bytes */
+/* log2 of a work entry's bytes: where its slot is; with several, that is behind a link to the next work entry,
+ * which only lists of them use. */
+#define WORK_SHIFT 4u
+#define WORK_STRIDES_SHIFT 5u
 #define CQE_SHIFT 6u
 #define LINE 64u       /* a record's bytes: no other is in its line */
 #define CQ_PER_SLOT 2u /* a completion an entry is what can come; as much again to spare */
 
 _Static_assert(sizeof(struct mlx5_wqe_data_seg) == 1u << WORK_SHIFT, "a work entry");
+_Static_assert(sizeof(struct mlx5_wqe_srq_next_seg) + sizeof(struct mlx5_wqe_data_seg) ==
+		       1u << WORK_STRIDES_SHIFT,
+	       "a work entry of strides");
 
 static uint32_t log2_of(uint32_t power)
 {
@@ -35,10 +41,21 @@ static uint32_t log2_of(uint32_t power)
 
 /* ---- memory ---- */
 
+static uint32_t work_shift(const struct own_rx *rx)
+{
+	return rx->front.stride_shift ? WORK_STRIDES_SHIFT : WORK_SHIFT;
+}
+
+static uint32_t work_count(const struct own_rx *rx)
+{
+	return rx->config.slots >> rx->front.stride_shift;
+}
+
 /* The work entries, the record (if it is here), the completion queue's own, which nobody reads. */
 static size_t record_at(const struct own_rx *rx)
 {
-	return (size_t)rx->config.slots << WORK_SHIFT;
+	/* of whole lines: a queue of strides may have few work entries */
+	return RTE_ALIGN_CEIL((size_t)work_count(rx) << work_shift(rx), (size_t)LINE);
 }
 
 static int rings_create(struct own_rx *rx, struct gdrcap_error *error)
@@ -102,15 +119,20 @@ static int completions_create(struct own_rx *rx, struct gdrcap_error *error)
 static void work_write(struct own_rx *rx)
 {
 	const struct own_rx_config *config = &rx->config;
-	struct mlx5_wqe_data_seg *work = (struct mlx5_wqe_data_seg *)rx->rings.base;
+	const uint32_t strides = rx->front.stride_shift;
+	uint8_t *place = rx->rings.base;
 
-	for (uint32_t i = 0; i < config->slots; i++)
-		work[i] = (struct mlx5_wqe_data_seg){
-			.byte_count = htobe32(1u << config->slot_shift),
+	memset(place, 0, record_at(rx));
+	for (uint32_t i = 0; i < config->slots; i += 1u << strides) {
+		place += 1u << work_shift(rx);
+		/* The last of it. */
+		((struct mlx5_wqe_data_seg *)(void *)place)[-1] = (struct mlx5_wqe_data_seg){
+			.byte_count = htobe32(1u << (config->slot_shift + strides)),
 			.lkey = htobe32(config->key),
 			.addr = htobe64((uintptr_t)config->base +
 					((uint64_t)(config->first_slot + i) << config->slot_shift)),
 		};
+	}
 }
 
 /* The card does not look at it now, and the front waits. */
@@ -154,8 +176,10 @@ static int objects_create(struct own_rx *rx, struct gdrcap_error *error)
 				config->record_beside
 					? (struct devx_place){ &rx->completions.umem, cq_bytes(rx) }
 					: (struct devx_place){ &rx->rings.umem, record_at(rx) },
-			.log_entries = log2_of(config->slots),
-			.log_entry_bytes = WORK_SHIFT,
+			.log_entries = log2_of(work_count(rx)),
+			.log_entry_bytes = work_shift(rx),
+			.log_strides = rx->front.stride_shift,
+			.log_stride_bytes = config->slot_shift,
 			.pads = config->pads },
 		.cq = &rx->cq_object,
 		.counter = &rx->counter,
@@ -213,6 +237,21 @@ static int flow_unmap(struct own_rx *rx, struct gdrcap_error *error)
 
 /* ---- the queue ---- */
 
+static int strides_check(const struct own_rx_config *config, struct gdrcap_error *error)
+{
+	const uint32_t strides = config->strides, most = config->slots / CQ_FRONT_ENTRIES_MIN;
+
+	if (strides <= 1)
+		return 0;
+	if (strides & (strides - 1) || strides > most)
+		return error_set(
+			error, -EINVAL,
+			"port %s: a receive queue of %u slots with %u a work entry; it takes a "
+			"power of two up to %u, for %u work entries at least",
+			config->card->name, config->slots, strides, most, CQ_FRONT_ENTRIES_MIN);
+	return devx_strides_check(config->card, log2_of(strides), config->slot_shift, error);
+}
+
 static int config_check(const struct own_rx_config *config, struct gdrcap_error *error)
 {
 	const uint32_t slots = config->slots;
@@ -230,7 +269,7 @@ static int config_check(const struct own_rx_config *config, struct gdrcap_error 
 	if (config->queue > UINT16_MAX - OWN_RX_FLOW_QUEUE(0))
 		return error_set(error, -EINVAL, "port %s: up to %u queues of our own",
 				 config->card->name, UINT16_MAX - OWN_RX_FLOW_QUEUE(0) + 1);
-	return 0;
+	return strides_check(config, error);
 }
 
 int own_rx_create(struct own_rx *rx, const struct own_rx_config *config, struct gdrcap_error *error)
@@ -246,6 +285,7 @@ int own_rx_create(struct own_rx *rx, const struct own_rx_config *config, struct 
 		.slots = config->slots,
 		.first_slot = config->first_slot,
 		.slot_bytes = 1u << config->slot_shift,
+		.stride_shift = config->strides ? log2_of(config->strides) : 0,
 	};
 	ret = memory_create(rx, error);
 	if (ret == 0)

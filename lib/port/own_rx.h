@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A receive queue of our own on a ConnectX: its work entries are the slots of a part of the region,
- * entry i is slot first_slot + i for ever. Control code; what is done for each frame is done by
+ * entry i is slot first_slot + i for ever, or several slots each (cq_front_queue.h). Control code; what is done for each frame is done by
  * whoever polls the completion queue and moves the doorbell record, the front.
  *
  * Order, for a port that devx_open() was called for and that is probed:
@@ -39,7 +39,10 @@ struct own_rx_config {
 	uint32_t key;
 	uint32_t slot_shift, first_slot;
 	uint32_t slots; /* a power of two, up to CQ_FRONT_SLOTS_MAX */
-	bool pads;	/* the card fills writes up to whole cache lines */
+	/* Slots, and so frames, of a work entry: a power of two, CQ_FRONT_ENTRIES_MIN work entries at least; 0 or
+	 * 1: the queue is cyclic. */
+	uint32_t strides;
+	bool pads; /* the card fills writes up to whole cache lines */
 	/*
 	 * Where the completion queue lies: HOST, for a CPU thread as the front; PINNED or DEVICE for
 	 * the GPU: in the same memory as the frames, since a completion that took another path could

@@ -117,6 +117,7 @@ enum prm_opcode {
 #define PRM_WQ_BYTES 192u
 #define PRM_WQ_TYPE PRM_FIELD(0, 4)
 #define PRM_WQ_CYCLIC 1u
+#define PRM_WQ_CYCLIC_STRIDING 3u      /* of receive queues */
 #define PRM_WQ_PADDING PRM_FIELD(5, 2) /* 1: writes are filled up to whole cache lines */
 #define PRM_WQ_PD PRM_FIELD(72, 24)
 #define PRM_WQ_UAR PRM_FIELD(104, 24)
@@ -124,7 +125,12 @@ enum prm_opcode {
 #define PRM_WQ_LOG_STRIDE PRM_FIELD(268, 4)
 #define PRM_WQ_LOG_SIZE PRM_FIELD(283, 5)
 #define PRM_WQ_RECORD_VALID PRM_FIELD(288, 1)
+#define PRM_WQ_LOG_STRIDES                                                                         \
+	PRM_FIELD(308, 4) /* of a work entry: 512 times 2^n, where n has a sign */
+#define PRM_WQ_LOG_STRIDES_NONE 9u
 #define PRM_WQ_UMEM_VALID PRM_FIELD(289, 1)
+#define PRM_WQ_LOG_STRIDE_BYTES PRM_FIELD(317, 3) /* 64 times 2^n */
+#define PRM_WQ_LOG_STRIDE_BYTES_NONE 6u
 #define PRM_WQ_RECORD_UMEM PRM_FIELD(320, 32)
 #define PRM_WQ_UMEM PRM_FIELD(352, 32)
 #define PRM_WQ_UMEM_OFFSET 384u

@@ -25,6 +25,16 @@ static void look(const struct cq_front_queue *queue, uint64_t index, uint32_t ne
 		assert(desc[i].slot == queue->first_slot + (next + i) % queue->slots);
 		assert(desc[i].len >= 1 && desc[i].len <= queue->slot_bytes);
 		assert(desc[i].offset == 0);
+		/* in its work entry, where there are such of several slots */
+		if (queue->stride_shift) {
+			const uint8_t *cqe = queue->cq + cq_at(index + i, queue->cq_entries);
+			const uint32_t entry = (uint32_t)cqe[2] << 8 | cqe[3];
+			const uint32_t stride = (uint32_t)cqe[60] << 8 | cqe[61];
+			const uint32_t place = (entry << queue->stride_shift) + stride;
+
+			assert(stride < 1u << queue->stride_shift);
+			assert(desc[i].slot == queue->first_slot + place % queue->slots);
+		}
 		assert(cq_kind_at(queue, index + i, next + i) == CQ_FRAME);
 		bytes -= desc[i].len;
 	}
@@ -44,7 +54,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < HEADER)
 		return 0;
-	queue.slots = 1u << (1 + data[0] % 6);
+	queue.slots = 1u << (2 + data[0] % 6);
+	queue.stride_shift = data[0] / 6 % (1 + data[0] % 6);
 	queue.cq_entries = queue.slots << (1 + data[1] % 2);
 	queue.slot_bytes = 1 + (data[2] | (uint32_t)data[3] << 8) % UINT16_MAX;
 	index = (uint64_t)data[4] * queue.cq_entries + data[5] % queue.cq_entries;
@@ -57,10 +68,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(cq, 0xf1, length);
 	memcpy(cq, data + HEADER, size - HEADER < length ? size - HEADER : length);
 	queue.cq = cq;
+	assert(cq_front_queue_fits(&queue));
 	for (uint32_t round = 0; round < 8; round++) {
 		const uint32_t to_end = queue.cq_entries - index % queue.cq_entries;
 		const uint32_t most = to_end < MOST ? to_end : MOST;
-		const uint32_t n = cq_take(&queue, index, next, most, desc, &bytes);
+		const uint32_t n =
+			cq_take(&queue, index, next, most, desc, &bytes, queue.stride_shift != 0);
 
 		look(&queue, index, next, most, desc, n, bytes);
 		/* Past what stopped it, as after a reset. */

@@ -18,7 +18,7 @@ MUTANTS = {
     "room": ("*(volatile uint32_t *)&s.room_turn = seen + s.ring.ring.burst_mask + 1;",
              "*(volatile uint32_t *)&s.room_turn = k.freed + s.ring.ring.burst_mask + 1;"),
     # the card is told of more slots than have come back
-    "repost": ("cq_record(k.posted - front.first)", "cq_record(k.posted - front.first + 256)"),
+    "repost": ("cq_record((k.posted - front.first) >>", "cq_record((k.posted - front.first + 256) >>"),
     # without the fence, or the release; whether that is seen is the GPU's to say
     "arrived_fence": ("fence_acquire_system(); /* ARRIVED */", ""),
     "publish_release": ("store_release_gpu((uint64_t *)&ring.ready[slot].word, word); /* PUBLISH */",

@@ -270,19 +270,20 @@ static int query_clock(struct ibv_context *context, struct ibv_values_ex *values
 
 int mlx5dv_query_device(struct ibv_context *ctx_in, struct mlx5dv_context *attrs)
 {
+	const struct soft_faults *faults = &soft_device(ctx_in)->faults;
 	uint64_t asked = attrs->comp_mask;
 
 	attrs->comp_mask = 0;
 	attrs->version = 0;
 	attrs->flags = MLX5DV_CONTEXT_FLAGS_CQE_V1 | MLX5DV_CONTEXT_FLAGS_MPW_ALLOWED |
 		       MLX5DV_CONTEXT_FLAGS_ENHANCED_MPW;
-	if (asked & MLX5DV_CONTEXT_MASK_STRIDING_RQ) {
+	if (asked & MLX5DV_CONTEXT_MASK_STRIDING_RQ && faults->log_strides_min) {
 		attrs->comp_mask |= MLX5DV_CONTEXT_MASK_STRIDING_RQ;
 		attrs->striding_rq_caps = (struct mlx5dv_striding_rq_caps){
 			.min_single_stride_log_num_of_bytes = 6,
 			.max_single_stride_log_num_of_bytes = 13,
-			.min_single_wqe_log_num_of_strides = 3,
-			.max_single_wqe_log_num_of_strides = 16,
+			.min_single_wqe_log_num_of_strides = (uint32_t)faults->log_strides_min,
+			.max_single_wqe_log_num_of_strides = SOFT_LOG_STRIDES_MAX,
 			.supported_qpts = 1 << IBV_QPT_RAW_PACKET,
 		};
 	}

@@ -64,6 +64,20 @@ static int work_queue(struct soft_device *device, const uint8_t *wq, uint64_t by
 											: 0;
 }
 
+#define LOG_STRIDES_WQE 5 /* bytes: a link and one buffer */
+
+/* False: the card makes no such striding queue. */
+static bool strides_get(struct soft_rq *rq, const uint8_t *wq)
+{
+	/* Four bits, in two's complement. */
+	rq->log_strides =
+		(uint8_t)(LOG_STRIDES_MIN + (((int)bits_get(wq, WQ_LOG_STRIDES) ^ 8) - 8));
+	rq->log_stride_size = (uint8_t)(LOG_STRIDE_SIZE_MIN + bits_get(wq, WQ_LOG_STRIDE_SIZE));
+	return rq->log_stride == LOG_STRIDES_WQE && rq->device->faults.log_strides_min != 0 &&
+	       rq->log_strides >= rq->device->faults.log_strides_min &&
+	       rq->log_strides <= SOFT_LOG_STRIDES_MAX;
+}
+
 static int create_rq(struct mlx5dv_devx_obj *object, const uint8_t *in)
 {
 	const uint8_t *context = in + CONTEXT, *wq = in + WORK_QUEUE;
@@ -91,10 +105,10 @@ static int create_rq(struct mlx5dv_devx_obj *object, const uint8_t *in)
 	rq->vlan_strip = !bits_get(context, RQC_KEEP_VLAN);
 	rq->split_time = true;
 	rq->striding = bits_get(wq, WQ_TYPE) == WQ_STRIDING;
-	/* Four bits, in two's complement. */
-	rq->log_strides =
-		(uint8_t)(LOG_STRIDES_MIN + (((int)bits_get(wq, WQ_LOG_STRIDES) ^ 8) - 8));
-	rq->log_stride_size = (uint8_t)(LOG_STRIDE_SIZE_MIN + bits_get(wq, WQ_LOG_STRIDE_SIZE));
+	if (rq->striding && !strides_get(rq, wq)) {
+		rq_destroy(rq);
+		return EINVAL;
+	}
 	object->content = rq;
 	object->number = rq->number;
 	return 0;

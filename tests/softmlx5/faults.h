@@ -44,6 +44,8 @@ struct soft_faults {
 	struct soft_knob stale;	 /* data stale_us after the completion */
 	struct soft_knob wrong_owner;
 	struct soft_knob wrong_entry; /* the completion names the work entry after its own */
+	/* Likewise, of striding queues: its stride after its own; a WQE is closed that has room. */
+	struct soft_knob wrong_stride, filler;
 	struct soft_knob torn; /* a completion's last 8 bytes come torn_us before the others */
 	struct soft_knob flip; /* a bit of the DMA, not of the wire */
 	/* Events: registrations that ask for the memory of a device. */
@@ -68,6 +70,7 @@ struct soft_faults {
 	uint64_t pause;	     /* 1: flow control: senders wait while a queue has few buffers */
 	uint64_t play; /* the file SOFTMLX5_PLAY leaves this device so many times; 0: begin anew */
 	uint64_t gone; /* 1: the kernel gives the card up, and says so */
+	uint64_t log_strides_min; /* of a striding queue's WQE; 0: the card has no such queues */
 	uint64_t
 		strict_states; /* 1: a receive queue's command must name the state that it is in; the
 				 * driver's vector functions do not, after an error */

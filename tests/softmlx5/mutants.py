@@ -75,8 +75,19 @@ DEFECTS = {
         "((uint64_t)i << config->slot_shift)", "test_softmlx5_own_rx"),
     "own-room": Defect(
         "an own queue's work entries have room beyond the slot", "lib/port/own_rx.c",
-        "htobe32(1u << config->slot_shift)", "htobe32(2u << config->slot_shift)",
+        "htobe32(1u << (config->slot_shift + strides))", "htobe32(2u << (config->slot_shift + strides))",
         "test_softmlx5_own_rx"),
+    "own-stride-room": Defect(
+        "a work entry of strides has room for one", "lib/port/own_rx.c",
+        "htobe32(1u << (config->slot_shift + strides))", "htobe32(1u << config->slot_shift)",
+        "test_softmlx5_own_strides"),
+    "own-stride-link": Defect(
+        "a work entry of strides has its memory where its link is", "lib/port/own_rx.c",
+        "(void *)place)[-1]", "(void *)place)[strides ? -2 : -1]", "test_softmlx5_own_strides"),
+    "own-stride-count": Defect(
+        "the card has twice as many strides a work entry", "lib/port/devx_objects.c",
+        "config->log_strides - PRM_WQ_LOG_STRIDES_NONE", "config->log_strides + 1 - PRM_WQ_LOG_STRIDES_NONE",
+        "test_softmlx5_own_strides"),
     "own-preset": Defect(
         "an own completion queue is not preset", "lib/port/own_rx.c",
         "completions_fill(rx, 0, OWN_RX_PRESET, cq_bytes(rx), error);", "0;",

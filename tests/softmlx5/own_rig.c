@@ -12,6 +12,7 @@
 
 #include "base/eal.h"
 #include "base/log.h"
+#include "capture/cq_front.h"
 #include "device.h"
 #include "faults.h"
 #include "memory.h"
@@ -26,11 +27,17 @@
 
 static bool cuda;
 static int16_t cuda_gpu;
+static uint32_t strides_given;
 
 bool own_rig_cuda(void)
 {
 	cuda = own_gpu_start(&cuda_gpu);
 	return cuda;
+}
+
+void own_rig_strides(uint32_t strides)
+{
+	strides_given = strides;
 }
 
 void own_rig_init(int argc, char **argv)
@@ -114,6 +121,7 @@ int own_rig_setup(void **state)
 	rig->pool = pool_create(&rig->sent);
 	assert_non_null(rig->pool);
 	slots_get(rig);
+	rig->strides = strides_given;
 	if (devx_key_create(&rig->card, &rig->key, rig->slots.device, rig->slots.size, &error) < 0)
 		fail_msg("%s", error.text);
 	for (uint32_t i = 0; i < 2; i++) {
@@ -148,7 +156,7 @@ int own_rig_reset(void **state)
 
 	own_rig_faults(
 		"drop=off,no_buffers=off,rx_error=off,revoke=off,late=off,wrong_owner=off,"
-		"torn=off,wrong_entry=off,flip=off,refuse=off,refuse_dmabuf=off,refuse_peer=off,refuse_umem=off,refuse_object=off,"
+		"torn=off,wrong_entry=off,wrong_stride=off,filler=off,flip=off,refuse=off,refuse_dmabuf=off,refuse_peer=off,refuse_umem=off,refuse_object=off,"
 		"ignore_records=0,strict_states=0");
 	nic_lock();
 	soft_regions_restore();
@@ -160,6 +168,7 @@ int own_rig_reset(void **state)
 	memset(rig->queue, 0, sizeof(rig->queue));
 	rig->queues = 0;
 	rig->rule = NULL;
+	rig->strides = strides_given;
 	rig->in_gpu = rig->record_beside = false;
 	if (rig->cuda)
 		rig->record_beside = true;
@@ -179,6 +188,7 @@ int own_rig_queue(struct own_rig *rig, uint32_t queue, uint32_t slots, uint32_t 
 		.slot_shift = shift,
 		.first_slot = queue * slots,
 		.slots = slots,
+		.strides = rig->strides,
 		.memory = rig->in_gpu || rig->cuda ? GDRCAP_MEMORY_DEVICE : GDRCAP_MEMORY_HOST,
 		.record_beside = rig->record_beside,
 		.gpu = rig->gpu,
@@ -262,7 +272,7 @@ void own_post(struct own_queue *queue, uint32_t count)
 	uint32_t record;
 
 	queue->posted += count;
-	record = htobe32(queue->posted & 0xffff);
+	record = htobe32(queue->posted >> queue->rx.front.stride_shift & 0xffff);
 	if (queue->far && queue->rx.config.record_beside)
 		assert_int_equal(own_gpu_write(queue->rx.front.record, &record, sizeof(record)), 0);
 	else
@@ -323,23 +333,63 @@ const struct mlx5_cqe64 *own_next(struct own_queue *queue)
 	return cqe;
 }
 
+uint32_t own_length(const struct own_queue *queue, const struct mlx5_cqe64 *cqe)
+{
+	const uint32_t said = be32toh(cqe->byte_cnt);
+
+	if (queue->rx.front.stride_shift)
+		assert_int_equal(said >> 16, 1);
+	return said & 0xffff;
+}
+
 uint64_t own_frame_check(const struct own_rig *rig, struct own_queue *queue,
 			 const struct mlx5_cqe64 *cqe)
 {
-	const uint32_t slot = queue->next & (queue->rx.front.slots - 1);
-	const uint32_t bytes = be32toh(cqe->byte_cnt);
+	const struct cq_front_queue *front = &queue->rx.front;
+	const uint32_t slot = queue->next & (front->slots - 1), strides = front->stride_shift;
+	const uint32_t bytes = own_length(queue, cqe);
 	const struct rig_memory readable = { 0 };
 	struct rte_mbuf frame = { .pkt_len = bytes };
 	uint64_t number;
 
 	assert_int_equal(mlx5dv_get_cqe_opcode((struct mlx5_cqe64 *)(uintptr_t)cqe),
 			 MLX5_CQE_RESP_SEND);
-	assert_int_equal(be16toh(cqe->wqe_counter), queue->next & 0xffff);
-	assert_true(bytes <= queue->rx.front.slot_bytes);
+	assert_int_equal(be16toh(cqe->wqe_counter),
+			 queue->next & (strides ? (1u << strides) - 1 : 0xffff));
+	if (strides)
+		assert_int_equal(be16toh(cqe->wqe_id), queue->next >> strides & 0xffff);
+	/* The product's front sees the same. */
+	if (!queue->far)
+		assert_int_equal(cq_kind_at(front, queue->index - 1, queue->next), CQ_FRAME);
+	assert_true(bytes <= front->slot_bytes);
 	frame.buf_addr = (void *)(uintptr_t)own_slot(rig, queue, slot, bytes);
 	assert_int_equal(rig_check(&frame, &readable, &number), 0);
 	queue->next++;
 	return number;
+}
+
+void own_receive(struct own_rig *rig, struct own_queue *queue, uint64_t count, uint64_t number)
+{
+	for (uint64_t i = 0; i < count; i++) {
+		const struct mlx5_cqe64 *cqe = own_next(queue);
+
+		if (cqe == NULL)
+			fail_msg("frame %lu of %lu did not come", (unsigned long)i,
+				 (unsigned long)count);
+		assert_int_equal(own_frame_check(rig, queue, cqe), number + i);
+		own_post(queue, 1);
+	}
+}
+
+uint64_t own_out_of_buffer(struct own_queue *queue)
+{
+	struct own_rx_counters counters;
+	struct gdrcap_error error = { 0 };
+
+	nic_settle();
+	if (own_rx_counters(&queue->rx, &counters, &error) < 0)
+		fail_msg("%s", error.text);
+	return counters.out_of_buffer;
 }
 
 uint32_t own_drain(struct own_queue *queue)

@@ -12,15 +12,17 @@
 #include "rig.h"
 
 #define OWN_QUEUES 4
-#define OWN_SLOT_SHIFT 14 /* 16 KiB: a slot takes any frame */
+#define OWN_SLOT_SHIFT 14   /* 16 KiB: a slot takes any frame */
+#define OWN_STRIDE_SHIFT 13 /* 8 KiB: the longest stride that there is */
 #define OWN_FRAME_MAX 9018
+#define OWN_STRIDES 16u /* of a work entry, where queues are not cyclic */
 #define OWN_RECEIVER "0000:aa:00.1"
 
 /* A queue and the test's own front: as little as there can be. */
 struct own_queue {
 	struct own_rx rx;
 	uint32_t index; /* of the next completion */
-	uint32_t next;	/* work entry that it is of */
+	uint32_t next;	/* place of a work entry that it is of (capture/cq_front.h) */
 	uint32_t posted;
 	bool far; /* the test reaches the rings by copies alone: they are read to, or written from */
 	struct mlx5_cqe64 copy;
@@ -39,12 +41,16 @@ struct own_rig {
 	 * slots, a CUDA device's. */
 	bool in_gpu, record_beside, cuda;
 	int16_t gpu;
+	uint32_t strides; /* of a work entry; 0: queues are cyclic */
 	const char *rule; /* NULL: frames of RIG_ETHERTYPE */
 	uint64_t number;  /* of the next frame that is sent */
 };
 
 /* All rings and slots in memory of a CUDA device; before own_rig_setup(). False: there is none. */
 bool own_rig_cuda(void);
+
+/* Queues with so many strides a work entry; before own_rig_setup(). */
+void own_rig_strides(uint32_t strides);
 
 /* EAL without ports; the arguments' "devx" or "verbs" says what the cards can. Exits on an error. */
 void own_rig_init(int argc, char **argv);
@@ -67,6 +73,7 @@ void own_rig_faults(const char *text);
 void own_rig_send(struct own_rig *rig, uint64_t count, uint32_t shortest, uint32_t longest);
 uint32_t own_rig_length(uint64_t number, uint32_t shortest, uint32_t longest);
 
+/* So many places more; what is no whole work entry yet is told with the next. */
 void own_post(struct own_queue *queue, uint32_t count);
 uint32_t own_record(struct own_queue *queue);
 /* So many bytes of a slot, as the test may read them. */
@@ -75,9 +82,15 @@ const uint8_t *own_slot(const struct own_rig *rig, const struct own_queue *queue
 /* The next completion, or NULL: there is none, and after all that was sent none comes. */
 const struct mlx5_cqe64 *own_look(struct own_queue *queue); /* without that look at the card */
 const struct mlx5_cqe64 *own_next(struct own_queue *queue);
+/* The length that a frame's completion says. */
+uint32_t own_length(const struct own_queue *queue, const struct mlx5_cqe64 *cqe);
 /* What a frame's completion says: checked against its slot's bytes. Returns its number. */
 uint64_t own_frame_check(const struct own_rig *rig, struct own_queue *queue,
 			 const struct mlx5_cqe64 *cqe);
+/* The next `count` frames are there, one after the other from `number` on; each is given back. */
+void own_receive(struct own_rig *rig, struct own_queue *queue, uint64_t count, uint64_t number);
+/* Frames that found no work entry. */
+uint64_t own_out_of_buffer(struct own_queue *queue);
 /* Completions until there are none; how many. */
 uint32_t own_drain(struct own_queue *queue);
 

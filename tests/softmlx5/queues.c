@@ -166,9 +166,10 @@ void cq_destroy(struct soft_cq *cq)
 
 void rq_destroy(struct soft_rq *rq)
 {
-	soft_log("%s: receive queue %u: %lu frames, WQE %u of %u", rq->device->ibv.name, rq->number,
-		 (unsigned long)rq->frames, rq->next,
-		 rq->record != NULL ? be32toh(*rq->record) : rq->far_posted);
+	soft_log("%s: receive queue %u: %lu frames, WQE %u of %u, %u strides each",
+		 rq->device->ibv.name, rq->number, (unsigned long)rq->frames, rq->next,
+		 rq->record != NULL ? be32toh(*rq->record) : rq->far_posted,
+		 rq->striding ? 1u << rq->log_strides : 1u);
 	rq->device->rqs[rq->number - RQ_NUMBERS] = NULL;
 	/* A table of queues may outlive its queues: it then drops. */
 	for (unsigned int i = 1; i < SOFT_OBJECTS_MAX; i++) {

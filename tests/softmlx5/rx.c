@@ -22,6 +22,7 @@
 #define READER_NS 2000000000ull /* a sender is held up for a second look at most */
 #define HOLD_NS 20000000000ull	/* data wait for a first look, by a reader that may have no core */
 #define ROOM_LOW 128		/* buffers; more than a sender's pass has frames */
+#define FRAME_STRIDES 8		/* that a long frame takes, more or less */
 
 /* Data that comes after its completion: the "stale" fault. */
 static struct late {
@@ -70,19 +71,27 @@ static uint16_t posted(struct soft_rq *rq)
 	return (uint16_t)be32toh(__atomic_load_n(rq->record, __ATOMIC_ACQUIRE));
 }
 
+/* Buffers, or strides of them, of so many WQEs. */
+static uint32_t room_of(const struct soft_rq *rq, uint16_t wqes)
+{
+	return rq->striding && wqes > 0 ? ((uint32_t)wqes << rq->log_strides) - rq->next_stride
+					: wqes;
+}
+
 bool rx_has_room(const struct soft_device *device)
 {
 	for (unsigned int i = 1; i < device->rq_end; i++) {
 		struct soft_rq *rq = device->rqs[i];
-		uint32_t half, left;
+		uint32_t half, low, left;
 
 		if (rq == NULL || rq->state != SOFT_READY)
 			continue;
-		half = 1u << rq->log_size >> 1;
-		half = half < ROOM_LOW ? half : ROOM_LOW;
-		left = (uint16_t)(posted(rq) - rq->next);
+		half = 1u << (rq->log_size + (rq->striding ? rq->log_strides : 0)) >> 1;
+		low = ROOM_LOW * (rq->striding ? FRAME_STRIDES : 1);
+		half = half < low ? half : low;
+		left = room_of(rq, (uint16_t)(posted(rq) - rq->next));
 		if (left < half && rq->record == NULL)
-			left = (uint16_t)(posted_far(rq) - rq->next);
+			left = room_of(rq, (uint16_t)(posted_far(rq) - rq->next));
 		if (left < half)
 			return false;
 	}
@@ -289,12 +298,12 @@ static void next_wqe(struct soft_rq *rq)
 	rq->next_stride = 0;
 }
 
-/* Makes room of that many strides in one WQE. False: no WQE is left. */
-static bool stride_room(struct soft_rq *rq, uint32_t strides)
+/* Makes room of that many strides in one WQE. False: no WQE is left. fills: though it has room. */
+static bool stride_room(struct soft_rq *rq, uint32_t strides, bool fills)
 {
 	uint32_t all = 1u << rq->log_strides;
 
-	if (strides > all - rq->next_stride && posted(rq) != rq->next) {
+	if ((strides > all - rq->next_stride || fills) && posted(rq) != rq->next) {
 		complete_filler(rq, all - rq->next_stride);
 		next_wqe(rq);
 	}
@@ -323,7 +332,7 @@ static void rq_deliver(struct soft_rq *rq, const struct packet *packet,
 	uint32_t skip = 0;
 
 	if (rq->state != SOFT_READY || soft_fault(&faults->no_buffers) ||
-	    (rq->striding ? !stride_room(rq, strides)
+	    (rq->striding ? !stride_room(rq, strides, soft_fault(&faults->filler))
 			  : posted(rq) == rq->next && !faults->ignore_records)) {
 		out_of_buffer(rq);
 		return;
@@ -364,8 +373,8 @@ static void rq_deliver(struct soft_rq *rq, const struct packet *packet,
 		return;
 	}
 	cqe->byte_cnt = htobe32(packet->length | strides << STRIDES_SHIFT);
-	cqe->wqe_id = htobe16(rq->next);
-	cqe->wqe_counter = htobe16(rq->next_stride);
+	cqe->wqe_id = htobe16((uint16_t)(rq->next + soft_fault(&faults->wrong_entry)));
+	cqe->wqe_counter = htobe16((uint16_t)(rq->next_stride + soft_fault(&faults->wrong_stride)));
 	rq->next_stride = (uint16_t)(rq->next_stride + strides);
 	if (rq->next_stride == 1u << rq->log_strides)
 		next_wqe(rq);

@@ -25,8 +25,9 @@
 #define SOFT_DEVICES_MAX 8
 #define SOFT_FRAME_MAX 10240
 #define SOFT_OBJECTS_MAX 4096
-#define SOFT_SEGMENT 16 /* bytes: the unit of a send WQE */
-#define SOFT_BLOCK 64	/* bytes: a CQE, and the unit of a send ring */
+#define SOFT_SEGMENT 16		/* bytes: the unit of a send WQE */
+#define SOFT_LOG_STRIDES_MAX 16 /* of a WQE */
+#define SOFT_BLOCK 64		/* bytes: a CQE, and the unit of a send ring */
 
 #define container(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 

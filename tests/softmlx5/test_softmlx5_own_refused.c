@@ -82,6 +82,44 @@ static void sizes_are_refused(void **state)
 	assert_non_null(strstr(error.text, "leave the queues to the driver"));
 }
 
+/* What the card does not make, and says so, is not asked of it; else the card's word counts. */
+static void strides_are_refused(void **state)
+{
+	static const struct {
+		uint32_t strides, shift, log_min;
+		int ret;
+		const char *says;
+	} rows[] = {
+		{ 16, SMALL_SHIFT, 3, 0, "" },
+		{ 1, OWN_SLOT_SHIFT, 0, 0, "" },
+		{ 48, SMALL_SHIFT, 3, -EINVAL, "64 slots with 48 a work entry" },
+		{ 32, SMALL_SHIFT, 3, -EINVAL, "a power of two up to 16" },
+		{ 4, SMALL_SHIFT, 3, -ENOTSUP, "4 frames a work entry; the card takes 8 to 65536" },
+		{ 16, SMALL_SHIFT, 9, -ENOTSUP, "the card takes 512 to 65536, or one" },
+		{ 16, OWN_SLOT_SHIFT, 3, -ENOTSUP, "slots of 16384 bytes" },
+		{ 16, SMALL_SHIFT, 0, -ENOTSUP, "no receive queues with several frames" },
+	};
+	struct own_rig *rig = *state;
+	const uint32_t before = objects();
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct gdrcap_error error = { 0 };
+
+		rig->card.strides.frames_min = (uint8_t)rows[i].log_min;
+		rig->card.strides.frames_max = rows[i].log_min ? 16 : 0;
+		rig->strides = rows[i].strides;
+		assert_int_equal(own_rig_queue(rig, 0, SLOTS, rows[i].shift, &error), rows[i].ret);
+		if (!strstr(error.text, rows[i].says))
+			fail_msg("%s", error.text);
+		if (rows[i].ret == 0)
+			assert_int_equal(own_rx_destroy(&rig->queue[0].rx, &error), 0);
+		assert_int_equal(objects(), before);
+	}
+	rig->card.strides.frames_min = 3;
+	rig->card.strides.frames_max = 16;
+	rig->strides = 0;
+}
+
 static void arguments_are_refused(void **state)
 {
 	struct own_rig *rig = *state;
@@ -210,6 +248,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(every_step_is_refused, own_rig_reset),
 		cmocka_unit_test_teardown(sizes_are_refused, own_rig_reset),
+		cmocka_unit_test_teardown(strides_are_refused, own_rig_reset),
 		cmocka_unit_test_teardown(arguments_are_refused, own_rig_reset),
 		cmocka_unit_test_teardown(descriptors_are_closed, own_rig_reset),
 		cmocka_unit_test_teardown(order_of_the_end, own_rig_reset),

@@ -20,29 +20,9 @@
 #define DATAGRAMS 120u
 #define SKIP 77
 
-/* The next `count` frames are there, one after the other from `number` on; each is given back. */
-static void receive(struct own_rig *rig, struct own_queue *queue, uint64_t count, uint64_t number)
+static uint32_t work_entries(const struct own_queue *queue)
 {
-	for (uint64_t i = 0; i < count; i++) {
-		const struct mlx5_cqe64 *cqe = own_next(queue);
-
-		if (cqe == NULL)
-			fail_msg("frame %lu of %lu did not come", (unsigned long)i,
-				 (unsigned long)count);
-		assert_int_equal(own_frame_check(rig, queue, cqe), number + i);
-		own_post(queue, 1);
-	}
-}
-
-static uint64_t out_of_buffer(struct own_queue *queue)
-{
-	struct own_rx_counters counters;
-	struct gdrcap_error error = { 0 };
-
-	nic_settle();
-	if (own_rx_counters(&queue->rx, &counters, &error) < 0)
-		fail_msg("%s", error.text);
-	return counters.out_of_buffer;
+	return queue->rx.front.slots >> queue->rx.front.stride_shift;
 }
 
 /* ---- frames ---- */
@@ -53,13 +33,13 @@ static void frames_of_all_lengths(void **state)
 	struct own_rig *rig = *state;
 	struct own_queue *queue = &rig->queue[0];
 
-	own_rig_queues(rig, 1, SLOTS, OWN_SLOT_SHIFT);
+	own_rig_queues(rig, 1, SLOTS, rig->strides ? OWN_STRIDE_SHIFT : OWN_SLOT_SHIFT);
 	for (uint32_t i = 0; i < 3 * queue->rx.front.cq_entries; i += SLOTS / 2) {
-		own_rig_send(rig, SLOTS / 2, 64, 9000);
-		receive(rig, queue, SLOTS / 2, rig->number - SLOTS / 2);
+		own_rig_send(rig, SLOTS / 2, 64, rig->strides ? 8192 : 9000);
+		own_receive(rig, queue, SLOTS / 2, rig->number - SLOTS / 2);
 	}
 	assert_null(own_next(queue));
-	assert_int_equal(out_of_buffer(queue), 0);
+	assert_int_equal(own_out_of_buffer(queue), 0);
 }
 
 /* The card counts work entries in 16 bits. */
@@ -73,9 +53,9 @@ static void counter_wraps(void **state)
 		own_rig_queues(rig, 1, slots[s], SMALL_SHIFT);
 		while (queue->next < 2 * UINT16_MAX + slots[s]) {
 			own_rig_send(rig, 512, 64, 200);
-			receive(rig, queue, 512, rig->number - 512);
+			own_receive(rig, queue, 512, rig->number - 512);
 		}
-		assert_int_equal(out_of_buffer(queue), 0);
+		assert_int_equal(own_out_of_buffer(queue), 0);
 		own_rig_reset(state);
 	}
 }
@@ -91,9 +71,9 @@ static void loss_beyond_32_bits(void **state)
 	nic_lock();
 	soft_devices[1].q_counters[queue->rx.counter.number]->out_of_buffer = before;
 	nic_unlock();
-	assert_int_equal(out_of_buffer(queue), before);
+	assert_int_equal(own_out_of_buffer(queue), before);
 	own_rig_send(rig, SLOTS + 30, 64, 200);
-	assert_int_equal(out_of_buffer(queue), before + 30);
+	assert_int_equal(own_out_of_buffer(queue), before + 30);
 }
 
 /* A work entry that was not posted is not used, and what it would have taken is counted. */
@@ -107,19 +87,19 @@ static void room_ends(void **state)
 	first = rig->number;
 	/* RIG_ETHERTYPE is not spread: rule 0 leads to queue 0. */
 	own_rig_send(rig, SLOTS + 100, 64, 200);
-	assert_int_equal(out_of_buffer(queue), 100);
+	assert_int_equal(own_out_of_buffer(queue), 100);
 	for (uint32_t i = 0; i < SLOTS; i++)
 		assert_int_equal(own_frame_check(rig, queue, own_next(queue)), first + i);
 	assert_null(own_next(queue));
 	own_post(queue, 3);
 	own_rig_send(rig, 5, 64, 200);
-	assert_int_equal(out_of_buffer(queue), 102);
+	assert_int_equal(own_out_of_buffer(queue), 102);
 	own_post(queue, SLOTS - 3);
 	own_rig_faults("1.no_buffers=1/2/7");
 	own_rig_send(rig, 20, 64, 200);
-	assert_int_equal(out_of_buffer(queue), 109);
+	assert_int_equal(own_out_of_buffer(queue), 109);
 	assert_int_equal(own_drain(queue), 3 + 13);
-	assert_int_equal(out_of_buffer(&rig->queue[1]), 0);
+	assert_int_equal(own_out_of_buffer(&rig->queue[1]), 0);
 	assert_null(own_next(&rig->queue[1]));
 }
 
@@ -134,14 +114,14 @@ static void frame_longer_than_a_slot(void **state)
 	own_rig_send(rig, 1, 256, 256);
 	own_rig_send(rig, 1, 257, 257);
 	own_rig_send(rig, 1, 256, 256);
-	receive(rig, queue, 1, rig->number - 3);
+	own_receive(rig, queue, 1, rig->number - 3);
 	bad = (const struct mlx5_err_cqe *)own_next(queue);
 	assert_non_null(bad);
 	assert_int_equal(bad->op_own >> 4, MLX5_CQE_RESP_ERR);
 	assert_int_equal(bad->syndrome, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR);
 	assert_int_equal(be16toh(bad->wqe_counter), 1);
 	queue->next++;
-	receive(rig, queue, 1, rig->number - 1);
+	own_receive(rig, queue, 1, rig->number - 1);
 }
 
 /* ---- memory ---- */
@@ -164,7 +144,7 @@ static void rings_in_gpu_memory(void **state)
 		assert_ptr_not_equal(queue->rx.completions.base, queue->rx.front.cq);
 		for (uint32_t n = 0; n < 8; n++) {
 			own_rig_send(rig, SLOTS, 64, 200);
-			receive(rig, queue, SLOTS, rig->number - SLOTS);
+			own_receive(rig, queue, SLOTS, rig->number - SLOTS);
 		}
 		assert_int_equal(own_rx_halt(&queue->rx, &error), 0);
 		assert_int_equal(*queue->rx.front.record, 0);
@@ -242,7 +222,7 @@ static void rules_spread_over_queues(void **state)
 			/* The mark of rule 0, as the driver puts it: one more, and turned round. */
 			assert_int_equal(be32toh(cqe->sop_drop_qpn) & 0xffffff,
 					 htobe32(STEERING_MARK(0) + 1) >> 8);
-			assert_int_equal(be32toh(cqe->byte_cnt), 100);
+			assert_int_equal(own_length(&rig->queue[q], cqe), 100);
 			datagram_check(rig, &rig->queue[q], here, seen);
 			here++;
 		}
@@ -250,7 +230,7 @@ static void rules_spread_over_queues(void **state)
 		all += here;
 	}
 	assert_int_equal(all, DATAGRAMS);
-	assert_int_equal(out_of_buffer(&rig->queue[0]), 0);
+	assert_int_equal(own_out_of_buffer(&rig->queue[0]), 0);
 	steering_query(&rig->steering, hits);
 	assert_true(hits[0].known);
 }
@@ -265,7 +245,7 @@ static void port_restarts(void **state)
 	own_rig_queues(rig, 1, SLOTS, SMALL_SHIFT);
 	for (uint32_t i = 0; i < 3; i++) {
 		own_rig_send(rig, 10, 64, 200);
-		receive(rig, queue, 10, rig->number - 10);
+		own_receive(rig, queue, 10, rig->number - 10);
 		steering_destroy(&rig->steering);
 		assert_int_equal(rte_eth_dev_stop(rig->port[1].id), 0);
 		assert_int_equal(rte_eth_dev_start(rig->port[1].id), 0);
@@ -275,7 +255,7 @@ static void port_restarts(void **state)
 	assert_true(own_rx_destroy(&queue->rx, &error) < 0);
 	assert_non_null(strstr(error.text, "rules still lead to"));
 	own_rig_send(rig, 10, 64, 200);
-	receive(rig, queue, 10, rig->number - 10);
+	own_receive(rig, queue, 10, rig->number - 10);
 }
 
 /* ---- errors and resets ---- */
@@ -314,7 +294,8 @@ static void error_is(struct own_queue *queue, uint8_t syndrome, uint32_t flushed
 	assert_non_null(cqe);
 	assert_int_equal(cqe->op_own >> 4, MLX5_CQE_RESP_ERR);
 	assert_int_equal(cqe->syndrome, syndrome);
-	assert_int_equal(be16toh(cqe->wqe_counter), queue->next & 0xffff);
+	assert_int_equal(be16toh(cqe->wqe_counter),
+			 queue->next >> queue->rx.front.stride_shift & 0xffff);
 	for (uint32_t i = 0; i < flushed; i++) {
 		cqe = (const struct mlx5_err_cqe *)own_next(queue);
 		assert_non_null(cqe);
@@ -332,21 +313,22 @@ static void error_and_reset(void **state)
 	own_rig_queues(rig, 1, SLOTS, SMALL_SHIFT);
 	for (uint32_t i = 0; i < 3; i++) {
 		own_rig_send(rig, 40, 64, 200);
-		receive(rig, queue, 40, rig->number - 40);
+		own_receive(rig, queue, 40, rig->number - 40);
 		assert_false(has_failed(queue));
 		own_rig_faults("1.rx_error=1/1/1");
 		own_rig_send(rig, 10, 64, 200);
-		error_is(queue, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, SLOTS - 1);
+		error_is(queue, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, work_entries(queue) - 1);
 		own_rig_faults("1.rx_error=off");
 		assert_int_equal(reset(queue), 0);
 	}
 	/* The frame of each error is lost, and what came before the reset found no queue. */
-	assert_int_equal(out_of_buffer(queue), 3 * 9);
+	assert_int_equal(own_out_of_buffer(queue), 3 * 9);
 	own_rig_send(rig, 40, 64, 200);
-	receive(rig, queue, 40, rig->number - 40);
+	own_receive(rig, queue, 40, rig->number - 40);
 }
 
-/* A queue that has not failed, with frames in it: they come, and the rest flushed. */
+/* A queue that has not failed, with frames in it: they come, and the rest flushed; of strides, a work entry with
+ * frames in it, too. */
 static void reset_without_error(void **state)
 {
 	struct own_rig *rig = *state;
@@ -356,10 +338,10 @@ static void reset_without_error(void **state)
 	for (uint32_t i = 0; i < 3; i++) {
 		own_rig_send(rig, 7, 64, 200);
 		nic_settle();
-		assert_int_equal(reset(queue), SLOTS);
+		assert_int_equal(reset(queue), rig->strides ? 7 + work_entries(queue) : SLOTS);
 		own_rig_send(rig, 100, 64, 200);
-		assert_int_equal(out_of_buffer(queue), (i + 1) * (100 - SLOTS));
-		receive(rig, queue, SLOTS, rig->number - 100);
+		assert_int_equal(own_out_of_buffer(queue), (i + 1) * (100 - SLOTS));
+		own_receive(rig, queue, SLOTS, rig->number - 100);
 	}
 }
 
@@ -370,10 +352,10 @@ static void key_is_revoked(void **state)
 
 	own_rig_queues(rig, 1, SLOTS, SMALL_SHIFT);
 	own_rig_send(rig, 10, 64, 200);
-	receive(rig, queue, 10, rig->number - 10);
+	own_receive(rig, queue, 10, rig->number - 10);
 	own_rig_faults("1.revoke=1");
 	own_rig_send(rig, 1, 64, 200);
-	error_is(queue, MLX5_CQE_SYNDROME_LOCAL_PROT_ERR, SLOTS - 1);
+	error_is(queue, MLX5_CQE_SYNDROME_LOCAL_PROT_ERR, work_entries(queue) - 1);
 }
 
 /* The model's own: a card that does not keep to what it should shows. */
@@ -415,7 +397,7 @@ static void planted_defects_show(void **state)
 		else
 			queue->next++;
 	}
-	assert_int_equal(out_of_buffer(queue), 0);
+	assert_int_equal(own_out_of_buffer(queue), 0);
 }
 
 int main(int argc, char **argv)
@@ -453,7 +435,22 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(planted_defects_show, own_rig_reset),
 	};
 
+	/* Those to which it makes a difference what a work entry is, with several strides in each. */
+	const struct CMUnitTest strides[] = {
+		cmocka_unit_test_teardown(frames_of_all_lengths, own_rig_reset),
+		cmocka_unit_test_teardown(rings_in_gpu_memory, own_rig_reset),
+		cmocka_unit_test_teardown(rules_spread_over_queues, own_rig_reset),
+		cmocka_unit_test_teardown(port_restarts, own_rig_reset),
+		cmocka_unit_test_teardown(error_and_reset, own_rig_reset),
+		cmocka_unit_test_teardown(reset_without_error, own_rig_reset),
+		cmocka_unit_test_teardown(key_is_revoked, own_rig_reset),
+	};
+
 	own_rig_init(argc, argv);
+	if (argc > 1 && strcmp(argv[1], "strides") == 0) {
+		own_rig_strides(OWN_STRIDES);
+		return cmocka_run_group_tests(strides, own_rig_setup, own_rig_teardown);
+	}
 	if (argc > 1 && strcmp(argv[1], "cuda") == 0) {
 		if (!own_rig_cuda()) {
 			printf("no GPU\n");

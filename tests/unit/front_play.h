@@ -31,6 +31,7 @@ struct front_setup {
 	uint32_t slots, burst;
 	uint32_t bursts;    /* of the ring; fewer than it needs: ROOM holds the front back */
 	uint32_t cq_factor; /* completions a slot: 2 at least */
+	uint32_t strides;   /* log2 of the slots of a work entry; 0: the queue is cyclic */
 	bool accounted;	    /* the accountant gives slots back, not the consumer */
 	bool flush, times, card_times;
 	uint32_t keeps; /* bursts that the accountant keeps at most */
@@ -43,11 +44,11 @@ struct front_play {
 	struct region region;
 	uint8_t *completions; /* behind them is a page that nobody may touch */
 	_Alignas(RING_LINE) uint32_t record;
-	uint64_t (*payload)[PLAY_WORDS]; /* of work entry */
+	uint64_t (*payload)[PLAY_WORDS]; /* of slot */
 
 	/* The card's. */
 	_Alignas(RING_LINE) uint64_t index; /* of the next completion */
-	uint32_t done;			    /* work entries since the last reset */
+	uint32_t done;			    /* places since the last reset */
 	uint64_t given, bytes;		    /* frames that are to come out */
 
 	/* The consumer's. */
@@ -96,18 +97,21 @@ static uint64_t play_time(uint64_t number)
 
 /* ---- the card ---- */
 
-/* Work entries that are posted and not done: what the record says, seen as a card does. */
+/* Places that are posted and not done: what the record says of work entries, seen as a card does. */
 static uint32_t card_posted(struct front_play *play)
 {
 	/* Partner: REPOST */
 	const uint32_t record = __atomic_load_n(&play->record, __ATOMIC_ACQUIRE);
 	const uint8_t *byte = (const uint8_t *)&record;
 	const uint16_t posted = (uint16_t)(byte[2] << 8 | byte[3]);
-	const uint16_t left = (uint16_t)(posted - play->done);
+	const uint32_t strides = play->setup->strides, used = play->done & ((1u << strides) - 1);
+	const uint16_t left = (uint16_t)(posted - (play->done >> strides));
 
 	PLAY_CHECK(play, byte[0] == 0 && byte[1] == 0);
-	PLAY_CHECK(play, left <= play->setup->slots);
-	return left;
+	PLAY_CHECK(play, left <= play->setup->slots >> strides);
+	/* An entry that is in use is posted still. */
+	PLAY_CHECK(play, left || !used);
+	return ((uint32_t)left << strides) - used;
 }
 
 static void put_be(uint8_t *at, uint64_t value, uint32_t bytes)
@@ -118,14 +122,15 @@ static void put_be(uint8_t *at, uint64_t value, uint32_t bytes)
 	}
 }
 
-/* One completion as it is, opcode and all; the last word after the others. */
-static void card_write(struct front_play *play, uint32_t opcode, uint32_t counter, uint32_t length,
-		       uint64_t time_stamp, uint32_t syndrome)
+/* One completion of work entry `entry`, opcode and all; the last word after the others. */
+static void card_write_of(struct front_play *play, uint32_t opcode, uint32_t entry,
+			  uint32_t counter, uint32_t length, uint64_t time_stamp, uint32_t syndrome)
 {
 	const uint32_t entries = play->cq.queue.cq_entries;
 	uint8_t *cqe = play->completions + (play->index % entries) * CQ_BYTES, tail[4] = { 0 };
 	uint32_t word;
 
+	put_be(cqe + CQ_ENTRY_AT + 2, entry & 0xffff, 2);
 	put_be(cqe + CQ_LENGTH_AT, length, 4);
 	put_be(cqe + CQ_TIME_AT, time_stamp, 8);
 	if (opcode == CQ_OP_ERROR)
@@ -136,6 +141,19 @@ static void card_write(struct front_play *play, uint32_t opcode, uint32_t counte
 	/* Partner: ARRIVED */
 	__atomic_store_n((uint32_t *)(void *)(cqe + CQ_TAIL_AT), word, __ATOMIC_RELEASE);
 	play->index++;
+}
+
+/* That of place `place`; `length`: as the queue's kind has it. */
+static void card_write(struct front_play *play, uint32_t opcode, uint32_t place, uint32_t length,
+		       uint64_t time_stamp, uint32_t syndrome)
+{
+	const uint32_t strides = play->setup->strides;
+
+	if (strides)
+		card_write_of(play, opcode, place >> strides, place & ((1u << strides) - 1),
+			      length + CQ_STRIDE, time_stamp, syndrome);
+	else
+		card_write_of(play, opcode, 0xabcd, place, length, time_stamp, syndrome);
 }
 
 /* The next frame, if there is a slot. */
@@ -336,6 +354,7 @@ static struct front_play *play_open(const struct front_setup *setup)
 		.slots = setup->slots,
 		.first_slot = PLAY_FIRST_SLOT,
 		.slot_bytes = PLAY_SLOT_BYTES,
+		.stride_shift = setup->strides,
 	};
 
 	play->setup = setup;
@@ -419,12 +438,20 @@ static enum cq_kind play_stopped(struct front_play *play)
 	return (enum cq_kind)play->cq.fault.kind;
 }
 
-/* The card gives back `left` work entries, every other one with a frame in it. */
+/* The card gives back `left` places: work entries, every other one with a frame in it; of several places, an
+ * entry is flushed as one, however many of its strides had frames. */
 static void card_flush(struct front_play *play, uint32_t left)
 {
-	for (; left; left--)
-		card_write(play, left % 2 ? CQ_OP_ERROR : CQ_OP_RECEIVED, play->done++, 60, 0,
-			   CQ_SYNDROME_FLUSHED);
+	const uint32_t all = 1u << play->setup->strides;
+
+	while (left) {
+		const uint32_t places = all - (play->done & (all - 1));
+
+		card_write(play, left / places % 2 ? CQ_OP_ERROR : CQ_OP_RECEIVED, play->done, 60,
+			   0, CQ_SYNDROME_FLUSHED);
+		play->done += left < places ? left : places;
+		left -= left < places ? left : places;
+	}
 }
 
 /* The card forgets what was posted; what it writes before stays in the queue: `late` completions. */

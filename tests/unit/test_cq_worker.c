@@ -14,15 +14,17 @@
 
 static uint64_t frames = 30000;
 
-/* Every loop of the front, and rings in which ROOM holds it back (4 bursts). */
+/* Every loop of the front, and rings in which ROOM holds it back (4 bursts); cyclic queues, and those of
+ * strides. */
 static void every_loop(void **state)
 {
-	for (uint32_t v = 0; v < 16; v++) {
+	for (uint32_t v = 0; v < 32; v++) {
 		const struct front_setup setup = {
 			.slots = 64u << v % 4,
 			.burst = v & 1 ? 3 : 32,
 			.bursts = v & 2 ? 4 : 4096,
 			.cq_factor = v % 3 ? 2 : 4,
+			.strides = v < 16 ? 0 : 1 + v % 4,
 			.accounted = v & 1,
 			.flush = v >> 1 & 1,
 			.times = v >> 2 & 1,
@@ -31,7 +33,7 @@ static void every_loop(void **state)
 		};
 		struct front_play *play = play_open(&setup);
 
-		card_give_all(play, frames / 16);
+		card_give_all(play, frames / 32);
 		play_close(play);
 	}
 }
@@ -45,6 +47,46 @@ static void wraps(void **state)
 	struct front_play *play = play_open(&setup);
 
 	card_give_all(play, 3 * 65536 + 77);
+	play_close(play);
+}
+
+/* So are they where each has several places, in the work entry's own number; which then wraps when places have not, a
+ * work entry of 2, and when they have done so often, one of 16. */
+static void wraps_of_strides(void **state)
+{
+	for (uint32_t strides = 1; strides <= 4; strides += 3) {
+		const struct front_setup setup = { .slots = 64,
+						   .burst = 32,
+						   .bursts = 4096,
+						   .cq_factor = 2,
+						   .strides = strides,
+						   .keeps = 2 };
+		struct front_play *play = play_open(&setup);
+
+		card_give_all(play, ((uint64_t)65536 << strides) + 77);
+		play_close(play);
+	}
+}
+
+/* Of strides, a work entry goes back when all of its slots are free, and not before. */
+static void whole_work_entries_go_back(void **state)
+{
+	const struct front_setup setup = { .slots = 64,
+					   .burst = 8,
+					   .bursts = 4096,
+					   .cq_factor = 2,
+					   .strides = 4,
+					   .accounted = true };
+	struct front_play *play = play_open(&setup);
+
+	for (uint64_t i = 1; i < 300; i++) {
+		card_give_all(play, i * 7);
+		while (atomic_load(&play->worker.back) != play->given)
+			play_wait(play);
+		/* All but those of the entry that is in use. */
+		while (card_posted(play) != 64 - i * 7 % 16)
+			play_wait(play);
+	}
 	play_close(play);
 }
 
@@ -92,12 +134,15 @@ struct wrong {
 	uint32_t opcode, counter_off, length, syndrome;
 };
 
-static void stop_and_reset(const struct wrong *wrong, bool accounted)
+static void stop_and_reset(const struct wrong *wrong, bool accounted, uint32_t strides)
 {
 	/* more slots than a stopped front throws away completions at once */
-	const struct front_setup setup = {
-		.slots = 1024, .burst = 8, .bursts = 4096, .cq_factor = 2, .accounted = accounted
-	};
+	const struct front_setup setup = { .slots = 1024,
+					   .burst = 8,
+					   .bursts = 4096,
+					   .cq_factor = 2,
+					   .accounted = accounted,
+					   .strides = strides };
 	struct front_play *play = play_open(&setup);
 	uint64_t expected = 0;
 
@@ -130,7 +175,7 @@ static void stop_and_reset(const struct wrong *wrong, bool accounted)
 		assert_int_equal(atomic_load(&play->cq.stops[wrong->kind]), round + 1);
 		assert_true(atomic_load(&play->cq.discarded) + atomic_load(&play->cq.flushed) ==
 			    before + flushed + play->index - play->cq.fault.index -
-				    (wrong->kind == CQ_ERROR));
+				    (wrong->kind == CQ_ERROR || wrong->kind == CQ_FILLER));
 	}
 	card_give_all(play, expected + 1000);
 	play_close(play);
@@ -151,7 +196,28 @@ static void stops(void **state)
 	};
 
 	for (uint32_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++)
-		stop_and_reset(&wrongs[i], i & 1);
+		stop_and_reset(&wrongs[i], i & 1, 0);
+}
+
+/* `counter_off` in places: another stride, another work entry. `length`: what is beside the one stride, too. */
+static void stops_of_strides(void **state)
+{
+	static const struct wrong wrongs[] = {
+		{ CQ_ERROR, CQ_OP_ERROR, 0, 60, 4 },
+		{ CQ_LENGTH, CQ_OP_RECEIVED, 0, PLAY_SLOT_BYTES + 1, 0 },
+		{ CQ_LENGTH, CQ_OP_RECEIVED, 0, 0, 0 },
+		{ CQ_LENGTH, CQ_OP_RECEIVED, 0, CQ_STRIDE + 60, 0 },
+		{ CQ_LENGTH, CQ_OP_RECEIVED, 0, 60 - CQ_STRIDE, 0 },
+		{ CQ_FILLER, CQ_OP_RECEIVED, 0, CQ_STRIDE_FILLER, 0 },
+		{ CQ_FILLER, CQ_OP_RECEIVED, 0, CQ_STRIDE_FILLER + 60, 0 },
+		{ CQ_ORDER, CQ_OP_RECEIVED, 1, 60, 0 },
+		{ CQ_ORDER, CQ_OP_RECEIVED, 16, 60, 0 },
+		{ CQ_ORDER, CQ_OP_RECEIVED, 0u - 16, 60, 0 },
+		{ CQ_ODD, 0, 0, 60, 0 },
+	};
+
+	for (uint32_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++)
+		stop_and_reset(&wrongs[i], i & 1, 4);
 }
 
 /* A completion that never comes to be the queue's, and others behind it: they are not believed, nor waited
@@ -331,11 +397,11 @@ static void refused(void **state)
 	};
 	struct front_play *play = play_open(&setup);
 	const struct cq_front_queue good = play->cq.queue;
-	struct cq_front_queue queue[8];
+	struct cq_front_queue queue[9];
 	struct gdrcap_error error;
 	struct cq_worker cq;
 
-	for (uint32_t i = 0; i < 8; i++)
+	for (uint32_t i = 0; i < 9; i++)
 		queue[i] = good;
 	queue[0].slots = 63;
 	queue[1].slots = 65536;
@@ -347,7 +413,8 @@ static void refused(void **state)
 	queue[6].first_slot = UINT32_MAX;
 	queue[7].slots = 128;
 	queue[7].cq_entries = 256;
-	for (uint32_t i = 0; i < 8; i++)
+	queue[8].stride_shift = 5;
+	for (uint32_t i = 0; i < 9; i++)
 		assert_int_equal(cq_worker_create(&cq, &play->worker, &queue[i], &error), -22);
 	assert_ptr_equal(play->worker.cq, &play->cq);
 	play_close(play);
@@ -360,7 +427,10 @@ int main(int argc, char **argv)
 		cmocka_unit_test(wraps),
 		cmocka_unit_test(a_consumer_that_stands),
 		cmocka_unit_test(one_frame),
+		cmocka_unit_test(wraps_of_strides),
+		cmocka_unit_test(whole_work_entries_go_back),
 		cmocka_unit_test(stops),
+		cmocka_unit_test(stops_of_strides),
 		cmocka_unit_test(passed_over),
 		cmocka_unit_test(more_than_posted),
 		cmocka_unit_test(pauses),

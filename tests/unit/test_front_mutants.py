@@ -72,6 +72,17 @@ MUTANTS = {
                                                       "cq->posts"),
     "a frame that control takes leaves its work entry behind": (WORKER, "\tcq->base--;\n", ""),
     "a stopped front posts": (WORKER, " &&\n\t    !cq->stopped)", ")"),
+    "strides: another work entry is believed": (
+        FRONT, "if (!cq_entry_is(cq_load32(cqe + CQ_ENTRY_AT), next, slots, shift))", "if (0)"),
+    "strides: several of them, and fillers, are frames": (
+        FRONT, "return byte_cnt - (stride_shift ? CQ_STRIDE : 0);",
+        "return stride_shift ? byte_cnt & 0xffff : byte_cnt;"),
+    "strides: a work entry goes back with its first slot": (
+        FRONT, "return back >> stride_shift << stride_shift;",
+        "return (back + (1u << stride_shift) - 1) >> stride_shift << stride_shift;"),
+    "strides: the record counts slots": (
+        WORKER, "cq->posted >> cq->queue.stride_shift", "cq->posted"),
+    "strides: a filler is a lost frame": (WORKER, " && kind != CQ_FILLER;", ";"),
     "a burst waits although the consumer has nothing": (
         WORKER, "return ring->burst == ring->reclaimed ||\n\t       (came == 0 &&",
         "return (came == 1 &&"),

@@ -31,7 +31,7 @@ static uint32_t below(uint32_t n)
 
 /* Frames from the first of the run on, in 64 bits that do not wrap; the product's have 32. */
 struct play {
-	uint32_t slots, burst_max, descs, begin;
+	uint32_t slots, burst_max, descs, begin, strides;
 	uint64_t arrived, next, end[ENDS], collected_end;
 	uint64_t turn, freed, collected, lease, given, posted;
 };
@@ -84,21 +84,30 @@ static void give(struct play *play)
 	assert_int_equal(front_through((uint32_t)play->freed, 0, 0), (uint32_t)play->freed);
 	if (through > play->given)
 		play->given = through;
-	back = number(play, end_of(play, play->given) + play->slots) - number(play, play->posted);
+	/* as the keeper does: of the places since `begin`, whole work entries */
+	back = play->begin + play->slots - number(play, play->posted) +
+	       cq_whole(number(play, end_of(play, play->given)) - play->begin, play->strides);
 	if (!cq_repost_due(back, number(play, play->posted) - number(play, play->next),
 			   play->slots))
 		return;
 	play->posted += back;
 	/* what is with the card is of bursts that are freed, and not leased */
-	assert_true(play->posted == end_of(play, play->given) + play->slots);
+	assert_true(play->posted ==
+		    (end_of(play, play->given) >> play->strides << play->strides) + play->slots);
+	/* and the card is told of them in its own count, of 16 bits */
+	assert_int_equal(
+		cq_swap32(cq_record((number(play, play->posted) - play->begin) >> play->strides)),
+		play->posted >> play->strides & 0xffff);
 }
 
-static void play_once(uint32_t slots, uint32_t burst_max, uint32_t descs, uint32_t begin)
+static void play_once(uint32_t slots, uint32_t burst_max, uint32_t descs, uint32_t begin,
+		      uint32_t strides)
 {
 	struct play play = { .slots = slots,
 			     .burst_max = burst_max,
 			     .descs = descs,
 			     .begin = begin,
+			     .strides = strides,
 			     .posted = slots };
 
 	while (play.turn < TURNS) {
@@ -115,11 +124,16 @@ static void play_once(uint32_t slots, uint32_t burst_max, uint32_t descs, uint32
 static void test_play(void **unused)
 {
 	(void)unused;
-	play_once(64, 32, 64, 0);
-	play_once(64, 64, 256, UINT32_MAX - 63);
-	play_once(1024, 256, 2048, UINT32_MAX - 100 * 1024 + 1);
-	play_once(32768, 256, 32768, UINT32_MAX - 32768 * 3 + 1);
-	play_once(32768, 1, 65536, 0);
+	play_once(64, 32, 64, 0, 0);
+	play_once(64, 64, 256, UINT32_MAX - 63, 0);
+	play_once(1024, 256, 2048, UINT32_MAX - 100 * 1024 + 1, 0);
+	play_once(32768, 256, 32768, UINT32_MAX - 32768 * 3 + 1, 0);
+	play_once(32768, 1, 65536, 0, 0);
+	play_once(64, 32, 64, 0, 4);
+	play_once(64, 64, 256, UINT32_MAX - 63, 1);
+	play_once(1024, 256, 2048, UINT32_MAX - 100 * 1024 + 1, 8);
+	play_once(32768, 256, 32768, UINT32_MAX - 32768 * 3 + 1, 13);
+	play_once(32768, 256, 65536, 5, 9);
 }
 
 /* Of all turns that may be looked at, no entry can be taken for one of another lap. */
@@ -209,6 +223,8 @@ static void test_job(void **unused)
 	REFUSED(front.end = NULL);
 	REFUSED(ring.free_word = NULL);
 	REFUSED(front.queue.slots = 48);
+	REFUSED(front.queue.stride_shift = 5);
+	REFUSED(front.queue.stride_shift = 32);
 	REFUSED(front.queue.slots = 0);
 	REFUSED(front.queue.slots = 65536);
 	REFUSED(front.queue.cq_entries = 64);
