@@ -95,6 +95,10 @@ static const struct option_row rows[] = {
 		 "Who takes received frames from the card: driver (DPDK's), cpu (a thread at each of "
 		 "receive queues of our own, ConnectX only) or gpu (the GPU itself); default driver."),
 	  .type = OPTION_ENUM, FIELD(rx_by), .named.words = rx_by_names, .initial = "driver" },
+	{ SINGLE(PORTS, RX, "rx_strides", "rx-strides", "FRAMES",
+		 "Frames of a work entry of receive queues of our own, so that the card reads one for "
+		 "so many frames, a power of two, 1..8192; default 1."),
+	  .type = OPTION_NUMBER, FIELD(rx_strides), .min = 1, .max = 8192, .initial = "1" },
 
 	{ SINGLE(GPU, ALL, "gpu", "gpu", "GPU",
 		 "GPU that takes the frames: auto (the first CUDA device, else the CPU), host (CPU "

@@ -141,6 +141,7 @@ struct settings {
 	enum direction direction;
 	uint32_t queues, burst, descriptors;
 	enum rx_by_kind rx_by;
+	uint32_t rx_strides; /* frames of a work entry of own receive queues; 1: cyclic */
 
 	/* GPU and memory */
 	struct gpu_choice gpu;

@@ -29,7 +29,7 @@ int own_queues_open(struct own_queues **own, const struct connectx_card *found, 
 }
 
 int own_queues_create(struct own_queues *own, const struct port *port, struct region *region,
-		      uint32_t queues, uint32_t slots, struct gdrcap_error *error)
+		      uint32_t queues, uint32_t slots, uint32_t strides, struct gdrcap_error *error)
 {
 	int ret;
 
@@ -47,6 +47,7 @@ int own_queues_create(struct own_queues *own, const struct port *port, struct re
 			.base = region->base,
 			.slot_shift = region->slot_shift,
 			.slots = slots,
+			.strides = strides,
 			.memory = GDRCAP_MEMORY_HOST,
 			.gpu = region->gpu,
 		};
@@ -58,8 +59,9 @@ int own_queues_create(struct own_queues *own, const struct port *port, struct re
 		own->count += ret == 0;
 	}
 	if (ret == 0)
-		log_info("port %s: receive queues of our own: %u, of %u slots each", port->name,
-			 queues, slots);
+		log_info(
+			"port %s: receive queues of our own: %u, of %u slots each, a work entry's: %u",
+			port->name, queues, slots, strides);
 	return ret;
 }
 

@@ -43,9 +43,11 @@ struct own_queues {
  * `opened`. On failure *own may be there: own_queues_close(). */
 int own_queues_open(struct own_queues **own, const struct connectx_card *found, const char *name,
 		    const char *devargs, char *opened, size_t bytes, struct gdrcap_error *error);
-/* The port runs, without rules yet: makes `queues` queues of `slots` slots of the region each. */
+/* The port runs, without rules yet: makes `queues` queues of `slots` slots of the region each, of which a work
+ * entry has `strides`. */
 int own_queues_create(struct own_queues *own, const struct port *port, struct region *region,
-		      uint32_t queues, uint32_t slots, struct gdrcap_error *error);
+		      uint32_t queues, uint32_t slots, uint32_t strides,
+		      struct gdrcap_error *error);
 /* `worker` is to poll queue `queue`, which takes frames from now on. */
 int own_queues_poll(struct own_queues *own, uint32_t queue, struct rx_worker *worker,
 		    struct gdrcap_error *error);
@@ -64,7 +66,7 @@ struct own_lost {
 struct own_lost own_queues_lost(struct own_queues *own);
 /* Tells the two apart; called from time to time. */
 void own_queues_look(struct own_queues *own);
-/* Slots that came back unused or with an error. */
+/* Work entries that came back unused or with an error. */
 uint64_t own_queues_flushed(struct own_queues *own);
 /* The card has ended the queue with an error. */
 bool own_queues_failed(struct own_queues *own, uint32_t queue);

@@ -413,6 +413,17 @@ static int plan_pools(struct plan *plan, const struct settings *settings,
 					"power of two, and %llu are needed; lower descriptors, or "
 					"raise pool",
 					CQ_FRONT_SLOTS_MAX, (unsigned long long)slots_min));
+		if (settings->rx_strides > 1 && settings->rx_strides > slots / CQ_FRONT_ENTRIES_MIN)
+			return error_of_config(
+				error,
+				error_set(
+					error, -EINVAL,
+					"rx_strides: a receive queue has %llu slots here, so %llu "
+					"frames a work entry at most, for %u work entries; lower "
+					"rx_strides, or raise pool",
+					(unsigned long long)slots,
+					(unsigned long long)slots / CQ_FRONT_ENTRIES_MIN,
+					CQ_FRONT_ENTRIES_MIN));
 	}
 	plan->pool_slots = (uint32_t)slots;
 	plan->region_bytes = settings->memory_addr

@@ -381,7 +381,8 @@ static int rx_prepare(struct gdrcap_session *session, struct session_pair *pair,
 		ret = scalar_check(session, pair, error);
 	if (ret == 0 && pair->own)
 		ret = own_queues_create(pair->own, &pair->rx, &session->memory.region, count,
-					session->plan.pool_slots, error);
+					session->plan.pool_slots, session->settings.rx_strides,
+					error);
 	if (ret == 0)
 		ret = session_rules_create(session, pair, error);
 	if (ret == 0)

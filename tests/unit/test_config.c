@@ -149,6 +149,7 @@ static const struct sample {
 	U32("burst", "256", burst, 256),
 	U32("descriptors", "1000", descriptors, 1000),
 	U32("rx_by", "cpu", rx_by, RX_BY_CPU),
+	U32("rx_strides", "64", rx_strides, 64),
 	U32("gpu", "3", gpu.ordinal, 3),
 	U32("memory", "pinned", memory, GDRCAP_MEMORY_PINNED),
 	U64("pool", "2GiB", pool_bytes, UINT64_C(2) << 30),

@@ -28,6 +28,7 @@ static const struct {
 	{ "burst", "7", "api_host", "api_gpu" },
 	{ "descriptors", "512", SAME, SAME },
 	{ "rx_by", "cpu", SAME, SAME },
+	{ "rx_strides", "1", SAME, SAME },
 	{ "gpu", "host", SAME, SAME },
 	{ "memory", "host", SAME, SAME },
 	{ "pool", "64M", SAME, SAME },
