@@ -25,6 +25,8 @@ enum card_fault {
 	CARD_ERROR, /* at frame `fault_at`: an error completion, then flushes what is posted */
 	CARD_ODD_COUNTER, /* there: the counter of another work entry */
 	CARD_TOO_LONG,	  /* there: a length that no slot has */
+	CARD_ODD_ENTRY,	  /* there, of strides: another work entry */
+	CARD_FILLER,	  /* there, of strides: that it holds no frame */
 };
 
 /* A frame of the list: where it lies, and how long it is. */
@@ -52,8 +54,8 @@ struct card_queue {
 	uint32_t pause_ns; /* after each */
 	uint32_t fault;	   /* enum card_fault */
 	uint32_t fault_at;
-	uint32_t reserved;
-	uint64_t limit; /* frames to come on the wire; 0: until it is told to stop */
+	uint32_t stride_shift; /* as of struct cq_front_queue */
+	uint64_t limit;	       /* frames to come on the wire; 0: until it is told to stop */
 	/* Pinned: so many batches may have come; writer: the CPU. For frames that lie, of which then 1..32 a batch
 	 * come, as soon after the word was changed as can be: all else was done before. NULL: always. */
 	const uint64_t *go;

@@ -28,15 +28,18 @@ struct card_job {
 	uint32_t blocks, reserved;
 };
 
-/* How many work entries from `frame` on are posted; 0 also for those before it. */
-__device__ __forceinline__ uint32_t card_posted(const struct card_queue &queue, uint32_t frame)
+/* How many places from `place` on are posted; 0 also for those before it. */
+__device__ __forceinline__ uint32_t card_posted(const struct card_queue &queue, uint32_t place)
 {
 	/* REPOST's partner: acquire, so that what is written afterwards is */
 	const uint32_t record = cq_swap32(load_relaxed_system(queue.record)) & 0xffff;
-	const uint32_t posted = (record - frame) & 0xffff;
+	const uint32_t entries = (record - (place >> queue.stride_shift)) & 0xffff;
+	const uint32_t used = place & ((1u << queue.stride_shift) - 1);
 
 	__threadfence_system();
-	return posted > queue.slots ? 0 : posted;
+	return !entries || entries > queue.slots >> queue.stride_shift
+		       ? 0
+		       : (entries << queue.stride_shift) - used;
 }
 
 __device__ __forceinline__ uint64_t *card_entry(const struct card_queue &queue, uint32_t frame)
@@ -44,21 +47,27 @@ __device__ __forceinline__ uint64_t *card_entry(const struct card_queue &queue, 
 	return (uint64_t *)(queue.cq + cq_at(frame, queue.cq_entries));
 }
 
-/* All of a completion but its last 8 bytes. */
+/* All of the completion of `place` but its last 8 bytes. */
 __device__ __forceinline__ void card_write_body(const struct card_queue &queue, uint32_t frame,
-						uint32_t len)
+						uint32_t place, uint32_t len)
 {
 	uint4 *to = (uint4 *)card_entry(queue, frame);
+	uint32_t entry = 0;
 
-	to[0] = make_uint4(0, 0, 0, 0);
+	if (queue.stride_shift) {
+		entry = cq_swap16(place >> queue.stride_shift) << 16;
+		len += CQ_STRIDE;
+	}
+	to[0] = make_uint4(entry, 0, 0, 0);
 	to[1] = make_uint4(0, 0, 0, 0);
 	to[2] = make_uint4(0, 0, 0, cq_swap32(len));
 	*(uint64_t *)&to[3] = frame;
 }
 
 __device__ __forceinline__ void card_write_tail(const struct card_queue &queue, uint32_t frame,
-						uint32_t opcode, uint32_t counter)
+						uint32_t opcode, uint32_t place)
 {
+	const uint32_t counter = cq_counter(place, queue.stride_shift);
 	const uint64_t own = opcode << 4 | cq_owner(frame, queue.cq_entries);
 
 	store_relaxed_system(card_entry(queue, frame) + 7, own << 56 | (uint64_t)cq_swap16(counter)
@@ -128,7 +137,7 @@ __device__ __forceinline__ void card_lying(const struct card_job &job,
 		if (!goes_on)
 			return;
 		for (uint32_t i = threadIdx.x; i < CARD_CHUNK; i += CARD_THREADS)
-			card_write_body(queue, first + i, queue.len);
+			card_write_body(queue, first + i, first + i, queue.len);
 		fence_release_system(); /* ARRIVED's partner */
 		if (threadIdx.x == 0)
 			goes_on = card_await_turn(queue, state, chunk, stop);
@@ -180,7 +189,7 @@ card_on_word(const struct card_job &job, const struct card_queue &queue, struct 
 		       __shfl_sync(WARP_ALL, card_posted(queue, frame - lane), 0) < queue.batch)
 			stop = __shfl_sync(WARP_ALL, load_relaxed_system(job.stop), 0);
 		if (lane < queue.batch && !stop)
-			card_write_body(queue, frame, queue.len);
+			card_write_body(queue, frame, frame, queue.len);
 		fence_release_system(); /* ARRIVED's partner */
 		stop = stop || !card_await_word(job, queue, batches);
 		if (stop)
@@ -243,9 +252,9 @@ __device__ __forceinline__ void card_complete(const struct card_queue &queue,
 	const uint32_t frame = batch.first + i;
 	const bool fault = frame == queue.fault_at;
 	const uint32_t opcode = fault && queue.fault == CARD_ERROR ? CQ_OP_ERROR : CQ_OP_RECEIVED;
-	const uint32_t counter = frame - batch.base + (fault && queue.fault == CARD_ODD_COUNTER);
+	const uint32_t place = frame - batch.base + (fault && queue.fault == CARD_ODD_COUNTER);
 
-	card_write_tail(queue, frame, opcode, counter);
+	card_write_tail(queue, frame, opcode, place);
 }
 
 /* A thread a frame. */
@@ -253,13 +262,19 @@ __device__ __forceinline__ void card_write_bodies(const struct card_queue &queue
 						  const struct card_batch &batch)
 {
 	const uint32_t frame = batch.first + threadIdx.x;
-	const bool fault = queue.fault == CARD_TOO_LONG && frame == queue.fault_at;
+	const uint32_t fault = frame == queue.fault_at ? queue.fault : CARD_SOUND;
+	uint32_t place = frame - batch.base, len;
 
-	if (threadIdx.x < batch.frames)
-		card_write_body(
-			queue, frame,
-			fault ? 1u << 20
-			      : queue.list[(batch.wire + threadIdx.x) % queue.list_count].len);
+	if (threadIdx.x >= batch.frames)
+		return;
+	len = queue.list[(batch.wire + threadIdx.x) % queue.list_count].len;
+	if (fault == CARD_TOO_LONG)
+		len = 1u << 20;
+	if (fault == CARD_FILLER)
+		len = CQ_STRIDE_FILLER;
+	if (fault == CARD_ODD_ENTRY)
+		place += 1u << queue.stride_shift;
+	card_write_body(queue, frame, place, len);
 }
 
 /* A card that is broken: completions some microseconds too early. */
@@ -279,7 +294,7 @@ __device__ __forceinline__ void card_flush(const struct card_queue &queue, struc
 	const uint32_t n = min(card_posted(queue, first - state->base), CARD_FLUSHES);
 
 	for (uint32_t i = 0; i < n; i++) {
-		card_write_body(queue, first + i, 0);
+		card_write_body(queue, first + i, first + i - state->base, 0);
 		__threadfence_system();
 		card_write_tail(queue, first + i, CQ_OP_ERROR_SENDING, first + i - state->base);
 	}

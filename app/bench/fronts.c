@@ -84,7 +84,8 @@ static void queue_front(const struct fronts *fronts, uint32_t q, struct kernel_f
 			   .cq_entries = fronts->cq_entries,
 			   .slots = fronts->config.slots,
 			   .first_slot = fronts->resident->ring[q].first_slot,
-			   .slot_bytes = slot_bytes > UINT16_MAX ? UINT16_MAX : slot_bytes },
+			   .slot_bytes = slot_bytes > UINT16_MAX ? UINT16_MAX : slot_bytes,
+			   .stride_shift = fronts->config.stride_shift },
 		.words = queue->words,
 		.status = queue->status,
 		.head = queue->head,
@@ -160,6 +161,7 @@ static int card_make(struct fronts *fronts, struct gdrcap_error *error)
 		card->record = fronts->queue[q].record;
 		card->cq_entries = fronts->cq_entries;
 		card->slots = fronts->config.slots;
+		card->stride_shift = fronts->config.stride_shift;
 		card->first_slot = resident->ring[q].first_slot;
 		card->slot_shift = resident->slot_shift;
 		card->frames = resident->frames;

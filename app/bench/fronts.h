@@ -19,7 +19,8 @@ struct fronts_config {
 	uint32_t card_blocks;
 	uint32_t frame_bytes; /* with FCS; the longest */
 	uint32_t burst_us;
-	bool leased; /* nothing goes back to the card until fronts_words() say so */
+	uint32_t stride_shift; /* as of struct cq_front_queue */
+	bool leased;	       /* nothing goes back to the card until fronts_words() say so */
 	const char *pattern;
 	/* What the card does (its addresses are filled in, but for `go`); NULL: frames that lie in their slots, as
 	 * fast as it goes. */

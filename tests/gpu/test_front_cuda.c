@@ -10,7 +10,7 @@ static uint64_t frames_wanted = 300000;
 
 /* All lengths, wraps of slots, queue and ring, batches of all sizes; nothing is lost or wrong. */
 static bool test_lengths(uint32_t slots, uint32_t burst, uint32_t warps, uint32_t batch,
-			 uint32_t pause_ns)
+			 uint32_t pause_ns, uint32_t stride_shift)
 {
 	const struct card_queue card = {
 		.batch = batch, .ragged = 1, .limit = frames_wanted, .pause_ns = pause_ns
@@ -24,7 +24,9 @@ static bool test_lengths(uint32_t slots, uint32_t burst, uint32_t warps, uint32_
 	config.slots = slots;
 	config.burst = burst;
 	config.warps = warps;
-	snprintf(what, sizeof(what), "lengths %u/%u/%u/%u", slots, burst, warps, batch);
+	config.stride_shift = stride_shift;
+	snprintf(what, sizeof(what), "lengths %u/%u/%u/%u/%u", slots, burst, warps, batch,
+		 1u << stride_shift);
 	fronts = opened(&config);
 	CHECK(fronts);
 	if (fronts_play(fronts, 0, &counts, &error) < 0)
@@ -42,15 +44,16 @@ static bool test_lengths(uint32_t slots, uint32_t burst, uint32_t warps, uint32_
 }
 
 /* One bit of some frames of the list is wrong: exactly these are found, and what is wrong of them. */
-static bool test_planted(void)
+static bool test_planted(uint32_t stride_shift)
 {
 	const struct card_queue card = { .batch = 300, .ragged = 1, .limit = frames_wanted };
-	const struct fronts_config config = usual(&card);
+	struct fronts_config config = usual(&card);
 	struct fronts_counts counts = { 0 };
 	struct gdrcap_error error = { 0 };
 	struct fronts *fronts;
 	uint64_t wrong = 0;
 
+	config.stride_shift = stride_shift;
 	for (uint32_t i = 5; i < LIST; i += 41)
 		list_bytes[(size_t)list[i].at * 16 + list[i].len - 1 - i % 5] ^= 1u << i % 8;
 	for (uint64_t w = 0; w < frames_wanted; w++)
@@ -82,7 +85,7 @@ static bool loss_is_exact(const struct fronts *fronts, const struct fronts_count
 }
 
 /* ROOM: nobody reads verdicts until the card has sent all. No verdict is overwritten, no frame either. */
-static bool test_late_accountant(void)
+static bool test_late_accountant(uint32_t stride_shift)
 {
 	const struct card_queue card = { .batch = 8, .loses = 1, .limit = 100000 };
 	struct fronts_config config = usual(&card);
@@ -91,6 +94,7 @@ static bool test_late_accountant(void)
 	struct fronts *fronts;
 
 	config.burst = 8;
+	config.stride_shift = stride_shift;
 	fronts = opened(&config);
 	CHECK(fronts && fronts_begin(fronts, &error) == 0);
 	CHECK(wait_for_card(fronts));
@@ -106,7 +110,7 @@ static bool test_late_accountant(void)
 }
 
 /* LEASE: slots that are held are not written into, though they are checked and counted. */
-static bool test_lease(void)
+static bool test_lease(uint32_t stride_shift)
 {
 	const struct card_queue card = { .batch = 100, .ragged = 1, .loses = 1 };
 	struct fronts_config config = usual(&card);
@@ -118,6 +122,7 @@ static bool test_lease(void)
 	uint32_t shift;
 
 	config.leased = true;
+	config.stride_shift = stride_shift;
 	fronts = opened(&config);
 	CHECK(fronts && fronts_begin(fronts, &error) == 0);
 	CHECK(collect_until(fronts, config.slots, &counts));
@@ -153,9 +158,11 @@ int main(int argc, char **argv)
 		return ret;
 	if (argc > 1)
 		frames_wanted = strtoull(argv[1], NULL, 0);
-	good = make_list() && test_lengths(1024, 256, 32, 700, 0) &&
-	       test_lengths(64, 32, 3, 64, 0) && test_lengths(256, 64, 8, 3, 2000) &&
-	       test_planted() && test_late_accountant() && test_lease();
+	good = make_list() && test_lengths(1024, 256, 32, 700, 0, 0) &&
+	       test_lengths(64, 32, 3, 64, 0, 0) && test_lengths(256, 64, 8, 3, 2000, 0) &&
+	       test_lengths(1024, 256, 32, 700, 0, 8) && test_lengths(64, 32, 3, 64, 0, 4) &&
+	       test_lengths(256, 64, 8, 3, 2000, 5) && test_planted(0) && test_planted(4) &&
+	       test_late_accountant(0) && test_late_accountant(8) && test_lease(0) && test_lease(6);
 	printf("%s\n", good ? "PASS" : "FAIL");
 	free(list_bytes);
 	if (good)

@@ -25,18 +25,21 @@ static bool wait_for_failure(struct fronts *fronts, struct fronts_counts *counts
 
 /* What was before the completion is published, checked and counted; it is told, and what follows is
  * counted as flushed. */
-static bool test_fault(enum card_fault fault, enum cq_kind kind, uint32_t batch)
+static bool test_fault(enum card_fault fault, enum cq_kind kind, uint32_t batch,
+		       uint32_t stride_shift)
 {
 	const struct card_queue card = {
 		.batch = batch, .ragged = 1, .limit = 5000, .fault = fault, .fault_at = FAULT_AT
 	};
-	const struct fronts_config config = usual(&card);
+	struct fronts_config config = usual(&card);
 	const struct front_status *status;
 	struct fronts_counts counts = { 0 };
 	struct gdrcap_error error = { 0 };
-	struct fronts *fronts = opened(&config);
+	struct fronts *fronts;
 	char what[64];
 
+	config.stride_shift = stride_shift;
+	fronts = opened(&config);
 	CHECK(fronts && fronts_begin(fronts, &error) == 0);
 	CHECK(wait_for_failure(fronts, &counts));
 	CHECK(fronts_card_stop(fronts) == 0);
@@ -44,14 +47,15 @@ static bool test_fault(enum card_fault fault, enum cq_kind kind, uint32_t batch)
 	CHECK(fronts_end(fronts, FRONT_DRAIN, STOP_MS) == 0);
 	while (fronts_collect(fronts, &counts))
 		;
-	snprintf(what, sizeof(what), "fault %d, batches of %u", fault, batch);
+	snprintf(what, sizeof(what), "fault %d, batches of %u, %u strides", fault, batch,
+		 1u << stride_shift);
 	print(what, fronts, &counts);
 	status = fronts_status(fronts, 0);
 	CHECK(status->state == FRONT_ENDED && status->fault.kind == kind);
 	CHECK(status->fault.index == FAULT_AT && status->fault.next == FAULT_AT);
 	CHECK(status->frames == counts.frames && status->bursts == counts.bursts);
-	/* lengths are looked at after the turn has gone on: what was under way then is checked, too */
-	if (kind == CQ_LENGTH)
+	/* what is not in the last word is looked at after the turn has gone on: what was under way then is checked, too */
+	if (kind == CQ_LENGTH || fault == CARD_ODD_ENTRY || fault == CARD_FILLER)
 		CHECK(counts.frames > FAULT_AT && counts.damaged == 1);
 	else
 		CHECK(counts.frames == FAULT_AT && counts.damaged == 0);
@@ -63,19 +67,21 @@ static bool test_fault(enum card_fault fault, enum cq_kind kind, uint32_t batch)
 
 /* After an error completion the queue is reset under the checkers: what comes then is received as before, and what is
  * lost are the frames that the card had completed behind the error. */
-static bool test_restart(void)
+static bool test_restart(uint32_t stride_shift)
 {
 	const struct card_queue card = { .batch = 50,
 					 .ragged = 1,
 					 .limit = 40000,
 					 .fault = CARD_ERROR,
 					 .fault_at = 3 * 1024 + 100 };
-	const struct fronts_config config = usual(&card);
+	struct fronts_config config = usual(&card);
 	struct fronts_counts counts = { 0 };
 	struct gdrcap_error error = { 0 };
-	struct fronts *fronts = opened(&config);
 	uint64_t lost, before;
+	struct fronts *fronts;
 
+	config.stride_shift = stride_shift;
+	fronts = opened(&config);
 	CHECK(fronts && fronts_begin(fronts, &error) == 0);
 	CHECK(wait_for_failure(fronts, &counts) && wait_for_card(fronts));
 	CHECK(fronts_end(fronts, FRONT_DRAIN, STOP_MS) == 0);
@@ -175,11 +181,16 @@ int main(void)
 		return ret;
 	good = make_list() && test_stop_idle(FRONT_DRAIN) && test_stop_idle(FRONT_LEAVE) &&
 	       test_stop_loaded(FRONT_DRAIN, true) && test_stop_loaded(FRONT_LEAVE, false) &&
-	       test_fault(CARD_ERROR, CQ_ERROR, 1) && test_fault(CARD_ERROR, CQ_ERROR, 64) &&
-	       test_fault(CARD_ODD_COUNTER, CQ_ORDER, 1) &&
-	       test_fault(CARD_ODD_COUNTER, CQ_ORDER, 300) &&
-	       test_fault(CARD_TOO_LONG, CQ_LENGTH, 1) &&
-	       test_fault(CARD_TOO_LONG, CQ_LENGTH, 300) && test_restart() &&
+	       test_fault(CARD_ERROR, CQ_ERROR, 1, 0) && test_fault(CARD_ERROR, CQ_ERROR, 64, 0) &&
+	       test_fault(CARD_ODD_COUNTER, CQ_ORDER, 1, 0) &&
+	       test_fault(CARD_ODD_COUNTER, CQ_ORDER, 300, 0) &&
+	       test_fault(CARD_TOO_LONG, CQ_LENGTH, 1, 0) &&
+	       test_fault(CARD_TOO_LONG, CQ_LENGTH, 300, 0) &&
+	       test_fault(CARD_ERROR, CQ_ERROR, 64, 4) &&
+	       test_fault(CARD_ODD_COUNTER, CQ_ORDER, 300, 4) &&
+	       test_fault(CARD_ODD_ENTRY, CQ_ORDER, 1, 4) &&
+	       test_fault(CARD_ODD_ENTRY, CQ_ORDER, 300, 4) &&
+	       test_fault(CARD_FILLER, CQ_FILLER, 300, 4) && test_restart(0) && test_restart(4) &&
 	       test_disordered_card(CARD_EARLY) && test_disordered_card(CARD_TORN);
 	printf("%s\n", good ? "PASS" : "FAIL");
 	free(list_bytes);
