@@ -123,7 +123,8 @@ class Prm:
 def defines(text, macro):
     """Name -> (bit, width or None for a plain number)."""
     values = {}
-    for name, bit, width in re.findall(r"^#define (\w+) %s\((\w+), (\d+)\)" % macro, text, re.M):
+    # a line that goes on with the next is one, too
+    for name, bit, width in re.findall(r"^#define (\w+)[\s\\]+%s\((\w+), (\d+)\)" % macro, text, re.M):
         if bit.isdigit():
             values[name] = (int(bit), int(width))
     return values

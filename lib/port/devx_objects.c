@@ -131,9 +131,9 @@ void devx_wq_fill(const struct devx_card *card, void *wq, const struct devx_wq_c
 {
 	prm_set(wq, PRM_WQ_TYPE, config->log_strides ? PRM_WQ_CYCLIC_STRIDING : PRM_WQ_CYCLIC);
 	if (config->log_strides) {
-		prm_set(wq, PRM_WQ_LOG_STRIDES, config->log_strides - PRM_WQ_LOG_STRIDES_NONE);
+		prm_set(wq, PRM_WQ_LOG_STRIDES, config->log_strides - PRM_WQ_LOG_STRIDES_ZERO);
 		prm_set(wq, PRM_WQ_LOG_STRIDE_BYTES,
-			config->log_stride_bytes - PRM_WQ_LOG_STRIDE_BYTES_NONE);
+			config->log_stride_bytes - PRM_WQ_LOG_STRIDE_BYTES_ZERO);
 	}
 	prm_set(wq, PRM_WQ_PADDING, config->pads);
 	prm_set(wq, PRM_WQ_PD, card->pd_number);

@@ -125,12 +125,12 @@ enum prm_opcode {
 #define PRM_WQ_LOG_STRIDE PRM_FIELD(268, 4)
 #define PRM_WQ_LOG_SIZE PRM_FIELD(283, 5)
 #define PRM_WQ_RECORD_VALID PRM_FIELD(288, 1)
-#define PRM_WQ_LOG_STRIDES                                                                         \
-	PRM_FIELD(308, 4) /* of a work entry: 512 times 2^n, where n has a sign */
-#define PRM_WQ_LOG_STRIDES_NONE 9u
 #define PRM_WQ_UMEM_VALID PRM_FIELD(289, 1)
-#define PRM_WQ_LOG_STRIDE_BYTES PRM_FIELD(317, 3) /* 64 times 2^n */
-#define PRM_WQ_LOG_STRIDE_BYTES_NONE 6u
+/* Strides of a work entry, 512 times 2^n, where n has a sign; bytes of a stride, 64 times 2^n. */
+#define PRM_WQ_LOG_STRIDES PRM_FIELD(308, 4)
+#define PRM_WQ_LOG_STRIDES_ZERO 9u
+#define PRM_WQ_LOG_STRIDE_BYTES PRM_FIELD(317, 3)
+#define PRM_WQ_LOG_STRIDE_BYTES_ZERO 6u
 #define PRM_WQ_RECORD_UMEM PRM_FIELD(320, 32)
 #define PRM_WQ_UMEM PRM_FIELD(352, 32)
 #define PRM_WQ_UMEM_OFFSET 384u

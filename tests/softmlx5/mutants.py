@@ -86,7 +86,7 @@ DEFECTS = {
         "(void *)place)[-1]", "(void *)place)[strides ? -2 : -1]", "test_softmlx5_own_strides"),
     "own-stride-count": Defect(
         "the card has twice as many strides a work entry", "lib/port/devx_objects.c",
-        "config->log_strides - PRM_WQ_LOG_STRIDES_NONE", "config->log_strides + 1 - PRM_WQ_LOG_STRIDES_NONE",
+        "config->log_strides - PRM_WQ_LOG_STRIDES_ZERO", "config->log_strides + 1 - PRM_WQ_LOG_STRIDES_ZERO",
         "test_softmlx5_own_strides"),
     "own-preset": Defect(
         "an own completion queue is not preset", "lib/port/own_rx.c",
