@@ -8,6 +8,7 @@
 
 #include <infiniband/mlx5dv.h>
 
+#include <rte_common.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_pmd_mlx5.h>
