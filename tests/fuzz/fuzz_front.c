@@ -44,6 +44,33 @@ static void look(const struct cq_front_queue *queue, uint64_t index, uint32_t ne
 	assert((uint32_t)cq_kind_at(queue, index + n, next + n) < CQ_KINDS);
 }
 
+/* Some completions become more like frames in order, by a byte of theirs that nobody reads: else hardly one of
+ * them would be any. */
+static void mend(const struct cq_front_queue *queue, uint8_t *cq, uint64_t index, uint32_t next)
+{
+	const uint32_t shift = queue->stride_shift;
+
+	for (uint32_t i = 0; i < queue->cq_entries; i++, index++, next++) {
+		uint8_t *cqe = cq + cq_at(index, queue->cq_entries);
+		const uint32_t counter = cq_counter(next, shift), entry = next >> shift;
+
+		if (cqe[16] & 1) {
+			cqe[60] = (uint8_t)(counter >> 8);
+			cqe[61] = (uint8_t)counter;
+			cqe[63] =
+				(uint8_t)(CQ_OP_RECEIVED << 4 | cq_owner(index, queue->cq_entries));
+		}
+		if (cqe[16] & 2) {
+			cqe[2] = (uint8_t)(entry >> 8);
+			cqe[3] = (uint8_t)entry;
+		}
+		if (cqe[16] & 4) {
+			cqe[44] = 0;
+			cqe[45] = shift != 0;
+		}
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct cq_front_queue queue = { .first_slot = 7 };
@@ -67,6 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memset(cq, 0xf1, length);
 	memcpy(cq, data + HEADER, size - HEADER < length ? size - HEADER : length);
+	mend(&queue, cq, index, next);
 	queue.cq = cq;
 	assert(cq_front_queue_fits(&queue));
 	for (uint32_t round = 0; round < 8; round++) {
