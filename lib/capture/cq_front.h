@@ -89,6 +89,9 @@
  * last 64. As a little-endian number op_own is the highest byte, wqe_counter the lowest two, swapped. */
 #define CQ_TAIL_AT 60u
 
+/* That of an entry that was never written: each of its bytes is OWN_RX_PRESET. */
+#define CQ_LENGTH_PRESET 0xf1f1f1f1u
+
 #define CQ_OP_RECEIVED 2u
 #define CQ_OP_ERROR_SENDING 13u
 #define CQ_OP_ERROR 14u

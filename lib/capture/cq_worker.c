@@ -409,6 +409,16 @@ const char *cq_worker_words(enum cq_kind kind)
 	return words[kind];
 }
 
+const char *cq_worker_fault_words(const struct cq_fault *fault)
+{
+	uint32_t length;
+
+	memcpy(&length, fault->cqe + CQ_LENGTH_AT, sizeof(length));
+	if (fault->kind == CQ_LENGTH && length == CQ_LENGTH_PRESET)
+		return "a completion's last bytes were there before its length, which no card should do";
+	return cq_worker_words(fault->kind);
+}
+
 int cq_worker_create(struct cq_worker *cq, struct rx_worker *worker,
 		     const struct cq_front_queue *queue, struct gdrcap_error *error)
 {

@@ -64,7 +64,8 @@ void cq_worker_run(void *worker);
 bool cq_worker_take(struct cq_worker *cq, const struct rx_worker *worker, struct frame_desc *desc);
 /* The same: what the next completion is; CQ_ORDER too where it was passed over. */
 enum cq_kind cq_worker_look(const struct cq_worker *cq, const struct rx_worker *worker);
-/* What a completion that stops a front was, for people. */
+/* What a completion that stops a front was, for people; of what the front kept of it; of its kind alone. */
+const char *cq_worker_fault_words(const struct cq_fault *fault);
 const char *cq_worker_words(enum cq_kind kind);
 /* Control, in RX_PAUSE: the queue has nothing posted, and its record is 0. */
 void cq_worker_was_reset(struct cq_worker *cq);

@@ -28,7 +28,7 @@ static const char *fault_text(const struct cq_worker *cq, char *text, size_t byt
 		snprintf(text, bytes, "the card reports syndrome 0x%02x",
 			 fault->cqe[CQ_SYNDROME_AT]);
 	else
-		snprintf(text, bytes, "%s", cq_worker_words(fault->kind));
+		snprintf(text, bytes, "%s", cq_worker_fault_words(fault));
 	return text;
 }
 
