@@ -109,6 +109,7 @@ static void cq_start_again(struct rx_worker *worker)
 
 	cq->base = worker->ring.head;
 	cq->posts_anew = cq->stopped = false;
+	atomic_store_explicit(&worker->ring.wants_all, 0, memory_order_relaxed);
 	cq_post(cq, &worker->ring);
 }
 
@@ -303,6 +304,7 @@ static __attribute__((noinline, cold)) bool cq_pause(struct rx_worker *worker)
 	if (atomic_load_explicit(&cq->reset, memory_order_relaxed)) {
 		atomic_store_explicit(&cq->reset, 0, memory_order_relaxed);
 		cq->stopped = cq->posts_anew = true;
+		atomic_store_explicit(&worker->ring.wants_all, 1, memory_order_relaxed);
 	}
 	atomic_store_explicit(&worker->paused, 0, memory_order_release);
 	return phase == RX_RUN;

@@ -57,6 +57,9 @@ struct ring_producer {
 	/* Writer: producer. Readers: accountant, watchdog. */
 	_Alignas(RING_LINE) _Atomic uint64_t published; /* bursts */
 	_Atomic int ended; /* capture: no burst will be published any more */
+	/* Capture, a queue of our own: nothing comes until every slot is back, so none is held for frames to
+	 * come. Writer: who resets the queue. Reader: saver, relaxed. */
+	_Atomic int wants_all;
 	/* Writer: accountant (capture with the built-in consumer). Reader: producer. */
 	_Alignas(RING_LINE) _Atomic uint64_t collected; /* bursts whose slots may go back */
 	/* Bursts that are in the verdict, `collected` or more. Readers: accountant, watchdog. */

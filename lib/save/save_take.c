@@ -358,7 +358,8 @@ static void queue_hold(struct save *save, uint32_t index)
 	if (needed < queue->next)
 		needed = queue->next;
 	if (!save->files[SAVE_DAMAGED].path || save->broken || queue_is_behind(save, index) ||
-	    queue_has_ended(queue, ring))
+	    queue_has_ended(queue, ring) ||
+	    atomic_load_explicit(&ring->wants_all, memory_order_relaxed))
 		needed = queue->shown;
 	queue_release(queue, ring, needed);
 	if (queue->shown - queue->kept > save->slots / HELD_ONE_IN)

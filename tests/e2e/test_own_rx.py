@@ -194,6 +194,16 @@ def test_first_frame_in_error():
         assert not any("--descriptors" in cause for cause in stage["causes"]), done
 
 
+def test_receive_error_while_frames_are_held():
+    """A saver holds the last frames, for damaged ones to come: not while their slots are all that a reset waits for."""
+    with processes.folder() as directory:
+        done = connectx.until(2 * FEW, "--rx-by", "cpu", "--rate", "20kpps", "--save-damaged",
+                              os.path.join(directory, "bad.pcapng"), "--save-around", "64",
+                              faults=connectx.LOSSLESS + ",1.rx_error=5000")
+    e2e.check_identities(done.summary, done)
+    assert done.summary["queue_restarts"] == 1 and done.lost_by["unexplained"] == 0, done
+
+
 def test_broken_order():
     """A completion of another work entry: nothing behind it is believed until the queue is reset, and what
     came there is counted."""
