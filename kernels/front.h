@@ -56,7 +56,9 @@ struct front_words {	/* writer: host */
  * FRONT_ENDED (store-release, after the front's last access to completions and record) all are final. */
 struct front_status { /* writer: front */
 	uint64_t frames, bytes, bursts;
-	uint64_t passes, empty; /* looks at the completion queue; those that found nothing */
+	uint64_t passes,
+		empty; /* looks at the completion queue; those that found nothing though slots
+				* were posted. Told about once a ms while nothing comes */
 	uint64_t reposts;
 	uint64_t backlog; /* most frames that were published and not yet posted again */
 	uint64_t state;	  /* enum front_state */
@@ -73,14 +75,18 @@ struct kernel_front {
 	struct front_status *status;
 	/*
 	 * The words of `ready` once more, in pinned memory: so the accountant knows which frames a burst has.
-	 * Each is stored after PUBLISH, relaxed, and says of which use of its place it is: a reader that has the
-	 * burst's outcome waits until it is there.
+	 * Each is stored after PUBLISH, and says of which use of its place it is: a reader that has the
+	 * burst's outcome waits until it is there. With `host_reads`, as a release: the descriptors, which then lie
+	 * in pinned memory, come before it. Partner: the acquire load of front_follow_look().
 	 */
 	uint64_t *head;
-	uint32_t *end;	    /* GPU memory: by burst, the number of the frame after its last */
-	uint64_t burst;	    /* number of the first to publish */
-	uint32_t first;	    /* number of the first frame: the completion of work entry 0 */
-	uint32_t burst_max; /* frames; a power of two, at most BURST_FRAMES_MAX */
+	uint32_t *end;	/* GPU memory: by burst, the number of the frame after its last */
+	uint64_t burst; /* number of the first to publish */
+	uint32_t first; /* number of the frame that is the completion of work entry 0 */
+	uint32_t
+		next; /* of the first to look at: `first`, or where another front of the queue ended */
+	uint32_t host_reads; /* not 0: somebody on the CPU reads descriptors */
+	uint32_t burst_max;  /* frames; a power of two, at most BURST_FRAMES_MAX */
 	uint32_t
 		burst_us; /* a burst that is not full waits so long at most while others are under way */
 	uint32_t ticks_per_us; /* of the GPU's clock; filled in by start() */

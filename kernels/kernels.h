@@ -60,7 +60,8 @@ struct kernel_job {
 	 * calls that wait for the device end; 1: a persistent kernel. */
 	uint32_t resident;
 	/* KERNEL_FRONT: of each ring; copied by start(). It ends by its own words, not by the ring's stop. The
-	 * rings' desc, ready and beside are then written by the front, and lie in GPU memory. */
+	 * rings' desc, ready and beside are then written by the front, and lie in GPU memory, or where a CPU
+	 * reads them too in pinned memory. */
 	const struct kernel_front *fronts;
 	/* KERNEL_SEND: of each ring, whose writers are another job; copied by start(). */
 	const struct kernel_send *sends;
@@ -98,6 +99,7 @@ struct kernel_ops {
 	const char *name; /* "cuda", "host" */
 	int reads_inline; /* 1: checkers read descriptors that stand beside the ready word (INLINE) */
 	int stream_is_caller; /* 1: there are no streams but the calling thread, which does at once what it queues */
+	int runs_fronts; /* 1: start() takes KERNEL_FRONT */
 	int (*open)(int ordinal, struct kernel_device **device);
 	void (*close)(struct kernel_device *device);
 	void (*info)(const struct kernel_device *device, struct kernel_info *info);

@@ -92,6 +92,7 @@ static void queue_front(const struct fronts *fronts, uint32_t q, struct kernel_f
 		.end = queue->end,
 		.burst = queue->collected,
 		.first = queue->first,
+		.next = queue->first,
 		.burst_max = fronts->config.burst,
 		.burst_us = fronts->config.burst_us,
 		.warps = fronts->config.warps,

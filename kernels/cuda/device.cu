@@ -454,6 +454,7 @@ const struct kernel_ops kernel_cuda_ops = {
 	"cuda",
 	1, /* reads_inline */
 	0, /* stream_is_caller */
+	1, /* runs_fronts */
 	cuda_open,
 	cuda_close,
 	cuda_info,

@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(FRONT_WARPS_MAX * 32) front_kernel(const struc
 		((uint32_t *)&s.front)[i] = ((const uint32_t *)&s.ring.job.fronts[blockIdx.x])[i];
 	__syncthreads();
 	if (threadIdx.x == 0) {
-		s.turn = s.front.first;
+		s.turn = s.front.next;
 		s.leave = FRONT_STAYS;
 		s.fails = s.broken = s.left = 0;
 		s.freed = s.lease = 0;
@@ -37,7 +37,8 @@ __global__ void __launch_bounds__(FRONT_WARPS_MAX * 32) front_kernel(const struc
 		s.collected = 0u - (s.ring.ring.burst_mask + 1);
 		s.phase = FRONT_RUN;
 		s.room_turn = 0;
-		s.room_frame = s.front.first;
+		s.room_frame = s.front.next;
+		s.posted = s.front.next;
 		s.frames = s.bytes = s.passes = s.empty = 0;
 		s.leases = 1;
 		s.over = 0;

@@ -38,6 +38,8 @@
 #define FRONT_ROUNDS (BURST_FRAMES_MAX / FRONT_LANES) /* frames a lane */
 #define FRONT_STATUS_BURSTS 64u
 #define FRONT_NAP_NS 20u
+#define FRONT_LOOKS_TOLD 1024u /* by a poller that finds nothing: about a ms */
+#define FRONT_PASSED 8u /* so often in a row a later completion was there, and not the next */
 
 /* In leave of struct front_shared. */
 enum front_leave {
@@ -64,6 +66,7 @@ struct front_shared {
 	uint32_t phase;		   /* writer: host warp */
 	uint32_t collected, lease; /* turns; writer: host warp */
 	uint32_t leases;	   /* 0: none is ever held; writer: host warp */
+	uint32_t posted;	   /* frames before this one have a slot; writer: keeper */
 	uint32_t over;		   /* writer: keeper: the host's words are not wanted any more */
 	/* Writers: pollers, by atomics. */
 	unsigned long long frames, bytes, passes, empty;

@@ -70,13 +70,13 @@ __device__ __forceinline__ uint32_t front_take_freed(const struct front_shared &
 /* Where the frames of the turns before `turn` end. */
 __device__ __forceinline__ uint32_t front_end_of(const struct front_shared &s, uint32_t turn)
 {
-	return turn == 0 ? s.front.first
+	return turn == 0 ? s.front.next
 			 : *(volatile uint32_t *)&s.front.end[(uint32_t)(s.front.burst + turn - 1) &
 							      s.ring.ring.burst_mask];
 }
 
 /* REPOST, when it is worth it. All lanes alike. */
-__device__ __forceinline__ void front_repost(const struct front_shared &s, struct front_keeper &k,
+__device__ __forceinline__ void front_repost(struct front_shared &s, struct front_keeper &k,
 					     bool all)
 {
 	const struct kernel_front &front = s.front;
@@ -97,9 +97,11 @@ __device__ __forceinline__ void front_repost(const struct front_shared &s, struc
 	k.posted += slots;
 	k.reposts++;
 	fence_release_system(); /* REPOST */
-	if (lane_index() == 0)
+	if (lane_index() == 0) {
 		store_relaxed_system(front.queue.record, cq_record((k.posted - front.first) >>
-								      front.queue.stride_shift));
+								   front.queue.stride_shift));
+		*(volatile uint32_t *)&s.posted = k.posted;
+	}
 	__syncwarp();
 }
 
@@ -153,6 +155,7 @@ __device__ __forceinline__ uint32_t front_flushed(const struct front_shared &s, 
 /* The keeper until all that was published is freed, or the host says LEAVE. */
 __device__ __forceinline__ void front_keep(struct front_shared &s, struct front_keeper &k)
 {
+	uint64_t passes = 0;
 	uint32_t told = 0, idle = 0;
 
 	for (;;) {
@@ -173,10 +176,11 @@ __device__ __forceinline__ void front_keep(struct front_shared &s, struct front_
 		front_repost(s, k, false);
 		if (leave == FRONT_GONE || (leave && k.freed == (uint32_t)(turn >> 32)))
 			return;
-		idle = n ? 0 : idle + 1;
+		idle = n ? 0 : idle + (idle <= POLLS_PER_SLEEP);
 		if (k.freed - told >= FRONT_STATUS_BURSTS ||
-		    (k.freed != told && idle == POLLS_PER_SLEEP)) {
+		    (idle >= POLLS_PER_SLEEP && (k.freed != told || look(s.passes) != passes))) {
 			told = k.freed;
+			passes = look(s.passes);
 			front_tell(s, k, (uint32_t)turn, leave ? FRONT_DRAINS : FRONT_RUNS);
 		}
 		if (idle > POLLS_PER_SLEEP)
@@ -189,12 +193,15 @@ __device__ __forceinline__ void front_keeper(struct front_shared &s, uint32_t po
 	struct front_keeper k = {};
 	uint32_t next;
 
-	k.posted = s.front.first + s.front.queue.slots;
-	if (lane_index() == 0)
-		store_relaxed_system(
-			s.front.queue.record,
-			cq_record(s.front.queue.slots >> s.front.queue.stride_shift));
-	front_tell(s, k, s.front.first, FRONT_RUNS);
+	/* nothing is out: whoever had the queue before ended with all slots back */
+	k.posted = s.front.first + s.front.queue.slots +
+		   cq_whole(s.front.next - s.front.first, s.front.queue.stride_shift);
+	if (lane_index() == 0) {
+		store_relaxed_system(s.front.queue.record, cq_record((k.posted - s.front.first) >>
+								     s.front.queue.stride_shift));
+		*(volatile uint32_t *)&s.posted = k.posted;
+	}
+	front_tell(s, k, s.front.next, FRONT_RUNS);
 	front_keep(s, k);
 	next = (uint32_t)look(s.turn);
 	if (look(s.leave) == FRONT_BROKEN) {

@@ -167,6 +167,32 @@ __device__ __forceinline__ bool front_is_broken(struct front_shared &s)
 	return broken;
 }
 
+/* What a poller counted is told. */
+__device__ __forceinline__ void front_count(struct front_shared &s, uint32_t *passes,
+					    uint32_t *empty)
+{
+	__syncwarp();
+	if (lane_index() == 0) {
+		atomicAdd(&s.empty, (unsigned long long)*empty);
+		atomicAdd(&s.passes, (unsigned long long)*passes);
+	}
+	*passes = *empty = 0;
+}
+
+/* A later completion is there, and that of `frame` is not, though a card writes them in their order: in this order
+ * looked at, what comes between the two looks makes no gap. A bus that reorders them does not for long. */
+__device__ __forceinline__ bool front_is_passed(const struct kernel_front &front, uint32_t frame)
+{
+	const uint32_t entries = front.queue.cq_entries;
+	const uint32_t later = cqe_tail_acquire(front, frame + 1);
+	const uint32_t next = cqe_tail(front, frame);
+
+	return __shfl_sync(WARP_ALL,
+			   (int)(cq_tail_is_new(later, frame + 1, entries) &&
+				 !cq_tail_is_new(next, frame, entries)),
+			   0);
+}
+
 /* Decides how many frames from `frame` on are the turn's burst. 0: leave. *acquired: ARRIVED. */
 __device__ __forceinline__ uint32_t front_decide(struct front_shared &s, uint32_t turn,
 						 uint32_t frame, bool *acquired)
@@ -174,7 +200,7 @@ __device__ __forceinline__ uint32_t front_decide(struct front_shared &s, uint32_
 	const struct kernel_front &front = s.front;
 	const uint32_t limit = front_limit(frame, front.burst_max);
 	const int64_t wait = (int64_t)front.burst_us * front.ticks_per_us;
-	uint32_t passes = 0, empty = 0, frames = 0;
+	uint32_t passes = 0, empty = 0, frames = 0, passed = 0;
 	int64_t began = 0;
 
 	for (;;) {
@@ -195,9 +221,16 @@ __device__ __forceinline__ uint32_t front_decide(struct front_shared &s, uint32_
 			continue;
 		}
 		if (!seen.frames) {
-			empty++;
-			if (!drain)
+			empty += look(s.posted) != frame;
+			if (!drain && passes < FRONT_LOOKS_TOLD)
 				continue;
+			if (!drain) {
+				front_count(s, &passes, &empty);
+				passed = front_is_passed(front, frame) ? passed + 1 : 0;
+				if (passed == FRONT_PASSED)
+					front_fail(s, frame);
+				continue;
+			}
 			if (lane_index() == 0)
 				atomicCAS(&s.leave, FRONT_STAYS, FRONT_EMPTY);
 			break;
@@ -208,11 +241,7 @@ __device__ __forceinline__ uint32_t front_decide(struct front_shared &s, uint32_
 			break;
 		}
 	}
-	__syncwarp();
-	if (lane_index() == 0) {
-		atomicAdd(&s.passes, (unsigned long long)passes);
-		atomicAdd(&s.empty, (unsigned long long)empty);
-	}
+	front_count(s, &passes, &empty);
 	return frames;
 }
 
@@ -327,7 +356,10 @@ __device__ __forceinline__ void front_publish(struct front_shared &s, uint32_t t
 	if (lane == 0) {
 		front.end[slot] = frame + frames;
 		store_release_gpu((uint64_t *)&ring.ready[slot].word, word); /* PUBLISH */
-		store_relaxed_system(&front.head[slot], word);
+		if (front.host_reads)
+			store_release_system(&front.head[slot], word);
+		else
+			store_relaxed_system(&front.head[slot], word);
 	}
 #pragma unroll
 	for (uint32_t step = 16; step; step /= 2)

@@ -95,6 +95,14 @@ static uint64_t burst_take(const struct burst_ring_view *ring, uint64_t burst, u
 	}
 }
 
+/* FREE, for a front that gives slots back by itself: frames were read before it. */
+static void burst_free(const struct burst_ring_view *ring, uint64_t burst, uint32_t bits)
+{
+	if (ring->free_word)
+		__atomic_store_n(&ring->free_word[burst & ring->burst_mask],
+				 burst_word(burst, bits, 0, 0), __ATOMIC_RELEASE);
+}
+
 /* DONE, partner COLLECT: records and frames were written, and frames read, before it. */
 static void burst_done(const struct burst_ring_view *ring, uint64_t burst, uint64_t ready,
 		       uint32_t bits, enum kernel_role role, uint32_t records)
@@ -174,6 +182,7 @@ static void *worker_main(void *argument)
 		else
 			host_burst_write(ring, &workers->work, burst, ready);
 		burst_done(ring, burst, ready, bits, workers->role, records);
+		burst_free(ring, burst, bits);
 	}
 	worker_leave(workers);
 	return NULL;
