@@ -25,6 +25,32 @@ static void *carve(uint8_t *block, size_t *used, size_t bytes)
 	return block ? block + at : NULL;
 }
 
+/* What the producer tells the consumer of a burst. */
+static void ring_lay_out_words(struct ring_producer *ring, uint8_t *block, size_t *used,
+			       const struct ring_config *config)
+{
+	const size_t descs = (size_t)ring->desc_mask + 1, bursts = (size_t)ring->burst_mask + 1;
+
+	ring->ready = carve(block, used, bursts * sizeof(*ring->ready));
+	if (config->inlines && !config->replay) /* requests have to be read anyway */
+		ring->beside = carve(block, used, bursts * sizeof(*ring->beside));
+	ring->desc = carve(block, used, descs * sizeof(*ring->desc));
+}
+
+/* A front's part of its own, in GPU memory. */
+static size_t ring_lay_out_front(struct ring_producer *ring, uint8_t *block,
+				 const struct ring_config *config)
+{
+	const size_t bursts = (size_t)ring->burst_mask + 1;
+	size_t used = 0;
+
+	if (!config->front->host_reads)
+		ring_lay_out_words(ring, block, &used, config);
+	ring->free_word = carve(block, &used, bursts * sizeof(*ring->free_word));
+	ring->front_end = carve(block, &used, bursts * sizeof(*ring->front_end));
+	return used;
+}
+
 static size_t ring_lay_out(struct ring_producer *ring, uint8_t *block,
 			   const struct ring_config *config)
 {
@@ -34,10 +60,10 @@ static size_t ring_lay_out(struct ring_producer *ring, uint8_t *block,
 	ring->stop = carve(block, &used, sizeof(*ring->stop));
 	if (config->streams)
 		ring->told = carve(block, &used, sizeof(*ring->told));
-	ring->ready = carve(block, &used, bursts * sizeof(*ring->ready));
-	if (config->inlines && !config->replay) /* requests have to be read anyway */
-		ring->beside = carve(block, &used, bursts * sizeof(*ring->beside));
-	ring->desc = carve(block, &used, descs * sizeof(*ring->desc));
+	if (!config->front || config->front->host_reads)
+		ring_lay_out_words(ring, block, &used, config);
+	if (config->front)
+		ring->echo = carve(block, &used, bursts * sizeof(*ring->echo));
 	if (config->heads)
 		ring->head_desc = carve(block, &used, descs * sizeof(*ring->head_desc));
 	ring->result = carve(block, &used, bursts * sizeof(*ring->result));
@@ -70,6 +96,38 @@ static int ring_memory(struct ring_producer *ring, const struct ring_config *con
 	return 0;
 }
 
+/* The front's part, zeroed: no word of it says that something is there. */
+static int ring_gpu_memory(struct ring_producer *ring, const struct ring_config *config,
+			   struct gdrcap_error *error)
+{
+	const struct ring_front *front = config->front;
+	uint8_t *reached;
+	int ret;
+
+	ring->gpu_bytes = RTE_ALIGN_CEIL(ring_lay_out_front(ring, NULL, config), PAGE);
+	ring->gpu_memory = rte_gpu_mem_alloc(ring->gpu, ring->gpu_bytes, (unsigned int)PAGE);
+	reached = ring->gpu_memory;
+	if (!reached)
+		return error_set(error, rte_errno ? -rte_errno : -ENOMEM,
+				 "the GPU has no %zu KiB to give for a burst ring: %s; free memory "
+				 "on it (nvidia-smi shows who holds it)",
+				 ring->gpu_bytes >> 10, rte_strerror(rte_errno));
+	if (front->cpu_workers) {
+		reached = rte_gpu_mem_cpu_map(ring->gpu, ring->gpu_bytes, ring->gpu_memory);
+		ring->gpu_mapped = reached != NULL;
+		if (!reached)
+			return error_set(error, -rte_errno,
+					 "cannot map a burst ring in GPU memory: %s",
+					 rte_strerror(rte_errno));
+	}
+	ret = front->fill(front->context, reached, 0, ring->gpu_bytes);
+	if (ret < 0)
+		return error_set(error, ret, "a burst ring in GPU memory cannot be written: %s",
+				 strerror(-ret));
+	ring_lay_out_front(ring, reached, config);
+	return 0;
+}
+
 /* The consumer's view of it. */
 static void ring_show(struct ring_producer *ring, const struct ring_config *config)
 {
@@ -80,6 +138,7 @@ static void ring_show(struct ring_producer *ring, const struct ring_config *conf
 	view->beside = ring->beside;
 	view->result = ring->result;
 	view->request = ring->request;
+	view->free_word = ring->free_word;
 	view->stop = ring->stop;
 	view->frames = config->region->device;
 	view->frames_bytes = config->region->bytes;
@@ -112,6 +171,8 @@ int ring_create(struct ring_producer *ring, const struct ring_config *config,
 	ring->burst_mask = bursts - 1;
 	ring->burst_bits = (uint32_t)__builtin_ctz(bursts);
 	ret = ring_memory(ring, config, error);
+	if (ret == 0 && config->front)
+		ret = ring_gpu_memory(ring, config, error);
 	if (ret < 0)
 		goto err;
 	ring->mbuf = calloc((size_t)ring->desc_mask + 1, sizeof(struct rte_mbuf *));
@@ -136,6 +197,10 @@ err:
 
 void ring_destroy(struct ring_producer *ring)
 {
+	if (ring->gpu_mapped && rte_gpu_mem_cpu_unmap(ring->gpu, ring->gpu_memory) < 0)
+		log_warning("the GPU kept a burst ring mapped: %s", rte_strerror(rte_errno));
+	if (ring->gpu_memory && rte_gpu_mem_free(ring->gpu, ring->gpu_memory) < 0)
+		log_warning("the GPU kept a burst ring's memory: %s", rte_strerror(rte_errno));
 	if (ring->registered && rte_gpu_mem_unregister(ring->gpu, ring->memory) < 0)
 		log_warning("the GPU kept a burst ring registered: %s", rte_strerror(rte_errno));
 	if (ring->memory)

@@ -53,6 +53,14 @@ struct ring_producer {
 	uint64_t reclaimed;	     /* number of the first burst whose slots are not back */
 	uint64_t *told;		     /* COUNT: bursts published, for streams; NULL: none can wait */
 	struct burst_result *result; /* written by the consumer */
+	/*
+	 * Where a front on the GPU publishes (ring_config.front): the words of `ready` once more, for the CPU; by
+	 * burst & burst_mask. Writer: the front. NULL: a thread publishes, and the members above are its. Else
+	 * desc, ready and beside are the front's, as those addresses the GPU has them, and the rest is the accountant's.
+	 */
+	const uint64_t *echo;
+	uint64_t *free_word; /* view.free_word */
+	uint32_t *front_end; /* the front's own, in GPU memory */
 
 	/* Writer: producer. Readers: accountant, watchdog. */
 	_Alignas(RING_LINE) _Atomic uint64_t published; /* bursts */
@@ -72,8 +80,18 @@ struct ring_producer {
 	uint32_t *stop;
 	void *memory; /* what both sides see */
 	size_t memory_bytes;
+	void *gpu_memory; /* the front's part; NULL: none */
+	size_t gpu_bytes;
 	int16_t gpu;
-	bool registered;
+	bool registered, gpu_mapped;
+};
+
+/* For a front on the GPU. */
+struct ring_front {
+	bool host_reads; /* somebody on the CPU reads descriptors: they and ready lie in pinned memory */
+	bool cpu_workers; /* CPU threads stand for the GPU */
+	int (*fill)(void *context, void *at, int byte, size_t bytes); /* of GPU memory */
+	void *context;
 };
 
 struct ring_config {
@@ -88,6 +106,7 @@ struct ring_config {
 	bool came;    /* allocate came[] */
 	bool inlines; /* INLINE: the consumer reads what stands beside the ready word */
 	bool streams; /* CUDA streams may wait for bursts */
+	const struct ring_front *front; /* NULL: a thread publishes */
 };
 
 int ring_create(struct ring_producer *ring, const struct ring_config *config,
@@ -146,6 +165,15 @@ static inline void ring_end(struct ring_producer *ring)
 {
 	atomic_store_explicit(&ring->ended, 1, memory_order_release);
 	ring_wake_end(&ring->wake);
+}
+
+/* The ready word of a burst that is published, as the CPU may read it. */
+static inline uint64_t ring_word(const struct ring_producer *ring, uint64_t b)
+{
+	const uint32_t slot = (uint32_t)b & ring->burst_mask;
+
+	return ring->echo ? __atomic_load_n(&ring->echo[slot], __ATOMIC_RELAXED)
+			  : ring->ready[slot].word;
 }
 
 /* STOP, and ENOUGH after it, as a kernel behind a wait looks at STOP. Any thread, also several times. */

@@ -75,6 +75,8 @@ struct rx_worker {
 	bool split;
 	struct cq_worker *cq; /* of a queue of our own: its body is cq_worker_run(); NULL: the
 			       * port's driver receives */
+	bool fronted;	      /* no thread runs it: a front on the GPU receives, and the accountant
+			       * writes what follows (verdict/front_follow.h) */
 
 	/* Writer: this worker. Readers: anybody, relaxed. */
 	_Alignas(RING_LINE) _Atomic uint64_t frames;
@@ -113,6 +115,13 @@ int rx_worker_create(struct rx_worker *worker, const struct rx_config *config,
 void rx_worker_destroy(struct rx_worker *worker);
 /* The thread's body. */
 void rx_worker_run(void *worker);
+
+/* It does nothing any more. Any thread. */
+static inline bool rx_worker_has_left(const struct rx_worker *worker)
+{
+	return worker->fronted ? atomic_load_explicit(&worker->ring.ended, memory_order_acquire)
+			       : thread_has_left(&worker->thread);
+}
 
 /* After ring.ended: true when its last poll found no free slot, so that it did not see whether more
  * frames were there. */

@@ -14,8 +14,6 @@ static int rx_by_check(const struct settings *settings, struct gdrcap_error *err
 	} checks[] = {
 		{ !settings_receives(settings),
 		  "rx_by: is of the receiver, and nothing is received; leave it out" },
-		{ settings->rx_by == RX_BY_GPU,
-		  "rx_by: the GPU does not poll receive queues in this version; use cpu, or driver" },
 		{ settings->split != 0,
 		  "rx_by: receive queues of our own do not split frames in two; leave split out, or "
 		  "rx_by" },

@@ -330,8 +330,8 @@ struct gdrcap_summary {
 	uint64_t sending_stalled; /**< as `stalled` of struct gdrcap_tx_counts */
 	uint64_t sending_failed;  /**< of those sent: that a port then said it could not send */
 	uint64_t sending_refused; /**< of a running kernel's: with a length that no frame has */
-	char rx_by[8]; /**< who took received frames from the port: "driver", "cpu"; "": none were
-			* to come */
+	char rx_by[8]; /**< who took received frames from the port: "driver", "cpu", "gpu"; "":
+			* none were to come */
 	char tx_by[8]; /**< who handed frames to be sent to the port: "driver", "cpu", "gpu"; "":
 			* none were to leave */
 	uint32_t

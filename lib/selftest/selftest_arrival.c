@@ -76,7 +76,7 @@ static bool own_look(struct selftest *selftest)
 
 	for (uint32_t q = 0; q < pair->own->count; q++)
 		for (uint32_t n = 0; n < LOOK_POLLS && !selftest->received; n++) {
-			if (!cq_worker_take(&pair->own->cq[q], &session->workers.rx[q], &desc))
+			if (!own_queues_take(pair->own, q, &session->workers.rx[q], &desc))
 				break;
 			if (desc.len != SELFTEST_BYTES)
 				continue;

@@ -256,7 +256,9 @@ int session_images_create(struct gdrcap_session *session, struct gdrcap_error *e
 		images->view[i].present_words = place_words(settings->layout.pieces);
 		images->view[i].ring = settings->ring;
 		images->resident |= settings->engine == IMAGE_ENGINE_RESIDENT ||
-				    (settings->engine == IMAGE_ENGINE_AUTO && images->running);
+				    (settings->engine == IMAGE_ENGINE_AUTO && images->running) ||
+				    /* else the CPU would look at what a front publishes */
+				    session->settings.rx_by == RX_BY_GPU;
 	}
 	for (uint32_t i = 0; i < images->count && ret == 0; i++)
 		ret = own_take(session, i, error);

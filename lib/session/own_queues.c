@@ -48,8 +48,11 @@ int own_queues_create(struct own_queues *own, const struct port *port, struct re
 			.slot_shift = region->slot_shift,
 			.slots = slots,
 			.strides = strides,
-			.memory = GDRCAP_MEMORY_HOST,
+			.memory = own->gpu.kind,
 			.gpu = region->gpu,
+			.cpu_front = own->gpu.cpu_front,
+			.fill = own->gpu.fill,
+			.fill_context = own->gpu.context,
 		};
 
 		config.key = own->key->lkey;
@@ -74,8 +77,20 @@ int own_queues_poll(struct own_queues *own, uint32_t queue, struct rx_worker *wo
 
 	/* As much as the driver's queues have, behind their headroom. */
 	front.slot_bytes -= RTE_PKTMBUF_HEADROOM;
-	ret = cq_worker_create(&own->cq[queue], worker, &front, error);
-	return ret < 0 ? ret : own_rx_start(rx, error);
+	if (worker) {
+		ret = cq_worker_create(&own->cq[queue], worker, &front, error);
+		return ret < 0 ? ret : own_rx_start(rx, error);
+	}
+	own->cq[queue].queue = front;
+	cq_record_store(front.record, front.slots >> front.stride_shift);
+	return own_rx_start(rx, error);
+}
+
+bool own_queues_take(struct own_queues *own, uint32_t queue, const struct rx_worker *worker,
+		     struct frame_desc *desc)
+{
+	return worker->fronted ? own_front_take(own, queue, desc)
+			       : cq_worker_take(&own->cq[queue], worker, desc);
 }
 
 void own_queues_destroy(struct own_queues *own)
@@ -189,6 +204,8 @@ int own_queues_reset(struct own_queues *own, uint32_t queue, struct gdrcap_error
 	own->missed[queue].reposts =
 		atomic_load_explicit(&own->cq[queue].reposts, memory_order_relaxed);
 	own->missed[queue].reset = true;
+	if (own->gpu.kind != GDRCAP_MEMORY_HOST)
+		return own_front_discard(own, queue, error);
 	/* Nothing is posted until its front has found the queue empty and has every slot. */
 	cq_worker_was_reset(&own->cq[queue]);
 	return own_rx_start(rx, error);

@@ -22,8 +22,25 @@ struct own_missed {
 	bool reset;	   /* and its front has not posted since */
 };
 
+/* Where the front on the GPU that is the next of a queue begins. */
+struct own_place {
+	uint64_t burst;	      /* to be published first */
+	uint32_t first, next; /* frames: the completion of work entry 0; the one to look at */
+	bool reset;	      /* the queue is to be started when its front has posted */
+};
+
+/* Memory of the GPU's, for queues that it polls. `context`: the session. */
+struct own_gpu {
+	enum gdrcap_memory kind; /* of completions: as the frames' */
+	bool cpu_front;		 /* CPU threads stand for it */
+	int (*fill)(void *context, void *at, int byte, size_t bytes);
+	int (*read)(void *context, void *to, const void *from, size_t bytes);
+	void *context;
+};
+
 struct own_queues {
 	struct devx_card card;
+	struct own_gpu gpu; /* kind HOST: threads poll */
 	struct ibv_mr *key; /* of the region */
 	uint32_t count;	    /* queues that are there */
 	struct own_rx rx[GDRCAP_QUEUES_MAX];
@@ -37,6 +54,7 @@ struct own_queues {
 	uint32_t ended[GDRCAP_QUEUES_MAX];
 	bool dead[GDRCAP_QUEUES_MAX]; /* given up */
 	struct own_missed missed[GDRCAP_QUEUES_MAX];
+	struct own_place place[GDRCAP_QUEUES_MAX];
 };
 
 /* Before the port is opened: opens the card; what the driver is to be told besides `devargs` goes into
@@ -48,9 +66,12 @@ int own_queues_open(struct own_queues **own, const struct connectx_card *found, 
 int own_queues_create(struct own_queues *own, const struct port *port, struct region *region,
 		      uint32_t queues, uint32_t slots, uint32_t strides,
 		      struct gdrcap_error *error);
-/* `worker` is to poll queue `queue`, which takes frames from now on. */
+/* `worker` is to poll queue `queue`, which takes frames from now on; NULL: a front on the GPU is. */
 int own_queues_poll(struct own_queues *own, uint32_t queue, struct rx_worker *worker,
 		    struct gdrcap_error *error);
+/* Control, while nobody polls queue `queue`: takes the next frame, if there is one, past the ring. */
+bool own_queues_take(struct own_queues *own, uint32_t queue, const struct rx_worker *worker,
+		     struct frame_desc *desc);
 /* No rule leads to them and nobody polls them; the port is still open. NULL: none are there. */
 void own_queues_destroy(struct own_queues *own);
 /* The port is closed. */
@@ -70,7 +91,14 @@ void own_queues_look(struct own_queues *own);
 uint64_t own_queues_flushed(struct own_queues *own);
 /* The card has ended the queue with an error. */
 bool own_queues_failed(struct own_queues *own, uint32_t queue);
-/* The front of queue `queue` is in RX_PAUSE: takes everything back and begins anew. */
+/* The front of queue `queue` is in RX_PAUSE, or has ended: takes everything back, and it begins anew. */
 int own_queues_reset(struct own_queues *own, uint32_t queue, struct gdrcap_error *error);
+
+/* ---- those that a front on the GPU polls: own_queues_gpu.c ---- */
+
+/* Queue q has nothing posted: what its last front did not take is counted, and the next begins behind it. */
+int own_front_discard(struct own_queues *own, uint32_t q, struct gdrcap_error *error);
+/* While no front runs: the next frame of queue q, if there is one, past the ring. */
+bool own_front_take(struct own_queues *own, uint32_t q, struct frame_desc *desc);
 
 #endif

@@ -36,6 +36,7 @@
 #include "session/quiet.h"
 #include "session/recover.h"
 #include "verdict/accountant.h"
+#include "verdict/front_follow.h"
 
 #define SESSION_MESSAGES_MAX 256
 #define SESSION_MESSAGES_ERRORS 16 /* of them kept free for errors */
@@ -143,6 +144,14 @@ struct session_workers {
 	bool cpus_shared;    /* not for each thread one of its own: all share all */
 };
 
+/* In place of the receivers' threads: own_fronts.c. */
+struct session_fronts {
+	uint32_t count; /* receivers; 0: threads receive */
+	struct front_follow *follow;
+	struct region words; /* pinned: what each shares with its front */
+	struct ring_front ring;
+};
+
 /* Send queues of ours on the sending ports' cards, in place of the driver's: own_senders.c. */
 struct session_own_senders {
 	uint32_t count;	       /* ports x queues; 0: they are the driver's */
@@ -184,6 +193,7 @@ struct session_images {
 /* What runs on the device: run.c, stop.c. Under guest_lock() too, for the end of the process. */
 struct session_jobs {
 	struct kernel_workers *check, *write, *send; /* `check` places, where there are images */
+	struct kernel_workers *front;		     /* control: also ends and starts again */
 	struct ring_producer *selftest_ring; /* of the self-test; set when its consumer stayed */
 	uint32_t *selftest_stop; /* stop word of the self-test's consumer, while it runs */
 	unsigned int joining;	 /* jobs that are neither running nor known to have left */
@@ -252,6 +262,7 @@ struct gdrcap_session {
 	struct session_ports ports;
 	struct session_images images;
 	struct session_workers workers;
+	struct session_fronts fronts;
 	struct session_sending sending;
 	struct session_own_senders own_senders;
 	struct session_jobs jobs;

@@ -10,6 +10,7 @@
 #define CARD_BYTES ((size_t)44 << 20)
 #define CARD_RULES_BYTES ((size_t)40 << 20)
 #define CARD_DESCRIPTOR_BYTES 256u
+#define FRONT_BURST_MIN 4u /* so many bursts of a ring's as a front can have */
 
 /* Two names may mean one card, which has one owner. */
 static int plan_card_once(struct plan *plan, const struct settings *settings, uint32_t i,
@@ -44,8 +45,35 @@ int plan_card(struct plan *plan, const struct settings *settings, uint32_t i,
 	return plan_card_once(plan, settings, i, error);
 }
 
+/* What a front on the GPU cannot serve: whoever else than a kernel of ours has the frames. */
+static int plan_gpu_front(const struct settings *settings, struct gdrcap_error *error)
+{
+	if (!settings_collects(settings))
+		return error_of_config(
+			error,
+			error_set(
+				error, -ENOTSUP,
+				"rx_by: with gpu the frames are checked, or put together to images, by "
+				"gdrcap's own kernels, which give slots back without the CPU; for a "
+				"consumer of your own use rx_by: cpu"));
+	if (settings->burst < FRONT_BURST_MIN || settings->burst & (settings->burst - 1))
+		return error_of_config(
+			error,
+			error_set(error, -EINVAL,
+				  "rx_by: with gpu a burst is a power of two of frames, %u at "
+				  "least, and not %u: give another burst, or leave it out",
+				  FRONT_BURST_MIN, settings->burst));
+	return 0;
+}
+
 int plan_card_only(const struct settings *settings, struct gdrcap_error *error)
 {
+	if (settings->rx_by == RX_BY_GPU) {
+		int ret = plan_gpu_front(settings, error);
+
+		if (ret < 0)
+			return ret;
+	}
 	for (uint32_t i = 0; i < settings->rx.count; i++) {
 		const struct port_spec *port = &settings->rx.port[i];
 		const char *name = port->name, *what = port->facts->what;

@@ -94,10 +94,14 @@ static int pair_open_rx(struct gdrcap_session *session, uint32_t index, struct g
 
 	if (!settings_own_queues(&session->settings))
 		return pair_open_port(&pair->rx, planned, planned->opened, name, error);
+	ret = session_fronts_check(session, error);
+	if (ret < 0)
+		return ret;
 	ret = own_queues_open(&pair->own, &planned->card, name, planned->opened, opened,
 			      sizeof(opened), error);
 	if (ret < 0)
 		return ret;
+	session_fronts_memory(session, &pair->own->gpu);
 	ret = pair_open_port(&pair->rx, planned, opened, name, error);
 	devx_probed(&pair->own->card, ret == 0 && pair->rx.device[0]);
 	if (ret == 0 && !pair->rx.device[0])

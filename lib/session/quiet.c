@@ -48,8 +48,7 @@ static bool receiver_has_looked(const struct quiet *quiet, uint32_t i)
 	const struct quiet_mark *mark = &quiet->mark[i];
 
 	return empty_polls(worker) - mark->empty >= QUIET_LOOKS ||
-	       frames_of(worker) - mark->frames >= QUIET_FRAMES ||
-	       thread_has_left(&worker->thread) ||
+	       frames_of(worker) - mark->frames >= QUIET_FRAMES || rx_worker_has_left(worker) ||
 	       atomic_load_explicit(&worker->phase, memory_order_relaxed) == RX_PAUSE;
 }
 
@@ -87,7 +86,7 @@ static bool receivers_stand(void *arg)
 		const struct thread *thread = &quiet->rx[i].thread;
 		uint64_t rounds;
 
-		if (receiver_has_looked(quiet, i))
+		if (receiver_has_looked(quiet, i) || quiet->rx[i].fronted)
 			continue;
 		rounds = thread->rounds(thread->arg);
 		stand |= rounds == quiet->mark[i].rounds;

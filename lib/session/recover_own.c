@@ -136,15 +136,18 @@ void recover_own(struct gdrcap_session *session, uint32_t p)
 
 	if (pair->recover.rx_dead)
 		return;
+	if (session->fronts.count)
+		session_fronts_look(session, p);
 	found = queues_look(session, p);
 	/* Nothing more is going to come: the end tells what was seen. */
 	if (!found || atomic_load(&session->run.ending) || !recover_pause(session, p))
 		return;
 	queues_heal(session, p, found);
-	if (queues_left(pair->own))
-		recover_go_on(session, p);
-	else
+	if (!queues_left(pair->own))
 		recover_port_dies(session, p);
+	/* Fronts on the GPU are one kernel, of all ports. */
+	if (queues_left(pair->own) || session->fronts.count)
+		recover_go_on(session, p);
 }
 
 static bool queue_is_ended(struct gdrcap_session *session, struct own_queues *own, uint32_t q)

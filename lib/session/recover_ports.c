@@ -101,10 +101,7 @@ static bool sample_take(const struct gdrcap_session *session, uint32_t p,
 static void receivers_set(struct gdrcap_session *session, uint32_t p, enum rx_phase phase)
 {
 	for (uint32_t q = 0; q < session->settings.queues; q++)
-		/* RX_RUN: after the last access to the port. Partner: the acquire load of a worker
-		 * that pauses. */
-		atomic_store_explicit(&session->workers.rx[p * session->settings.queues + q].phase,
-				      (int)phase, memory_order_release);
+		session_receiver_set(session, p * session->settings.queues + q, phase);
 }
 
 bool session_threads_are(const struct gdrcap_session *session, uint32_t p,
@@ -135,6 +132,8 @@ bool recover_pause(struct gdrcap_session *session, uint32_t p)
 {
 	const uint64_t since = rte_rdtsc();
 
+	if (session->fronts.count)
+		return session_fronts_pause(session);
 	/* One that has not left the last pause would be taken for one in this. */
 	if (!session_threads_are(session, p, receiver_paused, 0, since))
 		return false;
@@ -147,7 +146,10 @@ bool recover_pause(struct gdrcap_session *session, uint32_t p)
 
 void recover_go_on(struct gdrcap_session *session, uint32_t p)
 {
-	receivers_set(session, p, RX_RUN);
+	if (session->fronts.count)
+		session_fronts_go_on(session);
+	else
+		receivers_set(session, p, RX_RUN);
 }
 
 /* Frames wait in them: it was their threads that did not run. */

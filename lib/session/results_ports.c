@@ -228,6 +228,7 @@ void session_ports_summary(const struct gdrcap_session *session, struct gdrcap_s
 	tx_by_fill(session, summary);
 	snprintf(summary->rx_by, sizeof(summary->rx_by), "%s",
 		 session->workers.rx_count == 0		   ? ""
+		 : session->settings.rx_by == RX_BY_GPU	   ? "gpu"
 		 : settings_own_queues(&session->settings) ? "cpu"
 							   : "driver");
 }

@@ -24,7 +24,7 @@ static uint32_t threads_planned(const struct gdrcap_session *session)
 				: session->settings.blocks ? session->settings.blocks
 							   : 1;
 
-	return session->workers.rx_count * (1 + blocks) +
+	return session->workers.rx_count * (!session->fronts.count + blocks) +
 	       session->workers.tx_count * (1 + !session->plan.cuda) + session->sending.count +
 	       (session->workers.rx_count != 0) + launches(session) +
 	       (session->frames.file && session->frames.file->streamed);
@@ -196,6 +196,8 @@ static int receivers_start(struct gdrcap_session *session, struct cpu_deal *deal
 {
 	int ret = 0;
 
+	if (session->fronts.count)
+		return session_fronts_start(session, error);
 	for (uint32_t i = 0; ret == 0 && i < session->workers.rx_count; i++)
 		ret = worker_start(&session->workers.rx[i].thread, "rx", i, deal,
 				   session->workers.rx[i].cq ? cq_worker_run : rx_worker_run,

@@ -5,6 +5,29 @@
 
 #include "session/parts.h"
 
+/* ---- fronts on the GPU in place of receivers' threads: own_fronts.c ---- */
+
+/* Once the device is open: whether it can. Nothing where threads receive. */
+int session_fronts_check(struct gdrcap_session *session, struct gdrcap_error *error);
+/* Where queues' completions are to lie, for a pair of the session's. */
+void session_fronts_memory(struct gdrcap_session *session, struct own_gpu *gpu);
+/* Before the receivers: what they share with fronts. */
+int session_fronts_create(struct gdrcap_session *session, struct gdrcap_error *error);
+void session_fronts_destroy(struct gdrcap_session *session);
+/* For the ring of a receiver; NULL: a thread publishes. */
+const struct ring_front *session_fronts_ring(const struct gdrcap_session *session);
+/* Receiver `index`, which exists: its queue takes frames from now on. */
+int session_fronts_add(struct gdrcap_session *session, uint32_t index, struct gdrcap_error *error);
+int session_fronts_start(struct gdrcap_session *session, struct gdrcap_error *error);
+/* Port p's queues that a front has stopped at are marked (cq_state). */
+void session_fronts_look(struct gdrcap_session *session, uint32_t p);
+/* All fronts have ended, and all that they published is collected. False: not yet. */
+bool session_fronts_pause(struct gdrcap_session *session);
+/* After that, and perhaps resets. Fails the run where the kernel does not start. */
+void session_fronts_go_on(struct gdrcap_session *session);
+/* The run is over: counts what came behind an error. */
+void session_fronts_end(struct gdrcap_session *session);
+
 /* ---- send queues of ours in place of the driver's: own_senders.c ---- */
 
 int session_own_senders_create(struct gdrcap_session *session, struct gdrcap_error *error);
@@ -115,6 +138,16 @@ void session_tell(struct gdrcap_session *session, enum gdrcap_log_level level,
 void session_events_watch(struct gdrcap_session *session);
 /* The run is over. */
 void session_events_end(struct gdrcap_session *session);
+
+/* What receiver i is to do, be it a thread or a front on the GPU. */
+static inline void session_receiver_set(struct gdrcap_session *session, uint32_t i,
+					enum rx_phase phase)
+{
+	/* RX_RUN: after the last access to the port. Partner: the acquire load of a worker that pauses. */
+	atomic_store_explicit(&session->workers.rx[i].phase, (int)phase, memory_order_release);
+	if (session->fronts.count)
+		front_follow_phase(&session->fronts.follow[i], phase);
+}
 
 /* Reading a run's results changes nothing in it but the lock. */
 static inline void session_ports_lock(const struct gdrcap_session *session)

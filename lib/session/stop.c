@@ -31,7 +31,10 @@ static bool job_is_through(const struct gdrcap_session *session, enum kernel_rol
 {
 	if (role == KERNEL_CHECK)
 		return session_bursts_collected(session) == session_bursts_published(session);
-	for (uint32_t i = 0; i < session->workers.tx_count; i++) {
+	for (uint32_t i = 0; role == KERNEL_FRONT && i < session->fronts.count; i++)
+		if (!front_follow_has_ended(&session->fronts.follow[i]))
+			return false;
+	for (uint32_t i = 0; role != KERNEL_FRONT && i < session->workers.tx_count; i++) {
 		const struct ring_producer *ring = &session->workers.tx[i].ring;
 		const uint64_t published =
 			atomic_load_explicit(&ring->published, memory_order_relaxed);
@@ -48,9 +51,10 @@ static bool job_is_through(const struct gdrcap_session *session, enum kernel_rol
 static void device_job_join(struct gdrcap_session *session, struct kernel_workers **workers,
 			    enum kernel_role role)
 {
-	const char *what = role == KERNEL_CHECK	 ? "consumer"
-			   : role == KERNEL_SEND ? "sender on the GPU"
-						 : "frame writer";
+	const char *what = role == KERNEL_CHECK	  ? "consumer"
+			   : role == KERNEL_SEND  ? "sender on the GPU"
+			   : role == KERNEL_FRONT ? "front on the GPU"
+						  : "frame writer";
 	struct kernel_workers *left = *workers;
 	int ret;
 
@@ -213,7 +217,7 @@ bool session_leave(struct guest *guest)
 	for (unsigned int i = 0; own_thread(session, i); i++)
 		left &= thread_has_left(own_thread(session, i));
 	left &= job_left(session, session->jobs.check) && job_left(session, session->jobs.write) &&
-		job_left(session, session->jobs.send);
+		job_left(session, session->jobs.send) && job_left(session, session->jobs.front);
 
 	atomic_store(&session->run.ending, 1);
 	atomic_store(&session->control.stop, 1);
@@ -267,6 +271,11 @@ static void session_halt(struct gdrcap_session *session)
 	session_watch_file(session);
 	session_drain_wire(session);
 	session_receivers_stop(session);
+	/* No front touches a queue any more. Whoever still runs is not going to end by itself. */
+	if (session->fronts.count)
+		session_receivers_phase(session, RX_ABANDON);
+	device_job_join(session, &session->jobs.front, KERNEL_FRONT);
+	session_fronts_end(session);
 	recover_end(session);
 	session_causes_ask(session);
 	accountant_stop(&session->workers.accountant);

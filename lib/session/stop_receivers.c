@@ -101,7 +101,9 @@ bool session_receivers_join(struct gdrcap_session *session, unsigned int timeout
 		const unsigned int left =
 			gone_ms < timeout_ms ? timeout_ms - (unsigned int)gone_ms : 0;
 
-		all &= thread_join_within(&session->workers.rx[i].thread, left);
+		all &= session->fronts.count
+			       ? front_follow_is_through(&session->fronts.follow[i])
+			       : thread_join_within(&session->workers.rx[i].thread, left);
 	}
 	return all;
 }
@@ -109,13 +111,14 @@ bool session_receivers_join(struct gdrcap_session *session, unsigned int timeout
 void session_receivers_phase(struct gdrcap_session *session, enum rx_phase phase)
 {
 	for (uint32_t i = 0; i < session->workers.rx_count; i++)
-		atomic_store_explicit(&session->workers.rx[i].phase, (int)phase,
-				      memory_order_relaxed);
+		session_receiver_set(session, i, phase);
 }
 
-static bool receiver_has_ended(struct rx_worker *worker)
+/* A front on the GPU ends when the consumer is through, which may be dead. */
+static bool receiver_has_ended(const struct gdrcap_session *session, struct rx_worker *worker)
 {
-	return atomic_load(&worker->ring.ended) || thread_is_stuck(&worker->thread);
+	return atomic_load(&worker->ring.ended) || thread_is_stuck(&worker->thread) ||
+	       (worker->fronted && (session->watch.stuck || session->run.failure));
 }
 
 /* Each has published its last burst, and receives nothing more; but for one that hangs. */
@@ -125,9 +128,11 @@ static void receivers_end(struct gdrcap_session *session)
 	for (uint32_t i = 0; i < session->workers.rx_count; i++) {
 		struct rx_worker *worker = &session->workers.rx[i];
 
+		if (worker->fronted && session->workers.accountant.thread.running)
+			continue; /* is seen to end, while the consumer still has bursts */
 		if (!worker->thread.running) /* never was: the start failed */
 			ring_end(&worker->ring);
-		while (!receiver_has_ended(worker))
+		while (!receiver_has_ended(session, worker))
 			sleep_ms(SESSION_TICK_MS);
 		if (!atomic_load(&worker->ring.ended))
 			session_worker_join(session, &worker->thread);
@@ -145,7 +150,7 @@ bool session_receivers_cut(struct gdrcap_session *session)
 		session_receivers_phase(session, RX_DRAIN);
 	session->run.cut = true;
 	for (uint32_t i = 0; i < session->workers.rx_count; i++)
-		if (!receiver_has_ended(&session->workers.rx[i]))
+		if (!receiver_has_ended(session, &session->workers.rx[i]))
 			return false;
 	return !settings_collects(&session->settings) || session->watch.stuck ||
 	       session->run.failure ||
@@ -168,6 +173,7 @@ bool session_consumer_is_starved(void *arg)
 	struct thread *accountant = &session->workers.accountant.thread;
 	bool starved = session->jobs.check && session->memory.ops->starved(session->jobs.check);
 
+	starved |= session->jobs.front && session->memory.ops->starved(session->jobs.front);
 	starved |= !thread_has_left(accountant) &&
 		   thread_is_starved(&accountant->look, accountant->id);
 	for (uint32_t i = 0; i < session->workers.rx_count; i++) {

@@ -305,8 +305,12 @@ bool session_is_blocked(struct gdrcap_session *session, struct quiet *quiet)
 	arrived = session_arrived(session);
 	if (validate)
 		session_fail(session, -ETIMEDOUT,
-			     "the consumer makes no progress, so that receivers have no room for "
-			     "frames that are still at their ports: these count as lost");
+			     session_bursts_collected(session) == session_bursts_published(session)
+				     ? "receivers take nothing any more, though the consumer waits "
+				       "for frames: what is still at their ports counts as lost"
+				     : "the consumer makes no progress, so that receivers have no "
+				       "room for frames that are still at their ports: these count "
+				       "as lost");
 	else if (session_sends_itself(session) && arrived < sent)
 		session_message(
 			session, GDRCAP_LOG_WARNING,
@@ -426,6 +430,7 @@ bool session_watch(struct gdrcap_session *session)
 	watch_device(session, session->jobs.check);
 	watch_device(session, session->jobs.write);
 	watch_device(session, session->jobs.send);
+	watch_device(session, session->jobs.front);
 	watch_flush(session);
 	session_watch_consumer(session);
 	session_watch_workers(session);

@@ -110,6 +110,7 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 		.came = session->images.count != 0,
 		.inlines = validates && session->memory.ops->reads_inline,
 		.streams = session->settings.consumer == CONSUMER_GPU && !session->images.count,
+		.front = session_fronts_ring(session),
 	};
 	struct rx_config config = {
 		.port = pair->rx.id,
@@ -142,7 +143,9 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 	if (ret < 0)
 		return ret;
 	session->workers.rx_rings[session->workers.rx_count++] = &worker->ring;
-	if (pair->own)
+	if (pair->own && session->fronts.count)
+		ret = session_fronts_add(session, index, error);
+	else if (pair->own)
 		ret = own_queues_poll(pair->own, queue, worker, error);
 	if (ret < 0)
 		return ret;
@@ -376,6 +379,7 @@ static int accounts_create(struct gdrcap_session *session, struct gdrcap_error *
 		RTE_MIN(session->settings.idle_sleep_us, ACCOUNTANT_NAP_US);
 	session->workers.accountant.images = session->images.handed;
 	session->workers.accountant.image_count = session->images.count;
+	session->workers.accountant.fronts = session->fronts.follow;
 	session->workers.accountant.seen.rx = session->workers.rx;
 	session->workers.accountant.seen.rx_count = session->workers.rx_count;
 	session->workers.accountant_ready = true;
@@ -394,6 +398,7 @@ void session_workers_destroy(struct gdrcap_session *session)
 		queue_destroy(&session->workers.queues[i]);
 		rx_worker_destroy(&session->workers.rx[i]);
 	}
+	session_fronts_destroy(session);
 	free(session->workers.tx);
 	free(session->workers.rx);
 	free(session->workers.rx_rings);
@@ -418,6 +423,8 @@ int session_workers_create(struct gdrcap_session *session, struct gdrcap_error *
 	}
 	if (settings_receives(&session->settings))
 		ret = own_frames_check(session, error);
+	if (ret == 0 && settings_receives(&session->settings))
+		ret = session_fronts_create(session, error);
 	if (ret == 0 && settings_receives(&session->settings))
 		ret = rx_create(session, error);
 	if (ret == 0 && settings_sends(&session->settings))

@@ -37,7 +37,7 @@ static void accountant_add(struct accountant *accountant, uint32_t queue, uint64
 
 	/* the rx worker's line, which a PLAIN burst leaves alone */
 	if (!(ring->result[slot].done & BURST_PLAIN))
-		first = burst_word_first(ring->ready[slot].word);
+		first = burst_word_first(ring_word(ring, b));
 	if (accountant->images) {
 		accountant_place(accountant, ring, slot, first, records);
 		return;
@@ -48,8 +48,13 @@ static void accountant_add(struct accountant *accountant, uint32_t queue, uint64
 }
 
 /* The bursts before `through` may be used again: results are read, frames are not wanted. */
-static void accountant_release(struct ring_producer *ring, uint64_t through)
+static void accountant_release(const struct accountant *accountant, uint32_t queue,
+			       uint64_t through)
 {
+	struct ring_producer *ring = accountant->rings[queue];
+
+	if (accountant->fronts)
+		front_follow_release(&accountant->fronts[queue], through);
 	/* Their entries and the frames' slots. Partner: the acquire load in rx_reclaim(). */
 	atomic_store_explicit(&ring->collected, through, memory_order_release);
 }
@@ -66,7 +71,7 @@ static void accountant_save(struct accountant *accountant, uint32_t queue, uint6
 	if (hold > through)
 		hold = through;
 	if (hold > released)
-		accountant_release(ring, hold);
+		accountant_release(accountant, queue, hold);
 }
 
 /* Returns the bursts collected. */
@@ -74,10 +79,14 @@ static unsigned int accountant_collect(struct accountant *accountant, uint32_t q
 {
 	struct ring_producer *ring = accountant->rings[queue];
 	uint64_t b = atomic_load_explicit(&ring->accounted, memory_order_relaxed);
+	/* A burst may be done sooner than it is seen which frames it has. */
+	const uint64_t seen =
+		accountant->fronts ? front_follow_look(&accountant->fronts[queue], accountant->now)
+				   : UINT64_MAX;
 	unsigned int n = 0;
 
 	verdict_round(&accountant->verdict);
-	for (; n < COLLECT_BURSTS && ring_is_done(ring, b); n++, b++) {
+	for (; n < COLLECT_BURSTS && b != seen && ring_is_done(ring, b); n++, b++) {
 		__builtin_prefetch(&ring->result[((uint32_t)b + 2) & ring->burst_mask]);
 		accountant_add(accountant, queue, b);
 		if (accountant->save)
@@ -94,7 +103,7 @@ static unsigned int accountant_collect(struct accountant *accountant, uint32_t q
 	if (accountant->save)
 		accountant_save(accountant, queue, b);
 	else
-		accountant_release(ring, b);
+		accountant_release(accountant, queue, b);
 	return n;
 }
 
@@ -143,9 +152,9 @@ static void accountant_end(struct accountant *accountant)
 		return;
 	save_end(accountant->save);
 	for (uint32_t q = 0; q < accountant->ring_count; q++) {
-		struct ring_producer *ring = accountant->rings[q];
+		const struct ring_producer *ring = accountant->rings[q];
 
-		accountant_release(ring,
+		accountant_release(accountant, q,
 				   atomic_load_explicit(&ring->accounted, memory_order_relaxed));
 	}
 }

@@ -21,6 +21,7 @@
 #include "capture/ring_producer.h"
 #include "image/images.h"
 #include "save/save.h"
+#include "verdict/front_follow.h"
 #include "verdict/seen.h"
 #include "verdict/verdict.h"
 
@@ -32,6 +33,8 @@ struct accountant {
 		*save; /* frames that go to files pass here before their slots go back; or NULL */
 	struct gdrcap_images *images; /* by description; before the start; NULL: none */
 	uint32_t image_count;
+	struct front_follow *
+		fronts; /* by queue, of fronts on the GPU; before the start; NULL: threads publish */
 	_Atomic bool images_end; /* no frames will come: when all are accounted, images end */
 	bool images_ended;
 	uint64_t now;	      /* of this round */

@@ -18,7 +18,7 @@ static bool port_was_empty(const struct seen *seen, uint32_t i)
 
 	return count_of(&worker->empty) - seen->at[i].empty >= 2 ||
 	       count_of(&worker->frames) - seen->at[i].frames >= SEEN_FRAMES ||
-	       thread_has_left(&worker->thread) ||
+	       rx_worker_has_left(worker) ||
 	       atomic_load_explicit(&worker->ring.ended, memory_order_acquire) ||
 	       atomic_load_explicit(&worker->phase, memory_order_relaxed) == RX_PAUSE;
 }

@@ -26,6 +26,8 @@ MODES = {
     "verbs flow scalar": (False, "dv_flow_en=0,rx_vec_en=0"),
 }
 DEFAULT = "devx"
+# What takes the frames: CPU threads, that have memory which the session's own cannot touch.
+DEVICE = ("--gpu", "host", "--guard")
 # Frames of our own beside those that are counted: the staged first one.
 STAGED = 1
 CAUSES = ("out_of_buffer card_full wire_crc wire_symbol wire_length queue_error pause_sent "
@@ -56,7 +58,7 @@ def port(name, mode=DEFAULT, devargs=""):
 
 def ports(mode=DEFAULT, devargs=""):
     return ("--port", port(RECEIVER, mode, devargs), "--tx-port", port(SENDER, mode, devargs),
-            "--gpu", "host", "--guard")
+            *DEVICE)
 
 
 class Run:
