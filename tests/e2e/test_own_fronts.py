@@ -83,8 +83,8 @@ def test_strides():
 
 def test_slow_accountant():
     """ROOM: a verdict that nobody has read is not overwritten, however long that takes; the card waits."""
-    connectx.perfect(*own.sizes(), "--pool", "16M", "--descriptors", "256", "--burst", "4", count=FEW,
-                     variables={"fronted_slow_us": "3000"})
+    connectx.perfect(*own.sizes(), "--pool", "16M", "--descriptors", "256", "--burst", "4", count=2 * FEW,
+                     variables={"fronted_slow_us": "20000"})
 
 
 def test_error_in_one_of_several():
