@@ -315,7 +315,8 @@ static uint32_t having(uint32_t count, const char *source, uint32_t queues, uint
 
 static void points_fit(uint32_t cpus, bool cuda, uint32_t count)
 {
-	const struct bench machine = { .cpu_count = cpus, .cuda = cuda };
+	const struct gdrcap_bench_config asked = { .gpu = "host" };
+	const struct bench machine = { .config = &asked, .cpu_count = cpus, .cuda = cuda };
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct gdrcap_bench_point *point = &points[i];
