@@ -86,7 +86,8 @@ __device__ __forceinline__ void front_repost(struct front_shared &s, struct fron
 	uint32_t slots;
 
 	__threadfence_block();
-	if (may == k.given && !all)
+	/* draining: what is posted may still come, and no more, so that it has an end */
+	if (!all && (may == k.given || look(s.phase) != FRONT_RUN))
 		return;
 	if ((int32_t)(may - k.given) > 0)
 		k.given = may;

@@ -158,6 +158,9 @@ static void keep(struct player *p, bool all)
 	p->room_frame = end_of(p, seen) + p->ring.desc_mask + 1;
 	if ((int32_t)(may - p->given) > 0)
 		p->given = may;
+	/* draining: what is posted may still come, and no more, so that it has an end */
+	if (!all && p->phase != FRONT_RUN)
+		return;
 	slots = whole_end(p, end_of(p, p->given)) - p->posted;
 	if (all ? !slots : !cq_repost_due(slots, p->posted - p->frame, p->front.queue.slots))
 		return;
