@@ -284,20 +284,20 @@ void session_fronts_look(struct gdrcap_session *session, uint32_t p)
 		front_mark(session, p * session->settings.queues + q);
 }
 
-/* Bursts up to the next front's first. */
-static uint64_t burst_next(const struct gdrcap_session *session, uint32_t i)
+/* Bursts up to the next front's first; in 32 bits, as a front counts them. */
+static uint32_t burst_next(const struct gdrcap_session *session, uint32_t i)
 {
 	const struct own_place *place = &own_of(session, i)->place[queue_of(session, i)];
 
-	return place->burst +
-	       __atomic_load_n(&session->fronts.follow[i].status->bursts, __ATOMIC_RELAXED);
+	return (uint32_t)(place->burst + __atomic_load_n(&session->fronts.follow[i].status->bursts,
+							 __ATOMIC_RELAXED));
 }
 
 static bool front_is_paused(const struct gdrcap_session *session, uint32_t i)
 {
 	return front_follow_has_ended(&session->fronts.follow[i]) &&
-	       atomic_load_explicit(&session->workers.rx[i].ring.collected, memory_order_acquire) ==
-		       burst_next(session, i);
+	       (uint32_t)atomic_load_explicit(&session->workers.rx[i].ring.collected,
+					      memory_order_acquire) == burst_next(session, i);
 }
 
 /* The fronts that ran have left: where the next begin. */
@@ -308,7 +308,9 @@ static void places_advance(struct gdrcap_session *session)
 		struct front_status *status = session->fronts.follow[i].status;
 
 		front_mark(session, i);
-		place->burst += status->bursts;
+		/* in a pause all that was published is collected, and the run's end needs it no more */
+		place->burst = atomic_load_explicit(&session->workers.rx[i].ring.collected,
+						    memory_order_acquire);
 		place->next += (uint32_t)status->frames;
 		status->bursts = status->frames = 0;
 	}
@@ -321,12 +323,18 @@ static bool job_join(struct gdrcap_session *session)
 
 	if (!left)
 		return true;
-	ret = session->memory.ops->join(left, LEAVE_MS);
-	if (ret == -ETIMEDOUT)
-		return false;
+	/* The end of the process asks nothing of a job that is being joined. */
 	guest_lock();
 	session->jobs.front = NULL;
+	session->jobs.joining++;
 	guest_unlock();
+	ret = session->memory.ops->join(left, LEAVE_MS);
+	guest_lock();
+	session->jobs.joining--;
+	session->jobs.front = ret == -ETIMEDOUT ? left : NULL;
+	guest_unlock();
+	if (ret == -ETIMEDOUT)
+		return false;
 	if (ret < 0)
 		session_fail(session, ret, kernel_error());
 	return ret == 0;
@@ -336,6 +344,7 @@ bool session_fronts_pause(struct gdrcap_session *session)
 {
 	const uint64_t since = rte_rdtsc();
 
+	session->fronts.pausing = true;
 	for (uint32_t i = 0; i < session->fronts.count; i++) {
 		session_receiver_set(session, i, RX_PAUSE);
 		atomic_store_explicit(&session->workers.rx[i].ring.wants_all, 1,
@@ -352,6 +361,7 @@ bool session_fronts_pause(struct gdrcap_session *session)
 	if (!job_join(session))
 		return false;
 	places_advance(session);
+	session->fronts.pausing = false;
 	return true;
 }
 
@@ -382,8 +392,7 @@ void session_fronts_end(struct gdrcap_session *session)
 		struct own_queues *own = own_of(session, i);
 		const uint32_t q = queue_of(session, i);
 
-		if (!front_may_run(session, i) && !own->dead[q] &&
-		    own_front_discard(own, q, &error) < 0)
+		if (!front_may_run(session, i) && own_front_discard(own, q, &error) < 0)
 			log_warning("%s", error.text);
 	}
 }

@@ -147,6 +147,7 @@ struct session_workers {
 /* In place of the receivers' threads: own_fronts.c. */
 struct session_fronts {
 	uint32_t count; /* receivers; 0: threads receive */
+	bool pausing;	/* their fronts were told to end, and others do not follow yet */
 	struct front_follow *follow;
 	struct region words; /* pinned: what each shares with its front */
 	struct ring_front ring;

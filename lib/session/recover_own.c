@@ -13,7 +13,7 @@
 
 static bool front_stopped(const struct cq_worker *cq)
 {
-	/* Partner: the release store in cq_stop(). */
+	/* Partner: the release store in cq_stop(), or front_mark(). */
 	return atomic_load_explicit(&cq->state, memory_order_acquire) == CQ_STOPPED;
 }
 
@@ -132,6 +132,8 @@ static void queues_heal(struct gdrcap_session *session, uint32_t p, uint32_t fou
 void recover_own(struct gdrcap_session *session, uint32_t p)
 {
 	struct session_pair *pair = &session->ports.pairs[p];
+	/* Fronts on the GPU that were told to pause end, however long that takes, and others have to follow. */
+	const bool pausing = session->fronts.pausing && !session->run.cut;
 	uint32_t found;
 
 	if (pair->recover.rx_dead)
@@ -140,7 +142,9 @@ void recover_own(struct gdrcap_session *session, uint32_t p)
 		session_fronts_look(session, p);
 	found = queues_look(session, p);
 	/* Nothing more is going to come: the end tells what was seen. */
-	if (!found || atomic_load(&session->run.ending) || !recover_pause(session, p))
+	if (!pausing && (!found || atomic_load(&session->run.ending)))
+		return;
+	if (!recover_pause(session, p))
 		return;
 	queues_heal(session, p, found);
 	if (!queues_left(pair->own))

@@ -91,7 +91,9 @@ static void end_look(struct front_follow *follow)
 	struct ring_producer *ring = &follow->worker->ring;
 	const int phase = atomic_load_explicit(&follow->worker->phase, memory_order_relaxed);
 
-	if (phase < RX_DRAIN || atomic_load_explicit(&ring->ended, memory_order_relaxed))
+	/* Asked once more: between two fronts the phase may have become that of the next. */
+	if (phase < RX_DRAIN || !front_follow_has_ended(follow) ||
+	    atomic_load_explicit(&ring->ended, memory_order_relaxed))
 		return;
 	looks_count(follow);
 	ring_end(ring);
