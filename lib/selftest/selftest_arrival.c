@@ -171,7 +171,7 @@ static enum cq_kind own_kind(const struct selftest *selftest)
 	enum cq_kind kind = CQ_NONE;
 
 	for (uint32_t q = 0; q < own->count && kind == CQ_NONE; q++)
-		kind = cq_worker_look(&own->cq[q], &session->workers.rx[q]);
+		kind = own_queues_kind(own, q, &session->workers.rx[q]);
 	return kind;
 }
 

@@ -93,6 +93,13 @@ bool own_queues_take(struct own_queues *own, uint32_t queue, const struct rx_wor
 			       : cq_worker_take(&own->cq[queue], worker, desc);
 }
 
+enum cq_kind own_queues_kind(const struct own_queues *own, uint32_t queue,
+			     const struct rx_worker *worker)
+{
+	return worker->fronted ? own_front_look(own, queue)
+			       : cq_worker_look(&own->cq[queue], worker);
+}
+
 void own_queues_destroy(struct own_queues *own)
 {
 	struct gdrcap_error error;
@@ -204,8 +211,15 @@ int own_queues_reset(struct own_queues *own, uint32_t queue, struct gdrcap_error
 	own->missed[queue].reposts =
 		atomic_load_explicit(&own->cq[queue].reposts, memory_order_relaxed);
 	own->missed[queue].reset = true;
-	if (own->gpu.kind != GDRCAP_MEMORY_HOST)
-		return own_front_discard(own, queue, error);
+	if (own->gpu.kind != GDRCAP_MEMORY_HOST) {
+		struct own_place *place = &own->place[queue];
+
+		ret = own_front_discard(own, queue, error);
+		place->first = place->next;
+		place->reset = true;
+		atomic_store_explicit(&own->cq[queue].state, CQ_RUNS, memory_order_release);
+		return ret;
+	}
 	/* Nothing is posted until its front has found the queue empty and has every slot. */
 	cq_worker_was_reset(&own->cq[queue]);
 	return own_rx_start(rx, error);

@@ -72,6 +72,9 @@ int own_queues_poll(struct own_queues *own, uint32_t queue, struct rx_worker *wo
 /* Control, while nobody polls queue `queue`: takes the next frame, if there is one, past the ring. */
 bool own_queues_take(struct own_queues *own, uint32_t queue, const struct rx_worker *worker,
 		     struct frame_desc *desc);
+/* Likewise: what stands in its place; CQ_NONE: nothing. */
+enum cq_kind own_queues_kind(const struct own_queues *own, uint32_t queue,
+			     const struct rx_worker *worker);
 /* No rule leads to them and nobody polls them; the port is still open. NULL: none are there. */
 void own_queues_destroy(struct own_queues *own);
 /* The port is closed. */
@@ -100,5 +103,7 @@ int own_queues_reset(struct own_queues *own, uint32_t queue, struct gdrcap_error
 int own_front_discard(struct own_queues *own, uint32_t q, struct gdrcap_error *error);
 /* While no front runs: the next frame of queue q, if there is one, past the ring. */
 bool own_front_take(struct own_queues *own, uint32_t q, struct frame_desc *desc);
+/* Likewise: what stands in its place; CQ_NONE: nothing. */
+enum cq_kind own_front_look(const struct own_queues *own, uint32_t q);
 
 #endif

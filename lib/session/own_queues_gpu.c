@@ -51,14 +51,11 @@ int own_front_discard(struct own_queues *own, uint32_t q, struct gdrcap_error *e
 						    CQ_BYTES - 1,
 					    CQ_OP_INVALID << 4, 1);
 		flushed += kind == CQ_FLUSHED;
-		frames += kind != CQ_FLUSHED && kind != CQ_ERROR;
+		frames += kind != CQ_FLUSHED && kind != CQ_ERROR && kind != CQ_FILLER;
 	}
 	free(copy);
 	counter_add(&cq->discarded, frames);
 	counter_add(&cq->flushed, flushed);
-	place->first = place->next;
-	place->reset = true;
-	atomic_store_explicit(&cq->state, CQ_RUNS, memory_order_release);
 	return ret < 0 ? error_set(error, ret,
 				   "port %s: the completions of receive queue %u in GPU memory "
 				   "cannot be written",
@@ -66,27 +63,45 @@ int own_front_discard(struct own_queues *own, uint32_t q, struct gdrcap_error *e
 		       : 0;
 }
 
-bool own_front_take(struct own_queues *own, uint32_t q, struct frame_desc *desc)
+/* What the completion is that stands `ahead` entries behind the next; *words: of it. */
+static enum cq_kind cqe_look(const struct own_queues *own, uint32_t q, uint32_t ahead,
+			     struct cq_words *words)
 {
-	struct own_place *place = &own->place[q];
 	const struct cq_front_queue *queue = &own->cq[q].queue;
-	const uint32_t next = place->next - place->first;
-	struct cq_words words;
+	const uint32_t at = own->place[q].next + ahead;
 	uint8_t cqe[CQ_BYTES];
-	uint64_t word;
 
-	if (own->gpu.read(own->gpu.context, cqe, queue->cq + cq_at(place->next, queue->cq_entries),
+	if (own->gpu.read(own->gpu.context, cqe, queue->cq + cq_at(at, queue->cq_entries),
 			  sizeof(cqe)) < 0)
-		return false;
-	words = (struct cq_words){
+		return CQ_NONE;
+	*words = (struct cq_words){
 		.tail = cq_load32(cqe + CQ_TAIL_AT),
 		.entry = cq_load32(cqe + CQ_ENTRY_AT),
 		.byte_cnt = cq_load32(cqe + CQ_LENGTH_AT),
 		.syndrome = cqe[CQ_SYNDROME_AT],
 	};
-	if (cq_kind_of(queue, &words, place->next, next) != CQ_FRAME)
+	return cq_kind_of(queue, words, at, at - own->place[q].first);
+}
+
+enum cq_kind own_front_look(const struct own_queues *own, uint32_t q)
+{
+	struct cq_words words;
+	const bool later = cqe_look(own, q, 1, &words) != CQ_NONE;
+	const enum cq_kind kind = cqe_look(own, q, 0, &words);
+
+	return kind == CQ_NONE && later ? CQ_ORDER : kind;
+}
+
+bool own_front_take(struct own_queues *own, uint32_t q, struct frame_desc *desc)
+{
+	const struct cq_front_queue *queue = &own->cq[q].queue;
+	struct own_place *place = &own->place[q];
+	struct cq_words words;
+	uint64_t word;
+
+	if (cqe_look(own, q, 0, &words) != CQ_FRAME)
 		return false;
-	word = cq_desc(queue->first_slot, queue->slots, next,
+	word = cq_desc(queue->first_slot, queue->slots, place->next - place->first,
 		       cq_length(cq_swap32(words.byte_cnt), queue->stride_shift));
 	memcpy(desc, &word, sizeof(word));
 	place->next++;

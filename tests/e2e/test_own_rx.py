@@ -184,7 +184,7 @@ def test_receive_error_beside_missed():
 
 def test_queue_error_in_words():
     """What people read blames neither the wire nor the consumer."""
-    result = e2e.run("loopback", "--frames", str(FEW), "--rate", "20kpps", *connectx.ports(), *CPU,
+    result = e2e.run("loopback", "--frames", str(FEW), "--rate", "20kpps", *connectx.ports(), *sizes(),
                      expect=3, env=connectx.environment(connectx.LOSSLESS + ",1.rx_error=5000"))
     row = re.search(r"^ +queue in error +([0-9,]+)  frames of queues in error", result.out, re.M)
     assert row and int(row.group(1).replace(",", "")) > 0, result
@@ -197,7 +197,7 @@ def test_first_frame_in_error():
     """The stage says what stands in the completion queue, and has causes of its own."""
     for fault, text in (("wrong_entry", "its completions came out of order"),
                         ("rx_error", "the queue is in error")):
-        done = connectx.run("loopback", "--quiet", "--frames", "10", *connectx.ports(), *CPU, expect=None,
+        done = connectx.run("loopback", "--quiet", "--frames", "10", *connectx.ports(), *sizes(), expect=None,
                             env=connectx.environment(connectx.LOSSLESS + ",1.%s=1" % fault))
         stage = done.summary["stages"][4]
         assert stage["state"] == "failed" and text in stage["detail"], done
@@ -283,7 +283,7 @@ def test_refused_arguments():
         for by in ("driver", "cpu"):
             refused("--rx-by", by, devargs=devargs, text=devargs + " is refused: the session opens")
     refused("--rx-by", "cpu", devargs="rxq_cqe_comp_en=1", text="are never compressed")
-    connectx.perfect(*CPU, devargs="rxq_cqe_comp_en=0", count=100)
+    connectx.perfect(*sizes(), devargs="rxq_cqe_comp_en=0", count=100)
     connectx.perfect("--frame-size", "64-1518", devargs="rxq_cqe_comp_en=1", count=100)
 
 
