@@ -306,6 +306,13 @@ void save_burst(struct save *save, uint32_t index, uint64_t burst)
 		queue->held = burst;
 	}
 	number = frame_number_of(queue, first);
+	if (number > queue->shown) {
+		/* A queue was started again behind frames that nobody has: none of them can be taken. */
+		if (queue->next < number)
+			queue->next = number;
+		if (queue->held == burst)
+			queue->kept = number;
+	}
 	queue->shown = number + count;
 	queue->seen = burst + 1;
 	queue->behind = queue_is_behind(save, index);
