@@ -225,7 +225,7 @@ CQ_FRONT_HD enum cq_kind cq_kind_of(const struct cq_front_queue *queue,
 	if ((tail & CQ_TAIL_MASK) >> 25 != CQ_OP_RECEIVED << 3)
 		return CQ_ODD;
 	if (shift && (byte_cnt & CQ_STRIDE_FILLER))
-		return CQ_FILLER;
+		return words->byte_cnt == CQ_LENGTH_PRESET ? CQ_LENGTH : CQ_FILLER;
 	if (cq_tail_counter(tail) != cq_counter(next, shift) ||
 	    (shift && !cq_entry_is(words->entry, next, queue->slots, shift)))
 		return CQ_ORDER;

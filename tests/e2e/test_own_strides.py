@@ -121,7 +121,7 @@ def test_receive_error():
     for faults, restarts in (("1.rx_error=5000", 1), ("1.rx_error=3000/12000/2", 2)):
         done = reset(faults, "the card reports syndrome", restarts)
         assert done.causes["queue_error"] >= restarts, done
-        assert done.lost_by["nic_error"] == restarts, done
+        assert done.lost_by["nic_error"] == done.frames["lost"] > 0, done
 
 
 def test_broken_order():
@@ -152,7 +152,7 @@ def refused(*arguments, text, faults=connectx.LOSSLESS, rx_by="cpu", expect=1):
 def test_refused():
     refused("--rx-strides", "48", text="48 is not a power of two", expect=2)
     refused("--rx-strides", "16", rx_by="driver", text="give rx_by cpu or gpu", expect=2)
-    refused("--rx-strides", "4096", "--pool", "16M", text="so 1024 frames a work entry at most")
+    refused("--rx-strides", "4096", "--pool", "16M", text="so 1024 frames a work entry at most", expect=2)
     refused("--rx-strides", "4", text="the card takes 8 to 65536, or one")
     refused("--rx-strides", "64", faults="1.log_strides_min=9", text="the card takes 512 to 65536")
     refused("--rx-strides", "64", faults="1.log_strides_min=0", text="no receive queues with several frames")
