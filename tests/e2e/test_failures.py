@@ -349,8 +349,11 @@ def capabilities(pid):
     """[(permitted, bounding, no new privileges)], one for each thread."""
     found = []
     for task in os.listdir("/proc/%d/task" % pid):
-        with open("/proc/%d/task/%s/status" % (pid, task)) as status:
-            text = status.read()
+        try:
+            with open("/proc/%d/task/%s/status" % (pid, task)) as status:
+                text = status.read()
+        except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            continue
         found.append(tuple(int(re.search(r"^%s:\s*(\w+)$" % name, text, re.M).group(1), 16)
                            for name in ("CapPrm", "CapBnd", "NoNewPrivs")))
     return found
