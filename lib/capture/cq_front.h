@@ -232,6 +232,13 @@ CQ_FRONT_HD enum cq_kind cq_kind_of(const struct cq_front_queue *queue,
 	return cq_length_fits(cq_length(byte_cnt, shift), queue->slot_bytes) ? CQ_FRAME : CQ_LENGTH;
 }
 
+/* 1: a completion that is not believed, of that kind, is of a frame that had a slot. The frame of an error counts
+ * with the stop that it is. */
+CQ_FRONT_HD uint32_t cq_had_frame(enum cq_kind kind)
+{
+	return kind != CQ_FLUSHED && kind != CQ_ERROR && kind != CQ_FILLER;
+}
+
 /* How many of 32 neighbouring completions may be taken, a bit each, the first lowest: only those
  * before the first that is missing. */
 CQ_FRONT_HD uint32_t cq_prefix(uint32_t mask)

@@ -148,7 +148,7 @@ static __attribute__((noinline, cold)) unsigned int cq_discard(struct rx_worker 
 		if (kind == CQ_NONE)
 			cq_void(cq);
 		flushed += kind == CQ_FLUSHED;
-		frames += kind != CQ_FLUSHED && kind != CQ_ERROR && kind != CQ_FILLER;
+		frames += cq_had_frame(kind);
 	}
 	counter_add(&cq->discarded, frames);
 	counter_add(&cq->flushed, flushed);

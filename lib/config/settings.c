@@ -131,22 +131,6 @@ static int settle_ports(struct settings *settings, struct gdrcap_error *error)
 	return 0;
 }
 
-static int check_strides(const struct settings *settings, struct gdrcap_error *error)
-{
-	if (settings->rx_strides & (settings->rx_strides - 1))
-		return error_set(
-			error, -EINVAL,
-			"rx_strides: %u is not a power of two; allowed: 1, 2, 4, ... 8192, "
-			"of which a card takes some",
-			settings->rx_strides);
-	if (settings->rx_strides > 1 && !settings_own_queues(settings))
-		return error_set(
-			error, -EINVAL,
-			"rx_strides: work entries of several frames are those of receive "
-			"queues of our own; give rx_by cpu or gpu, or leave rx_strides out");
-	return 0;
-}
-
 /* ---- memory ---- */
 
 /* The caller's own region stands for the pool. */
@@ -264,8 +248,6 @@ int settings_settle(struct settings *settings, struct gdrcap_error *error)
 
 	if (!ret)
 		ret = settings_check_own_queues(settings, error);
-	if (!ret)
-		ret = check_strides(settings, error);
 	if (!ret)
 		ret = settings_check_sender(settings, error);
 	if (!ret)

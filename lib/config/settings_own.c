@@ -6,12 +6,23 @@
 #include "base/log.h"
 #include "config/settings_internal.h"
 
+struct refusal {
+	bool given;
+	const char *text;
+};
+
+/* With the first that is given; 0: none is. */
+static int refuse(const struct refusal *refusals, size_t count, struct gdrcap_error *error)
+{
+	for (size_t i = 0; i < count; i++)
+		if (refusals[i].given)
+			return error_set(error, -ENOTSUP, "%s", refusals[i].text);
+	return 0;
+}
+
 static int rx_by_check(const struct settings *settings, struct gdrcap_error *error)
 {
-	const struct {
-		bool given;
-		const char *text;
-	} checks[] = {
+	const struct refusal refusals[] = {
 		{ !settings_receives(settings),
 		  "rx_by: is of the receiver, and nothing is received; leave it out" },
 		{ settings->split != 0,
@@ -21,29 +32,25 @@ static int rx_by_check(const struct settings *settings, struct gdrcap_error *err
 		  "rx_by: frames of receive queues of our own have the CPU's times; leave clock out, "
 		  "or rx_by" },
 	};
+	int ret;
 
 	if (!settings_own_queues(settings))
 		return 0;
-	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
-		if (checks[i].given)
-			return error_set(error, -ENOTSUP, "%s", checks[i].text);
-	for (uint32_t i = 0; i < settings->rx.count; i++)
+	ret = refuse(refusals, sizeof(refusals) / sizeof(refusals[0]), error);
+	for (uint32_t i = 0; ret == 0 && i < settings->rx.count; i++)
 		if (!settings->rx.port[i].connectx)
-			return error_set(
+			ret = error_set(
 				error, -ENOTSUP,
 				"rx_by: port %s (%s) has no queues but its driver's; receive from a "
 				"ConnectX, or leave rx_by out",
 				settings->rx.port[i].name, settings->rx.port[i].facts->what);
-	return 0;
+	return ret;
 }
 
 static int tx_by_check(const struct settings *settings, struct gdrcap_error *error)
 {
 	const bool gpu = settings->tx_by == TX_BY_GPU;
-	const struct {
-		bool given;
-		const char *text;
-	} checks[] = {
+	const struct refusal refusals[] = {
 		{ settings_lends(settings),
 		  "sender.by: is of the built-in sender; the caller's frames leave by the driver: leave it "
 		  "out, or sender: host or gpu" },
@@ -59,25 +66,42 @@ static int tx_by_check(const struct settings *settings, struct gdrcap_error *err
 		  "sender.by: a kernel (gpu) needs a CUDA device, and gpu, memory or guard say that the host "
 		  "stands in for one; leave these out, or use sender.by: cpu" },
 	};
+	int ret;
 
 	if (settings->tx_by == TX_BY_DRIVER)
 		return 0;
-	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
-		if (checks[i].given)
-			return error_set(error, -ENOTSUP, "%s", checks[i].text);
-	for (uint32_t i = 0; i < settings->tx.count; i++)
+	ret = refuse(refusals, sizeof(refusals) / sizeof(refusals[0]), error);
+	for (uint32_t i = 0; ret == 0 && i < settings->tx.count; i++)
 		if (!settings->tx.port[i].connectx)
-			return error_set(
+			ret = error_set(
 				error, -ENOTSUP,
 				"sender.by: port %s (%s) has no queues but its driver's; send from a "
 				"ConnectX-5 or later, or leave sender.by out",
 				settings->tx.port[i].name, settings->tx.port[i].facts->what);
+	return ret;
+}
+
+static int strides_check(const struct settings *settings, struct gdrcap_error *error)
+{
+	if (settings->rx_strides & (settings->rx_strides - 1))
+		return error_set(
+			error, -EINVAL,
+			"rx_strides: %u is not a power of two; allowed: 1, 2, 4, ... 8192, "
+			"of which a card takes some",
+			settings->rx_strides);
+	if (settings->rx_strides > 1 && !settings_own_queues(settings))
+		return error_set(
+			error, -EINVAL,
+			"rx_strides: work entries of several frames are those of receive "
+			"queues of our own; give rx_by cpu or gpu, or leave rx_strides out");
 	return 0;
 }
 
 int settings_check_own_queues(const struct settings *settings, struct gdrcap_error *error)
 {
-	const int ret = rx_by_check(settings, error);
+	int ret = rx_by_check(settings, error);
 
-	return ret < 0 ? ret : tx_by_check(settings, error);
+	if (ret == 0)
+		ret = tx_by_check(settings, error);
+	return ret < 0 ? ret : strides_check(settings, error);
 }

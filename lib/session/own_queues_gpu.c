@@ -51,7 +51,7 @@ int own_front_discard(struct own_queues *own, uint32_t q, struct gdrcap_error *e
 						    CQ_BYTES - 1,
 					    CQ_OP_INVALID << 4, 1);
 		flushed += kind == CQ_FLUSHED;
-		frames += kind != CQ_FLUSHED && kind != CQ_ERROR && kind != CQ_FILLER;
+		frames += cq_had_frame(kind);
 	}
 	free(copy);
 	counter_add(&cq->discarded, frames);

@@ -82,7 +82,7 @@ MUTANTS = {
         "return (back + (1u << stride_shift) - 1) >> stride_shift << stride_shift;"),
     "strides: the record counts slots": (
         WORKER, "cq->posted >> cq->queue.stride_shift", "cq->posted"),
-    "strides: a filler is a lost frame": (WORKER, " && kind != CQ_FILLER;", ";"),
+    "strides: a filler is a lost frame": (FRONT, " && kind != CQ_FILLER;", ";"),
     "a burst waits although the consumer has nothing": (
         WORKER, "return ring->burst == ring->reclaimed ||\n\t       (came == 0 &&",
         "return (came == 1 &&"),
