@@ -2,8 +2,8 @@
 /*
  * A send queue without a driver, against a strict reader of entries: every frame's place over many
  * laps of the ring and of the 16-bit counts, slots that come back when they were sent and never
- * before, whatever stands in the completion queue, a queue that is reset; and, against the reader in
- * a thread of its own, the orderings.
+ * before, whatever stands in the completion queue, a queue that is reset; and the orderings, by a register
+ * that faults and against the reader in a thread of its own.
  *
  * usage: test_sq_front [BURSTS of the litmus]
  */
@@ -16,8 +16,11 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "sq_card.h"
 
@@ -388,7 +391,59 @@ static void test_restart(void **state)
 	bench_free(bench);
 }
 
-/* ---- orderings, with the card in a thread of its own ---- */
+/* ---- orderings ---- */
+
+/* The register lies on a page that faults: what the record says when the register is written. */
+static struct {
+	void *page;
+	size_t bytes;
+	const uint32_t *record;
+	volatile uint32_t seen;
+	volatile unsigned int faults;
+} rung;
+
+static void rung_fault(int signal, siginfo_t *info, void *context)
+{
+	(void)signal;
+	(void)context;
+	if (info->si_addr != rung.page || mprotect(rung.page, rung.bytes, PROT_READ | PROT_WRITE))
+		_exit(1);
+	rung.seen = __atomic_load_n(rung.record, __ATOMIC_RELAXED);
+	rung.faults++;
+}
+
+/* RUNG in program order, whatever the machine's load: the litmus would need two cores at the right time. */
+static void test_rung(void **state)
+{
+	struct bench *bench = bench_make(1024, 64);
+	const struct sigaction action = { .sa_sigaction = rung_fault, .sa_flags = SA_SIGINFO };
+	struct sigaction before;
+
+	(void)state;
+	rung.bytes = (size_t)sysconf(_SC_PAGESIZE);
+	rung.page =
+		mmap(NULL, rung.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(rung.page, MAP_FAILED);
+	rung.record = bench->front.queue.record;
+	bench->front.queue.bell = rung.page;
+	bench->card.bell = rung.page;
+	assert_int_equal(sigaction(SIGSEGV, &action, &before), 0);
+	for (unsigned int b = 1; b <= 3; b++) {
+		assert_true(post(bench, 3, 0, 60));
+		assert_int_equal(mprotect(rung.page, rung.bytes, PROT_NONE), 0);
+		sq_bell(&bench->front);
+		assert_int_equal(rung.faults, b);
+		assert_int_equal(rung.seen, sq_record(&bench->front));
+		(void)sq_card_run(&bench->card);
+		assert_null(bench->card.wrong);
+		assert_int_equal(bench->card.frames, 3 * b);
+	}
+	assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+	assert_int_equal(munmap(rung.page, rung.bytes), 0);
+	bench_free(bench);
+}
+
+/* The card is a thread of its own. */
 
 static uint64_t litmus_bursts = 200000;
 static _Atomic int litmus_stop;
@@ -444,7 +499,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_shapes),	      cmocka_unit_test(test_places),
 		cmocka_unit_test(test_room),	      cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_hostile_order), cmocka_unit_test(test_random_completions),
-		cmocka_unit_test(test_restart),	      cmocka_unit_test(test_litmus),
+		cmocka_unit_test(test_restart),	      cmocka_unit_test(test_rung),
+		cmocka_unit_test(test_litmus),
 	};
 
 	if (argc > 1)
