@@ -111,7 +111,9 @@ def flags_of(build):
 def build_and_run(root, compiler, flags, folder, mutant):
     thread_mutants.copy(root, FILES, folder, mutant)
     status, told = 0, ""
-    for name, sources in PROGRAMS.items():
+    # First the program that is about the file which is changed.
+    first = "cq_front" if mutant and mutant[0] == FRONT else "cq_worker"
+    for name, sources in sorted(PROGRAMS.items(), key=lambda program: program[0] != first):
         program = folder / name
         subprocess.run([*compiler, "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-g", "-fsanitize=thread",
                         "-Wno-unused-parameter", "-I", folder / "lib", *flags,

@@ -22,10 +22,12 @@ def copy(root, files, folder, mutant):
 
 
 def run(program, argument, seconds):
-    """Its exit status, 124 after `seconds` (a mutant may wait for what never comes), and what it printed."""
+    """Its exit status, 124 after `seconds` (a mutant may wait for what never comes), and what it printed.
+
+    It ends at the first failure: what a mutant did wrong once, later tests would wait for."""
     done = subprocess.run(["timeout", str(seconds), program, argument],
-                          env={**os.environ, "TSAN_OPTIONS": "halt_on_error=1"}, capture_output=True,
-                          text=True, check=False)
+                          env={**os.environ, "TSAN_OPTIONS": "halt_on_error=1", "CMOCKA_TEST_ABORT": "1"},
+                          capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
 
 
