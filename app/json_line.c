@@ -78,17 +78,36 @@ int json_put(json_t *object, const struct json_row *rows, size_t count)
 	return rc;
 }
 
+char *json_line_text(json_t *object, size_t flags, size_t *bytes)
+{
+	/* Escapes, so that a terminal obeys no C1 control character of a file's name. */
+	const size_t all = JSON_COMPACT | JSON_ENSURE_ASCII | flags;
+	char *text = NULL;
+	size_t length;
+
+	length = object ? json_dumpb(object, NULL, 0, all) : 0;
+	if (length)
+		text = malloc(length + 1);
+	if (text) {
+		json_dumpb(object, text, length, all);
+		text[length] = '\n';
+		*bytes = length + 1;
+	}
+	json_decref(object);
+	return text;
+}
+
 int json_line_print(FILE *to, json_t *object, size_t flags)
 {
-	int rc;
+	size_t bytes = 0, written;
+	char *text = json_line_text(object, flags, &bytes);
 
-	if (!object)
+	if (!text)
 		return -ENOMEM;
 	errno = 0;
-	/* Escapes, so that a terminal obeys no C1 control character of a file's name. */
-	rc = json_dumpf(object, to, JSON_COMPACT | JSON_ENSURE_ASCII | flags);
-	json_decref(object);
-	if (rc || fputc('\n', to) == EOF || fflush(to) == EOF)
+	written = fwrite(text, 1, bytes, to);
+	free(text);
+	if (written != bytes || fflush(to) == EOF)
 		return errno ? -errno : -EIO;
 	return 0;
 }

@@ -9,6 +9,9 @@
 
 #include <jansson.h>
 
+/* The object, which it takes over, as one line, which is the caller's to free; NULL: there was no memory for
+ * it. `flags`: as below. */
+char *json_line_text(json_t *object, size_t flags, size_t *bytes);
 /* Prints the object, which it takes over, as one line; NULL: there was no memory for it. `flags`:
  * jansson's, besides JSON_COMPACT. 0 or a negative errno. */
 int json_line_print(FILE *to, json_t *object, size_t flags);

@@ -27,6 +27,8 @@ enum own {
 	OWN_CONFIG,
 	OWN_JSON,
 	OWN_JSON_LINES,
+	OWN_JSON_COMPACT,
+	OWN_JSON_FILE,
 	OWN_QUIET,
 	OWN_VERBOSE,
 	OWN_EXPLAIN_IMAGE, /* of who receives, from here */
@@ -48,6 +50,12 @@ static const struct gdrcap_option own_options[] = {
 	[OWN_JSON] = OWN("json", NULL, "Print the result as one JSON object."),
 	[OWN_JSON_LINES] = OWN("json-lines", "SECONDS",
 			       "Print a line of JSON at this interval while running, 0.1..3600 s."),
+	[OWN_JSON_COMPACT] = OWN("json-compact", NULL,
+				 "Lines of --json-lines before the last: only what changes, in "
+				 "total."),
+	[OWN_JSON_FILE] = OWN("json-file", "FILE",
+			      "Append what --json or --json-lines print to this file instead; "
+			      "SIGHUP opens it anew, as logrotate wants."),
 	[OWN_QUIET] = OWN("quiet", NULL, "Print the verdict and errors only."),
 	[OWN_VERBOSE] = OWN("verbose", NULL, "Print what is chosen and done; twice: in detail."),
 	[OWN_EXPLAIN_IMAGE] = OWN("explain-image", NULL,
@@ -297,6 +305,12 @@ static int apply_own(struct parser *parser, enum own which, const char *value)
 					      value);
 		options->json_lines = (double)ms / 1000;
 		break;
+	case OWN_JSON_COMPACT:
+		options->json_compact = 1;
+		break;
+	case OWN_JSON_FILE:
+		options->json_file = value;
+		break;
 	case OWN_QUIET:
 		options->quiet = 1;
 		break;
@@ -416,6 +430,13 @@ int options_parse(int argc, char **argv, const struct options_command *command,
 		return ret;
 	if (options->quiet && options->verbose)
 		return options_refuse(options, "--quiet and --verbose exclude each other");
+	if (options->json_file && !options->json && !(options->json_lines > 0))
+		return options_refuse(options, "--json-file: nothing goes there without --json or "
+					       "--json-lines; give one of them");
+	if (options->json_compact && !(options->json_lines > 0))
+		return options_refuse(options,
+				      "--json-compact is about lines before the last; give "
+				      "--json-lines SECONDS");
 	ret = load_file(&parser);
 	if (ret == 0)
 		ret = parser_walk(&parser, 1);

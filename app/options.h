@@ -15,6 +15,8 @@ struct app_options {
 	struct gdrcap_config *config; /* the caller's to free, whatever options_parse() returns */
 	int json;		      /* 1: one JSON object at the end, on standard output */
 	double json_lines;	      /* seconds between JSON lines; 0: none */
+	const char *json_file;	      /* where they go, of argv; NULL: to standard output */
+	int json_compact;	      /* 1: lines before the last are short */
 	int quiet;		      /* 1: the result and errors only */
 	const char *save_images;      /* a file, of argv; NULL: none */
 	const char *image_format, *image_size; /* as given; NULL: they are not */

@@ -2,15 +2,26 @@
 /* What a run writes is none of the files that it reads. */
 #include "options_inside.h"
 
+#include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "port/devargs.h"
 
-/* The option whose file, which the run writes, is this one; NULL: none. The library knows the others that
- * it reads. */
-static const char *writes(const struct app_options *options, const struct stat *other)
+static bool is_file(const char *path, const struct stat *other)
+{
+	struct stat file;
+
+	return path && !stat(path, &file) && file.st_dev == other->st_dev &&
+	       file.st_ino == other->st_ino;
+}
+
+/* The option whose file of frames or images is this one, by its name, or (NULL) by what was found there; NULL:
+ * none. The library knows the others that it reads. */
+static const char *saves(const struct app_options *options, const char *path,
+			 const struct stat *other)
 {
 	const struct {
 		const char *flag, *path;
@@ -19,13 +30,31 @@ static const char *writes(const struct app_options *options, const struct stat *
 		{ "save-damaged", gdrcap_config_get(options->config, "save_damaged", 0) },
 		{ "save-images", options->save_images },
 	};
-	struct stat file;
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-		if (files[i].path && !stat(files[i].path, &file) && file.st_dev == other->st_dev &&
-		    file.st_ino == other->st_ino)
+		if (files[i].path &&
+		    (path ? !strcmp(files[i].path, path) : is_file(files[i].path, other)))
 			return files[i].flag;
 	return NULL;
+}
+
+/* The option whose file, which the run writes, is this one. */
+static const char *writes(const struct app_options *options, const struct stat *other)
+{
+	return is_file(options->json_file, other) ? "json-file" : saves(options, NULL, other);
+}
+
+/* Refuses lines among frames, in a file that is there or will be. */
+static int log_stays(struct app_options *options, const char *flag, const char *path)
+{
+	const char *other = path ? saves(options, path, NULL) : NULL;
+	struct stat file;
+
+	if (path && !other && !stat(path, &file) && S_ISREG(file.st_mode))
+		other = saves(options, NULL, &file);
+	return other ? options_refuse(options, "--%s and --%s are one file; name another", flag,
+				      other)
+		     : 0;
 }
 
 /* The same of files that ports read. */
@@ -50,8 +79,11 @@ int options_files_stay(struct app_options *options, const char *config_path,
 	const char *flag;
 	struct stat file;
 
-	options->saves_to_stdout = !fstat(STDOUT_FILENO, &file) && writes(options, &file);
-	if ((options->json || options->json_lines) && options->saves_to_stdout)
+	options->saves_to_stdout = !fstat(STDOUT_FILENO, &file) && saves(options, NULL, &file);
+	if (log_stays(options, "json-file", options->json_file))
+		return -EINVAL;
+	if ((options->json || options->json_lines) && !options->json_file &&
+	    options->saves_to_stdout)
 		return options_refuse(options,
 				      "--json and saved %s cannot both go to standard "
 				      "output; save to a file",

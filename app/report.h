@@ -82,6 +82,7 @@ struct report {
 
 	const char *messages[REPORT_MESSAGES_MAX]; /* the library's lines, oldest first */
 	uint32_t message_count;
+	uint32_t messages_told; /* of them, in the lines before: a compact one has the others */
 	char errors[REPORT_ERRORS_MAX][512]; /* why the result is "fail" */
 	uint32_t error_count;
 };
@@ -104,11 +105,14 @@ void report_judge(struct report *report);
 
 /* ---- JSON: report_json.c ---- */
 
-/* NULL when memory is short. */
-json_t *report_to_json(const struct report *report);
+#define REPORT_JSON_FLAGS JSON_REAL_PRECISION(12)
+
+/* `compact`: of a run that goes on, without parts and without what does not change: docs/json.md. NULL when memory
+ * is short. */
+json_t *report_to_json(const struct report *report, int compact);
 
 /* One line, ended by a line feed and flushed. 0 or a negative errno. */
-int report_print_json(FILE *to, const struct report *report);
+int report_print_json(FILE *to, const struct report *report, int compact);
 
 /* ---- text: report_text.c ---- */
 

@@ -186,7 +186,8 @@ static json_t *incomplete_to_json(const struct gdrcap_incomplete *image)
 			 "missing", ranges);
 }
 
-static json_t *description_to_json(const struct report *report, const struct report_images *images)
+static json_t *description_to_json(const struct report *report, const struct report_images *images,
+				   int compact)
 {
 	json_t *object = counts_to_json(&images->counts), *streams = json_array();
 	json_t *incomplete = json_array();
@@ -209,13 +210,17 @@ static json_t *description_to_json(const struct report *report, const struct rep
 						      json_count(report->images_saved), "missed",
 						      json_count(report->images_missed))
 					  : json_null());
+	if (compact) {
+		json_object_del(object, "streams");
+		json_object_del(object, "first_incomplete");
+	}
 	if (!rc)
 		return object;
 	json_decref(object);
 	return NULL;
 }
 
-json_t *report_images_to_json(const struct report *report)
+json_t *report_images_to_json(const struct report *report, int compact)
 {
 	json_t *array;
 
@@ -223,7 +228,8 @@ json_t *report_images_to_json(const struct report *report)
 		return json_null();
 	array = json_array();
 	for (uint32_t i = 0; i < report->image_count; i++)
-		if (json_array_append_new(array, description_to_json(report, &report->images[i]))) {
+		if (json_array_append_new(
+			    array, description_to_json(report, &report->images[i], compact))) {
 			json_decref(array);
 			return NULL;
 		}

@@ -8,8 +8,9 @@
 /* In place of what is said of frames that were checked. */
 void report_print_images(FILE *to, const struct report *report);
 void report_print_incomplete(FILE *to, const struct report *report);
-/* An array, an entry a description; null where there are none. NULL: no memory. */
-json_t *report_images_to_json(const struct report *report);
+/* An array, an entry a description; null where there are none. `compact`: without streams
+ * and incomplete ones. NULL: no memory. */
+json_t *report_images_to_json(const struct report *report, int compact);
 /* All descriptions together. */
 void report_images_total(const struct report *report, struct gdrcap_image_counts *total);
 

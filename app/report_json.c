@@ -329,14 +329,27 @@ static int add_summary(json_t *object, const struct report *report)
 	return json_put(object, rows, sizeof(rows) / sizeof(rows[0]));
 }
 
-json_t *report_to_json(const struct report *report)
+/* Parts of the totals, which may be many, and what does not change while a run goes on. */
+static void leave_out(json_t *object)
+{
+	static const char *const keys[] = {
+		"ports", "tx_ports", "pattern", "frame_size", "clock",
+		"rx_by", "tx_by",    "match",	"memory",     "blocks",
+		"cores", "queues",   "streams", "damage",     "stages",
+	};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		json_object_del(object, keys[i]);
+}
+
+json_t *report_to_json(const struct report *report, int compact)
 {
 	json_t *object = json_object(), *errors = json_array(), *messages = json_array();
 	int rc;
 
 	for (uint32_t i = 0; i < report->error_count; i++)
 		json_add(&errors, json_text(report->errors[i]));
-	for (uint32_t i = 0; i < report->message_count; i++)
+	for (uint32_t i = compact ? report->messages_told : 0; i < report->message_count; i++)
 		json_add(&messages, json_text(report->messages[i]));
 	const struct json_row head[] = {
 		{ "schema", json_string(REPORT_SCHEMA) },
@@ -345,7 +358,7 @@ json_t *report_to_json(const struct report *report)
 		{ "result", json_string(result_names[report->result]) },
 	};
 	const struct json_row tail[] = {
-		{ "images", report_images_to_json(report) },
+		{ "images", report_images_to_json(report, compact) },
 		{ "queues", queues_to_json(report) },
 		{ "streams", streams_to_json(report) },
 		{ "damage", damage_to_json(report) },
@@ -362,10 +375,12 @@ json_t *report_to_json(const struct report *report)
 		json_decref(object);
 		return NULL;
 	}
+	if (compact)
+		leave_out(object);
 	return object;
 }
 
-int report_print_json(FILE *to, const struct report *report)
+int report_print_json(FILE *to, const struct report *report, int compact)
 {
-	return json_line_print(to, report_to_json(report), JSON_REAL_PRECISION(12));
+	return json_line_print(to, report_to_json(report, compact), REPORT_JSON_FLAGS);
 }

@@ -8,6 +8,7 @@
 
 #include "privileges.h"
 #include "report_images.h"
+#include "run_loop_json.h"
 #include "run_loop.h"
 #include "signals.h"
 
@@ -37,7 +38,7 @@ static void run_set_output(struct run *run)
 {
 	const struct app_options *options = run->options;
 	const char *no_color = getenv("NO_COLOR");
-	int json = options->json || options->json_lines > 0;
+	int json = (options->json || options->json_lines > 0) && !options->json_file;
 
 	if (!options->quiet)
 		run->text = json || options->saves_to_stdout ? stderr : stdout;
@@ -256,9 +257,13 @@ static int run_open(struct run *run, const struct run_command *command,
 	run->report.version = gdrcap_version();
 	run->report.config = options->config;
 	run_set_output(run);
-	signals_install("\ngdrcap: stopped at once: the counts of this run are lost\n");
+	run->log = run_log;
+	signals_install("\ngdrcap: stopped at once: the counts of this run are lost\n",
+			options->json_file != NULL);
 
-	rc = run_check(run);
+	rc = run_json_open(run);
+	if (!rc)
+		rc = run_check(run);
 	if (rc)
 		return rc;
 	gdrcap_config_set_log(options->config, run_log, run);
@@ -331,9 +336,10 @@ static int run_wait(struct run *run)
 			if (ferror(run->text) && run->text == stdout)
 				return -EIO;
 		}
+		run_json_reopen(run);
 		if (line_every > 0 && time >= line_at) {
 			run_collect(run);
-			rc = report_print_json(stdout, &run->report);
+			rc = run_json_line(run);
 			if (rc)
 				return rc;
 			line_at += line_every;
@@ -381,17 +387,19 @@ static int run_loop(struct run *run)
 static int run_close(struct run *run)
 {
 	struct report *report = &run->report;
-	int json = run->options->json || run->options->json_lines;
+	const int json = run->options->json || run->options->json_lines > 0;
+	const int to_file = run->json.path != NULL;
+	int rc;
 
 	if (report->error_count == 0 && report->result != REPORT_PASS)
 		report_error(report, REPORT_EXIT_NOT_RUN, "nothing ran");
+	rc = json ? run_json_end(run) : 0;
 	/* Destroy last: the messages are the session's. */
-	if (json) {
-		int rc = report_print_json(stdout, report);
-
-		if (rc)
-			report_error(report, REPORT_EXIT_NOT_RUN,
-				     "the result could not be written: %s", strerror(-rc));
+	if (rc)
+		report_error(report, REPORT_EXIT_NOT_RUN, "the result could not be written%s%s: %s",
+			     to_file ? " to " : "", to_file ? run->options->json_file : "",
+			     strerror(-rc));
+	if (json && !to_file) {
 		if (run->text || rc || !report->has_summary)
 			report_print_verdict(stderr, report, run->colour);
 	} else if (report->has_summary || report->status == REPORT_EXIT_FRAMES) {
@@ -422,7 +430,7 @@ static int run_refuse(int argc, char **argv, const struct run_command *command, 
 	report.version = gdrcap_version();
 	report_error(&report, REPORT_EXIT_USAGE, "%s", why);
 	if (json)
-		report_print_json(stdout, &report);
+		report_print_json(stdout, &report, 0);
 	return report.status;
 }
 

@@ -16,6 +16,7 @@
 
 #include "gdrcap.h"
 #include "image_taker.h"
+#include "json_file.h"
 #include "options.h"
 #include "report.h"
 
@@ -36,6 +37,9 @@ struct run {
 	struct gdrcap_session *session;
 	struct image_taker *taker; /* NULL: no images */
 	struct report report;
+	struct json_file json; /* of --json-file */
+	/* Lines for people that the program itself has; as the library's. */
+	void (*log)(void *run, enum gdrcap_log_level level, const char *line);
 	struct gdrcap_image_counts images_before; /* of the live line */
 	FILE *text;				  /* header, steps and live lines; NULL: none */
 	int colour;				  /* `text` is a terminal and NO_COLOR is not set */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ctrl-C, SIGTERM and SIGHUP: the first asks the run to end, the second ends the process. */
+/* Ctrl-C, SIGTERM and SIGHUP: the first asks the run to end, the second ends the process; or SIGHUP asks for
+ * logs to be opened anew. */
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -17,7 +18,8 @@
  */
 static _Atomic uint64_t stop_ns;
 static _Atomic int stop_number;
-static const char *last_words; /* Writer: signals_install(), before there is a handler. */
+static atomic_int reopen_asked; /* Writers: signal_reopen(), and signals_reopen() takes it back. */
+static const char *last_words;	/* Writer: signals_install(), before there is a handler. */
 
 uint64_t clock_ns(void)
 {
@@ -44,24 +46,38 @@ static void signal_stop(int number)
 	_exit(128 + number);
 }
 
+static void signal_reopen(int number)
+{
+	atomic_store(&reopen_asked, 1);
+}
+
+int signals_reopen(void)
+{
+	return atomic_exchange(&reopen_asked, 0);
+}
+
 int signals_stop(void)
 {
 	return atomic_load(&stop_number);
 }
 
-void signals_install(const char *at_once)
+void signals_install(const char *at_once, int reopen)
 {
 	/* SA_RESTART: the last lines, written after the signal, must not fail with EINTR. */
 	struct sigaction action = { .sa_handler = signal_stop, .sa_flags = SA_RESTART };
+	struct sigaction anew = { .sa_handler = signal_reopen, .sa_flags = SA_RESTART };
 	struct sigaction ignore = { .sa_handler = SIG_IGN }, before;
 
 	last_words = at_once;
 	sigemptyset(&action.sa_mask);
+	sigemptyset(&anew.sa_mask);
 	sigemptyset(&ignore.sa_mask);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	/* The terminal is gone; nohup(1) has it ignored, and that stays. */
-	if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+	if (reopen)
+		sigaction(SIGHUP, &anew, NULL);
+	else if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
 		sigaction(SIGHUP, &action, NULL);
 	/* A reader that has gone away shows as a write error, which ends the run in order. */
 	sigaction(SIGPIPE, &ignore, NULL);

@@ -7,11 +7,14 @@
 
 /* `at_once` is written to stderr when the next one ends the program: what that costs. It stays the
  * caller's and is read as long as the program runs. SIGPIPE and SIGXFSZ are ignored from now
- * on. */
-void signals_install(const char *at_once);
+ * on. `reopen`: SIGHUP is no wish to end, but asks for logs to be opened anew, with nohup(1) too. */
+void signals_install(const char *at_once, int reopen);
 
 /* The first one's number; 0: none has come. */
 int signals_stop(void);
+
+/* 1: SIGHUP has come since the last call, to a process that opens logs anew. */
+int signals_reopen(void);
 
 /* ns of the monotonic clock. Async-signal-safe. */
 uint64_t clock_ns(void);

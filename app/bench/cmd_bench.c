@@ -380,7 +380,7 @@ int cmd_bench(int argc, char **argv)
 			bench_print_json_error(stdout, FLAGS_WRONG);
 	} else {
 		signals_install(
-			"\ngdrcap: stopped at once; --save has each point before this one\n");
+			"\ngdrcap: stopped at once; --save has each point before this one\n", 0);
 		rc = prepare(bench);
 		if (rc < 0)
 			rc = fail(bench, rc == -EINVAL ? REPORT_EXIT_USAGE : REPORT_EXIT_NOT_RUN);

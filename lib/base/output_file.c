@@ -24,21 +24,32 @@ static bool is_own_descriptor(const char *path)
 	return strcmp(path, "/dev/stdout") == 0 || strcmp(path, "/dev/stderr") == 0;
 }
 
-int output_file_open(const char *path)
+static int open_as(const char *path, int more, mode_t mode)
 {
 	/* A link in a folder that others write to may lead to any file of the user who captures. */
-	const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK |
+	const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | more |
 			  (is_own_descriptor(path) ? 0 : O_NOFOLLOW);
-	const int fd = open(path, flags, 0600);
+	const int fd = open(path, flags, mode);
 	struct stat status;
 	int ret;
 
 	if (fd < 0)
 		return -errno;
 	/* Of what was opened, whatever takes the path from now on. */
-	if (fstat(fd, &status) == 0 && (!S_ISREG(status.st_mode) || fcntl(fd, F_SETFL, 0) == 0))
+	if (fstat(fd, &status) == 0 &&
+	    (!S_ISREG(status.st_mode) || fcntl(fd, F_SETFL, more & O_APPEND) == 0))
 		return fd;
 	ret = -errno;
 	close(fd);
 	return ret;
+}
+
+int output_file_open(const char *path)
+{
+	return open_as(path, 0, 0600);
+}
+
+int output_file_append(const char *path)
+{
+	return open_as(path, O_APPEND, 0640);
 }

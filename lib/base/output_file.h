@@ -11,4 +11,7 @@
  */
 int output_file_open(const char *path);
 
+/* The same of a log, which a group may read (mode 0640): all that is written goes to its end. */
+int output_file_append(const char *path);
+
 #endif

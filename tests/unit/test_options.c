@@ -143,6 +143,13 @@ static void test_own(void **state)
 	assert_refused(&all, "--json-lines 0.1234", "0.1..3600 s");
 	assert_refused(&all, "--json-lines 99999999999999999999999", "0.1..3600 s");
 	assert_refused(&all, "--quiet --verbose", "exclude each other");
+	assert_int_equal(0, parse(&all, "--json-lines 1 --json-compact --json-file x.jsonl"));
+	assert_string_equal(options.json_file, "x.jsonl");
+	assert_int_equal(options.json_compact, 1);
+	assert_refused(&all, "--json-file x", "--json-file: nothing goes there without --json");
+	assert_refused(&all, "--json --json-compact", "give --json-lines SECONDS");
+	assert_refused(&all, "--json --json-file x --save-damaged x",
+		       "--json-file and --save-damaged are one file");
 }
 
 static void test_refused(void **state)

@@ -94,7 +94,7 @@ static char *printed(void (*print)(FILE *to))
 
 static void print_json(FILE *to)
 {
-	assert_int_equal(report_print_json(to, &report), 0);
+	assert_int_equal(report_print_json(to, &report, 0), 0);
 }
 
 static void print_verdict(FILE *to)
@@ -648,7 +648,7 @@ static void test_full_disk(void **state)
 
 	if (!full)
 		skip();
-	assert_int_equal(report_print_json(full, &report), -ENOSPC);
+	assert_int_equal(report_print_json(full, &report, 0), -ENOSPC);
 	fclose(full);
 }
 

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Lines at the end of a file that others rename and read. */
+#include "json_file.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/output_file.h"
+
+int json_file_open(struct json_file *file, const char *path)
+{
+	const int fd = output_file_append(path);
+
+	*file = (struct json_file){ .fd = -1 };
+	if (fd < 0)
+		return fd;
+	file->path = path;
+	file->fd = fd;
+	return 0;
+}
+
+int json_file_reopen(struct json_file *file)
+{
+	const int fd = output_file_append(file->path);
+	int ret;
+
+	if (fd < 0)
+		return fd;
+	ret = close(file->fd) ? -errno : 0;
+	file->fd = fd;
+	file->cut = 0;
+	return ret;
+}
+
+/* Of a line only `bytes` found room: out with them, unless somebody else has written after them. */
+static int take_back(int fd, size_t bytes, off_t size)
+{
+	struct stat status;
+
+	return fstat(fd, &status) || !S_ISREG(status.st_mode) ||
+	       status.st_size != size + (off_t)bytes || ftruncate(fd, size);
+}
+
+/* Signals restart what they interrupt; so a short write is all that there is room for. */
+static int append(struct json_file *file, const char *text, size_t bytes)
+{
+	struct stat before = { 0 };
+	ssize_t written;
+
+	if (fstat(file->fd, &before))
+		return -errno;
+	written = write(file->fd, text, bytes);
+	if (written == (ssize_t)bytes)
+		return 0;
+	if (written < 0)
+		return -errno;
+	if (written > 0 && take_back(file->fd, (size_t)written, before.st_size))
+		file->cut = 1;
+	return S_ISREG(before.st_mode) ? -ENOSPC : -EAGAIN;
+}
+
+int json_file_write(struct json_file *file, const char *line, size_t bytes)
+{
+	int ret = 0;
+
+	/* The next line begins as one. */
+	if (file->cut && write(file->fd, "\n", 1) == 1)
+		file->cut = 0;
+	if (file->cut)
+		ret = errno ? -errno : -EIO;
+	else
+		ret = append(file, line, bytes);
+	if (ret && file->missed++ == 0)
+		file->error = ret;
+	return ret;
+}
+
+int json_file_close(struct json_file *file)
+{
+	int ret;
+
+	if (!file->path)
+		return 0;
+	ret = close(file->fd) ? -errno : 0;
+	file->path = NULL;
+	return ret;
+}

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""--json-file under logrotate, full disks and files that cannot be had, and --json-compact."""
+import json
+import os
+import pathlib
+import signal
+import stat
+import subprocess
+import tempfile
+import time
+
+import e2e
+
+FOREVER = ("loopback", "--seconds", "0", "--rate", "1000pps", "--frame-size", "64")
+
+
+def wait_for(condition, process, what):
+    """Only so that a program that hangs fails the test is there a limit."""
+    for _ in range(int(e2e.TIMEOUT * 100)):
+        if condition():
+            return
+        assert process.poll() is None, "%s: ended: %s" % (what, e2e.finish(process, FOREVER))
+        time.sleep(0.01)
+    process.kill()
+    raise AssertionError("%s: %s" % (what, e2e.finish(process, FOREVER)))
+
+
+def stop(process, expect=0, number=signal.SIGINT):
+    process.send_signal(number)
+    result = e2e.finish(process, FOREVER)
+    assert result.status == expect, result
+    return result
+
+
+def whole_lines(path):
+    text = path.read_text()
+    assert text.endswith("\n"), text[-300:]
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_file():
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "run.json"
+        path.write_text('{"before": 1}\n')
+        for _ in range(2):
+            result = e2e.run("loopback", "--frames", "1000", "--json", "--json-file", str(path))
+            assert "PASS" in result.out and not result.out.startswith("{"), result
+        lines = whole_lines(path)
+        assert len(lines) == 3 and lines[0] == {"before": 1}, lines
+        e2e.check_perfect(lines[2], 1000)
+        # What cannot run says so there too.
+        e2e.run("capture", "--json", "--json-file", str(path), expect=2)
+        assert whole_lines(path)[3]["errors"], path.read_text()
+        new = pathlib.Path(folder) / "new.json"
+        old = os.umask(0)
+        try:
+            e2e.run("loopback", "--frames", "10", "--json", "--json-file", str(new))
+        finally:
+            os.umask(old)
+        assert stat.S_IMODE(new.stat().st_mode) == 0o640, new.stat()
+
+
+def test_rotated():
+    """Renamed under the run again and again, with a signal each: every line is in one file, whole."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "run.jsonl"
+        process = e2e.start(*FOREVER, "--json-lines", "0.1", "--json-file", str(path))
+        kept = []
+        for number in range(3):
+            wait_for(lambda: path.exists() and path.stat().st_size, process, "no line")
+            kept.append(pathlib.Path(folder) / ("run.jsonl.%d" % number))
+            path.rename(kept[-1])
+            process.send_signal(signal.SIGHUP)
+            wait_for(path.exists, process, "not opened anew")
+        size = kept[-1].stat().st_size
+        wait_for(lambda: path.stat().st_size, process, "no line in the new file")
+        assert kept[-1].stat().st_size == size
+        stop(process)
+        lines = [line for part in (*kept, path) for line in whole_lines(part)]
+        assert [line["result"] for line in lines] == ["running"] * (len(lines) - 1) + ["pass"]
+        received = [line["frames"]["received"] for line in lines]
+        assert received == sorted(received), received
+        e2e.check_perfect(lines[-1])
+
+
+def test_not_opened_anew():
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "run.jsonl"
+        process = e2e.start(*FOREVER, "--json-lines", "0.1", "--json-file", str(path))
+        wait_for(lambda: path.exists() and path.stat().st_size, process, "no line")
+        old = path.with_suffix(".old")
+        path.rename(old)
+        path.mkdir()
+        errors = []
+        process.send_signal(signal.SIGHUP)
+        for line in process.stderr:
+            errors.append(line)
+            if "opened anew" in line:
+                break
+        size = old.stat().st_size
+        wait_for(lambda: old.stat().st_size > size, process, "the old file does not go on")
+        stop(process)
+        assert "warning: --json-file: %s cannot be opened anew: Is a directory" % path in errors[-1], errors
+        assert whole_lines(old)[-1]["result"] == "pass"
+
+
+def test_hangup():
+    """Without a file SIGHUP ends the run, as ever."""
+    process = e2e.start(*FOREVER, "--json-lines", "0.1")
+    process.stdout.readline()
+    assert stop(process, number=signal.SIGHUP).out.count('"result":"pass"') == 1
+    # nohup(1), and a file.
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "run.jsonl"
+        process = subprocess.Popen(["nohup", e2e.PROGRAM, *FOREVER, "--json-lines", "0.1", "--json-file", path],
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True)
+        wait_for(lambda: path.exists() and path.stat().st_size, process, "no line")
+        path.rename(path.with_suffix(".old"))
+        process.send_signal(signal.SIGHUP)
+        wait_for(path.exists, process, "not opened anew")
+        stop(process)
+
+
+def test_full():
+    result = e2e.run(*FOREVER[:2], "0.5", *FOREVER[3:], "--json-lines", "0.1", "--json-file", "/dev/full",
+                     expect=1)
+    assert result.err.count("warning: --json-file: a line could not be written to /dev/full: "
+                            "No space left") == 1, result
+    assert "lines that could not be written to /dev/full" in result.out, result
+
+
+def test_full_disk():
+    """A disk with room for a part of a line: that part is taken back, and lines go on when there is room."""
+    with tempfile.TemporaryDirectory() as folder:
+        script = "mount -t tmpfs -o size=16k none %s && echo mounted && exec \"$@\"" % folder
+        process = e2e.start(*FOREVER, "--json-lines", "0.1", "--json-file", "%s/run.jsonl" % folder,
+                            prefix=("unshare", "--mount", "sh", "-c", script, "sh"))
+        if process.stdout.readline() != "mounted\n":
+            process.communicate()
+            raise e2e.Skip("no tmpfs can be mounted here")
+        inside = pathlib.Path("/proc/%d/root%s/run.jsonl" % (process.pid, folder))
+        for line in process.stderr:
+            if "could not be written" in line:
+                break
+        assert "No space left" in line, line
+        before = whole_lines(inside)
+        assert before and inside.stat().st_size % 4096, before
+        # As logrotate's copytruncate does.
+        os.truncate(inside, 0)
+        wait_for(lambda: inside.stat().st_size, process, "no line after there was room")
+        assert whole_lines(inside)[0]["frames"]["received"] >= before[-1]["frames"]["received"]
+        result = stop(process, expect=1)
+        assert "lines that could not be written" in result.out, result
+
+
+def test_refused():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "x")
+        pipe, link = os.path.join(folder, "pipe"), os.path.join(folder, "link")
+        os.mkfifo(pipe)
+        os.symlink("/etc/hostname", link)
+        for file, text in ((folder, "Is a directory"), (os.path.join(folder, "no", "x"), "No such file"),
+                           (pipe, "start its reader before"), (link, "symbolic link")):
+            result = e2e.run("loopback", "--json", "--json-file", file, expect=2)
+            assert text in result.err and text in result.summary["errors"][0], result
+        for arguments, text in ((("--json-file", path), "--json"),
+                                (("--json", "--json-compact"), "--json-lines"),
+                                (("--json", "--json-file", path, "--save", path), "are one file")):
+            result = e2e.run("loopback", *arguments, expect=2)
+            assert text in result.err, result
+        assert not os.path.exists(path)
+
+
+def test_compact():
+    result = e2e.run("loopback", "--seconds", "1.5", "--json-lines", "0.5", "--json-compact", "--quiet",
+                     "--streams", "16")
+    *running, last = result.out.splitlines()
+    assert running, result
+    e2e.check_perfect(json.loads(last))
+    for line in map(json.loads, running):
+        left_out = set(json.loads(last)) - set(line)
+        assert left_out == {"ports", "tx_ports", "pattern", "frame_size", "clock", "rx_by", "tx_by", "match",
+                            "memory", "blocks", "cores", "queues", "streams", "damage", "stages"}, left_out
+        assert line["result"] == "running" and line["frames"]["received"] >= 0, line
+        assert line["messages"] == [], line
+    assert max(map(len, running)) < 1500, max(map(len, running))
+
+
+if __name__ == "__main__":
+    e2e.main(globals())
