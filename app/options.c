@@ -29,6 +29,7 @@ enum own {
 	OWN_JSON_LINES,
 	OWN_JSON_COMPACT,
 	OWN_JSON_FILE,
+	OWN_METRICS_TEXTFILE,
 	OWN_QUIET,
 	OWN_VERBOSE,
 	OWN_EXPLAIN_IMAGE, /* of who receives, from here */
@@ -56,6 +57,9 @@ static const struct gdrcap_option own_options[] = {
 	[OWN_JSON_FILE] = OWN("json-file", "FILE",
 			      "Append what --json or --json-lines print to this file instead; "
 			      "SIGHUP opens it anew, as logrotate wants."),
+	[OWN_METRICS_TEXTFILE] = OWN("metrics-textfile", "FILE.prom",
+				     "Keep the counts in this file, each second anew, for "
+				     "node_exporter's textfile collector (docs/metrics.md)."),
 	[OWN_QUIET] = OWN("quiet", NULL, "Print the verdict and errors only."),
 	[OWN_VERBOSE] = OWN("verbose", NULL, "Print what is chosen and done; twice: in detail."),
 	[OWN_EXPLAIN_IMAGE] = OWN("explain-image", NULL,
@@ -310,6 +314,14 @@ static int apply_own(struct parser *parser, enum own which, const char *value)
 		break;
 	case OWN_JSON_FILE:
 		options->json_file = value;
+		break;
+	case OWN_METRICS_TEXTFILE:
+		if (strlen(value) < 6 || strcmp(value + strlen(value) - 5, ".prom"))
+			return options_refuse(parser->options,
+					      "--metrics-textfile: '%s' does not end with .prom; "
+					      "node_exporter reads no other files",
+					      value);
+		options->metrics_textfile = value;
 		break;
 	case OWN_QUIET:
 		options->quiet = 1;

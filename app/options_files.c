@@ -18,8 +18,8 @@ static bool is_file(const char *path, const struct stat *other)
 	       file.st_ino == other->st_ino;
 }
 
-/* The option whose file of frames or images is this one, by its name, or (NULL) by what was found there; NULL:
- * none. The library knows the others that it reads. */
+/* The option whose file of frames or images is at this path (NULL: any), or is what was found there (NULL: any);
+ * NULL: none. The library knows the others that it reads. */
 static const char *saves(const struct app_options *options, const char *path,
 			 const struct stat *other)
 {
@@ -32,8 +32,8 @@ static const char *saves(const struct app_options *options, const char *path,
 	};
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-		if (files[i].path &&
-		    (path ? !strcmp(files[i].path, path) : is_file(files[i].path, other)))
+		if (files[i].path && (!path || !strcmp(files[i].path, path)) &&
+		    (!other || is_file(files[i].path, other)))
 			return files[i].flag;
 	return NULL;
 }
@@ -41,7 +41,9 @@ static const char *saves(const struct app_options *options, const char *path,
 /* The option whose file, which the run writes, is this one. */
 static const char *writes(const struct app_options *options, const struct stat *other)
 {
-	return is_file(options->json_file, other) ? "json-file" : saves(options, NULL, other);
+	return is_file(options->json_file, other)	   ? "json-file"
+	       : is_file(options->metrics_textfile, other) ? "metrics-textfile"
+							   : saves(options, NULL, other);
 }
 
 /* Refuses lines among frames, in a file that is there or will be. */
@@ -80,8 +82,13 @@ int options_files_stay(struct app_options *options, const char *config_path,
 	struct stat file;
 
 	options->saves_to_stdout = !fstat(STDOUT_FILENO, &file) && saves(options, NULL, &file);
-	if (log_stays(options, "json-file", options->json_file))
+	if (log_stays(options, "json-file", options->json_file) ||
+	    log_stays(options, "metrics-textfile", options->metrics_textfile))
 		return -EINVAL;
+	if (options->json_file && options->metrics_textfile &&
+	    !strcmp(options->json_file, options->metrics_textfile))
+		return options_refuse(
+			options, "--json-file and --metrics-textfile are one file; name another");
 	if ((options->json || options->json_lines) && !options->json_file &&
 	    options->saves_to_stdout)
 		return options_refuse(options,

@@ -9,6 +9,7 @@
 #include "privileges.h"
 #include "report_images.h"
 #include "run_loop_json.h"
+#include "run_loop_metrics.h"
 #include "run_loop.h"
 #include "signals.h"
 
@@ -135,16 +136,21 @@ static void run_collect_images(struct run *run)
 	report->images_missed = taken.missed;
 }
 
+void run_collect_totals(struct run *run)
+{
+	gdrcap_get_summary(run->session, &run->report.summary, sizeof(run->report.summary));
+	run->report.has_summary = 1;
+	run_collect_ports(run);
+	run_collect_images(run);
+}
+
 static void run_collect(struct run *run)
 {
 	struct report *report = &run->report;
 	struct gdrcap_session *session = run->session;
 	uint32_t n;
 
-	gdrcap_get_summary(session, &report->summary, sizeof(report->summary));
-	report->has_summary = 1;
-	run_collect_ports(run);
-	run_collect_images(run);
+	run_collect_totals(run);
 	for (n = 0; n < GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX; n++)
 		if (gdrcap_get_queue_counts(session, n, &report->queues[n],
 					    sizeof(report->queues[n])))
@@ -264,6 +270,8 @@ static int run_open(struct run *run, const struct run_command *command,
 	rc = run_json_open(run);
 	if (!rc)
 		rc = run_check(run);
+	if (!rc)
+		rc = run_metrics_open(run);
 	if (rc)
 		return rc;
 	gdrcap_config_set_log(options->config, run_log, run);
@@ -337,6 +345,7 @@ static int run_wait(struct run *run)
 				return -EIO;
 		}
 		run_json_reopen(run);
+		run_metrics_tick(run);
 		if (line_every > 0 && time >= line_at) {
 			run_collect(run);
 			rc = run_json_line(run);
@@ -393,6 +402,7 @@ static int run_close(struct run *run)
 
 	if (report->error_count == 0 && report->result != REPORT_PASS)
 		report_error(report, REPORT_EXIT_NOT_RUN, "nothing ran");
+	run_metrics_end(run);
 	rc = json ? run_json_end(run) : 0;
 	/* Destroy last: the messages are the session's. */
 	if (rc)

@@ -24,6 +24,7 @@
 #define RUN_STEP_MS 20
 
 struct run;
+struct run_metrics; /* run_loop_metrics.c */
 
 struct run_command {
 	struct options_command options;
@@ -37,7 +38,8 @@ struct run {
 	struct gdrcap_session *session;
 	struct image_taker *taker; /* NULL: no images */
 	struct report report;
-	struct json_file json; /* of --json-file */
+	struct json_file json;	     /* of --json-file */
+	struct run_metrics *metrics; /* NULL: nobody asked for them */
 	/* Lines for people that the program itself has; as the library's. */
 	void (*log)(void *run, enum gdrcap_log_level level, const char *line);
 	struct gdrcap_image_counts images_before; /* of the live line */
@@ -48,6 +50,9 @@ struct run {
 	int live_shown;	 /* the cursor stands behind a live line */
 	int log_level;	 /* highest that goes to stderr */
 };
+
+/* What is counted, but for its parts. */
+void run_collect_totals(struct run *run);
 
 /* The whole command, from its arguments to its exit status. */
 int run_command(int argc, char **argv, const struct run_command *command);

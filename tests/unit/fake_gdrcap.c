@@ -136,6 +136,11 @@ int gdrcap_get_rule(const struct gdrcap_session *session, uint32_t index, struct
 	return 0;
 }
 
+int gdrcap_get_event(struct gdrcap_session *session, struct gdrcap_event *event, size_t size)
+{
+	return 0;
+}
+
 const char *gdrcap_get_message(const struct gdrcap_session *session, uint32_t index)
 {
 	return index ? NULL : fake.message;

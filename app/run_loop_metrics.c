@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The metrics of a run, on the main thread: frames are other threads', which never wait for it. */
+#include "run_loop_metrics.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "metrics.h"
+#include "metrics_file.h"
+#include "signals.h"
+
+#define EVERY_NS UINT64_C(1000000000)
+
+struct run_metrics {
+	struct metrics counts;
+	uint64_t next_ns; /* when to write again */
+	int failed;	  /* 1: the file could not be written, which has been told */
+};
+
+/* To whoever wants them. 0 or a negative errno. */
+static int hand_out(struct run *run, int running)
+{
+	struct run_metrics *metrics = run->metrics;
+	const char *path = run->options->metrics_textfile;
+	size_t bytes = 0;
+	char *text = metrics_text(&metrics->counts, &run->report, running, clock_ns(), &bytes);
+	int rc = 0;
+
+	if (!text)
+		return -ENOMEM;
+	if (path)
+		rc = metrics_file_write(path, text, bytes);
+	free(text);
+	return rc;
+}
+
+int run_metrics_open(struct run *run)
+{
+	int rc;
+
+	if (!run->options->metrics_textfile)
+		return 0;
+	run->metrics = calloc(1, sizeof(*run->metrics));
+	if (!run->metrics) {
+		report_error(&run->report, REPORT_EXIT_NOT_RUN, "metrics: out of memory");
+		return -ENOMEM;
+	}
+	run->metrics->counts.start_time = (uint64_t)time(NULL);
+	rc = hand_out(run, 0);
+	if (!rc)
+		return 0;
+	report_error(
+		&run->report, REPORT_EXIT_USAGE,
+		"--metrics-textfile: %s cannot be written: %s; name a file in a folder that this "
+		"user may write to",
+		run->options->metrics_textfile, strerror(-rc));
+	free(run->metrics);
+	run->metrics = NULL;
+	return rc;
+}
+
+/* The run goes on without; told once for each time that it begins to fail. */
+static void write_now(struct run *run, int running)
+{
+	struct run_metrics *metrics = run->metrics;
+	const int rc = hand_out(run, running);
+	char line[512];
+
+	if (rc && !metrics->failed) {
+		snprintf(line, sizeof(line),
+			 "--metrics-textfile: %s cannot be written: %s; it stays as it is until it "
+			 "can, and the run goes on",
+			 run->options->metrics_textfile, strerror(-rc));
+		run->log(run, GDRCAP_LOG_WARNING, line);
+	}
+	metrics->failed = rc != 0;
+}
+
+static void take_events(struct run *run)
+{
+	struct gdrcap_event event;
+
+	while (gdrcap_get_event(run->session, &event, sizeof(event)) == 1)
+		metrics_event(&run->metrics->counts, &event);
+}
+
+void run_metrics_tick(struct run *run)
+{
+	const uint64_t now = clock_ns();
+
+	if (!run->metrics || now < run->metrics->next_ns)
+		return;
+	take_events(run);
+	run_collect_totals(run);
+	write_now(run, 1);
+	run->metrics->next_ns = now + EVERY_NS;
+}
+
+void run_metrics_end(struct run *run)
+{
+	if (!run->metrics)
+		return;
+	if (run->session)
+		take_events(run);
+	write_now(run, 0);
+	free(run->metrics);
+	run->metrics = NULL;
+}

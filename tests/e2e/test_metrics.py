@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Metrics of a run: as documented, whole at any moment, the same as the JSON, and no burden to the run."""
+import os
+import pathlib
+import re
+import signal
+import tempfile
+import time
+
+import e2e
+import metrics_text
+
+FOREVER = ("loopback", "--seconds", "0", "--rate", "1000pps", "--frame-size", "64")
+
+
+def wait_for(condition, process, what):
+    """Only so that a program that hangs fails the test is there a limit."""
+    for _ in range(int(e2e.TIMEOUT * 100)):
+        found = condition()
+        if found:
+            return found
+        assert process.poll() is None, "%s: ended: %s" % (what, e2e.finish(process, FOREVER))
+        time.sleep(0.01)
+    process.kill()
+    raise AssertionError("%s: %s" % (what, e2e.finish(process, FOREVER)))
+
+
+def stop(process, expect=0):
+    process.send_signal(signal.SIGINT)
+    result = e2e.finish(process, FOREVER)
+    assert result.status == expect, result
+    return result
+
+
+def check_final(values, summary):
+    """The counts of a run that has ended are those of its JSON."""
+    frames, bits = summary["frames"], summary["bits"]
+    assert values["gdrcap_running"] == 0
+    assert values["gdrcap_run_failed"] == (summary["result"] != "pass")
+    for verdict in ("valid", "damaged", "duplicate"):
+        assert values["gdrcap_frames_total{%s}" % verdict] == frames[verdict], verdict
+    assert values["gdrcap_frames_total{filtered}"] == summary["filtered"]
+    assert values["gdrcap_received_frames_total"] == frames["received"] == sum(
+        values["gdrcap_frames_total{%s}" % verdict] for verdict in ("valid", "damaged", "duplicate", "filtered"))
+    assert values["gdrcap_received_bytes_total"] == summary["bytes"]
+    assert values["gdrcap_frames_in_flight_or_lost"] == frames["lost"]
+    assert values["gdrcap_reordered_frames_total"] == frames["reordered"]
+    assert values["gdrcap_bits_checked_total"] == bits["checked"]
+    assert values["gdrcap_bits_wrong_total"] == bits["wrong"]
+    for cause in ("nic_missed", "nic_error", "unexplained"):
+        assert values.get("gdrcap_lost_total{%s}" % cause) == summary["lost_by"][cause], cause
+
+
+def test_textfile():
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "gdrcap.prom"
+        path.write_text("of a run before\n")
+        process = e2e.start(*FOREVER, "--json", "--metrics-textfile", str(path))
+        seen = []
+
+        def grown():
+            values = metrics_text.flat(path.read_text()) if not path.read_text().startswith("of") else {}
+            if values.get("gdrcap_running") == 1 and (not seen or values != seen[-1]):
+                seen.append(values)
+            return len(seen) == 3
+        wait_for(grown, process, "the file is not written anew")
+        result = stop(process)
+        seen.append(metrics_text.flat(path.read_text()))
+        for before, after in zip(seen, seen[1:]):
+            metrics_text.check_grow(before, after)
+        assert "gdrcap_lost_total{unexplained}" not in seen[0], seen[0]
+        assert "gdrcap_run_failed" not in seen[0], seen[0]
+        check_final(seen[-1], result.summary)
+        assert os.listdir(folder) == ["gdrcap.prom"], os.listdir(folder)
+        assert not re.search(r" \d+ \d+$", path.read_text(), re.M)  # no time stamps
+
+
+def test_faults():
+    """Loss and damage that are planted come out exactly, each where it belongs."""
+    program = os.environ.get("GDRCAP_FAULTY")
+    if not program:
+        raise e2e.Skip("GDRCAP_FAULTY does not name the program of tests/faults")
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "gdrcap.prom"
+        kept, e2e.PROGRAM = e2e.PROGRAM, program
+        try:
+            result = e2e.run("loopback", "--gpu", "host", "--quiet", "--json", "--frames", "20000", "--watchdog", "60",
+                             "--metrics-textfile", str(path), expect=3,
+                             env=dict(os.environ, GDRCAP_FAULTS="drop=5:100,counted=40,dup=500:3,flip=900:1000"))
+        finally:
+            e2e.PROGRAM = kept
+        values = metrics_text.flat(path.read_text())
+        check_final(values, result.summary)
+        for key, value in (("gdrcap_lost_total{nic_missed}", 40), ("gdrcap_lost_total{unexplained}", 60),
+                           ("gdrcap_frames_in_flight_or_lost", 100), ("gdrcap_bits_wrong_total", 1),
+                           ("gdrcap_frames_total{damaged}", 1), ("gdrcap_frames_total{duplicate}", 3)):
+            assert values[key] == value, (key, value, values)
+
+
+def test_cannot_run():
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "gdrcap.prom"
+        result = e2e.run("capture", "--port", "net_af_packet0,iface=none0", "--metrics-textfile", str(path),
+                         expect=None)
+        assert result.status in (1, 2), result
+        values = metrics_text.flat(path.read_text())
+        assert values["gdrcap_running"] == 0 and values["gdrcap_run_failed"] == 1, values
+        assert "gdrcap_received_frames_total" not in values, values
+
+
+def test_sender_only():
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "gdrcap.prom"
+        e2e.run("replay", "--tx-port", "net_null0", "--frames", "1000", "--metrics-textfile", str(path))
+        values = metrics_text.flat(path.read_text())
+        assert values["gdrcap_sent_frames_total"] >= 1000, values
+        assert not [key for key in values if "received" in key or "lost" in key or "saved" in key], values
+
+
+def test_documented():
+    """Every metric of the table, in its order, with its type and meaning; and nothing else."""
+    source = (metrics_text.ROOT / "app" / "metrics_table.c").read_text()
+    rows = [("gdrcap_" + name, kind.lower(), "".join(re.findall(r'"([^"]*)"', help_text))) for kind, name, help_text
+            in re.findall(r'^\t(COUNTER|GAUGE)\(\w+, "(\w+)",\s*((?:"[^"]*"\s*)+)\)', source, re.M)]
+    page = (metrics_text.ROOT / "docs" / "metrics.md").read_text()
+    told = re.findall(r"^\| `(gdrcap_\w+)` \| (counter|gauge) \| [^|]*\| ([^|]*) \|$", page, re.M)
+    assert len(rows) > 40 and rows == told, set(rows) ^ set(told)
+
+
+def test_refused():
+    with tempfile.TemporaryDirectory() as folder:
+        for path, text in ((os.path.join(folder, "x.txt"), "does not end with .prom"),
+                           (os.path.join(folder, "no", "x.prom"), "No such file"),
+                           (folder + "/" + "x" * 300 + ".prom", "File name too long")):
+            result = e2e.run("loopback", "--json", "--metrics-textfile", path, expect=2)
+            assert text in result.err, result
+        path = os.path.join(folder, "x.prom")
+        for other in (("--save", path), ("--json", "--json-file", path)):
+            assert "are one file" in e2e.run("loopback", "--metrics-textfile", path, *other, expect=2).err
+        assert os.listdir(folder) == []
+
+
+def test_folder_gone():
+    """It costs a warning, and the file is there again with its folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        inner = pathlib.Path(folder) / "textfile"
+        inner.mkdir()
+        path = inner / "gdrcap.prom"
+        process = e2e.start(*FOREVER, "--metrics-textfile", str(path))
+        wait_for(lambda: path.exists() and "gdrcap_running 1" in path.read_text(), process, "no metrics")
+        inner.rename(inner.with_suffix(".away"))
+        for line in process.stderr:
+            if "cannot be written" in line:
+                break
+        assert "warning: --metrics-textfile" in line and "No such file" in line, line
+        inner.mkdir()
+        wait_for(path.exists, process, "no metrics in the new folder")
+        stop(process)
+
+
+if __name__ == "__main__":
+    e2e.main(globals())
