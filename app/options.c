@@ -29,6 +29,7 @@ enum own {
 	OWN_JSON_LINES,
 	OWN_JSON_COMPACT,
 	OWN_JSON_FILE,
+	OWN_METRICS,
 	OWN_METRICS_TEXTFILE,
 	OWN_QUIET,
 	OWN_VERBOSE,
@@ -57,6 +58,9 @@ static const struct gdrcap_option own_options[] = {
 	[OWN_JSON_FILE] = OWN("json-file", "FILE",
 			      "Append what --json or --json-lines print to this file instead; "
 			      "SIGHUP opens it anew, as logrotate wants."),
+	[OWN_METRICS] = OWN("metrics", "WHERE",
+			    "Answer Prometheus at PORT (of 127.0.0.1), ADDRESS:PORT or unix:PATH: "
+			    "http://.../metrics (docs/metrics.md)."),
 	[OWN_METRICS_TEXTFILE] = OWN("metrics-textfile", "FILE.prom",
 				     "Keep the counts in this file, each second anew, for "
 				     "node_exporter's textfile collector (docs/metrics.md)."),
@@ -314,6 +318,9 @@ static int apply_own(struct parser *parser, enum own which, const char *value)
 		break;
 	case OWN_JSON_FILE:
 		options->json_file = value;
+		break;
+	case OWN_METRICS:
+		options->metrics = value;
 		break;
 	case OWN_METRICS_TEXTFILE:
 		if (strlen(value) < 6 || strcmp(value + strlen(value) - 5, ".prom"))

@@ -16,6 +16,7 @@ struct app_options {
 	int json;		      /* 1: one JSON object at the end, on standard output */
 	double json_lines;	      /* seconds between JSON lines; 0: none */
 	const char *json_file;	      /* where they go, of argv; NULL: to standard output */
+	const char *metrics;	      /* where to listen, of argv; NULL: nowhere */
 	const char *metrics_textfile; /* of argv; NULL: none */
 	int json_compact;	      /* 1: lines before the last are short */
 	int quiet;		      /* 1: the result and errors only */

@@ -289,6 +289,9 @@ static int run_open(struct run *run, const struct run_command *command,
 		return rc;
 	/* Before the threads that look into frames are started, which inherit it. */
 	privileges_drop(options->config, run_log, run);
+	rc = run_metrics_start(run);
+	if (rc)
+		return rc;
 	gdrcap_get_summary(run->session, &run->report.summary, sizeof(run->report.summary));
 	run->report.has_session = 1;
 	if (run->text) {

@@ -9,14 +9,18 @@
 
 #include "metrics.h"
 #include "metrics_file.h"
+#include "metrics_http.h"
+#include "metrics_socket.h"
 #include "signals.h"
 
 #define EVERY_NS UINT64_C(1000000000)
 
 struct run_metrics {
 	struct metrics counts;
-	uint64_t next_ns; /* when to write again */
-	int failed;	  /* 1: the file could not be written, which has been told */
+	struct metrics_socket socket;
+	struct metrics_http *http; /* NULL: nobody listens, yet */
+	uint64_t next_ns;	   /* when to write again */
+	int failed;		   /* 1: the file could not be written, which has been told */
 };
 
 /* To whoever wants them. 0 or a negative errno. */
@@ -32,33 +36,91 @@ static int hand_out(struct run *run, int running)
 		return -ENOMEM;
 	if (path)
 		rc = metrics_file_write(path, text, bytes);
-	free(text);
+	if (metrics->http)
+		metrics_http_set(metrics->http, text, bytes);
+	else
+		free(text);
+	return rc;
+}
+
+static void close_all(struct run *run)
+{
+	if (run->metrics->http) {
+		metrics_http_stop(run->metrics->http);
+		metrics_socket_remove(&run->metrics->socket);
+	} else {
+		metrics_socket_close(&run->metrics->socket);
+	}
+	free(run->metrics);
+	run->metrics = NULL;
+}
+
+static int open_socket(struct run *run)
+{
+	const char *where = run->options->metrics;
+	char why[256] = "";
+	int rc = -ENOSYS;
+
+	if (!metrics_http_possible())
+		snprintf(
+			why, sizeof(why),
+			"this program was built without libmicrohttpd; build it with libmicrohttpd-dev, or use "
+			"--metrics-textfile");
+	else
+		rc = metrics_socket_open(&run->metrics->socket, where, why, sizeof(why));
+	if (rc)
+		report_error(&run->report, REPORT_EXIT_USAGE, "--metrics: '%s': %s", where, why);
 	return rc;
 }
 
 int run_metrics_open(struct run *run)
 {
-	int rc;
+	const char *path = run->options->metrics_textfile;
+	int rc = 0;
 
-	if (!run->options->metrics_textfile)
+	if (!run->options->metrics && !path)
 		return 0;
 	run->metrics = calloc(1, sizeof(*run->metrics));
 	if (!run->metrics) {
 		report_error(&run->report, REPORT_EXIT_NOT_RUN, "metrics: out of memory");
 		return -ENOMEM;
 	}
+	run->metrics->socket.fd = -1;
 	run->metrics->counts.start_time = (uint64_t)time(NULL);
-	rc = hand_out(run, 0);
-	if (!rc)
-		return 0;
-	report_error(
-		&run->report, REPORT_EXIT_USAGE,
-		"--metrics-textfile: %s cannot be written: %s; name a file in a folder that this "
-		"user may write to",
-		run->options->metrics_textfile, strerror(-rc));
-	free(run->metrics);
-	run->metrics = NULL;
+	if (run->options->metrics)
+		rc = open_socket(run);
+	if (!rc && path) {
+		rc = hand_out(run, 0);
+		if (rc)
+			report_error(
+				&run->report, REPORT_EXIT_USAGE,
+				"--metrics-textfile: %s cannot be written: %s; name a file in a "
+				"folder that this user may write to",
+				path, strerror(-rc));
+	}
+	if (rc)
+		close_all(run);
 	return rc;
+}
+
+int run_metrics_start(struct run *run)
+{
+	char line[192];
+
+	if (!run->options->metrics)
+		return 0;
+	run->metrics->http = metrics_http_start(run->metrics->socket.fd);
+	if (!run->metrics->http) {
+		report_error(
+			&run->report, REPORT_EXIT_NOT_RUN,
+			"--metrics: no thread that answers could be started; is a limit of processes "
+			"reached (ulimit -u)?");
+		return -EAGAIN;
+	}
+	hand_out(run, 0);
+	snprintf(line, sizeof(line), "metrics: %s", run->metrics->socket.url);
+	run->log(run, GDRCAP_LOG_PROGRESS, line);
+	return 0;
 }
 
 /* The run goes on without; told once for each time that it begins to fail. */
@@ -105,6 +167,5 @@ void run_metrics_end(struct run *run)
 	if (run->session)
 		take_events(run);
 	write_now(run, 0);
-	free(run->metrics);
-	run->metrics = NULL;
+	close_all(run);
 }

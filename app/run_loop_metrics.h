@@ -8,6 +8,8 @@
 /* Opens what was asked for, and says there that nothing runs yet. 0, or a negative errno with the reason in
  * run->report. */
 int run_metrics_open(struct run *run);
+/* When the program has given up what it may not do any more: the thread that answers has no more either. The same. */
+int run_metrics_start(struct run *run);
 /* While the run goes on, as often as one likes: once a second it does something. */
 void run_metrics_tick(struct run *run);
 /* The final counts. */

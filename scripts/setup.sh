@@ -15,7 +15,7 @@ tools="gcc:gcc g++:g++ make:make meson:meson ninja-build:ninja pkg-config:pkg-co
 libraries="libc6-dev ca-certificates python3-pyelftools libnuma-dev libibverbs-dev libpcap-dev
 	libbpf-dev libyaml-dev libjansson-dev libcmocka-dev libpng-dev"
 # Packages that not every release has as such: there their content is in one of the above.
-if_available="libxdp-dev python3-dev"
+if_available="libxdp-dev python3-dev libmicrohttpd-dev"
 
 case $set_wanted in
 build) ;;

@@ -4,6 +4,8 @@ import os
 import pathlib
 import re
 import signal
+import socket
+import stat
 import tempfile
 import time
 
@@ -115,6 +117,138 @@ def test_sender_only():
         values = metrics_text.flat(path.read_text())
         assert values["gdrcap_sent_frames_total"] >= 1000, values
         assert not [key for key in values if "received" in key or "lost" in key or "saved" in key], values
+
+
+def need_http():
+    result = e2e.run("loopback", "--metrics", "nowhere", expect=2)
+    if "built without libmicrohttpd" in result.err:
+        raise e2e.Skip("built without libmicrohttpd")
+
+
+def url_of(process):
+    """What the program says that it listens on."""
+    for line in process.stderr:
+        found = re.search(r"metrics: (?:http://127.0.0.1:([0-9]+)/metrics|unix:(.*))$", line)
+        if found:
+            return ("127.0.0.1", int(found[1])) if found[1] else found[2]
+    raise AssertionError("no address: %s" % e2e.finish(process, FOREVER))
+
+
+def connect(where):
+    client = socket.socket(socket.AF_UNIX if isinstance(where, str) else socket.AF_INET)
+    client.settimeout(e2e.TIMEOUT)
+    client.connect(where)
+    return client
+
+
+def ask(where, request="GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"):
+    """Status, headers in lower case, and body."""
+    with connect(where) as client:
+        client.sendall(request.encode())
+        answer = b""
+        while part := client.recv(65536):
+            answer += part
+    head, _, body = answer.decode().partition("\r\n\r\n")
+    return int(head.split(" ")[1]), head.lower(), body
+
+
+def scrape(where):
+    status, head, body = ask(where)
+    assert status == 200 and "content-type: text/plain; version=0.0.4; charset=utf-8" in head, head
+    return metrics_text.flat(body)
+
+
+def wait_running(process, where):
+    """Until frames may come: a signal before is a run that did not begin."""
+    wait_for(lambda: scrape(where)["gdrcap_running"] == 1, process, "it does not run")
+
+
+def test_http():
+    need_http()
+    process = e2e.start(*FOREVER, "--json", "--metrics", "0")
+    where = url_of(process)
+    first = scrape(where)
+    assert first["gdrcap_start_time_seconds"] > 1.6e9
+    running = wait_for(lambda: (values := scrape(where)).get("gdrcap_received_frames_total", 0) > 0 and values, process,
+                       "nothing is counted")
+    later = wait_for(lambda: (values := scrape(where)) != running and values, process, "the counts stay")
+    metrics_text.check_grow(first, running)
+    metrics_text.check_grow(running, later)
+    assert ask(where, "GET / HTTP/1.0\r\n\r\n")[0] == 404
+    assert ask(where, "HEAD /metrics HTTP/1.0\r\n\r\n")[::2] == (200, "")
+    status, head, _ = ask(where, "POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n"
+                                 "Connection: close\r\n\r\nabc")
+    assert status == 405 and "allow: get, head" in head, head
+    assert ask(where, "GET /%s HTTP/1.0\r\n\r\n" % ("x" * 100000))[0] in (400, 413, 414, 431)
+    # The port is taken, which a second run says and ends with 2.
+    result = e2e.run("loopback", "--metrics", "127.0.0.1:%d" % where[1], "--json", expect=2)
+    assert "another process listens there" in result.summary["errors"][0], result
+    summary = stop(process).summary
+    e2e.check_perfect(summary)
+
+
+def test_http_bad_scrapers():
+    """Half requests, readers that do not read, and more of them than are served at once: no matter to the run."""
+    need_http()
+    process = e2e.start("loopback", "--seconds", "0", "--rate", "1000pps", "--frame-size", "64", "--json", "--metrics",
+                        "0")
+    where = url_of(process)
+    scrape(where)
+    bad = []
+    for number in range(40):
+        client = connect(where)
+        client.sendall((b"", b"GET /met", b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 50)[number % 3])
+        bad.append(client)
+    # Who is silent is let go, and then there is room for who is not.
+    wait_running(process, where)
+    # While they still hang on, the run ends in order, with every frame.
+    summary = stop(process).summary
+    e2e.check_perfect(summary)
+    for client in bad:
+        client.close()
+
+
+def test_unix():
+    need_http()
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "metrics.sock")
+        with socket.socket(socket.AF_UNIX) as stale:
+            stale.bind(path)
+        process = e2e.start(*FOREVER, "--metrics", "unix:" + path)
+        assert url_of(process) == path
+        assert "gdrcap_running" in scrape(path)
+        assert stat.S_IMODE(os.stat(path).st_mode) == 0o660, os.stat(path)
+        result = e2e.run("loopback", "--metrics", "unix:" + path, expect=2)
+        assert "a process listens there" in result.err, result
+        wait_running(process, path)
+        stop(process)
+        assert os.listdir(folder) == []
+        # What is no socket stays.
+        for make in (lambda: open(path, "w").close(), lambda: os.mkfifo(path), lambda: os.mkdir(path),
+                     lambda: os.symlink("/nowhere", path)):
+            make()
+            result = e2e.run("loopback", "--metrics", "unix:" + path, expect=2)
+            assert "is no socket" in result.err, result
+            (os.rmdir if os.path.isdir(path) else os.unlink)(path)
+        # Of another process now: that stays too.
+        process = e2e.start(*FOREVER, "--metrics", "unix:" + path)
+        wait_running(process, url_of(process))
+        os.unlink(path)
+        with socket.socket(socket.AF_UNIX) as other:
+            other.bind(path)
+            stop(process)
+        assert os.path.exists(path)
+
+
+def test_addresses():
+    need_http()
+    for where in ("", "x", ":1", "1:", "65536", "-1", "localhost:1", "127.0.0.1:70000", "::1:9100", "[::1]", "1.2.3:x",
+                  "127.0.0.1:9 ", "unix:", "unix:" + "x" * 108):
+        result = e2e.run("loopback", "--json", "--metrics", where, expect=2)
+        assert "--metrics: '%s': " % where in result.summary["errors"][0], result
+    for where in ("192.0.2.1:0", "unix:/no/such/folder/x"):
+        result = e2e.run("loopback", "--metrics", where, expect=2)
+        assert re.search("annot assign|No such file", result.err), result
 
 
 def test_documented():

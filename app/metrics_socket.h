@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where --metrics listens: a port, of this machine alone unless an address is given, or a socket of the file system. */
+#ifndef GDRCAP_APP_METRICS_SOCKET_H
+#define GDRCAP_APP_METRICS_SOCKET_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+struct metrics_socket {
+	int fd;		  /* -1: none */
+	const char *path; /* of a unix socket, the caller's; NULL: none */
+	dev_t device;	  /* of what is at the path */
+	ino_t inode;
+	char url[128]; /* what is listened on, for people */
+};
+
+/* "PORT", "ADDRESS:PORT", "[ADDRESS]:PORT" or "unix:PATH"; port 0: any that is free. 0, or a negative errno: -EINVAL
+ * where the words are wrong; `why` says what helps. */
+int metrics_socket_open(struct metrics_socket *sock, const char *where, char *why, size_t bytes);
+/* Closes it and removes its path, if that is still the one that was made. */
+void metrics_socket_close(struct metrics_socket *sock);
+/* The same where somebody else has closed it. */
+void metrics_socket_remove(struct metrics_socket *sock);
+
+#endif
