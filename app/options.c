@@ -33,7 +33,10 @@ enum own {
 	OWN_METRICS_TEXTFILE,
 	OWN_QUIET,
 	OWN_VERBOSE,
-	OWN_EXPLAIN_IMAGE, /* of who receives, from here */
+	OWN_WAIT_READY, /* of a replay, from here */
+	OWN_WAIT_SECONDS,
+	OWN_READY, /* of who receives, from here */
+	OWN_EXPLAIN_IMAGE,
 	OWN_SAVE_IMAGES,
 	OWN_IMAGE_FORMAT,
 	OWN_IMAGE_SIZE,
@@ -66,6 +69,15 @@ static const struct gdrcap_option own_options[] = {
 				     "node_exporter's textfile collector (docs/metrics.md)."),
 	[OWN_QUIET] = OWN("quiet", NULL, "Print the verdict and errors only."),
 	[OWN_VERBOSE] = OWN("verbose", NULL, "Print what is chosen and done; twice: in detail."),
+	[OWN_WAIT_READY] = OWN("wait-ready", "FILE[,FILE...]",
+			       "Send nothing before each of these files is there and says that a "
+			       "receiver is ready: its --ready FILE. Repeat the option for more."),
+	[OWN_WAIT_SECONDS] =
+		OWN("wait-seconds", "SECONDS",
+		    "Wait for them so long at most, 0.001..86400 s; 0: for ever; default 60 s."),
+	[OWN_READY] = OWN("ready", "FILE",
+			  "Write a line of JSON when frames can come, into this file, which is "
+			  "there as a whole or not at all, or with - to standard output."),
 	[OWN_EXPLAIN_IMAGE] = OWN("explain-image", NULL,
 				  "Print the images' layouts as YAML, every key written out, and "
 				  "run nothing."),
@@ -115,8 +127,11 @@ static int command_takes(const struct options_command *command, const struct gdr
 
 static int command_has(const struct options_command *command, enum own which)
 {
-	return which < OWN_EXPLAIN_IMAGE || which == OWN_HELP ||
-	       (command->commands & (GDRCAP_FOR_CAPTURE | GDRCAP_FOR_LOOPBACK)) != 0;
+	const unsigned int takers = which < OWN_WAIT_READY || which == OWN_HELP ? ~0u
+				    : which < OWN_READY				? GDRCAP_FOR_REPLAY
+							: GDRCAP_FOR_CAPTURE | GDRCAP_FOR_LOOPBACK;
+
+	return (command->commands & takers) != 0;
 }
 
 /* ---- help ---- */
@@ -337,6 +352,13 @@ static int apply_own(struct parser *parser, enum own which, const char *value)
 		if (options->verbose < 2)
 			options->verbose++;
 		break;
+	case OWN_WAIT_READY:
+		return options_wait_for(options, value);
+	case OWN_WAIT_SECONDS:
+		return options_wait_limit(options, value);
+	case OWN_READY:
+		options->ready = value;
+		break;
 	case OWN_EXPLAIN_IMAGE:
 		parser->explain = 1;
 		break;
@@ -466,6 +488,8 @@ int options_parse(int argc, char **argv, const struct options_command *command,
 	if (ret == 0)
 		ret = options_files_stay(options, parser.config_path, parser.image,
 					 parser.image_count);
+	if (ret == 0)
+		ret = options_ready_settle(options);
 	if (ret)
 		return ret;
 	if (command->complete && command->complete(options->config, &error))

@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "gdrcap.h"
+#include "ready.h"
 
 struct app_options {
 	const char *command;	      /* the subcommand's name */
@@ -26,8 +27,13 @@ struct app_options {
 	int save_bits;			       /* image_bits_of() */
 	uint32_t save_width, save_height;      /* of pictures */
 	uint32_t save_images_every;	       /* 1.. */
-	int verbose;			       /* how often --verbose was given, at most 2 */
-	char refused[512];		       /* why, where options_parse() fails */
+	const char *ready;		       /* a file, or READY_STDOUT; NULL: nobody is told */
+	const char *wait_ready[READY_WAITED_MAX]; /* as given, of argv */
+	uint32_t wait_lists, wait_files;	  /* of them, and files named there */
+	uint64_t wait_ms;			  /* 0: no limit */
+	int wait_limited;			  /* 1: --wait-seconds was given */
+	int verbose;				  /* how often --verbose was given, at most 2 */
+	char refused[512];			  /* why, where options_parse() fails */
 	int saves_to_stdout; /* 1: frames go to standard output, so text must not */
 };
 

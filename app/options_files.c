@@ -29,6 +29,7 @@ static const char *saves(const struct app_options *options, const char *path,
 		{ "save", gdrcap_config_get(options->config, "save", 0) },
 		{ "save-damaged", gdrcap_config_get(options->config, "save_damaged", 0) },
 		{ "save-images", options->save_images },
+		{ "ready", options_ready_file(options) },
 	};
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)

@@ -16,6 +16,16 @@ int options_refuse(struct app_options *options, const char *format, ...)
 int options_files_stay(struct app_options *options, const char *config_path,
 		       const char *const *images, uint32_t image_count);
 
+/* ---- options_ready.c ---- */
+
+/* Files that are waited for, and for how long. 0 or -EINVAL. */
+int options_wait_for(struct app_options *options, const char *list);
+int options_wait_limit(struct app_options *options, const char *seconds);
+/* When all is read, and options_files_stay() has looked at standard output. 0 or -EINVAL. */
+int options_ready_settle(struct app_options *options);
+/* NULL: no file. */
+const char *options_ready_file(const struct app_options *options);
+
 /* ---- options_images.c ---- */
 
 /* Prints a file for --config or --image: what is kept of each layout, as one of a list. 1 or -EINVAL. */

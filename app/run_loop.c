@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "privileges.h"
+#include "ready.h"
 #include "report_images.h"
 #include "run_loop_json.h"
 #include "run_loop_metrics.h"
@@ -39,7 +40,9 @@ static void run_set_output(struct run *run)
 {
 	const struct app_options *options = run->options;
 	const char *no_color = getenv("NO_COLOR");
-	int json = (options->json || options->json_lines > 0) && !options->json_file;
+	const int json =
+		((options->json || options->json_lines > 0) && !options->json_file) ||
+		(options->ready && !strcmp(options->ready, READY_STDOUT));
 
 	if (!options->quiet)
 		run->text = json || options->saves_to_stdout ? stderr : stdout;
@@ -249,6 +252,34 @@ static int run_open_images(struct run *run)
 	return error.code;
 }
 
+/* Other machines: who receives is not ready yet, and who sends waits for those who receive, with nothing of this
+ * machine's taken meanwhile. */
+static int run_meet(struct run *run)
+{
+	const struct app_options *options = run->options;
+	const struct ready_wait wait = {
+		.lists = options->wait_ready,
+		.list_count = options->wait_lists,
+		.limit_ms = options->wait_ms,
+		.stopped = signals_stop,
+		.log = run_log,
+		.context = run,
+	};
+	struct gdrcap_error error = { 0 };
+	int rc = options->ready ? ready_begin(options->ready, &error) : 0;
+
+	/* What is wrong with the rest is to be told before one waits. */
+	if (!rc && wait.list_count && gdrcap_config_check(options->config, &error)) {
+		report_error(&run->report, REPORT_EXIT_USAGE, "%s", error.text);
+		return -EINVAL;
+	}
+	if (!rc && wait.list_count)
+		rc = ready_wait(&wait, &error);
+	if (rc)
+		report_error(&run->report, REPORT_EXIT_NOT_RUN, "%s", error.text);
+	return rc;
+}
+
 /* 0, or a negative errno with the reason in run->report. */
 static int run_open(struct run *run, const struct run_command *command,
 		    const struct app_options *options)
@@ -275,6 +306,9 @@ static int run_open(struct run *run, const struct run_command *command,
 	if (rc)
 		return rc;
 	gdrcap_config_set_log(options->config, run_log, run);
+	rc = run_meet(run);
+	if (rc)
+		return rc;
 	rc = gdrcap_create(options->config, &run->session, &error);
 	if (rc) {
 		run->session = NULL;
@@ -377,6 +411,9 @@ static int run_loop(struct run *run)
 	}
 	if (run->taker)
 		rc = image_taker_start(run->taker, &error);
+	if (!rc && run->options->ready)
+		rc = ready_tell(run->options->ready, run->command->options.name, run->session,
+				&error);
 	if (rc)
 		report_error(report, REPORT_EXIT_NOT_RUN, "%s", error.text);
 	else

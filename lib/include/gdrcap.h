@@ -363,6 +363,18 @@ struct gdrcap_cause {
 int gdrcap_get_cause(const struct gdrcap_session *session, uint32_t index,
 		     struct gdrcap_cause *cause, size_t size);
 
+/** A port of the session: first those of `port`, then those of `tx_port`. */
+struct gdrcap_port {
+	const char *name; /**< as configured */
+	uint8_t mac[6];	  /**< its own address; zeros where it has none */
+	uint8_t has_mac;
+	uint8_t sends;	 /**< 1: of `tx_port` */
+	uint8_t link_up; /**< now, as its driver says */
+};
+/** -ENOENT after the last. */
+int gdrcap_get_port(const struct gdrcap_session *session, uint32_t index, struct gdrcap_port *port,
+		    size_t size);
+
 /** A rule by which the receiving cards put frames into our queues. */
 struct gdrcap_rule {
 	const char *text; /**< as configured, or the one made for our own frames */

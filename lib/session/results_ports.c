@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rte_ethdev.h>
+
 #include "session/answer.h"
 #include "session/session.h"
 
@@ -138,6 +140,44 @@ int gdrcap_get_cause(const struct gdrcap_session *session, uint32_t index,
 	all.count = values->count[index];
 	pthread_mutex_unlock(lock);
 	answer_give(cause, size, &all, sizeof(all));
+	return 0;
+}
+
+static const struct port *port_at(const struct gdrcap_session *session, uint32_t index, bool sends)
+{
+	const struct session_pair *pair = &session->ports.pairs[index];
+
+	return sends && !pair->both ? &pair->tx : &pair->rx;
+}
+
+int gdrcap_get_port(const struct gdrcap_session *session, uint32_t index, struct gdrcap_port *port,
+		    size_t size)
+{
+	const int ret = answer_check(session, "session", port, size);
+	const struct settings *settings;
+	struct rte_ether_addr mac;
+	const struct port *at;
+	struct gdrcap_port all = { 0 };
+
+	if (ret < 0)
+		return ret;
+	settings = &session->settings;
+	if (index >= settings->rx.count + settings->tx.count)
+		return -ENOENT;
+	LOG_SCOPE(&session->log);
+	all.sends = index >= settings->rx.count;
+	if (all.sends)
+		index -= settings->rx.count;
+	all.name = (all.sends ? &settings->tx : &settings->rx)->port[index].name;
+	session_ports_lock(session);
+	at = port_at(session, index, all.sends);
+	if (at->open && rte_eth_macaddr_get(at->id, &mac) == 0 && !rte_is_zero_ether_addr(&mac)) {
+		all.has_mac = 1;
+		memcpy(all.mac, mac.addr_bytes, sizeof(all.mac));
+	}
+	all.link_up = at->open && port_link_up(at);
+	session_ports_unlock(session);
+	answer_give(port, size, &all, sizeof(all));
 	return 0;
 }
 

@@ -22,6 +22,7 @@ int nulls(void)
 	struct gdrcap_damage damage;
 	struct gdrcap_config *config API_FREED = NULL;
 	struct gdrcap_cause cause;
+	struct gdrcap_port port;
 	struct gdrcap_rule rule;
 	uint32_t stream;
 
@@ -60,6 +61,8 @@ int nulls(void)
 	CHECK(gdrcap_get_stream_counts(session, 0, &stream, NULL, 64) == -EINVAL);
 	CHECK(gdrcap_get_cause(NULL, 0, &cause, sizeof(cause)) == -EINVAL);
 	CHECK(gdrcap_get_cause(session, 0, NULL, 64) == -EINVAL);
+	CHECK(gdrcap_get_port(NULL, 0, &port, sizeof(port)) == -EINVAL);
+	CHECK(gdrcap_get_port(session, 0, NULL, 64) == -EINVAL);
 	CHECK(gdrcap_get_rule(NULL, 0, &rule, sizeof(rule)) == -EINVAL);
 	CHECK(gdrcap_get_rule(session, 0, NULL, 64) == -EINVAL);
 	CHECK(gdrcap_get_damage(NULL, 0, &damage, sizeof(damage)) == -EINVAL);

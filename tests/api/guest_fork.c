@@ -22,6 +22,7 @@ static void child_is_refused(struct gdrcap_session *session, struct gdrcap_queue
 	struct gdrcap_damage damage;
 	struct gdrcap_config *config API_FREED = NULL;
 	struct gdrcap_cause cause;
+	struct gdrcap_port port;
 	struct gdrcap_rule rule;
 	uint32_t stream;
 
@@ -35,6 +36,7 @@ static void child_is_refused(struct gdrcap_session *session, struct gdrcap_queue
 	CHECK(gdrcap_get_queue_counts(session, 0, &counts, sizeof(counts)) == -EPERM);
 	CHECK(gdrcap_get_stream_counts(session, 0, &stream, &counts, sizeof(counts)) == -EPERM);
 	CHECK(gdrcap_get_cause(session, 0, &cause, sizeof(cause)) == -EPERM);
+	CHECK(gdrcap_get_port(session, 0, &port, sizeof(port)) == -EPERM);
 	CHECK(gdrcap_get_rule(session, 0, &rule, sizeof(rule)) == -EPERM);
 	CHECK(gdrcap_get_damage(session, 0, &damage, sizeof(damage)) == -EPERM);
 	CHECK(gdrcap_get_message(session, 0) == NULL);

@@ -37,6 +37,11 @@ static int ask_cause(void *session, void *to, size_t size)
 				size);
 }
 
+static int ask_port(void *session, void *to, size_t size)
+{
+	return gdrcap_get_port((struct gdrcap_session *)session, 0, (struct gdrcap_port *)to, size);
+}
+
 static int ask_rule(void *session, void *to, size_t size)
 {
 	return gdrcap_get_rule((struct gdrcap_session *)session, 0, (struct gdrcap_rule *)to, size);
@@ -133,6 +138,7 @@ static void results(void **state)
 	sizes_are_kept(ask_queue, session, sizeof(struct gdrcap_counts), 0);
 	sizes_are_kept(ask_stream, session, sizeof(struct gdrcap_counts), 0);
 	sizes_are_kept(ask_cause, session, sizeof(struct gdrcap_cause), 0);
+	sizes_are_kept(ask_port, session, sizeof(struct gdrcap_port), 0);
 	sizes_are_kept(ask_rule, session, sizeof(struct gdrcap_rule), -ENOENT);
 	sizes_are_kept(ask_damage, session, sizeof(struct gdrcap_damage), -ENOENT);
 	sizes_are_kept(ask_gpu_queue, queue, sizeof(struct gdrcap_gpu_queue), -EINVAL);

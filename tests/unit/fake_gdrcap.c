@@ -124,6 +124,13 @@ int gdrcap_get_cause(const struct gdrcap_session *session, uint32_t index,
 	return 0;
 }
 
+int gdrcap_get_port(const struct gdrcap_session *session, uint32_t index, struct gdrcap_port *port,
+		    size_t size)
+{
+	*port = (struct gdrcap_port){ .name = "net_null0", .mac = { 2, [5] = 9 }, .has_mac = 1 };
+	return index ? -ENOENT : 0;
+}
+
 int gdrcap_get_rule(const struct gdrcap_session *session, uint32_t index, struct gdrcap_rule *rule,
 		    size_t size)
 {
