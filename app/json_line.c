@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 json_t *json_count(uint64_t count)
 {
@@ -52,6 +53,20 @@ json_t *json_text(const char *text)
 	string = json_string(copy);
 	free(copy);
 	return string;
+}
+
+json_t *json_time(uint64_t ns)
+{
+	const time_t seconds = (time_t)(ns / 1000000000u);
+	char text[48] = "";
+	struct tm day;
+	size_t used;
+
+	if (!gmtime_r(&seconds, &day))
+		return json_null();
+	used = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &day);
+	snprintf(text + used, sizeof(text) - used, ".%09uZ", (unsigned int)(ns % 1000000000u));
+	return json_string(text);
 }
 
 json_t *json_text_if(const char *text)

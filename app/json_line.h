@@ -24,6 +24,8 @@ json_t *json_number(double value);
 json_t *json_number_if(bool known, double value);
 /* Device names and file names may hold any bytes; JSON is UTF-8. NULL: null. */
 json_t *json_text(const char *text);
+/* UTC, RFC 3339, to the nanosecond: of ns since 1970. */
+json_t *json_time(uint64_t ns);
 json_t *json_text_if(const char *text); /* "": null */
 
 /* Takes `item` over; a NULL item or a failure empties *array to NULL, so errors need one check. */

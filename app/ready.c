@@ -80,19 +80,6 @@ int ready_begin(const char *path, struct gdrcap_error *error)
 	return half_try(path, error);
 }
 
-/* "2026-11-26T12:00:00.123456789Z" */
-static void time_text(char text[40])
-{
-	struct timespec now;
-	struct tm day;
-	size_t used;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	gmtime_r(&now.tv_sec, &day);
-	used = strftime(text, 40, "%Y-%m-%dT%H:%M:%S", &day);
-	snprintf(text + used, 40 - used, ".%09ldZ", now.tv_nsec);
-}
-
 static json_t *ports_to_json(const struct gdrcap_session *session)
 {
 	json_t *array = json_array();
@@ -114,14 +101,16 @@ static json_t *ports_to_json(const struct gdrcap_session *session)
 
 static json_t *ready_to_json(const char *command, const struct gdrcap_session *session)
 {
-	char host[HOST_NAME_MAX + 1] = "", now[40];
+	char host[HOST_NAME_MAX + 1] = "";
+	struct timespec now;
 
 	gethostname(host, sizeof(host) - 1);
-	time_text(now);
-	return json_pack("{s:s, s:o, s:s, s:o, s:I, s:s, s:o}", "schema", READY_SCHEMA, "version",
+	clock_gettime(CLOCK_REALTIME, &now);
+	return json_pack("{s:s, s:o, s:s, s:o, s:I, s:o, s:o}", "schema", READY_SCHEMA, "version",
 			 json_text(gdrcap_version()), "command", command, "host",
 			 json_text(host[0] ? host : "unknown"), "pid", (json_int_t)getpid(), "time",
-			 now, "ports", ports_to_json(session));
+			 json_time((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec),
+			 "ports", ports_to_json(session));
 }
 
 /* As a whole or not at all: a file of its own that takes the name when it is complete. */

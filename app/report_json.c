@@ -86,6 +86,15 @@ static json_t *memory_to_json(const struct gdrcap_summary *summary)
 		(json_int_t)summary->split, "registration", json_text_if(summary->registration));
 }
 
+/* When its first frame was to be sent, and was. */
+static json_t *start_to_json(const struct gdrcap_summary *summary)
+{
+	if (!summary->start_ns)
+		return json_null();
+	return json_pack("{s:o, s:o}", "asked", json_time(summary->start_ns), "late_ns",
+			 json_count_if(summary->known & GDRCAP_HAS_START, summary->start_late_ns));
+}
+
 /* What was asked of the sender, what it did, and how far its gaps were off. */
 static json_t *sender_to_json(const struct report *report)
 {
@@ -103,14 +112,14 @@ static json_t *sender_to_json(const struct report *report)
 			     : json_null();
 
 	return json_pack(
-		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "asked", asked, "gbps",
-		json_number(summary->tx_gbps), "mpps", json_number(summary->tx_mpps), "seconds",
-		json_number(summary->tx_seconds), "frames", json_count(summary->total.sent),
-		"bytes", json_count(summary->tx_bytes), "gap_error_ns", gaps, "starved",
-		json_count(summary->tx_starved), "errors",
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "asked", asked,
+		"gbps", json_number(summary->tx_gbps), "mpps", json_number(summary->tx_mpps),
+		"seconds", json_number(summary->tx_seconds), "frames",
+		json_count(summary->total.sent), "bytes", json_count(summary->tx_bytes),
+		"gap_error_ns", gaps, "starved", json_count(summary->tx_starved), "errors",
 		json_count_if(summary->known & GDRCAP_HAS_TX_ERROR, summary->tx_error), "proxies",
-		json_count_if(strcmp(summary->tx_by, "gpu") == 0, summary->tx_proxies), "causes",
-		causes_to_json(report, 1));
+		json_count_if(strcmp(summary->tx_by, "gpu") == 0, summary->tx_proxies), "start",
+		start_to_json(summary), "causes", causes_to_json(report, 1));
 }
 
 /* The caller's own frames. */

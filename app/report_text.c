@@ -138,6 +138,9 @@ static void print_sender(FILE *to, const struct report *report)
 	print_row_if(to, summary->known & GDRCAP_HAS_TX_ERROR, "tx errors", summary->tx_error,
 		     "frames that the port took and could not send");
 	print_causes(to, report, 1);
+	if (summary->known & GDRCAP_HAS_START)
+		fprintf(to, "  %-18s%27.6f  s after the time of --start-at\n", "tx start",
+			(double)summary->start_late_ns / 1e9);
 	fprintf(to, "  %-18s%27.3f  s, first hand-over to last\n", "tx time", summary->tx_seconds);
 	if (summary->asked_seconds > 0)
 		fprintf(to, "  %-18s%27.3f  s, by the file's own times\n", "  asked",

@@ -223,6 +223,11 @@ static int run_check(struct run *run)
 	return run->report.error_count ? -EINVAL : 0;
 }
 
+static enum report_status status_of(const struct gdrcap_error *error)
+{
+	return error->kind == GDRCAP_ERROR_CONFIG ? REPORT_EXIT_USAGE : REPORT_EXIT_NOT_RUN;
+}
+
 /* Who takes the images, where there are any. */
 static int run_open_images(struct run *run)
 {
@@ -312,10 +317,7 @@ static int run_open(struct run *run, const struct run_command *command,
 	rc = gdrcap_create(options->config, &run->session, &error);
 	if (rc) {
 		run->session = NULL;
-		report_error(&run->report,
-			     error.kind == GDRCAP_ERROR_CONFIG ? REPORT_EXIT_USAGE
-							       : REPORT_EXIT_NOT_RUN,
-			     "%s", error.text);
+		report_error(&run->report, status_of(&error), "%s", error.text);
 		return rc;
 	}
 	rc = run_open_images(run);
@@ -406,7 +408,7 @@ static int run_loop(struct run *run)
 	}
 	rc = gdrcap_start(run->session, &error);
 	if (rc) {
-		report_error(report, REPORT_EXIT_NOT_RUN, "%s", error.text);
+		report_error(report, status_of(&error), "%s", error.text);
 		return rc;
 	}
 	if (run->taker)

@@ -28,6 +28,14 @@ int parse_count(const char *text, uint64_t *count);
  * "5min", "12h". Must come out in whole milliseconds. */
 int parse_duration(const char *text, uint64_t *ms);
 
+/* A time: "2026-11-26T12:00:00.5Z" or with an offset as of +01:00 (RFC 3339), "1795694400.25" (seconds since 1970 UTC), or
+ * "+2.5" (seconds from a moment that the caller knows). Up to nine decimals. */
+struct parse_moment {
+	uint64_t ns;	/* since 1970 UTC, then never 0; or from that moment */
+	uint64_t after; /* 1: from that moment */
+};
+int parse_moment(const char *text, struct parse_moment *moment);
+
 /* "true", "yes", "on", "1" or "false", "no", "off", "0". */
 int parse_bool(const char *text, uint32_t *value);
 

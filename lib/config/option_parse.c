@@ -221,6 +221,24 @@ const char *option_parse_rate(const char *text, void *to)
 	return NULL;
 }
 
+const char *option_parse_start(const char *text, void *to)
+{
+	struct parse_moment moment;
+
+	switch (parse_moment(text, &moment)) {
+	case 0:
+		break;
+	case -ERANGE:
+		return "is out of range";
+	default:
+		return "is no time";
+	}
+	if (moment.after && moment.ns > SETTINGS_START_MOST_NS)
+		return "is out of range";
+	memcpy(to, &moment, sizeof(moment));
+	return NULL;
+}
+
 const char *option_parse_speed(const char *text, void *to)
 {
 	struct pacing_config speed;

@@ -368,6 +368,14 @@ static const struct option_row rows[] = {
 		 "those that are there by then), 0..2^64-1, also 10M or 1e6; default 0 (no "
 		 "limit)."),
 	  .type = OPTION_COUNT, FIELD(frames), .max = UINT64_MAX },
+	{ SINGLE(RUN, TX, "start_at", "start-at", "TIME",
+		 "The first frame is sent at this time of the system's clock: "
+		 "2026-11-26T12:00:00.5Z, seconds since 1970 (UTC), or +SECONDS from the start of "
+		 "the run, 366 days ahead at most; no default (at once)."),
+	  .type = OPTION_TEXT, FIELD(start), .parse = option_parse_start, .empty = 1,
+	  .allowed =
+		  "2026-11-26T12:00:00Z or with an offset such as +01:00, seconds since 1970, or "
+		  "+SECONDS up to 31622400; nine decimals at most" },
 	{ SINGLE(RUN, RX, "quiet", "quiet-time", "SECONDS",
 		 "Silence that ends the wait for frames in flight, 0.001..60 s; default 0.2 s."),
 	  .type = OPTION_DURATION, FIELD(quiet_ms), .min = 1, .max = 60000, .initial = "0.2" },

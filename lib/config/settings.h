@@ -18,6 +18,8 @@
 #include "replay/pacing.h"
 
 #define SETTINGS_PATH_BYTES 512u
+/* A sender waits so long at most: 366 days. */
+#define SETTINGS_START_MOST_NS (UINT64_C(366) * 86400 * 1000000000)
 #define SETTINGS_NAME_BYTES 256u /* of a port, of a rule */
 
 enum direction { DIRECTION_LOOPBACK, DIRECTION_CAPTURE, DIRECTION_REPLAY };
@@ -202,6 +204,7 @@ struct settings {
 	uint64_t seconds_ms, frames;
 	enum end_kind end;
 	enum link_down_kind link_down; /* of a port whose link was up */
+	struct parse_moment start;     /* of the built-in sender; all 0: at once */
 	uint32_t quiet_ms, senders, idle_ms, give_up_ms;
 	uint32_t idle_sleep_us; /* 0: idle workers poll */
 };
@@ -246,6 +249,14 @@ static inline bool settings_collects(const struct settings *settings)
 {
 	return settings_validates(settings) || settings->images;
 }
+
+/* When the first frame is to be sent; 0: at once. */
+static inline bool settings_starts_later(const struct settings *settings)
+{
+	return settings->start.ns || settings->start.after;
+}
+/* -EINVAL: it has passed at `now`, ns since 1970, or is more than a year away. */
+int settings_check_start(const struct settings *settings, uint64_t now, struct gdrcap_error *error);
 
 /* Receive queues are the session's own, not the driver's. */
 static inline bool settings_own_queues(const struct settings *settings)

@@ -5,6 +5,7 @@
 
 #include <rte_common.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "config/settings_internal.h"
 
@@ -197,6 +198,8 @@ static int check_unused(const struct settings *settings, struct gdrcap_error *er
 		  "out" },
 		{ settings->first_stream + RTE_MAX(settings->streams, 1u) > 65536,
 		  "first_stream: ids end at 65535; give a lower one, or fewer streams" },
+		{ settings_starts_later(settings) && !sends,
+		  "start_at: is of the built-in sender, and it sends nothing; leave it out" },
 		{ settings->rate.kind != PACING_NONE && !sends,
 		  "rate: is of the sender, and nothing is sent; leave it out" },
 	};
@@ -204,6 +207,25 @@ static int check_unused(const struct settings *settings, struct gdrcap_error *er
 	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
 		if (checks[i].unused)
 			return error_set(error, -EINVAL, "%s", checks[i].text);
+	return 0;
+}
+
+int settings_check_start(const struct settings *settings, uint64_t now, struct gdrcap_error *error)
+{
+	const uint64_t at = settings->start.ns;
+
+	if (settings->start.after || at == 0)
+		return 0;
+	if (at <= now)
+		return error_set(error, -EINVAL,
+				 "start_at: has passed %.3f s ago, by this machine's clock; give a "
+				 "later time, or +SECONDS from the start of the run",
+				 (double)(now - at) / 1e9);
+	if (at - now > SETTINGS_START_MOST_NS)
+		return error_set(error, -EINVAL,
+				 "start_at: is %.0f days ahead, by this machine's clock; allowed: "
+				 "366 at most",
+				 (double)(at - now) / 86400e9);
 	return 0;
 }
 
@@ -228,5 +250,7 @@ int settings_settle_files(struct settings *settings, struct gdrcap_error *error)
 		ret = check_receiver_files(settings, error);
 	if (ret == 0)
 		ret = check_unused(settings, error);
+	if (ret == 0)
+		ret = settings_check_start(settings, time_ns(CLOCK_REALTIME), error);
 	return ret;
 }

@@ -238,6 +238,7 @@ struct gdrcap_counts {
 #define GDRCAP_HAS_STALE 256u	/* the stale-read detector is on */
 #define GDRCAP_HAS_SENDING 512u /* there are send queues of the caller's: sending_* */
 #define GDRCAP_HAS_SENDING_FAILED 1024u
+#define GDRCAP_HAS_START 2048u /* a frame was sent, and `start_at` said when: start_late_ns */
 
 /**
  * Results so far, or of the run. Every frame came whole, once and in order, as far as anybody can
@@ -337,6 +338,8 @@ struct gdrcap_summary {
 	uint32_t
 		tx_proxies; /**< with "gpu": send queues whose doorbell a CPU thread rings, since the
 			      * GPU cannot reach it: each costs a core */
+	uint64_t start_ns;  /**< `start_at`, ns since 1970 (UTC); 0: at once */
+	uint64_t start_late_ns; /**< from then to the hand-over of the first frame */
 };
 int gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary,
 		       size_t size);

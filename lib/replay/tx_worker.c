@@ -141,7 +141,8 @@ ALWAYS_INLINE uint32_t tx_describe(struct tx_worker *worker, const struct tx_nex
 ALWAYS_INLINE uint64_t tx_time_ns(const struct tx_worker *worker, uint32_t at, const bool paced)
 {
 	const struct pacing *pacing = &worker->pacing;
-	const uint64_t now = rte_rdtsc();
+	/* What is written ahead of a start that was asked for is not sent before it. */
+	const uint64_t now = RTE_MAX(rte_rdtsc(), worker->start_tsc);
 
 	if (!paced)
 		return tx_wall_ns(worker, now);
@@ -412,11 +413,27 @@ ALWAYS_INLINE void tx_wait(struct tx_worker *worker, unsigned int idle, const bo
 		thread_idle(idle);
 }
 
+/* Frames are written ahead, so that the first are there when their time comes. */
+ALWAYS_INLINE void tx_wait_start(struct tx_worker *worker, const bool paced, const bool file,
+				 const bool own)
+{
+	enum tx_start start = TX_START_FAR;
+
+	while (!atomic_load_explicit(&worker->stop, memory_order_relaxed) &&
+	       start != TX_START_NOW) {
+		start = tx_start_step(worker);
+		if (start == TX_START_NEAR)
+			tx_request_burst(worker, paced, file, own);
+	}
+}
+
 ALWAYS_INLINE void tx_loop(struct tx_worker *worker, const bool paced, const bool file,
 			   const bool own)
 {
 	unsigned int idle = 0, work;
 
+	if (worker->config.start_ns)
+		tx_wait_start(worker, paced, file, own);
 	while (!atomic_load_explicit(&worker->stop, memory_order_relaxed)) {
 		work = tx_request_burst(worker, paced, file, own);
 		work += tx_send(worker, paced, file, own);

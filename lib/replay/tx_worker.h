@@ -36,9 +36,10 @@ struct tx_config {
 	uint32_t length_count;
 	uint32_t stream_first, stream_count, stream_step; /* first, first + step, ... */
 	uint64_t frames;				  /* to send; UINT64_MAX: until stopped */
-	struct file_frames *file;     /* frames of a file instead of the pattern's; one stream, one
+	struct file_frames *file;    /* frames of a file instead of the pattern's; one stream, one
 				   * worker; NULL: pattern */
-	struct pacing_config pacing;  /* of this worker: its share of the rate */
+	struct pacing_config pacing; /* of this worker: its share of the rate */
+	uint64_t start_ns; /* of the wall clock: nothing is handed over before; 0: at once */
 	const struct tx_clock *clock; /* the port itself sends on time; NULL: this worker does */
 	/* Must have sent a frame before this one sends its first: a card's driver registers a pool's
 	 * memory when a queue first sends from it, and two queues that did so of one pool at the
@@ -79,7 +80,8 @@ struct tx_worker {
 	struct tx_clock_map clock_map;
 	uint64_t sending;		      /* number of the burst that is being sent */
 	uint64_t clock_tsc, clock_ns, tsc_hz; /* wall clock at clock_tsc */
-	struct thread_naps naps;	      /* of an idle one; most_us: config.idle_us */
+	uint64_t start_tsc;	 /* when config.start_ns comes, once that is near; or 0 */
+	struct thread_naps naps; /* of an idle one; most_us: config.idle_us */
 	uint64_t held_tsc; /* since when nothing is handed over for want of a link; 0: it is */
 
 	/* Writer: this worker. Readers: anybody, relaxed. */
@@ -94,7 +96,9 @@ struct tx_worker {
 	_Atomic uint64_t last_frames, last_bytes; /* of the last hand-over: they begin at last_tsc,
 						   * so a rate is what was sent before it */
 	_Atomic uint64_t
-		last_due;	/* ticks from the first frame's time to the last one's, as asked */
+		last_due; /* ticks from the first frame's time to the last one's, as asked */
+	_Atomic uint64_t started_tsc, start_late_ns; /* of config.start_ns: when it was seen to have
+						      * come, and how long ago it was then; 0: not yet */
 	_Atomic int end_unsaid; /* not one end-of-stream frame of each stream could be sent */
 	_Atomic int finished;	/* all of config.frames are sent, or it was stopped */
 
@@ -117,6 +121,16 @@ void tx_worker_run(void *worker);
 void tx_end_streams(struct tx_worker *worker);
 void tx_end_own(struct tx_worker *worker);
 uint64_t tx_wall_ns(const struct tx_worker *worker, uint64_t tsc);
+
+/* Before config.start_ns, to be called again and again: naps, or spins. The worker's thread. tx_start.c */
+enum tx_start {
+	TX_START_FAR,
+	TX_START_NEAR, /* frames may be written ahead */
+	TX_START_NOW,
+};
+enum tx_start tx_start_step(struct tx_worker *worker);
+/* How long after config.start_ns tick `tsc` was; any thread. False: it has not come yet. */
+bool tx_start_late(const struct tx_worker *worker, uint64_t tsc, uint64_t *late_ns);
 
 static inline uint64_t tx_ticks(const struct tx_worker *worker, uint32_t us)
 {

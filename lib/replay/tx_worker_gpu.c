@@ -185,6 +185,7 @@ void tx_gpu_show(struct tx_gpu *gpu, const struct tx_worker *worker, struct kern
 	for (uint32_t i = 0; i < config->length_count; i++)
 		longest = RTE_MAX(longest, (uint32_t)worker->sizes[i].length);
 	memset(gpu->words, 0, sizeof(*gpu->words));
+	gpu->words->control = worker->config.start_ns ? GPU_SEND_HOLD : GPU_SEND_RUN;
 	memset(gpu->status, 0, sizeof(*gpu->status));
 	memset(gpu->place, 0, sizeof(*gpu->place));
 	queue_lend(gpu, own);
@@ -304,6 +305,11 @@ bool tx_gpu_run(struct tx_gpu *gpu, struct tx_worker *worker)
 	struct patience patience;
 	uint64_t state;
 
+	/* The kernel is held: tx_gpu_show(). */
+	while (worker->config.start_ns &&
+	       !atomic_load_explicit(&worker->stop, memory_order_relaxed) &&
+	       tx_start_step(worker) != TX_START_NOW)
+		;
 	patience_begin(&patience);
 	gpu->began_tsc = rte_rdtsc();
 	for (;;) {

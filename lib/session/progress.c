@@ -112,6 +112,9 @@ static void sender_rate(const struct gdrcap_session *session, struct gdrcap_summ
 	}
 	if (last > first)
 		summary->tx_seconds = (double)(last - first) / hz;
+	if (first != UINT64_MAX && session->run.start_ns &&
+	    tx_start_late(&session->workers.tx[0], first, &summary->start_late_ns))
+		summary->known |= GDRCAP_HAS_START;
 }
 
 void session_sender_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary)
@@ -122,6 +125,7 @@ void session_sender_summary(const struct gdrcap_session *session, struct gdrcap_
 	if (session->workers.tx_count == 0)
 		return;
 	summary->known |= GDRCAP_HAS_TX_STALLED;
+	summary->start_ns = session->run.start_ns;
 	for (uint32_t i = 0; i < session->workers.tx_count; i++) {
 		const struct tx_worker *worker = &session->workers.tx[i];
 

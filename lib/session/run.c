@@ -7,6 +7,7 @@
 #include <rte_common.h>
 #include <rte_cycles.h>
 
+#include "base/clock.h"
 #include "base/guest.h"
 #include "base/log.h"
 #include "session/session.h"
@@ -181,6 +182,8 @@ static int senders_start(struct gdrcap_session *session, struct cpu_deal *deal,
 		cpu_next(deal, &cpus);
 		ret = file_frames_start(session->frames.file, &cpus, error);
 	}
+	for (uint32_t i = 0; i < session->workers.tx_count; i++)
+		session->workers.tx[i].config.start_ns = session->run.start_ns;
 	if (ret == 0)
 		ret = device_job_start(session, KERNEL_WRITE, deal, &session->jobs.write, error);
 	if (ret == 0)
@@ -205,6 +208,26 @@ static int receivers_start(struct gdrcap_session *session, struct cpu_deal *deal
 	return ret;
 }
 
+/* When the senders begin, where that was asked for. */
+static int start_settle(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	const struct settings *settings = &session->settings;
+	const uint64_t now = time_ns(CLOCK_REALTIME);
+	int ret;
+
+	if (!settings_starts_later(settings))
+		return 0;
+	/* It has taken some time to get here. */
+	ret = settings_check_start(settings, now, error);
+	if (ret < 0)
+		return error_of_config(error, ret);
+	session->run.start_ns =
+		settings->start.after ? now + settings->start.ns : settings->start.ns;
+	log_line(GDRCAP_LOG_PROGRESS, "the first frame is sent in %.3f s (start_at)",
+		 (double)(session->run.start_ns - now) / 1e9);
+	return 0;
+}
+
 int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 {
 	struct cpu_deal deal = { .session = session };
@@ -220,6 +243,11 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 	if (session->run.state != SESSION_CREATED) {
 		log_unlock(&session->run.lock);
 		return error_set(error, -EALREADY, "a session runs once; create another");
+	}
+	ret = start_settle(session, error);
+	if (ret < 0) {
+		log_unlock(&session->run.lock);
+		return ret;
 	}
 	deal.shared = session->workers.cpus_shared;
 	if (deal.shared)

@@ -335,13 +335,24 @@ static bool run_is_idle(struct gdrcap_session *session)
 	return session->run.ended_idle || session_is_blocked(session, &session->watch.idle);
 }
 
+/* `seconds` are over; a sender's that begins later count from then. */
+static bool time_is_over(const struct gdrcap_session *session)
+{
+	uint64_t since = session->run.start_tsc;
+
+	if (session->run.start_ns)
+		since = atomic_load_explicit(&session->workers.tx[0].started_tsc,
+					     memory_order_acquire);
+	return session->settings.seconds_ms && since &&
+	       tsc_older(since, session->settings.seconds_ms);
+}
+
 static bool run_is_over(struct gdrcap_session *session)
 {
 	const struct settings *settings = &session->settings;
 	bool sending = session->workers.tx_count == 0;
 
-	session->run.ended_by_time =
-		settings->seconds_ms && tsc_older(session->run.start_tsc, settings->seconds_ms);
+	session->run.ended_by_time = time_is_over(session);
 	if (session->run.ended_by_time)
 		return true;
 	for (uint32_t i = 0; i < session->workers.tx_count; i++)
@@ -382,8 +393,7 @@ static bool receivers_hear_nothing(struct gdrcap_session *session)
 	/* Not all frames: somebody else's may come for ever. */
 	if (session_sends_itself(session) && arrived >= session_handed_over(session))
 		return true;
-	if (!session_sends_itself(session) && session->settings.seconds_ms &&
-	    tsc_older(session->run.start_tsc, session->settings.seconds_ms)) {
+	if (!session_sends_itself(session) && time_is_over(session)) {
 		/* No longer for what may still be under way. */
 		quiet_ms = 0;
 	} else if (arrived != session->run.quiet_count) {

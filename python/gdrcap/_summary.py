@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import Any, Callable, Optional, Union
 
 SCHEMA = "gdrcap.summary/1"
 _NIC_MISSED, _NIC_ERROR, _TX_STALLED, _LOSS, _LOCK, _PACE, _TX_ERROR, _STALE = 1, 2, 4, 16, 32, 64, 128, 256
-_SENDING, _SENDING_FAILED = 512, 1024
+_SENDING, _SENDING_FAILED, _START = 512, 1024, 2048
 _MEMORY = ("auto", "device", "pinned", "host")
 _STEPS = ("passed", "failed", "skipped")
 ENDS = ("complete", "newer", "timeout", "stopped")
@@ -27,6 +28,11 @@ def _count(number: int, known: Any = True) -> Union[int, str, None]:
 def _number(value: float, known: Any = True) -> Optional[float]:
     """With JSON's twelve digits."""
     return float("%.12g" % value) if known and math.isfinite(value) else None
+
+
+def _time(ns: int) -> str:
+    """UTC, RFC 3339."""
+    return "%s.%09dZ" % (time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(ns // 10**9)), ns % 10**9)
 
 
 def _frames(counts: Row, received: bool, judged: bool, ordered: bool) -> Row:
@@ -59,7 +65,9 @@ def _sender(summary: Row, causes: list[Row]) -> Row:
         "gap_error_ns": {"p50": _count(summary["gap_p50_ns"]), "p99": _count(summary["gap_p99_ns"]),
                          "max": _count(summary["gap_max_ns"])} if known & _PACE else None,
         "starved": _count(summary["tx_starved"]), "errors": _count(summary["tx_error"], known & _TX_ERROR),
-        "proxies": _count(summary["tx_proxies"], summary["tx_by"] == "gpu"), "causes": _causes(causes, True),
+        "proxies": _count(summary["tx_proxies"], summary["tx_by"] == "gpu"),
+        "start": {"asked": _time(summary["start_ns"]), "late_ns": _count(summary["start_late_ns"], known & _START)}
+        if summary["start_ns"] else None, "causes": _causes(causes, True),
     }
 
 

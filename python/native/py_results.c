@@ -97,6 +97,8 @@ static const struct member summary_members[] = {
 	OF(gdrcap_summary, rx_by, TEXT),
 	OF(gdrcap_summary, tx_by, TEXT),
 	OF(gdrcap_summary, tx_proxies, UINT32),
+	OF(gdrcap_summary, start_ns, COUNT),
+	OF(gdrcap_summary, start_late_ns, COUNT),
 	END,
 };
 static const struct member cause_members[] = {

@@ -253,6 +253,123 @@ static void test_frame_sizes(void **state)
 	assert_int_equal(-EINVAL, frame_sizes(NULL, 9, &count));
 }
 
+/* As assert_number(); `after` is 1 of what begins with +. */
+static void assert_moment(const char *text, int result, uint64_t ns, uint64_t after)
+{
+	struct parse_moment got = { UNTOUCHED, UNTOUCHED };
+	const int ret = parse_moment(text, &got);
+
+	if (ret != result || got.ns != (result ? UNTOUCHED : ns) ||
+	    got.after != (result ? UNTOUCHED : after))
+		fail_msg("'%s': %d, %llu, %llu", text ? text : "(null)", ret,
+			 (unsigned long long)got.ns, (unsigned long long)got.after);
+}
+
+/* What is no time, and what is one that no clock of ours has. */
+static void test_no_moment(void **state)
+{
+	static const char *const junk[] = { "",
+					    " ",
+					    "+",
+					    "-1",
+					    "++1",
+					    "+-1",
+					    "+ 1",
+					    " 1",
+					    "1 ",
+					    "01",
+					    "1.",
+					    ".5",
+					    "1e3",
+					    "0x10",
+					    "1.0000000001",
+					    "+1.2345678901",
+					    "nan",
+					    "inf",
+					    "now",
+					    "12:00",
+					    "2026-11",
+					    "2026-11-26",
+					    "2026-11-26T",
+					    "2026-11-26T12",
+					    "2026-11-26T12:00",
+					    "2026-11-26T12:00:00",
+					    "2026-11-26 12:00:00Z",
+					    "2026-11-26T12:00:00z ",
+					    "2026-11-26T12:00:00ZZ",
+					    "2026-11-26T12:00:00.Z",
+					    "2026-11-26T12:00:00.0000000001Z",
+					    "2026-11-26T12:00:00,5Z",
+					    "2026-11-26T12:00:00+1:00",
+					    "2026-11-26T12:00:00+0100",
+					    "2026-11-26T12:00:00+01",
+					    "2026-11-26T12:00:00+01:00Z",
+					    "2026-11-26T12:00:00+-1:00",
+					    "2026-1-26T12:00:00Z",
+					    "2026-11-6T12:00:00Z",
+					    "20261126T120000Z",
+					    "+2026-11-26T12:00:00Z",
+					    "02026-11-26T12:00:00Z",
+					    "2026/11/26T12:00:00Z",
+					    "2026-11-26T1 :00:00Z",
+					    "2026-11-26T12:00:00\n",
+					    "2026-",
+					    "202-11-26T12:00:00Z",
+					    "\xff\xff\xff\xff-" };
+	static const char *const outside[] = { "0",
+					       "1969-12-31T23:59:59Z",
+					       "0000-01-01T00:00:00Z",
+					       "1970-01-01T00:00:00Z",
+					       "2026-00-26T12:00:00Z",
+					       "2026-13-26T12:00:00Z",
+					       "2026-11-00T12:00:00Z",
+					       "2026-11-31T12:00:00Z",
+					       "2026-02-29T12:00:00Z",
+					       "2100-02-29T12:00:00Z",
+					       "2026-11-26T24:00:00Z",
+					       "2026-11-26T12:60:00Z",
+					       "2026-12-31T23:59:60Z",
+					       "2026-11-26T12:00:00+24:00",
+					       "2026-11-26T12:00:00-00:60",
+					       "1970-01-01T00:30:00+01:00",
+					       "2554-01-01T00:00:00Z",
+					       "9999-12-31T23:59:59Z",
+					       "18446744073.709551616",
+					       "18446744074",
+					       "99999999999999999999999999",
+					       "+99999999999999999999999999" };
+
+	for (size_t i = 0; i < sizeof(junk) / sizeof(junk[0]); i++)
+		assert_moment(junk[i], -EINVAL, 0, 0);
+	assert_moment(NULL, -EINVAL, 0, 0);
+	for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++)
+		assert_moment(outside[i], -ERANGE, 0, 0);
+}
+
+/* Seconds by date -u -d TEXT +%s. */
+static void test_moment(void **state)
+{
+	assert_moment("2026-11-26T12:00:00Z", 0, UINT64_C(1795694400000000000), 0);
+	assert_moment("2026-11-26t12:00:00.25z", 0, UINT64_C(1795694400250000000), 0);
+	assert_moment("2026-11-26T12:00:00.000000001Z", 0, UINT64_C(1795694400000000001), 0);
+	assert_moment("2026-11-26T13:30:00+01:30", 0, UINT64_C(1795694400000000000), 0);
+	assert_moment("2026-11-26T03:30:00-08:30", 0, UINT64_C(1795694400000000000), 0);
+	assert_moment("1970-01-01T00:00:01Z", 0, 1000000000, 0);
+	assert_moment("1970-01-01T00:00:00-00:01", 0, UINT64_C(60000000000), 0);
+	assert_moment("2000-02-29T00:00:00Z", 0, UINT64_C(951782400000000000), 0);
+	assert_moment("2024-02-29T23:59:59Z", 0, UINT64_C(1709251199000000000), 0);
+	assert_moment("2101-01-01T00:00:00Z", 0, UINT64_C(4133980800000000000), 0);
+	assert_moment("2401-03-01T00:00:00Z", 0, UINT64_C(13606185600000000000), 0);
+	assert_moment("2553-12-31T23:59:59Z", 0, UINT64_C(18429292799000000000), 0);
+	assert_moment("1795694400", 0, UINT64_C(1795694400000000000), 0);
+	assert_moment("1795694400.5", 0, UINT64_C(1795694400500000000), 0);
+	assert_moment("0.000000001", 0, 1, 0);
+	assert_moment("18446744073.709551615", 0, UINT64_MAX, 0);
+	assert_moment("+0", 0, 0, 1);
+	assert_moment("+2.5", 0, 2500000000, 1);
+	assert_moment("+86400", 0, UINT64_C(86400000000000), 1);
+}
+
 static void test_mac(void **state)
 {
 	static const char *const junk[] = { "",
@@ -338,7 +455,8 @@ int main(void)
 		cmocka_unit_test(test_u64),	    cmocka_unit_test(test_size),
 		cmocka_unit_test(test_count),	    cmocka_unit_test(test_duration),
 		cmocka_unit_test(test_bool),	    cmocka_unit_test(test_cpu_list),
-		cmocka_unit_test(test_frame_sizes), cmocka_unit_test(test_mac),
+		cmocka_unit_test(test_frame_sizes), cmocka_unit_test(test_no_moment),
+		cmocka_unit_test(test_moment),	    cmocka_unit_test(test_mac),
 		cmocka_unit_test(test_ipv4),	    cmocka_unit_test(nearest_name),
 	};
 

@@ -165,7 +165,7 @@ static void test_json_pass(void **state)
 		"\"restarts\":0,\"untracked\":0,\"conflicts\":0,"
 		"\"sender\":{\"asked\":{\"gbps\":null,\"mpps\":null,\"seconds\":null,\"frames\":null},"
 		"\"gbps\":0.0,\"mpps\":0.0,\"seconds\":0.0,\"frames\":10000000,\"bytes\":0,"
-		"\"gap_error_ns\":null,\"starved\":0,\"errors\":null,\"proxies\":null,\"causes\":{}},"
+		"\"gap_error_ns\":null,\"starved\":0,\"errors\":null,\"proxies\":null,\"start\":null,\"causes\":{}},"
 		"\"sending\":null,"
 		"\"saved\":null,\"clock\":null,\"rx_by\":null,\"tx_by\":null,\"match\":{\"rules\":[],\"applied\":\"none\"},"
 		"\"steering\":null,"
@@ -478,7 +478,7 @@ static void test_steering(void **state)
 /* How the memory is reached, and what went wrong on the way there. */
 static void test_memory(void **state)
 {
-	json_t *object, *memory, *empty;
+	json_t *object, *memory, *empty, *start;
 
 	report.summary.split = 64;
 	report.summary.memory = GDRCAP_MEMORY_DEVICE;
@@ -487,6 +487,9 @@ static void test_memory(void **state)
 	strcpy(report.summary.rx_by, "cpu");
 	strcpy(report.summary.tx_by, "gpu");
 	report.summary.tx_proxies = 2;
+	report.summary.start_ns = UINT64_C(1795694400000000005);
+	report.summary.start_late_ns = 1234;
+	report.summary.known |= GDRCAP_HAS_START;
 	strcpy(report.summary.driver, "gpu_cuda");
 	report.summary.queue_restarts = 2;
 	report.summary.cut = 5;
@@ -494,6 +497,10 @@ static void test_memory(void **state)
 	report.summary.pool_empty_seconds = 1.5;
 	report.summary.known |= GDRCAP_HAS_STALE;
 	object = parsed();
+	start = json_object_get(json_object_get(object, "sender"), "start");
+	assert_string_equal(json_string_value(json_object_get(start, "asked")),
+			    "2026-11-26T12:00:00.000000005Z");
+	assert_int_equal(json_integer_value(json_object_get(start, "late_ns")), 1234);
 	memory = json_object_get(object, "memory");
 	assert_int_equal(json_integer_value(json_object_get(memory, "split")), 64);
 	assert_string_equal(json_string_value(json_object_get(memory, "registration")), "dma-buf");

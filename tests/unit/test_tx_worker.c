@@ -10,6 +10,7 @@
 
 #include <rte_cycles.h>
 
+#include "base/clock.h"
 #include "number_set.h"
 #include "pcap_bytes.h"
 #include "tx_scene.h"
@@ -139,6 +140,60 @@ static void a_held_sender_hands_over_nothing(void **state)
 	atomic_store(&run.worker->hold, 0);
 	assert_int_equal(run_receive(&run, 64, pattern_frame, &seen), config.frames);
 	counters_agree(&run, &seen);
+	run_close(&run);
+}
+
+/* Nothing before its time, though frames are written then; and what is handed over says when. */
+static void a_sender_starts_at_its_time(void **state)
+{
+	for (int paced = 0; paced < 2; paced++) {
+		struct tx_config config = run_config();
+		uint64_t started, late, now;
+		struct seen seen;
+		struct run run;
+
+		config.frames = 1000;
+		config.start_ns = time_ns(CLOCK_REALTIME) + 300000000;
+		if (paced)
+			config.pacing = (struct pacing_config){ PACING_FRAMES, 1e6 };
+		seen_begin(&seen, &config);
+		run_open(&run, &config, 64, 1024);
+		run_go(&run);
+		while (atomic_load(&run.worker->sent) == 0)
+			assert_true(time(NULL) < run.until && nap());
+		now = time_ns(CLOCK_REALTIME);
+		started = atomic_load(&run.worker->started_tsc);
+		assert_true(now >= config.start_ns && started > 0);
+		assert_true(atomic_load(&run.worker->first_tsc) >= started);
+		assert_true(tx_start_late(run.worker, atomic_load(&run.worker->first_tsc), &late));
+		assert_true(late <= now - config.start_ns);
+		/* The first was written before, and says its time all the same. */
+		assert_in_range(run.worker->ring.request[0].time_ns, config.start_ns,
+				config.start_ns + 2 * late + 1000000);
+		assert_int_equal(run_receive(&run, 64, pattern_frame, &seen), config.frames);
+		counters_agree(&run, &seen);
+		run_close(&run);
+	}
+}
+
+/* One that is stopped before its time has sent nothing, and keeps nothing. */
+static void a_sender_is_stopped_before_its_time(void **state)
+{
+	struct tx_config config = run_config();
+	uint64_t late = 7;
+	struct run run;
+
+	config.start_ns = time_ns(CLOCK_REALTIME) + UINT64_C(3600000000000);
+	run_open(&run, &config, 64, 1024);
+	run_go(&run);
+	while (atomic_load(&run.worker->idle) < 5)
+		assert_true(time(NULL) < run.until && nap());
+	atomic_store(&run.worker->stop, 1);
+	while (!atomic_load(&run.worker->finished))
+		assert_true(time(NULL) < run.until && nap());
+	assert_int_equal(atomic_load(&run.worker->sent), 0);
+	assert_false(tx_start_late(run.worker, rte_rdtsc(), &late));
+	assert_int_equal(late, 7);
 	run_close(&run);
 }
 
@@ -445,6 +500,8 @@ int main(void)
 		cmocka_unit_test(pattern_in_order),
 		cmocka_unit_test(a_full_wire_loses_nothing),
 		cmocka_unit_test(a_held_sender_hands_over_nothing),
+		cmocka_unit_test(a_sender_starts_at_its_time),
+		cmocka_unit_test(a_sender_is_stopped_before_its_time),
 		cmocka_unit_test(senders_in_turn),
 		cmocka_unit_test(end_frames),
 		cmocka_unit_test(end_frames_after_a_stop),
