@@ -35,13 +35,22 @@ int report_damage_is_late(const struct gdrcap_damage *damage)
 	return damage->kind && !strcmp(damage->kind, "stale") && damage->expected != damage->got;
 }
 
-static void judge_noun(struct report *report, uint64_t count, const char *noun, const char *what)
+const char *report_count_reason(char *to, uint64_t count, const char *noun, const char *what)
 {
 	char text[REPORT_TEXT_BYTES];
 
+	snprintf(to, REPORT_REASON_BYTES, "%s %s%s %s", report_text_count(text, count), noun,
+		 report_plural(count), what);
+	return to;
+}
+
+static void judge_noun(struct report *report, uint64_t count, const char *noun, const char *what)
+{
+	char reason[REPORT_REASON_BYTES];
+
 	if (count)
-		report_error(report, REPORT_EXIT_FRAMES, "%s %s%s %s",
-			     report_text_count(text, count), noun, count == 1 ? "" : "s", what);
+		report_error(report, REPORT_EXIT_FRAMES, "%s",
+			     report_count_reason(reason, count, noun, what));
 }
 
 static void judge_count(struct report *report, uint64_t count, const char *what)
@@ -111,13 +120,13 @@ static void judge_receiver(struct report *report)
 	    summary->untracked || summary->senders_unheard || summary->streams_unheard ||
 	    summary->conflicts)
 		report->status = REPORT_EXIT_FRAMES;
-	judge_count(report, total->damaged, "damaged");
+	judge_count(report, total->damaged, REPORT_DAMAGED);
 	judge_count(report, summary->stale,
 		    "seen before their bytes were there: set --flush host, and report it where "
 		    "that is set");
-	judge_count(report, total->lost, "lost");
-	judge_count(report, total->duplicate, "duplicated");
-	judge_count(report, total->reordered, "reordered");
+	judge_count(report, total->lost, REPORT_LOST);
+	judge_count(report, total->duplicate, REPORT_DUPLICATED);
+	judge_count(report, total->reordered, REPORT_REORDERED);
 	/* The session has said it: gdrcap_stop() fails. */
 	if (report->error_count == 0)
 		judge_count(report, summary->untracked,
@@ -129,7 +138,8 @@ static void judge_receiver(struct report *report)
 			     summary->senders_unheard);
 	if (summary->streams_unheard)
 		report_error(report, REPORT_EXIT_FRAMES,
-			     "streams whose end did not come: %u; what of them is lost is not "
+			     REPORT_ENDS_MISSING
+			     "%u; what of them is lost is not "
 			     "known (of a sender that says no ends: --end never)",
 			     summary->streams_unheard);
 	if (summary->conflicts)

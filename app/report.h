@@ -20,6 +20,7 @@
 #define REPORT_STEPS_MAX 32
 #define REPORT_MESSAGES_MAX 256
 #define REPORT_CAUSES_MAX 32
+#define REPORT_REASON_BYTES 512
 
 enum report_result { REPORT_RUNNING, REPORT_PASS, REPORT_FAIL };
 
@@ -31,6 +32,13 @@ enum report_status {
 	/* Ran, and frames were lost, damaged, duplicated or reordered, or not sent or saved though
 	 * asked for. */
 	REPORT_EXIT_FRAMES = 3,
+};
+
+/* Which run it is, of all of a site's: no other has all three. */
+struct report_run {
+	char host[256];
+	uint32_t pid;
+	uint64_t started_ns; /* since the Unix epoch */
 };
 
 struct report_stream {
@@ -53,6 +61,7 @@ struct report_images {
 struct report {
 	const char *command; /* "loopback", "capture", "replay" */
 	const char *version;
+	struct report_run run;
 	const struct gdrcap_config *config; /* NULL: the command line could not be read */
 	enum report_result result;
 	enum report_status status;
@@ -83,13 +92,22 @@ struct report {
 	const char *messages[REPORT_MESSAGES_MAX]; /* the library's lines, oldest first */
 	uint32_t message_count;
 	uint32_t messages_told; /* of them, in the lines before: a compact one has the others */
-	char errors[REPORT_ERRORS_MAX][512]; /* why the result is "fail" */
+	char errors[REPORT_ERRORS_MAX][REPORT_REASON_BYTES]; /* why the result is "fail" */
 	uint32_t error_count;
 };
 
 /* Adds a reason for failing and makes the result REPORT_FAIL. The first status but OK is kept. */
 void report_error(struct report *report, enum report_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* Reasons that `gdrcap merge` looks for: what one receiver lacks may have come to another. */
+#define REPORT_DAMAGED "damaged"
+#define REPORT_LOST "lost"
+#define REPORT_DUPLICATED "duplicated"
+#define REPORT_REORDERED "reordered"
+#define REPORT_ENDS_MISSING "streams whose end did not come: "
+/* "1,234 frames lost". Returns `to`, of REPORT_REASON_BYTES. */
+const char *report_count_reason(char *to, uint64_t count, const char *noun, const char *what);
 
 /* Value `index` of an option of this run; NULL: it has none. */
 const char *report_option(const struct report *report, const char *key, uint32_t index);

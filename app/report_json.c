@@ -22,6 +22,12 @@ static const char *const step_names[] = {
 	[GDRCAP_STEP_SKIPPED] = "skipped",
 };
 
+static json_t *run_to_json(const struct report_run *run)
+{
+	return json_pack("{s:o, s:I, s:o}", "host", json_text_if(run->host), "pid",
+			 (json_int_t)run->pid, "started_ns", json_count(run->started_ns));
+}
+
 /* Which counts mean something; the others are null. `judged`: every frame was checked. */
 static json_t *frames_to_json(const struct gdrcap_counts *counts, int received, int judged,
 			      int ordered)
@@ -222,7 +228,9 @@ static json_t *queues_to_json(const struct report *report)
 
 static json_t *streams_to_json(const struct report *report)
 {
-	const int ordered = (report->summary.known & GDRCAP_HAS_LOSS) != 0;
+	/* Of a run that only sends: what it sent, and nothing of what came. */
+	const int received = report_receives(report);
+	const int ordered = received && (report->summary.known & GDRCAP_HAS_LOSS);
 	json_t *array = json_array();
 
 	for (uint32_t i = 0; i < report->stream_count; i++) {
@@ -230,9 +238,10 @@ static json_t *streams_to_json(const struct report *report)
 
 		json_add(&array,
 			 json_pack("{s:I, s:o, s:o, s:o}", "stream", (json_int_t)stream->stream,
-				   "frames", frames_to_json(&stream->counts, 1, 1, ordered), "bits",
-				   bits_to_json(&stream->counts), "restarts",
-				   json_count_if(ordered, stream->counts.restarts)));
+				   "frames",
+				   frames_to_json(&stream->counts, received, received, ordered),
+				   "bits", received ? bits_to_json(&stream->counts) : json_null(),
+				   "restarts", json_count_if(ordered, stream->counts.restarts)));
 	}
 	return array;
 }
@@ -364,6 +373,7 @@ json_t *report_to_json(const struct report *report, int compact)
 		{ "schema", json_string(REPORT_SCHEMA) },
 		{ "version", json_text(report->version) },
 		{ "command", json_text(report->command) },
+		{ "run", run_to_json(&report->run) },
 		{ "result", json_string(result_names[report->result]) },
 	};
 	const struct json_row tail[] = {

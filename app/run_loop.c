@@ -40,9 +40,8 @@ static void run_set_output(struct run *run)
 {
 	const struct app_options *options = run->options;
 	const char *no_color = getenv("NO_COLOR");
-	const int json =
-		((options->json || options->json_lines > 0) && !options->json_file) ||
-		(options->ready && !strcmp(options->ready, READY_STDOUT));
+	const int json = ((options->json || options->json_lines > 0) && !options->json_file) ||
+			 (options->ready && !strcmp(options->ready, READY_STDOUT));
 
 	if (!options->quiet)
 		run->text = json || options->saves_to_stdout ? stderr : stdout;
@@ -285,6 +284,20 @@ static int run_meet(struct run *run)
 	return rc;
 }
 
+static void report_begin(struct report *report, const struct run_command *command)
+{
+	struct timespec now;
+
+	report->command = command->options.name;
+	report->version = gdrcap_version();
+	/* A name that does not fit may not be ended. */
+	if (gethostname(report->run.host, sizeof(report->run.host) - 1))
+		report->run.host[0] = '\0';
+	report->run.pid = (uint32_t)getpid();
+	clock_gettime(CLOCK_REALTIME, &now);
+	report->run.started_ns = 1000000000ull * (uint64_t)now.tv_sec + (uint64_t)now.tv_nsec;
+}
+
 /* 0, or a negative errno with the reason in run->report. */
 static int run_open(struct run *run, const struct run_command *command,
 		    const struct app_options *options)
@@ -295,8 +308,7 @@ static int run_open(struct run *run, const struct run_command *command,
 	memset(run, 0, sizeof(*run));
 	run->command = command;
 	run->options = options;
-	run->report.command = command->options.name;
-	run->report.version = gdrcap_version();
+	report_begin(&run->report, command);
 	run->report.config = options->config;
 	run_set_output(run);
 	run->log = run_log;
@@ -478,8 +490,7 @@ static int run_refuse(int argc, char **argv, const struct run_command *command, 
 
 	for (int i = 1; i < argc; i++)
 		json |= !strncmp(argv[i], "--json", 6);
-	report.command = command->options.name;
-	report.version = gdrcap_version();
+	report_begin(&report, command);
 	report_error(&report, REPORT_EXIT_USAGE, "%s", why);
 	if (json)
 		report_print_json(stdout, &report, 0);

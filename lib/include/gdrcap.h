@@ -349,7 +349,8 @@ int gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summa
 int gdrcap_get_queue_counts(const struct gdrcap_session *session, uint32_t index,
 			    struct gdrcap_counts *counts, size_t size);
 /** Of the stream at `index`: GDRCAP_STREAMS_MAX at most, those that sent more than one frame before
- * others. -ENOENT after the last. */
+ * others. Of a session that only sends a pattern: its own, of which `sent` alone is counted. -ENOENT after
+ * the last. */
 int gdrcap_get_stream_counts(const struct gdrcap_session *session, uint32_t index, uint32_t *stream,
 			     struct gdrcap_counts *counts, size_t size);
 

@@ -211,6 +211,20 @@ static bool ends_are_due(const struct gdrcap_session *session)
 	       (frames == 0 || session_received(session) < frames);
 }
 
+/* Streams of a pattern that leave for a receiver elsewhere: those of a custom layout may have no id, and
+ * frames of a file have whose they are. */
+static uint32_t streams_played(const struct gdrcap_session *session)
+{
+	uint32_t count = 0;
+
+	if (settings_receives(&session->settings) || settings_is_custom(&session->settings) ||
+	    session->frames.file)
+		return 0;
+	for (uint32_t i = 0; i < session->workers.tx_count; i++)
+		count += session->workers.tx[i].config.stream_count;
+	return RTE_MIN(count, GDRCAP_STREAMS_MAX);
+}
+
 static void summary_fill(const struct gdrcap_session *session, struct gdrcap_summary *summary)
 {
 	const struct verdict *verdict;
@@ -230,7 +244,7 @@ static void summary_fill(const struct gdrcap_session *session, struct gdrcap_sum
 		summary_unchecked(session, &summary->total);
 	}
 	summary->known |= summary_known(session);
-	summary->streams = verdict->listed_count;
+	summary->streams = verdict->listed_count + streams_played(session);
 	accountant_return(accountant_of(session));
 	summary_losses(session, summary);
 	summary_sender(session, summary);
@@ -290,6 +304,12 @@ int gdrcap_get_stream_counts(const struct gdrcap_session *session, uint32_t inde
 
 	if (ret < 0 || !stream)
 		return ret < 0 ? ret : -EINVAL;
+	if (index < streams_played(session)) {
+		*stream = session->settings.first_stream + index;
+		all = (struct gdrcap_counts){ .sent = session_stream_sent(session, *stream) };
+		answer_give(counts, size, &all, sizeof(all));
+		return 0;
+	}
 	ret = -ENOENT;
 	verdict = accountant_borrow(accountant_of(session));
 	if (index < verdict->listed_count) {

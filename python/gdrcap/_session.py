@@ -18,7 +18,7 @@ from . import _config, _log, _native
 from ._errors import Error, Single
 from ._sending import Sender
 from ._streams import _BATCH, _FRAMES, _IMAGE, StreamBatches, StreamFrames, StreamImages
-from ._summary import summarize
+from ._summary import identify, summarize
 
 _EVENTS = ("", "first_frame", "link_down", "link_up", "port_gone", "no_slots", "slots_again", "queue_restarted",
            "consumer_late", "consumer_moves", "saver_behind", "saver_moves", "end")
@@ -127,6 +127,7 @@ class Session(Single):
                  **options: Any) -> None:
         self._lock = threading.RLock()
         self._state = "idle"
+        self._run = identify()
         self._steps: list[dict[str, Any]] = []
         self._errors: list[str] = []
         self._last: Optional[dict[str, Any]] = None
@@ -327,8 +328,8 @@ class Session(Single):
         session the last one."""
         if self._last is not None:
             return self._last
-        return summarize(self._native.results(), self._native.get, _native.version(), self._state, self._steps,
-                         self._errors)
+        return summarize(self._native.results(), self._native.get, _native.version(), self._run, self._state,
+                         self._steps, self._errors)
 
     def event(self) -> Optional[dict[str, Any]]:
         """The oldest event that waits, or None: kind, name, code, time_ns (since the Unix epoch), count, dropped,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import socket
 import time
 from typing import Any, Callable, Optional, Union
 
@@ -231,8 +233,13 @@ def _judge(results: Row, receives: bool, errors: list[str]) -> list[str]:
 
 # ---- the object ----
 
-def summarize(results: Row, get: Get, version: str, state: str, steps: list[Row], errors: list[str]) -> Row:
-    """state: "idle" before the start, "running", "over". errors: of the self-test and the stop."""
+def identify() -> Row:
+    """Which run it is, of all of a site's."""
+    return {"host": socket.gethostname() or None, "pid": os.getpid(), "started_ns": time.time_ns()}
+
+
+def summarize(results: Row, get: Get, version: str, run: Row, state: str, steps: list[Row], errors: list[str]) -> Row:
+    """run: identify()'s. state: "idle" before the start, "running", "over". errors: of the self-test and the stop."""
     s, causes, images = results["summary"], results["causes"], results["images"]
     ran, known, total = state != "idle", results["summary"]["known"], results["summary"]["total"]
     ports, tx_ports = _all(get, "port"), _all(get, "tx_port")
@@ -243,7 +250,7 @@ def summarize(results: Row, get: Get, version: str, state: str, steps: list[Row]
     reasons = (_judge(results, bool(ports), errors) if ran else errors or ["nothing ran"]) if state != "running" else errors
     saves = get("save", 0) is not None or get("save_damaged", 0) is not None
     return {
-        "schema": SCHEMA, "version": version, "command": command,
+        "schema": SCHEMA, "version": version, "command": command, "run": run,
         "result": "running" if state == "running" and not reasons else "fail" if reasons else "pass",
         "ports": ports, "tx_ports": tx_ports, "pattern": get("pattern.name", 0), "frame_size": get("frame.size", 0),
         "seconds": _number(s["seconds"], received),
@@ -275,8 +282,9 @@ def summarize(results: Row, get: Get, version: str, state: str, steps: list[Row]
         "images": [_images(row) for row in images] if images else None,
         "queues": [_queue(index, counts, not images and bool(known & _VERDICT))
                    for index, counts in enumerate(results["queues"])] if ran else [],
-        "streams": [{"stream": stream, "frames": _frames(counts, True, True, ordered), "bits": _bits(counts),
-                     "restarts": _count(counts["restarts"], ordered)} for stream, counts in results["streams"]],
+        "streams": [{"stream": stream, "frames": _frames(counts, bool(ports), bool(ports), bool(ports) and ordered),
+                     "bits": _bits(counts) if ports else None,
+                     "restarts": _count(counts["restarts"], ports and ordered)} for stream, counts in results["streams"]],
         "damage": [_damage(damage) for damage in results["damage"]],
         "stages": [{**step, "state": _STEPS[step["state"]]} for step in steps],
         "errors": reasons, "messages": results["messages"][:_MESSAGES],

@@ -10,7 +10,7 @@ import test_images as truth
 
 # What two runs of the same frames do not have in common: times, rates, and what depends on them. Their types are
 # compared.
-MEASURED = {"seconds", "rate.gbps", "rate.mpps", "pool_empty.times", "pool_empty.seconds", "tx_stalled", "sender.gbps",
+MEASURED = {"run.pid", "run.started_ns", "seconds", "rate.gbps", "rate.mpps", "pool_empty.times", "pool_empty.seconds", "tx_stalled", "sender.gbps",
             "sender.mpps", "sender.seconds", "sender.starved", "sender.gap_error_ns.p50", "sender.gap_error_ns.p99",
             "sender.gap_error_ns.max", "stages[].detail"}
 
@@ -94,6 +94,7 @@ def test_replay():
         path = os.path.join(folder, "out.pcap")
         summary = both("replay", 0, tx_port="net_pcap0,tx_pcap=" + path, gpu="host", frames=1000)
         assert summary["frames"]["received"] is None, summary
+        assert [row["frames"]["sent"] for row in summary["streams"]] == [1000], summary["streams"]
 
 
 def test_sending():

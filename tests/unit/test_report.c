@@ -32,6 +32,9 @@ static int setup(void **state)
 	memset(&report, 0, sizeof(report));
 	report.command = "loopback";
 	report.version = "gdrcap 0.1.0";
+	report.run = (struct report_run){ .host = "mill",
+					  .pid = 4711,
+					  .started_ns = 1700000000123456789 };
 	report.config = config;
 	report.has_session = 1;
 	report.has_summary = 1;
@@ -151,7 +154,9 @@ static void test_json_pass(void **state)
 	assert_string_equal(
 		text,
 		"{\"schema\":\"gdrcap.summary/1\",\"version\":\"gdrcap 0.1.0\","
-		"\"command\":\"loopback\",\"result\":\"pass\",\"ports\":[\"ring:wire\"],"
+		"\"command\":\"loopback\",\"run\":{\"host\":\"mill\",\"pid\":4711,"
+		"\"started_ns\":1700000000123456789},"
+		"\"result\":\"pass\",\"ports\":[\"ring:wire\"],"
 		"\"tx_ports\":[\"ring:wire\"],\"pattern\":\"prbs31\",\"frame_size\":\"64-1518\","
 		"\"seconds\":12.5,"
 		"\"frames\":{\"sent\":10000000,\"received\":10000007,\"valid\":10000000,"
