@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """--json-file under logrotate, full disks and files that cannot be had, and --json-compact."""
+import fcntl
 import json
 import os
 import pathlib
@@ -152,6 +153,34 @@ def test_full_disk():
         assert whole_lines(inside)[0]["frames"]["received"] >= before[-1]["frames"]["received"]
         result = stop(process, expect=1)
         assert "lines that could not be written" in result.out, result
+
+
+def test_pipe():
+    """A reader that does not read holds nothing up; of what does not fit a line is cut, and the next one begins anew."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "pipe")
+        os.mkfifo(path)
+        reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        fcntl.fcntl(reader, 1031, 4096)  # F_SETPIPE_SZ
+        process = e2e.start(*FOREVER, "--streams", "64", "--json-lines", "0.1", "--json-file", path)
+        for line in process.stderr:
+            if "could not be written" in line:
+                break
+        assert "Resource temporarily unavailable" in line, line
+        text = bytearray()
+
+        def three_lines():
+            try:
+                text.extend(os.read(reader, 65536))
+            except BlockingIOError:
+                pass
+            return text.count(b"\n") >= 3
+        wait_for(three_lines, process, "no line after one that was cut")
+        stop(process, expect=1)
+        os.close(reader)
+        for line in text.split(b"\n"):
+            assert not line or line.startswith(b'{"schema":"gdrcap.summary/1"'), line
+            assert line.count(b'"schema"') <= 1, line
 
 
 def test_refused():

@@ -281,6 +281,11 @@ static void test_usage(void **state)
 	assert_int_equal(run(cmd_loopback, "loopback", "--json", "--json-lines", "1", NULL), 2);
 	assert_int_equal(called->created, 0);
 	json_decref(json_last(1));
+	/* Of what this program of a test is made of, that is no part. */
+	assert_int_equal(run(cmd_loopback, "loopback", "--json", "--metrics", "9187", NULL), 2);
+	assert_has(err, "built without libmicrohttpd");
+	assert_int_equal(called->created, 0);
+	json_decref(json_last(1));
 	assert_int_equal(run(cmd_loopback, "loopback", "--json", "--no-such-option", NULL), 2);
 	json_decref(json_last(1));
 	assert_int_equal(run(cmd_loopback, "loopback", "--no-such-option", NULL), 2);
