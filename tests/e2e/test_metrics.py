@@ -176,10 +176,13 @@ def test_http():
     metrics_text.check_grow(running, later)
     assert ask(where, "GET / HTTP/1.0\r\n\r\n")[0] == 404
     assert ask(where, "HEAD /metrics HTTP/1.0\r\n\r\n")[::2] == (200, "")
-    status, head, _ = ask(where, "POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n"
-                                 "Connection: close\r\n\r\nabc")
+    status, head, _ = ask(where, "DELETE /metrics HTTP/1.0\r\n\r\n")
     assert status == 405 and "allow: get, head" in head, head
-    assert ask(where, "GET /%s HTTP/1.0\r\n\r\n" % ("x" * 100000))[0] in (400, 413, 414, 431)
+    try:
+        assert ask(where, "GET /%s HTTP/1.0\r\n\r\n" % ("x" * 100000))[0] in (400, 413, 414, 431)
+    except ConnectionError:
+        pass  # closed before all of it was sent
+    assert scrape(where)["gdrcap_running"] == 1
     # The port is taken, which a second run says and ends with 2.
     result = e2e.run("loopback", "--metrics", "127.0.0.1:%d" % where[1], "--json", expect=2)
     assert "another process listens there" in result.summary["errors"][0], result
