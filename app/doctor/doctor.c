@@ -110,6 +110,7 @@ static const struct {
 	[PACKAGE_MSTFLINT] = { .name = { "mstflint", "mstflint", "mstflint", "mstflint" } },
 	[PACKAGE_ETHTOOL] = { .name = { "ethtool", "ethtool", "ethtool", "ethtool" } },
 	[PACKAGE_PCIUTILS] = { .name = { "pciutils", "pciutils", "pciutils", "pciutils" } },
+	[PACKAGE_CHRONY] = { .name = { "chrony", "chrony", "chrony", "chrony" } },
 	[PACKAGE_GDRCOPY] = { .name = { "GDRCopy", "./gdrdrv-dkms_*.deb", "./gdrdrv-dkms_*.deb",
 					"./gdrcopy-kmod-*.rpm" },
 			      .from = { "", DOWNLOADED, DOWNLOADED, DOWNLOADED } },
@@ -212,19 +213,13 @@ static void check_run(struct doctor *doctor, const struct doctor_check *check)
 static void checks_run(struct doctor *doctor, const struct doctor_config *config)
 {
 	const struct doctor_check *const tables[] = {
-		checks_gpu,
-		checks_gdrcopy,
-		checks_peer,
-		checks_nic,
-		checks_nic_port,
-		checks_topology,
-		checks_pcie,
-		checks_iommu,
-		checks_host,
-		checks_cpu,
-		checks_container,
-		checks_queues,
-		config->live ? checks_live : NULL,
+		checks_gpu,	  checks_gdrcopy,
+		checks_peer,	  checks_nic,
+		checks_nic_port,  checks_topology,
+		checks_pcie,	  checks_iommu,
+		checks_host,	  checks_cpu,
+		checks_container, checks_queues,
+		checks_clock,	  config->live ? checks_live : NULL,
 	};
 
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && tables[i]; i++)

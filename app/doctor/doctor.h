@@ -54,7 +54,7 @@ struct doctor_check {
 /* Of each file, in the order of docs/doctor.md; id NULL: the end. */
 extern const struct doctor_check checks_gpu[], checks_gdrcopy[], checks_peer[], checks_nic[],
 	checks_nic_port[], checks_topology[], checks_pcie[], checks_iommu[], checks_host[],
-	checks_cpu[], checks_container[], checks_queues[], checks_live[];
+	checks_cpu[], checks_container[], checks_queues[], checks_clock[], checks_live[];
 
 /* What one check says of one thing. */
 struct finding {
@@ -159,6 +159,7 @@ enum doctor_package {
 	PACKAGE_PCIUTILS, /* setpci, lspci */
 	PACKAGE_GDRCOPY,
 	PACKAGE_GDRCOPY_LIBRARY,
+	PACKAGE_CHRONY,
 };
 void remedy_install(struct doctor *doctor, enum doctor_package package);
 /* Installs setpci, where it is not there. checks_pcie.c */

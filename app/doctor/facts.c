@@ -156,6 +156,7 @@ void doctor_facts(struct doctor *doctor)
 		facts_libraries_begin(&asked, doctor->tree);
 		process_facts(doctor->tree);
 		kernel_messages(doctor->tree);
+		facts_clock(doctor->tree);
 		for (uint32_t i = 0; i < machine->cards; i++)
 			if (machine->card[i].interface[0])
 				facts_ethtool(doctor->tree, machine->card[i].interface);

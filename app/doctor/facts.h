@@ -32,6 +32,11 @@
  *   ethtool/IF/stat/NAME   rx_out_of_buffer, rx_discards_phy, rx_pause_ctrl_phy,
  *                tx_pause_ctrl_phy, rx_global_pause, tx_global_pause; those that the driver has
  *
+ * The system's clock (adjtimex()), and who sets it, of those programs that are known:
+ *   clock/state   "synchronized", "unsynchronized"
+ *   clock/offset_ns clock/max_error_us   still to be corrected; at most
+ *   clock/programs   "chronyd phc2sys": of /proc/PID/comm, names of FACTS_CLOCK_PROGRAMS
+ *
  * This process:
  *   process/cpus   CPUs that it may run on, "0-3,8"
  *   process/user   effective user id
@@ -67,6 +72,9 @@ struct facts_asked {
 };
 void facts_libraries_begin(struct facts_asked *asked, struct tree *tree);
 void facts_libraries_end(struct facts_asked *asked, struct tree *tree, unsigned int limit_ms);
+/* facts_clock.c */
+#define FACTS_CLOCK_PROGRAMS "chronyd", "systemd-timesyn", "ntpd", "ptp4l", "phc2sys"
+void facts_clock(struct tree *tree);
 /* facts_ethtool.c */
 void facts_ethtool(struct tree *tree, const char *interface);
 

@@ -93,6 +93,7 @@ def host(m, name="debian", isolated="8-15,40-47"):
           b"\x06\x00\x00\x00\x00")
     m.fact("process/cpus", "0-7,16-39,48-63" if isolated else "0-63")
     m.fact("process/user", 0)
+    m.facts("clock", state="synchronized", offset_ns=-345, max_error_us=1200, programs="chronyd")
     m.fact("kernel/messages", "")
     for library in ("libibverbs.so.1", "libmlx5.so.1"):
         m.fact("library/" + library, "yes")

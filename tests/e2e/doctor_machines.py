@@ -572,6 +572,27 @@ def not_root():
                       "SYS_RAWIO --cap-add IPC_LOCK"]})
 
 
+def clocks_apart():
+    """ptp4l sets the card's clock, and nobody the system's."""
+    m = base()
+    m.facts("clock", state="unsynchronized", offset_ns=0, max_error_us=16000000, programs="ptp4l")
+    m.folder("/sys/devices/" + m.way[CARDS[0]].split("/sys/devices/", 1)[1] + "/ptp/ptp0")
+    remedy = "sudo phc2sys -a -r"
+    return m, expected(
+        True, {"clock-sync": "warn", "clock-card " + CARDS[0]: "warn"},
+        remedies={"clock-sync": ["# ptp4l sets the card's clock; from there the system's: " + remedy],
+                  "clock-card " + CARDS[0]: ["# the system's clock after the card's: " + remedy +
+                                             ", or the service phc2sys of linuxptp"]})
+
+
+def no_clock():
+    """Nobody sets it; and one that two programs set."""
+    m = base("rhel")
+    m.facts("clock", state="unsynchronized", offset_ns=0, max_error_us=16000000, programs="")
+    return m, expected(True, {"clock-sync": "warn"}, remedies={"clock-sync": [
+        "sudo dnf install chrony", "sudo systemctl enable --now chronyd"]})
+
+
 def noise(m, keep=()):
     """The same noise each time, in each file but those of these names."""
     for path, (kind, *_) in m.entries.items():
@@ -582,7 +603,7 @@ def noise(m, keep=()):
 
 # What noise makes of checks that have no device for their subject. An answer of dlopen() that is
 # not "yes" says why not; no name in a folder is noise.
-NOISE = {"memlock": "unknown", "hugepages": "unknown", "cpu-governor": "unknown",
+NOISE = {"clock-sync": "unknown", "clock-offset": "unknown", "memlock": "unknown", "hugepages": "unknown", "cpu-governor": "unknown",
          "cpu-isolation": "unknown", "lockdown": "unknown", "secure-boot": "unknown",
          "peermem-mode peerdirect_support": "unknown", "peermem-deadlock": "unknown",
          "peermem-mode persistent_api_support": "unknown"}
@@ -613,4 +634,4 @@ def garbage_all():
 MACHINES = (healthy, r750, sockets_apart, no_peermem, no_peermem_inbox, dmabuf, no_async, nv_peer_mem,
             legacy_ofed, acs, iommu, iommu_rhel, bar1, small_memlock, small_memlock_root,
             infiniband, infiniband_one, link_down, no_gpu, no_nic, container, kubernetes,
-            fresh_debian, fresh_ubuntu, fresh_rhel, not_root, garbage, garbage_all)
+            fresh_debian, fresh_ubuntu, fresh_rhel, not_root, clocks_apart, no_clock, garbage, garbage_all)
