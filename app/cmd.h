@@ -8,5 +8,6 @@ int cmd_capture(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
+int cmd_merge(int argc, char **argv);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Command lines of the commands that have options of their own: doctor and bench. */
+/* Command lines of the commands that have options of their own: doctor, bench and merge. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -21,6 +21,7 @@ static const struct main_command {
 	{ "replay", "send frames of a pcap file or of a pattern, at an exact rate", cmd_replay },
 	{ "doctor", "is this machine able to, and if not, the exact remedy", cmd_doctor },
 	{ "bench", "how fast is the path here, beside the limits of this machine", cmd_bench },
+	{ "merge", "one verdict of many runs' summaries: senders and receivers", cmd_merge },
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -39,7 +40,8 @@ static void main_usage(FILE *to)
 		"Try:  gdrcap loopback     needs no card, no GPU and no configuration\n\n"
 		"Exit status: 0 every frame was right; 1 could not run; 2 command line or\n"
 		"configuration; 3 frames were lost, damaged, duplicated or reordered, or not sent or\n"
-		"saved though asked for, or (doctor) this machine is not able to.\n");
+		"saved though asked for, or (merge) that is unknown, or (doctor) this machine is not\n"
+		"able to.\n");
 }
 
 static int main_unknown(const char *name)

@@ -300,7 +300,7 @@ def completed(*words, cwd=None):
 
 def test_completion():
     """In bash: commands, options as --help has them, words that are values, files."""
-    assert completed("") >= {"loopback", "capture", "replay", "doctor", "bench", "--help"}
+    assert completed("") >= {"loopback", "capture", "replay", "doctor", "bench", "merge", "--help"}
     assert completed("c") == {"capture"}
     for command in ("loopback", "capture", "replay", "doctor", "bench"):
         help_text = e2e.run(command, "--help").out
@@ -322,6 +322,10 @@ def test_completion():
     assert completed("capture", "--config", "wi", cwd=folder) == {"wire", "one.yaml"}
     assert completed("doctor", "--write-config", "wi", cwd=folder) == {"wire", "one.yaml"}
     assert completed("capture", "--port", "wi", cwd=folder) == set()
+    # Files are what merge is given.
+    assert completed("merge", "wi", cwd=folder) == {"wire", "one.yaml"}
+    assert completed("merge", "a.json", "wi", cwd=folder) == {"wire", "one.yaml"}
+    assert completed("merge", "--") == {"--json", "--help"}
 
 
 def test_reader_gone():

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One summary of many: senders' and receivers', each the JSON object of its run (docs/json.md), joined by
+ * stream id. What nobody knows stays unknown. docs/merge.md has the rules.
+ *
+ * merge_file.c reads a file, merge_input.c takes what counts from its object, merge_join.c and
+ * merge_judge.c know neither files nor JSON.
+ */
+#ifndef GDRCAP_MERGE_H
+#define GDRCAP_MERGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "report.h"
+
+#define MERGE_SCHEMA "gdrcap.merge/1"
+#define MERGE_FILES_MAX 4096u
+/* A summary of 1,024 streams, each text as long as it can be, has some 2 MiB. */
+#define MERGE_TEXT_MAX (16u << 20)
+#define MERGE_STREAM_IDS 65536u
+#define MERGE_REASONS_MAX 64u
+#define MERGE_REASON_BYTES 640
+
+/* Of frames; the order is that of their keys in JSON. */
+enum merge_which {
+	MERGE_SENT,
+	MERGE_RECEIVED,
+	MERGE_VALID,
+	MERGE_DAMAGED,
+	MERGE_LOST,
+	MERGE_DUPLICATE,
+	MERGE_REORDERED,
+	MERGE_FILTERED,
+	MERGE_COUNTS,
+};
+
+struct merge_count {
+	uint64_t count;
+	bool known; /* false: null, and `count` is 0 */
+};
+
+struct merge_counts {
+	struct merge_count of[MERGE_COUNTS];
+};
+
+struct merge_stream {
+	uint32_t id;
+	struct merge_counts counts;
+};
+
+enum merge_state {
+	MERGE_READ,
+	MERGE_UNKNOWN, /* its machine gave nothing, or nothing final */
+	MERGE_REFUSED, /* no summary, or none of these runs */
+};
+
+/* One file. */
+struct merge_input {
+	const char *file;
+	enum merge_state state;
+	char why[MERGE_REASON_BYTES]; /* unless it was read */
+	bool has_run;		      /* `run` is known */
+	struct report_run run;
+	uint64_t text_hash;   /* of its object's text */
+	bool sends, receives; /* a loopback does both */
+	bool failed;	      /* its own result */
+	char pattern[64], frame_size[64];
+	struct merge_counts total;
+	struct merge_count untracked; /* among the filtered: of too many streams */
+	struct merge_stream *streams;
+	uint32_t stream_count;
+	char (*errors)[MERGE_REASON_BYTES];
+	uint32_t error_count;
+};
+
+/* A stream of all files. */
+struct merge_joined {
+	uint32_t id;
+	uint32_t senders, receivers; /* files */
+	struct merge_counts counts;
+	uint64_t
+		gaps; /* lost, of which no damaged frame without a readable header was one; where known */
+	uint64_t lost_least; /* as far as is known */
+};
+
+struct merge {
+	struct merge_input *inputs;
+	uint32_t input_count;
+	uint32_t senders, receivers; /* files that were read */
+	struct merge_joined *streams;
+	uint32_t stream_count;
+	uint32_t unsettled;	   /* streams of which it is not known what is lost */
+	struct merge_counts total; /* unknown where anything of it is */
+	struct merge_counts least; /* what is known of it */
+	enum report_status status;
+	char errors[MERGE_REASONS_MAX][MERGE_REASON_BYTES];
+	uint32_t error_count; /* more than MERGE_REASONS_MAX: the rest was not kept */
+	char messages[MERGE_REASONS_MAX][MERGE_REASON_BYTES];
+	uint32_t message_count;
+};
+
+/* A reason for failing; a usage status outranks the others. */
+void merge_error(struct merge *merge, enum report_status status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+void merge_message(struct merge *merge, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Ends what was read of the input. Returns -EINVAL. */
+int merge_refuse(struct merge_input *input, enum merge_state state, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* a + b; unknown where one is, and where 64 bits do not hold it. */
+struct merge_count merge_sum(struct merge_count a, struct merge_count b);
+
+/* Reads input->file. What cannot be used is said in the input. -ENOMEM. */
+int merge_file(struct merge_input *input);
+/* The same of an object's text: of JSON lines the last one counts. */
+int merge_text(struct merge_input *input, const char *text, size_t bytes);
+void merge_input_free(struct merge_input *input);
+
+/* Joins merge->inputs, which stay the caller's, and judges. 0 or -ENOMEM. */
+int merge_join(struct merge *merge);
+void merge_free(struct merge *merge);
+/* ---- of merge_join(): the reasons for failing, merge_judge.c ---- */
+
+/* Of what was not read, and of what does not belong together. */
+void merge_judge_files(struct merge *merge);
+/* Of the rest, once all is joined. */
+void merge_judge_all(struct merge *merge);
+
+void merge_print_text(FILE *to, const struct merge *merge, bool colour);
+/* 0 or a negative errno. */
+int merge_print_json(FILE *to, const struct merge *merge);
+
+#endif

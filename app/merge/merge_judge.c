@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Why the runs together are no pass. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "merge/merge.h"
+
+void merge_error(struct merge *merge, enum report_status status, const char *format, ...)
+{
+	va_list arguments;
+
+	if (merge->status == REPORT_EXIT_OK || status == REPORT_EXIT_USAGE)
+		merge->status = status;
+	if (merge->error_count++ >= MERGE_REASONS_MAX)
+		return;
+	va_start(arguments, format);
+	vsnprintf(merge->errors[merge->error_count - 1], MERGE_REASON_BYTES, format, arguments);
+	va_end(arguments);
+}
+
+void merge_message(struct merge *merge, const char *format, ...)
+{
+	va_list arguments;
+
+	if (merge->message_count == MERGE_REASONS_MAX)
+		return;
+	va_start(arguments, format);
+	vsnprintf(merge->messages[merge->message_count++], MERGE_REASON_BYTES, format, arguments);
+	va_end(arguments);
+}
+
+/* What a sender writes and a receiver expects: of those that know it. */
+static void judge_pair(struct merge *merge, const struct merge_input *sender,
+		       const struct merge_input *receiver)
+{
+	if (!receiver->total.of[MERGE_VALID].known || sender->stream_count == 0)
+		return;
+	if (strcmp(sender->pattern, receiver->pattern) != 0)
+		merge_error(merge, REPORT_EXIT_USAGE,
+			    "%s sent the pattern %s, and %s expected %s: these are no files of one "
+			    "run; give both the same --pattern",
+			    sender->file, sender->pattern, receiver->file, receiver->pattern);
+	else if (strcmp(sender->frame_size, receiver->frame_size) != 0)
+		merge_message(merge,
+			      "%s has frame_size %s, and %s %s: a receiver's only says how long a "
+			      "frame may be",
+			      sender->file, sender->frame_size, receiver->file,
+			      receiver->frame_size);
+}
+
+/* Each with the first of the other kind, of all that were read: equal is transitive. */
+static void judge_configurations(struct merge *merge)
+{
+	const struct merge_input *sender = NULL, *receiver = NULL;
+
+	for (uint32_t i = 0; i < merge->input_count; i++) {
+		const struct merge_input *input = &merge->inputs[i];
+
+		if (input->state != MERGE_READ || (input->sends && input->receives))
+			continue;
+		if (!sender && input->sends && input->stream_count)
+			sender = input;
+		if (!receiver && input->receives && input->total.of[MERGE_VALID].known)
+			receiver = input;
+	}
+	for (uint32_t i = 0; sender && receiver && i < merge->input_count; i++) {
+		const struct merge_input *input = &merge->inputs[i];
+
+		if (input->state != MERGE_READ || (input->sends && input->receives))
+			continue;
+		if (input->sends)
+			judge_pair(merge, input, receiver);
+		else if (input != receiver)
+			judge_pair(merge, sender, input);
+	}
+}
+
+void merge_judge_files(struct merge *merge)
+{
+	for (uint32_t i = 0; i < merge->input_count; i++) {
+		const struct merge_input *input = &merge->inputs[i];
+
+		if (input->state == MERGE_UNKNOWN)
+			merge_error(merge, REPORT_EXIT_FRAMES, "%s: unknown: %s", input->file,
+				    input->why);
+		else if (input->state == MERGE_REFUSED)
+			merge_error(merge, REPORT_EXIT_USAGE, "%s: %s", input->file, input->why);
+	}
+	judge_configurations(merge);
+	if (merge->receivers == 0)
+		merge_error(
+			merge, REPORT_EXIT_FRAMES,
+			"what came is unknown: no summary of a receiver (gdrcap capture) was read");
+	if (merge->senders == 0 && merge->receivers)
+		merge_message(
+			merge,
+			"no summary of a sender (gdrcap replay) was read: what was sent is as "
+			"the receivers' sequence numbers say");
+}
+
+static bool is_reason(const char *error, struct merge_count count, const char *what)
+{
+	char reason[REPORT_REASON_BYTES];
+
+	return count.known && count.count &&
+	       !strcmp(error, report_count_reason(reason, count.count, "frame", what));
+}
+
+/* Of a receiver alone: what it says is judged here, of all of them. */
+static bool is_judged_here(const struct merge *merge, const struct merge_input *input,
+			   const char *error)
+{
+	const struct merge_count *of = input->total.of;
+	bool sent_known = merge->senders && merge->unsettled == 0;
+
+	for (uint32_t i = 0; i < merge->stream_count; i++)
+		sent_known &= merge->streams[i].senders != 0;
+	if (!strncmp(error, REPORT_ENDS_MISSING, strlen(REPORT_ENDS_MISSING)))
+		return sent_known && merge->total.of[MERGE_LOST].known;
+	return is_reason(error, of[MERGE_LOST], REPORT_LOST) ||
+	       is_reason(error, of[MERGE_DAMAGED], REPORT_DAMAGED) ||
+	       is_reason(error, of[MERGE_DUPLICATE], REPORT_DUPLICATED) ||
+	       is_reason(error, of[MERGE_REORDERED], REPORT_REORDERED);
+}
+
+static void judge_failed(struct merge *merge, const struct merge_input *input)
+{
+	if (input->error_count == 0)
+		merge_error(merge, REPORT_EXIT_FRAMES, "%s failed, and does not say why",
+			    input->file);
+	for (uint32_t n = 0; n < input->error_count; n++)
+		if (!input->receives || !is_judged_here(merge, input, input->errors[n]))
+			merge_error(merge, REPORT_EXIT_FRAMES, "%s failed: %s", input->file,
+				    input->errors[n]);
+}
+
+/* Else it has been said of what files nothing is known. */
+static bool all_read(const struct merge *merge)
+{
+	for (uint32_t i = 0; i < merge->input_count; i++)
+		if (merge->inputs[i].state != MERGE_READ)
+			return false;
+	return true;
+}
+
+static void judge_count(struct merge *merge, enum merge_which which, const char *what)
+{
+	const struct merge_count all = merge->total.of[which], least = merge->least.of[which];
+	char reason[REPORT_REASON_BYTES];
+
+	if (all.known && all.count)
+		merge_error(merge, REPORT_EXIT_FRAMES, "%s",
+			    report_count_reason(reason, all.count, "frame", what));
+	else if (!all.known && least.count)
+		merge_error(merge, REPORT_EXIT_FRAMES, "at least %s",
+			    report_count_reason(reason, least.count, "frame", what));
+	else if (!all.known && all_read(merge) && merge->unsettled == 0)
+		merge_error(merge, REPORT_EXIT_FRAMES, "how many frames were %s is unknown", what);
+}
+
+static void judge_streams(struct merge *merge)
+{
+	uint32_t spread = 0;
+
+	for (uint32_t i = 0; i < merge->stream_count; i++) {
+		const struct merge_joined *joined = &merge->streams[i];
+
+		spread += joined->receivers > 1 && joined->counts.of[MERGE_LOST].known;
+		if (joined->senders > 1)
+			merge_error(merge, REPORT_EXIT_FRAMES,
+				    "stream %" PRIu32 " is of %" PRIu32
+				    " senders: give each streams "
+				    "of its own (gdrcap replay --first-stream N)",
+				    joined->id, joined->senders);
+	}
+	if (merge->unsettled > 8)
+		merge_error(merge, REPORT_EXIT_FRAMES,
+			    "streams of which it is unknown what is lost: %" PRIu32,
+			    merge->unsettled);
+	if (spread)
+		merge_message(merge,
+			      "streams that came to more than one receiver, and add up: %" PRIu32
+			      "; that a frame came twice where another was lost is not excluded",
+			      spread);
+}
+
+void merge_judge_all(struct merge *merge)
+{
+	for (uint32_t i = 0; i < merge->input_count; i++)
+		if (merge->inputs[i].state == MERGE_READ && merge->inputs[i].failed)
+			judge_failed(merge, &merge->inputs[i]);
+	judge_streams(merge);
+	if (merge->receivers == 0)
+		return;
+	judge_count(merge, MERGE_DAMAGED, REPORT_DAMAGED);
+	judge_count(merge, MERGE_LOST, REPORT_LOST);
+	judge_count(merge, MERGE_DUPLICATE, REPORT_DUPLICATED);
+	judge_count(merge, MERGE_REORDERED, REPORT_REORDERED);
+	if (merge->error_count == 0 && merge->total.of[MERGE_VALID].count == 0)
+		merge_error(merge, REPORT_EXIT_FRAMES, "no valid frame was received");
+}
