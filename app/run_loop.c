@@ -11,6 +11,7 @@
 #include "report_images.h"
 #include "run_loop_json.h"
 #include "run_loop_metrics.h"
+#include "run_loop_ready.h"
 #include "run_loop.h"
 #include "signals.h"
 
@@ -256,34 +257,6 @@ static int run_open_images(struct run *run)
 	return error.code;
 }
 
-/* Other machines: who receives is not ready yet, and who sends waits for those who receive, with nothing of this
- * machine's taken meanwhile. */
-static int run_meet(struct run *run)
-{
-	const struct app_options *options = run->options;
-	const struct ready_wait wait = {
-		.lists = options->wait_ready,
-		.list_count = options->wait_lists,
-		.limit_ms = options->wait_ms,
-		.stopped = signals_stop,
-		.log = run_log,
-		.context = run,
-	};
-	struct gdrcap_error error = { 0 };
-	int rc = options->ready ? ready_begin(options->ready, &error) : 0;
-
-	/* What is wrong with the rest is to be told before one waits. */
-	if (!rc && wait.list_count && gdrcap_config_check(options->config, &error)) {
-		report_error(&run->report, REPORT_EXIT_USAGE, "%s", error.text);
-		return -EINVAL;
-	}
-	if (!rc && wait.list_count)
-		rc = ready_wait(&wait, &error);
-	if (rc)
-		report_error(&run->report, REPORT_EXIT_NOT_RUN, "%s", error.text);
-	return rc;
-}
-
 static void report_begin(struct report *report, const struct run_command *command)
 {
 	struct timespec now;
@@ -323,7 +296,7 @@ static int run_open(struct run *run, const struct run_command *command,
 	if (rc)
 		return rc;
 	gdrcap_config_set_log(options->config, run_log, run);
-	rc = run_meet(run);
+	rc = run_ready_open(run);
 	if (rc)
 		return rc;
 	rc = gdrcap_create(options->config, &run->session, &error);
