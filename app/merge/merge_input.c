@@ -234,6 +234,7 @@ static int read_head(struct merge_input *input, const json_t *object)
 {
 	const char *schema = json_string_value(json_object_get(object, "schema"));
 	const char *command = json_string_value(json_object_get(object, "command"));
+	const bool both = command && !strcmp(command, "loopback");
 
 	if (!schema)
 		return merge_refuse(input, MERGE_REFUSED,
@@ -245,8 +246,11 @@ static int read_head(struct merge_input *input, const json_t *object)
 			"is of schema %.64s, not %s; give what gdrcap capture, replay or "
 			"loopback of this version printed with --json",
 			schema, REPORT_SCHEMA);
-	input->sends = command && (!strcmp(command, "replay") || !strcmp(command, "loopback"));
-	input->receives = command && (!strcmp(command, "capture") || !strcmp(command, "loopback"));
+	/* A session that receives, and sends the caller's own frames elsewhere, is no sender of what it
+	 * receives. */
+	input->sends = command && (!strcmp(command, "replay") ||
+				   (both && json_is_object(json_object_get(object, "sender"))));
+	input->receives = command && (!strcmp(command, "capture") || both);
 	if (!input->sends && !input->receives)
 		return merge_refuse(input, MERGE_REFUSED,
 				    "its \"command\" is none of gdrcap's that send or receive");

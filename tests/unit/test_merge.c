@@ -601,6 +601,25 @@ static void test_overflow(void **state)
 	assert_count(MERGE_DAMAGED, 0);
 }
 
+/* A session that receives another's stream, and sends frames of a program's own. */
+static void test_program_that_answers(void **state)
+{
+	static struct text text, changed;
+	const char *at;
+
+	give_sender(1, (struct row[]){ { .id = 0, .sent = 100 } }, 1, 0);
+	receiver(&text, 2, (struct row[]){ { 0, 97, 97, 0, 0 } }, 1, 0);
+	at = strstr(text.at, "\"capture\"");
+	assert_non_null(at);
+	changed.bytes = 0;
+	add(&changed, "%.*s\"loopback\",\"sender\":null%s", (int)(at - text.at), text.at, at + 9);
+	assert_string_equal(give(changed.at, changed.bytes)->why, "");
+	join(REPORT_EXIT_FRAMES);
+	assert_count(MERGE_LOST, 3);
+	assert_not_said("of 2 senders");
+	assert_int_equal(merge.streams[0].senders, 1);
+}
+
 /* A receiver whose frames nobody judged: images, or a consumer of the caller's own. */
 static void test_not_judged(void **state)
 {
@@ -693,6 +712,7 @@ int main(void)
 		TEST(test_hostile),
 		TEST(test_too_many_streams),
 		TEST(test_overflow),
+		TEST(test_program_that_answers),
 		TEST(test_not_judged),
 		TEST(test_list_is_cut),
 		TEST(test_unnumbered_and_untracked),
