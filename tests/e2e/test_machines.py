@@ -85,5 +85,114 @@ def test_eight_senders_and_four_receivers():
         assert len({port["mac"] for port in ready[i]["ports"]}) == SENDERS_EACH, ready[i]
 
 
+# ---- recipes: deploy/machines ----
+
+RECIPES = e2e.ROOT / "deploy" / "machines"
+QUIET = "--idle-sleep 500 --gpu host --descriptors 256"
+
+
+def receive_words(network):
+    return " ".join(["--senders", str(SENDERS_EACH), QUIET, *network.ports()])
+
+
+def send_words(network):
+    return " ".join([*network.out(), "--frames", str(FRAMES), "--rate", "2kpps", QUIET])
+
+
+def check_gathered(folder, receivers, senders):
+    """All summaries are there, of one run in which nothing was lost."""
+    for name in receivers + senders:
+        with open(os.path.join(folder, name + ".json"), encoding="ascii") as file:
+            summary = json.load(file)
+        processes.check_summary(summary, name)
+        assert summary["result"] == "pass", (name, summary)
+        each = SENDERS_EACH if name in receivers else 1
+        assert summary["frames"]["sent"] == each * FRAMES, (name, summary["frames"])
+
+
+def program_of_rank(network, folder):
+    """A program that runs in the namespace of its rank: receivers come first."""
+    path = os.path.join(folder, "gdrcap")
+    holders = [holder.pid for name, holder in sorted(network.holders.items())]
+    with open(path, "w", encoding="ascii") as file:
+        file.write("#!/bin/sh\nset -- %s \"$@\"\nrank=${OMPI_COMM_WORLD_RANK:-$SLURM_PROCID}\n"
+                   "for pid in %s; do\n[ \"$rank\" -gt 0 ] || exec nsenter --net --target $pid \"$@\"\n"
+                   "rank=$((rank - 1))\ndone\n" % (e2e.PROGRAM, " ".join(map(str, holders))))
+    os.chmod(path, 0o755)
+    return path
+
+
+def rank_words(network, folder):
+    return [str(RECIPES / "rank.sh"), folder, "2", receive_words(network),
+            send_words(network) + " --first-stream {rank}0 --start-at +0.5"]
+
+
+def names(network):
+    return (["rx%d" % i for i in range(2)], ["tx%d" % (2 + i) for i in range(network.senders)])
+
+
+def test_mpirun():
+    """Six ranks: two receive, four send."""
+    processes.tool("mpirun", "openmpi-bin")
+    with machines.Machines(2, SENDERS_EACH) as network, processes.folder() as folder:
+        command = ["mpirun", "--mca", "orte_abort_on_non_zero_status", "0", "--allow-run-as-root",
+                   "--oversubscribe", "--bind-to", "none", "-n", "6", *rank_words(network, folder)]
+        environment = {**os.environ, "GDRCAP": program_of_rank(network, folder)}
+        done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=e2e.TIMEOUT)
+        assert done.returncode == 0, done.stdout
+        assert len([line for line in done.stdout.splitlines() if "exit status 0" in line]) == 6, done.stdout
+        check_gathered(folder, *names(network))
+        # A folder of another run is no new one.
+        done = subprocess.run(rank_words(network, folder), env={**environment, "SLURM_PROCID": "0"},
+                              capture_output=True, text=True, timeout=e2e.TIMEOUT)
+        assert done.returncode == 2 and "another run" in done.stderr, done
+
+
+def test_slurm_environment():
+    """The same ranks with what srun says to them."""
+    with machines.Machines(2, SENDERS_EACH) as network, processes.folder() as folder:
+        environment = {key: value for key, value in os.environ.items()
+                       if not key.startswith(("OMPI_", "PMIX_"))}
+        environment["GDRCAP"] = program_of_rank(network, folder)
+        ranks = [subprocess.Popen(rank_words(network, folder), stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                  env={**environment, "SLURM_PROCID": str(rank)}) for rank in range(6)]
+        for process in ranks:
+            err = process.communicate(timeout=e2e.TIMEOUT)[1]
+            assert process.returncode == 0, err
+        check_gathered(folder, *names(network))
+        done = subprocess.run(rank_words(network, folder), env=environment, capture_output=True,
+                              text=True, timeout=e2e.TIMEOUT)
+        assert done.returncode == 2 and "no rank" in done.stderr, done
+
+
+def test_ansible():
+    """The playbook, with this machine's namespaces for hosts."""
+    processes.tool("ansible-playbook", "ansible-core")
+    with machines.Machines(1, SENDERS_EACH) as network, processes.folder() as folder:
+        lines = ["[receivers]", "rx0 receive='%s'" % receive_words(network), "[senders]"]
+        lines += ["tx%d send='%s --first-stream %d'" % (i, send_words(network), 10 * i)
+                  for i in range(network.senders)]
+        lines += ["[all:vars]", "ansible_connection=local", "folder=%s/each" % folder,
+                  "gather=%s/all" % folder, "start_in=15",
+                  "ansible_python_interpreter=/usr/bin/python3"]
+        inventory = os.path.join(folder, "inventory.ini")
+        os.mkdir(os.path.join(folder, "host_vars"))
+        for name in network.holders:
+            with open(os.path.join(folder, "host_vars", name + ".json"), "w", encoding="ascii") as file:
+                json.dump({"gdrcap": " ".join([*network.inside(name), e2e.PROGRAM])}, file)
+        with open(inventory, "w", encoding="ascii") as file:
+            file.write("\n".join(lines) + "\n")
+        done = subprocess.run(["ansible-playbook", "-i", inventory, str(RECIPES / "play.yml")],
+                              env={**os.environ, "ANSIBLE_HOME": folder + "/home",
+                                   "ANSIBLE_ASYNC_DIR": folder + "/async"},
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=2 * e2e.TIMEOUT)
+        assert done.returncode == 0, done.stdout
+        check_gathered(os.path.join(folder, "all"), ["rx0"],
+                       ["tx%d" % i for i in range(network.senders)])
+
+
 if __name__ == "__main__":
     e2e.main(globals())
