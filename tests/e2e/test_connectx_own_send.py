@@ -37,6 +37,14 @@ def test_all_sizes():
     perfect("--frame-size", "64,9216,5000,128,4099,4100,4101", count=SOME // 2)
 
 
+def test_start_at():
+    """Slots that were filled ahead of the time, of DPDK's queues, which take turns at the first frame, and of ours."""
+    for options in (("--queues", "2"), BY_CPU):
+        done = connectx.perfect(*options, "--start-at", "+0.3", "--frame-size", "64-1518", count=FEW)
+        start = done.summary["sender"]["start"]
+        assert isinstance(start["late_ns"], int) and start["late_ns"] >= 0, start
+
+
 def test_queues_and_bursts():
     perfect("--queues", "4", "--burst", "7", count=SOME)
     perfect("--queues", "2", "--burst", "256", "--frame-size", "64-200", count=SOME)
