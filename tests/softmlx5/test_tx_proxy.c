@@ -14,6 +14,9 @@
 
 #include <cmocka.h>
 
+#include <rte_cycles.h>
+
+#include "base/clock.h"
 #include "device.h"
 #include "nic.h"
 #include "replay/tx_worker.h"
@@ -42,6 +45,7 @@ struct bench {
 	/* The player's. */
 	uint32_t bursts; /* that it is to post */
 	uint64_t mended;
+	uint64_t first_ns; /* wall clock: when it was told to send */
 	bool hung;
 	time_t until;
 };
@@ -159,6 +163,10 @@ static void *player(void *arg)
 	struct sq_front *front = &bench->place.front;
 
 	__atomic_store_n(&bench->status.state, GPU_SEND_RUNS, __ATOMIC_RELAXED);
+	while (player_may_go_on(bench) &&
+	       __atomic_load_n(&bench->words.control, __ATOMIC_RELAXED) == GPU_SEND_HOLD)
+		sched_yield();
+	bench->first_ns = time_ns(CLOCK_REALTIME);
 	for (uint32_t i = 0; i < bench->bursts && player_may_go_on(bench); i++) {
 		player_burst(bench);
 		while (front->state == SQ_RUNS && front->sent != front->frames &&
@@ -220,6 +228,22 @@ static void test_mends(void **state)
 	assert_int_equal(bench->own.front.sent, (uint64_t)BURSTS * BURST);
 }
 
+/* A kernel that was launched before its time is held until then. */
+static void test_starts_at_its_time(void **state)
+{
+	struct bench *bench = *state;
+	struct tx_worker *worker = &bench->worker;
+	uint64_t late;
+
+	worker->tsc_hz = rte_get_tsc_hz();
+	worker->config.start_ns = time_ns(CLOCK_REALTIME) + 200000000;
+	play(bench);
+	assert_true(bench->first_ns >= worker->config.start_ns);
+	assert_true(tx_start_late(worker, atomic_load(&worker->first_tsc), &late));
+	assert_true(worker->config.start_ns + late <= time_ns(CLOCK_REALTIME));
+	assert_int_equal(atomic_load(&worker->sent), (uint64_t)BURSTS * BURST);
+}
+
 /* A stop reaches a kernel that waits for nothing. */
 static void test_stop(void **state)
 {
@@ -235,7 +259,8 @@ static void test_stop(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { TEST(test_rings), TEST(test_mends), TEST(test_stop) };
+	const struct CMUnitTest tests[] = { TEST(test_rings), TEST(test_mends),
+					    TEST(test_starts_at_its_time), TEST(test_stop) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
