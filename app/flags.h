@@ -7,7 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One option: of `on`, `text` and `number` at most one is there; none: --help. */
+/* One option: of `on`, `text` and `number` at most one is there; none: --help. Without a name: what takes
+ * the words that are no options, such as files, and all after "--"; then `words` has room for argc, and `number`
+ * counts them. */
 struct flag {
 	const char *name;     /* "run-time" */
 	const char *argument; /* "MS"; NULL: takes none */
@@ -15,6 +17,7 @@ struct flag {
 	int *on;
 	const char **text; /* points into argv */
 	uint32_t *number;
+	const char **words;   /* point into argv */
 	uint32_t least, most; /* of the number */
 };
 

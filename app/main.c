@@ -22,6 +22,7 @@ static const struct main_command {
 	{ "doctor", "is this machine able to, and if not, the exact remedy", cmd_doctor },
 	{ "bench", "how fast is the path here, beside the limits of this machine", cmd_bench },
 	{ "merge", "one verdict of many runs' summaries: senders and receivers", cmd_merge },
+	{ "report", "one page of what a run, or several, wrote as JSON", cmd_report },
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

@@ -10,7 +10,7 @@ import sys
 
 # A room includes from itself and from those before it.
 ROOMS = ("base pattern gpu memory port capture kernels replay send config save image verdict "
-         "session selftest app doctor bench merge").split()
+         "session selftest app doctor bench merge page").split()
 PUBLIC = "include"
 # The library's insides that app itself may use: what knows nothing of sessions.
 APP_USES = {"base/nearest.h", "base/output_file.h", "base/parse.h", "port/devargs.h"}

@@ -9,25 +9,7 @@
 #include "flags.h"
 #include "merge/merge.h"
 
-#define OPTIONS 2
-
-/* Files among the arguments, in their order, moved behind the options. */
-static int split(int argc, char **argv, char **options, char **files, int *file_count)
-{
-	int count = 0;
-	bool all_files = false;
-
-	*file_count = 0;
-	for (int i = 0; i < argc; i++) {
-		if (i && !all_files && strcmp(argv[i], "--") == 0)
-			all_files = true;
-		else if (i && (all_files || argv[i][0] != '-'))
-			files[(*file_count)++] = argv[i];
-		else
-			options[count++] = argv[i];
-	}
-	return count;
-}
+#define OPTIONS 3
 
 static void usage(const struct flag *flags)
 {
@@ -78,15 +60,15 @@ static int refuse(struct merge *merge, bool json, enum report_status status, con
 	return (int)status;
 }
 
-static int run(struct merge *merge, char **files, int count, bool json)
+static int run(struct merge *merge, const char **files, uint32_t count, bool json)
 {
 	int rc = 0;
 
-	merge->inputs = calloc((size_t)count, sizeof(*merge->inputs));
+	merge->inputs = calloc(count, sizeof(*merge->inputs));
 	if (!merge->inputs)
 		return -ENOMEM;
-	merge->input_count = (uint32_t)count;
-	for (int i = 0; !rc && i < count; i++) {
+	merge->input_count = count;
+	for (uint32_t i = 0; !rc && i < count; i++) {
 		merge->inputs[i].file = files[i];
 		rc = merge_file(&merge->inputs[i]);
 	}
@@ -95,28 +77,26 @@ static int run(struct merge *merge, char **files, int count, bool json)
 	if (!rc)
 		rc = print(merge, json);
 	merge_free(merge);
-	for (int i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++)
 		merge_input_free(&merge->inputs[i]);
 	free(merge->inputs);
 	return rc;
 }
 
-/* The words after the command: options first, then files. */
-static int merge_command(int argc, char **argv, char **options, char **files)
+/* `files` has room for all arguments. */
+static int merge_command(int argc, char **argv, const char **files)
 {
 	static struct merge merge; /* with room for every reason: large for a stack */
-	int json = 0, count, rc;
+	uint32_t count = 0;
+	int json = 0, rc;
 	const struct flag flags[OPTIONS] = {
+		{ NULL, "FILE", .words = files, .number = &count },
 		{ "json", NULL, "Print one JSON object (schema gdrcap.merge/1, docs/merge.md).",
 		  .on = &json },
 		{ "help", NULL, "Print this text.", .on = NULL },
 	};
-	const int option_count = split(argc, argv, options, files, &count);
 
-	/* For completion: files follow. */
-	if (argc == 2 && strcmp(argv[1], "--complete") == 0)
-		printf("FILE -\n");
-	rc = flags_parse("merge", flags, OPTIONS, option_count, options);
+	rc = flags_parse("merge", flags, OPTIONS, argc, argv);
 	if (rc == 1)
 		usage(flags);
 	if (rc > 0)
@@ -124,7 +104,7 @@ static int merge_command(int argc, char **argv, char **options, char **files)
 	json |= flags_asked(argc, argv, "--json");
 	if (rc < 0)
 		return refuse(&merge, json, REPORT_EXIT_USAGE, FLAGS_WRONG);
-	if (count == 0 || count > (int)MERGE_FILES_MAX) {
+	if (count == 0 || count > MERGE_FILES_MAX) {
 		fprintf(stderr, "gdrcap merge: %s; 'gdrcap merge --help' has examples\n",
 			count ? "too many files: 4,096 at most" : "no file was given");
 		return refuse(&merge, json, REPORT_EXIT_USAGE, FLAGS_WRONG);
@@ -138,13 +118,13 @@ static int merge_command(int argc, char **argv, char **options, char **files)
 
 int cmd_merge(int argc, char **argv)
 {
-	char **words = calloc(2 * (size_t)argc, sizeof(*words));
+	const char **files = calloc((size_t)argc, sizeof(*files));
 	int status = REPORT_EXIT_NOT_RUN;
 
-	if (words)
-		status = merge_command(argc, argv, words, words + argc);
+	if (files)
+		status = merge_command(argc, argv, files);
 	else
 		fprintf(stderr, "gdrcap merge: no memory\n");
-	free(words);
+	free(files);
 	return status;
 }

@@ -41,9 +41,58 @@ static const struct {
 	[XSTATS_WIRE_FRAMES_TX] = { "wire_frames_sent", { "tx_phy_packets", "tx_packets_phy" } },
 };
 
+/* What a count says to people, with what helps. */
+static const struct {
+	const char *text;
+	bool senders; /* it is counted where frames are sent */
+} meanings[XSTATS_CAUSES] = {
+	[XSTATS_NO_BUFFER] = { "no free slot in the queue (the frames of nic_missed): the consumer is slower than "
+			       "the wire, or the pool is small; raise --blocks or --pool",
+			       false },
+	[XSTATS_CARD_FULL] = { "the card's own buffer was full: PCIe or the memory is slower than the wire; see "
+			       "LnkSta in lspci -vv, and nvidia-smi topo -m",
+			       false },
+	[XSTATS_WIRE_CRC] = { "damaged on the wire: clean or change cable and transceiver (ethtool -m INTERFACE)",
+			      false },
+	[XSTATS_WIRE_SYMBOL] = { "symbol errors on the wire: clean or change cable and transceiver, and use the same "
+				 "FEC at both ends (ethtool --show-fec INTERFACE)",
+				 false },
+	[XSTATS_WIRE_LENGTH] = { "frames whose length field was wrong: the other side makes them; correct its frames",
+				 false },
+	[XSTATS_QUEUE_ERROR] = { "receive buffers that ended in an error: the memory's registration broke, or the GPU "
+				 "failed; the messages and dmesg say which",
+				 false },
+	[XSTATS_PAUSE_RX] = { "pause frames that came: the other side held this sender up; its flow control off: "
+			      "ethtool -A INTERFACE tx off, there",
+			      true },
+	[XSTATS_PAUSE_TX] = { "pause frames that we sent: flow control held the sender up in place of loss; to see "
+			      "the loss: ethtool -A INTERFACE tx off",
+			      false },
+	[XSTATS_TX_WIRE_ERROR] = { "frames that the card could not send: see the link (ethtool INTERFACE) and dmesg",
+				   true },
+	[XSTATS_TX_DISCARD] = { "frames that the card dropped before the wire: the link was down, or paused for too "
+				"long (ethtool -a INTERFACE)",
+				true },
+	[XSTATS_WIRE_FRAMES_RX] = { "all frames that came to the physical port, the kernel's too; those sent that are not "
+				    "among them were lost on the way",
+				    false },
+	[XSTATS_WIRE_FRAMES_TX] = { "all frames that left through the physical port, the kernel's too",
+				    true },
+};
+
 const char *xstats_cause_name(enum xstats_cause cause)
 {
 	return (unsigned int)cause < XSTATS_CAUSES ? causes[cause].name : "unknown";
+}
+
+const char *xstats_cause_meaning(enum xstats_cause cause)
+{
+	return (unsigned int)cause < XSTATS_CAUSES ? meanings[cause].text : "";
+}
+
+bool xstats_cause_is_senders(enum xstats_cause cause)
+{
+	return (unsigned int)cause < XSTATS_CAUSES && meanings[cause].senders;
 }
 
 /* ---- the kernel's counters: ethtool -S ---- */

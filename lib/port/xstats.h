@@ -71,6 +71,10 @@ void xstats_go_on(struct xstats *xstats, const struct xstats_values *before);
 
 /* "out_of_buffer", ...: as in JSON. */
 const char *xstats_cause_name(enum xstats_cause cause);
+/* For people, with the remedy. */
+const char *xstats_cause_meaning(enum xstats_cause cause);
+/* True: it is counted where frames are sent. */
+bool xstats_cause_is_senders(enum xstats_cause cause);
 
 static inline bool xstats_known(const struct xstats_values *values, enum xstats_cause cause)
 {

@@ -10,45 +10,7 @@
 #include "session/answer.h"
 #include "session/session.h"
 
-static const struct {
-	const char *meaning;
-	int sender; /* 1: it is counted where frames are sent */
-} causes[XSTATS_CAUSES] = {
-	[XSTATS_NO_BUFFER] = { "no free slot in the queue (the frames of nic_missed): the consumer is slower than "
-			       "the wire, or the pool is small; raise --blocks or --pool",
-			       0 },
-	[XSTATS_CARD_FULL] = { "the card's own buffer was full: PCIe or the memory is slower than the wire; see "
-			       "LnkSta in lspci -vv, and nvidia-smi topo -m",
-			       0 },
-	[XSTATS_WIRE_CRC] = { "damaged on the wire: clean or change cable and transceiver (ethtool -m INTERFACE)",
-			      0 },
-	[XSTATS_WIRE_SYMBOL] = { "symbol errors on the wire: clean or change cable and transceiver, and use the same "
-				 "FEC at both ends (ethtool --show-fec INTERFACE)",
-				 0 },
-	[XSTATS_WIRE_LENGTH] = { "frames whose length field was wrong: the other side makes them; correct its frames",
-				 0 },
-	[XSTATS_QUEUE_ERROR] = { "receive buffers that ended in an error: the memory's registration broke, or the GPU "
-				 "failed; the messages and dmesg say which",
-				 0 },
-	[XSTATS_PAUSE_RX] = { "pause frames that came: the other side held this sender up; its flow control off: "
-			      "ethtool -A INTERFACE tx off, there",
-			      1 },
-	[XSTATS_PAUSE_TX] = { "pause frames that we sent: flow control held the sender up in place of loss; to see "
-			      "the loss: ethtool -A INTERFACE tx off",
-			      0 },
-	[XSTATS_TX_WIRE_ERROR] = { "frames that the card could not send: see the link (ethtool INTERFACE) and dmesg",
-				   1 },
-	[XSTATS_TX_DISCARD] = { "frames that the card dropped before the wire: the link was down, or paused for too "
-				"long (ethtool -a INTERFACE)",
-				1 },
-	[XSTATS_WIRE_FRAMES_RX] = { "all frames that came to the physical port, the kernel's too; those sent that are not "
-				    "among them were lost on the way",
-				    0 },
-	[XSTATS_WIRE_FRAMES_TX] = { "all frames that left through the physical port, the kernel's too",
-				    1 },
-};
-
-/* The same at queues of our own, which are reset by us. */
+/* What XSTATS_QUEUE_ERROR is at queues of our own, which are reset by us. */
 static const char own_queue_error[] =
 	"work entries that came back unused, or with an error, when a queue was in error and was started "
 	"again; what came meanwhile is nic_error, and the messages say why";
@@ -130,8 +92,8 @@ int gdrcap_get_cause(const struct gdrcap_session *session, uint32_t index,
 		.name = xstats_cause_name((enum xstats_cause)index),
 		.meaning = index == XSTATS_QUEUE_ERROR && settings_own_queues(&session->settings)
 				   ? own_queue_error
-				   : causes[index].meaning,
-		.sender = causes[index].sender,
+				   : xstats_cause_meaning((enum xstats_cause)index),
+		.sender = xstats_cause_is_senders((enum xstats_cause)index),
 	};
 	lock = (pthread_mutex_t *)(uintptr_t)&session->lines.lock;
 	pthread_mutex_lock(lock);

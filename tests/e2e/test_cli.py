@@ -308,6 +308,7 @@ def test_completion():
         for negatable, flag in re.findall(r"^  --(\[no-\])?([a-z-]+)", help_text, re.M):
             shown |= {"--" + flag, "--no-" + flag} if negatable else {"--" + flag}
         assert len(shown) > 5 and completed(command, "--") == shown, (command, shown)
+    assert completed("report", "--") == {"--output", "--title", "--help"}
     assert completed("capture", "--queues", "2", "--que") == {"--queues"}
     assert completed("replay", "--spl") == set()
     assert completed("capture", "--memory", "") == {"auto", "device", "pinned", "host"}
@@ -321,6 +322,7 @@ def test_completion():
     folder = os.path.dirname(path)
     assert completed("capture", "--config", "wi", cwd=folder) == {"wire", "one.yaml"}
     assert completed("doctor", "--write-config", "wi", cwd=folder) == {"wire", "one.yaml"}
+    assert completed("report", "wi", cwd=folder) == completed("report", "one.yaml", "--output", "wi", cwd=folder) == {"wire", "one.yaml"}
     assert completed("capture", "--port", "wi", cwd=folder) == set()
     # Files are what merge is given.
     assert completed("merge", "wi", cwd=folder) == {"wire", "one.yaml"}

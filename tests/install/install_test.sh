@@ -33,6 +33,12 @@ sed -i "s|^prefix=.*|prefix=$tmp/root$prefix|" "$(dirname "$pc")"/*.pc
 libdir=$(pkg-config --variable=libdir gdrcap)
 
 "$tmp/root$prefix/bin/gdrcap" --version
+echo "== the helper of gdrcap report, found from where the program lies"
+"$tmp/root$prefix/bin/gdrcap" report "$tmp/none.json" 2>"$tmp/log" && exit 1
+grep -Eq 'none.json: No such file|lacks (jinja2|matplotlib)' "$tmp/log" || {
+	cat "$tmp/log"
+	exit 1
+}
 
 # usage: linked_right PROGRAM KIND - it has the library in that way, and works
 linked_right() {

@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""gdrcap report: one page of what runs wrote. Whatever stands in a file, the page is a right one or the error a clear one.
+
+What it looks like: tests/python/test_report_page.py."""
+import copy
+import functools
+import html.parser
+import json
+import os
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree
+
+import e2e
+
+MARKUP = "<script>alert(1)</script><b onclick='x'>\"&amp;</b>{{ 7*7 }}{% raw %}]]>--><!--</svg></style>$\\alpha_2$\x1b[2J\u202e\0\ud800"
+PAGE_MOST = 2_000_000  # bytes, of the longest run
+ALONE = ("br", "hr", "img", "input", "link", "meta")
+
+
+@functools.lru_cache(maxsize=None)
+def need():
+    """A Python with what the helper needs, as the helper finds it."""
+    for python in ("python3", "/usr/bin/python3"):
+        try:
+            if subprocess.run([python, "-c", "import jinja2, matplotlib"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
+                return
+        except OSError:
+            pass
+    raise e2e.Skip("a page needs python3-jinja2 and python3-matplotlib")
+
+
+class Reader(html.parser.HTMLParser):
+    """Tags, attributes and texts; fails where tags do not close in order."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.tags, self.attributes, self.texts = [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, *each) for each in attrs]
+        if tag not in ALONE:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, *each) for each in attrs]
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open[-1] == tag, (tag, self.open)
+        self.open.pop()
+
+    def handle_data(self, data):
+        if not self.open or self.open[-1] != "style":
+            self.texts.append(data)
+
+
+class Page:
+    def __init__(self, text):
+        self.html = text
+        reader = Reader()
+        reader.feed(text)
+        reader.close()
+        assert not reader.open, reader.open
+        self.text = re.sub(r"\s+", " ", " ".join(reader.texts))
+        self.tags = set(reader.tags)
+        self.attributes = reader.attributes
+
+    def check(self):
+        """Nothing that runs, nothing that is fetched, no id twice, drawings that are XML."""
+        assert not self.tags & {"script", "iframe", "object", "embed", "form", "base", "b"}, self.tags
+        for tag, name, value in self.attributes:
+            assert not name.startswith("on"), (tag, name, value)
+            if name in ("href", "src", "xlink:href"):
+                assert value.startswith(("#", "data:,")), (tag, name, value)
+            assert "url(" not in (value or "") or re.fullmatch(r"(url\(#[\w-]+\)|[^(]|\((?=[^)]*\)))*", value), (name, value)
+        ids = [value for _, name, value in self.attributes if name == "id"]
+        assert len(ids) == len(set(ids)), [each for each in ids if ids.count(each) > 1][:5]
+        for drawing in re.findall("<svg.*?</svg>", self.html, re.S):
+            xml.etree.ElementTree.fromstring(drawing)
+        assert not re.search("[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\ud800-\udfff]", self.html)
+
+
+@functools.lru_cache(maxsize=None)
+def summary_of_a_run():
+    """Of real frames, two streams, damage and loss put in by hand where a clean build has none."""
+    found = e2e.run_json("loopback", "--gpu", "host", "--frames", "2000", "--queues", "2", "--quiet")
+    found["damage"] = [{"kind": "payload", "stream": 1, "sequence": 7, "queue": 1, "wrong_bits": 3, "offset": 60, "expected": 0x41,
+                        "got": 0x4a}, {"kind": "header", "stream": None, "sequence": None, "queue": 0, "wrong_bits": None, "offset": None,
+                                       "expected": None, "got": None}]
+    found["errors"] = ["2 frames damaged"]
+    found["messages"] = ["a message"]
+    found["result"] = "fail"
+    found["lost_by"]["causes"].update(out_of_buffer=1234, wire_crc=0)
+    found["stages"][0].update(state="failed", causes=["the likeliest"])
+    found["steering"] = {"by": "card", "rules": [{"rule": "ethertype 0x88b5", "frames": None}]}
+    found["images"] = None
+    return found
+
+
+def copied():
+    return copy.deepcopy(summary_of_a_run())
+
+
+def report(*contents, expect=0, arguments=(), names=()):
+    """The page of files with these contents, objects or bytes; or what the error says."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = []
+        for i, content in enumerate(contents):
+            paths.append(os.path.join(folder, names[i] if names else "%d.json" % i))
+            data = content if isinstance(content, bytes) else json.dumps(content).encode()
+            pathlib.Path(paths[-1]).write_bytes(data)
+        done = e2e.run("report", *arguments, *paths, expect=expect)
+        assert "Traceback" not in done.err, done
+        if expect:
+            assert done.out == "" and done.err.startswith("gdrcap report: "), done
+            return done.err
+        assert done.err == "", done.err
+        page = Page(done.out)
+        page.check()
+        return page
+
+
+def lines(count, summary=None, seconds=1.0, final=True):
+    """What --json-lines writes: as many lines, the last final, as a stream of bytes."""
+    found = copied() if summary is None else summary
+    for i in range(1, count + 1):
+        over = final and i == count
+        found.update(result="pass" if over else "running", seconds=seconds * i, bytes=i * 150_000_000)
+        found["frames"].update(sent=i * 100_000, received=i * 100_000, valid=i * 100_000, lost=i // 100)
+        found["sender"].update(frames=i * 100_000, bytes=i * 150_000_000, seconds=seconds * i)
+        yield json.dumps(found, separators=(",", ":")).encode() + b"\n"
+
+
+# ---- what is shown ----
+
+def test_passed():
+    need()
+    summary = e2e.run_json("loopback", "--gpu", "host", "--frames", "1000", "--quiet")
+    page = report(summary)
+    assert "PASS 1,000 frames received, every one valid" in page.text, page.text[:2000]
+    assert "gdrcap report: passed" in page.text
+    # Of a wire in memory nobody counts these.
+    assert "Not known, as no card here counts them: out_of_buffer, card_full" in page.text
+    assert summary["version"] in page.text and "gdrcap.summary/1" in page.text
+
+
+def test_failed():
+    """Causes with what helps, in the program's own words; wrong bits marked."""
+    need()
+    page = report(summary_of_a_run())
+    assert "FAIL" in page.text and "2 frames damaged" in page.text and "a message" in page.text and "the likeliest" in page.text
+    assert re.search(r"out_of_buffer 1,234 no free slot in the queue .*raise --blocks or --pool", page.text), page.text
+    assert "Counted, and 0: wire_crc." in page.text
+    # 0x41 is 0100 0001, and 0x4a 0100 1010.
+    assert '0 wrong">0100 <mark>1</mark>0<mark>1</mark><mark>0</mark></span>' in page.html
+    assert "payload 1 7 1 3 60 0x41 0x4a" in page.text
+    assert "header not known not known 0 not known" in page.text
+
+
+def test_over_time():
+    """Rates are differences of the lines, the end is the last line's."""
+    need()
+    page = report(b"".join(lines(10)))
+    assert "PASS" in page.text and "svg" in page.tags
+    assert "10 lines of 0.json" in page.text and "lost or in flight: 0" in page.text
+    assert "no frame had come" not in page.text
+    # A run that stands still for three lines, and one that was cut off.
+    found = list(lines(10, final=False))
+    page = report(b"".join(found[:5] + [found[4]] * 3 + found[5:9]) + found[9][:-50])
+    assert "STILL RUNNING" in page.text and "At 3 lines no frame had come since the line before" in page.text, page.text
+    assert "The last line is cut off after %s bytes" % format(len(found[9]) - 50, ",") in page.text, page.text[:1000]
+
+
+def test_several():
+    """Several files on one page, and several runs in a file; from standard input, and into a file."""
+    need()
+    summary = summary_of_a_run()
+    page = report(summary, b"".join(lines(3)) * 2, names=("left.json", "right.jsonl"), arguments=("--title", "Abnahme <1>"))
+    assert "Abnahme <1>" in page.text and "Abnahme &lt;1&gt;" in page.html
+    for part in ("left.json, loopback FAIL", "right.jsonl, run 1, loopback PASS", "right.jsonl, run 2, loopback PASS"):
+        assert part in page.text, (part, page.text[:600])
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder, "page.html")
+        done = subprocess.run([e2e.PROGRAM, "report", "-", "--output", out], input=json.dumps(summary).encode(), capture_output=True,
+                              check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b""), done
+        assert "standard input, loopback" in Page(out.read_text()).text
+        missing = e2e.run("report", os.path.join(folder, "none.json"), expect=1)
+        assert "none.json: No such file or directory" in missing.err, missing
+        full = e2e.run("report", str(out.parent / "x"), "--output", "/dev/full", expect=1)
+        assert "x: No such file" in full.err, full
+        pathlib.Path(folder, "x").write_text(json.dumps(summary))
+        full = e2e.run("report", str(out.parent / "x"), "--output", "/dev/full", expect=1)
+        assert "/dev/full could not be written: No space left on device" in full.err, full
+
+
+def test_command_line():
+    assert "no file" in e2e.run("report", expect=2).err
+    assert "--output" in e2e.run("report", "--outpt", "x", "y", expect=2).err
+    assert "report --help" in e2e.run("report", "--nothing", expect=2).err
+    shown = e2e.run("report", "--help").out
+    assert "python3-jinja2 python3-matplotlib" in shown and "--output FILE" in shown, shown
+
+
+def test_without_libraries():
+    """What is missing is named with what installs it; nothing was written."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder, "a.json")
+        file.write_text('{"schema":"gdrcap.summary/1"}')
+        environment = dict(os.environ, PATH=folder)
+        done = subprocess.run([e2e.PROGRAM, "report", file], env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 1 and "python3 cannot be started: No such file" in done.stderr, done
+        assert "apt-get install python3 python3-jinja2" in done.stderr, done
+        # A Python that has neither, nor another one that it could ask.
+        os.symlink(sys.executable, os.path.join(folder, "python3"))
+        for name in ("jinja2", "matplotlib"):
+            pathlib.Path(folder, name + ".py").write_text("raise ImportError(name=%r)" % name)
+        environment.update(PYTHONPATH=folder, GDRCAP_REPORT_AGAIN="1")
+        done = subprocess.run([e2e.PROGRAM, "report", file], env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 1 and "lacks jinja2: sudo apt-get install python3-jinja2 python3-matplotlib" in done.stderr, done
+
+
+# ---- what a stranger may put into a file ----
+
+def everywhere(value, change):
+    """The same object with each leaf changed."""
+    if isinstance(value, dict):
+        return {key: everywhere(each, change) for key, each in value.items()}
+    if isinstance(value, list):
+        return [everywhere(each, change) for each in value]
+    return change(value)
+
+
+def with_schema(found):
+    return dict(found, schema="gdrcap.summary/1")
+
+
+def test_markup():
+    """In each text, in each key of the causes, in each number's place: it is text, or not known."""
+    need()
+    summary = copied()
+    summary["lost_by"]["causes"][MARKUP] = 5
+    page = report(with_schema(everywhere(summary, lambda value: MARKUP if isinstance(value, str) else value)))
+    assert "<script>" not in page.html and "49" not in page.text.split("alert(1)")[1][:60]
+    assert page.text.count("<script>alert(1)</script>") > 20, page.text.count("<script>")
+    report(with_schema(everywhere(summary, lambda value: MARKUP)))
+    hostile = json.loads(next(lines(1, copied())))
+    one = with_schema(everywhere(hostile, lambda value: MARKUP if isinstance(value, str) else value))
+    report((json.dumps(dict(one, result="running")) + "\n").encode() * 3, names=("<b>x&.jsonl",), arguments=("--title", MARKUP[:60]))
+
+
+def test_strange_values():
+    """Any type anywhere: no traceback, and what is no count is not known, never 0."""
+    need()
+    summary = copied()
+    strange = (None, True, -1, 1.5, float("nan"), float("inf"), 10**400, 2**64, "", "12x", {}, [[]], [{}], {"a": None}, [])
+    page = report(*(dict(everywhere(summary, lambda _, value=value: value), schema="gdrcap.summary/1", images=None) for value in strange))
+    assert page.text.count("lost not known frames sent and never seen") == len(strange), page.text[:3000]
+    for value in (None, [None, 7, "x", [], {}]):
+        report(*(with_schema(dict(summary, **{key: value})) for key in list(summary)[:32]))
+        report(*(with_schema(dict(summary, **{key: value})) for key in list(summary)[32:]))
+    summary["frames"].update(sent="18446744073709551615", lost=0)
+    page = report(summary)
+    assert "sent 18,446,744,073,709,551,615 frames" in page.text and "lost 0 frames" in page.text
+
+
+def test_strange_lines():
+    """Counters that jump about, in lines."""
+    need()
+    chance = random.Random(1)
+    found = []
+    for line in lines(200, final=False):
+        each = json.loads(line)
+        for part, key in ((each, "seconds"), (each, "bytes"), (each["frames"], "received"), (each["frames"], "lost"), (each["sender"], "seconds")):
+            if chance.random() < 0.3:
+                part[key] = chance.choice((None, -5, 2**63, 1e300, "9" * 19, "x", 0, [], 1e-300))
+        found.append(json.dumps(each).encode())
+    page = report(b"\n".join(found) + b"\n")
+    assert "svg" in page.tags
+
+
+def test_broken_files():
+    """A clear error, exit status 2, and nothing on standard output."""
+    need()
+    whole = json.dumps(summary_of_a_run())
+    for text, words in (("", "empty"), ("\n \n", "empty"), ("hello", "no JSON"), (whole[:-2], "is the file whole?"), ("7", "no JSON object"), ("[]", "no JSON object"),
+                        ("{}", "no `schema`"), ("[" * 100000, "nested too deep"), ('{"a":' * 100000, "nested too deep"), ("\xff\xfe", "no UTF-8"), ('{"schema":"x/1"}', "known are"),
+                        (whole.replace("summary/1", "summary/2"), "this gdrcap knows gdrcap.summary/1"),
+                        (whole + "\n" + whole.replace("summary/1", "summary/9"), "gdrcap.summary/9"),
+                        (whole + "\n" + '{"schema":"gdrcap.bench/1"}', "files of their own"),
+                        ('{"schema":' + "1" * 5000 + "}", "no JSON")):
+        said = report(text.encode("latin-1"), expect=2)
+        assert words in said and "0.json" in said, (words, said)
+    page = report(("\n".join([whole, "{", "hello", whole]) + "\n").encode())
+    assert "Left out, as they are no JSON objects: 2 lines; the first is line 2" in page.text, page.text[:600]
+    report(json.dumps(summary_of_a_run(), indent=4).encode())
+
+
+def test_many_of_everything():
+    """Lists of any length, and texts: the page says how many more there are, and stays small."""
+    need()
+    summary = copied()
+    for key in ("damage", "queues", "streams", "stages"):
+        summary[key] = summary[key][:1] * 2000
+    for key in ("errors", "messages", "ports", "cores"):
+        summary[key] = ["<" * 3000] * 300
+    summary["lost_by"]["causes"] = {"<%d" % i * 100: 1 for i in range(2000)}
+    page = report(summary)
+    assert len(page.html) < PAGE_MOST, len(page.html)
+    assert "… and 1,936 more" in page.text and "(2400 characters more)" in page.text
+
+
+def long_run(folder, count):
+    """The page of a run of so many lines, and the KiB that it took to make it."""
+    path, out = os.path.join(folder, "week.jsonl"), os.path.join(folder, "week.html")
+    with open(path, "wb") as file:
+        file.writelines(lines(count))
+    process = subprocess.Popen([e2e.PROGRAM, "report", path, "--output", out])
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = status
+    assert status == 0, status
+    return Page(pathlib.Path(out).read_text()), usage.ru_maxrss
+
+
+def test_long_run():
+    """Thinned as it is read: neither page nor memory grow with the lines."""
+    need()
+    with tempfile.TemporaryDirectory() as folder:
+        few, few_kib = long_run(folder, 600)
+        many, many_kib = long_run(folder, 10_000)
+    assert "Each point stands" not in few.text
+    # 600 points: 10,000 lines are 313 of 32.
+    assert "10,000 lines" in many.text and "Each point stands for 32 lines" in many.text, many.text[:1500]
+    assert len(many.html) < len(few.html) + 50_000 < 400_000, (len(few.html), len(many.html))
+    # Kept, those lines would take 100 MB.
+    assert many_kib < few_kib + 30_000, (few_kib, many_kib)
+
+
+if __name__ == "__main__":
+    e2e.main(globals())
