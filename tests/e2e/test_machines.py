@@ -48,7 +48,7 @@ def run(network, folder):
                 network.inside(network.sender_name(i)),
                 ["replay", *network.out(), "--frames", str(FRAMES), "--frame-size", "64-300",
                  "--rate", "2kpps", "--streams", "2", "--first-stream", str(2 * i),
-                 "--wait-ready", ready_files(folder), "--start-at", "+1"]))
+                 "--wait-ready", ready_files(folder), "--wait-seconds", "0", "--start-at", "+1"]))
         for i in range(RECEIVERS):
             faults = {"GDRCAP_FAULTS": "drop=%d:%d" % LOST[i]} if i in LOST else {}
             receivers.append(start(
@@ -124,7 +124,7 @@ def program_of_rank(network, folder):
 
 def rank_words(network, folder):
     return [str(RECIPES / "rank.sh"), folder, "2", receive_words(network),
-            send_words(network) + " --first-stream {rank}0 --start-at +0.5"]
+            send_words(network) + " --first-stream {rank}0 --wait-seconds 0 --start-at +0.5"]
 
 
 def names(network):
