@@ -66,20 +66,25 @@ def read_all(paths):
 
 
 def sections_of(files, causes):
+    import doctor
+    import inputs
     import summary
 
+    makers = {inputs.DOCTOR: doctor.section}
     found = []
     for file in files:
+        for each in file.objects:
+            found.append({"run": False, "notes": file.notes, **makers[file.kind](each, file.name)})
         for i, run in enumerate(file.runs):
             name = file.name if len(file.runs) == 1 else "%s, run %d" % (file.name, i + 1)
-            found.append({"notes": file.notes if i == 0 else [], **summary.section(run, name, causes)})
+            found.append({"run": True, "notes": file.notes if i == 0 else [], **summary.section(run, name, causes)})
     return found
 
 
 def title_of(title, sections):
     if title:
         return title
-    states = [section["state"] for section in sections if section["verdict"]]
+    states = [section["state"] for section in sections if section["run"]]
     words = {"pass": "every run passed", "fail": "failed", "running": "not ended", "unknown": "verdict not known"}
     worst = next((state for state in VERDICT_ORDER if state in states), None)
     return "gdrcap report" if not worst else "gdrcap report: %s" % ("passed" if len(states) == 1 and worst == "pass" else words[worst])

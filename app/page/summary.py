@@ -2,31 +2,12 @@
 """What a page shows of a run: blocks, of text, tables and drawings, from its summary (docs/json.md)."""
 import plots
 import values
+from blocks import facts, figure, listed, sentence, table
 from values import at, count, duration, number, ratio, rows_of, say, words
 
 ROWS_MOST = 64  # of queues, of streams, of rules, of images
 ERRORS_MOST, MESSAGES_MOST, DAMAGE_MOST, INCOMPLETE_MOST = 32, 256, 16, 16
 STATES = {"pass": "PASS", "fail": "FAIL", "running": "STILL RUNNING"}
-
-
-def table(caption, heads, rows, more=0, note=None, numbers=True):
-    """heads of one row each; the first cell of a row is its head. numbers: the other cells stand right."""
-    return {"kind": "table", "caption": caption, "heads": heads, "rows": rows, "numbers": numbers, "wide": False,
-            "note": note or ("… and %s more" % "{:,}".format(more) if more else None)}
-
-
-def facts(caption, rows, note=None):
-    """Name, value, and what it means."""
-    return {"kind": "facts", "caption": caption, "rows": rows, "note": note, "numbers": False,
-            "wide": not any(row[2] for row in rows)}
-
-
-def listed(caption, lines):
-    return {"kind": "list", "caption": caption, "lines": lines}
-
-
-def sentence(text):
-    return {"kind": "text", "text": text}
 
 
 # ---- frames ----
@@ -251,9 +232,9 @@ def course_blocks(run, name):
     last = points[-1]
     shown = "At the end, after %s: %s." % (duration(last.time), ", ".join(
         "%s %s" % (key, count(value)) for key, value in last.losses.items()))
-    return [{"kind": "figure", "caption": "Rate and losses over time. Time is that of the last frame, from the first.%s%s "
-             "Until the end, frames in flight are among those lost." % (thinned, stood),
-             "svg": plots.course(points, "Rate and losses over time", "%s. %s" % (said, shown))}]
+    return [figure("Rate and losses over time. Time is that of the last frame, from the first.%s%s "
+                   "Until the end, frames in flight are among those lost." % (thinned, stood),
+                   plots.course(points, "Rate and losses over time", "%s. %s" % (said, shown)))]
 
 
 def headline(summary):

@@ -200,6 +200,31 @@ def test_several():
         assert "/dev/full could not be written: No space left on device" in full.err, full
 
 
+@functools.lru_cache(maxsize=None)
+def examination():
+    return json.loads(e2e.run("doctor", "--json", expect=None).out)
+
+
+def test_doctor():
+    """The machine beside a run: what is wrong with its remedy; hostile texts are texts."""
+    need()
+    found = copy.deepcopy(examination())
+    found["machine"]["gpus"] = [{"pci": "0000:01:00.0", "name": "A <GPU>", "cuda_ordinal": 0, "numa_node": None}]
+    found["checks"] = [
+        {"id": "good", "group": "x", "subject": None, "severity": "slow", "verdict": "ok", "read": "r", "why": "w", "remedy": ""},
+        {"id": "slow", "group": "x", "subject": "eth0", "severity": "slow", "verdict": "warn", "read": "is 1", "why": "w", "remedy": "do a\ndo b"},
+        {"id": "bad", "group": "x", "subject": None, "severity": "fatal", "verdict": "fail", "read": "is 2", "why": "w", "remedy": "c"}]
+    page = report(found, summary_of_a_run())
+    assert "NOT ABLE" in page.text and "A <GPU> 0 not known" in page.text, page.text[:1000]
+    assert re.search("bad fail is 2 w c slow eth0 warn is 1 w do a do b", page.text) and "fine: good" in page.text, page.text[:2000]
+    assert "gdrcap report: failed" in page.text
+    strange = (MARKUP, None, 7, [], {}, 10**400, "\n" * 500)
+    report(*(dict(everywhere(found, lambda _, value=value: value), schema="gdrcap.doctor/1") for value in strange))
+    report(*(dict(examination(), **{key: value}) for key in ("able", "machine", "checks", "pairs", "error") for value in (None, [7], {"a": 1})))
+    many = dict(found, checks=found["checks"] * 1000)
+    assert len(report(many).html) < PAGE_MOST
+
+
 def test_command_line():
     assert "no file" in e2e.run("report", expect=2).err
     assert "--output" in e2e.run("report", "--outpt", "x", "y", expect=2).err
@@ -293,7 +318,7 @@ def test_broken_files():
                         ("{}", "no `schema`"), ("[" * 100000, "nested too deep"), ('{"a":' * 100000, "nested too deep"), ("\xff\xfe", "no UTF-8"), ('{"schema":"x/1"}', "known are"),
                         (whole.replace("summary/1", "summary/2"), "this gdrcap knows gdrcap.summary/1"),
                         (whole + "\n" + whole.replace("summary/1", "summary/9"), "gdrcap.summary/9"),
-                        (whole + "\n" + '{"schema":"gdrcap.bench/1"}', "files of their own"),
+                        (whole + "\n" + '{"schema":"gdrcap.doctor/1"}', "files of their own"), ('{"schema":"gdrcap.doctor/1"}\n{}', "a file of its own"),
                         ('{"schema":' + "1" * 5000 + "}", "no JSON")):
         said = report(text.encode("latin-1"), expect=2)
         assert words in said and "0.json" in said, (words, said)
