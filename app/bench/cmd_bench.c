@@ -199,7 +199,7 @@ static void help_print(const struct flag *flags, size_t count)
 	       "Examples:\n"
 	       "  The most important figures, in 8 minutes at most:\n"
 	       "    gdrcap bench --quick\n"
-	       "  All, saved after each point; scripts/bench.py shows and draws such files:\n"
+	       "  All, saved after each point; gdrcap report shows and draws such files:\n"
 	       "    gdrcap bench --cores 2-9 --save here.json\n"
 	       "  Two cards with a cable between them, receive queues of our own beside the driver's:\n"
 	       "    gdrcap bench --stages path --port 0000:3b:00.0 --tx-port 0000:5e:00.0 \\\n"

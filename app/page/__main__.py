@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """gdrcap report's helper: one page of runs, benches and examinations. gdrcap starts it, and says what --facts is."""
 import argparse
+import contextlib
 import importlib.util
+import io
 import json
 import os
 import sys
@@ -65,16 +67,73 @@ def read_all(paths):
     return files
 
 
+def benches_of(files):
+    """(File, report) of each bench, its texts made harmless."""
+    import bench
+    import inputs
+
+    return [(file, bench.printable(each)) for file in files if file.kind == inputs.BENCH for each in file.objects]
+
+
+def of_benches(files, make):
+    """make() of each, and its file; what only says it is a bench is refused by name."""
+    import bench
+
+    found = []
+    for file, report in benches_of(files):
+        try:
+            found.append(make(report, file))
+        except bench.ERRORS as error:
+            fail(USAGE, "%s: no result of gdrcap bench: %s" % (file.name, values_of(error)))
+    return found
+
+
+def values_of(error):
+    import values
+
+    return "%s %s" % (type(error).__name__, values.text(str(error), 120) or "")
+
+
+def show_text(files):
+    """Tables on a terminal: no library is needed."""
+    import bench
+
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        of_benches(files, lambda report, _: bench.print_report(report))
+    return out.getvalue().encode(errors="replace")
+
+
+def plot(files, path):
+    import bench
+
+    of_benches(files, lambda report, _: bench.picture_of([report]))
+    lines, title = bench.picture_of([report for _, report in benches_of(files)])
+    if not lines:
+        fail(NOT_RUN, "nothing to draw: measure frames of two sizes: gdrcap bench --stages path,consumer")
+    libraries()
+    import bench_plot
+
+    try:
+        bench_plot.save(lines, title, path)
+    except OSError as error:
+        fail(NOT_RUN, "%s: %s" % (path, error.strerror))
+    except bench.ERRORS as error:
+        fail(USAGE, "%s: %s" % (path, values_of(error)))
+
+
 def sections_of(files, causes):
+    import bench
     import doctor
     import inputs
     import summary
 
-    makers = {inputs.DOCTOR: doctor.section}
     found = []
     for file in files:
-        for each in file.objects:
-            found.append({"run": False, "notes": file.notes, **makers[file.kind](each, file.name)})
+        others = of_benches([file], lambda report, file: bench.section(report, file.name))
+        if file.kind == inputs.DOCTOR:
+            others = [doctor.section(each, file.name) for each in file.objects]
+        found += [{"run": False, "notes": file.notes, **each} for each in others]
         for i, run in enumerate(file.runs):
             name = file.name if len(file.runs) == 1 else "%s, run %d" % (file.name, i + 1)
             found.append({"run": True, "notes": file.notes if i == 0 else [], **summary.section(run, name, causes)})
@@ -128,14 +187,26 @@ def main():
     parser.add_argument("--facts", default="{}", help="JSON of gdrcap: its version, and what causes of loss mean")
     parser.add_argument("--output")
     parser.add_argument("--title")
+    parser.add_argument("--text", action="store_true")
+    parser.add_argument("--plot")
     parser.add_argument("file", nargs="+")
     options = parser.parse_args()
     if len(options.file) > FILES_MOST:
         fail(USAGE, "%d files: one page shows %d at most; make several" % (len(options.file), FILES_MOST))
     if options.file.count("-") > 1:
         fail(USAGE, "standard input (-) is given twice")
-    look_for_libraries()
+    if not options.text:
+        look_for_libraries()
     files = read_all(options.file)
+    if (options.text or options.plot) and not all(file.kind == "gdrcap.bench/1" for file in files):
+        fail(USAGE, "--text and --plot are of files of gdrcap bench: no result of gdrcap bench, but something else, is in %s" % next(
+            file.name for file in files if file.kind != "gdrcap.bench/1"))
+    if options.text:
+        write(show_text(files), options.output)
+        return
+    if options.plot:
+        plot(files, options.plot)
+        return
     write(page_of(libraries(), files, options.title, json.loads(options.facts)).encode(), options.output)
 
 

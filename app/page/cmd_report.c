@@ -18,10 +18,11 @@
 
 #define COMMAND "report"
 #define HELPER "page/__main__.py"
-#define OPTIONS 4
+#define OPTIONS 6
 
 struct report_options {
-	const char *output, *title;
+	const char *output, *title, *plot;
+	int text;
 	const char **files; /* of argc elements */
 	uint32_t file_count;
 };
@@ -31,15 +32,17 @@ static void help_print(const struct flag *flags)
 	printf("Usage: gdrcap report [OPTION]... FILE...\n"
 	       "One page, HTML, of what gdrcap wrote: verdict, rates and losses over time, where frames\n"
 	       "were lost and what helps, damaged frames, configuration, versions. It needs no network\n"
-	       "and no scripts. FILE is of --json or --json-lines of a run, or of doctor --json;\n"
-	       "which it is, gdrcap sees. -: standard input.\n\n"
+	       "and no scripts. FILE is of --json or --json-lines of a run, of bench --save, or of\n"
+	       "doctor --json; which it is, gdrcap sees. -: standard input.\n\n"
 	       "Examples:\n"
 	       "  A run of a night, and its page:\n"
 	       "    gdrcap capture --config night.yaml --json-lines 1 > night.jsonl\n"
 	       "    gdrcap report night.jsonl > night.html\n"
 	       "  Sender, receiver and the machine on one page:\n"
 	       "    gdrcap doctor --json > machine.json\n"
-	       "    gdrcap report sender.json receiver.json machine.json --output acceptance.html\n\n"
+	       "    gdrcap report sender.json receiver.json machine.json --output acceptance.html\n"
+	       "  Benches, as tables and as a picture:\n"
+	       "    gdrcap report --text here.json; gdrcap report --plot both.svg here.json there.json\n\n"
 	       "Options:\n");
 	flags_print(flags, OPTIONS);
 	printf("\n"
@@ -57,6 +60,11 @@ static int parse(int argc, char **argv, struct report_options *o)
 		{ "output", "FILE", "Write the page into this file, not to standard output.",
 		  .text = &o->output },
 		{ "title", "TEXT", "What the page is called.", .text = &o->title },
+		{ "text", NULL, "Of bench files: print their tables with all columns, no page.",
+		  .on = &o->text },
+		{ "plot", "FILE",
+		  "Of bench files: draw them into this .svg, .png or .pdf, no page.",
+		  .text = &o->plot },
 		{ "help", NULL, "Print this text.", .on = NULL },
 	};
 	const int rc = flags_parse(COMMAND, flags, OPTIONS, argc, argv);
@@ -116,31 +124,39 @@ static int find_helper(char *to, size_t bytes)
 /* Becomes the helper; returns only where that fails. */
 static int become(char *helper, char *facts, const struct report_options *o)
 {
-	/* python3 -B HELPER --facts TEXT --output=FILE --title=TEXT -- FILE... NULL */
-	char **argv = calloc(9 + (size_t)o->file_count, sizeof(*argv));
-	char *output = NULL, *title = NULL;
+	static char python[] = "python3", no_cache[] = "-B", facts_are[] = "--facts",
+		    as_text[] = "--text", files_are[] = "--";
+	/* python3 -B HELPER --facts TEXT --output=FILE --title=TEXT --plot=FILE --text -- FILE... NULL */
+	char **argv = calloc(11 + (size_t)o->file_count, sizeof(*argv));
+	char *output = NULL, *title = NULL, *plot = NULL;
 	size_t n = 0;
 
 	if (!argv || (o->output && asprintf(&output, "--output=%s", o->output) < 0) ||
-	    (o->title && asprintf(&title, "--title=%s", o->title) < 0)) {
+	    (o->title && asprintf(&title, "--title=%s", o->title) < 0) ||
+	    (o->plot && asprintf(&plot, "--plot=%s", o->plot) < 0)) {
 		free(argv);
 		return -ENOMEM;
 	}
-	argv[n++] = (char[]){ "python3" };
-	argv[n++] = (char[]){ "-B" };
+	argv[n++] = python;
+	argv[n++] = no_cache;
 	argv[n++] = helper;
-	argv[n++] = (char[]){ "--facts" };
+	argv[n++] = facts_are;
 	argv[n++] = facts;
 	if (output)
 		argv[n++] = output;
 	if (title)
 		argv[n++] = title;
-	argv[n++] = (char[]){ "--" };
+	if (plot)
+		argv[n++] = plot;
+	if (o->text)
+		argv[n++] = as_text;
+	argv[n++] = files_are;
 	memcpy(&argv[n], o->files, o->file_count * sizeof(*argv));
 	execvp(argv[0], argv);
 	n = (size_t)errno;
 	free(output);
 	free(title);
+	free(plot);
 	free(argv);
 	return -(int)n;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files that gdrcap wrote: summaries, one or one a line; an examination. Known by their `schema`."""
+"""Files that gdrcap wrote: summaries, one or one a line; a bench; an examination. Known by their `schema`."""
 import collections
 import json
 import os
@@ -8,7 +8,7 @@ import sys
 import course
 import values
 
-SUMMARY, DOCTOR = "gdrcap.summary/1", "gdrcap.doctor/1"
+SUMMARY, BENCH, DOCTOR = "gdrcap.summary/1", "gdrcap.bench/1", "gdrcap.doctor/1"
 LINE_MOST = 16 << 20  # bytes of one line, and of a file that is one object
 RUNS_MOST = 16  # of one file
 
@@ -35,7 +35,7 @@ class File:
     def __init__(self, name, kind):
         self.name = name
         self.kind = kind
-        self.objects = []  # of an examination
+        self.objects = []  # of a bench or an examination
         self.runs = []
         self.notes = []  # what a reader has to know of the file
 
@@ -61,12 +61,12 @@ def parse(line):
 def schema_of(found, name):
     """The one that is understood, or an error that says what to do."""
     schema = found.get("schema")
-    if schema in (SUMMARY, DOCTOR):
+    if schema in (SUMMARY, BENCH, DOCTOR):
         return schema
     if not isinstance(schema, str):
-        raise Wrong("%s: JSON, but no `schema` in it: give what gdrcap --json, --json-lines or doctor "
+        raise Wrong("%s: JSON, but no `schema` in it: give what gdrcap --json, --json-lines, bench --save or doctor "
                     "--json wrote" % name)
-    known = (SUMMARY, DOCTOR)
+    known = (SUMMARY, BENCH, DOCTOR)
     kin = [each for each in known if each.split("/")[0] == schema.split("/")[0]]
     if kin:
         raise Wrong("%s: its schema is %s, and this gdrcap knows %s: use the gdrcap that wrote it, or a later one" % (

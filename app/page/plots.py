@@ -13,9 +13,9 @@ from matplotlib import pyplot, ticker  # noqa: E402 - after the choice of the ba
 
 logging.getLogger("matplotlib").setLevel(logging.ERROR)
 # Stand for variables of page.css: no drawing has them otherwise.
-INK, FAINT, PAPER = "#010203", "#010204", "#010205"
-SERIES = ("#010211", "#010212", "#010213", "#010214", "#010215", "#010216", "#010217")
-VARIABLES = {INK: "var(--ink)", FAINT: "var(--line)", PAPER: "var(--paper)",
+INK, FAINT, SOFT = "#010203", "#010204", "#010205"
+SERIES = tuple("#0102%02x" % i for i in range(0x11, 0x1d))
+VARIABLES = {INK: "var(--ink)", FAINT: "var(--line)", SOFT: "var(--soft)",
              **{colour: "var(--series-%d)" % (i + 1) for i, colour in enumerate(SERIES)}}
 DASHES = ("-", "--", ":", "-.")
 SVG = "{http://www.w3.org/2000/svg}"
@@ -35,7 +35,7 @@ def style():
 
 
 def coloured(value):
-    return re.sub("#0102[01][0-9]", lambda found: VARIABLES.get(found.group(), found.group()), value)
+    return re.sub("#0102[01][0-9a-f]", lambda found: VARIABLES.get(found.group(), found.group()), value)
 
 
 def inline(figure, title, words):
@@ -44,6 +44,7 @@ def inline(figure, title, words):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # characters that its font lacks
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    wide = figure.get_size_inches()[0]
     pyplot.close(figure)
     tree.register_namespace("", SVG[1:-1])
     tree.register_namespace("xlink", LINK[1:].split("}")[0])
@@ -67,6 +68,8 @@ def inline(figure, title, words):
         node.text = text
         root.insert(0, node)
         names.insert(0, prefix + tag)
+    # No smaller than its letters can be read; then its box scrolls.
+    root.set("style", "min-width:%dpx" % (60 * wide))
     root.set("role", "img")
     root.set("aria-labelledby", " ".join(names))
     return tree.tostring(root, encoding="unicode")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """gdrcap bench: what it measures here, as JSON, as a table and in files, also when it is stopped; and
-scripts/bench.py, which shows and draws such files."""
+gdrcap report, which shows and draws such files."""
 import copy
 import json
 import os
@@ -17,6 +17,7 @@ import time
 import xml.etree.ElementTree
 
 import e2e
+import test_report
 
 PARAMETERS = ("frame_bytes", "burst", "blocks", "queues", "pattern", "memory", "source")
 FOUND = ("runs", "core_speed", "median", "least", "most", "limit", "of_limit", "mpps", "gbps",
@@ -160,7 +161,7 @@ def test_table():
         result = measure("--save", file)
         report = json.loads(pathlib.Path(file).read_text())
         check(report)
-        for table, most in ((result.out, 130), (script(file).stdout, None)):
+        for table, most in ((result.out, 130), (text_of(file).stdout, None)):
             for stage in few().split(","):
                 assert re.search(r"^%s  \w" % stage, table, re.M), table
             # One row for each result.
@@ -197,7 +198,7 @@ def test_interrupt():
         report = json.loads(file.read_text())
         check(report, complete=False)
         assert len(report["results"]) in (2, 3), result
-        assert ", not complete" in script(str(file)).stdout
+        assert ", not complete" in text_of(file).stdout
 
 
 def test_stopped_at_once():
@@ -286,10 +287,13 @@ def made_up(report):
     return report
 
 
-def script(*arguments, python=sys.executable):
-    return subprocess.run(
-        [python, pathlib.Path(__file__).parents[2] / "scripts/bench.py", *arguments], text=True,
-        capture_output=True, check=False)
+def report_of(*arguments):
+    return subprocess.run([e2e.PROGRAM, "report", *arguments], text=True, capture_output=True, check=False)
+
+
+def text_of(file):
+    """Its tables. No library is needed for them."""
+    return report_of("--text", str(file))
 
 
 def draw(folder, *reports):
@@ -299,12 +303,8 @@ def draw(folder, *reports):
         files.append(os.path.join(folder, "%u.json" % i))
         pathlib.Path(files[-1]).write_text(json.dumps(report))
     picture = pathlib.Path(folder) / "drawn.svg"
-    # The distribution's package is for the distribution's Python.
-    for python in (sys.executable, "/usr/bin/python3"):
-        if subprocess.run([python, "-c", "import matplotlib"], stderr=subprocess.DEVNULL,
-                          check=False).returncode == 0:
-            return picture, script(*files, "-o", picture, python=python)
-    raise e2e.Skip("drawing needs matplotlib (python3-matplotlib)")
+    test_report.need()
+    return picture, report_of("--plot", picture, *files)
 
 
 def test_strangers_file():
@@ -317,12 +317,12 @@ def test_strangers_file():
                      json.dumps(dict(report, schema="x")), json.dumps(dict(report, stages=[7])),
                      json.dumps(dict(report, results=[{"stage": "ring"}]))):
             file.write_text(text)
-            done = script(str(file))
-            assert done.returncode == 1 and "no result of gdrcap bench" in done.stderr, (text, done)
-            assert str(file) in done.stderr and "Traceback" not in done.stderr, (text, done)
+            done = text_of(file)
+            assert done.returncode == 2 and not done.stdout, (text, done)
+            assert file.name in done.stderr and "Traceback" not in done.stderr, (text, done)
         report["machine"]["cpu"] = "\033[2J"
         file.write_text(json.dumps(report))
-        assert "?[2J" in script(str(file)).stdout
+        assert "?[2J" in text_of(file).stdout
 
 
 def test_plot():
@@ -349,12 +349,44 @@ def test_plot():
         assert done.returncode == 0 and "B: path, burst 256" in picture.read_text(), done
         # Nothing to draw, and what is none of ours.
         report["results"] = report["results"][:1]
-        for what, words in ((report, "nothing to draw"), ([], "no result of gdrcap bench"),
-                            (dict(report, schema="x"), "schema"), ({}, "no result")):
+        for what, words in ((report, "nothing to draw"), ([], "no JSON object"), (dict(report, stages=[7]), "no result of gdrcap bench"),
+                            (dict(report, schema="x"), "schema"), ({}, "no `schema`"), ({"schema": "gdrcap.summary/1"}, "something else")):
             picture.unlink(missing_ok=True)
             _, done = draw(folder, what)
-            assert done.returncode == 1 and words in done.stderr, done
+            assert done.returncode == (1 if what is report else 2) and words in done.stderr, done
             assert "Traceback" not in done.stderr and not picture.exists(), done
+
+
+def strange(report, key, value, *arguments):
+    """With this in each result: shown, or refused by name."""
+    changed = copy.deepcopy(report)
+    for result in changed["results"]:
+        result[key] = value
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder, "a.json")
+        file.write_text(json.dumps(changed))
+        done = report_of(*arguments, file)
+    assert done.returncode in (0, 2) and "Traceback" not in done.stderr, (key, value, done.stderr)
+    assert done.returncode == 0 or "a.json: no result of gdrcap bench" in done.stderr, done
+    if done.returncode == 0 and not arguments:
+        test_report.Page(done.stdout).check()
+
+
+def test_page():
+    """Tables and drawing on a page, whatever stands in the file."""
+    report = made_up(json.loads(measure("--json", "--quiet").out))
+    test_report.need()
+    report["machine"]["cpu"] = test_report.MARKUP
+    report["results"][0]["note"] = test_report.MARKUP
+    page = test_report.report(report)
+    assert "Stage path" in page.text and "400 GbE" in page.text and "[1] <script>alert(1)" in page.text, page.text[:2000]
+    assert re.search("64 256 1 prbs31 device ring 40", page.text), page.text[-3000:]
+    for key, value in (("mpps", 1e308), ("mpps", -1), ("gbps", 10**400), ("frame_bytes", 0), ("frame_bytes", 10**300), ("pattern", "$x_$<b>" * 900)):
+        strange(report, key, value)
+    for key, value in (("gbps", float("nan")), ("frame_bytes", "64"), ("frame_bytes", [1]), ("median", 10**400), ("runs", None), ("latency", 7)):
+        strange(report, key, value, "--text")
+    many = dict(report, results=report["results"] * 500)
+    assert len(test_report.report(many).html) < test_report.PAGE_MOST
 
 
 def test_no_reader():

@@ -308,7 +308,7 @@ def test_completion():
         for negatable, flag in re.findall(r"^  --(\[no-\])?([a-z-]+)", help_text, re.M):
             shown |= {"--" + flag, "--no-" + flag} if negatable else {"--" + flag}
         assert len(shown) > 5 and completed(command, "--") == shown, (command, shown)
-    assert completed("report", "--") == {"--output", "--title", "--help"}
+    assert completed("report", "--") == {"--output", "--title", "--text", "--plot", "--help"}
     assert completed("capture", "--queues", "2", "--que") == {"--queues"}
     assert completed("replay", "--spl") == set()
     assert completed("capture", "--memory", "") == {"auto", "device", "pinned", "host"}

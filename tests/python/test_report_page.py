@@ -73,7 +73,7 @@ def shown(name, *contents):
 
 def test_page():
     need()
-    shown("run", test_report.summary_of_a_run(), b"".join(test_report.lines(20)), test_report.examination())
+    shown("run", test_report.summary_of_a_run(), b"".join(test_report.lines(20)), test_report.examination(), (py.ROOT / "docs/benchmarks/h200.json").read_bytes())
 
 
 def test_hostile():
