@@ -113,19 +113,24 @@ def draw_losses(panel, times, points):
 
 
 def course(points, title, words):
-    """Rates and losses over time, one over the other."""
+    """Rates and, where some are counted, losses over time, one over the other."""
     style()
     unit, scale = time_unit(points[-1].time)
     times = [point.time / scale for point in points]
-    figure, panels = pyplot.subplots(2, 1, sharex=True, figsize=(10, 5.4), height_ratios=(3, 2))
+    counted = any(count is not None for point in points for count in point.losses.values())
+    figure, panels = pyplot.subplots(1 + counted, 1, sharex=True, squeeze=False, figsize=(10, 5.4 if counted else 3.4),
+                                     height_ratios=(3, 2)[:1 + counted])
+    panels = panels[:, 0]
     draw_rates(panels[0], times, points)
-    draw_losses(panels[1], times, points)
-    panels[1].set_xlabel(unit + " since the first frame")
+    if counted:
+        draw_losses(panels[1], times, points)
+    panels[-1].set_xlabel(unit + " since the first frame")
     for panel in panels:
-        panel.set_ylim(bottom=0, top=None if panel.get_ylim()[1] > 0.06 and panel.dataLim.ymax > 0 else 1)
+        most = panel.dataLim.ymax
+        panel.set_ylim(0, most * 1.06 if 0 < most < 1e300 else 1)
         panel.yaxis.set_major_formatter("{x:,.10g}")
         if panel.get_legend_handles_labels()[0]:
             panel.legend(loc="lower left", bbox_to_anchor=(0, 1), ncol=4, fontsize=9, borderaxespad=0.2, handlelength=2.5)
     figure.align_ylabels()
-    figure.subplots_adjust(left=0.1, right=0.985, top=0.94, bottom=0.1, hspace=0.3)
+    figure.subplots_adjust(left=0.1, right=0.985, top=0.94, bottom=0.1 if counted else 0.15, hspace=0.3)
     return inline(figure, title, words)

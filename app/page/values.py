@@ -79,6 +79,8 @@ def duration(value):
     found = real(value)
     if found is None or found < 0:
         return UNKNOWN
+    if 0 < found < 0.1:
+        return nanoseconds(found * 1e9)
     if found < 120:
         return number(found, "s", 5)
     whole = int(found)

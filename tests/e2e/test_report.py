@@ -177,6 +177,28 @@ def test_over_time():
     assert "The last line is cut off after %s bytes" % format(len(found[9]) - 50, ",") in page.text, page.text[:1000]
 
 
+def test_images():
+    """Images, and holes in them; a sender, which receives nothing and so has no losses."""
+    need()
+    found = e2e.run_json("loopback", "--gpu", "host", "--frames", "4096", "--image", str(e2e.ROOT / "config/image-gdrcap.yaml"), "--rate", "1gbit",
+                         "--quiet", expect=None)
+    page = report(found)
+    image = found["images"][0]
+    assert "Images" in page.text and "bits checked" not in page.text, page.text[:1500]
+    assert "%s %d %d %d" % (image["name"], image["begun"], image["complete"], image["incomplete"]) in page.text, page.text[:1500]
+    found["result"] = "pass"
+    image.update(complete=3, incomplete=1, first_incomplete=[{"stream": 0, "number": 7, "by": "timeout", "pieces": None, "received": 3, "ranges": 2,
+                                                              "missing": [[0, 1464]]}])
+    page = report(found)
+    assert "3 images, every one complete" in page.text and "7 0 timeout not known 3 2" in page.text, page.text[:1500]
+    sent = e2e.run_json("replay", "--gpu", "host", "--tx-port", "net_null0", "--frames", "1000", "--quiet")
+    sent["sender"].update(seconds=1.0)
+    begun = copy.deepcopy(dict(sent, result="running"))
+    begun["sender"].update(seconds=0.5, frames=500, bytes=sent["sender"]["bytes"] // 2)
+    page = report((json.dumps(begun) + "\n" + json.dumps(sent) + "\n").encode())
+    assert "PASS 1,000 frames sent" in page.text and "svg" in page.tags and "count so far" not in page.text, page.text[:1500]
+
+
 def test_several():
     """Several files on one page, and several runs in a file; from standard input, and into a file."""
     need()
