@@ -3,10 +3,32 @@
 #include "json_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/output_file.h"
+
+/* 1: a regular file that ends within a line, as a run that was killed or a machine without power leaves it. The descriptor
+ * only writes, so this is read by another of the same file. */
+static int ends_within_line(int fd)
+{
+	struct stat status;
+	char path[32], last = '\n';
+	int reader;
+
+	if (fstat(fd, &status) || !S_ISREG(status.st_mode) || status.st_size == 0)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	reader = open(path, O_RDONLY | O_CLOEXEC);
+	if (reader < 0)
+		return 0;
+	if (pread(reader, &last, 1, status.st_size - 1) != 1)
+		last = '\n';
+	close(reader);
+	return last != '\n';
+}
 
 int json_file_open(struct json_file *file, const char *path)
 {
@@ -17,6 +39,7 @@ int json_file_open(struct json_file *file, const char *path)
 		return fd;
 	file->path = path;
 	file->fd = fd;
+	file->cut = ends_within_line(fd);
 	return 0;
 }
 
@@ -29,7 +52,7 @@ int json_file_reopen(struct json_file *file)
 		return fd;
 	ret = close(file->fd) ? -errno : 0;
 	file->fd = fd;
-	file->cut = 0;
+	file->cut = ends_within_line(fd);
 	return ret;
 }
 
