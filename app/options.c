@@ -474,6 +474,13 @@ int options_parse(int argc, char **argv, const struct options_command *command,
 	if (options->json_file && !options->json && !(options->json_lines > 0))
 		return options_refuse(options, "--json-file: nothing goes there without --json or "
 					       "--json-lines; give one of them");
+	if (options->json_file && !strcmp(options->json_file, "-"))
+		return options_refuse(options,
+				      "--json-file: - is where JSON goes without it, standard "
+				      "output; leave it out (a file of that name is ./-)");
+	if (options->json && options->json_lines > 0)
+		return options_refuse(options, "--json and --json-lines: give one of them; the "
+					       "last of the lines is what --json prints");
 	if (options->json_compact && !(options->json_lines > 0))
 		return options_refuse(options,
 				      "--json-compact is about lines before the last; give "

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a run writes is none of the files that it reads. */
+/* What a run writes is none of the files that it reads, and each is another. */
 #include "options_inside.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,50 +20,79 @@ static bool is_file(const char *path, const struct stat *other)
 	       file.st_ino == other->st_ino;
 }
 
-/* The option whose file of frames or images is at this path (NULL: any), or is what was found there (NULL: any);
- * NULL: none. The library knows the others that it reads. */
-static const char *saves(const struct app_options *options, const char *path,
-			 const struct stat *other)
+/* The folder that a path's last name is in. False: there is none. */
+static bool folder_of(const char *path, struct stat *folder, const char **name)
 {
-	const struct {
-		const char *flag, *path;
-	} files[] = {
-		{ "save", gdrcap_config_get(options->config, "save", 0) },
-		{ "save-damaged", gdrcap_config_get(options->config, "save_damaged", 0) },
-		{ "save-images", options->save_images },
-		{ "ready", options_ready_file(options) },
-	};
+	const char *slash = strrchr(path, '/');
+	char parent[PATH_MAX];
 
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-		if (files[i].path && (!path || !strcmp(files[i].path, path)) &&
-		    (!other || is_file(files[i].path, other)))
+	*name = slash ? slash + 1 : path;
+	if (!slash)
+		return !stat(".", folder);
+	/* With the slash: of "/x" it is all that there is. */
+	return snprintf(parent, sizeof(parent), "%.*s", (int)(*name - path), path) <
+		       (int)sizeof(parent) &&
+	       !stat(parent, folder);
+}
+
+/* Whatever their spelling, and also where nothing is there yet. */
+static bool one_file(const char *a, const char *b)
+{
+	const char *name_a, *name_b;
+	struct stat file, other;
+
+	if (!strcmp(a, b) || (!stat(b, &file) && is_file(a, &file)))
+		return true;
+	return folder_of(a, &file, &name_a) && folder_of(b, &other, &name_b) &&
+	       file.st_dev == other.st_dev && file.st_ino == other.st_ino &&
+	       !strcmp(name_a, name_b);
+}
+
+/* What a run writes. */
+enum { JSON_FILE, TEXTFILE, READY, SOCKET, SAVED, FILES = SAVED + 3 };
+
+struct written {
+	const char *flag, *path; /* NULL: none */
+};
+
+static void files_of(const struct app_options *options, struct written files[FILES])
+{
+	const bool is_socket = options->metrics && !strncmp(options->metrics, "unix:", 5);
+
+	files[JSON_FILE] = (struct written){ "json-file", options->json_file };
+	files[TEXTFILE] = (struct written){ "metrics-textfile", options->metrics_textfile };
+	files[READY] = (struct written){ "ready", options_ready_file(options) };
+	files[SOCKET] = (struct written){ "metrics", is_socket ? options->metrics + 5 : NULL };
+	files[SAVED] = (struct written){ "save", gdrcap_config_get(options->config, "save", 0) };
+	files[SAVED + 1] = (struct written){ "save-damaged", gdrcap_config_get(options->config,
+									       "save_damaged", 0) };
+	files[SAVED + 2] = (struct written){ "save-images", options->save_images };
+}
+
+/* The option, from `first` on, whose file this is; NULL: none. */
+static const char *writes(const struct written files[FILES], int first, const struct stat *other)
+{
+	for (int i = first; i < FILES; i++)
+		if (is_file(files[i].path, other))
 			return files[i].flag;
 	return NULL;
 }
 
-/* The option whose file, which the run writes, is this one. */
-static const char *writes(const struct app_options *options, const struct stat *other)
+/* Each of them is another file. The library, and --save-images, know what is saved with what. */
+static int apart(struct app_options *options, const struct written files[FILES])
 {
-	return is_file(options->json_file, other)	   ? "json-file"
-	       : is_file(options->metrics_textfile, other) ? "metrics-textfile"
-							   : saves(options, NULL, other);
-}
-
-/* Refuses lines among frames, in a file that is there or will be. */
-static int log_stays(struct app_options *options, const char *flag, const char *path)
-{
-	const char *other = path ? saves(options, path, NULL) : NULL;
-	struct stat file;
-
-	if (path && !other && !stat(path, &file) && S_ISREG(file.st_mode))
-		other = saves(options, NULL, &file);
-	return other ? options_refuse(options, "--%s and --%s are one file; name another", flag,
-				      other)
-		     : 0;
+	for (int i = 0; i < SAVED; i++)
+		for (int j = i + 1; files[i].path && j < FILES; j++)
+			if (files[j].path && one_file(files[i].path, files[j].path))
+				return options_refuse(options,
+						      "--%s and --%s are one file; name another",
+						      files[i].flag, files[j].flag);
+	return 0;
 }
 
 /* The same of files that ports read. */
-static const char *overwrites_port(const struct app_options *options)
+static const char *overwrites_port(const struct app_options *options,
+				   const struct written files[FILES])
 {
 	const char *port, *flag = NULL;
 	char path[4096];
@@ -72,24 +103,23 @@ static const char *overwrites_port(const struct app_options *options)
 								path, sizeof(path)) >= 0;
 		     n++)
 			if (!stat(path, &file))
-				flag = writes(options, &file);
+				flag = writes(files, 0, &file);
 	return flag;
 }
 
 int options_files_stay(struct app_options *options, const char *config_path,
 		       const char *const *images, uint32_t image_count)
 {
+	struct written files[FILES];
 	const char *flag;
 	struct stat file;
 
-	options->saves_to_stdout = !fstat(STDOUT_FILENO, &file) && saves(options, NULL, &file);
-	if (log_stays(options, "json-file", options->json_file) ||
-	    log_stays(options, "metrics-textfile", options->metrics_textfile))
+	files_of(options, files);
+	options->saves_to_stdout =
+		!fstat(STDOUT_FILENO, &file) &&
+		(is_file(files[READY].path, &file) || writes(files, SAVED, &file));
+	if (apart(options, files))
 		return -EINVAL;
-	if (options->json_file && options->metrics_textfile &&
-	    !strcmp(options->json_file, options->metrics_textfile))
-		return options_refuse(
-			options, "--json-file and --metrics-textfile are one file; name another");
 	if ((options->json || options->json_lines) && !options->json_file &&
 	    options->saves_to_stdout)
 		return options_refuse(options,
@@ -97,19 +127,19 @@ int options_files_stay(struct app_options *options, const char *config_path,
 				      "output; save to a file",
 				      options->save_images ? "images" : "frames");
 	if (config_path && !stat(config_path, &file)) {
-		flag = writes(options, &file);
+		flag = writes(files, 0, &file);
 		if (flag)
 			return options_refuse(
 				options, "--%s would overwrite the --config file; name another",
 				flag);
 	}
-	flag = overwrites_port(options);
+	flag = overwrites_port(options, files);
 	if (flag)
 		return options_refuse(
 			options, "--%s would overwrite a file that a --port reads; name another",
 			flag);
 	for (uint32_t i = 0; i < image_count; i++) {
-		flag = stat(images[i], &file) ? NULL : writes(options, &file);
+		flag = stat(images[i], &file) ? NULL : writes(files, 0, &file);
 		if (flag)
 			return options_refuse(options,
 					      "--%s would overwrite an --image file; name another",

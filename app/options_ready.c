@@ -52,17 +52,9 @@ const char *options_ready_file(const struct app_options *options)
 	return options->ready && strcmp(options->ready, READY_STDOUT) ? options->ready : NULL;
 }
 
-/* Also refuses a line for who waits that would take the place of saved frames, or go among them. */
+/* Also refuses a line for who waits among saved frames. */
 int options_ready_settle(struct app_options *options)
 {
-	const struct {
-		const char *flag, *path;
-	} files[] = {
-		{ "save", gdrcap_config_get(options->config, "save", 0) },
-		{ "save-damaged", gdrcap_config_get(options->config, "save_damaged", 0) },
-		{ "save-images", options->save_images },
-	};
-
 	if (options->wait_limited && !options->wait_lists)
 		return options_refuse(options, "--wait-seconds: is of --wait-ready; give that too, "
 					       "or leave it out");
@@ -73,10 +65,5 @@ int options_ready_settle(struct app_options *options)
 	if (options->ready && !options_ready_file(options) && options->saves_to_stdout)
 		return options_refuse(options, "--ready - and what is saved cannot both go to "
 					       "standard output; give --ready a file");
-	for (size_t i = 0; options->ready && i < sizeof(files) / sizeof(files[0]); i++)
-		if (files[i].path && !strcmp(files[i].path, options->ready))
-			return options_refuse(options,
-					      "--ready and --%s name the same file; name another",
-					      files[i].flag);
 	return 0;
 }

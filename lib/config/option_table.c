@@ -372,7 +372,7 @@ static const struct option_row rows[] = {
 		 "The first frame is sent at this time of the system's clock: "
 		 "2026-11-26T12:00:00.5Z, seconds since 1970 (UTC), or +SECONDS from the start of "
 		 "the run, 366 days ahead at most; no default (at once)."),
-	  .type = OPTION_TEXT, FIELD(start), .parse = option_parse_start, .empty = 1,
+	  .type = OPTION_TEXT, FIELD(start), .parse = option_parse_start,
 	  .allowed =
 		  "2026-11-26T12:00:00Z or with an offset such as +01:00, seconds since 1970, or "
 		  "+SECONDS up to 31622400; nine decimals at most" },

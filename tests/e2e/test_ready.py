@@ -197,7 +197,7 @@ def test_refused():
                 ((*SEND, "--wait-ready", path, "--wait-seconds", "86401"), "86400"),
                 # Before it waits, what is wrong otherwise.
                 ((*SEND, "--wait-ready", path, "--loops", "2"), "loops"),
-                (("capture", "--port", "net_null0", "--ready", path, "--save", path), "same file"),
+                (("capture", "--port", "net_null0", "--ready", path, "--save", path), "one file"),
                 (("capture", "--port", "net_null0", "--ready", "-", "--save", "/dev/stdout"),
                  "standard output"),
                 (("capture", "--config", config, "--ready", config), "overwrite")):

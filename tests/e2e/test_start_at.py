@@ -74,7 +74,7 @@ def test_after_the_start():
 
 def test_one_that_has_passed():
     for text, why in ((rfc3339(time.time() - 5), "has passed"), ("1", "has passed"),
-                      (rfc3339(time.time() + 86400 * 367), "days ahead"), ("now", "is no time"),
+                      (rfc3339(time.time() + 86400 * 367), "days ahead"), ("now", "is no time"), ("", "is empty"),
                       ("2026-02-30T00:00:00Z", "out of range"), ("+31622401", "out of range")):
         result = e2e.run("replay", *NULL, "--start-at", text, expect=2)
         assert why in result.err and "start" in result.err, result

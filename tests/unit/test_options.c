@@ -121,8 +121,9 @@ static void test_values(void **state)
 
 static void test_own(void **state)
 {
-	assert_int_equal(0, parse(&all, "--json --json-lines 0.25 --verbose --verbose --verbose"));
+	assert_int_equal(0, parse(&all, "--json --verbose"));
 	assert_int_equal(options.json, 1);
+	assert_int_equal(0, parse(&all, "--json-lines 0.25 --verbose --verbose --verbose"));
 	assert_true(options.json_lines == 0.25);
 	assert_int_equal(options.verbose, 2);
 	assert_int_equal(options.quiet, 0);
@@ -148,8 +149,31 @@ static void test_own(void **state)
 	assert_int_equal(options.json_compact, 1);
 	assert_refused(&all, "--json-file x", "--json-file: nothing goes there without --json");
 	assert_refused(&all, "--json --json-compact", "give --json-lines SECONDS");
+	assert_refused(&all, "--json --json-file -", "leave it out");
+	assert_refused(&all, "--json --json-lines 1", "--json and --json-lines: give one of them");
+	/* Nothing else means "at once" than to leave it out. */
+	assert_refused(&all, "--start-at=", "is empty");
+}
+
+/* Of most of these nothing is there. */
+static void test_one_file(void **state)
+{
 	assert_refused(&all, "--json --json-file x --save-damaged x",
 		       "--json-file and --save-damaged are one file");
+	assert_refused(&all, "--json --json-file ./x.prom --metrics-textfile x.prom",
+		       "--json-file and --metrics-textfile are one file");
+	assert_refused(&all, "--json --json-file /tmp/../none --ready //none",
+		       "--json-file and --ready are one file");
+	assert_refused(&all, "--ready ./x --metrics unix:x", "--ready and --metrics are one file");
+	assert_refused(&all, "--ready ./x --save x", "--ready and --save are one file");
+	assert_refused(&all, "--metrics-textfile x.prom --save-damaged ./x.prom",
+		       "--metrics-textfile and --save-damaged are one file");
+	assert_refused(&all, "--json --json-file /dev/null --save /dev/../dev/null",
+		       "--json-file and --save are one file");
+	assert_int_equal(0, parse(&all, "--json --json-file /none --save ./none"));
+	assert_int_equal(0, parse(&all, "--json --json-file x --ready y --metrics unix:z"));
+	/* Folders that are not there are none. */
+	assert_int_equal(0, parse(&all, "--json --json-file /no/such/a/x --ready /no/such/b/x"));
 }
 
 static void test_refused(void **state)
@@ -287,9 +311,10 @@ static void test_help(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values),	cmocka_unit_test(test_own),
-		cmocka_unit_test(test_refused), cmocka_unit_test(test_file),
-		cmocka_unit_test(test_explain), cmocka_unit_test(test_help),
+		cmocka_unit_test(test_values),	 cmocka_unit_test(test_own),
+		cmocka_unit_test(test_one_file), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_file),	 cmocka_unit_test(test_explain),
+		cmocka_unit_test(test_help),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
