@@ -14,7 +14,8 @@ struct json_file {
 	int error;	 /* why the first of them is not: a negative errno */
 };
 
-/* Opens or makes the file; where it ends within a line the next one is written after a line feed. 0, or a negative errno: then path is NULL. */
+/* Opens or makes the file; where it ends within a line, the next one comes after a line feed. 0, or a negative errno: then
+ * path is NULL. */
 int json_file_open(struct json_file *file, const char *path);
 /* Opens what is at the path now. A negative errno: the old one goes on. */
 int json_file_reopen(struct json_file *file);

@@ -143,6 +143,15 @@ static int open_port(struct metrics_socket *sock, const char *where, char *why, 
 	return 0;
 }
 
+int metrics_socket_any_port(const char *where)
+{
+	const char *port;
+	char host[128];
+
+	return strncmp(where, "unix:", 5) && !split(where, host, sizeof(host), &port) &&
+	       strtoul(port, NULL, 10) == 0;
+}
+
 int metrics_socket_open(struct metrics_socket *sock, const char *where, char *why, size_t bytes)
 {
 	int rc;

@@ -17,6 +17,8 @@ struct metrics_socket {
 /* "PORT", "ADDRESS:PORT", "[ADDRESS]:PORT" or "unix:PATH"; port 0: any that is free. 0, or a negative errno: -EINVAL
  * where the words are wrong; `why` says what helps. */
 int metrics_socket_open(struct metrics_socket *sock, const char *where, char *why, size_t bytes);
+/* 1: words of a port that is any which is free. */
+int metrics_socket_any_port(const char *where);
 /* Closes it and removes its path, if that is still the one that was made. */
 void metrics_socket_close(struct metrics_socket *sock);
 /* The same where somebody else has closed it. */

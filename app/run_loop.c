@@ -186,12 +186,8 @@ static int run_check(struct run *run)
 	const struct run_command *command = run->command;
 	const char *name = command->options.name;
 
-	if (run->options->json && run->options->json_lines > 0)
-		report_error(&run->report, REPORT_EXIT_USAGE,
-			     "--json and --json-lines: give one of them; the last of the lines is "
-			     "what --json prints");
-	else if (strcmp(gdrcap_config_get(config, "consumer", 0),
-			gdrcap_config_get(config, "image", 0) ? "host" : "validate"))
+	if (strcmp(gdrcap_config_get(config, "consumer", 0),
+		   gdrcap_config_get(config, "image", 0) ? "host" : "validate"))
 		report_error(&run->report, REPORT_EXIT_USAGE,
 			     "consumer: %s has the built-in one only; leave consumer out", name);
 	else if (strcmp(gdrcap_config_get(config, "sender", 0), "replay"))
@@ -424,12 +420,12 @@ static int run_close(struct run *run)
 {
 	struct report *report = &run->report;
 	const int json = run->options->json || run->options->json_lines > 0;
-	const int to_file = run->json.path != NULL;
-	int rc;
+	int rc, to_file;
 
 	if (report->error_count == 0 && report->result != REPORT_PASS)
 		report_error(report, REPORT_EXIT_NOT_RUN, "nothing ran");
 	run_metrics_end(run);
+	to_file = run_json_to_file(run);
 	rc = json ? run_json_end(run) : 0;
 	/* Destroy last: the messages are the session's. */
 	if (rc)

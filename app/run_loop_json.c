@@ -80,14 +80,24 @@ int run_json_line(struct run *run)
 	return run->json.path ? 0 : rc;
 }
 
+int run_json_to_file(const struct run *run)
+{
+	const struct report *report = &run->report;
+
+	return run->json.path && (report->status != REPORT_EXIT_USAGE || report->has_session);
+}
+
 int run_json_end(struct run *run)
 {
 	struct report *report = &run->report;
 	const char *path = run->json.path;
 	int rc, closed;
 
-	if (!path)
-		return report_print_json(stdout, report, 0);
+	if (!run_json_to_file(run)) {
+		closed = json_file_close(&run->json);
+		rc = report_print_json(stdout, report, 0);
+		return rc ? rc : closed;
+	}
 	if (run->json.missed)
 		report_error(report, REPORT_EXIT_NOT_RUN,
 			     "--json-file: lines that could not be written to %s: %" PRIu64

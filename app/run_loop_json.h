@@ -12,6 +12,9 @@ int run_json_open(struct run *run);
 void run_json_reopen(struct run *run);
 /* A line of a run that goes on. A negative errno: standard output has failed, so nobody reads the result. */
 int run_json_line(struct run *run);
+/* 1: that is where the final object goes. What is wrong with the command line or the configuration is no run's, and goes
+ * to standard output. */
+int run_json_to_file(const struct run *run);
 /* The final object. 0 or a negative errno. */
 int run_json_end(struct run *run);
 

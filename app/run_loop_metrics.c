@@ -29,7 +29,8 @@ static int hand_out(struct run *run, int running)
 	struct run_metrics *metrics = run->metrics;
 	const char *path = run->options->metrics_textfile;
 	size_t bytes = 0;
-	char *text = metrics_text(&metrics->counts, &run->report, running, clock_ns(), &bytes);
+	const uint64_t now = clock_ns();
+	char *text = metrics_text(&metrics->counts, &run->report, running, now, &bytes);
 	int rc = 0;
 
 	if (!text)
@@ -37,7 +38,7 @@ static int hand_out(struct run *run, int running)
 	if (path)
 		rc = metrics_file_write(path, text, bytes);
 	if (metrics->http)
-		metrics_http_set(metrics->http, text, bytes);
+		metrics_http_set(metrics->http, text, bytes, now);
 	else
 		free(text);
 	return rc;
@@ -59,9 +60,14 @@ static int open_socket(struct run *run)
 {
 	const char *where = run->options->metrics;
 	char why[256] = "";
-	int rc = -ENOSYS;
+	int rc = -EINVAL;
 
-	if (!metrics_http_possible())
+	if (run->options->quiet && metrics_socket_any_port(where))
+		snprintf(
+			why, sizeof(why),
+			"port 0 is any that is free, and with --quiet nobody is told which; give a "
+			"port, or leave --quiet out");
+	else if (!metrics_http_possible())
 		snprintf(
 			why, sizeof(why),
 			"this program was built without libmicrohttpd; build it with libmicrohttpd-dev, or use "
@@ -124,13 +130,13 @@ int run_metrics_start(struct run *run)
 }
 
 /* The run goes on without; told once for each time that it begins to fail. */
-static void write_now(struct run *run, int running)
+static int write_now(struct run *run, int running)
 {
 	struct run_metrics *metrics = run->metrics;
 	const int rc = hand_out(run, running);
 	char line[512];
 
-	if (rc && !metrics->failed) {
+	if (rc && running && !metrics->failed) {
 		snprintf(line, sizeof(line),
 			 "--metrics-textfile: %s cannot be written: %s; it stays as it is until it "
 			 "can, and the run goes on",
@@ -138,6 +144,22 @@ static void write_now(struct run *run, int running)
 		run->log(run, GDRCAP_LOG_WARNING, line);
 	}
 	metrics->failed = rc != 0;
+	return rc;
+}
+
+/* What is in the file says that the run goes on, for ever: whoever reads its result hears of it. */
+static void tell_not_final(struct run *run, int rc)
+{
+	struct report *report = &run->report;
+
+	snprintf(
+		run->metrics_message, sizeof(run->metrics_message),
+		"--metrics-textfile: %s cannot be written: %s; it has not the final counts of this "
+		"run; remove what is there",
+		run->options->metrics_textfile, strerror(-rc));
+	run->log(run, GDRCAP_LOG_ERROR, run->metrics_message);
+	if (report->message_count < REPORT_MESSAGES_MAX)
+		report->messages[report->message_count++] = run->metrics_message;
 }
 
 static void take_events(struct run *run)
@@ -162,10 +184,14 @@ void run_metrics_tick(struct run *run)
 
 void run_metrics_end(struct run *run)
 {
+	int rc;
+
 	if (!run->metrics)
 		return;
 	if (run->session)
 		take_events(run);
-	write_now(run, 0);
+	rc = write_now(run, 0);
+	if (rc && run->options->metrics_textfile)
+		tell_not_final(run, rc);
 	close_all(run);
 }

@@ -49,8 +49,10 @@ def test_file():
         lines = whole_lines(path)
         assert len(lines) == 3 and lines[0] == {"before": 1}, lines
         e2e.check_perfect(lines[2], 1000)
-        # What cannot run says so there too.
-        e2e.run("capture", "--json", "--json-file", str(path), expect=2)
+        # What cannot run says so there too; a command line that is wrong does not.
+        result = e2e.run("capture", "--json", "--json-file", str(path), expect=2)
+        assert result.summary["errors"] and len(whole_lines(path)) == 3, result
+        e2e.run("capture", "--port", "net_af_packet0,iface=none0", "--json", "--json-file", str(path), expect=1)
         assert whole_lines(path)[3]["errors"], path.read_text()
         new = pathlib.Path(folder) / "new.json"
         old = os.umask(0)

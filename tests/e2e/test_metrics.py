@@ -295,5 +295,20 @@ def test_folder_gone():
         stop(process)
 
 
+def test_no_final_counts():
+    """A file that goes on saying "running" is told of, also with --quiet."""
+    with tempfile.TemporaryDirectory() as folder:
+        inner = pathlib.Path(folder) / "textfile"
+        inner.mkdir()
+        path = inner / "gdrcap.prom"
+        process = e2e.start(*FOREVER, "--quiet", "--json", "--metrics-textfile", str(path))
+        wait_for(lambda: path.exists() and "\ngdrcap_running 1\n" in path.read_text(), process, "no metrics")
+        inner.rename(inner.with_suffix(".away"))
+        result = stop(process)
+        assert result.summary["result"] == "pass", result
+        for text in (result.err, result.summary["messages"][-1]):
+            assert "it has not the final counts" in text and str(path) in text, result
+
+
 if __name__ == "__main__":
     e2e.main(globals())

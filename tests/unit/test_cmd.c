@@ -281,6 +281,12 @@ static void test_usage(void **state)
 	assert_int_equal(run(cmd_loopback, "loopback", "--json", "--json-lines", "1", NULL), 2);
 	assert_int_equal(called->created, 0);
 	json_decref(json_last(1));
+	/* Nobody would know which. */
+	assert_int_equal(
+		run(cmd_loopback, "loopback", "--quiet", "--json", "--metrics", "[::1]:0", NULL),
+		2);
+	assert_has(err, "leave --quiet out");
+	json_decref(json_last(1));
 	/* Of what this program of a test is made of, that is no part. */
 	assert_int_equal(run(cmd_loopback, "loopback", "--json", "--metrics", "9187", NULL), 2);
 	assert_has(err, "built without libmicrohttpd");
@@ -291,6 +297,25 @@ static void test_usage(void **state)
 	assert_int_equal(run(cmd_loopback, "loopback", "--no-such-option", NULL), 2);
 	assert_string_equal(out, "");
 	assert_has(err, "no-such-option");
+}
+
+/* A log of runs has none that was none. */
+static void test_usage_json_file(void **state)
+{
+	char path[] = "/tmp/gdrcap-cmd-XXXXXX";
+	const int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	assert_int_equal(run(cmd_capture, "capture", "--json", "--json-file", path, NULL), 2);
+	json_decref(json_last(1));
+	assert_int_equal(lseek(fd, 0, SEEK_END), 0);
+	assert_int_equal(run(cmd_capture, "capture", "--port", "net_null0", "--json", "--json-file",
+			     path, NULL),
+			 0);
+	assert_true(lseek(fd, 0, SEEK_END) > 0);
+	assert_has(out, "PASS");
+	close(fd);
+	unlink(path);
 }
 
 /* One signal ends the run in order; the counts decide the exit status. */
@@ -419,6 +444,7 @@ int main(void)
 		cmocka_unit_test_setup(test_replay, setup),
 		cmocka_unit_test_setup(test_capture_nothing, setup),
 		cmocka_unit_test_setup(test_usage, setup),
+		cmocka_unit_test_setup(test_usage_json_file, setup),
 		cmocka_unit_test_setup(test_signal, setup),
 		cmocka_unit_test_setup(test_json_lines, setup),
 		cmocka_unit_test_setup(test_rules, setup),
