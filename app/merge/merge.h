@@ -112,6 +112,9 @@ void merge_message(struct merge *merge, const char *format, ...)
 int merge_refuse(struct merge_input *input, enum merge_state state, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* Both say which run they are, and it is one. */
+bool merge_same_run(const struct merge_input *a, const struct merge_input *b);
+
 /* a + b; unknown where one is, and where 64 bits do not hold it. */
 struct merge_count merge_sum(struct merge_count a, struct merge_count b);
 

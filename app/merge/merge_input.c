@@ -204,6 +204,12 @@ static int read_errors(struct merge_input *input, const json_t *array)
 	return 0;
 }
 
+bool merge_same_run(const struct merge_input *a, const struct merge_input *b)
+{
+	return a->has_run && b->has_run && !strcmp(a->run.host, b->run.host) &&
+	       a->run.pid == b->run.pid && a->run.started_ns == b->run.started_ns;
+}
+
 /* Summaries of older versions have none. */
 static int read_run(struct merge_input *input, const json_t *run)
 {
@@ -339,8 +345,28 @@ static int not_json(struct merge_input *input, const json_error_t *error, const 
 			    error->text);
 }
 
+/* The lines of one run name the same one, whatever it ended by. Takes the line's over into `last`. */
+static int check_run(struct merge_input *input, const json_t *object, struct merge_input *last,
+		     unsigned line)
+{
+	struct merge_input next = { .file = input->file };
+
+	if (read_run(&next, json_object_get(object, "run")) < 0)
+		return merge_refuse(input, MERGE_REFUSED, "line %u: %s", line, next.why);
+	if (last->has_run && next.has_run && !merge_same_run(last, &next))
+		return merge_refuse(
+			input, MERGE_REFUSED,
+			"has more than one run: line %u is of another than the lines before it, "
+			"which did not end (killed?); give each a file of its own",
+			line);
+	if (next.has_run)
+		*last = next;
+	return 0;
+}
+
 /* Of JSON lines all but the last are of a run that goes on: else these are several runs. */
-static int check_line(struct merge_input *input, const char *text, size_t bytes, unsigned line)
+static int check_line(struct merge_input *input, const char *text, size_t bytes,
+		      struct merge_input *last, unsigned line)
 {
 	json_error_t error;
 	json_t *object = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
@@ -356,12 +382,15 @@ static int check_line(struct merge_input *input, const char *text, size_t bytes,
 			"has more than one summary: line %u ends a run, and more follows; "
 			"give each a file of its own",
 			line);
+	else
+		rc = check_run(input, object, last, line);
 	json_decref(object);
 	return rc;
 }
 
 static int read_lines(struct merge_input *input, const char *text, size_t bytes)
 {
+	struct merge_input last = { 0 };
 	unsigned line = 1;
 	json_error_t error;
 	json_t *object;
@@ -370,7 +399,7 @@ static int read_lines(struct merge_input *input, const char *text, size_t bytes)
 	for (const char *end; (end = memchr(text, '\n', bytes)); line++) {
 		const size_t length = (size_t)(end - text);
 
-		rc = length ? check_line(input, text, length, line) : 0;
+		rc = length ? check_line(input, text, length, &last, line) : 0;
 		if (rc)
 			return rc;
 		text = end + 1;
@@ -378,7 +407,9 @@ static int read_lines(struct merge_input *input, const char *text, size_t bytes)
 	}
 	input->text_hash = hash_of(text, bytes);
 	object = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
-	rc = object ? read_object(input, object) : not_json(input, &error, text, bytes);
+	rc = object ? check_run(input, object, &last, line) : not_json(input, &error, text, bytes);
+	if (!rc)
+		rc = read_object(input, object);
 	json_decref(object);
 	return rc;
 }

@@ -387,13 +387,8 @@ static void add_sent(struct merge *merge, bool all_read)
 static void refuse_twice(struct merge *merge, struct merge_input *input)
 {
 	for (const struct merge_input *other = merge->inputs; other < input; other++) {
-		const bool same_run = other->has_run && input->has_run &&
-				      !strcmp(other->run.host, input->run.host) &&
-				      other->run.pid == input->run.pid &&
-				      other->run.started_ns == input->run.started_ns;
-
 		if (other->state != MERGE_READ ||
-		    (!same_run && other->text_hash != input->text_hash))
+		    (!merge_same_run(other, input) && other->text_hash != input->text_hash))
 			continue;
 		merge_refuse(input, MERGE_REFUSED, "is the run of %s once more: give each once",
 			     other->file);

@@ -445,6 +445,25 @@ static void test_json_lines(void **state)
 	assert_int_equal(give(lines.at, lines.bytes)->state, MERGE_REFUSED);
 }
 
+/* A killed run, and a later one that wrote into the same file. */
+static void test_lines_of_two_runs(void **state)
+{
+	static struct text line, lines;
+
+	lines.bytes = 0;
+	for (uint32_t pid = 5; pid < 7; pid++) {
+		begin(&line, "capture", "running", pid);
+		add(&lines, "%s\"errors\":[]}\n", line.at);
+	}
+	assert_int_equal(give(lines.at, lines.bytes)->state, MERGE_REFUSED);
+	assert_non_null(strstr(inputs[0].why, "more than one run: line 2"));
+	receiver(&line, 7, (struct row[]){ { 0, 9, 9, 0, 0 } }, 1, 0);
+	lines.bytes = (size_t)(strchr(lines.at, '\n') + 1 - lines.at);
+	add(&lines, "%s", line.at);
+	assert_int_equal(give(lines.at, lines.bytes)->state, MERGE_REFUSED);
+	assert_non_null(strstr(inputs[1].why, "more than one run: line 2"));
+}
+
 static void test_no_receiver(void **state)
 {
 	give_sender(1, (struct row[]){ { .id = 0, .sent = 100 } }, 1, 0);
@@ -705,6 +724,7 @@ int main(void)
 		TEST(test_machine_gave_nothing),
 		TEST(test_cut_off),
 		TEST(test_json_lines),
+		TEST(test_lines_of_two_runs),
 		TEST(test_no_receiver),
 		TEST(test_twice),
 		TEST(test_contradictions),
