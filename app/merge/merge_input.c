@@ -134,7 +134,8 @@ static int read_stream(struct merge_input *input, const json_t *object, struct m
 /* No more in the streams than in all: what is not listed is the rest. */
 static int check_sums(struct merge_input *input)
 {
-	static const enum merge_which parts[] = { MERGE_VALID, MERGE_DAMAGED, MERGE_RECEIVED };
+	static const enum merge_which parts[] = { MERGE_VALID, MERGE_DAMAGED, MERGE_RECEIVED,
+						  MERGE_DUPLICATE, MERGE_REORDERED };
 
 	for (size_t p = 0; p < sizeof(parts) / sizeof(parts[0]); p++) {
 		unsigned __int128 sum = 0;
@@ -265,6 +266,45 @@ static int read_head(struct merge_input *input, const json_t *object)
 	return read_run(input, json_object_get(object, "run"));
 }
 
+/* What makes a run fail, by itself. */
+static int check_pass(struct merge_input *input, const json_t *object)
+{
+	static const struct {
+		const char *part, *key;
+	} none_of[] = {
+		{ NULL, "conflicts" },	       { NULL, "stale" },
+		{ NULL, "lock_lost" },	       { "saved", "missed" },
+		{ "saved", "damaged_missed" }, { "sender", "errors" },
+	};
+	const json_t *stages = json_object_get(object, "stages");
+	const char *wrong = input->error_count ? "errors" : NULL;
+
+	for (size_t i = 0; i < sizeof(none_of) / sizeof(none_of[0]); i++) {
+		const char *part = none_of[i].part, *key = none_of[i].key;
+		const json_t *in = part ? json_object_get(object, part) : object;
+		struct merge_count count = { 0 };
+
+		/* What a receiver's own sender could not send is lost, or came all the same. */
+		if (part && !strcmp(part, "sender") && input->receives)
+			continue;
+		if (json_object_get(in, key) && read_count(input, in, key, &count) < 0)
+			return -EINVAL;
+		wrong = count.count ? key : wrong;
+	}
+	for (size_t i = 0; i < json_array_size(stages); i++) {
+		const char *state =
+			json_string_value(json_object_get(json_array_get(stages, i), "state"));
+
+		wrong = state && !strcmp(state, "failed") ? "stages" : wrong;
+	}
+	if (!wrong)
+		return 0;
+	return merge_refuse(input, MERGE_REFUSED,
+			    "does not add up: its \"result\" is \"pass\", and its \"%s\" say that "
+			    "the run failed",
+			    wrong);
+}
+
 /* How it ended, if it did. */
 static int read_result(struct merge_input *input, const json_t *object)
 {
@@ -286,7 +326,7 @@ static int read_result(struct merge_input *input, const json_t *object)
 		return merge_refuse(input, MERGE_UNKNOWN, "nothing ran there: %s",
 				    reason ? reason : "it has no \"frames\"");
 	input->failed = strcmp(result, "fail") == 0;
-	return 0;
+	return input->failed ? 0 : check_pass(input, object);
 }
 
 static int read_object(struct merge_input *input, const json_t *object)

@@ -107,6 +107,19 @@ static bool is_reason(const char *error, struct merge_count count, const char *w
 	       !strcmp(error, report_count_reason(reason, count.count, "frame", what));
 }
 
+/* Frames that a receiver lost are lost of its streams, which are joined, or of what was sent in all: a
+ * count beyond both is nowhere else. */
+static bool covers_lost(const struct merge *merge, const struct merge_input *input)
+{
+	const struct merge_count own = input->total.of[MERGE_LOST],
+				 all = merge->total.of[MERGE_LOST];
+	unsigned __int128 streams = 0;
+
+	for (uint32_t i = 0; i < input->stream_count; i++)
+		streams += input->streams[i].counts.of[MERGE_LOST].count;
+	return own.count <= streams || (all.known && own.count <= all.count);
+}
+
 /* Of a receiver alone: what it says is judged here, of all of them. */
 static bool is_judged_here(const struct merge *merge, const struct merge_input *input,
 			   const char *error)
@@ -118,7 +131,7 @@ static bool is_judged_here(const struct merge *merge, const struct merge_input *
 		sent_known &= merge->streams[i].senders != 0;
 	if (!strncmp(error, REPORT_ENDS_MISSING, strlen(REPORT_ENDS_MISSING)))
 		return sent_known && merge->total.of[MERGE_LOST].known;
-	return is_reason(error, of[MERGE_LOST], REPORT_LOST) ||
+	return (is_reason(error, of[MERGE_LOST], REPORT_LOST) && covers_lost(merge, input)) ||
 	       is_reason(error, of[MERGE_DAMAGED], REPORT_DAMAGED) ||
 	       is_reason(error, of[MERGE_DUPLICATE], REPORT_DUPLICATED) ||
 	       is_reason(error, of[MERGE_REORDERED], REPORT_REORDERED);
@@ -185,11 +198,25 @@ static void judge_streams(struct merge *merge)
 			      spread);
 }
 
+static void judge_input(struct merge *merge, const struct merge_input *input)
+{
+	char lost[REPORT_TEXT_BYTES];
+
+	if (input->failed)
+		judge_failed(merge, input);
+	if (input->receives && !covers_lost(merge, input))
+		merge_error(merge, REPORT_EXIT_FRAMES,
+			    "%s lost %s frames in all, and its streams fewer: of which the others "
+			    "are is unknown",
+			    input->file,
+			    report_text_count(lost, input->total.of[MERGE_LOST].count));
+}
+
 void merge_judge_all(struct merge *merge)
 {
 	for (uint32_t i = 0; i < merge->input_count; i++)
-		if (merge->inputs[i].state == MERGE_READ && merge->inputs[i].failed)
-			judge_failed(merge, &merge->inputs[i]);
+		if (merge->inputs[i].state == MERGE_READ)
+			judge_input(merge, &merge->inputs[i]);
 	judge_streams(merge);
 	if (merge->receivers == 0)
 		return;

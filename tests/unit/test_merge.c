@@ -581,6 +581,54 @@ static void test_hostile(void **state)
 		"more valid frames than");
 }
 
+/* In no stream of its own, and in no other's: it is still lost. */
+static void test_lost_of_no_stream(void **state)
+{
+	static struct text text, changed;
+
+	for (int failed = 0; failed < 2; failed++) {
+		give_sender(1, (struct row[]){ { .id = 0, .sent = 100 } }, 1, 0);
+		receiver(&text, 2, (struct row[]){ { 0, 100, 100, 0, 0 } }, 1, 0);
+		memcpy(strstr(text.at, "\"sent\":100"), "\"sent\":105", 10);
+		memcpy(strstr(text.at, "\"lost\":0"), "\"lost\":5", 8);
+		changed.bytes = 0;
+		if (failed) {
+			char *at = strstr(text.at, "\"pass\"");
+
+			memcpy(at, "\"fail\"", 6);
+			at = strstr(text.at, "\"errors\":[]");
+			add(&changed, "%.*s\"errors\":[\"5 frames lost\"]%s", (int)(at - text.at),
+			    text.at, at + 11);
+		} else {
+			add(&changed, "%s", text.at);
+		}
+		assert_string_equal(give(changed.at, changed.bytes)->why, "");
+		join(REPORT_EXIT_FRAMES);
+		assert_said(failed ? "b failed: 5 frames lost" : "b lost 5 frames in all");
+		teardown(state);
+		setup(state);
+	}
+}
+
+/* A result that the rest of the object denies. */
+static void test_pass_that_is_none(void **state)
+{
+	assert_changed_refused("\"errors\":[]", "\"errors\":[\"the card fell off\"]",
+			       "\"errors\" say");
+	assert_changed_refused("\"errors\":[]", "\"errors\":[],\"conflicts\":3",
+			       "\"conflicts\" say");
+	assert_changed_refused("\"errors\":[]", "\"errors\":[],\"saved\":{\"missed\":1}",
+			       "\"missed\" say");
+	assert_changed_refused(
+		"\"errors\":[]",
+		"\"errors\":[],\"stages\":[{\"state\":\"passed\"},{\"state\":\"failed\"}]",
+		"\"stages\" say");
+	assert_changed_refused("\"capture\"", "\"replay\",\"sender\":{\"errors\":5}",
+			       "\"errors\" say");
+	assert_changed_refused("\"duplicate\":0,\"reordered\":0}}",
+			       "\"duplicate\":0,\"reordered\":3}}", "more reordered frames than");
+}
+
 static void test_too_many_streams(void **state)
 {
 	static struct text text;
@@ -730,6 +778,8 @@ int main(void)
 		TEST(test_contradictions),
 		TEST(test_same_stream_of_two),
 		TEST(test_hostile),
+		TEST(test_lost_of_no_stream),
+		TEST(test_pass_that_is_none),
 		TEST(test_too_many_streams),
 		TEST(test_overflow),
 		TEST(test_program_that_answers),
