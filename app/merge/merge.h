@@ -49,6 +49,7 @@ struct merge_counts {
 struct merge_stream {
 	uint32_t id;
 	struct merge_counts counts;
+	bool restarted; /* its numbers began again */
 };
 
 enum merge_state {

@@ -114,7 +114,7 @@ static int check(struct merge_input *input, const struct merge_counts *counts, c
 
 static int read_stream(struct merge_input *input, const json_t *object, struct merge_stream *stream)
 {
-	struct merge_count id;
+	struct merge_count id, restarts;
 	char what[32];
 
 	if (read_count(input, object, "stream", &id) < 0 ||
@@ -126,6 +126,9 @@ static int read_stream(struct merge_input *input, const json_t *object, struct m
 				    "gdrcap's",
 				    MERGE_STREAM_IDS - 1);
 	stream->id = (uint32_t)id.count;
+	stream->restarted =
+		json_object_get(object, "restarts") &&
+		(!count_of(json_object_get(object, "restarts"), &restarts) || restarts.count != 0);
 	stream->counts.of[MERGE_FILTERED] = (struct merge_count){ 0, true };
 	snprintf(what, sizeof(what), "stream %" PRIu32 ": ", stream->id);
 	return check(input, &stream->counts, what);

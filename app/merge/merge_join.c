@@ -20,8 +20,10 @@ struct scene {
 	const struct part *parts;
 	uint32_t count;
 	bool whole; /* every file was read, and every receiver lists all that it received */
-	struct merge_count unique; /* different frames that came, over all receivers */
-	struct merge_count said;   /* that were sent, by the receivers' numbers */
+	struct merge_count unique; /* different frames that came to each receiver, summed */
+	uint32_t holders;	   /* receivers that have frames of it */
+	bool restarted; /* its numbers began again: `said` is no bound of different frames */
+	struct merge_count said; /* that were sent, by the receivers' numbers */
 };
 
 static const struct merge_count none = { 0, true };
@@ -67,7 +69,7 @@ static void add_parts(struct scene *scene)
 {
 	struct merge_joined *joined = scene->joined;
 	struct merge_count sent = none, said = none;
-	const struct merge_input *last = NULL;
+	const struct merge_input *last = NULL, *holder = NULL;
 
 	for (int which = MERGE_RECEIVED; which < MERGE_COUNTS; which++)
 		joined->counts.of[which] = none;
@@ -82,12 +84,17 @@ static void add_parts(struct scene *scene)
 		last = part->input;
 		joined->senders += part->input->sends && !again;
 		joined->receivers += part->input->receives && !again;
+		scene->restarted |= again || part->stream->restarted;
 		if (part->input->sends)
 			sent = merge_sum(sent, of[MERGE_SENT]);
 		if (!part->input->receives)
 			continue;
 		for (int which = MERGE_RECEIVED; which < MERGE_COUNTS; which++)
 			joined->counts.of[which] = merge_sum(joined->counts.of[which], of[which]);
+		if (part->input != holder && (of[MERGE_VALID].count || of[MERGE_DAMAGED].count)) {
+			holder = part->input;
+			scene->holders++;
+		}
 		/* Where nobody knows what is a second copy, nobody knows how many are different. */
 		scene->unique =
 			merge_sum(scene->unique, merge_sum(of[MERGE_VALID], of[MERGE_DAMAGED]));
@@ -111,20 +118,29 @@ static void unsettled(struct scene *scene, const char *why)
 			    why);
 }
 
+/* Sums of several receivers prove nothing: a frame that came to two hides one that is lost. But all
+ * different frames are among the first that any of them knows of. */
 static void unsettled_spread(struct scene *scene, uint64_t sent, uint64_t unique)
 {
 	char why[400], a[REPORT_TEXT_BYTES], b[REPORT_TEXT_BYTES], c[REPORT_TEXT_BYTES];
+	uint64_t most = unique;
 
-	if (unique < sent)
-		scene->joined->lost_least = sent - unique;
+	if (!scene->restarted && scene->said.known && scene->said.count < most)
+		most = scene->said.count;
+	if (most < sent && scene->whole)
+		scene->joined->lost_least = sent - most;
 	snprintf(
 		why, sizeof(why),
-		"%" PRIu32 " receivers have %s frames of the %s sent, so %s %s; which of them came "
+		"%" PRIu32 " receivers have %s frames of the %s sent, so %s%s; which of them came "
 		"to more than one is not known. Lead each stream to one receiver (hash by addresses "
 		"and ports, not frame by frame), and give its sender's summary",
-		scene->joined->receivers, report_text_count(a, unique), report_text_count(b, sent),
-		report_text_count(c, unique < sent ? sent - unique : unique - sent),
-		unique < sent ? "or more are lost" : "or more came twice");
+		scene->holders, report_text_count(a, unique), report_text_count(b, sent),
+		most < sent || unique > sent
+			? report_text_count(c, most < sent ? sent - most : unique - sent)
+			: "as many may be lost as came twice",
+		most < sent	? " or more are lost"
+		: unique > sent ? " or more came twice"
+				: "");
 	unsettled(scene, why);
 }
 
@@ -164,12 +180,12 @@ static void settle(struct scene *scene)
 	else if (!scene->unique.known)
 		unsettled(scene, "a receiver did not judge its frames one by one, or they have no "
 				 "numbers");
+	else if (scene->holders > 1 && (scene->whole || sent.count == unique))
+		unsettled_spread(scene, sent.count, unique);
 	else if (sent.count == unique)
 		*lost = none;
 	else if (!scene->whole)
 		unsettled(scene, "not every receiver's counts of it are there");
-	else if (joined->receivers > 1)
-		unsettled_spread(scene, sent.count, unique);
 	else
 		*lost = (struct merge_count){ sent.count - unique, true };
 	if (lost->known)

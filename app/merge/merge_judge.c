@@ -174,12 +174,9 @@ static void judge_count(struct merge *merge, enum merge_which which, const char 
 
 static void judge_streams(struct merge *merge)
 {
-	uint32_t spread = 0;
-
 	for (uint32_t i = 0; i < merge->stream_count; i++) {
 		const struct merge_joined *joined = &merge->streams[i];
 
-		spread += joined->receivers > 1 && joined->counts.of[MERGE_LOST].known;
 		if (joined->senders > 1)
 			merge_error(merge, REPORT_EXIT_FRAMES,
 				    "stream %" PRIu32 " is of %" PRIu32
@@ -191,11 +188,6 @@ static void judge_streams(struct merge *merge)
 		merge_error(merge, REPORT_EXIT_FRAMES,
 			    "streams of which it is unknown what is lost: %" PRIu32,
 			    merge->unsettled);
-	if (spread)
-		merge_message(merge,
-			      "streams that came to more than one receiver, and add up: %" PRIu32
-			      "; that a frame came twice where another was lost is not excluded",
-			      spread);
 }
 
 static void judge_input(struct merge *merge, const struct merge_input *input)
