@@ -42,8 +42,11 @@ static int print(const struct merge *merge, bool json)
 				 isatty(STDOUT_FILENO) && !(no_color && no_color[0]));
 		return (int)merge->status;
 	}
-	for (uint32_t i = 0; i < merge->error_count && i < MERGE_REASONS_MAX; i++)
-		fprintf(stderr, "gdrcap merge: %s\n", merge->errors[i]);
+	for (uint32_t i = 0; i < merge->error_count && i < MERGE_REASONS_MAX; i++) {
+		fprintf(stderr, "gdrcap merge: ");
+		merge_print_safe(stderr, merge->errors[i]);
+		fprintf(stderr, "\n");
+	}
 	rc = merge_print_json(stdout, merge);
 	if (rc == 0)
 		return (int)merge->status;

@@ -135,6 +135,8 @@ void merge_judge_files(struct merge *merge);
 /* Of the rest, once all is joined. */
 void merge_judge_all(struct merge *merge);
 
+/* Names and reasons come from files: a terminal obeys none of them. */
+void merge_print_safe(FILE *to, const char *text);
 void merge_print_text(FILE *to, const struct merge *merge, bool colour);
 /* 0 or a negative errno. */
 int merge_print_json(FILE *to, const struct merge *merge);

@@ -13,8 +13,7 @@
 static const enum merge_which columns[] = { MERGE_SENT,	   MERGE_RECEIVED, MERGE_VALID,
 					    MERGE_DAMAGED, MERGE_LOST,	   MERGE_DUPLICATE };
 
-/* Names and reasons come from files: a terminal obeys none of them. */
-static void print_safe(FILE *to, const char *text)
+void merge_print_safe(FILE *to, const char *text)
 {
 	for (; *text; text++)
 		fputc(isprint((unsigned char)*text) ? *text : '?', to);
@@ -33,7 +32,7 @@ static void print_name(FILE *to, const char *name)
 	const size_t length = strlen(name);
 
 	fprintf(to, "  ");
-	print_safe(to, name);
+	merge_print_safe(to, name);
 	if (length > NAME_COLUMNS)
 		fprintf(to, "\n  %*s", NAME_COLUMNS, "");
 	else
@@ -83,7 +82,7 @@ static void print_lines(FILE *to, const char *title, const char (*lines)[MERGE_R
 {
 	for (uint32_t i = 0; i < count && i < MERGE_REASONS_MAX; i++) {
 		fprintf(to, "%s", title);
-		print_safe(to, lines[i]);
+		merge_print_safe(to, lines[i]);
 		fprintf(to, "\n");
 	}
 	if (count > MERGE_REASONS_MAX)

@@ -235,6 +235,8 @@ def test_hostile():
             said(merge(sent, a, path, expect=2), reason)
             result = e2e.run("merge", sent, path, expect=2)
             assert "\x1b" not in result.out and "bad?[31m?.json" in result.out, result
+            told = e2e.run("merge", "--json", sent, path, expect=2).err
+            assert "\x1b" not in told and "bad?[31m?.json" in told, told
 
         def changed(reason, **values):
             refused(json.dumps({**good, **values}), reason)
