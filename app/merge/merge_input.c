@@ -373,8 +373,9 @@ static uint64_t hash_of(const char *text, size_t bytes)
 	return hash;
 }
 
+/* `line`: of the text's first. */
 static int not_json(struct merge_input *input, const json_error_t *error, const char *text,
-		    size_t bytes)
+		    size_t bytes, unsigned line)
 {
 	/* A word that is cut off is none, and all was read. */
 	if (text[strspn(text, " \t\r\n")] == '{' &&
@@ -384,8 +385,8 @@ static int not_json(struct merge_input *input, const json_error_t *error, const 
 				    "is cut off: its run, or the copy, did not get to its end");
 	if (json_error_code(error) == json_error_out_of_memory)
 		return -ENOMEM;
-	return merge_refuse(input, MERGE_REFUSED, "is no JSON: line %d: %s", error->line,
-			    error->text);
+	return merge_refuse(input, MERGE_REFUSED, "is no JSON: line %u: %s",
+			    line + (error->line > 0 ? (unsigned)error->line - 1 : 0), error->text);
 }
 
 /* The lines of one run name the same one, whatever it ended by. Takes the line's over into `last`. */
@@ -450,7 +451,8 @@ static int read_lines(struct merge_input *input, const char *text, size_t bytes)
 	}
 	input->text_hash = hash_of(text, bytes);
 	object = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
-	rc = object ? check_run(input, object, &last, line) : not_json(input, &error, text, bytes);
+	rc = object ? check_run(input, object, &last, line)
+		    : not_json(input, &error, text, bytes, line);
 	if (!rc)
 		rc = read_object(input, object);
 	json_decref(object);
@@ -476,7 +478,7 @@ int merge_text(struct merge_input *input, const char *text, size_t bytes)
 	else if (json_error_code(&error) == json_error_end_of_input_expected)
 		rc = read_lines(input, text, bytes);
 	else
-		rc = not_json(input, &error, text, bytes);
+		rc = not_json(input, &error, text, bytes, 1);
 	json_decref(object);
 	if (rc)
 		merge_input_free(input);

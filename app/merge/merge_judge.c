@@ -76,6 +76,33 @@ static void judge_configurations(struct merge *merge)
 	}
 }
 
+/* By the machines' clocks: receivers may wait for long, but not for a day's other runs. */
+static void judge_times(struct merge *merge)
+{
+	const struct merge_input *first = NULL, *last = NULL;
+	double hours;
+
+	for (uint32_t i = 0; i < merge->input_count; i++) {
+		const struct merge_input *input = &merge->inputs[i];
+
+		if (input->state != MERGE_READ || !input->has_run)
+			continue;
+		if (!first || input->run.started_ns < first->run.started_ns)
+			first = input;
+		if (!last || input->run.started_ns > last->run.started_ns)
+			last = input;
+	}
+	if (!first)
+		return;
+	hours = (double)(last->run.started_ns - first->run.started_ns) / 3600e9;
+	if (hours > 1)
+		merge_message(
+			merge,
+			"%s began %.1f hours before %s: are these files of the same runs, and "
+			"are the machines' clocks right?",
+			first->file, hours, last->file);
+}
+
 void merge_judge_files(struct merge *merge)
 {
 	for (uint32_t i = 0; i < merge->input_count; i++) {
@@ -88,6 +115,7 @@ void merge_judge_files(struct merge *merge)
 			merge_error(merge, REPORT_EXIT_USAGE, "%s: %s", input->file, input->why);
 	}
 	judge_configurations(merge);
+	judge_times(merge);
 	if (merge->receivers == 0)
 		merge_error(
 			merge, REPORT_EXIT_FRAMES,

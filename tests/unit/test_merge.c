@@ -487,6 +487,33 @@ static void test_lines_of_two_runs(void **state)
 	assert_non_null(strstr(inputs[1].why, "more than one run: line 2"));
 }
 
+/* A line that was cut, and the next run's glued to it. */
+static void test_bad_line_by_number(void **state)
+{
+	static struct text line, lines;
+
+	begin(&line, "capture", "running", 5);
+	add(&line, "\"errors\":[]}\n");
+	lines.bytes = 0;
+	add(&lines, "%s%s%.40s%s", line.at, line.at, line.at, line.at);
+	assert_int_equal(give(lines.at, lines.bytes)->state, MERGE_REFUSED);
+	assert_non_null(strstr(inputs[0].why, "no JSON: line 3:"));
+}
+
+/* Yesterday's receiver: the counts are right, and still somebody should look. */
+static void test_far_apart(void **state)
+{
+	static struct text text;
+
+	give_sender(1, (struct row[]){ { .id = 0, .sent = 100 } }, 1, 0);
+	receiver(&text, 2, (struct row[]){ { 0, 100, 100, 0, 0 } }, 1, 0);
+	memcpy(strstr(text.at, "1700000000"), "1699913600", 10);
+	assert_string_equal(give(text.at, text.bytes)->why, "");
+	join(REPORT_EXIT_OK);
+	assert_int_equal(merge.message_count, 1);
+	assert_non_null(strstr(merge.messages[0], "b began 24.0 hours before a"));
+}
+
 static void test_no_receiver(void **state)
 {
 	give_sender(1, (struct row[]){ { .id = 0, .sent = 100 } }, 1, 0);
@@ -798,6 +825,8 @@ int main(void)
 		TEST(test_cut_off),
 		TEST(test_json_lines),
 		TEST(test_lines_of_two_runs),
+		TEST(test_bad_line_by_number),
+		TEST(test_far_apart),
 		TEST(test_no_receiver),
 		TEST(test_twice),
 		TEST(test_contradictions),
