@@ -17,6 +17,7 @@ static void usage(const struct flag *flags)
 	       "One verdict of many runs: the JSON summaries of senders (gdrcap replay) and receivers\n"
 	       "(gdrcap capture), of loopbacks too, joined by stream. What a file does not say, or a\n"
 	       "machine that gave nothing, is unknown and fails; it is never taken for 0.\n\n"
+	       "FILE - is standard input. A pipe is read to its end, however long its writer takes.\n\n"
 	       "Examples:\n"
 	       "  One sender, one receiver, each having printed its summary with --json:\n"
 	       "    gdrcap merge sender.json receiver.json\n"

@@ -72,7 +72,9 @@ int merge_file(struct merge_input *input)
 	char *text;
 	int fd, rc;
 
-	fd = open(input->file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	/* "-" is standard input; a file of that name is ./- */
+	fd = !strcmp(input->file, "-") ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+				       : open(input->file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0) {
 		merge_refuse(input, MERGE_UNKNOWN,
 			     "could not be opened: %s; its machine gave nothing", strerror(errno));

@@ -280,9 +280,10 @@ def test_command_line():
     with processes.folder() as folder:
         _, frames = send(folder, "sent", "--frames", "100")
         summary = open(receive(folder, "-a", frames), "rb").read()
-        done = subprocess.run([e2e.PROGRAM, "merge", "/dev/stdin"], input=summary, cwd=folder,
-                              stdout=subprocess.PIPE, timeout=e2e.TIMEOUT)
-        assert done.returncode == 0 and b"PASS" in done.stdout, done
+        for name in ("/dev/stdin", "-"):
+            done = subprocess.run([e2e.PROGRAM, "merge", name], input=summary, cwd=folder,
+                                  stdout=subprocess.PIPE, timeout=e2e.TIMEOUT)
+            assert done.returncode == 0 and b"PASS" in done.stdout, done
         assert "PASS" in e2e.run("merge", "--", "-a.json", cwd=folder).out
     with open("/dev/full", "w", encoding="ascii") as full:
         assert "could not be written" in e2e.run("merge", "--json", "/nonexistent", stdout=full,
