@@ -2,21 +2,28 @@
 """gdrcap report's helper: one page of runs, benches and examinations. gdrcap starts it, and says what --facts is."""
 import argparse
 import contextlib
+import importlib
 import importlib.util
 import io
 import json
 import os
+import stat
 import sys
+import tempfile
+
+import values
 
 NOT_RUN, USAGE = 1, 2  # exit statuses, as gdrcap's others
 SYSTEM_PYTHON = "/usr/bin/python3"
 PACKAGES = "sudo apt-get install python3-jinja2 python3-matplotlib"
 FILES_MOST = 32
+ERROR_MOST = 8192  # characters: a path, and what is wrong
 VERDICT_ORDER = ("fail", "unknown", "running", "pass")
 
 
 def fail(status, words):
-    print("gdrcap report: %s" % words, file=sys.stderr)
+    """words: names of files and texts of theirs too, which no terminal obeys."""
+    print("gdrcap report: %s" % values.text(str(words), ERROR_MOST), file=sys.stderr)
     raise SystemExit(status)
 
 
@@ -39,8 +46,8 @@ def look_for_libraries():
 def libraries():
     """They take a second: files that are wrong are told before."""
     try:
-        import jinja2
-        import matplotlib  # noqa: F401 - plots.py's
+        jinja2 = importlib.import_module("jinja2")
+        importlib.import_module("matplotlib")  # whether it is there: plots.py uses it
         return jinja2
     except ImportError as error:
         return lacking(error.name)
@@ -89,8 +96,6 @@ def of_benches(files, make):
 
 
 def values_of(error):
-    import values
-
     return "%s %s" % (type(error).__name__, values.text(str(error), 120) or "")
 
 
@@ -105,6 +110,7 @@ def show_text(files):
 
 
 def plot(files, path):
+    """The picture, as bytes."""
     import bench
 
     of_benches(files, lambda report, _: bench.picture_of([report]))
@@ -115,11 +121,9 @@ def plot(files, path):
     import bench_plot
 
     try:
-        bench_plot.save(lines, title, path)
-    except OSError as error:
-        fail(NOT_RUN, "%s: %s" % (path, error.strerror))
+        return bench_plot.picture(lines, title, path)
     except bench.ERRORS as error:
-        fail(USAGE, "%s: %s" % (path, values_of(error)))
+        return fail(USAGE, "%s: %s" % (path, values_of(error)))
 
 
 def sections_of(files, causes):
@@ -128,22 +132,39 @@ def sections_of(files, causes):
     import inputs
     import summary
 
-    found = []
+    found, seen = [], {}
     for file in files:
         others = of_benches([file], lambda report, file: bench.section(report, file.name))
         if file.kind == inputs.DOCTOR:
             others = [doctor.section(each, file.name) for each in file.objects]
         found += [{"run": False, "notes": file.notes, **each} for each in others]
         for i, run in enumerate(file.runs):
-            name = file.name if len(file.runs) == 1 else "%s, run %d" % (file.name, i + 1)
-            found.append({"run": True, "notes": file.notes if i == 0 else [], **summary.section(run, name, causes)})
+            name = file.name if len(file.runs) == 1 else "%s, run %d" % (file.name, file.first + i)
+            notes = (file.notes if i == 0 else []) + twice(run, name, seen)
+            found.append({"run": True, "notes": notes, **summary.section(run, name, causes)})
     return found
 
 
-def title_of(title, sections):
+def twice(run, name, seen):
+    """seen: identity -> name of the runs before."""
+    import inputs
+
+    which = inputs.identity(run.last)
+    if which is None or None in map(values.integer, which[1:]):
+        return []
+    which = json.dumps(which)
+    if which in seen:
+        return ["The same run as in %s: it is on this page more than once." % seen[which]]
+    seen[which] = name
+    return []
+
+
+def title_of(title, sections, files):
+    """Of all runs, those that are not shown included."""
     if title:
         return title
     states = [section["state"] for section in sections if section["run"]]
+    states += [state for file in files for state in file.left_out.elements()]
     words = {"pass": "every run passed", "fail": "failed", "running": "not ended", "unknown": "verdict not known"}
     worst = next((state for state in VERDICT_ORDER if state in states), None)
     return "gdrcap report" if not worst else "gdrcap report: %s" % ("passed" if len(states) == 1 and worst == "pass" else words[worst])
@@ -151,7 +172,6 @@ def title_of(title, sections):
 
 def page_of(jinja2, files, title, facts):
     import markupsafe
-    import values
 
     causes = {row["name"]: row["meaning"] for row in facts.get("causes", [])}
     found = environment(jinja2)
@@ -163,9 +183,40 @@ def page_of(jinja2, files, title, facts):
                 block["svg"] = markupsafe.Markup(block["svg"])
     css = markupsafe.Markup(found.loader.get_source(found, "page.css")[0])
     return found.get_template("page.html").render(
-        title=title_of(values.text(title, 200), sections), sections=sections, css=css, unknown=values.UNKNOWN,
+        title=title_of(values.text(title, 200), sections, files), sections=sections, css=css, unknown=values.UNKNOWN,
         version=facts.get("version") or values.UNKNOWN,
         marks=("passed", "failed", "skipped", "ok", "warn", "fail", "unknown", "not applicable"))
+
+
+def refuse_input(output, inputs):
+    """What was read is evidence: no page goes into it, under whatever name."""
+    try:
+        target = os.fstat(sys.stdout.fileno()) if output in (None, "-") else os.stat(output)
+    except (OSError, ValueError):
+        return
+    for name in inputs if stat.S_ISREG(target.st_mode) else ():
+        with contextlib.suppress(OSError, ValueError):
+            found = os.fstat(sys.stdin.fileno()) if name == "-" else os.stat(name)
+            if os.path.samestat(found, target):
+                fail(USAGE, "%s is what is read (%s), and would be replaced: give another file to write" % (
+                    "standard output" if output in (None, "-") else output, "standard input" if name == "-" else name))
+
+
+def replace(data, path):
+    """The file at once: whoever looks, and whatever fails, it is the old one or the whole new one."""
+    path = os.path.realpath(path)
+    mask = os.umask(0)
+    os.umask(mask)
+    mode = stat.S_IMODE(os.stat(path).st_mode) if os.path.exists(path) else 0o666 & ~mask
+    handle, part = tempfile.mkstemp(prefix=".gdrcap-report-", dir=os.path.dirname(path))
+    try:
+        with open(handle, "wb") as out:
+            os.fchmod(handle, mode)
+            out.write(data)
+        os.replace(part, path)
+    except BaseException:
+        os.unlink(part)
+        raise
 
 
 def write(data, path):
@@ -173,12 +224,15 @@ def write(data, path):
         if path in (None, "-"):
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
-        else:
-            with open(path, "wb") as out:
+        elif os.path.exists(path) and not os.path.isfile(path):
+            with open(path, "wb") as out:  # a pipe, a device
                 out.write(data)
+        else:
+            replace(data, path)
     except OSError as error:
-        # What could not be flushed is not tried again at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if path in (None, "-"):
+            # What could not be flushed is not tried again at the end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         fail(NOT_RUN, "%s could not be written: %s" % ("standard output" if path in (None, "-") else path, error.strerror))
 
 
@@ -195,6 +249,7 @@ def main():
         fail(USAGE, "%d files: one page shows %d at most; make several" % (len(options.file), FILES_MOST))
     if options.file.count("-") > 1:
         fail(USAGE, "standard input (-) is given twice")
+    refuse_input(options.plot or options.output, options.file)
     if not options.text:
         look_for_libraries()
     files = read_all(options.file)
@@ -205,7 +260,7 @@ def main():
         write(show_text(files), options.output)
         return
     if options.plot:
-        plot(files, options.plot)
+        write(plot(files, options.plot), options.plot)
         return
     write(page_of(libraries(), files, options.title, json.loads(options.facts)).encode(), options.output)
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Mpps and Gb/s by frame size, of whole paths and of the consumer, against the line rates of Ethernet: in a page, or as a file."""
+import io
+import os
+
 import matplotlib
 from matplotlib import pyplot
 
@@ -58,12 +61,15 @@ def inline(lines, title, words):
     return plots.inline(draw(lines, title, PAGE), title, words)
 
 
-def save(lines, title, path):
-    """.svg, .png or .pdf. ValueError: another one."""
+def picture(lines, title, path):
+    """The bytes of a file of that name: .svg, .png or .pdf. ValueError: another one."""
     matplotlib.rcdefaults()
     # Text stays text, and texts of a file are no formulas.
     pyplot.rcParams.update({"svg.fonttype": "none", "text.parse_math": False, "font.size": 9})
     figure = draw(lines, title, FILE)
     # The same picture of the same results.
     pyplot.rcParams["svg.hashsalt"] = "gdrcap"
-    figure.savefig(path, metadata={"Date": None} if path.endswith(".svg") else None)
+    out = io.BytesIO()
+    kind = os.path.splitext(path)[1][1:].lower() or "png"
+    figure.savefig(out, format=kind, metadata={"Date": None} if kind == "svg" else None)
+    return out.getvalue()

@@ -7,6 +7,7 @@ import sys
 
 import course
 import values
+import verdict
 
 SUMMARY, BENCH, DOCTOR = "gdrcap.summary/1", "gdrcap.bench/1", "gdrcap.doctor/1"
 LINE_MOST = 16 << 20  # bytes of one line, and of a file that is one object
@@ -22,6 +23,7 @@ class Run:
 
     def __init__(self):
         self.last = None
+        self.followed = False  # another run begins behind its last line
         self.course = course.Course()
         self.lines = 0
 
@@ -30,6 +32,15 @@ class Run:
         self.lines += 1
         self.course.add(summary)
 
+    def verdict(self):
+        return verdict.of(self.last, self.followed)
+
+
+def identity(summary):
+    """Which run it is, of all (docs/json.md); None: the line does not say."""
+    run = summary.get("run")
+    return (run.get("host"), run.get("pid"), run.get("started_ns")) if isinstance(run, dict) else None
+
 
 class File:
     def __init__(self, name, kind):
@@ -37,6 +48,8 @@ class File:
         self.kind = kind
         self.objects = []  # of a bench or an examination
         self.runs = []
+        self.first = 1  # number of the first of them in the file
+        self.left_out = collections.Counter()  # states of runs that are not shown
         self.notes = []  # what a reader has to know of the file
 
 
@@ -45,10 +58,22 @@ def no_number(_):
     return None
 
 
+class Twice(Exception):
+    """Two values of one key: which of them is meant nobody knows."""
+
+
+def once(pairs):
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        name = next(key for key, times in collections.Counter(key for key, _ in pairs).items() if times > 1)
+        raise Twice("the key “%s” stands twice in one object, which gdrcap does not write" % values.say(name, 60))
+    return found
+
+
 def parse(line):
     """An object; ValueError says why it is none."""
     try:
-        found = json.loads(line.decode(), parse_constant=no_number)
+        found = json.loads(line.decode(), parse_constant=no_number, object_pairs_hook=once)
     except RecursionError as error:
         raise ValueError("nested too deep") from error
     except UnicodeDecodeError as error:
@@ -79,22 +104,29 @@ class Lines:
 
     def __init__(self, name):
         self.file = File(name, SUMMARY)
-        self._runs = collections.deque(maxlen=RUNS_MOST)
-        self._count = 0
+        self._runs = collections.deque()
         self._over = True
         self._broken = collections.Counter()
+        self._between = 0  # broken lines behind a run's end
         self._first_broken = None
 
     def add(self, found):
         if schema_of(found, self.file.name) != SUMMARY:
             raise Wrong("%s: a summary and another kind of object in one file: give them in files of their own" % self.file.name)
-        if self._over:
-            self._runs.append(Run())
-            self._count += 1
+        if self._over or identity(found) != identity(self._runs[-1].last):
+            self._begin()
         self._runs[-1].add(found)
         self._over = found.get("result") != "running"
 
+    def _begin(self):
+        if not self._over:
+            self._runs[-1].followed = True
+        if len(self._runs) == RUNS_MOST:
+            self.file.left_out[self._runs.popleft().verdict()[0]] += 1
+        self._runs.append(Run())
+
     def broken(self, line, number, why):
+        self._between += self._over
         if not line.endswith(b"\n"):
             self.file.notes.append("The last line is cut off after %s bytes; what stands before it is shown." % values.count(len(line)))
             return
@@ -106,8 +138,17 @@ class Lines:
         if self._broken:
             file.notes.append("Left out, as they are no JSON objects: %s; the first is line %d: %s." % (
                 values.many(sum(self._broken.values()), "line"), self._first_broken, next(iter(self._broken))))
-        if self._count > len(self._runs):
-            file.notes.append("The file has %s runs, of which the last %d are shown." % (values.count(self._count), len(self._runs)))
+        if self._between:
+            file.notes.append("%s behind the end of a run: of another run that stood there nothing is known." % values.many(
+                self._between, "broken line"))
+        if file.left_out:
+            file.first += sum(file.left_out.values())
+            file.notes.append("The file has %s runs, of which the last %d are shown. Of those before: %s." % (
+                values.count(file.first - 1 + len(self._runs)), len(self._runs),
+                ", ".join("%s: %s" % (verdict.STATES.get(state, verdict.NOT_KNOWN), values.count(times))
+                          for state, times in file.left_out.items())))
+        # A run of which only that is left counts, too.
+        file.left_out["unknown"] += self._between
         file.runs = list(self._runs)
         if file.runs and not self._over:
             file.notes.append("The last run has no end here: its last line says that it was still running. Frames in flight "
@@ -182,7 +223,10 @@ def read_source(name, source):
 def read(path):
     """One file, or standard input for "-". OSError: it cannot be read."""
     name = "standard input" if path == "-" else values.say(os.path.basename(path), 120)
-    if path == "-":
-        return read_source(name, sys.stdin.buffer)
-    with open(path, "rb") as source:
-        return read_source(name, source)
+    try:
+        if path == "-":
+            return read_source(name, sys.stdin.buffer)
+        with open(path, "rb") as source:
+            return read_source(name, source)
+    except Twice as error:
+        raise Wrong("%s: %s" % (name, error)) from error

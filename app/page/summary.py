@@ -3,11 +3,10 @@
 import plots
 import values
 from blocks import facts, figure, listed, sentence, table
-from values import at, count, duration, number, ratio, rows_of, say, words
+from values import at, count, duration, identifier, moment, number, ratio, rows_of, say, words
 
 ROWS_MOST = 64  # of queues, of streams, of rules, of images
 ERRORS_MOST, MESSAGES_MOST, DAMAGE_MOST, INCOMPLETE_MOST = 32, 256, 16, 16
-STATES = {"pass": "PASS", "fail": "FAIL", "running": "STILL RUNNING"}
 
 
 # ---- frames ----
@@ -196,7 +195,9 @@ def image_blocks(summary):
 
 
 def configuration(summary):
-    rows = [("ports", words(summary.get("ports"))), ("sending ports", words(summary.get("tx_ports"))),
+    rows = [("host", say(at(summary, "run.host"))), ("process", identifier(at(summary, "run.pid"))),
+            ("started", moment(at(summary, "run.started_ns"))),
+            ("ports", words(summary.get("ports"))), ("sending ports", words(summary.get("tx_ports"))),
             ("pattern", say(summary.get("pattern"))), ("frame size", say(summary.get("frame_size"))),
             ("rules", words(at(summary, "match.rules"))), ("rules applied by", say(at(summary, "match.applied"))),
             ("taken from the port by", say(summary.get("rx_by"))), ("handed to the port by", say(summary.get("tx_by"))),
@@ -240,23 +241,10 @@ def course_blocks(run, name):
                    plots.course(points, "Rate and losses over time", "%s. %s" % (said, shown)))]
 
 
-def headline(summary):
-    """As the program's own verdict has it."""
-    if summary.get("result") != "pass":
-        return ""
-    if rows_of(summary.get("images"), ROWS_MOST)[0]:
-        counts = [values.integer(row.get("complete")) for row in rows_of(summary.get("images"), ROWS_MOST)[0]]
-        return "%s images, every one complete" % (values.UNKNOWN if None in counts else count(sum(counts)))
-    if values.integer(at(summary, "frames.received")) is None:
-        return "%s sent" % values.many(at(summary, "frames.sent"), "frame")
-    return "%s received, every one valid" % values.many(at(summary, "frames.valid"), "frame")
-
-
 def section(run, name, causes):
     """causes: name -> what it says, and what helps."""
     summary = run.last
-    state = values.text(summary.get("result"))
-    state = state if state in STATES else None
+    state, verdict, headline = run.verdict()
     errors = values.texts(summary.get("errors"), ERRORS_MOST)
     blocks = [listed("Why", errors)] if errors else []
     blocks += course_blocks(run, name)
@@ -272,5 +260,5 @@ def section(run, name, causes):
     messages = values.texts(summary.get("messages"), MESSAGES_MOST)
     blocks += [listed("Messages of the run, oldest first", messages)] if messages else []
     blocks.append(facts("Versions", [("written by", say(summary.get("version")), ""), ("schema", say(summary.get("schema"), 60), "")]))
-    return {"title": "%s, %s" % (name, values.text(summary.get("command"), 40) or "run"), "state": state or "unknown",
-            "verdict": STATES.get(state, "VERDICT NOT KNOWN"), "headline": headline(summary), "blocks": blocks}
+    return {"title": "%s, %s" % (name, values.text(summary.get("command"), 40) or "run"), "state": state,
+            "verdict": verdict, "headline": headline, "blocks": blocks}

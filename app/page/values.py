@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a stranger's JSON holds, as text for people: of any type, of any size, and never trusted."""
+import datetime
 import math
 
 UNKNOWN = "not known"
@@ -55,6 +56,20 @@ def say(value, most=TEXT_MOST):
 def count(value):
     found = integer(value)
     return UNKNOWN if found is None else "{:,}".format(found)
+
+
+def identifier(value):
+    """A number that counts nothing."""
+    found = integer(value)
+    return UNKNOWN if found is None else "%d" % found
+
+
+def moment(value):
+    """Nanoseconds since the Unix epoch as a time, whole seconds."""
+    found = integer(value)
+    if found is None:
+        return UNKNOWN
+    return datetime.datetime.fromtimestamp(found // 10**9, datetime.timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def many(value, noun):

@@ -10,6 +10,7 @@ import os
 import pathlib
 import random
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -67,7 +68,7 @@ class Page:
         reader.feed(text)
         reader.close()
         assert not reader.open, reader.open
-        self.text = re.sub(r"\s+", " ", " ".join(reader.texts))
+        self.text = re.sub(r"\s+", " ", " ".join(reader.texts)).strip()
         self.tags = set(reader.tags)
         self.attributes = reader.attributes
 
@@ -107,6 +108,14 @@ def copied():
     return copy.deepcopy(summary_of_a_run())
 
 
+def passed_run():
+    """The same, with nothing wrong."""
+    found = copied()
+    found.update(result="pass", errors=[], damage=[])
+    found["stages"][0].update(state="passed", causes=[])
+    return found
+
+
 def report(*contents, expect=0, arguments=(), names=()):
     """The page of files with these contents, objects or bytes; or what the error says."""
     with tempfile.TemporaryDirectory() as folder:
@@ -128,11 +137,11 @@ def report(*contents, expect=0, arguments=(), names=()):
 
 def lines(count, summary=None, seconds=1.0, final=True):
     """What --json-lines writes: as many lines, the last final, as a stream of bytes."""
-    found = copied() if summary is None else summary
+    found = passed_run() if summary is None else summary
     for i in range(1, count + 1):
         over = final and i == count
         found.update(result="pass" if over else "running", seconds=seconds * i, bytes=i * 150_000_000)
-        found["frames"].update(sent=i * 100_000, received=i * 100_000, valid=i * 100_000, lost=i // 100)
+        found["frames"].update(sent=i * 100_000, received=i * 100_000, valid=i * 100_000, lost=0 if over else i // 100)
         found["sender"].update(frames=i * 100_000, bytes=i * 150_000_000, seconds=seconds * i)
         yield json.dumps(found, separators=(",", ":")).encode() + b"\n"
 
@@ -186,11 +195,11 @@ def test_images():
     image = found["images"][0]
     assert "Images" in page.text and "bits checked" not in page.text, page.text[:1500]
     assert "%s %d %d %d" % (image["name"], image["begun"], image["complete"], image["incomplete"]) in page.text, page.text[:1500]
-    found["result"] = "pass"
+    found.update(result="pass", errors=[])
     image.update(complete=3, incomplete=1, first_incomplete=[{"stream": 0, "number": 7, "by": "timeout", "pieces": None, "received": 3, "ranges": 2,
                                                               "missing": [[0, 1464]]}])
     page = report(found)
-    assert "3 images, every one complete" in page.text and "7 0 timeout not known 3 2" in page.text, page.text[:1500]
+    assert "VERDICT NOT KNOWN it says “pass”, which this does not bear out: images incomplete: 1" in page.text and "7 0 timeout not known 3 2" in page.text, page.text[:1500]
     sent = e2e.run_json("replay", "--gpu", "host", "--tx-port", "net_null0", "--frames", "1000", "--quiet")
     sent["sender"].update(seconds=1.0)
     begun = copy.deepcopy(dict(sent, result="running"))
@@ -271,6 +280,133 @@ def test_without_libraries():
         environment.update(PYTHONPATH=folder, GDRCAP_REPORT_AGAIN="1")
         done = subprocess.run([e2e.PROGRAM, "report", file], env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 1 and "lacks jinja2: sudo apt-get install python3-jinja2 python3-matplotlib" in done.stderr, done
+
+
+# ---- verdicts, as far as they are known ----
+
+def as_lines(*found):
+    return b"".join(json.dumps(each).encode() + b"\n" for each in found)
+
+
+def of_run(pid, result, **frames):
+    """A line of the run that this process makes."""
+    found = passed_run()
+    found.update(result=result, run={"host": "here", "pid": pid, "started_ns": 1_700_000_000_000_000_000 + pid})
+    found["frames"].update(frames)
+    return found
+
+
+def test_a_run_that_was_killed():
+    """Another run's line ends a run: the one before it has no verdict, whatever the next one's is."""
+    need()
+    page = report(as_lines(of_run(1, "running", lost=500), of_run(1, "running", lost=900), of_run(2, "running"), of_run(2, "pass")))
+    assert "0.json, run 1, loopback NOT ENDED no final line of it is here, and another run follows" in page.text, page.text[:1500]
+    assert "0.json, run 2, loopback PASS" in page.text and page.text.startswith("gdrcap report: not ended"), page.text[:500]
+    # Its final line and the next one's first are glued together.
+    glued = as_lines(of_run(1, "running")) + as_lines(of_run(1, "fail"))[:900] + as_lines(of_run(2, "running"), of_run(2, "pass"))
+    page = report(glued)
+    assert "run 1, loopback NOT ENDED" in page.text and "run 2, loopback PASS" in page.text, page.text[:1500]
+    # Of the last run there is a broken line only.
+    for rest in (as_lines(of_run(2, "fail"))[:700], as_lines(of_run(2, "fail"))[:700] + b"\n"):
+        page = report(as_lines(of_run(1, "pass")) + rest)
+        assert page.text.startswith("gdrcap report: verdict not known"), page.text[:500]
+        assert "1 broken line behind the end of a run: of another run that stood there nothing is known" in page.text, page.text[:1500]
+
+
+def test_runs_not_shown():
+    """The page's title is of all runs of a file."""
+    need()
+    page = report(as_lines(*(of_run(i, "fail" if i == 0 else "pass") for i in range(17))))
+    assert page.text.startswith("gdrcap report: failed"), page.text[:300]
+    assert "The file has 17 runs, of which the last 16 are shown. Of those before: FAIL: 1." in page.text and "run 17, loopback PASS" in page.text, page.text[:3000]
+
+
+def test_pass_that_is_none():
+    """A verdict says no more than the counts beside it."""
+    need()
+    clean = passed_run()
+    image = {"name": "x", "complete": 5, "incomplete": 0, "dropped": 0, "skipped": None}
+    cases = [({"schema": clean["schema"], "result": "pass"}, "frames.sent: not known; errors: not known"),
+             (dict(clean, errors=["5 frames lost"]), "error: 5 frames lost"), (dict(clean, errors=None), "errors: not known"),
+             (dict(clean, stages=[{"name": "x", "state": "failed"}]), "stage failed"),
+             (dict(clean, conflicts=2), "conflicts of streams: 2"), (dict(clean, sender=dict(clean["sender"], errors=3)), "could not send: 3"),
+             (dict(clean, streams=[{"stream": 7, "frames": {"lost": 4}}]), "frames lost in stream 7: 4"),
+             (dict(clean, images=[dict(image, incomplete=3)]), "images incomplete: 3"),
+             (dict(clean, images=[{"name": "x", "complete": -1}]), "images complete: not known"),
+             (dict(clean, images=[dict(image)] * 70 + [dict(image, dropped=1)]), "images dropped: 1")]
+    for frames, words in (({"valid": None, "lost": 5}, "frames lost: 5; frames.valid: not known"), ({"damaged": 3}, "frames damaged: 3"),
+                          ({"valid": 0, "received": 0, "sent": 0}, "frames.received: 0"), ({"sent": 1_000_000}, "frames.sent: 1,000,000, but"),
+                          (dict.fromkeys(clean["frames"]), "frames.received: not known")):
+        cases.append((dict(clean, frames=dict(clean["frames"], **frames)), words))
+    page = report(*(found for found, _ in cases))
+    assert page.text.startswith("gdrcap report: verdict not known") and " PASS " not in page.text, page.text[:500]
+    said = page.text.split("it says “pass”, which this does not bear out: ")[1:]
+    assert len(said) == len(cases), (len(said), len(cases))
+    for (_, words), text in zip(cases, said):
+        assert words in text[:250], (words, text[:250])
+    page = report(clean, dict(clean, images=[image, image]), dict(clean, frames=dict(clean["frames"], lost=None)))
+    assert "PASS 10 images, every one complete; skipped: not known" in page.text, page.text[:800]
+    assert "every one valid; lost: not known" in page.text and page.text.startswith("gdrcap report: every run passed"), page.text[:800]
+
+
+def test_keys_that_stand_twice():
+    whole = json.dumps(passed_run())
+    twice = whole.replace('"result": "pass"', '"result": "fail", "result": "pass"')
+    for text in (twice, whole + "\n" + twice, whole + "\n" + twice + "\n", json.dumps(json.loads(whole), indent=1).replace(
+            '"result": "pass"', '"result": "fail",\n "result": "pass"')):
+        assert "the key “result” stands twice" in report(text.encode(), expect=2)
+
+
+def test_which_run():
+    """Host, process and time; one run that is given twice is told."""
+    need()
+    found = of_run(4711, "pass")
+    page = report(found, found, names=("a.json", "b.json"))
+    assert "host here process 4711 started 2023-11-14 22:13:20 UTC" in page.text, page.text
+    assert page.text.count("The same run as in a.json: it is on this page more than once") == 1, page.text[:900]
+    page = report(dict(found, run=None), dict(found, run={"host": MARKUP, "pid": -1, "started_ns": "18446744073709551615"}), dict(found, run=None))
+    assert "host not known process not known started not known" in page.text and "started 2554-07-21" in page.text, page.text[:3000]
+    assert "more than once" not in page.text
+
+
+def test_output_that_is_read():
+    """No page goes into what was read, under whatever name; a page that cannot be written leaves the old one."""
+    need()
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        run, link, hard, page = (folder / each for each in ("run.json", "link.html", "hard.html", "page.html"))
+        whole = json.dumps(passed_run())
+        run.write_text(whole)
+        link.symlink_to("run.json")
+        hard.hardlink_to(run)
+        for output in (run, link, hard):
+            done = e2e.run("report", str(run), "--output", str(output), expect=2)
+            assert "is what is read" in done.err and "give another file" in done.err, done
+            with open(run, "rb") as source:
+                done = subprocess.run([e2e.PROGRAM, "report", "-", "--output", output], stdin=source, capture_output=True, check=False)
+            assert done.returncode == 2 and b"is what is read (standard input)" in done.stderr, done
+        with open(run, "ab") as out:
+            done = subprocess.run([e2e.PROGRAM, "report", run], stdout=out, stderr=subprocess.PIPE, check=False)
+        assert done.returncode == 2 and b"standard output is what is read" in done.stderr, done
+        assert run.read_text() == whole
+        page.write_text("old")
+        page.chmod(0o640)
+        small = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+        done = subprocess.run([e2e.PROGRAM, "report", run, "--output", page], preexec_fn=small, capture_output=True, check=False)
+        assert done.returncode == 1 and b"page.html could not be written: File too large" in done.stderr, done
+        assert page.read_text() == "old" and len(list(folder.iterdir())) == 4, list(folder.iterdir())
+        e2e.run("report", str(run), "--output", str(page), expect=0)
+        assert page.read_text().startswith("<!DOCTYPE") and page.stat().st_mode & 0o777 == 0o640
+
+
+def test_names_on_a_terminal():
+    """Control characters of a file's name reach no terminal."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "a\x1b[2J\nb")
+        for expect in (1, 2):
+            done = e2e.run("report", file, expect=expect)
+            assert "a?[2J b" in done.err and "\x1b" not in done.err, done
+            pathlib.Path(file).write_text("{")
 
 
 # ---- what a stranger may put into a file ----
