@@ -270,6 +270,8 @@ def main(namespace):
     if not os.access(PROGRAM, os.X_OK):
         print("FAILED: %s is not there: set GDRCAP to the program's path" % PROGRAM)
         sys.exit(1)
+    # Whoever started the tests may have ignored it (nohup), which programs would inherit.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     tests = {name: function for name, function in namespace.items()
              if name.startswith("test_") and callable(function)}
     unknown = set(sys.argv[1:]) - set(tests)
