@@ -123,6 +123,8 @@ struct merge_count merge_sum(struct merge_count a, struct merge_count b);
 int merge_file(struct merge_input *input);
 /* The same of an object's text: of JSON lines the last one counts. */
 int merge_text(struct merge_input *input, const char *text, size_t bytes);
+/* Before it, where only the last lines of a log are read: its first one, which is to be of their run. */
+int merge_first_line(struct merge_input *input, const char *text, size_t bytes);
 void merge_input_free(struct merge_input *input);
 
 /* Joins merge->inputs, which stay the caller's, and judges. 0 or -ENOMEM. */

@@ -60,6 +60,13 @@ static int read_file(struct merge_input *input, int fd, char *text)
 
 	if (fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_size > MERGE_TEXT_MAX)
 		from = stat.st_size - MERGE_TEXT_MAX;
+	if (from) {
+		const ssize_t head = read_all(fd, text, MERGE_TEXT_MAX, 0);
+		const char *end = head > 0 ? memchr(text, '\n', (size_t)head) : NULL;
+
+		if (end && merge_first_line(input, text, (size_t)(end - text)) < 0)
+			return -EINVAL;
+	}
 	bytes = read_all(fd, text, from ? MERGE_TEXT_MAX : MERGE_TEXT_MAX + 1, from);
 	if (bytes < 0)
 		return merge_refuse(input, MERGE_UNKNOWN, "could not be read: %s",

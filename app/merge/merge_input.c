@@ -434,7 +434,7 @@ static int check_line(struct merge_input *input, const char *text, size_t bytes,
 
 static int read_lines(struct merge_input *input, const char *text, size_t bytes)
 {
-	struct merge_input last = { 0 };
+	struct merge_input last = { .has_run = input->has_run, .run = input->run };
 	unsigned line = 1;
 	json_error_t error;
 	json_t *object;
@@ -456,6 +456,16 @@ static int read_lines(struct merge_input *input, const char *text, size_t bytes)
 	if (!rc)
 		rc = read_object(input, object);
 	json_decref(object);
+	return rc;
+}
+
+int merge_first_line(struct merge_input *input, const char *text, size_t bytes)
+{
+	struct merge_input last = { 0 };
+	const int rc = check_line(input, text, bytes, &last, 1);
+
+	input->has_run = last.has_run;
+	input->run = last.run;
 	return rc;
 }
 

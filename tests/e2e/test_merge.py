@@ -182,6 +182,10 @@ def test_lines():
             with open(a, "wb") as file:
                 file.write(RUNNING.encode() * lines + last + b"\n")
             check(merge(sent, a, expect=0), valid=100, lost=0)
+            killed = {**json.loads(RUNNING), "run": {**json.loads(last)["run"], "pid": 1}}
+            with open(a, "wb") as file:
+                file.write(json.dumps(killed).encode() + b"\n" + RUNNING.encode() * lines + last)
+            said(merge(sent, a, expect=2), "more than one run: line ")
         with open(os.path.join(folder, "log"), "wb") as log:
             process = e2e.start("loopback", "--quiet", "--json-lines", "0.1", "--seconds", "600",
                                 "--rate", "1kpps", stdout=log)
