@@ -113,14 +113,17 @@ class Lines:
     def add(self, found):
         if schema_of(found, self.file.name) != SUMMARY:
             raise Wrong("%s: a summary and another kind of object in one file: give them in files of their own" % self.file.name)
-        if self._over or identity(found) != identity(self._runs[-1].last):
+        # Runs that write at once are told apart; else another run's line is where one ended.
+        run = next((run for run in reversed(self._runs) if run.last.get("result") == "running" and identity(run.last) == identity(found)), None)
+        if run is None:
             self._begin()
-        self._runs[-1].add(found)
+            run = self._runs[-1]
+        run.add(found)
         self._over = found.get("result") != "running"
 
     def _begin(self):
-        if not self._over:
-            self._runs[-1].followed = True
+        for run in self._runs:
+            run.followed = True
         if len(self._runs) == RUNS_MOST:
             self.file.left_out[self._runs.popleft().verdict()[0]] += 1
         self._runs.append(Run())
