@@ -8,31 +8,9 @@ import signal
 import stat
 import subprocess
 import tempfile
-import time
 
 import e2e
-
-FOREVER = ("loopback", "--seconds", "0", "--rate", "1000pps", "--frame-size", "64")
-
-
-def wait_for(condition, process, what):
-    """Only so that a program that hangs fails the test is there a limit."""
-    for _ in range(int(e2e.TIMEOUT * 100)):
-        if condition():
-            return
-        assert process.poll() is None, "%s: ended: %s" % (what, e2e.finish(process, FOREVER))
-        time.sleep(0.01)
-    process.kill()
-    raise AssertionError("%s: %s" % (what, e2e.finish(process, FOREVER)))
-
-
-def stop(process, expect=0, number=signal.SIGINT):
-    process.send_signal(number)
-    result = e2e.finish(process, FOREVER)
-    # On a busy machine the end may come before the first frame, which is no pass.
-    if expect or "no frame was received" not in result.out + result.err:
-        assert result.status == expect, result
-    return result
+from processes import FOREVER, stop, wait_for
 
 
 def whole_lines(path):

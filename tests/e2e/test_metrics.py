@@ -3,37 +3,13 @@
 import os
 import pathlib
 import re
-import signal
 import socket
 import stat
 import tempfile
-import time
 
 import e2e
 import metrics_text
-
-FOREVER = ("loopback", "--seconds", "0", "--rate", "1000pps", "--frame-size", "64")
-
-
-def wait_for(condition, process, what):
-    """Only so that a program that hangs fails the test is there a limit."""
-    for _ in range(int(e2e.TIMEOUT * 100)):
-        found = condition()
-        if found:
-            return found
-        assert process.poll() is None, "%s: ended: %s" % (what, e2e.finish(process, FOREVER))
-        time.sleep(0.01)
-    process.kill()
-    raise AssertionError("%s: %s" % (what, e2e.finish(process, FOREVER)))
-
-
-def stop(process, expect=0):
-    process.send_signal(signal.SIGINT)
-    result = e2e.finish(process, FOREVER)
-    # On a busy machine the end may come before the first frame, which is no pass.
-    if expect or "no frame was received" not in result.out + result.err:
-        assert result.status == expect, result
-    return result
+from processes import FOREVER, stop, wait_for
 
 
 def check_final(values, summary):
