@@ -43,6 +43,7 @@ struct front_stage {
 	struct region region; /* nobody's memory: descriptors say where frames would be */
 	uint32_t cards;	      /* threads that play it; 0: the front's own */
 	uint64_t until;	      /* frames, where it is the front's own */
+	uint64_t before;      /* frames at the run's begin */
 	struct rx_worker *worker;
 	struct cq_worker *cq;
 	uint8_t *completions;
@@ -148,6 +149,11 @@ static void thread_card(struct front_stage *state, uint32_t part)
 		}
 		if (++turns & (BENCH_LOOK - 1) || rte_rdtsc() - began < state->loop.run_cycles)
 			continue;
+		/* Its core may have been somebody else's for all of the time: a run without a frame
+		 * has no figure. */
+		if (atomic_load_explicit(&state->worker->frames, memory_order_relaxed) ==
+		    state->before)
+			continue;
 		ends = true;
 		atomic_store_explicit(&state->worker->phase, RX_DRAIN, memory_order_relaxed);
 	}
@@ -168,8 +174,6 @@ static void thread_front(struct front_stage *state)
 static void front_body(void *arg, uint32_t index)
 {
 	struct front_stage *state = arg;
-	struct rx_worker *worker = state->worker;
-	const uint64_t before = atomic_load(&worker->frames);
 
 	if (index) {
 		thread_card(state, index - 1);
@@ -179,7 +183,7 @@ static void front_body(void *arg, uint32_t index)
 		thread_front(state);
 	else
 		core_loop(state);
-	state->loop.frames = atomic_load(&worker->frames) - before;
+	state->loop.frames = atomic_load(&state->worker->frames) - state->before;
 }
 
 static int front_run(void *arg, uint32_t run_ms, struct bench_sample *sample,
@@ -193,6 +197,7 @@ static int front_run(void *arg, uint32_t run_ms, struct bench_sample *sample,
 	atomic_store(&worker->ring.ended, 0);
 	atomic_store(&worker->phase, RX_RUN);
 	atomic_store(&state->over, 0);
+	state->before = atomic_load(&worker->frames);
 	ret = bench_loop_run(&state->loop, state->cards + 1, front_body, run_ms, sample, error);
 	if (ret < 0)
 		return ret;
