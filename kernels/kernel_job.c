@@ -395,6 +395,8 @@ int kernel_job_check(const struct kernel_job *job)
 	if (job->role != KERNEL_CHECK && job->role != KERNEL_WRITE && job->role != KERNEL_PLACE &&
 	    job->role != KERNEL_FRONT && job->role != KERNEL_SEND)
 		return kernel_fail(-EINVAL, "unknown kernel role %d", (int)job->role);
+	if (job->instead && job->role != KERNEL_FRONT)
+		return kernel_fail(-EINVAL, "only a front takes the place of another");
 	if (!job->ring_count || !job->rings)
 		return kernel_fail(-EINVAL, "a kernel job needs at least one ring");
 	if (job->ring_count > KERNEL_RINGS_MAX || job->workers_per_ring > KERNEL_WORKERS_MAX)

@@ -63,6 +63,9 @@ struct kernel_job {
 	 * rings' desc, ready and beside are then written by the front, and lie in GPU memory, or where a CPU
 	 * reads them too in pinned memory. */
 	const struct kernel_front *fronts;
+	/* KERNEL_FRONT: workers of the same role that have left, or NULL. These take their place on the device,
+	 * which another job may have filled up since. start() frees them, whatever comes of it. */
+	struct kernel_workers *instead;
 	/* KERNEL_SEND: of each ring, whose writers are another job; copied by start(). */
 	const struct kernel_send *sends;
 	/* CPU backend: CPUs to pin its threads to, in turn. CUDA: those on which the thread that

@@ -34,6 +34,7 @@ struct kernel_workers {
 	bool busy;			 /* between start() and join(); under the device's lock */
 	struct place_launcher *launcher; /* of finite kernels; NULL: a persistent one runs */
 	uint32_t per_ring, blocks;
+	uint32_t room; /* blocks that others leave room for: those of the first whose place it is */
 	uint32_t blocks_per_unit; /* that fit a multiprocessor */
 	uint32_t groups, threads; /* of a block: groups of work threads; all threads */
 	size_t shared_bytes;	  /* of a block */

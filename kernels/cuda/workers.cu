@@ -80,8 +80,8 @@ static uint32_t blocks_that_fit(const struct kernel_device *device, uint32_t blo
 
 		if (!other->busy || other->launcher)
 			continue;
-		blocks += other->blocks;
-		load += (double)other->blocks / other->blocks_per_unit;
+		blocks += other->room;
+		load += (double)other->room / other->blocks_per_unit;
 	}
 	if (blocks_per_unit == 1) /* one multiprocessor stays free */
 		return blocks + 1 < device->units ? device->units - 1 - blocks : 0;
@@ -159,9 +159,10 @@ static int blocks_choose(struct kernel_workers *workers, const struct kernel_job
 	workers->blocks_per_unit = (uint32_t)per_unit;
 	if (program->threads) {
 		launch_choose(workers, job);
+		workers->room = 0;
 		return 0;
 	}
-	fit = blocks_that_fit(device, workers->blocks_per_unit);
+	fit = job->instead ? workers->room : blocks_that_fit(device, workers->blocks_per_unit);
 	wanted = job->role == KERNEL_FRONT || job->role == KERNEL_SEND ? 1 : job->workers_per_ring;
 	if (!wanted) {
 		/* checkers leave room for writers, two of which fit where one of them does */
@@ -181,6 +182,8 @@ static int blocks_choose(struct kernel_workers *workers, const struct kernel_job
 			"same time on %s: %u can, beside what runs; use fewer blocks or queues",
 			workers->blocks, program->name, job->ring_count, wanted, device->name,
 			fit < DEVICE_BLOCKS_MAX ? fit : DEVICE_BLOCKS_MAX);
+	if (!job->instead)
+		workers->room = workers->blocks;
 	return 0;
 }
 
@@ -241,24 +244,29 @@ static int job_launch(struct kernel_workers *workers)
 		started, workers->blocks, program->name, workers->device->name, START_TIMEOUT_MS);
 }
 
+static void memory_free(struct kernel_workers *workers)
+{
+	if (workers->memory)
+		cudaFreeAsync(workers->memory, workers->device->copy_stream);
+	workers->memory = NULL;
+	cudaGetLastError();
+}
+
 static void workers_release(struct kernel_workers *workers)
 {
 	struct kernel_device *device = workers->device;
 
-	if (workers->memory)
-		cudaFreeAsync(workers->memory, device->copy_stream);
-	workers->memory = NULL;
-	cudaGetLastError();
+	memory_free(workers);
 	pthread_mutex_lock(&device->lock);
 	workers->busy = false;
 	pthread_mutex_unlock(&device->lock);
 }
 
-/* Takes a free job of the device and room for its blocks. */
+/* Takes a free job of the device and room for its blocks, or those of the workers that have left. */
 static int workers_take(struct kernel_device *device, const struct kernel_job *job,
 			struct kernel_workers **taken)
 {
-	struct kernel_workers *workers = NULL;
+	struct kernel_workers *workers = job->instead;
 	int ret;
 
 	pthread_mutex_lock(&device->lock);
@@ -281,17 +289,21 @@ int cuda_workers_start(struct kernel_device *device, const struct kernel_job *jo
 		       struct kernel_workers **started)
 {
 	current_device current(device->ordinal);
-	struct kernel_workers *workers;
+	struct kernel_workers *workers = job->instead;
 	int ret;
 
 	if (current.error)
-		return cuda_fail(current.error, "starting a persistent kernel");
-	ret = kernel_job_check(job);
-	if (ret)
+		ret = cuda_fail(current.error, "starting a persistent kernel");
+	else
+		ret = kernel_job_check(job);
+	if (!ret)
+		ret = workers_take(device, job, &workers);
+	if (ret) {
+		if (job->instead)
+			workers_release(job->instead);
 		return ret;
-	ret = workers_take(device, job, &workers);
-	if (ret)
-		return ret;
+	}
+	memory_free(workers);
 	ret = job_upload(workers, job);
 	if (!ret)
 		ret = workers->program->threads ? launcher_start(workers, job)

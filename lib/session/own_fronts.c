@@ -193,6 +193,7 @@ static int fronts_job_start(struct gdrcap_session *session, struct gdrcap_error 
 		.layout = session->frames.layout,
 		.pattern = session->frames.pattern,
 		.fronts = fronts,
+		.instead = session->fronts.left,
 	};
 	struct kernel_workers *started = NULL;
 	int ret;
@@ -208,6 +209,7 @@ static int fronts_job_start(struct gdrcap_session *session, struct gdrcap_error 
 	}
 	if (!job.ring_count)
 		return 0;
+	session->fronts.left = NULL;
 	ret = session->memory.ops->start(session->memory.device, &job, &started);
 	if (ret < 0)
 		return error_set(error, ret, "%s", kernel_error());
@@ -316,28 +318,31 @@ static void places_advance(struct gdrcap_session *session)
 	}
 }
 
-static bool job_join(struct gdrcap_session *session)
+/* The kernel ends; its room on the GPU stays for the next: a writer's blocks may have filled all the rest. */
+static bool job_leaves(struct gdrcap_session *session)
 {
-	struct kernel_workers *left = session->jobs.front;
-	int ret = 0;
+	struct kernel_workers *job = session->jobs.front;
+	struct patience patience;
+	int running;
 
-	if (!left)
+	if (!job)
 		return true;
-	/* The end of the process asks nothing of a job that is being joined. */
+	patience_begin(&patience);
+	while ((running = session->memory.ops->running(job)) == 1) {
+		if (patience_ends(&patience, LEAVE_MS, session_consumer_is_starved, session))
+			return false;
+		sleep_ms(SESSION_TICK_MS);
+	}
+	/* the device failed under it: it is joined with the session */
+	if (running < 0) {
+		session_fail(session, running, kernel_error());
+		return false;
+	}
 	guest_lock();
 	session->jobs.front = NULL;
-	session->jobs.joining++;
 	guest_unlock();
-	ret = session->memory.ops->join(left, LEAVE_MS);
-	guest_lock();
-	session->jobs.joining--;
-	session->jobs.front = ret == -ETIMEDOUT ? left : NULL;
-	guest_unlock();
-	if (ret == -ETIMEDOUT)
-		return false;
-	if (ret < 0)
-		session_fail(session, ret, kernel_error());
-	return ret == 0;
+	session->fronts.left = job;
+	return true;
 }
 
 bool session_fronts_pause(struct gdrcap_session *session)
@@ -358,7 +363,7 @@ bool session_fronts_pause(struct gdrcap_session *session)
 		else
 			sleep_ms(SESSION_TICK_MS);
 	}
-	if (!job_join(session))
+	if (!job_leaves(session))
 		return false;
 	places_advance(session);
 	session->fronts.pausing = false;
@@ -385,6 +390,9 @@ void session_fronts_end(struct gdrcap_session *session)
 {
 	struct gdrcap_error error;
 
+	if (session->fronts.left && session->memory.ops->join(session->fronts.left, LEAVE_MS) < 0)
+		log_warning("%s", kernel_error());
+	session->fronts.left = NULL;
 	if (session->jobs.front || session->run.given_up)
 		return;
 	places_advance(session);

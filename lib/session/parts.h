@@ -148,6 +148,7 @@ struct session_workers {
 struct session_fronts {
 	uint32_t count; /* receivers; 0: threads receive */
 	bool pausing;	/* their fronts were told to end, and others do not follow yet */
+	struct kernel_workers *left; /* they have, and keep their place on the GPU for others */
 	struct front_follow *follow;
 	struct region words; /* pinned: what each shares with its front */
 	struct ring_front ring;

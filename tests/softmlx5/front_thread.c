@@ -372,6 +372,14 @@ static struct players *players_of(const struct kernel_workers *workers)
 	return (const void *)workers == players ? players : NULL;
 }
 
+static void players_free(struct players *players)
+{
+	for (uint32_t i = 0; i < players->count; i++)
+		pthread_join(players->player[i].thread, NULL);
+	playing = NULL;
+	free(players);
+}
+
 static int fronted_start(struct kernel_device *device, const struct kernel_job *job,
 			 struct kernel_workers **workers)
 {
@@ -380,6 +388,8 @@ static int fronted_start(struct kernel_device *device, const struct kernel_job *
 
 	if (job->role != KERNEL_FRONT)
 		return __real_kernel_host_ops.start(device, job, workers);
+	if (job->instead)
+		players_free(players_of(job->instead));
 	ret = kernel_job_check(job);
 	if (ret)
 		return ret;
@@ -433,10 +443,7 @@ static int fronted_join(struct kernel_workers *workers, unsigned int timeout_ms)
 			return kernel_fail(-ETIMEDOUT, "a front did not leave");
 		nanosleep(&look, NULL);
 	}
-	for (uint32_t i = 0; i < players->count; i++)
-		pthread_join(players->player[i].thread, NULL);
-	playing = NULL;
-	free(players);
+	players_free(players);
 	return died ? kernel_fail(-EIO, "this front was made to die; ask the test why") : 0;
 }
 
