@@ -39,7 +39,8 @@ enum front_state {
  *
  * ROOM: `collected`, the bursts that are in the verdict, after the accountant's last read of their results and
  * records. Partner: the front publishes into a burst's words, and descriptors and records, only when what had
- * them before is collected. Without it a verdict would be overwritten that nobody has read.
+ * them before is collected. Without it a verdict would be overwritten that nobody has read. With a consumer that is
+ * the caller's, which gives bursts back by done words in pinned memory, it is FREE as well: acquired from those.
  *
  * LEASE: `lease`, the bursts whose slots nobody on the host holds: the saver, or whoever else reads frames after
  * they were checked; after its last read. UINT64_MAX: nobody ever does. Partner: the front posts a slot only
@@ -85,7 +86,9 @@ struct kernel_front {
 	uint32_t first; /* number of the frame that is the completion of work entry 0 */
 	uint32_t
 		next; /* of the first to look at: `first`, or where another front of the queue ended */
-	uint32_t host_reads; /* not 0: somebody on the CPU reads descriptors */
+	uint32_t
+		host_reads; /* not 0: somebody on the CPU reads descriptors, or says that the burst is there */
+	uint32_t host_frees; /* not 0: FREE is the host's `collected`; nobody writes free_word */
 	uint32_t burst_max;  /* frames; a power of two, at most BURST_FRAMES_MAX */
 	uint32_t
 		burst_us; /* a burst that is not full waits so long at most while others are under way */

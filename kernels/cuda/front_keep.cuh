@@ -58,6 +58,13 @@ struct front_keeper {
 /* FREE: the bursts behind `freed` without a gap. */
 __device__ __forceinline__ uint32_t front_take_freed(const struct front_shared &s, uint32_t freed)
 {
+	if (s.front.host_frees) {
+		const int32_t n = (int32_t)(look(s.collected) - freed);
+
+		__threadfence_block(); /* partner: the host warp's, before it stores the word */
+		return n > 0 ? (uint32_t)n : 0;
+	}
+
 	const uint64_t burst = s.front.burst + freed + lane_index();
 	const uint64_t word =
 		load_acquire_gpu(&s.ring.ring.free_word[burst & s.ring.ring.burst_mask]);

@@ -157,6 +157,7 @@ static void front_describe(const struct gdrcap_session *session, uint32_t i,
 	const struct front_follow *follow = &session->fronts.follow[i];
 	const struct own_queues *own = own_of(session, i);
 	const struct own_place *place = &own->place[queue_of(session, i)];
+	const bool collects = settings_collects(&session->settings);
 
 	*front = (struct kernel_front){
 		.queue = own->cq[queue_of(session, i)].queue,
@@ -169,7 +170,9 @@ static void front_describe(const struct gdrcap_session *session, uint32_t i,
 		.next = place->next,
 		.burst_max = ring->burst_max,
 		.burst_us = BURST_US,
-		.host_reads = session->fronts.ring.host_reads,
+		/* streams that wait for a burst learn of it from the accountant */
+		.host_reads = session->fronts.ring.host_reads || !collects,
+		.host_frees = !collects,
 	};
 }
 

@@ -45,17 +45,25 @@ int plan_card(struct plan *plan, const struct settings *settings, uint32_t i,
 	return plan_card_once(plan, settings, i, error);
 }
 
-/* What a front on the GPU cannot serve: whoever else than a kernel of ours has the frames. */
+/* What a front on the GPU cannot serve: descriptors lie in its memory, out of a CPU's reach. */
 static int plan_gpu_front(const struct settings *settings, struct gdrcap_error *error)
 {
-	if (!settings_collects(settings))
+	if (settings->consumer == CONSUMER_HOST && !settings->images)
 		return error_of_config(
 			error,
-			error_set(
-				error, -ENOTSUP,
-				"rx_by: with gpu the frames are checked, or put together to images, by "
-				"gdrcap's own kernels, which give slots back without the CPU; for a "
-				"consumer of your own use rx_by: cpu"));
+			error_set(error, -ENOTSUP,
+				  "rx_by: with gpu batches are told of in GPU memory, for kernels: "
+				  "gdrcap's own, or a running one of yours (consumer: gpu); for a "
+				  "consumer on the CPU use rx_by: cpu"));
+	for (uint32_t i = 0; i < settings->images; i++)
+		if (settings->image[i].engine == IMAGE_ENGINE_LAUNCHED)
+			return error_of_config(
+				error,
+				error_set(error, -ENOTSUP,
+					  "rx_by: with gpu images are put together by a running "
+					  "kernel, and image %u asks for launched ones (engine): "
+					  "leave engine out, or use rx_by: cpu",
+					  i));
 	if (settings->burst < FRONT_BURST_MIN || settings->burst & (settings->burst - 1))
 		return error_of_config(
 			error,

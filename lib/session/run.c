@@ -266,7 +266,7 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 	if (ret == 0 && collect)
 		ret = device_job_start(session, session->images.count ? KERNEL_PLACE : KERNEL_CHECK,
 				       &deal, &session->jobs.check, error);
-	if (ret == 0 && collect) {
+	if (ret == 0 && (collect || session->fronts.count)) {
 		cpu_next(&deal, &cpus);
 		ret = accountant_start(&session->workers.accountant, &cpus, error);
 	}

@@ -422,6 +422,7 @@ void gdrcap_destroy(struct gdrcap_session *session)
 	LOG_SCOPE(&session->log);
 	gdrcap_stop(session, NULL);
 	session_abandon(session);
+	accountant_stop(&session->workers.accountant);
 	guest_remove(&session->guest);
 	/* Of a session that was given up, guest_leave() is never called: its workers use everything. */
 	if (session->run.given_up) {

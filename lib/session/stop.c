@@ -278,7 +278,9 @@ static void session_halt(struct gdrcap_session *session)
 	session_fronts_end(session);
 	recover_end(session);
 	session_causes_ask(session);
-	accountant_stop(&session->workers.accountant);
+	/* The caller may give batches back after the stop: then whoever destroys the session ends it. */
+	if (!session->workers.accountant.follows)
+		accountant_stop(&session->workers.accountant);
 	session_images_end(session);
 	if (session->run.ended_idle && session->frames.expect) {
 		/* The accountant has ended; readers may still look. */

@@ -380,6 +380,7 @@ static int accounts_create(struct gdrcap_session *session, struct gdrcap_error *
 	session->workers.accountant.images = session->images.handed;
 	session->workers.accountant.image_count = session->images.count;
 	session->workers.accountant.fronts = session->fronts.follow;
+	session->workers.accountant.follows = !settings_collects(&session->settings);
 	session->workers.accountant.seen.rx = session->workers.rx;
 	session->workers.accountant.seen.rx_count = session->workers.rx_count;
 	session->workers.accountant_ready = true;

@@ -88,7 +88,8 @@ static unsigned int accountant_collect(struct accountant *accountant, uint32_t q
 	verdict_round(&accountant->verdict);
 	for (; n < COLLECT_BURSTS && b != seen && ring_is_done(ring, b); n++, b++) {
 		__builtin_prefetch(&ring->result[((uint32_t)b + 2) & ring->burst_mask]);
-		accountant_add(accountant, queue, b);
+		if (!accountant->follows)
+			accountant_add(accountant, queue, b);
 		if (accountant->save)
 			save_burst(accountant->save, queue, b);
 	}

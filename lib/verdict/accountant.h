@@ -35,6 +35,7 @@ struct accountant {
 	uint32_t image_count;
 	struct front_follow *
 		fronts; /* by queue, of fronts on the GPU; before the start; NULL: threads publish */
+	bool follows; /* the consumer is the caller's, and only the fronts need us: before the start */
 	_Atomic bool images_end; /* no frames will come: when all are accounted, images end */
 	bool images_ended;
 	uint64_t now;	      /* of this round */

@@ -62,6 +62,8 @@ static uint32_t burst_see(struct ring_producer *ring, uint64_t now)
 	ring->head = ring->first = first + frames;
 	ring->end[slot] = ring->head;
 	ring->burst++;
+	if (ring->told)
+		stream_count_add(ring->told, 1);
 	return frames;
 }
 

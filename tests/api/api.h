@@ -18,6 +18,7 @@ extern "C" {
 #endif
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +63,12 @@ static inline void api_unset(struct gdrcap_config *config, const char *key)
 
 static const char *const api_memory[] = { "auto", "device", "pinned", "host" };
 
+/* Over cards of the software ConnectX instead, with fronts (front_thread.c) on the receiving one. */
+static inline bool api_fronted(void)
+{
+	return getenv("TEST_FRONTED") != NULL;
+}
+
 /* `frames` over "ring:test"; every payload byte is the low byte of its position in the stream. What
  * *config was is freed. */
 static inline void api_config(struct gdrcap_config **config, const char *consumer, uint64_t frames)
@@ -69,8 +76,9 @@ static inline void api_config(struct gdrcap_config **config, const char *consume
 	gdrcap_config_free(*config);
 	*config = gdrcap_config_new();
 	assert_non_null(*config);
-	api_set(*config, "port", "ring:test");
-	api_set(*config, "tx_port", "ring:test");
+	api_set(*config, "port", api_fronted() ? "0000:aa:00.1,dv_flow_en=1" : "ring:test");
+	api_set(*config, "tx_port", api_fronted() ? "0000:aa:00.0,dv_flow_en=1" : "ring:test");
+	api_set(*config, "rx_by", api_fronted() ? "gpu" : "driver");
 	api_set(*config, "gpu", "host");
 	api_set(*config, "frame.size", "%u", API_FRAME);
 	api_set(*config, "pattern", "counter8");

@@ -249,5 +249,11 @@ int main(void)
 		cmocka_unit_test(memory_that_is_refused),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	const struct CMUnitTest fronted[] = {
+		cmocka_unit_test(kernel_of_the_caller),
+		cmocka_unit_test(kernel_that_takes_nothing),
+	};
+
+	return api_fronted() ? cmocka_run_group_tests(fronted, NULL, NULL)
+			     : cmocka_run_group_tests(tests, NULL, NULL);
 }

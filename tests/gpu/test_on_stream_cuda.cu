@@ -4,7 +4,8 @@
  * in CUDA streams, every frame's and every image's bytes compared by kernels; streams that wait when the run
  * ends, by a stop and by exit().
  *
- * Usage: test_on_stream_cuda [BATCHES]; "exit" ends the process while a stream waits. 77 without a GPU.
+ * Usage: test_on_stream_cuda [BATCHES]; "exit" ends the process while a stream waits. BATCHES KEY=VALUE...: only
+ * batches and images in GPU memory, by these options besides. 77 without a GPU.
  */
 #include <cerrno>
 #include <chrono>
@@ -45,6 +46,18 @@ template <typename T> static T from_gpu(const T *memory)
 	return value;
 }
 
+static char **more_options; /* KEY=VALUE; up to NULL */
+
+static void options_more(struct gdrcap_config *config)
+{
+	for (char **option = more_options; option && *option; option++) {
+		const std::string text = *option;
+		const size_t at = text.find('=');
+
+		option_set(config, text.substr(0, at).c_str(), text.substr(at + 1).c_str());
+	}
+}
+
 static struct gdrcap_session *session_open(const char *memory, const char *sender, uint64_t frames)
 {
 	struct gdrcap_config *config = gdrcap_config_new();
@@ -64,6 +77,7 @@ static struct gdrcap_session *session_open(const char *memory, const char *sende
 		option_set(config, "pattern", "counter8");
 		option_set(config, "frames", std::to_string(frames).c_str());
 	}
+	options_more(config);
 	api_check(gdrcap_create(config, &session, &error), &error, "create");
 	gdrcap_config_free(config);
 	return session;
@@ -167,7 +181,8 @@ static int test_images(const char *engine, const char *memory, uint64_t count)
 	int ret;
 
 	/* what one block may keep up with: the more images are seen */
-	option_set(config, "rate", "400kpps");
+	option_set(config, "rate", more_options ? "40kpps" : "400kpps");
+	options_more(config);
 	CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	api_check(gdrcap_create(config, &session, &error), &error, "create");
 	gdrcap_config_free(config);
@@ -386,6 +401,13 @@ int main(int argc, char **argv)
 					  0));
 	if (exits)
 		exit_while_waiting();
+	if (argc > 2 && strchr(argv[2], '=')) {
+		more_options = argv + 2;
+		failed = test_batches("device", batches * BURST);
+		failed |= test_images("resident", "device", batches / 20);
+		printf("%s\n", failed ? "FAIL" : "PASS");
+		return failed;
+	}
 	for (const char *memory : { "device", "pinned" }) {
 		failed |= test_batches(memory, batches * BURST);
 		failed |= test_sending(memory, batches / 10);

@@ -5,6 +5,7 @@ which write there through the CUDA driver: what tests/e2e/test_own_fronts.py sho
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "e2e"))
@@ -44,6 +45,28 @@ def test_no_receiver_thread():
     done = connectx.Run(run.result())
     e2e.check_perfect(done.summary)
     assert done.summary["rx_by"] == "gpu", done
+
+
+def by_program(name, *arguments):
+    """A program of the API's, on the cards."""
+    program = os.environ.get(name)
+    if not program:
+        raise e2e.Skip("%s is not set" % name)
+    done = subprocess.run([program, str(own.FEW), "port=" + connectx.port(connectx.RECEIVER),
+                           "tx_port=" + connectx.port(connectx.SENDER), "rx_by=gpu", *arguments],
+                          env=connectx.environment(), capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0 and done.stdout.strip().endswith("PASS"), (done.returncode, done.stdout, done.stderr)
+
+
+def test_kernel_of_the_caller():
+    """A running kernel of the caller's takes the batches that the front publishes, and gives them back."""
+    by_program("API_CUDA")
+    by_program("API_CUDA", "rx_strides=64")
+
+
+def test_streams_of_the_caller():
+    """So do kernels in CUDA streams that wait for batches."""
+    by_program("ON_STREAM_CUDA")
 
 
 if __name__ == "__main__":

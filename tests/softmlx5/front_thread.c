@@ -128,7 +128,11 @@ static bool freed_take(struct player *p)
 {
 	const uint32_t before = p->freed;
 
-	for (; p->freed != p->turn; p->freed++) {
+	if (p->front.host_frees)
+		p->freed =
+			(uint32_t)(__atomic_load_n(&p->front.words->collected, __ATOMIC_ACQUIRE) -
+				   p->front.burst);
+	for (; !p->front.host_frees && p->freed != p->turn; p->freed++) {
 		const uint64_t burst = p->front.burst + p->freed;
 		const uint64_t word = __atomic_load_n(
 			&p->ring.free_word[burst & p->ring.burst_mask], __ATOMIC_ACQUIRE);
