@@ -11,11 +11,13 @@
 #include "report_images.h"
 #include "run_loop_json.h"
 #include "run_loop_metrics.h"
+#include "run_loop_notify.h"
 #include "run_loop_ready.h"
 #include "run_loop.h"
 #include "signals.h"
 
 #define RULES_NS 1200000000 /* a card tells its rules' counts once a second */
+#define STATUS_SECONDS 5    /* a service manager tells others each time */
 
 static double clock_seconds(void)
 {
@@ -283,6 +285,7 @@ static int run_open(struct run *run, const struct run_command *command,
 	run->log = run_log;
 	signals_install("\ngdrcap: stopped at once: the counts of this run are lost\n",
 			options->json_file != NULL);
+	run_notify_open(run);
 
 	rc = run_json_open(run);
 	if (!rc)
@@ -318,6 +321,16 @@ static int run_open(struct run *run, const struct run_command *command,
 	return 0;
 }
 
+static void run_take_events(struct run *run)
+{
+	struct gdrcap_event event;
+
+	while (gdrcap_get_event(run->session, &event, sizeof(event)) == 1) {
+		run_metrics_event(run, &event);
+		run_notify_event(run, &event);
+	}
+}
+
 /* A live line; *before: what the last one was of. */
 static void run_tick(struct run *run, double elapsed, double interval,
 		     struct gdrcap_summary *before)
@@ -337,9 +350,13 @@ static void run_tick(struct run *run, double elapsed, double interval,
 		tick.images_before = &run->images_before;
 	}
 	report_format_tick(line, sizeof(line), &tick);
-	fprintf(run->text, run->rewrite ? "\r%s\033[K" : "%s\n", line);
-	fflush(run->text);
-	run->live_shown = 1;
+	if (run->notify) {
+		run_notify_status(run, line);
+	} else {
+		fprintf(run->text, run->rewrite ? "\r%s\033[K" : "%s\n", line);
+		fflush(run->text);
+		run->live_shown = 1;
+	}
 	*before = now;
 	if (run->taker)
 		run->images_before = images;
@@ -357,13 +374,15 @@ static int run_wait(struct run *run)
 	while (!signals_stop() && !gdrcap_wait_end(run->session, RUN_STEP_MS)) {
 		double time = clock_seconds();
 
-		if (run->text && time >= tick_at) {
+		run_take_events(run);
+		if ((run->text || run->notify) && time >= tick_at) {
 			run_tick(run, time - start, time - last, &before);
 			last = time;
-			tick_at = time + 1;
-			if (ferror(run->text) && run->text == stdout)
+			tick_at = time + (run->notify ? STATUS_SECONDS : 1);
+			if (run->text == stdout && ferror(stdout))
 				return -EIO;
 		}
+		run_notify_tick(run);
 		run_json_reopen(run);
 		run_metrics_tick(run);
 		if (line_every > 0 && time >= line_at) {
@@ -400,7 +419,10 @@ static int run_loop(struct run *run)
 	if (rc)
 		report_error(report, REPORT_EXIT_NOT_RUN, "%s", error.text);
 	else
+		run_notify_ready(run);
+	if (!rc)
 		rc = run_wait(run);
+	run_notify_stopping(run);
 	run_end_live(run);
 	if (rc && !report->error_count)
 		report_error(report, REPORT_EXIT_NOT_RUN,
@@ -424,7 +446,10 @@ static int run_close(struct run *run)
 
 	if (report->error_count == 0 && report->result != REPORT_PASS)
 		report_error(report, REPORT_EXIT_NOT_RUN, "nothing ran");
+	if (run->session)
+		run_take_events(run);
 	run_metrics_end(run);
+	run_notify_end(run);
 	to_file = run_json_to_file(run);
 	rc = json ? run_json_end(run) : 0;
 	/* Destroy last: the messages are the session's. */

@@ -25,6 +25,7 @@
 
 struct run;
 struct run_metrics; /* run_loop_metrics.c */
+struct run_notify;  /* run_loop_notify.c */
 
 struct run_command {
 	struct options_command options;
@@ -40,6 +41,7 @@ struct run {
 	struct report report;
 	struct json_file json;	     /* of --json-file */
 	struct run_metrics *metrics; /* NULL: nobody asked for them */
+	struct run_notify *notify;   /* NULL: no service manager wants to know */
 	char metrics_message[512];   /* of their end, among the report's */
 	/* Lines for people that the program itself has; as the library's. */
 	void (*log)(void *run, enum gdrcap_log_level level, const char *line);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "json_line.h"
+#include "run_loop_notify.h"
 #include "signals.h"
 
 int run_json_open(struct run *run)
@@ -31,7 +32,9 @@ void run_json_reopen(struct run *run)
 
 	if (!run->json.path || !signals_reopen())
 		return;
+	run_notify_reloading(run);
 	rc = json_file_reopen(&run->json);
+	run_notify_ready(run);
 	if (!rc)
 		return;
 	snprintf(line, sizeof(line),

@@ -162,12 +162,10 @@ static void tell_not_final(struct run *run, int rc)
 		report->messages[report->message_count++] = run->metrics_message;
 }
 
-static void take_events(struct run *run)
+void run_metrics_event(struct run *run, const struct gdrcap_event *event)
 {
-	struct gdrcap_event event;
-
-	while (gdrcap_get_event(run->session, &event, sizeof(event)) == 1)
-		metrics_event(&run->metrics->counts, &event);
+	if (run->metrics)
+		metrics_event(&run->metrics->counts, event);
 }
 
 void run_metrics_tick(struct run *run)
@@ -176,7 +174,6 @@ void run_metrics_tick(struct run *run)
 
 	if (!run->metrics || now < run->metrics->next_ns)
 		return;
-	take_events(run);
 	run_collect_totals(run);
 	write_now(run, 1);
 	run->metrics->next_ns = now + EVERY_NS;
@@ -188,8 +185,6 @@ void run_metrics_end(struct run *run)
 
 	if (!run->metrics)
 		return;
-	if (run->session)
-		take_events(run);
 	rc = write_now(run, 0);
 	if (rc && run->options->metrics_textfile)
 		tell_not_final(run, rc);

@@ -12,6 +12,8 @@ int run_metrics_open(struct run *run);
 int run_metrics_start(struct run *run);
 /* While the run goes on, as often as one likes: once a second it does something. */
 void run_metrics_tick(struct run *run);
+/* One of the session's. */
+void run_metrics_event(struct run *run, const struct gdrcap_event *event);
 /* The final counts. */
 void run_metrics_end(struct run *run);
 

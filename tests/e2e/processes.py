@@ -275,3 +275,27 @@ def stop(process, expect=0, number=signal.SIGINT):
     if expect or "no frame was received" not in result.out + result.err:
         assert result.status == expect, result
     return result
+
+
+# ---- what a process may do ----
+
+def capabilities(pid):
+    """[(permitted, bounding, no new privileges)], one for each thread."""
+    found = []
+    for task in os.listdir("/proc/%d/task" % pid):
+        try:
+            with open("/proc/%d/task/%s/status" % (pid, task)) as status:
+                text = status.read()
+        except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            continue
+        found.append(tuple(int(re.search(r"^%s:\s*(\w+)$" % name, text, re.M).group(1), 16)
+                           for name in ("CapPrm", "CapBnd", "NoNewPrivs")))
+    return found
+
+
+def check_dropped(runner, permitted, bounding=0):
+    """bounding None: whoever has no CAP_SETPCAP cannot empty that set, which means nothing without new privileges."""
+    found = capabilities(runner.process.pid)
+    assert len(found) > 4, found
+    wanted = {(permitted, has if bounding is None else bounding, 1) for _, has, _ in found}
+    assert set(found) == wanted, [tuple(map(hex, each)) for each in found]

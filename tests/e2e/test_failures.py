@@ -345,29 +345,9 @@ def test_core_dumps_have_no_frames():
 
 # ---- what the program may do ----
 
-def capabilities(pid):
-    """[(permitted, bounding, no new privileges)], one for each thread."""
-    found = []
-    for task in os.listdir("/proc/%d/task" % pid):
-        try:
-            with open("/proc/%d/task/%s/status" % (pid, task)) as status:
-                text = status.read()
-        except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
-            continue
-        found.append(tuple(int(re.search(r"^%s:\s*(\w+)$" % name, text, re.M).group(1), 16)
-                           for name in ("CapPrm", "CapBnd", "NoNewPrivs")))
-    return found
-
-
-def check_dropped(runner, permitted):
-    found = capabilities(runner.process.pid)
-    assert len(found) > 4, found
-    assert set(found) == {(permitted, 0, 1)}, [tuple(map(hex, each)) for each in found]
-
-
 def test_capabilities_are_dropped():
     """In every thread, DPDK's own and the file's writer's too; and all ends as it should."""
-    if capabilities(os.getpid())[0][0] & 1 << 12 == 0:
+    if processes.capabilities(os.getpid())[0][0] & 1 << 12 == 0:
         raise e2e.Skip("this needs capabilities to drop")
     with processes.folder() as directory:
         path = os.path.join(directory, "all.pcapng")
@@ -381,7 +361,7 @@ def test_capabilities_are_dropped():
                 with processes.Running("loopback", "--rate", "1kpps", "--save", path,
                                        *arguments) as runner:
                     runner.wait_for_frames("received", 100)
-                    check_dropped(runner, permitted)
+                    processes.check_dropped(runner, permitted)
                     runner.signal(signal.SIGINT)
                     runner.finish()
                 # Its program is off the interface again.
@@ -389,7 +369,7 @@ def test_capabilities_are_dropped():
         ends = [memif(directory, role) for role in ("server", "client")]
         with processes.Running("capture", "--port", ends[0]) as receiver:
             receiver.wait_until_running()
-            check_dropped(receiver, 0)
+            processes.check_dropped(receiver, 0)
             with processes.Running("replay", "--tx-port", ends[1], "--frames", "1000") as sender:
                 sender.finish()
             receiver.finish()
@@ -405,7 +385,7 @@ def test_socket_in_somebody_elses_folder():
         port = memif(directory, "server") + ",socket-abstract=no"
         with processes.Running("capture", "--port", port) as receiver:
             receiver.wait_until_running()
-            check_dropped(receiver, 1 << 1)
+            processes.check_dropped(receiver, 1 << 1)
             receiver.signal(signal.SIGINT)
             receiver.finish(expect=3)
         assert not os.listdir(directory), os.listdir(directory)
