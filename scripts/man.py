@@ -43,7 +43,7 @@ class Page:
         when = datetime.datetime.fromtimestamp(
             int(os.environ.get("SOURCE_DATE_EPOCH") or datetime.datetime.now().timestamp()), datetime.timezone.utc)
         self.name, self.section = name, section
-        self.lines = [".\\\" SPDX-License-Identifier: BSD-3-Clause", ".\\\" Made by scripts/man.py.",
+        self.lines = [".\\\" SPDX-License-" "Identifier: BSD-3-Clause", ".\\\" Made by scripts/man.py.",
                       ".Dd %s %d, %d" % (when.strftime("%B"), when.day, when.year),
                       ".Dt %s %d" % (name.upper(), section), ".Os", ".Sh NAME", ".Nm %s" % name, ".Nd " + about]
 
