@@ -158,6 +158,8 @@ static void check_capabilities(struct doctor *doctor)
 		       "\"$(command -v gdrcap)\"  # or run as root");
 		remedy(doctor, "# a container: docker run --cap-add NET_RAW --cap-add "
 			       "NET_ADMIN --cap-add SYS_RAWIO --cap-add IPC_LOCK");
+		remedy(doctor, "# a systemd service, such as gdrcap-capture@: AmbientCapabilities="
+			       "CAP_NET_RAW CAP_NET_ADMIN CAP_SYS_RAWIO CAP_IPC_LOCK");
 	} else if (own_namespace) {
 		remedy(doctor, "gdrcap doctor  # outside the user namespace; a container "
 			       "that is not rootless");

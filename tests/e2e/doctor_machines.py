@@ -569,7 +569,9 @@ def not_root():
                       "sudo setcap cap_net_raw,cap_net_admin,cap_sys_rawio,cap_ipc_lock+ep "
                       "\"$(command -v gdrcap)\"  # or run as root",
                       "# a container: docker run --cap-add NET_RAW --cap-add NET_ADMIN --cap-add "
-                      "SYS_RAWIO --cap-add IPC_LOCK"]})
+                      "SYS_RAWIO --cap-add IPC_LOCK",
+                      "# a systemd service, such as gdrcap-capture@: AmbientCapabilities=CAP_NET_RAW "
+                      "CAP_NET_ADMIN CAP_SYS_RAWIO CAP_IPC_LOCK"]})
 
 
 def clocks_apart():
