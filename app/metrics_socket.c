@@ -3,15 +3,12 @@
 #include "metrics_socket.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #define BACKLOG 16
@@ -22,50 +19,20 @@ static int fail(char *why, size_t bytes, int error, const char *text)
 	return -error;
 }
 
-/* Somebody may listen at a socket that is there: then it is theirs. 0: nothing is in the way any more. */
-static int replace_stale(const struct sockaddr_un *address, char *why, size_t bytes)
-{
-	struct stat status;
-	int fd, error;
-
-	if (lstat(address->sun_path, &status))
-		return errno == ENOENT ? 0 : fail(why, bytes, errno, strerror(errno));
-	if (!S_ISSOCK(status.st_mode))
-		return fail(why, bytes, EEXIST, "what is there is no socket; name another path");
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return fail(why, bytes, errno, strerror(errno));
-	error = connect(fd, (const struct sockaddr *)address, sizeof(*address)) ? errno : 0;
-	close(fd);
-	if (error != ECONNREFUSED)
-		return fail(why, bytes, EADDRINUSE, "a process listens there; name another path");
-	return unlink(address->sun_path) ? fail(why, bytes, errno, strerror(errno)) : 0;
-}
-
 static int open_unix(struct metrics_socket *sock, const char *path, char *why, size_t bytes)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	struct stat status;
-	int rc;
+	/* To its group too. */
+	const int fd = unix_path_listen(&sock->place, path, SOCK_STREAM, 0660);
 
-	if (!path[0] || strlen(path) >= sizeof(address.sun_path))
+	if (fd == -ENAMETOOLONG)
 		return fail(why, bytes, EINVAL, "a socket's path has 1..107 characters");
-	memcpy(address.sun_path, path, strlen(path) + 1);
-	rc = replace_stale(&address, why, bytes);
-	if (rc)
-		return rc;
-	sock->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (sock->fd < 0)
-		return fail(why, bytes, errno, strerror(errno));
-	/* At no moment is it open to all; then to its group too, whatever the umask. */
-	if (fchmod(sock->fd, 0660) ||
-	    bind(sock->fd, (const struct sockaddr *)&address, sizeof(address)))
-		return fail(why, bytes, errno, strerror(errno));
-	if (lstat(path, &status) || fchmodat(AT_FDCWD, path, 0660, AT_SYMLINK_NOFOLLOW))
-		return fail(why, bytes, errno, strerror(errno));
-	sock->path = path;
-	sock->device = status.st_dev;
-	sock->inode = status.st_ino;
+	if (fd == -EEXIST)
+		return fail(why, bytes, EEXIST, "what is there is no socket; name another path");
+	if (fd == -EADDRINUSE)
+		return fail(why, bytes, EADDRINUSE, "a process listens there; name another path");
+	if (fd < 0)
+		return fail(why, bytes, -fd, strerror(-fd));
+	sock->fd = fd;
 	snprintf(sock->url, sizeof(sock->url), "unix:%s", path);
 	return 0;
 }
@@ -135,6 +102,8 @@ static int open_port(struct metrics_socket *sock, const char *where, char *why, 
 	    bind(sock->fd, found->ai_addr, found->ai_addrlen))
 		error = errno;
 	freeaddrinfo(found);
+	if (!error && listen(sock->fd, BACKLOG))
+		error = errno;
 	if (error == EADDRINUSE)
 		return fail(why, bytes, error, "another process listens there; name another port");
 	if (error)
@@ -159,10 +128,6 @@ int metrics_socket_open(struct metrics_socket *sock, const char *where, char *wh
 	*sock = (struct metrics_socket){ .fd = -1 };
 	rc = strncmp(where, "unix:", 5) ? open_port(sock, where, why, bytes)
 					: open_unix(sock, where + 5, why, bytes);
-	if (!rc && listen(sock->fd, BACKLOG))
-		rc = fail(why, bytes, errno,
-			  errno == EADDRINUSE ? "another process listens there; name another port"
-					      : strerror(errno));
 	if (rc)
 		metrics_socket_close(sock);
 	return rc;
@@ -170,13 +135,8 @@ int metrics_socket_open(struct metrics_socket *sock, const char *where, char *wh
 
 void metrics_socket_remove(struct metrics_socket *sock)
 {
-	struct stat status;
-
 	sock->fd = -1;
-	if (sock->path && !lstat(sock->path, &status) && status.st_dev == sock->device &&
-	    status.st_ino == sock->inode)
-		unlink(sock->path);
-	sock->path = NULL;
+	unix_path_remove(&sock->place);
 }
 
 void metrics_socket_close(struct metrics_socket *sock)

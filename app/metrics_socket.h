@@ -4,14 +4,13 @@
 #define GDRCAP_APP_METRICS_SOCKET_H
 
 #include <stddef.h>
-#include <sys/types.h>
+
+#include "unix_path.h"
 
 struct metrics_socket {
-	int fd;		  /* -1: none */
-	const char *path; /* of a unix socket, the caller's; NULL: none */
-	dev_t device;	  /* of what is at the path */
-	ino_t inode;
-	char url[128]; /* what is listened on, for people */
+	int fd;			/* -1: none */
+	struct unix_path place; /* of a unix socket */
+	char url[128];		/* what is listened on, for people */
 };
 
 /* "PORT", "ADDRESS:PORT", "[ADDRESS]:PORT" or "unix:PATH"; port 0: any that is free. 0, or a negative errno: -EINVAL

@@ -31,6 +31,7 @@ enum own {
 	OWN_JSON_FILE,
 	OWN_METRICS,
 	OWN_METRICS_TEXTFILE,
+	OWN_TELEMETRY,
 	OWN_QUIET,
 	OWN_VERBOSE,
 	OWN_WAIT_READY, /* of a replay, from here */
@@ -67,6 +68,9 @@ static const struct gdrcap_option own_options[] = {
 	[OWN_METRICS_TEXTFILE] = OWN("metrics-textfile", "FILE.prom",
 				     "Keep the counts in this file, each second anew, for "
 				     "node_exporter's textfile collector (docs/metrics.md)."),
+	[OWN_TELEMETRY] = OWN("telemetry", NULL,
+			      "Answer clients of DPDK's telemetry, such as dpdk-telemetry.py -f "
+			      "gdrcap, with the counts (docs/metrics.md)."),
 	[OWN_QUIET] = OWN("quiet", NULL, "Print the verdict and errors only."),
 	[OWN_VERBOSE] = OWN("verbose", NULL, "Print what is chosen and done; twice: in detail."),
 	[OWN_WAIT_READY] = OWN("wait-ready", "FILE[,FILE...]",
@@ -344,6 +348,9 @@ static int apply_own(struct parser *parser, enum own which, const char *value)
 					      "node_exporter reads no other files",
 					      value);
 		options->metrics_textfile = value;
+		break;
+	case OWN_TELEMETRY:
+		options->telemetry = 1;
 		break;
 	case OWN_QUIET:
 		options->quiet = 1;

@@ -19,6 +19,7 @@ struct app_options {
 	const char *json_file;	      /* where they go, of argv; NULL: to standard output */
 	const char *metrics;	      /* where to listen, of argv; NULL: nowhere */
 	const char *metrics_textfile; /* of argv; NULL: none */
+	int telemetry;		      /* 1: answer DPDK's telemetry clients */
 	int json_compact;	      /* 1: lines before the last are short */
 	int quiet;		      /* 1: the result and errors only */
 	const char *save_images;      /* a file, of argv; NULL: none */

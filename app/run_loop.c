@@ -149,6 +149,19 @@ void run_collect_totals(struct run *run)
 	run_collect_images(run);
 }
 
+void run_collect_streams(struct run *run)
+{
+	struct report *report = &run->report;
+	uint32_t n;
+
+	for (n = 0; n < GDRCAP_STREAMS_MAX; n++)
+		if (gdrcap_get_stream_counts(run->session, n, &report->streams[n].stream,
+					     &report->streams[n].counts,
+					     sizeof(report->streams[n].counts)))
+			break;
+	report->stream_count = n;
+}
+
 static void run_collect(struct run *run)
 {
 	struct report *report = &run->report;
@@ -156,17 +169,12 @@ static void run_collect(struct run *run)
 	uint32_t n;
 
 	run_collect_totals(run);
+	run_collect_streams(run);
 	for (n = 0; n < GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX; n++)
 		if (gdrcap_get_queue_counts(session, n, &report->queues[n],
 					    sizeof(report->queues[n])))
 			break;
 	report->queue_count = n;
-	for (n = 0; n < GDRCAP_STREAMS_MAX; n++)
-		if (gdrcap_get_stream_counts(session, n, &report->streams[n].stream,
-					     &report->streams[n].counts,
-					     sizeof(report->streams[n].counts)))
-			break;
-	report->stream_count = n;
 	for (n = 0; n < GDRCAP_DAMAGE_MAX; n++)
 		if (gdrcap_get_damage(session, n, &report->damage[n], sizeof(report->damage[n])))
 			break;

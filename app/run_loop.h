@@ -56,6 +56,7 @@ struct run {
 
 /* What is counted, but for its parts. */
 void run_collect_totals(struct run *run);
+void run_collect_streams(struct run *run);
 
 /* The whole command, from its arguments to its exit status. */
 int run_command(int argc, char **argv, const struct run_command *command);

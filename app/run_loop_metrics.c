@@ -12,15 +12,17 @@
 #include "metrics_http.h"
 #include "metrics_socket.h"
 #include "signals.h"
+#include "telemetry.h"
 
 #define EVERY_NS UINT64_C(1000000000)
 
 struct run_metrics {
 	struct metrics counts;
 	struct metrics_socket socket;
-	struct metrics_http *http; /* NULL: nobody listens, yet */
-	uint64_t next_ns;	   /* when to write again */
-	int failed;		   /* 1: the file could not be written, which has been told */
+	struct metrics_http *http;   /* NULL: nobody listens, yet */
+	struct telemetry *telemetry; /* NULL: nobody wants it */
+	uint64_t next_ns;	     /* when to write again */
+	int failed;		     /* 1: the file could not be written, which has been told */
 };
 
 /* To whoever wants them. 0 or a negative errno. */
@@ -37,6 +39,8 @@ static int hand_out(struct run *run, int running)
 		return -ENOMEM;
 	if (path)
 		rc = metrics_file_write(path, text, bytes);
+	if (metrics->telemetry)
+		telemetry_set(metrics->telemetry, &run->report, text);
 	if (metrics->http)
 		metrics_http_set(metrics->http, text, bytes, now);
 	else
@@ -46,6 +50,7 @@ static int hand_out(struct run *run, int running)
 
 static void close_all(struct run *run)
 {
+	telemetry_close(run->metrics->telemetry);
 	if (run->metrics->http) {
 		metrics_http_stop(run->metrics->http);
 		metrics_socket_remove(&run->metrics->socket);
@@ -79,12 +84,23 @@ static int open_socket(struct run *run)
 	return rc;
 }
 
+static int open_telemetry(struct run *run)
+{
+	char why[768] = "";
+
+	run->metrics->telemetry = telemetry_open(why, sizeof(why));
+	if (run->metrics->telemetry)
+		return 0;
+	report_error(&run->report, REPORT_EXIT_USAGE, "--telemetry: %s", why);
+	return -EIO;
+}
+
 int run_metrics_open(struct run *run)
 {
 	const char *path = run->options->metrics_textfile;
 	int rc = 0;
 
-	if (!run->options->metrics && !path)
+	if (!run->options->metrics && !run->options->telemetry && !path)
 		return 0;
 	run->metrics = calloc(1, sizeof(*run->metrics));
 	if (!run->metrics) {
@@ -95,6 +111,8 @@ int run_metrics_open(struct run *run)
 	run->metrics->counts.start_time = (uint64_t)time(NULL);
 	if (run->options->metrics)
 		rc = open_socket(run);
+	if (!rc && run->options->telemetry)
+		rc = open_telemetry(run);
 	if (!rc && path) {
 		rc = hand_out(run, 0);
 		if (rc)
@@ -109,23 +127,39 @@ int run_metrics_open(struct run *run)
 	return rc;
 }
 
-int run_metrics_start(struct run *run)
+static void tell_where(struct run *run, const char *what, const char *where)
 {
 	char line[192];
 
-	if (!run->options->metrics)
-		return 0;
-	run->metrics->http = metrics_http_start(run->metrics->socket.fd);
-	if (!run->metrics->http) {
-		report_error(
-			&run->report, REPORT_EXIT_NOT_RUN,
-			"--metrics: no thread that answers could be started; is a limit of processes "
-			"reached (ulimit -u)?");
+	snprintf(line, sizeof(line), "%s: %s", what, where);
+	run->log(run, GDRCAP_LOG_PROGRESS, line);
+}
+
+int run_metrics_start(struct run *run)
+{
+	struct run_metrics *metrics = run->metrics;
+	const char *failed = NULL;
+
+	if (run->options->metrics) {
+		metrics->http = metrics_http_start(metrics->socket.fd);
+		failed = metrics->http ? failed : "--metrics";
+	}
+	if (run->options->telemetry && telemetry_start(metrics->telemetry))
+		failed = "--telemetry";
+	if (failed) {
+		report_error(&run->report, REPORT_EXIT_NOT_RUN,
+			     "%s: no thread that answers could be started; is a limit of processes "
+			     "reached (ulimit -u)?",
+			     failed);
 		return -EAGAIN;
 	}
+	if (!metrics)
+		return 0;
 	hand_out(run, 0);
-	snprintf(line, sizeof(line), "metrics: %s", run->metrics->socket.url);
-	run->log(run, GDRCAP_LOG_PROGRESS, line);
+	if (metrics->http)
+		tell_where(run, "metrics", metrics->socket.url);
+	if (metrics->telemetry)
+		tell_where(run, "telemetry", telemetry_path(metrics->telemetry));
 	return 0;
 }
 
@@ -175,6 +209,8 @@ void run_metrics_tick(struct run *run)
 	if (!run->metrics || now < run->metrics->next_ns)
 		return;
 	run_collect_totals(run);
+	if (run->metrics->telemetry)
+		run_collect_streams(run);
 	write_now(run, 1);
 	run->metrics->next_ns = now + EVERY_NS;
 }

@@ -188,6 +188,7 @@ static int eal_bring_up(const struct eal_needs *needs, bool huge)
 	argv[argc++] = (char *)"gdrcap";
 	argv[argc++] = (char *)"--file-prefix=gdrcap";
 	argv[argc++] = lcores;
+	/* Its threads would read ports while they are closed: docs/design.md, "Telemetry". */
 	argv[argc++] = (char *)"--no-telemetry";
 	argv[argc++] = (char *)"--iova-mode=va";
 	argv[argc++] = (char *)"--log-level=*:error";
