@@ -310,6 +310,7 @@ static int add_summary(json_t *object, const struct report *report)
 	const bool judged = received && !report->image_count, numbered = received && ordered,
 		   sent = run && (s->known & GDRCAP_HAS_TX_STALLED);
 	const struct json_row rows[] = {
+		{ "elapsed_seconds", json_number_if(run, s->elapsed_seconds) },
 		{ "seconds", json_number_if(received, s->seconds) },
 		{ "frames",
 		  run ? frames_to_json(&s->total, received, judged, ordered) : json_null() },

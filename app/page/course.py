@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a run counted over time, from its lines, in a bounded number of points however many lines there are.
 
-A line has no time of its own: its time is that of the last frame, counted from the first (`seconds`, of a sender
-`sender.seconds`). Where no frame came since the line before, one usual interval is taken to have passed; the frame that
-comes then says how long it was.
+A line's time is `elapsed_seconds`, since the run's start. Those of versions before it have none: their time is that of the
+last frame, counted from the first (`seconds`, of a sender `sender.seconds`). Where no frame came since the line before, one
+usual interval is taken to have passed; the frame that comes then says how long it was.
 """
 import collections
 import statistics
@@ -101,12 +101,16 @@ class Course:
         self._seconds = 0.0  # of the last line's last frame
         self._ahead = 0.0  # how far its time is taken to be after that
         self._intervals = collections.deque(maxlen=INTERVALS)
-        self.stood = 0  # lines since which no frame had come
+        self.stood = 0  # lines without a time since which no frame had come
+        self.exact = True  # each line so far says its time
+
+    def _usual(self):
+        return statistics.median(self._intervals) if self._intervals else 1.0
 
     def _interval(self, seconds):
         """What passed since the line before, from what the counters say."""
         more = seconds - self._seconds
-        usual = statistics.median(self._intervals) if self._intervals else 1.0
+        usual = self._usual()
         if more <= 0:
             self.stood += 1
             self._ahead += usual
@@ -121,16 +125,26 @@ class Course:
     def add(self, summary):
         received, sent = RECEIVED.read(summary), SENT.read(summary)
         seconds = max(received[2] or 0.0, sent[2] or 0.0)
-        if not seconds and self._last is None:
-            return  # before the first frame
         before = self._last or (0.0, began(received), began(sent), {})
-        if self._last is not None and summary.get("result") != "running" and seconds <= self._seconds:
-            # The end, whose line comes at once: no interval has passed.
-            self._last = (before[0], received, sent, losses_of(summary))
+        elapsed, over = values.real(summary.get("elapsed_seconds")), summary.get("result") != "running"
+        if self.exact and elapsed is not None and elapsed >= before[0]:
+            passed = elapsed - before[0]
+            # A rate of an end that is much shorter than an interval would say nothing.
+            at_once = over and passed < self._usual() / 2
+            if not at_once:
+                self._intervals.append(passed)
+            self._seconds = seconds
+        elif not seconds and self._last is None:
+            return  # before the first frame
+        else:
+            self.exact = False
+            at_once = over and seconds <= self._seconds
+            passed = 0.0 if at_once else self._interval(seconds)
+        self._last = (before[0] + passed, received, sent, losses_of(summary))
+        if at_once and self._buckets:
             self._buckets[-1].now = self._last
-            return
-        self._last = (before[0] + self._interval(seconds), received, sent, losses_of(summary))
-        self._put(Bucket(before, self._last))
+        else:
+            self._put(Bucket(before, self._last))
 
     def _put(self, bucket):
         if self._buckets and self._buckets[-1].lines < self._lines_each:

@@ -112,7 +112,7 @@ def draw_losses(panel, times, points):
     panel.yaxis.set_major_locator(ticker.MaxNLocator(integer=True, nbins=5))
 
 
-def course(points, title, words):
+def course(points, since, title, words):
     """Rates and, where some are counted, losses over time, one over the other."""
     style()
     unit, scale = time_unit(points[-1].time)
@@ -124,7 +124,7 @@ def course(points, title, words):
     draw_rates(panels[0], times, points)
     if counted:
         draw_losses(panels[1], times, points)
-    panels[-1].set_xlabel(unit + " since the first frame")
+    panels[-1].set_xlabel("%s since %s" % (unit, since))
     for panel in panels:
         most = panel.dataLim.ymax
         panel.set_ylim(0, most * 1.06 if 0 < most < 1e300 else 1)

@@ -37,7 +37,8 @@ def frames_facts(summary):
 
 
 def rate_facts(summary):
-    rows = [("time", duration(summary.get("seconds")), "first frame to last"),
+    rows = [("run", duration(summary.get("elapsed_seconds")), "from its start to its end")] if "elapsed_seconds" in summary else []
+    rows += [("time", duration(summary.get("seconds")), "first frame to last"),
             ("rate", number(at(summary, "rate.gbps"), "Gb/s"), "received, on the wire: with FCS, preamble and gap"),
             ("", number(at(summary, "rate.mpps"), "Mpps"), "received")]
     return facts("Rate", rows)
@@ -236,9 +237,9 @@ def course_blocks(run, name):
     last = points[-1]
     shown = "At the end, after %s: %s." % (duration(last.time), ", ".join(
         "%s %s" % (key, count(value)) for key, value in last.losses.items()))
-    return [figure("Rate and losses over time. Time is that of the last frame, from the first.%s%s "
-                   "Until the end, frames in flight are among those lost." % (thinned, stood),
-                   plots.course(points, "Rate and losses over time", "%s. %s" % (said, shown)))]
+    time, since = ("", "the run's start") if run.course.exact else (" Time is that of the last frame, from the first.", "the first frame")
+    return [figure("Rate and losses over time.%s%s%s Until the end, frames in flight are among those lost." % (time, thinned, stood),
+                   plots.course(points, since, "Rate and losses over time", "%s. %s" % (said, shown)))]
 
 
 def section(run, name, causes):

@@ -340,6 +340,8 @@ struct gdrcap_summary {
 			      * GPU cannot reach it: each costs a core */
 	uint64_t start_ns;  /**< `start_at`, ns since 1970 (UTC); 0: at once */
 	uint64_t start_late_ns; /**< from then to the hand-over of the first frame */
+	double elapsed_seconds; /**< of CLOCK_MONOTONIC, from the run's start to now or, when it has
+				 * ended, to its end; 0: it has not begun */
 };
 int gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary,
 		       size_t size);

@@ -209,6 +209,8 @@ struct session_run {
 	pthread_t stopper;     /* under `lock`: who stops it, */
 	_Atomic bool stopping; /* while it does */
 	uint64_t start_tsc;
+	_Atomic uint64_t began_ns,
+		over_ns;	     /* CLOCK_MONOTONIC; 0: not yet. For who asks meanwhile */
 	uint64_t start_ns;	     /* of the wall clock, for the built-in sender; 0: at once */
 	_Atomic int ending;	     /* it has reached its end: senders are told to stop */
 	_Atomic int ended_by_sender; /* its end-of-stream frames came */

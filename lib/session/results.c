@@ -8,6 +8,7 @@
 #include <rte_cycles.h>
 #include <rte_version.h>
 
+#include "base/clock.h"
 #include "session/answer.h"
 #include "session/session.h"
 
@@ -225,6 +226,14 @@ static uint32_t streams_played(const struct gdrcap_session *session)
 	return RTE_MIN(count, GDRCAP_STREAMS_MAX);
 }
 
+static double elapsed_seconds(const struct gdrcap_session *session)
+{
+	const uint64_t began = atomic_load(&session->run.began_ns);
+	const uint64_t over = atomic_load(&session->run.over_ns);
+
+	return began ? (double)((over ? over : now_ns()) - began) / 1e9 : 0;
+}
+
 static void summary_fill(const struct gdrcap_session *session, struct gdrcap_summary *summary)
 {
 	const struct verdict *verdict;
@@ -243,6 +252,8 @@ static void summary_fill(const struct gdrcap_session *session, struct gdrcap_sum
 	} else {
 		summary_unchecked(session, &summary->total);
 	}
+	/* Of the moment of these counts. */
+	summary->elapsed_seconds = elapsed_seconds(session);
 	summary->known |= summary_known(session);
 	summary->streams = verdict->listed_count + streams_played(session);
 	accountant_return(accountant_of(session));

@@ -255,6 +255,7 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 	session->run.state = SESSION_RUNNING;
 	session_streams_open(session);
 	session->run.start_tsc = rte_rdtsc();
+	atomic_store(&session->run.began_ns, now_ns());
 	patience_begin(&session->watch.progress);
 	quiet_init(&session->run.quiet, session->workers.rx, session->workers.rx_count);
 	quiet_init(&session->watch.idle, session->workers.rx, session->workers.rx_count);

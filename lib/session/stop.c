@@ -325,6 +325,7 @@ static void stop_once(struct gdrcap_session *session)
 	log_unlock(&session->run.lock);
 	if (running) {
 		session_halt(session);
+		atomic_store(&session->run.over_ns, now_ns());
 		atomic_store(&session->run.stopping, false);
 	}
 	while (other && atomic_load(&session->run.stopping))

@@ -253,7 +253,7 @@ def summarize(results: Row, get: Get, version: str, run: Row, state: str, steps:
         "schema": SCHEMA, "version": version, "command": command, "run": run,
         "result": "running" if state == "running" and not reasons else "fail" if reasons else "pass",
         "ports": ports, "tx_ports": tx_ports, "pattern": get("pattern.name", 0), "frame_size": get("frame.size", 0),
-        "seconds": _number(s["seconds"], received),
+        "elapsed_seconds": _number(s["elapsed_seconds"], ran), "seconds": _number(s["seconds"], received),
         "frames": _frames(total, received, judged, ordered) if ran else None,
         "filtered": _count(total["filtered"], received), "bytes": _count(total["bytes"], received),
         "lost_by": {"nic_missed": _count(s["nic_missed"], known & _NIC_MISSED),

@@ -99,6 +99,7 @@ static const struct member summary_members[] = {
 	OF(gdrcap_summary, tx_proxies, UINT32),
 	OF(gdrcap_summary, start_ns, COUNT),
 	OF(gdrcap_summary, start_late_ns, COUNT),
+	OF(gdrcap_summary, elapsed_seconds, REAL),
 	END,
 };
 static const struct member cause_members[] = {

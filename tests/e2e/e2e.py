@@ -93,7 +93,7 @@ def run_json(*arguments, expect=0, **options):
     return summary
 
 
-KEYS = ("schema version command result ports tx_ports pattern frame_size seconds frames filtered "
+KEYS = ("schema version command result ports tx_ports pattern frame_size elapsed_seconds seconds frames filtered "
         "bytes lost_by tx_stalled bits stale cut pool_empty queue_restarts clock rx_by tx_by match steering rate memory blocks "
         "cores sender sending images queues streams damage stages errors messages").split()
 

@@ -196,6 +196,10 @@ def test_compact():
                             "memory", "blocks", "cores", "queues", "streams", "damage", "stages"}, left_out
         assert line["result"] == "running" and line["frames"]["received"] >= 0, line
         assert line["messages"] == [], line
+    times = [json.loads(line)["elapsed_seconds"] for line in (*running, last)]
+    assert times[0] > 0 and times == sorted(set(times)), times
+    # All frames came in the run, whose end is there; the clocks are two.
+    assert times[-1] * 1.01 > json.loads(last)["seconds"] > 0, (times, last)
     assert max(map(len, running)) < 1500, max(map(len, running))
 
 

@@ -136,8 +136,9 @@ def report(*contents, expect=0, arguments=(), names=()):
 
 
 def lines(count, summary=None, seconds=1.0, final=True):
-    """What --json-lines writes: as many lines, the last final, as a stream of bytes."""
+    """What --json-lines wrote before lines had a time: as many, the last final, as a stream of bytes."""
     found = passed_run() if summary is None else summary
+    found.pop("elapsed_seconds", None)
     for i in range(1, count + 1):
         over = final and i == count
         found.update(result="pass" if over else "running", seconds=seconds * i, bytes=i * 150_000_000)
@@ -184,6 +185,50 @@ def test_over_time():
     page = report(b"".join(found[:5] + [found[4]] * 3 + found[5:9]) + found[9][:-50])
     assert "STILL RUNNING" in page.text and "At 3 lines no frame had come since the line before" in page.text, page.text
     assert "The last line is cut off after %s bytes" % format(len(found[9]) - 50, ",") in page.text, page.text[:1000]
+    assert "seconds since the first frame" in page.text and "Time is that of the last frame" in page.text
+
+
+def timed(found, elapsed, **more):
+    found = copy.deepcopy(found)
+    found.update(elapsed_seconds=elapsed, **more)
+    return found
+
+
+def test_time_of_lines():
+    """The axis is the lines' own time, whether frames come or not; only where a line has none it is the frames'."""
+    need()
+    sys.path.insert(0, str(e2e.ROOT / "app/page"))
+    import course
+    found = [json.loads(line) for line in lines(4, final=False)]
+    # 3 s before the first frame, a frame each second, and 20 s of silence.
+    quiet = timed(found[0], 3.0, seconds=None, bytes=0)
+    quiet["frames"]["received"] = quiet["sender"]["frames"] = quiet["sender"]["bytes"] = quiet["sender"]["seconds"] = 0
+    read = [quiet, timed(found[0], 4.0), timed(found[1], 5.0), timed(found[2], 6.0), timed(found[2], 26.0), timed(found[3], 27.0)]
+    run = course.Course()
+    for line in read:
+        run.add(line)
+    assert run.exact and run.stood == 0
+    points = run.points()
+    assert [point.time for point in points] == [3, 4, 5, 6, 26, 27], points
+    assert [round(point.mpps, 9) for point in points] == [0, 0.1, 0.1, 0.1, 0, 0.1], points
+    # The end comes at once, with some frames more: it makes no rate of its own; later it does.
+    for elapsed, expected in ((27.01, [3, 4, 5, 6, 26, 27.01]), (27.9, [3, 4, 5, 6, 26, 27, 27.9])):
+        run = course.Course()
+        for line in read:
+            run.add(line)
+        run.add(timed(found[3], elapsed, result="pass"))
+        assert [point.time for point in run.points()] == expected, run.points()
+    page = report(as_lines(*read, timed(found[3], 27.01, result="pass")))
+    assert "since the run's start" in page.text and "Time is that" not in page.text, page.text[:3000]
+    assert "no frame had come since" not in page.text, page.text[page.text.index("no frame had come") - 200:]
+    assert "run 27.010 s from its start to its end" in page.text, page.text[:2000]
+    # What goes back, or is no time, is none.
+    for wrong in (1.0, None, "x", [], -1, 1e400):
+        run = course.Course()
+        for line in (*read[:3], dict(read[3], elapsed_seconds=wrong)):
+            run.add(line)
+        assert not run.exact and [point.time for point in run.points()][:3] == [3, 4, 5], (wrong, run.points())
+        assert run.points()[3].time > 5, (wrong, run.points())
 
 
 def test_images():

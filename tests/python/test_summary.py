@@ -10,7 +10,7 @@ import test_images as truth
 
 # What two runs of the same frames do not have in common: times, rates, and what depends on them. Their types are
 # compared.
-MEASURED = {"run.pid", "run.started_ns", "seconds", "rate.gbps", "rate.mpps", "pool_empty.times", "pool_empty.seconds", "tx_stalled", "sender.gbps",
+MEASURED = {"run.pid", "run.started_ns", "elapsed_seconds", "seconds", "rate.gbps", "rate.mpps", "pool_empty.times", "pool_empty.seconds", "tx_stalled", "sender.gbps",
             "sender.mpps", "sender.seconds", "sender.starved", "sender.gap_error_ns.p50", "sender.gap_error_ns.p99",
             "sender.gap_error_ns.max", "stages[].detail"}
 

@@ -46,6 +46,7 @@ static int setup(void **state)
 			   .bits_checked = 1000000000000,
 			   .bytes = 125000000000 },
 		.seconds = 12.5,
+		.elapsed_seconds = 13.25,
 		.known = GDRCAP_HAS_NIC_MISSED | GDRCAP_HAS_TX_STALLED | GDRCAP_HAS_VERDICT |
 			 GDRCAP_HAS_LOSS,
 		.tx_stalled = 42,
@@ -158,7 +159,7 @@ static void test_json_pass(void **state)
 		"\"started_ns\":1700000000123456789},"
 		"\"result\":\"pass\",\"ports\":[\"ring:wire\"],"
 		"\"tx_ports\":[\"ring:wire\"],\"pattern\":\"prbs31\",\"frame_size\":\"64-1518\","
-		"\"seconds\":12.5,"
+		"\"elapsed_seconds\":13.25,\"seconds\":12.5,"
 		"\"frames\":{\"sent\":10000000,\"received\":10000007,\"valid\":10000000,"
 		"\"damaged\":0,\"lost\":0,\"duplicate\":0,\"reordered\":0},\"filtered\":7,"
 		"\"bytes\":125000000000,"
@@ -257,10 +258,11 @@ static void test_json_damage(void **state)
 static void test_json_not_run(void **state)
 {
 	static const char *const measured[] = {
-		"seconds",	  "frames",    "filtered", "bytes",  "lost_by", "tx_stalled",
-		"bits",		  "rate",      "memory",   "blocks", "cores",	"stale",
-		"queue_restarts", "clock",     "steering", "rx_by",  "tx_by",	"restarts",
-		"untracked",	  "conflicts", "cut",	   "sending"
+		"seconds",    "frames",	 "filtered",	   "bytes",	"lost_by",
+		"tx_stalled", "bits",	 "rate",	   "memory",	"blocks",
+		"cores",      "stale",	 "queue_restarts", "clock",	"steering",
+		"rx_by",      "tx_by",	 "restarts",	   "untracked", "conflicts",
+		"cut",	      "sending", "elapsed_seconds"
 	};
 	json_t *object;
 
