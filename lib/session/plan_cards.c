@@ -89,18 +89,21 @@ int plan_card_only(const struct settings *settings, struct gdrcap_error *error)
 		if (port->connectx)
 			continue;
 		if (settings->split)
-			return error_set(error, -ENOTSUP,
-					 "split: port %s (%s) cannot split frames in two; a "
-					 "ConnectX-5 or later "
-					 "can: leave split out, or give its PCI address, interface "
-					 "or mlx5_N",
-					 name, what);
+			return error_of_config(
+				error,
+				error_set(error, -ENOTSUP,
+					  "split: port %s (%s) cannot split frames in two; a "
+					  "ConnectX-5 or later can: leave split out, or give its "
+					  "PCI address, interface or mlx5_N",
+					  name, what));
 		if (settings->clock == CLOCK_CARD)
-			return error_set(
-				error, -ENOTSUP,
-				"clock: port %s (%s) has no clock of its own; leave clock out, or "
-				"receive from a ConnectX",
-				name, what);
+			return error_of_config(
+				error,
+				error_set(
+					error, -ENOTSUP,
+					"clock: port %s (%s) has no clock of its own; leave clock "
+					"out, or receive from a ConnectX",
+					name, what));
 	}
 	return 0;
 }

@@ -70,6 +70,9 @@ def test_usage():
     refused("loopback", "--frame-sizes", "64", texts=["--frame-sizes", "--frame-size"])
     refused("loopback", "stray", texts=["stray"])
     refused("loopback", "--frames", texts=["--frames"])
+    # Ports that are no ConnectX, as the words alone say.
+    refused("loopback", "--split", "64", texts=["split: port ring:wire"])
+    refused("loopback", "--clock", "card", "--save", os.devnull, texts=["clock: port ring:wire"])
     result = e2e.run("loopback", "--json", "--json-lines", "1", expect=2)
     assert json.loads(result.out)["result"] == "fail", result
 

@@ -223,7 +223,7 @@ static void plays_a_file(void **state)
 	assert_non_null(strstr(error.text, path));
 }
 
-static void refused(int code, const char *text1, const char *text2)
+static void refused_as(bool of_config, int code, const char *text1, const char *text2)
 {
 	struct gdrcap_error error = { 0 };
 	struct plan plan;
@@ -233,6 +233,14 @@ static void refused(int code, const char *text1, const char *text2)
 		print_error("\"%s\" has not \"%s\" and \"%s\"\n", error.text, text1, text2);
 	assert_non_null(strstr(error.text, text1));
 	assert_non_null(strstr(error.text, text2));
+	if (of_config)
+		assert_int_equal(error.kind, GDRCAP_ERROR_CONFIG);
+}
+
+/* For whatever reason. */
+static void refused(int code, const char *text1, const char *text2)
+{
+	refused_as(false, code, text1, text2);
 }
 
 /* A running kernel writes where a GPU can; a CPU thread in its place anywhere. */
@@ -527,7 +535,8 @@ static void split_frames(void **state)
 	option("queues", "1");
 	option_add("port", "ring:a");
 	option_add("tx_port", "ring:a");
-	refused(-ENOTSUP, "split: port ring:a (software wire)", "a ConnectX-5 or later can");
+	refused_as(true, -ENOTSUP, "split: port ring:a (software wire)",
+		   "a ConnectX-5 or later can");
 	config_for("net_memif0,role=server", "");
 	option("split", "32");
 	refused(-ENOTSUP, "split: port net_memif0", "leave split out");
@@ -541,7 +550,7 @@ static void cards_only(void **state)
 	config_for("net_null0", "");
 	option("consumer.batch_times", "true");
 	option("clock", "card");
-	refused(-ENOTSUP, "clock: port net_null0", "a ConnectX");
+	refused_as(true, -ENOTSUP, "clock: port net_null0", "a ConnectX");
 	option("clock", "cpu");
 	assert_int_equal(planned(&plan, NULL), 0);
 	option("port", "mlx5_0");
