@@ -19,16 +19,21 @@ const char *save_file_why(const struct save_file *file, int error)
 	return file->pcapng.stalled ? "its reader takes nothing" : strerror(-error);
 }
 
+/* What the file has, and not what is in the buffer: a count that was shown never falls. */
+static void tell_saved(struct save_file *file)
+{
+	atomic_store_explicit(&file->saved, pcapng_written(&file->pcapng), memory_order_relaxed);
+}
+
 static void file_failed(struct save_file *file, int error)
 {
-	const uint64_t saved = pcapng_frames(&file->pcapng);
-
 	atomic_store_explicit(&file->error, error, memory_order_relaxed);
 	log_warning("cannot write %s: %s; no more frames are saved there, the capture goes on",
 		    file->path, save_file_why(file, error));
 	/* What was in the buffer did not all arrive. */
-	atomic_store_explicit(&file->saved, saved, memory_order_relaxed);
-	atomic_store_explicit(&file->lost, file->taken - saved, memory_order_relaxed);
+	tell_saved(file);
+	atomic_store_explicit(&file->lost, file->taken - pcapng_written(&file->pcapng),
+			      memory_order_relaxed);
 }
 
 /*
@@ -55,7 +60,7 @@ static bool file_write(struct save *save, struct save_record *record, enum save_
 		return true;
 	}
 	save->queues[record->queue].saved[index]++;
-	counter_add(&file->saved, 1);
+	tell_saved(file);
 	return true;
 }
 
@@ -148,6 +153,8 @@ static bool writer_flush(struct save *save)
 			return false;
 		if (ret < 0)
 			file_failed(file, ret);
+		else
+			tell_saved(file);
 	}
 	return true;
 }
@@ -160,7 +167,6 @@ static bool file_finish(struct save *save, enum save_index index)
 		.start_ns = save->start_ns,
 		.end_ns = rx_clock_ns(save->clocks, rte_rdtsc()),
 	};
-	uint64_t saved;
 	int ret;
 
 	for (uint32_t q = 0; q < save->queue_count; q++) {
@@ -180,9 +186,8 @@ static bool file_finish(struct save *save, enum save_index index)
 		return false;
 	if (ret < 0)
 		atomic_store(&file->error, ret);
-	saved = pcapng_frames(&file->pcapng);
-	atomic_store(&file->saved, saved);
-	atomic_store(&file->lost, file->taken - saved);
+	tell_saved(file);
+	atomic_store(&file->lost, file->taken - pcapng_written(&file->pcapng));
 	return true;
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """--save and --save-damaged, as tshark, capinfos and a reader of our own see the files."""
 import contextlib
+import json
 import os
 import re
 import subprocess
@@ -170,6 +171,28 @@ def test_disk_full():
     processes.check_counts(summary, received=3000, valid=3000, damaged=0, lost=0)
     assert summary["saved"]["missed"] > 0, summary["saved"]
     assert summary["saved"]["frames"] + summary["saved"]["missed"] == 3000, summary["saved"]
+
+
+def test_reader_of_a_pipe_leaves():
+    """What it did not get is missing, and was never said to be there."""
+    with processes.folder() as directory:
+        path = os.path.join(directory, "pipe")
+        os.mkfifo(path)
+        reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            with processes.Running("loopback", "--rate", "20kpps", "--frames", "20000", "--gpu", "host", "--save",
+                                   path) as run:
+                run.wait_for_frames("received", 3000)
+                os.close(reader)
+                reader = None
+                summary = run.finish(expect=3)
+        finally:
+            if reader is not None:
+                os.close(reader)
+        saved = [json.loads(line)["saved"]["frames"] for line in run.out]
+    assert saved == sorted(saved), saved
+    assert summary["saved"]["missed"] > 0, summary["saved"]
+    assert summary["saved"]["frames"] + summary["saved"]["missed"] == 20000, summary["saved"]
 
 
 @contextlib.contextmanager
