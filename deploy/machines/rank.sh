@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# One machine's part of a run over several, for a launcher that starts it as a number of ranks: mpirun, srun.
+# One machine's part of a run over several, for a launcher that starts it as a number of ranks: mpirun, srun, an Indexed
+# Job of Kubernetes.
 # The first RECEIVERS ranks receive, the others send when all of those are ready.
 #
 #     mpirun --mca orte_abort_on_non_zero_status 0 -n 12 --map-by node rank.sh FOLDER 4 \
@@ -17,10 +18,10 @@ if [ $# -ne 4 ]; then
 	exit 2
 fi
 folder=$1 receivers=$2
-rank=${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-${SLURM_PROCID:-}}}
+rank=${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-${SLURM_PROCID:-${JOB_COMPLETION_INDEX:-}}}}
 case $rank-$receivers in
 -* | *[!0-9-]* | *-)
-	echo "rank.sh: no rank (mpirun and srun say it in the environment), or no number of receivers" >&2
+	echo "rank.sh: no rank (mpirun, srun and Indexed Jobs say it in the environment), or no number of receivers" >&2
 	exit 2
 	;;
 esac
