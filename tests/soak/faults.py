@@ -117,7 +117,17 @@ def planted(knob, path, key=None):
 
 
 duplicate = planted("0.duplicate", "frames.duplicate", "duplicate")
-reorder = planted("0.reorder", "frames.reordered", "reordered")
+
+
+def reorder(run):
+    """At most so many: a frame that is to be overtaken and has no successor for a while comes without one."""
+    count, step = run.dice.randrange(1, 20), run.dice.randrange(2, 9)
+    run.planned["reordered"] += count
+    cards(run, "0.reorder=%d/%d/%d" % (run.dice.randrange(1, 500), step, count))
+    run.program.grow("frames.sent", 1000)
+    cards(run, "0.reorder=off")
+
+
 corrupt = planted("0.corrupt", "frames.damaged", "damaged")
 no_buffers = planted("1.no_buffers", "lost_by.nic_missed", "missed")
 crc = planted("1.crc", "lost_by.causes.wire_crc", "crc")

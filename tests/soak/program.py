@@ -155,6 +155,9 @@ class Program:
             self.process.kill()
         self.process.wait()
         self.join()
+        for stream in (self.process.stdout, self.process.stderr, self.log if self.file else None):
+            if stream:
+                stream.close()
 
     def join(self):
         for thread in self.threads:
@@ -181,6 +184,3 @@ class Program:
 
     def __exit__(self, *_):
         self.kill()
-        for stream in (self.process.stdout, self.process.stderr, self.log if self.file else None):
-            if stream:
-                stream.close()

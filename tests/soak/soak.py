@@ -10,6 +10,7 @@ It needs Python 3 and the programs. What needs root (a small disk, network inter
 Exit status 0: all is well; 1: it is not; 77: nothing could be run."""
 import argparse
 import collections
+import itertools
 import os
 import pathlib
 import random
@@ -81,20 +82,29 @@ class Soak:
             self.failed.setdefault(load.name, traceback.format_exc())
             print("%s, run %d FAILED\n%s" % (load.name, turn, traceback.format_exc()), flush=True)
 
+    def turns(self, chosen):
+        """(load, which of its runs), one load after the other, again and again."""
+        for turn in itertools.count():
+            left = [load for load in chosen if load.name not in self.skipped and
+                    not (turn and self.frames and load.by_count)]
+            if not left:
+                return
+            for load in left:
+                yield load, turn
+
     def work(self, turns, seconds, until):
         """One of those that play loads beside each other."""
         while not self.interrupted:
             with self.lock:
-                load, turn = next(turns)
-                if turn and time.monotonic() >= until:
-                    return
-            if load.name not in self.skipped:
-                self.play(load, turn, min(seconds, max(0, until - time.monotonic())))
+                load, turn = next(turns, (None, 0))
+            if not load or (turn and time.monotonic() >= until):
+                return
+            self.play(load, turn, min(seconds, max(0, until - time.monotonic())))
 
     def run(self, chosen):
         total = self.options.seconds
         each = min(self.options.run, total * self.options.beside / len(chosen))
-        turns = ((load, turn) for turn in range(1 << 62) for load in chosen)
+        turns = self.turns(chosen)
         until = self.started + total
         workers = [threading.Thread(target=self.work, args=(turns, each, until))
                    for _ in range(min(self.options.beside, len(chosen)))]
@@ -137,7 +147,8 @@ class Soak:
             print(error)
         every = [row for rows in self.rows.values() for row in rows]
         print("%s: %d runs, %d frames, %d lost and each accounted for, %d faults, %d s, seed %d%s" % (
-            "FAILED: %s" % ", ".join(self.failed) if self.failed else "passed", len(every),
+            "FAILED: %s" % ", ".join(self.failed) if self.failed else "passed" if every else "nothing could be run",
+            len(every),
             sum(row.frames for row in every), sum(row.lost for row in every),
             sum(sum(row.faults.values()) for row in every), time.monotonic() - self.started, self.options.seed,
             ", interrupted" if self.interrupted else ""))
