@@ -44,6 +44,8 @@ struct report_run {
 struct report_stream {
 	uint32_t stream;
 	struct gdrcap_counts counts;
+	struct gdrcap_numbers *ranges; /* NULL: not known; of the report's owner */
+	uint32_t range_count;
 };
 
 struct report_images {
@@ -73,6 +75,7 @@ struct report {
 	uint32_t queue_count;
 	struct report_stream streams[GDRCAP_STREAMS_MAX];
 	uint32_t stream_count;
+	int has_ranges; /* 1: it was asked for, and the run has ended */
 	struct gdrcap_damage damage[GDRCAP_DAMAGE_MAX];
 	uint32_t damage_count;
 

@@ -226,6 +226,26 @@ static json_t *queues_to_json(const struct report *report)
 	return array;
 }
 
+/* [first, length], or of several [first, length, step, times]. */
+static json_t *ranges_to_json(const struct report_stream *stream)
+{
+	json_t *array = stream->ranges ? json_array() : json_null();
+
+	for (uint32_t i = 0; i < stream->range_count; i++) {
+		const struct gdrcap_numbers *range = &stream->ranges[i];
+		json_t *row = json_array();
+
+		json_add(&row, json_count(range->first));
+		json_add(&row, json_count(range->length));
+		if (range->times > 1) {
+			json_add(&row, json_count(range->step));
+			json_add(&row, json_count(range->times));
+		}
+		json_add(&array, row);
+	}
+	return array;
+}
+
 static json_t *streams_to_json(const struct report *report)
 {
 	/* Of a run that only sends: what it sent, and nothing of what came. */
@@ -235,13 +255,18 @@ static json_t *streams_to_json(const struct report *report)
 
 	for (uint32_t i = 0; i < report->stream_count; i++) {
 		const struct report_stream *stream = &report->streams[i];
+		json_t *object = json_pack(
+			"{s:I, s:o, s:o, s:o}", "stream", (json_int_t)stream->stream, "frames",
+			frames_to_json(&stream->counts, received, received, ordered), "bits",
+			received ? bits_to_json(&stream->counts) : json_null(), "restarts",
+			json_count_if(ordered, stream->counts.restarts));
 
-		json_add(&array,
-			 json_pack("{s:I, s:o, s:o, s:o}", "stream", (json_int_t)stream->stream,
-				   "frames",
-				   frames_to_json(&stream->counts, received, received, ordered),
-				   "bits", received ? bits_to_json(&stream->counts) : json_null(),
-				   "restarts", json_count_if(ordered, stream->counts.restarts)));
+		if (report->has_ranges &&
+		    json_object_set_new(object, "ranges", ranges_to_json(stream))) {
+			json_decref(object);
+			object = NULL;
+		}
+		json_add(&array, object);
 	}
 	return array;
 }

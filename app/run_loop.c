@@ -12,6 +12,7 @@
 #include "run_loop_json.h"
 #include "run_loop_metrics.h"
 #include "run_loop_notify.h"
+#include "run_loop_ranges.h"
 #include "run_loop_ready.h"
 #include "run_loop.h"
 #include "signals.h"
@@ -441,6 +442,7 @@ static int run_loop(struct run *run)
 	if (run->taker && image_taker_finish(run->taker, &error))
 		report_error(report, REPORT_EXIT_NOT_RUN, "%s", error.text);
 	run_collect(run);
+	run_ranges_collect(run);
 	run_settle_rules(run);
 	report_judge(report);
 	return rc ? rc : stop_rc;
@@ -477,6 +479,7 @@ static int run_close(struct run *run)
 		/* Nothing ran: this is an error, not a result. */
 		report_print_verdict(stderr, report, 0);
 	}
+	run_ranges_free(run);
 	image_taker_close(run->taker);
 	run->taker = NULL;
 	gdrcap_destroy(run->session);

@@ -3,8 +3,8 @@
  * One summary of many: senders' and receivers', each the JSON object of its run (docs/json.md), joined by
  * stream id. What nobody knows stays unknown. docs/merge.md has the rules.
  *
- * merge_file.c reads a file, merge_input.c takes what counts from its object, merge_join.c and
- * merge_judge.c know neither files nor JSON.
+ * merge_file.c reads a file, merge_input.c and merge_ranges.c take what counts from its object; merge_join.c,
+ * merge_spread.c, merge_union.c and merge_judge.c know neither files nor JSON.
  */
 #ifndef GDRCAP_MERGE_H
 #define GDRCAP_MERGE_H
@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "gdrcap.h"
 #include "report.h"
 
 #define MERGE_SCHEMA "gdrcap.merge/1"
@@ -46,9 +47,19 @@ struct merge_counts {
 	struct merge_count of[MERGE_COUNTS];
 };
 
+/* Which frames of a stream came to a receiver: rows in order, none of which overlaps another. */
+struct merge_ranges {
+	struct gdrcap_numbers *rows;
+	uint32_t count;
+	uint64_t first,
+		end; /* of all of them: the lowest number, the highest + 1; 0 without rows */
+	bool known;
+};
+
 struct merge_stream {
 	uint32_t id;
 	struct merge_counts counts;
+	struct merge_ranges ranges;
 	bool restarted; /* its numbers began again */
 };
 
@@ -73,6 +84,7 @@ struct merge_input {
 	struct merge_count untracked; /* among the filtered: of too many streams */
 	struct merge_stream *streams;
 	uint32_t stream_count;
+	uint32_t range_count; /* rows, of all streams */
 	char (*errors)[MERGE_REASON_BYTES];
 	uint32_t error_count;
 };
@@ -84,7 +96,9 @@ struct merge_joined {
 	struct merge_counts counts;
 	uint64_t
 		gaps; /* lost, of which no damaged frame without a readable header was one; where known */
-	uint64_t lost_least; /* as far as is known */
+	uint64_t lost_least;	 /* as far as is known */
+	uint64_t again;		 /* frames that came to one receiver, and to another, ... */
+	uint64_t valid, damaged; /* ... where there are any: sums of what receivers counted */
 };
 
 struct merge {
@@ -93,6 +107,7 @@ struct merge {
 	uint32_t senders, receivers; /* files that were read */
 	struct merge_joined *streams;
 	uint32_t stream_count;
+	uint64_t work;		   /* steps that are left for merge_unite() */
 	uint32_t unsettled;	   /* streams of which it is not known what is lost */
 	struct merge_counts total; /* unknown where anything of it is */
 	struct merge_counts least; /* what is known of it */
@@ -118,6 +133,17 @@ bool merge_same_run(const struct merge_input *a, const struct merge_input *b);
 
 /* a + b; unknown where one is, and where 64 bits do not hold it. */
 struct merge_count merge_sum(struct merge_count a, struct merge_count b);
+
+/* An integer, or beyond 63 bits its decimal digits. False: neither, nor null. */
+bool merge_count_of(const json_t *value, struct merge_count *count);
+
+/* The stream's ranges, where there are any. 0, -ENOMEM, or -EINVAL: refused. */
+int merge_ranges_read(struct merge_input *input, const json_t *array, struct merge_stream *stream);
+/* Behind the last number of the row. */
+uint64_t merge_row_end(const struct gdrcap_numbers *row);
+/* How many different numbers they have. Takes what it costs from *work: 0, -ENOMEM, or -EOVERFLOW: it is too much. */
+int merge_unite(const struct merge_ranges *const *of, uint32_t count, uint64_t *work,
+		uint64_t *numbers);
 
 /* Reads input->file. What cannot be used is said in the input. -ENOMEM. */
 int merge_file(struct merge_input *input);

@@ -27,6 +27,8 @@ int merge_refuse(struct merge_input *input, enum merge_state state, const char *
 
 void merge_input_free(struct merge_input *input)
 {
+	for (uint32_t i = 0; i < input->stream_count; i++)
+		free(input->streams[i].ranges.rows);
 	free(input->streams);
 	free(input->errors);
 	input->streams = NULL;
@@ -44,8 +46,7 @@ struct merge_count merge_sum(struct merge_count a, struct merge_count b)
 	return sum;
 }
 
-/* An integer, or beyond 63 bits its decimal digits. False: neither, nor null. */
-static bool count_of(const json_t *value, struct merge_count *count)
+bool merge_count_of(const json_t *value, struct merge_count *count)
 {
 	const char *text = json_string_value(value);
 
@@ -66,7 +67,7 @@ static bool count_of(const json_t *value, struct merge_count *count)
 static int read_count(struct merge_input *input, const json_t *object, const char *key,
 		      struct merge_count *count)
 {
-	if (count_of(json_object_get(object, key), count))
+	if (merge_count_of(json_object_get(object, key), count))
 		return 0;
 	return merge_refuse(input, MERGE_REFUSED, "its \"%s\" is %s: no summary of gdrcap's", key,
 			    json_object_get(object, key) ? "not a count" : "missing");
@@ -126,12 +127,14 @@ static int read_stream(struct merge_input *input, const json_t *object, struct m
 				    "gdrcap's",
 				    MERGE_STREAM_IDS - 1);
 	stream->id = (uint32_t)id.count;
-	stream->restarted =
-		json_object_get(object, "restarts") &&
-		(!count_of(json_object_get(object, "restarts"), &restarts) || restarts.count != 0);
+	stream->restarted = json_object_get(object, "restarts") &&
+			    (!merge_count_of(json_object_get(object, "restarts"), &restarts) ||
+			     restarts.count != 0);
 	stream->counts.of[MERGE_FILTERED] = (struct merge_count){ 0, true };
 	snprintf(what, sizeof(what), "stream %" PRIu32 ": ", stream->id);
-	return check(input, &stream->counts, what);
+	if (check(input, &stream->counts, what) < 0)
+		return -EINVAL;
+	return merge_ranges_read(input, json_object_get(object, "ranges"), stream);
 }
 
 /* No more in the streams than in all: what is not listed is the rest. */
@@ -181,10 +184,13 @@ static int read_streams(struct merge_input *input, const json_t *array)
 	input->streams = calloc(count + 1, sizeof(*input->streams));
 	if (!input->streams)
 		return -ENOMEM;
-	for (size_t i = 0; i < count; i++)
-		if (read_stream(input, json_array_get(array, i), &input->streams[i]) < 0)
-			return -EINVAL;
-	input->stream_count = (uint32_t)count;
+	for (size_t i = 0; i < count; i++) {
+		const int rc = read_stream(input, json_array_get(array, i), &input->streams[i]);
+
+		input->stream_count = (uint32_t)i + 1;
+		if (rc < 0)
+			return rc;
+	}
 	if (check_sums(input) < 0)
 		return -EINVAL;
 	return check_sent(input);

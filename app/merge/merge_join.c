@@ -5,32 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "merge/merge.h"
+#include "merge/merge_scene.h"
 
-/* One file's part in a stream. */
-struct part {
-	const struct merge_input *input;
-	const struct merge_stream *stream;
-};
-
-/* Of one stream, while its parts are looked at. */
-struct scene {
-	struct merge *merge;
-	struct merge_joined *joined;
-	const struct part *parts;
-	uint32_t count;
-	bool whole; /* every file was read, and every receiver lists all that it received */
-	struct merge_count unique; /* different frames that came to each receiver, summed */
-	uint32_t holders;	   /* receivers that have frames of it */
-	bool restarted; /* its numbers began again: `said` is no bound of different frames */
-	struct merge_count said; /* that were sent, by the receivers' numbers */
-};
+#define WORK_MOST (1u << 27) /* some seconds */
 
 static const struct merge_count none = { 0, true };
 
 static int by_id(const void *a, const void *b)
 {
-	const struct part *x = a, *y = b;
+	const struct merge_part *x = a, *y = b;
 
 	if (x->stream->id != y->stream->id)
 		return x->stream->id < y->stream->id ? -1 : 1;
@@ -65,7 +48,7 @@ static bool lists_all(const struct merge_input *input)
 }
 
 /* What the parts come to, as sums: `lost` and `sent` are settled later. */
-static void add_parts(struct scene *scene)
+static void add_parts(struct merge_scene *scene)
 {
 	struct merge_joined *joined = scene->joined;
 	struct merge_count sent = none, said = none;
@@ -76,7 +59,7 @@ static void add_parts(struct scene *scene)
 	scene->unique = none;
 	scene->said = none;
 	for (uint32_t i = 0; i < scene->count; i++) {
-		const struct part *part = &scene->parts[i];
+		const struct merge_part *part = &scene->parts[i];
 		const struct merge_count *of = part->stream->counts.of;
 		const bool again =
 			part->input == last; /* its id is two senders', to this receiver */
@@ -106,7 +89,7 @@ static void add_parts(struct scene *scene)
 	joined->counts.of[MERGE_SENT] = joined->senders ? sent : scene->said;
 }
 
-static void unsettled(struct scene *scene, const char *why)
+void merge_unsettled(struct merge_scene *scene, const char *why)
 {
 	struct merge *merge = scene->merge;
 
@@ -118,34 +101,8 @@ static void unsettled(struct scene *scene, const char *why)
 			    why);
 }
 
-/* Sums of several receivers prove nothing: a frame that came to two hides one that is lost. But all
- * different frames are among the first that any of them knows of. */
-static void unsettled_spread(struct scene *scene, uint64_t sent, uint64_t unique)
-{
-	char why[400], a[REPORT_TEXT_BYTES], b[REPORT_TEXT_BYTES], c[REPORT_TEXT_BYTES];
-	uint64_t most = unique;
-
-	if (!scene->restarted && scene->said.known && scene->said.count < most)
-		most = scene->said.count;
-	if (most < sent && scene->whole)
-		scene->joined->lost_least = sent - most;
-	snprintf(
-		why, sizeof(why),
-		"%" PRIu32 " receivers have %s frames of the %s sent, so %s%s; which of them came "
-		"to more than one is not known. Lead each stream to one receiver (hash by addresses "
-		"and ports, not frame by frame), and give its sender's summary",
-		scene->holders, report_text_count(a, unique), report_text_count(b, sent),
-		most < sent || unique > sent
-			? report_text_count(c, most < sent ? sent - most : unique - sent)
-			: "as many may be lost as came twice",
-		most < sent	? " or more are lost"
-		: unique > sent ? " or more came twice"
-				: "");
-	unsettled(scene, why);
-}
-
 /* Senders and receivers say different things of one stream: these are no summaries of one run. */
-static bool contradicts(struct scene *scene)
+static bool contradicts(struct merge_scene *scene)
 {
 	const struct merge_count sent = scene->joined->counts.of[MERGE_SENT];
 	const uint64_t unique = scene->unique.count;
@@ -161,12 +118,12 @@ static bool contradicts(struct scene *scene)
 		"receivers saw numbers of %s frames, and %s were sent: are these files of the same "
 		"runs, and is every sender's there?",
 		report_text_count(a, seen), report_text_count(b, sent.count));
-	unsettled(scene, why);
+	merge_unsettled(scene, why);
 	return true;
 }
 
 /* What is lost of the stream. */
-static void settle(struct scene *scene)
+static void settle(struct merge_scene *scene)
 {
 	struct merge_joined *joined = scene->joined;
 	struct merge_count *lost = &joined->counts.of[MERGE_LOST];
@@ -176,23 +133,24 @@ static void settle(struct scene *scene)
 	if (contradicts(scene))
 		return;
 	if (!sent.known)
-		unsettled(scene, "what was sent is not known");
+		merge_unsettled(scene, "what was sent is not known");
 	else if (!scene->unique.known)
-		unsettled(scene, "a receiver did not judge its frames one by one, or they have no "
-				 "numbers");
-	else if (scene->holders > 1 && (scene->whole || sent.count == unique))
-		unsettled_spread(scene, sent.count, unique);
+		merge_unsettled(scene,
+				"a receiver did not judge its frames one by one, or they have no "
+				"numbers");
+	else if (scene->holders > 1 && !scene->united && (scene->whole || sent.count == unique))
+		merge_spread_unsettled(scene, sent.count, unique);
 	else if (sent.count == unique)
 		*lost = none;
 	else if (!scene->whole)
-		unsettled(scene, "not every receiver's counts of it are there");
+		merge_unsettled(scene, "not every receiver's counts of it are there");
 	else
 		*lost = (struct merge_count){ sent.count - unique, true };
 	if (lost->known)
 		joined->lost_least = joined->gaps = lost->count;
 }
 
-static int collect(struct merge *merge, struct part **parts, uint32_t *count)
+static int collect(struct merge *merge, struct merge_part **parts, uint32_t *count)
 {
 	size_t room = 1;
 
@@ -205,8 +163,8 @@ static int collect(struct merge *merge, struct part **parts, uint32_t *count)
 	*count = 0;
 	for (uint32_t i = 0; i < merge->input_count; i++)
 		for (uint32_t s = 0; s < merge->inputs[i].stream_count; s++)
-			(*parts)[(*count)++] =
-				(struct part){ &merge->inputs[i], &merge->inputs[i].streams[s] };
+			(*parts)[(*count)++] = (struct merge_part){ &merge->inputs[i],
+								    &merge->inputs[i].streams[s] };
 	qsort(*parts, *count, sizeof(**parts), by_id);
 	return 0;
 }
@@ -225,12 +183,13 @@ static bool is_whole(const struct merge *merge)
 static int join_streams(struct merge *merge)
 {
 	const bool whole = is_whole(merge);
-	struct part *parts = NULL;
+	struct merge_part *parts = NULL;
 	uint32_t count, end;
 	int rc = collect(merge, &parts, &count);
 
+	merge->work = WORK_MOST;
 	for (uint32_t i = 0; !rc && i < count; i = end) {
-		struct scene scene = {
+		struct merge_scene scene = {
 			.merge = merge,
 			.joined = &merge->streams[merge->stream_count++],
 			.parts = &parts[i],
@@ -242,6 +201,7 @@ static int join_streams(struct merge *merge)
 		scene.count = end - i;
 		scene.joined->id = parts[i].stream->id;
 		add_parts(&scene);
+		rc = merge_spread_unite(&scene);
 		settle(&scene);
 	}
 	free(parts);
@@ -435,6 +395,7 @@ int merge_join(struct merge *merge)
 	if (rc < 0)
 		return rc;
 	add_files(merge);
+	merge_spread_totals(merge);
 	add_sent(merge, all_read);
 	merge_judge_all(merge);
 	return 0;

@@ -387,6 +387,11 @@ static const struct option_row rows[] = {
 		 "Senders, told apart by source address, whose end-of-stream frames a capture waits "
 		 "for, 1..1024; default 1 (and any other that it has heard of)."),
 	  .type = OPTION_NUMBER, FIELD(senders), .min = 1, .max = 1024, .initial = "1" },
+	{ SINGLE(RUN, RX, "ranges", "ranges", NULL,
+		 "The summary has which sequence numbers of each stream came, so that gdrcap merge "
+		 "settles streams whose frames are spread over several receivers; true or false, "
+		 "default false."),
+	  .type = OPTION_BOOL, FIELD(ranges), .max = 1, .initial = "false" },
 	{ SINGLE(RUN, RX, "idle", "idle", "SECONDS",
 		 "A capture ends after this time without a frame, once one came, 0 or 0.01..86400 s; "
 		 "default 0 (never)."),

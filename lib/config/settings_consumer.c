@@ -49,6 +49,7 @@ static const struct {
 	{ "save_around", OWN },
 	{ "end", OWN | RECEIVED },
 	{ "senders", OWN },
+	{ "ranges", OWN },
 };
 
 /* `defaults` is for the row's default to be put into. */

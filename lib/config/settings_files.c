@@ -229,6 +229,23 @@ int settings_check_start(const struct settings *settings, uint64_t now, struct g
 	return 0;
 }
 
+/* Numbers that two receivers of one stream agree on. */
+static int check_ranges(const struct settings *settings, struct gdrcap_error *error)
+{
+	if (!settings->ranges)
+		return 0;
+	if (!settings_receives(settings))
+		return error_set(error, -EINVAL,
+				 "ranges: is about frames received, and nothing is; leave it out");
+	if (!settings_is_custom(settings) && !settings->expect[0])
+		return 0;
+	return error_set(error, -EINVAL,
+			 "ranges: is of gdrcap's own frames; those of %s are numbered from the "
+			 "first one that a receiver sees, which several receivers do not have in "
+			 "common; leave it out",
+			 settings->expect[0] ? "a file (expect)" : "a custom layout");
+}
+
 int settings_settle_files(struct settings *settings, struct gdrcap_error *error)
 {
 	int ret;
@@ -248,6 +265,8 @@ int settings_settle_files(struct settings *settings, struct gdrcap_error *error)
 	ret = check_pcap(settings, error);
 	if (ret == 0)
 		ret = check_receiver_files(settings, error);
+	if (ret == 0)
+		ret = check_ranges(settings, error);
 	if (ret == 0)
 		ret = check_unused(settings, error);
 	if (ret == 0)

@@ -52,6 +52,8 @@ extern "C" {
 #define GDRCAP_CORES_MAX 64
 #define GDRCAP_DAMAGE_MAX 16
 #define GDRCAP_STREAMS_MAX 1024
+#define GDRCAP_RANGES_MOST 131072	/* of all streams together: gdrcap_get_ranges() */
+#define GDRCAP_RANGES_STREAM_MOST 32768 /* of one stream */
 #define GDRCAP_MATCH_MAX 8
 
 struct gdrcap_session; /**< ports, one memory region, one consumer */
@@ -355,6 +357,20 @@ int gdrcap_get_queue_counts(const struct gdrcap_session *session, uint32_t index
  * the last. */
 int gdrcap_get_stream_counts(const struct gdrcap_session *session, uint32_t index, uint32_t *stream,
 			     struct gdrcap_counts *counts, size_t size);
+
+/** Sequence numbers first .. first + length - 1; and so many `step` further on, `times` times in all. */
+struct gdrcap_numbers {
+	uint64_t first, length;
+	uint64_t step;	/**< more than length; 0 where `times` is 1 */
+	uint64_t times; /**< 1 at least */
+};
+/** With `ranges`, after gdrcap_stop(): which of its frames came, damaged ones with a readable header included, of the
+ * stream that gdrcap_get_stream_counts() has at `index`; in order, and none twice. Writes those that fit `room`,
+ * and returns how many there are, GDRCAP_RANGES_STREAM_MOST at most. -ENOENT: no such stream; -EAGAIN: the run has not
+ * ended; -ENODATA: it is not known, since there are more, the sender began the stream again, or the session has
+ * no `ranges`. */
+int gdrcap_get_ranges(const struct gdrcap_session *session, uint32_t index,
+		      struct gdrcap_numbers *ranges, uint32_t room);
 
 /** What a port's driver says of why frames were lost, or a sender was slow: over all ports. */
 struct gdrcap_cause {

@@ -42,6 +42,13 @@ static void streams_judge(struct gdrcap_session *session, const struct verdict *
 		session_message(session, GDRCAP_LOG_WARNING,
 				"no stream said its end: what was lost after the last frame that "
 				"came is not known");
+	if (verdict->ranges && verdict->ranges->given_up)
+		session_message(
+			session, GDRCAP_LOG_WARNING,
+			"ranges: streams of which it is not kept which frames came: %u; they came in "
+			"more pieces than there is room for (%u of a stream, %u in all), or their "
+			"sender began again",
+			verdict->ranges->given_up, GDRCAP_RANGES_STREAM_MOST, GDRCAP_RANGES_MOST);
 	if (verdict->untracked == 0)
 		return;
 	if (!session->run.failure)

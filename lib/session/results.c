@@ -336,6 +336,24 @@ int gdrcap_get_stream_counts(const struct gdrcap_session *session, uint32_t inde
 	return ret;
 }
 
+int gdrcap_get_ranges(const struct gdrcap_session *session, uint32_t index,
+		      struct gdrcap_numbers *ranges, uint32_t room)
+{
+	const struct verdict *verdict;
+	int ret = guest_check(session, "session", NULL);
+
+	if (ret < 0 || (!ranges && room))
+		return ret < 0 ? ret : -EINVAL;
+	if (index < streams_played(session))
+		return -ENODATA;
+	verdict = accountant_borrow(accountant_of(session));
+	ret = -ENOENT;
+	if (index < verdict->listed_count)
+		ret = verdict_stream_ranges(verdict, verdict_listed(verdict, index), ranges, room);
+	accountant_return(accountant_of(session));
+	return ret;
+}
+
 int gdrcap_get_damage(const struct gdrcap_session *session, uint32_t index,
 		      struct gdrcap_damage *damage, size_t size)
 {

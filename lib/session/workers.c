@@ -366,6 +366,7 @@ static int accounts_create(struct gdrcap_session *session, struct gdrcap_error *
 	const struct verdict_config config = {
 		.own_streams = senders ? RTE_MAX(settings->streams, senders) : 0,
 		.senders = settings->senders,
+		.ranges = settings->ranges,
 		.layout = custom ? &session->frames.layout : NULL,
 		.pattern = &session->frames.pattern,
 		.expect = session->frames.expect ? &session->frames.expect->view : NULL,

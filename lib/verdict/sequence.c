@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "verdict/ranges.h"
+
 #define WORD_BITS 64u
 /*
  * The window is a ring of blocks. A jump over thousands of numbers forgets whole blocks by their
@@ -18,6 +20,7 @@
 #define AGE_NEVER UINT64_MAX /* no window gets so old */
 
 struct sequence_window {
+	struct ranges *ranges;		    /* of the numbers that were in it; NULL: not kept */
 	uint64_t age;			    /* grows when all that was seen is forgotten */
 	uint64_t block_age[BLOCKS];	    /* other than `age`: nothing of the block was seen */
 	uint64_t seen[BLOCKS][BLOCK_WORDS]; /* bit s % SEQUENCE_WINDOW */
@@ -40,6 +43,8 @@ void sequence_restart(struct sequence *sequence, bool from_zero)
 
 	if (window)
 		window->age++;
+	if (window && window->ranges)
+		ranges_restart(window->ranges);
 	*sequence = (struct sequence){ .started = from_zero, .window = window };
 }
 
@@ -91,6 +96,67 @@ static void range_forget(struct sequence_window *window, uint64_t s, uint64_t co
 	range_write(window, s, count, false);
 }
 
+/* The numbers of a word of the window, from s on. */
+static void word_keep(struct ranges *ranges, uint64_t s, uint64_t word)
+{
+	while (word) {
+		const uint32_t skip = (uint32_t)__builtin_ctzll(word);
+		uint32_t run;
+
+		word >>= skip;
+		run = ~word ? (uint32_t)__builtin_ctzll(~word) : WORD_BITS;
+		s += skip;
+		ranges_add(ranges, s, run);
+		s += run;
+		word = run < WORD_BITS ? word >> run : 0;
+	}
+}
+
+/* s .. end - 1 leave the window, or the run is over: what of them was seen is not going to change. */
+static void range_keep(const struct sequence_window *window, uint64_t s, uint64_t end)
+{
+	while (s < end && !window->ranges->given_up) {
+		const uint32_t at = (uint32_t)(s % SEQUENCE_WINDOW), bit = at % WORD_BITS;
+		uint64_t n = BLOCK_BITS - at % BLOCK_BITS;
+
+		if (window->block_age[at / BLOCK_BITS] == window->age) {
+			const uint64_t *block = window->seen[at / BLOCK_BITS];
+			uint64_t word = block[at % BLOCK_BITS / WORD_BITS] >> bit;
+
+			n = WORD_BITS - bit;
+			if (n > end - s)
+				word &= (1ull << (end - s)) - 1;
+			word_keep(window->ranges, s, word);
+		}
+		s += n < end - s ? n : end - s;
+	}
+}
+
+static uint64_t window_begin(uint64_t next)
+{
+	return next > SEQUENCE_WINDOW ? next - SEQUENCE_WINDOW : 0;
+}
+
+void sequence_keep(struct sequence *sequence, struct ranges *ranges)
+{
+	sequence->window->ranges = ranges;
+}
+
+struct ranges *sequence_ranges(const struct sequence *sequence)
+{
+	return sequence->window ? sequence->window->ranges : NULL;
+}
+
+void sequence_finish(struct sequence *sequence)
+{
+	struct sequence_window *window = sequence->window;
+
+	if (!window || !window->ranges)
+		return;
+	range_keep(window, window_begin(sequence->next), sequence->next);
+	ranges_finish(window->ranges, sequence->unique);
+}
+
 int sequence_open(struct sequence *sequence)
 {
 	if (sequence->window)
@@ -102,6 +168,15 @@ int sequence_open(struct sequence *sequence)
 	if (sequence->unique)
 		range_write(sequence->window, sequence->next - 1, 1, true);
 	return 0;
+}
+
+/* To where `next` is the first number that was not seen: what was seen before it and is too old then. */
+static void window_move(const struct sequence *sequence, uint64_t next)
+{
+	const uint64_t begin = window_begin(next);
+
+	range_keep(sequence->window, window_begin(sequence->next),
+		   begin < sequence->next ? begin : sequence->next);
 }
 
 /* Behind the newest: new, or seen before. */
@@ -139,6 +214,8 @@ uint32_t sequence_mark(struct sequence *sequence, uint64_t s, uint32_t count)
 		fresh += mark_late(sequence, s);
 	if (count) {
 		if (sequence->window) {
+			if (__builtin_expect(sequence->window->ranges != NULL, 0))
+				window_move(sequence, s + count);
 			range_forget(sequence->window, sequence->next, s - sequence->next);
 			range_write(sequence->window, s, count, true);
 		}

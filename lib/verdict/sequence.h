@@ -12,6 +12,7 @@
 
 #define SEQUENCE_WINDOW (1u << 20) /* sequence numbers; 128 KiB a stream */
 
+struct ranges;
 struct sequence_window; /* which of the last SEQUENCE_WINDOW numbers were seen */
 
 struct sequence {
@@ -28,6 +29,14 @@ void sequence_free(struct sequence *sequence);
 
 /* Before a second number, or several at once, are marked: takes the memory for it. 0 or -ENOMEM. */
 int sequence_open(struct sequence *sequence);
+
+/* Once, when it is open: numbers go into `ranges` as they leave the window, so that no frame is the reason for
+ * more work than its own numbers, and what of the window was seen. */
+void sequence_keep(struct sequence *sequence, struct ranges *ranges);
+/* What is in the window goes there too: no number follows. */
+void sequence_finish(struct sequence *sequence);
+/* NULL: they are not kept. */
+struct ranges *sequence_ranges(const struct sequence *sequence);
 
 /* As if nothing had been seen. from_zero: as in sequence_init(). */
 void sequence_restart(struct sequence *sequence, bool from_zero);

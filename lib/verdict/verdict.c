@@ -201,5 +201,7 @@ void verdict_finish(struct verdict *verdict)
 			verdict_finish_own(verdict, stream);
 		if (verdict->places)
 			verdict_finish_expected(verdict, stream);
+		sequence_finish(&stream->sequence);
 	}
+	verdict->finished = true;
 }

@@ -44,6 +44,7 @@
 #include "gdrcap.h"
 #include "pattern/frame_store.h"
 #include "pattern/phase.h"
+#include "verdict/ranges.h"
 #include "verdict/sequence.h"
 
 #define VERDICT_STREAM_IDS 65536u
@@ -68,6 +69,7 @@ struct verdict_config {
 	const struct frame_layout *layout;
 	const struct pattern *pattern;
 	const struct frame_store_view *expect; /* frames of a file, or NULL. Kept, not copied */
+	bool ranges;			       /* of own frames: which numbers came is kept */
 	uint32_t senders; /* end-of-stream frames of this many senders make an end; 0: of one */
 };
 
@@ -173,7 +175,9 @@ struct verdict {
 	struct verdict_phases *phases; /* custom layout's PRBS */
 	uint64_t
 		lock_lost; /* custom layout's PRBS: a payload did not go on where it should: verdict_phase.h */
-	bool whole; /* verdict_expect_whole() was called */
+	bool whole;		    /* verdict_expect_whole() was called */
+	struct ranges_pool *ranges; /* config.ranges */
+	bool finished;		    /* verdict_finish() was called */
 };
 
 int verdict_create(struct verdict *verdict, uint32_t queues, const struct verdict_config *config);
@@ -223,5 +227,9 @@ static inline const struct verdict_stream *verdict_listed(const struct verdict *
 /* Sent as in verdict_total(). */
 void verdict_stream_counts(const struct verdict *verdict, const struct verdict_stream *stream,
 			   bool sent_known, uint64_t sent, struct gdrcap_counts *counts);
+
+/* config.ranges: as gdrcap_get_ranges(). */
+int verdict_stream_ranges(const struct verdict *verdict, const struct verdict_stream *stream,
+			  struct gdrcap_numbers *to, uint32_t room);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What readers of the verdict are told. */
+#include <errno.h>
 #include <string.h>
 
 #include "verdict/verdict_internal.h"
@@ -64,6 +65,28 @@ void verdict_stream_counts(const struct verdict *verdict, const struct verdict_s
 	if (counts->sent < unique)
 		counts->sent = unique;
 	counts->lost = counts->sent - unique;
+}
+
+int verdict_stream_ranges(const struct verdict *verdict, const struct verdict_stream *stream,
+			  struct gdrcap_numbers *to, uint32_t room)
+{
+	const struct ranges *ranges = sequence_ranges(&stream->sequence);
+
+	if (!verdict->ranges || stream->restarts)
+		return -ENODATA;
+	if (!verdict->finished)
+		return -EAGAIN;
+	if (!stream->live) {
+		const uint32_t count = stream->sequence.unique != 0;
+
+		if (count && room)
+			*to = (struct gdrcap_numbers){ stream->sequence.next - 1, 1, 0, 1 };
+		return (int)count;
+	}
+	if (ranges->given_up)
+		return -ENODATA;
+	ranges_copy(ranges, to, room);
+	return (int)ranges->count;
 }
 
 void verdict_total(const struct verdict *verdict, bool sent_known, uint64_t sent,

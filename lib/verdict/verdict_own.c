@@ -117,6 +117,8 @@ static void life_begin(struct verdict *verdict, struct verdict_stream *stream, b
 	if (stream->ended)
 		verdict_end_void(verdict, stream);
 	sequence_restart(&stream->sequence, from_zero);
+	if (verdict->ranges && stream->live)
+		ranges_give_up(sequence_ranges(&stream->sequence));
 	for (uint32_t q = 0; q < verdict->queue_count; q++)
 		verdict->queues[q].next[stream - verdict->streams] = 0;
 	stream->born = false;

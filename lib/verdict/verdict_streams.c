@@ -24,6 +24,11 @@ int verdict_streams_create(struct verdict *verdict)
 	if (!verdict->streams || !verdict->stream_hash || !verdict->senders || !verdict->live_ids ||
 	    !verdict->conflict_ids)
 		return -ENOMEM;
+	if (verdict->config.ranges) {
+		verdict->ranges = ranges_pool_create();
+		if (!verdict->ranges)
+			return -ENOMEM;
+	}
 	for (uint32_t q = 0; q < verdict->queue_count; q++) {
 		verdict->queues[q].next = calloc(VERDICT_STREAMS_SEEN, sizeof(uint64_t));
 		if (!verdict->queues[q].next)
@@ -38,6 +43,7 @@ void verdict_streams_destroy(struct verdict *verdict)
 		sequence_free(&verdict->streams[i].sequence);
 	for (uint32_t q = 0; q < verdict->queue_count; q++)
 		free(verdict->queues[q].next);
+	free(verdict->ranges);
 	free(verdict->conflict_ids);
 	free(verdict->live_ids);
 	free(verdict->senders);
@@ -162,6 +168,8 @@ static void stream_lives(struct verdict *verdict, struct verdict_stream *stream)
 
 	stream->live = true;
 	verdict->live_count++;
+	if (verdict->ranges)
+		sequence_keep(&stream->sequence, ranges_take(verdict->ranges));
 	verdict_sender_weigh(verdict, sender, false);
 	verdict->senders_live += sender->live++ == 0;
 	verdict_sender_weigh(verdict, sender, true);

@@ -59,6 +59,8 @@ int nulls(void)
 	CHECK(gdrcap_get_stream_counts(NULL, 0, &stream, &counts, sizeof(counts)) == -EINVAL);
 	CHECK(gdrcap_get_stream_counts(session, 0, NULL, &counts, sizeof(counts)) == -EINVAL);
 	CHECK(gdrcap_get_stream_counts(session, 0, &stream, NULL, 64) == -EINVAL);
+	CHECK(gdrcap_get_ranges(NULL, 0, NULL, 0) == -EINVAL);
+	CHECK(gdrcap_get_ranges(session, 0, NULL, 1) == -EINVAL);
 	CHECK(gdrcap_get_cause(NULL, 0, &cause, sizeof(cause)) == -EINVAL);
 	CHECK(gdrcap_get_cause(session, 0, NULL, 64) == -EINVAL);
 	CHECK(gdrcap_get_port(NULL, 0, &port, sizeof(port)) == -EINVAL);

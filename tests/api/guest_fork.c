@@ -35,6 +35,7 @@ static void child_is_refused(struct gdrcap_session *session, struct gdrcap_queue
 	CHECK(gdrcap_get_summary(session, &summary, sizeof(summary)) == -EPERM);
 	CHECK(gdrcap_get_queue_counts(session, 0, &counts, sizeof(counts)) == -EPERM);
 	CHECK(gdrcap_get_stream_counts(session, 0, &stream, &counts, sizeof(counts)) == -EPERM);
+	CHECK(gdrcap_get_ranges(session, 0, NULL, 0) == -EPERM);
 	CHECK(gdrcap_get_cause(session, 0, &cause, sizeof(cause)) == -EPERM);
 	CHECK(gdrcap_get_port(session, 0, &port, sizeof(port)) == -EPERM);
 	CHECK(gdrcap_get_rule(session, 0, &rule, sizeof(rule)) == -EPERM);

@@ -216,8 +216,9 @@ static void several_ports_and_queues(void **state)
 	struct gdrcap_session *session;
 	struct gdrcap_summary summary;
 	struct gdrcap_config *config API_FREED = NULL;
-	uint64_t seen = 0;
+	uint64_t seen = 0, all = 0;
 	uint32_t i, stream;
+	struct gdrcap_numbers came;
 
 	api_config(&config, "validate", 60001);
 	for (int p = 0; p < 3; p++) {
@@ -232,6 +233,7 @@ static void several_ports_and_queues(void **state)
 	}
 	api_set(config, "queues", "2");
 	api_set(config, "streams", "13");
+	api_set(config, "ranges", "true");
 	session = api_create(config);
 	api_start(session);
 	api_wait_end(session);
@@ -256,6 +258,14 @@ static void several_ports_and_queues(void **state)
 	}
 	assert_int_equal(seen, (1 << 13) - 1);
 	assert_true(sum.sent == 60001);
+	assert_int_equal(gdrcap_get_ranges(session, 13, NULL, 0), -ENOENT);
+	for (i = 0; i < 13; i++) {
+		assert_int_equal(gdrcap_get_ranges(session, i, NULL, 0), 1);
+		assert_int_equal(gdrcap_get_ranges(session, i, &came, 1), 1);
+		assert_true(came.first == 0 && came.times == 1);
+		all += came.length;
+	}
+	assert_true(all == 60001);
 	gdrcap_destroy(session);
 }
 

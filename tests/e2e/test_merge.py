@@ -4,6 +4,7 @@
 A sender writes a file, from which frames are taken or copied; receivers read what is left of it."""
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -141,6 +142,88 @@ def test_spread():
         merged = merge(sent, a, b, expect=3)
         check(merged, lost=None)
         said(merged, "1 or more came twice")
+
+
+def receive_spread(folder, name, frames, *more):
+    return receive(folder, name, frames, "--ranges", "--frames", str(len(frames)), *more)
+
+
+def test_spread_with_ranges():
+    """The same, where each has which frames came: what is lost and what came twice is exact, to the frame."""
+    with processes.folder() as folder:
+        sent, frames = send(folder, "sent", "--frames", "4000", "--streams", "2")
+        data = [frame for frame in frames if not is_end(frame)]
+        ends = [frame for frame in frames if is_end(frame)]
+        # Two each in turn: a row or two, however many frames.
+        left = [frame for i, frame in enumerate(data) if i % 4 < 2]
+        right = [frame for i, frame in enumerate(data) if i % 4 >= 2]
+        a, b = receive_spread(folder, "a", left + ends), receive_spread(folder, "b", right)
+        assert load(a)["streams"][0]["frames"]["lost"] > 0, load(a)["streams"]
+        assert all(len(row["ranges"]) <= 2 for row in load(b)["streams"]), load(b)["streams"]
+        merged = merge(sent, a, b, expect=0)
+        check(merged, sent=4000, valid=4000, lost=0, duplicate=0)
+        assert merged["unsettled_streams"] == 0, merged
+        # Without the sender's word: one has heard the ends.
+        check(merge(a, b, expect=0), sent=4000, valid=4000, lost=0)
+        # One of them alone has no ranges: unknown, as ever.
+        plain = receive(folder, "plain", right)
+        assert "ranges" not in load(plain)["streams"][0], load(plain)["streams"]
+        said(merge(sent, a, plain, expect=3), "plain.json has no ranges of it")
+
+        # At random, with planted loss and copies, to one and to both; the last frames too.
+        dice = random.Random(21)
+        parts = [[], [], []]
+        lost, twice = {0: 0, 1: 0}, 0
+        for frame in data:
+            fate = dice.random()
+            if fate < 0.02 or frame in data[-5:]:
+                lost[stream_of(frame)] += 1
+                continue
+            first = dice.randrange(3)
+            parts[first].append(frame)
+            if fate < 0.05:
+                parts[dice.randrange(3)].append(frame)
+                twice += 1
+        files = [receive_spread(folder, "part%d" % i, part + ends) for i, part in enumerate(parts)]
+        merged = merge(sent, *files, expect=3)
+        total = sum(lost.values())
+        check(merged, sent=4000, lost=total, valid=4000 - total, damaged=0, duplicate=twice)
+        assert {key: row["lost"] for key, row in streams_of(merged).items()} == lost, merged
+        said(merged, "%d frames lost" % total)
+        assert any("came to more than one receiver" in line for line in merged["messages"]), merged
+        # A damaged frame is there too; where it came to two, nobody knows which one is the copy.
+        wrong = bytearray(parts[0][10])
+        wrong[60] ^= 1
+        files[0] = receive_spread(folder, "wrong", parts[0][:10] + [bytes(wrong)] + parts[0][11:] + ends)
+        check(merge(sent, *files, expect=3), lost=total, duplicate=twice, damaged=None, valid=None)
+        single = {frame: 0 for frame in data}
+        for frame in parts[0] + parts[1] + parts[2]:
+            single[frame] += 1
+        once = [[frame for frame in part if single[frame] == 1] for part in parts]
+        wrong = bytearray(once[0][10])
+        wrong[60] ^= 1
+        once[0][10] = bytes(wrong)
+        files = [receive_spread(folder, "once%d" % i, part) for i, part in enumerate(once)]
+        there = sum(map(len, once))
+        check(merge(sent, *files, expect=3), lost=4000 - there, duplicate=0, damaged=1, valid=there - 1)
+
+
+def test_hostile_ranges():
+    """Ranges of another run, or that are not what the counts beside them say."""
+    with processes.folder() as folder:
+        sent, frames = send(folder, "sent", "--frames", "400")
+        data = [frame for frame in frames if not is_end(frame)]
+        a, b = receive_spread(folder, "a", data[::2]), receive_spread(folder, "b", data[1::2])
+        check(merge(sent, a, b, expect=0), valid=400)
+        good = load(b)
+        for ranges, reason in (([[0, 1, 2, 199]], "not as many frames"), ([[5, 10], [0, 190]], "run backwards"),
+                               ([[0, 150], [100, 50]], "overlap"), ([[1000, 200]], "beyond those that were sent"),
+                               ([[0, 1, 0, 200]], "one that is not"), ("x", "no list"),
+                               ([[1, 1, 2, str(10**30)]], "one that is not"), ([[0, 1]] * 40000, "more than a run has")):
+            good["streams"][0]["ranges"] = ranges
+            with open(b, "w", encoding="ascii") as file:
+                json.dump(good, file)
+            said(merge(sent, a, b, expect=2), reason)
 
 
 def test_machine_gave_nothing():

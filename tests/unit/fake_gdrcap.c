@@ -103,6 +103,12 @@ int gdrcap_get_stream_counts(const struct gdrcap_session *session, uint32_t inde
 	return index ? -ENOENT : 0;
 }
 
+int gdrcap_get_ranges(const struct gdrcap_session *session, uint32_t index,
+		      struct gdrcap_numbers *ranges, uint32_t room)
+{
+	return -ENODATA;
+}
+
 struct gdrcap_images *gdrcap_get_images(struct gdrcap_session *session, uint32_t index)
 {
 	return NULL;

@@ -217,6 +217,7 @@ static const struct sample {
 	U32("quiet", "0.001", quiet_ms, 1),
 	U32("end", "never", end, END_NEVER),
 	U32("senders", "3", senders, 3),
+	U8("ranges", "true", ranges, 1),
 	U32("idle", "2.5", idle_ms, 2500),
 	U32("give_up", "7", give_up_ms, 7000),
 	U32("link_down", "end", link_down, LINK_DOWN_END),
@@ -729,6 +730,21 @@ static void test_check_files(void **state)
 	assert_check("tx_port: net_null0\npcap: a\nframe: {size: 64, vlan: 5}\n", NULL, NULL);
 }
 
+/* Numbers that receivers have in common. */
+static void test_check_ranges(void **state)
+{
+	assert_check("port: net_null0\nranges: true\n", NULL, NULL);
+	assert_check("port: 'ring:a'\ntx_port: 'ring:a'\nranges: true\n", NULL, NULL);
+	assert_check("tx_port: net_null0\nranges: true\n", "ranges: is about frames received", "");
+	assert_check("tx_port: net_null0\nranges: false\n", NULL, NULL);
+	assert_check("port: net_null0\nranges: true\nframe: {format: custom}\n",
+		     "ranges: is of gdrcap's own frames", "a custom layout");
+	assert_check("port: net_null0\nranges: true\nexpect: a.pcap\n",
+		     "ranges: is of gdrcap's own frames", "a file (expect)");
+	assert_check("port: net_null0\nconsumer: host\nranges: true\n",
+		     "ranges: needs the built-in consumer", "");
+}
+
 /* Options about how frames are received. */
 static void test_check_receiver(void **state)
 {
@@ -988,6 +1004,7 @@ int main(void)
 		cmocka_unit_test(test_check_frames),
 		cmocka_unit_test(test_check_custom),
 		cmocka_unit_test(test_check_files),
+		cmocka_unit_test(test_check_ranges),
 		cmocka_unit_test(test_check_receiver),
 		cmocka_unit_test(test_sender_options),
 		cmocka_unit_test(test_lengths_are_without_fcs),

@@ -94,6 +94,7 @@ static const struct {
 	{ "quiet", "7", SAME, SAME },
 	{ "end", "never", REFUSED, REFUSED },
 	{ "senders", "7", REFUSED, REFUSED },
+	{ "ranges", "true", REFUSED, REFUSED },
 	{ "idle", "7", SAME, SAME },
 	{ "give_up", "7", SAME, SAME },
 	{ "link_down", "end", SAME, SAME },

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "number_set.h"
+#include "verdict/ranges.h"
 #include "verdict/sequence.h"
 
 #define WINDOW ((uint64_t)SEQUENCE_WINDOW)
@@ -19,16 +20,51 @@ struct pair {
 	bool from_zero;
 };
 
+static struct ranges_pool *pool;
+
 static void pair_init(struct pair *pair, bool from_zero)
 {
+	struct ranges *ranges;
+
+	if (!pool)
+		pool = ranges_pool_create();
+	assert_non_null(pool);
+	pool->count = 0;
+	ranges = ranges_take(pool);
+	ranges_restart(ranges);
 	memset(pair, 0, sizeof(*pair));
 	pair->from_zero = from_zero;
 	sequence_init(&pair->real, from_zero);
 	assert_int_equal(sequence_open(&pair->real), 0);
+	sequence_keep(&pair->real, ranges);
+}
+
+/* In order, none twice, and all that were seen. */
+static void check_ranges(const struct pair *pair)
+{
+	static struct gdrcap_numbers rows[RANGES_STREAM_MOST];
+	const struct ranges *ranges = sequence_ranges(&pair->real);
+	uint64_t end = 0, numbers = 0;
+
+	sequence_finish((struct sequence *)(uintptr_t)&pair->real);
+	assert_false(ranges->given_up);
+	ranges_copy(ranges, rows, RANGES_STREAM_MOST);
+	for (uint32_t i = 0; i < ranges->count; i++) {
+		assert_true(rows[i].first >= end && rows[i].length && rows[i].times);
+		assert_true(rows[i].times == 1 || rows[i].step > rows[i].length);
+		for (uint64_t t = 0; t < rows[i].times; t++)
+			for (uint64_t n = 0; n < rows[i].length; n++, numbers++)
+				assert_true(*number_slot(&pair->model.seen,
+							 rows[i].first + t * rows[i].step + n));
+		end = rows[i].first + (rows[i].times - 1) * rows[i].step + rows[i].length;
+	}
+	assert_true(numbers == pair->model.seen.used);
 }
 
 static void pair_free(struct pair *pair)
 {
+	if (pair->model.seen.used)
+		check_ranges(pair);
 	sequence_free(&pair->real);
 	number_set_free(&pair->model.seen);
 }
