@@ -142,8 +142,7 @@ int merge_ranges_read(struct merge_input *input, const json_t *array, struct mer
 /* Behind the last number of the row. */
 uint64_t merge_row_end(const struct gdrcap_numbers *row);
 /* How many different numbers they have. Takes what it costs from *work: 0, -ENOMEM, or -EOVERFLOW: it is too much. */
-int merge_unite(const struct merge_ranges *const *of, uint32_t count, uint64_t *work,
-		uint64_t *numbers);
+int merge_unite(const struct merge_ranges *of, uint32_t count, uint64_t *work, uint64_t *numbers);
 
 /* Reads input->file. What cannot be used is said in the input. -ENOMEM. */
 int merge_file(struct merge_input *input);

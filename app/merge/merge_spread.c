@@ -127,7 +127,7 @@ static void unite(struct merge_scene *scene, uint64_t unique)
 
 int merge_spread_unite(struct merge_scene *scene)
 {
-	const struct merge_ranges **of;
+	struct merge_ranges *of;
 	uint32_t count = 0;
 	uint64_t unique;
 	int rc;
@@ -140,7 +140,7 @@ int merge_spread_unite(struct merge_scene *scene)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < scene->count; i++)
 		if (holds(&scene->parts[i]))
-			of[count++] = &scene->parts[i].stream->ranges;
+			of[count++] = scene->parts[i].stream->ranges;
 	rc = merge_unite(of, count, &scene->merge->work, &unique);
 	free(of);
 	if (!rc)

@@ -23,13 +23,18 @@ struct run {
 	uint64_t from, to;
 };
 
+struct going {
+	const struct gdrcap_numbers *row;
+	uint32_t owner;
+};
+
 struct uniting {
 	struct edge *edges;
 	size_t edge_count;
-	const struct gdrcap_numbers **active; /* rows that go on here, ... */
-	uint32_t *owners;		      /* ... whose they are, ... */
-	uint32_t *place;		      /* ... and by owner where in `active` */
-	uint32_t active_count, solid;	      /* of them, those without gaps */
+	struct going *active; /* rows that go on here, ... */
+	uint32_t *place;      /* ... and by owner where in `active` */
+	uint32_t active_count;
+	uint32_t solid; /* of them, those without gaps */
 	struct run *runs;
 	size_t room; /* of `runs` */
 	uint64_t *work;
@@ -70,7 +75,7 @@ static uint64_t cover(struct uniting *uniting, uint64_t a, uint64_t b)
 	size_t count = 0;
 
 	for (uint32_t i = 0; a < b && i < uniting->active_count; i++) {
-		const struct gdrcap_numbers *row = uniting->active[i];
+		const struct gdrcap_numbers *row = uniting->active[i].row;
 		uint64_t at = a - (a - row->first) % row->step;
 
 		for (;; at += row->step) {
@@ -102,7 +107,7 @@ static uint64_t period(const struct uniting *uniting, uint64_t most)
 	unsigned __int128 all = 1;
 
 	for (uint32_t i = 0; i < uniting->active_count; i++) {
-		const uint64_t step = uniting->active[i]->step;
+		const uint64_t step = uniting->active[i].row->step;
 		uint64_t a = (uint64_t)all, b = step;
 
 		while (b) {
@@ -110,6 +115,7 @@ static uint64_t period(const struct uniting *uniting, uint64_t most)
 
 			a = b;
 			b = rest;
+			*uniting->work -= *uniting->work != 0;
 		}
 		all = all / a * step;
 		if (all >= most)
@@ -142,12 +148,13 @@ static int add_part(struct uniting *uniting, uint64_t a, uint64_t b, uint64_t *n
 		return 0;
 	}
 	if (uniting->active_count == 1) {
-		*numbers += count_below(uniting->active[0], b) - count_below(uniting->active[0], a);
+		*numbers += count_below(uniting->active[0].row, b) -
+			    count_below(uniting->active[0].row, a);
 		return 0;
 	}
 	span = period(uniting, b - a);
 	for (uint32_t i = 0; i < uniting->active_count; i++) {
-		runs += span / uniting->active[i]->step + 2;
+		runs += span / uniting->active[i].row->step + 2;
 		if (runs > RUNS_MOST || 2 * runs > *uniting->work)
 			return -EOVERFLOW;
 	}
@@ -165,26 +172,24 @@ static void step_over(struct uniting *uniting, const struct edge *edge)
 
 	if (edge->begins) {
 		uniting->place[edge->owner] = uniting->active_count;
-		uniting->owners[uniting->active_count] = edge->owner;
-		uniting->active[uniting->active_count++] = edge->row;
+		uniting->active[uniting->active_count++] = (struct going){ edge->row, edge->owner };
 		uniting->solid += edge->row->times == 1;
 		return;
 	}
 	at = uniting->place[edge->owner];
 	uniting->active_count--;
 	uniting->active[at] = uniting->active[uniting->active_count];
-	uniting->owners[at] = uniting->owners[uniting->active_count];
-	uniting->place[uniting->owners[at]] = at;
+	uniting->place[uniting->active[at].owner] = at;
 	uniting->solid -= edge->row->times == 1;
 }
 
-static void collect(struct uniting *uniting, const struct merge_ranges *const *of, uint32_t count)
+static void collect(struct uniting *uniting, const struct merge_ranges *of, uint32_t count)
 {
 	struct edge *edge = uniting->edges;
 
 	for (uint32_t i = 0; i < count; i++)
-		for (uint32_t r = 0; r < of[i]->count; r++) {
-			const struct gdrcap_numbers *row = &of[i]->rows[r];
+		for (uint32_t r = 0; r < of[i].count; r++) {
+			const struct gdrcap_numbers *row = &of[i].rows[r];
 
 			*edge++ = (struct edge){ row->first, i, true, row };
 			*edge++ = (struct edge){ merge_row_end(row), i, false, row };
@@ -215,28 +220,25 @@ static int unite(struct uniting *uniting, uint64_t *numbers)
 	return rc;
 }
 
-int merge_unite(const struct merge_ranges *const *of, uint32_t count, uint64_t *work,
-		uint64_t *numbers)
+int merge_unite(const struct merge_ranges *of, uint32_t count, uint64_t *work, uint64_t *numbers)
 {
 	struct uniting uniting = { .work = work };
 	int rc = -ENOMEM;
 
 	for (uint32_t i = 0; i < count; i++)
-		uniting.edge_count += 2 * (size_t)of[i]->count;
+		uniting.edge_count += 2 * (size_t)of[i].count;
 	if (uniting.edge_count > *work)
 		return -EOVERFLOW;
 	*work -= uniting.edge_count;
 	uniting.edges = calloc(uniting.edge_count + 1, sizeof(*uniting.edges));
 	uniting.active = calloc(count + 1, sizeof(*uniting.active));
-	uniting.owners = calloc(count + 1, sizeof(*uniting.owners));
 	uniting.place = calloc(count + 1, sizeof(*uniting.place));
-	if (uniting.edges && uniting.active && uniting.owners && uniting.place) {
+	if (uniting.edges && uniting.active && uniting.place) {
 		collect(&uniting, of, count);
 		rc = unite(&uniting, numbers);
 	}
 	free(uniting.edges);
 	free(uniting.active);
-	free(uniting.owners);
 	free(uniting.place);
 	free(uniting.runs);
 	return rc;

@@ -112,23 +112,34 @@ static void word_keep(struct ranges *ranges, uint64_t s, uint64_t word)
 	}
 }
 
+/* s .. end - 1, of one block. */
+static void block_keep(const struct sequence_window *window, uint64_t s, uint64_t end)
+{
+	const uint64_t *block = window->seen[s % SEQUENCE_WINDOW / BLOCK_BITS];
+
+	while (s < end) {
+		const uint32_t bit = (uint32_t)(s % WORD_BITS);
+		const uint64_t n = end - s < WORD_BITS - bit ? end - s : WORD_BITS - bit;
+		uint64_t word = block[s % BLOCK_BITS / WORD_BITS] >> bit;
+
+		if (n < WORD_BITS)
+			word &= (1ull << n) - 1;
+		word_keep(window->ranges, s, word);
+		s += n;
+	}
+}
+
 /* s .. end - 1 leave the window, or the run is over: what of them was seen is not going to change. */
 static void range_keep(const struct sequence_window *window, uint64_t s, uint64_t end)
 {
-	while (s < end && !window->ranges->given_up) {
-		const uint32_t at = (uint32_t)(s % SEQUENCE_WINDOW), bit = at % WORD_BITS;
-		uint64_t n = BLOCK_BITS - at % BLOCK_BITS;
+	if (window->ranges->given_up)
+		return;
+	while (s < end) {
+		const uint64_t n = BLOCK_BITS - s % BLOCK_BITS, part = n < end - s ? n : end - s;
 
-		if (window->block_age[at / BLOCK_BITS] == window->age) {
-			const uint64_t *block = window->seen[at / BLOCK_BITS];
-			uint64_t word = block[at % BLOCK_BITS / WORD_BITS] >> bit;
-
-			n = WORD_BITS - bit;
-			if (n > end - s)
-				word &= (1ull << (end - s)) - 1;
-			word_keep(window->ranges, s, word);
-		}
-		s += n < end - s ? n : end - s;
+		if (window->block_age[s % SEQUENCE_WINDOW / BLOCK_BITS] == window->age)
+			block_keep(window, s, s + part);
+		s += part;
 	}
 }
 

@@ -8,6 +8,7 @@ import subprocess
 
 import e2e
 import machines
+import pcapfile
 import processes
 
 FAULTY = os.environ.get("GDRCAP_FAULTY")
@@ -34,8 +35,8 @@ def finish(process, status):
     return summary
 
 
-def ready_files(folder):
-    return ",".join(os.path.join(folder, "rx%d.ready" % i) for i in range(RECEIVERS))
+def ready_files(folder, receivers=RECEIVERS):
+    return ",".join(os.path.join(folder, "rx%d.ready" % i) for i in range(receivers))
 
 
 def run(network, folder):
@@ -83,6 +84,52 @@ def test_eight_senders_and_four_receivers():
                        if row["stream"] < 2 * SENDERS_EACH * i + 2)
         assert on_first == lost, summary["streams"]
         assert len({port["mac"] for port in ready[i]["ports"]}) == SENDERS_EACH, ready[i]
+
+
+def spread(folder, lost, twice):
+    """One sender's stream, frame by frame in turn over two files, without those lost and with those copied."""
+    path = os.path.join(folder, "sent.pcap")
+    sent = processes.run_json("replay", "--quiet", "--gpu", "host", "--frames", str(FRAMES), "--tx-port",
+                              "net_pcap0,tx_pcap=" + path)
+    parts, number = [[], []], 0
+    for frame in pcapfile.read(path):
+        end = frame.data[17] == 0xFF
+        for i, part in enumerate(parts):
+            if end or (number not in lost and (number % 2 == i or number in twice)):
+                part.append(frame.data)
+        number += not end
+    return sent, [pcapfile.write_pcap(os.path.join(folder, "part%d.pcap" % i), part)
+                  for i, part in enumerate(parts)]
+
+
+def test_one_stream_over_two_receivers():
+    """A link aggregation that sends frames in turn: each receiver lacks half, and together what was planted."""
+    lost, twice = {0, 7, 100, 101, FRAMES - 1}, {50, 61}
+    with machines.Machines(2, 1) as network, processes.folder() as folder:
+        sent, parts = spread(folder, lost, twice)
+        with contextlib.ExitStack() as stack:
+            running = []
+            stack.callback(lambda: [process.kill() for process in running])
+            for i in range(2):
+                running.append(start(network.inside(network.receiver_name(i)),
+                                     ["capture", *network.ports(), "--ranges", "--ready",
+                                      os.path.join(folder, "rx%d.ready" % i)]))
+            for i in range(2):
+                running.append(start(network.inside(network.sender_name(i)),
+                                     ["replay", *network.out(), "--pcap", parts[i], "--rate", "2kpps",
+                                      "--wait-ready", ready_files(folder, 2), "--wait-seconds", "0"]))
+            summaries = [finish(process, 3 if i < 2 else 0) for i, process in enumerate(running)]
+        files = []
+        for name, summary in (("tx", sent), ("rx0", summaries[0]), ("rx1", summaries[1])):
+            files.append(os.path.join(folder, name + ".json"))
+            with open(files[-1], "w", encoding="ascii") as file:
+                json.dump(summary, file)
+        merged = e2e.run("merge", "--json", *files, expect=3).summary
+    assert merged["frames"] == {"sent": FRAMES, "received": merged["frames"]["received"], "damaged": 0,
+                                "valid": FRAMES - len(lost), "lost": len(lost), "reordered": 0,
+                                "duplicate": len(twice)}, merged
+    assert merged["errors"] == ["%d frames lost" % len(lost), "%d frames duplicated" % len(twice)], merged
+    assert merged["unsettled_streams"] == 0, merged
 
 
 # ---- recipes: deploy/machines ----

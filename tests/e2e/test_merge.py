@@ -208,6 +208,24 @@ def test_spread_with_ranges():
         check(merge(sent, *files, expect=3), lost=4000 - there, duplicate=0, damaged=1, valid=there - 1)
 
 
+def test_ranges_of_an_interrupted_run():
+    """After Ctrl-C and SIGTERM too; lines before the last have none, nor has a run that was not asked."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with processes.folder() as folder:
+            with open(os.path.join(folder, "log"), "wb") as log:
+                process = e2e.start("loopback", "--quiet", "--ranges", "--json-lines", "0.1", "--seconds", "600",
+                                    "--rate", "1kpps", "--streams", "2", stdout=log)
+                assert processes.wait_until(lambda: os.path.getsize(log.name) > 0, e2e.TIMEOUT)
+                process.send_signal(number)
+                process.communicate(timeout=e2e.TIMEOUT)
+            lines = [json.loads(line) for line in open(log.name, encoding="ascii")]
+            for line in lines[:-1]:
+                assert line["result"] == "running" and "ranges" not in str(line["streams"]), line
+            for row in lines[-1]["streams"]:
+                assert row["ranges"] == [[0, row["frames"]["valid"]]], lines[-1]
+            check(merge(log.name, expect=0), lost=0, valid=lines[-1]["frames"]["valid"])
+
+
 def test_hostile_ranges():
     """Ranges of another run, or that are not what the counts beside them say."""
     with processes.folder() as folder:

@@ -182,6 +182,23 @@ static void test_too_many_in_all(void **state)
 	assert_int_equal(verdict.ranges->given_up, 2);
 }
 
+/* What does not add up is not believed. */
+static void test_count_is_checked(void **state)
+{
+	struct ranges *ranges = ranges_take(verdict.ranges);
+
+	ranges_add(ranges, 5, 10);
+	ranges_add(ranges, 20, 10);
+	ranges_finish(ranges, 20);
+	assert_int_equal(ranges->count, 1);
+	assert_false(ranges->given_up);
+	ranges_restart(ranges);
+	ranges_add(ranges, 5, 10);
+	ranges_finish(ranges, 11);
+	assert_true(ranges->given_up);
+	assert_int_equal(ranges->count, 0);
+}
+
 static void test_not_asked_for(void **state)
 {
 	verdict_destroy(&verdict);
@@ -204,6 +221,7 @@ int main(void)
 		CASE(test_restart_is_unknown),
 		CASE(test_too_many_of_a_stream),
 		CASE(test_too_many_in_all),
+		CASE(test_count_is_checked),
 		CASE(test_not_asked_for),
 	};
 
