@@ -95,9 +95,8 @@ class Leftovers:
         """Others use /tmp and hugepages too: there a name with the number of a process of ours counts."""
         new = sorted(self.look() - self.before)
         ours = re.compile(r"(?<!\d)(%s)(?!\d)" % "|".join(map(str, pids or [0])))
-        left = [path for path in new if ours.search(path)]
-        if self.own_mounts:
-            left += [path for path in new if path.startswith(("/run/", "/dev/shm/")) and not os.path.isdir(path)]
+        own = ("/run/", "/dev/shm/") if self.own_mounts else ()
+        left = [path for path in new if ours.search(path) or (path.startswith(own) and not os.path.isdir(path))]
         assert not left, "left behind: %s" % ", ".join(left)
 
 
