@@ -94,7 +94,7 @@ class Leftovers:
     def check(self, pids):
         """Others use /tmp and hugepages too: there a name with the number of a process of ours counts."""
         new = sorted(self.look() - self.before)
-        ours = re.compile(r"(?<!\d)(%s)(?!\d)" % "|".join(map(str, pids or [0])))
+        ours = re.compile(r"(?<![0-9A-Za-z])(%s)(?![0-9A-Za-z])" % "|".join(map(str, pids or [0])))
         own = ("/run/", "/dev/shm/") if self.own_mounts else ()
         left = [path for path in new if ours.search(path) or (path.startswith(own) and not os.path.isdir(path))]
         assert not left, "left behind: %s" % ", ".join(left)

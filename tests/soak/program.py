@@ -32,7 +32,7 @@ class Program:
         self.file = file
         if file:
             file.touch()
-            self.log = open(file, "rb", buffering=0)
+            self.open_log()
         self.process = subprocess.Popen(
             [*PREFIX, program or e2e.PROGRAM, *self.arguments], stdin=subprocess.DEVNULL, env=env,
             stdout=subprocess.DEVNULL if file else subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
@@ -78,17 +78,22 @@ class Program:
                 continue
             if self.renamed():
                 self.log.close()
-                self.log, at = open(self.file, "rb", buffering=0), 0
+                self.open_log()
+                at = 0
             elif ended:
                 assert not text, "half a line at the end: %s" % text[-200:]
                 return
             else:
                 time.sleep(0.02)
 
+    def open_log(self):
+        self.log = open(self.file, "rb", buffering=0)
+        self.inode = os.fstat(self.log.fileno()).st_ino
+
     def renamed(self):
-        """A new file of that name is there, and with it all lines of the old one are."""
+        """A new file of that name is there, and with it all lines of the old one are. For any thread."""
         try:
-            return os.stat(self.file).st_ino != os.fstat(self.log.fileno()).st_ino
+            return os.stat(self.file).st_ino != self.inode
         except FileNotFoundError:
             return False
 
