@@ -140,6 +140,8 @@ int run_metrics_start(struct run *run)
 	struct run_metrics *metrics = run->metrics;
 	const char *failed = NULL;
 
+	if (!run->options->metrics && !run->options->telemetry)
+		return 0;
 	if (run->options->metrics) {
 		metrics->http = metrics_http_start(metrics->socket.fd);
 		failed = metrics->http ? failed : "--metrics";
@@ -153,8 +155,6 @@ int run_metrics_start(struct run *run)
 			     failed);
 		return -EAGAIN;
 	}
-	if (!metrics)
-		return 0;
 	hand_out(run, 0);
 	if (metrics->http)
 		tell_where(run, "metrics", metrics->socket.url);

@@ -46,7 +46,7 @@ static void identities(const struct gdrcap_session *session)
 static void life_again_and_again(void **state)
 {
 	for (int i = 0; i < 20; i++) {
-		struct gdrcap_summary summary;
+		struct gdrcap_summary summary, again;
 		struct gdrcap_session *session;
 		struct gdrcap_config *config API_FREED = NULL;
 
@@ -58,6 +58,7 @@ static void life_again_and_again(void **state)
 		identities(session);
 		assert_int_equal(gdrcap_get_summary(session, &summary, sizeof(summary)), 0);
 		assert_int_equal(summary.total.received, 0);
+		assert_true(summary.elapsed_seconds == 0);
 		api_start(session);
 		api_wait_end(session);
 		assert_int_equal(gdrcap_wait_end(session, 0), 1);
@@ -68,6 +69,10 @@ static void life_again_and_again(void **state)
 		assert_int_equal(gdrcap_get_summary(session, &summary, sizeof(summary)), 0);
 		assert_int_equal(summary.total.received, 3000);
 		assert_int_equal(summary.in_flight, 0);
+		/* That of the run, which does not go on. */
+		assert_int_equal(gdrcap_get_summary(session, &again, sizeof(again)), 0);
+		assert_true(summary.elapsed_seconds > 0);
+		assert_true(summary.elapsed_seconds == again.elapsed_seconds);
 		gdrcap_destroy(session);
 	}
 }

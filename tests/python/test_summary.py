@@ -38,6 +38,7 @@ def both(command, expect, **options):
     session = gdrcap.Session(**options)
     first = session.summary()
     assert first["result"] == "fail" and first["errors"] == ["nothing ran"] and first["frames"] is None, first
+    assert first["elapsed_seconds"] is None, first
     if command == "loopback":
         steps = session.selftest()
         assert [step["state"] for step in steps].count("failed") == 0, steps
@@ -47,6 +48,7 @@ def both(command, expect, **options):
                 assert image.bytes
         assert session.wait(py.TIMEOUT)
     ours = session.summary()
+    assert ours["elapsed_seconds"] >= (ours["seconds"] or 0) * 0.99, ours
     for summary in (ours, theirs):  # a loaded machine's
         summary["streams"].sort(key=lambda row: row["stream"])  # they are in the order in which they were heard
         summary["messages"] = [line for line in summary["messages"] if "the rate was not reached" not in line]
