@@ -4,7 +4,9 @@ and begin at one time; what two receivers' cables lose is lost there, to the fra
 import contextlib
 import json
 import os
+import pathlib
 import subprocess
+import sys
 
 import e2e
 import machines
@@ -15,6 +17,8 @@ FAULTY = os.environ.get("GDRCAP_FAULTY")
 RECEIVERS, SENDERS_EACH = 4, 2
 # Of each sender: fewer than the kernel's ring of a port holds, so that a receiver without a core loses none.
 FRAMES = 400
+# In the playbook, from when receivers are ready until senders send: a busy machine takes so long to start them.
+START_IN = 30
 # Of the faulty program, on a receiver's first cable: from which frame on, and how many.
 LOST = {1: (100, 7), 3: (300, 30)}
 
@@ -214,15 +218,21 @@ def test_slurm_environment():
         assert done.returncode == 2 and "no rank" in done.stderr, done
 
 
+def ansible_playbook():
+    """That of the Python which has ansible-core (scripts/test-python.sh), or the system's."""
+    beside = pathlib.Path(os.environ.get("E2E_PYTHON", sys.executable)).with_name("ansible-playbook")
+    return str(beside) if beside.exists() else processes.tool("ansible-playbook", "ansible-core")
+
+
 def test_ansible():
     """The playbook, with this machine's namespaces for hosts."""
-    processes.tool("ansible-playbook", "ansible-core")
+    ansible = ansible_playbook()
     with machines.Machines(1, SENDERS_EACH) as network, processes.folder() as folder:
         lines = ["[receivers]", "rx0 receive='%s'" % receive_words(network), "[senders]"]
         lines += ["tx%d send='%s --first-stream %d'" % (i, send_words(network), 10 * i)
                   for i in range(network.senders)]
         lines += ["[all:vars]", "ansible_connection=local", "folder=%s/each" % folder,
-                  "gather=%s/all" % folder, "start_in=15",
+                  "gather=%s/all" % folder, "start_in=%d" % START_IN,
                   "ansible_python_interpreter=/usr/bin/python3"]
         inventory = os.path.join(folder, "inventory.ini")
         os.mkdir(os.path.join(folder, "host_vars"))
@@ -231,7 +241,7 @@ def test_ansible():
                 json.dump({"gdrcap": " ".join([*network.inside(name), e2e.PROGRAM])}, file)
         with open(inventory, "w", encoding="ascii") as file:
             file.write("\n".join(lines) + "\n")
-        done = subprocess.run(["ansible-playbook", "-i", inventory, str(RECIPES / "play.yml")],
+        done = subprocess.run([ansible, "-i", inventory, str(RECIPES / "play.yml")],
                               env={**os.environ, "ANSIBLE_HOME": folder + "/home",
                                    "ANSIBLE_ASYNC_DIR": folder + "/async"},
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
