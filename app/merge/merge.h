@@ -76,6 +76,7 @@ struct merge_input {
 	char why[MERGE_REASON_BYTES]; /* unless it was read */
 	bool has_run;		      /* `run` is known */
 	struct report_run run;
+	double elapsed;	      /* s, from its start to its end; below 0: not known */
 	uint64_t text_hash;   /* of its object's text */
 	bool sends, receives; /* a loopback does both */
 	bool failed;	      /* its own result */
@@ -99,6 +100,8 @@ struct merge_joined {
 	uint64_t lost_least;	 /* as far as is known */
 	uint64_t again;		 /* frames that came to one receiver, and to another, ... */
 	uint64_t valid, damaged; /* ... where there are any: sums of what receivers counted */
+	uint64_t
+		doubtful; /* valid frames beyond those of the receiver that has most: copies, or not */
 };
 
 struct merge {
@@ -108,6 +111,7 @@ struct merge {
 	struct merge_joined *streams;
 	uint32_t stream_count;
 	uint64_t work;		   /* steps that are left for merge_unite() */
+	bool apart;		   /* that runs were at different times was said */
 	uint32_t unsettled;	   /* streams of which it is not known what is lost */
 	struct merge_counts total; /* unknown where anything of it is */
 	struct merge_counts least; /* what is known of it */

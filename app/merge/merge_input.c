@@ -221,11 +221,14 @@ bool merge_same_run(const struct merge_input *a, const struct merge_input *b)
 }
 
 /* Summaries of older versions have none. */
-static int read_run(struct merge_input *input, const json_t *run)
+static int read_run(struct merge_input *input, const json_t *object)
 {
+	const json_t *run = json_object_get(object, "run"),
+		     *elapsed = json_object_get(object, "elapsed_seconds");
 	const char *host = json_string_value(json_object_get(run, "host"));
 	struct merge_count pid, started;
 
+	input->elapsed = json_is_number(elapsed) ? json_number_value(elapsed) : -1;
 	if (!run)
 		return 0;
 	if (read_count(input, run, "pid", &pid) < 0 ||
@@ -272,7 +275,7 @@ static int read_head(struct merge_input *input, const json_t *object)
 				    "its \"command\" is none of gdrcap's that send or receive");
 	read_text(object, "pattern", input->pattern, sizeof(input->pattern));
 	read_text(object, "frame_size", input->frame_size, sizeof(input->frame_size));
-	return read_run(input, json_object_get(object, "run"));
+	return read_run(input, object);
 }
 
 /* What makes a run fail, by itself. */
@@ -401,7 +404,7 @@ static int check_run(struct merge_input *input, const json_t *object, struct mer
 {
 	struct merge_input next = { .file = input->file };
 
-	if (read_run(&next, json_object_get(object, "run")) < 0)
+	if (read_run(&next, object) < 0)
 		return merge_refuse(input, MERGE_REFUSED, "line %u: %s", line, next.why);
 	if (last->has_run && next.has_run && !merge_same_run(last, &next))
 		return merge_refuse(

@@ -202,7 +202,9 @@ static int join_streams(struct merge *merge)
 		scene.joined->id = parts[i].stream->id;
 		add_parts(&scene);
 		rc = merge_spread_unite(&scene);
+		merge_spread_doubt(&scene);
 		settle(&scene);
+		merge_judge_overlap(&scene);
 	}
 	free(parts);
 	return rc;
@@ -397,6 +399,10 @@ int merge_join(struct merge *merge)
 	add_files(merge);
 	merge_spread_totals(merge);
 	add_sent(merge, all_read);
+	/* How frames without a readable header count is settled above. */
+	for (int which = 0; which < MERGE_COUNTS; which++)
+		if (merge->total.of[which].known)
+			merge->least.of[which] = merge->total.of[which];
 	merge_judge_all(merge);
 	return 0;
 }

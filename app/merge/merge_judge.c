@@ -4,7 +4,9 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "merge/merge.h"
+#include "merge/merge_scene.h"
+
+#define APART_SECONDS 60 /* clocks that nobody sets may differ by so much */
 
 void merge_error(struct merge *merge, enum report_status status, const char *format, ...)
 {
@@ -101,6 +103,39 @@ static void judge_times(struct merge *merge)
 			"%s began %.1f hours before %s: are these files of the same runs, and "
 			"are the machines' clocks right?",
 			first->file, hours, last->file);
+}
+
+/* Seconds from the end of `a` to the begin of `b`, by their machines' clocks; below 0 where they overlap, or nobody
+ * knows. */
+static double apart(const struct merge_input *a, const struct merge_input *b)
+{
+	if (!a->has_run || !b->has_run || a->elapsed < 0)
+		return -1;
+	return ((double)b->run.started_ns - (double)a->run.started_ns) / 1e9 - a->elapsed;
+}
+
+void merge_judge_overlap(struct merge_scene *scene)
+{
+	const uint64_t pairs = (uint64_t)scene->count * scene->count;
+
+	for (uint64_t i = 0; i < pairs && !scene->merge->apart; i++) {
+		const struct merge_part *a = &scene->parts[i / scene->count];
+		const struct merge_part *b = &scene->parts[i % scene->count];
+		const bool pair = (a->input->sends && b->input->receives) ||
+				  (a->input->receives && b->input->sends);
+		const double seconds = pair ? apart(a->input, b->input) : -1;
+
+		if (seconds <= APART_SECONDS)
+			continue;
+		scene->merge->apart = true;
+		merge_error(
+			scene->merge, REPORT_EXIT_FRAMES,
+			"%s had ended %.0f s before %s began, by their machines' clocks, and both "
+			"have stream %" PRIu32
+			": these are no files of the same runs, or the clocks are not right "
+			"(gdrcap doctor, group clock)",
+			a->input->file, seconds, b->input->file, scene->joined->id);
+	}
 }
 
 void merge_judge_files(struct merge *merge)

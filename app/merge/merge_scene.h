@@ -31,9 +31,16 @@ void merge_unsettled(struct merge_scene *scene, const char *why);
 /* Of several holders: joins their ranges, if all have them, and then counts what came to more than one as
  * duplicates. 0 or -ENOMEM. */
 int merge_spread_unite(struct merge_scene *scene);
+/* Nobody knows which of their valid frames are copies. */
+void merge_spread_doubt(struct merge_scene *scene);
 /* Several holders, and not united. */
 void merge_spread_unsettled(struct merge_scene *scene, uint64_t sent, uint64_t unique);
-/* What merge_spread_unite() found, in what all files' totals come to. */
+/* What merge_spread_unite() found, or did not, in what all files' totals come to. */
 void merge_spread_totals(struct merge *merge);
+
+/* ---- merge_judge.c ---- */
+
+/* A sender and a receiver of its frames whose runs were at different times. */
+void merge_judge_overlap(struct merge_scene *scene);
 
 #endif

@@ -39,7 +39,7 @@ void merge_spread_unsettled(struct merge_scene *scene, uint64_t sent, uint64_t u
 		scene->joined->lost_least = sent - most;
 	snprintf(why, sizeof(why),
 		 "%" PRIu32 " receivers have %s frames of the %s sent, so %s%s; which of them came "
-		 "to more than one is not known: %s%.100s%s. %s",
+		 "to more than one is not known: %.100s%s. %s%s",
 		 scene->holders, report_text_count(a, unique), report_text_count(b, sent),
 		 most < sent || unique > sent
 			 ? report_text_count(c, most < sent ? sent - most : unique - sent)
@@ -50,9 +50,10 @@ void merge_spread_unsettled(struct merge_scene *scene, uint64_t sent, uint64_t u
 		 scene->restarted ? "its sender began again"
 		 : without	  ? without->file
 				  : "their ranges are too many to be joined",
-		 "", scene->restarted || !without ? "" : " has no ranges of it",
-		 "Run receivers with --ranges, or lead each stream to one of them (hash by "
-		 "addresses and ports, not frame by frame), and give its sender's summary");
+		 scene->restarted || !without ? "" : " has no ranges of it",
+		 scene->restarted || !without ? "Lead" : "Run receivers with --ranges, or lead",
+		 " each stream to one of them (hash by addresses and ports, not frame by frame), "
+		 "and give its sender's summary");
 	merge_unsettled(scene, why);
 }
 
@@ -148,6 +149,24 @@ int merge_spread_unite(struct merge_scene *scene)
 	return rc == -EOVERFLOW ? 0 : rc;
 }
 
+void merge_spread_doubt(struct merge_scene *scene)
+{
+	struct merge_count *of = scene->joined->counts.of;
+	uint64_t most = 0;
+
+	if (scene->holders < 2 || scene->united)
+		return;
+	for (uint32_t i = 0; i < scene->count; i++) {
+		const struct merge_part *part = &scene->parts[i];
+		const uint64_t valid = part->stream->counts.of[MERGE_VALID].count;
+
+		if (part->input->receives && valid > most)
+			most = valid;
+	}
+	scene->joined->doubtful = of[MERGE_VALID].count > most ? of[MERGE_VALID].count - most : 0;
+	of[MERGE_VALID] = of[MERGE_DUPLICATE] = (struct merge_count){ 0 };
+}
+
 static void take(struct merge_count *from, uint64_t count)
 {
 	from->count -= count < from->count ? count : from->count;
@@ -160,6 +179,11 @@ void merge_spread_totals(struct merge *merge)
 		struct merge_count *least = merge->least.of;
 		const uint64_t again = joined->again;
 
+		if (joined->doubtful) {
+			merge->total.of[MERGE_VALID] = (struct merge_count){ 0 };
+			merge->total.of[MERGE_DUPLICATE] = (struct merge_count){ 0 };
+			take(&least[MERGE_VALID], joined->doubtful);
+		}
 		if (again == 0)
 			continue;
 		count_again(&merge->total, again, joined->damaged != 0);

@@ -21,6 +21,14 @@ NAME = "dpdk/gdrcap/dpdk_telemetry.v2"
 RUN = (*FOREVER, "--idle-sleep", "1000")
 
 
+@contextlib.contextmanager
+def base():
+    """A folder that anybody may use, as /tmp is."""
+    with processes.folder() as folder:
+        os.chmod(folder, 0o1777)
+        yield folder
+
+
 def start(folder, *arguments, **options):
     options.setdefault("env", dict(os.environ, RUNTIME_DIRECTORY=str(folder)))
     process = e2e.start(*(arguments or RUN), "--json", "--telemetry", **options)
@@ -87,7 +95,7 @@ def prometheus(path):
 
 def test_counts():
     """As in the JSON and the metrics of the same run, with what was planted."""
-    with processes.folder() as folder:
+    with base() as folder:
         pcap, prom = os.path.join(folder, "frames.pcap"), os.path.join(folder, "x.prom")
         pattern = frames.prbs31(100 * 300)
         sources = [frames.Stream(stream, pattern) for stream in (3, 9)]
@@ -119,7 +127,7 @@ def test_counts():
 
 
 def test_protocol():
-    with processes.folder() as folder:
+    with base() as folder:
         process = start(folder)
         path = path_of(process)
         assert path == os.path.join(folder, NAME), path
@@ -153,7 +161,7 @@ def test_protocol():
 
 def test_bad_clients():
     """Silent ones, ones that do not read, more than there is room for: others are answered, and the run is perfect."""
-    with processes.folder() as folder:
+    with base() as folder:
         process = start(folder)
         path = path_of(process)
         with contextlib.ExitStack() as stack:
@@ -187,7 +195,7 @@ def test_bad_clients():
 
 def test_two_runs():
     """Each has its socket, and what a killed run left is replaced."""
-    with processes.folder() as folder:
+    with base() as folder:
         os.makedirs(os.path.join(folder, "dpdk/gdrcap"), 0o700)
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as stale:
             stale.bind(os.path.join(folder, NAME))
@@ -209,8 +217,11 @@ def test_folder_refused():
         result = e2e.run("loopback", "--json", "--telemetry", expect=2, env=dict(os.environ, RUNTIME_DIRECTORY=folder), **options)
         assert "--telemetry: " in result.summary["errors"][0] and re.search(text, result.summary["errors"][0]), result
 
-    with processes.folder() as folder:
-        refused("cannot be made.*No such file.*XDG_RUNTIME_DIR", folder + "/none")
+    with base() as folder:
+        refused("none: No such file.*name a folder of your own in RUNTIME_DIRECTORY", folder + "/none:" + folder)
+        os.chmod(folder, 0o777)
+        refused("all may write", folder)
+        os.chmod(folder, 0o1777)
         inner = pathlib.Path(folder) / "dpdk"
         inner.write_text("")
         refused("cannot be opened: Not a directory", folder)
@@ -235,7 +246,7 @@ def test_folder_refused():
 
 def test_ordinary_user():
     options = dict(processes.nobody())
-    with processes.folder() as folder:
+    with base() as folder:
         options["env"] = dict(options["env"], XDG_RUNTIME_DIR=folder)
         options["env"].pop("RUNTIME_DIRECTORY", None)
         process = start(folder, **options)
@@ -253,7 +264,7 @@ def test_dpdk_tool():
     tool = next((path for path in tools if path.exists()), None)
     if not tool:
         raise e2e.Skip("dpdk-telemetry.py is not here: it is in DPDK's source")
-    with processes.folder() as folder:
+    with base() as folder:
         process = start(folder)
         path = path_of(process)
         done = subprocess.run([sys.executable, str(tool), "-f", "gdrcap"], input="/info\n/gdrcap/summary\n/help,/info\n", text=True,

@@ -316,12 +316,48 @@ static void test_spread_is_unknown(void **state)
 	give_receiver(3, (struct row[]){ { 3, 100, 48, 0, 0 } }, 1, 0);
 	join(REPORT_EXIT_FRAMES);
 	assert_unknown(MERGE_LOST);
-	assert_count(MERGE_VALID, 106);
+	/* Nor is what of both is a copy: 49 are none. */
+	assert_unknown(MERGE_VALID);
+	assert_unknown(MERGE_DUPLICATE);
+	assert_int_equal(merge.least.of[MERGE_VALID].count, 49 + 9);
+	assert_false(merge.streams[0].counts.of[MERGE_VALID].known);
+	assert_true(merge.streams[1].counts.of[MERGE_VALID].known);
 	assert_int_equal(merge.least.of[MERGE_LOST].count, 3);
 	assert_true(merge.streams[1].counts.of[MERGE_LOST].known);
 	assert_int_equal(merge.unsettled, 1);
 	assert_said("stream 3");
 	assert_said("so 3 or more are lost");
+}
+
+/* Begun so many seconds after the first file's run, over after so many more. */
+static void run_at(uint32_t file, uint64_t begin, double elapsed)
+{
+	inputs[file].run.started_ns = (UINT64_C(1700000000) + begin) * UINT64_C(1000000000);
+	inputs[file].elapsed = elapsed;
+}
+
+static void one_of_each(uint64_t receiver_begins, double receiver_elapsed, uint64_t sender_begins,
+			double sender_elapsed, enum report_status status)
+{
+	give_sender(1, (struct row[]){ { .id = 3, .sent = 100 } }, 1, 0);
+	give_receiver(2, (struct row[]){ { 3, 100, 100, 0, 0 } }, 1, 0);
+	run_at(0, sender_begins, sender_elapsed);
+	run_at(1, receiver_begins, receiver_elapsed);
+	join(status);
+	teardown(NULL);
+	setup(NULL);
+}
+
+/* A folder that was used twice: the receiver's file is an earlier run's. */
+static void test_runs_apart(void **state)
+{
+	one_of_each(0, 10, 1440, 5, REPORT_EXIT_FRAMES);
+	one_of_each(1440, 10, 0, 5, REPORT_EXIT_FRAMES);
+	/* receivers may wait for long, clocks may differ by a little, and older files do not say */
+	one_of_each(0, 1500, 1440, 5, REPORT_EXIT_OK);
+	one_of_each(0, 10, 69, 5, REPORT_EXIT_OK);
+	one_of_each(0, -1, 1440, 5, REPORT_EXIT_OK);
+	one_of_each(0, 1e300, 1440, 1e300, REPORT_EXIT_OK);
 }
 
 static void test_spread_came_twice(void **state)
@@ -817,6 +853,7 @@ int main(void)
 		TEST(test_spread_same_half),
 		TEST(test_spread_end_alone),
 		TEST(test_spread_is_unknown),
+		TEST(test_runs_apart),
 		TEST(test_spread_came_twice),
 		TEST(test_file_played),
 		TEST(test_file_played_contradicts),
