@@ -23,7 +23,7 @@ check | check-sanitized)
 	tools="$tools git:git iproute2:ip cmake:cmake"
 	# Other tools that frames are compared with, those that look at source and man pages, and a browser: what
 	# needs them is skipped where they are not.
-	if_available="$if_available mandoc reuse tcpdump tcpreplay tshark python3-jinja2 python3-matplotlib clang-format-14 aravis-tools
+	if_available="$if_available mandoc reuse abigail-tools tcpdump tcpreplay tshark python3-jinja2 python3-matplotlib clang-format-14 aravis-tools
 		gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good libgstreamer1.0-dev
 		libgstreamer-plugins-base1.0-dev ffmpeg python3-venv chromium openmpi-bin"
 	# For promtool. Elsewhere the package would start a server that listens: there it is yours to install.
