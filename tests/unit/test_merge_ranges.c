@@ -14,14 +14,13 @@
 #include <cmocka.h>
 
 #include "merge/merge.h"
+#include "merge_play.h"
 #include "verdict/ranges.h"
 
 #define SITES 3000
 #define RECEIVERS_MAX 5u
 #define FRAMES_MAX 600u
 
-static struct merge merge; /* too large for a stack frame */
-static struct merge_input inputs[RECEIVERS_MAX + 1];
 static uint64_t seed;
 
 /* xorshift64* */
@@ -31,50 +30,6 @@ static uint32_t below(uint32_t n)
 	seed ^= seed << 25;
 	seed ^= seed >> 27;
 	return (uint32_t)((seed * 0x2545f4914f6cdd1dull >> 32) % n);
-}
-
-struct text {
-	char at[65536];
-	size_t bytes;
-};
-
-static void add(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void add(struct text *text, const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	text->bytes += (size_t)vsnprintf(text->at + text->bytes, sizeof(text->at) - text->bytes,
-					 format, arguments);
-	va_end(arguments);
-	assert_true(text->bytes < sizeof(text->at));
-}
-
-static int setup(void **state)
-{
-	memset(&merge, 0, sizeof(merge));
-	memset(inputs, 0, sizeof(inputs));
-	merge.inputs = inputs;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	for (uint32_t i = 0; i < merge.input_count; i++)
-		merge_input_free(&inputs[i]);
-	merge_free(&merge);
-	return 0;
-}
-
-static struct merge_input *give(const struct text *text)
-{
-	static const char *const names[] = { "a", "b", "c", "d", "e", "f" };
-	struct merge_input *input = &inputs[merge.input_count];
-
-	input->file = names[merge.input_count++];
-	assert_int_equal(merge_text(input, text->at, text->bytes), 0);
-	return input;
 }
 
 static void give_sender(uint64_t sent)
@@ -91,7 +46,7 @@ static void give_sender(uint64_t sent)
 	    ",\"received\":null,\"valid\":null,\"damaged\":"
 	    "null,\"lost\":null,\"duplicate\":null,\"reordered\":null}}]}",
 	    sent, sent);
-	assert_string_equal(give(&text)->why, "");
+	assert_string_equal(give(text.at, text.bytes)->why, "");
 }
 
 /* What a receiver says of stream 7. */
@@ -142,7 +97,7 @@ static struct merge_input *give_receiver(const struct said *said)
 	    said->restarts, said->sent, said->valid + said->damaged + said->duplicate, said->valid,
 	    said->damaged, gaps, said->duplicate, said->ranges ? ",\"ranges\":" : "",
 	    said->ranges ? said->ranges : "");
-	return give(&text);
+	return give(text.at, text.bytes);
 }
 
 static void join(void)
