@@ -84,7 +84,7 @@ static double senders_silence(const struct gdrcap_session *session)
 	for (uint32_t i = 0; i < session->workers.tx_count; i++)
 		last = RTE_MAX(last, atomic_load_explicit(&session->workers.tx[i].last_tsc,
 							  memory_order_relaxed));
-	return (double)(rte_rdtsc() - last) / (double)rte_get_tsc_hz();
+	return (double)tsc_since(last) / (double)rte_get_tsc_hz();
 }
 
 /* Send queues, whoever's they are: there is one kind. */

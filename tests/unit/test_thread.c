@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waiting until threads that poll ports have gone round their loops. */
+/* Waiting until threads that poll ports have gone round their loops; ticks that another thread wrote. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +11,7 @@
 
 #include "nap.h"
 #include "base/thread.h"
+#include "base/tsc.h"
 
 /* A poller that goes a round when it is told to. */
 struct poller {
@@ -224,6 +225,19 @@ static void starved_is_who_is_ready(void **state)
 	pthread_join(id, NULL);
 }
 
+/* Of two cores that are a little apart, what the other has just done was not ages ago. */
+static void a_later_tick_is_none_ago(void **state)
+{
+	const uint64_t hz = rte_get_tsc_hz();
+
+	(void)state;
+	assert_int_equal(tsc_since(rte_rdtsc() + hz), 0);
+	assert_false(tsc_older(rte_rdtsc() + hz, 0));
+	assert_true(tsc_since(rte_rdtsc() - hz) >= hz);
+	assert_true(tsc_older(rte_rdtsc() - hz, 999));
+	assert_false(tsc_older(rte_rdtsc() - hz, 3600 * 1000));
+}
+
 static int gpu_set_up(void **state)
 {
 	char *arguments[] = { "test", "--no-huge", "--no-shconf", "--no-pci", "-m", "64", NULL };
@@ -241,6 +255,7 @@ int main(void)
 		cmocka_unit_test(stuck_without_a_round),
 		cmocka_unit_test(joined_within_the_time_or_not),
 		cmocka_unit_test(starved_is_who_is_ready),
+		cmocka_unit_test(a_later_tick_is_none_ago),
 	};
 
 	return cmocka_run_group_tests(tests, gpu_set_up, NULL);
