@@ -9,6 +9,7 @@
  * `taken` has passed.
  * RETURN: the caller's compare-and-swap, release, of `released`, after his last access to the image.
  * Partner: the assembler's exchange, acquire, which takes all at once, so that the stack knows no ABA.
+ * A buffer that came back twice would close the stack to a circle: `held` lets the first return through.
  */
 #ifndef GDRCAP_IMAGE_RING_H
 #define GDRCAP_IMAGE_RING_H
@@ -26,7 +27,9 @@ struct image_ring {
 	_Atomic uint32_t order[PLACE_RING_MAX];
 	_Atomic uint32_t released;	 /* the last buffer that came back, + 1; 0: none */
 	uint32_t before[PLACE_RING_MAX]; /* the one released before it, + 1 */
-	_Atomic int ended;		 /* release, after the last OFFER */
+	/* Whose the buffer is: the caller's. Writers: the taker, and then one of those who return it. */
+	_Atomic bool held[PLACE_RING_MAX];
+	_Atomic int ended; /* release, after the last OFFER */
 	struct ring_wake wake;
 };
 
@@ -82,10 +85,22 @@ static inline bool image_ring_take(struct image_ring *ring, uint32_t *slot)
 
 /* ---- caller ---- */
 
+/* The oldest, to be kept until it is returned. */
+static inline bool image_ring_hold(struct image_ring *ring, uint32_t *slot)
+{
+	if (!image_ring_take(ring, slot))
+		return false;
+	atomic_store_explicit(&ring->held[*slot], true, memory_order_relaxed);
+	return true;
+}
+
+/* Nothing for one that is not held. */
 static inline void image_ring_return(struct image_ring *ring, uint32_t slot)
 {
 	uint32_t top = atomic_load_explicit(&ring->released, memory_order_relaxed);
 
+	if (!atomic_exchange_explicit(&ring->held[slot], false, memory_order_relaxed))
+		return;
 	do
 		ring->before[slot] = top;
 	/* RETURN */

@@ -43,7 +43,7 @@ bool images_feed(struct gdrcap_images *images)
 	while ((slot = image_gpu_next_back(gpu, &seq)) != IMAGE_GPU_NONE)
 		image_ring_return(&images->ring, slot);
 	while (image_gpu_room(gpu)) {
-		if (!image_ring_take(&images->ring, &slot))
+		if (!image_ring_hold(&images->ring, &slot))
 			return true;
 		image_gpu_give(gpu, &images->assembler.slot[slot].image, slot);
 	}
@@ -92,7 +92,7 @@ static int taker_poll(void *context)
 	unsigned int n = 0;
 	uint32_t slot;
 
-	for (; n < taker->max && image_ring_take(&images->ring, &slot); n++) {
+	for (; n < taker->max && image_ring_hold(&images->ring, &slot); n++) {
 		struct gdrcap_image *image = &images->assembler.slot[slot].image;
 
 		image->seq = images->given++;

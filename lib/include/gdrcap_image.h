@@ -107,7 +107,9 @@ int gdrcap_image_missing(const struct gdrcap_image *image, struct gdrcap_range *
 /** Copies bytes of an image to host memory, from wherever it lies; returns when they are there. 0,
  * -EINVAL past its end, or another negative errno of the GPU's. One thread at a time. */
 int gdrcap_image_copy(const struct gdrcap_image *image, uint64_t from, uint64_t bytes, void *to);
-/** Gives images back, in any order. Any thread. */
+/** Gives images back, in any order. Any thread. One that is not the caller's, since it was given back
+ * before, is passed over; but once its memory has a later image that the caller took, that is the one
+ * given back. */
 void gdrcap_image_release(struct gdrcap_images *images, const struct gdrcap_image *const *image,
 			  unsigned int count);
 /** Gives them back once `stream` has reached this point; returns at once: how many it took, in order,

@@ -169,6 +169,36 @@ static void held(void **state)
 	gdrcap_destroy(session);
 }
 
+/* Each given back twice, at once and one by one, is given back once: the run goes on, and ends. */
+static void released_twice(void **state)
+{
+	struct gdrcap_config *config API_FREED = NULL;
+	struct gdrcap_image_counts counts;
+	const struct gdrcap_image *image[4];
+	struct gdrcap_session *session;
+	struct gdrcap_images *images;
+
+	(void)state;
+	images_config(&config, "host", 0, 8);
+	session = api_create(config);
+	images = gdrcap_get_images(session, 0);
+	api_start(session);
+	for (unsigned int i = 0; i < 200; i++) {
+		int n = gdrcap_image_wait(images, image, 2, -1);
+
+		assert_true(n > 0);
+		image[2] = image[0];
+		image[3] = image[n - 1];
+		memmove(&image[n], &image[2], 2 * sizeof(image[0]));
+		gdrcap_image_release(images, image, (unsigned int)n + 2);
+		gdrcap_image_release(images, image, 1);
+	}
+	api_stop(session);
+	assert_int_equal(gdrcap_get_image_counts(session, 0, &counts, sizeof(counts)), 0);
+	assert_true(counts.complete >= 200);
+	gdrcap_destroy(session);
+}
+
 /* Nothing is there within a while. */
 static void a_while(void **state)
 {
@@ -263,9 +293,13 @@ static void parts_and_mistakes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_byte), cmocka_unit_test(descriptor),
-		cmocka_unit_test(held),	      cmocka_unit_test(a_while),
-		cmocka_unit_test(end_wakes),  cmocka_unit_test(parts_and_mistakes),
+		cmocka_unit_test(every_byte),
+		cmocka_unit_test(descriptor),
+		cmocka_unit_test(held),
+		cmocka_unit_test(a_while),
+		cmocka_unit_test(released_twice),
+		cmocka_unit_test(end_wakes),
+		cmocka_unit_test(parts_and_mistakes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
