@@ -35,6 +35,7 @@ static pthread_mutex_t eal_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool eal_is_ours, eal_failed;
 
 #define PARK_MS 5000u
+#define DESCRIPTORS_WANTED 16u /* EAL has 6 open once it is up, and some more with hugepages */
 
 /* Free hugepages of all sizes, bytes. */
 static size_t hugepages_free(void)
@@ -84,6 +85,26 @@ static bool hugepage_granted(void)
 		munmap(page, (size_t)status.st_blksize);
 	close(fd);
 	return page != MAP_FAILED;
+}
+
+/*
+ * DPDK ends the process where its thread for interrupts gets no descriptors, and where it only fails it cannot be
+ * started again.
+ */
+static bool descriptors_there(unsigned int wanted)
+{
+	int fds[DESCRIPTORS_WANTED];
+	unsigned int count = 0;
+
+	while (count < wanted) {
+		fds[count] = eventfd(0, EFD_CLOEXEC);
+		if (fds[count] < 0)
+			break;
+		count++;
+	}
+	for (unsigned int i = 0; i < count; i++)
+		close(fds[i]);
+	return count == wanted;
 }
 
 static void interrupts_stay(void *parked)
@@ -243,6 +264,12 @@ static int eal_start_once(const struct eal_needs *needs, struct gdrcap_error *er
 		log_info("EAL: as started by the embedder");
 		return exit_watch(error);
 	}
+	if (!descriptors_there(DESCRIPTORS_WANTED))
+		return error_set(
+			error, -EMFILE,
+			"fewer than %u file descriptors are left to this process, and DPDK's EAL "
+			"needs them: close some, or raise the limit (ulimit -n)",
+			DESCRIPTORS_WANTED);
 	ret = eal_bring_up(needs, huge);
 	eal_failed = ret < 0;
 	if (ret < 0)

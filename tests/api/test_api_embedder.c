@@ -128,8 +128,21 @@ static void own_wire(void **state)
 	api_create_fails(config, -ENOTSUP, "net_ring_own");
 }
 
-/* EAL cannot start without file descriptors, and cannot be started twice: a second session is told
- * so, and not misled into an EAL that stopped half way. */
+/* Bytes of address space that this process has. */
+static rlim_t address_space(void)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	unsigned long long pages = 0;
+
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%llu", &pages), 1);
+	fclose(file);
+	return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Without file descriptors EAL is not started, since DPDK would end the process, and may be later. Without memory
+ * it cannot start, nor be started twice: a second session is told so, and not misled into an EAL that stopped half
+ * way. */
 static void failed_eal(void **state)
 {
 	const int next = dup(STDERR_FILENO);
@@ -138,13 +151,21 @@ static void failed_eal(void **state)
 
 	assert_true(next >= 0);
 	assert_int_equal(close(next), 0);
-	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	limit.rlim_cur = (rlim_t)next;
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	api_config(&config, "validate", 1000);
-	api_create_fails_once(config, "ulimit -n");
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	for (rlim_t left = 0; left < 12; left++) {
+		limit.rlim_cur = (rlim_t)next + left;
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+		api_create_fails(config, -EMFILE, "ulimit -n");
+	}
 	limit.rlim_cur = limit.rlim_max;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(getrlimit(RLIMIT_AS, &limit), 0);
+	limit.rlim_cur = address_space() + (48 << 20);
+	assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+	api_create_fails_once(config, "MiB of");
+	limit.rlim_cur = limit.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
 	for (int i = 0; i < 2; i++)
 		api_create_fails(config, -EALREADY, "new process");
 }
