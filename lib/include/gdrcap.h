@@ -246,7 +246,8 @@ struct gdrcap_counts {
  * Results so far, or of the run. Every frame came whole, once and in order, as far as anybody can
  * know, when gdrcap_stop() returned 0, `received` is not 0, and all of these are 0: damaged, lost,
  * duplicate, reordered (in `total`), stale, lock_lost, untracked, conflicts, senders_unheard,
- * streams_unheard; of a sender, tx_missing; of the caller's frames, sending_unsent, sending_failed and
+ * streams_unheard; of the caller's own consumer, who alone can tell which frames are missing, nic_missed
+ * and nic_error, as far as `known` has them, and cut (of anybody's frames at the port); of a sender, tx_missing; of the caller's frames, sending_unsent, sending_failed and
  * sending_refused; of files, save_missed and damaged_missed. What was lost
  * after the last frame that came is known where ended_by_sender is 1, or the sender is the session's
  * own.
@@ -443,6 +444,9 @@ enum gdrcap_event_kind {
 	GDRCAP_EVENT_SAVER_MOVES,    /**< it missed none for a second; count: the same, in all */
 	GDRCAP_EVENT_END, /**< the run's, whoever ended it, and the last event; code: 0, or the error
 			   * that did. gdrcap_stop() is next, and has the last word */
+	GDRCAP_EVENT_MISSED, /**< frames came that a receiving port had no room for, or with errors,
+				  * as far as it counts them exactly; count: of the run so far */
+	GDRCAP_EVENT_MISSED_OVER /**< there were none for a second; count: the same */
 };
 struct gdrcap_event {
 	uint32_t kind;	  /**< enum gdrcap_event_kind; later versions have more */

@@ -34,6 +34,8 @@ struct session_events {
 	uint64_t tsc; /* last look at what is counted */
 	bool first;   /* the first frame was told */
 	struct event_spell slots[GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX], saver;
+	uint64_t missed_tsc; /* last look at what ports count */
+	struct event_spell missed[GDRCAP_PORTS_MAX];
 };
 
 void events_create(struct session_events *events);

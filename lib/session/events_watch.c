@@ -13,6 +13,8 @@
 #include "session/session.h"
 
 #define LOOK_MS 100u
+/* Drivers ask the kernel or the card; and what the kernel drops it counts in 32 bits. */
+#define MISSED_LOOK_MS 1000u
 
 static void event_make(struct gdrcap_session *session, struct gdrcap_event *event, const char *line)
 {
@@ -115,6 +117,41 @@ static void saver_look(struct gdrcap_session *session)
 	}
 }
 
+static void missed_look(struct gdrcap_session *session, uint32_t p)
+{
+	struct event_spell *spell = &session->events.missed[p];
+	const char *name = session->ports.pairs[p].rx.name;
+	const uint64_t missed = session_port_missed(session, p);
+	struct gdrcap_event event;
+
+	switch (spell_look(spell, missed)) {
+	case SPELL_BEGINS:
+		event = event_of_port(GDRCAP_EVENT_MISSED, p, false, -1);
+		event.count = missed;
+		session_event(session, event,
+			      "port %s: frames that came and were not received, in this run: %llu; "
+			      "its ring or its socket was full, or they had errors",
+			      name, (unsigned long long)missed);
+		break;
+	case SPELL_ENDS:
+		event = event_of_port(GDRCAP_EVENT_MISSED_OVER, p, false, -1);
+		event.count = missed;
+		session_event(session, event,
+			      "port %s: all frames are received again; those that were not: %llu",
+			      name, (unsigned long long)missed);
+		break;
+	default:
+		break;
+	}
+}
+
+static void ports_look(struct gdrcap_session *session)
+{
+	session->events.missed_tsc = rte_rdtsc();
+	for (uint32_t p = 0; session->workers.rx_count && p < session->settings.ports; p++)
+		missed_look(session, p);
+}
+
 void session_events_watch(struct gdrcap_session *session)
 {
 	struct session_events *events = &session->events;
@@ -124,6 +161,8 @@ void session_events_watch(struct gdrcap_session *session)
 		session_event(session, event_of(GDRCAP_EVENT_FIRST_FRAME),
 			      "the first frame of the run came");
 	}
+	if (tsc_older(events->missed_tsc, MISSED_LOOK_MS))
+		ports_look(session);
 	if (!tsc_older(events->tsc, LOOK_MS))
 		return;
 	events->tsc = rte_rdtsc();
@@ -136,6 +175,7 @@ void session_events_end(struct gdrcap_session *session)
 {
 	struct gdrcap_event event = event_of(GDRCAP_EVENT_END);
 
+	ports_look(session);
 	event.code = session->run.failure;
 	pthread_mutex_lock(&session->lines.lock);
 	session_event(session, event, "the run is over%s%s",

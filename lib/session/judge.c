@@ -97,6 +97,22 @@ static void receivers_judge_pools(struct gdrcap_session *session)
 	}
 }
 
+/* Of a consumer that judges no frames nobody else says it. */
+static void receivers_judge_missed(struct gdrcap_session *session)
+{
+	for (uint32_t p = 0; p < session->settings.ports; p++) {
+		const uint64_t missed = session_port_missed(session, p);
+
+		if (missed)
+			session_message(
+				session, GDRCAP_LOG_WARNING,
+				"port %s: frames that came and were not received: %llu, of anybody's; its "
+				"ring or its socket was full, or they had errors (nic_missed, nic_error); "
+				"give the receiving threads cores of their own, or raise --descriptors",
+				session->ports.pairs[p].rx.name, (unsigned long long)missed);
+	}
+}
+
 void session_receivers_judge(struct gdrcap_session *session)
 {
 	uint64_t cut = 0;
@@ -113,6 +129,8 @@ void session_receivers_judge(struct gdrcap_session *session)
 				? ", and those that are meant count as damaged"
 				: "");
 	receivers_judge_pools(session);
+	if (session->workers.rx_count && !settings_collects(&session->settings))
+		receivers_judge_missed(session);
 	streams_judge(session, accountant_borrow(&session->workers.accountant));
 	accountant_return(&session->workers.accountant);
 }

@@ -238,7 +238,6 @@ struct session_watch {
 	uint64_t idle_count;
 	struct session_trying trying;
 	uint64_t link_tsc;    /* last look at the links */
-	uint64_t drops_tsc;   /* last look at what the kernel dropped */
 	uint64_t recover_tsc; /* last look at the cards' queues */
 	bool link_lost;	      /* a sender's link was down for a while */
 	bool peer_left;	      /* a memif's other end went away while we received from it */

@@ -175,6 +175,17 @@ static inline void session_port_counters(const struct gdrcap_session *session,
 	session_ports_unlock(session);
 }
 
+/* Frames that came to receiving port `p` in this run and were not received, as far as it counts them exactly. */
+static inline uint64_t session_port_missed(const struct gdrcap_session *session, uint32_t p)
+{
+	const struct session_pair *pair = &session->ports.pairs[p];
+	struct port_counters counters;
+
+	session_port_counters(session, &pair->rx, &counters);
+	return (port_missed_exact(&pair->rx) || pair->own ? counters.missed : 0) +
+	       (pair->rx.facts->error_exact || pair->own ? counters.error : 0);
+}
+
 /* Asks all cards for what they know of losses, and keeps it: results_ports.c. */
 void session_causes_ask(const struct gdrcap_session *session);
 /* Frames that were lost at a physical port or before it, as last asked: of anybody's frames. */

@@ -10,7 +10,6 @@
 
 #define LINK_LOOK_MS 100u /* a driver may ask the kernel for it */
 #define ROOM_MS 2000u	  /* receivers have had no room for so long: nobody is going to make some */
-#define DROPS_LOOK_MS 10000u /* the kernel's counter has 32 bits */
 
 void session_end(struct gdrcap_session *session)
 {
@@ -263,19 +262,6 @@ static void watch_links(struct gdrcap_session *session)
 	}
 }
 
-/* Who asks for no results all run long gets the right ones at its end. */
-static void watch_drops(struct gdrcap_session *session)
-{
-	struct port_counters counters;
-
-	if (!tsc_older(session->watch.drops_tsc, DROPS_LOOK_MS))
-		return;
-	session->watch.drops_tsc = rte_rdtsc();
-	for (uint32_t p = 0; p < session->settings.ports; p++)
-		if (session->ports.pairs[p].rx.drops)
-			session_port_counters(session, &session->ports.pairs[p].rx, &counters);
-}
-
 /* All of the sender's streams said their end. */
 static bool sender_said_end(struct gdrcap_session *session)
 {
@@ -448,7 +434,6 @@ bool session_watch(struct gdrcap_session *session)
 	session_watch_file(session);
 	watch_images(session);
 	watch_links(session);
-	watch_drops(session);
 	session_events_watch(session);
 	recover_watch(session);
 	if (!atomic_load(&session->run.ending) && run_is_over(session))

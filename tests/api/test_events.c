@@ -17,6 +17,7 @@
 /* ---- what is planted ---- */
 
 static _Atomic bool link_is_down, consumer_stands, saver_misses;
+static _Atomic uint64_t port_misses;
 
 int __real_rte_eth_link_get_nowait(uint16_t port, struct rte_eth_link *link);
 int __wrap_rte_eth_link_get_nowait(uint16_t port, struct rte_eth_link *link);
@@ -38,6 +39,14 @@ void __wrap_save_counts(const struct save *save, struct save_counts *counts)
 	__real_save_counts(save, counts);
 	missed += saver_misses;
 	counts->missed += missed;
+}
+
+void __real_port_counters(const struct port *port, struct port_counters *counters);
+void __wrap_port_counters(const struct port *port, struct port_counters *counters);
+void __wrap_port_counters(const struct port *port, struct port_counters *counters)
+{
+	__real_port_counters(port, counters);
+	counters->missed += port_misses;
 }
 
 uint32_t __real_host_burst_check(const struct burst_ring_view *ring, const struct host_work *work,
@@ -190,6 +199,45 @@ static void consumer_late(void **state)
 	gdrcap_destroy(session);
 }
 
+/* Of frames that the caller takes nobody else says that some are missing. */
+static void port_missed(void **state)
+{
+	const struct gdrcap_batch *batch[64];
+	struct gdrcap_session *session;
+	struct gdrcap_config *config API_FREED = NULL;
+	struct gdrcap_event event = { 0 };
+	struct gdrcap_queue *queue;
+	uint64_t missed = 0;
+	bool said = false;
+	const char *text;
+
+	(void)state;
+	api_config(&config, "host", 0);
+	session = api_begin(config);
+	queue = gdrcap_get_queue(session, 0);
+	port_misses = 5;
+	while (event.kind != GDRCAP_EVENT_MISSED_OVER) {
+		const int n = gdrcap_wait(queue, batch, 64, 1000);
+
+		assert_true(n >= 0);
+		gdrcap_release(queue, batch, (unsigned int)n);
+		if (gdrcap_get_event(session, &event, sizeof(event)) != 1)
+			continue;
+		if (event.kind == GDRCAP_EVENT_MISSED) {
+			assert_int_equal(event.port, 0);
+			missed = event.count;
+		}
+	}
+	assert_int_equal(missed, 5);
+	assert_int_equal(event.count, 5);
+	gdrcap_stop(session, NULL);
+	for (uint32_t i = 0; (text = gdrcap_get_message(session, i)) != NULL; i++)
+		said |= strstr(text, "were not received") != NULL;
+	assert_true(said);
+	gdrcap_destroy(session);
+	port_misses = 0;
+}
+
 static void saver_behind(void **state)
 {
 	char path[] = "/tmp/gdrcap-events-XXXXXX";
@@ -336,7 +384,8 @@ int main(void)
 		cmocka_unit_test(a_run),	  cmocka_unit_test(nobody_asks),
 		cmocka_unit_test(link_goes_down), cmocka_unit_test(link_down_ends),
 		cmocka_unit_test(consumer_late),  cmocka_unit_test(saver_behind),
-		cmocka_unit_test(out_of_slots),	  cmocka_unit_test(interface),
+		cmocka_unit_test(port_missed),	  cmocka_unit_test(out_of_slots),
+		cmocka_unit_test(interface),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
