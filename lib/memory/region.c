@@ -3,6 +3,7 @@
 #include "memory/region.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -66,6 +67,21 @@ static void *host_map(size_t bytes)
 	 * speed. */
 	(void)madvise(base, bytes, MADV_HUGEPAGE);
 	return base;
+}
+
+bool region_can_write(void *addr, size_t bytes)
+{
+	uint8_t *ends[] = { addr, (uint8_t *)addr + bytes - 1 };
+	bool can = true;
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return true; /* nobody knows */
+	for (int i = 0; i < 2; i++)
+		can = can && write(fds[1], ends[i], 1) == 1 && read(fds[0], ends[i], 1) == 1;
+	close(fds[0]);
+	close(fds[1]);
+	return can;
 }
 
 static const char *less_option(const struct region_config *config)
@@ -205,10 +221,11 @@ int region_create(struct region *region, const struct region_config *config,
 	if (ret < 0)
 		goto err;
 	if (rte_extmem_register(region->base, region->bytes, NULL, 0, region->page) < 0) {
-		ret = error_set(error, -rte_errno,
-				"EAL refused the region as external memory: %s; is the same memory "
-				"in use by another session?",
-				rte_strerror(rte_errno));
+		ret = error_set(
+			error, -rte_errno,
+			"EAL refused the region as external memory: %s; is the same memory "
+			"in use by another session, or is no file descriptor left (ulimit -n)?",
+			rte_strerror(rte_errno));
 		goto err;
 	}
 	region->ext_registered = true;

@@ -54,6 +54,8 @@ struct region_config {
 	bool dump; /* core dumps have it; the caller's memory is always as the caller made it */
 };
 
+/* Whether the CPU can read and write there, first byte and last, asked of the kernel so that nothing faults. */
+bool region_can_write(void *addr, size_t bytes);
 int region_create(struct region *region, const struct region_config *config,
 		  struct gdrcap_error *error);
 void region_destroy(struct region *region);

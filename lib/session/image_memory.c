@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A session's images: their memory, what workers place with, and who hands them out. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <rte_common.h>
 #include <rte_cycles.h>
 
 #include "base/log.h"
 #include "gpu/gpu_export.h"
+#include "memory/region.h"
 #include "session/answer.h"
 #include "session/session.h"
 
@@ -53,22 +52,6 @@ static void images_lay_out(struct session_images *images, size_t *device_used, s
 }
 
 /* ---- the caller's own memory for images ---- */
-
-/* Whether the CPU can read and write there, asked of the kernel, so that no worker faults. */
-static bool is_writable(uint8_t *addr, size_t bytes)
-{
-	uint8_t *ends[] = { addr, addr + bytes - 1 };
-	bool can = true;
-	int fds[2];
-
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return true; /* nobody knows */
-	for (int i = 0; i < 2; i++)
-		can = can && write(fds[1], ends[i], 1) == 1 && read(fds[0], ends[i], 1) == 1;
-	close(fds[0]);
-	close(fds[1]);
-	return can;
-}
 
 static int own_check_byte(const struct gdrcap_session *session, const char *name, const uint8_t *at,
 			  struct gdrcap_error *error)
@@ -116,7 +99,7 @@ static int own_take(struct gdrcap_session *session, uint32_t index, struct gdrca
 	view->images = own->addr;
 	view->stride = own->stride;
 	if (!session->plan.cuda) {
-		if (is_writable(own->addr, own->stride * view->ring))
+		if (region_can_write(own->addr, own->stride * view->ring))
 			return 0;
 		return error_set(
 			error, -EFAULT,

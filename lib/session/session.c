@@ -134,6 +134,20 @@ static int memory_poison(const struct gdrcap_session *session)
 	return ret;
 }
 
+/* What is to be poisoned is written by the CPU, but for memory of a real GPU. */
+static int frames_check(const struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	const struct region *region = &session->memory.region;
+
+	if (region->owned || (session->plan.cuda && region->kind == GDRCAP_MEMORY_DEVICE) ||
+	    region_can_write(region->base, region->bytes))
+		return 0;
+	return error_set(error, -EFAULT,
+			 "the caller's memory at %p, %zu bytes, is not all there, or cannot be "
+			 "written: pass the CPU's memory, mapped as a whole",
+			 (void *)region->base, region->bytes);
+}
+
 static int frames_create(struct gdrcap_session *session, struct gdrcap_error *error)
 {
 	const struct region_config config = {
@@ -151,9 +165,13 @@ static int frames_create(struct gdrcap_session *session, struct gdrcap_error *er
 	ret = region_create(&session->memory.region, &config, error);
 	if (ret < 0)
 		return ret;
-	ret = memory_poison(session);
+	ret = frames_check(session, error);
+	if (ret == 0) {
+		ret = memory_poison(session);
+		if (ret < 0)
+			error_set(error, ret, "the memory cannot be poisoned: %s", kernel_error());
+	}
 	if (ret < 0) {
-		error_set(error, ret, "the memory cannot be poisoned: %s", kernel_error());
 		region_destroy(&session->memory.region);
 		return ret;
 	}

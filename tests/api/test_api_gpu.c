@@ -237,6 +237,19 @@ static void memory_that_is_refused(void **state)
 	gdrcap_config_set_memory(config, memory, bytes);
 	api_set(config, "pool", "16M");
 	api_create_fails(config, -EINVAL, "leave pool out");
+	/* What would fault is no memory. */
+	for (int kind = GDRCAP_MEMORY_DEVICE; kind <= GDRCAP_MEMORY_HOST; kind++) {
+		api_config(&config, "gpu", 1);
+		api_set(config, "memory", "%s", api_memory[kind]);
+		gdrcap_config_set_memory(config, memory, bytes);
+		assert_int_equal(mprotect(memory, bytes, PROT_READ), 0);
+		api_create_fails(config, -EFAULT, "cannot be written");
+		assert_int_equal(mprotect(memory, bytes, PROT_READ | PROT_WRITE), 0);
+		assert_int_equal(mprotect(memory + bytes - 65536, 65536, PROT_NONE), 0);
+		api_create_fails(config, -EFAULT, "not all there");
+		assert_int_equal(mprotect(memory + bytes - 65536, 65536, PROT_READ | PROT_WRITE),
+				 0);
+	}
 	munmap(raw, bytes + MIB);
 }
 
