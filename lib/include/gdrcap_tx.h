@@ -128,7 +128,8 @@ int gdrcap_tx_poll(struct gdrcap_tx *tx, struct gdrcap_tx_done *done, unsigned i
 
 /**
  * A descriptor for poll(), epoll or an event loop, or -errno: readable (POLLIN) when slots came back. Its
- * rule: a gdrcap_tx_poll() or a gdrcap_tx_reserve() that returned 0 arms it. It may be readable with
+ * rule: a gdrcap_tx_poll() or a gdrcap_tx_reserve() that returned 0 arms it, for what comes back later: after a
+ * poll that returned more try reserve again before waiting. It may be readable with
  * nothing there, as it is at first. It is the queue's: do not read, write or close it.
  */
 int gdrcap_tx_fd(struct gdrcap_tx *tx);
