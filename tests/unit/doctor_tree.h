@@ -306,10 +306,10 @@ static inline void made_iommu(const char *address, const char *group, const char
 
 /* ---- a test's beginning and end ---- */
 
-/* An empty machine: bare metal, Debian, examined by root, no PCI function, no IOMMU. */
-static inline int made_setup(void **state)
+/* An empty machine in a folder below this one: bare metal, Debian, examined by root, no PCI function, no IOMMU. */
+static inline void made_below(const char *folder)
 {
-	snprintf(made_root, sizeof(made_root), "/tmp/gdrcap_doctor_XXXXXX");
+	snprintf(made_root, sizeof(made_root), "%s/gdrcap_doctor_XXXXXX", folder);
 	assert_non_null(mkdtemp(made_root));
 	made_folder("/sys/bus/pci/devices");
 	made_folder("/sys/class/net");
@@ -324,6 +324,11 @@ static inline int made_setup(void **state)
 	made_file("BOOT_IMAGE=/vmlinuz root=/dev/sda1 quiet", "/proc/cmdline");
 	made_file("Name:\tgdrcap\nCapEff:\t000001ffffffffff", "/proc/self/status");
 	made_doctor = NULL;
+}
+
+static inline int made_setup(void **state)
+{
+	made_below("/tmp");
 	return 0;
 }
 
