@@ -3,8 +3,8 @@
  * One summary of many: senders' and receivers', each the JSON object of its run (docs/json.md), joined by
  * stream id. What nobody knows stays unknown. docs/merge.md has the rules.
  *
- * merge_file.c reads a file, merge_input.c and merge_ranges.c take what counts from its object; merge_join.c,
- * merge_spread.c, merge_union.c and merge_judge.c know neither files nor JSON.
+ * merge_file.c reads a file, merge_lines.c finds its object, merge_input.c and merge_ranges.c take what counts from that;
+ * merge_join.c, merge_spread.c, merge_union.c and merge_judge.c know neither files nor JSON.
  */
 #ifndef GDRCAP_MERGE_H
 #define GDRCAP_MERGE_H
@@ -147,6 +147,11 @@ int merge_ranges_read(struct merge_input *input, const json_t *array, struct mer
 uint64_t merge_row_end(const struct gdrcap_numbers *row);
 /* How many different numbers they have. Takes what it costs from *work: 0, -ENOMEM, or -EOVERFLOW: it is too much. */
 int merge_unite(const struct merge_ranges *of, uint32_t count, uint64_t *work, uint64_t *numbers);
+
+/* What counts of a summary's object, and which run it is of, which summaries of older versions do not say. 0, -ENOMEM, or
+ * -EINVAL: refused. */
+int merge_object(struct merge_input *input, const json_t *object);
+int merge_run(struct merge_input *input, const json_t *object);
 
 /* Reads input->file. What cannot be used is said in the input. -ENOMEM. */
 int merge_file(struct merge_input *input);
