@@ -5,7 +5,6 @@
 #ifdef GDRCAP_WITH_HTTP
 #include <microhttpd.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -124,14 +123,12 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 struct metrics_http *metrics_http_start(int fd)
 {
 	struct metrics_http *http = calloc(1, sizeof(*http));
-	sigset_t all, before;
+	sigset_t before;
 
 	if (!http)
 		return NULL;
 	pthread_mutex_init(&http->lock, NULL);
-	/* Signals are the other threads'. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
+	signals_hold(&before);
 	http->daemon =
 		MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO | MHD_USE_ITC, 0,
 				 NULL, NULL, answer, http, MHD_OPTION_LISTEN_SOCKET, fd,
@@ -139,7 +136,7 @@ struct metrics_http *metrics_http_start(int fd)
 				 MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)SILENT_SECONDS,
 				 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
 				 MHD_OPTION_NOTIFY_CONNECTION, notify, http, MHD_OPTION_END);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	signals_release(&before);
 	if (http->daemon)
 		return http;
 	pthread_mutex_destroy(&http->lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ctrl-C, SIGTERM and SIGHUP: the first asks the run to end, the second ends the process; or SIGHUP asks for
  * logs to be opened anew. */
-#include <signal.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
@@ -59,6 +59,19 @@ int signals_reopen(void)
 int signals_stop(void)
 {
 	return atomic_load(&stop_number);
+}
+
+void signals_hold(sigset_t *before)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, before);
+}
+
+void signals_release(const sigset_t *before)
+{
+	pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
 void signals_install(const char *at_once, int reopen)

@@ -3,6 +3,7 @@
 #ifndef GDRCAP_APP_SIGNALS_H
 #define GDRCAP_APP_SIGNALS_H
 
+#include <signal.h>
 #include <stdint.h>
 
 /* `at_once` is written to stderr when the next one ends the program: what that costs. It stays the
@@ -15,6 +16,10 @@ int signals_stop(void);
 
 /* 1: SIGHUP has come since the last call, to a process that opens logs anew. */
 int signals_reopen(void);
+
+/* A thread that is started between the two has every signal blocked: they are the other threads'. */
+void signals_hold(sigset_t *before);
+void signals_release(const sigset_t *before);
 
 /* ns of the monotonic clock. Async-signal-safe. */
 uint64_t clock_ns(void);

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "json_line.h"
+#include "signals.h"
 #include "telemetry_socket.h"
 
 /* One more, and who has been silent for longest has to go: a client that does nothing shuts nobody out. */
@@ -284,14 +284,12 @@ const char *telemetry_path(const struct telemetry *telemetry)
 
 int telemetry_start(struct telemetry *telemetry)
 {
-	sigset_t all, before;
+	sigset_t before;
 	int rc;
 
-	/* Signals are the other threads'. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
+	signals_hold(&before);
 	rc = pthread_create(&telemetry->thread, NULL, serve, telemetry);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	signals_release(&before);
 	telemetry->started = rc == 0;
 	return -rc;
 }
