@@ -12,9 +12,6 @@
 #include "options.h"
 #include "options_inside.h"
 
-#define HELP_COLUMNS 80
-#define HELP_INDENT 27 /* where the sentences begin */
-
 #define NAME_BYTES 40
 
 /* getopt_long()'s `val`: what kind, and which of them. */
@@ -124,11 +121,6 @@ int options_refuse(struct app_options *options, const char *format, ...)
 	return -EINVAL;
 }
 
-static int command_takes(const struct options_command *command, const struct gdrcap_option *option)
-{
-	return (option->commands & command->commands) != 0;
-}
-
 static int command_has(const struct options_command *command, enum own which)
 {
 	const unsigned int takers = which < OWN_WAIT_READY || which == OWN_HELP ? ~0u
@@ -138,102 +130,16 @@ static int command_has(const struct options_command *command, enum own which)
 	return (command->commands & takers) != 0;
 }
 
-/* ---- help ---- */
-
-/* Prints `text` from column `column` on, wrapped, each line indented by `indent`. */
-static void help_wrap(const char *text, size_t column, size_t indent)
+/* The program's own options of a command; NULL: the end. */
+static void own_list(const struct options_command *command,
+		     const struct gdrcap_option *own[OWN_COUNT + 1])
 {
-	while (*text) {
-		size_t word = strcspn(text, " ");
+	size_t count = 0;
 
-		if (column > indent && column + 1 + word > HELP_COLUMNS) {
-			putchar('\n');
-			column = 0;
-		}
-		if (column < indent) {
-			printf("%*s", (int)(indent - column), "");
-			column = indent;
-		} else if (column > indent) {
-			putchar(' ');
-			column++;
-		}
-		fwrite(text, 1, word, stdout);
-		column += word;
-		text += word;
-		text += strspn(text, " ");
-	}
-	putchar('\n');
-}
-
-static void help_option(const struct gdrcap_option *option, int negatable)
-{
-	char text[512];
-	int column;
-
-	column = printf("  --%s%s%s%s", negatable ? "[no-]" : "", option->flag,
-			option->argument ? " " : "", option->argument ? option->argument : "");
-	if (column + 2 > HELP_INDENT) {
-		putchar('\n');
-		column = 0;
-	}
-	snprintf(text, sizeof(text), "%s%s", option->help,
-		 option->is_list ? " Repeat the option for more." : "");
-	help_wrap(text, (size_t)column, HELP_INDENT);
-}
-
-static void help_print(const struct options_command *command)
-{
-	const char *heading = NULL, *const * example;
-	const struct gdrcap_option *option;
-	char purpose[256];
-	size_t i;
-
-	snprintf(purpose, sizeof(purpose), "%s.", command->purpose);
-	if (purpose[0] >= 'a' && purpose[0] <= 'z')
-		purpose[0] -= 'a' - 'A';
-	printf("Usage: gdrcap %s [OPTION]...\n", command->name);
-	help_wrap(purpose, 0, 0);
-	if (command->examples && command->examples[0])
-		printf("\nExamples:\n");
-	for (example = command->examples; example && example[0] && example[1]; example += 2)
-		printf("  # %s\n  %s\n", example[0], example[1]);
-	for (i = 0; (option = gdrcap_option_at(i)); i++) {
-		if (!command_takes(command, option))
-			continue;
-		if (!heading || strcmp(heading, option->group))
-			printf("\n%s:\n", option->group);
-		heading = option->group;
-		help_option(option, !option->argument);
-	}
-	printf("\nProgram:\n");
-	for (i = 0; i < OWN_COUNT; i++)
-		if (command_has(command, (enum own)i))
-			help_option(&own_options[i], 0);
-}
-
-/* For a shell: app/completion/gdrcap. */
-static void complete_option(const char *dashes, const struct gdrcap_option *option)
-{
-	printf("%s%s %s", dashes, option->flag, option->argument ? option->argument : "-");
-	for (size_t i = 0; option->words && option->words[i]; i++)
-		printf(" %s", option->words[i]);
-	printf("\n");
-}
-
-static void complete_print(const struct options_command *command)
-{
-	const struct gdrcap_option *option;
-
-	for (size_t i = 0; (option = gdrcap_option_at(i)); i++) {
-		if (!command_takes(command, option))
-			continue;
-		complete_option("--", option);
-		if (!option->argument)
-			complete_option("--no-", option);
-	}
 	for (size_t i = 0; i < OWN_COUNT; i++)
 		if (command_has(command, (enum own)i))
-			complete_option("--", &own_options[i]);
+			own[count++] = &own_options[i];
+	own[count] = NULL;
 }
 
 /* ---- the command line ---- */
@@ -277,7 +183,7 @@ static void parser_init(struct parser *parser)
 	size_t rows = 0, i;
 
 	for (i = 0; (option = gdrcap_option_at(i)) && i < GDRCAP_OPTIONS_MAX; i++) {
-		if (!command_takes(parser->command, option))
+		if (!options_takes(parser->command, option))
 			continue;
 		table_add(parser, &rows, option->flag, option->argument != NULL,
 			  VAL_LIBRARY | (int)i);
@@ -311,6 +217,7 @@ static int apply_library(struct parser *parser, size_t index, const char *value)
 
 static int apply_own(struct parser *parser, enum own which, const char *value)
 {
+	const struct gdrcap_option *own[OWN_COUNT + 1];
 	struct app_options *options = parser->options;
 	uint64_t ms;
 
@@ -379,7 +286,8 @@ static int apply_own(struct parser *parser, enum own which, const char *value)
 		options->image_size = value;
 		break;
 	case OWN_HELP:
-		help_print(parser->command);
+		own_list(parser->command, own);
+		options_help(parser->command, own);
 		return 1;
 	}
 	return 0;
@@ -460,6 +368,7 @@ int options_parse(int argc, char **argv, const struct options_command *command,
 	struct parser parser = {
 		.argc = argc, .argv = argv, .command = command, .options = options
 	};
+	const struct gdrcap_option *own[OWN_COUNT + 1];
 	struct gdrcap_error error = { 0 };
 	int ret;
 
@@ -469,7 +378,8 @@ int options_parse(int argc, char **argv, const struct options_command *command,
 	if (!options->config)
 		return options_refuse(options, "out of memory");
 	if (argc == 2 && !strcmp(argv[1], "--complete")) {
-		complete_print(command);
+		own_list(command, own);
+		options_list(command, own);
 		return 1;
 	}
 	parser_init(&parser);

@@ -3,11 +3,21 @@
 #ifndef GDRCAP_APP_OPTIONS_INSIDE_H
 #define GDRCAP_APP_OPTIONS_INSIDE_H
 
+#include <stdbool.h>
+
 #include "options.h"
 
 /* Says why, and keeps it. Returns -EINVAL. */
 int options_refuse(struct app_options *options, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* ---- options_help.c ---- */
+
+/* The command has this option of the library's. */
+bool options_takes(const struct options_command *command, const struct gdrcap_option *option);
+/* `own`: options that only the program has, up to NULL. For people; and for a shell: app/completion/gdrcap. */
+void options_help(const struct options_command *command, const struct gdrcap_option *const own[]);
+void options_list(const struct options_command *command, const struct gdrcap_option *const own[]);
 
 /* ---- options_files.c ---- */
 
