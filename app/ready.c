@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "json_line.h"
 #include "ready_file.h"
+#include "report.h"
 
 int ready_error(struct gdrcap_error *error, int code, const char *format, ...)
 {
@@ -101,16 +101,13 @@ static json_t *ports_to_json(const struct gdrcap_session *session)
 
 static json_t *ready_to_json(const char *command, const struct gdrcap_session *session)
 {
-	char host[HOST_NAME_MAX + 1] = "";
-	struct timespec now;
+	struct report_run run;
 
-	gethostname(host, sizeof(host) - 1);
-	clock_gettime(CLOCK_REALTIME, &now);
+	report_run_now(&run);
 	return json_pack("{s:s, s:o, s:s, s:o, s:I, s:o, s:o}", "schema", READY_SCHEMA, "version",
 			 json_text(gdrcap_version()), "command", command, "host",
-			 json_text(host[0] ? host : "unknown"), "pid", (json_int_t)getpid(), "time",
-			 json_time((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec),
-			 "ports", ports_to_json(session));
+			 json_text(run.host[0] ? run.host : "unknown"), "pid", (json_int_t)run.pid,
+			 "time", json_time(run.started_ns), "ports", ports_to_json(session));
 }
 
 /* As a whole or not at all: a file of its own that takes the name when it is complete. */

@@ -40,6 +40,8 @@ struct report_run {
 	uint32_t pid;
 	uint64_t started_ns; /* since the Unix epoch */
 };
+/* This host and process, and the time that it is. */
+void report_run_now(struct report_run *run);
 
 struct report_stream {
 	uint32_t stream;

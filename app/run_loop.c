@@ -3,27 +3,23 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "privileges.h"
 #include "ready.h"
 #include "report_images.h"
+#include "run_loop_collect.h"
 #include "run_loop_json.h"
 #include "run_loop_metrics.h"
 #include "run_loop_notify.h"
 #include "run_loop_ranges.h"
 #include "run_loop_ready.h"
+#include "run_timer.h"
 #include "run_loop.h"
 #include "signals.h"
 
-#define RULES_NS 1200000000 /* a card tells its rules' counts once a second */
-#define STATUS_SECONDS 5    /* a service manager tells others each time */
-
-static double clock_seconds(void)
-{
-	return (double)clock_ns() * 1e-9;
-}
+#define SECOND_NS UINT64_C(1000000000)
+#define STATUS_NS (5 * SECOND_NS) /* a service manager tells others each time */
 
 /* Any thread of the library; the fields read here do not change while there is a session. */
 static void run_log(void *context, enum gdrcap_log_level level, const char *line)
@@ -63,129 +59,6 @@ static void run_end_live(struct run *run)
 	if (run->live_shown)
 		fputs(run->rewrite ? "\n\n" : "\n", run->text);
 	run->live_shown = 0;
-}
-
-/* What the ports say; their drivers ask the cards, so not for every live line. */
-static void run_collect_ports(struct run *run)
-{
-	struct report *report = &run->report;
-	uint32_t n;
-
-	for (n = 0; n < REPORT_CAUSES_MAX; n++)
-		if (gdrcap_get_cause(run->session, n, &report->causes[n],
-				     sizeof(report->causes[n])))
-			break;
-	report->cause_count = n;
-	for (n = 0; n < GDRCAP_MATCH_MAX; n++)
-		if (gdrcap_get_rule(run->session, n, &report->rules[n], sizeof(report->rules[n])))
-			break;
-	report->rule_count = n;
-}
-
-/* True when the rules' counts cannot become more: they are all that came to the queues. */
-static int rules_settled(const struct report *report)
-{
-	const struct gdrcap_summary *summary = &report->summary;
-	const uint64_t came = summary->total.received + summary->nic_missed + summary->nic_error;
-	uint64_t hits = 0;
-
-	for (uint32_t i = 0; i < report->rule_count; i++) {
-		if (!report->rules[i].known)
-			return 1;
-		hits += report->rules[i].frames;
-	}
-	return report->rule_count == 0 || hits >= came;
-}
-
-/* Once, when the run has ended. */
-static void run_settle_rules(struct run *run)
-{
-	const struct timespec tick = { .tv_nsec = RUN_STEP_MS * 1000000L };
-	const uint64_t until = clock_ns() + RULES_NS;
-
-	while (!rules_settled(&run->report) && clock_ns() < until) {
-		struct report *report = &run->report;
-
-		nanosleep(&tick, NULL);
-		for (uint32_t n = 0; n < report->rule_count; n++)
-			gdrcap_get_rule(run->session, n, &report->rules[n],
-					sizeof(report->rules[n]));
-	}
-}
-
-/* Images instead of frames that are checked. */
-static void run_collect_images(struct run *run)
-{
-	struct report *report = &run->report;
-	struct image_taker_counts taken = { 0 };
-
-	for (uint32_t i = 0; i < report->image_count; i++) {
-		struct report_images *images = &report->images[i];
-		uint32_t n;
-
-		gdrcap_get_image_counts(run->session, i, &images->counts, sizeof(images->counts));
-		for (n = 0; n < GDRCAP_IMAGE_STREAMS_MAX; n++)
-			if (gdrcap_get_image_stream(run->session, i, n, &images->streams[n].id,
-						    &images->streams[n].counts,
-						    sizeof(images->streams[n].counts)))
-				break;
-		images->stream_count = n;
-		for (n = 0; n < GDRCAP_INCOMPLETE_MAX; n++)
-			if (gdrcap_get_incomplete(run->session, i, n, &images->incomplete[n],
-						  sizeof(images->incomplete[n])))
-				break;
-		images->incomplete_count = n;
-	}
-	if (run->taker)
-		image_taker_counts(run->taker, &taken);
-	report->images_saved = taken.saved;
-	report->images_missed = taken.missed;
-}
-
-void run_collect_totals(struct run *run)
-{
-	gdrcap_get_summary(run->session, &run->report.summary, sizeof(run->report.summary));
-	run->report.has_summary = 1;
-	run_collect_ports(run);
-	run_collect_images(run);
-}
-
-void run_collect_streams(struct run *run)
-{
-	struct report *report = &run->report;
-	uint32_t n;
-
-	for (n = 0; n < GDRCAP_STREAMS_MAX; n++)
-		if (gdrcap_get_stream_counts(run->session, n, &report->streams[n].stream,
-					     &report->streams[n].counts,
-					     sizeof(report->streams[n].counts)))
-			break;
-	report->stream_count = n;
-}
-
-static void run_collect(struct run *run)
-{
-	struct report *report = &run->report;
-	struct gdrcap_session *session = run->session;
-	uint32_t n;
-
-	run_collect_totals(run);
-	run_collect_streams(run);
-	for (n = 0; n < GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX; n++)
-		if (gdrcap_get_queue_counts(session, n, &report->queues[n],
-					    sizeof(report->queues[n])))
-			break;
-	report->queue_count = n;
-	for (n = 0; n < GDRCAP_DAMAGE_MAX; n++)
-		if (gdrcap_get_damage(session, n, &report->damage[n], sizeof(report->damage[n])))
-			break;
-	report->damage_count = n;
-	for (n = 0; n < REPORT_MESSAGES_MAX; n++) {
-		report->messages[n] = gdrcap_get_message(session, n);
-		if (!report->messages[n])
-			break;
-	}
-	report->message_count = n;
 }
 
 /* What gdrcap_create() cannot know: which way this command's frames go, and who takes them. */
@@ -266,16 +139,9 @@ static int run_open_images(struct run *run)
 
 static void report_begin(struct report *report, const struct run_command *command)
 {
-	struct timespec now;
-
 	report->command = command->options.name;
 	report->version = gdrcap_version();
-	/* A name that does not fit may not be ended. */
-	if (gethostname(report->run.host, sizeof(report->run.host) - 1))
-		report->run.host[0] = '\0';
-	report->run.pid = (uint32_t)getpid();
-	clock_gettime(CLOCK_REALTIME, &now);
-	report->run.started_ns = 1000000000ull * (uint64_t)now.tv_sec + (uint64_t)now.tv_nsec;
+	report_run_now(&report->run);
 }
 
 /* 0, or a negative errno with the reason in run->report. */
@@ -374,32 +240,36 @@ static void run_tick(struct run *run, double elapsed, double interval,
 /* 0, or a negative errno when nobody reads the result any more. */
 static int run_wait(struct run *run)
 {
+	const uint64_t start = clock_ns();
+	const double line_every = run->options->json_lines;
+	struct run_timer tick = { .every_ns = run->notify ? STATUS_NS : SECOND_NS,
+				  .at_ns = start + SECOND_NS };
+	struct run_timer line = { .every_ns = (uint64_t)(line_every * 1e9), .steady = true };
 	struct gdrcap_summary before;
-	double start = clock_seconds(), last = start, tick_at = start + 1;
-	double line_every = run->options->json_lines, line_at = start + line_every;
+	uint64_t last = start;
 	int rc;
 
+	line.at_ns = start + line.every_ns;
 	gdrcap_get_summary(run->session, &before, sizeof(before));
 	while (!signals_stop() && !gdrcap_wait_end(run->session, RUN_STEP_MS)) {
-		double time = clock_seconds();
+		const uint64_t now = clock_ns();
 
 		run_take_events(run);
-		if ((run->text || run->notify) && time >= tick_at) {
-			run_tick(run, time - start, time - last, &before);
-			last = time;
-			tick_at = time + (run->notify ? STATUS_SECONDS : 1);
+		if ((run->text || run->notify) && run_timer_due(&tick, now)) {
+			run_tick(run, (double)(now - start) * 1e-9, (double)(now - last) * 1e-9,
+				 &before);
+			last = now;
 			if (run->text == stdout && ferror(stdout))
 				return -EIO;
 		}
 		run_notify_tick(run);
 		run_json_reopen(run);
 		run_metrics_tick(run);
-		if (line_every > 0 && time >= line_at) {
+		if (line_every > 0 && run_timer_due(&line, now)) {
 			run_collect(run);
 			rc = run_json_line(run);
 			if (rc)
 				return rc;
-			line_at += line_every;
 		}
 	}
 	return 0;

@@ -54,10 +54,6 @@ struct run {
 	int log_level;	 /* highest that goes to stderr */
 };
 
-/* What is counted, but for its parts. */
-void run_collect_totals(struct run *run);
-void run_collect_streams(struct run *run);
-
 /* The whole command, from its arguments to its exit status. */
 int run_command(int argc, char **argv, const struct run_command *command);
 

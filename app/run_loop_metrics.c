@@ -11,6 +11,8 @@
 #include "metrics_file.h"
 #include "metrics_http.h"
 #include "metrics_socket.h"
+#include "run_loop_collect.h"
+#include "run_timer.h"
 #include "signals.h"
 #include "telemetry.h"
 
@@ -21,7 +23,7 @@ struct run_metrics {
 	struct metrics_socket socket;
 	struct metrics_http *http;   /* NULL: nobody listens, yet */
 	struct telemetry *telemetry; /* NULL: nobody wants it */
-	uint64_t next_ns;	     /* when to write again */
+	struct run_timer write;	     /* at once, and then again */
 	int failed;		     /* 1: the file could not be written, which has been told */
 };
 
@@ -108,6 +110,7 @@ int run_metrics_open(struct run *run)
 		return -ENOMEM;
 	}
 	run->metrics->socket.fd = -1;
+	run->metrics->write.every_ns = EVERY_NS;
 	run->metrics->counts.start_time = (uint64_t)time(NULL);
 	if (run->options->metrics)
 		rc = open_socket(run);
@@ -204,15 +207,12 @@ void run_metrics_event(struct run *run, const struct gdrcap_event *event)
 
 void run_metrics_tick(struct run *run)
 {
-	const uint64_t now = clock_ns();
-
-	if (!run->metrics || now < run->metrics->next_ns)
+	if (!run->metrics || !run_timer_due(&run->metrics->write, clock_ns()))
 		return;
 	run_collect_totals(run);
 	if (run->metrics->telemetry)
 		run_collect_streams(run);
 	write_now(run, 1);
-	run->metrics->next_ns = now + EVERY_NS;
 }
 
 void run_metrics_end(struct run *run)
