@@ -5,12 +5,11 @@
 #define GDRCAP_TEST_IMAGE_FRAMES_CUH
 
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 
 #include <cuda_runtime.h>
 
 #include "gdrcap_device.cuh"
+#include "api_calls.cuh"
 
 #define PIECES 64u
 #define FRAME_BYTES 1500u /* with FCS */
@@ -42,30 +41,6 @@ __device__ static inline void image_check(const struct gdrcap_image &image,
 		if (image.end == GDRCAP_IMAGE_COMPLETE)
 			atomicAdd(&tally->complete, 1ull);
 	}
-}
-
-static inline void cuda_check(cudaError_t result, const char *what)
-{
-	if (result == cudaSuccess)
-		return;
-	printf("FAIL: %s: %s\n", what, cudaGetErrorString(result));
-	exit(1);
-}
-#define CUDA(call) cuda_check(call, #call)
-
-static inline void api_check(int result, const struct gdrcap_error *error, const char *what)
-{
-	if (result >= 0)
-		return;
-	printf("FAIL: %s: %s\n", what, error ? error->text : strerror(-result));
-	exit(1);
-}
-
-static inline void option_set(struct gdrcap_config *config, const char *key, const char *value)
-{
-	struct gdrcap_error error;
-
-	api_check(gdrcap_config_set(config, key, value, &error), &error, key);
 }
 
 /* A loopback in this process; `engine` and `memory` as in the options. */

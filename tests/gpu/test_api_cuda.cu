@@ -10,13 +10,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <string>
 
 #include <unistd.h>
 
 #include <cuda_runtime.h>
 
 #include "gdrcap_device.cuh"
+#include "api_calls.cuh"
 
 #define OWN_HEADER 14u /* docs/frame-format.md: untagged Ethernet */
 #define PAYLOAD (OWN_HEADER + 36u)
@@ -85,36 +85,7 @@ __global__ static void running_kernel(struct gdrcap_gpu_queue queue, struct tall
 	}
 }
 
-static void cuda_check(cudaError_t result, const char *what)
-{
-	if (result == cudaSuccess)
-		return;
-	printf("FAIL: %s: %s\n", what, cudaGetErrorString(result));
-	exit(1);
-}
-
-static void api_check(int result, const struct gdrcap_error *error, const char *what)
-{
-	if (result >= 0)
-		return;
-	printf("FAIL: %s: %s\n", what, error->text);
-	exit(1);
-}
-
 static char **more_options; /* KEY=VALUE; up to NULL */
-
-static void options_more(struct gdrcap_config *config)
-{
-	for (char **option = more_options; option && *option; option++) {
-		const std::string text = *option;
-		const size_t at = text.find('=');
-		struct gdrcap_error error;
-
-		api_check(gdrcap_config_set(config, text.substr(0, at).c_str(),
-					    text.substr(at + 1).c_str(), &error),
-			  &error, *option);
-	}
-}
 
 static struct gdrcap_session *session_open(const char *consumer, enum gdrcap_memory memory,
 					   uint64_t frames)
@@ -139,7 +110,7 @@ static struct gdrcap_session *session_open(const char *consumer, enum gdrcap_mem
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
 		api_check(gdrcap_config_set(config, options[i][0], options[i][1], &error), &error,
 			  options[i][0]);
-	options_more(config);
+	options_set(config, more_options);
 	api_check(gdrcap_create(config, &session, &error), &error, "create");
 	gdrcap_config_free(config);
 	return session;

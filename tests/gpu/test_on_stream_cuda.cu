@@ -48,16 +48,6 @@ template <typename T> static T from_gpu(const T *memory)
 
 static char **more_options; /* KEY=VALUE; up to NULL */
 
-static void options_more(struct gdrcap_config *config)
-{
-	for (char **option = more_options; option && *option; option++) {
-		const std::string text = *option;
-		const size_t at = text.find('=');
-
-		option_set(config, text.substr(0, at).c_str(), text.substr(at + 1).c_str());
-	}
-}
-
 static struct gdrcap_session *session_open(const char *memory, const char *sender, uint64_t frames)
 {
 	struct gdrcap_config *config = gdrcap_config_new();
@@ -77,7 +67,7 @@ static struct gdrcap_session *session_open(const char *memory, const char *sende
 		option_set(config, "pattern", "counter8");
 		option_set(config, "frames", std::to_string(frames).c_str());
 	}
-	options_more(config);
+	options_set(config, more_options);
 	api_check(gdrcap_create(config, &session, &error), &error, "create");
 	gdrcap_config_free(config);
 	return session;
@@ -182,7 +172,7 @@ static int test_images(const char *engine, const char *memory, uint64_t count)
 
 	/* what one block may keep up with: the more images are seen */
 	option_set(config, "rate", more_options ? "40kpps" : "400kpps");
-	options_more(config);
+	options_set(config, more_options);
 	CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	api_check(gdrcap_create(config, &session, &error), &error, "create");
 	gdrcap_config_free(config);
