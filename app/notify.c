@@ -53,6 +53,9 @@ static uint64_t number_of(const char *text, uint64_t most)
 	return errno || number > most ? 0 : number;
 }
 
+/* What the main thread does between two lines, files on a busy disk included, must fit in a quarter of it. */
+#define WATCHDOG_LEAST_US UINT64_C(1000000)
+
 /* The watchdog may be another process's, whose environment was inherited. */
 static int watchdog_of(struct notify *notify, const char *usec, const char *pid, char *why,
 		       size_t bytes)
@@ -68,9 +71,17 @@ static int watchdog_of(struct notify *notify, const char *usec, const char *pid,
 			every ? "WATCHDOG_PID" : "WATCHDOG_USEC", every ? pid : usec);
 		return -EINVAL;
 	}
-	if (whose == (uint64_t)getpid())
-		notify->watchdog_ns = every * 1000;
-	return 0;
+	if (whose != (uint64_t)getpid())
+		return 0;
+	notify->watchdog_ns = every * 1000;
+	if (every >= WATCHDOG_LEAST_US)
+		return 0;
+	snprintf(why, bytes,
+		 "WATCHDOG_USEC: the service manager ends this run when it hears nothing for "
+		 "%" PRIu64
+		 " us, which a busy machine can take; give the unit WatchdogSec=1s or more",
+		 every);
+	return -ERANGE;
 }
 
 int notify_open(struct notify *notify, char *why, size_t bytes)

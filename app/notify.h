@@ -19,7 +19,8 @@ struct notify {
 };
 
 /* Takes NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID out of the environment, which other programs inherit. 0; or a negative
- * errno with the reason in `why`: a value that no manager gives. What is wrong with one is as if it were not there. */
+ * errno with the reason in `why`: a value that no manager gives, which is as if it were not there; -ERANGE: the watchdog's time is
+ * so short that it may end a run that goes well, and taken all the same. */
 int notify_open(struct notify *notify, char *why, size_t bytes);
 /* NAME=VALUE lines. 0 or a negative errno; -EAGAIN: later. */
 int notify_send(const struct notify *notify, const char *lines);

@@ -197,6 +197,16 @@ def test_abstract_socket():
         assert told.rest()[0] == "READY=1", told.told
 
 
+def test_watchdog_too_short():
+    """Taken, with one warning that says what helps; none of a time that is long enough, nor of another process's."""
+    run = ("loopback", "--frames", "10")
+    with manager() as (told, _):
+        for usec, pid, warns in ((1, None, True), (999999, None, True), (1000000, None, False), (1, 1, False)):
+            result = e2e.run(*run, env=told.watched(usec, pid))
+            assert result.err.count("WATCHDOG_USEC: ") == warns == result.err.count("WatchdogSec=1s"), (usec, pid, result)
+            assert ("nothing for %d us" % usec in result.err) == warns, (usec, pid, result)
+
+
 def test_an_ordinary_user_with_some_rights():
     """As the unit does it: ambient capabilities, which the program gives up when its ports are open."""
     options = processes.nobody()
