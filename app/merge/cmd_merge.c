@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* gdrcap merge: one verdict of many runs' summaries. */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -64,8 +66,25 @@ static int refuse(struct merge *merge, bool json, enum report_status status, con
 	return (int)status;
 }
 
+/* Files may be pipes, and large ranges take seconds. What follows is written over it. */
+static void progress(bool lively, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void progress(bool lively, const char *format, ...)
+{
+	va_list arguments;
+
+	if (!lively)
+		return;
+	va_start(arguments, format);
+	fprintf(stderr, "\r\033[K");
+	vfprintf(stderr, format, arguments);
+	fflush(stderr);
+	va_end(arguments);
+}
+
 static int run(struct merge *merge, const char **files, uint32_t count, bool json)
 {
+	const bool lively = isatty(STDERR_FILENO);
 	int rc = 0;
 
 	merge->inputs = calloc(count, sizeof(*merge->inputs));
@@ -74,10 +93,13 @@ static int run(struct merge *merge, const char **files, uint32_t count, bool jso
 	merge->input_count = count;
 	for (uint32_t i = 0; !rc && i < count; i++) {
 		merge->inputs[i].file = files[i];
+		progress(lively, "reading file %" PRIu32 " of %" PRIu32 " ...", i + 1, count);
 		rc = merge_file(&merge->inputs[i]);
 	}
+	progress(lively, "joining streams ...");
 	if (!rc)
 		rc = merge_join(merge);
+	progress(lively, "%s", "");
 	if (!rc)
 		rc = print(merge, json);
 	merge_free(merge);

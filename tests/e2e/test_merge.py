@@ -4,6 +4,7 @@
 A sender writes a file, from which frames are taken or copied; receivers read what is left of it."""
 import json
 import os
+import pty
 import random
 import shutil
 import signal
@@ -393,6 +394,22 @@ def test_command_line():
     with open("/dev/full", "w", encoding="ascii") as full:
         assert "could not be written" in e2e.run("merge", "--json", "/nonexistent", stdout=full,
                                                  expect=1).err
+
+
+def test_terminal():
+    """Who looks on sees what takes its time, and nothing of it stays; a file gets none of it."""
+    with processes.folder() as folder:
+        with open(os.path.join(folder, "a.json"), "w", encoding="ascii") as file:
+            file.write(RUNNING)
+        reader, writer = pty.openpty()
+        done = subprocess.run([e2e.PROGRAM, "merge", "a.json", "b.json"], cwd=folder, stdout=subprocess.PIPE, stderr=writer,
+                              timeout=e2e.TIMEOUT, check=False)
+        os.close(writer)
+        shown = os.read(reader, 65536).decode()
+        os.close(reader)
+        assert done.returncode == 3, done
+        assert shown.split("\r\x1b[K") == ["", "reading file 1 of 2 ...", "reading file 2 of 2 ...", "joining streams ...", ""], shown
+        assert e2e.run("merge", "a.json", "b.json", cwd=folder, expect=3).err == ""
 
 
 if __name__ == "__main__":
