@@ -11,7 +11,7 @@ BENCH_ARGS ?= --quick --save $(BUILD)/bench.json
 export PATH := $(PATH):/usr/local/cuda/bin
 
 .DEFAULT_GOAL := all
-.PHONY: all demo python check check-sanitized ci bench install clean help
+.PHONY: all demo python check check-sanitized ci coverage bench install clean help
 
 all: ## build program and libraries
 	@scripts/setup.sh build
@@ -40,6 +40,10 @@ ci: ## both, and kernels for every GPU architecture that the toolkit knows
 	@scripts/setup.sh check-sanitized
 	@scripts/check.sh $(BUILD) plain sanitized -Dgpu_archs=all $(MESON_ARGS)
 
+coverage: ## which lines and branches the tests run, by folder; by file in BUILD-coverage
+	@scripts/setup.sh check
+	@scripts/coverage.sh $(BUILD) $(MESON_ARGS)
+
 bench: all ## how fast each stage and the whole are on this machine: 8 minutes at most
 	$(BUILD)/app/gdrcap bench $(BENCH_ARGS)
 
@@ -47,7 +51,7 @@ install: all ## install program, library and headers; DESTDIR, MESON_ARGS=--pref
 	meson install -C $(BUILD) --no-rebuild --skip-subprojects
 
 clean: ## remove what was built, not what was downloaded
-	rm -rf $(BUILD) $(BUILD)-clang
+	rm -rf $(BUILD) $(BUILD)-clang $(BUILD)-coverage
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 24
