@@ -75,6 +75,7 @@
 
 #include <stdint.h>
 
+#include "base/device_order.h"
 #include "capture/burst_ring.h"
 #include "port/cq_front_queue.h"
 
@@ -327,18 +328,14 @@ static inline uint32_t cq_tail_acquire(const uint8_t *cqe)
 	const uint32_t tail = __atomic_load_n((const uint32_t *)(const void *)(cqe + CQ_TAIL_AT),
 					      __ATOMIC_ACQUIRE);
 
-#ifdef __aarch64__
-	__asm__ volatile("dmb oshld" ::: "memory"); /* the card is of the outer domain */
-#endif
+	device_order_load();
 	return tail;
 }
 
 /* REPOST, by a CPU: what came before is done when the card sees it. `posted`: work entries. */
 static inline void cq_record_store(uint32_t *record, uint32_t posted)
 {
-#ifdef __aarch64__
-	__asm__ volatile("dmb osh" ::: "memory");
-#endif
+	device_order_store();
 	__atomic_store_n(record, cq_record(posted), __ATOMIC_RELEASE);
 }
 

@@ -418,14 +418,14 @@ void rx_worker_run(void *arg)
 	rx_loops[extra][worker->config.accounted][worker->config.flush != NULL](worker);
 }
 
-/* Each round receives, gives back, or is idle. */
+/* Each round receives, gives back, or is idle. Acquire: who sees a round's end is behind its accesses (counter_add()). */
 static uint64_t rx_rounds(const void *arg)
 {
 	const struct rx_worker *worker = arg;
 
-	return atomic_load_explicit(&worker->frames, memory_order_relaxed) +
-	       atomic_load_explicit(&worker->back, memory_order_relaxed) +
-	       atomic_load_explicit(&worker->idle, memory_order_relaxed);
+	return atomic_load_explicit(&worker->frames, memory_order_acquire) +
+	       atomic_load_explicit(&worker->back, memory_order_acquire) +
+	       atomic_load_explicit(&worker->idle, memory_order_acquire);
 }
 
 int rx_worker_create(struct rx_worker *worker, const struct rx_config *config,

@@ -46,6 +46,8 @@
 
 #include <stdint.h>
 
+#include "base/device_order.h"
+
 #ifdef __CUDACC__
 #define SQ_HD __host__ __device__ __forceinline__
 #else
@@ -336,39 +338,31 @@ SQ_HD void sq_restart(struct sq_front *front)
 
 #ifndef __CUDA_ARCH__
 
-/* Orders stores to memory before those to a device, and empties a write-combining buffer. */
-static inline void sq_device_fence(void)
-{
-#if defined(__x86_64__)
-	__builtin_ia32_sfence();
-#elif defined(__aarch64__)
-	__asm__ volatile("dsb st" ::: "memory");
-#else
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-#endif
-}
-
 /* POSTED and RUNG: all bursts added so far. */
 static inline void sq_bell(struct sq_front *front)
 {
 	const struct sq_queue *queue = &front->queue;
 
 	/* POSTED: entries before the record. Partner: the card reads the record first. */
+	device_order_store();
 	__atomic_store_n(queue->record, sq_record(front), __ATOMIC_RELEASE);
 	front->rings++;
 	if (!queue->bell)
 		return;
 	/* RUNG: the record before the register. Partner: the card, which the register wakes. */
-	sq_device_fence();
+	device_order_register();
 	__atomic_store_n(queue->bell, front->bell, __ATOMIC_RELAXED);
-	sq_device_fence(); /* now, not when the buffer is full */
+	device_order_register(); /* now, not when the buffer is full */
 }
 
 static inline uint64_t sq_cqe_last(const struct sq_front *front)
 {
 	/* SENT: before slots and blocks are used again. Partner: the card, owner last. */
-	return __atomic_load_n((const uint64_t *)(sq_cqe_at(front) + SQ_CQE_LAST),
-			       __ATOMIC_ACQUIRE);
+	const uint64_t last = __atomic_load_n((const uint64_t *)(sq_cqe_at(front) + SQ_CQE_LAST),
+					      __ATOMIC_ACQUIRE);
+
+	device_order_load();
+	return last;
 }
 
 /* Takes all completions that are there. Returns the frames that came back. */

@@ -40,13 +40,13 @@ static int tx_sizes_create(struct tx_worker *worker, struct gdrcap_error *error)
 	return 0;
 }
 
-/* Each round hands over or is idle, but for some that only request. */
+/* Each round hands over or is idle, but for some that only request. Acquire as in rx_rounds(). */
 static uint64_t tx_rounds(const void *arg)
 {
 	const struct tx_worker *worker = arg;
 
-	return atomic_load_explicit(&worker->sent, memory_order_relaxed) +
-	       atomic_load_explicit(&worker->idle, memory_order_relaxed);
+	return atomic_load_explicit(&worker->sent, memory_order_acquire) +
+	       atomic_load_explicit(&worker->idle, memory_order_acquire);
 }
 
 int tx_worker_create(struct tx_worker *worker, const struct tx_config *config,

@@ -14,6 +14,7 @@
 #include <rte_gpudev.h>
 #include <rte_pause.h>
 
+#include "base/device_order.h"
 #include "base/log.h"
 #include "base/patience.h"
 #include "replay/tx_worker.h"
@@ -271,9 +272,9 @@ static bool proxy_ring(struct tx_gpu *gpu, const struct tx_own *own)
 	if (gpu->bell || rings == gpu->rung)
 		return false;
 	gpu->rung = rings;
-	sq_device_fence(); /* RUNG */
+	device_order_register(); /* RUNG */
 	__atomic_store_n(own->front.queue.bell, look(&gpu->status->bell), __ATOMIC_RELAXED);
-	sq_device_fence();
+	device_order_register();
 	return true;
 }
 

@@ -15,13 +15,13 @@
 #include "base/log.h"
 #include "memory/region.h"
 
-/* Each round hands over or is idle. */
+/* Each round hands over or is idle. Acquire as in rx_rounds(). */
 static uint64_t send_rounds(const void *arg)
 {
 	const struct gdrcap_tx *tx = arg;
 
-	return atomic_load_explicit(&tx->sent, memory_order_relaxed) +
-	       atomic_load_explicit(&tx->idle, memory_order_relaxed);
+	return atomic_load_explicit(&tx->sent, memory_order_acquire) +
+	       atomic_load_explicit(&tx->idle, memory_order_acquire);
 }
 
 static int send_memory(struct gdrcap_tx *tx)

@@ -7,14 +7,15 @@
 #include "base/tsc.h"
 #include "capture/rx_worker.h"
 
+/* LOOKED: what a receiver published before comes with its count. Partner: counter_add(). */
 static uint64_t empty_polls(const struct rx_worker *worker)
 {
-	return atomic_load_explicit(&worker->empty, memory_order_relaxed);
+	return atomic_load_explicit(&worker->empty, memory_order_acquire);
 }
 
 static uint64_t frames_of(const struct rx_worker *worker)
 {
-	return atomic_load_explicit(&worker->frames, memory_order_relaxed);
+	return atomic_load_explicit(&worker->frames, memory_order_acquire);
 }
 
 static void marks_set(struct quiet *quiet)

@@ -14,18 +14,18 @@ import sys
 import thread_mutants
 
 HEADER = "lib/port/sq_front.h"
-FILES = (HEADER, "tests/unit/sq_card.h", "tests/unit/test_sq_front.c")
+FILES = (HEADER, "lib/base/device_order.h", "tests/unit/sq_card.h", "tests/unit/test_sq_front.c")
 RECORD = """	__atomic_store_n(queue->record, sq_record(front), __ATOMIC_RELEASE);
 	front->rings++;
 	if (!queue->bell)
 		return;
 	/* RUNG: the record before the register. Partner: the card, which the register wakes. */
-	sq_device_fence();
+	device_order_register();
 	__atomic_store_n(queue->bell, front->bell, __ATOMIC_RELAXED);
-	sq_device_fence(); /* now, not when the buffer is full */
+	device_order_register(); /* now, not when the buffer is full */
 """
 SWAPPED = """	__atomic_store_n(queue->bell, front->bell, __ATOMIC_RELAXED);
-	sq_device_fence();
+	device_order_register();
 	front->rings++;
 	__atomic_store_n(queue->record, sq_record(front), __ATOMIC_RELEASE);
 """
@@ -34,8 +34,8 @@ MUTANTS = {
     "RUNG: the register before the record": (RECORD, SWAPPED),
     "RUNG: no register": ("	__atomic_store_n(queue->bell, front->bell, __ATOMIC_RELAXED);\n", ""),
     "SENT: the completion is relaxed": (
-        "(sq_cqe_at(front) + SQ_CQE_LAST),\n			       __ATOMIC_ACQUIRE);",
-        "(sq_cqe_at(front) + SQ_CQE_LAST),\n			       __ATOMIC_RELAXED);"),
+        "(sq_cqe_at(front) + SQ_CQE_LAST),\n					      __ATOMIC_ACQUIRE);",
+        "(sq_cqe_at(front) + SQ_CQE_LAST),\n					      __ATOMIC_RELAXED);"),
     "the record is not big-endian": ("return sq_be32((uint32_t)(front->posted & 0xffff));",
                                      "return (uint32_t)(front->posted & 0xffff);"),
     "any counter is believed": (" && counter == mark->counter", ""),
