@@ -19,9 +19,10 @@ static inline uint64_t tsc_since(uint64_t since)
 	return now > since ? now - since : 0;
 }
 
+/* True from `ms` on: at once for 0, also where the counter ticks more slowly than it is read (Arm). */
 static inline bool tsc_older(uint64_t since, uint64_t ms)
 {
-	return tsc_since(since) > ms * (rte_get_tsc_hz() / 1000);
+	return tsc_since(since) >= ms * (rte_get_tsc_hz() / 1000);
 }
 
 #endif

@@ -342,7 +342,9 @@ static struct rte_mempool *extbuf_pool(struct region *region, const char *name, 
 					      numa_node, &ext, 1);
 }
 
-_Static_assert(sizeof(struct rte_mempool_objhdr) + RTE_CACHE_LINE_SIZE + sizeof(struct rte_mbuf) <=
+/* Cache lines of 128 bytes, as a DPDK for any Arm has them, fill it. */
+_Static_assert(RTE_ALIGN_CEIL(sizeof(struct rte_mempool_objhdr), RTE_CACHE_LINE_SIZE) +
+			       sizeof(struct rte_mbuf) <=
 		       REGION_UMEM_HEAD,
 	       "a slot's head");
 

@@ -5,6 +5,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_acle.h>
 #endif
 
 #include "pattern/frame.h"
@@ -174,12 +176,24 @@ __attribute__((target("sse4.2"))) static uint32_t crc32c_instruction(const uint8
 	}
 	return ~(uint32_t)crc;
 }
+#elif defined(__aarch64__)
+__attribute__((target("+crc"))) static uint32_t crc32c_instruction(const uint8_t *own)
+{
+	uint32_t crc = 0xffffffffu;
+	uint64_t word;
+
+	for (unsigned int i = 0; i < 4; i++) {
+		memcpy(&word, own + 8 * i, 8);
+		crc = __crc32cd(crc, word);
+	}
+	return ~crc;
+}
 #endif
 
 /* CRC32C of an own header. */
 static uint32_t header_crc(const uint8_t *own)
 {
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__aarch64__)
 	if (fast_cpu_now().crc)
 		return crc32c_instruction(own);
 #endif

@@ -7,24 +7,27 @@
 #define GDRCAP_PATTERN_FAST_H
 
 #include <stdbool.h>
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
 
 #include "pattern/pattern.h"
 #include "pattern/pattern_ahead.h"
 
 enum fast_level {
-	FAST_GENERIC, /* what the compiler's target has: SSE2 on x86-64 */
+	FAST_GENERIC, /* what the compiler's target has: SSE2 on x86-64, NEON on aarch64 */
 	FAST_AVX2,    /* and BMI2, whose shifts by a register take one operation */
 	FAST_AVX512,
 };
 
 struct fast_cpu {
 	enum fast_level level;
-	bool clmul; /* PCLMULQDQ */
-	bool crc;   /* the CRC32 instruction of SSE4.2 */
+	bool clmul; /* PCLMULQDQ; PMULL of 64 bits */
+	bool crc;   /* the CRC32 instruction of SSE4.2; CRC32CX */
 };
 
 /*
- * What this CPU has: a few loads and tests of libgcc's record, so there is no state to set up.
+ * What this CPU has: a few loads and tests of libgcc's record, or the kernel's word of it, so there is no state to set up.
  * An ifunc (target_clones) would run before a sanitizer's runtime is ready.
  */
 static inline struct fast_cpu fast_cpu_now(void)
@@ -39,6 +42,11 @@ static inline struct fast_cpu fast_cpu_now(void)
 		cpu.level = FAST_AVX512;
 	cpu.clmul = __builtin_cpu_supports("pclmul");
 	cpu.crc = __builtin_cpu_supports("sse4.2");
+#elif defined(__aarch64__)
+	const unsigned long has = getauxval(AT_HWCAP);
+
+	cpu.clmul = has & HWCAP_PMULL;
+	cpu.crc = has & HWCAP_CRC32;
 #endif
 	return cpu;
 }

@@ -12,6 +12,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #include "pattern/pattern_fast.h"
@@ -49,6 +51,12 @@ __attribute__((target("pclmul,sse2"))) static uint64_t prbs_jump_clmul(uint64_t 
 						     _mm_cvtsi64_si128((long long)power), 0);
 
 	return (uint64_t)_mm_cvtsi128_si64(product);
+}
+#elif defined(__aarch64__)
+/* prbs_jump() is a product over GF(2) modulo 2^64. */
+__attribute__((target("+crypto"))) static uint64_t prbs_jump_clmul(uint64_t window, uint32_t power)
+{
+	return vgetq_lane_u64(vreinterpretq_u64_p128(vmull_p64(window, power)), 0);
 }
 #else
 static uint64_t prbs_jump_clmul(uint64_t window, uint32_t power)
