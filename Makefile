@@ -11,7 +11,7 @@ BENCH_ARGS ?= --quick --save $(BUILD)/bench.json
 export PATH := $(PATH):/usr/local/cuda/bin
 
 .DEFAULT_GOAL := all
-.PHONY: all demo python check check-sanitized ci coverage bench install clean help
+.PHONY: all demo python check check-sanitized check-arm64 ci coverage bench install clean help
 
 all: ## build program and libraries
 	@scripts/setup.sh build
@@ -36,9 +36,13 @@ check-sanitized: ## the same with clang, address and undefined-behaviour sanitiz
 	@scripts/setup.sh check-sanitized
 	@scripts/check.sh $(BUILD) sanitized $(MESON_ARGS)
 
-ci: ## both, and kernels for every GPU architecture that the toolkit knows
-	@scripts/setup.sh check-sanitized
-	@scripts/check.sh $(BUILD) plain sanitized -Dgpu_archs=all $(MESON_ARGS)
+check-arm64: ## cross-build for arm64, and run unit tests, loopback and doctor of it under qemu-user
+	@scripts/setup.sh check-arm64
+	@scripts/check.sh $(BUILD) arm64 $(MESON_ARGS)
+
+ci: ## all three, and kernels for every GPU architecture that the toolkit knows
+	@scripts/setup.sh ci
+	@scripts/check.sh $(BUILD) plain sanitized arm64 -Dgpu_archs=all $(MESON_ARGS)
 
 coverage: ## which lines and branches the tests run, by folder; by file in BUILD-coverage
 	@scripts/setup.sh check
@@ -51,7 +55,7 @@ install: all ## install program, library and headers; DESTDIR, MESON_ARGS=--pref
 	meson install -C $(BUILD) --no-rebuild --skip-subprojects
 
 clean: ## remove what was built, not what was downloaded
-	rm -rf $(BUILD) $(BUILD)-clang $(BUILD)-coverage
+	rm -rf $(BUILD) $(BUILD)-clang $(BUILD)-arm64 $(BUILD)-coverage
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 24
+	@sed -n 's/^\([a-z0-9-]*\):.*## /make \1\t/p' Makefile | expand -t 24

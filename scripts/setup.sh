@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Installs the packages that building (build), testing (check) or testing with sanitizers
-# (check-sanitized) needs, on Debian and Ubuntu. Without root it only looks, and prints the command
+# Installs the packages that building (build), testing (check), testing with sanitizers
+# (check-sanitized), cross-building for arm64 and testing that (check-arm64), or all of it (ci)
+# needs, on Debian and Ubuntu. Without root it only looks, and prints the command
 # that is missing.
 set -eu
 
-usage="usage: scripts/setup.sh build|check|check-sanitized"
+usage="usage: scripts/setup.sh build|check|check-sanitized|check-arm64|ci"
 set_wanted=${1:?$usage}
 
 # Tools count as present when the command is, wherever it came from: "package:command".
@@ -18,8 +19,8 @@ libraries="libc6-dev ca-certificates python3-pyelftools libnuma-dev libibverbs-d
 if_available="libxdp-dev python3-dev libmicrohttpd-dev"
 
 case $set_wanted in
-build) ;;
-check | check-sanitized)
+build | check-arm64) ;;
+check | check-sanitized | ci)
 	tools="$tools git:git iproute2:ip cmake:cmake"
 	# Other tools that frames are compared with, those that look at source and man pages, and a browser: what
 	# needs them is skipped where they are not.
@@ -28,7 +29,7 @@ check | check-sanitized)
 		libgstreamer-plugins-base1.0-dev ffmpeg python3-venv chromium openmpi-bin"
 	# For promtool. Elsewhere the package would start a server that listens: there it is yours to install.
 	test -d /run/systemd/system || if_available="$if_available prometheus"
-	if test "$set_wanted" = check-sanitized; then
+	if test "$set_wanted" != check; then
 		tools="$tools clang:clang"
 		if_available="$if_available libclang-rt-dev clang-tidy-14 cppcheck"
 	fi
@@ -36,6 +37,14 @@ check | check-sanitized)
 *)
 	echo "$usage" >&2
 	exit 2
+	;;
+esac
+case $set_wanted in
+check-arm64 | ci)
+	if test "$(uname -m)" != aarch64; then
+		tools="$tools gcc-aarch64-linux-gnu:aarch64-linux-gnu-gcc"
+		command -v qemu-aarch64-static >/dev/null || tools="$tools qemu-user:qemu-aarch64"
+	fi
 	;;
 esac
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Adds up test runs: summary.py [--broken STEP]... BUILD=testlog.json...
+"""Adds up test runs: summary.py [--broken STEP]... [--skipped STEP: WHY]... BUILD=testlog.json...
 
 A step that broke before its tests ran counts as one failure. Exit status 1 when something failed
 or nothing ran.
@@ -35,12 +35,13 @@ def told(test):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--broken", action="append", default=[])
+    parser.add_argument("--skipped", action="append", default=[])
     parser.add_argument("logs", nargs="*")
     options = parser.parse_args()
 
     failed = [f"{step}: did not get as far as its tests" for step in options.broken]
     printed = []
-    skipped = []
+    skipped = list(options.skipped)
     passed = 0
     for entry in options.logs:
         build, path = entry.split("=", 1)
