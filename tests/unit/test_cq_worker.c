@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The front's thread: what the card gives comes out in order, each frame once and whole; what is no
- * frame stops it and is counted; a reset brings it back. Usage: test_cq_worker [FRAMES].
+ * frame stops it and is counted; a reset brings it back. Usage: test_cq_worker [FRAMES [CASE]].
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -451,5 +451,7 @@ int main(int argc, char **argv)
 
 	if (argc > 1)
 		frames = strtoull(argv[1], NULL, 10);
+	if (argc > 2)
+		cmocka_set_test_filter(argv[2]);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

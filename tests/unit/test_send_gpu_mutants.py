@@ -65,7 +65,7 @@ def build_and_run(root, compiler, folder, mutant):
                     *([folder / "tests/unit/test_stream_count.c"] if counts else
                       [folder / "tests/unit/test_send_gpu.c", folder / RING]), "-lcmocka", "-pthread",
                     "-o", program], check=True)
-    return thread_mutants.run(program, "20000", 60 if mutant else 600)
+    return thread_mutants.run(program, "20000", mutant)
 
 
 def main(root, *compiler):

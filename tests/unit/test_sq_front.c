@@ -5,7 +5,7 @@
  * before, whatever stands in the completion queue, a queue that is reset; and the orderings, by a register
  * that faults and against the reader in a thread of its own.
  *
- * usage: test_sq_front [BURSTS of the litmus]
+ * usage: test_sq_front [BURSTS of the litmus [CASE]]
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -496,14 +496,21 @@ static void test_litmus(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shapes),	      cmocka_unit_test(test_places),
-		cmocka_unit_test(test_room),	      cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_hostile_order), cmocka_unit_test(test_random_completions),
-		cmocka_unit_test(test_restart),	      cmocka_unit_test(test_rung),
+		cmocka_unit_test(test_shapes),
+		cmocka_unit_test(test_room),
+		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_hostile_order),
+		cmocka_unit_test(test_random_completions),
+		cmocka_unit_test(test_restart),
+		cmocka_unit_test(test_rung),
 		cmocka_unit_test(test_litmus),
+		/* The longest last: a mutant ends at the first that fails. */
+		cmocka_unit_test(test_places),
 	};
 
 	if (argc > 1)
 		litmus_bursts = strtoull(argv[1], NULL, 0);
+	if (argc > 2)
+		cmocka_set_test_filter(argv[2]);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,8 @@
 usage: test_sq_front_mutants.py ROOT COMPILER...
 
 Builds tests/unit/test_sq_front.c with the thread sanitizer: once as it is, which passes, and once with
-each of these changes to port/sq_front.h, which does not.
+each of these changes to port/sq_front.h, which does not: what stands there, what shall, and maybe the case that
+finds it, where another hangs first.
 """
 import functools
 import pathlib
@@ -52,7 +53,8 @@ MUTANTS = {
                              "(front->posted - front->freed) + 1 >= sq_blocks(count, each)"),
     "an entry does not wrap": ("((uint32_t)block * SQ_BLOCK + at) & (queue->blocks * SQ_BLOCK - 1)",
                                "(((uint32_t)block & (queue->blocks - 1)) * SQ_BLOCK + at)"),
-    "the index has more than 16 bits": ("(uint32_t)(block & 0xffff) << 8", "(uint32_t)block << 8"),
+    "the index has more than 16 bits": ("(uint32_t)(block & 0xffff) << 8", "(uint32_t)block << 8",
+                                        "test_places"),
     "an entry too long": ("#define SQ_MULTI_MAX 60u", "#define SQ_MULTI_MAX 62u"),
     "nothing is marked for want of slots": (
         "front->frames_unmarked + count >= front->queue.mark_frames ||\n", "0 ||\n"),
@@ -66,13 +68,13 @@ MUTANTS = {
 
 
 def build_and_run(root, compiler, folder, mutant):
-    thread_mutants.copy(root, FILES, folder, mutant and (HEADER, *mutant))
+    thread_mutants.copy(root, FILES, folder, mutant and (HEADER, *mutant[:2]))
     program = folder / "program"
     subprocess.run([*compiler, "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-g", "-fsanitize=thread,undefined"
                     if not mutant else "-fsanitize=thread", "-I", folder / "lib",
                     folder / "tests/unit/test_sq_front.c", "-lcmocka", "-pthread", "-o", program],
                    check=True)
-    return thread_mutants.run(program, "20000", 30 if mutant else 600)
+    return thread_mutants.run(program, "20000", mutant, mutant[2] if mutant and len(mutant) > 2 else None)
 
 
 def main(root, *compiler):

@@ -21,13 +21,23 @@ def copy(root, files, folder, mutant):
         to.write_text(text)
 
 
-def run(program, argument, seconds):
-    """Its exit status, 124 after `seconds` (a mutant may wait for what never comes), and what it printed.
+# Until a program is said to hang: all of its cases, or one of them, which takes a second at most.
+SECONDS, CASE_SECONDS, RIGHT_SECONDS = 60, 10, 600
+CASE_RUNS = 20  # of a mutant that passes: one of them shows in a third of the runs of its case
 
-    It ends at the first failure: what a mutant did wrong once, later tests would wait for."""
-    done = subprocess.run(["timeout", str(seconds), program, argument],
-                          env={**os.environ, "TSAN_OPTIONS": "halt_on_error=1", "CMOCKA_TEST_ABORT": "1"},
-                          capture_output=True, text=True, check=False)
+
+def run(program, argument, mutant, case=None):
+    """Its exit status, 124 where it hangs (a mutant may wait for what never comes), and what it printed.
+
+    It ends at the first failure: what a mutant did wrong once, later tests would wait for. `case`: the only one
+    that is run, again and again until it fails; None: all, once."""
+    seconds = (CASE_SECONDS if case else SECONDS) if mutant else RIGHT_SECONDS
+    for _ in range(CASE_RUNS if case else 1):
+        done = subprocess.run(["timeout", str(seconds), program, argument, *([case] if case else [])],
+                              env={**os.environ, "TSAN_OPTIONS": "halt_on_error=1", "CMOCKA_TEST_ABORT": "1"},
+                              capture_output=True, text=True, check=False)
+        if done.returncode:
+            break
     return done.returncode, done.stdout + done.stderr
 
 
