@@ -11,7 +11,8 @@ import other_sender
 import processes
 
 PORT = 5004
-# Bits a second: pictures of a second and more fit the kernel's rings on a machine without a free core.
+# Bits a second: pictures of a second and more fit the kernel's rings on a machine without a free core; a
+# slower sender is tried where they do not.
 BITRATE = 200_000_000
 
 # Name: GStreamer's format, its pixels in a group and the group's bytes, and gdrcap's words for it.
@@ -25,9 +26,9 @@ def layout(width, height, words, pitch=None):
         width, height, words, other_sender.FILL, ",pitch=%d" % pitch if pitch else "")
 
 
-def gstreamer(wire, path, form, width, height, pictures, mtu, chunks=None, more=()):
+def gstreamer(wire, path, form, width, height, pictures, mtu, chunks=None, more=(), divisor=1):
     """Plays pictures, no two alike in a byte's place, and writes what they are to `path`. more: what else
-    it does with them."""
+    it does with them; divisor: of the rate."""
     processes.tool("gst-launch-1.0", "gstreamer1.0-tools")
     for element, package in (("rtpvrawpay", "good"), ("udpsink", "good"), ("videotestsrc", "base")):
         if os.system("gst-inspect-1.0 --exists %s" % element):
@@ -38,7 +39,7 @@ def gstreamer(wire, path, form, width, height, pictures, mtu, chunks=None, more=
              "tee", "name=both", "both.", "!", "queue", "!", "filesink", "location=%s" % path,
              "both.", "!", "queue", "!", "rtpvrawpay", "mtu=%d" % mtu, "chunks-per-frame=%d" % (
                  chunks or height), "!", "udpsink", "host=" + other_sender.RECEIVER,
-             "port=%d" % PORT, "sync=false", "max-bitrate=%d" % BITRATE, *more)
+             "port=%d" % PORT, "sync=false", "max-bitrate=%d" % (BITRATE // divisor), *more)
 
 
 def lines_of(payload):
@@ -80,13 +81,18 @@ def check(seen, truth, pictures, height, row, pitch=None):
 
 
 def video(form, width, height, pictures, mtu, pitch=None, chunks=None):
+    return other_sender.slower_upon_loss(lambda divisor: played(
+        form, width, height, pictures, mtu, pitch, chunks, divisor))
+
+
+def played(form, width, height, pictures, mtu, pitch, chunks, divisor):
     name, pixels, group, words = form
     row = width // pixels * group
     with other_sender.Wire(mtu=9000 if mtu > 1460 else 1500, sink=PORT) as wire, processes.folder() as folder:
         truth = os.path.join(folder, "sent.raw")
         with other_sender.Capture(wire, folder, layout(width, height, words, pitch), "--match",
                                   "dst_port=%d" % PORT) as capture:
-            gstreamer(wire, truth, name, width, height, pictures, mtu, chunks)
+            gstreamer(wire, truth, name, width, height, pictures, mtu, chunks, divisor=divisor)
             seen = capture.seen()
         check(seen, truth, pictures, height, row, pitch)
     return packets_of(seen)
