@@ -11,7 +11,7 @@ BENCH_ARGS ?= --quick --save $(BUILD)/bench.json
 export PATH := $(PATH):/usr/local/cuda/bin
 
 .DEFAULT_GOAL := all
-.PHONY: all demo python check check-sanitized check-arm64 ci coverage bench install clean help
+.PHONY: all demo python check check-sanitized check-arm64 ci coverage bench install sbom clean help
 
 all: ## build program and libraries
 	@scripts/setup.sh build
@@ -53,6 +53,9 @@ bench: all ## how fast each stage and the whole are on this machine: 8 minutes a
 
 install: all ## install program, library and headers; DESTDIR, MESON_ARGS=--prefix=... at first build
 	meson install -C $(BUILD) --no-rebuild --skip-subprojects
+
+sbom: all ## what is linked in and needed, BUILD/gdrcap.spdx.json
+	scripts/sbom.py $(BUILD)/app/gdrcap >$(BUILD)/gdrcap.spdx.json
 
 clean: ## remove what was built, not what was downloaded
 	rm -rf $(BUILD) $(BUILD)-clang $(BUILD)-arm64 $(BUILD)-coverage

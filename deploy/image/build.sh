@@ -29,6 +29,8 @@ for tool in mmdebstrap:mmdebstrap umoci:umoci dpkg-shlibdeps:dpkg-dev strip:binu
 	exit 1
 done
 
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$root" log -1 --format=%ct 2>/dev/null || date +%s)}
+export SOURCE_DATE_EPOCH
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 1' HUP INT TERM
@@ -37,13 +39,18 @@ mkdir -p "$tmp/add/usr/bin" "$tmp/add/usr/share/doc/gdrcap" "$tmp/from/debian"
 
 # Sets depends and version; leaves program and licence in $tmp/add.
 from_package() {
-	if test "$(dpkg-deb -f "$from" Package)" != gdrcap; then
-		echo "image: $from is not the package gdrcap" >&2
+	package=$(dpkg-deb -f "$from" Package)
+	case $package in
+	gdrcap | gdrcap-cuda) ;;
+	*)
+		echo "image: $from is neither the package gdrcap nor gdrcap-cuda" >&2
 		exit 1
-	fi
+		;;
+	esac
 	dpkg-deb -x "$from" "$tmp/from"
 	cp "$tmp/from/usr/bin/gdrcap" "$tmp/add/usr/bin"
-	cp "$tmp/from/usr/share/doc/gdrcap/copyright" "$tmp/add/usr/share/doc/gdrcap"
+	cp "$tmp/from/usr/share/doc/$package/copyright" "$tmp/from/usr/share/doc/$package/gdrcap.spdx.json" \
+		"$tmp/add/usr/share/doc/gdrcap"
 	depends=$(dpkg-deb -f "$from" Depends)
 	version=$(dpkg-deb -f "$from" Version | sed 's/^[0-9]*://; s/-[^-]*$//')
 }
@@ -57,6 +64,7 @@ from_folder() {
 	strip --strip-unneeded -o "$tmp/add/usr/bin/gdrcap" "$program"
 	chmod 755 "$tmp/add/usr/bin/gdrcap"
 	cp "$root/debian/copyright" "$tmp/add/usr/share/doc/gdrcap"
+	python3 "$root/scripts/sbom.py" "$tmp/add/usr/bin/gdrcap" >"$tmp/add/usr/share/doc/gdrcap/gdrcap.spdx.json"
 	printf 'Source: gdrcap\n\nPackage: gdrcap\nArchitecture: any\n' >"$tmp/from/debian/control"
 	if ! depends=$(cd "$tmp/from" && dpkg-shlibdeps -O "$tmp/add/usr/bin/gdrcap" 2>"$tmp/log"); then
 		cat "$tmp/log" >&2
@@ -74,8 +82,6 @@ fi
 # The first of each alternative, without versions. No service manager: the container's runtime is it.
 names=$(echo "$depends" | tr ',' '\n' | sed -e 's/|.*//; s/(.*//; s/[[:space:]]//g; /^systemd/d; /^$/d' | sort -u | paste -sd,)
 
-SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$root" log -1 --format=%ct 2>/dev/null || date +%s)}
-export SOURCE_DATE_EPOCH
 created=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
 release=$(. /etc/os-release && echo "$VERSION_CODENAME")
 if ! mmdebstrap --variant=extract --include="$always,$names" \

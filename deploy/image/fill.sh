@@ -34,8 +34,8 @@ done
 # Nobody gets rights in it.
 find "$root/usr" -type f -perm /6000 -exec chmod ug-s {} +
 
-# Licences stay.
-find "$root/usr/share/doc" -mindepth 2 ! -type d ! -name copyright -delete
+# Licences stay, and what gdrcap is made of.
+find "$root/usr/share/doc" -mindepth 2 ! -type d ! -name copyright ! -name '*.spdx.json' -delete
 find "$root/usr/share/doc" -type d -empty -delete
 for folder in man info locale lintian bug; do
 	rm -rf "${root:?}/usr/share/$folder"
