@@ -5,7 +5,8 @@
 #
 # Builds program, libraries and the unit tests of suite "emulated" for aarch64 in BUILD (build-arm64), with Debian's cross
 # compiler, the bundled DPDK and a sysroot of its own (scripts/sysroot.sh), and runs them, `loopback` and `doctor` under
-# qemu-user. Exits 77, with a last line that says why, where the machine's package sources have nothing for arm64.
+# qemu-user. Exits 77, with a last line that says why, where a tool is missing or the machine's package sources have
+# nothing for arm64.
 set -eu
 cd "$(dirname "$0")/.."
 usage="usage: scripts/cross.sh arm64 [BUILD [MESON_ARGUMENT]...]"
@@ -31,13 +32,13 @@ fi
 for tool in $triple-gcc:gcc-$triple pkg-config:pkg-config meson:meson ninja:ninja-build; do
 	command -v "${tool%%:*}" >/dev/null && continue
 	echo "cross: ${tool%%:*} is not installed: sudo apt-get install ${tool##*:}" >&2
-	exit 1
+	exit 77
 done
 # Static or not: the one that is there.
 emulator=$(command -v qemu-aarch64-static || command -v qemu-aarch64 || true)
 if test -z "$emulator"; then
 	echo "cross: qemu-aarch64 is not installed: sudo apt-get install qemu-user" >&2
-	exit 1
+	exit 77
 fi
 
 mkdir -p "$build"

@@ -39,14 +39,19 @@ check | check-sanitized | ci)
 	exit 2
 	;;
 esac
-case $set_wanted in
-check-arm64 | ci)
-	if test "$(uname -m)" != aarch64; then
+# Without them that part of ci is skipped.
+if test "$(uname -m)" != aarch64; then
+	case $set_wanted in
+	check-arm64)
 		tools="$tools gcc-aarch64-linux-gnu:aarch64-linux-gnu-gcc"
 		command -v qemu-aarch64-static >/dev/null || tools="$tools qemu-user:qemu-aarch64"
-	fi
-	;;
-esac
+		;;
+	ci)
+		if_available="$if_available gcc-aarch64-linux-gnu"
+		command -v qemu-aarch64-static >/dev/null || if_available="$if_available qemu-user"
+		;;
+	esac
+fi
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
 	echo "setup: this is not Debian or Ubuntu; install what corresponds to these packages yourself:"
