@@ -443,7 +443,7 @@ def test_interrupt():
         path = pcapfile.write_pcap(os.path.join(directory, "in.pcap"), numbered_frames(3),
                                    times_ns=times)
         with processes.Running("replay", "--tx-port", "net_null0", "--pcap", path) as sender:
-            sender.wait_until_running()
+            sender.wait_for_frames("sent", 2)
             sender.signal(signal.SIGINT)
             summary = sender.finish(expect=3)
     processes.check_sender(summary, 2)
