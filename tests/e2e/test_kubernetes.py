@@ -114,6 +114,19 @@ def test_rights():
                 assert context["readOnlyRootFilesystem"] and not context["allowPrivilegeEscalation"], name
 
 
+def test_rights_for_cards():
+    """Where there is a ConnectX a pod has what the service has, as its doctor asks for it and would not let it begin."""
+    unit = (FOLDER.parent / "systemd" / "gdrcap-capture@.service.in").read_text()
+    service = {name[4:] for name in re.search(r"^AmbientCapabilities=(.*)$", unit, re.M)[1].split()}
+    asked = (e2e.ROOT / "app" / "doctor" / "checks_host.c").read_text()
+    # Of locked memory it asks otherwise.
+    assert service == set(re.findall(r"\{ CAP_(\w+), \"\w+\" \}", asked)) | {"IPC_LOCK"}, service
+    for name in ("verify-gpu/job.yaml", "capture/deployment.yaml"):
+        [thing] = load(FOLDER / name)
+        for container in (container for pod in pods_of(thing) for container in pod):
+            assert set(container["securityContext"]["capabilities"]["add"]) == service, (name, container["name"])
+
+
 def test_options_exist():
     """The commands that need what is not here: each of their options is one of the program's."""
     for name in ("verify-gpu/job.yaml", "capture/deployment.yaml"):
