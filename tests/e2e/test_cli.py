@@ -298,7 +298,7 @@ def completed(*words, cwd=None):
                             env=dict(os.environ, GDRCAP=e2e.PROGRAM, SCRIPT=str(script)))
     # compopt has no completion to change here, and says so where it is let.
     assert result.stderr == "", result.stderr
-    return set(result.stdout.split())
+    return set(filter(None, result.stdout.split("\n")))
 
 
 def test_completion():
@@ -323,13 +323,13 @@ def test_completion():
     assert "--memory" in completed("loopback", "--guard", "")
     path = config("port: ring:a\n", name="wire one.yaml")
     folder = os.path.dirname(path)
-    assert completed("capture", "--config", "wi", cwd=folder) == {"wire", "one.yaml"}
-    assert completed("doctor", "--write-config", "wi", cwd=folder) == {"wire", "one.yaml"}
-    assert completed("report", "wi", cwd=folder) == completed("report", "one.yaml", "--output", "wi", cwd=folder) == {"wire", "one.yaml"}
+    assert completed("capture", "--config", "wi", cwd=folder) == {"wire one.yaml"}
+    assert completed("doctor", "--write-config", "wi", cwd=folder) == {"wire one.yaml"}
+    assert completed("report", "wi", cwd=folder) == completed("report", "one.yaml", "--output", "wi", cwd=folder) == {"wire one.yaml"}
     assert completed("capture", "--port", "wi", cwd=folder) == set()
     # Files are what merge is given.
-    assert completed("merge", "wi", cwd=folder) == {"wire", "one.yaml"}
-    assert completed("merge", "a.json", "wi", cwd=folder) == {"wire", "one.yaml"}
+    assert completed("merge", "wi", cwd=folder) == {"wire one.yaml"}
+    assert completed("merge", "a.json", "wi", cwd=folder) == {"wire one.yaml"}
     assert completed("merge", "--") == {"--json", "--help"}
 
 
