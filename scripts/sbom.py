@@ -27,6 +27,7 @@ ARCHITECTURES = {"Advanced Micro Devices X86-64": "amd64", "AArch64": "arm64"}
 TRIPLETS = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
 OPENED = ("libcuda.so.1", "libgdrapi.so.2", "libnvidia-ml.so.1")
 NONE = "NOASSERTION"
+LARGEST = 1 << 30  # bytes of a program or library, which is read whole
 
 
 def output(*command, **options):
@@ -36,7 +37,11 @@ def output(*command, **options):
 @functools.lru_cache(maxsize=None)
 def elf(path):
     """Its architecture, as dpkg names it, and the libraries that it is linked with."""
-    said = output("readelf", "--wide", "--file-header", "--dynamic", path, check=True, env={**os.environ, "LC_ALL": "C"})
+    try:
+        said = output("readelf", "--wide", "--file-header", "--dynamic", path, stderr=subprocess.DEVNULL,
+                      env={**os.environ, "LC_ALL": "C"})
+    except FileNotFoundError:
+        sys.exit("sbom: readelf is not installed: sudo apt-get install binutils")
     machine = re.search(r"^ *Machine: *(.*)$", said, re.M)
     if not machine:
         sys.exit("sbom: %s is no program and no shared library" % path)
@@ -165,7 +170,12 @@ class Document:
                     self.relate(left, "DYNAMIC_LINK", right, needed)
 
     def add_built(self, path):
-        contents = path.read_bytes()
+        try:
+            if not path.is_file() or path.stat().st_size > LARGEST:
+                sys.exit("sbom: %s is no file of at most %d MiB" % (path, LARGEST >> 20))
+            contents = path.read_bytes()
+        except OSError as error:
+            sys.exit("sbom: %s cannot be read: %s" % (path, error.strerror))
         versions = VERSION.search(contents)
         if not versions:
             sys.exit("sbom: %s is not gdrcap's program and not its library: it does not name its version" % path)
@@ -226,13 +236,20 @@ def created():
             epoch = output("git", "-C", str(ROOT), "log", "-1", "--format=%ct", stderr=subprocess.DEVNULL)
         except FileNotFoundError:
             epoch = ""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(int(epoch.strip() or time.time())))
+    try:
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(int(epoch.strip() or time.time())))
+    except (ValueError, OverflowError, OSError):
+        sys.exit("sbom: SOURCE_DATE_EPOCH is %r, and not seconds since 1970" % epoch)
 
 
 def main(arguments):
     names = [word for word in arguments if word != "--sources"]
+    if {"--help", "-h"} & set(names):
+        print(__doc__)
+        return
     if not names or names[0].startswith("-"):
-        sys.exit(__doc__.split("\n\n")[1])
+        print(__doc__.split("\n\n")[1], file=sys.stderr)
+        sys.exit(2)
     document = Document()
     built = [document.add_built(pathlib.Path(name)) for name in names]
     if "--sources" in arguments:
