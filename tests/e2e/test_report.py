@@ -353,7 +353,7 @@ def test_a_run_that_was_killed():
     assert "run 1, loopback NOT ENDED" in page.text and "run 2, loopback PASS" in page.text, page.text[:1500]
     # Two that write at once.
     page = report(as_lines(*(of_run(pid, result) for result in ("running", "running", "pass") for pid in (1, 2))))
-    assert page.text.startswith("gdrcap report: every run passed") and "run 3" not in page.text, page.text[:500]
+    assert page.text.startswith("gdrcap report: every run passed") and "0.json, run 3" not in page.text, page.text[:500]
     # Of the last run there is a broken line only.
     for rest in (as_lines(of_run(2, "fail"))[:700], as_lines(of_run(2, "fail"))[:700] + b"\n"):
         page = report(as_lines(of_run(1, "pass")) + rest)
