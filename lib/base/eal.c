@@ -91,12 +91,12 @@ static bool hugepage_granted(void)
  * DPDK ends the process where its thread for interrupts gets no descriptors, and where it only fails it cannot be
  * started again.
  */
-static bool descriptors_there(unsigned int wanted)
+static bool descriptors_there(void)
 {
 	int fds[DESCRIPTORS_WANTED];
 	unsigned int count = 0;
 
-	while (count < wanted) {
+	while (count < DESCRIPTORS_WANTED) {
 		fds[count] = eventfd(0, EFD_CLOEXEC);
 		if (fds[count] < 0)
 			break;
@@ -104,7 +104,7 @@ static bool descriptors_there(unsigned int wanted)
 	}
 	for (unsigned int i = 0; i < count; i++)
 		close(fds[i]);
-	return count == wanted;
+	return count == DESCRIPTORS_WANTED;
 }
 
 static void interrupts_stay(void *parked)
@@ -264,7 +264,7 @@ static int eal_start_once(const struct eal_needs *needs, struct gdrcap_error *er
 		log_info("EAL: as started by the embedder");
 		return exit_watch(error);
 	}
-	if (!descriptors_there(DESCRIPTORS_WANTED))
+	if (!descriptors_there())
 		return error_set(
 			error, -EMFILE,
 			"fewer than %u file descriptors are left to this process, and DPDK's EAL "
