@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import sys
 
 import e2e
 import pcapfile
@@ -193,10 +192,3 @@ class Faulty:
 
     def __exit__(self, *_):
         e2e.PROGRAM = self.program
-
-
-def main(namespace):
-    if not LIBRARY:
-        print("SOFTMLX5 does not name the library of tests/softmlx5")
-        sys.exit(77)
-    e2e.main(namespace)

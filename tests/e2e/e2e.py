@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the end-to-end tests share: run gdrcap, read its JSON, check that it accounts for all.
-
-Each test_*.py is a program of its own:
-  GDRCAP=build/app/gdrcap python3 tests/e2e/test_X.py [NAME...]
-Exit status 0: passed; 1: failed; 77: nothing could be run here, and the output says why.
+pytest runs the tests; tests/conftest.py says how, and sets the variables that name programs.
 """
+import contextlib
 import ctypes
-import faulthandler
-import functools
 import json
 import os
 import pathlib
@@ -15,10 +11,14 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
+import tempfile
 import threading
 import time
-import traceback
+
+try:
+    import pytest
+except ImportError:  # tests/soak needs none
+    pytest = None
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PROGRAM = os.environ.get("GDRCAP", str(ROOT / "build" / "app" / "gdrcap"))
@@ -31,8 +31,30 @@ os.environ.setdefault("LSAN_OPTIONS", "print_suppressions=0:suppressions=%s" % (
     ROOT / "tests" / "e2e" / "lsan.supp"))
 
 
-class Skip(Exception):
-    """This machine lacks what the test needs."""
+if pytest:
+    # This machine lacks what the test needs.
+    Skip = pytest.skip.Exception
+else:
+    class Skip(Exception):
+        """This machine lacks what the test needs."""
+
+
+class DidNotEnd(AssertionError):
+    """A time-out: the only failure, beside those of tests marked `rate`, after which a test is run once more."""
+
+
+class Folder(tempfile.TemporaryDirectory):
+    """A new folder for a `with` block. It is kept where the block fails, for a look at what is in it."""
+
+    def __init__(self, **options):
+        super().__init__(prefix="gdrcap-test-", **options)
+
+    def __exit__(self, kind, value, trace):
+        if kind is None or issubclass(kind, Skip):
+            self.cleanup()
+        else:
+            self._finalizer.detach()
+            print("kept: %s" % self.name)
 
 
 class Result:
@@ -68,7 +90,7 @@ def finish(process, arguments=()):
     except subprocess.TimeoutExpired:
         process.kill()
         out, err = process.communicate()
-        raise AssertionError("did not end: %s" % Result(arguments, None, out, err))
+        raise DidNotEnd("did not end within %g s: %s" % (TIMEOUT, Result(arguments, None, out, err)))
     result = Result(arguments, process.returncode, out or "", err or "")
     assert not re.search(r"(Address|Leak|Thread)Sanitizer|runtime error:", result.err), result
     return result
@@ -203,15 +225,36 @@ def interrupt_when_running(process, wait_for, number=signal.SIGINT):
     raise AssertionError("ended before it was interrupted: %s" % "".join(seen))
 
 
-@functools.lru_cache(maxsize=None)
+CLONE_NEWNET = 0x40000000
+_libc = ctypes.CDLL(None, use_errno=True)
+_in_own_network = False
+
+
 def enter_network():
-    """A network namespace of this process's own: names cannot clash, nothing is left behind."""
+    """A network namespace of this thread's own: names cannot clash, nothing is left behind."""
+    global _in_own_network
+    if _in_own_network:
+        return
     if not shutil.which("ip"):
         raise Skip("making a veth pair needs the program ip (iproute2)")
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(0x40000000):  # CLONE_NEWNET
+    if _libc.unshare(CLONE_NEWNET):
         raise Skip("making a network namespace: %s (needs root)" % os.strerror(
             ctypes.get_errno()))
+    _in_own_network = True
+
+
+@contextlib.contextmanager
+def own_network():
+    """Back in the first namespace after the block, if the block entered another."""
+    global _in_own_network
+    before = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield
+    finally:
+        if _in_own_network and _libc.setns(before, CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), "setns")
+        _in_own_network = False
+        os.close(before)
 
 
 class VethPair:
@@ -263,35 +306,3 @@ class VethPair:
     def __exit__(self, *_):
         subprocess.run(["ip", "link", "del", self.left], stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL)
-
-
-def main(namespace):
-    """Runs the namespace's test_* functions, in order, or those named on the command line."""
-    if not os.access(PROGRAM, os.X_OK):
-        print("FAILED: %s is not there: set GDRCAP to the program's path" % PROGRAM)
-        sys.exit(1)
-    # Whoever started the tests may have ignored it (nohup), which programs would inherit.
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    tests = {name: function for name, function in namespace.items()
-             if name.startswith("test_") and callable(function)}
-    unknown = set(sys.argv[1:]) - set(tests)
-    if unknown:
-        print("unknown: %s; there are: %s" % (", ".join(unknown), ", ".join(tests)))
-        sys.exit(2)
-    counts = {"passed": 0, "FAILED": 0, "skipped": 0}
-    for name, function in tests.items():
-        if sys.argv[1:] and name not in sys.argv[1:]:
-            continue
-        # A test that hangs says where, and takes nobody else's time.
-        faulthandler.dump_traceback_later(3 * TIMEOUT, exit=True)
-        try:
-            function()
-            word, why = "passed", ""
-        except Skip as reason:
-            word, why = "skipped", ": %s" % reason
-        except Exception:
-            word, why = "FAILED", "\n" + traceback.format_exc()
-        counts[word] += 1
-        print("%-8s %s%s" % (word, name, why), flush=True)
-    print(", ".join("%d %s" % (count, word) for word, count in counts.items()))
-    sys.exit(1 if counts["FAILED"] else 0 if counts["passed"] else 77)

@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 
@@ -28,7 +27,7 @@ def folder():
     """A directory that anybody may use, for the block; in memory where it can be, since a disk that
     others write to may hold up who writes a frame for seconds."""
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="gdrcap-e2e-", dir=memory) as path:
+    with e2e.Folder(dir=memory) as path:
         os.chmod(path, 0o777)
         yield path
 

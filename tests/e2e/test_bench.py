@@ -11,13 +11,15 @@ import resource
 import signal
 import stat
 import subprocess
-import sys
-import tempfile
 import time
 import xml.etree.ElementTree
 
+import pytest
+
 import e2e
 import test_report
+
+pytestmark = pytest.mark.alone
 
 PARAMETERS = ("frame_bytes", "burst", "blocks", "queues", "pattern", "memory", "source")
 FOUND = ("runs", "core_speed", "median", "least", "most", "limit", "of_limit", "mpps", "gbps",
@@ -156,7 +158,7 @@ def test_json():
 
 
 def test_table():
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         file = folder + "/all.json"
         result = measure("--save", file)
         report = json.loads(pathlib.Path(file).read_text())
@@ -172,7 +174,7 @@ def test_table():
 
 
 def test_save():
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         file = pathlib.Path(folder) / "all.json"
         file.write_text("of before")
         # A file that was linked to stays one.
@@ -185,7 +187,7 @@ def test_save():
 
 
 def test_interrupt():
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         file = pathlib.Path(folder) / "all.json"
         arguments = ("bench", "--quick", "--gpu", "host", "--runs", "3", "--run-time", "400",
                      "--stages", few(), "--save", str(file))
@@ -203,7 +205,7 @@ def test_interrupt():
 
 def test_stopped_at_once():
     """A second Ctrl-C does not wait for the run; what was saved is whole."""
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         file = pathlib.Path(folder) / "all.json"
         process = e2e.start("bench", "--gpu", "host", "--run-time", "20000", "--stages", few(),
                             "--save", str(file))
@@ -218,7 +220,7 @@ def test_stopped_at_once():
 
 
 def test_cannot_be_saved():
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         os.mkfifo(folder + "/fifo")
         for name in ("", "/none/x", "/fifo"):
             # Seen before much is measured.
@@ -230,7 +232,7 @@ def test_cannot_be_saved():
 
 def test_disk_full():
     """No half of a file, and nothing lost of the one that was there."""
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         file = pathlib.Path(folder) / "all.json"
         process = e2e.start(
             "bench", "--gpu", "host", "--runs", "3", "--run-time", "500", "--stages", few(),
@@ -311,7 +313,7 @@ def test_strangers_file():
     """An error that says which file, and no traceback, no escape on the terminal."""
     report = json.loads(measure("--json", "--quiet").out)
     whole = json.dumps(report)
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         file = pathlib.Path(folder) / "x.json"
         for text in ("", whole[:-2], "[]", "7", "{}", "[" * 100000, json.dumps(dict(report, machine=None)),
                      json.dumps(dict(report, schema="x")), json.dumps(dict(report, stages=[7])),
@@ -329,7 +331,7 @@ def test_plot():
     report = made_up(json.loads(measure("--json", "--quiet").out))
     # Texts of a stranger's file are texts.
     report["machine"]["cpu"] = report["machine"]["gpu"] = "$x_{1}$ `touch x` <b>"
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         picture, done = draw(folder, report)
         assert done.returncode == 0 and not done.stderr, done
         tree = xml.etree.ElementTree.parse(picture)
@@ -362,7 +364,7 @@ def strange(report, key, value, *arguments):
     changed = copy.deepcopy(report)
     for result in changed["results"]:
         result[key] = value
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         file = pathlib.Path(folder, "a.json")
         file.write_text(json.dumps(changed))
         done = report_of(*arguments, file)
@@ -397,7 +399,3 @@ def test_no_reader():
     process.stdout.close()
     error = process.stderr.read()
     assert process.wait(e2e.TIMEOUT) == 1 and error, error
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

@@ -109,7 +109,7 @@ def test_ports():
 
 def test_sender_of_programs():
     for sender in ("host", "gpu"):
-        with tempfile.TemporaryDirectory() as folder:
+        with e2e.Folder() as folder:
             path = os.path.join(folder, "sender.yaml")
             with open(path, "w", encoding="utf-8") as file:
                 file.write("sender: %s\nport: ring:x\ntx_port: ring:x\ngpu: host\n" % sender)
@@ -353,7 +353,3 @@ def test_several_at_once():
         result = e2e.finish(process)
         assert result.status == 0, result
         e2e.check_perfect(result.summary, 5000)
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

@@ -13,7 +13,6 @@ import time
 
 import connectx
 import e2e
-import frames as own
 import pcapfile
 import processes
 
@@ -305,7 +304,3 @@ def test_configuration_file():
         done = connectx.run("loopback", "--config", own_path, "--frames", str(FEW), "--gpu",
                             "host", "--guard", "--quiet")
     done.check()
-
-
-if __name__ == "__main__":
-    connectx.main(globals())

@@ -4,9 +4,13 @@ known number of times, is exactly that count, cause or message in the summary.  
 from 1, and the staged first frame is one of them: event N is frame N - 2."""
 import re
 
+import pytest
+
 import connectx
 import e2e
 import processes
+
+pytestmark = pytest.mark.alone
 
 SOME = processes.scaled(100000, 20000)
 FEW = 20000
@@ -251,7 +255,3 @@ def test_flow_control():
     assert done.causes["pause_sent"] > 0, done
     assert done.summary["sender"]["causes"]["pause_received"] == done.causes["pause_sent"], done
     assert done.summary["tx_stalled"] > 0, done
-
-
-if __name__ == "__main__":
-    connectx.main(globals())

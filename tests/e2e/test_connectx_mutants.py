@@ -3,7 +3,6 @@
 must fail. Defects of the product: tests/softmlx5/mutants.py."""
 import os
 
-import connectx
 import test_connectx
 import test_connectx_faults
 import test_connectx_steering
@@ -48,8 +47,3 @@ def test_frame_lost_without_a_count():
 def test_no_flow_control():
     """Without it the sender is too fast for a million frames to arrive."""
     caught("pause=0", test_connectx_faults.test_flow_control)
-
-
-if __name__ == "__main__":
-    connectx.main({name: value for name, value in globals().items() if not name.startswith(
-        "test_connectx")})

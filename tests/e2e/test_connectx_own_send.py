@@ -159,7 +159,3 @@ def test_refused():
     result = e2e.run("loopback", "--quiet", "--frames", "1", *connectx.ports("verbs"), *BY_CPU,
                      env=connectx.environment(mode="verbs"), expect=1)
     assert "DevX" in result.err, result
-
-
-if __name__ == "__main__":
-    connectx.main(globals())

@@ -119,7 +119,3 @@ def test_stage_consumer():
     by_program("consumer-mute", "consumer saw it", r"it gave no result within \d+ ms")
     by_program("consumer-stale=42", "consumer saw it",
                r"it found \d+ wrong bits, the first in byte 42")
-
-
-if __name__ == "__main__":
-    connectx.main(globals())

@@ -8,7 +8,6 @@ import struct
 import connectx
 import e2e
 import frames as own
-import processes
 import test_match
 
 MODES = ("devx", "verbs flow scalar")
@@ -217,7 +216,3 @@ def test_no_ip_is_not_spread():
     done = connectx.capture(ours, "--queues", "4", "--frames", str(len(ours)))
     e2e.check_perfect(done.summary, len(ours))
     assert sorted(queue["received"] for queue in done.summary["queues"]) == [0, 0, 0, len(ours)]
-
-
-if __name__ == "__main__":
-    connectx.main(globals())

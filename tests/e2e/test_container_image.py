@@ -60,7 +60,7 @@ def run(command, **options):
 
 
 def build(program, folder):
-    with tempfile.TemporaryDirectory() as installed:
+    with e2e.Folder() as installed:
         place = pathlib.Path(installed) / "usr" / "bin"
         place.mkdir(parents=True)
         shutil.copy(program, place / "gdrcap")
@@ -203,7 +203,3 @@ def test_rank():
     assert out.split()[-1] == "0" * 16, out
     status, out, err = image().inside("sh", "-c", "echo > /etc/passwd")
     assert status != 0 and re.search("Read-only|Permission", err), (status, out, err)
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

@@ -141,7 +141,3 @@ def test_camera_on_an_interface(count=30):
         assert tuple(command) == picture(number)[1], (number, command)
     # The first picture and the last may have come in part.
     assert re.search(r"^\d+ answered, 0 held up, [012] unusable$", result.out, re.M), result
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

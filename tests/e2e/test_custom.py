@@ -275,7 +275,3 @@ def test_tcpreplay_over_veth():
     else:
         print("the kernel dropped %d frames" % kernel)
     assert summary["ended_by_sender"] is False, summary
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

@@ -8,7 +8,6 @@ import pty
 import random
 import re
 import subprocess
-import tempfile
 
 import doctor_machines
 import e2e
@@ -52,7 +51,7 @@ def test_refused():
         result = e2e.run("doctor", "--json", *arguments, expect=2)
         if text != "given twice":
             assert result.summary["able"] is None and result.summary["error"], result
-    with tempfile.TemporaryDirectory() as empty:
+    with e2e.Folder() as empty:
         result = e2e.run("doctor", "--root", empty, expect=1)
         assert "nothing of a machine" in result.err and "able" not in result.out, result
     for arguments, text in ((["--root", "/none/of/it"], "No such file"),
@@ -124,7 +123,7 @@ def captured(folder):
 
 def test_capture():
     """A capture says the same elsewhere, and nothing of what is nobody's business."""
-    with tempfile.TemporaryDirectory(prefix="gdrcap-e2e-") as directory:
+    with e2e.Folder() as directory:
         root = os.path.join(directory, "machine")
         secret = {**os.environ, "DOCTOR_SECRET": "not-to-be-told"}
         here = json.loads(e2e.run("doctor", "--json", "--capture", root, expect=None,
@@ -146,7 +145,7 @@ def test_capture():
 
 
 def test_config():
-    with tempfile.TemporaryDirectory(prefix="gdrcap-e2e-") as directory:
+    with e2e.Folder() as directory:
         path = os.path.join(directory, "gdrcap.yaml")
         summary = examine("--write-config", path)
         result = e2e.run("doctor", "--write-config", path, expect=1)
@@ -166,7 +165,7 @@ def test_documentation():
         row = re.match(r"\| `([a-z0-9-]+)` \| (fatal|slow|info) \|", line)
         if row and not row.group(1).startswith("live-"):
             documented.add((row.group(1), group, row.group(2)))
-    with tempfile.TemporaryDirectory(prefix="gdrcap-e2e-") as nothing:
+    with e2e.Folder() as nothing:
         os.mkdir(os.path.join(nothing, "sys"))
         checks = {(check["id"], check["group"], check["severity"])
                   for check in examine("--root", nothing)["checks"]}
@@ -186,7 +185,7 @@ class Tree:
     def __enter__(self):
         # Hundreds of small files: on some disks that is the longest part of the test.
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-        self.folder = tempfile.TemporaryDirectory(prefix="gdrcap-e2e-", dir=memory)
+        self.folder = e2e.Folder(dir=memory)
         root = os.path.join(self.folder.name, "root")
         os.mkdir(root)
         self.machine.write(root, self.damaged)
@@ -243,7 +242,7 @@ def test_machine_capture():
         machine.file("/proc/self/environ", "SECRET=not-to-be-told")
         machine.file("/proc/net/arp", "192.0.2.77 0x1 0x2 not-to-be-told * ens6f0np0")
         machine.file("/etc/hosts", "192.0.2.77 not-to-be-told")
-        with Tree(machine) as root, tempfile.TemporaryDirectory(prefix="gdrcap-e2e-") as folder:
+        with Tree(machine) as root, e2e.Folder() as folder:
             again = os.path.join(folder, "root")
             before = examine("--root", root, "--capture", again)
             for path in captured(again):
@@ -353,7 +352,3 @@ def test_damaged():
             except Exception as error:
                 raise AssertionError("seed %d (%s): %s" % (
                     seed, makes[seed % len(makes)].__name__, error)) from error
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

@@ -170,7 +170,3 @@ def test_interface_is_deleted():
         pair.ip("link", "delete", pair.left)
         result = finish(process, 1)
         assert re.search(r"wire: 0 frames .*gdrcap1", result.out), result
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

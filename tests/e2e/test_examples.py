@@ -52,7 +52,3 @@ def test_two_sessions():
     assert all(int(frames) > 0 for _, _, frames, _, _ in lines) and "at once" in out, out
     _, err = run("TWO_GPUS", "0.1", "host", "host@100000", expect=1)
     assert "cores" in err, err
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

@@ -389,7 +389,3 @@ def test_socket_in_somebody_elses_folder():
             receiver.signal(signal.SIGINT)
             receiver.finish(expect=3)
         assert not os.listdir(directory), os.listdir(directory)
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Faults planted in the ports, the memory and the consumer of the real program.
 
-GDRCAP_FAULTY names a program linked from gdrcap's own objects and tests/faults/*.c; the variable
-GDRCAP_FAULTS, which only that one reads, names the faults (tests/faults/knobs.h).
+The program is linked from gdrcap's own objects and tests/faults/*.c; the variable GDRCAP_FAULTS, which only that one
+reads, names the faults (tests/faults/knobs.h).
 """
 import json
 import os
 import re
 import struct
-import sys
-import tempfile
 
 import e2e
 import frames
 
-FAULTY = os.environ.get("GDRCAP_FAULTY")
+PROGRAM = os.environ["GDRCAP_FAULTY"]
 SIZES = range(64, 1519)
 PAYLOAD = frames.ETHERNET_BYTES + frames.HEADER_BYTES
 FCS = 4
@@ -314,7 +312,7 @@ def test_capture():
     """The receiver alone, which knows of a sender only what the sequence numbers tell."""
     source = frames.Stream(4, frames.prbs31(200 * 300))
     sent = [source.frame(300) for _ in range(200)]
-    with tempfile.TemporaryDirectory() as directory:
+    with e2e.Folder() as directory:
         path = os.path.join(directory, "frames.pcap")
         frames.write_pcap(path, sent)
         summary = e2e.run_json("capture", "--gpu", "host", "--quiet", "--port",
@@ -342,7 +340,7 @@ def test_pcap_waits_for_the_consumer():
     """The driver reads a frame of the file before it has a slot for it, and loses it without one."""
     count = 6000  # more than 1 MiB has slots
     stream = frames.Stream(0, frames.prbs31(10 * count))
-    with tempfile.TemporaryDirectory() as directory:
+    with e2e.Folder() as directory:
         path = os.path.join(directory, "frames.pcap")
         frames.write_pcap(path, [stream.frame(64) for _ in range(count)])
         summary = e2e.run_json("capture", "--gpu", "host", "--quiet", "--port",
@@ -379,7 +377,7 @@ def test_receiver_held_back_while_the_run_is_stopped():
 def test_receiver_held_back_is_not_idle():
     """The file goes on: that nobody looked was no silence."""
     stream = frames.Stream(0, frames.prbs31(10 * 1000))
-    with tempfile.TemporaryDirectory() as directory:
+    with e2e.Folder() as directory:
         path = os.path.join(directory, "frames.pcap")
         frames.write_pcap(path, [stream.frame(64) for _ in range(1000)])
         summary = e2e.run_json("capture", "--gpu", "host", "--quiet", "--port",
@@ -410,7 +408,7 @@ def test_workers_that_leave_late():
 
 
 def test_saver_that_leaves_late():
-    with tempfile.TemporaryDirectory() as directory:
+    with e2e.Folder() as directory:
         path = os.path.join(directory, "saved.pcapng")
         summary = loopback("saved-late=1500", "--save", path, count=3000, expect=0)
     e2e.check_perfect(summary, 3000)
@@ -578,7 +576,7 @@ def test_stage_consumer():
     stage_failure("consumer-stale=73", stage,
                   r"it found 3 wrong bits, the first in byte 73: 0x55, not 0x1f")
     stage_failure("consumer-stays", stage, r"it does not leave: this consumer was made to stay.*")
-    with tempfile.TemporaryDirectory() as directory:
+    with e2e.Folder() as directory:
         path = os.path.join(directory, "saved.pcapng")
         result = stage_failure("consumer-abandons,comes-back", stage,
                                r"it gave no result within \d+ ms", "--save", path)
@@ -589,11 +587,3 @@ def test_stage_consumer():
             data = saved.read()
         length = struct.unpack("<I", data[-4:])[0]
         assert struct.unpack("<II", data[-length:-length + 8]) == (5, length), data[-200:]
-
-
-if __name__ == "__main__":
-    if not FAULTY:
-        print("GDRCAP_FAULTY does not name the program of tests/faults")
-        sys.exit(77)
-    e2e.PROGRAM = FAULTY
-    e2e.main(globals())

@@ -395,7 +395,3 @@ def test_gpu():
                    "filesink", "location=" + out)
             assert content(out) == b"".join(usual(pixels(block, RGB), WIDTH * 3)
                                             for block in range(1, 13))
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

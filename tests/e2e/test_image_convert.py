@@ -184,7 +184,3 @@ def test_live():
             assert summary["frames"]["received"] == 50 * PACKETS, summary
             assert data == b"".join(sender.data(image) for image in range(50)), summary["images"]
             assert summary["result"] == "pass", summary
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

@@ -3,7 +3,6 @@
 import json
 import pathlib
 import struct
-import tempfile
 
 import e2e
 import frames
@@ -34,7 +33,7 @@ def test_own_frames():
     pattern = frames.prbs31(count * 1464)
     stream = frames.Stream(0, pattern)
     sent = shuffled([stream.frame(1518) for _ in range(count)], 16)
-    with tempfile.TemporaryDirectory() as directory:
+    with e2e.Folder() as directory:
         images, saved = capture(directory, CONFIG / "image-gdrcap.yaml",
                                 sent + [frames.end_of_stream(0, count)])
     assert images["name"] == "own", images
@@ -46,7 +45,7 @@ def test_own_frames():
 def test_loopback():
     """The same on any machine: what the sender makes, as images."""
     count = 2 * 1024
-    with tempfile.TemporaryDirectory() as directory:
+    with e2e.Folder() as directory:
         out = pathlib.Path(directory, "out.raw")
         result = e2e.run("loopback", "--port", "ring:wire", "--tx-port", "ring:wire", "--gpu", "host",
                          "--frames", str(count), "--image", str(CONFIG / "image-gdrcap.yaml"),
@@ -67,7 +66,7 @@ def test_camera():
     sent = [row(n, line, line == 511)[0] for n in (1, 2) for line in range(512)]
     del sent[512 + 7]
     sent.insert(5, sent[3])
-    with tempfile.TemporaryDirectory() as directory:
+    with e2e.Folder() as directory:
         images, saved = capture(directory, CONFIG / "image-camera-raw.yaml", sent, expect=3)
     assert (images["complete"], images["incomplete"]) == (1, 1), images
     assert images["frames"]["duplicate"] == 1, images
@@ -89,7 +88,3 @@ def test_refused():
     result = e2e.run("capture", "--image", "gvsp,bytes=4K,piece=1K", "--save", "/tmp/x",
                      "--port", "net_null0", expect=2)
     assert "save: is of frames" in result.err, result
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

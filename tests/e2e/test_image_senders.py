@@ -118,7 +118,3 @@ def test_two_senders_with_one_id():
         images, data = test_images.capture(folder, frames, test_images.layout(folder))
     assert images["complete"] == 100 and images["restarts"] == 99, images
     assert data == [entry for pair in zip(one.image.values(), far.image.values()) for entry in pair]
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

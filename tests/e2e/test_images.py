@@ -506,7 +506,3 @@ def test_refused():
             result = e2e.run("capture", "--gpu", "host", "--port", "net_pcap0,rx_pcap=%s" % path,
                              *arguments, expect=None)
             assert result.status in (1, 2) and what in result.err, result
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

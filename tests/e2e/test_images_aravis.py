@@ -215,7 +215,3 @@ def test_50_of_1000_lost():
     else:
         raise AssertionError("no leader and no trailer was lost in 10 runs")
     assert seen.images["incomplete"] > 0, seen.images
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

@@ -121,7 +121,3 @@ def test_each_loses_5_percent():
     other_sender.check_identities(summary, late=again)
     queues = [queue["received"] for queue in summary["queues"]]
     assert len(queues) == 4 and all(queues), json.dumps(summary["queues"])
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

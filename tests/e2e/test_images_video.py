@@ -182,7 +182,3 @@ def test_ffmpeg():
         check(seen, truth, pictures, height, width * 2)
     lines = collections.Counter(len(lines_of(packet)) for packet in packets_of(seen))
     assert max(lines) >= 3, lines
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

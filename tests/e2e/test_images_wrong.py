@@ -116,7 +116,3 @@ def test_what_is_saved_is_its_owner_s():
         images.capture(folder, sender.frames(), images.layout(folder))
         mode = os.stat(os.path.join(folder, "out.raw")).st_mode
         assert stat.S_IMODE(mode) == 0o600, oct(mode)
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

@@ -7,7 +7,6 @@ import pathlib
 import signal
 import stat
 import subprocess
-import tempfile
 
 import e2e
 from processes import FOREVER, stop, wait_for
@@ -20,7 +19,7 @@ def whole_lines(path):
 
 
 def test_file():
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         path = pathlib.Path(folder) / "run.json"
         path.write_text('{"before": 1}\n')
         for _ in range(2):
@@ -45,7 +44,7 @@ def test_file():
 
 def test_rotated():
     """Renamed under the run again and again, with a signal each: every line is in one file, whole."""
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         path = pathlib.Path(folder) / "run.jsonl"
         process = e2e.start(*FOREVER, "--json-lines", "0.1", "--json-file", str(path))
         kept = []
@@ -67,7 +66,7 @@ def test_rotated():
 
 
 def test_not_opened_anew():
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         path = pathlib.Path(folder) / "run.jsonl"
         process = e2e.start(*FOREVER, "--json-lines", "0.1", "--json-file", str(path))
         wait_for(lambda: path.exists() and path.stat().st_size, process, "no line")
@@ -94,7 +93,7 @@ def test_hangup():
         pass
     assert stop(process, number=signal.SIGHUP).out.count('"result":"pass"') == 1
     # nohup(1), and a file.
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         path = pathlib.Path(folder) / "run.jsonl"
         process = subprocess.Popen(["nohup", e2e.PROGRAM, *FOREVER, "--json-lines", "0.1", "--json-file", path],
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -116,7 +115,7 @@ def test_full():
 
 def test_full_disk():
     """A disk with room for a part of a line: that part is taken back, and lines go on when there is room."""
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         script = "mount -t tmpfs -o size=16k none %s && echo mounted && exec \"$@\"" % folder
         process = e2e.start(*FOREVER, "--json-lines", "0.1", "--json-file", "%s/run.jsonl" % folder,
                             prefix=("unshare", "--mount", "sh", "-c", script, "sh"))
@@ -140,7 +139,7 @@ def test_full_disk():
 
 def test_pipe():
     """A reader that does not read holds nothing up; of what does not fit a line is cut, and the next one begins anew."""
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         path = os.path.join(folder, "pipe")
         os.mkfifo(path)
         reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -167,7 +166,7 @@ def test_pipe():
 
 
 def test_refused():
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         path = os.path.join(folder, "x")
         pipe, link = os.path.join(folder, "pipe"), os.path.join(folder, "link")
         os.mkfifo(pipe)
@@ -201,7 +200,3 @@ def test_compact():
     # All frames came in the run, whose end is there; the clocks are two.
     assert times[-1] * 1.01 > json.loads(last)["seconds"] > 0, (times, last)
     assert max(map(len, running)) < 1500, max(map(len, running))
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

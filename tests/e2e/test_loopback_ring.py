@@ -128,7 +128,3 @@ def test_one_core():
 def test_again_and_again():
     for _ in range(10):
         e2e.loopback("--frame-size", "64-256", frames=2000)
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

@@ -220,7 +220,7 @@ def test_slurm_environment():
 
 def ansible_playbook():
     """That of the Python which has ansible-core (scripts/test-python.sh), or the system's."""
-    beside = pathlib.Path(os.environ.get("E2E_PYTHON", sys.executable)).with_name("ansible-playbook")
+    beside = pathlib.Path(sys.executable).with_name("ansible-playbook")
     return str(beside) if beside.exists() else processes.tool("ansible-playbook", "ansible-core")
 
 
@@ -249,7 +249,3 @@ def test_ansible():
         assert done.returncode == 0, done.stdout
         check_gathered(os.path.join(folder, "all"), ["rx0"],
                        ["tx%d" % i for i in range(network.senders)])
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

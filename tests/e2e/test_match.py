@@ -212,7 +212,3 @@ def test_invalid_rules():
             file.write("port: net_null0\nmatch:\n  - vlan=5\n  - vlan=many\n")
         result = e2e.run("capture", "--config", path, expect=2)
         assert "rules.yaml" in result.err and "vlan" in result.err and "4" in result.err, result
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

@@ -107,7 +107,3 @@ def test_secret():
                 assert not peer.connect(secret), "connected with %r" % secret
                 peer.close()
             honest(receiver, path, ",secret=abc")
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

@@ -410,7 +410,3 @@ def test_terminal():
         assert done.returncode == 3, done
         assert shown.split("\r\x1b[K") == ["", "reading file 1 of 2 ...", "reading file 2 of 2 ...", "joining streams ...", ""], shown
         assert e2e.run("merge", "a.json", "b.json", cwd=folder, expect=3).err == ""
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

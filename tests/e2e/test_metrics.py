@@ -5,7 +5,6 @@ import pathlib
 import re
 import socket
 import stat
-import tempfile
 
 import e2e
 import metrics_text
@@ -32,7 +31,7 @@ def check_final(values, summary):
 
 
 def test_textfile():
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         path = pathlib.Path(folder) / "gdrcap.prom"
         path.write_text("of a run before\n")
         process = e2e.start(*FOREVER, "--json", "--metrics-textfile", str(path))
@@ -60,7 +59,7 @@ def test_faults():
     program = os.environ.get("GDRCAP_FAULTY")
     if not program:
         raise e2e.Skip("GDRCAP_FAULTY does not name the program of tests/faults")
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         path = pathlib.Path(folder) / "gdrcap.prom"
         kept, e2e.PROGRAM = e2e.PROGRAM, program
         try:
@@ -78,7 +77,7 @@ def test_faults():
 
 
 def test_cannot_run():
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         path = pathlib.Path(folder) / "gdrcap.prom"
         result = e2e.run("capture", "--port", "net_af_packet0,iface=none0", "--metrics-textfile", str(path),
                          expect=None)
@@ -89,7 +88,7 @@ def test_cannot_run():
 
 
 def test_sender_only():
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         path = pathlib.Path(folder) / "gdrcap.prom"
         e2e.run("replay", "--tx-port", "net_null0", "--frames", "1000", "--metrics-textfile", str(path))
         values = metrics_text.flat(path.read_text())
@@ -191,7 +190,7 @@ def test_http_bad_scrapers():
 
 def test_unix():
     need_http()
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         path = os.path.join(folder, "metrics.sock")
         with socket.socket(socket.AF_UNIX) as stale:
             stale.bind(path)
@@ -243,7 +242,7 @@ def test_documented():
 
 
 def test_refused():
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         for path, text in ((os.path.join(folder, "x.txt"), "does not end with .prom"),
                            (os.path.join(folder, "no", "x.prom"), "No such file"),
                            (folder + "/" + "x" * 300 + ".prom", "File name too long")):
@@ -257,7 +256,7 @@ def test_refused():
 
 def test_folder_gone():
     """It costs a warning, and the file is there again with its folder."""
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         inner = pathlib.Path(folder) / "textfile"
         inner.mkdir()
         path = inner / "gdrcap.prom"
@@ -275,7 +274,7 @@ def test_folder_gone():
 
 def test_no_final_counts():
     """A file that goes on saying "running" is told of, also with --quiet."""
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         inner = pathlib.Path(folder) / "textfile"
         inner.mkdir()
         path = inner / "gdrcap.prom"
@@ -286,7 +285,3 @@ def test_no_final_counts():
         assert result.summary["result"] == "pass", result
         for text in (result.err, result.summary["messages"][-1]):
             assert "it has not the final counts" in text and str(path) in text, result
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

@@ -5,17 +5,20 @@ looked at a ring or a frame would end the program."""
 import os
 import signal
 
+import pytest
+
 import connectx
 import e2e
 import processes
 import test_own_rx as own
 
+pytestmark = pytest.mark.alone
+
 FEW = own.FEW
 MANY = processes.scaled(300000, 50000)
 
-e2e.PROGRAM = os.environ.get("GDRCAP_FRONTED", e2e.PROGRAM)
-own.WHO = "gpu"
-own.MANY = MANY
+PROGRAM = os.environ["GDRCAP_FRONTED"]
+PATCHES = ((own, "WHO", "gpu"), (own, "MANY", MANY))
 
 # What a card or a cable does is the same to either kind of front.
 test_million = own.test_million
@@ -130,7 +133,3 @@ def test_refused():
     refused("--flush", "host", text="publishes without the CPU")
     refused(text="does not say that it orders", fronted_ordering="0")
     connectx.perfect(*own.sizes(), "--flush", "none", count=1000, variables={"fronted_ordering": "0"})
-
-
-if __name__ == "__main__":
-    connectx.main(globals())

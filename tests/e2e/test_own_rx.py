@@ -5,9 +5,13 @@ What a card does wrong is counted, and a queue that it stops is started again.""
 import os
 import re
 
+import pytest
+
 import connectx
 import e2e
 import processes
+
+pytestmark = pytest.mark.alone
 
 MANY = processes.scaled(1000000, 50000)
 FEW = 20000
@@ -295,7 +299,3 @@ def test_a_card_that_makes_nothing_for_the_driver():
                         ("1.refuse_object=5", "Can't create DevX RQ object")):
         refused("--rx-by", "cpu", faults=faults, text=why, expect=1)
         refused("--rx-by", "cpu", faults=faults, text="raise the locked-memory limit", expect=1)
-
-
-if __name__ == "__main__":
-    connectx.main(globals())

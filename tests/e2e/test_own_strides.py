@@ -5,9 +5,13 @@ back, and what a card says that is not so stops the queue and is counted."""
 import os
 import re
 
+import pytest
+
 import connectx
 import e2e
 import processes
+
+pytestmark = pytest.mark.alone
 
 MANY = processes.scaled(1000000, 50000)
 FEW = 20000
@@ -157,7 +161,3 @@ def test_refused():
     refused("--rx-strides", "64", faults="1.log_strides_min=9", text="the card takes 512 to 65536")
     refused("--rx-strides", "64", faults="1.log_strides_min=0", text="no receive queues with several frames")
     refused("--rx-strides", "16", "--frame-size", "9000", text="slots of 16384 bytes")
-
-
-if __name__ == "__main__":
-    connectx.main(globals())

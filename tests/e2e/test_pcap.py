@@ -6,7 +6,6 @@ engineer who follows docs/frame-format.md is understood.
 """
 import os
 import struct
-import tempfile
 
 import e2e
 import frames
@@ -18,7 +17,7 @@ IPV6 = b"\x33\x33\0\0\0\x01" + frames.SOURCE + b"\x86\xdd" + bytes(62)
 
 
 def capture(sent, *arguments, expect):
-    with tempfile.TemporaryDirectory() as directory:
+    with e2e.Folder() as directory:
         path = os.path.join(directory, "frames.pcap")
         frames.write_pcap(path, sent)
         # The file has an end, a port has none: the number of frames in it ends the run.
@@ -180,13 +179,9 @@ def test_hostile_sequence_numbers():
 
 
 def test_empty_file():
-    with tempfile.TemporaryDirectory() as directory:
+    with e2e.Folder() as directory:
         path = os.path.join(directory, "empty.pcap")
         frames.write_pcap(path, [])
         summary = e2e.run_json("capture", "--port", "net_pcap0,rx_pcap=%s" % path, "--seconds",
                                "1", expect=3)
         assert summary["frames"]["received"] == 0, summary
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

@@ -178,7 +178,3 @@ def test_options_that_need_a_file():
             result = e2e.run("replay", "--tx-port", "net_null0", "--pcap", MISSING, option,
                              value, expect=2)
             assert option.strip("-") in result.err, result
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

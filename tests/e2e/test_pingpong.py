@@ -190,7 +190,3 @@ def test_refused():
         assert "frame.size" in result.err, result
         result = finish(rank(0, 2, directory, "gpu=nonsense"), 1)
         assert "gpu" in result.err, result
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

@@ -30,7 +30,7 @@ def run_file(path, arguments):
     """A profile that reads frames.pcap from the current directory: gets one."""
     sizes = [64 + 97 * i % 1455 for i in range(200)]
     source = frames.Stream(0, frames.prbs31(sum(sizes)))
-    with tempfile.TemporaryDirectory() as directory:
+    with e2e.Folder() as directory:
         frames.write_pcap(pathlib.Path(directory, "frames.pcap"),
                           [source.frame(size) for size in sizes])
         e2e.check_perfect(e2e.run_json(*arguments, "--frames", "200", cwd=directory), 200)
@@ -111,7 +111,3 @@ for profile in PROFILES:
 
 def test_there_are_profiles():
     assert PROFILES, "config/ holds no profile"
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

@@ -204,7 +204,3 @@ def test_refused():
             result = e2e.run(*arguments, expect=2)
             assert text in result.err, result
         assert sorted(os.listdir(directory)) == ["rx.yaml"], os.listdir(directory)
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

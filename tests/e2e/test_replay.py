@@ -7,10 +7,14 @@ import signal
 import struct
 import time
 
+import pytest
+
 import e2e
 import frames as own
 import pcapfile
 import processes
+
+pytestmark = pytest.mark.alone
 
 FILE_FRAMES = processes.scaled(100000, 20000)
 # Frames a second at which nothing is lost on the way; slower where a machine needs it.
@@ -481,7 +485,3 @@ def test_link_down_and_up():
     assert came["sent"] == count and came["lost"] < 1000, "%s\n%s" % (
         came, processes.text_of(sent))
     assert came["damaged"] == came["duplicate"] == came["reordered"] == 0, came
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

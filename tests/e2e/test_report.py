@@ -13,7 +13,6 @@ import re
 import resource
 import subprocess
 import sys
-import tempfile
 import xml.etree.ElementTree
 
 import e2e
@@ -118,7 +117,7 @@ def passed_run():
 
 def report(*contents, expect=0, arguments=(), names=()):
     """The page of files with these contents, objects or bytes; or what the error says."""
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         paths = []
         for i, content in enumerate(contents):
             paths.append(os.path.join(folder, names[i] if names else "%d.json" % i))
@@ -261,7 +260,7 @@ def test_several():
     assert "Abnahme <1>" in page.text and "Abnahme &lt;1&gt;" in page.html
     for part in ("left.json, loopback FAIL", "right.jsonl, run 1, loopback PASS", "right.jsonl, run 2, loopback PASS"):
         assert part in page.text, (part, page.text[:600])
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         out = pathlib.Path(folder, "page.html")
         done = subprocess.run([e2e.PROGRAM, "report", "-", "--output", out], input=json.dumps(summary).encode(), capture_output=True,
                               check=False)
@@ -311,7 +310,7 @@ def test_command_line():
 
 def test_without_libraries():
     """What is missing is named with what installs it; nothing was written."""
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         file = pathlib.Path(folder, "a.json")
         file.write_text('{"schema":"gdrcap.summary/1"}')
         environment = dict(os.environ, PATH=folder)
@@ -420,7 +419,7 @@ def test_which_run():
 def test_output_that_is_read():
     """No page goes into what was read, under whatever name; a page that cannot be written leaves the old one."""
     need()
-    with tempfile.TemporaryDirectory() as name:
+    with e2e.Folder() as name:
         folder = pathlib.Path(name)
         run, link, hard, page = (folder / each for each in ("run.json", "link.html", "hard.html", "page.html"))
         whole = json.dumps(passed_run())
@@ -449,7 +448,7 @@ def test_output_that_is_read():
 
 def test_names_on_a_terminal():
     """Control characters of a file's name reach no terminal."""
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         file = os.path.join(folder, "a\x1b[2J\nb")
         for expect in (1, 2):
             done = e2e.run("report", file, expect=expect)
@@ -562,7 +561,7 @@ def long_run(folder, count):
 def test_long_run():
     """Thinned as it is read: neither page nor memory grow with the lines."""
     need()
-    with tempfile.TemporaryDirectory() as folder:
+    with e2e.Folder() as folder:
         few, few_kib = long_run(folder, 600)
         many, many_kib = long_run(folder, 10_000)
     assert "Each point stands" not in few.text
@@ -571,7 +570,3 @@ def test_long_run():
     assert len(many.html) < len(few.html) + 50_000 < 400_000, (len(few.html), len(many.html))
     # Kept, those lines would take 100 MB.
     assert many_kib < few_kib + 30_000, (few_kib, many_kib)
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

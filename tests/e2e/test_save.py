@@ -339,7 +339,3 @@ def test_both_files():
 def test_nothing_to_save():
     with processes.folder() as directory:
         assert capture(directory, own_frames(10))["saved"] is None
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

@@ -344,7 +344,3 @@ def test_answer_af_xdp():
             if "cannot be opened" in str(error):
                 raise e2e.Skip("no AF_XDP here: %s" % str(error)[-300:]) from error
             raise
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

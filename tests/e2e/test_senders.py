@@ -7,9 +7,13 @@ import socket
 import struct
 import time
 
+import pytest
+
 import e2e
 import frames as own
 import processes
+
+pytestmark = pytest.mark.alone
 
 COUNT = processes.scaled(50000, 10000)
 SIZE = 200
@@ -233,7 +237,3 @@ def test_more_streams_than_room():
         summary = capture(directory, frames, 3)
     assert summary["untracked"] == 76, summary["untracked"]
     assert any("not judged" in line for line in summary["errors"]), summary["errors"]
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

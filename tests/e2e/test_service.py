@@ -228,7 +228,3 @@ def test_an_ordinary_user_with_some_rights():
         # And without them it says what is missing.
         result = e2e.run("capture", "--port", "net_af_packet1,iface=%s" % pair.right, expect=1, **options)
         assert "CAP_NET_RAW" in result.err or "not permitted" in result.err, result
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

@@ -108,7 +108,3 @@ def test_interrupted():
         assert process.returncode == 3, (process.returncode, err)
         assert summary["sender"]["frames"] == 0, summary["sender"]
         assert summary["sender"]["start"]["late_ns"] is None, summary["sender"]
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

@@ -276,7 +276,3 @@ def test_dpdk_tool():
         with greeted(path) as client:
             wait_running(process, client)
         stop(process)
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

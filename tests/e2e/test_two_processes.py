@@ -6,10 +6,14 @@ import re
 import signal
 import time
 
+import pytest
+
 import e2e
 import frames as own
 import pcapfile
 import processes
+
+pytestmark = pytest.mark.alone
 
 MEMIF_FRAMES = processes.scaled(1000000, 50000)
 # More, or faster: for a long run by hand.
@@ -367,7 +371,3 @@ def test_veth_sender_killed():
     e2e.check_identities(received)
     assert received["frames"]["valid"] > 1000, received["frames"]
     assert received["ended_by_sender"] is False, received
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

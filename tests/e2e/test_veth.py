@@ -280,7 +280,3 @@ def test_capture_hears_nothing():
         summary = e2e.run_json("capture", "--port", "net_af_packet0,iface=%s" % pair.right,
                                "--seconds", "1", expect=3)
         assert summary["frames"]["valid"] == 0, summary["frames"]
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

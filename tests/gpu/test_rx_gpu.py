@@ -10,15 +10,17 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "e2e"))
 
+import pytest
+
 import connectx  # noqa: E402
 import e2e  # noqa: E402
 import test_own_fronts as fronts  # noqa: E402
 import test_own_rx as own  # noqa: E402
 
-e2e.PROGRAM = os.environ.get("GDRCAP", e2e.PROGRAM)
-connectx.DEVICE = ("--gpu", "0", "--memory", "device")
+pytestmark = [pytest.mark.alone, pytest.mark.skipif(not os.path.exists("/dev/nvidiactl"), reason="no GPU here")]
 # Such a card writes a completion in two copies.
-own.MANY, own.WRAPS, own.FEW, fronts.FEW = 50000, 70000, 10000, 10000
+PATCHES = ((connectx, "DEVICE", ("--gpu", "0", "--memory", "device")), (own, "WHO", "gpu"), (own, "MANY", 50000),
+           (own, "WRAPS", 70000), (own, "FEW", 10000), (fronts, "FEW", 10000))
 
 test_many = own.test_million
 test_queues = own.test_queues
@@ -67,10 +69,3 @@ def test_kernel_of_the_caller():
 def test_streams_of_the_caller():
     """So do kernels in CUDA streams that wait for batches."""
     by_program("ON_STREAM_CUDA")
-
-
-if __name__ == "__main__":
-    if not os.path.exists("/dev/nvidiactl"):
-        print("no GPU here")
-        sys.exit(77)
-    connectx.main(globals())

@@ -7,10 +7,13 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 
+import pytest
+
 import connectx  # noqa: E402
 import e2e  # noqa: E402
 import processes  # noqa: E402
 
+pytestmark = [pytest.mark.alone, pytest.mark.skipif(not os.path.exists("/dev/nvidiactl"), reason="no GPU here")]
 SOME = processes.scaled(200000, 20000)
 PORTS = ("--port", connectx.port(connectx.RECEIVER), "--tx-port", connectx.port(connectx.SENDER),
          "--gpu", "0", "--memory", "device")
@@ -80,10 +83,3 @@ def test_refused():
                             (("--streams", "65"), "up to 64 streams a queue")):
         done = connectx.run("loopback", "--quiet", "--frames", "100", *PORTS, *BY_GPU, *arguments, expect=2)
         assert text in " ".join(done.summary["errors"]), done
-
-
-if __name__ == "__main__":
-    if not os.path.exists("/dev/nvidiactl"):
-        print("no GPU here")
-        sys.exit(77)
-    connectx.main(globals())

@@ -8,7 +8,7 @@ import os
 
 os.environ["CUDA_MODULE_LOADING"] = "EAGER"
 
-import py  # noqa: E402
+import harness  # noqa: E402
 import gdrcap  # noqa: E402
 
 # As config/image-gdrcap.yaml, of frames with a 64-bit counter (pattern 14), which runs on from frame to frame.
@@ -34,11 +34,11 @@ def need_torch():
     try:
         import torch
     except ImportError:
-        raise py.Skip("torch is not installed")
+        raise harness.Skip("torch is not installed")
     if not torch.cuda.is_available():
-        raise py.Skip("torch sees no CUDA GPU")
+        raise harness.Skip("torch sees no CUDA GPU")
     if "without CUDA" in gdrcap.version():
-        raise py.Skip("this libgdrcap was built without CUDA")
+        raise harness.Skip("this libgdrcap was built without CUDA")
     return torch
 
 
@@ -47,7 +47,7 @@ def need_cupy():
         import cupy
         cupy.cuda.runtime.getDeviceCount()
     except Exception as error:  # ImportError, or CUDA's
-        raise py.Skip("cupy: %s" % error)
+        raise harness.Skip("cupy: %s" % error)
     return cupy
 
 
@@ -56,7 +56,7 @@ def loopback(folder, frame=1518, pieces=256, ring=8, **options):
     path = os.path.join(folder, "layout.yaml")
     with open(path, "w") as file:
         file.write(LAYOUT % {"piece": frame - 54, "pieces": pieces, "ring": ring})
-    name = py.wire()
+    name = harness.wire()
     return {"port": name, "tx_port": name, "gpu": os.environ.get("GPU", "auto"), "image": path, "frame.size": frame,
             "pattern.name": "counter64le", **options}
 

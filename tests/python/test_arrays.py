@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Images and frames as arrays: every byte against what was sent, holes, types and shapes, copies, refusals."""
 import io
-import tempfile
 
-import py
+import harness
 import gdrcap
 import test_images as truth  # tests/e2e: a sender of images with known bytes
 
@@ -19,7 +18,7 @@ def capture(folder, sender, drop=(), **options):
 
 
 def with_images(function):
-    with tempfile.TemporaryDirectory() as folder:
+    with harness.Folder() as folder:
         sender = truth.Sender(range(20), streams=(0, 1))
         drop = {(0, 3, 5), (0, 3, 6), (0, 3, 15), (1, 7, 0)}
         with capture(folder, sender, drop) as session:
@@ -29,11 +28,11 @@ def with_images(function):
 
 def test_every_byte():
     """What is in an image, what is missing, its numbers; the same by memoryview, numpy and copy()."""
-    numpy = py.need_numpy()
+    numpy = harness.need_numpy()
 
     def check(session, sender):
         seen, number = [], {0: [], 1: []}
-        for image in session.images(timeout=py.TIMEOUT):
+        for image in session.images(timeout=harness.TIMEOUT):
             key = (image.stream_id, image.number)
             expected = sender.expected(*key)
             assert image.copy() == bytes(memoryview(image)) == expected, key
@@ -62,10 +61,10 @@ def test_every_byte():
 
 def test_types_and_shapes():
     """view(): what fits has the bytes, and says so by every protocol; what does not is refused."""
-    numpy = py.need_numpy()
+    numpy = harness.need_numpy()
 
     def check(session, sender):
-        image = next(session.images(timeout=py.TIMEOUT))
+        image = next(session.images(timeout=harness.TIMEOUT))
         data = sender.expected(image.stream_id, image.number)
         for dtype in (numpy.uint16, numpy.dtype("<u2"), "uint16", "<u2", "torch.uint16"):
             view = image.view(dtype, (-1, 157))
@@ -82,7 +81,7 @@ def test_types_and_shapes():
         whole = numpy.frombuffer(data, numpy.uint8).reshape(100, 157)
         assert (numpy.from_dlpack(rows) == whole[:, :100]).all()
         assert (numpy.asarray(memoryview(rows)) == whole[:, :100]).all()
-        py.refused(BufferError, "strides", io.BytesIO().write, rows)
+        harness.refused(BufferError, "strides", io.BytesIO().write, rows)
         planes = image.view("uint8", (2, 10, 100), pitch=7850)
         assert planes.strides == (7850, 100, 1)
         assert image.view("uint16", 7850).shape == (7850,) and image.view(shape=[157, 100]).shape == (157, 100)
@@ -109,17 +108,17 @@ def test_types_and_shapes():
                 (ValueError, "only the first", "uint8", (2, -1), {"pitch": 157}),
                 (ValueError, "has rows", "uint8", 5, {"pitch": 157}),
                 (TypeError, "", "uint8", (2, 2), {"pitch": "a"})):
-            py.refused(kind, words, image.view, *arguments, **options)
+            harness.refused(kind, words, image.view, *arguments, **options)
 
     with_images(check)
 
 
 def test_dlpack():
     """Versions, devices, copies, streams: as the standard says; capsules that nobody takes."""
-    numpy = py.need_numpy()
+    numpy = harness.need_numpy()
 
     def check(session, sender):
-        image = next(session.images(timeout=py.TIMEOUT))
+        image = next(session.images(timeout=harness.TIMEOUT))
         data = sender.expected(image.stream_id, image.number)
         assert image.__dlpack_device__() == (1, 0)
         assert '"dltensor"' in repr(image.__dlpack__())
@@ -131,37 +130,37 @@ def test_dlpack():
         shared[0] ^= 255
         assert memoryview(image)[0] == data[0] ^ 255 and copied[0] == data[0]
         assert not numpy.from_dlpack(image.view("uint8", (-1, 100), pitch=157), copy=True).flags.c_contiguous
-        py.refused(ValueError, "host memory", image.__dlpack__, stream=1)
-        py.refused(BufferError, "another device", image.__dlpack__, dl_device=(2, 0), copy=False)
-        py.refused(BufferError, "host memory only", image.__dlpack__, dl_device=(2, 0))
+        harness.refused(ValueError, "host memory", image.__dlpack__, stream=1)
+        harness.refused(BufferError, "another device", image.__dlpack__, dl_device=(2, 0), copy=False)
+        harness.refused(BufferError, "host memory only", image.__dlpack__, dl_device=(2, 0))
         for bad in ({"max_version": 3}, {"dl_device": (1,)}, {"dl_device": "xy"}, {"what": 1}):
-            py.refused(TypeError, "", image.__dlpack__, **bad)
-        py.refused(TypeError, "", image.__dlpack__, 1)
+            harness.refused(TypeError, "", image.__dlpack__, **bad)
+        harness.refused(TypeError, "", image.__dlpack__, 1)
         assert not hasattr(image, "__cuda_array_interface__")
         assert not hasattr(image.view("uint16"), "__cuda_array_interface__")
-        py.refused(ValueError, "host memory", image.release, stream=7)
+        harness.refused(ValueError, "host memory", image.release, stream=7)
         assert not image.released
-        py.refused(TypeError, "", memoryview(image.present).__setitem__, 0, "x")
+        harness.refused(TypeError, "", memoryview(image.present).__setitem__, 0, "x")
         assert memoryview(image.present).readonly
         for part in ((0, truth.BYTES + 1), (-1, 5), (truth.BYTES, 1), (5, -1)):
-            py.refused(ValueError, "the image has", image.copy, *part)
+            harness.refused(ValueError, "the image has", image.copy, *part)
         assert image.copy(10, 7) == memoryview(image)[10:17] and image.copy(truth.BYTES) == b""
-        py.refused(IndexError, "the image has 16", image.present.__getitem__, 16)
+        harness.refused(IndexError, "the image has 16", image.present.__getitem__, 16)
 
     with_images(check)
 
 
 def test_frames():
     """Batches: each frame's bytes, as an array, and what is known of it."""
-    numpy = py.need_numpy()
-    with tempfile.TemporaryDirectory() as folder:
+    numpy = harness.need_numpy()
+    with harness.Folder() as folder:
         sender = truth.Sender(range(3))
         sent = [sender.frame(packet, vlan=9 if packet[2] % 2 else None) for packet in sender.packets]
         path = truth.write_pcap(folder, "in.pcap", sent)
         got = []
         with gdrcap.Session(port="net_pcap0,rx_pcap=" + path, gpu="host", frames=len(sent), consumer="host",
                             consumer__batch_times=True) as session:
-            for batch in session.batches(timeout=py.TIMEOUT):
+            for batch in session.batches(timeout=harness.TIMEOUT):
                 for index, frame in enumerate(batch):
                     array = numpy.from_dlpack(frame)
                     assert array.ctypes.data == frame.address and isinstance(frame, gdrcap.Array)
@@ -172,8 +171,8 @@ def test_frames():
                     assert frame.vlan == (9 if len(got) % truth.PIECES % 2 else None)
                     assert frame.time_ns > 10**18 and frame.head is None
                     got.append(array.tobytes())
-                py.refused(IndexError, "the batch has", batch.__getitem__, len(batch))
-                py.refused(BufferError, "only be read", batch.descriptors.__dlpack__)
+                harness.refused(IndexError, "the batch has", batch.__getitem__, len(batch))
+                harness.refused(BufferError, "only be read", batch.descriptors.__dlpack__)
         assert got == sent
         summary = session.summary()
         assert summary["result"] == "pass" and summary["frames"]["valid"] is None, summary["errors"]
@@ -182,14 +181,10 @@ def test_frames():
 
 def test_gaps():
     """A batch says which sequence numbers are missing before and in it."""
-    wire = py.wire()
+    wire = harness.wire()
     numbers = 0
     with gdrcap.Session(port=wire, tx_port=wire, gpu="host", frames=3000, consumer="host") as session:
-        for batch in session.batches(timeout=py.TIMEOUT):
+        for batch in session.batches(timeout=harness.TIMEOUT):
             assert batch.gaps() == [], batch.gaps()
             numbers += len(batch)
     assert numbers == 3000, numbers
-
-
-if __name__ == "__main__":
-    py.main(globals())

@@ -7,9 +7,8 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
 
-import py
+import harness
 
 TESTS = {
     "test_arrays.py": [],
@@ -26,42 +25,39 @@ TESTS = {
 def gcc_file(name):
     said = subprocess.run(["gcc", "-print-file-name=" + name], check=True, capture_output=True, text=True).stdout.strip()
     if not os.path.isabs(said):
-        raise py.Skip("gcc has no " + name)
+        raise harness.Skip("gcc has no " + name)
     return os.path.realpath(said)
 
 
 def build(folder):
     """The package, with an extension of its own."""
     package = os.path.join(folder, "gdrcap")
-    shutil.copytree(os.path.join(py.PACKAGE, "gdrcap"), package, ignore=shutil.ignore_patterns("*.so*"))
-    library = os.path.join(os.environ.get("GDRCAP_BUILD", str(py.ROOT / "build")), "lib")
+    shutil.copytree(os.path.join(harness.PACKAGE, "gdrcap"), package, ignore=shutil.ignore_patterns("*.so*"))
+    library = os.path.join(os.environ.get("GDRCAP_BUILD", str(harness.ROOT / "build")), "lib")
     done = subprocess.run(
         ["gcc", "-std=gnu17", "-O1", "-g", "-shared", "-fPIC", "-D_GNU_SOURCE", "-DPy_LIMITED_API=0x030B0000",
          "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer",
-         "-I", sysconfig.get_paths()["include"], "-I", str(py.ROOT / "lib" / "include"),
-         *glob.glob(str(py.ROOT / "python" / "native" / "*.c")), "-o", os.path.join(package, "_native.abi3.so"),
+         "-I", sysconfig.get_paths()["include"], "-I", str(harness.ROOT / "lib" / "include"),
+         *glob.glob(str(harness.ROOT / "python" / "native" / "*.c")), "-o", os.path.join(package, "_native.abi3.so"),
          "-L", library, "-lgdrcap", "-Wl,-rpath," + library], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
 def test_sanitized():
     if not shutil.which("gcc"):
-        raise py.Skip("there is no gcc")
+        raise harness.Skip("there is no gcc")
     if not os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h")):
-        raise py.Skip("there are no headers of this interpreter")
+        raise harness.Skip("there are no headers of this interpreter")
     preload = "%s %s" % (gcc_file("libasan.so"), gcc_file("libubsan.so"))
-    with tempfile.TemporaryDirectory() as folder:
+    with harness.Folder() as folder:
         build(folder)
         env = dict(os.environ, LD_PRELOAD=preload, GDRCAP_PYTHONPATH=folder, PYTHONMALLOC="malloc",
                    ASAN_OPTIONS="detect_leaks=0:abort_on_error=1:log_path=%s/asan" % folder,
                    UBSAN_OPTIONS="print_stacktrace=1:abort_on_error=1")
-        for program, names in TESTS.items():
-            done = subprocess.run([sys.executable, str(py.ROOT / "tests" / "python" / program), *names], env=env,
-                                  check=False, capture_output=True, text=True)
-            reports = [open(path).read() for path in glob.glob(folder + "/asan*")]
-            assert done.returncode in (0, 77) and not reports, "%s\n%s\n%s\n%s" % (
-                program, done.stdout, done.stderr[-6000:], "".join(reports)[-6000:])
-
-
-if __name__ == "__main__":
-    py.main(globals())
+        chosen = [str(harness.ROOT / "tests" / "python" / file) + (name and "::" + name)
+                  for file, names in TESTS.items() for name in names or [""]]
+        done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *chosen],
+                              env=env, check=False, capture_output=True, text=True)
+        reports = [open(path).read() for path in glob.glob(folder + "/asan*")]
+        assert done.returncode == 0 and not reports, "%s\n%s\n%s" % (
+            done.stdout[-12000:], done.stderr[-6000:], "".join(reports)[-6000:])

@@ -2,11 +2,14 @@
 """The page and images in GPU memory: what is scaled there is what numpy makes of a copy; the page of a real run."""
 import asyncio
 import signal
-import tempfile
+
+import pytest
 
 import gpu
-import py
+import harness
 import gdrcap
+
+pytestmark = pytest.mark.alone
 
 try:
     import aiohttp
@@ -29,7 +32,7 @@ def session_options(folder):
 def need():
     gpu.need_torch()
     if aiohttp is None:
-        raise py.Skip("aiohttp or numpy is not installed")
+        raise harness.Skip("aiohttp or numpy is not installed")
 
 
 def on_host(data):
@@ -45,8 +48,8 @@ def test_scaled():
     shown = [Geometry(FORMATS["mono8"], WIDTH, HEIGHT, WIDTH), Geometry(FORMATS["mono16"], WIDTH // 2, HEIGHT, WIDTH),
              Geometry(FORMATS["rgb8"], WIDTH // 3, HEIGHT, WIDTH), Geometry(FORMATS["uyvy"], WIDTH // 2, HEIGHT, WIDTH),
              Geometry(FORMATS["mono8"], 512, 400, WIDTH)]
-    with tempfile.TemporaryDirectory() as folder, gdrcap.Session(session_options(folder)) as session:
-        images = session.images(timeout=py.TIMEOUT)
+    with harness.Folder() as folder, gdrcap.Session(session_options(folder)) as session:
+        images = session.images(timeout=harness.TIMEOUT)
         for geometry in shown:
             with next(images) as image:
                 assert image.device[0] == 2, "not in GPU memory"
@@ -68,13 +71,13 @@ def test_page():
                 found += [(picture, rest) for picture in facts.get("pictures", ()) if picture.get("width")]
         return found
 
-    with tempfile.TemporaryDirectory() as folder:
+    with harness.Folder() as folder:
         words = [word for key, value in session_options(folder).items() for word in ("--set", "%s=%s" % (key, value))]
         process = live.start(*words, "--listen", "0", "--width", str(WIDTH), "--format", "mono8")
         try:
             pictures = asyncio.run(look(live.page_of(process)))
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=py.TIMEOUT)
+            process.communicate(timeout=harness.TIMEOUT)
         finally:
             process.kill()
     # 3: the last image was cut by the stop
@@ -82,7 +85,3 @@ def test_page():
     for picture, rest in pictures:
         assert "scaled on the GPU by" in picture["where"], picture
         assert b"\x89PNG" in rest
-
-
-if __name__ == "__main__":
-    py.main(globals())

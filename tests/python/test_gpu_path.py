@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A whole path with a Python consumer: a loopback in one process, images into tensors, at 200 Gb/s or more."""
 import os
-import tempfile
 import time
 
+import pytest
+
 import gpu
-import py
+import harness
 import gdrcap
+
+pytestmark = pytest.mark.alone
 
 SECONDS = float(os.environ.get("GPU_PATH_SECONDS", "3"))
 LEAST_GBPS = float(os.environ.get("GPU_PATH_GBPS", "200"))
@@ -21,7 +24,7 @@ def path(torch, folder, frame, pieces, ring, **options):
     first, taken, size, last = [], 0, 0, 0
     with gdrcap.Session(made) as session:
         began = None
-        for image in session.images(timeout=py.TIMEOUT):
+        for image in session.images(timeout=harness.TIMEOUT):
             tensor = torch.from_dlpack(image.view("int64"))
             if not image.complete:  # the last one, which the run's end cut
                 continue
@@ -40,7 +43,7 @@ def path(torch, folder, frame, pieces, ring, **options):
 def test_path():
     torch = gpu.need_torch()
     best, whole = 0.0, 0.0
-    with tempfile.TemporaryDirectory() as folder:
+    with harness.Folder() as folder:
         for frame, pieces, ring, options in (
                 (9018, 2048, 16, {}), (9018, 4096, 16, {"queues": 2}), (1518, 8192, 16, {}),
                 (9018, 2048, 32, {"rate": "400gbit"}), (1518, 8192, 32, {"rate": "400gbit"})):
@@ -54,7 +57,3 @@ def test_path():
             if images["dropped"] == images["frames"]["no_room"] == 0:
                 whole = max(whole, gbps)
     assert best >= LEAST_GBPS and whole >= LEAST_GBPS, (best, "without a drop", whole)
-
-
-if __name__ == "__main__":
-    py.main(globals())

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Slots in GPU memory that kernels of PyTorch and CuPy fill: frames wait for the streams that write them, and so does a slot
 that is dropped. What comes back on a ring is compared byte for byte."""
+
+import pytest
+
 import gpu
-import py
+import harness
 import gdrcap
+
+pytestmark = pytest.mark.alone
 
 HEAD = gdrcap.headers(b"", dst_mac="02:00:00:00:00:01", src_mac="02:00:00:00:00:02", ethertype=0x88b5)
 BYTES, TOGETHER, FRAMES = 1000, 50, 2000
@@ -11,7 +16,7 @@ CYCLES_A_MS = 1_800_000
 
 
 def loopback(**options):
-    wire = py.wire()
+    wire = harness.wire()
     return gdrcap.Session({"port": wire, "tx_port": wire, "gpu": gpu.os.environ.get("GPU", "auto"), "consumer": "host",
                            "sender": "host", "frame.size": 1518, **options})
 
@@ -40,7 +45,7 @@ def rows_of(torch, count=FRAMES):
 def take(session, count, check):
     """check(index, frame) of so many frames."""
     taken = 0
-    for batch in session.batches(timeout=py.TIMEOUT):
+    for batch in session.batches(timeout=harness.TIMEOUT):
         with batch:
             for index in range(len(batch)):
                 one = batch[index]
@@ -59,12 +64,12 @@ def test_torch():
     rows, stream, wrong = rows_of(torch), torch.cuda.Stream(), []
     with loopback() as session:
         queue, = session.senders
-        py.refused(BufferError, "GPU memory", queue.send, HEAD + b"x" * 60)
+        harness.refused(BufferError, "GPU memory", queue.send, HEAD + b"x" * 60)
         for first in range(0, FRAMES, TOGETHER):
-            slots = queue.reserve(TOGETHER, timeout=py.TIMEOUT)
+            slots = queue.reserve(TOGETHER, timeout=harness.TIMEOUT)
             assert len(slots) == TOGETHER and slots[0].device == (2, 0)
-            py.refused(BufferError, "GPU memory", memoryview, slots[0])
-            py.refused(BufferError, "GPU memory", slots[0].write, b"x")
+            harness.refused(BufferError, "GPU memory", memoryview, slots[0])
+            harness.refused(BufferError, "GPU memory", slots[0].write, b"x")
             with torch.cuda.stream(stream):
                 torch.cuda._sleep(20 * CYCLES_A_MS)
                 for slot, row in zip(slots, rows[first:]):
@@ -72,7 +77,7 @@ def test_torch():
                     assert tensor.data_ptr() == slot.address and tensor.is_cuda
                     tensor[:len(row)].copy_(row)
                     slot.bytes = len(row)
-            py.refused(BufferError, "views", queue.submit, slots)
+            harness.refused(BufferError, "views", queue.submit, slots)
             del tensor
             # By what from_dlpack() has told, and by what is said.
             queue.submit(slots, tag=first, **({"after": stream} if first // TOGETHER % 2 else {}))
@@ -84,7 +89,7 @@ def test_torch():
             take(session, TOGETHER, check)
             done = []
             while len(done) < TOGETHER:
-                done += queue.wait(py.TIMEOUT)
+                done += queue.wait(harness.TIMEOUT)
             assert done == [(first, True)] * TOGETHER
         assert not wrong, "frames %s are not what the kernels wrote" % wrong[:10]
 
@@ -98,7 +103,7 @@ def test_raw_address():
         queue, = session.senders
 
         def right(index, **options):
-            slot, = queue.reserve(timeout=py.TIMEOUT)
+            slot, = queue.reserve(timeout=harness.TIMEOUT)
             slot.bytes = len(HEAD) + BYTES
             with torch.cuda.stream(stream):
                 torch.cuda._sleep(100 * CYCLES_A_MS)
@@ -134,7 +139,7 @@ def test_dropped():
         early = queue.reserve(1)
         assert not early or stream.query(), "a slot was lent again while a kernel writes to it"
         stream.synchronize()
-        early = early or queue.reserve(1, timeout=py.TIMEOUT)
+        early = early or queue.reserve(1, timeout=harness.TIMEOUT)
         assert len(early) == 1
         # One that is written by its address says so itself.
         slot = slots.pop()
@@ -144,7 +149,7 @@ def test_dropped():
         slot.release(stream=stream)
         second = queue.reserve(1)
         assert not second or stream.query(), "a slot was lent again while a kernel writes to it"
-        second = second or queue.reserve(1, timeout=py.TIMEOUT)
+        second = second or queue.reserve(1, timeout=harness.TIMEOUT)
         assert len(second) == 1
         del slots, early, second
         # The end of the session waits for what is written.
@@ -170,7 +175,7 @@ def test_cupy():
                 assert array.data.ptr == slot.address
                 array[:rows.shape[1]] = rows[index]
                 slot.bytes = rows.shape[1]
-        py.refused(BufferError, "views", queue.submit, slots, after=stream)
+        harness.refused(BufferError, "views", queue.submit, slots, after=stream)
         del array
         queue.submit(slots, after=stream)
         wrong = []
@@ -189,7 +194,7 @@ def test_pinned():
         slot.release()
         assert queue.send([row.numpy() for row in rows], after=torch.cuda.current_stream()) == TOGETHER
         taken = 0
-        for batch in session.batches(timeout=py.TIMEOUT):
+        for batch in session.batches(timeout=harness.TIMEOUT):
             with batch:
                 for one in batch:
                     assert bytes(memoryview(one)) == rows[taken].numpy().tobytes(), taken
@@ -197,7 +202,3 @@ def test_pinned():
                 del one
             if taken == TOGETHER:
                 break
-
-
-if __name__ == "__main__":
-    py.main(globals())

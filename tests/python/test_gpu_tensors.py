@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Images in GPU memory as tensors of PyTorch and CuPy, nothing copied; buffers that wait for the streams that read them."""
-import tempfile
 import time
 
+import pytest
+
 import gpu
-import py
+import harness
 import gdrcap
+
+pytestmark = pytest.mark.alone
 
 KERNEL_MS = 50
 RING = 4
@@ -14,8 +17,8 @@ RING = 4
 def test_torch():
     """Every byte of 50 images, by DLPack and by CUDA's array interface; copies to the host."""
     torch = gpu.need_torch()
-    numpy = py.need_numpy()
-    with tempfile.TemporaryDirectory() as folder:
+    numpy = harness.need_numpy()
+    with harness.Folder() as folder:
         options = gpu.loopback(folder, rate="5gbit")
         words = options and 1464 * 256 // 8
         count = torch.arange(words, dtype=torch.int64, device="cuda")
@@ -23,7 +26,7 @@ def test_torch():
         (count + 1 != count).sum()  # kernels are loaded before the sender's runs
         torch.cuda.synchronize()
         with gdrcap.Session(options) as session:
-            for taken, image in enumerate(session.images(timeout=py.TIMEOUT)):
+            for taken, image in enumerate(session.images(timeout=harness.TIMEOUT)):
                 assert image.device == (2, 0), image.device
                 tensor = torch.from_dlpack(image)
                 assert tensor.data_ptr() == image.address and tensor.is_cuda and tensor.dtype == torch.uint8
@@ -38,23 +41,23 @@ def test_torch():
             assert image.copy() == expected.tobytes() and image.copy(8, 8) == expected[1:2].tobytes()
             assert numpy.from_dlpack(image, device="cpu").tobytes() == expected.tobytes()
             assert list(image.present) == [True] * 256
-            py.refused(BufferError, "GPU memory", memoryview, image)
-            py.refused(ValueError, "allowed", image.__dlpack__, stream=0)
-            py.refused(BufferError, "host memory only", image.__dlpack__, dl_device=(2, 0), copy=True)
+            harness.refused(BufferError, "GPU memory", memoryview, image)
+            harness.refused(ValueError, "allowed", image.__dlpack__, stream=0)
+            harness.refused(BufferError, "host memory only", image.__dlpack__, dl_device=(2, 0), copy=True)
             assert int(wrong) == 0, int(wrong)
             del typed, other, tensor, image
 
 
 def test_cupy():
     torch, cupy = gpu.need_torch(), gpu.need_cupy()
-    with tempfile.TemporaryDirectory() as folder:
+    with harness.Folder() as folder:
         options = gpu.loopback(folder, rate="5gbit")
         words = 1464 * 256 // 8
         count = cupy.arange(words, dtype=cupy.int64)
         int((count + 1 != count).sum())
         del torch
         with gdrcap.Session(options) as session:
-            images = session.images(timeout=py.TIMEOUT)
+            images = session.images(timeout=harness.TIMEOUT)
             for _ in range(20):
                 image = next(images)
                 for array in (cupy.from_dlpack(image.view("int64")), cupy.asarray(image.view("int64"))):
@@ -99,7 +102,7 @@ def test_dropped_while_a_kernel_reads():
     """The tensor is dropped at once, a 50 ms kernel on its stream reads it afterwards, and images keep coming into a ring of
     four: what it read is right. And without that care it is not."""
     torch = gpu.need_torch()
-    with tempfile.TemporaryDirectory() as folder:
+    with harness.Folder() as folder:
         options = gpu.loopback(folder, ring=RING, rate="20gbit")
         warm = torch.zeros(1000, dtype=torch.int64, device="cuda")
         stream = torch.cuda.Stream()
@@ -111,7 +114,7 @@ def test_dropped_while_a_kernel_reads():
         del keep
         torch.cuda.synchronize()
         with gdrcap.Session(options) as session:
-            images = session.images(timeout=py.TIMEOUT)
+            images = session.images(timeout=harness.TIMEOUT)
 
             def raw(image):
                 return torch.as_tensor(Raw(image.address, image.bytes // 8), device="cuda")
@@ -145,7 +148,7 @@ def test_dropped_while_a_kernel_reads():
 def test_batches():
     """Frames in GPU memory, as tensors: the payload's first word, until 20,000 came; given back behind their stream."""
     torch = gpu.need_torch()
-    wire, frame = py.wire(), 1518
+    wire, frame = harness.wire(), 1518
     stream = torch.cuda.Stream()
     seen = torch.zeros(1 << 17, dtype=torch.int64, device="cuda")
     seen[:8].view(torch.uint8)[:8].copy_(seen.view(torch.uint8)[8:16])
@@ -154,15 +157,15 @@ def test_batches():
     with gdrcap.Session({"port": wire, "tx_port": wire, "consumer": "host", "frame.size": frame, "rate": "500mbit",
                          "pattern.name": "counter64le", "gpu": gpu.os.environ.get("GPU", "auto")}) as session:
         with torch.cuda.stream(stream):
-            for batch in session.batches(timeout=py.TIMEOUT):
+            for batch in session.batches(timeout=harness.TIMEOUT):
                 for index in range(len(batch)):
                     one = batch[index]
                     assert one.device == (2, 0) and len(one) == frame - 4, one.device
                     tensor = torch.from_dlpack(one)
                     seen.view(torch.uint8)[taken * 8:taken * 8 + 8].copy_(tensor[50:58])
                     taken += 1
-                py.refused(BufferError, "GPU memory", memoryview, one)
-                py.refused(BufferError, "split", lambda: one.vlan)
+                harness.refused(BufferError, "GPU memory", memoryview, one)
+                harness.refused(BufferError, "split", lambda: one.vlan)
                 batch.release(stream=stream)
                 if taken > 20000:
                     break
@@ -178,11 +181,11 @@ def test_batches():
 def test_overhead():
     """Microseconds of an image: taking and giving it back, and torch.from_dlpack()."""
     torch = gpu.need_torch()
-    with tempfile.TemporaryDirectory() as folder:
+    with harness.Folder() as folder:
         options = gpu.loopback(folder, frame=1518, pieces=64, ring=64, rate="10gbit")
         torch.zeros(1, device="cuda")
         with gdrcap.Session(options) as session:
-            images = session.images(timeout=py.TIMEOUT)
+            images = session.images(timeout=harness.TIMEOUT)
             image, times = next(images), {}
             count = 20000
             for name, use in (("image.__dlpack__()", lambda: image.__dlpack__(stream=1, max_version=(1, 0))),
@@ -203,7 +206,3 @@ def test_overhead():
             times["from_dlpack and back behind its stream"] = polls / taken * 1e6
             image.release()
     print(", ".join("%s: %.2f us" % pair for pair in times.items()))
-
-
-if __name__ == "__main__":
-    py.main(globals())

@@ -4,19 +4,17 @@ leave no reference behind; ends in mid-run, by exceptions, signals, exit and for
 import gc
 import os
 import pathlib
-import signal
 import sys
-import tempfile
 import threading
 import weakref
 
-import py
+import harness
 import gdrcap
 
 
 def wait_until(true, what):
     """Other threads' work, looked at until it is there."""
-    for _ in range(int(py.TIMEOUT * 100)):
+    for _ in range(int(harness.TIMEOUT * 100)):
         if true():
             return
         threading.Event().wait(0.01)
@@ -25,9 +23,9 @@ def wait_until(true, what):
 
 def test_release():
     """Twice, and use afterwards: refused; what was known before still is. What others hold stays."""
-    numpy = py.need_numpy()
-    with gdrcap.Session(py.loopback(2)) as session:
-        images = session.images(timeout=py.TIMEOUT)
+    numpy = harness.need_numpy()
+    with gdrcap.Session(harness.loopback(2)) as session:
+        images = session.images(timeout=harness.TIMEOUT)
         image = next(images)
         before, array, view, present = image.copy(), numpy.from_dlpack(image), image.view(), image.present
         assert not image.released
@@ -36,7 +34,7 @@ def test_release():
         for use in (image.release, image.copy, image.view, image.missing, image.__dlpack__, image.__dlpack_device__,
                     image.__enter__, lambda: memoryview(image), lambda: image.present, lambda: image.address,
                     lambda: image.device, lambda: image.__cuda_array_interface__):
-            py.refused(ValueError, "image 0 was released", use)
+            harness.refused(ValueError, "image 0 was released", use)
         with next(images) as other:
             assert other.number == 1
         assert other.released
@@ -45,19 +43,19 @@ def test_release():
 
 def test_buffers_go_back():
     """With fewer buffers than are kept nothing comes; each reference that goes frees one."""
-    numpy = py.need_numpy()
-    with tempfile.TemporaryDirectory() as folder:
-        text = pathlib.Path(py.LAYOUT).read_text().replace("image:\n", "image:\n  ring: 4\n  full: drop_oldest\n")
+    numpy = harness.need_numpy()
+    with harness.Folder() as folder:
+        text = pathlib.Path(harness.LAYOUT).read_text().replace("image:\n", "image:\n  ring: 4\n  full: drop_oldest\n")
         layout = os.path.join(folder, "layout.yaml")
         with open(layout, "w") as file:
             file.write(text)
-        with gdrcap.Session(py.loopback(frames=None, image=layout)) as session:
+        with gdrcap.Session(harness.loopback(frames=None, image=layout)) as session:
             images = session.images()
             kept = []
             # Each is kept by another kind of reference.
             for keep in (lambda image: image, lambda image: numpy.from_dlpack(image), lambda image: image.view(),
                          memoryview):
-                kept.append(keep(images.wait(py.TIMEOUT)))
+                kept.append(keep(images.wait(harness.TIMEOUT)))
             assert not any(thing is None for thing in kept)
             data = [bytes(memoryview(thing)) for thing in kept]
             dropped = session.summary()["images"][0]["frames"]["no_room"]
@@ -68,25 +66,25 @@ def test_buffers_go_back():
             taken = []  # and kept, so that each of the others has to free one
             while kept:
                 kept.pop()
-                taken.append(images.wait(py.TIMEOUT))
+                taken.append(images.wait(harness.TIMEOUT))
                 assert taken[-1] is not None, "a buffer did not go back"
             taken[0].release()
-            assert images.wait(py.TIMEOUT) is not None
+            assert images.wait(harness.TIMEOUT) is not None
 
 
 def test_session_ends_first():
     """A session that is left while tensors live: they keep it, and its end comes with the last of them."""
-    numpy = py.need_numpy()
-    with gdrcap.Session(py.loopback(3)) as session:
+    numpy = harness.need_numpy()
+    with gdrcap.Session(harness.loopback(3)) as session:
         descriptor = session.event_fd()  # is the session's, and closed with it
-        images = [image for image in session.images(timeout=py.TIMEOUT)]
+        images = [image for image in session.images(timeout=harness.TIMEOUT)]
         copies = [image.copy() for image in images]
         arrays = [numpy.from_dlpack(image) for image in images[:2]]
         iterator = session.images()
     assert session.closed and session.summary()["result"] == "pass"
     for use in (session.start, session.images, session.batches, session.wait, lambda: session.option("port"),
                 session.event, session.selftest, iterator.poll, iterator.wait, iterator.fileno):
-        py.refused(ValueError, "the session is closed", use)
+        harness.refused(ValueError, "the session is closed", use)
     assert list(iterator) == []
     session.close()
     session.stop()
@@ -98,12 +96,12 @@ def test_session_ends_first():
     assert [array.tobytes() for array in arrays] == copies[:2]
     os.fstat(descriptor)
     del arrays
-    py.refused(OSError, "", os.fstat, descriptor)
+    harness.refused(OSError, "", os.fstat, descriptor)
 
 
 def test_10000_objects():
     """References and memory of 10,000 images' worth of objects."""
-    numpy = py.need_numpy()
+    numpy = harness.need_numpy()
 
     def use(image):
         for _ in range(250):
@@ -118,9 +116,9 @@ def test_10000_objects():
                 pass
             del array
 
-    with gdrcap.Session(py.loopback(frames=None)) as session:
+    with gdrcap.Session(harness.loopback(frames=None)) as session:
         types = [gdrcap.Image, gdrcap.Array, gdrcap.Present]
-        images = session.images(timeout=py.TIMEOUT)
+        images = session.images(timeout=harness.TIMEOUT)
         use(next(images))
         gc.collect()
         before, blocks = [sys.getrefcount(kind) for kind in types], sys.getallocatedblocks()
@@ -139,11 +137,11 @@ def test_10000_objects():
 
 def test_sessions_leave_nothing():
     """30 sessions one after the other, on one wire: each one's end is complete, and its Python object goes."""
-    name = py.wire()
+    name = harness.wire()
     gone = []
     for _ in range(30):
-        with gdrcap.Session(py.loopback(1, port=name, tx_port=name, rate=None)) as session:
-            for image in session.images(timeout=py.TIMEOUT):
+        with gdrcap.Session(harness.loopback(1, port=name, tx_port=name, rate=None)) as session:
+            for image in session.images(timeout=harness.TIMEOUT):
                 assert image.complete
         gone.append(weakref.ref(session))
     del session, image
@@ -153,10 +151,10 @@ def test_sessions_leave_nothing():
 
 def test_exception_in_loop():
     """It comes out, the session is closed, the rest of the process goes on."""
-    session = gdrcap.Session(py.loopback(frames=None))
+    session = gdrcap.Session(harness.loopback(frames=None))
     try:
         with session:
-            for image in session.images(timeout=py.TIMEOUT):
+            for image in session.images(timeout=harness.TIMEOUT):
                 raise KeyError(image.number)
     except KeyError as error:
         assert error.args == (0,)
@@ -166,7 +164,7 @@ def test_exception_in_loop():
 
 def test_threads():
     """One thread at a time in a source; a stop from another thread ends the loop."""
-    with gdrcap.Session(py.silence()) as session:
+    with gdrcap.Session(harness.silence()) as session:
         images, started, seen = session.images(), threading.Event(), []
 
         def wait():
@@ -186,14 +184,14 @@ def test_threads():
 
         wait_until(busy, "two threads may wait in one source")
         session.stop()
-        thread.join(py.TIMEOUT)
+        thread.join(harness.TIMEOUT)
         assert seen == [[]] and not thread.is_alive()
 
 
 def test_copies_by_threads():
     """Copies at the same time, of an image that is released meanwhile."""
-    with gdrcap.Session(py.loopback(2)) as session:
-        image = next(session.images(timeout=py.TIMEOUT))
+    with gdrcap.Session(harness.loopback(2)) as session:
+        image = next(session.images(timeout=harness.TIMEOUT))
         expected, seen, ready = image.copy(), [], threading.Barrier(5)
 
         def copy():
@@ -211,24 +209,24 @@ def test_copies_by_threads():
         wait_until(lambda: len(seen) > 20, "no copy is made")
         image.release()
         for thread in threads:
-            thread.join(py.TIMEOUT)
+            thread.join(harness.TIMEOUT)
         assert all(seen), "a copy is wrong"
 
 
 def test_timeout():
-    with gdrcap.Session(py.silence()) as session:
+    with gdrcap.Session(harness.silence()) as session:
         assert session.images().wait(0) is None and session.images().wait(0.01) is None
         assert session.images().poll() is None and not session.wait(0.01)
-        py.refused(TimeoutError, "nothing came for 0.01 s", next, session.images(timeout=0.01))
+        harness.refused(TimeoutError, "nothing came for 0.01 s", next, session.images(timeout=0.01))
         for bad in (-1, float("nan")):
-            py.refused(ValueError, "0 or more", session.images().wait, bad)
-        py.refused(TypeError, "", session.images().wait, "a")
+            harness.refused(ValueError, "0 or more", session.images().wait, bad)
+        harness.refused(TypeError, "", session.images().wait, "a")
 
 
 RUNNING = """
 import os, signal, sys, threading
-import py, gdrcap
-session = gdrcap.Session(py.%s)
+import harness, gdrcap
+session = gdrcap.Session(harness.%s)
 session.start()
 images = session.images()
 """
@@ -238,7 +236,7 @@ SENDING, SILENT = RUNNING % "loopback(frames=None)", RUNNING % "silence()"
 def test_interrupt():
     """Ctrl-C comes out of each wait."""
     for wait in ("next(images)", "images.wait()", "session.wait()", "for image in images: pass"):
-        py.program(SILENT + """
+        harness.program(SILENT + """
 try:
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     %s
@@ -255,7 +253,7 @@ def test_exit():
         for held in ("image = next(images)", "image = next(images); view = memoryview(image)",
                      "image = next(images); keep = image.view(); sys.modules['keep'] = keep",
                      "threading.Thread(target=lambda: list(images), daemon=True).start()"):
-            done = py.program(SENDING + held + "\n" + end, status=status, flags=("-X", "dev"))
+            done = harness.program(SENDING + held + "\n" + end, status=status, flags=("-X", "dev"))
             words = [line for line in done.stderr.splitlines() if "the rate was not reached" not in line]
             assert not words or words[-1].startswith("ZeroDivisionError"), done.stderr
 
@@ -263,18 +261,18 @@ def test_exit():
 def test_log_and_exit():
     """Lines of threads of the library's, at every level, while the interpreter ends."""
     for _ in range(5):
-        py.program("import logging\nlogging.basicConfig(level=logging.DEBUG)\n" + SENDING + "next(images)")
+        harness.program("import logging\nlogging.basicConfig(level=logging.DEBUG)\n" + SENDING + "next(images)")
 
 
 def test_fork():
     """A child that uses its parent's session is told why not; the parent goes on."""
-    py.program(SENDING + """
+    harness.program(SENDING + """
 image = next(images)
 pid = os.fork()
 if pid == 0:
     told = 0
     for use in (images.poll, images.wait, images.fileno, session.wait, session.images, session.summary, session.stop,
-                lambda: gdrcap.Session(py.loopback())):
+                lambda: gdrcap.Session(harness.loopback())):
         try:
             use()
         except gdrcap.Error as error:
@@ -290,8 +288,8 @@ session.close()
 
 def test_two_interpreters():
     """A second interpreter in the process is refused, and nothing crashes."""
-    done = py.program("""
-import py, gdrcap
+    done = harness.program("""
+import harness, gdrcap
 try:
     import _xxsubinterpreters as inner
 except ImportError:
@@ -304,10 +302,6 @@ try:
     print("loaded")
 except Exception as error:
     print(error)
-gdrcap.Session(py.loopback()).close()
+gdrcap.Session(harness.loopback()).close()
 """)
     assert "another interpreter" in done.stdout or "skip" in done.stdout, done.stdout
-
-
-if __name__ == "__main__":
-    py.main(globals())

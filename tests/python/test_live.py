@@ -11,22 +11,19 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 
-import py
+import pytest
+
+import harness
 import live_fake
 
-try:
-    import aiohttp
-except ImportError:
-    aiohttp = None
+aiohttp = pytest.importorskip("aiohttp")
 
-if aiohttp is not None:
-    from gdrcap.live import server as live_server
-    from gdrcap.live.layout import Wanted
-    from gdrcap.live.run import Run
-    from gdrcap.live.view import Rates, Update, View, exact
+from gdrcap.live import server as live_server  # noqa: E402
+from gdrcap.live.layout import Wanted  # noqa: E402
+from gdrcap.live.run import Run  # noqa: E402
+from gdrcap.live.view import Rates, Update, View, exact  # noqa: E402
 
 TOKEN = "t0ken-of-the-test"
 TYPES = {"": "text/html", "live.css": "text/css", "live.js": "text/javascript", "plots.js": "text/javascript", "icon.svg": "image/svg+xml"}
@@ -61,14 +58,14 @@ async def next_update(browser):
 
 
 async def update_of(browser):
-    data = await asyncio.wait_for(browser.receive_bytes(), py.TIMEOUT)
+    data = await asyncio.wait_for(browser.receive_bytes(), harness.TIMEOUT)
     count = struct.unpack("<I", data[:4])[0]
     return json.loads(data[4:4 + count]), data[4 + count:]
 
 
 def asked(port, path, *headers):
     """Status and headers of an answer to exactly these."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=py.TIMEOUT)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=harness.TIMEOUT)
     connection.putrequest("GET", path, skip_host=True, skip_accept_encoding=True)
     for name, value in headers:
         connection.putheader(name, value)
@@ -132,7 +129,7 @@ def test_origins():
             for origin, status in ((None, 101), ("http://localhost", 101), ("http://evil.example", 403), ("null", 403),
                                    ("http://localhost.evil.example", 403), ("http://localhost:1", 403), ("", 403)):
                 def answer(of=origin):
-                    with socket.create_connection(("127.0.0.1", server.test_port), py.TIMEOUT) as connection:
+                    with socket.create_connection(("127.0.0.1", server.test_port), harness.TIMEOUT) as connection:
                         lines = ["GET /updates HTTP/1.1"] + ["%s: %s" % header for header in upgrade(of)]
                         connection.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
                         return int(connection.recv(12).split()[1])
@@ -222,7 +219,7 @@ def test_hostile_browser():
             for words, code in (("nonsense", 1008), ("x" * 100_000, 1009), (b"next", 1008)):
                 async with client.ws_connect(url + "updates") as browser:
                     await (browser.send_bytes(words) if isinstance(words, bytes) else browser.send_str(words))
-                    message = await asyncio.wait_for(browser.receive(), py.TIMEOUT)
+                    message = await asyncio.wait_for(browser.receive(), harness.TIMEOUT)
                     assert message.type == aiohttp.WSMsgType.CLOSE and message.data == code, message
             many = [await client.ws_connect(url + "updates") for _ in range(live_server.BROWSERS_MAX)]
             await next_update(many[-1])
@@ -249,7 +246,7 @@ def test_end():
                     await first.send_str("next")
                     await server.say_goodbye()
                     for browser in (first, later):
-                        message = await asyncio.wait_for(browser.receive(), py.TIMEOUT)
+                        message = await asyncio.wait_for(browser.receive(), harness.TIMEOUT)
                         assert message.type == aiohttp.WSMsgType.CLOSE and message.data == 1001, message
         assert maker.made == final
     asyncio.run(play())
@@ -279,13 +276,13 @@ def test_numbers():
 # ---- the command line, with a real session ----
 
 def start(*words, **options):
-    environment = dict(os.environ, PYTHONPATH=py.PACKAGE, PYTHONUNBUFFERED="1")
+    environment = dict(os.environ, PYTHONPATH=harness.PACKAGE, PYTHONUNBUFFERED="1")
     return subprocess.Popen([sys.executable, "-m", "gdrcap.live", *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True, env=environment, **options)
 
 
 def ended(process, status):
-    out, err = process.communicate(timeout=py.TIMEOUT)
+    out, err = process.communicate(timeout=harness.TIMEOUT)
     assert process.returncode == status, (process.returncode, out, err)
     return out, err
 
@@ -315,12 +312,12 @@ def test_refused():
         port = taken.getsockname()[1]
         assert "--listen takes another port" in ended(start(*ring, str(port)), 1)[1]
     assert "no interface of this machine" in ended(start(*ring, "192.0.2.77:0"), 1)[1]
-    with tempfile.TemporaryDirectory() as folder:
+    with harness.Folder() as folder:
         path = os.path.join(folder, "x.yaml")
         with open(path, "w", encoding="utf-8") as file:
             file.write("port: ring:x\nframe.sise: 3\n")
         assert "x.yaml:2" in ended(start(path), 2)[1]
-    found = py.program("import sys; sys.modules['aiohttp'] = None\nfrom gdrcap.live.cli import main\nsys.exit(main(['--demo']))", status=2)
+    found = harness.program("import sys; sys.modules['aiohttp'] = None\nfrom gdrcap.live.cli import main\nsys.exit(main(['--demo']))", status=2)
     assert "python3 -m pip install aiohttp" in found.stderr, found.stderr
 
 
@@ -353,7 +350,7 @@ def test_run():
 
 def test_interrupted():
     """Ctrl-C in a run of a camera that goes on: the run is ended, and who looks gets its last numbers."""
-    py.need_numpy()
+    harness.need_numpy()
 
     async def play(url, process):
         async with aiohttp.ClientSession() as client, client.ws_connect(url + "updates", max_msg_size=0) as browser:
@@ -375,10 +372,3 @@ def test_interrupted():
             assert mine[key] == theirs[key], (key, mine, theirs)
         assert mine["complete"] > 0 and mine["latency"]["images"] > 0, mine
     assert update["pictures"][0]["format"] == "mono8" and update["pictures"][0]["width"] == 640
-
-
-if __name__ == "__main__":
-    if aiohttp is None:
-        print("aiohttp is not installed")
-        sys.exit(77)
-    py.main(globals())

@@ -2,16 +2,16 @@
 """The page in Chromium, with a fake camera running: what it shows is what the summary says, and it complains of nothing.
 
 Screenshots go to LIVE_SCREENSHOTS, else the build folder; docs/live.png is one of them:
-  LIVE_SCREENSHOTS=/tmp/shots GDRCAP_PYTHONPATH=build/python python3 tests/python/test_live_page.py test_images
+  LIVE_SCREENSHOTS=/tmp/shots pytest tests/python/test_live_page.py::test_images
 """
 import asyncio
 import contextlib
 import os
 import pathlib
-import sys
-import tempfile
 
-import py
+import pytest
+
+import harness
 
 try:
     import live_browser
@@ -21,11 +21,13 @@ except ImportError:  # of aiohttp
 import frames
 import live_fake
 
+pytestmark = pytest.mark.alone
+
 if live_browser is not None:
     import gdrcap
     from gdrcap.live import demo, layout, run, server as live_server, view
 
-SHOTS = pathlib.Path(os.environ.get("LIVE_SCREENSHOTS", os.environ.get("GDRCAP_BUILD", py.ROOT / "build")))
+SHOTS = pathlib.Path(os.environ.get("LIVE_SCREENSHOTS", os.environ.get("GDRCAP_BUILD", harness.ROOT / "build")))
 README_BYTES = 200_000
 # Every count that the page names, by its place in the summary.
 SHOWN = """Object.fromEntries([...document.querySelectorAll('#pictures [data-key], #tables [data-key]')]
@@ -91,15 +93,15 @@ async def pictures(page, name, height=860):
 
 def need():
     if live_browser is None:
-        raise py.Skip("aiohttp is not installed")
+        raise harness.Skip("aiohttp is not installed")
     if not live_browser.program():
-        raise py.Skip("chromium is not installed")
+        raise harness.Skip("chromium is not installed")
 
 
 def test_images():
     """A fake camera that leaves packets out: pictures with their holes, while it runs and when it has ended."""
     need()
-    py.need_numpy()
+    harness.need_numpy()
 
     async def play(folder):
         session = gdrcap.Session(demo.config("images", folder))
@@ -131,7 +133,7 @@ def test_images():
             assert one.takers[0].taken == summary["images"][0]["complete"] + summary["images"][0]["incomplete"]
             # Who looks when it is over sees the same.
             await check_end(await open_page(url), one, "fail")
-    with tempfile.TemporaryDirectory() as folder:
+    with harness.Folder() as folder:
         asyncio.run(play(pathlib.Path(folder)))
 
 
@@ -175,7 +177,7 @@ def test_frames():
                     bits = f"{value:08b}"
                     assert words == f"0x{value:02x} {bits}" and bold == "".join(bits[i] for i in wrong), (codes, damage)
             await pictures(page, "frames")
-    with tempfile.TemporaryDirectory() as folder:
+    with harness.Folder() as folder:
         asyncio.run(play(os.path.join(folder, "damaged.pcap")))
 
 
@@ -184,7 +186,7 @@ def test_running():
     need()
 
     async def play():
-        session = gdrcap.Session({**demo.FRAMES, **dict.fromkeys(("port", "tx_port"), py.wire())})
+        session = gdrcap.Session({**demo.FRAMES, **dict.fromkeys(("port", "tx_port"), harness.wire())})
         async with shown(session) as (one, url), live_browser.browser() as open_page:
             page = await open_page(url)
             await page.until("((document.querySelector('.spark polyline') || document.body).getAttribute('points') || '')"
@@ -234,7 +236,3 @@ def test_states():
                 assert await page.evaluate("document.querySelectorAll('img, script:not([src]), [onerror]').length") == 0
                 assert not [said for said in page.complaints if "ERR_CONNECTION" not in said], page.complaints
     asyncio.run(play())
-
-
-if __name__ == "__main__":
-    py.main(globals())

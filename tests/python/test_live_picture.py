@@ -2,15 +2,15 @@
 """Pictures of the page: formats, scaling, where pieces are missing, histograms, samples; against slow, plain definitions."""
 import random
 import struct
-import sys
 import zlib
 
-import py
+import pytest
+
+import harness  # noqa: F401 first: it says where the package is
 from live_fake import Image, Source
 
-numpy = py.numpy
-if numpy is not None:
-    from gdrcap.live import layout, picture, run, scale
+numpy = pytest.importorskip("numpy")
+from gdrcap.live import layout, picture, run, scale  # noqa: E402
 
 
 def of(name, width=None, height=None):
@@ -213,7 +213,7 @@ def test_taker():
         source = Source(images)
         taker = run.Taker(source, "x", layout.Layout(ring=ring))
         taker.start()
-        assert source.empty.wait(py.TIMEOUT)
+        assert source.empty.wait(harness.TIMEOUT)
         return source, taker
 
     images = [Image(b"", number=i) for i in range(100)]
@@ -229,7 +229,7 @@ def test_taker():
     source.empty.clear()
     more = [Image(b"", number=i, stream=i % 2) for i in range(9)]
     source.left[:] = more
-    assert source.empty.wait(py.TIMEOUT) and taker.newest() is more[7]
+    assert source.empty.wait(harness.TIMEOUT) and taker.newest() is more[7]
     assert sum(image.released for image in both + more) == 16
     source.over.set()
     taker.close()
@@ -243,10 +243,3 @@ def test_taker():
     assert [image.released for image in few] == [1, 1] and taker.newest() is None
     source.over.set()
     taker.close()
-
-
-if __name__ == "__main__":
-    if numpy is None:
-        print("numpy is not installed")
-        sys.exit(77)
-    py.main(globals())

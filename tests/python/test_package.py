@@ -8,12 +8,11 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import tempfile
 import zipfile
 
-import py
+import harness
 
-BUILD = os.environ.get("GDRCAP_BUILD", str(py.ROOT / "build"))
+BUILD = os.environ.get("GDRCAP_BUILD", str(harness.ROOT / "build"))
 USE = """
 import gdrcap, gdrcap._native as native
 assert native.__file__.startswith(%r), native.__file__
@@ -45,19 +44,19 @@ def install(folder):
 
 def clone(folder):
     """What a clone has: tracked files, as they are."""
-    if not (py.ROOT / ".git").exists():
-        shutil.copytree(py.ROOT / "python", folder + "/clone/python")
+    if not (harness.ROOT / ".git").exists():
+        shutil.copytree(harness.ROOT / "python", folder + "/clone/python")
         return folder + "/clone/python"
-    for name in said("git", "-C", str(py.ROOT), "ls-files", "--cached", "--others", "--exclude-standard",
+    for name in said("git", "-C", str(harness.ROOT), "ls-files", "--cached", "--others", "--exclude-standard",
                      "python").splitlines():
         target = os.path.join(folder, "clone", name)
         os.makedirs(os.path.dirname(target), exist_ok=True)
-        shutil.copy(py.ROOT / name, target)
+        shutil.copy(harness.ROOT / name, target)
     return folder + "/clone/python"
 
 
 def test_pip_install():
-    with tempfile.TemporaryDirectory() as folder:
+    with harness.Folder() as folder:
         env, source = install(folder), clone(folder)
         said(sys.executable, "-m", "venv", folder + "/fresh")
         python = folder + "/fresh/bin/python3"
@@ -77,9 +76,9 @@ def test_pip_install():
                 said(python, "-m", "pip", "install", source, env=env)
             except AssertionError as error:
                 if "No matching distribution" in str(error) or "Connection" in str(error):
-                    raise py.Skip("setuptools and wheel are neither here nor to be had") from None
+                    raise harness.Skip("setuptools and wheel are neither here nor to be had") from None
                 raise
-        done = said(python, "-c", USE % (folder + "/fresh", py.LAYOUT), cwd="/", env=env)
+        done = said(python, "-c", USE % (folder + "/fresh", harness.LAYOUT), cwd="/", env=env)
         assert done.splitlines()[-1] == "2", done
         needed = re.findall(r"NEEDED.*\[(.*)\]", said("readelf", "-d", glob.glob(
             folder + "/fresh/lib/python3*/site-packages/gdrcap/_native.abi3.so")[0]))
@@ -89,8 +88,8 @@ def test_pip_install():
 def test_without_the_library():
     """What pip says where libgdrcap is not installed."""
     if subprocess.run([sys.executable, "-c", "import setuptools, wheel"], capture_output=True, check=False).returncode:
-        raise py.Skip("setuptools or wheel is not installed")
-    with tempfile.TemporaryDirectory() as folder:
+        raise harness.Skip("setuptools or wheel is not installed")
+    with harness.Folder() as folder:
         source = clone(folder)
         done = subprocess.run([sys.executable, "setup.py", "build_ext"], cwd=source, check=False, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -100,7 +99,7 @@ def test_without_the_library():
 
 def test_limited_api():
     """Only names of the stable ABI, of 3.11."""
-    symbols = said("nm", "-D", "--undefined-only", os.path.join(py.PACKAGE, "gdrcap", "_native.abi3.so"))
+    symbols = said("nm", "-D", "--undefined-only", os.path.join(harness.PACKAGE, "gdrcap", "_native.abi3.so"))
     names = set(re.findall(r"\b(_?Py\w+)", symbols))
     private = {name for name in names if name.startswith("_Py") and not name.endswith("_SizeT")}
     assert names and private <= {"_Py_NoneStruct", "_Py_TrueStruct", "_Py_FalseStruct", "_Py_Dealloc"}, private
@@ -108,21 +107,17 @@ def test_limited_api():
 
 def test_version():
     """One version, in three places."""
-    text = (py.ROOT / "python" / "pyproject.toml").read_text()
-    header = (py.ROOT / "lib" / "include" / "gdrcap.h").read_text()
+    text = (harness.ROOT / "python" / "pyproject.toml").read_text()
+    header = (harness.ROOT / "lib" / "include" / "gdrcap.h").read_text()
     assert re.search('^version = "(.*)"', text, re.M)[1] == re.search('GDRCAP_VERSION "(.*)"', header)[1]
     assert 'license = { text = "BSD-3-Clause" }' in text
 
 
 def test_make_python():
     """scripts/python-dist.sh, from a build folder that has its product."""
-    said(str(py.ROOT / "scripts" / "python-dist.sh"), BUILD)
+    said(str(harness.ROOT / "scripts" / "python-dist.sh"), BUILD)
     made = sorted(os.path.basename(path) for path in glob.glob(BUILD + "/dist/*"))
     assert len(made) == 2 and made[0].endswith(".whl") and made[1].endswith(".tar.gz"), made
     with tarfile.open(os.path.join(BUILD, "dist", made[1])) as archive:
         names = {name.split("/", 1)[-1] for name in archive.getnames()}
     assert {"native/native.h", "native/py_module.c", "gdrcap/py.typed", "setup.py"} <= names, names
-
-
-if __name__ == "__main__":
-    py.main(globals())

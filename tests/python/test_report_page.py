@@ -2,25 +2,26 @@
 """gdrcap report's page in Chromium: it complains of nothing, asks for nothing, and nothing is wider than the screen.
 
 Pictures go to REPORT_SCREENSHOTS, else the build folder:
-  REPORT_SCREENSHOTS=/tmp/shots GDRCAP=build/app/gdrcap python3 tests/python/test_report_page.py
+  REPORT_SCREENSHOTS=/tmp/shots pytest tests/python/test_report_page.py
 """
 import asyncio
 import os
 import pathlib
-import sys
-import tempfile
 
-import py
+import pytest
+
+import harness
 
 try:
     import live_browser
 except ImportError:  # of aiohttp
     live_browser = None
 
-import e2e
 import test_report
 
-SHOTS = pathlib.Path(os.environ.get("REPORT_SCREENSHOTS", os.environ.get("GDRCAP_BUILD", py.ROOT / "build")))
+pytestmark = pytest.mark.alone
+
+SHOTS = pathlib.Path(os.environ.get("REPORT_SCREENSHOTS", os.environ.get("GDRCAP_BUILD", harness.ROOT / "build")))
 # The least contrast of text with what is behind it, of WCAG 2's level AA.
 CONTRAST = """(() => {
   const light = (colour) => { const [r, g, b] = colour.match(/[\\d.]+/g).map((v) => v / 255).map(
@@ -39,9 +40,9 @@ CONTRAST = """(() => {
 def need():
     test_report.need()
     if live_browser is None:
-        raise py.Skip("aiohttp is not installed")
+        raise harness.Skip("aiohttp is not installed")
     if not live_browser.program():
-        raise py.Skip("chromium is not installed")
+        raise harness.Skip("chromium is not installed")
 
 
 async def look(path, name):
@@ -65,7 +66,7 @@ async def look(path, name):
 
 
 def shown(name, *contents):
-    with tempfile.TemporaryDirectory() as folder:
+    with harness.Folder() as folder:
         path = os.path.join(folder, "page.html")
         pathlib.Path(path).write_text(test_report.report(*contents).html)
         asyncio.run(look(path, name))
@@ -73,7 +74,7 @@ def shown(name, *contents):
 
 def test_page():
     need()
-    shown("run", test_report.summary_of_a_run(), b"".join(test_report.lines(20)), test_report.examination(), (py.ROOT / "docs/benchmarks/h200.json").read_bytes())
+    shown("run", test_report.summary_of_a_run(), b"".join(test_report.lines(20)), test_report.examination(), (harness.ROOT / "docs/benchmarks/h200.json").read_bytes())
 
 
 def test_hostile():
@@ -81,7 +82,3 @@ def test_hostile():
     need()
     summary = test_report.everywhere(test_report.copied(), lambda value: test_report.MARKUP + "w" * 500 if isinstance(value, str) else value)
     shown("hostile", test_report.with_schema(summary))
-
-
-if __name__ == "__main__":
-    e2e.main(globals())

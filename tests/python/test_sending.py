@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 
-import py
+import harness
 import gdrcap
 import e2e
 import processes
@@ -28,7 +28,7 @@ def frame(number, count=100):
 
 
 def loopback(**options):
-    wire = py.wire()
+    wire = harness.wire()
     return gdrcap.Session({"port": wire, "tx_port": wire, "gpu": "host", "consumer": "host", "sender": "host",
                            "match": ["ethertype=0x88b5"], "frame.size": 1518, **options})
 
@@ -36,7 +36,7 @@ def loopback(**options):
 def received(session, count):
     """Bytes of the next `count` frames."""
     frames = []
-    for batch in session.batches(timeout=py.TIMEOUT):
+    for batch in session.batches(timeout=harness.TIMEOUT):
         with batch:
             frames += [bytes(memoryview(one)) for one in batch]
         assert len(frames) <= count, "too many came"
@@ -48,7 +48,7 @@ def received(session, count):
 def told(queue, count):
     done = []
     while len(done) < count:
-        more = queue.wait(py.TIMEOUT)
+        more = queue.wait(harness.TIMEOUT)
         assert more, "nothing is told"
         done += more
     return done
@@ -58,7 +58,7 @@ def told(queue, count):
 
 def test_every_byte():
     """All lengths, by send() and by slots, before and after the start, in the order in which they were submitted."""
-    numpy = py.need_numpy()
+    numpy = harness.need_numpy()
     lengths = [*range(60, 200), *range(1400, 1515)]
     with loopback() as session:
         queue, = session.senders
@@ -118,7 +118,7 @@ def test_headers():
     assert ip[:2] == b"\x45\x04" and ip[8:10] == b"\3\x11" and ip[12:] == bytes([10, 0, 0, 2, 10, 0, 0, 1])
     assert struct.unpack(">HHH", datagram[:6]) == (4000, 5004, 11) and ones_complement(ip) == 0xffff
     assert ones_complement(ip[12:] + struct.pack(">HH", 17, 11) + datagram) == 0xffff
-    numpy = py.need_numpy()
+    numpy = harness.need_numpy()
     options = dict(ETHERNET, ethertype=0, dst_ip="10.0.0.1")
     array = numpy.arange(50, dtype=numpy.uint16)
     assert gdrcap.headers(array, **options) == gdrcap.headers(array.tobytes(), **options)
@@ -131,7 +131,7 @@ def test_headers():
             (ValueError, "ttl: -1", b"", {"ttl": -1}), (ValueError, "one datagram", 65508, {"ethertype": 0}),
             (ValueError, "0x600", b"", {"ethertype": 46}), (ValueError, "data: -1", -1, {}), (TypeError, "", "text", {}),
             (TypeError, "", b"", {"dst_port": "5"})):
-        py.refused(kind, words, gdrcap.headers, data, **{**ETHERNET, **more})
+        harness.refused(kind, words, gdrcap.headers, data, **{**ETHERNET, **more})
 
 
 # ---- slots ----
@@ -151,7 +151,7 @@ def test_back_pressure():
         slots.pop().release()
         assert queue.send([frame(number) for number in range(5)]) == 2, "two were free"
         assert received(session, 2) == [frame(0), frame(1)]
-        while queue.reserve(1, timeout=py.TIMEOUT):  # both are back
+        while queue.reserve(1, timeout=harness.TIMEOUT):  # both are back
             slots += queue.reserve(1 << 20)
             if len(slots) == many:
                 break
@@ -162,7 +162,7 @@ def test_back_pressure():
         while not done and slots:
             slots.pop()
             threading.Event().wait(0.01)
-        thread.join(py.TIMEOUT)
+        thread.join(harness.TIMEOUT)
         assert done and done[0], "who waits was not woken up"
         del done[:], slots
         assert len(queue.reserve(1 << 20)) == many, "slots are lost"
@@ -172,7 +172,7 @@ def test_back_pressure():
 
 def test_views():
     """A slot with anything over it is not submitted; afterwards nothing can be made over it."""
-    numpy = py.need_numpy()
+    numpy = harness.need_numpy()
     with loopback() as session:
         queue, = session.senders
         slot, = queue.reserve()
@@ -181,7 +181,7 @@ def test_views():
                      lambda slot: memoryview(slot)[3:5], lambda slot: numpy.asarray(memoryview(slot)),
                      lambda slot: memoryview(slot.view())):
             view = make(slot)
-            py.refused(BufferError, "slot 0: ", queue.submit, slot)
+            harness.refused(BufferError, "slot 0: ", queue.submit, slot)
             assert not slot.submitted and slot.bytes == 100, "it is not the caller's any more"
             del view
         queue.submit(slot)
@@ -190,14 +190,14 @@ def test_views():
                     lambda: slot.payload, lambda: slot.address, lambda: slot.device, lambda: setattr(slot, "bytes", 60),
                     lambda: setattr(slot, "tag", 1), lambda: setattr(slot, "payload", b""),
                     lambda: setattr(slot, "time_ns", 1), lambda: queue.submit(slot)):
-            py.refused(ValueError, "submitted", use)
+            harness.refused(ValueError, "submitted", use)
         assert "submitted" in repr(slot) and len(slot) == 1514
         assert received(session, 1) == [frame(1)]
         slot, = queue.reserve()
-        py.refused(ValueError, "no GPU", slot.release, 7)
-        py.refused(TypeError, "stream: ", slot.release, "7")
+        harness.refused(ValueError, "no GPU", slot.release, 7)
+        harness.refused(TypeError, "stream: ", slot.release, "7")
         slot.release()
-        py.refused(ValueError, "given back", slot.release)
+        harness.refused(ValueError, "given back", slot.release)
         assert not slot.submitted
 
 
@@ -206,75 +206,75 @@ def test_refused():
     with loopback(queues=2) as session:
         queue, other = session.senders
         assert repr(other) == "<gdrcap.Sender 1>"
-        long = py.refused(gdrcap.Error, "frame 1: it has 1515 bytes", queue.send, [frame(1), frame(2, 1515)])
+        long = harness.refused(gdrcap.Error, "frame 1: it has 1515 bytes", queue.send, [frame(1), frame(2, 1515)])
         assert long.errno == 90
         slots = queue.reserve(2)
         slots[0].write(frame(1))
-        py.refused(gdrcap.Error, "frame 1: it has 0 bytes; allowed: 60", queue.submit, slots)
+        harness.refused(gdrcap.Error, "frame 1: it has 0 bytes; allowed: 60", queue.submit, slots)
         slots[1].bytes = 59
-        py.refused(gdrcap.Error, "frame 1: it has 59 bytes", queue.submit, slots)
+        harness.refused(gdrcap.Error, "frame 1: it has 59 bytes", queue.submit, slots)
         assert bytes(memoryview(slots[0]))[:100] == frame(1), "the first one is gone, too"
-        py.refused(ValueError, "another send queue", other.submit, slots)
-        py.refused(ValueError, "submitted", queue.submit, [slots[0], slots[0]])
-        py.refused(TypeError, "slot 1: <class 'bytes'>", queue.submit, [slots[0], b"x"])
-        py.refused(gdrcap.Error, "60 s ahead", queue.submit, slots[0], time=time.time_ns() + 500 * 10**9)
+        harness.refused(ValueError, "another send queue", other.submit, slots)
+        harness.refused(ValueError, "submitted", queue.submit, [slots[0], slots[0]])
+        harness.refused(TypeError, "slot 1: <class 'bytes'>", queue.submit, [slots[0], b"x"])
+        harness.refused(gdrcap.Error, "60 s ahead", queue.submit, slots[0], time=time.time_ns() + 500 * 10**9)
         for wrong in (-1, 1 << 64, (1 << 64) + time.time_ns()):
-            py.refused(ValueError, "time: ", queue.submit, slots[0], time=wrong)
-        py.refused(ValueError, "no GPU", queue.submit, slots[0], after=7)
-        py.refused(ValueError, "no GPU", queue.send, frame(1), after=7)
-        py.refused(ValueError, "no GPU", queue.send, [frame(1)] * 100, after=7)
+            harness.refused(ValueError, "time: ", queue.submit, slots[0], time=wrong)
+        harness.refused(ValueError, "no GPU", queue.submit, slots[0], after=7)
+        harness.refused(ValueError, "no GPU", queue.send, frame(1), after=7)
+        harness.refused(ValueError, "no GPU", queue.send, [frame(1)] * 100, after=7)
         for bad in (-1, 1 << 64):
-            py.refused(OverflowError, "", queue.submit, slots[0], tag=bad)
-            py.refused(OverflowError, "", setattr, slots[0], "tag", bad)
-            py.refused(OverflowError, "", setattr, slots[0], "time_ns", bad)
-            py.refused(OverflowError if bad < 0 else OverflowError, "", queue.send, frame(1), tag=bad)
+            harness.refused(OverflowError, "", queue.submit, slots[0], tag=bad)
+            harness.refused(OverflowError, "", setattr, slots[0], "tag", bad)
+            harness.refused(OverflowError, "", setattr, slots[0], "time_ns", bad)
+            harness.refused(OverflowError if bad < 0 else OverflowError, "", queue.send, frame(1), tag=bad)
         for bad in (-1, 1515):
-            py.refused(ValueError, "allowed: 0 to 1514", setattr, slots[0], "bytes", bad)
+            harness.refused(ValueError, "allowed: 0 to 1514", setattr, slots[0], "bytes", bad)
         for at, data in ((-1, b""), (1515, b""), (1510, b"12345"), (1 << 40, b"")):
-            py.refused(ValueError, "room for 1514", slots[0].write, data, at)
+            harness.refused(ValueError, "room for 1514", slots[0].write, data, at)
         for attribute in ("bytes", "tag", "time_ns"):
-            py.refused(TypeError, "", setattr, slots[0], attribute, "1")
-        py.refused(TypeError, "", delattr, slots[0], "time_ns")
-        py.refused(TypeError, "", setattr, slots[0], "payload", "text")
+            harness.refused(TypeError, "", setattr, slots[0], attribute, "1")
+        harness.refused(TypeError, "", delattr, slots[0], "time_ns")
+        harness.refused(TypeError, "", setattr, slots[0], "payload", "text")
         slots[0].payload = b"not registered"
         assert slots[0].payload[1] == 14
-        py.refused(gdrcap.Error, "", queue.submit, slots[0])
+        harness.refused(gdrcap.Error, "", queue.submit, slots[0])
         slots[0].payload = None
         assert slots[0].payload is None
         for bad in (-1, float("nan")):
-            py.refused(ValueError, "0 or more", queue.reserve, 1, timeout=bad)
-        py.refused(ValueError, "0 and more", queue.reserve, -1)
-        py.refused(TypeError, "", queue.reserve, "1")
-        py.refused(TypeError, "", queue.send, [1])
-        py.refused(TypeError, "", queue.send, "text")
-        py.refused(TypeError, "", queue.send, 5)
-        py.refused(gdrcap.Error, "software wire", session.register, gdrcap.aligned(1))
-        py.refused(TypeError, "neither a buffer", session.register, 5)
+            harness.refused(ValueError, "0 or more", queue.reserve, 1, timeout=bad)
+        harness.refused(ValueError, "0 and more", queue.reserve, -1)
+        harness.refused(TypeError, "", queue.reserve, "1")
+        harness.refused(TypeError, "", queue.send, [1])
+        harness.refused(TypeError, "", queue.send, "text")
+        harness.refused(TypeError, "", queue.send, 5)
+        harness.refused(gdrcap.Error, "software wire", session.register, gdrcap.aligned(1))
+        harness.refused(TypeError, "neither a buffer", session.register, 5)
         queue.submit(slots[0], tag=1)
         assert received(session, 1) == [frame(1)]
         session.stop()
-        py.refused(EOFError, "the run is over", queue.send, frame(1))
-        py.refused(EOFError, "the run is over", queue.reserve)
+        harness.refused(EOFError, "the run is over", queue.send, frame(1))
+        harness.refused(EOFError, "the run is over", queue.reserve)
         slots[1].write(frame(2))
-        py.refused(EOFError, "the run is over", queue.submit, slots[1])
+        harness.refused(EOFError, "the run is over", queue.submit, slots[1])
         slots[1].write(b"still the caller's")
         assert told(queue, 1) == [(1, True)]
-        py.refused(EOFError, "", queue.poll)
-        py.refused(EOFError, "", queue.wait)
+        harness.refused(EOFError, "", queue.poll)
+        harness.refused(EOFError, "", queue.wait)
     for use in (queue.poll, queue.reserve, queue.fileno, lambda: queue.send(frame(1)), lambda: queue.counts,
                 lambda: queue.submit(slots[1])):
-        py.refused(ValueError, "the session is closed", use)
+        harness.refused(ValueError, "the session is closed", use)
     with loopback() as session:
         session.stop()
         queue, = session.senders
-        py.refused(EOFError, "the run is over", queue.send, frame(1))
-        py.refused(EOFError, "the run is over", asyncio.run, queue.room())
-        py.refused(EOFError, "", queue.poll)
+        harness.refused(EOFError, "the run is over", queue.send, frame(1))
+        harness.refused(EOFError, "the run is over", asyncio.run, queue.room())
+        harness.refused(EOFError, "", queue.poll)
     with loopback(sender=None, rate="1mbit") as session:
         assert session.senders == []
-        py.refused(gdrcap.Error, "sender: host", session.register, gdrcap.aligned(1))
+        harness.refused(gdrcap.Error, "sender: host", session.register, gdrcap.aligned(1))
     for kind in (gdrcap.Slot, gdrcap.Memory):
-        py.refused(TypeError, "cannot create", kind)
+        harness.refused(TypeError, "cannot create", kind)
 
 
 # ---- times, and what is told ----
@@ -300,7 +300,7 @@ def test_times():
             else:
                 assert queue.send(frame(number), time=at or None, tag=number) == 1
         came = []
-        for batch in session.batches(timeout=py.TIMEOUT):
+        for batch in session.batches(timeout=harness.TIMEOUT):
             with batch:
                 came += [(bytes(memoryview(one)), time.time_ns()) for one in batch]
             if len(came) == 4:
@@ -315,7 +315,7 @@ def test_times():
         descriptor = queue.fileno()
         assert queue.send(frame(4), tag=4) == 1 and received(session, 1) == [frame(4)]
         while not (done := queue.poll()):
-            assert select.select([descriptor], [], [], py.TIMEOUT)[0], "the descriptor says nothing"
+            assert select.select([descriptor], [], [], harness.TIMEOUT)[0], "the descriptor says nothing"
         assert done == [(4, True)]
         # What waits for its time at the end is told as not sent.
         queue.send([frame(5), frame(6)], time=time.time_ns() + 50 * 10**9, tag=8)
@@ -355,7 +355,7 @@ def test_async():
             hearing = asyncio.ensure_future(hear(queue, 3000))
             await asyncio.sleep(0)
             _, taken, done = await asyncio.wait_for(asyncio.gather(send(queue, 3000), take(session, 3000), hearing),
-                                                    py.TIMEOUT)
+                                                    harness.TIMEOUT)
             assert taken == 3000 and len(done) == 3000 and all(ok for _, ok in done)
             # Room that comes by slots which are dropped.
             slots = queue.reserve(1 << 20)
@@ -363,7 +363,7 @@ def test_async():
             await asyncio.sleep(0.01)
             assert not any(task.done() for task in waiting)
             del slots
-            await asyncio.wait_for(asyncio.gather(*waiting), py.TIMEOUT)
+            await asyncio.wait_for(asyncio.gather(*waiting), harness.TIMEOUT)
         for end in ("stop", "close"):
             with loopback() as session:
                 queue, = session.senders
@@ -374,7 +374,7 @@ def test_async():
                 assert cancelled.cancelled() and not task.done()
                 getattr(session, end)()
                 try:
-                    await asyncio.wait_for(task, py.TIMEOUT)
+                    await asyncio.wait_for(task, harness.TIMEOUT)
                     raise AssertionError("it was told of something")
                 except EOFError:
                     pass
@@ -392,9 +392,9 @@ def test_threads():
             try:
                 for number in range(first, first + many):
                     if number % 2:
-                        assert queue.send(frame(number), tag=number, timeout=py.TIMEOUT) == 1
+                        assert queue.send(frame(number), tag=number, timeout=harness.TIMEOUT) == 1
                         continue
-                    slot, = queue.reserve(timeout=py.TIMEOUT)
+                    slot, = queue.reserve(timeout=harness.TIMEOUT)
                     slot.write(frame(number))
                     queue.submit(slot, tag=number)
             except BaseException as error:
@@ -408,7 +408,7 @@ def test_threads():
             thread.start()
         numbers = [int.from_bytes(data[14:22], "big") for data in received(session, 4 * many)]
         for thread in threads:
-            thread.join(py.TIMEOUT)
+            thread.join(harness.TIMEOUT)
         assert not errors and sorted(numbers) == list(range(4 * many)) == sorted(tag for tag, _ in done)
         for part in range(4):
             own = [number for number in numbers if number // many == part]
@@ -438,7 +438,7 @@ def check_arrays(session, queue, memory):
             (IndexError, "", {"shape": (5, 5), "strides": (1,), "data": (address, False)}),
             (IndexError, "", {"shape": (5, 5), "data": ()}), (KeyError, "data", {"shape": (5, 5)}),
             (TypeError, "", {"shape": 5, "data": (address, False)}), (TypeError, "", {"shape": ("5",), "data": (address, False)})):
-        py.refused(kind, words, session.register, Array(**interface))
+        harness.refused(kind, words, session.register, Array(**interface))
     whole = Array(shape=(256, 512, 2), strides=(4096, 8, 4), typestr="<f4", data=(address, False))
     with session.register(whole) as registered:
         assert (registered.address, registered.bytes, registered.kind) == (address, 1 << 20, "host")
@@ -450,7 +450,7 @@ def check_arrays(session, queue, memory):
 
 def registered(port, tx_port, count=300):
     """Headers in slots, the rest from memory of the caller's, by send() and by slots: every byte."""
-    numpy = py.need_numpy()
+    numpy = harness.need_numpy()
     memory = numpy.asarray(gdrcap.aligned(1 << 20)).reshape(-1, 2048)
     for row in range(len(memory)):
         memory[row] = numpy.random.default_rng(row).integers(0, 256, 2048, dtype=numpy.uint8)
@@ -459,20 +459,20 @@ def registered(port, tx_port, count=300):
         queue, = session.senders
         one = session.register(memory)
         assert (one.kind, one.bytes, one.registered) == ("host", 1 << 20, True) and one.address == memory.ctypes.data
-        py.refused(gdrcap.Error, "registered already", session.register, memory)
-        py.refused(gdrcap.Error, "64 KiB", session.register, memory[1:])
-        py.refused(ValueError, "", session.register, memory[:, :5])
-        py.refused(gdrcap.Error, "not in registered memory", queue.send, [(head() + b"1234", b"x" * 50)])
-        py.refused(gdrcap.Error, "18 or more", queue.send, [(head(), memory[0, :100])])
-        py.refused(gdrcap.Error, "1515 bytes", queue.send, [(head() + b"1234", memory[0, :1497])])
+        harness.refused(gdrcap.Error, "registered already", session.register, memory)
+        harness.refused(gdrcap.Error, "64 KiB", session.register, memory[1:])
+        harness.refused(ValueError, "", session.register, memory[:, :5])
+        harness.refused(gdrcap.Error, "not in registered memory", queue.send, [(head() + b"1234", b"x" * 50)])
+        harness.refused(gdrcap.Error, "18 or more", queue.send, [(head(), memory[0, :100])])
+        harness.refused(gdrcap.Error, "1515 bytes", queue.send, [(head() + b"1234", memory[0, :1497])])
         start, expected = head() + b"mine", []
         for number in range(count):
             data = memory[number % len(memory), number:number + 60 + number]
             expected.append(start + data.tobytes())
             if number % 2:
-                assert queue.send([(start, data)], tag=number, timeout=py.TIMEOUT) == 1
+                assert queue.send([(start, data)], tag=number, timeout=harness.TIMEOUT) == 1
                 continue
-            slot, = queue.reserve(timeout=py.TIMEOUT)
+            slot, = queue.reserve(timeout=harness.TIMEOUT)
             slot.write(start)
             slot.payload = data
             assert slot.payload == (data.ctypes.data, data.nbytes)
@@ -482,7 +482,7 @@ def registered(port, tx_port, count=300):
         one.unregister()
         one.unregister()
         assert not one.registered
-        py.refused(gdrcap.Error, "not in registered memory", queue.send, [(start, memory[0, :100])])
+        harness.refused(gdrcap.Error, "not in registered memory", queue.send, [(start, memory[0, :100])])
         with session.register(memory) as two:
             assert two.registered
         assert not two.registered
@@ -490,7 +490,7 @@ def registered(port, tx_port, count=300):
         # What is on its way keeps the memory, whoever drops what.
         three = session.register(memory)
         queue.send([(start, memory[0, :100])], time=time.time_ns() + 40 * 10**9)
-        busy = py.refused(gdrcap.Error, "not back", three.unregister)
+        busy = harness.refused(gdrcap.Error, "not back", three.unregister)
         assert busy.errno == 16 and three.registered
         references = sys.getrefcount(memory)
         three.close()
@@ -513,7 +513,3 @@ def test_registered_memif():
     with processes.folder() as folder:
         end = "net_memif%d,role=%s,id=0,socket=" + folder + "/s,socket-abstract=no"
         registered(end % (0, "server"), end % (1, "client"))
-
-
-if __name__ == "__main__":
-    py.main(globals())

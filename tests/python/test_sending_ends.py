@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 
-import py
+import harness
 import gdrcap
 from test_sending import frame, loopback, received, told
 
@@ -23,34 +23,34 @@ def test_session_ends_first():
     slots[0].write(b"still there")
     assert bytes(memoryview(slots[0])[:5]) == b"still"
     view[:5] = b"still"
-    py.refused(ValueError, "the session is closed", lambda: session.senders)
-    py.refused(ValueError, "the session is closed", session.register, gdrcap.aligned(1))
+    harness.refused(ValueError, "the session is closed", lambda: session.senders)
+    harness.refused(ValueError, "the session is closed", session.register, gdrcap.aligned(1))
     del slots
     os.fstat(descriptor)
     view.release()
-    py.refused(OSError, "", os.fstat, descriptor)
+    harness.refused(OSError, "", os.fstat, descriptor)
 
 
 def test_wait_after_the_stop():
     """What the receiver still has is told by nobody then, and who waits for it is not left there."""
     with loopback() as session:
         queue, = session.senders
-        batches = session.batches(timeout=py.TIMEOUT)
+        batches = session.batches(timeout=harness.TIMEOUT)
         queue.send(frame(1), tag=1)
         batch = next(batches)
-        waits = threading.Thread(target=lambda: py.refused(EOFError, "the run is over", queue.wait, None))
+        waits = threading.Thread(target=lambda: harness.refused(EOFError, "the run is over", queue.wait, None))
         waits.start()
         session.stop()
-        waits.join(py.TIMEOUT)
+        waits.join(harness.TIMEOUT)
         assert not waits.is_alive()
         assert queue.poll() == []
-        py.refused(EOFError, "the run is over", asyncio.run, queue.sent())
+        harness.refused(EOFError, "the run is over", asyncio.run, queue.sent())
         batch.release()
 
 
 def test_10000_objects():
     """References and memory of 10,000 slots, and of 10,000 frames."""
-    numpy = py.need_numpy()
+    numpy = harness.need_numpy()
     with loopback() as session:
         queue, = session.senders
         data = frame(1)
@@ -63,10 +63,10 @@ def test_10000_objects():
                 numpy.from_dlpack(slot)[0] = 2
                 memoryview(slot)
                 slot.view("uint16", (-1, 1))
-            py.refused(BufferError, "views", lambda view: queue.submit(slots), memoryview(slots[9]))
-            py.refused(TypeError, "", slots[0].write, 5)
+            harness.refused(BufferError, "views", lambda view: queue.submit(slots), memoryview(slots[9]))
+            harness.refused(TypeError, "", slots[0].write, 5)
             queue.submit(slots[:5])
-            py.refused(ValueError, "submitted", queue.submit, slots)
+            harness.refused(ValueError, "submitted", queue.submit, slots)
             assert queue.send([data] * 5, tag=4) == 5
             assert len(received(session, 10)) == 10
             told(queue, 10)
@@ -86,7 +86,7 @@ def test_10000_objects():
 
 def test_exception():
     """It comes out, slots that were out are no hindrance, and the wire can be had again."""
-    wire = py.wire()
+    wire = harness.wire()
     for _ in range(3):
         try:
             with loopback(port=wire, tx_port=wire) as session:
@@ -102,7 +102,7 @@ def test_exception():
 
 RUNNING = """
 import os, sys, threading, time
-import py, gdrcap, test_sending
+import harness, gdrcap, test_sending
 session = test_sending.loopback()
 session.start()
 queue, = session.senders
@@ -126,14 +126,14 @@ def test_exit():
                  "slots += queue.reserve(1 << 20); threading.Thread(target=waits, args=(lambda: queue.reserve(timeout=None),),"
                  " daemon=True).start()"):
         for end, status in (("sys.exit(3)", 3), ("", 0), ("os._exit(6)", 6)):
-            done = py.program(RUNNING + held + "\n" + end, status=status, flags=("-X", "dev"))
+            done = harness.program(RUNNING + held + "\n" + end, status=status, flags=("-X", "dev"))
             words = [line for line in done.stderr.splitlines() if "not sent" not in line]
             assert not words, done.stderr
 
 
 def test_interrupt():
     for wait in ("queue.wait()", "queue.reserve(1, timeout=None)", "queue.send(b'x' * 60, timeout=None)"):
-        py.program("import signal\n" + RUNNING + """
+        harness.program("import signal\n" + RUNNING + """
 slots += queue.reserve(1 << 20)
 try:
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -146,7 +146,7 @@ except KeyboardInterrupt:
 
 def test_fork():
     """A child that uses its parent's queue is told why not; the parent goes on."""
-    py.program(RUNNING + """
+    harness.program(RUNNING + """
 pid = os.fork()
 if pid == 0:
     told = 0
@@ -165,7 +165,3 @@ queue.submit(slots[0])
 assert test_sending.received(session, 1) == [test_sending.frame(1)]
 session.close()
 """)
-
-
-if __name__ == "__main__":
-    py.main(globals())

@@ -9,7 +9,7 @@ import struct
 import subprocess
 import sys
 
-import py
+import harness
 import gdrcap
 import e2e
 import other_sender
@@ -138,7 +138,7 @@ class Aravis:
 
     def take(self):
         """([status, block id, width, height, time stamp], bytes) of the next buffer."""
-        self.process.stdin.write("%f\n" % py.TIMEOUT)
+        self.process.stdin.write("%f\n" % harness.TIMEOUT)
         self.process.stdin.flush()
         told = self.line().split()
         with open(self.path, "rb") as file:
@@ -182,7 +182,7 @@ def gvsp(width, height, piece, pictures, two_pieces):
                     frames.append((udp(len(head) + len(data), receiver.port, GVSP_PORT) + head, data))
                 else:
                     frames.append(udp(head + data, receiver.port, GVSP_PORT) + head + data)
-            assert queue.send(frames, timeout=py.TIMEOUT) == len(frames)
+            assert queue.send(frames, timeout=harness.TIMEOUT) == len(frames)
             told, data = receiver.take()
             assert told == ["0", str(block), str(width), str(height), str(1000 + block)], (block, told)
             assert data == bytes(picture), "block %d has other bytes" % block
@@ -255,10 +255,10 @@ def rfc4175(sampling, depth, width, height, group, pixels, most, pictures=4, mtu
                 packets = rtp_packets(picture, row, pixels, group, most, 3000 * number, sequence)
                 sequence += len(packets)
                 frames = [udp(packet, RTP_PORT) + packet for packet in packets]
-                assert queue.send(frames, timeout=py.TIMEOUT) == len(frames)
+                assert queue.send(frames, timeout=harness.TIMEOUT) == len(frames)
                 sent += picture
                 assert processes.wait_until(lambda: os.path.getsize(path) >= len(sent) or process.poll() is not None,
-                                            py.TIMEOUT), "picture %d did not come" % number
+                                            harness.TIMEOUT), "picture %d did not come" % number
             counts = queue.counts
         assert counts["unsent"] == counts["failed"] == 0, counts
         with open(path, "rb") as file:
@@ -281,7 +281,3 @@ def test_rfc4175_uyvp():
 
 def test_rfc4175_jumbo():
     rfc4175("RGB", 8, 320, 160, 3, 1, 8000, mtu=9000)
-
-
-if __name__ == "__main__":
-    py.main(globals())

@@ -6,9 +6,8 @@ import logging
 import pathlib
 import pickle
 import re
-import tempfile
 
-import py
+import harness
 import gdrcap
 import e2e
 import test_images as truth
@@ -16,8 +15,8 @@ import test_images as truth
 
 def test_options():
     """The same options as a nested map, keys with dots, flags, keywords, a file, and what is written over what."""
-    name = py.wire()
-    with tempfile.TemporaryDirectory() as folder:
+    name = harness.wire()
+    with harness.Folder() as folder:
         path = pathlib.Path(folder, "gdrcap.yaml")
         path.write_text("port: [%s]\ntx_port: %s\ngpu: host\nframe: {size: 512}\nmatch: [\"vlan=5\", \"vlan=6\"]\n"
                         "seconds: 0.5\n" % (name, name))
@@ -39,14 +38,14 @@ def test_options():
 
 def test_numbers():
     """Those of numpy are numbers."""
-    numpy = py.need_numpy()
-    session = gdrcap.Session(py.loopback(numpy.int64(3), image=None), frame__size=numpy.uint16(512), seconds=numpy.float32(0.5),
+    numpy = harness.need_numpy()
+    session = gdrcap.Session(harness.loopback(numpy.int64(3), image=None), frame__size=numpy.uint16(512), seconds=numpy.float32(0.5),
                              pattern__restart=numpy.bool_(False), queues=numpy.array(1))
     assert [session.option(key) for key in ("frames", "frame.size", "queues", "pattern.restart")] == [
         "3072", "512", "1", "false"]
     assert float(session.option("seconds")) == 0.5
     session.close()
-    py.refused(gdrcap.ConfigError, "no value", gdrcap.Session, queues=numpy.arange(3))
+    harness.refused(gdrcap.ConfigError, "no value", gdrcap.Session, queues=numpy.arange(3))
 
 
 def test_left():
@@ -56,7 +55,7 @@ def test_left():
                    "sender": "host", "consumer": "host"}
         with gdrcap.Session(options) as session:
             slot, = session.senders[0].reserve()
-        error = py.refused(gdrcap.Error, "sessions that were left and still have their ports: 1", gdrcap.Session, options)
+        error = harness.refused(gdrcap.Error, "sessions that were left and still have their ports: 1", gdrcap.Session, options)
         assert error.errno == 16
         slot.release()
         gdrcap.Session(options).close()
@@ -67,54 +66,54 @@ def test_layouts():
     udp = {"base": "udp", "number": {"at": 0, "bytes": 8}, "place": [{"at": 8, "bytes": 2, "times": 1000}],
            "data": {"payload": 11}, "piece": 1000, "bytes": 15700, "name": "one", "match": ["dst_port=5000"]}
     other = dict(udp, name="two", match=["dst_port=5001"])
-    with tempfile.TemporaryDirectory() as folder:
+    with harness.Folder() as folder:
         sender = truth.Sender(range(4))
         path = truth.write_pcap(folder, "in.pcap", sender.frames())
         for image in (udp, [udp, other], {**udp, "incomplete": "drop"}):
             with gdrcap.Session({"port": "net_pcap0,rx_pcap=" + path, "gpu": "host", "frames": 64, "image": image}) as session:
                 assert session.image_names[0] == "one" and session.option("consumer") == "host"
-                assert [image.copy() for image in session.images(timeout=py.TIMEOUT)] == [
+                assert [image.copy() for image in session.images(timeout=harness.TIMEOUT)] == [
                     sender.expected(0, number) for number in range(4)]
-    session = gdrcap.Session(py.loopback(image=["gvsp,bytes=307200,piece=1364", "spead,bytes=1M,match=dst_port=7"][:1]))
-    py.refused(IndexError, "there are fewer", session._native.source, True, 1)
+    session = gdrcap.Session(harness.loopback(image=["gvsp,bytes=307200,piece=1364", "spead,bytes=1M,match=dst_port=7"][:1]))
+    harness.refused(IndexError, "there are fewer", session._native.source, True, 1)
     session.close()
-    py.refused(gdrcap.ConfigError, "cannot be mixed", gdrcap.Session, py.loopback(image=[udp, "gvsp"]))
+    harness.refused(gdrcap.ConfigError, "cannot be mixed", gdrcap.Session, harness.loopback(image=[udp, "gvsp"]))
 
 
 def test_refused():
     """What is wrong with options says so, as an exception that is several things at once."""
-    error = py.refused(gdrcap.ConfigError, "unknown option", gdrcap.Session, {"prot": "ring:x"})
+    error = harness.refused(gdrcap.ConfigError, "unknown option", gdrcap.Session, {"prot": "ring:x"})
     assert isinstance(error, (ValueError, OSError, gdrcap.Error)) and error.errno == 22 and error.strerror == str(error)
-    py.refused(ValueError, "unknown option", gdrcap.Session, frame={"sise": 3})
-    py.refused(gdrcap.ConfigError, "frame.size", gdrcap.Session, frame__size="")
-    py.refused(gdrcap.ConfigError, "no value", gdrcap.Session, port=object())
-    py.refused(gdrcap.ConfigError, "no value", gdrcap.Session, port=[["a"]])
-    py.refused(gdrcap.ConfigError, "queues", gdrcap.Session, queues=3.5)
-    py.refused(gdrcap.ConfigError, "queues", gdrcap.Session, queues=1e300)
-    py.refused(gdrcap.ConfigError, "", gdrcap.Session, {"image": {"base": "udp\n\"]: {"}})
-    py.refused(gdrcap.Error, "nowhere.yaml", gdrcap.Session, "nowhere.yaml")
-    py.refused(gdrcap.Error, "", gdrcap.Session, port="net_af_packet0,iface=no-such0")
-    py.refused(ValueError, "null character", gdrcap.Session, port="a\0b")
-    py.refused(TypeError, "", gdrcap.Session, 5)
+    harness.refused(ValueError, "unknown option", gdrcap.Session, frame={"sise": 3})
+    harness.refused(gdrcap.ConfigError, "frame.size", gdrcap.Session, frame__size="")
+    harness.refused(gdrcap.ConfigError, "no value", gdrcap.Session, port=object())
+    harness.refused(gdrcap.ConfigError, "no value", gdrcap.Session, port=[["a"]])
+    harness.refused(gdrcap.ConfigError, "queues", gdrcap.Session, queues=3.5)
+    harness.refused(gdrcap.ConfigError, "queues", gdrcap.Session, queues=1e300)
+    harness.refused(gdrcap.ConfigError, "", gdrcap.Session, {"image": {"base": "udp\n\"]: {"}})
+    harness.refused(gdrcap.Error, "nowhere.yaml", gdrcap.Session, "nowhere.yaml")
+    harness.refused(gdrcap.Error, "", gdrcap.Session, port="net_af_packet0,iface=no-such0")
+    harness.refused(ValueError, "null character", gdrcap.Session, port="a\0b")
+    harness.refused(TypeError, "", gdrcap.Session, 5)
     for log in (5, object(), print, ["gdrcap"]):
-        py.refused(TypeError, "allowed: a logging.Logger", gdrcap.Session, py.loopback(), log=log)
-    session = gdrcap.Session(py.loopback())
-    py.refused(ValueError, "not started", session.images)
-    py.refused(ValueError, "not started", session.wait, 0)
+        harness.refused(TypeError, "allowed: a logging.Logger", gdrcap.Session, harness.loopback(), log=log)
+    session = gdrcap.Session(harness.loopback())
+    harness.refused(ValueError, "not started", session.images)
+    harness.refused(ValueError, "not started", session.wait, 0)
     for copying in (copy.copy, copy.deepcopy, pickle.dumps):
-        py.refused(TypeError, "a Session cannot be copied", copying, session)
+        harness.refused(TypeError, "a Session cannot be copied", copying, session)
     with session:
-        py.refused(gdrcap.Error, "", session.start)
-        py.refused(TypeError, "Images cannot be copied", copy.copy, session.images())
-        py.refused(IndexError, "there are fewer", session.images, 1)
-        py.refused(IndexError, "there are fewer", session.batches, 99)
-        py.refused(IndexError, "there are fewer", session.images, 1 << 40)
-        py.refused(IndexError, "there are fewer", session.images, -1)
-        py.refused(OverflowError, "", session.images, 1 << 70)
-        py.refused(gdrcap.Error, "consumer: host", session.batches().poll)
-        py.refused(gdrcap.Error, "", session.selftest)
+        harness.refused(gdrcap.Error, "", session.start)
+        harness.refused(TypeError, "Images cannot be copied", copy.copy, session.images())
+        harness.refused(IndexError, "there are fewer", session.images, 1)
+        harness.refused(IndexError, "there are fewer", session.batches, 99)
+        harness.refused(IndexError, "there are fewer", session.images, 1 << 40)
+        harness.refused(IndexError, "there are fewer", session.images, -1)
+        harness.refused(OverflowError, "", session.images, 1 << 70)
+        harness.refused(gdrcap.Error, "consumer: host", session.batches().poll)
+        harness.refused(gdrcap.Error, "", session.selftest)
     for kind in (gdrcap.Image, gdrcap.Array, gdrcap.Frame, gdrcap.Batch, gdrcap.Present):
-        py.refused(TypeError, "cannot create", kind)
+        harness.refused(TypeError, "cannot create", kind)
 
 
 def test_log():
@@ -132,11 +131,11 @@ def test_log():
         logger.setLevel(logging.DEBUG)
         logger.propagate = False
         logger.addHandler(Keep())
-    left, right = (gdrcap.Session(py.loopback(1), log=log) for log in ("one", logging.getLogger("two")))
+    left, right = (gdrcap.Session(harness.loopback(1), log=log) for log in ("one", logging.getLogger("two")))
     try:
         with left:
             assert any("memory:" in text for _, text in seen["one"]), seen
-            list(left.images(timeout=py.TIMEOUT))
+            list(left.images(timeout=harness.TIMEOUT))
     finally:
         right.close()
     assert {level for level, _ in seen["one"]} <= {logging.DEBUG, logging.INFO, logging.WARNING}, seen
@@ -144,9 +143,9 @@ def test_log():
 
 
 def test_events():
-    with gdrcap.Session(py.loopback(2)) as session:
+    with gdrcap.Session(harness.loopback(2)) as session:
         assert session.event_fd() >= 0
-        list(session.images(timeout=py.TIMEOUT))
+        list(session.images(timeout=harness.TIMEOUT))
         session.stop()
         names = []
         while (event := session.event()) is not None:
@@ -166,7 +165,7 @@ def test_async():
         return count
 
     async def all_of_it():
-        with gdrcap.Session(py.loopback(5)) as session:
+        with gdrcap.Session(harness.loopback(5)) as session:
             ticks = 0
             task = asyncio.ensure_future(take(session, session.images()))
             while not task.done():
@@ -174,7 +173,7 @@ def test_async():
                 ticks += 1
             assert await task == 5 and ticks > 1
         for end in ("stop", "close"):
-            with gdrcap.Session(py.silence()) as session:
+            with gdrcap.Session(harness.silence()) as session:
                 try:
                     await session.images(timeout=0.01).__anext__()
                     raise AssertionError("it came")
@@ -185,8 +184,8 @@ def test_async():
                 await asyncio.sleep(0)
                 await asyncio.sleep(0.01)
                 getattr(session, end)()
-                assert await asyncio.wait_for(task, py.TIMEOUT) == 0
-                cancelled = gdrcap.Session(py.silence())
+                assert await asyncio.wait_for(task, harness.TIMEOUT) == 0
+                cancelled = gdrcap.Session(harness.silence())
                 with cancelled:
                     task = asyncio.ensure_future(take(cancelled, cancelled.images()))
                     await asyncio.sleep(0.01)
@@ -202,14 +201,10 @@ def test_async():
 def test_readme():
     """The example of the README and those of the guide that are marked so, as they stand."""
     for page in ("README.md", "docs/python.md"):
-        text = (py.ROOT / page).read_text()
+        text = (harness.ROOT / page).read_text()
         programs = re.findall(r"^```python\n(# runs\n.*?)^```$", text, re.S | re.M)
         assert programs, page
-        py.need_numpy()
+        harness.need_numpy()
         for source in programs:
-            done = py.program("import os\nos.chdir(%r)\n" % str(py.ROOT) + source)
+            done = harness.program("import os\nos.chdir(%r)\n" % str(harness.ROOT) + source)
             assert done.stdout, source
-
-
-if __name__ == "__main__":
-    py.main(globals())

@@ -6,7 +6,7 @@ import errno
 import struct
 import threading
 
-import py
+import harness
 import gdrcap
 
 FRAMES = 3000
@@ -14,12 +14,12 @@ AHEAD = 256  # GDRCAP_STREAM_AHEAD
 
 
 def batches(**options):
-    wire = py.wire()
+    wire = harness.wire()
     return gdrcap.Session({"port": wire, "tx_port": wire, "gpu": "host", "consumer": "gpu", "frames": FRAMES, **options})
 
 
 def errno_of(function, *arguments):
-    return py.refused(gdrcap.Error, "", function, *arguments).errno
+    return harness.refused(gdrcap.Error, "", function, *arguments).errno
 
 
 def let_go(queue, seq):
@@ -50,16 +50,16 @@ def test_batches():
         waits = threading.Thread(target=let_go, args=(queue, back))
         waits.start()
         session.stop()
-        waits.join(py.TIMEOUT)
+        waits.join(harness.TIMEOUT)
         assert not waits.is_alive(), "the stop lets each wait go"
-        py.refused(EOFError, "the run is over", queue.wait, back)
-        py.refused(EOFError, "the run is over", queue.release, back)
+        harness.refused(EOFError, "the run is over", queue.wait, back)
+        harness.refused(EOFError, "the run is over", queue.release, back)
         assert session.summary()["frames"]["received"] == FRAMES, session.summary()
-    py.refused(ValueError, "closed", queue.wait, 0)
+    harness.refused(ValueError, "closed", queue.wait, 0)
 
 
 def test_images():
-    with gdrcap.Session(py.loopback(images=5, consumer="gpu")) as session:
+    with gdrcap.Session(harness.loopback(images=5, consumer="gpu")) as session:
         images = session.stream_images()
         assert len(images.view) > 0
         for number in range(5):
@@ -68,7 +68,7 @@ def test_images():
         session.wait()
         images.wait(4)
         session.stop()
-        py.refused(EOFError, "the run is over", images.wait, 5)
+        harness.refused(EOFError, "the run is over", images.wait, 5)
         assert session.summary()["images"][0]["complete"] == 5, session.summary()["images"]
 
 
@@ -95,7 +95,7 @@ def test_frames():
         session.stop()
         sending = session.summary()["sending"]
         assert (sending["sent"], sending["bytes"], sending["refused"]) == (4, 1224, 0), sending
-        py.refused(EOFError, "too late to send", frames.send, 11)
+        harness.refused(EOFError, "too late to send", frames.send, 11)
 
 
 class Protocol:
@@ -125,29 +125,25 @@ def test_refused():
         queue.wait(0)
         for stream in streams():
             for call in (queue.wait, queue.release):
-                error = py.refused(gdrcap.Error, "pass no stream", call, 0, stream)
+                error = harness.refused(gdrcap.Error, "pass no stream", call, 0, stream)
                 assert error.errno == errno.ENOTSUP, error
         for stream in ("64", 1.5, object(), attribute_of("ptr", "64"), attribute_of("__cuda_stream__", 64)):
-            py.refused(TypeError, "__cuda_stream__ is expected", queue.wait, 0, stream)
-        py.refused(KeyError, "of its own", queue.wait, 0, Broken())
-        py.refused(ValueError, "seq: -1", queue.wait, -1)
-        py.refused(ValueError, "seq: %d" % (1 << 64), queue.release, 1 << 64)
-        py.refused(TypeError, "", queue.wait, 1.5)
+            harness.refused(TypeError, "__cuda_stream__ is expected", queue.wait, 0, stream)
+        harness.refused(KeyError, "of its own", queue.wait, 0, Broken())
+        harness.refused(ValueError, "seq: -1", queue.wait, -1)
+        harness.refused(ValueError, "seq: %d" % (1 << 64), queue.release, 1 << 64)
+        harness.refused(TypeError, "", queue.wait, 1.5)
         assert errno_of(queue.wait, 1 << 62) == errno.EINVAL
-        py.refused(gdrcap.Error, "sender: gpu", session.stream_frames)
-        py.refused(gdrcap.Error, "consumer: gpu", session.stream_batches, 1)
-        py.refused(ValueError, "index: -1", session.stream_batches, -1)
-        py.refused(gdrcap.Error, "consumer: gpu", session.stream_images)
+        harness.refused(gdrcap.Error, "sender: gpu", session.stream_frames)
+        harness.refused(gdrcap.Error, "consumer: gpu", session.stream_batches, 1)
+        harness.refused(ValueError, "index: -1", session.stream_batches, -1)
+        harness.refused(gdrcap.Error, "consumer: gpu", session.stream_images)
     session = batches()
-    py.refused(gdrcap.Error, "gdrcap_start() before", session.stream_batches().wait, 0)
+    harness.refused(gdrcap.Error, "gdrcap_start() before", session.stream_batches().wait, 0)
     session.close()
     with batches(consumer="host") as session:
-        py.refused(gdrcap.Error, "consumer: gpu", session.stream_batches)
+        harness.refused(gdrcap.Error, "consumer: gpu", session.stream_batches)
 
 
 def attribute_of(name, value):
     return type("Stream", (), {name: value})()
-
-
-if __name__ == "__main__":
-    py.main(globals())

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """summary() is the object that the program prints of the same run: the same frames through both, key for key."""
 import os
-import tempfile
 
-import py  # first: it says where the others are
+import harness  # first: it says where the others are
 import gdrcap
 import frames
 import test_images as truth
@@ -34,7 +33,7 @@ def both(command, expect, **options):
     flags = []
     for key, value in options.items():
         flags += ["--" + {"frame__size": "frame-size"}.get(key, key.replace("_", "-")), str(value)]
-    theirs = py.e2e.run_json(command, "--quiet", *flags, expect=expect)
+    theirs = harness.e2e.run_json(command, "--quiet", *flags, expect=expect)
     session = gdrcap.Session(**options)
     first = session.summary()
     assert first["result"] == "fail" and first["errors"] == ["nothing ran"] and first["frames"] is None, first
@@ -44,9 +43,9 @@ def both(command, expect, **options):
         assert [step["state"] for step in steps].count("failed") == 0, steps
     with session:
         if "image" in options:
-            for image in session.images(timeout=py.TIMEOUT):
+            for image in session.images(timeout=harness.TIMEOUT):
                 assert image.bytes
-        assert session.wait(py.TIMEOUT)
+        assert session.wait(harness.TIMEOUT)
     ours = session.summary()
     assert ours["elapsed_seconds"] >= (ours["seconds"] or 0) * 0.99, ours
     for summary in (ours, theirs):  # a loaded machine's
@@ -58,7 +57,7 @@ def both(command, expect, **options):
 
 def test_capture():
     """Valid frames, damaged, doubled, lost, others'; two streams."""
-    with tempfile.TemporaryDirectory() as folder:
+    with harness.Folder() as folder:
         pattern = frames.prbs31(200000)
         streams = [frames.Stream(number, pattern) for number in (3, 900)]
         sent = [streams[i % 2].frame(200 + i) for i in range(60)]
@@ -75,7 +74,7 @@ def test_capture():
 
 def test_images():
     """Complete and incomplete ones, with their missing bytes."""
-    with tempfile.TemporaryDirectory() as folder:
+    with harness.Folder() as folder:
         sender = truth.Sender(range(12), streams=(0, 7))
         sender.packets = [packet for packet in sender.packets if packet[1:] not in ((3, 2), (8, 15), (8, 7))]
         path = truth.write_pcap(folder, "in.pcap", sender.frames())
@@ -85,14 +84,14 @@ def test_images():
 
 
 def test_loopback():
-    name = py.wire()
+    name = harness.wire()
     summary = both("loopback", 0, port=name, tx_port=name, gpu="host", frames=5000, frame__size="64-1518", queues=2)
     assert summary["stages"] and summary["sender"], summary
     both("loopback", 0, port=name, tx_port=name, gpu="host", frames=5000, rate="200mbit")
 
 
 def test_replay():
-    with tempfile.TemporaryDirectory() as folder:
+    with harness.Folder() as folder:
         path = os.path.join(folder, "out.pcap")
         summary = both("replay", 0, tx_port="net_pcap0,tx_pcap=" + path, gpu="host", frames=1000)
         assert summary["frames"]["received"] is None, summary
@@ -103,9 +102,9 @@ def test_sending():
     """The caller's own frames, of which there are none: counted, and no success."""
     with gdrcap.Session(tx_port="net_null0", gpu="host", sender="host") as session:
         running = session.summary()
-        py.e2e.check_summary(running)
+        harness.e2e.check_summary(running)
     summary = session.summary()
-    py.e2e.check_summary(summary)
+    harness.e2e.check_summary(summary)
     nothing = {key: 0 for key in ("submitted", "sent", "unsent", "refused", "bytes", "stalled", "failed")}
     assert running["sending"] == summary["sending"] == nothing and summary["sender"] is None, summary
     assert summary["result"] == "fail" and "no frame was sent" in summary["errors"][0], summary
@@ -114,13 +113,9 @@ def test_sending():
 
 def test_running():
     """While the run goes on, from another thread's point of view."""
-    with gdrcap.Session(py.loopback(frames=None)) as session:
-        image = next(session.images(timeout=py.TIMEOUT))
+    with gdrcap.Session(harness.loopback(frames=None)) as session:
+        image = next(session.images(timeout=harness.TIMEOUT))
         summary = session.summary()
         assert summary["result"] == "running" and summary["errors"] == [], summary
         assert summary["images"][0]["complete"] >= 1 and image.complete
-        py.e2e.check_summary(summary)
-
-
-if __name__ == "__main__":
-    py.main(globals())
+        harness.e2e.check_summary(summary)

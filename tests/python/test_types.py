@@ -6,9 +6,8 @@ import inspect
 import os
 import subprocess
 import sys
-import tempfile
 
-import py
+import harness
 import gdrcap
 from gdrcap import _native
 
@@ -50,18 +49,18 @@ WRONG = "import gdrcap\ngdrcap.Session(7).images('a').wait().nothing\n"
 
 
 def mypy(*arguments, text=None):
-    with tempfile.TemporaryDirectory() as folder:
+    with harness.Folder() as folder:
         if text:
             arguments += (os.path.join(folder, "use.py"),)
             with open(arguments[-1], "w") as file:
                 file.write(text)
         return subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", folder, *arguments], check=False,
-                              capture_output=True, text=True, env=dict(os.environ, MYPYPATH=py.PACKAGE))
+                              capture_output=True, text=True, env=dict(os.environ, MYPYPATH=harness.PACKAGE))
 
 
 def test_mypy():
     if importlib.util.find_spec("mypy") is None:
-        raise py.Skip("mypy is not installed")
+        raise harness.Skip("mypy is not installed")
     for arguments, text in ((("-p", "gdrcap"), None), ((), USE)):
         done = mypy(*arguments, text=text)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -71,7 +70,7 @@ def test_mypy():
 
 def test_stub():
     """Every name of the extension's types is in the stub, and the other way round; what users see is described."""
-    stub = ast.parse((py.ROOT / "python" / "gdrcap" / "_native.pyi").read_text())
+    stub = ast.parse((harness.ROOT / "python" / "gdrcap" / "_native.pyi").read_text())
     classes = {node.name: node for node in stub.body if isinstance(node, ast.ClassDef)}
 
     def names(node):
@@ -93,7 +92,3 @@ def test_stub():
             assert inspect.getdoc(kind), name
     for name in gdrcap.__all__:
         assert name == "__version__" or inspect.getdoc(getattr(gdrcap, name)), name
-
-
-if __name__ == "__main__":
-    py.main(globals())

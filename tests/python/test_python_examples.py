@@ -7,19 +7,18 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 
-import py
+import harness
 import gdrcap
 import e2e
 
 
 def example(name, *arguments, env=None):
     if importlib.util.find_spec("matplotlib") is None:
-        raise py.Skip("matplotlib is not installed in this environment")
-    done = subprocess.run([sys.executable, str(py.ROOT / "examples" / "python" / name), *arguments], check=False,
-                          capture_output=True, text=True, timeout=py.TIMEOUT,
-                          env=dict(os.environ, PYTHONPATH=py.PACKAGE, MPLBACKEND="Agg", **(env or {})))
+        raise harness.Skip("matplotlib is not installed in this environment")
+    done = subprocess.run([sys.executable, str(harness.ROOT / "examples" / "python" / name), *arguments], check=False,
+                          capture_output=True, text=True, timeout=harness.TIMEOUT,
+                          env=dict(os.environ, PYTHONPATH=harness.PACKAGE, MPLBACKEND="Agg", **(env or {})))
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -36,31 +35,31 @@ def pictures(block, pieces=4, piece=1000):
 
 def test_answer_camera():
     """A camera on the other end of a veth pair is told of each image."""
-    py.need_numpy()
-    with e2e.VethPair() as pair, tempfile.TemporaryDirectory() as folder:
+    harness.need_numpy()
+    with e2e.VethPair() as pair, harness.Folder() as folder:
         path = os.path.join(folder, "config.yaml")
         port = "net_af_packet0,iface=%s"
         with open(path, "w") as file:
             json.dump({"port": port % pair.right, "tx_port": port % pair.right, "gpu": "host", "memory": "host",
                        "match": ["dst_port=5000"], "image": "gvsp,bytes=4000,piece=1000,ring=8,timeout=60"}, file)
-        process = subprocess.Popen([sys.executable, str(py.ROOT / "examples" / "python" / "answer_camera.py"), path],
+        process = subprocess.Popen([sys.executable, str(harness.ROOT / "examples" / "python" / "answer_camera.py"), path],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   env=dict(os.environ, PYTHONPATH=py.PACKAGE))
+                                   env=dict(os.environ, PYTHONPATH=harness.PACKAGE))
         camera = {"port": "net_af_packet1,iface=" + pair.left, "tx_port": "net_af_packet1,iface=" + pair.left, "gpu": "host",
                   "consumer": "host", "sender": "host", "match": ["dst_port=4001"]}
         answers = []
         with gdrcap.Session(camera) as session:
             batches = session.batches()
             for block in range(1, 256):
-                session.senders[0].send(pictures(block), timeout=py.TIMEOUT)
+                session.senders[0].send(pictures(block), timeout=harness.TIMEOUT)
                 # Until the first answer it may not run yet.
-                if batch := batches.wait(py.TIMEOUT if answers else 0.5):
+                if batch := batches.wait(harness.TIMEOUT if answers else 0.5):
                     with batch:
                         answers += [bytes(memoryview(one)[42:62]) for one in batch]
                 if len(answers) > 10 or process.poll() is not None:
                     break
             process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=py.TIMEOUT)
+        out, err = process.communicate(timeout=harness.TIMEOUT)
     assert process.returncode == 0 and not out, out + err
     assert len(answers) > 10, (answers, out, err)
     for answer in answers:
@@ -74,19 +73,15 @@ def is_png(path):
 
 
 def test_live_camera():
-    py.need_numpy()
-    with tempfile.TemporaryDirectory() as folder:
+    harness.need_numpy()
+    with harness.Folder() as folder:
         path = os.path.join(folder, "picture.png")
         assert "picture 10, timeout" in example("live_camera.py", path, "--gpu", "host"), "each fifth lacks a packet"
         is_png(path)
 
 
 def test_prbs_loss():
-    with tempfile.TemporaryDirectory() as folder:
+    with harness.Folder() as folder:
         path = os.path.join(folder, "loss.png")
         assert "pass: " in example("prbs_loss.py", "--file", path, "--seconds", "1", "--gpu", "host")
         is_png(path)
-
-
-if __name__ == "__main__":
-    py.main(globals())

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the Python package's tests share. Each test_*.py is a program, as those of tests/e2e are:
-  GDRCAP_PYTHONPATH=build/python GDRCAP=build/app/gdrcap python3 tests/python/test_X.py [NAME...]
-"""
+"""What the Python package's tests share; GDRCAP_PYTHONPATH names the folder of the package (tests/conftest.py)."""
 import atexit
-import importlib.util
 import os
 import pathlib
 import subprocess
@@ -15,20 +12,12 @@ PACKAGE = os.environ.get("GDRCAP_PYTHONPATH", str(ROOT / "build" / "python"))
 sys.path[:0] = [PACKAGE, str(ROOT / "tests" / "e2e")]
 
 import e2e  # noqa: E402
-from e2e import Skip  # noqa: E402
+from e2e import Folder, Skip  # noqa: E402, F401
 
 try:
     import numpy
 except ImportError:
     numpy = None
-if numpy is None or importlib.util.find_spec("aiohttp") is None:
-    # Where scripts/test-python.sh put them.
-    venv = os.environ.get("E2E_PYTHON", str(ROOT / "build" / "venv" / "bin" / "python3"))
-    if os.access(venv, os.X_OK) and os.path.abspath(venv) != sys.executable and "PY_VENV" not in os.environ:
-        os.environ["PY_VENV"] = "1"
-        os.execv(venv, [venv, *sys.orig_argv[1:]])
-
-main = e2e.main
 TIMEOUT = e2e.TIMEOUT
 
 # config/'s layout, but a sender that has no core for 0.1 s cuts no image.
