@@ -1,28 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# usage: check.sh BUILD PART... [MESON_ARGUMENT]...
+# usage: check.sh BUILD check|ci|long|sanitized|arm64 [MESON_ARGUMENT]...
 #
-# Builds and tests the parts that are named, and ends with their sum:
-#   plain      BUILD, with the default compiler
-#   sanitized  BUILD-clang, with clang, the address and undefined-behaviour sanitizers and the fuzz
-#              targets; DPDK is that of BUILD
-#   arm64      BUILD-arm64, cross-built, what of the tests runs under an emulator; without MESON_ARGUMENTs
+# Builds and tests, and ends with "N passed, N failed":
+#   check      BUILD, with the default compiler: what each change has to pass
+#   ci         that; orderings and kernels, if what they are made of changed; BUILD-clang, with clang and its address and
+#              undefined-behaviour sanitizers: units, the library's interface, faults, hostile input, fuzz targets, linters
+#   long       all tests with both compilers, mutants, every GPU architecture, arm64, packages
+#   sanitized  all tests in BUILD-clang. DPDK is that of BUILD
+#   arm64      BUILD-arm64, cross-built, what of the tests runs under an emulator
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 build=$1
-shift
-parts=
-while test $# -gt 0; do
-	case $1 in
-	plain | sanitized | arm64) parts="$parts $1" ;;
-	*) break ;;
-	esac
-	shift
-done
+rhythm=$2
+shift 2
 started=$(date +%s)
 broken=
-skipped=
 logs=
 
 say() {
@@ -30,12 +24,22 @@ say() {
 	echo "==== $* ($(($(date +%s) - started)) s since the start)"
 }
 
-# usage: test_build NAME BUILD
+# usage: test_build NAME RHYTHM BUILD - runs the tests of a build folder, as scripts/run_tests.py means RHYTHM
 test_build() {
-	say "tests of $2"
-	# Their time limits end what hangs: on a machine that is busy with other things nothing does.
-	meson test -C "$2" --no-rebuild --print-errorlogs --timeout-multiplier 4
-	logs="$logs $1=$2/meson-logs/testlog.json"
+	say "tests in $3"
+	results=$3/results.jsonl
+	"$build/venv/bin/python3" scripts/run_tests.py "$3" "$2" --python "$build/venv/bin/python3" --results "$results"
+	logs="$logs $1=$results"
+}
+
+# usage: step NAME COMMAND... - one more test: status 77 is a skip. What it prints is shown while it runs, and kept.
+step() {
+	step_name=$1
+	shift
+	say "$step_name"
+	{ "$@" 2>&1; echo $? >"$build/step.status"; } | tee "$build/step.log"
+	python3 scripts/summary.py --record "$step_name" --status "$(cat "$build/step.status")" "$build/step.log" \
+		>>"$build/steps.jsonl"
 }
 
 build_plain() {
@@ -43,65 +47,112 @@ build_plain() {
 	scripts/build.sh "$build" checks "$@"
 }
 
-build_sanitized() {
-	clang_build=$build-clang
-	say "building with clang and sanitizers in $clang_build"
+# usage: build_with_dpdk_of_build FOLDER TARGET [MESON_ARGUMENT]... - a second build, which takes DPDK from BUILD
+build_with_dpdk_of_build() {
+	second=$1
+	target=$2
+	shift 2
 	case " $* " in
 	*" -Dsystem_dpdk=true "*) ;;
 	*)
-		scripts/build.sh "$build" dpdk-archives "$@" &&
-			pc=$(scripts/dpdk-stage.sh "$build" "$build/dpdk-stage") || return 1
-		export PKG_CONFIG_PATH="$pc${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
+		scripts/build.sh "$build" dpdk-archives || return 1
+		pc=$(scripts/dpdk-stage.sh "$build" "$build/dpdk-stage") || return 1
+		PKG_CONFIG_PATH="$pc${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
+		export PKG_CONFIG_PATH
 		set -- "$@" -Dsystem_dpdk=true
 		;;
 	esac
-	CC=clang CXX=clang++ scripts/build.sh "$clang_build" checks "$@" -Dsanitize=true -Doptimization=1 \
+	scripts/build.sh "$second" "$target" "$@"
+}
+
+build_sanitized() {
+	say "building with clang and sanitizers in $build-clang"
+	CC=clang CXX=clang++ build_with_dpdk_of_build "$build-clang" checks "$@" -Dsanitize=true -Doptimization=1 \
 		-Dcuda=disabled -Dfuzzers=enabled
 }
 
-# Sets skipped where it cannot be done here.
-check_arm64() {
-	arm_build=$build-arm64
-	say "cross-building for arm64 in $arm_build, and tests of it under qemu-user"
-	case " $* " in
-	*" -Dsystem_dpdk=true "*)
-		skipped="arm64: needs DPDK's source, but -Dsystem_dpdk=true is given"
-		return
-		;;
-	esac
-	scripts/cross.sh arm64 "$arm_build"
-	status=$?
-	if test "$status" -eq 77; then
-		skipped="arm64: cannot be built or run here: see above"
-	elif test "$status" -eq 0 || test -s "$arm_build/meson-logs/testlog.json"; then
-		logs="$logs $arm_build=$arm_build/meson-logs/testlog.json"
+plain() {
+	if build_plain "$@"; then test_build "$build" "$tests" "$build"; else broken="$broken --broken $build"; fi
+}
+
+sanitized() {
+	if build_sanitized "$@"; then
+		test_build "$build-clang" "$sanitized_tests" "$build-clang"
 	else
-		broken="$broken --broken $arm_build"
+		broken="$broken --broken $build-clang"
 	fi
 }
 
+# Kernels for each GPU that the toolkit knows. They are compiled and linked, not run.
+every_gpu() {
+	command -v nvcc >/dev/null || {
+		echo "nvcc is not installed"
+		return 77
+	}
+	build_with_dpdk_of_build "$build-archs" product "$@" -Dgpu_archs=all -Dtests=false
+}
+
+packages() {
+	scripts/deb.sh "$build/deb" && scripts/deb-check.sh "$build/deb"
+}
+
+# What takes minutes runs again when its inputs are not those that it last passed with.
+changed_parts() {
+	changed=" $(python3 tests/check_orderings.py changed | tr '\n' ' ')"
+	for part in $(python3 tests/check_orderings.py names); do
+		case $changed in
+		*" $part "*) ;;
+		*)
+			echo "left out: $part: its inputs are those of its last pass (tests/check_orderings.py)"
+			continue
+			;;
+		esac
+		case $part in
+		arm64) arm64 ;;
+		cuda_archs) step "kernels for every GPU architecture" every_gpu "$@" ;;
+		*) step "$part" meson test -C "$build" --no-rebuild --verbose --timeout-multiplier 4 "$part" ;;
+		esac
+	done
+}
+
+arm64() {
+	step "arm64" scripts/cross.sh arm64 "$build-arm64"
+	test ! -s "$build-arm64/meson-logs/testlog.json" || logs="$logs $build-arm64=$build-arm64/meson-logs/testlog.json"
+}
+
 mkdir -p "$build"
-case " $parts " in
-*" plain "* | *" sanitized "*)
-	scripts/test-python.sh "$build"
-	E2E_PYTHON=$(cd "$build" && pwd)/venv/bin/python3
-	export E2E_PYTHON
+rm -f "$build/steps.jsonl"
+test "$rhythm" = arm64 || scripts/test-python.sh "$build" || exit 1
+tests=check
+sanitized_tests=sanitized
+case $rhythm in
+check) plain "$@" ;;
+ci)
+	plain "$@"
+	changed_parts "$@"
+	sanitized "$@"
+	;;
+long)
+	tests=long
+	sanitized_tests=long
+	plain "$@"
+	sanitized "$@"
+	arm64
+	step "kernels for every GPU architecture" every_gpu "$@"
+	step "packages" packages
+	;;
+sanitized)
+	sanitized_tests=long
+	sanitized "$@"
+	;;
+arm64) arm64 ;;
+*)
+	sed -n '3,14s/^# \{0,1\}//p' "$0" >&2
+	exit 2
 	;;
 esac
-
-# A log of an earlier run must not count for this one.
-rm -f "$build/meson-logs/testlog.json" "$build-clang/meson-logs/testlog.json"
-for part in $parts; do
-	if test "$part" = plain; then
-		build_plain "$@" && test_build "$build" "$build" || broken="$broken --broken $build"
-	elif test "$part" = arm64; then
-		check_arm64 "$@"
-	else
-		build_sanitized "$@" && test_build "$build-clang" "$build-clang" ||
-			broken="$broken --broken $build-clang"
-	fi
-done
+test ! -s "$build/steps.jsonl" || logs="$logs $build=$build/steps.jsonl"
 
 say "result"
 # shellcheck disable=SC2086 # lists of words
-exec python3 scripts/summary.py $broken ${skipped:+--skipped "$skipped"} $logs
+exec python3 scripts/summary.py $broken $logs

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Installs the packages that building (build), testing (check), testing with sanitizers
-# (check-sanitized), cross-building for arm64 and testing that (check-arm64), or all of it (ci)
-# needs, on Debian and Ubuntu. Without root it only looks, and prints the command
+# (check-sanitized), cross-building for arm64 and testing that (check-arm64), what a change has to pass (ci), or all
+# tests (check-long) need, on Debian and Ubuntu. Without root it only looks, and prints the command
 # that is missing.
 set -eu
 
-usage="usage: scripts/setup.sh build|check|check-sanitized|check-arm64|ci"
+usage="usage: scripts/setup.sh build|check|check-sanitized|check-arm64|ci|check-long"
 set_wanted=${1:?$usage}
 
 # Tools count as present when the command is, wherever it came from: "package:command".
@@ -20,18 +20,22 @@ if_available="libxdp-dev python3-dev libmicrohttpd-dev"
 
 case $set_wanted in
 build | check-arm64) ;;
-check | check-sanitized | ci)
+check | check-sanitized | ci | check-long)
 	tools="$tools git:git iproute2:ip cmake:cmake"
-	# Other tools that frames are compared with, those that look at source and man pages, and a browser: what
-	# needs them is skipped where they are not.
-	if_available="$if_available mandoc reuse abigail-tools tcpdump tcpreplay tshark python3-jinja2 python3-matplotlib clang-format-14 aravis-tools
-		gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good libgstreamer1.0-dev
-		libgstreamer-plugins-base1.0-dev ffmpeg python3-venv chromium openmpi-bin"
-	# For promtool. Elsewhere the package would start a server that listens: there it is yours to install.
-	test -d /run/systemd/system || if_available="$if_available prometheus"
+	# pytest, and other tools: frames are compared with theirs, or they judge source and man pages. What needs one that is
+	# missing is skipped.
+	if_available="$if_available python3-venv python3-pytest python3-pytest-timeout python3-pytest-xdist mandoc reuse
+		abigail-tools tcpdump tcpreplay tshark python3-jinja2 clang-format-14 aravis-tools ffmpeg"
 	if test "$set_wanted" != check; then
 		tools="$tools clang:clang"
 		if_available="$if_available libclang-rt-dev clang-tidy-14 cppcheck"
+	fi
+	if test "$set_wanted" = check-long; then
+		if_available="$if_available gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good
+			libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev chromium openmpi-bin
+			dpkg-dev debhelper dh-python lintian mmdebstrap"
+		# For promtool. Elsewhere the package would start a server that listens: there it is yours to install.
+		test -d /run/systemd/system || if_available="$if_available prometheus"
 	fi
 	;;
 *)
@@ -46,7 +50,7 @@ if test "$(uname -m)" != aarch64; then
 		tools="$tools gcc-aarch64-linux-gnu:aarch64-linux-gnu-gcc"
 		command -v qemu-aarch64-static >/dev/null || tools="$tools qemu-user:qemu-aarch64"
 		;;
-	ci)
+	ci | check-long)
 		if_available="$if_available gcc-aarch64-linux-gnu"
 		command -v qemu-aarch64-static >/dev/null || if_available="$if_available qemu-user"
 		;;

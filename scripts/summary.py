@@ -1,73 +1,86 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Adds up test runs: summary.py [--broken STEP]... [--skipped STEP: WHY]... BUILD=testlog.json...
+"""Adds up test runs: summary.py [--broken STEP]... BUILD=RESULTS...
+Or writes one line of RESULTS, of a command that ended: summary.py --record NAME --status STATUS LOG
 
-A step that broke before its tests ran counts as one failure. Exit status 1 when something failed
-or nothing ran.
+RESULTS are files of scripts/run_tests.py, or a log of `meson test` (testlog.json). A step that broke before its tests ran
+counts as one failure, and so do more than two unsteady tests. What failed tests printed comes last, whole. Exit status 1
+when something failed or nothing ran.
 """
 import argparse
 import json
 import os
 import sys
 
-PASSED = {"OK", "EXPECTEDFAIL"}
-SKIPPED = {"SKIP", "IGNORED"}
-# Of what a failed test printed, which comes last: a CI often keeps only the end of its log.
-TOLD_LINES = 40
+# A CI often keeps only the end of its log: of one test no more than that.
+MOST_LINES = 1500
+MOST_UNSTEADY = 2
+RESULTS = {"OK": "passed", "EXPECTEDFAIL": "passed", "SKIP": "skipped", "IGNORED": "skipped"}
+
+
+def lines_of(test):
+    return [line.rstrip()[:1000] for line in test["output"].splitlines() if line.strip()]
 
 
 def last_line(test):
-    """What a test said last, which for a skipped one is the reason."""
-    for stream in ("stdout", "stderr"):
-        lines = [line.strip() for line in (test.get(stream) or "").splitlines() if line.strip()]
-        if lines:
-            return lines[-1]
-    return "gave no reason"
+    """What a test printed last, which for a skipped one is the reason."""
+    return (lines_of(test) or ["gave no reason"])[-1].strip()
 
 
-def told(test):
-    """The end of what a failed test printed, each line short."""
-    lines = [line.rstrip()[:300] for stream in ("stdout", "stderr")
-             for line in (test.get(stream) or "").splitlines() if line.strip()]
-    return lines[-TOLD_LINES:]
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        for line in filter(str.strip, file):
+            test = json.loads(line)
+            if "duration" in test:  # Meson's own
+                test = {"name": test["name"].split(" / ")[-1], "result": RESULTS.get(test["result"], "failed"),
+                        "output": "\n".join(filter(None, (test.get("stdout"), test.get("stderr"))))}
+            yield test
+
+
+def record(name, status, path):
+    with open(path, encoding="utf-8", errors="replace") as log:
+        print(json.dumps({"name": name, "result": {0: "passed", 77: "skipped"}.get(status, "failed"), "output": log.read()}))
+    return 0
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--broken", action="append", default=[])
-    parser.add_argument("--skipped", action="append", default=[])
-    parser.add_argument("logs", nargs="*")
+    parser.add_argument("--record")
+    parser.add_argument("--status", type=int)
+    parser.add_argument("files", nargs="*")
     options = parser.parse_args()
+    if options.record:
+        return record(options.record, options.status, options.files[0])
 
     failed = [f"{step}: did not get as far as its tests" for step in options.broken]
-    printed = []
-    skipped = list(options.skipped)
-    passed = 0
-    for entry in options.logs:
+    printed, unsteady, skipped, passed = [], [], [], 0
+    for entry in options.files:
         build, path = entry.split("=", 1)
-        if not os.path.exists(path):
-            failed.append(f"{build}: no test log at {path}")
-            continue
-        with open(path, encoding="utf-8") as log:
-            tests = [json.loads(line) for line in log if line.strip()]
+        tests = list(read(path)) if os.path.exists(path) else []
         if not tests:
-            failed.append(f"{build}: no test ran")
+            failed.append(f"{build}: no test ran: {path}")
         for test in tests:
-            # Meson writes "project:suite / name".
-            name = f"{build}: {test['name'].split(' / ')[-1]}"
-            if test["result"] in PASSED:
+            name = f"{build}: {test['name']}"
+            if test.get("unsteady"):
+                unsteady.append(f"{name} ({' / '.join(lines_of(test)[-5:])})")
+            if test["result"] == "passed":
                 passed += 1
-            elif test["result"] in SKIPPED:
+            elif test["result"] == "skipped":
                 skipped.append(f"{name}: {last_line(test)}")
             else:
-                failed.append(f"{name}: {test['result']}")
-                printed.append((name, told(test)))
+                failed.append(name)
+                printed.append((name, lines_of(test)[-MOST_LINES:]))
+    if len(unsteady) > MOST_UNSTEADY:
+        failed.append(f"{len(unsteady)} tests are unsteady, more than {MOST_UNSTEADY}")
 
     print()
     for name in skipped:
         print(f"skipped  {name}")
     for name, lines in printed:
-        print(f"\n{name}, its last lines:", *lines, sep="\n  ")
+        print(f"\n{name}, what it printed:", *lines, sep="\n  ")
+    for name in unsteady:
+        print(f"unsteady: {name}")
     for name in failed:
         print(f"FAILED  {name}")
     line = f"{passed} passed, {len(failed)} failed"
