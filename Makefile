@@ -19,7 +19,7 @@ all: ## build program and libraries
 
 demo: ## build the program, and play frames through a software port into memory: no NIC, no GPU needed
 	@scripts/setup.sh build
-	@scripts/build.sh $(BUILD) app/gdrcap $(MESON_ARGS)
+	@scripts/build.sh --distribution-dpdk $(BUILD) app/gdrcap $(MESON_ARGS)
 	$(BUILD)/app/gdrcap $(DEMO_ARGS)
 	@echo
 	@echo "Next: $(BUILD)/app/gdrcap doctor   is this machine able to capture into GPU memory?"

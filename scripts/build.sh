@@ -1,12 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# usage: build.sh BUILD TARGET [MESON_ARGUMENT]...
+# usage: build.sh [--distribution-dpdk] BUILD TARGET [MESON_ARGUMENT]...
 #
 # Configures BUILD if that has not happened, with what it needs, and compiles TARGET, a target of
 # Ninja's, and what that needs: "product" is the program and the library, "checks" the tests too.
+#
+# With --distribution-dpdk a new BUILD links DPDK as the distribution compiled it, where that can be had: enough to try
+# and to test gdrcap, and minutes sooner. Without, such a BUILD is changed to compile its own, which is what is
+# installed, packaged and measured; only DPDK is compiled for that, and what contains it linked again.
 set -eu
 cd "$(dirname "$0")/.."
+distribution_dpdk=no
+if test "$1" = --distribution-dpdk; then
+	distribution_dpdk=yes
+	shift
+fi
 build=$1
 target=$2
 shift 2
@@ -59,10 +68,21 @@ if ! test -f "$build/build.ninja"; then
 	*) scripts/dpdk-source.sh ;;
 	esac
 	# What is left of a configuration that broke off is of no use.
-	rm -rf "$build/meson-private" "$build/meson-info"
+	rm -rf "$build/meson-private" "$build/meson-info" "$build/dpdk-archives"
 	mkdir -p "$build"
+	case $distribution_dpdk" $* " in
+	no* | *" -Dsystem_dpdk=true "* | *" -Ddpdk_archives="*) ;;
+	*)
+		archives=$(cd "$build" && pwd)/dpdk-archives
+		scripts/dpdk-archives.sh "$archives" && set -- "-Ddpdk_archives=$archives" "$@"
+		;;
+	esac
 	configured meson setup "$build" "$@"
 else
+	if test "$distribution_dpdk" = no && test -e "$build/dpdk-archives"; then
+		echo "build: $build links the distribution's DPDK: changing it to compile its own"
+		set -- -Ddpdk_archives= "$@"
+	fi
 	test $# -eq 0 || meson configure "$build" "$@" >"$build/setup.log" 2>&1 || {
 		cat "$build/setup.log" >&2
 		exit 1
@@ -71,11 +91,12 @@ else
 	if ninja -C "$build" -n build.ninja | grep -q Regenerating; then
 		configured ninja -C "$build" build.ninja
 	fi
+	test "$distribution_dpdk" = yes || rm -rf "$build/dpdk-archives"
 fi
 # shellcheck disable=SC2086 # a list of words
 left=$(ninja -C "$build" -n $targets | grep -c '^\[' || true)
 if test "$left" -gt 0; then
-	echo "build: $left files are to be made in $build, of some 450 the first time, which takes minutes"
+	echo "build: $left files are to be made in $build, which takes minutes if they are hundreds"
 fi
 
 started=$(date +%s)

@@ -44,7 +44,7 @@ step() {
 
 build_plain() {
 	say "building program and tests in $build"
-	scripts/build.sh "$build" checks "$@"
+	scripts/build.sh --distribution-dpdk "$build" checks "$@"
 }
 
 # usage: build_with_dpdk_of_build FOLDER TARGET [MESON_ARGUMENT]... - a second build, which takes DPDK from BUILD
@@ -55,7 +55,7 @@ build_with_dpdk_of_build() {
 	case " $* " in
 	*" -Dsystem_dpdk=true "*) ;;
 	*)
-		scripts/build.sh "$build" dpdk-archives || return 1
+		scripts/build.sh --distribution-dpdk "$build" dpdk-archives || return 1
 		pc=$(scripts/dpdk-stage.sh "$build" "$build/dpdk-stage") || return 1
 		PKG_CONFIG_PATH="$pc${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
 		export PKG_CONFIG_PATH

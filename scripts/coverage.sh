@@ -16,7 +16,7 @@ e2e="cli loopback_ring doctor merge ready service metrics telemetry json_file sa
 case " $* " in
 *" -Dsystem_dpdk=true "*) ;;
 *)
-	scripts/build.sh "$build" dpdk-archives "$@"
+	scripts/build.sh --distribution-dpdk "$build" dpdk-archives "$@"
 	mkdir -p "$coverage"
 	pc=$(scripts/dpdk-stage.sh "$build" "$coverage/dpdk-stage")
 	export PKG_CONFIG_PATH="$pc${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
