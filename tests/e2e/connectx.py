@@ -60,6 +60,12 @@ def ports(mode=DEFAULT, devargs=""):
             *DEVICE)
 
 
+def modes(*names):
+    """For a test with an argument `mode`: it runs in each of these, in `make check` in the default one only."""
+    return e2e.pytest.mark.parametrize("mode", [
+        e2e.pytest.param(name, marks=() if name == DEFAULT else e2e.pytest.mark.long) for name in names])
+
+
 class Run:
     """A summary, and what the cards themselves counted."""
 

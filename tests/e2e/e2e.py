@@ -24,8 +24,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PROGRAM = os.environ.get("GDRCAP", str(ROOT / "build" / "app" / "gdrcap"))
 # Only so that a program that hangs fails the test; never a measure of speed.
 TIMEOUT = float(os.environ.get("E2E_TIMEOUT", "300"))
+# `make check-long` plays all that there is; other rhythms play fewer cases of what is alike, and shorter runs.
+LONG = os.environ.get("TEST_LONG") == "1"
 # Frames of the one long run; sanitized builds set fewer.
-FRAMES = int(os.environ.get("E2E_FRAMES", "10000000"))
+FRAMES = int(os.environ.get("E2E_FRAMES") or (10000000 if LONG else 2000000))
 # Leaks of others' libraries that a sanitized build would be blamed for.
 os.environ.setdefault("LSAN_OPTIONS", "print_suppressions=0:suppressions=%s" % (
     ROOT / "tests" / "e2e" / "lsan.supp"))
@@ -37,6 +39,12 @@ if pytest:
 else:
     class Skip(Exception):
         """This machine lacks what the test needs."""
+
+
+def some(cases, *indices):
+    """All of these cases in `make check-long`, else those at the indices: of cases that prove the same of other numbers."""
+    cases = list(cases)
+    return cases if LONG else [cases[i] for i in indices]
 
 
 class DidNotEnd(AssertionError):
