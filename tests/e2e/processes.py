@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import threading
 import time
@@ -190,6 +191,7 @@ class Tcpdump:
 
     def __init__(self, interface, path, count=None, direction="in", live=False):
         tool("tcpdump", "tcpdump")
+        self.path, self.at, self.frames = path, 24, 0  # behind the file's header
         self.process = subprocess.Popen(
             ["tcpdump", "-i", interface, "-Q", direction, "-Z", "root", "-n", "-s", "0", "-B", "65536",
              "--time-stamp-precision", "nano", "-w", str(path), *(["-U"] if live else []),
@@ -207,6 +209,27 @@ class Tcpdump:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(patience)
         return self.interrupt()
+
+    def written(self):
+        """Frames in its file so far, if it is live."""
+        with open(self.path, "rb") as file:
+            file.seek(self.at)
+            data, at = file.read(), 0
+        while at + 16 <= len(data):
+            end = at + 16 + struct.unpack_from("=I", data, at + 8)[0]
+            if end > len(data):
+                break
+            self.frames, at = self.frames + 1, end
+        self.at += at
+        return self.frames
+
+    def end(self, count):
+        """Ends once it wrote so many frames, or none came for a minute. Returns how many the kernel dropped before it."""
+        before = -1
+        while before < self.written() < count:
+            before = self.frames
+            wait_until(lambda: self.written() >= count, 60)
+        return int(re.search(r"^(\d+) packets? dropped by kernel", self.interrupt(), re.M)[1])
 
     def interrupt(self):
         """Ends with what it has; what it says of it."""

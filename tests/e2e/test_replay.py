@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """gdrcap replay: what is in the file is what other tools see on the wire, and when it should be."""
+import json
 import os
 import re
 import resource
@@ -7,19 +8,14 @@ import signal
 import struct
 import time
 
-import pytest
-
 import e2e
 import frames as own
+import pace
 import pcapfile
 import processes
 
-pytestmark = pytest.mark.alone
-
 FILE_FRAMES = processes.scaled(100000, 20000)
-# Frames a second at which nothing is lost on the way; slower where a machine needs it.
-RATES = (30000, 15000, 6000)
-WIRE_OVERHEAD = 24  # FCS, preamble and gap, bytes a frame
+RATE = 30000  # frames a second
 
 
 def replay_to_file(directory, *arguments, expect=0):
@@ -28,6 +24,13 @@ def replay_to_file(directory, *arguments, expect=0):
     summary = processes.run_json("replay", "--quiet", "--tx-port", "net_pcap0,tx_pcap=%s" % path,
                                  *arguments, expect=expect)
     return summary, pcapfile.read(path)
+
+
+def timed_to_file(directory, *arguments):
+    """(summary, frames, what the machine did meanwhile)."""
+    path = os.path.join(directory, "sent.pcap")
+    summary, machine = pace.replay("--tx-port", "net_pcap0,tx_pcap=%s" % path, *arguments)
+    return summary, pcapfile.read(path), machine
 
 
 def numbered_frames(count):
@@ -92,13 +95,14 @@ def test_loops():
                                           str(loops))
             check_same(got, wanted * loops)
             processes.check_sender(summary, 333 * loops)
-        # Whichever comes first.
+        # Whichever comes first: frames, and time, which is long enough for a first frame.
         summary, got = replay_to_file(directory, "--pcap", path, "--rate", "max", "--loops",
                                       "forever", "--frames", "1000")
         check_same(got, (wanted * 4)[:1000])
         processes.check_sender(summary, 1000)
-        summary, got = replay_to_file(directory, "--pcap", path, "--rate", "2kpps", "--loops",
-                                      "forever", "--seconds", "1")
+        summary, got = replay_to_file(directory, "--pcap", path, "--rate", "200pps", "--loops",
+                                      "forever", "--seconds", "3")
+        assert len(got) < 3 * 200 + 1, len(got)
         check_same(got, (wanted * (len(got) // 333 + 1))[:len(got)])
         processes.check_sender(summary, len(got))
 
@@ -205,65 +209,61 @@ def file_of_another_tool(directory, count, tags=True):
     return mixed
 
 
-def over_veth(attempt):
-    """Calls attempt(pair, packets a second) until nothing was lost: a kernel may drop."""
-    for rate in RATES:
-        with e2e.VethPair() as pair:
-            lost = attempt(pair, rate)
-        if not lost:
-            return
-        print("%d frames lost at %d frames a second" % (lost, rate))
-    raise AssertionError("%d frames lost at %d frames a second" % (lost, rate))
-
-
-def replay_over(pair, path, rate):
+def replay_over(pair, path):
     summary = processes.run_json("replay", "--quiet", "--tx-port",
                                  "net_af_packet0,iface=%s" % pair.left, "--pcap", path, "--rate",
-                                 "%dpps" % rate)
+                                 "%dpps" % RATE)
     return processes.check_sender(summary, FILE_FRAMES)
 
 
+def check_came(got, wanted, lost):
+    """All that the kernel did not drop, by its own count, in order."""
+    assert len(got) == len(wanted) - lost, (len(got), len(wanted), lost)
+    rest = iter(wanted)
+    assert lost < len(wanted) // 2 and all(frame in rest for frame in got), pcapfile.differ(got, wanted)
+    print("%d of %d frames lost by the kernel" % (lost, len(wanted)))
+
+
 def test_tcpdump_gets_what_is_in_the_file():
-    with processes.folder() as directory:
+    with processes.folder() as directory, e2e.VethPair() as pair:
         path = file_of_another_tool(directory, FILE_FRAMES)
         wanted = [frame.data for frame in pcapfile.read(path)]
         assert len(wanted) == FILE_FRAMES and len(set(map(len, wanted))) > 1000
         seen = os.path.join(directory, "seen.pcap")
-
-        def attempt(pair, rate):
-            with processes.Tcpdump(pair.right, seen, FILE_FRAMES) as tcpdump:
-                sender = replay_over(pair, path, rate)
-                tcpdump.finish()
-            assert sender["mpps"] * 1e6 / rate < 1.01, sender
-            got = [frame.data for frame in pcapfile.read(seen)]
-            if len(got) == len(wanted):
-                assert pcapfile.differ(got, wanted) is None, pcapfile.differ(got, wanted)
-            return len(wanted) - len(got)
-
-        over_veth(attempt)
+        with processes.Tcpdump(pair.right, seen, live=True) as tcpdump:
+            replay_over(pair, path)
+            lost = pair.dropped()
+            lost += tcpdump.end(FILE_FRAMES - lost)
+        check_came([frame.data for frame in pcapfile.read(seen)], wanted, lost)
 
 
 def test_saved_is_what_is_in_the_file():
     """The same by our own capture, compared with the file on the way and saved whole. Without
-    tags: this driver does not deliver them."""
-    with processes.folder() as directory:
+    tags: this driver does not deliver them. Its ring has room for all frames, or most in a long run."""
+    with processes.folder() as directory, e2e.VethPair() as pair:
         path = file_of_another_tool(directory, FILE_FRAMES, tags=False)
         wanted = [frame.data for frame in pcapfile.read(path)]
         saved = os.path.join(directory, "saved.pcapng")
+        with processes.Running("capture", "--port", "net_af_packet0,iface=%s,framecnt=32768" % pair.right, "--save", saved,
+                               "--expect", path) as receiver:
+            receiver.wait_until_running()
+            replay_over(pair, path)
+            on_the_way = pair.dropped()
+            receiver.wait_until(lambda: arrived(receiver) >= FILE_FRAMES - on_the_way)
+            receiver.signal(signal.SIGINT)
+            summary = receiver.finish(expect=None)
+        lost = on_the_way + summary["lost_by"]["nic_missed"]
+        assert summary["frames"]["received"] == FILE_FRAMES - lost, (lost, processes.text_of(summary))
+        if lost == 0 and summary["saved"]["missed"] == 0:
+            check_saved(saved, wanted, summary)
+        else:
+            check_came([frame.data for frame in pcapfile.read_capture(saved).frames], wanted, lost + summary["saved"]["missed"])
 
-        def attempt(pair, rate):
-            with processes.Running("capture", "--port", "net_af_packet0,iface=%s,framecnt=8192" %
-                                   pair.right, "--save", saved, "--expect", path, "--idle",
-                                   "3") as receiver:
-                receiver.wait_until_running()
-                replay_over(pair, path, rate)
-                summary = receiver.finish(expect=None)
-            lost = FILE_FRAMES - summary["frames"]["received"] + summary["saved"]["missed"]
-            if lost == 0:
-                check_saved(saved, wanted, summary)
-            return lost
 
-        over_veth(attempt)
+def arrived(receiver):
+    """Frames that it took, or the kernel dropped before it."""
+    last = json.loads(receiver.out[-1])
+    return last["frames"]["received"] + (last["lost_by"]["nic_missed"] or 0)
 
 
 def check_saved(saved, wanted, summary):
@@ -302,141 +302,93 @@ def play_at(speed, loops):
     """Plays a file at its own times, and compares with them."""
     with processes.folder() as directory:
         path, times = paced_file(directory)
-        factor = float(speed[:-1]) if speed else 1.0
-        summary, got = replay_to_file(directory, "--pcap", path, "--loops", str(loops),
+        summary, got, machine = timed_to_file(directory, "--pcap", path, "--loops", str(loops),
                                       *(("--speed", speed) if speed else ()))
+    factor = float(speed[:-1]) if speed else 1.0
+    length = times[-1] - times[0]
     # Between two loops there is a gap too, the file's mean.
-    asked = ((times[-1] - times[0]) / 1e9 * loops +
-             (loops - 1) * (times[-1] - times[0]) / 1e9 / (len(times) - 1)) / factor
-    took = (got[-1].time_ns - got[0].time_ns) / 1e9
+    whole = length + length / (len(times) - 1)
+    due = [(loop * whole + time - times[0]) / factor for loop in range(loops) for time in times]
     sender = processes.check_sender(summary, len(times) * loops)
-    # Longer only by as much as frames were late, which the sender tells.
-    late = sender["gap_error_ns"]["max"] / 1e9
-    for value in (took, sender["seconds"]):
-        assert abs(value - asked) < 0.05 * asked + 0.05 + late, (speed, value, asked)
-    assert abs(sender["asked"]["seconds"] - asked) < 0.02 * asked, (sender["asked"], asked)
+    assert abs(sender["asked"]["seconds"] * 1e9 - due[-1]) < 1000, (sender["asked"], due[-1])
     assert sender["asked"]["gbps"] is None and sender["asked"]["mpps"] is None, sender
-    assert sender["gap_error_ns"], sender
-    check_gaps(got, times, factor, sender["gap_error_ns"]["p50"])
-    print("speed %s: asked %.3f s, took %.3f s, gap error %s ns" % (
-        speed, asked, took, sender["gap_error_ns"]))
+    # Frames behind gaps of one kind: at the mean of all gaps they would be up to 14 ms apart.
+    kinds = [[number for number in range(len(due)) if number % len(times) % len(GAPS_MS) == kind] for kind in range(len(GAPS_MS))]
+    pace.check([frame.time_ns for frame in got], due, summary, machine, kinds, apart_ns=2e6 / factor)
 
 
 def test_original_times():
-    """The file's own gaps, or faster, or slower; loops keep them. In one of three tries, since a
-    sender without a core is late, and has two clocks: its own and the file's."""
-    for speed, loops in (("1x", 1), ("2x", 1), ("0.5x", 1), ("4x", 3), (None, 1)):
-        for tries in (1, 2, 3):
-            try:
-                play_at(speed, loops)
-                break
-            except AssertionError as error:
-                if tries == 3:
-                    raise
-                print("speed %s, try %d: %s" % (speed, tries, error))
-
-
-def check_gaps(got, times, factor, late_ns):
-    """No gap's measure, but that half of the gaps are themselves and not their mean; or as late as
-    the sender says of half of its frames."""
-    asked = [(b - a) / factor for a, b in zip(times, times[1:])]
-    took = [b.time_ns - a.time_ns for a, b in zip(got, got[1:])]
-    errors = sorted(abs(a - b) for a, b in zip(asked, took))
-    assert errors[len(errors) // 2] < 2e6 / factor + 2 * late_ns, "median gap error %d ns" % errors[
-        len(errors) // 2]
-
-
-def bits_on_the_wire(got):
-    return sum(8 * (len(frame.data) + WIRE_OVERHEAD) for frame in got)
-
-
-def reached(rate, value, attempt):
-    """attempt() gives (summary, rate by another clock, our own): within 1 %, or short of it by no
-    more than frames were late, for others use this machine too; and a try that was not within 1 %
-    says so. One of three tries, since a sender that was late by a second does not catch up."""
-    for _ in range(3):
-        summary, measured, told = attempt()
-        gaps = summary["sender"]["gap_error_ns"]
-        print("rate %s: %.1f, %+.3f %%, gap error %s ns" % (
-            rate, measured, 100 * (measured / value - 1), gaps))
-        assert abs(told / measured - 1) < 0.01, "%s: told %.1f, measured %.1f" % (
-            rate, told, measured)
-        assert told / value < 1.01, processes.text_of(summary)
-        warned = "the rate was not reached" in processes.messages(summary)
-        assert warned == (told / value < 0.99), processes.text_of(summary)
-        asked_s = summary["sender"]["seconds"] * told / value
-        if summary["sender"]["seconds"] < 1.01 * asked_s + gaps["max"] / 1e9:
-            return
-    raise AssertionError("%s: %.1f: %s" % (rate, measured, processes.text_of(summary)))
+    """The file's own gaps, or faster, or slower; loops keep them."""
+    for speed, loops in (("2x", 1), ("0.5x", 1), ("4x", 3), (None, 1), *((("1x", 1),) if e2e.LONG else ())):
+        play_at(speed, loops)
 
 
 def test_rates():
-    """Within 1 % of what was asked, by our own account and by another clock's."""
-    def attempt():
+    """Bits on the wire, by our own account and by another clock's. Without the 24 bytes of each frame that are on the wire only,
+    frames of 64 bytes would be a third too fast."""
+    for rate, gbps, size, count in (("100kbit", 0.0001, "64", 150), ("10mbit", 0.01, "imix", 3000), ("100mbit", 0.1, "64-1518", 12000)):
         with processes.folder() as directory:
-            summary, got = replay_to_file(directory, "--rate", rate, "--frame-size", size,
+            summary, got, machine = timed_to_file(directory, "--rate", rate, "--frame-size", size,
                                           "--frames", str(count), "--end", "never")
-        sender = processes.check_sender(summary, count)
-        assert abs(sender["asked"]["gbps"] * 1e9 - value) < 1, sender["asked"]
-        assert sender["asked"]["mpps"] is None and sender["asked"]["seconds"] is None, sender
-        took = (got[-1].time_ns - got[0].time_ns) / 1e9
-        return summary, bits_on_the_wire(got[:-1]) / took, sender["gbps"] * 1e9
-
-    for rate, value, size, count in (("1mbit", 1e6, "1518", 164), ("10mbit", 1e7, "imix", 3000),
-                                     ("100mbit", 1e8, "64-1518", 18000)):
-        reached(rate, value, attempt)
+        processes.check_sender(summary, count)
+        lengths = [len(frame.data) for frame in got]
+        pace.check([frame.time_ns for frame in got], pace.due_at_bits(lengths, gbps * 1e9), summary, machine)
+        pace.check_rate(summary, lengths, gbps=gbps)
 
 
 def test_rates_of_frames():
-    def attempt():
+    for rate, mpps, count in (("200pps", 0.0002, 250), ("5kpps", 0.005, 5000), ("0.02mpps", 0.02, 20000)):
         with processes.folder() as directory:
             path = pcapfile.write_pcap(os.path.join(directory, "in.pcap"), numbered_frames(50))
-            summary, got = replay_to_file(directory, "--rate", rate, "--pcap", path, "--loops",
+            summary, got, machine = timed_to_file(directory, "--rate", rate, "--pcap", path, "--loops",
                                           "forever", "--frames", str(count))
-        sender = processes.check_sender(summary, count)
-        assert abs(sender["asked"]["mpps"] * 1e6 - value) < 1, sender["asked"]
-        return summary, (count - 1) / ((got[-1].time_ns - got[0].time_ns) / 1e9), (
-            sender["mpps"] * 1e6)
+        processes.check_sender(summary, count)
+        pace.check([frame.time_ns for frame in got], pace.due_at_frames(count, mpps * 1e6), summary, machine)
+        pace.check_rate(summary, [len(frame.data) for frame in got], mpps=mpps)
 
-    for rate, value, count in (("200pps", 200, 250), ("5kpps", 5000, 7500),
-                               ("0.02mpps", 20000, 30000)):
-        reached(rate, value, attempt)
+
+def number_of(frame):
+    """A pattern frame's place in its stream."""
+    return struct.unpack_from(">Q", frame, own.ETHERNET_BYTES + 8)[0]
 
 
 def test_rate_over_veth():
-    """Either the rate, or a warning that it was not reached."""
-    def attempt():
-        summary = processes.run_json("replay", "--quiet", "--tx-port",
-                                     "net_af_packet0,iface=%s" % pair.left, "--rate", rate,
-                                     "--seconds", "2")
-        sender = processes.check_sender(summary)
-        # Frames of 1518 bytes, 24 more on the wire than in memory; those before the last hand-over.
-        measured = (sender["frames"] - 1) * 8 * (1514 + WIRE_OVERHEAD) / sender["seconds"]
-        return summary, measured, sender["gbps"] * 1e9
+    """The same by the kernel's clock. What the kernel lost on the way, it counted."""
+    def sent(rate, gbps, count):
+        summary, machine = pace.replay("--tx-port", "net_af_packet0,iface=%s" % pair.left, "--rate", rate,
+                                       "--frames", str(count), "--end", "never")
+        processes.check_sender(summary, count)
+        pace.check_rate(summary, [1514] * count, gbps=gbps)
+        return summary, machine
 
+    for rate, gbps, count in (("1mbit", 0.001, 90), ("100mbit", 0.1, 8000)):
+        with e2e.VethPair() as pair, processes.folder() as directory:
+            path = os.path.join(directory, "seen.pcap")
+            with processes.Tcpdump(pair.right, path, live=True) as tcpdump:
+                summary, machine = sent(rate, gbps, count)
+                lost = pair.dropped()
+                lost += tcpdump.end(count - lost)
+            got = pcapfile.read(path)
+        assert len(got) == count - lost, (len(got), count, lost)
+        due = pace.due_at_bits([1514] * count, gbps * 1e9)
+        pace.check([frame.time_ns for frame in got], [due[number_of(frame.data)] for frame in got], summary, machine)
+    # What no machine must carry, but each must tell the truth about.
     with e2e.VethPair() as pair:
-        for rate, value in (("1mbit", 1e6), ("100mbit", 1e8)):
-            reached(rate, value, attempt)
-        # What no machine must carry, but each must tell the truth about.
-        rate, value = "1gbit", 1e9
-        summary, _, told = attempt()
-        warned = "the rate was not reached" in processes.messages(summary)
-        assert warned == (told / value < 0.99) and told / value < 1.01, processes.text_of(summary)
-        print("rate 1gbit over veth: %+.3f %%, gap error %s ns" % (
-            100 * (told / value - 1), summary["sender"]["gap_error_ns"]))
+        sent("1gbit", 1, 20000)
 
 
 def test_rate_that_cannot_be():
     """Said in the messages, and both numbers stand in the summary."""
     with e2e.VethPair() as pair:
-        for port in ("net_af_packet0,iface=%s" % pair.left, "net_null0"):
+        # So many that it takes longer than a start, after which nothing is said.
+        for port, count in (("net_af_packet0,iface=%s" % pair.left, 20000), ("net_null0", 300000)):
             summary = processes.run_json("replay", "--quiet", "--tx-port", port, "--rate",
-                                         "1000gbit", "--seconds", "1", expect=None)
+                                         "9tbit", "--frames", str(count))
             sender = processes.check_sender(summary)
-            assert sender["asked"]["gbps"] == 1000, sender
-            assert 0 < sender["gbps"] < 900, sender
+            assert sender["asked"]["gbps"] == 9000, sender
+            assert 0 < sender["gbps"] < 8000, sender
             text = processes.messages(summary)
-            assert re.search(r"rate", text) and "1000" in text.replace(",", ""), text
+            assert re.search(r"rate", text) and "9000" in text.replace(",", ""), text
 
 
 def test_interrupt():
@@ -457,31 +409,32 @@ def test_interrupt():
 # ---- links ----
 
 def test_link_down_and_up():
-    """The interface goes away for a second: said, waited for, and nothing counted that was not
+    """The interface goes away until the sender noticed: said, waited for, and nothing counted that was not
     handed over."""
-    count = 8000
+    count = 4000
     with e2e.VethPair() as pair:
         with processes.Running("capture", "--port", "net_af_packet0,iface=%s,framecnt=4096" %
-                               pair.right, "--seconds", "60", "--idle", "20") as receiver:
+                               pair.right, "--seconds", "3600") as receiver:
             # The kernel itself may take seconds until it has the carrier back.
             receiver.wait_until_running()
             with processes.Running("replay", "--tx-port", "net_af_packet0,iface=%s" % pair.left,
                                    "--rate", "2kpps", "--frames", str(count)) as sender:
                 receiver.wait_for_frames("received", 1000)
                 pair.ip("link", "set", pair.left, "down")
-                time.sleep(1)
+                sender.wait_until(lambda: any("the link is down" in line for line in sender.err))
                 pair.ip("link", "set", pair.left, "up")
                 sent = sender.finish(expect=None)
             received = receiver.finish(expect=None)
+        dropped = pair.dropped()
     text = processes.messages(sent)
     assert re.search(r"link", text) and re.search(r"down", text), sent["messages"]
     e2e.check_identities(received)
-    # A second's frames are delayed. Lost can be only those that the port took until somebody noticed;
+    # Frames are delayed. Lost can be only those that the port took until it was noticed, and the kernel counts them;
     # what this driver calls errors it sends later, so that nobody can count them.
     came = received["frames"]
-    print("link down for a second: %d frames lost" % came["lost"])
+    print("link down: %d frames lost, %d dropped by the kernel" % (came["lost"], dropped))
     assert sent["frames"]["sent"] == sent["sender"]["frames"] == count, sent["sender"]
     assert sent["sender"]["errors"] is None and sent["result"] == "pass", processes.text_of(sent)
-    assert came["sent"] == count and came["lost"] < 1000, "%s\n%s" % (
+    assert came["sent"] == count and came["lost"] <= dropped, "%s\n%s" % (
         came, processes.text_of(sent))
     assert came["damaged"] == came["duplicate"] == came["reordered"] == 0, came
