@@ -37,6 +37,16 @@ def own_header(stream, sequence, position, payload_bytes, magic=MAGIC, crc_flip=
     return head + struct.pack(">I", crc32c(head) ^ crc_flip)
 
 
+def is_data(frame):
+    """One of ours, and none that says that its stream has ended."""
+    return frame[ETHERNET_BYTES:ETHERNET_BYTES + 2] == struct.pack(">H", MAGIC) and frame[ETHERNET_BYTES + 3] != 0xFF
+
+
+def number_of(frame):
+    """Its place in its stream."""
+    return struct.unpack_from(">Q", frame, ETHERNET_BYTES + 8)[0]
+
+
 def end_of_stream(stream, count, streams=1):
     """Says that the stream had so many frames, and its sender so many streams."""
     return (DESTINATION + SOURCE + struct.pack(">H", ETHERTYPE) +

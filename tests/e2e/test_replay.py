@@ -347,11 +347,6 @@ def test_rates_of_frames():
         pace.check_rate(summary, [len(frame.data) for frame in got], mpps=mpps)
 
 
-def number_of(frame):
-    """A pattern frame's place in its stream."""
-    return struct.unpack_from(">Q", frame, own.ETHERNET_BYTES + 8)[0]
-
-
 def test_rate_over_veth():
     """The same by the kernel's clock. What the kernel lost on the way, it counted."""
     def sent(rate, gbps, count):
@@ -371,7 +366,7 @@ def test_rate_over_veth():
             got = pcapfile.read(path)
         assert len(got) == count - lost, (len(got), count, lost)
         due = pace.due_at_bits([1514] * count, gbps * 1e9)
-        pace.check([frame.time_ns for frame in got], [due[number_of(frame.data)] for frame in got], summary, machine)
+        pace.check([frame.time_ns for frame in got], [due[own.number_of(frame.data)] for frame in got], summary, machine)
     # What no machine must carry, but each must tell the truth about.
     with e2e.VethPair() as pair:
         sent("1gbit", 1, 20000)

@@ -2,18 +2,15 @@
 """gdrcap replay in one process and gdrcap capture in another, over memif and over veth pairs."""
 import json
 import os
+import random
 import re
 import signal
-import time
-
-import pytest
 
 import e2e
 import frames as own
+import pace
 import pcapfile
 import processes
-
-pytestmark = pytest.mark.alone
 
 MEMIF_FRAMES = processes.scaled(1000000, 50000)
 # More, or faster: for a long run by hand.
@@ -85,8 +82,8 @@ def test_memif_sender_listens():
     with processes.folder() as directory:
         with processes.Running("replay", "--tx-port", memif(directory, "server"), "--frames",
                                "20000", "--streams", "3") as sender:
-            sender.wait_until_running()
-            time.sleep(0.5)
+            sender.wait_until(lambda: len(sender.out) >= 5)
+            assert json.loads(sender.out[-1])["sender"]["frames"] == 0, sender.out[-1]
             with processes.Running("capture", "--port", memif(directory, "client")) as receiver:
                 sent, received = sender.finish(), receiver.finish()
     check_both(sent, received, 20000)
@@ -102,13 +99,28 @@ def test_memif_nobody_listens():
         " ".join(arguments), "")), result
 
 
+def connections(directory):
+    """Sockets of memif's there: one that listens, and those of which each is a connection."""
+    with open("/proc/thread-self/net/unix", encoding="ascii") as file:
+        return sum(line.rstrip().endswith(os.path.join(directory, "memif.sock")) for line in file) - 1
+
+
+def times_run(process):
+    """How often its first thread was given a core."""
+    with open("/proc/%d/schedstat" % process.pid, encoding="ascii") as file:
+        return int(file.read().split()[2])
+
+
 def test_memif_slow_to_answer():
-    """A server that gets no core while its client connects: the client waits, the server lives."""
+    """A server that gets no core while its client connects: the client waits, and looks again and again, the server lives."""
     with processes.folder() as directory, receive(directory) as receiver:
         receiver.wait_until_running()
         receiver.signal(signal.SIGSTOP)
         with send(directory, "--frames", "1000") as sender:
-            time.sleep(2)
+            processes.wait_for(lambda: connections(directory) == 1, sender.process, "connect")
+            before = times_run(sender.process)
+            processes.wait_for(lambda: times_run(sender.process) > before + 20, sender.process, "wait for the server")
+            assert not sender.out, sender.out
             receiver.signal(signal.SIGCONT)
             sent, received = sender.finish(), receiver.finish()
     check_both(sent, received, 1000)
@@ -123,14 +135,23 @@ def test_memif_rings_and_bursts():
 
 
 def test_memif_at_a_rate():
+    """By the receiver's clock, which stamps frames as they come; its saver may miss some on a loaded machine."""
+    count, lengths = 10000, list(range(60, 1515))
     with processes.folder() as directory:
-        sent, received = over_memif(directory, 20000, "--rate", "10kpps", "--frame-size", "64-1518")
-    check_both(sent, received, 20000)
-    # 2 s; slower only by as much as the last frames were late, which the sender tells.
-    late = sent["sender"]["gap_error_ns"]["max"] / 2e9
-    assert -0.02 - late < sent["sender"]["mpps"] * 1e3 / 10 - 1 < 0.02, sent["sender"]
+        saved = os.path.join(directory, "saved.pcapng")
+        with receive(directory, "--save", saved) as receiver:
+            receiver.wait_until_running()
+            with send(directory, "--frames", str(count), "--rate", "10kpps", "--frame-size", "64-1518") as sender:
+                machine = pace.Machine(sender.process, receiver.process)
+                sent, received = sender.finish(), receiver.finish()
+        got = pcapfile.read_capture(saved).frames
+    check_both(sent, received, count)
+    pace.check_rate(sent, [lengths[number % len(lengths)] for number in range(count)], mpps=0.01)
+    got = [frame for frame in got if own.is_data(frame.data)]
+    due = pace.due_at_frames(count, 10000)
+    pace.check([frame.time_ns for frame in got], [due[own.number_of(frame.data)] for frame in got], sent, machine, seen_gaps=False)
     # On the wire both count alike.
-    assert -0.05 - late < received["rate"]["mpps"] * 1e3 / 10 - 1 < 0.05 + late, received["rate"]
+    assert received["seconds"] * 1e9 > due[-1] - machine.stole - pace.STAMP_NS, received["seconds"]
 
 
 def test_two_pairs_at_once():
@@ -147,15 +168,16 @@ def test_two_pairs_at_once():
 
 def test_sender_killed():
     """No end of stream comes: the quiet time ends the capture, the sequence numbers tell."""
-    with processes.folder() as directory, receive(directory, "--idle", "3") as receiver:
+    with processes.folder() as directory, receive(directory, "--idle", "1") as receiver:
         receiver.wait_until_running()
         with send(directory, "--seconds", "600", "--rate", "20kpps") as sender:
-            receiver.wait_for_frames("received", 15000)
+            # Were it silent so long without a core, the end would be the same.
+            receiver.wait_for_frames("received", 1)
             sender.kill()
             received = receiver.finish(expect=None)
     e2e.check_identities(received)
     counts = received["frames"]
-    assert counts["valid"] > 10000 and counts["damaged"] == counts["lost"] == 0, counts
+    assert counts["valid"] > 0 and counts["damaged"] == counts["lost"] == 0, counts
     assert received["ended_by_sender"] is False, received
 
 
@@ -209,7 +231,7 @@ def test_receiver_killed_with_frames_left():
 def test_receiver_killed_at_full_speed():
     """Its memory is unmapped while the sender copies into it: nobody falls into the hole."""
     with processes.folder() as directory:
-        for _ in range(3):
+        for _ in range(3 if e2e.LONG else 1):
             with receive(directory) as receiver:
                 receiver.wait_until_running()
                 with send(directory, "--burst", "256", "--frame-size", "1518", "--seconds",
@@ -224,7 +246,7 @@ def test_receiver_killed_at_full_speed():
 
 
 def test_end_by_the_receiver():
-    """--frames and --seconds end a capture whatever the sender does."""
+    """--frames and --seconds end a capture whatever the sender does, and with --end never the sender's end does not."""
     with processes.folder() as directory:
         with receive(directory, "--frames", "5000") as receiver:
             receiver.wait_until_running()
@@ -235,13 +257,22 @@ def test_end_by_the_receiver():
         assert received["frames"]["valid"] >= 5000, received["frames"]
         assert received["ended_by_sender"] is False, received
         # The sender is there first: no part of the time is spent on its start.
-        with processes.Running("replay", "--tx-port", memif(directory, "server"), "--frames",
-                               "1000") as sender:
+        with processes.Running("replay", "--tx-port", memif(directory, "server"), "--rate", "5kpps", "--seconds",
+                               "600") as sender:
             sender.wait_until_running()
-            with processes.Running("capture", "--port", memif(directory, "client"), "--end",
-                                   "never", "--seconds", "3") as receiver:
+            with processes.Running("capture", "--port", memif(directory, "client"), "--seconds", "2") as receiver:
+                received = receiver.finish(expect=None)
+                sender.kill()
+        assert received["elapsed_seconds"] >= 2 and received["ended_by_sender"] is False, received
+        with receive(directory, "--end", "never") as receiver:
+            receiver.wait_until_running()
+            with send(directory, "--frames", "1000") as sender:
                 sender.finish()
-                received = receiver.finish()
+            receiver.wait_for_frames("received", 1000)
+            lines = len(receiver.out)
+            receiver.wait_until(lambda: len(receiver.out) >= lines + 5)
+            receiver.signal(signal.SIGINT)
+            received = receiver.finish()
         assert received["frames"]["valid"] == 1000 and received["seconds"] is not None, received
         assert received["ended_by_sender"] is False, received
 
@@ -250,7 +281,7 @@ def test_end_by_the_receiver():
 
 def distinct_frames(count):
     """No two alike, and no part of one in another."""
-    pattern = own.prbs31(count * 1500)
+    pattern = random.Random(count).randbytes(count * 1500)
     return [own.DESTINATION + own.SOURCE + b"\x88\xb6" +
             pattern[i * 1500:i * 1500 + 46 + i * 37 % 1400] for i in range(count)]
 
@@ -260,7 +291,7 @@ def expect(wanted, sent, *arguments, status=0):
     with processes.folder() as directory:
         paths = [pcapfile.write_pcap(os.path.join(directory, name), frames)
                  for name, frames in (("wanted.pcap", wanted), ("sent.pcap", sent))]
-        with receive(directory, "--expect", paths[0], "--frames", str(len(sent)), "--idle", "3",
+        with receive(directory, "--expect", paths[0], "--frames", str(len(sent)), "--idle", "60",
                      *arguments) as receiver:
             receiver.wait_until_running()
             with send(directory, "--pcap", paths[1], "--rate", "max") as sender:
@@ -322,13 +353,17 @@ def test_expect_frames_that_are_alike():
 
 # ---- veth ----
 
+# Frames for which there is room before the receiver: a ring of ours that holds all of them, or a driver's own.
+ROOM = {"af_packet": 32768, "af_xdp": 2048}
+
+
 def over_veth(driver, count, rate):
     """The kernel may drop; what it drops is lost in our books too, and nothing else is wrong."""
     with e2e.VethPair() as pair:
         left, right = ("net_%s0,iface=%s" % (driver, name) for name in (pair.left, pair.right))
         if driver == "af_packet":
-            right += ",framecnt=4096"
-        with processes.Running("capture", "--port", right, "--idle", "60") as receiver:
+            right += ",framecnt=%d" % ROOM[driver]
+        with processes.Running("capture", "--port", right) as receiver:
             receiver.wait_until_running_on(driver)
             arguments = ("--frames", str(count), "--frame-size", "64-1518", "--streams", "2")
             with processes.Running("replay", "--tx-port", left, "--rate", rate,
@@ -345,7 +380,8 @@ def over_veth(driver, count, rate):
     for key in ("damaged", "duplicate", "reordered"):
         assert counts[key] == 0, processes.text_of(received)
     assert received["ended_by_sender"] is True, processes.text_of(received)
-    assert counts["valid"] >= count // 2, counts
+    # A receiver without a core gets what there is room for.
+    assert counts["valid"] >= min(count, ROOM[driver]) - dropped, (counts, dropped)
     print("%s: %d of %d frames lost by the kernel at %s" % (driver, counts["lost"], count, rate))
     return received
 
@@ -361,13 +397,13 @@ def test_veth_af_xdp():
 def test_veth_sender_killed():
     with e2e.VethPair() as pair:
         with processes.Running("capture", "--port", "net_af_packet0,iface=%s,framecnt=4096" %
-                               pair.right, "--idle", "3") as receiver:
+                               pair.right, "--idle", "1") as receiver:
             receiver.wait_until_running()
             with processes.Running("replay", "--tx-port", "net_af_packet0,iface=%s" % pair.left,
                                    "--rate", "5kpps", "--seconds", "600") as sender:
-                receiver.wait_for_frames("received", 2000)
+                receiver.wait_for_frames("received", 1)
                 sender.kill()
             received = receiver.finish(expect=None)
     e2e.check_identities(received)
-    assert received["frames"]["valid"] > 1000, received["frames"]
+    assert received["frames"]["valid"] > 0, received["frames"]
     assert received["ended_by_sender"] is False, received
