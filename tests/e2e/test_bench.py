@@ -2,6 +2,7 @@
 """gdrcap bench: what it measures here, as JSON, as a table and in files, also when it is stopped; and
 gdrcap report, which shows and draws such files."""
 import copy
+import functools
 import json
 import os
 import pathlib
@@ -14,12 +15,8 @@ import subprocess
 import time
 import xml.etree.ElementTree
 
-import pytest
-
 import e2e
 import test_report
-
-pytestmark = pytest.mark.alone
 
 PARAMETERS = ("frame_bytes", "burst", "blocks", "queues", "pattern", "memory", "source")
 FOUND = ("runs", "core_speed", "median", "least", "most", "limit", "of_limit", "mpps", "gbps",
@@ -57,6 +54,12 @@ def measure(*arguments, **options):
     return bench(*SHORT, "--stages", few(), *arguments, **options)
 
 
+@functools.lru_cache(maxsize=None)
+def measured():
+    """A report, to be shown or changed."""
+    return measure("--json", "--quiet").out
+
+
 def point(result):
     return tuple(result[key] for key in ("stage",) + PARAMETERS)
 
@@ -71,7 +74,8 @@ def check_result(result, report):
     assert len(result["runs"]) == report["parameters"]["runs"], result
     assert result["median"] in result["runs"], result
     assert len(result["core_speed"]) == (len(result["runs"]) if result["queues"] else 0), result
-    assert all(0.01 < speed < 200 for speed in result["core_speed"]), result
+    # A core that others have is slow, but no core is as fast as 200 operations a nanosecond.
+    assert all(0 < speed < 200 for speed in result["core_speed"]), result
     assert result["least"] == min(result["runs"]) > 0, result
     assert result["most"] == max(result["runs"]), result
     assert sorted(result["runs"])[len(result["runs"]) // 2] == result["median"], result
@@ -189,17 +193,24 @@ def test_save():
 def test_interrupt():
     with e2e.Folder() as folder:
         file = pathlib.Path(folder) / "all.json"
-        arguments = ("bench", "--quick", "--gpu", "host", "--runs", "3", "--run-time", "400",
+        arguments = ("bench", "--quick", "--gpu", "host", "--runs", "3", "--run-time", "300",
                      "--stages", few(), "--save", str(file))
         process = e2e.start(*arguments)
-        e2e.interrupt_when_running(process, "bench: 3/")
+        seen = []
+        for line in process.stderr:
+            seen.append(line)
+            if "bench: 2/" in line:
+                process.send_signal(signal.SIGINT)
+                break
         result = e2e.finish(process, arguments)
         assert result.status == 130, result
         assert "stopped; what was measured is in " + str(file) in result.err, result
         assert "Not all points were measured" in result.out, result
         report = json.loads(file.read_text())
         check(report, complete=False)
-        assert len(report["results"]) in (2, 3), result
+        # The point that was begun last, when the signal came, may have been done.
+        begun = [int(number) for number in re.findall(r"bench: (\d+)/\d+,", "".join(seen) + result.err)]
+        assert begun == list(range(1, len(begun) + 1)) and len(report["results"]) in (len(begun) - 1, len(begun)), result
         assert ", not complete" in text_of(file).stdout
 
 
@@ -224,30 +235,39 @@ def test_cannot_be_saved():
         os.mkfifo(folder + "/fifo")
         for name in ("", "/none/x", "/fifo"):
             # Seen before much is measured.
-            result = bench("--gpu", "host", "--run-time", "1000", "--stages", few(), "--save",
+            result = bench("--gpu", "host", "--run-time", "100", "--stages", few(), "--save",
                            folder + name, expect=1)
             assert folder + name in result.err and "may be written" in result.err, result
         assert os.listdir(folder) == ["fifo"] and stat.S_ISFIFO(os.stat(folder + "/fifo").st_mode)
+
+
+def saved_with(results):
+    """Bytes of a file with half a result more than so many; figures are of some other length each time."""
+    text = measured()
+    all_of_it = json.loads(text)
+    each = len(json.dumps(all_of_it["results"])) // len(all_of_it["results"])
+    return len(text) - each * (len(all_of_it["results"]) - results) + each // 2
 
 
 def test_disk_full():
     """No half of a file, and nothing lost of the one that was there."""
     with e2e.Folder() as folder:
         file = pathlib.Path(folder) / "all.json"
-        process = e2e.start(
-            "bench", "--gpu", "host", "--runs", "3", "--run-time", "500", "--stages", few(),
-            "--save", str(file), preexec_fn=lambda: signal.signal(signal.SIGXFSZ, signal.SIG_IGN))
-        for line in process.stderr:
-            if re.search("bench: 3/", line):
-                before = file.read_bytes()
-                resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (1000, 1000))
-                break
-        result = e2e.finish(process)
-        assert result.status == 1, result
+        most = saved_with(3)
+
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+        result = bench(*SHORT, "--stages", few(), "--save", str(file), expect=1, preexec_fn=limit)
         assert "File too large" in result.err and "may be written" in result.err, result
-        assert "bench: 4/" not in result.err, result
-        check(json.loads(before), complete=False)
-        assert file.read_bytes() == before and os.listdir(folder) == ["all.json"]
+        report = json.loads(file.read_text())
+        check(report, complete=False)
+        there = len(report["results"])
+        # No other point was begun, and what was saved before is whole.
+        assert 1 <= there <= 6 and "bench: %d/" % (there + 1) in result.err, (there, result)
+        assert "bench: %d/" % (there + 2) not in result.err, (there, result)
+        assert file.stat().st_size <= most and os.listdir(folder) == ["all.json"]
 
 
 def test_progress_on_a_terminal():
@@ -311,13 +331,13 @@ def draw(folder, *reports):
 
 def test_strangers_file():
     """An error that says which file, and no traceback, no escape on the terminal."""
-    report = json.loads(measure("--json", "--quiet").out)
+    report = json.loads(measured())
     whole = json.dumps(report)
     with e2e.Folder() as folder:
         file = pathlib.Path(folder) / "x.json"
-        for text in ("", whole[:-2], "[]", "7", "{}", "[" * 100000, json.dumps(dict(report, machine=None)),
-                     json.dumps(dict(report, schema="x")), json.dumps(dict(report, stages=[7])),
-                     json.dumps(dict(report, results=[{"stage": "ring"}]))):
+        for text in e2e.some(("", whole[:-2], "[]", "7", "{}", "[" * 100000, json.dumps(dict(report, machine=None)),
+                              json.dumps(dict(report, schema="x")), json.dumps(dict(report, stages=[7])),
+                              json.dumps(dict(report, results=[{"stage": "ring"}]))), 1, 5, 6, 9):
             file.write_text(text)
             done = text_of(file)
             assert done.returncode == 2 and not done.stdout, (text, done)
@@ -328,7 +348,7 @@ def test_strangers_file():
 
 
 def test_plot():
-    report = made_up(json.loads(measure("--json", "--quiet").out))
+    report = made_up(json.loads(measured()))
     # Texts of a stranger's file are texts.
     report["machine"]["cpu"] = report["machine"]["gpu"] = "$x_{1}$ `touch x` <b>"
     with e2e.Folder() as folder:
@@ -351,8 +371,9 @@ def test_plot():
         assert done.returncode == 0 and "B: path, burst 256" in picture.read_text(), done
         # Nothing to draw, and what is none of ours.
         report["results"] = report["results"][:1]
-        for what, words in ((report, "nothing to draw"), ([], "no JSON object"), (dict(report, stages=[7]), "no result of gdrcap bench"),
-                            (dict(report, schema="x"), "schema"), ({}, "no `schema`"), ({"schema": "gdrcap.summary/1"}, "something else")):
+        for what, words in e2e.some(
+                ((report, "nothing to draw"), (dict(report, stages=[7]), "no result of gdrcap bench"), ([], "no JSON object"),
+                 (dict(report, schema="x"), "schema"), ({}, "no `schema`"), ({"schema": "gdrcap.summary/1"}, "something else")), 0, 1):
             picture.unlink(missing_ok=True)
             _, done = draw(folder, what)
             assert done.returncode == (1 if what is report else 2) and words in done.stderr, done
@@ -376,16 +397,18 @@ def strange(report, key, value, *arguments):
 
 def test_page():
     """Tables and drawing on a page, whatever stands in the file."""
-    report = made_up(json.loads(measure("--json", "--quiet").out))
+    report = made_up(json.loads(measured()))
     test_report.need()
     report["machine"]["cpu"] = test_report.MARKUP
     report["results"][0]["note"] = test_report.MARKUP
     page = test_report.report(report)
     assert "Stage path" in page.text and "400 GbE" in page.text and "[1] <script>alert(1)" in page.text, page.text[:2000]
     assert re.search("64 256 1 prbs31 device ring 40", page.text), page.text[-3000:]
-    for key, value in (("mpps", 1e308), ("mpps", -1), ("gbps", 10**400), ("frame_bytes", 0), ("frame_bytes", 10**300), ("pattern", "$x_$<b>" * 900)):
+    for key, value in e2e.some((("mpps", 1e308), ("frame_bytes", 0), ("mpps", -1), ("gbps", 10**400), ("frame_bytes", 10**300),
+                                ("pattern", "$x_$<b>" * 900)), 0, 5):
         strange(report, key, value)
-    for key, value in (("gbps", float("nan")), ("frame_bytes", "64"), ("frame_bytes", [1]), ("median", 10**400), ("runs", None), ("latency", 7)):
+    for key, value in e2e.some((("gbps", float("nan")), ("frame_bytes", "64"), ("frame_bytes", [1]), ("median", 10**400), ("runs", None),
+                                ("latency", 7)), 0, 3):
         strange(report, key, value, "--text")
     many = dict(report, results=report["results"] * 500)
     assert len(test_report.report(many).html) < test_report.PAGE_MOST
