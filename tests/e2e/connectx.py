@@ -167,21 +167,26 @@ def perfect(*arguments, count, **options):
     return done
 
 
+def change_faults(path, text):
+    """Other faults for a run that looks at this file; at once, so that it never reads half of them. Returns the path."""
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        file.write(text + "\n")
+    os.replace(path + ".new", path)
+    return path
+
+
 def capture(frames, *arguments, mode=DEFAULT, faults=LOSSLESS, expect=0):
     """What a capture makes of these frames, which come once its rules are there. How many to wait
     for is among the arguments; silence ends only what fails."""
     with processes.folder() as directory:
-        start = os.path.join(directory, "faults")
+        start = change_faults(os.path.join(directory, "faults"), "")
         path = pcapfile.write_pcap(os.path.join(directory, "play.pcap"), frames)
-        with open(start, "w", encoding="utf-8"):
-            pass
         variables = environment(faults, mode, softmlx5_faults_file=start, softmlx5_play=path)
         with processes.Running("capture", "--quiet", "--port", port(RECEIVER, mode), "--gpu",
                                "host", "--guard", "--seconds", "240", "--idle", "30", *arguments,
                                env=variables) as running:
             running.wait_until_running()
-            with open(start, "w", encoding="utf-8") as file:
-                file.write("0.play=1\n")
+            change_faults(start, "0.play=1")
             running.finish(expect)
             done = Run(running.result())
     return done
