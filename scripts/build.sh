@@ -4,7 +4,8 @@
 # usage: build.sh [--distribution-dpdk] BUILD TARGET [MESON_ARGUMENT]...
 #
 # Configures BUILD if that has not happened, with what it needs, and compiles TARGET, a target of
-# Ninja's, and what that needs: "product" is the program and the library, "checks" the tests too.
+# Ninja's, and what that needs: "product" is the program and the library, "checks" the tests too, less those of a GPU
+# where there is none, and "all-checks" every test.
 #
 # With --distribution-dpdk a new BUILD links DPDK as the distribution compiled it, where that can be had: enough to try
 # and to test gdrcap, and minutes sooner. Without, such a BUILD is changed to compile its own, which is what is
@@ -20,7 +21,11 @@ build=$1
 target=$2
 shift 2
 case $target in
-checks) targets="product meson-test-prereq" ;;
+checks)
+	targets="product meson-test-prereq test-programs"
+	! nvidia-smi -L 2>/dev/null | grep -q '^GPU' || targets="$targets gpu-tests"
+	;;
+all-checks) targets="product meson-test-prereq test-programs gpu-tests" ;;
 *) targets=$target ;;
 esac
 for argument in "$@"; do

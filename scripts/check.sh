@@ -44,7 +44,7 @@ step() {
 
 build_plain() {
 	say "building program and tests in $build"
-	scripts/build.sh --distribution-dpdk "$build" checks "$@"
+	scripts/build.sh --distribution-dpdk "$build" "$targets" "$@"
 }
 
 # usage: build_with_dpdk_of_build FOLDER TARGET [MESON_ARGUMENT]... - a second build, which takes DPDK from BUILD
@@ -124,6 +124,7 @@ mkdir -p "$build"
 rm -f "$build/steps.jsonl"
 test "$rhythm" = arm64 || scripts/test-python.sh "$build" || exit 1
 tests=check
+targets=checks
 sanitized_tests=sanitized
 case $rhythm in
 check) plain "$@" ;;
@@ -134,6 +135,7 @@ ci)
 	;;
 long)
 	tests=long
+	targets=all-checks
 	sanitized_tests=long
 	plain "$@"
 	sanitized "$@"

@@ -8,7 +8,7 @@ Each program is test_front_cuda with a front without one fence, or with a relaxe
 (tests/unit/test_front_mutants.py); PTX has no such tool, and a GPU that happens to keep the order runs
 the mutants without a fault. So this fails only where a program cannot be run. On a machine with a GPU:
 
-    meson test -C build --verbose front_fences
+    ninja -C build gpu-tests && meson test -C build --no-rebuild --verbose front_fences
 """
 import subprocess
 import sys
