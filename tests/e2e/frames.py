@@ -22,12 +22,26 @@ assert crc32c(b"123456789") == 0xE3069283
 
 
 def prbs31(count):
-    """`count` bytes of ITU-T O.150 PRBS-31, inverted, by its recurrence: 1 + x^28 + x^31."""
-    bits = [1] * 31
-    for i in range(31, 8 * count):
-        bits.append(bits[i - 31] ^ bits[i - 28])
-    value = int("".join("0" if bit else "1" for bit in bits[:8 * count]), 2)
-    return value.to_bytes(count, "big")
+    """`count` bytes of ITU-T O.150 PRBS-31, inverted, by its recurrence: 1 + x^28 + x^31. All squares of that hold, too
+    (1 + x^56 + x^62, ...): each step adds as many bits as the longest distances allow that the bits before it cover."""
+    bits, length = 2 ** 31 - 1, 31
+    while length < 8 * count:
+        far, near = 31, 28
+        while 2 * far <= length:
+            far, near = 2 * far, 2 * near
+        bits = bits << near | (bits >> far - near ^ bits) & 2 ** near - 1
+        length += near
+    return (bits >> length - 8 * count ^ 2 ** (8 * count) - 1).to_bytes(count, "big")
+
+
+def recurs(data):
+    """Its definition: 31 ones, and then each bit by those 31 and 28 before it; inverted."""
+    bits = [byte >> 7 - i & 1 for byte in data for i in range(8)]
+    return not any(bits[:31]) and all(
+        bits[i] == 1 ^ bits[i - 31] ^ bits[i - 28] for i in range(31, len(bits)))
+
+
+assert recurs(prbs31(4099))
 
 
 def own_header(stream, sequence, position, payload_bytes, magic=MAGIC, crc_flip=0,
