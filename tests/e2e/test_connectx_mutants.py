@@ -3,15 +3,20 @@
 must fail. Defects of the product: tests/softmlx5/mutants.py."""
 import os
 
+import pytest
+
+import connectx
 import test_connectx
 import test_connectx_faults
 import test_connectx_steering
 
+pytestmark = pytest.mark.long
 
-def caught(defect, test):
+
+def caught(defect, test, *arguments):
     os.environ["CONNECTX_PLANT"] = defect
     try:
-        test()
+        test(*arguments)
     except AssertionError:
         return
     finally:
@@ -33,7 +38,7 @@ def test_completion_before_data():
 
 
 def test_loosened_match():
-    caught("1.loose_match=1", test_connectx_steering.test_capture_among_others)
+    caught("1.loose_match=1", test_connectx_steering.test_capture_among_others, connectx.DEFAULT)
 
 
 def test_no_key_check():

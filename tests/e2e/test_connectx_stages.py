@@ -3,6 +3,8 @@
 the software cards, or of tests/faults where no card is to blame, and its text names it."""
 import re
 
+import pytest
+
 import connectx
 import processes
 import test_faults
@@ -14,13 +16,13 @@ SOME = processes.scaled(100000, 20000)
 
 # ---- registration ----
 
-def test_through_dma_buf():
+@connectx.modes(*MODES)
+def test_through_dma_buf(mode):
     """No nvidia-peermem: the kernel finds nothing behind the memory's addresses."""
-    for mode in MODES:
-        done = connectx.perfect("--frame-size", "64-1518", count=SOME, mode=mode,
-                                faults="pause=1,refuse_peer=1/1/0")
-        assert done.summary["memory"]["registration"] == "dma-buf", done
-        assert "by its dma-buf" in done.result.err, done
+    done = connectx.perfect("--frame-size", "64-1518", count=SOME, mode=mode,
+                            faults="pause=1,refuse_peer=1/1/0")
+    assert done.summary["memory"]["registration"] == "dma-buf", done
+    assert "by its dma-buf" in done.result.err, done
 
 
 def test_split_through_dma_buf():
@@ -34,16 +36,16 @@ def test_one_card_by_dma_buf():
     assert done.summary["memory"]["registration"] == "host memory and dma-buf", done
 
 
-def test_neither_way():
+@connectx.modes(*MODES)
+def test_neither_way(mode):
     """Both causes with their remedies, and nothing runs."""
-    for mode in MODES:
-        done = connectx.loopback(count=1, mode=mode, expect=1,
-                                 faults="refuse_peer=1/1/0,refuse_dmabuf=1/1/0")
-        assert done.summary["result"] == "fail" and done.frames is None, done
-        error = done.summary["errors"][0]
-        for words in ("modprobe nvidia-peermem", "dma-buf", "Linux 5.12", "Bad address",
-                      "Operation not supported"):
-            assert words in error, (words, done)
+    done = connectx.loopback(count=1, mode=mode, expect=1,
+                             faults="refuse_peer=1/1/0,refuse_dmabuf=1/1/0")
+    assert done.summary["result"] == "fail" and done.frames is None, done
+    error = done.summary["errors"][0]
+    for words in ("modprobe nvidia-peermem", "dma-buf", "Linux 5.12", "Bad address",
+                  "Operation not supported"):
+        assert words in error, (words, done)
 
 
 # ---- the first frame ----
@@ -62,11 +64,10 @@ def stage_failure(done, stage, detail):
         assert "%d. %s" % (i + 1, cause) in done.result.err, "not printed: %s: %s" % (cause, done)
 
 
-def by_card(faults, stage, detail, modes=MODES):
-    for mode in modes:
-        done = connectx.run("loopback", "--frames", "1000", *connectx.ports(mode), expect=3,
-                            env=connectx.environment(faults, mode))
-        stage_failure(done, stage, detail)
+def by_card(faults, stage, detail, mode=connectx.DEFAULT):
+    done = connectx.run("loopback", "--frames", "1000", *connectx.ports(mode), expect=3,
+                        env=connectx.environment(faults, mode))
+    stage_failure(done, stage, detail)
 
 
 def by_program(faults, stage, detail):
@@ -77,45 +78,62 @@ def by_program(faults, stage, detail):
 
 
 def test_stage_ports_up():
-    by_card("0.link=0", "ports up", r"is down after \d+ s", modes=("devx",))
+    by_card("0.link=0", "ports up", r"is down after \d+ s")
 
 
+@pytest.mark.long
 def test_stage_memory():
+    """As test_faults.py has it, in memory of the card's."""
     by_program("memory-forgets", "memory ready and poisoned",
                r"byte \d+ is 0x00 after the memory was filled with 0x55")
 
 
-def test_stage_sent():
-    by_card("0.tx_error=1", "frame sent", r"could not send it: an error completion")
+@connectx.modes(*MODES)
+def test_stage_sent(mode):
+    by_card("0.tx_error=1", "frame sent", r"could not send it: an error completion", mode)
 
 
-def test_stage_steered():
-    by_card("0.drop=1", "steered", r"no frame came to the physical port of \S+ within \d+ ms")
-    by_card("1.crc=1", "steered", r"damaged on the wire \(wire_crc\)", modes=("devx",))
-    by_card("1.discard=1", "steered", r"card_full", modes=("devx",))
+@connectx.modes(*MODES)
+def test_stage_steered(mode):
+    by_card("0.drop=1", "steered", r"no frame came to the physical port of \S+ within \d+ ms", mode)
     # To the kernel: another EtherType than the rule's.
-    by_card("0.corrupt=1,0.corrupt_at=13", "steered", r"1 frame came to the physical port of \S+ within")
+    by_card("0.corrupt=1,0.corrupt_at=13", "steered", r"1 frame came to the physical port of \S+ within", mode)
 
 
-def test_stage_completed():
-    by_card("1.no_buffers=1", "completed", r"1 more missed, 0 more with errors")
-    by_card("1.rx_error=1", "completed", r"0 more missed, \d+ more with errors.*queue is in error")
-    by_card("1.revoke=1", "completed", r"0 more missed, \d+ more with errors.*could not write it",
-            modes=("devx",))
+def test_stage_steered_by_the_card():
+    by_card("1.crc=1", "steered", r"damaged on the wire \(wire_crc\)")
+    by_card("1.discard=1", "steered", r"card_full")
 
 
-def test_stage_changed():
+@connectx.modes(*MODES)
+def test_stage_completed(mode):
+    by_card("1.no_buffers=1", "completed", r"1 more missed, 0 more with errors", mode)
+    by_card("1.rx_error=1", "completed", r"0 more missed, \d+ more with errors.*queue is in error", mode)
+
+
+def test_stage_completed_without_its_key():
+    by_card("1.revoke=1", "completed", r"0 more missed, \d+ more with errors.*could not write it")
+
+
+@connectx.modes(*MODES)
+def test_stage_changed(mode):
     """A completion, and memory that did not change: what the published proof of concept saw."""
     by_card("1.stale=1,1.stale_us=20000000", "bytes changed",
-            r"a completion came, but 74 of 74 bytes still hold 0x55")
+            r"a completion came, but 74 of 74 bytes still hold 0x55", mode)
 
 
-def test_stage_right():
-    by_card("0.corrupt=1,0.corrupt_at=60", "bytes right", r"byte 60 is 0x02, not 0x12")
-    by_card("1.flip=1", "bytes right", r"byte 37 is 0x38, not 0x39", modes=("devx",))
+@connectx.modes(*MODES)
+def test_stage_right(mode):
+    by_card("0.corrupt=1,0.corrupt_at=60", "bytes right", r"byte 60 is 0x02, not 0x12", mode)
 
 
+def test_stage_right_by_one_bit():
+    by_card("1.flip=1", "bytes right", r"byte 37 is 0x38, not 0x39")
+
+
+@pytest.mark.long
 def test_stage_consumer():
+    """As test_faults.py has it, behind a card."""
     by_program("consumer-mute", "consumer saw it", r"it gave no result within \d+ ms")
     by_program("consumer-stale=42", "consumer saw it",
                r"it found \d+ wrong bits, the first in byte 42")

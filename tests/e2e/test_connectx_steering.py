@@ -5,12 +5,13 @@ import ipaddress
 import random
 import struct
 
+import pytest
+
 import connectx
 import e2e
 import frames as own
 import test_match
 
-MODES = ("devx", "verbs flow scalar")
 OTHERS = [packet.data for packet in test_match.PACKETS if packet.name != "local"]
 RSS_QUEUES = 4
 # What DPDK's driver gives its cards where nobody chooses a key: mlx5_rxq.c.
@@ -43,27 +44,27 @@ def check_rules(done, mode, *counts):
 
 # ---- others' traffic ----
 
-def test_capture_among_others():
+@connectx.modes(*connectx.MODES)
+def test_capture_among_others(mode):
     ours = own_frames(3000)
     others = OTHERS * 100
-    for mode in connectx.MODES:
-        done = connectx.capture(mixed(ours, others), "--frames", str(len(ours)), mode=mode)
-        e2e.check_perfect(done.summary, len(ours))
-        # They stay with the kernel: none of them is in our memory.
-        assert done.summary["filtered"] == 0, done
-        assert done.card(1, "soft_to_kernel") == len(others), done
-        assert done.summary["match"]["applied"] == "none", done
-        check_rules(done, mode, len(ours))
+    done = connectx.capture(mixed(ours, others), "--frames", str(len(ours)), mode=mode)
+    e2e.check_perfect(done.summary, len(ours))
+    # They stay with the kernel: none of them is in our memory.
+    assert done.summary["filtered"] == 0, done
+    assert done.card(1, "soft_to_kernel") == len(others), done
+    assert done.summary["match"]["applied"] == "none", done
+    check_rules(done, mode, len(ours))
 
 
-def test_loopback_among_others():
+@connectx.modes("devx", "verbs flow scalar")
+def test_loopback_among_others(mode):
     """On the sender's cable, too, there may be others."""
-    for mode in MODES:
-        done = connectx.loopback("--frame-size", "64-1518", "--rate", "20kpps", count=20000,
-                                 mode=mode, faults="pause=1,0.play=20", play=OTHERS * 10)
-        done.check()
-        assert done.card(1, "soft_to_kernel") == len(OTHERS) * 10 * 20, done
-        check_rules(done, mode, 20000)
+    done = connectx.loopback("--frame-size", "64-1518", "--rate", "20kpps", count=20000,
+                             mode=mode, faults="pause=1,0.play=20", play=OTHERS * 10)
+    done.check()
+    assert done.card(1, "soft_to_kernel") == len(OTHERS) * 10 * 20, done
+    check_rules(done, mode, 20000)
 
 
 def test_own_frames_of_others_are_filtered():
@@ -105,35 +106,37 @@ def check_case(mode, rules, meant):
     assert sum(rule["frames"] for rule in done.summary["steering"]["rules"]) == wanted + more, text
 
 
-def cases(select):
-    return [case for case in test_match.CASES if case[1] and select(case[0])]
+CASES = [case for case in test_match.CASES if case[1]]
 
 
 def test_match_devx():
-    for rules, meant in cases(lambda rules: True):
+    """Every rule in `make check-long`, else each of its words, alone and with others: test_match.py has the rest."""
+    for rules, meant in e2e.some(CASES, 0, 4, 5, 7, 9, 14, 16, 17, 19, 21, 22):
         check_case("devx", rules, meant)
 
 
+@pytest.mark.long
 def test_match_verbs_flow():
     """The other engine has the same rules."""
-    for rules, meant in cases(lambda rules: rules != ["vlan=0"])[::4]:
+    for rules, meant in [case for case in CASES if case[0] != ["vlan=0"]][::4]:
         check_case("verbs flow scalar", rules, meant)
 
 
-def test_refused_rule():
+@connectx.modes("devx", "verbs flow")
+def test_refused_rule(mode):
     """In the card's own words, with the rule."""
     rules = ("ethertype=0x0806", "dst_ip=192.0.2.2,dst_port=12345")
     arguments = ("--match", rules[0], "--match", rules[1], "--format", "udp", "--frame-size", "100")
     # Of the newer engine's rules the driver makes one for itself, and two for one of ours.
-    for mode, numbers in (("devx", (3, 5)), ("verbs flow", (1, 2))):
-        for i, number in enumerate(numbers):
-            done = connectx.loopback(*arguments, count=1, mode=mode, expect=1,
-                                     faults="pause=1,1.refuse_rule=%d" % number)
-            assert ('the card refuses rule %d, "%s": hardware refuses to create flow (No space '
-                    'left on device); change or remove the rule' % (i + 1, rules[i])
-                    in done.summary["errors"][0]), done
+    for i, number in enumerate((3, 5) if mode == "devx" else (1, 2)):
+        done = connectx.loopback(*arguments, count=1, mode=mode, expect=1,
+                                 faults="pause=1,1.refuse_rule=%d" % number)
+        assert ('the card refuses rule %d, "%s": hardware refuses to create flow (No space '
+                'left on device); change or remove the rule' % (i + 1, rules[i])
+                in done.summary["errors"][0]), done
 
 
+@pytest.mark.long  # of the other engine
 def test_rule_that_the_engine_has_not():
     done = connectx.loopback("--match", "vlan=0", count=1, mode="verbs flow", expect=1)
     assert ('the card refuses rule 1, "vlan=0": mask enables non supported bits at its Ethernet '
@@ -173,7 +176,8 @@ def flow(i, version):
             struct.pack(">HH", *ports))
 
 
-def test_spread_over_queues():
+@connectx.modes("devx", "verbs", "verbs flow scalar")
+def test_spread_over_queues(mode):
     """Each flow's frames come out of the queue that the hash of its addresses and ports says."""
     flows = [flow(i, version) for i in range(200) for version in (4, 6)]
     wanted = [0] * RSS_QUEUES
@@ -185,13 +189,12 @@ def test_spread_over_queues():
         wanted[toeplitz(RSS_KEY, hashed) % RSS_QUEUES] += count
     assert min(wanted) > 300, wanted
     random.Random(2).shuffle(frames)
-    for mode in ("devx", "verbs", "verbs flow scalar"):
-        done = connectx.capture(frames, "--format", "custom", "--pattern", "none", "--match",
-                                "dst_port=4000", "--queues", str(RSS_QUEUES), "--frames",
-                                str(len(frames)), mode=mode)
-        found = [queue["received"] for queue in done.summary["queues"]]
-        assert found == wanted, (found, wanted, done)
-        check_rules(done, mode, len(frames))
+    done = connectx.capture(frames, "--format", "custom", "--pattern", "none", "--match",
+                            "dst_port=4000", "--queues", str(RSS_QUEUES), "--frames",
+                            str(len(frames)), mode=mode)
+    found = [queue["received"] for queue in done.summary["queues"]]
+    assert found == wanted, (found, wanted, done)
+    check_rules(done, mode, len(frames))
 
 
 def test_streams_are_spread():

@@ -232,11 +232,11 @@ def run(build, programs, test):
     if program_of(test) != PROGRAM:
         return run_program([*programs, *functions])
     environment = dict(os.environ, GDRCAP=programs[0], GDRCAP_FAULTY=programs[1],
-                       SOFTMLX5=str(pathlib.Path(build).resolve() / "tests/libsoftmlx5.so"),
                        E2E_TIMEOUT="60", PYTHONDONTWRITEBYTECODE="1")
-    done = subprocess.run([sys.executable, str(ROOT / "tests/e2e" / ("test_%s.py" % name)),
-                           *functions], env=environment, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
+                           "--build", str(pathlib.Path(build).resolve()), "-k", " or ".join(functions),
+                           str(ROOT / "tests/e2e" / ("test_%s.py" % name))], env=environment,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode == 0:
         return None
     if done.returncode != 1 or "FAILED" not in done.stdout:
