@@ -11,8 +11,6 @@ import connectx
 import e2e
 import processes
 
-pytestmark = pytest.mark.alone
-
 MANY = processes.scaled(1000000, 50000)
 FEW = 20000
 CPU = ("--rx-by", "cpu", "--frame-size", "64-1518")
@@ -67,12 +65,13 @@ def test_saved():
     """A saver holds slots of bursts that begin and end within a work entry."""
     with processes.folder() as directory:
         path = os.path.join(directory, "all.pcapng")
-        done = connectx.loopback(*STRIDES, "--save", path, "--rate", "20kpps", count=FEW, expect=None)
-        assert done.frames["valid"] == done.frames["received"] == FEW, done
+        done = connectx.loopback(*STRIDES, "--save", path, "--rate", "20kpps", count=FEW // 2, expect=None)
+        assert done.frames["valid"] == done.frames["received"] == FEW // 2, done
         assert done.summary["saved"]["frames"] > 0, done
-        assert done.summary["saved"]["frames"] + done.summary["saved"]["missed"] == FEW, done
+        assert done.summary["saved"]["frames"] + done.summary["saved"]["missed"] == FEW // 2, done
 
 
+@pytest.mark.long  # test_own_rx.py has it of the other queues
 def test_stale_check():
     done = connectx.perfect(*STRIDES, "--stale-check", "100", count=FEW)
     assert done.summary["stale"] == 0, done
@@ -80,6 +79,7 @@ def test_stale_check():
 
 # ---- on the cable and in the card ----
 
+@pytest.mark.long  # test_own_rx.py has it of the other queues
 def test_lost_in_the_card():
     """The queue's own counter is exact, so all is explained."""
     done = loopback("1.no_buffers=30/100/9").check(lost=9, out_of_buffer=9)
@@ -97,10 +97,12 @@ def test_slots_in_short():
     assert done.lost_by["unexplained"] == 0, done
 
 
+@pytest.mark.long  # test_own_rx.py has it of the other queues
 def test_dma_flips_a_bit():
     loopback("1.flip=100/100/6", "--frame-size", "200-1518").check(damaged=6, wrong=6)
 
 
+@pytest.mark.long  # test_own_rx.py has it of the other queues
 def test_stale_is_told_from_damage():
     done = loopback("1.stale=18000/200/8,1.stale_us=60000000", "--stale-check", "100")
     done.check(damaged=8)
@@ -109,9 +111,9 @@ def test_stale_is_told_from_damage():
 
 # ---- queues in error ----
 
-def reset(faults, text, restarts=1):
+def reset(faults, text, restarts=1, received=FEW // 2):
     """The queue is reset under the run, and every frame that is lost for it is explained."""
-    done = connectx.until(2 * FEW, *STRIDES[:2], "--rx-strides", "64", "--rate", "20kpps",
+    done = connectx.until(received, *STRIDES[:2], "--rx-strides", "64", "--rate", "20kpps",
                           faults=connectx.LOSSLESS + "," + faults)
     e2e.check_identities(done.summary, done)
     assert done.frames["damaged"] == 0 and done.frames["duplicate"] == 0, done
@@ -122,15 +124,15 @@ def reset(faults, text, restarts=1):
 
 
 def test_receive_error():
-    for faults, restarts in (("1.rx_error=5000", 1), ("1.rx_error=3000/12000/2", 2)):
-        done = reset(faults, "the card reports syndrome", restarts)
+    for faults, restarts in e2e.some((("1.rx_error=5000", 1), ("1.rx_error=3000/12000/2", 2)), 1):
+        done = reset(faults, "the card reports syndrome", restarts, FEW)
         assert done.causes["queue_error"] >= restarts, done
         assert done.lost_by["nic_error"] == done.frames["lost"] > 0, done
 
 
 def test_broken_order():
     """A completion of another work entry, or of another stride of its own."""
-    for knob in ("wrong_entry", "wrong_stride"):
+    for knob in e2e.some(("wrong_entry", "wrong_stride"), 1):
         done = reset("1.%s=5000" % knob, "its completions came out of order")
         assert 0 < done.lost_by["nic_error"] <= done.frames["lost"], done
 
