@@ -214,7 +214,7 @@ def test_link_goes_down_and_comes_back(mode):
     """It comes back once its being down was noticed, however late that is, and then all is as before."""
     with processes.folder() as directory:
         change = connectx.change_faults(os.path.join(directory, "faults"), "")
-        with processes.Running("loopback", "--frame-size", "64-1518", "--watchdog", "60", "--seconds", "3600", "--quiet-time", "2",
+        with processes.Running("loopback", "--frame-size", "64-1518", "--watchdog", "60", "--seconds", "3600", "--quiet-time", connectx.QUIET,
                                *connectx.ports(mode), "--rate", "20kpps",
                                env=connectx.environment(connectx.LOSSLESS, mode, softmlx5_faults_file=change)) as running:
             running.wait_for_frames("received", 1000)

@@ -5,14 +5,10 @@ looked at a ring or a frame would end the program."""
 import os
 import signal
 
-import pytest
-
 import connectx
 import e2e
 import processes
 import test_own_rx as own
-
-pytestmark = pytest.mark.alone
 
 FEW = own.FEW
 MANY = processes.scaled(300000, 50000)
@@ -42,7 +38,7 @@ test_a_card_that_makes_no_queue = own.test_a_card_that_makes_no_queue
 
 
 def running(*arguments, faults=connectx.LOSSLESS, **variables):
-    return processes.Running("loopback", "--quiet", "--watchdog", "60", "--seconds", "3600", "--quiet-time", "2",
+    return processes.Running("loopback", "--quiet", "--watchdog", "60", "--seconds", "3600", "--quiet-time", connectx.QUIET,
                              *own.sizes(), *connectx.ports(), *arguments,
                              env=connectx.environment(faults, **variables))
 
@@ -77,7 +73,7 @@ def test_no_receiver_thread():
 def test_strides():
     """Work entries of several slots, which go back whole, also where a front goes on in the midst of one."""
     connectx.perfect(*own.sizes(), "--rx-strides", "64", count=MANY)
-    done = connectx.until(2 * FEW, *own.by(), "--frame-size", "82-1518", "--rx-strides", "64", "--queues", "2",
+    done = connectx.until(FEW, *own.by(), "--frame-size", "82-1518", "--rx-strides", "64", "--queues", "2",
                           "--streams", "16", "--format", "udp", "--rate", "20kpps",
                           faults=connectx.LOSSLESS + ",1.rx_error=3000/12000/2")
     e2e.check_identities(done.summary, done)
@@ -93,7 +89,7 @@ def test_slow_accountant():
 
 def test_error_in_one_of_several():
     """The kernel ends as a whole: the queues that were not in error lose nothing by it."""
-    done = connectx.until(2 * FEW, *own.by(), "--queues", "4", "--streams", "16", "--format", "udp",
+    done = connectx.until(FEW, *own.by(), "--queues", "4", "--streams", "16", "--format", "udp",
                           "--frame-size", "82-1518", "--rate", "20kpps",
                           faults=connectx.LOSSLESS + ",1.rx_error=5000/6000/2")
     e2e.check_identities(done.summary, done)
