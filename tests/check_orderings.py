@@ -28,6 +28,7 @@ TESTS = {
     "sq_front_mutants": ("tests/unit/test_sq_front_mutants.py", "tests/unit/test_sq_front.c", *THREAD_MUTANTS),
     "send_gpu_mutants": ("tests/unit/test_send_gpu_mutants.py", "tests/unit/test_send_gpu.c",
                          "tests/unit/test_stream_count.c", "lib/send/send_gpu.c", *THREAD_MUTANTS),
+    "wake_mutants": ("tests/unit/test_wake_mutants.py", "tests/unit/test_wake.c", "lib/base/wake.c", "lib/base/rest.c"),
 }
 # Other parts of the checks, which are no tests of Meson's.
 PARTS = {
