@@ -26,6 +26,7 @@ struct kernel_device;  /* one GPU, or the CPU threads that stand for one */
 struct kernel_workers; /* one running job */
 struct kernel_front;   /* kernels/front.h */
 struct kernel_send;    /* kernels/send.h */
+struct wake;	       /* base/wake.h */
 
 enum kernel_role {
 	KERNEL_CHECK, /* capture: take bursts, check every frame, write records */
@@ -36,6 +37,11 @@ enum kernel_role {
 };
 
 #define KERNEL_PLACES_MAX 4u
+
+/* Of a ring, on the CPU backend: what its workers sleep on, and what each of their results wakes. */
+struct kernel_wakes {
+	struct wake *work, *done;
+};
 
 struct kernel_job {
 	enum kernel_role role;
@@ -72,6 +78,9 @@ struct kernel_job {
 	 * launches kernels may run. NULL: none */
 	const int *cpus;
 	uint32_t cpu_count;
+	/* CPU backend: of each ring; copied by start(). Who publishes or stops wakes `work`. NULL: idle workers
+	 * look again and again by themselves. */
+	const struct kernel_wakes *wakes;
 };
 
 struct kernel_info {

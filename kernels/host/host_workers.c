@@ -16,6 +16,7 @@
 #include "kernels/host/host_workers.h"
 #include "kernels/kernel_job.h"
 #include "base/patience.h"
+#include "base/rest.h"
 
 /*
  * One thread a ring keeps order in the cache and leaves the other cores to the port; a thread
@@ -23,8 +24,8 @@
  */
 #define DEFAULT_WORKERS 1u
 
-/* An idle worker first spins, then lets others record, naps, and at last sleeps: on a machine with few
- * cores its producer needs that core. It yields a few times only: on recent kernels who polls by
+/* An idle worker that nobody wakes first spins, then lets others record, naps, and at last sleeps: on a machine
+ * with few cores its producer needs that core. It yields a few times only: on recent kernels who polls by
  * nothing else loses its share of time. */
 #define IDLE_SPINS 256u
 #define IDLE_YIELDS 320u
@@ -36,7 +37,8 @@
 struct host_worker {
 	struct kernel_workers *workers;
 	const struct burst_ring_view *ring;
-	uint32_t index; /* takes bursts index, index + per_ring, ... */
+	struct kernel_wakes wakes; /* NULL: none */
+	uint32_t index;		   /* takes bursts index, index + per_ring, ... */
 	pthread_t thread;
 	struct thread_look look;
 };
@@ -78,11 +80,12 @@ void host_idle(uint32_t polls)
 }
 
 /* TAKE: waits for `burst`. Returns its ready word, or 0 when the ring was stopped. */
-static uint64_t burst_take(const struct burst_ring_view *ring, uint64_t burst, uint32_t bits)
+static uint64_t burst_take(const struct burst_ring_view *ring, struct rest *rest, uint64_t burst,
+			   uint32_t bits)
 {
 	const uint64_t *ready = &ring->ready[burst & ring->burst_mask].word;
 
-	for (uint32_t polls = 0;; polls += polls < IDLE_NAPS) {
+	for (uint32_t polls = 0;; polls++) {
 		/* STOP: no data depends on it */
 		if (__atomic_load_n(ring->stop, __ATOMIC_RELAXED))
 			return 0;
@@ -91,7 +94,8 @@ static uint64_t burst_take(const struct burst_ring_view *ring, uint64_t burst, u
 
 		if (burst_word_is(word, burst, bits))
 			return word;
-		host_idle(polls);
+		if (!rest_step(rest, polls, REST_LONG_US))
+			host_idle(polls);
 	}
 }
 
@@ -163,15 +167,17 @@ static void *worker_main(void *argument)
 	uint32_t (*check)(const struct burst_ring_view *, const struct host_work *, uint64_t,
 			  uint64_t) =
 		ring->head_desc || ring->generation ? host_burst_check_more : host_burst_check;
+	struct rest rest;
 	uint64_t ready;
 
+	rest_init(&rest, worker->wakes.work);
 	thread_look_begin(&worker->look);
 	prctl(PR_SET_TIMERSLACK, 1UL); /* ns; else a nap takes 50 us more */
 	if (!worker_may_run(workers)) {
 		worker_leave(workers);
 		return NULL;
 	}
-	for (uint64_t burst = worker->index; (ready = burst_take(ring, burst, bits));
+	for (uint64_t burst = worker->index; (ready = burst_take(ring, &rest, burst, bits));
 	     burst += workers->per_ring) {
 		uint32_t records = 0;
 
@@ -182,6 +188,7 @@ static void *worker_main(void *argument)
 		else
 			host_burst_write(ring, &workers->work, burst, ready);
 		burst_done(ring, burst, ready, bits, workers->role, records);
+		wake_look(worker->wakes.done);
 		burst_free(ring, burst, bits);
 	}
 	worker_leave(workers);
@@ -287,6 +294,8 @@ static int threads_create(struct kernel_workers *workers, const struct kernel_jo
 		worker->workers = workers;
 		worker->ring = &workers->rings[workers->threads / workers->per_ring];
 		worker->index = workers->threads % workers->per_ring;
+		if (job->wakes)
+			worker->wakes = job->wakes[workers->threads / workers->per_ring];
 		ret = pthread_create(&worker->thread, NULL, worker_main, worker);
 		if (ret)
 			break;

@@ -42,15 +42,20 @@ void thread_give_way(unsigned int idle)
 		sched_yield();
 }
 
-void thread_nap(struct thread_naps *naps, unsigned int idle)
+uint32_t thread_nap_next(struct thread_naps *naps, unsigned int idle)
 {
 	const bool goes_on = idle == naps->idle + 1;
-	struct timespec pause;
 
 	naps->us = goes_on ? RTE_MIN(2 * naps->us, naps->most_us) : NAP_LEAST_US;
 	naps->idle = idle;
-	pause = (struct timespec){ .tv_sec = naps->us / 1000000,
-				   .tv_nsec = 1000L * (naps->us % 1000000) };
+	return naps->us;
+}
+
+void thread_nap(struct thread_naps *naps, unsigned int idle)
+{
+	const uint32_t us = thread_nap_next(naps, idle);
+	const struct timespec pause = { .tv_sec = us / 1000000, .tv_nsec = 1000L * (us % 1000000) };
+
 	nanosleep(&pause, NULL);
 }
 
@@ -111,14 +116,18 @@ static void poller_remove(struct thread *thread)
 /* Whether all are where the last threads_go_round() wants them. */
 static bool pollers_are_round(void)
 {
-	const struct thread *thread;
+	struct thread *thread;
 	bool round = true;
 
 	pthread_mutex_lock(&pollers_lock);
 	LIST_FOREACH(thread, &pollers, next)
 	{
-		round &= atomic_load_explicit(&thread->left, memory_order_acquire) ||
-			 thread->rounds(thread->arg) >= thread->rounds_until;
+		const bool there = atomic_load_explicit(&thread->left, memory_order_acquire) ||
+				   thread->rounds(thread->arg) >= thread->rounds_until;
+
+		if (!there)
+			wake_look(thread->wake);
+		round &= there;
 	}
 	pthread_mutex_unlock(&pollers_lock);
 	return round;

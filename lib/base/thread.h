@@ -14,6 +14,7 @@
 #include <rte_pause.h>
 
 #include "base/patience.h"
+#include "base/wake.h"
 #include "gdrcap.h"
 
 #define THREAD_STUCK_MS 10000u
@@ -31,6 +32,7 @@ struct thread {
 	uint64_t (*rounds)(const void *arg);
 	LIST_ENTRY(thread) next; /* of those with rounds, from start to join */
 	uint64_t rounds_until;	 /* what threads_go_round() waits for */
+	struct wake *wake;	 /* what it sleeps on; before its start; NULL: on nothing */
 	struct thread_look look;
 	/* Of thread_is_stuck(), so of one thread at a time. */
 	struct patience patience; /* since the last round */
@@ -78,7 +80,8 @@ struct thread_naps {
 	uint32_t most_us, us; /* us: the last one's */
 	unsigned int idle;    /* the call of the last one */
 };
-/* Each longer than the one before, where `idle` went on by one. */
+/* How long it may sleep now, us: each time longer, where `idle` went on by one. */
+uint32_t thread_nap_next(struct thread_naps *naps, unsigned int idle);
 void thread_nap(struct thread_naps *naps, unsigned int idle);
 
 /* Pause while work is likely at once, then let another thread have the core: sender, receiver and

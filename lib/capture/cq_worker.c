@@ -329,9 +329,11 @@ ALWAYS_INLINE void cq_loop(struct rx_worker *worker, const bool flush, const boo
 		}
 	} while (cq_pause(worker));
 	rx_end(worker, flush, accounted);
-	while (rx_drains(worker))
-		if (cq_reclaim(worker, accounted) == 0)
-			rx_drain_idle(worker);
+	for (idle = 0; rx_drains(worker);) {
+		idle = cq_reclaim(worker, accounted) ? 0 : idle + 1;
+		if (idle)
+			rx_drain_idle(worker, idle);
+	}
 }
 
 /* Of cyclic queues, and of striding ones. */

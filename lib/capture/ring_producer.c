@@ -165,6 +165,8 @@ int ring_create(struct ring_producer *ring, const struct ring_config *config,
 	memset(ring, 0, sizeof(*ring));
 	ring->gpu = region->gpu;
 	ring->burst_max = config->burst_max;
+	wake_init(&ring->taker);
+	ring->work = config->sleeps ? &ring->taker : NULL;
 	ring->desc_mask = rte_align32pow2(RTE_MAX(config->frames, BURST_FRAMES_MAX)) - 1;
 	bursts = RING_SMALL_BURSTS + (ring->desc_mask + 1) / config->burst_max + 2;
 	bursts = rte_align32pow2(bursts + (config->streams ? RING_AHEAD : 0));

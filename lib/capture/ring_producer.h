@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/stream_count.h"
+#include "base/wake.h"
 #include "capture/burst_ring.h"
 #include "capture/ring_wake.h"
 #include "gdrcap.h"
@@ -62,6 +63,12 @@ struct ring_producer {
 	uint64_t *free_word; /* view.free_word */
 	uint32_t *front_end; /* the front's own, in GPU memory */
 
+	struct wake *
+		work; /* who takes bursts, where they are CPU threads that sleep: &taker, or NULL */
+	/* Capture: the producer, where somebody waits for the slots that it gives back; NULL: nobody.
+	 * Before the start. Reader: who gives bursts back. */
+	struct wake *giver;
+
 	/* Writer: producer. Readers: accountant, watchdog. */
 	_Alignas(RING_LINE) _Atomic uint64_t published; /* bursts */
 	_Atomic int ended; /* capture: no burst will be published any more */
@@ -74,6 +81,7 @@ struct ring_producer {
 	_Atomic uint64_t accounted;
 	/* The caller's own consumer, where it sleeps: both of them. */
 	_Alignas(RING_LINE) struct ring_wake wake;
+	struct wake taker;
 
 	/* Control. */
 	_Alignas(RING_LINE) struct burst_ring_view view; /* for the consumer */
@@ -106,6 +114,7 @@ struct ring_config {
 	bool came;    /* allocate came[] */
 	bool inlines; /* INLINE: the consumer reads what stands beside the ready word */
 	bool streams; /* CUDA streams may wait for bursts */
+	bool sleeps;  /* who takes bursts sleeps until ring.work is woken */
 	const struct ring_front *front; /* NULL: a thread publishes */
 };
 
@@ -158,6 +167,7 @@ static inline void ring_publish(struct ring_producer *ring)
 		stream_count_add(ring->told, 1);
 	/* Only counts; whoever reads burst results synchronises on their done words. */
 	atomic_store_explicit(&ring->published, ring->burst, memory_order_relaxed);
+	wake_look(ring->work);
 }
 
 /* After the last PUBLISH. Partner: the acquire load in queue_poll(). */
@@ -183,6 +193,7 @@ static inline void ring_leave(const struct ring_producer *ring)
 	__atomic_store_n(ring->stop, 1, __ATOMIC_RELAXED);
 	if (ring->told)
 		stream_count_end(ring->told);
+	wake_look(ring->work);
 }
 
 /* True when the consumer is through with burst b. */

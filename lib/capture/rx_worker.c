@@ -323,6 +323,7 @@ ALWAYS_INLINE unsigned int rx_reclaim(struct rx_worker *worker, const bool accou
 	ring->reclaimed = through;
 	/* After the slots are back; pairs with the acquire load in gdrcap_get_summary(). */
 	counter_add(&worker->back, n);
+	wake_look(worker->sender);
 	return n;
 }
 
@@ -362,9 +363,11 @@ void rx_sleep(struct rx_worker *worker, unsigned int idle)
 	const struct ring_producer *ring = &worker->ring;
 	const uint32_t held = ring->head - ring->tail;
 
-	const bool gathers = idle == IDLE_GATHERS;
+	const bool gathers = idle == IDLE_GATHERS,
+		   sleeps = worker->sleep.rest.wake ? idle >= REST_POLLS
+						    : thread_may_nap(&worker->sleep.naps, idle);
 
-	if (!(gathers || thread_may_nap(&worker->sleep.naps, idle)) || ring_pending(ring) ||
+	if (!(gathers || sleeps) || ring_pending(ring) ||
 	    held > RTE_MIN(config->starved_from, config->in_flight_max) ||
 	    atomic_load_explicit(&worker->awake, memory_order_relaxed))
 		thread_idle(idle);
@@ -403,9 +406,11 @@ ALWAYS_INLINE void rx_loop(struct rx_worker *worker, const bool flush, const boo
 	} while (rx_pause(worker));
 	pending_deliver(worker);
 	rx_end(worker, flush, accounted);
-	while (rx_drains(worker))
-		if (rx_reclaim_paused(worker) == 0)
-			rx_drain_idle(worker);
+	for (idle = 0; rx_drains(worker);) {
+		idle = rx_reclaim_paused(worker) ? 0 : idle + 1;
+		if (idle)
+			rx_drain_idle(worker, idle);
+	}
 }
 
 RX_LOOPS(rx_loop)
@@ -431,10 +436,15 @@ static uint64_t rx_rounds(const void *arg)
 int rx_worker_create(struct rx_worker *worker, const struct rx_config *config,
 		     const struct ring_config *ring, struct gdrcap_error *error)
 {
+	int ret;
+
 	memset(worker, 0, sizeof(*worker));
 	worker->config = *config;
 	worker->sleep = config->sleep;
 	worker->thread.rounds = rx_rounds;
+	wake_init(&worker->wake);
+	port_sleep_wake(&worker->sleep, &worker->wake, config->wire);
+	worker->thread.wake = &worker->wake;
 	worker->base = config->region->base;
 	worker->slot_shift = config->region->slot_shift;
 	worker->split = config->heads != NULL;
@@ -442,10 +452,14 @@ int rx_worker_create(struct rx_worker *worker, const struct rx_config *config,
 		worker->head_base = config->heads->base;
 		worker->head_shift = config->heads->slot_shift;
 	}
-	return ring_create(&worker->ring, ring, error);
+	ret = ring_create(&worker->ring, ring, error);
+	if (ret == 0 && worker->sleep.sender_wakes)
+		worker->ring.giver = &worker->wake;
+	return ret;
 }
 
 void rx_worker_destroy(struct rx_worker *worker)
 {
 	ring_destroy(&worker->ring);
+	wake_close(&worker->wake);
 }

@@ -2,8 +2,8 @@
 /*
  * The rx worker: one thread a receive queue. It polls the port, publishes descriptors into the
  * burst ring, and gives slots back to the pool when their bursts are through. It never reads a
- * payload byte, allocates, locks, logs or makes a system call of its own (an idle one yields, or
- * sleeps where that was asked for, and a consumer that sleeps is woken up).
+ * payload byte, allocates, locks, logs or makes a system call of its own (an idle one yields or sleeps,
+ * and a consumer or sender that sleeps is woken up).
  */
 #ifndef GDRCAP_RX_WORKER_H
 #define GDRCAP_RX_WORKER_H
@@ -63,6 +63,7 @@ struct rx_config {
 			    * chain does */
 	struct port_sleep sleep; /* of an idle one */
 	bool accounted; /* bursts are through when the accountant says so, not when they are done */
+	bool wire; /* a software wire in this process: its sender wakes this worker, and waits for slots */
 };
 
 struct rx_worker {
@@ -106,6 +107,10 @@ struct rx_worker {
 	/* Writer: control. Reader: this worker. */
 	_Alignas(RING_LINE) _Atomic int phase; /* enum rx_phase */
 	_Atomic int awake;		       /* the run ends: no sleep any more */
+	/* Who waits for the slots that it gives back: a wire's sender. Before the start; NULL: nobody. */
+	struct wake *sender;
+
+	struct wake wake; /* what it sleeps on */
 
 	struct thread thread;
 };

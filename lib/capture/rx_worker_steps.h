@@ -74,10 +74,13 @@ ALWAYS_INLINE bool rx_drains(const struct rx_worker *worker)
 }
 
 /* None did. */
-ALWAYS_INLINE void rx_drain_idle(struct rx_worker *worker)
+ALWAYS_INLINE void rx_drain_idle(struct rx_worker *worker, unsigned int idle)
 {
 	counter_add(&worker->idle, 1);
-	thread_idle(IDLE_YIELDS + 1);
+	if (worker->sleep.naps.most_us)
+		thread_nap(&worker->sleep.naps, idle);
+	else
+		thread_idle(IDLE_YIELDS + 1);
 }
 
 #define RX_LOOP(loop, name, flush, accounted, extra)                                               \

@@ -13,6 +13,8 @@
 #include "pattern/pattern.h"
 
 #define WIRE_NAME_MAX 32
+#define IDLE_LEAST_US 10u
+#define IDLE_MOST_US 10000u
 #define HEX_DIGITS "0123456789abcdefABCDEF"
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 
@@ -236,6 +238,20 @@ const char *option_parse_start(const char *text, void *to)
 	if (moment.after && moment.ns > SETTINGS_START_MOST_NS)
 		return "is out of range";
 	memcpy(to, &moment, sizeof(moment));
+	return NULL;
+}
+
+const char *option_parse_idle_sleep(const char *text, void *to)
+{
+	uint64_t us = SETTINGS_IDLE_AUTO;
+
+	if (strcmp(text, "auto") != 0) {
+		if (parse_u64(text, &us))
+			return "is not a whole number";
+		if (us && (us < IDLE_LEAST_US || us > IDLE_MOST_US))
+			return "is out of range";
+	}
+	*(uint32_t *)to = (uint32_t)us;
 	return NULL;
 }
 

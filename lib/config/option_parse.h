@@ -20,6 +20,7 @@ const char *option_parse_path(const char *text, void *to);
 const char *option_parse_loops(const char *text, void *to);
 const char *option_parse_rate(const char *text, void *to);
 const char *option_parse_start(const char *text, void *to);
+const char *option_parse_idle_sleep(const char *text, void *to);
 const char *option_parse_speed(const char *text, void *to);
 
 #endif

@@ -409,10 +409,11 @@ static const struct option_row rows[] = {
 	  .type = OPTION_ENUM, FIELD(link_down), .named.words = link_down_names,
 	  .initial = "wait" },
 	{ SINGLE(RUN, ALL, "idle_sleep", "idle-sleep", "US",
-		 "Workers whose queue was empty for some 100 polls sleep, for this many us at most "
-		 "or, where the port can tell, until a frame comes; 0 or 10..10000: a frame may be "
-		 "seen so much later; default 0 (they poll)."),
-	  .type = OPTION_NUMBER, FIELD(idle_sleep_us), .min = 10, .max = 10000, .zero = 1 },
+		 "Sleep of idle threads: auto (they sleep until another thread or the kernel wakes "
+		 "them; with a ConnectX or a GPU they poll), 0 (they poll), or 10..10000 us (they "
+		 "sleep, for this long at most where nothing wakes them); default auto."),
+	  .type = OPTION_TEXT, FIELD(idle_sleep_us), .parse = option_parse_idle_sleep,
+	  .allowed = "auto, 0 or 10..10000", .initial = "auto" },
 };
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))

@@ -207,8 +207,10 @@ struct settings {
 	struct parse_moment start;     /* of the built-in sender; all 0: at once */
 	bool ranges;
 	uint32_t quiet_ms, senders, idle_ms, give_up_ms;
-	uint32_t idle_sleep_us; /* 0: idle workers poll */
+	uint32_t idle_sleep_us; /* 0: idle workers poll; SETTINGS_IDLE_AUTO: as the ports want it */
 };
+
+#define SETTINGS_IDLE_AUTO UINT32_MAX
 
 /* Fills in what follows from several options, once each has its value, and checks what does not go
  * together. 0 or -EINVAL. */

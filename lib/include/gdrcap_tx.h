@@ -8,7 +8,7 @@
  * port; with `sender.thread: caller` gdrcap_tx_submit() does so itself, and reserve and poll take back what the
  * driver has done with, which takes one core instead of two. What the port does not take at once, and frames
  * that wait for a stream or a time, are then handed over by any of these calls, or by that thread, which looks
- * every 0.2 ms (idle_sleep, where that is set): a time is kept less exactly so. A session may receive too, on other ports or on the same one (`tx_port` named as `port`).
+ * every 0.2 ms (idle_sleep, where that is a number): a time is kept less exactly so. A session may receive too, on other ports or on the same one (`tx_port` named as `port`).
  *
  * Order: the frames of a queue leave in the order in which they were submitted. One that waits, for its
  * stream or for its time, holds those after it; another queue of the port does not wait.
@@ -21,8 +21,8 @@
  *
  * Threads: reserve, submit, checksum_after, cancel, poll and fd of a queue are for one thread at a
  * time. None of them allocates, logs, takes a lock or reads a frame's bytes (but checksum_after, where
- * there is no GPU); system calls there are none but to arm the descriptor of gdrcap_tx_fd(), what a stream's
- * work takes in CUDA, and with `sender.thread: caller` those of the port's driver (AF_PACKET, AF_XDP, memif).
+ * there is no GPU); system calls there are none but to wake the queue's thread where it sleeps
+ * (idle_sleep), to arm the descriptor of gdrcap_tx_fd(), what a stream's work takes in CUDA, and with `sender.thread: caller` those of the port's driver (AF_PACKET, AF_XDP, memif).
  */
 #ifndef GDRCAP_TX_H
 #define GDRCAP_TX_H

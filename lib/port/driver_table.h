@@ -28,8 +28,9 @@ struct driver_facts {
 	bool reads_first; /* takes a frame from its source before it has a slot for it, and loses it */
 	bool no_vlan;	  /* does not deliver 802.1Q tags into slots like ours */
 	bool joins;	  /* as a client it starts only when its server is there */
-	bool both_ways;	    /* insists on as many receive as send queues */
-	bool interface;	    /* it is an interface of the kernel's, which its devarg iface names */
+	bool both_ways; /* insists on as many receive as send queues */
+	bool interface; /* it is an interface of the kernel's, which its devarg iface names */
+	bool sleeps; /* idle threads sleep unless they are told to poll: no card, whose frames cannot wait */
 	bool shared_mbufs;  /* its frames lie in the memory of whoever plays into it, not in ours:
 			    * refused */
 	uint16_t frame_max; /* bytes with FCS that it carries in one segment; 0: no own limit */

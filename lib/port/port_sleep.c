@@ -59,6 +59,18 @@ void port_sleep_init(struct port_sleep *sleep, const struct port *port, uint16_t
 			 most_us);
 }
 
+void port_sleep_wake(struct port_sleep *sleep, struct wake *wake, bool sender)
+{
+	/* A card's interrupt is waited for as ever. Where there is no descriptor for the two of them to be waited for
+	 * together, the socket alone is. */
+	if (sleep->naps.most_us == 0 || sleep->interrupts ||
+	    (sleep->fd >= 0 && wake_use_fd(wake) < 0))
+		return;
+	rest_init(&sleep->rest, wake);
+	sleep->rest.port_fd = sleep->fd;
+	sleep->sender_wakes = sender;
+}
+
 /* A started port may have others than before. */
 static int sleep_fd(const struct port_sleep *sleep)
 {
@@ -90,6 +102,28 @@ bool port_sleep_gather(struct port_sleep *sleep, uint64_t frames)
 	return true;
 }
 
+/* On its wake. Where nobody knows of a frame, for longer and longer. */
+static void port_rest(struct port_sleep *sleep, unsigned int idle, bool holds)
+{
+	struct rest *rest = &sleep->rest;
+	const bool naps =
+		!sleep->sender_wakes && (sleep->fd < 0 || sleep->woken >= WOKEN_FOR_NOTHING);
+	uint32_t most_us = holds && !sleep->sender_wakes
+				   ? sleep->naps.most_us
+				   : RTE_MAX(sleep->naps.most_us, HOLDS_NOTHING_US);
+
+	if (idle != sleep->idle + 1)
+		sleep->woken = 0;
+	sleep->idle = idle;
+	if (naps)
+		most_us = thread_nap_next(&sleep->naps, idle);
+	rest->port_fd = naps ? -1 : sleep->fd;
+	if (!rest_step(rest, idle, most_us))
+		thread_idle(idle);
+	else if (!rest->armed && !naps)
+		sleep->woken = rest->port ? sleep->woken + 1 : 0;
+}
+
 void port_sleep(struct port_sleep *sleep, unsigned int idle, bool holds)
 {
 	const uint32_t most_us = holds || sleep->fd < 0
@@ -99,6 +133,10 @@ void port_sleep(struct port_sleep *sleep, unsigned int idle, bool holds)
 				       .tv_nsec = 1000L * (most_us % 1000000) };
 	struct pollfd fd = { .events = POLLIN };
 
+	if (sleep->rest.wake) {
+		port_rest(sleep, idle, holds);
+		return;
+	}
 	if (idle != sleep->idle + 1) {
 		sleep->armed = false;
 		sleep->woken = 0;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sleep of a thread whose receive queue was empty for a while, where that is asked for: until
- * the kernel has a frame for its socket, or the card's receive interrupt, where the queue has one;
- * else for longer and longer. Never longer than was asked for: slots are to be given back meanwhile,
- * and phases seen. Only a thread that holds no slot sleeps on a socket for 10 ms.
+ * The sleep of a thread whose receive queue was empty for a while, unless it is to poll: until the kernel has
+ * a frame for its socket, or the card's receive interrupt, where the queue has one, or until the thread
+ * that sends on the same software wire wakes it; else for longer and longer. Never longer than was asked for,
+ * since slots are to be given back meanwhile; 10 ms where frames end it and nobody waits for slots. Control
+ * wakes it for a phase, and for the end of the run.
  *
  * A card interrupts once for each time that it is armed, when it writes a completion that the driver
  * has not read. So the queue is looked at once more between arming and sleeping: a frame that came
@@ -15,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/rest.h"
 #include "base/thread.h"
 #include "port/port.h"
 
@@ -30,11 +32,16 @@ struct port_sleep {
 	uint64_t us_tsc;
 	uint64_t since, frames; /* how many had come then */
 	unsigned int woken;	/* sleeps that were ended before their time, for nothing */
+	/* On the wake of the thread, but for interrupts. rest.wake NULL: only naps.most_us, or the port, ends a sleep. */
+	struct rest rest;
+	bool sender_wakes; /* of a software wire in this process */
 };
 
 /* The port runs. */
 void port_sleep_init(struct port_sleep *sleep, const struct port *port, uint16_t queue,
 		     uint32_t most_us);
+/* Before the thread starts: who wakes `wake` ends its sleep. `sender`: who sends to the port does. */
+void port_sleep_wake(struct port_sleep *sleep, struct wake *wake, bool sender);
 /* `idle`: rounds since something was found; `holds`: slots that may be given back soon. It may
  * return at once, for one more round. */
 void port_sleep(struct port_sleep *sleep, unsigned int idle, bool holds);

@@ -61,6 +61,9 @@ int tx_worker_create(struct tx_worker *worker, const struct tx_config *config,
 	worker->thread.rounds = tx_rounds;
 	worker->limit = tx_limit(config);
 	worker->naps.most_us = config->idle_us;
+	wake_init(&worker->wake);
+	rest_init(&worker->rest, config->idle_us && config->writer_wakes ? &worker->wake : NULL);
+	worker->thread.wake = &worker->wake;
 	ret = tx_sizes_create(worker, error);
 	if (ret < 0)
 		return ret;

@@ -105,6 +105,7 @@ static bool tx_end_send(struct tx_worker *worker)
 	if (config->own ? tx_own_send(config->own, &ring->desc[at], 1) == 0
 			: rte_eth_tx_burst(config->port, config->queue, &ring->mbuf[at], 1) == 0)
 		return false;
+	wake_look(worker->receiver);
 	ring->tail++;
 	worker->sending++;
 	ring->reclaimed = worker->sending;

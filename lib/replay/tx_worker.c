@@ -2,8 +2,6 @@
 /* The sending thread of a queue: slots, requests to the writer, pacing, hand-over to the port. */
 #include "replay/tx_worker.h"
 
-#include <time.h>
-
 #include <rte_branch_prediction.h>
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
@@ -22,14 +20,8 @@
  * and a stop is prompt; one burst has frames that are due within this time. */
 #define TX_HORIZON_US 20000u
 #define TX_SPAN_US 200u
-/* Nobody else gets the core when the next frame is due so soon. */
-#define TX_SPIN_US 50u
 /* Frames whose mbufs are asked for ahead: as many lines as a core fetches at once. */
 #define TX_PREFETCH 16u
-/* Earlier than that it sleeps: Linux wakes a sleeper in better time than it gives a thread that
- * yields its core back. It wakes so long before a frame is due, and now and then to see a stop. */
-#define TX_WAKE_US 200u
-#define TX_SLEEP_MOST_US 2000u
 
 uint64_t tx_wall_ns(const struct tx_worker *worker, uint64_t tsc)
 {
@@ -60,8 +52,13 @@ ALWAYS_INLINE bool tx_is_near(struct tx_worker *worker, const struct tx_next *ne
 	struct pacing *pacing = &worker->pacing;
 	const uint64_t due = pacing_due(pacing, file ? tx_file_ns(worker, next->index) : 0);
 	const uint64_t since = pacing->started ? rte_rdtsc() - pacing->base_tsc : 0;
+	uint32_t ahead_us = TX_HORIZON_US;
 
-	return due <= since + tx_ticks(worker, TX_HORIZON_US);
+	/* Many at once: a writer that sleeps is woken up for each time that there are some. */
+	if (worker->rest.wake && !worker->filling)
+		ahead_us /= 2;
+	worker->filling = due <= since + tx_ticks(worker, ahead_us);
+	return worker->filling;
 }
 
 /* The length in memory of the file's frame; the file then stands at the next one. */
@@ -200,8 +197,10 @@ ALWAYS_INLINE unsigned int tx_request_burst(struct tx_worker *worker, const bool
 	uint32_t n, ready;
 
 	next.count = left < room ? (uint32_t)left : room;
-	if (next.count == 0 || ring->burst - worker->sending >= TX_AHEAD)
+	if (next.count == 0 || ring->burst - worker->sending >= TX_AHEAD) {
+		worker->filling = false;
 		return 0;
+	}
 	if (file) {
 		ready = tx_file_ready(worker, &next.index);
 		next.count = ready < next.count ? ready : next.count;
@@ -234,14 +233,6 @@ ALWAYS_INLINE unsigned int tx_request_burst(struct tx_worker *worker, const bool
 }
 
 /* ---- sending ---- */
-
-/* Ticks until the oldest frame that was not sent is due; negative when it already is. */
-static int64_t tx_until_due(const struct tx_worker *worker, uint64_t now)
-{
-	const struct ring_producer *ring = &worker->ring;
-
-	return (int64_t)(worker->pacing.base_tsc + ring->tsc[ring->tail & ring->desc_mask] - now);
-}
 
 /* Writes send times into frames for a port that keeps to them itself. */
 static void tx_mark(struct tx_worker *worker, uint32_t at, uint32_t count, uint64_t now)
@@ -347,6 +338,7 @@ ALWAYS_INLINE unsigned int tx_send(struct tx_worker *worker, const bool paced, c
 		counter_add(&worker->stalled, 1);
 		return 0;
 	}
+	wake_look(worker->receiver);
 	tx_count(worker, slot, at, taken, now, paced);
 	ring->tail += taken;
 	if (taken == left) {
@@ -365,53 +357,6 @@ ALWAYS_INLINE unsigned int tx_send(struct tx_worker *worker, const bool paced, c
 }
 
 /* ---- the thread ---- */
-
-static __attribute__((noinline)) void tx_sleep(uint32_t us)
-{
-	const struct timespec pause = { .tv_nsec = 1000L * us };
-
-	nanosleep(&pause, NULL);
-}
-
-/* A paced sender waits for what is due, or for what is to be written: it spins or sleeps. */
-static void tx_wait_due(struct tx_worker *worker, unsigned int idle)
-{
-	int64_t until;
-
-	if (idle < IDLE_PAUSES) {
-		rte_pause();
-		return;
-	}
-	if (worker->sending == worker->ring.burst || !worker->pacing.started ||
-	    !ring_is_done(&worker->ring, worker->sending) ||
-	    atomic_load_explicit(&worker->hold, memory_order_relaxed)) {
-		if (thread_may_nap(&worker->naps, idle))
-			thread_nap(&worker->naps, idle);
-		else
-			tx_sleep(TX_SPIN_US);
-		return;
-	}
-	until = tx_until_due(worker, rte_rdtsc());
-	if (until < (int64_t)tx_ticks(worker, TX_SPIN_US))
-		rte_pause();
-	else if (until > (int64_t)tx_ticks(worker, TX_WAKE_US + TX_SLEEP_MOST_US))
-		tx_sleep(TX_SLEEP_MOST_US);
-	else if (until > (int64_t)tx_ticks(worker, 2 * TX_WAKE_US))
-		tx_sleep((uint32_t)((uint64_t)until * 1000000u / worker->tsc_hz) - TX_WAKE_US);
-	else
-		tx_sleep(TX_SPIN_US / 2);
-}
-
-/* Nothing to do. */
-ALWAYS_INLINE void tx_wait(struct tx_worker *worker, unsigned int idle, const bool paced)
-{
-	if (paced)
-		tx_wait_due(worker, idle);
-	else if (thread_may_nap(&worker->naps, idle))
-		thread_nap(&worker->naps, idle);
-	else
-		thread_idle(idle);
-}
 
 /* Frames are written ahead, so that the first are there when their time comes. */
 ALWAYS_INLINE void tx_wait_start(struct tx_worker *worker, const bool paced, const bool file,

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/rest.h"
 #include "base/thread.h"
 #include "capture/ring_producer.h"
 #include "pattern/frame.h"
@@ -50,6 +51,8 @@ struct tx_config {
 	uint32_t end_streams;
 	uint32_t
 		idle_us; /* one that has nothing to hand over sleeps for so long at most; 0: it spins */
+	bool writer_wakes; /* with idle_us: CPU threads write the frames, and wake this worker */
+	bool wire; /* a software wire in this process: its receiver wakes this worker when there are slots */
 };
 
 #define TX_END_TIMES 5u	    /* of each end-of-stream frame, ... */
@@ -82,6 +85,11 @@ struct tx_worker {
 	uint64_t clock_tsc, clock_ns, tsc_hz; /* wall clock at clock_tsc */
 	uint64_t start_tsc;	 /* when config.start_ns comes, once that is near; or 0 */
 	struct thread_naps naps; /* of an idle one; most_us: config.idle_us */
+	struct rest rest;  /* with config.writer_wakes: its sleep until somebody brings work */
+	uint64_t late_tsc; /* how late Linux woke it lately */
+	bool filling;	   /* frames are requested until the horizon is reached */
+	/* Who receives on the same wire: before the start; NULL: nobody here. */
+	struct wake *receiver;
 	uint64_t held_tsc; /* since when nothing is handed over for want of a link; 0: it is */
 
 	/* Writer: this worker. Readers: anybody, relaxed. */
@@ -106,6 +114,8 @@ struct tx_worker {
 	_Alignas(RING_LINE) _Atomic int stop;
 	_Atomic int hold; /* the link is down: hand nothing over */
 
+	struct wake wake; /* what it sleeps on */
+
 	struct pacing pacing;
 
 	struct thread thread;
@@ -114,6 +124,12 @@ struct tx_worker {
 int tx_worker_create(struct tx_worker *worker, const struct tx_config *config,
 		     const struct ring_config *ring, struct gdrcap_error *error);
 void tx_worker_destroy(struct tx_worker *worker);
+/* Any thread. */
+static inline void tx_worker_stop(struct tx_worker *worker)
+{
+	atomic_store_explicit(&worker->stop, 1, memory_order_relaxed);
+	wake_look(&worker->wake);
+}
 /* The thread's body. */
 void tx_worker_run(void *worker);
 /* Inside of the sender: what follows the last frame (tx_end.c), and the wall clock at a tick that
@@ -121,6 +137,17 @@ void tx_worker_run(void *worker);
 void tx_end_streams(struct tx_worker *worker);
 void tx_end_own(struct tx_worker *worker);
 uint64_t tx_wall_ns(const struct tx_worker *worker, uint64_t tsc);
+
+/* Ticks until the oldest frame that was not sent is due; negative when it already is. */
+static inline int64_t tx_until_due(const struct tx_worker *worker, uint64_t now)
+{
+	const struct ring_producer *ring = &worker->ring;
+
+	return (int64_t)(worker->pacing.base_tsc + ring->tsc[ring->tail & ring->desc_mask] - now);
+}
+
+/* Round `idle` found nothing to do: another look, or a sleep. tx_wait.c */
+void tx_wait(struct tx_worker *worker, unsigned int idle, bool paced);
 
 /* Before config.start_ns, to be called again and again: naps, or spins. The worker's thread. tx_start.c */
 enum tx_start {

@@ -150,6 +150,9 @@ int send_create(struct gdrcap_tx *tx, const struct send_config *config, struct g
 	tx->config = *config;
 	tx->thread.rounds = send_rounds;
 	tx->naps.most_us = config->direct && !config->idle_us ? SEND_DIRECT_US : config->idle_us;
+	wake_init(&tx->work);
+	rest_init(&tx->rest, config->idle_us && !config->direct && !config->gpu ? &tx->work : NULL);
+	tx->thread.wake = &tx->work;
 	tx->tsc_hz = rte_get_tsc_hz();
 	tx->asks = rte_eth_tx_descriptor_status(config->port, config->queue, 0) >= 0;
 	/* Until the control thread has looked. */

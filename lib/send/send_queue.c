@@ -266,6 +266,7 @@ static void send_gate_open(void *arg)
 
 	/* OPEN: what the stream wrote. Partner: the acquire load in send_limit(). */
 	atomic_store_explicit(&gate->open, 1, memory_order_release);
+	wake_look(gate->work);
 }
 
 /* Writes frames and gates where the worker finds them once they are published. Returns the number of the
@@ -293,6 +294,7 @@ static uint64_t send_fill(struct gdrcap_tx *tx, const struct gdrcap_tx_frame *fr
 			continue;
 		tx->gates[gate & tx->mask].first = tx->next + i;
 		tx->gates[gate & tx->mask].due = due;
+		tx->gates[gate & tx->mask].work = &tx->work;
 		atomic_store_explicit(&tx->gates[gate & tx->mask].open, !(after && i == 0),
 				      memory_order_relaxed);
 		gate++;
@@ -312,6 +314,7 @@ static bool send_publish(struct gdrcap_tx *tx, unsigned int count, uint64_t gate
 	if (!atomic_compare_exchange_strong_explicit(&tx->submitted, &before, before + count,
 						     memory_order_release, memory_order_relaxed))
 		return false;
+	wake_look(&tx->work);
 	tx->next += count;
 	tx->gate = gate;
 	tx->pending += count;

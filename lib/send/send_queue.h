@@ -19,6 +19,7 @@
 
 #include "base/thread.h"
 #include "capture/ring_producer.h"
+#include "base/rest.h"
 #include "capture/ring_wake.h"
 #include "gdrcap.h"
 #include "kernels/kernels.h"
@@ -64,7 +65,8 @@ struct send_parts {
 /* Frames from number `first` on wait. Writer: the caller's thread before SUBMIT; `open`: any, once. */
 struct send_gate {
 	uint64_t first;
-	uint64_t due; /* tick of the TSC; 0: at once */
+	uint64_t due;	   /* tick of the TSC; 0: at once */
+	struct wake *work; /* of whoever waits for it */
 	_Atomic int open;
 };
 
@@ -84,7 +86,8 @@ struct send_config {
 			     * driver registers memory then; NULL: they need not */
 	bool device_is_gpu; /* and cannot read memory of kind HOST */
 	uint32_t idle_us;   /* an idle worker sleeps for so long at most; 0: it polls */
-	bool direct;	    /* who submits hands over to the port himself: send_direct.c */
+	bool wire; /* a software wire in this process: who receives gives slots back, and wakes the worker */
+	bool direct; /* who submits hands over to the port himself: send_direct.c */
 	void *gpu; /* send_gpu_bytes(gpu_slots) that a running kernel shares, zeroed; NULL: the frames
 		    * are a thread's of the caller's */
 	uint32_t gpu_slots; /* at least the pool's */
@@ -142,6 +145,9 @@ struct gdrcap_tx {
 	uint64_t gates_passed;
 	uint64_t at_back; /* next in `back` */
 	struct thread_naps naps;
+	struct rest rest; /* not with `direct` or a running kernel */
+	/* Who receives on the same wire: before the start; NULL: nobody here. */
+	struct wake *receiver;
 
 	/* Writer: the same. Readers: anybody, relaxed; `returned`: the caller's thread. */
 	_Alignas(SEND_LINE) _Atomic uint64_t returned; /* of `back` */
@@ -163,6 +169,8 @@ struct gdrcap_tx {
 
 	/* Both of them, where the caller sleeps. */
 	_Alignas(SEND_LINE) struct ring_wake wake;
+	/* What the worker sleeps on: who submits, opens a gate, gives slots back or ends the run wakes it. */
+	struct wake work;
 
 	/* A running kernel in the place of the caller's thread, whose part the worker plays then. */
 	_Alignas(SEND_LINE) struct send_gpu gpu;

@@ -22,6 +22,8 @@
 #define SEND_SPIN_US 50u
 #define SEND_WAKE_US 200u
 #define SEND_SLEEP_MOST_US 2000u
+/* A port that takes no frame, of which nobody tells when it does. */
+#define SEND_UNTOLD_US 100u
 /* What was submitted before a stop is offered to the port for so long. */
 #define SEND_STOP_MS 40u
 
@@ -148,6 +150,7 @@ void send_count(struct gdrcap_tx *tx, uint32_t taken, uint64_t bytes, uint64_t n
 	counter_add(&tx->at_port, taken);
 	counter_add(&tx->bytes_sent, bytes);
 	counter_add(&tx->sent, taken);
+	wake_look(tx->receiver);
 }
 
 static uint16_t send_ask_port(struct gdrcap_tx *tx, struct rte_mbuf **mbufs, uint16_t n)
@@ -247,10 +250,30 @@ void send_ask(const struct gdrcap_tx *tx)
 		(void)rte_eth_tx_descriptor_status(tx->config.port, tx->config.queue, 0);
 }
 
+/* Until there are frames, a gate opens, or slots come back. */
+static void send_sleep_till_woken(struct gdrcap_tx *tx, unsigned int idle)
+{
+	const bool waits =
+		atomic_load_explicit(&tx->submitted, memory_order_relaxed) != tx->taken &&
+		!atomic_load_explicit(&tx->hold, memory_order_relaxed);
+	uint32_t most_us = REST_MOST_US;
+
+	if (!tx->config.wire &&
+	    (waits || atomic_load_explicit(&tx->at_port, memory_order_relaxed))) {
+		most_us = thread_nap_next(&tx->naps, idle);
+		if (waits)
+			most_us = RTE_MIN(most_us, SEND_UNTOLD_US);
+	}
+	if (!rest_step(&tx->rest, idle, most_us))
+		thread_idle(idle);
+}
+
 static void send_rest(struct gdrcap_tx *tx, unsigned int idle, uint64_t due)
 {
 	if (due)
 		send_wait_due(tx, due);
+	else if (tx->rest.wake)
+		send_sleep_till_woken(tx, idle);
 	else if (thread_may_nap(&tx->naps, idle))
 		thread_nap(&tx->naps, idle);
 	else

@@ -57,11 +57,11 @@ static bool control_look(struct gdrcap_session *session, bool *by_itself)
 static void control_run(void *arg)
 {
 	struct gdrcap_session *session = arg;
-	const int64_t idle_sleep_us = session->settings.idle_sleep_us;
+	const int64_t idle_us = session->plan.idle_us;
 	/* Less often where idle workers sleep. */
 	const struct timespec tick = {
-		.tv_nsec = idle_sleep_us ? RTE_MAX((int64_t)IDLE_TICK_NS, 1000 * idle_sleep_us)
-					 : SESSION_TICK_MS * 1000000,
+		.tv_nsec = idle_us ? RTE_MAX((int64_t)IDLE_TICK_NS, 1000 * idle_us)
+				   : SESSION_TICK_MS * 1000000,
 	};
 	bool by_itself = false;
 

@@ -24,6 +24,7 @@
 
 #define POOL_SLOTS 16384u
 #define POOL_SLOTS_MIN 2048u
+#define IDLE_AUTO_US 1000u
 #define POOL_PAGES 64u /* a pool is so many pages, or up to twice that, or pages of REGION_ALIGN */
 #define SLOT_SHIFT_MIN 8u
 #define SLOT_SHIFT_MAX 14u
@@ -447,6 +448,20 @@ static int plan_pools(struct plan *plan, const struct settings *settings,
 	return plan_fits(plan, settings, error);
 }
 
+/* Cards, and what a GPU gives back, wake no thread of ours: there idle ones poll. */
+static void plan_idle(struct plan *plan, const struct settings *settings)
+{
+	bool sleeps = !plan->cuda && settings->sender != SENDER_GPU;
+
+	for (uint32_t i = 0; i < SETTINGS_PORTS; i++) {
+		const struct port_spec *port = settings_port(settings, i);
+
+		sleeps &= !port->name[0] || port->facts->sleeps;
+	}
+	plan->idle_auto = settings->idle_sleep_us == SETTINGS_IDLE_AUTO;
+	plan->idle_us = !plan->idle_auto ? settings->idle_sleep_us : sleeps ? IDLE_AUTO_US : 0;
+}
+
 int plan_create(struct plan *plan, const struct settings *settings, struct gdrcap_error *error)
 {
 	int ret;
@@ -469,5 +484,6 @@ int plan_create(struct plan *plan, const struct settings *settings, struct gdrca
 		ret = plan_slots(plan, settings, error);
 	if (ret == 0)
 		ret = plan_pools(plan, settings, error);
+	plan_idle(plan, settings);
 	return ret;
 }

@@ -25,7 +25,10 @@ struct plan_port {
 };
 
 struct plan {
-	bool umem; /* a port needs its pool's objects in the region */
+	uint32_t
+		idle_us; /* idle workers sleep, for so long at most where nothing wakes them; 0: they poll */
+	bool idle_auto; /* it was not asked for */
+	bool umem;	/* a port needs its pool's objects in the region */
 	bool pci;
 	struct plan_port port[GDRCAP_PORTS_MAX], tx_port[GDRCAP_PORTS_MAX];
 	bool cuda;		   /* false: the host "GPU" */

@@ -374,7 +374,7 @@ static int rx_prepare(struct gdrcap_session *session, struct session_pair *pair,
 	queues.split = (uint16_t)session->settings.split;
 	queues.rx_timestamps = pair->rx_clock.port != RX_CLOCK_CPU;
 	/* Interfaces have sockets to sleep on. */
-	queues.rx_interrupts = session->settings.idle_sleep_us && !pair->rx.facts->interface &&
+	queues.rx_interrupts = session->plan.idle_us && !pair->rx.facts->interface &&
 			       !pair->rx.facts->joins && !pair->own;
 	ret = port_configure(&pair->rx, &queues, error);
 	if (ret == 0)

@@ -111,6 +111,7 @@ static void queue_release(struct queue_batch *entry)
 	/* DONE: the caller's last accesses to the frames. Partner: COLLECT in ring_is_done(). */
 	__atomic_store_n(&result->done, burst_word(entry->burst, ring->burst_bits, 0, 0),
 			 __ATOMIC_RELEASE);
+	wake_look(ring->giver);
 }
 
 /* Fills the batch of burst queue->next if it is published. */

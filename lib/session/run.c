@@ -130,12 +130,21 @@ static int device_job_start(struct gdrcap_session *session, enum kernel_role rol
 		.place_count = session->images.count,
 		.resident = session->images.resident,
 	};
+	struct kernel_wakes wakes[GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX];
 	struct kernel_workers *started = NULL;
 	int ret;
 
-	for (uint32_t i = 0; i < count; i++)
-		views[i] =
-			check ? session->workers.rx[i].ring.view : session->workers.tx[i].ring.view;
+	for (uint32_t i = 0; i < count; i++) {
+		struct ring_producer *ring =
+			check ? &session->workers.rx[i].ring : &session->workers.tx[i].ring;
+
+		views[i] = ring->view;
+		wakes[i].work = ring->work;
+		wakes[i].done =
+			check ? &session->workers.accountant.wake : &session->workers.tx[i].wake;
+	}
+	if (session_wakes(session))
+		job.wakes = wakes;
 	if (!session->plan.cuda && !deal->shared) {
 		job.cpus = &session->workers.cpus[deal->next];
 		job.cpu_count =

@@ -54,7 +54,11 @@ int session_sending_create(struct gdrcap_session *session, struct gdrcap_error *
 			.device_is_gpu = session->plan.cuda,
 			.memories = sending->memories,
 			.bytes_max = session->plan.frame_bytes_max - FRAME_FCS_BYTES,
-			.idle_us = settings->idle_sleep_us,
+			.idle_us = session->plan.idle_auto &&
+						   settings->sender_thread == SENDER_THREAD_CALLER
+					   ? 0
+					   : session->plan.idle_us,
+			.wire = settings->rx.port[i / settings->queues].wire,
 			.direct = settings->sender_thread == SENDER_THREAD_CALLER,
 			.turn = port->facts->writes == DRIVER_WRITES_DMA ? &pair->tx_turn : NULL,
 			.gpu = session_sending_gpu_words(session, i),
@@ -96,6 +100,7 @@ void session_sending_end(struct gdrcap_session *session)
 	for (uint32_t i = 0; i < session->sending.count; i++) {
 		send_gpu_stop(&session->sending.queues[i].gpu);
 		atomic_store_explicit(&session->sending.queues[i].stop, 1, memory_order_relaxed);
+		wake_look(&session->sending.queues[i].work);
 	}
 }
 
@@ -115,10 +120,13 @@ void session_sending_join(struct gdrcap_session *session)
 
 void session_sending_hold(struct gdrcap_session *session, uint32_t p, bool hold)
 {
-	for (uint32_t q = 0; session->sending.count && q < session->settings.queues; q++)
-		atomic_store_explicit(
-			&session->sending.queues[p * session->settings.queues + q].hold,
-			hold ? SEND_LINK_DOWN : SEND_LINK_UP, memory_order_relaxed);
+	for (uint32_t q = 0; session->sending.count && q < session->settings.queues; q++) {
+		struct gdrcap_tx *tx = &session->sending.queues[p * session->settings.queues + q];
+
+		atomic_store_explicit(&tx->hold, hold ? SEND_LINK_DOWN : SEND_LINK_UP,
+				      memory_order_relaxed);
+		wake_look(&tx->work);
+	}
 }
 
 void session_sending_look(struct gdrcap_session *session)
@@ -132,12 +140,14 @@ void session_sending_look(struct gdrcap_session *session)
 
 static void sending_set(struct gdrcap_session *session, uint32_t p, enum send_phase phase)
 {
-	for (uint32_t q = 0; q < session->settings.queues; q++)
+	for (uint32_t q = 0; q < session->settings.queues; q++) {
+		struct gdrcap_tx *tx = &session->sending.queues[p * session->settings.queues + q];
+
 		/* SEND_RUN: after the last access to the port. Partner: the acquire load in
 		 * send_pause(). */
-		atomic_store_explicit(
-			&session->sending.queues[p * session->settings.queues + q].phase,
-			(int)phase, memory_order_release);
+		atomic_store_explicit(&tx->phase, (int)phase, memory_order_release);
+		wake_look(&tx->work);
+	}
 }
 
 /* After its last access to the port. Partner: the release store in send_pause(). */

@@ -145,6 +145,7 @@ static inline void session_receiver_set(struct gdrcap_session *session, uint32_t
 {
 	/* RX_RUN: after the last access to the port. Partner: the acquire load of a worker that pauses. */
 	atomic_store_explicit(&session->workers.rx[i].phase, (int)phase, memory_order_release);
+	wake_look(&session->workers.rx[i].wake);
 	if (session->fronts.count)
 		front_follow_phase(&session->fronts.follow[i], phase);
 }
@@ -210,6 +211,13 @@ bool session_watch(struct gdrcap_session *session);
 void session_fail(struct gdrcap_session *session, int code, const char *what);
 /* Fails the run when the file that is played broke off. */
 void session_watch_file(struct gdrcap_session *session);
+/* Idle threads sleep until another one wakes them. Not where a GPU, or what plays one, publishes bursts or
+ * gives them back: nobody would. */
+static inline bool session_wakes(const struct gdrcap_session *session)
+{
+	return session->plan.idle_us && !session->plan.cuda && !session->fronts.count &&
+	       !session->own_senders.gpus;
+}
 /* True when the frames' senders are elsewhere, and end-of-stream frames mean something. */
 static inline bool session_hears_ends(const struct gdrcap_session *session)
 {

@@ -222,7 +222,7 @@ bool session_leave(struct guest *guest)
 	atomic_store(&session->run.ending, 1);
 	atomic_store(&session->control.stop, 1);
 	for (uint32_t i = 0; i < session->workers.tx_count; i++)
-		atomic_store_explicit(&session->workers.tx[i].stop, 1, memory_order_relaxed);
+		tx_worker_stop(&session->workers.tx[i]);
 	session_sending_end(session);
 	session_receivers_phase(session, RX_ABANDON);
 	stop_words_set(session);
@@ -232,6 +232,7 @@ bool session_leave(struct guest *guest)
 	if (session->frames.file)
 		atomic_store_explicit(&session->frames.file->stop, 1, memory_order_relaxed);
 	atomic_store(&session->workers.accountant.stop, 1);
+	accountant_wake(&session->workers.accountant);
 	left = left && (!session->frames.save || save_leave(session->frames.save));
 	/* What is in flight is given up: the results are no verdict. */
 	if (!left && !session->run.failure)

@@ -164,6 +164,7 @@ void session_receivers_close(struct gdrcap_session *session)
 	session_receivers_phase(session, RX_DRAIN);
 	session->run.cut = true;
 	atomic_store(&session->workers.accountant.images_end, true);
+	accountant_wake(&session->workers.accountant);
 }
 
 /* Those of a consumer on the CPU, of who collects its results, and of who takes the slots back. */

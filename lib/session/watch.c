@@ -14,9 +14,11 @@
 void session_end(struct gdrcap_session *session)
 {
 	for (uint32_t i = 0; i < session->workers.tx_count; i++)
-		atomic_store_explicit(&session->workers.tx[i].stop, 1, memory_order_relaxed);
-	for (uint32_t i = 0; i < session->workers.rx_count; i++)
+		tx_worker_stop(&session->workers.tx[i]);
+	for (uint32_t i = 0; i < session->workers.rx_count; i++) {
 		atomic_store_explicit(&session->workers.rx[i].awake, 1, memory_order_relaxed);
+		wake_look(&session->workers.rx[i].wake);
+	}
 	session_sending_end(session);
 	quiet_begin(&session->run.quiet);
 	atomic_store(&session->run.ending, 1);

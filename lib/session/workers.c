@@ -111,6 +111,7 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 		.inlines = validates && session->memory.ops->reads_inline,
 		.streams = session->settings.consumer == CONSUMER_GPU && !session->images.count,
 		.front = session_fronts_ring(session),
+		.sleeps = session_wakes(session) && settings_collects(&session->settings),
 	};
 	struct rx_config config = {
 		.port = pair->rx.id,
@@ -131,6 +132,7 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 		.mark_cut = !validates || settings_is_custom(&session->settings) ||
 			    session->frames.expect,
 		.cut_from = pair->rx.cut_from,
+		.wire = session->settings.rx.port[index / session->settings.queues].wire,
 	};
 	int ret = match_check(session, pair, error);
 
@@ -138,7 +140,7 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 		return ret;
 	if (pair->own) /* the card has every slot that is free, and counts what finds none */
 		config.in_flight_max = config.starved_from = UINT32_MAX;
-	port_sleep_init(&config.sleep, &pair->rx, queue, session->settings.idle_sleep_us);
+	port_sleep_init(&config.sleep, &pair->rx, queue, session->plan.idle_us);
 	ret = rx_worker_create(worker, &config, &ring, error);
 	if (ret < 0)
 		return ret;
@@ -154,7 +156,7 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 			   session->memory.ops, session->memory.device,
 			   session->settings.batch_times ? &pair->rx_clock : NULL);
 	session->workers.queues[index].index = index;
-	session->workers.queues[index].sleeps = session->settings.idle_sleep_us != 0;
+	session->workers.queues[index].sleeps = session->plan.idle_us && !session->plan.idle_auto;
 	session->workers.queues[index].layout = &session->frames.layout;
 	session->workers.queues[index].readable = frames_readable(session);
 	session->workers.queues[index].filters =
@@ -250,6 +252,7 @@ static int tx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 			.burst_max = settings->burst,
 			.replay = true,
 			.times = pacing.kind != PACING_NONE,
+			.sleeps = session_wakes(session),
 		};
 		const struct tx_config config = {
 			.port = pair->tx.id,
@@ -274,7 +277,9 @@ static int tx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 						 w % settings->queues
 					 ? &session->workers.tx[w - 1]
 					 : NULL,
-			.idle_us = settings->idle_sleep_us,
+			.idle_us = plan->idle_us,
+			.writer_wakes = session_wakes(session) && pair->tx.facts->sleeps,
+			.wire = settings->rx.port[w / settings->queues].wire,
 			.end_streams =
 				says_end ? port_streams(settings, streams, w / settings->queues)
 					 : 0,
@@ -376,8 +381,12 @@ static int accounts_create(struct gdrcap_session *session, struct gdrcap_error *
 
 	if (ret < 0)
 		return error_set(error, ret, "no memory for the accounts");
-	session->workers.accountant.naps.most_us =
-		RTE_MIN(session->settings.idle_sleep_us, ACCOUNTANT_NAP_US);
+	session->workers.accountant.sleeps = session_wakes(session);
+	session->workers.accountant.sleep_us =
+		session->images.count ? ACCOUNTANT_NAP_US : REST_LONG_US;
+	if (!session_wakes(session))
+		session->workers.accountant.naps.most_us =
+			RTE_MIN(session->plan.idle_us, ACCOUNTANT_NAP_US);
 	session->workers.accountant.images = session->images.handed;
 	session->workers.accountant.image_count = session->images.count;
 	session->workers.accountant.fronts = session->fronts.follow;
@@ -405,6 +414,24 @@ void session_workers_destroy(struct gdrcap_session *session)
 	free(session->workers.rx);
 	free(session->workers.rx_rings);
 	free(session->workers.queues);
+}
+
+/* Who sends on a wire and who receives on it wake each other. */
+static void wires_join(struct gdrcap_session *session)
+{
+	for (uint32_t i = 0; i < session->workers.rx_count; i++) {
+		struct rx_worker *rx = &session->workers.rx[i];
+
+		if (!rx->sleep.sender_wakes)
+			continue;
+		if (i < session->workers.tx_count) {
+			rx->sender = &session->workers.tx[i].wake;
+			session->workers.tx[i].receiver = &rx->wake;
+		} else if (i < session->sending.count) {
+			rx->sender = &session->sending.queues[i].work;
+			session->sending.queues[i].receiver = &rx->wake;
+		}
+	}
 }
 
 int session_workers_create(struct gdrcap_session *session, struct gdrcap_error *error)
@@ -435,6 +462,8 @@ int session_workers_create(struct gdrcap_session *session, struct gdrcap_error *
 		ret = tx_create(session, error);
 	if (ret == 0)
 		ret = session_sending_create(session, error);
+	if (ret == 0)
+		wires_join(session);
 	if (ret == 0)
 		ret = saver_create(session, error);
 	if (ret == 0)

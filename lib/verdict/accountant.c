@@ -4,10 +4,17 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/tsc.h"
 #include "kernels/frame_records.h"
 
+/* Bursts that are at least SLOW_US apart, as seen over LOOK_US and more, are taken together after GATHER_US. Not
+ * with images, whose ends are told at once. */
+#define GATHER_US 1000u
+#define SLOW_US 100u
+#define LOOK_US 200u
 #define CLOSE_MS 1000u	   /* that images which are closed at the end are waited for */
 #define COLLECT_BURSTS 64u /* of one queue before the next has its turn */
 
@@ -57,6 +64,7 @@ static void accountant_release(const struct accountant *accountant, uint32_t que
 		front_follow_release(&accountant->fronts[queue], through);
 	/* Their entries and the frames' slots. Partner: the acquire load in rx_reclaim(). */
 	atomic_store_explicit(&ring->collected, through, memory_order_release);
+	wake_look(ring->giver);
 }
 
 /* Copies what is to be saved; what may still be has to wait. */
@@ -178,6 +186,44 @@ static unsigned int accountant_round(struct accountant *accountant)
 	return work;
 }
 
+/* True: it slept until there are more. */
+static bool accountant_gather(struct accountant *accountant)
+{
+	const struct timespec nap = { .tv_nsec = 1000L * GATHER_US };
+	const uint64_t now = now_ns(), us = (now - accountant->looked_ns) / 1000;
+	const uint64_t came = accountant->bursts - accountant->looked;
+
+	if (us < LOOK_US)
+		return false;
+	accountant->looked_ns = now;
+	accountant->looked = accountant->bursts;
+	if (came == 0 || came * SLOW_US > us)
+		return false;
+	nanosleep(&nap, NULL);
+	return true;
+}
+
+/* A round found nothing to do: another look, or a sleep, in which readers have the lock. */
+static void accountant_idle(struct accountant *accountant, unsigned int idle)
+{
+	const bool naps = thread_may_nap(&accountant->naps, idle);
+
+	if (!naps && idle < REST_POLLS) {
+		thread_idle(idle);
+		return;
+	}
+	pthread_mutex_unlock(&accountant->lock);
+	if (!(idle == REST_POLLS && accountant->sleeps && !accountant->image_count &&
+	      accountant_gather(accountant)) &&
+	    !rest_step(&accountant->rest, idle, accountant->sleep_us)) {
+		if (naps)
+			thread_nap(&accountant->naps, idle);
+		else
+			thread_idle(idle);
+	}
+	pthread_mutex_lock(&accountant->lock);
+}
+
 static void accountant_run(void *arg)
 {
 	struct accountant *accountant = arg;
@@ -185,7 +231,10 @@ static void accountant_run(void *arg)
 
 	pthread_mutex_lock(&accountant->lock);
 	while (!atomic_load_explicit(&accountant->stop, memory_order_relaxed)) {
-		idle = accountant_round(accountant) ? 0 : idle + 1;
+		const unsigned int work = accountant_round(accountant);
+
+		accountant->bursts += work;
+		idle = work ? 0 : idle + 1;
 		if (idle && images_are_over(accountant))
 			accountant_end_images(accountant);
 		if (atomic_load_explicit(&accountant->wanted, memory_order_relaxed)) {
@@ -201,13 +250,8 @@ static void accountant_run(void *arg)
 				sched_yield();
 			pthread_mutex_lock(&accountant->lock);
 		}
-		if (thread_may_nap(&accountant->naps, idle)) {
-			pthread_mutex_unlock(&accountant->lock);
-			thread_nap(&accountant->naps, idle);
-			pthread_mutex_lock(&accountant->lock);
-		} else if (idle) {
-			thread_idle(idle);
-		}
+		if (idle)
+			accountant_idle(accountant, idle);
 	}
 	while (accountant_round(accountant))
 		;
@@ -228,6 +272,7 @@ int accountant_create(struct accountant *accountant, struct ring_producer **ring
 	accountant->ring_count = count;
 	accountant->save = save;
 	pthread_mutex_init(&accountant->lock, NULL);
+	wake_init(&accountant->wake);
 	return 0;
 }
 
@@ -241,13 +286,20 @@ int accountant_start(struct accountant *accountant, const cpu_set_t *cpus,
 		     struct gdrcap_error *error)
 {
 	atomic_store(&accountant->stop, 0);
+	rest_init(&accountant->rest, accountant->sleeps ? &accountant->wake : NULL);
 	return thread_start(&accountant->thread, "gdrcap-acct", cpus, accountant_run, accountant,
 			    error);
+}
+
+void accountant_wake(struct accountant *accountant)
+{
+	wake_look(&accountant->wake);
 }
 
 void accountant_stop(struct accountant *accountant)
 {
 	atomic_store(&accountant->stop, 1);
+	accountant_wake(accountant);
 	thread_join(&accountant->thread);
 }
 

@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/rest.h"
 #include "base/thread.h"
 #include "capture/ring_producer.h"
 #include "image/images.h"
@@ -44,7 +45,13 @@ struct accountant {
 	_Atomic unsigned int wanted; /* readers who wait for the lock or have it */
 	_Atomic unsigned int lent;   /* times that a reader got it */
 	_Atomic int stop;
-	struct thread_naps naps; /* of the idle thread; before its start */
+	/* Of the idle thread; before its start. */
+	struct thread_naps naps; /* where nobody wakes it */
+	bool sleeps;		 /* consumers wake it; it sleeps for sleep_us at most */
+	uint32_t sleep_us;
+	struct wake wake;
+	struct rest rest;
+	uint64_t bursts, looked, looked_ns; /* taken; at the last look at how fast they come */
 	struct thread thread;
 };
 
@@ -54,6 +61,8 @@ int accountant_create(struct accountant *accountant, struct ring_producer **ring
 void accountant_destroy(struct accountant *accountant);
 int accountant_start(struct accountant *accountant, const cpu_set_t *cpus,
 		     struct gdrcap_error *error);
+/* `images_end` or `stop` was set. */
+void accountant_wake(struct accountant *accountant);
 /* Takes what is finished, releases everything and ends the thread. */
 void accountant_stop(struct accountant *accountant);
 

@@ -10,6 +10,17 @@ void thread_give_way(unsigned int idle)
 	sched_yield();
 }
 
+bool wake_by_membarrier;
+
+void wake_up(struct wake *wake)
+{
+}
+
+void thread_nap(struct thread_naps *naps, unsigned int idle)
+{
+	sched_yield();
+}
+
 void rx_starved(struct rx_worker *worker, unsigned int idle)
 {
 	counter_add(&worker->starved, 1);

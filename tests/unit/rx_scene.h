@@ -47,6 +47,8 @@ struct rx_setup {
 	uint32_t in_flight_max; /* 0: no limit */
 	uint32_t cut_from;	/* so long frames were cut; not with chains, and not split */
 	int flush_result;
+	struct wake *sender; /* who waits for slots; or NULL */
+	uint32_t sleep_us;   /* an idle worker sleeps, as on a software wire; 0: it polls */
 };
 
 /* Where a frame lies, as the port knows it. */
@@ -166,7 +168,7 @@ static uint16_t card_receive(void *queue, struct rte_mbuf **mbufs, uint16_t aske
 	if (atomic_load(&card.worker->paused) || asked > BURST_FRAMES_MAX)
 		atomic_fetch_add(&card.bad, 1);
 	most = RTE_MIN(most, 1 + random_below(&card.random, card.setup->polls));
-	most = RTE_MIN(most, card.limit - given);
+	most = RTE_MIN(most, __atomic_load_n(&card.limit, __ATOMIC_RELAXED) - given);
 	for (; n < most; n++) {
 		struct rte_mbuf *m = frame_give(given + n);
 
@@ -257,7 +259,7 @@ static void play_open(struct rx_play *play, const struct rx_setup *setup, uint64
 		.times = setup->times,
 		.came = setup->times,
 	};
-	const struct rx_config config = {
+	struct rx_config config = {
 		.port = SCENE_PORT,
 		.region = &scene.region,
 		.pool = scene.pool,
@@ -273,16 +275,20 @@ static void play_open(struct rx_play *play, const struct rx_setup *setup, uint64
 		.mark_cut = setup->mark_cut,
 		.cut_from = setup->cut_from,
 		.accounted = setup->accounted,
+		.wire = true,
 	};
+	const struct port port = { .drops = NULL };
 
 	memset(play, 0, sizeof(*play));
 	memset(&card, 0, sizeof(card));
+	port_sleep_init(&config.sleep, &port, 0, setup->sleep_us);
 	play->setup = setup;
 	play->random = setup->burst;
 	play->until = time(NULL) + SCENE_HANG_SECONDS;
 	play->worker = aligned_alloc(RING_LINE, sizeof(*play->worker));
 	assert_non_null(play->worker);
 	assert_int_equal(rx_worker_create(play->worker, &config, &ring, NULL), 0);
+	play->worker->sender = setup->sender;
 	card.setup = setup;
 	card.worker = play->worker;
 	card.limit = limit;

@@ -13,6 +13,7 @@
 
 #include "verdict/accountant.h"
 #include "base/eal.h"
+#include "nap.h"
 #include "gpu/gpu_open.h"
 #include "image_scene.h"
 #include "kernels/frame_records.h"
@@ -313,6 +314,37 @@ static void publish(struct stage *stage, uint32_t queue, uint64_t from, uint64_t
 	}
 }
 
+/* Who sleeps is woken up: the accountant by results and the stop, who waits for slots by it. Else this test
+ * does not end in time. */
+static void an_accountant_that_sleeps(void **state)
+{
+	static struct stage stage;
+	struct wake giver;
+	uint32_t ticket;
+
+	stage_begin(&stage, false);
+	wake_init(&giver);
+	stage.rings[0]->giver = &giver;
+	stage.accountant.sleeps = true;
+	stage.accountant.sleep_us = 3600000000u;
+	assert_int_equal(accountant_start(&stage.accountant, NULL, NULL), 0);
+	for (uint64_t b = 0; b < 100; b++) {
+		while (!(atomic_load(&stage.accountant.wake.word) & 1))
+			nap();
+		/* Readers get the lock of one that sleeps. */
+		accountant_borrow(&stage.accountant);
+		accountant_return(&stage.accountant);
+		assert_true(wake_arm(&giver, &ticket));
+		publish(&stage, 0, b, 1);
+		wake_look(&stage.accountant.wake);
+		while (atomic_load(&giver.word) & 1)
+			nap();
+		assert_true(atomic_load(&stage.rings[0]->collected) == b + 1);
+	}
+	accountant_stop(&stage.accountant);
+	stage_end(&stage);
+}
+
 /* What is held is accounted, but not released before the end. */
 static void held_bursts_stay(void **state)
 {
@@ -418,6 +450,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(borrowed_all_the_time),
 		cmocka_unit_test(frames_are_saved),
+		cmocka_unit_test(an_accountant_that_sleeps),
 		cmocka_unit_test(held_bursts_stay),
 		cmocka_unit_test(stop_takes_what_is_done),
 		cmocka_unit_test(images_have_arrival_times),

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/wake.h"
 #include "kernel_reference.h"
 #include "kernel_scene_others.h"
 
@@ -209,6 +210,53 @@ static void test_join_waits_for_stop(void **state)
 	assert_int_equal(kernel_host_ops.join(workers, 1), -ETIMEDOUT);
 	assert_non_null(strstr(kernel_error(), "stop word"));
 	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	assert_int_equal(kernel_host_ops.join(workers, SCENE_HANG_SECONDS * 1000), 0);
+	free(ring.view.frames);
+	scene_ring_free(&ring, &host_memory);
+	free(scene);
+}
+
+static void armed_becomes(struct wake *wake, uint32_t armed)
+{
+	const time_t until = time(NULL) + SCENE_HANG_SECONDS;
+
+	while ((atomic_load(&wake->word) & 1) != armed) {
+		assert_true(time(NULL) < until);
+		nap();
+	}
+}
+
+/* Idle workers sleep; each result wakes who waits for it. */
+static void test_workers_sleep(void **state)
+{
+	struct scene *scene = calloc(1, sizeof(*scene));
+	struct wake work, done;
+	const struct kernel_wakes wakes = { &work, &done };
+	struct kernel_workers *workers;
+	struct scene_ring ring;
+	struct scene_result result;
+	struct kernel_job job;
+	uint32_t stop = 0, ticket;
+
+	wake_init(&work);
+	wake_init(&done);
+	ring_of(&ring, scene, &stop);
+	job = job_of(&ring);
+	job.workers_per_ring = 2;
+	job.wakes = &wakes;
+	scene->burst[0].count = 1;
+	assert_int_equal(kernel_host_ops.start(device, &job, &workers), 0);
+	for (int i = 0; i < 20; i++) {
+		armed_becomes(&work, 1);
+		assert_true(wake_arm(&done, &ticket));
+		assert_true(scene_ring_publish(&ring, &scene->burst[0]));
+		wake_look(&work);
+		armed_becomes(&done, 0);
+		assert_true(scene_ring_collect(&ring, &scene->burst[0], &result));
+	}
+	armed_becomes(&work, 1);
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	wake_look(&work);
 	assert_int_equal(kernel_host_ops.join(workers, SCENE_HANG_SECONDS * 1000), 0);
 	free(ring.view.frames);
 	scene_ring_free(&ring, &host_memory);
@@ -437,6 +485,7 @@ int main(void)
 		cmocka_unit_test(test_custom_equals_reference),
 		cmocka_unit_test(test_stores_equal_reference),
 		cmocka_unit_test(test_join_waits_for_stop),
+		cmocka_unit_test(test_workers_sleep),
 		cmocka_unit_test(test_untaken_bursts_stay),
 		cmocka_unit_test(test_bad_jobs_are_refused),
 		cmocka_unit_test(test_bad_custom_layouts_are_refused),

@@ -473,6 +473,37 @@ static void words(void **state)
 		}
 }
 
+static bool is_armed(struct wake *wake)
+{
+	return atomic_load(&wake->word) & 1;
+}
+
+/* What is published, and STOP, wake who takes bursts. */
+static void the_taker_is_woken(void **state)
+{
+	const struct region region = { .gpu = gpu, .slot_shift = 11 };
+	struct ring_config config = { .region = &region, .frames = 512, .burst_max = 64 };
+	struct ring_producer *ring = aligned_alloc(RING_LINE, sizeof(*ring));
+	uint32_t ticket;
+
+	assert_non_null(ring);
+	assert_int_equal(ring_create(ring, &config, NULL), 0);
+	assert_null(ring->work);
+	ring_destroy(ring);
+	config.sleeps = true;
+	assert_int_equal(ring_create(ring, &config, NULL), 0);
+	assert_true(wake_arm(ring->work, &ticket));
+	ring->head++;
+	assert_true(is_armed(ring->work));
+	ring_publish(ring);
+	assert_false(is_armed(ring->work));
+	assert_true(wake_arm(ring->work, &ticket));
+	ring_leave(ring);
+	assert_false(is_armed(ring->work));
+	ring_destroy(ring);
+	free(ring);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -483,6 +514,7 @@ int main(void)
 		cmocka_unit_test(nothing_waits_for_a_full_burst),
 		cmocka_unit_test(views),
 		cmocka_unit_test(words),
+		cmocka_unit_test(the_taker_is_woken),
 	};
 
 	return cmocka_run_group_tests(tests, gpu_set_up, NULL);

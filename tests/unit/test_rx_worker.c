@@ -96,6 +96,40 @@ static void abandoned(void **state)
 	play_close(&play, RX_ABANDON);
 }
 
+/* One that sleeps is woken for frames, for slots that are to go back, and for the end; who waits for these
+ * is woken by it. */
+static void sleeps(void **state)
+{
+	struct rx_setup setup = setup_of(3, 2);
+	struct rx_play play;
+	struct wake sender;
+	uint32_t ticket;
+
+	setup.sleep_us = 1000;
+	wake_init(&sender);
+	setup.sender = &sender;
+	play_open(&play, &setup, 0);
+	assert_ptr_equal(play.worker->ring.giver, &play.worker->wake);
+	for (uint64_t frames = 1; frames <= 100; frames++) {
+		while (!(atomic_load(&play.worker->wake.word) & 1))
+			play_yield(&play);
+		__atomic_store_n(&card.limit, frames, __ATOMIC_RELAXED);
+		wake_look(&play.worker->wake);
+		while (play.next < frames) {
+			play_take(&play);
+			play_yield(&play);
+		}
+		assert_true(wake_arm(&sender, &ticket));
+		while (play.burst != play.taken)
+			play_give_back(&play);
+		wake_look(play.worker->ring.giver);
+		while (atomic_load(&sender.word) & 1)
+			play_yield(&play);
+		assert_true(atomic_load(&play.worker->back) == frames);
+	}
+	play_close(&play, RX_DRAIN);
+}
+
 /* ---- pauses ---- */
 
 static void pause_begin(struct rx_play *play)
@@ -368,6 +402,7 @@ int main(void)
 		cmocka_unit_test(cut_by_the_port),
 		cmocka_unit_test(the_end_loses_nothing),
 		cmocka_unit_test(abandoned),
+		cmocka_unit_test(sleeps),
 		cmocka_unit_test(pauses),
 		cmocka_unit_test(many_pauses),
 		cmocka_unit_test(slots_are_left),

@@ -124,6 +124,52 @@ static void waits_for_nobody_who_left(void **state)
 	threads_go_round();
 }
 
+/* It goes a round each time that it is woken, and else sleeps for an hour. */
+struct dozer {
+	struct thread thread;
+	struct wake wake;
+	_Atomic uint64_t rounds;
+	_Atomic bool end;
+};
+
+static uint64_t dozer_rounds(const void *arg)
+{
+	return atomic_load(&((const struct dozer *)arg)->rounds);
+}
+
+static void dozer_run(void *arg)
+{
+	struct dozer *dozer = arg;
+	uint32_t ticket;
+
+	while (!atomic_load(&dozer->end)) {
+		assert_true(wake_arm(&dozer->wake, &ticket));
+		atomic_fetch_add(&dozer->rounds, 1);
+		if (!atomic_load(&dozer->end))
+			wake_sleep(&dozer->wake, ticket, 3600000000u, -1);
+	}
+}
+
+/* Else this test does not end in time. */
+static void wakes_who_sleeps(void **state)
+{
+	struct gdrcap_error error;
+	struct dozer dozer;
+
+	(void)state;
+	memset(&dozer, 0, sizeof(dozer));
+	wake_init(&dozer.wake);
+	dozer.thread.rounds = dozer_rounds;
+	dozer.thread.wake = &dozer.wake;
+	assert_int_equal(thread_start(&dozer.thread, "dozer", NULL, dozer_run, &dozer, &error), 0);
+	for (int i = 0; i < 10; i++)
+		threads_go_round();
+	assert_true(atomic_load(&dozer.rounds) >= 20);
+	atomic_store(&dozer.end, true);
+	wake_look(&dozer.wake);
+	thread_join(&dozer.thread);
+}
+
 static void waits_for_no_other_thread(void **state)
 {
 	struct poller poller;
@@ -251,6 +297,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(waits_for_two_rounds_of_each),
 		cmocka_unit_test(waits_for_nobody_who_left),
+		cmocka_unit_test(wakes_who_sleeps),
 		cmocka_unit_test(waits_for_no_other_thread),
 		cmocka_unit_test(stuck_without_a_round),
 		cmocka_unit_test(joined_within_the_time_or_not),

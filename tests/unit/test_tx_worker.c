@@ -102,6 +102,35 @@ static void pattern_in_order(void **state)
 	}
 }
 
+/* Sender and writer sleep until they are woken, at full speed, at a rate, and on a wire whose receiver, this
+ * thread, tells of no room. Who receives is woken. */
+static void a_sender_that_sleeps(void **state)
+{
+	for (int way = 0; way < 4; way++) {
+		struct tx_config config = run_config();
+		struct wake receiver;
+		struct seen seen;
+		struct run run;
+		uint32_t ticket;
+
+		wake_init(&receiver);
+		config.idle_us = 1000;
+		config.writer_wakes = true;
+		config.frames = way & 1 ? 400 : 20011;
+		if (way & 1)
+			config.pacing = (struct pacing_config){ PACING_FRAMES, 4000 };
+		seen_begin(&seen, &config);
+		run_open(&run, &config, 16, way & 2 ? 64 : 1024);
+		run.worker->receiver = &receiver;
+		assert_true(wake_arm(&receiver, &ticket));
+		run_go(&run);
+		assert_int_equal(run_receive(&run, 64, pattern_frame, &seen), config.frames);
+		assert_int_equal(receiver.word, 2);
+		counters_agree(&run, &seen);
+		run_close(&run);
+	}
+}
+
 /* A wire of 64 frames that nobody empties for a while, and then one frame at a time. */
 static void a_full_wire_loses_nothing(void **state)
 {
@@ -498,6 +527,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pattern_in_order),
+		cmocka_unit_test(a_sender_that_sleeps),
 		cmocka_unit_test(a_full_wire_loses_nothing),
 		cmocka_unit_test(a_held_sender_hands_over_nothing),
 		cmocka_unit_test(a_sender_starts_at_its_time),

@@ -118,7 +118,9 @@ static void run_open(struct run *run, struct tx_config *config, uint32_t burst, 
 		.frames = SCENE_SLOTS,
 		.burst_max = burst,
 		.replay = true,
+		.sleeps = config->writer_wakes,
 	};
+	struct kernel_wakes wakes;
 	struct kernel_job job = {
 		.role = KERNEL_WRITE,
 		.ring_count = 1,
@@ -139,6 +141,8 @@ static void run_open(struct run *run, struct tx_config *config, uint32_t burst, 
 	assert_non_null(run->worker);
 	assert_int_equal(tx_worker_create(run->worker, config, &ring, NULL), 0);
 	job.rings = &run->worker->ring.view;
+	wakes = (struct kernel_wakes){ run->worker->ring.work, &run->worker->wake };
+	job.wakes = config->writer_wakes ? &wakes : NULL;
 	assert_int_equal(kernel_host_ops.start(scene.device, &job, &run->writer), 0);
 }
 
@@ -157,10 +161,10 @@ static bool run_finished(const struct run *run)
 /* Every slot is back. */
 static void run_close(struct run *run)
 {
-	atomic_store(&run->worker->stop, 1);
+	tx_worker_stop(run->worker);
 	assert_true(thread_join_within(&run->worker->thread, SCENE_HANG_SECONDS * 1000));
 	assert_true(run_finished(run));
-	__atomic_store_n(run->worker->ring.stop, 1, __ATOMIC_RELAXED);
+	ring_leave(&run->worker->ring);
 	assert_int_equal(kernel_host_ops.join(run->writer, SCENE_HANG_SECONDS * 1000), 0);
 	tx_worker_reclaim(run->worker);
 	assert_int_equal(rte_mempool_avail_count(scene.pool), SCENE_SLOTS);
