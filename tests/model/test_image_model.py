@@ -3,7 +3,7 @@
 """Random cases of order, loss, second copies, wraps, restarts and rubbish: the placer of the CPU backend and
 the assembler (image_play) do, frame by frame and image by image, what image_model.py says.
 
-PLACE_CASES: how many; PLACE_SEED: the first one's.
+PLACE_CASES: how many; 100000 with TEST_LONG=1, else 600. PLACE_SEED: the first one's.
 """
 import os
 import random
@@ -164,7 +164,8 @@ def differs(want, got):
 
 
 def main():
-    cases, first = int(os.environ.get('PLACE_CASES', '3000')), int(os.environ.get('PLACE_SEED', '1'))
+    some = '100000' if os.environ.get('TEST_LONG') == '1' else '600'
+    cases, first = int(os.environ.get('PLACE_CASES', some)), int(os.environ.get('PLACE_SEED', '1'))
     seen = dict.fromkeys('PDLNMF', 0)
     for start in range(first, first + cases, 500):
         batch = [Case(seed) for seed in range(start, min(start + 500, first + cases))]

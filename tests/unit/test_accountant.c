@@ -18,10 +18,11 @@
 #include "image_scene.h"
 #include "kernels/frame_records.h"
 #include "number_set.h"
+#include "test_long.h"
 #include "memory/region.h"
 
 #define QUEUES 2u
-#define BURSTS 20000u /* of each queue */
+#define BURSTS ((uint64_t)test_cases(20000, 4000)) /* of each queue */
 #define READERS 6u
 #define RUNS_MAX 5u
 

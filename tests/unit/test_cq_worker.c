@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "front_play.h"
+#include "test_long.h"
 
 static uint64_t frames = 30000;
 
@@ -54,7 +55,7 @@ static void wraps(void **state)
  * in 16 bits. */
 static void wraps_of_strides(void **state)
 {
-	for (uint32_t strides = 1; strides <= 4; strides += 3) {
+	for (uint32_t strides = 1; strides <= test_cases(4, 1); strides += 3) {
 		const struct front_setup setup = { .slots = 64,
 						   .burst = 32,
 						   .bursts = 4096,

@@ -26,7 +26,7 @@ RING = "lib/capture/burst_ring.h"
 FILES = (FRONT, WORKER, STEPS, RING, "lib/capture/cq_worker.h", "lib/capture/ring_producer.h",
          "lib/capture/rx_worker.h", "tests/unit/front_play.h",
          "tests/unit/front_stubs.c", "tests/unit/nap.h", "tests/unit/test_cq_front.c",
-         "tests/unit/test_cq_worker.c")
+         "tests/unit/test_cq_worker.c", "tests/unit/test_long.h")
 PROGRAMS = {"cq_front": ["tests/unit/test_cq_front.c"],
             "cq_worker": ["tests/unit/test_cq_worker.c", "tests/unit/front_stubs.c", WORKER]}
 MUTANTS = {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/wake.h"
+#include "big_memory.h"
 #include "kernel_reference.h"
 #include "kernel_scene_others.h"
 
@@ -493,5 +494,6 @@ int main(void)
 		cmocka_unit_test(test_memory_and_order),
 	};
 
+	big_memory_is_kept();
 	return cmocka_run_group_tests(tests, device_open, device_close);
 }

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "big_memory.h"
 #include "kernel_reference.h"
 #include "kernel_scene_more.h"
 #include "kernel_scene_others.h"
@@ -165,5 +166,6 @@ int main(void)
 		cmocka_unit_test(test_frames_that_never_came),
 	};
 
+	big_memory_is_kept();
 	return cmocka_run_group_tests(tests, device_open, device_close);
 }

@@ -11,6 +11,7 @@
 
 #include "kernels/host/host_workers.h"
 #include "place_rig.h"
+#include "test_long.h"
 
 static struct place_rig rig;
 static struct wire wire;
@@ -230,12 +231,13 @@ static void test_nothing_is_written_after_close(void **state)
 {
 	const struct image_layout layout = wire_layout_counter(LITMUS_PIECES, LITMUS_PIECE);
 	uint8_t *copy = malloc(layout.bytes);
+	const uint64_t images = test_cases(1000, 150);
 	uint32_t cut_short = 0;
 	uint64_t random = 5;
 
 	assert_non_null(copy);
 	rig_create(&rig, &layout, LITMUS_RING, 4);
-	for (uint64_t k = 0; k < 1000; k++) {
+	for (uint64_t k = 0; k < images; k++) {
 		const uint32_t slot = (uint32_t)(k % LITMUS_RING);
 		const uint32_t cut = (uint32_t)(scene_next(&random) % (LITMUS_PIECES / 8));
 
@@ -258,7 +260,7 @@ static void test_nothing_is_written_after_close(void **state)
 		rig.records = 0;
 		rig_give(&rig.view[0], slot);
 	}
-	assert_true(cut_short > 100);
+	assert_true(cut_short > images / 10);
 	rig_destroy(&rig);
 	free(copy);
 }

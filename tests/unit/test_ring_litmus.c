@@ -22,6 +22,7 @@
 
 #include "nap.h"
 #include "ring_litmus.h"
+#include "test_long.h"
 
 /* A build with these other than the ring's orders shows that the test can fail. */
 #ifndef LITMUS_RELEASE
@@ -34,7 +35,7 @@
 /* Of a ring, where they are played within PLAY_SECONDS; beside others' work, where a thread waits
  * for its core with each burst, LEAST of them at least. They begin LEAST / 2 before 16-bit laps
  * end. */
-static uint64_t bursts = 150000;
+static uint64_t bursts;
 #define LEAST 1000u
 #define PLAY_SECONDS 2
 static uint64_t end; /* atomic: no burst from this one on is published */
@@ -323,5 +324,7 @@ int main(int argc, char **argv)
 
 	if (argc > 1)
 		bursts = strtoull(argv[1], NULL, 0);
+	else
+		bursts = test_cases(150000, 30000);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,11 +14,14 @@
 
 #include <rte_common.h>
 
+#include "big_memory.h"
 #include "number_set.h"
+#include "test_long.h"
 #include "verdict/verdict.h"
 #include "verdict_records.h"
 
-#define STREAMS 20000u /* in all; VERDICT_STREAMS sets another number, for a long run by hand */
+#define STREAMS 20000u /* in all; VERDICT_STREAMS sets another number */
+#define STREAMS_LONG 200000u
 #define SENDERS_MAX 3u
 #define LATE_MAX 40u /* frames that wait, delayed, at a time */
 #define BURST 32u
@@ -393,7 +396,8 @@ static uint32_t scenario(uint64_t seed)
 static void verdict_is_the_truth(void **state)
 {
 	const char *asked = getenv("VERDICT_STREAMS");
-	const uint64_t streams = asked ? strtoull(asked, NULL, 0) : STREAMS;
+	const uint64_t streams =
+		asked ? strtoull(asked, NULL, 0) : test_cases(STREAMS_LONG, STREAMS);
 	uint64_t played = 0;
 
 	(void)state;
@@ -407,5 +411,6 @@ int main(void)
 		cmocka_unit_test(verdict_is_the_truth),
 	};
 
+	big_memory_is_sparse();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

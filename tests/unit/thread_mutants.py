@@ -34,7 +34,8 @@ def run(program, argument, mutant, case=None):
     seconds = (CASE_SECONDS if case else SECONDS) if mutant else RIGHT_SECONDS
     for _ in range(CASE_RUNS if case else 1):
         done = subprocess.run(["timeout", str(seconds), program, argument, *([case] if case else [])],
-                              env={**os.environ, "TSAN_OPTIONS": "halt_on_error=1", "CMOCKA_TEST_ABORT": "1"},
+                              env={**os.environ, "TSAN_OPTIONS": "halt_on_error=1", "CMOCKA_TEST_ABORT": "1",
+                                   "TEST_LONG": "1"},
                               capture_output=True, text=True, check=False)
         if done.returncode:
             break
