@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import threading
@@ -99,6 +100,14 @@ class Running:
         return self.wait_until(lambda: self.out and (
             json.loads(self.out[-1])["frames"] or {}).get(key, 0) >= count)
 
+    def wait_for_all(self, count):
+        """Until so many frames came, or the kernel says that it dropped them before."""
+        def came():
+            last = json.loads(self.out[-1])
+            return last["frames"]["received"] + (last["lost_by"]["nic_missed"] or 0) >= count
+
+        return self.wait_until(lambda: self.out and came())
+
     def signal(self, number):
         self.process.send_signal(number)
 
@@ -186,6 +195,17 @@ def messages(summary):
     return "\n".join(summary["messages"])
 
 
+def send_raw(pair, frames):
+    """Sends them from the pair's left end; returns how many come to the right one, or to a socket of its that is full."""
+    dropped, count = pair.dropped(), 0
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as port:
+        port.bind((pair.left, 0))
+        for frame in frames:
+            count += 1
+            port.send(frame)
+    return count - (pair.dropped() - dropped)
+
+
 class Tcpdump:
     """The other tool's capture of `interface`, for a `with` block."""
 
@@ -265,7 +285,7 @@ def nobody():
     return {**options, "cwd": "/"}
 
 
-def wait_until(what, seconds=10.0):
+def wait_until(what, seconds=e2e.TIMEOUT):
     """True once what() is; False after so long."""
     for _ in range(int(seconds * 100)):
         if what():

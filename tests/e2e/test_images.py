@@ -3,7 +3,7 @@
 end of their numbers. Every byte that is handed out is compared, and every count."""
 import os
 import random
-import socket
+import signal
 import struct
 import subprocess
 import zlib
@@ -436,12 +436,11 @@ def test_live():
         out = os.path.join(folder, "out.raw")
         with processes.Running("capture", "--quiet", "--gpu", "host", "--port",
                                "net_af_packet0,iface=%s" % pair.right, "--image", layout(folder),
-                               "--save-images", out, "--idle", "1") as running:
+                               "--save-images", out) as running:
             running.wait_until_running()
-            with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as port:
-                port.bind((pair.left, 0))
-                for frame in sender.frames():
-                    port.send(frame)
+            count = processes.send_raw(pair, sender.frames())
+            running.wait_for_all(count)
+            running.signal(signal.SIGINT)
             summary = running.finish(expect=None)
         check_images(summary)
         if summary["lost_by"]["nic_missed"] == 0 and pair.dropped() == 0:

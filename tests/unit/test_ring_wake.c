@@ -24,7 +24,7 @@
 /* As many bursts as PLAY_SECONDS are enough for, LEAST at least. */
 #define PLAY_SECONDS 3
 #define LEAST 200u
-#define LOST_MS 10000 /* nothing takes so long */
+#define LOST_MS 240000 /* nothing takes so long */
 
 struct play {
 	struct ring_wake wake;
