@@ -11,8 +11,12 @@ import signal
 import subprocess
 import tempfile
 
+import pytest
+
 import e2e
 import processes
+
+pytestmark = pytest.mark.long
 
 BUILD = e2e.ROOT / "deploy" / "image" / "build.sh"
 MAX_BYTES = 150_000_000

@@ -121,8 +121,9 @@ def test_slow():
 
 
 def test_again():
-    """Nothing is left of a session: a thousand of them, one after the other; a sanitizer counts."""
-    times = int(os.environ.get("EMBEDDER_TIMES", "1000"))
+    """Nothing is left of a session: a hundred of them, in `make check-long` a thousand, one after the other; a sanitizer
+    counts."""
+    times = int(os.environ.get("EMBEDDER_TIMES") or (1000 if e2e.LONG else 100))
     with Files() as files:
         result = files.run(times, files.ring("first", 64))
         assert result.out == "first: 64 frames \n" * times, result.out[-300:]

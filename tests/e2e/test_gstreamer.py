@@ -9,11 +9,15 @@ import struct
 import subprocess
 import threading
 
+import pytest
+
 import e2e
 import other_sender
 import processes
 import test_images as images
 import test_images_video as video
+
+pytestmark = pytest.mark.long
 
 WIDTH, HEIGHT, PAYLOAD = 62, 40, 500
 GRAY, RGGB, RGB, RGBA, MONO10P = 0x01080001, 0x01080009, 0x02180014, 0x02200016, 0x010a0046

@@ -6,6 +6,8 @@ import os
 import re
 import struct
 
+import pytest
+
 import e2e
 import other_sender
 import processes
@@ -204,6 +206,7 @@ def test_2_of_1000_lost():
     assert 0 < seen.images["complete"] < len(blocks), seen.images
 
 
+@pytest.mark.long
 def test_50_of_1000_lost():
     """Some 11 of each picture: whole ones are rare, and leaders and trailers are among what is lost."""
     blocks, seen = compared(50)

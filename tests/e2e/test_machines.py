@@ -8,6 +8,8 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
+
 import e2e
 import machines
 import pcapfile
@@ -200,6 +202,7 @@ def test_mpirun():
         assert done.returncode == 2 and "another run" in done.stderr, done
 
 
+@pytest.mark.long  # test_mpirun has the other environment of the same recipe
 def test_slurm_environment():
     """The same ranks with what srun says to them."""
     with machines.Machines(2, SENDERS_EACH) as network, processes.folder() as folder:
@@ -224,6 +227,7 @@ def ansible_playbook():
     return str(beside) if beside.exists() else processes.tool("ansible-playbook", "ansible-core")
 
 
+@pytest.mark.long
 def test_ansible():
     """The playbook, with this machine's namespaces for hosts."""
     ansible = ansible_playbook()

@@ -132,7 +132,7 @@ def against(change, way):
     with e2e.VethPair() as pair, processes.folder() as directory:
         name = "net_af_packet0,iface=" + pair.left
         neighbour = Neighbour(pair.right, change)
-        process = start("--rank", 0, "--ranks", 2, "--dir", directory, "--timeout", "8", "--rounds",
+        process = start("--rank", 0, "--ranks", 2, "--dir", directory, "--timeout", "5", "--rounds",
                         10, "--ways", way, "gpu=host", "port=" + name, "tx_port=" + name)
         neighbour.play(process)
         result = finish(process, 1)
@@ -145,22 +145,22 @@ def number_of(message):
 
 
 def test_wrong_byte():
-    """A byte of message 3 is not what was sent: it is told, and no other follows it."""
+    """A byte of message 3 is not what was sent: it is told, and no other follows it. One way in `make check`."""
     def change(message):
         if number_of(message) == 3:
             message[-1] ^= 4
         return message
 
-    for way in ("cpu", "stream", "kernel"):
+    for way in e2e.some(("cpu", "stream", "kernel"), 0):
         assert against(change, way) == (2, 8, 1), way
 
 
 def test_lost():
-    """Message 5 does not come back."""
+    """Message 5 does not come back. One way in `make check`."""
     def change(message):
         return None if number_of(message) == 5 else message
 
-    for way in ("cpu", "stream", "kernel"):
+    for way in e2e.some(("cpu", "stream", "kernel"), 1):
         assert against(change, way) == (4, 6, 0), way
 
 

@@ -16,6 +16,7 @@ import sys
 import xml.etree.ElementTree
 
 import e2e
+import pages
 
 MARKUP = "<script>alert(1)</script><b onclick='x'>\"&amp;</b>{{ 7*7 }}{% raw %}]]>--><!--</svg></style>$\\alpha_2$\x1b[2J\u202e\0\ud800"
 PAGE_MOST = 2_000_000  # bytes, of the longest run
@@ -115,15 +116,17 @@ def passed_run():
     return found
 
 
-def report(*contents, expect=0, arguments=(), names=()):
-    """The page of files with these contents, objects or bytes; or what the error says."""
+def report(*contents, expect=0, arguments=(), names=(), program=e2e.LONG):
+    """The page of files with these contents, objects or bytes; or what the error says. Of the program itself where that
+    is told, and in `make check-long`; else of its helper (pages.py)."""
     with e2e.Folder() as folder:
         paths = []
         for i, content in enumerate(contents):
             paths.append(os.path.join(folder, names[i] if names else "%d.json" % i))
             data = content if isinstance(content, bytes) else json.dumps(content).encode()
             pathlib.Path(paths[-1]).write_bytes(data)
-        done = e2e.run("report", *arguments, *paths, expect=expect)
+        done = e2e.run("report", *arguments, *paths, expect=expect) if program else pages.report(*arguments, *paths)
+        assert done.status == expect, done
         assert "Traceback" not in done.err, done
         if expect:
             assert done.out == "" and done.err.startswith("gdrcap report: "), done
@@ -151,7 +154,7 @@ def lines(count, summary=None, seconds=1.0, final=True):
 def test_passed():
     need()
     summary = e2e.run_json("loopback", "--gpu", "host", "--frames", "1000", "--quiet")
-    page = report(summary)
+    page = report(summary, program=True)
     assert "PASS 1,000 frames received, every one valid" in page.text, page.text[:2000]
     assert "gdrcap report: passed" in page.text
     # Of a wire in memory nobody counts these.
@@ -162,7 +165,7 @@ def test_passed():
 def test_failed():
     """Causes with what helps, in the program's own words; wrong bits marked."""
     need()
-    page = report(summary_of_a_run())
+    page = report(summary_of_a_run(), program=True)
     assert "FAIL" in page.text and "2 frames damaged" in page.text and "a message" in page.text and "the likeliest" in page.text
     assert re.search(r"out_of_buffer 1,234 no free slot in the queue .*raise --blocks or --pool", page.text), page.text
     assert "Counted, and 0: wire_crc." in page.text
@@ -519,6 +522,7 @@ def test_broken_files():
     """A clear error, exit status 2, and nothing on standard output."""
     need()
     whole = json.dumps(summary_of_a_run())
+    assert "no JSON" in report(b"hello", expect=2, program=True)
     for text, words in (("", "empty"), ("\n \n", "empty"), ("hello", "no JSON"), (whole[:-2], "is the file whole?"), ("7", "no JSON object"), ("[]", "no JSON object"),
                         ("{}", "no `schema`"), ("[" * 100000, "nested too deep"), ('{"a":' * 100000, "nested too deep"), ("\xff\xfe", "no UTF-8"), ('{"schema":"x/1"}', "known are"),
                         (whole.replace("summary/1", "summary/2"), "this gdrcap knows gdrcap.summary/1"),

@@ -10,6 +10,8 @@ import socket
 import struct
 import subprocess
 
+import pytest
+
 import connectx
 import e2e
 import processes
@@ -220,6 +222,7 @@ def test_connectx_devx():
     cards("devx", MANY)
 
 
+@pytest.mark.long
 def test_connectx_verbs_scalar():
     cards("verbs scalar", SOME)
 
@@ -228,6 +231,7 @@ def test_connectx_two_pieces():
     cards("devx", MANY, "device")
 
 
+@pytest.mark.long
 def test_connectx_two_pieces_verbs():
     cards("verbs", SOME, "device")
 
@@ -271,6 +275,7 @@ def test_both_ways_connectx():
     both_ways_cards("devx", MANY)
 
 
+@pytest.mark.long
 def test_both_ways_connectx_two_pieces():
     both_ways_cards("verbs flow scalar", SOME, "device")
 

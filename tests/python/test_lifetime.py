@@ -248,11 +248,14 @@ except KeyboardInterrupt:
 
 
 def test_exit():
-    """The interpreter ends in mid-run: with images, tensors and threads alive."""
-    for end, status in (("sys.exit(3)", 3), ("raise SystemExit(4)", 4), ("1 / 0", 1), ("os._exit(6)", 6), ("", 0)):
-        for held in ("image = next(images)", "image = next(images); view = memoryview(image)",
-                     "image = next(images); keep = image.view(); sys.modules['keep'] = keep",
-                     "threading.Thread(target=lambda: list(images), daemon=True).start()"):
+    """The interpreter ends in mid-run: with images, tensors and threads alive. In `make check` each end and each that is
+    alive once, in `make check-long` each with each."""
+    alive = ("image = next(images)", "image = next(images); view = memoryview(image)",
+             "image = next(images); keep = image.view(); sys.modules['keep'] = keep",
+             "threading.Thread(target=lambda: list(images), daemon=True).start()")
+    for i, (end, status) in enumerate((
+            ("sys.exit(3)", 3), ("raise SystemExit(4)", 4), ("1 / 0", 1), ("os._exit(6)", 6), ("", 0))):
+        for held in harness.e2e.some(alive, i % len(alive)):
             done = harness.program(SENDING + held + "\n" + end, status=status, flags=("-X", "dev"))
             words = [line for line in done.stderr.splitlines() if "the rate was not reached" not in line]
             assert not words or words[-1].startswith("ZeroDivisionError"), done.stderr
@@ -260,7 +263,7 @@ def test_exit():
 
 def test_log_and_exit():
     """Lines of threads of the library's, at every level, while the interpreter ends."""
-    for _ in range(5):
+    for _ in range(5 if harness.e2e.LONG else 2):
         harness.program("import logging\nlogging.basicConfig(level=logging.DEBUG)\n" + SENDING + "next(images)")
 
 

@@ -21,7 +21,7 @@ except ImportError:  # of aiohttp
 import frames
 import live_fake
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.long, pytest.mark.alone]
 
 if live_browser is not None:
     import gdrcap

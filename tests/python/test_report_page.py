@@ -19,7 +19,7 @@ except ImportError:  # of aiohttp
 
 import test_report
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.long, pytest.mark.alone]
 
 SHOTS = pathlib.Path(os.environ.get("REPORT_SCREENSHOTS", os.environ.get("GDRCAP_BUILD", harness.ROOT / "build")))
 # The least contrast of text with what is behind it, of WCAG 2's level AA.
