@@ -7,10 +7,14 @@ import resource
 import select
 import signal
 
+import pytest
+
 import e2e
 import pcapfile
 import processes
 import test_save
+
+pytestmark = pytest.mark.sanitized
 
 
 def errors(summary):

@@ -4,9 +4,13 @@ import os
 import stat
 import struct
 
+import pytest
+
 import e2e
 import processes
 import test_images as images
+
+pytestmark = pytest.mark.sanitized
 
 PICTURE, PAYLOAD = 2560, 500
 

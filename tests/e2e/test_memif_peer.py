@@ -3,9 +3,13 @@
 import os
 import tempfile
 
+import pytest
+
 import e2e
 import memif_peer
 import processes
+
+pytestmark = pytest.mark.sanitized
 
 FRAMES = 1000
 

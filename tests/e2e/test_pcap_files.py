@@ -5,9 +5,13 @@ import os
 import re
 import struct
 
+import pytest
+
 import e2e
 import pcapfile
 import processes
+
+pytestmark = pytest.mark.sanitized
 
 FRAMES = [bytes([2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xB5]) + bytes([i]) * (50 + i)
           for i in range(10)]
