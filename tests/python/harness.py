@@ -59,7 +59,7 @@ def silence(**options):
 def program(text, *arguments, status=0, env=None, flags=()):
     """Runs this text as a Python program with the package; what it printed on both."""
     done = subprocess.run([sys.executable, *flags, "-c", "import sys; sys.path[:0] = %r\n%s" % (
-        sys.path[:2] + [str(ROOT / "tests" / "python")], text), *arguments], capture_output=True, text=True, timeout=TIMEOUT, check=False,
+        [PACKAGE, str(ROOT / "tests" / "e2e"), str(ROOT / "tests" / "python")], text), *arguments], capture_output=True, text=True, timeout=TIMEOUT, check=False,
         env=dict(os.environ, **(env or {})))
     assert done.returncode == status, "status %s, not %s:\n%s\n%s" % (done.returncode, status, done.stdout, done.stderr)
     return done
