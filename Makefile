@@ -28,11 +28,11 @@ demo: ## build the program, and play frames through a software port into memory:
 python: all ## a wheel and an sdist of the Python package, in BUILD/dist
 	@scripts/python-dist.sh $(BUILD)
 
-check: ## build, and run the tests that each change has to pass: 10 minutes on 2 cores
+check: ## build, and run the tests that each change has to pass
 	@scripts/setup.sh check
 	@scripts/check.sh $(BUILD) check $(MESON_ARGS)
 
-ci: ## the same, and with sanitizers and linters what meets hostile input: 25 minutes
+ci: ## the same, and with sanitizers and linters what meets hostile input
 	@scripts/setup.sh ci
 	@scripts/check.sh $(BUILD) ci $(MESON_ARGS)
 
