@@ -208,7 +208,8 @@ static void accountant_idle(struct accountant *accountant, unsigned int idle)
 {
 	const bool naps = thread_may_nap(&accountant->naps, idle);
 
-	if (!naps && idle < REST_POLLS) {
+	/* One that polls keeps the lock: readers who come again and again would have it each time. */
+	if (!naps && (!accountant->sleeps || idle < REST_POLLS)) {
 		thread_idle(idle);
 		return;
 	}
