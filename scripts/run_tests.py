@@ -30,23 +30,25 @@ MESON_PATIENCE = "4"
 PASSED, SKIPPED = {"OK", "EXPECTEDFAIL"}, {"SKIP", "IGNORED"}
 
 
+def case_of_meson(test):
+    """{name, result, seconds, output, again} of a line of Meson's testlog.json."""
+    result = test["result"]
+    said = [test.get("stdout"), test.get("stderr"), None if result in SKIPPED else result]
+    return {"name": test["name"].split(" / ")[-1],  # "project:suite / name"
+            "result": "passed" if result in PASSED else "skipped" if result in SKIPPED else "failed",
+            "seconds": test["duration"],
+            "output": "\n".join(filter(None, said)),
+            "again": "time-out" if result == "TIMEOUT" else None}
+
+
 def meson(build, arguments):
-    """[{name, result, seconds, output, again}] of Meson's tests."""
+    """Runs tests of Meson's; what came of each."""
     log = build / "meson-logs" / "testlog.json"
     log.unlink(missing_ok=True)
     subprocess.run(["meson", "test", "-C", str(build), "--no-rebuild", "--print-errorlogs", "--timeout-multiplier",
                     MESON_PATIENCE, *arguments], check=False)
-    found = []
-    for line in log.read_text(encoding="utf-8").splitlines() if log.exists() else ():
-        test = json.loads(line)
-        result = test["result"]
-        found.append({
-            "name": test["name"].split(" / ")[-1],  # "project:suite / name"
-            "result": "passed" if result in PASSED else "skipped" if result in SKIPPED else "failed",
-            "seconds": test["duration"],
-            "output": "\n".join(filter(None, (test.get("stdout"), test.get("stderr"), result))),
-            "again": "time-out" if result == "TIMEOUT" else None})
-    return found
+    lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else ()
+    return [case_of_meson(json.loads(line)) for line in lines]
 
 
 def case_of(element):

@@ -12,10 +12,11 @@ import json
 import os
 import sys
 
+import run_tests
+
 # A CI often keeps only the end of its log: of one test no more than that.
 MOST_LINES = 1500
 MOST_UNSTEADY = 2
-RESULTS = {"OK": "passed", "EXPECTEDFAIL": "passed", "SKIP": "skipped", "IGNORED": "skipped"}
 
 
 def lines_of(test):
@@ -31,10 +32,7 @@ def read(path):
     with open(path, encoding="utf-8") as file:
         for line in filter(str.strip, file):
             test = json.loads(line)
-            if "duration" in test:  # Meson's own
-                test = {"name": test["name"].split(" / ")[-1], "result": RESULTS.get(test["result"], "failed"),
-                        "output": "\n".join(filter(None, (test.get("stdout"), test.get("stderr"))))}
-            yield test
+            yield run_tests.case_of_meson(test) if "duration" in test else test
 
 
 def record(name, status, path):
