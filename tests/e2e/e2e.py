@@ -98,8 +98,13 @@ def finish(process, arguments=()):
     except subprocess.TimeoutExpired:
         process.kill()
         out, err = process.communicate()
-        raise DidNotEnd("did not end within %g s: %s" % (TIMEOUT, Result(arguments, None, out, err)))
-    result = Result(arguments, process.returncode, out or "", err or "")
+        raise DidNotEnd("did not end within %g s: %s" % (
+            TIMEOUT, no_sanitizer(Result(arguments, None, out or "", err or ""))))
+    return no_sanitizer(Result(arguments, process.returncode, out or "", err or ""))
+
+
+def no_sanitizer(result):
+    """The result, of which no sanitizer has complained."""
     assert not re.search(r"(Address|Leak|Thread)Sanitizer|runtime error:", result.err), result
     return result
 

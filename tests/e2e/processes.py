@@ -130,7 +130,7 @@ class Running:
             self.kill()
             raise AssertionError("did not end: %s" % self.result())
         result = self.result()
-        assert not re.search(r"(Address|Leak|Thread)Sanitizer|runtime error:", result.err), result
+        e2e.no_sanitizer(result)
         wanted = (0, 3) if expect is None else expect if isinstance(expect, tuple) else (expect,)
         assert result.status in wanted, "exit status is not %s: %s" % (wanted, result)
         summary = result.summary
