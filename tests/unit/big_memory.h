@@ -13,6 +13,7 @@ static inline void big_memory_is_sparse(void)
 	mallopt(M_PERTURB,
 		0); /* Meson sets MALLOC_PERTURB_, with which calloc() clears zero pages too */
 	mallopt(M_MMAP_THRESHOLD, 1 << 20);
+	mallopt(M_TRIM_THRESHOLD, INT_MAX);
 }
 
 /* All of it is written: the process keeps it. Given back to the kernel, each page would be a fault in each case. */

@@ -47,7 +47,7 @@ static void wraps(void **state)
 	};
 	struct front_play *play = play_open(&setup);
 
-	card_give_all(play, 3 * 65536 + 77);
+	card_give_all(play, test_cases(3, 1) * 65536 + 77);
 	play_close(play);
 }
 
@@ -64,7 +64,7 @@ static void wraps_of_strides(void **state)
 						   .keeps = 2 };
 		struct front_play *play = play_open(&setup);
 
-		card_give_all(play, strides == 1 ? 2 * 65536 + 777 : 65536 + 777);
+		card_give_all(play, (strides == 1 ? 2 : 1) * 65536 + 777);
 		play_close(play);
 	}
 }

@@ -13,16 +13,17 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "image_litmus.h"
 #include "image_taker_twin.h"
 #include "nap.h"
+#include "test_long.h"
 
-/* In PLAY_SECONDS; beside others' work at least LEAST. */
+/* In PLAY_NS; beside others' work at least LEAST. */
 static uint64_t images_most = 200000;
 #define LEAST 1000u
-#define PLAY_SECONDS 1
+#define PLAY_NS (test_cases(10, 1) * 100000000)
 #define THREADS_MAX 4u
 
 struct taker {
@@ -83,7 +84,7 @@ static void litmus_free(struct image_litmus *litmus)
 static void play(uint32_t buffers, uint32_t threads)
 {
 	struct image_litmus *litmus = litmus_new(buffers);
-	const time_t until = time(NULL) + PLAY_SECONDS;
+	const uint64_t until = now_ns() + PLAY_NS;
 	struct taker taker[THREADS_MAX];
 	uint64_t wrong = 0, taken = 0, given = 0;
 
@@ -93,7 +94,7 @@ static void play(uint32_t buffers, uint32_t threads)
 					   .stride = threads };
 		assert_int_equal(pthread_create(&taker[t].thread, NULL, taker_main, &taker[t]), 0);
 	}
-	while (given < images_most && (given < LEAST || time(NULL) <= until))
+	while (given < images_most && (given < LEAST || now_ns() <= until))
 		if (litmus_give(litmus))
 			given++;
 		else

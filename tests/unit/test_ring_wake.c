@@ -16,13 +16,14 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "capture/ring_wake.h"
 #include "nap.h"
+#include "test_long.h"
 
-/* As many bursts as PLAY_SECONDS are enough for, LEAST at least. */
-#define PLAY_SECONDS 3
+/* As many bursts as PLAY_NS are enough for, LEAST at least. */
+#define PLAY_NS (test_cases(10, 1) * 300000000)
 #define LEAST 200u
 #define LOST_MS 240000 /* nothing takes so long */
 
@@ -107,25 +108,17 @@ static bool wait_for(struct play *play, uint64_t next)
 	return is_there(play, next);
 }
 
-static double seconds(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 static void none_is_lost(void **state)
 {
 	static struct play play;
-	const double until = seconds() + PLAY_SECONDS;
+	const uint64_t until = now_ns() + PLAY_NS;
 	pthread_t producer;
 	uint64_t next = 0;
 
 	assert_true(ring_wake_fd(&play.wake) >= 0);
 	assert_int_equal(pthread_create(&producer, NULL, produce, &play), 0);
 	for (;; next++) {
-		if (next >= LEAST && seconds() > until)
+		if (next >= LEAST && now_ns() > until)
 			atomic_store(&play.stop, 1);
 		atomic_store_explicit(&play.reached, next + 1, memory_order_relaxed);
 		if (!wait_for(&play, next))

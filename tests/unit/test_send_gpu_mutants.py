@@ -17,7 +17,7 @@ DEVICE = "lib/include/gdrcap_device_tx.cuh"
 RING = "lib/send/send_gpu.c"
 COUNT = "lib/base/stream_count.h"
 FILES = (DEVICE, RING, COUNT, "tests/unit/test_stream_count.c", "lib/send/send_gpu.h", "tests/unit/send_litmus.h", "tests/unit/test_send_gpu.c",
-         "tests/unit/nap.h")
+         "tests/unit/nap.h", "tests/unit/test_long.h", "lib/base/clock.h")
 MUTANTS = {
     "ROOM: the kernel's load is relaxed": (DEVICE, "__atomic_load_n(tx.room, __ATOMIC_ACQUIRE)",
                                            "__atomic_load_n(tx.room, __ATOMIC_RELAXED)"),

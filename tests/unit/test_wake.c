@@ -25,13 +25,14 @@
 #include "base/rest.h"
 #include "base/wake.h"
 #include "nap.h"
+#include "test_long.h"
 
 /* As many pieces as PLAY_NS are enough for, LEAST at least. */
-#define PLAY_NS UINT64_C(1000000000)
+#define PLAY_NS (test_cases(10, 1) * 100000000)
 #define LEAST 200u
 #define LOST_US 10000000u /* nothing takes so long */
 
-static uint64_t play_ns = PLAY_NS;
+static uint64_t play_ns;
 
 struct play {
 	struct wake wake;
@@ -280,9 +281,9 @@ int main(int argc, char **argv)
 	const struct CMUnitTest played[] = { cmocka_unit_test(fences) };
 	const struct CMUnitTest barriers[] = { cmocka_unit_test(membarriers) };
 
+	play_ns = argc > 2 ? UINT64_C(1000000000) * strtoull(argv[2], NULL, 10) : PLAY_NS;
 	if (argc == 1)
 		return cmocka_run_group_tests(tests, NULL, NULL);
-	play_ns = UINT64_C(1000000000) * (argc > 2 ? strtoull(argv[2], NULL, 10) : 1);
 	return strcmp(argv[1], "fences") == 0 ? cmocka_run_group_tests(played, NULL, NULL)
 					      : cmocka_run_group_tests(barriers, NULL, NULL);
 }

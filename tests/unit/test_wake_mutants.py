@@ -18,7 +18,7 @@ import sys
 import tempfile
 
 FILES = ("lib/base/wake.h", "lib/base/wake.c", "lib/base/rest.h", "lib/base/rest.c", "lib/base/clock.h",
-         "tests/unit/nap.h", "tests/unit/test_wake.c")
+         "tests/unit/nap.h", "tests/unit/test_long.h", "tests/unit/test_wake.c")
 WAKE = "\telse\n\t\tatomic_thread_fence(memory_order_seq_cst);"
 ARM = "\tatomic_thread_fence(memory_order_seq_cst);\n\treturn true;"
 BARRIER = "\t\treturn membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0;"
