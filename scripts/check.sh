@@ -129,6 +129,7 @@ sanitized_tests=sanitized
 case $rhythm in
 check) plain "$@" ;;
 ci)
+	tests=ci
 	plain "$@"
 	changed_parts "$@"
 	sanitized "$@"

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the tests of a build folder: those in C by `meson test`, those in Python by pytest.
 
-usage: run_tests.py BUILD check|sanitized|long --results FILE [--python PYTHON] [--workers N]
+usage: run_tests.py BUILD check|ci|sanitized|long --results FILE [--python PYTHON] [--workers N]
 
-check is what `make check` runs, sanitized what `make ci` runs with sanitizers, long all there is. A test that ran into
+check is what `make check` runs, ci what `make ci` runs without sanitizers, sanitized with, long all there is. A test that ran into
 its time limit, or that is marked `rate`, is run once more, alone; if it then passes it counts as passed, and is listed
 as unsteady. FILE gets one JSON object a test; scripts/summary.py adds up such files. Exit status 0 when FILE is written.
 """
@@ -24,7 +24,8 @@ SUITES = {
     "sanitized": ["--suite", "unit", "--suite", "api", "--suite", "fuzz", "--suite", "lint", "--no-suite", "long"],
     "long": [],
 }
-MARKS = {"check": "not long", "sanitized": "sanitized and not long", "long": ""}
+SUITES["ci"] = SUITES["check"]
+MARKS = {"check": "not long and not ci", "ci": "not long", "sanitized": "sanitized and not long", "long": ""}
 # Time limits end what hangs: on a machine that is busy with other things nothing does.
 MESON_PATIENCE = "4"
 PASSED, SKIPPED = {"OK", "EXPECTEDFAIL"}, {"SKIP", "IGNORED"}
@@ -67,7 +68,7 @@ def case_of(element):
 def pytest(build, python, arguments, workers=0):
     report = build / "meson-logs" / "pytest.xml"
     report.unlink(missing_ok=True)
-    spread = ["--dist", "loadfile", "--tx", "%d*popen//python=%s -X dev" % (workers, python)] if workers else ["-p", "no:xdist"]
+    spread = ["--dist", "load", "--tx", "%d*popen//python=%s -X dev" % (workers, python)] if workers else ["-p", "no:xdist"]
     status = subprocess.run(
         [python, "-X", "dev", "-m", "pytest", "-q", "--build=%s" % build, "--junit-xml", str(report), "-o", "junit_family=xunit1",
          "-o", "junit_logging=all", "-o", "junit_log_passing_tests=false", "-o", "cache_dir=%s" % (build / "pytest_cache"),
@@ -99,8 +100,8 @@ def main():
     parser.add_argument("rhythm", choices=SUITES)
     parser.add_argument("--results", type=pathlib.Path, required=True)
     parser.add_argument("--python", help="that has pytest (default: BUILD/venv/bin/python3, of scripts/test-python.sh)")
-    parser.add_argument("--workers", type=int, default=max(2, min(8, os.cpu_count() or 2)),
-                        help="tests in Python that run beside each other (default: one a core, 2 to 8)")
+    parser.add_argument("--workers", type=int, default=min(8, 2 + (os.cpu_count() or 2)),
+                        help="tests in Python that run beside each other (default: two more than cores, 8 at most: they wait half of their time)")
     options = parser.parse_args()
     build, marks = options.build, MARKS[options.rhythm]
     python = os.path.abspath(options.python or build / "venv" / "bin" / "python3")

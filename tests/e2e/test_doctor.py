@@ -330,7 +330,7 @@ def rename(machine, old, new):
 
 def test_damaged():
     """Machines with damage of any kind: no crash, no hang, and JSON that is valid."""
-    count = 300 if e2e.LONG else 60
+    count = 300 if e2e.LONG else 30
     makes = doctor_machines.MACHINES
     for seed in range(count):
         odds = random.Random(seed)

@@ -18,23 +18,24 @@ PATCHES = ((own, "WHO", "gpu"), (own, "MANY", MANY))
 
 # What a card or a cable does is the same to either kind of front.
 test_million = own.test_million
-test_queues = own.test_queues
-test_sizes = own.test_sizes
 test_few_slots = own.test_few_slots
-test_stale_check = own.test_stale_check
-test_saved = own.test_saved
 test_cable = own.test_cable
 test_lost_in_the_card = own.test_lost_in_the_card
-test_dma_flips_a_bit = own.test_dma_flips_a_bit
-test_late_completions = own.test_late_completions
-test_stale_is_told_from_damage = own.test_stale_is_told_from_damage
-test_wrong_owner = own.test_wrong_owner
-test_first_frame_in_error = own.test_first_frame_in_error
 test_receive_error = own.test_receive_error
-test_receive_error_while_frames_are_held = own.test_receive_error_while_frames_are_held
 test_broken_order = own.test_broken_order
-test_revoked_key = own.test_revoked_key
-test_a_card_that_makes_no_queue = own.test_a_card_that_makes_no_queue
+if e2e.LONG:
+    test_queues = own.test_queues
+    test_sizes = own.test_sizes
+    test_stale_check = own.test_stale_check
+    test_saved = own.test_saved
+    test_dma_flips_a_bit = own.test_dma_flips_a_bit
+    test_late_completions = own.test_late_completions
+    test_stale_is_told_from_damage = own.test_stale_is_told_from_damage
+    test_wrong_owner = own.test_wrong_owner
+    test_first_frame_in_error = own.test_first_frame_in_error
+    test_receive_error_while_frames_are_held = own.test_receive_error_while_frames_are_held
+    test_revoked_key = own.test_revoked_key
+    test_a_card_that_makes_no_queue = own.test_a_card_that_makes_no_queue
 
 
 def running(*arguments, faults=connectx.LOSSLESS, **variables):

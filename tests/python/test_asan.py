@@ -8,7 +8,11 @@ import subprocess
 import sys
 import sysconfig
 
+import pytest
+
 import harness
+
+pytestmark = pytest.mark.ci
 
 TESTS = {
     "test_arrays.py": [],

@@ -10,6 +10,8 @@ import sys
 import tarfile
 import zipfile
 
+import pytest
+
 import harness
 
 BUILD = os.environ.get("GDRCAP_BUILD", str(harness.ROOT / "build"))
@@ -55,6 +57,7 @@ def clone(folder):
     return folder + "/clone/python"
 
 
+@pytest.mark.ci
 def test_pip_install():
     with harness.Folder() as folder:
         env, source = install(folder), clone(folder)

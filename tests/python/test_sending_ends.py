@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 
+import e2e
 import harness
 import gdrcap
 from test_sending import frame, loopback, received, told
@@ -125,7 +126,7 @@ def test_exit():
                  "slots += queue.reserve(1 << 20); threading.Thread(target=waits, args=(queue.wait,), daemon=True).start()",
                  "slots += queue.reserve(1 << 20); threading.Thread(target=waits, args=(lambda: queue.reserve(timeout=None),),"
                  " daemon=True).start()"):
-        for end, status in (("sys.exit(3)", 3), ("", 0), ("os._exit(6)", 6)):
+        for end, status in e2e.some((("sys.exit(3)", 3), ("", 0), ("os._exit(6)", 6)), len(held) % 3):
             done = harness.program(RUNNING + held + "\n" + end, status=status, flags=("-X", "dev"))
             words = [line for line in done.stderr.splitlines() if "not sent" not in line]
             assert not words, done.stderr

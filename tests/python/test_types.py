@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 import harness
 import gdrcap
 from gdrcap import _native
@@ -58,6 +60,7 @@ def mypy(*arguments, text=None):
                               capture_output=True, text=True, env=dict(os.environ, MYPYPATH=harness.PACKAGE))
 
 
+@pytest.mark.ci
 def test_mypy():
     if importlib.util.find_spec("mypy") is None:
         raise harness.Skip("mypy is not installed")
