@@ -21,6 +21,7 @@
 #define ROUND_LOOK_NS 20000L
 #define JOIN_LOOK_NS 1000000L
 
+uint32_t thread_stuck_ms = 10000;
 static _Atomic bool cores_shared;
 static _Thread_local const struct thread *self; /* NULL: not one of ours */
 
@@ -246,7 +247,7 @@ bool thread_is_stuck(struct thread *thread)
 		thread->rounds_seen = rounds;
 		patience_begin(&thread->patience);
 	}
-	return patience_ends(&thread->patience, THREAD_STUCK_MS, starved, thread);
+	return patience_ends(&thread->patience, thread_stuck_ms, starved, thread);
 }
 
 bool thread_join_unless_stuck(struct thread *thread)

@@ -17,7 +17,8 @@
 #include "base/wake.h"
 #include "gdrcap.h"
 
-#define THREAD_STUCK_MS 10000u
+/* ms. Not changed but by tests, before a session is. */
+extern uint32_t thread_stuck_ms;
 
 struct thread {
 	pthread_t id;
@@ -50,7 +51,7 @@ void thread_join(struct thread *thread);
 /* False when the thread has not ended within timeout_ms. */
 bool thread_join_within(struct thread *thread, unsigned int timeout_ms);
 /* To be asked again and again of a thread with rounds: true when it has made none for
- * THREAD_STUCK_MS although it had a core, so that it hangs in a call of its port's driver. */
+ * thread_stuck_ms although it had a core, so that it hangs in a call of its port's driver. */
 bool thread_is_stuck(struct thread *thread);
 /* Waits for as long as it takes, and gives up only a thread that is stuck: false. */
 bool thread_join_unless_stuck(struct thread *thread);

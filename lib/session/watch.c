@@ -86,16 +86,16 @@ static void watch_worker(struct gdrcap_session *session, struct thread *thread,
 		snprintf(what, sizeof(what),
 			 "port %s, queue %u: its driver has not come back from a call for %u s "
 			 "(dmesg may say why); frames that are there count as lost",
-			 port->name, queue, THREAD_STUCK_MS / 1000);
+			 port->name, queue, thread_stuck_ms / 1000);
 		session_fail(session, -ETIMEDOUT, what);
 	} else if (!session->watch.starved &&
-		   thread->patience.starved_ns >= UINT64_C(1000000) * THREAD_STUCK_MS) {
+		   thread->patience.starved_ns >= UINT64_C(1000000) * thread_stuck_ms) {
 		session->watch.starved = true;
 		session_message(
 			session, GDRCAP_LOG_WARNING,
 			"thread %s has had no core for %u s and is waited for: end what holds "
 			"the machine's cores, or name free ones (cores)",
-			thread->name, THREAD_STUCK_MS / 1000);
+			thread->name, thread_stuck_ms / 1000);
 	}
 }
 

@@ -410,7 +410,7 @@ def test_receiver_held_back_is_not_idle():
 
 def test_receiver_hangs_in_its_driver():
     """It ends as a failure that says so, not as loss without a word; what it uses stays."""
-    for faults, more in e2e.some((("hang=1000", []), ("hang=0@1", ["--queues", "2"])), 1):
+    for faults, more in e2e.some((("hang=1000", []), ("hang=0:1000@1", ["--queues", "2"])), 1):
         result = e2e.run("loopback", "--gpu", "host", "--json", "--quiet", "--frames", "3000",
                          "--watchdog", "60", *more, expect=3, env=environment(faults))
         summary = result.summary

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/thread.h"
+
 struct fault faults[KNOBS_MAX];
 unsigned int fault_count;
 
@@ -26,7 +28,7 @@ static const struct knob_row {
 	[KNOB_GARBLE] = { "garble", 1, 2 },
 	[KNOB_HOLD] = { "hold", 2, 2 },
 	[KNOB_NAP] = { "nap", 2, 2 },
-	[KNOB_HANG] = { "hang", 1, 1 },
+	[KNOB_HANG] = { "hang", 1, 2 },
 	[KNOB_BABBLE] = { "babble", 0, 0 },
 	[KNOB_COUNTED] = { "counted", 1, 1 },
 	[KNOB_TRICKLE] = { "trickle", 0, 0 },
@@ -126,6 +128,8 @@ static void entry_read(const char *entry)
 	if (*at || numbers < rows[fault.knob].numbers || numbers > rows[fault.knob].numbers_max ||
 	    (fault.knob == KNOB_CUSTOM_EVERY && fault.number == 0))
 		refuse(entry);
+	if (fault.knob == KNOB_HANG && numbers == 2)
+		thread_stuck_ms = (uint32_t)fault.value;
 	faults[fault_count++] = fault;
 }
 

@@ -29,11 +29,11 @@ enum knob {
 	KNOB_CUSTOM_EVERY, /* custom-every=K: one after each K frames */
 	KNOB_HOLD,	   /* hold=N:POLLS: before frame N so many polls bring nothing */
 	KNOB_NAP,	   /* nap=N:MS: the poll for frame N takes so long */
-	KNOB_HANG,	   /* hang=N: the poll for frame N never ends */
-	KNOB_BABBLE,	   /* frames of a custom layout whenever the wire has none */
-	KNOB_COUNTED,	   /* counted=N: the card counts the first N dropped frames as missed */
-	KNOB_TRICKLE,	   /* polls bring fewer frames than they could, or none */
-	KNOB_PARTIAL,	   /* the sending port takes fewer frames than offered, or none */
+	KNOB_HANG,    /* hang=N[:MS]: the poll for frame N never ends; seen after MS, not 10 s */
+	KNOB_BABBLE,  /* frames of a custom layout whenever the wire has none */
+	KNOB_COUNTED, /* counted=N: the card counts the first N dropped frames as missed */
+	KNOB_TRICKLE, /* polls bring fewer frames than they could, or none */
+	KNOB_PARTIAL, /* the sending port takes fewer frames than offered, or none */
 	/* The consumer's and the device's, in the run. */
 	KNOB_STALL,	     /* stall=BURST: it pauses there until the watchdog has said so */
 	KNOB_ABANDON,	     /* abandon=BURST: it never comes back */

@@ -191,7 +191,7 @@ static void stuck_without_a_round(void **state)
 	assert_false(thread_is_stuck(&poller.thread));
 	poller.thread.patience.look_ns -= UINT64_C(3600000000000);
 	assert_false(thread_is_stuck(&poller.thread));
-	poller.thread.patience.spent_ns = UINT64_C(1000000) * THREAD_STUCK_MS;
+	poller.thread.patience.spent_ns = UINT64_C(1000000) * thread_stuck_ms;
 	assert_true(thread_is_stuck(&poller.thread));
 	assert_false(thread_join_unless_stuck(&poller.thread));
 	atomic_store(&poller.allowed, 1);
@@ -201,7 +201,7 @@ static void stuck_without_a_round(void **state)
 	/* One that uses no port cannot hang in one. */
 	other.thread.patience.spent_ns = UINT64_MAX / 2;
 	assert_false(thread_is_stuck(&other.thread));
-	poller.thread.patience.spent_ns = UINT64_C(1000000) * THREAD_STUCK_MS;
+	poller.thread.patience.spent_ns = UINT64_C(1000000) * thread_stuck_ms;
 	atomic_store(&poller.end, true);
 	while (!thread_has_left(&poller.thread))
 		nap();
