@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The tests' own test: with a defect planted in the software cards, for each of its runs, a test
-must fail. Defects of the product: tests/softmlx5/mutants.py."""
+must fail. Defects of the product: tests/planted.py."""
 import os
 
 import pytest

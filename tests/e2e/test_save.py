@@ -48,6 +48,7 @@ def check_files(path, wanted):
     saved = pcapfile.read_capture(path)
     got = [frame.data for frame in saved.frames]
     assert pcapfile.differ(got, wanted) is None, pcapfile.differ(got, wanted)
+    assert all(frame.original == len(frame.data) for frame in saved.frames), "a frame is said to have been longer"
     text = processes.output("capinfos", "-M", "-c", path)
     assert re.search(r"packets: +%d$" % len(wanted), text, re.M), text
     return saved

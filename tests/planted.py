@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Defects planted in the product: each must be caught by the test that is named for it.
 
-usage: mutants.py BUILD [DEFECT...]
+usage: planted.py BUILD [DEFECT...]
 
 For each, one source file is copied, changed, compiled as BUILD compiles it and linked before the
 rest of tests/gdrcap-faulty, and of the same without tests/faults, which stands for gdrcap in the
@@ -18,15 +18,35 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAM = "tests/gdrcap-faulty"
-ARCHIVES = ("lib/libgdrcap_core.a", "kernels/libgdrcap_kernels.a")
+ARCHIVES = ("lib/libgdrcap_core.a", "kernels/libgdrcap_kernels.a", "app/libgdrcap_app.a")
 
 OWN_WRAPS = ("ibv_", "memif_", "mmap", "setsockopt")  # of gdrcap itself: meson.build
 
 Defect = collections.namedtuple("Defect", "what source old new test")
 
 DEFECTS = {
+    "duplicates": Defect(
+        "a second copy of a frame is not counted", "lib/verdict/verdict.c",
+        "q->duplicate += duplicate;", "", "faults test_duplicate"),
+    "holes": Defect(
+        "an image is complete with a piece too few", "lib/image/assembler.c",
+        "entry->pieces += record->pieces;", "entry->pieces += record->pieces + (entry->pieces == 0);",
+        "images test_holes"),
+    "length": Defect(
+        "a saved frame has been a byte longer", "lib/save/pcapng.c",
+        "block.at = put32(block.at, frame->length);", "block.at = put32(block.at, frame->length + 1);", "save test_save_all"),
+    "kilo": Defect(
+        "a rate of kpps is of 1,024 frames", "lib/replay/pacing.c",
+        '{ "kpps", PACING_FRAMES, 1e3 }', '{ "kpps", PACING_FRAMES, 1024 }', "replay test_rates_of_frames"),
+    "exit": Defect(
+        "images that are incomplete do not fail a run", "app/report.c",
+        'judge_noun(report, total.incomplete, "image", "incomplete");', ";", "images test_holes"),
+    "end-count": Defect(
+        "a stream's end says one frame too few", "lib/replay/tx_end.c",
+        ".sequence = atomic_load_explicit(&worker->streams[s].sent, memory_order_relaxed),",
+        ".sequence = atomic_load_explicit(&worker->streams[s].sent, memory_order_relaxed) - 1,", "replay test_pattern"),
     "inline": Defect(
         "frames are copied into descriptors by the CPU", "lib/port/connectx.c",
         '{ "txq_inline_max", "0",', '{ "txq_inline_max", "290,txqs_min_inline=0",',
@@ -45,7 +65,8 @@ DEFECTS = {
         "connectx test_rings_and_bursts"),
     "flush": Defect(
         "frames are published without a flush", "lib/capture/rx_worker.c",
-        "int ret = worker->config.flush(worker->config.flush_context);", "int ret = 0;",
+        "rx_loops[extra][worker->config.accounted][worker->config.flush != NULL](worker);",
+        "rx_loops[extra][worker->config.accounted][0](worker);",
         "connectx_faults test_flush_comes_before_publish"),
     "generation": Defect(
         "a slot's poison is not counted", "kernels/host/host_burst.c",
@@ -233,8 +254,8 @@ def run(build, programs, test):
         return run_program([*programs, *functions])
     environment = dict(os.environ, GDRCAP=programs[0], GDRCAP_FAULTY=programs[1],
                        E2E_TIMEOUT="60", PYTHONDONTWRITEBYTECODE="1")
-    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
-                           "--build", str(pathlib.Path(build).resolve()), "-k", " or ".join(functions),
+    done = subprocess.run([str(pathlib.Path(build).resolve() / "venv" / "bin" / "python3"), "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
+                           "--build=%s" % pathlib.Path(build).resolve(), "-k", " or ".join(functions),
                            str(ROOT / "tests/e2e" / ("test_%s.py" % name))], env=environment,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode == 0:
@@ -249,6 +270,9 @@ def main():
     if len(sys.argv) < 2 or set(sys.argv[2:]) - set(DEFECTS):
         raise SystemExit(__doc__)
     build = sys.argv[1]
+    if not (pathlib.Path(build) / "venv" / "complete").exists():
+        print("scripts/test-python.sh has not made %s/venv" % build)
+        sys.exit(77)
     missed = 0
     for name in sys.argv[2:] or DEFECTS:
         defect = DEFECTS[name]
