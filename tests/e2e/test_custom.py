@@ -5,10 +5,14 @@ import os
 import signal
 import subprocess
 
+import pytest
+
 import e2e
 import custom_stream
 import pcapfile
 import processes
+
+pytestmark = pytest.mark.sanitized
 
 SIZES = (64, 65, 512, 777, 1024, 1518)
 COUNTER = ("--format", "custom", "--custom-payload", "18", "--sequence-offset", "14",

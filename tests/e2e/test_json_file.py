@@ -8,8 +8,12 @@ import signal
 import stat
 import subprocess
 
+import pytest
+
 import e2e
 from processes import FOREVER, stop, wait_for
+
+pytestmark = pytest.mark.sanitized
 
 
 def whole_lines(path):

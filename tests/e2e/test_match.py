@@ -6,10 +6,14 @@ import ipaddress
 import os
 import struct
 
+import pytest
+
 import e2e
 import frames as own
 import pcapfile
 import processes
+
+pytestmark = pytest.mark.sanitized
 
 A, B, C = (bytes([2, 0, 0, 0, 0, last]) for last in (0x0A, 0x0B, 0x0C))
 Packet = collections.namedtuple("Packet", "name data")

@@ -10,9 +10,13 @@ import shutil
 import signal
 import subprocess
 
+import pytest
+
 import e2e
 import pcapfile
 import processes
+
+pytestmark = pytest.mark.sanitized
 
 END = 0xFF  # in place of the pattern's number: an end-of-stream frame
 RUNNING = '{"schema":"gdrcap.summary/1","command":"capture","result":"running","errors":[]}\n'

@@ -6,9 +6,13 @@ import re
 import socket
 import stat
 
+import pytest
+
 import e2e
 import metrics_text
 from processes import FOREVER, stop, wait_for
+
+pytestmark = pytest.mark.sanitized
 
 
 def check_final(values, summary):

@@ -7,8 +7,12 @@ engineer who follows docs/frame-format.md is understood.
 import os
 import struct
 
+import pytest
+
 import e2e
 import frames
+
+pytestmark = pytest.mark.sanitized
 
 SIZES = (64, 65, 512, 777, 1024, 1518)
 PAYLOAD = frames.ETHERNET_BYTES + frames.HEADER_BYTES

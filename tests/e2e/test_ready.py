@@ -7,8 +7,12 @@ import signal
 import socket
 import threading
 
+import pytest
+
 import e2e
 import processes
+
+pytestmark = pytest.mark.sanitized
 
 KEYS = {"schema", "version", "command", "host", "pid", "time", "ports"}
 LINE = {"schema": "gdrcap.ready/1", "version": "gdrcap x", "command": "capture", "host": "rx",

@@ -6,11 +6,15 @@ import os
 import re
 import subprocess
 
+import pytest
+
 import e2e
 import custom_stream
 import frames as own
 import pcapfile
 import processes
+
+pytestmark = pytest.mark.sanitized
 
 SIZES = (64, 512, 1024, 1518)
 CUSTOM = ("--format", "custom", "--custom-payload", "18", "--sequence-offset", "14",

@@ -11,11 +11,15 @@ import stat
 import subprocess
 import sys
 
+import pytest
+
 import e2e
 import frames
 import metrics_text
 import processes
 from processes import FOREVER, stop, wait_for
+
+pytestmark = pytest.mark.sanitized
 
 NAME = "dpdk/gdrcap/dpdk_telemetry.v2"
 RUN = (*FOREVER, "--idle-sleep", "1000")
