@@ -20,7 +20,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAM = "tests/gdrcap-faulty"
-ARCHIVES = ("lib/libgdrcap_core.a", "kernels/libgdrcap_kernels.a", "app/libgdrcap_app.a")
+ARCHIVES = ("lib/libgdrcap_core.a", "kernels/libgdrcap_kernels.a", "app/libgdrcap_app.a", "lib/libgdrcap_test.so")
 
 OWN_WRAPS = ("ibv_", "memif_", "mmap", "setsockopt")  # of gdrcap itself: meson.build
 
@@ -237,10 +237,13 @@ def make(build, defect, directory):
     return programs
 
 
-def run_program(command):
+def run_program(build, command):
     """The same of a test that is a program; one that ends by a signal has seen it, too."""
-    done = subprocess.run(command, env=dict(os.environ, SOFTMLX5_DEVICES="4"), timeout=240,
+    done = subprocess.run(command, env=dict(
+        os.environ, SOFTMLX5_DEVICES="4", LD_LIBRARY_PATH=str(pathlib.Path(build).resolve() / "lib")), timeout=240,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode == 127:
+        raise SystemExit("%s could not be run: %s" % (command, done.stdout))
     causes = [line for line in done.stdout.splitlines() if "FAILED  ] " in line]
     if done.returncode == 0:
         return None
@@ -251,7 +254,7 @@ def run(build, programs, test):
     """What the test says, or None when it passed."""
     name, *functions = test.split()
     if program_of(test) != PROGRAM:
-        return run_program([*programs, *functions])
+        return run_program(build, [*programs, *functions])
     environment = dict(os.environ, GDRCAP=programs[0], GDRCAP_FAULTY=programs[1],
                        E2E_TIMEOUT="60", PYTHONDONTWRITEBYTECODE="1")
     done = subprocess.run([str(pathlib.Path(build).resolve() / "venv" / "bin" / "python3"), "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
