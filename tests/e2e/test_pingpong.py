@@ -165,7 +165,7 @@ def test_lost():
 
 
 def test_others_frames():
-    """What is for another rank, or has passed too few, is no message."""
+    """What is for another rank, or has passed too few, is no message. The second in `make check`."""
     def change(message):
         if number_of(message) == 4:
             message[5] = 7

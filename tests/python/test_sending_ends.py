@@ -121,12 +121,13 @@ slots[0].write(test_sending.frame(1))
 
 def test_exit():
     """The interpreter ends with slots, views and frames out, and with a thread that waits."""
-    for held in ("view = memoryview(slots[1])", "keep = slots[1].view(); sys.modules['keep'] = keep",
+    for number, held in enumerate((
+                 "view = memoryview(slots[1])", "keep = slots[1].view(); sys.modules['keep'] = keep",
                  "queue.submit(slots[0], time=time.time_ns() + 10**10, tag=1)",
                  "slots += queue.reserve(1 << 20); threading.Thread(target=waits, args=(queue.wait,), daemon=True).start()",
                  "slots += queue.reserve(1 << 20); threading.Thread(target=waits, args=(lambda: queue.reserve(timeout=None),),"
-                 " daemon=True).start()"):
-        for end, status in e2e.some((("sys.exit(3)", 3), ("", 0), ("os._exit(6)", 6)), len(held) % 3):
+                 " daemon=True).start()")):
+        for end, status in e2e.some((("sys.exit(3)", 3), ("", 0), ("os._exit(6)", 6)), number % 3):
             done = harness.program(RUNNING + held + "\n" + end, status=status, flags=("-X", "dev"))
             words = [line for line in done.stderr.splitlines() if "not sent" not in line]
             assert not words, done.stderr
