@@ -26,6 +26,7 @@ pip() {
 	timeout 300 "$folder/bin/python3" -m pip install -q --disable-pip-version-check "$@" >>"$folder.log" 2>&1
 }
 
+mkdir -p "$1"
 rm -rf "$folder"
 if ! $python -m venv --system-site-packages "$folder" >"$folder.log" 2>&1; then
 	cat "$folder.log"

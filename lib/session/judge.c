@@ -65,6 +65,9 @@ static void streams_judge(struct gdrcap_session *session, const struct verdict *
 /* A file waits; what comes to others meanwhile is missed when their own room is full. */
 static void receivers_judge_pools(struct gdrcap_session *session)
 {
+	const bool all_came = session_sends_itself(session) &&
+			      session_arrived(session) >= session_handed_over(session);
+
 	for (uint32_t i = 0; i < session->workers.rx_count; i++) {
 		const struct port *port = &session->ports.pairs[i / session->settings.queues].rx;
 		const struct rx_worker *worker = &session->workers.rx[i];
@@ -74,7 +77,7 @@ static void receivers_judge_pools(struct gdrcap_session *session)
 
 		if (!times || port->facts->reads_first)
 			continue;
-		if (rx_worker_ended_starved(worker))
+		if (rx_worker_ended_starved(worker) && !all_came)
 			session_message(session, GDRCAP_LOG_WARNING,
 					"port %s, queue %u: the run was stopped while no slot was "
 					"free: frames that were still at the port are not counted",
