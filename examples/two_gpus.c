@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Several GPUs in one process, a session each: two_gpus SECONDS GPU[@CPUS] GPU[@CPUS] ..., such as
- * two_gpus 2 0@0-7 1@8-15, or host for a GPU that is none. Each writes frames of 64 bytes, sends them over a wire
+ * Several GPUs in one process, a session each: two_gpus FRAMES GPU[@CPUS] GPU[@CPUS] ..., such as
+ * two_gpus 200M 0@0-7 1@8-15, or host for a GPU that is none. Each writes frames of 64 bytes, sends them over a wire
  * in this process and checks every bit: first one after the other, each alone, then all at once.
  */
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #define SESSIONS_MAX 16
 
-static struct gdrcap_session *session_new(int index, const char *gpu, const char *seconds)
+static struct gdrcap_session *session_new(int index, const char *gpu, const char *frames)
 {
 	struct gdrcap_config *config = gdrcap_config_new();
 	struct gdrcap_session *session = NULL;
@@ -29,7 +29,7 @@ static struct gdrcap_session *session_new(int index, const char *gpu, const char
 		{ "gpu", name },
 		{ "frame.size", "64" },
 		{ "burst", "256" },
-		{ "seconds", seconds },
+		{ "frames", frames },
 		{ "cores", cpus ? cpus + 1 : NULL },
 	};
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]) && ret == 0; i++)
@@ -77,7 +77,7 @@ int main(int argc, char **argv)
 	int wrong = 0;
 
 	if (count < 1 || count > SESSIONS_MAX) {
-		fprintf(stderr, "usage: two_gpus SECONDS GPU[@CPUS] GPU[@CPUS] ...\n");
+		fprintf(stderr, "usage: two_gpus FRAMES GPU[@CPUS] GPU[@CPUS] ...\n");
 		return 2;
 	}
 	for (int round = 0; round <= count; round++) {

@@ -247,7 +247,7 @@ const char *option_parse_idle_sleep(const char *text, void *to)
 
 	if (strcmp(text, "auto") != 0) {
 		if (parse_u64(text, &us))
-			return "is not a whole number";
+			return "is neither auto nor a whole number in range";
 		if (us && (us < IDLE_LEAST_US || us > IDLE_MOST_US))
 			return "is out of range";
 	}

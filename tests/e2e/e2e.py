@@ -76,6 +76,8 @@ class Result:
         return "gdrcap %s\n  exit status %s\n  stdout: %s\n  stderr: %s" % (
             " ".join(self.arguments), self.status, self.out[-3000:], self.err[-3000:])
 
+    __repr__ = __str__  # what pytest shows of an assertion
+
     @property
     def summary(self):
         """The JSON object: exactly one line on standard output."""

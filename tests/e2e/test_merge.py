@@ -213,6 +213,13 @@ def test_spread_with_ranges():
         check(merge(sent, *files, expect=3), lost=4000 - there, duplicate=0, damaged=1, valid=there - 1)
 
 
+def all_came(path, streams):
+    """Whether the last whole line has frames of so many streams."""
+    with open(path, encoding="ascii") as file:
+        lines = [json.loads(line) for line in file if line.endswith("\n")]
+    return lines and sum(row["frames"]["valid"] > 0 for row in lines[-1]["streams"]) == streams
+
+
 def test_ranges_of_an_interrupted_run():
     """After Ctrl-C and SIGTERM too; lines before the last have none, nor has a run that was not asked."""
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -220,7 +227,8 @@ def test_ranges_of_an_interrupted_run():
             with open(os.path.join(folder, "log"), "wb") as log:
                 process = e2e.start("loopback", "--quiet", "--ranges", "--json-lines", "0.1", "--seconds", "600",
                                     "--rate", "1kpps", "--streams", "2", stdout=log)
-                assert processes.wait_until(lambda: os.path.getsize(log.name) > 0, e2e.TIMEOUT)
+                # Frames of both streams, by a whole line.
+                assert processes.wait_until(lambda: all_came(log.name, 2), e2e.TIMEOUT)
                 process.send_signal(number)
                 process.communicate(timeout=e2e.TIMEOUT)
             lines = [json.loads(line) for line in open(log.name, encoding="ascii")]

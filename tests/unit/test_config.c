@@ -360,6 +360,8 @@ static void test_yaml_errors(void **state)
 	assert_yaml_error("\nport: ~\n", 2, "port: has no value", "ring:NAME");
 	assert_yaml_error("port:\n- ring:a\n- [b]\n", 3, "port: is a list of something else", "");
 	assert_yaml_error("port: []\n", 1, "port: is an empty list", "");
+	assert_yaml_error("idle_sleep: never\n", 1, "idle_sleep: 'never' is neither auto nor a",
+			  "auto, 0 or 10..10000");
 	assert_yaml_error("queues: one\n", 1, "queues: 'one' is not a whole number", "1..16");
 	assert_yaml_error("queues: 1.0\n", 1, "queues: '1.0' is not a whole number", "1..16");
 	assert_yaml_error("guard: maybe\n", 1, "guard: 'maybe'", "allowed: true or false");
