@@ -42,7 +42,7 @@ def test_loosened_match():
 
 
 def test_no_key_check():
-    caught("1.no_key_check=1", test_connectx_faults.test_revoked_key)
+    caught("1.no_key_check=1", test_connectx_faults.test_revoked_key, connectx.DEFAULT)
 
 
 def test_frame_lost_without_a_count():
