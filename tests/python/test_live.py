@@ -275,10 +275,23 @@ def test_numbers():
 
 # ---- the command line, with a real session ----
 
+started: list[subprocess.Popen] = []
+
+
+@pytest.fixture(autouse=True)
+def none_is_left():
+    """A test that fails leaves no program behind."""
+    yield
+    while started:
+        with started.pop() as process:
+            process.kill()
+
+
 def start(*words, **options):
     environment = dict(os.environ, PYTHONPATH=harness.PACKAGE, PYTHONUNBUFFERED="1")
-    return subprocess.Popen([sys.executable, "-m", "gdrcap.live", *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True, env=environment, **options)
+    started.append(subprocess.Popen([sys.executable, "-m", "gdrcap.live", *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE, text=True, env=environment, **options))
+    return started[-1]
 
 
 def ended(process, status):
