@@ -332,6 +332,9 @@ static int faulty_join(struct kernel_workers *workers, unsigned int timeout_ms)
 	ret = __real_kernel_host_ops.join(workers, timeout_ms);
 	if (ret == 0 && workers != proof_workers && fault_of(KNOB_LEAVES_LATE))
 		return kernel_fail(-ETIMEDOUT, "this worker was made to stay; ask the test why");
+	/* Others may be where it was. */
+	if (ret == 0 && workers == proof_workers)
+		proof_workers = NULL;
 	return ret;
 }
 
