@@ -393,3 +393,11 @@ def test_socket_in_somebody_elses_folder():
             receiver.signal(signal.SIGINT)
             receiver.finish(expect=3)
         assert not os.listdir(directory), os.listdir(directory)
+
+
+def test_no_room_for_what_a_signal_says():
+    """RLIMIT_SIGPENDING is used up: a signal comes from nobody, and is not taken for one of a filter of system calls."""
+    for room in (0, 2):
+        result = e2e.run("replay", "--tx-port", "net_null0", "--frames", "100", "--json", "--quiet", expect=0,
+                         prefix=("prlimit", "--sigpending=%d:%d" % (room, room)))
+        assert result.summary["frames"]["sent"] == 100, result
