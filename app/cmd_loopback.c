@@ -15,8 +15,7 @@ static void step_shown(void *context, const struct gdrcap_step *step)
 	struct run *run = context;
 	struct report *report = &run->report;
 
-	if (report->step_count < REPORT_STEPS_MAX)
-		report->steps[report->step_count++] = *step;
+	report->step_count++;
 	if (run->text) {
 		report_print_step(run->text, step, report->step_count, run->colour);
 		fflush(run->text);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_line.h"
+
 struct writer {
 	FILE *to;
 	struct metrics *metrics;
@@ -81,31 +83,56 @@ static void put_seconds(struct writer *writer, enum metric metric, double value)
 
 static void put_run(struct writer *writer, const struct report *report, int running)
 {
-	const struct gdrcap_summary *summary = &report->summary;
+	const json_t *object = report->object;
 	const char *pattern = report_option(report, "pattern.name", 0);
 
-	if (report->has_session)
+	if (report_has_session(report))
 		put(writer, METRIC_INFO, 0, 1,
-		    LABELS("version", report->version, "command", report->command, "pattern",
-			   pattern ? pattern : "", "gpu", summary->gpu, "registration",
-			   summary->registration, "rx_by", summary->rx_by, "tx_by",
-			   summary->tx_by));
+		    LABELS("version", json_text_at(object, "version"), "command", report->command,
+			   "pattern", pattern ? pattern : "", "gpu",
+			   json_text_at(object, "memory.gpu"), "registration",
+			   json_text_at(object, "memory.registration"), "rx_by",
+			   json_text_at(object, "rx_by"), "tx_by", json_text_at(object, "tx_by")));
 	put(writer, METRIC_RUNNING, 0, running != 0, NULL);
 	if (report->result != REPORT_RUNNING)
 		put(writer, METRIC_RUN_FAILED, 0, report->result == REPORT_FAIL, NULL);
 	put(writer, METRIC_START_TIME, 0, writer->metrics->start_time, NULL);
 }
 
+/* A count of the JSON object that is a series as it is, where it is known. */
+struct series {
+	enum metric metric;
+	uint32_t index;
+	const char *path, *label, *value; /* label: NULL: it has none */
+};
+
+static void put_series(struct writer *writer, const json_t *object, const struct series *series,
+		       size_t count)
+{
+	uint64_t value;
+
+	for (; count--; series++)
+		if (json_get_count(object, series->path, &value))
+			put(writer, series->metric, series->index, value,
+			    series->label ? LABELS(series->label, series->value) : NULL);
+}
+
+#define PUT(writer, object, series)                                                                \
+	put_series(writer, object, series, sizeof(series) / sizeof((series)[0]))
+
 static void put_arrivals(struct writer *writer, const struct report *report, uint64_t now_ns)
 {
+	static const struct series series[] = {
+		{ .metric = METRIC_RECEIVED, .path = "frames.received" },
+		{ .metric = METRIC_RECEIVED_BYTES, .path = "bytes" },
+	};
+	const uint64_t received = json_count_at(report->object, "frames.received");
 	struct metrics *metrics = writer->metrics;
-	const struct gdrcap_counts *total = &report->summary.total;
 
-	put(writer, METRIC_RECEIVED, 0, total->received, NULL);
-	put(writer, METRIC_RECEIVED_BYTES, 0, total->bytes, NULL);
-	if (total->received > metrics->received)
+	PUT(writer, report->object, series);
+	if (received > metrics->received)
 		metrics->received_ns = now_ns;
-	metrics->received = total->received;
+	metrics->received = received;
 	if (metrics->received_ns)
 		put_seconds(writer, METRIC_SINCE_FRAME,
 			    (double)(now_ns - metrics->received_ns) * 1e-9);
@@ -114,58 +141,61 @@ static void put_arrivals(struct writer *writer, const struct report *report, uin
 /* Where every frame is checked. */
 static void put_verdict(struct writer *writer, const struct report *report)
 {
-	const struct gdrcap_summary *summary = &report->summary;
-	const struct gdrcap_counts *total = &summary->total;
-	const bool ordered = (summary->known & GDRCAP_HAS_LOSS) != 0;
+	static const struct series series[] = {
+		{ METRIC_FRAMES, 0, "frames.valid", "verdict", "valid" },
+		{ METRIC_FRAMES, 1, "frames.damaged", "verdict", "damaged" },
+		{ METRIC_FRAMES, 2, "frames.duplicate", "verdict", "duplicate" },
+		{ METRIC_FRAMES, 3, "filtered", "verdict", "filtered" },
+		{ .metric = METRIC_REORDERED, .path = "frames.reordered" },
+		{ .metric = METRIC_STALE, .path = "stale" },
+		{ .metric = METRIC_CUT, .path = "cut" },
+		{ .metric = METRIC_BITS_CHECKED, .path = "bits.checked" },
+		{ .metric = METRIC_BITS_WRONG, .path = "bits.wrong" },
+	};
 
-	put(writer, METRIC_FRAMES, 0, total->valid, LABELS("verdict", "valid"));
-	put(writer, METRIC_FRAMES, 1, total->damaged, LABELS("verdict", "damaged"));
-	if (ordered)
-		put(writer, METRIC_FRAMES, 2, total->duplicate, LABELS("verdict", "duplicate"));
-	put(writer, METRIC_FRAMES, 3, total->filtered, LABELS("verdict", "filtered"));
-	if (ordered)
-		put(writer, METRIC_REORDERED, 0, total->reordered, NULL);
-	if (summary->known & GDRCAP_HAS_STALE)
-		put(writer, METRIC_STALE, 0, summary->stale, NULL);
-	put(writer, METRIC_CUT, 0, summary->cut, NULL);
-	put(writer, METRIC_BITS_CHECKED, 0, total->bits_checked, NULL);
-	put(writer, METRIC_BITS_WRONG, 0, total->bits_wrong, NULL);
+	if (json_is_integer(json_at(report->object, "frames.valid")))
+		PUT(writer, report->object, series);
 }
 
 static void put_loss(struct writer *writer, const struct report *report, int running)
 {
-	const struct gdrcap_summary *summary = &report->summary;
-	const bool ordered = (summary->known & GDRCAP_HAS_LOSS) != 0 && !report->image_count;
+	static const struct series lost[] = {
+		{ METRIC_LOST, 0, "lost_by.nic_missed", "cause", "nic_missed" },
+		{ METRIC_LOST, 1, "lost_by.nic_error", "cause", "nic_error" },
+		{ METRIC_LOST, 2, "lost_by.unexplained", "cause", "unexplained" },
+	};
+	static const struct series series[] = {
+		{ .metric = METRIC_IN_FLIGHT_OR_LOST, .path = "frames.lost" },
+		{ .metric = METRIC_UNTRACKED, .path = "untracked" },
+		{ .metric = METRIC_CONFLICTS, .path = "conflicts" },
+		{ .metric = METRIC_LOCK_LOST, .path = "lock_lost" },
+		{ .metric = METRIC_STREAMS, .path = "streams_seen" },
+		{ .metric = METRIC_STREAM_RESTARTS, .path = "restarts" },
+	};
 
-	if (summary->known & GDRCAP_HAS_NIC_MISSED)
-		put(writer, METRIC_LOST, 0, summary->nic_missed, LABELS("cause", "nic_missed"));
-	if (summary->known & GDRCAP_HAS_NIC_ERROR)
-		put(writer, METRIC_LOST, 1, summary->nic_error, LABELS("cause", "nic_error"));
 	/* Before the end a frame that is missing may yet arrive. */
-	if (ordered && !running)
-		put(writer, METRIC_LOST, 2, summary->unexplained, LABELS("cause", "unexplained"));
-	if (ordered) {
-		put(writer, METRIC_IN_FLIGHT_OR_LOST, 0, summary->total.lost, NULL);
-		put(writer, METRIC_UNTRACKED, 0, summary->untracked, NULL);
-		put(writer, METRIC_CONFLICTS, 0, summary->conflicts, NULL);
-	}
-	if (summary->known & GDRCAP_HAS_LOCK)
-		put(writer, METRIC_LOCK_LOST, 0, summary->lock_lost, NULL);
-	if (ordered) {
-		put(writer, METRIC_STREAMS, 0, summary->streams, NULL);
-		put(writer, METRIC_STREAM_RESTARTS, 0, summary->total.restarts, NULL);
-	}
+	put_series(writer, report->object, lost, running ? 2 : 3);
+	PUT(writer, report->object, series);
 }
 
 static void put_causes(struct writer *writer, const struct report *report)
 {
-	for (uint32_t i = 0; i < report->cause_count; i++) {
-		const struct gdrcap_cause *cause = &report->causes[i];
+	static const struct {
+		const char *path, *side;
+	} sides[] = { { "lost_by.causes", "receiver" }, { "sender.causes", "sender" } };
+	uint32_t index = 0;
 
-		if (cause->known)
-			put(writer, METRIC_PORT_EVENTS, i, cause->count,
-			    LABELS("side", cause->sender ? "sender" : "receiver", "event",
-				   cause->name));
+	for (int s = 0; s < 2; s++) {
+		const json_t *causes = json_at(report->object, sides[s].path);
+		json_t *count;
+		const char *name;
+
+		json_object_foreach ((json_t *)(uintptr_t)causes, name, count) {
+			if (!json_is_null(count) && index < METRICS_SERIES_MAX)
+				put(writer, METRIC_PORT_EVENTS, index, json_count_at(causes, name),
+				    LABELS("side", sides[s].side, "event", name));
+			index++;
+		}
 	}
 }
 
@@ -204,42 +234,40 @@ static void put_events(struct writer *writer)
 
 static void put_memory(struct writer *writer, const struct report *report)
 {
-	const struct gdrcap_summary *summary = &report->summary;
-	const bool save = report_option(report, "save", 0) != NULL;
-	const bool damaged = report_option(report, "save_damaged", 0) != NULL;
+	static const struct series series[] = {
+		{ .metric = METRIC_QUEUE_RESTARTS, .path = "queue_restarts" },
+		{ .metric = METRIC_RING_IN_FLIGHT, .path = "in_flight" },
+		{ .metric = METRIC_POOL_SLOTS, .path = "memory.slots" },
+		{ .metric = METRIC_POOL_EMPTY, .path = "pool_empty.times" },
+	};
+	static const struct series saved[] = {
+		{ METRIC_SAVED, 0, "saved.frames", "file", "save" },
+		{ METRIC_SAVED, 1, "saved.damaged_frames", "file", "save_damaged" },
+		{ METRIC_SAVE_MISSED, 0, "saved.missed", "file", "save" },
+		{ METRIC_SAVE_MISSED, 1, "saved.damaged_missed", "file", "save_damaged" },
+	};
 
-	put(writer, METRIC_QUEUE_RESTARTS, 0, summary->queue_restarts, NULL);
-	put(writer, METRIC_RING_IN_FLIGHT, 0, summary->in_flight, NULL);
-	put(writer, METRIC_POOL_SLOTS, 0, summary->slots, NULL);
-	put(writer, METRIC_POOL_EMPTY, 0, summary->pool_empty, NULL);
-	put_seconds(writer, METRIC_POOL_EMPTY_SECONDS, summary->pool_empty_seconds);
-	if (save)
-		put(writer, METRIC_SAVED, 0, summary->saved, LABELS("file", "save"));
-	if (damaged)
-		put(writer, METRIC_SAVED, 1, summary->damaged_saved,
-		    LABELS("file", "save_damaged"));
-	if (save)
-		put(writer, METRIC_SAVE_MISSED, 0, summary->save_missed, LABELS("file", "save"));
-	if (damaged)
-		put(writer, METRIC_SAVE_MISSED, 1, summary->damaged_missed,
-		    LABELS("file", "save_damaged"));
+	PUT(writer, report->object, series);
+	put_seconds(writer, METRIC_POOL_EMPTY_SECONDS,
+		    json_number_at(report->object, "pool_empty.seconds"));
+	for (int i = 0; i < 4; i++)
+		if (report_option(report, saved[i].value, 0))
+			put_series(writer, report->object, &saved[i], 1);
 }
 
-static void put_sender(struct writer *writer, const struct gdrcap_summary *summary)
+static void put_sender(struct writer *writer, const struct report *report)
 {
-	put(writer, METRIC_SENT, 0, summary->total.sent, NULL);
-	put(writer, METRIC_SENT_BYTES, 0, summary->tx_bytes, NULL);
-	put(writer, METRIC_TX_STALLED, 0, summary->tx_stalled, NULL);
-	put(writer, METRIC_TX_STARVED, 0, summary->tx_starved, NULL);
-	if (summary->known & GDRCAP_HAS_TX_ERROR)
-		put(writer, METRIC_TX_ERRORS, 0, summary->tx_error, NULL);
-}
+	static const struct series series[] = {
+		{ .metric = METRIC_SENT, .path = "sender.frames" },
+		{ .metric = METRIC_SENT_BYTES, .path = "sender.bytes" },
+		{ .metric = METRIC_TX_STALLED, .path = "tx_stalled" },
+		{ .metric = METRIC_TX_STARVED, .path = "sender.starved" },
+		{ .metric = METRIC_TX_ERRORS, .path = "sender.errors" },
+	};
 
-/* One label value of a metric of images, and where its count is. */
-struct image_part {
-	const char *value;
-	size_t offset; /* in struct gdrcap_image_counts */
-};
+	if (json_is_object(json_object_get(report->object, "sender")))
+		PUT(writer, report->object, series);
+}
 
 _Static_assert(REPORT_CAUSES_MAX <= METRICS_SERIES_MAX &&
 		       GDRCAP_IMAGES_MAX * 6 <= METRICS_SERIES_MAX &&
@@ -247,48 +275,52 @@ _Static_assert(REPORT_CAUSES_MAX <= METRICS_SERIES_MAX &&
 		       METRICS_EVENT_KINDS <= METRICS_SERIES_MAX,
 	       "each series has its place");
 
-#define PART(name)                                                                                 \
-	{                                                                                          \
-#name, offsetof(struct gdrcap_image_counts, name)                                  \
-	}
-
 /* Of each description; they may have one name, so the number tells them apart. */
-static void put_image_parts(struct writer *writer, const struct report *report, enum metric metric,
-			    const char *name, const struct image_part *parts, uint32_t count)
+static void put_image_parts(struct writer *writer, const struct report *report,
+			    const struct series *series, size_t count)
 {
-	for (uint32_t i = 0; i < report->image_count; i++)
+	const json_t *all = json_object_get(report->object, "images"), *images;
+	size_t i;
+
+	json_array_foreach (all, i, images)
 		for (uint32_t n = 0; n < count; n++) {
-			const char *counts = (const char *)&report->images[i].counts;
-			char number[16];
+			char number[24];
 			uint64_t value;
 
-			if (!strcmp(parts[n].value, "skipped") &&
-			    !report->images[i].counts.has_skipped)
+			if (!json_get_count(images, series[n].path, &value))
 				continue;
-			memcpy(&value, counts + parts[n].offset, sizeof(value));
-			snprintf(number, sizeof(number), "%u", i);
-			put(writer, metric, i * count + n, value,
-			    LABELS("image", number, "name", report->images[i].name, name,
-				   parts[n].value));
+			snprintf(number, sizeof(number), "%zu", i);
+			put(writer, series[n].metric, (uint32_t)(i * count + n), value,
+			    LABELS("image", number, "name", json_text_at(images, "name"),
+				   series[n].label, series[n].value));
 		}
 }
 
 static void put_images(struct writer *writer, const struct report *report)
 {
-	static const struct image_part ends[] = { PART(complete), PART(incomplete), PART(dropped),
-						  PART(skipped) };
-	static const struct image_part frames[] = {
-		PART(placed),  PART(duplicate), PART(late),
-		PART(no_room), PART(misfit),	PART(filtered)
+	static const struct series ends[] = {
+		{ METRIC_IMAGES, 0, "complete", "end", "complete" },
+		{ METRIC_IMAGES, 0, "incomplete", "end", "incomplete" },
+		{ METRIC_IMAGES, 0, "dropped", "end", "dropped" },
+		{ METRIC_IMAGES, 0, "skipped", "end", "skipped" },
 	};
-	static const struct image_part open = PART(open), bytes = PART(bytes),
-				       lost = PART(pieces_lost);
+	static const struct series frames[] = {
+		{ METRIC_IMAGE_FRAMES, 0, "frames.placed", "verdict", "placed" },
+		{ METRIC_IMAGE_FRAMES, 0, "frames.duplicate", "verdict", "duplicate" },
+		{ METRIC_IMAGE_FRAMES, 0, "frames.late", "verdict", "late" },
+		{ METRIC_IMAGE_FRAMES, 0, "frames.no_room", "verdict", "no_room" },
+		{ METRIC_IMAGE_FRAMES, 0, "frames.misfit", "verdict", "misfit" },
+		{ METRIC_IMAGE_FRAMES, 0, "frames.filtered", "verdict", "filtered" },
+	};
+	static const struct series open = { METRIC_IMAGES_OPEN, 0, "open", "", "" };
+	static const struct series bytes = { METRIC_IMAGE_BYTES, 0, "bytes", "", "" };
+	static const struct series lost = { METRIC_IMAGE_PIECES_LOST, 0, "pieces.lost", "", "" };
 
-	put_image_parts(writer, report, METRIC_IMAGES, "end", ends, 4);
-	put_image_parts(writer, report, METRIC_IMAGES_OPEN, "", &open, 1);
-	put_image_parts(writer, report, METRIC_IMAGE_FRAMES, "verdict", frames, 6);
-	put_image_parts(writer, report, METRIC_IMAGE_BYTES, "", &bytes, 1);
-	put_image_parts(writer, report, METRIC_IMAGE_PIECES_LOST, "", &lost, 1);
+	put_image_parts(writer, report, ends, 4);
+	put_image_parts(writer, report, &open, 1);
+	put_image_parts(writer, report, frames, 6);
+	put_image_parts(writer, report, &bytes, 1);
+	put_image_parts(writer, report, &lost, 1);
 	if (report->saves_images) {
 		put(writer, METRIC_IMAGES_SAVED, 0, report->images_saved, NULL);
 		put(writer, METRIC_IMAGES_MISSED, 0, report->images_missed, NULL);
@@ -319,22 +351,21 @@ char *metrics_text(struct metrics *metrics, const struct report *report, int run
 	if (!writer.to)
 		return NULL;
 	put_run(&writer, report, running);
-	if (report->has_summary && report_receives(report)) {
+	if (report_ran(report) && report_receives(report)) {
 		put_arrivals(&writer, report, now_ns);
-		if (!report->image_count)
-			put_verdict(&writer, report);
+		put_verdict(&writer, report);
 		put_loss(&writer, report, running);
 	}
-	if (report->has_summary) {
+	if (report_ran(report)) {
 		put_causes(&writer, report);
 		put_events(&writer);
 	}
-	if (report->has_summary && report_receives(report))
+	if (report_ran(report) && report_receives(report))
 		put_memory(&writer, report);
-	if (report->has_summary && (report->summary.known & GDRCAP_HAS_TX_STALLED))
-		put_sender(&writer, &report->summary);
-	if (report->has_summary)
+	if (report_ran(report)) {
+		put_sender(&writer, report);
 		put_images(&writer, report);
+	}
 	failed = ferror(writer.to);
 	if (fclose(writer.to) || failed) {
 		free(text);

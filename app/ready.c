@@ -11,9 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "json_line.h"
+#include "base/json_line.h"
 #include "ready_file.h"
 #include "report.h"
+#include "summary/results.h"
 
 int ready_error(struct gdrcap_error *error, int code, const char *format, ...)
 {
@@ -101,9 +102,9 @@ static json_t *ports_to_json(const struct gdrcap_session *session)
 
 static json_t *ready_to_json(const char *command, const struct gdrcap_session *session)
 {
-	struct report_run run;
+	struct results_run run;
 
-	report_run_now(&run);
+	results_run_now(&run);
 	return json_pack("{s:s, s:o, s:s, s:o, s:I, s:o, s:o}", "schema", READY_SCHEMA, "version",
 			 json_text(gdrcap_version()), "command", command, "host",
 			 json_text(run.host[0] ? run.host : "unknown"), "pid", (json_int_t)run.pid,

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The verdict of a run. Its JSON object: report_json.c; its text: report_text.c. */
+/* The report of a run: the library's results, and what the program has to add. Its text: report_text.c. */
+#include "report.h"
+
 #include <stdarg.h>
 #include <string.h>
 
-#include "report_images.h"
+#include "base/json_line.h"
 
 void report_error(struct report *report, enum report_status status, const char *format, ...)
 {
@@ -25,176 +27,129 @@ const char *report_option(const struct report *report, const char *key, uint32_t
 	return gdrcap_config_get(report->config, key, index);
 }
 
-int report_receives(const struct report *report)
+bool report_receives(const struct report *report)
 {
 	return report_option(report, "port", 0) != NULL;
 }
 
-int report_damage_is_late(const struct gdrcap_damage *damage)
+bool report_has_session(const struct report *report)
 {
-	return damage->kind && !strcmp(damage->kind, "stale") && damage->expected != damage->got;
+	return json_is_object(json_object_get(report->object, "memory"));
 }
 
-const char *report_count_reason(char *to, uint64_t count, const char *noun, const char *what)
+bool report_ran(const struct report *report)
 {
-	char text[REPORT_TEXT_BYTES];
-
-	snprintf(to, REPORT_REASON_BYTES, "%s %s%s %s", report_text_count(text, count), noun,
-		 report_plural(count), what);
-	return to;
+	return json_is_object(json_object_get(report->object, "frames"));
 }
 
-static void judge_noun(struct report *report, uint64_t count, const char *noun, const char *what)
+uint32_t report_images(const struct report *report)
 {
-	char reason[REPORT_REASON_BYTES];
-
-	if (count)
-		report_error(report, REPORT_EXIT_FRAMES, "%s",
-			     report_count_reason(reason, count, noun, what));
+	return (uint32_t)json_array_size(json_object_get(report->object, "images"));
 }
 
-static void judge_count(struct report *report, uint64_t count, const char *what)
+void report_collect(struct report *report, const struct gdrcap_session *session, uint32_t what)
 {
-	judge_noun(report, count, "frame", what);
+	char *text = NULL;
+
+	json_decref(report->object);
+	report->object = NULL;
+	if (session ? gdrcap_get_json(session, what, &text)
+		    : gdrcap_config_get_json(report->config, &text))
+		return;
+	report->object = json_loads(text, 0, NULL);
+	gdrcap_free_json(text);
 }
 
-/* Frames that should have been sent, or be in a file, and were not or are not. */
-static void judge_missing(struct report *report)
+void report_judge(struct report *report, int failed)
 {
-	const struct gdrcap_summary *summary = &report->summary;
-	const uint64_t unsaved = summary->save_missed + summary->damaged_missed;
-	char missing[REPORT_TEXT_BYTES], asked[REPORT_TEXT_BYTES];
-
-	/* What happened to frames outranks how the run ended. */
-	if (summary->tx_missing || unsaved || summary->sending_failed || summary->sending_unsent ||
-	    summary->sending_refused)
+	if (report->images_missed)
+		report_error(report, REPORT_EXIT_FRAMES, "%llu image%s not saved",
+			     (unsigned long long)report->images_missed,
+			     report_plural(report->images_missed));
+	/* What happened to frames and images outranks how the run ended. */
+	if (failed == GDRCAP_FAILED_FRAMES || report->images_missed)
 		report->status = REPORT_EXIT_FRAMES;
-	if (summary->tx_missing)
-		report_error(report, REPORT_EXIT_FRAMES, "%s of %s frames not sent",
-			     report_text_count(missing, summary->tx_missing),
-			     report_text_count(asked, summary->tx_asked));
-	judge_count(report, unsaved, "not saved");
-	judge_count(report, summary->sending_failed,
-		    "submitted and taken by the port, which then could not send them");
-	judge_count(report, summary->sending_unsent, "submitted and not sent");
-	judge_count(report, summary->sending_refused,
-		    "submitted with a length that no frame has, and not sent");
+	else if (failed && report->status == REPORT_EXIT_OK)
+		report->status = REPORT_EXIT_NOT_RUN;
+	report->result = failed || report->error_count ? REPORT_FAIL : REPORT_PASS;
 }
 
-static void judge_images(struct report *report)
+void report_free(struct report *report)
 {
-	const struct gdrcap_summary *summary = &report->summary;
-	struct gdrcap_image_counts total;
-
-	report_images_total(report, &total);
-	/* What happened to images outranks how the run ended. */
-	if (total.incomplete || total.dropped || total.skipped || total.no_room ||
-	    report->images_missed)
-		report->status = REPORT_EXIT_FRAMES;
-	judge_noun(report, total.incomplete, "image", "incomplete");
-	judge_noun(report, total.dropped, "image", "dropped");
-	judge_noun(report, total.skipped, "image", "skipped");
-	judge_noun(report, report->images_missed, "image", "not saved");
-	judge_missing(report);
-	if (summary->failed && report->error_count == 0)
-		report_error(report, REPORT_EXIT_NOT_RUN,
-			     "the run ended early; the messages say why");
-	if (report->error_count == 0 && summary->total.received == 0)
-		report_error(report, REPORT_EXIT_FRAMES,
-			     "no frame was received: is the sender running and the link up, and "
-			     "is this the right port?");
-	else if (report->error_count == 0 && total.complete == 0)
-		report_error(report, REPORT_EXIT_FRAMES,
-			     "no frame received was of an image: does --image say what the sender "
-			     "sends (--explain-image), and do the rules let it pass?");
+	json_decref(report->object);
+	report->object = NULL;
 }
 
-/* Whatever came, or could come, from the wire. */
-static void judge_receiver(struct report *report)
+json_t *report_errors(const struct report *report)
 {
-	const struct gdrcap_summary *summary = &report->summary;
-	const struct gdrcap_counts *total = &summary->total;
+	const json_t *theirs = json_object_get(report->object, "errors");
+	json_t *errors = json_array(), *error;
+	size_t n;
 
-	/* What happened to frames outranks how the run ended. */
-	if (total->damaged || total->lost || total->duplicate || total->reordered ||
-	    summary->untracked || summary->senders_unheard || summary->streams_unheard ||
-	    summary->conflicts)
-		report->status = REPORT_EXIT_FRAMES;
-	judge_count(report, total->damaged, REPORT_DAMAGED);
-	judge_count(report, summary->stale,
-		    "seen before their bytes were there: set --flush host, and report it where "
-		    "that is set");
-	judge_count(report, total->lost, REPORT_LOST);
-	judge_count(report, total->duplicate, REPORT_DUPLICATED);
-	judge_count(report, total->reordered, REPORT_REORDERED);
-	/* The session has said it: gdrcap_stop() fails. */
-	if (report->error_count == 0)
-		judge_count(report, summary->untracked,
-			    "not judged: they are of more streams than there is room for");
-	if (summary->senders_unheard)
-		report_error(report, REPORT_EXIT_FRAMES,
-			     "senders that --senders waits for and of which nothing came: %u; are "
-			     "they running, with a source address each (--src-mac)?",
-			     summary->senders_unheard);
-	if (summary->streams_unheard)
-		report_error(report, REPORT_EXIT_FRAMES,
-			     REPORT_ENDS_MISSING
-			     "%u; what of them is lost is not "
-			     "known (of a sender that says no ends: --end never)",
-			     summary->streams_unheard);
-	if (summary->conflicts)
-		report_error(
-			report, REPORT_EXIT_FRAMES,
-			"stream ids that more than one source address used: %u; give each sender "
-			"streams of its own (gdrcap replay --first-stream N), and one that is "
-			"started again its old address (--src-mac)",
-			summary->conflicts);
-	judge_missing(report);
-	if (summary->lock_lost && report->error_count == 0)
-		report_error(
-			report, REPORT_EXIT_FRAMES,
-			"the payload did not go on where the frame before it ended; times: %llu",
-			(unsigned long long)summary->lock_lost);
-	if (summary->failed && report->error_count == 0)
-		report_error(report, REPORT_EXIT_NOT_RUN,
-			     "the run ended early; the messages say why");
-	if (report->error_count == 0 && total->received == 0)
-		report_error(report, REPORT_EXIT_FRAMES,
-			     "no frame was received: is the sender running and the link up, and "
-			     "is this the right port?");
-	else if (report->error_count == 0 && total->valid == 0)
-		report_error(report, REPORT_EXIT_FRAMES,
-			     "no frame received was ours: check EtherType, VLAN, UDP port, "
-			     "frame format and rules against the sender's");
+	/* What kept it from beginning is the program's to say, if it does. */
+	if (report_ran(report) || !report->error_count)
+		json_array_foreach (theirs, n, error)
+			json_add(&errors, json_incref(error));
+	for (uint32_t i = 0; i < report->error_count; i++)
+		json_add(&errors, json_text(report->errors[i]));
+	return errors;
 }
 
-static void judge_sender(struct report *report)
-{
-	const struct gdrcap_summary *summary = &report->summary;
+/* ---- JSON ---- */
 
-	if (summary->known & GDRCAP_HAS_TX_ERROR)
-		judge_count(report, summary->tx_error,
-			    "taken by the port, which then could not send them");
-	judge_missing(report);
-	if (summary->failed && report->error_count == 0)
-		report_error(report, REPORT_EXIT_NOT_RUN,
-			     "the run ended early; the messages say why");
-	if (summary->total.sent + summary->sending_sent == 0 && report->error_count == 0)
-		report_error(report, REPORT_EXIT_FRAMES,
-			     "no frame was sent: is the link up, and does the other end take "
-			     "frames?");
+/* The messages that were not told yet, the program's own behind them. */
+static json_t *messages(const struct report *report, bool compact)
+{
+	const json_t *theirs = json_object_get(report->object, "messages");
+	json_t *array = json_array(), *message;
+	size_t n;
+
+	json_array_foreach (theirs, n, message)
+		if (!compact || n >= report->messages_told)
+			json_add(&array, json_incref(message));
+	if (report->message)
+		json_add(&array, json_text(report->message));
+	return array;
 }
 
-void report_judge(struct report *report)
+/* Of each description the same, as they share a file. */
+static json_t *images(const struct report *report)
 {
-	if (report->has_summary && report->image_count)
-		judge_images(report);
-	else if (report->has_summary && report_receives(report))
-		judge_receiver(report);
-	else if (report->has_summary)
-		judge_sender(report);
-	else if (report->error_count == 0)
-		report_error(report, REPORT_EXIT_NOT_RUN, "nothing ran");
-	if (report->error_count == 0)
-		report->result = REPORT_PASS;
+	json_t *array = json_deep_copy(json_object_get(report->object, "images")), *image;
+	size_t n;
+
+	if (report->saves_images)
+		json_array_foreach (array, n, image)
+			json_object_set_new(image, "saved",
+					    json_pack("{s:o, s:o}", "images",
+						      json_count(report->images_saved), "missed",
+						      json_count(report->images_missed)));
+	return array;
+}
+
+json_t *report_to_json(const struct report *report, bool compact)
+{
+	static const char *const results[] = {
+		[REPORT_RUNNING] = "running",
+		[REPORT_PASS] = "pass",
+		[REPORT_FAIL] = "fail",
+	};
+	json_t *object = json_copy(report->object);
+	const struct json_row rows[] = {
+		{ "command", json_text(report->command) },
+		{ "result", json_string(results[report->result]) },
+		{ "images", images(report) },
+		{ "errors", report_errors(report) },
+		{ "messages", messages(report, compact) },
+	};
+
+	if (json_put(object, rows, sizeof(rows) / sizeof(rows[0])) == 0)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+int report_print_json(FILE *to, const struct report *report, bool compact)
+{
+	return json_line_print(to, report_to_json(report, compact), REPORT_JSON_FLAGS);
 }

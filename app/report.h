@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a run has to say, in one place and two shapes: a table for people, an object of schema
- * gdrcap.summary/1 (docs/json.md) for programs. Nothing here talks to a session: run_loop.c fills
- * struct report, so the output can be tested without ports.
+ * What a run has to say: an object of schema gdrcap.summary/1 (docs/json.md) for programs, which is the library's, and a
+ * table made of it for people. What went wrong in the program itself is added to both.
  */
 #ifndef GDRCAP_APP_REPORT_H
 #define GDRCAP_APP_REPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,10 +15,7 @@
 
 #include "gdrcap.h"
 
-#define REPORT_SCHEMA "gdrcap.summary/1"
 #define REPORT_ERRORS_MAX 16
-#define REPORT_STEPS_MAX 32
-#define REPORT_MESSAGES_MAX 256
 #define REPORT_CAUSES_MAX 32
 #define REPORT_REASON_BYTES 512
 
@@ -34,70 +31,21 @@ enum report_status {
 	REPORT_EXIT_FRAMES = 3,
 };
 
-/* Which run it is, of all of a site's: no other has all three. */
-struct report_run {
-	char host[256];
-	uint32_t pid;
-	uint64_t started_ns; /* since the Unix epoch */
-};
-/* This host and process, and the time that it is. */
-void report_run_now(struct report_run *run);
-
-struct report_stream {
-	uint32_t stream;
-	struct gdrcap_counts counts;
-	struct gdrcap_numbers *ranges; /* NULL: not known; of the report's owner */
-	uint32_t range_count;
-};
-
-struct report_images {
-	const char *name;
-	struct gdrcap_image_counts counts;
-	struct {
-		uint64_t id;
-		struct gdrcap_image_counts counts;
-	} streams[GDRCAP_IMAGE_STREAMS_MAX];
-	uint32_t stream_count;
-	struct gdrcap_incomplete incomplete[GDRCAP_INCOMPLETE_MAX];
-	uint32_t incomplete_count;
-};
-
 struct report {
-	const char *command; /* "loopback", "capture", "replay" */
-	const char *version;
-	struct report_run run;
+	const char *command;		    /* "loopback", "capture", "replay" */
 	const struct gdrcap_config *config; /* NULL: the command line could not be read */
 	enum report_result result;
 	enum report_status status;
+	json_t *object; /* the library's, as last collected; NULL: none yet, or no memory */
 
-	int has_session; /* 1: memory, GPU and cores of `summary` are known */
-	int has_summary; /* 1: the run was started and counted; else every count is unknown */
-	struct gdrcap_summary summary;
-	struct gdrcap_counts queues[GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX];
-	uint32_t queue_count;
-	struct report_stream streams[GDRCAP_STREAMS_MAX];
-	uint32_t stream_count;
-	int has_ranges; /* 1: it was asked for, and the run has ended */
-	struct gdrcap_damage damage[GDRCAP_DAMAGE_MAX];
-	uint32_t damage_count;
-
-	struct report_images images[GDRCAP_IMAGES_MAX]; /* instead of frames that are checked */
-	uint32_t image_count;
-	int saves_images;
+	bool saves_images;
 	uint64_t images_saved, images_missed;
-
-	struct gdrcap_cause causes[REPORT_CAUSES_MAX]; /* of loss, and of slow senders */
+	struct gdrcap_cause causes[REPORT_CAUSES_MAX]; /* what they mean */
 	uint32_t cause_count;
-	struct gdrcap_rule rules[GDRCAP_MATCH_MAX]; /* that the cards steer by */
-	uint32_t rule_count;
-
-	struct gdrcap_step steps[REPORT_STEPS_MAX]; /* of gdrcap_selftest(), copied */
-	uint32_t step_count;
-
-	const char *messages[REPORT_MESSAGES_MAX]; /* the library's lines, oldest first */
-	uint32_t message_count;
-	uint32_t messages_told; /* of them, in the lines before: a compact one has the others */
-	char errors[REPORT_ERRORS_MAX][REPORT_REASON_BYTES]; /* why the result is "fail" */
+	uint32_t step_count;	/* of the self-test, shown */
+	const char *message;	/* the program's own, behind the library's; NULL: none */
+	uint32_t messages_told; /* in the lines before: a compact one has the others */
+	char errors[REPORT_ERRORS_MAX][REPORT_REASON_BYTES]; /* the program's own */
 	uint32_t error_count;
 };
 
@@ -105,44 +53,38 @@ struct report {
 void report_error(struct report *report, enum report_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Reasons that `gdrcap merge` looks for: what one receiver lacks may have come to another. */
-#define REPORT_DAMAGED "damaged"
-#define REPORT_LOST "lost"
-#define REPORT_DUPLICATED "duplicated"
-#define REPORT_REORDERED "reordered"
-#define REPORT_ENDS_MISSING "streams whose end did not come: "
-/* "1,234 frames lost". Returns `to`, of REPORT_REASON_BYTES. */
-const char *report_count_reason(char *to, uint64_t count, const char *noun, const char *what);
+/* Asks the session, or, where there is none, the configuration. `what`: GDRCAP_JSON_*. */
+void report_collect(struct report *report, const struct gdrcap_session *session, uint32_t what);
+/* Decides result and status: call once, when the run has ended. `failed`: what gdrcap_judge() says. */
+void report_judge(struct report *report, int failed);
+void report_free(struct report *report);
 
 /* Value `index` of an option of this run; NULL: it has none. */
 const char *report_option(const struct report *report, const char *key, uint32_t index);
 /* True for a run that receives frames; else it only sends. */
-int report_receives(const struct report *report);
+bool report_receives(const struct report *report);
+/* True once there is a session, and once it has begun. */
+bool report_has_session(const struct report *report);
+bool report_ran(const struct report *report);
+uint32_t report_images(const struct report *report);
+/* Why it failed: the library's reasons and the program's, a new array. */
+json_t *report_errors(const struct report *report);
 
-/* True for a stale frame of which such a byte is known: `offset` is its place, `got` what was seen
- * there, `expected` what came. */
-int report_damage_is_late(const struct gdrcap_damage *damage);
-
-/* Decides result and status from the counts: call once, when the run has ended. */
-void report_judge(struct report *report);
-
-/* ---- JSON: report_json.c ---- */
+/* ---- JSON ---- */
 
 #define REPORT_JSON_FLAGS JSON_REAL_PRECISION(12)
 
-/* `compact`: of a run that goes on, without parts and without what does not change: docs/json.md. NULL when memory
- * is short. */
-json_t *report_to_json(const struct report *report, int compact);
+/* The object with the program's own, a new one. `compact`: with those messages only that were not told before. NULL when
+ * memory is short. */
+json_t *report_to_json(const struct report *report, bool compact);
 
 /* One line, ended by a line feed and flushed. 0 or a negative errno. */
-int report_print_json(FILE *to, const struct report *report, int compact);
+int report_print_json(FILE *to, const struct report *report, bool compact);
 
 /* ---- text: report_text.c ---- */
 
 #define REPORT_TEXT_BYTES 32
 
-/* "10,000,000"; the buffer has REPORT_TEXT_BYTES. Returns it. */
-const char *report_text_count(char *to, uint64_t count);
 /* The end of a word that is counted. */
 const char *report_plural(uint64_t count);
 /* "1.234e-09", "< 1.2e-12" (one over the bits checked) when none was wrong, "not known". */

@@ -3,21 +3,21 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/json_line.h"
+#include "base/text.h"
 #include "report.h"
 
-static const char *memory_words(const struct gdrcap_summary *summary)
+static const char *memory_words(const json_t *memory)
 {
-	switch (summary->memory) {
-	case GDRCAP_MEMORY_DEVICE:
-		return strcmp(summary->driver, "gpu_host") ? "device (GPU memory)"
-							   : "device (the CPU stands in for a GPU)";
-	case GDRCAP_MEMORY_PINNED:
-		return "pinned (host memory that the GPU reads)";
-	case GDRCAP_MEMORY_HOST:
-		return "host";
-	default:
-		return "not known";
-	}
+	const char *kind = json_text_at(memory, "kind");
+
+	if (!strcmp(kind, "device"))
+		return strcmp(json_text_at(memory, "driver"), "gpu_host")
+			       ? "device (GPU memory)"
+			       : "device (the CPU stands in for a GPU)";
+	return !strcmp(kind, "pinned") ? "pinned (host memory that the GPU reads)"
+	       : !strcmp(kind, "host") ? "host"
+				       : "not known";
 }
 
 static void print_ports(FILE *to, const struct report *report)
@@ -44,7 +44,10 @@ static void print_frames(FILE *to, const struct report *report)
 	const int sends = report_option(report, "tx_port", 0) != NULL;
 	const int custom = !strcmp(format, "custom");
 	const int restarts = !strcmp(report_option(report, "pattern.restart", 0), "true");
+	const char *applied = json_text_at(report->object, "match.applied");
+	const json_t *images = json_object_get(report->object, "images"), *image;
 	const char *rule;
+	size_t n = 0;
 
 	if (pcap)
 		fprintf(to, "  %-10sof %s, played %s%s\n", "frames", pcap, loops,
@@ -64,12 +67,12 @@ static void print_frames(FILE *to, const struct report *report)
 			speed ? " the file's own times" : "");
 	for (uint32_t i = 0; (rule = report_option(report, "match", i)); i++)
 		fprintf(to, "  %-10s%s%s\n", i ? "" : "match", rule,
-			report->summary.software_match ? " (applied in software)"
-			: report->summary.steered      ? " (applied by the card)"
-						       : "");
-	for (uint32_t i = 0; i < report->image_count; i++)
-		fprintf(to, "  %-10s%s\n", i ? "" : "images", report->images[i].name);
-	if (report->image_count)
+			!strcmp(applied, "software") ? " (applied in software)"
+			: !strcmp(applied, "card")   ? " (applied by the card)"
+						     : "");
+	json_array_foreach (images, n, image)
+		fprintf(to, "  %-10s%s\n", n ? "" : "images", json_text_at(image, "name"));
+	if (n)
 		return;
 	if (report_option(report, "expect", 0))
 		fprintf(to, "  %-10sframes of %s\n", "expected",
@@ -89,32 +92,37 @@ static void print_by(FILE *to, const char *what, const char *by)
 
 void report_print_header(FILE *to, const struct report *report)
 {
-	const struct gdrcap_summary *summary = &report->summary;
-	char region[REPORT_TEXT_BYTES], slots[REPORT_TEXT_BYTES], slot[REPORT_TEXT_BYTES];
+	const json_t *object = report->object, *memory = json_object_get(object, "memory");
+	const json_t *cores = json_object_get(object, "cores"), *core;
+	const char *gpu = json_text_at(memory, "gpu"), *driver = json_text_at(memory, "driver");
+	const char *registration = json_text_at(memory, "registration");
+	const uint64_t blocks = json_count_at(object, "blocks");
+	const uint64_t split = json_count_at(memory, "split");
+	char region[REPORT_TEXT_BYTES], slots[TEXT_COUNT_BYTES], slot[REPORT_TEXT_BYTES];
+	size_t i;
 
-	fprintf(to, "%s %s\n", report->version, report->command);
+	fprintf(to, "%s %s\n", json_text_at(object, "version"), report->command);
 	print_ports(to, report);
 	fprintf(to, "  %-10s%s a port", "queues", report_option(report, "queues", 0));
-	if (summary->blocks)
-		fprintf(to, ", %" PRIu32 " consumer worker%s each", summary->blocks,
-			summary->blocks == 1 ? "" : "s");
-	print_by(to, "received", summary->rx_by);
-	print_by(to, "sent", summary->tx_by);
+	if (blocks)
+		fprintf(to, ", %" PRIu64 " consumer worker%s each", blocks, report_plural(blocks));
+	print_by(to, "received", json_text_at(object, "rx_by"));
+	print_by(to, "sent", json_text_at(object, "tx_by"));
 	fprintf(to, "\n");
-	fprintf(to, "  %-10s%s%s%s: %s slots of %s = %s", "memory", memory_words(summary),
-		summary->registration[0] ? ", via " : "", summary->registration,
-		report_text_count(slots, summary->slots),
-		report_text_bytes(slot, summary->slot_bytes),
-		report_text_bytes(region, summary->region_bytes));
-	if (summary->split)
-		fprintf(to, "; split %" PRIu32 " bytes", summary->split);
+	fprintf(to, "  %-10s%s%s%s: %s slots of %s = %s", "memory", memory_words(memory),
+		registration[0] ? ", via " : "", registration,
+		text_count(slots, json_count_at(memory, "slots")),
+		report_text_bytes(slot, json_count_at(memory, "slot_bytes")),
+		report_text_bytes(region, json_count_at(memory, "region_bytes")));
+	if (split)
+		fprintf(to, "; split %" PRIu64 " bytes", split);
 	fprintf(to, "\n");
-	fprintf(to, "  %-10s%s (driver %s)\n", "GPU", summary->gpu[0] ? summary->gpu : "not known",
-		summary->driver[0] ? summary->driver : "not known");
+	fprintf(to, "  %-10s%s (driver %s)\n", "GPU", gpu[0] ? gpu : "not known",
+		driver[0] ? driver : "not known");
 	fprintf(to, "  %-10s", "cores");
-	for (uint32_t i = 0; i < summary->core_count && i < GDRCAP_CORES_MAX; i++)
-		fprintf(to, "%s%d", i ? "," : "", summary->cores[i]);
-	fprintf(to, "%s\n", summary->core_count ? "" : "not pinned");
+	json_array_foreach (cores, i, core)
+		fprintf(to, "%s%" JSON_INTEGER_FORMAT, i ? "," : "", json_integer_value(core));
+	fprintf(to, "%s\n", i ? "" : "not pinned");
 	print_frames(to, report);
 	fprintf(to, "\n");
 }

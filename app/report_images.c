@@ -1,237 +1,119 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A run's images, as text and as JSON (docs/json.md). */
+/* A run's images, for people. */
 #include <inttypes.h>
 #include <string.h>
 
-#include "json_line.h"
-#include "report_images.h"
+#include "base/json_line.h"
+#include "report_rows.h"
 
-static const char *end_name(uint32_t end)
+static const struct report_row image_rows[] = {
+	{ "received", "frames.received", "frames", ROW_ALWAYS },
+	{ "  placed", "frames.placed", "frames", ROW_ALWAYS },
+	{ "  duplicate", "frames.duplicate", "frames: all that they brought was there",
+	  ROW_ALWAYS },
+	{ "  late", "frames.late", "frames of images that had been handed out", ROW_ALWAYS },
+	{ "  no room", "frames.no_room", "frames of images that found no buffer", ROW_ALWAYS },
+	{ "  misfit", "frames.misfit", "frames that are meant, and wrong", ROW_ALWAYS },
+	{ "  filtered", "frames.filtered", "frames that are not meant", ROW_ALWAYS },
+	{ "begun", "begun", "images", ROW_ALWAYS },
+	{ "  complete", "complete", "images", ROW_ALWAYS },
+	{ "  incomplete", "incomplete", "images", ROW_ALWAYS },
+	{ "    by newer", "incomplete_by.newer", "images, closed since newer ones were open",
+	  ROW_ALWAYS },
+	{ "    by timeout", "incomplete_by.timeout", "images, of which nothing came any more",
+	  ROW_ALWAYS },
+	{ "    by the stop", "incomplete_by.stopped", "images", ROW_ALWAYS },
+	{ "  dropped", "dropped", "images that nobody got", ROW_ALWAYS },
+	{ "  open", "open", "images", ROW_NOT_ZERO },
+	{ "skipped", "skipped", "images of which nothing came", ROW_ALWAYS },
+	{ "restarts", "restarts", "times that numbers went on elsewhere", ROW_NOT_ZERO },
+	{ "pieces expected", "pieces.expected", "pieces of closed images", ROW_ALWAYS },
+	{ "  placed", "pieces.placed", "pieces", ROW_ALWAYS },
+	{ "  lost", "pieces.lost", "pieces", ROW_ALWAYS },
+	{ "bytes", "bytes", "bytes of closed images", ROW_ALWAYS },
+};
+static const struct report_row saved_rows[] = {
+	{ "saved", "images", "images", ROW_ALWAYS },
+	{ "  missed", "missed", "images that came faster than they could be written", ROW_ALWAYS },
+};
+
+static void print_streams(FILE *to, const json_t *streams)
 {
-	switch (end) {
-	case GDRCAP_IMAGE_COMPLETE:
-		return "complete";
-	case GDRCAP_IMAGE_NEWER:
-		return "newer";
-	case GDRCAP_IMAGE_TIMEOUT:
-		return "timeout";
-	default:
-		return "stopped";
-	}
-}
-
-void report_images_total(const struct report *report, struct gdrcap_image_counts *total)
-{
-	memset(total, 0, sizeof(*total));
-	for (uint32_t i = 0; i < report->image_count; i++) {
-		const struct gdrcap_image_counts *counts = &report->images[i].counts;
-
-		total->frames += counts->frames;
-		total->no_room += counts->no_room;
-		total->misfit += counts->misfit;
-		total->begun += counts->begun;
-		total->complete += counts->complete;
-		total->incomplete += counts->incomplete;
-		total->dropped += counts->dropped;
-		total->skipped += counts->skipped;
-		total->restarts += counts->restarts;
-		total->pieces_lost += counts->pieces_lost;
-		total->bytes += counts->bytes;
-	}
-}
-
-/* ---- text ---- */
-
-static void print_frames(FILE *to, const struct gdrcap_image_counts *counts)
-{
-	report_print_row(to, "received", counts->frames, "frames");
-	report_print_row(to, "  placed", counts->placed, "frames");
-	report_print_row(to, "  duplicate", counts->duplicate,
-			 "frames: all that they brought was there");
-	report_print_row(to, "  late", counts->late, "frames of images that had been handed out");
-	report_print_row(to, "  no room", counts->no_room, "frames of images that found no buffer");
-	report_print_row(to, "  misfit", counts->misfit, "frames that are meant, and wrong");
-	report_print_row(to, "  filtered", counts->filtered, "frames that are not meant");
-}
-
-static void print_images(FILE *to, const struct gdrcap_image_counts *counts)
-{
-	report_print_row(to, "begun", counts->begun, "images");
-	report_print_row(to, "  complete", counts->complete, "images");
-	report_print_row(to, "  incomplete", counts->incomplete, "images");
-	report_print_row(to, "    by newer", counts->newer,
-			 "images, closed since newer ones were open");
-	report_print_row(to, "    by timeout", counts->timeout,
-			 "images, of which nothing came any more");
-	report_print_row(to, "    by the stop", counts->stopped, "images");
-	report_print_row(to, "  dropped", counts->dropped, "images that nobody got");
-	if (counts->open)
-		report_print_row(to, "  open", counts->open, "images");
-	if (counts->has_skipped)
-		report_print_row(to, "skipped", counts->skipped, "images of which nothing came");
-	else
-		fprintf(to, "  %-18s%27s\n", "skipped", "not known");
-	if (counts->restarts)
-		report_print_row(to, "restarts", counts->restarts,
-				 "times that numbers went on elsewhere");
-	report_print_row(to, "pieces expected", counts->pieces_expected, "pieces of closed images");
-	report_print_row(to, "  placed", counts->pieces_placed, "pieces");
-	report_print_row(to, "  lost", counts->pieces_lost, "pieces");
-	report_print_row(to, "bytes", counts->bytes, "bytes of closed images");
-}
-
-static void print_streams(FILE *to, const struct report_images *images)
-{
-	char text[REPORT_TEXT_BYTES];
+	static const char *const paths[] = { "begun", "complete", "incomplete", "dropped",
+					     "skipped" };
+	const json_t *stream;
+	size_t i;
 
 	fprintf(to, "\n  %-20s %15s %15s %15s %15s %15s\n", "stream", "begun", "complete",
 		"incomplete", "dropped", "skipped");
-	for (uint32_t s = 0; s < images->stream_count; s++) {
-		const struct gdrcap_image_counts *counts = &images->streams[s].counts;
-		const uint64_t cells[] = { counts->begun, counts->complete, counts->incomplete,
-					   counts->dropped, counts->skipped };
-
-		fprintf(to, "  %-20" PRIu64, images->streams[s].id);
-		for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++)
-			fprintf(to, " %15s", report_text_count(text, cells[i]));
-		fprintf(to, "\n");
+	json_array_foreach (streams, i, stream) {
+		fprintf(to, "  %-20" PRIu64, json_count_at(stream, "id"));
+		report_print_cells(to, stream, paths, 5);
 	}
 }
 
 void report_print_images(FILE *to, const struct report *report)
 {
-	for (uint32_t i = 0; i < report->image_count; i++) {
-		const struct report_images *images = &report->images[i];
+	const json_t *all = json_object_get(report->object, "images"), *images;
+	json_t *saved;
+	size_t i;
 
-		if (report->image_count > 1)
-			fprintf(to, "%s  %s:\n", i ? "\n" : "", images->name);
-		print_frames(to, &images->counts);
-		print_images(to, &images->counts);
-		if (images->stream_count > 1)
-			print_streams(to, images);
+	json_array_foreach (all, i, images) {
+		const json_t *streams = json_object_get(images, "streams");
+
+		if (json_array_size(all) > 1)
+			fprintf(to, "%s  %s:\n", i ? "\n" : "", json_text_at(images, "name"));
+		report_print_rows(to, images, image_rows,
+				  sizeof(image_rows) / sizeof(image_rows[0]));
+		if (json_array_size(streams) > 1)
+			print_streams(to, streams);
 	}
 	if (!report->saves_images)
 		return;
-	report_print_row(to, "saved", report->images_saved, "images");
-	report_print_row(to, "  missed", report->images_missed,
-			 "images that came faster than they could be written");
+	saved = json_pack("{s:o, s:o}", "images", json_count(report->images_saved), "missed",
+			  json_count(report->images_missed));
+	report_print_rows(to, saved, saved_rows, 2);
+	json_decref(saved);
+}
+
+static void print_one(FILE *to, const json_t *image)
+{
+	const json_t *missing = json_object_get(image, "missing"), *range;
+	const uint64_t ranges = json_count_at(image, "ranges");
+	uint64_t pieces;
+	size_t i;
+
+	fprintf(to, "  stream %" PRIu64 " number %" PRIu64 " (%s): %" PRIu64,
+		json_count_at(image, "stream"), json_count_at(image, "number"),
+		json_text_at(image, "by"), json_count_at(image, "received"));
+	if (json_get_count(image, "pieces", &pieces))
+		fprintf(to, " of %" PRIu64 " pieces; missing bytes", pieces);
+	else
+		fprintf(to, " pieces, of nobody knows how many; missing bytes");
+	json_array_foreach (missing, i, range) {
+		const uint64_t from = (uint64_t)json_integer_value(json_array_get(range, 0));
+		const uint64_t bytes = (uint64_t)json_integer_value(json_array_get(range, 1));
+
+		fprintf(to, "%s %" PRIu64 "-%" PRIu64, i ? "," : "", from, from + bytes - 1);
+	}
+	if (ranges > json_array_size(missing))
+		fprintf(to, " and %" PRIu64 " ranges more",
+			ranges - (uint64_t)json_array_size(missing));
+	fprintf(to, "\n");
 }
 
 void report_print_incomplete(FILE *to, const struct report *report)
 {
-	for (uint32_t i = 0; i < report->image_count; i++) {
-		const struct report_images *images = &report->images[i];
+	const json_t *all = json_object_get(report->object, "images"), *images, *image;
+	size_t i, n;
 
-		if (images->incomplete_count)
-			fprintf(to, "\n  The first incomplete images of %s:\n", images->name);
-		for (uint32_t n = 0; n < images->incomplete_count; n++) {
-			const struct gdrcap_incomplete *image = &images->incomplete[n];
+	json_array_foreach (all, i, images) {
+		const json_t *first = json_object_get(images, "first_incomplete");
 
-			fprintf(to, "  stream %" PRIu64 " number %" PRIu64 " (%s): %" PRIu32,
-				image->stream_id, image->number, end_name(image->end),
-				image->received);
-			if (image->pieces)
-				fprintf(to, " of %" PRIu32 " pieces; missing bytes", image->pieces);
-			else
-				fprintf(to, " pieces, of nobody knows how many; missing bytes");
-			for (uint32_t r = 0; r < image->ranges && r < GDRCAP_RANGES_MAX; r++)
-				fprintf(to, "%s %" PRIu64 "-%" PRIu64, r ? "," : "",
-					image->missing[r].from,
-					image->missing[r].from + image->missing[r].bytes - 1);
-			if (image->ranges > GDRCAP_RANGES_MAX)
-				fprintf(to, " and %" PRIu32 " ranges more",
-					image->ranges - GDRCAP_RANGES_MAX);
-			fprintf(to, "\n");
-		}
+		if (json_array_size(first))
+			fprintf(to, "\n  The first incomplete images of %s:\n",
+				json_text_at(images, "name"));
+		json_array_foreach (first, n, image)
+			print_one(to, image);
 	}
-}
-
-/* ---- JSON ---- */
-
-static json_t *counts_to_json(const struct gdrcap_image_counts *counts)
-{
-	json_t *frames = json_pack(
-		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "received", json_count(counts->frames),
-		"placed", json_count(counts->placed), "duplicate", json_count(counts->duplicate),
-		"late", json_count(counts->late), "no_room", json_count(counts->no_room), "misfit",
-		json_count(counts->misfit), "filtered", json_count(counts->filtered));
-	json_t *by = json_pack("{s:o, s:o, s:o}", "newer", json_count(counts->newer), "timeout",
-			       json_count(counts->timeout), "stopped", json_count(counts->stopped));
-	json_t *pieces = json_pack(
-		"{s:o, s:o, s:o}", "expected", json_count(counts->pieces_expected), "placed",
-		json_count(counts->pieces_placed), "lost", json_count(counts->pieces_lost));
-
-	return json_pack(
-		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "frames", frames,
-		"begun", json_count(counts->begun), "complete", json_count(counts->complete),
-		"incomplete", json_count(counts->incomplete), "incomplete_by", by, "dropped",
-		json_count(counts->dropped), "open", json_count(counts->open), "skipped",
-		json_count_if(counts->has_skipped, counts->skipped), "restarts",
-		json_count(counts->restarts), "pieces", pieces, "bytes", json_count(counts->bytes));
-}
-
-static json_t *incomplete_to_json(const struct gdrcap_incomplete *image)
-{
-	json_t *ranges = json_array();
-
-	for (uint32_t r = 0; r < image->ranges && r < GDRCAP_RANGES_MAX; r++)
-		if (json_array_append_new(ranges,
-					  json_pack("[o, o]", json_count(image->missing[r].from),
-						    json_count(image->missing[r].bytes))))
-			return NULL;
-	return json_pack("{s:o, s:o, s:s, s:o, s:I, s:I, s:o}", "number", json_count(image->number),
-			 "stream", json_count(image->stream_id), "by", end_name(image->end),
-			 "pieces", json_count_if(image->pieces != 0, image->pieces), "received",
-			 (json_int_t)image->received, "ranges", (json_int_t)image->ranges,
-			 "missing", ranges);
-}
-
-static json_t *description_to_json(const struct report *report, const struct report_images *images,
-				   int compact)
-{
-	json_t *object = counts_to_json(&images->counts), *streams = json_array();
-	json_t *incomplete = json_array();
-	int rc = 0;
-
-	for (uint32_t s = 0; s < images->stream_count; s++) {
-		json_t *stream = counts_to_json(&images->streams[s].counts);
-
-		rc |= json_object_set_new(stream, "id", json_count(images->streams[s].id));
-		rc |= json_array_append_new(streams, stream);
-	}
-	for (uint32_t n = 0; n < images->incomplete_count; n++)
-		rc |= json_array_append_new(incomplete, incomplete_to_json(&images->incomplete[n]));
-	rc |= json_object_set_new(object, "name", json_text(images->name));
-	rc |= json_object_set_new(object, "streams", streams);
-	rc |= json_object_set_new(object, "first_incomplete", incomplete);
-	rc |= json_object_set_new(object, "saved",
-				  report->saves_images
-					  ? json_pack("{s:o, s:o}", "images",
-						      json_count(report->images_saved), "missed",
-						      json_count(report->images_missed))
-					  : json_null());
-	if (compact) {
-		json_object_del(object, "streams");
-		json_object_del(object, "first_incomplete");
-	}
-	if (!rc)
-		return object;
-	json_decref(object);
-	return NULL;
-}
-
-json_t *report_images_to_json(const struct report *report, int compact)
-{
-	json_t *array;
-
-	if (report->image_count == 0)
-		return json_null();
-	array = json_array();
-	for (uint32_t i = 0; i < report->image_count; i++)
-		if (json_array_append_new(
-			    array, description_to_json(report, &report->images[i], compact))) {
-			json_decref(array);
-			return NULL;
-		}
-	return array;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One line of a run that goes on, for people. */
+#include "base/text.h"
 #include "report.h"
 
 static void format_sender_tick(char *to, size_t bytes, const struct report_tick *tick)
@@ -7,11 +8,10 @@ static void format_sender_tick(char *to, size_t bytes, const struct report_tick 
 	const uint64_t frames = tick->now->total.sent - tick->before->total.sent;
 	const uint64_t sent_bytes = tick->now->tx_bytes - tick->before->tx_bytes;
 	const double nanoseconds = tick->interval > 0 ? tick->interval * 1e9 : 1;
-	char sent[REPORT_TEXT_BYTES];
+	char sent[TEXT_COUNT_BYTES];
 
 	snprintf(to, bytes, "%6.0f s  %s frame%s sent  %.6f Gb/s  %.6f Mpps", tick->elapsed,
-		 report_text_count(sent, tick->now->total.sent),
-		 report_plural(tick->now->total.sent),
+		 text_count(sent, tick->now->total.sent), report_plural(tick->now->total.sent),
 		 (double)(sent_bytes + 24 * frames) * 8 / nanoseconds,
 		 (double)frames * 1e3 / nanoseconds);
 }
@@ -22,19 +22,18 @@ static void format_image_tick(char *to, size_t bytes, const struct report_tick *
 	const double seconds = tick->interval > 0 ? tick->interval : 1;
 	const uint64_t begun = now->complete + now->incomplete - tick->images_before->complete -
 			       tick->images_before->incomplete;
-	char complete[REPORT_TEXT_BYTES], incomplete[REPORT_TEXT_BYTES], dropped[REPORT_TEXT_BYTES],
-		skipped[REPORT_TEXT_BYTES], lost[REPORT_TEXT_BYTES];
+	char complete[TEXT_COUNT_BYTES], incomplete[TEXT_COUNT_BYTES], dropped[TEXT_COUNT_BYTES],
+		skipped[TEXT_COUNT_BYTES], lost[TEXT_COUNT_BYTES];
 
 	snprintf(
 		to, bytes,
 		"%6.0f s  %s image%s complete  %.1f a second  %.3f Gb/s  incomplete %s  dropped %s  "
 		"skipped %s  pieces lost %s",
-		tick->elapsed, report_text_count(complete, now->complete),
-		report_plural(now->complete), (double)begun / seconds,
+		tick->elapsed, text_count(complete, now->complete), report_plural(now->complete),
+		(double)begun / seconds,
 		(double)(now->bytes - tick->images_before->bytes) * 8 / seconds / 1e9,
-		report_text_count(incomplete, now->incomplete),
-		report_text_count(dropped, now->dropped), report_text_count(skipped, now->skipped),
-		report_text_count(lost, now->pieces_lost));
+		text_count(incomplete, now->incomplete), text_count(dropped, now->dropped),
+		text_count(skipped, now->skipped), text_count(lost, now->pieces_lost));
 }
 
 void report_format_tick(char *to, size_t bytes, const struct report_tick *tick)
@@ -44,7 +43,7 @@ void report_format_tick(char *to, size_t bytes, const struct report_tick *tick)
 	/* On the wire a frame has 24 bytes more than in memory: FCS, preamble and gap. */
 	double bits = (double)(now->bytes - before->bytes + 24 * frames) * 8;
 	double nanoseconds = tick->interval > 0 ? tick->interval * 1e9 : 1;
-	char received[REPORT_TEXT_BYTES], damaged[REPORT_TEXT_BYTES], open[REPORT_TEXT_BYTES];
+	char received[TEXT_COUNT_BYTES], damaged[TEXT_COUNT_BYTES], open[TEXT_COUNT_BYTES];
 
 	if (tick->now->queues == 0) {
 		format_sender_tick(to, bytes, tick);
@@ -57,8 +56,7 @@ void report_format_tick(char *to, size_t bytes, const struct report_tick *tick)
 	/* Before the end a frame that is missing may yet arrive: it is not called lost. */
 	snprintf(to, bytes,
 		 "%6.0f s  %s frame%s  %.3f Gb/s  %.3f Mpps  damaged %s  in flight or lost %s",
-		 tick->elapsed, report_text_count(received, now->received),
-		 report_plural(now->received), bits / nanoseconds,
-		 (double)frames * 1e3 / nanoseconds, report_text_count(damaged, now->damaged),
-		 report_text_count(open, now->lost));
+		 tick->elapsed, text_count(received, now->received), report_plural(now->received),
+		 bits / nanoseconds, (double)frames * 1e3 / nanoseconds,
+		 text_count(damaged, now->damaged), text_count(open, now->lost));
 }

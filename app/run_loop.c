@@ -7,12 +7,10 @@
 
 #include "privileges.h"
 #include "ready.h"
-#include "report_images.h"
 #include "run_loop_collect.h"
 #include "run_loop_json.h"
 #include "run_loop_metrics.h"
 #include "run_loop_notify.h"
-#include "run_loop_ranges.h"
 #include "run_loop_ready.h"
 #include "run_timer.h"
 #include "run_loop.h"
@@ -122,12 +120,8 @@ static int run_open_images(struct run *run)
 	};
 	struct report *report = &run->report;
 	struct gdrcap_error error = { 0 };
-	struct gdrcap_images *images;
 
-	while (report->image_count < GDRCAP_IMAGES_MAX &&
-	       (images = gdrcap_get_images(run->session, report->image_count)))
-		report->images[report->image_count++].name = gdrcap_images_name(images);
-	if (report->image_count == 0)
+	if (!gdrcap_get_images(run->session, 0))
 		return 0;
 	report->saves_images = config.file.path != NULL;
 	run->taker = image_taker_open(run->session, &config, &error);
@@ -140,8 +134,6 @@ static int run_open_images(struct run *run)
 static void report_begin(struct report *report, const struct run_command *command)
 {
 	report->command = command->options.name;
-	report->version = gdrcap_version();
-	report_run_now(&report->run);
 }
 
 /* 0, or a negative errno with the reason in run->report. */
@@ -187,8 +179,7 @@ static int run_open(struct run *run, const struct run_command *command,
 	rc = run_metrics_start(run);
 	if (rc)
 		return rc;
-	gdrcap_get_summary(run->session, &run->report.summary, sizeof(run->report.summary));
-	run->report.has_session = 1;
+	run_collect(run, GDRCAP_JSON_ALL);
 	if (run->text) {
 		report_print_header(run->text, &run->report);
 		fflush(run->text);
@@ -219,8 +210,7 @@ static void run_tick(struct run *run, double elapsed, double interval,
 
 	gdrcap_get_summary(run->session, &now, sizeof(now));
 	if (run->taker) {
-		run_collect_images(run);
-		report_images_total(&run->report, &images);
+		run_images_total(run, &images);
 		tick.images = &images;
 		tick.images_before = &run->images_before;
 	}
@@ -266,7 +256,7 @@ static int run_wait(struct run *run)
 		run_json_reopen(run);
 		run_metrics_tick(run);
 		if (line_every > 0 && run_timer_due(&line, now)) {
-			run_collect(run);
+			run_collect(run, run->options->json_compact ? 0 : GDRCAP_JSON_ALL);
 			rc = run_json_line(run);
 			if (rc)
 				return rc;
@@ -306,15 +296,10 @@ static int run_loop(struct run *run)
 	if (rc && !report->error_count)
 		report_error(report, REPORT_EXIT_NOT_RUN,
 			     "the results cannot be written: standard output: %s", strerror(-rc));
-	stop_rc = gdrcap_stop(run->session, &error);
-	if (stop_rc)
-		report_error(report, REPORT_EXIT_NOT_RUN, "%s", error.text);
+	stop_rc = gdrcap_stop(run->session, NULL);
 	if (run->taker && image_taker_finish(run->taker, &error))
 		report_error(report, REPORT_EXIT_NOT_RUN, "%s", error.text);
-	run_collect(run);
-	run_ranges_collect(run);
-	run_settle_rules(run);
-	report_judge(report);
+	run_collect_end(run);
 	return rc ? rc : stop_rc;
 }
 
@@ -324,7 +309,9 @@ static int run_close(struct run *run)
 	const int json = run->options->json || run->options->json_lines > 0;
 	int rc, to_file;
 
-	if (report->error_count == 0 && report->result != REPORT_PASS)
+	if (!report_ran(report))
+		report_collect(report, run->session, GDRCAP_JSON_ALL);
+	if (report->error_count == 0 && !report_ran(report))
 		report_error(report, REPORT_EXIT_NOT_RUN, "nothing ran");
 	if (run->session)
 		run_take_events(run);
@@ -332,16 +319,15 @@ static int run_close(struct run *run)
 	run_notify_end(run);
 	to_file = run_json_to_file(run);
 	rc = json ? run_json_end(run) : 0;
-	/* Destroy last: the messages are the session's. */
 	if (rc)
 		report_error(report, REPORT_EXIT_NOT_RUN, "the result could not be written%s%s: %s",
 			     to_file ? " to " : "", to_file ? run->options->json_file : "",
 			     strerror(-rc));
 	if (json && !to_file) {
-		if (run->text || rc || !report->has_summary)
+		if (run->text || rc || !report_ran(report))
 			report_print_verdict(stderr, report, run->colour);
-	} else if (report->has_summary || report->status == REPORT_EXIT_FRAMES) {
-		if (run->text && report->has_summary)
+	} else if (report_ran(report) || report->status == REPORT_EXIT_FRAMES) {
+		if (run->text && report_ran(report))
 			report_print_table(run->text, report);
 		report_print_verdict(run->options->saves_to_stdout ? stderr : stdout, report,
 				     run->colour);
@@ -349,11 +335,11 @@ static int run_close(struct run *run)
 		/* Nothing ran: this is an error, not a result. */
 		report_print_verdict(stderr, report, 0);
 	}
-	run_ranges_free(run);
 	image_taker_close(run->taker);
 	run->taker = NULL;
 	gdrcap_destroy(run->session);
 	run->session = NULL;
+	report_free(report);
 	return report->status;
 }
 
@@ -367,15 +353,18 @@ static int run_refuse(int argc, char **argv, const struct run_command *command, 
 		json |= !strncmp(argv[i], "--json", 6);
 	report_begin(&report, command);
 	report_error(&report, REPORT_EXIT_USAGE, "%s", why);
-	if (json)
-		report_print_json(stdout, &report, 0);
+	if (json) {
+		report_collect(&report, NULL, GDRCAP_JSON_ALL);
+		report_print_json(stdout, &report, false);
+		report_free(&report);
+	}
 	return report.status;
 }
 
 int run_command(int argc, char **argv, const struct run_command *command)
 {
 	static struct app_options options;
-	static struct run run; /* with room for every stream: large for a stack */
+	static struct run run;
 	int rc = options_parse(argc, argv, &command->options, &options);
 	int status = REPORT_EXIT_OK;
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json_line.h"
+#include "base/json_line.h"
 #include "run_loop_notify.h"
 #include "signals.h"
 
@@ -45,7 +45,7 @@ void run_json_reopen(struct run *run)
 }
 
 /* Told once: a disk that is full stays so for a while. */
-static int to_file(struct run *run, int compact)
+static int to_file(struct run *run, bool compact)
 {
 	const bool told = run->json.missed > 0;
 	size_t bytes = 0;
@@ -71,7 +71,7 @@ static int to_file(struct run *run, int compact)
 
 int run_json_line(struct run *run)
 {
-	const int compact = run->options->json_compact;
+	const bool compact = run->options->json_compact;
 	int rc;
 
 	if (run->json.path)
@@ -79,7 +79,8 @@ int run_json_line(struct run *run)
 	else
 		rc = report_print_json(stdout, &run->report, compact);
 	if (!rc)
-		run->report.messages_told = run->report.message_count;
+		run->report.messages_told =
+			(uint32_t)json_array_size(json_object_get(run->report.object, "messages"));
 	return run->json.path ? 0 : rc;
 }
 
@@ -87,7 +88,8 @@ int run_json_to_file(const struct run *run)
 {
 	const struct report *report = &run->report;
 
-	return run->json.path && (report->status != REPORT_EXIT_USAGE || report->has_session);
+	return run->json.path &&
+	       (report->status != REPORT_EXIT_USAGE || report_has_session(report));
 }
 
 int run_json_end(struct run *run)

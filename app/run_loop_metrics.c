@@ -23,6 +23,7 @@ struct run_metrics {
 	struct metrics_socket socket;
 	struct metrics_http *http;   /* NULL: nobody listens, yet */
 	struct telemetry *telemetry; /* NULL: nobody wants it */
+	json_t *streams;	     /* for it; NULL: none yet */
 	struct run_timer write;	     /* at once, and then again */
 	int failed;		     /* 1: the file could not be written, which has been told */
 };
@@ -42,7 +43,7 @@ static int hand_out(struct run *run, int running)
 	if (path)
 		rc = metrics_file_write(path, text, bytes);
 	if (metrics->telemetry)
-		telemetry_set(metrics->telemetry, &run->report, text);
+		telemetry_set(metrics->telemetry, &run->report, metrics->streams, text);
 	if (metrics->http)
 		metrics_http_set(metrics->http, text, bytes, now);
 	else
@@ -59,6 +60,7 @@ static void close_all(struct run *run)
 	} else {
 		metrics_socket_close(&run->metrics->socket);
 	}
+	json_decref(run->metrics->streams);
 	free(run->metrics);
 	run->metrics = NULL;
 }
@@ -195,8 +197,7 @@ static void tell_not_final(struct run *run, int rc)
 		"run; remove what is there",
 		run->options->metrics_textfile, strerror(-rc));
 	run->log(run, GDRCAP_LOG_ERROR, run->metrics_message);
-	if (report->message_count < REPORT_MESSAGES_MAX)
-		report->messages[report->message_count++] = run->metrics_message;
+	report->message = run->metrics_message;
 }
 
 void run_metrics_event(struct run *run, const struct gdrcap_event *event)
@@ -205,13 +206,21 @@ void run_metrics_event(struct run *run, const struct gdrcap_event *event)
 		metrics_event(&run->metrics->counts, event);
 }
 
+/* The summary that telemetry has is without them. */
+static void keep_streams(struct run *run)
+{
+	run_collect(run, GDRCAP_JSON_ALL);
+	json_decref(run->metrics->streams);
+	run->metrics->streams = json_incref(json_object_get(run->report.object, "streams"));
+}
+
 void run_metrics_tick(struct run *run)
 {
 	if (!run->metrics || !run_timer_due(&run->metrics->write, clock_ns()))
 		return;
-	run_collect_totals(run);
 	if (run->metrics->telemetry)
-		run_collect_streams(run);
+		keep_streams(run);
+	run_collect(run, GDRCAP_JSON_SETUP);
 	write_now(run, 1);
 }
 

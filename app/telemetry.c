@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "json_line.h"
+#include "base/json_line.h"
 #include "signals.h"
 #include "telemetry_socket.h"
 
@@ -79,8 +79,7 @@ static json_t *answer_streams(struct telemetry *telemetry, const char *command,
 		json_decref(ids);
 		return json_null();
 	}
-	json_array_foreach(streams, n, stream)
-	{
+	json_array_foreach (streams, n, stream) {
 		json_t *id = json_object_get(stream, "stream");
 		char digits[32];
 
@@ -106,7 +105,7 @@ static const struct command {
 	{ "/gdrcap/streams", answer_streams,
 	  "The streams' ids; with an id as parameter that stream's counts, as in the JSON summary." },
 	{ "/gdrcap/summary", answer_counts,
-	  "The JSON summary of the last second, compact and without messages (docs/json.md). No "
+	  "The JSON summary of the last second, without parts and messages (docs/json.md). No "
 	  "parameters." },
 	{ "/help", answer_help, "What a command answers. Parameter: the command." },
 	{ "/info", answer_info, "Version, process id, the longest answer. No parameters." },
@@ -317,17 +316,16 @@ static json_t *metrics_to_json(const char *text)
 	return object;
 }
 
-void telemetry_set(struct telemetry *telemetry, const struct report *report, const char *metrics)
+void telemetry_set(struct telemetry *telemetry, const struct report *report, const json_t *streams,
+		   const char *metrics)
 {
-	json_t *summary = report_to_json(report, 1), *whole = report_to_json(report, 0);
+	json_t *summary = report_to_json(report, true);
 	json_t *counts, *before;
 
 	/* They may be longer than an answer, and are on standard error. */
 	json_object_del(summary, "messages");
 	counts = json_pack("{s:o, s:o, s:O}", "/gdrcap/metrics", metrics_to_json(metrics),
-			   "/gdrcap/summary", summary, "/gdrcap/streams",
-			   json_object_get(whole, "streams"));
-	json_decref(whole);
+			   "/gdrcap/summary", summary, "/gdrcap/streams", streams);
 	if (!counts)
 		return;
 	pthread_mutex_lock(&telemetry->lock);

@@ -20,7 +20,8 @@ const char *telemetry_path(const struct telemetry *telemetry);
 int telemetry_start(struct telemetry *telemetry);
 /* The counts from now on, and their text for Prometheus. Waits for nobody but, below a millisecond, for an answer that is
  * being written. Without memory they stay as they were. */
-void telemetry_set(struct telemetry *telemetry, const struct report *report, const char *metrics);
+void telemetry_set(struct telemetry *telemetry, const struct report *report, const json_t *streams,
+		   const char *metrics);
 /* Ends its connections and removes the socket; NULL is let through. */
 void telemetry_close(struct telemetry *telemetry);
 

@@ -9,11 +9,11 @@ import re
 import sys
 
 # A room includes from itself and from those before it.
-ROOMS = ("base pattern gpu memory port capture kernels replay send config save image verdict "
+ROOMS = ("base pattern gpu memory port capture kernels replay send config save image verdict summary "
          "session selftest app doctor bench merge page").split()
 PUBLIC = "include"
 # The library's insides that app itself may use: what knows nothing of sessions.
-APP_USES = {"base/nearest.h", "base/output_file.h", "base/parse.h", "port/devargs.h"}
+APP_USES = {"base/json_line.h", "base/nearest.h", "base/output_file.h", "base/parse.h", "base/text.h", "port/devargs.h", "summary/results.h"}
 # Files that are one subject, and may include each other: the definitions that C and CUDA share stand
 # at the end of their headers. So may files of one room whose names begin with the shortest of them.
 SUBJECTS = ({"pattern/frame", "pattern/frame_check", "pattern/phase"},)

@@ -41,8 +41,8 @@ DEFECTS = {
         "a rate of kpps is of 1,024 frames", "lib/replay/pacing.c",
         '{ "kpps", PACING_FRAMES, 1e3 }', '{ "kpps", PACING_FRAMES, 1024 }', "replay test_rates_of_frames"),
     "exit": Defect(
-        "images that are incomplete do not fail a run", "app/report.c",
-        'judge_noun(report, total.incomplete, "image", "incomplete");', ";", "images test_holes"),
+        "images that are incomplete do not fail a run", "lib/summary/reasons.c",
+        'add_count(reasons, total.incomplete, "image", "incomplete");', ";", "images test_holes"),
     "end-count": Defect(
         "a stream's end says one frame too few", "lib/replay/tx_end.c",
         ".sequence = atomic_load_explicit(&worker->streams[s].sent, memory_order_relaxed),",

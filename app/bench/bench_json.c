@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "bench/bench_report.h"
-#include "json_line.h"
+#include "base/json_line.h"
 
 #define BENCH_SCHEMA "gdrcap.bench/1"
 
@@ -172,8 +172,7 @@ static int write_lines(FILE *file, json_t *object)
 	const char *key, *before = "{";
 	json_t *value;
 
-	json_object_foreach(object, key, value)
-	{
+	json_object_foreach (object, key, value) {
 		const int list = json_is_array(value) && json_array_size(value);
 
 		fprintf(file, "%s\n \"%s\": %s", before, key, list ? "[" : "");

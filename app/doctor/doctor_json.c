@@ -3,7 +3,7 @@
 #include <jansson.h>
 
 #include "doctor/doctor.h"
-#include "json_line.h"
+#include "base/json_line.h"
 
 static const char *const severity_names[] = {
 	[SEVERITY_FATAL] = "fatal",

@@ -15,7 +15,9 @@
 #include <stdio.h>
 
 #include "gdrcap.h"
+#include "base/text.h"
 #include "report.h"
+#include "summary/results.h"
 
 #define MERGE_SCHEMA "gdrcap.merge/1"
 #define MERGE_FILES_MAX 4096u
@@ -75,7 +77,7 @@ struct merge_input {
 	enum merge_state state;
 	char why[MERGE_REASON_BYTES]; /* unless it was read */
 	bool has_run;		      /* `run` is known */
-	struct report_run run;
+	struct results_run run;
 	double elapsed;	      /* s, from its start to its end; below 0: not known */
 	uint64_t text_hash;   /* of its object's text */
 	bool sends, receives; /* a loopback does both */

@@ -258,12 +258,12 @@ static int read_head(struct merge_input *input, const json_t *object)
 		return merge_refuse(input, MERGE_REFUSED,
 				    "is no summary of gdrcap's: it has no \"schema\"; give what "
 				    "gdrcap capture, replay or loopback printed with --json");
-	if (strcmp(schema, REPORT_SCHEMA) != 0)
+	if (strcmp(schema, RESULTS_SCHEMA) != 0)
 		return merge_refuse(
 			input, MERGE_REFUSED,
 			"is of schema %.64s, not %s; give what gdrcap capture, replay or "
 			"loopback of this version printed with --json",
-			schema, REPORT_SCHEMA);
+			schema, RESULTS_SCHEMA);
 	/* A session that receives, and sends the caller's own frames elsewhere, is no sender of what it
 	 * receives. */
 	input->sends = command && (!strcmp(command, "replay") ||

@@ -106,7 +106,7 @@ static bool contradicts(struct merge_scene *scene)
 {
 	const struct merge_count sent = scene->joined->counts.of[MERGE_SENT];
 	const uint64_t unique = scene->unique.count;
-	char why[200], a[REPORT_TEXT_BYTES], b[REPORT_TEXT_BYTES];
+	char why[200], a[TEXT_COUNT_BYTES], b[TEXT_COUNT_BYTES];
 	uint64_t seen = scene->said.known ? scene->said.count : 0;
 
 	if (scene->joined->receivers == 1 && scene->unique.known && unique > seen)
@@ -117,7 +117,7 @@ static bool contradicts(struct merge_scene *scene)
 		why, sizeof(why),
 		"receivers saw numbers of %s frames, and %s were sent: are these files of the same "
 		"runs, and is every sender's there?",
-		report_text_count(a, seen), report_text_count(b, sent.count));
+		text_count(a, seen), text_count(b, sent.count));
 	merge_unsettled(scene, why);
 	return true;
 }
@@ -222,7 +222,7 @@ static void add_least(struct merge_counts *least, enum merge_which which, uint64
 static struct merge_count settle_rest(struct merge *merge, uint64_t rest, bool whole)
 {
 	struct merge_count said = none, unique = none;
-	char a[REPORT_TEXT_BYTES], b[REPORT_TEXT_BYTES];
+	char a[TEXT_COUNT_BYTES], b[TEXT_COUNT_BYTES];
 
 	for (uint32_t i = 0; i < merge->stream_count; i++) {
 		const struct merge_joined *joined = &merge->streams[i];
@@ -244,7 +244,7 @@ static struct merge_count settle_rest(struct merge *merge, uint64_t rest, bool w
 			  "every sender's there?"
 			: "senders sent %s frames of streams that they do not list; what came of "
 			  "them is unknown, %s being their receivers' numbers",
-		report_text_count(a, rest), report_text_count(b, said.count));
+		text_count(a, rest), text_count(b, said.count));
 	return (struct merge_count){ 0 };
 }
 

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "gdrcap.h"
-#include "json_line.h"
+#include "base/json_line.h"
 #include "merge/merge.h"
 
 static const char *const state_names[] = {

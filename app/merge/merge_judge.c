@@ -164,10 +164,10 @@ void merge_judge_files(struct merge *merge)
 
 static bool is_reason(const char *error, struct merge_count count, const char *what)
 {
-	char reason[REPORT_REASON_BYTES];
+	char reason[RESULTS_REASON_BYTES];
 
 	return count.known && count.count &&
-	       !strcmp(error, report_count_reason(reason, count.count, "frame", what));
+	       !strcmp(error, reason_count(reason, count.count, "frame", what));
 }
 
 /* Frames that a receiver lost are lost of its streams, which are joined, or of what was sent in all: a
@@ -192,12 +192,12 @@ static bool is_judged_here(const struct merge *merge, const struct merge_input *
 
 	for (uint32_t i = 0; i < merge->stream_count; i++)
 		sent_known &= merge->streams[i].senders != 0;
-	if (!strncmp(error, REPORT_ENDS_MISSING, strlen(REPORT_ENDS_MISSING)))
+	if (!strncmp(error, REASON_ENDS_MISSING, strlen(REASON_ENDS_MISSING)))
 		return sent_known && merge->total.of[MERGE_LOST].known;
-	return (is_reason(error, of[MERGE_LOST], REPORT_LOST) && covers_lost(merge, input)) ||
-	       is_reason(error, of[MERGE_DAMAGED], REPORT_DAMAGED) ||
-	       is_reason(error, of[MERGE_DUPLICATE], REPORT_DUPLICATED) ||
-	       is_reason(error, of[MERGE_REORDERED], REPORT_REORDERED);
+	return (is_reason(error, of[MERGE_LOST], REASON_LOST) && covers_lost(merge, input)) ||
+	       is_reason(error, of[MERGE_DAMAGED], REASON_DAMAGED) ||
+	       is_reason(error, of[MERGE_DUPLICATE], REASON_DUPLICATED) ||
+	       is_reason(error, of[MERGE_REORDERED], REASON_REORDERED);
 }
 
 static void judge_failed(struct merge *merge, const struct merge_input *input)
@@ -223,14 +223,14 @@ static bool all_read(const struct merge *merge)
 static void judge_count(struct merge *merge, enum merge_which which, const char *what)
 {
 	const struct merge_count all = merge->total.of[which], least = merge->least.of[which];
-	char reason[REPORT_REASON_BYTES];
+	char reason[RESULTS_REASON_BYTES];
 
 	if (all.known && all.count)
 		merge_error(merge, REPORT_EXIT_FRAMES, "%s",
-			    report_count_reason(reason, all.count, "frame", what));
+			    reason_count(reason, all.count, "frame", what));
 	else if (!all.known && least.count)
 		merge_error(merge, REPORT_EXIT_FRAMES, "at least %s",
-			    report_count_reason(reason, least.count, "frame", what));
+			    reason_count(reason, least.count, "frame", what));
 	else if (!all.known && all_read(merge) && merge->unsettled == 0)
 		merge_error(merge, REPORT_EXIT_FRAMES, "how many frames were %s is unknown", what);
 }
@@ -255,7 +255,7 @@ static void judge_streams(struct merge *merge)
 
 static void judge_input(struct merge *merge, const struct merge_input *input)
 {
-	char lost[REPORT_TEXT_BYTES];
+	char lost[TEXT_COUNT_BYTES];
 
 	if (input->failed)
 		judge_failed(merge, input);
@@ -263,8 +263,7 @@ static void judge_input(struct merge *merge, const struct merge_input *input)
 		merge_error(merge, REPORT_EXIT_FRAMES,
 			    "%s lost %s frames in all, and its streams fewer: of which the others "
 			    "are is unknown",
-			    input->file,
-			    report_text_count(lost, input->total.of[MERGE_LOST].count));
+			    input->file, text_count(lost, input->total.of[MERGE_LOST].count));
 }
 
 void merge_judge_all(struct merge *merge)
@@ -275,10 +274,10 @@ void merge_judge_all(struct merge *merge)
 	judge_streams(merge);
 	if (merge->receivers == 0)
 		return;
-	judge_count(merge, MERGE_DAMAGED, REPORT_DAMAGED);
-	judge_count(merge, MERGE_LOST, REPORT_LOST);
-	judge_count(merge, MERGE_DUPLICATE, REPORT_DUPLICATED);
-	judge_count(merge, MERGE_REORDERED, REPORT_REORDERED);
+	judge_count(merge, MERGE_DAMAGED, REASON_DAMAGED);
+	judge_count(merge, MERGE_LOST, REASON_LOST);
+	judge_count(merge, MERGE_DUPLICATE, REASON_DUPLICATED);
+	judge_count(merge, MERGE_REORDERED, REASON_REORDERED);
 	if (merge->error_count == 0 && merge->total.of[MERGE_VALID].count == 0)
 		merge_error(merge, REPORT_EXIT_FRAMES, "no valid frame was received");
 }

@@ -28,8 +28,7 @@ static const struct merge_input *without_ranges(const struct merge_scene *scene)
  * different frames are among the first that any of them knows of. */
 void merge_spread_unsettled(struct merge_scene *scene, uint64_t sent, uint64_t unique)
 {
-	char why[MERGE_REASON_BYTES], a[REPORT_TEXT_BYTES], b[REPORT_TEXT_BYTES],
-		c[REPORT_TEXT_BYTES];
+	char why[MERGE_REASON_BYTES], a[TEXT_COUNT_BYTES], b[TEXT_COUNT_BYTES], c[TEXT_COUNT_BYTES];
 	const struct merge_input *without = without_ranges(scene);
 	uint64_t most = unique;
 
@@ -40,9 +39,9 @@ void merge_spread_unsettled(struct merge_scene *scene, uint64_t sent, uint64_t u
 	snprintf(why, sizeof(why),
 		 "%" PRIu32 " receivers have %s frames of the %s sent, so %s%s; which of them came "
 		 "to more than one is not known: %.100s%s. %s%s",
-		 scene->holders, report_text_count(a, unique), report_text_count(b, sent),
+		 scene->holders, text_count(a, unique), text_count(b, sent),
 		 most < sent || unique > sent
-			 ? report_text_count(c, most < sent ? sent - most : unique - sent)
+			 ? text_count(c, most < sent ? sent - most : unique - sent)
 			 : "as many may be lost as came twice",
 		 most < sent	 ? " or more are lost"
 		 : unique > sent ? " or more came twice"
@@ -106,7 +105,7 @@ static void count_again(struct merge_counts *counts, uint64_t again, bool damage
 static void unite(struct merge_scene *scene, uint64_t unique)
 {
 	struct merge_joined *joined = scene->joined;
-	char again[REPORT_TEXT_BYTES];
+	char again[TEXT_COUNT_BYTES];
 
 	scene->united = true;
 	joined->again = scene->unique.count - unique;
@@ -123,7 +122,7 @@ static void unite(struct merge_scene *scene, uint64_t unique)
 	if (joined->again)
 		merge_message(scene->merge,
 			      "stream %" PRIu32 ": frames that came to more than one receiver: %s",
-			      joined->id, report_text_count(again, joined->again));
+			      joined->id, text_count(again, joined->again));
 }
 
 int merge_spread_unite(struct merge_scene *scene)

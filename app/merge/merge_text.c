@@ -21,9 +21,9 @@ void merge_print_safe(FILE *to, const char *text)
 
 static void print_count(FILE *to, struct merge_count count)
 {
-	char text[REPORT_TEXT_BYTES];
+	char text[TEXT_COUNT_BYTES];
 
-	fprintf(to, " %15s", count.known ? report_text_count(text, count.count) : "unknown");
+	fprintf(to, " %15s", count.known ? text_count(text, count.count) : "unknown");
 }
 
 /* What does not fit is written out, and the line goes on below. */
@@ -91,7 +91,7 @@ static void print_lines(FILE *to, const char *title, const char (*lines)[MERGE_R
 
 void merge_print_text(FILE *to, const struct merge *merge, bool colour)
 {
-	char text[REPORT_TEXT_BYTES];
+	char text[TEXT_COUNT_BYTES];
 	const struct merge_count *total = merge->total.of;
 
 	fprintf(to, "  %-*s %-8s %15s %15s %15s %15s %15s %15s\n", NAME_COLUMNS, "machine: file",
@@ -107,7 +107,7 @@ void merge_print_text(FILE *to, const struct merge *merge, bool colour)
 	if (merge->status == REPORT_EXIT_OK)
 		fprintf(to, "%sPASS%s: each of %s frames of %u stream%s is there once and right\n",
 			colour ? GREEN : "", colour ? PLAIN : "",
-			report_text_count(text, total[MERGE_SENT].count), merge->stream_count,
+			text_count(text, total[MERGE_SENT].count), merge->stream_count,
 			report_plural(merge->stream_count));
 	else
 		fprintf(to, "%sFAIL%s: %u reason%s above\n", colour ? RED : "", colour ? PLAIN : "",

@@ -2,7 +2,9 @@
 /* Makes text of any origin fit for a terminal and a log. */
 #include "base/text.h"
 
+#include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool continues(unsigned char byte)
@@ -75,5 +77,20 @@ const char *text_quote(char *to, size_t bytes, const char *text)
 	to[n] = '\0';
 	if (text[n] && bytes > 4)
 		memcpy(to + n - 3, "...", 3);
+	return to;
+}
+
+const char *text_count(char *to, uint64_t count)
+{
+	char digits[24];
+	int length = snprintf(digits, sizeof(digits), "%" PRIu64, count);
+	char *end = to;
+
+	for (int i = 0; i < length; i++) {
+		if (i && (length - i) % 3 == 0)
+			*end++ = ',';
+		*end++ = digits[i];
+	}
+	*end = '\0';
 	return to;
 }

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * What a terminal obeys instead of showing it: 0x00 to 0x1f, 0x7f, and U+0080 to U+009F (U+009B is
@@ -13,6 +14,10 @@
 bool text_has_control(const char *text);
 /* Puts `with` in the place of each byte of them. */
 void text_clean(char *text, char with);
+
+#define TEXT_COUNT_BYTES 32
+/* "10,000,000"; `to` has TEXT_COUNT_BYTES. Returns it. */
+const char *text_count(char *to, uint64_t count);
 
 #define TEXT_QUOTE_BYTES 64
 /* Untrusted text, fit for an error text: printable, and cut when long. Returns `to`. */

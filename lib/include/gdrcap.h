@@ -243,14 +243,8 @@ struct gdrcap_counts {
 #define GDRCAP_HAS_START 2048u /* a frame was sent, and `start_at` said when: start_late_ns */
 
 /**
- * Results so far, or of the run. Every frame came whole, once and in order, as far as anybody can
- * know, when gdrcap_stop() returned 0, `received` is not 0, and all of these are 0: damaged, lost,
- * duplicate, reordered (in `total`), stale, lock_lost, untracked, conflicts, senders_unheard,
- * streams_unheard; of the caller's own consumer, who alone can tell which frames are missing, nic_missed
- * and nic_error, as far as `known` has them, and cut (of anybody's frames at the port); of a sender, tx_missing; of the caller's frames, sending_unsent, sending_failed and
- * sending_refused; of files, save_missed and damaged_missed. What was lost
- * after the last frame that came is known where ended_by_sender is 1, or the sender is the session's
- * own.
+ * Results so far, or of the run; gdrcap_judge() says whether that passed. What was lost after the last frame that
+ * came is known where ended_by_sender is 1, or the sender is the session's own.
  */
 struct gdrcap_summary {
 	struct gdrcap_counts total;
@@ -424,6 +418,34 @@ int gdrcap_get_damage(const struct gdrcap_session *session, uint32_t index,
 		      struct gdrcap_damage *damage, size_t size);
 /** Error and warning lines of the run, oldest first; NULL after the last. */
 const char *gdrcap_get_message(const struct gdrcap_session *session, uint32_t index);
+
+/* ---- results as a whole: any thread, at any time ---- */
+
+#define GDRCAP_FAILED_FRAMES (-74) /**< -EBADMSG */
+#define GDRCAP_FAILED_RUN (-125)   /**< -ECANCELED */
+/**
+ * Did the run pass? 0: it is over, and every frame or image came whole, once and in order, as far as anybody can know.
+ * GDRCAP_FAILED_FRAMES: what it says of frames is in why->text: damaged, lost, not sent, not saved, ...;
+ * GDRCAP_FAILED_RUN: it was ended by an error, or never began. Several reasons are joined by "; ", and cut where they are
+ * too long; `errors` of gdrcap_get_json() has them whole. -EAGAIN: it goes on. `why` may be NULL.
+ */
+int gdrcap_judge(const struct gdrcap_session *session, struct gdrcap_error *why);
+
+#define GDRCAP_JSON_SETUP                                                                          \
+	1u /**< with what stays as it is all through a run: ports, memory, cores, ... */
+#define GDRCAP_JSON_PARTS                                                                          \
+	2u /**< with parts of the totals: queues, streams, damage, images' streams */
+#define GDRCAP_JSON_ALL 3u
+/**
+ * All results as one JSON object on a line, in ASCII, ended by a line feed and a NUL: schema gdrcap.summary/1,
+ * docs/json.md. `what`: GDRCAP_JSON_*. Asks the cards, for some milliseconds. *json is the caller's, until
+ * gdrcap_free_json(). 0, -EINVAL or -ENOMEM.
+ */
+int gdrcap_get_json(const struct gdrcap_session *session, uint32_t what, char **json);
+/** The same object of a run for which there is no session: what `config` (may be NULL) asks for, and all that would
+ * have been measured null. */
+int gdrcap_config_get_json(const struct gdrcap_config *config, char **json);
+void gdrcap_free_json(char *json);
 
 /* ---- events: any thread ---- */
 

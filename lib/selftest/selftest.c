@@ -35,6 +35,7 @@ static const char *const *step_causes(const struct selftest *selftest, enum self
 static int step_end(struct selftest *selftest, enum selftest_step step,
 		    enum gdrcap_step_state state, const char *format, va_list args)
 {
+	struct session_selftest *kept = &selftest->session->selftest;
 	struct gdrcap_step out = {
 		.name = selftest_texts[step].name,
 		.state = state,
@@ -42,6 +43,8 @@ static int step_end(struct selftest *selftest, enum selftest_step step,
 	};
 
 	vsnprintf(out.detail, sizeof(out.detail), format, args);
+	if (kept->step_count < RESULTS_STEPS_MAX)
+		kept->steps[kept->step_count++] = out;
 	if (selftest->report)
 		selftest->report(selftest->context, &out);
 	if (state != GDRCAP_STEP_FAILED)
@@ -263,8 +266,12 @@ int gdrcap_selftest(struct gdrcap_session *session,
 		selftest_ports,	  selftest_memory,    selftest_rules, selftest_sent,
 		selftest_steered, selftest_completed, selftest_bytes, selftest_consumer,
 	};
+	struct gdrcap_error own = { 0 };
 	struct selftest selftest = {
-		.session = session, .report = step, .context = context, .error = error
+		.session = session,
+		.report = step,
+		.context = context,
+		.error = error ? error : &own,
 	};
 	int ret = guest_check(session, "session", error);
 
@@ -282,5 +289,10 @@ int gdrcap_selftest(struct gdrcap_session *session,
 	if (selftest.received && selftest.received != &selftest.stand_in)
 		rte_pktmbuf_free(selftest.received);
 	pattern_free(&selftest.pattern);
-	return selftest_rules_end(&selftest, ret);
+	ret = selftest_rules_end(&selftest, ret);
+	session->selftest.failure = ret;
+	if (ret < 0)
+		snprintf(session->selftest.failure_text, sizeof(session->selftest.failure_text),
+			 "%s", selftest.error->text);
+	return ret;
 }

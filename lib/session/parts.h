@@ -35,6 +35,7 @@
 #include "session/queue.h"
 #include "session/quiet.h"
 #include "session/recover.h"
+#include "summary/results.h"
 #include "verdict/accountant.h"
 #include "verdict/front_follow.h"
 
@@ -256,7 +257,17 @@ struct session_lines {
 	uint32_t message_count;
 };
 
+/* What gdrcap_selftest() said: its caller's thread. */
+struct session_selftest {
+	struct gdrcap_step steps[RESULTS_STEPS_MAX];
+	uint32_t step_count;
+	int failure; /* negative errno; 0: none */
+	char failure_text[512];
+};
+
 struct gdrcap_session {
+	struct results_run id;
+	struct gdrcap_config *config; /* as it was given */
 	struct settings settings;
 	struct log log;
 	unsigned int number; /* of the process's sessions: pools have names in EAL's own space */
@@ -275,6 +286,7 @@ struct gdrcap_session {
 	struct session_run run;
 	struct session_watch watch;
 	struct session_lines lines;
+	struct session_selftest selftest;
 	struct guest guest; /* hears of the end of the process: session_leave() */
 };
 

@@ -240,6 +240,7 @@ static int start_settle(struct gdrcap_session *session, struct gdrcap_error *err
 int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 {
 	struct cpu_deal deal = { .session = session };
+	struct gdrcap_error own = { 0 };
 	int ret = guest_check(session, "session", error);
 	cpu_set_t cpus;
 	bool collect;
@@ -247,6 +248,7 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 	if (ret < 0)
 		return ret;
 	LOG_SCOPE(&session->log);
+	error = error ? error : &own;
 	collect = settings_collects(&session->settings) && session->workers.rx_count != 0;
 	log_lock(&session->run.lock);
 	if (session->run.state != SESSION_CREATED) {
@@ -288,10 +290,15 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 				   &session->sending.queues[i], error);
 	if (ret == 0)
 		ret = session_control_start(session, error);
-	if (ret < 0)
+	if (ret < 0) {
 		session->run.failure = ret;
+		session_failed(session, error->text);
+	}
 	log_unlock(&session->run.lock);
-	if (ret < 0)
+	if (ret < 0) {
 		gdrcap_stop(session, NULL);
+		/* It never ran: nothing was counted. */
+		atomic_store(&session->run.began_ns, 0);
+	}
 	return ret;
 }

@@ -21,6 +21,15 @@
 #include "config/config.h"
 #include "gpu/gpu_open.h"
 
+void session_failed(struct gdrcap_session *session, const char *line)
+{
+	pthread_mutex_lock(&session->lines.lock);
+	if (session->lines.failure_text[0] == '\0')
+		snprintf(session->lines.failure_text, sizeof(session->lines.failure_text), "%s",
+			 line);
+	pthread_mutex_unlock(&session->lines.lock);
+}
+
 void session_message(struct gdrcap_session *session, enum gdrcap_log_level level,
 		     const char *format, ...)
 {
@@ -32,11 +41,10 @@ void session_message(struct gdrcap_session *session, enum gdrcap_log_level level
 	va_end(args);
 	text_clean(line, ' ');
 	log_line(level, "%s", line);
-	pthread_mutex_lock(&session->lines.lock);
 	/* The first error is the one that gdrcap_stop() tells. */
-	if (level == GDRCAP_LOG_ERROR && session->lines.failure_text[0] == '\0')
-		snprintf(session->lines.failure_text, sizeof(session->lines.failure_text), "%s",
-			 line);
+	if (level == GDRCAP_LOG_ERROR)
+		session_failed(session, line);
+	pthread_mutex_lock(&session->lines.lock);
 	if (session->lines.message_count <
 	    SESSION_MESSAGES_MAX - (level == GDRCAP_LOG_ERROR ? 0 : SESSION_MESSAGES_ERRORS)) {
 		session->lines.messages[session->lines.message_count] = strdup(line);
@@ -388,6 +396,12 @@ int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **ou
 	ret = config_settle(config, &session->settings, error);
 	if (ret < 0)
 		goto err;
+	session->config = config_copy(config);
+	if (!session->config) {
+		ret = error_set(error, -ENOMEM, "no memory for a session");
+		goto err;
+	}
+	results_run_now(&session->id);
 	session->log.line = config->log;
 	session->log.context = config->log_context;
 	log_open(&session->log);
@@ -400,6 +414,7 @@ int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **ou
 	return 0;
 err:
 	log_close(&session->log);
+	gdrcap_config_free(session->config);
 	locks_destroy(session);
 	free(session);
 	guest_leave();
@@ -460,6 +475,7 @@ void gdrcap_destroy(struct gdrcap_session *session)
 	for (uint32_t i = 0; i < session->lines.message_count; i++)
 		free(session->lines.messages[i]);
 	log_close(&session->log);
+	gdrcap_config_free(session->config);
 	locks_destroy(session);
 	free(session);
 	guest_leave();

@@ -124,6 +124,11 @@ void session_worker_join(struct gdrcap_session *session, struct thread *thread);
 void session_message(struct gdrcap_session *session, enum gdrcap_log_level level,
 		     const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* The line says why the run failed, if none before did. */
+void session_failed(struct gdrcap_session *session, const char *line);
+/* Why `run.failure`. */
+void session_failure_text(const struct gdrcap_session *session, char *to, size_t bytes);
+
 /* ---- events: events_watch.c ---- */
 
 /* Puts it where gdrcap_get_event() finds it, with a line for people. */

@@ -333,8 +333,23 @@ static void stop_once(struct gdrcap_session *session)
 		sleep_ms(SESSION_TICK_MS);
 }
 
+void session_failure_text(const struct gdrcap_session *session, char *to, size_t bytes)
+{
+	pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&session->lines.lock;
+
+	pthread_mutex_lock(lock);
+	snprintf(to, bytes, "%s",
+		 session->lines.failure_text[0] ? session->lines.failure_text
+		 : session->run.failure == -ESHUTDOWN
+			 ? "the process began to end in the run, which was broken off: what was "
+			   "in flight then counts as lost; stop sessions before exit()"
+			 : strerror(-session->run.failure));
+	pthread_mutex_unlock(lock);
+}
+
 int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 {
+	char text[sizeof(session->lines.failure_text)];
 	int ret = guest_check(session, "session", error);
 
 	if (ret < 0)
@@ -343,14 +358,8 @@ int gdrcap_stop(struct gdrcap_session *session, struct gdrcap_error *error)
 	if (is_own_thread(session))
 		return stop_later(session, error);
 	stop_once(session);
-	if (session->run.failure == -ESHUTDOWN && !session->lines.failure_text[0])
-		return error_set(
-			error, -ESHUTDOWN,
-			"the process began to end in the run, which was broken off: what was "
-			"in flight then counts as lost; stop sessions before exit()");
-	if (session->run.failure)
-		return error_set(error, session->run.failure, "%s",
-				 session->lines.failure_text[0] ? session->lines.failure_text
-								: strerror(-session->run.failure));
-	return 0;
+	if (!session->run.failure)
+		return 0;
+	session_failure_text(session, text, sizeof(text));
+	return error_set(error, session->run.failure, "%s", text);
 }

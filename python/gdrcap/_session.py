@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import errno
+import json
 import logging
 import math
 import threading
@@ -18,7 +19,6 @@ from . import _config, _log, _native
 from ._errors import Error, Single
 from ._sending import Sender
 from ._streams import _BATCH, _FRAMES, _IMAGE, StreamBatches, StreamFrames, StreamImages
-from ._summary import identify, summarize
 
 _EVENTS = ("", "first_frame", "link_down", "link_up", "port_gone", "no_slots", "slots_again", "queue_restarted",
            "consumer_late", "consumer_moves", "saver_behind", "saver_moves", "end")
@@ -127,9 +127,6 @@ class Session(Single):
                  **options: Any) -> None:
         self._lock = threading.RLock()
         self._state = "idle"
-        self._run = identify()
-        self._steps: list[dict[str, Any]] = []
-        self._errors: list[str] = []
         self._last: Optional[dict[str, Any]] = None
         self._log = _log.register(log)
         self._native = _native.Session(self._log)
@@ -181,10 +178,6 @@ class Session(Single):
             return
         try:
             self._native.stop()
-        except Error as error:
-            if self._state != "over":
-                self._errors.append(str(error))
-            raise
         finally:
             if self._state == "running":
                 self._state = "over"
@@ -314,22 +307,21 @@ class Session(Single):
         """A loopback's first frame, step by step, before the start: name, state, detail, causes. Raises Error where a
         step failed."""
         try:
-            steps, code, text = self._native.selftest()
+            code, text = self._native.selftest()
         finally:
             _log.deliver()
-        self._steps = steps
         if text is not None:
-            self._errors.append(text)
             raise Error(-code, text)
-        return [dict(step, state=("passed", "failed", "skipped")[step["state"]]) for step in steps]
+        steps: list[dict[str, Any]] = self.summary()["stages"]
+        return steps
 
     def summary(self) -> dict[str, Any]:
         """The object that `gdrcap --json` prints of such a run (docs/json.md): any thread, at any time; of a closed
         session the last one."""
         if self._last is not None:
             return self._last
-        return summarize(self._native.results(), self._native.get, _native.version(), self._run, self._state,
-                         self._steps, self._errors)
+        summary: dict[str, Any] = json.loads(self._native.results())
+        return summary
 
     def event(self) -> Optional[dict[str, Any]]:
         """The oldest event that waits, or None: kind, name, code, time_ns (since the Unix epoch), count, dropped,

@@ -246,9 +246,7 @@ int memory_init(PyObject *module);
 
 /* ---- results: py_results.c ---- */
 
-PyObject *results_get(struct gdrcap_session *session);
 PyObject *results_event(const struct gdrcap_event *event);
-PyObject *results_steps(const struct gdrcap_step *step, uint32_t count);
 PyObject *results_sending(const struct gdrcap_session *session, uint32_t index);
 PyObject *results_gaps(const struct gdrcap_gap *gap, uint32_t count);
 

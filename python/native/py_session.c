@@ -5,8 +5,6 @@
 
 #include "native.h"
 
-#define STEPS_MAX 32u
-
 struct session_object {
 	PyObject ob_base;
 	struct handle *handle; /* NULL: closed */
@@ -235,58 +233,45 @@ static PyObject *session_wait_end(PyObject *self, PyObject *args)
 
 /* ---- self-test ---- */
 
-struct steps {
-	struct gdrcap_step step[STEPS_MAX];
-	uint32_t count;
-};
-
-static void step_seen(void *context, const struct gdrcap_step *step)
-{
-	struct steps *steps = context;
-
-	if (steps->count < STEPS_MAX)
-		steps->step[steps->count++] = *step;
-}
-
-/* (steps, None or text of the failure). */
+/* (0, None), or a negative errno and the text of the failure; its steps are in the results. */
 static PyObject *session_selftest(PyObject *self, PyObject *unused)
 {
 	struct handle *handle = session_opened(self);
 	struct gdrcap_error error = { 0 };
-	PyObject *list, *pair = NULL;
-	struct steps *steps;
 	int ret;
 
 	if (!handle)
 		return NULL;
-	steps = PyMem_Calloc(1, sizeof(*steps));
-	if (!steps)
-		return PyErr_NoMemory();
 	handle_ref(handle);
 	Py_BEGIN_ALLOW_THREADS;
-	ret = gdrcap_selftest(handle->session, step_seen, steps, &error);
+	ret = gdrcap_selftest(handle->session, NULL, NULL, &error);
 	Py_END_ALLOW_THREADS;
-	list = results_steps(steps->step, steps->count);
-	PyMem_Free(steps);
 	handle_let_go(handle);
-	if (list)
-		pair = Py_BuildValue("(NiN)", list, ret, text_from(ret < 0 ? error.text : NULL));
-	return pair;
+	return Py_BuildValue("(iN)", ret, text_from(ret < 0 ? error.text : NULL));
 }
 
 /* ---- results ---- */
 
+/* As JSON. */
 static PyObject *session_results(PyObject *self, PyObject *unused)
 {
 	struct handle *handle = session_opened(self);
-	PyObject *results;
+	PyObject *text;
+	char *json;
+	int ret;
 
 	if (!handle)
 		return NULL;
 	handle_ref(handle);
-	results = results_get(handle->session);
+	Py_BEGIN_ALLOW_THREADS;
+	ret = gdrcap_get_json(handle->session, GDRCAP_JSON_ALL, &json);
+	Py_END_ALLOW_THREADS;
 	handle_let_go(handle);
-	return results;
+	if (ret < 0)
+		return PyErr_NoMemory();
+	text = PyUnicode_FromString(json);
+	gdrcap_free_json(json);
+	return text;
 }
 
 static PyObject *session_event(PyObject *self, PyObject *unused)

@@ -25,6 +25,7 @@ int nulls(void)
 	struct gdrcap_port port;
 	struct gdrcap_rule rule;
 	uint32_t stream;
+	char *json;
 
 	guest_config(&config, "validate");
 	gdrcap_config_free(NULL);
@@ -70,6 +71,13 @@ int nulls(void)
 	CHECK(gdrcap_get_damage(NULL, 0, &damage, sizeof(damage)) == -EINVAL);
 	CHECK(gdrcap_get_damage(session, 0, NULL, 64) == -EINVAL);
 	CHECK(gdrcap_get_message(NULL, 0) == NULL);
+	CHECK(gdrcap_judge(NULL, NULL) == -EINVAL);
+	CHECK(gdrcap_get_json(NULL, GDRCAP_JSON_ALL, &json) == -EINVAL);
+	CHECK(gdrcap_get_json(session, GDRCAP_JSON_ALL, NULL) == -EINVAL);
+	CHECK(gdrcap_config_get_json(NULL, NULL) == -EINVAL);
+	CHECK(gdrcap_config_get_json(NULL, &json) == 0);
+	gdrcap_free_json(json);
+	gdrcap_free_json(NULL);
 	CHECK(gdrcap_get_queue(NULL, 0) == NULL);
 	CHECK(gdrcap_time_ns(NULL, 1) == 0);
 	CHECK(gdrcap_poll(NULL, batches, 4) == -EINVAL);

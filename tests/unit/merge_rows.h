@@ -28,7 +28,7 @@ static inline void receiver(struct text *text, uint32_t pid, const struct row *r
 			    uint64_t unreadable)
 {
 	uint64_t sent = 0, valid = 0, damaged = 0, duplicate = 0, lost;
-	char reason[REPORT_REASON_BYTES] = "";
+	char reason[RESULTS_REASON_BYTES] = "";
 
 	for (uint32_t i = 0; i < count; i++) {
 		sent += rows[i].sent;
@@ -42,7 +42,7 @@ static inline void receiver(struct text *text, uint32_t pid, const struct row *r
 	lost = unreadable > lost ? 0 : lost - unreadable;
 	damaged += unreadable;
 	if (lost)
-		report_count_reason(reason, lost, "frame", "lost");
+		reason_count(reason, lost, "frame", "lost");
 	begin(text, "capture", lost || damaged || duplicate ? "fail" : "pass", pid);
 	add(text,
 	    "\"frames\":{\"sent\":%" PRIu64 ",\"received\":%" PRIu64 ",\"valid\":%" PRIu64

@@ -58,16 +58,15 @@ struct said {
 
 static void add_reasons(struct text *text, uint64_t lost, uint64_t damaged, uint64_t duplicate)
 {
-	static const char *const what[] = { REPORT_LOST, REPORT_DAMAGED, REPORT_DUPLICATED };
+	static const char *const what[] = { REASON_LOST, REASON_DAMAGED, REASON_DUPLICATED };
 	const uint64_t counts[] = { lost, damaged, duplicate };
-	char reason[REPORT_REASON_BYTES];
+	char reason[RESULTS_REASON_BYTES];
 	const char *comma = "";
 
 	for (int i = 0; i < 3; i++) {
 		if (!counts[i])
 			continue;
-		add(text, "%s\"%s\"", comma,
-		    report_count_reason(reason, counts[i], "frame", what[i]));
+		add(text, "%s\"%s\"", comma, reason_count(reason, counts[i], "frame", what[i]));
 		comma = ",";
 	}
 }

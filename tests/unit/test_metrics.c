@@ -10,16 +10,24 @@
 #include <cmocka.h>
 
 #include "../../app/metrics.h"
+#include "summary/results.h"
 
 static struct metrics metrics;
 static struct report report;
+static struct results results;
 static char *text;
 
 static void write_at(int running, uint64_t now_ns)
 {
 	size_t bytes = 0;
 
+	const struct reasons none = { 0 };
+
 	free(text);
+	report_free(&report);
+	if (!results.image_count)
+		results.summary.known |= GDRCAP_HAS_VERDICT;
+	report.object = results_to_json(&results, &none, GDRCAP_JSON_SETUP);
 	text = metrics_text(&metrics, &report, running, now_ns, &bytes);
 	assert_non_null(text);
 	assert_int_equal(bytes, strlen(text));
@@ -44,14 +52,16 @@ static int setup(void **state)
 	struct gdrcap_error error;
 
 	memset(&metrics, 0, sizeof(metrics));
+	report_free(&report);
 	memset(&report, 0, sizeof(report));
+	memset(&results, 0, sizeof(results));
 	report.command = "capture";
-	report.version = "0.0.0";
+	results.version = "0.0.0";
 	struct gdrcap_config *config = gdrcap_config_new();
 
 	assert_non_null(config);
 	assert_int_equal(gdrcap_config_set(config, "port", "net_null0", &error), 0);
-	report.config = config;
+	report.config = results.config = config;
 	*state = config;
 	return 0;
 }
@@ -83,8 +93,8 @@ static void test_nothing_known(void **state)
 
 static void test_escaped(void **state)
 {
-	report.has_session = 1;
-	report.version = "a\\b\"c\nd\xff";
+	results.state = RESULTS_CREATED;
+	results.version = "a\\b\"c\nd\xff";
 	write_at(1, 1);
 	has("gdrcap_info{version=\"a\\\\b\\\"c\\nd?\",command=\"capture\",");
 	has_not("rx_by"); /* "" */
@@ -92,7 +102,7 @@ static void test_escaped(void **state)
 
 static void test_unknown(void **state)
 {
-	report.has_session = report.has_summary = 1;
+	results.state = RESULTS_RUNNING;
 	write_at(1, 1);
 	has("gdrcap_received_frames_total 0\n");
 	has("gdrcap_frames_total{verdict=\"valid\"} 0\n");
@@ -105,8 +115,8 @@ static void test_unknown(void **state)
 	has_not("saved");
 	has_not("image");
 	has_not("since_last_frame");
-	report.summary.known = GDRCAP_HAS_LOSS | GDRCAP_HAS_NIC_MISSED | GDRCAP_HAS_TX_STALLED;
-	report.summary.total.lost = 5;
+	results.summary.known = GDRCAP_HAS_LOSS | GDRCAP_HAS_NIC_MISSED | GDRCAP_HAS_TX_STALLED;
+	results.summary.total.lost = 5;
 	write_at(1, 1);
 	has("gdrcap_lost_total{cause=\"nic_missed\"} 0\n");
 	has("gdrcap_frames_in_flight_or_lost 5\n");
@@ -114,44 +124,44 @@ static void test_unknown(void **state)
 	has_not("unexplained");
 	has_not("tx_errors");
 	has("gdrcap_sent_frames_total 0\n");
-	report.summary.unexplained = 5;
+	results.summary.unexplained = 5;
 	write_at(0, 1);
 	has("gdrcap_lost_total{cause=\"unexplained\"} 5\n");
 }
 
 static void test_never_falls(void **state)
 {
-	report.has_summary = 1;
-	report.summary.known = GDRCAP_HAS_LOSS;
-	report.summary.total = (struct gdrcap_counts){
+	results.state = RESULTS_RUNNING;
+	results.summary.known = GDRCAP_HAS_LOSS;
+	results.summary.total = (struct gdrcap_counts){
 		.received = 9, .damaged = 3, .lost = 7, .bits_checked = UINT64_C(9007199254740993)
 	};
-	report.summary.pool_empty_seconds = 2.5;
+	results.summary.pool_empty_seconds = 2.5;
 	write_at(1, 1);
 	/* Beyond what a double has exactly. */
 	has("gdrcap_bits_checked_total 9007199254740993\n");
 	has("gdrcap_pool_empty_seconds_total 2.500000\n");
-	report.summary.total.damaged = 2;
-	report.summary.total.lost = 0;
-	report.summary.pool_empty_seconds = 2;
+	results.summary.total.damaged = 2;
+	results.summary.total.lost = 0;
+	results.summary.pool_empty_seconds = 2;
 	write_at(1, 1);
 	has("gdrcap_frames_total{verdict=\"damaged\"} 3\n");
 	has("gdrcap_frames_in_flight_or_lost 0\n");
 	has("gdrcap_pool_empty_seconds_total 2.500000\n");
-	report.summary.total.damaged = 4;
+	results.summary.total.damaged = 4;
 	write_at(1, 1);
 	has("gdrcap_frames_total{verdict=\"damaged\"} 4\n");
 }
 
 static void test_last_frame(void **state)
 {
-	report.has_summary = 1;
-	report.summary.total.received = 1;
+	results.state = RESULTS_RUNNING;
+	results.summary.total.received = 1;
 	write_at(1, UINT64_C(5000000000));
 	has("gdrcap_seconds_since_last_frame 0.000000\n");
 	write_at(1, UINT64_C(7500000000));
 	has("gdrcap_seconds_since_last_frame 2.500000\n");
-	report.summary.total.received = 2;
+	results.summary.total.received = 2;
 	write_at(1, UINT64_C(8000000000));
 	has("gdrcap_seconds_since_last_frame 0.000000\n");
 }
@@ -162,7 +172,7 @@ static void test_events(void **state)
 		.kind = GDRCAP_EVENT_LINK_DOWN, .port = 1, .queue = -1, .dropped = 3
 	};
 
-	report.has_summary = 1;
+	results.state = RESULTS_RUNNING;
 	metrics_event(&metrics, &event);
 	write_at(1, 1);
 	has("gdrcap_link_up{side=\"receiver\",port=\"1\"} 0\n");
@@ -183,10 +193,10 @@ static void test_events(void **state)
 
 static void test_causes(void **state)
 {
-	report.has_summary = 1;
-	report.cause_count = 2;
-	report.causes[0] = (struct gdrcap_cause){ .name = "wire_crc", .known = 1, .count = 8 };
-	report.causes[1] = (struct gdrcap_cause){ .name = "tx_discard", .sender = 1 };
+	results.state = RESULTS_RUNNING;
+	results.cause_count = 2;
+	results.causes[0] = (struct gdrcap_cause){ .name = "wire_crc", .known = 1, .count = 8 };
+	results.causes[1] = (struct gdrcap_cause){ .name = "tx_discard", .sender = 1 };
 	write_at(1, 1);
 	has("gdrcap_port_events_total{side=\"receiver\",event=\"wire_crc\"} 8\n");
 	has_not("tx_discard");
@@ -194,15 +204,15 @@ static void test_causes(void **state)
 
 static void test_images(void **state)
 {
-	report.has_summary = 1;
-	report.image_count = 2;
-	report.images[0].name = report.images[1].name = "camera";
-	report.images[1].counts = (struct gdrcap_image_counts){ .complete = 4,
-								.skipped = 2,
-								.has_skipped = 1,
-								.open = 1,
-								.pieces_lost = 9,
-								.late = 6 };
+	results.state = RESULTS_RUNNING;
+	results.image_count = 2;
+	results.images[0].name = results.images[1].name = "camera";
+	results.images[1].counts = (struct gdrcap_image_counts){ .complete = 4,
+								 .skipped = 2,
+								 .has_skipped = 1,
+								 .open = 1,
+								 .pieces_lost = 9,
+								 .late = 6 };
 	write_at(1, 1);
 	has("gdrcap_images_total{image=\"1\",name=\"camera\",end=\"complete\"} 4\n");
 	has("gdrcap_images_total{image=\"1\",name=\"camera\",end=\"skipped\"} 2\n");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Values of JSON objects, and an object on one line of a stream. */
-#include "json_line.h"
+#include "base/json_line.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -84,6 +84,50 @@ void json_add(json_t **array, json_t *item)
 	*array = NULL;
 }
 
+json_t *json_at(const json_t *object, const char *path)
+{
+	const json_t *at = object;
+	const char *dot;
+
+	for (; at && (dot = strchr(path, '.')); path = dot + 1) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "%.*s", (int)(dot - path), path);
+		at = json_object_get(at, name);
+	}
+	return at ? json_object_get(at, path) : NULL;
+}
+
+bool json_get_count(const json_t *object, const char *path, uint64_t *count)
+{
+	const json_t *value = json_at(object, path);
+
+	*count = json_is_integer(value)	 ? (uint64_t)json_integer_value(value)
+		 : json_is_string(value) ? strtoull(json_string_value(value), NULL, 10)
+					 : 0;
+	return json_is_integer(value) || json_is_string(value);
+}
+
+uint64_t json_count_at(const json_t *object, const char *path)
+{
+	uint64_t count;
+
+	(void)json_get_count(object, path, &count);
+	return count;
+}
+
+double json_number_at(const json_t *object, const char *path)
+{
+	return json_number_value(json_at(object, path));
+}
+
+const char *json_text_at(const json_t *object, const char *path)
+{
+	const char *text = json_string_value(json_at(object, path));
+
+	return text ? text : "";
+}
+
 int json_put(json_t *object, const struct json_row *rows, size_t count)
 {
 	int rc = 0;
@@ -102,10 +146,11 @@ char *json_line_text(json_t *object, size_t flags, size_t *bytes)
 
 	length = object ? json_dumpb(object, NULL, 0, all) : 0;
 	if (length)
-		text = malloc(length + 1);
+		text = malloc(length + 2);
 	if (text) {
 		json_dumpb(object, text, length, all);
 		text[length] = '\n';
+		text[length + 1] = '\0';
 		*bytes = length + 1;
 	}
 	json_decref(object);

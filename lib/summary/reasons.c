@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whether a run passed, and why not. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "summary/results.h"
+
+/* What happened to frames outranks how the run ended. */
+__attribute__((format(printf, 2, 3))) static void add(struct reasons *reasons, const char *format,
+						      ...)
+{
+	va_list arguments;
+
+	reasons->code = GDRCAP_FAILED_FRAMES;
+	if (reasons->count == RESULTS_REASONS_MAX)
+		return;
+	va_start(arguments, format);
+	vsnprintf(reasons->text[reasons->count++], RESULTS_REASON_BYTES, format, arguments);
+	va_end(arguments);
+}
+
+const char *reason_count(char *to, uint64_t count, const char *noun, const char *what)
+{
+	char digits[TEXT_COUNT_BYTES];
+
+	snprintf(to, RESULTS_REASON_BYTES, "%s %s%s %s", text_count(digits, count), noun,
+		 count == 1 ? "" : "s", what);
+	return to;
+}
+
+static void add_count(struct reasons *reasons, uint64_t count, const char *noun, const char *what)
+{
+	char reason[RESULTS_REASON_BYTES];
+
+	if (count)
+		add(reasons, "%s", reason_count(reason, count, noun, what));
+}
+
+static void judge_sent(const struct gdrcap_summary *summary, struct reasons *reasons)
+{
+	char missing[TEXT_COUNT_BYTES], asked[TEXT_COUNT_BYTES];
+
+	if (summary->tx_missing)
+		add(reasons, "%s of %s frames not sent", text_count(missing, summary->tx_missing),
+		    text_count(asked, summary->tx_asked));
+	add_count(reasons, summary->save_missed + summary->damaged_missed, "frame", "not saved");
+	add_count(reasons, summary->sending_failed, "frame",
+		  "submitted and taken by the port, which then could not send them");
+	add_count(reasons, summary->sending_unsent, "frame", "submitted and not sent");
+	add_count(reasons, summary->sending_refused, "frame",
+		  "submitted with a length that no frame has, and not sent");
+}
+
+static void judge_images(const struct results *results, struct reasons *reasons)
+{
+	struct gdrcap_image_counts total;
+
+	results_images_total(results, &total);
+	add_count(reasons, total.incomplete, "image", "incomplete");
+	add_count(reasons, total.dropped, "image", "dropped");
+	add_count(reasons, total.skipped, "image", "skipped");
+	judge_sent(&results->summary, reasons);
+	if (reasons->count == 0 && results->summary.total.received && total.complete == 0)
+		add(reasons, "no frame received was of an image: does --image say what the sender "
+			     "sends (--explain-image), and do the rules let it pass?");
+}
+
+/* Streams and their senders. */
+static void judge_streams(const struct gdrcap_summary *summary, struct reasons *reasons)
+{
+	if (summary->senders_unheard)
+		add(reasons,
+		    "senders that --senders waits for and of which nothing came: %u; are they "
+		    "running, with a source address each (--src-mac)?",
+		    summary->senders_unheard);
+	if (summary->streams_unheard)
+		add(reasons,
+		    REASON_ENDS_MISSING "%u; what of them is lost is not known (of a "
+					"sender that says no ends: --end never)",
+		    summary->streams_unheard);
+	if (summary->conflicts)
+		add(reasons,
+		    "stream ids that more than one source address used: %u; give each sender "
+		    "streams of its own (gdrcap replay --first-stream N), and one that is started "
+		    "again its old address (--src-mac)",
+		    summary->conflicts);
+}
+
+static void judge_frames(const struct results *results, struct reasons *reasons)
+{
+	const struct gdrcap_summary *summary = &results->summary;
+	const struct gdrcap_counts *total = &summary->total;
+
+	add_count(reasons, total->damaged, "frame", REASON_DAMAGED);
+	add_count(reasons, summary->stale, "frame",
+		  "seen before their bytes were there: set --flush host, and report it where that "
+		  "is set");
+	add_count(reasons, total->lost, "frame", REASON_LOST);
+	add_count(reasons, total->duplicate, "frame", REASON_DUPLICATED);
+	add_count(reasons, total->reordered, "frame", REASON_REORDERED);
+	/* Where there are too many streams that is what ended the run. */
+	if (reasons->count == 0)
+		add_count(reasons, summary->untracked, "frame",
+			  "not judged: they are of more streams than there is room for");
+	else if (summary->untracked)
+		reasons->code = GDRCAP_FAILED_FRAMES;
+	judge_streams(summary, reasons);
+	judge_sent(summary, reasons);
+	if (summary->lock_lost && reasons->count == 0)
+		add(reasons,
+		    "the payload did not go on where the frame before it ended; times: %llu",
+		    (unsigned long long)summary->lock_lost);
+	if (reasons->count == 0 && (summary->known & GDRCAP_HAS_VERDICT) && total->received &&
+	    total->valid == 0)
+		add(reasons, "no frame received was ours: check EtherType, VLAN, UDP port, frame "
+			     "format and rules against the sender's");
+}
+
+static void judge_sender(const struct gdrcap_summary *summary, struct reasons *reasons)
+{
+	if (summary->known & GDRCAP_HAS_TX_ERROR)
+		add_count(reasons, summary->tx_error, "frame",
+			  "taken by the port, which then could not send them");
+	judge_sent(summary, reasons);
+	if (summary->total.sent + summary->sending_sent == 0 && reasons->count == 0)
+		add(reasons,
+		    "no frame was sent: is the link up, and does the other end take frames?");
+}
+
+void results_judge(const struct results *results, struct reasons *reasons)
+{
+	*reasons = (struct reasons){ 0 };
+	if (results->failure) {
+		add(reasons, "%s", results->failure_text);
+		/* A step of the self-test failed. */
+		if (results->state != RESULTS_CREATED || results->failure != -EIO)
+			reasons->code = GDRCAP_FAILED_RUN;
+	}
+	if (results->state == RESULTS_CREATED && reasons->count == 0) {
+		add(reasons, "nothing ran");
+		reasons->code = GDRCAP_FAILED_RUN;
+	}
+	if (results->state != RESULTS_OVER)
+		return;
+	if (results->image_count)
+		judge_images(results, reasons);
+	else if (results_receive(results))
+		judge_frames(results, reasons);
+	else
+		judge_sender(&results->summary, reasons);
+	if (reasons->count == 0 && results_receive(results) && results->summary.total.received == 0)
+		add(reasons, "no frame was received: is the sender running and the link up, and is "
+			     "this the right port?");
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is asked of results. */
+#include "summary/results.h"
+
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+void results_run_now(struct results_run *run)
+{
+	struct timespec now;
+
+	memset(run, 0, sizeof(*run));
+	/* A name that does not fit may not be ended. */
+	if (gethostname(run->host, sizeof(run->host) - 1))
+		run->host[0] = '\0';
+	run->pid = (uint32_t)getpid();
+	clock_gettime(CLOCK_REALTIME, &now);
+	run->started_ns = UINT64_C(1000000000) * (uint64_t)now.tv_sec + (uint64_t)now.tv_nsec;
+}
+
+const char *results_option(const struct results *results, const char *key, uint32_t index)
+{
+	return gdrcap_config_get(results->config, key, index);
+}
+
+bool results_receive(const struct results *results)
+{
+	return results_option(results, "port", 0) != NULL;
+}
+
+void results_images_total(const struct results *results, struct gdrcap_image_counts *total)
+{
+	memset(total, 0, sizeof(*total));
+	for (uint32_t i = 0; i < results->image_count; i++) {
+		const struct gdrcap_image_counts *counts = &results->images[i].counts;
+
+		total->complete += counts->complete;
+		total->incomplete += counts->incomplete;
+		total->dropped += counts->dropped;
+		total->skipped += counts->skipped;
+	}
+}
