@@ -33,8 +33,12 @@ class Program:
         if file:
             file.touch()
             self.open_log()
+        # Not into what runs it: a library with sanitizers needs a program that has them.
+        env = dict(os.environ if env is None else env)
+        preload = env.pop("LD_PRELOAD", None)
+        loaded = ("env", "LD_PRELOAD=" + preload) if preload else ()
         self.process = subprocess.Popen(
-            [*PREFIX, program or e2e.PROGRAM, *self.arguments], stdin=subprocess.DEVNULL, env=env,
+            [*PREFIX, *loaded, program or e2e.PROGRAM, *self.arguments], stdin=subprocess.DEVNULL, env=env,
             stdout=subprocess.DEVNULL if file else subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
         pids.append(self.process.pid)
         self.threads = [threading.Thread(target=self.guard, args=(what,), daemon=True)
