@@ -197,14 +197,18 @@ static void test_restarted(void **state)
 	both_open(ends, "");
 	both_go_on(ends);
 	assert_int_equal(ends[0].missing + ends[1].missing, 0);
-	plant("1.rx_error=100");
-	while (!happened(&ends[1], GDRCAP_EVENT_QUEUE_RESTARTED))
-		step(ends);
-	both_go_on(ends);
-	/* What it sends: no more is missing than it said; what it receives: some were lost. */
-	unknown = unknown_frames(ends[1].session);
-	assert_true(unknown > 0); /* its driver never gives the last ones back at once */
-	assert_in_range(ends[0].missing, 0, unknown);
+	do {
+		plant("1.rx_error=off");
+		plant("1.rx_error=100");
+		while (!happened(&ends[1], GDRCAP_EVENT_QUEUE_RESTARTED))
+			step(ends);
+		both_go_on(ends);
+		/* What it sends: no more is missing than it said. Its driver seldom has all back at once, and then says
+		 * nothing. */
+		unknown = unknown_frames(ends[1].session);
+		assert_in_range(ends[0].missing, 0, unknown);
+	} while (unknown == 0);
+	/* What it receives: some were lost. */
 	assert_true(ends[1].missing > 0);
 	both_stop(ends);
 	plant("1.rx_error=off");
