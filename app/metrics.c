@@ -269,7 +269,7 @@ static void put_sender(struct writer *writer, const struct report *report)
 		PUT(writer, report->object, series);
 }
 
-_Static_assert(REPORT_CAUSES_MAX <= METRICS_SERIES_MAX &&
+_Static_assert(RESULTS_CAUSES_MAX <= METRICS_SERIES_MAX &&
 		       GDRCAP_IMAGES_MAX * 6 <= METRICS_SERIES_MAX &&
 		       2 * GDRCAP_PORTS_MAX <= METRICS_SERIES_MAX &&
 		       METRICS_EVENT_KINDS <= METRICS_SERIES_MAX,

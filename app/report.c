@@ -62,10 +62,11 @@ void report_collect(struct report *report, const struct gdrcap_session *session,
 
 void report_judge(struct report *report, int failed)
 {
+	char reason[RESULTS_REASON_BYTES];
+
 	if (report->images_missed)
-		report_error(report, REPORT_EXIT_FRAMES, "%llu image%s not saved",
-			     (unsigned long long)report->images_missed,
-			     report_plural(report->images_missed));
+		report_error(report, REPORT_EXIT_FRAMES, "%s",
+			     reason_count(reason, report->images_missed, "image", "not saved"));
 	/* What happened to frames and images outranks how the run ended. */
 	if (failed == GDRCAP_FAILED_FRAMES || report->images_missed)
 		report->status = REPORT_EXIT_FRAMES;
@@ -151,5 +152,5 @@ json_t *report_to_json(const struct report *report, bool compact)
 
 int report_print_json(FILE *to, const struct report *report, bool compact)
 {
-	return json_line_print(to, report_to_json(report, compact), REPORT_JSON_FLAGS);
+	return json_line_print(to, report_to_json(report, compact), RESULTS_JSON_FLAGS);
 }

@@ -14,10 +14,9 @@
 #include <jansson.h>
 
 #include "gdrcap.h"
+#include "summary/results.h"
 
 #define REPORT_ERRORS_MAX 16
-#define REPORT_CAUSES_MAX 32
-#define REPORT_REASON_BYTES 512
 
 enum report_result { REPORT_RUNNING, REPORT_PASS, REPORT_FAIL };
 
@@ -40,12 +39,12 @@ struct report {
 
 	bool saves_images;
 	uint64_t images_saved, images_missed;
-	struct gdrcap_cause causes[REPORT_CAUSES_MAX]; /* what they mean */
+	struct gdrcap_cause causes[RESULTS_CAUSES_MAX]; /* what they mean */
 	uint32_t cause_count;
 	uint32_t step_count;	/* of the self-test, shown */
 	const char *message;	/* the program's own, behind the library's; NULL: none */
 	uint32_t messages_told; /* in the lines before: a compact one has the others */
-	char errors[REPORT_ERRORS_MAX][REPORT_REASON_BYTES]; /* the program's own */
+	char errors[REPORT_ERRORS_MAX][RESULTS_REASON_BYTES]; /* the program's own */
 	uint32_t error_count;
 };
 
@@ -71,8 +70,6 @@ uint32_t report_images(const struct report *report);
 json_t *report_errors(const struct report *report);
 
 /* ---- JSON ---- */
-
-#define REPORT_JSON_FLAGS JSON_REAL_PRECISION(12)
 
 /* The object with the program's own, a new one. `compact`: with those messages only that were not told before. NULL when
  * memory is short. */

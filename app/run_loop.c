@@ -179,7 +179,7 @@ static int run_open(struct run *run, const struct run_command *command,
 	rc = run_metrics_start(run);
 	if (rc)
 		return rc;
-	run_collect(run, GDRCAP_JSON_ALL);
+	run_collect(run, GDRCAP_JSON_SETUP);
 	if (run->text) {
 		report_print_header(run->text, &run->report);
 		fflush(run->text);

@@ -27,14 +27,8 @@ void run_images_total(const struct run *run, struct gdrcap_image_counts *total)
 
 	memset(total, 0, sizeof(*total));
 	for (uint32_t i = 0; !gdrcap_get_image_counts(run->session, i, &counts, sizeof(counts));
-	     i++) {
-		total->complete += counts.complete;
-		total->incomplete += counts.incomplete;
-		total->dropped += counts.dropped;
-		total->skipped += counts.skipped;
-		total->pieces_lost += counts.pieces_lost;
-		total->bytes += counts.bytes;
-	}
+	     i++)
+		results_images_add(total, &counts);
 }
 
 /* True when the rules' counts cannot become more: they are all that came to the queues. */
@@ -69,7 +63,7 @@ void run_collect_end(struct run *run)
 	struct report *report = &run->report;
 	uint32_t n = 0;
 
-	while (n < REPORT_CAUSES_MAX &&
+	while (n < RESULTS_CAUSES_MAX &&
 	       !gdrcap_get_cause(run->session, n, &report->causes[n], sizeof(report->causes[n])))
 		n++;
 	report->cause_count = n;

@@ -53,7 +53,7 @@ static int to_file(struct run *run, bool compact)
 	int rc;
 
 	run_json_reopen(run);
-	text = json_line_text(report_to_json(&run->report, compact), REPORT_JSON_FLAGS, &bytes);
+	text = json_line_text(report_to_json(&run->report, compact), RESULTS_JSON_FLAGS, &bytes);
 	if (!text)
 		return -ENOMEM;
 	rc = json_file_write(&run->json, text, bytes);

@@ -152,7 +152,7 @@ static void cut_name(char *to, size_t bytes, const char *request)
 /* Writes the answer to a request, and returns its length; 0: no memory. */
 static size_t answer(struct telemetry *telemetry, const char *request)
 {
-	const size_t flags = JSON_COMPACT | JSON_ENSURE_ASCII | REPORT_JSON_FLAGS;
+	const size_t flags = JSON_COMPACT | JSON_ENSURE_ASCII | RESULTS_JSON_FLAGS;
 	const char *comma = strchr(request, ',');
 	const struct command *command;
 	char name[COMMAND_BYTES];

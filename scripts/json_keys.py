@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 KEYS, PAGE = ROOT / "lib/summary/keys.def", ROOT / "docs/json.md"
 BEGIN, END = "<!-- keys: %s, written by scripts/json_keys.py -->", "<!-- end of keys -->"
 # Sections of keys.def, by what stands before their keys, in the order of the tables.
-TABLES = {"run": ("KEYS_RUN", "KEYS_MEMORY", "KEYS_IMAGE", "KEYS_IMAGES", "KEYS_QUEUE", "KEYS_STREAM", "KEYS_STAGE"),
+TABLES = {"run": ("KEYS_RUN", "KEYS_FRAMES", "KEYS_BITS", "KEYS_MEMORY", "KEYS_IMAGE", "KEYS_IMAGES", "KEYS_QUEUE", "KEYS_STREAM", "KEYS_STAGE"),
           "damage": ("KEYS_DAMAGE",)}
 STRING = r'"((?:[^"\\]|\\.)*)"'
 ROW = re.compile(r"^(OBJECT|KEY|SETUP|PART|NOTE)\((.*?)\)$", re.M | re.S)

@@ -167,7 +167,7 @@ int gdrcap_get_json(const struct gdrcap_session *session, uint32_t what, char **
 		results_judge(results, reasons);
 		rc = give_json(results, reasons, what, json);
 	} else {
-		free(results);
+		results_free(results);
 	}
 	free(reasons);
 	return rc;
@@ -227,7 +227,7 @@ int gdrcap_judge(const struct gdrcap_session *session, struct gdrcap_error *why)
 		if (why)
 			join(reasons, why->text, sizeof(why->text));
 	}
-	free(results);
+	results_free(results);
 	free(reasons);
 	return ret;
 }

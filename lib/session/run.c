@@ -292,7 +292,7 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 		ret = session_control_start(session, error);
 	if (ret < 0) {
 		session->run.failure = ret;
-		session_failed(session, error->text);
+		session_keep_failure(session, error->text);
 	}
 	log_unlock(&session->run.lock);
 	if (ret < 0) {

@@ -21,7 +21,7 @@
 #include "config/config.h"
 #include "gpu/gpu_open.h"
 
-void session_failed(struct gdrcap_session *session, const char *line)
+void session_keep_failure(struct gdrcap_session *session, const char *line)
 {
 	pthread_mutex_lock(&session->lines.lock);
 	if (session->lines.failure_text[0] == '\0')
@@ -43,7 +43,7 @@ void session_message(struct gdrcap_session *session, enum gdrcap_log_level level
 	log_line(level, "%s", line);
 	/* The first error is the one that gdrcap_stop() tells. */
 	if (level == GDRCAP_LOG_ERROR)
-		session_failed(session, line);
+		session_keep_failure(session, line);
 	pthread_mutex_lock(&session->lines.lock);
 	if (session->lines.message_count <
 	    SESSION_MESSAGES_MAX - (level == GDRCAP_LOG_ERROR ? 0 : SESSION_MESSAGES_ERRORS)) {

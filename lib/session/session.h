@@ -125,7 +125,7 @@ void session_message(struct gdrcap_session *session, enum gdrcap_log_level level
 		     const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* The line says why the run failed, if none before did. */
-void session_failed(struct gdrcap_session *session, const char *line);
+void session_keep_failure(struct gdrcap_session *session, const char *line);
 /* Why `run.failure`. */
 void session_failure_text(const struct gdrcap_session *session, char *to, size_t bytes);
 

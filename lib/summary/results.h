@@ -89,10 +89,12 @@ void results_run_now(struct results_run *run);
 const char *results_option(const struct results *results, const char *key, uint32_t index);
 /* True where frames are received; else the run only sends. */
 bool results_receive(const struct results *results);
-/* All descriptions of images together. */
+/* Of the counts those that a verdict or a line of a run that goes on adds up over descriptions of images. */
+void results_images_add(struct gdrcap_image_counts *total,
+			const struct gdrcap_image_counts *counts);
 void results_images_total(const struct results *results, struct gdrcap_image_counts *total);
 
-/* Reasons that `gdrcap merge` looks for: what one receiver lacks may have come to another. */
+/* Reasons that `gdrcap merge` looks for: a frame that one receiver lacks may be at another. */
 #define REASON_DAMAGED "damaged"
 #define REASON_LOST "lost"
 #define REASON_DUPLICATED "duplicated"

@@ -29,15 +29,19 @@ bool results_receive(const struct results *results)
 	return results_option(results, "port", 0) != NULL;
 }
 
+void results_images_add(struct gdrcap_image_counts *total, const struct gdrcap_image_counts *counts)
+{
+	total->complete += counts->complete;
+	total->incomplete += counts->incomplete;
+	total->dropped += counts->dropped;
+	total->skipped += counts->skipped;
+	total->pieces_lost += counts->pieces_lost;
+	total->bytes += counts->bytes;
+}
+
 void results_images_total(const struct results *results, struct gdrcap_image_counts *total)
 {
 	memset(total, 0, sizeof(*total));
-	for (uint32_t i = 0; i < results->image_count; i++) {
-		const struct gdrcap_image_counts *counts = &results->images[i].counts;
-
-		total->complete += counts->complete;
-		total->incomplete += counts->incomplete;
-		total->dropped += counts->dropped;
-		total->skipped += counts->skipped;
-	}
+	for (uint32_t i = 0; i < results->image_count; i++)
+		results_images_add(total, &results->images[i].counts);
 }

@@ -91,23 +91,26 @@ static json_t *ratio_to_json(const struct gdrcap_counts *counts)
 		       : json_null();
 }
 
-static json_t *bits_to_json(const struct gdrcap_counts *counts)
+static json_t *bits_to_json(const struct gdrcap_counts *c)
 {
-	return json_pack("{s:o, s:o, s:o}", "checked", json_count(counts->bits_checked), "wrong",
-			 json_count(counts->bits_wrong), "ratio", ratio_to_json(counts));
+	struct filler filler[1] = { { .object = json_object() } };
+
+#define KEYS_BITS
+#include "summary/keys.def"
+#undef KEYS_BITS
+	return filled(filler);
 }
 
 /* Which counts mean something; the others are null. `judged`: every frame was checked. */
-static json_t *frames_to_json(const struct gdrcap_counts *counts, bool received, bool judged,
+static json_t *frames_to_json(const struct gdrcap_counts *c, bool received, bool judged,
 			      bool ordered)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "sent", json_count(counts->sent),
-			 "received", json_count_if(received, counts->received), "valid",
-			 json_count_if(judged, counts->valid), "damaged",
-			 json_count_if(judged, counts->damaged), "lost",
-			 json_count_if(ordered, counts->lost), "duplicate",
-			 json_count_if(ordered, counts->duplicate), "reordered",
-			 json_count_if(ordered, counts->reordered));
+	struct filler filler[1] = { { .object = json_object() } };
+
+#define KEYS_FRAMES
+#include "summary/keys.def"
+#undef KEYS_FRAMES
+	return filled(filler);
 }
 
 /* Of receiving ports, or of sending ones. */
@@ -165,8 +168,8 @@ static json_t *steering_to_json(const struct results *r)
 static json_t *memory_to_json(const struct results *r)
 {
 	const struct gdrcap_summary *s = &r->summary;
-	struct filler one = { .object = r->state == RESULTS_NONE ? json_null() : json_object() };
-	struct filler *filler = &one;
+	struct filler filler[1] = { { .object = r->state == RESULTS_NONE ? json_null()
+									 : json_object() } };
 
 #define KEYS_MEMORY
 #include "summary/keys.def"
@@ -197,8 +200,7 @@ static json_t *queues_to_json(const struct results *r)
 
 	for (uint32_t i = 0; i < r->queue_count; i++) {
 		const struct gdrcap_counts *c = &r->queues[i];
-		struct filler one = { .object = json_object() };
-		struct filler *filler = &one;
+		struct filler filler[1] = { { .object = json_object() } };
 
 #define KEYS_QUEUE
 #include "summary/keys.def"
@@ -238,8 +240,7 @@ static json_t *streams_to_json(const struct results *r)
 	for (uint32_t i = 0; i < r->stream_count; i++) {
 		const struct results_stream *stream = &r->streams[i];
 		const struct gdrcap_counts *c = &stream->counts;
-		struct filler one = { .object = json_object() };
-		struct filler *filler = &one;
+		struct filler filler[1] = { { .object = json_object() } };
 
 #define KEYS_STREAM
 #include "summary/keys.def"
@@ -262,8 +263,7 @@ static json_t *damage_to_json(const struct results *r)
 		/* Of a stale frame such a byte may be known: as it was seen, and as it came. */
 		const bool placed = compared || (damage->kind && !strcmp(damage->kind, "stale") &&
 						 damage->expected != damage->got);
-		struct filler one = { .object = json_object() };
-		struct filler *filler = &one;
+		struct filler filler[1] = { { .object = json_object() } };
 
 #define KEYS_DAMAGE
 #include "summary/keys.def"
@@ -288,8 +288,7 @@ static json_t *stages_to_json(const struct results *r)
 
 	for (uint32_t i = 0; i < r->step_count; i++) {
 		const struct gdrcap_step *step = &r->steps[i];
-		struct filler one = { .object = json_object() };
-		struct filler *filler = &one;
+		struct filler filler[1] = { { .object = json_object() } };
 
 #define KEYS_STAGE
 #include "summary/keys.def"
@@ -371,8 +370,7 @@ static json_t *images_to_json(const struct results *r, uint32_t what)
 
 	for (uint32_t i = 0; i < r->image_count; i++) {
 		const struct results_images *images = &r->images[i];
-		struct filler one = { .object = json_object(), .what = what };
-		struct filler *filler = &one;
+		struct filler filler[1] = { { .object = json_object(), .what = what } };
 
 		image_counts_fill(filler, &images->counts);
 #define KEYS_IMAGES
@@ -393,8 +391,7 @@ json_t *results_to_json(const struct results *r, const struct reasons *reasons, 
 	const bool judged = received && (s->known & GDRCAP_HAS_VERDICT);
 	const bool ordered = received && (s->known & GDRCAP_HAS_LOSS);
 	const bool sent = run && (s->known & GDRCAP_HAS_TX_STALLED);
-	struct filler one = { .object = json_object(), .what = what };
-	struct filler *filler = &one;
+	struct filler filler[1] = { { .object = json_object(), .what = what } };
 
 #define KEYS_RUN
 #include "summary/keys.def"

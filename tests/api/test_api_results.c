@@ -92,7 +92,7 @@ static void a_run_that_passes(void **state)
 	gdrcap_destroy(session);
 }
 
-/* Each reason once, in words, and the code says of what kind. */
+/* The verdict has each reason once, in words; its code tells lost frames from a run that broke off. */
 static void a_run_that_fails(void **state)
 {
 	struct gdrcap_session *session;

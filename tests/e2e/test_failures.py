@@ -396,7 +396,7 @@ def test_socket_in_somebody_elses_folder():
 
 
 def test_no_room_for_what_a_signal_says():
-    """RLIMIT_SIGPENDING is used up: a signal comes from nobody, and is not taken for one of a filter of system calls."""
+    """Where RLIMIT_SIGPENDING is used up a signal arrives without its sender. The program goes on: only SYS_SECCOMP is a filter's."""
     for room in (0, 2):
         result = e2e.run("replay", "--tx-port", "net_null0", "--frames", "100", "--json", "--quiet", expect=0,
                          prefix=("prlimit", "--sigpending=%d:%d" % (room, room)))
