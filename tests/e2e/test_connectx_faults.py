@@ -220,7 +220,10 @@ def test_link_goes_down_and_comes_back(mode):
             running.wait_for_frames("received", 1000)
             connectx.change_faults(change, "0.link=0")
             running.wait_until(lambda: any("the link is down" in line for line in running.err))
-            before = json.loads(running.out[-1])["frames"]["received"]
+            line = json.loads(running.out[-1])
+            before, sent = line["frames"]["received"], line["frames"]["sent"]
+            # What was sent since is lost, as the card says.
+            running.wait_for_frames("sent", sent + 1000)
             connectx.change_faults(change, "0.link=1")
             running.wait_until(lambda: any("link is up" in line for line in running.err))
             running.wait_for_frames("received", before + HALF)

@@ -141,7 +141,7 @@ def check_aravis(counts, blocks):
     done = counts["n_completed_buffers"] + counts["n_failures"]
     taken = list(blocks.values())[:done]
     packets = sum(len(block.pieces) + block.leader + block.trailer for block in taken)
-    if counts["n_received_packets"] < packets or counts["n_underruns"]:
+    if counts["n_received_packets"] < packets or counts["n_underruns"] or counts.get("n_timeouts"):
         return False
     complete = sum(block.complete() and block.leader for block in taken)
     assert counts["n_completed_buffers"] == complete, (counts, complete)

@@ -208,7 +208,7 @@ def test_receiver_killed():
 
 
 def stalls(sender):
-    return json.loads(sender.out[-1])["tx_stalled"] or 0
+    return (json.loads(sender.out[-1])["tx_stalled"] if sender.out else None) or 0
 
 
 def test_receiver_killed_with_frames_left():
