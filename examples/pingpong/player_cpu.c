@@ -79,20 +79,23 @@ static int cpu_hello_queue(struct player *player, uint64_t seq, bool submits)
 	return 0;
 }
 
-/* The answers to a batch: how many there are. */
+/* The answers to a batch: how many there are. One more than there is room for takes the last one's place: that is a hello,
+ * of which one is enough, since rank 0 sends many while others have no core, and nothing else before one is back. */
 static uint32_t batch_answer(struct player *player, const struct gdrcap_batch *batch,
 			     uint64_t tx_seq)
 {
 	const struct gdrcap_gpu_tx tx = player->gpu_tx;
 	uint32_t answers = 0;
 
-	for (uint32_t i = 0; i < batch->count && answers < ANSWERS_MAX; i++) {
+	for (uint32_t i = 0; i < batch->count; i++) {
+		const uint64_t at = tx_seq + (answers < ANSWERS_MAX ? answers : ANSWERS_MAX - 1);
 		const int bytes =
 			cpu_answer(player, gdrcap_frame(batch, i), gdrcap_frame_bytes(batch, i),
-				   gdrcap_gpu_tx_data(tx, tx_seq + answers));
+				   gdrcap_gpu_tx_data(tx, at));
 
 		if (bytes)
-			gdrcap_gpu_tx_set_bytes(tx, tx_seq + answers++, (uint32_t)bytes);
+			gdrcap_gpu_tx_set_bytes(tx, at, (uint32_t)bytes);
+		answers += bytes && answers < ANSWERS_MAX;
 	}
 	return answers;
 }

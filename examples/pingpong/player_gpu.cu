@@ -72,14 +72,16 @@ __device__ static uint32_t batch_answer(struct play *play, struct progress *prog
 {
 	uint32_t answers = 0;
 
-	for (uint32_t i = 0; i < batch.count && answers < ANSWERS_MAX; i++) {
-		const uint32_t bytes = play_step(
-			play, gdrcap_gpu_frame(batch, i), gdrcap_gpu_frame_bytes(batch, i),
-			gdrcap_gpu_tx_data(tx, tx_seq + answers), now_ns());
+	/* one more than there is room for: as in player_cpu.c */
+	for (uint32_t i = 0; i < batch.count; i++) {
+		const uint64_t at = tx_seq + (answers < ANSWERS_MAX ? answers : ANSWERS_MAX - 1);
+		const uint32_t bytes = play_step(play, gdrcap_gpu_frame(batch, i),
+						 gdrcap_gpu_frame_bytes(batch, i),
+						 gdrcap_gpu_tx_data(tx, at), now_ns());
 
 		if (bytes && threadIdx.x == 0)
-			gdrcap_gpu_tx_set_bytes(tx, tx_seq + answers, bytes);
-		answers += bytes != 0;
+			gdrcap_gpu_tx_set_bytes(tx, at, bytes);
+		answers += bytes && answers < ANSWERS_MAX;
 		progress_tell(play, progress, steps, bytes);
 	}
 	return answers;

@@ -2,8 +2,10 @@
 """Receive queues of our own, polled by a thread (--rx-by cpu), on two ConnectX cards, which are
 software: no driver and no mbuf between the card and the ring, frames in memory that the CPU cannot read.
 What a card does wrong is counted, and a queue that it stops is started again."""
+import json
 import os
 import re
+import signal
 
 import pytest
 
@@ -186,9 +188,20 @@ def test_receive_error():
 
 
 def test_receive_error_beside_missed():
-    """Frames that find no slot in a queue that runs stay nic_missed."""
-    done = connectx.until(HALF, "--rx-by", "cpu", "--rate", "20kpps",
-                          faults=connectx.LOSSLESS + ",1.no_buffers=30/100/9,1.rx_error=5000")
+    """Frames that find no slot in a queue that runs stay nic_missed, once they were counted."""
+    with processes.folder() as directory:
+        change = connectx.change_faults(os.path.join(directory, "faults"), "")
+        with processes.Running("loopback", "--quiet", "--frame-size", "64-1518", "--watchdog", "60", "--seconds", "3600",
+                               "--quiet-time", connectx.QUIET, *connectx.ports(), "--rx-by", "cpu", "--rate", "20kpps",
+                               env=connectx.environment(connectx.LOSSLESS + ",1.no_buffers=30/100/9",
+                                                        softmlx5_faults_file=change)) as running:
+            running.wait_until(lambda: running.out and json.loads(running.out[-1])["lost_by"]["nic_missed"] == 9)
+            connectx.change_faults(change, "1.rx_error=1")
+            running.wait_until(lambda: json.loads(running.out[-1])["queue_restarts"] == 1)
+            running.wait_for_frames("received", HALF)
+            running.signal(signal.SIGINT)
+            running.finish(3)
+            done = connectx.Run(running.result())
     e2e.check_identities(done.summary, done)
     assert done.lost_by["nic_missed"] == 9 and done.lost_by["unexplained"] == 0, done
     assert done.lost_by["nic_error"] == done.frames["lost"] - 9, done
