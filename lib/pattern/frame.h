@@ -143,11 +143,12 @@ struct frame_result {
 	uint8_t header_ok; /* 1: stream and sequence can be trusted (raw frames: always 0 and 0) */
 	uint16_t source;   /* own frames: who sent it, frame_source(); others: 0 */
 	/* custom.self_phase, and a phase was found: the 32 uninverted bits (first in bit 31) that
-	 * the payload should begin with, and those that should follow its last bit; else 0. */
+	 * the payload should begin with, and those that should follow its last bit. Own frame 0 of its
+	 * stream: phase_first is the upper half of its send time. Else 0. */
 	uint32_t phase_first, phase_next;
 	uint32_t detail; /* FRAME_END: streams of the sender; FRAME_DAMAGED_UNLOCKED: payload bytes
-			  * that could not be compared; own frame 0 of its stream: when it was sent,
-			  * frame_birth(); else 0 */
+			  * that could not be compared; own frame 0 of its stream: the lower half of its
+			  * send time; else 0 */
 };
 
 /* CRC32C of n bytes; `table` is frame_crc32c_table (host) or its device copy. */

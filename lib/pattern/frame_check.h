@@ -197,15 +197,6 @@ GDRCAP_HD uint16_t frame_source(const struct frame_layout *layout, const uint8_t
 	return frame_source_of(frame_be32(frame + 6), frame_be16(frame + 10), ip);
 }
 
-/* When a stream's frame 0 was sent, in 32 bits: equal for copies of it, another when its sender
- * begins again. 0: the sender has no clock. */
-GDRCAP_HD uint32_t frame_birth(uint64_t time_ns)
-{
-	const uint32_t mixed = (uint32_t)time_ns ^ (uint32_t)(time_ns >> 32);
-
-	return mixed ? mixed : time_ns != 0;
-}
-
 /* From the header's first 32 bytes, as big-endian words. */
 GDRCAP_HD void frame_header_decode(const uint32_t word[8], struct frame_header *header)
 {
@@ -327,8 +318,10 @@ GDRCAP_HD uint32_t frame_result_begin(const struct frame_layout *layout,
 								       : UINT32_MAX;
 		}
 	}
-	if (header_ok && header->source && header->sequence == 0 && verdict != FRAME_END)
-		result->detail = frame_birth(header->time_ns);
+	if (header_ok && header->source && header->sequence == 0 && verdict != FRAME_END) {
+		result->detail = (uint32_t)header->time_ns;
+		result->phase_first = (uint32_t)(header->time_ns >> 32);
+	}
 	result->sequence = header_ok ? header->sequence : 0;
 	result->stream = header_ok ? header->stream : 0;
 	result->source = header_ok ? header->source : 0;

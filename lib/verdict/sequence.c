@@ -206,6 +206,17 @@ static uint32_t mark_late(struct sequence *sequence, uint64_t s)
 	return 1;
 }
 
+bool sequence_seen(const struct sequence *sequence, uint64_t s)
+{
+	const struct sequence_window *window = sequence->window;
+	const uint32_t at = (uint32_t)(s % SEQUENCE_WINDOW), block = at / BLOCK_BITS;
+
+	if (!window)
+		return sequence->unique && s == sequence->next - 1;
+	return window->block_age[block] == window->age &&
+	       (window->seen[block][at % BLOCK_BITS / WORD_BITS] & bit_of(s));
+}
+
 uint32_t sequence_mark(struct sequence *sequence, uint64_t s, uint32_t count)
 {
 	uint32_t fresh = 0;

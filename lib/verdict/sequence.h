@@ -45,6 +45,9 @@ void sequence_restart(struct sequence *sequence, bool from_zero);
  * costs does not grow with how far s lies from the newest. */
 uint32_t sequence_mark(struct sequence *sequence, uint64_t s, uint32_t count);
 
+/* Whether s was marked, which is 1 to SEQUENCE_WINDOW behind `next`. */
+bool sequence_seen(const struct sequence *sequence, uint64_t s);
+
 /* Sequence numbers that must have been sent: next - first. */
 static inline uint64_t sequence_expected(const struct sequence *sequence)
 {

@@ -57,6 +57,8 @@
 #define VERDICT_PHASE_BACK 64u
 /* A lone frame more than this many ahead is in doubt. */
 #define VERDICT_JUMP 4096u
+/* Frames by which a stream may go on while a frame 0 that restarts it is in doubt. */
+#define VERDICT_STRAGGLERS 1024u
 /* Streams of a custom layout are numbered from here, so that frames before the first one seen have numbers. */
 #define VERDICT_FIRST_NUMBER (1ull << 63)
 
@@ -104,12 +106,14 @@ struct verdict_stream {
 	uint32_t restarts;		     /* times that its sender began again */
 	uint64_t past_expected, past_unique; /* frames of the lives before this one */
 	bool born;			     /* frame 0 of this life was seen, ... */
-	uint32_t birth; /* ... sent at this time (frame_result.detail); 0: it had none */
+	uint64_t birth; /* ... sent at this time, ns since the Unix epoch; 0: it had none */
 	/* Expected from a file: frames, among the valid and damaged, that came before their place;
 	 * they count as sent, but have no number yet. */
 	uint64_t ahead;
 	bool doubted;	     /* `doubt` is a frame in doubt, counted as unreadable */
 	bool doubt_restarts; /* own frames: it is a frame 0, from which a new life may go on */
+	uint64_t doubt_next; /* with doubt_restarts: sequence.next when it came, ... */
+	uint64_t doubt_copy; /* ... number of a lone copy that came since; UINT64_MAX: none */
 	/* Frames of a custom layout with a sequence field. */
 	bool numbered;	      /* raw and number are known */
 	bool alone;	      /* `first` is the only frame that was believed so far */

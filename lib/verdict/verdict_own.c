@@ -8,17 +8,26 @@
  * that follow each other are believed at once. When the stream goes on where it was, the frame was
  * a stray. The same of a stream's first frame, when the next ones come from elsewhere.
  *
- * A sender that begins again sends frame 0 again, with a later send time than the first one: a new
+ * A sender that restarts sends frame 0 again, with another send time than the first one: a new
  * life of the stream begins, with numbers from 0, and what the life before it lacked stays lost. A
  * copy of frame 0 has its send time, and is a duplicate. Without a clock (send time 0), and where
  * frame 0 was not seen, it is a new life after the end-of-stream frame, and when it comes more than
- * VERDICT_JUMP late. A new life is believed, too, from two frames that follow each other
- * SEQUENCE_WINDOW or more behind the newest: its frame 0 was lost. A lone one there is a duplicate,
- * and one more than VERDICT_JUMP before the first that was seen is in doubt as those ahead are.
+ * VERDICT_JUMP late. A lone frame 0 is in doubt until a number follows that the life before already
+ * has. Stragglers of the life before keep the doubt open: up to VERDICT_STRAGGLERS numbers behind its
+ * newest, and numbers that are nearer to its newest than to 0 and that it lacks, or one copy. A new life is
+ * believed, too, from two frames that follow each other SEQUENCE_WINDOW or more behind the newest: its
+ * frame 0 was lost. A lone one there is a duplicate, and one more than VERDICT_JUMP before the first
+ * that was seen is in doubt as those ahead are.
  *
  * Where the sender is ours (config.own_streams) it does not begin again.
  */
 #include "verdict/verdict_internal.h"
+
+/* When the sender sent this frame 0, ns since the Unix epoch; 0: it has no clock. */
+static uint64_t birth_of(const struct frame_record *record)
+{
+	return (uint64_t)record->phase_first << 32 | record->detail;
+}
 
 /* Adds a record whose number is believed, or known to be a duplicate's. */
 static void take(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
@@ -30,7 +39,7 @@ static void take(struct verdict *verdict, uint32_t queue, struct verdict_stream 
 		return;
 	if (record->sequence == 0 && !stream->born) {
 		stream->born = true;
-		stream->birth = record->detail;
+		stream->birth = birth_of(record);
 	}
 	if (record->verdict != FRAME_VALID)
 		verdict_keep_damage(verdict, queue, record, record->sequence, true);
@@ -92,21 +101,21 @@ static bool is_new_life(const struct verdict *verdict, const struct verdict_stre
 	if (verdict->config.own_streams || record->sequence != 0 || may_be_stray ||
 	    stream->sequence.unique == 0)
 		return false;
-	if (stream->born && (stream->birth || record->detail))
-		return record->detail != stream->birth;
+	if (stream->born && (stream->birth || birth_of(record)))
+		return birth_of(record) != stream->birth;
 	return stream->ended || (!stream->born && stream->sequence.next > VERDICT_JUMP);
 }
 
+/* The frame in doubt is none of a new life. */
 static bool goes_on(const struct verdict_stream *stream, const struct frame_record *record)
 {
 	const struct frame_record *doubt = &stream->doubt;
 
-	if (!stream->doubted)
+	if (!stream->doubted || record->sequence == doubt->sequence)
 		return false;
 	if (record->sequence > doubt->sequence)
 		return record->sequence - doubt->sequence <= VERDICT_JUMP;
-	return !stream->doubt_restarts && record->sequence != doubt->sequence &&
-	       doubt->sequence - record->sequence <= VERDICT_JUMP;
+	return doubt->sequence - record->sequence <= VERDICT_JUMP;
 }
 
 static void life_begin(struct verdict *verdict, struct verdict_stream *stream, bool from_zero)
@@ -150,6 +159,8 @@ static void new_life(struct verdict *verdict, uint32_t queue, struct verdict_str
 		doubt_settle(verdict, stream);
 		verdict_doubt_begin(verdict, queue, stream, record);
 		stream->doubt_restarts = true;
+		stream->doubt_copy = UINT64_MAX;
+		stream->doubt_next = stream->sequence.next;
 		return;
 	}
 	doubt_settle(verdict, stream);
@@ -171,6 +182,60 @@ static void doubt_confirm(struct verdict *verdict, struct verdict_stream *stream
 	take(verdict, queue, stream, &record);
 }
 
+static void count_duplicate(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
+			    const struct frame_record *record)
+{
+	struct verdict_queue *q = &verdict->queues[queue];
+
+	q->duplicate += record->count;
+	stream->duplicate += record->count;
+	stream->received += record->count;
+	stream->bytes += record->frame_bytes;
+	q->bits_checked += 8ull * record->bytes;
+	q->bits_wrong += record->wrong_bits;
+	stream->bits_checked += 8ull * record->bytes;
+	stream->bits_wrong += record->wrong_bits;
+}
+
+/* Belongs to the life before the frame 0 in doubt, as far as numbers tell. */
+static bool is_straggler(struct verdict_stream *stream, const struct frame_record *record)
+{
+	const uint64_t next = stream->sequence.next, number = record->sequence;
+
+	if (number >= next)
+		return number - stream->doubt_next < VERDICT_STRAGGLERS;
+	if (next - number >= number || next - number > SEQUENCE_WINDOW ||
+	    number < stream->sequence.first)
+		return false;
+	if (!sequence_seen(&stream->sequence, number))
+		return true;
+	if (record->count > 1 || stream->doubt_copy < number)
+		return false;
+	stream->doubt_copy = number;
+	return true;
+}
+
+/* While a frame 0 is in doubt. False: the record is to be judged as any other. */
+static bool add_in_doubt(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
+			 const struct frame_record *record)
+{
+	if (record->sequence == 0 && birth_of(record) == birth_of(&stream->doubt)) {
+		if (record->count > 1)
+			doubt_confirm(verdict, stream);
+		else
+			count_duplicate(verdict, queue, stream, record);
+		return record->count == 1;
+	}
+	if (record->sequence == 0 ? !is_new_life(verdict, stream, record)
+				  : is_straggler(stream, record)) {
+		take(verdict, queue, stream, record);
+		return true;
+	}
+	if (is_behind(stream, record) && goes_on(stream, record))
+		doubt_confirm(verdict, stream);
+	return false;
+}
+
 /* Neither near, nor right after the frame in doubt. */
 static void add_far(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
 		    const struct frame_record *record)
@@ -184,12 +249,28 @@ static void add_far(struct verdict *verdict, uint32_t queue, struct verdict_stre
 	verdict_doubt_begin(verdict, queue, stream, record);
 }
 
+/* A record up to 2^64 - 1, which is no sequence number: of its last frame, a stray, no bits count. */
+static void add_to_the_last(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
+			    const struct frame_record *record)
+{
+	struct frame_record before = *record, last = *record;
+
+	last.count = 1;
+	last.sequence = UINT64_MAX;
+	before.count--;
+	before.bytes -= record->bytes / record->count;
+	before.frame_bytes -= record->frame_bytes / record->count;
+	if (before.count)
+		verdict_add_own(verdict, queue, stream, &before);
+	verdict_add_unreadable(verdict, queue, &last);
+	verdict_keep_stray(verdict, queue, &last);
+}
+
 void verdict_add_own(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
 		     const struct frame_record *record)
 {
-	if (record->sequence == UINT64_MAX) { /* no sequence number */
-		verdict_add_unreadable(verdict, queue, record);
-		verdict_keep_stray(verdict, queue, record);
+	if (record->count > UINT64_MAX - record->sequence) {
+		add_to_the_last(verdict, queue, stream, record);
 		return;
 	}
 	if (!stream->sequence.started) {
@@ -199,10 +280,9 @@ void verdict_add_own(struct verdict *verdict, uint32_t queue, struct verdict_str
 		take(verdict, queue, stream, record);
 		return;
 	}
-	if (stream->doubt_restarts && is_behind(stream, record) && goes_on(stream, record)) {
-		doubt_confirm(verdict, stream);
-		take(verdict, queue, stream, record);
-	} else if (is_new_life(verdict, stream, record)) {
+	if (stream->doubt_restarts && add_in_doubt(verdict, queue, stream, record))
+		return;
+	if (is_new_life(verdict, stream, record)) {
 		new_life(verdict, queue, stream, record);
 	} else if (is_near(verdict, stream, record)) {
 		doubt_settle(verdict, stream);

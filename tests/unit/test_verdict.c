@@ -438,6 +438,32 @@ static void hostile_numbers(void **state)
 	}
 }
 
+/* Frames up to 2^64 - 1, which is no sequence number, are judged alike in one record and in many. */
+static void up_to_the_last_number(void **state)
+{
+	for (uint16_t together = 1; together <= 10; together++) {
+		struct gdrcap_counts counts;
+		struct verdict verdict;
+
+		assert_int_equal(create(&verdict, 1, 0), 0);
+		for (uint16_t i = 0; i < 10; i += together)
+			add(&verdict, 0,
+			    record_of(0, UINT64_MAX - 9 + i,
+				      (uint16_t)(together < 10 - i ? together : 10 - i),
+				      FRAME_VALID, 1));
+		verdict_finish(&verdict);
+		verdict_total(&verdict, false, 0, &counts);
+		identities(&counts);
+		assert_int_equal(counts.valid, 9);
+		assert_int_equal(counts.damaged, 1);
+		assert_int_equal(counts.duplicate, 0);
+		assert_int_equal(counts.bits_checked, 9 * 8 * 24);
+		assert_int_equal(verdict.damage_count, 1);
+		assert_string_equal(verdict.damage[0].kind, "stray");
+		verdict_destroy(&verdict);
+	}
+}
+
 /* The gaps of two streams are more than 64 bits can say, not few. */
 static void more_than_64_bits_of_gaps(void **state)
 {
@@ -605,6 +631,7 @@ int main(void)
 		cmocka_unit_test(unreadable),
 		cmocka_unit_test(late_and_duplicate_in_one_run),
 		cmocka_unit_test(hostile_numbers),
+		cmocka_unit_test(up_to_the_last_number),
 		cmocka_unit_test(more_than_64_bits_of_gaps),
 		cmocka_unit_test(streams_beyond_the_limit),
 		cmocka_unit_test(stray_ids_take_no_room),

@@ -34,9 +34,9 @@ struct late {
 /* A stream as its sender, and the wire, know it. */
 struct stream {
 	uint16_t id;
-	uint32_t source, birth;
-	uint64_t next; /* number of the frame to be sent */
-	uint64_t base; /* numbers begin here: a capture may come late */
+	uint32_t source, birth, birth_high; /* halves of the time that frame 0 has */
+	uint64_t next;			    /* number of the frame to be sent */
+	uint64_t base;			    /* numbers begin here: a capture may come late */
 	struct number_set came;
 	uint64_t lowest, newest; /* that came, of this life; newest: of those counted in order */
 	bool any;
@@ -94,6 +94,7 @@ static void frame_arrives(struct truth *truth, const struct stream *stream, uint
 	*record = record_of(stream->id, number, 1, verdict, 1);
 	record->source = stream->source;
 	record->detail = number ? 0 : birth;
+	record->phase_first = number ? 0 : stream->birth_high;
 }
 
 /* ---- the wire ---- */
@@ -228,16 +229,52 @@ static uint64_t expected(const struct stream *stream)
 	       (stream->any ? stream->newest + 1 - (stream->restarts ? 0 : stream->lowest) : 0);
 }
 
+/* What the life before sent last comes behind frame 0 of the new one, mixed with copies of that. */
+static void stragglers(struct truth *truth, struct stream *stream, uint32_t birth, uint32_t *copies)
+{
+	const uint32_t count = (uint32_t)below(truth, 4);
+	const uint32_t lost = (uint32_t)below(truth, 8); /* of four; others: none */
+	const uint32_t swapped = count == 3 && below(truth, 2);
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (i != lost)
+			deliver(truth, stream, stream->next + (i && swapped ? 3 - i : i), false);
+		while (below(truth, 4) == 0) {
+			frame_arrives(truth, stream, 0, FRAME_VALID, birth);
+			++*copies;
+		}
+	}
+	stream->next += count;
+	/* a copy of one of the last that came for certain */
+	if (count && stream->next > 10 && below(truth, 4) == 0)
+		deliver(truth, stream, stream->newest, false);
+}
+
 static void begin_anew(struct truth *truth, struct stream *stream)
 {
+	const uint32_t flip = 1 + (uint32_t)below(truth, 1000), birth = stream->birth ^ flip;
+	const bool is_long = stream->next > 100;
+	uint32_t copies = 0;
+
 	late_deliver(truth, stream, true);
+	/* another time, also where a sum of its halves is the same */
+	if (below(truth, 2))
+		stream->birth_high ^= flip;
+	frame_arrives(truth, stream, 0, FRAME_VALID, birth);
+	stragglers(truth, stream, birth, &copies);
 	stream->past_expected = expected(stream);
 	stream->announced = UINT64_MAX;
 	number_set_free(&stream->came);
-	stream->any = false;
-	stream->next = 0;
-	stream->birth += 1 + (uint32_t)below(truth, 1000);
+	number_add(&stream->came, 0);
+	stream->lowest = stream->newest = 0;
+	stream->next = 1;
+	stream->valid++;
+	stream->unique++;
+	stream->duplicate += copies;
+	stream->birth = birth;
 	stream->restarts++;
+	if (is_long && below(truth, 4) == 0)
+		stream->next += below(truth, 3); /* lost */
 	send_surely(truth, stream, 2 + (uint32_t)below(truth, 3));
 }
 
