@@ -269,6 +269,13 @@ int port_start(struct port *port, struct gdrcap_error *error)
 	if (ret < 0)
 		return ret;
 	port->started = true;
+	/* Its sockets took frames of all interfaces until they were bound to theirs. */
+	if (port_name_is_af_packet(port->name)) {
+		struct af_packet_ring ring;
+
+		af_packet_ring(&ring, port->name);
+		port_flush(port, ring.frames);
+	}
 	if (rte_eth_stats_get(port->id, &stats) == 0) {
 		port->missed_base = stats.imissed;
 		port->error_base = stats.ierrors;
@@ -277,6 +284,20 @@ int port_start(struct port *port, struct gdrcap_error *error)
 		port->tx_bytes_base = stats.obytes;
 	}
 	return 0;
+}
+
+void port_flush(const struct port *port, uint32_t most)
+{
+	struct rte_mbuf *mbufs[DRAIN_FRAMES];
+
+	for (uint16_t q = 0; q < port->rx_queues; q++) {
+		uint16_t count = DRAIN_FRAMES;
+
+		for (uint32_t gone = 0; gone < most && count == DRAIN_FRAMES; gone += count) {
+			count = rte_eth_rx_burst(port->id, q, mbufs, DRAIN_FRAMES);
+			rte_pktmbuf_free_bulk(mbufs, count);
+		}
+	}
 }
 
 void port_stop(struct port *port)
@@ -294,7 +315,6 @@ void port_stop(struct port *port)
 int port_restart(struct port *port, struct gdrcap_error *error)
 {
 	const struct port_queues queues = port->setup;
-	struct rte_mbuf *mbufs[DRAIN_FRAMES];
 	struct port_counters counted;
 	int ret;
 
@@ -312,8 +332,7 @@ int port_restart(struct port *port, struct gdrcap_error *error)
 	port->error_base -= counted.error;
 	port->tx_error_base -= counted.tx_error;
 	/* A queue that remembers an error loses what comes until a poll has found nothing. */
-	for (uint16_t q = 0; q < port->rx_queues; q++)
-		rte_pktmbuf_free_bulk(mbufs, rte_eth_rx_burst(port->id, q, mbufs, DRAIN_FRAMES));
+	port_flush(port, 1);
 	return 0;
 }
 

@@ -99,6 +99,8 @@ struct port_counters {
 	uint64_t rx_nombuf; /* diagnostic: polls on mlx5 */
 };
 /* One thread at a time. */
+/* Throws away what its receive queues have, `most` frames of each at most. Nobody polls it. */
+void port_flush(const struct port *port, uint32_t most);
 void port_counters(const struct port *port, struct port_counters *counters);
 /* True when `missed` is every frame that was lost for want of room. */
 bool port_missed_exact(const struct port *port);

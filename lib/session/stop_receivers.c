@@ -9,7 +9,8 @@
 /* When a stream's end came, a stop waits for those of the others so long at most: a sender sends them
  * right behind each other, but a loaded machine may keep it from its core between two. */
 #define DRAIN_ENDS_MS 1000u
-#define CALLER_MS 60u /* for batches that the caller keeps */
+#define PORT_KERNEL_FRAMES (1u << 20) /* more than any kernel's ring has */
+#define CALLER_MS 60u		      /* for batches that the caller keeps */
 /* A consumer without progress is dead after so long. Time in which CPU threads of it had no core
  * does not count, here and where they are to leave. */
 #define CONSUMER_MS 2000u
@@ -121,10 +122,48 @@ static bool receiver_has_ended(const struct gdrcap_session *session, struct rx_w
 	       (worker->fronted && (session->watch.stuck || session->run.failure));
 }
 
+void session_drops_first(struct gdrcap_session *session)
+{
+	struct port_counters counters;
+
+	for (uint32_t p = 0; session->workers.rx_count && p < session->settings.ports; p++) {
+		const struct port *port = &session->ports.pairs[p].rx;
+
+		session_port_counters(session, port, &counters);
+		/* What the kernel has kept since the port was opened, and what comes next, has a hole between. */
+		if (counters.missed && port->facts->interface) {
+			port_flush(port, PORT_KERNEL_FRAMES);
+			session_port_counters(session, port, &counters);
+		}
+		session->ports.pairs[p].drops_first = counters.missed;
+	}
+}
+
+void session_drops_last(struct gdrcap_session *session)
+{
+	struct port_counters counters;
+
+	for (uint32_t p = 0; session->workers.rx_count && p < session->settings.ports; p++) {
+		struct session_pair *pair = &session->ports.pairs[p];
+
+		session_port_counters(session, &pair->rx, &counters);
+		session_ports_lock(session);
+		pair->drops_last = counters.missed;
+		pair->drops_final = true;
+		session_ports_unlock(session);
+	}
+}
+
+static void receivers_drain(struct gdrcap_session *session)
+{
+	session_drops_last(session);
+	session_receivers_phase(session, RX_DRAIN);
+}
+
 /* Each has published its last burst, and receives nothing more; but for one that hangs. */
 static void receivers_end(struct gdrcap_session *session)
 {
-	session_receivers_phase(session, RX_DRAIN);
+	receivers_drain(session);
 	for (uint32_t i = 0; i < session->workers.rx_count; i++) {
 		struct rx_worker *worker = &session->workers.rx[i];
 
@@ -147,7 +186,7 @@ bool session_receivers_cut(struct gdrcap_session *session)
 	    !session_is_blocked(session, &session->run.quiet))
 		return false;
 	if (!session->run.cut)
-		session_receivers_phase(session, RX_DRAIN);
+		receivers_drain(session);
 	session->run.cut = true;
 	for (uint32_t i = 0; i < session->workers.rx_count; i++)
 		if (!receiver_has_ended(session, &session->workers.rx[i]))
@@ -161,7 +200,7 @@ void session_receivers_close(struct gdrcap_session *session)
 {
 	if (settings_validates(&session->settings))
 		return;
-	session_receivers_phase(session, RX_DRAIN);
+	receivers_drain(session);
 	session->run.cut = true;
 	atomic_store(&session->workers.accountant.images_end, true);
 	accountant_wake(&session->workers.accountant);
