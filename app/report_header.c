@@ -11,13 +11,10 @@ static const char *memory_words(const json_t *memory)
 {
 	const char *kind = json_text_at(memory, "kind");
 
-	if (!strcmp(kind, "device"))
-		return strcmp(json_text_at(memory, "driver"), "gpu_host")
-			       ? "device (GPU memory)"
-			       : "device (the CPU stands in for a GPU)";
-	return !strcmp(kind, "pinned") ? "pinned (host memory that the GPU reads)"
-	       : !strcmp(kind, "host") ? "host"
-				       : "not known";
+	return !strcmp(kind, "device")	 ? "device (GPU memory)"
+	       : !strcmp(kind, "pinned") ? "pinned (host memory that the GPU reads)"
+	       : *kind			 ? kind
+					 : "not known";
 }
 
 static void print_ports(FILE *to, const struct report *report)

@@ -33,15 +33,19 @@ static void print_images_pass(FILE *to, const struct report *report)
 	const uint64_t complete = images_sum(report, "complete");
 	const uint64_t restarts = images_sum(report, "restarts");
 	const uint64_t misfits = images_sum(report, "frames.misfit");
+	const uint64_t cut = images_sum(report, "cut.by_start") + images_sum(report, "cut.by_stop");
 	char count[TEXT_COUNT_BYTES];
 
 	fprintf(to, "%s image%s, every one complete", text_count(count, complete),
 		report_plural(complete));
+	if (cut)
+		fprintf(to, "; cut by the run's start or stop: %s", text_count(count, cut));
 	if (restarts)
 		fprintf(to, "; times that numbers went on elsewhere: %s",
 			text_count(count, restarts));
 	if (misfits)
-		fprintf(to, "; frames that were meant, and wrong: %s", text_count(count, misfits));
+		fprintf(to, "; frames that matched and did not fit the layout: %s",
+			text_count(count, misfits));
 	fprintf(to, "\n");
 }
 
@@ -56,6 +60,13 @@ static void print_pass(FILE *to, const struct report *report)
 
 	if (!report_receives(report)) {
 		fprintf(to, "%s frame%s sent\n", text_count(count, sent), report_plural(sent));
+		return;
+	}
+	if (valid == 0) {
+		const uint64_t saved = json_count_at(object, "saved.frames");
+
+		fprintf(to, "%s frame%s saved; nothing says what they should be\n",
+			text_count(count, saved), report_plural(saved));
 		return;
 	}
 	fprintf(to, "%s frame%s %s, every one valid", text_count(count, valid),

@@ -25,6 +25,13 @@ def wrong_counts(found, paths, where=""):
     return ["%s%s: %s" % (words, where, count(at(found, path))) for path, words in paths if integer(at(found, path))]
 
 
+def uncut(row):
+    """Without the images in whose middle the run began or ended: with `incomplete: drop` they are among the dropped."""
+    cut = (integer(at(row, "cut.by_start")) or 0) + (integer(at(row, "cut.by_stop")) or 0)
+    key = "incomplete" if (integer(row.get("incomplete")) or 0) >= cut else "dropped"
+    return {**row, key: (integer(row.get(key)) or 0) - cut} if cut else row
+
+
 def sums(summary):
     for whole, parts in IDENTITIES:
         counts = [integer(at(summary, path)) for path in (whole, *parts)]
@@ -37,7 +44,7 @@ def contradictions(summary):
     found = ["error: %s" % error for error in texts(summary.get("errors"), REASONS_MOST)]
     found += wrong_counts(summary, WRONG)
     for row in rows_of(summary.get("images"), ALL)[0]:
-        found += wrong_counts(row, IMAGES_WRONG)
+        found += wrong_counts(uncut(row), IMAGES_WRONG)
     for row in rows_of(summary.get("streams"), ALL)[0]:
         found += wrong_counts(row, WRONG[:len(FRAMES)], " in stream %s" % count(row.get("stream")))
     for row in rows_of(summary.get("queues"), ALL)[0]:
@@ -63,6 +70,9 @@ def claim(summary):
         said = "%s, every one complete" % many(total, "image")
         return said + lacking(rows, "skipped"), {"images complete": total}, ["images " + key for key in unknown]
     if receives(summary):
+        saved = integer(at(summary, "saved.frames"))
+        if saved and integer(at(summary, "frames.valid")) == 0:  # a recording: nothing said what frames should be
+            return "%s saved" % many(saved, "frame"), {"saved.frames": saved}, []
         counts = {"frames." + key: integer(at(summary, "frames." + key)) for key in ("received", "valid")}
         unknown = ["frames.damaged"] if integer(at(summary, "frames.damaged")) is None else []
         return "%s received, every one valid%s" % (many(counts["frames.valid"], "frame"), lacking([summary.get("frames")], "lost")), counts, unknown

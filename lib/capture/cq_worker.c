@@ -358,6 +358,7 @@ void cq_worker_run(void *arg)
 	const bool extra = worker->ring.tsc != NULL, accounted = worker->config.accounted,
 		   flush = worker->config.flush != NULL;
 
+	atomic_store_explicit(&worker->began_tsc, rte_rdtsc(), memory_order_relaxed);
 	if (worker->cq->queue.stride_shift)
 		cq_striding_loops[extra][accounted][flush](worker);
 	else

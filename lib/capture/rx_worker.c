@@ -420,6 +420,7 @@ void rx_worker_run(void *arg)
 	struct rx_worker *worker = arg;
 	const bool extra = worker->split || worker->ring.tsc || worker->config.cut_from;
 
+	atomic_store_explicit(&worker->began_tsc, rte_rdtsc(), memory_order_relaxed);
 	rx_loops[extra][worker->config.accounted][worker->config.flush != NULL](worker);
 }
 

@@ -92,6 +92,7 @@ struct rx_worker {
 	_Atomic uint64_t starved_tsc; /* ... and for how long in all */
 	_Atomic int paused; /* in RX_PAUSE: the port is nobody's. Release; partner: the acquire load
 			     * of who waits for it */
+	_Atomic uint64_t began_tsc; /* before its first poll */
 	_Atomic uint64_t first_tsc,
 		last_tsc; /* of the first and the last poll that brought frames */
 	_Atomic int flush_error;

@@ -190,6 +190,16 @@ const char *gdrcap_config_get(const struct gdrcap_config *config, const char *ke
 					: NULL;
 }
 
+bool config_says_no_frames(const struct gdrcap_config *config)
+{
+	static const char *const options[] = { "pattern.name", "frame.format", "expect", "image" };
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		if (config->given[place_of(option_find(options[i]))])
+			return false;
+	return true;
+}
+
 void gdrcap_config_set_log(struct gdrcap_config *config,
 			   void (*line)(void *context, enum gdrcap_log_level level,
 					const char *line),

@@ -54,6 +54,9 @@ int config_give_image(struct gdrcap_config *config, const struct option_row *row
 int config_read_yaml(struct gdrcap_config *config, const char *name, const char *text, size_t bytes,
 		     struct gdrcap_error *error);
 
+/* True where no option says what frames should be: those checked are gdrcap's own by default. */
+bool config_says_no_frames(const struct gdrcap_config *config);
+
 /* What a session of this configuration does: settings_settle(). 0 or -EINVAL. */
 int config_settle(const struct gdrcap_config *config, struct settings *settings,
 		  struct gdrcap_error *error);

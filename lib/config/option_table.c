@@ -303,6 +303,10 @@ static const struct option_row rows[] = {
 	  .width = sizeof(struct image_settings), .empty = 1,
 	  .count_offset = offsetof(struct settings, images), .most = SETTINGS_IMAGES_MAX,
 	  .allowed = "gvsp, rtp-raw or spead with ,KEY=VALUE,..., a YAML file, or a map" },
+	{ SINGLE(IMAGES, RX, "allow_misfits", "allow-misfits", NULL,
+		 "Pass a run in which matching frames did not fit the layout, if images came; true or "
+		 "false, default false."),
+	  .type = OPTION_BOOL, FIELD(allow_misfits), .max = 1, .initial = "false" },
 
 	{ SINGLE(FILES, TX, "pcap", "pcap", "FILE",
 		 "Frames to send come from this pcap or pcapng file; no default (the pattern)."),

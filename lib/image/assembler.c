@@ -282,7 +282,7 @@ static void image_begin(struct assembler *assembler, uint64_t came,
 	};
 	assembler->credits--;
 	stream->id = head->stream_id;
-	stream->counts.begun++;
+	entry->leads = stream->counts.begun++ == 0;
 	/* A worker looked at the window before it was moved on. */
 	entry->lost = stream->has_last && !stream->anew && entry->number <= stream->last &&
 		      stream->last - entry->number <= assembler->config.view->layout.late;

@@ -48,11 +48,18 @@ struct assembler_config {
 	int (*close)(void *context, uint32_t slot, uint32_t use, int fill);
 	/* kernel_ops.place_close_whole(); the same. */
 	int (*close_whole)(void *context, const struct place_whole *images, uint32_t count);
+	/* Ticks before the run's first poll; whether frames may still have come when it ended. NULL: images that
+	 * the run's start or stop cut are not told from others. */
+	uint64_t (*began)(void *context);
+	bool (*came_on)(void *context);
 	/* Ticks to ns since the Unix epoch; NULL: as they are. */
 	uint64_t (*time_ns)(void *context, uint64_t ticks);
 	double ns_a_tick;
 	void *context;
 };
+
+/* Incomplete, and nothing is lost: what is missing came before the run, or behind it. */
+enum image_cut { IMAGE_NOT_CUT, IMAGE_CUT_BY_START, IMAGE_CUT_BY_STOP };
 
 enum assembler_state {
 	ASSEMBLER_GIVEN, /* the workers', who have not told of an image in it */
@@ -77,6 +84,8 @@ struct assembler_slot {
 	uint32_t ones; /* its bitmap for the caller is so many ones */
 	uint8_t state, end, ends, lost;
 	uint8_t whole; /* complete, and its entry open */
+	uint8_t leads; /* first of its stream */
+	uint8_t cut;   /* enum image_cut */
 };
 
 struct assembler_run {
@@ -150,6 +159,8 @@ int assembler_stream_counts(const struct assembler *assembler, uint32_t stream, 
 /* The ranges that are missing of the first `pieces`: how many; the first `max` into `ranges`. */
 uint32_t image_bits_missing(const struct image_layout *layout, const uint32_t *present,
 			    uint32_t pieces, struct gdrcap_range *ranges, uint32_t max);
+/* The first piece that is there of the first `pieces`; `pieces`: none is. */
+uint32_t image_bits_first(const uint32_t *present, uint32_t pieces);
 /* The last piece that is there of the first `pieces`, + 1; 0: none is. */
 uint32_t image_bits_past(const uint32_t *present, uint32_t pieces);
 void image_bits_fill(uint32_t *present, uint32_t words, uint32_t pieces);

@@ -179,6 +179,42 @@ static void count_end(struct gdrcap_image_counts *counts, uint32_t end, uint64_t
 					: &counts->stopped) += by;
 }
 
+/*
+ * A run begins and ends in the middle of images. By the start: a stream's first image, of which all but the first
+ * pieces came, soon after the first poll. By the stop: frames still came, and all up to the last that came is
+ * there.
+ */
+static enum image_cut image_cut(const struct assembler *assembler,
+				const struct assembler_slot *entry)
+{
+	const struct assembler_config *config = &assembler->config;
+	const struct place_view *view = config->view;
+	const uint32_t *present =
+		view->present_host + (size_t)(entry - assembler->slot) * view->present_words;
+	const uint32_t expected = assembler_expected(assembler, entry);
+
+	if (!config->began || !config->came_on)
+		return IMAGE_NOT_CUT;
+	if (entry->leads && expected &&
+	    entry->pieces == expected - image_bits_first(present, expected) &&
+	    (int64_t)(entry->first - config->began(config->context)) <= (int64_t)config->timeout)
+		return IMAGE_CUT_BY_START;
+	if (entry->end == GDRCAP_IMAGE_STOPPED && !entry->ends &&
+	    entry->pieces == image_bits_past(present, view->layout.pieces) &&
+	    config->came_on(config->context))
+		return IMAGE_CUT_BY_STOP;
+	return IMAGE_NOT_CUT;
+}
+
+static void count_cut(struct gdrcap_image_counts *counts, const struct assembler_slot *entry,
+		      uint64_t by)
+{
+	if (entry->cut == IMAGE_CUT_BY_START)
+		counts->cut_by_start += by;
+	else if (entry->cut == IMAGE_CUT_BY_STOP)
+		counts->cut_by_stop += by;
+}
+
 /* One of the first. */
 static void note_incomplete(struct assembler *assembler, const struct assembler_slot *entry)
 {
@@ -201,7 +237,7 @@ static void note_incomplete(struct assembler *assembler, const struct assembler_
 		expected ? expected : view->layout.pieces, note->missing, GDRCAP_RANGES_MAX);
 }
 
-bool assembler_count_image(struct assembler *assembler, const struct assembler_slot *entry)
+bool assembler_count_image(struct assembler *assembler, struct assembler_slot *entry)
 {
 	struct assembler_stream *stream = &assembler->stream[entry->stream];
 	struct gdrcap_image_counts *counts = &stream->counts;
@@ -219,6 +255,8 @@ bool assembler_count_image(struct assembler *assembler, const struct assembler_s
 		counts->pieces_lost += expected - entry->pieces;
 	}
 	if (entry->end != GDRCAP_IMAGE_COMPLETE) {
+		entry->cut = (uint8_t)image_cut(assembler, entry);
+		count_cut(counts, entry, 1);
 		note_incomplete(assembler, entry);
 		if (assembler->config.drop_incomplete) {
 			counts->dropped++;
@@ -234,6 +272,7 @@ void assembler_count_taken_back(struct assembler *assembler, const struct assemb
 	struct assembler_stream *stream = &assembler->stream[entry->stream];
 
 	count_end(&stream->counts, entry->image.end, (uint64_t)-1);
+	count_cut(&stream->counts, entry, (uint64_t)-1);
 	stream->counts.dropped++;
 	/* whoever comes next tells of what was not even begun before it */
 	stream->skipped += entry->image.skipped;
@@ -256,6 +295,8 @@ static void counts_add(struct gdrcap_image_counts *to, const struct gdrcap_image
 	to->newer += from->newer;
 	to->timeout += from->timeout;
 	to->stopped += from->stopped;
+	to->cut_by_start += from->cut_by_start;
+	to->cut_by_stop += from->cut_by_stop;
 	to->dropped += from->dropped;
 	to->open += from->open;
 	to->skipped += from->skipped;

@@ -14,7 +14,7 @@ void assembler_count_no_room(struct assembler *assembler, const struct place_rec
 /* Once, when no image leaves a list any more. */
 void assembler_count_rest(struct assembler *assembler);
 /* An image leaves its stream's list. True: it is dropped. */
-bool assembler_count_image(struct assembler *assembler, const struct assembler_slot *entry);
+bool assembler_count_image(struct assembler *assembler, struct assembler_slot *entry);
 /* Nobody had taken it. */
 void assembler_count_taken_back(struct assembler *assembler, const struct assembler_slot *entry);
 

@@ -55,6 +55,11 @@ uint32_t image_bits_missing(const struct image_layout *layout, const uint32_t *p
 	return count;
 }
 
+uint32_t image_bits_first(const uint32_t *present, uint32_t pieces)
+{
+	return bits_next(present, 0, pieces, true);
+}
+
 uint32_t image_bits_past(const uint32_t *present, uint32_t pieces)
 {
 	uint32_t w = place_words(pieces);

@@ -339,6 +339,9 @@ struct gdrcap_summary {
 	uint64_t start_late_ns; /**< from then to the hand-over of the first frame */
 	double elapsed_seconds; /**< of CLOCK_MONOTONIC, from the run's start to now or, when it has
 				 * ended, to its end; 0: it has not begun */
+	uint64_t
+		missed_in_run; /**< of nic_missed, at ports that count exactly: from the run's first poll
+				 * to its last */
 };
 int gdrcap_get_summary(const struct gdrcap_session *session, struct gdrcap_summary *summary,
 		       size_t size);

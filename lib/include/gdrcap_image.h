@@ -140,7 +140,8 @@ int gdrcap_get_gpu_images(struct gdrcap_images *images, struct gdrcap_gpu_images
  * Of one description, or of one of its streams. Exactly, while the run goes on with what is open in
  * addition: frames = placed + duplicate + late + no_room + misfit + filtered; begun = complete +
  * incomplete + dropped + open; incomplete = newer + timeout + stopped; pieces_expected = pieces_placed +
- * pieces_lost. Every image came whole when incomplete, dropped, skipped and no_room are 0.
+ * pieces_lost. Every image came whole when incomplete, dropped, skipped and no_room are 0, but for those that the
+ * run cut.
  */
 struct gdrcap_image_counts {
 	uint64_t frames;    /**< received; of a stream: those that name it */
@@ -163,6 +164,9 @@ struct gdrcap_image_counts {
 	uint64_t bytes;	 /**< placed, in closed images; as sent, where they are converted */
 	int has_skipped; /**< 1: `skipped` is counted */
 	int reserved;
+	/** Of `incomplete`, or with `incomplete: drop` of `dropped`: images in whose middle the run began, or
+	 * stopped. All of them came that could: they fail no run. */
+	uint64_t cut_by_start, cut_by_stop;
 };
 /** Of description `index`. -ENOENT after the last. */
 int gdrcap_get_image_counts(const struct gdrcap_session *session, uint32_t index,

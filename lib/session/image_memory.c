@@ -185,6 +185,25 @@ static uint64_t image_time_ns(void *context, uint64_t ticks)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - (uint64_t)(int64_t)ago;
 }
 
+static uint64_t image_began(void *context)
+{
+	const struct gdrcap_session *session = ((const struct session_image *)context)->session;
+	uint64_t last = session->run.start_tsc;
+
+	for (uint32_t i = 0; i < session->workers.rx_count; i++)
+		last = RTE_MAX(last, atomic_load_explicit(&session->workers.rx[i].began_tsc,
+							  memory_order_relaxed));
+	return last;
+}
+
+/* A sender that fell silent had no more to send, or it was lost; a file ends where its capture did. */
+static bool image_came_on(void *context)
+{
+	const struct gdrcap_session *session = ((const struct session_image *)context)->session;
+
+	return !session->run.ended_idle || session->ports.pairs[0].rx.facts->reads_first;
+}
+
 static uint64_t ticks_of(uint64_t us)
 {
 	return us * (rte_get_tsc_hz() / 1000000);
@@ -206,6 +225,8 @@ static void image_init(struct gdrcap_session *session, uint32_t index)
 		.drop_oldest = settings->drop_oldest,
 		.close = image_close,
 		.close_whole = image_close_whole,
+		.began = image_began,
+		.came_on = image_came_on,
 		.time_ns = image_time_ns,
 		.ns_a_tick = images->ns_a_tick,
 		.context = &images->image[index],

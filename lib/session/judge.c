@@ -100,9 +100,15 @@ static void receivers_judge_pools(struct gdrcap_session *session)
 	}
 }
 
-/* Of a consumer that judges no frames nobody else says it. */
+/* Drops that no gap in the frames shows. */
 static void receivers_judge_missed(struct gdrcap_session *session)
 {
+	struct gdrcap_summary summary;
+
+	if (gdrcap_get_summary(session, &summary, sizeof(summary)) < 0 ||
+	    (settings_collects(&session->settings) &&
+	     summary.missed_in_run <= (summary.known & GDRCAP_HAS_LOSS ? summary.total.lost : 0)))
+		return;
 	for (uint32_t p = 0; p < session->settings.ports; p++) {
 		const uint64_t missed = session_port_missed(session, p);
 
@@ -132,7 +138,7 @@ void session_receivers_judge(struct gdrcap_session *session)
 				? ", and those that are meant count as damaged"
 				: "");
 	receivers_judge_pools(session);
-	if (session->workers.rx_count && !settings_collects(&session->settings))
+	if (session->workers.rx_count)
 		receivers_judge_missed(session);
 	streams_judge(session, accountant_borrow(&session->workers.accountant));
 	accountant_return(&session->workers.accountant);

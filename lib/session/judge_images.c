@@ -20,8 +20,8 @@ void session_images_judge(struct gdrcap_session *session)
 		if (counts.misfit)
 			session_message(
 				session, GDRCAP_LOG_WARNING,
-				"images '%s': frames that are meant and do not fit the layout: %llu; nothing of them is in an image; are piece, bytes and "
-				"data.payload those of the sender?",
+				"images '%s': frames that match and do not fit the layout: %llu; nothing of them is in an image; compare piece, bytes "
+				"and data.payload with what the sender sends",
 				name, (unsigned long long)counts.misfit);
 	}
 }

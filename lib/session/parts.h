@@ -70,7 +70,11 @@ struct session_pair {
 	struct recover_pair recover;
 	uint64_t tx_unwritten; /* frames that the files of tx were given and have not */
 	bool tx_unseen;	       /* that number is not known: one of them is no file to look at */
-	bool rules_anew;       /* rx was started again, so its rules do not count the whole run */
+	/* rx's drops before the run's first poll, and, with `drops_final`, before its last. Guarded by the
+	 * session's ports.lock. */
+	uint64_t drops_first, drops_last;
+	bool drops_final;
+	bool rules_anew; /* rx was started again, so its rules do not count the whole run */
 };
 
 enum session_link { LINK_WAITED_FOR, LINK_UP, LINK_DOWN };

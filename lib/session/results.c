@@ -48,9 +48,13 @@ static void summary_losses(const struct gdrcap_session *session, struct gdrcap_s
 		struct port_counters counters;
 
 		session_port_counters(session, port, &counters);
-		missed_exact &= port_missed_exact(port) || session->ports.pairs[p].own;
+		missed_exact &= session_drops_exact(session, p);
 		error_exact &= port->facts->error_exact || session->ports.pairs[p].own;
 		summary->nic_missed += counters.missed;
+		if (session_drops_exact(session, p))
+			summary->missed_in_run +=
+				RTE_MAX(counters.missed, session->ports.pairs[p].drops_first) -
+				session->ports.pairs[p].drops_first;
 		summary->nic_error += counters.error;
 	}
 	if (session->workers.rx_count == 0)

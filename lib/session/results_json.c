@@ -7,6 +7,7 @@
 
 #include "base/json_line.h"
 #include "base/parse.h"
+#include "config/config.h"
 #include "session/session.h"
 #include "summary/results.h"
 
@@ -106,6 +107,7 @@ static void collect_state(const struct gdrcap_session *session, struct results *
 	to->version = gdrcap_version();
 	to->run = session->id;
 	to->config = session->config;
+	to->records = session->frames.save && config_says_no_frames(session->config);
 	if (to->state == RESULTS_RUNNING)
 		return;
 	to->failure = session->run.failure ? session->run.failure : session->selftest.failure;

@@ -273,6 +273,7 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 	recover_begin(session);
 	session_sent_files_look(session);
 	session_senders_begin(session);
+	session_drops_first(session);
 	/* Receivers take the first, nearest cores. */
 	ret = receivers_start(session, &deal, error);
 	if (ret == 0 && collect)

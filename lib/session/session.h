@@ -171,14 +171,32 @@ static inline void session_port_counters(const struct gdrcap_session *session,
 {
 	session_ports_lock(session);
 	port_counters(port, counters);
-	for (uint32_t p = 0; p < session->settings.ports; p++)
-		if (port == &session->ports.pairs[p].rx && session->ports.pairs[p].own) {
-			const struct own_lost lost = own_queues_lost(session->ports.pairs[p].own);
+	for (uint32_t p = 0; p < session->settings.ports; p++) {
+		const struct session_pair *pair = &session->ports.pairs[p];
+
+		if (port != &pair->rx)
+			continue;
+		if (pair->own) {
+			const struct own_lost lost = own_queues_lost(pair->own);
 
 			counters->missed = lost.missed;
 			counters->error = lost.error;
 		}
+		/* What is dropped behind the last poll is not the run's. */
+		if (pair->drops_final)
+			counters->missed = pair->drops_last;
+	}
 	session_ports_unlock(session);
+}
+
+/* Before the first poll, and before the last: reads what the receiving ports have dropped. */
+void session_drops_first(struct gdrcap_session *session);
+void session_drops_last(struct gdrcap_session *session);
+
+/* Whether receiving port `p` counts each frame that it drops. */
+static inline bool session_drops_exact(const struct gdrcap_session *session, uint32_t p)
+{
+	return port_missed_exact(&session->ports.pairs[p].rx) || session->ports.pairs[p].own;
 }
 
 /* Frames that came to receiving port `p` in this run and were not received, as far as it counts them exactly. */
@@ -188,7 +206,7 @@ static inline uint64_t session_port_missed(const struct gdrcap_session *session,
 	struct port_counters counters;
 
 	session_port_counters(session, &pair->rx, &counters);
-	return (port_missed_exact(&pair->rx) || pair->own ? counters.missed : 0) +
+	return (session_drops_exact(session, p) ? counters.missed : 0) +
 	       (pair->rx.facts->error_exact || pair->own ? counters.error : 0);
 }
 

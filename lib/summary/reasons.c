@@ -39,6 +39,13 @@ static void add_count(struct reasons *reasons, uint64_t count, const char *noun,
 		add(reasons, "%s", reason_count(reason, count, noun, what));
 }
 
+static bool is_on(const struct results *results, const char *option)
+{
+	const char *value = results_option(results, option, 0);
+
+	return value && strcmp(value, "true") == 0;
+}
+
 static void judge_sent(const struct gdrcap_summary *summary, struct reasons *reasons)
 {
 	char missing[TEXT_COUNT_BYTES], asked[TEXT_COUNT_BYTES];
@@ -54,6 +61,30 @@ static void judge_sent(const struct gdrcap_summary *summary, struct reasons *rea
 		  "submitted with a length that no frame has, and not sent");
 }
 
+/* Frames are saved, nothing says what they should be, and none is gdrcap's own: all are wanted. */
+static bool is_recording(const struct results *results)
+{
+	const struct gdrcap_counts *total = &results->summary.total;
+
+	return results->records && total->valid + total->damaged == 0;
+}
+
+/*
+ * Frames that the ports dropped in the run, and that `lost` does not count: no gap shows them at a stream's end, in
+ * images or to a consumer of the caller's. They may be others' where most frames received were.
+ */
+static void judge_drops(const struct results *results, struct reasons *reasons)
+{
+	const struct gdrcap_summary *summary = &results->summary;
+	const struct gdrcap_counts *total = &summary->total;
+	const uint64_t lost = summary->known & GDRCAP_HAS_LOSS ? total->lost : 0;
+
+	if (summary->missed_in_run <= lost ||
+	    (!summary->steered && !is_recording(results) && total->filtered > total->received / 2))
+		return;
+	add_count(reasons, summary->missed_in_run - lost, "frame", REASON_DROPPED);
+}
+
 static void judge_images(const struct results *results, struct reasons *reasons)
 {
 	struct gdrcap_image_counts total;
@@ -62,7 +93,14 @@ static void judge_images(const struct results *results, struct reasons *reasons)
 	add_count(reasons, total.incomplete, "image", "incomplete");
 	add_count(reasons, total.dropped, "image", "dropped");
 	add_count(reasons, total.skipped, "image", "skipped");
+	if (!is_on(results, "allow_misfits"))
+		add_count(reasons, total.misfit, "frame", REASON_MISFIT);
+	judge_drops(results, reasons);
 	judge_sent(&results->summary, reasons);
+	if (reasons->count == 0 && total.complete == 0 && total.cut_by_start + total.cut_by_stop)
+		add(reasons,
+		    "no image came whole: the run began or ended in the middle of each; let it last "
+		    "longer, or end it with --images");
 	if (reasons->count == 0 && results->summary.total.received && total.complete == 0)
 		add(reasons, "no frame received was of an image: does --image say what the sender "
 			     "sends (--explain-image), and do the rules let it pass?");
@@ -101,6 +139,7 @@ static void judge_frames(const struct results *results, struct reasons *reasons)
 	add_count(reasons, total->lost, "frame", REASON_LOST);
 	add_count(reasons, total->duplicate, "frame", REASON_DUPLICATED);
 	add_count(reasons, total->reordered, "frame", REASON_REORDERED);
+	judge_drops(results, reasons);
 	/* Where there are too many streams that is what ended the run. */
 	if (reasons->count == 0)
 		add_count(reasons, summary->untracked, "frame",
@@ -114,7 +153,7 @@ static void judge_frames(const struct results *results, struct reasons *reasons)
 		    "the payload did not go on where the frame before it ended; times: %llu",
 		    (unsigned long long)summary->lock_lost);
 	if (reasons->count == 0 && (summary->known & GDRCAP_HAS_VERDICT) && total->received &&
-	    total->valid == 0)
+	    total->valid == 0 && !is_recording(results))
 		add(reasons, "no frame received was ours: check EtherType, VLAN, UDP port, frame "
 			     "format and rules against the sender's");
 }

@@ -60,6 +60,7 @@ struct results {
 	const char *version;
 	struct results_run run;
 	const struct gdrcap_config *config; /* NULL: it could not be read */
+	bool records;			    /* `save`, and no option says what frames should be */
 	int failure; /* negative errno that ended it early, or kept it from beginning; 0: none */
 	char failure_text[512];
 
@@ -99,6 +100,12 @@ void results_images_total(const struct results *results, struct gdrcap_image_cou
 #define REASON_LOST "lost"
 #define REASON_DUPLICATED "duplicated"
 #define REASON_REORDERED "reordered"
+#define REASON_DROPPED                                                                                 \
+	"dropped by a port in the run, and missing behind the last that came or where nothing counts " \
+	"gaps: the receiver was too slow; give its threads cores of their own, or raise --descriptors"
+#define REASON_MISFIT                                                                                  \
+	"matched and did not fit the layout, so nothing of them is in an image (--allow-misfits lets " \
+	"that pass)"
 #define REASON_ENDS_MISSING "streams whose end did not come: "
 /* "1,234 frames lost". Returns `to`, of RESULTS_REASON_BYTES. */
 const char *reason_count(char *to, uint64_t count, const char *noun, const char *what);

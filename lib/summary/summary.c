@@ -31,9 +31,15 @@ bool results_receive(const struct results *results)
 
 void results_images_add(struct gdrcap_image_counts *total, const struct gdrcap_image_counts *counts)
 {
+	const uint64_t cut = counts->cut_by_start + counts->cut_by_stop;
+	const bool kept = counts->incomplete >= cut; /* else `incomplete: drop` */
+
 	total->complete += counts->complete;
-	total->incomplete += counts->incomplete;
-	total->dropped += counts->dropped;
+	total->misfit += counts->misfit;
+	total->incomplete += counts->incomplete - (kept ? cut : 0);
+	total->dropped += counts->dropped - (kept ? 0 : cut);
+	total->cut_by_start += counts->cut_by_start;
+	total->cut_by_stop += counts->cut_by_stop;
 	total->skipped += counts->skipped;
 	total->pieces_lost += counts->pieces_lost;
 	total->bytes += counts->bytes;

@@ -56,6 +56,14 @@ static const char *const memory_names[] = {
 	[GDRCAP_MEMORY_PINNED] = "pinned",
 	[GDRCAP_MEMORY_HOST] = "host",
 };
+/* What CPU threads play a GPU with is none. */
+static const char *memory_name(const struct gdrcap_summary *summary)
+{
+	return summary->memory == GDRCAP_MEMORY_DEVICE && strcmp(summary->driver, "gpu_host") == 0
+		       ? "emulated device"
+		       : memory_names[summary->memory];
+}
+
 static const char *const step_names[] = {
 	[GDRCAP_STEP_PASSED] = "passed",
 	[GDRCAP_STEP_FAILED] = "failed",

@@ -40,7 +40,7 @@ def test_library_stands_in_for_all():
 @connectx.modes(*connectx.MODES)
 def test_million(mode):
     done = connectx.perfect("--frame-size", "64-1518", count=MANY, mode=mode)
-    assert done.summary["memory"]["kind"] == "device", done
+    assert done.summary["memory"]["kind"].endswith("device"), done
     assert done.summary["memory"]["registration"] == "host memory", done
     assert done.causes["wire_frames_received"] == MANY + connectx.STAGED, done
     rules = done.summary["steering"]["rules"]

@@ -20,7 +20,7 @@ def test_defaults():
     """No option but the number of frames: the software wire."""
     summary = e2e.loopback(frames=SOME)
     assert summary["ports"] == summary["tx_ports"] == ["ring:wire"]
-    assert summary["memory"]["kind"] in ("device", "pinned", "host")
+    assert summary["memory"]["kind"] in ("emulated device", "device", "pinned", "host")
     assert summary["memory"]["slots"] > 0 and summary["cores"]
     # What only a card has.
     assert summary["memory"]["registration"] is None and summary["memory"]["split"] == 0

@@ -39,7 +39,7 @@ def loopback(faults, *arguments, count=FEW, expect=3, **options):
 def test_million():
     """The ring of slots is used some 60 times; the driver has no receive queue."""
     done = connectx.perfect(*sizes(), count=MANY)
-    assert done.summary["memory"]["kind"] == "device", done
+    assert done.summary["memory"]["kind"].endswith("device"), done
     assert done.lost_by["nic_missed"] == 0 and done.summary["rx_by"] == WHO, done
     assert done.summary["steering"]["rules"][0]["frames"] == MANY, done
 

@@ -34,7 +34,7 @@ def loopback(faults, *arguments, expect=3):
 def test_million():
     """Work entries of 64 frames, some 16,000 of them."""
     done = connectx.perfect(*STRIDES, count=MANY)
-    assert done.summary["memory"]["kind"] == "device", done
+    assert done.summary["memory"]["kind"].endswith("device"), done
     assert done.lost_by["nic_missed"] == 0 and done.summary["rx_by"] == "cpu", done
     assert strides(done) == {64}, done
 

@@ -38,6 +38,19 @@ def changed(frame, offset, mask):
     return frame[:offset] + bytes([frame[offset] ^ mask]) + frame[offset + 1:]
 
 
+def test_recording():
+    """Frames of anybody's, with no option that says what they should be: a run that saved them all passed."""
+    frames = [bytes([2] * 12) + b"\x08\0" + bytes([i % 256]) * (46 + i) for i in range(300)]
+    with processes.folder() as directory:
+        path = os.path.join(directory, "out.pcapng")
+        summary = capture(directory, frames, "--save", path)
+        assert summary["saved"]["frames"] == summary["filtered"] == len(frames), summary
+        assert [frame.data for frame in pcapfile.read_capture(path).frames] == frames
+        for arguments in (["--save", path, "--pattern", "prbs31"], []):
+            summary = capture(directory, frames, *arguments, expect=3)
+            assert any("no frame received was ours" in text for text in summary["errors"]), summary
+
+
 def tshark_comments(path):
     """[comment of the frame, or ""], as Wireshark shows them."""
     text = processes.output("tshark", "-r", path, "-T", "fields", "-E", "separator=|", "-e",

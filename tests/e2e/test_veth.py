@@ -61,6 +61,27 @@ def test_jumbo():
         assert summary["cut"] == 0, summary
 
 
+def test_drops_that_no_gap_shows():
+    """A receiver without a core at the end of a stream whose sender says no end: what the kernel dropped fails the run."""
+    with e2e.VethPair() as pair:
+        with processes.Running("capture", "--quiet", "--gpu", "host", "--port", "net_af_packet1,iface=%s,framecnt=512" % pair.right,
+                               "--idle", "0.5") as receiver:
+            receiver.wait_until_running()
+            with processes.Running("replay", "--quiet", "--tx-port", "net_af_packet0,iface=%s" % pair.left, "--end", "never",
+                                   "--rate", "20kpps", "--seconds", "600") as sender:
+                receiver.wait_for_frames("received", 1000)
+                receiver.signal(signal.SIGSTOP)
+                sender.wait_until_running()
+                sender.wait_for_frames("sent", json.loads(sender.out[-1])["frames"]["sent"] + 20000)
+                sender.signal(signal.SIGINT)
+                sender.finish()
+            receiver.signal(signal.SIGCONT)
+            summary = receiver.finish(3)
+    lost_by = summary["lost_by"]
+    assert summary["frames"]["lost"] < lost_by["in_run"] <= lost_by["nic_missed"], (summary["frames"], lost_by)
+    assert any("dropped by a port in the run" in text for text in summary["errors"]), summary["errors"]
+
+
 def play(interface, frames):
     """Frames of another program's."""
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sender:

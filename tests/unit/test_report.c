@@ -194,7 +194,7 @@ static void test_json_pass(void **state)
 		"\"frames\":{\"sent\":10000000,\"received\":10000007,\"valid\":10000000,"
 		"\"damaged\":0,\"lost\":0,\"duplicate\":0,\"reordered\":0},\"filtered\":7,"
 		"\"bytes\":125000000000,"
-		"\"lost_by\":{\"nic_missed\":0,\"nic_error\":null,\"unexplained\":0,\"causes\":{}},"
+		"\"lost_by\":{\"nic_missed\":0,\"in_run\":0,\"nic_error\":null,\"unexplained\":0,\"causes\":{}},"
 		"\"tx_stalled\":42,"
 		"\"bits\":{\"checked\":1000000000000,\"wrong\":0,\"ratio\":0.0},"
 		"\"lock_lost\":null,\"stale\":null,\"pool_empty\":{\"times\":0,\"seconds\":0.0},"
