@@ -4,8 +4,10 @@ import asyncio
 import contextlib
 import http.client
 import json
+import logging
 import os
 import re
+import resource
 import signal
 import socket
 import struct
@@ -20,6 +22,7 @@ import live_fake
 
 aiohttp = pytest.importorskip("aiohttp")
 
+from gdrcap.live import cli as live_cli  # noqa: E402
 from gdrcap.live import server as live_server  # noqa: E402
 from gdrcap.live.layout import Wanted  # noqa: E402
 from gdrcap.live.run import Run  # noqa: E402
@@ -231,6 +234,47 @@ def test_hostile_browser():
     asyncio.run(play())
 
 
+def test_silent_connection(monkeypatch):
+    """What brings no whole request is closed after its time, though a byte comes now and then; what looks stays."""
+    monkeypatch.setattr(live_server, "REQUEST_SECONDS", 0.5)
+
+    async def play():
+        async with serving(Maker()) as (server, client, url):
+            async with client.ws_connect(url + "updates") as browser:
+                await next_update(browser)
+                reader, writer = await asyncio.open_connection("127.0.0.1", server.test_port)
+                read = asyncio.create_task(reader.read())
+                writer.write(b"GET /")
+                with contextlib.suppress(ConnectionError):
+                    while not read.done():
+                        writer.write(b"x")
+                        await writer.drain()
+                        await asyncio.wait([read], timeout=0.1)
+                with contextlib.suppress(ConnectionError):
+                    assert await asyncio.wait_for(read, harness.TIMEOUT) == b""
+                writer.close()
+                await next_update(browser)
+                assert len(server.connections) == 1
+    asyncio.run(play())
+
+
+def test_lines_that_repeat(monkeypatch):
+    """Of each logger some lines come at once and then one in a while, which says how many are missing."""
+    now = [0.0]
+    monkeypatch.setattr(live_cli.time, "monotonic", lambda: now[0])
+    seldom = live_cli.Seldom()
+
+    def passed(name, count):
+        records = [logging.LogRecord(name, logging.ERROR, "", 0, "line %d", (number,), None) for number in range(count)]
+        return [record.getMessage() for record in records if seldom.filter(record)]
+
+    assert len(passed("asyncio", 1000)) == seldom.LINES and passed("gdrcap", 1) == ["line 0"]
+    now[0] = seldom.SECONDS
+    assert passed("asyncio", 2) == ["line 0 (980 lines before it were left out)"]
+    now[0] = 1e6
+    assert len(passed("asyncio", 1000)) == seldom.LINES
+
+
 def test_end():
     """The last update stays to be had; a browser that has it gets no more; a goodbye gives it to all."""
     async def play():
@@ -359,6 +403,27 @@ def test_run():
     # --exit: without anybody.
     process = start("--set", "port=ring:x", "--set", "tx_port=ring:x", "--set", "gpu=host", "--set", "frames=100", "--listen", "0", "--exit")
     assert "passed" in ended(process, 0)[1]
+
+
+def test_half_open():
+    """More connections without a request than the process has descriptors: the page answers, and says little."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    process = start("--set", "port=ring:x", "--set", "tx_port=ring:x", "--set", "gpu=host", "--set", "frames=100", "--listen", "0",
+                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024)))
+    port = int(re.search(r":(\d+)/", page_of(process))[1])
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    try:
+        with contextlib.ExitStack() as stack:
+            for _ in range(1100):
+                one = stack.enter_context(socket.create_connection(("127.0.0.1", port), harness.TIMEOUT))
+                with contextlib.suppress(ConnectionError):
+                    one.sendall(b"GET / HT")
+            assert asked(port, "/", ("Host", "localhost"))[0] == 200
+            assert len(os.listdir("/proc/%d/fd" % process.pid)) < 512
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    process.send_signal(signal.SIGINT)
+    assert len(ended(process, 0)[1]) < 2000
 
 
 def test_interrupted():

@@ -13,6 +13,7 @@ import secrets
 import signal
 import sys
 import tempfile
+import time
 from typing import Any
 
 from .layout import FORMATS, Wanted
@@ -147,6 +148,28 @@ def _listen(address: str, port: int) -> Any:
                       NOT_RUN) from None
 
 
+class Seldom(logging.Filter):
+    """Passes so many lines of each logger, then one in a while: what repeats does not fill a disk."""
+
+    LINES, SECONDS = 20, 10.0  # at once; for one more
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._left: dict[str, tuple[float, float, int]] = {}  # lines that may come, as of when; left out since the last
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        now = time.monotonic()
+        may, since, out = self._left.get(record.name, (float(self.LINES), now, 0))
+        may = min(may + (now - since) / self.SECONDS, self.LINES)
+        if may < 1:
+            self._left[record.name] = may, now, out + 1
+            return False
+        if out:
+            record.msg, record.args = f"{record.getMessage()} ({out} lines before it were left out)", None
+        self._left[record.name] = may - 1, now, 0
+        return True
+
+
 def _say(text: str) -> None:
     print(f"gdrcap.live: {text}", file=sys.stderr, flush=True)
 
@@ -242,6 +265,8 @@ def main(words: list[str] | None = None) -> int:
     if (arguments.config and arguments.demo) or not (arguments.config or arguments.set or arguments.demo):
         made.error("give CONFIG, --set or --demo: what to capture, or a camera that is none")
     logging.basicConfig(level=logging.WARNING, format="gdrcap.live: %(message)s")
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(Seldom())
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL)  # what strangers send is no news
     try:
         _need(("aiohttp",))

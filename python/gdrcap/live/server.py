@@ -7,12 +7,13 @@ import contextlib
 import hmac
 import ipaddress
 import logging
+import math
 import pathlib
 import socket
 import threading
 import time
 import urllib.parse
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 
 from aiohttp import WSMsgType, web
 
@@ -24,6 +25,10 @@ FILES = {"": ("index.html", "text/html"), "live.css": ("live.css", "text/css"), 
 INTERVAL = 0.1  # seconds between two updates, at least
 BROWSERS_MAX = 32
 WORDS_MAX = 64  # bytes of a message from a browser: it says "next"
+# A browser has some connections. The longest without a request gives way to a new one, and who has not brought a whole
+# request, or taken its answer, for so long is closed: a byte now and then is no progress.
+CONNECTIONS_MAX = 64
+REQUEST_SECONDS = 10.0
 GOODBYE = 2.0  # seconds that browsers have to take the last update when the program is ended
 
 _LOG = logging.getLogger("gdrcap.live")
@@ -90,11 +95,76 @@ def is_loopback(address: str) -> bool:
         return address == "localhost"
 
 
+class Connections:
+    """What strangers have open. Without a limit they could take every descriptor of the session's process."""
+
+    def __init__(self) -> None:
+        self._since: dict[asyncio.BaseTransport, float] = {}  # idle ones, the longest idle first
+        self._busy: set[asyncio.BaseTransport] = set()
+
+    def __len__(self) -> int:
+        return len(self._since) + len(self._busy)
+
+    @contextlib.contextmanager
+    def busy(self, transport: asyncio.BaseTransport | None) -> Iterator[None]:
+        """While a request of this connection is answered."""
+        if transport is None:  # it is closed
+            yield
+            return
+        self._since.pop(transport, None)
+        self._busy.add(transport)
+        try:
+            yield
+        finally:
+            self._busy.discard(transport)
+            self._since[transport] = time.monotonic()
+
+    def _close(self, before: float) -> None:
+        """Those that are idle since then, or closed."""
+        for transport, since in list(self._since.items()):
+            if since < before or transport.is_closing():
+                self._since.pop(transport)
+                transport.abort()  # type: ignore[attr-defined]
+
+    def make_room(self) -> bool:
+        """Closes the longest idle one where there are too many. False: all are busy."""
+        self._close(0)
+        if len(self) >= CONNECTIONS_MAX and self._since:
+            self._close(math.nextafter(next(iter(self._since.values())), math.inf))
+        return len(self) < CONNECTIONS_MAX
+
+    async def accept(self, listening: socket.socket, handle: Callable[[], asyncio.Protocol]) -> None:
+        """Not asyncio's way, which has no limit, and where no descriptor is left writes a traceback for each attempt."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                one, _ = await loop.sock_accept(listening)
+            except OSError as error:
+                _LOG.warning("a browser cannot connect: %s", error)
+                await asyncio.sleep(1)
+                continue
+            if not self.make_room():
+                one.close()
+                continue
+            try:
+                transport, _ = await loop.connect_accepted_socket(handle, one)
+            except OSError:  # it has left
+                one.close()
+                continue
+            self._since[transport] = time.monotonic()
+
+    async def watch(self) -> None:
+        while True:
+            await asyncio.sleep(1)
+            self._close(time.monotonic() - REQUEST_SECONDS)
+
+
 class Server:
     """`token` None: whoever can connect may look, which is for addresses of this machine alone."""
 
     def __init__(self, feed: Feed, address: str, token: str | None):
         self._feed, self._address, self._token = feed, address, token
+        self.connections = Connections()
         self._browsers: set[web.WebSocketResponse] = set()
         self._served_final: set[web.WebSocketResponse] = set()
         self._names = {"localhost", socket.gethostname().lower(), socket.getfqdn().lower()}
@@ -137,7 +207,8 @@ class Server:
         origin = request.headers.get("Origin")
         if origin is not None and origin != "http://" + header:
             raise web.HTTPForbidden(text="A page of another site asks: refused.\n")
-        response = await handler(request)  # type: ignore[misc]
+        with self.connections.busy(request.transport):
+            response = await handler(request)  # type: ignore[misc]
         assert isinstance(response, web.StreamResponse)
         return response
 
@@ -219,11 +290,17 @@ async def served(server: Server, sockets: list[socket.socket]) -> AsyncIterator[
     """Serves on sockets that listen."""
     runner = web.AppRunner(server.app, access_log=None, handle_signals=False, shutdown_timeout=1)
     await runner.setup()
+    assert runner.server
+    tasks = [asyncio.create_task(server.connections.accept(one, runner.server)) for one in sockets]
+    tasks.append(asyncio.create_task(server.connections.watch()))
     try:
-        for one in sockets:
-            await web.SockSite(runner, one).start()
         yield
     finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        for one in sockets:
+            one.close()
         await runner.cleanup()
 
 
