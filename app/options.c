@@ -103,8 +103,6 @@ struct parser {
 	char negated[GDRCAP_OPTIONS_MAX][NAME_BYTES]; /* "no-guard": names in `table` */
 	const char *config_path;
 	int explain;
-	const char *image[GDRCAP_IMAGES_MAX]; /* as given: maybe files */
-	uint32_t image_count;
 	unsigned char given[GDRCAP_OPTIONS_MAX]; /* library options already applied */
 	struct app_options *options;
 };
@@ -210,8 +208,6 @@ static int apply_library(struct parser *parser, size_t index, const char *value)
 	if (ret)
 		return options_refuse(parser->options, "--%s", error.text);
 	parser->given[index] = 1;
-	if (!strcmp(option->key, "image") && parser->image_count < GDRCAP_IMAGES_MAX)
-		parser->image[parser->image_count++] = value;
 	return 0;
 }
 
@@ -410,8 +406,7 @@ int options_parse(int argc, char **argv, const struct options_command *command,
 	if (ret == 0)
 		ret = options_images_complete(options);
 	if (ret == 0)
-		ret = options_files_stay(options, parser.config_path, parser.image,
-					 parser.image_count);
+		ret = options_files_stay(options);
 	if (ret == 0)
 		ret = options_ready_settle(options);
 	if (ret)

@@ -21,10 +21,9 @@ void options_list(const struct options_command *command, const struct gdrcap_opt
 
 /* ---- options_files.c ---- */
 
-/* Refuses a run that would overwrite a file which it reads: the configuration (NULL: none), `images` as given, which
- * need not be files, and those of ports; or that would print what it saves. Sets saves_to_stdout. */
-int options_files_stay(struct app_options *options, const char *config_path,
-		       const char *const *images, uint32_t image_count);
+/* Refuses a run that would overwrite a file which it reads, or write two things into one file; or that would print
+ * what it saves. Sets saves_to_stdout. 0 or -EINVAL. */
+int options_files_stay(struct app_options *options);
 
 /* ---- options_ready.c ---- */
 

@@ -61,16 +61,16 @@ int ready_begin(const char *path, struct gdrcap_error *error)
 {
 	struct ready_file file;
 	struct stat status;
-	int rc;
 
 	if (!strcmp(path, READY_STDOUT))
 		return 0;
 	if (lstat(path, &status))
 		return half_try(path, error);
-	rc = S_ISREG(status.st_mode) ? ready_file_read(path, &file, error) : -EINVAL;
-	if (rc < 0 && rc != -EAGAIN)
+	/* An earlier run wrote it as a whole, or lost all of it with the machine's power. */
+	if (!S_ISREG(status.st_mode) ||
+	    (status.st_size && (ready_file_read(path, &file, error) || !file.alone)))
 		return ready_error(error, -EEXIST,
-				   "--ready %s: is there, and no line that an earlier run left; "
+				   "--ready %s: exists, and is not the line of an earlier run; "
 				   "name another file, or remove it",
 				   path);
 	if (unlink(path) && errno != ENOENT)

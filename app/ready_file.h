@@ -10,6 +10,7 @@
 struct ready_file {
 	char host[256]; /* printable */
 	uint32_t ports;
+	int alone; /* 1: nothing follows the line */
 };
 
 /* 0; -EAGAIN: it is not there, or its line is not whole yet; else a negative errno, with the reason. */

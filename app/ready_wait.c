@@ -22,8 +22,8 @@
 
 /* ---- a file ---- */
 
-/* Its first line, with its end; -EAGAIN: there is none yet. */
-static int line_read(const char *path, char text[READY_FILE_BYTES], size_t *length,
+/* Its first line, without its end; -EAGAIN: there is none yet. */
+static int line_read(const char *path, char text[READY_FILE_BYTES], size_t *length, int *alone,
 		     struct gdrcap_error *error)
 {
 	const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
@@ -52,6 +52,7 @@ static int line_read(const char *path, char text[READY_FILE_BYTES], size_t *leng
 		return *length < READY_FILE_BYTES
 			       ? -EAGAIN
 			       : ready_error(error, -EFBIG, "%s: its first line has no end", path);
+	*alone = got == 0 && end == text + *length - 1;
 	*length = (size_t)(end - text);
 	return 0;
 }
@@ -129,7 +130,7 @@ int ready_file_read(const char *path, struct ready_file *file, struct gdrcap_err
 	static char text[READY_FILE_BYTES];
 	size_t length = 0;
 	json_t *object;
-	int rc = line_read(path, text, &length, error);
+	int rc = line_read(path, text, &length, &file->alone, error);
 
 	if (rc)
 		return rc;

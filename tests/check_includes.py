@@ -13,7 +13,8 @@ ROOMS = ("base pattern gpu memory port capture kernels replay send config save i
          "session selftest app doctor bench merge page").split()
 PUBLIC = "include"
 # The library's insides that app itself may use: what knows nothing of sessions.
-APP_USES = {"base/json_line.h", "base/nearest.h", "base/output_file.h", "base/parse.h", "base/text.h", "port/devargs.h", "summary/results.h"}
+APP_USES = {"base/input_list.h", "base/json_line.h", "base/nearest.h", "base/output_file.h", "base/parse.h", "base/text.h",
+            "config/config_files.h", "port/devargs.h", "summary/results.h"}
 # Files that are one subject, and may include each other: the definitions that C and CUDA share stand
 # at the end of their headers. So may files of one room whose names begin with the shortest of them.
 SUBJECTS = ({"pattern/frame", "pattern/frame_check", "pattern/phase"},)

@@ -4,7 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -52,4 +53,40 @@ int output_file_open(const char *path)
 int output_file_append(const char *path)
 {
 	return open_as(path, O_APPEND, 0640);
+}
+
+static bool is_same(const struct stat *one, const struct stat *other)
+{
+	return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
+}
+
+/* The folder that a path's last name is in. False: there is none. */
+static bool folder_of(const char *path, struct stat *folder, const char **name)
+{
+	const char *slash = strrchr(path, '/');
+	char parent[PATH_MAX];
+
+	*name = slash ? slash + 1 : path;
+	if (!slash)
+		return stat(".", folder) == 0;
+	/* With the slash: of "/x" it is all that there is. */
+	return snprintf(parent, sizeof(parent), "%.*s", (int)(*name - path), path) <
+		       (int)sizeof(parent) &&
+	       stat(parent, folder) == 0;
+}
+
+bool output_file_same(const char *one, const char *other)
+{
+	const char *name, *other_name;
+	struct stat file, other_file;
+	const bool there = stat(one, &file) == 0;
+
+	if (there && S_ISCHR(file.st_mode))
+		return false;
+	if (strcmp(one, other) == 0)
+		return true;
+	if (there && stat(other, &other_file) == 0)
+		return is_same(&file, &other_file);
+	return folder_of(one, &file, &name) && folder_of(other, &other_file, &other_name) &&
+	       is_same(&file, &other_file) && strcmp(name, other_name) == 0;
 }

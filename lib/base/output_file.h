@@ -3,6 +3,8 @@
 #ifndef GDRCAP_OUTPUT_FILE_H
 #define GDRCAP_OUTPUT_FILE_H
 
+#include <stdbool.h>
+
 /*
  * Opens or makes a file to write it, with mode 0600: it is somebody's traffic, and nobody else's to read. It is not
  * emptied. Never waits: opening a pipe would wait for its reader, perhaps for ever, and so would writing, so
@@ -13,5 +15,9 @@ int output_file_open(const char *path);
 
 /* The same of a log, which a group may read (mode 0640): all that is written goes to its end. */
 int output_file_append(const char *path);
+
+/* Writing to one spoils the other, however the two are spelled, and also if neither exists yet. Not so with a
+ * terminal or /dev/null. */
+bool output_file_same(const char *one, const char *other);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "config/config_files.h"
 
 static size_t place_of(const struct option_row *row)
 {
@@ -30,6 +31,7 @@ static void config_clear(struct gdrcap_config *config)
 {
 	for (size_t i = 0; i < GDRCAP_OPTIONS_MAX; i++)
 		free(config->text[i]);
+	input_list_free(&config->read);
 }
 
 void gdrcap_config_free(struct gdrcap_config *config)
@@ -57,6 +59,11 @@ struct gdrcap_config *config_copy(const struct gdrcap_config *config)
 		return NULL;
 	*copy = *config;
 	memset(copy->text, 0, sizeof(copy->text));
+	copy->read = (struct input_list){ 0 };
+	if (input_list_add_all(&copy->read, &config->read)) {
+		gdrcap_config_free(copy);
+		return NULL;
+	}
 	for (size_t i = 0; i < GDRCAP_OPTIONS_MAX; i++) {
 		const size_t bytes = texts_bytes(config->text[i], config->given[i]);
 
@@ -231,11 +238,16 @@ int gdrcap_config_set_image_memory(struct gdrcap_config *config, uint32_t index,
 int config_settle(const struct gdrcap_config *config, struct settings *settings,
 		  struct gdrcap_error *error)
 {
+	int ret;
+
 	if (!config)
 		return error_of_config(error,
 				       error_set(error, -EINVAL, "no configuration is given"));
 	*settings = config->settings;
-	return error_of_config(error, settings_settle(settings, error));
+	ret = settings_settle(settings, error);
+	if (!ret)
+		ret = config_check_outputs(config, error);
+	return error_of_config(error, ret);
 }
 
 int gdrcap_config_check(const struct gdrcap_config *config, struct gdrcap_error *error)

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "base/input_list.h"
 #include "config/option_table.h"
 #include "config/settings.h"
 
@@ -14,7 +15,8 @@ struct gdrcap_config {
 	 * their texts, one after the other, each with its ending zero. */
 	uint8_t given[GDRCAP_OPTIONS_MAX];
 	char *text[GDRCAP_OPTIONS_MAX];
-	bool is_image_file; /* holds layouts of images, and names no further file of them */
+	struct input_list read; /* files that options came from */
+	bool is_image_file;	/* holds layouts of images, and names no further file of them */
 	void (*log)(void *context, enum gdrcap_log_level level, const char *line);
 	void *log_context;
 };

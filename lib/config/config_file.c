@@ -66,6 +66,8 @@ static int config_load(struct gdrcap_config *config, const char *path, struct gd
 	char *text;
 	int fd, ret;
 
+	if (!config)
+		return error_set(error, -EINVAL, "no configuration is given");
 	if (!path || !*path)
 		return error_set(error, -EINVAL, "no configuration file is given");
 	text_quote(name, sizeof(name), path);
@@ -87,6 +89,8 @@ static int config_load(struct gdrcap_config *config, const char *path, struct gd
 	ret = file_read(fd, text, &bytes);
 	if (ret)
 		error_set(error, ret, "%s: cannot be read: %s", name, strerror(-ret));
+	else if (input_list_add(&config->read, &status, config->is_image_file ? "image" : "config"))
+		ret = error_set(error, -ENOMEM, "%s: out of memory", name);
 	else
 		ret = config_parse(config, path, text, bytes, error);
 	free(text);

@@ -101,6 +101,8 @@ static int load_file(struct gdrcap_config *config, const struct option_row *row,
 		ret = error_set(error, -EINVAL, "%s: '%s' has no image:", name, quoted);
 	else
 		ret = take_file(config, row, file, path, before, error);
+	if (!ret && input_list_add_all(&config->read, &file->read))
+		ret = error_set(error, -ENOMEM, "%s: out of memory", name);
 	gdrcap_config_free(file);
 	return ret == -ENOMEM || !ret ? ret : -EINVAL;
 }

@@ -157,10 +157,6 @@ static int check_receiver_files(const struct settings *settings, struct gdrcap_e
 			error, -EINVAL,
 			"queues: a file's frames are expected in their order, which is one "
 			"queue's of one port; leave out queues and other ports");
-	if (settings->save[0] && strcmp(settings->save, settings->save_damaged) == 0)
-		return error_set(error, -EINVAL,
-				 "save_damaged: %s is the file of save too; give another",
-				 settings->save);
 	if (settings->save_around && !settings->save_damaged[0])
 		return error_set(error, -EINVAL,
 				 "save_around: is about frames around damaged ones; give "

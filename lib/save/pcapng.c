@@ -60,23 +60,12 @@ int pcapng_open(struct pcapng *file, const char *path)
 }
 
 /* Writing to the one spoils the other: not so for a terminal or /dev/null. */
-static bool status_same(const struct stat *a, const struct stat *b)
-{
-	return !S_ISCHR(a->st_mode) && a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
-
 bool pcapng_same(const struct pcapng *one, const struct pcapng *other)
 {
 	struct stat a, b;
 
-	return fstat(one->fd, &a) == 0 && fstat(other->fd, &b) == 0 && status_same(&a, &b);
-}
-
-bool pcapng_is(const struct pcapng *file, const char *path)
-{
-	struct stat a, b;
-
-	return fstat(file->fd, &a) == 0 && stat(path, &b) == 0 && status_same(&a, &b);
+	return fstat(one->fd, &a) == 0 && fstat(other->fd, &b) == 0 && !S_ISCHR(a.st_mode) &&
+	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 /* ---- calls that may not return ---- */

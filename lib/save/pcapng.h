@@ -68,9 +68,8 @@ struct pcapng_statistics {
  * alone. -EISDIR for a folder, -ELOOP for a symbolic link (/dev/stdout and /dev/fd/N are none here),
  * -ENXIO for a pipe that nobody reads, and what open() says. */
 int pcapng_open(struct pcapng *file, const char *path);
-/* Both write to the same file, or it is the one at `path`, whatever the paths are. */
+/* Both write to the same file, whatever the paths are. */
 bool pcapng_same(const struct pcapng *one, const struct pcapng *other);
-bool pcapng_is(const struct pcapng *file, const char *path);
 
 /* Empties the file. Section header: which program writes it. */
 int pcapng_begin(struct pcapng *file, const char *application);

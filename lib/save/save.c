@@ -63,19 +63,6 @@ static int file_error(const char *option, const struct save_file *file, int code
 			 remedy);
 }
 
-/* An input would be emptied before it is read, or while it is. */
-static int input_check(const char *option, const struct save_file *file,
-		       const struct save_config *config, struct gdrcap_error *error)
-{
-	for (unsigned int i = 0; i < RTE_DIM(config->inputs); i++)
-		if (config->inputs[i] && config->inputs[i][0] &&
-		    pcapng_is(&file->pcapng, config->inputs[i]))
-			return error_set(error, -EINVAL,
-					 "%s: %s is a file that this run reads (%s); give another",
-					 option, file->path, config->inputs[i]);
-	return 0;
-}
-
 static int files_open(struct save *save, const struct save_config *config,
 		      struct gdrcap_error *error)
 {
@@ -95,9 +82,6 @@ static int files_open(struct save *save, const struct save_config *config,
 		if (ret < 0)
 			return file_error(option_names[f], file, ret, error);
 		file->pcapng.stall_ms = save->stall_ms;
-		ret = input_check(option_names[f], file, config, error);
-		if (ret < 0)
-			return ret;
 	}
 	if (save->files[SAVE_ALL].path && save->files[SAVE_DAMAGED].path &&
 	    pcapng_same(&save->files[SAVE_ALL].pcapng, &save->files[SAVE_DAMAGED].pcapng))

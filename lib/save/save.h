@@ -26,7 +26,6 @@ struct rx_clock;
 struct save;
 
 #define SAVE_AROUND_MAX 256u
-#define SAVE_INPUTS_MAX (3u + GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX)
 
 struct save_config {
 	const char *all;     /* path of --save, or "" */
@@ -34,8 +33,6 @@ struct save_config {
 	const char *damaged; /* path of --save-damaged, or "" */
 	uint32_t around;     /* frames of the same queue before and after a damaged one,
 			  * 0..SAVE_AROUND_MAX */
-	const char *inputs[SAVE_INPUTS_MAX]; /* paths of files that the run reads, which must not be
-					      * written to; "" or NULL: none */
 	uint32_t
 		stall_ms; /* a pipe whose reader, or a file whose system takes nothing for this long
 			    * ends; 0: 10 s. A pipe at any time, a file in save_finish() */

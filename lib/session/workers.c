@@ -9,7 +9,6 @@
 #include <rte_mbuf_core.h>
 
 #include "base/log.h"
-#include "port/devargs.h"
 #include "session/session.h"
 
 /* Of the accountant's sleeps: who sleeps longer keeps slots that are missing when frames come fast. */
@@ -293,24 +292,6 @@ static int tx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 	return session_gpu_senders_create(session, error);
 }
 
-/* The files that DPDK's driver for files reads, one a queue: paths into `text`. */
-static void port_files(const struct port *port, const char *paths[GDRCAP_QUEUES_MAX],
-		       char text[sizeof(port->name)])
-{
-	const char *args = devargs_of(port->name);
-	size_t used = 0;
-
-	for (unsigned int n = 0; n < GDRCAP_QUEUES_MAX; n++) {
-		const int bytes =
-			devargs_value(args, "rx_pcap", n, text + used, sizeof(port->name) - used);
-
-		if (bytes < 0)
-			return;
-		paths[n] = text + used;
-		used += (size_t)bytes + 1;
-	}
-}
-
 /* Frames received that go to files; the writer's thread may run on any of the session's CPUs. */
 static int saver_create(struct gdrcap_session *session, struct gdrcap_error *error)
 {
@@ -336,18 +317,11 @@ static int saver_create(struct gdrcap_session *session, struct gdrcap_error *err
 		.layout = &session->frames.layout,
 		.pattern = &session->frames.pattern,
 		.expect = session->frames.expect ? &session->frames.expect->view : NULL,
-		.inputs = { session->settings.expect, session->settings.pcap,
-			    session->settings.pattern.file },
 	};
-	char files[GDRCAP_PORTS_MAX][sizeof(session->ports.pairs[0].rx.name)];
 	cpu_set_t cpus;
 
 	if (!config.all[0] && !config.damaged[0])
 		return 0;
-	for (uint32_t p = 0; p < session->settings.ports; p++) {
-		port_files(&session->ports.pairs[p].rx, &config.inputs[3 + p * GDRCAP_QUEUES_MAX],
-			   files[p]);
-	}
 	for (uint32_t i = 0; i < session->workers.rx_count; i++) {
 		const struct session_pair *pair =
 			&session->ports.pairs[i / session->settings.queues];

@@ -103,7 +103,7 @@ def refused(folder, out, status, why):
 
 def test_files_that_are_not_written():
     with processes.folder() as folder:
-        refused(folder, os.path.join(folder, "in.pcap"), 2, "would overwrite a file that a --port reads")
+        refused(folder, os.path.join(folder, "in.pcap"), 2, "which this run reads (port)")
         os.link(os.path.join(folder, "in.pcap"), os.path.join(folder, "other-name"))
     with processes.folder() as folder:
         target = os.path.join(folder, "target")

@@ -88,11 +88,14 @@ def test_errors_leave_no_file():
             write(path, left)
             e2e.run("capture", "--port", "net_af_packet0,iface=gdrcap-none", "--ready", path, expect=1)
             assert os.listdir(directory) == [], os.listdir(directory)
-        write(path, b"port: net_null0\n")
-        result = e2e.run("capture", "--port", "net_null0", "--seconds", "1", "--ready", path, expect=1)
-        assert "no line that an earlier run left" in result.err and path in result.err, result
-        with open(path, "rb") as file:
-            assert file.read() == b"port: net_null0\n"
+        line = json.dumps(LINE).encode()
+        # A line of ours has its end, and nothing follows.
+        for other in (b"port: net_null0\n", b"no end", line, line + b"\n\n", b"x" * 70000):
+            write(path, other)
+            result = e2e.run("capture", "--port", "net_null0", "--seconds", "1", "--ready", path, expect=1)
+            assert "not the line of an earlier run" in result.err and path in result.err, result
+            with open(path, "rb") as file:
+                assert file.read() == other
         link = os.path.join(directory, "link")
         os.symlink(path, link)
         e2e.run("capture", "--port", "net_null0", "--ready", link, expect=1)

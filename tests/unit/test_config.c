@@ -719,6 +719,12 @@ static void test_check_files(void **state)
 	assert_check("tx_port: net_null0\nmatch: vlan=5\n", "match: is about frames received", "");
 	assert_check("port: net_null0\nsave: a\nsave_damaged: a\n", "save_damaged: a is the file",
 		     "another");
+	assert_check("port: net_null0\nsave: a\nsave_damaged: /dev/../../a\n", NULL, NULL);
+	assert_check("port: net_null0\nsave: /a\nsave_damaged: /dev/../a\n",
+		     "save_damaged: /dev/../a is the file of save too", "another");
+	assert_check("tx_port: ['net_pcap0,tx_pcap=a', 'net_pcap1,tx_pcap=./a']\n",
+		     "tx_port: ./a is the file of tx_port too", "another");
+	assert_check("port: net_null0\nsave: /dev/null\nsave_damaged: /dev/null\n", NULL, NULL);
 	assert_check("port: net_null0\nsave_around: 3\n", "save_around: ", "save_damaged");
 	assert_check("port: net_null0\nsave_around: 3\nsave_damaged: b\n", NULL, NULL);
 	/* What would mean nothing is no option. */
@@ -730,6 +736,27 @@ static void test_check_files(void **state)
 	assert_check(RING "idle: 2\n", "idle: ", "elsewhere");
 	/* A file's sender has its sizes from there. */
 	assert_check("tx_port: net_null0\npcap: a\nframe: {size: 64, vlan: 5}\n", NULL, NULL);
+}
+
+/* By what it is read from too, which no session opens again. */
+static void test_check_inputs(void **state)
+{
+	char path[] = "/tmp/gdrcap_config_XXXXXX", text[160];
+	const int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	dprintf(fd, "port: net_null0\nsave: %s\n", path);
+	close(fd);
+	gdrcap_config_free(config);
+	config = gdrcap_config_new();
+	assert_int_equal(0, gdrcap_config_load(config, path, &error));
+	assert_int_equal(-EINVAL, gdrcap_config_check(config, &error));
+	assert_has(error.text, "is a file that this run reads (config)");
+	snprintf(text, sizeof(text), "port: net_null0\nsave: %s\nexpect: %s\n", path, path);
+	assert_check(text, "save: /tmp/", "this run reads (expect)");
+	snprintf(text, sizeof(text), "tx_port: 'net_pcap0,tx_pcap=%s'\npcap: %s\n", path, path);
+	assert_check(text, "tx_port: /tmp/", "this run reads (pcap)");
+	unlink(path);
 }
 
 /* Numbers that receivers have in common. */
@@ -1006,6 +1033,7 @@ int main(void)
 		cmocka_unit_test(test_check_frames),
 		cmocka_unit_test(test_check_custom),
 		cmocka_unit_test(test_check_files),
+		cmocka_unit_test(test_check_inputs),
 		cmocka_unit_test(test_check_ranges),
 		cmocka_unit_test(test_check_receiver),
 		cmocka_unit_test(test_sender_options),

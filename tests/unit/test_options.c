@@ -168,12 +168,79 @@ static void test_one_file(void **state)
 	assert_refused(&all, "--ready ./x --save x", "--ready and --save are one file");
 	assert_refused(&all, "--metrics-textfile x.prom --save-damaged ./x.prom",
 		       "--metrics-textfile and --save-damaged are one file");
-	assert_refused(&all, "--json --json-file /dev/null --save /dev/../dev/null",
-		       "--json-file and --save are one file");
+	assert_refused(&all, "--save x --save-damaged ./x",
+		       "--save and --save-damaged are one file");
+	assert_refused(&all, "--save x --tx-port net_pcap0,tx_pcap=./x",
+		       "--save and --tx-port are one file");
+	/* It takes all. */
+	assert_int_equal(0, parse(&all, "--json --json-file /dev/null --save /dev/../dev/null"));
 	assert_int_equal(0, parse(&all, "--json --json-file /none --save ./none"));
 	assert_int_equal(0, parse(&all, "--json --json-file x --ready y --metrics unix:z"));
 	/* Folders that are not there are none. */
 	assert_int_equal(0, parse(&all, "--json --json-file /no/such/a/x --ready /no/such/b/x"));
+}
+
+/* Of an input, by all its names: itself, a hard link, a symbolic link and another spelling. */
+static void assert_stays(const char *folder, const char *input, const char *option)
+{
+	static const char *const outputs[] = {
+		"--json --json-file ",
+		"--metrics-textfile ",
+		"--ready ",
+		"--metrics unix:",
+		"--save ",
+		"--save-damaged ",
+		"--tx-port net_pcap0,tx_pcap=",
+		"--save-images ",
+	};
+	char names[4][128], given[256], line[512], why[64];
+
+	for (unsigned int n = 0; n < 4; n++)
+		snprintf(names[n], sizeof(names[n]), "%s%s%s.prom", folder, n == 1 ? "//" : "/",
+			 n < 2	  ? "in"
+			 : n == 2 ? "hard"
+				  : "soft");
+	assert_int_equal(link(names[0], names[2]), 0);
+	assert_int_equal(symlink(names[0], names[3]), 0);
+	snprintf(given, sizeof(given), input, names[0]);
+	snprintf(why, sizeof(why), "which this run reads (%s)", option);
+	for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++)
+		for (unsigned int n = 0; n < 4; n++) {
+			snprintf(line, sizeof(line), "%s %s%s", given, outputs[i], names[n]);
+			if (strstr(outputs[i], "images") && !strstr(given, "image"))
+				strcat(line, " --image gvsp,bytes=307200,piece=1364");
+			assert_refused(strstr(given, "wait") ? &sends : &all, line, why);
+		}
+	unlink(names[2]);
+	unlink(names[3]);
+}
+
+static void test_inputs_stay(void **state)
+{
+	static const char layout[] = "image: 'gvsp,bytes=307200,piece=1364'\n";
+	char folder[] = "/tmp/gdrcap_test_inputs_XXXXXX", path[64], config[64], given[128];
+	FILE *file;
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/in.prom", folder);
+	snprintf(config, sizeof(config), "%s/run.yaml", folder);
+	file = fopen(path, "w");
+	fputs(layout, file);
+	fclose(file);
+	file = fopen(config, "w");
+	fprintf(file, "image: [%s]\n", path);
+	fclose(file);
+	assert_stays(folder, "--pcap %s", "pcap");
+	assert_stays(folder, "--expect %s", "expect");
+	assert_stays(folder, "--pattern-file %s", "pattern.file");
+	assert_stays(folder, "--port net_pcap0,rx_pcap=/none,rx_pcap=%s", "port");
+	assert_stays(folder, "--config %s", "config");
+	assert_stays(folder, "--image %s", "image");
+	snprintf(given, sizeof(given), "--config %s", config);
+	assert_stays(folder, given, "image");
+	unlink(config);
+	unlink(path);
+	assert_int_equal(rmdir(folder), 0);
 }
 
 static void test_refused(void **state)
@@ -264,8 +331,8 @@ static void test_explain(void **state)
 		snprintf(line, sizeof(line), "--%s %s --save-images %s",
 			 as_image ? "image" : "config", path, path);
 		assert_refused(&some, line,
-			       as_image ? "--save-images would overwrite an --image file"
-					: "--save-images would overwrite the --config file");
+			       as_image ? "which this run reads (image)"
+					: "which this run reads (config)");
 	}
 	unlink(path);
 	snprintf(line, sizeof(line), "%s--json --save-images /dev/stdout", images);
@@ -312,9 +379,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_values),	 cmocka_unit_test(test_own),
-		cmocka_unit_test(test_one_file), cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_file),	 cmocka_unit_test(test_explain),
-		cmocka_unit_test(test_help),
+		cmocka_unit_test(test_one_file), cmocka_unit_test(test_inputs_stay),
+		cmocka_unit_test(test_refused),	 cmocka_unit_test(test_file),
+		cmocka_unit_test(test_explain),	 cmocka_unit_test(test_help),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

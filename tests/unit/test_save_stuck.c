@@ -245,82 +245,13 @@ static void nobody_reads(void **state)
 	}
 }
 
-static void refused_as(struct play *play, int code, const char *text)
-{
-	struct gdrcap_error error;
-
-	assert_int_equal(save_create(&play->save, &play->config, NULL, &error), code);
-	assert_null(play->save);
-	if (!strstr(error.text, text))
-		fail_msg("\"%s\" is not in \"%s\"", text, error.text);
-}
-
-static void refused(struct play *play, const char *text)
-{
-	refused_as(play, -EINVAL, text);
-}
-
-/* A file that the run reads stays as it is, whatever name it has. */
-static void inputs_stay(void **state)
-{
-	static const char content[] = "frames that are expected";
-	char input[160], other[160], got[64] = "";
-	struct save_config good;
-	struct play play;
-	FILE *file;
-
-	play_prepare(&play, 1, 64);
-	good = play.config;
-	snprintf(input, sizeof(input), "%s/input", folder);
-	snprintf(other, sizeof(other), "%s/other", folder);
-	file = fopen(input, "wb");
-	assert_non_null(file);
-	fputs(content, file);
-	fclose(file);
-	for (unsigned int i = 0; i < 8; i++) {
-		assert_int_equal(i & 4 ? symlink(input, other) : link(input, other), 0);
-		play.config = good;
-		play.config.inputs[i & 1] = input;
-		play.config.inputs[!(i & 1)] = i & 2 ? "" : NULL;
-		*(i & 2 ? &play.config.damaged : &play.config.all) = other;
-		/* A link is not followed. */
-		refused_as(&play, i & 4 ? -ELOOP : -EINVAL, i & 2 ? "save_damaged: " : "save: ");
-		refused_as(&play, i & 4 ? -ELOOP : -EINVAL,
-			   i & 4 ? "is a symbolic link" : "is a file that this run reads");
-		play.config.inputs[i & 1] = other;
-		*(i & 2 ? &play.config.damaged : &play.config.all) = input;
-		refused(&play, "is a file that this run reads");
-		/* One file for both outputs. */
-		play.config = good;
-		play.config.all = input;
-		play.config.damaged = other;
-		refused_as(&play, i & 4 ? -ELOOP : -EINVAL,
-			   i & 4 ? "is a symbolic link" : "is the file of save too");
-		unlink(other);
-	}
-	file = fopen(input, "rb");
-	assert_non_null(file);
-	assert_true(fread(got, 1, sizeof(got) - 1, file) == strlen(content));
-	fclose(file);
-	assert_string_equal(got, content);
-	/* Another file, one that there is not, and devices are no matter. */
-	play.config = good;
-	play.config.inputs[0] = input;
-	play.config.inputs[1] = "/nowhere/at/all";
-	play_start(&play);
-	save_destroy(play.save);
-	play.config.all = play.config.damaged = play.config.inputs[0] = "/dev/null";
-	play_start(&play);
-	unlink(input);
-	play_end(&play);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nobody_reads),	      cmocka_unit_test(no_answer_to_write),
-		cmocka_unit_test(no_answer_to_close), cmocka_unit_test(no_answer_from_both),
-		cmocka_unit_test(inputs_stay),
+		cmocka_unit_test(nobody_reads),
+		cmocka_unit_test(no_answer_to_write),
+		cmocka_unit_test(no_answer_to_close),
+		cmocka_unit_test(no_answer_from_both),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);
