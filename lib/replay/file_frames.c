@@ -27,18 +27,20 @@
 
 /* ---- what is read ---- */
 
-/* A file's times as its frames are due: steps back are gaps of 0. */
+/* When a file's frames are due: at their times since the first one's. A frame whose time is before that of
+ * an earlier frame is due with the latest of those, and moves no other. */
 struct file_clock {
 	bool started;
-	uint64_t raw, since;
+	uint64_t first, since;
 };
 
 static uint64_t clock_next(struct file_clock *clock, uint64_t time_ns)
 {
-	if (clock->started && time_ns > clock->raw)
-		clock->since += RTE_MIN(time_ns - clock->raw, TIME_MOST - clock->since);
+	if (!clock->started)
+		clock->first = time_ns;
 	clock->started = true;
-	clock->raw = time_ns;
+	if (time_ns > clock->first)
+		clock->since = RTE_MAX(clock->since, RTE_MIN(time_ns - clock->first, TIME_MOST));
 	return clock->since;
 }
 
@@ -75,12 +77,32 @@ static void tell(struct teller *teller, const struct pcap_file *file, uint64_t f
 		 (unsigned long long)frames);
 }
 
+/* What the next frame's time, and its length, add to a scan. */
+static void scan_add(struct file_scan *scan, struct file_clock *clock,
+		     const struct pcap_frame *frame, uint64_t *before_ns)
+{
+	const uint64_t due = clock->since, since = clock_next(clock, frame->time_ns);
+
+	if (scan->frames++ == 0)
+		scan->first_ns = frame->time_ns;
+	else if (frame->time_ns < *before_ns)
+		scan->steps_back++;
+	*before_ns = frame->time_ns;
+	scan->gap_max_ns = RTE_MAX(scan->gap_max_ns, since - due);
+	scan->last_ns = scan->first_ns + since;
+	scan->bytes += frame->len;
+	scan->data_bytes += frame_room(frame->len);
+	scan->len_min = RTE_MIN(scan->len_min, frame->len);
+	scan->len_max = RTE_MAX(scan->len_max, frame->len);
+}
+
 int file_frames_scan(const char *path, struct file_scan *scan, struct gdrcap_error *error)
 {
 	struct teller teller = { path, "looked through", seconds_now() };
 	struct file_clock clock = { 0 };
 	struct pcap_frame frame;
 	struct pcap_file *file;
+	uint64_t before_ns = 0;
 	int ret;
 
 	memset(scan, 0, sizeof(*scan));
@@ -89,13 +111,7 @@ int file_frames_scan(const char *path, struct file_scan *scan, struct gdrcap_err
 	if (ret < 0)
 		return ret;
 	while ((ret = pcap_file_next(file, &frame, error)) > 0) {
-		if (scan->frames++ == 0)
-			scan->first_ns = frame.time_ns;
-		scan->last_ns = scan->first_ns + clock_next(&clock, frame.time_ns);
-		scan->bytes += frame.len;
-		scan->data_bytes += frame_room(frame.len);
-		scan->len_min = RTE_MIN(scan->len_min, frame.len);
-		scan->len_max = RTE_MAX(scan->len_max, frame.len);
+		scan_add(scan, &clock, &frame, &before_ns);
 		tell(&teller, file, scan->frames);
 	}
 	pcap_file_close(file);

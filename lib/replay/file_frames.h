@@ -35,12 +35,13 @@ struct file_memory {
 
 struct file_frames {
 	struct frame_store_view view;
-	uint64_t *time_ns; /* by index in frames[]: since the file's first frame; CPU only. A file's
-			    * times never go back: a step back is a gap of 0 */
-	uint64_t span_ns;  /* from the first frame to the last, and the mean gap: a loop */
-	uint64_t count;	   /* frames of the file */
-	uint64_t bytes;	   /* their lengths in memory */
-	uint32_t len_max;  /* longest frame; known before streaming too: files are scanned once */
+	uint64_t *
+		time_ns; /* by index in frames[]: when it is due since the first; CPU only. Never falls:
+			    * a frame whose time is before an earlier frame's is due with that one */
+	uint64_t span_ns; /* from the first frame to the last, and the mean gap: a loop */
+	uint64_t count;	  /* frames of the file */
+	uint64_t bytes;	  /* their lengths in memory */
+	uint32_t len_max; /* longest frame; known before streaming too: files are scanned once */
 	bool streamed;
 	struct file_memory memory, table;
 	/* The same as in the view, for the thread that writes them. */
@@ -63,8 +64,10 @@ struct file_frames {
 /* What a scan of a file finds; before memory and EAL are there, so that slots can be sized. */
 struct file_scan {
 	uint64_t frames, bytes;
-	uint64_t first_ns, last_ns; /* last: without the steps back that its times make */
-	uint64_t data_bytes;	    /* that the frames take in a store */
+	uint64_t first_ns, last_ns; /* last: the latest time */
+	uint64_t steps_back;	    /* frames whose time is before that of the frame before them */
+	uint64_t gap_max_ns; /* longest time between two frames that are due one after the other */
+	uint64_t data_bytes; /* that the frames take in a store */
 	uint32_t len_min, len_max;
 };
 /* Reads the whole file once, telling how far it is where that takes long. An empty file is an

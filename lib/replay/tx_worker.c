@@ -58,6 +58,9 @@ ALWAYS_INLINE bool tx_is_near(struct tx_worker *worker, const struct tx_next *ne
 	if (worker->rest.wake && !worker->filling)
 		ahead_us /= 2;
 	worker->filling = due <= since + tx_ticks(worker, ahead_us);
+	atomic_store_explicit(&worker->next_tsc,
+			      worker->filling || !pacing->started ? 0 : pacing->base_tsc + due,
+			      memory_order_relaxed);
 	return worker->filling;
 }
 

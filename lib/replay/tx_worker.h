@@ -105,6 +105,9 @@ struct tx_worker {
 						   * so a rate is what was sent before it */
 	_Atomic uint64_t
 		last_due; /* ticks from the first frame's time to the last one's, as asked */
+	_Atomic uint64_t
+		next_tsc; /* when the next frame is due, while that is further away than frames
+				    * are requested ahead; or 0 */
 	_Atomic uint64_t started_tsc, start_late_ns; /* of config.start_ns: when it was seen to have
 						      * come, and how long ago it was then; 0: not yet */
 	_Atomic int end_unsaid; /* not one end-of-stream frame of each stream could be sent */

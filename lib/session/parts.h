@@ -242,6 +242,7 @@ struct session_watch {
 	struct quiet idle; /* since the last change of the received frames, which were then: */
 	uint64_t idle_count;
 	struct session_trying trying;
+	uint64_t gap_tsc;     /* end of the last gap in a file's times that was announced */
 	uint64_t link_tsc;    /* last look at the links */
 	uint64_t recover_tsc; /* last look at the cards' queues */
 	bool link_lost;	      /* a sender's link was down for a while */

@@ -272,6 +272,7 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 	quiet_init(&session->watch.idle, session->workers.rx, session->workers.rx_count);
 	recover_begin(session);
 	session_sent_files_look(session);
+	session_file_times_tell(session);
 	session_senders_begin(session);
 	session_drops_first(session);
 	/* Receivers take the first, nearest cores. */

@@ -276,6 +276,9 @@ uint64_t session_sender_may_lose(const struct gdrcap_session *session, uint32_t 
 void session_senders_judge(struct gdrcap_session *session);
 /* Before they start: says of which files nobody will know whether they took everything. */
 void session_sent_files_look(struct gdrcap_session *session);
+/* Of a file that is played at its own times: before the start, and in each look at a run. file_times.c. */
+void session_file_times_tell(const struct gdrcap_session *session);
+void session_file_times_watch(struct gdrcap_session *session);
 /* Once the senders have ended. */
 void session_sent_files_judge(struct gdrcap_session *session);
 /* Both at the end, once all have ended: judge.c. Says what the receivers' counts alone do not, and fails the run

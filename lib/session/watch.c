@@ -242,6 +242,7 @@ static void watch_links(struct gdrcap_session *session)
 	if (!atomic_load(&session->run.ending)) {
 		session_watch_interfaces(session);
 		session_senders_watch(session);
+		session_file_times_watch(session);
 	}
 	for (uint32_t p = 0; p < session->settings.ports; p++) {
 		const enum session_link *link = &session->watch.link[GDRCAP_PORTS_MAX + p];

@@ -317,6 +317,27 @@ def test_original_times():
         play_at(speed, loops)
 
 
+def test_times_out_of_order():
+    """A frame that is an hour old is sent at once, and holds none up; the start says so."""
+    with processes.folder() as directory:
+        times = [pcapfile.START_NS + ms * 10**6 for ms in (0, 2, 1, -3600000, 3, 5, 4)]
+        path = pcapfile.write_pcap(os.path.join(directory, "in.pcap"), numbered_frames(7), times_ns=times)
+        result = e2e.run("replay", "--tx-port", "net_null0", "--pcap", path, "--json")
+    assert "3 of 7 frames step back in time and are sent at once; the longest gap is 0.002 s, all frames take 0.005 s" in result.err, result
+    assert abs(result.summary["sender"]["asked"]["seconds"] - 0.005) < 1e-6, result.summary["sender"]
+
+
+def test_long_gap():
+    """A wait of an hour is said while it lasts, and once."""
+    with processes.folder() as directory:
+        times = [pcapfile.START_NS, pcapfile.START_NS + 10**6, pcapfile.START_NS + 3600 * 10**9]
+        path = pcapfile.write_pcap(os.path.join(directory, "in.pcap"), numbered_frames(3), times_ns=times)
+        process = e2e.start("replay", "--tx-port", "net_null0", "--pcap", path)
+        e2e.interrupt_when_running(process, r"in.pcap: the next frame is due in 3[56]\d\d s", signal.SIGINT)
+        _, err = process.communicate(timeout=e2e.TIMEOUT)
+        assert process.returncode == 3 and "the next frame is due" not in err, err
+
+
 def test_rates():
     """Bits on the wire, by our own account and by another clock's. Without the 24 bytes of each frame that are on the wire only,
     frames of 64 bytes would be a third too fast."""

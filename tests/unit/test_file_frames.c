@@ -53,10 +53,12 @@ static uint64_t test_time(uint64_t number)
 
 static uint64_t test_since(uint64_t number)
 {
-	uint64_t since = 0;
+	uint64_t time = 0, since = 0;
 
-	for (uint64_t i = 1; i <= number; i++)
-		since += i % 100 ? i * 10 : 0;
+	for (uint64_t i = 1; i <= number; i++) {
+		time += i % 100 ? i * 10 : (uint64_t)-7;
+		since = time > since ? time : since;
+	}
 	return since;
 }
 
@@ -127,8 +129,49 @@ static void scan_counts(void **state)
 	assert_true(scan.bytes == bytes && scan.data_bytes == room);
 	assert_true(scan.first_ns == test_time(0));
 	assert_true(scan.last_ns == test_time(0) + test_since(FRAMES - 1));
+	assert_int_equal(scan.steps_back, (FRAMES - 1) / 100);
+	assert_int_equal(scan.gap_max_ns, 10 * (FRAMES - 1));
 	assert_in_range(scan.len_min, 14, 20);
 	assert_in_range(scan.len_max, 5000, 9212);
+}
+
+/* Times in seconds, and when the frames are due. */
+static void assert_due(const uint32_t *times, const uint32_t *due, uint32_t count,
+		       uint64_t steps_back, uint64_t gap)
+{
+	struct bytes bytes = { 0 };
+	struct file_frames *frames;
+	struct file_scan scan;
+
+	pcap_head(&bytes, true, 262144, 1);
+	for (uint32_t i = 0; i < count; i++)
+		pcap_frame(&bytes, times[i], 0, i, 100);
+	bytes_save(&bytes, path);
+	assert_int_equal(file_frames_scan(path, &scan, &error), 0);
+	assert_int_equal(scan.steps_back, steps_back);
+	assert_int_equal(scan.gap_max_ns, gap * 1000000000);
+	assert_int_equal(scan.last_ns - scan.first_ns, due[count - 1] * UINT64_C(1000000000));
+	assert_int_equal(create(&frames, SIZE_MAX, false, 0), 0);
+	for (uint32_t i = 0; i < count; i++)
+		assert_int_equal(frames->time_ns[i], due[i] * UINT64_C(1000000000));
+	file_frames_destroy(frames);
+	unlink(path);
+	bytes_free(&bytes);
+}
+
+/* A frame out of its time moves no other. */
+static void times_out_of_order(void **state)
+{
+	static const uint32_t swapped[] = { 7000, 7002, 7001, 7003, 7005, 7004, 7006 };
+	static const uint32_t swapped_due[] = { 0, 2, 2, 3, 5, 5, 6 };
+	static const uint32_t old[] = { 7000, 7001, 3400, 7002, 7003 };
+	static const uint32_t old_due[] = { 0, 1, 1, 2, 3 };
+	static const uint32_t late[] = { 7000, 10600, 7001, 7002, 10601 };
+	static const uint32_t late_due[] = { 0, 3600, 3600, 3600, 3601 };
+
+	assert_due(swapped, swapped_due, 7, 2, 2);
+	assert_due(old, old_due, 5, 1, 1);
+	assert_due(late, late_due, 5, 1, 3600);
 }
 
 static void scan_refuses(void **state)
@@ -518,6 +561,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(scan_counts),
+		cmocka_unit_test(times_out_of_order),
 		cmocka_unit_test(scan_refuses),
 		cmocka_unit_test(all_in_memory),
 		cmocka_unit_test(one_frame),
