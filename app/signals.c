@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ctrl-C, SIGTERM and SIGHUP: the first asks the run to end, the second ends the process; or SIGHUP asks for
  * logs to be opened anew. */
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -40,9 +41,11 @@ static void signal_stop(int number)
 	/* timeout(1) signals a program, then its group: the second of such a pair means nothing. */
 	if (now < first + SIGNAL_PAIR_NS)
 		return;
-	/* 128 + number, as a shell reports a program that a signal ended. */
-	if (write(STDERR_FILENO, last_words, strlen(last_words)) < 0)
+	/* A pipe that is full would hold it up. */
+	if (poll(&(struct pollfd){ .fd = STDERR_FILENO, .events = POLLOUT }, 1, 0) == 1 &&
+	    write(STDERR_FILENO, last_words, strlen(last_words)) < 0)
 		_exit(128 + number);
+	/* 128 + number, as a shell reports a program that a signal ended. */
 	_exit(128 + number);
 }
 

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What goes wrong in a run is said, in `errors` and in the exit status, and never waited out."""
+import contextlib
 import json
 import os
 import re
 import resource
 import select
 import signal
+import subprocess
+import time
 
 import pytest
 
@@ -318,6 +321,44 @@ def test_no_file_may_grow():
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
 
     e2e.run("loopback", "--quiet", "--frames", "100", expect=None, preexec_fn=limit)
+
+
+# ---- the end by force ----
+
+def test_two_signals_end_it():
+    """Also where standard error is a pipe that is full, so that the program waits in a write to it."""
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(write, bytes(1 << 16))
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(write, b"x")
+    os.set_blocking(write, True)
+    with subprocess.Popen([e2e.PROGRAM, "loopback", "--seconds", "0", "--verbose"], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, stderr=write) as process:
+        try:
+            until = time.monotonic() + e2e.TIMEOUT
+            while not caught(process.pid) & 1 << signal.SIGINT - 1:
+                assert process.poll() is None and time.monotonic() < until
+                time.sleep(0.01)
+            # Two within 250 ms count as one.
+            while process.poll() is None and time.monotonic() < until:
+                process.send_signal(signal.SIGINT)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(0.3)
+            assert process.poll() == 128 + signal.SIGINT, process.returncode
+        finally:
+            process.kill()
+            os.close(read)
+            os.close(write)
+
+
+def caught(pid):
+    """Signals that have a handler."""
+    with open("/proc/%d/status" % pid) as status:
+        return int(re.search(r"SigCgt:\s*(\w+)", status.read())[1], 16)
 
 
 # ---- what others may read ----
