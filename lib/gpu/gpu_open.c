@@ -38,10 +38,18 @@ static int open_once(const char *name, const char *args, struct gdrcap_error *er
 
 	if (id >= 0)
 		return id;
+	log_words_forget();
 	ret = rte_vdev_init(name, args);
 	if (ret < 0)
-		return error_set(error, ret, "the gpudev %s (%s) cannot be opened: %s", name, args,
-				 rte_strerror(-ret));
+		return error_add_words(
+			error,
+			error_set(error, ret, "the gpudev %s (%s) cannot be opened: %s%s", name,
+				  args, rte_strerror(-ret),
+				  ret == -ENOMEM && strncmp(name, "gpu_cuda", 8) == 0
+					  ? "; a CUDA context alone takes some 500 MiB of the "
+					    "GPU's memory, before any pool (--pool): free "
+					    "some (nvidia-smi shows who holds it)"
+					  : ""));
 	id = gpu_by_name(name);
 	if (id < 0)
 		return error_set(error, id, "the gpudev %s opened, but EAL does not list it", name);

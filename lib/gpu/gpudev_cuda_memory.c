@@ -54,6 +54,16 @@ static int memory_get(size_t bytes, size_t align, struct gpu_block *block)
 	return 0;
 }
 
+/* The caller's text has these words: it cannot know what is free. */
+static void shortage_log(const struct cuda_device *cuda, size_t bytes)
+{
+	size_t available, total;
+
+	if (cudaMemGetInfo(&available, &total) == cudaSuccess)
+		device_log(ERR, &cuda->common, "%zu MiB are asked for, %zu of %zu MiB are free",
+			   bytes >> 20, available >> 20, total >> 20);
+}
+
 static int cuda_allocate(struct gpu_device *device, struct gpu_block *block, size_t align)
 {
 	struct cuda_device *cuda = cuda_device_of(device);
@@ -64,6 +74,8 @@ static int cuda_allocate(struct gpu_device *device, struct gpu_block *block, siz
 	if (ret)
 		return ret;
 	ret = memory_get(block->bytes, align, block);
+	if (ret == -ENOMEM)
+		shortage_log(cuda, block->bytes);
 	if (ret)
 		goto out;
 	/* Without it a copy may return before it is done, and a card's DMA would read what was

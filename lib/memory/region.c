@@ -126,14 +126,18 @@ static int device_create(struct region *region, const struct region_config *conf
 	void *mapped;
 
 	if (!config->addr) {
+		log_words_forget();
 		region->base =
 			rte_gpu_mem_alloc(region->gpu, region->bytes, (unsigned int)(2u << 20));
 		if (!region->base)
-			return error_set(error, rte_errno ? -rte_errno : -ENOMEM,
-					 "the GPU has no %zu MiB to give: %s; ask for less with "
-					 "%s, or free memory on it (nvidia-smi shows who holds it)",
-					 region->bytes >> 20, rte_strerror(rte_errno),
-					 less_option(config));
+			return error_add_words(
+				error,
+				error_set(
+					error, rte_errno ? -rte_errno : -ENOMEM,
+					"the GPU has no %zu MiB to give: %s; ask for less with "
+					"%s, or free memory on it (nvidia-smi shows who holds it)",
+					region->bytes >> 20, rte_strerror(rte_errno),
+					less_option(config)));
 		region->owned = true;
 	}
 	if (!region->owned && region->peer &&
