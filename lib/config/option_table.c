@@ -360,7 +360,7 @@ static const struct option_row rows[] = {
 
 	{ SINGLE(RUN, ALL, "cores", "cores", "CPUS",
 		 "CPUs of the workers, such as 2,4-7, up to 64; default those that no other session "
-		 "of the process has, near the port's NUMA node first."),
+		 "and no other gdrcap has, near the port's NUMA node first."),
 	  .type = OPTION_TEXT, FIELD(cores), .length = 255, .parse = option_parse_cores, .empty = 1,
 	  .allowed = "CPU numbers such as 2,4-7, none twice, up to 64" },
 	{ SINGLE(RUN, ALL, "seconds", "seconds", "SECONDS",

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include <rte_common.h>
 #include <rte_cycles.h>
@@ -10,6 +12,7 @@
 #include "base/clock.h"
 #include "base/guest.h"
 #include "base/log.h"
+#include "session/cpu_claim.h"
 #include "session/session.h"
 
 /* A thread of its own launches the kernels that place images. */
@@ -34,6 +37,7 @@ static uint32_t threads_planned(const struct gdrcap_session *session)
 /* How many threads of this process's sessions poll on each CPU. */
 static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint16_t users[CPU_SETSIZE];
+static int claims[CPU_SETSIZE]; /* cpu_claim() + 1, where there are users; 0: none */
 
 /* Those that nobody has come first; the order is else as it was, by NUMA node. */
 static void cpus_sort(int *cpus, uint32_t count)
@@ -48,22 +52,56 @@ static void cpus_sort(int *cpus, uint32_t count)
 	}
 }
 
+/* Claims the CPUs that are taken. Unless each was asked for, those that no other process has come first, and those
+ * of this process's sessions last. Returns how many of them other processes have. */
+static uint32_t cpus_claim(struct session_workers *workers, bool asked)
+{
+	uint32_t ours = 0, others = 0;
+
+	for (uint32_t i = 0; i < workers->cpu_count && ours < workers->cpus_taken; i++) {
+		const int cpu = workers->cpus[i];
+		const int claim = users[cpu] ? -EADDRINUSE : cpu_claim(cpu);
+
+		if (claim == -EADDRINUSE && !asked)
+			continue;
+		if (claim >= 0)
+			claims[cpu] = claim + 1;
+		others += claim == -EADDRINUSE && !users[cpu];
+		memmove(&workers->cpus[ours + 1], &workers->cpus[ours],
+			(i - ours) * sizeof(*workers->cpus));
+		workers->cpus[ours++] = cpu;
+	}
+	for (; ours < workers->cpus_taken; ours++)
+		others += !users[workers->cpus[ours]];
+	return others;
+}
+
 void session_cpus_take(struct gdrcap_session *session)
 {
 	struct session_workers *workers = &session->workers;
 	const uint32_t threads = threads_planned(session);
+	const bool asked = session->settings.cores.count != 0;
+	uint32_t others;
 
 	workers->cpus_taken = RTE_MIN(threads, workers->cpu_count);
 	workers->cpus_shared = threads > workers->cpu_count;
 	pthread_mutex_lock(&users_lock);
-	if (!session->settings.cores.count)
+	if (!asked)
 		cpus_sort(workers->cpus, workers->cpu_count);
+	others = cpus_claim(workers, asked);
+	workers->cpus_shared |= others && !asked;
 	for (uint32_t i = 0; i < workers->cpus_taken; i++) {
 		/* Where they were asked for, each thread keeps its own all the same. */
-		if (users[workers->cpus[i]]++ && !session->settings.cores.count)
+		if (users[workers->cpus[i]]++ && !asked)
 			workers->cpus_shared = true;
 	}
 	pthread_mutex_unlock(&users_lock);
+	if (others)
+		log_line(
+			session->plan.idle_us ? GDRCAP_LOG_INFO : GDRCAP_LOG_WARNING,
+			"%u of the %u CPUs for this session's threads are another process's that uses "
+			"gdrcap too; give each process others (cores)",
+			others, workers->cpus_taken);
 }
 
 void session_cpus_give(struct gdrcap_session *session)
@@ -71,8 +109,14 @@ void session_cpus_give(struct gdrcap_session *session)
 	struct session_workers *workers = &session->workers;
 
 	pthread_mutex_lock(&users_lock);
-	for (uint32_t i = 0; i < workers->cpus_taken; i++)
-		users[workers->cpus[i]]--;
+	for (uint32_t i = 0; i < workers->cpus_taken; i++) {
+		const int cpu = workers->cpus[i];
+
+		if (--users[cpu] || !claims[cpu])
+			continue;
+		close(claims[cpu] - 1);
+		claims[cpu] = 0;
+	}
 	pthread_mutex_unlock(&users_lock);
 	workers->cpus_taken = 0;
 }
