@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """gdrcap as memif's server, and clients that share memory which they could take away again."""
+import contextlib
 import os
+import resource
+import signal
+import socket
 import tempfile
 
 import pytest
@@ -97,6 +101,46 @@ def test_a_socket_that_cannot_be_had():
         with open(path, "w", encoding="ascii"):
             refused(path, "no socket; give another path")
         refused(os.path.join(folder, "none", "wire"), "no socket can be made in", "No such file")
+
+
+def left_open(process):
+    return [len(os.listdir("/proc/%d/%s" % (process.pid, what))) for what in ("fd", "task")]
+
+
+def test_peers_that_only_connect():
+    """Thousands that leave at once, before the server has greeted them: it goes on, nothing of them is left, and the one that
+    sends loses no frame."""
+    with processes.folder() as folder:
+        path = os.path.join(folder, "wire")
+        with capture(path) as receiver:
+            receiver.wait_until_running()
+            with processes.Running("replay", "--tx-port", "net_memif0,role=client,id=0,socket=%s,socket-abstract=no" % path,
+                                   "--rate", "2kpps") as sender:
+                sender.wait_for_frames("sent", 1)
+                receiver.wait_for_frames("received", 1)
+                before = left_open(receiver.process)
+                for _ in range(processes.scaled(10000, 3000)):
+                    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer:
+                        peer.connect(path)
+                receiver.wait_until(lambda: left_open(receiver.process) == before)
+                sender.signal(signal.SIGINT)
+                sent = sender.finish()["frames"]["sent"]
+            processes.check_counts(receiver.finish(), valid=sent, lost=0, damaged=0)
+
+
+def test_peers_that_take_all_descriptors():
+    """They get none of the last ones, without which EAL ends the process."""
+    with processes.folder() as folder, contextlib.ExitStack() as peers:
+        path = os.path.join(folder, "wire")
+        with capture(path) as receiver:
+            receiver.wait_until_running()
+            resource.prlimit(receiver.process.pid, resource.RLIMIT_NOFILE, (200, 200))
+            before = left_open(receiver.process)
+            for _ in range(300):
+                peers.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)).connect(path)
+            peers.close()
+            receiver.wait_until(lambda: left_open(receiver.process) == before)
+            honest(receiver, path)
 
 
 def test_secret():
