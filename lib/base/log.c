@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/assertion.h"
+#include "base/cancel.h"
 #include "base/text.h"
 
 #define LOG_LINE_BYTES 1024
@@ -308,7 +309,7 @@ void log_adopt(uint64_t id)
 
 struct log_scope log_scope_begin(const struct log *log)
 {
-	const struct log_scope scope = { own.log };
+	const struct log_scope scope = { own.log, cancel_off() };
 
 	if (own.scopes++ == 0)
 		own.words[0] = '\0';
@@ -321,6 +322,7 @@ void log_scope_end(struct log_scope *scope)
 	waiting_tell();
 	own.scopes--;
 	own.log = scope->before;
+	cancel_as(&scope->cancel);
 }
 
 void log_lock(pthread_mutex_t *lock)

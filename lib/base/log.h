@@ -33,6 +33,7 @@ void log_close(struct log *log);
 /* Each call of the API that may log has its session's log for the thread's, to the end of the block. */
 struct log_scope {
 	uint64_t before;
+	int cancel; /* the thread is not cancelled inside */
 };
 struct log_scope log_scope_begin(const struct log *log);
 void log_scope_end(struct log_scope *scope);

@@ -13,11 +13,13 @@ struct ring_poll {
 	uint64_t (*next)(void *context); /* number of what it waits for */
 	void *context;
 	bool sleeps; /* at once: it may come late, and the CPU is wanted elsewhere */
+	void (*left)(
+		void *context); /* the thread was cancelled in its sleep; NULL: nothing to do */
 };
 
 /* Nothing was there: from now on the descriptor says when something is. What a last look brought. */
 int ring_poll_arm(const struct ring_poll *poll);
 /* Polls until something is there, for `usec` microseconds; -1: for ever. */
-int ring_poll_wait(const struct ring_poll *poll, int64_t usec);
+int ring_poll_wait(struct ring_poll *poll, int64_t usec);
 
 #endif

@@ -6,6 +6,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
+
 int ring_wake_fd(struct ring_wake *wake)
 {
 	if (atomic_load_explicit(&wake->asked, memory_order_relaxed))
@@ -44,8 +46,10 @@ bool ring_wake_arm(struct ring_wake *wake, uint64_t next)
 static void wake_up(struct ring_wake *wake, uint64_t armed)
 {
 	if (armed && atomic_compare_exchange_strong_explicit(
-			     &wake->armed, &armed, 0, memory_order_relaxed, memory_order_relaxed))
+			     &wake->armed, &armed, 0, memory_order_relaxed, memory_order_relaxed)) {
+		CANCEL_OFF;
 		(void)eventfd_write(wake->fd, 1);
+	}
 }
 
 void ring_wake_disarm(struct ring_wake *wake)

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/input_file.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -101,5 +102,6 @@ close_file:
 
 int gdrcap_config_load(struct gdrcap_config *config, const char *path, struct gdrcap_error *error)
 {
+	CANCEL_OFF;
 	return error_of_config(error, config_load(config, path, error));
 }

@@ -18,6 +18,11 @@
  * gdrcap_option) keeps its members till then and may get more at its end: copy no such struct as a
  * whole. Before version 1.0 each minor version may have another soname.
  *
+ * pthread_cancel(): gdrcap_wait_end(), gdrcap_wait() and gdrcap_image_wait() are cancellation points, and a
+ * thread that is cancelled there leaves nothing behind. A thread in another call that waits, logs or reads
+ * files finishes it first. gdrcap_tx_submit(), its neighbours and _poll() may send: do not cancel a thread in
+ * them.
+ *
  * The process may end at any moment, by exit() or a return from main(), while sessions exist, while
  * other threads use them, and inside of a log function. Workers and kernels are then told to leave,
  * and the end waits until they have left, at most 500 ms. Nothing is freed, so calls of other
@@ -187,7 +192,7 @@ void gdrcap_destroy(struct gdrcap_session *session);
  * cannot look, since it hangs in its driver or its consumer is dead, ends the run with an error. 0
  * after timeout_ms. Sleeps; any thread, also while another stops the session. gdrcap_stop() is
  * next. 1, too, before the start. Batches of the caller's own consumer may still be there to be
- * polled. -EINVAL, -EPERM: see above. */
+ * polled. -EINVAL, -EPERM: see above. A thread may be cancelled in it (pthread_cancel()). */
 int gdrcap_wait_end(struct gdrcap_session *session, uint32_t timeout_ms);
 
 /* ---- the self-test ---- */
@@ -597,7 +602,7 @@ struct gdrcap_queue *gdrcap_get_queue(struct gdrcap_session *session, uint32_t i
  */
 int gdrcap_poll(struct gdrcap_queue *queue, const struct gdrcap_batch **batches, unsigned int max);
 /** The same, waiting up to `usec` microseconds (-1: for ever) for the first. It looks again and again
- * for some 50 us, and sleeps then. */
+ * for some 50 us, and sleeps then, where a thread may be cancelled. */
 int gdrcap_wait(struct gdrcap_queue *queue, const struct gdrcap_batch **batches, unsigned int max,
 		int64_t usec);
 /**

@@ -93,6 +93,11 @@ void session_control_join(struct gdrcap_session *session)
 	thread_join(&session->control.thread);
 }
 
+static void unlock(void *lock)
+{
+	pthread_mutex_unlock(lock);
+}
+
 int gdrcap_wait_end(struct gdrcap_session *session, uint32_t timeout_ms)
 {
 	struct session_control *control;
@@ -114,9 +119,11 @@ int gdrcap_wait_end(struct gdrcap_session *session, uint32_t timeout_ms)
 		until.tv_sec++;
 	}
 	pthread_mutex_lock(&control->lock);
+	/* The thread may be cancelled while it sleeps. */
+	pthread_cleanup_push(unlock, &control->lock);
 	while (!control->over && ret == 0 && timeout_ms)
 		ret = pthread_cond_timedwait(&control->changed, &control->lock, &until);
 	over = control->over;
-	pthread_mutex_unlock(&control->lock);
+	pthread_cleanup_pop(1);
 	return over;
 }

@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/tsc.h"
 
 #define SPELL_MS 1000u /* one that has not grown for so long is over */
@@ -68,6 +69,7 @@ bool events_get(struct session_events *events, struct gdrcap_event *event)
 {
 	bool any;
 
+	CANCEL_OFF;
 	pthread_mutex_lock(&events->lock);
 	any = events->count != 0;
 	if (any) {

@@ -233,6 +233,11 @@ uint64_t gdrcap_time_ns(struct gdrcap_queue *queue, uint64_t time)
 	return !guest_is_child() && queue && queue->timed ? rx_clock_ns(&queue->clock, time) : 0;
 }
 
+static void taker_left(void *context)
+{
+	poll_ends(((const struct queue_taker *)context)->queue);
+}
+
 int gdrcap_wait(struct gdrcap_queue *queue, const struct gdrcap_batch **batches, unsigned int max,
 		int64_t usec)
 {
@@ -243,7 +248,7 @@ int gdrcap_wait(struct gdrcap_queue *queue, const struct gdrcap_batch **batches,
 		return ret;
 	poll_begins(queue);
 	ret = ring_poll_wait(&(struct ring_poll){ &queue->ring->wake, taker_poll, taker_next,
-						  &taker, queue->sleeps },
+						  &taker, queue->sleeps, taker_left },
 			     usec);
 	poll_ends(queue);
 	return ret;

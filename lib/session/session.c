@@ -14,6 +14,7 @@
 #include <rte_gpudev.h>
 
 #include "base/assertion.h"
+#include "base/cancel.h"
 #include "base/eal.h"
 #include "base/guest.h"
 #include "base/log.h"
@@ -383,6 +384,7 @@ int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **ou
 	if (!out)
 		return error_set(error, -EINVAL, "give a place for the new session");
 	*out = NULL;
+	CANCEL_OFF;
 	ret = guest_enter(error);
 	if (ret < 0)
 		return ret;

@@ -230,12 +230,105 @@ static void stopped_while_asleep(void **state)
 	gdrcap_destroy(session);
 }
 
+/* A thread that is cancelled before its call, and so at the call's first cancellation point. */
+struct cancelled {
+	void (*call)(struct cancelled *cancelled);
+	struct gdrcap_config *config;
+	struct gdrcap_session *session;
+	_Atomic int go, returned;
+};
+
+static void *cancelled_run(void *arg)
+{
+	struct cancelled *cancelled = arg;
+
+	while (!cancelled->go)
+		;
+	cancelled->call(cancelled);
+	cancelled->returned = 1;
+	pthread_testcancel();
+	return NULL;
+}
+
+/* 1: the call returned; 0: the thread ended in it. */
+static int cancelled_in(void (*call)(struct cancelled *cancelled), struct cancelled *cancelled)
+{
+	pthread_t thread;
+	void *result;
+
+	cancelled->call = call;
+	cancelled->go = cancelled->returned = 0;
+	assert_int_equal(pthread_create(&thread, NULL, cancelled_run, cancelled), 0);
+	assert_int_equal(pthread_cancel(thread), 0);
+	cancelled->go = 1;
+	assert_int_equal(pthread_join(thread, &result), 0);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	return cancelled->returned;
+}
+
+static void create(struct cancelled *cancelled)
+{
+	cancelled->session = api_create(cancelled->config);
+}
+
+static void start(struct cancelled *cancelled)
+{
+	api_start(cancelled->session);
+}
+
+static void wait_end(struct cancelled *cancelled)
+{
+	gdrcap_wait_end(cancelled->session, UINT32_MAX);
+}
+
+static void wait_batch(struct cancelled *cancelled)
+{
+	const struct gdrcap_batch *batch;
+
+	while (gdrcap_wait(gdrcap_get_queue(cancelled->session, 0), &batch, 1, -1) == 1)
+		gdrcap_release(gdrcap_get_queue(cancelled->session, 0), &batch, 1);
+}
+
+static void stop(struct cancelled *cancelled)
+{
+	gdrcap_stop(cancelled->session, NULL);
+}
+
+static void destroy(struct cancelled *cancelled)
+{
+	gdrcap_destroy(cancelled->session);
+}
+
+/* No call leaves a lock held, or half of what it does. */
+static void cancelled_anywhere(void **state)
+{
+	struct gdrcap_config *config API_FREED = NULL;
+	struct cancelled cancelled = { 0 };
+
+	api_config(&config, "host", 0);
+	api_set(config, "rate", "0.001mpps");
+	cancelled.config = config;
+	assert_int_equal(cancelled_in(create, &cancelled), 1);
+	assert_int_equal(cancelled_in(start, &cancelled), 1);
+	assert_int_equal(cancelled_in(wait_batch, &cancelled), 0);
+	assert_int_equal(cancelled_in(wait_batch, &cancelled), 0);
+	assert_int_equal(cancelled_in(wait_end, &cancelled), 0);
+	assert_int_equal(cancelled_in(wait_end, &cancelled), 0);
+	assert_int_equal(cancelled_in(stop, &cancelled), 1);
+	assert_int_equal(gdrcap_wait_end(cancelled.session, 0), 1);
+	assert_int_equal(cancelled_in(destroy, &cancelled), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(descriptor), cmocka_unit_test(asked_late),
-		cmocka_unit_test(refused),    cmocka_unit_test(waits_asleep),
-		cmocka_unit_test(all_asleep), cmocka_unit_test(stopped_while_asleep),
+		cmocka_unit_test(descriptor),
+		cmocka_unit_test(asked_late),
+		cmocka_unit_test(refused),
+		cmocka_unit_test(waits_asleep),
+		cmocka_unit_test(all_asleep),
+		cmocka_unit_test(stopped_while_asleep),
+		cmocka_unit_test(cancelled_anywhere),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
