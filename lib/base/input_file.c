@@ -4,18 +4,32 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <unistd.h>
 
-int input_file_open(const char *path, struct stat *status)
+static int open_kinds(const char *path, bool pipes, struct stat *status)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), ret;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), ret = 0;
 
 	if (fd < 0)
 		/* A socket, or a device without a driver. */
 		return errno == ENXIO || errno == ENODEV ? -ESPIPE : -errno;
-	ret = fstat(fd, status) < 0 ? -errno : S_ISREG(status->st_mode) ? 0 : -ESPIPE;
+	if (fstat(fd, status) < 0)
+		ret = -errno;
+	else if (!S_ISREG(status->st_mode) && !(pipes && S_ISFIFO(status->st_mode)))
+		ret = -ESPIPE;
 	if (ret == 0)
 		return fd;
 	close(fd);
 	return ret;
+}
+
+int input_file_open(const char *path, struct stat *status)
+{
+	return open_kinds(path, false, status);
+}
+
+int input_stream_open(const char *path, struct stat *status)
+{
+	return open_kinds(path, true, status);
 }

@@ -11,5 +11,7 @@
  * with it. Returns the descriptor, -ESPIPE for what is not a regular file, or what open() says.
  */
 int input_file_open(const char *path, struct stat *status);
+/* The same of a pipe too, whose descriptor does not block. */
+int input_stream_open(const char *path, struct stat *status);
 
 #endif

@@ -36,7 +36,7 @@ static __attribute__((noinline, cold)) uint16_t chain_cut(struct rx_worker *work
 	m->next = NULL;
 	m->nb_segs = 1;
 	m->pkt_len = m->data_len;
-	return worker->config.mark_cut ? FRAME_DESC_CUT : 0;
+	return FRAME_DESC_CUT;
 }
 
 /* True when the pool may have no slots for what a driver reads first. */
@@ -45,14 +45,32 @@ ALWAYS_INLINE bool rx_must_wait(const struct rx_worker *worker)
 	return worker->ring.head - worker->ring.tail > worker->config.in_flight_max;
 }
 
+/* Its silence says something only where it had room for what there is. */
+static __attribute__((noinline)) unsigned int source_poll(struct rx_worker *worker,
+							  struct rte_mbuf **mbuf, uint32_t room)
+{
+	const int n = worker->config.receive(worker->config.source, mbuf, (uint16_t)room);
+
+	if (n > 0)
+		return (unsigned int)n;
+	if (n != RX_SOURCE_WAITS)
+		counter_add(&worker->empty, 1);
+	/* After the last PUBLISH. Partner: the acquire load of who ends the run. */
+	if (n == RX_SOURCE_OVER && ring_pending(&worker->ring) == 0)
+		atomic_store_explicit(&worker->source_over, 1, memory_order_release);
+	return 0;
+}
+
 /* A poll that brought nothing, though there were slots, says that the queue was empty then: the end
  * of a run waits for some. */
 ALWAYS_INLINE unsigned int port_poll(struct rx_worker *worker, struct rte_mbuf **mbuf,
-				     uint32_t room)
+				     uint32_t room, const bool extra)
 {
-	const unsigned int n =
-		rte_eth_rx_burst(worker->config.port, worker->config.queue, mbuf, (uint16_t)room);
+	unsigned int n;
 
+	if (extra && worker->config.receive)
+		return source_poll(worker, mbuf, room);
+	n = rte_eth_rx_burst(worker->config.port, worker->config.queue, mbuf, (uint16_t)room);
 	if (n == 0 && worker->ring.head - worker->ring.tail <= worker->config.starved_from)
 		counter_add(&worker->empty, 1);
 	return n;
@@ -68,7 +86,7 @@ pending_take(struct rx_worker *worker, struct rte_mbuf **mbuf, uint32_t room)
 		if (rx_must_wait(worker))
 			return 0;
 		worker->pending_next = 0;
-		worker->pending_count = port_poll(worker, worker->pending, RX_LEAST);
+		worker->pending_count = port_poll(worker, worker->pending, RX_LEAST, true);
 	}
 	n = RTE_MIN(room, worker->pending_count);
 	for (uint32_t i = 0; i < n; i++)
@@ -77,7 +95,8 @@ pending_take(struct rx_worker *worker, struct rte_mbuf **mbuf, uint32_t room)
 	return n;
 }
 
-ALWAYS_INLINE unsigned int rx_poll(struct rx_worker *worker, struct rte_mbuf **mbuf)
+ALWAYS_INLINE unsigned int rx_poll(struct rx_worker *worker, struct rte_mbuf **mbuf,
+				   const bool extra)
 {
 	const struct ring_producer *ring = &worker->ring;
 	/*
@@ -92,7 +111,7 @@ ALWAYS_INLINE unsigned int rx_poll(struct rx_worker *worker, struct rte_mbuf **m
 		return pending_take(worker, mbuf, room);
 	if (unlikely(rx_must_wait(worker)))
 		return 0;
-	return port_poll(worker, mbuf, room);
+	return port_poll(worker, mbuf, room, extra);
 }
 
 /* Fills n descriptors. Returns the frames' bytes. */
@@ -192,14 +211,14 @@ static void rx_look_for_cut(struct rx_worker *worker, uint32_t at, unsigned int 
 		counter_add(&worker->cut, cut);
 }
 
-/* `extra`: split frames, times, or a port that cuts: which of them is asked once a burst. */
+/* `extra`: split frames, times, a port that cuts, a source: which of them is asked once a burst. */
 ALWAYS_INLINE unsigned int rx_receive(struct rx_worker *worker, const bool extra)
 {
 	struct ring_producer *ring = &worker->ring;
 	const bool split = extra && worker->split;
 	const uint32_t at = ring->head & ring->desc_mask;
 	struct rte_mbuf **mbuf = split ? &ring->head_mbuf[at] : &ring->mbuf[at];
-	const unsigned int n = rx_poll(worker, mbuf);
+	const unsigned int n = rx_poll(worker, mbuf, extra);
 	uint64_t bytes, now;
 
 	if (n == 0)
@@ -418,7 +437,8 @@ RX_LOOPS(rx_loop)
 void rx_worker_run(void *arg)
 {
 	struct rx_worker *worker = arg;
-	const bool extra = worker->split || worker->ring.tsc || worker->config.cut_from;
+	const bool extra = worker->split || worker->ring.tsc || worker->config.cut_from ||
+			   worker->config.receive;
 
 	atomic_store_explicit(&worker->began_tsc, rte_rdtsc(), memory_order_relaxed);
 	rx_loops[extra][worker->config.accounted][worker->config.flush != NULL](worker);

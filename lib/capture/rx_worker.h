@@ -39,8 +39,20 @@ enum rx_times {
 	RX_TIMES_CARD, /* the card's ticks, 0: none; from the mbuf's dynamic field */
 };
 
+/*
+ * In place of the port's driver: fills up to n mbufs from the queue's pool, each with one segment, and returns how
+ * many. A frame of which only the beginning is there says that it has two segments, and has no second one.
+ */
+enum {
+	RX_SOURCE_WAITS = -1, /* there are frames, and no room for them */
+	RX_SOURCE_OVER = -2,  /* there will be none */
+};
+typedef int (*rx_source_t)(void *source, struct rte_mbuf **mbufs, uint16_t n);
+
 struct rx_config {
 	uint16_t port, queue;
+	rx_source_t receive; /* NULL: the port's driver receives */
+	void *source;
 	const struct region *region;
 	struct rte_mempool *pool; /* where received mbufs come from */
 	/* Header-data split: frames' first bytes; NULL: frames lie whole. */
@@ -53,14 +65,14 @@ struct rx_config {
 	void *flush_context;
 	uint32_t
 		in_flight_max; /* frames; a driver that loses what it has read when the pool is empty is
-				 * not asked for more than the pool surely has */
+				 * not asked for more than the pool surely has. UINT32_MAX: it loses none */
 	uint32_t
 		starved_from; /* frames in flight up to which the pool surely has more for the port:
 				* beyond, it is looked at, and a poll that brings nothing may have
 				* found no slot. UINT32_MAX: it has always more */
-	bool mark_cut;	      /* frames of which only the beginning is there get FRAME_DESC_CUT */
-	uint32_t cut_from; /* bytes: so says the length of whole frames and of cut ones; 0: only a
-			    * chain does */
+	bool mark_cut; /* with cut_from: they get FRAME_DESC_CUT. A chain's beginning always gets it */
+	uint32_t
+		cut_from; /* bytes: frames that are so long may have been longer; 0: only a chain was */
 	struct port_sleep sleep; /* of an idle one */
 	bool accounted; /* bursts are through when the accountant says so, not when they are done */
 	bool wire; /* a software wire in this process: its sender wakes this worker, and waits for slots */
@@ -96,6 +108,7 @@ struct rx_worker {
 	_Atomic uint64_t first_tsc,
 		last_tsc; /* of the first and the last poll that brought frames */
 	_Atomic int flush_error;
+	_Atomic int source_over; /* RX_SOURCE_OVER was said, and all frames are published */
 
 	/* This worker only: received, and in the ring when it next has room. */
 	_Alignas(RING_LINE) struct rte_mbuf *pending[RX_LEAST];

@@ -355,7 +355,7 @@ static const struct option_row rows[] = {
 	  .type = OPTION_NUMBER, FIELD(save_around), .max = 256 },
 	{ SINGLE(FILES, RX, "clock", "clock", "CLOCK",
 		 "Clock of the arrival times in saved files: auto, cpu or card; default auto (the "
-		 "card's where it has one)."),
+		 "card's where it has one, a file's own times)."),
 	  .type = OPTION_ENUM, FIELD(clock), .named.words = clock_names, .initial = "auto" },
 
 	{ SINGLE(RUN, ALL, "cores", "cores", "CPUS",
@@ -369,8 +369,8 @@ static const struct option_row rows[] = {
 	  .type = OPTION_DURATION, FIELD(seconds_ms), .max = UINT64_C(31622400000) },
 	{ SINGLE(RUN, ALL, "frames", "frames", "COUNT",
 		 "The run ends after this many frames sent (or, without a sender, received, with "
-		 "those that are there by then), 0..2^64-1, also 10M or 1e6; default 0 (no "
-		 "limit)."),
+		 "those that are there by then; fewer are a failure, unless the time was over), "
+		 "0..2^64-1, also 10M or 1e6; default 0 (no limit)."),
 	  .type = OPTION_COUNT, FIELD(frames), .max = UINT64_MAX },
 	{ SINGLE(RUN, TX, "start_at", "start-at", "TIME",
 		 "The first frame is sent at this time of the system's clock: "
@@ -397,8 +397,8 @@ static const struct option_row rows[] = {
 		 "default false."),
 	  .type = OPTION_BOOL, FIELD(ranges), .max = 1, .initial = "false" },
 	{ SINGLE(RUN, RX, "idle", "idle", "SECONDS",
-		 "A capture ends after this time without a frame, once one came, 0 or 0.01..86400 s; "
-		 "default 0 (never)."),
+		 "A capture ends after this time without a frame, once one came (files as ports end "
+		 "it at their own end), 0 or 0.01..86400 s; default 0 (never)."),
 	  .type = OPTION_DURATION, FIELD(idle_ms), .min = 10, .max = 86400000, .zero = 1 },
 	{ SINGLE(RUN, TX, "give_up", "give-up", "SECONDS",
 		 "A replay fails after its ports took no frame for this long, since the other end left "

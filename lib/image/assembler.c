@@ -14,11 +14,19 @@ static struct place_shared *shared_of(const struct assembler *assembler)
 	return assembler->config.view->shared;
 }
 
+static void credits_add(struct assembler *assembler, uint32_t n)
+{
+	const uint32_t credits = atomic_load_explicit(&assembler->credits, memory_order_relaxed);
+
+	/* ROOM (replay/file_room.h) */
+	atomic_store_explicit(&assembler->credits, credits + n, memory_order_release);
+}
+
 /* To the workers. */
 static void slot_give(struct assembler *assembler, uint32_t slot)
 {
 	assembler->slot[slot].state = ASSEMBLER_GIVEN;
-	assembler->credits++;
+	credits_add(assembler, 1);
 	place_give(shared_of(assembler), slot);
 }
 
@@ -43,7 +51,8 @@ static void slots_take_back(struct assembler *assembler)
 		slot_give(assembler, top - 1);
 	}
 	/* Before a worker asks in vain: the latest is wanted, not the oldest. */
-	while (assembler->config.drop_oldest && assembler->credits == 0)
+	while (assembler->config.drop_oldest &&
+	       atomic_load_explicit(&assembler->credits, memory_order_relaxed) == 0)
 		if (!assembler_drop_oldest(assembler))
 			return;
 }
@@ -280,7 +289,7 @@ static void image_begin(struct assembler *assembler, uint64_t came,
 		.stream = record->stream,
 		.state = ASSEMBLER_OPEN,
 	};
-	assembler->credits--;
+	credits_add(assembler, UINT32_MAX);
 	stream->id = head->stream_id;
 	entry->leads = stream->counts.begun++ == 0;
 	/* A worker looked at the window before it was moved on. */

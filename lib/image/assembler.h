@@ -117,7 +117,8 @@ struct assembler {
 	struct place_whole whole[PLACE_WHOLE_MAX];
 	uint32_t wholes;
 	uint64_t whole_since; /* ticks, of the first */
-	uint32_t credits;     /* buffers given that no image was seen in */
+	/* Buffers given that no image was seen in. Writer: the assembler. Others read it too: replay/file_room.h. */
+	_Atomic uint32_t credits;
 	_Atomic int failure;
 	struct gdrcap_image_counts frames; /* what belongs to no stream */
 	uint64_t nobody; /* number of the last image of a stream too many, with has_nobody */

@@ -140,6 +140,13 @@ bool port_name_is_pci(const char *name)
 	return false;
 }
 
+/* One that sends into files is its driver's. */
+bool port_name_is_file(const char *name)
+{
+	return strncmp(name, "net_pcap", strlen("net_pcap")) == 0 && strstr(name, ",rx_pcap=") &&
+	       !strstr(name, ",tx_");
+}
+
 /* DPDK's names of virtual devices begin so, whichever driver they are of. */
 bool port_name_is_vdev(const char *name)
 {

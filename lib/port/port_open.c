@@ -150,6 +150,13 @@ int port_open(struct port *port, const char *name, const char *named, struct gdr
 				 "\"%s\" is not a port; give ring:NAME, a DPDK vdev such as "
 				 "net_af_packet0,iface=eth0, or a ConnectX such as 0000:3b:00.0",
 				 named);
+	if (port_name_is_file(name)) {
+		/* Its files are read by us. It is an ethdev that does nothing, with a name of its own. */
+		static _Atomic unsigned int files;
+
+		snprintf(port->device, sizeof(port->device), "net_null_gdrcap%u", files++);
+		args = "no-rx=1";
+	}
 	if (port_by_name(port, port->device) == 0) {
 		port->device[0] = '\0'; /* opened by an embedder: it stays theirs */
 		port->open = true;

@@ -93,6 +93,23 @@ static uint64_t epoch_read(void)
 	return epoch;
 }
 
+static int field_register(struct rx_clock *clock, struct gdrcap_error *error)
+{
+	if (rte_mbuf_dyn_rx_timestamp_register(&clock->offset, &clock->flag) == 0)
+		return 0;
+	return error_set(error, -rte_errno,
+			 "frames have no room for an arrival time: %s; is another user of "
+			 "DPDK in this process taking all of it?",
+			 rte_strerror(rte_errno));
+}
+
+int rx_clock_register_file(struct rx_clock *clock, struct gdrcap_error *error)
+{
+	memset(clock, 0, sizeof(*clock));
+	clock->port = RX_CLOCK_FILE;
+	return field_register(clock, error);
+}
+
 int rx_clock_register(struct rx_clock *clock, uint16_t port, struct gdrcap_error *error)
 {
 	struct rte_eth_dev_info info;
@@ -104,12 +121,7 @@ int rx_clock_register(struct rx_clock *clock, uint16_t port, struct gdrcap_error
 		return error_set(
 			error, -ENOTSUP,
 			"port %u does not tell when frames came; --clock cpu needs no card", port);
-	if (rte_mbuf_dyn_rx_timestamp_register(&clock->offset, &clock->flag) < 0)
-		return error_set(error, -rte_errno,
-				 "frames have no room for an arrival time: %s; is another user of "
-				 "DPDK in this process taking all of it?",
-				 rte_strerror(rte_errno));
-	return 0;
+	return field_register(clock, error);
 }
 
 static int read_failed(const struct rx_clock *clock, int code, struct gdrcap_error *error)
@@ -200,8 +212,10 @@ int rx_clock_open(struct rx_clock *clock, struct gdrcap_error *error)
 	struct pair first;
 	int ret;
 
-	clock->real_time = false;
+	clock->real_time = clock->port == RX_CLOCK_FILE;
 	clock->verbs = NULL;
+	if (clock->real_time)
+		return 0;
 	clock->epoch = epoch_read();
 	clock->renewed = rte_rdtsc();
 	ret = pair_read(clock, &first);

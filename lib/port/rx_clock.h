@@ -31,7 +31,9 @@
 
 #include "gdrcap.h"
 
-#define RX_CLOCK_CPU UINT16_MAX /* in place of a port */
+/* In place of a port. */
+#define RX_CLOCK_CPU UINT16_MAX
+#define RX_CLOCK_FILE (UINT16_MAX - 1) /* what a file says: ns since the Unix epoch */
 
 struct ibv_context;
 
@@ -57,6 +59,8 @@ struct rx_clock {
 /* Before the port is configured, with RTE_ETH_RX_OFFLOAD_TIMESTAMP: registers the mbuf's field.
  * -ENOTSUP: the port has no clock. */
 int rx_clock_register(struct rx_clock *clock, uint16_t port, struct gdrcap_error *error);
+/* The same for the times that a file's frames have. */
+int rx_clock_register_file(struct rx_clock *clock, struct gdrcap_error *error);
 /* After the port was started; for the CPU's, with only clock->port = RX_CLOCK_CPU set, at any time,
  * and that never fails. Takes some 50 ms, for the clock's rate. -ENOTSUP: frames have times, but
  * nobody can tell of which day: neither the driver nor libibverbs lets us read the clock. */

@@ -121,21 +121,6 @@ int file_frames_scan(const char *path, struct file_scan *scan, struct gdrcap_err
 	return ret;
 }
 
-int file_frames_check(const char *path, struct gdrcap_error *error)
-{
-	struct teller teller = { path, "looked through", seconds_now() };
-	struct pcap_file *file;
-	uint64_t frames = 0;
-	int ret = pcap_file_open(&file, path, NULL, error);
-
-	if (ret < 0)
-		return ret;
-	while ((ret = pcap_file_skip(file, error)) > 0)
-		tell(&teller, file, ++frames);
-	pcap_file_close(file);
-	return ret;
-}
-
 /* ---- memory ---- */
 
 static int memory_register(struct file_memory *memory, int16_t gpu, struct gdrcap_error *error)

@@ -74,10 +74,6 @@ struct file_scan {
  * error. */
 int file_frames_scan(const char *path, struct file_scan *scan, struct gdrcap_error *error);
 
-/* For a port that delivers a file's frames as they are, and says nothing where it cannot read on:
- * 0 if the file is whole and Ethernet. Reads it like file_frames_scan(). */
-int file_frames_check(const char *path, struct gdrcap_error *error);
-
 struct file_frames_config {
 	const char *path;
 	const struct file_scan *scan;

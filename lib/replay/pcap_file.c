@@ -1,42 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * libpcap reads through a stream of ours (fopencookie), which knows where the file ends and bounds
- * what a hostile header can make libpcap allocate.
- */
+/* libpcap reads through a stream of ours (fopencookie): pcap_stream.h. What is wrong with a file is said here. */
 #include "replay/pcap_file.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <pcap/pcap.h>
 
-#include "base/input_file.h"
 #include "base/log.h"
 #include "pattern/frame.h"
+#include "replay/pcap_stream.h"
 
 #define FRAME_LEN_MIN 14u
-#define FRAME_LEN_MAX (FRAME_MAX_BYTES - FRAME_FCS_BYTES)
 #define STREAM_BYTES ((size_t)256 << 10)
-
-/* The head of a classic pcap file: magic, two versions, zone, accuracy, snap length, link type. */
-#define HEAD_BYTES 24u
-#define HEAD_SNAP 16u
-/* libpcap's own largest for Ethernet: it may allocate so much for a frame. */
-#define SNAP_MAX 262144u
+#define FRAME_LEN_MAX (FRAME_MAX_BYTES - FRAME_FCS_BYTES)
 
 struct pcap_file {
-	FILE *stream;	/* the file itself */
-	FILE *cookie;	/* what libpcap reads */
-	pcap_t *pcap;	/* closes the cookie */
-	uint64_t bytes; /* of the file; 0: not known */
-	uint64_t at;	/* bytes that libpcap has read */
-	int failed;	/* errno of a read */
-	uint8_t head[HEAD_BYTES];
-	size_t head_bytes;
+	struct pcap_stream stream;
+	FILE *cookie; /* what libpcap reads */
+	pcap_t *pcap; /* closes the cookie; NULL: not begun */
+	bool any_length;
 	uint64_t frame;	    /* number of the last one, from 1, as other tools count */
 	uint32_t fcs_bytes; /* at the end of each frame, if the file says so */
 	char path[];	    /* for error texts */
@@ -44,50 +28,9 @@ struct pcap_file {
 
 /* ---- the stream ---- */
 
-static uint32_t load32(const uint8_t *at, bool swapped)
-{
-	uint32_t value;
-
-	memcpy(&value, at, sizeof(value));
-	return swapped ? __builtin_bswap32(value) : value;
-}
-
-static void snap_bound(struct pcap_file *file)
-{
-	const uint32_t magic = load32(file->head, false);
-	const bool straight = magic == 0xa1b2c3d4u || magic == 0xa1b23c4du;
-	const bool swapped = magic == 0xd4c3b2a1u || magic == 0x4d3cb2a1u;
-	uint32_t snap;
-
-	if (file->head_bytes < HEAD_BYTES || (!straight && !swapped))
-		return;
-	snap = load32(file->head + HEAD_SNAP, swapped);
-	if (snap != 0 && snap <= SNAP_MAX)
-		return;
-	snap = swapped ? __builtin_bswap32(SNAP_MAX) : SNAP_MAX;
-	memcpy(file->head + HEAD_SNAP, &snap, sizeof(snap));
-}
-
 static ssize_t stream_read(void *cookie, char *to, size_t bytes)
 {
-	struct pcap_file *file = cookie;
-	size_t n;
-
-	if (file->at < file->head_bytes) {
-		n = file->head_bytes - (size_t)file->at;
-		n = bytes < n ? bytes : n;
-		memcpy(to, file->head + file->at, n);
-	} else {
-		n = fread(to, 1, bytes, file->stream);
-		if (n < bytes && ferror(file->stream)) {
-			file->failed = errno ? errno : EIO;
-			clearerr(file->stream);
-			errno = file->failed;
-			return -1;
-		}
-	}
-	file->at += n;
-	return (ssize_t)n;
+	return pcap_stream_read(cookie, to, bytes);
 }
 
 static int stream_close(void *cookie)
@@ -99,8 +42,9 @@ static int stream_close(void *cookie)
 
 static int fail_read(const struct pcap_file *file, struct gdrcap_error *error)
 {
-	return error_set(error, -file->failed, "%s: it cannot be read after %llu bytes: %s",
-			 file->path, (unsigned long long)file->at, strerror(file->failed));
+	return error_set(error, -file->stream.failed, "%s: it cannot be read after %llu bytes: %s",
+			 file->path, (unsigned long long)file->stream.at,
+			 strerror(file->stream.failed));
 }
 
 static int fail_open(const struct pcap_file *file, const char *why, struct gdrcap_error *error)
@@ -115,15 +59,16 @@ static int fail_open(const struct pcap_file *file, const char *why, struct gdrca
 		{ { 0x28, 0xb5, 0x2f, 0xfd }, "unzstd" },
 	};
 
-	if (file->failed)
+	if (file->stream.failed)
 		return fail_read(file, error);
-	if (file->head_bytes == 0)
+	if (file->stream.head_bytes == 0)
 		return error_set(error, -ENODATA, "%s: the file is empty; capture into it first",
 				 file->path);
 	for (size_t i = 0; i < sizeof(packed) / sizeof(packed[0]); i++) {
 		const size_t n = strnlen((const char *)packed[i].magic, 4);
 
-		if (file->head_bytes >= n && memcmp(file->head, packed[i].magic, n) == 0)
+		if (file->stream.head_bytes >= n &&
+		    memcmp(file->stream.head, packed[i].magic, n) == 0)
 			return error_set(error, -EINVAL,
 					 "%s: the file is compressed; unpack it first (%s)",
 					 file->path, packed[i].program);
@@ -133,12 +78,31 @@ static int fail_open(const struct pcap_file *file, const char *why, struct gdrca
 			error, -EINVAL,
 			"%s: the file is not a pcap or pcapng file, or ends in the middle of "
 			"its header, after %llu bytes (%s); copy it again, or give another",
-			file->path, (unsigned long long)file->at, why);
+			file->path, (unsigned long long)file->stream.at, why);
 	return error_set(
 		error, -EINVAL,
 		"%s: the file is not a pcap or pcapng file (%s); convert it with editcap, or "
 		"give another",
 		file->path, why);
+}
+
+/* What libpcap does not do, and what it says then. */
+static const char *unable(const char *says)
+{
+	unsigned int bytes;
+
+	if (strstr(says, "different from the snapshot length"))
+		return "its interfaces have different snap lengths, which cannot be read from one "
+		       "file; convert it: editcap -F nsecpcap OLD NEW";
+	if (strstr(says, "different from the type"))
+		return "its interfaces have different link types, which cannot be read from one "
+		       "file; keep one interface: tshark -r OLD -Y \"frame.interface_id == 0\" -F "
+		       "nsecpcap -w NEW";
+	if (sscanf(says, "invalid packet capture length %u, bigger than snaplen", &bytes) == 1 &&
+	    bytes <= PCAP_SNAP_MAX)
+		return "a frame is longer than its interface's snap length, so the file contradicts "
+		       "itself; convert it: editcap -F nsecpcap OLD NEW";
+	return NULL;
 }
 
 /* Frame `number` is corrupt, or not all there: what can be done. */
@@ -157,10 +121,14 @@ static int fail_here(const struct pcap_file *file, unsigned long long number, co
 static int fail_frame(const struct pcap_file *file, struct gdrcap_error *error)
 {
 	const unsigned long long number = file->frame + 1;
+	const char *cannot = unable(pcap_geterr(file->pcap));
 	char what[PCAP_ERRBUF_SIZE + 80];
 
-	if (file->failed)
+	if (file->stream.failed)
 		return fail_read(file, error);
+	if (cannot)
+		return error_set(error, -ENOTSUP, "%s: at frame %llu: %s (%s)", file->path, number,
+				 cannot, pcap_geterr(file->pcap));
 	snprintf(what, sizeof(what),
 		 feof(file->cookie) ? "the file ends in the middle of frame %llu (%s)"
 				    : "frame %llu is corrupt (%s)",
@@ -212,30 +180,34 @@ static int check_time(const struct pcap_file *file, const struct pcap_pkthdr *he
 static int check_length(const struct pcap_file *file, const struct pcap_pkthdr *head,
 			struct gdrcap_error *error)
 {
-	const uint32_t fcs = file->fcs_bytes;
+	const uint32_t fcs = file->fcs_bytes, least = file->any_length ? 0 : FRAME_LEN_MIN;
 	const unsigned long long number = file->frame;
 
-	if (head->len > FRAME_LEN_MAX + fcs)
-		return error_set(error, -EINVAL,
-				 "%s: frame %llu is %u bytes long without FCS, %u are the most; "
-				 "frames that the kernel has put together are none of a wire "
-				 "(capture with ethtool -K IFACE gro off gso off tso off)",
-				 file->path, number, head->len - fcs, FRAME_LEN_MAX);
+	if (!file->any_length && head->len > FRAME_LEN_MAX + fcs)
+		return error_set(
+			error, -EINVAL,
+			"%s: frame %llu is %u bytes long without FCS, %u are the most; "
+			"leave such frames out: tshark -r OLD -Y \"frame.len <= %u\" -w NEW; "
+			"if a kernel has put them together, capture with ethtool -K IFACE gro "
+			"off gso off tso off",
+			file->path, number, head->len - fcs, FRAME_LEN_MAX, FRAME_LEN_MAX + fcs);
 	if (head->caplen < head->len)
 		return error_set(error, -EINVAL,
 				 "%s: frame %llu is cut to %u of its %u bytes (the file's snap "
-				 "length is %d); capture whole frames (tcpdump -s 0)",
+				 "length is %u); capture whole frames (tcpdump -s 0)",
 				 file->path, number, head->caplen, head->len,
-				 pcap_snapshot(file->pcap));
+				 pcap_stream_is_pcapng(&file->stream)
+					 ? (uint32_t)pcap_snapshot(file->pcap)
+					 : file->stream.snap);
 	if (head->caplen > head->len)
 		return error_set(error, -EINVAL,
 				 "%s: frame %llu has %u bytes, but its length is said to be %u; "
 				 "the file is corrupt",
 				 file->path, number, head->caplen, head->len);
-	if (head->len < FRAME_LEN_MIN + fcs)
+	if (head->len < least + fcs)
 		return error_set(error, -EINVAL,
 				 "%s: frame %llu is %u bytes long without FCS, an Ethernet header "
-				 "alone has %u; remove it (editcap FILE NEW %llu)",
+				 "alone has %u; remove it (editcap OLD NEW %llu)",
 				 file->path, number, head->len > fcs ? head->len - fcs : 0,
 				 FRAME_LEN_MIN, number);
 	return 0;
@@ -250,21 +222,13 @@ static int file_begin(struct pcap_file *file, struct gdrcap_error *error)
 	char why[PCAP_ERRBUF_SIZE] = "";
 	int ret;
 
-	file->at = 0;
 	file->frame = 0;
-	file->failed = 0;
-	errno = 0;
-	file->head_bytes = fread(file->head, 1, HEAD_BYTES, file->stream);
-	if (ferror(file->stream)) {
-		file->failed = errno ? errno : EIO;
+	if (pcap_stream_begin(&file->stream) < 0)
 		return fail_read(file, error);
-	}
-	snap_bound(file);
-	file->cookie = fopencookie(file, "r", functions);
+	file->cookie = fopencookie(&file->stream, "r", functions);
 	if (!file->cookie)
 		return error_set(error, -ENOMEM, "%s: no memory to read it", file->path);
-	/* Large enough that the file's own buffer is passed by; less speed without. */
-	(void)setvbuf(file->cookie, NULL, _IOFBF, STREAM_BYTES);
+	(void)setvbuf(file->cookie, NULL, _IOFBF, STREAM_BYTES); /* less speed without */
 	file->pcap = pcap_fopen_offline_with_tstamp_precision(file->cookie,
 							      PCAP_TSTAMP_PRECISION_NANO, why);
 	if (!file->pcap) {
@@ -275,36 +239,30 @@ static int file_begin(struct pcap_file *file, struct gdrcap_error *error)
 	return check_link_type(file, error);
 }
 
-/* A file that is read twice must be one that stays. */
-static int path_open(struct pcap_file *file, struct gdrcap_error *error)
+static int fail_path(const struct pcap_file *file, int ret, bool pipes, struct gdrcap_error *error)
 {
-	struct stat status;
-	int fd = input_file_open(file->path, &status);
-
-	if (fd == -ESPIPE)
+	if (ret == -ENOMEM)
+		return error_set(error, ret, "%s: no memory to read it", file->path);
+	if (ret == -ESPIPE && pipes)
+		return error_set(error, -EINVAL,
+				 "%s: it is not a regular file, nor a pipe; give one of these",
+				 file->path);
+	if (ret == -ESPIPE)
 		return error_set(
 			error, -EINVAL,
 			"%s: it is not a regular file, and must be read more than once; save "
 			"it as a file first",
 			file->path);
-	if (fd < 0)
-		return error_set(error, fd, "%s: %s; check the file's name and rights", file->path,
-				 strerror(-fd));
-	file->stream = fdopen(fd, "rb");
-	if (!file->stream) {
-		close(fd);
-		return error_set(error, -ENOMEM, "%s: no memory to read it", file->path);
-	}
-	file->bytes = (uint64_t)status.st_size;
-	return 0;
+	return error_set(error, ret, "%s: %s; check the file's name and rights", file->path,
+			 strerror(-ret));
 }
 
-int pcap_file_open(struct pcap_file **out, const char *path, FILE *stream,
-		   struct gdrcap_error *error)
+static int file_open(struct pcap_file **out, const char *path, FILE *stream, bool pipes,
+		     struct gdrcap_error *error)
 {
 	const size_t bytes = strlen(path) + 1;
 	struct pcap_file *file = calloc(1, sizeof(*file) + bytes);
-	int ret = 0;
+	int ret;
 
 	*out = NULL;
 	if (!file) {
@@ -313,10 +271,11 @@ int pcap_file_open(struct pcap_file **out, const char *path, FILE *stream,
 		return error_set(error, -ENOMEM, "%s: no memory to read it", path);
 	}
 	memcpy(file->path, path, bytes);
-	file->stream = stream;
-	if (!stream)
-		ret = path_open(file, error);
-	if (ret == 0)
+	file->any_length = pipes;
+	ret = pcap_stream_open(&file->stream, path, stream, pipes);
+	if (ret < 0)
+		ret = fail_path(file, ret, pipes, error);
+	else if (!pcap_stream_is_pipe(&file->stream))
 		ret = file_begin(file, error);
 	if (ret < 0) {
 		pcap_file_close(file);
@@ -326,15 +285,36 @@ int pcap_file_open(struct pcap_file **out, const char *path, FILE *stream,
 	return 0;
 }
 
+int pcap_file_open(struct pcap_file **file, const char *path, FILE *stream,
+		   struct gdrcap_error *error)
+{
+	return file_open(file, path, stream, false, error);
+}
+
+int pcap_file_open_port(struct pcap_file **file, const char *path, struct gdrcap_error *error)
+{
+	return file_open(file, path, NULL, true, error);
+}
+
 int pcap_file_rewind(struct pcap_file *file, struct gdrcap_error *error)
 {
-	pcap_close(file->pcap);
+	int ret;
+
+	if (file->pcap)
+		pcap_close(file->pcap);
 	file->pcap = NULL;
-	if (fseeko(file->stream, 0, SEEK_SET) < 0)
-		return error_set(error, -errno,
-				 "%s: it cannot be read again from its beginning: %s", file->path,
-				 strerror(errno));
+	ret = pcap_stream_rewind(&file->stream);
+	if (ret < 0)
+		return error_set(error, ret, "%s: it cannot be read again from its beginning: %s",
+				 file->path, strerror(-ret));
 	return file_begin(file, error);
+}
+
+/* ---- frames ---- */
+
+bool pcap_file_ready(struct pcap_file *file)
+{
+	return pcap_stream_ready(&file->stream, file->pcap != NULL);
 }
 
 static int frame_read(struct pcap_file *file, struct pcap_pkthdr **head, const u_char **bytes,
@@ -342,8 +322,11 @@ static int frame_read(struct pcap_file *file, struct pcap_pkthdr **head, const u
 {
 	int ret;
 
-	if (!file->pcap)
+	if (!file->pcap && !pcap_stream_is_pipe(&file->stream))
 		return error_set(error, -EINVAL, "%s: it was not opened again", file->path);
+	ret = file->pcap ? 0 : file_begin(file, error);
+	if (ret < 0)
+		return ret;
 	ret = pcap_next_ex(file->pcap, head, bytes);
 	if (ret == PCAP_ERROR_BREAK)
 		return 0;
@@ -382,8 +365,8 @@ int pcap_file_next(struct pcap_file *file, struct pcap_frame *frame, struct gdrc
 
 void pcap_file_where(const struct pcap_file *file, uint64_t *at, uint64_t *bytes)
 {
-	*at = file->at;
-	*bytes = file->bytes;
+	*at = file->stream.at;
+	*bytes = file->stream.bytes;
 }
 
 const char *pcap_file_name(const struct pcap_file *file)
@@ -397,7 +380,6 @@ void pcap_file_close(struct pcap_file *file)
 		return;
 	if (file->pcap)
 		pcap_close(file->pcap);
-	if (file->stream)
-		fclose(file->stream);
+	pcap_stream_close(&file->stream);
 	free(file);
 }

@@ -6,6 +6,7 @@
 #ifndef GDRCAP_PCAP_FILE_H
 #define GDRCAP_PCAP_FILE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -15,7 +16,7 @@ struct pcap_file;
 
 struct pcap_frame {
 	const uint8_t *bytes; /* until the next call */
-	uint32_t len;	      /* in memory, without FCS; 14..9212 */
+	uint32_t len;	      /* in memory, without FCS; 14..9212, a port's of any length */
 	uint64_t time_ns;     /* since the Unix epoch */
 };
 
@@ -23,6 +24,10 @@ struct pcap_frame {
  * name for error texts. */
 int pcap_file_open(struct pcap_file **file, const char *path, FILE *stream,
 		   struct gdrcap_error *error);
+/* For a port, which receives frames of any length: a file, or a pipe, whose head is read with the first frame. */
+int pcap_file_open_port(struct pcap_file **file, const char *path, struct gdrcap_error *error);
+/* False: the next frame of a pipe is not there yet. Only where it is does pcap_file_next() not wait. */
+bool pcap_file_ready(struct pcap_file *file);
 /* 1 and *frame filled; 0 at the end; negative errno: the file is broken here. */
 int pcap_file_next(struct pcap_file *file, struct pcap_frame *frame, struct gdrcap_error *error);
 /* The same past a frame, however long it is and whenever it came. */

@@ -67,13 +67,15 @@ static bool file_write(struct save *save, struct save_record *record, enum save_
 /*
  * When the frame came. A card may put frames that came together into another order than their times
  * have, and a frame can be older than the last measurement of its clock; a real-time clock that was
- * set back is another matter, and is shown.
+ * set back is another matter, and is shown. Of a file's frames it is what the file says.
  */
 static uint64_t record_time(const struct save *save, struct save_queue *queue,
 			    const struct save_record *record)
 {
 	uint64_t ns = rx_clock_ns(queue->clock, record->ticks);
 
+	if (queue->clock->port == RX_CLOCK_FILE)
+		return ns;
 	if (ns == 0)
 		return rx_clock_ns(save->clocks, rte_rdtsc());
 	if (ns < queue->last_ns && queue->last_ns - ns < BACK_NS)

@@ -222,7 +222,8 @@ static void image_init(struct gdrcap_session *session, uint32_t index)
 		.shut = ticks_of(ASSEMBLER_SHUT_US),
 		.fill = settings->fill,
 		.drop_incomplete = settings->drop_incomplete,
-		.drop_oldest = settings->drop_oldest,
+		/* A file waits: there is no need to. */
+		.drop_oldest = settings->drop_oldest && !session_reads_files_only(session),
 		.close = image_close,
 		.close_whole = image_close_whole,
 		.began = image_began,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a run says of its frames, receivers and senders that their counts alone do not. */
 #include <errno.h>
+#include <stdio.h>
 
 #include <rte_common.h>
 #include <rte_cycles.h>
@@ -69,13 +70,15 @@ static void receivers_judge_pools(struct gdrcap_session *session)
 			      session_arrived(session) >= session_handed_over(session);
 
 	for (uint32_t i = 0; i < session->workers.rx_count; i++) {
-		const struct port *port = &session->ports.pairs[i / session->settings.queues].rx;
+		const struct session_pair *pair =
+			&session->ports.pairs[i / session->settings.queues];
+		const struct port *port = &pair->rx;
 		const struct rx_worker *worker = &session->workers.rx[i];
 		const uint64_t times = atomic_load_explicit(&worker->starved, memory_order_relaxed);
 		const double hz = (double)rte_get_tsc_hz();
 		struct port_counters counters;
 
-		if (!times || port->facts->reads_first)
+		if (!times || pair->source[0])
 			continue;
 		if (rx_worker_ended_starved(worker) && !all_came)
 			session_message(session, GDRCAP_LOG_WARNING,
@@ -84,9 +87,7 @@ static void receivers_judge_pools(struct gdrcap_session *session)
 					port->name, i % session->settings.queues);
 		/* Whose sender was held up instead: nothing was missed. */
 		session_port_counters(session, port, &counters);
-		if ((port->facts->missed_exact ||
-		     session->ports.pairs[i / session->settings.queues].own) &&
-		    counters.missed == 0)
+		if ((port->facts->missed_exact || pair->own) && counters.missed == 0)
 			continue;
 		session_message(
 			session, GDRCAP_LOG_WARNING,
@@ -122,21 +123,34 @@ static void receivers_judge_missed(struct gdrcap_session *session)
 	}
 }
 
-void session_receivers_judge(struct gdrcap_session *session)
+static void receivers_judge_cut(struct gdrcap_session *session)
 {
+	char remedy[100];
 	uint64_t cut = 0;
 
 	for (uint32_t i = 0; i < session->workers.rx_count; i++)
 		cut += atomic_load_explicit(&session->workers.rx[i].cut, memory_order_relaxed);
-	if (cut)
-		session_message(
-			session, GDRCAP_LOG_WARNING,
-			"frames longer than --frame-size (%u): %llu; they filled the room that the port has, and of what was longer still only the "
-			"beginning came%s; say with --frame-size how long they can be",
-			session->plan.frame_bytes_max, (unsigned long long)cut,
-			settings_validates(&session->settings)
-				? ", and those that are meant count as damaged"
-				: "");
+	if (!cut)
+		return;
+	snprintf(remedy, sizeof(remedy),
+		 session->plan.frame_bytes_max < FRAME_MAX_BYTES
+			 ? "give the length of the longest with --frame-size, %u at most"
+			 : "frames of more than %u bytes, with FCS, cannot be received",
+		 FRAME_MAX_BYTES);
+	session_message(
+		session, GDRCAP_LOG_WARNING,
+		"frames longer than --frame-size (%u): %llu; they filled the room that the port has, and of what was longer still only the "
+		"beginning came%s; %s",
+		session->plan.frame_bytes_max, (unsigned long long)cut,
+		settings_validates(&session->settings)
+			? ", and those that --match accepts count as damaged"
+			: "",
+		remedy);
+}
+
+void session_receivers_judge(struct gdrcap_session *session)
+{
+	receivers_judge_cut(session);
 	receivers_judge_pools(session);
 	if (session->workers.rx_count)
 		receivers_judge_missed(session);

@@ -25,6 +25,7 @@
 #include "port/tx_clock.h"
 #include "port/xstats.h"
 #include "replay/file_frames.h"
+#include "replay/file_source.h"
 #include "replay/tx_worker_gpu.h"
 #include "replay/tx_worker.h"
 #include "save/save.h"
@@ -64,8 +65,9 @@ struct session_pair {
 	struct steering steering;	    /* of rx, where it is isolated */
 	struct xstats rx_xstats, tx_xstats; /* since the ports were started */
 	struct rx_clock rx_clock;	    /* of rx's arrival times, where they are kept */
-	uint32_t rx_mapped, tx_mapped;	    /* DMA registration done: bits of regions, ports.c */
-	struct tx_clock tx_clock;	    /* the card keeps the send times */
+	struct file_source *source[GDRCAP_QUEUES_MAX]; /* rx is files; NULL: it is not */
+	uint32_t rx_mapped, tx_mapped; /* DMA registration done: bits of regions, ports.c */
+	struct tx_clock tx_clock;      /* the card keeps the send times */
 	bool tx_clocked;
 	struct recover_pair recover;
 	uint64_t tx_unwritten; /* frames that the files of tx were given and have not */
@@ -127,6 +129,7 @@ struct session_ports {
 	struct frame_match steered;
 	char steered_text[GDRCAP_MATCH_MAX][SETTINGS_NAME_BYTES];
 	struct session_pair pairs[GDRCAP_PORTS_MAX];
+	struct file_room file_room;	 /* all sources' */
 	_Atomic uint32_t queue_restarts; /* receive queues in error that were started again */
 	/* Recursive. Over what the ports' drivers and rules count, which any thread may ask for: a
 	 * driver is not asked twice at a time, nor while a port is started again. */
@@ -220,7 +223,7 @@ struct session_run {
 	_Atomic int ending;	     /* it has reached its end: senders are told to stop */
 	_Atomic int ended_by_sender; /* its end-of-stream frames came */
 	bool cut;		     /* after its end receivers were told to receive no more */
-	bool ended_idle;	     /* it ended for want of frames */
+	bool ended_idle;	     /* it ended for want of frames: silence, or the end of files */
 	bool ended_by_time;	     /* ... because its time was over */
 	uint64_t tx_asked; /* frames for the senders together; 0: until they are stopped */
 	_Atomic uint64_t tx_missing; /* of them, not sent when the run had ended */

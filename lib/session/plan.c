@@ -161,24 +161,6 @@ static size_t memory_available(void)
 		   : (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* DPDK's driver for files takes what it cannot read for the file's end, and says nothing. */
-static int plan_port_files(const struct settings *settings, struct gdrcap_error *error)
-{
-	char path[SETTINGS_NAME_BYTES];
-	int ret = 0;
-
-	for (uint32_t p = 0; ret == 0 && p < settings->rx.count; p++) {
-		const char *name = settings->rx.port[p].name, *args = devargs_of(name);
-
-		if (strncmp(name, "net_pcap", strlen("net_pcap")) != 0)
-			continue;
-		for (unsigned int n = 0;
-		     ret == 0 && devargs_value(args, "rx_pcap", n, path, sizeof(path)) >= 0; n++)
-			ret = file_frames_check(path, error);
-	}
-	return ret;
-}
-
 /* A frame with a whole piece: what a layout asks for, whatever frame.size says. With two VLAN tags and IPv6. */
 static uint16_t image_frame_bytes(const struct image_layout *layout)
 {
@@ -210,7 +192,7 @@ static int plan_files(struct plan *plan, const struct settings *settings,
 	for (uint32_t i = 0; i < settings->images; i++)
 		plan->frame_bytes_max = RTE_MAX(plan->frame_bytes_max,
 						image_frame_bytes(&settings->image[i].layout));
-	return ret == 0 ? plan_port_files(settings, error) : ret;
+	return ret == 0 ? session_file_ports_check(settings, error) : ret;
 }
 
 /* What a driver would pass over in silence. */

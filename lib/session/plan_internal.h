@@ -21,4 +21,7 @@ int plan_devargs(struct plan *plan, const struct settings *settings, struct gdrc
 /* What it takes of EAL's memory. */
 size_t plan_cards_bytes(const struct plan *plan, const struct settings *settings);
 
+/* Ports that are files: their arguments, and that the files can be read. file_ports.c. */
+int session_file_ports_check(const struct settings *settings, struct gdrcap_error *error);
+
 #endif

@@ -178,6 +178,8 @@ static int pair_choose_clock(struct gdrcap_session *session, struct session_pair
 	pair->rx_clock.port = RX_CLOCK_CPU;
 	if (!session->settings.times || asked == CLOCK_CPU || pair->own)
 		return 0;
+	if (port_name_is_file(pair->rx.name))
+		return rx_clock_register_file(&pair->rx_clock, error);
 	if (port_has_rx_timestamps(&pair->rx))
 		ret = rx_clock_register(&pair->rx_clock, pair->rx.id, &why);
 	if (ret == 0)
@@ -372,7 +374,7 @@ static int rx_prepare(struct gdrcap_session *session, struct session_pair *pair,
 	queues.rx_pool = pair->rx_pool;
 	queues.head_pool = pair->head_pool;
 	queues.split = (uint16_t)session->settings.split;
-	queues.rx_timestamps = pair->rx_clock.port != RX_CLOCK_CPU;
+	queues.rx_timestamps = pair->rx_clock.port < RX_CLOCK_FILE;
 	/* Interfaces have sockets to sleep on. */
 	queues.rx_interrupts = session->plan.idle_us && !pair->rx.facts->interface &&
 			       !pair->rx.facts->joins && !pair->own;
@@ -383,6 +385,8 @@ static int rx_prepare(struct gdrcap_session *session, struct session_pair *pair,
 		ret = inlining_check(session, &pair->rx, error);
 	if (ret == 0)
 		ret = scalar_check(session, pair, error);
+	if (ret == 0)
+		ret = session_sources_open(session, pair, error);
 	if (ret == 0 && pair->own)
 		ret = own_queues_create(pair->own, &pair->rx, &session->memory.region, count,
 					session->plan.pool_slots, session->settings.rx_strides,
@@ -423,6 +427,7 @@ static void pair_close(struct gdrcap_session *session, struct session_pair *pair
 	interface_forget(&pair->tx_interface);
 	interface_forget(&pair->rx_interface);
 	port_wire_close(&pair->wire);
+	session_sources_close(pair);
 	for (uint32_t q = 0; q < session->settings.queues; q++) {
 		if (pair->tx_pool[q] != pair->rx_pool[q])
 			rte_mempool_free(pair->tx_pool[q]);

@@ -110,6 +110,9 @@ static void collect_state(const struct gdrcap_session *session, struct results *
 	to->records = session->frames.save && config_says_no_frames(session->config);
 	if (to->state == RESULTS_RUNNING)
 		return;
+	if (session->workers.rx_count && !session->workers.tx_count && !session->run.ended_by_time)
+		to->rx_asked = session->settings.frames;
+	to->rx_came = session_received(session);
 	to->failure = session->run.failure ? session->run.failure : session->selftest.failure;
 	if (session->run.failure)
 		session_failure_text(session, to->failure_text, sizeof(to->failure_text));

@@ -190,13 +190,21 @@ out:
 /* "" where nobody asked for times. */
 static const char *clock_name(const struct gdrcap_session *session)
 {
-	uint32_t cards = 0;
+	/* By whose they are: bits. */
+	static const char *const names[] = {
+		"",	"CPU",	     "card",	   "card, CPU",
+		"file", "file, CPU", "file, card", "file, card, CPU",
+	};
+	uint32_t whose = 0;
 
 	if (session->workers.rx_count == 0 || !session->settings.times)
 		return "";
-	for (uint32_t p = 0; p < session->settings.ports; p++)
-		cards += session->ports.pairs[p].rx_clock.port != RX_CLOCK_CPU;
-	return cards == 0 ? "CPU" : cards == session->settings.ports ? "card" : "card, CPU";
+	for (uint32_t p = 0; p < session->settings.ports; p++) {
+		const uint16_t port = session->ports.pairs[p].rx_clock.port;
+
+		whose |= port == RX_CLOCK_CPU ? 1 : port == RX_CLOCK_FILE ? 4 : 2;
+	}
+	return names[whose];
 }
 
 static void tx_by_fill(const struct gdrcap_session *session, struct gdrcap_summary *summary)

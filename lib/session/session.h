@@ -28,6 +28,22 @@ void session_fronts_go_on(struct gdrcap_session *session);
 /* The run is over: counts what came behind an error. */
 void session_fronts_end(struct gdrcap_session *session);
 
+/* ---- receiving ports that are files: file_ports.c ---- */
+
+/* Once the port's pools and clock are there. Nothing where it is no file. */
+int session_sources_open(struct gdrcap_session *session, struct session_pair *pair,
+			 struct gdrcap_error *error);
+void session_sources_close(struct session_pair *pair);
+/* Before its thread starts. */
+void session_source_attach(struct gdrcap_session *session, struct file_source *source,
+			   const struct ring_producer *ring);
+/* The run receives, and from files only. */
+bool session_reads_files_only(const struct gdrcap_session *session);
+/* Of such a run: all frames of its files are received and accounted for. */
+bool session_sources_are_over(const struct gdrcap_session *session);
+/* Fails the run when a file broke off. */
+void session_watch_sources(struct gdrcap_session *session);
+
 /* ---- send queues of ours in place of the driver's: own_senders.c ---- */
 
 int session_own_senders_create(struct gdrcap_session *session, struct gdrcap_error *error);

@@ -112,9 +112,10 @@ static void saver_judge(struct gdrcap_session *session, int ret, const struct gd
 		session_message(
 			session, GDRCAP_LOG_WARNING,
 			"frames that were not saved: %llu; they came faster than they could be "
-			"written, or were cut; save fewer (save_every), to a faster disk, or "
-			"say how long frames are (--frame-size)",
-			(unsigned long long)(counts.missed + counts.damaged_missed));
+			"written, or were longer than a slot; save fewer (save_every), to a faster disk, "
+			"or give the longest frame's length (--frame-size, %u at most)",
+			(unsigned long long)(counts.missed + counts.damaged_missed),
+			FRAME_MAX_BYTES);
 }
 
 /* The files get what is still in the buffer, and what the run lost. */
@@ -270,6 +271,7 @@ static void session_halt(struct gdrcap_session *session)
 	senders_stop(session);
 	session_senders_settle(session);
 	session_watch_file(session);
+	session_watch_sources(session);
 	session_drain_wire(session);
 	session_receivers_stop(session);
 	/* No front touches a queue any more. Whoever still runs is not going to end by itself. */

@@ -349,10 +349,18 @@ static bool run_is_over(struct gdrcap_session *session)
 						 memory_order_acquire);
 	if (session->workers.tx_count)
 		return !sending;
+	if (settings->frames && session->workers.rx_count &&
+	    session_received(session) >= settings->frames)
+		return true;
+	/* Nothing else ends files: one that waits for its consumer, or a pipe, is not silent. */
+	if (session_reads_files_only(session)) {
+		session->run.ended_idle = session_sources_are_over(session);
+		if (session->run.ended_idle)
+			sender_said_end(session);
+		return session->run.ended_idle;
+	}
 	/* A sender of the caller's alone goes on until it is stopped. */
-	return session->workers.rx_count &&
-	       ((settings->frames && session_received(session) >= settings->frames) ||
-		sender_said_end(session) || run_is_idle(session));
+	return session->workers.rx_count && (sender_said_end(session) || run_is_idle(session));
 }
 
 /* True when the sender, here or far away, has handed over all that it will. Quiet begins after. */
@@ -435,6 +443,7 @@ bool session_watch(struct gdrcap_session *session)
 	session_watch_workers(session);
 	session_watch_sending(session);
 	session_watch_file(session);
+	session_watch_sources(session);
 	watch_images(session);
 	watch_links(session);
 	session_events_watch(session);

@@ -49,7 +49,7 @@ static uint32_t in_flight_max(const struct gdrcap_session *session, const struct
 {
 	const uint32_t share = pool_share(session);
 
-	if (port->facts->reads_first)
+	if (port->facts->reads_first && !port_name_is_file(port->name))
 		return share;
 	return session->settings.split ? share - session->settings.descriptors : UINT32_MAX;
 }
@@ -115,6 +115,8 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 	struct rx_config config = {
 		.port = pair->rx.id,
 		.queue = queue,
+		.receive = pair->source[queue] ? file_source_receive : NULL,
+		.source = pair->source[queue],
 		.region = &session->memory.region,
 		.pool = pair->rx_pool[queue],
 		.heads = heads,
@@ -144,6 +146,8 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 	if (ret < 0)
 		return ret;
 	session->workers.rx_rings[session->workers.rx_count++] = &worker->ring;
+	if (pair->source[queue])
+		session_source_attach(session, pair->source[queue], &worker->ring);
 	if (pair->own && session->fronts.count)
 		ret = session_fronts_add(session, index, error);
 	else if (pair->own)
@@ -328,7 +332,7 @@ static int saver_create(struct gdrcap_session *session, struct gdrcap_error *err
 
 		names[i] = pair->rx.name;
 		clocks[i] = &pair->rx_clock;
-		config.patient &= pair->rx.facts->reads_first;
+		config.patient &= pair->source[0] != NULL;
 		config.slots = RTE_MIN(config.slots, in_flight_max(session, &pair->rx));
 	}
 	session_cpus(session, &cpus);

@@ -169,6 +169,15 @@ static void judge_sender(const struct gdrcap_summary *summary, struct reasons *r
 		    "no frame was sent: is the link up, and does the other end take frames?");
 }
 
+static void judge_received(const struct results *results, struct reasons *reasons)
+{
+	char came[TEXT_COUNT_BYTES], asked[TEXT_COUNT_BYTES];
+
+	if (results->rx_came < results->rx_asked && !results->failure)
+		add(reasons, "%s of %s frames received", text_count(came, results->rx_came),
+		    text_count(asked, results->rx_asked));
+}
+
 void results_judge(const struct results *results, struct reasons *reasons)
 {
 	*reasons = (struct reasons){ 0 };
@@ -190,6 +199,7 @@ void results_judge(const struct results *results, struct reasons *reasons)
 		judge_frames(results, reasons);
 	else
 		judge_sender(&results->summary, reasons);
+	judge_received(results, reasons);
 	if (reasons->count == 0 && results_receive(results) && results->summary.total.received == 0)
 		add(reasons, "no frame was received: is the sender running and the link up, and is "
 			     "this the right port?");

@@ -64,6 +64,8 @@ struct results {
 	int failure; /* negative errno that ended it early, or kept it from beginning; 0: none */
 	char failure_text[512];
 
+	/* To be received, of a run that was to receive so many and did not end by its time; 0: any number. */
+	uint64_t rx_asked, rx_came;
 	struct gdrcap_summary summary;
 	struct gdrcap_counts queues[GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX];
 	uint32_t queue_count;

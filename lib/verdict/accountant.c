@@ -108,7 +108,8 @@ static unsigned int accountant_collect(struct accountant *accountant, uint32_t q
 			accountant_save(accountant, queue, b);
 		return 0;
 	}
-	atomic_store_explicit(&ring->accounted, b, memory_order_relaxed);
+	/* ROOM (replay/file_room.h): after what the assembler has seen in them. */
+	atomic_store_explicit(&ring->accounted, b, memory_order_release);
 	if (accountant->save)
 		accountant_save(accountant, queue, b);
 	else

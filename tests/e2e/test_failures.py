@@ -223,16 +223,8 @@ def test_fifos_are_refused():
                 assert name in result.err, result
 
 
-def test_port_of_a_fifo():
-    with processes.folder() as directory:
-        path = os.path.join(directory, "fifo")
-        os.mkfifo(path)
-        summary = e2e.run_json("capture", "--port", "net_pcap0,rx_pcap=%s" % path, expect=1)
-    assert "not a regular file" in errors(summary) and path in errors(summary), summary["errors"]
-
-
 def test_port_of_a_broken_file():
-    """The driver would deliver what is before, and say nothing: that is no pass of the file."""
+    """What is before counts, and the run is no pass."""
     frames = test_save.own_frames(10)
     whole = pcapfile.pcap_bytes(frames)
     for count, data, words in (
@@ -247,9 +239,10 @@ def test_port_of_a_broken_file():
                 with open(path, "wb") as file:
                     file.write(content)
             files = [good] * (count - 1) + [bad]
+            # By two queues frames come twice, which outranks it.
             summary = e2e.run_json("capture", "--queues", str(count), "--port",
                                    ",".join(["net_pcap0"] + ["rx_pcap=" + f for f in files]),
-                                   "--seconds", "60", expect=1)
+                                   "--seconds", "60", expect=1 if count == 1 else 3)
         assert words in errors(summary) and bad in errors(summary), (words, summary["errors"])
 
 

@@ -16,6 +16,7 @@ import pytest
 import e2e
 import frames
 import metrics_text
+import pcapfile
 import processes
 from processes import FOREVER, stop, wait_for
 
@@ -106,17 +107,20 @@ def test_counts():
         sent = [source.frame(100) for _ in range(300) for source in sources]
         del sent[100:104]
         sent[200] = sent[200][:90] + bytes([sent[200][90] ^ 1]) + sent[200][91:]
-        frames.write_pcap(pcap, sent)
+        os.mkfifo(pcap)
         process = start(folder, "capture", "--seconds", "0", "--port", "net_pcap0,rx_pcap=" + pcap,
                         "--metrics-textfile", prom)
-        with greeted(path_of(process)) as client:
+        # A pipe that nobody closes: the run goes on after its last frame.
+        with open(pcap, "wb") as pipe, greeted(path_of(process)) as client:
+            pipe.write(pcapfile.pcap_bytes(sent))
+            pipe.flush()
             wait_for(lambda: ((client.ask("/gdrcap/summary") or {}).get("frames") or {}).get("received") == len(sent),
                      process, "not all frames are counted")
             # The second that followed the last frame.
             summary, metrics = client.ask("/gdrcap/summary"), client.ask("/gdrcap/metrics")
             streams = {number: client.ask("/gdrcap/streams,%d" % number) for number in client.ask("/gdrcap/streams")}
             assert client.name == "/gdrcap/streams", client.name
-        final = stop(process, expect=3).summary
+            final = stop(process, expect=3).summary
         assert final["frames"]["received"] == len(sent) and final["frames"]["damaged"] == 1, final
         assert final["frames"]["lost"] == 4, final
         assert summary["result"] == "running" and "messages" not in summary, summary

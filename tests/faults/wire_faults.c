@@ -17,6 +17,7 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
+#include "capture/rx_worker.h"
 #include "knobs.h"
 
 #define LINE_QUEUES 64u
@@ -459,6 +460,40 @@ static void *line_create(uint16_t port, uint16_t number, void *queue)
 	line->send_status = rte_eth_fp_ops[port].tx_descriptor_status;
 	line->random = 0x9e3779b97f4a7c15u + number;
 	return line;
+}
+
+/* ---- a file in place of a driver ---- */
+
+int __real_file_source_receive(void *source, struct rte_mbuf **mbufs, uint16_t n);
+int __wrap_file_source_receive(void *source, struct rte_mbuf **mbufs, uint16_t n);
+
+static __thread int file_said;
+
+static uint16_t file_receive(void *source, struct rte_mbuf **mbufs, uint16_t n)
+{
+	file_said = __real_file_source_receive(source, mbufs, n);
+	return file_said > 0 ? (uint16_t)file_said : 0;
+}
+
+/* A thread has one file, whose line is that of queue 0. What the file says counts when the line is empty. */
+int __wrap_file_source_receive(void *source, struct rte_mbuf **mbufs, uint16_t n)
+{
+	static __thread struct line *line;
+	uint16_t got;
+
+	if (!line) {
+		line = calloc(1, sizeof(*line));
+		if (!line)
+			give_up("no memory for a line");
+		line->random = 0x9e3779b97f4a7c15u;
+		line->receive = file_receive;
+	}
+	line->queue = source;
+	file_said = 0;
+	got = run_receive(line, mbufs, n);
+	if (got == 0 && n && file_said == RX_SOURCE_OVER && line->late_count)
+		mbufs[got++] = line->late[--line->late_count];
+	return got || line->put_count || line->due_count ? got : file_said;
 }
 
 void wire_faults_install(uint16_t port)

@@ -150,7 +150,7 @@ static struct rte_mbuf *frame_give(uint64_t number)
 		first->pkt_len = len + i * 99;
 	}
 	cut = more || (card.setup->cut_from && len >= card.setup->cut_from);
-	if (cut && card.setup->mark_cut)
+	if (more || (cut && card.setup->mark_cut))
 		given->desc.offset |= FRAME_DESC_CUT;
 	time_give(first, number);
 	card.cut += cut;

@@ -119,6 +119,17 @@ static void wires_of_others(void **state)
 	assert_false(driver_facts_find("net_memif0")->shared_mbufs);
 }
 
+/* Read by us, unless they are interfaces or are sent into. */
+static void files(void **state)
+{
+	assert_true(port_name_is_file("net_pcap0,rx_pcap=x"));
+	assert_true(port_name_is_file("net_pcap7,infinite_rx=1,rx_pcap=x,rx_pcap=y"));
+	assert_false(port_name_is_file("net_pcap0,iface=eth0"));
+	assert_false(port_name_is_file("net_pcap0,tx_pcap=x"));
+	assert_false(port_name_is_file("net_pcap0,rx_pcap=x,tx_pcap=y"));
+	assert_false(port_name_is_file("net_null0,rx_pcap=x"));
+}
+
 static void wires_and_listeners(void **state)
 {
 	assert_true(port_name_is_wire("ring:a"));

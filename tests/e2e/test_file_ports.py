@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ports that are files: each record is taken as a whole or not at all, the file waits for its consumer, and its end
+is the run's."""
+import os
+import signal
+import struct
+
+import pytest
+
+import e2e
+import pcapfile
+import processes
+import test_images
+import test_save
+
+pytestmark = pytest.mark.sanitized
+
+ANY = ("--format", "custom", "--pattern", "none")
+FCS = 1 << 26 | 2 << 28  # of a link type: each frame ends with an FCS of two 16-bit words
+TIME = pcapfile.START_NS
+NOISE = [bytes([2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x12, 0x34]) + bytes([i]) * (86 + i) for i in range(5)]
+
+
+def port(*paths):
+    return "--port", ",".join(["net_pcap0"] + ["rx_pcap=%s" % path for path in paths])
+
+
+def capture(directory, data, *arguments, expect=0):
+    """The summary of a capture of a file of these bytes, which nothing but its end has to end."""
+    path = pcapfile.write(os.path.join(directory, "in.pcap"), data)
+    return processes.run_json("capture", "--quiet", *port(path), *arguments, expect=expect)
+
+
+def errors(summary):
+    return "\n".join(summary["errors"])
+
+
+def records(frames, last):
+    """A pcap file whose last record is `last`."""
+    return pcapfile.pcap_bytes(frames) + last
+
+
+# ---- records that are no whole frames ----
+
+def broken(data, *words):
+    """The run fails, as it finds the record; what was before is received and saved."""
+    with processes.folder() as directory:
+        path = os.path.join(directory, "out.pcapng")
+        summary = capture(directory, data, *ANY, "--save", path, expect=1)
+        test_save.check_files(path, NOISE[:3])
+    for word in ("in.pcap", *words):
+        assert word in errors(summary), (word, summary["errors"])
+    assert summary["frames"]["received"] == 3, summary["frames"]
+
+
+def test_cut_record():
+    """Cut by the capture's snap length: no whole frame, and no rate of whole frames."""
+    cut = ("frame 4 is cut to 60 of its 100 bytes", "tcpdump -s 0")
+    record = pcapfile.pcap_record(NOISE[0][:60], TIME, original=100)
+    broken(records(NOISE[:3], record + pcapfile.pcap_record(NOISE[4], TIME)), *cut)
+    broken(pcapfile.pcapng_bytes(NOISE[:3]) + pcapfile.enhanced(NOISE[0][:60], TIME, original=100), *cut)
+
+
+def test_record_longer_than_its_frame():
+    broken(records(NOISE[:3], pcapfile.pcap_record(NOISE[0], TIME, original=60)),
+           "frame 4 has 100 bytes, but its length is said to be 60")
+
+
+def test_record_longer_than_the_snap_length():
+    """It is all there, whatever the file's head says."""
+    data = pcapfile.pcap_header(snap=64) + pcapfile.pcap_bytes(NOISE)[24:]
+    with processes.folder() as directory:
+        path = os.path.join(directory, "out.pcapng")
+        summary = capture(directory, data, *ANY, "--save", path)
+        test_save.check_files(path, NOISE)
+    assert summary["frames"]["received"] == summary["frames"]["valid"] == 5, summary["frames"]
+    assert summary["bytes"] == sum(map(len, NOISE)), summary["bytes"]
+
+
+def test_fcs_of_a_file():
+    """Which the file's head declares: it is no part of the frame."""
+    with processes.folder() as directory:
+        path = os.path.join(directory, "out.pcapng")
+        summary = capture(directory, pcapfile.pcap_bytes([frame + bytes(4) for frame in NOISE],
+                                                         link=pcapfile.ETHERNET | FCS),
+                          *ANY, "--save", path)
+        test_save.check_files(path, NOISE)
+    assert summary["bytes"] == sum(map(len, NOISE)), summary["bytes"]
+
+
+def test_interfaces_that_differ():
+    """It is said what is the matter, and how to mend it: the file is not corrupt."""
+    for other, words in ((pcapfile.interface(snap=128), "editcap -F nsecpcap"),
+                         (pcapfile.interface(link=113, snap=262144), "frame.interface_id")):
+        data = (pcapfile.section() + pcapfile.interface(snap=262144) + other +
+                b"".join(pcapfile.enhanced(frame, TIME) for frame in NOISE))
+        with processes.folder() as directory:
+            path = pcapfile.write(os.path.join(directory, "in.pcapng"), data)
+            for arguments in (("capture", *port(path)), ("replay", "--tx-port", "net_null0", "--pcap", path)):
+                summary = e2e.run_json(*arguments, "--quiet", expect=1)
+                assert words in errors(summary) and path in errors(summary), summary["errors"]
+                assert "interfaces have different" in errors(summary), summary["errors"]
+                assert "corrupt" not in errors(summary), summary["errors"]
+
+
+# ---- frames that are too long ----
+
+def test_longer_than_any_frame():
+    """Never valid, and no option lets them in."""
+    long = NOISE[0][:14] + bytes(12650 - 14)
+    with processes.folder() as directory:
+        path = os.path.join(directory, "out.pcapng")
+        summary = capture(directory, pcapfile.pcap_bytes([NOISE[0], long, NOISE[1]]), *ANY, "--frame-size",
+                          "9216", "--save", path, expect=3)
+        test_save.check_files(path, NOISE[:2])
+    frames = summary["frames"]
+    assert (frames["received"], frames["valid"], frames["damaged"]) == (3, 2, 1), frames
+    said = processes.messages(summary)
+    assert "more than 9216 bytes, with FCS, cannot be received" in said, said
+    assert "--frame-size, 9216 at most" not in said.split("cannot be received")[0], said
+
+
+def test_filtered_and_longer_than_a_slot():
+    """What does not fit is not saved as if it were whole, also of others' frames."""
+    sent = test_save.own_frames(4)
+    long = NOISE[0][:14] + bytes(5000)
+    with processes.folder() as directory:
+        path = os.path.join(directory, "out.pcapng")
+        summary = capture(directory, pcapfile.pcap_bytes([*sent, long]), "--save", path, expect=3)
+        test_save.check_files(path, sent)
+    assert summary["filtered"] == 1 and summary["saved"]["missed"] == 1, summary
+    assert "1 frame not saved" in errors(summary), summary["errors"]
+
+
+# ---- the end ----
+
+def test_end_of_a_file():
+    """It ends the run, whatever else is to; who asked for more frames gets no pass."""
+    sent = test_save.own_frames(3)
+    with processes.folder() as directory:
+        for more, expect in ((("--frames", "10"), 3), (("--idle", "60"), 0), (("--seconds", "600"), 0), ((), 0),
+                             (("--frames", "3"), 0)):
+            summary = capture(directory, pcapfile.pcap_bytes(sent), *more, expect=expect)
+            processes.check_counts(summary, received=3, valid=3)
+            assert ("3 of 10 frames received" in errors(summary)) == (expect == 3), summary["errors"]
+        summary = capture(directory, pcapfile.pcap_bytes([]), "--idle", "1", expect=3)
+        assert "no frame was received" in errors(summary), summary["errors"]
+
+
+def test_end_of_the_last_file():
+    sent = test_save.own_frames(400)
+    with processes.folder() as directory:
+        paths = [pcapfile.write_pcap(os.path.join(directory, name), frames)
+                 for name, frames in (("a", sent[:1]), ("b", sent[1:]))]
+        summary = processes.run_json("capture", "--quiet", "--queues", "2", *port(*paths), expect=None)
+        assert summary["frames"]["received"] == 400, summary["frames"]
+        summary = processes.run_json("capture", "--quiet", *port(paths[0]), "--port",
+                                     "net_pcap1,rx_pcap=%s" % paths[1], expect=None)
+        assert summary["frames"]["received"] == 400, summary["frames"]
+
+
+def test_file_again_and_again():
+    """infinite_rx: it has no end."""
+    with processes.folder() as directory:
+        path = pcapfile.write_pcap(os.path.join(directory, "in.pcap"), NOISE)
+        summary = processes.run_json("capture", "--quiet", "--port", "net_pcap0,rx_pcap=%s,infinite_rx=1" % path,
+                                     *ANY, "--frames", "5000")
+    assert summary["frames"]["valid"] >= 5000, summary["frames"]
+
+
+class Pipe:
+    """A port that reads a pipe, and the pipe's other end."""
+
+    def __init__(self, directory):
+        self.path = os.path.join(directory, "pipe")
+        os.mkfifo(self.path)
+        self.port = port(self.path)
+
+    def __enter__(self):
+        self.file = open(self.path, "wb", buffering=0)  # waits for the port
+        return self.file
+
+    def __exit__(self, *_):
+        self.file.close()
+
+
+def test_pipe():
+    """Frames come as they are written, wherever a piece of them ends; a pipe's end is one."""
+    sent = test_save.own_frames(300)
+    for data in (pcapfile.pcap_bytes(sent), pcapfile.pcap_bytes(sent, order=">", nano=False),
+                 pcapfile.pcapng_bytes(sent), pcapfile.pcapng_bytes(sent, order=">")):
+        with processes.folder() as directory:
+            pipe = Pipe(directory)
+            with processes.Running("capture", *pipe.port) as receiver:
+                with pipe as file:
+                    # 9 bytes are missing of the last frame.
+                    for at in range(0, len(data) - 9, 7777):
+                        file.write(data[at:min(at + 7777, len(data) - 9)])
+                    receiver.wait_for_frames("valid", 299)
+                    file.write(data[-9:])
+                summary = receiver.finish()
+        processes.check_counts(summary, received=300, valid=300, lost=0, damaged=0)
+
+
+def test_pipe_breaks_off():
+    with processes.folder() as directory:
+        pipe = Pipe(directory)
+        with processes.Running("capture", *pipe.port, *ANY) as receiver:
+            with pipe as file:
+                file.write(pcapfile.pcap_bytes(NOISE)[:-9])
+            summary = receiver.finish(expect=1)
+    assert "in the middle of frame 5" in errors(summary) and pipe.path in errors(summary), summary["errors"]
+
+
+def test_fewer_frames_than_asked_for():
+    """Where the user stopped it; not where its time was over."""
+    sent = test_save.own_frames(179)
+    for more, expect in (((), 3), (("--seconds", "3"), 0)):
+        with processes.folder() as directory:
+            pipe = Pipe(directory)
+            with processes.Running("capture", *pipe.port, "--frames", "1000", *more) as receiver:
+                with pipe as file:
+                    file.write(pcapfile.pcap_bytes(sent))
+                    receiver.wait_for_frames("received", 179)
+                    if not more:
+                        receiver.signal(signal.SIGINT)
+                    summary = receiver.finish(expect=expect)
+        processes.check_counts(summary, received=179, valid=179)
+        assert ("179 of 1,000 frames received" in errors(summary)) == (not more), summary["errors"]
+
+
+# ---- times ----
+
+def test_times_of_a_file():
+    """Those of the saved frames are the file's, also where these go back; clock: cpu is the time that they came."""
+    times = [TIME + 1, TIME + 500_000_000, TIME + 499_999_999, 7, TIME + 10**9]
+    with processes.folder() as directory:
+        path = os.path.join(directory, "out.pcapng")
+        data = pcapfile.pcap_bytes(NOISE, times_ns=times)
+        capture(directory, data, *ANY, "--save", path)
+        assert [frame.time_ns for frame in pcapfile.read_capture(path).frames] == times
+        capture(directory, data, *ANY, "--save", path, "--clock", "cpu")
+        assert min(frame.time_ns for frame in pcapfile.read_capture(path).frames) > TIME + 10**9
+
+
+# ---- a file waits ----
+
+def gvsp(number, packets=8, payload=1000):
+    """An image's packets: leader, data, trailer."""
+    def packet(packet_id, form, body):
+        data = struct.pack(">HHI", 0, number, form << 24 | packet_id) + body
+        udp = struct.pack(">HHHH", 50000, 50001, 8 + len(data), 0) + data
+        ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0, bytes([10, 0, 0, 1]),
+                         bytes([10, 0, 0, 2]))
+        return NOISE[0][:12] + b"\x08\x00" + ip + udp
+
+    leader = struct.pack(">HHIII5I", 0, 1, 0, 0, 0x01080001, payload, packets, 0, 0, 0)
+    return ([packet(0, 1, leader)] +
+            [packet(1 + i, 3, bytes([(number + i) % 251]) * payload) for i in range(packets)] +
+            [packet(1 + packets, 2, bytes(8))])
+
+
+def test_file_waits_for_image_buffers():
+    """60 images, three buffers and a consumer that writes each to a file: none is dropped."""
+    with processes.folder() as directory:
+        out = os.path.join(directory, "out.raw")
+        data = pcapfile.pcap_bytes([frame for number in range(1, 61) for frame in gvsp(number)])
+        for full in ("drop_new", "drop_oldest"):
+            summary = capture(directory, data, "--gpu", "host", "--image",
+                              "gvsp,bytes=8000,piece=1000,ring=3,full=" + full, "--save-images", out)
+            images = summary["images"][0]
+            assert (images["complete"], images["dropped"], images["skipped"]) == (60, 0, 0), (full, images)
+            with open(out, "rb") as file:
+                assert file.read() == b"".join(bytes([(number + i) % 251]) * 1000
+                                               for number in range(1, 61) for i in range(8))
+
+
+# ---- what is asked for and cannot be ----
+
+def test_arguments():
+    with processes.folder() as directory:
+        path = pcapfile.write_pcap(os.path.join(directory, "in.pcap"), NOISE)
+        for name, words in (("net_pcap0,rx_pcap=%s,phy_mac=1" % path, "no argument phy_mac"),
+                            ("net_pcap0,rx_pcap=%s,tx_pcap=/dev/null" % path, "no argument tx_pcap"),
+                            ("net_pcap0,rx_pcap=%s,rx_pcap=%s" % (path, path), "--queues 2"),
+                            ("net_pcap0,rx_pcap=/dev/null", "nor a pipe")):
+            summary = e2e.run_json("capture", "--quiet", "--port", name, expect=1)
+            assert words in errors(summary), summary["errors"]
+        pipe = Pipe(directory)
+        summary = e2e.run_json("capture", "--quiet", "--port", pipe.port[1] + ",infinite_rx=1", expect=1)
+        assert "a pipe cannot be read again" in errors(summary), summary["errors"]
