@@ -55,6 +55,17 @@ static void print_streams(FILE *to, const json_t *streams)
 	}
 }
 
+static void print_refused(FILE *to, const json_t *images)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach (json_object_get(images, "refused"), i, one)
+		fprintf(to, "  %s: %" PRIu64 " frames %s\n",
+			json_is_true(json_object_get(one, "misfit")) ? "misfit" : "filtered",
+			json_count_at(one, "frames"), json_text_at(one, "text"));
+}
+
 void report_print_images(FILE *to, const struct report *report)
 {
 	const json_t *all = json_object_get(report->object, "images"), *images;
@@ -68,6 +79,7 @@ void report_print_images(FILE *to, const struct report *report)
 			fprintf(to, "%s  %s:\n", i ? "\n" : "", json_text_at(images, "name"));
 		report_print_rows(to, images, image_rows,
 				  sizeof(image_rows) / sizeof(image_rows[0]));
+		print_refused(to, images);
 		if (json_array_size(streams) > 1)
 			print_streams(to, streams);
 	}

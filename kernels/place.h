@@ -59,12 +59,14 @@ enum place_outcome {
  * struct frame_record's place. 48 bytes. Writer: consumer.
  */
 struct place_record {
-	uint64_t number;   /* no room: the image's, extended; else 0 */
-	uint32_t bytes;	   /* placed */
-	uint32_t pieces;   /* placed */
-	uint32_t slot;	   /* image buffer of what is placed or duplicate; PLACE_NO_SLOT: none */
-	uint32_t use;	   /* which use of the buffer; 0: none */
-	uint32_t expected; /* pieces that the image has, the most that a frame said; 0: none did */
+	uint64_t number; /* no room: the image's, extended; misfit, filtered: two values; else 0 */
+	uint32_t bytes;	 /* placed */
+	uint32_t pieces; /* placed */
+	uint32_t slot;	 /* image buffer of what is placed or duplicate; PLACE_NO_SLOT: none */
+	uint32_t use;	 /* which use of the buffer; 0: none */
+	uint32_t
+		expected; /* pieces that the image has, the most that a frame said; 0: none did. Misfit,
+			    * filtered: enum image_why */
 	uint32_t frame_bytes;
 	uint16_t count, first; /* frames; index in the burst of the first */
 	uint16_t stream;       /* index; PLACE_NO_STREAM: none */

@@ -37,6 +37,8 @@ __device__ __forceinline__ void place_claim_one(const struct place_context &c, u
 	if (item.ends_short && !place_short_fits(&view.table->slot[target.slot], item.past)) {
 		item.outcome = PLACE_MISFIT;
 		item.work = PLACE_NOTHING;
+		item.packet.pieces = IMAGE_WHY_PAYLOAD;
+		item.place = (uint64_t)item.part_bytes << 32 | view.layout.piece;
 		return;
 	}
 	if (item.work != PLACE_COPY && item.work != PLACE_CONVERT)
@@ -206,17 +208,20 @@ __device__ __forceinline__ void place_record_write(const struct place_context &c
 	const struct place_item &item = g.item[mark.index];
 	const struct place_target &target = g.run[item.run].target;
 	const bool image = item.outcome == PLACE_PLACED || item.outcome == PLACE_DUPLICATE;
+	const bool refused = item.outcome == PLACE_MISFIT || item.outcome == PLACE_FILTERED;
 	union {
 		struct place_record record;
 		uint4 piece[3];
 	} out = {};
 
-	out.record.number = item.outcome == PLACE_NO_ROOM ? target.number : 0;
+	out.record.number = item.outcome == PLACE_NO_ROOM ? target.number
+			    : refused			  ? item.place
+							  : 0;
 	out.record.bytes = next.bytes - mark.bytes;
 	out.record.pieces = next.pieces - mark.pieces;
 	out.record.slot = image ? target.slot : PLACE_NO_SLOT;
 	out.record.use = image ? target.use : 0;
-	out.record.expected = g.expected[r];
+	out.record.expected = refused ? item.packet.pieces : g.expected[r];
 	out.record.past = g.past[r];
 	out.record.frame_bytes = next.frame_bytes - mark.frame_bytes;
 	out.record.count = (uint16_t)(next.index - mark.index);

@@ -11,8 +11,9 @@ __device__ __forceinline__ bool place_same_image(const struct place_item &a,
 						 const struct place_item &b)
 {
 	return a.outcome == b.outcome && a.view == b.view &&
-	       (a.outcome != PLACE_PLACED ||
-		(a.packet.number == b.packet.number && a.packet.stream == b.packet.stream));
+	       (a.outcome != PLACE_PLACED
+			? a.packet.pieces == b.packet.pieces /* enum image_why */
+			: a.packet.number == b.packet.number && a.packet.stream == b.packet.stream);
 }
 
 /* Divides the burst into runs. Ends with a barrier. */

@@ -30,7 +30,8 @@ enum place_work {
 struct place_item {
 	struct image_packet packet;
 	const uint8_t *frame;
-	uint64_t place; /* of the only part */
+	uint64_t
+		place; /* of the only part; of a frame that brings nothing: image_refuse()'s values */
 	uint32_t piece, from, part_bytes;
 	uint32_t run;
 	uint8_t view;
@@ -178,12 +179,16 @@ static __device__ __noinline__ void place_parse(const struct place_context &c,
 	item.frame = at;
 	item.len = desc.len;
 	item.outcome = at ? PLACE_FILTERED : PLACE_MISFIT;
+	if (!at)
+		image_refuse(&item.packet, IMAGE_MISFIT, IMAGE_WHY_UNREADABLE, 0, 0);
 	for (; at && item.view < c.view_count; item.view++) {
 		image_parse(&c.views[item.view].layout, frame, desc.len, &item.packet);
 		if (item.packet.what == IMAGE_FILTERED)
 			continue;
 		item.outcome = PLACE_PLACED;
-		if (item.packet.what == IMAGE_MISFIT || (desc.offset & FRAME_DESC_CUT) ||
+		if (item.packet.what != IMAGE_MISFIT && (desc.offset & FRAME_DESC_CUT))
+			image_refuse(&item.packet, IMAGE_MISFIT, IMAGE_WHY_CUT, desc.len, 0);
+		if (item.packet.what == IMAGE_MISFIT ||
 		    (item.packet.what == IMAGE_DATA &&
 		     !place_parts_fit(c.views[item.view].layout, frame, &item)))
 			item.outcome = PLACE_MISFIT;
@@ -191,8 +196,10 @@ static __device__ __noinline__ void place_parse(const struct place_context &c,
 	}
 	if (item.view == c.view_count)
 		item.view = 0;
-	if (item.outcome != PLACE_PLACED)
+	if (item.outcome != PLACE_PLACED) {
 		item.work = PLACE_NOTHING;
+		item.place = item.packet.number;
+	}
 	c.g->item[i] = item;
 }
 

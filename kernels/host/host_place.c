@@ -111,10 +111,22 @@ static void record_target(struct place_record *record, const struct place_target
 	record->use = target->use;
 }
 
+/* The packet was refused: image_refuse(). */
+static void record_refuse(struct place_record *record, uint32_t outcome,
+			  const struct image_packet *packet)
+{
+	record->outcome = (uint8_t)outcome;
+	record->expected = packet->pieces;
+	record->number = packet->number;
+}
+
 /* Adds the frame behind, of which `next` is; 0: it is not of the same image and outcome. */
 static int record_join(struct place_record *record, const struct place_record *next)
 {
-	if (record->outcome != next->outcome || record->layout != next->layout)
+	const int refused = record->outcome == PLACE_MISFIT || record->outcome == PLACE_FILTERED;
+
+	if (record->outcome != next->outcome || record->layout != next->layout ||
+	    (refused && record->expected != next->expected))
 		return 0;
 	record->bytes += next->bytes;
 	record->pieces += next->pieces;
@@ -270,15 +282,18 @@ static void run_begin(struct place_run *run, const struct place_view *view, cons
 
 /* ---- frames ---- */
 
-/* Whether every part of the packet lies in frame and image; *part: the last of them. */
+/* Whether every part of the packet lies in frame and image; *part: the last of them. Else it is refused. */
 static int parts_fit(const struct image_layout *layout, const uint8_t *frame,
-		     struct image_packet packet, struct image_part *part)
+		     struct image_packet *packet, struct image_part *part)
 {
+	const uint32_t from = packet->from;
 	int fits;
 
 	do {
-		fits = image_next_part(layout, frame, &packet, part);
+		fits = image_next_part(layout, frame, packet, part);
 	} while (fits > 0);
+	packet->part = 0;
+	packet->from = from;
 	return !fits;
 }
 
@@ -289,10 +304,13 @@ static void packet_place(struct place_run *run, const uint8_t *frame, struct ima
 	const struct place_target *target = &run->target;
 	struct image_part part;
 
-	/* else it has no outcome but the misfit that it had */
 	if (target->outcome == PLACE_PLACED && packet->parts == 1 &&
-	    !place_short_fits(&run->view->table->slot[target->slot], only->short_at))
+	    !place_short_fits(&run->view->table->slot[target->slot], only->short_at)) {
+		image_refuse(packet, IMAGE_MISFIT, IMAGE_WHY_PAYLOAD, only->bytes,
+			     run->view->layout.piece);
+		record_refuse(record, PLACE_MISFIT, packet);
 		return;
+	}
 	record_target(record, target);
 	if (target->outcome != PLACE_PLACED)
 		return;
@@ -340,18 +358,23 @@ static int frame_judge(const struct burst_ring_view *ring, const struct host_wor
 	int another;
 
 	*record = record_of(index, desc.len);
-	if (!frame) {
-		record->outcome = PLACE_MISFIT; /* of which layout, nobody can read */
+	if (!frame) { /* of which layout, nobody can read */
+		image_refuse(&packet, IMAGE_MISFIT, IMAGE_WHY_UNREADABLE, 0, 0);
+		record_refuse(record, PLACE_MISFIT, &packet);
 		return 0;
 	}
 	view = packet_parse(work, frame, desc.len, &packet);
-	if (!view)
+	if (!view) {
+		record_refuse(record, PLACE_FILTERED, &packet);
 		return 0;
+	}
 	record->layout = (uint32_t)(view - work->places);
-	record->outcome = PLACE_MISFIT;
-	if (packet.what == IMAGE_MISFIT || (desc.offset & FRAME_DESC_CUT) ||
-	    !parts_fit(&view->layout, frame, packet, &part))
+	if (packet.what != IMAGE_MISFIT && (desc.offset & FRAME_DESC_CUT))
+		image_refuse(&packet, IMAGE_MISFIT, IMAGE_WHY_CUT, desc.len, 0);
+	if (packet.what == IMAGE_MISFIT || !parts_fit(&view->layout, frame, &packet, &part)) {
+		record_refuse(record, PLACE_MISFIT, &packet);
 		return 0;
+	}
 	another = run->view != view || run->stream != packet.stream || run->number != packet.number;
 	if (another) {
 		run_end(run);

@@ -121,6 +121,9 @@ struct assembler {
 	_Atomic uint32_t credits;
 	_Atomic int failure;
 	struct gdrcap_image_counts frames; /* what belongs to no stream */
+	struct {
+		uint64_t frames, values; /* of the first: image_refuse() */
+	} refused[2][IMAGE_WHYS];	 /* filtered, misfits */
 	uint64_t nobody; /* number of the last image of a stream too many, with has_nobody */
 	bool has_nobody;
 	uint32_t incomplete_count;
@@ -154,6 +157,13 @@ void assembler_counts(const struct assembler *assembler, struct gdrcap_image_cou
 /* -ENOENT after the last. */
 int assembler_stream_counts(const struct assembler *assembler, uint32_t stream, uint64_t *id,
 			    struct gdrcap_image_counts *counts);
+
+/* Why frames brought nothing, one reason after the other from *at = 0 on; -ENOENT after the last. */
+int assembler_refused(const struct assembler *assembler, uint32_t *at,
+		      struct gdrcap_refused *refused);
+/* JSON's name of enum image_why, and its sentence with the values of a frame. */
+const char *image_why_name(uint32_t why);
+void image_why_text(uint32_t why, uint64_t values, char *to, size_t bytes);
 
 /* ---- bitmaps: image_bits.c ---- */
 

@@ -14,6 +14,35 @@ uint32_t assembler_expected(const struct assembler *assembler, const struct asse
 	return layout->known ? layout->pieces : 0;
 }
 
+static void count_refused(struct assembler *assembler, const struct place_record *record)
+{
+	const uint32_t why = record->expected < IMAGE_WHYS ? record->expected : IMAGE_WHY_NONE;
+	const bool misfit = record->outcome == PLACE_MISFIT;
+
+	if (!assembler->refused[misfit][why].frames)
+		assembler->refused[misfit][why].values = record->number;
+	assembler->refused[misfit][why].frames += record->count;
+}
+
+int assembler_refused(const struct assembler *assembler, uint32_t *at,
+		      struct gdrcap_refused *refused)
+{
+	for (; *at < 2 * IMAGE_WHYS; ++*at) {
+		const uint32_t misfit = *at < IMAGE_WHYS, why = *at % IMAGE_WHYS;
+
+		if (!assembler->refused[misfit][why].frames)
+			continue;
+		refused->reason = image_why_name(why);
+		refused->misfit = (int)misfit;
+		refused->frames = assembler->refused[misfit][why].frames;
+		image_why_text(why, assembler->refused[misfit][why].values, refused->text,
+			       sizeof(refused->text));
+		++*at;
+		return 0;
+	}
+	return -ENOENT;
+}
+
 void assembler_count_frames(struct assembler *assembler, const struct place_record *record)
 {
 	struct gdrcap_image_counts *counts = &assembler->frames;
@@ -39,9 +68,11 @@ void assembler_count_frames(struct assembler *assembler, const struct place_reco
 		break;
 	case PLACE_MISFIT:
 		counts->misfit += record->count;
+		count_refused(assembler, record);
 		break;
 	default:
 		counts->filtered += record->count;
+		count_refused(assembler, record);
 	}
 }
 

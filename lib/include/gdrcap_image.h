@@ -175,6 +175,17 @@ int gdrcap_get_image_counts(const struct gdrcap_session *session, uint32_t index
 int gdrcap_get_image_stream(const struct gdrcap_session *session, uint32_t index, uint32_t stream,
 			    uint64_t *id, struct gdrcap_image_counts *counts, size_t size);
 
+/** Frames that brought nothing to an image for one reason. */
+struct gdrcap_refused {
+	const char *reason; /**< as in JSON: "payload", "fragment", ... */
+	uint64_t frames;
+	int misfit;	/**< 1: they match, and do not fit the layout; 0: they are filtered */
+	char text[220]; /**< behind "frames": what the first had, and what the layout has */
+};
+/** Reason number `n` of description `index`, misfits first. -ENOENT after the last. */
+int gdrcap_get_refused(const struct gdrcap_session *session, uint32_t index, uint32_t n,
+		       struct gdrcap_refused *refused, size_t size);
+
 /** One of the first incomplete images. */
 struct gdrcap_incomplete {
 	uint64_t number, stream_id;

@@ -56,6 +56,27 @@ int gdrcap_get_image_stream(const struct gdrcap_session *session, uint32_t index
 	return ret;
 }
 
+int gdrcap_get_refused(const struct gdrcap_session *session, uint32_t index, uint32_t n,
+		       struct gdrcap_refused *refused, size_t size)
+{
+	int ret = answer_check(session, "session", refused, size);
+	const struct assembler *assembler;
+	struct gdrcap_refused all = { 0 };
+	uint32_t at = 0;
+
+	if (ret < 0)
+		return ret;
+	assembler = assembler_borrow(session, index);
+	if (!assembler)
+		return -ENOENT;
+	for (uint32_t i = 0; i <= n && ret == 0; i++)
+		ret = assembler_refused(assembler, &at, &all);
+	assembler_return(session);
+	if (ret == 0)
+		answer_give(refused, size, &all, sizeof(all));
+	return ret;
+}
+
 int gdrcap_get_incomplete(const struct gdrcap_session *session, uint32_t index, uint32_t n,
 			  struct gdrcap_incomplete *incomplete, size_t size)
 {

@@ -43,6 +43,11 @@ static void collect_images(const struct gdrcap_session *session, struct results 
 						  sizeof(images->incomplete[n])))
 				break;
 		images->incomplete_count = n;
+		for (n = 0; n < RESULTS_REFUSED_MAX; n++)
+			if (gdrcap_get_refused(session, i, n, &images->refused[n],
+					       sizeof(images->refused[n])))
+				break;
+		images->refused_count = n;
 	}
 	to->image_count = session->images.count;
 }

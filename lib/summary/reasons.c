@@ -85,6 +85,42 @@ static void judge_drops(const struct results *results, struct reasons *reasons)
 	add_count(reasons, summary->missed_in_run - lost, "frame", REASON_DROPPED);
 }
 
+/* The reason that most frames were refused for; `misfits`: of those that match. */
+static const struct gdrcap_refused *most_refused(const struct results *results, bool misfits)
+{
+	const struct gdrcap_refused *most = NULL;
+
+	for (uint32_t i = 0; i < results->image_count; i++)
+		for (uint32_t n = 0; n < results->images[i].refused_count; n++)
+			if ((!misfits || results->images[i].refused[n].misfit) &&
+			    (!most || results->images[i].refused[n].frames > most->frames))
+				most = &results->images[i].refused[n];
+	return most;
+}
+
+static void judge_misfits(const struct results *results, uint64_t misfits, struct reasons *reasons)
+{
+	const struct gdrcap_refused *most = most_refused(results, true);
+	char count[TEXT_COUNT_BYTES], part[TEXT_COUNT_BYTES];
+
+	add(reasons,
+	    "%s frame%s matched and did not fit the layout (--allow-misfits lets that pass): %s %s",
+	    text_count(count, misfits), misfits == 1 ? "" : "s",
+	    most ? text_count(part, most->frames) : "they are", most ? most->text : "wrong");
+}
+
+static void judge_no_image(const struct results *results, struct reasons *reasons)
+{
+	const struct gdrcap_refused *most = most_refused(results, false);
+
+	if (most)
+		add(reasons, "no frame received was of an image: %llu of them are frames %s",
+		    (unsigned long long)most->frames, most->text);
+	else
+		add(reasons, "no frame received was of an image: does --image say what the sender "
+			     "sends (--explain-image), and do the rules let it pass?");
+}
+
 static void judge_images(const struct results *results, struct reasons *reasons)
 {
 	struct gdrcap_image_counts total;
@@ -93,8 +129,8 @@ static void judge_images(const struct results *results, struct reasons *reasons)
 	add_count(reasons, total.incomplete, "image", "incomplete");
 	add_count(reasons, total.dropped, "image", "dropped");
 	add_count(reasons, total.skipped, "image", "skipped");
-	if (!is_on(results, "allow_misfits"))
-		add_count(reasons, total.misfit, "frame", REASON_MISFIT);
+	if (total.misfit && !is_on(results, "allow_misfits"))
+		judge_misfits(results, total.misfit, reasons);
 	judge_drops(results, reasons);
 	judge_sent(&results->summary, reasons);
 	if (reasons->count == 0 && total.complete == 0 && total.cut_by_start + total.cut_by_stop)
@@ -102,8 +138,7 @@ static void judge_images(const struct results *results, struct reasons *reasons)
 		    "no image came whole: the run began or ended in the middle of each; let it last "
 		    "longer, or end it with --images");
 	if (reasons->count == 0 && results->summary.total.received && total.complete == 0)
-		add(reasons, "no frame received was of an image: does --image say what the sender "
-			     "sends (--explain-image), and do the rules let it pass?");
+		judge_no_image(results, reasons);
 }
 
 /* Streams and their senders. */

@@ -16,6 +16,7 @@
 #define RESULTS_SCHEMA "gdrcap.summary/1"
 #define RESULTS_CAUSES_MAX 32
 #define RESULTS_STEPS_MAX 32
+#define RESULTS_REFUSED_MAX 48
 #define RESULTS_MESSAGES_MAX 256
 #define RESULTS_REASONS_MAX 32
 #define RESULTS_REASON_BYTES 512
@@ -52,6 +53,8 @@ struct results_images {
 	uint32_t stream_count;
 	struct gdrcap_incomplete incomplete[GDRCAP_INCOMPLETE_MAX];
 	uint32_t incomplete_count;
+	struct gdrcap_refused refused[RESULTS_REFUSED_MAX];
+	uint32_t refused_count;
 };
 
 /* Begins with zeros. Large: not for a stack. */
@@ -105,9 +108,6 @@ void results_images_total(const struct results *results, struct gdrcap_image_cou
 #define REASON_DROPPED                                                                                 \
 	"dropped by a port in the run, and missing behind the last that came or where nothing counts " \
 	"gaps: the receiver was too slow; give its threads cores of their own, or raise --descriptors"
-#define REASON_MISFIT                                                                                  \
-	"matched and did not fit the layout, so nothing of them is in an image (--allow-misfits lets " \
-	"that pass)"
 #define REASON_ENDS_MISSING "streams whose end did not come: "
 /* "1,234 frames lost". Returns `to`, of RESULTS_REASON_BYTES. */
 const char *reason_count(char *to, uint64_t count, const char *noun, const char *what);

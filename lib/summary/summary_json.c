@@ -347,6 +347,20 @@ static json_t *image_streams_to_json(const struct results_images *images)
 	return array;
 }
 
+static json_t *refused_to_json(const struct results_images *images)
+{
+	json_t *array = json_array();
+
+	for (uint32_t i = 0; i < images->refused_count; i++) {
+		const struct gdrcap_refused *refused = &images->refused[i];
+
+		json_add(&array, json_pack("{s:s, s:o, s:b, s:s}", "reason", refused->reason,
+					   "frames", json_count(refused->frames), "misfit",
+					   refused->misfit, "text", refused->text));
+	}
+	return array;
+}
+
 static json_t *incomplete_to_json(const struct results_images *images)
 {
 	json_t *array = json_array();

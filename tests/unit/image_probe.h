@@ -53,7 +53,7 @@ static inline uint32_t image_probe(const struct image_layout *layout, const uint
 
 	memcpy(frame, bytes, len);
 	image_parse(layout, frame, len, &packet);
-	if (packet.pieces > layout->pieces && packet.what != IMAGE_MISFIT)
+	if (packet.pieces > layout->pieces && packet.what > IMAGE_MISFIT)
 		probe_fail("more pieces than there are");
 	if (packet.what == IMAGE_BEGIN || packet.what == IMAGE_DATA || packet.what == IMAGE_END) {
 		if (packet.modulus && packet.number - layout->number_first >= packet.modulus)

@@ -268,7 +268,7 @@ static inline uint8_t *wire_rtp(struct wire *wire, const struct wire_line *lines
 	at += 2;
 	for (uint32_t l = 0; l < count; l++, at += 6) {
 		frame_put16(at, lines[l].bytes);
-		frame_put16(at + 2, lines[l].line | (l & 1) << 15); /* the field's bit */
+		frame_put16(at + 2, lines[l].line);
 		frame_put16(at + 4, lines[l].pixel | (l + 1 < count ? 0x8000u : 0));
 	}
 	if (padding)

@@ -36,7 +36,7 @@ static void test_gvsp(void **state)
 		wire_gvsp(&wire, &tagged, extended, block, 0xffffff, WIRE_TRAILER, 8);
 		/* more than an image has room for: it must not pass for whole */
 		assert_int_equal(parse(&layout), IMAGE_MISFIT);
-		assert_int_equal(packet.pieces, 0);
+		assert_int_equal(packet.pieces, IMAGE_WHY_PIECES);
 		/* more than a piece: its place, counted in packets, would be another's */
 		wire_gvsp(&wire, &tagged, extended, block, 2, WIRE_DATA, 1365);
 		assert_int_equal(parse(&layout), IMAGE_DATA);

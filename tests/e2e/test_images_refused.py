@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""capture --image of frames that bring nothing: each has a reason, with what the first of them had."""
+import struct
+
+import pytest
+
+import e2e
+import processes
+import test_images as images
+
+pytestmark = pytest.mark.sanitized
+
+GVSP, RTP, SPEAD = "gvsp,bytes=2560,piece=500", "rtp-raw,width=16,height=8,sampling=YCbCr-4:2:2", "spead,bytes=4096"
+
+
+def gvsp(packet_id=1, kind=3, data=bytes(500), block=1, status=0):
+    return images.udp(struct.pack(">HHI", status, block, kind << 24 | packet_id) + data)
+
+
+def rtp(field=0, line=0, version=2, length=32):
+    return images.udp(struct.pack(">BBHIIHHHH", version << 6, 96, 0, 1, 2, 0, length, field << 15 | line, 0) + bytes(32))
+
+
+def spead(flavour=0x0206, items=(1, 2, 3, 4), payload=64):
+    head = {1: 7, 2: payload, 3: 0, 4: payload}
+    return images.udp(struct.pack(">HHHH", 0x5304, flavour, 0, len(items)) +
+                      b"".join(struct.pack(">Q", (0x8000 | item) << 48 | head[item]) for item in items) + bytes(64))
+
+
+def tagged(*types):
+    frame = gvsp()
+    return frame[:12] + b"".join(struct.pack(">HH", kind, 5) for kind in types) + frame[12:]
+
+
+def fragment(offset, more):
+    frame = bytearray(gvsp())
+    frame[20:22] = struct.pack(">H", more << 13 | offset)
+    return bytes(frame)
+
+
+# name, misfit, layout, frame, words
+REFUSED = (
+    ("tag", False, GVSP, tagged(0x9100), "0x9100 behind 0 VLAN tags"),
+    ("tag", False, GVSP, tagged(0x88a8, 0x8100, 0x8100), "0x8100 behind 2 VLAN tags"),
+    ("fragment", True, GVSP, fragment(0, 1), "are not put together"),
+    ("fragment", False, GVSP, fragment(64, 0), "are not put together"),
+    ("not_udp", False, GVSP, bytes(12) + b"\x08\x06" + bytes(46), "EtherType 0x0806"),
+    ("udp_length", True, GVSP, gvsp()[:-100], "says 516 bytes, and 416 are there"),
+    ("gvsp_format", False, GVSP, gvsp(kind=4), "packet format 4"),
+    ("gvsp_format", False, GVSP, gvsp(kind=7), "packet format 7"),
+    ("gvsp_status", True, GVSP, gvsp(status=0x800c), "status 0x800c"),
+    ("number", True, GVSP, gvsp(block=0), "cannot be"),
+    ("payload", True, GVSP, gvsp(data=bytes(501)), "payloads of 501 bytes; the layout's piece is 500"),
+    ("place", True, GVSP, gvsp(packet_id=7), "up to byte 3500 of their image; the layout's images end at byte 2560"),
+    ("pieces", True, GVSP, gvsp(packet_id=8, kind=2, data=bytes(8)), "has 7 pieces; the layout has room for 6"),
+    ("short", True, GVSP, images.udp(bytes(7)), "at byte 49"),
+    ("rtp", True, RTP, rtp(version=1), "first byte 0x40"),
+    ("rtp_field", True, RTP, rtp(field=1), "second field"),
+    ("place", True, RTP, rtp(line=8), "images end at byte 256"),
+    ("short", True, RTP, rtp(length=34), "at byte"),
+    ("spead_flavour", True, SPEAD, spead(flavour=0x0305), "SPEAD-64-40"),
+    ("spead", True, SPEAD, images.udp(b"none of them at all"), "first bytes 0x6e6f"),
+    ("spead_item", True, SPEAD, spead(items=(1, 2, 4)), "item 3"),
+    ("no_rule", False, GVSP + ",match=dst_port=77", gvsp(), "no rule"),
+)
+
+
+def capture(folder, layout, frames, *arguments, expect=3):
+    layout, _, match = layout.partition(",match=")
+    path = images.write_pcap(folder, "in.pcap", frames)
+    return e2e.run_json("capture", "--quiet", "--gpu", "host", "--port", "net_pcap0,rx_pcap=" + path, "--frames", str(len(frames)),
+                        "--image", layout, *(("--match", match) if match else ()), *arguments, expect=expect)
+
+
+@pytest.mark.parametrize("name, misfit, layout, frame, words", REFUSED, ids=[row[0] for row in REFUSED])
+def test_reason(name, misfit, layout, frame, words):
+    with processes.folder() as folder:
+        summary = capture(folder, layout, [frame] * 3)
+    found, = summary["images"]
+    refused, = found["refused"]
+    assert (refused["reason"], refused["misfit"], refused["frames"]) == (name, misfit, 3), refused
+    assert words in refused["text"], refused
+    assert any(words in text for text in summary["errors"]), summary["errors"]
+    assert found["frames"]["misfit" if misfit else "filtered"] == 3, found
+
+
+def test_many_reasons():
+    """Counted apart, whatever comes between them; and --allow-misfits passes over them."""
+    picture = [gvsp(0, 1, bytes(36)), *[gvsp(1 + i) for i in range(5)], gvsp(6, data=bytes(60)), gvsp(7, 2, bytes(8))]
+    wrong = [gvsp(block=0), gvsp(kind=7), gvsp(status=0x8001), gvsp(data=bytes(501)), gvsp(kind=7)]
+    frames = [frame for pair in zip(picture, wrong * 2) for frame in pair]
+    with processes.folder() as folder:
+        summary = capture(folder, GVSP, frames)
+        passed = capture(folder, GVSP, frames, "--allow-misfits", expect=0)
+    counts = {row["reason"]: row["frames"] for row in summary["images"][0]["refused"]}
+    assert counts == {"number": 2, "gvsp_status": 2, "payload": 1, "gvsp_format": 3}, counts
+    assert passed["images"][0]["complete"] == summary["images"][0]["complete"] == 1, passed
+    assert any("5 frames matched and did not fit the layout" in text for text in summary["errors"]), summary["errors"]
+
+
+def test_fields_as_streams():
+    """The second field of interlaced video is a misfit unless the layout tells the fields apart."""
+    frames = [rtp(field=field, line=line) for field in (0, 1) for line in range(8)]
+    with processes.folder() as folder:
+        summary = capture(folder, RTP, frames)
+        assert summary["images"][0]["frames"]["misfit"] == 8, summary["images"]
+        summary = capture(folder, RTP + ",stream.at=16,stream.bit=0,stream.bits=1", frames, expect=0)
+    assert [stream["complete"] for stream in summary["images"][0]["streams"]] == [1, 1], summary["images"]
