@@ -127,7 +127,7 @@ int gdrcap_image_poll(struct gdrcap_images *images, const struct gdrcap_image **
 	ret = taker_poll(&taker);
 	if (ret == 0 && atomic_load_explicit(&images->ring.wake.asked, memory_order_relaxed))
 		ret = ring_poll_arm(&(struct ring_poll){ &images->ring.wake, taker_poll, taker_next,
-							 &taker, false });
+							 &taker, false, NULL });
 	return ret;
 }
 
@@ -139,9 +139,9 @@ int gdrcap_image_wait(struct gdrcap_images *images, const struct gdrcap_image **
 
 	if (ret < 0 || max == 0)
 		return ret;
-	return ring_poll_wait(
-		&(struct ring_poll){ &images->ring.wake, taker_poll, taker_next, &taker, false },
-		usec);
+	return ring_poll_wait(&(struct ring_poll){ &images->ring.wake, taker_poll, taker_next,
+						   &taker, false, NULL },
+			      usec);
 }
 
 int gdrcap_image_fd(struct gdrcap_images *images)

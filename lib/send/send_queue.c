@@ -128,8 +128,8 @@ static int send_take(struct send_taker *taker)
 	if (ret != 0 || taker->max == 0 ||
 	    !atomic_load_explicit(&taker->tx->wake.asked, memory_order_relaxed))
 		return ret;
-	return ring_poll_arm(
-		&(struct ring_poll){ &taker->tx->wake, taker_poll, taker_next, taker, false });
+	return ring_poll_arm(&(struct ring_poll){ &taker->tx->wake, taker_poll, taker_next, taker,
+						  false, NULL });
 }
 
 static int send_check(const struct gdrcap_tx *tx, const void *array)

@@ -98,19 +98,31 @@ static void unlock(void *lock)
 	pthread_mutex_unlock(lock);
 }
 
+/* Until the run is over, or `until`; NULL: no longer than now. The thread may be cancelled while it sleeps. */
+static bool over_wait(struct session_control *control, const struct timespec *until)
+{
+	bool over;
+
+	pthread_mutex_lock(&control->lock);
+	pthread_cleanup_push(unlock, &control->lock);
+	while (!control->over && until &&
+	       pthread_cond_timedwait(&control->changed, &control->lock, until) == 0)
+		;
+	over = control->over;
+	pthread_cleanup_pop(1);
+	return over;
+}
+
 int gdrcap_wait_end(struct gdrcap_session *session, uint32_t timeout_ms)
 {
-	struct session_control *control;
+	const int ret = guest_check(session, "session", NULL);
 	struct timespec until;
-	int ret = guest_check(session, "session", NULL);
-	bool over;
 
 	if (ret < 0)
 		return ret;
-	control = &session->control;
-	/* A log function that is called on it: it cannot wait for itself. */
-	if (thread_is_self(&control->thread))
-		timeout_ms = 0;
+	/* A log function that is called on control's thread cannot wait for itself. */
+	if (!timeout_ms || thread_is_self(&session->control.thread))
+		return over_wait(&session->control, NULL);
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += timeout_ms / 1000;
 	until.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
@@ -118,12 +130,5 @@ int gdrcap_wait_end(struct gdrcap_session *session, uint32_t timeout_ms)
 		until.tv_nsec -= 1000000000;
 		until.tv_sec++;
 	}
-	pthread_mutex_lock(&control->lock);
-	/* The thread may be cancelled while it sleeps. */
-	pthread_cleanup_push(unlock, &control->lock);
-	while (!control->over && ret == 0 && timeout_ms)
-		ret = pthread_cond_timedwait(&control->changed, &control->lock, &until);
-	over = control->over;
-	pthread_cleanup_pop(1);
-	return over;
+	return over_wait(&session->control, &until);
 }

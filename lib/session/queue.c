@@ -216,7 +216,7 @@ int gdrcap_poll(struct gdrcap_queue *queue, const struct gdrcap_batch **batches,
 	ret = queue_poll(queue, batches, max);
 	if (ret == 0 && max && atomic_load_explicit(&queue->ring->wake.asked, memory_order_relaxed))
 		ret = ring_poll_arm(&(struct ring_poll){ &queue->ring->wake, taker_poll, taker_next,
-							 &taker, false });
+							 &taker, false, NULL });
 	poll_ends(queue);
 	return ret;
 }

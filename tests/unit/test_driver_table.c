@@ -160,9 +160,13 @@ static void af_packet_frames(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(facts_by_name),       cmocka_unit_test(pci_addresses),
-		cmocka_unit_test(connectx_names),      cmocka_unit_test(wires_of_others),
-		cmocka_unit_test(wires_and_listeners), cmocka_unit_test(af_packet_frames),
+		cmocka_unit_test(facts_by_name),
+		cmocka_unit_test(pci_addresses),
+		cmocka_unit_test(connectx_names),
+		cmocka_unit_test(wires_of_others),
+		cmocka_unit_test(files),
+		cmocka_unit_test(wires_and_listeners),
+		cmocka_unit_test(af_packet_frames),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
