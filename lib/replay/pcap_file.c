@@ -18,8 +18,9 @@
 
 struct pcap_file {
 	struct pcap_stream stream;
-	FILE *cookie; /* what libpcap reads */
-	pcap_t *pcap; /* closes the cookie; NULL: not begun */
+	FILE *cookie;		   /* what libpcap reads */
+	pcap_t *pcap;		   /* closes the cookie; NULL: not begun */
+	struct pcap_pkthdr record; /* of the last frame, where libpcap does not read it */
 	bool any_length;
 	uint64_t frame;	    /* number of the last one, from 1, as other tools count */
 	uint32_t fcs_bytes; /* at the end of each frame, if the file says so */
@@ -317,6 +318,39 @@ bool pcap_file_ready(struct pcap_file *file)
 	return pcap_stream_ready(&file->stream, file->pcap != NULL);
 }
 
+/* The same without libpcap. */
+static int record_read(struct pcap_file *file, struct pcap_pkthdr *head, const u_char **bytes,
+		       struct gdrcap_error *error)
+{
+	const unsigned long long number = file->frame + 1;
+	struct pcap_record record;
+	char what[128];
+	const int ret = pcap_stream_record(&file->stream, &record);
+
+	if (ret == 1) {
+		head->ts.tv_sec = record.seconds;
+		head->ts.tv_usec = (int64_t)record.ns;
+		head->caplen = record.bytes_here;
+		head->len = record.bytes_sent;
+		*bytes = record.bytes;
+		file->frame++;
+	}
+	if (ret >= 0)
+		return ret;
+	if (file->stream.failed)
+		return fail_read(file, error);
+	if (ret == -EBADMSG)
+		snprintf(
+			what, sizeof(what),
+			"the file ends in the middle of frame %llu (%zu bytes of its record are there)",
+			number, record.there);
+	else
+		snprintf(what, sizeof(what),
+			 "frame %llu is corrupt (its record has %u bytes, %u are the most)", number,
+			 record.bytes_here, PCAP_SNAP_MAX);
+	return fail_here(file, number, what, error);
+}
+
 static int frame_read(struct pcap_file *file, struct pcap_pkthdr **head, const u_char **bytes,
 		      struct gdrcap_error *error)
 {
@@ -327,6 +361,10 @@ static int frame_read(struct pcap_file *file, struct pcap_pkthdr **head, const u
 	ret = file->pcap ? 0 : file_begin(file, error);
 	if (ret < 0)
 		return ret;
+	if (file->stream.records) {
+		*head = &file->record;
+		return record_read(file, &file->record, bytes, error);
+	}
 	ret = pcap_next_ex(file->pcap, head, bytes);
 	if (ret == PCAP_ERROR_BREAK)
 		return 0;

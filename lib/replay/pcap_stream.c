@@ -15,7 +15,8 @@
 #define AHEAD_BYTES ((size_t)512 << 10)
 #define READ_BYTES ((size_t)256 << 10)
 
-/* Where the snap length is in the head of a pcap file. */
+/* Where version and snap length are in the head of a pcap file. */
+#define HEAD_VERSION 4u
 #define HEAD_SNAP 16u
 #define RECORD_BYTES 16u /* the head of its records: s, us or ns, bytes here, bytes on the wire */
 
@@ -55,10 +56,13 @@ static void head_take(struct pcap_stream *stream)
 	magic = load32(stream->head, false);
 	stream->swapped = magic == BLOCK_SECTION ? load32(stream->head + 8, false) != BLOCK_ORDER
 						 : magic == 0xd4c3b2a1u || magic == 0x4d3cb2a1u;
-	stream->known = magic == 0xa1b2c3d4u || magic == 0xa1b23c4du ||
-			(stream->swapped && magic != BLOCK_SECTION);
-	if (!stream->known)
+	if (magic == BLOCK_SECTION ||
+	    (!stream->swapped && magic != 0xa1b2c3d4u && magic != 0xa1b23c4du))
 		return;
+	/* Records of others have their lengths at other places. */
+	stream->records = load32(stream->head + HEAD_VERSION, false) ==
+			  (stream->swapped ? 0x04000200u : 0x00040002u);
+	stream->nano = magic == 0xa1b23c4du || magic == 0x4d3cb2a1u;
 	stream->snap = load32(stream->head + HEAD_SNAP, stream->swapped);
 	if (stream->snap == 0 || stream->snap > PCAP_SNAP_MAX)
 		stream->snap = PCAP_SNAP_MAX;
@@ -114,49 +118,42 @@ static bool pipe_waits(const struct pcap_stream *stream, int ms)
 	return poll(&poll_fd, 1, ms) > 0;
 }
 
-/* The head, or a frame's record, or a block of pcapng, whose beginning is there: its bytes. UINT64_MAX: nobody knows. */
-static uint64_t unit_bytes(const struct pcap_stream *stream)
+/* Where a block of pcapng begins: its bytes. UINT64_MAX: nobody knows. */
+static uint64_t block_bytes(const struct pcap_stream *stream)
 {
 	const uint8_t *at = stream->ahead + stream->from;
 	uint32_t bytes;
 
-	if (pcap_stream_is_pcapng(stream)) {
-		bytes = load32(at + 4, load32(at, false) == BLOCK_SECTION
-					       ? load32(at + 8, false) != BLOCK_ORDER
-					       : stream->swapped);
-		return bytes < BLOCK_BYTES ? UINT64_MAX : bytes;
-	}
-	if (!stream->known)
+	if (!pcap_stream_is_pcapng(stream))
 		return UINT64_MAX;
-	return stream->at == 0 ? PCAP_HEAD_BYTES : RECORD_BYTES + load32(at + 8, stream->swapped);
+	bytes = load32(at + 4, load32(at, false) == BLOCK_SECTION
+				       ? load32(at + 8, false) != BLOCK_ORDER
+				       : stream->swapped);
+	return bytes < BLOCK_BYTES ? UINT64_MAX : bytes;
 }
 
-/* What libpcap's FILE reads ahead of libpcap ends with a unit: else nobody knew where the next one begins. */
-static size_t pipe_most(struct pcap_stream *stream, size_t bytes)
+/* Reads until so many bytes are ahead, if there are; of a pipe it waits. */
+static void ahead_fill(struct pcap_stream *stream, size_t bytes)
 {
-	while (stream->to - stream->from < RECORD_BYTES && !stream->ended && stream->unit == 0) {
-		ssize_t n;
-
-		pipe_waits(stream, -1);
-		n = ahead_read(stream);
-		if (n < 0 && n != -EAGAIN)
-			return 0;
-	}
-	if (stream->unit == 0)
-		stream->unit =
-			stream->to - stream->from < RECORD_BYTES ? UINT64_MAX : unit_bytes(stream);
-	return bytes < stream->unit ? bytes : (size_t)stream->unit;
-}
-
-/* What libpcap may have of a pipe now; it waits where that is nothing. */
-static size_t pipe_ahead(struct pcap_stream *stream, size_t bytes)
-{
-	bytes = pipe_most(stream, bytes);
-	while (stream->from == stream->to && !stream->ended && !stream->failed) {
-		/* Only in what pcap_stream_ready() cannot hold as a whole. */
-		pipe_waits(stream, -1);
+	while (stream->to - stream->from < bytes && !stream->ended && !stream->failed) {
+		if (!stream->file)
+			pipe_waits(stream, -1);
 		ahead_read(stream);
 	}
+}
+
+/*
+ * What libpcap may have of a pipe now. What its FILE reads ahead of libpcap ends with a block: else nobody knew where
+ * the next one begins. It waits only in what pcap_stream_ready() cannot hold as a whole.
+ */
+static size_t pipe_ahead(struct pcap_stream *stream, size_t bytes)
+{
+	ahead_fill(stream, stream->unit ? 1 : BLOCK_BYTES);
+	if (stream->unit == 0)
+		stream->unit =
+			stream->to - stream->from < BLOCK_BYTES ? UINT64_MAX : block_bytes(stream);
+	if (bytes > stream->unit)
+		bytes = (size_t)stream->unit;
 	if (bytes > stream->to - stream->from)
 		bytes = stream->to - stream->from;
 	stream->unit -= bytes;
@@ -167,7 +164,11 @@ ssize_t pcap_stream_read(struct pcap_stream *stream, char *to, size_t bytes)
 {
 	ssize_t n = 0;
 
-	if (!stream->file)
+	/* Records are not libpcap's: it has the head. */
+	if (stream->records)
+		bytes = bytes < PCAP_HEAD_BYTES - stream->at ? bytes
+							     : PCAP_HEAD_BYTES - (size_t)stream->at;
+	else if (!stream->file)
 		bytes = pipe_ahead(stream, bytes);
 	else if (stream->from == stream->to && !stream->ended)
 		n = source_read(stream, to, bytes);
@@ -185,17 +186,43 @@ ssize_t pcap_stream_read(struct pcap_stream *stream, char *to, size_t bytes)
 	return n;
 }
 
+int pcap_stream_record(struct pcap_stream *stream, struct pcap_record *record)
+{
+	const uint8_t *at;
+
+	*record = (struct pcap_record){ 0 };
+	if (stream->to - stream->from < RECORD_BYTES)
+		ahead_fill(stream, RECORD_BYTES);
+	record->there = stream->to - stream->from;
+	if (stream->failed)
+		return -stream->failed;
+	if (record->there < RECORD_BYTES)
+		return record->there ? -EBADMSG : 0;
+	at = stream->ahead + stream->from;
+	record->seconds = (int32_t)load32(at, stream->swapped);
+	record->ns = (uint64_t)load32(at + 4, stream->swapped) * (stream->nano ? 1 : 1000);
+	record->bytes_here = load32(at + 8, stream->swapped);
+	record->bytes_sent = load32(at + 12, stream->swapped);
+	if (record->bytes_here > PCAP_SNAP_MAX)
+		return -EINVAL;
+	if (record->there < RECORD_BYTES + record->bytes_here)
+		ahead_fill(stream, RECORD_BYTES + record->bytes_here);
+	record->there = stream->to - stream->from;
+	if (stream->failed)
+		return -stream->failed;
+	if (record->there < RECORD_BYTES + record->bytes_here)
+		return -EBADMSG;
+	record->bytes = stream->ahead + stream->from + RECORD_BYTES;
+	stream->from += RECORD_BYTES + record->bytes_here;
+	stream->at += RECORD_BYTES + record->bytes_here;
+	return 1;
+}
+
 int pcap_stream_begin(struct pcap_stream *stream)
 {
-	while (stream->to - stream->from < PCAP_HEAD_BYTES && !stream->ended) {
-		ssize_t n;
-
-		if (!stream->file)
-			pipe_waits(stream, -1);
-		n = ahead_read(stream);
-		if (n < 0 && n != -EAGAIN)
-			return (int)n;
-	}
+	ahead_fill(stream, PCAP_HEAD_BYTES);
+	if (stream->failed)
+		return -stream->failed;
 	head_take(stream);
 	return 0;
 }
@@ -212,7 +239,8 @@ static bool next_is_whole(struct pcap_stream *stream, bool begun)
 	if (!begun && load32(at, false) != BLOCK_SECTION)
 		return true;
 	if (begun && !pcap_stream_is_pcapng(stream))
-		return !stream->known || left - RECORD_BYTES >= load32(at + 8, swapped);
+		return !stream->records || load32(at + 8, swapped) > PCAP_SNAP_MAX ||
+		       left - RECORD_BYTES >= load32(at + 8, swapped);
 	/* libpcap reads on until a block has a frame, and at the beginning an interface. */
 	while (left >= BLOCK_BYTES) {
 		const bool section = load32(at, false) == BLOCK_SECTION;
