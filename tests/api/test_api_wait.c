@@ -2,8 +2,10 @@
 /* A queue's descriptor, and a caller that waits: woken up for every frame, and asleep otherwise. */
 #include "api.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -164,21 +166,24 @@ static void waits_asleep(void **state)
 	gdrcap_destroy(session);
 }
 
-/* The whole session: after a file's last frame its threads sleep, too. */
+/* The whole session: after the last frame of a pipe whose writer stays, its threads sleep, too. */
 static void all_asleep(void **state)
 {
 	static const uint8_t file_bytes[24 + 16 + 60] = {
 		0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, [18] = 1, [20] = 1, [32] = 60, [36] = 60,
 	};
-	char path[] = "/tmp/gdrcap-wait-XXXXXX";
-	const int file = mkstemp(path);
+	char directory[] = "/tmp/gdrcap-wait-XXXXXX", path[64];
 	struct gdrcap_session *session;
 	struct gdrcap_config *config API_FREED = NULL;
 	const struct gdrcap_batch *batch;
 	int64_t cpu, wall;
+	int pipe_end;
 
-	assert_true(write(file, file_bytes, sizeof(file_bytes)) == sizeof(file_bytes));
-	close(file);
+	assert_non_null(mkdtemp(directory));
+	snprintf(path, sizeof(path), "%s/pipe", directory);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	pipe_end = open(path, O_RDWR);
+	assert_true(write(pipe_end, file_bytes, sizeof(file_bytes)) == sizeof(file_bytes));
 	api_config(&config, "host", 0);
 	api_set(config, "port", "net_pcap0,rx_pcap=%s", path);
 	api_unset(config, "tx_port");
@@ -197,7 +202,9 @@ static void all_asleep(void **state)
 	gdrcap_release(gdrcap_get_queue(session, 0), &batch, 1);
 	api_stop(session);
 	gdrcap_destroy(session);
+	close(pipe_end);
 	unlink(path);
+	rmdir(directory);
 }
 
 static void *stop_soon(void *session)

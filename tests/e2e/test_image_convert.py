@@ -123,7 +123,7 @@ def test_not_whole():
     frames = sender.frames()
     bad = [test_images.udp(struct.pack(">IH", 0, PACKETS - 1) + sender.payload(0, PACKETS - 1)[:-1])]
     with processes.folder() as folder:
-        summary = capture(folder, sender, "mono10p", bad + frames)
+        summary = capture(folder, sender, "mono10p", bad + frames, expect=3)
     assert summary["images"][0]["frames"]["misfit"] == 1, summary["images"]
     assert summary["images"][0]["complete"] == 1, summary["images"]
 
