@@ -338,6 +338,7 @@ static void image_add(struct assembler *assembler, uint64_t came, const struct p
 	if (record->outcome == PLACE_PLACED && (int64_t)(came - entry->first) < 0)
 		entry->first = came;
 	entry->pieces += record->pieces;
+	entry->frames += record->outcome == PLACE_PLACED ? record->count : 0;
 	entry->bytes += record->bytes;
 	expected = assembler_expected(assembler, entry);
 	if (expected && entry->pieces >= expected)

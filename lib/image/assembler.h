@@ -78,6 +78,7 @@ struct assembler_slot {
 	uint64_t ended;	      /* when its end marker came, with `ends` */
 	uint32_t use, stream;
 	uint32_t pieces; /* placed */
+	uint32_t frames; /* placed, leaders and trailers with them */
 	uint32_t said;	 /* that it has; 0: nobody said */
 	uint32_t past;	 /* the last one placed, + 1 */
 	uint32_t older, newer;

@@ -210,6 +210,13 @@ static void count_end(struct gdrcap_image_counts *counts, uint32_t end, uint64_t
 					: &counts->stopped) += by;
 }
 
+/* GVSP: each packet of data is a piece, so a frame more is the leader, unless it is the trailer. */
+static bool leader_came(const struct assembler *assembler, const struct assembler_slot *entry)
+{
+	return assembler->config.view->layout.parser == IMAGE_PARSER_GVSP &&
+	       entry->frames > entry->pieces + entry->ends;
+}
+
 /*
  * A run begins and ends in the middle of images. By the start: a stream's first image, of which all but the first
  * pieces came, soon after the first poll. By the stop: frames still came, and all up to the last that came is
@@ -226,7 +233,7 @@ static enum image_cut image_cut(const struct assembler *assembler,
 
 	if (!config->began || !config->came_on)
 		return IMAGE_NOT_CUT;
-	if (entry->leads && expected &&
+	if (entry->leads && expected && !leader_came(assembler, entry) &&
 	    entry->pieces == expected - image_bits_first(present, expected) &&
 	    (int64_t)(entry->first - config->began(config->context)) <= (int64_t)config->timeout)
 		return IMAGE_CUT_BY_START;

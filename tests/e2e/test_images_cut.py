@@ -11,6 +11,7 @@ import pytest
 import e2e
 import processes
 import test_images as images
+import test_images_wrong as wrong
 
 pytestmark = pytest.mark.sanitized
 
@@ -77,6 +78,18 @@ def test_incomplete_ones_are_not_wanted():
                                                                           "  timeout: 60\n  incomplete: drop\n"))
     assert found["dropped"] == 2 and found["incomplete"] == 0, found
     assert found["cut"] == {"by_start": 1, "by_stop": 1}, found
+
+
+def test_leader():
+    """Where a camera's leader came, the run did not begin in the middle of its picture."""
+    for first, expect in (([0, 4, 5, 6, 7], 3), ([4, 5, 6, 7], 0), ([7], 0), ([0, 7], 3)):
+        frames = [wrong.picture(1)[at] for at in first] + wrong.picture(2) + wrong.picture(3)
+        with processes.folder() as folder:
+            summary = e2e.run_json("capture", "--quiet", "--gpu", "host", "--port", "net_pcap0,rx_pcap=" +
+                                   images.write_pcap(folder, "in.pcap", frames), "--image", "gvsp,bytes=2560,piece=500",
+                                   expect=expect)
+        found, = summary["images"]
+        assert found["complete"] == 2 and found["cut"]["by_start"] == (expect == 0), (first, found)
 
 
 SENDER = """
