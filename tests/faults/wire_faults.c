@@ -479,7 +479,8 @@ static uint16_t file_receive(void *source, struct rte_mbuf **mbufs, uint16_t n)
 /* A thread has one file, whose line is that of queue 0. What the file says counts when the line is empty. */
 int __wrap_file_source_receive(void *source, struct rte_mbuf **mbufs, uint16_t n)
 {
-	static struct line *kept[LINE_FILES]; /* a thread ends before what finds leaks looks */
+	static struct line *kept[LINE_FILES]
+		__attribute__((used)); /* a thread ends before what finds leaks looks */
 	static _Atomic unsigned int count;
 	static __thread struct line *line;
 	uint16_t got;

@@ -721,8 +721,8 @@ static void test_check_files(void **state)
 	assert_check("port: net_null0\nsave: a\nsave_damaged: a\n", "save_damaged: a is the file",
 		     "another");
 	assert_check("port: net_null0\nsave: a\nsave_damaged: /dev/../../a\n", NULL, NULL);
-	assert_check("port: net_null0\nsave: /a\nsave_damaged: /dev/../a\n",
-		     "save_damaged: /dev/../a is the file of save too", "another");
+	assert_check("port: net_null0\nsave: /a\nsave_damaged: /./a\n",
+		     "save_damaged: /./a is the file of save too", "another");
 	assert_check("tx_port: ['net_pcap0,tx_pcap=a', 'net_pcap1,tx_pcap=./a']\n",
 		     "tx_port: ./a is the file of tx_port too", "another");
 	assert_check("port: net_null0\nsave: /dev/null\nsave_damaged: /dev/null\n", NULL, NULL);
