@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <sched.h>
 
 #include "place_rig.h"
 
@@ -178,9 +179,11 @@ struct closer {
 	pthread_t thread;
 	_Atomic bool stop;
 	_Atomic uint32_t closed;
+	_Atomic uint32_t
+		may; /* close so many more until frames were placed: fewer than PLACE_TRIES */
 };
 
-/* Closes whatever is open, and gives its buffer back. */
+/* Closes what is open, and gives its buffer back. */
 static void *closer_main(void *argument)
 {
 	struct closer *closer = argument;
@@ -191,8 +194,11 @@ static void *closer_main(void *argument)
 			const uint32_t use =
 				place_word_use(place_load64(&view->table->slot[s].word));
 
-			if (!use)
+			if (!use || !closer->may) {
+				sched_yield();
 				continue;
+			}
+			closer->may--;
 			kernel_host_ops.place_close(rig.device, view, s, use, -1);
 			rig_give(view, s);
 			closer->closed++;
@@ -213,6 +219,7 @@ static void test_closed_while_they_come(void **state)
 	rig_create(&rig, &layout, 8, 1);
 	assert_int_equal(pthread_create(&closer.thread, NULL, closer_main, &closer), 0);
 	for (uint32_t n = 0; n < 100000 || closer.closed < 1000; n++, frames++) {
+		closer.may = PLACE_TRIES / 2;
 		/* two images in turn: each frame finds, and enters */
 		wire_counter(&wire, &layout, n % 2 * 8 + n / 2 % 8, 0);
 		rig_wire(&rig, &wire);
