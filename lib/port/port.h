@@ -93,14 +93,15 @@ bool port_has_tx_segments(const struct port *port);
  */
 int port_restart(struct port *port, struct gdrcap_error *error);
 
+/* Throws away what its receive queues have, `most` frames of each at most. Nobody polls it. */
+void port_flush(const struct port *port, uint32_t most);
+
 struct port_counters {
 	/* Since port_start(); see kernel_drops.h. */
 	uint64_t missed, error, tx_error, tx_frames, tx_bytes;
 	uint64_t rx_nombuf; /* diagnostic: polls on mlx5 */
 };
 /* One thread at a time. */
-/* Throws away what its receive queues have, `most` frames of each at most. Nobody polls it. */
-void port_flush(const struct port *port, uint32_t most);
 void port_counters(const struct port *port, struct port_counters *counters);
 /* True when `missed` is every frame that was lost for want of room. */
 bool port_missed_exact(const struct port *port);

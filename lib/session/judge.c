@@ -107,8 +107,7 @@ static void receivers_judge_missed(struct gdrcap_session *session)
 	struct gdrcap_summary summary;
 
 	if (gdrcap_get_summary(session, &summary, sizeof(summary)) < 0 ||
-	    (settings_collects(&session->settings) &&
-	     summary.missed_in_run <= (summary.known & GDRCAP_HAS_LOSS ? summary.total.lost : 0)))
+	    (settings_collects(&session->settings) && results_drops_unseen(&summary) == 0))
 		return;
 	for (uint32_t p = 0; p < session->settings.ports; p++) {
 		const uint64_t missed = session_port_missed(session, p);

@@ -61,7 +61,7 @@ static void judge_sent(const struct gdrcap_summary *summary, struct reasons *rea
 		  "submitted with a length that no frame has, and not sent");
 }
 
-/* Frames are saved, nothing says what they should be, and none is gdrcap's own: all are wanted. */
+/* A run that saves frames, has no option for what they should be, and got none of gdrcap's: it wants all. */
 static bool is_recording(const struct results *results)
 {
 	const struct gdrcap_counts *total = &results->summary.total;
@@ -69,20 +69,22 @@ static bool is_recording(const struct results *results)
 	return results->records && total->valid + total->damaged == 0;
 }
 
-/*
- * Frames that the ports dropped in the run, and that `lost` does not count: no gap shows them at a stream's end, in
- * images or to a consumer of the caller's. They may be others' where most frames received were.
- */
+uint64_t results_drops_unseen(const struct gdrcap_summary *summary)
+{
+	const uint64_t lost = summary->known & GDRCAP_HAS_LOSS ? summary->total.lost : 0;
+
+	return summary->missed_in_run > lost ? summary->missed_in_run - lost : 0;
+}
+
+/* The frames dropped may be others' where most frames received were. */
 static void judge_drops(const struct results *results, struct reasons *reasons)
 {
 	const struct gdrcap_summary *summary = &results->summary;
 	const struct gdrcap_counts *total = &summary->total;
-	const uint64_t lost = summary->known & GDRCAP_HAS_LOSS ? total->lost : 0;
 
-	if (summary->missed_in_run <= lost ||
-	    (!summary->steered && !is_recording(results) && total->filtered > total->received / 2))
+	if (!summary->steered && !is_recording(results) && total->filtered > total->received / 2)
 		return;
-	add_count(reasons, summary->missed_in_run - lost, "frame", REASON_DROPPED);
+	add_count(reasons, results_drops_unseen(summary), "frame", REASON_DROPPED);
 }
 
 /* The reason that most frames were refused for; `misfits`: of those that match. */
@@ -135,8 +137,8 @@ static void judge_images(const struct results *results, struct reasons *reasons)
 	judge_sent(&results->summary, reasons);
 	if (reasons->count == 0 && total.complete == 0 && total.cut_by_start + total.cut_by_stop)
 		add(reasons,
-		    "no image came whole: the run began or ended in the middle of each; let it last "
-		    "longer, or end it with --images");
+		    "no image came whole: the run began or ended in the middle of each; let it last several "
+		    "times as long as an image takes");
 	if (reasons->count == 0 && results->summary.total.received && total.complete == 0)
 		judge_no_image(results, reasons);
 }

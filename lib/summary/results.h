@@ -112,6 +112,12 @@ void results_images_total(const struct results *results, struct gdrcap_image_cou
 /* "1,234 frames lost". Returns `to`, of RESULTS_REASON_BYTES. */
 const char *reason_count(char *to, uint64_t count, const char *noun, const char *what);
 
+/*
+ * Frames that the ports dropped in the run, and that `lost` does not count: no gap shows them at a stream's end, in
+ * images or to a consumer of the caller's.
+ */
+uint64_t results_drops_unseen(const struct gdrcap_summary *summary);
+
 /* Why a run failed. */
 struct reasons {
 	int code; /* 0: it has not; GDRCAP_FAILED_FRAMES, GDRCAP_FAILED_RUN */

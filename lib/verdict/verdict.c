@@ -120,8 +120,7 @@ void verdict_add_readable(struct verdict *verdict, uint32_t queue, struct verdic
 	const uint32_t duplicate = record->count - fresh;
 
 	verdict->unique += fresh;
-	stream->received += record->count;
-	stream->bytes += record->frame_bytes;
+	verdict_count_record(q, stream, record);
 	stream->duplicate += duplicate;
 	stream->reordered += reordered;
 	q->duplicate += duplicate;
@@ -133,10 +132,6 @@ void verdict_add_readable(struct verdict *verdict, uint32_t queue, struct verdic
 		stream->damaged += fresh;
 		q->damaged += fresh;
 	}
-	stream->bits_checked += 8ull * record->bytes;
-	stream->bits_wrong += record->wrong_bits;
-	q->bits_checked += 8ull * record->bytes;
-	q->bits_wrong += record->wrong_bits;
 }
 
 void verdict_add_unreadable(struct verdict *verdict, uint32_t queue,

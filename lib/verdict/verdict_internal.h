@@ -18,6 +18,18 @@ static inline bool verdict_is_custom(const struct verdict *verdict)
 	       verdict->config.layout->format == FRAME_CUSTOM;
 }
 
+/* What a readable record adds whatever its numbers are. */
+static inline void verdict_count_record(struct verdict_queue *q, struct verdict_stream *stream,
+					const struct frame_record *record)
+{
+	stream->received += record->count;
+	stream->bytes += record->frame_bytes;
+	stream->bits_checked += 8ull * record->bytes;
+	stream->bits_wrong += record->wrong_bits;
+	q->bits_checked += 8ull * record->bytes;
+	q->bits_wrong += record->wrong_bits;
+}
+
 /* A record whose frames have the numbers `number`, `number` + 1, ... in `stream`. */
 void verdict_add_readable(struct verdict *verdict, uint32_t queue, struct verdict_stream *stream,
 			  const struct frame_record *record, uint64_t number);

@@ -106,7 +106,7 @@ static bool is_new_life(const struct verdict *verdict, const struct verdict_stre
 	return stream->ended || (!stream->born && stream->sequence.next > VERDICT_JUMP);
 }
 
-/* The frame in doubt is none of a new life. */
+/* Another number than the frame in doubt has, and near enough to belong to the same life. */
 static bool goes_on(const struct verdict_stream *stream, const struct frame_record *record)
 {
 	const struct frame_record *doubt = &stream->doubt;
@@ -189,12 +189,7 @@ static void count_duplicate(struct verdict *verdict, uint32_t queue, struct verd
 
 	q->duplicate += record->count;
 	stream->duplicate += record->count;
-	stream->received += record->count;
-	stream->bytes += record->frame_bytes;
-	q->bits_checked += 8ull * record->bytes;
-	q->bits_wrong += record->wrong_bits;
-	stream->bits_checked += 8ull * record->bytes;
-	stream->bits_wrong += record->wrong_bits;
+	verdict_count_record(q, stream, record);
 }
 
 /* Belongs to the life before the frame 0 in doubt, as far as numbers tell. */
