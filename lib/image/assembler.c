@@ -285,6 +285,7 @@ static void image_begin(struct assembler *assembler, uint64_t came,
 		.number = head->number,
 		.first = came,
 		.last = came,
+		.first_record = assembler->records,
 		.use = record->use,
 		.stream = record->stream,
 		.state = ASSEMBLER_OPEN,
@@ -332,6 +333,8 @@ static void image_add(struct assembler *assembler, uint64_t came, const struct p
 		entry->said = record->expected;
 	if (record->past > entry->past)
 		entry->past = record->past;
+	if (record->outcome == PLACE_PLACED)
+		entry->last_record = assembler->records;
 	/* bursts of several queues come in any order */
 	if (record->outcome == PLACE_PLACED && (int64_t)(came - entry->last) > 0)
 		entry->last = came;
@@ -357,6 +360,7 @@ static void stream_active(struct assembler *assembler, uint32_t s, uint64_t when
 
 void assembler_add(struct assembler *assembler, uint64_t came, const struct place_record *record)
 {
+	assembler->records++;
 	assembler_count_frames(assembler, record);
 	if ((record->outcome == PLACE_PLACED || record->outcome == PLACE_NO_ROOM) &&
 	    record->stream < PLACE_STREAMS_MAX)

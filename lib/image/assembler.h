@@ -74,8 +74,9 @@ struct assembler_slot {
 	struct gdrcap_image image;   /* as it was handed out */
 	struct gdrcap_images *owner; /* whose image this is: images.h */
 	uint64_t number, bytes;
-	uint64_t first, last; /* ticks: arrival */
-	uint64_t ended;	      /* when its end marker came, with `ends` */
+	uint64_t first, last;		    /* ticks: arrival */
+	uint64_t ended;			    /* when its end marker came, with `ends` */
+	uint64_t first_record, last_record; /* that placed something: assembler.records */
 	uint32_t use, stream;
 	uint32_t pieces; /* placed */
 	uint32_t frames; /* placed, leaders and trailers with them */
@@ -113,6 +114,7 @@ struct assembler {
 	struct assembler_config config;
 	struct image_ring *ring;
 	uint32_t streams;
+	uint64_t records; /* added so far */
 	uint64_t listing; /* bit s: stream s has a list */
 	uint64_t active;  /* bit s: stream s has something to forget */
 	struct place_whole whole[PLACE_WHOLE_MAX];

@@ -217,10 +217,25 @@ static bool leader_came(const struct assembler *assembler, const struct assemble
 	       entry->frames > entry->pieces + entry->ends;
 }
 
+/* Whether the sender went on to newer images of the stream: one came whole since, or began since. A sender that mixes
+ * several images brings pieces of this one behind the first of the others. */
+static bool sender_went_on(const struct assembler *assembler, const struct assembler_slot *entry)
+{
+	for (uint32_t slot = entry->newer; slot != ASSEMBLER_NONE;
+	     slot = assembler->slot[slot].newer) {
+		const struct assembler_slot *newer = &assembler->slot[slot];
+
+		if (entry->last_record < (newer->end == GDRCAP_IMAGE_COMPLETE ? newer->last_record
+									     : newer->first_record))
+			return true;
+	}
+	return false;
+}
+
 /*
  * A run begins and ends in the middle of images. By the start: a stream's first image, of which all but the first
- * pieces came, soon after the first poll. By the stop: frames still came, and all up to the last that came is
- * there.
+ * pieces came, soon after the first poll. By the stop: frames still came, all up to the last that came is there, and
+ * the sender had not gone on to another.
  */
 static enum image_cut image_cut(const struct assembler *assembler,
 				const struct assembler_slot *entry)
@@ -239,7 +254,7 @@ static enum image_cut image_cut(const struct assembler *assembler,
 		return IMAGE_CUT_BY_START;
 	if (entry->end == GDRCAP_IMAGE_STOPPED && !entry->ends &&
 	    entry->pieces == image_bits_past(present, view->layout.pieces) &&
-	    config->came_on(config->context))
+	    !sender_went_on(assembler, entry) && config->came_on(config->context))
 		return IMAGE_CUT_BY_STOP;
 	return IMAGE_NOT_CUT;
 }

@@ -48,6 +48,27 @@ def test_loss_beside_a_cut():
         assert (found["cut"]["by_start"], found["cut"]["by_stop"]) == cut, (lost, found)
 
 
+def test_last_packets_of_one_before_the_last():
+    """The sender went on to the next image, which came whole or which the stop cut: they were lost."""
+    for last, cut in ((images.PIECES - 1, 0), (5, 1)):
+        found = seen(lambda number, piece, last=last: (number, piece) != (LAST - 1, images.PIECES - 1) and (
+            number, piece) <= (LAST, last), 3)
+        assert found["cut"] == {"by_start": 0, "by_stop": cut}, (last, found)
+        assert found["incomplete"] == 1 + cut, (last, found)
+
+
+def test_two_images_in_turn():
+    """A sender that mixes the packets of two images is cut in both."""
+    sender = images.Sender(range(4))
+    pieces = images.PIECES
+    first, last = sender.packets[:2 * pieces], sender.packets[2 * pieces:]
+    sender.packets = first + [packet for pair in zip(last[:pieces - 2], last[pieces:]) for packet in pair]
+    with processes.folder() as folder:
+        found, data = images.capture(folder, sender.frames(), images.layout(folder))
+    images.check_handed_out(sender, found, data)
+    assert found["cut"] == {"by_start": 0, "by_stop": 2} and found["complete"] == 2, found
+
+
 def test_no_whole_image():
     """There is nothing that a run of two halves could have proved."""
     sender = images.Sender(range(2))
