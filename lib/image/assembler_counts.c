@@ -85,6 +85,27 @@ static void run_remove(struct assembler_stream *stream, struct assembler_run *ru
 	memmove(run, run + 1, (size_t)(end - run - 1) * sizeof(*run));
 }
 
+/* The newest number without a buffer since the stream was silent last, or `newest`. */
+static uint64_t runs_newest(const struct assembler_stream *stream, uint64_t newest)
+{
+	for (uint32_t r = 0; r < stream->runs; r++)
+		if (stream->run[r].silences == stream->silences && stream->run[r].last > newest)
+			newest = stream->run[r].last;
+	return newest;
+}
+
+/* A sender that begins anew while it finds no buffer: the same numbers are other images. */
+static void runs_restart(struct assembler_stream *stream, uint64_t number, uint64_t late)
+{
+	const uint64_t newest = runs_newest(stream, number);
+
+	if (newest - number <= late)
+		return;
+	stream->runs = 0;
+	stream->has_last = false;
+	stream->counts.restarts++;
+}
+
 /* Images that found no buffer come one after the other, their frames mixed and by several queues. */
 static bool runs_add(struct assembler_stream *stream, uint64_t number)
 {
@@ -137,9 +158,12 @@ void assembler_count_no_room(struct assembler *assembler, const struct place_rec
 	struct gdrcap_image_counts *counts = &assembler->frames;
 
 	if (record->stream < PLACE_STREAMS_MAX) {
-		counts = &assembler->stream[record->stream].counts;
-		if (!runs_add(&assembler->stream[record->stream], record->number))
+		struct assembler_stream *stream = &assembler->stream[record->stream];
+
+		runs_restart(stream, record->number, assembler->config.view->layout.late);
+		if (!runs_add(stream, record->number))
 			return;
+		counts = &stream->counts;
 	} else {
 		if (assembler->has_nobody && assembler->nobody == record->number)
 			return;
@@ -181,13 +205,10 @@ void assembler_count_rest(struct assembler *assembler)
 {
 	for (uint32_t s = 0; s < assembler->streams; s++) {
 		struct assembler_stream *stream = &assembler->stream[s];
-		uint64_t newest = stream->last, missing, no_room;
+		const uint64_t newest = runs_newest(stream, stream->last);
+		const uint64_t missing = newest - stream->last;
+		uint64_t no_room;
 
-		for (uint32_t r = 0; r < stream->runs; r++)
-			if (stream->run[r].silences == stream->silences &&
-			    stream->run[r].last > newest)
-				newest = stream->run[r].last;
-		missing = newest - stream->last;
 		if (!stream->has_last || stream->anew || missing > ASSEMBLER_JUMP ||
 		    !assembler->config.view->layout.counts)
 			continue;
@@ -225,8 +246,9 @@ static bool sender_went_on(const struct assembler *assembler, const struct assem
 	     slot = assembler->slot[slot].newer) {
 		const struct assembler_slot *newer = &assembler->slot[slot];
 
-		if (entry->last_record < (newer->end == GDRCAP_IMAGE_COMPLETE ? newer->last_record
-									     : newer->first_record))
+		if (entry->last_record < (newer->end == GDRCAP_IMAGE_COMPLETE
+						  ? newer->last_record
+						  : newer->first_record))
 			return true;
 	}
 	return false;

@@ -252,6 +252,10 @@ class Model:
         if not stream:
             return self.nobody != number
         runs = [entry for entry in stream.runs if entry[1] == stream.silences]
+        if max([run[-1] for run, _ in runs], default=number) - number > self.late:  # begins anew
+            runs = stream.runs = []
+            stream.last = None
+            stream.counts['restarts'] += 1
         if any(number in run for run, _ in runs):
             return False
         beside = [entry for entry in runs if number in (entry[0].start - 1, entry[0].stop)]

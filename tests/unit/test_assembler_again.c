@@ -181,6 +181,30 @@ static void mixed_without_a_buffer(void **state)
 }
 
 /* Bursts of two queues are collected in any order. */
+/* Images of a sender that begins anew are others, though they have the numbers of those that found none before. */
+static void anew_without_a_buffer(void **state)
+{
+	struct scene *scene = scene_begin(2, 2);
+	const struct gdrcap_image *held[2];
+
+	for (uint64_t number = 0; number < 200; number++)
+		scene_image(scene, 0, number, 0, 0);
+	held[0] = scene_take(scene);
+	held[1] = scene_take(scene);
+	for (uint64_t number = 50; number < 200; number++)
+		scene_image(scene, 0, number, 0, 0);
+	assert_int_equal(scene_counts(scene).dropped, 198 + 150);
+	assert_int_equal(scene_counts(scene).begun, 200 + 150);
+	assert_int_equal(scene_counts(scene).restarts, 1);
+	gdrcap_image_release(&scene->images, held, 2);
+	scene_later(scene, 0);
+	scene_image(scene, 0, 200, 0, 0);
+	scene_expect(scene, 200, GDRCAP_IMAGE_COMPLETE, SCENE_PIECES);
+	assert_int_equal(scene_counts(scene).restarts, 1);
+	assert_int_equal(scene_counts(scene).skipped, 0);
+	scene_end(scene);
+}
+
 static void times_are_the_frames(void **state)
 {
 	struct scene *scene = scene_begin(4, 2);
@@ -207,6 +231,7 @@ int main(void)
 		cmocka_unit_test(silence_is_forgotten),
 		cmocka_unit_test(what_is_no_silence),
 		cmocka_unit_test(mixed_without_a_buffer),
+		cmocka_unit_test(anew_without_a_buffer),
 		cmocka_unit_test(times_are_the_frames),
 	};
 
