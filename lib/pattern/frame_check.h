@@ -318,6 +318,10 @@ GDRCAP_HD uint32_t frame_result_begin(const struct frame_layout *layout,
 								       : UINT32_MAX;
 		}
 	}
+	/* cut behind its header: our own frames may have no payload, others' have one to check */
+	if (verdict == FRAME_VALID && layout->format == FRAME_CUSTOM && !header->payload_bytes &&
+	    pattern->kind != PATTERN_NONE && !frame_is_self_phase(layout, pattern))
+		verdict = FRAME_DAMAGED_LENGTH;
 	if (header_ok && header->source && header->sequence == 0 && verdict != FRAME_END) {
 		result->detail = (uint32_t)header->time_ns;
 		result->phase_first = (uint32_t)(header->time_ns >> 32);

@@ -74,6 +74,16 @@ def test_longer_than_a_slot():
         processes.check_counts(whole, received=11, valid=11, damaged=0)
 
 
+def test_cut_behind_the_header():
+    """A frame of which no byte of payload came is damaged, whatever the pattern."""
+    for pattern in ("prbs31", "--pattern-restart"), ("random",), ("counter8",), ("constant",):
+        frames = [frame[:18] for frame in custom_stream.Sender().frames([1024] * 20)]
+        summary = capture(frames, *COUNTER[:-1], *pattern, expect=3)
+        processes.check_counts(summary, received=20, valid=0, damaged=20, lost=0)
+        assert {row["kind"] for row in summary["damage"]} == {"length"}, summary["damage"]
+    processes.check_counts(capture(frames, *COUNTER[:-1], "none"), received=20, valid=20, damaged=0, lost=0)
+
+
 def test_planted_faults():
     summary = with_counter((1024,), custom_stream.Faults(**FAULTS))
     named = [(row["sequence"], row["wrong_bits"], row["offset"]) for row in summary["damage"]]

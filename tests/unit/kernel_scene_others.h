@@ -37,6 +37,9 @@ static uint32_t scene_custom_fill(struct scene *scene)
 				continue;
 			if (!bytes)
 				bytes = desc.len - custom->payload;
+			/* nothing to check is no valid frame */
+			if (!bytes && scene->pattern.kind != PATTERN_NONE)
+				continue;
 			for (uint32_t at = 0; at < custom->payload; at++)
 				frame[at] = (uint8_t)at;
 			frame_put16(frame + 12, FRAME_ETHERTYPE);
