@@ -306,7 +306,7 @@ struct gdrcap_summary {
 	uint32_t streams_unheard; /**< whose end did not come though their sender announced them,
 				   * left a memif, or is one of several that `senders` waits for:
 				   * what of them is lost is not known */
-	uint64_t tx_asked; /**< frames to send, as `frames`, or a file and its loops, say; 0: until
+	uint64_t tx_asked;   /**< frames to send, as `frames`, else a file's times loops; 0: until
 			    * the run is ended */
 	uint64_t tx_missing; /**< of them, not handed to a port when the run had ended; 0 where
 			      * `seconds` ended it while all was well */

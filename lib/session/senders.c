@@ -334,6 +334,14 @@ void session_senders_judge(struct gdrcap_session *session)
 		atomic_store(&session->run.tx_missing, asked - sent);
 	if (session->run.failure)
 		return;
+	if (session->plan.pcap.frames && session->settings.loops != UINT64_MAX &&
+	    sent == session->plan.pcap.frames * session->settings.loops)
+		session_message(session, GDRCAP_LOG_WARNING,
+				"the file was sent %llu time%s to its end, and has %llu frames; "
+				"loops (--loops) is how often it is sent",
+				(unsigned long long)session->settings.loops,
+				session->settings.loops == 1 ? "" : "s",
+				(unsigned long long)session->plan.pcap.frames);
 	if (down)
 		session_message(session, GDRCAP_LOG_WARNING,
 				"the port's link was down when the run ended: nothing was sent in "

@@ -243,7 +243,9 @@ static int tx_create(struct gdrcap_session *session, struct gdrcap_error *error)
 		!settings_receives(settings) && !settings->pcap[0] && settings->end == END_STREAM;
 	struct pacing_config pacing = settings->pacing;
 
-	session->run.tx_asked = frames == UINT64_MAX ? 0 : frames;
+	session->run.tx_asked = settings->frames ? settings->frames : frames;
+	if (session->run.tx_asked == UINT64_MAX)
+		session->run.tx_asked = 0;
 	/* Each sender has its share; a file's own times are one sender's. */
 	if (pacing.kind != PACING_ORIGINAL)
 		pacing.value /= workers;

@@ -338,6 +338,18 @@ def test_long_gap():
         assert process.returncode == 3 and "the next frame is due" not in err, err
 
 
+def test_file_with_fewer_frames():
+    """More frames are asked for than the file has in all of its loops."""
+    with processes.folder() as directory:
+        path = pcapfile.write_pcap(os.path.join(directory, "in.pcap"), numbered_frames(3))
+        for frames, status in (("6", 0), ("10", 3)):
+            summary = processes.run_json("replay", "--quiet", "--tx-port", "net_null0", "--pcap", path, "--loops", "2",
+                                         "--frames", frames, expect=status)
+            assert summary["sender"]["asked"]["frames"] == int(frames), summary["sender"]
+            assert ("is how often it is sent" in processes.messages(summary)) == (status == 3), summary["messages"]
+        assert "4 of 10 frames not sent" in str(summary["errors"]), summary["errors"]
+
+
 def test_rates():
     """Bits on the wire, by our own account and by another clock's. Without the 24 bytes of each frame that are on the wire only,
     frames of 64 bytes would be a third too fast."""
