@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* gdrcap: raw Ethernet frames into GPU memory, every byte accounted for. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/nearest.h"
 #include "cmd.h"
@@ -84,9 +86,25 @@ static int main_dispatch(int argc, char **argv)
 	return main_unknown(argv[1]);
 }
 
+/*
+ * Of standard input, output and error, who starts the program may have closed some. The next file or socket would get
+ * that number, and what is printed would go there. A descriptor that can do the opposite of what is asked of it lets
+ * reading and writing fail as if it were closed.
+ */
+static void occupy_standard_descriptors(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 &&
+		    open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+			_exit(REPORT_EXIT_NOT_RUN);
+}
+
 int main(int argc, char **argv)
 {
-	int status = main_dispatch(argc, argv);
+	int status;
+
+	occupy_standard_descriptors();
+	status = main_dispatch(argc, argv);
 
 	/* A result that nobody could read is no success. */
 	errno = 0;

@@ -346,6 +346,16 @@ def test_reader_gone():
         assert e2e.finish(process).status == 1
 
 
+def test_started_without_descriptors():
+    """What is printed goes into no file or socket that took the number of one that was closed."""
+    for closed, status in (("<&- >&-", 1), (">&-", 1), ("<&-", 0), ("<&- 2>&-", 0), ("<&- >&- 2>&-", 1)):
+        done = subprocess.run(["sh", "-c", '"$@" ' + closed, "sh", e2e.PROGRAM, "loopback", "--frames", "100", "--json"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        assert done.returncode == status, (closed, done)
+        if ">&-" not in closed.replace("2>&-", ""):
+            e2e.check_perfect(json.loads(done.stdout), 100)
+
+
 def test_several_at_once():
     """Processes of one machine do not clash."""
     processes = [e2e.start("loopback", "--frames", "5000", "--json", "--quiet") for _ in range(3)]
