@@ -40,6 +40,7 @@ struct line_put {
 struct line {
 	void *queue; /* the driver's */
 	eth_rx_burst_t receive;
+	eth_rx_queue_count_t waiting;
 	eth_tx_burst_t send;
 	eth_tx_descriptor_status_t send_status;
 	uint16_t number;
@@ -48,6 +49,7 @@ struct line {
 	uint64_t taken; /* frames of the run that came off the wire */
 	uint64_t held;	/* polls that brought nothing before the next */
 	bool napped;
+	bool counted;			    /* the frames that wait were */
 	struct rte_mempool *pool;	    /* of its frames; NULL before the first */
 	struct rte_mbuf *stage[LINE_STAGE]; /* came off the wire, not looked at */
 	uint32_t stage_at, stage_end;
@@ -251,12 +253,18 @@ static struct rte_mbuf *line_apply(struct line *line, struct rte_mbuf *m)
 /* True while the polls before a frame are to bring nothing. */
 static bool line_holds(struct line *line)
 {
-	for (unsigned int i = 0; i < fault_count; i++)
-		if (faults[i].knob == KNOB_HOLD && faults[i].queue == line->number &&
-		    faults[i].number == line->taken && line->held < faults[i].value) {
+	for (unsigned int i = 0; i < fault_count; i++) {
+		const struct fault *fault = &faults[i];
+
+		if (fault->queue != line->number || fault->number != line->taken)
+			continue;
+		if (fault->knob == KNOB_MUTE && !line->counted)
+			return true;
+		if (fault->knob == KNOB_HOLD && line->held < fault->value) {
 			line->held++;
 			return true;
 		}
+	}
 	line->held = 0;
 	return false;
 }
@@ -430,6 +438,16 @@ static uint16_t line_receive(void *queue, struct rte_mbuf **mbufs, uint16_t n)
 	return running ? rest_receive(line, mbufs, n) : proof_receive(line, mbufs, n);
 }
 
+/* Frames that came and were not taken, here and at the driver. The type is that of the DPDK release. */
+static __typeof__(((eth_rx_queue_count_t)NULL)(NULL)) line_waiting(void *queue)
+{
+	struct line *line = queue;
+
+	line->counted = true;
+	return line->waiting(line->queue) + (line->stage_end - line->stage_at) + line->put_count +
+	       line->due_count;
+}
+
 static uint16_t line_send(void *queue, struct rte_mbuf **mbufs, uint16_t n)
 {
 	struct line *line = queue;
@@ -457,6 +475,7 @@ static void *line_create(uint16_t port, uint16_t number, void *queue)
 	line->queue = queue;
 	line->number = number;
 	line->receive = rte_eth_fp_ops[port].rx_pkt_burst;
+	line->waiting = rte_eth_fp_ops[port].rx_queue_count;
 	line->send = rte_eth_fp_ops[port].tx_pkt_burst;
 	line->send_status = rte_eth_fp_ops[port].tx_descriptor_status;
 	line->random = 0x9e3779b97f4a7c15u + number;
@@ -523,14 +542,17 @@ void wire_faults_install(uint16_t port)
 	for (uint16_t q = 0; q < info.nb_tx_queues; q++)
 		lines->tx[q] = line_create(port, q, ops->txq.data[q]);
 	port_lines[port] = lines;
-	/* Stopping the port puts functions there that do nothing. */
-	ops->rxq.data = lines->rx;
-	ops->txq.data = lines->tx;
-	ops->rx_pkt_burst = line_receive;
-	ops->tx_pkt_burst = line_send;
-	/* A card's driver is asked for its send errors so. */
-	if (ops->tx_descriptor_status)
-		ops->tx_descriptor_status = line_send_status;
+	/* None of the driver's functions stays, as each would take a line for its queue. Stopping the port puts
+	 * functions there that do nothing. */
+	*ops = (struct rte_eth_fp_ops){
+		.rx_pkt_burst = line_receive,
+		.rx_queue_count = ops->rx_queue_count ? line_waiting : NULL,
+		.rxq = { .data = lines->rx, .clbk = ops->rxq.clbk },
+		.tx_pkt_burst = line_send,
+		/* A card's driver is asked for its send errors so. */
+		.tx_descriptor_status = ops->tx_descriptor_status ? line_send_status : NULL,
+		.txq = { .data = lines->tx, .clbk = ops->txq.clbk },
+	};
 }
 
 void wire_faults_stats(uint16_t port, uint64_t *more_missed, uint64_t *more_errors)
