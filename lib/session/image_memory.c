@@ -201,7 +201,7 @@ static bool image_came_on(void *context)
 {
 	const struct gdrcap_session *session = ((const struct session_image *)context)->session;
 
-	return !session->run.ended_idle || session->ports.pairs[0].rx.facts->reads_first;
+	return !session->run.ended_idle || session_reads_files_only(session);
 }
 
 static uint64_t ticks_of(uint64_t us)

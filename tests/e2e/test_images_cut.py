@@ -80,6 +80,21 @@ def test_no_whole_image():
     assert "no image came whole" in done.out, done
 
 
+def test_silence_of_an_interface_cuts_nothing():
+    """libpcap's port reads files or an interface. Behind the last packet of a file others may have been sent; a sender
+    that fell silent on an interface sent no more, or it was lost."""
+    sender = images.Sender(range(4))
+    del sender.packets[-3:]
+    with e2e.VethPair() as pair, processes.folder() as folder:
+        with processes.Running("capture", "--quiet", "--gpu", "host", "--port", "net_pcap0,iface=%s" % pair.right,
+                               "--idle", "3", "--image", images.layout(folder)) as running:
+            running.wait_until_running()
+            processes.send_raw(pair, sender.frames())
+            found, = running.finish(3)["images"]
+    assert found["cut"] == {"by_start": 0, "by_stop": 0}, found
+    assert (found["complete"], found["incomplete"]) == (3, 1), found
+
+
 def changed_layout(folder, old, new):
     path = images.layout(folder)
     with open(path) as file:
