@@ -307,6 +307,8 @@ static void put_images(struct writer *writer, const struct report *report)
 	static const struct series frames[] = {
 		{ METRIC_IMAGE_FRAMES, 0, "frames.placed", "verdict", "placed" },
 		{ METRIC_IMAGE_FRAMES, 0, "frames.duplicate", "verdict", "duplicate" },
+		{ METRIC_IMAGE_FRAMES, 0, "frames.second_leg", "verdict", "second_leg" },
+		{ METRIC_IMAGE_FRAMES, 0, "frames.conflict", "verdict", "conflict" },
 		{ METRIC_IMAGE_FRAMES, 0, "frames.late", "verdict", "late" },
 		{ METRIC_IMAGE_FRAMES, 0, "frames.no_room", "verdict", "no_room" },
 		{ METRIC_IMAGE_FRAMES, 0, "frames.misfit", "verdict", "misfit" },
@@ -318,7 +320,7 @@ static void put_images(struct writer *writer, const struct report *report)
 
 	put_image_parts(writer, report, ends, 4);
 	put_image_parts(writer, report, &open, 1);
-	put_image_parts(writer, report, frames, 6);
+	put_image_parts(writer, report, frames, 8);
 	put_image_parts(writer, report, &bytes, 1);
 	put_image_parts(writer, report, &lost, 1);
 	if (report->saves_images) {

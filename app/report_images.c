@@ -11,6 +11,10 @@ static const struct report_row image_rows[] = {
 	{ "  placed", "frames.placed", "frames", ROW_ALWAYS },
 	{ "  duplicate", "frames.duplicate", "frames: all that they brought was there",
 	  ROW_ALWAYS },
+	{ "  second leg", "frames.second_leg", "frames: all that they brought was there",
+	  ROW_NOT_ZERO },
+	{ "  conflict", "frames.conflict", "frames of another sender than their image",
+	  ROW_NOT_ZERO },
 	{ "  late", "frames.late", "frames of images that had been handed out", ROW_ALWAYS },
 	{ "  no room", "frames.no_room", "frames of images that found no buffer", ROW_ALWAYS },
 	{ "  misfit", "frames.misfit", "frames that are meant, and wrong", ROW_ALWAYS },
@@ -66,6 +70,20 @@ static void print_refused(FILE *to, const json_t *images)
 			json_count_at(one, "frames"), json_text_at(one, "text"));
 }
 
+static void print_conflicts(FILE *to, const json_t *images)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach (json_object_get(images, "conflicts"), i, one)
+		fprintf(to,
+			"  conflict: %" PRIu64 " frames of stream %" PRIu64
+			"; the first: image %" PRIu64 " is from %s, the frame from %s\n",
+			json_count_at(one, "frames"), json_count_at(one, "stream"),
+			json_count_at(one, "number"), json_text_at(one, "first"),
+			json_text_at(one, "second"));
+}
+
 void report_print_images(FILE *to, const struct report *report)
 {
 	const json_t *all = json_object_get(report->object, "images"), *images;
@@ -80,6 +98,7 @@ void report_print_images(FILE *to, const struct report *report)
 		report_print_rows(to, images, image_rows,
 				  sizeof(image_rows) / sizeof(image_rows[0]));
 		print_refused(to, images);
+		print_conflicts(to, images);
 		if (json_array_size(streams) > 1)
 			print_streams(to, streams);
 	}

@@ -43,11 +43,12 @@
 #define PLACE_TRIES 8u	    /* a frame's image is looked for so often */
 #define PLACE_WHOLE_MAX 64u /* in one kernel_ops.place_close_whole() */
 
-/* What became of a frame. Leaders and trailers are placed, with 0 bytes. */
+/* What became of a frame. Leaders and trailers are placed, with 0 bytes, also those of an image that was handed out. */
 enum place_outcome {
 	PLACE_PLACED,
 	PLACE_DUPLICATE, /* all of its pieces were there */
-	PLACE_LATE,	 /* its image was handed out, or a newer one is */
+	PLACE_CONFLICT,	 /* it is of another sender than its image */
+	PLACE_LATE,	 /* it brings data, and its image was handed out, or a newer one is */
 	PLACE_NO_ROOM, /* no buffer was free when its image began, or there are too many streams */
 	PLACE_MISFIT,  /* of the layout, and wrong: enum image_what */
 	PLACE_FILTERED,
@@ -62,8 +63,9 @@ struct place_record {
 	uint64_t number; /* no room: the image's, extended; misfit, filtered: two values; else 0 */
 	uint32_t bytes;	 /* placed */
 	uint32_t pieces; /* placed */
-	uint32_t slot;	 /* image buffer of what is placed or duplicate; PLACE_NO_SLOT: none */
-	uint32_t use;	 /* which use of the buffer; 0: none */
+	uint32_t
+		slot; /* image buffer of what is placed, duplicate or a conflict; PLACE_NO_SLOT: none */
+	uint32_t use; /* which use of the buffer; 0: none */
 	uint32_t
 		expected; /* pieces that the image has, the most that a frame said; 0: none did. Misfit,
 			    * filtered: enum image_why */
@@ -85,7 +87,9 @@ struct place_slot {
 	uint32_t stream;	    /* index */
 	uint32_t uses;		    /* so far */
 	uint32_t short_at;	    /* place_short_fits(); writers: workers inside */
-	uint32_t reserved[7];
+	uint32_t source;	    /* image_source() of the frame that began the image */
+	uint32_t leg;		    /* of its second sender, 0: none; writers: workers inside */
+	uint32_t reserved[5];
 };
 
 GDRCAP_HD uint32_t place_word_use(uint64_t word)
@@ -109,6 +113,8 @@ struct place_stream {
 	uint32_t no_rooms;  /* bit i: no_room[i] is one */
 	uint32_t turn;	    /* the next in no_room[] */
 	uint32_t has_newest;
+	uint32_t conflict; /* 1: its first one is noted; writers: workers */
+	uint32_t reserved;
 };
 
 /* In the device's memory; zeroed at start. */
@@ -118,6 +124,7 @@ struct place_table {
 	uint64_t taken;	  /* buffers taken since the start; with the lock */
 	struct place_stream stream[PLACE_STREAMS_MAX];
 	struct place_slot slot[PLACE_RING_MAX];
+	struct image_sender sender[PLACE_RING_MAX]; /* who began the image; before OPEN */
 };
 
 /* What a worker says of the image that it began. Writers: workers, before OPEN and, with what a leader
@@ -127,6 +134,14 @@ struct place_head {
 	uint64_t stream_id, timestamp, fields[IMAGE_FIELDS_MAX];
 	uint32_t stream; /* index */
 	uint32_t use;
+};
+
+/* A stream's first conflict. Writer: the worker that found it. */
+struct place_conflict {
+	uint64_t number;		   /* of the image, on the wire */
+	struct image_sender first, second; /* the image's, the frame's */
+	uint32_t noted;			   /* release, after the rest: 1 */
+	uint32_t reserved;
 };
 
 /* Pinned host memory. Writer of the first two: the assembler. */
@@ -140,6 +155,7 @@ struct place_shared {
 		uint64_t forgotten; /* times that the stream was silent, and may begin anew */
 	} window[PLACE_STREAMS_MAX];
 	struct place_head head[PLACE_RING_MAX];
+	struct place_conflict conflict[PLACE_STREAMS_MAX];
 	/* Of images that were closed with pieces missing: kernel_ops.place_close(). Writer: the device. */
 	struct {
 		uint32_t use;	 /* release, after the rest: of which use this is */
@@ -313,6 +329,24 @@ GDRCAP_HD int place_short_fits(struct place_slot *slot, uint32_t short_at)
 	return !before || before == short_at;
 }
 
+/*
+ * Whether a frame of this source is of the image, by who is inside. Without `legs` an image has one sender: of two with
+ * the same ids each would fill the other's holes. The second leg is the second sender of which a frame came.
+ */
+GDRCAP_HD int place_source_fits(struct place_slot *slot, uint32_t legs, uint32_t source)
+{
+	uint32_t leg;
+
+	if (!legs || place_load_relaxed32(&slot->source) == source)
+		return 1;
+	if (legs == 1)
+		return 0;
+	leg = place_load_relaxed32(&slot->leg);
+	if (!leg)
+		leg = place_cas32(&slot->leg, 0, source);
+	return !leg || leg == source;
+}
+
 /* Where a frame goes. */
 struct place_target {
 	uint64_t number; /* extended, of an image that was not found open */
@@ -320,6 +354,15 @@ struct place_target {
 	uint32_t slot, use;
 	uint32_t outcome; /* PLACE_PLACED: slot and use say where */
 };
+
+/* Of a frame of this target, before its pieces are claimed. */
+GDRCAP_HD uint32_t place_outcome_of(const struct place_target *target,
+				    const struct image_packet *packet)
+{
+	if (target->outcome == PLACE_LATE && packet->what != IMAGE_DATA)
+		return PLACE_PLACED;
+	return target->outcome;
+}
 
 /* Whether the image is one of the last that came, and found no buffer: it stays without, so that none
  * begins in its middle. With the lock. */
@@ -441,6 +484,8 @@ GDRCAP_HD void place_begin(const struct place_view *view, const struct image_pac
 	place_store_relaxed(&slot->stream_id, packet->stream);
 	place_store_relaxed(&slot->number, packet->number);
 	place_store_relaxed32(&slot->short_at, 0);
+	place_store_relaxed32(&slot->source, packet->source);
+	place_store_relaxed32(&slot->leg, 0);
 	target->use = ++slot->uses ? slot->uses : ++slot->uses; /* never 0 */
 	target->outcome = PLACE_PLACED;
 }
@@ -456,7 +501,23 @@ GDRCAP_HD void place_open(const struct place_view *view, const struct place_targ
 	head->stream = target->stream;
 	head->use = target->use;
 	place_describe(view, target->slot, frame, packet);
+	image_sender_read(frame, packet->end, &view->table->sender[target->slot]);
 	place_add64(&view->table->slot[target->slot].word, (uint64_t)target->use << 32);
+}
+
+/* By who is inside: notes the stream's first conflict, between the image's sender and the frame's. */
+GDRCAP_HD void place_note_conflict(const struct place_view *view, const struct place_target *target,
+				   image_frame frame, const struct image_packet *packet)
+{
+	struct place_conflict *conflict = &view->shared->conflict[target->stream];
+
+	if (place_load_relaxed32(&view->table->stream[target->stream].conflict) ||
+	    place_cas32(&view->table->stream[target->stream].conflict, 0, 1))
+		return;
+	conflict->number = packet->number;
+	conflict->first = view->table->sender[target->slot];
+	image_sender_read(frame, packet->end, &conflict->second);
+	place_store_system(&conflict->noted, 1);
 }
 
 /*

@@ -49,6 +49,11 @@ GDRCAP_HD uint64_t place_load_system(const uint64_t *at)
 	return value;
 }
 
+GDRCAP_HD void place_store_system(uint32_t *at, uint32_t value)
+{
+	asm volatile("st.release.sys.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+}
+
 GDRCAP_HD void place_store(uint32_t *at, uint32_t value)
 {
 	asm volatile("st.release.gpu.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
@@ -167,6 +172,11 @@ GDRCAP_HD uint64_t place_load_relaxed(const uint64_t *at)
 GDRCAP_HD uint64_t place_load_system(const uint64_t *at)
 {
 	return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+}
+
+GDRCAP_HD void place_store_system(uint32_t *at, uint32_t value)
+{
+	__atomic_store_n(at, value, __ATOMIC_RELEASE);
 }
 
 GDRCAP_HD void place_store(uint32_t *at, uint32_t value)

@@ -178,7 +178,7 @@ def image_blocks(summary):
     if not images:
         return []
     keys = ("begun", "complete", "incomplete", "dropped", "skipped", "restarts")
-    frames = ("received", "placed", "duplicate", "late", "no_room", "misfit", "filtered")
+    frames = ("received", "placed", "duplicate", "second_leg", "conflict", "late", "no_room", "misfit", "filtered")
     name = lambda row: say(row.get("name"), 80)
     found = [table("Images", ("images", *keys, "pieces lost", "bytes"), [
                  (name(row), *(count(row.get(key)) for key in keys), count(at(row, "pieces.lost")), count(row.get("bytes")))

@@ -168,13 +168,16 @@ static void counts_tell(GdrcapSrc *self)
 
 	if (gdrcap_get_image_counts(self->run->session, self->index, &counts, sizeof(counts)))
 		return;
-	if (counts.incomplete + counts.dropped + counts.skipped + counts.no_room > 0)
-		GST_ELEMENT_WARNING(
-			self, STREAM, FAILED, ("images are missing or have holes"),
-			("%" G_GUINT64_FORMAT " complete, %" G_GUINT64_FORMAT
-			 " incomplete, %" G_GUINT64_FORMAT " dropped as no buffer was free (ring: "
-			 "in image), %" G_GUINT64_FORMAT " skipped",
-			 counts.complete, counts.incomplete, counts.dropped, counts.skipped));
+	if (counts.incomplete + counts.dropped + counts.skipped + counts.no_room + counts.conflict >
+	    0)
+		GST_ELEMENT_WARNING(self, STREAM, FAILED, ("images are missing or have holes"),
+				    ("%" G_GUINT64_FORMAT " complete, %" G_GUINT64_FORMAT
+				     " incomplete, %" G_GUINT64_FORMAT
+				     " dropped as no buffer was free (ring: "
+				     "in image), %" G_GUINT64_FORMAT " skipped, %" G_GUINT64_FORMAT
+				     " frames of a second sender",
+				     counts.complete, counts.incomplete, counts.dropped,
+				     counts.skipped, counts.conflict));
 	else
 		GST_INFO_OBJECT(self, "%" G_GUINT64_FORMAT " images, all complete",
 				counts.complete);

@@ -28,7 +28,19 @@ __device__ __forceinline__ void place_claim_one(const struct place_context &c, u
 	uint32_t base;
 
 	if (target.outcome != PLACE_PLACED) {
-		item.outcome = target.outcome;
+		item.outcome = place_outcome_of(&target, &item.packet);
+		item.work = PLACE_NOTHING;
+		if (item.outcome == PLACE_PLACED) {
+			item.packet.pieces = 0;
+			item.packet.ends = 0;
+		}
+		return;
+	}
+	if (item.packet.source != c.g->run[item.run].source &&
+	    !place_source_fits(&view.table->slot[target.slot], view.layout.legs,
+			       item.packet.source)) {
+		place_note_conflict(&view, &target, place_frame(item.frame), &item.packet);
+		item.outcome = PLACE_CONFLICT;
 		item.work = PLACE_NOTHING;
 		return;
 	}
@@ -207,7 +219,8 @@ __device__ __forceinline__ void place_record_write(const struct place_context &c
 	const struct place_mark &mark = g.mark[r], &next = g.mark[r + 1];
 	const struct place_item &item = g.item[mark.index];
 	const struct place_target &target = g.run[item.run].target;
-	const bool image = item.outcome == PLACE_PLACED || item.outcome == PLACE_DUPLICATE;
+	const bool image = item.outcome == PLACE_PLACED || item.outcome == PLACE_DUPLICATE ||
+			   item.outcome == PLACE_CONFLICT;
 	const bool refused = item.outcome == PLACE_MISFIT || item.outcome == PLACE_FILTERED;
 	union {
 		struct place_record record;

@@ -170,8 +170,11 @@ __device__ __forceinline__ void place_enter_run(const struct place_context &c, u
 {
 	struct place_run &run = c.g->run[r];
 
-	if (run.target.outcome == PLACE_PLACED &&
-	    !place_enter(place_run_slot(c, run), run.target.use)) {
+	if (run.target.outcome != PLACE_PLACED)
+		return;
+	/* holds if the use is still the same, as place_slot_is() says; so it need not wait for ENTER */
+	run.source = place_load_relaxed32(&place_run_slot(c, run)->source);
+	if (!place_enter(place_run_slot(c, run), run.target.use)) {
 		run.target.use = 0;
 		atomicAdd(&c.g->closed, 1u);
 	}

@@ -47,7 +47,8 @@ static_assert(sizeof(struct place_item) == 136, "banks");
 /* Neighbouring frames of one image, or of none. Writer: its warp; after step 2 its thread. */
 struct place_run {
 	struct place_target target;
-	uint32_t first; /* frame */
+	uint32_t first;	 /* frame */
+	uint32_t source; /* place_slot.source of the target */
 };
 
 /* A record's first frame, and the sums over the frames before it. */

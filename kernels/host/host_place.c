@@ -36,6 +36,7 @@ struct place_copies {
 struct place_run {
 	const struct place_view *view; /* NULL: none */
 	uint64_t stream, number;       /* as the packets say */
+	uint32_t source;	       /* the last that was of the image; 0: none yet */
 	struct place_target target;
 	struct place_copies *copies;
 };
@@ -99,9 +100,10 @@ static struct place_record record_of(uint32_t index, uint32_t len)
 }
 
 /* Where it goes, or why not. */
-static void record_target(struct place_record *record, const struct place_target *target)
+static void record_target(struct place_record *record, const struct place_target *target,
+			  const struct image_packet *packet)
 {
-	record->outcome = (uint8_t)target->outcome;
+	record->outcome = (uint8_t)place_outcome_of(target, packet);
 	record->stream = (uint16_t)target->stream; /* PLACE_NO_STREAM of PLACE_NO_SLOT */
 	if (target->outcome == PLACE_NO_ROOM)
 		record->number = target->number;
@@ -268,6 +270,7 @@ static void run_begin(struct place_run *run, const struct place_view *view, cons
 	run->copies->convert = view->layout.convert;
 	run->stream = packet->stream;
 	run->number = packet->number;
+	run->source = 0;
 	image_find(view, packet, target);
 	for (uint32_t tries = 0; tries < PLACE_TRIES; tries++) {
 		if (target->slot == PLACE_NO_SLOT)
@@ -297,6 +300,23 @@ static int parts_fit(const struct image_layout *layout, const uint8_t *frame,
 	return !fits;
 }
 
+/* Whether the packet is of the image's sender, in which the run is. */
+static int source_fits(struct place_run *run, const uint8_t *frame,
+		       const struct image_packet *packet)
+{
+	const struct place_view *view = run->view;
+
+	if (packet->source == run->source)
+		return 1;
+	if (!place_source_fits(&view->table->slot[run->target.slot], view->layout.legs,
+			       packet->source)) {
+		place_note_conflict(view, &run->target, frame, packet);
+		return 0;
+	}
+	run->source = packet->source;
+	return 1;
+}
+
 /* A packet of the run's image; `only`: its part, if it has one. */
 static void packet_place(struct place_run *run, const uint8_t *frame, struct image_packet *packet,
 			 const struct image_part *only, struct place_record *record)
@@ -304,6 +324,11 @@ static void packet_place(struct place_run *run, const uint8_t *frame, struct ima
 	const struct place_target *target = &run->target;
 	struct image_part part;
 
+	if (target->outcome == PLACE_PLACED && !source_fits(run, frame, packet)) {
+		record_target(record, target, packet);
+		record->outcome = PLACE_CONFLICT;
+		return;
+	}
 	if (target->outcome == PLACE_PLACED && packet->parts == 1 &&
 	    !place_short_fits(&run->view->table->slot[target->slot], only->short_at)) {
 		image_refuse(packet, IMAGE_MISFIT, IMAGE_WHY_PAYLOAD, only->bytes,
@@ -311,7 +336,7 @@ static void packet_place(struct place_run *run, const uint8_t *frame, struct ima
 		record_refuse(record, PLACE_MISFIT, packet);
 		return;
 	}
-	record_target(record, target);
+	record_target(record, target, packet);
 	if (target->outcome != PLACE_PLACED)
 		return;
 	if (packet->what == IMAGE_BEGIN)

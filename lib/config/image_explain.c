@@ -141,6 +141,7 @@ static void put_layout(FILE *out, const struct image_layout *layout)
 	else
 		fprintf(out, "counts: %s\n", layout->counts ? "true" : "false");
 	put_number(out, IMAGE_KEY_LATE, layout->late);
+	put_word(out, IMAGE_KEY_LEGS, layout->legs);
 	put_list(out, IMAGE_KEY_PLACE, layout->place);
 	if (layout->parser != IMAGE_PARSER_RTP_RAW)
 		put_shape(out, layout);

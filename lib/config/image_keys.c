@@ -40,6 +40,7 @@ static const char *const base_words[] = { "frame", "udp", NULL };
 static const char *const parser_words[] = { "fields", "gvsp", "rtp-raw", "spead", NULL };
 static const char *const end_words[] = { "marker", NULL };
 static const char *const number_words[] = { "timestamp", NULL };
+static const char *const legs_words[] = { "any", "1", "2", NULL };
 static const char *const size_words[] = { "fixed", "sender", NULL };
 static const char *const sampling_words[] = { "YCbCr-4:2:2", "YCbCr-4:1:1", "YCbCr-4:4:4", "RGB",
 					      "BGR",	     "RGBA",	    "BGRA",	   NULL };
@@ -83,6 +84,7 @@ static const struct key_row {
 	{ "number", IMAGE_KEY_NUMBER, KEY_FIELD, FIELDS | SPEAD, 0, 0, 0, NULL },
 	{ "number", IMAGE_KEY_NUMBER_WORD, KEY_WORD, RTP, 0, 0, 0, number_words },
 	{ "late", IMAGE_KEY_LATE, KEY_NUMBER, ALL, 0, INT64_MAX, 64, NULL },
+	{ "legs", IMAGE_KEY_LEGS, KEY_WORD, ALL, 0, 0, 1, legs_words },
 	{ "counts", IMAGE_KEY_COUNTS, KEY_BOOL, ALL, 0, 1, 1, NULL },
 	{ "index", IMAGE_KEY_INDEX, KEY_FIELDS, FIELDS | SPEAD, 0, 0, 0, NULL },
 	{ "place", IMAGE_KEY_PLACE, KEY_FIELDS, FIELDS | SPEAD, 0, 0, 0, NULL },

@@ -230,6 +230,7 @@ static int settle_late(const struct image_draft *draft, struct image_layout *lay
 	const uint64_t modulus = layout->number_modulus;
 
 	layout->late = draft->value[IMAGE_KEY_LATE];
+	layout->legs = (uint32_t)draft->value[IMAGE_KEY_LEGS];
 	if (!draft->given[IMAGE_KEY_LATE]) {
 		if (rtp)
 			layout->late = LATE_RTP;

@@ -307,6 +307,10 @@ static const struct option_row rows[] = {
 		 "Pass a run in which matching frames did not fit the layout, if images came; true or "
 		 "false, default false."),
 	  .type = OPTION_BOOL, FIELD(allow_misfits), .max = 1, .initial = "false" },
+	{ SINGLE(IMAGES, RX, "allow_late", "allow-late", NULL,
+		 "Pass a run in which frames with data came for images that had been handed out; true or "
+		 "false, default false."),
+	  .type = OPTION_BOOL, FIELD(allow_late), .max = 1, .initial = "false" },
 
 	{ SINGLE(FILES, TX, "pcap", "pcap", "FILE",
 		 "Frames to send come from this pcap or pcapng file; no default (the pattern)."),

@@ -205,7 +205,7 @@ struct settings {
 	enum end_kind end;
 	enum link_down_kind link_down; /* of a port whose link was up */
 	struct parse_moment start;     /* of the built-in sender; all 0: at once */
-	bool ranges, allow_misfits;
+	bool ranges, allow_misfits, allow_late;
 	uint32_t quiet_ms, senders, idle_ms, give_up_ms;
 	uint32_t idle_sleep_us; /* 0: idle workers poll; SETTINGS_IDLE_AUTO: as the ports want it */
 };

@@ -362,12 +362,14 @@ void assembler_add(struct assembler *assembler, uint64_t came, const struct plac
 {
 	assembler->records++;
 	assembler_count_frames(assembler, record);
-	if ((record->outcome == PLACE_PLACED || record->outcome == PLACE_NO_ROOM) &&
+	if (((record->outcome == PLACE_PLACED && record->slot != PLACE_NO_SLOT) ||
+	     record->outcome == PLACE_NO_ROOM) &&
 	    record->stream < PLACE_STREAMS_MAX)
 		stream_active(assembler, record->stream, came);
 	if (record->outcome == PLACE_NO_ROOM)
 		assembler_count_no_room(assembler, record);
-	else if ((record->outcome == PLACE_PLACED || record->outcome == PLACE_DUPLICATE) &&
+	else if ((record->outcome == PLACE_PLACED || record->outcome == PLACE_DUPLICATE ||
+		  record->outcome == PLACE_CONFLICT) &&
 		 record->slot < assembler->config.view->ring && record->stream < PLACE_STREAMS_MAX)
 		image_add(assembler, came, record);
 }

@@ -164,6 +164,9 @@ int assembler_stream_counts(const struct assembler *assembler, uint32_t stream, 
 /* Why frames brought nothing, one reason after the other from *at = 0 on; -ENOENT after the last. */
 int assembler_refused(const struct assembler *assembler, uint32_t *at,
 		      struct gdrcap_refused *refused);
+/* The first conflict of stream *at or a later one; *at: the stream behind it. -ENOENT after the last. */
+int assembler_conflict(const struct assembler *assembler, uint32_t *at,
+		       struct gdrcap_conflict *conflict);
 /* JSON's name of enum image_why, and its sentence with the values of a frame. */
 const char *image_why_name(uint32_t why);
 void image_why_text(uint32_t why, uint64_t values, char *to, size_t bytes);

@@ -58,7 +58,11 @@ void assembler_count_frames(struct assembler *assembler, const struct place_reco
 		counts->placed += record->count;
 		break;
 	case PLACE_DUPLICATE:
-		counts->duplicate += record->count;
+		*(assembler->config.view->layout.legs == 2 ? &counts->second_leg
+							   : &counts->duplicate) += record->count;
+		break;
+	case PLACE_CONFLICT:
+		counts->conflict += record->count;
 		break;
 	case PLACE_LATE:
 		counts->late += record->count;
@@ -380,6 +384,8 @@ static void counts_add(struct gdrcap_image_counts *to, const struct gdrcap_image
 	to->pieces_placed += from->pieces_placed;
 	to->pieces_lost += from->pieces_lost;
 	to->bytes += from->bytes;
+	to->second_leg += from->second_leg;
+	to->conflict += from->conflict;
 }
 
 int assembler_stream_counts(const struct assembler *assembler, uint32_t stream, uint64_t *id,
@@ -391,6 +397,7 @@ int assembler_stream_counts(const struct assembler *assembler, uint32_t stream, 
 	*counts = assembler->stream[stream].counts;
 	counts->open = assembler->stream[stream].listed;
 	counts->has_skipped = assembler->config.view->layout.counts != 0;
+	counts->legs = (int)assembler->config.view->layout.legs;
 	return 0;
 }
 
@@ -401,6 +408,7 @@ void assembler_counts(const struct assembler *assembler, struct gdrcap_image_cou
 
 	*counts = assembler->frames;
 	counts->has_skipped = assembler->config.view->layout.counts != 0;
+	counts->legs = (int)assembler->config.view->layout.legs;
 	for (uint32_t s = 0; assembler_stream_counts(assembler, s, &id, &of) == 0; s++)
 		counts_add(counts, &of);
 }

@@ -138,16 +138,16 @@ int gdrcap_get_gpu_images(struct gdrcap_images *images, struct gdrcap_gpu_images
 
 /**
  * Of one description, or of one of its streams. Exactly, while the run goes on with what is open in
- * addition: frames = placed + duplicate + late + no_room + misfit + filtered; begun = complete +
- * incomplete + dropped + open; incomplete = newer + timeout + stopped; pieces_expected = pieces_placed +
+ * addition: frames = placed + duplicate + second_leg + conflict + late + no_room + misfit + filtered; begun =
+ * complete + incomplete + dropped + open; incomplete = newer + timeout + stopped; pieces_expected = pieces_placed +
  * pieces_lost. Every image came whole when incomplete, dropped, skipped and no_room are 0, but for those that the
- * run cut.
+ * run cut; and each is of one sender's bytes when conflict is 0.
  */
 struct gdrcap_image_counts {
 	uint64_t frames;    /**< received; of a stream: those that name it */
 	uint64_t placed;    /**< brought pieces, or told of an image */
 	uint64_t duplicate; /**< all that they brought was there */
-	uint64_t late;	    /**< of images that had been handed out, or newer ones had */
+	uint64_t late;	    /**< with data of images that had been handed out, or newer ones had */
 	uint64_t
 		no_room; /**< of images for which no buffer was free; of streams that are too many */
 	uint64_t misfit; /**< meant, and wrong; of a stream: 0, since what they name may be wrong */
@@ -163,10 +163,13 @@ struct gdrcap_image_counts {
 	uint64_t pieces_expected, pieces_placed, pieces_lost;
 	uint64_t bytes;	 /**< placed, in closed images; as sent, where they are converted */
 	int has_skipped; /**< 1: `skipped` is counted */
-	int reserved;
+	int legs;	 /**< senders that bring the same images, as described; 0: any number */
 	/** Of `incomplete`, or with `incomplete: drop` of `dropped`: images in whose middle the run began, or
 	 * stopped. All of them came that could: they fail no run. */
 	uint64_t cut_by_start, cut_by_stop;
+	uint64_t
+		second_leg; /**< with `legs: 2`, instead of `duplicate`: all that they brought was there */
+	uint64_t conflict; /**< of another sender than their image: gdrcap_get_conflict() */
 };
 /** Of description `index`. -ENOENT after the last. */
 int gdrcap_get_image_counts(const struct gdrcap_session *session, uint32_t index,
@@ -185,6 +188,21 @@ struct gdrcap_refused {
 /** Reason number `n` of description `index`, misfits first. -ENOENT after the last. */
 int gdrcap_get_refused(const struct gdrcap_session *session, uint32_t index, uint32_t n,
 		       struct gdrcap_refused *refused, size_t size);
+
+/** The first frame of a stream that another sender sent than the one that began its image. */
+struct gdrcap_conflict {
+	uint64_t frames; /**< all such frames of the stream */
+	uint64_t stream_id;
+	uint64_t number; /**< of the image, as on the wire */
+	uint32_t stream;
+	uint32_t reserved;
+	/** Who began the image, and who sent the frame, as far as the frames have it:
+	 * "02:00:00:00:00:01 vlan 5 10.0.0.1:5000". */
+	char first[88], second[88];
+};
+/** Conflict number `n` of description `index`, one a stream. -ENOENT after the last. */
+int gdrcap_get_conflict(const struct gdrcap_session *session, uint32_t index, uint32_t n,
+			struct gdrcap_conflict *conflict, size_t size);
 
 /** One of the first incomplete images. */
 struct gdrcap_incomplete {

@@ -82,6 +82,8 @@ struct image_layout {
 			   * further behind begins the stream anew */
 	uint32_t
 		counts; /* 1: numbers go on by one, so that skipped images can be counted; 0: a time stamp */
+	uint32_t
+		legs; /* senders (image_source.h) that bring the same images: 1, 2; 0: any number */
 
 	/* Where the payload goes: the sum of the terms, bytes from the image's first. */
 	struct image_field place[IMAGE_TERMS_MAX];

@@ -3,8 +3,8 @@
 #ifndef GDRCAP_IMAGE_PACKET_H
 #define GDRCAP_IMAGE_PACKET_H
 
-#include "pattern/image_bytes.h"
 #include "pattern/image_layout.h"
+#include "pattern/image_source.h"
 #include "pattern/image_why.h"
 
 enum image_what {
@@ -32,6 +32,7 @@ struct image_packet {
 	uint32_t parts, part;		  /* how many there are; the next */
 	uint32_t header;		  /* RFC 4175: where the next part's line header is */
 	uint32_t from;			  /* where the next part's bytes are */
+	uint32_t source;		  /* image_source() */
 	uint64_t heap_offset, heap_bytes; /* SPEAD: items 3 and 4 */
 };
 
@@ -160,13 +161,13 @@ GDRCAP_HD int image_find_udp(image_frame frame, uint32_t len, struct image_packe
 	if (len < 14)
 		return image_refuse(packet, IMAGE_FILTERED, IMAGE_WHY_NOT_UDP, 0, 0);
 	type = image_be16(frame, at);
-	for (tags = 0; tags < 2 && (type == 0x8100 || type == 0x88a8); tags++) {
+	for (tags = 0; tags < 2 && image_is_tag(type); tags++) {
 		at += 4;
 		if (len < at + 2)
 			return image_refuse(packet, IMAGE_FILTERED, IMAGE_WHY_NOT_UDP, type, 0);
 		type = image_be16(frame, at);
 	}
-	if (type == 0x8100 || type == 0x88a8 || type == 0x9100)
+	if (image_is_tag(type) || type == 0x9100)
 		return image_refuse(packet, IMAGE_FILTERED, IMAGE_WHY_TAG, type, tags);
 	udp = image_udp_at(frame, len, type, at + 2, packet);
 	if (!udp)
@@ -178,6 +179,9 @@ GDRCAP_HD int image_find_udp(image_frame frame, uint32_t len, struct image_packe
 		return image_refuse(packet, IMAGE_MISFIT, IMAGE_WHY_UDP_LENGTH, bytes, len - udp);
 	packet->base = udp + 8;
 	packet->end = udp + bytes;
+	packet->source = type == 0x0800
+				 ? image_source(frame, len, at + 14, 4, image_be16(frame, udp))
+				 : image_source(frame, len, at + 10, 16, image_be16(frame, udp));
 	return 1;
 }
 

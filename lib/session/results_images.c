@@ -77,6 +77,27 @@ int gdrcap_get_refused(const struct gdrcap_session *session, uint32_t index, uin
 	return ret;
 }
 
+int gdrcap_get_conflict(const struct gdrcap_session *session, uint32_t index, uint32_t n,
+			struct gdrcap_conflict *conflict, size_t size)
+{
+	int ret = answer_check(session, "session", conflict, size);
+	const struct assembler *assembler;
+	struct gdrcap_conflict all = { 0 };
+	uint32_t at = 0;
+
+	if (ret < 0)
+		return ret;
+	assembler = assembler_borrow(session, index);
+	if (!assembler)
+		return -ENOENT;
+	for (uint32_t i = 0; i <= n && ret == 0; i++)
+		ret = assembler_conflict(assembler, &at, &all);
+	assembler_return(session);
+	if (ret == 0)
+		answer_give(conflict, size, &all, sizeof(all));
+	return ret;
+}
+
 int gdrcap_get_incomplete(const struct gdrcap_session *session, uint32_t index, uint32_t n,
 			  struct gdrcap_incomplete *incomplete, size_t size)
 {

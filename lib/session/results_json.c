@@ -48,6 +48,11 @@ static void collect_images(const struct gdrcap_session *session, struct results 
 					       sizeof(images->refused[n])))
 				break;
 		images->refused_count = n;
+		for (n = 0; n < RESULTS_CONFLICTS_MAX; n++)
+			if (gdrcap_get_conflict(session, i, n, &images->conflicts[n],
+						sizeof(images->conflicts[n])))
+				break;
+		images->conflict_count = n;
 	}
 	to->image_count = session->images.count;
 }

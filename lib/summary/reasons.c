@@ -111,6 +111,23 @@ static void judge_misfits(const struct results *results, uint64_t misfits, struc
 	    most ? text_count(part, most->frames) : "they are", most ? most->text : "wrong");
 }
 
+static void judge_conflicts(const struct results *results, uint64_t frames, struct reasons *reasons)
+{
+	const struct gdrcap_conflict *first = NULL;
+	char count[TEXT_COUNT_BYTES];
+
+	for (uint32_t i = 0; i < results->image_count && !first; i++)
+		if (results->images[i].conflict_count)
+			first = &results->images[i].conflicts[0];
+	add(reasons,
+	    "%s frame%s of a second sender with the same ids: image %llu of stream %llu is from %s, the frame from "
+	    "%s; give each sender a stream or a port of its own, or set legs=2 if both send the same images",
+	    text_count(count, frames), frames == 1 ? "" : "s",
+	    first ? (unsigned long long)first->number : 0,
+	    first ? (unsigned long long)first->stream_id : 0, first ? first->first : "one address",
+	    first ? first->second : "another");
+}
+
 static void judge_no_image(const struct results *results, struct reasons *reasons)
 {
 	const struct gdrcap_refused *most = most_refused(results, false);
@@ -131,6 +148,13 @@ static void judge_images(const struct results *results, struct reasons *reasons)
 	add_count(reasons, total.incomplete, "image", "incomplete");
 	add_count(reasons, total.dropped, "image", "dropped");
 	add_count(reasons, total.skipped, "image", "skipped");
+	if (total.conflict)
+		judge_conflicts(results, total.conflict, reasons);
+	if (!is_on(results, "allow_late"))
+		add_count(
+			reasons, total.late, "frame",
+			"of images that had been handed out: copies, a sender that began again at a lower number, "
+			"or frames out of order (--allow-late lets that pass)");
 	if (total.misfit && !is_on(results, "allow_misfits"))
 		judge_misfits(results, total.misfit, reasons);
 	judge_drops(results, reasons);

@@ -17,6 +17,7 @@
 #define RESULTS_CAUSES_MAX 32
 #define RESULTS_STEPS_MAX 32
 #define RESULTS_REFUSED_MAX 48
+#define RESULTS_CONFLICTS_MAX 16
 #define RESULTS_MESSAGES_MAX 256
 #define RESULTS_REASONS_MAX 32
 #define RESULTS_REASON_BYTES 512
@@ -55,6 +56,8 @@ struct results_images {
 	uint32_t incomplete_count;
 	struct gdrcap_refused refused[RESULTS_REFUSED_MAX];
 	uint32_t refused_count;
+	struct gdrcap_conflict conflicts[RESULTS_CONFLICTS_MAX];
+	uint32_t conflict_count;
 };
 
 /* Begins with zeros. Large: not for a stack. */

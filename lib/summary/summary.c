@@ -36,6 +36,9 @@ void results_images_add(struct gdrcap_image_counts *total, const struct gdrcap_i
 
 	total->complete += counts->complete;
 	total->misfit += counts->misfit;
+	total->conflict += counts->conflict;
+	/* the slower leg comes when the faster one has completed the image */
+	total->late += counts->legs == 2 ? 0 : counts->late;
 	total->incomplete += counts->incomplete - (kept ? cut : 0);
 	total->dropped += counts->dropped - (kept ? 0 : cut);
 	total->cut_by_start += counts->cut_by_start;

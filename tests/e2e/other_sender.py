@@ -250,7 +250,7 @@ def check_identities(summary, late=0):
     images, = summary["images"]
     frames, pieces = images["frames"], images["pieces"]
     assert frames["received"] == sum(frames[key] for key in (
-        "placed", "duplicate", "late", "no_room", "misfit", "filtered")), images
+        "placed", "duplicate", "second_leg", "conflict", "late", "no_room", "misfit", "filtered")), images
     assert images["begun"] == images["complete"] + images["incomplete"] + images["dropped"], images
     assert pieces["expected"] == pieces["placed"] + pieces["lost"], images
     assert images["dropped"] == frames["no_room"] == 0, images

@@ -66,9 +66,8 @@ def test_trailers_first_and_leaders_last():
         images, data = capture(folder, frames, GVSP)
     assert images["complete"] == 30, images
     assert data == b"".join(picture.data for picture in pictures)
-    # a leader is late where its picture has been handed out
-    assert images["frames"]["placed"] + images["frames"]["late"] == len(frames), images
-    assert images["frames"]["late"] <= 30, images
+    # also a leader whose picture has been handed out
+    assert images["frames"]["placed"] == len(frames), images
 
 
 def test_pictures_of_any_size():
@@ -109,7 +108,7 @@ def test_two_senders_with_one_id():
     two.image = {image: bytes(255 - byte for byte in data) for image, data in two.image.items()}
     frames = [frame for pair in zip(one.frames(), two.frames()) for frame in pair]
     with processes.folder() as folder:
-        images, data = test_images.capture(folder, frames, test_images.layout(folder))
+        images, data = test_images.capture(folder, frames, test_images.layout(folder), "--allow-late")
         assert images["complete"] == 50 and images["frames"]["placed"] == len(one.packets), images
         assert images["frames"]["duplicate"] + images["frames"]["late"] == len(two.packets), images
         assert data == list(one.image.values())

@@ -114,7 +114,7 @@ def check_images(summary, count=1):
         for counts in [images, *images["streams"]]:
             frames, pieces = counts["frames"], counts["pieces"]
             assert frames["received"] == sum(frames[key] for key in (
-                "placed", "duplicate", "late", "no_room", "misfit", "filtered")), counts
+                "placed", "duplicate", "second_leg", "conflict", "late", "no_room", "misfit", "filtered")), counts
             assert counts["begun"] == counts["complete"] + counts["incomplete"] + \
                 counts["dropped"] and counts["open"] == 0, counts
             assert counts["incomplete"] == sum(counts["incomplete_by"].values()), counts
@@ -218,7 +218,7 @@ def test_twice_and_out_of_order():
               if dice.random() < 0.1]
     sender.packets = [packet for _, packet in sorted(order)]
     with processes.folder() as folder:
-        images, data = capture(folder, sender.frames(), layout(folder))
+        images, data = capture(folder, sender.frames(), layout(folder), "--allow-late")
     check_handed_out(sender, images, data)
     assert images["frames"]["placed"] == 200 * PIECES, images
     # a second copy is late once its image was handed out

@@ -76,7 +76,7 @@ def played(folder, ways):
         # As long as either way may bring more: open to the end.
         capture = stack.enter_context(other_sender.Counting(
             "capture", "--quiet", "--gpu", "host", *ports, "--queues", "2", "--idle-sleep", "1000",
-            "--image", video.layout(WIDTH, HEIGHT, video.UYVY[3]) + ",open=63,linger=60", "--match",
+            "--image", video.layout(WIDTH, HEIGHT, video.UYVY[3]) + ",legs=any,open=63,linger=60", "--match",
             "dst_port=%d" % video.PORT, "--save-images", out))
         capture.wait_until_running()
         players = [stack.enter_context(subprocess.Popen(

@@ -6,6 +6,8 @@ collected. The frames are of one layout, `parser: fields`, `base: frame`:
     0 kind (0 data, 1 leader, 2 trailer)   1 stream   2-3 number   4-5 place   6-7 length
     8 bit 7: the last one   9 pieces, if it is   10-13 time stamp   14.. payload
 
+As Ethernet frames their sender is bytes 6-11, and a VLAN number where 12-13 are a tag's.
+
 Bytes are as sent but in what is handed out, which is converted: by `convert`, one of CONVERT.
 """
 import struct
@@ -50,7 +52,7 @@ class Stream:
         self.counts = dict.fromkeys(COUNTS, 0)
 
 
-COUNTS = ('placed duplicate late no_room misfit filtered begun complete newer timeout stopped dropped skipped'
+COUNTS = ('placed duplicate second_leg conflict late no_room misfit filtered begun complete newer timeout stopped dropped skipped'
           ' restarts pieces_expected pieces_placed pieces_lost bytes').split()
 
 
@@ -59,6 +61,7 @@ class Image:
         self.stream, self.wire, self.number, self.timestamp = stream, wire, number, 0
         self.data, self.present = {}, set()  # byte: value; pieces
         self.short = None  # the piece that is shorter than others
+        self.senders = []
         self.begun = self.lost = self.ended = self.end = self.closed = False
         self.open = True
         self.said = self.past = self.received = self.bytes = 0  # as collected
@@ -147,6 +150,14 @@ class Model:
         """Ends within a piece, and with no row and no image: only a sender's last packet may."""
         return length % self.piece != 0 and place % self.pitch + length != self.row and place + length != self.size
 
+    def sender_fits(self, image, f):
+        """Of `legs` senders, the first that come; legs 0: of any."""
+        tagged = f[12:14] in (b'\x81\0', b'\x88\xa8') and len(f) >= 16
+        sender = (f[6:12], int.from_bytes(f[14:16], 'big') & 0xfff if tagged else None) if len(f) >= 14 else (bytes(6), None)
+        if sender not in image.senders and (len(image.senders) < self.legs or not image.senders):
+            image.senders.append(sender)
+        return not self.legs or sender in image.senders
+
     def forget(self, image):
         if self.known_images.get((image.stream.id, image.wire)) is image:
             del self.known_images[image.stream.id, image.wire]
@@ -158,8 +169,12 @@ class Model:
             return packet, None, 0, None, 0, 0, False, 0, 0
         kind, id, wire, ends, said, place, payload = packet
         image = self.known_images.get((id, wire)) or self.begin(id, wire, f, kind)
+        if isinstance(image, tuple) and image[0] == 'late' and kind != 0:
+            return 'placed', image[1], 0, None, 0, 0, False, 0, 0
         if isinstance(image, tuple):
             return *image, None, 0, 0, False, 0, 0
+        if not self.sender_fits(image, f):
+            return 'conflict', image.stream, 0, image, 0, 0, False, 0, 0
         if kind == 1:
             image.timestamp = int.from_bytes(f[10:14], 'big') if len(f) >= 14 else 0
         pieces = placed = past = 0
@@ -195,7 +210,7 @@ class Model:
         for group in groups:
             self.collect(group)
         self.round()
-        return ''.join({'placed': 'P', 'duplicate': 'D', 'late': 'L', 'no_room': 'N', 'misfit': 'M',
+        return ''.join({'placed': 'P', 'duplicate': 'D', 'conflict': 'C', 'late': 'L', 'no_room': 'N', 'misfit': 'M',
                         'filtered': 'F'}[d[0]] for d in done)
 
     # ---- collecting ----
@@ -206,8 +221,8 @@ class Model:
     def collect(self, group):
         outcome, stream, number, image = group[0][:4]
         counts = stream.counts if stream else self.counts
-        counts[outcome] += len(group)
-        if stream and outcome in ('placed', 'no_room'):
+        counts['second_leg' if outcome == 'duplicate' and self.legs == 2 else outcome] += len(group)
+        if outcome == 'placed' and image or outcome == 'no_room' and stream:
             stream.active = self.now
         if outcome == 'no_room':
             if self.is_first_without(stream, number):

@@ -21,7 +21,7 @@ enum play { PLAY_END, PLAY_FRAME, PLAY_BURST, PLAY_LATER, PLAY_TAKE, PLAY_RELEAS
 
 struct play_case {
 	uint32_t size, row, pitch, piece, partial, known, late, first, wrap, counts_numbers, ring,
-		open, timeout, linger, fill, drop_incomplete, drop_oldest, convert;
+		open, timeout, linger, fill, drop_incomplete, drop_oldest, convert, legs;
 };
 
 static struct {
@@ -81,6 +81,7 @@ static void layout_of(const struct play_case *what, struct image_layout *layout)
 	layout->convert_from = (uint8_t)image_convert_from(what->convert);
 	layout->convert_to = (uint8_t)image_convert_to(what->convert);
 	layout->known = what->known;
+	layout->legs = what->legs;
 }
 
 static void play_begin(const struct play_case *what)
@@ -120,7 +121,7 @@ static void play_burst(void)
 	printf("burst ");
 	for (uint32_t r = 0; r < records; r++)
 		for (uint32_t f = 0; f < play.record[r].count; f++)
-			putchar("PDLNMF"[play.record[r].outcome]);
+			putchar("PDCLNMF"[play.record[r].outcome]);
 	putchar('\n');
 	for (uint32_t r = 0; r < records; r++)
 		assembler_add(&play.out.assembler, play.now, &play.record[r]);
@@ -169,10 +170,11 @@ static void play_end(void)
 	assembler_counts(&play.out.assembler, &c);
 	printf("counts %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
 	       " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
-	       " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
-	       c.placed, c.duplicate, c.late, c.no_room, c.misfit, c.filtered, c.begun, c.complete,
-	       c.newer, c.timeout, c.stopped, c.dropped, c.skipped, c.restarts, c.pieces_expected,
-	       c.pieces_placed, c.pieces_lost, c.bytes);
+	       " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+	       "\n",
+	       c.placed, c.duplicate, c.second_leg, c.conflict, c.late, c.no_room, c.misfit,
+	       c.filtered, c.begun, c.complete, c.newer, c.timeout, c.stopped, c.dropped, c.skipped,
+	       c.restarts, c.pieces_expected, c.pieces_placed, c.pieces_lost, c.bytes);
 	fflush(stdout);
 	rig_images_free(&play.images);
 }

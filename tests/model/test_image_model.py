@@ -16,7 +16,7 @@ from image_model import CONVERT, COUNTS, Model
 SILENCE = None
 END, FRAME, BURST, LATER, TAKE, RELEASE = range(6)
 KEYS = ('size row pitch piece partial known late first wrap counts_numbers ring open timeout linger fill'
-        ' drop_incomplete drop_oldest convert').split()
+        ' drop_incomplete drop_oldest convert legs').split()
 
 
 def layout(r):
@@ -33,7 +33,7 @@ def layout(r):
             'known': int(r.random() < 0.7), 'late': r.choice((1, 4, wrap // 4)), 'first': r.choice((0, 1, 7)),
             'wrap': wrap, 'counts_numbers': r.randint(0, 1), 'ring': ring, 'open': r.randint(1, ring - 1),
             'timeout': 10, 'linger': 3, 'fill': r.choice((-1, 0, 255)), 'drop_incomplete': int(r.random() < 0.2),
-            'drop_oldest': int(r.random() < 0.3), 'convert': convert}
+            'drop_oldest': int(r.random() < 0.3), 'convert': convert, 'legs': r.choice((0, 0, 1, 2))}
 
 
 def image_frames(r, case, stream, number):
@@ -166,7 +166,7 @@ def differs(want, got):
 def main():
     some = '100000' if os.environ.get('TEST_LONG') == '1' else '600'
     cases, first = int(os.environ.get('PLACE_CASES', some)), int(os.environ.get('PLACE_SEED', '1'))
-    seen = dict.fromkeys('PDLNMF', 0)
+    seen = dict.fromkeys('PDCLNMF', 0)
     for start in range(first, first + cases, 500):
         batch = [Case(seed) for seed in range(start, min(start + 500, first + cases))]
         play = subprocess.run(sys.argv[1:], input=b''.join(b''.join(c.input) for c in batch), stdout=subprocess.PIPE)

@@ -2,7 +2,7 @@
 """What stands in for a session and its images where a test of the page says itself what there is."""
 import threading
 
-COUNTS = {"frames": {"received": 5, "placed": 5, "duplicate": 0, "late": 0, "no_room": 0, "misfit": 0, "filtered": 0},
+COUNTS = {"frames": {"received": 5, "placed": 5, "duplicate": 0, "second_leg": 0, "conflict": 0, "late": 0, "no_room": 0, "misfit": 0, "filtered": 0},
           "begun": 0, "complete": 0, "incomplete": 0, "incomplete_by": {"newer": 0, "timeout": 0, "stopped": 0}, "dropped": 0,
           "open": 0, "skipped": 0, "restarts": 0, "pieces": {"expected": 0, "placed": 0, "lost": 0}, "bytes": 0}
 

@@ -12,7 +12,7 @@ GROWING = (
     "sender.starved saved.frames saved.missed").split()
 GROWING_CAUSES = ("lost_by", "sender")
 GROWING_IMAGES = "begun complete incomplete dropped restarts bytes".split()
-GROWING_PIECES = "received placed duplicate late no_room misfit filtered".split()
+GROWING_PIECES = "received placed duplicate second_leg conflict late no_room misfit filtered".split()
 
 
 def value(summary, path):

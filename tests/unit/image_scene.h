@@ -260,8 +260,9 @@ static inline struct gdrcap_image_counts scene_counts(const struct scene *scene)
 	struct gdrcap_image_counts counts;
 
 	assembler_counts(&scene->images.assembler, &counts);
-	assert_int_equal(counts.frames, counts.placed + counts.duplicate + counts.late +
-						counts.no_room + counts.misfit + counts.filtered);
+	assert_int_equal(counts.frames, counts.placed + counts.duplicate + counts.second_leg +
+						counts.conflict + counts.late + counts.no_room +
+						counts.misfit + counts.filtered);
 	assert_int_equal(counts.begun,
 			 counts.complete + counts.incomplete + counts.dropped + counts.open);
 	assert_int_equal(counts.incomplete, counts.newer + counts.timeout + counts.stopped);

@@ -102,6 +102,7 @@ static inline struct image_layout wire_layout(uint32_t parser, uint64_t bytes, u
 		.kind_begin = UINT64_MAX,
 		.kind_end = UINT64_MAX,
 		.late = 64,
+		.legs = 1,
 		.counts = 1,
 		.bytes = bytes,
 		.row_bytes = bytes,

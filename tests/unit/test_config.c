@@ -200,6 +200,7 @@ static const struct sample {
 	{ "image", "gvsp,bytes=4096,piece=1024", offsetof(struct settings, image[0].name), 5,
 	  "gvsp" },
 	U8("allow_misfits", "true", allow_misfits, 1),
+	U8("allow_late", "true", allow_late, 1),
 	TEXT("pcap", "/tmp/x y.pcap", pcap),
 	U64("loops", "forever", loops, UINT64_MAX),
 	DOUBLE("rate", "9.5gbit", rate.value, 9.5e9),

@@ -77,6 +77,7 @@ static const struct {
 	{ "match", "vlan=5", "api_frames", "api_frames" },
 	{ "image", "gvsp,bytes=4096,piece=1024", "image_config", "image_config" },
 	{ "allow_misfits", "true", SAME, SAME },
+	{ "allow_late", "true", SAME, SAME },
 	{ "pcap", "/dev/null", SAME, SAME },
 	{ "loops", "7", SAME, SAME },
 	{ "rate", "7kpps", SAME, SAME },

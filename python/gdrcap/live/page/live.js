@@ -202,7 +202,8 @@ class Sheet {
       ["dropped", key("dropped"), one.dropped, true], ["skipped", key("skipped"), one.skipped, true],
       ["pieces placed", key("pieces.placed"), one.pieces.placed], ["pieces lost", key("pieces.lost"), one.pieces.lost, true],
       ["frames late", key("frames.late"), one.frames.late], ["frames misfit", key("frames.misfit"), one.frames.misfit],
-      ["frames duplicate", key("frames.duplicate"), one.frames.duplicate], ["frames without room", key("frames.no_room"), one.frames.no_room],
+      ["frames duplicate", key("frames.duplicate"), one.frames.duplicate], ["frames of a second leg", key("frames.second_leg"), one.frames.second_leg],
+      ["frames in conflict", key("frames.conflict"), one.frames.conflict, true], ["frames without room", key("frames.no_room"), one.frames.no_room],
       ["restarts", key("restarts"), one.restarts], ["bytes", key("bytes"), one.bytes]]);
   }
 }

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Senders that used the same ids, in words. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+
+#include "image/assembler.h"
+
+static void sender_text(const struct image_sender *sender, char *to, size_t bytes)
+{
+	const int family = sender->ip_bytes == 4 ? AF_INET : AF_INET6;
+	const uint8_t *mac = sender->mac;
+	char vlan[16] = "", ip[INET6_ADDRSTRLEN + 3] = "", port[8] = "";
+
+	if (sender->tagged)
+		snprintf(vlan, sizeof(vlan), " vlan %u", sender->vlan);
+	if (sender->ip_bytes)
+		inet_ntop(family, sender->ip, ip, sizeof(ip));
+	if (sender->port)
+		snprintf(port, sizeof(port), ":%u", sender->port);
+	snprintf(to, bytes, "%02x:%02x:%02x:%02x:%02x:%02x%s%s%s%s%s%s", mac[0], mac[1], mac[2],
+		 mac[3], mac[4], mac[5], vlan, ip[0] ? " " : "",
+		 sender->ip_bytes == 16 && port[0] ? "[" : "", ip,
+		 sender->ip_bytes == 16 && port[0] ? "]" : "", port);
+}
+
+int assembler_conflict(const struct assembler *assembler, uint32_t *at,
+		       struct gdrcap_conflict *conflict)
+{
+	for (; *at < assembler->streams; ++*at) {
+		const struct assembler_stream *stream = &assembler->stream[*at];
+		const struct place_conflict *note = &assembler->config.view->shared->conflict[*at];
+
+		/* partner: place_note_conflict() */
+		if (!stream->counts.conflict || !__atomic_load_n(&note->noted, __ATOMIC_ACQUIRE))
+			continue;
+		*conflict = (struct gdrcap_conflict){
+			.frames = stream->counts.conflict,
+			.stream_id = stream->id,
+			.number = note->number,
+			.stream = *at,
+		};
+		sender_text(&note->first, conflict->first, sizeof(conflict->first));
+		sender_text(&note->second, conflict->second, sizeof(conflict->second));
+		++*at;
+		return 0;
+	}
+	return -ENOENT;
+}

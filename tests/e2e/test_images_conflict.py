@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""capture --image of frames for places that are filled: two senders with the same ids, a sender that begins again
+within a file, and second legs (ST 2022-7)."""
+import pytest
+
+import e2e
+import processes
+import test_images as images
+
+pytestmark = pytest.mark.sanitized
+
+CAMERAS = (b"\2\0\0\0\0\2", b"\x0a\0\0\1", 4000), (b"\2\0\0\0\0\3", b"\x0a\0\0\3", 4001)
+NAMES = "02:00:00:00:00:02 10.0.0.1:4000", "02:00:00:00:00:03 10.0.0.3:4001"
+
+
+class Camera(images.Sender):
+    """With addresses of its own, and pixels of its own if it has a seed."""
+
+    def __init__(self, which, numbers, seed=0):
+        super().__init__(numbers)
+        self.mac, self.ip, self.port = CAMERAS[which]
+        if seed:
+            self.image = {image: images.content(seed, image[1]) for image in self.image}
+
+    def frame(self, packet, **options):
+        frame = bytearray(super().frame(packet, **options))
+        frame[6:12], frame[26:30], frame[34:36] = self.mac, self.ip, self.port.to_bytes(2, "big")
+        return bytes(frame)
+
+
+def layout(folder, legs=None, open=2, ring=1024):
+    path = images.layout(folder, open=open, ring=ring)
+    if legs:
+        with images.open_file(path) as file:
+            text = file.read()
+        with images.open_file(path, "w") as file:
+            file.write(text.replace("  timeout: 60\n", "  timeout: 60\n  legs: %s\n" % legs))
+    return path
+
+
+def capture(folder, frames, image, *arguments, **options):
+    """The summary's images, and the texts of its errors."""
+    port = options.pop("port", None) or ("--port", "net_pcap0,rx_pcap=" + images.write_pcap(folder, "in.pcap", frames))
+    summary = e2e.run_json("capture", "--quiet", "--gpu", "host", *port, "--image", image, *arguments, **options)
+    images.check_images(summary)
+    return summary["images"][0], " ".join(summary["errors"])
+
+
+def mixed(*senders):
+    """Their frames, packet by packet in turn."""
+    return [frame for frames in zip(*(sender.frames() for sender in senders)) for frame in frames]
+
+
+def test_two_cameras_with_the_same_ids():
+    """The second one's frames are in conflict, each of them, and both senders are named."""
+    first, second = Camera(0, range(20)), Camera(1, range(20), seed=7)
+    with processes.folder() as folder:
+        found, errors = capture(folder, mixed(first, second), layout(folder, open=30), expect=3)
+        assert found["frames"]["conflict"] + found["frames"]["late"] == len(second.packets), found
+        assert found["frames"]["conflict"] >= 20 * (images.PIECES - 1), found
+        row, = found["conflicts"]
+        assert (row["stream"], row["number"], row["frames"]) == (0, 0, found["frames"]["conflict"]), row
+        assert (row["first"], row["second"]) == NAMES, row
+        assert NAMES[0] in errors and NAMES[1] in errors and "legs=2" in errors, errors
+        # without pixels of its own too: nobody has declared it
+        found, _ = capture(folder, mixed(first, Camera(1, range(20))), layout(folder, open=30), expect=3)
+        assert found["frames"]["conflict"] >= 20 * (images.PIECES - 1), found
+
+
+def test_a_second_sender_fills_no_hole():
+    first, second = Camera(0, range(5)), Camera(1, range(5), seed=7)
+    del first.packets[images.PIECES + 3]
+    with processes.folder() as folder:
+        found, _ = capture(folder, first.frames()[:images.PIECES + 8] + second.frames()[images.PIECES + 3:images.PIECES + 4] +
+                           first.frames()[images.PIECES + 8:], layout(folder), expect=3)
+    assert found["frames"]["conflict"] == 1 and found["incomplete"] == 1 and found["complete"] == 4, found
+
+
+def test_a_camera_begins_again_within_a_file():
+    """A few numbers back, at once: its second life is late. Of images far back it is other images, and passes."""
+    camera = Camera(0, range(50))
+    with processes.folder() as folder:
+        few = layout(folder, ring=8)  # so that most images were handed out before the second life begins
+        for arguments, expect in (((), 3), (("--allow-late",), 0)):
+            found, errors = capture(folder, camera.frames() * 2, few, *arguments, expect=expect)
+            assert found["complete"] == 50 and found["frames"]["late"] >= 40 * images.PIECES, found
+            assert found["frames"]["late"] + found["frames"]["duplicate"] == len(camera.packets), found
+            assert ("--allow-late" in errors) == bool(expect), errors
+        found, _ = capture(folder, Camera(0, range(5000, 5050)).frames() + camera.frames(), few, expect=0)
+        assert found["complete"] == 100 and found["frames"]["late"] == 0, found
+
+
+def two_ports(folder, ways):
+    return sum((("--port", "net_pcap%d,rx_pcap=%s" % (way, images.write_pcap(folder, "%d.pcap" % way, frames)))
+                for way, frames in enumerate(ways)), ())
+
+
+@pytest.mark.parametrize("which", (0, 1), ids=("one source", "two sources"))
+def test_second_leg(which):
+    """Two ways of the same images, by two ports: their copies are the second leg's, or late, and no failure."""
+    ways = [Camera(0, range(50)).frames(), Camera(which, range(50)).frames()]
+    with processes.folder() as folder:
+        found, _ = capture(folder, [], layout(folder, legs=2, open=200), port=two_ports(folder, ways), expect=0)
+        frames = found["frames"]
+        assert found["complete"] == 50 and frames["placed"] == len(ways[0]), found
+        assert frames["second_leg"] + frames["late"] == len(ways[1]) and frames["duplicate"] == 0, found
+
+
+def test_undeclared_second_leg():
+    ways = [Camera(0, range(50)).frames(), Camera(1, range(50)).frames()]
+    with processes.folder() as folder:
+        found, _ = capture(folder, [], layout(folder, open=200), port=two_ports(folder, ways), expect=3)
+    assert found["frames"]["conflict"] + found["frames"]["late"] > 0, found
+    assert found["frames"]["second_leg"] == 0, found
+
+
+def test_one_sender_with_many_ports():
+    """legs=any: source ports that spread one image over queues."""
+    camera = Camera(0, range(5))
+    frames = [bytearray(frame) for frame in camera.frames()]
+    for i, frame in enumerate(frames):
+        frame[34:36] = (5000 + i % 7).to_bytes(2, "big")
+    with processes.folder() as folder:
+        frames = [bytes(frame) for frame in frames]
+        found, _ = capture(folder, frames, layout(folder), expect=3)
+        assert found["frames"]["conflict"] > 0, found
+        found, _ = capture(folder, frames, layout(folder, legs="any"), expect=0)
+        assert found["complete"] == 5, found
+
+
+def test_text():
+    """For people: the row, and the first conflict's senders."""
+    first, second = Camera(0, range(3)), Camera(1, range(3))
+    with processes.folder() as folder:
+        path = images.write_pcap(folder, "in.pcap", mixed(first, second))
+        done = e2e.run("capture", "--gpu", "host", "--port", "net_pcap0,rx_pcap=" + path, "--image",
+                       layout(folder, open=30), expect=3)
+    assert "is from %s, the frame from %s" % NAMES in done.out, done.out
