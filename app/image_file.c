@@ -5,7 +5,9 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #ifdef GDRCAP_WITH_PNG
@@ -86,18 +88,41 @@ static int file_begin(const char *path)
 	return ret;
 }
 
+static int fail_open(const char *path, int code, struct gdrcap_error *error)
+{
+	error->code = code;
+	snprintf(error->text, sizeof(error->text), "--save-images: cannot write %s: %s", path,
+		 file_why(code));
+	return code;
+}
+
+/* Nothing is beside a pipe or a device. */
+static int index_begin(struct image_file *file, struct gdrcap_error *error)
+{
+	struct stat status;
+	int fd;
+
+	if (fstat(file->fd, &status) || !S_ISREG(status.st_mode))
+		return 0;
+	file->index_path = image_index_path(file->path);
+	if (!file->index_path)
+		return fail_open(file->path, -ENOMEM, error);
+	fd = file_begin(file->index_path);
+	if (fd < 0)
+		return fail_open(file->index_path, fd, error);
+	file->index.file = (struct json_file){ .path = file->index_path, .fd = fd };
+	return 0;
+}
+
 int image_file_open(struct image_file *file, struct gdrcap_error *error)
 {
 	file->fd = -1;
 	if (file->format != IMAGE_RAW)
 		return 0;
 	file->fd = file_begin(file->path);
-	if (file->fd >= 0)
-		return 0;
-	error->code = file->fd;
-	snprintf(error->text, sizeof(error->text), "--save-images: cannot write %s: %s", file->path,
-		 file_why(error->code));
-	return error->code;
+	if (file->fd < 0)
+		return fail_open(file->path, file->fd, error);
+	return index_begin(file, error);
 }
 
 static int raw_write(struct image_file *file, const uint8_t *data, size_t bytes)
@@ -248,18 +273,32 @@ static int picture_write(struct image_file *file, uint8_t *data, size_t bytes, u
 	return ret ? file_fail(file, ret, "%s: %s", path, strerror(-ret)) : 0;
 }
 
-int image_file_write(struct image_file *file, uint8_t *data, size_t bytes, uint64_t seq)
+int image_file_write(struct image_file *file, uint8_t *data, const struct image_about *about)
 {
-	return file->format == IMAGE_RAW ? raw_write(file, data, bytes)
-					 : picture_write(file, data, bytes, seq);
+	const struct gdrcap_image *image = &about->image;
+	int ret;
+
+	if (file->format != IMAGE_RAW)
+		return picture_write(file, data, image->bytes, image->seq);
+	ret = raw_write(file, data, image->bytes);
+	if (ret || !file->index.file.path)
+		return ret;
+	/* After the image: what the index names is there. */
+	ret = image_index_add(&file->index, about);
+	return ret ? file_fail(file, ret, "%s: %s", file->index_path, strerror(-ret)) : 0;
 }
 
 int image_file_close(struct image_file *file)
 {
-	const int fd = file->fd;
+	const int fd = file->fd, index = json_file_close(&file->index.file);
+	int ret = 0;
 
 	file->fd = -1;
-	if (fd < 0 || close(fd) == 0)
-		return 0;
-	return file_fail(file, -errno, "%s: %s", file->path, strerror(errno));
+	if (fd >= 0 && close(fd))
+		ret = file_fail(file, -errno, "%s: %s", file->path, strerror(errno));
+	else if (index)
+		ret = file_fail(file, index, "%s: %s", file->index_path, strerror(-index));
+	free(file->index_path);
+	file->index_path = NULL;
+	return ret;
 }

@@ -17,8 +17,8 @@
 struct copy {
 	struct copy *next;
 	uint8_t *data;
-	size_t room, bytes;
-	uint64_t seq;
+	size_t room;
+	struct image_about about;
 };
 
 struct image_thread {
@@ -85,19 +85,31 @@ static void *writer_main(void *argument)
 
 		pthread_mutex_unlock(&taker->lock);
 		if (!ret)
-			ret = image_file_write(&taker->file, copy->data, copy->bytes, copy->seq);
+			ret = image_file_write(&taker->file, copy->data, &copy->about);
 		pthread_mutex_lock(&taker->lock);
 		if (ret)
 			taker->failure = ret;
 		taker->counts.saved += !ret;
 		taker->counts.missed += ret != 0;
 		taker->waiting--;
-		taker->waiting_bytes -= copy->bytes;
+		taker->waiting_bytes -= copy->about.image.bytes;
 		copy->next = taker->free;
 		taker->free = copy;
 	}
 	pthread_mutex_unlock(&taker->lock);
 	return NULL;
+}
+
+static void copies_free(struct copy *copy)
+{
+	while (copy) {
+		struct copy *next = copy->next;
+
+		free(copy->about.missing);
+		free(copy->data);
+		free(copy);
+		copy = next;
+	}
 }
 
 /* Room for an image; NULL: there is none now. */
@@ -114,38 +126,39 @@ static struct copy *copy_room(struct image_taker *taker, size_t bytes)
 	pthread_mutex_unlock(&taker->lock);
 	if (!copy || copy->room >= bytes)
 		return copy;
+	copy->next = NULL;
 	free(copy->data);
 	copy->data = malloc(bytes);
 	copy->room = copy->data ? bytes : 0;
 	if (copy->data)
 		return copy;
-	free(copy);
+	copies_free(copy);
 	return NULL;
 }
 
 static void image_save(struct image_taker *taker, const struct gdrcap_image *image)
 {
 	struct copy *copy = copy_room(taker, image->bytes);
-	int ret = copy ? gdrcap_image_copy(image, 0, image->bytes, copy->data) : 0;
+	int ret = copy ? image_about_fill(&copy->about, image) : 0;
 
+	if (copy && !ret)
+		ret = gdrcap_image_copy(image, 0, image->bytes, copy->data);
 	pthread_mutex_lock(&taker->lock);
 	if (!copy || ret) {
 		taker->counts.missed++;
 		taker->failure = ret ? ret : taker->failure;
 	} else {
-		copy->bytes = image->bytes;
-		copy->seq = image->seq;
 		copy->next = NULL;
 		*(taker->first ? &taker->last->next : &taker->first) = copy;
 		taker->last = copy;
 		taker->waiting++;
-		taker->waiting_bytes += copy->bytes;
+		taker->waiting_bytes += image->bytes;
 		pthread_cond_signal(&taker->changed);
 	}
 	pthread_mutex_unlock(&taker->lock);
 	if (ret) {
-		free(copy->data);
-		free(copy);
+		copy->next = NULL;
+		copies_free(copy);
 	}
 }
 
@@ -255,17 +268,6 @@ void image_taker_counts(struct image_taker *taker, struct image_taker_counts *co
 	pthread_mutex_lock(&taker->lock);
 	*counts = taker->counts;
 	pthread_mutex_unlock(&taker->lock);
-}
-
-static void copies_free(struct copy *copy)
-{
-	while (copy) {
-		struct copy *next = copy->next;
-
-		free(copy->data);
-		free(copy);
-		copy = next;
-	}
 }
 
 void image_taker_close(struct image_taker *taker)

@@ -83,8 +83,9 @@ static const struct gdrcap_option own_options[] = {
 				  "Print the images' layouts as YAML, every key written out, and "
 				  "run nothing."),
 	[OWN_SAVE_IMAGES] = OWN("save-images", "FILE",
-				"Write the images' bytes to this file, one after the other; with "
-				"--save-every N the first and every N-th."),
+				"Write the images' bytes to this file, one after the other, and "
+				"where each lies to FILE.jsonl; with --save-every N the first and "
+				"every N-th."),
 	[OWN_IMAGE_FORMAT] = OWN("image-format", "FORMAT",
 				 "Of --save-images: raw, or a file for each picture: pgm, ppm or "
 				 "png; out.png becomes out-0.png, ...; default raw."),

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,18 +13,21 @@
 #include "base/input_list.h"
 #include "base/output_file.h"
 #include "config/config_files.h"
+#include "image_file.h"
 #include "port/devargs.h"
 
 #define PATH_BYTES 4096u
 
 /* What a run writes. */
-enum { JSON_FILE, TEXTFILE, READY, SOCKET, SAVED, SAVED_DAMAGED, SAVED_IMAGES, FILES };
+enum { JSON_FILE, TEXTFILE, READY, SOCKET, SAVED, SAVED_DAMAGED, SAVED_IMAGES, IMAGE_INDEX, FILES };
 
 struct written {
 	const char *flag, *path; /* NULL: none */
 };
 
-static void files_of(const struct app_options *options, struct written files[FILES])
+/* index: of raw images, or NULL. */
+static void files_of(const struct app_options *options, struct written files[FILES],
+		     const char *index)
 {
 	const bool is_socket = options->metrics && !strncmp(options->metrics, "unix:", 5);
 
@@ -36,6 +40,7 @@ static void files_of(const struct app_options *options, struct written files[FIL
 		(struct written){ "save-damaged",
 				  gdrcap_config_get(options->config, "save_damaged", 0) };
 	files[SAVED_IMAGES] = (struct written){ "save-images", options->save_images };
+	files[IMAGE_INDEX] = (struct written){ "save-images", index };
 }
 
 static bool is_stdout(const char *path, const struct stat *out)
@@ -133,20 +138,25 @@ static int inputs_of(const struct app_options *options, struct input_list *input
 
 int options_files_stay(struct app_options *options)
 {
+	const bool indexed = options->save_images && options->save_format == IMAGE_RAW;
+	char *index = indexed ? image_index_path(options->save_images) : NULL;
 	struct input_list inputs = { 0 };
 	struct written files[FILES];
-	int ret;
+	int ret = 0;
 
-	files_of(options, files);
+	files_of(options, files, index);
 	options->saves_to_stdout = saves_to_stdout(files);
 	if ((options->json || options->json_lines) && !options->json_file &&
 	    options->saves_to_stdout)
-		return options_refuse(options,
-				      "--json and saved %s cannot both go to standard "
-				      "output; save to a file",
-				      options->save_images ? "images" : "frames");
-	ret = inputs_of(options, &inputs) ? options_refuse(options, "out of memory")
-					  : files_check(options, files, &inputs);
+		ret = options_refuse(options,
+				     "--json and saved %s cannot both go to standard "
+				     "output; save to a file",
+				     options->save_images ? "images" : "frames");
+	if (!ret)
+		ret = (indexed && !index) || inputs_of(options, &inputs)
+			      ? options_refuse(options, "out of memory")
+			      : files_check(options, files, &inputs);
 	input_list_free(&inputs);
+	free(index);
 	return ret;
 }
