@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stops a memif port where its driver hears of the other end: on EAL's interrupt thread.
+ * Stops and closes a memif port where its driver hears of the other end: on EAL's interrupt thread.
  *
  * When the other end leaves, the driver takes a connection down on that thread: it closes descriptors,
  * unmaps the shared memory and frees what described it. A stop does the same, on the thread that
@@ -15,41 +15,79 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include <ethdev_driver.h>
 #include <rte_alarm.h>
-#include <rte_ethdev.h>
 #include <rte_interrupts.h>
 
 #include "base/log.h"
 
 #define LOOK_NS 50000
 
-struct stopping {
+struct order {
+	int (*call)(uint16_t port);
 	uint16_t port;
 	int ret;
 	uint64_t log;
 	_Atomic int done;
 };
 
-static void stop_here(void *arg)
+static void call_here(void *arg)
 {
-	struct stopping *stopping = arg;
+	struct order *order = arg;
 	const uint64_t before = log_of_thread();
 
-	log_adopt(stopping->log);
-	stopping->ret = rte_eth_dev_stop(stopping->port);
+	log_adopt(order->log);
+	order->ret = order->call(order->port);
 	log_adopt(before);
-	/* Last: the struct is gone then. Partner: the acquire load in memif_stop(). */
-	atomic_store_explicit(&stopping->done, 1, memory_order_release);
+	/* Last: the struct is gone then. Partner: the acquire load in call_there(). */
+	atomic_store_explicit(&order->done, 1, memory_order_release);
+}
+
+static int call_there(int (*call)(uint16_t port), uint16_t port)
+{
+	const struct timespec look = { .tv_nsec = LOOK_NS };
+	struct order order = { .call = call, .port = port, .log = log_of_thread() };
+
+	if (rte_thread_is_intr() || rte_eal_alarm_set(1, call_here, &order) < 0)
+		return call(port);
+	while (!atomic_load_explicit(&order.done, memory_order_acquire))
+		nanosleep(&look, NULL);
+	return order.ret;
+}
+
+/*
+ * To release a send queue the driver frees all but its interrupt handle, 26 KiB (so it is in DPDK 22.11 and
+ * 25.11). What it has of a receive queue is the same struct, and to release that it frees the handle too.
+ */
+static void send_queues_release(struct rte_eth_dev *device)
+{
+	struct rte_eth_dev_data *data = device->data;
+	void **receive_queues = data->rx_queues;
+
+	data->rx_queues = data->tx_queues;
+	for (uint16_t q = 0; q < data->nb_tx_queues; q++) {
+		device->dev_ops->rx_queue_release(device, q);
+		data->tx_queues[q] = NULL;
+	}
+	data->rx_queues = receive_queues;
+}
+
+static int close_queues_first(uint16_t port)
+{
+	struct rte_eth_dev *device = &rte_eth_devices[port];
+
+	/* Else the close is refused, and the queues are in use. */
+	if (!device->data->dev_started)
+		send_queues_release(device);
+	return rte_eth_dev_close(port);
 }
 
 int memif_stop(uint16_t port)
 {
-	const struct timespec look = { .tv_nsec = LOOK_NS };
-	struct stopping stopping = { .port = port, .log = log_of_thread() };
+	return call_there(rte_eth_dev_stop, port);
+}
 
-	if (rte_thread_is_intr() || rte_eal_alarm_set(1, stop_here, &stopping) < 0)
-		return rte_eth_dev_stop(port);
-	while (!atomic_load_explicit(&stopping.done, memory_order_acquire))
-		nanosleep(&look, NULL);
-	return stopping.ret;
+int memif_close(uint16_t port)
+{
+	return call_there(close_queues_first, port);
 }

@@ -353,7 +353,7 @@ void port_close(struct port *port)
 	if (port->device[0] == '\0')
 		return;
 	if (rte_eth_dev_is_valid_port(port->id)) {
-		ret = rte_eth_dev_close(port->id);
+		ret = port->facts->joins ? memif_close(port->id) : rte_eth_dev_close(port->id);
 		if (ret < 0)
 			log_warning("port %s does not close: %s", port->name, rte_strerror(-ret));
 	}

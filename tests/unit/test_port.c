@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* port.c: which ethdev a name means, where the driver calls it otherwise. */
+/* port.c: which ethdev a name means, where the driver calls it otherwise; and what a close gives back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,10 +9,14 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rte_bus_vdev.h>
 #include <rte_ethdev.h>
+#include <rte_malloc.h>
+#include <rte_mbuf.h>
 
 #include "base/eal.h"
 #include "port/port.h"
@@ -94,11 +98,55 @@ static void no_ethernet_port(void **state)
 	assert_int_equal(rte_vdev_uninit("net_null2"), 0);
 }
 
+static size_t allocated(void)
+{
+	struct rte_malloc_socket_stats stats;
+
+	assert_int_equal(rte_malloc_get_socket_stats((int)rte_socket_id(), &stats), 0);
+	return stats.heap_allocsz_bytes;
+}
+
+/* Of EAL's memory, with which an embedder opens one session after the other. */
+static void memif_gives_all_back(void **state)
+{
+	struct rte_mempool *pool = rte_pktmbuf_pool_create(
+		"memif", 127, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+	struct rte_mempool *const pools[] = { pool, pool };
+	const struct port_queues queues = {
+		.rx_queues = 2,
+		.tx_queues = 3,
+		.descriptors = 64,
+		.frame_bytes_max = 1518,
+		.rx_pool = pools,
+	};
+	struct port port;
+	size_t before = 0;
+	char name[80];
+
+	assert_non_null(pool);
+	snprintf(name, sizeof(name), "net_memif0,role=server,socket=gdrcap-test-port-%d",
+		 (int)getpid());
+	for (unsigned int i = 0; i < 3; i++) {
+		assert_int_equal(port_open(&port, name, name, NULL), 0);
+		port.rx_queues = queues.rx_queues;
+		port.tx_queues = queues.tx_queues;
+		assert_int_equal(port_configure(&port, &queues, NULL), 0);
+		assert_int_equal(port_start(&port, NULL), 0);
+		port_close(&port);
+		/* The driver's table of sockets stays. */
+		if (i == 0)
+			before = allocated();
+	}
+	assert_int_equal(allocated(), before);
+	rte_mempool_free(pool);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(found_by_its_device),
 		cmocka_unit_test(no_ethernet_port),
+		cmocka_unit_test(memif_gives_all_back),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
