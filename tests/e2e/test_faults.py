@@ -416,7 +416,9 @@ def test_receiver_hangs_in_its_driver():
                          "--watchdog", "60", *more, expect=3, env=environment(faults))
         summary = result.summary
         e2e.check_identities(summary, result)
-        assert summary["result"] == "fail" and summary["frames"]["lost"] > 0, result
+        frames = summary["frames"]
+        # Before the rest was sent the run may be over.
+        assert summary["result"] == "fail" and (frames["lost"] > 0 or frames["sent"] < 3000), result
         assert "has not come back from a call" in summary["errors"][0], result
         assert "queue %d" % ("@1" in faults) in summary["errors"][0], result
         assert "stay allocated" in result.err, result
