@@ -65,6 +65,13 @@ static bool pair_has_room(const struct gdrcap_session *session, const struct ses
 	return true;
 }
 
+static uint64_t frames_of(const struct gdrcap_session *session, uint32_t p, uint32_t q)
+{
+	const struct rx_worker *worker = &session->workers.rx[p * session->settings.queues + q];
+
+	return atomic_load_explicit(&worker->frames, memory_order_relaxed);
+}
+
 /* False: the driver does not answer. */
 static bool sample_take(const struct gdrcap_session *session, uint32_t p,
 			struct recover_sample *sample)
@@ -88,11 +95,8 @@ static bool sample_take(const struct gdrcap_session *session, uint32_t p,
 	sample->room = pair_has_room(session, pair);
 	sample->hits_known = pair_hits(pair, &sample->hits);
 	sample->errors = stats.ierrors;
-	for (uint32_t q = 0; q < queues; q++) {
-		const struct rx_worker *worker = &session->workers.rx[p * queues + q];
-
-		sample->frames[q] = atomic_load_explicit(&worker->frames, memory_order_relaxed);
-	}
+	for (uint32_t q = 0; q < queues; q++)
+		sample->frames[q] = frames_of(session, p, q);
 	return true;
 }
 
@@ -152,11 +156,15 @@ void recover_go_on(struct gdrcap_session *session, uint32_t p)
 		receivers_set(session, p, RX_RUN);
 }
 
-/* Frames wait in them: it was their threads that did not run. */
-static bool queues_have_frames(const struct port *port, uint32_t queues)
+/* Frames wait in them, or came since the last look: it was their threads that did not run. */
+static bool queues_have_frames(const struct gdrcap_session *session, uint32_t p, uint32_t queues)
 {
-	for (uint16_t q = 0; q < port->rx_queues; q++)
-		if (queues >> q & 1 && rte_eth_rx_queue_count(port->id, q) > 0)
+	const struct session_pair *pair = &session->ports.pairs[p];
+
+	for (uint16_t q = 0; q < session->settings.queues; q++)
+		if (queues >> q & 1 &&
+		    (frames_of(session, p, q) != pair->recover.rx.last.frames[q] ||
+		     rte_eth_rx_queue_count(pair->rx.id, q) > 0))
 			return true;
 	return false;
 }
@@ -242,7 +250,7 @@ static void port_heal(struct gdrcap_session *session, uint32_t p, const struct r
 
 	if (!recover_pause(session, p))
 		return;
-	if (!found->error && queues_have_frames(&pair->rx, queues)) {
+	if (!found->error && queues_have_frames(session, p, queues)) {
 		receivers_set(session, p, RX_RUN);
 		return;
 	}

@@ -30,6 +30,10 @@ int __real_rte_eth_dev_start(uint16_t port);
 int __wrap_rte_eth_dev_start(uint16_t port);
 int __real_rte_eth_link_get_nowait(uint16_t port, struct rte_eth_link *link);
 int __wrap_rte_eth_link_get_nowait(uint16_t port, struct rte_eth_link *link);
+struct recover_found __real_recover_look(struct recover *recover,
+					 const struct recover_sample *sample);
+struct recover_found __wrap_recover_look(struct recover *recover,
+					 const struct recover_sample *sample);
 int __real_rte_eth_stats_get(uint16_t port, struct rte_eth_stats *stats);
 int __wrap_rte_eth_stats_get(uint16_t port, struct rte_eth_stats *stats);
 uint32_t __real_host_burst_check(const struct burst_ring_view *ring, const struct host_work *work,
@@ -108,6 +112,17 @@ int __wrap_rte_eth_stats_get(uint16_t port, struct rte_eth_stats *stats)
 	stats->imissed += missed;
 	stats->ierrors += errors;
 	return ret;
+}
+
+/* Frames come behind the look that misses them. */
+struct recover_found __wrap_recover_look(struct recover *recover,
+					 const struct recover_sample *sample)
+{
+	struct recover_found found = __real_recover_look(recover, sample);
+
+	if (found.silent && fault_of(KNOB_SILENT))
+		flag_wait(wire_faults_silent(), false);
+	return found;
 }
 
 /* ---- the consumer ---- */

@@ -28,6 +28,7 @@ static const struct knob_row {
 	[KNOB_GARBLE] = { "garble", 1, 2 },
 	[KNOB_HOLD] = { "hold", 2, 2 },
 	[KNOB_MUTE] = { "mute", 1, 1 },
+	[KNOB_SILENT] = { "silent", 1, 1 },
 	[KNOB_NAP] = { "nap", 2, 2 },
 	[KNOB_HANG] = { "hang", 1, 2 },
 	[KNOB_BABBLE] = { "babble", 0, 0 },

@@ -29,6 +29,7 @@ enum knob {
 	KNOB_CUSTOM_EVERY, /* custom-every=K: one after each K frames */
 	KNOB_HOLD,	   /* hold=N:POLLS: before frame N so many polls bring nothing */
 	KNOB_MUTE,	   /* mute=N: no poll brings frame N before waiting frames are counted */
+	KNOB_SILENT,	   /* silent=N: nor before the port was found silent; then all come */
 	KNOB_NAP,	   /* nap=N:MS: the poll for frame N takes so long */
 	KNOB_HANG,    /* hang=N[:MS]: the poll for frame N never ends; seen after MS, not 10 s */
 	KNOB_BABBLE,  /* frames of a custom layout whenever the wire has none */

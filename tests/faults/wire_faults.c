@@ -67,7 +67,8 @@ struct lines {
 /* Of the first port that was polled. */
 static _Atomic int faulty_port = -1;
 static _Atomic uint64_t missed, errors;
-static _Atomic bool running; /* a receive worker has polled */
+static _Atomic bool running;		   /* a receive worker has polled */
+static _Atomic bool found_silent, emptied; /* the port; its queues after that, by polls */
 
 static struct lines *port_lines[RTE_MAX_ETHPORTS];
 static struct rte_mbuf *proof_moved; /* to another queue */
@@ -258,7 +259,8 @@ static bool line_holds(struct line *line)
 
 		if (fault->queue != line->number || fault->number != line->taken)
 			continue;
-		if (fault->knob == KNOB_MUTE && !line->counted)
+		if ((fault->knob == KNOB_MUTE && !line->counted) ||
+		    (fault->knob == KNOB_SILENT && !found_silent))
 			return true;
 		if (fault->knob == KNOB_HOLD && line->held < fault->value) {
 			line->held++;
@@ -327,6 +329,8 @@ static uint16_t run_receive(struct line *line, struct rte_mbuf **mbufs, uint16_t
 		if (m)
 			mbufs[got++] = m;
 	}
+	if (got == 0 && found_silent)
+		emptied = true;
 	return got;
 }
 
@@ -553,6 +557,12 @@ void wire_faults_install(uint16_t port)
 		.tx_descriptor_status = ops->tx_descriptor_status ? line_send_status : NULL,
 		.txq = { .data = lines->tx, .clbk = ops->txq.clbk },
 	};
+}
+
+const _Atomic bool *wire_faults_silent(void)
+{
+	found_silent = true;
+	return &emptied;
 }
 
 void wire_faults_stats(uint16_t port, uint64_t *more_missed, uint64_t *more_errors)
