@@ -91,9 +91,10 @@ def set_clock(run):
 # ---- on the cable and in the cards of the software ConnectX ----
 
 def cards(run, text):
-    """The cards look when the file's time has changed, and read it as a whole."""
+    """The cards look when the file's time has changed, and read it as a whole. Where they have no core for long they see
+    the next file only: so each one that does not take the link down has it up."""
     new = run.cards.with_suffix(".new")
-    new.write_text(text + "\n")
+    new.write_text("%s%s\n" % ("" if text.startswith("link=") else "link=1,", text))
     os.rename(new, run.cards)
 
 
