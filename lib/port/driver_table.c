@@ -140,11 +140,15 @@ bool port_name_is_pci(const char *name)
 	return false;
 }
 
+bool port_name_has_files(const char *name)
+{
+	return strncmp(name, "net_pcap", strlen("net_pcap")) == 0 && strstr(name, ",rx_pcap=");
+}
+
 /* One that sends into files is its driver's. */
 bool port_name_is_file(const char *name)
 {
-	return strncmp(name, "net_pcap", strlen("net_pcap")) == 0 && strstr(name, ",rx_pcap=") &&
-	       !strstr(name, ",tx_");
+	return port_name_has_files(name) && !strstr(name, ",tx_");
 }
 
 /* DPDK's names of virtual devices begin so, whichever driver they are of. */

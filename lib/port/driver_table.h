@@ -46,7 +46,9 @@ const struct driver_facts *driver_facts_find(const char *name);
 /* True for "ring:NAME"; true for a PCI address such as 0000:3b:00.0 (devargs may follow). */
 bool port_name_is_wire(const char *name);
 bool port_name_is_pci(const char *name);
-/* True for net_pcap with rx_pcap=FILE, of a receiving port: its files are read by us (replay/file_source.h). */
+/* True for net_pcap with rx_pcap=FILE. */
+bool port_name_has_files(const char *name);
+/* True for such a port that only receives: its files are read by us (replay/file_source.h). */
 bool port_name_is_file(const char *name);
 /* True for "net_..." and "eth_...": a DPDK vdev, of whichever driver. */
 bool port_name_is_vdev(const char *name);

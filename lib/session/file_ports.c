@@ -74,8 +74,7 @@ int session_file_ports_check(const struct settings *settings, struct gdrcap_erro
 	for (uint32_t p = 0; ret == 0 && p < settings->rx.count; p++) {
 		const char *name = settings->rx.port[p].name, *args = devargs_of(name);
 
-		if (strncmp(name, "net_pcap", strlen("net_pcap")) != 0 ||
-		    devargs_value(args, "rx_pcap", 0, path, sizeof(path)) < 0)
+		if (!port_name_has_files(name))
 			continue;
 		ret = arguments_read(name, &port, error);
 		if (ret == 0 && port.files != settings->queues)

@@ -128,6 +128,10 @@ static void files(void **state)
 	assert_false(port_name_is_file("net_pcap0,tx_pcap=x"));
 	assert_false(port_name_is_file("net_pcap0,rx_pcap=x,tx_pcap=y"));
 	assert_false(port_name_is_file("net_null0,rx_pcap=x"));
+	assert_true(port_name_has_files("net_pcap0,rx_pcap=x"));
+	assert_true(port_name_has_files("net_pcap0,tx_pcap=y,rx_pcap=x"));
+	assert_false(port_name_has_files("net_pcap0,tx_pcap=y"));
+	assert_false(port_name_has_files("net_null0,rx_pcap=x"));
 }
 
 static void wires_and_listeners(void **state)
