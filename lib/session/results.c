@@ -52,9 +52,7 @@ static void summary_losses(const struct gdrcap_session *session, struct gdrcap_s
 		error_exact &= port->facts->error_exact || session->ports.pairs[p].own;
 		summary->nic_missed += counters.missed;
 		if (session_drops_exact(session, p))
-			summary->missed_in_run +=
-				RTE_MAX(counters.missed, session->ports.pairs[p].drops_first) -
-				session->ports.pairs[p].drops_first;
+			summary->missed_in_run += session_drops_in_run(session, p, counters.missed);
 		summary->nic_error += counters.error;
 	}
 	if (session->workers.rx_count == 0)

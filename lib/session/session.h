@@ -208,6 +208,8 @@ static inline void session_port_counters(const struct gdrcap_session *session,
 /* Before the first poll, and before the last: reads what the receiving ports have dropped. */
 void session_drops_first(struct gdrcap_session *session);
 void session_drops_last(struct gdrcap_session *session);
+/* Of the frames that receiving port `p` has dropped by now, those since the first poll. */
+uint64_t session_drops_in_run(const struct gdrcap_session *session, uint32_t p, uint64_t dropped);
 
 /* Whether receiving port `p` counts each frame that it drops. */
 static inline bool session_drops_exact(const struct gdrcap_session *session, uint32_t p)

@@ -154,6 +154,11 @@ void session_drops_last(struct gdrcap_session *session)
 	}
 }
 
+uint64_t session_drops_in_run(const struct gdrcap_session *session, uint32_t p, uint64_t dropped)
+{
+	return dropped - RTE_MIN(dropped, session->ports.pairs[p].drops_first);
+}
+
 static void receivers_drain(struct gdrcap_session *session)
 {
 	session_drops_last(session);
