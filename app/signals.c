@@ -42,9 +42,8 @@ static void signal_stop(int number)
 	if (now < first + SIGNAL_PAIR_NS)
 		return;
 	/* A pipe that is full would hold it up. */
-	if (poll(&(struct pollfd){ .fd = STDERR_FILENO, .events = POLLOUT }, 1, 0) == 1 &&
-	    write(STDERR_FILENO, last_words, strlen(last_words)) < 0)
-		_exit(128 + number);
+	if (poll(&(struct pollfd){ .fd = STDERR_FILENO, .events = POLLOUT }, 1, 0) == 1)
+		(void)!write(STDERR_FILENO, last_words, strlen(last_words));
 	/* 128 + number, as a shell reports a program that a signal ended. */
 	_exit(128 + number);
 }
