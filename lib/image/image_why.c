@@ -29,7 +29,7 @@ static const struct {
 	[IMAGE_WHY_KIND] = { "kind",
 		"of kind %u, which is none of the layout's" },
 	[IMAGE_WHY_CUT] = { "cut",
-		"of which only the first %u bytes came; say with --frame-size how long they can be" },
+		"of which only the first %u bytes came" },
 	[IMAGE_WHY_UNREADABLE] = { "unreadable",
 		"whose descriptor points out of the memory" },
 	[IMAGE_WHY_SHORT] = { "short",

@@ -141,14 +141,14 @@ GDRCAP_HD uint32_t image_udp_at(image_frame frame, uint32_t len, uint32_t type, 
 		/* the first one has the ports by which it is meant */
 		return (uint32_t)image_refuse(packet,
 					      parts & 0x1fff ? IMAGE_FILTERED : IMAGE_MISFIT,
-					      IMAGE_WHY_FRAGMENT, len - at, 0);
+					      IMAGE_WHY_FRAGMENT, 0, 0);
 	}
 	if (type == 0x86dd && len >= at + 40 && image_u8(frame, at) >> 4 == 6) {
 		if (image_u8(frame, at + 6) == 17)
 			return at + 40;
 		if (image_u8(frame, at + 6) == 44)
-			return (uint32_t)image_refuse(packet, IMAGE_FILTERED, IMAGE_WHY_FRAGMENT,
-						      len - at, 0);
+			return (uint32_t)image_refuse(packet, IMAGE_FILTERED, IMAGE_WHY_FRAGMENT, 0,
+						      0);
 	}
 	return (uint32_t)image_refuse(packet, IMAGE_FILTERED, IMAGE_WHY_NOT_UDP, type, 0);
 }

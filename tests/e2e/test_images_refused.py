@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """capture --image of frames that bring nothing: each has a reason, with what the first of them had."""
+import os
 import struct
 
 import pytest
 
+import connectx
 import e2e
 import processes
 import test_images as images
@@ -65,11 +67,11 @@ REFUSED = (
 )
 
 
-def capture(folder, layout, frames, *arguments, expect=3):
+def capture(folder, layout, frames, *arguments, expect=3, **options):
     layout, _, match = layout.partition(",match=")
     path = images.write_pcap(folder, "in.pcap", frames)
     return e2e.run_json("capture", "--quiet", "--gpu", "host", "--port", "net_pcap0,rx_pcap=" + path, "--frames", str(len(frames)),
-                        "--image", layout, *(("--match", match) if match else ()), *arguments, expect=expect)
+                        "--image", layout, *(("--match", match) if match else ()), *arguments, expect=expect, **options)
 
 
 @pytest.mark.parametrize("name, misfit, layout, frame, words", REFUSED, ids=[row[0] for row in REFUSED])
@@ -96,6 +98,17 @@ def test_many_reasons():
     assert counts == {"number": 2, "gvsp_status": 2, "payload": 1, "gvsp_format": 3}, counts
     assert passed["images"][0]["complete"] == summary["images"][0]["complete"] == 1, passed
     assert any("5 frames matched and did not fit the layout" in text for text in summary["errors"]), summary["errors"]
+
+
+def test_cut():
+    """The reason says what came; a message of the run says what helps, which is no longer --frame-size at its maximum."""
+    for size, remedy in (((), "--frame-size, 9216 at most"), (("--frame-size", "9216"), "more than 9216 bytes, with FCS, cannot")):
+        with connectx.Faulty(), processes.folder() as folder:
+            summary = capture(folder, GVSP, [gvsp()] * 3, *size, env=dict(os.environ, GDRCAP_FAULTS="grow=1:100"))
+        refused, = summary["images"][0]["refused"]
+        assert (refused["reason"], refused["misfit"], refused["frames"]) == ("cut", True, 1), refused
+        assert refused["text"] == "of which only the first %d bytes came" % len(gvsp()), refused
+        assert remedy in processes.messages(summary), summary["messages"]
 
 
 def test_fields_as_streams():
