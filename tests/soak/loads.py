@@ -202,7 +202,7 @@ class Cards(Run):
         assert found == {key: planned[key] for key in found}, (found, planned, self.program)
         discarded = summary["sender"]["causes"]["tx_discard"]
         known = sum(found.values()) + discarded + (lost_by["nic_error"] or 0)
-        assert frames["lost"] == known and lost_by["unexplained"] == 0, (known, self.program)
+        assert frames["lost"] == known and lost_by["unexplained"] == 0, (frames["lost"], known, lost_by, self.program)
         assert summary["queue_restarts"] == planned["restarts"], self.program
         # A bit that turned in a header is none of the payload's.
         assert summary["bits"]["wrong"] <= planned["damaged"], self.program

@@ -105,6 +105,8 @@ class Program:
         return "gdrcap %s (%d): %s\n%s" % (" ".join(map(str, self.arguments)), self.process.pid,
                                            "\n".join(self.errors), str(self.book.last)[:3000])
 
+    __repr__ = __str__  # of an assertion's tuple
+
     def wait(self, what, text):
         """Until what() is true; fails where the program ends before or a line was wrong."""
         def come():
