@@ -112,10 +112,9 @@ static void saver_judge(struct gdrcap_session *session, int ret, const struct gd
 		session_message(
 			session, GDRCAP_LOG_WARNING,
 			"frames that were not saved: %llu; they came faster than they could be "
-			"written, or were longer than a slot; save fewer (save_every), to a faster disk, "
-			"or give the longest frame's length (--frame-size, %u at most)",
-			(unsigned long long)(counts.missed + counts.damaged_missed),
-			FRAME_MAX_BYTES);
+			"written, or were longer than --frame-size; save fewer (save_every), or to a "
+			"faster disk",
+			(unsigned long long)(counts.missed + counts.damaged_missed));
 }
 
 /* The files get what is still in the buffer, and what the run lost. */
