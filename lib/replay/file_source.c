@@ -69,9 +69,9 @@ static bool source_look(struct file_source *source)
 	int ret = 0;
 
 	while (!source->has_next && !source->over && ret >= 0) {
-		if (!pcap_file_ready(source->file))
-			return false;
 		ret = pcap_file_next(source->file, &source->next, &source->error);
+		if (ret == -EAGAIN)
+			return false;
 		source->has_next = ret > 0;
 		source->frames += ret > 0;
 		if (ret == 0)

@@ -1,54 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* libpcap reads through a stream of ours (fopencookie): pcap_stream.h. What is wrong with a file is said here. */
+/* Frames of a capture file, each judged; what is wrong with a file is said here. */
 #include "replay/pcap_file.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <pcap/pcap.h>
-
 #include "base/log.h"
 #include "pattern/frame.h"
-#include "replay/pcap_stream.h"
+#include "replay/pcap_records.h"
 
 #define FRAME_LEN_MIN 14u
-#define STREAM_BYTES ((size_t)256 << 10)
 #define FRAME_LEN_MAX (FRAME_MAX_BYTES - FRAME_FCS_BYTES)
 
 struct pcap_file {
-	struct pcap_stream stream;
-	FILE *cookie;		   /* what libpcap reads */
-	pcap_t *pcap;		   /* closes the cookie; NULL: not begun */
-	struct pcap_pkthdr record; /* of the last frame, where libpcap does not read it */
+	struct pcap_records records;
+	bool begun;
 	bool any_length;
-	uint64_t frame;	    /* number of the last one, from 1, as other tools count */
-	uint32_t fcs_bytes; /* at the end of each frame, if the file says so */
-	char path[];	    /* for error texts */
+	uint64_t frame; /* number of the last one, from 1, as other tools count */
+	char path[];	/* for error texts */
 };
-
-/* ---- the stream ---- */
-
-static ssize_t stream_read(void *cookie, char *to, size_t bytes)
-{
-	return pcap_stream_read(cookie, to, bytes);
-}
-
-static int stream_close(void *cookie)
-{
-	return 0; /* the file stays open, for a rewind */
-}
 
 /* ---- what is wrong with it ---- */
 
 static int fail_read(const struct pcap_file *file, struct gdrcap_error *error)
 {
-	return error_set(error, -file->stream.failed, "%s: it cannot be read after %llu bytes: %s",
-			 file->path, (unsigned long long)file->stream.at,
-			 strerror(file->stream.failed));
+	const struct pcap_stream *stream = &file->records.stream;
+
+	return error_set(error, -stream->failed, "%s: it cannot be read after %llu bytes: %s",
+			 file->path, (unsigned long long)stream->at, strerror(stream->failed));
 }
 
-static int fail_open(const struct pcap_file *file, const char *why, struct gdrcap_error *error)
+/* It is something else. */
+static int fail_kind(const struct pcap_file *file, struct gdrcap_error *error)
 {
 	static const struct {
 		uint8_t magic[4];
@@ -58,52 +42,46 @@ static int fail_open(const struct pcap_file *file, const char *why, struct gdrca
 		{ { 'B', 'Z', 'h' }, "bunzip2" },
 		{ { 0xfd, '7', 'z', 'X' }, "unxz" },
 		{ { 0x28, 0xb5, 0x2f, 0xfd }, "unzstd" },
+		{ { 0x04, 0x22, 0x4d, 0x18 }, "unlz4" },
 	};
 
-	if (file->stream.failed)
-		return fail_read(file, error);
-	if (file->stream.head_bytes == 0)
-		return error_set(error, -ENODATA, "%s: the file is empty; capture into it first",
-				 file->path);
-	for (size_t i = 0; i < sizeof(packed) / sizeof(packed[0]); i++) {
-		const size_t n = strnlen((const char *)packed[i].magic, 4);
-
-		if (file->stream.head_bytes >= n &&
-		    memcmp(file->stream.head, packed[i].magic, n) == 0)
+	for (size_t i = 0; i < sizeof(packed) / sizeof(packed[0]); i++)
+		if (memcmp(file->records.magic, packed[i].magic,
+			   strnlen((const char *)packed[i].magic, 4)) == 0)
 			return error_set(error, -EINVAL,
 					 "%s: the file is compressed; unpack it first (%s)",
 					 file->path, packed[i].program);
-	}
-	if (feof(file->cookie))
+	return error_set(
+		error, -EINVAL,
+		"%s: the file is not a pcap or pcapng file; convert it (editcap -F nsecpcap OLD "
+		"NEW), or give another",
+		file->path);
+}
+
+/* What pcap_records_begin() said. */
+static int fail_begin(const struct pcap_file *file, int ret, struct gdrcap_error *error)
+{
+	const struct pcap_records *records = &file->records;
+
+	if (records->stream.failed)
+		return fail_read(file, error);
+	if (ret == -ENODATA)
+		return error_set(error, ret, "%s: the file is empty; capture into it first",
+				 file->path);
+	if (ret == -EBADMSG)
 		return error_set(
 			error, -EINVAL,
 			"%s: the file is not a pcap or pcapng file, or ends in the middle of "
-			"its header, after %llu bytes (%s); copy it again, or give another",
-			file->path, (unsigned long long)file->stream.at, why);
-	return error_set(
-		error, -EINVAL,
-		"%s: the file is not a pcap or pcapng file (%s); convert it with editcap, or "
-		"give another",
-		file->path, why);
-}
-
-/* What libpcap does not do, and what it says then. */
-static const char *unable(const char *says)
-{
-	unsigned int bytes;
-
-	if (strstr(says, "different from the snapshot length"))
-		return "its interfaces have different snap lengths, which cannot be read from one "
-		       "file; convert it: editcap -F nsecpcap OLD NEW";
-	if (strstr(says, "different from the type"))
-		return "its interfaces have different link types, which cannot be read from one "
-		       "file; keep one interface: tshark -r OLD -Y \"frame.interface_id == 0\" -F "
-		       "nsecpcap -w NEW";
-	if (sscanf(says, "invalid packet capture length %u, bigger than snaplen", &bytes) == 1 &&
-	    bytes <= PCAP_SNAP_MAX)
-		return "a frame is longer than its interface's snap length, so the file contradicts "
-		       "itself; convert it: editcap -F nsecpcap OLD NEW";
-	return NULL;
+			"its header, after %llu bytes; copy it again, or give another",
+			file->path,
+			(unsigned long long)(records->stream.at +
+					     pcap_stream_left(&records->stream)));
+	if (records->kind == PCAP_NONE)
+		return fail_kind(file, error);
+	return error_set(error, ret,
+			 "%s: its head cannot be used: %s; convert it (editcap -F nsecpcap OLD "
+			 "NEW), or give another",
+			 file->path, records->why);
 }
 
 /* Frame `number` is corrupt, or not all there: what can be done. */
@@ -119,125 +97,138 @@ static int fail_here(const struct pcap_file *file, unsigned long long number, co
 			 file->path, what, number - 1);
 }
 
-static int fail_frame(const struct pcap_file *file, struct gdrcap_error *error)
+/* What pcap_records_next() said. */
+static int fail_frame(const struct pcap_file *file, int ret, struct gdrcap_error *error)
 {
+	const struct pcap_records *records = &file->records;
 	const unsigned long long number = file->frame + 1;
-	const char *cannot = unable(pcap_geterr(file->pcap));
-	char what[PCAP_ERRBUF_SIZE + 80];
+	char what[sizeof(records->why) + 80];
 
-	if (file->stream.failed)
+	if (records->stream.failed)
 		return fail_read(file, error);
-	if (cannot)
-		return error_set(error, -ENOTSUP, "%s: at frame %llu: %s (%s)", file->path, number,
-				 cannot, pcap_geterr(file->pcap));
-	snprintf(what, sizeof(what),
-		 feof(file->cookie) ? "the file ends in the middle of frame %llu (%s)"
-				    : "frame %llu is corrupt (%s)",
-		 number, pcap_geterr(file->pcap));
+	if (ret == -ENOTSUP)
+		return error_set(error, ret,
+				 "%s: at frame %llu: %s; convert it: editcap -F nsecpcap OLD NEW",
+				 file->path, number, records->why);
+	if (ret == -EBADMSG)
+		snprintf(what, sizeof(what),
+			 "the file ends in the middle of frame %llu (%zu bytes of its record are "
+			 "there)",
+			 number, pcap_stream_left(&records->stream));
+	else
+		snprintf(what, sizeof(what), "frame %llu is corrupt (%s)", number, records->why);
 	return fail_here(file, number, what, error);
 }
 
-static int check_link_type(struct pcap_file *file, struct gdrcap_error *error)
+static const char *link_name(uint32_t link)
 {
-	const int link = pcap_datalink(file->pcap);
-	const int ext = pcap_datalink_ext(file->pcap);
-	const char *name = pcap_datalink_val_to_description(link);
+	static const struct {
+		uint32_t link;
+		const char *name;
+	} known[] = {
+		{ 0, "BSD loopback" },
+		{ 9, "PPP" },
+		{ 101, "raw IP" },
+		{ 105, "802.11" },
+		{ 108, "OpenBSD loopback" },
+		{ 113, "Linux cooked v1" },
+		{ 127, "802.11, radiotap" },
+		{ 147, "user 0" },
+		{ 228, "raw IPv4" },
+		{ 229, "raw IPv6" },
+		{ 249, "USB" },
+		{ 276, "Linux cooked v2" },
+	};
 
-	if (link != DLT_EN10MB)
-		return error_set(error, -EINVAL,
-				 "%s: its link type is %d (%s), not Ethernet; capture from one "
-				 "Ethernet interface (tcpdump -i eth0, not -i any)",
-				 file->path, link, name ? name : "unknown");
-	file->fcs_bytes = 0;
-	if (LT_FCS_LENGTH_PRESENT(ext))
-		file->fcs_bytes = 2 * ((uint32_t)LT_FCS_LENGTH((uint32_t)ext));
-	return 0;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (known[i].link == link)
+			return known[i].name;
+	return "unknown";
 }
 
-/* libpcap takes pcap's 32 bits for a signed number: they reach to 2106. */
-static int64_t frame_seconds(const struct pcap_pkthdr *head)
+/* A file may have several interfaces, and those may have no frames. */
+static int check_link(const struct pcap_file *file, uint32_t link, struct gdrcap_error *error)
 {
-	const int64_t seconds = head->ts.tv_sec;
-
-	return seconds < 0 && seconds >= INT32_MIN ? (int64_t)(uint32_t)seconds : seconds;
+	if (link == PCAP_LINK_ETHERNET)
+		return 0;
+	if (file->frame > 1 || file->records.count > 1)
+		return error_set(
+			error, -EINVAL,
+			"%s: the link type of frame %llu is %u (%s), not Ethernet; keep the "
+			"Ethernet frames: tshark -r OLD -Y \"frame.encap_type == 1\" -F "
+			"pcapng -w NEW",
+			file->path, (unsigned long long)file->frame, link, link_name(link));
+	return error_set(error, -EINVAL,
+			 "%s: its link type is %u (%s), not Ethernet; capture from one Ethernet "
+			 "interface (tcpdump -i eth0, not -i any)",
+			 file->path, link, link_name(link));
 }
 
-static int check_time(const struct pcap_file *file, const struct pcap_pkthdr *head,
+static int check_time(const struct pcap_file *file, const struct pcap_record *record,
 		      struct gdrcap_error *error)
 {
-	const int64_t seconds = frame_seconds(head);
 	char what[128];
 
-	/* tv_usec counts nanoseconds here. The sum must fit into 63 bits. */
-	if (seconds >= 0 && seconds < INT64_MAX / 1000000000 && head->ts.tv_usec >= 0 &&
-	    head->ts.tv_usec < 1000000000)
+	/* The sum must fit into 63 bits. */
+	if (record->seconds >= 0 && record->seconds < INT64_MAX / 1000000000 &&
+	    record->ns < 1000000000)
 		return 0;
-	snprintf(what, sizeof(what), "frame %llu has an impossible time (%lld s, %lld ns)",
-		 (unsigned long long)file->frame, (long long)head->ts.tv_sec,
-		 (long long)head->ts.tv_usec);
+	snprintf(what, sizeof(what), "frame %llu has an impossible time (%lld s, %llu ns)",
+		 (unsigned long long)file->frame, (long long)record->seconds,
+		 (unsigned long long)record->ns);
 	return fail_here(file, file->frame, what, error);
 }
 
-static int check_length(const struct pcap_file *file, const struct pcap_pkthdr *head,
+static int check_length(const struct pcap_file *file, const struct pcap_record *record,
 			struct gdrcap_error *error)
 {
-	const uint32_t fcs = file->fcs_bytes, least = file->any_length ? 0 : FRAME_LEN_MIN;
+	const uint32_t fcs = record->fcs_bytes, least = file->any_length ? 0 : FRAME_LEN_MIN;
+	const uint32_t here = record->bytes_here, sent = record->bytes_sent;
 	const unsigned long long number = file->frame;
 
-	if (!file->any_length && head->len > FRAME_LEN_MAX + fcs)
+	if (!file->any_length && sent > FRAME_LEN_MAX + fcs)
 		return error_set(
 			error, -EINVAL,
 			"%s: frame %llu is %u bytes long without FCS, %u are the most; "
 			"leave such frames out: tshark -r OLD -Y \"frame.len <= %u\" -w NEW; "
 			"if a kernel has put them together, capture with ethtool -K IFACE gro "
 			"off gso off tso off",
-			file->path, number, head->len - fcs, FRAME_LEN_MAX, FRAME_LEN_MAX + fcs);
-	if (head->caplen < head->len)
+			file->path, number, sent - fcs, FRAME_LEN_MAX, FRAME_LEN_MAX + fcs);
+	if (here < sent)
 		return error_set(error, -EINVAL,
 				 "%s: frame %llu is cut to %u of its %u bytes (the file's snap "
 				 "length is %u); capture whole frames (tcpdump -s 0)",
-				 file->path, number, head->caplen, head->len,
-				 pcap_stream_is_pcapng(&file->stream)
-					 ? (uint32_t)pcap_snapshot(file->pcap)
-					 : file->stream.snap);
-	if (head->caplen > head->len)
+				 file->path, number, here, sent, record->snap);
+	if (here > sent)
 		return error_set(error, -EINVAL,
 				 "%s: frame %llu has %u bytes, but its length is said to be %u; "
-				 "the file is corrupt",
-				 file->path, number, head->caplen, head->len);
-	if (head->len < least + fcs)
+				 "remove it (editcap OLD NEW %llu)",
+				 file->path, number, here, sent, number);
+	if (sent < least + fcs)
 		return error_set(error, -EINVAL,
 				 "%s: frame %llu is %u bytes long without FCS, an Ethernet header "
 				 "alone has %u; remove it (editcap OLD NEW %llu)",
-				 file->path, number, head->len > fcs ? head->len - fcs : 0,
-				 FRAME_LEN_MIN, number);
+				 file->path, number, sent > fcs ? sent - fcs : 0, FRAME_LEN_MIN,
+				 number);
 	return 0;
 }
 
 /* ---- opening ---- */
 
-/* A new libpcap over the stream's beginning. */
+/* -EAGAIN: a pipe has not brought its head yet. */
 static int file_begin(struct pcap_file *file, struct gdrcap_error *error)
 {
-	const cookie_io_functions_t functions = { .read = stream_read, .close = stream_close };
-	char why[PCAP_ERRBUF_SIZE] = "";
-	int ret;
+	int ret = pcap_records_begin(&file->records);
 
 	file->frame = 0;
-	if (pcap_stream_begin(&file->stream) < 0)
-		return fail_read(file, error);
-	file->cookie = fopencookie(&file->stream, "r", functions);
-	if (!file->cookie)
-		return error_set(error, -ENOMEM, "%s: no memory to read it", file->path);
-	(void)setvbuf(file->cookie, NULL, _IOFBF, STREAM_BYTES); /* less speed without */
-	file->pcap = pcap_fopen_offline_with_tstamp_precision(file->cookie,
-							      PCAP_TSTAMP_PRECISION_NANO, why);
-	if (!file->pcap) {
-		ret = fail_open(file, why, error);
-		fclose(file->cookie);
+	if (ret == -EAGAIN)
 		return ret;
-	}
-	return check_link_type(file, error);
+	if (ret < 0)
+		return fail_begin(file, ret, error);
+	file->begun = true;
+	return file->records.kind == PCAP_PLAIN
+		       ? check_link(file, file->records.interfaces[0].link, error)
+		       : 0;
 }
 
 static int fail_path(const struct pcap_file *file, int ret, bool pipes, struct gdrcap_error *error)
@@ -273,10 +264,10 @@ static int file_open(struct pcap_file **out, const char *path, FILE *stream, boo
 	}
 	memcpy(file->path, path, bytes);
 	file->any_length = pipes;
-	ret = pcap_stream_open(&file->stream, path, stream, pipes);
+	ret = pcap_stream_open(&file->records.stream, path, stream, pipes);
 	if (ret < 0)
 		ret = fail_path(file, ret, pipes, error);
-	else if (!pcap_stream_is_pipe(&file->stream))
+	else if (file->records.stream.pipe < 0)
 		ret = file_begin(file, error);
 	if (ret < 0) {
 		pcap_file_close(file);
@@ -299,12 +290,9 @@ int pcap_file_open_port(struct pcap_file **file, const char *path, struct gdrcap
 
 int pcap_file_rewind(struct pcap_file *file, struct gdrcap_error *error)
 {
-	int ret;
+	const int ret = pcap_records_rewind(&file->records);
 
-	if (file->pcap)
-		pcap_close(file->pcap);
-	file->pcap = NULL;
-	ret = pcap_stream_rewind(&file->stream);
+	file->begun = false;
 	if (ret < 0)
 		return error_set(error, ret, "%s: it cannot be read again from its beginning: %s",
 				 file->path, strerror(-ret));
@@ -313,98 +301,50 @@ int pcap_file_rewind(struct pcap_file *file, struct gdrcap_error *error)
 
 /* ---- frames ---- */
 
-bool pcap_file_ready(struct pcap_file *file)
-{
-	return pcap_stream_ready(&file->stream, file->pcap != NULL);
-}
-
-/* The same without libpcap. */
-static int record_read(struct pcap_file *file, struct pcap_pkthdr *head, const u_char **bytes,
-		       struct gdrcap_error *error)
-{
-	const unsigned long long number = file->frame + 1;
-	struct pcap_record record;
-	char what[128];
-	const int ret = pcap_stream_record(&file->stream, &record);
-
-	if (ret == 1) {
-		head->ts.tv_sec = record.seconds;
-		head->ts.tv_usec = (int64_t)record.ns;
-		head->caplen = record.bytes_here;
-		head->len = record.bytes_sent;
-		*bytes = record.bytes;
-		file->frame++;
-	}
-	if (ret >= 0)
-		return ret;
-	if (file->stream.failed)
-		return fail_read(file, error);
-	if (ret == -EBADMSG)
-		snprintf(
-			what, sizeof(what),
-			"the file ends in the middle of frame %llu (%zu bytes of its record are there)",
-			number, record.there);
-	else
-		snprintf(what, sizeof(what),
-			 "frame %llu is corrupt (its record has %u bytes, %u are the most)", number,
-			 record.bytes_here, PCAP_SNAP_MAX);
-	return fail_here(file, number, what, error);
-}
-
-static int frame_read(struct pcap_file *file, struct pcap_pkthdr **head, const u_char **bytes,
+static int frame_read(struct pcap_file *file, struct pcap_record *record,
 		      struct gdrcap_error *error)
 {
-	int ret;
+	int ret = file->begun ? 0 : file_begin(file, error);
 
-	if (!file->pcap && !pcap_stream_is_pipe(&file->stream))
-		return error_set(error, -EINVAL, "%s: it was not opened again", file->path);
-	ret = file->pcap ? 0 : file_begin(file, error);
 	if (ret < 0)
 		return ret;
-	if (file->stream.records) {
-		*head = &file->record;
-		return record_read(file, &file->record, bytes, error);
-	}
-	ret = pcap_next_ex(file->pcap, head, bytes);
-	if (ret == PCAP_ERROR_BREAK)
-		return 0;
-	if (ret != 1)
-		return fail_frame(file, error);
-	file->frame++;
-	return 1;
+	ret = pcap_records_next(&file->records, record);
+	if (ret == 1)
+		file->frame++;
+	return ret < 0 && ret != -EAGAIN ? fail_frame(file, ret, error) : ret;
 }
 
 int pcap_file_skip(struct pcap_file *file, struct gdrcap_error *error)
 {
-	struct pcap_pkthdr *head;
-	const u_char *bytes;
+	struct pcap_record record;
 
-	return frame_read(file, &head, &bytes, error);
+	return frame_read(file, &record, error);
 }
 
 int pcap_file_next(struct pcap_file *file, struct pcap_frame *frame, struct gdrcap_error *error)
 {
-	struct pcap_pkthdr *head;
-	const u_char *bytes;
-	int ret = frame_read(file, &head, &bytes, error);
+	struct pcap_record record;
+	int ret = frame_read(file, &record, error);
 
 	if (ret != 1)
 		return ret;
-	ret = check_length(file, head, error);
+	ret = check_link(file, record.link, error);
 	if (ret == 0)
-		ret = check_time(file, head, error);
+		ret = check_length(file, &record, error);
+	if (ret == 0)
+		ret = check_time(file, &record, error);
 	if (ret < 0)
 		return ret;
-	frame->bytes = bytes;
-	frame->len = head->len - file->fcs_bytes;
-	frame->time_ns = (uint64_t)frame_seconds(head) * 1000000000u + (uint64_t)head->ts.tv_usec;
+	frame->bytes = record.bytes;
+	frame->len = record.bytes_sent - record.fcs_bytes;
+	frame->time_ns = (uint64_t)record.seconds * 1000000000u + record.ns;
 	return 1;
 }
 
 void pcap_file_where(const struct pcap_file *file, uint64_t *at, uint64_t *bytes)
 {
-	*at = file->stream.at;
-	*bytes = file->stream.bytes;
+	*at = file->records.stream.at;
+	*bytes = file->records.stream.bytes;
 }
 
 const char *pcap_file_name(const struct pcap_file *file)
@@ -416,8 +356,6 @@ void pcap_file_close(struct pcap_file *file)
 {
 	if (!file)
 		return;
-	if (file->pcap)
-		pcap_close(file->pcap);
-	pcap_stream_close(&file->stream);
+	pcap_records_close(&file->records);
 	free(file);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A pcap or pcapng file, read frame by frame with libpcap. Every file is hostile: what is not
- * whole, or is not Ethernet, is an error that names the file, the frame and the remedy.
+ * A pcap or pcapng file, read frame by frame. Every file is hostile: what is not whole, or is not Ethernet, is an error
+ * that names the file, the frame and the remedy.
  */
 #ifndef GDRCAP_PCAP_FILE_H
 #define GDRCAP_PCAP_FILE_H
@@ -26,9 +26,8 @@ int pcap_file_open(struct pcap_file **file, const char *path, FILE *stream,
 		   struct gdrcap_error *error);
 /* For a port, which receives frames of any length: a file, or a pipe, whose head is read with the first frame. */
 int pcap_file_open_port(struct pcap_file **file, const char *path, struct gdrcap_error *error);
-/* False: the next frame of a pipe is not there yet. Only where it is does pcap_file_next() not wait. */
-bool pcap_file_ready(struct pcap_file *file);
-/* 1 and *frame filled; 0 at the end; negative errno: the file is broken here. */
+/* 1 and *frame filled; 0 at the end; -EAGAIN: a pipe has not brought the next frame yet; another negative errno: the file is
+ * broken here. */
 int pcap_file_next(struct pcap_file *file, struct pcap_frame *frame, struct gdrcap_error *error);
 /* The same past a frame, however long it is and whenever it came. */
 int pcap_file_skip(struct pcap_file *file, struct gdrcap_error *error);

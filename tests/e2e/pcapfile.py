@@ -102,7 +102,7 @@ def options_of(data, order):
 def read_pcap(data):
     order = "<" if data[:4] in (struct.pack("<I", MAGIC_US), struct.pack("<I", MAGIC_NS)) else ">"
     magic, _, _, _, _, _, link = struct.unpack_from(order + "IHHiIII", data)
-    assert magic in (MAGIC_US, MAGIC_NS) and link == ETHERNET, "magic %x, link %d" % (magic, link)
+    assert magic in (MAGIC_US, MAGIC_NS) and link & 0x3FFFFFF == ETHERNET, "magic %x, link %d" % (magic, link)
     unit, at, frames = 1 if magic == MAGIC_NS else 1000, 24, []
     while at < len(data):
         seconds, fraction, length, original = struct.unpack_from(order + "IIII", data, at)

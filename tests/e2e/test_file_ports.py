@@ -10,13 +10,11 @@ import pytest
 import e2e
 import pcapfile
 import processes
-import test_images
 import test_save
 
 pytestmark = pytest.mark.sanitized
 
 ANY = ("--format", "custom", "--pattern", "none")
-FCS = 1 << 26 | 2 << 28  # of a link type: each frame ends with an FCS of two 16-bit words
 TIME = pcapfile.START_NS
 NOISE = [bytes([2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x12, 0x34]) + bytes([i]) * (86 + i) for i in range(5)]
 
@@ -33,74 +31,6 @@ def capture(directory, data, *arguments, expect=0):
 
 def errors(summary):
     return "\n".join(summary["errors"])
-
-
-def records(frames, last):
-    """A pcap file whose last record is `last`."""
-    return pcapfile.pcap_bytes(frames) + last
-
-
-# ---- records that are no whole frames ----
-
-def broken(data, *words):
-    """The run fails, as it finds the record; what was before is received and saved."""
-    with processes.folder() as directory:
-        path = os.path.join(directory, "out.pcapng")
-        summary = capture(directory, data, *ANY, "--save", path, expect=1)
-        test_save.check_files(path, NOISE[:3])
-    for word in ("in.pcap", *words):
-        assert word in errors(summary), (word, summary["errors"])
-    assert summary["frames"]["received"] == 3, summary["frames"]
-
-
-def test_cut_record():
-    """Cut by the capture's snap length: no whole frame, and no rate of whole frames."""
-    cut = ("frame 4 is cut to 60 of its 100 bytes", "tcpdump -s 0")
-    record = pcapfile.pcap_record(NOISE[0][:60], TIME, original=100)
-    broken(records(NOISE[:3], record + pcapfile.pcap_record(NOISE[4], TIME)), *cut)
-    broken(pcapfile.pcapng_bytes(NOISE[:3]) + pcapfile.enhanced(NOISE[0][:60], TIME, original=100), *cut)
-
-
-def test_record_longer_than_its_frame():
-    broken(records(NOISE[:3], pcapfile.pcap_record(NOISE[0], TIME, original=60)),
-           "frame 4 has 100 bytes, but its length is said to be 60")
-
-
-def test_record_longer_than_the_snap_length():
-    """It is all there, whatever the file's head says."""
-    data = pcapfile.pcap_header(snap=64) + pcapfile.pcap_bytes(NOISE)[24:]
-    with processes.folder() as directory:
-        path = os.path.join(directory, "out.pcapng")
-        summary = capture(directory, data, *ANY, "--save", path)
-        test_save.check_files(path, NOISE)
-    assert summary["frames"]["received"] == summary["frames"]["valid"] == 5, summary["frames"]
-    assert summary["bytes"] == sum(map(len, NOISE)), summary["bytes"]
-
-
-def test_fcs_of_a_file():
-    """Which the file's head declares: it is no part of the frame."""
-    with processes.folder() as directory:
-        path = os.path.join(directory, "out.pcapng")
-        summary = capture(directory, pcapfile.pcap_bytes([frame + bytes(4) for frame in NOISE],
-                                                         link=pcapfile.ETHERNET | FCS),
-                          *ANY, "--save", path)
-        test_save.check_files(path, NOISE)
-    assert summary["bytes"] == sum(map(len, NOISE)), summary["bytes"]
-
-
-def test_interfaces_that_differ():
-    """It is said what is the matter, and how to mend it: the file is not corrupt."""
-    for other, words in ((pcapfile.interface(snap=128), "editcap -F nsecpcap"),
-                         (pcapfile.interface(link=113, snap=262144), "frame.interface_id")):
-        data = (pcapfile.section() + pcapfile.interface(snap=262144) + other +
-                b"".join(pcapfile.enhanced(frame, TIME) for frame in NOISE))
-        with processes.folder() as directory:
-            path = pcapfile.write(os.path.join(directory, "in.pcapng"), data)
-            for arguments in (("capture", *port(path)), ("replay", "--tx-port", "net_null0", "--pcap", path)):
-                summary = e2e.run_json(*arguments, "--quiet", expect=1)
-                assert words in errors(summary) and path in errors(summary), summary["errors"]
-                assert "interfaces have different" in errors(summary), summary["errors"]
-                assert "corrupt" not in errors(summary), summary["errors"]
 
 
 # ---- frames that are too long ----

@@ -45,19 +45,6 @@ def check_same(got, wanted):
 
 # ---- the frames ----
 
-def test_every_kind_of_file():
-    """Byte orders, time units and both formats: the same frames in the same order."""
-    wanted = numbered_frames(500)
-    for data in (pcapfile.pcap_bytes(wanted), pcapfile.pcap_bytes(wanted, order=">", nano=False),
-                 pcapfile.pcapng_bytes(wanted), pcapfile.pcapng_bytes(wanted, order=">")):
-        with processes.folder() as directory:
-            path = pcapfile.write(os.path.join(directory, "in.pcap"), data)
-            summary, got = replay_to_file(directory, "--pcap", path, "--rate", "max")
-        check_same(got, wanted)
-        sender = processes.check_sender(summary, len(wanted))
-        assert sender["bytes"] == sum(map(len, wanted)), sender
-
-
 def test_to_a_full_disk():
     """The driver of files does not say that a write failed: the file is looked at."""
     def limit():
