@@ -200,6 +200,9 @@ static int read_errors(struct merge_input *input, const json_t *array)
 {
 	size_t count = json_array_size(array);
 
+	if (!json_is_array(array))
+		return merge_refuse(input, MERGE_REFUSED,
+				    "its \"errors\" are no list: no summary of gdrcap's");
 	if (count > REPORT_ERRORS_MAX)
 		count = REPORT_ERRORS_MAX;
 	input->errors = calloc(count + 1, sizeof(*input->errors));
@@ -277,6 +280,21 @@ static int read_head(struct merge_input *input, const json_t *object)
 	return merge_run(input, object);
 }
 
+static int refuse_pass(struct merge_input *input, const char *wrong)
+{
+	return merge_refuse(input, MERGE_REFUSED,
+			    "does not add up: its \"result\" is \"pass\", and its \"%s\" say that "
+			    "the run failed",
+			    wrong);
+}
+
+static int read_if_there(struct merge_input *input, const json_t *object, const char *key,
+			 struct merge_count *count)
+{
+	*count = (struct merge_count){ 0 };
+	return json_object_get(object, key) ? read_count(input, object, key, count) : 0;
+}
+
 /* What makes a run fail, by itself. */
 static int check_pass(struct merge_input *input, const json_t *object)
 {
@@ -286,19 +304,22 @@ static int check_pass(struct merge_input *input, const json_t *object)
 		{ NULL, "conflicts" },	       { NULL, "stale" },
 		{ NULL, "lock_lost" },	       { "saved", "missed" },
 		{ "saved", "damaged_missed" }, { "sender", "errors" },
+		{ "bits", "wrong" },
 	};
 	const json_t *stages = json_object_get(object, "stages");
-	const char *wrong = input->error_count ? "errors" : NULL;
+	const char *wrong = input->error_count					 ? "errors"
+			    : json_array_size(json_object_get(object, "damage")) ? "damage"
+										 : NULL;
 
 	for (size_t i = 0; i < sizeof(none_of) / sizeof(none_of[0]); i++) {
 		const char *part = none_of[i].part, *key = none_of[i].key;
 		const json_t *in = part ? json_object_get(object, part) : object;
-		struct merge_count count = { 0 };
+		struct merge_count count;
 
 		/* What a receiver's own sender could not send is lost, or came all the same. */
 		if (part && !strcmp(part, "sender") && input->receives)
 			continue;
-		if (json_object_get(in, key) && read_count(input, in, key, &count) < 0)
+		if (read_if_there(input, in, key, &count) < 0)
 			return -EINVAL;
 		wrong = count.count ? key : wrong;
 	}
@@ -308,12 +329,25 @@ static int check_pass(struct merge_input *input, const json_t *object)
 
 		wrong = state && !strcmp(state, "failed") ? "stages" : wrong;
 	}
-	if (!wrong)
+	return wrong ? refuse_pass(input, wrong) : 0;
+}
+
+/* The same, by its counts of frames. */
+static int check_pass_frames(struct merge_input *input, const json_t *object)
+{
+	const struct merge_count *of = input->total.of;
+	struct merge_count dropped, in_flight;
+
+	if (input->failed)
 		return 0;
-	return merge_refuse(input, MERGE_REFUSED,
-			    "does not add up: its \"result\" is \"pass\", and its \"%s\" say that "
-			    "the run failed",
-			    wrong);
+	if (read_if_there(input, json_object_get(object, "lost_by"), "in_run", &dropped) < 0 ||
+	    read_if_there(input, object, "in_flight", &in_flight) < 0)
+		return -EINVAL;
+	/* Where most frames are others' these may be, too. */
+	if (dropped.count && of[MERGE_FILTERED].count <= of[MERGE_RECEIVED].count / 2)
+		return refuse_pass(input, "lost_by.in_run");
+	/* Without a verdict they are batches that the caller kept. */
+	return in_flight.count && of[MERGE_VALID].known ? refuse_pass(input, "in_flight") : 0;
 }
 
 /* How it ended, if it did. */
@@ -356,6 +390,8 @@ int merge_object(struct merge_input *input, const json_t *object)
 	if (!rc)
 		rc = read_count(input, object, keys[MERGE_FILTERED],
 				&input->total.of[MERGE_FILTERED]);
+	if (!rc)
+		rc = check_pass_frames(input, object);
 	if (!rc)
 		rc = read_count(input, object, "untracked", &input->untracked);
 	if (!rc && input->sends && !input->total.of[MERGE_SENT].known)

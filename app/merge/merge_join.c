@@ -111,6 +111,10 @@ static bool contradicts(struct merge_scene *scene)
 
 	if (scene->joined->receivers == 1 && scene->unique.known && unique > seen)
 		seen = unique;
+	/* A receiver that missed the first frames counts from the first that came. */
+	for (uint32_t i = 0; !scene->restarted && i < scene->count; i++)
+		if (scene->parts[i].input->receives && scene->parts[i].stream->ranges.end > seen)
+			seen = scene->parts[i].stream->ranges.end;
 	if (!scene->joined->senders || !sent.known || seen <= sent.count)
 		return false;
 	snprintf(

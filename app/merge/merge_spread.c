@@ -113,10 +113,6 @@ static void unite(struct merge_scene *scene, uint64_t unique)
 	joined->damaged = joined->counts.of[MERGE_DAMAGED].count;
 	count_again(&joined->counts, joined->again, joined->damaged != 0);
 	scene->unique.count = unique;
-	for (uint32_t i = 0; i < scene->count; i++)
-		if (scene->parts[i].input->receives &&
-		    scene->parts[i].stream->ranges.end > scene->said.count)
-			scene->said.count = scene->parts[i].stream->ranges.end;
 	if (!joined->senders)
 		joined->counts.of[MERGE_SENT] = sent_by_ranges(scene);
 	if (joined->again)

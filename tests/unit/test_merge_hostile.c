@@ -161,6 +161,14 @@ static void test_pass_that_is_none(void **state)
 		"\"stages\" say");
 	assert_changed_refused("\"capture\"", "\"replay\",\"sender\":{\"errors\":5}",
 			       "\"errors\" say");
+	assert_changed_refused("\"errors\":[]", "\"errors\":[],\"bits\":{\"wrong\":50}",
+			       "\"wrong\" say");
+	assert_changed_refused("\"errors\":[]", "\"errors\":[],\"damage\":[{}]", "\"damage\" say");
+	assert_changed_refused("\"errors\":[]", "\"errors\":[],\"lost_by\":{\"in_run\":50}",
+			       "\"lost_by.in_run\" say");
+	assert_changed_refused("\"errors\":[]", "\"errors\":[],\"in_flight\":3",
+			       "\"in_flight\" say");
+	assert_changed_refused("\"errors\":[],", "", "\"errors\" are no list");
 	assert_changed_refused("\"duplicate\":0,\"reordered\":0}}",
 			       "\"duplicate\":0,\"reordered\":3}}", "more reordered frames than");
 }

@@ -384,6 +384,16 @@ static void test_beyond_what_was_sent(void **state)
 	assert_true(is_said("receivers saw numbers of 100 frames, and 99 were sent"));
 }
 
+/* As many as were sent, but another one. */
+static void test_one_receiver_beyond(void **state)
+{
+	give_sender(100);
+	give_receiver(&(struct said){ 100, 100, 0, 0, 0, 0, "[[1,100]]" });
+	join();
+	assert_false(merge.total.of[MERGE_LOST].known);
+	assert_true(is_said("receivers saw numbers of 101 frames, and 100 were sent"));
+}
+
 static void test_ends_differ(void **state)
 {
 	give_receiver(&(struct said){ 120, 50, 0, 0, 0, 0, "[[0,1,2,50]]" });
@@ -498,6 +508,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_one_without_ranges, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_began_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_beyond_what_was_sent, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_one_receiver_beyond, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ends_differ, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_copy_hides_nothing, setup, teardown),
 		cmocka_unit_test(test_hostile),
