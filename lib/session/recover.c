@@ -8,6 +8,18 @@ static void port_quiet_begins(struct recover *recover, const struct recover_samp
 {
 	recover->quiet_ms = sample->ms;
 	recover->quiet_hits = sample->hits;
+	recover->quiet_missed = sample->missed;
+}
+
+/* Frames that the rules put into the queues, less those that came out and those that had found no buffer when the
+ * port fell silent. What finds none after that may be what a queue swallows. Too few where the hits are read late. */
+static int64_t frames_left(const struct recover *recover, const struct recover_sample *sample)
+{
+	uint64_t out = recover->quiet_missed;
+
+	for (uint32_t q = 0; q < sample->queues; q++)
+		out += sample->frames[q];
+	return (int64_t)(sample->hits - out);
 }
 
 /* The rules put frames into the queues, and for long none came out of any. */
@@ -19,7 +31,7 @@ static bool port_swallows(struct recover *recover, const struct recover_sample *
 		recover->quiet_hits = sample->hits;
 		return false;
 	}
-	return sample->hits > recover->quiet_hits;
+	return sample->hits > recover->quiet_hits && frames_left(recover, sample) > recover->base;
 }
 
 static bool queue_is_in_error(const struct recover_queue *queue,
@@ -86,6 +98,7 @@ struct recover_found recover_look(struct recover *recover, const struct recover_
 
 	if (!recover->begun) {
 		recover_restarted(recover, 0, sample);
+		recover->base = 0; /* frames may have come since the rules were made */
 		return found;
 	}
 	for (uint32_t q = 0; q < sample->queues; q++) {
@@ -129,6 +142,7 @@ void recover_restarted(struct recover *recover, uint32_t queues,
 	recover->begun = true;
 	recover->last = *sample;
 	port_quiet_begins(recover, sample);
+	recover->base = frames_left(recover, sample);
 	for (uint32_t q = 0; q < sample->queues; q++) {
 		struct recover_queue *queue = &recover->queue[q];
 

@@ -14,9 +14,10 @@
  *   outlives a stop of the port. So with these the port is started again at once.
  * - rx_wqe_errors counts the queues of the kernel's interface, not ours; whether out_of_buffer
  *   counts frames for a queue in error is not documented; the physical port's counters count anybody's
- *   frames. None of these is used.
+ *   frames. None of these says that a queue is in error.
  * - The rules' hits count what was steered to our queues, whether or not it came out. The driver
- *   reads them once a second.
+ *   reads them once a second, and later where its thread has no core: so they say something only
+ *   where they are more than the frames that came out and those that had found no buffer by then.
  * - rte_eth_dev_rx_queue_stop() is refused with the vector functions, and with queues made by Verbs
  *   the driver asks for a state that there is none of. So a whole port is started again.
  */
@@ -46,6 +47,7 @@ struct recover_sample {
 	bool room;  /* slots are free, so a queue that works has buffers */
 	bool hits_known;
 	uint64_t hits;				  /* frames that the rules put into our queues */
+	uint64_t missed;			  /* frames that found no buffer */
 	uint64_t errors;			  /* rte_eth_stats.ierrors */
 	uint64_t queue_errors[GDRCAP_QUEUES_MAX]; /* dpdk_stats_get() */
 	uint64_t frames[GDRCAP_QUEUES_MAX];	  /* that came out of the queue */
@@ -65,7 +67,8 @@ struct recover {
 	bool begun;
 	struct recover_sample last;
 	uint64_t quiet_ms; /* the same of all its queues together */
-	uint64_t quiet_hits;
+	uint64_t quiet_hits, quiet_missed;
+	int64_t base; /* frames_left() when the rules were made */
 	struct recover_queue queue[GDRCAP_QUEUES_MAX];
 };
 

@@ -94,6 +94,7 @@ static bool sample_take(const struct gdrcap_session *session, uint32_t p,
 			strstr(mode.info, "Vector");
 	sample->room = pair_has_room(session, pair);
 	sample->hits_known = pair_hits(pair, &sample->hits);
+	sample->missed = stats.imissed - pair->rx.missed_base;
 	sample->errors = stats.ierrors;
 	for (uint32_t q = 0; q < queues; q++)
 		sample->frames[q] = frames_of(session, p, q);

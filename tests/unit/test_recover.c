@@ -217,15 +217,59 @@ static void swallowed_frames_are_an_alarm(void **state)
 	nothing(look());
 }
 
-/* The driver reads the hits once a second. */
+/* The driver reads the hits once a second, or later where it has no core. */
 static void late_hits_are_no_alarm(void **state)
 {
-	now.frames[0] += 1000;
-	nothing(look());
-	now.ms += 1500;
-	now.hits += 1000;
+	for (uint64_t ms = 1500; ms <= 3 * RECOVER_HITS_MS; ms += 500) {
+		now.frames[0] += 1000;
+		now.missed += 10;
+		nothing(look());
+		for (uint64_t gone = 0; gone < ms; gone += RECOVER_LOOK_MS)
+			nothing(look());
+		now.hits += 1010;
+		for (unsigned int i = 0; i < 50; i++)
+			nothing(look());
+	}
+	now.hits++;
+	assert_int_equal(look().silent, 3);
+}
+
+/* They may be read once it has begun. */
+static void frames_before_the_run_are_no_alarm(void **state)
+{
+	memset(&recover, 0, sizeof(recover));
+	now.missed = 50;
 	for (unsigned int i = 0; i < 50; i++)
 		nothing(look());
+	now.hits = 50;
+	nothing(look());
+}
+
+/* It takes none: whether the card calls them missed is not documented. */
+static void frames_that_a_silent_port_misses_are_an_alarm(void **state)
+{
+	for (unsigned int i = 1; i * RECOVER_LOOK_MS < RECOVER_HITS_MS; i++) {
+		nothing(look());
+		now.hits += 10;
+		now.missed += 10;
+	}
+	assert_int_equal(look().silent, 3);
+}
+
+/* What is not accounted for before a start again is not blamed on the port after it. */
+static void late_hits_after_a_restart_are_no_alarm(void **state)
+{
+	swallowed_frames_are_an_alarm(state);
+	now.hits = 0;
+	recover_restarted(&recover, 3, &now);
+	now.frames[0] += 1000;
+	nothing(look());
+	for (unsigned int i = 0; i < 50; i++)
+		nothing(look());
+	now.hits += 1000;
+	nothing(look());
+	now.hits++;
+	assert_int_equal(look().silent, 3);
 }
 
 static void unknown_hits_say_nothing(void **state)
@@ -322,6 +366,9 @@ int main(void)
 		cmocka_unit_test_setup(error_is_the_queues_own, begin),
 		cmocka_unit_test_setup(swallowed_frames_are_an_alarm, begin),
 		cmocka_unit_test_setup(late_hits_are_no_alarm, begin),
+		cmocka_unit_test_setup(frames_before_the_run_are_no_alarm, begin),
+		cmocka_unit_test_setup(frames_that_a_silent_port_misses_are_an_alarm, begin),
+		cmocka_unit_test_setup(late_hits_after_a_restart_are_no_alarm, begin),
 		cmocka_unit_test_setup(unknown_hits_say_nothing, begin),
 		cmocka_unit_test_setup(slow_consumer_is_no_alarm, begin),
 		cmocka_unit_test_setup(dead_queue_is_no_reason_to_blame_others, begin),
