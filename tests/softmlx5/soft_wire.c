@@ -122,9 +122,11 @@ void wire_send(struct soft_device *from, struct soft_frame *frame)
 		hold(from, frame);
 		return;
 	}
-	/* The receiver may change its frame, by taking out a tag: hence a copy. */
-	if (soft_fault(&faults->duplicate))
+	/* The receiver may change its frame, by taking out a tag: hence a copy, in the room of the frame that waited. */
+	if (soft_fault(&faults->duplicate)) {
+		release_held(from);
 		hold(from, frame);
+	}
 	arrive(from->peer, frame->data, frame->length);
 	release_held(from);
 }

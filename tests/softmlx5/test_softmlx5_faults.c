@@ -90,6 +90,18 @@ static void reorders_on_the_wire(void **state)
 	assert_int_equal(run.disordered, 3 * 10);
 }
 
+/* Which has the room of a held frame for its copy. */
+static void duplicates_the_successor_of_a_held_frame(void **state)
+{
+	struct rig_run run;
+
+	start(*state);
+	set("0.reorder=50/50/10, 0.duplicate=50/50/10");
+	run = frames(*state, false);
+	assert_int_equal(run.received, COUNT + 10);
+	assert_int_equal(run.damaged, 0);
+}
+
 static void counts_what_the_port_loses(void **state)
 {
 	struct rig_run run;
@@ -300,6 +312,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(corrupts_on_the_wire, rig_reset),
 		cmocka_unit_test_teardown(duplicates_on_the_wire, rig_reset),
 		cmocka_unit_test_teardown(reorders_on_the_wire, rig_reset),
+		cmocka_unit_test_teardown(duplicates_the_successor_of_a_held_frame, rig_reset),
 		cmocka_unit_test_teardown(counts_what_the_port_loses, rig_reset),
 		cmocka_unit_test_teardown(link_goes_down_and_comes_back, rig_reset),
 		cmocka_unit_test_teardown(send_error_is_recovered, rig_reset),
