@@ -92,9 +92,9 @@ def set_clock(run):
 
 def cards(run, text):
     """The cards look when the file's time has changed, and read it as a whole. Where they have no core for long they see
-    the next file only: so each one that does not take the link down has it up."""
+    the next file only: so each one ends what those before it began."""
     new = run.cards.with_suffix(".new")
-    new.write_text("%s%s\n" % ("" if text.startswith("link=") else "link=1,", text))
+    new.write_text("0.reorder=off,%s%s\n" % ("" if text.startswith("link=") else "link=1,", text))
     os.rename(new, run.cards)
 
 
