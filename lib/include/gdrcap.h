@@ -451,7 +451,7 @@ int gdrcap_judge(const struct gdrcap_session *session, struct gdrcap_error *why)
  */
 int gdrcap_get_json(const struct gdrcap_session *session, uint32_t what, char **json);
 /** The same object of a run for which there is no session: what `config` (may be NULL) asks for, and all that would
- * have been measured null. */
+ * have been measured null. `result` is "fail", and `errors` has "nothing ran". */
 int gdrcap_config_get_json(const struct gdrcap_config *config, char **json);
 void gdrcap_free_json(char *json);
 

@@ -190,19 +190,26 @@ int gdrcap_get_json(const struct gdrcap_session *session, uint32_t what, char **
 
 int gdrcap_config_get_json(const struct gdrcap_config *config, char **json)
 {
-	const struct reasons none = { 0 };
 	struct results *results;
+	struct reasons *reasons;
+	int rc = -ENOMEM;
 
 	if (!json)
 		return -EINVAL;
 	*json = NULL;
+	reasons = calloc(1, sizeof(*reasons));
 	results = calloc(1, sizeof(*results));
-	if (!results)
-		return -ENOMEM;
-	results->version = gdrcap_version();
-	results->config = config;
-	results_run_now(&results->run);
-	return give_json(results, &none, GDRCAP_JSON_ALL, json);
+	if (results && reasons) {
+		results->version = gdrcap_version();
+		results->config = config;
+		results_run_now(&results->run);
+		results_judge(results, reasons);
+		rc = give_json(results, reasons, GDRCAP_JSON_ALL, json);
+	} else {
+		results_free(results);
+	}
+	free(reasons);
+	return rc;
 }
 
 void gdrcap_free_json(char *json)

@@ -248,7 +248,7 @@ void results_judge(const struct results *results, struct reasons *reasons)
 		if (results->state != RESULTS_CREATED || results->failure != -EIO)
 			reasons->code = GDRCAP_FAILED_RUN;
 	}
-	if (results->state == RESULTS_CREATED && reasons->count == 0) {
+	if (results->state <= RESULTS_CREATED && reasons->count == 0) {
 		add(reasons, "nothing ran");
 		reasons->code = GDRCAP_FAILED_RUN;
 	}

@@ -148,6 +148,10 @@ static void a_configuration(void **state)
 	object = json_loads(text, 0, NULL);
 	assert_int_equal(json_array_size(json_object_get(object, "ports")), 1);
 	assert_true(json_is_null(json_object_get(object, "memory")));
+	/* As gdrcap_judge() says it of a session that did not run. */
+	assert_string_equal(json_string_value(json_object_get(object, "result")), "fail");
+	assert_string_equal(json_string_value(json_array_get(json_object_get(object, "errors"), 0)),
+			    "nothing ran");
 	gdrcap_free_json(text);
 	json_decref(object);
 }
