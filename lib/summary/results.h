@@ -108,9 +108,9 @@ void results_images_total(const struct results *results, struct gdrcap_image_cou
 #define REASON_LOST "lost"
 #define REASON_DUPLICATED "duplicated"
 #define REASON_REORDERED "reordered"
-#define REASON_DROPPED                                                                                 \
-	"dropped by a port in the run, and missing behind the last that came or where nothing counts " \
-	"gaps: the receiver was too slow; give its threads cores of their own, or raise --descriptors"
+#define REASON_DROPPED                                                                                       \
+	"dropped by a port in the run (no gap in the frames received shows it): the receiver was too slow; " \
+	"give its threads cores of their own, or raise --descriptors"
 #define REASON_ENDS_MISSING "streams whose end did not come: "
 /* "1,234 frames lost". Returns `to`, of RESULTS_REASON_BYTES. */
 const char *reason_count(char *to, uint64_t count, const char *noun, const char *what);
