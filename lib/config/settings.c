@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <rte_common.h>
+#include <rte_mbuf_core.h>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -226,6 +227,48 @@ static int check_sizes(const struct settings *settings, struct gdrcap_error *err
 			 settings->frame.vlan ? " with a VLAN tag" : "", allowed, FRAME_MAX_BYTES);
 }
 
+/* A frame with a whole piece: what a layout asks for, whatever frame.size says. With two VLAN tags and IPv6. */
+static uint16_t image_frame_bytes(const struct image_layout *layout)
+{
+	const uint32_t udp = layout->base == IMAGE_BASE_UDP ? 14 + 8 + 40 + 8 : 0;
+	const uint32_t header = layout->parser == IMAGE_PARSER_FIELDS ? layout->payload : 8;
+	const uint32_t bytes = udp + header + layout->piece + FRAME_FCS_BYTES;
+
+	return (uint16_t)RTE_MIN(bytes, FRAME_MAX_BYTES);
+}
+
+uint16_t settings_frame_bytes(const struct settings *settings)
+{
+	/* A sender that plays a file has no sizes of its own. */
+	uint16_t bytes =
+		settings->pcap[0] && !settings_receives(settings) ? 0 : settings->sizes.largest;
+
+	for (uint32_t i = 0; i < settings->images; i++)
+		bytes = RTE_MAX(bytes, image_frame_bytes(&settings->image[i].layout));
+	return bytes;
+}
+
+int settings_slot_fits(const struct settings *settings, uint32_t frame_bytes, uint32_t need,
+		       struct gdrcap_error *error)
+{
+	if (!settings->slot_bytes || need <= settings->slot_bytes)
+		return 0;
+	return error_set(error, -EMSGSIZE,
+			 "slot_bytes: %u are too few: frames of up to %u bytes need %u on these "
+			 "ports; leave slot_bytes out, or give %u",
+			 settings->slot_bytes, frame_bytes, need, rte_align32pow2(need));
+}
+
+/* Ports may need more. */
+static int check_slots(const struct settings *settings, struct gdrcap_error *error)
+{
+	const uint16_t bytes = settings_frame_bytes(settings);
+
+	return bytes ? settings_slot_fits(settings, bytes,
+					  bytes - FRAME_FCS_BYTES + RTE_PKTMBUF_HEADROOM, error)
+		     : 0;
+}
+
 static int check_pattern(const struct settings *settings, struct gdrcap_error *error)
 {
 	const enum pattern_kind kind = settings->pattern.kind;
@@ -264,6 +307,8 @@ int settings_settle(struct settings *settings, struct gdrcap_error *error)
 		ret = settings_settle_images(settings, error);
 	if (!ret)
 		ret = check_sizes(settings, error);
+	if (!ret)
+		ret = check_slots(settings, error);
 	if (!ret)
 		ret = check_pattern(settings, error);
 	if (!ret)

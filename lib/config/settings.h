@@ -282,6 +282,12 @@ static inline bool settings_is_custom(const struct settings *settings)
 
 /* Ports of both lists by one number: receiving ones from 0, sending ones from GDRCAP_PORTS_MAX. */
 #define SETTINGS_PORTS (2u * GDRCAP_PORTS_MAX)
+/* Bytes with FCS of the largest frame that options tell of: files may have larger ones. 0: none. */
+uint16_t settings_frame_bytes(const struct settings *settings);
+/* -EMSGSIZE where slot_bytes is given and less than the `need` of frames of up to `frame_bytes`. */
+int settings_slot_fits(const struct settings *settings, uint32_t frame_bytes, uint32_t need,
+		       struct gdrcap_error *error);
+
 static inline const struct port_spec *settings_port(const struct settings *settings, uint32_t i)
 {
 	return i < GDRCAP_PORTS_MAX ? &settings->rx.port[i]

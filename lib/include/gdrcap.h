@@ -148,7 +148,8 @@ void gdrcap_config_set_log(struct gdrcap_config *config,
  * that option `memory` names, from an address aligned to 64 KiB on. It must stay until
  * gdrcap_destroy(). NULL: none. */
 void gdrcap_config_set_memory(struct gdrcap_config *config, void *addr, uint64_t bytes);
-/** Checks what depends on several options. gdrcap_create() does that too. */
+/** Checks what depends on several options. gdrcap_create() does that too, and finds more: what files, ports
+ * or memory make of them. */
 int gdrcap_config_check(const struct gdrcap_config *config, struct gdrcap_error *error);
 
 #define GDRCAP_FOR_LOOPBACK 1u /**< it receives and sends */

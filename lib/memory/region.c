@@ -106,10 +106,12 @@ static int host_create(struct region *region, const struct region_config *config
 		return 0;
 	if (!region->owned && !config->cpu_workers &&
 	    gpu_owns(region->gpu, region->base, region->bytes) == 1)
-		return error_set(error, -EINVAL,
-				 "the caller's memory at %p is the GPU's own, which cannot be "
-				 "pinned: ask for memory: device",
-				 region->base);
+		return error_of_config(
+			error,
+			error_set(error, -EINVAL,
+				  "the caller's memory at %p is the GPU's own, which cannot be "
+				  "pinned: ask for memory: device",
+				  region->base));
 	if (rte_gpu_mem_register(region->gpu, region->bytes, region->base) < 0)
 		return error_set(
 			error, -rte_errno,
@@ -142,11 +144,14 @@ static int device_create(struct region *region, const struct region_config *conf
 	}
 	if (!region->owned && region->peer &&
 	    gpu_owns(region->gpu, region->base, region->bytes) == 0)
-		return error_set(error, -EINVAL,
-				 "the caller's memory at %p is not memory of this GPU's own: pass "
-				 "an address from cudaMalloc() on it, or ask for memory: pinned if "
-				 "it is the CPU's",
-				 region->base);
+		return error_of_config(
+			error,
+			error_set(
+				error, -EINVAL,
+				"the caller's memory at %p is not memory of this GPU's own: pass "
+				"an address from cudaMalloc() on it, or ask for memory: pinned if "
+				"it is the CPU's",
+				region->base));
 	/*
 	 * The host "GPU" with guard=1 hands out addresses that the CPU cannot touch; its workers
 	 * reach the memory through the CPU map. A CUDA kernel uses the address itself.
@@ -388,8 +393,7 @@ static int slots_left(const struct region *region, uint32_t slots, struct gdrcap
 {
 	if (slots <= region->slots - region->slots_used)
 		return 0;
-	return error_set(error, -ENOMEM,
-			 "the region has %u slots left, %u are needed; raise --pool",
+	return error_set(error, -ENOMEM, "the region has %u slots left, %u are needed; raise pool",
 			 region->slots - region->slots_used, slots);
 }
 

@@ -116,11 +116,13 @@ int interface_check(const char *port, const char *named, struct gdrcap_error *er
 	char name[IF_NAMESIZE];
 	int ret;
 
-	if (!interface_of(port, name))
-		return error_set(error, -EINVAL,
-				 "port %s: it must name one interface of at most %u letters: "
-				 "%.*s,iface=eth0",
-				 named, IF_NAMESIZE - 1, (int)strcspn(port, ","), port);
+	if (!interface_of(port, name)) {
+		ret = error_set(error, -EINVAL,
+				"port %s: it must name one interface of at most %u letters: "
+				"%.*s,iface=eth0",
+				named, IF_NAMESIZE - 1, (int)strcspn(port, ","), port);
+		return error_of_config(error, ret);
+	}
 	if (if_nametoindex(name) == 0)
 		return error_set(error, -ENODEV,
 				 "port %s: there is no interface \"%s\" in this network namespace; "

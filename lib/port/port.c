@@ -180,12 +180,14 @@ int port_configure(struct port *port, const struct port_queues *queues, struct g
 		return error_set(error, ret, "port %s does not tell its limits: %s", port->name,
 				 rte_strerror(-ret));
 	if (queues->rx_queues > info.max_rx_queues || queues->tx_queues > info.max_tx_queues)
-		return error_set(
-			error, -EINVAL,
-			"port %s (%s) has %u receive and %u send queues, %u and %u are asked "
-			"for; lower queues%s",
-			port->name, info.driver_name, info.max_rx_queues, info.max_tx_queues,
-			queues->rx_queues, queues->tx_queues, queues_more(port));
+		return error_of_config(
+			error,
+			error_set(error, -EINVAL,
+				  "port %s (%s) has %u receive and %u send queues, %u and %u are "
+				  "asked for; lower queues%s",
+				  port->name, info.driver_name, info.max_rx_queues,
+				  info.max_tx_queues, queues->rx_queues, queues->tx_queues,
+				  queues_more(port)));
 	ret = port_mtu_fits(port, queues, info.if_index, error);
 	if (ret < 0)
 		return ret;

@@ -209,10 +209,12 @@ static int work_begin(struct work *work, const struct steering_config *config, u
 	work->patterns = steering_patterns(
 		config->match->count ? &config->match->rule[rule] : &every, work->pattern);
 	if (work->patterns == 0)
-		return error_set(error, -EINVAL,
-				 "rule %u, \"%s\", is of no frame: its EtherType, addresses and "
-				 "ports contradict each other",
-				 rule + 1, rule_text(work));
+		return error_of_config(
+			error,
+			error_set(error, -EINVAL,
+				  "rule %u, \"%s\", is of no frame: its EtherType, addresses and "
+				  "ports contradict each other",
+				  rule + 1, rule_text(work)));
 	return 0;
 }
 

@@ -52,13 +52,15 @@ static int file_check(const char *path, bool loops, struct gdrcap_error *error)
 	struct stat status;
 	int ret;
 
-	if (stat(path, &status) == 0 && S_ISFIFO(status.st_mode))
-		return loops ? error_set(
-				       error, -EINVAL,
-				       "%s: infinite_rx: a pipe cannot be read again; save it as a "
-				       "file first",
-				       path)
-			     : 0;
+	if (stat(path, &status) == 0 && S_ISFIFO(status.st_mode)) {
+		ret = loops ? error_set(
+				      error, -EINVAL,
+				      "%s: infinite_rx: a pipe cannot be read again; save it as a "
+				      "file first",
+				      path)
+			    : 0;
+		return error_of_config(error, ret);
+	}
 	ret = pcap_file_open_port(&file, path, error);
 	if (ret == 0)
 		pcap_file_close(file);
@@ -83,6 +85,7 @@ int session_file_ports_check(const struct settings *settings, struct gdrcap_erro
 				"port %s has %u files and %u queues; a queue reads one file: "
 				"--queues %u",
 				name, port.files, settings->queues, port.files);
+		error_of_config(error, ret);
 		for (uint32_t n = 0; ret == 0 && n < port.files; n++) {
 			devargs_value(args, "rx_pcap", n, path, sizeof(path));
 			ret = file_check(path, port.loops, error);

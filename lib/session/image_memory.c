@@ -266,7 +266,7 @@ int session_images_create(struct gdrcap_session *session, struct gdrcap_error *e
 				    session->settings.rx_by == RX_BY_GPU;
 	}
 	for (uint32_t i = 0; i < images->count && ret == 0; i++)
-		ret = own_take(session, i, error);
+		ret = error_of_config(error, own_take(session, i, error));
 	if (ret == 0)
 		ret = images_allocate(session, error);
 	if (ret < 0) {

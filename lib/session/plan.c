@@ -161,16 +161,6 @@ static size_t memory_available(void)
 		   : (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* A frame with a whole piece: what a layout asks for, whatever frame.size says. With two VLAN tags and IPv6. */
-static uint16_t image_frame_bytes(const struct image_layout *layout)
-{
-	const uint32_t udp = layout->base == IMAGE_BASE_UDP ? 14 + 8 + 40 + 8 : 0;
-	const uint32_t header = layout->parser == IMAGE_PARSER_FIELDS ? layout->payload : 8;
-	const uint32_t bytes = udp + header + layout->piece + FRAME_FCS_BYTES;
-
-	return (uint16_t)RTE_MIN(bytes, FRAME_MAX_BYTES);
-}
-
 /* Files are read once before anything is opened: slots and pools follow from their frames. */
 static int plan_files(struct plan *plan, const struct settings *settings,
 		      struct gdrcap_error *error)
@@ -186,12 +176,7 @@ static int plan_files(struct plan *plan, const struct settings *settings,
 		ret = file_frames_scan(settings->expect, &plan->expect, error);
 	plan->frame_bytes_max =
 		(uint16_t)(RTE_MAX(plan->pcap.len_max, plan->expect.len_max) + FRAME_FCS_BYTES);
-	/* A sender that plays a file has no sizes of its own. */
-	if (!settings->pcap[0] || settings_receives(settings))
-		plan->frame_bytes_max = RTE_MAX(plan->frame_bytes_max, settings->sizes.largest);
-	for (uint32_t i = 0; i < settings->images; i++)
-		plan->frame_bytes_max = RTE_MAX(plan->frame_bytes_max,
-						image_frame_bytes(&settings->image[i].layout));
+	plan->frame_bytes_max = RTE_MAX(plan->frame_bytes_max, settings_frame_bytes(settings));
 	return ret == 0 ? session_file_ports_check(settings, error) : ret;
 }
 
@@ -257,10 +242,10 @@ static uint32_t port_room(struct plan *plan, const struct settings *settings, ui
 }
 
 /* `need`: of the largest frame, or what a port insists on, and the headroom. */
-static int slot_fits(const struct plan *plan, uint32_t need, struct gdrcap_error *error)
+static int slot_fits(const struct plan *plan, const struct settings *settings, uint32_t need,
+		     struct gdrcap_error *error)
 {
 	const uint32_t most = 1u << (plan->umem ? UMEM_SLOT_SHIFT : SLOT_SHIFT_MAX);
-	const uint32_t bytes = 1u << plan->slot_shift;
 
 	if (need > most)
 		return error_set(
@@ -269,12 +254,7 @@ static int slot_fits(const struct plan *plan, uint32_t need, struct gdrcap_error
 			"ports, which can have %u at most%s; send and expect shorter ones",
 			plan->frame_bytes_max, need, most,
 			plan->umem ? " with an AF_XDP port" : "");
-	if (need > bytes)
-		return error_set(error, -EMSGSIZE,
-				 "slot_bytes: %u are too few: frames of up to %u bytes need %u on "
-				 "these ports; leave slot_bytes out, or give %u",
-				 bytes, plan->frame_bytes_max, need, rte_align32pow2(need));
-	return 0;
+	return settings_slot_fits(settings, plan->frame_bytes_max, need, error);
 }
 
 static int plan_slots(struct plan *plan, const struct settings *settings,
@@ -320,7 +300,7 @@ static int plan_slots(struct plan *plan, const struct settings *settings,
 		ret = plan_arguments(settings, error);
 	if (ret < 0)
 		return ret;
-	return slot_fits(plan, need, error);
+	return slot_fits(plan, settings, need, error);
 }
 
 /* Before EAL starts: it would spend minutes on tables for memory that is not there. */
@@ -388,25 +368,20 @@ static int plan_pools(struct plan *plan, const struct settings *settings,
 	if (settings_own_queues(settings)) {
 		slots = RTE_MIN(rte_align64prevpow2(slots), (uint64_t)CQ_FRONT_SLOTS_MAX);
 		if (slots < slots_min)
-			return error_of_config(
-				error,
-				error_set(
-					error, -EINVAL,
-					"rx_by: receive queues of our own have %u slots at most, a "
-					"power of two, and %llu are needed; lower descriptors, or "
-					"raise pool",
-					CQ_FRONT_SLOTS_MAX, (unsigned long long)slots_min));
+			return error_set(
+				error, -EINVAL,
+				"rx_by: receive queues of our own have %u slots at most, a power "
+				"of two, and %llu are needed; lower descriptors, or raise pool",
+				CQ_FRONT_SLOTS_MAX, (unsigned long long)slots_min);
 		if (settings->rx_strides > 1 && settings->rx_strides > slots / CQ_FRONT_ENTRIES_MIN)
-			return error_of_config(
-				error,
-				error_set(
-					error, -EINVAL,
-					"rx_strides: a receive queue has %llu slots here, so %llu "
-					"frames a work entry at most, for %u work entries; lower "
-					"rx_strides, or raise pool",
-					(unsigned long long)slots,
-					(unsigned long long)slots / CQ_FRONT_ENTRIES_MIN,
-					CQ_FRONT_ENTRIES_MIN));
+			return error_set(
+				error, -EINVAL,
+				"rx_strides: a receive queue has %llu slots here, so %llu frames a "
+				"work entry at most, for %u work entries; lower rx_strides, or "
+				"raise pool",
+				(unsigned long long)slots,
+				(unsigned long long)slots / CQ_FRONT_ENTRIES_MIN,
+				CQ_FRONT_ENTRIES_MIN);
 	}
 	plan->pool_slots = (uint32_t)slots;
 	plan->region_bytes = settings->memory_addr
@@ -444,6 +419,7 @@ static void plan_idle(struct plan *plan, const struct settings *settings)
 	plan->idle_us = !plan->idle_auto ? settings->idle_sleep_us : sleeps ? IDLE_AUTO_US : 0;
 }
 
+/* An error is about the options where no other machine would take them: all but what the machine lacks. */
 int plan_create(struct plan *plan, const struct settings *settings, struct gdrcap_error *error)
 {
 	int ret;
@@ -451,21 +427,21 @@ int plan_create(struct plan *plan, const struct settings *settings, struct gdrca
 	memset(plan, 0, sizeof(*plan));
 	ret = plan_ports(plan, settings, error);
 	if (ret == 0)
-		ret = plan_card_only(settings, error);
+		ret = error_of_config(error, plan_card_only(settings, error));
 	if (ret == 0)
-		ret = plan_own_memory(settings, error);
+		ret = error_of_config(error, plan_own_memory(settings, error));
 	if (ret == 0)
 		ret = plan_gpu(plan, settings, error);
 	if (ret == 0)
-		ret = plan_memory(plan, settings, error);
+		ret = error_of_config(error, plan_memory(plan, settings, error));
 	if (ret == 0)
 		ret = plan_files(plan, settings, error);
 	if (ret == 0)
 		ret = plan_devargs(plan, settings, error);
 	if (ret == 0)
-		ret = plan_slots(plan, settings, error);
+		ret = error_of_config(error, plan_slots(plan, settings, error));
 	if (ret == 0)
-		ret = plan_pools(plan, settings, error);
+		ret = error_of_config(error, plan_pools(plan, settings, error));
 	plan_idle(plan, settings);
 	return ret;
 }

@@ -42,35 +42,29 @@ int plan_card(struct plan *plan, const struct settings *settings, uint32_t i,
 				 "kernel's driver (modprobe mlx5_ib), see rdma link",
 				 settings_port(settings, i)->name, card->pci);
 	plan->pci = true;
-	return plan_card_once(plan, settings, i, error);
+	return error_of_config(error, plan_card_once(plan, settings, i, error));
 }
 
 /* What a front on the GPU cannot serve: descriptors lie in its memory, out of a CPU's reach. */
 static int plan_gpu_front(const struct settings *settings, struct gdrcap_error *error)
 {
 	if (settings->consumer == CONSUMER_HOST && !settings->images)
-		return error_of_config(
-			error,
-			error_set(error, -ENOTSUP,
-				  "rx_by: with gpu batches are told of in GPU memory, for kernels: "
-				  "gdrcap's own, or a running one of yours (consumer: gpu); for a "
-				  "consumer on the CPU use rx_by: cpu"));
+		return error_set(error, -ENOTSUP,
+				 "rx_by: with gpu batches are told of in GPU memory, for kernels: "
+				 "gdrcap's own, or a running one of yours (consumer: gpu); for a "
+				 "consumer on the CPU use rx_by: cpu");
 	for (uint32_t i = 0; i < settings->images; i++)
 		if (settings->image[i].engine == IMAGE_ENGINE_LAUNCHED)
-			return error_of_config(
-				error,
-				error_set(error, -ENOTSUP,
-					  "rx_by: with gpu images are put together by a running "
-					  "kernel, and image %u asks for launched ones (engine): "
-					  "leave engine out, or use rx_by: cpu",
-					  i));
+			return error_set(error, -ENOTSUP,
+					 "rx_by: with gpu images are put together by a running "
+					 "kernel, and image %u asks for launched ones (engine): "
+					 "leave engine out, or use rx_by: cpu",
+					 i);
 	if (settings->burst < FRONT_BURST_MIN || settings->burst & (settings->burst - 1))
-		return error_of_config(
-			error,
-			error_set(error, -EINVAL,
-				  "rx_by: with gpu a burst is a power of two of frames, %u at "
-				  "least, and not %u: give another burst, or leave it out",
-				  FRONT_BURST_MIN, settings->burst));
+		return error_set(error, -EINVAL,
+				 "rx_by: with gpu a burst is a power of two of frames, %u at "
+				 "least, and not %u: give another burst, or leave it out",
+				 FRONT_BURST_MIN, settings->burst);
 	return 0;
 }
 
@@ -89,21 +83,16 @@ int plan_card_only(const struct settings *settings, struct gdrcap_error *error)
 		if (port->connectx)
 			continue;
 		if (settings->split)
-			return error_of_config(
-				error,
-				error_set(error, -ENOTSUP,
-					  "split: port %s (%s) cannot split frames in two; a "
-					  "ConnectX-5 or later can: leave split out, or give its "
-					  "PCI address, interface or mlx5_N",
-					  name, what));
+			return error_set(error, -ENOTSUP,
+					 "split: port %s (%s) cannot split frames in two; a "
+					 "ConnectX-5 or later can: leave split out, or give its "
+					 "PCI address, interface or mlx5_N",
+					 name, what);
 		if (settings->clock == CLOCK_CARD)
-			return error_of_config(
-				error,
-				error_set(
-					error, -ENOTSUP,
-					"clock: port %s (%s) has no clock of its own; leave clock "
-					"out, or receive from a ConnectX",
-					name, what));
+			return error_set(error, -ENOTSUP,
+					 "clock: port %s (%s) has no clock of its own; leave clock "
+					 "out, or receive from a ConnectX",
+					 name, what);
 	}
 	return 0;
 }
@@ -132,8 +121,9 @@ int plan_devargs(struct plan *plan, const struct settings *settings, struct gdrc
 			ret = connectx_devargs(name, &use, port->opened, sizeof(port->opened),
 					       error);
 		else if (port_name_is_af_packet(name))
-			ret = af_packet_devargs(name, plan->frame_bytes_max, port->opened,
-						sizeof(port->opened), error);
+			ret = error_of_config(
+				error, af_packet_devargs(name, plan->frame_bytes_max, port->opened,
+							 sizeof(port->opened), error));
 		if (ret < 0)
 			return ret;
 	}

@@ -174,7 +174,7 @@ static int frames_create(struct gdrcap_session *session, struct gdrcap_error *er
 	ret = region_create(&session->memory.region, &config, error);
 	if (ret < 0)
 		return ret;
-	ret = frames_check(session, error);
+	ret = error_of_config(error, frames_check(session, error));
 	if (ret == 0) {
 		ret = memory_poison(session);
 		if (ret < 0)

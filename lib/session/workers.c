@@ -135,7 +135,7 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 		.cut_from = pair->rx.cut_from,
 		.wire = session->settings.rx.port[index / session->settings.queues].wire,
 	};
-	int ret = match_check(session, pair, error);
+	int ret = error_of_config(error, match_check(session, pair, error));
 
 	if (ret < 0)
 		return ret;
@@ -431,7 +431,7 @@ int session_workers_create(struct gdrcap_session *session, struct gdrcap_error *
 		goto err;
 	}
 	if (settings_receives(&session->settings))
-		ret = own_frames_check(session, error);
+		ret = error_of_config(error, own_frames_check(session, error));
 	if (ret == 0 && settings_receives(&session->settings))
 		ret = session_fronts_create(session, error);
 	if (ret == 0 && settings_receives(&session->settings))

@@ -167,7 +167,7 @@ def test_cannot_run():
 def test_impossible_memory():
     """The text names the port and what it can."""
     result = refused("capture", "--port", "net_af_packet0,iface=lo", "--memory", "device",
-                     "--gpu", "host", "--guard", status=1, texts=["net_af_packet", "memory"])
+                     "--gpu", "host", "--guard", status=2, texts=["net_af_packet", "memory"])
     assert "host" in result.err or "pinned" in result.err, result
 
 

@@ -230,8 +230,8 @@ def test_an_interface_is_given_back():
                 pair.ip("link", "set", pair.right, "promisc", "on")
 
 
-def refused(text, *arguments, **options):
-    result = e2e.run(*arguments, expect=1, **options)
+def refused(text, *arguments, expect=1, **options):
+    result = e2e.run(*arguments, expect=expect, **options)
     assert text in result.err, "not said: %r: %s" % (text, result)
 
 
@@ -239,15 +239,15 @@ def test_each_cause_has_its_words():
     """The driver would say -1 or -ENODEV to all of these."""
     with e2e.VethPair() as pair:
         port = "net_af_packet0,iface=%s" % pair.left
-        refused("must name one interface", "capture", "--port", "net_af_packet0")
-        refused("must name one interface", "capture", "--port", "net_af_xdp0,queue_count=1")
+        refused("must name one interface", "capture", "--port", "net_af_packet0", expect=2)
+        refused("must name one interface", "capture", "--port", "net_af_xdp0,queue_count=1", expect=2)
         refused('no interface "nosuch0"', "capture", "--port", "net_af_packet0,iface=nosuch0")
         refused('no interface "nosuch0"', "capture", "--port", "net_af_xdp0,iface=nosuch0")
         refused("framesz=2048 holds frames of up to 1971 bytes", "capture", "--port",
-                port + ",framesz=2048", "--frame-size", "9018")
+                port + ",framesz=2048", "--frame-size", "9018", expect=2)
         refused("framesz=2050 is not a multiple of 16", "capture", "--port",
-                port + ",framesz=2050")
-        refused('no argument "frames"', "capture", "--port", port + ",frames=100")
+                port + ",framesz=2050", expect=2)
+        refused('no argument "frames"', "capture", "--port", port + ",frames=100", expect=2)
         refused("has an MTU of 1500, and frames of 9018 bytes need 9000", "replay", "--tx-port",
                 port, "--frame-size", "9018", "--frames", "1")
         refused("raw sockets", "capture", "--port", port, **processes.nobody())

@@ -637,6 +637,9 @@ static void test_check_memory(void **state)
 	assert_check(RING "gpu: 0\nmemory: host\n", "memory: host memory is not visible", "pinned");
 	assert_check(RING "slot_bytes: 3000\n", "slot_bytes: 3000 is not a power of two", "");
 	assert_check(RING "slot_bytes: 2048\n", NULL, NULL);
+	assert_int_equal(0, yaml(RING "slot_bytes: 1024\n"));
+	assert_int_equal(-EMSGSIZE, gdrcap_config_check(config, &error));
+	assert_has(error.text, "give 2048");
 	/* The caller's own. */
 	assert_int_equal(0, yaml(RING));
 	gdrcap_config_set_memory(config, (void *)(uintptr_t)4096, 1u << 20);
