@@ -14,6 +14,11 @@ struct eal_needs {
 	bool pci;	     /* a port is a PCI device */
 };
 
+/* What to do where it has none left: it does not grow. */
+#define EAL_MEMORY_REMEDY                                                                          \
+	"EAL's memory is as large as the process's first session asked for: create the one with "  \
+	"the largest pool first, or reserve hugepages"
+
 int eal_start(const struct eal_needs *needs, struct gdrcap_error *error);
 
 /* The CPUs this process may use, those of `numa_node` first (-1: any); or exactly those asked for, where

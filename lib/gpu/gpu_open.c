@@ -47,7 +47,7 @@ static int open_once(const char *name, const char *args, struct gdrcap_error *er
 				  args, rte_strerror(-ret),
 				  ret == -ENOMEM && strncmp(name, "gpu_cuda", 8) == 0
 					  ? "; a CUDA context alone takes some 500 MiB of the "
-					    "GPU's memory, before any pool (--pool): free "
+					    "GPU's memory, before any pool: free "
 					    "some (nvidia-smi shows who holds it)"
 					  : ""));
 	id = gpu_by_name(name);

@@ -17,6 +17,7 @@
 #include <rte_memory.h>
 #include <rte_mempool.h>
 
+#include "base/eal.h"
 #include "base/log.h"
 #include "gpu/gpu_export.h"
 #include "memory/core_dump.h"
@@ -86,7 +87,7 @@ bool region_can_write(void *addr, size_t bytes)
 
 static const char *less_option(const struct region_config *config)
 {
-	return config->less ? config->less : "--pool";
+	return config->less ? config->less : "pool";
 }
 
 static int host_create(struct region *region, const struct region_config *config,
@@ -288,7 +289,7 @@ static int map_failed(const struct region *region, const struct rte_device *devi
 	}
 	return error_set(error, code,
 			 "%s cannot register %zu MiB of host memory: %s; raise the locked-memory "
-			 "limit (ulimit -l unlimited) or ask for less with --pool",
+			 "limit (ulimit -l unlimited) or ask for less with pool",
 			 rte_dev_name(device), region->bytes >> 20, strerror(-code));
 }
 
@@ -429,8 +430,8 @@ struct rte_mempool *region_pool_create(struct region *region, const char *name, 
 	}
 	if (!pool) {
 		error_set(error, -rte_errno,
-			  "cannot make a pool of %u frames: %s; ask for less with "
-			  "--pool or reserve more hugepages",
+			  "pool: no memory for the descriptors of %u frames: %s; ask for a smaller "
+			  "one; " EAL_MEMORY_REMEDY,
 			  slots, rte_strerror(rte_errno));
 		return NULL;
 	}

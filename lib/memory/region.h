@@ -50,7 +50,7 @@ struct region_config {
 	size_t pool_bytes; /* of each pool; 0: one takes all. Drivers register whole pages for a pool:
 			    * of theirs none belongs to two */
 	bool cpu_workers; /* the consumer's workers are CPU threads: they need the CPU map */
-	const char *less; /* the option that asks for less; NULL: --pool */
+	const char *less; /* the option that asks for less; NULL: pool */
 	bool dump; /* core dumps have it; the caller's memory is always as the caller made it */
 };
 

@@ -59,6 +59,9 @@ struct port {
  * connectx_devargs() made of it. `named`: as the user calls it. */
 int port_open(struct port *port, const char *name, const char *named, struct gdrcap_error *error);
 
+/* Why no port could be opened: there are as many as DPDK can have, which is told as -ENOSPC. */
+bool port_none_is_left(const char *name, struct gdrcap_error *error);
+
 /* Both ends of a software wire of `queues` queues: what `sender` sends on queue q, `receiver`
  * receives on queue q; the mbufs themselves travel. */
 struct port_wire {

@@ -53,6 +53,17 @@ static int port_by_name(struct port *port, const char *device)
 	return -ENODEV;
 }
 
+bool port_none_is_left(const char *name, struct gdrcap_error *error)
+{
+	if (rte_eth_dev_count_total() < RTE_MAX_ETHPORTS)
+		return false;
+	error_set(error, -ENOSPC,
+		  "port %s cannot be opened: this process has %u ports open, and DPDK no room for "
+		  "more (each ring:NAME takes 2); destroy a session first",
+		  name, RTE_MAX_ETHPORTS);
+	return true;
+}
+
 /* A bare -1 is no errno: EAL has no such driver, or the driver gives no reason. */
 static int open_refused(const struct port *port, const char *name, int code,
 			struct gdrcap_error *error)
@@ -62,6 +73,8 @@ static int open_refused(const struct port *port, const char *name, int code,
 	const char *why =
 		code == -1 ? "no driver takes it, or it gives no reason" : rte_strerror(-code);
 
+	if (port_none_is_left(port->name, error))
+		return -ENOSPC;
 	code = code == -EEXIST ? -EBUSY : code == -1 ? -ENODEV : code;
 	if (card)
 		return error_add_words(

@@ -10,6 +10,7 @@
 #include <rte_ethdev.h>
 #include <rte_flow.h>
 
+#include "base/eal.h"
 #include "base/log.h"
 #include "port/steering_pattern.h"
 
@@ -117,12 +118,9 @@ static const char *rule_text(const struct work *work)
 static int refused(const struct work *work, int code, const char *why, struct gdrcap_error *error)
 {
 	if (code == -ENOMEM)
-		return error_set(
-			error, code,
-			"port %s: no memory for rule %u, \"%s\": %s; EAL's memory is as "
-			"large as the process's first session asked for: create the largest "
-			"first, or reserve hugepages",
-			work->config->name, work->rule + 1, rule_text(work), why);
+		return error_set(error, code,
+				 "port %s: no memory for rule %u, \"%s\": %s; " EAL_MEMORY_REMEDY,
+				 work->config->name, work->rule + 1, rule_text(work), why);
 	return error_set(error, code,
 			 "port %s: the card refuses rule %u, \"%s\": %s; change or remove the "
 			 "rule, or see what this card and its firmware can match",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The software wire: two net_ring ports whose rings are crossed. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
+#include "base/eal.h"
 #include "base/log.h"
 #include "port/port.h"
 
@@ -20,6 +22,8 @@ static int wire_end_open(struct port *port, const char *name, unsigned int numbe
 
 	snprintf(device, sizeof(device), "gdrcap%u%s", number, end);
 	id = rte_eth_from_rings(device, rx, queues, tx, queues, (unsigned int)SOCKET_ID_ANY);
+	if (id < 0 && port_none_is_left(name, error))
+		return -ENOSPC;
 	if (id < 0)
 		return error_set(error, -rte_errno, "the software wire %s cannot be made: %s", name,
 				 rte_strerror(rte_errno));
@@ -53,8 +57,10 @@ int port_wire_open(struct port_wire *wire, struct port *sender, struct port *rec
 		wire->back[q] = rte_ring_create(ring, 64, SOCKET_ID_ANY, flags);
 		wire->queues = (uint16_t)(q + 1);
 		if (!wire->forth[q] || !wire->back[q]) {
-			ret = error_set(error, -rte_errno, "no memory for the software wire %s: %s",
-					name, rte_strerror(rte_errno));
+			ret = error_set(
+				error, -rte_errno,
+				"no memory for the software wire %s: %s; " EAL_MEMORY_REMEDY, name,
+				rte_strerror(rte_errno));
 			goto err;
 		}
 	}

@@ -317,7 +317,7 @@ static int plan_fits(const struct plan *plan, const struct settings *settings,
 		return error_set(
 			error, -ENOMEM,
 			"pool: %u slots need %zu MiB of this machine's memory, it has %zu MiB; "
-			"ask for less with --pool",
+			"ask for less with pool",
 			plan->pool_slots * (plan->pools + plan->tx_pools), need >> 20,
 			physical >> 20);
 	return 0;
@@ -341,6 +341,7 @@ static int plan_pools(struct plan *plan, const struct settings *settings,
 					(uint64_t)2 * REGION_POOL_CACHE_MOST +
 						2 * settings->descriptors + 4 * settings->burst);
 	const uint64_t slots_min = RTE_ALIGN_CEIL(wanted, pool_page(wanted, plan->slot_shift));
+	const char *key = settings->memory_addr ? "gdrcap_config_set_memory" : "pool";
 	uint64_t slots = RTE_MAX(slots_min, (uint64_t)POOL_SLOTS);
 	/* `pool` is of all; a region of the caller's has those that are in it. */
 	const uint32_t divide =
@@ -353,17 +354,15 @@ static int plan_pools(struct plan *plan, const struct settings *settings,
 		if (slots < slots_min)
 			return error_set(
 				error, -EINVAL,
-				"pool: these ports, queues and descriptors need at least %llu "
-				"slots of "
-				"%u bytes: %llu MiB",
-				(unsigned long long)slots_min * divide, 1u << plan->slot_shift,
+				"%s: these ports, queues and descriptors need at least %llu slots "
+				"of %u bytes: %llu MiB",
+				key, (unsigned long long)slots_min * divide, 1u << plan->slot_shift,
 				(unsigned long long)((slots_min * divide << plan->slot_shift) +
 						     (1u << 20) - 1) >>
 					20);
 		if (slots * (plan->pools + plan->tx_pools) > UINT32_MAX / 4)
-			return error_set(error, -EINVAL,
-					 "pool: more than %u slots are not supported",
-					 UINT32_MAX / 4);
+			return error_set(error, -EINVAL, "%s: more than %u slots are not supported",
+					 key, UINT32_MAX / 4);
 	}
 	if (settings_own_queues(settings)) {
 		slots = RTE_MIN(rte_align64prevpow2(slots), (uint64_t)CQ_FRONT_SLOTS_MAX);

@@ -11,6 +11,7 @@
 #include <rte_mempool.h>
 
 #include "base/clock.h"
+#include "base/eal.h"
 #include "base/log.h"
 #include "session/answer.h"
 #include "session/session.h"
@@ -72,10 +73,11 @@ int session_sending_create(struct gdrcap_session *session, struct gdrcap_error *
 				rte_pktmbuf_pool_create(name, session->plan.pool_slots, 0,
 							sizeof(uint64_t), 0, SOCKET_ID_ANY);
 			if (!config.segments)
-				return error_set(error, -rte_errno,
-						 "cannot make mbufs for second pieces: %s; ask for "
-						 "less with --pool or reserve more hugepages",
-						 rte_strerror(rte_errno));
+				return error_set(
+					error, -rte_errno,
+					"pool: no memory for the descriptors of second "
+					"pieces: %s; ask for a smaller one; " EAL_MEMORY_REMEDY,
+					rte_strerror(rte_errno));
 		}
 		ret = send_create(&sending->queues[i], &config, error);
 		if (ret < 0)

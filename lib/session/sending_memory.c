@@ -23,8 +23,12 @@ static bool overlaps(const struct region *region, const void *addr, uint64_t byt
 static int check_place(const struct gdrcap_session *session, const void *addr, uint64_t bytes,
 		       struct gdrcap_error *error)
 {
-	if (!addr || (uintptr_t)addr % REGION_ALIGN || !bytes || bytes % REGION_ALIGN ||
-	    (uintptr_t)addr + bytes < (uintptr_t)addr)
+	if ((uintptr_t)addr + bytes < (uintptr_t)addr)
+		return error_set(error, -EINVAL,
+				 "gdrcap_tx_register: %llu bytes at %p go beyond the end of the "
+				 "address space",
+				 (unsigned long long)bytes, addr);
+	if (!addr || (uintptr_t)addr % REGION_ALIGN || !bytes || bytes % REGION_ALIGN)
 		return error_set(
 			error, -EINVAL,
 			"gdrcap_tx_register: %llu bytes at %p; address and length are multiples "

@@ -271,7 +271,7 @@ static int generation_create(struct gdrcap_session *session, struct gdrcap_error
 	if (!session->memory.generation)
 		return error_set(error, -ENOMEM,
 				 "no %zu KiB of %s memory for the stale-read detector: ask for "
-				 "less with --pool",
+				 "less with pool",
 				 bytes >> 10, session->plan.cuda ? "GPU" : "host");
 	ret = session->memory.ops->fill(session->memory.device, session->memory.generation, 0,
 					bytes);

@@ -233,7 +233,7 @@ static void memory_that_is_refused(void **state)
 	gdrcap_config_set_memory(config, memory, 0);
 	api_create_fails(config, -EINVAL, "64 KiB");
 	gdrcap_config_set_memory(config, memory, MIB);
-	api_create_fails(config, -EINVAL, "pool: these ports");
+	api_create_fails(config, -EINVAL, "gdrcap_config_set_memory: these ports");
 	gdrcap_config_set_memory(config, memory, bytes);
 	api_set(config, "pool", "16M");
 	api_create_fails(config, -EINVAL, "leave pool out");

@@ -451,7 +451,7 @@ static void misuse_is_told(void **state)
 		api_set(config, "memory", "%s", api_memory[kind]);
 		api_set(config, "slot_bytes", "16384");
 		api_set(config, "pool", "%llu", (unsigned long long)(1ull << 40));
-		api_create_fails(config, -ENOMEM, "--pool");
+		api_create_fails(config, -ENOMEM, "with pool");
 	}
 	/* The consumer is not the caller's. */
 	api_config(&config, "validate", 1);
@@ -466,6 +466,31 @@ static void misuse_is_told(void **state)
 	assert_int_equal(gdrcap_get_gpu_queue(NULL, &gpu_queue, sizeof(gpu_queue)), -EINVAL);
 	assert_int_equal(gdrcap_get_summary(session, &summary, 7), -EINVAL);
 	gdrcap_destroy(session);
+}
+
+/* Each wire is two ports, and DPDK has 32. */
+static void no_port_is_left(void **state)
+{
+	struct gdrcap_session *sessions[2], *third;
+	struct gdrcap_config *config API_FREED = NULL;
+	struct gdrcap_error error = { 0 };
+	char name[16];
+
+	if (api_fronted())
+		skip();
+	api_config(&config, "validate", 1);
+	for (int p = 0; p < GDRCAP_PORTS_MAX; p++) {
+		snprintf(name, sizeof(name), "ring:%d", p);
+		(p ? gdrcap_config_add : gdrcap_config_set)(config, "port", name, NULL);
+		(p ? gdrcap_config_add : gdrcap_config_set)(config, "tx_port", name, NULL);
+	}
+	for (int i = 0; i < 2; i++)
+		sessions[i] = api_create(config);
+	api_failed(gdrcap_create(config, &third, &error), -ENOSPC, &error, "32 ports open");
+	assert_int_equal(error.kind, GDRCAP_ERROR_RUN);
+	for (int i = 0; i < 2; i++)
+		gdrcap_destroy(sessions[i]);
+	gdrcap_destroy(api_create(config));
 }
 
 int main(void)
@@ -483,6 +508,7 @@ int main(void)
 		cmocka_unit_test(two_at_the_same_time),
 		cmocka_unit_test(proved_then_run),
 		cmocka_unit_test(misuse_is_told),
+		cmocka_unit_test(no_port_is_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

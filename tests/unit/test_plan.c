@@ -396,6 +396,8 @@ static void pool_given(void **state)
 	assert_int_equal(planned(&plan, NULL), 0);
 	assert_true(plan.region_bytes == (1ull << 30) + 65536);
 	assert_int_equal(plan.pool_slots, 1 << 19);
+	gdrcap_config_set_memory(config, (void *)(uintptr_t)(1 << 20), 65536);
+	refused(-EINVAL, "gdrcap_config_set_memory: these ports", "MiB");
 	gdrcap_config_set_memory(config, NULL, 0);
 	/* Whole pages, and few of them: here of 512 KiB, and of 64 MiB. */
 	option("pool", "%llu", (unsigned long long)(2 * ((UINT64_C(42) << 20) - 1024)));
