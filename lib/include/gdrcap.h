@@ -179,6 +179,7 @@ int gdrcap_create(const struct gdrcap_config *config, struct gdrcap_session **se
 int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error);
 /** Ends the run: sender, receivers, consumer, in this order; every slot is back afterwards, except
  * those of batches that the caller still has: they stay valid until gdrcap_destroy(). Idempotent.
+ * Before gdrcap_start() it does nothing, returns 0, and the session can still be started.
  * 0, or the error that ended the run early, or that of files to save to. It takes as long as threads
  * need that have no core; one that hangs in a driver's call for 10 s, or a consumer that does
  * nothing for 2 s, is given up: -ETIMEDOUT. Workers that leave late after all their work was done
@@ -615,12 +616,12 @@ int gdrcap_wait(struct gdrcap_queue *queue, const struct gdrcap_batch **batches,
  * the batches are not the caller's (consumer).
  */
 int gdrcap_queue_fd(struct gdrcap_queue *queue);
-/** Gives batches back, in any order. Any thread. */
+/** Gives batches back, in any order. Any thread. NULL among them is passed over. */
 void gdrcap_release(struct gdrcap_queue *queue, const struct gdrcap_batch *const *batches,
 		    unsigned int count);
 /** Gives them back once `stream` has reached this point; returns at once: how many it took, in
- * order, the rest being still the caller's, or a negative errno for none. Synchronise the stream
- * before gdrcap_destroy(). */
+ * order, the rest being still the caller's, or a negative errno for none (-EINVAL: the first is NULL).
+ * Synchronise the stream before gdrcap_destroy(). */
 int gdrcap_release_after(struct gdrcap_queue *queue, const struct gdrcap_batch *const *batches,
 			 unsigned int count, struct CUstream_st *stream);
 

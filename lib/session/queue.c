@@ -272,6 +272,8 @@ void gdrcap_release(struct gdrcap_queue *queue, const struct gdrcap_batch *const
 	for (unsigned int i = 0; i < count; i++) {
 		struct queue_batch *entry = entry_of(batches[i]);
 
+		if (!batches[i])
+			continue;
 		batch_given_back(entry);
 		queue_release(entry);
 	}
@@ -288,6 +290,8 @@ int gdrcap_release_after(struct gdrcap_queue *queue, const struct gdrcap_batch *
 		struct queue_batch *entry = entry_of(batches[i]);
 		int ret;
 
+		if (!batches[i])
+			return i ? (int)i : -EINVAL;
 		batch_given_back(entry);
 		ret = queue->ops->after(queue->device, stream, queue_release_later, entry);
 		if (ret == 0)

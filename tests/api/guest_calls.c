@@ -87,8 +87,11 @@ int nulls(void)
 	gdrcap_release(NULL, NULL, 4);
 	gdrcap_release(NULL, &(const struct gdrcap_batch *){ NULL }, 1);
 	gdrcap_release(queue, NULL, 4);
+	gdrcap_release(queue, &(const struct gdrcap_batch *){ NULL }, 1);
 	CHECK(gdrcap_release_after(NULL, batches, 1, NULL) == -EINVAL);
 	CHECK(gdrcap_release_after(queue, NULL, 1, NULL) == -EINVAL);
+	CHECK(gdrcap_release_after(queue, &(const struct gdrcap_batch *){ NULL }, 1, NULL) ==
+	      -EINVAL);
 	CHECK(gdrcap_get_gpu_queue(NULL, &gpu_queue, sizeof(gpu_queue)) == -EINVAL);
 	CHECK(gdrcap_get_gpu_queue(queue, NULL, 64) == -EINVAL);
 	gdrcap_destroy(session);
