@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Others read it: node_exporter is a user of its own. */
@@ -37,8 +38,12 @@ static int fill(int fd, const char *text, size_t bytes)
 int metrics_file_write(const char *path, const char *text, size_t bytes)
 {
 	char temporary[PATH_MAX];
+	struct stat there;
 	int fd, rc;
 
+	/* A pipe that somebody reads, say: it would be gone. */
+	if (lstat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISLNK(there.st_mode))
+		return -EEXIST;
 	if (snprintf(temporary, sizeof(temporary), "%s.tmp.%ld", path, (long)getpid()) >=
 	    (int)sizeof(temporary))
 		return -ENAMETOOLONG;

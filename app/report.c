@@ -108,8 +108,6 @@ static json_t *messages(const struct report *report, bool compact)
 	json_array_foreach (theirs, n, message)
 		if (!compact || n >= report->messages_told)
 			json_add(&array, json_incref(message));
-	if (report->message)
-		json_add(&array, json_text(report->message));
 	return array;
 }
 

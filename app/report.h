@@ -42,7 +42,6 @@ struct report {
 	struct gdrcap_cause causes[RESULTS_CAUSES_MAX]; /* what they mean */
 	uint32_t cause_count;
 	uint32_t step_count;	/* of the self-test, shown */
-	const char *message;	/* the program's own, behind the library's; NULL: none */
 	uint32_t messages_told; /* in the lines before: a compact one has the others */
 	char errors[REPORT_ERRORS_MAX][RESULTS_REASON_BYTES]; /* the program's own */
 	uint32_t error_count;

@@ -391,12 +391,10 @@ void report_print_table(FILE *to, const struct report *report)
 		print_streams(to, streams);
 	if (json_array_size(damage))
 		print_damage(to, damage);
-	if (json_array_size(messages) || report->message)
+	if (json_array_size(messages))
 		fprintf(to, "\n  Messages of the run:\n");
 	json_array_foreach (messages, i, message)
 		fprintf(to, "  %s\n", json_string_value(message));
-	if (report->message)
-		fprintf(to, "  %s\n", report->message);
 	fprintf(to, "\n");
 }
 

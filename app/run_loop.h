@@ -42,7 +42,6 @@ struct run {
 	struct json_file json;	     /* of --json-file */
 	struct run_metrics *metrics; /* NULL: nobody asked for them */
 	struct run_notify *notify;   /* NULL: no service manager wants to know */
-	char metrics_message[512];   /* of their end, among the report's */
 	/* Lines for people that the program itself has; as the library's. */
 	void (*log)(void *run, enum gdrcap_log_level level, const char *line);
 	struct gdrcap_image_counts images_before; /* of the live line */

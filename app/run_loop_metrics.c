@@ -51,6 +51,11 @@ static int hand_out(struct run *run, int running)
 	return rc;
 }
 
+static const char *why_not(int rc)
+{
+	return rc == -EEXIST ? "what is there is not a regular file" : strerror(-rc);
+}
+
 static void close_all(struct run *run)
 {
 	telemetry_close(run->metrics->telemetry);
@@ -125,7 +130,7 @@ int run_metrics_open(struct run *run)
 				&run->report, REPORT_EXIT_USAGE,
 				"--metrics-textfile: %s cannot be written: %s; name a file in a "
 				"folder that this user may write to",
-				path, strerror(-rc));
+				path, why_not(rc));
 	}
 	if (rc)
 		close_all(run);
@@ -154,10 +159,11 @@ int run_metrics_start(struct run *run)
 	if (run->options->telemetry && telemetry_start(metrics->telemetry))
 		failed = "--telemetry";
 	if (failed) {
-		report_error(&run->report, REPORT_EXIT_NOT_RUN,
-			     "%s: no thread that answers could be started; is a limit of processes "
-			     "reached (ulimit -u)?",
-			     failed);
+		report_error(
+			&run->report, REPORT_EXIT_NOT_RUN,
+			"%s: no thread that answers could be started; is a limit of processes (ulimit -u) "
+			"or of memory (ulimit -v) reached?",
+			failed);
 		return -EAGAIN;
 	}
 	hand_out(run, 0);
@@ -179,25 +185,25 @@ static int write_now(struct run *run, int running)
 		snprintf(line, sizeof(line),
 			 "--metrics-textfile: %s cannot be written: %s; it stays as it is until it "
 			 "can, and the run goes on",
-			 run->options->metrics_textfile, strerror(-rc));
+			 run->options->metrics_textfile, why_not(rc));
 		run->log(run, GDRCAP_LOG_WARNING, line);
 	}
 	metrics->failed = rc != 0;
 	return rc;
 }
 
-/* What is in the file says that the run goes on, for ever: whoever reads its result hears of it. */
+/* What is in the file says that the run goes on, for ever. */
 static void tell_not_final(struct run *run, int rc)
 {
-	struct report *report = &run->report;
+	char line[512];
 
 	snprintf(
-		run->metrics_message, sizeof(run->metrics_message),
+		line, sizeof(line),
 		"--metrics-textfile: %s cannot be written: %s; it has not the final counts of this "
 		"run; remove what is there",
-		run->options->metrics_textfile, strerror(-rc));
-	run->log(run, GDRCAP_LOG_ERROR, run->metrics_message);
-	report->message = run->metrics_message;
+		run->options->metrics_textfile, why_not(rc));
+	run->log(run, GDRCAP_LOG_ERROR, line);
+	report_error(&run->report, REPORT_EXIT_NOT_RUN, "%s", line);
 }
 
 void run_metrics_event(struct run *run, const struct gdrcap_event *event)

@@ -252,6 +252,11 @@ def test_refused():
                            (folder + "/" + "x" * 300 + ".prom", "File name too long")):
             result = e2e.run("loopback", "--json", "--metrics-textfile", path, expect=2)
             assert text in result.err, result
+        path = os.path.join(folder, "pipe.prom")
+        os.mkfifo(path)
+        assert "not a regular file" in e2e.run("loopback", "--metrics-textfile", path, expect=2).err
+        assert stat.S_ISFIFO(os.stat(path).st_mode)
+        os.unlink(path)
         path = os.path.join(folder, "x.prom")
         for other in (("--save", path), ("--json", "--json-file", path)):
             assert "are one file" in e2e.run("loopback", "--metrics-textfile", path, *other, expect=2).err
@@ -277,7 +282,7 @@ def test_folder_gone():
 
 
 def test_no_final_counts():
-    """A file that goes on saying "running" is told of, also with --quiet."""
+    """A file that goes on saying "running" fails the run, also with --quiet."""
     with e2e.Folder() as folder:
         inner = pathlib.Path(folder) / "textfile"
         inner.mkdir()
@@ -286,7 +291,7 @@ def test_no_final_counts():
         wait_for(lambda: path.exists() and re.search(r"^gdrcap_received_frames_total [1-9]", path.read_text(), re.M), process,
                  "no frames")
         inner.rename(inner.with_suffix(".away"))
-        result = stop(process)
-        assert result.summary["result"] == "pass", result
-        for text in (result.err, result.summary["messages"][-1]):
+        result = stop(process, 1)
+        assert result.summary["result"] == "fail", result
+        for text in (result.err, result.summary["errors"][-1]):
             assert "it has not the final counts" in text and str(path) in text, result
