@@ -65,22 +65,26 @@ static int take_back(int fd, size_t bytes, off_t size)
 	       status.st_size != size + (off_t)bytes || ftruncate(fd, size);
 }
 
-/* Signals restart what they interrupt; so a short write is all that there is room for. */
+/* Signals restart what they interrupt; so a short write is all that there is room for, and the next one says why. */
 static int append(struct json_file *file, const char *text, size_t bytes)
 {
 	struct stat before = { 0 };
-	ssize_t written;
+	size_t written = 0;
+	ssize_t n = 1;
+	int code;
 
 	if (fstat(file->fd, &before))
 		return -errno;
-	written = write(file->fd, text, bytes);
-	if (written == (ssize_t)bytes)
+	while (n > 0 && written < bytes) {
+		n = write(file->fd, text + written, bytes - written);
+		written += n > 0 ? (size_t)n : 0;
+	}
+	if (written == bytes)
 		return 0;
-	if (written < 0)
-		return -errno;
-	if (written > 0 && take_back(file->fd, (size_t)written, before.st_size))
+	code = n < 0 ? -errno : -EIO;
+	if (written > 0 && take_back(file->fd, written, before.st_size))
 		file->cut = 1;
-	return S_ISREG(before.st_mode) ? -ENOSPC : -EAGAIN;
+	return code;
 }
 
 int json_file_write(struct json_file *file, const char *line, size_t bytes)

@@ -171,8 +171,8 @@ int thread_start(struct thread *thread, const char *name, const cpu_set_t *cpus,
 	if (ret) {
 		poller_remove(thread);
 		return error_set(error, -ret,
-				 "cannot start thread %s: %s; raise the limit of "
-				 "processes (ulimit -u)",
+				 "cannot start thread %s: %s; raise the limit of processes (ulimit "
+				 "-u), or that of memory (ulimit -v)",
 				 name, strerror(ret));
 	}
 	thread->running = true;

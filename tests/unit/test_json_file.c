@@ -7,10 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
+
+#include <errno.h>
+#include <signal.h>
 
 #include "json_file.h"
 
@@ -86,6 +90,26 @@ static void test_no_file(void **state)
 	assert_int_equal(json_file_close(&file), 0);
 }
 
+/* A line for which a limit has no room is taken back, and the limit is named: no disk is full. */
+static void test_too_large(void **state)
+{
+	const struct rlimit small = { 5, RLIM_INFINITY };
+	struct json_file file;
+	struct rlimit before;
+
+	put("{}\n");
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_int_equal(json_file_open(&file, path), 0);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	assert_int_equal(json_file_write(&file, "[]\n", 3), -EFBIG);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	holds(path, "{}\n");
+	assert_int_equal(json_file_write(&file, "[]\n", 3), 0);
+	assert_int_equal(json_file_close(&file), 0);
+	holds(path, "{}\n[]\n");
+}
+
 static int setup(void **state)
 {
 	if (!mkdtemp(folder))
@@ -108,6 +132,7 @@ int main(void)
 		cmocka_unit_test(test_cut_line),
 		cmocka_unit_test(test_reopened),
 		cmocka_unit_test(test_no_file),
+		cmocka_unit_test(test_too_large),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
