@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../unit/test_long.h"
+
 #define FRAMES 200000u
 
 static int readable(int fd, int timeout_ms)
@@ -257,8 +259,9 @@ static void *cancelled_run(void *arg)
 	return NULL;
 }
 
-/* 1: the call returned; 0: the thread ended in it. */
-static int cancelled_in(void (*call)(struct cancelled *cancelled), struct cancelled *cancelled)
+/* 1: the call returned; 0: the thread ended in it. rounds: how long after its begin; 0: before. */
+static int cancelled_in(void (*call)(struct cancelled *cancelled), struct cancelled *cancelled,
+			unsigned int rounds)
 {
 	pthread_t thread;
 	void *result;
@@ -266,6 +269,9 @@ static int cancelled_in(void (*call)(struct cancelled *cancelled), struct cancel
 	cancelled->call = call;
 	cancelled->go = cancelled->returned = 0;
 	assert_int_equal(pthread_create(&thread, NULL, cancelled_run, cancelled), 0);
+	cancelled->go = rounds != 0;
+	for (volatile unsigned int i = 0; i < rounds; i++)
+		;
 	assert_int_equal(pthread_cancel(thread), 0);
 	cancelled->go = 1;
 	assert_int_equal(pthread_join(thread, &result), 0);
@@ -315,15 +321,15 @@ static void cancelled_anywhere(void **state)
 	api_config(&config, "host", 0);
 	api_set(config, "rate", "0.001mpps");
 	cancelled.config = config;
-	assert_int_equal(cancelled_in(create, &cancelled), 1);
-	assert_int_equal(cancelled_in(start, &cancelled), 1);
-	assert_int_equal(cancelled_in(wait_batch, &cancelled), 0);
-	assert_int_equal(cancelled_in(wait_batch, &cancelled), 0);
-	assert_int_equal(cancelled_in(wait_end, &cancelled), 0);
-	assert_int_equal(cancelled_in(wait_end, &cancelled), 0);
-	assert_int_equal(cancelled_in(stop, &cancelled), 1);
+	assert_int_equal(cancelled_in(create, &cancelled, 0), 1);
+	assert_int_equal(cancelled_in(start, &cancelled, 0), 1);
+	for (unsigned int i = 0; i < test_cases(1000, 3); i++) {
+		assert_int_equal(cancelled_in(wait_batch, &cancelled, 700 * i), 0);
+		assert_int_equal(cancelled_in(wait_end, &cancelled, 700 * i), 0);
+	}
+	assert_int_equal(cancelled_in(stop, &cancelled, 0), 1);
 	assert_int_equal(gdrcap_wait_end(cancelled.session, 0), 1);
-	assert_int_equal(cancelled_in(destroy, &cancelled), 1);
+	assert_int_equal(cancelled_in(destroy, &cancelled, 0), 1);
 }
 
 int main(void)

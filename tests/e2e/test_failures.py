@@ -318,34 +318,43 @@ def test_no_file_may_grow():
 
 # ---- the end by force ----
 
-def test_two_signals_end_it():
-    """Also where standard error is a pipe that is full, so that the program waits in a write to it."""
+def full_pipe():
+    """(read, write) of a pipe without room for a byte."""
     read, write = os.pipe()
     os.set_blocking(write, False)
-    with contextlib.suppress(BlockingIOError):
-        while True:
-            os.write(write, bytes(1 << 16))
-    with contextlib.suppress(BlockingIOError):
-        while True:
-            os.write(write, b"x")
+    for piece in (1 << 16, 1):
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(write, bytes(piece))
     os.set_blocking(write, True)
-    with subprocess.Popen([e2e.PROGRAM, "loopback", "--seconds", "0", "--verbose"], stdin=subprocess.DEVNULL,
+    return read, write
+
+
+def two_signals_end(number, *arguments, after=0):
+    """A loopback whose standard error is a pipe that is full, so that it waits in a write to it."""
+    read, write = full_pipe()
+    with subprocess.Popen([e2e.PROGRAM, "loopback", "--seconds", "0", *arguments], stdin=subprocess.DEVNULL,
                           stdout=subprocess.DEVNULL, stderr=write) as process:
         try:
             until = time.monotonic() + e2e.TIMEOUT
-            while not caught(process.pid) & 1 << signal.SIGINT - 1:
+            while not caught(process.pid) & 1 << number - 1:
                 assert process.poll() is None and time.monotonic() < until
                 time.sleep(0.01)
+            time.sleep(after)
             # Two within 250 ms count as one.
             while process.poll() is None and time.monotonic() < until:
-                process.send_signal(signal.SIGINT)
+                process.send_signal(number)
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(0.3)
-            assert process.poll() == 128 + signal.SIGINT, process.returncode
+            assert process.poll() == 128 + number, process.returncode
         finally:
             process.kill()
             os.close(read)
             os.close(write)
+
+
+def test_two_signals_end_it():
+    two_signals_end(signal.SIGINT, "--verbose")
 
 
 def caught(pid):
