@@ -13,7 +13,7 @@ static const struct report_row image_rows[] = {
 	  ROW_ALWAYS },
 	{ "  second leg", "frames.second_leg", "frames: all that they brought was there",
 	  ROW_NOT_ZERO },
-	{ "  conflict", "frames.conflict", "frames of another sender than their image",
+	{ "  conflict", "frames.conflict", "frames of another sender, or with other bytes",
 	  ROW_NOT_ZERO },
 	{ "  late", "frames.late", "frames of images that had been handed out", ROW_ALWAYS },
 	{ "  no room", "frames.no_room", "frames of images that found no buffer", ROW_ALWAYS },
@@ -78,10 +78,11 @@ static void print_conflicts(FILE *to, const json_t *images)
 	json_array_foreach (json_object_get(images, "conflicts"), i, one)
 		fprintf(to,
 			"  conflict: %" PRIu64 " frames of stream %" PRIu64
-			"; the first: image %" PRIu64 " is from %s, the frame from %s\n",
+			"; the first, of another %s: image %" PRIu64
+			" is from %s, the frame from %s\n",
 			json_count_at(one, "frames"), json_count_at(one, "stream"),
-			json_count_at(one, "number"), json_text_at(one, "first"),
-			json_text_at(one, "second"));
+			json_text_at(one, "other"), json_count_at(one, "number"),
+			json_text_at(one, "first"), json_text_at(one, "second"));
 }
 
 void report_print_images(FILE *to, const struct report *report)

@@ -7,32 +7,19 @@
  * for each image buffer of the ring, so it cannot run over. Buffers come from the CPU and go back to it by
  * words in pinned memory (struct place_shared), which a worker reads once an image.
  *
- * An entry is one word: which use of the buffer this is, 0 while it is closed, and how many workers are
- * inside. Orderings, by name:
+ * Orderings of an entry: kernels/place_slot.h. Others, by name:
  *
- *   word                     bit 63                       32 31                0
- *                            | use                         | workers inside      |
- *
- * ENTER: fetch-add of one worker, acquire. What it returns says whether the use is still the one that was
- * found. Partner, CLOSE: fetch-and of the lower half, then the workers are waited for to be 0, acquire.
- * Both are on one word, so who enters sees the entry closed, or who closes sees him inside and waits. In two
- * words both could go on, and a frame would be written into an image that was handed out or is another
- * one by now.
- * SHUT: compare-and-swap that clears the use, if it still is the one that was handed out complete. Nobody is
- * waited for: all bits are set, so who is inside writes nothing.
- * LEAVE: fetch-add of minus one worker, release, after the last store into the buffer and its bitmap.
- * Partner: CLOSE's loads.
- * OPEN: fetch-add of the use, release, after the entry's number and stream, the emptied bitmap and the
- * head. Partner: the acquire load of the word by who finds the entry.
  * LOCK: over beginning an image; acquire and release. Nobody waits for the lock while he is inside an entry, and
  * who has it waits only for those inside: so all get on.
- *
- * BITS: a piece belongs to who set its bit, by a relaxed fetch-or: nothing else is read by it.
+ * BITS: a piece belongs to who set its bit, by a relaxed fetch-or: nothing else is read by it. So a bit that is set
+ * does not say that the bytes are there.
+ * OUT: place_shared.out, release, before an image is offered: its bytes are the caller's to change then. Who finds a
+ * difference reads it behind a fence, acquire.
  */
 #ifndef GDRCAP_PLACE_H
 #define GDRCAP_PLACE_H
 
-#include "kernels/place_atomic.h"
+#include "kernels/place_slot.h"
 #include "pattern/image_parse.h"
 
 #define PLACE_STREAMS_MAX 64u
@@ -47,7 +34,7 @@
 enum place_outcome {
 	PLACE_PLACED,
 	PLACE_DUPLICATE, /* all of its pieces were there */
-	PLACE_CONFLICT,	 /* it is of another sender than its image */
+	PLACE_CONFLICT,	 /* it is of another sender than its image, or other bytes were there */
 	PLACE_LATE,	 /* it brings data, and its image was handed out, or a newer one is */
 	PLACE_NO_ROOM, /* no buffer was free when its image began, or there are too many streams */
 	PLACE_MISFIT,  /* of the layout, and wrong: enum image_what */
@@ -78,29 +65,6 @@ struct place_record {
 	/* Placed: the last piece that one of the frames had, + 1: a sender that says fewer is wrong. */
 	uint32_t past;
 };
-
-/* An image buffer in use. 64 bytes, a cache line's half. Writers: who has the lock, but for `users`;
- * CLOSE: whoever closes. */
-struct place_slot {
-	uint64_t word;		    /* ENTER, LEAVE, OPEN, CLOSE */
-	uint64_t number, stream_id; /* as on the wire */
-	uint32_t stream;	    /* index */
-	uint32_t uses;		    /* so far */
-	uint32_t short_at;	    /* place_short_fits(); writers: workers inside */
-	uint32_t source;	    /* image_source() of the frame that began the image */
-	uint32_t leg;		    /* of its second sender, 0: none; writers: workers inside */
-	uint32_t reserved[5];
-};
-
-GDRCAP_HD uint32_t place_word_use(uint64_t word)
-{
-	return (uint32_t)(word >> 32);
-}
-
-GDRCAP_HD uint32_t place_word_users(uint64_t word)
-{
-	return (uint32_t)word;
-}
 
 struct place_stream {
 	uint64_t id;
@@ -140,8 +104,8 @@ struct place_head {
 struct place_conflict {
 	uint64_t number;		   /* of the image, on the wire */
 	struct image_sender first, second; /* the image's, the frame's */
+	uint32_t bytes;			   /* 1: they differ; 0: the senders do */
 	uint32_t noted;			   /* release, after the rest: 1 */
-	uint32_t reserved;
 };
 
 /* Pinned host memory. Writer of the first two: the assembler. */
@@ -150,6 +114,8 @@ struct place_shared {
 	 * n / PLACE_RING_MAX + 1, by which who takes it knows that it is there: place_give(). */
 	uint64_t credit[PLACE_RING_MAX];
 	uint64_t given; /* so many; the assembler's own */
+	uint64_t out
+		[PLACE_RING_MAX]; /* OUT: the buffer's use that was handed out last. Writer: the assembler */
 	struct {
 		uint64_t last;	    /* number of the newest image that was closed, + 1; 0: none */
 		uint64_t forgotten; /* times that the stream was silent, and may begin anew */
@@ -181,21 +147,6 @@ struct place_view {
 GDRCAP_HD uint32_t place_words(uint32_t pieces)
 {
 	return (pieces + 31) / 32;
-}
-
-/*
- * Whether the entry is open and this image's; *use: which use of it, and *stream: the stream's index. What it
- * says holds if ENTER finds the same use: the rest is written only between two uses.
- */
-GDRCAP_HD int place_slot_is(const struct place_slot *slot, uint64_t stream_id, uint64_t number,
-			    uint32_t *stream, uint32_t *use)
-{
-	*use = place_word_use(place_load64(&slot->word));
-	if (place_load_relaxed(&slot->number) != number ||
-	    place_load_relaxed(&slot->stream_id) != stream_id)
-		return 0;
-	*stream = place_load_relaxed32(&slot->stream);
-	return *use != 0;
 }
 
 /* The open entry of an image, or PLACE_NO_SLOT. */
@@ -276,75 +227,6 @@ GDRCAP_HD uint32_t place_stream_of(const struct place_view *view, uint64_t id)
 	table->stream[s].no_rooms = 0;
 	place_store(&table->streams, s + 1);
 	return s;
-}
-
-/* CLOSE: nobody enters any more, and nobody is inside. */
-GDRCAP_HD void place_close(struct place_slot *slot)
-{
-	if (place_word_users(place_and64(&slot->word, UINT32_MAX)))
-		while (place_word_users(place_load64(&slot->word)))
-			place_pause();
-}
-
-/* An image that was handed out complete. */
-struct place_whole {
-	uint32_t slot, use;
-};
-
-/* SHUT: of an image that comes with this number nobody finds this one. */
-GDRCAP_HD void place_shut(struct place_slot *slot, uint32_t use)
-{
-	uint64_t word = place_load64(&slot->word);
-
-	while (place_word_use(word) == use && !place_cas64(&slot->word, &word, word & UINT32_MAX))
-		;
-}
-
-/* ENTER; 0: the entry was closed since it was found, and its image is not to be touched. */
-GDRCAP_HD int place_enter(struct place_slot *slot, uint32_t use)
-{
-	if (place_word_use(place_add64(&slot->word, 1)) == use)
-		return 1;
-	place_add64(&slot->word, UINT64_MAX);
-	return 0;
-}
-
-/* LEAVE */
-GDRCAP_HD void place_leave(struct place_slot *slot)
-{
-	place_add64_release(&slot->word, UINT64_MAX);
-}
-
-/*
- * Of a part whose last piece is short (image_part.short_at; 0: it is not), by who is inside, before it is claimed. Only
- * the sender's last packet can be so: of two, the layout's `piece` is larger than what packets bring, and the
- * second is a misfit. Else an image with a hole behind each packet would pass for whole.
- */
-GDRCAP_HD int place_short_fits(struct place_slot *slot, uint32_t short_at)
-{
-	uint32_t before = 0;
-
-	if (short_at)
-		before = place_cas32(&slot->short_at, 0, short_at);
-	return !before || before == short_at;
-}
-
-/*
- * Whether a frame of this source is of the image, by who is inside. Without `legs` an image has one sender: of two with
- * the same ids each would fill the other's holes. The second leg is the second sender of which a frame came.
- */
-GDRCAP_HD int place_source_fits(struct place_slot *slot, uint32_t legs, uint32_t source)
-{
-	uint32_t leg;
-
-	if (!legs || place_load_relaxed32(&slot->source) == source)
-		return 1;
-	if (legs == 1)
-		return 0;
-	leg = place_load_relaxed32(&slot->leg);
-	if (!leg)
-		leg = place_cas32(&slot->leg, 0, source);
-	return !leg || leg == source;
 }
 
 /* Where a frame goes. */
@@ -507,7 +389,8 @@ GDRCAP_HD void place_open(const struct place_view *view, const struct place_targ
 
 /* By who is inside: notes the stream's first conflict, between the image's sender and the frame's. */
 GDRCAP_HD void place_note_conflict(const struct place_view *view, const struct place_target *target,
-				   image_frame frame, const struct image_packet *packet)
+				   image_frame frame, const struct image_packet *packet,
+				   uint32_t bytes)
 {
 	struct place_conflict *conflict = &view->shared->conflict[target->stream];
 
@@ -515,9 +398,21 @@ GDRCAP_HD void place_note_conflict(const struct place_view *view, const struct p
 	    place_cas32(&view->table->stream[target->stream].conflict, 0, 1))
 		return;
 	conflict->number = packet->number;
+	conflict->bytes = bytes;
 	conflict->first = view->table->sender[target->slot];
 	image_sender_read(frame, packet->end, &conflict->second);
 	place_store_system(&conflict->noted, 1);
+}
+
+/* What a frame is whose bytes are not those that are there: a conflict, unless the caller may have changed these. */
+GDRCAP_HD uint32_t place_differs(const struct place_view *view, const struct place_target *target,
+				 image_frame frame, const struct image_packet *packet)
+{
+	place_fence();
+	if (place_load_system(&view->shared->out[target->slot]) == target->use)
+		return PLACE_LATE;
+	place_note_conflict(view, target, frame, packet, 1);
+	return PLACE_CONFLICT;
 }
 
 /*
@@ -555,10 +450,8 @@ static inline void place_give(struct place_shared *shared, uint32_t slot)
 
 #ifdef __cplusplus
 static_assert(sizeof(struct place_record) == 48, "a record of the burst ring");
-static_assert(sizeof(struct place_slot) == 64, "entry");
 #else
 _Static_assert(sizeof(struct place_record) == 48, "a record of the burst ring");
-_Static_assert(sizeof(struct place_slot) == 64, "entry");
 #endif
 
 #endif

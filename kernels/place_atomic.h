@@ -49,6 +49,12 @@ GDRCAP_HD uint64_t place_load_system(const uint64_t *at)
 	return value;
 }
 
+/* What was read before it comes before what is read behind it, also of memory that the CPU writes. */
+GDRCAP_HD void place_fence(void)
+{
+	asm volatile("fence.acq_rel.sys;" ::: "memory");
+}
+
 GDRCAP_HD void place_store_system(uint32_t *at, uint32_t value)
 {
 	asm volatile("st.release.sys.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
@@ -172,6 +178,11 @@ GDRCAP_HD uint64_t place_load_relaxed(const uint64_t *at)
 GDRCAP_HD uint64_t place_load_system(const uint64_t *at)
 {
 	return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+}
+
+GDRCAP_HD void place_fence(void)
+{
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 }
 
 GDRCAP_HD void place_store_system(uint32_t *at, uint32_t value)

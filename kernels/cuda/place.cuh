@@ -7,7 +7,8 @@
  *      where one was closed since, all leave, and look for it again;
  *   4. one thread a frame claims its piece; one warp a frame copies it, and claims where a frame has
  *      several pieces or several parts;
- *   5. one thread a run leaves (LEAVE);
+ *   5. one thread a run leaves (LEAVE); where pieces were there already it turns, one warp a frame compares
+ *      (COMPARE), and the run leaves after that: so a group waits for no writer of its own;
  *   6. one thread a frame, together, write records.
  * kernels/place.h says why that is safe beside other blocks. Used by the persistent kernel and by the
  * finite ones (place.cu).
@@ -15,7 +16,7 @@
 #ifndef GDRCAP_CUDA_PLACE_CUH
 #define GDRCAP_CUDA_PLACE_CUH
 
-#include "kernels/cuda/place_images.cuh"
+#include "kernels/cuda/place_compare.cuh"
 
 /* ---- 4: pieces ---- */
 
@@ -39,7 +40,7 @@ __device__ __forceinline__ void place_claim_one(const struct place_context &c, u
 	if (item.packet.source != c.g->run[item.run].source &&
 	    !place_source_fits(&view.table->slot[target.slot], view.layout.legs,
 			       item.packet.source)) {
-		place_note_conflict(&view, &target, place_frame(item.frame), &item.packet);
+		place_note_conflict(&view, &target, place_frame(item.frame), &item.packet, 0);
 		item.outcome = PLACE_CONFLICT;
 		item.work = PLACE_NOTHING;
 		return;
@@ -61,7 +62,8 @@ __device__ __forceinline__ void place_claim_one(const struct place_context &c, u
 		item.pieces = 1;
 	} else {
 		item.outcome = PLACE_DUPLICATE;
-		item.work = PLACE_NOTHING;
+		item.work = PLACE_COMPARE;
+		c.g->compares = 1;
 	}
 }
 
@@ -135,18 +137,24 @@ static __device__ __noinline__ void warp_place_parts(const struct place_context 
 	const struct place_view &view = c.views[item.view];
 	struct image_packet packet = item.packet;
 	struct image_part part;
-	uint32_t bytes = 0, pieces = 0;
+	uint32_t bytes = 0, pieces = 0, all = 0;
 
-	while (image_next_part(&view.layout, place_frame(item.frame), &packet, &part) > 0)
+	while (image_next_part(&view.layout, place_frame(item.frame), &packet, &part) > 0) {
 		bytes += warp_place_part(view.layout, view.images + target.slot * view.stride,
 					 view.present + (uint64_t)target.slot * view.present_words,
 					 item.frame, part, &pieces);
+		all += part.pieces;
+	}
 	__syncwarp();
 	if (lane_index() == 0) {
 		item.bytes = bytes;
 		item.pieces = pieces;
 		if (!pieces)
 			item.outcome = PLACE_DUPLICATE;
+		if (pieces < all) {
+			item.work = PLACE_COMPARE;
+			c.g->compares = 1;
+		}
 	}
 }
 
@@ -273,7 +281,7 @@ __device__ __forceinline__ uint32_t place_records(const struct place_context &c,
 		place_mark_set(&g.mark[sum >> PLACE_HEADS_AT], count, sum, pieces_sum);
 		g.records = (uint32_t)(sum >> PLACE_HEADS_AT);
 	}
-	if (mine && g.item[i].outcome == PLACE_PLACED) {
+	if (mine && (g.item[i].outcome == PLACE_PLACED || g.item[i].pieces)) {
 		const uint32_t r = (uint32_t)(sum >> PLACE_HEADS_AT) - 1;
 
 		if (g.item[i].packet.pieces > g.expected[r])
@@ -301,6 +309,7 @@ __device__ __forceinline__ uint32_t place_burst(const struct place_context &c,
 	if (i == 0) {
 		g.next = 0;
 		g.closed = 0;
+		g.compares = 0;
 	}
 	place_stage(c, in);
 	place_barrier(c);
@@ -327,7 +336,9 @@ __device__ __forceinline__ uint32_t place_burst(const struct place_context &c,
 	if (i == count - 1)
 		place_remember(c, i);
 	place_barrier(c);
-	if (i < g.runs && g.run[i].target.outcome == PLACE_PLACED)
+	if (g.compares)
+		place_compares(c, count);
+	else if (i < g.runs && g.run[i].target.outcome == PLACE_PLACED)
 		place_leave(place_run_slot(c, g.run[i]));
 	return place_records(c, in);
 }

@@ -49,14 +49,28 @@ __device__ __forceinline__ void convert_store(uint8_t *to, uint64_t step, uint32
 		to[b] = (uint8_t)(step >> 8 * b);
 }
 
-/*
- * A warp places `bytes` bytes as sent, whole groups, in the image: from `place` on, which is of bytes as
- * sent, too. Steps begin at the image's multiples of 8, so the first and the last may be parts.
- */
-static __device__ __noinline__ void warp_convert(const struct image_layout &layout, uint8_t *image,
-						 uint64_t place, const uint8_t *from,
-						 uint32_t bytes)
+/* Not 0: bytes [low, high) of a step are not those at `to`. */
+__device__ __forceinline__ uint32_t convert_differs(const uint8_t *to, uint64_t step, uint32_t low,
+						    uint32_t high)
 {
+	uint32_t differs = 0;
+
+	for (uint32_t b = low; b < high; b++)
+		differs |= ((const volatile uint8_t *)to)[b] ^ (uint8_t)(step >> 8 * b);
+	return differs;
+}
+
+/*
+ * A warp places `bytes` bytes as sent, whole groups, in the image, or compares them: from `place` on, which is of
+ * bytes as sent, too. Steps begin at the image's multiples of 8, so the first and the last may be parts. Returns not 0
+ * to a lane whose bytes differ.
+ */
+template <bool compares>
+__device__ __forceinline__ uint32_t warp_convert_steps(const struct image_layout &layout,
+						       uint8_t *image, uint64_t place,
+						       const uint8_t *from, uint32_t bytes)
+{
+	uint32_t differs = 0;
 	const uint32_t convert = layout.convert, needs = place_convert_needs(convert);
 	const uint32_t from_group = layout.convert_from, to_group = layout.convert_to;
 	uint8_t *to = image + image_in_buffer(&layout, place);
@@ -87,11 +101,25 @@ static __device__ __noinline__ void warp_convert(const struct image_layout &layo
 		for (uint32_t k = 0; k < STEPS_AT_ONCE; k++) {
 			const uint32_t at = first + k * 32 * PLACE_CONVERT_STEP;
 
-			if (at < end)
+			if (at >= end)
+				continue;
+			if constexpr (compares)
+				differs |= convert_differs(
+					to - skip + at, place_convert_step(convert, in[k]),
+					at ? 0 : skip, min(end - at, PLACE_CONVERT_STEP));
+			else
 				convert_store(to - skip + at, place_convert_step(convert, in[k]),
 					      at ? 0 : skip, min(end - at, PLACE_CONVERT_STEP));
 		}
 	}
+	return differs;
+}
+
+static __device__ __noinline__ void warp_convert(const struct image_layout &layout, uint8_t *image,
+						 uint64_t place, const uint8_t *from,
+						 uint32_t bytes)
+{
+	(void)warp_convert_steps<false>(layout, image, place, from, bytes);
 }
 
 #endif

@@ -21,6 +21,7 @@ enum place_work {
 	PLACE_COPY,    /* claimed: copy the whole part */
 	PLACE_CONVERT, /* claimed: convert it */
 	PLACE_PARTS,   /* claim, and copy or convert, part by part */
+	PLACE_COMPARE, /* pieces of it were there */
 };
 
 /*
@@ -70,7 +71,8 @@ struct place_group {
 	uint32_t expected[BURST_FRAMES_MAX], past[BURST_FRAMES_MAX], ends[BURST_FRAMES_MAX];
 	uint64_t totals[8];
 	uint32_t runs, records, next;
-	uint32_t closed; /* runs whose image was closed before they were inside */
+	uint32_t closed;   /* runs whose image was closed before they were inside */
+	uint32_t compares; /* 1: some frame's work is PLACE_COMPARE */
 	struct place_known known;
 };
 

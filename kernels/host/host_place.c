@@ -5,32 +5,13 @@
 #include <string.h>
 
 #include "kernels/frame_records.h"
+#include "kernels/host/host_copies.h"
 #include "kernels/host/host_workers.h"
-#include "pattern/pattern_ahead.h"
 
 /* Who waits for the lock longer gives up its core: who has it may have none. */
 #define LOCK_SPINS 1000u
 
-/* What was claimed, and is to be copied before the worker leaves the image. A locked instruction waits for
- * all stores before it: so first all bits of a run are set, then its bytes copied. */
-#define COPIES_MAX 256u
-#define COPIES_AHEAD 64u /* lines on their way, 4 KiB */
-
 #define HEADERS_AHEAD 8u /* frames */
-
-struct place_copy {
-	uint8_t *to;
-	const uint8_t *from;
-	uint32_t bytes; /* as sent */
-};
-
-struct place_copies {
-	struct place_copy copy[COPIES_MAX];
-	uint32_t count;
-	uint32_t convert;		  /* enum image_convert */
-	uint32_t fetched;		  /* the next to be fetched */
-	const uint8_t *ahead, *ahead_end; /* lines of the one before */
-};
 
 /* The image that the last frames were of, in which the worker is (ENTER) if it is open. */
 struct place_run {
@@ -142,62 +123,7 @@ static int record_join(struct place_record *record, const struct place_record *n
 	return 1;
 }
 
-/* ---- copying ---- */
-
-/* The next line of what will be copied, into the cache. */
-static inline __attribute__((always_inline)) void copies_fetch(struct place_copies *copies)
-{
-	__builtin_prefetch(copies->ahead);
-	copies->ahead += AHEAD_LINE;
-	if (copies->ahead < copies->ahead_end)
-		return;
-	if (copies->fetched < copies->count) {
-		const struct place_copy *next = &copies->copy[copies->fetched++];
-
-		copies->ahead = next->from;
-		copies->ahead_end = next->from + next->bytes;
-	} else {
-		copies->ahead -= AHEAD_LINE;
-	}
-}
-
-static void copies_convert(struct place_copies *copies)
-{
-	for (uint32_t c = 0; c < copies->count; c++)
-		host_convert(copies->convert, copies->copy[c].to, copies->copy[c].from,
-			     copies->copy[c].bytes);
-	copies->count = 0;
-}
-
-/* A line fetched for each that is copied: asked for at once, they would take all places for lines on
- * their way. */
-static void copies_flush(struct place_copies *copies)
-{
-	if (copies->convert)
-		copies_convert(copies);
-	if (!copies->count)
-		return;
-	copies->fetched = 1;
-	copies->ahead = copies->copy[0].from;
-	copies->ahead_end = copies->ahead + copies->copy[0].bytes;
-	for (uint32_t l = 0; l < COPIES_AHEAD; l++)
-		copies_fetch(copies);
-	for (uint32_t c = 0; c < copies->count; c++) {
-		const uint8_t *from = copies->copy[c].from;
-		uint8_t *to = copies->copy[c].to;
-		uint32_t bytes = copies->copy[c].bytes;
-
-		for (; bytes >= AHEAD_LINE; bytes -= AHEAD_LINE) {
-			copies_fetch(copies);
-			memcpy(to, from, AHEAD_LINE);
-			to += AHEAD_LINE;
-			from += AHEAD_LINE;
-		}
-		copies_fetch(copies);
-		memcpy(to, from, bytes);
-	}
-	copies->count = 0;
-}
+/* ---- pieces ---- */
 
 /* Pieces [from, to) of the part, counted from the part's first. */
 static void pieces_copy(struct place_run *run, uint8_t *image, const uint8_t *frame,
@@ -247,6 +173,32 @@ static void part_place(struct place_run *run, const uint8_t *frame, const struct
 	}
 	if (to > from)
 		pieces_copy(run, image, frame, part, from, to, record);
+}
+
+/* All parts of a packet; `only`: its part, if it has one. Returns how many pieces it has. */
+static uint32_t parts_place(struct place_run *run, const uint8_t *frame,
+			    const struct image_packet *packet, const struct image_part *only,
+			    struct place_record *record)
+{
+	struct image_packet rest;
+	struct image_part part;
+	uint32_t pieces = 0;
+
+	if (packet->parts == 1) {
+		part_place(run, frame, only, record);
+		record->past = only->piece + only->pieces;
+		return only->pieces;
+	}
+	if (!packet->parts)
+		return 0;
+	rest = *packet;
+	while (image_next_part(&run->view->layout, frame, &rest, &part) > 0) {
+		part_place(run, frame, &part, record);
+		pieces += part.pieces;
+		if (record->past < part.piece + part.pieces)
+			record->past = part.piece + part.pieces;
+	}
+	return pieces;
 }
 
 /* ---- images ---- */
@@ -300,6 +252,32 @@ static int parts_fit(const struct image_layout *layout, const uint8_t *frame,
 	return !fits;
 }
 
+/* COMPARE, of a packet of which pieces were there: what it is then. The run ends if its image was closed meanwhile. */
+static uint32_t packet_compare(struct place_run *run, const uint8_t *frame,
+			       const struct image_packet *packet)
+{
+	const struct place_view *view = run->view;
+	struct place_slot *slot = &view->table->slot[run->target.slot];
+	uint32_t outcome = PLACE_DUPLICATE;
+	int still, equal;
+
+	copies_flush(run->copies);
+	if (host_place_equal(view, run->target.slot, frame, packet))
+		return PLACE_DUPLICATE;
+	place_turn(slot);
+	do {
+		still = place_is_still(slot);
+		equal = host_place_equal(view, run->target.slot, frame, packet);
+		if (!equal && !still)
+			sched_yield();
+	} while (!equal && !still);
+	if (!equal)
+		outcome = place_differs(view, &run->target, frame, packet);
+	if (!place_turn_back(slot, run->target.use))
+		run->view = NULL;
+	return outcome;
+}
+
 /* Whether the packet is of the image's sender, in which the run is. */
 static int source_fits(struct place_run *run, const uint8_t *frame,
 		       const struct image_packet *packet)
@@ -310,7 +288,7 @@ static int source_fits(struct place_run *run, const uint8_t *frame,
 		return 1;
 	if (!place_source_fits(&view->table->slot[run->target.slot], view->layout.legs,
 			       packet->source)) {
-		place_note_conflict(view, &run->target, frame, packet);
+		place_note_conflict(view, &run->target, frame, packet, 0);
 		return 0;
 	}
 	run->source = packet->source;
@@ -322,7 +300,7 @@ static void packet_place(struct place_run *run, const uint8_t *frame, struct ima
 			 const struct image_part *only, struct place_record *record)
 {
 	const struct place_target *target = &run->target;
-	struct image_part part;
+	uint32_t outcome = PLACE_PLACED;
 
 	if (target->outcome == PLACE_PLACED && !source_fits(run, frame, packet)) {
 		record_target(record, target, packet);
@@ -341,17 +319,15 @@ static void packet_place(struct place_run *run, const uint8_t *frame, struct ima
 		return;
 	if (packet->what == IMAGE_BEGIN)
 		place_describe(run->view, target->slot, frame, packet);
-	if (packet->parts == 1) {
-		part_place(run, frame, only, record);
-		record->past = only->piece + only->pieces;
-	}
-	while (packet->parts > 1 && image_next_part(&run->view->layout, frame, packet, &part) > 0) {
-		part_place(run, frame, &part, record);
-		if (record->past < part.piece + part.pieces)
-			record->past = part.piece + part.pieces;
+	if (parts_place(run, frame, packet, only, record) > record->pieces)
+		outcome = packet_compare(run, frame, packet);
+	if (outcome == PLACE_CONFLICT || !record->pieces)
+		record->outcome = (uint8_t)outcome;
+	if (outcome == PLACE_LATE) {
+		record->slot = PLACE_NO_SLOT;
+		record->use = 0;
 	}
 	if (packet->what == IMAGE_DATA && !record->pieces) {
-		record->outcome = PLACE_DUPLICATE;
 		record->past = 0;
 		return;
 	}

@@ -48,6 +48,12 @@ int host_place_close_whole(struct kernel_device *device, const struct place_view
 int host_place_close(struct kernel_device *device, const struct place_view *view, uint32_t slot,
 		     uint32_t use, int fill);
 
+/* ---- host_compare.c ---- */
+
+/* Whether the image in `slot` has the bytes of all parts of the packet, as they are in the image. */
+int host_place_equal(const struct place_view *view, uint32_t slot, const uint8_t *frame,
+		     const struct image_packet *packet);
+
 /* ---- host_convert.c ---- */
 
 /* `bytes` bytes as sent, whole groups of `convert`, into the image. */

@@ -248,6 +248,8 @@ static void stream_hand_out(struct assembler *assembler, uint64_t now,
 			continue;
 		}
 		image_fill_in(assembler, entry);
+		/* OUT */
+		__atomic_store_n(&shared_of(assembler)->out[slot], entry->use, __ATOMIC_RELEASE);
 		entry->image.skipped = stream->skipped;
 		stream->skipped = 0;
 		entry->state = ASSEMBLER_OUT;
@@ -318,6 +320,7 @@ static void image_whole(struct assembler *assembler, uint64_t came, struct assem
 static void image_add(struct assembler *assembler, uint64_t came, const struct place_record *record)
 {
 	struct assembler_slot *entry = &assembler->slot[record->slot];
+	const bool brings = record->outcome == PLACE_PLACED || record->pieces;
 	uint32_t expected;
 
 	/* of uses that are over, records may come late, by another queue */
@@ -336,12 +339,12 @@ static void image_add(struct assembler *assembler, uint64_t came, const struct p
 	if (record->outcome == PLACE_PLACED)
 		entry->last_record = assembler->records;
 	/* bursts of several queues come in any order */
-	if (record->outcome == PLACE_PLACED && (int64_t)(came - entry->last) > 0)
+	if (brings && (int64_t)(came - entry->last) > 0)
 		entry->last = came;
-	if (record->outcome == PLACE_PLACED && (int64_t)(came - entry->first) < 0)
+	if (brings && (int64_t)(came - entry->first) < 0)
 		entry->first = came;
 	entry->pieces += record->pieces;
-	entry->frames += record->outcome == PLACE_PLACED ? record->count : 0;
+	entry->frames += brings ? record->count : 0;
 	entry->bytes += record->bytes;
 	expected = assembler_expected(assembler, entry);
 	if (expected && entry->pieces >= expected)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Senders that used the same ids, in words. */
+/* Frames for places that were filled, in words. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -39,6 +39,7 @@ int assembler_conflict(const struct assembler *assembler, uint32_t *at,
 			.stream_id = stream->id,
 			.number = note->number,
 			.stream = *at,
+			.other_bytes = (int)note->bytes,
 		};
 		sender_text(&note->first, conflict->first, sizeof(conflict->first));
 		sender_text(&note->second, conflict->second, sizeof(conflict->second));

@@ -169,7 +169,8 @@ struct gdrcap_image_counts {
 	uint64_t cut_by_start, cut_by_stop;
 	uint64_t
 		second_leg; /**< with `legs: 2`, instead of `duplicate`: all that they brought was there */
-	uint64_t conflict; /**< of another sender than their image: gdrcap_get_conflict() */
+	/** Of another sender than their image, or other bytes were there: gdrcap_get_conflict() */
+	uint64_t conflict;
 };
 /** Of description `index`. -ENOENT after the last. */
 int gdrcap_get_image_counts(const struct gdrcap_session *session, uint32_t index,
@@ -189,13 +190,14 @@ struct gdrcap_refused {
 int gdrcap_get_refused(const struct gdrcap_session *session, uint32_t index, uint32_t n,
 		       struct gdrcap_refused *refused, size_t size);
 
-/** The first frame of a stream that another sender sent than the one that began its image. */
+/** The first frame of a stream of another sender than the one that began its image, or for whose pieces other bytes were
+ * there. */
 struct gdrcap_conflict {
 	uint64_t frames; /**< all such frames of the stream */
 	uint64_t stream_id;
 	uint64_t number; /**< of the image, as on the wire */
 	uint32_t stream;
-	uint32_t reserved;
+	int other_bytes; /**< 1: the bytes are others; 0: the sender is */
 	/** Who began the image, and who sent the frame, as far as the frames have it:
 	 * "02:00:00:00:00:01 vlan 5 10.0.0.1:5000". */
 	char first[88], second[88];

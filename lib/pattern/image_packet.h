@@ -117,7 +117,7 @@ GDRCAP_HD int image_spead_item(const struct image_packet *packet, image_frame fr
 GDRCAP_HD int image_field_value(const struct image_field *field, const struct image_packet *packet,
 				image_frame frame, uint64_t *value)
 {
-	uint64_t raw;
+	uint64_t raw = 0;
 
 	if (field->item ? !image_spead_item(packet, frame, field->at, &raw)
 			: !image_field_raw(field, frame, packet->base, packet->end, &raw))

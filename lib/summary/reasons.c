@@ -119,13 +119,26 @@ static void judge_conflicts(const struct results *results, uint64_t frames, stru
 	for (uint32_t i = 0; i < results->image_count && !first; i++)
 		if (results->images[i].conflict_count)
 			first = &results->images[i].conflicts[0];
-	add(reasons,
-	    "%s frame%s of a second sender with the same ids: image %llu of stream %llu is from %s, the frame from "
-	    "%s; give each sender a stream or a port of its own, or set legs=2 if both send the same images",
-	    text_count(count, frames), frames == 1 ? "" : "s",
-	    first ? (unsigned long long)first->number : 0,
-	    first ? (unsigned long long)first->stream_id : 0, first ? first->first : "one address",
-	    first ? first->second : "another");
+	if (!first)
+		add_count(reasons, frames, "frame", "in conflict with images");
+	else if (first->other_bytes)
+		add(reasons,
+		    "%s frame%s with other bytes than were there: image %llu of stream %llu, from %s and then from %s; "
+		    "%s",
+		    text_count(count, frames), frames == 1 ? "" : "s",
+		    (unsigned long long)first->number, (unsigned long long)first->stream_id,
+		    first->first, first->second,
+		    strcmp(first->first, first->second)
+			    ? "the two legs do not send the same images"
+			    : "the sender was started again, or uses a number for two images");
+	else
+		add(reasons,
+		    "%s frame%s of a second sender with the same ids: image %llu of stream %llu is from %s, the frame "
+		    "from %s; give each sender a stream or a port of its own, or set legs=2 if both send the same "
+		    "images",
+		    text_count(count, frames), frames == 1 ? "" : "s",
+		    (unsigned long long)first->number, (unsigned long long)first->stream_id,
+		    first->first, first->second);
 }
 
 static void judge_no_image(const struct results *results, struct reasons *reasons)

@@ -368,11 +368,12 @@ static json_t *conflicts_to_json(const struct results_images *images)
 	for (uint32_t i = 0; i < images->conflict_count; i++) {
 		const struct gdrcap_conflict *conflict = &images->conflicts[i];
 
-		json_add(&array, json_pack("{s:o, s:o, s:o, s:s, s:s}", "stream",
+		json_add(&array, json_pack("{s:o, s:o, s:o, s:s, s:s, s:s}", "stream",
 					   json_count(conflict->stream_id), "number",
 					   json_count(conflict->number), "frames",
-					   json_count(conflict->frames), "first", conflict->first,
-					   "second", conflict->second));
+					   json_count(conflict->frames), "other",
+					   conflict->other_bytes ? "bytes" : "sender", "first",
+					   conflict->first, "second", conflict->second));
 	}
 	return array;
 }

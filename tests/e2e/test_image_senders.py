@@ -103,14 +103,15 @@ def test_larger_than_all_slots():
 
 
 def test_two_senders_with_one_id():
-    """The same numbers: pieces of either, each once. Others: two images in turn, and each turn is seen."""
+    """The same numbers: the second one's pieces are conflicts. Others: two images in turn, and each turn is seen."""
     one, two = test_images.Sender(range(50)), test_images.Sender(range(50))
     two.image = {image: bytes(255 - byte for byte in data) for image, data in two.image.items()}
     frames = [frame for pair in zip(one.frames(), two.frames()) for frame in pair]
     with processes.folder() as folder:
-        images, data = test_images.capture(folder, frames, test_images.layout(folder), "--allow-late")
+        images, data = test_images.capture(folder, frames, test_images.layout(folder), expect=3)
         assert images["complete"] == 50 and images["frames"]["placed"] == len(one.packets), images
-        assert images["frames"]["duplicate"] + images["frames"]["late"] == len(two.packets), images
+        assert images["frames"]["conflict"] + images["frames"]["late"] == len(two.packets), images
+        assert images["frames"]["conflict"] >= 50 * (test_images.PIECES - 1), images
         assert data == list(one.image.values())
         far = test_images.Sender(range(1 << 40, (1 << 40) + 50))
         frames = [frame for pair in zip(one.frames(), far.frames()) for frame in pair]

@@ -59,6 +59,7 @@ def test_two_cameras_with_the_same_ids():
         assert found["frames"]["conflict"] + found["frames"]["late"] == len(second.packets), found
         assert found["frames"]["conflict"] >= 20 * (images.PIECES - 1), found
         row, = found["conflicts"]
+        assert row["other"] == "sender", row
         assert (row["stream"], row["number"], row["frames"]) == (0, 0, found["frames"]["conflict"]), row
         assert (row["first"], row["second"]) == NAMES, row
         assert NAMES[0] in errors and NAMES[1] in errors and "legs=2" in errors, errors
@@ -90,6 +91,28 @@ def test_a_camera_begins_again_within_a_file():
         assert found["complete"] == 100 and found["frames"]["late"] == 0, found
 
 
+def test_a_camera_begins_again_within_an_image():
+    """The second life's pixels, for places that are filled, are other ones: that is no image of anybody's."""
+    first, second = Camera(0, range(3)), Camera(0, range(3), seed=7)
+    frames = first.frames()[:5] + second.frames()
+    with processes.folder() as folder:
+        found, errors = capture(folder, frames, layout(folder), expect=3)
+    assert found["frames"]["conflict"] == 5 and found["complete"] == 3, found
+    row, = found["conflicts"]
+    assert (row["other"], row["first"], row["second"]) == ("bytes", NAMES[0], NAMES[0]), row
+    assert "was started again" in errors and NAMES[0] in errors, errors
+
+
+def test_copies():
+    """The same bytes again, while the image is open: duplicates, which fail nothing."""
+    camera = Camera(0, range(3))
+    frames = [frame for frame in camera.frames() for _ in range(2)]
+    del frames[-1]
+    with processes.folder() as folder:
+        found, _ = capture(folder, frames, layout(folder), "--allow-late", expect=0)
+    assert found["frames"]["conflict"] == 0 and found["frames"]["duplicate"] >= 3 * (images.PIECES - 1), found
+
+
 def two_ports(folder, ways):
     return sum((("--port", "net_pcap%d,rx_pcap=%s" % (way, images.write_pcap(folder, "%d.pcap" % way, frames)))
                 for way, frames in enumerate(ways)), ())
@@ -104,6 +127,15 @@ def test_second_leg(which):
         frames = found["frames"]
         assert found["complete"] == 50 and frames["placed"] == len(ways[0]), found
         assert frames["second_leg"] + frames["late"] == len(ways[1]) and frames["duplicate"] == 0, found
+
+
+def test_legs_that_differ():
+    """Two cameras that were declared as legs: their pixels are others."""
+    with processes.folder() as folder:
+        found, errors = capture(folder, mixed(Camera(0, range(50)), Camera(1, range(50), seed=7)),
+                                layout(folder, legs=2, open=200), expect=3)
+    assert found["frames"]["conflict"] >= 50 * (images.PIECES - 1) and found["frames"]["second_leg"] == 0, found
+    assert found["conflicts"][0]["other"] == "bytes" and "legs do not send the same images" in errors, errors
 
 
 def test_undeclared_second_leg():

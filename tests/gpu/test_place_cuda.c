@@ -282,6 +282,35 @@ static bool play(struct place_scene *s, uint32_t count, uint64_t *random,
 	return true;
 }
 
+/* Copies with another bit, of frames that were placed: each is a conflict, and changes nothing. */
+static bool others_play(struct place_scene *s, const struct sent *sent, uint32_t count,
+			uint32_t total, uint64_t *random)
+{
+	uint64_t frames[PLACE_OUTCOMES], pieces;
+	uint32_t others = 0;
+
+	for (uint32_t i = 0; i < count && total + others < s->descs; i++) {
+		const uint32_t slot = count + others;
+		uint8_t *frame = s->host_frames + ((size_t)slot << s->slot_shift);
+
+		if (sent[i].lost || place_random(random) % 8)
+			continue;
+		memcpy(frame, s->host_frames + ((size_t)i << s->slot_shift),
+		       (size_t)1 << s->slot_shift);
+		frame[128 + sent[i].len - 1] ^= 0x10;
+		s->desc[total + others] = (struct frame_desc){ slot, (uint16_t)sent[i].len, 128 };
+		others++;
+	}
+	s->ops->copy_in(cuda, s->frames, s->host_frames, (size_t)(count + others) << s->slot_shift);
+	if (!play(s, others, random, frames, &pieces))
+		return false;
+	if (frames[PLACE_CONFLICT] != others || pieces)
+		fprintf(stderr, "%llu of %u frames with another bit are conflicts, %llu pieces\n",
+			(unsigned long long)frames[PLACE_CONFLICT], others,
+			(unsigned long long)pieces);
+	return frames[PLACE_CONFLICT] == others && !pieces;
+}
+
 static bool round_play(const struct image_layout *layout, bool resident, uint32_t workers,
 		       uint64_t seed, uint32_t room)
 {
@@ -323,15 +352,19 @@ static bool round_play(const struct image_layout *layout, bool resident, uint32_
 		     (layout->parser == IMAGE_PARSER_FIELDS && frames[PLACE_DUPLICATE] != copies) ||
 		     pieces != wanted)) {
 		fprintf(stderr,
-			"placed %llu of %u, duplicates %llu of %u, late %llu, no room %llu, "
-			"misfits %llu, filtered %llu; pieces %llu of %llu\n",
-			(unsigned long long)frames[0], total - copies,
-			(unsigned long long)frames[1], copies, (unsigned long long)frames[2],
-			(unsigned long long)frames[3], (unsigned long long)frames[4],
-			(unsigned long long)frames[5], (unsigned long long)pieces,
+			"placed %llu of %u, duplicates %llu of %u, conflicts %llu, late %llu, no room "
+			"%llu, misfits %llu, filtered %llu; pieces %llu of %llu\n",
+			(unsigned long long)frames[PLACE_PLACED], total - copies,
+			(unsigned long long)frames[PLACE_DUPLICATE], copies,
+			(unsigned long long)frames[PLACE_CONFLICT],
+			(unsigned long long)frames[PLACE_LATE],
+			(unsigned long long)frames[PLACE_NO_ROOM],
+			(unsigned long long)frames[PLACE_MISFIT],
+			(unsigned long long)frames[PLACE_FILTERED], (unsigned long long)pieces,
 			(unsigned long long)wanted);
 		good = false;
 	}
+	good = good && others_play(&s, sent, count, total, &random);
 	for (uint32_t slot = 0; slot < IMAGES && good; slot++) {
 		const uint64_t number = s.view.shared->head[slot].number;
 

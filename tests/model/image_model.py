@@ -178,6 +178,7 @@ class Model:
         if kind == 1:
             image.timestamp = int.from_bytes(f[10:14], 'big') if len(f) >= 14 else 0
         pieces = placed = past = 0
+        differs = False
         if kind == 0 and self.is_short(place, len(payload)):
             last = max(piece for piece, _, _ in self.pieces_of(place, place + len(payload)))
             if image.short not in (None, last):
@@ -186,15 +187,19 @@ class Model:
         if kind == 0:
             for piece, at, size in self.pieces_of(place, place + len(payload)):
                 past = piece + 1
-                if piece in image.present:
-                    continue
                 new = payload[at - place:at - place + size]
+                if piece in image.present:
+                    differs |= self.converts(new) != self.converts(bytes(image.data[at + i] for i in range(size)))
+                    continue
                 image.present.add(piece)
                 image.data.update(enumerate(new, at))
                 pieces, placed = pieces + 1, placed + len(new)
             if not pieces:
-                return 'duplicate', image.stream, 0, image, 0, 0, False, 0, 0
-        return 'placed', image.stream, 0, image, pieces, placed, ends, said, past
+                return 'conflict' if differs else 'duplicate', image.stream, 0, image, 0, 0, False, 0, 0
+        return 'conflict' if differs else 'placed', image.stream, 0, image, pieces, placed, ends, said, past
+
+    def converts(self, data):
+        return b''.join(self.converted(data[at:at + self.group]) for at in range(0, len(data), self.group))
 
     def burst(self, frames):
         """Places them, and collects: neighbours of one image and outcome at once."""
@@ -253,7 +258,7 @@ class Model:
             image.said, image.past = max(image.said, said), max(image.past, past)
             if ends and image.ended is False:
                 image.ended = self.now
-        if outcome == 'placed':
+        if outcome == 'placed' or any(one[4] for one in group):
             image.last_time = self.now
         if self.expected(image) and image.received >= self.expected(image):
             if self.expected(image) < self.all_pieces:
