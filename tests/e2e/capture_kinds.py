@@ -303,4 +303,7 @@ pcapng-options-without-an-end pcapng-resolution-10-0 pcapng-resolution-2-10 pcap
 pcapng-section-length frames-of-13 pcapng-length-0 pcapng-longer-than-its-length pcapng-version-1.2
 pcapng-interface-that-comes-late pcapng-section-alone pcap-record-of-262145 pcapng-resolution-10-6
 pcapng-packet-that-runs-out-of-its-block pcapng-comments snoop
+pcap-version-543.0 pcap-version-2.3-cut pcap-snap-4294967295 pcap-link-276 ixia-hardware pcapng-time-before-1970
+pcapng-resolution-2-63 pcapng-head-cut pcapng-cut pcapng-journal pcapng-simple-cut pcapng-garbage-at-the-end pcapng-two-sections
+pcapng-block-length-of-4-gb
 """.split())
