@@ -2,7 +2,6 @@
 /* The thread that launches finite kernels for what rings published. */
 #include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -10,6 +9,7 @@
 
 #include "kernels/cuda/place_launch.cuh"
 #include "kernels/frame_records.h"
+#include "base/thread_signals.h"
 
 /*
  * Launches that may be under way: one that works and one that waits, so that the GPU does not idle while
@@ -189,7 +189,7 @@ int launcher_start(struct kernel_workers *workers, const struct kernel_job *job)
 {
 	struct place_launcher *l;
 	cudaError_t error = cudaSuccess;
-	sigset_t all, before;
+	sigset_t before;
 	int ret;
 
 	if (job->ring_count > PLACE_LAUNCH_RINGS)
@@ -205,15 +205,13 @@ int launcher_start(struct kernel_workers *workers, const struct kernel_job *job)
 		launcher_free(l);
 		return cuda_fail(error, "making ready to launch kernels");
 	}
-	/* signals belong to the caller's threads */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
+	thread_signals_block(&before);
 	ret = pthread_create(&l->thread, NULL, launcher_main, l);
 	if (!ret) {
 		pthread_setname_np(l->thread, "gdrcap-launch");
 		launcher_cpus(l, job);
 	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	thread_signals_restore(&before);
 	if (ret) {
 		launcher_free(l);
 		return kernel_fail(-ret, "the thread that launches kernels: %s", strerror(ret));

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -17,6 +16,7 @@
 #include "kernels/kernel_job.h"
 #include "base/patience.h"
 #include "base/rest.h"
+#include "base/thread_signals.h"
 
 /*
  * One thread a ring keeps order in the cache and leaves the other cores to the port; a thread
@@ -282,12 +282,10 @@ static void threads_join(struct kernel_workers *workers)
 static int threads_create(struct kernel_workers *workers, const struct kernel_job *job)
 {
 	const uint32_t threads = workers->per_ring * job->ring_count;
-	sigset_t all, before;
+	sigset_t before;
 	int ret = 0;
 
-	/* signals belong to the caller's threads */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
+	thread_signals_block(&before);
 	while (workers->threads < threads) {
 		struct host_worker *worker = &workers->worker[workers->threads];
 
@@ -301,7 +299,7 @@ static int threads_create(struct kernel_workers *workers, const struct kernel_jo
 			break;
 		thread_pin(worker->thread, job, workers->threads++);
 	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	thread_signals_restore(&before);
 	return -ret;
 }
 

@@ -28,7 +28,7 @@
 #include "base/log_dpdk.h"
 #include "base/old_dirs.h"
 #include "base/parse.h"
-#include "base/thread.h"
+#include "base/thread_signals.h"
 
 /* EAL and its devices belong to the process; sessions may be created by several threads. */
 static pthread_mutex_t eal_lock = PTHREAD_MUTEX_INITIALIZER;

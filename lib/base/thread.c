@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread_signals.h"
 
 #define IDLE_SLEEP_NS 5000L
 #define NAP_LEAST_US 10u
@@ -77,22 +78,6 @@ static void *thread_main(void *arg)
 	/* After its last access to anything. Partner: the acquire load in thread_has_left(). */
 	atomic_store_explicit(&thread->left, true, memory_order_release);
 	return NULL;
-}
-
-void thread_signals_block(sigset_t *before)
-{
-	static const int own[] = { SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP };
-	sigset_t blocked;
-
-	sigfillset(&blocked);
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		sigdelset(&blocked, own[i]);
-	pthread_sigmask(SIG_BLOCK, &blocked, before);
-}
-
-void thread_signals_restore(const sigset_t *before)
-{
-	pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
 static void poller_add(struct thread *thread)

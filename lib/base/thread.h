@@ -5,7 +5,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,10 +42,6 @@ struct thread {
 /* `cpus` may be NULL: the creator's. The thread gets an lcore id, so mempools give it a cache. */
 int thread_start(struct thread *thread, const char *name, const cpu_set_t *cpus,
 		 void (*body)(void *arg), void *arg, struct gdrcap_error *error);
-/* Threads that are created in between take no signal: handlers and signalfds are the program's, whose
- * own threads are to run them. Only signals of a thread's own faults stay. */
-void thread_signals_block(sigset_t *before);
-void thread_signals_restore(const sigset_t *before);
 void thread_join(struct thread *thread);
 /* False when the thread has not ended within timeout_ms. */
 bool thread_join_within(struct thread *thread, unsigned int timeout_ms);

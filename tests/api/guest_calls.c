@@ -117,11 +117,12 @@ static uint64_t blocked_signals(const char *task)
 	return blocked;
 }
 
-/* The program's handlers run on its own threads only. */
+/* The program's handlers run on its own threads only, but for a thread's own fault. */
 int signals(void)
 {
 	struct gdrcap_session *session = running("validate");
-	const uint64_t usr1 = UINT64_C(1) << (SIGUSR1 - 1);
+	const uint64_t usr1 = UINT64_C(1) << (SIGUSR1 - 1),
+		       faults = UINT64_C(1) << (SIGSEGV - 1) | UINT64_C(1) << (SIGBUS - 1);
 	DIR *dir = opendir("/proc/self/task");
 	unsigned int threads = 0;
 	struct dirent *entry;
@@ -131,6 +132,8 @@ int signals(void)
 		if (entry->d_name[0] == '.' || atoi(entry->d_name) == getpid())
 			continue;
 		CHECK(blocked_signals(entry->d_name) & usr1);
+		CHECK(!(blocked_signals(entry->d_name) & faults) ||
+		      blocked_signals(entry->d_name) == UINT64_MAX);
 		threads++;
 	}
 	closedir(dir);
