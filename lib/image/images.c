@@ -200,7 +200,8 @@ void gdrcap_image_release(struct gdrcap_images *images, const struct gdrcap_imag
 	if (images_check(images, image) < 0)
 		return;
 	for (unsigned int i = 0; i < count; i++)
-		image_release(release_arg(image[i]));
+		if (image[i])
+			image_release(release_arg(image[i]));
 }
 
 int gdrcap_image_release_after(struct gdrcap_images *images,
@@ -212,8 +213,9 @@ int gdrcap_image_release_after(struct gdrcap_images *images,
 	if (ret < 0)
 		return ret;
 	for (unsigned int i = 0; i < count; i++) {
-		ret = images->ops->after(images->device, stream, image_release,
-					 release_arg(image[i]));
+		ret = image[i] ? images->ops->after(images->device, stream, image_release,
+						    release_arg(image[i]))
+			       : -EINVAL;
 		if (ret < 0)
 			return i ? (int)i : ret;
 	}

@@ -281,7 +281,11 @@ static void parts_and_mistakes(void **state)
 	assert_int_equal(gdrcap_image_copy(image, 0, 1, NULL), -EINVAL);
 	gdrcap_image_release(NULL, &image, 1);
 	gdrcap_image_release(images, NULL, 1);
+	gdrcap_image_release(images, &(const struct gdrcap_image *){ NULL }, 1);
 	assert_int_equal(gdrcap_image_release_after(images, NULL, 1, NULL), -EINVAL);
+	assert_int_equal(
+		gdrcap_image_release_after(images, &(const struct gdrcap_image *){ NULL }, 1, NULL),
+		-EINVAL);
 	assert_null(gdrcap_get_images(NULL, 0));
 	assert_null(gdrcap_images_name(NULL));
 	gdrcap_destroy(session);
