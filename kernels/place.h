@@ -366,15 +366,14 @@ GDRCAP_HD void place_begin(const struct place_view *view, const struct image_pac
 	place_store_relaxed(&slot->stream_id, packet->stream);
 	place_store_relaxed(&slot->number, packet->number);
 	place_store_relaxed32(&slot->short_at, 0);
-	place_store_relaxed32(&slot->source, packet->source);
 	place_store_relaxed32(&slot->leg, 0);
 	target->use = ++slot->uses ? slot->uses : ++slot->uses; /* never 0 */
 	target->outcome = PLACE_PLACED;
 }
 
-/* OPEN, with the lock: the bitmap is empty. `frame` is the image's first. */
+/* OPEN, with the lock: the bitmap is empty. `frame` is the image's first, of this image_source(). */
 GDRCAP_HD void place_open(const struct place_view *view, const struct place_target *target,
-			  image_frame frame, const struct image_packet *packet)
+			  image_frame frame, const struct image_packet *packet, uint32_t source)
 {
 	struct place_head *head = &view->shared->head[target->slot];
 
@@ -384,6 +383,7 @@ GDRCAP_HD void place_open(const struct place_view *view, const struct place_targ
 	head->use = target->use;
 	place_describe(view, target->slot, frame, packet);
 	image_sender_read(frame, packet->end, &view->table->sender[target->slot]);
+	place_store_relaxed32(&view->table->slot[target->slot].source, source);
 	place_add64(&view->table->slot[target->slot].word, (uint64_t)target->use << 32);
 }
 

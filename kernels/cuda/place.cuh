@@ -37,9 +37,8 @@ __device__ __forceinline__ void place_claim_one(const struct place_context &c, u
 		}
 		return;
 	}
-	if (item.packet.source != c.g->run[item.run].source &&
-	    !place_source_fits(&view.table->slot[target.slot], view.layout.legs,
-			       item.packet.source)) {
+	if (item.source != c.g->run[item.run].source &&
+	    !place_source_fits(&view.table->slot[target.slot], view.layout.legs, item.source)) {
 		place_note_conflict(&view, &target, place_frame(item.frame), &item.packet, 0);
 		item.outcome = PLACE_CONFLICT;
 		item.work = PLACE_NOTHING;

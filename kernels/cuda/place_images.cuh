@@ -111,7 +111,8 @@ static __device__ __noinline__ void warp_begin(const struct place_view &view,
 	__syncwarp();
 	if (lane_index() == 0) {
 		if (fresh)
-			place_open(&view, &found, place_frame(item.frame), &item.packet);
+			place_open(&view, &found, place_frame(item.frame), &item.packet,
+				   item.source);
 		place_store(&view.table->lock, 0);
 		*target = found;
 	}

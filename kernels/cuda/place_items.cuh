@@ -42,6 +42,7 @@ struct place_item {
 	uint32_t bytes, pieces; /* placed */
 	uint32_t past;		/* the last of its pieces, + 1 */
 	uint32_t len;
+	uint32_t source; /* image_source() */
 };
 static_assert(sizeof(struct place_item) == 136, "banks");
 
@@ -189,6 +190,7 @@ static __device__ __noinline__ void place_parse(const struct place_context &c,
 		if (item.packet.what == IMAGE_FILTERED)
 			continue;
 		item.outcome = PLACE_PLACED;
+		item.source = image_source(frame, desc.len, item.packet.ip);
 		if (item.packet.what != IMAGE_MISFIT && (desc.offset & FRAME_DESC_CUT))
 			image_refuse(&item.packet, IMAGE_MISFIT, IMAGE_WHY_CUT, desc.len, 0);
 		if (item.packet.what == IMAGE_MISFIT ||

@@ -17,7 +17,10 @@
 struct place_run {
 	const struct place_view *view; /* NULL: none */
 	uint64_t stream, number;       /* as the packets say */
-	uint32_t source;	       /* the last that was of the image; 0: none yet */
+	/* Of the last frame that was of the image, by which the next is known: image_source(), 0: none yet; and where
+	 * it lies, if it is UDP over IPv4 without tags and options. */
+	uint32_t source;
+	const uint8_t *plain;
 	struct place_target target;
 	struct place_copies *copies;
 };
@@ -49,7 +52,7 @@ static int image_find(const struct place_view *view, const struct image_packet *
 }
 
 /* Of an image that was not found: begins it, unless somebody did meanwhile. */
-static void image_begin(const struct place_view *view, const uint8_t *frame,
+static void image_begin(const struct place_view *view, const uint8_t *frame, uint32_t len,
 			const struct image_packet *packet, struct place_target *target)
 {
 	table_lock(view->table);
@@ -59,7 +62,7 @@ static void image_begin(const struct place_view *view, const uint8_t *frame,
 	if (target->outcome == PLACE_PLACED) {
 		memset(slot_present(view, target->slot), 0,
 		       place_words(view->layout.pieces) * sizeof(uint32_t));
-		place_open(view, target, frame, packet);
+		place_open(view, target, frame, packet, image_source(frame, len, packet->ip));
 	}
 out:
 	place_store(&view->table->lock, 0);
@@ -214,7 +217,7 @@ static void run_end(struct place_run *run)
 
 /* Finds the packet's image, or begins it, and enters: again where it was closed since. */
 static void run_begin(struct place_run *run, const struct place_view *view, const uint8_t *frame,
-		      const struct image_packet *packet)
+		      uint32_t len, const struct image_packet *packet)
 {
 	struct place_target *target = &run->target;
 
@@ -223,10 +226,11 @@ static void run_begin(struct place_run *run, const struct place_view *view, cons
 	run->stream = packet->stream;
 	run->number = packet->number;
 	run->source = 0;
+	run->plain = NULL;
 	image_find(view, packet, target);
 	for (uint32_t tries = 0; tries < PLACE_TRIES; tries++) {
 		if (target->slot == PLACE_NO_SLOT)
-			image_begin(view, frame, packet, target);
+			image_begin(view, frame, len, packet, target);
 		if (target->outcome != PLACE_PLACED ||
 		    place_enter(&view->table->slot[target->slot], target->use))
 			return;
@@ -278,21 +282,49 @@ static uint32_t packet_compare(struct place_run *run, const uint8_t *frame,
 	return outcome;
 }
 
-/* Whether the packet is of the image's sender, in which the run is. */
-static int source_fits(struct place_run *run, const uint8_t *frame,
-		       const struct image_packet *packet)
+#define PLAIN_IP 14u /* bytes in front of the IP header */
+
+/* Source MAC address, EtherType, IPv4 addresses and UDP source port are the same, and there are no options. */
+static inline __attribute__((always_inline)) int plain_is(const uint8_t *a, const uint8_t *b)
+{
+	uint64_t mac[2], ip[2];
+	uint16_t port[2];
+
+	memcpy(&mac[0], a + 6, 8);
+	memcpy(&mac[1], b + 6, 8);
+	memcpy(&ip[0], a + PLAIN_IP + 12, 8);
+	memcpy(&ip[1], b + PLAIN_IP + 12, 8);
+	memcpy(&port[0], a + PLAIN_IP + 20, 2);
+	memcpy(&port[1], b + PLAIN_IP + 20, 2);
+	return !((mac[0] ^ mac[1]) | (ip[0] ^ ip[1]) | (uint64_t)(port[0] ^ port[1]) |
+		 (uint64_t)(a[PLAIN_IP] ^ b[PLAIN_IP]));
+}
+
+/* Of a frame that is not known by the one before it. */
+static __attribute__((noinline)) int source_look(struct place_run *run, const uint8_t *frame,
+						 uint32_t len, const struct image_packet *packet)
 {
 	const struct place_view *view = run->view;
+	const uint32_t source = image_source(frame, len, packet->ip);
 
-	if (packet->source == run->source)
-		return 1;
-	if (!place_source_fits(&view->table->slot[run->target.slot], view->layout.legs,
-			       packet->source)) {
+	if (source != run->source &&
+	    !place_source_fits(&view->table->slot[run->target.slot], view->layout.legs, source)) {
 		place_note_conflict(view, &run->target, frame, packet, 0);
 		return 0;
 	}
-	run->source = packet->source;
+	run->source = source;
+	run->plain = packet->ip == PLAIN_IP && frame[PLAIN_IP] == 0x45 ? frame : NULL;
 	return 1;
+}
+
+/* Whether the packet is of the image's sender, in which the run is. */
+static inline int source_fits(struct place_run *run, const uint8_t *frame, uint32_t len,
+			      const struct image_packet *packet)
+{
+	/* a frame in which UDP was found is long enough */
+	if (run->plain && plain_is(run->plain, frame))
+		return 1;
+	return source_look(run, frame, len, packet);
 }
 
 /* A packet of the run's image; `only`: its part, if it has one. */
@@ -302,7 +334,8 @@ static void packet_place(struct place_run *run, const uint8_t *frame, struct ima
 	const struct place_target *target = &run->target;
 	uint32_t outcome = PLACE_PLACED;
 
-	if (target->outcome == PLACE_PLACED && !source_fits(run, frame, packet)) {
+	if (target->outcome == PLACE_PLACED &&
+	    !source_fits(run, frame, record->frame_bytes, packet)) {
 		record_target(record, target, packet);
 		record->outcome = PLACE_CONFLICT;
 		return;
@@ -379,7 +412,7 @@ static int frame_judge(const struct burst_ring_view *ring, const struct host_wor
 	another = run->view != view || run->stream != packet.stream || run->number != packet.number;
 	if (another) {
 		run_end(run);
-		run_begin(run, view, frame, &packet);
+		run_begin(run, view, frame, desc.len, &packet);
 	}
 	packet_place(run, frame, &packet, &part, record);
 	return another;

@@ -32,7 +32,7 @@ struct image_packet {
 	uint32_t parts, part;		  /* how many there are; the next */
 	uint32_t header;		  /* RFC 4175: where the next part's line header is */
 	uint32_t from;			  /* where the next part's bytes are */
-	uint32_t source;		  /* image_source() */
+	uint32_t ip;			  /* where its IP header begins; 0: not looked for */
 	uint64_t heap_offset, heap_bytes; /* SPEAD: items 3 and 4 */
 };
 
@@ -179,9 +179,7 @@ GDRCAP_HD int image_find_udp(image_frame frame, uint32_t len, struct image_packe
 		return image_refuse(packet, IMAGE_MISFIT, IMAGE_WHY_UDP_LENGTH, bytes, len - udp);
 	packet->base = udp + 8;
 	packet->end = udp + bytes;
-	packet->source = type == 0x0800
-				 ? image_source(frame, len, at + 14, 4, image_be16(frame, udp))
-				 : image_source(frame, len, at + 10, 16, image_be16(frame, udp));
+	packet->ip = at + 2;
 	return 1;
 }
 

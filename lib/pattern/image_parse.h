@@ -29,7 +29,7 @@ GDRCAP_HD void image_packet_clear(struct image_packet *packet)
 	packet->part = 0;
 	packet->header = 0;
 	packet->from = 0;
-	packet->source = 0;
+	packet->ip = 0;
 	packet->heap_offset = 0;
 	packet->heap_bytes = 0;
 }
@@ -121,9 +121,7 @@ GDRCAP_HD void image_parse(const struct image_layout *layout, image_frame frame,
 		packet->pieces = IMAGE_WHY_RULE;
 		return;
 	}
-	if (layout->base == IMAGE_BASE_FRAME)
-		packet->source = image_source(frame, len, 0, 0, 0);
-	else if (!image_find_udp(frame, len, packet))
+	if (layout->base == IMAGE_BASE_UDP && !image_find_udp(frame, len, packet))
 		return;
 	if (layout->parser == IMAGE_PARSER_GVSP)
 		image_parse_gvsp(layout, frame, packet);

@@ -36,22 +36,26 @@ GDRCAP_HD int image_is_tagged(image_frame frame, uint32_t end)
 }
 
 /*
- * A sender in a word, never 0. `ip`: the first byte of its address, and how many there are; 0: none. Two that differ in
- * 32 bits of one address have different words; of others one of 2^32 pairs has the same.
+ * A sender in a word, never 0. `ip`: where the frame's IP header with UDP behind it begins; 0: it is not looked at. Two
+ * that differ in 32 bits of one address have different words; of others one of 2^32 pairs has the same.
  */
-GDRCAP_HD uint32_t image_source(image_frame frame, uint32_t end, uint32_t ip, uint32_t ip_bytes,
-				uint32_t port)
+GDRCAP_HD uint32_t image_source(image_frame frame, uint32_t len, uint32_t ip)
 {
-	uint32_t word;
+	uint32_t word, v4, at;
 
-	if (end < 14)
+	if (len < 14)
 		return 1;
-	word = image_four(frame, 6, end) * 0x9e3779b1u + image_be16(frame, 10) * 0x85ebca77u;
-	if (image_is_tagged(frame, end))
+	word = image_four(frame, 6, len) * 0x9e3779b1u + image_be16(frame, 10) * 0x85ebca77u;
+	if (image_is_tagged(frame, len))
 		word += (image_be16(frame, 14) & 0xfffu) * 0xc2b2ae3du;
-	for (uint32_t i = 0; i < ip_bytes; i += 4)
-		word = word * 0x27d4eb2fu + image_four(frame, ip + i, end) * 0x165667b1u;
-	word += port * 0xcc9e2d51u;
+	if (ip) {
+		v4 = image_u8(frame, ip) >> 4 == 4;
+		at = ip + (v4 ? 12 : 8);
+		for (uint32_t end = at + (v4 ? 4 : 16); at < end; at += 4)
+			word = word * 0x27d4eb2fu + image_four(frame, at, len) * 0x165667b1u;
+		at = ip + (v4 ? 4 * (image_u8(frame, ip) & 15) : 40);
+		word += image_be16(frame, at) * 0xcc9e2d51u;
+	}
 	return word ? word : 1;
 }
 
